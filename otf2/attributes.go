@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"fmt"
+	"slices"
+)
+
+// AttributeList collects the attributes of the next event. The zero value is an empty list; Reset makes it empty
+// again and keeps its memory. Values are encoded when they are added, so that one list can be written to several
+// events at the cost of a copy.
+//
+// Each id must be defined in the archive with the type under which it is added. An id that is added twice makes
+// the list unusable until Reset: readers refuse such lists.
+type AttributeList struct {
+	ids  []AttributeRef
+	data []byte // entries as they stand on disk
+	err  error
+}
+
+// Reset empties the list.
+func (a *AttributeList) Reset() {
+	a.ids = a.ids[:0]
+	a.data = a.data[:0]
+	a.err = nil
+}
+
+// Len returns the number of attributes.
+func (a *AttributeList) Len() int { return len(a.ids) }
+
+// Err returns why the list cannot be written, or nil.
+func (a *AttributeList) Err() error { return a.err }
+
+// Add appends an attribute of any type.
+func (a *AttributeList) Add(id AttributeRef, typ Type, v Value) {
+	a.data = appendValue(a.head(id, typ), typ, v)
+}
+
+// head appends what precedes the value.
+func (a *AttributeList) head(id AttributeRef, typ Type) []byte {
+	if slices.Contains(a.ids, id) && a.err == nil {
+		a.err = fmt.Errorf("otf2: attribute %d twice in one list: %w", id, ErrInvalid)
+	}
+	a.ids = append(a.ids, id)
+	return append(appendC32(a.data, uint32(id)), byte(typ))
+}
+
+// estimate is libotf2's size estimate of the whole record.
+func (a *AttributeList) estimate() int {
+	size := a.dataEstimate()
+	return 1 + lengthSize(size) + size
+}
+
+func (a *AttributeList) dataEstimate() int { return 5 + 15*len(a.ids) }
+
+// put writes the record at b[p].
+func (a *AttributeList) put(b []byte, p int) int {
+	b[p] = recordAttributes
+	estimate := a.dataEstimate()
+	start := p + 1 + lengthSize(estimate)
+	p = putC32(b, start, uint32(len(a.ids)))
+	p += copy(b[p:], a.data)
+	putLength(b, start, p, estimate)
+	return p
+}
+
+// Uint8 appends an UINT8.
+func (a *AttributeList) Uint8(id AttributeRef, v uint8) { a.Add(id, TypeUint8, Value(v)) }
+
+// Uint16 appends an UINT16.
+func (a *AttributeList) Uint16(id AttributeRef, v uint16) { a.Add(id, TypeUint16, Value(v)) }
+
+// Uint32 appends an UINT32.
+func (a *AttributeList) Uint32(id AttributeRef, v uint32) {
+	a.data = appendC32(a.head(id, TypeUint32), v)
+}
+
+// Uint64 appends an UINT64.
+func (a *AttributeList) Uint64(id AttributeRef, v uint64) {
+	a.data = appendC64(a.head(id, TypeUint64), v)
+}
+
+// Int8 appends an INT8.
+func (a *AttributeList) Int8(id AttributeRef, v int8) { a.Add(id, TypeInt8, Value(v)) }
+
+// Int16 appends an INT16.
+func (a *AttributeList) Int16(id AttributeRef, v int16) { a.Add(id, TypeInt16, Value(v)) }
+
+// Int32 appends an INT32.
+func (a *AttributeList) Int32(id AttributeRef, v int32) { a.Add(id, TypeInt32, Value(v)) }
+
+// Int64 appends an INT64.
+func (a *AttributeList) Int64(id AttributeRef, v int64) { a.Add(id, TypeInt64, Value(v)) }
+
+// Float appends a FLOAT.
+func (a *AttributeList) Float(id AttributeRef, v float32) { a.Add(id, TypeFloat, FloatValue(v)) }
+
+// Double appends a DOUBLE.
+func (a *AttributeList) Double(id AttributeRef, v float64) { a.Add(id, TypeDouble, DoubleValue(v)) }
+
+// String appends a STRING.
+func (a *AttributeList) String(id AttributeRef, v StringRef) { a.ref(id, TypeString, uint32(v)) }
+
+// Attribute appends an ATTRIBUTE.
+func (a *AttributeList) Attribute(id, v AttributeRef) { a.ref(id, TypeAttribute, uint32(v)) }
+
+// Location appends a LOCATION.
+func (a *AttributeList) Location(id AttributeRef, v LocationRef) {
+	a.data = appendC64(a.head(id, TypeLocation), uint64(v))
+}
+
+// Region appends a REGION.
+func (a *AttributeList) Region(id AttributeRef, v RegionRef) { a.ref(id, TypeRegion, uint32(v)) }
+
+// Group appends a GROUP.
+func (a *AttributeList) Group(id AttributeRef, v GroupRef) { a.ref(id, TypeGroup, uint32(v)) }
+
+// Metric appends a METRIC.
+func (a *AttributeList) Metric(id AttributeRef, v MetricRef) { a.ref(id, TypeMetric, uint32(v)) }
+
+// Comm appends a COMM.
+func (a *AttributeList) Comm(id AttributeRef, v CommRef) { a.ref(id, TypeComm, uint32(v)) }
+
+// Parameter appends a PARAMETER.
+func (a *AttributeList) Parameter(id AttributeRef, v ParameterRef) {
+	a.ref(id, TypeParameter, uint32(v))
+}
+
+// RmaWin appends a RMA_WIN.
+func (a *AttributeList) RmaWin(id AttributeRef, v RmaWinRef) { a.ref(id, TypeRmaWin, uint32(v)) }
+
+// SourceCodeLocation appends a SOURCE_CODE_LOCATION.
+func (a *AttributeList) SourceCodeLocation(id AttributeRef, v SourceCodeLocationRef) {
+	a.ref(id, TypeSourceCodeLocation, uint32(v))
+}
+
+// CallingContext appends a CALLING_CONTEXT.
+func (a *AttributeList) CallingContext(id AttributeRef, v CallingContextRef) {
+	a.ref(id, TypeCallingContext, uint32(v))
+}
+
+// InterruptGenerator appends an INTERRUPT_GENERATOR.
+func (a *AttributeList) InterruptGenerator(id AttributeRef, v InterruptGeneratorRef) {
+	a.ref(id, TypeInterruptGenerator, uint32(v))
+}
+
+// IoFile appends an IO_FILE.
+func (a *AttributeList) IoFile(id AttributeRef, v IoFileRef) { a.ref(id, TypeIoFile, uint32(v)) }
+
+// IoHandle appends an IO_HANDLE.
+func (a *AttributeList) IoHandle(id AttributeRef, v IoHandleRef) { a.ref(id, TypeIoHandle, uint32(v)) }
+
+// LocationGroup appends a LOCATION_GROUP.
+func (a *AttributeList) LocationGroup(id AttributeRef, v LocationGroupRef) {
+	a.ref(id, TypeLocationGroup, uint32(v))
+}
+
+func (a *AttributeList) ref(id AttributeRef, typ Type, v uint32) {
+	a.data = appendC32(a.head(id, typ), v)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import "math"
+
+// clockCorrection turns a location's local ticks into the archive's clock. Between two offsets the correction is
+// linear; times before the first offset use the first interval, times after the last one the last interval's
+// slope. A time at the border of two intervals belongs to the earlier one.
+type clockCorrection struct {
+	intervals []clockInterval
+}
+
+type clockInterval struct {
+	begin, end uint64
+	offset     int64
+	slope      float64
+}
+
+// newClockCorrection returns nil if there are fewer than two offsets, which have no effect.
+func newClockCorrection(offsets []ClockOffset) *clockCorrection {
+	if len(offsets) < 2 {
+		return nil
+	}
+	c := &clockCorrection{}
+	for i := range len(offsets) - 1 {
+		a, b := offsets[i], offsets[i+1]
+		c.intervals = append(c.intervals, clockInterval{
+			begin: uint64(a.Time), end: uint64(b.Time), offset: a.Offset,
+			// The differences are exact, their conversion is not: the order matters for the last digit.
+			slope: float64(b.Offset-a.Offset) / float64(uint64(b.Time)-uint64(a.Time)),
+		})
+	}
+	return c
+}
+
+// locate returns the interval of time t, searching from interval i on.
+func (c *clockCorrection) locate(t uint64, i int) int {
+	for i < len(c.intervals)-1 && t > c.intervals[i].end {
+		i++
+	}
+	return i
+}
+
+// apply corrects t by the interval's line.
+func (v *clockInterval) apply(t uint64) uint64 {
+	var d float64
+	if t >= v.begin {
+		d = float64(t - v.begin)
+	} else {
+		d = -float64(v.begin - t)
+	}
+	return t + uint64(v.offset+int64(math.RoundToEven(v.slope*d)))
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// recordFile writes the chunks of a file without time stamps: definitions, markers, thumbnails. The file appears
+// under its name when it is closed.
+type recordFile struct {
+	file   *atomicFile
+	chunk  int
+	used   int    // bytes of the current chunk, header included
+	buf    []byte // those of them that are not yet in the file
+	record []byte // fields of the record being made
+	count  uint64
+	err    error
+	closed bool
+}
+
+// Buffered bytes at which a recordFile writes.
+const writeBehind = 256 << 10
+
+func createRecordFile(path string, chunkSize, def uint64) (*recordFile, error) {
+	chunk, err := checkChunkSize(chunkSize, def)
+	if err != nil {
+		return nil, err
+	}
+	f, err := createAtomic(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &recordFile{file: f, chunk: chunk}
+	w.header()
+	return w, nil
+}
+
+// header begins a chunk; the event numbers are 1 and 0 in files that have no events.
+func (w *recordFile) header() {
+	w.buf = appendHeader(w.buf, 1, 0)
+	w.used = headerSize
+}
+
+// start returns the buffer for the fields of the next record.
+func (w *recordFile) start() []byte { return w.record[:0] }
+
+// emit writes a record; its size estimate is that of its fields plus slack.
+func (w *recordFile) emit(id uint8, fields []byte, slack int) error {
+	w.record = fields[:0]
+	if w.err != nil {
+		return w.err
+	}
+	estimate := len(fields) + slack
+	length := lengthSize(estimate)
+	size := 1 + length + len(fields)
+	if headerSize+1+length+estimate >= w.chunk-endSize {
+		return fmt.Errorf("otf2: record of %d bytes in chunks of %d: %w", len(fields), w.chunk, ErrTooLarge)
+	}
+	// libotf2 opens a new chunk when the estimate reaches the free bytes; room for the end mark must be left too.
+	if free := w.chunk - w.used; 1+length+estimate >= free || size > free-endSize {
+		w.buf = append(w.buf, make([]byte, free)...)
+		w.header()
+	}
+	w.used += size
+	w.buf = append(w.buf, id)
+	if length == 1 {
+		w.buf = append(w.buf, byte(len(fields)))
+	} else {
+		w.buf = binary.LittleEndian.AppendUint64(append(w.buf, 0xff), uint64(len(fields)))
+	}
+	w.buf = append(w.buf, fields...)
+	w.count++
+	if len(w.buf) >= writeBehind {
+		w.write()
+	}
+	return w.err
+}
+
+func (w *recordFile) write() {
+	if _, err := w.file.Write(w.buf); err != nil && w.err == nil {
+		w.err = fmt.Errorf("otf2: writing %s: %w", w.file.path, err)
+	}
+	w.buf = w.buf[:0]
+}
+
+// Close ends the file and gives it its name. After an error no file appears.
+func (w *recordFile) Close() error {
+	if w.closed {
+		return fmt.Errorf("otf2: %s: %w", w.file.path, ErrClosed)
+	}
+	w.closed = true
+	w.buf = append(w.buf, recordEndOfFile, recordEndOfBuffer)
+	w.write()
+	if w.err != nil {
+		w.file.abandon(nil)
+		return w.err
+	}
+	err := w.file.commit()
+	w.err = fmt.Errorf("otf2: %s: %w", w.file.path, ErrClosed)
+	return err
+}
+
+// Abort gives the file up: nothing appears under its name, an older file of that name stays.
+func (w *recordFile) Abort() {
+	if !w.closed {
+		w.closed = true
+		w.file.abandon(nil)
+		w.err = fmt.Errorf("otf2: %s: %w", w.file.path, ErrClosed)
+	}
+}

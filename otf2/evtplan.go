@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// plan is a record of the event table prepared for decoding.
+type plan struct {
+	known    bool
+	noLength bool
+	fixed    []op // fields before the repetition; the last one counts it if there is one
+	repeated []op
+}
+
+// op says how to decode one field.
+type op struct {
+	form  form
+	max   uint8       // most bytes of a compressed number
+	space MappingType // id space, timeSpace or NoSpace
+}
+
+// form is how a field's bytes are to be taken.
+type form uint8
+
+const (
+	formCompressed form = iota
+	formByte
+	formWord // eight bytes
+)
+
+// timeSpace marks fields that are times and so subject to clock correction.
+const timeSpace = NoSpace - 1
+
+// decodeSlack is the number of bytes behind a record that decodeLittle may look at.
+const decodeSlack = 16
+
+// lowBytes[n] keeps the n low bytes of a word.
+var lowBytes = [16]uint64{1: 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, 1<<64 - 1}
+
+var (
+	eventPlans    = newPlans(&eventTable)
+	snapshotPlans = newPlans(&snapshotTable)
+)
+
+func newPlans(table *recordTable) *[256]plan {
+	plans := new([256]plan)
+	for id := range table {
+		spec := &table[id]
+		if spec.Name == "" {
+			continue
+		}
+		p := &plans[id]
+		p.known, p.noLength = true, spec.NoLength
+		for i := range spec.Fields {
+			f := &spec.Fields[i]
+			o := op{space: f.Space}
+			if f.Type == "Timestamp" {
+				o.space = timeSpace
+			}
+			switch f.Encoding {
+			case EncodingU8:
+				o.form = formByte
+			case EncodingF64, EncodingDouble:
+				o.form = formWord
+			case EncodingC32:
+				o.max = 4
+			default:
+				o.max = 8
+			}
+			if f.Repeated {
+				p.repeated = append(p.repeated, o)
+			} else {
+				p.fixed = append(p.fixed, o)
+			}
+		}
+	}
+	return plans
+}
+
+func undefinedOf(max uint8) uint64 { return 1<<(8*uint(max)) - 1 }
+
+func badSize(n uint8, max uint8) error {
+	return fmt.Errorf("%w: compressed number of %d bytes where at most %d are allowed", ErrCorrupt, n, max)
+}
+
+func badCount(n uint64) error {
+	return fmt.Errorf("%w: %d elements do not fit the record", ErrCorrupt, n)
+}
+
+var errShort = fmt.Errorf("%w: record shorter than its fields", ErrCorrupt)
+
+// decodeLittle decodes the fields in b[p:end] of a little-endian chunk; decodeSlack bytes follow end.
+func (pl *plan) decodeLittle(r *eventReader, b []byte, p, end int) ([]uint64, error) {
+	args := r.args[:0]
+	ops := pl.fixed
+	left := uint64(0) // repetitions
+	for {
+		for i := range ops {
+			o := &ops[i]
+			if p > end {
+				return args, errShort
+			}
+			var v uint64
+			switch o.form {
+			case formCompressed:
+				n := b[p]
+				if n <= o.max {
+					v = binary.LittleEndian.Uint64(b[p+1:]) & lowBytes[n&15]
+					p += 1 + int(n)
+				} else if n == 0xff {
+					v = undefinedOf(o.max)
+					p++
+				} else {
+					return args, badSize(n, o.max)
+				}
+			case formByte:
+				v = uint64(b[p])
+				p++
+			case formWord:
+				v = binary.LittleEndian.Uint64(b[p:])
+				p += 8
+			}
+			if o.space != NoSpace {
+				v = r.mapped(*o, v)
+			}
+			args = append(args, v)
+		}
+		if p > end {
+			return args, errShort
+		}
+		if len(pl.repeated) == 0 {
+			return args, nil
+		}
+		if len(args) == len(pl.fixed) {
+			left = args[len(args)-1]
+			if left > uint64(end-p)/uint64(len(pl.repeated)) {
+				return args, badCount(left)
+			}
+			ops = pl.repeated
+		} else {
+			left--
+		}
+		if left == 0 {
+			return args, nil
+		}
+	}
+}
+
+// decode is decodeLittle for both byte orders and without bytes to spare.
+func (pl *plan) decode(r *eventReader, d *fieldDecoder) ([]uint64, error) {
+	args := r.args[:0]
+	one := func(o op) {
+		var v uint64
+		switch o.form {
+		case formCompressed:
+			v = d.compressed(int(o.max))
+		case formByte:
+			v = uint64(d.u8())
+		case formWord:
+			v = d.f64()
+		}
+		args = append(args, r.mapped(o, v))
+	}
+	for _, o := range pl.fixed {
+		one(o)
+	}
+	if len(pl.repeated) > 0 && d.err == nil {
+		for range count(d, args[len(args)-1], len(pl.repeated)) {
+			for _, o := range pl.repeated {
+				one(o)
+			}
+		}
+	}
+	return args, d.err
+}

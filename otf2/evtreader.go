@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+)
+
+// Event is one event of a location.
+type Event struct {
+	Location LocationRef
+	Time     Timestamp // corrected, unless ReadOptions.Raw
+	Kind     EventKind
+	// Args are the fields in the order of Kind.Fields(): numbers, ids (mapped, unless ReadOptions.Raw), signed
+	// numbers sign-extended; the members of a repetition interleaved behind their count. Empty for an unknown kind.
+	Args       []uint64
+	Attributes []AttributeValue
+}
+
+// AttributeValue is one attribute of an event.
+type AttributeValue struct {
+	ID   AttributeRef
+	Type Type
+	Bits uint64 // see Value; mapped if it is a reference
+}
+
+// Value returns the attribute's value.
+func (v AttributeValue) Value() Value { return Value(v.Bits) }
+
+// Clone returns a copy that stays valid when iteration goes on.
+func (e *Event) Clone() Event {
+	c := *e
+	c.Args = append([]uint64(nil), e.Args...)
+	c.Attributes = append([]AttributeValue(nil), e.Attributes...)
+	return c
+}
+
+// EventsOf iterates over the events of a location in file order. The event is valid until the next one.
+//
+// At the end of a truncated or damaged file, after everything that is whole, it yields nil and a *FormatError.
+// Damaged local definitions are reported first; the events then follow with the definitions before the damage.
+func (a *Archive) EventsOf(loc LocationRef) iter.Seq2[*Event, error] {
+	return func(yield func(*Event, error) bool) {
+		r, err := a.eventReader(loc, maxWindow)
+		defer r.close()
+		if err != nil && !yield(nil, err) {
+			return
+		}
+		for {
+			switch ok, err := r.next(); {
+			case err != nil:
+				yield(nil, err)
+				return
+			case !ok:
+				return
+			case !yield(&r.event, nil):
+				return
+			}
+		}
+	}
+}
+
+// Sizes of the windows on event files.
+const (
+	maxWindow   = 64 << 10
+	smallWindow = 4 << 10
+)
+
+// eventReader reads an event or snapshot file record by record.
+type eventReader struct {
+	win   *window
+	plans *[256]plan
+	table *recordTable
+	maps  *localMaps // nil: nothing is mapped
+	big   bool       // byte order of the chunk
+	done  bool
+
+	interval int // of the last time stamp
+	event    Event
+	args     []uint64
+	attrs    []AttributeValue
+	record   string // name of the record being read, for errors
+	err      error
+}
+
+func (a *Archive) eventReader(loc LocationRef, window int) (*eventReader, error) {
+	var err error
+	r := newEventReader(&fileSource{path: a.EventFile(loc), budget: a.open, size: -1}, a.Anchor.EventChunkSize, window)
+	r.event.Location = loc
+	if !a.opts.Raw {
+		r.maps, err = a.localDefs(loc)
+	}
+	return r, err
+}
+
+func newEventReader(src *fileSource, chunk uint64, window int) *eventReader {
+	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans, table: &eventTable}
+}
+
+func (r *eventReader) close() { r.win.src.close() }
+
+// next reads the next event into r.event. It returns false at the end of the file, and the same error for ever.
+func (r *eventReader) next() (bool, error) {
+	if r.err == nil && !r.done {
+		ok, err := r.step()
+		if ok {
+			return true, nil
+		}
+		r.done = true
+		if err != nil {
+			r.err = &FormatError{File: r.win.src.path, Location: r.event.Location, Offset: r.win.offset(), Record: r.record, Err: err}
+		}
+	}
+	return false, r.err
+}
+
+// enough bytes for every record without repetition, its length field and a word to decode over its end.
+const lookAhead = 128
+
+func (r *eventReader) step() (bool, error) {
+	w := r.win
+	if w.chunkEnd == 0 {
+		if err := r.chunk(0); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = ErrTruncated // an event file has at least a header
+			}
+			return false, err
+		}
+	}
+	r.attrs = r.attrs[:0]
+	for {
+		if w.n-w.r < lookAhead && !w.ended {
+			if _, err := w.fill(lookAhead); err != nil {
+				return false, err
+			}
+		}
+		b := w.buf[w.r:w.n]
+		if len(b) == 0 {
+			r.record = ""
+			return false, ErrTruncated
+		}
+		switch id := b[0]; id {
+		case recordEndOfChunk:
+			if err := r.chunk(w.chunkEnd); err != nil {
+				r.record = ""
+				if errors.Is(err, io.EOF) {
+					err = ErrTruncated
+				}
+				return false, err
+			}
+		case recordEndOfFile:
+			return false, nil
+		case recordTimestamp:
+			if len(b) < stampSize {
+				r.record = "Timestamp"
+				return false, ErrTruncated
+			}
+			r.setTime(b[1:stampSize])
+			w.r += stampSize
+		case recordAttributes:
+			if err := r.attributes(); err != nil {
+				r.record = "AttributeList"
+				return false, err
+			}
+		case recordEndOfBuffer, recordHeader, 4, 7, 8, 9:
+			r.record = ""
+			return false, corruptRecord(id)
+		default:
+			if err := r.decode(id); err != nil {
+				r.record = r.table.name(id)
+				return false, err
+			}
+			return true, nil
+		}
+	}
+}
+
+// chunk enters the chunk at off.
+func (r *eventReader) chunk(off int64) (err error) {
+	r.big, err = r.win.enter(off)
+	return err
+}
+
+// setTime takes over a time stamp, corrected.
+func (r *eventReader) setTime(b []byte) {
+	var t uint64
+	if r.big {
+		t = binary.BigEndian.Uint64(b)
+	} else {
+		t = binary.LittleEndian.Uint64(b)
+	}
+	if r.maps != nil && r.maps.clock != nil {
+		c := r.maps.clock
+		r.interval = c.locate(t, r.interval)
+		t = c.intervals[r.interval].apply(t)
+	}
+	r.event.Time = Timestamp(t)
+}
+
+// whole returns the record with a length field at the read position and the size of what precedes its fields.
+// The slice may be followed in its capacity by further bytes of the file.
+func (r *eventReader) whole() (b []byte, head int, err error) {
+	w := r.win
+	head, size, ok := recordLength(w.buf[w.r:w.n], r.big)
+	if !ok {
+		return nil, 0, ErrTruncated
+	}
+	if size > uint64(w.chunkEnd-w.offset()) {
+		return nil, 0, recordTooLong(size)
+	}
+	total := head + int(size)
+	if w.n-w.r < total {
+		have, err := w.fill(total)
+		if err != nil {
+			return nil, 0, err
+		}
+		if have < total {
+			return nil, 0, ErrTruncated
+		}
+	}
+	return w.buf[w.r : w.r+total], head, nil
+}
+
+// decode reads the event record at the read position.
+func (r *eventReader) decode(id uint8) error {
+	w := r.win
+	p := &r.plans[id]
+	e := &r.event
+	e.Kind = EventKind(id)
+	e.Attributes = r.attrs
+	if p.noLength {
+		b := w.buf[w.r:w.n]
+		n, v, err := compressedAt(b[1:], p.fixed[0].max, r.big)
+		if err != nil {
+			return err
+		}
+		w.r += 1 + n
+		r.args = append(r.args[:0], r.mapped(p.fixed[0], v))
+		e.Args = r.args
+		return nil
+	}
+	b, head, err := r.whole()
+	if err != nil {
+		return err
+	}
+	if !p.known {
+		w.r += len(b)
+		e.Args = r.args[:0]
+		return nil
+	}
+	if !r.big && cap(b)-len(b) >= decodeSlack {
+		r.args, err = p.decodeLittle(r, b[:len(b)+decodeSlack], head, len(b))
+	} else {
+		d := fieldDecoder{buf: b, pos: head, big: r.big}
+		r.args, err = p.decode(r, &d)
+	}
+	if err != nil {
+		return err
+	}
+	w.r += len(b)
+	e.Args = r.args
+	return nil
+}
+
+// mapped is a field's value after mapping or clock correction.
+func (r *eventReader) mapped(o op, v uint64) uint64 {
+	if r.maps == nil || o.space == NoSpace {
+		return v
+	}
+	if o.space == timeSpace {
+		c := r.maps.clock
+		if c == nil {
+			return v
+		}
+		return c.intervals[c.locate(v, r.interval)].apply(v)
+	}
+	if t := r.maps.tables[o.space]; t != nil {
+		v = t.Map(v)
+		if o.max == 4 {
+			v = uint64(uint32(v))
+		}
+	}
+	return v
+}
+
+// attributes reads the attribute list at the read position. Several lists before one event add up.
+func (r *eventReader) attributes() error {
+	b, head, err := r.whole()
+	if err != nil {
+		return err
+	}
+	d := fieldDecoder{buf: b, pos: head, big: r.big}
+	n := count(&d, d.c32(), 3)
+	for range n {
+		v := AttributeValue{ID: AttributeRef(d.c32()), Type: Type(d.u8())}
+		v.Bits = uint64(d.value(v.Type))
+		if d.err != nil {
+			return d.err
+		}
+		if r.maps != nil {
+			v.ID = AttributeRef(r.mapped(op{space: MappingAttribute, max: 4}, uint64(v.ID)))
+			if space := mappingOfType(v.Type); space != NoSpace {
+				width := uint8(4)
+				if v.Type == TypeLocation {
+					width = 8
+				}
+				v.Bits = r.mapped(op{space: space, max: width}, v.Bits)
+			}
+		}
+		r.attrs = append(r.attrs, v)
+	}
+	if d.err != nil {
+		return d.err
+	}
+	r.win.r += len(b)
+	return nil
+}
+
+// compressedAt decodes a compressed number of at most max bytes at the start of b.
+func compressedAt(b []byte, max uint8, big bool) (size int, v uint64, err error) {
+	if len(b) == 0 {
+		return 0, 0, ErrTruncated
+	}
+	n := b[0]
+	switch {
+	case n == 0xff:
+		return 1, undefinedOf(max), nil
+	case n > max:
+		return 0, 0, fmt.Errorf("%w: compressed number of %d bytes where at most %d are allowed", ErrCorrupt, n, max)
+	case len(b) < 1+int(n):
+		return 0, 0, ErrTruncated
+	}
+	if len(b) >= 9 && !big {
+		return 1 + int(n), binary.LittleEndian.Uint64(b[1:]) & lowBytes[n], nil
+	}
+	d := fieldDecoder{buf: b, pos: 1, big: big}
+	return 1 + int(n), d.full(int(n)), nil
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+)
+
+// EventWriterOptions adjust an event writer. The zero value is useful.
+type EventWriterOptions struct {
+	// ChunkSize is the size of the file's chunks in bytes, 256 KiB to 16 MiB; 0 means DefaultEventChunkSize. All
+	// event files of an archive must have the same, the one its anchor names.
+	ChunkSize uint64
+
+	// CheckNesting refuses a Leave that does not match the innermost Enter, and reports open regions at Close.
+	CheckNesting bool
+}
+
+// EventWriter writes the event file of one location. It has one method per event record, which take the time of
+// the event in ticks, its attributes (may be nil) and the record's fields in libotf2's order. It is not safe for
+// concurrent use.
+//
+// What is written stays in memory until a chunk is full or Flush is called. The file is valid at any time: it
+// always has an end mark behind the last flushed record, also while a flush is under way, so that a reader finds
+// whole records up to the last flush whatever happens to the process.
+//
+// The first error of the file sticks: every later call and Close return it, and the file ends as the last good
+// flush left it. Refused events (TimeError, NestingError, ErrInvalid, ErrTooLarge) leave the writer usable.
+type EventWriter struct {
+	buf   []byte    // the current chunk from its header on; encoders may scribble behind pos
+	pos   int       // end of the used part of buf
+	high  int       // begin takes its slow path where pos would come near this
+	last  Timestamp // of the last event
+	err   error
+	probe int // position before the current record if it may leave too little room for the end mark, else 0
+
+	nesting *nesting // nil unless asked for
+	events  uint64   // records written
+	chunk   int      // chunk size
+
+	sink    sink
+	base    int64 // offset of the current chunk in the file
+	flushed int   // the file has buf[:flushed] and an end mark behind it
+	counted uint64
+	closed  bool
+}
+
+// Size of a new writer's buffer; it grows up to the chunk size, so that a quiet location costs little.
+const firstBuffer = 4 << 10
+
+// CreateEventWriter creates the file at path, which must not exist, with a chunk header and an end mark: it can
+// be read at once. opts may be nil.
+func CreateEventWriter(path string, opts *EventWriterOptions) (*EventWriter, error) {
+	w, err := newEventWriter(opts)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.open(f); err != nil {
+		f.Close()
+		os.Remove(path)
+		return nil, err
+	}
+	return w, nil
+}
+
+// NewMemoryEventWriter returns a writer whose file lies in memory, see [EventWriter.Bytes]. It panics if the
+// options are invalid.
+func NewMemoryEventWriter(opts *EventWriterOptions) *EventWriter {
+	w, err := newEventWriter(opts)
+	if err == nil {
+		err = w.open(&memoryFile{})
+	}
+	if err != nil {
+		panic(err)
+	}
+	return w
+}
+
+func newEventWriter(opts *EventWriterOptions) (*EventWriter, error) {
+	if opts == nil {
+		opts = &EventWriterOptions{}
+	}
+	chunk, err := checkChunkSize(opts.ChunkSize, DefaultEventChunkSize)
+	if err != nil {
+		return nil, err
+	}
+	w := &EventWriter{chunk: chunk}
+	if opts.CheckNesting {
+		w.nesting = &nesting{}
+	}
+	w.resize(firstBuffer)
+	return w, nil
+}
+
+// open writes the empty file.
+func (w *EventWriter) open(s sink) error {
+	w.sink = s
+	start := append(appendHeader(nil, 1, 0), recordEndOfFile, recordEndOfBuffer)
+	if _, err := s.WriteAt(start, 0); err != nil {
+		return err
+	}
+	w.pos = copy(w.buf, start[:headerSize])
+	w.flushed = w.pos
+	return nil
+}
+
+// resize gives the buffer room for n bytes of the chunk.
+func (w *EventWriter) resize(n int) {
+	n = min(n, w.chunk)
+	// A full chunk is written together with the header and end mark of the next one.
+	buf := make([]byte, n+headerSize+endSize+encoderSlack)
+	copy(buf, w.buf[:w.pos])
+	w.buf = buf
+	w.high = n - 1
+}
+
+// begin makes room for a record of at most size bytes and writes what precedes it: a new chunk if this one is
+// full, a time stamp if time has moved on, the attributes.
+func (w *EventWriter) begin(t Timestamp, a *AttributeList, size int) error {
+	if w.err != nil {
+		return w.err
+	}
+	if t < w.last {
+		return &TimeError{t, w.last}
+	}
+	attributes := a != nil && len(a.ids) != 0
+	if attributes {
+		if a.err != nil {
+			return a.err
+		}
+		size += a.estimate()
+	}
+	if w.pos+size+stampSize >= w.high {
+		if err := w.room(t, size); err != nil {
+			return err
+		}
+	}
+	if t > w.last || t == 0 { // libotf2 stamps every event at time 0
+		w.stamp(t)
+	}
+	if attributes {
+		w.pos = a.put(w.buf, w.pos)
+	}
+	return nil
+}
+
+func (w *EventWriter) stamp(t Timestamp) {
+	w.buf[w.pos] = recordTimestamp
+	binary.LittleEndian.PutUint64(w.buf[w.pos+1:], uint64(t))
+	w.pos += stampSize
+	w.last = t
+}
+
+// room is begin's slow path. libotf2's rule is kept: a record that may need as much as is free opens a new chunk.
+func (w *EventWriter) room(t Timestamp, size int) error {
+	need := w.pos + size + stampSize
+	for need >= w.high && w.high < w.chunk-1 {
+		w.resize(2 * (w.high + 1))
+	}
+	switch {
+	case need < w.high:
+		return nil
+	case headerSize+stampSize+size+stampSize >= w.chunk-endSize:
+		return fmt.Errorf("otf2: record of %d bytes in chunks of %d: %w", size, w.chunk, ErrTooLarge)
+	case need >= w.chunk:
+		return w.nextChunk(t)
+	}
+	w.probe = w.pos // libotf2 would write here, but one byte short of an end mark is possible
+	return nil
+}
+
+// end takes over the record that was encoded up to p.
+func (w *EventWriter) end(p int) error {
+	if w.probe != 0 {
+		if err := w.settle(&p); err != nil {
+			return err
+		}
+	}
+	w.pos = p
+	w.events++
+	return nil
+}
+
+// settle moves a record that leaves no room for an end mark to a new chunk.
+func (w *EventWriter) settle(p *int) error {
+	start := w.probe
+	w.probe = 0
+	if *p <= w.chunk-endSize {
+		return nil
+	}
+	w.pos = start
+	if w.buf[start] == recordTimestamp {
+		start += stampSize // the new chunk begins with the same stamp
+	}
+	record := append([]byte(nil), w.buf[start:*p]...)
+	if err := w.nextChunk(w.last); err != nil {
+		return err
+	}
+	*p = w.pos + copy(w.buf[w.pos:], record)
+	return nil
+}
+
+// nextChunk writes the current chunk, padded, and begins the next with time t.
+func (w *EventWriter) nextChunk(t Timestamp) error {
+	clear(w.buf[w.pos:w.chunk])
+	appendHeader(w.buf[:w.chunk], w.events+1, w.events)
+	end := w.chunk + headerSize
+	w.buf[end], w.buf[end+1] = recordEndOfFile, recordEndOfBuffer
+	if err := w.replaceEnd(end + endSize); err != nil {
+		return err
+	}
+	if err := w.count(); err != nil {
+		return err
+	}
+	w.base += int64(w.chunk)
+	copy(w.buf, w.buf[w.chunk:end])
+	w.pos, w.flushed = headerSize, headerSize
+	w.stamp(t)
+	return nil
+}
+
+// replaceEnd brings buf[flushed:end], which closes with an end mark, into the file. The file's present end mark
+// stays until everything behind it is there; then the two bytes that replace it make the new end valid at once.
+func (w *EventWriter) replaceEnd(end int) error {
+	mark := w.flushed
+	_, err := w.sink.WriteAt(w.buf[mark+endSize:end], w.base+int64(mark)+endSize)
+	if err == nil {
+		err = w.replaceMark(w.buf[mark:mark+endSize], w.base+int64(mark))
+	}
+	if err != nil {
+		w.err = fmt.Errorf("otf2: writing events: %w", err)
+		// Best effort: without it the old end mark still holds, only with rubbish behind it.
+		w.sink.WriteAt([]byte{recordEndOfFile, recordEndOfBuffer}, w.base+int64(mark))
+		w.sink.Truncate(w.base + int64(mark) + endSize)
+	}
+	return err
+}
+
+// replaceMark overwrites an end mark. A write within one page is not interrupted by a signal, but one over two
+// pages can be; then the second byte goes first, because readers stop at the first and never look at the second.
+func (w *EventWriter) replaceMark(b []byte, off int64) error {
+	const smallestPage = 4096
+	if off%smallestPage == smallestPage-1 {
+		if _, err := w.sink.WriteAt(b[1:], off+1); err != nil {
+			return err
+		}
+		b = b[:1]
+	}
+	_, err := w.sink.WriteAt(b, off)
+	return err
+}
+
+// count brings the number of the chunk's last event into its header.
+func (w *EventWriter) count() error {
+	if w.counted == w.events {
+		return nil
+	}
+	binary.LittleEndian.PutUint64(w.buf[10:], w.events)
+	if _, err := w.sink.WriteAt(w.buf[10:headerSize], w.base+10); err != nil {
+		w.err = fmt.Errorf("otf2: writing events: %w", err)
+		return w.err
+	}
+	w.counted = w.events
+	return nil
+}
+
+// Flush brings everything written so far into the file. It does nothing if there is nothing new.
+func (w *EventWriter) Flush() error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.pos == w.flushed {
+		return nil
+	}
+	w.buf[w.pos], w.buf[w.pos+1] = recordEndOfFile, recordEndOfBuffer
+	if err := w.replaceEnd(w.pos + endSize); err != nil {
+		return w.err
+	}
+	w.flushed = w.pos
+	return w.count()
+}
+
+// Sync flushes and waits until the file is on its device.
+func (w *EventWriter) Sync() error {
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := w.sink.Sync(); err != nil {
+		w.err = fmt.Errorf("otf2: writing events: %w", err)
+	}
+	return w.err
+}
+
+// Close flushes and closes the file. Later calls of any method that writes return ErrClosed.
+func (w *EventWriter) Close() error {
+	if w.closed {
+		return fmt.Errorf("otf2: event writer: %w", ErrClosed)
+	}
+	w.closed = true
+	err := w.Flush()
+	if cerr := w.sink.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("otf2: writing events: %w", cerr)
+	}
+	if err == nil && w.nesting != nil {
+		err = w.nesting.checkClose()
+	}
+	w.err = fmt.Errorf("otf2: event writer: %w", ErrClosed)
+	return err
+}
+
+// Events returns the number of events written; attribute lists and time stamps do not count.
+func (w *EventWriter) Events() uint64 { return w.events }
+
+// Size returns the size of the file in bytes after the last flush.
+func (w *EventWriter) Size() int64 { return w.base + int64(w.flushed) + endSize }
+
+// LastTime returns the time of the last event, 0 if there is none.
+func (w *EventWriter) LastTime() Timestamp { return w.last }
+
+// Bytes returns the file of a writer made by NewMemoryEventWriter as of the last flush, nil for others. It is
+// valid until the next flush.
+func (w *EventWriter) Bytes() []byte {
+	if m, ok := w.sink.(*memoryFile); ok {
+		return m.data
+	}
+	return nil
+}

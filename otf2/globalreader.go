@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"iter"
+	"slices"
+)
+
+// Selection chooses events. The zero value chooses all.
+type Selection struct {
+	Locations []LocationRef // nil: all that are defined
+	From      Timestamp     // first time wanted
+	To        Timestamp     // last time wanted, 0: no limit
+}
+
+// Events iterates over the events of all selected locations, ordered by time and, at equal times, by location.
+// The event is valid until the next one. sel may be nil.
+//
+// The order of a location's events is never changed, even if its times go back. Memory is bounded by a window
+// per location, open files by ReadOptions.MaxOpenFiles. When a location's file is damaged, its events up to there
+// are delivered, then nil and a *FormatError, and if the loop goes on so do the other locations.
+func (a *Archive) Events(sel *Selection) iter.Seq2[*Event, error] {
+	if sel == nil {
+		sel = &Selection{}
+	}
+	return func(yield func(*Event, error) bool) {
+		m := &merge{from: sel.From, to: sel.To}
+		defer m.close()
+		locations := sel.Locations
+		if locations == nil {
+			for i := range a.Defs.Locations {
+				locations = append(locations, a.Defs.Locations[i].Self)
+			}
+		}
+		window := min(maxWindow, max(smallWindow, a.opts.Memory/max(1, len(locations))))
+		locations = slices.Clone(locations)
+		slices.Sort(locations)
+		for _, loc := range slices.Compact(locations) {
+			r, err := a.eventReader(loc, window)
+			if err != nil && !yield(nil, err) {
+				r.close()
+				return
+			}
+			if err := m.add(r); err != nil && !yield(nil, err) {
+				return
+			}
+		}
+		m.run(yield)
+	}
+}
+
+// merge is a binary heap of readers, each standing at its next event.
+type merge struct {
+	heap     []*eventReader
+	from, to Timestamp
+}
+
+// add reads to the first wanted event of r and puts it on the heap.
+func (m *merge) add(r *eventReader) error {
+	ok, err := m.advance(r)
+	if !ok {
+		r.close()
+		return err
+	}
+	m.heap = append(m.heap, r)
+	for i := len(m.heap) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !before(m.heap[i], m.heap[parent]) {
+			break
+		}
+		m.heap[i], m.heap[parent] = m.heap[parent], m.heap[i]
+		i = parent
+	}
+	return nil
+}
+
+// advance reads the next wanted event of r.
+func (m *merge) advance(r *eventReader) (bool, error) {
+	for {
+		ok, err := r.next()
+		if !ok {
+			return false, err
+		}
+		switch t := r.event.Time; {
+		case t < m.from:
+		case m.to != 0 && t > m.to:
+			return false, nil // times do not decrease
+		default:
+			return true, nil
+		}
+	}
+}
+
+func before(a, b *eventReader) bool {
+	if a.event.Time != b.event.Time {
+		return a.event.Time < b.event.Time
+	}
+	return a.event.Location < b.event.Location
+}
+
+// run yields events until the heap is empty. A reader keeps its turn as long as its events come first, which
+// saves most of the heap's work.
+func (m *merge) run(yield func(*Event, error) bool) {
+	for len(m.heap) > 0 {
+		r := m.heap[0]
+		second := m.second()
+		for {
+			if !yield(&r.event, nil) {
+				return
+			}
+			ok, err := m.advance(r)
+			if !ok {
+				r.close()
+				last := len(m.heap) - 1
+				m.heap[0] = m.heap[last]
+				m.heap[last] = nil
+				m.heap = m.heap[:last]
+				m.down()
+				if err != nil && !yield(nil, err) {
+					return
+				}
+				break
+			}
+			if second != nil && !before(r, second) {
+				m.down()
+				break
+			}
+		}
+	}
+}
+
+// second is the reader that comes next after the first, nil if there is none.
+func (m *merge) second() *eventReader {
+	switch len(m.heap) {
+	case 1:
+		return nil
+	case 2:
+		return m.heap[1]
+	}
+	if before(m.heap[1], m.heap[2]) {
+		return m.heap[1]
+	}
+	return m.heap[2]
+}
+
+// down restores the heap after its first element changed.
+func (m *merge) down() {
+	h := m.heap
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
+			if before(h[child], h[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+}
+
+func (m *merge) close() {
+	for _, r := range m.heap {
+		r.close()
+	}
+}

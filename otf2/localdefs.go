@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+)
+
+// ReadLocalDefs reads a location's definition file. With an error it returns what came before it. Other records
+// than mapping tables and clock offsets, tables of unknown types and second tables of a type are ignored, the
+// last with an error at the end.
+func ReadLocalDefs(path string, loc LocationRef, chunkSize uint64) ([]MappingTable, []ClockOffset, error) {
+	chunk, err := checkChunkSize(chunkSize, DefaultDefChunkSize)
+	if err != nil {
+		return nil, nil, err
+	}
+	var maps []MappingTable
+	var clocks []ClockOffset
+	var flaw error
+	err = readRecords(path, loc, uint64(chunk), &localDefTable, func(id uint8, d *fieldDecoder) error {
+		switch id {
+		case localMappingTable:
+			m, err := readMapping(d)
+			if err != nil || m == nil {
+				return err
+			}
+			if slices.ContainsFunc(maps, func(o MappingTable) bool { return o.Type == m.Type }) {
+				flaw = fmt.Errorf("%w: second mapping table of type %v", ErrCorrupt, m.Type)
+				return nil
+			}
+			maps = append(maps, *m)
+		case localClockOffset:
+			c := ClockOffset{Timestamp(d.f64()), d.s64(), math.Float64frombits(d.f64())}
+			if d.err != nil {
+				return d.err
+			}
+			if n := len(clocks); n > 0 && c.Time <= clocks[n-1].Time {
+				flaw = fmt.Errorf("%w: clock offset at %d after one at %d", ErrCorrupt, c.Time, clocks[n-1].Time)
+				return nil
+			}
+			clocks = append(clocks, c)
+		}
+		return nil
+	})
+	if err == nil && flaw != nil {
+		err = &FormatError{File: path, Location: loc, Err: flaw}
+	}
+	return maps, clocks, err
+}
+
+// readMapping decodes a mapping table; nil if its type is not known.
+func readMapping(d *fieldDecoder) (*MappingTable, error) {
+	m := &MappingTable{Type: MappingType(d.u8())}
+	n := d.c64()
+	mode := d.u8()
+	switch {
+	case d.err != nil:
+		return nil, d.err
+	case m.Type >= mappingTypes:
+		return nil, nil
+	case n == 0:
+		return nil, fmt.Errorf("%w: mapping table %v without entries", ErrCorrupt, m.Type)
+	}
+	switch mode {
+	case idMapDense:
+		m.Global = make([]uint64, count(d, n, 1))
+		for i := range m.Global {
+			m.Global[i] = d.c64()
+		}
+	case idMapSparse:
+		k := count(d, n, 2)
+		m.Local, m.Global = make([]uint64, k), make([]uint64, k)
+		for i := range m.Global {
+			m.Local[i], m.Global[i] = d.c64(), d.c64()
+		}
+		if !slices.IsSorted(m.Local) {
+			sortPairs(m)
+		}
+	default:
+		return nil, fmt.Errorf("%w: id map mode %d", ErrCorrupt, mode)
+	}
+	return m, d.err
+}
+
+// sortPairs orders a sparse table by local id.
+func sortPairs(m *MappingTable) {
+	order := make([]int, len(m.Local))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case m.Local[a] < m.Local[b]:
+			return -1
+		case m.Local[a] > m.Local[b]:
+			return 1
+		}
+		return 0
+	})
+	local, global := make([]uint64, len(order)), make([]uint64, len(order))
+	for i, k := range order {
+		local[i], global[i] = m.Local[k], m.Global[k]
+	}
+	m.Local, m.Global = local, global
+}
+
+// mappingTypes is the number of id spaces.
+const mappingTypes = 15
+
+// localMaps is what reading a location's events needs of its definitions.
+type localMaps struct {
+	tables [mappingTypes]*MappingTable
+	clock  *clockCorrection
+	maps   []MappingTable
+	clocks []ClockOffset
+}
+
+func newLocalMaps(maps []MappingTable, clocks []ClockOffset) *localMaps {
+	l := &localMaps{clock: newClockCorrection(clocks), maps: maps, clocks: clocks}
+	for i := range maps {
+		l.tables[maps[i].Type] = &maps[i]
+	}
+	return l
+}
+
+// mappingOfType is the id space of the values of a type, NoSpace if they are no references.
+func mappingOfType(t Type) MappingType {
+	if int(t) < len(typeSpaces) {
+		return typeSpaces[t]
+	}
+	return NoSpace
+}
+
+var typeSpaces = func() (s [TypeLocationGroup + 1]MappingType) {
+	for t := range s {
+		s[t] = NoSpace
+		name, _ := enumType.lookup(uint32(t))
+		for _, v := range enumMappingType.values {
+			if v.name == name && Type(t).IsReference() {
+				s[t] = MappingType(v.value)
+			}
+		}
+	}
+	return s
+}()
+
+// localDefs returns the location's definitions, read once and shared by locations whose files are alike.
+func (a *Archive) localDefs(loc LocationRef) (*localMaps, error) {
+	path := a.locationFile(loc, ".def")
+	maps, clocks, err := ReadLocalDefs(path, loc, a.Anchor.DefChunkSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a.share(newLocalMaps(nil, nil)), nil // libotf2 reads unmapped, too
+	}
+	return a.share(newLocalMaps(maps, clocks)), err
+}
+
+// share returns an equal set of definitions that was read before, if there is one: the locations of a process
+// usually have the same tables, and a thousand copies of them would not be small.
+func (a *Archive) share(l *localMaps) *localMaps {
+	h := l.hash()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if old, ok := a.maps[h]; ok {
+		if old.equal(l) {
+			return old
+		}
+		return l
+	}
+	a.maps[h] = l
+	return l
+}
+
+// hash is FNV-1a over the numbers of the definitions.
+func (l *localMaps) hash() uint64 {
+	h := uint64(14695981039346656037)
+	add := func(vs ...uint64) {
+		for _, v := range vs {
+			h = (h ^ v) * 1099511628211
+		}
+	}
+	for i := range l.maps {
+		add(uint64(l.maps[i].Type), uint64(len(l.maps[i].Local)))
+		add(l.maps[i].Local...)
+		add(l.maps[i].Global...)
+	}
+	for _, c := range l.clocks {
+		add(uint64(c.Time), uint64(c.Offset))
+	}
+	return h
+}
+
+func (l *localMaps) equal(o *localMaps) bool {
+	return slices.Equal(l.clocks, o.clocks) && slices.EqualFunc(l.maps, o.maps, func(a, b MappingTable) bool {
+		return a.Type == b.Type && slices.Equal(a.Local, b.Local) && slices.Equal(a.Global, b.Global)
+	})
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// sink is what an event writer needs of a file.
+type sink interface {
+	io.WriterAt
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+// memoryFile is a sink in memory.
+type memoryFile struct{ data []byte }
+
+func (m *memoryFile) WriteAt(p []byte, off int64) (int, error) {
+	end := int(off) + len(p)
+	if end > len(m.data) {
+		m.data = append(m.data, make([]byte, end-len(m.data))...)
+	}
+	return copy(m.data[off:], p), nil
+}
+
+func (m *memoryFile) Truncate(size int64) error {
+	if size < int64(len(m.data)) {
+		m.data = m.data[:size]
+	}
+	return nil
+}
+
+func (m *memoryFile) Sync() error  { return nil }
+func (m *memoryFile) Close() error { return nil }
+
+// atomicFile is written under a temporary name and appears under its own when it is complete, so that a reader
+// sees the old file or the new one, and an older file that is linked elsewhere stays as it is.
+type atomicFile struct {
+	*os.File
+	path string
+}
+
+func createAtomic(path string) (*atomicFile, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(0o644); err != nil { // CreateTemp's 0600 would lock the owner's colleagues out
+		f.Close()
+		os.Remove(f.Name())
+		return nil, err
+	}
+	return &atomicFile{f, path}, nil
+}
+
+// commit closes the file and gives it its name; after an error nothing is left behind.
+func (f *atomicFile) commit() error {
+	err := f.Close()
+	if err == nil {
+		err = os.Rename(f.Name(), f.path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// abandon removes what was written and returns err.
+func (f *atomicFile) abandon(err error) error {
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}

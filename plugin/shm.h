@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory that the plugin and its collector share: one memfd per job process.
+ *
+ *   header (one page) | chunk states | rings | communicators | strings | chunks
+ *
+ * The plugin writes, the collector reads; what flows back is only: free chunks, the resolved
+ * settings, and answers to requests. Nothing in here is a pointer, so the memory means the same in
+ * both processes, and in a file (spool.h writes the same bytes).
+ *
+ * The Go mirror is plugin/shm/layout.go; a test compares every size and offset below with what the
+ * C compiler says. Change both, and NCCLOTF2_SHM_VERSION, together.
+ *
+ * Byte order is the machine's: both sides run on one machine, and spool files are converted on a
+ * machine of the same kind. All sizes are in bytes, all ticks in units of the header's clock.
+ */
+#ifndef NCCLOTF2_SHM_H
+#define NCCLOTF2_SHM_H
+
+#include <stdint.h>
+
+#define NCCLOTF2_SHM_MAGIC   0x3266744f6c63636eULL /* "ncclOtf2" read as little-endian */
+#define NCCLOTF2_SHM_VERSION 1u
+
+#define NCCLOTF2_PAGE        4096u
+#define NCCLOTF2_CHUNK_SIZE  65536u  /* ring memory is handed out in these units */
+#define NCCLOTF2_RING_MAX    4096u   /* threads that can record at one time */
+#define NCCLOTF2_COMM_MAX    65536u  /* communicator ranks over the life of the process */
+#define NCCLOTF2_STRING_SIZE (4u << 20)
+#define NCCLOTF2_SPARE_MAX   8u      /* free chunks the collector keeps at hand */
+#define NCCLOTF2_UNIT        32u     /* records are multiples of this */
+#define NCCLOTF2_TYPES       16u     /* event types: bit numbers of NCCL's activation mask */
+#define NCCLOTF2_NONE        0xffffffffu
+
+/* ---- handles and contexts ------------------------------------------------------------------
+ *
+ *   63        48 47   44 43 42                                        0
+ *  +------------+-------+--+-------------------------------------------+
+ *  | tag        | type  |C | number, never reused                      |
+ *  +------------+-------+--+-------------------------------------------+
+ *
+ * tag: drawn once per process, never 0 or 0xffff, so that no canonical pointer looks like a handle.
+ * type: bit number of the event type. C: set in contexts (type 15), whose number is the index of
+ * the communicator entry. Numbers are taken from header.next_number in blocks of 4096 per ring.
+ */
+#define NCCLOTF2_TAG_SHIFT    48
+#define NCCLOTF2_TYPE_SHIFT   44
+#define NCCLOTF2_CONTEXT_BIT  (1ULL << 43)
+#define NCCLOTF2_NUMBER_MASK  (NCCLOTF2_CONTEXT_BIT - 1)
+#define NCCLOTF2_NUMBER_BLOCK 4096u
+
+/* ---- clock ---------------------------------------------------------------------------------- */
+enum ncclotf2_clock_source {
+  NCCLOTF2_CLOCK_MONOTONIC = 1, /* CLOCK_MONOTONIC, ns */
+  NCCLOTF2_CLOCK_TSC = 2,       /* x86-64 time-stamp counter */
+  NCCLOTF2_CLOCK_CNTVCT = 3,    /* arm64 virtual counter */
+  NCCLOTF2_CLOCK_HOST = 4       /* tests: ticks are ns that the host program hands out */
+};
+
+/* One instant on four clocks. */
+struct ncclotf2_clock_tuple {
+  uint64_t ticks;
+  uint64_t raw;  /* CLOCK_MONOTONIC_RAW, ns */
+  uint64_t mono; /* CLOCK_MONOTONIC, ns */
+  uint64_t real; /* CLOCK_REALTIME, ns since 1970 */
+};
+
+/* ---- header --------------------------------------------------------------------------------- */
+enum ncclotf2_loss {             /* why something was not recorded */
+  NCCLOTF2_LOSS_MEMORY = 0,      /* start refused: memory at its cap */
+  NCCLOTF2_LOSS_STOP_MEMORY = 1, /* stop or state dropped: even the reserve was used up */
+  NCCLOTF2_LOSS_RING = 2,        /* start refused: no ring left for this thread */
+  NCCLOTF2_LOSS_COMM = 3,        /* events of a communicator beyond NCCLOTF2_COMM_MAX */
+  NCCLOTF2_LOSS_FORK = 4,        /* callback in a forked child */
+  NCCLOTF2_LOSS_REASONS = 5
+};
+
+enum ncclotf2_collector_state {
+  NCCLOTF2_COLLECTOR_NONE = 0,
+  NCCLOTF2_COLLECTOR_READY = 1,  /* settings are in place, events may come */
+  NCCLOTF2_COLLECTOR_REFUSED = 2,/* the collector cannot work (message says why); it has gone */
+  NCCLOTF2_COLLECTOR_SPOOL = 3   /* the plugin's own thread writes spool files */
+};
+
+struct ncclotf2_header {
+  /* constant after creation */
+  uint64_t magic;
+  uint32_t version;
+  uint32_t header_size;
+  uint64_t total_size;
+  uint64_t chunk_state_offset; /* uint32_t[chunk_count], enum ncclotf2_chunk_state */
+  uint64_t ring_offset;        /* struct ncclotf2_ring[NCCLOTF2_RING_MAX] */
+  uint64_t comm_offset;        /* struct ncclotf2_comm[NCCLOTF2_COMM_MAX] */
+  uint64_t string_offset;      /* byte heap, see struct ncclotf2_string */
+  uint64_t chunk_offset;       /* struct ncclotf2_chunk, NCCLOTF2_CHUNK_SIZE each */
+  uint32_t chunk_count;
+  uint32_t chunk_reserve;      /* last chunks that only stops may take (1/16) */
+  uint32_t pid;                /* as the process itself sees it */
+  uint32_t tag;
+  uint64_t pid_start;          /* field 22 of /proc/self/stat */
+  uint32_t clock_source;
+  uint32_t api_version;        /* NCCL profiler API that was taken: 5, 6, … */
+  uint64_t clock_hz;           /* ticks per second if known exactly, else 0 */
+  struct ncclotf2_clock_tuple created;
+  char hostname[256];
+  char boot_id[64];
+  char executable[512];
+  uint8_t pad0[4096 - 32 - 32 - 8 * 9 - 256 - 64 - 512 - 2048];
+
+  /* written by the plugin (offset 2048) */
+  uint32_t ring_used;          /* rings [0, ring_used) have been taken at least once */
+  uint32_t comm_used;          /* entries [0, comm_used) exist; each has its own ready flag */
+  uint64_t string_used;
+  uint64_t next_number;
+  uint64_t host_ticks;         /* CLOCK_HOST: the greatest tick handed out so far */
+  uint32_t request;            /* futex: raised to ask for "everything on disk" */
+  uint32_t ended;              /* 1 once the process's exit handler has run */
+  uint32_t live_comms;         /* initialised minus finalised */
+  uint32_t faulted_chunks;     /* chunks taken that nobody had prepared */
+  uint64_t foreign;            /* stops and states with a handle that is none of this process's */
+  uint64_t filtered[NCCLOTF2_TYPES];                        /* starts not asked for by the settings */
+  uint64_t lost[NCCLOTF2_LOSS_REASONS][NCCLOTF2_TYPES];     /* by reason and type */
+  uint8_t pad1[3072 - 2048 - 8 - 8 * 3 - 16 - 8 - 8 * NCCLOTF2_TYPES * (1 + NCCLOTF2_LOSS_REASONS)];
+
+  /* written by the collector (offset 3072) */
+  uint32_t collector_state;    /* futex, enum ncclotf2_collector_state */
+  uint32_t collector_pid;
+  uint32_t answered;           /* futex: the latest request whose work is done */
+  uint32_t event_mask;         /* what NCCL is asked for */
+  uint32_t record_mask;        /* types that are recorded; a subset of what event_mask implies */
+  uint32_t message_number;     /* raised with each new message */
+  uint32_t spare[NCCLOTF2_SPARE_MAX]; /* chunk index + 1, or 0; exchanged atomically */
+  char message[512];           /* one line for NCCL's logger, NUL-terminated */
+  uint8_t pad2[4096 - 3072 - 24 - 4 * NCCLOTF2_SPARE_MAX - 512];
+};
+
+/* ---- chunks and rings ----------------------------------------------------------------------- */
+enum ncclotf2_chunk_state {
+  NCCLOTF2_CHUNK_FREE = 0,  /* anybody may take it by compare-and-swap */
+  NCCLOTF2_CHUNK_SPARE = 1, /* prepared, in header.spare */
+  NCCLOTF2_CHUNK_USED = 2   /* belongs to a ring */
+};
+
+/* Records of one ring lie in a list of chunks. The owner writes records behind each other and
+ * publishes them by raising `committed` (release). A record never crosses a chunk. When the next
+ * one does not fit, the owner takes another chunk, fills in its head, and publishes it in `next`;
+ * `committed` of the old chunk is final before `next` becomes non-zero. The reader frees a chunk
+ * (state FREE or SPARE) when it has read it to the end, `next` is set, and what came of it is on disk. */
+struct ncclotf2_chunk {
+  uint32_t ring;
+  uint32_t next;      /* index + 1 of the following chunk, or 0 */
+  uint64_t sequence;  /* 0, 1, … in its ring */
+  uint32_t committed; /* bytes of records after this head */
+  uint32_t pad[11];
+  /* records follow */
+};
+#define NCCLOTF2_CHUNK_HEAD 64u
+
+enum ncclotf2_ring_state { NCCLOTF2_RING_FREE = 0, NCCLOTF2_RING_OWNED = 1 };
+
+#define NCCLOTF2_INTERN_SLOTS 64u
+
+struct ncclotf2_ring {
+  /* shared */
+  uint32_t state;      /* taken and given back by compare-and-swap */
+  uint32_t first;      /* index + 1 of the oldest chunk not yet freed, 0 before the first; the
+                          plugin sets it once, then only the reader does */
+  uint32_t tid;        /* of the present owner */
+  uint32_t generation; /* how many threads have owned it */
+  uint8_t pad0[48];
+  /* the owner's own: nobody else reads it */
+  uint64_t cursor;     /* offset in the mapping of the next record */
+  uint64_t limit;      /* offset where the current chunk ends */
+  uint64_t number;     /* next handle number */
+  uint64_t number_end;
+  uint32_t chunk;      /* index + 1 of the current chunk */
+  uint32_t intern_epoch;
+  uint64_t sequence;   /* of the current chunk */
+  uint8_t pad1[16];
+  struct { uint64_t address; uint32_t string; uint32_t pad; } intern[NCCLOTF2_INTERN_SLOTS];
+};
+
+/* ---- strings -------------------------------------------------------------------------------- */
+/* A string's id is its offset in the heap divided by 8, plus 1; 0 is "no string". `length` becomes
+ * non-zero (release) after the bytes are in place: it is the true length plus 1. */
+struct ncclotf2_string {
+  uint32_t length;
+  char bytes[4]; /* really `length` bytes with the closing NUL; the next string begins 8-aligned */
+};
+#define NCCLOTF2_STRING_MAX 127u /* longer ones are cut */
+
+/* ---- communicators -------------------------------------------------------------------------- */
+struct ncclotf2_comm {
+  uint32_t ready;       /* 1 (release) when the rest is filled in */
+  uint32_t api_version;
+  uint64_t comm_id;
+  int32_t nranks, rank, nnodes;
+  int32_t device;       /* CUDA ordinal, -1 if unknown */
+  uint64_t init_ticks;
+  uint64_t final_ticks; /* 0 while alive (release store) */
+  uint32_t init_tid;
+  uint32_t name;        /* string id, 0 if NCCL gave none */
+  uint8_t uuid[16];     /* of the GPU; zero if unknown */
+  uint8_t pci[16];      /* "dddddddd:bb:dd" style text, NUL-padded; empty if unknown */
+  uint32_t has_uuid;
+  uint32_t pad[9];
+};
+
+/* ---- records -------------------------------------------------------------------------------- */
+enum ncclotf2_record_kind {
+  NCCLOTF2_RECORD_THREAD = 1,   /* first in a ring, and again whenever its owner changes */
+  NCCLOTF2_RECORD_START = 2,
+  NCCLOTF2_RECORD_STOP = 3,
+  NCCLOTF2_RECORD_STATE = 4,
+  NCCLOTF2_RECORD_INIT = 5,     /* aux: communicator index */
+  NCCLOTF2_RECORD_FINALIZE = 6  /* aux: communicator index */
+};
+
+/* All records begin with this; THREAD, STOP, STATE, INIT and FINALIZE are this and nothing more
+ * (THREAD: 2 units). */
+struct ncclotf2_record {
+  uint64_t ticks;
+  uint8_t kind;
+  uint8_t type;    /* bit number of the event type; of the handle for stops and states */
+  uint8_t units;   /* length in NCCLOTF2_UNIT */
+  uint8_t flags;   /* START: enum ncclotf2_record_flags */
+  uint32_t aux;    /* START: communicator index, NCCLOTF2_NONE if the context is none of ours;
+                      STATE: the state value; THREAD: tid */
+  uint64_t handle; /* START, STOP, STATE: the event; 0 in a STOP that NCCL made with NULL */
+  uint64_t arg;    /* START: parentObj as given; STATE: the argument's bits (see has_arg) */
+};
+enum ncclotf2_record_flags {
+  NCCLOTF2_FLAG_GRAPH = 1,   /* graphCaptured */
+  NCCLOTF2_FLAG_HAS_ARG = 2, /* STATE: NCCL passed an argument that this state defines */
+  NCCLOTF2_FLAG_SYM = 4,     /* Coll: isSymColl (v7) */
+  NCCLOTF2_FLAG_SEND = 8,    /* ProxyOp: isSend; NetPlugin socket: op is send */
+  NCCLOTF2_FLAG_COMPLETE = 16, /* CeSync: isComplete; CeColl: intraBatchSync; CeBatch: useIntraSync */
+  NCCLOTF2_FLAG_KNOWN_NET = 32 /* NetPlugin: the descriptor was of a known kind and was read */
+};
+
+struct ncclotf2_thread_record { /* 2 units */
+  struct ncclotf2_record head;
+  char name[16];                /* the thread's name at its first callback */
+  uint8_t pad[16];
+};
+struct ncclotf2_group_api {     /* 2 units */
+  struct ncclotf2_record head;
+  int32_t group_depth;
+  uint8_t pad[28];
+};
+struct ncclotf2_coll_api {      /* 3 units; P2pApi too, with root -1 */
+  struct ncclotf2_record head;
+  uint64_t count, stream, user_tag;
+  uint32_t func, datatype;      /* string ids */
+  int32_t root;
+  uint8_t pad[28];
+};
+struct ncclotf2_kernel_launch { /* 2 units */
+  struct ncclotf2_record head;
+  uint64_t stream;
+  uint8_t pad[24];
+};
+struct ncclotf2_coll {          /* 4 units */
+  struct ncclotf2_record head;
+  uint64_t seq, count, send_buff, recv_buff, parent_group, user_tag;
+  uint32_t func, datatype, algo, proto, kernel_variant;
+  int32_t root;
+  int32_t rank;                 /* descriptor's rank */
+  uint8_t nchannels, nwarps, pad[18];
+};
+struct ncclotf2_p2p {           /* 3 units */
+  struct ncclotf2_record head;
+  uint64_t count, buff, parent_group, user_tag;
+  uint32_t func, datatype;
+  int32_t peer, rank;
+  uint8_t nchannels, pad[15];
+};
+struct ncclotf2_proxy_op {      /* 3 units */
+  struct ncclotf2_record head;
+  uint64_t context;             /* as given: another process's with PXN */
+  int32_t pid, peer, nsteps, chunk_size, rank;
+  uint8_t channel, pad[35];
+};
+struct ncclotf2_proxy_step {    /* 2 units */
+  struct ncclotf2_record head;
+  uint64_t context;
+  int32_t step, rank;
+  uint8_t pad[16];
+};
+/* Group and ProxyCtrl are the bare head (1 unit). */
+struct ncclotf2_kernel_ch {     /* 2 units */
+  struct ncclotf2_record head;
+  uint64_t ptimer;              /* the GPU's clock */
+  uint8_t channel, pad[23];
+};
+struct ncclotf2_net_plugin {    /* 3 units */
+  struct ncclotf2_record head;
+  int64_t id;                   /* netPlugin.id: kind and version */
+  uint64_t context, length, wr_id;
+  int32_t device_or_fd, opcode, qp, rank;
+  uint8_t pad[16];
+};
+struct ncclotf2_ce_coll {       /* 4 units */
+  struct ncclotf2_record head;
+  uint64_t seq, count, send_buff, recv_buff, stream, user_tag;
+  uint32_t func, datatype, sync_strategy, batch_size, num_batches, ce_seq;
+  int32_t root, rank;
+  uint8_t pad[16];
+};
+struct ncclotf2_ce_sync {       /* 2 units */
+  struct ncclotf2_record head;
+  int32_t nranks, rank;
+  uint8_t pad[24];
+};
+struct ncclotf2_ce_batch {      /* 2 units */
+  struct ncclotf2_record head;
+  uint64_t bytes;
+  int32_t num_ops, rank;
+  uint8_t pad[16];
+};
+struct ncclotf2_kernel_phase {  /* 2 units (v7) */
+  struct ncclotf2_record head;
+  uint64_t ptimer;
+  uint32_t name;
+  uint8_t channel, phase, pad[18];
+};
+
+/* ---- spool files ----------------------------------------------------------------------------
+ * <directory>/shards/<hostname>-<pid>-<tag in hex>.spool: frames, each 8-aligned, written by the
+ * plugin's own thread where no collector could be started. A file cut off anywhere is readable up
+ * to its last whole frame. */
+enum ncclotf2_frame_kind {
+  NCCLOTF2_FRAME_HEADER = 1,  /* struct ncclotf2_header: first frame, and again at each flush */
+  NCCLOTF2_FRAME_COMM = 2,    /* index, then struct ncclotf2_comm: again whenever it changed */
+  NCCLOTF2_FRAME_STRINGS = 3, /* index: offset in the heap; the bytes from there */
+  NCCLOTF2_FRAME_RING = 4,    /* index: ring; position: bytes of records of that ring before these */
+  NCCLOTF2_FRAME_CLOCK = 5,   /* struct ncclotf2_clock_tuple */
+  NCCLOTF2_FRAME_END = 6      /* the process ended in order */
+};
+struct ncclotf2_frame {
+  uint32_t magic;  /* NCCLOTF2_FRAME_MAGIC */
+  uint32_t kind;
+  uint64_t index;
+  uint64_t position;
+  uint64_t length; /* of the body that follows, without its padding to 8 */
+};
+#define NCCLOTF2_FRAME_MAGIC 0x4c4f5053u /* "SPOL" */
+
+/* ---- the host's clock, for tests -------------------------------------------------------------
+ * With NCCL_OTF2_CLOCK=host the plugin takes its ticks from the program itself, which exports this
+ * object under the name `ncclotf2_host_clock`. */
+struct ncclotf2_host_clock {
+  uint64_t (*now)(void);              /* of the calling thread: ns, the recorded clock */
+  struct ncclotf2_clock_tuple anchor; /* the same instant on the recorded clocks */
+};
+
+#endif

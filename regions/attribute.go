@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import "ncclotf2/otf2"
+
+// Attributes of operations and calls. Their ids are the same in every process, so they need no
+// mapping table. Each is written only where NCCL reported the value.
+const (
+	AttrSeq          otf2.AttributeRef = iota // NCCL's sequence number: per communicator and function
+	AttrOrdinal                               // place in the communicator's sequence of this function, counted here
+	AttrAlgo                                  // "RING", "TREE", …
+	AttrProto                                 // "LL", "LL128", "SIMPLE"
+	AttrChannels                              // number of channels
+	AttrWarps                                 // warps per channel
+	AttrDatatype                              // "ncclFloat32", …
+	AttrCount                                 // elements, as given in the API call
+	AttrSendBuff                              // device address
+	AttrRecvBuff                              // device address
+	AttrStream                                // CUDA stream handle
+	AttrGraph                                 // 1: captured into, or replayed from, a CUDA graph
+	AttrUserTag                               // the application's tag
+	AttrEventID                               // the event's handle: process tag, type, number
+	AttrParentID                              // the parent event's handle
+	AttrTimingSource                          // where the interval comes from: "gpu", "network", "enqueue"
+	AttrUnfinished                            // 1: the region was still open when the data ended
+	numAttributes
+)
+
+// Attribute is one row of the table of attribute definitions.
+type Attribute struct {
+	Ref         otf2.AttributeRef
+	Name        string
+	Type        otf2.Type
+	Description string
+}
+
+// Attributes lists every attribute that event files may refer to, indexed by its id.
+var Attributes = [numAttributes]Attribute{
+	{AttrSeq, "SEQ", otf2.TypeUint64, "NCCL sequence number, per communicator and function"},
+	{AttrOrdinal, "ORDINAL", otf2.TypeUint64, "Position among the communicator's operations of this function, from 0"},
+	{AttrAlgo, "ALGO", otf2.TypeString, "NCCL algorithm"},
+	{AttrProto, "PROTO", otf2.TypeString, "NCCL protocol"},
+	{AttrChannels, "CHANNELS", otf2.TypeUint32, "Number of channels"},
+	{AttrWarps, "WARPS", otf2.TypeUint32, "Warps per channel"},
+	{AttrDatatype, "DATATYPE", otf2.TypeString, "Element type"},
+	{AttrCount, "COUNT", otf2.TypeUint64, "Elements, as given in the call"},
+	{AttrSendBuff, "SENDBUFF_ADDRESS", otf2.TypeUint64, "Send buffer, device address"},
+	{AttrRecvBuff, "RECVBUFF_ADDRESS", otf2.TypeUint64, "Receive buffer, device address"},
+	{AttrStream, "STREAM", otf2.TypeUint64, "CUDA stream handle"},
+	{AttrGraph, "GRAPH", otf2.TypeUint8, "1 if captured into or replayed from a CUDA graph"},
+	{AttrUserTag, "USER_TAG", otf2.TypeUint64, "Tag given by the application"},
+	{AttrEventID, "EVENT_ID", otf2.TypeUint64, "Id of the NCCL event"},
+	{AttrParentID, "PARENT_ID", otf2.TypeUint64, "Id of the parent NCCL event"},
+	{AttrTimingSource, "TIMING_SOURCE", otf2.TypeString, "What the interval is: gpu, network or enqueue"},
+	{AttrUnfinished, "UNFINISHED", otf2.TypeUint8, "1 if the region was open when the recording ended"},
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// Sink makes the event files of new locations.
+type Sink interface {
+	// EventWriter opens the event file of a location. Numbers are 0, 1, 2, … in order of creation.
+	EventWriter(loc shard.Location) (*otf2.EventWriter, error)
+}
+
+// Options of a Model; nil means the defaults.
+type Options struct {
+	// OperationLimit (ns) is how long the oldest operation of a communicator rank waits for children
+	// that have not begun. Children that have begun are always waited for. Default 10 s.
+	OperationLimit uint64
+	// GPUHold (ns) is how long GPU stamps wait for later ones, which make the GPU's clock better
+	// known. Default 2 s.
+	GPUHold uint64
+	// Paradigm of the regions: otf2.ParadigmCUDA (default) or otf2.ParadigmHIP.
+	Paradigm otf2.Paradigm
+	// RecordMask holds the event types (bits) that the plugin records: what need not be waited for.
+	RecordMask uint32
+}
+
+// Model is the timeline of one process in the making.
+type Model struct {
+	sink    Sink
+	process *shard.Process
+	opts    Options
+	defs    *definitions
+	err     error
+
+	comms   []*commRank
+	clocks  []*gpuClock // by index into process.GPUs
+	threads []*thread   // by ring
+
+	locations    []*location
+	threadsNamed int
+	groupNumber  int64
+
+	// Events by handle, as long as something may refer to them.
+	groups     map[uint64]*groupCall
+	calls      map[uint64]*call
+	launches   map[uint64]*launch
+	plans      map[uint64]*plan
+	operations map[uint64]*operation
+	kernels    map[uint64]*kernel
+	proxies    map[uint64]*plan
+
+	attributes *otf2.AttributeList
+	first      uint64
+	last       uint64
+
+	starts, stops [shm.TypeCount]uint64
+	states        [stateCount]uint64
+	oddities      [numOddities]uint64
+	timing        map[string]uint64
+	markers       int
+}
+
+// New makes the model of a process. It fills in the lists of p as they grow; Snapshot brings the
+// rest of p up to date.
+func New(sink Sink, p *shard.Process, opts *Options) *Model {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.OperationLimit == 0 {
+		o.OperationLimit = 10e9
+	}
+	if o.GPUHold == 0 {
+		o.GPUHold = 2e9
+	}
+	if o.Paradigm == 0 {
+		o.Paradigm = otf2.ParadigmCUDA
+	}
+	return &Model{
+		sink: sink, process: p, opts: o, defs: newDefinitions(p, o.Paradigm),
+		groups: make(map[uint64]*groupCall), calls: make(map[uint64]*call), launches: make(map[uint64]*launch),
+		plans: make(map[uint64]*plan), operations: make(map[uint64]*operation),
+		kernels: make(map[uint64]*kernel), proxies: make(map[uint64]*plan),
+		attributes: &otf2.AttributeList{}, timing: make(map[string]uint64),
+	}
+}
+
+// Records tells whether events of a type are recorded at all.
+func (m *Model) Records(t shm.EventType) bool { return m.opts.RecordMask&(1<<t) != 0 }
+
+// fail keeps the first error and tells whether there was one.
+func (m *Model) fail(err error) bool {
+	if err != nil && m.err == nil {
+		m.err = err
+	}
+	return err != nil
+}
+
+// stateCount is the number of values of recordEventState's enumeration, up to API v7.
+const stateCount = 32
+
+// handler takes one record of a thread.
+type handler func(m *Model, th *thread, t uint64, r *shm.Record)
+
+// handlers says what the model does with each event type. Types without an entry are counted only.
+var handlers = [shm.TypeCount]struct{ start, stop, state handler }{
+	shm.EventGroupApi:     {start: (*Model).startGroupAPI, stop: (*Model).stopGroupAPI},
+	shm.EventCollApi:      {start: (*Model).startCall, stop: (*Model).stopCall},
+	shm.EventP2pApi:       {start: (*Model).startCall, stop: (*Model).stopCall},
+	shm.EventKernelLaunch: {start: (*Model).startLaunch, stop: (*Model).stopLaunch},
+	shm.EventGroup:        {start: (*Model).startGroup, stop: (*Model).stopGroup},
+	shm.EventColl:         {start: (*Model).startTask, stop: (*Model).stopTask},
+	shm.EventP2p:          {start: (*Model).startTask, stop: (*Model).stopTask},
+	shm.EventKernelCh:     {start: (*Model).startKernel, stop: (*Model).stopKernel, state: (*Model).stateKernel},
+	shm.EventProxyOp:      {start: (*Model).startProxyOp, stop: (*Model).stopProxyOp},
+}
+
+// Record takes one record; t is its time (ns) on the process's time line, ring the ring it came
+// from. Records of a ring come in the order they were written, those of different rings by time.
+// The record is not kept. The error is that of the event files, the first one; the model goes on
+// counting after it.
+func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
+	th := m.thread(ring)
+	if m.first == 0 {
+		m.first = t
+	}
+	m.last = max(m.last, t)
+	switch r.Kind {
+	case shm.RecordThread:
+		if th.group != nil {
+			m.closeGroupCall(th, t, true)
+		}
+		m.threads[ring] = &thread{tid: int(r.TID)}
+	case shm.RecordInit:
+		if c := m.comm(r.Aux); c != nil {
+			m.initComm(t, c)
+		}
+	case shm.RecordFinalize:
+		if c := m.comm(r.Aux); c != nil && !c.final {
+			m.finalizeComm(t, c)
+		}
+	case shm.RecordStart:
+		m.starts[r.Type]++
+		if h := handlers[r.Type].start; h != nil {
+			h(m, th, t, r)
+		}
+	case shm.RecordStop:
+		m.stops[r.Type]++
+		if h := handlers[r.Type].stop; h != nil {
+			h(m, th, t, r)
+		}
+	case shm.RecordState:
+		if r.Aux < stateCount {
+			m.states[r.Aux]++
+		}
+		if h := handlers[r.Type].state; h != nil {
+			h(m, th, t, r)
+		}
+	}
+	return m.err
+}
+
+func (m *Model) thread(ring int) *thread {
+	for len(m.threads) <= ring {
+		m.threads = append(m.threads, &thread{})
+	}
+	return m.threads[ring]
+}
+
+// Advance tells that all records before t have been given, and writes the operations that are due.
+func (m *Model) Advance(t uint64) error {
+	for _, c := range m.comms {
+		if c == nil || c.final {
+			continue
+		}
+		if len(c.queue) == 0 && len(c.calls) > 0 && c.calls[0].over() && c.calls[0].stop+m.opts.OperationLimit < t {
+			m.resolveCalls(c, c.calls[0].groupNumber()+1)
+		}
+		m.drain(c, t, drainDue)
+	}
+	return m.err
+}
+
+// Settle writes what is complete without waiting for better knowledge of the GPU's clock.
+func (m *Model) Settle(t uint64) error {
+	for _, c := range m.comms {
+		if c != nil && !c.final {
+			m.drain(c, t, drainComplete)
+		}
+	}
+	return m.err
+}
+
+// Finish ends the timeline: what is still open is written as unfinished, up to the time of the last
+// record. Nothing may follow but Snapshot.
+func (m *Model) Finish() error {
+	for _, th := range m.threads {
+		if th.group != nil {
+			m.closeGroupCall(th, m.last, true)
+		}
+	}
+	for _, c := range m.comms {
+		if c != nil && !c.final {
+			m.resolveCalls(c, noGroup)
+			m.drain(c, m.last, drainAll)
+		}
+	}
+	return m.err
+}

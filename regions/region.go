@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// Names of the region groups; Vampir colours regions by them.
+const (
+	GroupAPI          = "NCCL API"
+	GroupCollectives  = "NCCL collectives"
+	GroupPointToPoint = "NCCL point-to-point"
+	GroupEnqueue      = "NCCL enqueue"
+)
+
+// definitions collects the strings and regions that the events of this process refer to. A local id
+// is an index into the slices of the shard's description.
+type definitions struct {
+	process  *shard.Process
+	paradigm otf2.Paradigm
+	strings  map[string]otf2.StringRef
+	regions  map[regionKey]otf2.RegionRef
+}
+
+type regionKey struct {
+	name, group string
+	role        otf2.RegionRole
+}
+
+func newDefinitions(p *shard.Process, paradigm otf2.Paradigm) *definitions {
+	return &definitions{
+		process:  p,
+		paradigm: paradigm,
+		strings:  make(map[string]otf2.StringRef),
+		regions:  make(map[regionKey]otf2.RegionRef),
+	}
+}
+
+func (d *definitions) string(s string) otf2.StringRef {
+	ref, ok := d.strings[s]
+	if !ok {
+		ref = otf2.StringRef(len(d.process.Strings))
+		d.process.Strings = append(d.process.Strings, s)
+		d.strings[s] = ref
+	}
+	return ref
+}
+
+func (d *definitions) region(name, group string, role otf2.RegionRole) otf2.RegionRef {
+	key := regionKey{name, group, role}
+	ref, ok := d.regions[key]
+	if !ok {
+		ref = otf2.RegionRef(len(d.process.Regions))
+		d.process.Regions = append(d.process.Regions, shard.Region{
+			Name: name, Canonical: name, Role: role, Paradigm: d.paradigm, Group: group,
+		})
+		d.regions[key] = ref
+	}
+	return ref
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// Snapshot brings the description of the process up to date: communicators, locations, counts and
+// pending operations. Sizes of event files are those of their last flush.
+func (m *Model) Snapshot() {
+	p := m.process
+	p.FirstTime, p.LastTime = m.first, m.last
+	for i, c := range m.comms {
+		if c == nil {
+			continue
+		}
+		s := c.Comm
+		s.Location = -1
+		if c.loc != nil {
+			s.Location = int(c.loc.Number)
+		}
+		s.Sequences = make(map[string]shard.Sequence, len(c.sequences))
+		for k, q := range c.sequences {
+			s.Sequences[k] = q.Sequence
+		}
+		p.Comms[i] = s
+	}
+	p.Locations = p.Locations[:0]
+	for _, l := range m.locations {
+		s := l.Location
+		s.Events, s.Bytes = l.w.Events(), l.w.Size()
+		p.Locations = append(p.Locations, s)
+		if l.w.Events() > 0 {
+			p.LastTime = max(p.LastTime, uint64(l.w.LastTime()))
+		}
+	}
+	p.Counts.Starts = byType(&m.starts)
+	p.Counts.Stops = byType(&m.stops)
+	p.Counts.States = make(map[string]uint64)
+	for i, n := range m.states {
+		if n > 0 {
+			p.Counts.States[shm.StateName(uint32(i))] = n
+		}
+	}
+	p.Counts.Oddities = make(map[string]uint64)
+	for i, n := range m.oddities {
+		if n > 0 {
+			p.Counts.Oddities[oddityNames[i]] += n
+		}
+	}
+	p.Counts.Timing = make(map[string]uint64, len(m.timing))
+	for k, n := range m.timing {
+		p.Counts.Timing[k] = n
+	}
+	p.Pending = m.pending()
+}
+
+func byType(n *[shm.TypeCount]uint64) map[string]uint64 {
+	out := make(map[string]uint64)
+	for t, n := range n {
+		if n > 0 {
+			out[shm.EventType(t).String()] = n
+		}
+	}
+	return out
+}
+
+// pending lists what has begun and not ended, communicator by communicator in issue order.
+func (m *Model) pending() []shard.Pending {
+	var out []shard.Pending
+	for _, c := range m.comms {
+		if c == nil || c.final {
+			continue
+		}
+		next := make(map[string]uint64)
+		add := func(op *operation, since uint64, state string) {
+			key := op.name
+			if s := c.sequences[key]; s != nil && next[key] == 0 {
+				next[key] = s.Count
+			}
+			out = append(out, shard.Pending{Comm: c.index, Function: op.name, Ordinal: next[key], Since: since, State: state})
+			next[key]++
+		}
+		for _, p := range c.queue {
+			if p.completeAt != 0 {
+				continue
+			}
+			state := "enqueued"
+			if p.kernelsOpen > 0 {
+				state = "running"
+			}
+			for _, op := range p.ops {
+				add(op, p.start, state)
+			}
+		}
+		for _, call := range c.calls {
+			add(&operation{name: call.name}, call.start, "called")
+		}
+	}
+	return out
+}

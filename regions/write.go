@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+
+	"ncclotf2/otf2"
+)
+
+// writePlan writes one plan onto the location of its communicator rank, and counts its operations.
+func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
+	if len(p.ops) == 0 {
+		return
+	}
+	begin, end, source := m.interval(c, p, now)
+	unfinished := p.incomplete && (!p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0)
+	if p.incomplete {
+		m.oddity(OddIncompleteOperation)
+	}
+	loc := m.rankLocation(c)
+	if loc == nil {
+		return
+	}
+	m.process.Comms[c.index].Location = int(loc.Number)
+	enter := loc.at(begin)
+	leave := max(enter, otf2.Timestamp(end))
+
+	single := len(p.ops) == 1
+	region := m.planRegion(p)
+	a := m.attributes
+	a.Reset()
+	if single {
+		m.operationAttributes(a, c, p.ops[0])
+	}
+	a.String(AttrTimingSource, m.defs.string(source))
+	if p.graph {
+		a.Uint8(AttrGraph, 1)
+	}
+	if single {
+		if s := p.stream(); s != nil {
+			a.Uint64(AttrStream, *s)
+		}
+	}
+	if unfinished {
+		a.Uint8(AttrUnfinished, 1)
+	}
+	m.fail(loc.w.Enter(enter, a, region))
+	ends := make([]func(), 0, len(p.ops))
+	for i, op := range p.ops {
+		var attrs *otf2.AttributeList
+		if !single {
+			a.Reset()
+			m.operationAttributes(a, c, p.ops[i])
+			attrs = a
+		}
+		ends = append(ends, m.beginOperation(c, loc, op, enter, leave, attrs))
+		m.timing[source]++
+	}
+	for _, e := range ends {
+		if e != nil {
+			e()
+		}
+	}
+	m.fail(loc.w.Leave(leave, nil, region))
+}
+
+// planRegion names the region of a plan: after its operation, or "Group (k ops)".
+func (m *Model) planRegion(p *plan) otf2.RegionRef {
+	group, role := GroupPointToPoint, otf2.RegionRolePoint2Point
+	for _, op := range p.ops {
+		if !op.p2p {
+			group, role = GroupCollectives, otf2.RegionRoleCollOther
+		}
+	}
+	if len(p.ops) > 1 {
+		return m.defs.region(fmt.Sprintf("Group (%d ops)", len(p.ops)), group, role)
+	}
+	if f := functions[p.ops[0].name]; f != nil {
+		role = f.role
+	}
+	return m.defs.region(p.ops[0].name, group, role)
+}
+
+func (p *plan) stream() *uint64 {
+	if p.launch != nil {
+		return &p.launch.stream
+	}
+	if c := p.ops[0].call; c != nil {
+		return &c.stream
+	}
+	return nil
+}
+
+// beginOperation writes the beginning of an operation and returns what writes its end. A plan's only
+// collective is a blocking one, those of a batch are requests: NCCL stamps the batch as a whole.
+func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin, end otf2.Timestamp, a *otf2.AttributeList) func() {
+	comm := otf2.CommRef(c.index)
+	single := a == nil
+	if op.p2p {
+		length := op.count * datatypeSize(op.datatype)
+		if c.NRanks < 2 {
+			return nil
+		}
+		c.request++
+		request, peer := c.request, uint32(op.peer)
+		if op.name == "Send" {
+			m.fail(loc.w.MpiIsend(begin, a, peer, comm, 0, length, request))
+			return func() { m.fail(loc.w.MpiIsendComplete(end, nil, request)) }
+		}
+		m.fail(loc.w.MpiIrecvRequest(begin, a, request))
+		return func() { m.fail(loc.w.MpiIrecv(end, nil, peer, comm, 0, length, request)) }
+	}
+	f := functions[op.name]
+	if f == nil {
+		m.oddity(OddUnknownFunction)
+		return nil
+	}
+	if c.NRanks < 2 {
+		return nil
+	}
+	root := otf2.CollectiveRootNone
+	if f.rooted {
+		root = uint32(op.root)
+	}
+	sent, received := f.bytes(m.volume(c, op))
+	if single {
+		m.fail(loc.w.MpiCollectiveBegin(begin, nil))
+		return func() { m.fail(loc.w.MpiCollectiveEnd(end, nil, f.op, comm, root, sent, received)) }
+	}
+	c.request++
+	request := c.request
+	m.fail(loc.w.NonBlockingCollectiveRequest(begin, a, request))
+	return func() {
+		m.fail(loc.w.NonBlockingCollectiveComplete(end, nil, f.op, comm, root, sent, received, request))
+	}
+}
+
+// elements gives what the application asked for: a Coll of AllGather or Broadcast counts bytes.
+func (op *operation) elements() (count uint64, datatype string) {
+	if op.call != nil {
+		return op.call.count, op.call.datatype
+	}
+	return op.count, op.datatype
+}
+
+func (m *Model) volume(c *commRank, op *operation) volume {
+	count, datatype := op.elements()
+	v := volume{perRank: count * datatypeSize(datatype), ranks: uint64(c.NRanks), root: int(op.root) == c.Rank}
+	v.inPlace = op.task && op.send != 0 && op.send == op.recv+uint64(c.Rank)*v.perRank
+	return v
+}
+
+// operationAttributes numbers the operation and describes it as far as NCCL did.
+func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
+	count, datatype := op.elements()
+	var ordinal uint64
+	if op.p2p {
+		key, bytes := fmt.Sprintf("%s<%d", op.name, op.peer), count*datatypeSize(datatype)
+		if op.name == "Send" {
+			key = fmt.Sprintf("%s>%d", op.name, op.peer)
+		}
+		s := c.sequence(key)
+		ordinal = s.next(bytes)
+		s.Bytes += bytes
+	} else {
+		ordinal = c.sequence(op.name).next(count*datatypeSize(datatype), uint64(op.root))
+	}
+	if op.task && !op.p2p {
+		a.Uint64(AttrSeq, op.seq)
+	}
+	a.Uint64(AttrOrdinal, ordinal)
+	if op.algo != "" {
+		a.String(AttrAlgo, m.defs.string(op.algo))
+	}
+	if op.proto != "" {
+		a.String(AttrProto, m.defs.string(op.proto))
+	}
+	if op.task {
+		a.Uint32(AttrChannels, op.channels)
+	}
+	if op.task && !op.p2p {
+		a.Uint32(AttrWarps, op.warps)
+	}
+	a.String(AttrDatatype, m.defs.string(datatype))
+	a.Uint64(AttrCount, count)
+	switch {
+	case op.p2p && op.name == "Send":
+		a.Uint64(AttrSendBuff, op.send)
+	case op.p2p:
+		a.Uint64(AttrRecvBuff, op.recv)
+	case op.task:
+		a.Uint64(AttrSendBuff, op.send)
+		a.Uint64(AttrRecvBuff, op.recv)
+	}
+	if op.tag != 0 {
+		a.Uint64(AttrUserTag, op.tag)
+	}
+	if op.handle != 0 {
+		a.Uint64(AttrEventID, op.handle)
+	}
+	if op.parent != 0 {
+		a.Uint64(AttrParentID, op.parent)
+	}
+}
+
+// writeEnqueue draws a plan that one of NCCL's own threads enqueued.
+func (m *Model) writeEnqueue(p *plan) {
+	loc := m.enqueueLocation(p.comm)
+	if loc == nil {
+		return
+	}
+	region := m.defs.region("Enqueue plan", GroupEnqueue, otf2.RegionRoleFunction)
+	a := m.attributes
+	a.Reset()
+	if p.graph {
+		a.Uint8(AttrGraph, 1)
+	}
+	a.Uint64(AttrEventID, p.handle)
+	m.fail(loc.w.Enter(loc.at(p.start), a, region))
+	m.fail(loc.w.Leave(loc.at(p.stop), nil, region))
+}
