@@ -60,3 +60,6 @@ func (a *Archive) SnapshotsOf(loc LocationRef) iter.Seq2[*Snapshot, error] {
 		}
 	}
 }
+
+// Known reports whether this package knows the kind.
+func (k SnapshotKind) Known() bool { return snapshotTable[k].Name != "" }

@@ -958,6 +958,7 @@ var enumRmaSyncType = &enumInfo{name: "RmaSyncType", flags: false, values: []enu
 }}
 
 // RmaSyncLevel is OTF2's enumeration of that name, uint32 on disk.
+// Its values are bits that may be combined.
 type RmaSyncLevel uint32
 
 // Values of RmaSyncLevel.
@@ -970,7 +971,7 @@ const (
 // String returns OTF2's short name of the value.
 func (v RmaSyncLevel) String() string { return enumRmaSyncLevel.text(uint32(v)) }
 
-var enumRmaSyncLevel = &enumInfo{name: "RmaSyncLevel", flags: false, values: []enumValue{
+var enumRmaSyncLevel = &enumInfo{name: "RmaSyncLevel", flags: true, values: []enumValue{
 	{0x0, "NONE", 0},
 	{0x1, "PROCESS", 0},
 	{0x2, "MEMORY", 0},

@@ -42,8 +42,8 @@ type clockPoint struct {
 }
 
 const (
-	bucketNs    = 1 << 20        // ≈ 1 ms: only the quickest report within it can matter
-	windowNs    = 10_000_000_000 // clocks are straight lines over this
+	bucketNs    = 1 << 22        // ≈ 4 ms: only the quickest report within it can matter
+	windowNs    = 10_000_000_000 // of what comes often, so much is kept; what comes seldom, longer
 	pruneAtSize = 2 * windowNs / bucketNs
 	refitNs     = 50_000_000 // how much must come before the envelope is computed anew
 
@@ -91,7 +91,6 @@ func (k *gpuClock) fit(force bool) {
 		return
 	}
 	k.dirty, k.fitted = false, k.newest
-	k.prune()
 	e := append(k.envelope[:0], k.points...)
 	slices.SortFunc(e, func(a, b clockPoint) int { return cmp.Compare(a.g, b.g) })
 	k.g0 = e[0].g

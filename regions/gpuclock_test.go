@@ -61,7 +61,7 @@ func TestGPUClockForgetsOldReports(t *testing.T) {
 		k.add(i*bucketNs, i*bucketNs+1000)
 	}
 	k.fit(true)
-	if got, limit := len(k.points), int(windowNs/bucketNs)+2; got > limit {
+	if got, limit := len(k.points), pruneAtSize; got > limit {
 		t.Errorf("%d points kept, want at most %d", got, limit)
 	}
 }

@@ -3,21 +3,23 @@
 package regions
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
+	"ncclotf2/replay"
 	"ncclotf2/shard"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // memorySink keeps the event files of a model in memory.
 type memorySink struct {
@@ -30,173 +32,161 @@ func (s *memorySink) EventWriter(shard.Location) (*otf2.EventWriter, error) {
 	return w, nil
 }
 
-// line is a line of a recording of NCCL's callbacks (schema: testdata/nccl-callbacks/README.md).
-type line struct {
-	F         string
-	T         uint64
-	TID       int
-	CtxID     int    `json:"ctxId"`
-	CommID    string `json:"commId"`
-	CommName  string `json:"commName"`
-	NRanks    int    `json:"nranks"`
-	NNodes    int    `json:"nNodes"`
-	Rank      int
-	Type      uint64
-	TypeName  string `json:"typeName"`
-	ID        uint64
-	ParentID  *uint64 `json:"parentId"`
-	State     uint32
-	StateName string `json:"stateName"`
-	Args      map[string]any
-	D         struct {
-		GraphCaptured                    int
-		GroupDepth                       int32
-		Func, Datatype, Algo, Proto      string
-		Count, SeqNumber, PTimer         uint64
-		Root, Peer                       int32
-		Stream, SendBuff, RecvBuff, Buff string
-		NChannels, NWarps, ChannelID     uint8
-		ParentGroupID                    *uint64
-	}
-}
-
-func readLines(t *testing.T, file string) []line {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []line
-	sc := bufio.NewScanner(z)
-	sc.Buffer(nil, 1<<20)
-	for sc.Scan() {
-		var l line
-		if err := decodeLine(sc.Bytes(), &l); err != nil {
-			t.Fatalf("%s: %v: %s", file, err, sc.Text())
-		}
-		out = append(out, l)
-	}
-	if sc.Err() != nil {
-		t.Fatal(sc.Err())
-	}
-	return out
-}
-
-func hex(s string) uint64 { n, _ := strconv.ParseUint(s, 0, 64); return n }
-
-// byTime brings the calls between two openings of the plugin into the order of their times.
-func byTime(lines []line) []line {
-	lines = slices.DeleteFunc(lines, func(l line) bool { return l.F == "thread" })
-	for from := 0; from < len(lines); {
-		to := from + 1
-		for to < len(lines) && lines[to].F != "open" {
-			to++
-		}
-		slices.SortStableFunc(lines[from+1:to], func(a, b line) int { return cmp.Compare(a.T, b.T) })
-		from = to
-	}
-	return lines
-}
-
-// feed plays the lines of one process into a model, as the collector would after the plugin.
-func feed(m *Model, lines []line) (delivered map[string]uint64) {
-	delivered = make(map[string]uint64)
-	rings := make(map[int]int)
-	comms := 0
-	epoch := uint64(0)
-	base := 0
-	for _, l := range byTime(lines) {
-		if l.F == "open" {
-			epoch++
-			base = comms
-			continue
-		}
-		ring, ok := rings[l.TID]
+// feed gives the calls of a recorded process to a model, as the collector would after the plugin:
+// in the order of their times, with the ids of this recording as handles.
+func feed(m *Model, p *replay.Process) {
+	calls := slices.Clone(p.Calls)
+	slices.SortStableFunc(calls, func(a, b *replay.Call) int {
+		return cmp.Or(cmp.Compare(a.Open, b.Open), cmp.Compare(a.T, b.T))
+	})
+	rings := make(map[*replay.Thread]int)
+	for _, c := range calls {
+		ring, ok := rings[c.Thread]
 		if !ok {
 			ring = len(rings)
-			rings[l.TID] = ring
-			m.Record(ring, l.T, &shm.Record{Kind: shm.RecordThread, TID: int32(l.TID)})
+			rings[c.Thread] = ring
+			m.Record(ring, c.T, &shm.Record{Kind: shm.RecordThread, TID: int32(c.Thread.TID)})
 		}
-		typ := shm.EventType(slices.Index(shm.EventNames[:], l.TypeName))
-		handle := func(id uint64) uint64 { return epoch<<32 | id }
-		ref := func(id *uint64) uint64 {
-			if id == nil {
-				return 0
-			}
-			return handle(*id)
+		if c.Kind == replay.CallInit {
+			x := c.Context
+			m.Comm(x.Index-1, shard.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank, NNodes: x.NNodes}, shard.GPU{Device: x.Rank})
 		}
-		r := shm.Record{Ticks: l.T, Type: typ, Aux: uint32(base + l.CtxID - 1)}
-		switch l.F {
-		case "init":
-			m.Comm(base+l.CtxID-1, shard.Comm{ID: hex(l.CommID), Name: l.CommName, NRanks: l.NRanks, Rank: l.Rank, NNodes: l.NNodes}, shard.GPU{Device: l.Rank})
-			comms = max(comms, base+l.CtxID)
-			r.Kind = shm.RecordInit
-		case "finalize":
-			r.Kind = shm.RecordFinalize
-		case "start":
-			d := &l.D
-			r.Kind, r.Handle, r.Arg = shm.RecordStart, handle(l.ID), ref(l.ParentID)
-			r.GroupDepth, r.Func, r.Datatype, r.Algo, r.Proto = d.GroupDepth, d.Func, d.Datatype, d.Algo, d.Proto
-			r.Count, r.Seq, r.PTimer, r.Root, r.Peer = d.Count, d.SeqNumber, d.PTimer, d.Root, d.Peer
-			r.Stream, r.SendBuff, r.RecvBuff = hex(d.Stream), hex(d.SendBuff), hex(d.RecvBuff)
-			r.NChannels, r.NWarps, r.Channel, r.ParentGroup = d.NChannels, d.NWarps, d.ChannelID, ref(d.ParentGroupID)
-			if d.GraphCaptured != 0 {
-				r.Flags |= shm.FlagGraph
-			}
-		case "stop":
-			if l.ID == 0 {
-				continue
-			}
-			r.Kind, r.Handle = shm.RecordStop, handle(l.ID)
-		case "state":
-			r.Kind, r.Handle, r.Aux = shm.RecordState, handle(l.ID), l.State
-			if v, ok := l.Args["pTimer"]; ok {
-				n, _ := v.(json.Number)
-				u, _ := strconv.ParseUint(string(n), 10, 64)
-				r.Arg, r.Flags = u, shm.FlagHasArg
-			}
+		r, ok := recordOf(c)
+		if !ok {
+			continue
 		}
-		delivered[l.F+" "+l.TypeName]++
-		m.Record(ring, l.T, &r)
-		m.Advance(l.T)
+		m.Record(ring, c.T, &r)
+		m.Advance(c.T)
 	}
-	return delivered
 }
 
+func recordOf(c *replay.Call) (shm.Record, bool) {
+	id := func(e *replay.Event) uint64 {
+		if e == nil {
+			return 0
+		}
+		return uint64(e.Index)
+	}
+	r := shm.Record{Ticks: c.T}
+	if c.Context != nil {
+		r.Aux = uint32(c.Context.Index - 1)
+	}
+	switch c.Kind {
+	case replay.CallInit:
+		r.Kind = shm.RecordInit
+		return r, true
+	case replay.CallFinalize:
+		r.Kind = shm.RecordFinalize
+		return r, true
+	}
+	if c.Event == nil {
+		return r, false // NULL: the plugin does not record these
+	}
+	r.Handle, r.Type = id(c.Event), shm.EventType(c.Event.Type)
+	switch c.Kind {
+	case replay.CallStop:
+		r.Kind = shm.RecordStop
+		return r, true
+	case replay.CallState:
+		r.Kind, r.Aux = shm.RecordState, uint32(c.State)
+		if c.Args != nil && c.Args.PTimer != nil {
+			r.Arg, r.Flags = *c.Args.PTimer, shm.FlagHasArg
+		}
+		return r, true
+	}
+	r.Kind, r.Arg, r.ParentGroup = shm.RecordStart, id(c.Event.Parent), id(c.Event.Group)
+	graph := func(captured replay.Flag) {
+		if captured {
+			r.Flags |= shm.FlagGraph
+		}
+	}
+	switch d := c.Event.Descr.(type) {
+	case *replay.GroupApi:
+		r.GroupDepth = int32(d.GroupDepth)
+		graph(d.GraphCaptured)
+	case *replay.CollApi:
+		r.Func, r.Count, r.Datatype, r.Root, r.Stream = d.Func, d.Count, d.Datatype, int32(d.Root), uint64(d.Stream)
+		graph(d.GraphCaptured)
+	case *replay.P2pApi:
+		r.Func, r.Count, r.Datatype, r.Root, r.Stream = d.Func, d.Count, d.Datatype, -1, uint64(d.Stream)
+		graph(d.GraphCaptured)
+	case *replay.KernelLaunch:
+		r.Stream = uint64(d.Stream)
+	case *replay.Coll:
+		r.Seq, r.Func, r.Count, r.Datatype, r.Root = d.SeqNumber, d.Func, d.Count, d.Datatype, int32(d.Root)
+		r.SendBuff, r.RecvBuff, r.Algo, r.Proto = uint64(d.SendBuff), uint64(d.RecvBuff), d.Algo, d.Proto
+		r.NChannels, r.NWarps = uint8(d.NChannels), uint8(d.NWarps)
+	case *replay.P2p:
+		r.Func, r.Count, r.Datatype, r.Peer, r.NChannels = d.Func, d.Count, d.Datatype, int32(d.Peer), uint8(d.NChannels)
+		r.SendBuff = uint64(d.Buff)
+	case *replay.KernelCh:
+		r.Channel, r.PTimer = uint8(d.ChannelID), d.PTimer
+	}
+	return r, true
+}
+
+// What the model makes of each recording: locations, communicators, sequences, counts, markers.
 func TestRecordings(t *testing.T) {
 	dirs, _ := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
 	if len(dirs) != 10 {
 		t.Fatalf("%d recordings found, want 10", len(dirs))
 	}
 	for _, d := range dirs {
-		dir := filepath.Dir(d)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			files, _ := filepath.Glob(filepath.Join(dir, "p*.rec.jsonl.gz"))
-			for _, f := range files {
-				p := &shard.Process{}
-				m := New(&memorySink{}, p, &Options{RecordMask: 0xffff})
-				feed(m, readLines(t, f))
+		rec, err := replay.Load(filepath.Dir(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(rec.Name, func(t *testing.T) {
+			var out bytes.Buffer
+			for i, p := range rec.Processes {
+				description := &shard.Process{}
+				m := New(&memorySink{}, description, &Options{RecordMask: 0xffff})
+				feed(m, p)
 				if err := m.Finish(); err != nil {
 					t.Error(err)
 				}
 				m.Snapshot()
-				t.Log(p.Counts.Timing, p.Counts.Oddities, p.Markers)
-				for _, l := range p.Locations {
-					t.Log(l.Number, l.Name, l.Events)
+				fmt.Fprintf(&out, "process %d\n", i)
+				summarize(&out, description)
+			}
+			golden := filepath.Join("testdata", rec.Name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, out.Bytes(), 0o666); err != nil {
+					t.Fatal(err)
 				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(want, out.Bytes()) {
+				t.Errorf("the model differs from %s (run with -update to accept):\n%s", golden, out.String())
 			}
 		})
 	}
 }
 
-// decodeLine keeps numbers as they are written: GPU stamps do not fit a float64.
-func decodeLine(b []byte, l *line) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	return d.Decode(l)
+// summarize writes one line for each definition and count.
+func summarize(out *bytes.Buffer, p *shard.Process) {
+	line := func(kind string, v any) {
+		b, _ := json.Marshal(v) // these types can always be marshalled
+		fmt.Fprintf(out, "  %s %s\n", kind, b)
+	}
+	for _, l := range p.Locations {
+		l.Bytes = 0
+		line("location", l)
+	}
+	for _, r := range p.Regions {
+		fmt.Fprintf(out, "  region %q %v %v %q\n", r.Name, r.Role, r.Paradigm, r.Group)
+	}
+	for _, c := range p.Comms {
+		line("communicator", c)
+	}
+	for _, k := range p.Markers {
+		line("marker", k)
+	}
+	line("timing", p.Counts.Timing)
+	line("oddities", p.Counts.Oddities)
+	line("starts", p.Counts.Starts)
+	line("pending", p.Pending)
 }

@@ -81,7 +81,7 @@ type Comm struct {
 	NRanks    int    `json:"nranks"`
 	Rank      int    `json:"rank"`
 	NNodes    int    `json:"nnodes"`
-	GPU       int    `json:"gpu"`       // index into Process.GPUs
+	GPU       int    `json:"gpu"` // index into Process.GPUs
 	InitTime  uint64 `json:"initTime"`
 	FinalTime uint64 `json:"finalTime"` // 0 while alive
 	Location  int    `json:"location"`  // local number of the communicator-rank location, −1 if none
@@ -153,6 +153,6 @@ type Pending struct {
 	Function string `json:"function"`
 	Ordinal  uint64 `json:"ordinal"`
 	Since    uint64 `json:"since"`
-	State    string `json:"state"` // "called", "enqueued", "running"
+	State    string `json:"state"`             // "called", "enqueued", "running"
 	LastNet  string `json:"lastNet,omitempty"` // last proxy phase seen
 }

@@ -41,7 +41,7 @@ var Enums = enums([]Enum{
 	{Name: "MeasurementMode", Bits: 8, Flags: false, Prefix: "Measurement", Text: "ON=1 OFF=2"},
 	{Name: "CollectiveOp", Bits: 8, Flags: false, Prefix: "CollectiveOp", Text: "BARRIER=0 BCAST=1 GATHER=2 GATHERV=3 SCATTER=4 SCATTERV=5 ALLGATHER=6 ALLGATHERV=7 ALLTOALL=8 ALLTOALLV=9 ALLTOALLW=10 ALLREDUCE=11 REDUCE=12 REDUCE_SCATTER=13 SCAN=14 EXSCAN=15 REDUCE_SCATTER_BLOCK=16 CREATE_HANDLE=17 DESTROY_HANDLE=18 ALLOCATE=19 DEALLOCATE=20 CREATE_HANDLE_AND_ALLOCATE=21 DESTROY_HANDLE_AND_DEALLOCATE=22"},
 	{Name: "RmaSyncType", Bits: 8, Flags: false, Prefix: "RmaSyncType", Text: "MEMORY=0 NOTIFY_IN=1 NOTIFY_OUT=2"},
-	{Name: "RmaSyncLevel", Bits: 32, Flags: false, Prefix: "RmaSyncLevel", Text: "NONE=0 PROCESS=1 MEMORY=2"},
+	{Name: "RmaSyncLevel", Bits: 32, Flags: true, Prefix: "RmaSyncLevel", Text: "NONE=0 PROCESS=1 MEMORY=2"},
 	{Name: "LockType", Bits: 8, Flags: false, Prefix: "Lock", Text: "EXCLUSIVE=0 SHARED=1"},
 	{Name: "RmaAtomicType", Bits: 8, Flags: false, Prefix: "RmaAtomicType", Text: "ACCUMULATE=0 INCREMENT=1 TEST_AND_SET=2 COMPARE_AND_SWAP=3 SWAP=4@1.4 FETCH_AND_ADD=5@1.4 FETCH_AND_INCREMENT=6@1.4 FETCH_AND_ACCUMULATE=7@2.1"},
 	{Name: "IoCreationFlag", Bits: 32, Flags: true, Prefix: "IoCreationFlag", Text: "NONE=0 CREATE=1 TRUNCATE=2 DIRECTORY=4 EXCLUSIVE=8 NO_CONTROLLING_TERMINAL=16 NO_FOLLOW=32 PATH=64 TEMPORARY_FILE=128 LARGEFILE=256 NO_SEEK=512 UNIQUE=0x400"},

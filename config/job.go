@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// steps says how systems that start jobs name one job, its step, and the attempt at it. The first whose
+// job variable is set is taken; the parts are joined by dots. The plugin's C code has the same table,
+// for spool files.
+var steps = []struct{ job, step, attempt string }{
+	{"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
+	{"PMIX_NAMESPACE", "", ""},
+	{"LSB_JOBID", "", ""},
+	{"PBS_JOBID", "", ""},
+	{"FLUX_JOB_ID", "", ""},
+	{"TORCHELASTIC_RUN_ID", "", "TORCHELASTIC_RESTART_COUNT"},
+}
+
+// StepID identifies the job step and attempt that the environment belongs to, the same in all its
+// processes; "" if nothing does.
+func StepID(lookup Lookup) string {
+	for _, s := range steps {
+		id := lookup.value(s.job)
+		if id == "" || id == "none" { // torchelastic's word for "none was given"
+			continue
+		}
+		for _, more := range []string{s.step, s.attempt} {
+			if more == "" {
+				continue
+			}
+			if v := lookup.value(more); v != "" {
+				id += "." + v
+			}
+		}
+		return strings.ReplaceAll(id, "/", "_")
+	}
+	return ""
+}
+
+// Directory returns the experiment directory: the setting DIR, else nccl-otf2-<id> in the working
+// directory, where id is the job step's, else the commId of the process's first communicator.
+func (s *Settings) Directory(lookup Lookup, firstCommID uint64) string {
+	if s.Dir != "" {
+		return s.Dir
+	}
+	if id := StepID(lookup); id != "" {
+		return "nccl-otf2-" + id
+	}
+	return fmt.Sprintf("nccl-otf2-%016x", firstCommID)
+}
+
+// Launcher is what the program that started a process says of its place in the job.
+type Launcher struct {
+	Name string // "slurm", "openmpi", …; "" if nothing was found
+	Rank int    // world rank, −1 if unknown
+	Size int    // number of processes, −1 if unknown
+}
+
+// launchers lists the variables by which launchers number their processes. Open MPI stands before PMIx and PMI,
+// which it sets too; torchrun is last, because its workers may run under any of the others and then have
+// those variables of their agent. It is found by its own variables first.
+var launchers = []struct{ name, mark, rank, size string }{
+	{"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE"},
+	{"openmpi", "", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+	{"mvapich2", "", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+	{"flux", "", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+	{"slurm", "", "SLURM_PROCID", "SLURM_NTASKS"},
+	{"pmix", "", "PMIX_RANK", "PMIX_SIZE"},
+	{"pmi", "", "PMI_RANK", "PMI_SIZE"},
+	{"torchrun", "", "RANK", "WORLD_SIZE"},
+}
+
+// FindLauncher reads a process's world rank from its environment.
+func FindLauncher(lookup Lookup) Launcher {
+	for _, l := range launchers {
+		if l.mark != "" && lookup.value(l.mark) == "" {
+			continue
+		}
+		rank, err := strconv.Atoi(lookup.value(l.rank))
+		if err != nil || rank < 0 {
+			continue
+		}
+		size, err := strconv.Atoi(lookup.value(l.size))
+		if err != nil || size <= rank {
+			size = -1
+		}
+		return Launcher{Name: l.name, Rank: rank, Size: size}
+	}
+	return Launcher{Rank: -1, Size: -1}
+}

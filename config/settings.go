@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/viper"
+)
+
+// Lookup gives the value of an environment variable, and whether it is set: os.LookupEnv, or a
+// function over another environment.
+type Lookup func(name string) (value string, set bool)
+
+// value treats an empty variable as unset, as the plugin does.
+func (l Lookup) value(name string) string {
+	v, _ := l(name)
+	return v
+}
+
+// maskVariable is the name that NVIDIA's example profiler and its relatives use. NCCL itself does
+// not read it.
+const maskVariable = "NCCL_PROFILE_EVENT_MASK"
+
+// Settings are the values in force.
+type Settings struct {
+	Dir       string // experiment directory; "" leaves it to Directory
+	Events    uint32 // bit mask of event types, as NCCL's activation mask
+	Ranks     NumberSet
+	Unify     bool
+	CPUs      NumberSet
+	Debug     bool
+	Enable    bool
+	Memory    uint64 // bytes
+	Clock     string
+	Collector string // path or "spool"; "" for the one beside the plugin
+	Config    string // path of the settings file, "" if there is none
+
+	texts  map[string]string // by key, what was read; only what is set or has a default
+	source map[string]source // by key
+}
+
+type source uint8
+
+const (
+	fromDefault source = iota
+	fromFile
+	fromEnvironment
+)
+
+// Load reads the settings. Errors are one line each and name the variable, or the file and the key.
+func Load(lookup Lookup) (*Settings, error) {
+	s := &Settings{texts: make(map[string]string), source: make(map[string]source)}
+	v := viper.New()
+	for _, row := range Table {
+		v.SetDefault(row.Key, row.Default)
+	}
+	path := lookup.value(Prefix + "CONFIG")
+	if path != "" {
+		if err := readFile(v, path); err != nil {
+			return nil, err
+		}
+	}
+	for i := range Table {
+		row := &Table[i]
+		if v.InConfig(row.Key) {
+			s.source[row.Key] = fromFile
+		}
+		if value := lookup.value(row.Env()); value != "" {
+			v.Set(row.Key, value)
+			s.source[row.Key] = fromEnvironment
+		}
+	}
+	for i := range Table {
+		row := &Table[i]
+		value, err := plain(v.Get(row.Key))
+		if err == nil && value == "" {
+			continue
+		}
+		if err == nil {
+			err = row.check(s, value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.place(row, path), err)
+		}
+		s.texts[row.Key] = value
+	}
+	if s.source["EVENTS"] == fromDefault {
+		if text := lookup.value(maskVariable); text != "" {
+			mask, err := parseMask(text)
+			if err != nil {
+				return nil, fmt.Errorf("%s=%s: %w", maskVariable, text, err)
+			}
+			s.Events, s.texts["EVENTS"] = mask, EventList(mask)
+		}
+	}
+	return s, nil
+}
+
+func (row *Setting) check(s *Settings, value string) error {
+	if row.Kind == Choice {
+		lower := strings.ToLower(value)
+		if !slices.Contains(row.Choices, lower) {
+			return fmt.Errorf("%q is none of %s", value, strings.Join(row.Choices, ", "))
+		}
+		value = lower
+	}
+	return row.parse(s, value)
+}
+
+// place says where a value came from, for errors.
+func (s *Settings) place(row *Setting, path string) string {
+	if s.source[row.Key] == fromFile {
+		return fmt.Sprintf("%s: %s", path, strings.ToLower(row.Key))
+	}
+	return row.Env()
+}
+
+// readFile reads the settings file into v and refuses keys that are no settings.
+func readFile(v *viper.Viper, path string) error {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".yaml", ".yml", ".toml", ".json":
+	default:
+		return fmt.Errorf("%sCONFIG=%s: the name must end in .yaml, .toml or .json", Prefix, path)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("%sCONFIG: %w", Prefix, err)
+	}
+	v.SetConfigFile(path)
+	if err := v.ReadInConfig(); err != nil {
+		return fmt.Errorf("%s: %s", path, oneLine(err.Error()))
+	}
+	// What is in the file alone: v knows the defaults' keys, too.
+	file := viper.New()
+	file.SetConfigFile(path)
+	if err := file.ReadInConfig(); err != nil {
+		return fmt.Errorf("%s: %s", path, oneLine(err.Error()))
+	}
+	keys := file.AllKeys()
+	slices.Sort(keys)
+	for _, key := range keys {
+		switch row := lookupSetting(key); {
+		case row == nil:
+			return fmt.Errorf("%s: unknown setting %q%s", path, key, suggestion(key))
+		case row.Key == "CONFIG":
+			return fmt.Errorf("%s: %q cannot be set in a file", path, key)
+		}
+	}
+	return nil
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// plain is a value of a settings file as the text that a variable would have. Lists are joined by
+// commas.
+func plain(value any) (string, error) {
+	switch v := value.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return strings.TrimSpace(v), nil
+	case bool, int, int64, uint64, float64:
+		return fmt.Sprint(v), nil
+	case []any:
+		parts := make([]string, len(v))
+		for i := range v {
+			var err error
+			if parts[i], err = plain(v[i]); err != nil {
+				return "", err
+			}
+		}
+		return strings.Join(parts, ","), nil
+	}
+	return "", fmt.Errorf("a %T is no value of a setting", value)
+}
+
+// suggestion names the setting that an unknown key resembles, else all of them.
+func suggestion(key string) string {
+	key = strings.TrimPrefix(strings.ToUpper(key), Prefix)
+	best, distance := "", 4
+	var all []string
+	for _, row := range Table {
+		if row.Key == "CONFIG" {
+			continue
+		}
+		all = append(all, strings.ToLower(row.Key))
+		if d := editDistance(key, row.Key); d < distance {
+			best, distance = strings.ToLower(row.Key), d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	return "; there are " + strings.Join(all, ", ")
+}
+
+// editDistance is Levenshtein's.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			substitute := diagonal
+			if a[i] != b[j] {
+				substitute++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Texts are the settings in force as text, by key: what an archive says of how it was recorded.
+// Unset ones are left out.
+func (s *Settings) Texts() map[string]string {
+	texts := make(map[string]string, len(s.texts))
+	for k, v := range s.texts {
+		texts[k] = v
+	}
+	return texts
+}
+
+// Environment lists NAME=VALUE for the early settings that come from the settings file: what the
+// plugin must find in its environment to use them.
+func (s *Settings) Environment() []string {
+	var vars []string
+	for _, row := range Table {
+		if row.Early && s.source[row.Key] == fromFile {
+			vars = append(vars, row.Env()+"="+s.texts[row.Key])
+		}
+	}
+	return vars
+}

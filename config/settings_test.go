@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func env(vars ...string) Lookup {
+	return func(name string) (string, bool) {
+		for _, v := range vars {
+			if n, value, _ := strings.Cut(v, "="); n == name {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The preset masks, as numbers: bits 0-2 and 8-11; and bit 6; and bits 3, 4; and bits 5, 7, 12-14.
+const (
+	light = 0x0f07
+	gpu   = 0x0f47
+	net   = 0x0f5f
+	all   = 0x7fff
+)
+
+func TestDefaults(t *testing.T) {
+	s, err := Load(env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.CPUs != nil || s.Debug || !s.Enable ||
+		s.Memory != 256<<20 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
+		t.Errorf("%+v", s)
+	}
+	want := map[string]string{"EVENTS": "gpu", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on", "MEMORY": "256MiB", "CLOCK": "auto"}
+	if d := cmp.Diff(want, s.Texts()); d != "" {
+		t.Error(d)
+	}
+	if e := s.Environment(); len(e) != 0 {
+		t.Errorf("environment %v", e)
+	}
+}
+
+func TestEnvironmentOverFileOverDefault(t *testing.T) {
+	for _, tc := range []struct{ name, text string }{
+		{"a.yaml", "events: [net, NetPlugin]\nmemory: 1GiB\nunify: off\ncpus: [3, 1]\ndebug: true\ndir: /from/file\nranks: 0-3\n"},
+		{"a.yml", "EVENTS: net NetPlugin\nMEMORY: 1G\nUNIFY: \"off\"\nCPUS: 1,3\nDebug: 1\nDIR: /from/file\nranks: [0, 1-3]\n"},
+		{"a.toml", "events = \"net,netplugin\"\nmemory = 1073741824\nunify = \"OFF\"\ncpus = [1, 3]\ndebug = true\ndir = \"/from/file\"\nranks = \"0-3\"\n"},
+		{"a.json", `{"events": ["net", "NetPlugin"], "memory": "1024MB", "unify": "off", "cpus": "1 3", "debug": "yes", "dir": "/from/file", "ranks": "0-3"}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := file(t, tc.name, tc.text)
+			s, err := Load(env("NCCL_OTF2_CONFIG="+path, "NCCL_OTF2_DIR=/from/env", "NCCL_OTF2_EVENTS="))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Dir != "/from/env" || s.Events != net|1<<7 || s.Memory != 1<<30 || s.Unify || !s.Debug || s.Config != path {
+				t.Errorf("%+v", s)
+			}
+			if !s.CPUs.Has(1) || s.CPUs.Has(2) || !s.CPUs.Has(3) || !s.Ranks.Has(2) || s.Ranks.Has(4) {
+				t.Errorf("cpus %v, ranks %v", s.CPUs, s.Ranks)
+			}
+			// What the plugin must learn from the environment.
+			if e := s.Environment(); len(e) != 1 || !strings.HasPrefix(e[0], "NCCL_OTF2_MEMORY=1") {
+				t.Errorf("environment %v", e)
+			}
+		})
+	}
+}
+
+func TestErrorsNameTheirPlace(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		vars []string
+		file string // name:content
+		want string
+	}{
+		{"event", []string{"NCCL_OTF2_EVENTS=Coll,Kernel"}, "",
+			`NCCL_OTF2_EVENTS: no event or preset is called "Kernel"; there are light, gpu, net, all, Group, Coll,`},
+		{"size", []string{"NCCL_OTF2_MEMORY=lots"}, "", `NCCL_OTF2_MEMORY: "lots" is not a size such as 256M or 1GiB`},
+		{"small size", []string{"NCCL_OTF2_MEMORY=1M"}, "", `NCCL_OTF2_MEMORY: "1M" is less than 4 MiB`},
+		{"huge size", []string{"NCCL_OTF2_MEMORY=99999999999G"}, "", `NCCL_OTF2_MEMORY: "99999999999G" is not a size`},
+		{"choice", []string{"NCCL_OTF2_UNIFY=maybe"}, "", `NCCL_OTF2_UNIFY: "maybe" is none of auto, off`},
+		{"switch", []string{"NCCL_OTF2_DEBUG=2"}, "", `NCCL_OTF2_DEBUG: "2" is neither on nor off`},
+		{"range", []string{"NCCL_OTF2_CPUS=7-4"}, "", `NCCL_OTF2_CPUS: "7-4" is not a number or a range such as 4-7`},
+		{"no number", []string{"NCCL_OTF2_RANKS=,"}, "", `NCCL_OTF2_RANKS: "," has no number`},
+		{"mask", []string{"NCCL_PROFILE_EVENT_MASK=0xzz"}, "", `NCCL_PROFILE_EVENT_MASK=0xzz: not a decimal or 0x number of 32 bits`},
+		{"unknown key", nil, "c.yaml:evnets: gpu\n", `c.yaml: unknown setting "evnets"; did you mean "events"?`},
+		{"prefixed key", nil, "c.yaml:nccl_otf2_dir: x\n", `c.yaml: unknown setting "nccl_otf2_dir"; did you mean "dir"?`},
+		{"far key", nil, "c.yaml:compression: 9\n", `c.yaml: unknown setting "compression"; there are dir, events, ranks,`},
+		{"nested key", nil, "c.yaml:events:\n  gpu: true\n", `c.yaml: unknown setting "events.gpu"`},
+		{"config in file", nil, "c.yaml:config: other.yaml\n", `c.yaml: "config" cannot be set in a file`},
+		{"value in file", nil, "c.toml:events = \"cpu\"\n", `c.toml: events: no event or preset is called "cpu"`},
+		{"not yaml", nil, "c.yaml:a: [\n", `c.yaml: `},
+		{"not json", nil, "c.json:{", `c.json: `},
+		{"ending", nil, "c.ini:events=gpu\n", `c.ini: the name must end in .yaml, .toml or .json`},
+		{"no file", []string{"NCCL_OTF2_CONFIG=/does/not/exist.yaml"}, "", `NCCL_OTF2_CONFIG: stat /does/not/exist.yaml`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			vars := tc.vars
+			if name, text, ok := strings.Cut(tc.file, ":"); ok {
+				vars = append(vars, "NCCL_OTF2_CONFIG="+file(t, name, text))
+			}
+			_, err := Load(env(vars...))
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEventMasks(t *testing.T) {
+	for _, tc := range []struct {
+		vars []string
+		want uint32
+	}{
+		{[]string{"NCCL_OTF2_EVENTS=light"}, light},
+		{[]string{"NCCL_OTF2_EVENTS=gpu"}, gpu},
+		{[]string{"NCCL_OTF2_EVENTS=net"}, net},
+		{[]string{"NCCL_OTF2_EVENTS=ALL"}, all},
+		{[]string{"NCCL_OTF2_EVENTS=coll, KERNELPHASE"}, 1<<1 | 1<<15},
+		{[]string{"NCCL_PROFILE_EVENT_MASK=3"}, 3},
+		{[]string{"NCCL_PROFILE_EVENT_MASK=0XF00"}, 0xf00},
+		{[]string{"NCCL_PROFILE_EVENT_MASK=0xffffffff"}, 0xffff},
+		{[]string{"NCCL_PROFILE_EVENT_MASK=3", "NCCL_OTF2_EVENTS=light"}, light},
+		{[]string{"NCCL_PROFILE_EVENT_MASK=0"}, 0},
+	} {
+		s, err := Load(env(tc.vars...))
+		if err != nil || s.Events != tc.want {
+			t.Errorf("%v: %#x, %v; want %#x", tc.vars, s.Events, err, tc.want)
+		}
+	}
+}
+
+func TestEventListsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mask := rapid.Uint32Range(1, 0xffff).Draw(t, "mask")
+		got, err := parseEvents(EventList(mask))
+		if err != nil || got != mask {
+			t.Fatalf("%#x became %q and %#x, %v", mask, EventList(mask), got, err)
+		}
+	})
+}
+
+func TestDirectory(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		vars []string
+		want string
+	}{
+		{"nothing", nil, "nccl-otf2-00000000000000ab"},
+		{"setting", []string{"NCCL_OTF2_DIR=/x/y", "SLURM_JOB_ID=1"}, "/x/y"},
+		{"slurm batch", []string{"SLURM_JOB_ID=12"}, "nccl-otf2-12"},
+		{"slurm step", []string{"SLURM_JOB_ID=12", "SLURM_STEP_ID=3"}, "nccl-otf2-12.3"},
+		{"slurm restart", []string{"SLURM_JOB_ID=12", "SLURM_STEP_ID=3", "SLURM_RESTART_COUNT=1", "TORCHELASTIC_RUN_ID=x"}, "nccl-otf2-12.3.1"},
+		{"pmix", []string{"PMIX_NAMESPACE=prterun-a/1@1"}, "nccl-otf2-prterun-a_1@1"},
+		{"lsf", []string{"LSB_JOBID=77"}, "nccl-otf2-77"},
+		{"pbs", []string{"PBS_JOBID=77.server"}, "nccl-otf2-77.server"},
+		{"flux", []string{"FLUX_JOB_ID=f23"}, "nccl-otf2-f23"},
+		{"torchrun", []string{"TORCHELASTIC_RUN_ID=run-9", "TORCHELASTIC_RESTART_COUNT=2"}, "nccl-otf2-run-9.2"},
+		{"torchrun without id", []string{"TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_RESTART_COUNT=0"}, "nccl-otf2-00000000000000ab"},
+	} {
+		s, err := Load(env(tc.vars...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Directory(env(tc.vars...), 0xab); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestLauncher(t *testing.T) {
+	for _, tc := range []struct {
+		vars string
+		want Launcher
+	}{
+		{"", Launcher{"", -1, -1}},
+		{"SLURM_PROCID=3 SLURM_NTASKS=8", Launcher{"slurm", 3, 8}},
+		{"PMIX_RANK=1", Launcher{"pmix", 1, -1}},
+		{"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=2 PMI_RANK=2 PMI_SIZE=4", Launcher{"openmpi", 2, 4}},
+		{"PMI_RANK=0 PMI_SIZE=1", Launcher{"pmi", 0, 1}},
+		{"MV2_COMM_WORLD_RANK=5 MV2_COMM_WORLD_SIZE=6", Launcher{"mvapich2", 5, 6}},
+		{"FLUX_TASK_RANK=0 FLUX_JOB_SIZE=2", Launcher{"flux", 0, 2}},
+		{"RANK=7 WORLD_SIZE=16", Launcher{"torchrun", 7, 16}},
+		// torchrun started once per node by srun: the agent's Slurm variables name the node.
+		{"SLURM_PROCID=1 SLURM_NTASKS=2 TORCHELASTIC_RUN_ID=none RANK=7 WORLD_SIZE=16", Launcher{"torchrun", 7, 16}},
+		{"SLURM_PROCID=x RANK=0 WORLD_SIZE=2", Launcher{"torchrun", 0, 2}},
+		{"RANK=4 WORLD_SIZE=2", Launcher{"torchrun", 4, -1}},
+		{"RANK=-1", Launcher{"", -1, -1}},
+	} {
+		if got := FindLauncher(env(strings.Fields(tc.vars)...)); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", tc.vars, got, tc.want)
+		}
+	}
+}
+
+// Every row is documented, has a value that its own parser takes, and changes something.
+func TestTableIsComplete(t *testing.T) {
+	text := Markdown()
+	for i := range Table {
+		row := &Table[i]
+		if row.Key != strings.ToUpper(row.Key) || row.Help == "" || !strings.HasSuffix(row.Help, ".") || row.parse == nil {
+			t.Errorf("row %s is incomplete", row.Key)
+		}
+		if row.Default != "" {
+			if err := row.check(&Settings{}, row.Default); err != nil {
+				t.Errorf("default of %s: %v", row.Key, err)
+			}
+		}
+		if row.Kind == Choice && len(row.Choices) < 2 {
+			t.Errorf("%s has no choice", row.Key)
+		}
+		if strings.Count(text, "| `NCCL_OTF2_"+row.Key+"` |") != 1 {
+			t.Errorf("%s is not in the documentation once", row.Key)
+		}
+	}
+	if strings.Count(text, "\n| `NCCL_OTF2_") != len(Table) {
+		t.Error(text)
+	}
+}

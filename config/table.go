@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Prefix begins the names of environment variables that are settings.
+const Prefix = "NCCL_OTF2_"
+
+// Kind says how a setting's text is read.
+type Kind string
+
+// Kinds of settings.
+const (
+	Path    Kind = "path"
+	Text    Kind = "text"
+	Switch  Kind = "on/off"
+	Size    Kind = "size"   // "256M", "1GiB"
+	Choice  Kind = "choice" // one of Setting.Choices
+	Events  Kind = "events" // preset, or names of events
+	Numbers Kind = "list"   // "0,4-7"
+)
+
+// Setting is one row of the table.
+type Setting struct {
+	Key     string
+	Default string // as a user would write it; "" means unset
+	Kind    Kind
+	Choices []string
+	Early   bool // the plugin reads it, from the environment only
+	Help    string
+
+	parse func(s *Settings, value string) error
+}
+
+// Env is the name of the environment variable.
+func (s *Setting) Env() string { return Prefix + s.Key }
+
+// Table lists all settings. It is not to be changed.
+var Table = []Setting{
+	{Key: "DIR", Kind: Path,
+		Help:  "Experiment directory. Default: `nccl-otf2-<id>` in the working directory, where id names the job step and attempt (Slurm, PMIx, LSF, PBS, Flux, torchrun), else the first communicator.",
+		parse: func(s *Settings, v string) error { s.Dir = v; return nil }},
+	{Key: "EVENTS", Default: "gpu", Kind: Events,
+		Help:  "What to record: a preset (`light`: calls and operations; `gpu`: with GPU times; `net`: with network activity; `all`), or a list of NCCL's event names. Presets and names can be mixed.",
+		parse: func(s *Settings, v string) (err error) { s.Events, err = parseEvents(v); return err }},
+	{Key: "RANKS", Kind: Numbers,
+		Help:  "World ranks to record, such as `0,8-15`. Default: all. Without a launcher's rank all are recorded.",
+		parse: func(s *Settings, v string) (err error) { s.Ranks, err = parseNumbers(v); return err }},
+	{Key: "UNIFY", Default: "auto", Kind: Choice, Choices: []string{"auto", "off"},
+		Help:  "Whether the last collector of the job makes the archive. `off` leaves it to `nccl-otf2 unify`.",
+		parse: func(s *Settings, v string) error { s.Unify = v == "auto"; return nil }},
+	{Key: "CPUS", Kind: Numbers,
+		Help:  "CPUs for the collector, such as `62,63`. Default: those of the job process.",
+		parse: func(s *Settings, v string) (err error) { s.CPUs, err = parseNumbers(v); return err }},
+	{Key: "DEBUG", Default: "off", Kind: Switch,
+		Help:  "The collector tells on the standard error stream what it does.",
+		parse: func(s *Settings, v string) (err error) { s.Debug, err = parseSwitch(v); return err }},
+	{Key: "ENABLE", Default: "on", Kind: Switch, Early: true,
+		Help:  "`off` makes the plugin do nothing.",
+		parse: func(s *Settings, v string) (err error) { s.Enable, err = parseSwitch(v); return err }},
+	{Key: "MEMORY", Default: "256MiB", Kind: Size, Early: true,
+		Help:  "Most memory for records per process, at least 4 MiB. Beyond it events are refused and counted; NCCL never waits.",
+		parse: func(s *Settings, v string) (err error) { s.Memory, err = parseMemory(v); return err }},
+	{Key: "CLOCK", Default: "auto", Kind: Choice, Choices: []string{"auto", "tsc", "monotonic", "host"}, Early: true,
+		Help:  "Clock of the records. `auto`: the processor's counter if the kernel trusts it, else CLOCK_MONOTONIC. `host` is for tests: the program's own.",
+		parse: func(s *Settings, v string) error { s.Clock = v; return nil }},
+	{Key: "COLLECTOR", Kind: Path, Early: true,
+		Help:  "Program to start as collector. Default: `nccl-otf2` beside the plugin. `spool`: none; a thread of the plugin writes raw files, which `unify` converts.",
+		parse: func(s *Settings, v string) error { s.Collector = v; return nil }},
+	{Key: "CONFIG", Kind: Path,
+		Help:  "Settings file, `.yaml`, `.toml` or `.json`, with these keys in lower or upper case. Only from the environment.",
+		parse: func(s *Settings, v string) error { s.Config = v; return nil }},
+}
+
+// lookupSetting finds a row by its key, in any case.
+func lookupSetting(key string) *Setting {
+	for i := range Table {
+		if strings.EqualFold(Table[i].Key, key) {
+			return &Table[i]
+		}
+	}
+	return nil
+}
+
+// Markdown renders the table for the documentation.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("| variable | key in a file | kind | default | meaning |\n|---|---|---|---|---|\n")
+	for i := range Table {
+		s := &Table[i]
+		key, kind, def := "`"+strings.ToLower(s.Key)+"`", string(s.Kind), "–"
+		switch {
+		case s.Key == "CONFIG":
+			key = "–"
+		case s.Early:
+			key += " ¹"
+		}
+		if s.Kind == Choice {
+			kind = "`" + strings.Join(s.Choices, "`, `") + "`"
+		}
+		if s.Default != "" {
+			def = "`" + s.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Env(), key, kind, def, s.Help)
+	}
+	b.WriteString("\n¹ The plugin reads it before anything else, from the environment only; `nccl-otf2 run` passes it on from a file.\n\n" +
+		"`" + maskVariable + "` (decimal or 0x), which other profiler plugins use, is honoured where `" + Prefix + "EVENTS` is not set.\n")
+	return b.String()
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// events are the event types of NCCL's profiler API in the order of their bits. (Package plugin/shm
+// has the same names; neither imports the other. A test in package collector compares them.)
+var events = []string{
+	"Group", "Coll", "P2p", "ProxyOp", "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin",
+	"GroupApi", "CollApi", "P2pApi", "KernelLaunch", "CeColl", "CeSync", "CeBatch", "KernelPhase",
+}
+
+// EventNames returns the names of the event types in the order of their bits.
+func EventNames() []string { return slices.Clone(events) }
+
+// presets are named selections of events; each holds the ones before it.
+var presets = []struct {
+	name string
+	mask uint32
+}{
+	{"light", maskOf("GroupApi", "CollApi", "P2pApi", "KernelLaunch", "Group", "Coll", "P2p")},
+	{"gpu", maskOf("light", "KernelCh")},
+	{"net", maskOf("gpu", "ProxyOp", "ProxyStep")},
+	{"all", maskOf("net", "ProxyCtrl", "NetPlugin", "CeColl", "CeSync", "CeBatch")},
+}
+
+func maskOf(names ...string) (mask uint32) {
+	for _, n := range names {
+		switch n {
+		case "light":
+			mask |= maskOf("GroupApi", "CollApi", "P2pApi", "KernelLaunch", "Group", "Coll", "P2p")
+		case "gpu":
+			mask |= maskOf("light", "KernelCh")
+		case "net":
+			mask |= maskOf("gpu", "ProxyOp", "ProxyStep")
+		default:
+			mask |= 1 << slices.Index(events, n)
+		}
+	}
+	return mask
+}
+
+// parseEvents reads presets and event names, in any case, separated by commas or blanks.
+func parseEvents(text string) (mask uint32, err error) {
+	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+		m, ok := eventMask(name)
+		if !ok {
+			var known []string
+			for _, p := range presets {
+				known = append(known, p.name)
+			}
+			return 0, fmt.Errorf("no event or preset is called %q; there are %s", name, strings.Join(append(known, events...), ", "))
+		}
+		mask |= m
+	}
+	return mask, nil
+}
+
+func eventMask(name string) (uint32, bool) {
+	for _, p := range presets {
+		if strings.EqualFold(p.name, name) {
+			return p.mask, true
+		}
+	}
+	for i, e := range events {
+		if strings.EqualFold(e, name) {
+			return 1 << i, true
+		}
+	}
+	return 0, false
+}
+
+// EventList writes a mask as EVENTS would have it: a preset's name if it is one, else names of events.
+// Bits that are no event are left out.
+func EventList(mask uint32) string {
+	for _, p := range presets {
+		if p.mask == mask {
+			return p.name
+		}
+	}
+	var names []string
+	for i, e := range events {
+		if mask&(1<<i) != 0 {
+			names = append(names, e)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func parseMask(text string) (uint32, error) {
+	digits, base := text, 10
+	if rest, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
+		digits, base = rest, 16
+	}
+	mask, err := strconv.ParseUint(digits, base, 32)
+	if err != nil {
+		return 0, fmt.Errorf("not a decimal or 0x number of 32 bits")
+	}
+	return uint32(mask) & (1<<len(events) - 1), nil
+}
+
+func parseSwitch(text string) (bool, error) {
+	switch strings.ToLower(text) {
+	case "1", "on", "true", "yes":
+		return true, nil
+	case "0", "off", "false", "no":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is neither on nor off", text)
+}
+
+// memoryLeast is the least that the plugin works with.
+const memoryLeast = 4 << 20
+
+func parseMemory(text string) (uint64, error) {
+	size, err := parseSize(text)
+	if err == nil && size < memoryLeast {
+		err = fmt.Errorf("%q is less than 4 MiB", text)
+	}
+	return size, err
+}
+
+// parseSize reads a number of bytes with an optional suffix K, M or G, which may be followed by B or
+// iB; all are powers of 1024.
+func parseSize(text string) (uint64, error) {
+	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(text)
+	}
+	number, err := strconv.ParseUint(text[:end], 10, 63)
+	unit := strings.ToUpper(strings.TrimSpace(text[end:]))
+	unit = strings.TrimSuffix(unit, "B")
+	shift, ok := map[string]int{"": 0, "K": 10, "KI": 10, "M": 20, "MI": 20, "G": 30, "GI": 30}[unit]
+	if err != nil || !ok || bits.Len64(number)+shift > 63 {
+		return 0, fmt.Errorf("%q is not a size such as 256M or 1GiB", text)
+	}
+	return number << shift, nil
+}
+
+// NumberSet is a set of numbers as ranges, ascending. The empty set stands for "not set".
+type NumberSet []NumberRange
+
+// NumberRange has all numbers from First to Last.
+type NumberRange struct{ First, Last int }
+
+// Has tells whether n is in the set.
+func (s NumberSet) Has(n int) bool {
+	return slices.ContainsFunc(s, func(r NumberRange) bool { return r.First <= n && n <= r.Last })
+}
+
+// parseNumbers reads "0,4-7": numbers and ranges separated by commas or blanks.
+func parseNumbers(text string) (NumberSet, error) {
+	var set NumberSet
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		a, err := strconv.ParseUint(first, 10, 31)
+		b, err2 := strconv.ParseUint(last, 10, 31)
+		if err != nil || err2 != nil || b < a {
+			return nil, fmt.Errorf("%q is not a number or a range such as 4-7", part)
+		}
+		set = append(set, NumberRange{int(a), int(b)})
+	}
+	if len(set) == 0 {
+		return nil, fmt.Errorf("%q has no number", text)
+	}
+	slices.SortFunc(set, func(a, b NumberRange) int { return a.First - b.First })
+	return set, nil
+}

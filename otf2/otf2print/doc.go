@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package otf2print writes the content of OTF2 archives as text, one record per line, in the form of the tool
+// otf2-print 3.0 (records that later versions added: in the form of 3.2), so that the two can be compared.
+//
+// Each function writes one section; otf2-print puts [Title] before the first. Names that the definitions lack are
+// shown as INVALID <id>, as there.
+package otf2print
+
+import (
+	"time"
+
+	"ncclotf2/otf2"
+)
+
+// Title begins the output of otf2-print.
+const Title = "\n=== OTF2-PRINT ===\n"
+
+// Options choose what is written. The zero value chooses all.
+type Options struct {
+	Locations []otf2.LocationRef // nil: all
+	From, To  otf2.Timestamp     // range of event times, To 0: no limit
+
+	NoMappings     bool // LocalDefs leaves out mapping tables
+	NoClockOffsets bool // LocalDefs leaves out clock offsets
+
+	Zone *time.Location // for the date of the clock properties; nil: the local one
+}
+
+const rule = "--------------------------------------------------------------------------------\n"

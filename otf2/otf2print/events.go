@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2print
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"ncclotf2/otf2"
+)
+
+// Events writes the events of all selected locations in global order. opts may be nil.
+//
+// Damage to an event file does not end the output: the other locations' events follow, and the errors are
+// returned joined. An error of w ends it.
+func Events(w io.Writer, a *otf2.Archive, opts *Options) error {
+	opts = orDefault(opts)
+	out := bufio.NewWriterSize(w, 64<<10)
+	out.WriteString("=== Events =====================================================================\n")
+	fmt.Fprintf(out, "%-32s %15s %20s  Attributes\n", "Event", "Location", "Timestamp")
+	out.WriteString(rule)
+	p := newEventPrinter(a)
+	var damage []error
+	for e, err := range a.Events(&otf2.Selection{Locations: opts.Locations, From: opts.From, To: opts.To}) {
+		if err != nil {
+			damage = append(damage, err)
+			continue
+		}
+		if _, err := out.Write(p.event(e)); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return errors.Join(damage...)
+}
+
+// Snapshots writes the snapshots of all selected locations; otf2-print does so after the events if there are any.
+// opts may be nil. Errors are as with Events.
+func Snapshots(w io.Writer, a *otf2.Archive, opts *Options) error {
+	opts = orDefault(opts)
+	out := bufio.NewWriterSize(w, 64<<10)
+	out.WriteString("=== Snapshots ==================================================================\n")
+	fmt.Fprintf(out, "%-32s %15s %20s  Attributes\n", "Snapshot", "Location", "Timestamp")
+	out.WriteString(rule)
+	p := newEventPrinter(a)
+	var damage []error
+	var all []otf2.Snapshot
+	for _, loc := range locations(a, opts) {
+		for s, err := range a.SnapshotsOf(loc) {
+			if err != nil {
+				damage = append(damage, err)
+				break
+			}
+			c := *s
+			c.Args, c.Attributes = slices.Clone(s.Args), slices.Clone(s.Attributes)
+			all = append(all, c)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y otf2.Snapshot) int {
+		switch {
+		case x.Time < y.Time, x.Time == y.Time && x.Location < y.Location:
+			return -1
+		case x.Time == y.Time && x.Location == y.Location:
+			return 0
+		}
+		return 1
+	})
+	for i := range all {
+		out.Write(p.snapshot(&all[i], opts))
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return errors.Join(damage...)
+}
+
+func orDefault(opts *Options) *Options {
+	if opts == nil {
+		return &Options{}
+	}
+	return opts
+}
+
+// locations lists the selected locations in the order of their definitions.
+func locations(a *otf2.Archive, opts *Options) []otf2.LocationRef {
+	var list []otf2.LocationRef
+	for i := range a.Defs.Locations {
+		if loc := a.Defs.Locations[i].Self; opts.Locations == nil || slices.Contains(opts.Locations, loc) {
+			list = append(list, loc)
+		}
+	}
+	return list
+}
+
+// Printer writes single events, for output that is selected otherwise than by Events.
+type Printer struct {
+	names   *names
+	layouts [256]*layout // of events
+	snaps   [256]*layout // of snapshot records
+	line    []byte
+}
+
+// NewPrinter returns a printer for the events of an archive.
+func NewPrinter(a *otf2.Archive) *Printer { return newEventPrinter(a) }
+
+// Event returns the lines of an event, valid until the next call.
+func (p *Printer) Event(e *otf2.Event) []byte { return p.event(e) }
+
+func newEventPrinter(a *otf2.Archive) *Printer {
+	p := &Printer{names: newNames(a.Defs).complete()}
+	for id := range 256 {
+		if k := otf2.EventKind(id); k.Known() {
+			p.layouts[id] = newLayout(k.String(), k.UpperName(), k.Fields())
+		}
+		if k := otf2.SnapshotKind(id); k.Known() {
+			p.snaps[id] = newLayout(k.String(), k.UpperName(), k.Fields())
+		}
+	}
+	return p
+}
+
+// head writes the columns before the fields.
+func (p *Printer) head(name string, loc otf2.LocationRef, t otf2.Timestamp) []byte {
+	b := appendPadded(p.line[:0], name, 32)
+	b = appendRight(append(b, ' '), uint64(loc), 15)
+	b = append(b, ' ')
+	if t == otf2.UndefinedTimestamp {
+		b = append(b, "           UNDEFINED"...)
+	} else {
+		b = appendRight(b, uint64(t), 20)
+	}
+	return b
+}
+
+// event returns the lines of an event, valid until the next call.
+func (p *Printer) event(e *otf2.Event) []byte {
+	l := p.layouts[e.Kind]
+	if l == nil {
+		return p.finish(p.head("UNKNOWN", e.Location, e.Time), e.Attributes)
+	}
+	b := append(p.head(l.name, e.Location, e.Time), "  "...)
+	switch e.Kind {
+	case otf2.EventMetric:
+		b = p.metric(b, e.Args)
+	case otf2.EventProgramBegin:
+		b = p.program(b, e.Args)
+	default:
+		b = l.append(b, p.names, e.Location, e.Args)
+	}
+	return p.finish(b, e.Attributes)
+}
+
+// snapshotMetric is the id of Metric records in snapshot files.
+const snapshotMetric otf2.SnapshotKind = 26
+
+// snapshot returns the lines of a snapshot record, none if it is outside the selected times. The time shown is
+// that of the event that the record repeats.
+func (p *Printer) snapshot(s *otf2.Snapshot, opts *Options) []byte {
+	l := p.snaps[s.Kind]
+	if l == nil {
+		return p.finish(p.head("UNKNOWN", s.Location, s.Time), s.Attributes)
+	}
+	t := s.Time
+	framing := s.Kind == otf2.SnapshotStart || s.Kind == otf2.SnapshotEnd
+	if !framing {
+		t = otf2.Timestamp(s.Args[0])
+	}
+	if t < opts.From || opts.To != 0 && t > opts.To {
+		return nil
+	}
+	b := append(p.head(l.name, s.Location, t), "  "...)
+	if s.Kind == snapshotMetric {
+		b = p.metric(b, s.Args[1:])
+	} else {
+		b = l.append(b, p.names, s.Location, s.Args)
+	}
+	return p.finish(b, s.Attributes)
+}
+
+// finish ends the line and writes the attributes' one.
+func (p *Printer) finish(b []byte, attributes []otf2.AttributeValue) []byte {
+	b = append(b, '\n')
+	if len(attributes) > 0 {
+		b = appendPadded(b, "", 70)
+		b = append(b, " ADDITIONAL ATTRIBUTES: "...)
+		for i, v := range attributes {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = p.names.appendRef(append(b, '('), spaceAttribute, uint64(v.ID))
+			b = appendEnum(append(b, "; "...), "Type", uint64(v.Type))
+			b = p.names.appendValue(append(b, "; "...), v.Type, v.Value())
+			b = append(b, ')')
+		}
+		b = append(b, '\n')
+	}
+	p.line = b
+	return b
+}
+
+// metric writes the fields of a Metric: metric, number of values, then type and value of each.
+func (p *Printer) metric(b []byte, args []uint64) []byte {
+	b = p.names.appendRef(append(b, "Metric: "...), spaceMetric, args[0])
+	b = strconv.AppendUint(append(b, ", "...), args[1], 10)
+	b = append(b, plural(" Value", args[1])...)
+	members := p.names.metricMembers(otf2.MetricRef(args[0]))
+	for i, values := 0, args[2:]; len(values) >= 2; i, values = i+1, values[2:] {
+		b = append(b, separator(i)...)
+		b = append(b, '(')
+		if i < len(members) {
+			b = p.names.appendRef(b, spaceMetricMember, uint64(members[i]))
+		} else {
+			b = append(b, "INVALID"...)
+		}
+		switch t := otf2.Type(values[0]); t {
+		case otf2.TypeInt64, otf2.TypeUint64, otf2.TypeDouble:
+			b = appendEnum(append(b, "; "...), "Type", uint64(t))
+			b = p.names.appendValue(append(b, "; "...), t, otf2.Value(values[1]))
+		default:
+			b = appendInvalid(append(b, "; "...), uint64(t))
+			b = fmt.Appendf(b, "; %08x", values[1])
+		}
+		b = append(b, ')')
+	}
+	return b
+}
+
+// program writes the fields of a ProgramBegin.
+func (p *Printer) program(b []byte, args []uint64) []byte {
+	b = p.names.appendRef(append(b, "Name: "...), spaceString, args[0])
+	b = strconv.AppendUint(append(b, ", "...), args[1], 10)
+	b = append(b, plural(" Argument", args[1])...)
+	for i, arg := range args[2:] {
+		b = p.names.appendRef(append(b, separator(i)...), spaceString, arg)
+	}
+	return b
+}
+
+// metricMembers returns the members of a metric class or of an instance's class.
+func (n *names) metricMembers(ref otf2.MetricRef) []otf2.MetricMemberRef {
+	if m := n.defs.MetricInstance(ref); m != nil {
+		ref = m.MetricClass
+	}
+	if c := n.defs.MetricClass(ref); c != nil {
+		return c.Members
+	}
+	return nil
+}
+
+func plural(word string, n uint64) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+func separator(i int) string {
+	if i == 0 {
+		return ": "
+	}
+	return ", "
+}

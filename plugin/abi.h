@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all versions of NCCL's profiler API have in common, declared from the published ABI
+ * (x86-64 and arm64 Linux, LP64). Layouts that differ are in abi_v5.h and abi_v6.h.
+ *
+ * bool members are declared as uint8_t: NCCL's compatibility shims leave parts of descriptors
+ * uninitialised, and a C bool that is neither 0 nor 1 must not be read as one.
+ */
+#ifndef NCCLOTF2_ABI_H
+#define NCCLOTF2_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int ncclotf2_result; /* ncclResult_t; the plugin only ever answers success */
+#define NCCLOTF2_SUCCESS 0
+
+/* ncclDebugLogLevel and the subsystem flag of profiler messages (NCCL_DEBUG_SUBSYS=PROFILE). */
+enum ncclotf2_log_level { NCCLOTF2_LOG_WARN = 2, NCCLOTF2_LOG_INFO = 3 };
+#define NCCLOTF2_LOG_PROFILE 0x4000UL
+
+typedef void (*ncclotf2_logger)(int level, unsigned long flags, const char *file, int line,
+                                const char *format, ...);
+
+/* Bit numbers of the activation mask and of a descriptor's type. */
+enum ncclotf2_type {
+  NCCLOTF2_GROUP = 0,
+  NCCLOTF2_COLL = 1,
+  NCCLOTF2_P2P = 2,
+  NCCLOTF2_PROXY_OP = 3,
+  NCCLOTF2_PROXY_STEP = 4,
+  NCCLOTF2_PROXY_CTRL = 5,
+  NCCLOTF2_KERNEL_CH = 6,
+  NCCLOTF2_NET_PLUGIN = 7,
+  NCCLOTF2_GROUP_API = 8,     /* from v5 on */
+  NCCLOTF2_COLL_API = 9,
+  NCCLOTF2_P2P_API = 10,
+  NCCLOTF2_KERNEL_LAUNCH = 11,
+  NCCLOTF2_CE_COLL = 12,      /* from v6 on */
+  NCCLOTF2_CE_SYNC = 13,
+  NCCLOTF2_CE_BATCH = 14,
+  NCCLOTF2_KERNEL_PHASE = 15  /* v7; under the same bit RCCL's v6 has its proxy diagnostics */
+};
+
+/* Types that a version knows. Bit 15 means different things to NCCL's v7 and RCCL's v6, so it is
+ * in no set before v7. */
+#define NCCLOTF2_KNOWN_V5 0x0fffu
+#define NCCLOTF2_KNOWN_V6 0x7fffu
+
+/* States whose argument carries something; all others come with no or with meaningless arguments. */
+enum ncclotf2_state {
+  NCCLOTF2_STATE_STEP_SEND_GPU_WAIT = 8,
+  NCCLOTF2_STATE_STEP_RECV_GPU_WAIT = 12,
+  NCCLOTF2_STATE_CTRL_IDLE = 13,
+  NCCLOTF2_STATE_CTRL_APPEND_END = 18,
+  NCCLOTF2_STATE_STEP_SEND_PEER_WAIT = 20,
+  NCCLOTF2_STATE_KERNEL_CH_STOP = 22
+};
+
+/* ncclProfilerEventStateArgs_v4_t … _v7_t are the same. */
+union ncclotf2_state_args {
+  struct { size_t transSize; } proxyStep;
+  struct { int appendedProxyOps; } proxyCtrl;
+  struct { void *data; } netPlugin;
+  struct { uint64_t pTimer; } kernelCh;
+};
+_Static_assert(sizeof(union ncclotf2_state_args) == 8, "state arguments");
+
+/* What netPlugin.data points to, by netPlugin.id. Other ids belong to net plugins unknown to us. */
+#define NCCLOTF2_NET_ID_IB 0x10001
+#define NCCLOTF2_NET_ID_SOCKET 0x20001
+
+struct ncclotf2_net_ib {          /* ncclProfilerNetIbDescr_v1_t */
+  uint8_t type;                   /* 1: queue pair */
+  struct { int device; uint64_t wr_id; int opcode; int qpNum; size_t length; } qp;
+};
+_Static_assert(sizeof(struct ncclotf2_net_ib) == 40, "net ib");
+_Static_assert(offsetof(struct ncclotf2_net_ib, qp.device) == 8, "net ib");
+_Static_assert(offsetof(struct ncclotf2_net_ib, qp.wr_id) == 16, "net ib");
+_Static_assert(offsetof(struct ncclotf2_net_ib, qp.opcode) == 24, "net ib");
+_Static_assert(offsetof(struct ncclotf2_net_ib, qp.qpNum) == 28, "net ib");
+_Static_assert(offsetof(struct ncclotf2_net_ib, qp.length) == 32, "net ib");
+
+struct ncclotf2_net_socket {      /* ncclProfilerNetSockDescr_v1_t */
+  uint8_t type;                   /* 1: socket */
+  union { uint64_t align; struct { int fd; int op; size_t length; } sock; };
+};
+#define NCCLOTF2_SOCKET_SEND 0
+_Static_assert(sizeof(struct ncclotf2_net_socket) == 24, "net socket");
+_Static_assert(offsetof(struct ncclotf2_net_socket, sock.fd) == 8, "net socket");
+_Static_assert(offsetof(struct ncclotf2_net_socket, sock.op) == 12, "net socket");
+_Static_assert(offsetof(struct ncclotf2_net_socket, sock.length) == 16, "net socket");
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host must neither get a SIGCHLD for the collector nor reap it with a careless wait(). So a
+ * first child, which has no exit signal, starts a second and ends; the second has no exit signal
+ * either, and its parent is then init (or a subreaper). Both share our memory until the second has
+ * become the collector, and this thread stands still meanwhile (CLONE_VFORK): no copy of a huge
+ * address space, no limit on committed memory, no fork handlers of other libraries.
+ *
+ * The children therefore run with all signals blocked until their handlers are reset (a handler of
+ * the host must not run in them, on the host's memory), do system calls only, and do not touch
+ * what other threads of the host may use.
+ */
+#include "collector.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "futex.h"
+#include "session.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+extern char **environ;
+
+enum {
+  STACK = 64 << 10,
+  READY_MS = 2000,
+  COLLECTOR_FD = 3, /* where the collector finds the memory */
+  NICE = 5
+};
+
+struct launch {
+  const char *path;
+  char **argv, **envp;
+  int memfd;
+  bool keep_stderr;
+  rlim_t most_fds;
+  uint8_t *second_stack;
+  pid_t pid;   /* of the collector */
+  int problem; /* errno of what went wrong in the children */
+};
+
+/* 64 signals as the kernel counts them; glibc's own wrappers spare its two internal ones. */
+static void block_signals(uint64_t *before) {
+  uint64_t all = UINT64_MAX;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, before, sizeof all);
+}
+
+static void restore_signals(const uint64_t *before) {
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof *before);
+}
+
+#define IN_CHILD __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
+
+/* struct kernel_sigaction is all zero for SIG_DFL, whatever its size on the architecture. */
+static IN_CHILD void reset_handlers(void) {
+  static const uint64_t zero[8];
+  for (int number = 1; number <= 64; number++)
+    if (number != SIGKILL && number != SIGSTOP) syscall(SYS_rt_sigaction, number, zero, NULL, sizeof(uint64_t));
+}
+
+static IN_CHILD void arrange_descriptors(const struct launch *launch) {
+  if (launch->memfd == COLLECTOR_FD)
+    syscall(SYS_fcntl, COLLECTOR_FD, F_SETFD, 0);
+  else
+    syscall(SYS_dup3, launch->memfd, COLLECTOR_FD, 0);
+  int null = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+  for (int fd = 0; null >= 0 && fd <= (launch->keep_stderr ? 1 : 2); fd++)
+    if (fd != null) syscall(SYS_dup3, null, fd, 0);
+  if (syscall(SYS_close_range, COLLECTOR_FD + 1, ~0u, 0) != 0)
+    for (rlim_t fd = COLLECTOR_FD + 1; fd < launch->most_fds; fd++) syscall(SYS_close, (int)fd);
+}
+
+static IN_CHILD int second_child(void *argument) {
+  struct launch *launch = argument;
+  reset_handlers();
+  arrange_descriptors(launch);
+  syscall(SYS_setsid);
+  /* getpriority answers 20 - nice, so that it is never negative. */
+  long priority = syscall(SYS_getpriority, PRIO_PROCESS, 0);
+  if (priority > 0) syscall(SYS_setpriority, PRIO_PROCESS, 0, (int)(20 - priority + NICE));
+  static const uint64_t none;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof none);
+  launch->problem = 0;
+  if (syscall(SYS_execve, launch->path, launch->argv, launch->envp) != 0) launch->problem = errno;
+  syscall(SYS_exit_group, 127);
+  return 127;
+}
+
+static IN_CHILD int first_child(void *argument) {
+  struct launch *launch = argument;
+  launch->pid = clone(second_child, launch->second_stack, CLONE_VM | CLONE_VFORK, launch);
+  if (launch->pid < 0) launch->problem = errno;
+  syscall(SYS_exit_group, 0);
+  return 0;
+}
+
+static bool spawn(struct launch *launch) {
+  uint8_t *stacks = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (stacks == MAP_FAILED) {
+    launch->problem = errno;
+    return false;
+  }
+  launch->second_stack = stacks + 2 * STACK;
+  launch->pid = -1;
+  launch->problem = ECHILD;
+  uint64_t before;
+  block_signals(&before);
+  pid_t first = clone(first_child, stacks + STACK, CLONE_VM | CLONE_VFORK, launch);
+  if (first < 0)
+    launch->problem = errno;
+  else
+    while (waitpid(first, NULL, __WALL) < 0 && errno == EINTR) {
+    }
+  restore_signals(&before);
+  munmap(stacks, 2 * STACK);
+  return first >= 0 && launch->pid > 0 && launch->problem == 0;
+}
+
+bool ncclotf2_process_alive(pid_t pid) {
+  if (pid <= 0) return false;
+  int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+  if (fd < 0) return errno != ESRCH && (kill(pid, 0) == 0 || errno == EPERM);
+  struct pollfd ended = {.fd = fd, .events = POLLIN};
+  bool alive = poll(&ended, 1, 0) == 0;
+  close(fd);
+  return alive;
+}
+
+static bool beside(const char *library, char *path, size_t size) {
+  const char *slash = strrchr(library, '/');
+  int length = slash ? (int)(slash - library) : 1;
+  return (size_t)snprintf(path, size, "%.*s/nccl-otf2", length, slash ? library : ".") < size &&
+         access(path, X_OK) == 0;
+}
+
+/* NCCL_OTF2_COLLECTOR, else `nccl-otf2` in the folder of this library; links are followed if the
+ * link itself has none beside it. */
+static bool find(char *path, size_t size, char *why, size_t why_size) {
+  const char *setting = getenv("NCCL_OTF2_COLLECTOR");
+  if (setting && *setting) {
+    if ((size_t)snprintf(path, size, "%s", setting) < size && access(path, X_OK) == 0) return true;
+    snprintf(why, why_size, "NCCL_OTF2_COLLECTOR=%s cannot be executed", setting);
+    return false;
+  }
+  Dl_info library;
+  char real[PATH_MAX];
+  if (dladdr((void *)(uintptr_t)&ncclotf2_collector_start, &library) && library.dli_fname &&
+      (beside(library.dli_fname, path, size) ||
+       (realpath(library.dli_fname, real) && beside(real, path, size))))
+    return true;
+  snprintf(why, why_size, "no program nccl-otf2 beside the library (and NCCL_OTF2_COLLECTOR is not set)");
+  return false;
+}
+
+/* Everything but LD_PRELOAD, which is meant for the job and can be anything. */
+static char **environment(void) {
+  size_t count = 0;
+  while (environ && environ[count]) count++;
+  char **copy = calloc(count + 1, sizeof *copy);
+  if (!copy) return NULL;
+  size_t kept = 0;
+  for (size_t i = 0; i < count; i++)
+    if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0) copy[kept++] = environ[i];
+  return copy;
+}
+
+/* A program that closes all descriptors also closes ours; the number may by now be another file. */
+static bool memory_is_open(void) {
+  struct stat info;
+  return fstat(ncclotf2_session.memfd, &info) == 0 && info.st_dev == ncclotf2_session.memfd_device &&
+         info.st_ino == ncclotf2_session.memfd_inode;
+}
+
+static enum ncclotf2_start wait_ready(pid_t pid) {
+  uint32_t *word = &ncclotf2_header_at(ncclotf2_session.base)->collector_state;
+  const uint64_t deadline = ncclotf2_clock_monotonic() + (uint64_t)READY_MS * 1000000;
+  for (;;) {
+    bool alive = ncclotf2_process_alive(pid); /* before the word: its last answer counts */
+    switch (__atomic_load_n(word, __ATOMIC_ACQUIRE)) {
+      case NCCLOTF2_COLLECTOR_READY: return NCCLOTF2_START_READY;
+      case NCCLOTF2_COLLECTOR_REFUSED: return NCCLOTF2_START_REFUSED;
+      default: break;
+    }
+    if (!alive) return NCCLOTF2_START_FAILED;
+    if (ncclotf2_clock_monotonic() >= deadline) return NCCLOTF2_START_LATE;
+    ncclotf2_futex_wait(word, NCCLOTF2_COLLECTOR_NONE, 10);
+  }
+}
+
+enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, char *why, size_t why_size) {
+  *pid = 0;
+  char path[PATH_MAX];
+  if (!find(path, sizeof path, why, why_size)) return NCCLOTF2_START_FAILED;
+  if (!memory_is_open()) {
+    snprintf(why, why_size, "the program has closed the shared memory's descriptor");
+    return NCCLOTF2_START_FAILED;
+  }
+  char **envp = environment();
+  if (!envp) {
+    snprintf(why, why_size, "no memory");
+    return NCCLOTF2_START_FAILED;
+  }
+  struct rlimit files = {.rlim_cur = 1024};
+  getrlimit(RLIMIT_NOFILE, &files);
+  char command[] = "collect", option[] = "--fd", number[] = {'0' + COLLECTOR_FD, '\0'};
+  char *argv[] = {path, command, option, number, NULL};
+  struct launch launch = {.path = path,
+                          .argv = argv,
+                          .envp = envp,
+                          .memfd = ncclotf2_session.memfd,
+                          .keep_stderr = getenv("NCCL_OTF2_DEBUG") != NULL,
+                          .most_fds = files.rlim_cur < 65536 ? files.rlim_cur : 65536};
+  __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->collector_state, NCCLOTF2_COLLECTOR_NONE,
+                   __ATOMIC_RELEASE);
+  bool started = spawn(&launch);
+  free(envp);
+  if (!started) {
+    snprintf(why, why_size, "%s could not be started (%s)", path, strerror(launch.problem));
+    return NCCLOTF2_START_FAILED;
+  }
+  *pid = launch.pid;
+  enum ncclotf2_start start = wait_ready(launch.pid);
+  if (start == NCCLOTF2_START_FAILED) snprintf(why, why_size, "%s ended before it was ready", path);
+  return start;
+}

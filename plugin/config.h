@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The few settings the library itself must know. All others belong to the collector, which reads
+ * them (from the environment and the file named by NCCL_OTF2_CONFIG) and puts what comes of them
+ * into the shared memory. Those of the second group below are used only where the library has to do
+ * without a collector.
+ */
+#ifndef NCCLOTF2_CONFIG_H
+#define NCCLOTF2_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* NCCL_OTF2_ENABLE: false for 0, off, false, no. */
+bool ncclotf2_config_enabled(void);
+
+/* NCCL_OTF2_MEMORY in bytes (suffixes K, M, G; default 256 MiB, at least NCCLOTF2_MEMORY_LEAST).
+ * *why is one line if the setting is not understood, else NULL. */
+uint64_t ncclotf2_config_memory(const char **why);
+#define NCCLOTF2_MEMORY_DEFAULT (256ULL << 20)
+#define NCCLOTF2_MEMORY_LEAST (4ULL << 20)
+
+/* NCCL_OTF2_COLLECTOR is "spool". */
+bool ncclotf2_config_spool(void);
+
+/* ---- without a collector ---- */
+
+/* The event mask from NCCL_OTF2_EVENTS, else NCCL_PROFILE_EVENT_MASK, else the default; within
+ * `known`. `why` gets one line if a setting is not understood (then the default holds), else "". */
+uint32_t ncclotf2_config_events(uint32_t known, char *why, size_t why_size);
+
+/* The experiment directory: NCCL_OTF2_DIR, else one named after the job's step and attempt, else
+ * after the first communicator. False if it does not fit. */
+bool ncclotf2_config_directory(uint64_t first_comm_id, char *path, size_t size);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "consumer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "clock.h"
+#include "collector.h"
+#include "config.h"
+#include "futex.h"
+#include "log.h"
+#include "session.h"
+#include "spool.h"
+
+static enum {
+  NOBODY,       /* not started yet, or nothing could be */
+  COLLECTOR,
+  LATE,         /* a collector that may yet get ready */
+  REFUSED,      /* the settings are at fault: there will be none */
+  SPOOL_THREAD,
+  SPOOL_CALLER  /* no thread to be had; written at requests */
+} state;
+
+static pid_t collector;
+static bool restarted;
+static uint32_t known_types;
+static uint32_t printed; /* the last message_number that was logged */
+static bool problem_logged;
+
+static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
+
+void ncclotf2_consumer_messages(void) {
+  uint32_t number = __atomic_load_n(&header()->message_number, __ATOMIC_ACQUIRE);
+  if (number != printed) {
+    char text[sizeof header()->message];
+    for (size_t i = 0; i < sizeof text; i++) text[i] = __atomic_load_n(&header()->message[i], __ATOMIC_RELAXED);
+    text[sizeof text - 1] = '\0';
+    printed = number;
+    if (*text)
+      ncclotf2_log(__atomic_load_n(&header()->collector_state, __ATOMIC_RELAXED) == NCCLOTF2_COLLECTOR_REFUSED
+                       ? NCCLOTF2_LOG_WARN
+                       : NCCLOTF2_LOG_INFO,
+                   "%s", text);
+  }
+  int problem = ncclotf2_spool_problem();
+  if (problem && !problem_logged) {
+    problem_logged = true;
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the spool file cannot be written (%s); records wait in memory", strerror(problem));
+  }
+}
+
+static bool start_spool(void) {
+  char why[512];
+  if (!ncclotf2_spool_open(why, sizeof why)) {
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; nothing is recorded", why);
+    __atomic_store_n(&header()->record_mask, 0, __ATOMIC_RELEASE);
+    state = NOBODY;
+    return false;
+  }
+  uint32_t mask = ncclotf2_config_events(known_types, why, sizeof why);
+  if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
+  __atomic_store_n(&header()->event_mask, mask, __ATOMIC_RELEASE);
+  __atomic_store_n(&header()->record_mask, mask, __ATOMIC_RELEASE);
+  __atomic_store_n(&header()->collector_state, NCCLOTF2_COLLECTOR_SPOOL, __ATOMIC_RELEASE);
+  state = ncclotf2_spool_thread() ? SPOOL_THREAD : SPOOL_CALLER;
+  return true;
+}
+
+static bool start_collector(void) {
+  char why[512] = "";
+  switch (ncclotf2_collector_start(&collector, why, sizeof why)) {
+    case NCCLOTF2_START_READY:
+      state = COLLECTOR;
+      return true;
+    case NCCLOTF2_START_REFUSED:
+      state = REFUSED;
+      ncclotf2_consumer_messages();
+      __atomic_store_n(&header()->record_mask, 0, __ATOMIC_RELEASE);
+      __atomic_store_n(&header()->event_mask, 0, __ATOMIC_RELEASE);
+      return false;
+    case NCCLOTF2_START_LATE:
+      state = LATE;
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector is not ready after 2 s; nothing is recorded");
+      return false;
+    default:
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; spool files are written instead", why);
+      return start_spool();
+  }
+}
+
+bool ncclotf2_consumer_start(uint32_t known) {
+  known_types = known;
+  return ncclotf2_config_spool() ? start_spool() : start_collector();
+}
+
+bool ncclotf2_consumer_ready(void) {
+  if (state == LATE &&
+      __atomic_load_n(&header()->collector_state, __ATOMIC_ACQUIRE) == NCCLOTF2_COLLECTOR_READY)
+    state = COLLECTOR;
+  return state == COLLECTOR || state == SPOOL_THREAD || state == SPOOL_CALLER;
+}
+
+void ncclotf2_consumer_check(void) {
+  if (state != COLLECTOR || ncclotf2_process_alive(collector)) return;
+  ncclotf2_consumer_messages(); /* its last words */
+  if (restarted) {
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended again; spool files are written instead");
+    start_spool();
+    return;
+  }
+  restarted = true;
+  ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended; a new one is started");
+  start_collector();
+}
+
+static bool answered(uint32_t request) {
+  return (int32_t)(__atomic_load_n(&header()->answered, __ATOMIC_ACQUIRE) - request) >= 0;
+}
+
+void ncclotf2_consumer_flush(unsigned seconds) {
+  const uint64_t deadline = ncclotf2_clock_monotonic() + (uint64_t)seconds * 1000000000u;
+  const uint32_t request = __atomic_add_fetch(&header()->request, 1, __ATOMIC_ACQ_REL);
+  ncclotf2_futex_wake(&header()->request);
+  ncclotf2_consumer_ready(); /* notices a collector that was late */
+  while (!answered(request) && ncclotf2_clock_monotonic() < deadline) {
+    ncclotf2_consumer_check();
+    if (state == SPOOL_CALLER) {
+      ncclotf2_spool_flush();
+      __atomic_store_n(&header()->answered, request, __ATOMIC_RELEASE);
+    }
+    if (state != COLLECTOR && state != SPOOL_THREAD && state != SPOOL_CALLER) return;
+    uint32_t seen = __atomic_load_n(&header()->answered, __ATOMIC_ACQUIRE);
+    if (!answered(request)) ncclotf2_futex_wait(&header()->answered, seen, 20);
+  }
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who takes the records out of the shared memory: the collector process, else this library's own
+ * spool thread. All functions want the life lock held.
+ */
+#ifndef NCCLOTF2_CONSUMER_H
+#define NCCLOTF2_CONSUMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Starts it, for the first communicator; known: event types of the API version. Returns false if
+ * there is none and no events must be asked for; a line about that has been logged. */
+bool ncclotf2_consumer_start(uint32_t known);
+
+/* Whether events may be asked for; notices a collector that was slow to get ready. */
+bool ncclotf2_consumer_ready(void);
+
+/* Starts a new one if the collector has died: a collector the first time, then the spool. */
+void ncclotf2_consumer_check(void);
+
+/* Asks for everything recorded so far to be on disk and waits for that, at most `seconds`. */
+void ncclotf2_consumer_flush(unsigned seconds);
+
+/* Logs what the collector has to say, if it is new. */
+void ncclotf2_consumer_messages(void);
+
+#endif

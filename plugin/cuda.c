@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cuda.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Driver API signatures: CUresult and CUdevice are ints, CUuuid is 16 bytes; 0 is success. */
+typedef int (*get_device)(int *device);
+typedef int (*get_uuid)(uint8_t uuid[16], int device);
+typedef int (*get_pci)(char *text, int size, int device);
+
+static void *driver_symbol(void *library, const char *name) {
+  void *symbol = dlsym(RTLD_DEFAULT, name);
+  return symbol || !library ? symbol : dlsym(library, name);
+}
+
+void ncclotf2_cuda_device(struct ncclotf2_comm *comm) {
+  comm->device = -1;
+  /* libnccl opens the driver privately, so its symbols are mostly not in the global scope. */
+  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  get_device device_of = (get_device)driver_symbol(library, "cuCtxGetDevice");
+  get_uuid uuid_of = (get_uuid)driver_symbol(library, "cuDeviceGetUuid_v2");
+  if (!uuid_of) uuid_of = (get_uuid)driver_symbol(library, "cuDeviceGetUuid");
+  get_pci pci_of = (get_pci)driver_symbol(library, "cuDeviceGetPCIBusId");
+
+  int device = -1;
+  if (device_of && device_of(&device) == 0 && device >= 0) {
+    comm->device = device;
+    if (uuid_of && uuid_of(comm->uuid, device) == 0) comm->has_uuid = 1;
+    char text[sizeof comm->pci] = "";
+    if (pci_of && pci_of(text, sizeof text, device) == 0) memcpy(comm->pci, text, strnlen(text, sizeof text));
+  }
+  if (library) dlclose(library);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * NCCL's callbacks as records. One decoder serves all versions: the members that v5 and v6 share
+ * lie at the same offsets (asserted in vtable_v5.c), and `known` says which types a version has.
+ *
+ * Handles, contexts, buffers and streams are values and never dereferenced. What is dereferenced:
+ * the descriptor, the state's argument, the names (once per thread and address), and the data of
+ * a net plugin whose layout is published.
+ */
+#ifndef NCCLOTF2_EVENT_H
+#define NCCLOTF2_EVENT_H
+
+#include "abi.h"
+#include "abi_v6.h"
+#include "clock.h"
+#include "handle.h"
+#include "intern.h"
+#include "ring.h"
+#include "session.h"
+#include "shm.h"
+
+/* stopEvent and recordEventState are the same in v5 and v6. */
+ncclotf2_result ncclotf2_stop(void *eHandle);
+ncclotf2_result ncclotf2_state(void *eHandle, int eState, union ncclotf2_state_args *eStateArgs);
+
+/* startEvent in a forked child: counted, as far as that is possible. */
+ncclotf2_result ncclotf2_start_inactive(uint64_t type);
+
+/* startEvent of a type that nobody wants recorded; NCCL starts parents of wanted types unasked. */
+ncclotf2_result ncclotf2_start_filtered(uint8_t *base, uint64_t type);
+
+/* startEvent refused for the given enum ncclotf2_loss. */
+ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type);
+
+/* Whether the parent of an event of this type was refused. NCCL (2.28 and later) emits the steps of
+ * a ProxyOp that got no handle all the same, and net events of steps; without the op they belong to
+ * nothing. A NULL parent means that only if such a parent was ever refused: with its type not
+ * recorded, or before the first refusal, it is NCCL's own and the event is recorded. */
+bool ncclotf2_parent_refused(const struct ncclotf2_header *header, unsigned type);
+
+/* Records by type: their size in bytes. */
+static const uint8_t ncclotf2_start_bytes[NCCLOTF2_TYPES] = {
+    [NCCLOTF2_GROUP] = sizeof(struct ncclotf2_record),
+    [NCCLOTF2_COLL] = sizeof(struct ncclotf2_coll),
+    [NCCLOTF2_P2P] = sizeof(struct ncclotf2_p2p),
+    [NCCLOTF2_PROXY_OP] = sizeof(struct ncclotf2_proxy_op),
+    [NCCLOTF2_PROXY_STEP] = sizeof(struct ncclotf2_proxy_step),
+    [NCCLOTF2_PROXY_CTRL] = sizeof(struct ncclotf2_record),
+    [NCCLOTF2_KERNEL_CH] = sizeof(struct ncclotf2_kernel_ch),
+    [NCCLOTF2_NET_PLUGIN] = sizeof(struct ncclotf2_net_plugin),
+    [NCCLOTF2_GROUP_API] = sizeof(struct ncclotf2_group_api),
+    [NCCLOTF2_COLL_API] = sizeof(struct ncclotf2_coll_api),
+    [NCCLOTF2_P2P_API] = sizeof(struct ncclotf2_coll_api),
+    [NCCLOTF2_KERNEL_LAUNCH] = sizeof(struct ncclotf2_kernel_launch),
+    [NCCLOTF2_CE_COLL] = sizeof(struct ncclotf2_ce_coll),
+    [NCCLOTF2_CE_SYNC] = sizeof(struct ncclotf2_ce_sync),
+    [NCCLOTF2_CE_BATCH] = sizeof(struct ncclotf2_ce_batch),
+};
+
+static inline void ncclotf2_fill_net(struct ncclotf2_net_plugin *record, int64_t id, const void *data) {
+  if (!data) return;
+  if (id == NCCLOTF2_NET_ID_IB && ((const struct ncclotf2_net_ib *)data)->type == 1) {
+    const struct ncclotf2_net_ib *ib = data;
+    record->length = ib->qp.length;
+    record->wr_id = ib->qp.wr_id;
+    record->device_or_fd = ib->qp.device;
+    record->opcode = ib->qp.opcode;
+    record->qp = ib->qp.qpNum;
+    record->head.flags = NCCLOTF2_FLAG_KNOWN_NET;
+  } else if (id == NCCLOTF2_NET_ID_SOCKET && ((const struct ncclotf2_net_socket *)data)->type == 1) {
+    const struct ncclotf2_net_socket *socket = data;
+    record->length = socket->sock.length;
+    record->device_or_fd = socket->sock.fd;
+    record->opcode = socket->sock.op;
+    record->head.flags =
+        NCCLOTF2_FLAG_KNOWN_NET | (socket->sock.op == NCCLOTF2_SOCKET_SEND ? NCCLOTF2_FLAG_SEND : 0);
+  }
+}
+
+static inline uint64_t ncclotf2_value(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }
+
+/* Writes the whole record, padding too: chunks are used again and keep their old bytes. `rank` is
+ * taken only where NCCL sets it. */
+static inline __attribute__((always_inline)) void ncclotf2_fill(void *at, struct ncclotf2_record head, void *context,
+                                                                const struct ncclotf2_descr_v6 *d) {
+  struct ncclotf2_ring *ring = ncclotf2_ring;
+  switch (head.type) {
+    case NCCLOTF2_GROUP:
+    case NCCLOTF2_PROXY_CTRL:
+      *(struct ncclotf2_record *)at = head;
+      break;
+    case NCCLOTF2_GROUP_API:
+      head.flags = d->groupApi.graphCaptured ? NCCLOTF2_FLAG_GRAPH : 0;
+      *(struct ncclotf2_group_api *)at =
+          (struct ncclotf2_group_api){.head = head, .group_depth = d->groupApi.groupDepth};
+      break;
+    case NCCLOTF2_COLL_API:
+      head.flags = d->collApi.graphCaptured ? NCCLOTF2_FLAG_GRAPH : 0;
+      *(struct ncclotf2_coll_api *)at = (struct ncclotf2_coll_api){
+          .head = head,
+          .count = d->collApi.count,
+          .stream = ncclotf2_value(d->collApi.stream),
+          .func = ncclotf2_intern(ring, d->collApi.func),
+          .datatype = ncclotf2_intern(ring, d->collApi.datatype),
+          .root = d->collApi.root};
+      break;
+    case NCCLOTF2_P2P_API:
+      head.flags = d->p2pApi.graphCaptured ? NCCLOTF2_FLAG_GRAPH : 0;
+      *(struct ncclotf2_coll_api *)at = (struct ncclotf2_coll_api){
+          .head = head,
+          .count = d->p2pApi.count,
+          .stream = ncclotf2_value(d->p2pApi.stream),
+          .func = ncclotf2_intern(ring, d->p2pApi.func),
+          .datatype = ncclotf2_intern(ring, d->p2pApi.datatype),
+          .root = -1};
+      break;
+    case NCCLOTF2_KERNEL_LAUNCH:
+      *(struct ncclotf2_kernel_launch *)at =
+          (struct ncclotf2_kernel_launch){.head = head, .stream = ncclotf2_value(d->kernelLaunch.stream)};
+      break;
+    case NCCLOTF2_COLL:
+      *(struct ncclotf2_coll *)at = (struct ncclotf2_coll){
+          .head = head,
+          .seq = d->coll.seqNumber,
+          .count = d->coll.count,
+          .send_buff = ncclotf2_value(d->coll.sendBuff),
+          .recv_buff = ncclotf2_value(d->coll.recvBuff),
+          .parent_group = ncclotf2_value(d->coll.parentGroup),
+          .func = ncclotf2_intern(ring, d->coll.func),
+          .datatype = ncclotf2_intern(ring, d->coll.datatype),
+          .algo = ncclotf2_intern(ring, d->coll.algo),
+          .proto = ncclotf2_intern(ring, d->coll.proto),
+          .root = d->coll.root,
+          .rank = d->rank,
+          .nchannels = d->coll.nChannels,
+          .nwarps = d->coll.nWarps};
+      break;
+    case NCCLOTF2_P2P:
+      *(struct ncclotf2_p2p *)at = (struct ncclotf2_p2p){
+          .head = head,
+          .count = d->p2p.count,
+          .buff = ncclotf2_value(d->p2p.buff),
+          .parent_group = ncclotf2_value(d->p2p.parentGroup),
+          .func = ncclotf2_intern(ring, d->p2p.func),
+          .datatype = ncclotf2_intern(ring, d->p2p.datatype),
+          .peer = d->p2p.peer,
+          .rank = d->rank,
+          .nchannels = d->p2p.nChannels};
+      break;
+    case NCCLOTF2_PROXY_OP:
+      head.flags = d->proxyOp.isSend ? NCCLOTF2_FLAG_SEND : 0;
+      *(struct ncclotf2_proxy_op *)at = (struct ncclotf2_proxy_op){
+          .head = head,
+          .context = ncclotf2_value(context),
+          .pid = d->proxyOp.pid,
+          .peer = d->proxyOp.peer,
+          .nsteps = d->proxyOp.nSteps,
+          .chunk_size = d->proxyOp.chunkSize,
+          .rank = d->rank,
+          .channel = d->proxyOp.channelId};
+      break;
+    case NCCLOTF2_PROXY_STEP:
+      *(struct ncclotf2_proxy_step *)at = (struct ncclotf2_proxy_step){
+          .head = head, .context = ncclotf2_value(context), .step = d->proxyStep.step, .rank = d->rank};
+      break;
+    case NCCLOTF2_KERNEL_CH:
+      *(struct ncclotf2_kernel_ch *)at = (struct ncclotf2_kernel_ch){
+          .head = head, .ptimer = d->kernelCh.pTimer, .channel = d->kernelCh.channelId};
+      break;
+    case NCCLOTF2_NET_PLUGIN: {
+      struct ncclotf2_net_plugin record = {
+          .head = head, .id = d->netPlugin.id, .context = ncclotf2_value(context), .rank = d->rank};
+      ncclotf2_fill_net(&record, d->netPlugin.id, d->netPlugin.data);
+      *(struct ncclotf2_net_plugin *)at = record;
+      break;
+    }
+    case NCCLOTF2_CE_COLL:
+      head.flags = d->ceColl.intraBatchSync ? NCCLOTF2_FLAG_COMPLETE : 0;
+      *(struct ncclotf2_ce_coll *)at = (struct ncclotf2_ce_coll){
+          .head = head,
+          .seq = d->ceColl.seqNumber,
+          .count = d->ceColl.count,
+          .send_buff = ncclotf2_value(d->ceColl.sendBuff),
+          .recv_buff = ncclotf2_value(d->ceColl.recvBuff),
+          .stream = ncclotf2_value(d->ceColl.stream),
+          .func = ncclotf2_intern(ring, d->ceColl.func),
+          .datatype = ncclotf2_intern(ring, d->ceColl.datatype),
+          .sync_strategy = ncclotf2_intern(ring, d->ceColl.syncStrategy),
+          .batch_size = d->ceColl.batchSize,
+          .num_batches = d->ceColl.numBatches,
+          .ce_seq = d->ceColl.ceSeqNum,
+          .root = d->ceColl.root,
+          .rank = d->rank};
+      break;
+    case NCCLOTF2_CE_SYNC:
+      head.flags = d->ceCollSync.isComplete ? NCCLOTF2_FLAG_COMPLETE : 0;
+      *(struct ncclotf2_ce_sync *)at =
+          (struct ncclotf2_ce_sync){.head = head, .nranks = d->ceCollSync.nRanks, .rank = d->rank};
+      break;
+    case NCCLOTF2_CE_BATCH:
+      head.flags = d->ceCollBatch.useIntraSync ? NCCLOTF2_FLAG_COMPLETE : 0;
+      *(struct ncclotf2_ce_batch *)at = (struct ncclotf2_ce_batch){
+          .head = head, .bytes = d->ceCollBatch.totalBytes, .num_ops = d->ceCollBatch.numOps, .rank = d->rank};
+      break;
+  }
+}
+
+/* startEvent. `known`: the types of the version. *eHandle is written on every path: NCCL passes
+ * uninitialised and stale slots, and uses what is in them afterwards. */
+static inline __attribute__((always_inline)) ncclotf2_result
+ncclotf2_start(void *context, void **eHandle, const struct ncclotf2_descr_v6 *d, uint32_t known) {
+  *eHandle = NULL;
+  const uint64_t bit = d->type;
+  uint8_t *base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE);
+  if (__builtin_expect(!base, 0)) return ncclotf2_start_inactive(bit);
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  const uint64_t wanted = __atomic_load_n(&header->record_mask, __ATOMIC_RELAXED) & known;
+  if (__builtin_expect(!(bit & wanted) || (bit & (bit - 1)), 0)) return ncclotf2_start_filtered(base, bit);
+
+  const uint64_t ticks = ncclotf2_ticks();
+  const unsigned type = (unsigned)__builtin_ctzll(bit);
+  const uint64_t index = ncclotf2_value(context) ^ ncclotf2_fast.context_bits;
+  uint32_t comm = NCCLOTF2_NONE; /* a context of another process (PXN) */
+  if (__builtin_expect(index < __atomic_load_n(&header->comm_used, __ATOMIC_RELAXED), 1))
+    comm = (uint32_t)index;
+  else if (index <= NCCLOTF2_NUMBER_MASK)
+    return ncclotf2_start_lost(base, NCCLOTF2_LOSS_COMM, type);
+  if (__builtin_expect(!d->parentObj && (type == NCCLOTF2_PROXY_STEP || type == NCCLOTF2_NET_PLUGIN), 0) &&
+      ncclotf2_parent_refused(header, type))
+    return ncclotf2_start_lost(base, NCCLOTF2_LOSS_MEMORY, type);
+
+  const unsigned bytes = ncclotf2_start_bytes[type];
+  unsigned loss;
+  void *at = ncclotf2_reserve(base, bytes, NCCLOTF2_CLASS_START, ticks, &loss);
+  if (__builtin_expect(!at, 0)) return ncclotf2_start_lost(base, loss, type);
+  const uint64_t handle = ncclotf2_handle(ncclotf2_fast.tag_bits, type, ncclotf2_next_number());
+  ncclotf2_fill(at,
+                (struct ncclotf2_record){.ticks = ticks,
+                                         .kind = NCCLOTF2_RECORD_START,
+                                         .type = (uint8_t)type,
+                                         .units = (uint8_t)(bytes / NCCLOTF2_UNIT),
+                                         .aux = comm,
+                                         .handle = handle,
+                                         .arg = ncclotf2_value(d->parentObj)},
+                context, d);
+  ncclotf2_commit(base, bytes);
+  ncclotf2_ticks_recorded(ticks);
+  *eHandle = (void *)(uintptr_t)handle;
+  return NCCLOTF2_SUCCESS;
+}
+
+#endif

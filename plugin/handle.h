@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Handles and contexts are numbers that look like pointers (shm.h draws the bits). NCCL hands back
+ * stale handles, stops events twice, and with PXN passes handles and contexts of other processes;
+ * a number can be told from those by its value alone, a pointer cannot.
+ */
+#ifndef NCCLOTF2_HANDLE_H
+#define NCCLOTF2_HANDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm.h"
+
+/* Bits of every context of the process with this tag. */
+static inline uint64_t ncclotf2_context_bits(uint32_t tag) {
+  return (uint64_t)tag << NCCLOTF2_TAG_SHIFT | 15ULL << NCCLOTF2_TYPE_SHIFT | NCCLOTF2_CONTEXT_BIT;
+}
+
+static inline uint64_t ncclotf2_handle(uint64_t tag_bits, unsigned type, uint64_t number) {
+  return tag_bits | (uint64_t)type << NCCLOTF2_TYPE_SHIFT | (number & NCCLOTF2_NUMBER_MASK);
+}
+
+static inline unsigned ncclotf2_handle_type(uint64_t handle) {
+  return (unsigned)(handle >> NCCLOTF2_TYPE_SHIFT) & 15u;
+}
+
+/* Whether the handle names an event of the process whose tag is in tag_bits. */
+static inline bool ncclotf2_handle_is_ours(uint64_t tag_bits, uint64_t handle) {
+  return ((handle ^ tag_bits) >> NCCLOTF2_TAG_SHIFT) == 0 && !(handle & NCCLOTF2_CONTEXT_BIT);
+}
+
+/* What NCCL gets as context where nothing is recorded: not NULL (such a communicator would never
+ * be finalised), and out of the range of every communicator table. */
+#define NCCLOTF2_CONTEXT_IGNORED ((void *)(uintptr_t)(NCCLOTF2_CONTEXT_BIT | NCCLOTF2_NUMBER_MASK))
+
+#endif

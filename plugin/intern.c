@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "intern.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum {
+  PROBES = 8,        /* slots tried for an address before one is given up */
+  SEARCH_MOST = 1024 /* strings looked at before a text is simply appended (again) */
+};
+
+static uint64_t lost;
+
+uint64_t ncclotf2_strings_lost(void) { return __atomic_load_n(&lost, __ATOMIC_RELAXED); }
+
+static uint64_t string_bytes(uint32_t length) {
+  return (offsetof(struct ncclotf2_string, bytes) + (uint64_t)length + 7) & ~7ULL;
+}
+
+/* Strings are appended by several threads; one whose length is not yet there hides those behind it.
+ * Then the text is at worst stored twice. */
+static uint32_t find(uint8_t *base, const char *text, uint32_t length) {
+  uint64_t used = __atomic_load_n(&ncclotf2_header_at(base)->string_used, __ATOMIC_ACQUIRE);
+  uint64_t offset = 0;
+  for (unsigned i = 0; i < SEARCH_MOST && offset < used; i++) {
+    struct ncclotf2_string *string = ncclotf2_string_at(base, offset);
+    uint32_t have = __atomic_load_n(&string->length, __ATOMIC_ACQUIRE);
+    if (!have) return 0;
+    if (have == length && memcmp(string->bytes, text, length - 1) == 0) return (uint32_t)(offset / 8 + 1);
+    offset += string_bytes(have);
+  }
+  return 0;
+}
+
+uint32_t ncclotf2_string_id(const char *text) {
+  uint8_t *base = ncclotf2_session.base;
+  if (!text || !base) return 0;
+  uint32_t length = (uint32_t)strnlen(text, NCCLOTF2_STRING_MAX) + 1; /* with the closing NUL */
+  uint32_t id = find(base, text, length);
+  if (id) return id;
+
+  uint64_t *used = &ncclotf2_header_at(base)->string_used;
+  uint64_t offset = __atomic_load_n(used, __ATOMIC_RELAXED);
+  do {
+    if (offset + string_bytes(length) > NCCLOTF2_STRING_SIZE) {
+      ncclotf2_count(&lost);
+      return 0;
+    }
+  } while (!__atomic_compare_exchange_n(used, &offset, offset + string_bytes(length), true,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  struct ncclotf2_string *string = ncclotf2_string_at(base, offset);
+  char *bytes = (char *)string + offsetof(struct ncclotf2_string, bytes);
+  memcpy(bytes, text, length - 1);
+  bytes[length - 1] = '\0';
+  __atomic_store_n(&string->length, length, __ATOMIC_RELEASE);
+  return (uint32_t)(offset / 8 + 1);
+}
+
+uint32_t ncclotf2_intern_slow(struct ncclotf2_ring *ring, const char *text) {
+  const uint32_t epoch = __atomic_load_n(&ncclotf2_fast.intern_epoch, __ATOMIC_RELAXED);
+  if (ring->intern_epoch != epoch) {
+    memset(ring->intern, 0, sizeof ring->intern);
+    ring->intern_epoch = epoch;
+  }
+  unsigned home = ncclotf2_intern_slot(text), slot = home;
+  for (unsigned i = 0; i < PROBES; i++) {
+    slot = (home + i) % NCCLOTF2_INTERN_SLOTS;
+    if (ring->intern[slot].address == (uint64_t)(uintptr_t)text) return ring->intern[slot].string;
+    if (ring->intern[slot].address == 0) break;
+    if (i == PROBES - 1) slot = home;
+  }
+  uint32_t id = ncclotf2_string_id(text);
+  ring->intern[slot].address = (uint64_t)(uintptr_t)text;
+  ring->intern[slot].string = id;
+  return id;
+}

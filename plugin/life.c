@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "life.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "config.h"
+#include "consumer.h"
+#include "cuda.h"
+#include "handle.h"
+#include "intern.h"
+#include "log.h"
+#include "ring.h"
+#include "session.h"
+
+enum {
+  FLUSH_SECONDS = 5,
+  MASKS_MOST = 8 /* copies of libnccl in one process, each with a mask of its own */
+};
+
+/* The life lock: init and finalize, which are slow and rare. No event callback takes it. */
+static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
+
+static bool forked;
+static bool tried; /* whether a session was or could not be made: not again in this process */
+static int *masks[MASKS_MOST];
+static unsigned mask_count;
+
+/* In a forked child there is neither collector nor spool thread, and the memory is the parent's. */
+static void after_fork(void) {
+  __atomic_store_n(&forked, true, __ATOMIC_RELAXED);
+  __atomic_store_n(&ncclotf2_fast.base, NULL, __ATOMIC_RELEASE);
+}
+
+static void process_ends(void) {
+  if (!ncclotf2_session_is_owner()) return;
+  struct timespec limit;
+  clock_gettime(CLOCK_REALTIME, &limit);
+  limit.tv_sec += FLUSH_SECONDS;
+  /* Another thread may be inside init and stay there. */
+  if (pthread_mutex_timedlock(&life, &limit) != 0) return;
+  ncclotf2_log_use(NULL); /* libnccl's own exit handlers may have run already */
+  __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->ended, 1, __ATOMIC_RELEASE);
+  ncclotf2_consumer_flush(FLUSH_SECONDS);
+  pthread_mutex_unlock(&life);
+}
+
+static bool open_session(const struct ncclotf2_init_args *args) {
+  if (tried) return ncclotf2_session_is_owner();
+  tried = true;
+  const char *note;
+  uint64_t memory = ncclotf2_config_memory(&note);
+  if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
+  uint32_t clock = ncclotf2_clock_choose(getenv("NCCL_OTF2_CLOCK"), &note);
+  if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
+  char why[256];
+  if (!ncclotf2_session_open(memory, clock, args->api_version, why, sizeof why)) {
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
+    return false;
+  }
+  pthread_atfork(NULL, NULL, after_fork);
+  atexit(process_ends); /* the library is never unmapped, so the handler is always there */
+  return true;
+}
+
+/* INIT and FINALIZE repeat for the stream of records what the communicator's entry says; without
+ * room they are left out. */
+static void record_life(uint8_t kind, uint32_t comm, uint64_t ticks) {
+  unsigned loss;
+  struct ncclotf2_record *at =
+      ncclotf2_reserve(ncclotf2_session.base, sizeof *at, NCCLOTF2_CLASS_STOP, ticks, &loss);
+  if (!at) return;
+  *at = (struct ncclotf2_record){.ticks = ticks, .kind = kind, .units = 1, .aux = comm};
+  ncclotf2_commit(ncclotf2_session.base, sizeof *at);
+  ncclotf2_ticks_recorded(ticks);
+}
+
+/* The new communicator's index, or NCCLOTF2_NONE if the table is full. */
+static uint32_t add_comm(const struct ncclotf2_init_args *args) {
+  struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
+  uint32_t index = header->comm_used;
+  if (index == NCCLOTF2_COMM_MAX) return NCCLOTF2_NONE;
+  struct ncclotf2_comm *comm = ncclotf2_comm_at(ncclotf2_session.base, index);
+  comm->api_version = args->api_version;
+  comm->comm_id = args->comm_id;
+  comm->nranks = args->nranks;
+  comm->rank = args->rank;
+  comm->nnodes = args->nnodes;
+  comm->init_ticks = ncclotf2_ticks();
+  comm->init_tid = (uint32_t)syscall(SYS_gettid);
+  comm->name = ncclotf2_string_id(args->name);
+  ncclotf2_cuda_device(comm);
+  __atomic_store_n(&comm->ready, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&header->comm_used, index + 1, __ATOMIC_RELEASE);
+  record_life(NCCLOTF2_RECORD_INIT, index, comm->init_ticks);
+  return index;
+}
+
+/* NCCL passes the same word to every init, and it may have been changed since by whoever pauses
+ * recording: it is written once per life of the communicators. */
+static void ask_for_events(int *mask) {
+  for (unsigned i = 0; i < mask_count; i++)
+    if (masks[i] == mask) return;
+  if (mask_count == MASKS_MOST) return;
+  masks[mask_count++] = mask;
+  __atomic_store_n(mask,
+                   (int)__atomic_load_n(&ncclotf2_header_at(ncclotf2_session.base)->event_mask, __ATOMIC_ACQUIRE),
+                   __ATOMIC_RELAXED);
+}
+
+ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
+  *args->context = NCCLOTF2_CONTEXT_IGNORED;
+  if (__atomic_load_n(&forked, __ATOMIC_RELAXED)) return NCCLOTF2_SUCCESS;
+  if (!ncclotf2_config_enabled()) return NCCLOTF2_SUCCESS;
+
+  pthread_mutex_lock(&life);
+  ncclotf2_log_use(args->logger);
+  if (!open_session(args)) goto done;
+
+  struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
+  const bool first = header->comm_used == 0;
+  if (!first && header->live_comms == 0) /* libnccl may have been unmapped and others' names lie there */
+    __atomic_fetch_add(&ncclotf2_fast.intern_epoch, 1, __ATOMIC_RELAXED);
+  const uint32_t index = add_comm(args);
+  if (index == NCCLOTF2_NONE) {
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators: this one is not recorded", NCCLOTF2_COMM_MAX);
+    *args->context =
+        (void *)(uintptr_t)(ncclotf2_fast.context_bits | NCCLOTF2_NUMBER_MASK); /* ours, and counted as lost */
+    goto done;
+  }
+  *args->context = (void *)(uintptr_t)(ncclotf2_fast.context_bits | index);
+  __atomic_add_fetch(&header->live_comms, 1, __ATOMIC_ACQ_REL);
+
+  /* Only now: the collector names its directory after the first communicator. */
+  if (first)
+    ncclotf2_consumer_start(args->known);
+  else
+    ncclotf2_consumer_check();
+  if (ncclotf2_consumer_ready()) ask_for_events(args->mask);
+  ncclotf2_consumer_messages();
+done:
+  pthread_mutex_unlock(&life);
+  return NCCLOTF2_SUCCESS;
+}
+
+ncclotf2_result ncclotf2_finalize(void *context) {
+  uint8_t *base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE);
+  if (!base || !ncclotf2_session_is_owner()) return NCCLOTF2_SUCCESS;
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  const uint64_t index = (uint64_t)(uintptr_t)context ^ ncclotf2_fast.context_bits;
+
+  pthread_mutex_lock(&life);
+  if (index < header->comm_used) {
+    struct ncclotf2_comm *comm = ncclotf2_comm_at(base, (uint32_t)index);
+    if (!comm->final_ticks) {
+      const uint64_t ticks = ncclotf2_ticks();
+      record_life(NCCLOTF2_RECORD_FINALIZE, (uint32_t)index, ticks);
+      __atomic_store_n(&comm->final_ticks, ticks ? ticks : 1, __ATOMIC_RELEASE);
+      if (__atomic_sub_fetch(&header->live_comms, 1, __ATOMIC_ACQ_REL) == 0) {
+        ncclotf2_consumer_flush(FLUSH_SECONDS);
+        if (ncclotf2_strings_lost())
+          ncclotf2_log(NCCLOTF2_LOG_WARN, "%llu names were not recorded: too many different ones",
+                       (unsigned long long)ncclotf2_strings_lost());
+        ncclotf2_consumer_messages();
+        ncclotf2_log_use(NULL); /* NCCL may now close us and be closed itself */
+        mask_count = 0;
+      } else {
+        ncclotf2_consumer_messages();
+      }
+    }
+  }
+  pthread_mutex_unlock(&life);
+  return NCCLOTF2_SUCCESS;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * init and finalize, and the ends of the process that NCCL does not announce.
+ */
+#ifndef NCCLOTF2_LIFE_H
+#define NCCLOTF2_LIFE_H
+
+#include <stdint.h>
+
+#include "abi.h"
+
+#define NCCLOTF2_NAME "nccl-otf2"
+
+struct ncclotf2_init_args {
+  uint32_t api_version;
+  uint32_t known; /* event types of that version */
+  void **context;
+  uint64_t comm_id;
+  int *mask;
+  const char *name; /* may be NULL; NCCL does not keep it alive */
+  int nnodes, nranks, rank;
+  ncclotf2_logger logger;
+};
+
+/* Always success, and always a context that is not NULL: what NCCL does with a failed init is
+ * broken in every release, and a NULL context never gets its finalize. Any thread, concurrently. */
+ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args);
+ncclotf2_result ncclotf2_finalize(void *context);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages to the user go through NCCL's logger, so they obey NCCL_DEBUG and NCCL_DEBUG_FILE. The
+ * logger lives in libnccl: it is forgotten after the last finalize, and messages after that are
+ * dropped.
+ */
+#ifndef NCCLOTF2_LOG_H
+#define NCCLOTF2_LOG_H
+
+#include "abi.h"
+
+/* NULL forgets it. Caller holds the life lock. */
+void ncclotf2_log_use(ncclotf2_logger logger);
+
+/* One line, "NCCL_OTF2: …". Never from an event callback. */
+void ncclotf2_log(enum ncclotf2_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# The plugin and its C tests. Included by the top Makefile; also usable alone: make -f plugin/plugin.mk plugin-test
+# SANITIZE: what to hand to -fsanitize (thread, or address,undefined). Objects built with and without do
+# not mix: give each its own BUILD.
+
+BUILD ?= build
+CC ?= cc
+CPPCHECK ?= cppcheck
+SANITIZE ?=
+
+PLUGIN_OUT := $(BUILD)/plugin
+PLUGIN_SRC := $(filter-out %_test.c,$(wildcard plugin/*.c))
+PLUGIN_HDR := $(wildcard plugin/*.h)
+PLUGIN_OBJ := $(PLUGIN_SRC:plugin/%.c=$(PLUGIN_OUT)/%.o)
+PLUGIN_CFLAGS := -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -Werror \
+	-D_GNU_SOURCE -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+PLUGIN_LDFLAGS := -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--no-undefined \
+	-Wl,--version-script=plugin/export.map -pthread
+PLUGIN_LIBS := -ldl -lpthread
+
+PLUGIN_TEST_SRC := $(wildcard plugin/tests/*_test.c)
+PLUGIN_TESTS := $(PLUGIN_TEST_SRC:plugin/tests/%.c=$(PLUGIN_OUT)/tests/%)
+
+.PHONY: plugin plugin-test plugin-test-one plugin-test-asan plugin-test-tsan plugin-lint
+
+plugin: $(BUILD)/libnccl-profiler-otf2.so $(BUILD)/librccl-profiler-otf2.so
+
+$(BUILD)/libnccl-profiler-otf2.so: $(PLUGIN_OBJ) plugin/export.map
+	$(CC) -shared -o $@.new $(PLUGIN_OBJ) $(PLUGIN_LDFLAGS) $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(PLUGIN_LIBS)
+	mv $@.new $@
+	ln -sf libnccl-profiler-otf2.so $(BUILD)/librccl-profiler-otf2.so
+
+$(BUILD)/librccl-profiler-otf2.so: $(BUILD)/libnccl-profiler-otf2.so
+
+$(PLUGIN_OUT)/%.o: plugin/%.c $(PLUGIN_HDR) plugin/plugin.mk
+	@mkdir -p $(@D)
+	$(CC) $(PLUGIN_CFLAGS) -c -o $@ $<
+
+$(PLUGIN_OUT)/tests/%.o: plugin/tests/%.c plugin/tests/test.h plugin/tests/host.h $(PLUGIN_HDR) plugin/plugin.mk
+	@mkdir -p $(@D)
+	$(CC) $(PLUGIN_CFLAGS) -c -o $@ $<
+
+# The tests see the hidden symbols, so they are linked with the plugin's objects, not with the library.
+$(PLUGIN_OUT)/tests/%_test: $(PLUGIN_OUT)/tests/%_test.o $(PLUGIN_OUT)/tests/host.o $(PLUGIN_OBJ)
+	$(CC) -o $@ $^ -rdynamic $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(PLUGIN_LIBS)
+
+$(PLUGIN_OUT)/tests/stub_collector: plugin/tests/stub_collector.c $(PLUGIN_HDR) plugin/plugin.mk
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -o $@ $<
+
+# All programs run, then the failed ones are named.
+plugin-test: $(PLUGIN_TESTS) $(PLUGIN_OUT)/tests/stub_collector $(BUILD)/libnccl-profiler-otf2.so
+	@failed=; for test in $(PLUGIN_TESTS); do $$test || failed="$$failed $$test"; done; \
+	if [ -n "$$failed" ]; then echo "plugin-test: failed:$$failed" >&2; exit 1; fi
+
+plugin-test-asan:
+	$(MAKE) -f plugin/plugin.mk BUILD=$(BUILD)/asan SANITIZE=address,undefined plugin-test
+
+plugin-test-tsan:
+	$(MAKE) -f plugin/plugin.mk BUILD=$(BUILD)/tsan SANITIZE=thread plugin-test
+
+plugin-lint:
+	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
+		-D_GNU_SOURCE -D__x86_64__ $(PLUGIN_SRC) $(wildcard plugin/tests/*.c)
+
+.SECONDARY:

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ring.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+__thread struct ncclotf2_ring *ncclotf2_ring __attribute__((tls_model("initial-exec")));
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool have_key;
+
+/* When a look through all chunks found none, later looks see only a part each until one succeeds:
+ * a refused event must stay cheap, because NCCL's thread pays for it. */
+static uint32_t scarce, scan_from;
+enum { SCARCE_SCAN = 512 };
+
+static void give_back(struct ncclotf2_ring *ring) {
+  __atomic_store_n(&ring->state, NCCLOTF2_RING_FREE, __ATOMIC_RELEASE);
+}
+
+static void thread_ends(void *ring) {
+  ncclotf2_ring = NULL;
+  /* In a forked child the ring still belongs to the parent's thread of the same name. */
+  if (ncclotf2_session_is_owner()) give_back(ring);
+}
+
+static void make_key(void) { have_key = pthread_key_create(&key, thread_ends) == 0; }
+
+static bool take(struct ncclotf2_ring *ring) {
+  uint32_t expected = NCCLOTF2_RING_FREE;
+  return __atomic_load_n(&ring->state, __ATOMIC_RELAXED) == NCCLOTF2_RING_FREE &&
+         __atomic_compare_exchange_n(&ring->state, &expected, NCCLOTF2_RING_OWNED, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED);
+}
+
+/* A ring used before comes first: its chunk is half empty and its pages are in place. */
+static struct ncclotf2_ring *take_any(uint8_t *base) {
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  for (;;) {
+    uint32_t used = __atomic_load_n(&header->ring_used, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < used; i++)
+      if (take(ncclotf2_ring_at(base, i))) return ncclotf2_ring_at(base, i);
+    if (used == NCCLOTF2_RING_MAX) return NULL;
+    if (__atomic_compare_exchange_n(&header->ring_used, &used, used + 1, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED) &&
+        take(ncclotf2_ring_at(base, used)))
+      return ncclotf2_ring_at(base, used);
+  }
+}
+
+static bool take_chunk(uint8_t *base, uint32_t chunk) {
+  uint32_t *state = ncclotf2_chunk_states_at(base) + chunk;
+  uint32_t expected = NCCLOTF2_CHUNK_FREE;
+  return __atomic_load_n(state, __ATOMIC_RELAXED) == NCCLOTF2_CHUNK_FREE &&
+         __atomic_compare_exchange_n(state, &expected, NCCLOTF2_CHUNK_USED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Index + 1 of a chunk that is now ours, or 0. */
+static uint32_t take_spare(uint8_t *base, uint32_t limit) {
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  uint32_t *states = ncclotf2_chunk_states_at(base);
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
+    if (!__atomic_load_n(&header->spare[i], __ATOMIC_RELAXED)) continue;
+    uint32_t chunk = __atomic_exchange_n(&header->spare[i], 0, __ATOMIC_ACQUIRE);
+    if (!chunk) continue;
+    if (chunk <= limit) {
+      __atomic_store_n(&states[chunk - 1], NCCLOTF2_CHUNK_USED, __ATOMIC_RELAXED);
+      return chunk;
+    }
+    /* A reserve chunk has no business in a slot; whoever put it there, it goes back. */
+    if (chunk <= header->chunk_count)
+      __atomic_store_n(&states[chunk - 1], NCCLOTF2_CHUNK_FREE, __ATOMIC_RELEASE);
+  }
+  return 0;
+}
+
+/* From the lowest on, so that few pages are in use and those again and again. */
+static uint32_t scan(uint8_t *base, uint32_t limit) {
+  if (!__atomic_load_n(&scarce, __ATOMIC_RELAXED)) {
+    for (uint32_t i = 0; i < limit; i++)
+      if (take_chunk(base, i)) return i + 1;
+    __atomic_store_n(&scarce, 1, __ATOMIC_RELAXED);
+    return 0;
+  }
+  uint32_t count = limit < SCARCE_SCAN ? limit : SCARCE_SCAN;
+  uint32_t from = __atomic_fetch_add(&scan_from, count, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t chunk = (from + i) % limit;
+    if (!take_chunk(base, chunk)) continue;
+    __atomic_store_n(&scarce, 0, __ATOMIC_RELAXED);
+    return chunk + 1;
+  }
+  return 0;
+}
+
+static uint32_t any_chunk(uint8_t *base, enum ncclotf2_class class) {
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  uint32_t limit = header->chunk_count - header->chunk_reserve;
+  uint32_t chunk = take_spare(base, limit);
+  if (chunk) return chunk;
+  chunk = scan(base, limit);
+  for (uint32_t i = limit; !chunk && class == NCCLOTF2_CLASS_STOP && i < header->chunk_count; i++)
+    if (take_chunk(base, i)) chunk = i + 1;
+  if (chunk) __atomic_fetch_add(&header->faulted_chunks, 1, __ATOMIC_RELAXED);
+  return chunk;
+}
+
+static bool refill(uint8_t *base, struct ncclotf2_ring *ring, enum ncclotf2_class class) {
+  uint32_t taken = any_chunk(base, class);
+  if (!taken) return false;
+  if (!ncclotf2_chunk_map(taken - 1)) {
+    __atomic_store_n(ncclotf2_chunk_states_at(base) + taken - 1, NCCLOTF2_CHUNK_FREE, __ATOMIC_RELEASE);
+    return false;
+  }
+
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(base, taken - 1);
+  uint64_t sequence = ring->chunk ? ring->sequence + 1 : 0;
+  chunk->ring = (uint32_t)(ring - ncclotf2_ring_at(base, 0));
+  chunk->sequence = sequence;
+  __atomic_store_n(&chunk->next, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&chunk->committed, 0, __ATOMIC_RELAXED);
+  uint32_t *link = ring->chunk ? &ncclotf2_chunk_at(base, ring->chunk - 1)->next : &ring->first;
+  __atomic_store_n(link, taken, __ATOMIC_RELEASE);
+
+  ring->chunk = taken;
+  ring->sequence = sequence;
+  ring->cursor = ncclotf2_chunk_offset(header, taken - 1) + NCCLOTF2_CHUNK_HEAD;
+  ring->limit = ncclotf2_chunk_offset(header, taken);
+  return true;
+}
+
+static bool has_room(const struct ncclotf2_ring *ring, unsigned bytes, enum ncclotf2_class class) {
+  return ring->cursor + bytes <= ring->limit &&
+         (class == NCCLOTF2_CLASS_STOP || ring->cursor < ncclotf2_fast.reserve_offset);
+}
+
+/* The record that says whose the following ones are. Its ticks are those of the record it makes way
+ * for, so a ring's ticks stay in order. */
+static bool announce(uint8_t *base, struct ncclotf2_ring *ring, enum ncclotf2_class class, uint64_t ticks) {
+  struct ncclotf2_thread_record record = {
+      .head = {.ticks = ticks, .kind = NCCLOTF2_RECORD_THREAD, .units = sizeof record / NCCLOTF2_UNIT}};
+  if (!has_room(ring, sizeof record, class) && !refill(base, ring, class)) return false;
+  uint32_t tid = (uint32_t)syscall(SYS_gettid);
+  record.head.aux = tid;
+  prctl(PR_GET_NAME, record.name);
+  __atomic_store_n(&ring->tid, tid, __ATOMIC_RELAXED);
+  __atomic_store_n(&ring->generation, ring->generation + 1, __ATOMIC_RELAXED);
+  memcpy(base + ring->cursor, &record, sizeof record);
+  ncclotf2_ring = ring;
+  ncclotf2_commit(base, sizeof record);
+  return true;
+}
+
+int ncclotf2_ring_room(unsigned bytes, enum ncclotf2_class class, uint64_t ticks) {
+  uint8_t *base = ncclotf2_session.base;
+  struct ncclotf2_ring *ring = ncclotf2_ring;
+  if (!ring) {
+    pthread_once(&key_once, make_key);
+    ring = take_any(base);
+    if (!ring) return NCCLOTF2_LOSS_RING;
+    if (!announce(base, ring, class, ticks)) {
+      give_back(ring);
+      return NCCLOTF2_LOSS_MEMORY;
+    }
+    /* Without the key the ring of an ended thread stays taken: there are thousands. */
+    if (have_key) pthread_setspecific(key, ring);
+  }
+  if (!has_room(ring, bytes, class) && !refill(base, ring, class)) return NCCLOTF2_LOSS_MEMORY;
+  return -1;
+}
+
+uint64_t ncclotf2_ring_numbers(struct ncclotf2_ring *ring) {
+  uint64_t first = __atomic_fetch_add(&ncclotf2_header_at(ncclotf2_session.base)->next_number, NCCLOTF2_NUMBER_BLOCK,
+                                      __ATOMIC_RELAXED);
+  ring->number_end = first + NCCLOTF2_NUMBER_BLOCK;
+  return first;
+}
+
+void ncclotf2_chunk_free(uint32_t chunk) {
+  uint8_t *base = ncclotf2_session.base;
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  uint32_t *state = ncclotf2_chunk_states_at(base) + chunk;
+  if (chunk < header->chunk_count - header->chunk_reserve) {
+    __atomic_store_n(state, NCCLOTF2_CHUNK_SPARE, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
+      uint32_t empty = 0;
+      if (__atomic_compare_exchange_n(&header->spare[i], &empty, chunk + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        return;
+    }
+  }
+  __atomic_store_n(state, NCCLOTF2_CHUNK_FREE, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The session: the one shared memory of this process, made by the first init and kept until the
+ * process ends. NCCL closes the library after its last communicator, but the library is linked
+ * with -z nodelete, so what is in here outlives that and the next init goes on with it.
+ */
+#ifndef NCCLOTF2_SESSION_H
+#define NCCLOTF2_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "shm.h"
+
+/* What every callback reads: one cache line that is written only while it is being set up. */
+struct ncclotf2_fast {
+  uint8_t *base;            /* the mapping; NULL: record nothing (no session, or a forked child) */
+  uint64_t tag_bits;        /* tag << NCCLOTF2_TAG_SHIFT */
+  uint64_t context_bits;
+  uint64_t reserve_offset;  /* chunks from this offset on are for stops alone */
+  uint64_t (*host_now)(void);
+  uint32_t clock;           /* enum ncclotf2_clock_source */
+  uint32_t intern_epoch;    /* string addresses of an earlier epoch mean nothing any more */
+} __attribute__((aligned(64)));
+extern struct ncclotf2_fast ncclotf2_fast;
+
+/* The rest, for slow paths. */
+struct ncclotf2_session {
+  uint8_t *base; /* stays in a forked child, unlike ncclotf2_fast.base */
+  int memfd;
+  pid_t owner;
+  uint64_t memfd_device, memfd_inode; /* to notice when the program closed our descriptor */
+};
+extern struct ncclotf2_session ncclotf2_session;
+
+/* Creates the memory and publishes it to the callbacks. False with *why filled in if it cannot be
+ * had. Caller holds the life lock. */
+bool ncclotf2_session_open(uint64_t memory, uint32_t clock, uint32_t api_version, char *why, size_t why_size);
+
+/* False in a forked child, also one made by a bare clone system call. */
+bool ncclotf2_session_is_owner(void);
+
+/* Brings the pages of a chunk that is ours into this process, so that recording into it does not
+ * fault; no system call if they are in place. False if there is no memory left for them. */
+bool ncclotf2_chunk_map(uint32_t chunk);
+
+static inline struct ncclotf2_header *ncclotf2_header_at(uint8_t *base) {
+  return (struct ncclotf2_header *)(void *)base;
+}
+static inline uint32_t *ncclotf2_chunk_states_at(uint8_t *base) {
+  return (uint32_t *)(void *)(base + ncclotf2_header_at(base)->chunk_state_offset);
+}
+static inline struct ncclotf2_ring *ncclotf2_ring_at(uint8_t *base, uint32_t ring) {
+  return (struct ncclotf2_ring *)(void *)(base + ncclotf2_header_at(base)->ring_offset) + ring;
+}
+static inline struct ncclotf2_comm *ncclotf2_comm_at(uint8_t *base, uint32_t comm) {
+  return (struct ncclotf2_comm *)(void *)(base + ncclotf2_header_at(base)->comm_offset) + comm;
+}
+static inline struct ncclotf2_string *ncclotf2_string_at(uint8_t *base, uint64_t offset) {
+  return (struct ncclotf2_string *)(void *)(base + ncclotf2_header_at(base)->string_offset + offset);
+}
+static inline uint64_t ncclotf2_chunk_offset(const struct ncclotf2_header *header, uint32_t chunk) {
+  return header->chunk_offset + (uint64_t)chunk * NCCLOTF2_CHUNK_SIZE;
+}
+static inline struct ncclotf2_chunk *ncclotf2_chunk_at(uint8_t *base, uint32_t chunk) {
+  return (struct ncclotf2_chunk *)(void *)(base + ncclotf2_chunk_offset(ncclotf2_header_at(base), chunk));
+}
+
+/* Counters are sums that nobody orders anything by. */
+static inline void ncclotf2_count(uint64_t *counter) {
+  __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+// Constants of plugin/shm.h.
+const (
+	Magic   = 0x3266744f6c63636e // "ncclOtf2" read as little-endian
+	Version = 1
+
+	PageSize   = 4096
+	ChunkSize  = 65536 // ring memory is handed out in these units
+	ChunkHead  = 64    // bytes of a chunk before its records
+	RingMax    = 4096  // threads that can record at one time
+	CommMax    = 65536 // communicator ranks over the life of the process
+	StringSize = 4 << 20
+	StringMax  = 127 // longer strings were cut by the plugin
+	SpareMax   = 8   // free chunks the collector keeps at hand
+	Unit       = 32  // records are multiples of this
+	TypeCount  = 16  // event types
+	None       = 1<<32 - 1
+
+	FrameMagic = 0x4c4f5053 // "SPOL"
+
+	// Handles: 16 bits of process tag, 4 bits of type, 44 bits of number.
+	TagShift   = 48
+	TypeShift  = 44
+	ContextBit = 1 << 43
+	NumberMask = ContextBit - 1
+
+	internSlots = 64
+)
+
+// ClockSource says what a process's ticks are.
+type ClockSource uint32
+
+// Clock sources of plugin/shm.h.
+const (
+	ClockMonotonic ClockSource = 1 // CLOCK_MONOTONIC, ns
+	ClockTSC       ClockSource = 2 // x86-64 time-stamp counter
+	ClockCNTVCT    ClockSource = 3 // arm64 virtual counter
+	ClockHost      ClockSource = 4 // ns that a test program hands out
+)
+
+// String gives the name that shard.Clock.Source uses.
+func (s ClockSource) String() string {
+	switch s {
+	case ClockMonotonic:
+		return "monotonic"
+	case ClockTSC:
+		return "tsc"
+	case ClockCNTVCT:
+		return "cntvct"
+	case ClockHost:
+		return "host"
+	}
+	return "unknown"
+}
+
+// ClockTuple is one instant on four clocks.
+type ClockTuple struct {
+	Ticks uint64 // of the process's clock source
+	Raw   uint64 // CLOCK_MONOTONIC_RAW, ns
+	Mono  uint64 // CLOCK_MONOTONIC, ns
+	Real  uint64 // CLOCK_REALTIME, ns since 1970
+}
+
+// LossReason says why the plugin did not record something.
+type LossReason int
+
+// Loss reasons of plugin/shm.h.
+const (
+	LossMemory     LossReason = iota // start refused: memory at its cap
+	LossStopMemory                   // stop or state dropped: even the reserve was used up
+	LossRing                         // start refused: no ring left for this thread
+	LossComm                         // events of a communicator beyond CommMax
+	LossFork                         // callback in a forked child
+	lossReasons
+)
+
+// String gives the key that shard.Counts.Lost uses.
+func (r LossReason) String() string {
+	return [lossReasons]string{"memory", "stop-memory", "ring", "comm", "fork"}[r]
+}
+
+// LossReasons is the number of loss reasons; they are 0 … LossReasons-1.
+const LossReasons = int(lossReasons)
+
+// CollectorState is what the plugin waits for at its start.
+type CollectorState uint32
+
+// Collector states of plugin/shm.h.
+const (
+	CollectorNone    CollectorState = 0
+	CollectorReady   CollectorState = 1 // settings are in place, events may come
+	CollectorRefused CollectorState = 2 // the collector cannot work, the message says why
+	CollectorSpool   CollectorState = 3 // the plugin's own thread writes spool files
+)
+
+// Header is struct ncclotf2_header. In live memory the fields after Created's page half change while
+// they are looked at: read them through the methods of Memory, or from the copy that Source.Header
+// returns.
+type Header struct {
+	Magic            uint64
+	Version          uint32
+	HeaderSize       uint32
+	TotalSize        uint64
+	ChunkStateOffset uint64
+	RingOffset       uint64
+	CommOffset       uint64
+	StringOffset     uint64
+	ChunkOffset      uint64
+	ChunkCount       uint32
+	ChunkReserve     uint32
+	PID              uint32 // as the process itself sees it
+	Tag              uint32
+	PIDStart         uint64 // field 22 of /proc/<pid>/stat
+	ClockSource      ClockSource
+	APIVersion       uint32
+	ClockHz          uint64 // ticks per second if known exactly, else 0
+	Created          ClockTuple
+	Hostname         [256]byte
+	BootID           [64]byte
+	Executable       [512]byte
+	_                [1080]byte
+
+	// written by the plugin
+	RingUsed      uint32
+	CommUsed      uint32
+	StringUsed    uint64
+	NextNumber    uint64
+	HostTicks     uint64
+	Request       uint32
+	Ended         uint32
+	LiveComms     uint32
+	FaultedChunks uint32
+	Foreign       uint64
+	Filtered      [TypeCount]uint64
+	Lost          [LossReasons][TypeCount]uint64
+	_             [200]byte
+
+	// written by the collector
+	CollectorState CollectorState
+	CollectorPID   uint32
+	Answered       uint32
+	EventMask      uint32
+	RecordMask     uint32
+	MessageNumber  uint32
+	Spare          [SpareMax]uint32
+	Message        [512]byte
+	_              [456]byte
+}
+
+// States of a chunk.
+const (
+	chunkFree  = 0
+	chunkSpare = 1
+	chunkUsed  = 2
+)
+
+// chunkHeader is struct ncclotf2_chunk.
+type chunkHeader struct {
+	Ring      uint32
+	Next      uint32 // index + 1, or 0
+	Sequence  uint64
+	Committed uint32 // bytes of records after this head
+	_         [11]uint32
+}
+
+// ringHeader is struct ncclotf2_ring.
+type ringHeader struct {
+	State      uint32
+	First      uint32 // index + 1 of the oldest chunk not yet freed
+	TID        uint32
+	Generation uint32
+	_          [48]byte
+
+	Cursor      uint64
+	Limit       uint64
+	Number      uint64
+	NumberEnd   uint64
+	Chunk       uint32
+	InternEpoch uint32
+	Sequence    uint64
+	_           [16]byte
+	Intern      [internSlots]struct {
+		Address uint64
+		String  uint32
+		_       uint32
+	}
+}
+
+// commEntry is struct ncclotf2_comm.
+type commEntry struct {
+	Ready      uint32
+	APIVersion uint32
+	CommID     uint64
+	Nranks     int32
+	Rank       int32
+	Nnodes     int32
+	Device     int32
+	InitTicks  uint64
+	FinalTicks uint64
+	InitTID    uint32
+	Name       uint32
+	UUID       [16]byte
+	PCI        [16]byte
+	HasUUID    uint32
+	_          [9]uint32
+}
+
+// frameHeader is struct ncclotf2_frame.
+type frameHeader struct {
+	Magic    uint32
+	Kind     uint32
+	Index    uint64
+	Position uint64
+	Length   uint64
+}
+
+// Kinds of frames in a spool file.
+const (
+	frameHeaderKind = 1
+	frameComm       = 2
+	frameStrings    = 3
+	frameRing       = 4
+	frameClock      = 5
+	frameEnd        = 6
+)
+
+const (
+	headerSize    = PageSize
+	ringSize      = 1152
+	commSize      = 128
+	frameHeadSize = 32
+	chunkPayload  = ChunkSize - ChunkHead
+)

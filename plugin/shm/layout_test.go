@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode"
+	"unsafe"
+)
+
+// cFacts asks the C compiler for the values of expressions over plugin/shm.h.
+func cFacts(t *testing.T, expressions []string) map[string]string {
+	t.Helper()
+	cc := os.Getenv("CC")
+	if cc == "" {
+		cc = "cc"
+	}
+	if _, err := exec.LookPath(cc); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("no C compiler (%s): the layout cannot be compared", cc)
+		}
+		t.Skipf("SKIPPED: no C compiler (%s): THE LAYOUT OF shm.h IS NOT COMPARED", cc)
+	}
+	header, err := filepath.Abs("../shm.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	fmt.Fprintf(&source, "#include <stdio.h>\n#include <stddef.h>\n#include %q\nint main(void) {\n", header)
+	for i, e := range expressions {
+		fmt.Fprintf(&source, "  printf(\"%d %%llu\\n\", (unsigned long long)(%s));\n", i, e)
+	}
+	source.WriteString("  return 0;\n}\n")
+	dir := t.TempDir()
+	file, program := filepath.Join(dir, "layout.c"), filepath.Join(dir, "layout")
+	if err := os.WriteFile(file, []byte(source.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(cc, "-o", program, file).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cc, err, out)
+	}
+	out, err := exec.Command(program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := make(map[string]string)
+	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
+		var i int
+		var v string
+		if _, err := fmt.Sscan(s.Text(), &i, &v); err != nil {
+			t.Fatal(err)
+		}
+		facts[expressions[i]] = v
+	}
+	return facts
+}
+
+// cName is a Go field's name in C: PIDStart is pid_start.
+func cName(s string) string {
+	var b strings.Builder
+	r := []rune(s)
+	for i, c := range r {
+		if unicode.IsUpper(c) && i > 0 && (unicode.IsLower(r[i-1]) || i+1 < len(r) && unicode.IsLower(r[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
+
+func TestLayoutMatchesC(t *testing.T) {
+	want := map[string]uint64{
+		"NCCLOTF2_SHM_MAGIC": Magic, "NCCLOTF2_SHM_VERSION": Version, "NCCLOTF2_PAGE": PageSize,
+		"NCCLOTF2_CHUNK_SIZE": ChunkSize, "NCCLOTF2_CHUNK_HEAD": ChunkHead, "NCCLOTF2_RING_MAX": RingMax,
+		"NCCLOTF2_COMM_MAX": CommMax, "NCCLOTF2_STRING_SIZE": StringSize, "NCCLOTF2_STRING_MAX": StringMax,
+		"NCCLOTF2_SPARE_MAX": SpareMax, "NCCLOTF2_UNIT": Unit, "NCCLOTF2_TYPES": TypeCount, "NCCLOTF2_NONE": None,
+		"NCCLOTF2_FRAME_MAGIC": FrameMagic, "NCCLOTF2_TAG_SHIFT": TagShift, "NCCLOTF2_TYPE_SHIFT": TypeShift,
+		"NCCLOTF2_CONTEXT_BIT": ContextBit, "NCCLOTF2_NUMBER_MASK": NumberMask, "NCCLOTF2_INTERN_SLOTS": internSlots,
+		"NCCLOTF2_CLOCK_MONOTONIC": uint64(ClockMonotonic), "NCCLOTF2_CLOCK_TSC": uint64(ClockTSC),
+		"NCCLOTF2_CLOCK_CNTVCT": uint64(ClockCNTVCT), "NCCLOTF2_CLOCK_HOST": uint64(ClockHost),
+		"NCCLOTF2_LOSS_MEMORY": uint64(LossMemory), "NCCLOTF2_LOSS_STOP_MEMORY": uint64(LossStopMemory),
+		"NCCLOTF2_LOSS_RING": uint64(LossRing), "NCCLOTF2_LOSS_COMM": uint64(LossComm),
+		"NCCLOTF2_LOSS_FORK": uint64(LossFork), "NCCLOTF2_LOSS_REASONS": uint64(LossReasons),
+		"NCCLOTF2_COLLECTOR_NONE": uint64(CollectorNone), "NCCLOTF2_COLLECTOR_READY": uint64(CollectorReady),
+		"NCCLOTF2_COLLECTOR_REFUSED": uint64(CollectorRefused), "NCCLOTF2_COLLECTOR_SPOOL": uint64(CollectorSpool),
+		"NCCLOTF2_CHUNK_FREE": chunkFree, "NCCLOTF2_CHUNK_SPARE": chunkSpare, "NCCLOTF2_CHUNK_USED": chunkUsed,
+		"NCCLOTF2_RECORD_THREAD": uint64(RecordThread), "NCCLOTF2_RECORD_START": uint64(RecordStart),
+		"NCCLOTF2_RECORD_STOP": uint64(RecordStop), "NCCLOTF2_RECORD_STATE": uint64(RecordState),
+		"NCCLOTF2_RECORD_INIT": uint64(RecordInit), "NCCLOTF2_RECORD_FINALIZE": uint64(RecordFinalize),
+		"NCCLOTF2_FLAG_GRAPH": uint64(FlagGraph), "NCCLOTF2_FLAG_HAS_ARG": uint64(FlagHasArg),
+		"NCCLOTF2_FLAG_SYM": uint64(FlagSym), "NCCLOTF2_FLAG_SEND": uint64(FlagSend),
+		"NCCLOTF2_FLAG_COMPLETE": uint64(FlagComplete), "NCCLOTF2_FLAG_KNOWN_NET": uint64(FlagKnownNet),
+		"NCCLOTF2_FRAME_HEADER": frameHeaderKind, "NCCLOTF2_FRAME_COMM": frameComm, "NCCLOTF2_FRAME_STRINGS": frameStrings,
+		"NCCLOTF2_FRAME_RING": frameRing, "NCCLOTF2_FRAME_CLOCK": frameClock, "NCCLOTF2_FRAME_END": frameEnd,
+		"sizeof(struct ncclotf2_header)": headerSize, "sizeof(struct ncclotf2_ring)": ringSize,
+		"sizeof(struct ncclotf2_comm)": commSize, "sizeof(struct ncclotf2_frame)": frameHeadSize,
+		"sizeof(struct ncclotf2_chunk)": ChunkHead, "sizeof(struct ncclotf2_record)": Unit,
+	}
+	for _, m := range []struct {
+		c   string
+		go_ any
+	}{
+		{"header", Header{}}, {"clock_tuple", ClockTuple{}}, {"chunk", chunkHeader{}}, {"ring", ringHeader{}},
+		{"comm", commEntry{}}, {"frame", frameHeader{}},
+	} {
+		v := reflect.TypeOf(m.go_)
+		want["sizeof(struct ncclotf2_"+m.c+")"] = uint64(v.Size())
+		for i := range v.NumField() {
+			f := v.Field(i)
+			if f.Name == "_" {
+				continue
+			}
+			name := cName(f.Name)
+			want[fmt.Sprintf("offsetof(struct ncclotf2_%s, %s)", m.c, name)] = uint64(f.Offset)
+			want[fmt.Sprintf("sizeof(((struct ncclotf2_%s *)0)->%s)", m.c, name)] = uint64(f.Type.Size())
+		}
+	}
+	rows := append([]recordLayout{}, others[RecordThread])
+	rows = append(rows, starts[:]...)
+	widths := map[width]uint64{wide: 8, word: 4, octet: 1, text: 4, inline: 16}
+	for _, l := range rows {
+		want["sizeof(struct ncclotf2_"+l.name+")"] = uint64(l.units) * Unit
+		for _, f := range l.fields {
+			want[fmt.Sprintf("offsetof(struct ncclotf2_%s, %s)", l.name, f.name)] = uint64(f.from)
+			want[fmt.Sprintf("sizeof(((struct ncclotf2_%s *)0)->%s)", l.name, f.name)] = widths[f.w]
+		}
+	}
+	var expressions []string
+	for e := range want {
+		expressions = append(expressions, e)
+	}
+	facts := cFacts(t, expressions)
+	if len(facts) != len(want) {
+		t.Fatalf("the compiler answered %d of %d questions", len(facts), len(want))
+	}
+	for e, w := range want {
+		if facts[e] != fmt.Sprint(w) {
+			t.Errorf("%s: C says %s, Go says %d", e, facts[e], w)
+		}
+	}
+}
+
+// Every start's payload must reach the C struct's end, but for padding: each byte of the C struct is
+// in a field or in `pad`.
+func TestEveryFieldOfCIsDecoded(t *testing.T) {
+	text, err := os.ReadFile("../shm.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for typ, l := range starts {
+		if l.name == "record" {
+			continue
+		}
+		_, body, ok := strings.Cut(string(text), "struct ncclotf2_"+l.name+" {")
+		if !ok {
+			t.Fatalf("shm.h has no struct ncclotf2_%s", l.name)
+		}
+		body, _, _ = strings.Cut(body, "\n};")
+		known := map[string]bool{"head": true, "pad": true}
+		for _, f := range l.fields {
+			known[f.name] = true
+		}
+		declarations := 0
+		for _, line := range strings.Split(body, "\n") {
+			line, _, _ = strings.Cut(line, "/*")
+			if _, names, ok := strings.Cut(strings.TrimSpace(line), "_t "); ok {
+				for _, n := range strings.Split(strings.TrimSuffix(strings.TrimSpace(names), ";"), ",") {
+					n, _, _ = strings.Cut(strings.TrimSpace(n), "[")
+					declarations++
+					if !known[n] {
+						t.Errorf("%s: field %s of struct ncclotf2_%s is not decoded", EventType(typ), n, l.name)
+					}
+				}
+			}
+		}
+		if declarations < len(l.fields) {
+			t.Errorf("%s: only %d declarations found for %d fields", l.name, declarations, len(l.fields))
+		}
+	}
+}
+
+// The table's targets must be fields of Record of the width that the decoder writes.
+func TestFieldTableFitsRecord(t *testing.T) {
+	byOffset := make(map[uintptr]reflect.StructField)
+	v := reflect.TypeOf(Record{})
+	for i := range v.NumField() {
+		byOffset[v.Field(i).Offset] = v.Field(i)
+	}
+	sizes := map[width]uintptr{wide: 8, word: 4, octet: 1, text: unsafe.Sizeof(""), inline: unsafe.Sizeof("")}
+	rows := append([]recordLayout{}, others[:]...)
+	for _, l := range append(rows, starts[:]...) {
+		seen := make(map[uintptr]bool)
+		for _, f := range l.fields {
+			target, ok := byOffset[f.to]
+			if !ok || target.Type.Size() != sizes[f.w] || (target.Type.Kind() == reflect.String) != (f.w == text || f.w == inline) {
+				t.Errorf("%s.%s: writes %d bytes to %s %s", l.name, f.name, sizes[f.w], target.Name, target.Type)
+			}
+			if seen[f.to] {
+				t.Errorf("%s.%s: %s is written twice", l.name, f.name, target.Name)
+			}
+			seen[f.to] = true
+		}
+	}
+}

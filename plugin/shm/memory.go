@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Memory is the live memory of a job process, seen from its collector.
+//
+// Why the unsafe parts are sound: Map checks that every table lies inside the mapping and is aligned
+// for its type; structs mirror C's layout (a test compares them with the compiler); fields that the
+// other side changes are accessed atomically, and records only behind an acquiring load of
+// `committed`. The file's size never shrinks, so no access can fault, short of Close.
+//
+// The other process may be broken: every index read from the memory is checked before use.
+type Memory struct {
+	file    *os.File
+	data    []byte
+	header  *Header
+	states  []uint32
+	strings *Strings
+	rings   []*Ring
+	live    []*liveRing
+	warm    []uint32 // chunks given back with their pages in place
+	freed   int      // chunks given back by the last Release
+	read    uint64   // bytes of records taken out of chunks so far
+}
+
+// Map maps the memory behind a file descriptor, which it takes over, also when it fails.
+func Map(fd int) (*Memory, error) {
+	unix.CloseOnExec(fd)
+	file := os.NewFile(uintptr(fd), "shared memory")
+	if file == nil {
+		return nil, fmt.Errorf("shared memory: bad file descriptor %d", fd)
+	}
+	m, err := mapFile(file)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("shared memory: %w", err)
+	}
+	return m, nil
+}
+
+func mapFile(file *os.File) (*Memory, error) {
+	var head [headerSize]byte
+	if _, err := file.ReadAt(head[:], 0); err != nil {
+		return nil, fmt.Errorf("%w: header: %v", ErrCorrupt, err)
+	}
+	h := *(*Header)(unsafe.Pointer(&head))
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if h.TotalSize > uint64(info.Size()) {
+		return nil, fmt.Errorf("%w: %d bytes, the header says %d", ErrCorrupt, info.Size(), h.TotalSize)
+	}
+	for _, t := range []struct {
+		name       string
+		offset     uint64
+		size       uint64
+		align      uint64
+		atLeastOne bool
+	}{
+		{"chunk states", h.ChunkStateOffset, 4 * uint64(h.ChunkCount), 8, true},
+		{"rings", h.RingOffset, ringSize * RingMax, 8, true},
+		{"communicators", h.CommOffset, commSize * CommMax, 8, true},
+		{"strings", h.StringOffset, StringSize, 8, true},
+		{"chunks", h.ChunkOffset, ChunkSize * uint64(h.ChunkCount), PageSize, true},
+	} {
+		if t.size == 0 || t.offset%t.align != 0 || t.offset < headerSize ||
+			t.offset > h.TotalSize || t.size > h.TotalSize-t.offset {
+			return nil, fmt.Errorf("%w: %s at %d, %d bytes, of %d", ErrCorrupt, t.name, t.offset, t.size, h.TotalSize)
+		}
+	}
+	if h.ChunkReserve >= h.ChunkCount {
+		return nil, fmt.Errorf("%w: %d of %d chunks in reserve", ErrCorrupt, h.ChunkReserve, h.ChunkCount)
+	}
+	data, err := unix.Mmap(int(file.Fd()), 0, int(h.TotalSize), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mmap of %d bytes: %w", h.TotalSize, err)
+	}
+	m := &Memory{file: file, data: data}
+	m.header = (*Header)(unsafe.Pointer(&data[0]))
+	m.states = unsafe.Slice((*uint32)(unsafe.Pointer(&data[h.ChunkStateOffset])), h.ChunkCount)
+	m.strings = NewStrings(data[h.StringOffset : h.StringOffset+StringSize])
+	return m, nil
+}
+
+// Close unmaps the memory. Nothing of it may be used afterwards; decoded records stay good.
+func (m *Memory) Close() error {
+	err := unix.Munmap(m.data)
+	m.data, m.header, m.states, m.rings, m.live = nil, nil, nil, nil, nil
+	if e := m.file.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// Header implements Source.
+func (m *Memory) Header() Header {
+	h := m.header
+	// Field by field: what the plugin is changing is loaded atomically.
+	c := Header{
+		Magic: h.Magic, Version: h.Version, HeaderSize: h.HeaderSize, TotalSize: h.TotalSize,
+		ChunkStateOffset: h.ChunkStateOffset, RingOffset: h.RingOffset, CommOffset: h.CommOffset,
+		StringOffset: h.StringOffset, ChunkOffset: h.ChunkOffset,
+		ChunkCount: h.ChunkCount, ChunkReserve: h.ChunkReserve, PID: h.PID, Tag: h.Tag, PIDStart: h.PIDStart,
+		ClockSource: h.ClockSource, APIVersion: h.APIVersion, ClockHz: h.ClockHz, Created: h.Created,
+		Hostname: h.Hostname, BootID: h.BootID, Executable: h.Executable,
+	}
+	c.RingUsed = atomic.LoadUint32(&h.RingUsed)
+	c.CommUsed = atomic.LoadUint32(&h.CommUsed)
+	c.StringUsed = atomic.LoadUint64(&h.StringUsed)
+	c.NextNumber = atomic.LoadUint64(&h.NextNumber)
+	c.HostTicks = atomic.LoadUint64(&h.HostTicks)
+	c.Request = atomic.LoadUint32(&h.Request)
+	c.Ended = atomic.LoadUint32(&h.Ended)
+	c.LiveComms = atomic.LoadUint32(&h.LiveComms)
+	c.FaultedChunks = atomic.LoadUint32(&h.FaultedChunks)
+	c.Foreign = atomic.LoadUint64(&h.Foreign)
+	for t := range h.Filtered {
+		c.Filtered[t] = atomic.LoadUint64(&h.Filtered[t])
+		for r := range h.Lost {
+			c.Lost[r][t] = atomic.LoadUint64(&h.Lost[r][t])
+		}
+	}
+	c.CollectorState = CollectorState(atomic.LoadUint32((*uint32)(&h.CollectorState)))
+	c.CollectorPID = atomic.LoadUint32(&h.CollectorPID)
+	c.Answered = atomic.LoadUint32(&h.Answered)
+	c.EventMask = atomic.LoadUint32(&h.EventMask)
+	c.RecordMask = atomic.LoadUint32(&h.RecordMask)
+	return c
+}
+
+// Strings implements Source.
+func (m *Memory) Strings() *Strings { return m.strings }
+
+// Comms implements Source.
+func (m *Memory) Comms() int { return int(min(atomic.LoadUint32(&m.header.CommUsed), CommMax)) }
+
+// Comm implements Source.
+func (m *Memory) Comm(i int) (Comm, bool) {
+	if i < 0 || i >= m.Comms() {
+		return Comm{}, false
+	}
+	e := (*commEntry)(unsafe.Pointer(&m.data[m.header.CommOffset+uint64(i)*commSize]))
+	if atomic.LoadUint32(&e.Ready) == 0 {
+		return Comm{}, false
+	}
+	c := commEntry{
+		Ready: 1, APIVersion: e.APIVersion, CommID: e.CommID, Nranks: e.Nranks, Rank: e.Rank, Nnodes: e.Nnodes,
+		Device: e.Device, InitTicks: e.InitTicks, FinalTicks: atomic.LoadUint64(&e.FinalTicks), InitTID: e.InitTID,
+		Name: e.Name, UUID: e.UUID, PCI: e.PCI, HasUUID: e.HasUUID,
+	}
+	return c.comm(m.strings), true
+}
+
+// Rings implements Source.
+func (m *Memory) Rings() []*Ring { return m.rings }
+
+// Refresh implements Source. Rings look for newer records by themselves whenever they run dry; what
+// Refresh adds is the order: it reads the clock first. With ClockHost, the ticks are the greatest
+// handed out so far.
+func (m *Memory) Refresh() (Round, error) {
+	ended := atomic.LoadUint32(&m.header.Ended) != 0
+	host := atomic.LoadUint64(&m.header.HostTicks)
+	round := Round{Clock: ReadClock(m.header.ClockSource), Ended: ended}
+	if m.header.ClockSource == ClockHost {
+		round.Clock.Ticks = host
+	}
+	used := int(min(atomic.LoadUint32(&m.header.RingUsed), RingMax))
+	for i := len(m.rings); i < used; i++ {
+		l := &liveRing{m: m, ring: m.ring(i), index: uint32(i)}
+		m.live = append(m.live, l)
+		m.rings = append(m.rings, &Ring{index: i, refill: l, strings: m.strings})
+	}
+	return round, nil
+}
+
+func (m *Memory) ring(i int) *ringHeader {
+	return (*ringHeader)(unsafe.Pointer(&m.data[m.header.RingOffset+uint64(i)*ringSize]))
+}
+
+// chunk returns the head of a chunk; its index must have been checked.
+func (m *Memory) chunk(i uint32) *chunkHeader {
+	return (*chunkHeader)(unsafe.Pointer(&m.data[m.header.ChunkOffset+uint64(i)*ChunkSize]))
+}
+
+// liveRing walks a ring's chunks.
+type liveRing struct {
+	m       *Memory
+	ring    *ringHeader
+	index   uint32
+	current uint32   // index + 1 of the chunk being read, 0 before the first
+	number  uint64   // the chunk's place in the ring
+	read    uint32   // bytes of it handed out
+	behind  []uint32 // indices of chunks read to their end and not given back
+	marked  int      // how many of them Mark covered
+}
+
+// more implements refiller.
+func (l *liveRing) more() ([]byte, error) {
+	if l.current == 0 {
+		first := atomic.LoadUint32(&l.ring.First)
+		if first == 0 {
+			return nil, nil
+		}
+		if err := l.enter(first, true); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		c := l.m.chunk(l.current - 1)
+		// `next` before `committed`: the latter is final once the former is set.
+		next := atomic.LoadUint32(&c.Next)
+		committed := atomic.LoadUint32(&c.Committed)
+		if committed > chunkPayload || committed < l.read {
+			return nil, fmt.Errorf("%w: chunk %d with %d bytes, %d read", ErrCorrupt, l.current-1, committed, l.read)
+		}
+		if committed > l.read {
+			start := l.m.header.ChunkOffset + uint64(l.current-1)*ChunkSize + ChunkHead
+			b := l.m.data[start+uint64(l.read) : start+uint64(committed) : start+uint64(committed)]
+			l.m.read += uint64(len(b))
+			l.read = committed
+			return b, nil
+		}
+		if next == 0 {
+			return nil, nil
+		}
+		was := l.current - 1
+		if err := l.enter(next, false); err != nil {
+			return nil, err
+		}
+		l.behind = append(l.behind, was)
+	}
+}
+
+func (l *liveRing) enter(chunk uint32, first bool) error {
+	if chunk > l.m.header.ChunkCount {
+		return fmt.Errorf("%w: chunk %d of %d", ErrCorrupt, chunk-1, l.m.header.ChunkCount)
+	}
+	if state := atomic.LoadUint32(&l.m.states[chunk-1]); state != chunkUsed {
+		return fmt.Errorf("%w: chunk %d in state %d", ErrCorrupt, chunk-1, state)
+	}
+	c := l.m.chunk(chunk - 1)
+	// The numbers grow, so a broken list cannot lead in a circle.
+	if c.Ring != l.index || !first && c.Sequence != l.number+1 {
+		return fmt.Errorf("%w: chunk %d is number %d of ring %d, after number %d", ErrCorrupt, chunk-1, c.Sequence, c.Ring, l.number)
+	}
+	l.current, l.read, l.number = chunk, 0, c.Sequence
+	return nil
+}
+
+// BytesRead is how many bytes of records have been taken out of the rings so far.
+func (m *Memory) BytesRead() uint64 { return m.read }
+
+// Mark remembers which chunks have been read to their end: call it before making what came of them
+// durable, and Release afterwards.
+func (m *Memory) Mark() {
+	for _, l := range m.live {
+		l.marked = len(l.behind)
+	}
+}
+
+// Release gives the chunks of the last Mark back to the plugin.
+func (m *Memory) Release() {
+	total := 0
+	for i, l := range m.live {
+		n := l.marked
+		if n == 0 {
+			continue
+		}
+		// The last record of a chunk may still lie in pending, but then the chunk is not in behind:
+		// it gets there when pending was empty and the ring went on.
+		next := l.current
+		if n < len(l.behind) {
+			next = l.behind[n] + 1
+		}
+		atomic.StoreUint32(&m.ring(i).First, next)
+		for _, c := range l.behind[:n] {
+			m.giveBack(c)
+		}
+		l.behind = append(l.behind[:0], l.behind[n:]...)
+		l.marked = 0
+		total += n
+	}
+	m.trim(max(total, m.freed, 32))
+	m.freed = total
+}
+
+// giveBack makes a used chunk free. Its pages leave this mapping, so that the collector's memory does
+// not grow with the rings, but stay in the file for the next user.
+func (m *Memory) giveBack(c uint32) {
+	start := m.header.ChunkOffset + uint64(c)*ChunkSize
+	unix.Madvise(m.data[start:start+ChunkSize], unix.MADV_DONTNEED) // only advice
+	m.warm = append(m.warm, c)
+	atomic.StoreUint32(&m.states[c], chunkFree)
+}
+
+// trim returns memory of all but the keep chunks that were given back last to the system.
+func (m *Memory) trim(keep int) {
+	drop := len(m.warm) - keep
+	if drop <= 0 {
+		return
+	}
+	for _, c := range m.warm[:drop] {
+		// Own it while its pages go: nobody may begin to write.
+		if !atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
+			continue
+		}
+		unix.Fallocate(int(m.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE,
+			int64(m.header.ChunkOffset)+int64(c)*ChunkSize, ChunkSize) // what cannot be returned is kept
+		atomic.StoreUint32(&m.states[c], chunkFree)
+	}
+	m.warm = append(m.warm[:0], m.warm[drop:]...)
+}
+
+// KeepSpares fills empty spare slots until n are filled (n ≤ SpareMax), with chunks whose pages are
+// in place. It never takes from the reserve. It returns how many slots are filled.
+func (m *Memory) KeepSpares(n int) int {
+	filled := 0
+	for i := range m.header.Spare {
+		if atomic.LoadUint32(&m.header.Spare[i]) != 0 {
+			filled++
+		}
+	}
+	for i := range m.header.Spare {
+		if filled >= n {
+			break
+		}
+		if atomic.LoadUint32(&m.header.Spare[i]) != 0 {
+			continue
+		}
+		c, ok := m.takeFree()
+		if !ok {
+			break
+		}
+		if !atomic.CompareAndSwapUint32(&m.header.Spare[i], 0, c+1) {
+			atomic.StoreUint32(&m.states[c], chunkFree)
+			continue
+		}
+		filled++
+	}
+	return filled
+}
+
+// takeFree makes one free chunk a spare: one whose pages are in place if there is any.
+func (m *Memory) takeFree() (chunk uint32, ok bool) {
+	limit := m.header.ChunkCount - m.header.ChunkReserve
+	for len(m.warm) > 0 {
+		c := m.warm[len(m.warm)-1]
+		m.warm = m.warm[:len(m.warm)-1]
+		if c < limit && atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
+			return c, true
+		}
+	}
+	for c := range m.states[:limit] {
+		if !atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
+			continue
+		}
+		// Allocate first: writing to a full /dev/shm would kill this process.
+		start := m.header.ChunkOffset + uint64(c)*ChunkSize
+		if err := unix.Fallocate(int(m.file.Fd()), 0, int64(start), ChunkSize); err != nil {
+			atomic.StoreUint32(&m.states[c], chunkFree)
+			return 0, false
+		}
+		for at := start; at < start+ChunkSize; at += PageSize {
+			m.data[at] = 0
+		}
+		return uint32(c), true
+	}
+	return 0, false
+}
+
+// FreeChunks counts the chunks that starts may take, and all that there are for them.
+func (m *Memory) FreeChunks() (free, total int) {
+	all := m.states[:m.header.ChunkCount-m.header.ChunkReserve]
+	for i := range all {
+		if atomic.LoadUint32(&all[i]) != chunkUsed {
+			free++
+		}
+	}
+	return free, len(all)
+}
+
+// SetMasks tells the plugin what to ask NCCL for, and what to record.
+func (m *Memory) SetMasks(event, record uint32) {
+	atomic.StoreUint32(&m.header.EventMask, event)
+	atomic.StoreUint32(&m.header.RecordMask, record)
+}
+
+// SetState publishes the collector's state and pid, and wakes who waits for it.
+func (m *Memory) SetState(state CollectorState) {
+	atomic.StoreUint32(&m.header.CollectorPID, uint32(os.Getpid()))
+	atomic.StoreUint32((*uint32)(&m.header.CollectorState), uint32(state))
+	futexWake((*uint32)(&m.header.CollectorState))
+}
+
+// Post leaves one line for NCCL's logger. Line ends become spaces; what does not fit is cut.
+func (m *Memory) Post(line string) {
+	text := &m.header.Message
+	n := 0
+	for _, r := range line {
+		if r == '\n' || r == '\r' || r == 0 {
+			r = ' '
+		}
+		s := string(r)
+		if n+len(s) >= len(text) {
+			break
+		}
+		n += copy(text[n:], s)
+	}
+	for i := n; i < len(text); i++ {
+		text[i] = 0
+	}
+	atomic.AddUint32(&m.header.MessageNumber, 1)
+}
+
+// Message returns the last line posted, and its number.
+func (m *Memory) Message() (string, uint32) {
+	number := atomic.LoadUint32(&m.header.MessageNumber)
+	return cString(m.header.Message[:]), number
+}
+
+// Requested returns the number of the latest request for "everything on disk" and of the latest answered.
+func (m *Memory) Requested() (request, answered uint32) {
+	return atomic.LoadUint32(&m.header.Request), atomic.LoadUint32(&m.header.Answered)
+}
+
+// Answer says that a request's work is done, and wakes who waits for it.
+func (m *Memory) Answer(request uint32) {
+	atomic.StoreUint32(&m.header.Answered, request)
+	futexWake(&m.header.Answered)
+}
+
+// Ended says whether the process's exit handler has run.
+func (m *Memory) Ended() bool { return atomic.LoadUint32(&m.header.Ended) != 0 }
+
+// AwaitRequest returns when the request number is no longer seen, or after the timeout.
+func (m *Memory) AwaitRequest(seen uint32, timeout time.Duration) {
+	futexWait(&m.header.Request, seen, timeout)
+}
+
+// Operations of futex(2). They are not the private ones: the other side is another process.
+const (
+	futexOpWait = 0
+	futexOpWake = 1
+)
+
+func futexWake(word *uint32) {
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWake, 1<<31-1, 0, 0, 0)
+}
+
+// futexWait sleeps while *word == value, at most for the timeout; it may return early.
+func futexWait(word *uint32, value uint32, timeout time.Duration) {
+	ts := unix.NsecToTimespec(int64(timeout))
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWait, uintptr(value),
+		uintptr(unsafe.Pointer(&ts)), 0, 0)
+}
+
+// nativeUint64 reads a number at the start of unshared or published bytes.
+func nativeUint64(b []byte) uint64 {
+	_ = b[7]
+	return *(*uint64)(unsafe.Pointer(unsafe.SliceData(b)))
+}

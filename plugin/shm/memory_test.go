@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/plugin/shm/shmtest"
+)
+
+func newJob(t *testing.T, o shmtest.Options) (*shmtest.Job, *shm.Memory) {
+	t.Helper()
+	j, err := shmtest.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	m, err := shm.Map(j.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return j, m
+}
+
+func readAll(t *testing.T, s shm.Source) (all []shm.Record) {
+	t.Helper()
+	if _, err := s.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	for _, ring := range s.Rings() {
+		var r shm.Record
+		for ring.Next(&r) {
+			all = append(all, r)
+		}
+		if err := ring.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func TestRingsAreReadAcrossChunks(t *testing.T) {
+	j, m := newJob(t, shmtest.Options{Chunks: 16})
+	th := j.Thread(5, 77, "worker")
+	// Coll records do not fill a chunk evenly: the rest of each stays unused.
+	const n = 3000
+	for i := range uint64(n) {
+		if !th.Write(&shm.Record{Ticks: 10 + i, Kind: shm.RecordStart, Type: shm.EventColl, Seq: i, Func: "AllReduce"}) {
+			t.Fatal("no memory")
+		}
+	}
+	all := readAll(t, m)
+	if len(all) != n+1 {
+		t.Fatalf("%d records, want %d", len(all), n+1)
+	}
+	if r := all[0]; r.Kind != shm.RecordThread || r.TID != 77 || r.ThreadName != "worker" || r.Ticks != 5 {
+		t.Errorf("first record: %+v", r)
+	}
+	for i, r := range all[1:] {
+		if r.Seq != uint64(i) || r.Func != "AllReduce" {
+			t.Fatalf("record %d: seq %d, func %q", i, r.Seq, r.Func)
+		}
+	}
+	if m.Strings().Missing != 0 {
+		t.Error("strings are missing")
+	}
+}
+
+func TestChunksComeBackOnlyAfterRelease(t *testing.T) {
+	j, m := newJob(t, shmtest.Options{Chunks: 8, Reserve: 1})
+	th := j.Thread(1, 1, "t")
+	ticks := uint64(1)
+	fill := func() (written int) {
+		for {
+			ticks++
+			if !th.Write(&shm.Record{Ticks: ticks, Kind: shm.RecordState, Type: shm.EventProxyStep, Aux: 9}) {
+				return written
+			}
+			written++
+		}
+	}
+	first := fill()
+	if free, total := m.FreeChunks(); free != 0 || total != 7 {
+		t.Fatalf("%d of %d chunks free", free, total)
+	}
+	if got := len(readAll(t, m)); got != first+1 {
+		t.Fatalf("%d records, want %d", got, first+1)
+	}
+	if free, _ := j.Free(); free != 1 {
+		t.Fatalf("%d chunks free before the release, want the reserve only", free)
+	}
+	m.Release() // without a mark it gives nothing back
+	if free, _ := j.Free(); free != 1 {
+		t.Fatalf("%d chunks free after a release without mark", free)
+	}
+	m.Mark()
+	m.Release()
+	if free, _ := j.Free(); free != 7 { // all but the one being written
+		t.Fatalf("%d chunks free after the release, want 7", free)
+	}
+	// The same memory carries further records, in order.
+	for range 5 {
+		want := fill()
+		got := readAll(t, m)
+		if len(got) != want {
+			t.Fatalf("%d records, want %d", len(got), want)
+		}
+		for i := 1; i < len(got); i++ {
+			if got[i].Ticks != got[i-1].Ticks+1 {
+				t.Fatalf("ticks %d after %d", got[i].Ticks, got[i-1].Ticks)
+			}
+		}
+		m.Mark()
+		m.Release()
+	}
+	if h := m.Header(); h.Lost[shm.LossMemory][shm.EventProxyStep] != 6 {
+		t.Errorf("losses: %v", h.Lost)
+	}
+}
+
+func TestSparesArePreparedAndUsed(t *testing.T) {
+	j, m := newJob(t, shmtest.Options{Chunks: 8, Reserve: 2})
+	if n := m.KeepSpares(2); n != 2 {
+		t.Fatalf("%d spares", n)
+	}
+	if _, spare := j.Free(); spare != 2 {
+		t.Fatalf("%d chunks are spare", spare)
+	}
+	th := j.Thread(1, 1, "t")
+	_ = th
+	if h := m.Header(); h.FaultedChunks != 0 {
+		t.Error("the thread's first chunk was none of the spares")
+	}
+	if _, spare := j.Free(); spare != 1 {
+		t.Fatalf("%d chunks are spare after one was taken", spare)
+	}
+	if n := m.KeepSpares(shm.SpareMax); n != 5 { // 8 − 2 in reserve − 1 used
+		t.Fatalf("%d spares, want all that starts may take", n)
+	}
+	// A chunk that was given back with its pages in place is the next spare.
+	for range 30000 {
+		th.Write(&shm.Record{Ticks: 1, Kind: shm.RecordState, Type: shm.EventProxyStep})
+	}
+	readAll(t, m)
+	m.Mark()
+	m.Release()
+	if n := m.KeepSpares(2); n != 2 {
+		t.Fatalf("%d spares after the release", n)
+	}
+}
+
+func TestCommunicators(t *testing.T) {
+	j, m := newJob(t, shmtest.Options{})
+	uuid := [16]byte{0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 1, 2, 3, 4, 5, 6, 7, 8}
+	want := shm.Comm{APIVersion: 6, ID: 0xfeedfacecafe, NRanks: 8, Rank: 3, NNodes: 2, Device: 1, InitTicks: 99, InitTID: 12,
+		Name: "tp", PCI: "00000000:3b:00"}
+	if i := j.Comm(want, &uuid); i != 0 {
+		t.Fatal(i)
+	}
+	j.Comm(shm.Comm{ID: 2, Device: -1}, nil)
+	j.FinishComm(0, 1234)
+	want.UUID, want.FinalTicks = "GPU-12345678-9abc-def0-0102-030405060708", 1234
+	got, ok := m.Comm(0)
+	if d := cmp.Diff(want, got); d != "" || !ok {
+		t.Error(d)
+	}
+	if got, ok := m.Comm(1); !ok || got.UUID != "" || got.Device != -1 || got.Name != "" {
+		t.Errorf("%+v", got)
+	}
+	if _, ok := m.Comm(2); ok || m.Comms() != 2 {
+		t.Error("a third communicator")
+	}
+}
+
+func TestRequestsAndMessages(t *testing.T) {
+	j, m := newJob(t, shmtest.Options{})
+	m.SetMasks(7, 3)
+	m.SetState(shm.CollectorReady)
+	if e, r := j.Masks(); e != 7 || r != 3 || j.State() != shm.CollectorReady {
+		t.Error(e, r, j.State())
+	}
+	n := j.Request()
+	if r, a := m.Requested(); r != n || a != 0 {
+		t.Error(r, a)
+	}
+	m.AwaitRequest(n-1, time.Minute) // returns at once: the number has changed
+	m.Answer(n)
+	if !j.Answered(n) {
+		t.Error("not answered")
+	}
+	m.Post("two\nlines " + strings.Repeat("é", 600))
+	text, number := m.Message()
+	if !strings.HasPrefix(text, "two lines é") || len(text) > 511 || !strings.HasSuffix(text, "é") || number != 1 {
+		t.Errorf("%d: %q", number, text)
+	}
+	m.Post("short")
+	if text, number := m.Message(); text != "short" || number != 2 {
+		t.Errorf("%d: %q", number, text)
+	}
+}
+
+// A waiter wakes when the number changes while it sleeps.
+func TestRequestWakes(t *testing.T) {
+	j, m := newJob(t, shmtest.Options{})
+	woken := make(chan struct{})
+	go func() { m.AwaitRequest(0, time.Hour); close(woken) }()
+	if !shmtest.Await(func() bool {
+		j.Request() // again and again: the waiter may not sleep yet
+		select {
+		case <-woken:
+			return true
+		default:
+			return false
+		}
+	}) {
+		t.Fatal("still asleep")
+	}
+}
+
+func TestMapRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		spoil func(*shmtest.Job)
+		want  string
+	}{
+		{"magic", func(j *shmtest.Job) { j.Header().Magic++ }, "magic"},
+		{"version", func(j *shmtest.Job) { j.Header().Version = 99 }, "layout version 99"},
+		{"size", func(j *shmtest.Job) { j.Header().TotalSize *= 2 }, "the header says"},
+		{"rings outside", func(j *shmtest.Job) { j.Header().RingOffset = j.Header().TotalSize - 4096 }, "rings at"},
+		{"overflow", func(j *shmtest.Job) { j.Header().CommOffset = 1<<64 - 4096 }, "communicators at"},
+		{"misaligned", func(j *shmtest.Job) { j.Header().StringOffset++ }, "strings at"},
+		{"no chunks", func(j *shmtest.Job) { j.Header().ChunkCount = 0 }, "chunk"},
+		{"all in reserve", func(j *shmtest.Job) { j.Header().ChunkReserve = 64 }, "in reserve"},
+	} {
+		j, err := shmtest.New(shmtest.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tc.spoil(j)
+		m, err := shm.Map(j.FD())
+		if err == nil {
+			m.Close()
+		}
+		if !errors.Is(err, shm.ErrCorrupt) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		j.Close()
+	}
+	fd, err := unix.MemfdCreate("empty", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shm.Map(fd); !errors.Is(err, shm.ErrCorrupt) {
+		t.Error(err)
+	}
+}
+
+// A wild write into the rings ends those rings, with a reason, and nothing else.
+func TestBrokenRingsEnd(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		spoil func(*shmtest.Job, *shm.Header)
+	}{
+		{"first chunk out of range", func(j *shmtest.Job, h *shm.Header) { j.Corrupt(h.RingOffset+4, 0xff, 0xff) }},
+		{"committed too large", func(j *shmtest.Job, h *shm.Header) { j.Corrupt(h.ChunkOffset+16, 0xff, 0xff, 0xff) }},
+		{"committed no multiple", func(j *shmtest.Job, h *shm.Header) { j.Corrupt(h.ChunkOffset+16, 33, 0) }},
+		{"chunk follows itself", func(j *shmtest.Job, h *shm.Header) { j.Corrupt(h.ChunkOffset+4, 1, 0) }},
+		{"chunk of another ring", func(j *shmtest.Job, h *shm.Header) { j.Corrupt(h.ChunkOffset, 9) }},
+		{"free chunk", func(j *shmtest.Job, h *shm.Header) { j.Corrupt(h.ChunkStateOffset, 0) }},
+		{"record of no kind", func(j *shmtest.Job, h *shm.Header) { j.Corrupt(h.ChunkOffset+64+8, 99) }},
+		{"record of no length", func(j *shmtest.Job, h *shm.Header) { j.Corrupt(h.ChunkOffset+64+10, 0) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			j, m := newJob(t, shmtest.Options{})
+			th := j.Thread(1, 1, "broken")
+			for range 3000 {
+				th.Write(&shm.Record{Ticks: 2, Kind: shm.RecordStop, Type: shm.EventColl})
+			}
+			j.Thread(1, 2, "good")
+			h := m.Header()
+			tc.spoil(j, &h)
+			m.Refresh()
+			var r shm.Record
+			for m.Rings()[0].Next(&r) {
+			}
+			if err := m.Rings()[0].Err(); err == nil || !strings.HasPrefix(err.Error(), "ring 0: ") {
+				t.Errorf("broken ring: %v", err)
+			}
+			if !m.Rings()[1].Next(&r) || r.ThreadName != "good" || m.Rings()[1].Err() != nil {
+				t.Errorf("good ring: %+v, %v", r, m.Rings()[1].Err())
+			}
+		})
+	}
+}
+
+func TestClocksAgree(t *testing.T) {
+	for _, source := range []shm.ClockSource{shm.ClockMonotonic, shm.ClockTSC, shm.ClockCNTVCT} {
+		if !shm.HasCounter(source) {
+			continue
+		}
+		a := shm.ReadClock(source)
+		b := shm.ReadClock(source)
+		if b.Ticks <= a.Ticks || b.Raw <= a.Raw || b.Mono <= a.Mono || a.Real < 1e18 {
+			t.Errorf("%s: %+v then %+v", source, a, b)
+		}
+	}
+	if shm.HasCounter(shm.ClockTSC) && shm.HasCounter(shm.ClockCNTVCT) {
+		t.Error("this processor has both counters")
+	}
+}
+
+func TestProcessStart(t *testing.T) {
+	if s, err := shm.ProcessStart(os.Getpid()); err != nil || s == 0 {
+		t.Error(s, err)
+	}
+	if _, err := shm.ProcessStart(1 << 30); err == nil {
+		t.Error("a process with pid 2³⁰")
+	}
+}
+
+// spoolFile makes a file of three rounds and returns the records in it.
+func spoolFile(t *testing.T) (file []byte, want []shm.Record) {
+	t.Helper()
+	j, err := shmtest.New(shmtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	j.Comm(shm.Comm{ID: 1, NRanks: 2, Name: "dp"}, nil)
+	th := j.Thread(1, 1, "t")
+	th.KeepForSpool()
+	var out bytes.Buffer
+	for round := range uint64(3) {
+		for i := range uint64(10) {
+			r := shm.Record{Ticks: 100*round + i, Kind: shm.RecordStart, Type: shm.EventCollApi, Count: i, Func: "AllReduce", Datatype: "ncclFloat32"}
+			th.Write(&r)
+			want = append(want, r)
+		}
+		if err := j.Spool(&out, shm.ClockTuple{Ticks: 100*round + 50, Raw: 100*round + 50}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := shmtest.SpoolEnd(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes(), want
+}
+
+func readSpool(s *shm.Spool) (got []shm.Record, rounds []shm.Round, err error) {
+	for {
+		round, err := s.Refresh()
+		if err != nil {
+			return got, rounds, err
+		}
+		rounds = append(rounds, round)
+		for _, ring := range s.Rings() {
+			var r shm.Record
+			for ring.Next(&r) {
+				got = append(got, r)
+			}
+			if err := ring.Err(); err != nil {
+				return got, rounds, err
+			}
+		}
+		if round.Ended {
+			return got, rounds, nil
+		}
+	}
+}
+
+func TestSpoolFile(t *testing.T) {
+	file, want := spoolFile(t)
+	s, err := shm.OpenSpool(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, rounds, err := readSpool(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	// The first round has what lies before the first clock frame: nothing but the header.
+	if len(rounds) != 4 || rounds[1].Clock.Ticks != 50 || rounds[3].Clock.Ticks != 250 || !rounds[3].Ended {
+		t.Errorf("rounds: %+v", rounds)
+	}
+	if !s.Orderly() || s.Cut() != "" || s.Lacking() != 0 || s.Strings().Missing != 0 {
+		t.Errorf("orderly %v, cut %q, lacking %d, missing %d", s.Orderly(), s.Cut(), s.Lacking(), s.Strings().Missing)
+	}
+	if c, ok := s.Comm(0); !ok || c.Name != "dp" || c.NRanks != 2 {
+		t.Errorf("communicator: %+v", c)
+	}
+	if h := s.Header(); h.Host() != "testhost" {
+		t.Errorf("host %q", h.Host())
+	}
+}
+
+// Cut off anywhere, a spool file gives a prefix of its records, and says that it was cut unless the
+// cut lies between two frames.
+func TestSpoolFileCutAnywhere(t *testing.T) {
+	file, want := spoolFile(t)
+	last := 0
+	for size := 0; size < len(file); size += 8 {
+		s, err := shm.OpenSpool(bytes.NewReader(file[:size]), int64(size))
+		if size < 4096+32 {
+			if !errors.Is(err, shm.ErrCorrupt) {
+				t.Fatalf("%d bytes: %v", size, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		got, _, err := readSpool(s)
+		if err != nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		if len(got) < last || len(got) > 0 && cmp.Diff(want[:len(got)], got) != "" {
+			t.Fatalf("%d bytes: %d records after %d", size, len(got), last)
+		}
+		last = len(got)
+		if s.Orderly() {
+			t.Fatalf("%d bytes: orderly", size)
+		}
+	}
+	if last != len(want) {
+		t.Errorf("%d of %d records", last, len(want))
+	}
+}
+
+func FuzzSpool(f *testing.F) {
+	j, err := shmtest.New(shmtest.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	th := j.Thread(1, 1, "t")
+	th.KeepForSpool()
+	th.Write(&shm.Record{Ticks: 1, Kind: shm.RecordStart, Type: shm.EventCollApi, Func: "AllReduce"})
+	var out bytes.Buffer
+	j.Spool(&out, shm.ClockTuple{Ticks: 9})
+	j.Close()
+	f.Add(out.Bytes())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := shm.OpenSpool(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			return
+		}
+		if got, _, _ := readSpool(s); len(got) > len(b)/shm.Unit {
+			t.Errorf("%d records from %d bytes", len(got), len(b))
+		}
+	})
+}

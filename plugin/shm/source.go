@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// ErrCorrupt is wrapped by errors about memory or files that do not have the layout of shm.h.
+var ErrCorrupt = errors.New("corrupt")
+
+// Round is what one Refresh found.
+type Round struct {
+	// Clock is an instant before the ring heads were read: every record whose ticks are less is known
+	// now, but for one whose writer was held up between reading the clock and publishing it.
+	Clock ClockTuple
+	Ended bool // nothing more will come: the process ended, or the file did
+}
+
+// Source is what one job process recorded: live memory or a spool file. It is not safe for
+// concurrent use.
+type Source interface {
+	// Header returns a copy as of now (live) or of the last header frame (spool).
+	Header() Header
+	// Refresh makes what has been added since known to the other methods.
+	Refresh() (Round, error)
+	// Rings returns the rings in use, by index; it grows with Refresh.
+	Rings() []*Ring
+	// Comms is the number of communicator entries; some may not be ready.
+	Comms() int
+	// Comm returns entry i; false if it does not exist or is not ready.
+	Comm(i int) (Comm, bool)
+	// Strings counts the look-ups that failed.
+	Strings() *Strings
+}
+
+// Comm is a communicator rank: what one profiler init of the process told.
+type Comm struct {
+	APIVersion int
+	ID         uint64 // commId
+	NRanks     int
+	Rank       int
+	NNodes     int
+	Device     int    // CUDA ordinal, −1 if unknown
+	InitTicks  uint64 // when init was called
+	FinalTicks uint64 // 0 while alive
+	InitTID    int
+	Name       string // "" if NCCL gave none
+	UUID       string // of the GPU, as nvidia-smi prints it; "" if unknown
+	PCI        string // of the GPU; "" if unknown
+}
+
+func (e *commEntry) comm(s *Strings) Comm {
+	c := Comm{
+		APIVersion: int(e.APIVersion),
+		ID:         e.CommID,
+		NRanks:     int(e.Nranks),
+		Rank:       int(e.Rank),
+		NNodes:     int(e.Nnodes),
+		Device:     int(e.Device),
+		InitTicks:  e.InitTicks,
+		FinalTicks: e.FinalTicks,
+		InitTID:    int(e.InitTID),
+		Name:       s.Lookup(e.Name),
+		PCI:        cString(e.PCI[:]),
+	}
+	if e.HasUUID != 0 {
+		u := hex.EncodeToString(e.UUID[:])
+		c.UUID = fmt.Sprintf("GPU-%s-%s-%s-%s-%s", u[:8], u[8:12], u[12:16], u[16:20], u[20:])
+	}
+	return c
+}
+
+// Host, Boot and Exe are the header's texts.
+func (h *Header) Host() string { return cString(h.Hostname[:]) }
+
+// Boot is /proc/sys/kernel/random/boot_id of the process's machine.
+func (h *Header) Boot() string { return cString(h.BootID[:]) }
+
+// Exe is the path of the process's program.
+func (h *Header) Exe() string { return cString(h.Executable[:]) }
+
+// check refuses headers that another version wrote or that contradict themselves.
+func (h *Header) check() error {
+	if h.Magic != Magic {
+		return fmt.Errorf("%w: magic %#x, want %#x", ErrCorrupt, h.Magic, uint64(Magic))
+	}
+	if h.Version != Version || h.HeaderSize != headerSize {
+		return fmt.Errorf("%w: layout version %d with a header of %d bytes; this program reads version %d with %d bytes",
+			ErrCorrupt, h.Version, h.HeaderSize, Version, headerSize)
+	}
+	return nil
+}
+
+// Ring reads the records of one ring, oldest first.
+type Ring struct {
+	index   int
+	pending []byte // published, in one piece, not read yet
+	refill  refiller
+	strings *Strings
+	broken  error
+}
+
+// refiller gives the next published bytes of a ring after those before have been read; none if there
+// are none now.
+type refiller interface {
+	more() ([]byte, error)
+}
+
+// Index is the ring's number.
+func (r *Ring) Index() int { return r.index }
+
+// Err is the reason why the ring could not be read on, if any. What was read before is good.
+func (r *Ring) Err() error { return r.broken }
+
+// Peek returns the ticks of the next record; false if none is published.
+func (r *Ring) Peek() (ticks uint64, ok bool) {
+	if len(r.pending) == 0 && !r.load() {
+		return 0, false
+	}
+	return nativeUint64(r.pending), true
+}
+
+func (r *Ring) load() bool {
+	if r.broken != nil {
+		return false
+	}
+	b, err := r.refill.more()
+	if err == nil && len(b)%Unit != 0 {
+		err = fmt.Errorf("%w: %d bytes of records", ErrCorrupt, len(b))
+	}
+	if err != nil {
+		r.broken = fmt.Errorf("ring %d: %w", r.index, err)
+		return false
+	}
+	r.pending = b
+	return len(b) > 0
+}
+
+// Next decodes the next record into rec; false if none is published. Bytes that are no record end
+// the ring: see Err.
+func (r *Ring) Next(rec *Record) bool {
+	if len(r.pending) == 0 && !r.load() {
+		return false
+	}
+	n, err := Decode(r.pending, r.strings, rec)
+	if err != nil {
+		r.broken = fmt.Errorf("ring %d: %w", r.index, err)
+		r.pending = nil
+		return false
+	}
+	r.pending = r.pending[n:]
+	return true
+}

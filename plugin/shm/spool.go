@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"unsafe"
+)
+
+// Spool reads the frames of a spool file as a Source.
+//
+// A round is one clock frame with everything up to the next one. The plugin reads its rings after the
+// clock, whether a flush begins or ends with the clock frame, so Round.Clock holds for the rings'
+// frames of the round.
+//
+// A file that is cut off, or ends in bytes that are no frame, is read up to its last whole frame.
+type Spool struct {
+	r       *bufio.Reader
+	size    int64 // of the file
+	at      int64 // of the next frame
+	header  Header
+	strings *Strings
+	rings   []*Ring
+	parts   []*spoolRing
+	comms   []commEntry
+	clock   ClockTuple // next round's
+	ended   bool
+	orderly bool
+	lacking uint64
+	cut     string
+}
+
+// spoolRing collects a ring's records of a round.
+type spoolRing struct {
+	position uint64 // bytes seen so far
+	bytes    []byte
+}
+
+// more implements refiller.
+func (s *spoolRing) more() ([]byte, error) {
+	b := s.bytes
+	s.bytes = nil
+	return b, nil
+}
+
+// OpenSpool starts reading a spool file of the given size. It fails if the file does not begin with
+// a header frame of this version.
+func OpenSpool(r io.Reader, size int64) (*Spool, error) {
+	s := &Spool{r: bufio.NewReaderSize(r, 1<<18), size: size, strings: NewStrings(nil)}
+	kind, err := s.frame()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("spool file: %w", err)
+	case kind == 0:
+		return nil, fmt.Errorf("spool file: %w: %s", ErrCorrupt, s.cut)
+	case kind != frameHeaderKind:
+		return nil, fmt.Errorf("spool file: %w: it begins with a frame of kind %d", ErrCorrupt, kind)
+	}
+	s.clock = s.header.Created
+	return s, nil
+}
+
+// Orderly says whether the file ends with the frame that the plugin writes when the process ends.
+// It is meaningful after a Round with Ended.
+func (s *Spool) Orderly() bool { return s.orderly }
+
+// Cut says why reading stopped before the end of the file; "" if it did not.
+func (s *Spool) Cut() string { return s.cut }
+
+// Lacking is the number of bytes of records that frames skipped.
+func (s *Spool) Lacking() uint64 { return s.lacking }
+
+// Header implements Source.
+func (s *Spool) Header() Header { return s.header }
+
+// Strings implements Source.
+func (s *Spool) Strings() *Strings { return s.strings }
+
+// Rings implements Source.
+func (s *Spool) Rings() []*Ring { return s.rings }
+
+// Comms implements Source.
+func (s *Spool) Comms() int { return len(s.comms) }
+
+// Comm implements Source.
+func (s *Spool) Comm(i int) (Comm, bool) {
+	if i < 0 || i >= len(s.comms) || s.comms[i].Ready == 0 {
+		return Comm{}, false
+	}
+	return s.comms[i].comm(s.strings), true
+}
+
+// Refresh implements Source: it reads one round. Its error is the file's, not of its content.
+func (s *Spool) Refresh() (Round, error) {
+	round := Round{Clock: s.clock}
+	for !s.ended {
+		kind, err := s.frame()
+		if err != nil {
+			return round, fmt.Errorf("spool file: %w", err)
+		}
+		switch kind {
+		case 0:
+			s.ended = true
+		case frameEnd:
+			s.orderly = true
+		case frameClock:
+			return round, nil
+		}
+	}
+	round.Ended = true
+	return round, nil
+}
+
+// frame reads and applies one frame. Kind 0 is the end; s.cut then says whether it is a proper one.
+func (s *Spool) frame() (kind uint32, err error) {
+	var raw [frameHeadSize]byte
+	if s.at == s.size {
+		return 0, nil
+	}
+	if _, err := io.ReadFull(s.r, raw[:]); err != nil {
+		return s.stop(err, "a frame's head is cut off")
+	}
+	f := *(*frameHeader)(unsafe.Pointer(&raw))
+	if f.Magic != FrameMagic {
+		return s.stop(nil, "bytes that are no frame")
+	}
+	// No body is larger than what is left of the file, so a broken length allocates no more than that.
+	if f.Length > uint64(max(0, s.size-s.at-frameHeadSize)) {
+		return s.stop(nil, "a frame is cut off")
+	}
+	padded := (f.Length + 7) &^ 7
+	body := make([]byte, padded)
+	if n, err := io.ReadFull(s.r, body); err != nil && uint64(n) < f.Length {
+		return s.stop(err, "a frame is cut off")
+	}
+	body = body[:f.Length]
+	if reason := s.apply(&f, body); reason != "" {
+		return s.stop(nil, reason)
+	}
+	s.at = min(s.at+frameHeadSize+int64(padded), s.size)
+	return f.Kind, nil
+}
+
+// stop ends reading at the present frame.
+func (s *Spool) stop(err error, reason string) (uint32, error) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, err
+	}
+	s.cut = fmt.Sprintf("%s at offset %d of %d", reason, s.at, s.size)
+	s.ended = true
+	return 0, nil
+}
+
+// apply takes a frame's content over; a reason means that it is not what its kind says.
+func (s *Spool) apply(f *frameHeader, body []byte) (reason string) {
+	switch f.Kind {
+	case frameHeaderKind:
+		if len(body) != headerSize {
+			return fmt.Sprintf("a header frame of %d bytes", len(body))
+		}
+		h := *(*Header)(unsafe.Pointer(unsafe.SliceData(body)))
+		if err := h.check(); err != nil {
+			return err.Error()
+		}
+		s.header = h
+	case frameComm:
+		if len(body) != commSize || f.Index >= CommMax {
+			return fmt.Sprintf("a communicator frame of %d bytes for entry %d", len(body), f.Index)
+		}
+		for uint64(len(s.comms)) <= f.Index {
+			s.comms = append(s.comms, commEntry{})
+		}
+		s.comms[f.Index] = *(*commEntry)(unsafe.Pointer(unsafe.SliceData(body)))
+	case frameStrings:
+		if !s.strings.put(f.Index, body) {
+			return fmt.Sprintf("a strings frame of %d bytes for offset %d", len(body), f.Index)
+		}
+	case frameRing:
+		if f.Index >= RingMax || len(body)%Unit != 0 {
+			return fmt.Sprintf("a ring frame of %d bytes for ring %d", len(body), f.Index)
+		}
+		s.append(int(f.Index), f.Position, body)
+	case frameClock:
+		if len(body) != int(unsafe.Sizeof(ClockTuple{})) {
+			return fmt.Sprintf("a clock frame of %d bytes", len(body))
+		}
+		s.clock = *(*ClockTuple)(unsafe.Pointer(unsafe.SliceData(body)))
+	case frameEnd:
+	default:
+		return fmt.Sprintf("a frame of unknown kind %d", f.Kind)
+	}
+	return ""
+}
+
+// append adds records to a ring. Bytes seen before are skipped, missing ones counted.
+func (s *Spool) append(ring int, position uint64, body []byte) {
+	for i := len(s.rings); i <= ring; i++ {
+		part := &spoolRing{}
+		s.parts = append(s.parts, part)
+		s.rings = append(s.rings, &Ring{index: i, refill: part, strings: s.strings})
+	}
+	p := s.parts[ring]
+	if position < p.position {
+		seen := min(p.position-position, uint64(len(body)))
+		body, position = body[seen:], position+seen
+	}
+	if len(body) == 0 {
+		return
+	}
+	if position > p.position {
+		s.lacking += position - p.position
+	}
+	p.position = position + uint64(len(body))
+	if p.bytes == nil {
+		p.bytes = body
+	} else {
+		p.bytes = append(p.bytes, body...)
+	}
+}

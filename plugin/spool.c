@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "config.h"
+#include "futex.h"
+#include "ring.h"
+#include "session.h"
+
+enum {
+  PERIOD_MS = 10,
+  HEADER_MS = 100, /* the header's counters are repeated no more often than this, */
+  CLOCK_MS = 1000  /* and the clock even if nothing was recorded for so long */
+};
+
+/* How far a ring has been written, and how far it shall be this time. Chunks as index + 1. */
+struct progress {
+  uint32_t chunk, bytes;         /* next to write: this many bytes of this chunk are written */
+  uint32_t end_chunk, end_bytes; /* what was committed when this flush began */
+  uint64_t position;             /* bytes of records written */
+};
+
+static struct {
+  int fd;
+  char path[PATH_MAX];
+  dev_t device;
+  ino_t inode;
+  off_t size;         /* of whole frames */
+  uint64_t strings;   /* bytes of the heap that are written */
+  struct progress *rings;       /* [NCCLOTF2_RING_MAX] */
+  uint64_t *comms;              /* [NCCLOTF2_COMM_MAX]: 1 + final_ticks as last written, 0 never */
+  uint32_t comms_open;          /* communicators below this have been finalised and written so */
+  uint64_t header_written, clock_written; /* CLOCK_MONOTONIC, ns; 0 never */
+  bool ended;
+  int problem;
+} spool = {.fd = -1};
+
+static int shared_problem;
+
+int ncclotf2_spool_problem(void) { return __atomic_load_n(&shared_problem, __ATOMIC_RELAXED); }
+
+/* A program that closes all descriptors closes this one too, and the number may then be a file of
+ * its own: nothing must ever be written there. */
+static bool reopen_if_lost(void) {
+  struct stat info;
+  if (fstat(spool.fd, &info) == 0 && info.st_dev == spool.device && info.st_ino == spool.inode) return true;
+  int fd = open(spool.path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  if (fstat(fd, &info) != 0 || info.st_dev != spool.device || info.st_ino != spool.inode) {
+    close(fd);
+    errno = ESTALE;
+    return false;
+  }
+  spool.fd = fd;
+  return true;
+}
+
+/* A frame is whole or not there: after a failure the next one begins where it began. */
+static bool put(uint32_t kind, uint64_t index, uint64_t position, const void *body, uint64_t length) {
+  static const uint8_t zero[8];
+  struct ncclotf2_frame frame = {
+      .magic = NCCLOTF2_FRAME_MAGIC, .kind = kind, .index = index, .position = position, .length = length};
+  struct iovec parts[3] = {{&frame, sizeof frame}, {(void *)(uintptr_t)body, length}, {(void *)(uintptr_t)zero, -length & 7}};
+  const size_t total = sizeof frame + length + (-length & 7);
+  size_t written = 0;
+  struct iovec *part = parts;
+  while (written < total) {
+    ssize_t got = pwritev(spool.fd, part, (int)(parts + 3 - part), spool.size + (off_t)written);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      spool.problem = got < 0 ? errno : EIO;
+      return false;
+    }
+    written += (size_t)got;
+    for (size_t done = (size_t)got; part < parts + 3;) {
+      size_t step = done < part->iov_len ? done : part->iov_len;
+      part->iov_base = (uint8_t *)part->iov_base + step;
+      part->iov_len -= step;
+      done -= step;
+      if (part->iov_len) break;
+      part++;
+    }
+  }
+  spool.size += (off_t)total;
+  return true;
+}
+
+static bool put_header(uint8_t *base) {
+  struct ncclotf2_header copy;
+  memcpy(&copy, base, offsetof(struct ncclotf2_header, ring_used));
+  /* From here on words change under us; each is right by itself. */
+  const uint32_t *from = (const uint32_t *)(const void *)(base + offsetof(struct ncclotf2_header, ring_used));
+  uint32_t *to = (uint32_t *)(void *)((uint8_t *)&copy + offsetof(struct ncclotf2_header, ring_used));
+  const size_t words = (sizeof copy - offsetof(struct ncclotf2_header, ring_used)) / sizeof *to;
+  for (size_t i = 0; i < words; i += 2) {
+    uint64_t pair = __atomic_load_n((const uint64_t *)(const void *)(from + i), __ATOMIC_RELAXED);
+    memcpy(to + i, &pair, sizeof pair);
+  }
+  return put(NCCLOTF2_FRAME_HEADER, 0, 0, &copy, sizeof copy);
+}
+
+/* Only whole strings, in the heap's order: behind one that is being written nothing can be told. */
+static bool put_strings(uint8_t *base) {
+  uint64_t used = __atomic_load_n(&ncclotf2_header_at(base)->string_used, __ATOMIC_ACQUIRE);
+  uint64_t end = spool.strings;
+  while (end < used) {
+    uint32_t length = __atomic_load_n(&ncclotf2_string_at(base, end)->length, __ATOMIC_ACQUIRE);
+    if (!length) break;
+    end += (offsetof(struct ncclotf2_string, bytes) + (uint64_t)length + 7) & ~7ULL;
+  }
+  if (end == spool.strings) return true;
+  if (!put(NCCLOTF2_FRAME_STRINGS, spool.strings, 0, ncclotf2_string_at(base, spool.strings), end - spool.strings))
+    return false;
+  spool.strings = end;
+  return true;
+}
+
+static bool put_comms(uint8_t *base) {
+  uint32_t used = __atomic_load_n(&ncclotf2_header_at(base)->comm_used, __ATOMIC_ACQUIRE);
+  bool all_final = true;
+  for (uint32_t i = spool.comms_open; i < used; i++) {
+    struct ncclotf2_comm *comm = ncclotf2_comm_at(base, i);
+    uint64_t final = __atomic_load_n(&comm->final_ticks, __ATOMIC_ACQUIRE);
+    if (spool.comms[i] != final + 1) {
+      struct ncclotf2_comm copy;
+      memcpy(&copy, comm, offsetof(struct ncclotf2_comm, final_ticks));
+      copy.final_ticks = final;
+      const size_t rest = offsetof(struct ncclotf2_comm, init_tid);
+      memcpy((uint8_t *)&copy + rest, (const uint8_t *)comm + rest, sizeof copy - rest);
+      if (!put(NCCLOTF2_FRAME_COMM, i, 0, &copy, sizeof copy)) return false;
+      spool.comms[i] = final + 1;
+    }
+    all_final = all_final && final;
+    if (all_final) spool.comms_open = i + 1;
+  }
+  return true;
+}
+
+/* Sets how far each ring goes this time, and says whether that is further than before. Later records
+ * may name strings and communicators that are not in the file yet; earlier ones cannot. */
+static bool mark_ends(uint8_t *base, uint32_t used) {
+  bool news = false;
+  for (uint32_t i = 0; i < used; i++) {
+    struct progress *ring = &spool.rings[i];
+    if (!ring->chunk) {
+      ring->chunk = __atomic_load_n(&ncclotf2_ring_at(base, i)->first, __ATOMIC_ACQUIRE);
+      if (!ring->chunk) continue;
+    }
+    ring->end_chunk = ring->chunk;
+    for (;;) {
+      struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(base, ring->end_chunk - 1);
+      uint32_t next = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE);
+      ring->end_bytes = __atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
+      if (!next) break;
+      ring->end_chunk = next;
+    }
+    news = news || ring->end_chunk != ring->chunk || ring->end_bytes != ring->bytes;
+  }
+  return news;
+}
+
+static bool put_ring(uint8_t *base, uint32_t index) {
+  struct progress *ring = &spool.rings[index];
+  if (!ring->chunk) return true;
+  for (;;) {
+    struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(base, ring->chunk - 1);
+    bool last = ring->chunk == ring->end_chunk;
+    uint32_t end = last ? ring->end_bytes : __atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
+    if (end > ring->bytes) {
+      uint32_t length = end - ring->bytes;
+      if (!put(NCCLOTF2_FRAME_RING, index, ring->position,
+               (const uint8_t *)chunk + NCCLOTF2_CHUNK_HEAD + ring->bytes, length))
+        return false;
+      ring->bytes = end;
+      ring->position += length;
+    }
+    if (last) return true;
+    uint32_t next = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&ncclotf2_ring_at(base, index)->first, next, __ATOMIC_RELEASE);
+    ncclotf2_chunk_free(ring->chunk - 1);
+    ring->chunk = next;
+    ring->bytes = 0;
+  }
+}
+
+/* A round: the header now and then, the clock, then what was recorded by that time. */
+static bool flush(uint8_t *base, bool asked) {
+  spool.problem = 0;
+  if (!reopen_if_lost()) {
+    spool.problem = errno;
+    return false;
+  }
+  const bool ended = __atomic_load_n(&ncclotf2_header_at(base)->ended, __ATOMIC_ACQUIRE);
+  const struct ncclotf2_clock_tuple now = ncclotf2_clock_tuple();
+  const uint64_t time = ncclotf2_clock_monotonic();
+  const uint32_t rings = __atomic_load_n(&ncclotf2_header_at(base)->ring_used, __ATOMIC_ACQUIRE);
+  const bool news = mark_ends(base, rings);
+  if (!asked && !news && spool.clock_written && time - spool.clock_written < CLOCK_MS * 1000000ULL) return true;
+  if (asked || !spool.header_written || time - spool.header_written >= HEADER_MS * 1000000ULL) {
+    if (!put_header(base)) return false;
+    spool.header_written = time;
+  }
+  if (!put(NCCLOTF2_FRAME_CLOCK, 0, 0, &now, sizeof now)) return false;
+  spool.clock_written = time;
+  if (!put_strings(base) || !put_comms(base)) return false;
+  for (uint32_t i = 0; i < rings; i++)
+    if (!put_ring(base, i)) return false;
+  if (ended) {
+    if (!put(NCCLOTF2_FRAME_END, 0, 0, NULL, 0)) return false;
+    spool.ended = true;
+  }
+  return true;
+}
+
+/* A file at the size limit raises a signal at each write, which would kill the program. */
+static void flush_quietly(uint8_t *base, bool asked) {
+  if (spool.ended) return;
+  if (!flush(base, asked) && ftruncate(spool.fd, spool.size) != 0) {
+    /* The half frame at the end stays; readers stop before it, and the next flush overwrites it. */
+  }
+  __atomic_store_n(&shared_problem, spool.problem, __ATOMIC_RELAXED);
+}
+
+void ncclotf2_spool_flush(void) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  flush_quietly(ncclotf2_session.base, true);
+  struct timespec at_once = {0, 0};
+  sigset_t size_limit;
+  sigemptyset(&size_limit);
+  sigaddset(&size_limit, SIGXFSZ);
+  if (spool.problem == EFBIG) sigtimedwait(&size_limit, NULL, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void *run(void *unused) {
+  (void)unused;
+  pthread_setname_np(pthread_self(), "nccl-otf2 spool");
+  uint8_t *base = ncclotf2_session.base;
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  for (;;) {
+    uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
+    flush_quietly(base, request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED));
+    if (request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED)) {
+      __atomic_store_n(&header->answered, request, __ATOMIC_RELEASE);
+      ncclotf2_futex_wake(&header->answered);
+    }
+    ncclotf2_futex_wait(&header->request, request, PERIOD_MS);
+  }
+  return NULL;
+}
+
+bool ncclotf2_spool_thread(void) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, 256 << 10);
+  /* The thread inherits the mask: no signal of the program is ever handled on it. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  bool started = pthread_create(&thread, &attributes, run, NULL) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+static bool make_directory(const char *path) { return mkdir(path, 0777) == 0 || errno == EEXIST; }
+
+bool ncclotf2_spool_open(char *why, size_t why_size) {
+  uint8_t *base = ncclotf2_session.base;
+  const struct ncclotf2_header *header = ncclotf2_header_at(base);
+  char folder[PATH_MAX];
+  if (!ncclotf2_config_directory(ncclotf2_comm_at(base, 0)->comm_id, folder, sizeof folder)) {
+    snprintf(why, why_size, "the experiment directory's name is too long");
+    return false;
+  }
+  int length = snprintf(spool.path, sizeof spool.path, "%s/shards/%s-%u-%04x.spool", folder, header->hostname,
+                        header->pid, header->tag);
+  if (length < 0 || (size_t)length >= sizeof spool.path) {
+    snprintf(why, why_size, "the experiment directory's name is too long");
+    return false;
+  }
+  char shards[PATH_MAX];
+  snprintf(shards, sizeof shards, "%.*s", (int)(strrchr(spool.path, '/') - spool.path), spool.path);
+  if (!make_directory(folder) || !make_directory(shards)) {
+    snprintf(why, why_size, "%s cannot be made (%s)", folder, strerror(errno));
+    return false;
+  }
+  spool.fd = open(spool.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  struct stat info;
+  if (spool.fd < 0 || fstat(spool.fd, &info) != 0) {
+    snprintf(why, why_size, "%s cannot be made (%s)", spool.path, strerror(errno));
+    return false;
+  }
+  spool.device = info.st_dev;
+  spool.inode = info.st_ino;
+  /* The program may change its working directory; the file must be found again all the same. */
+  char absolute[PATH_MAX];
+  if (realpath(spool.path, absolute)) memcpy(spool.path, absolute, sizeof absolute);
+  const size_t rings = sizeof *spool.rings * NCCLOTF2_RING_MAX, comms = sizeof *spool.comms * NCCLOTF2_COMM_MAX;
+  void *tables = mmap(NULL, rings + comms, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (tables == MAP_FAILED) {
+    snprintf(why, why_size, "no memory for the spool's tables (%s)", strerror(errno));
+    close(spool.fd);
+    spool.fd = -1;
+    return false;
+  }
+  spool.rings = tables;
+  spool.comms = (uint64_t *)(void *)((uint8_t *)tables + rings);
+  return true;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Spool files: the records as they are, written by a thread of this process where no collector can
+ * be started. They are converted after the run by the same code that the collector uses.
+ */
+#ifndef NCCLOTF2_SPOOL_H
+#define NCCLOTF2_SPOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Makes the directory and the file. False with one line in *why if that is impossible. */
+bool ncclotf2_spool_open(char *why, size_t why_size);
+
+/* Starts the thread, which writes every 10 ms and answers requests. Without it (process limits) the
+ * file is written at requests only, by ncclotf2_spool_flush. False if there is no thread. */
+bool ncclotf2_spool_thread(void);
+
+/* Writes what is new, from the calling thread; only without a thread. */
+void ncclotf2_spool_flush(void);
+
+/* errno of the latest write if it failed, else 0. What was not written stays in memory. */
+int ncclotf2_spool_problem(void);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../ring.h"
+#include "test.h"
+
+int host_mask;
+int host_lines;
+char host_line[1024];
+static char all_lines[64 << 10];
+
+void host_logger(int level, unsigned long flags, const char *file, int line, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(host_line, sizeof host_line, format, args);
+  va_end(args);
+  CHECK(level == NCCLOTF2_LOG_WARN || level == NCCLOTF2_LOG_INFO, "level %d: %s", level, host_line);
+  EQUAL(flags, NCCLOTF2_LOG_PROFILE, "flags");
+  CHECK(file && *file && line > 0, "no place given");
+  CHECK(strncmp(host_line, "NCCL_OTF2: ", 11) == 0, "%s", host_line);
+  CHECK(!strchr(host_line, '\n'), "more than a line: %s", host_line);
+  host_lines++;
+  size_t used = strlen(all_lines);
+  snprintf(all_lines + used, sizeof all_lines - used, "%s\n", host_line);
+}
+
+bool host_logged(const char *part) { return strstr(all_lines, part) != NULL; }
+
+static char folder[PATH_MAX];
+static pid_t folder_owner;
+
+static void clean(void) {
+  if (getpid() != folder_owner) return;
+  char command[PATH_MAX + 16];
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  if (system(command) != 0) fprintf(stderr, "%s is left behind\n", folder);
+}
+
+const char *host_folder(void) {
+  if (!*folder) {
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/nccl-otf2-test-XXXXXX", parent && *parent ? parent : "/tmp");
+    CHECK(mkdtemp(folder), "%s: %s", folder, strerror(errno));
+    folder_owner = getpid();
+    atexit(clean); /* before the plugin's own handler is registered, so it runs after that */
+  }
+  return folder;
+}
+
+void host_use_stub(const char *behaviour, uint32_t mask) {
+  char program[PATH_MAX], text[PATH_MAX + 32];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  CHECK(length > 0, "who am I: %s", strerror(errno));
+  program[length] = '\0';
+  *strrchr(program, '/') = '\0';
+  snprintf(text, sizeof text, "%s/stub_collector", program);
+  CHECK(access(text, X_OK) == 0, "%s is missing", text);
+  setenv("NCCL_OTF2_COLLECTOR", text, 1);
+  setenv("STUB", behaviour, 1);
+  snprintf(text, sizeof text, "%u", mask);
+  setenv("STUB_MASK", text, 1);
+  snprintf(text, sizeof text, "%s/stub.out", host_folder());
+  setenv("STUB_OUT", text, 1);
+}
+
+void *host_init(uint64_t comm_id, int nranks, int rank) {
+  void *context = NULL;
+  EQUAL(ncclProfiler_v6.init(&context, comm_id, &host_mask, NULL, 1, nranks, rank, host_logger), 0, "init");
+  CHECK(context, "NULL context");
+  return context;
+}
+
+struct ncclotf2_descr_v6 host_descr(unsigned type) {
+  struct ncclotf2_descr_v6 descr;
+  memset(&descr, 0, sizeof descr);
+  descr.type = 1ULL << type;
+  return descr;
+}
+
+void *host_start(void *context, struct ncclotf2_descr_v6 descr) {
+  void *handle = (void *)(uintptr_t)0xbadbadbadbadULL;
+  EQUAL(ncclProfiler_v6.startEvent(context, &handle, &descr), 0, "startEvent");
+  CHECK(handle != (void *)(uintptr_t)0xbadbadbadbadULL, "*eHandle was not written");
+  return handle;
+}
+
+uint64_t reader_drain(struct reader *reader, void (*each)(uint32_t, const struct ncclotf2_record *, void *), void *closure) {
+  uint8_t *base = ncclotf2_session.base;
+  uint32_t used = __atomic_load_n(&host_header()->ring_used, __ATOMIC_ACQUIRE);
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < used; i++) {
+    struct ncclotf2_ring *ring = ncclotf2_ring_at(base, i);
+    if (!reader->rings[i].chunk) {
+      reader->rings[i].chunk = __atomic_load_n(&ring->first, __ATOMIC_ACQUIRE);
+      if (!reader->rings[i].chunk) continue;
+    }
+    for (;;) {
+      struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(base, reader->rings[i].chunk - 1);
+      uint32_t next = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE);
+      uint32_t committed = __atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
+      EQUAL(chunk->ring, i, "chunk's ring");
+      EQUAL(chunk->sequence, reader->rings[i].sequence, "chunk's sequence");
+      CHECK(committed % NCCLOTF2_UNIT == 0 && committed <= NCCLOTF2_CHUNK_SIZE - NCCLOTF2_CHUNK_HEAD, "committed %u",
+            committed);
+      while (reader->rings[i].bytes < committed) {
+        const struct ncclotf2_record *record =
+            (const void *)((const uint8_t *)chunk + NCCLOTF2_CHUNK_HEAD + reader->rings[i].bytes);
+        CHECK(record->units && record->units * NCCLOTF2_UNIT <= committed - reader->rings[i].bytes, "units %u", record->units);
+        CHECK(record->kind >= NCCLOTF2_RECORD_THREAD && record->kind <= NCCLOTF2_RECORD_FINALIZE, "kind %u",
+              record->kind);
+        CHECK(reader->rings[i].records++ || record->kind == NCCLOTF2_RECORD_THREAD, "a ring begins with kind %u", record->kind);
+        if (each) each(i, record, closure);
+        reader->rings[i].bytes += record->units * NCCLOTF2_UNIT;
+        count++;
+      }
+      if (!next) break;
+      if (!reader->keep) {
+        __atomic_store_n(&ring->first, next, __ATOMIC_RELEASE);
+        ncclotf2_chunk_free(reader->rings[i].chunk - 1);
+      }
+      reader->rings[i].chunk = next;
+      reader->rings[i].bytes = 0;
+      reader->rings[i].sequence++;
+    }
+  }
+  return count;
+}
+
+static void remember(uint32_t ring, const struct ncclotf2_record *record, void *closure) {
+  if (ncclotf2_ring == ncclotf2_ring_at(ncclotf2_session.base, ring)) *(const struct ncclotf2_record **)closure = record;
+}
+
+const void *reader_last(void) {
+  struct reader *reader = calloc(1, sizeof *reader);
+  CHECK(reader, "no memory");
+  reader->keep = true;
+  const struct ncclotf2_record *last = NULL;
+  reader_drain(reader, remember, &last);
+  free(reader);
+  CHECK(last, "this thread has no record");
+  return last;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the tests do in NCCL's place, and a reader of the shared memory in the collector's place.
+ */
+#ifndef NCCLOTF2_TEST_HOST_H
+#define NCCLOTF2_TEST_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../abi_v5.h"
+#include "../abi_v6.h"
+#include "../session.h"
+#include "../shm.h"
+
+extern struct ncclotf2_plugin_v5 ncclProfiler_v5;
+extern struct ncclotf2_plugin_v6 ncclProfiler_v6;
+
+/* Mask and lines that the plugin handed to "NCCL". */
+extern int host_mask;
+extern int host_lines;
+extern char host_line[1024]; /* the last one */
+void host_logger(int level, unsigned long flags, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+bool host_logged(const char *part); /* whether any line so far contained the part */
+
+/* The folder of the case, made under $TMPDIR and removed by host_clean (at exit). */
+const char *host_folder(void);
+
+/* Settings for a session whose records stay in memory: a stub says it is the collector, and records
+ * what `mask` says. */
+void host_use_stub(const char *behaviour, uint32_t mask);
+
+/* init of v6 for a communicator; never NULL. */
+void *host_init(uint64_t comm_id, int nranks, int rank);
+
+static inline struct ncclotf2_header *host_header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
+
+/* A descriptor of the type with NULL in what need not be set. */
+struct ncclotf2_descr_v6 host_descr(unsigned type);
+
+/* startEvent of v6; the handle slot is garbage before the call. */
+void *host_start(void *context, struct ncclotf2_descr_v6 descr);
+
+/* ---- the reader ---- */
+
+struct reader {
+  struct {
+    uint32_t chunk, bytes;
+    uint64_t sequence;
+    uint64_t records;
+  } rings[NCCLOTF2_RING_MAX];
+  bool keep; /* do not give chunks back */
+};
+
+/* Hands every record not seen yet to `each`, ring by ring, in order; checks the chunk list on the
+ * way and gives chunks back. Returns how many records there were. */
+uint64_t reader_drain(struct reader *reader, void (*each)(uint32_t ring, const struct ncclotf2_record *record, void *closure),
+                      void *closure);
+
+/* The latest record of the calling thread's ring, and all of that ring's records so far. */
+const void *reader_last(void);
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rings and chunks: handed over whole and in order, used again, and refused at the memory cap with
+ * every loss counted.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include "../handle.h"
+#include "../ring.h"
+#include "host.h"
+#include "test.h"
+
+enum {
+  LEAST_CHUNKS = 64, /* with NCCL_OTF2_MEMORY=4M */
+  RESERVE = 4,
+  CHUNK_UNITS = (NCCLOTF2_CHUNK_SIZE - NCCLOTF2_CHUNK_HEAD) / NCCLOTF2_UNIT,
+  GENERAL_UNITS = (LEAST_CHUNKS - RESERVE) * CHUNK_UNITS
+};
+
+static void *context;
+
+static void begin(void) {
+  setenv("NCCL_OTF2_MEMORY", "4M", 1);
+  host_use_stub("ready", 0x7fff);
+  context = host_init(0x1, 2, 0);
+  EQUAL(host_header()->chunk_count, LEAST_CHUNKS, "chunks");
+  EQUAL(host_header()->chunk_reserve, RESERVE, "reserve");
+}
+
+static uint64_t lost(unsigned reason, unsigned type) {
+  return __atomic_load_n(&host_header()->lost[reason][type], __ATOMIC_RELAXED);
+}
+
+/* ---- writers and a reader at the same time ---- */
+
+enum { WRITERS = 4, EVENTS = 100000 };
+
+static struct {
+  uint64_t started, next, stopped, states, refused;
+  uint64_t ticks;
+  uint32_t tid;
+} seen[NCCLOTF2_RING_MAX];
+static uint8_t *numbers; /* one bit per handle number */
+static uint64_t numbers_most;
+
+static void check_record(uint32_t ring, const struct ncclotf2_record *record, void *unused) {
+  (void)unused;
+  CHECK(record->ticks >= seen[ring].ticks, "ring %u: ticks go back", ring);
+  seen[ring].ticks = record->ticks;
+  if (record->kind == NCCLOTF2_RECORD_THREAD) seen[ring].tid = record->aux;
+  if (record->kind == NCCLOTF2_RECORD_STATE) seen[ring].states++;
+  if (record->kind == NCCLOTF2_RECORD_STOP) seen[ring].stopped++;
+  if (record->kind != NCCLOTF2_RECORD_START) return;
+  uint64_t number = record->handle & NCCLOTF2_NUMBER_MASK;
+  CHECK(number < numbers_most, "number %llu", (unsigned long long)number);
+  CHECK(!(numbers[number / 8] & 1 << number % 8), "number %llu was given twice", (unsigned long long)number);
+  numbers[number / 8] |= (uint8_t)(1 << number % 8);
+  /* The writer's count is in every record: nothing is torn, skipped or repeated. */
+  uint64_t count = record->arg;
+  EQUAL(count, seen[ring].next, "count in parentObj");
+  seen[ring].next++;
+  if (record->type == NCCLOTF2_COLL) {
+    const struct ncclotf2_coll *coll = (const void *)record;
+    EQUAL(coll->seq, count, "seq");
+    EQUAL(coll->count, ~count, "count");
+    EQUAL(coll->send_buff, count * 3, "send_buff");
+    EQUAL(coll->parent_group, count * 7, "parent_group");
+    CHECK(coll->func && coll->proto, "names");
+  } else {
+    EQUAL(record->type, NCCLOTF2_COLL_API, "type");
+    const struct ncclotf2_coll_api *api = (const void *)record;
+    EQUAL(api->count, count * 5, "count");
+    EQUAL(api->stream, ~count, "stream");
+  }
+  seen[ring].started++;
+}
+
+static uint64_t refusals[WRITERS];
+static uint32_t running;
+
+static void *write_events(void *argument) {
+  unsigned self = (unsigned)(uintptr_t)argument;
+  for (uint64_t i = 0; i < EVENTS; i++) {
+    struct ncclotf2_descr_v6 d = host_descr(i % 3 ? NCCLOTF2_COLL : NCCLOTF2_COLL_API);
+    d.parentObj = (void *)(uintptr_t)i;
+    if (i % 3) {
+      d.coll.seqNumber = i;
+      d.coll.count = ~i;
+      d.coll.sendBuff = (void *)(uintptr_t)(i * 3);
+      d.coll.parentGroup = (void *)(uintptr_t)(i * 7);
+      d.coll.func = "AllReduce";
+      d.coll.proto = "LL128";
+    } else {
+      d.collApi.count = i * 5;
+      d.collApi.stream = (void *)(uintptr_t)~i;
+    }
+    void *handle;
+    while (!(handle = host_start(context, d))) {
+      refusals[self]++;
+      sched_yield(); /* the reader is behind */
+    }
+    /* Where a stop or a state finds no room it goes missing; the reader's sums are checked with that. */
+    if (i % 2) ncclProfiler_v6.recordEventState(handle, 23, NULL);
+    ncclProfiler_v6.stopEvent(handle);
+  }
+  __atomic_sub_fetch(&running, 1, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+static void handover(void) {
+  begin();
+  numbers_most = 4ULL * WRITERS * EVENTS;
+  numbers = calloc(1, numbers_most / 8);
+  struct reader *reader = calloc(1, sizeof *reader);
+  CHECK(numbers && reader, "no memory");
+  pthread_t threads[WRITERS];
+  running = WRITERS;
+  for (unsigned i = 0; i < WRITERS; i++)
+    CHECK(pthread_create(&threads[i], NULL, write_events, (void *)(uintptr_t)i) == 0, "no thread");
+  while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
+    if (!reader_drain(reader, check_record, NULL)) sched_yield();
+  }
+  for (unsigned i = 0; i < WRITERS; i++) pthread_join(threads[i], NULL);
+  reader_drain(reader, check_record, NULL);
+
+  uint64_t started = 0, stopped = 0, states = 0, refused = 0, chunks = 0;
+  for (uint32_t i = 0; i < host_header()->ring_used; i++) {
+    started += seen[i].started;
+    stopped += seen[i].stopped;
+    states += seen[i].states;
+    chunks += reader->rings[i].sequence;
+    EQUAL(seen[i].tid, ncclotf2_ring_at(ncclotf2_session.base, i)->tid, "tid");
+  }
+  for (unsigned i = 0; i < WRITERS; i++) refused += refusals[i];
+  EQUAL(started, (uint64_t)WRITERS * EVENTS, "starts");
+  EQUAL(lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_COLL) + lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_COLL_API), refused, "refusals");
+  EQUAL(stopped + states + lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_COLL) + lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_COLL_API),
+        (uint64_t)WRITERS * EVENTS * 3 / 2, "stops and states");
+  CHECK(chunks > 3 * LEAST_CHUNKS, "only %llu chunks were handed over", (unsigned long long)chunks);
+}
+
+/* ---- the cap ---- */
+
+static void at_the_cap(void) {
+  begin();
+  static void *handles[GENERAL_UNITS];
+  uint32_t count = 0;
+  struct ncclotf2_descr_v6 unit = host_descr(NCCLOTF2_GROUP);
+  void *handle;
+  while ((handle = host_start(context, unit))) {
+    CHECK(count < GENERAL_UNITS, "more starts than there is room for");
+    handles[count++] = handle;
+  }
+  /* THREAD is two units, INIT one. */
+  EQUAL(count, GENERAL_UNITS - 3, "starts until the cap");
+  EQUAL(lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_GROUP), 1, "refused");
+  CHECK(!host_start(context, unit), "recorded beyond the cap");
+  CHECK(!host_start(context, host_descr(NCCLOTF2_COLL)), "recorded beyond the cap");
+  EQUAL(lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_GROUP), 2, "refused");
+  EQUAL(lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_COLL), 1, "refused");
+
+  /* States go; the one with the GPU's stop time and the stops have the reserve. */
+  ncclProfiler_v6.recordEventState(handles[0], 19, NULL);
+  EQUAL(lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_GROUP), 1, "dropped states");
+  const uint32_t reserve_units = RESERVE * CHUNK_UNITS;
+  union ncclotf2_state_args args = {.kernelCh = {9}};
+  ncclProfiler_v6.recordEventState(handles[0], 22, &args);
+  for (uint32_t i = 1; i < reserve_units; i++) ncclProfiler_v6.stopEvent(handles[i]);
+  EQUAL(lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_GROUP), 1, "stops lost with a reserve");
+  ncclProfiler_v6.stopEvent(handles[0]);
+  EQUAL(lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_GROUP), 2, "stops lost without");
+
+  /* A reader makes room, and everything goes on, outside the reserve. */
+  struct reader *reader = calloc(1, sizeof *reader);
+  EQUAL(reader_drain(reader, NULL, NULL), GENERAL_UNITS - 1 + reserve_units, "records");
+  handle = host_start(context, unit);
+  CHECK(handle, "refused with free memory");
+  ncclProfiler_v6.stopEvent(handle);
+  CHECK(ncclotf2_ring->cursor < ncclotf2_fast.reserve_offset, "a start is in the reserve");
+  EQUAL(reader_drain(reader, NULL, NULL), 2, "records");
+  for (uint32_t i = 0; i < 10 * GENERAL_UNITS; i++) {
+    handle = host_start(context, unit);
+    CHECK(handle, "refused with free memory after %u", i);
+    if (i % CHUNK_UNITS == 0) reader_drain(reader, NULL, NULL);
+  }
+  free(reader);
+}
+
+static void reserve_for_stops_alone(void) {
+  begin();
+  struct ncclotf2_descr_v6 unit = host_descr(NCCLOTF2_GROUP);
+  void *handle = host_start(context, unit);
+  while (host_start(context, unit)) {
+  }
+  ncclProfiler_v6.stopEvent(handle);
+  CHECK(ncclotf2_ring->cursor > ncclotf2_fast.reserve_offset, "the stop is not in the reserve");
+  /* The ring now has room, but not for starts and states. */
+  uint64_t before = lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_GROUP);
+  CHECK(!host_start(context, unit), "a start is in the reserve");
+  EQUAL(lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_GROUP), before + 1, "refused");
+  ncclProfiler_v6.recordEventState(handle, 23, NULL);
+  EQUAL(lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_GROUP), 1, "dropped states");
+}
+
+static void reserve_chunk_in_a_slot(void) {
+  begin();
+  uint32_t last = LEAST_CHUNKS - 1;
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) host_header()->spare[i] = 0;
+  ncclotf2_chunk_states_at(ncclotf2_session.base)[last] = NCCLOTF2_CHUNK_SPARE;
+  host_header()->spare[3] = last + 1;
+  for (unsigned i = 0; i < 2 * CHUNK_UNITS; i++) CHECK(host_start(context, host_descr(NCCLOTF2_GROUP)), "refused");
+  EQUAL(host_header()->spare[3], 0, "slot");
+  EQUAL(ncclotf2_chunk_states_at(ncclotf2_session.base)[last], NCCLOTF2_CHUNK_FREE, "state");
+  CHECK(host_header()->faulted_chunks > 0, "chunks from outside the slots are not counted");
+}
+
+static void proxy_children(void) {
+  begin();
+  /* Before anything was refused a step without parent is NCCL's own. */
+  CHECK(host_start(context, host_descr(NCCLOTF2_PROXY_STEP)), "refused");
+  CHECK(host_start(context, host_descr(NCCLOTF2_NET_PLUGIN)), "refused");
+  struct ncclotf2_descr_v6 step = host_descr(NCCLOTF2_PROXY_STEP), net = host_descr(NCCLOTF2_NET_PLUGIN);
+  while (host_start(context, host_descr(NCCLOTF2_GROUP))) {
+  }
+  CHECK(!host_start(context, host_descr(NCCLOTF2_PROXY_OP)), "recorded beyond the cap");
+  struct reader *reader = calloc(1, sizeof *reader);
+  reader_drain(reader, NULL, NULL);
+  free(reader);
+  /* There is room again, but the op is not there: its steps, and their net events, go with it. */
+  CHECK(!host_start(context, step), "a step of a refused op was recorded");
+  EQUAL(lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_PROXY_STEP), 1, "refused");
+  CHECK(!host_start(context, net), "a net event of a refused step was recorded");
+  EQUAL(lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_NET_PLUGIN), 1, "refused");
+  void *op = host_start(context, host_descr(NCCLOTF2_PROXY_OP));
+  CHECK(op, "refused");
+  step.parentObj = op;
+  net.parentObj = host_start(context, step);
+  CHECK(net.parentObj && host_start(context, net), "a step of a recorded op was refused");
+  /* Where ops are not recorded, steps never have a parent. */
+  step.parentObj = NULL;
+  __atomic_store_n(&host_header()->record_mask, 1u << NCCLOTF2_PROXY_STEP, __ATOMIC_RELAXED);
+  CHECK(host_start(context, step), "refused");
+}
+
+/* ---- threads ---- */
+
+static void *one_event(void *name) {
+  if (name) prctl(PR_SET_NAME, name);
+  void *handle = host_start(context, host_descr(NCCLOTF2_GROUP));
+  CHECK(handle, "refused");
+  ncclProfiler_v6.stopEvent(handle);
+  return (void *)ncclotf2_ring;
+}
+
+static struct {
+  uint32_t threads, tids[2000];
+  char last_name[16];
+} owners;
+
+static void note_owner(uint32_t ring, const struct ncclotf2_record *record, void *unused) {
+  (void)unused;
+  if (ring != 1 || record->kind != NCCLOTF2_RECORD_THREAD) return;
+  EQUAL(record->units, 2, "units");
+  CHECK(owners.threads < 2000, "too many");
+  owners.tids[owners.threads++] = record->aux;
+  memcpy(owners.last_name, ((const struct ncclotf2_thread_record *)record)->name, sizeof owners.last_name);
+}
+
+static void short_lived_threads(void) {
+  begin();
+  enum { THREADS = 1000 };
+  for (unsigned i = 0; i < THREADS; i++) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, one_event, i == THREADS - 1 ? "the last one" : NULL) == 0, "no thread");
+    pthread_join(thread, NULL);
+  }
+  EQUAL(host_header()->ring_used, 2, "rings");
+  EQUAL(ncclotf2_ring_at(ncclotf2_session.base, 1)->generation, THREADS, "generation");
+  EQUAL(ncclotf2_ring_at(ncclotf2_session.base, 1)->state, NCCLOTF2_RING_FREE, "state");
+  struct reader *reader = calloc(1, sizeof *reader);
+  reader_drain(reader, note_owner, NULL);
+  EQUAL(owners.threads, THREADS, "owners");
+  for (unsigned i = 1; i < THREADS; i++) CHECK(owners.tids[i] != owners.tids[i - 1], "tid %u twice", owners.tids[i]);
+  CHECK(strcmp(owners.last_name, "the last one") == 0, "name \"%s\"", owners.last_name);
+  free(reader);
+}
+
+static pthread_barrier_t barrier;
+static void *one_of_many(void *unused) {
+  void *ring = one_event(unused);
+  pthread_barrier_wait(&barrier);
+  return ring;
+}
+
+static void many_threads_at_once(void) {
+  begin();
+  enum { THREADS = 24, ROUNDS = 10 };
+  pthread_barrier_init(&barrier, NULL, THREADS);
+  for (unsigned round = 0; round < ROUNDS; round++) {
+    pthread_t threads[THREADS];
+    void *rings[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, one_of_many, NULL) == 0, "no thread");
+    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], &rings[i]);
+    for (unsigned i = 0; i < THREADS; i++)
+      for (unsigned k = 0; k < i; k++) CHECK(rings[i] != rings[k], "two threads share a ring");
+  }
+  EQUAL(host_header()->ring_used, THREADS + 1, "rings");
+}
+
+static pthread_key_t late_key;
+static void late_event(void *unused) {
+  (void)unused;
+  one_event(NULL);
+}
+static void *with_late_event(void *unused) {
+  one_event(unused);
+  pthread_setspecific(late_key, (void *)1);
+  return NULL;
+}
+
+static void events_after_the_end_of_a_thread(void) {
+  begin();
+  one_event(NULL);                          /* makes the plugin's key ... */
+  pthread_key_create(&late_key, late_event); /* ... before this one, so ours is destroyed later */
+  for (unsigned i = 0; i < 50; i++) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, with_late_event, NULL) == 0, "no thread");
+    pthread_join(thread, NULL);
+  }
+  EQUAL(host_header()->ring_used, 2, "rings");
+  EQUAL(ncclotf2_ring_at(ncclotf2_session.base, 1)->state, NCCLOTF2_RING_FREE, "state");
+}
+
+static void *refused_for_want_of_a_ring(void *unused) {
+  void *handle = host_start(context, host_descr(NCCLOTF2_P2P));
+  CHECK(!handle, "recorded without a ring");
+  return unused;
+}
+
+static void no_ring_left(void) {
+  begin();
+  for (uint32_t i = 0; i < NCCLOTF2_RING_MAX; i++) ncclotf2_ring_at(ncclotf2_session.base, i)->state = NCCLOTF2_RING_OWNED;
+  host_header()->ring_used = NCCLOTF2_RING_MAX;
+  pthread_t thread;
+  pthread_create(&thread, NULL, refused_for_want_of_a_ring, NULL);
+  pthread_join(thread, NULL);
+  EQUAL(lost(NCCLOTF2_LOSS_RING, NCCLOTF2_P2P), 1, "lost");
+  CHECK(host_start(context, host_descr(NCCLOTF2_P2P)), "a thread with a ring is refused");
+}
+
+TEST_MAIN({"threads write and a reader follows, over many chunks", handover},
+          {"at the cap starts are refused and stops are kept", at_the_cap},
+          {"a ring in the reserve takes no starts", reserve_for_stops_alone},
+          {"a reserve chunk is never a spare", reserve_chunk_in_a_slot},
+          {"what belongs to a refused proxy op goes with it", proxy_children},
+          {"short-lived threads use a ring one after another", short_lived_threads},
+          {"threads at one time have rings of their own", many_threads_at_once},
+          {"a thread may record while it ends", events_after_the_end_of_a_thread},
+          {"without a ring the event is refused", no_ring_left})

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// scene plays made-up callbacks. Times are in µs after base, the GPU's clock is the host's less a day.
+type scene struct {
+	t      *testing.T
+	m      *Model
+	p      *shard.Process
+	dir    string
+	handle map[string]uint64
+	ended  bool
+}
+
+const (
+	base     = uint64(1_700_000_000_000_000_000)
+	gpuShift = 86_400_000_000_000
+)
+
+func at(us uint64) uint64  { return base + us*1000 }
+func gpu(us uint64) uint64 { return at(us) - gpuShift }
+
+// EventWriter makes the files of an archive.
+func (s *scene) EventWriter(l shard.Location) (*otf2.EventWriter, error) {
+	return otf2.CreateEventWriter(filepath.Join(s.dir, "traces", fmt.Sprintf("%d.evt", l.Number)), &otf2.EventWriterOptions{CheckNesting: true})
+}
+
+func newScene(t *testing.T, nranks int) *scene {
+	s := &scene{t: t, p: &shard.Process{}, dir: t.TempDir(), handle: make(map[string]uint64)}
+	if err := os.Mkdir(filepath.Join(s.dir, "traces"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	s.m = New(s, s.p, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp})
+	s.m.Comm(0, shard.Comm{ID: 0xabcd, Name: "world", NRanks: nranks, Rank: 1}, shard.GPU{Device: 0})
+	s.give(0, 0, shm.Record{Kind: shm.RecordThread, TID: 100})
+	s.give(0, 0, shm.Record{Kind: shm.RecordInit})
+	return s
+}
+
+func (s *scene) give(ring int, us uint64, r shm.Record) {
+	s.t.Helper()
+	if err := s.m.Record(ring, at(us), &r); err != nil {
+		s.t.Error(err)
+	}
+	if err := s.m.Advance(at(us)); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// id names handles: "" is NULL, and a name used for the first time is a new handle.
+func (s *scene) id(name string) uint64 {
+	if name == "" {
+		return 0
+	}
+	if s.handle[name] == 0 {
+		s.handle[name] = uint64(len(s.handle) + 1)
+	}
+	return s.handle[name]
+}
+
+func (s *scene) start(ring int, us uint64, typ shm.EventType, name, parent string, r shm.Record) {
+	r.Kind, r.Type, r.Handle, r.Arg = shm.RecordStart, typ, s.id(name), s.id(parent)
+	s.give(ring, us, r)
+}
+
+func (s *scene) stop(ring int, us uint64, typ shm.EventType, name string) {
+	s.give(ring, us, shm.Record{Kind: shm.RecordStop, Type: typ, Handle: s.id(name)})
+}
+
+// api makes a call of one float32 element per byte count/4 within a group that the caller has open.
+func (s *scene) api(us uint64, name, group, function string, flags shm.RecordFlags) {
+	typ := shm.EventCollApi
+	if function == "Send" || function == "Recv" {
+		typ = shm.EventP2pApi
+	}
+	s.start(0, us, typ, name, group, shm.Record{Func: function, Count: 256, Datatype: "ncclFloat32", Stream: 7, Flags: flags})
+	s.stop(0, us+1, typ, name)
+}
+
+// plan enqueues operations (handle names; parents are the calls "api of "+name) on a ring.
+func (s *scene) plan(ring int, us uint64, name, function string, ops ...string) {
+	s.start(ring, us, shm.EventGroup, name, "", shm.Record{})
+	typ := shm.EventColl
+	if function == "Send" || function == "Recv" {
+		typ = shm.EventP2p
+	}
+	for i, op := range ops {
+		parent := strings.TrimRight(op, "'")
+		s.start(ring, us+1, typ, op, "api of "+parent, shm.Record{
+			ParentGroup: s.id(name), Func: function, Count: 256, Datatype: "ncclFloat32", Seq: uint64(i), Algo: "RING", Proto: "LL", NChannels: 1, NWarps: 16,
+		})
+	}
+	for _, op := range ops {
+		s.stop(ring, us+2, typ, op)
+	}
+	s.stop(ring, us+3, shm.EventGroup, name)
+}
+
+// kernel reports that the GPU ran an operation, 1 µs after each of its ends.
+func (s *scene) kernel(begin, end uint64, op string) {
+	k := "kernel of " + op
+	s.start(1, begin+1, shm.EventKernelCh, k, op, shm.Record{PTimer: gpu(begin)})
+	s.give(1, end+1, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id(k), Aux: 22, Flags: shm.FlagHasArg, Arg: gpu(end)})
+	s.stop(1, end+1, shm.EventKernelCh, k)
+}
+
+// allReduce is a plain call with everything that follows from it.
+func (s *scene) allReduce(us uint64, name string) {
+	s.start(0, us, shm.EventGroupApi, "group of "+name, "", shm.Record{GroupDepth: 1})
+	s.api(us+1, "api of "+name, "group of "+name, "AllReduce", 0)
+	s.start(0, us+4, shm.EventKernelLaunch, "launch of "+name, "group of "+name, shm.Record{Stream: 7})
+	s.stop(0, us+6, shm.EventKernelLaunch, "launch of "+name)
+	s.plan(0, us+6, "plan of "+name, "AllReduce", name)
+	s.stop(0, us+10, shm.EventGroupApi, "group of "+name)
+}
+
+// lines ends the scene and gives the events of the first location of a kind, one a line:
+// time in µs, event, what it is about, and attributes named in show.
+func (s *scene) lines(kind shard.LocationKind, show ...otf2.AttributeRef) []string {
+	s.t.Helper()
+	anchor := filepath.Join(s.dir, "traces.otf2")
+	if !s.ended {
+		s.end(anchor)
+	}
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer a.Close()
+	var out []string
+	for _, l := range s.p.Locations {
+		if l.Kind != kind {
+			continue
+		}
+		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			out = append(out, s.line(e, show))
+		}
+		return out
+	}
+	return out
+}
+
+// end finishes the timeline and makes its event files an archive.
+func (s *scene) end(anchor string) {
+	s.t.Helper()
+	if err := s.m.Finish(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.m.Snapshot()
+	for _, l := range s.m.locations {
+		if err := l.w.Close(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	defs, err := otf2.CreateGlobalDefWriter(filepath.Join(s.dir, "traces.def"), 1<<20)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := defs.ClockProperties(1e9, 0, 1, 0); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := defs.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: 1 << 18, DefChunkSize: 1 << 20, GlobalDefs: defs.Count()}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.ended = true
+}
+
+func (s *scene) line(e *otf2.Event, show []otf2.AttributeRef) string {
+	line := fmt.Sprintf("%d %v", (uint64(e.Time)-base)/1000, e.Kind)
+	switch e.Kind {
+	case otf2.EventEnter, otf2.EventLeave:
+		line += " " + s.p.Regions[e.Args[0]].Name
+	case otf2.EventCommCreate, otf2.EventCommDestroy, otf2.EventMpiCollectiveBegin:
+	default:
+		line += fmt.Sprint(" ", e.Args)
+	}
+	for _, a := range e.Attributes {
+		for _, want := range show {
+			if a.ID != want {
+				continue
+			}
+			v := fmt.Sprint(a.Bits)
+			if Attributes[a.ID].Type == otf2.TypeString {
+				v = s.p.Strings[a.Bits]
+			}
+			line += fmt.Sprintf(" %s=%s", Attributes[a.ID].Name, v)
+		}
+	}
+	return line
+}
+
+func (s *scene) expect(got []string, want string) {
+	s.t.Helper()
+	lines := strings.Split(strings.TrimSpace(want), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	if diff := cmp.Diff(lines, got); diff != "" {
+		s.t.Errorf("want (−), got (+):\n%s", diff)
+	}
+}
+
+func TestPlainCallIsOneRegionOnBothSides(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.kernel(120, 150, "a")
+	s.give(0, 200, shm.Record{Kind: shm.RecordFinalize})
+	s.expect(s.lines(shard.KindRank, AttrOrdinal, AttrTimingSource), `
+		0 CommCreate
+		121 Enter AllReduce ORDINAL=0 TIMING_SOURCE=gpu
+		121 MpiCollectiveBegin
+		151 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		151 Leave AllReduce
+		200 CommDestroy`)
+	s.expect(s.lines(shard.KindThread, AttrCount, AttrDatatype), `
+		100 Enter ncclAllReduce COUNT=256 DATATYPE=ncclFloat32
+		104 Enter ncclKernelLaunch
+		106 Leave ncclKernelLaunch
+		110 Leave ncclAllReduce`)
+}
+
+// A broadcast since 2.29 is a call and nothing more. It must stand where the application issued it,
+// because readers match collectives by their order.
+func TestCallWithoutOperationKeepsItsPlace(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.start(0, 200, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
+	s.api(201, "bc", "g", "Broadcast", 0)
+	s.stop(0, 210, shm.EventGroupApi, "g")
+	s.allReduce(300, "b")
+	s.kernel(400, 450, "a")
+	s.kernel(500, 550, "b")
+	s.expect(s.lines(shard.KindRank, AttrTimingSource), `
+		0 CommCreate
+		401 Enter AllReduce TIMING_SOURCE=gpu
+		401 MpiCollectiveBegin
+		451 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		451 Leave AllReduce
+		451 Enter Broadcast TIMING_SOURCE=enqueue
+		451 MpiCollectiveBegin
+		451 MpiCollectiveEnd [1 0 0 0 1024]
+		451 Leave Broadcast
+		501 Enter AllReduce TIMING_SOURCE=gpu
+		501 MpiCollectiveBegin
+		551 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		551 Leave AllReduce`)
+}
+
+// A plan's stamps are those of the batch: its operations have no times of their own.
+func TestPlanOfSeveralOperationsIsOneRegion(t *testing.T) {
+	s := newScene(t, 4)
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 2})
+	s.api(101, "api of a", "g", "AllReduce", 0)
+	s.api(103, "api of b", "g", "AllReduce", 0)
+	s.start(0, 106, shm.EventKernelLaunch, "l", "g", shm.Record{})
+	s.stop(0, 107, shm.EventKernelLaunch, "l")
+	s.plan(0, 108, "p", "AllReduce", "a", "b")
+	s.stop(0, 112, shm.EventGroupApi, "g")
+	s.kernel(120, 150, "a")
+	s.kernel(120, 150, "b")
+	s.expect(s.lines(shard.KindRank, AttrOrdinal, AttrTimingSource), `
+		0 CommCreate
+		121 Enter Group (2 ops) TIMING_SOURCE=gpu
+		121 NonBlockingCollectiveRequest [1] ORDINAL=0
+		121 NonBlockingCollectiveRequest [2] ORDINAL=1
+		151 NonBlockingCollectiveComplete [11 0 4294967295 4096 4096 1]
+		151 NonBlockingCollectiveComplete [11 0 4294967295 4096 4096 2]
+		151 Leave Group (2 ops)`)
+	s.expect(s.lines(shard.KindThread), `
+		100 Enter ncclGroup
+		101 Enter ncclAllReduce
+		102 Leave ncclAllReduce
+		103 Enter ncclAllReduce
+		104 Leave ncclAllReduce
+		106 Enter ncclKernelLaunch
+		107 Leave ncclKernelLaunch
+		112 Leave ncclGroup`)
+}
+
+// NCCL stops GroupApi at an inner ncclGroupEnd and launches at the outer one, when no call is open.
+func TestLaunchAfterItsGroupStandsAlone(t *testing.T) {
+	s := newScene(t, 4)
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 3})
+	s.api(101, "api of a", "g", "AllReduce", 0)
+	s.stop(0, 105, shm.EventGroupApi, "g")
+	s.start(0, 110, shm.EventKernelLaunch, "l", "g", shm.Record{})
+	s.stop(0, 112, shm.EventKernelLaunch, "l")
+	s.plan(0, 113, "p", "AllReduce", "a")
+	s.kernel(130, 140, "a")
+	s.expect(s.lines(shard.KindThread), `
+		100 Enter ncclGroup
+		101 Enter ncclAllReduce
+		102 Leave ncclAllReduce
+		105 Leave ncclGroup
+		110 Enter ncclKernelLaunch
+		112 Leave ncclKernelLaunch`)
+}
+
+// A captured call is no operation; each replay is, with a parent from capture time.
+func TestReplaysOfAGraphAreOperationsOfTheirOwn(t *testing.T) {
+	s := newScene(t, 4)
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1, Flags: shm.FlagGraph})
+	s.api(101, "api of a", "g", "AllReduce", shm.FlagGraph)
+	s.stop(0, 105, shm.EventGroupApi, "g")
+	s.give(2, 190, shm.Record{Kind: shm.RecordThread, TID: 200})
+	s.plan(2, 200, "p", "AllReduce", "a")
+	s.kernel(210, 220, "a")
+	s.plan(2, 300, "p'", "AllReduce", "a'")
+	s.kernel(310, 320, "a'")
+	s.expect(s.lines(shard.KindRank, AttrGraph, AttrOrdinal), `
+		0 CommCreate
+		211 Enter AllReduce ORDINAL=0 GRAPH=1
+		211 MpiCollectiveBegin
+		221 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		221 Leave AllReduce
+		311 Enter AllReduce ORDINAL=1 GRAPH=1
+		311 MpiCollectiveBegin
+		321 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		321 Leave AllReduce`)
+	s.expect(s.lines(shard.KindEnqueue), `
+		200 Enter Enqueue plan
+		203 Leave Enqueue plan
+		300 Enter Enqueue plan
+		303 Leave Enqueue plan`)
+}
+
+func TestOpenCallIsWrittenAsUnfinished(t *testing.T) {
+	s := newScene(t, 4)
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
+	s.api(101, "api of a", "g", "AllReduce", 0)
+	s.give(0, 150, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Handle: s.id("g"), Aux: 24})
+	s.expect(s.lines(shard.KindThread, AttrUnfinished), `
+		100 Enter ncclAllReduce UNFINISHED=1
+		150 Leave ncclAllReduce`)
+	if n := s.p.Counts.Oddities["UNFINISHED_CALLS"]; n != 1 {
+		t.Errorf("%d unfinished calls counted, want 1", n)
+	}
+}
+
+// An operation whose kernel has not begun waits, but not for ever: a later one's kernels run after it.
+func TestMissingKernelEventsDoNotHoldUpTheRest(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.allReduce(200, "b")
+	s.kernel(220, 250, "b")
+	if got := len(s.m.comms[0].queue); got != 2 {
+		t.Fatalf("%d plans are waiting, want both", got)
+	}
+	s.give(0, 5_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	if got := len(s.m.comms[0].queue); got != 0 {
+		t.Errorf("%d plans are still waiting", got)
+	}
+	s.expect(s.lines(shard.KindRank, AttrTimingSource), `
+		0 CommCreate
+		104 Enter AllReduce TIMING_SOURCE=enqueue
+		104 MpiCollectiveBegin
+		109 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		109 Leave AllReduce
+		221 Enter AllReduce TIMING_SOURCE=gpu
+		221 MpiCollectiveBegin
+		251 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		251 Leave AllReduce`)
+	if n := s.p.Counts.Oddities["INCOMPLETE_OPERATIONS"]; n != 1 {
+		t.Errorf("%d incomplete operations counted, want 1", n)
+	}
+}
+
+// A kernel that has begun is waited for, however long the others let it wait.
+func TestRunningKernelIsWaitedFor(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.start(1, 121, shm.EventKernelCh, "k", "a", shm.Record{PTimer: gpu(120)})
+	s.give(0, 60_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	if len(s.m.comms[0].queue) != 1 {
+		t.Fatal("the operation was written before its kernel ended")
+	}
+	s.m.Snapshot()
+	if p := s.p.Pending; len(p) != 1 || p[0].State != "running" || p[0].Function != "AllReduce" {
+		t.Errorf("pending: %+v", p)
+	}
+	s.give(1, 70_000_001, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22, Flags: shm.FlagHasArg, Arg: gpu(70_000_000)})
+	s.stop(1, 70_000_002, shm.EventKernelCh, "k")
+	got := s.lines(shard.KindRank, AttrTimingSource)
+	if len(got) != 5 || !strings.HasPrefix(got[1], "121 Enter AllReduce TIMING_SOURCE=gpu") && !strings.HasPrefix(got[1], "120 ") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// One rank alone communicates with nobody: no communicator is defined, so no event may name one.
+func TestOneRankHasNoCommunicator(t *testing.T) {
+	s := newScene(t, 1)
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 2})
+	s.api(101, "api of a", "g", "Send", 0)
+	s.stop(0, 105, shm.EventGroupApi, "g")
+	s.plan(0, 106, "p", "Send", "a")
+	s.expect(s.lines(shard.KindRank), `
+		106 Enter Send
+		109 Leave Send`)
+}
+
+func TestStampsThatCannotBeTrueAreNotUsed(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		begin, end uint64 // stamps
+	}{
+		{"missing", 0, 0},
+		{"end before begin", gpu(150), gpu(120)},
+		{"of a kernel before the launch", gpu(10), gpu(40)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t, 4)
+			s.allReduce(50, "first")
+			s.kernel(61, 90, "first")
+			s.allReduce(100, "a")
+			s.start(1, 151, shm.EventKernelCh, "k", "a", shm.Record{PTimer: c.begin})
+			s.give(1, 160, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22, Flags: shm.FlagHasArg, Arg: c.end})
+			s.stop(1, 160, shm.EventKernelCh, "k")
+			s.expect(s.lines(shard.KindRank, AttrTimingSource), `
+				0 CommCreate
+				62 Enter AllReduce TIMING_SOURCE=gpu
+				62 MpiCollectiveBegin
+				91 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+				91 Leave AllReduce
+				104 Enter AllReduce TIMING_SOURCE=enqueue
+				104 MpiCollectiveBegin
+				109 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+				109 Leave AllReduce`)
+			if n := s.p.Counts.Oddities["IMPLAUSIBLE_GPU_TIMES"]; n != 1 {
+				t.Errorf("%d implausible times counted, want 1", n)
+			}
+		})
+	}
+}
+
+func TestStopsThatFitNothingAreCounted(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	for _, typ := range []shm.EventType{shm.EventGroupApi, shm.EventCollApi, shm.EventGroup, shm.EventColl, shm.EventKernelLaunch, shm.EventKernelCh} {
+		s.stop(0, 200, typ, "never begun "+typ.String())
+	}
+	s.stop(0, 201, shm.EventColl, "a") // a second time
+	s.kernel(220, 230, "of nothing")
+	s.lines(shard.KindRank)
+	if n := s.p.Counts.Oddities["STRAY_STOPS"]; n != 7 {
+		t.Errorf("%d stray stops counted, want 7", n)
+	}
+	if n := s.p.Counts.Oddities["LATE_CHILDREN"]; n != 1 {
+		t.Errorf("%d late children counted, want 1", n)
+	}
+}

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// archive is one run on its way into an OTF2 archive.
+type archive struct {
+	run       *run
+	world     *world
+	kept      map[*instance]map[int]slot
+	instances []*instance // those that get definitions: of more than one rank
+	opts      *UnifyOptions
+
+	*definitions
+	locations   []*location
+	ids         map[*part]map[uint32]*location
+	maps        map[*part][]*otf2.MappingTable
+	first, last uint64 // of all events, corrected; first > last if there are none
+	markers     []marker
+	properties  properties
+	differences []Difference
+	problems    []string
+}
+
+// location is one location of the archive.
+type location struct {
+	otf2.Location
+	number uint32
+	part   *part           // nil: of a process without data
+	source *shard.Location // nil: kept for a communicator rank without events
+	typ    otf2.LocationType
+	name   string
+	gpu    int
+}
+
+// locationID builds the id of a location: the local number in the upper half, the process's index in
+// the lower one, as Score-P does.
+func locationID(number uint32, process int) otf2.LocationRef {
+	return otf2.LocationRef(uint64(number)<<32 | uint64(process))
+}
+
+func newArchive(r *run, opts *UnifyOptions) *archive {
+	a := &archive{
+		run: r, opts: opts, definitions: newDefinitions(),
+		ids:   make(map[*part]map[uint32]*location),
+		maps:  make(map[*part][]*otf2.MappingTable),
+		first: math.MaxUint64,
+	}
+	for _, in := range r.instances {
+		if in.nranks > 1 {
+			a.instances = append(a.instances, in)
+		}
+	}
+	nameInstances(a.instances)
+	a.world, a.kept = arrange(r)
+	a.locate()
+	return a
+}
+
+// locate lists the locations of all processes, and those kept for ranks without events.
+func (a *archive) locate() {
+	next := make(map[*part]uint32)
+	for _, p := range a.run.parts {
+		a.ids[p] = make(map[uint32]*location)
+		threads := 0
+		for i := range p.process.Locations {
+			l := &p.process.Locations[i]
+			a.add(p, l.Number, l.Name, l.Type, gpuOf(p, l.Comm)).source = l
+			next[p] = max(next[p], l.Number+1)
+			if l.Type == otf2.LocationTypeCPUThread {
+				threads++
+			}
+		}
+		if threads == 0 { // readers expect one in every process
+			a.add(p, next[p], "Thread 0", otf2.LocationTypeCPUThread, 0)
+			next[p]++
+		}
+	}
+	for _, in := range a.instances {
+		for m := range in.present() {
+			c := m.shard()
+			if c.Location < 0 {
+				l := a.add(m.part, next[m.part], fmt.Sprintf("%s rank %d", in.name, c.Rank), otf2.LocationTypeAcceleratorStream, gpuOf(m.part, m.comm))
+				next[m.part]++
+				m.location = l.Self
+				continue
+			}
+			m.location = a.ids[m.part][uint32(c.Location)].Self
+		}
+	}
+	for _, pl := range a.world.places {
+		for n := range pl.idle {
+			a.locations = append(a.locations, &location{
+				Location: otf2.Location{Self: locationID(uint32(n), pl.index), Group: otf2.LocationGroupRef(pl.index)},
+				number:   uint32(n), name: "no data", typ: otf2.LocationTypeCPUThread,
+			})
+		}
+	}
+	slices.SortFunc(a.locations, func(x, y *location) int { return cmp.Compare(x.Self, y.Self) })
+}
+
+func (a *archive) add(p *part, number uint32, name string, typ otf2.LocationType, gpu int) *location {
+	l := &location{
+		Location: otf2.Location{Self: locationID(number, p.index), Group: otf2.LocationGroupRef(p.index)},
+		number:   number, part: p, typ: typ, name: name, gpu: gpu,
+	}
+	a.locations = append(a.locations, l)
+	a.ids[p][number] = l
+	return l
+}
+
+// define builds all definitions. The event files must have been placed: their counts and times are
+// part of the definitions.
+func (a *archive) define() {
+	begin, end := a.first, a.last
+	if begin > end {
+		begin, end = a.run.begin(), a.run.begin()
+		a.first, a.last = begin, end
+	}
+	a.Clock = otf2.ClockProperties{Resolution: 1_000_000_000, Offset: begin, Length: end - begin, Realtime: begin}
+	a.text("")
+	hip := a.usesHIP()
+	class := "CUDA Device"
+	if hip {
+		class = "HIP Device"
+	}
+	a.attributes()
+	a.defineLocations(newSystemTree(a.definitions, a.world, class))
+	a.defineRegions()
+	a.defineParadigms()
+	a.defineComms()
+	a.mapIDs()
+	a.differences = compareSequences(a.instances)
+	a.describe()
+	a.mark()
+}
+
+func (a *archive) usesHIP() bool {
+	for _, p := range a.run.parts {
+		for _, r := range p.process.Regions {
+			if r.Paradigm == otf2.ParadigmHIP {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// defineLocations makes the PROCESS groups, 0…P−1, then the ACCELERATOR groups, and puts every
+// location into its group.
+func (a *archive) defineLocations(t *systemTree) {
+	for _, pl := range a.world.places {
+		node := t.unknown
+		if pl.part != nil {
+			node = t.host(pl.part)
+		}
+		a.locationGroup(pl.name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
+	}
+	used := make(map[device]bool)
+	for _, l := range a.locations {
+		if l.typ == otf2.LocationTypeAcceleratorStream {
+			used[device{l.part, l.gpu}] = true
+		}
+	}
+	groups := make(map[device]otf2.LocationGroupRef)
+	for _, pl := range a.world.places {
+		if pl.part == nil {
+			continue
+		}
+		for gpu, g := range t.devicesOf(pl.part) {
+			dev := device{pl.part, gpu}
+			if !used[dev] {
+				continue
+			}
+			ordinal := g.Device
+			if ordinal < 0 {
+				ordinal = gpu
+			}
+			groups[dev] = a.locationGroup(fmt.Sprintf("%s GPU %d", pl.name, ordinal), otf2.LocationGroupTypeAccelerator,
+				t.devices[dev], otf2.LocationGroupRef(pl.index))
+		}
+	}
+	for _, l := range a.locations {
+		if l.typ == otf2.LocationTypeAcceleratorStream {
+			l.Group = groups[device{l.part, l.gpu}]
+		}
+		l.Type = l.typ
+		l.Name = a.text(l.name)
+		a.Locations = append(a.Locations, l.Location)
+	}
+}
+
+// defineRegions defines every region once, whichever processes have it, and the groups they are in.
+func (a *archive) defineRegions() {
+	known := make(map[shard.Region]otf2.RegionRef)
+	grouped := make(map[string][]uint64)
+	var order []string
+	for _, p := range a.ordered() {
+		global := make([]uint64, len(p.process.Regions))
+		for i, r := range p.process.Regions {
+			ref, ok := known[r]
+			if !ok {
+				ref = otf2.RegionRef(len(a.Regions))
+				known[r] = ref
+				a.Regions = append(a.Regions, otf2.Region{
+					Self: ref, Name: a.text(r.Name), CanonicalName: a.text(r.Canonical), Description: a.text(r.Description),
+					Role: r.Role, Paradigm: r.Paradigm, SourceFile: otf2.UndefinedString,
+				})
+				if r.Group != "" {
+					if grouped[r.Group] == nil {
+						order = append(order, r.Group)
+					}
+					grouped[r.Group] = append(grouped[r.Group], uint64(ref))
+				}
+			}
+			global[i] = uint64(ref)
+		}
+		a.mapping(p, otf2.MappingRegion, global)
+	}
+	slices.Sort(order)
+	for _, name := range order {
+		a.group(name, otf2.GroupTypeRegions, otf2.ParadigmUnknown, grouped[name])
+	}
+}
+
+// ParadigmNCCL is the paradigm of communicators if asked for: no OTF2 release has a value for NCCL,
+// and readers show the name that the archive's Paradigm definition gives it.
+const ParadigmNCCL otf2.Paradigm = 200
+
+func (a *archive) commParadigm() otf2.Paradigm {
+	if a.opts.Paradigm200 {
+		return ParadigmNCCL
+	}
+	return otf2.ParadigmMPI
+}
+
+func (a *archive) defineParadigms() {
+	comm := a.commParadigm()
+	a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: comm, Name: a.text("NCCL"), Class: otf2.ParadigmClassProcess})
+	a.ParadigmProperties = append(a.ParadigmProperties, otf2.ParadigmPropertyDef{
+		Paradigm: comm, Property: otf2.ParadigmPropertyCommNameTemplate, Type: otf2.TypeString, Value: otf2.Value(a.text("ncclComm ${id}")),
+	})
+	for _, device := range []otf2.Paradigm{otf2.ParadigmCUDA, otf2.ParadigmHIP} {
+		if slices.ContainsFunc(a.Regions, func(r otf2.Region) bool { return r.Paradigm == device }) {
+			a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: device, Name: a.text(device.String()), Class: otf2.ParadigmClassAccelerator})
+		}
+	}
+}
+
+// defineComms defines the communicators: COMM_LOCATIONS lists the locations of all their ranks by
+// world rank and number in the process; a COMM_GROUP lists indices into it.
+func (a *archive) defineComms() {
+	if len(a.instances) == 0 {
+		return
+	}
+	members := make([][]otf2.LocationRef, len(a.instances))
+	var all []otf2.LocationRef
+	for i, in := range a.instances {
+		members[i] = make([]otf2.LocationRef, in.nranks)
+		for rank, m := range in.members {
+			if m != nil {
+				members[i][rank] = m.location
+			} else {
+				s := a.kept[in][rank]
+				members[i][rank] = locationID(uint32(s.n), s.place.index)
+			}
+		}
+		all = append(all, members[i]...)
+	}
+	slices.SortFunc(all, func(x, y otf2.LocationRef) int {
+		return cmp.Or(cmp.Compare(uint32(x), uint32(y)), cmp.Compare(x, y))
+	})
+	all = slices.Compact(all)
+	index := make(map[otf2.LocationRef]uint64, len(all))
+	list := make([]uint64, len(all))
+	for i, l := range all {
+		index[l], list[i] = uint64(i), uint64(l)
+	}
+	paradigm := a.commParadigm()
+	a.group("", otf2.GroupTypeCommLocations, paradigm, list)
+	known := make(map[string]otf2.GroupRef)
+	for i, in := range a.instances {
+		ranks := make([]uint64, in.nranks)
+		var key []byte
+		for r, l := range members[i] {
+			ranks[r] = index[l]
+			key = strconv.AppendUint(append(key, ' '), ranks[r], 36)
+		}
+		g, ok := known[string(key)]
+		if !ok {
+			g = a.group(in.name, otf2.GroupTypeCommGroup, paradigm, ranks)
+			known[string(key)] = g
+		}
+		in.ref = otf2.CommRef(len(a.Comms))
+		a.Comms = append(a.Comms, otf2.Comm{
+			Self: in.ref, Name: a.text(in.name), Group: g, Parent: otf2.UndefinedComm, Flags: otf2.CommFlagCreateDestroyEvents,
+		})
+	}
+}
+
+// mapIDs makes the tables from each process's string and communicator ids to the archive's.
+func (a *archive) mapIDs() {
+	comms := make(map[*part][]uint64)
+	for _, p := range a.run.parts {
+		table := make([]uint64, len(p.process.Comms))
+		for i := range table {
+			table[i] = math.MaxUint64 // undefined: no events of single ranks refer to theirs
+		}
+		comms[p] = table
+	}
+	for _, in := range a.instances {
+		for m := range in.present() {
+			comms[m.part][m.comm] = uint64(in.ref)
+		}
+	}
+	for _, p := range a.ordered() {
+		a.mapping(p, otf2.MappingComm, comms[p])
+		global := make([]uint64, len(p.process.Strings))
+		for i, s := range p.process.Strings {
+			global[i] = uint64(a.text(s))
+		}
+		a.mapping(p, otf2.MappingString, global)
+	}
+}
+
+func (a *archive) mapping(p *part, t otf2.MappingType, global []uint64) {
+	if table := otf2.OptimalMapping(t, global); table != nil {
+		a.maps[p] = append(a.maps[p], table)
+	}
+}
+
+// ordered lists the processes with data in world order.
+func (a *archive) ordered() []*part {
+	var parts []*part
+	for _, pl := range a.world.places {
+		if pl.part != nil {
+			parts = append(parts, pl.part)
+		}
+	}
+	return parts
+}
+
+// writeLocalDefs writes each location's mapping tables and clock offsets: once per process, as all
+// its locations have the same.
+func (a *archive) writeLocalDefs(dir string, chunkSize uint64) error {
+	byPart := make(map[*part][]string)
+	for _, l := range a.locations {
+		byPart[l.part] = append(byPart[l.part], filepath.Join(dir, fileName(l.Self, ".def")))
+	}
+	parts := append(a.ordered(), nil)
+	return forEach(len(parts), a.opts.workers(), func(i int) error {
+		p := parts[i]
+		var maps []*otf2.MappingTable
+		var clocks []otf2.ClockOffset
+		if p != nil {
+			maps, clocks = a.maps[p], p.clockOffsets()
+		}
+		for j, path := range byPart[p] {
+			if j > 0 && linkFile(byPart[p][0], path) == nil {
+				continue
+			}
+			if err := otf2.WriteLocalDefs(path, maps, clocks, chunkSize); err != nil {
+				return fmt.Errorf("write local definitions of %s: %w", filepath.Base(path), err)
+			}
+		}
+		return nil
+	})
+}
+
+func fileName(id otf2.LocationRef, suffix string) string {
+	return strconv.FormatUint(uint64(id), 10) + suffix
+}
+
+// traceID is the same for the same set of processes.
+func (a *archive) traceID() uint64 {
+	uuids := make([]string, 0, len(a.run.parts))
+	for _, p := range a.run.parts {
+		uuids = append(uuids, p.process.UUID)
+	}
+	slices.Sort(uuids)
+	h := fnv.New64a()
+	for _, u := range uuids {
+		h.Write([]byte(u))
+		h.Write([]byte{0})
+	}
+	return max(h.Sum64(), 1)
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// clockSlack is by how much the clocks of two machines may differ when lifetimes are compared, in ns.
+const clockSlack = 1_000_000_000
+
+// instance is one communicator: the ranks that one collective ncclCommInit… made.
+//
+// NCCL's commId alone does not name it: ids come back (communicators made and destroyed in turn,
+// children of splits), so members must also agree in size, hold distinct ranks, and live together.
+type instance struct {
+	id      uint64
+	nranks  int
+	members []*member // by rank; nil: no data of this rank was found
+	name    string    // unique in the archive, set by nameInstances
+	ref     otf2.CommRef
+
+	together map[string]lifespan // by boot, "" for all: when all members so far were alive
+}
+
+// lifespan is a stretch of time.
+type lifespan struct{ begin, end uint64 }
+
+// meets tells whether two stretches overlap, or miss each other by no more than slack.
+func (a lifespan) meets(b lifespan, slack uint64) bool {
+	return !later(a.begin, b.end, slack) && !later(b.begin, a.end, slack)
+}
+
+// member is one communicator rank of one process.
+type member struct {
+	part     *part
+	comm     int // index into the process's Comms
+	instance *instance
+	location otf2.LocationRef
+}
+
+func (m *member) shard() *shard.Comm { return &m.part.process.Comms[m.comm] }
+
+func (m *member) begin() uint64 { return m.part.at(m.shard().InitTime) }
+
+// end is when the rank was finalized. Without that it lived on after its process's last event,
+// nobody knows how long; the members of a communicator begin within less than endSlack.
+func (m *member) end() uint64 {
+	if t := m.shard().FinalTime; t != 0 {
+		return m.part.at(t)
+	}
+	end := m.part.end()
+	return max(end, end+endSlack) // not beyond the largest number
+}
+
+const endSlack = 1_000_000_000
+
+// begin is when the first member came to life, for ordering.
+func (in *instance) begin() uint64 {
+	first := uint64(math.MaxUint64)
+	for m := range in.present() {
+		first = min(first, m.begin())
+	}
+	return first
+}
+
+// present yields the members with data in rank order.
+func (in *instance) present() func(yield func(*member) bool) {
+	return func(yield func(*member) bool) {
+		for _, m := range in.members {
+			if m != nil && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// missing lists the ranks without data.
+func (in *instance) missing() []int {
+	var ranks []int
+	for r, m := range in.members {
+		if m == nil {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// admits tells whether a communicator rank can belong to the instance: its place is free and it
+// lived together with every member. All members of a communicator are alive at one time at least,
+// when its initialisation ends. Between machines the clocks' difference is allowed for.
+func (in *instance) admits(m *member) bool {
+	if in.members[m.shard().Rank] != nil {
+		return false
+	}
+	life := lifespan{m.begin(), m.end()}
+	if boot := m.part.process.BootID; boot != "" {
+		if near, ok := in.together[boot]; ok && !near.meets(life, 0) {
+			return false
+		}
+	}
+	return in.together[anyBoot].meets(life, clockSlack)
+}
+
+func (in *instance) add(m *member) {
+	in.members[m.shard().Rank] = m
+	m.instance = in
+	for _, boot := range []string{anyBoot, m.part.process.BootID} {
+		t, ok := in.together[boot]
+		if !ok {
+			t = lifespan{0, math.MaxUint64}
+		}
+		in.together[boot] = lifespan{max(t.begin, m.begin()), min(t.end, m.end())}
+	}
+}
+
+const anyBoot = ""
+
+// later reports t > limit + slack without overflow.
+func later(t, limit, slack uint64) bool { return t > limit && t-limit > slack }
+
+// findInstances sorts the communicator ranks of all processes into communicators. Members are taken
+// in the order of their initialisation; one that fits several takes the one begun nearest before it.
+func findInstances(parts []*part) []*instance {
+	type key struct {
+		id     uint64
+		nranks int
+	}
+	var order []*member
+	for _, p := range parts {
+		for i := range p.process.Comms {
+			if unannounced(&p.process.Comms[i]) {
+				continue
+			}
+			order = append(order, &member{part: p, comm: i})
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *member) int { return cmp.Compare(a.begin(), b.begin()) })
+
+	var all []*instance
+	open := make(map[key][]*instance)
+	for _, m := range order {
+		c := m.shard()
+		k := key{c.ID, c.NRanks}
+		var home *instance
+		for _, in := range slices.Backward(open[k]) {
+			if in.admits(m) {
+				home = in
+				break
+			}
+		}
+		if home == nil {
+			home = &instance{id: c.ID, nranks: c.NRanks, members: make([]*member, c.NRanks), together: make(map[string]lifespan)}
+			open[k] = append(open[k], home)
+			all = append(all, home)
+		}
+		home.add(m)
+	}
+	return all
+}
+
+// nameInstances gives every communicator of an archive its own name: as the user named it, else by
+// its id. Further ones of a name are numbered from 2 in the order of their begin.
+func nameInstances(instances []*instance) {
+	count := make(map[string]int)
+	for _, in := range instances {
+		name := fmt.Sprintf("ncclComm %#x", in.id)
+		for m := range in.present() {
+			if n := m.shard().Name; n != "" {
+				name = n
+				break
+			}
+		}
+		count[name]++
+		if n := count[name]; n > 1 {
+			name = fmt.Sprintf("%s #%d", name, n)
+		}
+		in.name = name
+	}
+}

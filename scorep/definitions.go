@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+)
+
+// definitions collects an archive's global definitions and writes them so that each is defined
+// before it is used and the ids of every kind count from 0.
+type definitions struct {
+	otf2.Definitions
+	refs map[string]otf2.StringRef // of strings
+}
+
+func newDefinitions() *definitions {
+	return &definitions{refs: make(map[string]otf2.StringRef)}
+}
+
+// text returns the id of a string. A NUL, which ends strings on disk, is left out.
+func (d *definitions) text(s string) otf2.StringRef {
+	s = clean(s)
+	ref, ok := d.refs[s]
+	if !ok {
+		ref = otf2.StringRef(len(d.Strings))
+		d.Strings = append(d.Strings, otf2.String{Self: ref, Text: s})
+		d.refs[s] = ref
+	}
+	return ref
+}
+
+func (d *definitions) node(name, class string, parent otf2.SystemTreeNodeRef, domain otf2.SystemTreeDomain) otf2.SystemTreeNodeRef {
+	ref := otf2.SystemTreeNodeRef(len(d.SystemTreeNodes))
+	d.SystemTreeNodes = append(d.SystemTreeNodes, otf2.SystemTreeNode{
+		Self: ref, Name: d.text(name), Class: d.text(class), Parent: parent,
+	})
+	d.SystemTreeNodeDomains = append(d.SystemTreeNodeDomains, otf2.SystemTreeNodeDomain{Node: ref, Domain: domain})
+	return ref
+}
+
+// property says something of a node of the system tree; an empty value is not known and left out.
+func (d *definitions) property(node otf2.SystemTreeNodeRef, name, value string) {
+	if value == "" {
+		return
+	}
+	d.SystemTreeNodeProperties = append(d.SystemTreeNodeProperties, otf2.SystemTreeNodeProperty{
+		Node: node, Name: d.text(name), Type: otf2.TypeString, Value: otf2.Value(d.text(value)),
+	})
+}
+
+func (d *definitions) locationGroup(name string, typ otf2.LocationGroupType, node otf2.SystemTreeNodeRef, creator otf2.LocationGroupRef) otf2.LocationGroupRef {
+	ref := otf2.LocationGroupRef(len(d.LocationGroups))
+	d.LocationGroups = append(d.LocationGroups, otf2.LocationGroup{
+		Self: ref, Name: d.text(name), Type: typ, SystemTreeParent: node, Creator: creator,
+	})
+	return ref
+}
+
+func (d *definitions) group(name string, typ otf2.GroupType, paradigm otf2.Paradigm, members []uint64) otf2.GroupRef {
+	ref := otf2.GroupRef(len(d.Groups))
+	d.Groups = append(d.Groups, otf2.Group{
+		Self: ref, Name: d.text(name), Type: typ, Paradigm: paradigm, Members: members,
+	})
+	return ref
+}
+
+// attributes defines all attributes that event files may use; their ids are the same everywhere.
+func (d *definitions) attributes() {
+	for _, a := range regions.Attributes {
+		d.Attributes = append(d.Attributes, otf2.Attribute{
+			Self: a.Ref, Name: d.text(a.Name), Type: a.Type, Description: d.text(a.Description),
+		})
+	}
+}
+
+// write puts the definitions into a file and returns their number, which the anchor must state.
+func (d *definitions) write(path string, chunkSize uint64) (count uint64, err error) {
+	w, err := otf2.CreateGlobalDefWriter(path, chunkSize)
+	if err != nil {
+		return 0, err
+	}
+	// The writer keeps its first error and returns it from Close.
+	_ = w.ClockProperties(d.Clock.Resolution, d.Clock.Offset, d.Clock.Length, d.Clock.Realtime)
+	for _, s := range d.Strings {
+		_ = w.String(s.Self, s.Text)
+	}
+	for _, p := range d.Paradigms {
+		_ = w.Paradigm(p.Paradigm, p.Name, p.Class)
+	}
+	for _, p := range d.ParadigmProperties {
+		_ = w.ParadigmProperty(p.Paradigm, p.Property, p.Type, p.Value)
+	}
+	for _, a := range d.Attributes {
+		_ = w.Attribute(a.Self, a.Name, a.Type, a.Description)
+	}
+	for _, n := range d.SystemTreeNodes {
+		_ = w.SystemTreeNode(n.Self, n.Name, n.Class, n.Parent)
+	}
+	for _, p := range d.SystemTreeNodeProperties {
+		_ = w.SystemTreeNodeProperty(p.Node, p.Name, p.Type, p.Value)
+	}
+	for _, n := range d.SystemTreeNodeDomains {
+		_ = w.SystemTreeNodeDomain(n.Node, n.Domain)
+	}
+	for _, g := range d.LocationGroups {
+		_ = w.LocationGroup(g.Self, g.Name, g.Type, g.SystemTreeParent, g.Creator)
+	}
+	for _, l := range d.Locations {
+		_ = w.Location(l.Self, l.Name, l.Type, l.Events, l.Group)
+	}
+	for _, r := range d.Regions {
+		_ = w.Region(r.Self, r.Name, r.CanonicalName, r.Description, r.Role, r.Paradigm, r.Flags, r.SourceFile, r.BeginLine, r.EndLine)
+	}
+	for _, g := range d.Groups {
+		_ = w.Group(g.Self, g.Name, g.Type, g.Paradigm, g.Flags, g.Members)
+	}
+	for _, c := range d.Comms {
+		_ = w.Comm(c.Self, c.Name, c.Group, c.Parent, c.Flags)
+	}
+	count = w.Count()
+	if err := w.Close(); err != nil {
+		return 0, fmt.Errorf("write global definitions: %w", err)
+	}
+	return count, nil
+}
+
+// chunkSizeFor returns a definition chunk size in which every record fits: the largest are lists of
+// members, at most 9 bytes each.
+func (d *definitions) chunkSizeFor() uint64 {
+	const (
+		smallest = 256 << 10
+		largest  = 16 << 20
+		overhead = 64
+	)
+	need := 0
+	for _, g := range d.Groups {
+		need = max(need, 9*len(g.Members))
+	}
+	for _, s := range d.Strings {
+		need = max(need, len(s.Text))
+	}
+	size := uint64(smallest)
+	for size < uint64(need+overhead) && size < largest {
+		size *= 2
+	}
+	return size
+}

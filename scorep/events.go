@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"ncclotf2/otf2"
+)
+
+// placed is what became of the event files.
+type placed struct {
+	mu             sync.Mutex
+	linked, copied int
+	problems       map[int]string // by location
+}
+
+// endMark closes every event file: end of file, end of buffer.
+var endMark = [2]byte{0x02, 0x01}
+
+// lastEventOffset is where a chunk's header has the number of its last event: behind record, byte
+// order and the number of the first event.
+const lastEventOffset = 10
+
+// placeEvents puts every location's event file into dir and learns its number of events and the
+// archive's first and last time.
+//
+// Files of finished processes are linked, unread. Those of others are copied, because their writer
+// may still be there, or may have died half-way through a record: up to what the process's
+// description says while it runs, else up to the last whole record.
+func (a *archive) placeEvents(dir string) (*placed, error) {
+	out := &placed{problems: make(map[int]string)}
+	times := make([]lifespan, len(a.locations))
+	var done atomic.Int64
+	err := forEach(len(a.locations), a.opts.workers(), func(i int) error {
+		l := a.locations[i]
+		to := filepath.Join(dir, fileName(l.Self, ".evt"))
+		times[i] = lifespan{math.MaxUint64, 0}
+		if err := a.placeOne(l, to, out, i, &times[i]); err != nil {
+			return fmt.Errorf("event file of %s, location %d: %w", a.owner(l), l.number, err)
+		}
+		a.opts.progress("event files", int(done.Add(1)), len(a.locations))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range times {
+		a.extend(t)
+	}
+	for i := range a.locations {
+		if text := out.problems[i]; text != "" {
+			a.problems = append(a.problems, text)
+		}
+	}
+	for _, p := range a.run.parts {
+		if p.state == Finished && p.process.FirstTime != 0 {
+			a.extend(lifespan{p.at(p.process.FirstTime), p.at(p.process.LastTime)})
+		}
+	}
+	return out, nil
+}
+
+func (a *archive) extend(t lifespan) {
+	a.first, a.last = min(a.first, t.begin), max(a.last, t.end)
+}
+
+func (a *archive) owner(l *location) string {
+	if l.part == nil {
+		return "a process without data"
+	}
+	return l.part.id()
+}
+
+func (a *archive) placeOne(l *location, to string, out *placed, i int, times *lifespan) error {
+	if l.source == nil {
+		return writeEmpty(to)
+	}
+	from := filepath.Join(l.part.dir, strconv.FormatUint(uint64(l.number), 10)+".evt")
+	chunk := l.part.process.EventChunkSize
+	if l.part.state == Finished {
+		info, err := os.Stat(from)
+		if err == nil && info.Size() == l.source.Bytes {
+			l.Events = l.source.Events
+			return a.link(from, to, out)
+		}
+		if err == nil {
+			out.problem(i, "%s, location %d: the event file has %d bytes instead of %d; what is whole of it was taken",
+				l.part.id(), l.number, info.Size(), l.source.Bytes)
+		}
+	}
+	limit := int64(math.MaxInt64)
+	if l.part.state == Running {
+		limit = l.source.Bytes
+	}
+	err := copyFile(from, to, limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		if l.source.Events > 0 {
+			out.problem(i, "%s, location %d: the event file with %d events is gone", l.part.id(), l.number, l.source.Events)
+		}
+		return writeEmpty(to)
+	} else if err != nil {
+		return err
+	}
+	out.count(false)
+	scan, damage, err := mend(to, chunk)
+	if err != nil {
+		return err
+	}
+	if damage != nil {
+		out.problem(i, "%s, location %d: the event file is damaged after %d events; they were taken: %v", l.part.id(), l.number, scan.Events, damage)
+	}
+	l.Events = scan.Events
+	if scan.Events > 0 {
+		*times = lifespan{l.part.at(uint64(scan.First)), l.part.at(uint64(scan.Last))}
+	}
+	return nil
+}
+
+func (out *placed) problem(i int, format string, args ...any) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.problems[i] = fmt.Sprintf(format, args...)
+}
+
+func (out *placed) count(linked bool) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if linked {
+		out.linked++
+	} else {
+		out.copied++
+	}
+}
+
+// link makes a hard link, or a copy where the file system has none to offer.
+func (a *archive) link(from, to string, out *placed) error {
+	if linkFile(from, to) == nil {
+		out.count(true)
+		return nil
+	}
+	out.count(false)
+	return copyFile(from, to, math.MaxInt64)
+}
+
+// linkFile is replaced by tests that need a file system without links.
+var linkFile = os.Link
+
+// copyFile copies at most limit bytes of a file. On one file system the kernel does it without
+// moving the data where it can.
+func copyFile(from, to string, limit int64) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, limit))
+	return errors.Join(err, out.Close())
+}
+
+// writeEmpty writes an event file without events: readers want one for every location.
+func writeEmpty(path string) error {
+	w, err := otf2.CreateEventWriter(path, nil)
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// mend makes a copied event file end after its last whole record, and brings the number of events
+// into the header of its last chunk. damage tells why what follows that record cannot be one, if it
+// is not just cut off. A file of which not even a header is there becomes empty.
+func mend(path string, chunkSize uint64) (scan otf2.ScanResult, damage, err error) {
+	scan, err = otf2.ScanEventFile(path, chunkSize)
+	if errors.Is(err, otf2.ErrCorrupt) {
+		damage, err = err, nil
+	}
+	if err != nil {
+		return scan, nil, err
+	}
+	if scan.Events == 0 {
+		return scan, damage, writeEmpty(path)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return scan, damage, err
+	}
+	defer f.Close()
+	end := scan.ValidBytes
+	chunk := (end - 1) / int64(chunkSize) * int64(chunkSize)
+	var count [8]byte
+	binary.LittleEndian.PutUint64(count[:], scan.Events)
+	if _, err := f.WriteAt(count[:], chunk+lastEventOffset); err != nil {
+		return scan, damage, err
+	}
+	if _, err := f.WriteAt(endMark[:], end); err != nil {
+		return scan, damage, err
+	}
+	if err := f.Truncate(end + int64(len(endMark))); err != nil {
+		return scan, damage, err
+	}
+	return scan, damage, f.Close()
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/shard"
+)
+
+// Names in an experiment directory.
+const (
+	shardsDir   = "shards"
+	archiveName = "traces"
+	newDir      = archiveName + ".new"
+
+	definitionFile = "shard.json"
+	doneMarker     = "done"
+	lockFile       = "lock"
+	spoolSuffix    = ".spool"
+)
+
+// State tells how far a process's data has come.
+type State string
+
+const (
+	Finished State = "finished" // all that the process left is in its files
+	Running  State = "running"  // a collector still writes them
+	Crashed  State = "crashed"  // nobody writes them any more, and they were not finished
+)
+
+// youngFor is how long an unfinished shard of another host counts as running after its last change:
+// locks of other hosts cannot be relied on. A collector flushes at least every 2 s.
+const youngFor = 60 * time.Second
+
+// part is one process's shard as found on disk.
+type part struct {
+	dir     string
+	process *shard.Process
+	state   State
+	life    lifespan // on its own clock
+
+	offset int64 // nanoseconds to add to its times, see alignClocks
+	index  int   // of its location group in the archive
+	name   string
+}
+
+// id names the process in messages.
+func (p *part) id() string { return fmt.Sprintf("%s:%d", p.process.Host, p.process.PID) }
+
+// readShards reads the description of every shard below dir. What cannot be read is a problem, not
+// an error, as long as one shard can.
+func readShards(dir string, opts *UnifyOptions) (parts []*part, problems []string, err error) {
+	root := filepath.Join(dir, shardsDir)
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read experiment directory: %w", err)
+	}
+	var dirs []string
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(root, e.Name()))
+		}
+	}
+	parts = make([]*part, len(dirs))
+	failures := make([]error, len(dirs))
+	host, _ := os.Hostname()
+	_ = forEach(len(dirs), opts.workers(), func(i int) error {
+		parts[i], failures[i] = readShard(dirs[i], host, opts.now())
+		return nil
+	})
+	for i, err := range failures {
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("shard %s is left out: %v", filepath.Base(dirs[i]), err))
+		}
+	}
+	parts = slices.DeleteFunc(parts, func(p *part) bool { return p == nil })
+	if len(parts) == 0 {
+		if len(problems) > 0 {
+			return nil, problems, fmt.Errorf("no usable shard in %s: %s", root, problems[0])
+		}
+		return nil, nil, fmt.Errorf("no shards in %s: %w", root, fs.ErrNotExist)
+	}
+	slices.SortFunc(parts, func(a, b *part) int { return strings.Compare(a.process.UUID, b.process.UUID) })
+	return parts, problems, nil
+}
+
+func readShard(dir, host string, now time.Time) (*part, error) {
+	path := filepath.Join(dir, definitionFile)
+	// State first: a process that finishes in between is then taken for unfinished, and its files are
+	// copied up to what its description says, which is right in both cases.
+	state, err := shardState(dir, host, now)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("its process ended before it described itself (no %s)", definitionFile)
+	} else if err != nil {
+		return nil, err
+	}
+	p := new(shard.Process)
+	if err := json.Unmarshal(text, p); err != nil {
+		return nil, fmt.Errorf("%s: %w", definitionFile, err)
+	}
+	if p.Version != shard.Version {
+		return nil, fmt.Errorf("%s has version %d, this program reads %d", definitionFile, p.Version, shard.Version)
+	}
+	if err := checkProcess(p); err != nil {
+		return nil, fmt.Errorf("%s: %w", definitionFile, err)
+	}
+	if p.UUID == "" {
+		p.UUID = filepath.Base(dir)
+	}
+	if state == unfinishedElsewhere {
+		state = Crashed
+		if info, err := os.Stat(path); err == nil && p.Host != host && now.Sub(info.ModTime()) < youngFor {
+			state = Running
+		}
+	}
+	return &part{dir: dir, process: p, state: state, life: life(p)}, nil
+}
+
+// unfinishedElsewhere: nobody on this host holds the lock, which says nothing of other hosts.
+const unfinishedElsewhere State = ""
+
+func shardState(dir, host string, now time.Time) (State, error) {
+	if _, err := os.Stat(filepath.Join(dir, doneMarker)); err == nil {
+		return Finished, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	f, err := os.Open(filepath.Join(dir, lockFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return unfinishedElsewhere, nil
+	} else if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	// A shared lock is enough to learn whether the collector holds its own, and does not keep other
+	// readers from learning it.
+	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return Running, nil
+	}
+	return unfinishedElsewhere, nil // free, or the file system knows no locks
+}
+
+// checkProcess refuses descriptions whose indices point nowhere: everything below relies on them.
+func checkProcess(p *shard.Process) error {
+	numbers := make(map[uint32]bool, len(p.Locations))
+	for i, l := range p.Locations {
+		if numbers[l.Number] {
+			return fmt.Errorf("location number %d is there twice", l.Number)
+		}
+		numbers[l.Number] = true
+		if l.Comm < -1 || l.Comm >= len(p.Comms) {
+			return fmt.Errorf("location %d (%q) refers to communicator %d of %d", i, l.Name, l.Comm, len(p.Comms))
+		}
+	}
+	for i, c := range p.Comms {
+		if unannounced(&c) {
+			continue
+		}
+		if c.NRanks < 1 || c.Rank < 0 || c.Rank >= c.NRanks {
+			return fmt.Errorf("communicator %d: rank %d of %d", i, c.Rank, c.NRanks)
+		}
+		if c.Location >= 0 && !numbers[uint32(c.Location)] {
+			return fmt.Errorf("communicator %d refers to location %d, which is not there", i, c.Location)
+		}
+	}
+	return nil
+}
+
+// unannounced tells that the process reserved the communicator's place and never described it.
+func unannounced(c *shard.Comm) bool { return c.NRanks == 0 }
+
+// convertSpools hands raw data that no collector has processed to the conversion of the caller.
+func convertSpools(dir string, opts *UnifyOptions) (problems []string) {
+	files, _ := filepath.Glob(filepath.Join(dir, shardsDir, "*"+spoolSuffix))
+	for _, file := range files {
+		if opts.ConvertSpool == nil {
+			problems = append(problems, fmt.Sprintf("%s holds raw data and was not converted", file))
+		} else if err := opts.ConvertSpool(file, dir); err != nil {
+			problems = append(problems, fmt.Sprintf("convert %s: %v", file, err))
+		}
+	}
+	return problems
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrBusy is returned (wrapped, with the holder named) if the directory is being unified already.
+var ErrBusy = errors.New("experiment directory is being unified")
+
+const unifyLock = "unify.lock"
+
+// lockExperiment takes shards/unify.lock. The lock is flock's, so it goes when its holder dies; the
+// file stays, because removing it would let two processes hold locks on two files of that name. Its
+// content says who holds it, for people.
+func lockExperiment(dir string, now time.Time) (unlock func(), err error) {
+	path := filepath.Join(dir, shardsDir, unifyLock)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("lock experiment directory: %w", err)
+	}
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		holder, _ := io.ReadAll(io.LimitReader(f, 512))
+		f.Close()
+		return nil, fmt.Errorf("%w by %s (%s)", ErrBusy, strings.TrimSpace(string(holder)), path)
+	case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
+		// No locks on this file system. Two unifiers at once waste work and the later rename wins.
+	case err != nil:
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	host, _ := os.Hostname()
+	_ = f.Truncate(0)
+	fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), now.UTC().Format(time.RFC3339))
+	return func() { f.Close() }, nil
+}

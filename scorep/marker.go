@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ncclotf2/otf2"
+)
+
+// marker is a remark on an interval of the archive's time.
+type marker struct {
+	time, duration uint64
+	severity       otf2.MarkerSeverity
+	category, text string
+	scope          otf2.MarkerScope
+	ref            uint64 // of the scope
+}
+
+// markerGroup is the group of all marker definitions of an archive.
+const markerGroup = "nccl-otf2"
+
+// Categories of the markers that unifying adds to those of the processes.
+const (
+	categoryMissing    = "Missing data"
+	categoryIncomplete = "Incomplete process"
+	categoryDiffer     = "Sequences differ"
+)
+
+// maxDifferences bounds the list of differences in markers and properties; the number is always told.
+const maxDifferences = 200
+
+// mark collects the processes' markers and adds what unifying has found.
+func (a *archive) mark() {
+	whole := a.last - a.first
+	for _, p := range a.ordered() {
+		group := uint64(p.index)
+		for _, m := range p.process.Markers {
+			out := marker{
+				time: p.at(m.Time), duration: m.Duration, severity: m.Severity, category: m.Category, text: m.Text,
+				scope: otf2.MarkerScopeLocationGroup, ref: group,
+			}
+			if m.Location >= 0 {
+				if l := a.ids[p][uint32(m.Location)]; l != nil {
+					out.scope, out.ref = otf2.MarkerScopeLocation, uint64(l.Self)
+				}
+			}
+			// Readers draw markers between the first and the last event, so none may lie outside.
+			out.time = min(max(out.time, a.first), a.last)
+			out.duration = min(out.duration, a.last-out.time)
+			a.markers = append(a.markers, out)
+		}
+		if p.state == Finished {
+			continue
+		}
+		text := fmt.Sprintf("%s (%s): its recording was not finished; what it had written is here", p.name, p.id())
+		severity := otf2.MarkerSeverityHigh
+		if p.state == Running {
+			text = fmt.Sprintf("%s (%s): still running when the archive was made", p.name, p.id())
+			severity = otf2.MarkerSeverityLow
+		}
+		a.markers = append(a.markers, marker{
+			time: min(max(p.at(p.process.LastTime), a.first), a.last), severity: severity,
+			category: categoryIncomplete, text: text, scope: otf2.MarkerScopeLocationGroup, ref: group,
+		})
+	}
+	for _, in := range a.instances {
+		if missing := in.missing(); len(missing) > 0 {
+			a.markers = append(a.markers, marker{
+				time: a.first, duration: whole, severity: otf2.MarkerSeverityHigh, category: categoryMissing,
+				text:  fmt.Sprintf("%s: no data of %s of %d", in.name, rankWords(missing), in.nranks),
+				scope: otf2.MarkerScopeComm, ref: uint64(in.ref),
+			})
+		}
+	}
+	for _, d := range a.differences[:min(len(a.differences), maxDifferences)] {
+		a.markers = append(a.markers, marker{
+			time: a.first, duration: whole, severity: otf2.MarkerSeverityHigh, category: categoryDiffer,
+			text:  fmt.Sprintf("%s: %s %d-%d: %s", d.Name, d.Function, d.First, d.Last, d.Detail),
+			scope: otf2.MarkerScopeComm, ref: uint64(d.Comm),
+		})
+	}
+	slices.SortStableFunc(a.markers, func(x, y marker) int { return cmp.Compare(x.time, y.time) })
+}
+
+// writeMarkers writes the marker file. A category that comes in several severities is defined once
+// for each, the further ones with the severity in the name, because (group, category) names a marker.
+func (a *archive) writeMarkers(path string, chunkSize uint64) error {
+	type kind struct {
+		category string
+		severity otf2.MarkerSeverity
+	}
+	w, err := otf2.CreateMarkerWriter(path, chunkSize)
+	if err != nil {
+		return err
+	}
+	refs := make(map[kind]otf2.MarkerRef)
+	named := make(map[string]bool)
+	for _, m := range a.markers { // the writer keeps its first error for Close
+		k := kind{m.category, m.severity}
+		if _, ok := refs[k]; ok {
+			continue
+		}
+		name := m.category
+		if named[name] {
+			name += " (" + strings.ToLower(m.severity.String()) + ")"
+		}
+		named[name] = true
+		refs[k] = otf2.MarkerRef(len(refs))
+		_ = w.DefMarker(refs[k], markerGroup, clean(name), m.severity)
+	}
+	for _, m := range a.markers {
+		_ = w.Marker(otf2.Timestamp(m.time), m.duration, refs[kind{m.category, m.severity}], m.scope, m.ref, clean(m.text))
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("write markers: %w", err)
+	}
+	return nil
+}
+
+// clean removes what ends strings on disk.
+func clean(s string) string { return strings.ReplaceAll(s, "\x00", "") }

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// Difference is a stretch of operations of one function that the members of a communicator did not
+// record alike: something was lost, recording was paused at different points, or the program called
+// NCCL differently. Analyses leave these operations out.
+type Difference struct {
+	Comm     otf2.CommRef `json:"comm"`
+	Name     string       `json:"name"`     // of the communicator
+	Function string       `json:"function"` // "AllReduce", or "Send 0>3" for the messages from rank 0 to 3
+	First    uint64       `json:"first"`    // ordinals, inclusive
+	Last     uint64       `json:"last"`
+	Detail   string       `json:"detail"` // which ranks recorded what
+}
+
+// String is the form of the archive's properties:
+//
+//	comm 3 AllReduce 64-127 "world": rank 2 has 126 operations, ranks 0-1,3 have 128
+func (d Difference) String() string {
+	return fmt.Sprintf("comm %d %s %d-%d %q: %s", d.Comm, d.Function, d.First, d.Last, d.Name, d.Detail)
+}
+
+// compareSequences compares, per communicator and function, the digests that its members left, and
+// those of the two ends of messages.
+func compareSequences(instances []*instance) []Difference {
+	var all []Difference
+	for _, in := range instances {
+		for _, f := range in.functions() {
+			var tracks []track
+			for m := range in.present() {
+				tracks = append(tracks, track{rank: m.shard().Rank, of: m.shard().Sequences[f], unfinished: m.part.state == Running})
+			}
+			if first, last, detail, differ := compareTracks(tracks); differ {
+				all = append(all, Difference{Comm: in.ref, Name: in.name, Function: f, First: first, Last: last, Detail: detail})
+			}
+		}
+		for _, pair := range in.pairs() {
+			src, dst := in.members[pair.src], in.members[pair.dst]
+			tracks := []track{
+				{pair.src, src.shard().Sequences[pair.sendKey()], src.part.state == Running},
+				{pair.dst, dst.shard().Sequences[pair.recvKey()], dst.part.state == Running},
+			}
+			if first, last, detail, differ := compareTracks(tracks); differ {
+				all = append(all, Difference{
+					Comm: in.ref, Name: in.name, Function: fmt.Sprintf("Send %d>%d", pair.src, pair.dst),
+					First: first, Last: last, Detail: detail,
+				})
+			}
+		}
+	}
+	return all
+}
+
+// functions lists the collectives that any member recorded.
+func (in *instance) functions() []string {
+	seen := make(map[string]bool)
+	for m := range in.present() {
+		for f := range m.shard().Sequences {
+			if !strings.ContainsAny(f, "<>") {
+				seen[f] = true
+			}
+		}
+	}
+	names := make([]string, 0, len(seen))
+	for f := range seen {
+		names = append(names, f)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// pair is the direction of messages from one rank to another.
+type pair struct{ src, dst int }
+
+func (p pair) sendKey() string { return "Send>" + strconv.Itoa(p.dst) }
+func (p pair) recvKey() string { return "Recv<" + strconv.Itoa(p.src) }
+
+// pairs lists the directions in which either end recorded messages and both ends left data.
+func (in *instance) pairs() []pair {
+	seen := make(map[pair]bool)
+	for m := range in.present() {
+		rank := m.shard().Rank
+		for f := range m.shard().Sequences {
+			var p pair
+			if peer, ok := strings.CutPrefix(f, "Send>"); ok {
+				n, err := strconv.Atoi(peer)
+				if err != nil {
+					continue
+				}
+				p = pair{rank, n}
+			} else if peer, ok := strings.CutPrefix(f, "Recv<"); ok {
+				n, err := strconv.Atoi(peer)
+				if err != nil {
+					continue
+				}
+				p = pair{n, rank}
+			} else {
+				continue
+			}
+			if in.has(p.src) && in.has(p.dst) {
+				seen[p] = true
+			}
+		}
+	}
+	all := make([]pair, 0, len(seen))
+	for p := range seen {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b pair) int { return cmp.Or(cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst)) })
+	return all
+}
+
+func (in *instance) has(rank int) bool {
+	return rank >= 0 && rank < len(in.members) && in.members[rank] != nil
+}
+
+// track is one rank's sequence.
+type track struct {
+	rank       int
+	of         shard.Sequence
+	unfinished bool // more may follow
+}
+
+// compareTracks finds the ordinals from which on the sequences may differ.
+//
+// Digests are running hashes: the first that differs convicts the operations since the one before,
+// and all later ones, because a lost operation shifts the rest. Where the counts differ, the
+// operations after the last common digest cannot be compared and count as different, too; not so
+// for a process that is still running, whose tail is simply not there yet.
+func compareTracks(tracks []track) (first, last uint64, detail string, differ bool) {
+	if len(tracks) < 2 {
+		return 0, 0, "", false
+	}
+	fewest, most := uint64(math.MaxUint64), uint64(0)
+	running := false
+	for _, t := range tracks {
+		fewest, most = min(fewest, t.of.Count), max(most, t.of.Count)
+		running = running || t.unfinished
+	}
+	if most == 0 {
+		return 0, 0, "", false
+	}
+	bad, found := firstDigest(tracks)
+	switch {
+	case found:
+		return uint64(bad) * shard.DigestStep, most - 1, describeTracks(tracks, bad), true
+	case fewest == most:
+		same := !slices.ContainsFunc(tracks, func(t track) bool { return t.of.Last != tracks[0].of.Last || t.of.Bytes != tracks[0].of.Bytes })
+		if same {
+			return 0, 0, "", false
+		}
+		return most / shard.DigestStep * shard.DigestStep, most - 1, describeTracks(tracks, -1), true
+	case running:
+		return 0, 0, "", false
+	}
+	return fewest / shard.DigestStep * shard.DigestStep, most - 1, describeTracks(tracks, -1), true
+}
+
+// firstDigest returns the index of the first digest in which two tracks differ.
+func firstDigest(tracks []track) (index int, found bool) {
+	for i := 0; ; i++ {
+		var digest uint64
+		have := 0
+		for _, t := range tracks {
+			if i >= len(t.of.Digests) {
+				continue
+			}
+			if have > 0 && t.of.Digests[i] != digest {
+				return i, true
+			}
+			digest = t.of.Digests[i]
+			have++
+		}
+		if have < 2 {
+			return 0, false
+		}
+	}
+}
+
+// describeTracks groups the ranks by what they recorded: by number of operations, or if those are
+// equal by what the operations were (their digest at index, or the last one).
+func describeTracks(tracks []track, index int) string {
+	type kind struct {
+		count  uint64
+		digest uint64
+	}
+	groups := make(map[kind][]int)
+	var order []kind
+	counts := make(map[uint64]bool)
+	for _, t := range tracks {
+		counts[t.of.Count] = true
+	}
+	for _, t := range tracks {
+		k := kind{count: t.of.Count}
+		if len(counts) == 1 {
+			k.digest = t.of.Last
+			if index >= 0 && index < len(t.of.Digests) {
+				k.digest = t.of.Digests[index]
+			}
+		}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], t.rank)
+	}
+	slices.SortStableFunc(order, func(a, b kind) int { return cmp.Compare(len(groups[a]), len(groups[b])) })
+	var parts []string
+	for _, k := range order {
+		ranks := groups[k]
+		if len(counts) > 1 {
+			verb := "have"
+			if len(ranks) == 1 {
+				verb = "has"
+			}
+			parts = append(parts, fmt.Sprintf("%s %s %s", rankWords(ranks), verb, plural(k.count, "operation")))
+		} else {
+			parts = append(parts, rankWords(ranks))
+		}
+	}
+	if len(counts) > 1 {
+		return strings.Join(parts, ", ")
+	}
+	return fmt.Sprintf("%s, but of other sizes on %s", plural(tracks[0].of.Count, "operation"), strings.Join(parts, " than on "))
+}
+
+func rankWords(ranks []int) string {
+	if len(ranks) == 1 {
+		return fmt.Sprintf("rank %d", ranks[0])
+	}
+	text := formatRanks(ranks)
+	if len(text) > maxRankText {
+		cut := strings.LastIndexByte(text[:maxRankText], ',')
+		return fmt.Sprintf("%d ranks (%s,…)", len(ranks), text[:max(cut, 0)])
+	}
+	return "ranks " + text
+}
+
+// maxRankText bounds a list of ranks: properties must fit into the anchor.
+const maxRankText = 120
+
+func plural(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	ending := "s"
+	if strings.HasSuffix(noun, "s") {
+		ending = "es"
+	}
+	return fmt.Sprintf("%d %s%s", n, noun, ending)
+}

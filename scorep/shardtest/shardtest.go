@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shardtest makes experiment directories for tests: shards as a collector leaves them, with
+// event files of the timeline model, without a collector.
+//
+// Times are nanoseconds of the process's own line. Helpers fail the test instead of returning errors.
+package shardtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+	"ncclotf2/shard"
+)
+
+// Epoch is the time at which test jobs begin unless they say otherwise, ns since 1970.
+const Epoch = 1_760_000_000_000_000_000
+
+// Process is one shard in the making.
+type Process struct {
+	t       testing.TB
+	Dir     string        // of the shard
+	Shard   shard.Process // as it will be written; tests may change it
+	writers []*otf2.EventWriter
+	strings map[string]otf2.StringRef
+	regions map[string]otf2.RegionRef
+	threads map[int]*otf2.EventWriter
+	request uint64
+	lock    *os.File
+	attrs   otf2.AttributeList
+}
+
+// New begins a shard in the experiment directory: a process of host "node0" that no launcher
+// numbered, with an application thread as location 0.
+func New(t testing.TB, experiment, uuid string) *Process {
+	t.Helper()
+	p := &Process{
+		t:   t,
+		Dir: filepath.Join(experiment, "shards", uuid),
+		Shard: shard.Process{
+			Version: shard.Version, UUID: uuid, Host: "node0", BootID: "boot0", PID: 1000, PIDStart: 1, Tag: 1,
+			Executable: "/usr/bin/python3", APIVersion: 6,
+			Launcher:       shard.Launcher{Rank: -1, Size: -1},
+			Clock:          shard.Clock{Source: "tsc", AnchorRaw: 5_000_000_000, AnchorReal: Epoch},
+			EventChunkSize: 256 << 10,
+		},
+		strings: make(map[string]otf2.StringRef),
+		regions: make(map[string]otf2.RegionRef),
+		threads: make(map[int]*otf2.EventWriter),
+	}
+	p.Shard.Counts.Timing = make(map[string]uint64)
+	p.check(os.MkdirAll(p.Dir, 0o777))
+	lock, err := os.Create(filepath.Join(p.Dir, "lock"))
+	p.check(err)
+	p.check(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB))
+	p.lock = lock
+	t.Cleanup(func() { lock.Close() })
+	p.Location(shard.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1)
+	return p
+}
+
+func (p *Process) check(err error) {
+	if err != nil {
+		p.t.Helper()
+		p.t.Fatal(err)
+	}
+}
+
+// Launched sets what the launcher told the process.
+func (p *Process) Launched(name string, rank, size int) *Process {
+	p.Shard.Launcher = shard.Launcher{Name: name, Rank: rank, Size: size}
+	return p
+}
+
+// On sets where the process ran; hosts of one name share a boot.
+func (p *Process) On(host string, pid int) *Process {
+	p.Shard.Host, p.Shard.BootID, p.Shard.PID = host, "boot of "+host, pid
+	return p
+}
+
+// Location adds a location and returns the writer of its event file.
+func (p *Process) Location(kind shard.LocationKind, typ otf2.LocationType, name string, comm int) *otf2.EventWriter {
+	n := uint32(len(p.Shard.Locations))
+	w, err := otf2.CreateEventWriter(p.eventFile(n), &otf2.EventWriterOptions{ChunkSize: p.Shard.EventChunkSize})
+	p.check(err)
+	p.writers = append(p.writers, w)
+	p.Shard.Locations = append(p.Shard.Locations, shard.Location{Number: n, Kind: kind, Name: name, Type: typ, Comm: comm})
+	return w
+}
+
+func (p *Process) eventFile(n uint32) string {
+	return filepath.Join(p.Dir, strconv.Itoa(int(n))+".evt")
+}
+
+// Writer returns the writer of a location.
+func (p *Process) Writer(location int) *otf2.EventWriter { return p.writers[location] }
+
+// String returns the process's id of a string.
+func (p *Process) String(s string) otf2.StringRef {
+	ref, ok := p.strings[s]
+	if !ok {
+		ref = otf2.StringRef(len(p.Shard.Strings))
+		p.strings[s] = ref
+		p.Shard.Strings = append(p.Shard.Strings, s)
+	}
+	return ref
+}
+
+// Region returns the process's id of a region.
+func (p *Process) Region(name, group string, role otf2.RegionRole) otf2.RegionRef {
+	ref, ok := p.regions[name]
+	if !ok {
+		ref = otf2.RegionRef(len(p.Shard.Regions))
+		p.regions[name] = ref
+		p.Shard.Regions = append(p.Shard.Regions, shard.Region{
+			Name: name, Canonical: name, Role: role, Paradigm: otf2.ParadigmCUDA, Group: group,
+		})
+	}
+	return ref
+}
+
+// GPU adds a device.
+func (p *Process) GPU(device int, uuid, pci string) int {
+	p.Shard.GPUs = append(p.Shard.GPUs, shard.GPU{Device: device, UUID: uuid, PCI: pci})
+	return len(p.Shard.GPUs) - 1
+}
+
+// Comm adds a communicator rank with its location, created at c.InitTime. It returns its local id.
+func (p *Process) Comm(c shard.Comm) int {
+	i := len(p.Shard.Comms)
+	label := c.Name
+	if label == "" {
+		label = fmt.Sprintf("comm %x", c.ID)
+	}
+	w := p.Location(shard.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", label, c.Rank), i)
+	c.Location = len(p.writers) - 1
+	c.Sequences = make(map[string]shard.Sequence)
+	p.Shard.Comms = append(p.Shard.Comms, c)
+	if c.NRanks > 1 {
+		p.check(w.CommCreate(otf2.Timestamp(c.InitTime), nil, otf2.CommRef(i)))
+	}
+	return i
+}
+
+// Destroy ends a communicator rank.
+func (p *Process) Destroy(comm int, t uint64) {
+	c := &p.Shard.Comms[comm]
+	c.FinalTime = t
+	if c.NRanks > 1 {
+		p.check(p.writers[c.Location].CommDestroy(otf2.Timestamp(t), nil, otf2.CommRef(comm)))
+	}
+}
+
+// Call draws an API call on the application thread.
+func (p *Process) Call(name string, begin, end uint64) {
+	r := p.Region(name, regions.GroupAPI, otf2.RegionRoleFunction)
+	p.check(p.writers[0].Enter(otf2.Timestamp(begin), nil, r))
+	p.check(p.writers[0].Leave(otf2.Timestamp(end), nil, r))
+}
+
+// Op is a collective operation on one communicator rank.
+type Op struct {
+	Function       string // "AllReduce"
+	Kind           otf2.CollectiveOp
+	Begin, End     uint64
+	Root           uint32 // of rooted ones
+	Rooted         bool
+	Sent, Received uint64
+	Count          uint64
+	Datatype       string // default ncclFloat32
+	Source         string // default "gpu"
+	Algo, Proto    string
+	Channels       uint32
+}
+
+// Collective draws an operation as a plan of its own.
+func (p *Process) Collective(comm int, op Op) {
+	p.Plan(comm, []Op{op})
+}
+
+// Plan draws operations that were launched together. All have the times of the first.
+func (p *Process) Plan(comm int, ops []Op) {
+	c := &p.Shard.Comms[comm]
+	w := p.writers[c.Location]
+	single := len(ops) == 1
+	name, role := ops[0].Function, otf2.RegionRoleCollAll2All
+	if !single {
+		name, role = fmt.Sprintf("Group (%d ops)", len(ops)), otf2.RegionRoleCollOther
+	}
+	region := p.Region(name, regions.GroupCollectives, role)
+	begin, end := otf2.Timestamp(ops[0].Begin), otf2.Timestamp(ops[0].End)
+	a := &p.attrs
+	a.Reset()
+	if single {
+		p.describe(a, c, ops[0])
+	}
+	source := ops[0].Source
+	if source == "" {
+		source = "gpu"
+	}
+	a.String(regions.AttrTimingSource, p.String(source))
+	p.check(w.Enter(begin, a, region))
+	root := func(op Op) uint32 {
+		if op.Rooted {
+			return op.Root
+		}
+		return otf2.CollectiveRootNone
+	}
+	requests := make([]uint64, len(ops))
+	for i, op := range ops {
+		p.Shard.Counts.Timing[source]++
+		switch {
+		case c.NRanks < 2:
+		case single:
+			p.check(w.MpiCollectiveBegin(begin, nil))
+		default:
+			a.Reset()
+			p.describe(a, c, op)
+			p.request++
+			requests[i] = p.request
+			p.check(w.NonBlockingCollectiveRequest(begin, a, requests[i]))
+		}
+	}
+	for i, op := range ops {
+		switch {
+		case c.NRanks < 2:
+		case single:
+			p.check(w.MpiCollectiveEnd(end, nil, op.Kind, otf2.CommRef(comm), root(op), op.Sent, op.Received))
+		default:
+			p.check(w.NonBlockingCollectiveComplete(end, nil, op.Kind, otf2.CommRef(comm), root(op), op.Sent, op.Received, requests[i]))
+		}
+	}
+	p.check(w.Leave(end, nil, region))
+}
+
+func (p *Process) describe(a *otf2.AttributeList, c *shard.Comm, op Op) {
+	datatype := op.Datatype
+	if datatype == "" {
+		datatype = "ncclFloat32"
+	}
+	a.Uint64(regions.AttrOrdinal, count(c, op.Function, 0, op.Count, uint64(op.Root)))
+	if op.Algo != "" {
+		a.String(regions.AttrAlgo, p.String(op.Algo))
+	}
+	if op.Proto != "" {
+		a.String(regions.AttrProto, p.String(op.Proto))
+	}
+	if op.Channels > 0 {
+		a.Uint32(regions.AttrChannels, op.Channels)
+	}
+	a.String(regions.AttrDatatype, p.String(datatype))
+	a.Uint64(regions.AttrCount, op.Count)
+}
+
+// AllReduce draws an AllReduce of float32 elements on the ring.
+func (p *Process) AllReduce(comm int, begin, end, elements uint64) {
+	bytes := uint64(p.Shard.Comms[comm].NRanks) * elements * 4
+	p.Collective(comm, Op{
+		Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: end,
+		Sent: bytes, Received: bytes, Count: elements, Algo: "RING", Proto: "SIMPLE", Channels: 4,
+	})
+}
+
+// Send and Recv draw one end of a message of length bytes.
+func (p *Process) Send(comm, peer int, begin, end, length uint64) {
+	p.message(comm, peer, begin, end, length, true)
+}
+
+// Recv is the other end of Send.
+func (p *Process) Recv(comm, peer int, begin, end, length uint64) {
+	p.message(comm, peer, begin, end, length, false)
+}
+
+func (p *Process) message(comm, peer int, begin, end, length uint64, send bool) {
+	c := &p.Shard.Comms[comm]
+	w := p.writers[c.Location]
+	name, key := "Recv", fmt.Sprintf("Recv<%d", peer)
+	if send {
+		name, key = "Send", fmt.Sprintf("Send>%d", peer)
+	}
+	region := p.Region(name, regions.GroupPointToPoint, otf2.RegionRolePoint2Point)
+	a := &p.attrs
+	a.Reset()
+	a.Uint64(regions.AttrOrdinal, count(c, key, length, length))
+	a.String(regions.AttrDatatype, p.String("ncclInt8"))
+	a.Uint64(regions.AttrCount, length)
+	a.String(regions.AttrTimingSource, p.String("gpu"))
+	p.Shard.Counts.Timing["gpu"]++
+	t0, t1 := otf2.Timestamp(begin), otf2.Timestamp(end)
+	p.check(w.Enter(t0, a, region))
+	p.request++
+	if send {
+		p.check(w.MpiIsend(t0, nil, uint32(peer), otf2.CommRef(comm), 0, length, p.request))
+		p.check(w.MpiIsendComplete(t1, nil, p.request))
+	} else {
+		p.check(w.MpiIrecvRequest(t0, nil, p.request))
+		p.check(w.MpiIrecv(t1, nil, uint32(peer), otf2.CommRef(comm), 0, length, p.request))
+	}
+	p.check(w.Leave(t1, nil, region))
+}
+
+// count takes the next operation into a sequence (FNV-1a over what members must have alike) and
+// returns its ordinal.
+func count(c *shard.Comm, key string, bytes uint64, values ...uint64) uint64 {
+	s := c.Sequences[key]
+	if s.Count == 0 {
+		s.Last = 14695981039346656037
+	}
+	for _, v := range values {
+		for range 8 {
+			s.Last = (s.Last ^ v&0xff) * 1099511628211
+			v >>= 8
+		}
+	}
+	s.Count++
+	s.Bytes += bytes
+	if s.Count%shard.DigestStep == 0 {
+		s.Digests = append(s.Digests, s.Last)
+	}
+	c.Sequences[key] = s
+	return s.Count - 1
+}
+
+// Flush brings events and description to disk; the shard stays locked, as of a running process.
+func (p *Process) Flush() {
+	for _, w := range p.writers {
+		p.check(w.Flush())
+	}
+	p.describeAll()
+}
+
+func (p *Process) describeAll() {
+	for i, w := range p.writers {
+		l := &p.Shard.Locations[i]
+		l.Events, l.Bytes = w.Events(), w.Size()
+		if w.Events() > 0 {
+			p.Shard.LastTime = max(p.Shard.LastTime, uint64(w.LastTime()))
+		}
+	}
+	if p.Shard.FirstTime == 0 {
+		p.Shard.FirstTime = p.Shard.LastTime
+		for _, c := range p.Shard.Comms {
+			p.Shard.FirstTime = min(p.Shard.FirstTime, c.InitTime)
+		}
+	}
+	text, err := json.MarshalIndent(&p.Shard, "", " ")
+	p.check(err)
+	path := filepath.Join(p.Dir, "shard.json")
+	p.check(os.WriteFile(path+".new", text, 0o666))
+	p.check(os.Rename(path+".new", path))
+}
+
+// Finish ends the shard as a collector does.
+func (p *Process) Finish() {
+	p.Shard.Finished = true
+	for _, w := range p.writers {
+		p.check(w.Close())
+	}
+	p.describeAll()
+	p.check(os.WriteFile(filepath.Join(p.Dir, "done"), nil, 0o666))
+	p.check(p.lock.Close())
+}
+
+// Crash ends the shard as a collector does that is killed: what was flushed stays, then rubbish
+// follows in the event file of the given location (−1: in none).
+func (p *Process) Crash(location int, rubbish []byte) {
+	p.check(p.lock.Close())
+	if location < 0 {
+		return
+	}
+	path := p.eventFile(uint32(location))
+	info, err := os.Stat(path)
+	p.check(err)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	p.check(err)
+	_, err = f.WriteAt(rubbish, info.Size()-2)
+	p.check(err)
+	p.check(f.Close())
+}

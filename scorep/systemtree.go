@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+	"slices"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// systemTree defines machine > node > device and remembers where things are.
+type systemTree struct {
+	d       *definitions
+	machine otf2.SystemTreeNodeRef
+	nodes   map[string]otf2.SystemTreeNodeRef // by host and boot
+	devices map[device]otf2.SystemTreeNodeRef
+	unknown otf2.SystemTreeNodeRef // node of the processes without data
+	class   string                 // of devices
+}
+
+func newSystemTree(d *definitions, w *world, class string) *systemTree {
+	t := &systemTree{
+		d: d, class: class,
+		machine: d.node("Linux", "machine", otf2.UndefinedSystemTreeNode, otf2.SystemTreeDomainMachine),
+		nodes:   make(map[string]otf2.SystemTreeNodeRef),
+		devices: make(map[device]otf2.SystemTreeNodeRef),
+		unknown: otf2.UndefinedSystemTreeNode,
+	}
+	for _, pl := range w.places {
+		if pl.part != nil {
+			t.host(pl.part)
+		}
+	}
+	if slices.ContainsFunc(w.places, func(pl *place) bool { return pl.part == nil }) {
+		t.unknown = d.node("unknown host", "node", t.machine, otf2.SystemTreeDomainSharedMemory)
+	}
+	t.gpus(w)
+	return t
+}
+
+// host returns the node of the process's machine: one per hostname and boot, because containers and
+// rebooted machines share names.
+func (t *systemTree) host(p *part) otf2.SystemTreeNodeRef {
+	key := p.process.Host + "\x00" + p.process.BootID
+	node, ok := t.nodes[key]
+	if !ok {
+		node = t.d.node(p.process.Host, "node", t.machine, otf2.SystemTreeDomainSharedMemory)
+		t.d.property(node, "BOOT_ID", p.process.BootID)
+		t.nodes[key] = node
+	}
+	return node
+}
+
+// gpus defines one node per GPU: those with one UUID on one machine are the same, whichever process
+// uses them. An ordinal alone does not name a GPU (every process may see its own as 0), so equal
+// names on a machine get the PCI address or UUID added.
+func (t *systemTree) gpus(w *world) {
+	type gpu struct {
+		node    otf2.SystemTreeNodeRef // of the machine
+		name    string
+		shard   shard.GPU
+		devices []device
+	}
+	type identity struct {
+		node otf2.SystemTreeNodeRef
+		uuid string
+	}
+	var all []*gpu
+	known := make(map[identity]*gpu)
+	for _, pl := range w.places {
+		if pl.part == nil {
+			continue
+		}
+		node := t.host(pl.part)
+		for i, g := range t.devicesOf(pl.part) {
+			dev := device{pl.part, i}
+			if g.UUID != "" {
+				if same := known[identity{node, g.UUID}]; same != nil {
+					same.devices = append(same.devices, dev)
+					continue
+				}
+			}
+			one := &gpu{node: node, shard: g, devices: []device{dev}, name: fmt.Sprintf("%s %d", t.class, g.Device)}
+			if g.Device < 0 {
+				one.name = "GPU of " + pl.name
+			}
+			if g.UUID != "" {
+				known[identity{node, g.UUID}] = one
+			}
+			all = append(all, one)
+		}
+	}
+	type place struct {
+		node otf2.SystemTreeNodeRef
+		name string
+	}
+	count, seen := make(map[place]int), make(map[place]int)
+	for _, g := range all {
+		count[place{g.node, g.name}]++
+	}
+	for _, g := range all {
+		key, name := place{g.node, g.name}, g.name
+		seen[key]++
+		switch {
+		case count[key] == 1:
+		case g.shard.PCI != "":
+			name += " (" + g.shard.PCI + ")"
+		case g.shard.UUID != "":
+			name += " (" + g.shard.UUID + ")"
+		case seen[key] > 1:
+			name += fmt.Sprintf(" #%d", seen[key])
+		}
+		ref := t.d.node(name, t.class, g.node, otf2.SystemTreeDomainAcceleratorDevice)
+		t.d.property(ref, "UUID", g.shard.UUID)
+		t.d.property(ref, "PCI", g.shard.PCI)
+		for _, dev := range g.devices {
+			t.devices[dev] = ref
+		}
+	}
+}
+
+// devicesOf lists the process's GPUs. A process that ran on a GPU without describing one has one
+// that nothing is known of.
+func (t *systemTree) devicesOf(p *part) []shard.GPU {
+	if len(p.process.GPUs) == 0 && slices.ContainsFunc(p.process.Locations, onGPU) {
+		return []shard.GPU{{Device: -1}}
+	}
+	return p.process.GPUs
+}
+
+func onGPU(l shard.Location) bool { return l.Type == otf2.LocationTypeAcceleratorStream }
+
+// gpuOf is the index of the GPU that a location of the process is on: its communicator rank's; the
+// first one for those that belong to none.
+func gpuOf(p *part, comm int) int {
+	if comm >= 0 {
+		if g := p.process.Comms[comm].GPU; g >= 0 && g < len(p.process.GPUs) {
+			return g
+		}
+	}
+	return 0
+}

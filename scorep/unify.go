@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/otf2"
+)
+
+// UnifyOptions says how to unify; nil means the zero value.
+type UnifyOptions struct {
+	// ConvertSpool turns a file of raw callbacks (shards/*.spool) into a shard of the experiment
+	// directory. Without it such files are named as problems.
+	ConvertSpool func(file, dir string) error
+	// Paradigm200 gives communicators the paradigm ParadigmNCCL instead of MPI: for archives that are
+	// to be merged with one of Score-P.
+	Paradigm200 bool
+	Creator     string // of the archive; default "nccl-otf2"
+	Workers     int    // goroutines; default 2
+	// Progress, if set, is told how much of a phase is done. It is called from several goroutines.
+	Progress func(phase string, done, total int)
+
+	clock func() time.Time // of tests
+}
+
+func (o *UnifyOptions) workers() int {
+	if o.Workers > 0 {
+		return o.Workers
+	}
+	return 2
+}
+
+func (o *UnifyOptions) now() time.Time {
+	if o.clock != nil {
+		return o.clock()
+	}
+	return time.Now()
+}
+
+func (o *UnifyOptions) progress(phase string, done, total int) {
+	if o.Progress != nil {
+		o.Progress(phase, done, total)
+	}
+}
+
+func (o *UnifyOptions) creator() string {
+	if o.Creator != "" {
+		return o.Creator
+	}
+	return "nccl-otf2"
+}
+
+// Result tells what Unify made.
+type Result struct {
+	Runs []RunResult `json:"runs"` // in the order of their begin; more than one if jobs shared the directory
+	// Problems, one line each: what could not be used, or is not as it should be.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// RunResult describes the archive of one job.
+type RunResult struct {
+	Archive       string       `json:"archive"` // path of its anchor
+	Finished      int          `json:"finished"`
+	Running       int          `json:"running"`
+	Crashed       int          `json:"crashed"`
+	Missing       int          `json:"missing"` // processes of which only their places in communicators are known
+	MissingRanks  int          `json:"missing_ranks"`
+	Hosts         int          `json:"hosts"`
+	Locations     int          `json:"locations"`
+	Communicators int          `json:"communicators"` // of more than one rank
+	Events        uint64       `json:"events"`
+	Lost          uint64       `json:"lost"`
+	First         uint64       `json:"first"` // time of the first event, ns since 1970
+	Last          uint64       `json:"last"`
+	Linked        int          `json:"linked"` // event files that were linked
+	Copied        int          `json:"copied"` // and copied
+	Complete      bool         `json:"complete"`
+	Differences   []Difference `json:"differences,omitempty"`
+	Problems      []string     `json:"problems,omitempty"`
+}
+
+// Processes is the number of processes with data.
+func (r *RunResult) Processes() int { return r.Finished + r.Running + r.Crashed }
+
+// Unify makes the archive of the experiment directory dir from its shards: traces.otf2 in it, or
+// run-1/traces.otf2, run-2/… if several jobs left their shards there. An older archive is replaced,
+// its anchor last.
+//
+// Errors: ErrBusy if another process unifies the directory at the time; fs.ErrNotExist if there are
+// no shards; else what kept the archive from being written. Shards that cannot be read do not keep
+// the others from being unified; they are named in the result's problems.
+func Unify(dir string, opts *UnifyOptions) (*Result, error) {
+	if opts == nil {
+		opts = new(UnifyOptions)
+	}
+	if _, err := os.Stat(filepath.Join(dir, shardsDir)); err != nil {
+		return nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
+	}
+	unlock, err := lockExperiment(dir, opts.now())
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
+	res := &Result{Problems: convertSpools(dir, opts)}
+	parts, problems, err := readShards(dir, opts)
+	res.Problems = append(res.Problems, problems...)
+	if err != nil {
+		return nil, err
+	}
+	runs := separateRuns(parts)
+	if len(runs) > 1 {
+		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))
+	}
+	for i, r := range runs {
+		target := dir
+		if len(runs) > 1 {
+			target = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
+		}
+		made, err := writeArchive(r, target, opts)
+		if err != nil {
+			return nil, fmt.Errorf("unify %s: %w", dir, err)
+		}
+		res.Runs = append(res.Runs, *made)
+	}
+	if len(runs) > 1 {
+		// An archive of the time when there was one job holds nothing that run-1 does not.
+		if err := removeArchive(dir); err != nil {
+			res.Problems = append(res.Problems, fmt.Sprintf("remove the former archive: %v", err))
+		}
+	}
+	for i := len(runs) + 1; i > 1; i++ {
+		old := filepath.Join(dir, fmt.Sprintf("run-%d", i))
+		if _, err := os.Stat(filepath.Join(old, archiveName+".otf2")); err != nil {
+			break
+		}
+		res.Problems = append(res.Problems, fmt.Sprintf("%s is of an earlier time and has no shards any more; it was left alone", old))
+	}
+	return res, nil
+}
+
+// writeArchive writes one run's archive beside the present one in dir, then puts it in its place.
+func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
+	staging := filepath.Join(dir, newDir)
+	if err := os.RemoveAll(staging); err != nil {
+		return nil, err
+	}
+	events := filepath.Join(staging, archiveName)
+	if err := os.MkdirAll(events, 0o777); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(staging)
+
+	chunkSize, err := eventChunkSize(r)
+	if err != nil {
+		return nil, err
+	}
+	a := newArchive(r, opts)
+	files, err := a.placeEvents(events)
+	if err != nil {
+		return nil, err
+	}
+	a.define()
+	path := func(suffix string) string { return filepath.Join(staging, archiveName+suffix) }
+	defChunk := a.chunkSizeFor()
+	if err := a.writeLocalDefs(events, defChunk); err != nil {
+		return nil, err
+	}
+	count, err := a.definitions.write(path(".def"), defChunk)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.markers) > 0 {
+		if err := a.writeMarkers(path(".marker"), defChunk); err != nil {
+			return nil, err
+		}
+	}
+	result := a.result(files)
+	err = otf2.WriteAnchor(path(".otf2"), &otf2.Anchor{
+		EventChunkSize: chunkSize, DefChunkSize: defChunk,
+		Locations: uint64(len(a.locations)), GlobalDefs: count,
+		MachineName: machineName(r), Creator: opts.creator(),
+		Description: fmt.Sprintf("NCCL: %s on %s", plural(uint64(len(r.parts)), "process"), plural(uint64(result.Hosts), "host")),
+		Properties:  a.properties, TraceID: a.traceID(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := replaceArchive(staging, dir); err != nil {
+		return nil, err
+	}
+	result.Archive = filepath.Join(dir, archiveName+".otf2")
+	return result, nil
+}
+
+func (a *archive) result(files *placed) *RunResult {
+	r := &RunResult{
+		Missing: a.missingProcesses(), Locations: len(a.locations), Communicators: len(a.instances),
+		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied,
+		Differences: a.differences, Problems: a.problems,
+	}
+	hosts := make(map[string]bool)
+	sum := newCounts()
+	for _, p := range a.run.parts {
+		hosts[p.process.Host+"\x00"+p.process.BootID] = true
+		sum.add(&p.process.Counts)
+		switch p.state {
+		case Finished:
+			r.Finished++
+		case Running:
+			r.Running++
+		case Crashed:
+			r.Crashed++
+		}
+	}
+	r.Hosts, r.Lost, r.Complete = len(hosts), sum.lostTotal(), a.complete(sum)
+	for _, in := range a.instances {
+		r.MissingRanks += len(in.missing())
+	}
+	for _, l := range a.locations {
+		r.Events += l.Events
+	}
+	return r
+}
+
+// eventChunkSize finds the one size that fits all event files. A file of several chunks fixes it;
+// one that is shorter than a chunk is readable with any size.
+func eventChunkSize(r *run) (uint64, error) {
+	var fixed, largest uint64
+	var by *part
+	for _, p := range r.parts {
+		size := p.process.EventChunkSize
+		largest = max(largest, size)
+		for _, l := range p.process.Locations {
+			if uint64(l.Bytes) <= size {
+				continue
+			}
+			if fixed != 0 && fixed != size {
+				return 0, fmt.Errorf("%s wrote event chunks of %d bytes, %s of %d: no archive can hold both", by.id(), fixed, p.id(), size)
+			}
+			fixed, by = size, p
+		}
+	}
+	if fixed == 0 {
+		return largest, nil
+	}
+	for _, p := range r.parts {
+		for _, l := range p.process.Locations {
+			if p.process.EventChunkSize != fixed && uint64(l.Bytes) > fixed {
+				return 0, fmt.Errorf("%s wrote event chunks of %d bytes, %s of %d: no archive can hold both", by.id(), fixed, p.id(), p.process.EventChunkSize)
+			}
+		}
+	}
+	return fixed, nil
+}
+
+func machineName(r *run) string {
+	name := r.parts[0].process.Host
+	for _, p := range r.parts {
+		if p.process.Host != name {
+			return ""
+		}
+	}
+	return name
+}
+
+// parts of an archive in the order in which they are put in place; the anchor makes it exist.
+var archiveParts = []string{"", ".def", ".marker", ".otf2"}
+
+// replaceArchive moves a complete archive from staging into dir. The old anchor goes first, so that
+// nobody reads old definitions with new events.
+func replaceArchive(staging, dir string) error {
+	if err := removeFile(filepath.Join(dir, archiveName+".otf2")); err != nil {
+		return err
+	}
+	for _, suffix := range archiveParts {
+		from, to := filepath.Join(staging, archiveName+suffix), filepath.Join(dir, archiveName+suffix)
+		err := os.Rename(from, to)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // there are no markers now
+			err = removeFile(to)
+		case suffix == "" && err != nil:
+			// A directory that is not empty is not replaced: exchange them, or move the old one away.
+			err = unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
+			if err != nil {
+				if err = os.Rename(to, from+".old"); err == nil {
+					err = os.Rename(from, to)
+				}
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("put the archive in place: %w", err)
+		}
+	}
+	return nil
+}
+
+func removeArchive(dir string) error {
+	for _, suffix := range []string{".otf2", ".def", ".marker"} {
+		if err := removeFile(filepath.Join(dir, archiveName+suffix)); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(filepath.Join(dir, archiveName))
+}
+
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

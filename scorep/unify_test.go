@@ -1,0 +1,683 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/otf2"
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+const t0 = shardtest.Epoch + 1_000_000
+
+// job leaves the shards of a job with the given number of single-GPU processes on nodes of four, a
+// world communicator, and ops AllReduces, begun 1 ms apart.
+func job(t testing.TB, dir string, size, ops int, change func(rank int, p *shardtest.Process)) []*shardtest.Process {
+	t.Helper()
+	procs := make([]*shardtest.Process, size)
+	for r := range size {
+		p := shardtest.New(t, dir, fmt.Sprintf("uuid-%02d", r)).On(fmt.Sprintf("node%d", r/4), 1000+r).Launched("slurm", r, size)
+		p.GPU(0, fmt.Sprintf("GPU-%04d", r), fmt.Sprintf("0000:%02x:00.0", r%4))
+		p.Comm(shard.Comm{ID: 0xabcdef, Name: "world", NRanks: size, Rank: r, NNodes: 1 + (size-1)/4, InitTime: t0})
+		for i := range uint64(ops) {
+			p.Call("ncclAllReduce", t0+i*1_000_000, t0+i*1_000_000+5000)
+			p.AllReduce(0, t0+i*1_000_000+10_000, t0+i*1_000_000+500_000, 1024)
+		}
+		if change != nil {
+			change(r, p)
+		}
+		procs[r] = p
+	}
+	return procs
+}
+
+func finish(procs []*shardtest.Process) {
+	for _, p := range procs {
+		p.Destroy(0, uint64(p.Writer(p.Shard.Comms[0].Location).LastTime())+1000)
+		p.Finish()
+	}
+}
+
+func unify(t testing.TB, dir string, opts *UnifyOptions) *Result {
+	t.Helper()
+	res, err := Unify(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func open(t testing.TB, path string) *otf2.Archive {
+	t.Helper()
+	a, err := otf2.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+func property(a *otf2.Archive, name string) string {
+	for _, p := range a.Anchor.Properties {
+		if p.Name == name {
+			return p.Value
+		}
+	}
+	return ""
+}
+
+// referenceTool finds a program of the reference implementation; where it is required (CI) its
+// absence is a failure.
+func referenceTool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is required: %v", name, err)
+	}
+	t.Skipf("SKIPPED: %s of the reference implementation is not installed (Debian: otf2-tools, python3-otf2)", name)
+	return ""
+}
+
+// accept lets both reference readers read the archive to its end, warnings being errors, and returns
+// what otf2-print says of the definitions.
+func accept(t testing.TB, anchor string) string {
+	t.Helper()
+	print := referenceTool(t, "otf2-print")
+	for _, args := range [][]string{{"-Werror", "-G"}, {"-Werror", "-A"}} {
+		cmd := exec.Command(print, append(args, anchor)...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil || stderr.Len() > 0 {
+			t.Fatalf("otf2-print %v: %v\n%s\n%s", args, err, tail(out), stderr.String())
+		}
+	}
+	const script = `
+import sys
+try:
+    import otf2
+except ImportError:
+    sys.exit(77)
+n = 0
+with otf2.reader.open(sys.argv[1]) as trace:
+    for location, event in trace.events:
+        n += 1
+print(n)
+`
+	out, err := exec.Command("/usr/bin/python3", "-c", script, anchor).CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == 77:
+		referenceTool(t, "python3-otf2")
+	case err != nil:
+		t.Fatalf("python3-otf2: %v\n%s", err, tail(out))
+	}
+	total := uint64(0)
+	for _, l := range open(t, anchor).Defs.Locations {
+		total += l.Events
+	}
+	if got := strings.TrimSpace(string(out)); got != strconv.FormatUint(total, 10) {
+		t.Fatalf("python3-otf2 reads %s events, the definitions say %d", got, total)
+	}
+	cmd := exec.Command(print, "-G", anchor)
+	cmd.Env = append(os.Environ(), "TZ=UTC")
+	defs, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return withoutStrings(string(defs))
+}
+
+var stringID = regexp.MustCompile(`((?:Name|Class|Aka\.|Descr\.|Value): ?"[^"]*"|Aka\. "[^"]*") <\d+>`)
+
+// withoutStrings leaves strings, their ids, and the attributes out of otf2-print's text: package
+// regions lists the latter, and all other ids would hide among the former.
+func withoutStrings(defs string) string {
+	var out []string
+	for line := range strings.Lines(defs) {
+		if !strings.HasPrefix(line, "STRING") && !strings.HasPrefix(line, "ATTRIBUTE") {
+			out = append(out, stringID.ReplaceAllString(line, "$1"))
+		}
+	}
+	return strings.Join(out, "")
+}
+
+func tail(b []byte) string {
+	if len(b) > 3000 {
+		b = b[len(b)-3000:]
+	}
+	return string(b)
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (run with -update to make it)", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (run with -update to accept):\n%s", path, diff)
+	}
+}
+
+func TestAFinishedJobBecomesAnArchive(t *testing.T) {
+	dir := t.TempDir()
+	finish(job(t, dir, 8, 3, nil))
+	res := unify(t, dir, nil)
+	if len(res.Runs) != 1 || len(res.Problems) > 0 {
+		t.Fatalf("%+v", res)
+	}
+	run := res.Runs[0]
+	run.Archive = ""
+	want := RunResult{
+		Finished: 8, Hosts: 2, Locations: 16, Communicators: 1, Events: 8 * (3*2 + 2 + 3*4),
+		First: t0, Last: t0 + 2_501_000, Linked: 16, Complete: true,
+	}
+	if diff := cmp.Diff(want, run); diff != "" {
+		t.Error(diff)
+	}
+	golden(t, "finished.defs.txt", accept(t, filepath.Join(dir, "traces.otf2")))
+	a := open(t, res.Runs[0].Archive)
+	if got := property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"); got != "true" {
+		t.Errorf("communication complete: %q", got)
+	}
+	if got := property(a, "NCCL_OTF2::TIMING::GPU"); got != "24" {
+		t.Errorf("operations timed on the GPU: %q", got)
+	}
+	evt, err := os.Stat(a.EventFile(1<<32 | 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := evt.Sys().(*syscall.Stat_t).Nlink; n != 2 {
+		t.Errorf("event file has %d links, want 2", n)
+	}
+}
+
+func archiveBytes(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || strings.Contains(path, "/shards/") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		all[strings.TrimPrefix(path, dir)] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestUnifyingTwiceGivesTheSameArchive(t *testing.T) {
+	dir := t.TempDir()
+	procs := job(t, dir, 5, 2, nil)
+	finish(procs[:4]) // one still runs
+	procs[4].Flush()
+	unify(t, dir, nil)
+	first := archiveBytes(t, dir)
+	unify(t, dir, &UnifyOptions{Workers: 5})
+	if diff := cmp.Diff(first, archiveBytes(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	if len(first) != 3+2*10 { // anchor, definitions, marker; two files per location
+		t.Errorf("%d files", len(first))
+	}
+}
+
+func TestARunningJobCanBeUnifiedAndAgainWhenItHasEnded(t *testing.T) {
+	dir := t.TempDir()
+	procs := job(t, dir, 2, 4, nil)
+	for _, p := range procs {
+		p.Flush()
+	}
+	// Events behind what the description tells: half a record more and the next flush's bytes.
+	for _, p := range procs {
+		p.AllReduce(0, t0+20_000_000, t0+21_000_000, 1024)
+		if err := p.Writer(1).Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res := unify(t, dir, nil)
+	run := res.Runs[0]
+	if run.Running != 2 || run.Linked != 0 || run.Copied != 4 || run.Complete {
+		t.Errorf("%+v", run)
+	}
+	if want := uint64(2 * (4*2 + 1 + 4*4)); run.Events != want {
+		t.Errorf("%d events, want %d", run.Events, want)
+	}
+	if run.Last != t0+3_500_000 {
+		t.Errorf("last event at %d", run.Last-t0)
+	}
+	accept(t, run.Archive)
+	if got := property(open(t, run.Archive), "NCCL_OTF2::PROCESSES_RUNNING"); got != "2" {
+		t.Errorf("%q processes run", got)
+	}
+
+	finish(procs)
+	run = unify(t, dir, nil).Runs[0]
+	if run.Finished != 2 || run.Copied != 0 || !run.Complete || run.Events != 2*(4*2+2+5*4) {
+		t.Errorf("%+v", run)
+	}
+	accept(t, run.Archive)
+}
+
+// muchLater is a time at which processes of other hosts that say nothing any more are given up.
+var muchLater = &UnifyOptions{clock: func() time.Time { return time.Now().Add(2 * youngFor) }}
+
+func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
+	enter := []byte{5, 1, 2, 3} // a time stamp cut off
+	for _, c := range []struct {
+		name    string
+		rubbish []byte
+		problem string
+	}{
+		{name: "nothing after the last flush"},
+		{name: "half a record", rubbish: enter},
+		{name: "bytes that are no record", rubbish: bytes.Repeat([]byte{0x0c, 9, 9, 9}, 4), problem: "damaged after"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			procs := job(t, dir, 3, 4, nil)
+			finish(procs[:2])
+			procs[2].Flush()
+			at := 1
+			if c.rubbish == nil {
+				at = -1
+			}
+			procs[2].Crash(at, c.rubbish)
+			run := unify(t, dir, muchLater).Runs[0]
+			if run.Finished != 2 || run.Crashed != 1 || run.Complete || run.Copied != 2 || run.Linked != 4 {
+				t.Errorf("%+v", run)
+			}
+			if want := uint64(3*(4*2+1+4*4) + 2); run.Events != want {
+				t.Errorf("%d events, want %d", run.Events, want)
+			}
+			if got := strings.Join(run.Problems, "\n"); c.problem == "" && got != "" || !strings.Contains(got, c.problem) {
+				t.Errorf("problems: %q", got)
+			}
+			accept(t, run.Archive)
+			_, markers, err := open(t, run.Archive).Markers()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(markers) == 0 || !strings.Contains(markers[0].Text+markers[len(markers)-1].Text, "Rank 2 (node0:1002)") {
+				t.Errorf("markers: %+v", markers)
+			}
+		})
+	}
+}
+
+func TestAFinishedEventFileThatHasChangedIsScanned(t *testing.T) {
+	dir := t.TempDir()
+	procs := job(t, dir, 2, 4, nil)
+	finish(procs)
+	if err := os.Truncate(filepath.Join(procs[1].Dir, "1.evt"), 200); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(procs[0].Dir, "0.evt")); err != nil {
+		t.Fatal(err)
+	}
+	run := unify(t, dir, nil).Runs[0]
+	if len(run.Problems) != 2 || run.Complete {
+		t.Errorf("%+v", run)
+	}
+	accept(t, run.Archive)
+}
+
+func TestShardsThatCannotBeReadAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	finish(job(t, dir, 2, 1, nil))
+	for name, text := range map[string]string{
+		"broken": "{", "newer": `{"version": 99}`, "odd": `{"version":1,"locations":[{"number":0,"comm":5}]}`, "empty": "",
+	} {
+		d := filepath.Join(dir, "shards", name)
+		if err := os.MkdirAll(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if text != "" {
+			if err := os.WriteFile(filepath.Join(d, "shard.json"), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	res := unify(t, dir, nil)
+	got := strings.Join(res.Problems, "\n")
+	for _, want := range []string{"broken", "version 99, this program reads 1", "communicator 5 of 0", "before it described itself"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("problems do not say %q:\n%s", want, got)
+		}
+	}
+	accept(t, res.Runs[0].Archive)
+}
+
+func TestWhatIsNoExperimentIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no shards folder: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "shards"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no shards: %v", err)
+	}
+}
+
+func TestOnlyOneUnifiesAtATime(t *testing.T) {
+	dir := t.TempDir()
+	finish(job(t, dir, 1, 1, nil))
+	unlock, err := lockExperiment(dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Unify(dir, nil)
+	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "pid "+strconv.Itoa(os.Getpid())) {
+		t.Errorf("got %v", err)
+	}
+	unlock()
+	unify(t, dir, nil)
+}
+
+func TestSpoolFilesAreConvertedFirst(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "shards"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	spool := filepath.Join(dir, "shards", "1234.spool")
+	if err := os.WriteFile(spool, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	res := unify(t, dir, &UnifyOptions{ConvertSpool: func(file, to string) error {
+		if file != spool || to != dir {
+			t.Errorf("asked to convert %s into %s", file, to)
+		}
+		finish(job(t, dir, 1, 1, nil))
+		return nil
+	}})
+	if res.Runs[0].Finished != 1 {
+		t.Errorf("%+v", res)
+	}
+	res = unify(t, dir, &UnifyOptions{ConvertSpool: func(string, string) error { return errors.New("no such thing") }})
+	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "no such thing") {
+		t.Errorf("%+v", res.Problems)
+	}
+}
+
+func TestWithoutHardLinksFilesAreCopied(t *testing.T) {
+	linkFile = func(string, string) error { return syscall.EPERM }
+	defer func() { linkFile = os.Link }()
+	dir := t.TempDir()
+	finish(job(t, dir, 2, 2, nil))
+	run := unify(t, dir, nil).Runs[0]
+	if run.Linked != 0 || run.Copied != 4 || !run.Complete {
+		t.Errorf("%+v", run)
+	}
+	accept(t, run.Archive)
+}
+
+func TestRunsThatShareADirectoryAreSeparated(t *testing.T) {
+	dir := t.TempDir()
+	finish(job(t, dir, 2, 1, nil))
+	unify(t, dir, nil)
+	// The same job again, an hour later: the same ranks and even the same commId.
+	const hour = 3_600_000_000_000
+	for r := range 2 {
+		p := shardtest.New(t, dir, fmt.Sprintf("again-%d", r)).On("node0", 2000+r).Launched("slurm", r, 2)
+		p.Shard.Clock.AnchorReal += hour
+		p.Shard.Clock.AnchorRaw += hour
+		p.GPU(0, fmt.Sprintf("GPU-%04d", r), "")
+		p.Comm(shard.Comm{ID: 0xabcdef, Name: "world", NRanks: 2, Rank: r, InitTime: t0 + hour})
+		p.AllReduce(0, t0+hour+10, t0+hour+20, 1)
+		p.Destroy(0, t0+hour+30)
+		p.Finish()
+	}
+	res := unify(t, dir, nil)
+	if len(res.Runs) != 2 {
+		t.Fatalf("%+v", res)
+	}
+	for i, run := range res.Runs {
+		if want := filepath.Join(dir, fmt.Sprintf("run-%d", i+1), "traces.otf2"); run.Archive != want {
+			t.Errorf("run %d in %s", i, run.Archive)
+		}
+		if run.Finished != 2 || !run.Complete || run.Communicators != 1 {
+			t.Errorf("%+v", run)
+		}
+		accept(t, run.Archive)
+	}
+	if res.Runs[1].First != t0+hour {
+		t.Errorf("second run begins at %d", res.Runs[1].First)
+	}
+	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "2 jobs") {
+		t.Errorf("problems: %q", res.Problems)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "traces.otf2")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the archive of one run is still there: %v", err)
+	}
+}
+
+func TestMissingMembersKeepTheirPlaces(t *testing.T) {
+	dir := t.TempDir()
+	procs := job(t, dir, 4, 2, func(rank int, p *shardtest.Process) {
+		p.Comm(shard.Comm{ID: 0x77, Name: "dp", NRanks: 2, Rank: rank / 2, InitTime: t0 + 100_000_000 + uint64(rank%2)}) // 0,2 and 1,3: same id
+	})
+	// Different instances have different ids here, so that the pairs are certain.
+	for r, p := range procs {
+		p.Shard.Comms[1].ID = uint64(0x77 + r%2)
+	}
+	for r, p := range procs {
+		if r == 2 {
+			if err := os.RemoveAll(p.Dir); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		p.Finish()
+	}
+	res := unify(t, dir, nil)
+	run := res.Runs[0]
+	if run.Finished != 3 || run.Missing != 1 || run.MissingRanks != 2 || run.Complete {
+		t.Errorf("%+v", run)
+	}
+	golden(t, "missing.defs.txt", accept(t, run.Archive))
+	a := open(t, run.Archive)
+	if property(a, "NCCL_OTF2::PROCESSES_MISSING") != "1" || property(a, "NCCL_OTF2::RANKS_MISSING") != "2" {
+		t.Errorf("properties: %+v", a.Anchor.Properties)
+	}
+	_, markers, err := a.Markers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, m := range markers {
+		texts = append(texts, m.Text)
+	}
+	if diff := cmp.Diff([]string{"world: no data of rank 2 of 4", "dp: no data of rank 1 of 2"}, texts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSeveralRanksPerProcess(t *testing.T) {
+	dir := t.TempDir()
+	for proc := range 2 {
+		p := shardtest.New(t, dir, fmt.Sprintf("p%d", proc)).On("node0", 50-proc) // pid order is not rank order
+		for d := range 2 {
+			gpu := p.GPU(d, "", "")
+			p.Comm(shard.Comm{ID: 1, NRanks: 4, Rank: proc*2 + d, GPU: gpu, InitTime: t0})
+		}
+		p.Comm(shard.Comm{ID: 2, NRanks: 1, Rank: 0, GPU: 0, InitTime: t0 + 1000})
+		for c := range 2 {
+			p.AllReduce(c, t0+10_000, t0+20_000, 10)
+		}
+		p.Collective(2, shardtest.Op{Function: "AllReduce", Begin: t0 + 30_000, End: t0 + 40_000, Count: 5})
+		p.Finish()
+	}
+	run := unify(t, dir, nil).Runs[0]
+	if run.Communicators != 1 || run.Finished != 2 || !run.Complete {
+		t.Errorf("%+v", run)
+	}
+	golden(t, "several.defs.txt", accept(t, run.Archive))
+}
+
+func TestOneCommIDForSeveralCommunicators(t *testing.T) {
+	dir := t.TempDir()
+	var procs []*shardtest.Process
+	for r := range 4 {
+		p := shardtest.New(t, dir, fmt.Sprintf("p%d", r)).On("node0", 10+r).Launched("pmix", r, 4)
+		p.GPU(r, "", "")
+		p.Comm(shard.Comm{ID: 9, NRanks: 4, Rank: r, InitTime: t0})
+		// Made and destroyed twice, one after the other, under one id.
+		for i := range uint64(2) {
+			c := p.Comm(shard.Comm{ID: 5, NRanks: 4, Rank: 3 - r, InitTime: t0 + 1_000_000 + i*1_000_000})
+			p.AllReduce(c, t0+1_100_000+i*1_000_000, t0+1_200_000+i*1_000_000, 10*(i+1))
+			p.Destroy(c, t0+1_500_000+i*1_000_000)
+		}
+		// Two of two ranks each at the same time under one id, begun 100 µs apart.
+		p.Comm(shard.Comm{ID: 6, NRanks: 2, Rank: r % 2, InitTime: t0 + 5_000_000 + uint64(r/2)*100_000 + uint64(r)})
+		procs = append(procs, p)
+	}
+	for _, p := range procs {
+		p.Finish()
+	}
+	run := unify(t, dir, nil).Runs[0]
+	if run.Communicators != 5 || len(run.Differences) > 0 || run.MissingRanks > 0 {
+		t.Errorf("%+v", run)
+	}
+	golden(t, "instances.defs.txt", accept(t, run.Archive))
+}
+
+func TestClocksOfOneBootAreAligned(t *testing.T) {
+	dir := t.TempDir()
+	procs := job(t, dir, 2, 2, func(rank int, p *shardtest.Process) {
+		if rank == 1 { // CLOCK_REALTIME was stepped by −40 µs between the two anchors
+			p.Shard.Clock.AnchorRaw += 1_000_000
+			p.Shard.Clock.AnchorReal += 1_000_000 - 40_000
+		}
+	})
+	finish(procs)
+	run := unify(t, dir, nil).Runs[0]
+	a := open(t, run.Archive)
+	for loc, want := range map[otf2.LocationRef]otf2.Timestamp{0: t0, 1 << 32: t0, 1: t0 + 40_000, 1<<32 | 1: t0 + 40_000} {
+		for ev, err := range a.EventsOf(loc) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev.Time != want {
+				t.Errorf("location %d begins at %d, want %d", loc, ev.Time, want)
+			}
+			break
+		}
+	}
+	if run.Last != t0+1_501_000+40_000 {
+		t.Errorf("last %d", run.Last-t0)
+	}
+	_, clocks, err := a.LocalDefs(1)
+	if err != nil || len(clocks) != 2 || clocks[0].Offset != 40_000 || clocks[1].Time <= clocks[0].Time {
+		t.Errorf("clock offsets %+v, %v", clocks, err)
+	}
+	accept(t, run.Archive)
+}
+
+func TestParadigmOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	finish(job(t, dir, 2, 1, nil))
+	run := unify(t, dir, &UnifyOptions{Paradigm200: true}).Runs[0]
+	defs := accept(t, run.Archive)
+	if strings.Contains(defs, "MPI") || strings.Count(defs, `Paradigm: "NCCL" <200>`) != 3 {
+		t.Errorf("definitions:\n%s", defs)
+	}
+}
+
+func TestEventChunkSizesMustAgree(t *testing.T) {
+	big := func(p *shardtest.Process, bytes int64) *part {
+		p.Shard.Locations[0].Bytes = bytes
+		q := p.Shard
+		return &part{process: &q}
+	}
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name           string
+		sizeA, sizeB   uint64
+		bytesA, bytesB int64
+		want           uint64
+		impossible     bool
+	}{
+		{"alike", 1 << 18, 1 << 18, 1 << 20, 100, 1 << 18, false},
+		{"small files fit any", 1 << 18, 1 << 20, 1000, 1000, 1 << 20, false},
+		{"the long file decides", 1 << 18, 1 << 20, 1 << 19, 1000, 1 << 18, false},
+		{"the larger chunk's file is too long", 1 << 18, 1 << 20, 1 << 19, 300_000, 0, true},
+		{"two long ones", 1 << 18, 1 << 20, 1 << 19, 1 << 21, 0, true},
+	} {
+		a, b := shardtest.New(t, dir, c.name+"a"), shardtest.New(t, dir, c.name+"b")
+		a.Shard.EventChunkSize, b.Shard.EventChunkSize = c.sizeA, c.sizeB
+		got, err := eventChunkSize(&run{parts: []*part{big(a, c.bytesA), big(b, c.bytesB)}})
+		if got != c.want || (err != nil) != c.impossible {
+			t.Errorf("%s: %d, %v", c.name, got, err)
+		}
+	}
+}
+
+func TestUnfinishedShardsOfOtherHosts(t *testing.T) {
+	dir := t.TempDir()
+	p := shardtest.New(t, dir, "p").On("elsewhere", 1)
+	p.Comm(shard.Comm{ID: 1, NRanks: 1, InitTime: t0})
+	p.Flush()
+	p.Crash(-1, nil) // the lock is not held as far as this host can see
+	for _, c := range []struct {
+		after time.Duration
+		want  State
+	}{{time.Second, Running}, {2 * youngFor, Crashed}} {
+		got, err := readShard(p.Dir, "here", time.Now().Add(c.after))
+		if err != nil || got.state != c.want {
+			t.Errorf("after %v: %v, %v", c.after, got.state, err)
+		}
+	}
+	got, err := readShard(p.Dir, "elsewhere", time.Now())
+	if err != nil || got.state != Crashed {
+		t.Errorf("on the host itself: %v, %v", got.state, err)
+	}
+}
+
+func TestResultIsJSON(t *testing.T) {
+	b, err := json.Marshal(Result{Runs: []RunResult{{Archive: "x", Finished: 1}}})
+	if err != nil || !strings.Contains(string(b), `"missing_ranks":0`) {
+		t.Errorf("%s, %v", b, err)
+	}
+}

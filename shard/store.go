@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Names of files in an experiment directory and in a shard.
+const (
+	Folder      = "shards" // in the experiment directory
+	processFile = "shard.json"
+	lockFile    = "lock"
+	doneFile    = "done"
+	newSuffix   = ".new"
+	UnifyLock   = "unify.lock" // in Folder
+	SpoolSuffix = ".spool"     // raw files in Folder
+	folderMode  = 0o777
+	fileMode    = 0o666
+	eventSuffix = ".evt"
+)
+
+// Store is a shard being written. It is locked while it is open.
+type Store struct {
+	path string
+	lock *os.File
+}
+
+// Create makes the shard <experiment>/shards/<uuid> and locks it. The experiment directory is made if
+// it is not there.
+func Create(experiment, uuid string) (*Store, error) {
+	path := filepath.Join(experiment, Folder, uuid)
+	if err := os.MkdirAll(filepath.Dir(path), folderMode); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(path, folderMode); err != nil {
+		return nil, err
+	}
+	s := &Store{path: path}
+	lock, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, fileMode)
+	if err == nil {
+		s.lock = lock
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if unsupported(err) {
+			// Some network file systems have no locks. Readers then go by the age of the files.
+			err = nil
+		}
+	}
+	if err != nil {
+		s.Remove()
+		return nil, fmt.Errorf("lock of shard %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func unsupported(err error) bool {
+	return errors.Is(err, syscall.ENOLCK) || errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EOPNOTSUPP)
+}
+
+// Path is the shard's folder.
+func (s *Store) Path() string { return s.path }
+
+// EventFile is the path of a location's event file.
+func (s *Store) EventFile(number uint32) string {
+	return filepath.Join(s.path, strconv.FormatUint(uint64(number), 10)+eventSuffix)
+}
+
+// Write replaces shard.json as a whole: a reader finds the old or the new one.
+func (s *Store) Write(p *Process) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("%s: %w", processFile, err)
+	}
+	return s.replace(processFile, append(text, '\n'))
+}
+
+// Finish puts the done marker in place. Nothing may be written afterwards.
+func (s *Store) Finish() error { return s.replace(doneFile, nil) }
+
+func (s *Store) replace(name string, content []byte) error {
+	path := filepath.Join(s.path, name)
+	if err := os.WriteFile(path+newSuffix, content, fileMode); err != nil {
+		os.Remove(path + newSuffix) // half a file helps nobody and takes room
+		return err
+	}
+	return os.Rename(path+newSuffix, path)
+}
+
+// Close releases the lock.
+func (s *Store) Close() error {
+	if s.lock == nil {
+		return nil
+	}
+	err := s.lock.Close()
+	s.lock = nil
+	return err
+}
+
+// Remove deletes the shard, for a writer that could not begin.
+func (s *Store) Remove() error {
+	s.Close()
+	return os.RemoveAll(s.path)
+}
+
+// State tells what becomes of a shard.
+type State int
+
+// States of a shard.
+const (
+	Starting State = iota // its writer has not described it yet
+	Writing               // its writer holds the lock
+	Dead                  // not finished, and nobody writes it
+	Done                  // all that the process left is in it
+)
+
+// Entry is a shard found in an experiment directory.
+type Entry struct {
+	Path  string
+	State State
+	// Process is nil while the shard is starting, and if its description cannot be read; Err then says why.
+	Process *Process
+	Err     error
+}
+
+// List finds the shards of an experiment directory, in the order of their names. A missing
+// directory has none.
+func List(experiment string) ([]Entry, error) {
+	root := filepath.Join(experiment, Folder)
+	dirs, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	for _, d := range dirs {
+		if !d.IsDir() {
+			continue
+		}
+		e := Entry{Path: filepath.Join(root, d.Name())}
+		// The state first: a writer that finishes in between has written more than its state says, not less.
+		e.State = stateOf(e.Path)
+		e.Process, e.Err = Read(e.Path)
+		if errors.Is(e.Err, fs.ErrNotExist) {
+			e.State, e.Err = Starting, nil
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func stateOf(path string) State {
+	if _, err := os.Stat(filepath.Join(path, doneFile)); err == nil {
+		return Done
+	}
+	lock, err := os.Open(filepath.Join(path, lockFile))
+	if err != nil {
+		return Dead
+	}
+	defer lock.Close()
+	// A shared lock tells whether the writer has its own, and does not keep others from asking.
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) || unsupported(err) {
+		return Writing
+	}
+	return Dead
+}
+
+// Read reads the shard.json of a shard's folder. It refuses other versions of the schema.
+func Read(path string) (*Process, error) {
+	text, err := os.ReadFile(filepath.Join(path, processFile))
+	if err != nil {
+		return nil, err
+	}
+	p := new(Process)
+	if err := json.Unmarshal(text, p); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(path, processFile), err)
+	}
+	if p.Version != Version {
+		return nil, fmt.Errorf("%s has version %d, this program reads %d", filepath.Join(path, processFile), p.Version, Version)
+	}
+	return p, nil
+}

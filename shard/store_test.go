@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestStoreStates(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "experiment")
+	if list, err := List(dir); err != nil || len(list) != 0 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	s, err := Create(dir, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func() Entry {
+		t.Helper()
+		list, err := List(dir)
+		if err != nil || len(list) != 1 || list[0].Path != s.Path() || list[0].Err != nil {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		return list[0]
+	}
+	if e := state(); e.State != Starting || e.Process != nil {
+		t.Errorf("before its description: %+v", e)
+	}
+	want := &Process{Version: Version, UUID: "one", Tag: 7, Comms: []Comm{{ID: 1<<64 - 1, NRanks: 2}}, Settings: map[string]string{"A": "b"}}
+	if err := s.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	e := state()
+	if e.State != Writing {
+		t.Errorf("while it is written: %+v", e)
+	}
+	if d := cmp.Diff(want, e.Process); d != "" {
+		t.Error(d)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e := state(); e.State != Dead {
+		t.Errorf("without a writer: %+v", e)
+	}
+	if err := s.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if e := state(); e.State != Done {
+		t.Errorf("finished: %+v", e)
+	}
+	names, err := filepath.Glob(filepath.Join(s.Path(), "*"))
+	if err != nil || len(names) != 3 {
+		t.Errorf("files: %v, %v", names, err)
+	}
+}
+
+func TestCreateRefusesASecondWriter(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Create(dir, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := Create(dir, "one"); !os.IsExist(err) {
+		t.Errorf("second writer: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(s.Path(), lockFile)); err != nil {
+		t.Errorf("the second writer took the first one's lock away: %v", err)
+	}
+}
+
+// What cannot be written leaves the old description in place.
+func TestWriteKeepsTheOldDescription(t *testing.T) {
+	s, err := Create(t.TempDir(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Write(&Process{Version: Version, Host: "old"}); err != nil {
+		t.Fatal(err)
+	}
+	// A folder of that name is in the way of the new file.
+	if err := os.Mkdir(filepath.Join(s.Path(), processFile+newSuffix), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(&Process{Version: Version, Host: "new"}); err == nil {
+		t.Fatal("written")
+	}
+	if p, err := Read(s.Path()); err != nil || p.Host != "old" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                   "unexpected end",
+		"{":                  "unexpected end",
+		`{"version": 99}`:    "has version 99, this program reads 1",
+		`{"version": "one"}`: "cannot unmarshal",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, processFile), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), processFile) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
