@@ -240,3 +240,15 @@ func (s *Settings) Environment() []string {
 	}
 	return vars
 }
+
+// Recorded makes Settings of texts that a recording holds. Texts that no longer are valid are kept as
+// texts.
+func Recorded(texts map[string]string) *Settings {
+	s := &Settings{texts: texts, source: make(map[string]source)}
+	for key, text := range texts {
+		if row := lookupSetting(key); row != nil && text != "" {
+			_ = row.check(s, text)
+		}
+	}
+	return s
+}

@@ -80,5 +80,3 @@ func sampleArchive(t testing.TB, dir string, calls int) string {
 	}))
 	return anchor
 }
-
-func TestSample(t *testing.T) { t.Log(sampleArchive(t, "/tmp/h1/s", 100)) }

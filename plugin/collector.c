@@ -40,6 +40,12 @@
 #define SYS_close_range 436
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+/* The sanitizer's own clone takes every child for a fork and changes its state, which is ours. */
+int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
+#define clone __clone
+#endif
+
 extern char **environ;
 
 enum {

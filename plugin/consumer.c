@@ -12,6 +12,7 @@
 #include "log.h"
 #include "session.h"
 #include "spool.h"
+#include "thread.h"
 
 static enum {
   NOBODY,       /* not started yet, or nothing could be */
@@ -23,6 +24,8 @@ static enum {
 } state;
 
 static pid_t collector;
+static pid_t watched; /* the same while it is at work, for threads without the lock; else 0 */
+static uint64_t looked; /* when a starved thread last looked after it, CLOCK_MONOTONIC in ns */
 static bool restarted;
 static uint32_t known_types;
 static uint32_t printed; /* the last message_number that was logged */
@@ -67,11 +70,16 @@ static bool start_spool(void) {
   return true;
 }
 
+static void works(void) {
+  state = COLLECTOR;
+  __atomic_store_n(&watched, collector, __ATOMIC_RELEASE);
+}
+
 static bool start_collector(void) {
   char why[512] = "";
   switch (ncclotf2_collector_start(&collector, why, sizeof why)) {
     case NCCLOTF2_START_READY:
-      state = COLLECTOR;
+      works();
       return true;
     case NCCLOTF2_START_REFUSED:
       state = REFUSED;
@@ -97,12 +105,13 @@ bool ncclotf2_consumer_start(uint32_t known) {
 bool ncclotf2_consumer_ready(void) {
   if (state == LATE &&
       __atomic_load_n(&header()->collector_state, __ATOMIC_ACQUIRE) == NCCLOTF2_COLLECTOR_READY)
-    state = COLLECTOR;
+    works();
   return state == COLLECTOR || state == SPOOL_THREAD || state == SPOOL_CALLER;
 }
 
 void ncclotf2_consumer_check(void) {
   if (state != COLLECTOR || ncclotf2_process_alive(collector)) return;
+  __atomic_store_n(&watched, 0, __ATOMIC_RELEASE);
   ncclotf2_consumer_messages(); /* its last words */
   if (restarted) {
     ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended again; spool files are written instead");
@@ -112,6 +121,23 @@ void ncclotf2_consumer_check(void) {
   restarted = true;
   ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended; a new one is started");
   start_collector();
+}
+
+static void *replace_collector(void *unused) {
+  pthread_mutex_lock(&ncclotf2_life);
+  ncclotf2_consumer_check();
+  pthread_mutex_unlock(&ncclotf2_life);
+  return unused;
+}
+
+void ncclotf2_consumer_starved(void) {
+  const uint64_t second = 1000000000, now = ncclotf2_clock_monotonic();
+  uint64_t last = __atomic_load_n(&looked, __ATOMIC_RELAXED);
+  if (now - last < second ||
+      !__atomic_compare_exchange_n(&looked, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    return; /* another thread does it */
+  pid_t pid = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
+  if (pid && !ncclotf2_process_alive(pid)) ncclotf2_thread_start(replace_collector);
 }
 
 static bool answered(uint32_t request) {

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who takes the records out of the shared memory: the collector process, else this library's own
- * spool thread. All functions want the life lock held.
+ * spool thread. All functions but one want the life lock held.
  */
 #ifndef NCCLOTF2_CONSUMER_H
 #define NCCLOTF2_CONSUMER_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* The life lock: for init, finalize and the end of the process, which are slow and rare. No event
+ * callback takes it. */
+extern pthread_mutex_t ncclotf2_life;
 
 /* Starts it, for the first communicator; known: event types of the API version. Returns false if
  * there is none and no events must be asked for; a line about that has been logged. */
@@ -18,6 +23,11 @@ bool ncclotf2_consumer_ready(void);
 
 /* Starts a new one if the collector has died: a collector the first time, then the spool. */
 void ncclotf2_consumer_check(void);
+
+/* Called by a recording thread, without the lock, when the consumer has left it no prepared chunk: once a
+ * second it sees whether the collector has died, and then has ncclotf2_consumer_check called on a
+ * thread of its own. */
+void ncclotf2_consumer_starved(void);
 
 /* Asks for everything recorded so far to be on disk and waits for that, at most `seconds`. */
 void ncclotf2_consumer_flush(unsigned seconds);

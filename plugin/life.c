@@ -24,8 +24,7 @@ enum {
   MASKS_MOST = 8 /* copies of libnccl in one process, each with a mask of its own */
 };
 
-/* The life lock: init and finalize, which are slow and rare. No event callback takes it. */
-static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t ncclotf2_life = PTHREAD_MUTEX_INITIALIZER;
 
 static bool forked;
 static bool tried; /* whether a session was or could not be made: not again in this process */
@@ -44,11 +43,11 @@ static void process_ends(void) {
   clock_gettime(CLOCK_REALTIME, &limit);
   limit.tv_sec += FLUSH_SECONDS;
   /* Another thread may be inside init and stay there. */
-  if (pthread_mutex_timedlock(&life, &limit) != 0) return;
+  if (pthread_mutex_timedlock(&ncclotf2_life, &limit) != 0) return;
   ncclotf2_log_use(NULL); /* libnccl's own exit handlers may have run already */
   __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->ended, 1, __ATOMIC_RELEASE);
   ncclotf2_consumer_flush(FLUSH_SECONDS);
-  pthread_mutex_unlock(&life);
+  pthread_mutex_unlock(&ncclotf2_life);
 }
 
 static bool open_session(const struct ncclotf2_init_args *args) {
@@ -104,14 +103,13 @@ static uint32_t add_comm(const struct ncclotf2_init_args *args) {
 
 /* NCCL passes the same word to every init, and it may have been changed since by whoever pauses
  * recording: it is written once per life of the communicators. */
-static void ask_for_events(int *mask) {
+static void ask_for_events(int *mask, uint32_t known) {
   for (unsigned i = 0; i < mask_count; i++)
     if (masks[i] == mask) return;
   if (mask_count == MASKS_MOST) return;
   masks[mask_count++] = mask;
-  __atomic_store_n(mask,
-                   (int)__atomic_load_n(&ncclotf2_header_at(ncclotf2_session.base)->event_mask, __ATOMIC_ACQUIRE),
-                   __ATOMIC_RELAXED);
+  const uint32_t wanted = __atomic_load_n(&ncclotf2_header_at(ncclotf2_session.base)->event_mask, __ATOMIC_ACQUIRE);
+  __atomic_store_n(mask, (int)(wanted & known), __ATOMIC_RELAXED);
 }
 
 ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
@@ -119,7 +117,7 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
   if (__atomic_load_n(&forked, __ATOMIC_RELAXED)) return NCCLOTF2_SUCCESS;
   if (!ncclotf2_config_enabled()) return NCCLOTF2_SUCCESS;
 
-  pthread_mutex_lock(&life);
+  pthread_mutex_lock(&ncclotf2_life);
   ncclotf2_log_use(args->logger);
   if (!open_session(args)) goto done;
 
@@ -142,10 +140,10 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     ncclotf2_consumer_start(args->known);
   else
     ncclotf2_consumer_check();
-  if (ncclotf2_consumer_ready()) ask_for_events(args->mask);
+  if (ncclotf2_consumer_ready()) ask_for_events(args->mask, args->known);
   ncclotf2_consumer_messages();
 done:
-  pthread_mutex_unlock(&life);
+  pthread_mutex_unlock(&ncclotf2_life);
   return NCCLOTF2_SUCCESS;
 }
 
@@ -155,7 +153,7 @@ ncclotf2_result ncclotf2_finalize(void *context) {
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   const uint64_t index = (uint64_t)(uintptr_t)context ^ ncclotf2_fast.context_bits;
 
-  pthread_mutex_lock(&life);
+  pthread_mutex_lock(&ncclotf2_life);
   if (index < header->comm_used) {
     struct ncclotf2_comm *comm = ncclotf2_comm_at(base, (uint32_t)index);
     if (!comm->final_ticks) {
@@ -175,6 +173,6 @@ ncclotf2_result ncclotf2_finalize(void *context) {
       }
     }
   }
-  pthread_mutex_unlock(&life);
+  pthread_mutex_unlock(&ncclotf2_life);
   return NCCLOTF2_SUCCESS;
 }

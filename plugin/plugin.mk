@@ -38,7 +38,7 @@ $(PLUGIN_OUT)/%.o: plugin/%.c $(PLUGIN_HDR) plugin/plugin.mk
 
 $(PLUGIN_OUT)/tests/%.o: plugin/tests/%.c plugin/tests/test.h plugin/tests/host.h $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
-	$(CC) $(PLUGIN_CFLAGS) -c -o $@ $<
+	$(CC) $(PLUGIN_CFLAGS) -Wno-format-truncation -c -o $@ $<
 
 # The tests see the hidden symbols, so they are linked with the plugin's objects, not with the library.
 $(PLUGIN_OUT)/tests/%_test: $(PLUGIN_OUT)/tests/%_test.o $(PLUGIN_OUT)/tests/host.o $(PLUGIN_OBJ)
@@ -48,8 +48,13 @@ $(PLUGIN_OUT)/tests/stub_collector: plugin/tests/stub_collector.c $(PLUGIN_HDR) 
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -o $@ $<
 
+$(PLUGIN_OUT)/tests/libcuda.so.1: plugin/tests/fake_libcuda.c plugin/plugin.mk
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
+
 # All programs run, then the failed ones are named.
-plugin-test: $(PLUGIN_TESTS) $(PLUGIN_OUT)/tests/stub_collector $(BUILD)/libnccl-profiler-otf2.so
+plugin-test: $(PLUGIN_TESTS) $(PLUGIN_OUT)/tests/stub_collector $(PLUGIN_OUT)/tests/libcuda.so.1 \
+		$(BUILD)/libnccl-profiler-otf2.so
 	@failed=; for test in $(PLUGIN_TESTS); do $$test || failed="$$failed $$test"; done; \
 	if [ -n "$$failed" ]; then echo "plugin-test: failed:$$failed" >&2; exit 1; fi
 

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "consumer.h"
+
 __thread struct ncclotf2_ring *ncclotf2_ring __attribute__((tls_model("initial-exec")));
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -102,6 +104,7 @@ static uint32_t any_chunk(uint8_t *base, enum ncclotf2_class class) {
   uint32_t limit = header->chunk_count - header->chunk_reserve;
   uint32_t chunk = take_spare(base, limit);
   if (chunk) return chunk;
+  ncclotf2_consumer_starved();
   chunk = scan(base, limit);
   for (uint32_t i = limit; !chunk && class == NCCLOTF2_CLASS_STOP && i < header->chunk_count; i++)
     if (take_chunk(base, i)) chunk = i + 1;

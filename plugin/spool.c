@@ -20,6 +20,7 @@
 #include "futex.h"
 #include "ring.h"
 #include "session.h"
+#include "thread.h"
 
 enum {
   PERIOD_MS = 10,
@@ -265,21 +266,7 @@ static void *run(void *unused) {
   return NULL;
 }
 
-bool ncclotf2_spool_thread(void) {
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return false;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 256 << 10);
-  /* The thread inherits the mask: no signal of the program is ever handled on it. */
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  bool started = pthread_create(&thread, &attributes, run, NULL) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
-  return started;
-}
+bool ncclotf2_spool_thread(void) { return ncclotf2_thread_start(run); }
 
 static bool make_directory(const char *path) { return mkdir(path, 0777) == 0 || errno == EEXIST; }
 

@@ -174,6 +174,9 @@ func copyFile(from, to string, limit int64) error {
 
 // writeEmpty writes an event file without events: readers want one for every location.
 func writeEmpty(path string) error {
+	if err := removeFile(path); err != nil {
+		return err
+	}
 	w, err := otf2.CreateEventWriter(path, nil)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ type Memory struct {
 	rings   []*Ring
 	live    []*liveRing
 	warm    []uint32 // chunks given back with their pages in place
-	freed   int      // chunks given back by the last Release
+	keep    int      // how many of them keep their pages: a decaying peak of what Release gave back
 	read    uint64   // bytes of records taken out of chunks so far
 }
 
@@ -272,6 +272,14 @@ func (m *Memory) Mark() {
 	}
 }
 
+// Behind counts the chunks that have been read to their end and not given back.
+func (m *Memory) Behind() (n int) {
+	for _, l := range m.live {
+		n += len(l.behind)
+	}
+	return n
+}
+
 // Release gives the chunks of the last Mark back to the plugin.
 func (m *Memory) Release() {
 	total := 0
@@ -294,9 +302,12 @@ func (m *Memory) Release() {
 		l.marked = 0
 		total += n
 	}
-	m.trim(max(total, m.freed, 32))
-	m.freed = total
+	m.keep = max(total, m.keep-m.keep/8, leastWarm)
+	m.trim(m.keep)
 }
+
+// leastWarm is how many free chunks keep their pages in an idle process (4 MiB).
+const leastWarm = 64
 
 // giveBack makes a used chunk free. Its pages leave this mapping, so that the collector's memory does
 // not grow with the rings, but stay in the file for the next user.

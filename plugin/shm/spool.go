@@ -12,9 +12,10 @@ import (
 
 // Spool reads the frames of a spool file as a Source.
 //
-// A round is one clock frame with everything up to the next one. The plugin reads its rings after the
-// clock, whether a flush begins or ends with the clock frame, so Round.Clock holds for the rings'
-// frames of the round.
+// A round ends before a clock frame. The plugin notes how far it will read each ring, then the clock, then
+// writes the clock's frame and those of the rings. So the rings' frames behind one clock frame hold
+// everything up to the clock frame before it, and a round that ends before a third one is complete
+// up to the first: that is Round.Clock. In the last round it is the last clock frame.
 //
 // A file that is cut off, or ends in bytes that are no frame, is read up to its last whole frame.
 type Spool struct {
@@ -26,7 +27,7 @@ type Spool struct {
 	rings   []*Ring
 	parts   []*spoolRing
 	comms   []commEntry
-	clock   ClockTuple // next round's
+	clocks  [3]ClockTuple // the latest last
 	ended   bool
 	orderly bool
 	lacking uint64
@@ -59,7 +60,7 @@ func OpenSpool(r io.Reader, size int64) (*Spool, error) {
 	case kind != frameHeaderKind:
 		return nil, fmt.Errorf("spool file: %w: it begins with a frame of kind %d", ErrCorrupt, kind)
 	}
-	s.clock = s.header.Created
+	s.clocks = [3]ClockTuple{s.header.Created, s.header.Created, s.header.Created}
 	return s, nil
 }
 
@@ -95,11 +96,10 @@ func (s *Spool) Comm(i int) (Comm, bool) {
 
 // Refresh implements Source: it reads one round. Its error is the file's, not of its content.
 func (s *Spool) Refresh() (Round, error) {
-	round := Round{Clock: s.clock}
 	for !s.ended {
 		kind, err := s.frame()
 		if err != nil {
-			return round, fmt.Errorf("spool file: %w", err)
+			return Round{}, fmt.Errorf("spool file: %w", err)
 		}
 		switch kind {
 		case 0:
@@ -107,11 +107,10 @@ func (s *Spool) Refresh() (Round, error) {
 		case frameEnd:
 			s.orderly = true
 		case frameClock:
-			return round, nil
+			return Round{Clock: s.clocks[0]}, nil
 		}
 	}
-	round.Ended = true
-	return round, nil
+	return Round{Clock: s.clocks[2], Ended: true}, nil
 }
 
 // frame reads and applies one frame. Kind 0 is the end; s.cut then says whether it is a proper one.
@@ -187,7 +186,7 @@ func (s *Spool) apply(f *frameHeader, body []byte) (reason string) {
 		if len(body) != int(unsafe.Sizeof(ClockTuple{})) {
 			return fmt.Sprintf("a clock frame of %d bytes", len(body))
 		}
-		s.clock = *(*ClockTuple)(unsafe.Pointer(unsafe.SliceData(body)))
+		s.clocks = [3]ClockTuple{s.clocks[1], s.clocks[2], *(*ClockTuple)(unsafe.Pointer(unsafe.SliceData(body)))}
 	case frameEnd:
 	default:
 		return fmt.Sprintf("a frame of unknown kind %d", f.Kind)

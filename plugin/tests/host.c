@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host.h"
 
+#include <ftw.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,11 +37,16 @@ bool host_logged(const char *part) { return strstr(all_lines, part) != NULL; }
 static char folder[PATH_MAX];
 static pid_t folder_owner;
 
+static int clean_one(const char *path, const struct stat *info, int type, struct FTW *walk) {
+  (void)info;
+  (void)type;
+  (void)walk;
+  return remove(path);
+}
+
 static void clean(void) {
-  if (getpid() != folder_owner) return;
-  char command[PATH_MAX + 16];
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
-  if (system(command) != 0) fprintf(stderr, "%s is left behind\n", folder);
+  if (getpid() == folder_owner && nftw(folder, clean_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
+    fprintf(stderr, "%s is left behind: %s\n", folder, strerror(errno));
 }
 
 const char *host_folder(void) {

@@ -49,7 +49,11 @@ static void check_record(uint32_t ring, const struct ncclotf2_record *record, vo
   (void)unused;
   CHECK(record->ticks >= seen[ring].ticks, "ring %u: ticks go back", ring);
   seen[ring].ticks = record->ticks;
-  if (record->kind == NCCLOTF2_RECORD_THREAD) seen[ring].tid = record->aux;
+  if (record->kind == NCCLOTF2_RECORD_THREAD) {
+    seen[ring].tid = record->aux; /* a writer that began late may have the ring of one that is done */
+    CHECK(seen[ring].next % EVENTS == 0, "a new owner after %llu", (unsigned long long)seen[ring].next);
+    seen[ring].next = 0;
+  }
   if (record->kind == NCCLOTF2_RECORD_STATE) seen[ring].states++;
   if (record->kind == NCCLOTF2_RECORD_STOP) seen[ring].stopped++;
   if (record->kind != NCCLOTF2_RECORD_START) return;
@@ -139,6 +143,7 @@ static void handover(void) {
   EQUAL(stopped + states + lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_COLL) + lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_COLL_API),
         (uint64_t)WRITERS * EVENTS * 3 / 2, "stops and states");
   CHECK(chunks > 3 * LEAST_CHUNKS, "only %llu chunks were handed over", (unsigned long long)chunks);
+  free(reader);
 }
 
 /* ---- the cap ---- */
@@ -309,6 +314,46 @@ static void many_threads_at_once(void) {
   EQUAL(host_header()->ring_used, THREADS + 1, "rings");
 }
 
+/* Rings and names go from thread to thread with nothing but the memory's own order between them: the
+ * threads of one parent know nothing of those of another. */
+static void *named_event(void *number) {
+  char name[24]; /* an address of its own, so that the heap is searched */
+  snprintf(name, sizeof name, "name %u", (unsigned)(uintptr_t)number % 50);
+  struct ncclotf2_descr_v6 d = host_descr(NCCLOTF2_COLL_API);
+  d.collApi.func = name;
+  for (int i = 0; i < 3; i++) {
+    void *handle = host_start(context, d);
+    CHECK(handle, "refused");
+    ncclProfiler_v6.stopEvent(handle);
+  }
+  return NULL;
+}
+
+static void *parent(void *self) {
+  for (unsigned i = 0; i < 150; i++) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, named_event, (void *)((uintptr_t)self * 7 + i)) == 0, "no thread");
+    pthread_join(thread, NULL);
+  }
+  return NULL;
+}
+
+static void threads_of_several_parents(void) {
+  begin();
+  enum { PARENTS = 6 };
+  pthread_t parents[PARENTS];
+  for (unsigned i = 0; i < PARENTS; i++) pthread_create(&parents[i], NULL, parent, (void *)(uintptr_t)i);
+  for (unsigned i = 0; i < PARENTS; i++) pthread_join(parents[i], NULL);
+  CHECK(host_header()->ring_used <= PARENTS + 1, "%u rings", host_header()->ring_used);
+  uint32_t owned = 0;
+  for (uint32_t i = 0; i < host_header()->ring_used; i++) owned += ncclotf2_ring_at(ncclotf2_session.base, i)->generation;
+  EQUAL(owned, 1 + PARENTS * 150, "owners");
+  struct reader *reader = calloc(1, sizeof *reader);
+  /* INIT; of each thread THREAD, three starts, three stops. */
+  EQUAL(reader_drain(reader, NULL, NULL), 2 + PARENTS * 150 * 7, "records");
+  free(reader);
+}
+
 static pthread_key_t late_key;
 static void late_event(void *unused) {
   (void)unused;
@@ -357,5 +402,6 @@ TEST_MAIN({"threads write and a reader follows, over many chunks", handover},
           {"what belongs to a refused proxy op goes with it", proxy_children},
           {"short-lived threads use a ring one after another", short_lived_threads},
           {"threads at one time have rings of their own", many_threads_at_once},
+          {"rings and names go between threads of several parents", threads_of_several_parents},
           {"a thread may record while it ends", events_after_the_end_of_a_thread},
           {"without a ring the event is refused", no_ring_left})

@@ -6,6 +6,7 @@
  *               refuse   refuses with a message
  *               exit     ends at once
  *               late     does nothing for STUB_DELAY ms, then gets ready
+ *               leave    gets ready, then ends
  *               die      gets ready, then ends by itself at the first request, unanswered
  *   STUB_MASK   event and record mask
  *   STUB_OUT    file to which a report line is appended
@@ -61,9 +62,9 @@ static void say(struct ncclotf2_header *header, uint32_t state) {
 }
 
 static void post(struct ncclotf2_header *header, const char *text) {
-  size_t i = 0;
-  for (; text[i] && i < sizeof header->message - 1; i++) __atomic_store_n(&header->message[i], text[i], __ATOMIC_RELAXED);
-  __atomic_store_n(&header->message[i], 0, __ATOMIC_RELAXED);
+  size_t length = strnlen(text, sizeof header->message - 1);
+  for (size_t i = 0; i < length; i++) __atomic_store_n(&header->message[i], text[i], __ATOMIC_RELAXED);
+  __atomic_store_n(&header->message[length], 0, __ATOMIC_RELAXED);
   __atomic_add_fetch(&header->message_number, 1, __ATOMIC_RELEASE);
 }
 
@@ -95,6 +96,7 @@ int main(int argc, char **argv) {
   header->event_mask = header->record_mask = mask;
   post(header, "stub: ready");
   say(header, NCCLOTF2_COLLECTOR_READY);
+  if (strcmp(behaviour, "leave") == 0) return 5;
   for (uint32_t answered = 0;;) {
     uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
     bool ended = __atomic_load_n(&header->ended, __ATOMIC_ACQUIRE);

@@ -406,3 +406,6 @@ func (j *Job) Handle(t shm.EventType, number uint64) uint64 {
 func (j *Job) PathName() string {
 	return fmt.Sprintf("testhost-%d-%04x.spool", j.header.PID, j.header.Tag)
 }
+
+// CollectorPID is the process that calls itself the collector.
+func (j *Job) CollectorPID() int { return int(atomic.LoadUint32(&j.header.CollectorPID)) }

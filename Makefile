@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Bare `make` lists the targets. Needed: Go (see go.mod), gcc, GNU make. Everything else that a
+# target needs it installs itself where it may, or names.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BUILD     ?= build
+GO       ?= go
+FUZZTIME ?= 20s
+COMMIT   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+RECORDING ?= testdata/nccl-callbacks/09-straggler-4p
+
+TOOL   := $(BUILD)/nccl-otf2
+PLUGIN := $(BUILD)/libnccl-profiler-otf2.so
+HOST   := $(BUILD)/fakenccl
+
+# Packages whose code runs in several goroutines or beside another process.
+RACE_PACKAGES ?= ./collector/... ./scorep/... ./replay/... ./plugin/shm/...
+
+export CGO_ENABLED ?= 0
+
+include plugin/plugin.mk
+include tests/fakenccl/fakenccl.mk
+
+.PHONY: help build demo test lint race fuzz cover bench sanitize generate clean setup tool
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+
+build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(HOST) ## the plugin, the tool and the test host, in build/
+
+tool:
+	@mkdir -p $(BUILD)
+	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install the version named in go.mod (https://go.dev/dl)" >&2; exit 1; }
+	$(GO) build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o $(TOOL) ./cmd/nccl-otf2
+
+demo: build ## play a recording of a real NCCL job, make its archive, and say which rank was late
+	@rm -rf $(BUILD)/demo
+	$(TOOL) replay $(RECORDING) --clock recorded --dir $(BUILD)/demo
+	@echo
+	$(TOOL) report $(BUILD)/demo
+
+test: ## install the reference tools if possible, build, and run every test
+	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' RACE_PACKAGES='$(RACE_PACKAGES)' scripts/test.sh
+
+setup: ## install (or name) the reference tools that the tests compare with
+	@scripts/setup.sh
+
+lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
+	@files=$$(gofmt -l $$(find . -name '*.go' -not -path './$(BUILD)/*')); \
+	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(MAKE) plugin-lint
+
+race: build ## the tests of the concurrent packages under Go's race detector
+	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
+
+fuzz: ## each fuzz target for FUZZTIME (20s)
+	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' scripts/fuzz.sh
+
+cover: build ## coverage of the Go tests, as build/coverage.html
+	$(GO) test -coverpkg=./... -coverprofile=$(BUILD)/coverage.out ./...
+	$(GO) tool cover -html=$(BUILD)/coverage.out -o $(BUILD)/coverage.html
+	@$(GO) tool cover -func=$(BUILD)/coverage.out | tail -1
+
+bench: build ## Go benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+sanitize: plugin-test-asan plugin-test-tsan ## the C tests under the address and the thread sanitizer
+
+generate: ## write generated files and golden texts anew
+	$(GO) generate ./...
+	$(GO) test ./cmd/nccl-otf2 -run TestREADME -update
+
+clean: ## remove build/
+	rm -rf $(BUILD)

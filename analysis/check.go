@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"ncclotf2/otf2"
+)
+
+// CheckOptions says how to check; nil means the zero value.
+type CheckOptions struct {
+	// Limit is the number of findings of one rule that are kept; further ones are only counted. 0: 20.
+	Limit int
+}
+
+// Check looks for whatever readers of the archive would stumble over: in the definitions, in every
+// location's events, and between locations (collectives and messages that do not match). It reads
+// all events once.
+//
+// Where the archive says of itself that communication is incomplete (OTF2::MPI_COMMUNICATION_COMPLETE
+// false), missing counterparts are notes instead of errors.
+//
+// The error is that of opening the archive. A damaged file further on is a finding; what it leaves
+// out is then not demanded of it.
+func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
+	if opts == nil {
+		opts = new(CheckOptions)
+	}
+	limit := uint64(opts.Limit)
+	if limit == 0 {
+		limit = 20
+	}
+	fs := &findings{count: make(map[Rule]uint64), limit: limit}
+	a, err := otf2.Open(anchorPath, nil)
+	if a == nil {
+		return nil, err
+	}
+	defer a.Close()
+	if err != nil {
+		fs.general(RuleFile, "global definitions: %v", err)
+	}
+	ps := propertiesOf(a.Anchor)
+	fs.lenient = ps.incomplete()
+	(&definitionCheck{findings: fs, anchor: a.Anchor, defs: a.Defs}).run()
+
+	c := newEventCheck(a, fs)
+	c.markers()
+	c.run()
+	c.counters(ps)
+
+	res := &CheckResult{Findings: fs.all, Dropped: make(map[Rule]uint64), Events: c.events}
+	for rule, n := range fs.count {
+		if n > limit {
+			res.Dropped[rule] = n - limit
+		}
+	}
+	slices.SortStableFunc(res.Findings, func(a, b Finding) int {
+		if a.Severity != b.Severity {
+			if a.Severity == Error {
+				return -1
+			}
+			return 1
+		}
+		return 0
+	})
+	return res, nil
+}
+
+// counters compares what the archive counts of itself with what is in it.
+func (c *eventCheck) counters(ps properties) {
+	compare := func(name string, want uint64, what string) {
+		if n, ok := ps.number(name); ok && n != want {
+			c.add(Finding{Severity: c.pairing(), Rule: RuleCounter, Text: fmt.Sprintf("%s%s is %d, but there are %d %s", prefix, name, n, want, what)})
+		}
+	}
+	processes := uint64(0)
+	for _, g := range c.defs.LocationGroups {
+		if g.Type == otf2.LocationGroupTypeProcess {
+			processes++
+		}
+	}
+	if missing, ok := ps.number("PROCESSES_MISSING"); ok {
+		compare("PROCESSES", processes-missing, "processes with data")
+	}
+	compare("COMMUNICATORS", uint64(len(c.defs.Comms)), "communicators")
+	if _, ok := ps.number("PROCESSES"); !ok {
+		return // not an archive of ours
+	}
+	timing := ps.below("TIMING")
+	names := make([]string, 0, len(timing)+len(c.timed))
+	for name := range timing {
+		names = append(names, name)
+	}
+	for name := range c.timed {
+		if _, ok := timing[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if timing[name] != c.timed[name] {
+			c.add(Finding{Severity: c.pairing(), Rule: RuleCounter,
+				Text: fmt.Sprintf("%sTIMING::%s is %d, but %d operations have that timing source", prefix, name, timing[name], c.timed[name])})
+		}
+	}
+}
+
+// markers checks what the markers refer to.
+func (c *eventCheck) markers() {
+	defs, markers, err := c.archive.Markers()
+	if err != nil {
+		c.general(RuleFile, "markers: %v", err)
+	}
+	kinds := make(map[otf2.MarkerRef]bool)
+	for _, d := range defs {
+		kinds[d.Self] = true
+	}
+	spaces := map[otf2.MarkerScope]otf2.MappingType{
+		otf2.MarkerScopeLocation: otf2.MappingLocation, otf2.MarkerScopeLocationGroup: otf2.MappingLocationGroup,
+		otf2.MarkerScopeGroup: otf2.MappingGroup, otf2.MarkerScopeComm: otf2.MappingComm,
+	}
+	for i, m := range markers {
+		if !kinds[m.Marker] {
+			c.general(RuleReference, "marker %d: its kind %d is not defined", i, m.Marker)
+		}
+		if space, ok := spaces[m.ScopeType]; ok && !c.refs.defined(space, m.Scope) {
+			c.general(RuleReference, "marker %d: its scope, %v %d, is not defined", i, m.ScopeType, m.Scope)
+		}
+		if !c.within(m.Time) {
+			c.general(RuleTimeRange, "marker %d at %d is outside the clock properties", i, m.Time)
+		}
+	}
+}
+
+// headerEvents reads the number of the last event from the header of an event file's last chunk.
+func headerEvents(path string, chunkSize uint64) (uint64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	const headerSize, lastEvent, bigEndian = 18, 10, 0x23
+	if info.Size() < headerSize {
+		return 0, errors.New("no chunk header")
+	}
+	var header [headerSize]byte
+	chunk := (info.Size() - 1) / int64(chunkSize) * int64(chunkSize)
+	if _, err := f.ReadAt(header[:], chunk); err != nil {
+		return 0, err
+	}
+	if header[1] == bigEndian {
+		return binary.BigEndian.Uint64(header[lastEvent:]), nil
+	}
+	return binary.LittleEndian.Uint64(header[lastEvent:]), nil
+}

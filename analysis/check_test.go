@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/scorep"
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+func check(t testing.TB, path string) *CheckResult {
+	t.Helper()
+	res, err := Check(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func lines(res *CheckResult) string {
+	var b strings.Builder
+	for _, f := range res.Findings {
+		fmt.Fprintln(&b, f)
+	}
+	return b.String()
+}
+
+func TestSoundArchivesHaveNoFindings(t *testing.T) {
+	path := makeJob(t, nil)
+	if res := check(t, path); len(res.Findings) > 0 || res.Events == 0 {
+		t.Errorf("as unified, %d events:\n%s", res.Events, lines(res))
+	}
+	if res := check(t, load(t, path).write()); len(res.Findings) > 0 {
+		t.Errorf("written again:\n%s", lines(res))
+	}
+}
+
+const incomplete = "OTF2::MPI_COMMUNICATION_COMPLETE"
+
+func TestEachDefectIsFound(t *testing.T) {
+	original := makeJob(t, nil)
+	for _, d := range []struct {
+		name  string
+		spoil func(s *sample)
+		want  string // part of a line
+	}{
+		{"regions left in the wrong order", func(s *sample) {
+			s.find(thread(0), otf2.EventLeave, 0).Args[0] = 1
+		}, `error: nesting: location 0, event 2, time 1760000000001105000: region "AllReduce" is left, but "ncclAllReduce" is open (event 1)`},
+		{"leave without enter", func(s *sample) { s.remove(thread(1), 0, 1) },
+			`nesting: location 1, event 1, time 1760000000001105000: region "ncclAllReduce" is left, but none is open`},
+		{"enter without leave", func(s *sample) { s.remove(thread(1), 3, 1) }, `nesting: location 1, event 3, time 1760000000001200000: region "ncclAllReduce" is never left`},
+		{"time that goes back", func(s *sample) {
+			s.patch(thread(0), func(b []byte) []byte {
+				// Header, stamp and Enter; then the second stamp.
+				binary.LittleEndian.PutUint64(b[18+9+2+1:], t0+1)
+				return b
+			})
+		}, "time-order: location 0, event 2, time 1760000000001000001: time goes back by 99999, from 1760000000001100000"},
+		{"event before the clock's begin", func(s *sample) { s.defs.Clock.Offset += 50 * us }, "error: time-range: location 4294967296, event 1,"},
+		{"event after the clock's end", func(s *sample) { s.defs.Clock.Length -= 50 * us }, "error: time-range: location 4294967296, event"},
+		{"resolution 0", func(s *sample) { s.defs.Clock.Resolution = 0 }, "clock: the timer's resolution is 0"},
+		{"undefined region in an event", func(s *sample) { s.find(thread(2), otf2.EventEnter, 1).Args[0] = 77 },
+			"reference: location 2, event 3, time 1760000000001200000: Enter: region 77 is not defined"},
+		{"undefined communicator in an event", func(s *sample) { s.find(stream(2), otf2.EventMpiCollectiveEnd, 1).Args[1] = 9 },
+			"reference: location 4294967298, event 8, time 1760000000001250000: MpiCollectiveEnd: communicator 9 is not defined"},
+		{"undefined attribute", func(s *sample) { s.find(stream(0), otf2.EventEnter, 0).Attributes[0].ID = 99 }, "Enter: attribute 99 is not defined"},
+		{"undefined string in an attribute", func(s *sample) {
+			s.find(stream(0), otf2.EventEnter, 0).Attributes[1].Bits = 5000
+		}, `value of attribute "ALGO": STRING 5000 is not defined`},
+		{"attribute of another type", func(s *sample) {
+			s.find(stream(0), otf2.EventEnter, 0).Attributes[0].Type = otf2.TypeUint32
+		}, `attribute: location 4294967296, event 2, time 1760000000001110000: Enter: attribute "ORDINAL" is a UINT32 here, a UINT64 by definition`},
+		{"ids that are not dense", func(s *sample) {
+			s.defs.Regions[2].Self = 40
+		}, "ids: region 40 stands at place 2"},
+		{"location defined twice", func(s *sample) { s.defs.Locations[1].Self = s.defs.Locations[0].Self }, "ids: location 0 is defined twice"},
+		{"string that is not defined", func(s *sample) { s.defs.Regions[0].Name = 7777 }, "reference: name of region 0: string 7777 is not defined"},
+		{"parent after child", func(s *sample) { s.defs.SystemTreeNodes[1].Parent = 3 }, "system tree node 1: its parent 3 is not defined before it"},
+		{"group member out of range", func(s *sample) { s.group(otf2.GroupTypeCommGroup).Members[1] = 17 }, "members: group"},
+		{"communicator of a group of regions", func(s *sample) { s.defs.Comms[0].Group = s.group(otf2.GroupTypeRegions).Self }, "is a REGIONS, no group of ranks"},
+		{"location that is not defined in COMM_LOCATIONS", func(s *sample) { s.group(otf2.GroupTypeCommLocations).Members[0] = 999 }, "is location 999, which is not there"},
+		{"process without a thread", func(s *sample) { s.defs.Locations[0].Type = otf2.LocationTypeMetric }, "location-group: PROCESS group 0 has no CPU_THREAD"},
+		{"stream in a process", func(s *sample) { s.location(stream(1)).Group = 1 }, "location-group: PROCESS group 1 has 1 ACCELERATOR_STREAM"},
+		{"accelerator that nobody created", func(s *sample) { s.defs.LocationGroups[4].Creator = otf2.UndefinedLocationGroup }, "location-group: ACCELERATOR group 4 was not created by a PROCESS"},
+		{"wrong number of events in a definition", func(s *sample) { s.location(stream(1)).Events++ }, "event-count: location 4294967297: the definition announces 33 events, the file has 32"},
+		{"wrong number of events in a header", func(s *sample) {
+			s.patch(stream(1), func(b []byte) []byte { b[10]++; return b })
+		}, "event-count: location 4294967297: the last chunk's header counts 33 events, the file has 32"},
+		{"wrong number of definitions", func(s *sample) { s.anchor.GlobalDefs = 12345 }, "anchor: the anchor announces 12345 global definitions"},
+		{"wrong number of locations", func(s *sample) { s.anchor.Locations = 7 }, "anchor: the anchor announces 7 locations, 6 are defined"},
+		{"truncated event file", func(s *sample) {
+			s.patch(stream(1), func(b []byte) []byte { return b[:len(b)-20] })
+		}, "error: file: location 4294967297: otf2:"},
+		{"missing event file", func(s *sample) { s.drop[thread(1)] = true }, "error: file: location 1: "},
+		{"collective end without begin", func(s *sample) { s.remove(stream(0), s.index(stream(0), otf2.EventMpiCollectiveBegin, 0), 1) },
+			"collective: location 4294967296, event 3, time 1760000000001150000: a collective ends that has not begun"},
+		{"collective begun twice", func(s *sample) {
+			i := s.index(stream(0), otf2.EventMpiCollectiveBegin, 0)
+			s.insert(stream(0), i, s.events[stream(0)][i].Clone())
+		}, "collective: location 4294967296, event 4, time 1760000000001110000: a collective begins before the one of event 3 has ended"},
+		{"collective without end", func(s *sample) { s.remove(stream(0), s.index(stream(0), otf2.EventMpiCollectiveEnd, 2), 1) },
+			`collective: location 4294967296, event 12, time 1760000000001330000: region "Broadcast" is left before the collective begun in it (event 11) has ended`},
+		{"collective outside a region", func(s *sample) {
+			i := s.index(stream(0), otf2.EventMpiCollectiveBegin, 0)
+			s.events[stream(0)][i], s.events[stream(0)][i-1] = s.events[stream(0)][i-1], s.events[stream(0)][i]
+		}, "event 2, time 1760000000001110000: a collective begins outside any region"},
+		{"request never completed", func(s *sample) { s.remove(stream(0), s.index(stream(0), otf2.EventMpiIsendComplete, 1), 1) },
+			"request: location 4294967296, event 25, time 1760000000001520000: request 4 is never completed"},
+		{"request completed twice", func(s *sample) {
+			i := s.index(stream(0), otf2.EventMpiIsendComplete, 0)
+			s.insert(stream(0), i, s.events[stream(0)][i].Clone())
+		}, "request 3 is completed, but is not open"},
+		{"request used twice", func(s *sample) {
+			s.find(stream(0), otf2.EventNonBlockingCollectiveRequest, 1).Args[0] = s.find(stream(0), otf2.EventNonBlockingCollectiveRequest, 0).Args[0]
+		}, "NonBlockingCollectiveRequest: request 1 is open already (event 15)"},
+		{"request of another kind", func(s *sample) {
+			*s.find(stream(0), otf2.EventMpiIsendComplete, 0) = s.with(stream(0), otf2.EventMpiIsendComplete, 0, otf2.EventNonBlockingCollectiveComplete, 7, 0, uint64(otf2.CollectiveRootNone), 1200, 1200, 3)
+		},
+			"request 3 is completed as of NonBlockingCollectiveRequest, but was made by MpiIsend"},
+		{"communicator used before its creation", func(s *sample) { s.remove(stream(0), 0, 1) }, `communicator: location 4294967296, event 3, time 1760000000001150000: communicator "world" is used before its CommCreate`},
+		{"communicator created twice", func(s *sample) { s.insert(stream(0), 1, s.events[stream(0)][0].Clone()) }, `second CommCreate of communicator "world"`},
+		{"communicator used after its end", func(s *sample) {
+			n := len(s.events[stream(0)])
+			d := s.events[stream(0)][n-1].Clone()
+			s.remove(stream(0), n-1, 1)
+			d.Time = t0 + 460*us
+			s.insert(stream(0), s.index(stream(0), otf2.EventMpiIsend, 0)-1, d)
+		}, `communicator "world" is used after its CommDestroy`},
+		{"communicator used by no member", func(s *sample) {
+			s.insert(thread(0), 1, otf2.Event{Kind: otf2.EventMpiSend, Time: t0 + 102*us, Args: []uint64{1, 0, 0, 4}})
+		}, `communicator: location 0, event 2, time 1760000000001102000: communicator "world" is used by a location that is no member`},
+		{"root out of range", func(s *sample) { s.find(stream(0), otf2.EventMpiCollectiveEnd, 2).Args[2] = 3 }, `rank: location 4294967296, event 12, time 1760000000001330000: root 3 of communicator "world", which has 3 ranks`},
+		{"peer out of range", func(s *sample) { s.find(stream(0), otf2.EventMpiIsend, 0).Args[0] = 5 }, "peer 5 of communicator"},
+		{"collective that one member lacks", func(s *sample) { s.remove(stream(1), s.index(stream(1), otf2.EventEnter, 2), 4) },
+			`error: collective-match: location 4294967296, event 12, time 1760000000001330000: Broadcast 0 on "world": rank 1 has no such operation`},
+		{"collective recorded twice", func(s *sample) {
+			i := s.index(stream(1), otf2.EventEnter, 0)
+			for k := range 4 {
+				s.insert(stream(1), i+4+k, s.events[stream(1)][i+k].Clone())
+				s.events[stream(1)][i+4+k].Time = t0 + 160*us
+			}
+		}, `collective-match: location 4294967297, event 8, time 1760000000001160000: AllReduce 0 on "world" comes after 0`},
+		{"different roots", func(s *sample) {
+			e := s.find(stream(2), otf2.EventMpiCollectiveEnd, 2)
+			e.Args[2] = 0
+		}, `collective-root: location 4294967298, event 12, time 1760000000001330000: Broadcast 0 on "world" has root 0 here, 1 at location 4294967296, event 12`},
+		{"different sizes", func(s *sample) {
+			e := s.find(stream(2), otf2.EventMpiCollectiveEnd, 1)
+			e.Args[3], e.Args[4] = 6000, 6000
+		}, `collective-size: location 4294967298, event 8, time 1760000000001250000: AllReduce 1 on "world" has 2000 bytes per rank here, 4000 at location 4294967296, event 8`},
+		{"sizes of no such operation", func(s *sample) { s.find(stream(1), otf2.EventMpiCollectiveEnd, 2).Args[3] = 800 },
+			`Broadcast 0 on "world" sends 800 and receives 800 bytes: no such operation of 3 ranks does`},
+		{"message without receive", func(s *sample) {
+			s.remove(stream(2), s.index(stream(2), otf2.EventMpiIrecvRequest, 0)-1, 4)
+		}, `error: message-match: location 4294967297, event 29, time 1760000000001540000: 1 message(s) 1>2 on "world" without receive`},
+		{"message of another length", func(s *sample) { s.find(stream(1), otf2.EventMpiIrecv, 1).Args[3] = 65 },
+			`message-length: location 4294967297, event 26, time 1760000000001532000: message 0>1 on "world" has 65 bytes here, 64 at location 4294967296, event 25`},
+		{"counter that is not right", func(s *sample) { s.property("NCCL_OTF2::TIMING::GPU", "4") }, "counter: NCCL_OTF2::TIMING::GPU is 4, but 18 operations have that timing source"},
+		{"number of processes that is not right", func(s *sample) { s.property("NCCL_OTF2::PROCESSES", "4") }, "counter: NCCL_OTF2::PROCESSES is 4, but there are 3 processes"},
+		{"what is missing where that is told", func(s *sample) {
+			s.property(incomplete, "false")
+			s.remove(stream(1), s.index(stream(1), otf2.EventEnter, 2), 4)
+		}, `note: collective-match: location 4294967296, event 12, time 1760000000001330000: Broadcast 0 on "world": rank 1 has no such operation`},
+		{"RMA operation never completed", func(s *sample) {
+			s.defs.RmaWins = nil
+			s.insert(thread(0), 1, otf2.Event{Kind: otf2.EventRmaPut, Time: t0 + 102*us, Args: []uint64{0, 1, 8, 1}})
+		}, "reference: location 0, event 2, time 1760000000001102000: RmaPut: win 0 is not defined"},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			s := load(t, original)
+			d.spoil(s)
+			res := check(t, s.write())
+			if got := lines(res); !strings.Contains(got, d.want) {
+				t.Errorf("want %s\ngot:\n%s", d.want, got)
+			}
+			if strings.HasPrefix(d.want, "note") != (res.Errors() == 0) {
+				t.Errorf("%d errors:\n%s", res.Errors(), lines(res))
+			}
+		})
+	}
+}
+
+func (s *sample) group(typ otf2.GroupType) *otf2.Group {
+	for i := range s.defs.Groups {
+		if s.defs.Groups[i].Type == typ {
+			return &s.defs.Groups[i]
+		}
+	}
+	s.t.Fatalf("no group of type %v", typ)
+	return nil
+}
+
+func (s *sample) location(l otf2.LocationRef) *otf2.Location {
+	for i := range s.defs.Locations {
+		if s.defs.Locations[i].Self == l {
+			return &s.defs.Locations[i]
+		}
+	}
+	s.t.Fatalf("no location %d", l)
+	return nil
+}
+
+// with is an event like the n-th of a kind, but of another kind and with other fields.
+func (s *sample) with(l otf2.LocationRef, kind otf2.EventKind, n int, other otf2.EventKind, args ...uint64) otf2.Event {
+	ev := s.find(l, kind, n).Clone()
+	ev.Kind, ev.Args = other, args
+	return ev
+}
+
+func TestFindingsAreLimitedByRule(t *testing.T) {
+	s := load(t, makeJob(t, nil))
+	for i := range s.events[stream(0)] {
+		if ev := &s.events[stream(0)][i]; ev.Kind == otf2.EventEnter || ev.Kind == otf2.EventLeave {
+			ev.Args[0] = 500
+		}
+	}
+	res, err := Check(s.write(), &CheckOptions{Limit: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := uint64(2*6 - 3); res.Dropped[RuleReference] != n || res.Errors() < int(n)+3 {
+		t.Errorf("dropped %v, %d errors:\n%s", res.Dropped, res.Errors(), lines(res))
+	}
+}
+
+func TestNoArchiveIsAnError(t *testing.T) {
+	if _, err := Check(filepath.Join(t.TempDir(), "traces.otf2"), nil); err == nil {
+		t.Error("no error")
+	}
+	path := filepath.Join(t.TempDir(), "traces.otf2")
+	if err := os.WriteFile(path, []byte("no archive"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Check(path, nil); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
+	dir := t.TempDir()
+	for r := range 3 {
+		p := shardtest.New(t, dir, fmt.Sprint("p", r)).Launched("slurm", r, 4) // rank 3 left nothing
+		p.Shard.Host, _ = os.Hostname()
+		p.GPU(r, "", "")
+		c := p.Comm(shard.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
+		for i := range uint64(100 - r) { // and they were not equally far
+			p.AllReduce(c, t0+i*1000+10, t0+i*1000+900, 100)
+		}
+		p.Flush()
+		p.Crash(-1, nil)
+	}
+	out, err := scorep.Unify(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Runs[0].Crashed != 3 || out.Runs[0].Missing != 1 {
+		t.Errorf("%+v", out.Runs[0])
+	}
+	res := check(t, out.Runs[0].Archive)
+	if res.Errors() > 0 || len(res.Findings) == 0 {
+		t.Errorf("findings:\n%s", lines(res))
+	}
+	rep := operationsOfArchive(t, out.Runs[0].Archive)
+	if rep.Summary.Complete || rep.Summary.Crashed != 3 || rep.Summary.Missing != 1 || rep.Summary.Differences != 1 {
+		t.Errorf("%+v", rep.Summary)
+	}
+	// Beyond the last digest in which all agree (64 operations) nothing is compared.
+	if len(rep.Operations) != 1 || rep.Operations[0].Count != 64 || rep.Summary.LeftOut != 36+35+34 {
+		t.Errorf("%+v, %d left out", rep.Operations, rep.Summary.LeftOut)
+	}
+}

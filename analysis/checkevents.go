@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"ncclotf2/otf2"
+)
+
+// eventCheck follows the events of all locations in time order.
+type eventCheck struct {
+	*findings
+	archive  *otf2.Archive
+	defs     *otf2.Definitions
+	refs     *references
+	comms    map[otf2.CommRef]*communicator
+	memberOf map[otf2.LocationRef][]*communicator
+	ordinal  attributeID // ORDINAL, as package regions writes it
+	timing   attributeID // TIMING_SOURCE
+	tracks   map[otf2.LocationRef]*track
+	match    *matcher
+	events   uint64
+	timed    map[string]uint64 // operations by timing source, in upper case
+	perPlan  map[otf2.RegionRef]uint64
+}
+
+// track is what must be remembered of one location.
+type track struct {
+	location *otf2.Location
+	events   uint64
+	last     otf2.Timestamp
+	stack    []openRegion
+	begun    openCollective
+	requests map[uint64]request
+	rma      map[rmaOp]place
+	comms    map[otf2.CommRef]*commUse
+	damaged  bool
+}
+
+// place is an event of a location.
+type place struct {
+	location otf2.LocationRef
+	event    uint64
+	time     otf2.Timestamp
+}
+
+type openRegion struct {
+	region  otf2.RegionRef
+	at      place
+	ordinal uint64 // of the operation that the region is, if it has one
+	known   bool
+}
+
+type openCollective struct {
+	open    bool
+	depth   int // of regions, at its begin
+	at      place
+	ordinal uint64
+	known   bool
+}
+
+type request struct {
+	kind    otf2.EventKind // of the event that made it
+	at      place
+	ordinal uint64
+	known   bool
+}
+
+type rmaOp struct{ win, id uint64 }
+
+// commUse is the life of a communicator at one location.
+type commUse struct {
+	created, destroyed bool
+	used               bool
+	reported           bool
+}
+
+// attributeID is the id of an attribute found by its name; absent ones match nothing.
+type attributeID struct {
+	id    otf2.AttributeRef
+	found bool
+}
+
+func findAttribute(defs *otf2.Definitions, name string, typ otf2.Type) attributeID {
+	for _, d := range defs.Attributes {
+		if d.Type == typ && defs.String(d.Name) == name {
+			return attributeID{d.Self, true}
+		}
+	}
+	return attributeID{}
+}
+
+// of returns the attribute's value in an event.
+func (a attributeID) of(ev *otf2.Event) (uint64, bool) {
+	if a.found {
+		for i := range ev.Attributes {
+			if ev.Attributes[i].ID == a.id {
+				return ev.Attributes[i].Bits, true
+			}
+		}
+	}
+	return 0, false
+}
+
+func newEventCheck(a *otf2.Archive, fs *findings) *eventCheck {
+	c := &eventCheck{
+		findings: fs, archive: a, defs: a.Defs, refs: newReferences(a.Defs), comms: communicators(a.Defs),
+		ordinal: findAttribute(a.Defs, "ORDINAL", otf2.TypeUint64),
+		timing:  findAttribute(a.Defs, "TIMING_SOURCE", otf2.TypeString),
+		tracks:  make(map[otf2.LocationRef]*track, len(a.Defs.Locations)),
+		timed:   make(map[string]uint64),
+		perPlan: make(map[otf2.RegionRef]uint64),
+	}
+	c.memberOf = membership(a.Defs, c.comms)
+	silent := make(map[otf2.LocationRef]bool)
+	for i := range a.Defs.Locations {
+		l := &a.Defs.Locations[i]
+		c.tracks[l.Self] = &track{location: l, requests: make(map[uint64]request), comms: make(map[otf2.CommRef]*commUse)}
+		silent[l.Self] = l.Events == 0
+	}
+	ps := propertiesOf(a.Anchor)
+	_, ours := ps.number("PROCESSES")
+	c.match = newMatcher(fs, c.comms, silent, ps.stretches(), ours)
+	return c
+}
+
+func (c *eventCheck) run() {
+	for ev, err := range c.archive.Events(nil) {
+		if err != nil {
+			c.damaged(err)
+			continue
+		}
+		c.events++
+		if t := c.tracks[ev.Location]; t != nil {
+			c.event(t, ev)
+		}
+	}
+	for _, l := range c.defs.Locations {
+		c.end(c.tracks[l.Self])
+	}
+	c.match.end()
+}
+
+// damaged reports a file that could not be read to its end. What it lacks explains what others miss.
+func (c *eventCheck) damaged(err error) {
+	f := Finding{Severity: Error, Rule: RuleFile, Text: err.Error()}
+	var format *otf2.FormatError
+	if errors.As(err, &format) {
+		if t := c.tracks[format.Location]; t != nil {
+			f.HasLocation, f.Location = true, format.Location
+			t.damaged = true
+		}
+	}
+	c.add(f)
+	c.lenient = true
+}
+
+// report adds a finding about the present event of a track.
+func (c *eventCheck) report(t *track, rule Rule, format string, args ...any) {
+	c.at(Error, t.here(), rule, format, args...)
+}
+
+func (fs *findings) at(severity Severity, p place, rule Rule, format string, args ...any) {
+	fs.count[rule]++
+	if fs.count[rule] <= fs.limit { // formatting is left out for what is only counted
+		fs.all = append(fs.all, Finding{
+			Severity: severity, Rule: rule, HasLocation: true, Location: p.location, Event: p.event, Time: p.time,
+			Text: fmt.Sprintf(format, args...),
+		})
+	}
+}
+
+func (t *track) here() place { return place{t.location.Self, t.events, t.last} }
+
+func (c *eventCheck) within(t otf2.Timestamp) bool {
+	clock := &c.defs.Clock
+	return uint64(t) >= clock.Offset && uint64(t)-clock.Offset <= clock.Length
+}
+
+func (c *eventCheck) event(t *track, ev *otf2.Event) {
+	t.events++
+	before := t.last
+	t.last = ev.Time
+	if ev.Time < before {
+		c.report(t, RuleTimeOrder, "time goes back by %d, from %d", before-ev.Time, before)
+	}
+	if !c.within(ev.Time) {
+		c.report(t, RuleTimeRange, "outside the clock properties, %d to %d", c.defs.Clock.Offset, c.defs.Clock.Offset+c.defs.Clock.Length)
+	}
+	if !c.references(t, ev) {
+		return
+	}
+	ordinal, known := c.ordinal.of(ev)
+	switch ev.Kind {
+	case otf2.EventEnter:
+		region := otf2.RegionRef(ev.Args[0])
+		t.stack = append(t.stack, openRegion{region, t.here(), ordinal, known})
+		if source, ok := c.timing.of(ev); ok {
+			c.timed[strings.ToUpper(c.defs.String(otf2.StringRef(source)))] += c.operations(region)
+		}
+	case otf2.EventLeave:
+		c.leave(t, otf2.RegionRef(ev.Args[0]))
+	case otf2.EventMpiCollectiveBegin:
+		c.begin(t, ordinal, known)
+	case otf2.EventMpiCollectiveEnd:
+		c.collectiveEnd(t, ev, ordinal, known)
+	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
+		c.open(t, ev.Kind, ev.Args[0], ordinal, known)
+	case otf2.EventNonBlockingCollectiveComplete:
+		r, _ := c.complete(t, ev.Args[5], otf2.EventNonBlockingCollectiveRequest)
+		if !known {
+			ordinal, known = r.ordinal, r.known
+		}
+		c.collective(t, otf2.CollectiveOp(ev.Args[0]), otf2.CommRef(ev.Args[1]), uint32(ev.Args[2]), ev.Args[3], ev.Args[4], ordinal, known)
+	case otf2.EventMpiIsend:
+		c.open(t, ev.Kind, ev.Args[4], ordinal, known)
+		c.message(t, ev, true)
+	case otf2.EventMpiIsendComplete:
+		c.complete(t, ev.Args[0], otf2.EventMpiIsend)
+	case otf2.EventMpiIrecv:
+		c.complete(t, ev.Args[4], otf2.EventMpiIrecvRequest)
+		c.message(t, ev, false)
+	case otf2.EventMpiRequestCancelled:
+		if _, ok := t.requests[ev.Args[0]]; !ok {
+			c.report(t, RuleRequest, "request %d is cancelled, but is not open", ev.Args[0])
+		}
+		delete(t.requests, ev.Args[0])
+	case otf2.EventMpiSend:
+		c.message(t, ev, true)
+	case otf2.EventMpiRecv:
+		c.message(t, ev, false)
+	case otf2.EventCommCreate:
+		c.commCreate(t, otf2.CommRef(ev.Args[0]))
+	case otf2.EventCommDestroy:
+		c.commDestroy(t, otf2.CommRef(ev.Args[0]))
+	case otf2.EventRmaPut, otf2.EventRmaGet, otf2.EventRmaAtomic:
+		c.rmaBegin(t, rmaOp{ev.Args[0], ev.Args[len(ev.Args)-1]})
+	case otf2.EventRmaOpCompleteBlocking, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteRemote:
+		op := rmaOp{ev.Args[0], ev.Args[1]}
+		if _, ok := t.rma[op]; !ok {
+			c.report(t, RuleRequest, "%v of matching id %d, which is not under way in window %d", ev.Kind, op.id, op.win)
+		}
+		if ev.Kind != otf2.EventRmaOpCompleteRemote {
+			delete(t.rma, op)
+		}
+	}
+}
+
+// references checks that what the event and its attributes refer to is defined, and the attributes'
+// types. It reports whether the event can be used.
+func (c *eventCheck) references(t *track, ev *otf2.Event) (usable bool) {
+	usable = true
+	fields := ev.Kind.Fields()
+	plain := 0
+	for plain < len(fields) && !fields[plain].Repeated {
+		plain++
+	}
+	for i, v := range ev.Args {
+		f := i
+		if i >= plain {
+			f = plain + (i-plain)%(len(fields)-plain)
+		}
+		space := fields[f].Space
+		if space == otf2.NoSpace || c.refs.defined(space, v) {
+			continue
+		}
+		if v == uint64(otf2.UndefinedString) && space != otf2.MappingRegion && space != otf2.MappingComm {
+			continue // undefined is a value, where nothing depends on it
+		}
+		c.report(t, RuleReference, "%v: %s %d is not defined", ev.Kind, fields[f].Name, v)
+		usable = false
+	}
+	for i, a := range ev.Attributes {
+		def := c.defs.Attribute(a.ID)
+		switch {
+		case def == nil:
+			c.report(t, RuleReference, "%v: attribute %d is not defined", ev.Kind, a.ID)
+			continue
+		case def.Type != a.Type:
+			c.report(t, RuleAttribute, "%v: attribute %q is a %v here, a %v by definition", ev.Kind, c.defs.String(def.Name), a.Type, def.Type)
+		}
+		if space, ok := typeSpaces[a.Type]; ok && !c.refs.defined(space, a.Bits) {
+			c.report(t, RuleReference, "%v: value of attribute %q: %v %d is not defined", ev.Kind, c.defs.String(def.Name), a.Type, a.Bits)
+		}
+		for _, b := range ev.Attributes[:i] {
+			if a.ID == b.ID {
+				c.report(t, RuleAttribute, "%v: attribute %q comes twice", ev.Kind, c.defs.String(def.Name))
+			}
+		}
+	}
+	return usable
+}
+
+func (c *eventCheck) name(r otf2.RegionRef) string {
+	if d := c.defs.Region(r); d != nil {
+		return c.defs.String(d.Name)
+	}
+	return ""
+}
+
+// operations is the number of NCCL operations that a region of the timeline model stands for.
+func (c *eventCheck) operations(r otf2.RegionRef) uint64 {
+	n, ok := c.perPlan[r]
+	if !ok {
+		n = operationsOf(c.name(r))
+		c.perPlan[r] = n
+	}
+	return n
+}
+
+// operationsOf reads the number from the name of a plan's region, "Group (4 ops)".
+func operationsOf(name string) uint64 {
+	n := uint64(1)
+	if _, err := fmt.Sscanf(name, "Group (%d ops)", &n); err != nil {
+		return 1
+	}
+	return n
+}
+
+func (c *eventCheck) leave(t *track, region otf2.RegionRef) {
+	if len(t.stack) == 0 {
+		c.report(t, RuleNesting, "region %q is left, but none is open", c.name(region))
+		return
+	}
+	top := t.stack[len(t.stack)-1]
+	t.stack = t.stack[:len(t.stack)-1]
+	if top.region != region {
+		c.report(t, RuleNesting, "region %q is left, but %q is open (event %d)", c.name(region), c.name(top.region), top.at.event)
+	}
+	if t.begun.open && len(t.stack) < t.begun.depth {
+		c.report(t, RuleCollective, "region %q is left before the collective begun in it (event %d) has ended", c.name(region), t.begun.at.event)
+		t.begun.open = false
+	}
+}
+
+func (c *eventCheck) begin(t *track, ordinal uint64, known bool) {
+	if t.begun.open {
+		c.report(t, RuleCollective, "a collective begins before the one of event %d has ended", t.begun.at.event)
+	}
+	if len(t.stack) == 0 {
+		c.report(t, RuleCollective, "a collective begins outside any region")
+	} else if top := t.stack[len(t.stack)-1]; !known {
+		ordinal, known = top.ordinal, top.known
+	}
+	t.begun = openCollective{true, len(t.stack), t.here(), ordinal, known}
+}
+
+func (c *eventCheck) collectiveEnd(t *track, ev *otf2.Event, ordinal uint64, known bool) {
+	switch {
+	case !t.begun.open:
+		c.report(t, RuleCollective, "a collective ends that has not begun")
+	case len(t.stack) != t.begun.depth:
+		c.report(t, RuleCollective, "a collective ends in another region than it began in (event %d)", t.begun.at.event)
+	}
+	if !known && t.begun.open {
+		ordinal, known = t.begun.ordinal, t.begun.known
+	}
+	t.begun.open = false
+	c.collective(t, otf2.CollectiveOp(ev.Args[0]), otf2.CommRef(ev.Args[1]), uint32(ev.Args[2]), ev.Args[3], ev.Args[4], ordinal, known)
+}
+
+func (c *eventCheck) open(t *track, kind otf2.EventKind, id, ordinal uint64, known bool) {
+	if r, ok := t.requests[id]; ok {
+		c.report(t, RuleRequest, "%v: request %d is open already (event %d)", kind, id, r.at.event)
+	}
+	t.requests[id] = request{kind, t.here(), ordinal, known}
+}
+
+// complete ends a request that an event of the given kind must have made.
+func (c *eventCheck) complete(t *track, id uint64, kind otf2.EventKind) (request, bool) {
+	r, ok := t.requests[id]
+	switch {
+	case !ok:
+		c.report(t, RuleRequest, "request %d is completed, but is not open", id)
+	case r.kind != kind:
+		c.report(t, RuleRequest, "request %d is completed as of %v, but was made by %v (event %d)", id, kind, r.kind, r.at.event)
+	}
+	delete(t.requests, id)
+	return r, ok
+}
+
+func (c *eventCheck) rmaBegin(t *track, op rmaOp) {
+	if at, ok := t.rma[op]; ok {
+		c.report(t, RuleRequest, "matching id %d is under way in window %d already (event %d)", op.id, op.win, at.event)
+	}
+	if t.rma == nil {
+		t.rma = make(map[rmaOp]place)
+	}
+	t.rma[op] = t.here()
+}
+
+// use checks that the location may use the communicator now; nil if nothing can be said of it.
+func (c *eventCheck) use(t *track, ref otf2.CommRef) *communicator {
+	comm := c.comms[ref]
+	if comm == nil {
+		return nil // an inter-communicator, or a broken definition that has been reported
+	}
+	u := t.use(ref)
+	u.used = true
+	switch {
+	case u.reported: // one finding is enough
+	case comm.rankOf(t.location.Self) < 0:
+		u.reported = true
+		c.report(t, RuleCommunicator, "communicator %q is used by a location that is no member", comm.name)
+	case u.destroyed:
+		u.reported = true
+		c.report(t, RuleCommunicator, "communicator %q is used after its CommDestroy", comm.name)
+	case comm.events && !u.created:
+		u.reported = true
+		c.report(t, RuleCommunicator, "communicator %q is used before its CommCreate", comm.name)
+	}
+	return comm
+}
+
+func (t *track) use(ref otf2.CommRef) *commUse {
+	u := t.comms[ref]
+	if u == nil {
+		u = new(commUse)
+		t.comms[ref] = u
+	}
+	return u
+}
+
+func (c *eventCheck) commCreate(t *track, ref otf2.CommRef) {
+	comm := c.comms[ref]
+	if comm == nil {
+		return
+	}
+	u := t.use(ref)
+	switch {
+	case comm.rankOf(t.location.Self) < 0:
+		c.report(t, RuleCommunicator, "CommCreate of communicator %q by a location that is no member", comm.name)
+	case u.created:
+		c.report(t, RuleCommunicator, "second CommCreate of communicator %q", comm.name)
+	}
+	u.created = true
+}
+
+func (c *eventCheck) commDestroy(t *track, ref otf2.CommRef) {
+	comm := c.comms[ref]
+	if comm == nil {
+		return
+	}
+	u := t.use(ref)
+	switch {
+	case u.destroyed:
+		c.report(t, RuleCommunicator, "second CommDestroy of communicator %q", comm.name)
+	case comm.events && !u.created:
+		c.report(t, RuleCommunicator, "CommDestroy of communicator %q before its CommCreate", comm.name)
+	}
+	u.destroyed = true
+}
+
+func (c *eventCheck) collective(t *track, op otf2.CollectiveOp, ref otf2.CommRef, root uint32, sent, received, ordinal uint64, known bool) {
+	comm := c.comms[ref]
+	if op < otf2.CollectiveOpCreateHandle {
+		comm = c.use(t, ref)
+	} // else it makes or destroys the communicator itself, and Score-P records that before or after
+	if comm == nil {
+		return
+	}
+	if root < otf2.CollectiveRootThisGroup && int64(root) >= int64(comm.size()) {
+		c.report(t, RuleRank, "root %d of communicator %q, which has %d ranks", root, comm.name, comm.size())
+		return
+	}
+	if rank := comm.rankOf(t.location.Self); rank >= 0 && !comm.self {
+		c.match.collective(t.here(), comm, rank, op, root, sent, received, ordinal, known)
+	}
+}
+
+// message takes MpiSend, MpiIsend, MpiRecv and MpiIrecv, whose first fields are peer, communicator,
+// tag, length.
+func (c *eventCheck) message(t *track, ev *otf2.Event, send bool) {
+	comm := c.use(t, otf2.CommRef(ev.Args[1]))
+	if comm == nil {
+		return
+	}
+	peer := ev.Args[0]
+	if peer >= uint64(comm.size()) {
+		c.report(t, RuleRank, "peer %d of communicator %q, which has %d ranks", peer, comm.name, comm.size())
+		return
+	}
+	if rank := comm.rankOf(t.location.Self); rank >= 0 {
+		c.match.message(t.here(), comm, rank, int(peer), ev.Args[2], ev.Args[3], send)
+	}
+}
+
+// end checks what must not be left at the end of a location.
+func (c *eventCheck) end(t *track) {
+	severity := c.pairing()
+	if n := len(t.stack); n > 0 {
+		top := t.stack[n-1]
+		c.at(severity, top.at, RuleNesting, "region %q is never left", c.name(top.region))
+	}
+	if t.begun.open {
+		c.at(severity, t.begun.at, RuleCollective, "the collective never ends")
+	}
+	c.leftOver(t, severity)
+	for _, comm := range c.memberOf[t.location.Self] {
+		if !comm.events || t.events == 0 {
+			continue
+		}
+		if u := t.use(comm.ref); !u.created && !u.reported {
+			c.at(severity, place{location: t.location.Self}, RuleCommunicator, "no CommCreate of communicator %q", comm.name)
+		} else if u.created && !u.destroyed {
+			// Programs may end without destroying their communicators.
+			c.at(Note, place{location: t.location.Self}, RuleCommunicator, "no CommDestroy of communicator %q", comm.name)
+		}
+	}
+	if t.damaged {
+		return
+	}
+	at := place{location: t.location.Self}
+	if t.events != t.location.Events {
+		c.at(Error, at, RuleEventCount, "the definition announces %d events, the file has %d", t.location.Events, t.events)
+	}
+	n, err := headerEvents(c.archive.EventFile(t.location.Self), c.archive.Anchor.EventChunkSize)
+	if err != nil {
+		c.at(Error, at, RuleFile, "chunk header: %v", err)
+	} else if n != t.events {
+		c.at(Error, at, RuleEventCount, "the last chunk's header counts %d events, the file has %d", n, t.events)
+	}
+}
+
+// leftOver reports the requests and RMA operations that never ended, the first of each location.
+func (c *eventCheck) leftOver(t *track, severity Severity) {
+	first, n := place{}, 0
+	var id uint64
+	for k, r := range t.requests {
+		if n == 0 || r.at.event < first.event {
+			first, id = r.at, k
+		}
+		n++
+	}
+	if n > 0 {
+		c.at(severity, first, RuleRequest, "request %d is never completed%s", id, andMore(n-1))
+	}
+	first, n = place{}, 0
+	for k, at := range t.rma {
+		if n == 0 || at.event < first.event {
+			first, id = at, k.id
+		}
+		n++
+	}
+	if n > 0 {
+		c.at(severity, first, RuleRequest, "the RMA operation of matching id %d is never completed%s", id, andMore(n-1))
+	}
+}
+
+func andMore(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d more of this location)", n)
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"ncclotf2/otf2"
+)
+
+// communicator is a communicator with its members resolved to locations.
+type communicator struct {
+	ref     otf2.CommRef
+	name    string
+	members []otf2.LocationRef       // by rank; empty for a self communicator
+	ranks   map[otf2.LocationRef]int // the reverse
+	events  bool                     // its creation and destruction are in the event streams
+	self    bool                     // one member, the location of the event
+}
+
+// rankOf is the rank of a location, −1 if it is no member.
+func (c *communicator) rankOf(l otf2.LocationRef) int {
+	if c.self {
+		return 0
+	}
+	if r, ok := c.ranks[l]; ok {
+		return r
+	}
+	return -1
+}
+
+func (c *communicator) size() int {
+	if c.self {
+		return 1
+	}
+	return len(c.members)
+}
+
+// communicators resolves the communicators of an archive, by id. Those whose group is not defined or
+// has members that are not are left out; Check tells why.
+func communicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
+	locations := make(map[otf2.Paradigm][]uint64)
+	for _, g := range defs.Groups {
+		if g.Type == otf2.GroupTypeCommLocations {
+			locations[g.Paradigm] = g.Members
+		}
+	}
+	all := make(map[otf2.CommRef]*communicator, len(defs.Comms))
+	for _, def := range defs.Comms {
+		c := &communicator{ref: def.Self, name: defs.String(def.Name), events: def.Flags&otf2.CommFlagCreateDestroyEvents != 0}
+		g := defs.Group(def.Group)
+		if g == nil {
+			continue
+		}
+		switch g.Type {
+		case otf2.GroupTypeCommSelf:
+			c.self = true
+		case otf2.GroupTypeCommGroup:
+			c.ranks = make(map[otf2.LocationRef]int, len(g.Members))
+			world := locations[g.Paradigm]
+			for rank, i := range g.Members {
+				if i >= uint64(len(world)) {
+					c = nil
+					break
+				}
+				l := otf2.LocationRef(world[i])
+				c.members = append(c.members, l)
+				if _, twice := c.ranks[l]; !twice {
+					c.ranks[l] = rank
+				}
+			}
+		default:
+			continue
+		}
+		if c != nil {
+			all[def.Self] = c
+		}
+	}
+	return all
+}
+
+// membership lists the communicators that each location is a member of, in the order of their ids.
+func membership(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) map[otf2.LocationRef][]*communicator {
+	of := make(map[otf2.LocationRef][]*communicator)
+	for _, d := range defs.Comms {
+		if c := comms[d.Self]; c != nil {
+			for l := range c.ranks {
+				of[l] = append(of[l], c)
+			}
+		}
+	}
+	return of
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"strings"
+
+	"ncclotf2/otf2"
+)
+
+// Severity of a finding.
+type Severity string
+
+const (
+	Error Severity = "error" // the archive is wrong
+	Note  Severity = "note"  // not as in a complete archive, but explained by what the archive says of itself
+)
+
+// Rule names what a finding is about.
+type Rule string
+
+// The rules that Check knows.
+const (
+	RuleFile           Rule = "file"             // a file is damaged or not there
+	RuleAnchor         Rule = "anchor"           // the anchor contradicts the definitions
+	RuleClock          Rule = "clock"            // clock properties are not usable
+	RuleIDs            Rule = "ids"              // ids of a kind are not 0, 1, 2, …, or one is defined twice
+	RuleReference      Rule = "reference"        // something that is not defined is referred to
+	RuleMembers        Rule = "members"          // members of a group are out of range
+	RuleLocationGroup  Rule = "location-group"   // location group and its locations or creator do not fit
+	RuleTimeOrder      Rule = "time-order"       // time goes back
+	RuleTimeRange      Rule = "time-range"       // an event outside the clock properties
+	RuleNesting        Rule = "nesting"          // regions are not left in the order in which they were entered
+	RuleAttribute      Rule = "attribute"        // an attribute has another type than its definition, or comes twice
+	RuleEventCount     Rule = "event-count"      // number of events ≠ definition or chunk header
+	RuleCollective     Rule = "collective"       // begin and end of a collective are not a pair within one region
+	RuleRequest        Rule = "request"          // a request is used twice, unknown, or never completed
+	RuleCommunicator   Rule = "communicator"     // used before its creation, after its end, or by no member
+	RuleRank           Rule = "rank"             // a root or peer is not in the communicator
+	RuleCollectiveMate Rule = "collective-match" // members do not have the same collectives
+	RuleRoot           Rule = "collective-root"  // they name different roots
+	RuleSize           Rule = "collective-size"  // their sizes do not fit each other
+	RuleMessage        Rule = "message-match"    // a send without receive, or the reverse
+	RuleLength         Rule = "message-length"   // their lengths differ
+	RuleCounter        Rule = "counter"          // a counter of the archive is not what the events give
+)
+
+// Finding is one thing that Check found.
+type Finding struct {
+	Severity    Severity         `json:"severity"`
+	Rule        Rule             `json:"rule"`
+	HasLocation bool             `json:"has_location"`
+	Location    otf2.LocationRef `json:"location"` // if HasLocation
+	Event       uint64           `json:"event"`    // number of the event in its location, from 1; 0: none
+	Time        otf2.Timestamp   `json:"time"`     // of that event
+	Text        string           `json:"text"`
+}
+
+// String is the finding in one line: severity, rule, location, event, time, text.
+func (f Finding) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s: ", f.Severity, f.Rule)
+	if f.HasLocation {
+		fmt.Fprintf(&b, "location %d", f.Location)
+		if f.Event > 0 {
+			fmt.Fprintf(&b, ", event %d, time %d", f.Event, f.Time)
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(f.Text)
+	return b.String()
+}
+
+// CheckResult is what Check found.
+type CheckResult struct {
+	Findings []Finding       `json:"findings"`
+	Dropped  map[Rule]uint64 `json:"dropped,omitempty"` // findings beyond the limit, by rule
+	Events   uint64          `json:"events"`            // that were looked at
+}
+
+// Errors is the number of findings that are errors, those beyond the limit included as their rule's
+// findings were.
+func (r *CheckResult) Errors() int {
+	n := 0
+	dropped := make(map[Rule]bool)
+	for _, f := range r.Findings {
+		if f.Severity == Error {
+			n++
+			if !dropped[f.Rule] {
+				dropped[f.Rule] = true
+				n += int(r.Dropped[f.Rule])
+			}
+		}
+	}
+	return n
+}
+
+// findings collects at most limit findings of each rule.
+type findings struct {
+	all     []Finding
+	count   map[Rule]uint64
+	limit   uint64
+	lenient bool // the archive says itself that it is incomplete
+}
+
+func (fs *findings) add(f Finding) {
+	fs.count[f.Rule]++
+	if fs.count[f.Rule] <= fs.limit {
+		fs.all = append(fs.all, f)
+	}
+}
+
+// general reports what belongs to no event.
+func (fs *findings) general(rule Rule, format string, args ...any) {
+	fs.add(Finding{Severity: Error, Rule: rule, Text: fmt.Sprintf(format, args...)})
+}
+
+// pairing is the severity of missing counterparts.
+func (fs *findings) pairing() Severity {
+	if fs.lenient {
+		return Note
+	}
+	return Error
+}

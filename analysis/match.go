@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"ncclotf2/otf2"
+)
+
+// matcher brings together what belongs together across locations: collectives by (communicator,
+// operation, ordinal on that communicator), messages by (communicator, pair, order).
+type matcher struct {
+	*findings
+	stretches []stretch
+	ours      bool // the archive follows the timeline model, so sizes can be compared
+	silent    map[otf2.LocationRef]bool
+	comms     map[otf2.CommRef]*communicator
+
+	expected map[otf2.CommRef]int // members that will have the collectives
+	pending  map[collectiveKey]*pendingCollective
+	next     map[memberKey]uint64 // ordinal of the next operation
+	messages map[messageKey]*messageQueue
+	free     []*pendingCollective
+}
+
+type collectiveKey struct {
+	comm    otf2.CommRef
+	op      otf2.CollectiveOp
+	ordinal uint64
+}
+
+type memberKey struct {
+	comm otf2.CommRef
+	op   otf2.CollectiveOp
+	rank int
+}
+
+// pendingCollective is a collective that some members have ended.
+type pendingCollective struct {
+	first  place
+	root   uint32
+	shares []uint64 // bytes per rank that fit all members so far
+	seen   []uint64 // bit set of ranks
+	count  int
+}
+
+type messageKey struct {
+	comm     otf2.CommRef
+	src, dst int
+	tag      uint64
+}
+
+// messageQueue holds the messages of a pair that one side has and the other does not yet.
+type messageQueue struct {
+	sends, receives []message
+}
+
+type message struct {
+	at     place
+	length uint64
+}
+
+func newMatcher(fs *findings, comms map[otf2.CommRef]*communicator, silent map[otf2.LocationRef]bool, stretches []stretch, ours bool) *matcher {
+	m := &matcher{
+		findings: fs, comms: comms, silent: silent, stretches: stretches, ours: ours,
+		expected: make(map[otf2.CommRef]int), pending: make(map[collectiveKey]*pendingCollective),
+		next: make(map[memberKey]uint64), messages: make(map[messageKey]*messageQueue),
+	}
+	for ref, c := range comms {
+		for _, l := range c.members {
+			if !fs.lenient || !silent[l] {
+				m.expected[ref]++
+			}
+		}
+	}
+	return m
+}
+
+// collective takes the end of a collective on one member. Without a known ordinal it is the next one.
+func (m *matcher) collective(at place, comm *communicator, rank int, op otf2.CollectiveOp, root uint32, sent, received, ordinal uint64, known bool) {
+	member := memberKey{comm.ref, op, rank}
+	switch next := m.next[member]; {
+	case !known:
+		ordinal = next
+	case ordinal < next:
+		m.at(Error, at, RuleCollectiveMate, "%s %d on %q comes after %d", functionName(op), ordinal, comm.name, next-1)
+		return
+	}
+	m.next[member] = ordinal + 1
+	if excluded(m.stretches, comm.ref, functionName(op), ordinal) {
+		return
+	}
+	key := collectiveKey{comm.ref, op, ordinal}
+	p := m.pending[key]
+	if p == nil {
+		p = m.take(len(comm.members))
+		p.first, p.root = at, root
+		m.pending[key] = p
+	} else if p.root != root {
+		m.at(Error, at, RuleRoot, "%s %d on %q has root %s here, %s at location %d, event %d",
+			functionName(op), ordinal, comm.name, rootName(root), rootName(p.root), p.first.location, p.first.event)
+	}
+	if m.ours {
+		m.sizes(at, p, comm, rank, op, root, sent, received, ordinal)
+	}
+	if p.seen[rank/64]>>(rank%64)&1 == 0 {
+		p.seen[rank/64] |= 1 << (rank % 64)
+		p.count++
+	}
+	if p.count >= m.expected[comm.ref] {
+		delete(m.pending, key)
+		m.free = append(m.free, p)
+	}
+}
+
+func (m *matcher) take(ranks int) *pendingCollective {
+	words := (ranks + 63) / 64
+	if n := len(m.free); n > 0 {
+		p := m.free[n-1]
+		m.free = m.free[:n-1]
+		if cap(p.seen) >= words {
+			clear(p.seen[:words])
+			*p = pendingCollective{seen: p.seen[:words], shares: p.shares[:0]}
+			return p
+		}
+	}
+	return &pendingCollective{seen: make([]uint64, words)}
+}
+
+// sizes checks that the member's sizes are those of such an operation and fit the other members'.
+func (m *matcher) sizes(at place, p *pendingCollective, comm *communicator, rank int, op otf2.CollectiveOp, root uint32, sent, received, ordinal uint64) {
+	c := collectiveOf(op)
+	if c == nil {
+		return
+	}
+	fits := c.shares(sent, received, uint64(len(comm.members)), int64(root) == int64(rank))
+	if len(fits) == 0 {
+		m.at(Error, at, RuleSize, "%s %d on %q sends %d and receives %d bytes: no such operation of %d ranks does", c.name, ordinal, comm.name, sent, received, len(comm.members))
+		return
+	}
+	if len(p.shares) == 0 {
+		p.shares = append(p.shares, fits...)
+		return
+	}
+	common := slices.DeleteFunc(slices.Clone(p.shares), func(s uint64) bool { return !slices.Contains(fits, s) })
+	if len(common) == 0 {
+		m.at(Error, at, RuleSize, "%s %d on %q has %d bytes per rank here, %d at location %d, event %d",
+			c.name, ordinal, comm.name, fits[0], p.shares[0], p.first.location, p.first.event)
+		return
+	}
+	p.shares = append(p.shares[:0], common...)
+}
+
+func rootName(root uint32) string {
+	if root >= otf2.CollectiveRootThisGroup {
+		return (&otf2.Field{Type: "CollectiveRoot"}).Text(uint64(root))
+	}
+	return fmt.Sprint(root)
+}
+
+// message takes one end of a message; the n-th send of a pair belongs to its n-th receive.
+func (m *matcher) message(at place, comm *communicator, rank, peer int, tag, length uint64, send bool) {
+	key := messageKey{comm.ref, rank, peer, tag}
+	if !send {
+		key.src, key.dst = peer, rank
+	}
+	q := m.messages[key]
+	if q == nil {
+		q = new(messageQueue)
+		m.messages[key] = q
+	}
+	mine, others := &q.sends, &q.receives
+	if !send {
+		mine, others = others, mine
+	}
+	if len(*others) == 0 {
+		*mine = append(*mine, message{at, length})
+		return
+	}
+	other := (*others)[0]
+	*others = (*others)[1:]
+	if other.length != length {
+		m.at(Error, at, RuleLength, "message %d>%d on %q has %d bytes here, %d at location %d, event %d",
+			key.src, key.dst, comm.name, length, other.length, other.at.location, other.at.event)
+	}
+	if len(q.sends)+len(q.receives) == 0 {
+		delete(m.messages, key)
+	}
+}
+
+// end reports what has found no counterpart.
+func (m *matcher) end() {
+	m.endCollectives()
+	m.endMessages()
+}
+
+func (m *matcher) endCollectives() {
+	keys := make([]collectiveKey, 0, len(m.pending))
+	for k := range m.pending {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b collectiveKey) int {
+		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.op, b.op), cmp.Compare(a.ordinal, b.ordinal))
+	})
+	for i := 0; i < len(keys); {
+		k, p := keys[i], m.pending[keys[i]]
+		j := i + 1 // the following ones that lack the same members
+		for j < len(keys) && keys[j].comm == k.comm && keys[j].op == k.op && keys[j].ordinal == keys[j-1].ordinal+1 &&
+			slices.Equal(m.pending[keys[j]].seen, p.seen) {
+			j++
+		}
+		which := fmt.Sprintf("%s %d", functionName(k.op), k.ordinal)
+		if j > i+1 {
+			which += fmt.Sprintf(" to %d", keys[j-1].ordinal)
+		}
+		m.at(m.pairing(), p.first, RuleCollectiveMate, "%s on %q: %s no such operation", which, m.comms[k.comm].name, m.lacking(k.comm, p))
+		i = j
+	}
+}
+
+// lacking names the members that have not got a collective: "ranks 2, 5 have".
+func (m *matcher) lacking(ref otf2.CommRef, p *pendingCollective) string {
+	comm := m.comms[ref]
+	missing := len(comm.members)
+	for _, w := range p.seen {
+		missing -= bits.OnesCount64(w)
+	}
+	var names []string
+	for rank := range comm.members {
+		if p.seen[rank/64]>>(rank%64)&1 == 0 && len(names) < 8 {
+			names = append(names, fmt.Sprint(rank))
+		}
+	}
+	text := strings.Join(names, ", ")
+	switch {
+	case missing == 1:
+		return "rank " + text + " has"
+	case missing > len(names):
+		return fmt.Sprintf("ranks %s and %d others have", text, missing-len(names))
+	}
+	return "ranks " + text + " have"
+}
+
+func (m *matcher) endMessages() {
+	keys := make([]messageKey, 0, len(m.messages))
+	for k := range m.messages {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b messageKey) int {
+		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst), cmp.Compare(a.tag, b.tag))
+	})
+	for _, k := range keys {
+		q := m.messages[k]
+		left, lack := q.sends, "receive"
+		if len(left) == 0 {
+			left, lack = q.receives, "send"
+		}
+		m.at(m.pairing(), left[0].at, RuleMessage, "%d message(s) %d>%d on %q without %s", len(left), k.src, k.dst, m.comms[k.comm].name, lack)
+	}
+}

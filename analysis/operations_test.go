@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"ncclotf2/otf2"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func operationsOfArchive(t testing.TB, path string) *Report {
+	t.Helper()
+	a, err := otf2.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	r, err := Operations(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The job's numbers by hand. AllReduces begin at 110 and 210 µs, each rank 10 µs after the one
+// before, and end at 150 and 250 µs on all: intervals 40, 30, 20 µs, mean 30 µs. 1000 float32 are
+// 4000 bytes: 4000 B / 30 µs = 0.1333 GB/s, busbw × 2·2/3.
+func TestNumbersOfOperations(t *testing.T) {
+	r := operationsOfArchive(t, makeJob(t, nil))
+	one := func(ns float64) Times { return Times{Total: ns, Avg: ns, Min: ns, P50: ns, P99: ns, Max: ns} }
+	base := OperationRow{
+		Communicator: "world", Ranks: 3, Datatype: "ncclFloat32", TimingSource: "gpu",
+		Algorithms: []string{}, Protocols: []string{}, Calls: 3, MinCallsPerRank: 1, MaxCallsPerRank: 1, Count: 1,
+	}
+	row := func(change func(o *OperationRow)) OperationRow {
+		o := base
+		change(&o)
+		return o
+	}
+	want := []OperationRow{
+		row(func(o *OperationRow) { // 100 float32 per rank
+			o.Operation, o.Size, o.Grouped, o.Time = "AllGather", 1200, true, one(30_000)
+		}),
+		row(func(o *OperationRow) {
+			o.Operation, o.Size, o.Calls, o.Count, o.MinCallsPerRank, o.MaxCallsPerRank = "AllReduce", 4000, 6, 2, 2, 2
+			o.Time = one(30_000)
+			o.Time.Total = 60_000
+			o.Algorithms, o.Protocols, o.MinChannels, o.MaxChannels = []string{"RING"}, []string{"SIMPLE"}, 4, 4
+			o.AlgBW, o.BusBW = 4000.0/30_000, 4000.0/30_000*4/3
+		}),
+		row(func(o *OperationRow) { // enqueue times are no execution, so no bandwidth
+			o.Operation, o.Size, o.TimingSource, o.Time = "Broadcast", 800, "enqueue", one(20_000)
+		}),
+		row(func(o *OperationRow) {
+			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Recv", 64, "ncclInt8", 1, 0, one(12_000)
+			o.AlgBW, o.BusBW = 64.0/12_000, 64.0/12_000
+		}),
+		row(func(o *OperationRow) {
+			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Recv", 100, "ncclInt8", 1, 0, one(11_000)
+			o.AlgBW, o.BusBW = 100.0/11_000, 100.0/11_000
+		}),
+		row(func(o *OperationRow) {
+			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Recv", 4096, "ncclInt8", 1, 0, one(12_000)
+			o.AlgBW, o.BusBW = 4096.0/12_000, 4096.0/12_000
+		}),
+		row(func(o *OperationRow) { // 200 float32 per rank
+			o.Operation, o.Size, o.Grouped, o.Time = "ReduceScatter", 2400, true, one(30_000)
+		}),
+		row(func(o *OperationRow) {
+			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Send", 64, "ncclInt8", 1, 0, one(10_000)
+			o.AlgBW, o.BusBW = 64.0/10_000, 64.0/10_000
+		}),
+		row(func(o *OperationRow) {
+			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Send", 100, "ncclInt8", 1, 0, one(10_000)
+			o.AlgBW, o.BusBW = 100.0/10_000, 100.0/10_000
+		}),
+		row(func(o *OperationRow) {
+			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Send", 4096, "ncclInt8", 1, 0, one(10_000)
+			o.AlgBW, o.BusBW = 4096.0/10_000, 4096.0/10_000
+		}),
+	}
+	if diff := cmp.Diff(want, r.Operations, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Three launches have GPU times on all ranks: two AllReduces and the group. In each rank 2 is last,
+// rank 0 waits 20 µs for it, rank 1 10 µs.
+func TestWhoWaitedForWhom(t *testing.T) {
+	w := operationsOfArchive(t, makeJob(t, nil)).Waits
+	want := Waits{
+		Collectives: 3, LeftOut: 1, Hosts: 2, Total: 90_000,
+		Ranks: []RankWait{
+			{Rank: "Rank 0", Host: "node0", Collectives: 3, Time: 120_000, Waited: 60_000},
+			{Rank: "Rank 1", Host: "node0", Collectives: 3, Time: 90_000, Waited: 30_000},
+			{Rank: "Rank 2", Host: "node1", Collectives: 3, Time: 60_000, Caused: 90_000, Last: 3, MaxCaused: 30_000, WorstAt: t0 + 130*us},
+		},
+	}
+	if diff := cmp.Diff(want, w); diff != "" {
+		t.Error(diff)
+	}
+	if w.Culprit() != 2 {
+		t.Errorf("culprit %d", w.Culprit())
+	}
+}
+
+func TestSummaryOfAJob(t *testing.T) {
+	s := operationsOfArchive(t, makeJob(t, nil)).Summary
+	s.Archive = ""
+	want := Summary{
+		Creator: "nccl-otf2", Processes: 3, Ranks: 3, Hosts: 2, GPUs: 3, Communicators: 1, Locations: 6,
+		Events: 3*4 + 28 + 32 + 24, Operations: 5 + 3, Bytes: 1200 + 2*4000 + 800 + 2400 + 64 + 100 + 4096, Calls: 15 + 6,
+		Begin: t0, Duration: 600 * us, Complete: true,
+		Lost: map[string]uint64{}, Oddities: map[string]uint64{}, Filtered: map[string]uint64{},
+		Timing: map[string]uint64{"GPU": 18, "ENQUEUE": 3},
+	}
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReportAsText(t *testing.T) {
+	r := operationsOfArchive(t, makeJob(t, nil))
+	r.Summary.Archive = "traces.otf2"
+	var b bytes.Buffer
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", "report.txt")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (run with -update to make it)", err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReportAsJSONHasStableNames(t *testing.T) {
+	b, err := json.Marshal(operationsOfArchive(t, makeJob(t, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"busbw":`, `"avg_ns":30000`, `"caused_ns":90000`, `"duration_ns":600000`, `"min_calls_per_rank":2`} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %s in %s", want, b)
+		}
+	}
+}
+
+func TestPercentilesAreNearestRank(t *testing.T) {
+	var all []float64
+	for i := range 200 {
+		all = append(all, float64(200-i))
+	}
+	got := timesOf(all)
+	want := Times{Total: 20100, Avg: 100.5, Min: 1, P50: 100, P99: 198, Max: 200}
+	if got != want {
+		t.Errorf("%+v", got)
+	}
+	if got := timesOf(nil); got != (Times{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSharesOfSizes(t *testing.T) {
+	for _, c := range []struct {
+		op             otf2.CollectiveOp
+		sent, received uint64
+		root           bool
+		want           []uint64
+	}{
+		{otf2.CollectiveOpAllreduce, 400, 400, false, []uint64{100}},
+		{otf2.CollectiveOpAllreduce, 400, 404, false, nil},
+		{otf2.CollectiveOpAllreduce, 402, 402, false, nil},
+		{otf2.CollectiveOpAllgather, 400, 400, false, []uint64{100}},
+		{otf2.CollectiveOpAllgather, 300, 300, false, []uint64{75, 100}},
+		{otf2.CollectiveOpAllgather, 0, 0, false, []uint64{0}},
+		{otf2.CollectiveOpBcast, 400, 100, true, []uint64{100}},
+		{otf2.CollectiveOpBcast, 0, 100, false, []uint64{100}},
+		{otf2.CollectiveOpBcast, 400, 100, false, nil},
+		{otf2.CollectiveOpReduce, 100, 400, true, []uint64{100}},
+		{otf2.CollectiveOpReduce, 100, 0, false, []uint64{100}},
+		{otf2.CollectiveOpGather, 100, 400, true, []uint64{100}},
+		{otf2.CollectiveOpScatter, 0, 100, false, []uint64{100}},
+		{otf2.CollectiveOpAlltoall, 400, 400, false, []uint64{100}},
+		{otf2.CollectiveOpReduceScatterBlock, 400, 400, false, []uint64{100}},
+	} {
+		if got := collectiveOf(c.op).shares(c.sent, c.received, 4, c.root); !cmp.Equal(got, c.want) {
+			t.Errorf("%v %d/%d: %v, want %v", c.op, c.sent, c.received, got, c.want)
+		}
+	}
+}
+
+// nccl-tests, doc/PERFORMANCE.md: for 4 ranks.
+func TestBusBandwidthFactors(t *testing.T) {
+	for name, want := range map[string]float64{
+		"AllReduce": 1.5, "AllGather": 0.75, "ReduceScatter": 0.75, "AlltoAll": 0.75,
+		"Broadcast": 1, "Reduce": 1, "Gather": 0.75, "Scatter": 0.75,
+	} {
+		for _, c := range collectives {
+			if c.name == name && math.Abs(c.factor(4)-want) > 1e-15 {
+				t.Errorf("%s: %g", name, c.factor(4))
+			}
+		}
+	}
+}
+
+func TestHumanNumbers(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.50 KiB", 4 << 20: "4 MiB", 10_000_000: "9.54 MiB", 1 << 40: "1 TiB"} {
+		if got := formatBytes(n); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+	for n, want := range map[float64]string{0: "0 ns", 999: "999 ns", 1000: "1 µs", 12_345: "12.3 µs", 1.5e9: "1.50 s", 1e12: "1000 s"} {
+		if got := formatTime(n); got != want {
+			t.Errorf("%g: %q", n, got)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ncclotf2/otf2"
+)
+
+// properties is what an archive says of itself. The names are listed in package scorep.
+type properties map[string]string
+
+const prefix = "NCCL_OTF2::"
+
+func propertiesOf(a *otf2.Anchor) properties {
+	ps := make(properties, len(a.Properties))
+	for _, p := range a.Properties {
+		ps[p.Name] = p.Value
+	}
+	return ps
+}
+
+// number is the value of a counter; ok tells whether the archive has it.
+func (ps properties) number(name string) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(ps[prefix+name], 10, 64)
+	return n, err == nil
+}
+
+// below collects the counters of a kind, "TIMING" → {"GPU": 12}.
+func (ps properties) below(kind string) map[string]uint64 {
+	all := make(map[string]uint64)
+	for name := range ps {
+		key, ok := strings.CutPrefix(name, prefix+kind+"::")
+		if !ok {
+			continue
+		}
+		if n, ok := ps.number(kind + "::" + key); ok {
+			all[key] = n
+		}
+	}
+	return all
+}
+
+// incomplete tells whether the archive says that parts of the job's communication are not in it.
+func (ps properties) incomplete() bool { return ps["OTF2::MPI_COMMUNICATION_COMPLETE"] == "false" }
+
+// stretch is a range of operations that the members of a communicator did not record alike, as
+// unifying found. Comparing them would match the wrong ones.
+type stretch struct {
+	comm        otf2.CommRef
+	function    string // "AllReduce", "Send 0>3"
+	first, last uint64 // ordinals
+}
+
+// stretches reads the properties SEQUENCES_DIFFER::<n>: comm 3 AllReduce 64-127 "name": ….
+func (ps properties) stretches() []stretch {
+	var all []stretch
+	for i := 0; ; i++ {
+		value, ok := ps[prefix+"SEQUENCES_DIFFER::"+strconv.Itoa(i)]
+		if !ok {
+			return all
+		}
+		head, _, _ := strings.Cut(value, " \"")
+		words := strings.Fields(head)
+		if len(words) < 4 || words[0] != "comm" {
+			continue
+		}
+		var s stretch
+		comm, err := strconv.ParseUint(words[1], 10, 32)
+		if err != nil {
+			continue
+		}
+		if _, err := fmt.Sscanf(words[len(words)-1], "%d-%d", &s.first, &s.last); err != nil {
+			continue
+		}
+		s.comm, s.function = otf2.CommRef(comm), strings.Join(words[2:len(words)-1], " ")
+		all = append(all, s)
+	}
+}
+
+// excluded tells whether an operation lies in one of the stretches.
+func excluded(all []stretch, comm otf2.CommRef, function string, ordinal uint64) bool {
+	for _, s := range all {
+		if s.comm == comm && s.function == function && s.first <= ordinal && ordinal <= s.last {
+			return true
+		}
+	}
+	return false
+}

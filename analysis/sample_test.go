@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/scorep"
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+const t0 = shardtest.Epoch + 1_000_000
+
+// us is a microsecond.
+const us = 1000
+
+// makeJob leaves a finished job of three processes that use everything the checks look at, lets
+// change alter each before it is finished, and unifies it.
+func makeJob(t testing.TB, change func(rank int, p *shardtest.Process)) string {
+	t.Helper()
+	dir := t.TempDir()
+	for r := range 3 {
+		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r/2), 100+r).Launched("slurm", r, 3)
+		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
+		world := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0})
+		late := uint64(r) * 10 * us // rank 2 is last
+		for i := range uint64(2) {
+			p.Call("ncclAllReduce", t0+(100+i*100)*us, t0+(105+i*100)*us)
+			p.AllReduce(world, t0+(110+i*100)*us+late, t0+(150+i*100)*us, 1000)
+		}
+		bcast := shardtest.Op{
+			Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: t0 + 310*us, End: t0 + 330*us,
+			Rooted: true, Root: 1, Received: 800, Count: 200, Source: "enqueue",
+		}
+		if r == 1 {
+			bcast.Sent = 2400
+		}
+		p.Collective(world, bcast)
+		p.Plan(world, []shardtest.Op{
+			{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: t0 + 400*us + late, End: t0 + 440*us, Sent: 1200, Received: 1200, Count: 100},
+			{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: t0 + 400*us + late, End: t0 + 440*us, Sent: 2400, Received: 2400, Count: 200},
+		})
+		switch r {
+		case 0:
+			p.Send(world, 1, t0+500*us, t0+510*us, 4096)
+			p.Send(world, 1, t0+520*us, t0+530*us, 64)
+		case 1:
+			p.Recv(world, 0, t0+500*us, t0+512*us, 4096)
+			p.Recv(world, 0, t0+520*us, t0+532*us, 64)
+			p.Send(world, 2, t0+540*us, t0+550*us, 100)
+		case 2:
+			p.Recv(world, 1, t0+540*us, t0+551*us, 100)
+		}
+		p.Destroy(world, t0+600*us)
+		if change != nil {
+			change(r, p)
+		}
+		p.Finish()
+	}
+	res, err := scorep.Unify(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Runs[0].Archive
+}
+
+// Locations of makeJob's archives.
+func thread(rank int) otf2.LocationRef { return otf2.LocationRef(rank) }
+func stream(rank int) otf2.LocationRef { return 1<<32 | otf2.LocationRef(rank) }
+
+// sample is an archive in memory, to be altered and written again.
+type sample struct {
+	t      testing.TB
+	anchor otf2.Anchor
+	defs   *otf2.Definitions
+	events map[otf2.LocationRef][]otf2.Event
+	drop   map[otf2.LocationRef]bool // event files not to write
+	raw    func(dir string)          // alters the written files
+}
+
+func load(t testing.TB, path string) *sample {
+	t.Helper()
+	a, err := otf2.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	s := &sample{
+		t: t, anchor: *a.Anchor, defs: a.Defs, events: make(map[otf2.LocationRef][]otf2.Event),
+		drop: make(map[otf2.LocationRef]bool),
+	}
+	for _, l := range a.Defs.Locations {
+		for ev, err := range a.EventsOf(l.Self) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.events[l.Self] = append(s.events[l.Self], ev.Clone())
+		}
+	}
+	return s
+}
+
+// find returns the n-th event of a kind at a location.
+func (s *sample) find(l otf2.LocationRef, kind otf2.EventKind, n int) *otf2.Event {
+	return &s.events[l][s.index(l, kind, n)]
+}
+
+func (s *sample) index(l otf2.LocationRef, kind otf2.EventKind, n int) int {
+	for i := range s.events[l] {
+		if s.events[l][i].Kind == kind {
+			if n == 0 {
+				return i
+			}
+			n--
+		}
+	}
+	s.t.Fatalf("location %d has no such %v", l, kind)
+	return 0
+}
+
+// remove takes events away; the definition's count follows.
+func (s *sample) remove(l otf2.LocationRef, from, n int) {
+	s.events[l] = append(s.events[l][:from:from], s.events[l][from+n:]...)
+	s.recount()
+}
+
+func (s *sample) insert(l otf2.LocationRef, at int, ev otf2.Event) {
+	ev.Location = l
+	rest := append([]otf2.Event{ev}, s.events[l][at:]...)
+	s.events[l] = append(s.events[l][:at:at], rest...)
+	s.recount()
+}
+
+func (s *sample) recount() {
+	for i := range s.defs.Locations {
+		l := &s.defs.Locations[i]
+		l.Events = uint64(len(s.events[l.Self]))
+	}
+}
+
+func (s *sample) property(name, value string) {
+	for i := range s.anchor.Properties {
+		if s.anchor.Properties[i].Name == name {
+			s.anchor.Properties[i].Value = value
+			return
+		}
+	}
+	s.anchor.Properties = append(s.anchor.Properties, otf2.Property{Name: name, Value: value})
+}
+
+// write puts the archive into a new directory and returns the path of its anchor.
+func (s *sample) write() string {
+	s.t.Helper()
+	must := func(err error) {
+		s.t.Helper()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	dir := s.t.TempDir()
+	must(os.Mkdir(filepath.Join(dir, "traces"), 0o777))
+	d := s.defs
+	w, err := otf2.CreateGlobalDefWriter(filepath.Join(dir, "traces.def"), s.anchor.DefChunkSize)
+	must(err)
+	must(w.ClockProperties(d.Clock.Resolution, d.Clock.Offset, d.Clock.Length, d.Clock.Realtime))
+	for _, x := range d.Strings {
+		must(w.String(x.Self, x.Text))
+	}
+	for _, x := range d.Attributes {
+		must(w.Attribute(x.Self, x.Name, x.Type, x.Description))
+	}
+	for _, x := range d.SystemTreeNodes {
+		must(w.SystemTreeNode(x.Self, x.Name, x.Class, x.Parent))
+	}
+	for _, x := range d.SystemTreeNodeDomains {
+		must(w.SystemTreeNodeDomain(x.Node, x.Domain))
+	}
+	for _, x := range d.LocationGroups {
+		must(w.LocationGroup(x.Self, x.Name, x.Type, x.SystemTreeParent, x.Creator))
+	}
+	for _, x := range d.Locations {
+		must(w.Location(x.Self, x.Name, x.Type, x.Events, x.Group))
+	}
+	for _, x := range d.Regions {
+		must(w.Region(x.Self, x.Name, x.CanonicalName, x.Description, x.Role, x.Paradigm, x.Flags, x.SourceFile, x.BeginLine, x.EndLine))
+	}
+	for _, x := range d.Groups {
+		must(w.Group(x.Self, x.Name, x.Type, x.Paradigm, x.Flags, x.Members))
+	}
+	for _, x := range d.Comms {
+		must(w.Comm(x.Self, x.Name, x.Group, x.Parent, x.Flags))
+	}
+	if s.anchor.GlobalDefs != 12345 { // a number that a test set
+		s.anchor.GlobalDefs = w.Count()
+	}
+	must(w.Close())
+	for _, l := range d.Locations {
+		if s.drop[l.Self] {
+			continue
+		}
+		s.drop[l.Self] = true // a test may define it twice
+		path := filepath.Join(dir, "traces", strconv.FormatUint(uint64(l.Self), 10)+".evt")
+		w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: s.anchor.EventChunkSize})
+		must(err)
+		for i := range s.events[l.Self] {
+			ev := &s.events[l.Self][i]
+			var a otf2.AttributeList
+			for _, v := range ev.Attributes {
+				a.Add(v.ID, v.Type, v.Value())
+			}
+			must(w.Write(ev.Kind, ev.Time, &a, ev.Args))
+		}
+		must(w.Close())
+	}
+	if s.raw != nil {
+		s.raw(dir)
+	}
+	anchor := filepath.Join(dir, "traces.otf2")
+	must(otf2.WriteAnchor(anchor, &s.anchor))
+	return anchor
+}
+
+// patch alters a location's event file.
+func (s *sample) patch(l otf2.LocationRef, change func(b []byte) []byte) {
+	s.raw = func(dir string) {
+		path := filepath.Join(dir, "traces", strconv.FormatUint(uint64(l), 10)+".evt")
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, change(b), 0o666)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}

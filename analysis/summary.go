@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"ncclotf2/otf2"
+)
+
+// Summary is an archive in a few numbers.
+type Summary struct {
+	Archive       string `json:"archive"`
+	Creator       string `json:"creator"`
+	Processes     int    `json:"processes"` // with data
+	Missing       uint64 `json:"processes_missing"`
+	Running       uint64 `json:"processes_running"`
+	Crashed       uint64 `json:"processes_crashed"`
+	Ranks         int    `json:"ranks"` // processes or GPUs with communicators
+	Hosts         int    `json:"hosts"`
+	GPUs          int    `json:"gpus"`
+	Communicators int    `json:"communicators"` // of more than one rank
+	Locations     int    `json:"locations"`
+	Events        uint64 `json:"events"`
+	// Operations that all members ended (a collective is one), and their sizes together: what the
+	// program moved, as nccl-tests counts it. Messages count once, at the sender.
+	Operations uint64 `json:"operations"`
+	Bytes      uint64 `json:"bytes"`
+	Calls      uint64 `json:"calls"`      // parts of all ranks in them, both ends of messages
+	Unfinished uint64 `json:"unfinished"` // collectives that not every member with data ended
+	LeftOut    uint64 `json:"left_out"`   // parts in collectives that the members did not record alike
+	Alone      uint64 `json:"alone"`      // operations on communicators of one rank
+
+	Begin    otf2.Timestamp    `json:"begin"` // of the first event
+	Duration uint64            `json:"duration_ns"`
+	Complete bool              `json:"complete"` // the archive does not say that communication is missing
+	Lost     map[string]uint64 `json:"lost"`     // "REASON::TYPE"
+	Oddities map[string]uint64 `json:"oddities"`
+	Timing   map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
+	Filtered map[string]uint64 `json:"filtered"`
+	// Differences between the members' sequences, see package scorep.
+	Differences uint64 `json:"sequence_differences"`
+}
+
+func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*communicator) Summary {
+	defs := a.Defs
+	s := Summary{
+		Archive: a.Path(), Creator: a.Anchor.Creator, Locations: len(defs.Locations), Events: o.events,
+		Unfinished: o.unfinished, LeftOut: o.leftOut, Begin: o.first, Duration: uint64(o.last - o.first),
+		Complete: !ps.incomplete(), Lost: ps.below("LOST"), Oddities: ps.below("ODDITIES"),
+		Timing: ps.below("TIMING"), Filtered: ps.below("FILTERED"),
+	}
+	s.Missing, _ = ps.number("PROCESSES_MISSING")
+	s.Running, _ = ps.number("PROCESSES_RUNNING")
+	s.Crashed, _ = ps.number("PROCESSES_CRASHED")
+	s.Differences, _ = ps.number("SEQUENCES_DIFFER")
+	hosts := make(map[otf2.SystemTreeNodeRef]bool)
+	for _, g := range defs.LocationGroups {
+		if g.Type != otf2.LocationGroupTypeProcess {
+			continue
+		}
+		s.Processes++
+		hosts[g.SystemTreeParent] = true
+	}
+	s.Processes -= int(s.Missing)
+	s.Hosts = len(hosts)
+	if s.Missing > 0 {
+		s.Hosts-- // the node of those whose host is not known
+	}
+	for _, d := range defs.SystemTreeNodeDomains {
+		if d.Domain == otf2.SystemTreeDomainAcceleratorDevice {
+			s.GPUs++
+		}
+	}
+	ranks, _ := worldRanks(defs, comms)
+	s.Ranks = len(ranks)
+	for _, c := range comms {
+		if c.size() > 1 {
+			s.Communicators++
+		}
+	}
+	for key, r := range o.rows {
+		for _, n := range r.calls {
+			s.Calls += n
+		}
+		if key.function == "Recv" {
+			continue
+		}
+		s.Operations += uint64(len(r.times))
+		s.Bytes += key.size * uint64(len(r.times))
+	}
+	return s
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// WriteText writes the report for people: summary, operations, waiting.
+func (r *Report) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	r.Summary.write(b)
+	for _, p := range r.Problems {
+		fmt.Fprintf(b, "  problem        %s\n", p)
+	}
+	fmt.Fprintln(b)
+	r.writeOperations(b)
+	fmt.Fprintln(b)
+	r.Waits.write(b)
+	return b.Flush() // bufio keeps the first error
+}
+
+func (s *Summary) write(w io.Writer) {
+	fmt.Fprintln(w, s.Archive)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "  %-14s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	processes := count(s.Processes, "process", "processes") + " on " + count(s.Hosts, "host", "hosts")
+	for _, state := range []struct {
+		n    uint64
+		text string
+	}{{s.Missing, "without data"}, {s.Running, "still running"}, {s.Crashed, "ended before their data was complete"}} {
+		if state.n > 0 {
+			processes += fmt.Sprintf(", %d %s", state.n, state.text)
+		}
+	}
+	line("processes", "%s", processes)
+	line("ranks", "%d on %s", s.Ranks, count(s.GPUs, "GPU", "GPUs"))
+	line("communicators", "%d", s.Communicators)
+	line("operations", "%d in %d calls, %s", s.Operations, s.Calls, formatBytes(s.Bytes))
+	if s.Alone > 0 {
+		line("", "%d on communicators of one rank are not in the table", s.Alone)
+	}
+	if s.Unfinished > 0 {
+		line("", "%s not ended by all members", count(int(s.Unfinished), "collective", "collectives"))
+	}
+	if s.LeftOut > 0 {
+		line("", "%d calls left out: their members did not record the same operations", s.LeftOut)
+	}
+	line("duration", "%s, %d events in %d locations", formatTime(float64(s.Duration)), s.Events, s.Locations)
+	line("timing", "%s", counters(s.Timing))
+	line("losses", "%s", counters(s.Lost))
+	line("oddities", "%s", counters(s.Oddities))
+	if !s.Complete {
+		line("complete", "no: parts of the communication are missing")
+	}
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// counters writes counters in one line, ordered by name.
+func counters(all map[string]uint64) string {
+	names := make([]string, 0, len(all))
+	for name, n := range all {
+		if n > 0 {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d %s", all[name], strings.ToLower(strings.NewReplacer("::", " ", "_", " ").Replace(name)))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (r *Report) writeOperations(w io.Writer) {
+	t := newTable("<communicator", "ranks", "<operation", "<type", "size", "count", "calls/rank", "avg", "min", "p50", "p99", "max",
+		"algbw GB/s", "busbw GB/s", "<algorithm", "<protocol", "channels", "<time of")
+	grouped := false
+	for i := range r.Operations {
+		o := &r.Operations[i]
+		name := o.Operation
+		if o.Grouped {
+			name += "*"
+			grouped = true
+		}
+		t.row(o.Communicator, fmt.Sprint(o.Ranks), name, strings.TrimPrefix(o.Datatype, "nccl"), formatBytes(o.Size), fmt.Sprint(o.Count),
+			span(o.MinCallsPerRank, o.MaxCallsPerRank), formatTime(o.Time.Avg), formatTime(o.Time.Min), formatTime(o.Time.P50),
+			formatTime(o.Time.P99), formatTime(o.Time.Max), bandwidth(o.AlgBW), bandwidth(o.BusBW),
+			orDash(strings.Join(o.Algorithms, ",")), orDash(strings.Join(o.Protocols, ",")), span(uint64(o.MinChannels), uint64(o.MaxChannels)),
+			orDash(o.TimingSource))
+	}
+	if len(t.rows) == 0 {
+		fmt.Fprintln(w, "No operations.")
+		return
+	}
+	_ = t.write(w) // a buffered writer keeps its error
+	if grouped {
+		fmt.Fprintln(w, "* launched together with others: the times are those of the whole launch")
+	}
+}
+
+func span(low, high uint64) string {
+	switch {
+	case high == 0:
+		return "–"
+	case low == high:
+		return fmt.Sprint(low)
+	}
+	return fmt.Sprintf("%d–%d", low, high)
+}
+
+func bandwidth(v float64) string {
+	if v == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+func (ws *Waits) write(w io.Writer) {
+	fmt.Fprintf(w, "Waiting at the start of collectives: %d looked at", ws.Collectives)
+	if ws.LeftOut > 0 {
+		fmt.Fprintf(w, ", %d left out (no GPU times of two members, or not ended by all)", ws.LeftOut)
+	}
+	fmt.Fprintln(w)
+	if ws.Collectives == 0 {
+		return
+	}
+	t := newTable("<rank", "<host", "collectives", "time", "waited", "share", "others waited for it", "of all waiting", "times last", "longest")
+	for _, r := range ws.Ranks {
+		t.row(r.Rank, r.Host, fmt.Sprint(r.Collectives), formatTime(float64(r.Time)), formatTime(float64(r.Waited)),
+			formatPercent(float64(r.Waited), float64(r.Time)), formatTime(float64(r.Caused)),
+			formatPercent(float64(r.Caused), float64(ws.Total)), fmt.Sprint(r.Last), formatTime(float64(r.MaxCaused)))
+	}
+	_ = t.write(w)
+	if i := ws.Culprit(); i >= 0 {
+		r := ws.Ranks[i]
+		fmt.Fprintf(w, "%s on %s made the others wait %s in all, %s of all waiting.\n", r.Rank, r.Host, formatTime(float64(r.Caused)), formatPercent(float64(r.Caused), float64(ws.Total)))
+	} else {
+		fmt.Fprintln(w, "Nobody waited.")
+	}
+	if ws.Hosts > 1 {
+		fmt.Fprintf(w, "Times of %d hosts are compared as recorded; errors of their clocks are in these figures.\n", ws.Hosts)
+	}
+}

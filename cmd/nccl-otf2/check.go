@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/analysis"
+)
+
+// checked is the JSON form of `nccl-otf2 check`.
+type checked struct {
+	Archive string `json:"archive"`
+	*analysis.CheckResult
+	Errors int `json:"errors"` // findings that are errors, those not shown included
+}
+
+func checkCommand() *cobra.Command {
+	var f format
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "check ARCHIVE|DIR",
+		Short: "Say whether an archive is sound and the ranks' recordings fit together",
+		Long: `Reads the whole archive and prints what readers would stumble over, and where ranks do not fit together: one
+finding per line, or "no findings". Exit code 1 if there are errors; notes are what the archive itself
+explains, such as missing ranks.`,
+		Example: `  nccl-otf2 check exp1
+  nccl-otf2 check exp1/traces.otf2 --format json`,
+		Args: exactly("an experiment directory or archive"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := anchorPath(args[0])
+			if err != nil {
+				return err
+			}
+			if limit < 1 {
+				return usagef("--limit must be at least 1")
+			}
+			stop := newProgress().working("reading " + path)
+			res, err := analysis.Check(path, &analysis.CheckOptions{Limit: limit})
+			stop()
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			if f == formatJSON {
+				if res.Findings == nil {
+					res.Findings = []analysis.Finding{}
+				}
+				err = writeJSON(out, checked{path, res, res.Errors()})
+			} else {
+				err = printFindings(out, res)
+			}
+			if err != nil && !errors.Is(err, unix.EPIPE) {
+				return err
+			}
+			if res.Errors() > 0 {
+				return exitCode(exitInput)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "findings of one rule to show; more are counted")
+	addFormat(cmd, &f)
+	return cmd
+}
+
+func printFindings(w io.Writer, res *analysis.CheckResult) error {
+	for _, f := range res.Findings {
+		line := f.String()
+		if f.Severity == analysis.Error {
+			line = paint(w, red, line)
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	for _, rule := range slices.Sorted(maps.Keys(res.Dropped)) {
+		fmt.Fprintf(w, "and %s of rule %s\n", count(res.Dropped[rule], "more finding", "more findings"), rule)
+	}
+	if len(res.Findings) == 0 {
+		_, err := fmt.Fprintf(w, "no findings (%s)\n", count(res.Events, "event", "events"))
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/collector"
+	"ncclotf2/scorep"
+)
+
+// collectCommand is what the plugin starts beside each job process.
+func collectCommand() *cobra.Command {
+	fd := -1
+	cmd := &cobra.Command{
+		Use:    "collect --fd N",
+		Short:  "Write what the plugin records in one process (the plugin starts this)",
+		Hidden: true,
+		Args:   exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var st unix.Stat_t
+			if fd < 0 || unix.Fstat(fd, &st) != nil {
+				return usagef("collect is started by the plugin, with the shared memory as --fd")
+			}
+			return collector.Run(cmd.Context(), collector.Options{
+				FD: fd,
+				Unify: func(dir string) error {
+					_, err := scorep.Unify(dir, unifyOptions(nil))
+					return err
+				},
+			})
+		},
+	}
+	cmd.Flags().IntVar(&fd, "fd", fd, "descriptor of the shared memory")
+	return cmd
+}

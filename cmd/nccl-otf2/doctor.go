@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/cmd/nccl-otf2/internal/doctor"
+)
+
+func doctorCommand() *cobra.Command {
+	var f format
+	var libraries []string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say whether a job started here would be recorded, and if not, why",
+		Long: `Looks at the installed files, the NCCL libraries of this machine, the environment, the experiment
+directory, limits, clock and settings. Nothing is loaded or started: libraries are read as files, so a
+library that a program brings along otherwise must be named with --lib.
+
+Exit code 1 if a check failed: then a job would not be recorded.`,
+		Example: `  nccl-otf2 doctor
+  nccl-otf2 doctor --lib /opt/nccl/lib/libnccl.so.2
+  srun -n 1 nccl-otf2 doctor --format json`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			tool, err := toolPath()
+			if err != nil {
+				return err
+			}
+			r := doctor.Examine(&doctor.Options{
+				Getenv: os.Getenv, Tool: tool, Libraries: libraries, CheckSettings: settingsForDoctor,
+			})
+			if f == formatJSON {
+				err = writeJSON(cmd.OutOrStdout(), r)
+			} else {
+				printDoctor(cmd.OutOrStdout(), r)
+			}
+			if err == nil && r.Status == doctor.Fail {
+				err = exitCode(exitInput)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringArrayVar(&libraries, "lib", nil, "NCCL library, or folder with one, to look at first (repeatable)")
+	addFormat(cmd, &f)
+	return cmd
+}
+
+var statusColours = map[doctor.Status]colour{doctor.OK: green, doctor.Info: plain, doctor.Warn: yellow, doctor.Fail: red}
+
+func printDoctor(w io.Writer, r *doctor.Report) {
+	group := ""
+	for _, c := range r.Checks {
+		if c.Group != group {
+			group = c.Group
+			fmt.Fprintln(w, paint(w, bold, group))
+		}
+		fmt.Fprintf(w, "  %s  %s: %s\n", paint(w, statusColours[c.Status], fmt.Sprintf("%-4s", c.Status)), c.Name, c.Found)
+		if c.Advice != "" {
+			fmt.Fprintf(w, "        %s\n", c.Advice)
+		}
+	}
+	fmt.Fprintln(w, map[doctor.Status]string{
+		doctor.OK:   "A job started here would be recorded.",
+		doctor.Warn: "A job started here would be recorded; see the warnings.",
+		doctor.Fail: "A job started here would NOT be recorded: see the failed checks.",
+	}[r.Status])
+}

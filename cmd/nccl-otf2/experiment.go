@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/shard"
+)
+
+// anchorName is the anchor file of an experiment directory's archive.
+const anchorName = "traces.otf2"
+
+// anchorPath gives the anchor file that a path argument means: the file itself, or the one in an
+// experiment directory.
+func anchorPath(arg string) (string, error) {
+	st, err := os.Stat(arg)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%s does not exist: give an experiment directory or the anchor file (%s) of an archive", arg, anchorName)
+	case err != nil:
+		return "", err
+	case !st.IsDir():
+		if filepath.Ext(arg) != ".otf2" {
+			return "", fmt.Errorf("%s is not an anchor file: its name does not end in .otf2", arg)
+		}
+		return arg, nil
+	}
+	if path := filepath.Join(arg, anchorName); isFile(path) {
+		return path, nil
+	}
+	// Jobs that share a directory have their archives in run-1, run-2, …; other tools name anchors otherwise.
+	anchors, _ := filepath.Glob(filepath.Join(arg, "run-*", anchorName))
+	if len(anchors) == 0 {
+		anchors, _ = filepath.Glob(filepath.Join(arg, "*.otf2"))
+	}
+	switch {
+	case len(anchors) == 1:
+		return anchors[0], nil
+	case len(anchors) > 1:
+		return "", fmt.Errorf("%s holds %d archives: name one of %s", arg, len(anchors), strings.Join(anchors, ", "))
+	case isDir(filepath.Join(arg, "shards")):
+		return "", fmt.Errorf("%s has no archive yet: make it with `nccl-otf2 unify %s`", arg, arg)
+	}
+	return "", fmt.Errorf("%s holds no archive (no %s) and no recording (no shards)", arg, anchorName)
+}
+
+func isFile(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular()
+}
+
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
+// waitForCollectors waits until no collector of this machine works any more for a process that has
+// ended, or until ctx ends; then it names the shards that are not complete. Collectors of processes
+// that still run are not waited for.
+func waitForCollectors(ctx context.Context, dir string, p *progress) (late []string) {
+	for {
+		late = late[:0]
+		dirs, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "lock"))
+		for _, lock := range dirs {
+			if d := filepath.Dir(lock); collectorWorks(d) && !processLives(d) {
+				late = append(late, filepath.Base(d))
+			}
+		}
+		if len(late) == 0 {
+			return nil
+		}
+		p.say("waiting for %d collectors to write what the job left", len(late))
+		select {
+		case <-ctx.Done():
+			return late
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// collectorWorks reports whether a collector holds the shard's lock and has not finished.
+func collectorWorks(dir string) bool {
+	if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
+		return false
+	}
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	// Where locks do not work (some network file systems) nobody seems to hold it: then unify sees an
+	// unfinished shard and says so.
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
+// processLives reports whether the job process of a shard still runs on this machine.
+func processLives(dir string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, "shard.json"))
+	if err != nil {
+		return false
+	}
+	var p shard.Process
+	if json.Unmarshal(text, &p) != nil || p.PID <= 0 {
+		return false
+	}
+	if host, err := os.Hostname(); err != nil || host != p.Host {
+		return false
+	}
+	start, state, err := processStart(p.PID)
+	return err == nil && state != 'Z' && state != 'X' && (p.PIDStart == 0 || start == p.PIDStart)
+}
+
+// processStart gives field 22 (start time in clock ticks since boot) and field 3 (state) of
+// /proc/<pid>/stat. The command name before them may hold anything, so fields count from its closing ')'.
+func processStart(pid int) (start uint64, state byte, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	text := string(b)
+	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(f) < 20 {
+		return 0, 0, fmt.Errorf("/proc/%d/stat is cut short", pid)
+	}
+	start, err = strconv.ParseUint(f[19], 10, 64)
+	return start, f[0][0], err
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/shard"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPathArgument(t *testing.T) {
+	dir := t.TempDir()
+	at := func(p string) string { return filepath.Join(dir, p) }
+	for _, p := range []string{"exp/traces.otf2", "exp/shards/x/shard.json", "shared/run-1/traces.otf2", "shared/run-2/traces.otf2",
+		"single/run-1/traces.otf2", "scorep/other.otf2", "fresh/shards/x/shard.json", "text/readme.txt"} {
+		write(t, at(p), "")
+	}
+	for _, c := range []struct{ arg, want, failure string }{
+		{"exp", "exp/traces.otf2", ""},
+		{"exp/traces.otf2", "exp/traces.otf2", ""},
+		{"single", "single/run-1/traces.otf2", ""},
+		{"scorep", "scorep/other.otf2", ""},
+		{"shared", "", "holds 2 archives"},
+		{"fresh", "", "nccl-otf2 unify"},
+		{"text", "", "no archive"},
+		{"text/readme.txt", "", "not an anchor"},
+		{"nowhere", "", "does not exist"},
+	} {
+		got, err := anchorPath(at(c.arg))
+		switch {
+		case c.failure != "":
+			if err == nil || !strings.Contains(err.Error(), c.failure) {
+				t.Errorf("anchorPath(%s) = %q, %v; want an error with %q", c.arg, got, err, c.failure)
+			}
+		case err != nil || got != at(c.want):
+			t.Errorf("anchorPath(%s) = %q, %v; want %s", c.arg, got, err, c.want)
+		}
+	}
+}
+
+// shardOf lays a shard whose collector holds its lock until release is called.
+func shardOf(t *testing.T, dir string, pid int) (release func()) {
+	t.Helper()
+	start, _, err := processStart(pid)
+	if err != nil {
+		start = 1
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(shard.Process{Host: host, PID: pid, PIDStart: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "shard.json"), string(text))
+	f, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return func() { f.Close() }
+}
+
+// endedPID is the id of a process that has ended.
+func endedPID(t *testing.T) int {
+	t.Helper()
+	c := exec.Command("true")
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return c.Process.Pid
+}
+
+func TestWaitForCollectors(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, "shards", name) }
+	defer shardOf(t, at("alive"), os.Getpid())() // its process runs: not waited for
+	release := shardOf(t, at("late"), endedPID(t))
+	shardOf(t, at("crashed"), endedPID(t))() // its collector has died
+	defer shardOf(t, at("finished"), endedPID(t))()
+	write(t, filepath.Join(at("finished"), "done"), "")
+
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if late := waitForCollectors(ended, dir, newProgress()); len(late) != 1 || late[0] != "late" {
+		t.Fatalf("late: %v, want [late]", late)
+	}
+	time.AfterFunc(10*time.Millisecond, release)
+	if late := waitForCollectors(context.Background(), dir, newProgress()); late != nil {
+		t.Fatalf("late: %v after the last lock was given back", late)
+	}
+}
+
+func TestProcessStartTellsReusedIdsApart(t *testing.T) {
+	start, state, err := processStart(os.Getpid())
+	if err != nil || start == 0 || state == 'Z' {
+		t.Fatalf("start %d, state %c, %v", start, state, err)
+	}
+	dir := t.TempDir()
+	shardOf(t, dir, os.Getpid())()
+	if !processLives(dir) {
+		t.Error("this process is said to have ended")
+	}
+	host, _ := os.Hostname()
+	for name, p := range map[string]shard.Process{
+		"another process under this id": {Host: host, PID: os.Getpid(), PIDStart: start + 1},
+		"a process of another machine":  {Host: host + "x", PID: os.Getpid(), PIDStart: start},
+	} {
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "shard.json"), string(text))
+		if processLives(dir) {
+			t.Errorf("%s is taken for this one", name)
+		}
+	}
+}
+
+func TestEnvironmentHoldsEachNameOnce(t *testing.T) {
+	e := newEnvironment([]string{"A=1", "B=2", "A=3", "=C:=x", "broken"})
+	e.set("B", "x=y")
+	if got := strings.Join(e.list(), " "); got != "A=3 B=x=y" {
+		t.Errorf("got %q", got)
+	}
+	if e.get("A") != "3" || e.get("B") != "x=y" || e.get("AB") != "" {
+		t.Errorf("A=%q B=%q", e.get("A"), e.get("B"))
+	}
+}

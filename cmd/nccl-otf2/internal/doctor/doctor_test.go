@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// compile makes a shared library of a few lines of C.
+func compile(t *testing.T, path, source string) string {
+	t.Helper()
+	cc, err := exec.LookPath("gcc")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("gcc is missing")
+		}
+		t.Skip("gcc is missing: libraries cannot be made to look at")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(cc, "-shared", "-fPIC", "-x", "c", "-o", path, "-")
+	c.Stdin = strings.NewReader(source)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return path
+}
+
+const (
+	ncclSource = `int ncclGetVersion(int* v) { *v = 22907; return 0; }
+const char* banner(void) { return "NCCL version 2.29.7+cuda12.9"; }
+const char* const names[] = {"ncclProfiler_v6", "ncclProfiler_v5", "ncclProfiler_v4", "ncclProfiler_v3", "ncclProfiler_v2", "ncclProfiler_v1"};`
+	silentSource = `int ncclGetVersion(int* v) { *v = 0; return 0; }`
+	otherSource  = `int zero(void) { return 0; }`
+	pluginSource = `long ncclProfiler_v5[6] = {1}, ncclProfiler_v6[6] = {1};`
+	newSource    = `long ncclProfiler_v7[6] = {1};`
+)
+
+func TestNewestProfilerByRelease(t *testing.T) {
+	for version, want := range map[string]int{
+		"2.22.3": 0, "2.23.4": 1, "2.24.3": 2, "2.25.1": 2, "2.26.6": 3, "2.27.7": 4, "2.28.9": 5,
+		"2.29.7": 6, "2.30.7": 6, "2.31.2": 7, "2.40.1": 7, "": 0, "3.1.0": 0, "2.x.1": 0,
+	} {
+		if got := newestProfiler(version); got != want {
+			t.Errorf("newestProfiler(%q) = %d, want %d", version, got, want)
+		}
+	}
+}
+
+func TestVersionList(t *testing.T) {
+	for _, c := range []struct {
+		in   []int
+		want string
+	}{{nil, "none"}, {[]int{5}, "v5"}, {[]int{5, 6}, "v5 to v6"}, {[]int{1, 4, 5}, "v1, v4, v5"}} {
+		if got := versionList(c.in); got != c.want {
+			t.Errorf("versionList(%v) = %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestReadLibrary(t *testing.T) {
+	dir := t.TempDir()
+	compile(t, filepath.Join(dir, "libsilent.so.2.28.3"), silentSource)
+	if err := os.Symlink("libsilent.so.2.28.3", filepath.Join(dir, "libsilent.so")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, path      string
+		version, learnt string
+		looksFor        []int
+		nccl            bool
+		offers          []int
+	}{
+		{"its strings tell the version and what it looks for", compile(t, filepath.Join(dir, "libnccl.so.2"), ncclSource),
+			"2.29.7", "version string in its constant data", []int{1, 2, 3, 4, 5, 6}, true, nil},
+		{"else the name behind the links tells the version", filepath.Join(dir, "libsilent.so"), "2.28.3", "its file name", nil, true, nil},
+		{"another library", compile(t, filepath.Join(dir, "libother.so"), otherSource), "", "", nil, false, nil},
+		{"a plugin", compile(t, filepath.Join(dir, "libplugin.so"), pluginSource), "", "", nil, false, []int{5, 6}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := readLibrary(c.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Version != c.version || l.Learnt != c.learnt || l.exports("ncclGetVersion") != c.nccl {
+				t.Errorf("version %q by %q, ncclGetVersion %v; want %q by %q, %v", l.Version, l.Learnt, l.exports("ncclGetVersion"), c.version, c.learnt, c.nccl)
+			}
+			if d := cmp.Diff(c.looksFor, l.Profiler); d != "" {
+				t.Errorf("looks for (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(c.offers, l.profilerVersions()); d != "" {
+				t.Errorf("offers (-want +got):\n%s", d)
+			}
+		})
+	}
+	text := filepath.Join(dir, "text.so")
+	if err := os.WriteFile(text, []byte("not an ELF file"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readLibrary(text); err == nil {
+		t.Error("a text file was read as a library")
+	}
+}
+
+// cacheFile writes a loader cache as ldconfig does.
+func cacheFile(paths ...string) []byte {
+	var strings, entries bytes.Buffer
+	head := 48 + 24*len(paths)
+	for _, p := range paths {
+		key := head + strings.Len()
+		strings.WriteString(filepath.Base(p) + "\x00")
+		value := head + strings.Len()
+		strings.WriteString(p + "\x00")
+		for _, v := range []uint32{0x0303, uint32(key), uint32(value), 0, 0, 0} {
+			_ = binary.Write(&entries, binary.NativeEndian, v)
+		}
+	}
+	out := bytes.NewBufferString("glibc-ld.so.cache1.1")
+	_ = binary.Write(out, binary.NativeEndian, []uint32{uint32(len(paths)), uint32(strings.Len()), 0, 0, 0, 0, 0})
+	return append(append(out.Bytes(), entries.Bytes()...), strings.Bytes()...)
+}
+
+func TestLoaderCache(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ld.so.cache")
+	want := []string{"/opt/nccl/libnccl.so.2", "/usr/lib/libm.so.6"}
+	whole := cacheFile(want...)
+	write := func(b []byte) {
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(whole)
+	if d := cmp.Diff(want, loaderCache(path)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	write(append([]byte("ld.so-1.7.0\x00\x00\x00\x00\x00"), whole...))
+	if d := cmp.Diff(want, loaderCache(path)); d != "" {
+		t.Errorf("behind the old format (-want +got):\n%s", d)
+	}
+	for n := range whole { // cut off anywhere: fewer libraries, no panic
+		write(whole[:n])
+		loaderCache(path)
+	}
+}
+
+// The machine's own cache, as ldconfig prints it.
+func TestLoaderCacheAsLdconfigReadsIt(t *testing.T) {
+	ldconfig, err := exec.LookPath("/sbin/ldconfig")
+	if err != nil || !exists("/etc/ld.so.cache") {
+		t.Skip("this machine has no ldconfig or no loader cache")
+	}
+	out, err := exec.Command(ldconfig, "-p").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for line := range strings.Lines(string(out)) {
+		if _, p, ok := strings.Cut(line, " => "); ok {
+			want = append(want, strings.TrimSpace(p))
+		}
+	}
+	if d := cmp.Diff(want, loaderCache("/etc/ld.so.cache")); d != "" {
+		t.Errorf("(-ldconfig +ours):\n%s", d)
+	}
+}
+
+// installationFixture is a tool with its plugin, an NCCL library and an empty system.
+type installationFixture struct {
+	root, bin, nccl string
+	env             map[string]string
+	settings        Settings
+	settingsErr     error
+	libraries       []string
+}
+
+func newInstallation(t *testing.T) *installationFixture {
+	dir := t.TempDir()
+	f := &installationFixture{
+		root: filepath.Join(dir, "root"), bin: filepath.Join(dir, "bin"), nccl: filepath.Join(dir, "nccl"),
+		env: map[string]string{}, settings: Settings{Summary: "as by default", Directory: filepath.Join(dir, "exp"), Memory: 256 << 20},
+	}
+	compile(t, filepath.Join(f.bin, PluginName), pluginSource)
+	compile(t, filepath.Join(f.nccl, "libnccl.so.2"), ncclSource)
+	if err := os.WriteFile(filepath.Join(f.bin, "nccl-otf2"), nil, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	f.write(t, "/dev/shm/x", "")
+	return f
+}
+
+func (f *installationFixture) write(t *testing.T, path, text string) {
+	t.Helper()
+	p := filepath.Join(f.root, path)
+	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *installationFixture) examine() *Report {
+	return Examine(&Options{
+		Getenv: func(k string) string { return f.env[k] }, Tool: filepath.Join(f.bin, "nccl-otf2"), Root: f.root, Libraries: f.libraries,
+		CheckSettings: func() (Settings, error) { return f.settings, f.settingsErr },
+	})
+}
+
+// find gives the check of a name; there must be one.
+func find(t *testing.T, r *Report, name string) Check {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no check %q in %+v", name, r.Checks)
+	return Check{}
+}
+
+func expect(t *testing.T, r *Report, name string, status Status, words string) {
+	t.Helper()
+	c := find(t, r, name)
+	if c.Status != status || !strings.Contains(c.Found, words) {
+		t.Errorf("%s: %s %q, want %s with %q", name, c.Status, c.Found, status, words)
+	}
+	if (c.Status == Warn || c.Status == Fail) != (c.Advice != "") {
+		t.Errorf("%s: status %s with advice %q", name, c.Status, c.Advice)
+	}
+}
+
+func TestSoundInstallation(t *testing.T) {
+	f := newInstallation(t)
+	f.env["LD_LIBRARY_PATH"] = f.nccl
+	f.env["NCCL_PROFILER_PLUGIN"] = filepath.Join(f.bin, PluginName)
+	r := f.examine()
+	expect(t, r, "plugin", OK, "v5 to v6")
+	expect(t, r, "collector", OK, "nccl-otf2")
+	expect(t, r, "libnccl.so.2", OK, "version 2.29.7 (version string in its constant data), looks for ncclProfiler v1 to v6 (names in its constant data), would use v6")
+	expect(t, r, "NCCL_PROFILER_PLUGIN", OK, "the plugin beside this tool")
+	expect(t, r, "experiment directory", OK, "writable")
+	expect(t, r, "memfd", OK, "works")
+	expect(t, r, "values", OK, "as by default")
+	if r.Status == Fail {
+		t.Errorf("a sound installation fails: %+v", r.Checks)
+	}
+}
+
+func TestBrokenInstallation(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		breakIt func(t *testing.T, f *installationFixture)
+		check   string
+		status  Status
+		words   string
+	}{
+		{"no plugin beside the tool", func(t *testing.T, f *installationFixture) { os.Remove(filepath.Join(f.bin, PluginName)) }, "plugin", Fail, "is missing"},
+		{"a plugin that is no library", func(t *testing.T, f *installationFixture) {
+			os.WriteFile(filepath.Join(f.bin, PluginName), []byte("x"), 0o666)
+		}, "plugin", Fail, "cannot be read"},
+		{"a library without profiler symbols", func(t *testing.T, f *installationFixture) {
+			compile(t, filepath.Join(f.bin, PluginName), otherSource)
+		}, "plugin", Fail, "exports no ncclProfiler_v symbol"},
+		{"a plugin newer than NCCL", func(t *testing.T, f *installationFixture) {
+			compile(t, filepath.Join(f.bin, PluginName), newSource)
+		}, "libnccl.so.2", Fail, "but the plugin has v7"},
+		{"a collector that is not there", func(t *testing.T, f *installationFixture) { f.settings.Collector = "/nowhere/collector" }, "collector", Fail, "is missing"},
+		{"a collector that is a folder", func(t *testing.T, f *installationFixture) { f.settings.Collector = f.bin }, "collector", Fail, "not an executable"},
+		{"an NCCL without version", func(t *testing.T, f *installationFixture) {
+			compile(t, filepath.Join(f.nccl, "libnccl.so.2"), silentSource)
+		}, "libnccl.so.2", Warn, "version unknown"},
+		{"an NCCL that is none", func(t *testing.T, f *installationFixture) {
+			compile(t, filepath.Join(f.nccl, "libnccl.so.2"), otherSource)
+		}, "libnccl.so.2", Warn, "no symbol ncclGetVersion"},
+		{"a folder without NCCL", func(t *testing.T, f *installationFixture) { f.libraries = []string{f.bin} }, "library", Fail, "holds no NCCL library"},
+		{"a file in the way of the directory", func(t *testing.T, f *installationFixture) {
+			f.settings.Directory = filepath.Join(f.bin, "nccl-otf2", "exp")
+		}, "experiment directory", Fail, ""},
+		{"settings that are refused", func(t *testing.T, f *installationFixture) { f.settingsErr = errors.New("no such key") }, "values", Fail, "no such key"},
+		{"settings with a doubtful value", func(t *testing.T, f *installationFixture) { f.settings.Warnings = []string{"unknown name"} }, "values", Warn, "unknown name"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newInstallation(t)
+			f.env["LD_LIBRARY_PATH"] = f.nccl
+			c.breakIt(t, f)
+			r := f.examine()
+			expect(t, r, c.check, c.status, c.words)
+			if r.Status.weight() < c.status.weight() {
+				t.Errorf("the whole is %s, with a check that is %s", r.Status, c.status)
+			}
+		})
+	}
+}
+
+func TestValueOfPluginVariable(t *testing.T) {
+	f := newInstallation(t)
+	own := filepath.Join(f.bin, PluginName)
+	copied := compile(t, filepath.Join(f.nccl, "libnccl-profiler-otf2.so"), pluginSource)
+	compile(t, filepath.Join(f.nccl, "libnccl-profiler-inspector.so"), pluginSource)
+	for _, c := range []struct {
+		value  string
+		status Status
+		words  string
+	}{
+		{"", Info, "not set"},
+		{own, OK, "the plugin beside this tool"},
+		{copied, Warn, "another copy"},
+		{"otf2", Warn, "libnccl-profiler-otf2.so (in LD_LIBRARY_PATH)"},
+		{"libnccl-profiler-otf2.so", Warn, "another copy"},
+		{"inspector", Fail, "another profiler plugin"},
+		{"none", Fail, "switches profiling off"},
+		{"s", Fail, "beginning of STATIC_PLUGIN"},
+		{"Static", Fail, "beginning of STATIC_PLUGIN"},
+		{"STATIC_PLUGIN", Fail, "beginning of STATIC_PLUGIN"},
+		{"STATIC_PLUGINS", Fail, "neither a library"},
+		{"libnccl-profiler-nothere.so", Fail, "neither a library"},
+		{"/nowhere/x.so", Fail, "is not there"},
+		{"/" + strings.Repeat("x", maxPluginName), Fail, "cuts it"},
+		{filepath.Join(f.bin, "nccl-otf2"), Fail, "cannot be read as a library"},
+		{filepath.Join(f.nccl, "libnccl.so.2"), Fail, "exports no ncclProfiler_v symbol"},
+	} {
+		f.env = map[string]string{"LD_LIBRARY_PATH": f.nccl, "NCCL_PROFILER_PLUGIN": c.value}
+		expect(t, f.examine(), "NCCL_PROFILER_PLUGIN", c.status, c.words)
+	}
+
+	f.env = map[string]string{"LD_LIBRARY_PATH": f.nccl}
+	compile(t, filepath.Join(f.nccl, "libnccl-profiler.so"), pluginSource)
+	expect(t, f.examine(), "NCCL_PROFILER_PLUGIN", Warn, "NCCL would load")
+	f.write(t, "/etc/nccl.conf", "# site\nNCCL_DEBUG=WARN\nNCCL_PROFILER_PLUGIN = none\n")
+	expect(t, f.examine(), "NCCL_PROFILER_PLUGIN", Fail, "nccl.conf) switches profiling off")
+}
+
+const limitRows = `Limit                     Soft Limit           Hard Limit           Units     
+Max file size             1048576              unlimited            bytes     
+Max processes             10                   10                   processes 
+Max open files            256                  512                  files     
+Max locked memory         8388608              unlimited            bytes     
+Max address space         1073741824           unlimited            bytes     
+`
+
+func TestLimits(t *testing.T) {
+	f := newInstallation(t)
+	f.write(t, "/proc/self/limits", limitRows)
+	r := f.examine()
+	expect(t, r, "RLIMIT_AS", Warn, "1.0 GiB (can be raised to unlimited)")
+	expect(t, r, "RLIMIT_NOFILE", Warn, "256 (can be raised to 512)")
+	expect(t, r, "RLIMIT_FSIZE", Warn, "1.0 MiB")
+	expect(t, r, "RLIMIT_NPROC", Warn, "10")
+	expect(t, r, "RLIMIT_MEMLOCK", Info, "8.0 MiB")
+
+	f.write(t, "/proc/self/limits", "something else\n")
+	expect(t, f.examine(), "limits", Warn, "unknown")
+}
+
+func TestClockSource(t *testing.T) {
+	const source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+	for _, c := range []struct {
+		source, flags string
+		status        Status
+		words         string
+	}{
+		{"tsc", "fpu constant_tsc nonstop_tsc", OK, "TSC"},
+		{"tsc", "fpu constant_tsc", Info, "CLOCK_MONOTONIC"},
+		{"hpet", "fpu constant_tsc nonstop_tsc", Warn, `"hpet"`},
+		{"", "fpu", Info, "unknown"},
+	} {
+		f := newInstallation(t)
+		f.write(t, source, c.source+"\n")
+		f.write(t, "/proc/cpuinfo", "processor\t: 0\nflags\t\t: "+c.flags+"\n")
+		if ownMachine().String() == "EM_AARCH64" {
+			c.status, c.words = OK, "CNTVCT"
+		}
+		expect(t, f.examine(), "time stamps", c.status, c.words)
+	}
+}
+
+func TestNCCLInAPythonPackage(t *testing.T) {
+	f := newInstallation(t)
+	venv := filepath.Join(f.root, "venv")
+	compile(t, filepath.Join(venv, "lib", "python3.12", "site-packages", "nvidia", "nccl", "lib", "libnccl.so.2"), ncclSource)
+	f.env["VIRTUAL_ENV"] = venv
+	expect(t, f.examine(), "libnccl.so.2", OK, "in a Python package")
+}
+
+func TestNoNCCL(t *testing.T) {
+	expect(t, newInstallation(t).examine(), "library", Warn, "no libnccl.so.2")
+}
+
+func TestSizeText(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 8 << 20: "8.0 MiB", 3 << 40: "3.0 TiB"} {
+		if got := sizeText(n); got != want {
+			t.Errorf("sizeText(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

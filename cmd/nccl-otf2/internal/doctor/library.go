@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// library is what an ELF file says of itself.
+type library struct {
+	Path     string
+	Soname   string
+	Machine  elf.Machine
+	Exports  []string // names of defined dynamic symbols
+	Needed   []string
+	Profiler []int  // N of each string "ncclProfiler_vN" in its constant data, ascending: what NCCL looks up
+	Version  string // of NCCL, such as "2.29.7"; "" if it could not be learnt
+	Learnt   string // how: "version string in its constant data", "its file name"
+}
+
+var (
+	versionString  = regexp.MustCompile(`R?N?CCL version (\d+\.\d+\.\d+)`)
+	versionInName  = regexp.MustCompile(`\.so\.(\d+\.\d+\.\d+)$`)
+	profilerSymbol = regexp.MustCompile(`ncclProfiler_v(\d+)`)
+)
+
+// readLibrary reads a shared library without loading it.
+func readLibrary(path string) (*library, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	l := &library{Path: path, Machine: f.Machine}
+	syms, err := f.DynamicSymbols()
+	if err != nil {
+		return nil, fmt.Errorf("%s has no table of dynamic symbols: %w", path, err)
+	}
+	for _, s := range syms {
+		if s.Section != elf.SHN_UNDEF && elf.ST_BIND(s.Info) != elf.STB_LOCAL {
+			l.Exports = append(l.Exports, s.Name)
+		}
+	}
+	if names, err := f.DynString(elf.DT_SONAME); err == nil && len(names) > 0 {
+		l.Soname = names[0]
+	}
+	l.Needed, _ = f.ImportedLibraries()
+	for _, s := range f.Sections {
+		// Constant strings lie in .rodata; a linker may name parts of it .rodata.str1.1 and the like.
+		if !strings.HasPrefix(s.Name, ".rodata") || s.Type != elf.SHT_PROGBITS {
+			continue
+		}
+		data, err := s.Data()
+		if err != nil {
+			continue
+		}
+		if m := versionString.FindSubmatch(data); m != nil && l.Version == "" {
+			l.Version, l.Learnt = string(m[1]), "version string in its constant data"
+		}
+		for _, m := range profilerSymbol.FindAllSubmatch(data, -1) {
+			if n, err := strconv.Atoi(string(m[1])); err == nil && !slices.Contains(l.Profiler, n) {
+				l.Profiler = append(l.Profiler, n)
+			}
+		}
+	}
+	slices.Sort(l.Profiler)
+	if l.Version == "" {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			real = path
+		}
+		if m := versionInName.FindStringSubmatch(filepath.Base(real)); m != nil {
+			l.Version, l.Learnt = m[1], "its file name"
+		}
+	}
+	return l, nil
+}
+
+func (l *library) exports(name string) bool { return slices.Contains(l.Exports, name) }
+
+// profilerVersions gives N of each exported ncclProfiler_vN, ascending.
+func (l *library) profilerVersions() []int {
+	var out []int
+	for _, s := range l.Exports {
+		if m := profilerSymbol.FindStringSubmatch(s); m != nil && m[0] == s {
+			if n, err := strconv.Atoi(m[1]); err == nil && !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ownMachine is the ELF machine of this program, EM_NONE where the doctor does not know it.
+func ownMachine() elf.Machine {
+	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "ppc64le": elf.EM_PPC64,
+		"riscv64": elf.EM_RISCV, "386": elf.EM_386}[runtime.GOARCH]
+}
+
+// profilerRelease is a row of NCCL's history: from this release on (until the next row) NCCL looks
+// first for ncclProfiler_v<newest>. Source: src/misc/profiler.cc (up to 2.25),
+// src/plugin/profiler.cc: ncclProfilerPluginLoad (from 2.26).
+type profilerRelease struct {
+	minor  int // of NCCL 2.x
+	newest int
+}
+
+var profilerReleases = []profilerRelease{{23, 1}, {24, 2}, {26, 3}, {27, 4}, {28, 5}, {29, 6}, {31, 7}}
+
+// newestProfiler gives the newest profiler API that an NCCL release takes, 0 if it takes none.
+func newestProfiler(version string) int {
+	major, rest, _ := strings.Cut(version, ".")
+	minorText, _, _ := strings.Cut(rest, ".")
+	minor, err := strconv.Atoi(minorText)
+	if err != nil || major != "2" {
+		return 0
+	}
+	newest := 0
+	for _, r := range profilerReleases {
+		if minor >= r.minor {
+			newest = r.newest
+		}
+	}
+	return newest
+}
+
+// versionList writes [4 5 6 7] as "v4 to v7" and [1 4] as "v1, v4".
+func versionList(v []int) string {
+	if len(v) == 0 {
+		return "none"
+	}
+	if n := v[len(v)-1] - v[0] + 1; n == len(v) && n > 1 {
+		return fmt.Sprintf("v%d to v%d", v[0], v[len(v)-1])
+	}
+	parts := make([]string, len(v))
+	for i, n := range v {
+		parts[i] = "v" + strconv.Itoa(n)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sameFile reports whether two paths name one file.
+func sameFile(a, b string) bool {
+	sa, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	sb, err := os.Stat(b)
+	return err == nil && os.SameFile(sa, sb)
+}

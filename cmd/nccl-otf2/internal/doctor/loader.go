@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// loaderCache lists the libraries in the dynamic loader's cache, in its order; none if there is no
+// cache in the format that glibc has written since 2.2 ("glibc-ld.so.cache1.1").
+//
+// After the 20 bytes of magic: uint32 count, uint32 length of the strings, 20 bytes of flags and
+// reserve; then per library 24 bytes: int32 flags, uint32 key, uint32 value (both offsets from the
+// magic to a NUL-terminated string: name and path), uint32, uint64. Source: glibc sysdeps/generic/dl-cache.h.
+func loaderCache(path string) []string {
+	const magic, head, entry = "glibc-ld.so.cache1.1", 48, 24
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	i := bytes.Index(b, []byte(magic)) // an older format may stand before it
+	if i < 0 || len(b) < i+head {
+		return nil
+	}
+	b = b[i:]
+	n := int(binary.NativeEndian.Uint32(b[len(magic):]))
+	var out []string
+	for k := range n {
+		at := head + k*entry
+		if at+entry > len(b) {
+			break
+		}
+		value := int(binary.NativeEndian.Uint32(b[at+8:]))
+		if value >= len(b) {
+			continue
+		}
+		text, _, _ := bytes.Cut(b[value:], []byte{0})
+		out = append(out, string(text))
+	}
+	return out
+}
+
+// defaultFolders are searched by the loader without being named, here with the multi-arch names of
+// Debian and Ubuntu.
+var defaultFolders = []string{"/lib64", "/usr/lib64", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
+	"/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib"}
+
+func splitFolders(list string) []string {
+	var out []string
+	for _, d := range strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ';' }) {
+		out = append(out, d)
+	}
+	return out
+}
+
+// place is a library and how it would be found.
+type place struct {
+	path string
+	how  string
+}
+
+// resolve gives the file that dlopen(name) would open for a name without a slash, as far as the
+// environment and the system decide it (an executable's own run path is not known here).
+func (e *examiner) resolve(name string) (place, bool) {
+	for _, d := range splitFolders(e.Getenv("LD_LIBRARY_PATH")) {
+		if p := filepath.Join(d, name); exists(p) {
+			return place{p, "in LD_LIBRARY_PATH"}, true
+		}
+	}
+	for _, p := range e.cache {
+		if filepath.Base(p) == name && exists(e.path(p)) {
+			return place{e.path(p), "in the loader's cache"}, true
+		}
+	}
+	for _, d := range defaultFolders {
+		if p := e.path(filepath.Join(d, name)); exists(p) {
+			return place{p, "in the loader's default folders"}, true
+		}
+	}
+	return place{}, false
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ncclNames are the sonames of the libraries that take profiler plugins: NVIDIA's and AMD's.
+var ncclNames = []string{"libnccl.so.2", "libnccl.so", "librccl.so.1", "librccl.so"}
+
+// findNCCL gives the NCCL and RCCL libraries of this machine, each file once, the likeliest first.
+// The folders of Python packages are a best effort: only a running job knows what it imports.
+func (e *examiner) findNCCL() (found []place, missing []string) {
+	add := func(p, how string) {
+		if exists(p) && !slices.ContainsFunc(found, func(f place) bool { return sameFile(f.path, p) }) {
+			found = append(found, place{p, how})
+		}
+	}
+	inFolder := func(dir, how string) {
+		for _, n := range ncclNames {
+			add(filepath.Join(dir, n), how)
+		}
+	}
+	for _, p := range e.Libraries {
+		st, err := os.Stat(p)
+		switch {
+		case err != nil:
+			missing = append(missing, p)
+		case st.IsDir():
+			before := len(found)
+			inFolder(p, "named by --lib")
+			inFolder(filepath.Join(p, "lib"), "named by --lib")
+			if len(found) == before {
+				missing = append(missing, p)
+			}
+		default:
+			add(p, "named by --lib")
+		}
+	}
+	for _, p := range splitFolders(e.Getenv("LD_PRELOAD")) {
+		if strings.Contains(filepath.Base(p), "libnccl.so") || strings.Contains(filepath.Base(p), "librccl.so") {
+			add(p, "in LD_PRELOAD")
+		}
+	}
+	for _, d := range splitFolders(e.Getenv("LD_LIBRARY_PATH")) {
+		inFolder(d, "in LD_LIBRARY_PATH")
+	}
+	for _, pattern := range e.pythonFolders() {
+		dirs, _ := filepath.Glob(pattern)
+		for _, d := range dirs {
+			inFolder(filepath.Join(d, "nvidia", "nccl", "lib"), "in a Python package")
+			inFolder(filepath.Join(d, "torch", "lib"), "in a Python package")
+		}
+	}
+	for _, p := range e.cache {
+		if slices.Contains(ncclNames, filepath.Base(p)) {
+			add(e.path(p), "in the loader's cache")
+		}
+	}
+	for _, d := range defaultFolders {
+		inFolder(e.path(d), "in the loader's default folders")
+	}
+	for _, v := range []string{"NCCL_HOME", "CUDA_HOME", "CONDA_PREFIX", "ROCM_PATH"} {
+		if d := e.Getenv(v); d != "" {
+			inFolder(filepath.Join(d, "lib"), "in "+v)
+			inFolder(filepath.Join(d, "lib64"), "in "+v)
+		}
+	}
+	for _, d := range []string{"/usr/local/lib", "/usr/local/cuda/lib64", "/opt/rocm/lib"} {
+		inFolder(e.path(d), "in "+d)
+	}
+	return found, missing
+}
+
+// pythonFolders are patterns of the folders that hold Python packages.
+func (e *examiner) pythonFolders() []string {
+	var out []string
+	prefix := func(p string) {
+		for _, d := range []string{"site-packages", "dist-packages"} {
+			out = append(out, filepath.Join(p, "lib*", "python3*", d))
+		}
+	}
+	for _, v := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
+		if p := e.Getenv(v); p != "" {
+			prefix(p)
+		}
+	}
+	for _, d := range splitFolders(e.Getenv("PATH")) {
+		for _, python := range []string{"python3", "python"} {
+			p := filepath.Join(d, python)
+			if _, err := exec.LookPath(p); err != nil {
+				continue
+			}
+			prefix(filepath.Dir(d))
+			if real, err := filepath.EvalSymlinks(p); err == nil {
+				prefix(filepath.Dir(filepath.Dir(real)))
+			}
+		}
+	}
+	if home := e.Getenv("HOME"); home != "" {
+		prefix(filepath.Join(home, ".local"))
+	}
+	prefix(e.path("/usr/local"))
+	prefix(e.path("/usr"))
+	out = append(out, e.path("/usr/lib/python3/dist-packages"))
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// libraries reports every NCCL library found and which profiler API it and the plugin would use.
+func (e *examiner) libraries(pluginExports []int) {
+	const group = "NCCL"
+	found, missing := e.findNCCL()
+	for _, p := range missing {
+		e.add(group, "library", Fail, p+" (named by --lib) is not there or holds no NCCL library", "give the path of libnccl.so.2 or librccl.so.1, or its folder")
+	}
+	if len(found) == 0 && len(missing) == 0 {
+		e.add(group, "library", Warn, "no libnccl.so.2 or librccl.so.1 in the usual places",
+			"give its path with --lib; a job that links NCCL statically is recorded all the same")
+		return
+	}
+	for _, f := range found {
+		e.library(group, f, pluginExports)
+	}
+}
+
+func (e *examiner) library(group string, f place, pluginExports []int) {
+	name := filepath.Base(f.path)
+	l, err := readLibrary(f.path)
+	if err != nil {
+		e.add(group, name, Warn, fmt.Sprintf("%s (%s) cannot be read: %v", f.path, f.how, err), "see whether the file is whole and for this machine")
+		return
+	}
+	if !l.exports("ncclGetVersion") {
+		e.add(group, name, Warn, fmt.Sprintf("%s (%s) has no symbol ncclGetVersion: not an NCCL library", f.path, f.how), "give the right one with --lib")
+		return
+	}
+	found := fmt.Sprintf("%s (%s)", f.path, f.how)
+	if l.Version == "" {
+		found += ", version unknown"
+	} else {
+		found += fmt.Sprintf(", version %s (%s)", l.Version, l.Learnt)
+	}
+	// The names that the library itself holds decide; the table of releases stands in where they were
+	// not found (a library may hide its strings).
+	taken, why := l.Profiler, "names in its constant data"
+	if len(taken) == 0 {
+		for n := 1; n <= newestProfiler(l.Version); n++ {
+			taken = append(taken, n)
+		}
+		why = "by its version"
+	}
+	if len(taken) == 0 {
+		if l.Version == "" {
+			e.add(group, name, Warn, found, "NCCL takes profiler plugins from 2.23 on; find the version with NCCL_DEBUG=VERSION")
+		} else {
+			e.add(group, name, Fail, found+", takes no profiler plugin", "use NCCL 2.23 or newer")
+		}
+		return
+	}
+	common := 0
+	for _, n := range taken {
+		if slices.Contains(pluginExports, n) {
+			common = n
+		}
+	}
+	found += fmt.Sprintf(", looks for ncclProfiler %s (%s)", versionList(taken), why)
+	switch {
+	case common > 0:
+		e.add(group, name, OK, fmt.Sprintf("%s, would use v%d", found, common), "")
+	case len(pluginExports) == 0: // reported with the installation
+		e.add(group, name, Info, found, "")
+	default:
+		e.add(group, name, Fail, fmt.Sprintf("%s, but the plugin has %s", found, versionList(pluginExports)),
+			fmt.Sprintf("use an NCCL that takes v%d or newer", pluginExports[0]))
+	}
+}

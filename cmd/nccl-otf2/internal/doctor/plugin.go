@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// PluginName is the file name of the library that NCCL loads; it lies beside the tool.
+const PluginName = "libnccl-profiler-otf2.so"
+
+// maxPluginName is the longest value of NCCL_PROFILER_PLUGIN that NCCL does not cut (a buffer of 255 bytes).
+const maxPluginName = 254
+
+func (e *examiner) plugin() string { return filepath.Join(filepath.Dir(e.Tool), PluginName) }
+
+// installation checks the plugin and the collector, and gives the profiler APIs that the plugin exports.
+func (e *examiner) installation() []int {
+	const group = "installation"
+	var exports []int
+	plugin := e.plugin()
+	l, err := readLibrary(plugin)
+	switch {
+	case os.IsNotExist(err):
+		e.add(group, "plugin", Fail, plugin+" is missing", "keep "+PluginName+" in the folder of nccl-otf2; `make build` makes both")
+	case err != nil:
+		e.add(group, "plugin", Fail, fmt.Sprintf("%s cannot be read: %v", plugin, err), "build or copy it again")
+	default:
+		exports = l.profilerVersions()
+		switch {
+		case len(exports) == 0:
+			e.add(group, "plugin", Fail, plugin+" exports no ncclProfiler_v symbol", "build it again")
+		case l.Machine != ownMachine() && ownMachine() != 0:
+			e.add(group, "plugin", Fail, fmt.Sprintf("%s is for %v, this machine is %v", plugin, l.Machine, ownMachine()), "build it on this machine")
+		case len(plugin) > maxPluginName:
+			e.add(group, "plugin", Fail, fmt.Sprintf("%s: the path has %d bytes, NCCL cuts it at %d", plugin, len(plugin), maxPluginName), "move it to a shorter path")
+		default:
+			e.add(group, "plugin", OK, fmt.Sprintf("%s exports ncclProfiler %s", plugin, versionList(exports)), "")
+		}
+		e.mappable(group, plugin)
+	}
+	e.collector(group)
+	return exports
+}
+
+// mappable reports a file system that forbids to map code or start programs.
+func (e *examiner) mappable(group, path string) {
+	var fs unix.Statfs_t
+	if unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0 {
+		e.add(group, "file system", Fail, filepath.Dir(path)+" is mounted noexec", "copy the plugin and nccl-otf2 to a folder where programs may run")
+	}
+}
+
+func (e *examiner) collector(group string) {
+	const name = "collector"
+	path, how := e.Tool, "beside the plugin"
+	switch c := e.settings.Collector; c {
+	case "", "nccl-otf2":
+	case "spool":
+		e.add(group, name, Info, "NCCL_OTF2_COLLECTOR=spool: the plugin writes raw files, `nccl-otf2 unify` converts them after the run", "")
+		return
+	default:
+		path, how = c, "named by NCCL_OTF2_COLLECTOR"
+	}
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is missing", path, how), "keep nccl-otf2 beside the plugin, or set NCCL_OTF2_COLLECTOR to its path")
+	case st.IsDir() || unix.Access(path, unix.X_OK) != nil:
+		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is not an executable file", path, how), "chmod +x it, or set NCCL_OTF2_COLLECTOR to the right path")
+	default:
+		e.add(group, name, OK, fmt.Sprintf("%s (%s)", path, how), "")
+	}
+}
+
+// pluginVariable judges NCCL_PROFILER_PLUGIN by the rules of NCCL 2.27 and newer.
+func (e *examiner) pluginVariable() {
+	const group, name = "NCCL", "NCCL_PROFILER_PLUGIN"
+	value, where := e.Getenv(name), "environment"
+	if value == "" {
+		if v, file := e.configuredPlugin(); v != "" {
+			value, where = v, file
+		}
+	}
+	set := "start the job with `nccl-otf2 run`, or export " + name + "=" + e.plugin()
+	verdict := func(status Status, text string) {
+		advice := ""
+		if status != OK && status != Info {
+			advice = set
+		}
+		e.add(group, name, status, fmt.Sprintf("%s (%s) %s", value, where, text), advice)
+	}
+	if value == "" {
+		if p, ok := e.resolve("libnccl-profiler.so"); ok {
+			e.add(group, name, Warn, fmt.Sprintf("not set; NCCL would load %s (%s)", p.path, p.how), set)
+			return
+		}
+		e.add(group, name, Info, "not set; `nccl-otf2 run` sets it (by hand: export "+name+"="+e.plugin()+")", "")
+		return
+	}
+	switch {
+	case len(value) > maxPluginName:
+		verdict(Fail, fmt.Sprintf("has %d bytes, NCCL cuts it at %d", len(value), maxPluginName))
+	case strings.EqualFold(value, "none"):
+		verdict(Fail, "switches profiling off")
+	case len(value) <= len("STATIC_PLUGIN") && strings.EqualFold(value, "STATIC_PLUGIN"[:len(value)]):
+		verdict(Fail, "is a beginning of STATIC_PLUGIN: NCCL looks for a plugin in the program itself")
+	case strings.Contains(value, "/"):
+		switch {
+		case !exists(value):
+			verdict(Fail, "is not there")
+		case !filepath.IsAbs(value):
+			e.judgeLibrary(verdict, value, "is found from this folder only", Warn)
+		default:
+			e.judgeLibrary(verdict, value, "", OK)
+		}
+	default:
+		for _, candidate := range []string{value, "libnccl-profiler-" + value + ".so", "librccl-profiler-" + value + ".so"} {
+			if candidate != value && strings.HasPrefix(value, "lib") && strings.HasSuffix(value, ".so") {
+				break
+			}
+			if p, ok := e.resolve(candidate); ok {
+				e.judgeLibrary(verdict, p.path, fmt.Sprintf("is %s (%s)", p.path, p.how), OK)
+				return
+			}
+		}
+		verdict(Fail, "is neither a library on the loader's path nor the X of a libnccl-profiler-X.so there")
+	}
+}
+
+// judgeLibrary says whether the library that NCCL would load is this tool's plugin.
+func (e *examiner) judgeLibrary(verdict func(Status, string), path, text string, status Status) {
+	if text != "" {
+		text += "; "
+	}
+	l, err := readLibrary(path)
+	switch {
+	case err != nil:
+		verdict(Fail, fmt.Sprintf("%scannot be read as a library: %v", text, err))
+	case len(l.profilerVersions()) == 0:
+		verdict(Fail, text+"exports no ncclProfiler_v symbol")
+	case sameFile(path, e.plugin()):
+		verdict(status, text+"the plugin beside this tool")
+	case strings.Contains(filepath.Base(path), "nccl-profiler-otf2"):
+		verdict(Warn, text+"another copy of the plugin than the one beside this tool")
+	default:
+		verdict(Fail, text+"another profiler plugin; NCCL takes only one")
+	}
+}
+
+// configuredPlugin looks for the variable in NCCL's own configuration files, which hold NAME=VALUE
+// lines. NCCL_CONF_FILE replaces the one in the home folder.
+func (e *examiner) configuredPlugin() (value, file string) {
+	var files []string
+	if f := e.Getenv("NCCL_CONF_FILE"); f != "" {
+		files = append(files, f)
+	} else if home := e.Getenv("HOME"); home != "" {
+		files = append(files, filepath.Join(home, ".nccl.conf"))
+	}
+	files = append(files, e.path("/etc/nccl.conf"))
+	for _, path := range slices.Compact(files) {
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		lines := bufio.NewScanner(f)
+		for lines.Scan() {
+			k, v, ok := strings.Cut(lines.Text(), "=")
+			if ok && strings.TrimSpace(k) == "NCCL_PROFILER_PLUGIN" {
+				value = strings.TrimSpace(v)
+			}
+		}
+		f.Close()
+		if value != "" {
+			return value, path
+		}
+	}
+	return "", ""
+}
+
+// PluginVersions gives the profiler APIs of the plugin beside the tool, ascending; none if it cannot
+// be read.
+func PluginVersions(tool string) []int {
+	l, err := readLibrary(filepath.Join(filepath.Dir(tool), PluginName))
+	if err != nil {
+		return nil
+	}
+	return l.profilerVersions()
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	mebibyte = 1 << 20
+	gibibyte = 1 << 30
+)
+
+// Least amounts below which the doctor warns.
+const (
+	leastDirectory = gibibyte       // free bytes where archives go
+	leastShared    = 256 * mebibyte // free bytes of /dev/shm; NCCL takes about 10 MB per pair of ranks on a node
+	leastFiles     = 1024           // open files: the collector holds one per location
+	leastProcesses = 64             // processes and threads left to the user: the collector has about ten
+	// Address space: the collector's Go runtime alone, beside what the job itself needs.
+	leastAddress = 2 * gibibyte
+)
+
+// sizeText writes bytes as "12.3 GiB".
+func sizeText(n uint64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return strconv.FormatUint(n, 10) + " B"
+	}
+	f, u := float64(n)/1024, 0
+	for f >= 1024 && u < len(units)-1 {
+		f /= 1024
+		u++
+	}
+	return fmt.Sprintf("%.1f %ciB", f, units[u])
+}
+
+func freeBytes(path string) (uint64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return 0, err
+	}
+	return fs.Bavail * uint64(fs.Bsize), nil
+}
+
+// directory checks that a job started here can write its experiment directory.
+func (e *examiner) directory() {
+	const group, name = "directory", "experiment directory"
+	if e.settingsErr != nil {
+		return // where it would be is not known; the settings' line says why
+	}
+	dir, err := filepath.Abs(e.settings.Directory)
+	if err != nil {
+		e.add(group, name, Fail, err.Error(), "change to a folder that exists")
+		return
+	}
+	// The directory itself is made by the collector: what counts is its nearest parent that exists.
+	parent := dir
+	for {
+		st, err := os.Stat(parent)
+		if err == nil {
+			if !st.IsDir() {
+				e.add(group, name, Fail, fmt.Sprintf("%s: %s is not a folder", dir, parent), "set NCCL_OTF2_DIR to another path")
+				return
+			}
+			break
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			e.add(group, name, Fail, err.Error(), "set NCCL_OTF2_DIR to a path that can be reached")
+			return
+		}
+		parent = filepath.Dir(parent)
+	}
+	if unix.Access(parent, unix.W_OK|unix.X_OK) != nil {
+		e.add(group, name, Fail, fmt.Sprintf("%s: no right to write in %s", dir, parent), "set NCCL_OTF2_DIR to a folder that you may write")
+		return
+	}
+	free, err := freeBytes(parent)
+	switch {
+	case err != nil:
+		e.add(group, name, Warn, fmt.Sprintf("%s: free space unknown: %v", dir, err), "see that there is room for the archive")
+	case free < leastDirectory:
+		e.add(group, name, Warn, fmt.Sprintf("%s: only %s free", dir, sizeText(free)), "make room, or set NCCL_OTF2_DIR to another file system")
+	default:
+		e.add(group, name, OK, fmt.Sprintf("%s: writable, %s free", dir, sizeText(free)), "")
+	}
+}
+
+func (e *examiner) sharedMemory() {
+	const group = "directory"
+	shm := e.path("/dev/shm")
+	free, err := freeBytes(shm)
+	switch {
+	case err != nil:
+		e.add(group, "/dev/shm", Warn, fmt.Sprintf("cannot be looked at: %v", err), "NCCL needs it for ranks that share a node")
+	case free < leastShared:
+		e.add(group, "/dev/shm", Warn, sizeText(free)+" free; NCCL itself may need more", "in a container: --shm-size=1g or --ipc=host")
+	default:
+		e.add(group, "/dev/shm", OK, sizeText(free)+" free", "")
+	}
+	// The plugin's rings lie in a memfd, which seccomp profiles of old containers forbid.
+	fd, err := unix.MemfdCreate("nccl-otf2-doctor", unix.MFD_CLOEXEC)
+	if err != nil {
+		e.add(group, "memfd", Fail, "memfd_create: "+err.Error(), "the plugin records into a memfd: allow memfd_create in the container's seccomp profile")
+		return
+	}
+	unix.Close(fd)
+	e.add(group, "memfd", OK, "memfd_create works", "")
+}
+
+// limit is one row of /proc/<pid>/limits that matters to a recording.
+type limit struct {
+	row, name string
+	judge     func(e *examiner, soft, hard uint64) (Status, string)
+}
+
+const unlimited = ^uint64(0)
+
+var limits = []limit{
+	{"Max address space", "RLIMIT_AS", func(e *examiner, soft, _ uint64) (Status, string) {
+		if soft < leastAddress+e.settings.Memory {
+			return Warn, fmt.Sprintf("the plugin maps %s and the collector needs %s: raise `ulimit -v`, lower NCCL_OTF2_MEMORY, or set NCCL_OTF2_COLLECTOR=spool",
+				sizeText(e.settings.Memory), sizeText(leastAddress))
+		}
+		return OK, ""
+	}},
+	{"Max open files", "RLIMIT_NOFILE", func(_ *examiner, _, hard uint64) (Status, string) {
+		if hard < leastFiles { // the collector raises the soft limit to the hard one
+			return Warn, "the collector keeps one file open per location: raise `ulimit -Hn`"
+		}
+		return OK, ""
+	}},
+	{"Max processes", "RLIMIT_NPROC", func(e *examiner, soft, _ uint64) (Status, string) {
+		if soft == unlimited {
+			return OK, ""
+		}
+		if used := e.threadsOfUser(); used+leastProcesses > soft {
+			return Warn, fmt.Sprintf("%d of them are in use; the collector may not start: raise `ulimit -u` or set NCCL_OTF2_COLLECTOR=spool", used)
+		}
+		return OK, ""
+	}},
+	{"Max file size", "RLIMIT_FSIZE", func(_ *examiner, soft, _ uint64) (Status, string) {
+		if soft < gibibyte {
+			return Warn, "event files of a long job are larger: raise `ulimit -f`"
+		}
+		return OK, ""
+	}},
+	{"Max locked memory", "RLIMIT_MEMLOCK", func(_ *examiner, _, _ uint64) (Status, string) {
+		return Info, "" // the recording locks nothing; RDMA does, so people ask
+	}},
+}
+
+// limits reads the limits of the process that called the tool: the Go runtime raises its own
+// limit of open files at start, so this process does not show what a job would get.
+func (e *examiner) limits() {
+	const group = "limits"
+	rows, err := readLimits(e.path(fmt.Sprintf("/proc/%d/limits", os.Getppid())))
+	if err != nil {
+		rows, err = readLimits(e.path("/proc/self/limits"))
+	}
+	if err != nil {
+		e.add(group, "limits", Warn, "unknown: "+err.Error(), "look at them with `ulimit -a`")
+		return
+	}
+	for _, l := range limits {
+		v, ok := rows[l.row]
+		if !ok {
+			continue
+		}
+		status, advice := l.judge(e, v[0], v[1])
+		text := limitText(l.row, v[0])
+		if v[0] != v[1] {
+			text += " (can be raised to " + limitText(l.row, v[1]) + ")"
+		}
+		e.add(group, l.name, status, text, advice)
+	}
+}
+
+func limitText(row string, v uint64) string {
+	switch {
+	case v == unlimited:
+		return "unlimited"
+	case row == "Max open files" || row == "Max processes":
+		return strconv.FormatUint(v, 10)
+	}
+	return sizeText(v)
+}
+
+// readLimits gives the soft and hard value per row of a limits file. Its columns have fixed widths:
+// 26 for the name, 21 for each value (fs/proc/base.c, proc_pid_limits).
+func readLimits(path string) (map[string][2]uint64, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][2]uint64{}
+	for line := range strings.Lines(string(b)) {
+		if len(line) < 26 {
+			continue
+		}
+		f := strings.Fields(line[26:])
+		if len(f) < 2 {
+			continue
+		}
+		var v [2]uint64
+		ok := true
+		for i := range v {
+			if f[i] == "unlimited" {
+				v[i] = unlimited
+				continue
+			}
+			var err error
+			v[i], err = strconv.ParseUint(f[i], 10, 64)
+			ok = ok && err == nil
+		}
+		if ok {
+			out[strings.TrimSpace(line[:26])] = v
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s has no rows of the known form", path)
+	}
+	return out, nil
+}
+
+// threadsOfUser counts the threads of all processes of this user, which is what RLIMIT_NPROC limits.
+func (e *examiner) threadsOfUser() uint64 {
+	entries, err := os.ReadDir(e.path("/proc"))
+	if err != nil {
+		return 0
+	}
+	uid := strconv.Itoa(os.Getuid())
+	var n uint64
+	for _, d := range entries {
+		if _, err := strconv.Atoi(d.Name()); err != nil {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(e.path("/proc"), d.Name(), "status"))
+		if err != nil {
+			continue
+		}
+		var owner string
+		var threads uint64
+		for line := range strings.Lines(string(b)) {
+			key, value, _ := strings.Cut(line, ":")
+			f := strings.Fields(value)
+			switch {
+			case len(f) == 0:
+			case key == "Uid":
+				owner = f[0]
+			case key == "Threads":
+				threads, _ = strconv.ParseUint(f[0], 10, 64)
+			}
+		}
+		if owner == uid {
+			n += threads
+		}
+	}
+	return n
+}
+
+// clock says which clock the plugin would take, by the plugin's own rule.
+func (e *examiner) clock() {
+	const group, name = "clock", "time stamps"
+	if runtime.GOARCH == "arm64" {
+		e.add(group, name, OK, "CNTVCT, the virtual counter", "")
+		return
+	}
+	source := firstLine(e.path("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
+	invariant := false
+	if b, err := os.ReadFile(e.path("/proc/cpuinfo")); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if key, value, _ := strings.Cut(line, ":"); strings.TrimSpace(key) == "flags" {
+				f := " " + strings.TrimSpace(value) + " "
+				invariant = strings.Contains(f, " constant_tsc ") && strings.Contains(f, " nonstop_tsc ")
+				break
+			}
+		}
+	}
+	switch {
+	case invariant && source == "tsc":
+		e.add(group, name, OK, "TSC: invariant, and the kernel's own clock source", "")
+	case source == "tsc":
+		e.add(group, name, Info, "CLOCK_MONOTONIC: the TSC is not said to be invariant here", "")
+	case source == "":
+		e.add(group, name, Info, "CLOCK_MONOTONIC: the kernel's clock source is unknown", "")
+	default:
+		e.add(group, name, Warn, fmt.Sprintf("CLOCK_MONOTONIC by the kernel's clock source %q, which may cost a system call per event", source),
+			"expect a higher cost per event; on bare metal see why the kernel does not use tsc (dmesg)")
+	}
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command nccl-otf2 records what NCCL does in a job as an OTF2 archive, and reads such archives.
+//
+// Results go to standard output, messages and progress to standard error. Exit codes: 0 done, 1 the
+// input is at fault, 2 usage; `run` ends as the command that it ran.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Exit codes of the tool.
+const (
+	exitDone  = 0
+	exitInput = 1
+	exitUsage = 2
+)
+
+func main() { os.Exit(Main(os.Args[1:])) }
+
+// Main runs the tool with the arguments after its name and gives its exit code.
+func Main(args []string) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return exitDone
+	}
+	var exit exitCode
+	if errors.As(err, &exit) {
+		return int(exit)
+	}
+	fmt.Fprintln(os.Stderr, "nccl-otf2:", oneLine(err.Error()))
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitInput
+}

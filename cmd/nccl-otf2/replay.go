@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/cmd/nccl-otf2/internal/doctor"
+	"ncclotf2/replay"
+)
+
+// hostName is the program that plays a recording; it lies beside the tool.
+const hostName = "fakenccl"
+
+type replayOptions struct {
+	clock, pace choice
+	dir, events string
+	spool, keep bool
+}
+
+// choice is a flag that takes one of a few words.
+type choice struct {
+	value string
+	of    []string
+}
+
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return "string" }
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.of, s) {
+		return fmt.Errorf("%q is none of %v", s, c.of)
+	}
+	c.value = s
+	return nil
+}
+
+func replayCommand() *cobra.Command {
+	o := replayOptions{
+		clock: choice{"live", []string{"recorded", "live"}},
+		pace:  choice{"fast", []string{"recorded", "fast"}},
+	}
+	cmd := &cobra.Command{
+		Use:   "replay RECORDING",
+		Short: "Play a recording of NCCL's calls through the plugin, and make its archive",
+		Long: `Starts a host program per recorded process. It loads the plugin as NCCL does and makes the calls that a
+real NCCL made, so the whole way from callback to archive works without GPU and NCCL. RECORDING is a folder
+with run.json, or the name of one in testdata/nccl-callbacks.`,
+		Example: `  nccl-otf2 replay 09-straggler-4p --clock recorded --dir demo
+  nccl-otf2 replay testdata/nccl-callbacks/02-allcoll-4p-net --events all --pace recorded`,
+		Args: exactly("a recording"),
+		RunE: func(cmd *cobra.Command, args []string) error { return play(cmd.OutOrStdout(), &o, args[0]) },
+	}
+	fl := cmd.Flags()
+	fl.Var(&o.clock, "clock", "recorded: events get the times of the recording; live: those of the replay")
+	fl.Var(&o.pace, "pace", "recorded: keep the recorded distances in time; fast: as fast as it goes")
+	fl.StringVar(&o.dir, "dir", "", "experiment directory (default: a new nccl-otf2-<time>-<pid>)")
+	fl.StringVar(&o.events, "events", "", "what to record: light, gpu, net, all, or a list of event names")
+	fl.BoolVar(&o.spool, "spool", false, "record without collector, into spool files")
+	fl.BoolVar(&o.keep, "keep", false, "keep what the host programs play, as DIR/replay/p<k>.program (fakenccl plays one by itself)")
+	return cmd
+}
+
+func play(out io.Writer, o *replayOptions, name string) error {
+	folder, err := replay.Find(name)
+	if err != nil {
+		return err
+	}
+	rec, err := replay.Load(folder)
+	if err != nil {
+		return err
+	}
+	plugin, err := besideTool(doctor.PluginName)
+	if err != nil {
+		return err
+	}
+	host, err := besideTool(hostName)
+	if err != nil {
+		return err
+	}
+	dir := o.dir
+	if dir == "" {
+		dir = newDirectory()
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if err := writable(dir); err != nil {
+		return err
+	}
+
+	env := newEnvironment(os.Environ())
+	set := []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_UNIFY=off"}
+	if o.events != "" {
+		set = append(set, "NCCL_OTF2_EVENTS="+o.events)
+		env.set("NCCL_OTF2_EVENTS", o.events)
+	}
+	if _, err := jobSettings(env); err != nil {
+		return settingsFault(err, o.events)
+	}
+
+	if o.keep {
+		if err := keepPrograms(rec, filepath.Join(dir, "replay")); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	res, err := replay.Run(ctx, rec, replay.Options{
+		Host: host, Plugin: plugin, Clock: replay.Clock(o.clock.value), Pace: replay.Pace(o.pace.value),
+		Env: set, Spool: o.spool, Stderr: os.Stderr,
+	})
+	if err != nil {
+		return err
+	}
+	if err := res.Err(); err != nil {
+		return fmt.Errorf("replay of %s: %w", rec.Name, err)
+	}
+	starts := 0
+	for _, p := range res.Processes {
+		for _, n := range p.Report.Delivered.Starts {
+			starts += n
+		}
+	}
+	fmt.Fprintf(out, "replayed %s: NCCL %s, %s, %s\n", rec.Name, rec.Run.NCCL,
+		count(len(res.Processes), "process", "processes"), count(starts, "event", "events")+" of NCCL")
+	return concludeReplay(ctx, out, dir, began)
+}
+
+func keepPrograms(rec *replay.Recording, dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for k := range rec.Processes {
+		program, err := replay.Compile(rec, k)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("p%d.program", k)), program, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// concludeReplay waits for the collectors and makes the archive.
+func concludeReplay(ctx context.Context, out io.Writer, dir string, began time.Time) error {
+	wait, cancel := context.WithTimeout(ctx, collectorsLimit)
+	defer cancel()
+	p := newProgress()
+	late := waitForCollectors(wait, dir, p)
+	p.done()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))
+	}
+	if len(late) > 0 {
+		return fmt.Errorf("%s not finished after %v: see what they do with NCCL_OTF2_DEBUG=on", count(len(late), "collector has", "collectors have"), collectorsLimit)
+	}
+	if !recordedSince(dir, began) {
+		return errors.New("nothing was recorded: run with NCCL_OTF2_DEBUG=on to see why")
+	}
+	return unifyAndSummarize(out, dir)
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/cmd/nccl-otf2/internal/doctor"
+	"ncclotf2/config"
+)
+
+// collectorsLimit bounds the wait for collectors after a command has ended.
+const collectorsLimit = 60 * time.Second
+
+// Exit codes of `run` when the command could not be started, as shells and env(1) have them.
+const (
+	exitCannotRun = 126
+	exitNotFound  = 127
+)
+
+type runOptions struct {
+	dir, events, config string
+	unify               bool
+}
+
+func runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARGUMENT…]",
+		Short: "Run a job and record what NCCL does in it",
+		Long: `Runs COMMAND with the plugin switched on (NCCL_PROFILER_PLUGIN and NCCL_OTF2_DIR are set for it), makes
+one archive of what its processes recorded, and ends as COMMAND ended: with its exit code, with 128+n
+if signal n ended it, with 127 or 126 if it could not be found or started.
+
+Started by a launcher once per rank (srun nccl-otf2 run -- …), it leaves the archive to the last
+process that ends.`,
+		Example: `  nccl-otf2 run -- torchrun --nproc-per-node 8 train.py
+  nccl-otf2 run --dir exp1 --events light -- mpirun -np 4 ./all_reduce_perf -b 8 -e 128M
+  srun -N 2 nccl-otf2 run --dir exp2 -- python train.py`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("run needs a command: nccl-otf2 run -- COMMAND …")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return run(&o, args) },
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
+	cmd.Flags().StringVar(&o.events, "events", "", "what to record: light, gpu, net, all, or a list of event names (default: NCCL_OTF2_EVENTS, else gpu)")
+	cmd.Flags().StringVar(&o.config, "config", "", "settings file (default: NCCL_OTF2_CONFIG)")
+	cmd.Flags().BoolVar(&o.unify, "unify", true, "make the archive after the command; --unify=false leaves it to `nccl-otf2 unify`")
+	return cmd
+}
+
+func run(o *runOptions, args []string) error {
+	plugin, err := besideTool(doctor.PluginName)
+	if err != nil {
+		return err
+	}
+	env := newEnvironment(os.Environ())
+	env.set("NCCL_PROFILER_PLUGIN", plugin)
+	if o.events != "" {
+		env.set("NCCL_OTF2_EVENTS", o.events)
+	}
+	if o.config != "" {
+		path, err := filepath.Abs(o.config)
+		if err != nil {
+			return err
+		}
+		env.set("NCCL_OTF2_CONFIG", path)
+	}
+	settings, err := jobSettings(env)
+	if err != nil {
+		return settingsFault(err, o.events)
+	}
+
+	// Started per rank by a launcher, all ranks must agree on the directory, and none of them may unify
+	// before the others are done: both are left to the collectors.
+	member := startedPerRank(env)
+	dir := cmp.Or(o.dir, settings.Dir)
+	if dir == "" {
+		if id := config.StepID(env.lookup); member && id != "" {
+			dir = settings.Directory(env.lookup, 0)
+		} else if !member {
+			dir = newDirectory()
+		}
+	}
+	if dir != "" {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return err
+		}
+		if err := writable(dir); err != nil {
+			return err
+		}
+		env.set("NCCL_OTF2_DIR", dir)
+	}
+	if !member || !o.unify {
+		env.set("NCCL_OTF2_UNIFY", "off")
+	}
+
+	began := time.Now()
+	code, err := runChild(args, env.list())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nccl-otf2:", err)
+		return exitCode(code)
+	}
+	if dir != "" {
+		conclude(dir, member, o.unify, began, filepath.Base(args[0]))
+	}
+	return exitCode(code)
+}
+
+// newDirectory is the name of an experiment directory that does not exist yet.
+func newDirectory() string {
+	return fmt.Sprintf("nccl-otf2-%s-%d", time.Now().Format("20060102-150405"), os.Getpid())
+}
+
+// conclude makes the archive after the command and says what came of it. Nothing here changes the
+// exit code: it is the command's.
+func conclude(dir string, member, unify bool, began time.Time, command string) {
+	say := func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "nccl-otf2: "+format+"\n", args...)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	wait, cancel := context.WithTimeout(ctx, collectorsLimit)
+	defer cancel()
+	p := newProgress()
+	late := waitForCollectors(wait, dir, p)
+	p.done()
+	if !recordedSince(dir, began) {
+		if !member {
+			say("nothing was recorded: %s did not load the plugin (no NCCL, NCCL older than 2.23, or another plugin in force); `nccl-otf2 doctor` looks for the reason", command)
+		}
+		return
+	}
+	for _, s := range late {
+		say("the collector of shard %s in %s has not finished: unify once more when it has", s, dir)
+	}
+	if member {
+		return
+	}
+	if !unify {
+		say("recorded in %s; make the archive with `nccl-otf2 unify %s`", dir, dir)
+		return
+	}
+	if ctx.Err() != nil {
+		say("interrupted; make the archive with `nccl-otf2 unify %s`", dir)
+		return
+	}
+	if err := unifyAndSummarize(os.Stderr, dir); err != nil {
+		say("%v", oneLine(err.Error()))
+	}
+}
+
+// runChild runs the command on the tool's own streams and gives its exit code. An error means that it
+// did not start.
+func runChild(args, env []string) (int, error) {
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		if errors.Is(err, os.ErrPermission) {
+			return exitCannotRun, fmt.Errorf("%s cannot be started: no right to execute it", args[0])
+		}
+		return exitNotFound, fmt.Errorf("%s: no such command", args[0])
+	}
+	child := exec.Command(path, args[1:]...)
+	child.Args[0] = args[0]
+	child.Env = env
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+
+	// Signals that end or inform a job go on to the command, and the tool outlives them.
+	signals := make(chan os.Signal, 16)
+	for _, s := range []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2} {
+		if !signal.Ignored(s) { // under nohup the command must go on ignoring SIGHUP
+			signal.Notify(signals, s)
+		}
+	}
+	defer signal.Stop(signals)
+	if err := child.Start(); err != nil {
+		return exitCannotRun, fmt.Errorf("%s cannot be started: %w", args[0], err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				// A key at the terminal signals the whole foreground group: the command has it already,
+				// and a second one would make mpirun abort at once.
+				if (s == unix.SIGINT || s == unix.SIGQUIT) && inForeground() {
+					continue
+				}
+				_ = child.Process.Signal(s)
+			case <-ended:
+				return
+			}
+		}
+	}()
+	err = child.Wait()
+	close(ended)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return exitCannotRun, fmt.Errorf("wait for %s: %w", args[0], err)
+	}
+	if status, ok := child.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return child.ProcessState.ExitCode(), nil
+}
+
+// inForeground reports whether this process is in the foreground group of a terminal.
+func inForeground() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|unix.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// besideTool gives the absolute path of a file that must lie beside this executable.
+func besideTool(name string) (string, error) {
+	tool, err := toolPath()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(tool), name)
+	if !isFile(path) {
+		return "", fmt.Errorf("%s is missing beside the tool: build both with `make build`, or copy it to %s", name, filepath.Dir(tool))
+	}
+	return path, nil
+}
+
+// toolPath is the absolute path of this executable, symbolic links followed.
+func toolPath() (string, error) {
+	tool, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(tool)
+}
+
+// writable makes the experiment directory, so that a job does not run for hours to find that it
+// could not record.
+func writable(dir string) error {
+	made := !isDir(dir)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("experiment directory: %w: give another one with --dir", err)
+	}
+	f, err := os.CreateTemp(dir, ".write-test-*")
+	if err != nil {
+		return fmt.Errorf("experiment directory %s cannot be written: give another one with --dir", dir)
+	}
+	f.Close()
+	os.Remove(f.Name())
+	if made {
+		os.Remove(dir) // the collector makes it, so that a job without NCCL leaves nothing behind
+	}
+	return nil
+}
+
+// recordedSince reports whether a process has recorded in dir since a time.
+func recordedSince(dir string, since time.Time) bool {
+	entries, err := os.ReadDir(filepath.Join(dir, "shards"))
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		spool := filepath.Ext(e.Name()) == ".spool"
+		if !e.IsDir() && !spool {
+			continue
+		}
+		// File systems keep coarser times than the clock has: allow for two seconds.
+		if info, err := e.Info(); err == nil && info.ModTime().After(since.Add(-2*time.Second)) {
+			return true
+		}
+	}
+	return false
+}

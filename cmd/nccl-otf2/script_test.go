@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"ncclotf2/cmd/nccl-otf2/internal/doctor"
+)
+
+func TestMain(m *testing.M) {
+	// The test program is the tool, and the collector that the plugin starts, too.
+	testscript.Main(m, map[string]func(){"nccl-otf2": main})
+}
+
+// built names the parts in C that sessions need; `make build` makes them.
+var built = []string{doctor.PluginName, "fakenccl"}
+
+const buildFolder = "../../build"
+
+// TestSessions runs the sessions in testdata/script. In each, $REC is a folder of recordings.
+func TestSessions(t *testing.T) {
+	for _, name := range built {
+		if _, err := os.Stat(filepath.Join(buildFolder, name)); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("%s is not built: run make build first", name)
+			}
+			t.Skipf("SKIPPED: %s is not built: run make build first", name)
+		}
+	}
+	recordings, err := filepath.Abs("../../testdata/nccl-callbacks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool, err := exec.LookPath("nccl-otf2") // the test program under the tool's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range built {
+		copyFile(t, filepath.Join(buildFolder, name), filepath.Join(filepath.Dir(tool), name))
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("REC", recordings)
+			e.Setenv("BIN", filepath.Dir(tool))
+			e.Setenv("PLUGIN", filepath.Join(filepath.Dir(tool), doctor.PluginName))
+			e.Setenv("HOME", e.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exitcode": exitCodeOf,
+		},
+	})
+}
+
+// exitCodeOf runs a command and compares its exit code: exitcode N COMMAND… . Its output is kept for
+// stdout and stderr.
+func exitCodeOf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exitcode N COMMAND…")
+	}
+	// A shell tells the code; testscript itself tells only success.
+	err := ts.Exec("sh", append([]string{"-c", `want=$1; shift; "$@"; code=$?; [ $code = $want ] || { echo "exit code $code, want $want" >&2; exit 1; }`, "sh"}, args...)...)
+	if err != nil {
+		ts.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o777)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"ncclotf2/cmd/nccl-otf2/internal/doctor"
+	"ncclotf2/config"
+)
+
+// jobSettings reads the settings that a job with this environment would have, and puts into it what
+// the plugin reads from the environment only.
+func jobSettings(env *environment) (*config.Settings, error) {
+	s, err := config.Load(env.lookup)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range s.Environment() {
+		name, value, _ := strings.Cut(v, "=")
+		env.set(name, value)
+	}
+	return s, nil
+}
+
+// settingsFault is an error of jobSettings; one in the value of --events is the command line's.
+func settingsFault(err error, events string) error {
+	if cause := errors.Unwrap(err); events != "" && cause != nil && strings.HasPrefix(err.Error(), config.Prefix+"EVENTS:") {
+		return usagef("--events: %w", cause)
+	}
+	return err
+}
+
+// startedPerRank reports whether a launcher started this process as one of several of a job, so that
+// others like it share the experiment directory.
+func startedPerRank(env *environment) bool {
+	l := config.FindLauncher(env.lookup)
+	if l.Rank < 0 || l.Size == 1 {
+		return false
+	}
+	// Slurm numbers the process of a batch script, too, but that one is in no step.
+	return l.Name != "slurm" || env.get("SLURM_STEP_ID") != ""
+}
+
+// settingsForDoctor are the settings that a job started here would have.
+func settingsForDoctor() (doctor.Settings, error) {
+	env := newEnvironment(os.Environ())
+	s, err := config.Load(env.lookup)
+	if err != nil {
+		return doctor.Settings{}, err
+	}
+	dir := s.Directory(env.lookup, 0)
+	if s.Dir == "" && config.StepID(env.lookup) == "" {
+		dir = "nccl-otf2-<id>" // named after the first communicator, or by `run`
+	}
+	source := "no settings file"
+	if s.Config != "" {
+		source = "settings file " + s.Config
+	}
+	out := doctor.Settings{
+		Summary:   fmt.Sprintf("events %s, memory %d MiB per process, %s", config.EventList(s.Events), s.Memory>>20, source),
+		Directory: dir, Memory: s.Memory, Collector: s.Collector,
+	}
+	if !s.Enable {
+		out.Warnings = append(out.Warnings, config.Prefix+"ENABLE switches the plugin off: nothing is recorded")
+	}
+	for _, name := range env.names() {
+		known := slices.ContainsFunc(config.Table, func(row config.Setting) bool { return row.Env() == name })
+		if strings.HasPrefix(name, config.Prefix) && !known {
+			out.Warnings = append(out.Warnings, name+" is no setting")
+		}
+	}
+	return out, nil
+}

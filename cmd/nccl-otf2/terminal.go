@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// colour is a terminal's code for a text attribute.
+type colour string
+
+const (
+	plain  colour = ""
+	bold   colour = "1"
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+)
+
+// paint colours s if w is a terminal that wants it (NO_COLOR and TERM=dumb do not).
+func paint(w io.Writer, c colour, s string) string {
+	if c == plain || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !isTerminal(w) {
+		return s
+	}
+	return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
+}
+
+// progress shows one line on a terminal while something takes long; elsewhere it shows nothing. Its
+// methods may be called from several goroutines.
+type progress struct {
+	w     *os.File
+	start time.Time
+
+	mu    sync.Mutex
+	shown bool
+}
+
+func newProgress() *progress { return &progress{w: os.Stderr, start: time.Now()} }
+
+// say replaces the line, at most from a second after the start on.
+func (p *progress) say(format string, args ...any) {
+	if time.Since(p.start) < time.Second || !isTerminal(p.w) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shown = true
+	fmt.Fprintf(p.w, "\r\x1b[K"+format, args...)
+}
+
+// working shows text and the time passed until stop is called, for work that tells no progress.
+func (p *progress) working(text string) (stop func()) {
+	if !isTerminal(p.w) {
+		return func() {}
+	}
+	ended, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+				p.say("%s (%d s)", text, int(time.Since(p.start).Seconds()))
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-gone
+		p.done()
+	}
+}
+
+// done takes the line away.
+func (p *progress) done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

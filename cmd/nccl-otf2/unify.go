@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/collector"
+	"ncclotf2/scorep"
+)
+
+func unifyCommand() *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use:   "unify DIR",
+		Short: "Make the archive of an experiment directory",
+		Long: `Makes the archive of what the processes of a job left in the experiment directory DIR. It may be done
+while the job runs (the archive then holds what is on disk so far), after a crash, and again at any
+time. Jobs that shared the directory get an archive each, in run-1, run-2, ….`,
+		Example: `  nccl-otf2 unify nccl-otf2-20260131-101500-4711
+  nccl-otf2 unify exp1 --format json`,
+		Args: exactly("an experiment directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := unify(args[0])
+			if err != nil {
+				return err
+			}
+			if f == formatJSON {
+				return writeJSON(cmd.OutOrStdout(), res)
+			}
+			printUnified(cmd.OutOrStdout(), res)
+			return nil
+		},
+	}
+	addFormat(cmd, &f)
+	return cmd
+}
+
+// unifyOptions are the same for everybody who unifies: this tool and the last collector of a job.
+func unifyOptions(progress func(phase string, done, total int)) *scorep.UnifyOptions {
+	return &scorep.UnifyOptions{ConvertSpool: collector.Convert, Creator: "nccl-otf2 " + toolVersion, Progress: progress}
+}
+
+// unify makes the archives of an experiment directory and shows progress.
+func unify(dir string) (*scorep.Result, error) {
+	if !isDir(dir) {
+		return nil, fmt.Errorf("%s is not a folder: give the experiment directory", dir)
+	}
+	if !isDir(filepath.Join(dir, "shards")) {
+		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
+	}
+	p := newProgress()
+	defer p.done()
+	res, err := scorep.Unify(dir, unifyOptions(func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }))
+	switch {
+	case errors.Is(err, scorep.ErrBusy):
+		return nil, fmt.Errorf("%w: try again when it is done", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s holds nothing to unify: %w", dir, err)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w: unify as a user who may write %s", err, dir)
+	}
+	return res, err
+}
+
+// printUnified says what archives were made and what is missing in them.
+func printUnified(w io.Writer, res *scorep.Result) {
+	for i := range res.Runs {
+		r := &res.Runs[i]
+		fmt.Fprintln(w, paint(w, bold, relative(r.Archive)))
+		fmt.Fprintf(w, "  %s on %s, %s, %s, %s", count(r.Processes(), "process", "processes"), count(r.Hosts, "host", "hosts"),
+			count(r.Communicators, "communicator", "communicators"), count(r.Locations, "location", "locations"), count(r.Events, "event", "events"))
+		if r.Last > r.First {
+			fmt.Fprintf(w, " over %v", time.Duration(r.Last-r.First).Round(10*time.Microsecond))
+		}
+		fmt.Fprintln(w)
+		warn := func(format string, args ...any) {
+			fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
+		}
+		if r.Events == 0 {
+			warn("no events: NCCL made communicators but no operations of more than one rank")
+		}
+		if r.Running > 0 {
+			warn("%s still recorded: unify again later for the rest", count(r.Running, "process is", "processes are"))
+		}
+		if r.Crashed > 0 {
+			warn("%s ended without completing: what had reached the disk is in the archive", count(r.Crashed, "process", "processes"))
+		}
+		if r.Missing > 0 {
+			warn("%s left nothing here", count(r.Missing, "process of the job", "processes of the job"))
+		}
+		if r.MissingRanks > 0 {
+			warn("%s without data", count(r.MissingRanks, "communicator rank is", "communicator ranks are"))
+		}
+		if r.Lost > 0 {
+			warn("%s not recorded for want of memory: raise NCCL_OTF2_MEMORY or record less (NCCL_OTF2_EVENTS)", count(r.Lost, "event was", "events were"))
+		}
+		for _, d := range r.Differences {
+			warn("ranks differ: %s", d)
+		}
+		for _, p := range r.Problems {
+			warn("%s", p)
+		}
+	}
+	for _, p := range res.Problems {
+		fmt.Fprintf(w, "%s %s\n", paint(w, yellow, "!"), p)
+	}
+}
+
+// count writes a number with its noun.
+func count[T int | uint64](n T, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// unifyAndSummarize makes the archives and prints on w what they hold.
+func unifyAndSummarize(w io.Writer, dir string) error {
+	res, err := unify(dir)
+	if err != nil {
+		return err
+	}
+	printUnified(w, res)
+	for _, r := range res.Runs {
+		fmt.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
+	}
+	return nil
+}
+
+// relative shortens a path for commands that are shown, where it lies below the working directory.
+func relative(path string) string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if r, err := filepath.Rel(wd, path); err == nil && filepath.IsLocal(r) {
+		return r
+	}
+	return path
+}

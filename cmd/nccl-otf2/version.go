@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/cmd/nccl-otf2/internal/doctor"
+)
+
+// toolVersion follows semantic versioning; CHANGELOG.md has an entry for each.
+const toolVersion = "0.1.0"
+
+// commit is the commit the tool was built from; the Makefile sets it.
+var commit = "unknown"
+
+// versions is the JSON form of `nccl-otf2 version`.
+type versions struct {
+	Version     string   `json:"version"`
+	Commit      string   `json:"commit"`
+	OTF2        string   `json:"otf2"`        // version of the archive format written
+	ProfilerAPI []string `json:"profilerApi"` // NCCL profiler APIs that the plugin offers
+	Go          string   `json:"go"`
+	Platform    string   `json:"platform"`
+}
+
+func versionCommand() *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of the tool, the archive format and the plugin interface",
+		Example: `  nccl-otf2 version
+  nccl-otf2 version --format json`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v := versions{
+				Version: toolVersion, Commit: commit, OTF2: archiveFormat, ProfilerAPI: pluginVersions(),
+				Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+			}
+			out := cmd.OutOrStdout()
+			if f == formatJSON {
+				return writeJSON(out, v)
+			}
+			fmt.Fprintf(out, "nccl-otf2 %s (commit %s)\n", v.Version, v.Commit)
+			fmt.Fprintf(out, "archive format: OTF2 %s\n", v.OTF2)
+			fmt.Fprintf(out, "NCCL profiler API: %s\n", cmp.Or(strings.Join(v.ProfilerAPI, ", "), "none: no plugin beside the tool"))
+			fmt.Fprintf(out, "built with %s for %s\n", v.Go, v.Platform)
+			return nil
+		},
+	}
+	addFormat(cmd, &f)
+	return cmd
+}
+
+// archiveFormat is the version of OTF2 whose format the archives have.
+const archiveFormat = "3.0"
+
+func pluginVersions() []string {
+	var out []string
+	if tool, err := toolPath(); err == nil {
+		for _, n := range doctor.PluginVersions(tool) {
+			out = append(out, fmt.Sprintf("v%d", n))
+		}
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/plugin/shm/shmtest"
+	"ncclotf2/shard"
+)
+
+// spoolOf plays a job that the plugin's own thread spools, in three flushes, and returns the file.
+func spoolOf(t *testing.T, clock shm.ClockSource) (file []byte, calls uint64) {
+	t.Helper()
+	job, err := shmtest.New(shmtest.Options{Clock: clock, Chunks: 256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer job.Close()
+	job.Header().RecordMask = 0x0f07
+	ticks := uint64(1e9)
+	now := monotonic
+	if clock == shm.ClockHost {
+		now = func() uint64 { ticks += 100; return ticks }
+	}
+	apps := []*application{newApplication(job, 0, now), newApplication(job, 1, now)}
+	// The threads' first records are spooled, too.
+	for _, a := range apps {
+		a.thread.KeepForSpool()
+	}
+	var out bytes.Buffer
+	for range 3 {
+		for range 50 {
+			for _, a := range apps {
+				a.allReduce(calls / 2)
+				calls++
+			}
+		}
+		c := shm.ReadClock(clock)
+		if clock == shm.ClockHost {
+			c = shm.ClockTuple{Ticks: ticks, Raw: ticks, Mono: ticks, Real: ticks}
+		}
+		if err := job.Spool(&out, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := shmtest.SpoolEnd(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes(), calls
+}
+
+func writeSpool(t *testing.T, content []byte) (file, experiment string) {
+	t.Helper()
+	experiment = t.TempDir()
+	file = filepath.Join(experiment, "shards", "host-1-0001.spool")
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, content, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return file, experiment
+}
+
+func TestConvert(t *testing.T) {
+	for _, clock := range []shm.ClockSource{shm.ClockMonotonic, shm.ClockHost} {
+		t.Run(clock.String(), func(t *testing.T) {
+			content, calls := spoolOf(t, clock)
+			file, dir := writeSpool(t, content)
+			if err := Convert(file, dir); err != nil {
+				t.Fatal(err)
+			}
+			e := onlyShard(t, dir)
+			p := e.Process
+			if e.State != shard.Done || !p.Finished || starts(p) != calls*perCall {
+				t.Errorf("state %v, finished %v, %d starts of %d", e.State, p.Finished, starts(p), calls*perCall)
+			}
+			if len(p.Counts.Oddities) != 0 || len(p.Markers) != 0 {
+				t.Errorf("oddities %v, markers %v", p.Counts.Oddities, p.Markers)
+			}
+			if p.Settings["COLLECTOR"] != "spool" || p.Settings["EVENTS"] != "light" || p.Launcher.Rank != -1 {
+				t.Errorf("settings %v, launcher %v", p.Settings, p.Launcher)
+			}
+			if eventsOf(t, e) < calls*4 {
+				t.Errorf("%d events of %d calls", eventsOf(t, e), calls)
+			}
+			if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the file is still there: %v", err)
+			}
+			if kept, err := os.ReadFile(file + ".done"); err != nil || !bytes.Equal(kept, content) {
+				t.Errorf("the converted file: %v", err)
+			}
+		})
+	}
+}
+
+func TestConvertWhatIsWhole(t *testing.T) {
+	content, calls := spoolOf(t, shm.ClockMonotonic)
+	for _, size := range []int{4096 + 32, len(content) / 3, len(content) - 33, len(content) - 1} {
+		file, dir := writeSpool(t, content[:size])
+		if err := Convert(file, dir); err != nil {
+			t.Fatal(err)
+		}
+		e := onlyShard(t, dir)
+		if e.State != shard.Done || starts(e.Process) > calls*perCall {
+			t.Errorf("%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
+		}
+		marked := len(e.Process.Markers) > 0 && strings.HasPrefix(e.Process.Markers[0].Text, "the raw file ends early: ")
+		if want := size != 4096+32; marked != want {
+			t.Errorf("%d bytes: markers %v", size, e.Process.Markers)
+		}
+	}
+}
+
+func TestConvertRefuses(t *testing.T) {
+	for name, content := range map[string][]byte{"empty": nil, "rubbish": bytes.Repeat([]byte("rubbish "), 1000)} {
+		file, dir := writeSpool(t, content)
+		err := Convert(file, dir)
+		if !errors.Is(err, shm.ErrCorrupt) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if list := shards(t, dir); len(list) != 0 {
+			t.Errorf("%s: shards %v", name, list)
+		}
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := Convert(filepath.Join(t.TempDir(), "none.spool"), t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"fmt"
+	"testing"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// part is a shard to be found: the launcher's rank, its communicators as id, ranks, rank; and how
+// far it is.
+type part struct {
+	rank      int
+	comms     [][3]int
+	state     shard.State
+	locations int
+}
+
+func TestLastOfTheJob(t *testing.T) {
+	pair := func(rank int) [][3]int { return [][3]int{{1, 2, rank}} }
+	for _, tc := range []struct {
+		name  string
+		size  int
+		parts []part
+		want  bool
+	}{
+		{"one of one", 1, []part{{0, nil, shard.Done, 1}}, true},
+		{"one of two", 2, []part{{0, pair(0), shard.Done, 1}}, false},
+		{"two of two", 2, []part{{0, pair(0), shard.Done, 1}, {1, pair(1), shard.Done, 1}}, true},
+		{"the same rank twice", 2, []part{{0, pair(0), shard.Dead, 1}, {0, pair(0), shard.Done, 1}}, false},
+		{"the other one still writes", 2, []part{{0, pair(0), shard.Done, 1}, {1, pair(1), shard.Writing, 1}}, false},
+		{"another has just begun", 2, []part{{0, pair(0), shard.Done, 1}, {1, pair(1), shard.Starting, 1}}, false},
+		{"the other one died", 2, []part{{0, pair(0), shard.Done, 1}, {1, pair(1), shard.Dead, 1}}, true},
+		{"no launcher, one rank missing", -1, []part{{-1, pair(0), shard.Done, 1}}, false},
+		{"no launcher, all there", -1, []part{{-1, pair(0), shard.Done, 1}, {-1, pair(1), shard.Done, 1}}, true},
+		{"no launcher, second communicator lacks one", -1, []part{
+			{-1, [][3]int{{1, 2, 0}, {2, 3, 0}}, shard.Done, 1}, {-1, [][3]int{{1, 2, 1}, {2, 3, 1}}, shard.Done, 1}}, false},
+		{"no launcher, all ranks in one process", -1, []part{{-1, [][3]int{{1, 2, 0}, {1, 2, 1}}, shard.Done, 1}}, true},
+		{"too many locations", 1, []part{{0, nil, shard.Done, 2001}}, false},
+		{"as many as may be", 1, []part{{0, nil, shard.Done, 2000}}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for i, p := range tc.parts {
+				s, err := shard.Create(dir, fmt.Sprint(i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				if p.state == shard.Starting {
+					continue
+				}
+				d := &shard.Process{Version: shard.Version, Launcher: shard.Launcher{Rank: p.rank, Size: tc.size}, Locations: make([]shard.Location, p.locations)}
+				for _, c := range p.comms {
+					d.Comms = append(d.Comms, shard.Comm{ID: uint64(c[0]), NRanks: c[1], Rank: c[2]})
+				}
+				if err := s.Write(d); err != nil {
+					t.Fatal(err)
+				}
+				if p.state == shard.Done {
+					if err := s.Finish(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if p.state != shard.Writing {
+					s.Close()
+				}
+			}
+			if got, err := isLast(dir, tc.size); err != nil || got != tc.want {
+				t.Errorf("%v, %v; want %v", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestProcessWatch(t *testing.T) {
+	p := startProcess(t)
+	pid := p.cmd.Process.Pid
+	other, err := watchProcess(pid, 1)
+	if err != nil || !other.gone() {
+		t.Errorf("a later process of the same number: %v, %v", other, err)
+	}
+	other.close()
+	start, err := shm.ProcessStart(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := watchProcess(pid, start)
+	if err != nil || w.gone() {
+		t.Fatalf("a living process: %v, %v", w, err)
+	}
+	defer w.close()
+	old := &processWatch{pidfd: -1, pid: pid, start: start} // as on kernels without pidfd
+	if old.gone() {
+		t.Error("a living process, without pidfd")
+	}
+	p.end()
+	if !w.gone() || !old.gone() {
+		t.Error("an ended process")
+	}
+	if w, err := watchProcess(1<<30, 1); err != nil || !w.gone() {
+		t.Errorf("no process: %v, %v", w, err)
+	}
+}

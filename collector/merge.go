@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import "ncclotf2/plugin/shm"
+
+// merge gives the records of several rings in order of their ticks. Records of one ring keep their
+// order whatever their ticks; between rings, equal ticks go by the ring's number.
+type merge struct {
+	heap   []head
+	record shm.Record
+	last   uint64 // greatest ticks given so far
+}
+
+// head is the next record of a ring.
+type head struct {
+	ticks uint64
+	ring  *shm.Ring
+}
+
+func (a head) less(b head) bool {
+	return a.ticks < b.ticks || a.ticks == b.ticks && a.ring.Index() < b.ring.Index()
+}
+
+// drain gives all published records with ticks up to the horizon to take, which must not keep them.
+// late tells that records with greater ticks have been given before. It ends early when take returns
+// false, and returns the number given.
+func (m *merge) drain(rings []*shm.Ring, horizon uint64, take func(ring int, r *shm.Record, late bool) bool) (n int) {
+	m.heap = m.heap[:0]
+	for _, ring := range rings {
+		if ticks, ok := ring.Peek(); ok && ticks <= horizon {
+			m.heap = append(m.heap, head{ticks, ring})
+		}
+	}
+	for i := len(m.heap)/2 - 1; i >= 0; i-- {
+		m.down(i)
+	}
+	for len(m.heap) > 0 {
+		top := &m.heap[0]
+		if top.ring.Next(&m.record) {
+			late := m.record.Ticks < m.last
+			m.last = max(m.last, m.record.Ticks)
+			n++
+			if !take(top.ring.Index(), &m.record, late) {
+				return n
+			}
+		}
+		if ticks, ok := top.ring.Peek(); ok && ticks <= horizon {
+			top.ticks = ticks
+		} else {
+			*top = m.heap[len(m.heap)-1]
+			m.heap = m.heap[:len(m.heap)-1]
+		}
+		m.down(0)
+	}
+	return n
+}
+
+// down restores the heap below i.
+func (m *merge) down(i int) {
+	h := m.heap
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
+		}
+		if child+1 < len(h) && h[child+1].less(h[child]) {
+			child++
+		}
+		if !h[child].less(h[i]) {
+			return
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+}

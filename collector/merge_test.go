@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/plugin/shm/shmtest"
+)
+
+type given struct {
+	ring  int
+	ticks uint64
+	seq   uint64
+}
+
+// Whatever the rings hold and however often they are drained in between: each record is given once, a
+// ring's records in their order, and all in order of time as long as no horizon was wrong.
+func TestMergeOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		job, err := shmtest.New(shmtest.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer job.Close()
+		memory, err := shm.Map(job.FD())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer memory.Close()
+
+		var got []given
+		m := &merge{}
+		drain := func(horizon uint64) {
+			memory.Refresh()
+			m.drain(memory.Rings(), horizon, func(ring int, r *shm.Record, late bool) bool {
+				if late {
+					t.Fatalf("ring %d: ticks %d are late", ring, r.Ticks)
+				}
+				if r.Ticks > horizon {
+					t.Fatalf("ticks %d beyond the horizon %d", r.Ticks, horizon)
+				}
+				if r.Kind == shm.RecordStart {
+					got = append(got, given{ring, r.Ticks, r.Seq})
+				}
+				return true
+			})
+		}
+		threads := make([]*shmtest.Thread, rapid.IntRange(1, 5).Draw(t, "threads"))
+		for i := range threads {
+			threads[i] = job.Thread(0, i, "t")
+		}
+		var want []given
+		now := uint64(0)
+		for i := range rapid.IntRange(0, 200).Draw(t, "records") {
+			// Time goes on; each thread writes at the present time, so a drain up to before it is right.
+			now += uint64(rapid.IntRange(0, 3).Draw(t, "step"))
+			k := rapid.IntRange(0, len(threads)-1).Draw(t, "thread")
+			threads[k].Write(&shm.Record{Ticks: now, Kind: shm.RecordStart, Type: shm.EventColl, Seq: uint64(i)})
+			want = append(want, given{k, now, uint64(i)})
+			if now > 0 && rapid.IntRange(0, 9).Draw(t, "drain") == 0 {
+				drain(now - 1)
+			}
+		}
+		drain(math.MaxUint64)
+		// In the order of ticks, then of rings, then of writing.
+		slices.SortStableFunc(want, func(a, b given) int {
+			if a.ticks != b.ticks {
+				return int(a.ticks) - int(b.ticks)
+			}
+			return a.ring - b.ring
+		})
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %v\nwant %v", got, want)
+		}
+	})
+}
+
+func TestLateRecordsAreGivenAndTold(t *testing.T) {
+	job, err := shmtest.New(shmtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer job.Close()
+	memory, err := shm.Map(job.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	a, b := job.Thread(1, 1, "a"), job.Thread(1, 2, "b")
+	m := &merge{}
+	var ticks []uint64
+	lates := 0
+	drain := func() {
+		memory.Refresh()
+		m.drain(memory.Rings(), 100, func(_ int, r *shm.Record, late bool) bool {
+			if late {
+				lates++
+			}
+			ticks = append(ticks, r.Ticks)
+			return true
+		})
+	}
+	a.Write(&shm.Record{Ticks: 50, Kind: shm.RecordStop})
+	drain()
+	b.Write(&shm.Record{Ticks: 40, Kind: shm.RecordStop})
+	b.Write(&shm.Record{Ticks: 60, Kind: shm.RecordStop})
+	b.Write(&shm.Record{Ticks: 55, Kind: shm.RecordStop}) // a ring's order holds, whatever its ticks
+	drain()
+	if !slices.Equal(ticks, []uint64{1, 1, 50, 40, 60, 55}) || lates != 2 {
+		t.Errorf("ticks %v, %d late", ticks, lates)
+	}
+}
+
+func BenchmarkMerge(b *testing.B) {
+	job, err := shmtest.New(shmtest.Options{Chunks: 1024})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer job.Close()
+	memory, err := shm.Map(job.FD())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer memory.Close()
+	threads := []*shmtest.Thread{job.Thread(0, 1, "a"), job.Thread(0, 2, "b"), job.Thread(0, 3, "c"), job.Thread(0, 4, "d")}
+	m := &merge{}
+	n, ticks := 0, uint64(0)
+	for b.Loop() {
+		if n == 0 {
+			b.StopTimer()
+			for range 100000 {
+				ticks++
+				threads[ticks%4].Write(&shm.Record{Ticks: ticks, Kind: shm.RecordState, Type: shm.EventProxyStep})
+			}
+			memory.Refresh()
+			b.StartTimer()
+			n = m.drain(memory.Rings(), math.MaxUint64, func(int, *shm.Record, bool) bool { return true })
+			b.StopTimer()
+			memory.Mark()
+			memory.Release()
+			b.StartTimer()
+		}
+		n--
+	}
+}

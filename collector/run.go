@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/config"
+	"ncclotf2/plugin/shm"
+)
+
+// Options of Run.
+type Options struct {
+	// FD is the descriptor of the shared memory. Run takes it over.
+	FD int
+	// Unify makes the archive of an experiment directory. It is called by the collector that finds itself to
+	// be the job's last one. Nil: nobody unifies.
+	Unify func(dir string) error
+	// Lookup gives the environment; nil means os.LookupEnv.
+	Lookup config.Lookup
+	// Log takes what the collector says of itself if the setting DEBUG is on; nil means os.Stderr.
+	Log io.Writer
+}
+
+// Flush intervals: the first flush comes soon after the first record, so that a job that dies young
+// leaves something; the interval then doubles.
+const (
+	firstFlush = 100 * time.Millisecond
+	lastFlush  = 2 * time.Second
+	hurryFlush = 200 * time.Millisecond
+)
+
+// Sleeps between rounds. The longest bounds how late an end of the process is noticed.
+const (
+	shortSleep = time.Millisecond
+	longSleep  = 20 * time.Millisecond
+)
+
+// hotBytes is how much a round must have read for the next to follow at once: with less, the rings
+// are far from using up the spare chunks within a sleep.
+const hotBytes = shm.SpareMax * shm.ChunkSize / 4
+
+// graceAfterTerm is how long a collector that was told to end goes on if its process does.
+const graceAfterTerm = 10 * time.Second
+
+// Run is what the plugin starts beside each job process. It returns when the process has ended and
+// its shard is finished, or at once, with an error, if it cannot work; the plugin then finds the
+// reason in the shared memory. When ctx ends, it leaves the shard unfinished.
+//
+// It changes limits, CPU affinity and signal handling of the whole program.
+func Run(ctx context.Context, o Options) error {
+	if o.Lookup == nil {
+		o.Lookup = os.LookupEnv
+	}
+	if o.Log == nil {
+		o.Log = os.Stderr
+	}
+	// A key at the terminal, or the end of a session, is for the job; the collector ends after it.
+	signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGPIPE, unix.SIGXFSZ)
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, unix.SIGTERM)
+	defer signal.Stop(term)
+	runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
+	debug.SetGCPercent(50)
+
+	memory, err := shm.Map(o.FD)
+	if err != nil {
+		return err
+	}
+	defer memory.Close()
+	c := &live{memory: memory, term: term, log: o.Log}
+	if err := c.begin(o.Lookup); err != nil {
+		memory.Post(err.Error())
+		memory.SetState(shm.CollectorRefused)
+		return err
+	}
+	defer c.watch.close()
+	if err := c.run(ctx); err != nil {
+		return err
+	}
+	if c.settings.Unify && o.Unify != nil && c.ended {
+		if last, err := isLast(c.experiment, c.launcher.Size); err != nil || !last {
+			return err
+		}
+		c.say("last of the job: unify %s", c.experiment)
+		if err := o.Unify(c.experiment); err != nil {
+			return fmt.Errorf("unify %s: %w", c.experiment, err)
+		}
+	}
+	return nil
+}
+
+// live is the collector of a process that may still run.
+type live struct {
+	*recording
+	memory     *shm.Memory
+	settings   *config.Settings
+	launcher   config.Launcher
+	experiment string
+	watch      *processWatch
+	term       <-chan os.Signal
+	log        io.Writer
+
+	now      shm.ClockTuple // of the last round
+	ended    bool           // the process has, and everything it left has been taken
+	told     bool           // of an error of the disk
+	deadline time.Time      // after SIGTERM
+	interval time.Duration
+	flushAt  time.Time // zero until there is something to flush
+	answered uint32
+	flushed  uint64 // records as of the last flush
+}
+
+func (c *live) say(format string, args ...any) {
+	if c.settings != nil && c.settings.Debug {
+		fmt.Fprintf(c.log, "nccl-otf2 collect[%d]: "+format+"\n", append([]any{os.Getpid()}, args...)...)
+	}
+}
+
+// begin gets everything ready and tells the plugin.
+func (c *live) begin(lookup config.Lookup) (err error) {
+	if c.settings, err = config.Load(lookup); err != nil {
+		return err
+	}
+	c.launcher = config.FindLauncher(lookup)
+	h := c.memory.Header()
+	if !shm.HasCounter(h.ClockSource) {
+		return fmt.Errorf("the collector cannot read the clock %q of the records", h.ClockSource)
+	}
+	if err := pin(c.settings.CPUs); err != nil {
+		return fmt.Errorf("%sCPUS: %w", config.Prefix, err)
+	}
+	if c.watch, err = watchProcess(int(h.PID), h.PIDStart); err != nil {
+		return err
+	}
+	var first uint64
+	if comm, ok := c.memory.Comm(0); ok {
+		first = comm.ID
+	}
+	if c.experiment, err = filepath.Abs(c.settings.Directory(lookup, first)); err != nil {
+		return err
+	}
+	if c.recording, err = newRecording(c.memory, c.settings, c.launcher, c.experiment); err != nil {
+		c.watch.close()
+		return fmt.Errorf("nothing can be recorded in %s: %w", c.experiment, err)
+	}
+	c.memory.KeepSpares(shm.SpareMax)
+	// Requests of before belong to a collector that died; they are open still.
+	_, c.answered = c.memory.Requested()
+	mask := recordMask(c.settings, c.launcher, &h)
+	c.memory.SetMasks(mask, mask)
+	if early := c.settings.Environment(); len(early) > 0 {
+		c.memory.Post(fmt.Sprintf("%s: no effect from there, set them in the environment (or use nccl-otf2 run): %s",
+			c.settings.Config, strings.Join(early, " ")))
+	} else if len(c.settings.Ranks) > 0 && c.launcher.Rank < 0 {
+		c.memory.Post(config.Prefix + "RANKS has no effect: no launcher tells this process's rank")
+	}
+	c.memory.SetState(shm.CollectorReady)
+	c.say("records process %d in %s, events %s", h.PID, c.store.Path(), config.EventList(mask))
+	return nil
+}
+
+// run drains the memory until the process has ended.
+func (c *live) run(ctx context.Context) error {
+	sleep := shortSleep
+	for !c.stop(ctx) {
+		// The number before the clock, so that the round's time is later than the request.
+		request, _ := c.memory.Requested()
+		read := c.memory.BytesRead()
+		n, err := c.round()
+		if err != nil {
+			return errors.Join(err, c.finish(false))
+		}
+		if request != c.answered {
+			if err := c.answer(request); err != nil {
+				return errors.Join(err, c.finish(false))
+			}
+			sleep = shortSleep
+			continue
+		}
+		if c.flushDue() {
+			c.flush()
+		}
+		switch {
+		case c.memory.BytesRead()-read > hotBytes:
+			continue
+		case n > 0:
+			sleep = shortSleep
+		default:
+			sleep = min(2*sleep, longSleep)
+		}
+		c.memory.AwaitRequest(request, sleep)
+	}
+	return c.end()
+}
+
+// stop tells that the process has ended, or that it is not to be waited for any longer.
+func (c *live) stop(ctx context.Context) bool {
+	if c.watch.gone() {
+		c.ended = true
+		return true
+	}
+	select {
+	case <-ctx.Done():
+		return true
+	case <-c.term:
+		if c.deadline.IsZero() {
+			c.say("told to end; waiting for the process")
+			c.deadline = time.Now().Add(graceAfterTerm)
+			c.interval = hurryFlush
+		}
+	default:
+	}
+	return !c.deadline.IsZero() && time.Now().After(c.deadline)
+}
+
+// round takes what has been recorded up to now less the window, and keeps the plugin in memory.
+func (c *live) round() (n int, err error) {
+	round, err := c.memory.Refresh()
+	if err != nil {
+		return 0, err
+	}
+	c.now = round.Clock
+	n = c.advanceTo(round.Clock)
+	c.memory.KeepSpares(shm.SpareMax)
+	return n, nil
+}
+
+// answer brings everything recorded before a request to disk and tells so.
+func (c *live) answer(request uint32) error {
+	if c.line.host {
+		// The program's clock stands still while it waits for the answer.
+		c.takeRest()
+	} else {
+		// c.now was read after the request.
+		for asked := c.now.Raw; c.now.Raw < asked+c.window+c.window/4; {
+			time.Sleep(time.Duration(c.window) / 4)
+			if _, err := c.round(); err != nil {
+				return err
+			}
+		}
+	}
+	c.settle()
+	c.flush()
+	c.answered = request
+	c.memory.Answer(request)
+	c.say("request %d answered, %d records so far", request, c.records)
+	return nil
+}
+
+// flushDue tells whether it is time to flush: the interval is over, or memory is getting short.
+func (c *live) flushDue() bool {
+	if c.records == c.flushed {
+		return false
+	}
+	now := time.Now()
+	if c.flushAt.IsZero() {
+		if c.interval == 0 {
+			c.interval = firstFlush
+		}
+		c.flushAt = now.Add(c.interval)
+	}
+	if !now.Before(c.flushAt) {
+		return true
+	}
+	free, total := c.memory.FreeChunks()
+	return free < total/2 && c.memory.Behind() > 0
+}
+
+// flush brings everything taken so far to disk and gives its memory back. After an error of the disk
+// it only gives memory back, so that the plugin does not count the same losses for want of memory.
+func (c *live) flush() {
+	c.memory.Mark()
+	began := time.Now()
+	if err := c.recording.flush(); err != nil && !c.told {
+		c.told = true
+		c.memory.Post(fmt.Sprintf("recording stopped in %s: %v", c.experiment, err))
+		c.say("recording stopped: %v", err)
+	}
+	c.memory.Release()
+	c.flushed = c.records
+	c.flushAt = time.Time{}
+	if c.deadline.IsZero() {
+		// Seldom enough to cost little on a slow file system, too.
+		c.interval = max(min(2*max(c.interval, firstFlush), lastFlush), 20*time.Since(began))
+	}
+}
+
+// end takes everything that is left and finishes the shard.
+func (c *live) end() error {
+	round, err := c.memory.Refresh()
+	if err != nil {
+		return errors.Join(err, c.finish(false))
+	}
+	c.line.add(round.Clock)
+	c.takeRest()
+	err = c.finish(c.ended)
+	c.say("%d records taken, process ended: %v", c.records, c.ended)
+	if err != nil {
+		return fmt.Errorf("shard %s: %w", c.store.Path(), err)
+	}
+	return nil
+}
+
+// pin binds all threads of this program to the CPUs, if there are any. Threads that begin later
+// inherit it.
+func pin(cpus config.NumberSet) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, r := range cpus {
+		for n := r.First; n <= r.Last && n < len(set)*64; n++ {
+			set.Set(n)
+		}
+	}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, t := range threads {
+		var tid int
+		if _, err := fmt.Sscan(t.Name(), &tid); err != nil {
+			continue
+		}
+		if err := unix.SchedSetaffinity(tid, &set); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("none of these CPUs may be used: %w", err)
+		}
+	}
+	return nil
+}

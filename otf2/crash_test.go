@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// write is one operation of a sink.
+type write struct {
+	data []byte
+	off  int64
+}
+
+// journal is a sink that remembers its operations, so that a crash after any part of them can be played back.
+type journal struct {
+	memoryFile
+	writes []write
+}
+
+func (j *journal) WriteAt(p []byte, off int64) (int, error) {
+	j.writes = append(j.writes, write{bytes.Clone(p), off})
+	return j.memoryFile.WriteAt(p, off)
+}
+
+// page is the unit in which a write may be cut short by the end of the process.
+const page = 4096
+
+// cuts lists the positions at which a write may be interrupted: before it, and where it reaches a new page.
+func (w *write) cuts() []int {
+	list := []int{0}
+	for p := w.off - w.off%page + page; p < w.off+int64(len(w.data)); p += page {
+		list = append(list, int(p-w.off))
+	}
+	return list
+}
+
+// crashWriter writes events of several kinds, flushed at odd moments, over several chunks. It calls flushed with
+// the number of events after every operation that makes them durable.
+func crashWriter(t testing.TB, w *EventWriter, flushed func(events uint64)) {
+	var a AttributeList
+	for i := range 60_000 {
+		at := Timestamp(i / 3)
+		switch i % 4 {
+		case 0:
+			a.Reset()
+			a.Uint64(0, uint64(i)<<20)
+			a.String(1, StringRef(i))
+			check(t, w.Enter(at, &a, RegionRef(i)))
+		case 1:
+			check(t, w.MpiCollectiveBegin(at, nil))
+		case 2:
+			check(t, w.MpiCollectiveEnd(at, nil, CollectiveOpAllgather, CommRef(i%7), CollectiveRootNone, uint64(i), uint64(i)<<13))
+		case 3:
+			check(t, w.Leave(at, nil, RegionRef(i)))
+		}
+		if i%1013 == 0 || i == 1 || i == 2 || i%9001 == 1 {
+			check(t, w.Flush())
+			flushed(w.Events())
+		}
+	}
+	check(t, w.Close())
+	flushed(w.Events())
+}
+
+// Whenever the process ends, the file is whole: it has an end mark behind the last event of the last flush, or of
+// the one under way.
+func TestCrashLeavesWholeFile(t *testing.T) {
+	w, err := newEventWriter(nil)
+	check(t, err)
+	j := &journal{}
+	check(t, w.open(j))
+	type durable struct {
+		writes int // operations done
+		events uint64
+	}
+	states := []durable{{len(j.writes), 0}}
+	crashWriter(t, w, func(events uint64) { states = append(states, durable{len(j.writes), events}) })
+	if len(j.memoryFile.data) < 3*DefaultEventChunkSize {
+		t.Fatalf("%d bytes, want more than three chunks", len(j.memoryFile.data))
+	}
+	path := filepath.Join(t.TempDir(), "0.evt")
+	f, err := os.Create(path)
+	check(t, err)
+	defer f.Close()
+	apply := func(data []byte, off int64) {
+		_, err := f.WriteAt(data, off)
+		check(t, err)
+	}
+	// events lists how many events a reader may find after a number of whole operations.
+	done, crashes := 0, 0
+	var last ScanResult
+	inspect := func(torn bool) {
+		crashes++
+		s, err := ScanEventFile(path, DefaultEventChunkSize)
+		if err != nil || !s.Complete {
+			t.Fatalf("after %d writes (torn: %v): %+v, %v", done, torn, s, err)
+		}
+		if s.Events < last.Events {
+			t.Fatalf("after %d writes: %d events, %d before", done, s.Events, last.Events)
+		}
+		for len(states) > 0 && states[0].writes <= done {
+			if s.Events < states[0].events {
+				t.Fatalf("after %d writes: %d events, %d were flushed", done, s.Events, states[0].events)
+			}
+			if states[0].writes == done && !torn && s.Events != states[0].events {
+				t.Fatalf("after %d writes: %d events, want %d", done, s.Events, states[0].events)
+			}
+			states = states[1:]
+		}
+		last = s
+	}
+	for i := range j.writes {
+		op := &j.writes[i]
+		if i == 0 { // creation: before it there is no file worth the name
+			apply(op.data, op.off)
+			done = 1
+			inspect(false)
+			continue
+		}
+		for _, cut := range op.cuts() {
+			if cut > 0 {
+				apply(op.data[:cut], op.off)
+				inspect(true)
+			}
+		}
+		apply(op.data, op.off)
+		done = i + 1
+		inspect(false)
+	}
+	if len(states) != 0 || last.Events != w.Events() || crashes < 200 {
+		t.Errorf("%d events of %d, %d flushes not seen, %d crashes", last.Events, w.Events(), len(states), crashes)
+	}
+}
+
+// After every flush the file is complete, ends in 02 01 and its last header has the number of events.
+func TestFlushedFileIsComplete(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.evt")
+	w, err := CreateEventWriter(path, nil)
+	check(t, err)
+	if b := readFile(t, path); len(b) != headerSize+endSize || w.Size() != int64(len(b)) {
+		t.Fatalf("new file has %d bytes, Size %d", len(b), w.Size())
+	}
+	flushes := 0
+	crashWriter(t, w, func(events uint64) {
+		flushes++
+		b := readFile(t, path)
+		if string(b[len(b)-2:]) != "\x02\x01" || int64(len(b)) != w.Size() {
+			t.Fatalf("file of %d bytes (Size %d) ends in % x", len(b), w.Size(), b[len(b)-2:])
+		}
+		start := (len(b) - 1) / DefaultEventChunkSize * DefaultEventChunkSize
+		if n := binary.LittleEndian.Uint64(b[start+10:]); n != events {
+			t.Fatalf("last chunk's header counts %d events, want %d", n, events)
+		}
+		if flushes%8 == 0 {
+			s, err := ScanEventFile(path, DefaultEventChunkSize)
+			if err != nil || s.Events != events || !s.Complete || s.ValidBytes != int64(len(b))-endSize {
+				t.Fatalf("scan: %+v, %v; want %d events in %d bytes", s, err, events, len(b))
+			}
+		}
+	})
+	for k := range (w.Size() - 1) / DefaultEventChunkSize { // full chunks: first follows on the last one before
+		b := readFile(t, path)[k*DefaultEventChunkSize:]
+		first, last := eventNumbers(b, false)
+		next, _ := eventNumbers(b[DefaultEventChunkSize:], false)
+		if first > last || next != last+1 {
+			t.Errorf("chunk %d holds events %d to %d, the next begins with %d", k, first, last, next)
+		}
+	}
+}
+
+// faulty fails from a write on, having written a part of it.
+type faulty struct {
+	memoryFile
+	left int // bytes until the disk is full
+}
+
+func (f *faulty) WriteAt(p []byte, off int64) (int, error) {
+	if len(p) <= f.left {
+		f.left -= len(p)
+		return f.memoryFile.WriteAt(p, off)
+	}
+	n, _ := f.memoryFile.WriteAt(p[:f.left], off)
+	f.left = 0
+	return n, syscall.ENOSPC
+}
+
+// A full disk: the error sticks, and the file is that of the last good flush.
+func TestFullDisk(t *testing.T) {
+	for _, room := range []int{25, 29, 30, 40, 100, 5000, DefaultEventChunkSize - 3, DefaultEventChunkSize + 7} {
+		w, err := newEventWriter(nil)
+		check(t, err)
+		sink := &faulty{left: room}
+		check(t, w.open(sink))
+		var failure error
+		good := uint64(0)
+		for i := 0; failure == nil && i < 1_000_000; i++ {
+			if failure = w.Enter(Timestamp(i), nil, RegionRef(i)); failure == nil && i%11 == 0 {
+				if failure = w.Flush(); failure == nil {
+					good = w.Events()
+				}
+			}
+		}
+		if !errors.Is(failure, syscall.ENOSPC) {
+			t.Fatalf("room %d: %v, want ENOSPC", room, failure)
+		}
+		for name, err := range map[string]error{"Enter": w.Enter(1<<40, nil, 0), "Flush": w.Flush(), "Sync": w.Sync(), "Close": w.Close()} {
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("room %d: %s afterwards: %v, want ENOSPC", room, name, err)
+			}
+		}
+		b := sink.data
+		s, err := ScanEventFile(tempFile(t, b), DefaultEventChunkSize)
+		// A full chunk is flushed without Flush, and the count in the header may be what failed.
+		if err != nil || !s.Complete || s.Events < good {
+			t.Errorf("room %d: %+v, %v; %d events were flushed", room, s, err, good)
+		}
+		if string(b[len(b)-2:]) != "\x02\x01" {
+			t.Errorf("room %d: file ends in % x", room, b[len(b)-2:])
+		}
+	}
+}
+
+// Files cut anywhere are read up to the cut, and repaired.
+func TestScanAndRepairCutFiles(t *testing.T) {
+	whole := NewMemoryEventWriter(nil)
+	crashWriter(t, whole, func(uint64) {})
+	b := whole.Bytes()
+	all, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
+	check(t, err)
+	for _, cut := range []int{0, 1, 17, 18, 19, 26, 27, 28, 200, 4711, DefaultEventChunkSize - 1, DefaultEventChunkSize, DefaultEventChunkSize + 5,
+		DefaultEventChunkSize + headerSize, 2*DefaultEventChunkSize + 1234, len(b) - 2, len(b) - 1} {
+		path := tempFile(t, b[:cut])
+		events, err := readEvents(path, DefaultEventChunkSize)
+		complete := cut == len(b)-1 // the first byte of the end mark is there
+		var ferr *FormatError
+		if complete != (err == nil) || err != nil && (!errors.Is(err, ErrTruncated) || !errors.As(err, &ferr)) {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		for i := range events {
+			if events[i].Time != all[i].Time || events[i].Kind != all[i].Kind {
+				t.Fatalf("cut at %d: event %d is %v, want %v", cut, i, events[i], all[i])
+			}
+		}
+		s, err := RepairEventFile(path, DefaultEventChunkSize)
+		check(t, err)
+		after, err := ScanEventFile(path, DefaultEventChunkSize)
+		if err != nil || !after.Complete || after.Events != uint64(len(events)) || after != s {
+			t.Fatalf("cut at %d: repaired to %+v (said %+v), %v; want %d events", cut, after, s, err, len(events))
+		}
+		if len(events) > 0 && !complete {
+			r := readFile(t, path)
+			start := (len(r) - 1 - endSize) / DefaultEventChunkSize * DefaultEventChunkSize
+			if _, last := eventNumbers(r[start:], false); last != s.Events {
+				t.Errorf("cut at %d: header counts %d events, want %d", cut, last, s.Events)
+			}
+		}
+	}
+}
+
+var _ io.WriterAt = (*journal)(nil)

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The generated files are what the description says today.
+func TestGeneratedFilesAreCurrent(t *testing.T) {
+	for _, out := range Files() {
+		have, err := os.ReadFile(filepath.Join("..", "..", out.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(have, out.Text) {
+			t.Errorf("%s differs from what the generator makes: run go generate in otf2", out.Name)
+		}
+	}
+	known := map[string]bool{}
+	for _, out := range Files() {
+		known[out.Name] = true
+	}
+	found, err := filepath.Glob("../../zz_*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range found {
+		if !known[filepath.Base(path)] {
+			t.Errorf("%s is no output of the generator", path)
+		}
+	}
+}
+
+func TestGoNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"COLL_ALL2ALL": "CollAll2All", "MPI": "MPI", "CPU_THREAD": "CPUThread", "RMA_WIN": "RmaWin",
+		"ALLREDUCE": "Allreduce", "FILE_IO": "FileIO", "NUMA": "NUMA",
+	} {
+		if got := goName(name); got != want {
+			t.Errorf("goName(%s) = %s, want %s", name, got, want)
+		}
+	}
+	if got := upperName("MpiIrecvRequest"); got != "MPI_IRECV_REQUEST" {
+		t.Errorf("upperName = %s", got)
+	}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"strings"
+	"testing"
+)
+
+// The tables are consistent with themselves and with what the format fixes.
+func TestTables(t *testing.T) {
+	enumNames := map[string]bool{}
+	for _, e := range Enums {
+		enumNames[e.Name] = true
+		seen := map[uint64]string{}
+		for _, v := range e.Values {
+			if old, ok := seen[v.Value]; ok {
+				t.Errorf("%s: %s and %s are both %d", e.Name, old, v.Name, v.Value)
+			}
+			seen[v.Value] = v.Name
+			if v.Value >= 1<<e.Bits {
+				t.Errorf("%s: %s = %d does not fit %d bits", e.Name, v.Name, v.Value, e.Bits)
+			}
+		}
+	}
+	encodings := map[string]bool{"u8": true, "c32": true, "c64": true, "s64": true, "f64": true, "dbl": true, "str": true, "val": true, "idmap": true}
+	for name, table := range map[string][]Record{
+		"events": Events, "global": GlobalOnly, "local": LocalOnly, "definitions": Definitions,
+		"snapshots": Snapshots, "markers": Markers, "thumbnails": Thumbnails,
+	} {
+		for i, r := range table {
+			if i > 0 && r.ID <= table[i-1].ID {
+				t.Errorf("%s: %s has id %d after %d", name, r.Name, r.ID, table[i-1].ID)
+			}
+			if r.NoLength && len(r.Fields) != 1 {
+				t.Errorf("%s: %s has no length field but %d fields", name, r.Name, len(r.Fields))
+			}
+			appended := false
+			for k, f := range r.Fields {
+				if !encodings[f.Encoding] {
+					t.Errorf("%s: %s.%s: encoding %q", name, r.Name, f.Name, f.Encoding)
+				}
+				if strings.Contains(f.Type, "/") || f.Type != "" && !enumNames[f.Type] && !strings.HasSuffix(f.Type, "Ref") && f.Type != "Timestamp" && f.Type != "Value" {
+					t.Errorf("%s: %s.%s: type %q is no enumeration, reference, time or value", name, r.Name, f.Name, f.Type)
+				}
+				if f.Repeated && (k == 0 || !r.Fields[k-1].Repeated && !strings.HasPrefix(r.Fields[k-1].Name, "numberOf")) {
+					t.Errorf("%s: %s.%s is repeated without a count before it", name, r.Name, f.Name)
+				}
+				if appended && f.Since == "" {
+					t.Errorf("%s: %s.%s stands behind an appended field", name, r.Name, f.Name)
+				}
+				appended = f.Since != ""
+				if f.Encoding == "val" && r.Fields[k-1].Type != "Type" {
+					t.Errorf("%s: %s.%s has no type before it", name, r.Name, f.Name)
+				}
+				if f.Space != "" && !hasValue("MappingType", f.Space) {
+					t.Errorf("%s: %s.%s: no id space %s", name, r.Name, f.Name, f.Space)
+				}
+			}
+		}
+	}
+	var short []uint8
+	for _, r := range Events {
+		if r.NoLength {
+			short = append(short, r.ID)
+		}
+	}
+	if want := []uint8{12, 13, 16, 17, 20, 21, 24, 28, 29, 30}; string(short) != string(want) {
+		t.Errorf("events without length field: %v, want %v", short, want)
+	}
+	if first, last := Events[0].ID, Events[len(Events)-1].ID; first != 10 || last != 92 || len(Events) != 83 {
+		t.Errorf("%d events from %d to %d, want all of 10 to 92", len(Events), first, last)
+	}
+}
+
+func hasValue(enum, name string) bool {
+	for _, e := range Enums {
+		for _, v := range e.Values {
+			if e.Name == enum && v.Name == name {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2print_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ncclotf2/otf2"
+	"ncclotf2/otf2/otf2print"
+)
+
+// reference reads a text of the reference tool.
+func reference(t *testing.T, path string) string {
+	t.Helper()
+	if b, err := os.ReadFile(path); err == nil {
+		return string(b)
+	}
+	f, err := os.Open(path + ".gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// same compares texts and names the first line that differs.
+func same(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got == want {
+		return
+	}
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			t.Errorf("%s: line %d\n got %q\nwant %q", what, i+1, g[i], w[i])
+			return
+		}
+	}
+	t.Errorf("%s: %d lines, want %d", what, len(g), len(w))
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// definitionsText is the output of otf2-print -I, -G, and -M -C.
+func definitionsText(t *testing.T, a *otf2.Archive) string {
+	var b bytes.Buffer
+	opts := &otf2print.Options{Zone: time.UTC}
+	b.WriteString(otf2print.Title)
+	check(t, otf2print.Anchor(&b, a))
+	b.WriteString(otf2print.Title)
+	check(t, otf2print.Definitions(&b, a, opts))
+	b.WriteString(otf2print.Title)
+	check(t, otf2print.LocalDefs(&b, a, opts))
+	return b.String()
+}
+
+// eventsText is the output of otf2-print without options.
+func eventsText(t *testing.T, a *otf2.Archive, opts *otf2print.Options) string {
+	var b bytes.Buffer
+	b.WriteString(otf2print.Title)
+	check(t, otf2print.Events(&b, a, opts))
+	if a.Anchor.Snapshots > 0 {
+		check(t, otf2print.Snapshots(&b, a, opts))
+	}
+	return b.String()
+}
+
+// The texts of all archives of libotf2 are those of the reference tool.
+func TestTextOfReferenceArchives(t *testing.T) {
+	anchors, err := filepath.Glob("../testdata/*/*.otf2")
+	if err != nil || len(anchors) != 11 {
+		t.Fatalf("%d archives, want 11 (%v)", len(anchors), err)
+	}
+	for _, path := range anchors {
+		a, err := otf2.Open(path, nil)
+		check(t, err)
+		name := filepath.Base(filepath.Dir(path))
+		text := filepath.Join(filepath.Dir(path), name)
+		same(t, name+" definitions", definitionsText(t, a), reference(t, text+".defs.txt"))
+		events := ".print.txt"
+		if name == "v32-events" {
+			events = ".print-3.2.txt"
+		}
+		same(t, name+" events", eventsText(t, a, nil), reference(t, text+events))
+	}
+}
+
+// Thumbnails stand in the text of 3.2.
+func TestThumbnails(t *testing.T) {
+	a, err := otf2.Open("../testdata/aux-files/aux.otf2", nil)
+	check(t, err)
+	var b bytes.Buffer
+	check(t, otf2print.Thumbnails(&b, a))
+	all := reference(t, "../testdata/aux-files/aux-files.all-3.2.txt")
+	if got := b.String(); !strings.Contains(all, got) || strings.Count(got, "THUMBNAIL_HEADER") != 3 {
+		t.Errorf("thumbnails:\n%s", got)
+	}
+	for i, samples := range []int{3, 4, 5} {
+		th, err := a.Thumbnail(uint32(i))
+		check(t, err)
+		if len(th.Samples) != samples || len(th.Samples[0].Values) != len(th.Refs) {
+			t.Errorf("thumbnail %d: %d samples of %d values", i, len(th.Samples), len(th.Samples[0].Values))
+		}
+	}
+}
+
+// Markers: the definitions that the reference tool lists stand with theirs; it drops repeated categories.
+func TestMarkers(t *testing.T) {
+	a, err := otf2.Open("../testdata/aux-files/aux.otf2", nil)
+	check(t, err)
+	var b bytes.Buffer
+	check(t, otf2print.Markers(&b, a))
+	want := strings.Split(strings.TrimSpace(reference(t, "../testdata/aux-files/aux-files.markers.txt")), "\n")
+	got := b.String()
+	for _, line := range want {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("no line %q in\n%s", line, got)
+		}
+	}
+	if n := strings.Count(got, "\n"); n != 10 {
+		t.Errorf("%d lines, want 10:\n%s", n, got)
+	}
+}
+
+// Selected locations and times are the lines of the whole text that they name.
+func TestSelection(t *testing.T) {
+	a, err := otf2.Open("../testdata/collectives/nccl.otf2", nil)
+	check(t, err)
+	var want []string
+	lines := strings.Split(eventsText(t, a, nil), "\n")
+	keep := false
+	for _, line := range lines[:len(lines)-1] {
+		f := strings.Fields(line)
+		switch {
+		case len(want) < 5:
+			keep = true
+		case len(f) > 2 && f[0] != "ADDITIONAL":
+			keep = f[1] == "1" && f[2] >= "1200" && f[2] <= "1399"
+		}
+		if keep {
+			want = append(want, line)
+		}
+	}
+	got := eventsText(t, a, &otf2print.Options{Locations: []otf2.LocationRef{1}, From: 1200, To: 1399})
+	same(t, "selection", got, strings.Join(want, "\n")+"\n")
+	if len(want) < 10 {
+		t.Errorf("only %d lines", len(want))
+	}
+}
+
+// Each event of the table has a layout.
+func TestEveryEventHasText(t *testing.T) {
+	a, err := otf2.Open("../testdata/all-events/events.otf2", nil)
+	check(t, err)
+	p := otf2print.NewPrinter(a)
+	for id := range 256 {
+		kind := otf2.EventKind(id)
+		if !kind.Known() {
+			continue
+		}
+		args := make([]uint64, 0, len(kind.Fields()))
+		for _, f := range kind.Fields() {
+			if !f.Repeated {
+				args = append(args, 0)
+			}
+		}
+		line := string(p.Event(&otf2.Event{Kind: kind, Args: args}))
+		if len(args) > 0 && strings.HasSuffix(line, "  \n") || strings.HasPrefix(line, "UNKNOWN") {
+			t.Errorf("%v: %q", kind, line)
+		}
+	}
+}

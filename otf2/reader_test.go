@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// archiveOf writes an archive with the given event files, and no more definitions than reading needs.
+func archiveOf(t testing.TB, files map[LocationRef][]byte, defs map[LocationRef][]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	check(t, os.Mkdir(filepath.Join(dir, "a"), 0o755))
+	w, err := CreateGlobalDefWriter(filepath.Join(dir, "a.def"), 0)
+	check(t, err)
+	check(t, w.ClockProperties(1e9, 0, 1<<62, 0))
+	var locations []LocationRef
+	for loc := range files {
+		locations = append(locations, loc)
+	}
+	slices.Sort(locations)
+	for _, loc := range locations {
+		check(t, w.Location(loc, 0, LocationTypeCPUThread, 0, 0))
+		check(t, os.WriteFile(filepath.Join(dir, "a", strconv.FormatUint(uint64(loc), 10)+".evt"), files[loc], 0o644))
+	}
+	for loc, b := range defs {
+		check(t, os.WriteFile(filepath.Join(dir, "a", strconv.FormatUint(uint64(loc), 10)+".def"), b, 0o644))
+	}
+	n := w.Count()
+	check(t, w.Close())
+	path := filepath.Join(dir, "a.otf2")
+	check(t, WriteAnchor(path, &Anchor{Locations: uint64(len(files)), GlobalDefs: n, TraceID: 1}))
+	return path
+}
+
+// Events of many locations come by time and location, with few open files and small windows, and a selection
+// takes those it names.
+func TestGlobalOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		type key struct {
+			at  Timestamp
+			loc LocationRef
+			seq int
+		}
+		var want []key
+		files := map[LocationRef][]byte{}
+		n := rapid.IntRange(1, 40).Draw(rt, "locations")
+		for i := range n {
+			loc := LocationRef(i) << rapid.IntRange(0, 40).Draw(rt, "shift")
+			if files[loc] != nil {
+				continue
+			}
+			w := NewMemoryEventWriter(nil)
+			at := Timestamp(0)
+			for seq := range rapid.IntRange(0, 300).Draw(rt, "events") {
+				at += Timestamp(rapid.IntRange(0, 3).Draw(rt, "step"))
+				check(t, w.MpiIsendComplete(at, nil, uint64(seq)))
+				want = append(want, key{at, loc, seq})
+			}
+			check(t, w.Close())
+			files[loc] = w.Bytes()
+		}
+		slices.SortFunc(want, func(a, b key) int {
+			for _, d := range []int{cmp(uint64(a.at), uint64(b.at)), cmp(uint64(a.loc), uint64(b.loc))} {
+				if d != 0 {
+					return d
+				}
+			}
+			return a.seq - b.seq
+		})
+		a, err := Open(archiveOf(t, files, nil), &ReadOptions{MaxOpenFiles: 3, Memory: 1})
+		check(t, err)
+		collect := func(sel *Selection) (got []key) {
+			for e, err := range a.Events(sel) {
+				check(t, err)
+				got = append(got, key{e.Time, e.Location, int(e.Args[0])})
+			}
+			return got
+		}
+		if got := collect(nil); !slices.Equal(got, want) {
+			rt.Fatalf("order is wrong: %d events of %d", len(got), len(want))
+		}
+		from, to := Timestamp(rapid.IntRange(0, 300).Draw(rt, "from")), Timestamp(rapid.IntRange(1, 300).Draw(rt, "to"))
+		var some []LocationRef
+		for _, d := range a.Defs.Locations {
+			if d.Self%2 == 0 {
+				some = append(some, d.Self)
+			}
+		}
+		want = slices.DeleteFunc(want, func(k key) bool { return k.loc%2 != 0 || k.at < from || k.at > to })
+		if some == nil {
+			some = []LocationRef{}
+		}
+		if got := collect(&Selection{Locations: some, From: from, To: to}); !slices.Equal(got, want) {
+			rt.Fatalf("selection: %d events, want %d", len(got), len(want))
+		}
+		if left := a.open.left.Load(); left != 3 {
+			rt.Fatalf("%d of 3 files are still open", 3-left)
+		}
+	})
+}
+
+func cmp(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Leaving the loop early closes the files.
+func TestBreakClosesFiles(t *testing.T) {
+	a, err := Open("testdata/many-locations/many.otf2", nil)
+	check(t, err)
+	for _, err := range a.Events(nil) {
+		check(t, err)
+		break
+	}
+	for range a.EventsOf(3) {
+		break
+	}
+	if left := a.open.left.Load(); left != 128 {
+		t.Errorf("%d files are still open", 128-left)
+	}
+}
+
+// A damaged location delivers what is whole and an error; the others go on.
+func TestDamagedLocation(t *testing.T) {
+	good, bad := NewMemoryEventWriter(nil), NewMemoryEventWriter(nil)
+	for i := range Timestamp(100) {
+		check(t, good.Enter(i, nil, 1))
+		check(t, bad.Enter(i, nil, 2))
+	}
+	check(t, good.Close())
+	check(t, bad.Close())
+	corrupt := slices.Clone(bad.Bytes())
+	corrupt[headerSize+10*12] = 4 // a record id that does not exist, behind 10 events
+	header := slices.Clone(bad.Bytes())
+	header[1] = 'x'
+	long := slices.Clone(plainLittle.file(1, plainLittle.stamp(1), []byte{14, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}))
+	for _, c := range []struct {
+		name   string
+		file   []byte
+		events int
+		cause  error
+	}{
+		{"cut in a record", bad.Bytes()[:headerSize+10*12-1], 9, ErrTruncated},
+		{"cut behind a record", bad.Bytes()[:headerSize+10*12], 10, ErrTruncated},
+		{"no header", nil, 0, ErrTruncated},
+		{"corrupt", corrupt, 10, ErrCorrupt},
+		{"byte order", header, 0, ErrCorrupt},
+		{"length", long, 0, ErrCorrupt},
+		{"chunk too long", append(slices.Clone(bad.Bytes()[:len(bad.Bytes())-2]), make([]byte, DefaultEventChunkSize)...), 100, ErrCorrupt},
+	} {
+		a, err := Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes(), 2: c.file}, nil), nil)
+		check(t, err)
+		var events [3]int
+		var errs []error
+		for e, err := range a.Events(nil) {
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			events[e.Location]++
+		}
+		var fe *FormatError
+		if len(errs) != 1 || !errors.Is(errs[0], c.cause) || !errors.As(errs[0], &fe) || fe.Location != 2 || fe.File != a.EventFile(2) {
+			t.Errorf("%s: errors %v, want %v at location 2", c.name, errs, c.cause)
+		}
+		if events[1] != 100 || events[2] != c.events {
+			t.Errorf("%s: %v events, want 100 and %d", c.name, events[1:], c.events)
+		}
+	}
+	a, err := Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes()}, nil), nil)
+	check(t, err)
+	for _, err := range a.EventsOf(77) {
+		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "77.evt") {
+			t.Errorf("location without file: %v", err)
+		}
+	}
+}
+
+// Unknown records are skipped or delivered without fields; longer records of the future are read as far as known.
+func TestFutureRecords(t *testing.T) {
+	b := plainLittle.file(4, plainLittle.stamp(5),
+		plainLittle.framed(200, []byte{1, 2, 3}, false),
+		plainLittle.framed(201, make([]byte, 300), true),
+		plainLittle.framed(byte(EventCommCreate), []byte{1, 9, 0xaa, 0xbb}, true),
+		plainLittle.event(EventEnter, []uint64{3}))
+	events, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
+	check(t, err)
+	if len(events) != 4 || events[0].Kind != 200 || len(events[0].Args) != 0 || events[2].Args[0] != 9 || events[3].Args[0] != 3 {
+		t.Errorf("read %v", events)
+	}
+	if k := EventKind(200); k.Known() || k.String() != "Unknown(200)" || k.UpperName() != "UNKNOWN" {
+		t.Errorf("kind 200: %v", k)
+	}
+	short := plainLittle.file(1, plainLittle.stamp(5), plainLittle.framed(byte(EventMpiSend), []byte{1, 9}, false))
+	if _, err := readEvents(tempFile(t, short), DefaultEventChunkSize); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("record shorter than its fields: %v", err)
+	}
+}
+
+// Definitions from before fields were appended get the defaults.
+func TestOldDefinitions(t *testing.T) {
+	c := plainLittle.c32
+	fields := func(vs ...uint32) (b []byte) {
+		for _, v := range vs {
+			b = c(b, v)
+		}
+		return b
+	}
+	file := plainLittle.file(0,
+		plainLittle.framed(byte(DefClockProperties), plainLittle.c64(plainLittle.c64(plainLittle.c64(nil, 1000), 5), 6), false),
+		plainLittle.framed(byte(DefAttribute), append(fields(0, 1), byte(TypeUint8)), false),
+		plainLittle.framed(byte(DefRegion), append(append(fields(0, 7, 8), 25), fields(9, 1, 2)...), false),
+		plainLittle.framed(byte(DefRegion), append(append(fields(1, 7, 8), 29), fields(9, 1, 2)...), false),
+		plainLittle.framed(byte(DefGroup), append(append(append(fields(0, 7), 4), fields(1)...), plainLittle.c64(nil, 3)...), false),
+		plainLittle.framed(byte(DefComm), fields(0, 1, 0, 1<<32-1), false),
+		plainLittle.framed(byte(DefRmaWin), fields(0, 1, 0), false),
+		plainLittle.framed(byte(DefLocationGroup), append(append(fields(0, 1), 1), fields(4)...), false),
+		plainLittle.framed(byte(DefSystemTreeNodeProperty), fields(0, 1, 6), false),
+		plainLittle.framed(99, []byte{1, 2}, false),
+	)
+	defs, err := ReadGlobalDefs(tempFile(t, file), 0)
+	check(t, err)
+	if defs.Clock != (ClockProperties{1000, 5, 6, 1<<64 - 1}) {
+		t.Errorf("clock %+v", defs.Clock)
+	}
+	if v := defs.Attribute(0); v.Description != UndefinedString {
+		t.Errorf("attribute %+v", v)
+	}
+	if v := defs.Region(0); v.CanonicalName != 7 || v.Role != RegionRoleCollAll2All || v.Paradigm != ParadigmMPI || v.Flags != 0 {
+		t.Errorf("region %+v", v)
+	}
+	if v := defs.Region(1); v.Role != RegionRoleCode || v.Paradigm != ParadigmUser || v.Flags != RegionFlagDynamic|RegionFlagPhase {
+		t.Errorf("region %+v", v)
+	}
+	if v := defs.Group(0); v.Type != GroupTypeCommGroup || v.Paradigm != ParadigmMPI || len(v.Members) != 1 {
+		t.Errorf("group %+v", v)
+	}
+	if v := defs.Comm(0); v.Flags != 0 || v.Parent != UndefinedComm {
+		t.Errorf("comm %+v", v)
+	}
+	if v := defs.RmaWin(0); v.Flags != RmaWinFlagCreateDestroyEvents {
+		t.Errorf("window %+v", v)
+	}
+	if v := defs.LocationGroup(0); v.Creator != UndefinedLocationGroup {
+		t.Errorf("location group %+v", v)
+	}
+	if v := defs.SystemTreeNodeProperties[0]; v.Type != TypeString || v.Value != 6 {
+		t.Errorf("property %+v", v)
+	}
+	if len(defs.Other) != 1 || defs.Other[0].ID != 99 || len(defs.Order) != 10 {
+		t.Errorf("other %v, %d records", defs.Other, len(defs.Order))
+	}
+}
+
+// Mapping: optimal tables map as the list they were made from, whatever their form.
+func TestMappings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 50).Draw(t, "n")
+		global := make([]uint64, n)
+		moved := 0
+		for i := range global {
+			global[i] = uint64(i)
+			if rapid.IntRange(0, 3).Draw(t, "move") == 0 {
+				global[i] = anyUint64().Draw(t, "id")
+			}
+			if global[i] != uint64(i) {
+				moved++
+			}
+		}
+		m := OptimalMapping(MappingRegion, global)
+		for i, want := range global {
+			if got := m.Map(uint64(i)); got != want {
+				t.Fatalf("%v maps %d to %d, want %d", m, i, got, want)
+			}
+		}
+		for _, id := range []uint64{uint64(n), uint64(n) + 1, 1 << 40} {
+			if got := m.Map(id); got != id {
+				t.Fatalf("%v maps %d, which it lacks, to %d", m, id, got)
+			}
+		}
+		switch {
+		case m == nil && moved > 0, m != nil && moved == 0:
+			t.Fatalf("%d ids move, table %v", moved, m)
+		case m != nil && (m.Local != nil) != (2*moved < n):
+			t.Fatalf("%d of %d ids move, table is %v", moved, n, m)
+		case m == nil:
+			return
+		}
+		d := fieldDecoder{buf: m.append([]byte{byte(m.Type)})}
+		back, err := readMapping(&d)
+		if err != nil || !slices.Equal(back.Global, m.Global) || !slices.Equal(back.Local, m.Local) {
+			t.Fatalf("table %v read back as %v, %v", m, back, err)
+		}
+	})
+	unsorted := &MappingTable{Type: MappingComm, Local: []uint64{5, 1, 3}, Global: []uint64{50, 10, 30}}
+	d := fieldDecoder{buf: unsorted.append([]byte{byte(MappingComm)})}
+	m, err := readMapping(&d)
+	check(t, err)
+	if m.Map(1) != 10 || m.Map(3) != 30 || m.Map(5) != 50 || m.Map(2) != 2 {
+		t.Errorf("unsorted table read as %v", m)
+	}
+}
+
+// Clock correction against exact arithmetic: the rounded interpolation differs by less than the precision of the
+// product, and offsets hold exactly at their times.
+func TestClockCorrection(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 6).Draw(t, "offsets")
+		var offsets []ClockOffset
+		at := rapid.Uint64Range(1<<20, 1<<60).Draw(t, "start")
+		for range n {
+			offsets = append(offsets, ClockOffset{Time: Timestamp(at), Offset: rapid.Int64Range(-1<<19, 1<<30).Draw(t, "offset")})
+			at += rapid.Uint64Range(1<<20, 1<<40).Draw(t, "gap")
+		}
+		c := newClockCorrection(offsets)
+		for i, o := range offsets {
+			k := c.locate(uint64(o.Time), 0)
+			if i > 0 && k != i-1 || i == 0 && k != 0 {
+				t.Fatalf("offset %d lies in interval %d", i, k)
+			}
+			if i == 0 {
+				if got := c.intervals[k].apply(uint64(o.Time)); got != uint64(o.Time)+uint64(o.Offset) {
+					t.Fatalf("at the first offset %v: %d", o, got)
+				}
+			}
+		}
+		x := rapid.Uint64Range(uint64(offsets[0].Time)-1<<20, at+1<<30).Draw(t, "time")
+		k := c.locate(x, 0)
+		if x > uint64(offsets[k+1].Time) && k < n-2 || k > 0 && x <= uint64(offsets[k].Time) {
+			t.Fatalf("%d lies in interval %d of %v", x, k, offsets)
+		}
+		a, b := offsets[k], offsets[k+1]
+		slope := new(big.Rat).SetFrac(big.NewInt(b.Offset-a.Offset), big.NewInt(int64(b.Time-a.Time)))
+		exact, _ := slope.Mul(slope, new(big.Rat).SetInt64(int64(x-uint64(a.Time)))).Float64()
+		got := int64(c.intervals[k].apply(x) - x - uint64(a.Offset))
+		if d := math.Abs(float64(got) - exact); d > 0.5+math.Abs(exact)*0x1p-50 {
+			t.Fatalf("%d in %v: %d, want %g", x, offsets, got, exact)
+		}
+	})
+	if newClockCorrection([]ClockOffset{{Time: 1, Offset: 5}}) != nil {
+		t.Error("a single offset has an effect")
+	}
+}
+
+// Ids of every space, attribute ids and values, and times change when read, unless Raw.
+func TestRaw(t *testing.T) {
+	w := NewMemoryEventWriter(nil)
+	var a AttributeList
+	a.String(0, 1)
+	a.Location(1, 2)
+	a.Uint32(2, 1)
+	check(t, w.MpiCollectiveEnd(100, &a, 0, 1, 1, 1, 1))
+	check(t, w.BufferFlush(150, nil, 200))
+	check(t, w.Close())
+	dir := t.TempDir()
+	path := filepath.Join(dir, "l.def")
+	check(t, WriteLocalDefs(path, []*MappingTable{
+		NewDenseMapping(MappingComm, []uint64{0, 1<<64 - 1}), NewDenseMapping(MappingString, []uint64{0, 7}),
+		NewDenseMapping(MappingAttribute, []uint64{10, 11, 12}), NewSparseMapping(MappingLocation, map[uint64]uint64{2: 1 << 40}),
+	}, []ClockOffset{{Time: 100, Offset: 1000}, {Time: 200, Offset: 1100}}, 0))
+	anchor := archiveOf(t, map[LocationRef][]byte{4: w.Bytes()}, map[LocationRef][]byte{4: readFile(t, path)})
+	for _, raw := range []bool{false, true} {
+		arc, err := Open(anchor, &ReadOptions{Raw: raw})
+		check(t, err)
+		var got []Event
+		for e, err := range arc.EventsOf(4) {
+			check(t, err)
+			got = append(got, e.Clone())
+		}
+		times := []Timestamp{1100, 1200, 1300}
+		comm, ids, values := uint64(UndefinedComm), []AttributeRef{10, 11, 12}, []uint64{7, 1 << 40, 1}
+		if raw {
+			times, comm, ids, values = []Timestamp{100, 150, 200}, 1, []AttributeRef{0, 1, 2}, []uint64{1, 2, 1}
+		}
+		if len(got) != 2 || got[0].Time != times[0] || got[1].Time != times[1] || Timestamp(got[1].Args[0]) != times[2] {
+			t.Errorf("raw %v: events %+v, want times %v", raw, got, times)
+		}
+		if got[0].Args[1] != comm || got[0].Args[2] != 1 {
+			t.Errorf("raw %v: arguments %v", raw, got[0].Args)
+		}
+		for i, v := range got[0].Attributes {
+			if v.ID != ids[i] || v.Bits != values[i] {
+				t.Errorf("raw %v: attribute %d is %+v, want %d: %d", raw, i, v, ids[i], values[i])
+			}
+		}
+	}
+}
+
+// Archives that cannot be read say so.
+func TestRefusedArchives(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.otf2")
+	for _, a := range []*Anchor{{Compression: CompressionZlib}, {Substrate: SubstrateSION}} {
+		check(t, WriteAnchor(path, a))
+		if _, err := Open(path, nil); !errors.Is(err, ErrNotSupported) {
+			t.Errorf("%+v: %v", a, err)
+		}
+		if _, err := ReadAnchor(path); err != nil {
+			t.Errorf("%+v: its anchor: %v", a, err)
+		}
+	}
+	check(t, WriteAnchor(path, &Anchor{}))
+	b := readFile(t, path)
+	for name, change := range map[string]func(b []byte) []byte{
+		"no header":    func(b []byte) []byte { b[0] = 0; return b },
+		"byte order":   func(b []byte) []byte { b[1] = 0; return b },
+		"magic":        func(b []byte) []byte { b[2] = 'X'; return b },
+		"format 0":     func(b []byte) []byte { b[7] = 0; return b },
+		"trace format": func(b []byte) []byte { b[8] = 3; return b },
+		"chunk size":   func(b []byte) []byte { b[14] = 0; return b },
+		"cut":          func(b []byte) []byte { return b[:len(b)-4] },
+		"empty":        func([]byte) []byte { return nil },
+	} {
+		check(t, os.WriteFile(path, change(slices.Clone(b)), 0o644))
+		var fe *FormatError
+		if _, err := Open(path, nil); !errors.As(err, &fe) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Open(filepath.Join(dir, "none.otf2"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no anchor: %v", err)
+	}
+}

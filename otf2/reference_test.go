@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ncclotf2/otf2"
+	"ncclotf2/otf2/otf2print"
+)
+
+// tool finds a reference tool. Without it the test is skipped, but not where tests must be complete.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, name+" is not installed (Debian: otf2-tools, python3-otf2): archives are NOT compared with the reference implementation")
+	}
+	return path
+}
+
+func missing(t *testing.T, reason string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(reason)
+	}
+	t.Skip(reason)
+}
+
+// output runs a reference tool, bounded in time because it may loop on broken files, and returns its output.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "TZ=UTC")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil || stderr.Len() > 0 {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return string(out)
+}
+
+func sameText(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got == want {
+		return
+	}
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			t.Fatalf("%s: line %d\n   ours %q\ntheirs %q", what, i+1, g[i], w[i])
+		}
+	}
+	t.Fatalf("%s: %d lines, theirs %d", what, len(g), len(w))
+}
+
+func text(t *testing.T, write func(*bytes.Buffer) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	b.WriteString(otf2print.Title)
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// compareWithTools prints an archive with the reference tools and with our printer.
+func compareWithTools(t *testing.T, anchor string) {
+	t.Helper()
+	print := tool(t, "otf2-print")
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := &otf2print.Options{Zone: time.UTC}
+	sameText(t, "events", text(t, func(b *bytes.Buffer) error { return otf2print.Events(b, a, opts) }), output(t, print, "-Werror", anchor))
+	sameText(t, "definitions", text(t, func(b *bytes.Buffer) error { return otf2print.Definitions(b, a, opts) }), output(t, print, "-Werror", "-G", anchor))
+	sameText(t, "anchor", text(t, func(b *bytes.Buffer) error { return otf2print.Anchor(b, a) }), output(t, print, "-Werror", "-I", anchor))
+	sameText(t, "local definitions", text(t, func(b *bytes.Buffer) error { return otf2print.LocalDefs(b, a, opts) }), output(t, print, "-Werror", "-M", "-C", anchor))
+}
+
+// An archive that we write is read by otf2-print without a warning, and both print it alike; otf2-marker reads its
+// markers.
+func TestReferenceToolReadsOurArchive(t *testing.T) {
+	anchor := sampleArchive(t, t.TempDir(), 12_000) // several chunks
+	compareWithTools(t, anchor)
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := otf2print.Markers(&b, a); err != nil {
+		t.Fatal(err)
+	}
+	sameText(t, "markers", b.String(), output(t, tool(t, "otf2-marker"), anchor))
+}
+
+// pythonReader reads an archive to its end, definitions included, and prints what it met.
+const pythonReader = `
+import sys, otf2
+with otf2.reader.open(sys.argv[1]) as trace:
+    n, attributes, kinds = 0, 0, {}
+    for location, event in trace.events:
+        n += 1
+        kinds[type(event).__name__] = kinds.get(type(event).__name__, 0) + 1
+        if event.attributes:
+            attributes += len(event.attributes)
+    print(n, attributes, len(trace.definitions.locations), len(trace.definitions.regions), sorted(kinds.items()))
+`
+
+// The Python bindings, which are strict about references, read it to the end.
+func TestPythonReadsOurArchive(t *testing.T) {
+	python := "/usr/bin/python3" // the one for which Debian's package is installed
+	if err := exec.Command(python, "-c", "import otf2").Run(); err != nil {
+		missing(t, python+" cannot import otf2 (Debian: python3-otf2): archives are NOT read by the reference bindings")
+	}
+	const calls = 3000
+	got := output(t, python, "-c", pythonReader, sampleArchive(t, t.TempDir(), calls))
+	want := fmt.Sprintf("%d %d 2 1 [('Enter', %d), ('Leave', %[3]d), ('MpiCollectiveBegin', %[3]d), ('MpiCollectiveEnd', %[3]d)]\n", 8*calls, 4*calls, 2*calls)
+	if got != want {
+		t.Errorf("read %swant %s", got, want)
+	}
+}
+
+// Random events of all kinds that libotf2 3.0 knows, with attributes of all types and sparse and dense tables, are
+// printed alike: every number, name and correction is read as the reference reads it.
+func TestReferenceToolReadsRandomEvents(t *testing.T) {
+	tool(t, "otf2-print")
+	const seed = 4
+	r := rand.New(rand.NewPCG(seed, seed))
+	dir := t.TempDir()
+	base := filepath.Join(dir, "events")
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ok(os.Mkdir(base, 0o755))
+	defs, err := os.ReadFile("testdata/all-events/events.def")
+	ok(err)
+	ok(os.WriteFile(base+".def", defs, 0o644))
+	old, err := otf2.ReadAnchor("testdata/all-events/events.otf2")
+	ok(err)
+	ok(otf2.WriteAnchor(base+".otf2", &otf2.Anchor{Locations: old.Locations, GlobalDefs: old.GlobalDefs, TraceID: 7}))
+	number := func() uint64 {
+		if r.IntN(3) > 0 {
+			return r.Uint64N(3)
+		}
+		return r.Uint64() >> r.IntN(64)
+	}
+	for loc := range 2 {
+		path := filepath.Join(base, fmt.Sprint(loc))
+		w, err := otf2.CreateEventWriter(path+".evt", nil)
+		ok(err)
+		at := otf2.Timestamp(r.IntN(5))
+		for range 20_000 {
+			kind := otf2.EventKind(10 + r.IntN(79))
+			var args []uint64
+			for _, f := range kind.Fields() {
+				if f.Repeated {
+					break
+				}
+				v := number()
+				switch f.Encoding {
+				case otf2.EncodingU8:
+					v = uint64(uint8(v))
+				case otf2.EncodingC32:
+					v = uint64(uint32(v))
+				}
+				args = append(args, v)
+			}
+			at += otf2.Timestamp(r.IntN(7))
+			switch kind {
+			case otf2.EventBufferFlush:
+				// libotf2 corrects what follows by the interval of the last time it saw, this one included; a stop
+				// time in a later interval than the events behind it shifts those there, and not here.
+				args[0] = uint64(at)
+			case otf2.EventMetric:
+				args[1] = uint64(r.IntN(60))
+				for range args[1] {
+					v := r.Uint64()
+					typ := []otf2.Type{otf2.TypeUint64, otf2.TypeInt64, otf2.TypeDouble, otf2.TypeNone}[r.IntN(4)]
+					args = append(args, uint64(typ), v)
+				}
+			case otf2.EventProgramBegin:
+				args[1] = uint64(r.IntN(80))
+				for range args[1] {
+					args = append(args, r.Uint64N(4))
+				}
+			}
+			var a otf2.AttributeList
+			if r.IntN(4) == 0 {
+				for id := range r.IntN(25) {
+					typ := otf2.Type(id)
+					v := number()
+					switch typ {
+					case otf2.TypeUint8:
+						v = uint64(uint8(v))
+					case otf2.TypeUint16:
+						v = uint64(uint16(v))
+					case otf2.TypeInt8:
+						v = uint64(int8(v))
+					case otf2.TypeInt16:
+						v = uint64(int16(v))
+					case otf2.TypeInt32:
+						v = uint64(int32(v))
+					case otf2.TypeNone, otf2.TypeUint64, otf2.TypeInt64, otf2.TypeDouble, otf2.TypeLocation:
+					default:
+						v = uint64(uint32(v))
+					}
+					a.Add(otf2.AttributeRef(id), typ, otf2.Value(v))
+				}
+			}
+			ok(w.Write(kind, at, &a, args))
+			if r.IntN(500) == 0 {
+				ok(w.Flush())
+			}
+		}
+		ok(w.Close())
+		var maps []*otf2.MappingTable
+		for space := otf2.MappingString; loc == 1 && space <= otf2.MappingLocationGroup; space++ {
+			ids := []uint64{1, 0, 2}
+			if space%3 == 0 {
+				ids = []uint64{0, 1, 2, 3, 1, 5, 6, 7}
+			}
+			maps = append(maps, otf2.OptimalMapping(space, ids))
+		}
+		ok(otf2.WriteLocalDefs(path+".def", maps, []otf2.ClockOffset{
+			{Time: 100, Offset: 1000, StdDev: 1e-3}, {Time: 5000, Offset: 1100 + int64(loc), StdDev: 0.25}, {Time: 20_000, Offset: -500, StdDev: 1e9},
+		}[:3-loc], 0))
+	}
+	compareWithTools(t, base+".otf2")
+}

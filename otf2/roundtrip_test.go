@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// skipBig reports archives that our writers, which are little-endian, cannot re-make byte by byte.
+func skipBig(anchor string) bool { return strings.Contains(anchor, "big-endian") }
+
+// Every event file of libotf2, read and written again, has the same bytes: lengths, chunk borders, stamps and
+// event numbers included.
+func TestEventFilesRoundTrip(t *testing.T) {
+	files := 0
+	for _, anchorPath := range fixtures(t) {
+		if skipBig(anchorPath) {
+			continue
+		}
+		anchor, err := ReadAnchor(anchorPath)
+		check(t, err)
+		paths, _ := filepath.Glob(strings.TrimSuffix(anchorPath, ".otf2") + "/*.evt")
+		for _, path := range paths {
+			files++
+			events, err := readEvents(path, anchor.EventChunkSize)
+			check(t, err)
+			w := NewMemoryEventWriter(&EventWriterOptions{ChunkSize: anchor.EventChunkSize})
+			for _, e := range events {
+				check(t, w.Write(e.Kind, e.Time, attributeList(e.Attributes), e.Args))
+			}
+			check(t, w.Close())
+			equalBytes(t, path, w.Bytes(), readFile(t, path))
+			if w.Events() != uint64(len(events)) || w.Size() != int64(len(w.Bytes())) {
+				t.Errorf("%s: counts %d events in %d bytes", path, w.Events(), w.Size())
+			}
+		}
+	}
+	if files < 60 {
+		t.Errorf("only %d event files", files)
+	}
+}
+
+// Every definition file of libotf2, read in generic form and written again, has the same bytes.
+func TestDefinitionFilesRoundTrip(t *testing.T) {
+	for _, anchorPath := range fixtures(t) {
+		if skipBig(anchorPath) {
+			continue
+		}
+		anchor, err := ReadAnchor(anchorPath)
+		check(t, err)
+		path := strings.TrimSuffix(anchorPath, ".otf2") + ".def"
+		out := filepath.Join(t.TempDir(), "g.def")
+		w, err := CreateGlobalDefWriter(out, anchor.DefChunkSize)
+		check(t, err)
+		for _, r := range recordsOf(t, path, anchor.DefChunkSize, &globalDefTable) {
+			check(t, w.Write(&r))
+		}
+		if w.Count() != anchor.GlobalDefs {
+			t.Errorf("%s: %d records, the anchor says %d", path, w.Count(), anchor.GlobalDefs)
+		}
+		check(t, w.Close())
+		equalBytes(t, path, readFile(t, out), readFile(t, path))
+	}
+}
+
+// The same through the typed definitions and the methods of the writer: what the types hold is all there is, and
+// superseded fields are derived as libotf2 does.
+func TestTypedDefinitionsRoundTrip(t *testing.T) {
+	for _, anchorPath := range fixtures(t) {
+		if skipBig(anchorPath) {
+			continue
+		}
+		a, err := Open(anchorPath, nil)
+		check(t, err)
+		path := a.archiveFile(".def")
+		out := filepath.Join(t.TempDir(), "g.def")
+		w, err := CreateGlobalDefWriter(out, a.Anchor.DefChunkSize)
+		check(t, err)
+		writeTyped(t, w, a.Defs)
+		check(t, w.Close())
+		equalBytes(t, path, readFile(t, out), readFile(t, path))
+	}
+}
+
+// writeTyped writes typed definitions with the writer's methods, found by name; parameters are the struct's
+// fields in their order.
+func writeTyped(t testing.TB, w *GlobalDefWriter, defs *Definitions) {
+	t.Helper()
+	all := reflect.ValueOf(defs).Elem()
+	var index [256]int
+	for _, kind := range defs.Order {
+		var v reflect.Value
+		if kind == DefClockProperties {
+			v = reflect.ValueOf(defs.Clock)
+		} else {
+			v = all.FieldByName(pluralOf(kind.String())).Index(index[kind])
+		}
+		index[kind]++
+		args := make([]reflect.Value, v.NumField())
+		for i := range args {
+			args[i] = v.Field(i)
+		}
+		method := reflect.ValueOf(w).MethodByName(kind.String())
+		if err, _ := method.Call(args)[0].Interface().(error); err != nil {
+			t.Fatalf("%v: %v", kind, err)
+		}
+	}
+}
+
+func pluralOf(name string) string {
+	switch {
+	case strings.HasSuffix(name, "y"):
+		return strings.TrimSuffix(name, "y") + "ies"
+	case strings.HasSuffix(name, "ss"):
+		return name + "es"
+	}
+	return name + "s"
+}
+
+// Local definition files, mapping tables and clock offsets by the writer, all other records in generic form.
+func TestLocalDefinitionFilesRoundTrip(t *testing.T) {
+	tables := 0
+	for _, anchorPath := range fixtures(t) {
+		if skipBig(anchorPath) {
+			continue
+		}
+		a, err := Open(anchorPath, nil)
+		check(t, err)
+		for _, loc := range a.Defs.Locations {
+			path := a.locationFile(loc.Self, ".def")
+			out := filepath.Join(t.TempDir(), "l.def")
+			if strings.Contains(anchorPath, "all-defs") {
+				w, err := createRecordFile(out, a.Anchor.DefChunkSize, 0)
+				check(t, err)
+				for _, r := range recordsOf(t, path, a.Anchor.DefChunkSize, &localDefTable) {
+					check(t, w.writeRecord(&localDefTable[r.ID], &r))
+				}
+				check(t, w.Close())
+				equalBytes(t, path, readFile(t, out), readFile(t, path))
+				continue
+			}
+			maps, clocks, err := a.LocalDefs(loc.Self)
+			check(t, err)
+			var list []*MappingTable
+			for i := range maps {
+				list = append(list, &maps[i])
+			}
+			tables += len(list)
+			check(t, WriteLocalDefs(out, list, clocks, a.Anchor.DefChunkSize))
+			equalBytes(t, path, readFile(t, out), readFile(t, path))
+		}
+	}
+	if tables < 50 {
+		t.Errorf("only %d mapping tables", tables)
+	}
+}
+
+// Anchors and markers.
+func TestAnchorsAndMarkersRoundTrip(t *testing.T) {
+	for _, anchorPath := range fixtures(t) {
+		if skipBig(anchorPath) {
+			continue
+		}
+		a, err := ReadAnchor(anchorPath)
+		check(t, err)
+		out := filepath.Join(t.TempDir(), "a.otf2")
+		check(t, WriteAnchor(out, a))
+		equalBytes(t, anchorPath, readFile(t, out), readFile(t, anchorPath))
+	}
+	path := "testdata/aux-files/aux.marker"
+	out := filepath.Join(t.TempDir(), "a.marker")
+	w, err := CreateMarkerWriter(out, 0)
+	check(t, err)
+	records := recordsOf(t, path, DefaultDefChunkSize, &markerTable)
+	for _, r := range records {
+		switch r.ID {
+		case markerDef:
+			check(t, w.DefMarker(MarkerRef(r.Args[0]), r.Texts[0], r.Texts[1], MarkerSeverity(r.Args[1])))
+		case markerMarker:
+			check(t, w.Marker(Timestamp(r.Args[0]), r.Args[1], MarkerRef(r.Args[2]), MarkerScope(r.Args[3]), r.Args[4], r.Texts[0]))
+		}
+	}
+	check(t, w.Close())
+	if len(records) != 10 {
+		t.Errorf("%d marker records, want 10", len(records))
+	}
+	equalBytes(t, path, readFile(t, out), readFile(t, path))
+}
+
+// The big-endian archive reads as the little-endian one of the same content.
+func TestBigEndian(t *testing.T) {
+	big, err := Open("testdata/big-endian/attrs.otf2", nil)
+	check(t, err)
+	little, err := Open("testdata/attributes/attrs.otf2", nil)
+	check(t, err)
+	if !reflect.DeepEqual(big.Defs, little.Defs) {
+		t.Error("definitions differ")
+	}
+	collect := func(a *Archive) (list []Event) {
+		for e, err := range a.Events(nil) {
+			check(t, err)
+			list = append(list, e.Clone())
+		}
+		return list
+	}
+	if a, b := collect(big), collect(little); !reflect.DeepEqual(a, b) || len(a) != 10 {
+		t.Errorf("events differ, or are not 10: %d and %d", len(a), len(b))
+	}
+}

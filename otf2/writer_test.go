@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Refused events leave the writer usable and the file as it was.
+func TestRefusedEvents(t *testing.T) {
+	w := NewMemoryEventWriter(&EventWriterOptions{CheckNesting: true})
+	check(t, w.Enter(100, nil, 1))
+	var te *TimeError
+	if err := w.Leave(99, nil, 1); !errors.As(err, &te) || te.Last != 100 || !errors.Is(err, ErrInvalid) {
+		t.Errorf("event back in time: %v", err)
+	}
+	var ne *NestingError
+	if err := w.Leave(101, nil, 2); !errors.As(err, &ne) || ne.Open != 1 {
+		t.Errorf("leave of another region: %v", err)
+	}
+	if err := w.Write(EventLeave, 101, nil, []uint64{2}); !errors.As(err, &ne) {
+		t.Errorf("the same by Write: %v", err)
+	}
+	var a AttributeList
+	a.Uint64(1, 1)
+	a.Uint8(1, 1)
+	if err := w.Leave(101, &a, 1); !errors.Is(err, ErrInvalid) {
+		t.Errorf("attribute twice: %v", err)
+	}
+	check(t, w.Leave(101, nil, 1))
+	if err := w.Leave(102, nil, 1); !errors.As(err, &ne) || ne.Depth != 0 {
+		t.Errorf("leave without enter: %v", err)
+	}
+	for _, bad := range []struct {
+		kind EventKind
+		args []uint64
+	}{{9, nil}, {93, nil}, {EventEnter, nil}, {EventEnter, []uint64{1, 2}}, {EventMetric, []uint64{1, 2, 4, 5}}, {EventMetric, []uint64{1, 1 << 63}}} {
+		if err := w.Write(bad.kind, 103, nil, bad.args); !errors.Is(err, ErrInvalid) {
+			t.Errorf("Write(%v, %v): %v", bad.kind, bad.args, err)
+		}
+	}
+	if err := w.Metric(103, nil, 1, []Type{TypeUint64}, nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("metric without value: %v", err)
+	}
+	if err := w.Metric(103, nil, 1, make([]Type, 256), make([]uint64, 256)); !errors.Is(err, ErrInvalid) {
+		t.Errorf("metric with 256 values: %v", err)
+	}
+	check(t, w.Enter(103, nil, 7))
+	if err := w.Close(); !errors.As(err, &ne) || ne.Open != 7 || ne.Depth != 1 {
+		t.Errorf("close with an open region: %v", err)
+	}
+	if err := w.Enter(104, nil, 7); !errors.Is(err, ErrClosed) {
+		t.Errorf("enter after close: %v", err)
+	}
+	if err := w.Close(); !errors.Is(err, ErrClosed) {
+		t.Errorf("second close: %v", err)
+	}
+	events, err := readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize)
+	check(t, err)
+	if len(events) != 3 || w.Events() != 3 || w.LastTime() != 103 {
+		t.Errorf("%d events in the file, %d counted, last time %d", len(events), w.Events(), w.LastTime())
+	}
+}
+
+// The largest record that fits a chunk is written and read; one more argument is refused.
+func TestLargestRecord(t *testing.T) {
+	w := NewMemoryEventWriter(nil)
+	check(t, w.Enter(1, nil, 0))
+	fits := 0
+	for n := 52_000; ; n++ {
+		err := w.ProgramBegin(2, nil, 1<<31, bigStrings(n))
+		if errors.Is(err, ErrTooLarge) {
+			break
+		}
+		check(t, err)
+		fits = n
+	}
+	check(t, w.Leave(2, nil, 0))
+	check(t, w.Close())
+	if fits < 52_000 || DefaultEventChunkSize-5*fits > 60 {
+		t.Errorf("at most %d arguments in a chunk of %d bytes", fits, DefaultEventChunkSize)
+	}
+	events, err := readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize)
+	check(t, err)
+	if n := len(events); uint64(n) != w.Events() || len(events[n-2].Args) != fits+2 {
+		t.Errorf("read %d events of %d", n, w.Events())
+	}
+}
+
+func bigStrings(n int) []StringRef {
+	list := make([]StringRef, n)
+	for i := range list {
+		list[i] = 1<<31 + StringRef(i)
+	}
+	return list
+}
+
+// At every chunk border there is room for an end mark, whatever the sizes of the records are.
+func TestChunkBorders(t *testing.T) {
+	borders := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		w := NewMemoryEventWriter(nil)
+		step := rapid.IntRange(1, 30).Draw(rt, "step")
+		count := 0
+		add := func(at Timestamp, n int) {
+			count++
+			check(t, w.ProgramBegin(at, nil, 1<<31, bigStrings(n)))
+		}
+		add(1, 52_000-rapid.IntRange(0, 40).Draw(rt, "start"))
+		for i := range 700 { // small records approach the border by steps of every size, new stamps and all
+			add(Timestamp(2+i/step), i%4)
+		}
+		check(t, w.Close())
+		b := w.Bytes()
+		for end := DefaultEventChunkSize; end < len(b); end += DefaultEventChunkSize {
+			borders++
+			if b[end-1] != 0 || b[end-2] != 0 {
+				rt.Fatalf("chunk ends in % x", b[end-8:end])
+			}
+		}
+		events, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
+		check(t, err)
+		if len(events) != count {
+			rt.Fatalf("read %d events of %d", len(events), count)
+		}
+	})
+	if borders == 0 {
+		t.Error("no border was reached")
+	}
+}
+
+// The one case in which libotf2's estimate leaves a single byte: the record moves to the next chunk.
+func TestRecordLeavingOneByte(t *testing.T) {
+	w := NewMemoryEventWriter(nil)
+	full := DefaultEventChunkSize
+	// MpiIsendComplete with a huge id takes its whole estimate of 10 bytes, with a stamp 19.
+	at := Timestamp(0)
+	for w.pos+1+10+9 < full-700 {
+		at++
+		check(t, w.MpiIsendComplete(at, nil, 1<<63))
+	}
+	for full-w.pos != 10+9+1 { // approach to exactly one byte more than the record and its stamp
+		switch free := full - w.pos; {
+		case free > 40+20:
+			check(t, w.Enter(at, nil, 1<<31)) // 6 bytes, no stamp
+		case (free-20)%6 == 0 && free >= 20:
+			check(t, w.Enter(at, nil, 1<<31))
+		default:
+			check(t, w.Enter(at, nil, 0)) // 2 bytes
+			if (free-20)%2 != 0 {
+				check(t, w.Enter(at, nil, 1)) // 3 bytes
+			}
+		}
+		if full-w.pos < 20 {
+			t.Fatalf("missed the border: %d bytes free", full-w.pos)
+		}
+	}
+	base := w.base
+	check(t, w.MpiIsendComplete(at+1, nil, 1<<63))
+	if w.base != base+int64(full) || w.pos != headerSize+stampSize+10 {
+		t.Errorf("record stands at %d of chunk %d, want the start of the next chunk", w.pos, w.base/int64(full))
+	}
+	n := w.Events()
+	check(t, w.Close())
+	s, err := ScanEventFile(tempFile(t, w.Bytes()), DefaultEventChunkSize)
+	if err != nil || s.Events != n || !s.Complete || s.Last != at+1 {
+		t.Errorf("%+v, %v; want %d events", s, err, n)
+	}
+}
+
+// Hot paths do not allocate once their buffers have grown.
+func TestWritingDoesNotAllocate(t *testing.T) {
+	w, err := CreateEventWriter(filepath.Join(t.TempDir(), "0.evt"), nil)
+	check(t, err)
+	defer w.Close()
+	var a AttributeList
+	at := Timestamp(0)
+	round := func() {
+		at++
+		a.Reset()
+		a.Uint64(0, 77)
+		a.Uint32(1, 5)
+		a.Int64(2, -5)
+		a.String(3, 9)
+		a.Uint8(4, 1)
+		a.Double(5, 0.5)
+		_ = w.Enter(at, &a, 3)
+		_ = w.MpiCollectiveBegin(at+1, nil)
+		_ = w.MpiCollectiveEnd(at+2, nil, CollectiveOpAllreduce, 1, CollectiveRootNone, 1<<20, 1<<20)
+		at += 3
+		_ = w.Leave(at, nil, 3)
+	}
+	for range 20_000 {
+		round()
+	}
+	if n := testing.AllocsPerRun(20_000, round); n != 0 {
+		t.Errorf("%v allocations per round", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { round(); _ = w.Flush() }); n != 0 {
+		t.Errorf("%v allocations per flush", n)
+	}
+}
+
+// Wrong options, paths and definitions are refused.
+func TestRefusedFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "0.evt")
+	for _, size := range []uint64{1, MinChunkSize - 1, MaxChunkSize + 1} {
+		if _, err := CreateEventWriter(path, &EventWriterOptions{ChunkSize: size}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("chunk size %d: %v", size, err)
+		}
+	}
+	w, err := CreateEventWriter(path, nil)
+	check(t, err)
+	check(t, w.Close())
+	if _, err := CreateEventWriter(path, nil); !errors.Is(err, os.ErrExist) {
+		t.Errorf("file that exists: %v", err)
+	}
+	defs := filepath.Join(dir, "l.def")
+	one := []ClockOffset{{Time: 5}, {Time: 5}}
+	if err := WriteLocalDefs(defs, nil, one, 0); !errors.Is(err, ErrInvalid) {
+		t.Errorf("two offsets at one time: %v", err)
+	}
+	m := NewDenseMapping(MappingString, []uint64{1})
+	if err := WriteLocalDefs(defs, []*MappingTable{m, nil, m}, nil, 0); !errors.Is(err, ErrInvalid) {
+		t.Errorf("two tables of a type: %v", err)
+	}
+	if err := WriteLocalDefs(defs, []*MappingTable{NewDenseMapping(MappingString, nil)}, nil, 0); !errors.Is(err, ErrInvalid) {
+		t.Errorf("empty table: %v", err)
+	}
+	g, err := CreateGlobalDefWriter(filepath.Join(dir, "g.def"), 0)
+	check(t, err)
+	if err := g.String(0, "a\x00b"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("text with NUL: %v", err)
+	}
+	if err := g.Group(0, 0, GroupTypeRegions, 0, 0, make([]uint64, 5<<20)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("group larger than a chunk: %v", err)
+	}
+	check(t, g.String(0, ""))
+	if g.Count() != 1 {
+		t.Errorf("%d records counted, want 1", g.Count())
+	}
+	g.Abort()
+	for _, name := range []string{"", "A", "A::", "::A", "A:B", "A::B C", "A::B:"} {
+		if err := WriteAnchor(filepath.Join(dir, "a.otf2"), &Anchor{Properties: []Property{{Name: name}}}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("property name %q: %v", name, err)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	check(t, err)
+	if len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}

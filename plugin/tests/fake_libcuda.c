@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A stand-in for the CUDA driver: one process, device 3, or no context at all.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cuCtxGetDevice(int *device) {
+  if (getenv("FAKE_NO_CONTEXT")) return 201; /* CUDA_ERROR_INVALID_CONTEXT */
+  *device = 3;
+  return 0;
+}
+
+int cuDeviceGetUuid_v2(unsigned char uuid[16], int device) {
+  for (int i = 0; i < 16; i++) uuid[i] = (unsigned char)(16 * device + i);
+  return 0;
+}
+
+int cuDeviceGetPCIBusId(char *text, int size, int device) {
+  if (size < 13) return 1;
+  snprintf(text, (size_t)size, "0000:%02x:00.0", 0x30 + device);
+  return 0;
+}

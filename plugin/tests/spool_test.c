@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Spool files: a small reader checks every frame, and that all that was recorded is in them once.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "../clock.h"
+#include "host.h"
+#include "test.h"
+
+static char directory[PATH_MAX];
+
+static void *begin(const char *events) {
+  snprintf(directory, sizeof directory, "%s/experiment", host_folder());
+  setenv("NCCL_OTF2_DIR", directory, 1);
+  setenv("NCCL_OTF2_COLLECTOR", "spool", 1);
+  setenv("NCCL_OTF2_EVENTS", events, 1);
+  return host_init(0xabcdef, 2, 1);
+}
+
+static void spool_path(char *path, size_t size) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  snprintf(path, size, "%s/shards/%s-%d-%04x.spool", directory, host, (int)getpid(), host_header()->tag);
+}
+
+struct found {
+  uint64_t frames[8];
+  uint64_t positions[NCCLOTF2_RING_MAX];
+  uint64_t kinds[8];
+  uint64_t stops_of[16];
+  uint64_t string_bytes, clock_ticks;
+  uint32_t comms;
+  struct ncclotf2_comm comm[8];
+  struct ncclotf2_header header;
+  uint64_t count_next; /* of coll.count */
+  bool ended;
+  bool may_be_cut; /* set by the caller: the file may end within a frame */
+};
+
+static void check_records(struct found *found, const uint8_t *at, uint64_t length) {
+  while (length) {
+    const struct ncclotf2_record *record = (const void *)at;
+    CHECK(length >= 32 && record->units && record->units * 32u <= length, "%u units in %llu bytes", record->units,
+          (unsigned long long)length);
+    CHECK(record->kind >= 1 && record->kind <= 6, "kind %u", record->kind);
+    found->kinds[record->kind]++;
+    if (record->kind == NCCLOTF2_RECORD_INIT) CHECK(record->aux < found->comms, "communicator %u is not there yet", record->aux);
+    if (record->kind == NCCLOTF2_RECORD_STOP) found->stops_of[record->type]++;
+    if (record->kind == NCCLOTF2_RECORD_START) {
+      CHECK(record->aux < found->comms, "communicator %u is not there yet", record->aux);
+      if (record->type == NCCLOTF2_COLL) {
+        const struct ncclotf2_coll *coll = (const void *)record;
+        EQUAL(coll->count, found->count_next, "count");
+        found->count_next++;
+        CHECK(coll->func && (coll->func - 1) * 8ULL < found->string_bytes, "name %u is not there yet", coll->func);
+      }
+    }
+    at += record->units * 32u;
+    length -= record->units * 32u;
+  }
+}
+
+static void check_file(struct found *found) {
+  char path[PATH_MAX];
+  spool_path(path, sizeof path);
+  FILE *file = fopen(path, "rb");
+  CHECK(file, "%s: %s", path, strerror(errno));
+  *found = (struct found){.may_be_cut = found->may_be_cut};
+  struct ncclotf2_frame frame;
+  while (fread(&frame, sizeof frame, 1, file) == 1) {
+    EQUAL(frame.magic, NCCLOTF2_FRAME_MAGIC, "magic");
+    CHECK(frame.kind >= 1 && frame.kind <= 6, "kind %u", frame.kind);
+    CHECK(!found->ended, "frames after the last one");
+    CHECK(found->frames[NCCLOTF2_FRAME_HEADER] || frame.kind == NCCLOTF2_FRAME_HEADER, "the first frame is of kind %u", frame.kind);
+    uint64_t padded = (frame.length + 7) & ~7ULL;
+    uint8_t *body = malloc(padded + 1);
+    if (fread(body, 1, padded, file) != padded) {
+      CHECK(found->may_be_cut, "a frame of kind %u is cut off", frame.kind);
+      free(body);
+      break;
+    }
+    found->frames[frame.kind]++;
+    switch (frame.kind) {
+      case NCCLOTF2_FRAME_HEADER:
+        EQUAL(frame.length, sizeof found->header, "header");
+        memcpy(&found->header, body, sizeof found->header);
+        EQUAL(found->header.magic, NCCLOTF2_SHM_MAGIC, "magic");
+        EQUAL(found->header.pid, getpid(), "pid");
+        break;
+      case NCCLOTF2_FRAME_COMM:
+        EQUAL(frame.length, sizeof(struct ncclotf2_comm), "communicator");
+        CHECK(frame.index <= found->comms && frame.index < 8, "communicator %llu", (unsigned long long)frame.index);
+        memcpy(&found->comm[frame.index], body, sizeof found->comm[0]);
+        EQUAL(found->comm[frame.index].ready, 1, "ready");
+        if (frame.index == found->comms) found->comms++;
+        break;
+      case NCCLOTF2_FRAME_STRINGS:
+        EQUAL(frame.index, found->string_bytes, "offset of strings");
+        found->string_bytes += frame.length;
+        break;
+      case NCCLOTF2_FRAME_RING:
+        CHECK(frame.index < NCCLOTF2_RING_MAX, "ring %llu", (unsigned long long)frame.index);
+        EQUAL(frame.position, found->positions[frame.index], "position");
+        found->positions[frame.index] += frame.length;
+        check_records(found, body, frame.length);
+        break;
+      case NCCLOTF2_FRAME_CLOCK: {
+        const struct ncclotf2_clock_tuple *tuple = (const void *)body;
+        EQUAL(frame.length, sizeof *tuple, "clock");
+        CHECK(tuple->ticks >= found->clock_ticks && tuple->raw && tuple->mono && tuple->real, "clocks go back");
+        found->clock_ticks = tuple->ticks;
+        break;
+      }
+      case NCCLOTF2_FRAME_END:
+        found->ended = true;
+        break;
+    }
+    free(body);
+  }
+  CHECK(feof(file), "cannot read %s", path);
+  fclose(file);
+}
+
+static void record(void *context, uint64_t from, uint64_t count) {
+  struct ncclotf2_descr_v6 d = host_descr(NCCLOTF2_COLL);
+  d.coll.func = "AllReduce";
+  for (uint64_t i = from; i < from + count; i++) {
+    d.coll.count = i;
+    void *handle;
+    while (!(handle = host_start(context, d))) usleep(1000);
+    ncclProfiler_v6.stopEvent(handle);
+  }
+}
+
+static void all_is_there(void) {
+  setenv("NCCL_OTF2_MEMORY", "4M", 1);
+  void *context = begin("gpu");
+  EQUAL(host_mask, 0xf47, "mask");
+  EQUAL(host_header()->record_mask, 0xf47, "record mask");
+  EQUAL(host_header()->collector_state, NCCLOTF2_COLLECTOR_SPOOL, "state");
+  enum { EVENTS = 200000 }; /* 32 MB through 4 MB */
+  record(context, 0, EVENTS);
+  void *second = NULL;
+  ncclProfiler_v6.init(&second, 0x77, &host_mask, "second", 1, 4, 2, host_logger);
+  record(second, EVENTS, 10);
+  ncclProfiler_v6.finalize(context);
+  ncclProfiler_v6.finalize(second);
+  struct found *found = calloc(1, sizeof *found);
+  check_file(found);
+  EQUAL(found->count_next, EVENTS + 10, "events");
+  EQUAL(found->stops_of[NCCLOTF2_COLL] + found->header.lost[NCCLOTF2_LOSS_STOP_MEMORY][NCCLOTF2_COLL], EVENTS + 10, "stops");
+  EQUAL(found->comms, 2, "communicators");
+  CHECK(found->comm[0].final_ticks && found->comm[1].final_ticks, "the ends of the communicators are missing");
+  EQUAL(found->comm[1].comm_id, 0x77, "id");
+  EQUAL(found->kinds[NCCLOTF2_RECORD_FINALIZE], 2, "FINALIZE records");
+  CHECK(found->frames[NCCLOTF2_FRAME_CLOCK] > 1, "one clock frame only");
+  CHECK(!found->ended, "ended before the end");
+  free(found);
+}
+
+/* Runs last in the process: after the plugin's exit handler, which was registered later. */
+static uint64_t expected_events;
+static void check_at_exit(void) {
+  struct found *found = calloc(1, sizeof *found);
+  check_file(found);
+  EQUAL(found->count_next, expected_events, "events");
+  EQUAL(found->header.ended, 1, "ended in the header");
+  CHECK(found->ended, "no last frame");
+  free(found);
+}
+
+static void at_exit(void) {
+  host_folder();
+  atexit(check_at_exit);
+  expected_events = 1000;
+  record(begin("gpu"), 0, 1000); /* no finalize: most programs never call it */
+}
+
+static void *recorder(void *context) {
+  for (int i = 0; i < 20000; i++) {
+    void *handle = host_start(context, host_descr(NCCLOTF2_GROUP));
+    if (handle) ncclProfiler_v6.stopEvent(handle);
+  }
+  return NULL;
+}
+static void several_threads_run(void) {
+  void *context = begin("gpu");
+  pthread_t threads[6];
+  for (unsigned i = 0; i < 6; i++) pthread_create(&threads[i], NULL, recorder, context);
+  for (unsigned i = 0; i < 6; i++) pthread_join(threads[i], NULL);
+  ncclProfiler_v6.finalize(context);
+  struct found *found = calloc(1, sizeof *found);
+  check_file(found);
+  EQUAL(found->kinds[NCCLOTF2_RECORD_START] + found->header.lost[NCCLOTF2_LOSS_MEMORY][NCCLOTF2_GROUP], 6 * 20000, "starts");
+  EQUAL(found->kinds[NCCLOTF2_RECORD_START], found->kinds[NCCLOTF2_RECORD_STOP], "stops");
+  free(found);
+}
+
+/* The default directory bears the first communicator's id; relative names stay where they began. */
+static void default_directory(void) {
+  setenv("NCCL_OTF2_COLLECTOR", "spool", 1);
+  static const char *const variables[] = {"NCCL_OTF2_DIR", "SLURM_JOB_ID", "PMIX_NAMESPACE", "LSB_JOBID",
+                                          "PBS_JOBID",     "FLUX_JOB_ID",  "TORCHELASTIC_RUN_ID"};
+  for (unsigned i = 0; i < sizeof variables / sizeof *variables; i++) unsetenv(variables[i]);
+  CHECK(chdir(host_folder()) == 0, "%s", host_folder());
+  void *context = host_init(0x123456789abcdef0ULL, 2, 0);
+  CHECK(chdir("/") == 0, "/");
+  record(context, 0, 10);
+  ncclProfiler_v6.finalize(context);
+  snprintf(directory, sizeof directory, "%s/nccl-otf2-123456789abcdef0", host_folder());
+  struct found *found = calloc(1, sizeof *found);
+  check_file(found);
+  EQUAL(found->count_next, 10, "events");
+  free(found);
+}
+
+static void no_directory(void) {
+  snprintf(directory, sizeof directory, "%s/file", host_folder());
+  close(open(directory, O_CREAT | O_WRONLY, 0600));
+  strcat(directory, "/below");
+  setenv("NCCL_OTF2_DIR", directory, 1);
+  setenv("NCCL_OTF2_COLLECTOR", "spool", 1);
+  host_mask = 0x12;
+  void *context = host_init(1, 2, 0);
+  CHECK(host_logged("cannot be made (Not a directory); nothing is recorded"), "%s", host_line);
+  EQUAL(host_mask, 0x12, "mask");
+  CHECK(!host_start(context, host_descr(NCCLOTF2_COLL)), "recorded");
+  ncclProfiler_v6.finalize(context);
+}
+
+static void unknown_event(void) {
+  begin("coll,sandwich");
+  CHECK(host_logged("no event or preset is called \"sandwich\""), "%s", host_line);
+  EQUAL(host_lines, 1, "lines");
+  EQUAL(host_mask, 0xf47, "mask");
+}
+
+/* A full disk: what cannot be written waits, and nothing is there twice or in halves. */
+static void full_disk(void) {
+  host_folder();
+  void *context = begin("gpu");
+  struct rlimit limit = {1 << 20, RLIM_INFINITY};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  record(context, 0, 30000); /* 4.8 MB */
+  usleep(100000);
+  ncclProfiler_v6.init(&context, 2, &host_mask, NULL, 1, 2, 0, host_logger);
+  CHECK(host_logged("cannot be written (File too large)"), "%s", host_line);
+  struct found *found = calloc(1, sizeof *found);
+  found->may_be_cut = true; /* seen while a write is being taken back */
+  check_file(found);
+  CHECK(found->count_next > 0 && found->count_next < 30000, "%llu events", (unsigned long long)found->count_next);
+  limit.rlim_cur = RLIM_INFINITY;
+  setrlimit(RLIMIT_FSIZE, &limit);
+  for (int i = 0; i < 500 && found->count_next < 30000; i++) {
+    usleep(20000);
+    check_file(found);
+  }
+  EQUAL(found->count_next, 30000, "events");
+  free(found);
+}
+
+static void closed_descriptors(void) {
+  void *context = begin("gpu");
+  record(context, 0, 10);
+  /* The program closes all it does not know, and its own files get those numbers. */
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/own", host_folder());
+  int own = open(path, O_CREAT | O_RDWR, 0600);
+  for (int fd = 3; fd < 64; fd++)
+    if (fd != own) dup2(own, fd);
+  record(context, 10, 10);
+  ncclProfiler_v6.finalize(context);
+  struct stat info;
+  stat(path, &info);
+  EQUAL(info.st_size, 0, "bytes in a file that is not ours");
+  struct found *found = calloc(1, sizeof *found);
+  check_file(found);
+  EQUAL(found->count_next, 20, "events");
+  free(found);
+}
+
+static void own_clock(void) {
+  setenv("NCCL_OTF2_CLOCK", "monotonic", 1);
+  void *context = begin("gpu");
+  uint64_t before = ncclotf2_clock_monotonic();
+  record(context, 0, 1);
+  EQUAL(host_header()->clock_source, NCCLOTF2_CLOCK_MONOTONIC, "source");
+  EQUAL(host_header()->clock_hz, 1000000000, "rate");
+  const struct ncclotf2_record *last = reader_last();
+  CHECK(last->ticks >= before && last->ticks <= ncclotf2_clock_monotonic(), "ticks %llu", (unsigned long long)last->ticks);
+}
+
+TEST_MAIN({"everything recorded is in the file, once and in order", all_is_there},
+          {"a program that never finalises has a whole file", at_exit},
+          {"several threads are written", several_threads_run},
+          {"the default directory is named after the first communicator", default_directory},
+          {"without a directory nothing is recorded", no_directory},
+          {"an unknown event is named, and the default holds", unknown_event},
+          {"on a full disk the records wait", full_disk},
+          {"nothing is written to a file that is not ours", closed_descriptors},
+          {"ticks can be CLOCK_MONOTONIC", own_clock})

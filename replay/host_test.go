@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const recordings = "../testdata/nccl-callbacks"
+
+// names are the recordings kept with the project.
+var names = []string{
+	"01-allreduce-2p", "02-allcoll-4p-net", "03-onethread-4r-groups", "04-threads-4r", "05-p2p-3p",
+	"06-twohosts-2x2", "07-twocomms-streams", "08-v5-nccl228-3p", "09-straggler-4p", "10-graph-3p",
+}
+
+func load(t testing.TB, name string) *Recording {
+	t.Helper()
+	rec, err := Load(filepath.Join(recordings, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// unavailable skips a test for want of a tool, loudly; in continuous integration that is a failure.
+func unavailable(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal("CI must have it: " + why)
+	}
+	t.Skip("SKIPPED, NOT TESTED: " + why)
+}
+
+var (
+	builds     = map[string]error{} // by sanitizer
+	buildsLock sync.Mutex
+	buildsDir  string
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if buildsDir, err = os.MkdirTemp("", "replay-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(buildsDir)
+	os.Exit(code)
+}
+
+// build gives the folder with the host and the recording plugins, built once for each sanitizer ("":
+// none).
+func build(t testing.TB, sanitizer string) string {
+	t.Helper()
+	for _, tool := range []string{"make", "cc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			unavailable(t, "the host cannot be built: "+err.Error())
+		}
+	}
+	buildsLock.Lock()
+	defer buildsLock.Unlock()
+	dir := filepath.Join(buildsDir, "build-"+sanitizer)
+	err, done := builds[sanitizer]
+	if !done {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "make", "-f", "tests/fakenccl/fakenccl.mk", "fakenccl", "BUILD="+dir, "SANITIZE="+sanitizer)
+		cmd.Dir = ".."
+		// Variables and jobs of a make that runs these tests are not for this one.
+		for _, kv := range os.Environ() {
+			if !strings.HasPrefix(kv, "MAKE") && !strings.HasPrefix(kv, "MFLAGS=") {
+				cmd.Env = append(cmd.Env, kv)
+			}
+		}
+		var out []byte
+		if out, err = cmd.CombinedOutput(); err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		builds[sanitizer] = err
+	}
+	if err != nil {
+		if sanitizer != "" && strings.Contains(err.Error(), "cannot find") {
+			unavailable(t, "no -fsanitize="+sanitizer+" library: "+err.Error())
+		}
+		t.Fatalf("building the host: %v", err)
+	}
+	return dir
+}
+
+// play runs a recording with the recording plugin. It returns the plugin's output folder too.
+func play(t testing.TB, rec *Recording, opt Options) (*Result, string) {
+	t.Helper()
+	dir := build(t, "")
+	if opt.Host == "" {
+		opt.Host = filepath.Join(dir, "fakenccl")
+	}
+	if opt.Plugin == "" {
+		opt.Plugin = filepath.Join(filepath.Dir(opt.Host), "librecorder.so")
+	}
+	out := t.TempDir()
+	opt.Env = append([]string{"RECORDER_DIR=" + out}, opt.Env...)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	res, err := Run(ctx, rec, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, out
+}
+
+// mustPlay is play without any failure of a host, and without faults of the plugin.
+func mustPlay(t testing.TB, rec *Recording, opt Options) (*Result, string) {
+	t.Helper()
+	res, out := play(t, rec, opt)
+	if err := res.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if sum := res.Total(); sum.Errors != 0 || sum.Unwritten != 0 {
+		t.Fatalf("faults of the plugin: %d errors, %d handles unwritten", sum.Errors, sum.Unwritten)
+	}
+	return res, out
+}
+
+// heard is one line of the recording plugin.
+type heard struct {
+	F            string
+	TID          int `json:"tid"`
+	Thread       string
+	T            uint64
+	Ctx          Pointer
+	CommID       Pointer `json:"commId"`
+	CommName     *string
+	NNodes       int
+	NRanks       int
+	Rank         int
+	MaskBefore   int
+	Mask         int
+	Cuda, Device int
+	UUID, PCI    string
+	TypeName     string
+	ParentObj    Pointer
+	HandleBefore Pointer
+	D            map[string]any
+	H            Pointer
+	State        int
+	StateName    string
+	Args         *struct {
+		U64 uint64
+		I32 int
+	}
+}

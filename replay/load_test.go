@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestEachRecordingLoads(t *testing.T) {
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			rec := load(t, name)
+			if rec.Name != name || rec.Run.Name != name || len(rec.Processes) != rec.Run.Processes {
+				t.Errorf("%q, %q, %d processes", rec.Name, rec.Run.Name, len(rec.Processes))
+			}
+			calls, starts, states := map[string]int{}, map[string]int{}, map[string]int{}
+			for i, p := range rec.Processes {
+				calls["open"] += len(p.Opens)
+				if len(p.Contexts) == 0 || p.PID != rec.Run.Files[i].PID || len(p.Issues) == 0 || len(p.Kernels) == 0 {
+					t.Errorf("process %d: pid %d, %d contexts, %d issues, %d kernels", i, p.PID, len(p.Contexts), len(p.Issues), len(p.Kernels))
+				}
+				for n, c := range p.Calls {
+					calls[c.Kind.String()]++
+					switch c.Kind {
+					case CallStart:
+						starts[c.Event.Type.String()]++
+					case CallState:
+						states[c.State.String()]++
+					}
+					if c.Index != n || c.T == 0 || c.Thread == nil {
+						t.Fatalf("process %d: call %d is %+v", i, n, c)
+					}
+				}
+				for n, e := range p.Events {
+					if e.Index != n+1 || e.Context == nil || e.Stop == nil || e.Start.Event != e {
+						t.Fatalf("process %d: event %d is %+v", i, n, e)
+					}
+					if e.Type != TypeProxyCtrl && e.Type != TypeGroup && e.Root() == nil {
+						t.Errorf("process %d: %s %d belongs to no call", i, e.Type, e.ID)
+					}
+				}
+				for _, x := range p.Contexts {
+					if x.Finalize == nil || x.CommID == 0 || x.Rank < 0 || x.Rank >= x.NRanks {
+						t.Errorf("process %d: context %+v", i, x)
+					}
+				}
+			}
+			// The number of thread lines is not kept: a thread is one however often it is introduced.
+			want := maps.Clone(rec.Run.Calls)
+			delete(want, "thread")
+			if !maps.Equal(calls, want) || !maps.Equal(starts, rec.Run.Starts) || !maps.Equal(states, rec.Run.States) {
+				t.Errorf("calls %v, starts %v, states %v; run.json: %v, %v, %v", calls, starts, states, want, rec.Run.Starts, rec.Run.States)
+			}
+		})
+	}
+}
+
+func TestDescriptorsAreTyped(t *testing.T) {
+	rec := load(t, "02-allcoll-4p-net")
+	p := rec.Processes[0]
+	var coll, net, issued int
+	for _, e := range p.Events {
+		switch d := e.Descr.(type) {
+		case *Coll:
+			coll++
+			api, ok := e.Parent.Descr.(*CollApi)
+			if !ok || api.Func != d.Func || d.Algo != "RING" || d.NChannels < 1 || d.SendBuff == 0 || e.Group.Type != TypeGroup {
+				t.Errorf("Coll %+v under %+v", d, e.Parent.Descr)
+			}
+		case *NetPlugin:
+			net++
+			if d.ID != 0x20001 || d.Sock == nil || d.Sock.Type != 1 || d.Sock.Op > 1 || d.Sock.FD <= 0 {
+				t.Errorf("NetPlugin %+v", d)
+			}
+			if op := e.Parent.Parent.Descr.(*ProxyOp); bool(op.IsSend) != (d.Sock.Op == 0) {
+				t.Errorf("NetPlugin %+v under %+v", d.Sock, op)
+			}
+		case *KernelCh:
+			if a := e.States[0].Args; a == nil || a.PTimer == nil || *a.PTimer < d.PTimer {
+				t.Errorf("KernelCh from %d to %+v", d.PTimer, a)
+			}
+		}
+	}
+	for _, i := range p.Issues {
+		if i.T1 >= i.T0 && i.Op != "" {
+			issued++
+		}
+	}
+	if coll == 0 || net == 0 || issued != len(p.Issues) {
+		t.Errorf("%d Coll, %d NetPlugin, %d of %d issues", coll, net, issued, len(p.Issues))
+	}
+	for _, k := range p.Kernels {
+		if k.Func == "" || k.T1 < k.T0 || len(k.PTimers) != k.Works {
+			t.Errorf("kernel %+v", k)
+		}
+	}
+}
+
+func TestEventsRememberEarlierHandlesAcrossLoads(t *testing.T) {
+	// NCCL's CollApi slot still holds the handle that a plugin unloaded since had given.
+	p := load(t, "07-twocomms-streams").Processes[0]
+	found := false
+	for _, e := range p.Events {
+		if e.Open == 1 && e.BeforeEvent != nil && e.BeforeEvent.Open == 0 {
+			found = true
+			if e.Type != TypeCollApi || e.BeforeEvent.Type != TypeCollApi {
+				t.Errorf("%s after %s", e.Type, e.BeforeEvent.Type)
+			}
+		}
+	}
+	if !found {
+		t.Error("no event of the second loading has a handle of the first")
+	}
+}
+
+func TestFindKnowsRecordingsByName(t *testing.T) {
+	for _, name := range []string{"04-threads-4r", filepath.Join(recordings, "04-threads-4r")} {
+		dir, err := Find(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"no-such", "../no-such", ""} {
+		if dir, err := Find(name); err == nil {
+			t.Errorf("%q was found in %q", name, dir)
+		}
+	}
+}
+
+// broken makes a copy of a recording and lets f change it.
+func broken(t *testing.T, f func(dir string)) error {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(recordings, "01-allreduce-2p"))); err != nil {
+		t.Fatal(err)
+	}
+	f(dir)
+	_, err := Load(dir)
+	if err != nil && strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error has several lines: %q", err)
+	}
+	return err
+}
+
+// rewrite changes the lines of a file in place.
+func rewrite(t *testing.T, path string, f func(lines []string) []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := f(strings.SplitAfter(string(plain), "\n"))
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	io.WriteString(zip, strings.Join(lines, ""))
+	zip.Close()
+	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
+	const file = "p1.rec.jsonl.gz"
+	line := func(n int, f func(string) string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			rewrite(t, filepath.Join(dir, file), func(lines []string) []string {
+				lines[n-1] = f(lines[n-1])
+				return lines
+			})
+		}
+	}
+	replace := func(from, to string) func(string) string {
+		return func(s string) string {
+			if !strings.Contains(s, from) {
+				panic("the line has no " + from + ": " + s)
+			}
+			return strings.Replace(s, from, to, 1)
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		damage func(t *testing.T, dir string)
+		want   []string
+	}{
+		{"the gzip file is cut off", func(t *testing.T, dir string) {
+			path := filepath.Join(dir, file)
+			if err := os.Truncate(path, 9000); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{file, "line ", "cut off"}},
+		{"the gzip file is cut off in its head", func(t *testing.T, dir string) {
+			if err := os.Truncate(filepath.Join(dir, file), 5); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{file, "cut off"}},
+		{"the file is no gzip file", func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte("{}\nsome text that is long enough"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{file, "gzip"}},
+		{"a line is broken", line(20, func(s string) string { return s[:len(s)/2] + "\n" }), []string{file, "line 20", "broken JSON"}},
+		{"the last line is cut off", line(837, func(s string) string { return s[:10] }), []string{file, "line 837", "cut off"}},
+		{"a line is missing", line(20, func(string) string { return "" }), []string{file, "line 20", "seq is 20 where 19"}},
+		{"the end is missing", func(t *testing.T, dir string) {
+			rewrite(t, filepath.Join(dir, file), func(lines []string) []string { return lines[:500] })
+		}, []string{file, "500 lines", "837"}},
+		{"an event type is unknown", line(12, replace(`"type":512`, `"type":1048576`)), []string{file, "line 12", "0x100000"}},
+		{"a member is missing", line(12, replace(`"func"`, `"fun"`)), []string{file, "line 12", "func"}},
+		{"a parent is unknown", line(12, replace(`"parentId":3`, `"parentId":999`)), []string{file, "line 12", "event 999"}},
+		{"a context is unknown", line(12, replace(`"ctxId":1`, `"ctxId":9`)), []string{file, "line 12", "context 9"}},
+		{"a kind of line is unknown", line(13, replace(`"f":"stop"`, `"f":"halt"`)), []string{file, "line 13", `"halt"`}},
+		{"a reference is broken", func(t *testing.T, dir string) {
+			rewrite(t, filepath.Join(dir, "p1.kernel.jsonl.gz"), func(lines []string) []string {
+				lines[2] = "{]\n"
+				return lines
+			})
+		}, []string{"p1.kernel.jsonl.gz", "line 3", "broken JSON"}},
+		{"a process is missing", func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, file)) }, []string{file}},
+		{"run.json is broken", func(t *testing.T, dir string) {
+			os.WriteFile(filepath.Join(dir, "run.json"), []byte("{"), 0o600)
+		}, []string{"run.json"}},
+		{"run.json has no files", func(t *testing.T, dir string) {
+			os.WriteFile(filepath.Join(dir, "run.json"), []byte(`{"processes":2}`), 0o600)
+		}, []string{"run.json", "0 files"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := broken(t, func(dir string) { test.damage(t, dir) })
+			if err == nil {
+				t.Fatal("it loads")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+	// References may be absent.
+	if err := broken(t, func(dir string) {
+		for k := range 2 {
+			os.Remove(filepath.Join(dir, fmt.Sprintf("p%d.kernel.jsonl.gz", k)))
+			os.Remove(filepath.Join(dir, fmt.Sprintf("p%d.issue.jsonl.gz", k)))
+		}
+	}); err != nil {
+		t.Errorf("without references: %v", err)
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	for release, want := range map[string]int{"2.28.9": 5, "2.29.7": 6, "2.30.7": 6, "2.31.2": 7} {
+		if got, err := nativeAPI(release); err != nil || got != want {
+			t.Errorf("NCCL %s speaks version %d (%v), want %d", release, got, err, want)
+		}
+	}
+	for _, release := range []string{"", "2.27.7", "3.0.0", "two"} {
+		if got, err := nativeAPI(release); err == nil {
+			t.Errorf("NCCL %q speaks version %d", release, got)
+		}
+	}
+	rec := load(t, "07-twocomms-streams")
+	first, err := Compile(rec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Compile(load(t, "07-twocomms-streams"), 1)
+	if err != nil || !bytes.Equal(first, again) {
+		t.Errorf("two compilations differ (%v)", err)
+	}
+}
+
+// FuzzRecLines: whatever a rec file holds, it is loaded or refused, and what is loaded compiles.
+func FuzzRecLines(f *testing.F) {
+	text, err := os.ReadFile(filepath.Join(recordings, "05-p2p-3p", "p0.rec.jsonl.gz"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	in, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		f.Fatal(err)
+	}
+	plain, err := io.ReadAll(in)
+	if err != nil {
+		f.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(plain), "\n")
+	f.Add(strings.Join(lines[:60], ""))
+	f.Add(strings.Join(lines[:16], "") + lines[0] + lines[1])
+	f.Add(lines[0] + `{"seq":1,"f":"stop","tid":1,"h":null,"id":null}` + "\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		l := newLoader()
+		for line := range strings.Lines(text) {
+			if l.line([]byte(line)) != nil {
+				return
+			}
+		}
+		if len(l.p.Opens) == 0 {
+			return
+		}
+		rec := &Recording{Run: RunInfo{NCCL: "2.30.7"}, Processes: []*Process{l.p}}
+		program, err := Compile(rec, 0)
+		if err == nil && !bytes.HasSuffix(program, []byte("\n")) {
+			t.Error("the program has no end")
+		}
+	})
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// eachLine calls f with each line of a gzipped JSON-lines file, from line 1, and gives the number of
+// lines. Errors name the file and the line.
+func eachLine(path string, f func(line []byte) error) (int, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	zip, err := gzip.NewReader(bufio.NewReader(file))
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, cutOff(err))
+	}
+	in := bufio.NewReaderSize(zip, 1<<16)
+	for n := 0; ; n++ {
+		line, err := in.ReadBytes('\n')
+		switch {
+		case err == io.EOF && len(line) == 0:
+			return n, nil
+		case err == io.EOF:
+			return n, fmt.Errorf("%s: line %d: cut off in the middle", path, n+1)
+		case err != nil:
+			return n, fmt.Errorf("%s: line %d: %w", path, n+1, cutOff(err))
+		}
+		if err := f(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			return n, fmt.Errorf("%s: line %d: %w", path, n+1, err)
+		}
+	}
+}
+
+// cutOff puts gzip's words for a file that ends too early plainly.
+func cutOff(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("the gzip file is cut off (%w)", err)
+	}
+	return err
+}
+
+// recLine has the members of all kinds of lines of a rec file.
+type recLine struct {
+	Seq           int             `json:"seq"`
+	F             string          `json:"f"`
+	T             uint64          `json:"t"`
+	TID           int             `json:"tid"`
+	PID           int             `json:"pid"`
+	API           int             `json:"api"`
+	Mask          int             `json:"mask"`
+	Mono          uint64          `json:"mono"`
+	Real          uint64          `json:"real"`
+	Name          string          `json:"name"`
+	Ctx           Pointer         `json:"ctx"`
+	CtxID         *int            `json:"ctxId"`
+	CommID        Pointer         `json:"commId"`
+	MaskBefore    int             `json:"maskBefore"`
+	CommName      *string         `json:"commName"`
+	NNodes        int             `json:"nNodes"`
+	NRanks        int             `json:"nranks"`
+	Rank          int             `json:"rank"`
+	Type          uint64          `json:"type"`
+	ParentObj     Pointer         `json:"parentObj"`
+	ParentID      *int            `json:"parentId"`
+	ParentStopped int             `json:"parentStopped"`
+	HandleBefore  Pointer         `json:"handleBefore"`
+	D             json.RawMessage `json:"d"`
+	H             Pointer         `json:"h"`
+	ID            *int            `json:"id"`
+	State         *int            `json:"state"`
+	Args          *Args           `json:"args"`
+}
+
+// loader keeps what names mean while a rec file is read. Context and event ids count anew after each
+// open; handles stay, since NCCL may hold one of a plugin that is gone.
+type loader struct {
+	p        *Process
+	threads  map[int]*Thread
+	contexts map[int]*Context
+	events   map[int]*Event
+	handles  map[Pointer]*Event
+	names    map[int]string
+	stops    map[*Event]int
+	seq      int
+}
+
+func newLoader() *loader {
+	return &loader{
+		p:       new(Process),
+		threads: map[int]*Thread{},
+		handles: map[Pointer]*Event{},
+		names:   map[int]string{},
+		stops:   map[*Event]int{},
+	}
+}
+
+func loadProcess(path string) (*Process, int, error) {
+	l := newLoader()
+	n, err := eachLine(path, l.line)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(l.p.Opens) == 0 {
+		return nil, 0, fmt.Errorf("%s: no open line", path)
+	}
+	l.p.PID = l.p.Opens[0].PID
+	return l.p, n, nil
+}
+
+// line adds one line to the process.
+func (l *loader) line(text []byte) error {
+	var r recLine
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("broken JSON: %w", err)
+	}
+	if r.F == "open" {
+		l.p.Opens = append(l.p.Opens, Open{PID: r.PID, API: r.API, Mask: r.Mask, T: r.T, Mono: r.Mono, Real: r.Real})
+		l.contexts = map[int]*Context{}
+		l.events = map[int]*Event{}
+		l.seq = 0
+	}
+	if len(l.p.Opens) == 0 {
+		return errors.New("the first line is not open")
+	}
+	if r.Seq != l.seq {
+		return fmt.Errorf("seq is %d where %d was expected: lines are missing", r.Seq, l.seq)
+	}
+	l.seq++
+	switch r.F {
+	case "open":
+		return nil
+	case "thread":
+		l.names[r.TID] = r.Name
+		return nil
+	case "init":
+		return l.init(&r)
+	case "start":
+		return l.start(&r)
+	case "stop":
+		return l.stop(&r)
+	case "state":
+		return l.state(&r)
+	case "finalize":
+		return l.finalize(&r)
+	}
+	return fmt.Errorf("%q is not a kind of line", r.F)
+}
+
+func (l *loader) call(kind CallKind, r *recLine) (*Call, error) {
+	t := l.threads[r.TID]
+	if t == nil {
+		name, ok := l.names[r.TID]
+		if !ok {
+			return nil, fmt.Errorf("thread %d was not introduced", r.TID)
+		}
+		t = &Thread{Index: len(l.p.Threads), TID: r.TID, Name: name}
+		l.threads[r.TID] = t
+		l.p.Threads = append(l.p.Threads, t)
+	}
+	c := &Call{Index: len(l.p.Calls), Kind: kind, Open: len(l.p.Opens) - 1, Seq: r.Seq, T: r.T, Thread: t, Handle: r.H}
+	l.p.Calls = append(l.p.Calls, c)
+	t.Calls = append(t.Calls, c)
+	return c, nil
+}
+
+// context resolves ctxId; nil is a context of another process.
+func (l *loader) context(r *recLine) (*Context, error) {
+	if r.CtxID == nil {
+		return nil, nil
+	}
+	c := l.contexts[*r.CtxID]
+	if c == nil {
+		return nil, fmt.Errorf("context %d was not initialised", *r.CtxID)
+	}
+	return c, nil
+}
+
+func (l *loader) init(r *recLine) error {
+	call, err := l.call(CallInit, r)
+	if err != nil {
+		return err
+	}
+	if r.CtxID == nil {
+		return errors.New("init without ctxId")
+	}
+	c := &Context{
+		Index: len(l.p.Contexts) + 1, Open: call.Open, ID: *r.CtxID, Pointer: r.Ctx, CommID: uint64(r.CommID),
+		CommName: r.CommName, NNodes: r.NNodes, NRanks: r.NRanks, Rank: r.Rank,
+		MaskBefore: r.MaskBefore, Mask: r.Mask, Init: call,
+	}
+	call.Context = c
+	l.contexts[c.ID] = c
+	l.p.Contexts = append(l.p.Contexts, c)
+	return nil
+}
+
+func (l *loader) finalize(r *recLine) error {
+	call, err := l.call(CallFinalize, r)
+	if err != nil {
+		return err
+	}
+	call.Context, err = l.context(r)
+	if err != nil {
+		return err
+	}
+	if call.Context == nil {
+		return errors.New("finalize without ctxId")
+	}
+	call.Context.Finalize = call
+	return nil
+}
+
+func (l *loader) start(r *recLine) error {
+	call, err := l.call(CallStart, r)
+	if err != nil {
+		return err
+	}
+	if call.Context, err = l.context(r); err != nil {
+		return err
+	}
+	if r.ID == nil {
+		return errors.New("start without id")
+	}
+	e := &Event{
+		Index: len(l.p.Events) + 1, Open: call.Open, ID: *r.ID, Handle: r.H, Context: call.Context, ContextPointer: r.Ctx,
+		ParentObj: r.ParentObj, ParentStopped: r.ParentStopped, Rank: r.Rank, Before: r.HandleBefore, Start: call,
+	}
+	call.Event = e
+	for e.Type = 0; e.Type < typeCount && e.Type.Bit() != r.Type; e.Type++ {
+	}
+	if e.Type == typeCount {
+		return fmt.Errorf("event type %#x is not known", r.Type)
+	}
+	if e.Parent, err = l.event(r.ParentID); err != nil {
+		return err
+	}
+	if e.Before != 0 {
+		e.BeforeEvent = l.handles[e.Before]
+	}
+	if err := l.descr(e, r.D); err != nil {
+		return err
+	}
+	l.events[e.ID] = e
+	if e.Handle != 0 {
+		l.handles[e.Handle] = e
+	}
+	l.p.Events = append(l.p.Events, e)
+	return nil
+}
+
+// descr reads the descriptor twice: into the type's Go struct, and as raw members in the order in
+// which programs have them.
+func (l *loader) descr(e *Event, text json.RawMessage) error {
+	info := &eventTypes[e.Type]
+	e.Descr = info.descr()
+	if err := json.Unmarshal(text, e.Descr); err != nil {
+		return fmt.Errorf("descriptor of %s: %w", e.Type, err)
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &members); err != nil {
+		return fmt.Errorf("descriptor of %s: %w", e.Type, err)
+	}
+	e.sock = members["sock"]
+	for _, f := range info.fields {
+		v, ok := members[f.name]
+		if !ok {
+			return fmt.Errorf("descriptor of %s has no %s", e.Type, f.name)
+		}
+		e.values = append(e.values, v)
+		if f.kind == fieldHandle {
+			var id *int
+			if err := json.Unmarshal(members[f.name+"Id"], &id); err != nil {
+				return fmt.Errorf("descriptor of %s: %sId: %w", e.Type, f.name, err)
+			}
+			group, err := l.event(id)
+			if err != nil {
+				return err
+			}
+			e.Group = group
+		}
+	}
+	return nil
+}
+
+func (l *loader) event(id *int) (*Event, error) {
+	if id == nil {
+		return nil, nil
+	}
+	e := l.events[*id]
+	if e == nil {
+		return nil, fmt.Errorf("event %d was not started", *id)
+	}
+	return e, nil
+}
+
+func (l *loader) stop(r *recLine) error {
+	call, err := l.call(CallStop, r)
+	if err != nil {
+		return err
+	}
+	if call.Event, err = l.event(r.ID); err != nil {
+		return err
+	}
+	if e := call.Event; e != nil {
+		call.Context = e.Context
+		call.Again = l.stops[e]
+		l.stops[e]++
+		if e.Stop == nil {
+			e.Stop = call
+		}
+	}
+	return nil
+}
+
+func (l *loader) state(r *recLine) error {
+	call, err := l.call(CallState, r)
+	if err != nil {
+		return err
+	}
+	if call.Event, err = l.event(r.ID); err != nil {
+		return err
+	}
+	if r.State == nil || *r.State < 0 || *r.State >= stateCount {
+		return errors.New("the state is missing or not known")
+	}
+	call.State = State(*r.State)
+	call.Args = r.Args
+	if e := call.Event; e != nil {
+		call.Context = e.Context
+		e.States = append(e.States, call)
+	}
+	return nil
+}
+
+// loadReferences reads the reference files of process i, where there are any.
+func loadReferences(p *Process, dir string, i int) error {
+	_, err := eachLine(filepath.Join(dir, fmt.Sprintf("p%d.issue.jsonl.gz", i)), func(line []byte) error {
+		var v Issue
+		if err := json.Unmarshal(line, &v); err != nil {
+			return fmt.Errorf("broken JSON: %w", err)
+		}
+		p.Issues = append(p.Issues, v)
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, err = eachLine(filepath.Join(dir, fmt.Sprintf("p%d.kernel.jsonl.gz", i)), func(line []byte) error {
+		var v Kernel
+		if err := json.Unmarshal(line, &v); err != nil {
+			return fmt.Errorf("broken JSON: %w", err)
+		}
+		p.Kernels = append(p.Kernels, v)
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Pointer is an address or another opaque 64-bit number, written in hex in the recordings; 0 is NULL.
+type Pointer uint64
+
+// UnmarshalJSON accepts "0x…" and null.
+func (p *Pointer) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*p = 0
+		return nil
+	}
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	v, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return fmt.Errorf("%q is not a pointer", s)
+	}
+	*p = Pointer(v)
+	return nil
+}
+
+// Flag is a C bool or int used as one, written as 0 or 1.
+type Flag bool
+
+// UnmarshalJSON accepts numbers and JSON booleans.
+func (f *Flag) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case "0", "false":
+		*f = false
+	case "1", "true":
+		*f = true
+	default:
+		return fmt.Errorf("%s is not a flag", text)
+	}
+	return nil
+}
+
+// Recording is one recorded run.
+type Recording struct {
+	Name      string // of the folder
+	Dir       string
+	Run       RunInfo
+	Processes []*Process // in order of rank
+}
+
+// RunInfo is run.json.
+type RunInfo struct {
+	Name            string
+	What            string
+	NCCL            string            // release, "2.29.7"
+	API             int               `json:"pluginApi"`
+	SocketProfiling bool              `json:"socketProfilingCompiledIn"`
+	Processes       int               `json:"processes"`
+	RanksPerProcess int               `json:"ranksPerProcess"`
+	Driving         string            // how the ranks were driven
+	Program         string            // what was called
+	Options         []string          // of the driver
+	Env             map[string]string // extra environment
+	ExitOK          bool
+	Calls           map[string]int // lines by kind, all processes
+	Starts          map[string]int // by event type
+	States          map[string]int // by name
+	Files           []struct {
+		File           string
+		PID            int
+		Lines          int
+		TruncatedLines int
+	}
+}
+
+// Process is one recorded process.
+type Process struct {
+	Index    int // in Recording.Processes
+	PID      int
+	Opens    []Open
+	Threads  []*Thread  // in order of their first call
+	Contexts []*Context // in order of init
+	Events   []*Event   // in order of start; Events[i].Index is i+1
+	Calls    []*Call    // in recorded order; Calls[i].Index is i
+	Issues   []Issue    // what the application called
+	Kernels  []Kernel   // what the pretended GPU ran
+}
+
+// Open is one loading of the plugin: the same instant on three clocks, in ns.
+type Open struct {
+	PID, API, Mask int
+	T              uint64 // CLOCK_MONOTONIC_RAW
+	Mono           uint64 // CLOCK_MONOTONIC
+	Real           uint64 // CLOCK_REALTIME
+}
+
+// Thread is one thread that made calls.
+type Thread struct {
+	Index int // in Process.Threads
+	TID   int
+	Name  string // at its first call; a progress thread may still have its parent's
+	Calls []*Call
+}
+
+// Context is one communicator rank, from init to finalize.
+type Context struct {
+	Index          int // from 1, in Process.Contexts
+	Open           int // index in Process.Opens
+	ID             int // recorded, from 1 in each Open
+	Pointer        Pointer
+	CommID         uint64
+	CommName       *string // nil: NULL
+	NNodes, NRanks int
+	Rank           int // in the communicator
+	MaskBefore     int // activation mask on entry of init
+	Mask           int // … that the recorder asked for
+	Init           *Call
+	Finalize       *Call // nil if it never was
+}
+
+// Name is the communicator's name, "" if NCCL gave none.
+func (c *Context) Name() string {
+	if c.CommName == nil {
+		return ""
+	}
+	return *c.CommName
+}
+
+// CallKind is a callback of the plugin interface.
+type CallKind uint8
+
+// The callbacks.
+const (
+	CallInit CallKind = iota
+	CallStart
+	CallStop
+	CallState
+	CallFinalize
+)
+
+func (k CallKind) String() string {
+	return [...]string{"init", "start", "stop", "state", "finalize"}[k]
+}
+
+// Call is one callback.
+type Call struct {
+	Index   int // in Process.Calls
+	Kind    CallKind
+	Open    int    // index in Process.Opens
+	Seq     int    // line number in its Open
+	T       uint64 // CLOCK_MONOTONIC_RAW at entry, ns
+	Thread  *Thread
+	Context *Context // of the event for stops and states; nil for those of NULL and for foreign contexts
+	Event   *Event   // nil for init and finalize, and for stops and states with a handle that is none
+	Handle  Pointer  // stops and states: as recorded
+	State   State    // CallState
+	Args    *Args    // CallState: nil for NULL
+	Again   int      // CallStop: how often the event had been stopped before
+}
+
+// Args are the state arguments; members that the state does not define are nil.
+type Args struct {
+	TransSize        *uint64 // ProxyStep: bytes, of this step only in SendWait and RecvFlushWait
+	AppendedProxyOps *int64  // ProxyCtrl
+	PTimer           *uint64 // KernelChStop: GPU clock
+	Data             *Pointer
+	Sock             *Sock
+}
+
+// Event is one event, from its start on.
+type Event struct {
+	Index          int // from 1, in Process.Events
+	Open           int // index in Process.Opens
+	ID             int // recorded, from 1 in each Open
+	Type           EventType
+	Handle         Pointer  // as the recorder gave it
+	Context        *Context // nil if the context was none of this process's
+	ContextPointer Pointer
+	Parent         *Event  // nil if NULL or no event of this process
+	ParentObj      Pointer // as recorded
+	ParentStopped  int     // how often the parent had been stopped at the start
+	Group          *Event  // Coll and P2p: the event behind parentGroup
+	Rank           int     // the descriptor's: 0 where NCCL does not fill it
+	Before         Pointer // what *eHandle held on entry
+	BeforeEvent    *Event  // the earlier event that Before is the handle of
+	Descr          any     // *Coll, *ProxyOp, … : a pointer to the type named like Type
+	Start          *Call
+	Stop           *Call // the first; nil if it never was
+	States         []*Call
+
+	values []json.RawMessage // Descr in the order of the type's fields, for Compile
+	sock   json.RawMessage
+}
+
+// Root is the GroupApi event in whose call the event's operation was issued, nil for those outside
+// any (ProxyCtrl). The activation mask that NCCL read there goes with the operation.
+func (e *Event) Root() *Event {
+	for up := e; up != nil; up = up.Parent {
+		if up.Type == TypeGroupApi {
+			return up
+		}
+	}
+	return nil
+}
+
+// Issue is one call of the application, from the reference file.
+type Issue struct {
+	T0, T1    uint64 // CLOCK_MONOTONIC_RAW around the call, ns
+	WorldRank int
+	Comm      int // the driver's number
+	CommRank  int
+	NRanks    int
+	Stream    int
+	Op        string // program word
+	Count     uint64
+	Args      []string `json:"a"` // of the program word
+}
+
+// Kernel is one batch and channel that the pretended GPU ran, from the reference file.
+type Kernel struct {
+	Dev          int
+	CommRank     int
+	NRanks       int
+	Channel      int
+	Func         string
+	Works        int
+	FirstCounter uint64
+	T0, T1       uint64 // CLOCK_MONOTONIC_RAW, ns
+	Aborted      Flag
+	// PTimers has, for each work, the stamps given to NCCL (start, stop; GPU clock), nil where NCCL
+	// had not asked.
+	PTimers []*[2]uint64 `json:"pTimers"`
+}
+
+// Load reads the recording in a folder. An error names file and line.
+func Load(dir string) (*Recording, error) {
+	rec := &Recording{Name: filepath.Base(filepath.Clean(dir)), Dir: dir}
+	path := filepath.Join(dir, "run.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	if err := json.Unmarshal(text, &rec.Run); err != nil {
+		return nil, fmt.Errorf("recording: %s: %w", path, err)
+	}
+	if len(rec.Run.Files) == 0 || len(rec.Run.Files) != rec.Run.Processes {
+		return nil, fmt.Errorf("recording: %s: %d files for %d processes", path, len(rec.Run.Files), rec.Run.Processes)
+	}
+	for i, f := range rec.Run.Files {
+		path := filepath.Join(dir, filepath.Base(f.File))
+		p, lines, err := loadProcess(path)
+		if err != nil {
+			return nil, fmt.Errorf("recording: %w", err)
+		}
+		if lines != f.Lines {
+			return nil, fmt.Errorf("recording: %s: %d lines where run.json says %d", path, lines, f.Lines)
+		}
+		p.Index = i
+		if err := loadReferences(p, dir, i); err != nil {
+			return nil, fmt.Errorf("recording: %w", err)
+		}
+		rec.Processes = append(rec.Processes, p)
+	}
+	return rec, nil
+}
+
+// Find gives the folder of a recording: name itself if that is one, else a recording of that name
+// under testdata/nccl-callbacks of the working directory, of a folder above it, or of one above
+// this program.
+func Find(name string) (string, error) {
+	if isRecording(name) {
+		return name, nil
+	}
+	if filepath.Base(name) == name {
+		var starts []string
+		if wd, err := os.Getwd(); err == nil {
+			starts = append(starts, wd)
+		}
+		if exe, err := os.Executable(); err == nil {
+			starts = append(starts, filepath.Dir(exe))
+		}
+		for _, start := range starts {
+			for dir := start; ; dir = filepath.Dir(dir) {
+				if path := filepath.Join(dir, "testdata", "nccl-callbacks", name); isRecording(path) {
+					return path, nil
+				}
+				if dir == filepath.Dir(dir) {
+					break
+				}
+			}
+		}
+	}
+	return "", fmt.Errorf("recording: %s: no such recording (a folder with run.json)", name)
+}
+
+func isRecording(dir string) bool {
+	st, err := os.Stat(filepath.Join(dir, "run.json"))
+	return err == nil && st.Mode().IsRegular()
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Clock says what the host's exported clock tells, and how its threads are kept in step.
+type Clock string
+
+// The clocks.
+const (
+	// ClockLive lets the threads run freely, held back only where a call follows from another
+	// thread's. The exported clock is CLOCK_MONOTONIC_RAW.
+	ClockLive Clock = "live"
+	// ClockRecorded makes all calls of a process one at a time in the recorded order, and the exported
+	// clock tells the recorded time of the call that the asking thread is in: two replays are the same.
+	ClockRecorded Clock = "recorded"
+)
+
+// Pace says how fast the calls follow each other.
+type Pace string
+
+// The paces.
+const (
+	PaceFast     Pace = "fast"     // as fast as the order allows
+	PaceRecorded Pace = "recorded" // at the recorded distances in time, all processes on one time line
+)
+
+// DieAfterLast as Options.Die: each process kills itself (SIGKILL) after its last call, with its
+// communicators not finalised.
+const DieAfterLast = "after-last"
+
+// Options are the ways to run. The zero value plays with the live clock, fast, to the end.
+type Options struct {
+	Host   string // host program; "": fakenccl beside this program
+	Plugin string // value of NCCL_PROFILER_PLUGIN; "": as the environment has it
+	Clock  Clock  // "": ClockLive
+	Pace   Pace   // "": PaceFast
+
+	Env []string // KEY=VALUE, on top of this process's environment; the last of a key counts
+
+	// Die is "", DieAfterLast, or after how many calls of its program each process kills itself; which
+	// calls these are is certain only with ClockRecorded.
+	Die        string
+	NoFinalize bool // finalize is not called; the process ends in order otherwise
+	QuickExit  bool // the process ends by _exit, without exit handlers
+	NoCUDA     bool // the CUDA driver's functions answer that there is no driver
+	Spool      bool // NCCL_OTF2_COLLECTOR=spool: the plugin writes files instead of starting collectors
+	Verbose    bool // the plugin's INFO lines go to Stderr, too
+
+	// Stderr gets what the hosts write there: at once if it is an *os.File, otherwise process after
+	// process when all have ended. Nil: it is only kept in the Result.
+	Stderr io.Writer
+}
+
+// Result is what came of a run.
+type Result struct {
+	Processes []ProcessResult // in order of rank
+}
+
+// ProcessResult is what came of one host process.
+type ProcessResult struct {
+	Rank     int
+	PID      int
+	ExitCode int            // -1 if a signal ended it
+	Signal   syscall.Signal // that ended it, 0 if none
+	Report   *Report        // nil if the host could not play
+	Stderr   string         // empty if Options.Stderr is an *os.File
+}
+
+// Err says what went wrong, nil if the host played to the end that was asked for.
+func (r *ProcessResult) Err() error {
+	switch {
+	case r.Report != nil && r.ExitCode == 0, r.Report != nil && r.Signal == syscall.SIGKILL:
+		return nil
+	case r.Signal != 0:
+		return fmt.Errorf("process %d was ended by signal: %s%s", r.Rank, r.Signal, lastLine(r.Stderr))
+	}
+	return fmt.Errorf("process %d ended with status %d%s", r.Rank, r.ExitCode, lastLine(r.Stderr))
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return ": " + last
+	}
+	return ""
+}
+
+// Report is what one host delivered to its plugin: how many calls, by name of the event type or the
+// state.
+type Report struct {
+	Delivered struct {
+		Starts   map[string]int `json:"starts"`   // that the plugin gave a handle
+		Declined map[string]int `json:"declined"` // … NULL
+		Stops    map[string]int `json:"stops"`
+		States   map[string]int `json:"states"`
+	} `json:"delivered"`
+	// Suppressed were recorded but not called: left out by the activation mask, or declined before.
+	Suppressed struct {
+		Starts    map[string]int `json:"starts"`
+		Stops     map[string]int `json:"stops"`
+		States    map[string]int `json:"states"`
+		Finalizes int            `json:"finalizes"`
+	} `json:"suppressed"`
+	Inits       int    `json:"inits"`
+	Finalizes   int    `json:"finalizes"`
+	NullHandles int    `json:"null_handles"` // stops and states made with NULL, as NCCL makes some
+	StaleStops  int    `json:"stale_stops"`  // second stops of one event, after a mask change
+	Unwritten   int    `json:"unwritten"`    // starts that left *eHandle as it was
+	Errors      int    `json:"errors"`       // callbacks that answered other than success
+	Loads       int    `json:"loads"`        // how often the library was opened
+	Warnings    int    `json:"warnings"`     // lines of the plugin for NCCL's log
+	Infos       int    `json:"infos"`
+	Plugin      string `json:"plugin"` // "v6"; "none" if there was none
+	Mask        int    `json:"mask"`   // activation mask at the end
+}
+
+// Err is the first error of the processes.
+func (r *Result) Err() error {
+	for i := range r.Processes {
+		if err := r.Processes[i].Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launcherVariables are those by which launchers tell ranks; a replay inside a job must not pass its
+// own on.
+var launcherVariables = []string{
+	"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK",
+	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NPROCS",
+	"PMI_RANK", "PMI_SIZE", "PMIX_RANK", "PMIX_NAMESPACE",
+	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE",
+	"MPI_LOCALRANKID", "JSM_NAMESPACE_RANK", "FLUX_TASK_RANK", "PALS_RANKID",
+}
+
+// environment is that of process k of n.
+func environment(opt *Options, k, n int) []string {
+	var env []string
+next:
+	for _, kv := range os.Environ() {
+		for _, name := range launcherVariables {
+			if strings.HasPrefix(kv, name+"=") {
+				continue next
+			}
+		}
+		env = append(env, kv)
+	}
+	env = append(env,
+		"RANK="+strconv.Itoa(k), "LOCAL_RANK="+strconv.Itoa(k),
+		"WORLD_SIZE="+strconv.Itoa(n), "LOCAL_WORLD_SIZE="+strconv.Itoa(n))
+	if opt.Plugin != "" {
+		env = append(env, "NCCL_PROFILER_PLUGIN="+opt.Plugin)
+	}
+	if opt.Clock == ClockRecorded {
+		env = append(env, "NCCL_OTF2_CLOCK=host")
+	}
+	if opt.Spool {
+		env = append(env, "NCCL_OTF2_COLLECTOR=spool")
+	}
+	return append(env, opt.Env...)
+}
+
+// HostPath is the host program that is used when Options.Host is empty.
+func HostPath() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("replay: %w", err)
+	}
+	path := filepath.Join(filepath.Dir(exe), "fakenccl")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("replay: the host program is not built: %w", err)
+	}
+	return path, nil
+}
+
+// Run plays a recording: one host per recorded process, all at the same time, each with its rank in
+// RANK, LOCAL_RANK and WORLD_SIZE. With ClockRecorded it sets NCCL_OTF2_CLOCK=host.
+//
+// It returns when all hosts have ended. When ctx is done the hosts still running are killed. The
+// error is about what kept hosts from running at all, or ctx's; what became of each is in the
+// Result (Result.Err).
+func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
+	host := opt.Host
+	if host == "" {
+		var err error
+		if host, err = HostPath(); err != nil {
+			return nil, err
+		}
+	} else if abs, err := filepath.Abs(host); err == nil {
+		host = abs
+	}
+	dir, err := os.MkdirTemp("", "nccl-otf2-replay-")
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	defer os.RemoveAll(dir)
+
+	args := arguments(&opt)
+	if opt.Clock != ClockRecorded { // whose times are those of members that did meet
+		together := filepath.Join(dir, "meetings")
+		if err := os.WriteFile(together, make([]byte, 4*len(rec.meetings())), 0o600); err != nil {
+			return nil, fmt.Errorf("replay: %w", err)
+		}
+		args = append(args, "--together", together)
+	}
+	jobs := make([]*job, len(rec.Processes))
+	for k := range jobs {
+		program, err := Compile(rec, k)
+		if err != nil {
+			return nil, fmt.Errorf("replay: %w", err)
+		}
+		path := filepath.Join(dir, fmt.Sprintf("p%d.program", k))
+		if err := os.WriteFile(path, program, 0o600); err != nil {
+			return nil, fmt.Errorf("replay: %w", err)
+		}
+		jobs[k], err = newJob(ctx, &opt, dir, host, append(args[:len(args):len(args)], path), k, len(jobs))
+		if err != nil {
+			return nil, fmt.Errorf("replay: %w", err)
+		}
+		defer jobs[k].close()
+	}
+	for k, j := range jobs {
+		if err := j.cmd.Start(); err != nil {
+			for _, started := range jobs[:k] {
+				started.cmd.Process.Kill()
+				started.cmd.Wait()
+			}
+			return nil, fmt.Errorf("replay: %w", err)
+		}
+	}
+	var all sync.WaitGroup
+	for _, j := range jobs {
+		all.Go(func() { j.waitErr = j.cmd.Wait() })
+	}
+	all.Wait()
+
+	res := new(Result)
+	for k, j := range jobs {
+		p, err := j.result(k)
+		if err != nil {
+			return nil, fmt.Errorf("replay: process %d: %w", k, err)
+		}
+		res.Processes = append(res.Processes, p)
+		if opt.Stderr != nil && j.errFile != nil {
+			if _, err := io.WriteString(opt.Stderr, p.Stderr); err != nil {
+				return nil, fmt.Errorf("replay: %w", err)
+			}
+		}
+	}
+	for _, j := range jobs {
+		if j.killed {
+			return res, fmt.Errorf("replay: hosts were killed before their end: %w", ctx.Err())
+		}
+	}
+	return res, nil
+}
+
+// startDelay is the time that the hosts have to start and read their programs before the first call
+// is due, with PaceRecorded.
+const startDelay = 300 * time.Millisecond
+
+func arguments(opt *Options) []string {
+	var args []string
+	if opt.Clock != "" {
+		args = append(args, "--clock", string(opt.Clock))
+	}
+	if opt.Pace == PaceRecorded {
+		var now unix.Timespec
+		// Cannot fail: the clock exists on every Linux, and the pointer is good.
+		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
+		args = append(args, "--pace", "recorded", "--start-at", strconv.FormatInt(now.Nano()+int64(startDelay), 10))
+	} else if opt.Pace != "" {
+		args = append(args, "--pace", string(opt.Pace))
+	}
+	if opt.Die != "" {
+		args = append(args, "--die", opt.Die)
+	}
+	for _, flag := range []struct {
+		on   bool
+		args []string
+	}{
+		{opt.NoFinalize, []string{"--no-finalize"}},
+		{opt.QuickExit, []string{"--exit", "_exit"}},
+		{opt.NoCUDA, []string{"--no-cuda"}},
+		{opt.Verbose, []string{"--verbose"}},
+	} {
+		if flag.on {
+			args = append(args, flag.args...)
+		}
+	}
+	return args
+}
+
+// job is one host process. Its output goes to files, not pipes: a collector that the plugin starts
+// inherits the descriptors and may outlive the host, and a pipe would then keep Wait waiting.
+type job struct {
+	cmd              *exec.Cmd
+	outFile, errFile *os.File // errFile is nil if standard error goes to the caller's file
+	waitErr          error
+	killed           bool // because ctx was done; written before Wait returns
+}
+
+func newJob(ctx context.Context, opt *Options, dir, host string, args []string, k, n int) (*job, error) {
+	j := &job{cmd: exec.CommandContext(ctx, host, args...)}
+	j.cmd.Cancel = func() error {
+		err := j.cmd.Process.Kill()
+		j.killed = err == nil
+		return err
+	}
+	j.cmd.Env = environment(opt, k, n)
+	var err error
+	if j.outFile, err = os.Create(filepath.Join(dir, fmt.Sprintf("p%d.out", k))); err != nil {
+		return nil, err
+	}
+	j.cmd.Stdout = j.outFile
+	if direct, ok := opt.Stderr.(*os.File); ok {
+		j.cmd.Stderr = direct
+		return j, nil
+	}
+	if j.errFile, err = os.Create(filepath.Join(dir, fmt.Sprintf("p%d.err", k))); err != nil {
+		j.close()
+		return nil, err
+	}
+	j.cmd.Stderr = j.errFile
+	return j, nil
+}
+
+func (j *job) close() {
+	j.outFile.Close()
+	if j.errFile != nil {
+		j.errFile.Close()
+	}
+}
+
+func (j *job) result(k int) (ProcessResult, error) {
+	p := ProcessResult{Rank: k, PID: j.cmd.Process.Pid}
+	state := j.cmd.ProcessState
+	if state == nil {
+		return p, j.waitErr
+	}
+	p.ExitCode = state.ExitCode()
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		p.Signal = ws.Signal()
+	}
+	out, err := os.ReadFile(j.outFile.Name())
+	if err != nil {
+		return p, err
+	}
+	if j.errFile != nil {
+		text, err := os.ReadFile(j.errFile.Name())
+		if err != nil {
+			return p, err
+		}
+		p.Stderr = string(text)
+	}
+	p.Report, err = parseReport(out)
+	return p, err
+}
+
+// parseReport finds the host's line; none is no error.
+func parseReport(out []byte) (*Report, error) {
+	for line := range bytes.Lines(out) {
+		if !bytes.HasPrefix(line, []byte(`{"delivered"`)) {
+			continue
+		}
+		r := new(Report)
+		if err := json.Unmarshal(line, r); err != nil {
+			return nil, fmt.Errorf("the host's report: %w", err)
+		}
+		return r, nil
+	}
+	return nil, nil
+}
+
+// Total adds the reports of all processes; processes without one add nothing.
+func (r *Result) Total() Report {
+	var sum Report
+	add := func(to *map[string]int, from map[string]int) {
+		if *to == nil {
+			*to = map[string]int{}
+		}
+		for name, n := range from {
+			(*to)[name] += n
+		}
+	}
+	for _, p := range r.Processes {
+		if p.Report == nil {
+			continue
+		}
+		add(&sum.Delivered.Starts, p.Report.Delivered.Starts)
+		add(&sum.Delivered.Declined, p.Report.Delivered.Declined)
+		add(&sum.Delivered.Stops, p.Report.Delivered.Stops)
+		add(&sum.Delivered.States, p.Report.Delivered.States)
+		add(&sum.Suppressed.Starts, p.Report.Suppressed.Starts)
+		add(&sum.Suppressed.Stops, p.Report.Suppressed.Stops)
+		add(&sum.Suppressed.States, p.Report.Suppressed.States)
+		sum.Suppressed.Finalizes += p.Report.Suppressed.Finalizes
+		sum.Inits += p.Report.Inits
+		sum.Finalizes += p.Report.Finalizes
+		sum.NullHandles += p.Report.NullHandles
+		sum.StaleStops += p.Report.StaleStops
+		sum.Unwritten += p.Report.Unwritten
+		sum.Errors += p.Report.Errors
+		sum.Loads += p.Report.Loads
+		sum.Warnings += p.Report.Warnings
+		sum.Infos += p.Report.Infos
+		sum.Plugin = p.Report.Plugin
+		sum.Mask = p.Report.Mask
+	}
+	return sum
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// The recordings with most going on at the same time, with reloading, and with each kind of event.
+var sanitized = []string{"03-onethread-4r-groups", "04-threads-4r", "05-p2p-3p", "07-twocomms-streams", "10-graph-3p"}
+
+func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED, NOT TESTED: -short leaves out the sanitizers, which need two more builds of the host")
+	}
+	for sanitizer, settings := range map[string]string{
+		"thread":            "TSAN_OPTIONS=halt_on_error=1:exitcode=66",
+		"address,undefined": "ASAN_OPTIONS=detect_leaks=1:exitcode=66",
+	} {
+		t.Run(sanitizer, func(t *testing.T) {
+			dir := build(t, sanitizer)
+			for _, name := range sanitized {
+				rec := load(t, name)
+				for _, opt := range []Options{
+					{Clock: ClockLive},
+					{Clock: ClockRecorded},
+					{Clock: ClockLive, NoFinalize: true, Env: []string{fmt.Sprintf("RECORDER_DECLINE=%d", TypeColl.Bit()|TypeProxyStep.Bit())}},
+					{Clock: ClockLive, Die: "300"},
+					{Clock: ClockLive, Env: []string{"RECORDER_SWITCH=2:0"}},
+				} {
+					opt.Host = filepath.Join(dir, "fakenccl")
+					opt.Env = append(opt.Env, settings, "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1")
+					res, _ := mustPlay(t, rec, opt)
+					for _, p := range res.Processes {
+						if p.Stderr != "" {
+							t.Errorf("%s: process %d says %s", name, p.Rank, p.Stderr)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestTheHostIsCleanUnderValgrind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED, NOT TESTED: -short leaves out valgrind")
+	}
+	valgrind, err := exec.LookPath("valgrind")
+	if err != nil {
+		unavailable(t, "no valgrind: "+err.Error())
+	}
+	dir := build(t, "")
+	rec := load(t, "07-twocomms-streams")
+	program, err := Compile(rec, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := programFile(t, program)
+	for _, flags := range [][]string{nil, {"--clock", "recorded"}, {"--no-finalize"}} {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		args := []string{"--quiet", "--error-exitcode=66", "--leak-check=full", "--errors-for-leak-kinds=definite,possible", filepath.Join(dir, "fakenccl")}
+		cmd := exec.CommandContext(ctx, valgrind, append(append(args, flags...), path)...)
+		cmd.Env = append(os.Environ(), "RECORDER_DIR="+t.TempDir(), "NCCL_PROFILER_PLUGIN="+filepath.Join(dir, "librecorder.so"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", flags, err, out)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs the reference tools that the tests compare with, where this user may; names them
+# otherwise. Exit code 1 if something is missing in the end and CI=true, or if the compilers are.
+set -euo pipefail
+
+# what | how to see that it is there | Debian, Ubuntu | Fedora, RHEL
+tools=(
+  "otf2-print|command -v otf2-print|otf2-tools|otf2"
+  "Python reader of OTF2|/usr/bin/python3 -c 'import otf2'|python3-otf2|otf2-python3"
+  "OTF2 C library|command -v otf2-config|libotf2-trace-dev|otf2-devel"
+  "cppcheck|command -v cppcheck|cppcheck|cppcheck"
+  "valgrind|command -v valgrind|valgrind|valgrind"
+)
+
+for need in "${CC:-gcc}" "${GO:-go}" make; do
+  command -v "$need" >/dev/null || { echo "setup: $need is missing: install it first (Debian: gcc make; Go from https://go.dev/dl)" >&2; exit 1; }
+done
+
+missing() { # prints the rows of what is not there
+  local row what how
+  for row in "${tools[@]}"; do
+    IFS='|' read -r what how _ _ <<<"$row"
+    eval "$how" >/dev/null 2>&1 || echo "$row"
+  done
+}
+names() { # column of the rows on standard input, on one line
+  cut -d'|' -f"$1" | paste -sd' ' -
+}
+
+rows=$(missing)
+if [ -n "$rows" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  packages=$(names 3 <<<"$rows")
+  echo "setup: installing $packages"
+  log=$(mktemp)
+  # shellcheck disable=SC2086 # a list of names
+  if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $packages; } >"$log" 2>&1; then
+    tail -5 "$log" >&2
+  fi
+  rm -f "$log"
+  rows=$(missing)
+fi
+[ -n "$rows" ] || exit 0
+
+echo "setup: MISSING: $(cut -d'|' -f1 <<<"$rows" | paste -sd, - | sed 's/,/, /g')"
+echo "setup:   the tests that compare with them are skipped. To have them:"
+if command -v dnf >/dev/null; then
+  echo "setup:   sudo dnf install $(names 4 <<<"$rows")   (with EPEL)"
+else
+  echo "setup:   sudo apt-get install $(names 3 <<<"$rows")"
+fi
+if [ "${CI:-}" = true ]; then
+  echo "setup: with CI=true a missing reference tool is a failure" >&2
+  exit 1
+fi

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# All tests, step by step; goes on after a failed step and says at the end what passed and failed.
+# Called by `make test`, which sets MAKE, GO, BUILD and RACE_PACKAGES.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+passed=0
+failed=()
+step() { # name, command…
+  local name=$1 begin=$SECONDS
+  shift
+  echo "== $name"
+  if "$@"; then
+    passed=$((passed + 1))
+    echo "== $name: passed ($((SECONDS - begin)) s)"
+  else
+    failed+=("$name")
+    echo "== $name: FAILED ($((SECONDS - begin)) s)"
+  fi
+}
+finish() {
+  echo
+  for name in "${failed[@]}"; do echo "FAILED: $name"; done
+  echo "steps: $passed passed, ${#failed[@]} failed"
+  [ ${#failed[@]} = 0 ]
+}
+
+step "reference tools" scripts/setup.sh
+step "build" "$MAKE" --no-print-directory build
+if [ ${#failed[@]} != 0 ]; then
+  finish
+  exit 1
+fi
+step "C tests" "$MAKE" --no-print-directory plugin-test
+step "C tests, address sanitizer" "$MAKE" --no-print-directory plugin-test-asan
+step "C tests, thread sanitizer" "$MAKE" --no-print-directory plugin-test-tsan
+step "go vet" "$GO" vet ./...
+step "Go tests" "$GO" test ./...
+# shellcheck disable=SC2086 # a list of packages
+step "Go tests, race detector" env CGO_ENABLED=1 "$GO" test -race $RACE_PACKAGES
+finish

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// archive is what the reference binding (python3-otf2) read from an archive, see reference/dump.py.
+type archive struct {
+	clockOffset uint64
+	locations   map[uint64]*location
+	groups      map[uint64]*locationGroup
+	regions     map[uint64]string
+	comms       map[uint64]*communicator
+	events      map[uint64][]*event // by location, in order
+	total       int
+}
+
+type location struct {
+	ID     uint64
+	Name   string
+	Type   string
+	Group  uint64
+	Events int
+}
+
+type locationGroup struct {
+	ID      uint64
+	Name    string
+	Type    string
+	Creator *uint64
+}
+
+type communicator struct {
+	ID      uint64
+	Name    string
+	Members []uint64 // location ids
+}
+
+type event struct {
+	Event        string
+	Location     uint64
+	Time         uint64
+	Region       uint64
+	CollectiveOp string `json:"collective_op"`
+	Communicator uint64
+	Root         uint64
+	SizeSent     uint64 `json:"size_sent"`
+	SizeReceived uint64 `json:"size_received"`
+	RequestID    uint64 `json:"request_id"`
+	Receiver     uint64
+	Sender       uint64
+	MsgLength    uint64 `json:"msg_length"`
+	Attributes   map[string]json.RawMessage
+}
+
+func (e *event) text(name string) string {
+	var s string
+	if raw, ok := e.Attributes[name]; ok {
+		_ = json.Unmarshal(raw, &s)
+	}
+	return s
+}
+
+func (e *event) number(name string) int64 {
+	raw, ok := e.Attributes[name]
+	if !ok {
+		return -1
+	}
+	var n int64
+	if json.Unmarshal(raw, &n) != nil {
+		return -2
+	}
+	return n
+}
+
+// needReference skips a test without a reference tool, loudly; on CI that is a failure.
+func needReference(t *testing.T, what string, missing error) {
+	t.Helper()
+	if missing == nil {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is needed to test against the reference: %v", what, missing)
+	}
+	t.Skipf("NOT TESTED AGAINST THE REFERENCE: %s is missing: %v", what, missing)
+}
+
+// otf2Print reads the archive with the reference tool; any warning is a failure.
+func otf2Print(t *testing.T, anchor string) {
+	t.Helper()
+	_, err := exec.LookPath("otf2-print")
+	needReference(t, "otf2-print (package otf2-tools)", err)
+	for _, what := range [][]string{nil, {"-G"}, {"-M", "-C"}} {
+		cmd := exec.Command("otf2-print", append(what, "-Werror", anchor)...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil || stderr.Len() > 0 || bytes.Contains(out, []byte("INVALID")) || bytes.Contains(out, []byte("UNKNOWN <")) {
+			t.Errorf("otf2-print %v -Werror %s: %v\n%s", what, anchor, err, tail(stderr.String()))
+		}
+	}
+}
+
+func tail(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-8):], "\n")
+}
+
+// python3 is the distribution's own: the binding belongs to it.
+const python3 = "/usr/bin/python3"
+
+// readArchive reads an archive to its end with python3-otf2.
+func readArchive(t *testing.T, anchor string) *archive {
+	t.Helper()
+	needReference(t, "python3-otf2", exec.Command(python3, "-c", "import otf2").Run())
+	cmd := exec.Command(python3, "reference/dump.py", anchor)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("python3-otf2 on %s: %v\n%s", anchor, err, tail(stderr.String()))
+	}
+	a, err := parseDump(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func parseDump(out []byte) (*archive, error) {
+	a := &archive{
+		locations: make(map[uint64]*location), groups: make(map[uint64]*locationGroup),
+		regions: make(map[uint64]string), comms: make(map[uint64]*communicator), events: make(map[uint64][]*event),
+	}
+	ended := false
+	sc := bufio.NewScanner(bytes.NewReader(out))
+	sc.Buffer(nil, 1<<22)
+	for sc.Scan() {
+		line := sc.Bytes()
+		var kind struct {
+			Def  string
+			ID   uint64
+			Name string
+		}
+		if err := json.Unmarshal(line, &kind); err != nil {
+			return nil, fmt.Errorf("dump.py: %w: %s", err, line)
+		}
+		var err error
+		switch kind.Def {
+		case "":
+			e := &event{}
+			err = json.Unmarshal(line, e)
+			a.events[e.Location] = append(a.events[e.Location], e)
+			a.total++
+		case "clock":
+			var c struct{ Offset uint64 }
+			err = json.Unmarshal(line, &c)
+			a.clockOffset = c.Offset
+		case "location":
+			l := &location{}
+			err = json.Unmarshal(line, l)
+			a.locations[l.ID] = l
+		case "location_group":
+			g := &locationGroup{}
+			err = json.Unmarshal(line, g)
+			a.groups[g.ID] = g
+		case "region":
+			a.regions[kind.ID] = kind.Name
+		case "comm":
+			c := &communicator{}
+			err = json.Unmarshal(line, c)
+			a.comms[c.ID] = c
+		case "end":
+			ended = true
+		}
+		if err != nil {
+			return nil, fmt.Errorf("dump.py: %w: %s", err, line)
+		}
+	}
+	if !ended {
+		return nil, fmt.Errorf("dump.py did not reach the end: %v", sc.Err())
+	}
+	return a, nil
+}
+
+// functionOf names NCCL's function by the collective operation of OTF2.
+var functionOf = map[string]string{
+	"ALLREDUCE": "AllReduce", "BCAST": "Broadcast", "REDUCE": "Reduce", "ALLGATHER": "AllGather",
+	"REDUCE_SCATTER_BLOCK": "ReduceScatter", "ALLTOALL": "AlltoAll", "GATHER": "Gather", "SCATTER": "Scatter",
+}
+
+// rootNone is OTF2_COLLECTIVE_ROOT_NONE.
+const rootNone = 1<<32 - 1
+
+// operations collects what the location of one communicator member shows, in order.
+func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
+	out := make(map[string][]*operation)
+	var enter *event
+	var open []*operation
+	byRequest := make(map[uint64]*operation)
+	described := func(o *operation, e *event) *operation {
+		o.Count, o.Datatype = uint64(e.number("COUNT")), e.text("DATATYPE")
+		o.Seq, o.Algo, o.Proto = e.number("SEQ"), e.text("ALGO"), e.text("PROTO")
+		o.begin, o.source = enter.Time, enter.text("TIMING_SOURCE")
+		open = append(open, o)
+		return o
+	}
+	own := func(e *event) *event { // a plan of one operation carries its attributes at the region
+		if _, ok := e.Attributes["COUNT"]; ok {
+			return e
+		}
+		return enter
+	}
+	var collective *operation
+	for _, e := range a.events[loc] {
+		if enter == nil && e.Event != "Enter" && e.Event != "CommCreate" && e.Event != "CommDestroy" {
+			return nil, fmt.Errorf("%s outside any region at %d", e.Event, e.Time)
+		}
+		finish := func(o *operation) {
+			o.Name = functionOf[strings.TrimPrefix(e.CollectiveOp, "CollectiveOp.")]
+			o.Root, o.Sent, o.Received = int64(e.Root), e.SizeSent, e.SizeReceived
+			if e.Root == rootNone {
+				o.Root = -1
+			}
+		}
+		switch e.Event {
+		case "Enter":
+			enter, open = e, nil
+		case "Leave":
+			for _, o := range open {
+				o.end = e.Time
+				out[o.sequenceKey()] = append(out[o.sequenceKey()], o)
+			}
+			enter = nil
+		case "MpiCollectiveBegin":
+			collective = described(&operation{}, own(e))
+		case "MpiCollectiveEnd":
+			finish(collective)
+		case "NonBlockingCollectiveRequest":
+			byRequest[e.RequestID] = described(&operation{}, own(e))
+		case "NonBlockingCollectiveComplete":
+			finish(byRequest[e.RequestID])
+		case "MpiIsend":
+			described(&operation{Name: "Send", Root: int64(e.Receiver), Sent: e.MsgLength}, own(e))
+		case "MpiIrecvRequest":
+			byRequest[e.RequestID] = described(&operation{Name: "Recv"}, own(e))
+		case "MpiIrecv":
+			o := byRequest[e.RequestID]
+			o.Root, o.Received = int64(e.Sender), e.MsgLength
+		}
+	}
+	return out, nil
+}

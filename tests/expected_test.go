@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ncclotf2/replay"
+)
+
+// operation is one collective or message of one communicator rank: as a recording says it happened,
+// or as an archive shows it.
+type operation struct {
+	Name     string // NCCL's function
+	Root     int64  // −1 for rootless ones; the peer of messages
+	Sent     uint64
+	Received uint64
+	Count    uint64
+	Datatype string
+	Seq      int64 // −1 where NCCL reported none
+	Algo     string
+	Proto    string
+
+	begin, end uint64 // archives: of the region around it
+	source     string // archives: TIMING_SOURCE
+	event      *replay.Event
+}
+
+// sequenceKey orders operations as the model matches them: by function, messages by peer.
+func (o *operation) sequenceKey() string {
+	switch o.Name {
+	case "Send", "Recv":
+		return fmt.Sprintf("%s %d", o.Name, o.Root)
+	}
+	return o.Name
+}
+
+// member is a communicator rank: communicators are told apart by id and the loading of the plugin
+// in which they lived, both of which all members share.
+type member struct {
+	comm string
+	rank int
+}
+
+// expected holds what an archive of a recording must show.
+type expected struct {
+	operations map[member]map[string][]*operation
+	nranks     map[string]int
+	names      map[string]string
+	ranks      map[string][]int // members seen
+}
+
+// elementSize is written down here once more, from nccl.h's documentation of ncclDataType_t, so that a
+// mistake in the model does not hide itself.
+var elementSize = map[string]uint64{
+	"ncclInt8": 1, "Unknown": 1, "ncclFloat8e4m3": 1, "ncclFloat8e5m2": 1,
+	"ncclFloat16": 2, "ncclBfloat16": 2,
+	"ncclInt32": 4, "ncclUint32": 4, "ncclFloat32": 4,
+	"ncclInt64": 8, "ncclUint64": 8, "ncclFloat64": 8,
+}
+
+// sizes gives what Score-P counts as sent and received for the MPI operation of the same name, for n
+// ranks and c bytes per rank.
+func sizes(name string, n, c uint64, root bool) (sent, received uint64) {
+	pick := func(yes, no uint64) uint64 {
+		if root {
+			return yes
+		}
+		return no
+	}
+	switch name {
+	case "AllReduce", "AllGather", "ReduceScatter", "AlltoAll":
+		return n * c, n * c
+	case "Broadcast", "Scatter":
+		return pick(n*c, 0), c
+	case "Reduce", "Gather":
+		return c, pick(n*c, 0)
+	}
+	panic("no such collective: " + name)
+}
+
+func rooted(name string) bool {
+	return slices.Contains([]string{"Broadcast", "Reduce", "Gather", "Scatter"}, name)
+}
+
+// expect works out from a recording what its archive must show: one operation for each Coll and P2p
+// event, and one for each direct call of a collective that has none.
+func expect(rec *replay.Recording) *expected {
+	e := &expected{
+		operations: make(map[member]map[string][]*operation),
+		nranks:     make(map[string]int), names: make(map[string]string), ranks: make(map[string][]int),
+	}
+	for _, p := range rec.Processes {
+		for _, c := range p.Contexts {
+			comm := commKey(c)
+			e.nranks[comm], e.names[comm] = c.NRanks, c.Name()
+			e.ranks[comm] = append(e.ranks[comm], c.Rank)
+		}
+		taken := make(map[*replay.Event]bool)
+		for _, ev := range p.Events {
+			if (ev.Type == replay.TypeColl || ev.Type == replay.TypeP2p) && ev.Parent != nil {
+				taken[ev.Parent] = true
+			}
+		}
+		for _, ev := range p.Events {
+			if op := expectedOperation(ev, taken); op != nil {
+				m := member{commKey(ev.Context), ev.Context.Rank}
+				if e.operations[m] == nil {
+					e.operations[m] = make(map[string][]*operation)
+				}
+				key := op.sequenceKey()
+				e.operations[m][key] = append(e.operations[m][key], op)
+			}
+		}
+	}
+	for _, r := range e.ranks {
+		slices.Sort(r)
+	}
+	return e
+}
+
+func commKey(c *replay.Context) string { return fmt.Sprintf("%#x/%d", c.CommID, c.Open) }
+
+func expectedOperation(ev *replay.Event, taken map[*replay.Event]bool) *operation {
+	op := &operation{event: ev, Root: -1, Seq: -1}
+	switch d := ev.Descr.(type) {
+	case *replay.Coll:
+		op.Name, op.Count, op.Datatype = d.Func, d.Count, d.Datatype
+		op.Seq, op.Algo, op.Proto = int64(d.SeqNumber), d.Algo, d.Proto
+		if api, ok := parent[*replay.CollApi](ev); ok {
+			op.Count, op.Datatype = api.Count, api.Datatype
+		}
+		if rooted(d.Func) {
+			op.Root = int64(d.Root)
+		}
+	case *replay.CollApi:
+		if taken[ev] || bool(d.GraphCaptured) {
+			return nil
+		}
+		op.Name, op.Count, op.Datatype = d.Func, d.Count, d.Datatype
+		if rooted(d.Func) {
+			op.Root = int64(d.Root)
+		}
+	case *replay.P2p:
+		op.Name, op.Count, op.Datatype, op.Root = d.Func, d.Count, d.Datatype, int64(d.Peer)
+		bytes := d.Count * elementSize[d.Datatype]
+		if d.Func == "Send" {
+			op.Sent = bytes
+		} else {
+			op.Received = bytes
+		}
+		return op
+	default:
+		return nil
+	}
+	n, bytes := uint64(ev.Context.NRanks), op.Count*elementSize[op.Datatype]
+	op.Sent, op.Received = sizes(op.Name, n, bytes, op.Root == int64(ev.Context.Rank))
+	if d, ok := ev.Descr.(*replay.Coll); ok && op.Name == "AllGather" && uint64(d.SendBuff) == uint64(d.RecvBuff)+uint64(ev.Context.Rank)*bytes {
+		op.Sent, op.Received = (n-1)*bytes, (n-1)*bytes // in place
+	}
+	return op
+}
+
+func parent[T any](ev *replay.Event) (T, bool) {
+	var none T
+	if ev.Parent == nil {
+		return none, false
+	}
+	d, ok := ev.Parent.Descr.(T)
+	return d, ok
+}
+
+// truth gives when the GPU ran an operation, on CLOCK_MONOTONIC_RAW: the kernels whose stamps NCCL
+// reported for it. false where NCCL reported none, or stamps that are another kernel's.
+func truth(p *replay.Process, op *operation) (begin, end uint64, ok bool) {
+	for _, ev := range p.Events {
+		if ev.Type != replay.TypeKernelCh || ev.Parent != op.event {
+			continue
+		}
+		start := ev.Descr.(*replay.KernelCh).PTimer
+		var stop uint64
+		for _, s := range ev.States {
+			if s.Args != nil && s.Args.PTimer != nil {
+				stop = *s.Args.PTimer
+			}
+		}
+		k := kernelOf(p, op, ev.Descr.(*replay.KernelCh).ChannelID, start, stop)
+		if k == nil {
+			return 0, 0, false
+		}
+		if begin == 0 || k.T0 < begin {
+			begin = k.T0
+		}
+		end = max(end, k.T1)
+	}
+	return begin, end, begin != 0
+}
+
+func kernelOf(p *replay.Process, op *operation, channel int, start, stop uint64) *replay.Kernel {
+	for i := range p.Kernels {
+		k := &p.Kernels[i]
+		function := op.Name
+		if function == "Send" || function == "Recv" {
+			function = "SendRecv"
+		}
+		if k.Channel != channel || k.CommRank != op.event.Context.Rank || !strings.HasPrefix(k.Func, function) {
+			continue
+		}
+		for _, t := range k.PTimers {
+			if t != nil && t[0] == start && t[1] == stop {
+				return k
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finding, opening and closing the plugin as NCCL 2.27 and later do (src/plugin/profiler.cc,
+ * src/plugin/plugin_open.cc).
+ */
+#ifndef FAKENCCL_LOADER_H
+#define FAKENCCL_LOADER_H
+
+#include "profiler.h"
+
+/* One version of the plugin interface. */
+struct plugin_api {
+  int version;
+  const char *symbol;
+  size_t descr_size, args_size; /* 0: this host cannot play it */
+  uint32_t foreign_bits;        /* event bits that this version does not know: NCCL takes them out of the
+                                   mask after init when it adapts the version to a newer one */
+};
+
+struct plugin {
+  const struct plugin_api *api;
+  struct profiler_vtable table; /* a copy: NCCL keeps none, but the struct goes away with dlclose */
+};
+
+/* newest: plugin API that is looked up first. */
+void loader_begin(int newest);
+
+/* Once per communicator, before its init: opens the library if none is open. NULL if the user wants
+ * no plugin (NCCL_PROFILER_PLUGIN=none). If there is none to be had this is said in one line, and
+ * the process ends with status 1 (NCCL itself would go on without). Threads may call it at the same
+ * time. */
+const struct plugin *loader_acquire(void);
+
+/* Once per communicator, after its finalize: closes the library with the last. */
+void loader_release(void);
+
+/* The version in use, or last in use: "v6"; "none" if there never was one. */
+const char *loader_version(void);
+
+#endif

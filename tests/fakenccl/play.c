@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "play.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "cuda.h"
+#include "loader.h"
+#include "meeting.h"
+#include "tally.h"
+
+/* One recorded thread. `made` is how many of its calls have returned: what it stored before (handles,
+ * contexts, masks of its events) may be read by whoever has seen it. */
+struct player {
+  uint32_t index;
+  pthread_t id;
+  bool created;
+  uint32_t *calls;  /* indices, in order */
+  uint32_t *spawns; /* threads to create, in the order of the calls that they follow */
+  uint32_t spawn_count, spawned;
+  _Atomic uint32_t made;
+  _Atomic uint32_t wanted; /* the least value of `made` that somebody waits for */
+  pthread_mutex_t lock;
+  pthread_cond_t moved;
+  /* Exactly as large as the plugin's version has them, on the heap, so that a plugin that reads
+   * members of a newer version is caught by the memory checkers. */
+  void *descr, *args, *net;
+};
+
+static const struct program *prog;
+static struct play_options opt;
+static struct player *players;
+static const struct plugin *_Atomic plugin; /* NULL: nothing is delivered */
+static void **contexts;             /* [context] the plugin's */
+static void **handles;              /* [event] what the event's slot holds */
+static bool *given;                 /* [event] it was started, and the handle is its own */
+static int *masks;                  /* [event] GroupApi: the mask that travels with its operations */
+static int mask;                    /* NCCL's one mask: plugins may write it at any time */
+static _Atomic uint64_t left;       /* calls until die_after */
+
+int play_mask(void) { return __atomic_load_n(&mask, __ATOMIC_RELAXED); }
+
+/* ---- threads waiting for each other --------------------------------------------------------- */
+
+static void advance(struct player *p)
+{
+  uint32_t n = atomic_load_explicit(&p->made, memory_order_relaxed) + 1;
+  atomic_store(&p->made, n);
+  /* Either this sees what a waiter wants, or the waiter sees the new `made`. */
+  if (atomic_load(&p->wanted) <= n) {
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->wanted, UINT32_MAX);
+    pthread_cond_broadcast(&p->moved);
+    pthread_mutex_unlock(&p->lock);
+  }
+}
+
+static void wait_until(struct player *p, uint32_t made)
+{
+  if (atomic_load(&p->made) >= made) return;
+  pthread_mutex_lock(&p->lock);
+  for (;;) {
+    if (atomic_load(&p->wanted) > made) atomic_store(&p->wanted, made);
+    if (atomic_load(&p->made) >= made) break;
+    pthread_cond_wait(&p->moved, &p->lock);
+  }
+  pthread_mutex_unlock(&p->lock);
+}
+
+static void wait_for_call(uint32_t n)
+{
+  const struct call *c = &prog->calls[n];
+  wait_until(&players[c->thread], c->position + 1);
+}
+
+/* ---- NCCL's logger -------------------------------------------------------------------------- */
+
+static void __attribute__((format(printf, 5, 6))) log_line(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+{
+  (void)flags;
+  count(level == NCCL_LOG_WARN ? &tally.warnings : &tally.infos);
+  if (level != NCCL_LOG_WARN && !opt.verbose) return;
+  char text[1024];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  fprintf(stderr, "NCCL %s %s:%d %s\n", level == NCCL_LOG_WARN ? "WARN" : "INFO", file ? file : "", line, text);
+}
+
+/* ---- operands ------------------------------------------------------------------------------- */
+
+static uint64_t resolve(struct player *p, struct value v)
+{
+  switch (v.how) {
+  case VALUE_BITS: return v.bits;
+  case VALUE_CONTEXT: return (uint64_t)(uintptr_t)contexts[v.bits];
+  case VALUE_EVENT: return (uint64_t)(uintptr_t)handles[v.bits];
+  case VALUE_STRING: return (uint64_t)(uintptr_t)prog->strings[v.bits];
+  case VALUE_PID: return (uint64_t)getpid();
+  case VALUE_SOCKET:
+    memcpy(p->net, &prog->sockets[v.bits], sizeof(struct net_socket));
+    return (uint64_t)(uintptr_t)p->net;
+  default: return 0;
+  }
+}
+
+static void *resolve_pointer(struct player *p, struct value v) { return (void *)(uintptr_t)resolve(p, v); }
+
+static const size_t field_sizes[] = {
+  [FIELD_U8] = 1, [FIELD_BOOL] = 1, [FIELD_I32] = 4, [FIELD_U32] = 4, [FIELD_I64] = 8, [FIELD_U64] = 8,
+  [FIELD_STRING] = 8, [FIELD_POINTER] = 8, [FIELD_HANDLE] = 8, [FIELD_NET_DATA] = 8,
+};
+
+/* What NCCL leaves in descriptors and arguments where a type defines nothing: zero when it speaks the
+ * plugin's version itself, whatever was on the stack when it adapts an older one. */
+static int filler(void) { return plugin->api->version < prog->native ? 0xa5 : 0; }
+
+static struct profiler_descr *fill_descr(struct player *p, const struct call *c)
+{
+  struct profiler_descr *d = p->descr;
+  memset(d, filler(), plugin->api->descr_size);
+  d->type = 1ull << c->type;
+  d->parent = resolve_pointer(p, c->parent);
+  d->rank = c->rank;
+  const struct value *v = c->fields;
+  for (const struct field *f = event_info[c->type].fields; f->name; f++) {
+    uint64_t bits = resolve(p, *v++);
+    memcpy((char *)d + f->offset, &bits, field_sizes[f->kind]); /* little-endian */
+  }
+  return d;
+}
+
+static union profiler_args *fill_args(struct player *p, const struct call *c)
+{
+  /* NCCL passes none to GroupApi, but its adapters always have something to pass. */
+  bool adapted = plugin->api->version < prog->native;
+  if (c->args.how == VALUE_NULL && !adapted) return NULL;
+  memset(p->args, filler(), plugin->api->args_size);
+  if (c->args.how != VALUE_NULL && c->args.how != VALUE_EMPTY) {
+    uint64_t bits = resolve(p, c->args);
+    bool ctrl = c->event.how == VALUE_EVENT && prog->event_types[c->event.bits] == TYPE_PROXY_CTRL;
+    memcpy(p->args, &bits, ctrl ? sizeof(int) : sizeof bits);
+  }
+  return p->args;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------ */
+
+static void answered(int result)
+{
+  if (result != NCCL_SUCCESS) count(&tally.errors);
+}
+
+static void make_init(const struct call *c)
+{
+  uint32_t i = (uint32_t)c->context.bits;
+  const struct context *x = &prog->contexts[i];
+  const struct plugin *got = loader_acquire();
+  if (!got) return;
+  atomic_store(&plugin, got);
+  cuda_set_device(x->device);
+  void *context = NULL;
+  answered(got->table.init(&context, x->comm_id, &mask, x->name, x->nnodes, x->nranks, x->rank, log_line));
+  /* An adapted version must not ask for what it does not know. */
+  if (got->api->version < prog->native) __atomic_fetch_and(&mask, (int)~got->api->foreign_bits, __ATOMIC_RELAXED);
+  contexts[i] = context;
+  count(&tally.inits);
+}
+
+static void make_start(struct player *p, const struct call *c)
+{
+  const struct event_info *info = &event_info[c->type];
+  uint64_t e = c->event.bits;
+  void *before = resolve_pointer(p, c->before);
+  int travelling = c->root ? masks[c->root] : play_mask();
+  if (c->type == TYPE_GROUP_API) masks[e] = travelling = play_mask();
+  bool wanted = plugin && ((uint32_t)travelling & info->implied_by);
+  if (wanted && info->needs_parent && !resolve(p, c->parent)) wanted = false;
+  if (!wanted) {
+    count(&tally.held_starts[c->type]);
+    if (info->stale_slot) handles[e] = before;
+    return;
+  }
+  void *handle = before;
+  answered(plugin->table.start(resolve_pointer(p, c->context), &handle, fill_descr(p, c)));
+  if (handle && handle == before) count(&tally.unwritten);
+  handles[e] = handle;
+  given[e] = handle != NULL;
+  count(handle ? &tally.started[c->type] : &tally.declined[c->type]);
+}
+
+/* Whether NCCL makes a stop or a state, and with which handle. */
+static bool reaches(const struct call *c, void **handle)
+{
+  *handle = c->event.how == VALUE_EVENT ? handles[c->event.bits] : NULL;
+  if (!plugin) return false;
+  if (*handle) return true;
+  /* A recorded NULL is NCCL's own doing and is made again. */
+  return c->event.how != VALUE_EVENT || event_info[prog->event_types[c->event.bits]].called_on_null;
+}
+
+static void make_stop(const struct call *c)
+{
+  void *handle;
+  bool known = c->event.how == VALUE_EVENT;
+  if (!reaches(c, &handle)) {
+    if (known) count(&tally.held_stops[prog->event_types[c->event.bits]]);
+    return;
+  }
+  if (!handle) count(&tally.null_handles);
+  else if (known && !given[c->event.bits]) count(&tally.stale_stops);
+  else if (known) count(&tally.stopped[prog->event_types[c->event.bits]]);
+  answered(plugin->table.stop(handle));
+}
+
+static void make_state(struct player *p, const struct call *c)
+{
+  void *handle;
+  if (!reaches(c, &handle)) {
+    count(&tally.held_states[c->state]);
+    return;
+  }
+  count(handle ? &tally.states[c->state] : &tally.null_handles);
+  answered(plugin->table.state(handle, c->state, fill_args(p, c)));
+}
+
+static void make_finalize(const struct call *c)
+{
+  void *context = contexts[c->context.bits];
+  if (!opt.finalize) {
+    count(&tally.held_finalizes);
+    return;
+  }
+  /* NCCL passes over communicators without a context, but counts them. */
+  if (plugin && context) {
+    answered(plugin->table.finalize(context));
+    count(&tally.finalizes);
+  } else {
+    count(&tally.held_finalizes);
+  }
+  loader_release();
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+static void *run_thread(void *arg);
+
+static void create(struct player *p)
+{
+  int err = pthread_create(&p->id, NULL, run_thread, p);
+  if (err) {
+    fprintf(stderr, "fakenccl: thread %u cannot be created: %s\n", p->index, strerror(err));
+    exit(1);
+  }
+  p->created = true;
+}
+
+static void die(void)
+{
+  tally_report(loader_version(), play_mask());
+  kill(getpid(), SIGKILL);
+  for (;;) pause();
+}
+
+static void run_player(struct player *p)
+{
+  pthread_setname_np(pthread_self(), prog->threads[p->index].name);
+  uint32_t n = prog->threads[p->index].calls;
+  p->descr = malloc(sizeof(struct profiler_descr));
+  p->args = malloc(sizeof(union profiler_args));
+  p->net = malloc(sizeof(struct net_socket));
+  if (!p->descr || !p->args || !p->net) {
+    fprintf(stderr, "fakenccl: out of memory\n");
+    exit(1);
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t index = p->calls[i];
+    const struct call *c = &prog->calls[index];
+    if (opt.in_order && index > 0) wait_for_call(index - 1);
+    if (opt.paced) clock_pace(opt.start_at, prog->base, c->time);
+    for (uint32_t k = 0; k < c->after_count; k++) wait_for_call(c->after[k]);
+    if (c->kind != CALL_INIT && c->context.how == VALUE_CONTEXT) meeting_wait(&prog->contexts[c->context.bits]);
+    clock_enter(c->time);
+    switch (c->kind) {
+    case CALL_INIT:
+      make_init(c);
+      meeting_arrive(&prog->contexts[c->context.bits]);
+      break;
+    case CALL_START: make_start(p, c); break;
+    case CALL_STOP: make_stop(c); break;
+    case CALL_STATE: make_state(p, c); break;
+    case CALL_FINALIZE: make_finalize(c); break;
+    case CALL_KINDS: break;
+    }
+    /* Threads that begin after this call: before anybody is told that it was made, so that all of them
+     * exist once all calls are made. */
+    while (p->spawned < p->spawn_count && prog->threads[p->spawns[p->spawned]].spawn == (int64_t)index)
+      create(&players[p->spawns[p->spawned++]]);
+    bool counts = c->kind != CALL_FINALIZE || opt.finalize;
+    if (opt.die_after && counts && atomic_fetch_sub(&left, 1) == 1) die();
+    advance(p);
+  }
+  free(p->descr);
+  free(p->args);
+  free(p->net);
+}
+
+static void *run_thread(void *arg)
+{
+  run_player(arg);
+  return NULL;
+}
+
+static void *table_of(size_t count, size_t size)
+{
+  void *t = calloc(count ? count : 1, size);
+  if (!t) {
+    fprintf(stderr, "fakenccl: out of memory\n");
+    exit(1);
+  }
+  return t;
+}
+
+static void prepare(void)
+{
+  contexts = table_of(prog->context_count + 1, sizeof *contexts);
+  handles = table_of(prog->event_count + 1, sizeof *handles);
+  given = table_of(prog->event_count + 1, sizeof *given);
+  masks = table_of(prog->event_count + 1, sizeof *masks);
+  players = table_of(prog->thread_count, sizeof *players);
+  uint64_t total = prog->call_count;
+  for (uint32_t i = 0; i < prog->thread_count; i++) {
+    struct player *p = &players[i];
+    p->index = i;
+    p->calls = table_of(prog->threads[i].calls, sizeof *p->calls);
+    atomic_store(&p->wanted, UINT32_MAX);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->moved, NULL);
+  }
+  for (uint32_t n = 0; n < prog->call_count; n++) {
+    const struct call *c = &prog->calls[n];
+    players[c->thread].calls[c->position] = n;
+    if (c->kind == CALL_FINALIZE && !opt.finalize) total--;
+  }
+  /* Spawns of one thread in the order of their calls. */
+  for (int pass = 0; pass < 2; pass++) {
+    for (uint32_t i = 0; i < prog->thread_count; i++) {
+      if (prog->threads[i].spawn < 0) continue;
+      struct player *by = &players[prog->calls[prog->threads[i].spawn].thread];
+      if (pass == 0) {
+        by->spawn_count++;
+        continue;
+      }
+      if (!by->spawns) by->spawns = table_of(by->spawn_count, sizeof *by->spawns);
+      uint32_t k = by->spawned++;
+      for (; k > 0 && prog->threads[by->spawns[k - 1]].spawn > prog->threads[i].spawn; k--) by->spawns[k] = by->spawns[k - 1];
+      by->spawns[k] = i;
+    }
+  }
+  for (uint32_t i = 0; i < prog->thread_count; i++) players[i].spawned = 0;
+  atomic_store(&left, opt.die_after < total ? opt.die_after : total);
+}
+
+static void clean_up(void)
+{
+  for (uint32_t i = 0; i < prog->thread_count; i++) {
+    free(players[i].calls);
+    free(players[i].spawns);
+    pthread_mutex_destroy(&players[i].lock);
+    pthread_cond_destroy(&players[i].moved);
+  }
+  free(players);
+  free(contexts);
+  free(handles);
+  free(given);
+  free(masks);
+}
+
+void play(const struct program *program, const struct play_options *options)
+{
+  prog = program;
+  opt = *options;
+  prepare();
+  for (uint32_t i = 0; i < prog->thread_count; i++)
+    if (!prog->threads[i].main && prog->threads[i].spawn < 0) create(&players[i]);
+  for (uint32_t i = 0; i < prog->thread_count; i++)
+    if (prog->threads[i].main) run_player(&players[i]);
+  for (uint32_t i = 0; i < prog->thread_count; i++) wait_until(&players[i], prog->threads[i].calls);
+  for (uint32_t i = 0; i < prog->thread_count; i++)
+    if (players[i].created) pthread_join(players[i].id, NULL);
+  clean_up();
+}

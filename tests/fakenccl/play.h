@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Playing a program: one thread per recorded thread, each making its calls in the recorded order.
+ */
+#ifndef FAKENCCL_PLAY_H
+#define FAKENCCL_PLAY_H
+
+#include "program.h"
+
+struct play_options {
+  bool in_order;    /* all calls in the order of the program, one at a time; else the threads run
+                       freely, held back only by the calls that a call says it comes after */
+  bool paced;       /* keep the recorded distances in time; else as fast as that allows */
+  uint64_t start_at; /* paced: CLOCK_MONOTONIC time, ns, that stands for program->base */
+  bool finalize;    /* else finalize is never called, and the library stays open */
+  uint64_t die_after; /* SIGKILL after so many calls of the program, made or held back; 0: never;
+                         UINT64_MAX: after the last */
+  bool verbose;     /* the plugin's INFO lines, too, go to stderr */
+};
+
+/* Returns when all calls are made and all threads have ended. */
+void play(const struct program *program, const struct play_options *options);
+
+/* The activation mask as it stands. */
+int play_mask(void);
+
+#endif

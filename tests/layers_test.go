@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tests holds what is tested from outside the packages.
+package tests
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "ncclotf2"
+
+// folder is a row of the picture in docs/architecture.md. The folders stand in order of their
+// layers: each may import only what stands above it, and of that only what it names.
+type folder struct {
+	dir      string
+	own      []string // folders of this module that it may import
+	external []string // modules it may import beside the standard library, in code that is not a test
+}
+
+var layers = []folder{
+	{dir: "otf2"},
+	{dir: "plugin/shm", external: []string{"golang.org/x/sys"}},
+	{dir: "config", external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
+	{dir: "shard", own: []string{"otf2"}},
+	{dir: "regions", own: []string{"otf2", "shard", "plugin/shm"}},
+	{dir: "collector", own: []string{"otf2", "shard", "plugin/shm", "config", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
+	{dir: "scorep", own: []string{"otf2", "shard", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
+	{dir: "analysis", own: []string{"otf2", "regions"}},
+	{dir: "replay", external: []string{"golang.org/x/sys", "github.com/klauspost/compress"}},
+	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "regions", "collector", "scorep", "analysis", "replay"},
+		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
+	{dir: "tests"},
+}
+
+// testModules may be imported by tests of every folder.
+var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid"}
+
+// folderOf gives the row that a slash path relative to the root belongs to.
+func folderOf(dir string) *folder {
+	for i := range layers {
+		if dir == layers[i].dir || strings.HasPrefix(dir, layers[i].dir+"/") {
+			return &layers[i]
+		}
+	}
+	return nil
+}
+
+func within(importPath string, modules []string) bool {
+	return slices.ContainsFunc(modules, func(m string) bool { return importPath == m || strings.HasPrefix(importPath, m+"/") })
+}
+
+func TestLayersAreInOrder(t *testing.T) {
+	for i, f := range layers {
+		for _, o := range f.own {
+			if at := slices.IndexFunc(layers, func(l folder) bool { return l.dir == o }); at < 0 || at >= i {
+				t.Errorf("%s may import %s, which is not below it", f.dir, o)
+			}
+		}
+	}
+}
+
+func TestImportDirection(t *testing.T) {
+	files := 0
+	eachGoFile(t, func(file string, imports []string) {
+		files++
+		dir := path.Dir(file)
+		test := strings.HasSuffix(file, "_test.go")
+		f := folderOf(dir)
+		if f == nil {
+			t.Errorf("%s: folder %s is in no layer: add it to the table here and to docs/architecture.md", file, dir)
+			return
+		}
+		for _, imported := range imports {
+			switch first, _, _ := strings.Cut(imported, "/"); {
+			case imported == "C":
+				t.Errorf("%s: import \"C\" is allowed nowhere", file)
+			case imported == "unsafe":
+				if f.dir != "plugin/shm" {
+					t.Errorf("%s: unsafe is allowed in plugin/shm only", file)
+				}
+			case first == module:
+				to := folderOf(strings.TrimPrefix(imported, module+"/"))
+				// Tests outside the layers' order live in tests/; a package's own tests keep to its layer.
+				if to == nil || to != f && !slices.Contains(f.own, to.dir) && f.dir != "tests" {
+					t.Errorf("%s imports %s: %s may import only %v", file, imported, f.dir, f.own)
+				}
+			case strings.Contains(first, "."):
+				if !within(imported, f.external) && !(test && within(imported, testModules)) {
+					t.Errorf("%s imports %s: %s may use only %v", file, imported, f.dir, f.external)
+				}
+			}
+		}
+	})
+	if files < len(layers) {
+		t.Fatalf("looked at %d Go files only: is this the module's root?", files)
+	}
+}
+
+// eachGoFile calls do with each Go file of the module (slash path from the root) and what it imports.
+func eachGoFile(t *testing.T, do func(file string, imports []string)) {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && p != root && (name == "testdata" || name == "build" || strings.HasPrefix(name, ".")) {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		var imports []string
+		for _, s := range parsed.Imports {
+			v, err := strconv.Unquote(s.Path.Value)
+			if err != nil {
+				return err
+			}
+			imports = append(imports, v)
+		}
+		do(filepath.ToSlash(rel), imports)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEveryFileHasALicence keeps the one-line licence notice at the top of each source file.
+func TestEveryFileHasALicence(t *testing.T) {
+	kinds := []string{".go", ".c", ".h", ".mk", ".sh", ".map"}
+	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && p != ".." && (d.Name() == "testdata" || d.Name() == "build" || d.Name() == ".git") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !slices.Contains(kinds, filepath.Ext(p)) && d.Name() != "Makefile" {
+			return nil
+		}
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		head := string(b[:min(len(b), 400)])
+		if !strings.Contains(head, "SPDX-License-Identifier: Apache-2.0") {
+			t.Errorf("%s has no SPDX-License-Identifier line", p)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

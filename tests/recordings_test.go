@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tests holds what is tested from outside: the plugin in host processes that behave as NCCL
+// does, the collector, unify and the archive, held against recordings of real NCCL runs and read by
+// the reference tools.
+package tests
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"ncclotf2/analysis"
+	"ncclotf2/collector"
+	"ncclotf2/replay"
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+)
+
+// way is one way of playing a recording.
+type way struct {
+	name  string
+	clock replay.Clock
+	pace  replay.Pace
+	set   func(*replay.Options)
+}
+
+// ways are all ways a recording is played: both clocks, both paces; through a collector, through
+// spool files, and with the host processes killed after their last callback.
+func ways() []way {
+	var out []way
+	for _, clock := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
+		for _, pace := range []replay.Pace{replay.PaceFast, replay.PaceRecorded} {
+			for _, mode := range []struct {
+				name string
+				set  func(*replay.Options)
+			}{
+				{"collector", func(*replay.Options) {}},
+				{"spool", func(o *replay.Options) { o.Spool = true }},
+				{"killed", func(o *replay.Options) { o.Die = replay.DieAfterLast }},
+			} {
+				out = append(out, way{fmt.Sprintf("%s-%s-%s", clock, pace, mode.name), clock, pace, mode.set})
+			}
+		}
+	}
+	return out
+}
+
+// builtFile is a file that `make build` makes.
+func builtFile(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "build", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is not built: run `make build` first", name)
+	}
+	return path
+}
+
+// play plays a recording in host processes and unifies what they left, returning the directory.
+func play(t *testing.T, rec *replay.Recording, w way) (string, *replay.Result) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "experiment")
+	opt := replay.Options{
+		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"),
+		Clock: w.clock, Pace: w.pace,
+		Env: []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off"},
+	}
+	w.set(&opt)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	res, err := replay.Run(ctx, rec, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range res.Processes {
+		if err := res.Processes[i].Err(); err != nil {
+			t.Fatal(err)
+		}
+		if s := res.Processes[i].Stderr; strings.Contains(s, "NCCL_OTF2") {
+			t.Errorf("the plugin had to say something: %s", s)
+		}
+	}
+	if !opt.Spool {
+		waitDone(t, dir, len(rec.Processes))
+	}
+	if _, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
+		t.Fatal(err)
+	}
+	return dir, res
+}
+
+// waitDone waits for the collectors, which outlive their processes while they have work.
+func waitDone(t *testing.T, dir string, processes int) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		done, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "done"))
+		if len(done) == processes {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d collectors have finished in %s", len(done), processes, dir)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func recordings(t *testing.T) []*replay.Recording {
+	t.Helper()
+	dirs, err := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
+	if err != nil || len(dirs) != 10 {
+		t.Fatalf("%d recordings found, want 10: %v", len(dirs), err)
+	}
+	var out []*replay.Recording
+	for _, d := range dirs {
+		rec, err := replay.Load(filepath.Dir(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, rec)
+	}
+	return out
+}
+
+// Every recording, played every way, gives an archive that the reference tools read without a
+// warning and that shows every operation exactly once, as recorded.
+func TestRecordings(t *testing.T) {
+	for _, rec := range recordings(t) {
+		want := expect(rec)
+		for _, w := range ways() {
+			t.Run(rec.Name+"/"+w.name, func(t *testing.T) {
+				t.Parallel()
+				dir, res := play(t, rec, w)
+				anchor := filepath.Join(dir, "traces.otf2")
+				checked, err := analysis.Check(anchor, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range checked.Findings {
+					t.Errorf("check: %v", f)
+				}
+				compareCounts(t, dir, res)
+				otf2Print(t, anchor)
+				got := readArchive(t, anchor)
+				compareOperations(t, want, got)
+			})
+		}
+	}
+}
+
+// compareCounts holds the counts of the shards against what the hosts delivered.
+func compareCounts(t *testing.T, dir string, res *replay.Result) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
+	if len(files) != len(res.Processes) {
+		t.Fatalf("%d shards, want one for each of %d processes", len(files), len(res.Processes))
+	}
+	byPID := make(map[int]*shard.Process)
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &shard.Process{}
+		if err := json.Unmarshal(b, p); err != nil {
+			t.Fatal(err)
+		}
+		byPID[p.PID] = p
+	}
+	for _, r := range res.Processes {
+		p := byPID[r.PID]
+		if p == nil {
+			t.Fatalf("no shard of process %d", r.PID)
+		}
+		d := r.Report.Delivered
+		for _, c := range []struct {
+			what      string
+			delivered map[string]int
+			recorded  map[string]uint64
+		}{
+			{"starts", d.Starts, p.Counts.Starts},
+			{"stops", d.Stops, p.Counts.Stops},
+			{"states", d.States, p.Counts.States},
+		} {
+			want := make(map[string]uint64)
+			for k, n := range c.delivered {
+				want[k] = uint64(n)
+			}
+			if diff := cmp.Diff(want, c.recorded, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("process %d: %s delivered (−) and recorded (+):\n%s", r.Rank, c.what, diff)
+			}
+		}
+		for reason, n := range p.Counts.Lost {
+			if len(n) > 0 {
+				t.Errorf("process %d: lost for %s: %v", r.Rank, reason, n)
+			}
+		}
+	}
+}
+
+// communicatorsByKey finds the archive's communicator of each recorded one: by name and size, those
+// of one name in the order in which their members appear in the archive.
+func communicatorsByKey(t *testing.T, want *expected, got *archive) map[string]*communicator {
+	t.Helper()
+	out := make(map[string]*communicator)
+	for key, n := range want.nranks {
+		if n < 2 {
+			continue
+		}
+		name := want.names[key]
+		if name == "" {
+			name = fmt.Sprintf("ncclComm %s", strings.SplitN(key, "/", 2)[0])
+		}
+		for _, c := range got.comms {
+			if c.Name == name && len(c.Members) == n {
+				if out[key] != nil {
+					t.Errorf("communicator %q is defined more than once", name)
+				}
+				out[key] = c
+			}
+		}
+		if out[key] == nil {
+			t.Errorf("communicator %q of %d ranks is not in the archive", name, n)
+		}
+	}
+	if len(got.comms) != len(out) {
+		t.Errorf("the archive has %d communicators, want %d", len(got.comms), len(out))
+	}
+	return out
+}
+
+func compareOperations(t *testing.T, want *expected, got *archive) {
+	t.Helper()
+	shown := 0
+	for key, c := range communicatorsByKey(t, want, got) {
+		for rank, loc := range c.Members {
+			ops, err := got.operations(loc)
+			if err != nil {
+				t.Errorf("%s rank %d: %v", c.Name, rank, err)
+				continue
+			}
+			if l := got.locations[loc]; !strings.HasSuffix(l.Name, fmt.Sprintf(" rank %d", rank)) {
+				t.Errorf("rank %d of %s is location %q", rank, c.Name, l.Name)
+			}
+			shown++
+			expected := want.operations[member{key, rank}]
+			for _, k := range slices.Sorted(maps.Keys(expected)) {
+				if diff := cmp.Diff(expected[k], ops[k], cmpopts.IgnoreUnexported(operation{})); diff != "" {
+					t.Errorf("%s rank %d, %s: recording (−) and archive (+):\n%s", c.Name, rank, k, diff)
+				}
+			}
+			for k := range ops {
+				if expected[k] == nil {
+					t.Errorf("%s rank %d: %d operations %s that were not recorded", c.Name, rank, len(ops[k]), k)
+				}
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no communicator rank was compared")
+	}
+}
+
+// sound are the runs whose GPU stamps can be believed throughout. In the others NCCL's host and
+// device counters part (messages to oneself, graphs between direct calls): there the archive says
+// so, and what it still calls GPU time is held to the same truth.
+var sound = []string{"01-allreduce-2p", "03-onethread-4r-groups", "04-threads-4r", "06-twohosts-2x2", "07-twocomms-streams", "09-straggler-4p"}
+
+// medianLimit is the greatest median error of an interval's ends on sound runs.
+const medianLimit = 20 * time.Microsecond
+
+// Intervals of operations against the times at which the kernels really ran.
+func TestIntervalsAgainstTruth(t *testing.T) {
+	for _, rec := range recordings(t) {
+		t.Run(rec.Name, func(t *testing.T) {
+			t.Parallel()
+			dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(*replay.Options) {}})
+			got := readArchive(t, filepath.Join(dir, "traces.otf2"))
+			want := expect(rec)
+			var errors []time.Duration
+			gpu, other := 0, 0
+			for key, c := range communicatorsByKey(t, want, got) {
+				for rank, loc := range c.Members {
+					ops, err := got.operations(loc)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for k, list := range want.operations[member{key, rank}] {
+						for i, w := range list {
+							if i >= len(ops[k]) {
+								t.Fatalf("%s rank %d: %s %d is missing", c.Name, rank, k, i)
+							}
+							o := ops[k][i]
+							if o.source != "gpu" {
+								other++
+								continue
+							}
+							gpu++
+							p, open := processOf(rec, w.event)
+							begin, end, ok := planTruth(p, w)
+							if !ok {
+								continue
+							}
+							// The archive's clock is the first process's real time at the opening, continued by the raw clock.
+							_ = open
+							anchor := rec.Processes[0].Opens[0]
+							raw := func(t uint64) int64 { return int64(t - anchor.Real + anchor.T) }
+							errors = append(errors,
+								time.Duration(raw(o.begin)-int64(begin)).Abs(), time.Duration(raw(o.end)-int64(end)).Abs())
+						}
+					}
+				}
+			}
+			slices.Sort(errors)
+			at := func(q float64) time.Duration {
+				if len(errors) == 0 {
+					return 0
+				}
+				return errors[min(len(errors)-1, int(q*float64(len(errors))))]
+			}
+			t.Logf("%s: %d operations with GPU time, %d with another; error of %d interval ends: median %v, p90 %v, p99 %v, max %v",
+				rec.Name, gpu, other, len(errors), at(.5), at(.9), at(.99), at(1))
+			if slices.Contains(sound, rec.Name) {
+				if len(errors) == 0 || at(.5) > medianLimit {
+					t.Errorf("median error %v of %d ends, want at most %v", at(.5), len(errors), medianLimit)
+				}
+				if other > 0 {
+					t.Errorf("%d operations of a sound run have no GPU time", other)
+				}
+			}
+			if rec.Name == "10-graph-3p" && other == 0 {
+				t.Error("all GPU times are trusted, although this run's stamps are those of other kernels")
+			}
+		})
+	}
+}
+
+func processOf(rec *replay.Recording, ev *replay.Event) (*replay.Process, int) {
+	for _, p := range rec.Processes {
+		if i := ev.Index - 1; i < len(p.Events) && p.Events[i] == ev {
+			return p, ev.Open
+		}
+	}
+	return nil, 0
+}
+
+// planTruth is the truth of the whole plan: NCCL stamps a batch of operations alike.
+func planTruth(p *replay.Process, op *operation) (begin, end uint64, ok bool) {
+	ok = true
+	for _, ev := range p.Events {
+		if ev.Group == nil || ev.Group != op.event.Group {
+			continue
+		}
+		if d, is := ev.Descr.(*replay.P2p); is && d.Peer == ev.Context.Rank {
+			continue
+		}
+		one := expectedOperation(ev, nil)
+		b, e, good := truth(p, one)
+		if !good {
+			return 0, 0, false
+		}
+		if begin == 0 || b < begin {
+			begin = b
+		}
+		end = max(end, e)
+	}
+	return begin, end, ok && begin != 0
+}
