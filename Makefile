@@ -54,7 +54,8 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	$(MAKE) plugin-lint
+	$(MAKE) --no-print-directory plugin-lint
+	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE tests/fakenccl/*.c
 
 race: build ## the tests of the concurrent packages under Go's race detector
 	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
@@ -72,7 +73,7 @@ bench: build ## Go benchmarks
 
 sanitize: plugin-test-asan plugin-test-tsan ## the C tests under the address and the thread sanitizer
 
-generate: ## write generated files and golden texts anew
+generate: build ## write generated files and golden texts anew
 	$(GO) generate ./...
 	$(GO) test ./cmd/nccl-otf2 -run TestREADME -update
 

@@ -14,7 +14,7 @@ import (
 
 // CheckOptions says how to check; nil means the zero value.
 type CheckOptions struct {
-	// Limit is the number of findings of one rule that are kept; further ones are only counted. 0: 20.
+	// Limit is the number of findings of one rule and severity that are kept; further ones are only counted. 0: 20.
 	Limit int
 }
 
@@ -35,7 +35,7 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 	if limit == 0 {
 		limit = 20
 	}
-	fs := &findings{count: make(map[Rule]uint64), limit: limit}
+	fs := &findings{count: make(map[kind]uint64), limit: limit}
 	a, err := otf2.Open(anchorPath, nil)
 	if a == nil {
 		return nil, err
@@ -53,22 +53,7 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 	c.run()
 	c.counters(ps)
 
-	res := &CheckResult{Findings: fs.all, Dropped: make(map[Rule]uint64), Events: c.events}
-	for rule, n := range fs.count {
-		if n > limit {
-			res.Dropped[rule] = n - limit
-		}
-	}
-	slices.SortStableFunc(res.Findings, func(a, b Finding) int {
-		if a.Severity != b.Severity {
-			if a.Severity == Error {
-				return -1
-			}
-			return 1
-		}
-		return 0
-	})
-	return res, nil
+	return fs.result(c.events), nil
 }
 
 // counters compares what the archive counts of itself with what is in it.

@@ -141,7 +141,32 @@ func (c *eventCheck) run() {
 	for _, l := range c.defs.Locations {
 		c.end(c.tracks[l.Self])
 	}
+	c.destruction()
 	c.match.end()
+}
+
+// destruction reports communicators that only some of their members destroyed. Programs may end
+// without destroying theirs, but then none of the members does.
+func (c *eventCheck) destruction() {
+	for _, d := range c.defs.Comms {
+		comm := c.comms[d.Self]
+		if comm == nil || !comm.events || comm.self {
+			continue
+		}
+		var without []otf2.LocationRef
+		created := 0
+		for _, l := range comm.members {
+			if t := c.tracks[l]; t != nil && t.comms[d.Self] != nil && t.comms[d.Self].created {
+				created++
+				if !t.comms[d.Self].destroyed {
+					without = append(without, l)
+				}
+			}
+		}
+		if n := len(without); n > 0 && n < created {
+			c.at(Note, place{location: without[0]}, RuleCommunicator, "no CommDestroy of communicator %q at %d of its %d members", comm.name, n, created)
+		}
+	}
 }
 
 // damaged reports a file that could not be read to its end. What it lacks explains what others miss.
@@ -164,8 +189,7 @@ func (c *eventCheck) report(t *track, rule Rule, format string, args ...any) {
 }
 
 func (fs *findings) at(severity Severity, p place, rule Rule, format string, args ...any) {
-	fs.count[rule]++
-	if fs.count[rule] <= fs.limit { // formatting is left out for what is only counted
+	if fs.room(severity, rule) { // formatting is left out for what is only counted
 		fs.all = append(fs.all, Finding{
 			Severity: severity, Rule: rule, HasLocation: true, Location: p.location, Event: p.event, Time: p.time,
 			Text: fmt.Sprintf(format, args...),
@@ -505,9 +529,6 @@ func (c *eventCheck) end(t *track) {
 		}
 		if u := t.use(comm.ref); !u.created && !u.reported {
 			c.at(severity, place{location: t.location.Self}, RuleCommunicator, "no CommCreate of communicator %q", comm.name)
-		} else if u.created && !u.destroyed {
-			// Programs may end without destroying their communicators.
-			c.at(Note, place{location: t.location.Self}, RuleCommunicator, "no CommDestroy of communicator %q", comm.name)
 		}
 	}
 	if t.damaged {

@@ -3,7 +3,9 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ncclotf2/otf2"
@@ -77,38 +79,53 @@ type CheckResult struct {
 	Findings []Finding       `json:"findings"`
 	Dropped  map[Rule]uint64 `json:"dropped,omitempty"` // findings beyond the limit, by rule
 	Events   uint64          `json:"events"`            // that were looked at
+	errors   int
 }
 
-// Errors is the number of findings that are errors, those beyond the limit included as their rule's
-// findings were.
-func (r *CheckResult) Errors() int {
-	n := 0
-	dropped := make(map[Rule]bool)
-	for _, f := range r.Findings {
-		if f.Severity == Error {
-			n++
-			if !dropped[f.Rule] {
-				dropped[f.Rule] = true
-				n += int(r.Dropped[f.Rule])
-			}
-		}
-	}
-	return n
-}
+// Errors is the number of findings that are errors, those beyond the limit included.
+func (r *CheckResult) Errors() int { return r.errors }
 
-// findings collects at most limit findings of each rule.
+// findings collects at most limit findings of each rule and severity.
 type findings struct {
 	all     []Finding
-	count   map[Rule]uint64
+	count   map[kind]uint64
 	limit   uint64
 	lenient bool // the archive says itself that it is incomplete
 }
 
+type kind struct {
+	rule     Rule
+	severity Severity
+}
+
+// room counts a finding and tells whether it is to be kept.
+func (fs *findings) room(severity Severity, rule Rule) bool {
+	k := kind{rule, severity}
+	fs.count[k]++
+	return fs.count[k] <= fs.limit
+}
+
 func (fs *findings) add(f Finding) {
-	fs.count[f.Rule]++
-	if fs.count[f.Rule] <= fs.limit {
+	if fs.room(f.Severity, f.Rule) {
 		fs.all = append(fs.all, f)
 	}
+}
+
+// result sums up what was collected, errors first.
+func (fs *findings) result(events uint64) *CheckResult {
+	r := &CheckResult{Findings: fs.all, Dropped: make(map[Rule]uint64), Events: events}
+	for k, n := range fs.count {
+		if n > fs.limit {
+			r.Dropped[k.rule] += n - fs.limit
+		}
+		if k.severity == Error {
+			r.errors += int(n)
+		}
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Compare(boolCount(a.Severity != Error), boolCount(b.Severity != Error))
+	})
+	return r
 }
 
 // general reports what belongs to no event.

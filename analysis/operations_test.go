@@ -116,6 +116,18 @@ func TestWhoWaitedForWhom(t *testing.T) {
 	}
 }
 
+// Scalasca 2.6 finds Wait at NxN of 6, 4, 2 and 0 ms in this archive.
+func TestWaitsAreThoseThatScalascaFinds(t *testing.T) {
+	w := operationsOfArchive(t, filepath.Join("testdata", "scalasca-min", "traces.otf2")).Waits
+	var waits []uint64
+	for _, r := range w.Ranks {
+		waits = append(waits, r.Waited)
+	}
+	if diff := cmp.Diff([]uint64{6_000_000, 4_000_000, 2_000_000, 0}, waits); diff != "" || w.Culprit() != 3 {
+		t.Errorf("%+v\n%s", w, diff)
+	}
+}
+
 func TestSummaryOfAJob(t *testing.T) {
 	s := operationsOfArchive(t, makeJob(t, nil)).Summary
 	s.Archive = ""

@@ -76,12 +76,13 @@ func stream(rank int) otf2.LocationRef { return 1<<32 | otf2.LocationRef(rank) }
 
 // sample is an archive in memory, to be altered and written again.
 type sample struct {
-	t      testing.TB
-	anchor otf2.Anchor
-	defs   *otf2.Definitions
-	events map[otf2.LocationRef][]otf2.Event
-	drop   map[otf2.LocationRef]bool // event files not to write
-	raw    func(dir string)          // alters the written files
+	t       testing.TB
+	anchor  otf2.Anchor
+	defs    *otf2.Definitions
+	events  map[otf2.LocationRef][]otf2.Event
+	markers []otf2.Marker
+	drop    map[otf2.LocationRef]bool // event files not to write
+	raw     func(dir string)          // alters the written files
 }
 
 func load(t testing.TB, path string) *sample {
@@ -196,6 +197,9 @@ func (s *sample) write() string {
 	for _, x := range d.Comms {
 		must(w.Comm(x.Self, x.Name, x.Group, x.Parent, x.Flags))
 	}
+	for _, x := range d.RmaWins {
+		must(w.RmaWin(x.Self, x.Name, x.Comm, x.Flags))
+	}
 	if s.anchor.GlobalDefs != 12345 { // a number that a test set
 		s.anchor.GlobalDefs = w.Count()
 	}
@@ -215,6 +219,15 @@ func (s *sample) write() string {
 				a.Add(v.ID, v.Type, v.Value())
 			}
 			must(w.Write(ev.Kind, ev.Time, &a, ev.Args))
+		}
+		must(w.Close())
+	}
+	if len(s.markers) > 0 {
+		w, err := otf2.CreateMarkerWriter(filepath.Join(dir, "traces.marker"), s.anchor.DefChunkSize)
+		must(err)
+		must(w.DefMarker(0, "test", "test", otf2.MarkerSeverityLow))
+		for _, m := range s.markers {
+			must(w.Marker(m.Time, m.Duration, m.Marker, m.ScopeType, m.Scope, m.Text))
 		}
 		must(w.Close())
 	}

@@ -12,8 +12,8 @@ import (
 // Waits tells who waited for whom at the beginning of collectives.
 //
 // The last member to begin on its GPU is the one the others waited for: each of them waited from its
-// own begin to that one's, at most to its own end. Only members whose times are the GPU's count, and
-// collectives in which at least two have them; of a plan of several collectives on a communicator
+// own begin to that one's, at most to its own end. Only members whose times are the GPU's count (all,
+// in archives that do not know TIMING_SOURCE), and collectives in which at least two have them; of a plan of several collectives on a communicator
 // the first counts, because they have one time. Clocks of different hosts are compared as they are
 // in the archive.
 type Waits struct {
@@ -56,11 +56,15 @@ type waitCounter struct {
 	counted uint64
 	leftOut uint64
 	hosts   int
+	wanted  source // of the times
 }
 
 func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) *waitCounter {
 	ranks, of := worldRanks(defs, comms)
-	w := &waitCounter{of: of}
+	w := &waitCounter{of: of, wanted: sourceUnknown}
+	if findAttribute(defs, "TIMING_SOURCE", otf2.TypeString).found {
+		w.wanted = sourceGPU
+	}
 	hosts := make(map[string]bool)
 	for _, r := range ranks {
 		w.ranks = append(w.ranks, RankWait{Rank: r.name, Host: r.host})
@@ -77,7 +81,7 @@ func (w *waitCounter) collective(members []memberPart) {
 	for i := range members {
 		m := &members[i]
 		leads = leads && (m.leads || !m.grouped)
-		if m.source != sourceGPU {
+		if m.source != w.wanted {
 			continue
 		}
 		timed++
@@ -97,7 +101,7 @@ func (w *waitCounter) collective(members []memberPart) {
 	caused := uint64(0)
 	for i := range members {
 		m := &members[i]
-		if m.source != sourceGPU {
+		if m.source != w.wanted {
 			continue
 		}
 		r := &w.ranks[w.of[m.location]]

@@ -13,7 +13,7 @@ import (
 
 // processWatch tells when the job process has ended.
 type processWatch struct {
-	pidfd int // −1: the kernel has none (before Linux 5.3)
+	pidfd int // −1: there is none, /proc is looked at
 	pid   int
 	start uint64
 	dead  bool
@@ -27,10 +27,8 @@ func watchProcess(pid int, start uint64) (*processWatch, error) {
 	switch {
 	case err == nil:
 		w.pidfd = fd
-	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL):
-		w.pidfd, w.dead = -1, true
-		return w, nil
-	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // EPERM: a sandbox that does not know it
+	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL), // ended; or a job that has unshared its pid namespace
+		errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // Linux before 5.3; a sandbox that does not know it
 		w.pidfd = -1
 	default:
 		return nil, fmt.Errorf("process %d cannot be watched: %w", pid, err)

@@ -62,6 +62,7 @@ type recording struct {
 	failed   error // of the disk; nothing is written any more
 	lost     [shm.TypeCount]uint64
 	markers  []shard.Marker
+	pending  []shard.Pending // at the end of the process; nil before
 	settings *config.Settings
 }
 
@@ -83,6 +84,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		Clock:          shard.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
 		Settings:       settings.Texts(),
 		EventChunkSize: chunkSize,
+		Markers:        []shard.Marker{},
 	}
 	if r.line.host {
 		r.window = mostWindow
@@ -278,6 +280,20 @@ func (r *recording) describe() error {
 func (r *recording) snapshot() {
 	p := r.process
 	r.model.Snapshot()
+	if r.pending != nil {
+		p.Pending = r.pending
+	}
+	if p.Pending == nil {
+		p.Pending = []shard.Pending{} // an empty list, not null
+	}
+	for i := range p.Comms {
+		// The FINALIZE record may have found no room.
+		if c := &p.Comms[i]; c.NRanks > 0 && c.FinalTime == 0 {
+			if e, ok := r.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= r.merge.last {
+				c.FinalTime = r.line.time(e.FinalTicks)
+			}
+		}
+	}
 	p.Markers = append(p.Markers, r.markers...)
 	p.Markers = append(p.Markers, r.line.jumps...)
 	r.markers, r.line.jumps = nil, nil
@@ -343,6 +359,10 @@ func (r *recording) finish(finished bool) error {
 			})
 		}
 	}
+	// What was under way when the process ended: Finish closes it, and readers of a hang want to know.
+	r.settle()
+	r.model.Snapshot()
+	r.pending = r.process.Pending
 	if r.failed == nil {
 		r.fail(r.model.Finish())
 	}

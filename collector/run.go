@@ -276,7 +276,7 @@ func (c *live) flushDue() bool {
 		return true
 	}
 	free, total := c.memory.FreeChunks()
-	return free < total/2 && c.memory.Behind() > 0
+	return free < total/2 && c.memory.Behind() >= max(1, total/16)
 }
 
 // flush brings everything taken so far to disk and gives its memory back. After an error of the disk

@@ -356,6 +356,25 @@ func TestMemoryIsReused(t *testing.T) {
 	}
 }
 
+// A process that dies inside a call leaves what was under way.
+func TestPendingOperationsOfADeadProcess(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
+	a.allReduce(0)
+	group := a.start(shm.EventGroupApi, shm.Record{GroupDepth: 1})
+	a.stop(a.start(shm.EventCollApi, shm.Record{Arg: group, Count: 8, Func: "Broadcast", Datatype: "ncclInt8"}))
+	process.end()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	e := onlyShard(t, dir)
+	if p := e.Process.Pending; e.State != shard.Done || len(p) != 1 || p[0].Function != "Broadcast" || p[0].State != "called" {
+		t.Errorf("state %v, pending %+v", e.State, p)
+	}
+}
+
 func TestLossesFiltersAndForeignHandlesAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{})

@@ -14,36 +14,91 @@ import (
 // Each id must be defined in the archive with the type under which it is added. An id that is added twice makes
 // the list unusable until Reset: readers refuse such lists.
 type AttributeList struct {
-	ids  []AttributeRef
-	data []byte // entries as they stand on disk
-	err  error
+	buf   []byte // entries as they stand on disk, and room for one more
+	used  int
+	count int
+	seen  [4]uint64      // ids below 256 that are in the list
+	large []AttributeRef // the others
+	err   error
 }
+
+// maxEntry is the largest size of an entry: id, type, value, and what encoders touch behind it.
+const maxEntry = 5 + 1 + 9 + encoderSlack
 
 // Reset empties the list.
 func (a *AttributeList) Reset() {
-	a.ids = a.ids[:0]
-	a.data = a.data[:0]
+	a.used, a.count = 0, 0
+	a.seen = [4]uint64{}
+	a.large = a.large[:0]
 	a.err = nil
 }
 
 // Len returns the number of attributes.
-func (a *AttributeList) Len() int { return len(a.ids) }
+func (a *AttributeList) Len() int { return a.count }
 
 // Err returns why the list cannot be written, or nil.
 func (a *AttributeList) Err() error { return a.err }
 
 // Add appends an attribute of any type.
 func (a *AttributeList) Add(id AttributeRef, typ Type, v Value) {
-	a.data = appendValue(a.head(id, typ), typ, v)
+	switch typ {
+	case TypeUint8, TypeInt8, TypeUint16, TypeInt16, TypeInt32, TypeInt64, TypeFloat, TypeDouble:
+		p := a.head(id, typ)
+		a.used = len(appendValue(a.buf[:p], typ, v)) // fits: head made room
+	case TypeLocation:
+		a.compressed(id, typ, uint64(v), 1<<64-1)
+	default:
+		if typ.IsReference() || typ == TypeUint32 {
+			a.compressed(id, typ, uint64(uint32(v)), 1<<32-1)
+		} else {
+			a.compressed(id, typ, uint64(v), 1<<64-1)
+		}
+	}
 }
 
-// head appends what precedes the value.
-func (a *AttributeList) head(id AttributeRef, typ Type) []byte {
-	if slices.Contains(a.ids, id) && a.err == nil {
+// compressed appends an attribute whose value is a compressed number.
+func (a *AttributeList) compressed(id AttributeRef, typ Type, v, undefined uint64) {
+	p := a.head(id, typ) // may replace buf
+	a.used = putCompressed(a.buf, p, v, undefined)
+}
+
+// head makes room for an entry, writes what precedes the value and returns the value's place.
+func (a *AttributeList) head(id AttributeRef, typ Type) int {
+	if len(a.buf)-a.used < maxEntry {
+		a.grow()
+	}
+	if id < 256 {
+		word, bit := &a.seen[id/64], uint64(1)<<(id%64)
+		if *word&bit != 0 {
+			a.twice(id)
+		}
+		*word |= bit
+	} else {
+		a.addLarge(id)
+	}
+	a.count++
+	p := putC32(a.buf, a.used, uint32(id))
+	a.buf[p] = byte(typ)
+	return p + 1
+}
+
+func (a *AttributeList) grow() {
+	buf := make([]byte, max(256, 2*len(a.buf)))
+	copy(buf, a.buf[:a.used])
+	a.buf = buf
+}
+
+func (a *AttributeList) addLarge(id AttributeRef) {
+	if slices.Contains(a.large, id) {
+		a.twice(id)
+	}
+	a.large = append(a.large, id)
+}
+
+func (a *AttributeList) twice(id AttributeRef) {
+	if a.err == nil {
 		a.err = fmt.Errorf("otf2: attribute %d twice in one list: %w", id, ErrInvalid)
 	}
-	a.ids = append(a.ids, id)
-	return append(appendC32(a.data, uint32(id)), byte(typ))
 }
 
 // estimate is libotf2's size estimate of the whole record.
@@ -52,33 +107,37 @@ func (a *AttributeList) estimate() int {
 	return 1 + lengthSize(size) + size
 }
 
-func (a *AttributeList) dataEstimate() int { return 5 + 15*len(a.ids) }
+func (a *AttributeList) dataEstimate() int { return 5 + 15*a.count }
 
 // put writes the record at b[p].
 func (a *AttributeList) put(b []byte, p int) int {
 	b[p] = recordAttributes
 	estimate := a.dataEstimate()
 	start := p + 1 + lengthSize(estimate)
-	p = putC32(b, start, uint32(len(a.ids)))
-	p += copy(b[p:], a.data)
+	p = putC32(b, start, uint32(a.count))
+	p += copy(b[p:], a.buf[:a.used])
 	putLength(b, start, p, estimate)
 	return p
 }
 
 // Uint8 appends an UINT8.
-func (a *AttributeList) Uint8(id AttributeRef, v uint8) { a.Add(id, TypeUint8, Value(v)) }
+func (a *AttributeList) Uint8(id AttributeRef, v uint8) {
+	p := a.head(id, TypeUint8)
+	a.buf[p] = v
+	a.used = p + 1
+}
 
 // Uint16 appends an UINT16.
 func (a *AttributeList) Uint16(id AttributeRef, v uint16) { a.Add(id, TypeUint16, Value(v)) }
 
 // Uint32 appends an UINT32.
 func (a *AttributeList) Uint32(id AttributeRef, v uint32) {
-	a.data = appendC32(a.head(id, TypeUint32), v)
+	a.compressed(id, TypeUint32, uint64(v), 1<<32-1)
 }
 
 // Uint64 appends an UINT64.
 func (a *AttributeList) Uint64(id AttributeRef, v uint64) {
-	a.data = appendC64(a.head(id, TypeUint64), v)
+	a.compressed(id, TypeUint64, v, 1<<64-1)
 }
 
 // Int8 appends an INT8.
@@ -91,7 +150,10 @@ func (a *AttributeList) Int16(id AttributeRef, v int16) { a.Add(id, TypeInt16, V
 func (a *AttributeList) Int32(id AttributeRef, v int32) { a.Add(id, TypeInt32, Value(v)) }
 
 // Int64 appends an INT64.
-func (a *AttributeList) Int64(id AttributeRef, v int64) { a.Add(id, TypeInt64, Value(v)) }
+func (a *AttributeList) Int64(id AttributeRef, v int64) {
+	p := a.head(id, TypeInt64)
+	a.used = putS64(a.buf, p, v)
+}
 
 // Float appends a FLOAT.
 func (a *AttributeList) Float(id AttributeRef, v float32) { a.Add(id, TypeFloat, FloatValue(v)) }
@@ -107,7 +169,7 @@ func (a *AttributeList) Attribute(id, v AttributeRef) { a.ref(id, TypeAttribute,
 
 // Location appends a LOCATION.
 func (a *AttributeList) Location(id AttributeRef, v LocationRef) {
-	a.data = appendC64(a.head(id, TypeLocation), uint64(v))
+	a.compressed(id, TypeLocation, uint64(v), 1<<64-1)
 }
 
 // Region appends a REGION.
@@ -157,5 +219,5 @@ func (a *AttributeList) LocationGroup(id AttributeRef, v LocationGroupRef) {
 }
 
 func (a *AttributeList) ref(id AttributeRef, typ Type, v uint32) {
-	a.data = appendC32(a.head(id, typ), v)
+	a.compressed(id, typ, uint64(v), 1<<32-1)
 }

@@ -92,67 +92,107 @@ func badCount(n uint64) error {
 
 var errShort = fmt.Errorf("%w: record shorter than its fields", ErrCorrupt)
 
-// decodeLittle decodes the fields in b[p:end] of a little-endian chunk; decodeSlack bytes follow end.
-func (pl *plan) decodeLittle(r *eventReader, b []byte, p, end int) ([]uint64, error) {
-	args := r.args[:0]
-	ops := pl.fixed
-	left := uint64(0) // repetitions
-	for {
-		for i := range ops {
-			o := &ops[i]
-			if p > end {
-				return args, errShort
+// valueForm is how an attribute value of a type is encoded.
+type valueForm struct {
+	fixed uint8       // bytes, 0 for a compressed number
+	max   uint8       // most bytes of a compressed number
+	sign  uint8       // bits above the number's sign bit, 0 if there is none or no bits are above it
+	space MappingType // of a reference, else NoSpace
+}
+
+var valueForms = func() (forms [256]valueForm) {
+	for t := range forms {
+		f := &forms[t]
+		f.max, f.space = 8, mappingOfType(Type(t))
+		switch typ := Type(t); typ {
+		case TypeUint8, TypeInt8:
+			f.fixed = 1
+		case TypeUint16, TypeInt16:
+			f.fixed = 2
+		case TypeFloat:
+			f.fixed = 4
+		case TypeDouble:
+			f.fixed = 8
+		case TypeUint32, TypeInt32:
+			f.max = 4
+		default:
+			if typ.IsReference() && typ != TypeLocation {
+				f.max = 4
 			}
-			var v uint64
-			switch o.form {
-			case formCompressed:
-				n := b[p]
-				if n <= o.max {
-					v = binary.LittleEndian.Uint64(b[p+1:]) & lowBytes[n&15]
-					p += 1 + int(n)
-				} else if n == 0xff {
-					v = undefinedOf(o.max)
-					p++
-				} else {
-					return args, badSize(n, o.max)
-				}
-			case formByte:
-				v = uint64(b[p])
-				p++
-			case formWord:
-				v = binary.LittleEndian.Uint64(b[p:])
-				p += 8
-			}
-			if o.space != NoSpace {
-				v = r.mapped(*o, v)
-			}
-			args = append(args, v)
-		}
-		if p > end {
-			return args, errShort
-		}
-		if len(pl.repeated) == 0 {
-			return args, nil
-		}
-		if len(args) == len(pl.fixed) {
-			left = args[len(args)-1]
-			if left > uint64(end-p)/uint64(len(pl.repeated)) {
-				return args, badCount(left)
-			}
-			ops = pl.repeated
-		} else {
-			left--
-		}
-		if left == 0 {
-			return args, nil
 		}
 	}
+	forms[TypeInt8].sign, forms[TypeInt16].sign, forms[TypeInt32].sign = 56, 48, 32
+	return forms
+}()
+
+// decodeLittle decodes the fields in b[p:end] of a little-endian chunk; decodeSlack bytes follow end.
+func (pl *plan) decodeLittle(r *eventReader, b []byte, p, end int) ([]uint64, error) {
+	args := r.args[:len(pl.fixed)]
+	p, err := r.fieldsLittle(pl.fixed, args, b, p, end)
+	if err != nil || len(pl.repeated) == 0 {
+		return args, err
+	}
+	n := args[len(args)-1]
+	if n > uint64(end-p)/uint64(len(pl.repeated)) {
+		return args, badCount(n)
+	}
+	fixed, each := len(pl.fixed), len(pl.repeated)
+	if need := fixed + int(n)*each; need > len(r.args) {
+		r.args = append(r.args, make([]uint64, need-len(r.args))...)
+	}
+	args = r.args[:fixed+int(n)*each]
+	for i := fixed; i < len(args); i += each {
+		if p, err = r.fieldsLittle(pl.repeated, args[i:i+each], b, p, end); err != nil {
+			return args, err
+		}
+	}
+	return args, nil
+}
+
+// fieldsLittle decodes one field per op into args.
+func (r *eventReader) fieldsLittle(ops []op, args []uint64, b []byte, p, end int) (int, error) {
+	args = args[:len(ops)]
+	mapping := r.maps != nil
+	for i := range ops {
+		o := &ops[i]
+		if p > end {
+			return p, errShort
+		}
+		var v uint64
+		switch o.form {
+		case formCompressed:
+			n := b[p]
+			if n <= o.max {
+				v = binary.LittleEndian.Uint64(b[p+1:]) & lowBytes[n&15]
+				p += 1 + int(n)
+			} else if n == 0xff {
+				v = undefinedOf(o.max)
+				p++
+			} else {
+				return p, badSize(n, o.max)
+			}
+		case formByte:
+			v = uint64(b[p])
+			p++
+		case formWord:
+			v = binary.LittleEndian.Uint64(b[p:])
+			p += 8
+		}
+		if mapping && o.space != NoSpace {
+			v = r.mapped(o, v)
+		}
+		args[i] = v
+	}
+	if p > end {
+		return p, errShort
+	}
+	return p, nil
 }
 
 // decode is decodeLittle for both byte orders and without bytes to spare.
 func (pl *plan) decode(r *eventReader, d *fieldDecoder) ([]uint64, error) {
 	args := r.args[:0]
-	one := func(o op) {
+	one := func(o *op) {
 		var v uint64
 		switch o.form {
 		case formCompressed:
@@ -164,15 +204,18 @@ func (pl *plan) decode(r *eventReader, d *fieldDecoder) ([]uint64, error) {
 		}
 		args = append(args, r.mapped(o, v))
 	}
-	for _, o := range pl.fixed {
-		one(o)
+	for i := range pl.fixed {
+		one(&pl.fixed[i])
 	}
 	if len(pl.repeated) > 0 && d.err == nil {
 		for range count(d, args[len(args)-1], len(pl.repeated)) {
-			for _, o := range pl.repeated {
-				one(o)
+			for i := range pl.repeated {
+				one(&pl.repeated[i])
 			}
 		}
+	}
+	if len(args) > len(r.args) {
+		r.args = args[:cap(args)]
 	}
 	return args, d.err
 }

@@ -81,7 +81,7 @@ type eventReader struct {
 
 	interval int // of the last time stamp
 	event    Event
-	args     []uint64
+	args     []uint64 // room for the fields of any record without repetition
 	attrs    []AttributeValue
 	record   string // name of the record being read, for errors
 	err      error
@@ -92,13 +92,15 @@ func (a *Archive) eventReader(loc LocationRef, window int) (*eventReader, error)
 	r := newEventReader(&fileSource{path: a.EventFile(loc), budget: a.open, size: -1}, a.Anchor.EventChunkSize, window)
 	r.event.Location = loc
 	if !a.opts.Raw {
-		r.maps, err = a.localDefs(loc)
+		if r.maps, err = a.localDefs(loc); r.maps.identity() {
+			r.maps = nil
+		}
 	}
 	return r, err
 }
 
 func newEventReader(src *fileSource, chunk uint64, window int) *eventReader {
-	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans, table: &eventTable}
+	return &eventReader{win: newWindow(src, chunk, window), plans: eventPlans, table: &eventTable, args: make([]uint64, 16)}
 }
 
 func (r *eventReader) close() { r.win.src.close() }
@@ -112,14 +114,23 @@ func (r *eventReader) next() (bool, error) {
 		}
 		r.done = true
 		if err != nil {
-			r.err = &FormatError{File: r.win.src.path, Location: r.event.Location, Offset: r.win.offset(), Record: r.record, Err: err}
+			r.fail(err)
 		}
 	}
 	return false, r.err
 }
 
-// enough bytes for every record without repetition, its length field and a word to decode over its end.
+// fail ends reading with an error at the read position.
+func (r *eventReader) fail(err error) {
+	r.err = &FormatError{File: r.win.src.path, Location: r.event.Location, Offset: r.win.offset(), Record: r.record, Err: err}
+}
+
+// enough bytes for a stamp and every record without repetition, its length field and a word to decode over its
+// end.
 const lookAhead = 128
+
+// ids from here on are those of the table.
+const firstEventRecord = 10
 
 func (r *eventReader) step() (bool, error) {
 	w := r.win
@@ -143,8 +154,34 @@ func (r *eventReader) step() (bool, error) {
 			r.record = ""
 			return false, ErrTruncated
 		}
-		switch id := b[0]; id {
-		case recordEndOfChunk:
+		id := b[0]
+		if id == recordTimestamp { // mostly followed by the event, so not left to the switch
+			if len(b) < stampSize {
+				r.record = "Timestamp"
+				return false, ErrTruncated
+			}
+			r.setTime(b[1:stampSize])
+			w.r += stampSize
+			b = b[stampSize:]
+			if len(b) == 0 {
+				continue
+			}
+			id = b[0]
+		}
+		switch {
+		case id >= firstEventRecord:
+			if err := r.decode(id, b); err != nil {
+				r.record = r.table.name(id)
+				return false, err
+			}
+			return true, nil
+		case id == recordTimestamp:
+		case id == recordAttributes:
+			if err := r.attributes(); err != nil {
+				r.record = "AttributeList"
+				return false, err
+			}
+		case id == recordEndOfChunk:
 			if err := r.chunk(w.chunkEnd); err != nil {
 				r.record = ""
 				if errors.Is(err, io.EOF) {
@@ -152,29 +189,11 @@ func (r *eventReader) step() (bool, error) {
 				}
 				return false, err
 			}
-		case recordEndOfFile:
+		case id == recordEndOfFile:
 			return false, nil
-		case recordTimestamp:
-			if len(b) < stampSize {
-				r.record = "Timestamp"
-				return false, ErrTruncated
-			}
-			r.setTime(b[1:stampSize])
-			w.r += stampSize
-		case recordAttributes:
-			if err := r.attributes(); err != nil {
-				r.record = "AttributeList"
-				return false, err
-			}
-		case recordEndOfBuffer, recordHeader, 4, 7, 8, 9:
+		default:
 			r.record = ""
 			return false, corruptRecord(id)
-		default:
-			if err := r.decode(id); err != nil {
-				r.record = r.table.name(id)
-				return false, err
-			}
-			return true, nil
 		}
 	}
 }
@@ -225,23 +244,44 @@ func (r *eventReader) whole() (b []byte, head int, err error) {
 	return w.buf[w.r : w.r+total], head, nil
 }
 
-// decode reads the event record at the read position.
-func (r *eventReader) decode(id uint8) error {
+// decode reads the event record at the read position, where b begins.
+func (r *eventReader) decode(id uint8, b []byte) error {
 	w := r.win
 	p := &r.plans[id]
 	e := &r.event
 	e.Kind = EventKind(id)
 	e.Attributes = r.attrs
 	if p.noLength {
-		b := w.buf[w.r:w.n]
-		n, v, err := compressedAt(b[1:], p.fixed[0].max, r.big)
-		if err != nil {
-			return err
+		o := &p.fixed[0]
+		var n int
+		var v uint64
+		if len(b) >= 10 && b[1] <= o.max && !r.big {
+			n, v = 1+int(b[1]), binary.LittleEndian.Uint64(b[2:])&lowBytes[b[1]&15]
+		} else {
+			var err error
+			if n, v, err = compressedAt(b[1:], o.max, r.big); err != nil {
+				return err
+			}
 		}
 		w.r += 1 + n
-		r.args = append(r.args[:0], r.mapped(p.fixed[0], v))
-		e.Args = r.args
+		if r.maps != nil {
+			v = r.mapped(o, v)
+		}
+		r.args[0] = v
+		e.Args = r.args[:1]
 		return nil
+	}
+	if p.known && p.repeated == nil && !r.big && len(b) > 1 {
+		// The usual case: a short length field, and bytes enough behind the record to decode without care.
+		if end := 2 + int(b[1]); b[1] != 0xff && end+decodeSlack <= len(b) {
+			args := r.args[:len(p.fixed)]
+			if _, err := r.fieldsLittle(p.fixed, args, b, 2, end); err != nil {
+				return err
+			}
+			w.r += end
+			e.Args = args
+			return nil
+		}
 	}
 	b, head, err := r.whole()
 	if err != nil {
@@ -253,21 +293,20 @@ func (r *eventReader) decode(id uint8) error {
 		return nil
 	}
 	if !r.big && cap(b)-len(b) >= decodeSlack {
-		r.args, err = p.decodeLittle(r, b[:len(b)+decodeSlack], head, len(b))
+		e.Args, err = p.decodeLittle(r, b[:len(b)+decodeSlack], head, len(b))
 	} else {
 		d := fieldDecoder{buf: b, pos: head, big: r.big}
-		r.args, err = p.decode(r, &d)
+		e.Args, err = p.decode(r, &d)
 	}
 	if err != nil {
 		return err
 	}
 	w.r += len(b)
-	e.Args = r.args
 	return nil
 }
 
 // mapped is a field's value after mapping or clock correction.
-func (r *eventReader) mapped(o op, v uint64) uint64 {
+func (r *eventReader) mapped(o *op, v uint64) uint64 {
 	if r.maps == nil || o.space == NoSpace {
 		return v
 	}
@@ -293,30 +332,87 @@ func (r *eventReader) attributes() error {
 	if err != nil {
 		return err
 	}
-	d := fieldDecoder{buf: b, pos: head, big: r.big}
-	n := count(&d, d.c32(), 3)
-	for range n {
-		v := AttributeValue{ID: AttributeRef(d.c32()), Type: Type(d.u8())}
-		v.Bits = uint64(d.value(v.Type))
-		if d.err != nil {
-			return d.err
+	first := len(r.attrs)
+	if !r.big && cap(b)-len(b) >= decodeSlack {
+		err = r.attributesLittle(b[:len(b)+decodeSlack], head, len(b))
+	} else {
+		d := fieldDecoder{buf: b, pos: head, big: r.big}
+		for range count(&d, d.c32(), 3) {
+			v := AttributeValue{ID: AttributeRef(d.c32()), Type: Type(d.u8())}
+			v.Bits = uint64(d.value(v.Type))
+			r.attrs = append(r.attrs, v)
 		}
-		if r.maps != nil {
-			v.ID = AttributeRef(r.mapped(op{space: MappingAttribute, max: 4}, uint64(v.ID)))
-			if space := mappingOfType(v.Type); space != NoSpace {
-				width := uint8(4)
-				if v.Type == TypeLocation {
-					width = 8
-				}
-				v.Bits = r.mapped(op{space: space, max: width}, v.Bits)
+		err = d.err
+	}
+	if err != nil {
+		return err
+	}
+	if r.maps != nil {
+		for i := first; i < len(r.attrs); i++ {
+			v := &r.attrs[i]
+			v.ID = AttributeRef(r.mapped(&op{space: MappingAttribute, max: 4}, uint64(v.ID)))
+			if f := &valueForms[v.Type]; f.space != NoSpace {
+				v.Bits = r.mapped(&op{space: f.space, max: f.max}, v.Bits)
 			}
 		}
-		r.attrs = append(r.attrs, v)
-	}
-	if d.err != nil {
-		return d.err
 	}
 	r.win.r += len(b)
+	return nil
+}
+
+// attributesLittle decodes the list in b[p:end] of a little-endian chunk; decodeSlack bytes follow end.
+func (r *eventReader) attributesLittle(b []byte, p, end int) error {
+	size, n, err := compressedAt(b[p:], 4, false)
+	if err != nil {
+		return err
+	}
+	p += size
+	if p > end {
+		return errShort
+	}
+	if n > uint64(end-p)/3 {
+		return badCount(n)
+	}
+	for range n {
+		var id, v uint64
+		if k := b[p]; k <= 4 {
+			id = binary.LittleEndian.Uint64(b[p+1:]) & lowBytes[k&15]
+			p += 1 + int(k)
+		} else if k == 0xff {
+			id = 1<<32 - 1
+			p++
+		} else {
+			return badSize(k, 4)
+		}
+		if p >= end {
+			return errShort
+		}
+		typ := b[p]
+		p++
+		f := &valueForms[typ]
+		if p >= end {
+			return errShort
+		}
+		if f.fixed != 0 {
+			v = binary.LittleEndian.Uint64(b[p:]) & lowBytes[f.fixed&15]
+			p += int(f.fixed)
+		} else if k := b[p]; k <= f.max {
+			v = binary.LittleEndian.Uint64(b[p+1:]) & lowBytes[k&15]
+			p += 1 + int(k)
+		} else if k == 0xff {
+			v = undefinedOf(f.max)
+			p++
+		} else {
+			return badSize(k, f.max)
+		}
+		if p > end {
+			return errShort
+		}
+		if f.sign != 0 {
+			v = uint64(int64(v<<f.sign) >> f.sign)
+		}
+		r.attrs = append(r.attrs, AttributeValue{ID: AttributeRef(id), Type: Type(typ), Bits: v})
+	}
 	return nil
 }
 

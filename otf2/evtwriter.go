@@ -129,7 +129,7 @@ func (w *EventWriter) begin(t Timestamp, a *AttributeList, size int) error {
 	if t < w.last {
 		return &TimeError{t, w.last}
 	}
-	attributes := a != nil && len(a.ids) != 0
+	attributes := a != nil && a.count != 0
 	if attributes {
 		if a.err != nil {
 			return a.err
@@ -229,9 +229,9 @@ func (w *EventWriter) nextChunk(t Timestamp) error {
 // stays until everything behind it is there; then the two bytes that replace it make the new end valid at once.
 func (w *EventWriter) replaceEnd(end int) error {
 	mark := w.flushed
-	_, err := w.sink.WriteAt(w.buf[mark+endSize:end], w.base+int64(mark)+endSize)
+	err := w.replaceMark(w.buf[mark:mark+endSize], w.base+int64(mark))
 	if err == nil {
-		err = w.replaceMark(w.buf[mark:mark+endSize], w.base+int64(mark))
+		_, err = w.sink.WriteAt(w.buf[mark+endSize:end], w.base+int64(mark)+endSize)
 	}
 	if err != nil {
 		w.err = fmt.Errorf("otf2: writing events: %w", err)

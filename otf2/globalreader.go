@@ -42,6 +42,9 @@ func (a *Archive) Events(sel *Selection) iter.Seq2[*Event, error] {
 				r.close()
 				return
 			}
+			if err := r.seek(sel.From); err != nil {
+				r.fail(err)
+			}
 			if err := m.add(r); err != nil && !yield(nil, err) {
 				return
 			}
@@ -52,8 +55,23 @@ func (a *Archive) Events(sel *Selection) iter.Seq2[*Event, error] {
 
 // merge is a binary heap of readers, each standing at its next event.
 type merge struct {
-	heap     []*eventReader
+	heap     []turn
 	from, to Timestamp
+}
+
+// turn is a reader's place in the order. The key is kept beside the pointer: with a thousand readers the heap
+// then fits the first-level cache.
+type turn struct {
+	time     Timestamp
+	location LocationRef
+	reader   *eventReader
+}
+
+func (a *turn) before(b *turn) bool {
+	if a.time != b.time {
+		return a.time < b.time
+	}
+	return a.location < b.location
 }
 
 // add reads to the first wanted event of r and puts it on the heap.
@@ -63,10 +81,10 @@ func (m *merge) add(r *eventReader) error {
 		r.close()
 		return err
 	}
-	m.heap = append(m.heap, r)
+	m.heap = append(m.heap, turn{r.event.Time, r.event.Location, r})
 	for i := len(m.heap) - 1; i > 0; {
 		parent := (i - 1) / 2
-		if !before(m.heap[i], m.heap[parent]) {
+		if !m.heap[i].before(&m.heap[parent]) {
 			break
 		}
 		m.heap[i], m.heap[parent] = m.heap[parent], m.heap[i]
@@ -92,18 +110,11 @@ func (m *merge) advance(r *eventReader) (bool, error) {
 	}
 }
 
-func before(a, b *eventReader) bool {
-	if a.event.Time != b.event.Time {
-		return a.event.Time < b.event.Time
-	}
-	return a.event.Location < b.event.Location
-}
-
 // run yields events until the heap is empty. A reader keeps its turn as long as its events come first, which
 // saves most of the heap's work.
 func (m *merge) run(yield func(*Event, error) bool) {
 	for len(m.heap) > 0 {
-		r := m.heap[0]
+		r := m.heap[0].reader
 		second := m.second()
 		for {
 			if !yield(&r.event, nil) {
@@ -114,7 +125,7 @@ func (m *merge) run(yield func(*Event, error) bool) {
 				r.close()
 				last := len(m.heap) - 1
 				m.heap[0] = m.heap[last]
-				m.heap[last] = nil
+				m.heap[last] = turn{}
 				m.heap = m.heap[:last]
 				m.down()
 				if err != nil && !yield(nil, err) {
@@ -122,7 +133,8 @@ func (m *merge) run(yield func(*Event, error) bool) {
 				}
 				break
 			}
-			if second != nil && !before(r, second) {
+			m.heap[0].time = r.event.Time
+			if second != nil && !m.heap[0].before(second) {
 				m.down()
 				break
 			}
@@ -130,40 +142,47 @@ func (m *merge) run(yield func(*Event, error) bool) {
 	}
 }
 
-// second is the reader that comes next after the first, nil if there is none.
-func (m *merge) second() *eventReader {
+// second is the turn that comes after the first, nil if there is none.
+func (m *merge) second() *turn {
 	switch len(m.heap) {
 	case 1:
 		return nil
 	case 2:
-		return m.heap[1]
+		return &m.heap[1]
 	}
-	if before(m.heap[1], m.heap[2]) {
-		return m.heap[1]
+	if m.heap[1].before(&m.heap[2]) {
+		return &m.heap[1]
 	}
-	return m.heap[2]
+	return &m.heap[2]
 }
 
 // down restores the heap after its first element changed.
 func (m *merge) down() {
 	h := m.heap
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
-			if before(h[child], h[least]) {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		h[i], h[least] = h[least], h[i]
-		i = least
+	if len(h) == 0 {
+		return
 	}
+	moving := h[0]
+	i := 0
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			break
+		}
+		if child+1 < len(h) && h[child+1].before(&h[child]) {
+			child++
+		}
+		if !h[child].before(&moving) {
+			break
+		}
+		h[i] = h[child]
+		i = child
+	}
+	h[i] = moving
 }
 
 func (m *merge) close() {
-	for _, r := range m.heap {
-		r.close()
+	for i := range m.heap {
+		m.heap[i].reader.close()
 	}
 }

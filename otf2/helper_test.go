@@ -3,6 +3,7 @@
 package otf2
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,7 +36,20 @@ func tempFile(t testing.TB, b []byte) string {
 
 // readEvents reads all events of a file as they stand in it.
 func readEvents(path string, chunk uint64) ([]Event, error) {
-	r := newEventReader(&fileSource{path: path, budget: newOpenFiles(1), size: -1}, chunk, minWindow)
+	return drain(&fileSource{path: path, budget: newOpenFiles(1), size: -1}, chunk)
+}
+
+// inMemory is a source whose file lies in memory.
+func inMemory(b []byte) *fileSource {
+	return &fileSource{path: "memory", budget: newOpenFiles(1), file: memoryReader{bytes.NewReader(b)}, size: int64(len(b))}
+}
+
+type memoryReader struct{ *bytes.Reader }
+
+func (memoryReader) Close() error { return nil }
+
+func drain(src *fileSource, chunk uint64) ([]Event, error) {
+	r := newEventReader(src, chunk, minWindow)
 	defer r.close()
 	var events []Event
 	for {

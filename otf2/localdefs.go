@@ -127,6 +127,9 @@ func newLocalMaps(maps []MappingTable, clocks []ClockOffset) *localMaps {
 	return l
 }
 
+// identity reports whether nothing is mapped or corrected.
+func (l *localMaps) identity() bool { return len(l.maps) == 0 && l.clock == nil }
+
 // mappingOfType is the id space of the values of a type, NoSpace if they are no references.
 func mappingOfType(t Type) MappingType {
 	if int(t) < len(typeSpaces) {

@@ -120,6 +120,78 @@ func cmp(a, b uint64) int {
 	return 0
 }
 
+// A selection of late times begins in a late chunk, also behind a clock correction, and misses nothing.
+func TestSeek(t *testing.T) {
+	w := NewMemoryEventWriter(nil)
+	for i := range uint64(150_000) {
+		check(t, w.MpiIsendComplete(Timestamp(1000+i/7), nil, i))
+	}
+	check(t, w.Close())
+	dir := t.TempDir()
+	local := filepath.Join(dir, "l.def")
+	check(t, WriteLocalDefs(local, nil, []ClockOffset{{Time: 1000, Offset: 5000}, {Time: 3000, Offset: 9000}}, 0))
+	files := map[LocationRef][]byte{1: w.Bytes()}
+	for _, defs := range []map[LocationRef][]byte{nil, {1: readFile(t, local)}} {
+		a, err := Open(archiveOf(t, files, defs), nil)
+		check(t, err)
+		var times []Timestamp
+		for e, err := range a.EventsOf(1) {
+			check(t, err)
+			times = append(times, e.Time)
+		}
+		for _, from := range []Timestamp{1, times[0], times[1] + 1, times[70_000], times[70_001], times[len(times)-1], times[len(times)-1] + 1} {
+			n := 0
+			for e, err := range a.Events(&Selection{From: from}) {
+				check(t, err)
+				if e.Time < from {
+					t.Fatalf("event at %d, wanted from %d", e.Time, from)
+				}
+				n++
+			}
+			want := 0
+			for _, at := range times {
+				if at >= from {
+					want++
+				}
+			}
+			if n != want {
+				t.Errorf("from %d: %d events, want %d", from, n, want)
+			}
+		}
+		r, err := a.eventReader(1, maxWindow)
+		check(t, err)
+		check(t, r.seek(times[len(times)-1]))
+		if last := int64(len(w.Bytes())-1) / DefaultEventChunkSize * DefaultEventChunkSize; r.win.chunkEnd != last+DefaultEventChunkSize || last == 0 {
+			t.Errorf("sought to the chunk that ends at %d, want the last one, at %d", r.win.chunkEnd, last)
+		}
+		r.close()
+	}
+}
+
+// One archive is read by several goroutines.
+func TestConcurrentReading(t *testing.T) {
+	a, err := Open("testdata/mapping/mapping.otf2", &ReadOptions{MaxOpenFiles: 2})
+	check(t, err)
+	counts := make(chan int)
+	for range 4 {
+		go func() {
+			n := 0
+			for _, err := range a.Events(nil) {
+				if err != nil {
+					t.Error(err)
+				}
+				n++
+			}
+			counts <- n
+		}()
+	}
+	for range 4 {
+		if n := <-counts; n != 208 {
+			t.Errorf("%d events, want 208", n)
+		}
+	}
+}
+
 // Leaving the loop early closes the files.
 func TestBreakClosesFiles(t *testing.T) {
 	a, err := Open("testdata/many-locations/many.otf2", nil)

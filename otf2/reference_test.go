@@ -177,6 +177,9 @@ func TestReferenceToolReadsRandomEvents(t *testing.T) {
 				switch f.Encoding {
 				case otf2.EncodingU8:
 					v = uint64(uint8(v))
+					if f.Type == "Paradigm" && otf2.Paradigm(v) == otf2.ParadigmOpenMPTarget {
+						v = 0 // 3.0 does not know this one
+					}
 				case otf2.EncodingC32:
 					v = uint64(uint32(v))
 				}

@@ -15,8 +15,14 @@ import (
 type fileSource struct {
 	path   string
 	budget *openFiles
-	file   *os.File
-	size   int64 // -1 before the first read
+	file   openFile // nil while it is closed
+	size   int64    // -1 before the first read
+}
+
+// openFile is what reading needs of an *os.File.
+type openFile interface {
+	io.ReaderAt
+	io.Closer
 }
 
 // openFiles is the number of files that may stay open.
@@ -28,35 +34,71 @@ func newOpenFiles(n int) *openFiles {
 	return o
 }
 
+// prepare makes the size of the file known.
+func (s *fileSource) prepare() error {
+	if s.size >= 0 {
+		return nil
+	}
+	f, err := s.acquire()
+	if err == nil {
+		s.release(f)
+	}
+	return err
+}
+
 // readAt fills p from off on as far as the file goes.
 func (s *fileSource) readAt(p []byte, off int64) (int, error) {
-	f := s.file
-	if f == nil {
-		var err error
-		if f, err = os.Open(s.path); err != nil {
-			return 0, err
-		}
-		info, err := f.Stat()
-		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("%s is no regular file: %w", s.path, ErrNotSupported)
-		}
-		if err != nil {
-			f.Close()
-			return 0, err
-		}
-		s.size = info.Size()
-		if s.budget.left.Add(-1) >= 0 {
-			s.file = f
-		} else {
-			s.budget.left.Add(1)
-			defer f.Close()
-		}
+	f, err := s.acquire()
+	if err != nil {
+		return 0, err
 	}
 	n, err := f.ReadAt(p, off)
+	s.release(f)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err
+}
+
+// acquire returns the open file.
+func (s *fileSource) acquire() (openFile, error) {
+	if s.file != nil {
+		return s.file, nil
+	}
+	f, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	if s.budget.left.Add(-1) >= 0 {
+		s.file = f
+	} else {
+		s.budget.left.Add(1)
+	}
+	return f, nil
+}
+
+// release closes a file that may not stay open.
+func (s *fileSource) release(f openFile) {
+	if s.file == nil {
+		f.Close()
+	}
+}
+
+func (s *fileSource) open() (*os.File, error) {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("no regular file: %w", ErrNotSupported)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	s.size = info.Size()
+	return f, nil
 }
 
 func (s *fileSource) close() {
@@ -75,6 +117,7 @@ func (s *fileSource) close() {
 //	                  ^ off
 type window struct {
 	src      *fileSource
+	want     int // size of buf where the file is not smaller
 	buf      []byte
 	r, n     int   // buf[r:n] is unread
 	off      int64 // file offset of buf[0]
@@ -87,7 +130,16 @@ type window struct {
 const minWindow = 512
 
 func newWindow(src *fileSource, chunk uint64, size int) *window {
-	return &window{src: src, chunk: int64(chunk), buf: make([]byte, max(size, minWindow))}
+	return &window{src: src, chunk: int64(chunk), want: max(size, minWindow)}
+}
+
+// allocate makes the buffer, small for a small file.
+func (w *window) allocate() error {
+	if err := w.src.prepare(); err != nil {
+		return err
+	}
+	w.buf = make([]byte, int(min(int64(w.want), max(minWindow, w.src.size+decodeSlack))))
+	return nil
 }
 
 // offset is the file offset of the next unread byte.
@@ -96,6 +148,11 @@ func (w *window) offset() int64 { return w.off + int64(w.r) }
 // fill tries to have at least need unread bytes and returns how many there are; fewer mean that the chunk or the
 // file ends there.
 func (w *window) fill(need int) (int, error) {
+	if w.buf == nil {
+		if err := w.allocate(); err != nil {
+			return 0, err
+		}
+	}
 	for w.n-w.r < need && !w.ended {
 		if need > len(w.buf) {
 			if w.src.size >= 0 && w.offset()+int64(need) > min(w.chunkEnd, w.src.size) {

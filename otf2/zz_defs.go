@@ -3,7 +3,8 @@
 
 package otf2
 
-// ClockProperties is a definition of that kind, since OTF2 1.0.
+// ClockProperties is the archive's clock: ticks per second, first time, length in ticks, and the first time in
+// nanoseconds since 1970 UTC (2^64-1: not known). Since OTF2 1.0.
 type ClockProperties struct {
 	Resolution uint64
 	Offset     uint64
@@ -11,14 +12,14 @@ type ClockProperties struct {
 	Realtime   uint64
 }
 
-// ParadigmDef is a definition of that kind, since OTF2 1.5.
+// ParadigmDef is the name and class of a paradigm, also of one that OTF2 has no value for. Since OTF2 1.5.
 type ParadigmDef struct {
 	Paradigm Paradigm
 	Name     StringRef
 	Class    ParadigmClass
 }
 
-// ParadigmPropertyDef is a definition of that kind, since OTF2 1.5.
+// ParadigmPropertyDef is a property of a paradigm. Since OTF2 1.5.
 type ParadigmPropertyDef struct {
 	Paradigm Paradigm
 	Property ParadigmProperty
@@ -26,7 +27,7 @@ type ParadigmPropertyDef struct {
 	Value    Value
 }
 
-// IoParadigm is a definition of that kind, since OTF2 2.1.
+// IoParadigm is a way of doing I/O. Since OTF2 2.1.
 type IoParadigm struct {
 	Self           IoParadigmRef
 	Identification StringRef
@@ -38,13 +39,13 @@ type IoParadigm struct {
 	Values         []Value
 }
 
-// String is a definition of that kind, since OTF2 1.0.
+// String is a text that other definitions refer to. Since OTF2 1.0.
 type String struct {
 	Self StringRef
 	Text string
 }
 
-// Attribute is a definition of that kind, since OTF2 1.0.
+// Attribute is a kind of event attribute and its type. Since OTF2 1.0.
 type Attribute struct {
 	Self        AttributeRef
 	Name        StringRef
@@ -52,7 +53,7 @@ type Attribute struct {
 	Description StringRef
 }
 
-// SystemTreeNode is a definition of that kind, since OTF2 1.0.
+// SystemTreeNode is a node of the system tree. Since OTF2 1.0.
 type SystemTreeNode struct {
 	Self   SystemTreeNodeRef
 	Name   StringRef
@@ -60,7 +61,7 @@ type SystemTreeNode struct {
 	Parent SystemTreeNodeRef
 }
 
-// LocationGroup is a definition of that kind, since OTF2 1.0.
+// LocationGroup is a process or a device context. Since OTF2 1.0.
 type LocationGroup struct {
 	Self             LocationGroupRef
 	Name             StringRef
@@ -69,7 +70,7 @@ type LocationGroup struct {
 	Creator          LocationGroupRef
 }
 
-// Location is a definition of that kind, since OTF2 1.0.
+// Location is a stream of events. Since OTF2 1.0.
 type Location struct {
 	Self   LocationRef
 	Name   StringRef
@@ -78,7 +79,7 @@ type Location struct {
 	Group  LocationGroupRef
 }
 
-// Region is a definition of that kind, since OTF2 1.0.
+// Region is a region of code. Since OTF2 1.0.
 type Region struct {
 	Self          RegionRef
 	Name          StringRef
@@ -92,7 +93,7 @@ type Region struct {
 	EndLine       uint32
 }
 
-// Callsite is a definition of that kind, since OTF2 1.0.
+// Callsite is a call site (deprecated). Since OTF2 1.0.
 type Callsite struct {
 	Self          CallsiteRef
 	SourceFile    StringRef
@@ -101,14 +102,15 @@ type Callsite struct {
 	LeftRegion    RegionRef
 }
 
-// Callpath is a definition of that kind, since OTF2 1.0.
+// Callpath is a call path (deprecated). Since OTF2 1.0.
 type Callpath struct {
 	Self   CallpathRef
 	Parent CallpathRef
 	Region RegionRef
 }
 
-// Group is a definition of that kind, since OTF2 1.0.
+// Group is a list of locations, regions, metrics or ranks; of a COMM_GROUP the members are indexes into the
+// COMM_LOCATIONS group of the same paradigm. Since OTF2 1.0.
 type Group struct {
 	Self     GroupRef
 	Name     StringRef
@@ -118,7 +120,7 @@ type Group struct {
 	Members  []uint64
 }
 
-// MetricMember is a definition of that kind, since OTF2 1.0.
+// MetricMember is one quantity of a metric class. Since OTF2 1.0.
 type MetricMember struct {
 	Self        MetricMemberRef
 	Name        StringRef
@@ -131,7 +133,7 @@ type MetricMember struct {
 	Unit        StringRef
 }
 
-// MetricClass is a definition of that kind, since OTF2 1.0.
+// MetricClass is a list of quantities that are recorded together. Since OTF2 1.0.
 type MetricClass struct {
 	Self         MetricRef
 	Members      []MetricMemberRef
@@ -139,7 +141,7 @@ type MetricClass struct {
 	RecorderKind RecorderKind
 }
 
-// MetricInstance is a definition of that kind, since OTF2 1.0.
+// MetricInstance is a metric class recorded by a location on behalf of a scope. Since OTF2 1.0.
 type MetricInstance struct {
 	Self        MetricRef
 	MetricClass MetricRef
@@ -148,7 +150,7 @@ type MetricInstance struct {
 	Scope       uint64
 }
 
-// Comm is a definition of that kind, since OTF2 1.0.
+// Comm is a communicator. Since OTF2 1.0.
 type Comm struct {
 	Self   CommRef
 	Name   StringRef
@@ -157,14 +159,14 @@ type Comm struct {
 	Flags  CommFlag
 }
 
-// Parameter is a definition of that kind, since OTF2 1.0.
+// Parameter is a named parameter. Since OTF2 1.0.
 type Parameter struct {
 	Self ParameterRef
 	Name StringRef
 	Type ParameterType
 }
 
-// RmaWin is a definition of that kind, since OTF2 1.2.
+// RmaWin is a window of remote memory. Since OTF2 1.2.
 type RmaWin struct {
 	Self  RmaWinRef
 	Name  StringRef
@@ -172,13 +174,13 @@ type RmaWin struct {
 	Flags RmaWinFlag
 }
 
-// MetricClassRecorder is a definition of that kind, since OTF2 1.2.
+// MetricClassRecorder is a location that records a metric class. Since OTF2 1.2.
 type MetricClassRecorder struct {
 	Metric   MetricRef
 	Recorder LocationRef
 }
 
-// SystemTreeNodeProperty is a definition of that kind, since OTF2 1.2.
+// SystemTreeNodeProperty is a property of a system tree node. Since OTF2 1.2.
 type SystemTreeNodeProperty struct {
 	Node  SystemTreeNodeRef
 	Name  StringRef
@@ -186,13 +188,13 @@ type SystemTreeNodeProperty struct {
 	Value Value
 }
 
-// SystemTreeNodeDomain is a definition of that kind, since OTF2 1.2.
+// SystemTreeNodeDomain is a domain that a system tree node stands for. Since OTF2 1.2.
 type SystemTreeNodeDomain struct {
 	Node   SystemTreeNodeRef
 	Domain SystemTreeDomain
 }
 
-// LocationGroupProperty is a definition of that kind, since OTF2 1.3.
+// LocationGroupProperty is a property of a location group. Since OTF2 1.3.
 type LocationGroupProperty struct {
 	LocationGroup LocationGroupRef
 	Name          StringRef
@@ -200,7 +202,7 @@ type LocationGroupProperty struct {
 	Value         Value
 }
 
-// LocationProperty is a definition of that kind, since OTF2 1.3.
+// LocationProperty is a property of a location. Since OTF2 1.3.
 type LocationProperty struct {
 	Location LocationRef
 	Name     StringRef
@@ -208,7 +210,7 @@ type LocationProperty struct {
 	Value    Value
 }
 
-// CartDimension is a definition of that kind, since OTF2 1.3.
+// CartDimension is a dimension of a Cartesian topology. Since OTF2 1.3.
 type CartDimension struct {
 	Self        CartDimensionRef
 	Name        StringRef
@@ -216,7 +218,7 @@ type CartDimension struct {
 	Periodicity CartPeriodicity
 }
 
-// CartTopology is a definition of that kind, since OTF2 1.3.
+// CartTopology is a Cartesian topology over a communicator. Since OTF2 1.3.
 type CartTopology struct {
 	Self           CartTopologyRef
 	Name           StringRef
@@ -224,21 +226,21 @@ type CartTopology struct {
 	CartDimensions []CartDimensionRef
 }
 
-// CartCoordinate is a definition of that kind, since OTF2 1.3.
+// CartCoordinate is the place of a rank in a Cartesian topology. Since OTF2 1.3.
 type CartCoordinate struct {
 	CartTopology CartTopologyRef
 	Rank         uint32
 	Coordinates  []uint32
 }
 
-// SourceCodeLocation is a definition of that kind, since OTF2 1.5.
+// SourceCodeLocation is a line of source code. Since OTF2 1.5.
 type SourceCodeLocation struct {
 	Self       SourceCodeLocationRef
 	File       StringRef
 	LineNumber uint32
 }
 
-// CallingContext is a definition of that kind, since OTF2 1.5.
+// CallingContext is a node of the calling context tree. Since OTF2 1.5.
 type CallingContext struct {
 	Self               CallingContextRef
 	Region             RegionRef
@@ -246,7 +248,7 @@ type CallingContext struct {
 	Parent             CallingContextRef
 }
 
-// CallingContextProperty is a definition of that kind, since OTF2 2.0.
+// CallingContextProperty is a property of a calling context. Since OTF2 2.0.
 type CallingContextProperty struct {
 	CallingContext CallingContextRef
 	Name           StringRef
@@ -254,7 +256,7 @@ type CallingContextProperty struct {
 	Value          Value
 }
 
-// InterruptGenerator is a definition of that kind, since OTF2 1.5.
+// InterruptGenerator is a source of samples. Since OTF2 1.5.
 type InterruptGenerator struct {
 	Self     InterruptGeneratorRef
 	Name     StringRef
@@ -264,7 +266,7 @@ type InterruptGenerator struct {
 	Period   uint64
 }
 
-// IoFileProperty is a definition of that kind, since OTF2 2.1.
+// IoFileProperty is a property of a file. Since OTF2 2.1.
 type IoFileProperty struct {
 	IoFile IoFileRef
 	Name   StringRef
@@ -272,21 +274,21 @@ type IoFileProperty struct {
 	Value  Value
 }
 
-// IoRegularFile is a definition of that kind, since OTF2 2.1.
+// IoRegularFile is a file, within the scope of a system tree node. Since OTF2 2.1.
 type IoRegularFile struct {
 	Self  IoFileRef
 	Name  StringRef
 	Scope SystemTreeNodeRef
 }
 
-// IoDirectory is a definition of that kind, since OTF2 2.1.
+// IoDirectory is a directory, within the scope of a system tree node. Since OTF2 2.1.
 type IoDirectory struct {
 	Self  IoFileRef
 	Name  StringRef
 	Scope SystemTreeNodeRef
 }
 
-// IoHandle is a definition of that kind, since OTF2 2.1.
+// IoHandle is an I/O handle. Since OTF2 2.1.
 type IoHandle struct {
 	Self       IoHandleRef
 	Name       StringRef
@@ -297,14 +299,14 @@ type IoHandle struct {
 	Parent     IoHandleRef
 }
 
-// IoPreCreatedHandleState is a definition of that kind, since OTF2 2.1.
+// IoPreCreatedHandleState is the state of a handle that exists from the start. Since OTF2 2.1.
 type IoPreCreatedHandleState struct {
 	IoHandle    IoHandleRef
 	Mode        IoAccessMode
 	StatusFlags IoStatusFlag
 }
 
-// CallpathParameter is a definition of that kind, since OTF2 2.2.
+// CallpathParameter is a parameter of a call path (deprecated). Since OTF2 2.2.
 type CallpathParameter struct {
 	Callpath  CallpathRef
 	Parameter ParameterRef
@@ -312,7 +314,7 @@ type CallpathParameter struct {
 	Value     Value
 }
 
-// InterComm is a definition of that kind, since OTF2 3.0.
+// InterComm is an inter-communicator. Since OTF2 3.0.
 type InterComm struct {
 	Self   CommRef
 	Name   StringRef

@@ -5,8 +5,8 @@ package otf2
 
 import "fmt"
 
-// ClockProperties writes a definition of that kind (timerResolution, globalOffset, traceLength, realtimeTimestamp).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// ClockProperties defines the archive's clock: ticks per second, first time, length in ticks, and the first time in
+// nanoseconds since 1970 UTC (2^64-1: not known). Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) ClockProperties(resolution uint64, offset uint64, length uint64, realtime uint64) error {
 	b := w.start()
 	b = appendC64(b, uint64(resolution))
@@ -16,8 +16,8 @@ func (w *GlobalDefWriter) ClockProperties(resolution uint64, offset uint64, leng
 	return w.emit(5, b, 0)
 }
 
-// Paradigm writes a definition of that kind (paradigm, name, paradigmClass).
-// Since OTF2 1.5. Errors are those of [GlobalDefWriter.Write].
+// Paradigm defines the name and class of a paradigm, also of one that OTF2 has no value for. Since OTF2 1.5; errors
+// are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) Paradigm(paradigm Paradigm, name StringRef, class ParadigmClass) error {
 	b := w.start()
 	b = append(b, byte(paradigm))
@@ -26,8 +26,7 @@ func (w *GlobalDefWriter) Paradigm(paradigm Paradigm, name StringRef, class Para
 	return w.emit(6, b, 0)
 }
 
-// ParadigmProperty writes a definition of that kind (paradigm, property, type, value).
-// Since OTF2 1.5. Errors are those of [GlobalDefWriter.Write].
+// ParadigmProperty defines a property of a paradigm. Since OTF2 1.5; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) ParadigmProperty(paradigm Paradigm, property ParadigmProperty, typ Type, value Value) error {
 	b := w.start()
 	slack := 0 // libotf2 counts each value as 9 bytes
@@ -42,8 +41,7 @@ func (w *GlobalDefWriter) ParadigmProperty(paradigm Paradigm, property ParadigmP
 	return w.emit(7, b, slack)
 }
 
-// IoParadigm writes a definition of that kind (self, identification, name, ioParadigmClass, ioParadigmFlags, numberOfProperties, properties, types, values).
-// Since OTF2 2.1. Errors are those of [GlobalDefWriter.Write].
+// IoParadigm defines a way of doing I/O. Since OTF2 2.1; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) IoParadigm(self IoParadigmRef, identification StringRef, name StringRef, class IoParadigmClass, flags IoParadigmFlag, properties []IoParadigmProperty, types []Type, values []Value) error {
 	if len(types) != len(properties) {
 		return fmt.Errorf("otf2: IoParadigm: %d types for %d properties: %w", len(types), len(properties), ErrInvalid)
@@ -74,8 +72,8 @@ func (w *GlobalDefWriter) IoParadigm(self IoParadigmRef, identification StringRe
 	return w.emit(8, b, slack)
 }
 
-// String writes a definition of that kind (self, string).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// String defines a text that other definitions refer to. Since OTF2 1.0; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) String(self StringRef, text string) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -86,8 +84,8 @@ func (w *GlobalDefWriter) String(self StringRef, text string) error {
 	return w.emit(10, b, 0)
 }
 
-// Attribute writes a definition of that kind (self, name, type, description).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// Attribute defines a kind of event attribute and its type. Since OTF2 1.0; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) Attribute(self AttributeRef, name StringRef, typ Type, description StringRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -97,8 +95,7 @@ func (w *GlobalDefWriter) Attribute(self AttributeRef, name StringRef, typ Type,
 	return w.emit(11, b, 0)
 }
 
-// SystemTreeNode writes a definition of that kind (self, name, className, parent).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// SystemTreeNode defines a node of the system tree. Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) SystemTreeNode(self SystemTreeNodeRef, name StringRef, class StringRef, parent SystemTreeNodeRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -108,8 +105,7 @@ func (w *GlobalDefWriter) SystemTreeNode(self SystemTreeNodeRef, name StringRef,
 	return w.emit(12, b, 0)
 }
 
-// LocationGroup writes a definition of that kind (self, name, locationGroupType, systemTreeParent, creatingLocationGroup).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// LocationGroup defines a process or a device context. Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) LocationGroup(self LocationGroupRef, name StringRef, typ LocationGroupType, systemTreeParent SystemTreeNodeRef, creator LocationGroupRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -120,8 +116,7 @@ func (w *GlobalDefWriter) LocationGroup(self LocationGroupRef, name StringRef, t
 	return w.emit(13, b, 0)
 }
 
-// Location writes a definition of that kind (self, name, locationType, numberOfEvents, locationGroup).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// Location defines a stream of events. Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) Location(self LocationRef, name StringRef, typ LocationType, events uint64, group LocationGroupRef) error {
 	b := w.start()
 	b = appendC64(b, uint64(self))
@@ -132,8 +127,7 @@ func (w *GlobalDefWriter) Location(self LocationRef, name StringRef, typ Locatio
 	return w.emit(14, b, 0)
 }
 
-// Region writes a definition of that kind (self, name, description, sourceFile, beginLineNumber, endLineNumber, canonicalName, regionRole, paradigm, regionFlags).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// Region defines a region of code. Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) Region(self RegionRef, name StringRef, canonicalName StringRef, description StringRef, role RegionRole, paradigm Paradigm, flags RegionFlag, sourceFile StringRef, beginLine uint32, endLine uint32) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -150,8 +144,7 @@ func (w *GlobalDefWriter) Region(self RegionRef, name StringRef, canonicalName S
 	return w.emit(15, b, 0)
 }
 
-// Callsite writes a definition of that kind (self, sourceFile, lineNumber, enteredRegion, leftRegion).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// Callsite defines a call site (deprecated). Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) Callsite(self CallsiteRef, sourceFile StringRef, lineNumber uint32, enteredRegion RegionRef, leftRegion RegionRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -162,8 +155,7 @@ func (w *GlobalDefWriter) Callsite(self CallsiteRef, sourceFile StringRef, lineN
 	return w.emit(16, b, 0)
 }
 
-// Callpath writes a definition of that kind (self, parent, region).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// Callpath defines a call path (deprecated). Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) Callpath(self CallpathRef, parent CallpathRef, region RegionRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -172,8 +164,8 @@ func (w *GlobalDefWriter) Callpath(self CallpathRef, parent CallpathRef, region 
 	return w.emit(17, b, 0)
 }
 
-// Group writes a definition of that kind (self, name, numberOfMembers, members, groupType, paradigm, groupFlags).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// Group defines a list of locations, regions, metrics or ranks; of a COMM_GROUP the members are indexes into the
+// COMM_LOCATIONS group of the same paradigm. Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) Group(self GroupRef, name StringRef, typ GroupType, paradigm Paradigm, flags GroupFlag, members []uint64) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -189,8 +181,7 @@ func (w *GlobalDefWriter) Group(self GroupRef, name StringRef, typ GroupType, pa
 	return w.emit(18, b, 0)
 }
 
-// MetricMember writes a definition of that kind (self, name, description, metricType, metricMode, valueType, base, exponent, unit).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// MetricMember defines one quantity of a metric class. Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) MetricMember(self MetricMemberRef, name StringRef, description StringRef, typ MetricType, mode MetricMode, valueType Type, base Base, exponent int64, unit StringRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -205,8 +196,8 @@ func (w *GlobalDefWriter) MetricMember(self MetricMemberRef, name StringRef, des
 	return w.emit(19, b, 0)
 }
 
-// MetricClass writes a definition of that kind (self, numberOfMetrics, metricMembers, metricOccurrence, recorderKind).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// MetricClass defines a list of quantities that are recorded together. Since OTF2 1.0; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) MetricClass(self MetricRef, members []MetricMemberRef, occurrence MetricOccurrence, recorderKind RecorderKind) error {
 	if len(members) > 255 {
 		return fmt.Errorf("otf2: MetricClass: %d members, at most 255: %w", len(members), ErrInvalid)
@@ -222,8 +213,8 @@ func (w *GlobalDefWriter) MetricClass(self MetricRef, members []MetricMemberRef,
 	return w.emit(20, b, 0)
 }
 
-// MetricInstance writes a definition of that kind (self, metricClass, recorder, metricScope, scope).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// MetricInstance defines a metric class recorded by a location on behalf of a scope. Since OTF2 1.0; errors are
+// those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) MetricInstance(self MetricRef, metricClass MetricRef, recorder LocationRef, metricScope MetricScope, scope uint64) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -234,8 +225,7 @@ func (w *GlobalDefWriter) MetricInstance(self MetricRef, metricClass MetricRef, 
 	return w.emit(21, b, 0)
 }
 
-// Comm writes a definition of that kind (self, name, group, parent, flags).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// Comm defines a communicator. Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) Comm(self CommRef, name StringRef, group GroupRef, parent CommRef, flags CommFlag) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -246,8 +236,7 @@ func (w *GlobalDefWriter) Comm(self CommRef, name StringRef, group GroupRef, par
 	return w.emit(22, b, 0)
 }
 
-// Parameter writes a definition of that kind (self, name, parameterType).
-// Since OTF2 1.0. Errors are those of [GlobalDefWriter.Write].
+// Parameter defines a named parameter. Since OTF2 1.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) Parameter(self ParameterRef, name StringRef, typ ParameterType) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -256,8 +245,7 @@ func (w *GlobalDefWriter) Parameter(self ParameterRef, name StringRef, typ Param
 	return w.emit(23, b, 0)
 }
 
-// RmaWin writes a definition of that kind (self, name, comm, flags).
-// Since OTF2 1.2. Errors are those of [GlobalDefWriter.Write].
+// RmaWin defines a window of remote memory. Since OTF2 1.2; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) RmaWin(self RmaWinRef, name StringRef, comm CommRef, flags RmaWinFlag) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -267,8 +255,8 @@ func (w *GlobalDefWriter) RmaWin(self RmaWinRef, name StringRef, comm CommRef, f
 	return w.emit(24, b, 0)
 }
 
-// MetricClassRecorder writes a definition of that kind (metric, recorder).
-// Since OTF2 1.2. Errors are those of [GlobalDefWriter.Write].
+// MetricClassRecorder defines a location that records a metric class. Since OTF2 1.2; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) MetricClassRecorder(metric MetricRef, recorder LocationRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(metric))
@@ -276,8 +264,8 @@ func (w *GlobalDefWriter) MetricClassRecorder(metric MetricRef, recorder Locatio
 	return w.emit(25, b, 0)
 }
 
-// SystemTreeNodeProperty writes a definition of that kind (systemTreeNode, name, type, value).
-// Since OTF2 1.2. Errors are those of [GlobalDefWriter.Write].
+// SystemTreeNodeProperty defines a property of a system tree node. Since OTF2 1.2; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) SystemTreeNodeProperty(node SystemTreeNodeRef, name StringRef, typ Type, value Value) error {
 	b := w.start()
 	slack := 0 // libotf2 counts each value as 9 bytes
@@ -293,8 +281,8 @@ func (w *GlobalDefWriter) SystemTreeNodeProperty(node SystemTreeNodeRef, name St
 	return w.emit(26, b, slack)
 }
 
-// SystemTreeNodeDomain writes a definition of that kind (systemTreeNode, systemTreeDomain).
-// Since OTF2 1.2. Errors are those of [GlobalDefWriter.Write].
+// SystemTreeNodeDomain defines a domain that a system tree node stands for. Since OTF2 1.2; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) SystemTreeNodeDomain(node SystemTreeNodeRef, domain SystemTreeDomain) error {
 	b := w.start()
 	b = appendC32(b, uint32(node))
@@ -302,8 +290,8 @@ func (w *GlobalDefWriter) SystemTreeNodeDomain(node SystemTreeNodeRef, domain Sy
 	return w.emit(27, b, 0)
 }
 
-// LocationGroupProperty writes a definition of that kind (locationGroup, name, type, value).
-// Since OTF2 1.3. Errors are those of [GlobalDefWriter.Write].
+// LocationGroupProperty defines a property of a location group. Since OTF2 1.3; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) LocationGroupProperty(locationGroup LocationGroupRef, name StringRef, typ Type, value Value) error {
 	b := w.start()
 	slack := 0 // libotf2 counts each value as 9 bytes
@@ -319,8 +307,7 @@ func (w *GlobalDefWriter) LocationGroupProperty(locationGroup LocationGroupRef, 
 	return w.emit(28, b, slack)
 }
 
-// LocationProperty writes a definition of that kind (location, name, type, value).
-// Since OTF2 1.3. Errors are those of [GlobalDefWriter.Write].
+// LocationProperty defines a property of a location. Since OTF2 1.3; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) LocationProperty(location LocationRef, name StringRef, typ Type, value Value) error {
 	b := w.start()
 	slack := 0 // libotf2 counts each value as 9 bytes
@@ -336,8 +323,8 @@ func (w *GlobalDefWriter) LocationProperty(location LocationRef, name StringRef,
 	return w.emit(29, b, slack)
 }
 
-// CartDimension writes a definition of that kind (self, name, size, cartPeriodicity).
-// Since OTF2 1.3. Errors are those of [GlobalDefWriter.Write].
+// CartDimension defines a dimension of a Cartesian topology. Since OTF2 1.3; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) CartDimension(self CartDimensionRef, name StringRef, size uint32, periodicity CartPeriodicity) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -347,8 +334,8 @@ func (w *GlobalDefWriter) CartDimension(self CartDimensionRef, name StringRef, s
 	return w.emit(30, b, 0)
 }
 
-// CartTopology writes a definition of that kind (self, name, communicator, numberOfDimensions, cartDimensions).
-// Since OTF2 1.3. Errors are those of [GlobalDefWriter.Write].
+// CartTopology defines a Cartesian topology over a communicator. Since OTF2 1.3; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) CartTopology(self CartTopologyRef, name StringRef, communicator CommRef, cartDimensions []CartDimensionRef) error {
 	if len(cartDimensions) > 255 {
 		return fmt.Errorf("otf2: CartTopology: %d cartDimensions, at most 255: %w", len(cartDimensions), ErrInvalid)
@@ -364,8 +351,8 @@ func (w *GlobalDefWriter) CartTopology(self CartTopologyRef, name StringRef, com
 	return w.emit(31, b, 0)
 }
 
-// CartCoordinate writes a definition of that kind (cartTopology, rank, numberOfDimensions, coordinates).
-// Since OTF2 1.3. Errors are those of [GlobalDefWriter.Write].
+// CartCoordinate defines the place of a rank in a Cartesian topology. Since OTF2 1.3; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) CartCoordinate(cartTopology CartTopologyRef, rank uint32, coordinates []uint32) error {
 	if len(coordinates) > 255 {
 		return fmt.Errorf("otf2: CartCoordinate: %d coordinates, at most 255: %w", len(coordinates), ErrInvalid)
@@ -380,8 +367,7 @@ func (w *GlobalDefWriter) CartCoordinate(cartTopology CartTopologyRef, rank uint
 	return w.emit(32, b, 0)
 }
 
-// SourceCodeLocation writes a definition of that kind (self, file, lineNumber).
-// Since OTF2 1.5. Errors are those of [GlobalDefWriter.Write].
+// SourceCodeLocation defines a line of source code. Since OTF2 1.5; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) SourceCodeLocation(self SourceCodeLocationRef, file StringRef, lineNumber uint32) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -390,8 +376,8 @@ func (w *GlobalDefWriter) SourceCodeLocation(self SourceCodeLocationRef, file St
 	return w.emit(33, b, 0)
 }
 
-// CallingContext writes a definition of that kind (self, region, sourceCodeLocation, parent).
-// Since OTF2 1.5. Errors are those of [GlobalDefWriter.Write].
+// CallingContext defines a node of the calling context tree. Since OTF2 1.5; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) CallingContext(self CallingContextRef, region RegionRef, sourceCodeLocation SourceCodeLocationRef, parent CallingContextRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -401,8 +387,8 @@ func (w *GlobalDefWriter) CallingContext(self CallingContextRef, region RegionRe
 	return w.emit(34, b, 0)
 }
 
-// CallingContextProperty writes a definition of that kind (callingContext, name, type, value).
-// Since OTF2 2.0. Errors are those of [GlobalDefWriter.Write].
+// CallingContextProperty defines a property of a calling context. Since OTF2 2.0; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) CallingContextProperty(callingContext CallingContextRef, name StringRef, typ Type, value Value) error {
 	b := w.start()
 	slack := 0 // libotf2 counts each value as 9 bytes
@@ -417,8 +403,7 @@ func (w *GlobalDefWriter) CallingContextProperty(callingContext CallingContextRe
 	return w.emit(35, b, slack)
 }
 
-// InterruptGenerator writes a definition of that kind (self, name, interruptGeneratorMode, base, exponent, period).
-// Since OTF2 1.5. Errors are those of [GlobalDefWriter.Write].
+// InterruptGenerator defines a source of samples. Since OTF2 1.5; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) InterruptGenerator(self InterruptGeneratorRef, name StringRef, mode InterruptGeneratorMode, base Base, exponent int64, period uint64) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -430,8 +415,7 @@ func (w *GlobalDefWriter) InterruptGenerator(self InterruptGeneratorRef, name St
 	return w.emit(36, b, 0)
 }
 
-// IoFileProperty writes a definition of that kind (ioFile, name, type, value).
-// Since OTF2 2.1. Errors are those of [GlobalDefWriter.Write].
+// IoFileProperty defines a property of a file. Since OTF2 2.1; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) IoFileProperty(ioFile IoFileRef, name StringRef, typ Type, value Value) error {
 	b := w.start()
 	slack := 0 // libotf2 counts each value as 9 bytes
@@ -446,8 +430,8 @@ func (w *GlobalDefWriter) IoFileProperty(ioFile IoFileRef, name StringRef, typ T
 	return w.emit(37, b, slack)
 }
 
-// IoRegularFile writes a definition of that kind (self, name, scope).
-// Since OTF2 2.1. Errors are those of [GlobalDefWriter.Write].
+// IoRegularFile defines a file, within the scope of a system tree node. Since OTF2 2.1; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) IoRegularFile(self IoFileRef, name StringRef, scope SystemTreeNodeRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -456,8 +440,8 @@ func (w *GlobalDefWriter) IoRegularFile(self IoFileRef, name StringRef, scope Sy
 	return w.emit(38, b, 0)
 }
 
-// IoDirectory writes a definition of that kind (self, name, scope).
-// Since OTF2 2.1. Errors are those of [GlobalDefWriter.Write].
+// IoDirectory defines a directory, within the scope of a system tree node. Since OTF2 2.1; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) IoDirectory(self IoFileRef, name StringRef, scope SystemTreeNodeRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -466,8 +450,7 @@ func (w *GlobalDefWriter) IoDirectory(self IoFileRef, name StringRef, scope Syst
 	return w.emit(39, b, 0)
 }
 
-// IoHandle writes a definition of that kind (self, name, file, ioParadigm, ioHandleFlags, comm, parent).
-// Since OTF2 2.1. Errors are those of [GlobalDefWriter.Write].
+// IoHandle defines an I/O handle. Since OTF2 2.1; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) IoHandle(self IoHandleRef, name StringRef, file IoFileRef, ioParadigm IoParadigmRef, flags IoHandleFlag, comm CommRef, parent IoHandleRef) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))
@@ -480,8 +463,8 @@ func (w *GlobalDefWriter) IoHandle(self IoHandleRef, name StringRef, file IoFile
 	return w.emit(40, b, 0)
 }
 
-// IoPreCreatedHandleState writes a definition of that kind (ioHandle, mode, statusFlags).
-// Since OTF2 2.1. Errors are those of [GlobalDefWriter.Write].
+// IoPreCreatedHandleState defines the state of a handle that exists from the start. Since OTF2 2.1; errors are
+// those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) IoPreCreatedHandleState(ioHandle IoHandleRef, mode IoAccessMode, statusFlags IoStatusFlag) error {
 	b := w.start()
 	b = appendC32(b, uint32(ioHandle))
@@ -490,8 +473,8 @@ func (w *GlobalDefWriter) IoPreCreatedHandleState(ioHandle IoHandleRef, mode IoA
 	return w.emit(41, b, 0)
 }
 
-// CallpathParameter writes a definition of that kind (callpath, parameter, type, value).
-// Since OTF2 2.2. Errors are those of [GlobalDefWriter.Write].
+// CallpathParameter defines a parameter of a call path (deprecated). Since OTF2 2.2; errors are those of
+// [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) CallpathParameter(callpath CallpathRef, parameter ParameterRef, typ Type, value Value) error {
 	b := w.start()
 	slack := 0 // libotf2 counts each value as 9 bytes
@@ -506,8 +489,7 @@ func (w *GlobalDefWriter) CallpathParameter(callpath CallpathRef, parameter Para
 	return w.emit(42, b, slack)
 }
 
-// InterComm writes a definition of that kind (self, name, groupA, groupB, commonCommunicator, flags).
-// Since OTF2 3.0. Errors are those of [GlobalDefWriter.Write].
+// InterComm defines an inter-communicator. Since OTF2 3.0; errors are those of [GlobalDefWriter.Write].
 func (w *GlobalDefWriter) InterComm(self CommRef, name StringRef, groupA GroupRef, groupB GroupRef, common CommRef, flags CommFlag) error {
 	b := w.start()
 	b = appendC32(b, uint32(self))

@@ -5,8 +5,8 @@ package otf2
 
 import "fmt"
 
-// BufferFlush writes a record of that kind (stopTime) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// BufferFlush writes an event that says that the measurement wrote its buffer to disk from the event's time to
+// stopTime. Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) BufferFlush(t Timestamp, a *AttributeList, stopTime Timestamp) error {
 	if err := w.begin(t, a, 10); err != nil {
 		return err
@@ -20,8 +20,8 @@ func (w *EventWriter) BufferFlush(t Timestamp, a *AttributeList, stopTime Timest
 	return w.end(p)
 }
 
-// MeasurementOnOff writes a record of that kind (measurementMode) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MeasurementOnOff writes an event that says that recording was resumed or paused. Since OTF2 1.0; errors are those
+// of [EventWriter.Write].
 func (w *EventWriter) MeasurementOnOff(t Timestamp, a *AttributeList, measurementMode MeasurementMode) error {
 	if err := w.begin(t, a, 3); err != nil {
 		return err
@@ -36,8 +36,8 @@ func (w *EventWriter) MeasurementOnOff(t Timestamp, a *AttributeList, measuremen
 	return w.end(p)
 }
 
-// Enter writes a record of that kind (region) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// Enter writes an event that says that a region was entered. Since OTF2 1.0; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) Enter(t Timestamp, a *AttributeList, region RegionRef) error {
 	if err := w.begin(t, a, 6); err != nil {
 		return err
@@ -52,8 +52,8 @@ func (w *EventWriter) Enter(t Timestamp, a *AttributeList, region RegionRef) err
 	return w.end(p)
 }
 
-// Leave writes a record of that kind (region) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// Leave writes an event that says that the region entered last was left. Since OTF2 1.0; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) Leave(t Timestamp, a *AttributeList, region RegionRef) error {
 	if w.nesting != nil {
 		if err := w.nesting.checkLeave(t, region); err != nil {
@@ -73,8 +73,8 @@ func (w *EventWriter) Leave(t Timestamp, a *AttributeList, region RegionRef) err
 	return w.end(p)
 }
 
-// MpiSend writes a record of that kind (receiver, communicator, msgTag, msgLength) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MpiSend writes an event that says that a blocking send of msgLength bytes began; receiver is a rank of the
+// communicator. Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiSend(t Timestamp, a *AttributeList, receiver uint32, communicator CommRef, msgTag uint32, msgLength uint64) error {
 	if err := w.begin(t, a, 26); err != nil {
 		return err
@@ -91,8 +91,8 @@ func (w *EventWriter) MpiSend(t Timestamp, a *AttributeList, receiver uint32, co
 	return w.end(p)
 }
 
-// MpiIsend writes a record of that kind (receiver, communicator, msgTag, msgLength, requestID) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MpiIsend writes an event that says that a non-blocking send began, to be completed by MpiIsendComplete with the
+// same request. Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiIsend(t Timestamp, a *AttributeList, receiver uint32, communicator CommRef, msgTag uint32, msgLength uint64, requestID uint64) error {
 	if err := w.begin(t, a, 35); err != nil {
 		return err
@@ -110,8 +110,8 @@ func (w *EventWriter) MpiIsend(t Timestamp, a *AttributeList, receiver uint32, c
 	return w.end(p)
 }
 
-// MpiIsendComplete writes a record of that kind (requestID) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MpiIsendComplete writes an event that says that a non-blocking send completed. Since OTF2 1.0; errors are those
+// of [EventWriter.Write].
 func (w *EventWriter) MpiIsendComplete(t Timestamp, a *AttributeList, requestID uint64) error {
 	if err := w.begin(t, a, 10); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (w *EventWriter) MpiIsendComplete(t Timestamp, a *AttributeList, requestID 
 	return w.end(p)
 }
 
-// MpiIrecvRequest writes a record of that kind (requestID) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MpiIrecvRequest writes an event that says that a non-blocking receive was posted, to be completed by MpiIrecv
+// with the same request. Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiIrecvRequest(t Timestamp, a *AttributeList, requestID uint64) error {
 	if err := w.begin(t, a, 10); err != nil {
 		return err
@@ -136,8 +136,8 @@ func (w *EventWriter) MpiIrecvRequest(t Timestamp, a *AttributeList, requestID u
 	return w.end(p)
 }
 
-// MpiRecv writes a record of that kind (sender, communicator, msgTag, msgLength) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MpiRecv writes an event that says that a message was received; sender is a rank of the communicator. Since OTF2
+// 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiRecv(t Timestamp, a *AttributeList, sender uint32, communicator CommRef, msgTag uint32, msgLength uint64) error {
 	if err := w.begin(t, a, 26); err != nil {
 		return err
@@ -154,8 +154,8 @@ func (w *EventWriter) MpiRecv(t Timestamp, a *AttributeList, sender uint32, comm
 	return w.end(p)
 }
 
-// MpiIrecv writes a record of that kind (sender, communicator, msgTag, msgLength, requestID) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MpiIrecv writes an event that says that a non-blocking receive completed. Since OTF2 1.0; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) MpiIrecv(t Timestamp, a *AttributeList, sender uint32, communicator CommRef, msgTag uint32, msgLength uint64, requestID uint64) error {
 	if err := w.begin(t, a, 35); err != nil {
 		return err
@@ -173,8 +173,8 @@ func (w *EventWriter) MpiIrecv(t Timestamp, a *AttributeList, sender uint32, com
 	return w.end(p)
 }
 
-// MpiRequestTest writes a record of that kind (requestID) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MpiRequestTest writes an event that says that a request was tested without success. Since OTF2 1.0; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) MpiRequestTest(t Timestamp, a *AttributeList, requestID uint64) error {
 	if err := w.begin(t, a, 10); err != nil {
 		return err
@@ -186,8 +186,8 @@ func (w *EventWriter) MpiRequestTest(t Timestamp, a *AttributeList, requestID ui
 	return w.end(p)
 }
 
-// MpiRequestCancelled writes a record of that kind (requestID) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MpiRequestCancelled writes an event that says that a request was cancelled. Since OTF2 1.0; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) MpiRequestCancelled(t Timestamp, a *AttributeList, requestID uint64) error {
 	if err := w.begin(t, a, 10); err != nil {
 		return err
@@ -199,8 +199,8 @@ func (w *EventWriter) MpiRequestCancelled(t Timestamp, a *AttributeList, request
 	return w.end(p)
 }
 
-// MpiCollectiveBegin writes a record of that kind (no fields) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MpiCollectiveBegin writes an event that says that the location began its part of a collective operation. Since
+// OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiCollectiveBegin(t Timestamp, a *AttributeList) error {
 	if err := w.begin(t, a, 2); err != nil {
 		return err
@@ -212,8 +212,9 @@ func (w *EventWriter) MpiCollectiveBegin(t Timestamp, a *AttributeList) error {
 	return w.end(p)
 }
 
-// MpiCollectiveEnd writes a record of that kind (collectiveOp, communicator, root, sizeSent, sizeReceived) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// MpiCollectiveEnd writes an event that ends the part begun last and names the operation; sizes are in bytes, root
+// is a rank of the communicator or a CollectiveRoot constant. Since OTF2 1.0; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) MpiCollectiveEnd(t Timestamp, a *AttributeList, collectiveOp CollectiveOp, communicator CommRef, root uint32, sizeSent uint64, sizeReceived uint64) error {
 	if err := w.begin(t, a, 31); err != nil {
 		return err
@@ -232,8 +233,8 @@ func (w *EventWriter) MpiCollectiveEnd(t Timestamp, a *AttributeList, collective
 	return w.end(p)
 }
 
-// OmpFork writes a record of that kind (numberOfRequestedThreads) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// OmpFork writes an event that says that a thread team was requested (deprecated, see ThreadFork). Since OTF2 1.0;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpFork(t Timestamp, a *AttributeList, numberOfRequestedThreads uint32) error {
 	if err := w.begin(t, a, 6); err != nil {
 		return err
@@ -245,8 +246,8 @@ func (w *EventWriter) OmpFork(t Timestamp, a *AttributeList, numberOfRequestedTh
 	return w.end(p)
 }
 
-// OmpJoin writes a record of that kind (no fields) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// OmpJoin writes an event that says that a thread team ended (deprecated, see ThreadJoin). Since OTF2 1.0; errors
+// are those of [EventWriter.Write].
 func (w *EventWriter) OmpJoin(t Timestamp, a *AttributeList) error {
 	if err := w.begin(t, a, 2); err != nil {
 		return err
@@ -258,8 +259,8 @@ func (w *EventWriter) OmpJoin(t Timestamp, a *AttributeList) error {
 	return w.end(p)
 }
 
-// OmpAcquireLock writes a record of that kind (lockID, acquisitionOrder) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// OmpAcquireLock writes an event that says that a lock was acquired, as the acquisitionOrder-th time (deprecated,
+// see ThreadAcquireLock). Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpAcquireLock(t Timestamp, a *AttributeList, lockID uint32, acquisitionOrder uint32) error {
 	if err := w.begin(t, a, 12); err != nil {
 		return err
@@ -274,8 +275,8 @@ func (w *EventWriter) OmpAcquireLock(t Timestamp, a *AttributeList, lockID uint3
 	return w.end(p)
 }
 
-// OmpReleaseLock writes a record of that kind (lockID, acquisitionOrder) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// OmpReleaseLock writes an event that says that a lock was released (deprecated, see ThreadReleaseLock). Since OTF2
+// 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpReleaseLock(t Timestamp, a *AttributeList, lockID uint32, acquisitionOrder uint32) error {
 	if err := w.begin(t, a, 12); err != nil {
 		return err
@@ -290,8 +291,8 @@ func (w *EventWriter) OmpReleaseLock(t Timestamp, a *AttributeList, lockID uint3
 	return w.end(p)
 }
 
-// OmpTaskCreate writes a record of that kind (taskID) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// OmpTaskCreate writes an event that says that a task was created (deprecated, see ThreadTaskCreate). Since OTF2
+// 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpTaskCreate(t Timestamp, a *AttributeList, taskID uint64) error {
 	if err := w.begin(t, a, 10); err != nil {
 		return err
@@ -303,8 +304,8 @@ func (w *EventWriter) OmpTaskCreate(t Timestamp, a *AttributeList, taskID uint64
 	return w.end(p)
 }
 
-// OmpTaskSwitch writes a record of that kind (taskID) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// OmpTaskSwitch writes an event that says that the location turned to a task (deprecated, see ThreadTaskSwitch).
+// Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpTaskSwitch(t Timestamp, a *AttributeList, taskID uint64) error {
 	if err := w.begin(t, a, 10); err != nil {
 		return err
@@ -316,8 +317,8 @@ func (w *EventWriter) OmpTaskSwitch(t Timestamp, a *AttributeList, taskID uint64
 	return w.end(p)
 }
 
-// OmpTaskComplete writes a record of that kind (taskID) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// OmpTaskComplete writes an event that says that a task completed (deprecated, see ThreadTaskComplete). Since OTF2
+// 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpTaskComplete(t Timestamp, a *AttributeList, taskID uint64) error {
 	if err := w.begin(t, a, 10); err != nil {
 		return err
@@ -329,8 +330,8 @@ func (w *EventWriter) OmpTaskComplete(t Timestamp, a *AttributeList, taskID uint
 	return w.end(p)
 }
 
-// Metric writes a record of that kind (metric, numberOfMetrics, typeIDs, metricValues) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// Metric writes an event that gives the values of a metric class's members; types must be those of the members,
+// values are raw 64 bits. Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) Metric(t Timestamp, a *AttributeList, metric MetricRef, typeIDs []Type, metricValues []uint64) error {
 	if len(metricValues) != len(typeIDs) {
 		return fmt.Errorf("otf2: Metric: %d metricValues for %d typeIDs: %w", len(metricValues), len(typeIDs), ErrInvalid)
@@ -358,8 +359,8 @@ func (w *EventWriter) Metric(t Timestamp, a *AttributeList, metric MetricRef, ty
 	return w.end(p)
 }
 
-// ParameterString writes a record of that kind (parameter, string) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// ParameterString writes an event that gives a text parameter of the region entered last. Since OTF2 1.0; errors
+// are those of [EventWriter.Write].
 func (w *EventWriter) ParameterString(t Timestamp, a *AttributeList, parameter ParameterRef, text StringRef) error {
 	if err := w.begin(t, a, 12); err != nil {
 		return err
@@ -374,8 +375,8 @@ func (w *EventWriter) ParameterString(t Timestamp, a *AttributeList, parameter P
 	return w.end(p)
 }
 
-// ParameterInt writes a record of that kind (parameter, value) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// ParameterInt writes an event that gives a signed parameter of the region entered last. Since OTF2 1.0; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) ParameterInt(t Timestamp, a *AttributeList, parameter ParameterRef, value int64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -390,8 +391,8 @@ func (w *EventWriter) ParameterInt(t Timestamp, a *AttributeList, parameter Para
 	return w.end(p)
 }
 
-// ParameterUnsignedInt writes a record of that kind (parameter, value) at time t.
-// Since OTF2 1.0. a may be nil; errors are those of [EventWriter.Write].
+// ParameterUnsignedInt writes an event that gives an unsigned parameter of the region entered last. Since OTF2 1.0;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) ParameterUnsignedInt(t Timestamp, a *AttributeList, parameter ParameterRef, value uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -406,8 +407,8 @@ func (w *EventWriter) ParameterUnsignedInt(t Timestamp, a *AttributeList, parame
 	return w.end(p)
 }
 
-// RmaWinCreate writes a record of that kind (win) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaWinCreate writes an event that says that a window was created. Since OTF2 1.2; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) RmaWinCreate(t Timestamp, a *AttributeList, win RmaWinRef) error {
 	if err := w.begin(t, a, 7); err != nil {
 		return err
@@ -421,8 +422,8 @@ func (w *EventWriter) RmaWinCreate(t Timestamp, a *AttributeList, win RmaWinRef)
 	return w.end(p)
 }
 
-// RmaWinDestroy writes a record of that kind (win) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaWinDestroy writes an event that says that a window was destroyed. Since OTF2 1.2; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) RmaWinDestroy(t Timestamp, a *AttributeList, win RmaWinRef) error {
 	if err := w.begin(t, a, 7); err != nil {
 		return err
@@ -436,8 +437,8 @@ func (w *EventWriter) RmaWinDestroy(t Timestamp, a *AttributeList, win RmaWinRef
 	return w.end(p)
 }
 
-// RmaCollectiveBegin writes a record of that kind (no fields) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaCollectiveBegin writes an event that says that the location began its part of a collective operation on a
+// window. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaCollectiveBegin(t Timestamp, a *AttributeList) error {
 	if err := w.begin(t, a, 2); err != nil {
 		return err
@@ -449,8 +450,8 @@ func (w *EventWriter) RmaCollectiveBegin(t Timestamp, a *AttributeList) error {
 	return w.end(p)
 }
 
-// RmaCollectiveEnd writes a record of that kind (collectiveOp, syncLevel, win, root, bytesSent, bytesReceived) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaCollectiveEnd writes an event that ends the part begun last and names the operation; root is a rank of the
+// window's communicator or a CollectiveRoot constant. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaCollectiveEnd(t Timestamp, a *AttributeList, collectiveOp CollectiveOp, syncLevel RmaSyncLevel, win RmaWinRef, root uint32, bytesSent uint64, bytesReceived uint64) error {
 	if err := w.begin(t, a, 36); err != nil {
 		return err
@@ -470,8 +471,8 @@ func (w *EventWriter) RmaCollectiveEnd(t Timestamp, a *AttributeList, collective
 	return w.end(p)
 }
 
-// RmaGroupSync writes a record of that kind (syncLevel, win, group) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaGroupSync writes an event that says that a subgroup of a window synchronised. Since OTF2 1.2; errors are those
+// of [EventWriter.Write].
 func (w *EventWriter) RmaGroupSync(t Timestamp, a *AttributeList, syncLevel RmaSyncLevel, win RmaWinRef, group GroupRef) error {
 	if err := w.begin(t, a, 17); err != nil {
 		return err
@@ -487,8 +488,8 @@ func (w *EventWriter) RmaGroupSync(t Timestamp, a *AttributeList, syncLevel RmaS
 	return w.end(p)
 }
 
-// RmaRequestLock writes a record of that kind (win, remote, lockId, lockType) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaRequestLock writes an event that says that a lock on a remote part of a window was requested. Since OTF2 1.2;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaRequestLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64, lockType LockType) error {
 	if err := w.begin(t, a, 22); err != nil {
 		return err
@@ -506,8 +507,8 @@ func (w *EventWriter) RmaRequestLock(t Timestamp, a *AttributeList, win RmaWinRe
 	return w.end(p)
 }
 
-// RmaAcquireLock writes a record of that kind (win, remote, lockId, lockType) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaAcquireLock writes an event that says that a lock was granted. Since OTF2 1.2; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) RmaAcquireLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64, lockType LockType) error {
 	if err := w.begin(t, a, 22); err != nil {
 		return err
@@ -525,8 +526,8 @@ func (w *EventWriter) RmaAcquireLock(t Timestamp, a *AttributeList, win RmaWinRe
 	return w.end(p)
 }
 
-// RmaTryLock writes a record of that kind (win, remote, lockId, lockType) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaTryLock writes an event that says that a lock was tried. Since OTF2 1.2; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) RmaTryLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64, lockType LockType) error {
 	if err := w.begin(t, a, 22); err != nil {
 		return err
@@ -544,8 +545,8 @@ func (w *EventWriter) RmaTryLock(t Timestamp, a *AttributeList, win RmaWinRef, r
 	return w.end(p)
 }
 
-// RmaReleaseLock writes a record of that kind (win, remote, lockId) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaReleaseLock writes an event that says that a lock was released. Since OTF2 1.2; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) RmaReleaseLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64) error {
 	if err := w.begin(t, a, 21); err != nil {
 		return err
@@ -561,8 +562,8 @@ func (w *EventWriter) RmaReleaseLock(t Timestamp, a *AttributeList, win RmaWinRe
 	return w.end(p)
 }
 
-// RmaSync writes a record of that kind (win, remote, syncType) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaSync writes an event that says that the location synchronised with a remote one. Since OTF2 1.2; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) RmaSync(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, syncType RmaSyncType) error {
 	if err := w.begin(t, a, 13); err != nil {
 		return err
@@ -579,8 +580,8 @@ func (w *EventWriter) RmaSync(t Timestamp, a *AttributeList, win RmaWinRef, remo
 	return w.end(p)
 }
 
-// RmaWaitChange writes a record of that kind (win) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaWaitChange writes an event that says that the location waits for a change of its window. Since OTF2 1.2;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaWaitChange(t Timestamp, a *AttributeList, win RmaWinRef) error {
 	if err := w.begin(t, a, 7); err != nil {
 		return err
@@ -594,8 +595,8 @@ func (w *EventWriter) RmaWaitChange(t Timestamp, a *AttributeList, win RmaWinRef
 	return w.end(p)
 }
 
-// RmaPut writes a record of that kind (win, remote, bytes, matchingId) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaPut writes an event that says that bytes were written to a remote part of a window; remote is a rank of its
+// communicator, completion has the same matchingId. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaPut(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, bytes uint64, matchingId uint64) error {
 	if err := w.begin(t, a, 30); err != nil {
 		return err
@@ -612,8 +613,8 @@ func (w *EventWriter) RmaPut(t Timestamp, a *AttributeList, win RmaWinRef, remot
 	return w.end(p)
 }
 
-// RmaGet writes a record of that kind (win, remote, bytes, matchingId) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaGet writes an event that says that bytes were read from a remote part of a window. Since OTF2 1.2; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) RmaGet(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, bytes uint64, matchingId uint64) error {
 	if err := w.begin(t, a, 30); err != nil {
 		return err
@@ -630,8 +631,8 @@ func (w *EventWriter) RmaGet(t Timestamp, a *AttributeList, win RmaWinRef, remot
 	return w.end(p)
 }
 
-// RmaAtomic writes a record of that kind (win, remote, type, bytesSent, bytesReceived, matchingId) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaAtomic writes an event that says that an atomic operation on a remote part of a window began. Since OTF2 1.2;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaAtomic(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, typ RmaAtomicType, bytesSent uint64, bytesReceived uint64, matchingId uint64) error {
 	if err := w.begin(t, a, 40); err != nil {
 		return err
@@ -651,8 +652,8 @@ func (w *EventWriter) RmaAtomic(t Timestamp, a *AttributeList, win RmaWinRef, re
 	return w.end(p)
 }
 
-// RmaOpCompleteBlocking writes a record of that kind (win, matchingId) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaOpCompleteBlocking writes an event that says that a blocking operation on a window completed. Since OTF2 1.2;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaOpCompleteBlocking(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -667,8 +668,8 @@ func (w *EventWriter) RmaOpCompleteBlocking(t Timestamp, a *AttributeList, win R
 	return w.end(p)
 }
 
-// RmaOpCompleteNonBlocking writes a record of that kind (win, matchingId) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaOpCompleteNonBlocking writes an event that says that a non-blocking operation completed locally. Since OTF2
+// 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaOpCompleteNonBlocking(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -683,8 +684,8 @@ func (w *EventWriter) RmaOpCompleteNonBlocking(t Timestamp, a *AttributeList, wi
 	return w.end(p)
 }
 
-// RmaOpTest writes a record of that kind (win, matchingId) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaOpTest writes an event that says that an operation was tested without success. Since OTF2 1.2; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) RmaOpTest(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -699,8 +700,8 @@ func (w *EventWriter) RmaOpTest(t Timestamp, a *AttributeList, win RmaWinRef, ma
 	return w.end(p)
 }
 
-// RmaOpCompleteRemote writes a record of that kind (win, matchingId) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// RmaOpCompleteRemote writes an event that says that an operation completed at the remote side. Since OTF2 1.2;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaOpCompleteRemote(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -715,8 +716,8 @@ func (w *EventWriter) RmaOpCompleteRemote(t Timestamp, a *AttributeList, win Rma
 	return w.end(p)
 }
 
-// ThreadFork writes a record of that kind (model, numberOfRequestedThreads) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// ThreadFork writes an event that says that a team of threads was requested. Since OTF2 1.2; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) ThreadFork(t Timestamp, a *AttributeList, model Paradigm, numberOfRequestedThreads uint32) error {
 	if err := w.begin(t, a, 8); err != nil {
 		return err
@@ -732,8 +733,8 @@ func (w *EventWriter) ThreadFork(t Timestamp, a *AttributeList, model Paradigm, 
 	return w.end(p)
 }
 
-// ThreadJoin writes a record of that kind (model) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// ThreadJoin writes an event that says that the team ended. Since OTF2 1.2; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) ThreadJoin(t Timestamp, a *AttributeList, model Paradigm) error {
 	if err := w.begin(t, a, 3); err != nil {
 		return err
@@ -748,8 +749,8 @@ func (w *EventWriter) ThreadJoin(t Timestamp, a *AttributeList, model Paradigm) 
 	return w.end(p)
 }
 
-// ThreadTeamBegin writes a record of that kind (threadTeam) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// ThreadTeamBegin writes an event that says that the location joined a team of threads. Since OTF2 1.2; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) ThreadTeamBegin(t Timestamp, a *AttributeList, threadTeam CommRef) error {
 	if err := w.begin(t, a, 7); err != nil {
 		return err
@@ -763,8 +764,8 @@ func (w *EventWriter) ThreadTeamBegin(t Timestamp, a *AttributeList, threadTeam 
 	return w.end(p)
 }
 
-// ThreadTeamEnd writes a record of that kind (threadTeam) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// ThreadTeamEnd writes an event that says that the location left a team of threads. Since OTF2 1.2; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) ThreadTeamEnd(t Timestamp, a *AttributeList, threadTeam CommRef) error {
 	if err := w.begin(t, a, 7); err != nil {
 		return err
@@ -778,8 +779,8 @@ func (w *EventWriter) ThreadTeamEnd(t Timestamp, a *AttributeList, threadTeam Co
 	return w.end(p)
 }
 
-// ThreadAcquireLock writes a record of that kind (model, lockID, acquisitionOrder) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// ThreadAcquireLock writes an event that says that a lock was acquired, as the acquisitionOrder-th time. Since OTF2
+// 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadAcquireLock(t Timestamp, a *AttributeList, model Paradigm, lockID uint32, acquisitionOrder uint32) error {
 	if err := w.begin(t, a, 13); err != nil {
 		return err
@@ -796,8 +797,8 @@ func (w *EventWriter) ThreadAcquireLock(t Timestamp, a *AttributeList, model Par
 	return w.end(p)
 }
 
-// ThreadReleaseLock writes a record of that kind (model, lockID, acquisitionOrder) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// ThreadReleaseLock writes an event that says that a lock was released. Since OTF2 1.2; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) ThreadReleaseLock(t Timestamp, a *AttributeList, model Paradigm, lockID uint32, acquisitionOrder uint32) error {
 	if err := w.begin(t, a, 13); err != nil {
 		return err
@@ -814,8 +815,8 @@ func (w *EventWriter) ThreadReleaseLock(t Timestamp, a *AttributeList, model Par
 	return w.end(p)
 }
 
-// ThreadTaskCreate writes a record of that kind (threadTeam, creatingThread, generationNumber) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// ThreadTaskCreate writes an event that says that a task was created; it is named by team, creating thread and
+// generation number. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadTaskCreate(t Timestamp, a *AttributeList, threadTeam CommRef, creatingThread uint32, generationNumber uint32) error {
 	if err := w.begin(t, a, 17); err != nil {
 		return err
@@ -831,8 +832,8 @@ func (w *EventWriter) ThreadTaskCreate(t Timestamp, a *AttributeList, threadTeam
 	return w.end(p)
 }
 
-// ThreadTaskSwitch writes a record of that kind (threadTeam, creatingThread, generationNumber) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// ThreadTaskSwitch writes an event that says that the location turned to a task. Since OTF2 1.2; errors are those
+// of [EventWriter.Write].
 func (w *EventWriter) ThreadTaskSwitch(t Timestamp, a *AttributeList, threadTeam CommRef, creatingThread uint32, generationNumber uint32) error {
 	if err := w.begin(t, a, 17); err != nil {
 		return err
@@ -848,8 +849,8 @@ func (w *EventWriter) ThreadTaskSwitch(t Timestamp, a *AttributeList, threadTeam
 	return w.end(p)
 }
 
-// ThreadTaskComplete writes a record of that kind (threadTeam, creatingThread, generationNumber) at time t.
-// Since OTF2 1.2. a may be nil; errors are those of [EventWriter.Write].
+// ThreadTaskComplete writes an event that says that a task completed. Since OTF2 1.2; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) ThreadTaskComplete(t Timestamp, a *AttributeList, threadTeam CommRef, creatingThread uint32, generationNumber uint32) error {
 	if err := w.begin(t, a, 17); err != nil {
 		return err
@@ -865,8 +866,8 @@ func (w *EventWriter) ThreadTaskComplete(t Timestamp, a *AttributeList, threadTe
 	return w.end(p)
 }
 
-// ThreadCreate writes a record of that kind (threadContingent, sequenceCount) at time t.
-// Since OTF2 1.3. a may be nil; errors are those of [EventWriter.Write].
+// ThreadCreate writes an event that says that a thread was created, to begin with the same sequenceCount. Since
+// OTF2 1.3; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadCreate(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -881,8 +882,8 @@ func (w *EventWriter) ThreadCreate(t Timestamp, a *AttributeList, threadContinge
 	return w.end(p)
 }
 
-// ThreadBegin writes a record of that kind (threadContingent, sequenceCount) at time t.
-// Since OTF2 1.3. a may be nil; errors are those of [EventWriter.Write].
+// ThreadBegin writes an event that says that a created thread began. Since OTF2 1.3; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) ThreadBegin(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -897,8 +898,8 @@ func (w *EventWriter) ThreadBegin(t Timestamp, a *AttributeList, threadContingen
 	return w.end(p)
 }
 
-// ThreadWait writes a record of that kind (threadContingent, sequenceCount) at time t.
-// Since OTF2 1.3. a may be nil; errors are those of [EventWriter.Write].
+// ThreadWait writes an event that says that the location waits for a thread to end. Since OTF2 1.3; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) ThreadWait(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -913,8 +914,7 @@ func (w *EventWriter) ThreadWait(t Timestamp, a *AttributeList, threadContingent
 	return w.end(p)
 }
 
-// ThreadEnd writes a record of that kind (threadContingent, sequenceCount) at time t.
-// Since OTF2 1.3. a may be nil; errors are those of [EventWriter.Write].
+// ThreadEnd writes an event that says that a thread ended. Since OTF2 1.3; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadEnd(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -929,8 +929,8 @@ func (w *EventWriter) ThreadEnd(t Timestamp, a *AttributeList, threadContingent 
 	return w.end(p)
 }
 
-// CallingContextEnter writes a record of that kind (callingContext, unwindDistance) at time t.
-// Since OTF2 2.0. a may be nil; errors are those of [EventWriter.Write].
+// CallingContextEnter writes an event that says that calling contexts were entered; unwindDistance counts those
+// since the last event, the current one included. Since OTF2 2.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) CallingContextEnter(t Timestamp, a *AttributeList, callingContext CallingContextRef, unwindDistance uint32) error {
 	if err := w.begin(t, a, 12); err != nil {
 		return err
@@ -945,8 +945,8 @@ func (w *EventWriter) CallingContextEnter(t Timestamp, a *AttributeList, calling
 	return w.end(p)
 }
 
-// CallingContextLeave writes a record of that kind (callingContext) at time t.
-// Since OTF2 2.0. a may be nil; errors are those of [EventWriter.Write].
+// CallingContextLeave writes an event that says that a calling context was left. Since OTF2 2.0; errors are those
+// of [EventWriter.Write].
 func (w *EventWriter) CallingContextLeave(t Timestamp, a *AttributeList, callingContext CallingContextRef) error {
 	if err := w.begin(t, a, 7); err != nil {
 		return err
@@ -960,8 +960,8 @@ func (w *EventWriter) CallingContextLeave(t Timestamp, a *AttributeList, calling
 	return w.end(p)
 }
 
-// CallingContextSample writes a record of that kind (callingContext, unwindDistance, interruptGenerator) at time t.
-// Since OTF2 1.5. a may be nil; errors are those of [EventWriter.Write].
+// CallingContextSample writes an event that says that a sample was taken in a calling context. Since OTF2 1.5;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) CallingContextSample(t Timestamp, a *AttributeList, callingContext CallingContextRef, unwindDistance uint32, interruptGenerator InterruptGeneratorRef) error {
 	if err := w.begin(t, a, 17); err != nil {
 		return err
@@ -977,8 +977,8 @@ func (w *EventWriter) CallingContextSample(t Timestamp, a *AttributeList, callin
 	return w.end(p)
 }
 
-// IoCreateHandle writes a record of that kind (handle, mode, creationFlags, statusFlags) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoCreateHandle writes an event that says that an I/O handle was created. Since OTF2 2.1; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) IoCreateHandle(t Timestamp, a *AttributeList, handle IoHandleRef, mode IoAccessMode, creationFlags IoCreationFlag, statusFlags IoStatusFlag) error {
 	if err := w.begin(t, a, 18); err != nil {
 		return err
@@ -996,8 +996,8 @@ func (w *EventWriter) IoCreateHandle(t Timestamp, a *AttributeList, handle IoHan
 	return w.end(p)
 }
 
-// IoDestroyHandle writes a record of that kind (handle) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoDestroyHandle writes an event that says that an I/O handle was closed. Since OTF2 2.1; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) IoDestroyHandle(t Timestamp, a *AttributeList, handle IoHandleRef) error {
 	if err := w.begin(t, a, 7); err != nil {
 		return err
@@ -1011,8 +1011,8 @@ func (w *EventWriter) IoDestroyHandle(t Timestamp, a *AttributeList, handle IoHa
 	return w.end(p)
 }
 
-// IoDuplicateHandle writes a record of that kind (oldHandle, newHandle, statusFlags) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoDuplicateHandle writes an event that says that an I/O handle was duplicated. Since OTF2 2.1; errors are those
+// of [EventWriter.Write].
 func (w *EventWriter) IoDuplicateHandle(t Timestamp, a *AttributeList, oldHandle IoHandleRef, newHandle IoHandleRef, statusFlags IoStatusFlag) error {
 	if err := w.begin(t, a, 17); err != nil {
 		return err
@@ -1028,8 +1028,8 @@ func (w *EventWriter) IoDuplicateHandle(t Timestamp, a *AttributeList, oldHandle
 	return w.end(p)
 }
 
-// IoSeek writes a record of that kind (handle, offsetRequest, whence, offsetResult) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoSeek writes an event that says that the position of a handle changed. Since OTF2 2.1; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) IoSeek(t Timestamp, a *AttributeList, handle IoHandleRef, offsetRequest int64, whence IoSeekOption, offsetResult uint64) error {
 	if err := w.begin(t, a, 26); err != nil {
 		return err
@@ -1047,8 +1047,8 @@ func (w *EventWriter) IoSeek(t Timestamp, a *AttributeList, handle IoHandleRef, 
 	return w.end(p)
 }
 
-// IoChangeStatusFlags writes a record of that kind (handle, statusFlags) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoChangeStatusFlags writes an event that says that the status flags of a handle changed. Since OTF2 2.1; errors
+// are those of [EventWriter.Write].
 func (w *EventWriter) IoChangeStatusFlags(t Timestamp, a *AttributeList, handle IoHandleRef, statusFlags IoStatusFlag) error {
 	if err := w.begin(t, a, 12); err != nil {
 		return err
@@ -1063,8 +1063,8 @@ func (w *EventWriter) IoChangeStatusFlags(t Timestamp, a *AttributeList, handle 
 	return w.end(p)
 }
 
-// IoDeleteFile writes a record of that kind (ioParadigm, file) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoDeleteFile writes an event that says that a file was deleted. Since OTF2 2.1; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) IoDeleteFile(t Timestamp, a *AttributeList, ioParadigm IoParadigmRef, file IoFileRef) error {
 	if err := w.begin(t, a, 8); err != nil {
 		return err
@@ -1080,8 +1080,8 @@ func (w *EventWriter) IoDeleteFile(t Timestamp, a *AttributeList, ioParadigm IoP
 	return w.end(p)
 }
 
-// IoOperationBegin writes a record of that kind (handle, mode, operationFlags, bytesRequest, matchingId) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoOperationBegin writes an event that says that an I/O operation began; completion has the same matchingId. Since
+// OTF2 2.1; errors are those of [EventWriter.Write].
 func (w *EventWriter) IoOperationBegin(t Timestamp, a *AttributeList, handle IoHandleRef, mode IoOperationMode, operationFlags IoOperationFlag, bytesRequest uint64, matchingId uint64) error {
 	if err := w.begin(t, a, 31); err != nil {
 		return err
@@ -1100,8 +1100,8 @@ func (w *EventWriter) IoOperationBegin(t Timestamp, a *AttributeList, handle IoH
 	return w.end(p)
 }
 
-// IoOperationTest writes a record of that kind (handle, matchingId) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoOperationTest writes an event that says that an I/O operation was tested without success. Since OTF2 2.1;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) IoOperationTest(t Timestamp, a *AttributeList, handle IoHandleRef, matchingId uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -1116,8 +1116,8 @@ func (w *EventWriter) IoOperationTest(t Timestamp, a *AttributeList, handle IoHa
 	return w.end(p)
 }
 
-// IoOperationIssued writes a record of that kind (handle, matchingId) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoOperationIssued writes an event that says that a non-blocking I/O operation was issued. Since OTF2 2.1; errors
+// are those of [EventWriter.Write].
 func (w *EventWriter) IoOperationIssued(t Timestamp, a *AttributeList, handle IoHandleRef, matchingId uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -1132,8 +1132,8 @@ func (w *EventWriter) IoOperationIssued(t Timestamp, a *AttributeList, handle Io
 	return w.end(p)
 }
 
-// IoOperationComplete writes a record of that kind (handle, bytesResult, matchingId) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoOperationComplete writes an event that says that an I/O operation completed. Since OTF2 2.1; errors are those
+// of [EventWriter.Write].
 func (w *EventWriter) IoOperationComplete(t Timestamp, a *AttributeList, handle IoHandleRef, bytesResult uint64, matchingId uint64) error {
 	if err := w.begin(t, a, 25); err != nil {
 		return err
@@ -1149,8 +1149,8 @@ func (w *EventWriter) IoOperationComplete(t Timestamp, a *AttributeList, handle 
 	return w.end(p)
 }
 
-// IoOperationCancelled writes a record of that kind (handle, matchingId) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoOperationCancelled writes an event that says that an I/O operation was cancelled. Since OTF2 2.1; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) IoOperationCancelled(t Timestamp, a *AttributeList, handle IoHandleRef, matchingId uint64) error {
 	if err := w.begin(t, a, 16); err != nil {
 		return err
@@ -1165,8 +1165,8 @@ func (w *EventWriter) IoOperationCancelled(t Timestamp, a *AttributeList, handle
 	return w.end(p)
 }
 
-// IoAcquireLock writes a record of that kind (handle, lockType) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoAcquireLock writes an event that says that a lock on a handle was acquired. Since OTF2 2.1; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) IoAcquireLock(t Timestamp, a *AttributeList, handle IoHandleRef, lockType LockType) error {
 	if err := w.begin(t, a, 8); err != nil {
 		return err
@@ -1182,8 +1182,8 @@ func (w *EventWriter) IoAcquireLock(t Timestamp, a *AttributeList, handle IoHand
 	return w.end(p)
 }
 
-// IoReleaseLock writes a record of that kind (handle, lockType) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoReleaseLock writes an event that says that a lock on a handle was released. Since OTF2 2.1; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) IoReleaseLock(t Timestamp, a *AttributeList, handle IoHandleRef, lockType LockType) error {
 	if err := w.begin(t, a, 8); err != nil {
 		return err
@@ -1199,8 +1199,8 @@ func (w *EventWriter) IoReleaseLock(t Timestamp, a *AttributeList, handle IoHand
 	return w.end(p)
 }
 
-// IoTryLock writes a record of that kind (handle, lockType) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// IoTryLock writes an event that says that a lock on a handle was tried without success. Since OTF2 2.1; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) IoTryLock(t Timestamp, a *AttributeList, handle IoHandleRef, lockType LockType) error {
 	if err := w.begin(t, a, 8); err != nil {
 		return err
@@ -1216,8 +1216,8 @@ func (w *EventWriter) IoTryLock(t Timestamp, a *AttributeList, handle IoHandleRe
 	return w.end(p)
 }
 
-// ProgramBegin writes a record of that kind (programName, numberOfArguments, programArguments) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// ProgramBegin writes an event that says that the program began, with its name and arguments. Since OTF2 2.1;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) ProgramBegin(t Timestamp, a *AttributeList, programName StringRef, programArguments []StringRef) error {
 	size := 10 + 5*len(programArguments)
 	if err := w.begin(t, a, 1+lengthSize(size)+size); err != nil {
@@ -1236,8 +1236,8 @@ func (w *EventWriter) ProgramBegin(t Timestamp, a *AttributeList, programName St
 	return w.end(p)
 }
 
-// ProgramEnd writes a record of that kind (exitStatus) at time t.
-// Since OTF2 2.1. a may be nil; errors are those of [EventWriter.Write].
+// ProgramEnd writes an event that says that the program ended. Since OTF2 2.1; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) ProgramEnd(t Timestamp, a *AttributeList, exitStatus int64) error {
 	if err := w.begin(t, a, 11); err != nil {
 		return err
@@ -1251,8 +1251,8 @@ func (w *EventWriter) ProgramEnd(t Timestamp, a *AttributeList, exitStatus int64
 	return w.end(p)
 }
 
-// NonBlockingCollectiveRequest writes a record of that kind (requestID) at time t.
-// Since OTF2 3.0. a may be nil; errors are those of [EventWriter.Write].
+// NonBlockingCollectiveRequest writes an event that says that a non-blocking collective began, to be completed by
+// NonBlockingCollectiveComplete with the same request. Since OTF2 3.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) NonBlockingCollectiveRequest(t Timestamp, a *AttributeList, requestID uint64) error {
 	if err := w.begin(t, a, 11); err != nil {
 		return err
@@ -1266,8 +1266,9 @@ func (w *EventWriter) NonBlockingCollectiveRequest(t Timestamp, a *AttributeList
 	return w.end(p)
 }
 
-// NonBlockingCollectiveComplete writes a record of that kind (collectiveOp, communicator, root, sizeSent, sizeReceived, requestID) at time t.
-// Since OTF2 3.0. a may be nil; errors are those of [EventWriter.Write].
+// NonBlockingCollectiveComplete writes an event that says that a non-blocking collective completed, and names it;
+// sizes are in bytes, root is a rank of the communicator or a CollectiveRoot constant. Since OTF2 3.0; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) NonBlockingCollectiveComplete(t Timestamp, a *AttributeList, collectiveOp CollectiveOp, communicator CommRef, root uint32, sizeSent uint64, sizeReceived uint64, requestID uint64) error {
 	if err := w.begin(t, a, 40); err != nil {
 		return err
@@ -1287,8 +1288,8 @@ func (w *EventWriter) NonBlockingCollectiveComplete(t Timestamp, a *AttributeLis
 	return w.end(p)
 }
 
-// CommCreate writes a record of that kind (communicator) at time t.
-// Since OTF2 3.0. a may be nil; errors are those of [EventWriter.Write].
+// CommCreate writes an event that says that a communicator was created; it must be defined with
+// CommFlagCreateDestroyEvents. Since OTF2 3.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) CommCreate(t Timestamp, a *AttributeList, communicator CommRef) error {
 	if err := w.begin(t, a, 7); err != nil {
 		return err
@@ -1302,8 +1303,8 @@ func (w *EventWriter) CommCreate(t Timestamp, a *AttributeList, communicator Com
 	return w.end(p)
 }
 
-// CommDestroy writes a record of that kind (communicator) at time t.
-// Since OTF2 3.0. a may be nil; errors are those of [EventWriter.Write].
+// CommDestroy writes an event that says that a communicator was destroyed. Since OTF2 3.0; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) CommDestroy(t Timestamp, a *AttributeList, communicator CommRef) error {
 	if err := w.begin(t, a, 7); err != nil {
 		return err
@@ -1317,8 +1318,8 @@ func (w *EventWriter) CommDestroy(t Timestamp, a *AttributeList, communicator Co
 	return w.end(p)
 }
 
-// MpiProbe writes a record of that kind (sender, communicator, tag, messageId) at time t.
-// Since OTF2 3.2. a may be nil; errors are those of [EventWriter.Write].
+// MpiProbe writes an event that says that a message was found; receiving it has the same messageId. Since OTF2 3.2;
+// errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiProbe(t Timestamp, a *AttributeList, sender uint32, communicator CommRef, tag uint32, messageId uint64) error {
 	if err := w.begin(t, a, 26); err != nil {
 		return err
@@ -1335,8 +1336,8 @@ func (w *EventWriter) MpiProbe(t Timestamp, a *AttributeList, sender uint32, com
 	return w.end(p)
 }
 
-// MpiMrecv writes a record of that kind (messageId, msgLength) at time t.
-// Since OTF2 3.2. a may be nil; errors are those of [EventWriter.Write].
+// MpiMrecv writes an event that says that a found message was received. Since OTF2 3.2; errors are those of
+// [EventWriter.Write].
 func (w *EventWriter) MpiMrecv(t Timestamp, a *AttributeList, messageId uint64, msgLength uint64) error {
 	if err := w.begin(t, a, 20); err != nil {
 		return err
@@ -1351,8 +1352,8 @@ func (w *EventWriter) MpiMrecv(t Timestamp, a *AttributeList, messageId uint64, 
 	return w.end(p)
 }
 
-// MpiImrecvRequest writes a record of that kind (messageId, requestId) at time t.
-// Since OTF2 3.2. a may be nil; errors are those of [EventWriter.Write].
+// MpiImrecvRequest writes an event that says that the receive of a found message was posted. Since OTF2 3.2; errors
+// are those of [EventWriter.Write].
 func (w *EventWriter) MpiImrecvRequest(t Timestamp, a *AttributeList, messageId uint64, requestId uint64) error {
 	if err := w.begin(t, a, 20); err != nil {
 		return err
@@ -1367,8 +1368,8 @@ func (w *EventWriter) MpiImrecvRequest(t Timestamp, a *AttributeList, messageId 
 	return w.end(p)
 }
 
-// MpiImrecv writes a record of that kind (requestId, msgLength) at time t.
-// Since OTF2 3.2. a may be nil; errors are those of [EventWriter.Write].
+// MpiImrecv writes an event that says that the receive of a found message completed. Since OTF2 3.2; errors are
+// those of [EventWriter.Write].
 func (w *EventWriter) MpiImrecv(t Timestamp, a *AttributeList, requestId uint64, msgLength uint64) error {
 	if err := w.begin(t, a, 20); err != nil {
 		return err

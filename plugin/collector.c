@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "config.h"
 #include "futex.h"
 #include "session.h"
 
@@ -121,26 +122,37 @@ static IN_CHILD int first_child(void *argument) {
   return 0;
 }
 
-static bool spawn(struct launch *launch) {
-  uint8_t *stacks = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  if (stacks == MAP_FAILED) {
-    launch->problem = errno;
+/* What the children report lies in a shared mapping, beside their stacks: tools that run a program on
+ * an emulated processor (valgrind) make forks of such children. */
+struct shared {
+  uint8_t stacks[2 * STACK];
+  struct launch launch;
+};
+
+static bool spawn(struct launch *request) {
+  struct shared *shared =
+      mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (shared == MAP_FAILED) {
+    request->problem = errno;
     return false;
   }
-  launch->second_stack = stacks + 2 * STACK;
+  struct launch *launch = &shared->launch;
+  *launch = *request;
+  launch->second_stack = shared->stacks + 2 * STACK;
   launch->pid = -1;
   launch->problem = ECHILD;
   uint64_t before;
   block_signals(&before);
-  pid_t first = clone(first_child, stacks + STACK, CLONE_VM | CLONE_VFORK, launch);
+  pid_t first = clone(first_child, shared->stacks + STACK, CLONE_VM | CLONE_VFORK, launch);
   if (first < 0)
     launch->problem = errno;
   else
     while (waitpid(first, NULL, __WALL) < 0 && errno == EINTR) {
     }
   restore_signals(&before);
-  munmap(stacks, 2 * STACK);
-  return first >= 0 && launch->pid > 0 && launch->problem == 0;
+  *request = *launch;
+  munmap(shared, sizeof *shared);
+  return first >= 0 && request->pid > 0 && request->problem == 0;
 }
 
 bool ncclotf2_process_alive(pid_t pid) {
@@ -235,7 +247,7 @@ enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, char *why, size_t why_s
                           .argv = argv,
                           .envp = envp,
                           .memfd = ncclotf2_session.memfd,
-                          .keep_stderr = getenv("NCCL_OTF2_DEBUG") != NULL,
+                          .keep_stderr = ncclotf2_config_debug(),
                           .most_fds = files.rlim_cur < 65536 ? files.rlim_cur : 65536};
   __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->collector_state, NCCLOTF2_COLLECTOR_NONE,
                    __ATOMIC_RELEASE);

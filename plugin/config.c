@@ -16,12 +16,21 @@ static const char *setting(const char *name) {
   return value && *value ? value : NULL;
 }
 
-bool ncclotf2_config_enabled(void) {
+static bool is_off(const char *value) {
   static const char *const off[] = {"0", "off", "false", "no"};
+  for (unsigned i = 0; i < sizeof off / sizeof *off; i++)
+    if (strcasecmp(value, off[i]) == 0) return true;
+  return false;
+}
+
+bool ncclotf2_config_enabled(void) {
   const char *value = setting("NCCL_OTF2_ENABLE");
-  for (unsigned i = 0; value && i < sizeof off / sizeof *off; i++)
-    if (strcasecmp(value, off[i]) == 0) return false;
-  return true;
+  return !value || !is_off(value);
+}
+
+bool ncclotf2_config_debug(void) {
+  const char *value = setting("NCCL_OTF2_DEBUG");
+  return value && !is_off(value);
 }
 
 bool ncclotf2_config_spool(void) {

@@ -15,6 +15,9 @@
 /* NCCL_OTF2_ENABLE: false for 0, off, false, no. */
 bool ncclotf2_config_enabled(void);
 
+/* NCCL_OTF2_DEBUG is set, and to none of those. */
+bool ncclotf2_config_debug(void);
+
 /* NCCL_OTF2_MEMORY in bytes (suffixes K, M, G; default 256 MiB, at least NCCLOTF2_MEMORY_LEAST).
  * *why is one line if the setting is not understood, else NULL. */
 uint64_t ncclotf2_config_memory(const char **why);

@@ -40,11 +40,7 @@ void ncclotf2_consumer_messages(void) {
     for (size_t i = 0; i < sizeof text; i++) text[i] = __atomic_load_n(&header()->message[i], __ATOMIC_RELAXED);
     text[sizeof text - 1] = '\0';
     printed = number;
-    if (*text)
-      ncclotf2_log(__atomic_load_n(&header()->collector_state, __ATOMIC_RELAXED) == NCCLOTF2_COLLECTOR_REFUSED
-                       ? NCCLOTF2_LOG_WARN
-                       : NCCLOTF2_LOG_INFO,
-                   "%s", text);
+    if (*text) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", text); /* it only says what is amiss */
   }
   int problem = ncclotf2_spool_problem();
   if (problem && !problem_logged) {

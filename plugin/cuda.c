@@ -28,8 +28,12 @@ void ncclotf2_cuda_device(struct ncclotf2_comm *comm) {
   if (device_of && device_of(&device) == 0 && device >= 0) {
     comm->device = device;
     if (uuid_of && uuid_of(comm->uuid, device) == 0) comm->has_uuid = 1;
-    char text[sizeof comm->pci] = "";
-    if (pci_of && pci_of(text, sizeof text, device) == 0) memcpy(comm->pci, text, strnlen(text, sizeof text));
+    char text[32] = "";
+    if (pci_of && pci_of(text, sizeof text - 1, device) == 0) {
+      char *function = strrchr(text, '.'); /* always .0; with a domain of eight digits it does not fit */
+      if (strlen(text) >= sizeof comm->pci && function) *function = '\0';
+      memcpy(comm->pci, text, strnlen(text, sizeof comm->pci - 1));
+    }
   }
   if (library) dlclose(library);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -147,6 +148,37 @@ done:
   return NCCLOTF2_SUCCESS;
 }
 
+/* One line that names every reason for a loss since the last such line. */
+static void report_losses(const struct ncclotf2_header *header) {
+  static const char *const reasons[NCCLOTF2_LOSS_REASONS] = {
+      [NCCLOTF2_LOSS_MEMORY] = "events: memory was full (NCCL_OTF2_MEMORY)",
+      [NCCLOTF2_LOSS_STOP_MEMORY] = "stops and states: even the reserve was full",
+      [NCCLOTF2_LOSS_RING] = "events: too many threads",
+      [NCCLOTF2_LOSS_COMM] = "events: too many communicators",
+      [NCCLOTF2_LOSS_FORK] = "events: in forked processes",
+  };
+  static uint64_t reported[NCCLOTF2_LOSS_REASONS];
+  char line[512] = "";
+  size_t used = 0;
+  for (unsigned reason = 0; reason < NCCLOTF2_LOSS_REASONS; reason++) {
+    uint64_t lost = 0;
+    for (unsigned type = 0; type < NCCLOTF2_TYPES; type++)
+      lost += __atomic_load_n(&header->lost[reason][type], __ATOMIC_RELAXED);
+    if (lost == reported[reason]) continue;
+    int length = snprintf(line + used, sizeof line - used, "%s%llu %s", used ? "; " : "",
+                          (unsigned long long)(lost - reported[reason]), reasons[reason]);
+    reported[reason] = lost;
+    if (length > 0 && (size_t)length < sizeof line - used) used += (size_t)length;
+  }
+  if (used) ncclotf2_log(NCCLOTF2_LOG_WARN, "not recorded: %s", line);
+  static uint64_t names_reported;
+  uint64_t names = ncclotf2_strings_lost();
+  if (names != names_reported)
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "%llu names were not recorded: too many different ones",
+                 (unsigned long long)(names - names_reported));
+  names_reported = names;
+}
+
 ncclotf2_result ncclotf2_finalize(void *context) {
   uint8_t *base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE);
   if (!base || !ncclotf2_session_is_owner()) return NCCLOTF2_SUCCESS;
@@ -162,9 +194,7 @@ ncclotf2_result ncclotf2_finalize(void *context) {
       __atomic_store_n(&comm->final_ticks, ticks ? ticks : 1, __ATOMIC_RELEASE);
       if (__atomic_sub_fetch(&header->live_comms, 1, __ATOMIC_ACQ_REL) == 0) {
         ncclotf2_consumer_flush(FLUSH_SECONDS);
-        if (ncclotf2_strings_lost())
-          ncclotf2_log(NCCLOTF2_LOG_WARN, "%llu names were not recorded: too many different ones",
-                       (unsigned long long)ncclotf2_strings_lost());
+        report_losses(header);
         ncclotf2_consumer_messages();
         ncclotf2_log_use(NULL); /* NCCL may now close us and be closed itself */
         mask_count = 0;

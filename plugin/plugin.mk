@@ -9,7 +9,7 @@ CPPCHECK ?= cppcheck
 SANITIZE ?=
 
 PLUGIN_OUT := $(BUILD)/plugin
-PLUGIN_SRC := $(filter-out %_test.c,$(wildcard plugin/*.c))
+PLUGIN_SRC := $(wildcard plugin/*.c)
 PLUGIN_HDR := $(wildcard plugin/*.h)
 PLUGIN_OBJ := $(PLUGIN_SRC:plugin/%.c=$(PLUGIN_OUT)/%.o)
 PLUGIN_CFLAGS := -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -Werror \
@@ -21,16 +21,16 @@ PLUGIN_LIBS := -ldl -lpthread
 PLUGIN_TEST_SRC := $(wildcard plugin/tests/*_test.c)
 PLUGIN_TESTS := $(PLUGIN_TEST_SRC:plugin/tests/%.c=$(PLUGIN_OUT)/tests/%)
 
-.PHONY: plugin plugin-test plugin-test-one plugin-test-asan plugin-test-tsan plugin-lint
+.PHONY: plugin plugin-test plugin-test-asan plugin-test-tsan plugin-lint
 
 plugin: $(BUILD)/libnccl-profiler-otf2.so $(BUILD)/librccl-profiler-otf2.so
 
 $(BUILD)/libnccl-profiler-otf2.so: $(PLUGIN_OBJ) plugin/export.map
 	$(CC) -shared -o $@.new $(PLUGIN_OBJ) $(PLUGIN_LDFLAGS) $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(PLUGIN_LIBS)
 	mv $@.new $@
-	ln -sf libnccl-profiler-otf2.so $(BUILD)/librccl-profiler-otf2.so
 
 $(BUILD)/librccl-profiler-otf2.so: $(BUILD)/libnccl-profiler-otf2.so
+	ln -sf $(<F) $@
 
 $(PLUGIN_OUT)/%.o: plugin/%.c $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
@@ -68,4 +68,5 @@ plugin-lint:
 	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
 		-D_GNU_SOURCE -D__x86_64__ $(PLUGIN_SRC) $(wildcard plugin/tests/*.c)
 
-.SECONDARY:
+# Not to be deleted as intermediate files.
+.SECONDARY: $(PLUGIN_TESTS:%=%.o) $(PLUGIN_OUT)/tests/host.o

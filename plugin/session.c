@@ -23,7 +23,28 @@
 #endif
 
 _Static_assert(sizeof(struct ncclotf2_header) == 4096, "header");
+_Static_assert(offsetof(struct ncclotf2_header, ring_used) == 2048, "header");
+_Static_assert(offsetof(struct ncclotf2_header, collector_state) == 3072, "header");
 _Static_assert(sizeof(struct ncclotf2_chunk) == NCCLOTF2_CHUNK_HEAD, "chunk head");
+_Static_assert(sizeof(struct ncclotf2_ring) % 64 == 0, "rings share no cache line");
+_Static_assert(sizeof(struct ncclotf2_comm) == 128, "communicator");
+#define UNITS(record, units) _Static_assert(sizeof(struct record) == (units) * NCCLOTF2_UNIT, #record)
+UNITS(ncclotf2_record, 1);
+UNITS(ncclotf2_thread_record, 2);
+UNITS(ncclotf2_group_api, 2);
+UNITS(ncclotf2_coll_api, 3);
+UNITS(ncclotf2_kernel_launch, 2);
+UNITS(ncclotf2_coll, 4);
+UNITS(ncclotf2_p2p, 3);
+UNITS(ncclotf2_proxy_op, 3);
+UNITS(ncclotf2_proxy_step, 2);
+UNITS(ncclotf2_kernel_ch, 2);
+UNITS(ncclotf2_net_plugin, 3);
+UNITS(ncclotf2_ce_coll, 4);
+UNITS(ncclotf2_ce_sync, 2);
+UNITS(ncclotf2_ce_batch, 2);
+UNITS(ncclotf2_kernel_phase, 2);
+#undef UNITS
 
 struct ncclotf2_fast ncclotf2_fast;
 struct ncclotf2_session ncclotf2_session = {.memfd = -1};

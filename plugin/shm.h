@@ -226,7 +226,7 @@ struct ncclotf2_record {
   uint8_t flags;   /* START: enum ncclotf2_record_flags */
   uint32_t aux;    /* START: communicator index, NCCLOTF2_NONE if the context is none of ours;
                       STATE: the state value; THREAD: tid */
-  uint64_t handle; /* START, STOP, STATE: the event; 0 in a STOP that NCCL made with NULL */
+  uint64_t handle; /* START, STOP, STATE: the event */
   uint64_t arg;    /* START: parentObj as given; STATE: the argument's bits (see has_arg) */
 };
 enum ncclotf2_record_flags {

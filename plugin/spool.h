@@ -2,6 +2,9 @@
  *
  * Spool files: the records as they are, written by a thread of this process where no collector can
  * be started. They are converted after the run by the same code that the collector uses.
+ *
+ * Where the spool takes over from a collector that died, it begins with the oldest chunk that the
+ * collector had not given back; the collector may have written the first records of it as well.
  */
 #ifndef NCCLOTF2_SPOOL_H
 #define NCCLOTF2_SPOOL_H

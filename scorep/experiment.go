@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/otf2"
 	"ncclotf2/shard"
 )
 
@@ -105,6 +106,9 @@ func readShard(dir, host string, now time.Time) (*part, error) {
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if state == Running {
+			return nil, fmt.Errorf("its process has not described itself yet (no %s)", definitionFile)
+		}
 		return nil, fmt.Errorf("its process ended before it described itself (no %s)", definitionFile)
 	} else if err != nil {
 		return nil, err
@@ -156,14 +160,26 @@ func shardState(dir, host string, now time.Time) (State, error) {
 	return unfinishedElsewhere, nil // free, or the file system knows no locks
 }
 
+// Bounds of what a description may say. They keep a damaged one from asking for any amount of memory.
+const (
+	maxRanks    = 1 << 22
+	maxLocation = 1 << 31
+)
+
 // checkProcess refuses descriptions whose indices point nowhere: everything below relies on them.
 func checkProcess(p *shard.Process) error {
+	if p.EventChunkSize < otf2.MinChunkSize || p.EventChunkSize > otf2.MaxChunkSize {
+		return fmt.Errorf("event chunks of %d bytes", p.EventChunkSize)
+	}
 	numbers := make(map[uint32]bool, len(p.Locations))
 	for i, l := range p.Locations {
 		if numbers[l.Number] {
 			return fmt.Errorf("location number %d is there twice", l.Number)
 		}
 		numbers[l.Number] = true
+		if l.Number >= maxLocation {
+			return fmt.Errorf("location number %d", l.Number)
+		}
 		if l.Comm < -1 || l.Comm >= len(p.Comms) {
 			return fmt.Errorf("location %d (%q) refers to communicator %d of %d", i, l.Name, l.Comm, len(p.Comms))
 		}
@@ -172,7 +188,7 @@ func checkProcess(p *shard.Process) error {
 		if unannounced(&c) {
 			continue
 		}
-		if c.NRanks < 1 || c.Rank < 0 || c.Rank >= c.NRanks {
+		if c.NRanks < 1 || c.NRanks > maxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
 			return fmt.Errorf("communicator %d: rank %d of %d", i, c.Rank, c.NRanks)
 		}
 		if c.Location >= 0 && !numbers[uint32(c.Location)] {

@@ -147,7 +147,7 @@ func sameJob(runs []*run, c *run) *run {
 func numbered(parts []*part) bool {
 	for _, p := range parts {
 		l, first := p.process.Launcher, parts[0].process.Launcher
-		if l.Rank < 0 || l.Size <= 0 || l.Rank >= l.Size || l.Size != first.Size || l.Name != first.Name {
+		if l.Rank < 0 || l.Size <= 0 || l.Size > maxRanks || l.Rank >= l.Size || l.Size != first.Size || l.Name != first.Name {
 			return false
 		}
 	}

@@ -363,7 +363,7 @@ func TestShardsThatCannotBeReadAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 2, 1, nil))
 	for name, text := range map[string]string{
-		"broken": "{", "newer": `{"version": 99}`, "odd": `{"version":1,"locations":[{"number":0,"comm":5}]}`, "empty": "",
+		"broken": "{", "newer": `{"version": 99}`, "odd": `{"version":1,"eventChunkSize":262144,"locations":[{"number":0,"comm":5}]}`, "empty": "",
 	} {
 		d := filepath.Join(dir, "shards", name)
 		if err := os.MkdirAll(d, 0o777); err != nil {

@@ -37,11 +37,18 @@ type Store struct {
 // it is not there.
 func Create(experiment, uuid string) (*Store, error) {
 	path := filepath.Join(experiment, Folder, uuid)
-	if err := os.MkdirAll(filepath.Dir(path), folderMode); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(path, folderMode); err != nil {
-		return nil, err
+	for tries := 3; ; tries-- {
+		if err := os.MkdirAll(filepath.Dir(path), folderMode); err != nil && (tries == 0 || !errors.Is(err, fs.ErrNotExist)) {
+			return nil, err
+		}
+		err := os.Mkdir(path, folderMode)
+		if err == nil {
+			break
+		}
+		// Somebody may have tried whether the directory can be made, and removed it again.
+		if tries == 0 || !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 	}
 	s := &Store{path: path}
 	lock, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, fileMode)

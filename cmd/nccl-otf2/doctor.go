@@ -66,8 +66,8 @@ func printDoctor(w io.Writer, r *doctor.Report) {
 		}
 	}
 	fmt.Fprintln(w, map[doctor.Status]string{
-		doctor.OK:   "A job started here would be recorded.",
-		doctor.Warn: "A job started here would be recorded; see the warnings.",
+		doctor.OK:   "Nothing here keeps a job from being recorded.",
+		doctor.Warn: "Nothing here keeps a job from being recorded; see the warnings.",
 		doctor.Fail: "A job started here would NOT be recorded: see the failed checks.",
 	}[r.Status])
 }

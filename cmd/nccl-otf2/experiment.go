@@ -10,12 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
 )
 
@@ -118,22 +118,6 @@ func processLives(dir string) bool {
 	if host, err := os.Hostname(); err != nil || host != p.Host {
 		return false
 	}
-	start, state, err := processStart(p.PID)
-	return err == nil && state != 'Z' && state != 'X' && (p.PIDStart == 0 || start == p.PIDStart)
-}
-
-// processStart gives field 22 (start time in clock ticks since boot) and field 3 (state) of
-// /proc/<pid>/stat. The command name before them may hold anything, so fields count from its closing ')'.
-func processStart(pid int) (start uint64, state byte, err error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	text := string(b)
-	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(f) < 20 {
-		return 0, 0, fmt.Errorf("/proc/%d/stat is cut short", pid)
-	}
-	start, err = strconv.ParseUint(f[19], 10, 64)
-	return start, f[0][0], err
+	start, err := shm.ProcessStart(p.PID)
+	return err == nil && (p.PIDStart == 0 || start == p.PIDStart)
 }

@@ -19,6 +19,7 @@ import (
 
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
 	"ncclotf2/config"
+	"ncclotf2/scorep"
 )
 
 // collectorsLimit bounds the wait for collectors after a command has ended.
@@ -148,20 +149,27 @@ func conclude(dir string, member, unify bool, began time.Time, command string) {
 		return
 	}
 	for _, s := range late {
-		say("the collector of shard %s in %s has not finished: unify once more when it has", s, dir)
+		say("the collector of shard %s in %s has not finished: unify once more when it has", s, relative(dir))
 	}
 	if member {
 		return
 	}
 	if !unify {
-		say("recorded in %s; make the archive with `nccl-otf2 unify %s`", dir, dir)
+		say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
 		return
 	}
 	if ctx.Err() != nil {
-		say("interrupted; make the archive with `nccl-otf2 unify %s`", dir)
+		say("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))
 		return
 	}
-	if err := unifyAndSummarize(os.Stderr, dir); err != nil {
+	// Another node's `run` may be unifying the same directory, having begun before this node's part was
+	// complete.
+	err := unifyAndSummarize(os.Stderr, dir)
+	for errors.Is(err, scorep.ErrBusy) && wait.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+		err = unifyAndSummarize(os.Stderr, dir)
+	}
+	if err != nil {
 		say("%v", oneLine(err.Error()))
 	}
 }

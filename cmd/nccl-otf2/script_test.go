@@ -25,26 +25,35 @@ var built = []string{doctor.PluginName, "fakenccl"}
 
 const buildFolder = "../../build"
 
-// TestSessions runs the sessions in testdata/script. In each, $REC is a folder of recordings.
-func TestSessions(t *testing.T) {
+// toolWithParts gives the test program under the tool's name, with the parts in C beside it.
+func toolWithParts(t *testing.T) string {
+	t.Helper()
+	tool, err := exec.LookPath("nccl-otf2")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range built {
-		if _, err := os.Stat(filepath.Join(buildFolder, name)); err != nil {
+		from, to := filepath.Join(buildFolder, name), filepath.Join(filepath.Dir(tool), name)
+		if _, err := os.Stat(to); err == nil {
+			continue // another test has put it there
+		}
+		if _, err := os.Stat(from); err != nil {
 			if os.Getenv("CI") == "true" {
 				t.Fatalf("%s is not built: run make build first", name)
 			}
 			t.Skipf("SKIPPED: %s is not built: run make build first", name)
 		}
+		copyFile(t, from, to)
 	}
+	return tool
+}
+
+// TestSessions runs the sessions in testdata/script. In each, $REC is a folder of recordings.
+func TestSessions(t *testing.T) {
+	tool := toolWithParts(t)
 	recordings, err := filepath.Abs("../../testdata/nccl-callbacks")
 	if err != nil {
 		t.Fatal(err)
-	}
-	tool, err := exec.LookPath("nccl-otf2") // the test program under the tool's name
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range built {
-		copyFile(t, filepath.Join(buildFolder, name), filepath.Join(filepath.Dir(tool), name))
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

@@ -242,6 +242,7 @@ func (l *liveRing) more() ([]byte, error) {
 			return nil, err
 		}
 		l.behind = append(l.behind, was)
+		l.m.leave(was)
 	}
 }
 
@@ -309,11 +310,15 @@ func (m *Memory) Release() {
 // leastWarm is how many free chunks keep their pages in an idle process (4 MiB).
 const leastWarm = 64
 
-// giveBack makes a used chunk free. Its pages leave this mapping, so that the collector's memory does
-// not grow with the rings, but stay in the file for the next user.
-func (m *Memory) giveBack(c uint32) {
+// leave takes the pages of a chunk out of this mapping, so that the collector's memory does not grow
+// with the rings. They stay in the file.
+func (m *Memory) leave(c uint32) {
 	start := m.header.ChunkOffset + uint64(c)*ChunkSize
 	unix.Madvise(m.data[start:start+ChunkSize], unix.MADV_DONTNEED) // only advice
+}
+
+// giveBack makes a used chunk free. Its pages stay in the file for the next user.
+func (m *Memory) giveBack(c uint32) {
 	m.warm = append(m.warm, c)
 	atomic.StoreUint32(&m.states[c], chunkFree)
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -326,6 +327,14 @@ func TestProcessStart(t *testing.T) {
 	if _, err := shm.ProcessStart(1 << 30); err == nil {
 		t.Error("a process with pid 2³⁰")
 	}
+	zombie := exec.Command("true")
+	if err := zombie.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !shmtest.Await(func() bool { _, err := shm.ProcessStart(zombie.Process.Pid); return errors.Is(err, os.ErrProcessDone) }) {
+		t.Error("an ended process that was not waited for still runs")
+	}
+	zombie.Wait()
 }
 
 // spoolFile makes a file of three rounds and returns the records in it.
@@ -411,7 +420,7 @@ func TestSpoolFile(t *testing.T) {
 func TestSpoolFileCutAnywhere(t *testing.T) {
 	file, want := spoolFile(t)
 	last := 0
-	for size := 0; size < len(file); size += 8 {
+	for size := 0; size < len(file); size += 24 {
 		s, err := shm.OpenSpool(bytes.NewReader(file[:size]), int64(size))
 		if size < 4096+32 {
 			if !errors.Is(err, shm.ErrCorrupt) {

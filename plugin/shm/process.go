@@ -10,7 +10,8 @@ import (
 )
 
 // ProcessStart returns when a process began, in clock ticks since boot: field 22 of /proc/<pid>/stat.
-// Together with the pid it names a process for good.
+// Together with the pid it names a process for good. A process that has ended and waits for its
+// parent is an error, like one that does not exist.
 func ProcessStart(pid int) (uint64, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -18,8 +19,13 @@ func ProcessStart(pid int) (uint64, error) {
 	}
 	// Field 2, the command in parentheses, may hold spaces and parentheses.
 	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(fields) < 20 {
+	const state, threads, start = 0, 17, 19 // fields 3, 20 and 22
+	if len(fields) <= start {
 		return 0, fmt.Errorf("/proc/%d/stat: %d fields after the command", pid, len(fields))
 	}
-	return strconv.ParseUint(string(fields[19]), 10, 64)
+	// A process whose first thread has ended, and whose others have not, is a zombie with threads.
+	if s, n := fields[state][0], string(fields[threads]); s == 'X' || s == 'Z' && (n == "0" || n == "1") {
+		return 0, fmt.Errorf("process %d: %w", pid, os.ErrProcessDone)
+	}
+	return strconv.ParseUint(string(fields[start]), 10, 64)
 }

@@ -124,7 +124,7 @@ type Record struct {
 	Type   EventType // of stops and states: the type in the handle
 	Flags  RecordFlags
 	Aux    uint32 // START, INIT, FINALIZE: communicator index or None; STATE: state value; THREAD: tid
-	Handle uint64 // START, STOP, STATE: the event; 0 in a STOP that NCCL made with NULL
+	Handle uint64 // START, STOP, STATE: the event
 	Arg    uint64 // START: parent handle; STATE: the argument's bits, if FlagHasArg
 
 	// The payload of starts, as NCCL's descriptor had it.

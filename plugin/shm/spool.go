@@ -50,7 +50,7 @@ func (s *spoolRing) more() ([]byte, error) {
 // OpenSpool starts reading a spool file of the given size. It fails if the file does not begin with
 // a header frame of this version.
 func OpenSpool(r io.Reader, size int64) (*Spool, error) {
-	s := &Spool{r: bufio.NewReaderSize(r, 1<<18), size: size, strings: NewStrings(nil)}
+	s := &Spool{r: bufio.NewReaderSize(r, 1<<16), size: size, strings: NewStrings(nil)}
 	kind, err := s.frame()
 	switch {
 	case err != nil:

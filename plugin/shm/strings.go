@@ -33,7 +33,7 @@ func (s *Strings) Lookup(id uint32) string {
 
 func (s *Strings) load(id uint32) string {
 	at := uint64(id-1) * 8
-	if at+8 > uint64(len(s.heap)) {
+	if at+4 > uint64(len(s.heap)) {
 		s.Missing++
 		return ""
 	}
@@ -72,8 +72,8 @@ func (s *Strings) put(offset uint64, b []byte) bool {
 	if offset > StringSize || uint64(len(b)) > StringSize-offset {
 		return false
 	}
-	if s.heap == nil {
-		s.heap = make([]byte, StringSize)
+	if end := int(offset) + len(b); end > len(s.heap) {
+		s.heap = append(s.heap, make([]byte, end-len(s.heap))...)
 	}
 	copy(s.heap[offset:], b)
 	return true

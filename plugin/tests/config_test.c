@@ -43,6 +43,8 @@ static void enabled(void) {
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
     set("NCCL_OTF2_ENABLE", cases[i].setting);
     EQUAL(ncclotf2_config_enabled(), cases[i].enabled, cases[i].setting ? cases[i].setting : "(unset)");
+    set("NCCL_OTF2_DEBUG", cases[i].setting);
+    EQUAL(ncclotf2_config_debug(), cases[i].setting && *cases[i].setting && cases[i].enabled, "debug");
   }
 }
 

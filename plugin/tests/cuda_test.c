@@ -19,14 +19,14 @@ static void load_driver(int mode) {
   CHECK(dlopen(path, RTLD_NOW | mode), "%s", dlerror());
 }
 
-static void expect_device(void) {
+static void expect_device(const char *pci) {
   host_use_stub("ready", 1);
   host_init(1, 2, 0);
   const struct ncclotf2_comm *comm = ncclotf2_comm_at(ncclotf2_session.base, 0);
   EQUAL(comm->device, 3, "device");
   EQUAL(comm->has_uuid, 1, "has uuid");
   for (int i = 0; i < 16; i++) EQUAL(comm->uuid[i], 48 + i, "uuid");
-  CHECK(strcmp((const char *)comm->pci, "0000:33:00.0") == 0, "pci %s", (const char *)comm->pci);
+  CHECK(strcmp((const char *)comm->pci, pci) == 0, "pci %s, want %s", (const char *)comm->pci, pci);
 }
 
 static void expect_none(void) {
@@ -40,12 +40,18 @@ static void expect_none(void) {
 
 static void in_global_scope(void) {
   load_driver(RTLD_GLOBAL);
-  expect_device();
+  expect_device("0000:33:00.0");
 }
 
 static void loaded_privately(void) {
   load_driver(RTLD_LOCAL);
-  expect_device();
+  expect_device("0000:33:00.0");
+}
+
+static void long_domain(void) {
+  setenv("FAKE_DOMAIN", "00000001", 1);
+  load_driver(RTLD_LOCAL);
+  expect_device("00000001:33:00");
 }
 
 static void without_context(void) {
@@ -61,5 +67,6 @@ static void without_driver(void) {
 
 TEST_MAIN({"a driver in the global scope is asked", in_global_scope},
           {"a driver that was loaded privately is asked", loaded_privately},
+          {"a long PCI id loses its function, not its device", long_domain},
           {"without a context the device is unknown", without_context},
           {"no driver is loaded", without_driver})

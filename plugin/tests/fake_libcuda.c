@@ -18,7 +18,9 @@ int cuDeviceGetUuid_v2(unsigned char uuid[16], int device) {
 }
 
 int cuDeviceGetPCIBusId(char *text, int size, int device) {
-  if (size < 13) return 1;
-  snprintf(text, (size_t)size, "0000:%02x:00.0", 0x30 + device);
+  char id[32];
+  snprintf(id, sizeof id, "%s:%02x:00.0", getenv("FAKE_DOMAIN") ? getenv("FAKE_DOMAIN") : "0000", 0x30 + device);
+  if (strlen(id) >= (size_t)size) return 1;
+  strcpy(text, id);
   return 0;
 }

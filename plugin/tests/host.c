@@ -3,6 +3,7 @@
 
 #include <ftw.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,10 @@ int host_mask;
 int host_lines;
 char host_line[1024];
 static char all_lines[64 << 10];
+static pthread_mutex_t lines = PTHREAD_MUTEX_INITIALIZER; /* the plugin logs from threads of its own too */
 
 void host_logger(int level, unsigned long flags, const char *file, int line, const char *format, ...) {
+  pthread_mutex_lock(&lines);
   va_list args;
   va_start(args, format);
   vsnprintf(host_line, sizeof host_line, format, args);
@@ -30,9 +33,15 @@ void host_logger(int level, unsigned long flags, const char *file, int line, con
   host_lines++;
   size_t used = strlen(all_lines);
   snprintf(all_lines + used, sizeof all_lines - used, "%s\n", host_line);
+  pthread_mutex_unlock(&lines);
 }
 
-bool host_logged(const char *part) { return strstr(all_lines, part) != NULL; }
+bool host_logged(const char *part) {
+  pthread_mutex_lock(&lines);
+  bool found = strstr(all_lines, part) != NULL;
+  pthread_mutex_unlock(&lines);
+  return found;
+}
 
 static char folder[PATH_MAX];
 static pid_t folder_owner;

@@ -379,6 +379,10 @@ static void names(void) {
       EQUAL(got->func, string_id(many[i]), many[i]);
     }
   /* The address means another text after libnccl was loaded anew. */
+  d.collApi.datatype = twin;
+  host_start(context, d);
+  host_start(context, d);
+  EQUAL(((const struct ncclotf2_coll_api *)reader_last())->datatype, id, "id of the twin");
   ncclProfiler_v6.finalize(context);
   ncclProfiler_v6.finalize((void *)((uintptr_t)context - 1));
   strcpy(twin, "Broadcast");

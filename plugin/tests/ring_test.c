@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 
 #include "../handle.h"
+#include "../intern.h"
 #include "../ring.h"
 #include "host.h"
 #include "test.h"
@@ -176,6 +177,9 @@ static void at_the_cap(void) {
   EQUAL(lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_GROUP), 1, "stops lost with a reserve");
   ncclProfiler_v6.stopEvent(handles[0]);
   EQUAL(lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_GROUP), 2, "stops lost without");
+  ncclProfiler_v6.finalize(context); /* without room for its record */
+  CHECK(host_logged("not recorded: 3 events: memory was full (NCCL_OTF2_MEMORY); 2 stops and states"), "%s", host_line);
+  context = host_init(0x2, 2, 0);
 
   /* A reader makes room, and everything goes on, outside the reserve. */
   struct reader *reader = calloc(1, sizeof *reader);
@@ -316,9 +320,12 @@ static void many_threads_at_once(void) {
 
 /* Rings and names go from thread to thread with nothing but the memory's own order between them: the
  * threads of one parent know nothing of those of another. */
+enum { PARENTS = 6 };
+
 static void *named_event(void *number) {
-  char name[24]; /* an address of its own, so that the heap is searched */
-  snprintf(name, sizeof name, "name %u", (unsigned)(uintptr_t)number % 50);
+  static char names[PARENTS * 150][16]; /* addresses never seen, so that the heap is searched */
+  char *name = names[(uintptr_t)number];
+  snprintf(name, sizeof names[0], "name %02u", (unsigned)(uintptr_t)number % 50);
   struct ncclotf2_descr_v6 d = host_descr(NCCLOTF2_COLL_API);
   d.collApi.func = name;
   for (int i = 0; i < 3; i++) {
@@ -332,7 +339,7 @@ static void *named_event(void *number) {
 static void *parent(void *self) {
   for (unsigned i = 0; i < 150; i++) {
     pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, named_event, (void *)((uintptr_t)self * 7 + i)) == 0, "no thread");
+    CHECK(pthread_create(&thread, NULL, named_event, (void *)((uintptr_t)self * 150 + i)) == 0, "no thread");
     pthread_join(thread, NULL);
   }
   return NULL;
@@ -340,7 +347,6 @@ static void *parent(void *self) {
 
 static void threads_of_several_parents(void) {
   begin();
-  enum { PARENTS = 6 };
   pthread_t parents[PARENTS];
   for (unsigned i = 0; i < PARENTS; i++) pthread_create(&parents[i], NULL, parent, (void *)(uintptr_t)i);
   for (unsigned i = 0; i < PARENTS; i++) pthread_join(parents[i], NULL);
@@ -352,6 +358,37 @@ static void threads_of_several_parents(void) {
   /* INIT; of each thread THREAD, three starts, three stops. */
   EQUAL(reader_drain(reader, NULL, NULL), 2 + PARENTS * 150 * 7, "records");
   free(reader);
+}
+
+enum { NAMES = 300, SEEKERS = 6 };
+static uint32_t ids[SEEKERS][NAMES];
+
+static void *seek_names(void *self) {
+  pthread_barrier_wait(&barrier);
+  for (unsigned i = 0; i < NAMES; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "name %03u", i);
+    ids[(uintptr_t)self][i] = ncclotf2_string_id(name);
+  }
+  return NULL;
+}
+
+static void names_at_one_time(void) {
+  begin();
+  pthread_barrier_init(&barrier, NULL, SEEKERS);
+  pthread_t threads[SEEKERS];
+  for (unsigned i = 0; i < SEEKERS; i++) pthread_create(&threads[i], NULL, seek_names, (void *)(uintptr_t)i);
+  for (unsigned i = 0; i < SEEKERS; i++) pthread_join(threads[i], NULL);
+  /* Two threads may store a name twice, but each id is that name. */
+  for (unsigned i = 0; i < SEEKERS * NAMES; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "name %03u", i % NAMES);
+    CHECK(ids[i / NAMES][i % NAMES], "no id");
+    const struct ncclotf2_string *string =
+        ncclotf2_string_at(ncclotf2_session.base, (uint64_t)(ids[i / NAMES][i % NAMES] - 1) * 8);
+    EQUAL(string->length, 9, "length");
+    CHECK(strcmp((const char *)string + 4, name) == 0, "%s, want %s", (const char *)string + 4, name);
+  }
 }
 
 static pthread_key_t late_key;
@@ -403,5 +440,6 @@ TEST_MAIN({"threads write and a reader follows, over many chunks", handover},
           {"short-lived threads use a ring one after another", short_lived_threads},
           {"threads at one time have rings of their own", many_threads_at_once},
           {"rings and names go between threads of several parents", threads_of_several_parents},
+          {"names are stored by several threads at one time", names_at_one_time},
           {"a thread may record while it ends", events_after_the_end_of_a_thread},
           {"without a ring the event is refused", no_ring_left})

@@ -71,8 +71,7 @@ func genDefMethods(s *source) {
 			}
 			params = append(params, defParam(r, f)+" "+typ)
 		}
-		s.line("// %s writes a definition of that kind (%s).", r.Name, describe(r))
-		s.line("// Since OTF2 %s. Errors are those of [GlobalDefWriter.Write].", r.Since)
+		comment(s, fmt.Sprintf("%s defines %s. Since OTF2 %s; errors are those of [GlobalDefWriter.Write].", r.Name, schema.DefinitionMeanings[r.Name], r.Since))
 		s.line("func (w *GlobalDefWriter) %s(%s) error {", r.Name, strings.Join(params, ", "))
 		count := ""
 		if len(repeated) > 0 {
@@ -238,7 +237,7 @@ func fieldName(r schema.Record, f schema.Field) string {
 func genDefTypes(s *source) {
 	defs := globalDefs()
 	for _, r := range defs {
-		s.line("// %s is a definition of that kind, since OTF2 %s.", structName(r), r.Since)
+		comment(s, fmt.Sprintf("%s is %s. Since OTF2 %s.", structName(r), schema.DefinitionMeanings[r.Name], r.Since))
 		s.line("type %s struct {", structName(r))
 		for _, f := range defArguments(r) {
 			typ := goType(f)

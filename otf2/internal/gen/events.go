@@ -32,8 +32,7 @@ func genEventMethods(s *source) {
 		for _, f := range repeated {
 			fmt.Fprintf(&params, ", %s []%s", param(f.Name), goType(f))
 		}
-		s.line("// %s writes a record of that kind (%s) at time t.", r.Name, describe(r))
-		s.line("// Since OTF2 %s. a may be nil; errors are those of [EventWriter.Write].", r.Since)
+		comment(s, fmt.Sprintf("%s writes an event that %s. Since OTF2 %s; errors are those of [EventWriter.Write].", r.Name, schema.EventMeanings[r.Name], r.Since))
 		s.line("func (w *EventWriter) %s(t Timestamp, a *AttributeList%s) error {", r.Name, params.String())
 		if len(repeated) > 0 {
 			genRepeatedEvent(s, r, fixed, before[len(before)-1], repeated)

@@ -131,3 +131,17 @@ func describe(r schema.Record) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// comment writes text as a comment, in lines of usual length.
+func comment(s *source, text string) {
+	const width = 116
+	line := "//"
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > width {
+			s.line("%s", line)
+			line = "//"
+		}
+		line += " " + word
+	}
+	s.line("%s", line)
+}

@@ -73,6 +73,23 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// Every record has its meaning, and no meaning is left over.
+func TestMeanings(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanings map[string]string
+		records  []Record
+	}{"events": {EventMeanings, Events}, "definitions": {DefinitionMeanings, append(append([]Record(nil), GlobalOnly...), Definitions...)}} {
+		for _, r := range c.records {
+			if c.meanings[r.Name] == "" {
+				t.Errorf("%s: %s has no meaning", name, r.Name)
+			}
+		}
+		if len(c.meanings) != len(c.records) {
+			t.Errorf("%s: %d meanings for %d records", name, len(c.meanings), len(c.records))
+		}
+	}
+}
+
 func hasValue(enum, name string) bool {
 	for _, e := range Enums {
 		for _, v := range e.Values {

@@ -50,11 +50,7 @@ var defaultFolders = []string{"/lib64", "/usr/lib64", "/lib/x86_64-linux-gnu", "
 	"/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib"}
 
 func splitFolders(list string) []string {
-	var out []string
-	for _, d := range strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ';' }) {
-		out = append(out, d)
-	}
-	return out
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ';' })
 }
 
 // place is a library and how it would be found.

@@ -25,8 +25,9 @@ const (
 	leastShared    = 256 * mebibyte // free bytes of /dev/shm; NCCL takes about 10 MB per pair of ranks on a node
 	leastFiles     = 1024           // open files: the collector holds one per location
 	leastProcesses = 64             // processes and threads left to the user: the collector has about ten
-	// Address space: the collector's Go runtime alone, beside what the job itself needs.
-	leastAddress = 2 * gibibyte
+	// Address space of the collector beside the shared memory: its Go runtime reserves about 1 GiB.
+	// With less the plugin falls back to spool files.
+	leastAddress = gibibyte + 512*mebibyte
 )
 
 // sizeText writes bytes as "12.3 GiB".
@@ -127,8 +128,8 @@ const unlimited = ^uint64(0)
 var limits = []limit{
 	{"Max address space", "RLIMIT_AS", func(e *examiner, soft, _ uint64) (Status, string) {
 		if soft < leastAddress+e.settings.Memory {
-			return Warn, fmt.Sprintf("the plugin maps %s and the collector needs %s: raise `ulimit -v`, lower NCCL_OTF2_MEMORY, or set NCCL_OTF2_COLLECTOR=spool",
-				sizeText(e.settings.Memory), sizeText(leastAddress))
+			return Warn, fmt.Sprintf("the collector needs %s beside the shared memory of %s, else the plugin writes spool files for `unify`: raise `ulimit -v`",
+				sizeText(leastAddress), sizeText(e.settings.Memory))
 		}
 		return OK, ""
 	}},
@@ -143,7 +144,7 @@ var limits = []limit{
 			return OK, ""
 		}
 		if used := e.threadsOfUser(); used+leastProcesses > soft {
-			return Warn, fmt.Sprintf("%d of them are in use; the collector may not start: raise `ulimit -u` or set NCCL_OTF2_COLLECTOR=spool", used)
+			return Warn, fmt.Sprintf("%d of them are in use; if the collector cannot start, the plugin writes spool files for `unify`: raise `ulimit -u`", used)
 		}
 		return OK, ""
 	}},

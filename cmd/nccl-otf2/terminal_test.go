@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTerminal gives both ends of a pseudo-terminal.
+func openTerminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("SKIPPED: no pseudo-terminals here: %v", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { slave.Close() })
+	return master, slave
+}
+
+func TestColoursOnTerminalsOnly(t *testing.T) {
+	_, terminal := openTerminal(t)
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	if got := paint(terminal, red, "x"); got != "\x1b[31mx\x1b[0m" {
+		t.Errorf("on a terminal: %q", got)
+	}
+	if got := paint(terminal, plain, "x"); got != "x" {
+		t.Errorf("without a colour: %q", got)
+	}
+	if got := paint(new(bytes.Buffer), red, "x"); got != "x" {
+		t.Errorf("in a buffer: %q", got)
+	}
+	file, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if got := paint(file, red, "x"); got != "x" {
+		t.Errorf("in a file: %q", got)
+	}
+	t.Setenv("NO_COLOR", "1")
+	if got := paint(terminal, red, "x"); got != "x" {
+		t.Errorf("with NO_COLOR: %q", got)
+	}
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "dumb")
+	if got := paint(terminal, red, "x"); got != "x" {
+		t.Errorf("with TERM=dumb: %q", got)
+	}
+}
+
+func TestProgressShowsOneLineAndTakesItAway(t *testing.T) {
+	master, terminal := openTerminal(t)
+	p := &progress{w: terminal, start: time.Now()}
+	p.say("too early %d", 1)
+	p.start = time.Now().Add(-time.Minute)
+	p.say("step %d", 2)
+	p.done()
+	p.done()
+	fmt.Fprint(terminal, "end")
+	var got strings.Builder
+	buf := make([]byte, 256)
+	for !strings.HasSuffix(got.String(), "end") {
+		n, err := master.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Write(buf[:n])
+	}
+	if want := "\r\x1b[Kstep 2\r\x1b[Kend"; got.String() != want {
+		t.Errorf("got %q, want %q", got.String(), want)
+	}
+
+	file, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	p = &progress{w: file, start: time.Now().Add(-time.Minute)}
+	p.say("step")
+	p.working("reading")()
+	p.done()
+	if st, err := file.Stat(); err != nil || st.Size() != 0 {
+		t.Errorf("a file got %d bytes of progress, %v", st.Size(), err)
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+// FuzzShardDescription: whatever stands in a shard's description, unifying gives an archive whose
+// definitions can be read, or an error.
+func FuzzShardDescription(f *testing.F) {
+	dir := f.TempDir()
+	for _, p := range job(f, dir, 2, 2, func(rank int, p *shardtest.Process) {
+		p.Shard.Markers = []shard.Marker{{Time: t0, Category: "Loss", Text: "some", Location: 1}}
+		p.Shard.Counts.Lost = map[string]map[string]uint64{"ring": {"Coll": 1}}
+	}) {
+		p.Finish()
+		text, err := os.ReadFile(filepath.Join(p.Dir, definitionFile))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(`{"version":1,"eventChunkSize":262144,"comms":[{"nranks":2,"rank":1,"location":-1,"gpu":7}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		one := filepath.Join(dir, "shards", "one")
+		if err := os.MkdirAll(one, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{definitionFile, doneMarker} {
+			if err := os.WriteFile(filepath.Join(one, name), text, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err := Unify(dir, nil)
+		if err != nil {
+			return
+		}
+		for _, r := range res.Runs {
+			a, err := otf2.Open(r.Archive, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if uint64(len(a.Defs.Order)) != a.Anchor.GlobalDefs {
+				t.Errorf("%d definitions, the anchor says %d", len(a.Defs.Order), a.Anchor.GlobalDefs)
+			}
+			a.Close()
+		}
+	})
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+	"testing"
+
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+// BenchmarkUnify unifies jobs of ten locations per process: the time should grow with the number of
+// locations (reported per location) and not with that of events.
+func BenchmarkUnify(b *testing.B) {
+	for _, c := range []struct{ processes, operations int }{{100, 1}, {100, 100}, {1000, 1}} {
+		b.Run(fmt.Sprintf("locations=%d/operations=%d", c.processes*10, c.operations), func(b *testing.B) {
+			dir := b.TempDir()
+			for r := range c.processes {
+				p := shardtest.New(b, dir, fmt.Sprintf("%05d", r)).On(fmt.Sprint("n", r/8), r).Launched("slurm", r, c.processes)
+				p.GPU(r%8, fmt.Sprint("GPU-", r), "")
+				for i := range uint64(9) {
+					comm := p.Comm(shard.Comm{ID: i, Name: fmt.Sprint("c", i), NRanks: c.processes, Rank: r, InitTime: t0 + i})
+					for k := range uint64(c.operations) {
+						p.AllReduce(comm, t0+1000*(k+1), t0+1000*(k+1)+900, 1)
+					}
+				}
+				p.Finish()
+			}
+			for b.Loop() {
+				if _, err := Unify(dir, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*c.processes*10), "µs/location")
+		})
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ncclotf2/replay"
+)
+
+// checker is a way to run host and plugin such that faults in them come to light.
+type checker struct {
+	name    string
+	build   string // folder below build/
+	flags   string // SANITIZE of the makefiles; "": as they are
+	wrapper string // command that the host is run under
+	env     []string
+}
+
+var checkers = []checker{
+	{name: "address", build: "asan", flags: "address,undefined", env: []string{"ASAN_OPTIONS=halt_on_error=1", "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1"}},
+	{name: "thread", build: "tsan", flags: "thread", env: []string{"TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"}},
+	{name: "valgrind", wrapper: "valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite"},
+}
+
+// signs are what the checkers write when they found something.
+var signs = []string{"Sanitizer", "runtime error:", "==ERROR"}
+
+// Plugin and host, playing all recordings with threads that run freely, are clean under the sanitizers
+// and memcheck, with a collector and with spool files.
+func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds host and plugin twice more")
+	}
+	for _, c := range checkers {
+		t.Run(c.name, func(t *testing.T) {
+			host, plugin := c.prepare(t)
+			for _, rec := range recordings(t) {
+				for _, spool := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/spool=%v", rec.Name, spool), func(t *testing.T) {
+						t.Parallel()
+						c.play(t, rec, host, plugin, spool)
+					})
+				}
+			}
+		})
+	}
+}
+
+func (c *checker) prepare(t *testing.T) (host, plugin string) {
+	if c.wrapper == "" {
+		dir := filepath.Join("build", c.build)
+		make := exec.Command("make", "--no-print-directory", "BUILD="+dir, "SANITIZE="+c.flags,
+			dir+"/fakenccl", dir+"/libnccl-profiler-otf2.so")
+		make.Dir = ".."
+		if out, err := make.CombinedOutput(); err != nil {
+			t.Fatalf("make: %v\n%s", err, tail(string(out)))
+		}
+		return builtFile(t, c.build+"/fakenccl"), builtFile(t, c.build+"/libnccl-profiler-otf2.so")
+	}
+	name := strings.Fields(c.wrapper)[0]
+	_, err := exec.LookPath(name)
+	needReference(t, name, err)
+	host = filepath.Join(t.TempDir(), "host")
+	script := fmt.Sprintf("#!/bin/sh\nexec %s '%s' \"$@\"\n", c.wrapper, builtFile(t, "fakenccl"))
+	if err := os.WriteFile(host, []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return host, builtFile(t, "libnccl-profiler-otf2.so")
+}
+
+func (c *checker) play(t *testing.T, rec *replay.Recording, host, plugin string, spool bool) {
+	dir := filepath.Join(t.TempDir(), "experiment")
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	var stderr bytes.Buffer
+	res, err := replay.Run(ctx, rec, replay.Options{
+		Host: host, Plugin: plugin, Spool: spool, Stderr: &stderr,
+		Env: append([]string{
+			"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_MEMORY=64M",
+			"NCCL_OTF2_COLLECTOR=" + map[bool]string{false: builtFile(t, "nccl-otf2"), true: "spool"}[spool],
+		}, c.env...),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Err(); err != nil {
+		t.Errorf("%v\n%s", err, stderr.String())
+	}
+	for _, sign := range signs {
+		if strings.Contains(stderr.String(), sign) {
+			t.Errorf("%s", stderr.String())
+		}
+	}
+	for _, p := range res.Processes {
+		if p.Report == nil || p.Report.Plugin == "none" || p.Report.Warnings > 0 {
+			t.Errorf("process %d: nothing was tested: %+v\n%s", p.Rank, p.Report, stderr.String())
+		}
+	}
+	if !spool {
+		waitDone(t, dir, len(rec.Processes))
+	}
+}
