@@ -235,7 +235,7 @@ func (o *operations) finish(comm *communicator, p *pendingOperation) {
 		key.size = max(key.size, m.key.size)
 	}
 	o.enter(key, comm, p.collective, p.members, sum/float64(len(p.members)))
-	o.waits.collective(p.members)
+	o.waits.collective(comm.ref, p.members)
 }
 
 func (o *operations) enter(key rowKey, comm *communicator, c *collective, members []memberPart, time float64) {

@@ -158,6 +158,10 @@ func (ws *Waits) write(w io.Writer) {
 	} else {
 		fmt.Fprintln(w, "Nobody waited.")
 	}
+	if s := ws.StartUp; s.Waited > 0 {
+		fmt.Fprintf(w, "Not counted there: %s in the first collective of each communicator, %s of it for %s (starting up).\n",
+			formatTime(float64(s.Waited)), formatTime(float64(s.Caused)), s.Rank)
+	}
 	if ws.Hosts > 1 {
 		fmt.Fprintf(w, "Times of %d hosts are compared as recorded; errors of their clocks are in these figures.\n", ws.Hosts)
 	}

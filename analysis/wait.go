@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"ncclotf2/otf2"
@@ -13,15 +14,28 @@ import (
 //
 // The last member to begin on its GPU is the one the others waited for: each of them waited from its
 // own begin to that one's, at most to its own end. Only members whose times are the GPU's count (all,
-// in archives that do not know TIMING_SOURCE), and collectives in which at least two have them; of a plan of several collectives on a communicator
-// the first counts, because they have one time. Clocks of different hosts are compared as they are
-// in the archive.
+// in archives that do not know TIMING_SOURCE), and collectives in which at least two have them; of a
+// plan of several collectives on a communicator the first counts, because they have one time. Clocks
+// of different hosts are compared as they are in the archive.
+//
+// Who comes late to the first collective of a communicator was late with starting up, often by more than
+// by everything that follows. These waits are kept apart, in StartUp, wherever more collectives follow.
 type Waits struct {
 	Collectives uint64     `json:"collectives"` // that were looked at
 	LeftOut     uint64     `json:"left_out"`    // without GPU times of two members, unfinished, or not recorded alike
 	Hosts       int        `json:"hosts"`       // whose clocks are compared
 	Total       uint64     `json:"total_ns"`    // of all ranks
 	Ranks       []RankWait `json:"ranks"`
+	StartUp     StartUp    `json:"start_up"`
+}
+
+// StartUp is the waiting in the first collectives of communicators; it is not part of the other figures.
+type StartUp struct {
+	Collectives uint64 `json:"collectives"`
+	Waited      uint64 `json:"waited_ns"` // of all ranks
+	Rank        string `json:"rank"`      // that the others waited for most, "" if nobody waited
+	Host        string `json:"host"`      // of that rank
+	Caused      uint64 `json:"caused_ns"` // what others waited for it
 }
 
 // RankWait is one rank's waiting. A rank is a process, or one GPU of a process that has several.
@@ -57,11 +71,28 @@ type waitCounter struct {
 	leftOut uint64
 	hosts   int
 	wanted  source // of the times
+
+	first   map[otf2.CommRef]*arrival // of each communicator, until a second follows
+	startUp []arrival
+}
+
+// arrival is how the members of one collective came to it.
+type arrival struct {
+	parts  []part
+	last   int // index into parts: who came last
+	caused uint64
+}
+
+// part is one timed member's share.
+type part struct {
+	rank        int // index into waitCounter.ranks
+	begin       otf2.Timestamp
+	time, waits uint64
 }
 
 func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) *waitCounter {
 	ranks, of := worldRanks(defs, comms)
-	w := &waitCounter{of: of, wanted: sourceUnknown}
+	w := &waitCounter{of: of, wanted: sourceUnknown, first: make(map[otf2.CommRef]*arrival)}
 	if findAttribute(defs, "TIMING_SOURCE", otf2.TypeString).found {
 		w.wanted = sourceGPU
 	}
@@ -75,8 +106,9 @@ func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator
 }
 
 // collective takes a collective that all its members have ended.
-func (w *waitCounter) collective(members []memberPart) {
-	timed, last := 0, -1
+func (w *waitCounter) collective(comm otf2.CommRef, members []memberPart) {
+	last := -1
+	a := arrival{}
 	leads := true
 	for i := range members {
 		m := &members[i]
@@ -84,50 +116,81 @@ func (w *waitCounter) collective(members []memberPart) {
 		if m.source != w.wanted {
 			continue
 		}
-		timed++
 		if last < 0 || m.begin > members[last].begin || m.begin == members[last].begin && m.rank < members[last].rank {
-			last = i
+			last, a.last = i, len(a.parts)
 		}
+		a.parts = append(a.parts, part{rank: w.of[m.location], begin: m.begin, time: uint64(m.end - m.begin)})
 	}
 	if !leads {
 		return // its plan has been counted with its first collective
 	}
-	if timed < 2 {
+	if len(a.parts) < 2 {
 		w.leftOut++
 		return
 	}
-	w.counted++
-	arrival := members[last].begin
-	caused := uint64(0)
-	for i := range members {
-		m := &members[i]
-		if m.source != w.wanted {
-			continue
-		}
-		r := &w.ranks[w.of[m.location]]
-		r.Collectives++
-		r.Time += uint64(m.end - m.begin)
-		wait := uint64(min(arrival, max(m.begin, m.end)) - m.begin)
-		r.Waited += wait
-		caused += wait
+	for i := range a.parts {
+		p := &a.parts[i]
+		p.waits = min(uint64(members[last].begin-p.begin), p.time)
+		a.caused += p.waits
 	}
-	if caused == 0 {
+	first, seen := w.first[comm]
+	switch {
+	case !seen:
+		w.first[comm] = &a
+		return
+	case first != nil:
+		w.startUp = append(w.startUp, *first)
+		w.first[comm] = nil
+	}
+	w.count(&a)
+}
+
+func (w *waitCounter) count(a *arrival) {
+	w.counted++
+	for _, p := range a.parts {
+		r := &w.ranks[p.rank]
+		r.Collectives++
+		r.Time += p.time
+		r.Waited += p.waits
+	}
+	if a.caused == 0 {
 		return
 	}
-	r := &w.ranks[w.of[members[last].location]]
+	r := &w.ranks[a.parts[a.last].rank]
 	r.Last++
-	r.Caused += caused
-	if caused > r.MaxCaused {
-		r.MaxCaused, r.WorstAt = caused, arrival
+	r.Caused += a.caused
+	if a.caused > r.MaxCaused {
+		r.MaxCaused, r.WorstAt = a.caused, a.parts[a.last].begin
 	}
 }
 
 func (w *waitCounter) result() Waits {
-	out := Waits{Collectives: w.counted, LeftOut: w.leftOut, Hosts: w.hosts, Ranks: w.ranks}
+	for _, comm := range slices.Sorted(maps.Keys(w.first)) {
+		if only := w.first[comm]; only != nil { // the one collective of a communicator is not its start-up
+			w.count(only)
+		}
+	}
+	clear(w.first)
+	out := Waits{Collectives: w.counted, LeftOut: w.leftOut, Hosts: w.hosts, Ranks: w.ranks, StartUp: w.startUpWaits()}
 	for i := range w.ranks {
 		out.Total += w.ranks[i].Waited
 	}
 	return out
+}
+
+func (w *waitCounter) startUpWaits() StartUp {
+	s := StartUp{Collectives: uint64(len(w.startUp))}
+	caused := make([]uint64, len(w.ranks))
+	for _, a := range w.startUp {
+		s.Waited += a.caused
+		caused[a.parts[a.last].rank] += a.caused
+	}
+	for i, c := range caused {
+		if c > s.Caused {
+			s.Rank, s.Host, s.Caused = w.ranks[i].Rank, w.ranks[i].Host, c
+		}
+	}
+	return s
 }
 
 // worldRank is a process, or a GPU of a process with communicator ranks on several.

@@ -17,10 +17,7 @@ import (
 	"ncclotf2/shard"
 )
 
-const (
-	severityLow  = regions.SeverityLow
-	severityHigh = regions.SeverityHigh
-)
+const severityHigh = regions.SeverityHigh
 
 // The window (ns) is how long a record may take from reading the clock to being published without
 // becoming late. A writer that is preempted in between takes as long as the scheduler wants, so the window
@@ -36,20 +33,20 @@ const (
 const (
 	settingContinues = "CONTINUES"   // uuid of the dead one's shard
 	settingTaken     = "TAKEN_TICKS" // records up to this were in the shard, or pending, at its last flush
-	reasonDisk       = "disk"        // key of Counts.Lost: taken out of the rings, but could not be written
 )
+
+// reasonDisk is the key of Counts.Lost for what was taken out of the rings and could not be written.
+const reasonDisk = "disk"
 
 // recording is one process's records on their way from a source into a shard.
 type recording struct {
 	source  shm.Source
-	header  shm.Header // as of the start; its constant part
 	line    *timeline
 	merge   merge
 	model   *regions.Model
 	process *shard.Process
 	store   *shard.Store
 	files   map[uint32]*otf2.EventWriter
-	create  func(path string, o *otf2.EventWriterOptions) (*otf2.EventWriter, error)
 
 	announced int // communicator entries below are known to the model
 	comms     map[int]bool
@@ -59,11 +56,10 @@ type recording struct {
 	before    uint64 // ticks when the rings were read last but one
 	records   uint64
 
-	failed   error // of the disk; nothing is written any more
-	lost     [shm.TypeCount]uint64
-	markers  []shard.Marker
-	pending  []shard.Pending // at the end of the process; nil before
-	settings *config.Settings
+	failed  error // of the disk; nothing is written any more
+	lost    [shm.TypeCount]uint64
+	markers []shard.Marker
+	pending []shard.Pending // at the end of the process; nil before
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one.
@@ -73,8 +69,8 @@ const chunkSize = 256 << 10
 func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, experiment string) (*recording, error) {
 	h := source.Header()
 	r := &recording{
-		source: source, header: h, line: newTimeline(&h), settings: settings,
-		window: firstWindow, files: make(map[uint32]*otf2.EventWriter), comms: make(map[int]bool), create: otf2.CreateEventWriter,
+		source: source, line: newTimeline(&h), window: firstWindow,
+		files: make(map[uint32]*otf2.EventWriter), comms: make(map[int]bool),
 	}
 	r.process = &shard.Process{
 		Version: shard.Version, UUID: uuid.NewString(),
@@ -135,12 +131,8 @@ func (r *recording) takeOver(experiment string) error {
 		r.skip = taken
 		r.process.Settings[settingContinues] = p.UUID
 		r.process.Settings[settingTaken] = strconv.FormatUint(taken, 10)
-		at := r.line.time(taken)
-		if p.LastTime > at {
-			at = p.LastTime
-		}
 		r.markers = append(r.markers[:0], shard.Marker{
-			Time: at, Severity: severityHigh, Category: "NCCL collector", Location: -1,
+			Time: p.LastTime, Severity: severityHigh, Category: "NCCL collector", Location: -1,
 			Text: fmt.Sprintf("the collector died here and another took over; up to %d operations under way are incomplete", len(p.Pending)),
 		})
 	}
@@ -149,7 +141,7 @@ func (r *recording) takeOver(experiment string) error {
 
 // EventWriter implements regions.Sink.
 func (r *recording) EventWriter(loc shard.Location) (*otf2.EventWriter, error) {
-	w, err := r.create(r.store.EventFile(loc.Number), &otf2.EventWriterOptions{ChunkSize: chunkSize})
+	w, err := otf2.CreateEventWriter(r.store.EventFile(loc.Number), &otf2.EventWriterOptions{ChunkSize: chunkSize})
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,8 @@ func crashWriter(t testing.TB, w *EventWriter, flushed func(events uint64)) {
 		case 3:
 			check(t, w.Leave(at, nil, RegionRef(i)))
 		}
-		if i%1013 == 0 || i == 1 || i == 2 || i%9001 == 1 {
+		overPages := (w.base+int64(w.pos))%page == page-1 // the end mark will lie on two pages
+		if overPages || i%1013 == 0 || i == 1 || i == 2 || i%9001 == 1 {
 			check(t, w.Flush())
 			flushed(w.Events())
 		}

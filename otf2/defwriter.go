@@ -10,7 +10,7 @@ import "fmt"
 //
 // Readers want definitions before their use and ids of each kind counted 0, 1, 2, …; the number of records,
 // Count, must stand in the anchor. The first error of the file sticks and is returned by Close.
-type GlobalDefWriter struct{ *recordFile }
+type GlobalDefWriter struct{ recordFile }
 
 // CreateGlobalDefWriter begins the file at path; chunkSize is the anchor's DefChunkSize, 0 means
 // DefaultDefChunkSize.
@@ -19,11 +19,17 @@ func CreateGlobalDefWriter(path string, chunkSize uint64) (*GlobalDefWriter, err
 	if err != nil {
 		return nil, err
 	}
-	return &GlobalDefWriter{f}, nil
+	return &GlobalDefWriter{*f}, nil
 }
 
 // Count returns the number of records written.
 func (w *GlobalDefWriter) Count() uint64 { return w.count }
+
+// Close ends the file and gives it its name. After an error of an earlier call, which it returns, no file appears.
+func (w *GlobalDefWriter) Close() error { return w.finish() }
+
+// Abort gives the file up: nothing appears under its name, an older file of that name stays.
+func (w *GlobalDefWriter) Abort() { w.abort() }
 
 // Write writes a record as it was read or composed, fields in on-disk order, superseded ones included.
 //
@@ -61,17 +67,17 @@ func WriteLocalDefs(path string, maps []*MappingTable, clocks []ClockOffset, chu
 			continue
 		}
 		if err := w.emit(localMappingTable, m.append(append(w.start(), byte(m.Type))), 0); err != nil {
-			w.Abort()
+			w.abort()
 			return err
 		}
 	}
 	for _, c := range clocks {
 		if err := w.emit(localClockOffset, c.append(w.start()), 0); err != nil {
-			w.Abort()
+			w.abort()
 			return err
 		}
 	}
-	return w.Close()
+	return w.finish()
 }
 
 // Record ids of local definition files.

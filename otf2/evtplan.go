@@ -92,39 +92,6 @@ func badCount(n uint64) error {
 
 var errShort = fmt.Errorf("%w: record shorter than its fields", ErrCorrupt)
 
-// valueForm is how an attribute value of a type is encoded.
-type valueForm struct {
-	fixed uint8       // bytes, 0 for a compressed number
-	max   uint8       // most bytes of a compressed number
-	sign  uint8       // bits above the number's sign bit, 0 if there is none or no bits are above it
-	space MappingType // of a reference, else NoSpace
-}
-
-var valueForms = func() (forms [256]valueForm) {
-	for t := range forms {
-		f := &forms[t]
-		f.max, f.space = 8, mappingOfType(Type(t))
-		switch typ := Type(t); typ {
-		case TypeUint8, TypeInt8:
-			f.fixed = 1
-		case TypeUint16, TypeInt16:
-			f.fixed = 2
-		case TypeFloat:
-			f.fixed = 4
-		case TypeDouble:
-			f.fixed = 8
-		case TypeUint32, TypeInt32:
-			f.max = 4
-		default:
-			if typ.IsReference() && typ != TypeLocation {
-				f.max = 4
-			}
-		}
-	}
-	forms[TypeInt8].sign, forms[TypeInt16].sign, forms[TypeInt32].sign = 56, 48, 32
-	return forms
-}()
-
 // decodeLittle decodes the fields in b[p:end] of a little-endian chunk; decodeSlack bytes follow end.
 func (pl *plan) decodeLittle(r *eventReader, b []byte, p, end int) ([]uint64, error) {
 	args := r.args[:len(pl.fixed)]

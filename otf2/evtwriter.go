@@ -229,9 +229,9 @@ func (w *EventWriter) nextChunk(t Timestamp) error {
 // stays until everything behind it is there; then the two bytes that replace it make the new end valid at once.
 func (w *EventWriter) replaceEnd(end int) error {
 	mark := w.flushed
-	err := w.replaceMark(w.buf[mark:mark+endSize], w.base+int64(mark))
+	_, err := w.sink.WriteAt(w.buf[mark+endSize:end], w.base+int64(mark)+endSize)
 	if err == nil {
-		_, err = w.sink.WriteAt(w.buf[mark+endSize:end], w.base+int64(mark)+endSize)
+		err = w.replaceMark(w.buf[mark:mark+endSize], w.base+int64(mark))
 	}
 	if err != nil {
 		w.err = fmt.Errorf("otf2: writing events: %w", err)

@@ -4,7 +4,7 @@ package otf2
 
 // MarkerWriter writes the markers of an archive, <archive>.marker: remarks about intervals of time, shown by
 // tools beside the events. The file appears under its name at Close, replacing an older one.
-type MarkerWriter struct{ *recordFile }
+type MarkerWriter struct{ recordFile }
 
 // Record ids of marker files.
 const (
@@ -19,7 +19,7 @@ func CreateMarkerWriter(path string, chunkSize uint64) (*MarkerWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &MarkerWriter{f}, nil
+	return &MarkerWriter{*f}, nil
 }
 
 // DefMarker defines a kind of marker; the pair of group and category should occur once.
@@ -50,3 +50,9 @@ func (w *MarkerWriter) Marker(time Timestamp, duration uint64, marker MarkerRef,
 	slack := 9 + 9 + 5 + 1 + 9 - len(b)
 	return w.emit(markerMarker, append(append(b, text...), 0), slack)
 }
+
+// Close ends the file and gives it its name. After an error of an earlier call, which it returns, no file appears.
+func (w *MarkerWriter) Close() error { return w.finish() }
+
+// Abort gives the file up: nothing appears under its name, an older file of that name stays.
+func (w *MarkerWriter) Abort() { w.abort() }

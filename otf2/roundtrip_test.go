@@ -138,7 +138,7 @@ func TestLocalDefinitionFilesRoundTrip(t *testing.T) {
 				for _, r := range recordsOf(t, path, a.Anchor.DefChunkSize, &localDefTable) {
 					check(t, w.writeRecord(&localDefTable[r.ID], &r))
 				}
-				check(t, w.Close())
+				check(t, w.finish())
 				equalBytes(t, path, readFile(t, out), readFile(t, path))
 				continue
 			}

@@ -26,7 +26,8 @@ type commRank struct {
 	lastEnd uint64           // end of the last interval that a GPU clock gave
 	stamps  map[uint8]uint64 // channel → greatest end stamp of the plans written so far
 
-	kernelTimeouts int // plans in a row closed by the limit without any KernelCh
+	kernelsSeen    bool // there has been a KernelCh event
+	kernelTimeouts int  // plans in a row closed by the limit without any KernelCh
 
 	implausible int  // plans whose GPU times cannot be true
 	parted      bool // NCCL's host and device counters have parted: no stamp is trusted any more

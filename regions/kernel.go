@@ -26,6 +26,7 @@ func (m *Model) startKernel(_ *thread, t uint64, r *shm.Record) {
 		return
 	}
 	op.plan.comm.gpu.addStamp(r.PTimer, t)
+	op.plan.comm.kernelsSeen = true
 	op.plan.kernelsOpen++
 	op.plan.lastReport = max(op.plan.lastReport, t)
 	m.kernels[r.Handle] = &kernel{op: op, channel: r.Channel, begin: r.PTimer}

@@ -237,11 +237,18 @@ func (m *Model) progress(p *plan, t uint64) {
 			missing += max(0, op.kernelsDue()-op.kernelsDone)
 		}
 	}
-	if missing > 0 || due == 0 && p.proxiesOpen > 0 {
+	if missing > 0 && (p.comm.kernelsSeen || len(p.comm.queue) < maxUnseen) || due == 0 && p.proxiesOpen > 0 {
 		return
 	}
 	p.completeAt = t
 }
+
+// maxUnseen and maxQueue bound the memory of what waits: for a communicator rank that has never had a
+// KernelCh event, and for any.
+const (
+	maxUnseen = 4096
+	maxQueue  = 65536
+)
 
 // maxKernelTimeouts is after how many plans in a row without any KernelCh a communicator rank is no
 // longer expected to have them.
@@ -254,7 +261,7 @@ func (m *Model) overdue(c *commRank, p *plan, now uint64) bool {
 	if !p.stopped || p.kernelsOpen > 0 {
 		return false
 	}
-	if now > max(p.stop, c.headAt)+m.opts.OperationLimit {
+	if now > max(p.stop, c.headAt)+m.opts.OperationLimit || len(c.queue) > maxQueue {
 		return true
 	}
 	for _, later := range c.queue[1:] {

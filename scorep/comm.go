@@ -41,7 +41,6 @@ func (a lifespan) meets(b lifespan, slack uint64) bool {
 type member struct {
 	part     *part
 	comm     int // index into the process's Comms
-	instance *instance
 	location otf2.LocationRef
 }
 
@@ -110,7 +109,6 @@ func (in *instance) admits(m *member) bool {
 
 func (in *instance) add(m *member) {
 	in.members[m.shard().Rank] = m
-	m.instance = in
 	for _, boot := range []string{anyBoot, m.part.process.BootID} {
 		t, ok := in.together[boot]
 		if !ok {

@@ -12,7 +12,6 @@ import (
 // world is a run's processes in the order in which the archive numbers them.
 type world struct {
 	places []*place
-	of     map[*part]*place
 }
 
 // place is one PROCESS location group: a process with data, or one that is known only because a
@@ -90,7 +89,7 @@ func (n *numbering) of(m *member) int {
 // one behind the others. kept gives, for each missing communicator rank, where it is kept.
 func arrange(r *run) (w *world, kept map[*instance]map[int]slot) {
 	n := numberWorld(r)
-	w = &world{of: make(map[*part]*place, len(r.parts))}
+	w = new(world)
 	for _, p := range r.parts {
 		pl := &place{part: p, rank: -1, name: fmt.Sprintf("Process %s:%d", p.process.Host, p.process.PID)}
 		if n.size > 0 {
@@ -98,7 +97,6 @@ func arrange(r *run) (w *world, kept map[*instance]map[int]slot) {
 			pl.name = n.processName(p)
 		}
 		w.places = append(w.places, pl)
-		w.of[p] = pl
 	}
 	kept = w.keepMissing(r, &n)
 	slices.SortStableFunc(w.places, func(a, b *place) int {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,7 +49,7 @@ func anchorPath(arg string) (string, error) {
 		return anchors[0], nil
 	case len(anchors) > 1:
 		return "", fmt.Errorf("%s holds %d archives: name one of %s", arg, len(anchors), strings.Join(anchors, ", "))
-	case isDir(filepath.Join(arg, "shards")):
+	case isDir(filepath.Join(arg, shard.Folder)):
 		return "", fmt.Errorf("%s has no archive yet: make it with `nccl-otf2 unify %s`", arg, arg)
 	}
 	return "", fmt.Errorf("%s holds no archive (no %s) and no recording (no shards)", arg, anchorName)
@@ -70,9 +69,10 @@ func isDir(path string) bool {
 // ended, or until ctx ends; then it names the shards that are not complete. Collectors of processes
 // that still run are not waited for.
 func waitForCollectors(ctx context.Context, dir string, p *progress) (late []string) {
+	pause := 5 * time.Millisecond
 	for {
 		late = late[:0]
-		dirs, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "lock"))
+		dirs, _ := filepath.Glob(filepath.Join(dir, shard.Folder, "*", "lock"))
 		for _, lock := range dirs {
 			if d := filepath.Dir(lock); collectorWorks(d) && !processLives(d) {
 				late = append(late, filepath.Base(d))
@@ -85,7 +85,8 @@ func waitForCollectors(ctx context.Context, dir string, p *progress) (late []str
 		select {
 		case <-ctx.Done():
 			return late
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(pause):
+			pause = min(2*pause, 200*time.Millisecond)
 		}
 	}
 }
@@ -107,12 +108,8 @@ func collectorWorks(dir string) bool {
 
 // processLives reports whether the job process of a shard still runs on this machine.
 func processLives(dir string) bool {
-	text, err := os.ReadFile(filepath.Join(dir, "shard.json"))
-	if err != nil {
-		return false
-	}
-	var p shard.Process
-	if json.Unmarshal(text, &p) != nil || p.PID <= 0 {
+	p, err := shard.Read(dir)
+	if err != nil || p.PID <= 0 {
 		return false
 	}
 	if host, err := os.Hostname(); err != nil || host != p.Host {
@@ -120,4 +117,52 @@ func processLives(dir string) bool {
 	}
 	start, err := shm.ProcessStart(p.PID)
 	return err == nil && (p.PIDStart == 0 || start == p.PIDStart)
+}
+
+// archiveIsDue reports whether all processes of a job have finished their shards and the archive is older
+// than they are, or not there. How many processes there are their launcher says; else every
+// communicator must have all its ranks.
+func archiveIsDue(dir string) bool {
+	entries, err := shard.List(dir)
+	if err != nil {
+		return false
+	}
+	type communicator struct {
+		id     uint64
+		nranks int
+	}
+	size := 0
+	processes := make(map[shard.Launcher]bool)
+	members := make(map[communicator]map[int]bool)
+	var newest time.Time
+	for _, e := range entries {
+		if e.State == shard.Starting || e.State == shard.Writing {
+			return false
+		}
+		if st, err := os.Stat(filepath.Join(e.Path, "done")); err == nil && st.ModTime().After(newest) {
+			newest = st.ModTime()
+		}
+		if e.Process == nil {
+			continue
+		}
+		size = max(size, e.Process.Launcher.Size)
+		processes[e.Process.Launcher] = true
+		for _, c := range e.Process.Comms {
+			k := communicator{c.ID, c.NRanks}
+			if members[k] == nil {
+				members[k] = make(map[int]bool)
+			}
+			members[k][c.Rank] = true
+		}
+	}
+	if len(processes) < size {
+		return false
+	}
+	for k, ranks := range members {
+		if size <= 0 && len(ranks) < k.nranks {
+			return false
+		}
+	}
+	st, err := os.Stat(filepath.Join(dir, anchorName))
+	return err != nil || st.ModTime().Before(newest)
 }

@@ -69,7 +69,7 @@ func shardOf(t *testing.T, dir string, pid int) (release func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(shard.Process{Host: host, PID: pid, PIDStart: start})
+	text, err := json.Marshal(shard.Process{Version: shard.Version, Host: host, PID: pid, PIDStart: start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +126,8 @@ func TestLivingProcessIsKnownByItsStart(t *testing.T) {
 	}
 	host, _ := os.Hostname()
 	for name, p := range map[string]shard.Process{
-		"another process under this id": {Host: host, PID: os.Getpid(), PIDStart: start + 1},
-		"a process of another machine":  {Host: host + "x", PID: os.Getpid(), PIDStart: start},
+		"another process under this id": {Version: shard.Version, Host: host, PID: os.Getpid(), PIDStart: start + 1},
+		"a process of another machine":  {Version: shard.Version, Host: host + "x", PID: os.Getpid(), PIDStart: start},
 	} {
 		text, err := json.Marshal(p)
 		if err != nil {
@@ -148,5 +148,62 @@ func TestEnvironmentHoldsEachNameOnce(t *testing.T) {
 	}
 	if e.get("A") != "3" || e.get("B") != "x=y" || e.get("AB") != "" {
 		t.Errorf("A=%q B=%q", e.get("A"), e.get("B"))
+	}
+}
+
+func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {
+	part := func(rank, size, commRank int) shard.Process {
+		return shard.Process{Version: shard.Version, Launcher: shard.Launcher{Rank: rank, Size: size},
+			Comms: []shard.Comm{{ID: 7, NRanks: 2, Rank: commRank}}}
+	}
+	for _, c := range []struct {
+		name    string
+		parts   []shard.Process
+		writing int           // index of one that is not done, -1: none
+		archive time.Duration // age against the last done marker; 0: there is none
+		want    bool
+	}{
+		{"all of the launcher's processes", []shard.Process{part(0, 2, 0), part(1, 2, 1)}, -1, 0, true},
+		{"one of two", []shard.Process{part(0, 2, 0)}, -1, 0, false},
+		{"one still writes", []shard.Process{part(0, 2, 0), part(1, 2, 1)}, 1, 0, false},
+		{"without launcher, all ranks", []shard.Process{part(-1, -1, 0), part(-1, -1, 1)}, -1, 0, true},
+		{"without launcher, a rank is missing", []shard.Process{part(-1, -1, 0)}, -1, 0, false},
+		{"the archive is there", []shard.Process{part(0, 2, 0), part(1, 2, 1)}, -1, time.Second, false},
+		{"the archive is old", []shard.Process{part(0, 2, 0), part(1, 2, 1)}, -1, -time.Second, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for i, p := range c.parts {
+				text, err := json.Marshal(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at := filepath.Join(dir, shard.Folder, string(rune('a'+i)))
+				write(t, filepath.Join(at, "shard.json"), string(text))
+				lock, err := os.Create(filepath.Join(at, "lock"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer lock.Close()
+				if i == c.writing {
+					if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					write(t, filepath.Join(at, "done"), "")
+				}
+			}
+			if c.archive != 0 {
+				anchor := filepath.Join(dir, anchorName)
+				write(t, anchor, "")
+				at := time.Now().Add(c.archive)
+				if err := os.Chtimes(anchor, at, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := archiveIsDue(dir); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
 	"ncclotf2/config"
 	"ncclotf2/scorep"
+	"ncclotf2/shard"
 )
 
 // collectorsLimit bounds the wait for collectors after a command has ended.
@@ -88,8 +89,9 @@ func run(o *runOptions, args []string) error {
 		return settingsFault(err, o.events)
 	}
 
-	// Started per rank by a launcher, all ranks must agree on the directory, and none of them may unify
-	// before the others are done: both are left to the collectors.
+	// Started per rank by a launcher, all ranks must agree on the directory, and the last one that is
+	// done makes the archive: the collectors do so, and this tool waits for it, because launchers kill
+	// what is left when their processes have ended.
 	member := startedPerRank(env)
 	dir := cmp.Or(o.dir, settings.Dir)
 	if dir == "" {
@@ -151,22 +153,26 @@ func conclude(dir string, member, unify bool, began time.Time, command string) {
 	for _, s := range late {
 		say("the collector of shard %s in %s has not finished: unify once more when it has", s, relative(dir))
 	}
-	if member {
+	switch {
+	case !unify:
+		if !member {
+			say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
+		}
 		return
-	}
-	if !unify {
-		say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
-		return
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		say("interrupted; make the archive with `nccl-otf2 unify %s`", relative(dir))
 		return
+	case member && !archiveIsDue(dir):
+		return // others of the job are not done yet, or the archive is there
 	}
-	// Another node's `run` may be unifying the same directory, having begun before this node's part was
-	// complete.
+	// Another process may be unifying the directory: a collector, or another node's `run`, perhaps
+	// without this node's part.
 	err := unifyAndSummarize(os.Stderr, dir)
 	for errors.Is(err, scorep.ErrBusy) && wait.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
+		if member && !archiveIsDue(dir) {
+			return
+		}
 		err = unifyAndSummarize(os.Stderr, dir)
 	}
 	if err != nil {
@@ -261,33 +267,23 @@ func toolPath() (string, error) {
 	return filepath.EvalSymlinks(tool)
 }
 
-// writable makes the experiment directory, so that a job does not run for hours to find that it
-// could not record.
+// writable refuses an experiment directory that cannot be written, so that a job does not run for hours
+// to find that it could not record.
 func writable(dir string) error {
-	made := !isDir(dir)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("experiment directory: %w: give another one with --dir", err)
-	}
-	f, err := os.CreateTemp(dir, ".write-test-*")
-	if err != nil {
-		return fmt.Errorf("experiment directory %s cannot be written: give another one with --dir", dir)
-	}
-	f.Close()
-	os.Remove(f.Name())
-	if made {
-		os.Remove(dir) // the collector makes it, so that a job without NCCL leaves nothing behind
+	if _, err := doctor.Writable(dir); err != nil {
+		return fmt.Errorf("experiment directory %s: %w: give another one with --dir", dir, err)
 	}
 	return nil
 }
 
 // recordedSince reports whether a process has recorded in dir since a time.
 func recordedSince(dir string, since time.Time) bool {
-	entries, err := os.ReadDir(filepath.Join(dir, "shards"))
+	entries, err := os.ReadDir(filepath.Join(dir, shard.Folder))
 	if err != nil {
 		return false
 	}
 	for _, e := range entries {
-		spool := filepath.Ext(e.Name()) == ".spool"
+		spool := filepath.Ext(e.Name()) == shard.SpoolSuffix
 		if !e.IsDir() && !spool {
 			continue
 		}

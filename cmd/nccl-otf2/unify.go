@@ -15,6 +15,7 @@ import (
 
 	"ncclotf2/collector"
 	"ncclotf2/scorep"
+	"ncclotf2/shard"
 )
 
 func unifyCommand() *cobra.Command {
@@ -54,7 +55,7 @@ func unify(dir string) (*scorep.Result, error) {
 	if !isDir(dir) {
 		return nil, fmt.Errorf("%s is not a folder: give the experiment directory", dir)
 	}
-	if !isDir(filepath.Join(dir, "shards")) {
+	if !isDir(filepath.Join(dir, shard.Folder)) {
 		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
 	}
 	p := newProgress()

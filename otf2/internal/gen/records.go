@@ -15,8 +15,8 @@ func genRecords(s *source) {
 	}
 	s.line(")")
 	s.line("")
-	s.line("// Kinds of definitions, with the fields they carry. The number is the record's id on disk in a global")
-	s.line("// definition file; MappingTable and ClockOffset exist only in local ones and have numbers of their own here.")
+	s.line("// Kinds of definitions, with the fields they carry. The number is the record's id in a global definition file.")
+	s.line("// Local ones have two records of their own, see WriteLocalDefs.")
 	s.line("const (")
 	for _, r := range schema.GlobalOnly {
 		s.line("Def%s DefKind = %d // %s", r.Name, r.ID, describe(r))

@@ -5,6 +5,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -52,6 +53,26 @@ func freeBytes(path string) (uint64, error) {
 	return fs.Bavail * uint64(fs.Bsize), nil
 }
 
+// Writable says whether an experiment directory can be made and written: whether the nearest parent of it
+// that exists, which it returns, is a folder that may be written. Nothing is made.
+func Writable(dir string) (parent string, err error) {
+	for parent = dir; ; parent = filepath.Dir(parent) {
+		st, err := os.Stat(parent)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && parent != filepath.Dir(parent):
+			continue
+		case err == nil && !st.IsDir(), errors.Is(err, unix.ENOTDIR):
+			return parent, errors.New("a part of its path is no folder")
+		case err != nil:
+			return parent, err
+		}
+		if err := unix.Access(parent, unix.W_OK|unix.X_OK); err != nil {
+			return parent, fmt.Errorf("%s cannot be written: %w", parent, err)
+		}
+		return parent, nil
+	}
+}
+
 // directory checks that a job started here can write its experiment directory.
 func (e *examiner) directory() {
 	const group, name = "directory", "experiment directory"
@@ -63,25 +84,9 @@ func (e *examiner) directory() {
 		e.add(group, name, Fail, err.Error(), "change to a folder that exists")
 		return
 	}
-	// The directory itself is made by the collector: what counts is its nearest parent that exists.
-	parent := dir
-	for {
-		st, err := os.Stat(parent)
-		if err == nil {
-			if !st.IsDir() {
-				e.add(group, name, Fail, fmt.Sprintf("%s: %s is not a folder", dir, parent), "set NCCL_OTF2_DIR to another path")
-				return
-			}
-			break
-		}
-		if !errors.Is(err, os.ErrNotExist) {
-			e.add(group, name, Fail, err.Error(), "set NCCL_OTF2_DIR to a path that can be reached")
-			return
-		}
-		parent = filepath.Dir(parent)
-	}
-	if unix.Access(parent, unix.W_OK|unix.X_OK) != nil {
-		e.add(group, name, Fail, fmt.Sprintf("%s: no right to write in %s", dir, parent), "set NCCL_OTF2_DIR to a folder that you may write")
+	parent, err := Writable(dir)
+	if err != nil {
+		e.add(group, name, Fail, fmt.Sprintf("%s: %v", dir, err), "set NCCL_OTF2_DIR to a path that you may write")
 		return
 	}
 	free, err := freeBytes(parent)

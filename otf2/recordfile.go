@@ -85,8 +85,8 @@ func (w *recordFile) write() {
 	w.buf = w.buf[:0]
 }
 
-// Close ends the file and gives it its name. After an error no file appears.
-func (w *recordFile) Close() error {
+// finish ends the file and gives it its name. After an error no file appears.
+func (w *recordFile) finish() error {
 	if w.closed {
 		return fmt.Errorf("otf2: %s: %w", w.file.path, ErrClosed)
 	}
@@ -102,8 +102,8 @@ func (w *recordFile) Close() error {
 	return err
 }
 
-// Abort gives the file up: nothing appears under its name, an older file of that name stays.
-func (w *recordFile) Abort() {
+// abort gives the file up: nothing appears under its name, an older file of that name stays.
+func (w *recordFile) abort() {
 	if !w.closed {
 		w.closed = true
 		w.file.abandon(nil)

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"math"
+	"math/big"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Mapping: optimal tables map as the list they were made from, whatever their form.
+func TestMappings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 50).Draw(t, "n")
+		global := make([]uint64, n)
+		moved := 0
+		for i := range global {
+			global[i] = uint64(i)
+			if rapid.IntRange(0, 3).Draw(t, "move") == 0 {
+				global[i] = anyUint64().Draw(t, "id")
+			}
+			if global[i] != uint64(i) {
+				moved++
+			}
+		}
+		m := OptimalMapping(MappingRegion, global)
+		for i, want := range global {
+			if got := m.Map(uint64(i)); got != want {
+				t.Fatalf("%v maps %d to %d, want %d", m, i, got, want)
+			}
+		}
+		for _, id := range []uint64{uint64(n), uint64(n) + 1, 1 << 40} {
+			if got := m.Map(id); got != id {
+				t.Fatalf("%v maps %d, which it lacks, to %d", m, id, got)
+			}
+		}
+		switch {
+		case m == nil && moved > 0, m != nil && moved == 0:
+			t.Fatalf("%d ids move, table %v", moved, m)
+		case m != nil && (m.Local != nil) != (2*moved < n):
+			t.Fatalf("%d of %d ids move, table is %v", moved, n, m)
+		case m == nil:
+			return
+		}
+		d := fieldDecoder{buf: m.append([]byte{byte(m.Type)})}
+		back, err := readMapping(&d)
+		if err != nil || !slices.Equal(back.Global, m.Global) || !slices.Equal(back.Local, m.Local) {
+			t.Fatalf("table %v read back as %v, %v", m, back, err)
+		}
+	})
+	unsorted := &MappingTable{Type: MappingComm, Local: []uint64{5, 1, 3}, Global: []uint64{50, 10, 30}}
+	d := fieldDecoder{buf: unsorted.append([]byte{byte(MappingComm)})}
+	m, err := readMapping(&d)
+	check(t, err)
+	if m.Map(1) != 10 || m.Map(3) != 30 || m.Map(5) != 50 || m.Map(2) != 2 {
+		t.Errorf("unsorted table read as %v", m)
+	}
+}
+
+// Clock correction against exact arithmetic: the rounded interpolation differs by less than the precision of the
+// product, and offsets hold exactly at their times.
+func TestClockCorrection(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 6).Draw(t, "offsets")
+		var offsets []ClockOffset
+		at := rapid.Uint64Range(1<<20, 1<<60).Draw(t, "start")
+		for range n {
+			offsets = append(offsets, ClockOffset{Time: Timestamp(at), Offset: rapid.Int64Range(-1<<19, 1<<30).Draw(t, "offset")})
+			at += rapid.Uint64Range(1<<20, 1<<40).Draw(t, "gap")
+		}
+		c := newClockCorrection(offsets)
+		for i, o := range offsets {
+			k := c.locate(uint64(o.Time), 0)
+			if i > 0 && k != i-1 || i == 0 && k != 0 {
+				t.Fatalf("offset %d lies in interval %d", i, k)
+			}
+			if i == 0 {
+				if got := c.intervals[k].apply(uint64(o.Time)); got != uint64(o.Time)+uint64(o.Offset) {
+					t.Fatalf("at the first offset %v: %d", o, got)
+				}
+			}
+		}
+		x := rapid.Uint64Range(uint64(offsets[0].Time)-1<<20, at+1<<30).Draw(t, "time")
+		k := c.locate(x, 0)
+		if x > uint64(offsets[k+1].Time) && k < n-2 || k > 0 && x <= uint64(offsets[k].Time) {
+			t.Fatalf("%d lies in interval %d of %v", x, k, offsets)
+		}
+		a, b := offsets[k], offsets[k+1]
+		slope := new(big.Rat).SetFrac(big.NewInt(b.Offset-a.Offset), big.NewInt(int64(b.Time-a.Time)))
+		exact, _ := slope.Mul(slope, new(big.Rat).SetInt64(int64(x-uint64(a.Time)))).Float64()
+		got := int64(c.intervals[k].apply(x) - x - uint64(a.Offset))
+		if d := math.Abs(float64(got) - exact); d > 0.5+math.Abs(exact)*0x1p-50 {
+			t.Fatalf("%d in %v: %d, want %g", x, offsets, got, exact)
+		}
+	})
+	if newClockCorrection([]ClockOffset{{Time: 1, Offset: 5}}) != nil {
+		t.Error("a single offset has an effect")
+	}
+}
+
+// Ids of every space, attribute ids and values, and times change when read, unless Raw.
+func TestRaw(t *testing.T) {
+	w := NewMemoryEventWriter(nil)
+	var a AttributeList
+	a.String(0, 1)
+	a.Location(1, 2)
+	a.Uint32(2, 1)
+	check(t, w.MpiCollectiveEnd(100, &a, 0, 1, 1, 1, 1))
+	check(t, w.BufferFlush(150, nil, 200))
+	check(t, w.Close())
+	dir := t.TempDir()
+	path := filepath.Join(dir, "l.def")
+	check(t, WriteLocalDefs(path, []*MappingTable{
+		NewDenseMapping(MappingComm, []uint64{0, 1<<64 - 1}), NewDenseMapping(MappingString, []uint64{0, 7}),
+		NewDenseMapping(MappingAttribute, []uint64{10, 11, 12}), NewSparseMapping(MappingLocation, map[uint64]uint64{2: 1 << 40}),
+	}, []ClockOffset{{Time: 100, Offset: 1000}, {Time: 200, Offset: 1100}}, 0))
+	anchor := archiveOf(t, map[LocationRef][]byte{4: w.Bytes()}, map[LocationRef][]byte{4: readFile(t, path)})
+	for _, raw := range []bool{false, true} {
+		arc, err := Open(anchor, &ReadOptions{Raw: raw})
+		check(t, err)
+		var got []Event
+		for e, err := range arc.EventsOf(4) {
+			check(t, err)
+			got = append(got, e.Clone())
+		}
+		times := []Timestamp{1100, 1200, 1300}
+		comm, ids, values := uint64(UndefinedComm), []AttributeRef{10, 11, 12}, []uint64{7, 1 << 40, 1}
+		if raw {
+			times, comm, ids, values = []Timestamp{100, 150, 200}, 1, []AttributeRef{0, 1, 2}, []uint64{1, 2, 1}
+		}
+		if len(got) != 2 || got[0].Time != times[0] || got[1].Time != times[1] || Timestamp(got[1].Args[0]) != times[2] {
+			t.Errorf("raw %v: events %+v, want times %v", raw, got, times)
+		}
+		if got[0].Args[1] != comm || got[0].Args[2] != 1 {
+			t.Errorf("raw %v: arguments %v", raw, got[0].Args)
+		}
+		for i, v := range got[0].Attributes {
+			if v.ID != ids[i] || v.Bits != values[i] {
+				t.Errorf("raw %v: attribute %d is %+v, want %d: %d", raw, i, v, ids[i], values[i])
+			}
+		}
+	}
+}
