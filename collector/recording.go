@@ -292,14 +292,14 @@ func (r *recording) snapshot() {
 	p.Settings[settingTaken] = strconv.FormatUint(max(r.merge.last, r.skip), 10)
 
 	h := r.source.Header()
-	p.Counts.Filtered = byType(&h.Filtered)
+	p.Counts.Filtered = shm.ByName(&h.Filtered)
 	p.Counts.Lost = make(map[string]map[string]uint64)
 	for reason := range h.Lost {
-		if n := byType(&h.Lost[reason]); len(n) > 0 {
+		if n := shm.ByName(&h.Lost[reason]); len(n) > 0 {
 			p.Counts.Lost[shm.LossReason(reason).String()] = n
 		}
 	}
-	if n := byType(&r.lost); len(n) > 0 {
+	if n := shm.ByName(&r.lost); len(n) > 0 {
 		p.Counts.Lost[reasonDisk] = n
 	}
 	for name, n := range map[string]uint64{
@@ -312,16 +312,6 @@ func (r *recording) snapshot() {
 			p.Counts.Oddities[name] = n
 		}
 	}
-}
-
-func byType(n *[shm.TypeCount]uint64) map[string]uint64 {
-	out := make(map[string]uint64)
-	for t, n := range n {
-		if n > 0 {
-			out[shm.EventType(t).String()] = n
-		}
-	}
-	return out
 }
 
 func (r *recording) brokenRings() (n uint64) {

@@ -36,8 +36,8 @@ func (m *Model) Snapshot() {
 			p.LastTime = max(p.LastTime, uint64(l.w.LastTime()))
 		}
 	}
-	p.Counts.Starts = byType(&m.starts)
-	p.Counts.Stops = byType(&m.stops)
+	p.Counts.Starts = shm.ByName(&m.starts)
+	p.Counts.Stops = shm.ByName(&m.stops)
 	p.Counts.States = make(map[string]uint64)
 	for i, n := range m.states {
 		if n > 0 {
@@ -55,16 +55,6 @@ func (m *Model) Snapshot() {
 		p.Counts.Timing[k] = n
 	}
 	p.Pending = m.pending()
-}
-
-func byType(n *[shm.TypeCount]uint64) map[string]uint64 {
-	out := make(map[string]uint64)
-	for t, n := range n {
-		if n > 0 {
-			out[shm.EventType(t).String()] = n
-		}
-	}
-	return out
 }
 
 // pending lists what has begun and not ended, communicator by communicator in issue order.

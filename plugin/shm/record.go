@@ -40,6 +40,17 @@ var EventNames = [TypeCount]string{
 	"GroupApi", "CollApi", "P2pApi", "KernelLaunch", "CeColl", "CeSync", "CeBatch", "KernelPhase",
 }
 
+// ByName maps the numbers that are not zero to the names of their types.
+func ByName(n *[TypeCount]uint64) map[string]uint64 {
+	out := make(map[string]uint64)
+	for t, n := range n {
+		if n > 0 {
+			out[EventType(t).String()] = n
+		}
+	}
+	return out
+}
+
 func (t EventType) String() string {
 	if int(t) < len(EventNames) {
 		return EventNames[t]
