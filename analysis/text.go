@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -122,11 +123,15 @@ func span(low, high uint64) string {
 	return fmt.Sprintf("%d–%d", low, high)
 }
 
+// bandwidth has three significant digits, as far as they are before the point or matter.
 func bandwidth(v float64) string {
 	if v == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.2f", v)
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
 func orDash(s string) string {

@@ -69,7 +69,7 @@ func TestLastOfTheJob(t *testing.T) {
 					s.Close()
 				}
 			}
-			if got, err := isLast(dir, tc.size); err != nil || got != tc.want {
+			if got, err := isLast(dir); err != nil || got != tc.want {
 				t.Errorf("%v, %v; want %v", got, err, tc.want)
 			}
 		})

@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if c.settings.Unify && o.Unify != nil && c.ended {
-		if last, err := isLast(c.experiment, c.launcher.Size); err != nil || !last {
+		if last, err := isLast(c.experiment); err != nil || !last {
 			return err
 		}
 		c.say("last of the job: unify %s", c.experiment)

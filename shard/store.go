@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // Names of files in an experiment directory and in a shard.
@@ -54,7 +55,7 @@ func Create(experiment, uuid string) (*Store, error) {
 	lock, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, fileMode)
 	if err == nil {
 		s.lock = lock
-		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err = takeLock(int(lock.Fd()))
 		if unsupported(err) {
 			// Some network file systems have no locks. Readers then go by the age of the files.
 			err = nil
@@ -65,6 +66,17 @@ func Create(experiment, uuid string) (*Store, error) {
 		return nil, fmt.Errorf("lock of shard %s: %w", path, err)
 	}
 	return s, nil
+}
+
+// takeLock waits for those who look at the very moment whether the shard has a writer (stateOf).
+func takeLock(fd int) error {
+	for tries := 100; ; tries-- {
+		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
+		if tries == 0 || !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func unsupported(err error) bool {
@@ -123,7 +135,7 @@ type State int
 const (
 	Starting State = iota // its writer has not described it yet
 	Writing               // its writer holds the lock
-	Dead                  // not finished, and nobody writes it
+	Dead                  // not finished, and nobody writes it; perhaps not even described
 	Done                  // all that the process left is in it
 )
 
@@ -156,11 +168,22 @@ func List(experiment string) ([]Entry, error) {
 		e.State = stateOf(e.Path)
 		e.Process, e.Err = Read(e.Path)
 		if errors.Is(e.Err, fs.ErrNotExist) {
-			e.State, e.Err = Starting, nil
+			e.Err = nil
+			if e.State != Dead || young(e.Path) {
+				e.State = Starting
+			}
 		}
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// startTime is how long a writer may take from making its folder to describing itself, at most.
+const startTime = 10 * time.Second
+
+func young(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && time.Since(st.ModTime()) < startTime
 }
 
 func stateOf(path string) State {

@@ -5,8 +5,11 @@ package shard
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -112,4 +115,65 @@ func TestReadRefuses(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+}
+
+// A collector can die before it has described its shard. Nobody must wait for it for ever.
+func TestShardThatWasNeverDescribedIsDeadInTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Create(dir, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func() State {
+		t.Helper()
+		entries, err := List(dir)
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%v, %v", entries, err)
+		}
+		return entries[0].State
+	}
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(s.Path(), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(); got != Starting {
+		t.Errorf("with a living writer: %v, want Starting", got)
+	}
+	s.Close()
+	if got := state(); got != Dead {
+		t.Errorf("without one, an hour later: %v, want Dead", got)
+	}
+	if err := os.Chtimes(s.Path(), time.Now(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(); got != Starting {
+		t.Errorf("without one, at once: %v, want Starting", got)
+	}
+}
+
+// Whoever lists shards takes their locks for a moment.
+func TestCreateWaitsForThoseWhoLook(t *testing.T) {
+	dir := t.TempDir()
+	stop := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = List(dir) // what it finds does not matter
+			}
+		}
+	})
+	for i := range 200 {
+		s, err := Create(dir, strconv.Itoa(i))
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		s.Close()
+	}
+	close(stop)
+	looking.Wait()
 }

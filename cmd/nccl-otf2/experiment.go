@@ -120,47 +120,16 @@ func processLives(dir string) bool {
 }
 
 // archiveIsDue reports whether all processes of a job have finished their shards and the archive is older
-// than they are, or not there. How many processes there are their launcher says; else every
-// communicator must have all its ranks.
+// than they are, or not there.
 func archiveIsDue(dir string) bool {
 	entries, err := shard.List(dir)
-	if err != nil {
+	if err != nil || !shard.Complete(entries) {
 		return false
 	}
-	type communicator struct {
-		id     uint64
-		nranks int
-	}
-	size := 0
-	processes := make(map[shard.Launcher]bool)
-	members := make(map[communicator]map[int]bool)
 	var newest time.Time
 	for _, e := range entries {
-		if e.State == shard.Starting || e.State == shard.Writing {
-			return false
-		}
 		if st, err := os.Stat(filepath.Join(e.Path, "done")); err == nil && st.ModTime().After(newest) {
 			newest = st.ModTime()
-		}
-		if e.Process == nil {
-			continue
-		}
-		size = max(size, e.Process.Launcher.Size)
-		processes[e.Process.Launcher] = true
-		for _, c := range e.Process.Comms {
-			k := communicator{c.ID, c.NRanks}
-			if members[k] == nil {
-				members[k] = make(map[int]bool)
-			}
-			members[k][c.Rank] = true
-		}
-	}
-	if len(processes) < size {
-		return false
-	}
-	for k, ranks := range members {
-		if size <= 0 && len(ranks) < k.nranks {
-			return false
 		}
 	}
 	st, err := os.Stat(filepath.Join(dir, anchorName))

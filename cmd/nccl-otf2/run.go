@@ -63,7 +63,7 @@ process that ends.`,
 	cmd.Flags().StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
 	cmd.Flags().StringVar(&o.events, "events", "", "what to record: light, gpu, net, all, or a list of event names (default: NCCL_OTF2_EVENTS, else gpu)")
 	cmd.Flags().StringVar(&o.config, "config", "", "settings file (default: NCCL_OTF2_CONFIG)")
-	cmd.Flags().BoolVar(&o.unify, "unify", true, "make the archive after the command; --unify=false leaves it to `nccl-otf2 unify`")
+	cmd.Flags().BoolVar(&o.unify, "unify", true, "make the archive after the command; --unify=false leaves it to 'nccl-otf2 unify'")
 	return cmd
 }
 
@@ -110,7 +110,8 @@ func run(o *runOptions, args []string) error {
 		}
 		env.set("NCCL_OTF2_DIR", dir)
 	}
-	if !member || !o.unify {
+	unify := o.unify && settings.Unify
+	if !member || !unify {
 		env.set("NCCL_OTF2_UNIFY", "off")
 	}
 
@@ -121,7 +122,7 @@ func run(o *runOptions, args []string) error {
 		return exitCode(code)
 	}
 	if dir != "" {
-		conclude(dir, member, o.unify, began, filepath.Base(args[0]))
+		conclude(dir, member, unify, began, filepath.Base(args[0]))
 	}
 	return exitCode(code)
 }
@@ -146,7 +147,7 @@ func conclude(dir string, member, unify bool, began time.Time, command string) {
 	p.done()
 	if !recordedSince(dir, began) {
 		if !member {
-			say("nothing was recorded: %s did not load the plugin (no NCCL, NCCL older than 2.23, or another plugin in force); `nccl-otf2 doctor` looks for the reason", command)
+			say("nothing was recorded: %s did not load the plugin (no NCCL, NCCL older than 2.28, or another plugin in force); `nccl-otf2 doctor` looks for the reason", command)
 		}
 		return
 	}

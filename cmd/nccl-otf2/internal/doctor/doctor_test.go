@@ -57,6 +57,14 @@ func TestNewestProfilerByRelease(t *testing.T) {
 	}
 }
 
+func TestFirstReleaseWithAnAPI(t *testing.T) {
+	for api, want := range map[int]string{1: "2.23", 4: "2.27", 5: "2.28", 6: "2.29", 7: "2.31"} {
+		if got := releaseWith(api); got != want {
+			t.Errorf("releaseWith(%d) = %q, want %q", api, got, want)
+		}
+	}
+}
+
 func TestVersionList(t *testing.T) {
 	for _, c := range []struct {
 		in   []int

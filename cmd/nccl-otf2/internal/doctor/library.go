@@ -133,6 +133,16 @@ func newestProfiler(version string) int {
 	return newest
 }
 
+// releaseWith names the first NCCL release that takes a profiler API.
+func releaseWith(api int) string {
+	for _, r := range profilerReleases {
+		if r.newest >= api {
+			return fmt.Sprintf("2.%d", r.minor)
+		}
+	}
+	return "a release"
+}
+
 // versionList writes [4 5 6 7] as "v4 to v7" and [1 4] as "v1, v4".
 func versionList(v []int) string {
 	if len(v) == 0 {

@@ -160,7 +160,11 @@ func (e *examiner) library(group string, f place, pluginExports []int) {
 		if l.Version == "" {
 			e.add(group, name, Warn, found, "NCCL takes profiler plugins from 2.23 on; find the version with NCCL_DEBUG=VERSION")
 		} else {
-			e.add(group, name, Fail, found+", takes no profiler plugin", "use NCCL 2.23 or newer")
+			least := 1
+			if len(pluginExports) > 0 {
+				least = pluginExports[0]
+			}
+			e.add(group, name, Fail, found+", takes no profiler plugin", fmt.Sprintf("use NCCL %s or newer", releaseWith(least)))
 		}
 		return
 	}
@@ -178,6 +182,6 @@ func (e *examiner) library(group string, f place, pluginExports []int) {
 		e.add(group, name, Info, found, "")
 	default:
 		e.add(group, name, Fail, fmt.Sprintf("%s, but the plugin has %s", found, versionList(pluginExports)),
-			fmt.Sprintf("use an NCCL that takes v%d or newer", pluginExports[0]))
+			fmt.Sprintf("use NCCL %s or newer", releaseWith(pluginExports[0])))
 	}
 }

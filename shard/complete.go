@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+// Complete tells whether the shards of a job are all there and nobody writes one any more. How many
+// processes there are the launcher says; without one, every communicator must have all its ranks.
+func Complete(entries []Entry) bool {
+	type communicator struct {
+		id     uint64
+		nranks int
+	}
+	size := 0
+	processes := make(map[Launcher]bool)
+	members := make(map[communicator]map[int]bool)
+	for _, e := range entries {
+		if e.State == Starting || e.State == Writing {
+			return false
+		}
+		if e.Process == nil {
+			continue
+		}
+		size = max(size, e.Process.Launcher.Size)
+		processes[e.Process.Launcher] = true
+		for _, c := range e.Process.Comms {
+			k := communicator{c.ID, c.NRanks}
+			if members[k] == nil {
+				members[k] = make(map[int]bool)
+			}
+			members[k][c.Rank] = true
+		}
+	}
+	if size > 0 {
+		return len(processes) >= size
+	}
+	for k, ranks := range members {
+		if len(ranks) < k.nranks {
+			return false
+		}
+	}
+	return true
+}
