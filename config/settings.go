@@ -28,17 +28,18 @@ const maskVariable = "NCCL_PROFILE_EVENT_MASK"
 
 // Settings are the values in force.
 type Settings struct {
-	Dir       string // experiment directory; "" leaves it to Directory
-	Events    uint32 // bit mask of event types, as NCCL's activation mask
-	Ranks     NumberSet
-	Unify     bool
-	CPUs      NumberSet
-	Debug     bool
-	Enable    bool
-	Memory    uint64 // bytes
-	Clock     string
-	Collector string // path or "spool"; "" for the one beside the plugin
-	Config    string // path of the settings file, "" if there is none
+	Dir        string // experiment directory; "" leaves it to Directory
+	Events     uint32 // bit mask of event types, as NCCL's activation mask
+	Ranks      NumberSet
+	Unify      bool
+	CPUs       NumberSet
+	Debug      bool
+	Enable     bool
+	Memory     uint64 // bytes
+	Clock      string
+	Collector  string // path or "spool"; "" for the one beside the plugin
+	StartLimit int    // seconds that the plugin waits for the collector
+	Config     string // path of the settings file, "" if there is none
 
 	texts  map[string]string // by key, what was read; only what is set or has a default
 	source map[string]source // by key

@@ -22,6 +22,7 @@ const (
 	Choice  Kind = "choice" // one of Setting.Choices
 	Events  Kind = "events" // preset, or names of events
 	Numbers Kind = "list"   // "0,4-7"
+	Seconds Kind = "seconds"
 )
 
 // Setting is one row of the table.
@@ -71,6 +72,9 @@ var Table = []Setting{
 	{Key: "COLLECTOR", Kind: Path, Early: true,
 		Help:  "Program to start as collector. Default: `nccl-otf2` beside the plugin. `spool`: none; a thread of the plugin writes raw files, which `unify` converts.",
 		parse: func(s *Settings, v string) error { s.Collector = v; return nil }},
+	{Key: "START_LIMIT", Default: "2", Kind: Seconds, Early: true,
+		Help:  "How long the first communicator's initialisation waits for the collector to be ready (1 to 600); after that nothing is recorded. More where nodes are overloaded or programs come from a slow file system.",
+		parse: func(s *Settings, v string) (err error) { s.StartLimit, err = parseSeconds(v); return err }},
 	{Key: "CONFIG", Kind: Path,
 		Help:  "Settings file, `.yaml`, `.toml` or `.json`, with these keys in lower or upper case. Only from the environment.",
 		parse: func(s *Settings, v string) error { s.Config = v; return nil }},

@@ -176,3 +176,12 @@ func parseNumbers(text string) (NumberSet, error) {
 	slices.SortFunc(set, func(a, b NumberRange) int { return a.First - b.First })
 	return set, nil
 }
+
+// parseSeconds reads a whole number of seconds.
+func parseSeconds(text string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n < 1 || n > 600 {
+		return 0, fmt.Errorf("%q is no number of seconds from 1 to 600", text)
+	}
+	return n, nil
+}

@@ -31,6 +31,7 @@
 
 #include "clock.h"
 #include "config.h"
+#include "config.h"
 #include "futex.h"
 #include "session.h"
 
@@ -51,7 +52,6 @@ extern char **environ;
 
 enum {
   STACK = 64 << 10,
-  READY_MS = 2000,
   COLLECTOR_FD = 3, /* where the collector finds the memory */
   NICE = 5
 };
@@ -212,7 +212,7 @@ static bool memory_is_open(void) {
 
 static enum ncclotf2_start wait_ready(pid_t pid) {
   uint32_t *word = &ncclotf2_header_at(ncclotf2_session.base)->collector_state;
-  const uint64_t deadline = ncclotf2_clock_monotonic() + (uint64_t)READY_MS * 1000000;
+  const uint64_t deadline = ncclotf2_clock_monotonic() + ncclotf2_config_start_limit() * (uint64_t)1000000000;
   for (;;) {
     bool alive = ncclotf2_process_alive(pid); /* before the word: its last answer counts */
     switch (__atomic_load_n(word, __ATOMIC_ACQUIRE)) {

@@ -68,6 +68,16 @@ uint64_t ncclotf2_config_memory(const char **why) {
   return bytes;
 }
 
+unsigned ncclotf2_config_start_limit(void) {
+  enum { DEFAULT = 2, MOST = 600 };
+  const char *value = setting("NCCL_OTF2_START_LIMIT");
+  if (!value) return DEFAULT;
+  char *end;
+  unsigned long seconds = strtoul(value, &end, 10);
+  /* What is wrong with it the collector says: it reads all settings. */
+  return isdigit((unsigned char)*value) && !*end && seconds >= 1 && seconds <= MOST ? (unsigned)seconds : DEFAULT;
+}
+
 #define BIT(type) (1u << (type))
 #define LIGHT                                                                                       \
   (BIT(NCCLOTF2_GROUP_API) | BIT(NCCLOTF2_COLL_API) | BIT(NCCLOTF2_P2P_API) | BIT(NCCLOTF2_KERNEL_LAUNCH) | \

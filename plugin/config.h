@@ -24,6 +24,9 @@ uint64_t ncclotf2_config_memory(const char **why);
 #define NCCLOTF2_MEMORY_DEFAULT (256ULL << 20)
 #define NCCLOTF2_MEMORY_LEAST (4ULL << 20)
 
+/* NCCL_OTF2_START_LIMIT in seconds (1 … 600, default 2): how long a collector may take to be ready. */
+unsigned ncclotf2_config_start_limit(void);
+
 /* NCCL_OTF2_COLLECTOR is "spool". */
 bool ncclotf2_config_spool(void);
 

@@ -85,7 +85,8 @@ static bool start_collector(void) {
       return false;
     case NCCLOTF2_START_LATE:
       state = LATE;
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector is not ready after 2 s; nothing is recorded");
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector is not ready after %u s (NCCL_OTF2_START_LIMIT); nothing is recorded",
+                   ncclotf2_config_start_limit());
       return false;
     default:
       ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; spool files are written instead", why);

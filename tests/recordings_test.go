@@ -76,7 +76,7 @@ func play(t *testing.T, rec *replay.Recording, w way) (string, *replay.Result) {
 	opt := replay.Options{
 		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"),
 		Clock: w.clock, Pace: w.pace,
-		Env: []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off"},
+		Env: []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"},
 	}
 	w.set(&opt)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

@@ -85,7 +85,7 @@ func (c *checker) play(t *testing.T, rec *replay.Recording, host, plugin string,
 	res, err := replay.Run(ctx, rec, replay.Options{
 		Host: host, Plugin: plugin, Spool: spool, Stderr: &stderr,
 		Env: append([]string{
-			"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_MEMORY=64M",
+			"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_MEMORY=64M", "NCCL_OTF2_START_LIMIT=60",
 			"NCCL_OTF2_COLLECTOR=" + map[bool]string{false: builtFile(t, "nccl-otf2"), true: "spool"}[spool],
 		}, c.env...),
 	})

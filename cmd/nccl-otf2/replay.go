@@ -100,7 +100,7 @@ func play(out io.Writer, o *replayOptions, name string) error {
 	}
 
 	env := newEnvironment(os.Environ())
-	set := []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_UNIFY=off"}
+	set := []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"} // no job waits
 	if o.events != "" {
 		set = append(set, "NCCL_OTF2_EVENTS="+o.events)
 		env.set("NCCL_OTF2_EVENTS", o.events)
