@@ -46,10 +46,10 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.CPUs != nil || s.Debug || !s.Enable ||
-		s.Memory != 256<<20 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
+		s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
 		t.Errorf("%+v", s)
 	}
-	want := map[string]string{"EVENTS": "gpu", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on", "MEMORY": "256MiB", "CLOCK": "auto"}
+	want := map[string]string{"EVENTS": "gpu", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on", "MEMORY": "256MiB", "CLOCK": "auto", "START_LIMIT": "2"}
 	if d := cmp.Diff(want, s.Texts()); d != "" {
 		t.Error(d)
 	}
@@ -95,6 +95,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{"event", []string{"NCCL_OTF2_EVENTS=Coll,Kernel"}, "",
 			`NCCL_OTF2_EVENTS: no event or preset is called "Kernel"; there are light, gpu, net, all, Group, Coll,`},
 		{"size", []string{"NCCL_OTF2_MEMORY=lots"}, "", `NCCL_OTF2_MEMORY: "lots" is not a size such as 256M or 1GiB`},
+		{"no time", []string{"NCCL_OTF2_START_LIMIT=0"}, "", `NCCL_OTF2_START_LIMIT: "0" is no number of seconds from 1 to 600`},
 		{"small size", []string{"NCCL_OTF2_MEMORY=1M"}, "", `NCCL_OTF2_MEMORY: "1M" is less than 4 MiB`},
 		{"huge size", []string{"NCCL_OTF2_MEMORY=99999999999G"}, "", `NCCL_OTF2_MEMORY: "99999999999G" is not a size`},
 		{"choice", []string{"NCCL_OTF2_UNIFY=maybe"}, "", `NCCL_OTF2_UNIFY: "maybe" is none of auto, off`},

@@ -48,6 +48,17 @@ static void enabled(void) {
   }
 }
 
+static void start_limit(void) {
+  static const struct {
+    const char *setting;
+    unsigned seconds;
+  } cases[] = {{NULL, 2}, {"", 2}, {"1", 1}, {"600", 600}, {"601", 2}, {"0", 2}, {"-3", 2}, {"5s", 2}, {"soon", 2}};
+  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+    set("NCCL_OTF2_START_LIMIT", cases[i].setting);
+    EQUAL(ncclotf2_config_start_limit(), cases[i].seconds, cases[i].setting ? cases[i].setting : "(unset)");
+  }
+}
+
 static void events(void) {
   static const struct {
     const char *events, *mask;
@@ -126,4 +137,5 @@ static void directory(void) {
 }
 
 TEST_MAIN({"memory has units and a least", memory}, {"the plugin can be switched off", enabled},
+          {"the start limit is a number of seconds", start_limit},
           {"events are presets, names or a number", events}, {"the directory is named after the job", directory})
