@@ -161,6 +161,33 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
+// Whatever is recorded, the archive is sound and says what was delivered.
+func TestSelectionsOfEvents(t *testing.T) {
+	for _, rec := range recordings(t) {
+		if !slices.Contains([]string{"02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams", "10-graph-3p"}, rec.Name) {
+			continue
+		}
+		for _, events := range []string{"light", "gpu", "net", "GroupApi", "CollApi,P2pApi", "Coll", "P2p,Group", "KernelCh", "KernelLaunch", "ProxyOp", "ProxyStep", "ProxyCtrl", "light,NetPlugin"} {
+			t.Run(rec.Name+"/"+events, func(t *testing.T) {
+				t.Parallel()
+				dir, res := play(t, rec, way{clock: replay.ClockLive, pace: replay.PaceFast, set: func(o *replay.Options) {
+					o.Env = append(o.Env, "NCCL_OTF2_EVENTS="+events)
+				}})
+				anchor := filepath.Join(dir, "traces.otf2")
+				checked, err := analysis.Check(anchor, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range checked.Findings {
+					t.Errorf("check: %v", f)
+				}
+				compareCounts(t, dir, res)
+				otf2Print(t, anchor)
+			})
+		}
+	}
+}
+
 // compareCounts holds the counts of the shards against what the hosts delivered.
 func compareCounts(t *testing.T, dir string, res *replay.Result) {
 	t.Helper()

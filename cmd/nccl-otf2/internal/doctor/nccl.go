@@ -126,11 +126,11 @@ func (e *examiner) libraries(pluginExports []int) {
 		return
 	}
 	for _, f := range found {
-		e.library(group, f, pluginExports)
+		e.examineLibrary(group, f, pluginExports)
 	}
 }
 
-func (e *examiner) library(group string, f place, pluginExports []int) {
+func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 	name := filepath.Base(f.path)
 	l, err := readLibrary(f.path)
 	if err != nil {

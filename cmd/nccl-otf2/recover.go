@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/otf2"
+)
+
+// recovered is the JSON form of `nccl-otf2 recover`.
+type recovered struct {
+	*otf2.RecoverResult
+	DryRun bool `json:"dryRun"`
+}
+
+func recoverCommand() *cobra.Command {
+	var f format
+	var opts otf2.RecoverOptions
+	cmd := &cobra.Command{
+		Use:   "recover ARCHIVE|DIR",
+		Short: "Repair the files of an archive whose writer was killed",
+		Long: `Cuts event and snapshot files behind their last whole record and ends them properly, keeps the whole
+records of damaged definition files, corrects counts, and makes a missing anchor anew. Changed files are
+kept as <file>.orig. Nothing is invented: what is lost is said. Archives of any OTF2 writer are repaired;
+nothing must write them meanwhile.
+
+One line per file that was changed or cannot be helped, then what is missing. Exit code 1 if files could
+not be helped.`,
+		Example: `  nccl-otf2 recover --dry-run exp1
+  nccl-otf2 recover exp1/traces.otf2`,
+		Args: exactly("an experiment directory or archive"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			stop := newProgress().working("reading " + args[0])
+			res, err := otf2.Recover(recoverPath(args[0]), &opts)
+			stop()
+			switch {
+			case errors.Is(err, otf2.ErrInvalid):
+				return usageError{err}
+			case err != nil:
+				return err
+			}
+			out := cmd.OutOrStdout()
+			if f == formatJSON {
+				err = writeJSON(out, recovered{res, opts.DryRun})
+			} else {
+				err = printRecovered(out, res, opts.DryRun)
+			}
+			if err != nil && !errors.Is(err, unix.EPIPE) {
+				return err
+			}
+			if res.Failed() {
+				return exitCode(exitInput)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVarP(&opts.DryRun, "dry-run", "n", false, "say what would be done, change nothing")
+	cmd.Flags().BoolVar(&opts.DropOriginals, "no-originals", false, "do not keep changed files as <file>.orig")
+	addFormat(cmd, &f)
+	return cmd
+}
+
+// recoverPath gives the anchor that an argument means; where it is missing, what the argument says.
+func recoverPath(arg string) string {
+	if path, err := anchorPath(arg); err == nil {
+		return path
+	}
+	return arg
+}
+
+func printRecovered(w io.Writer, res *otf2.RecoverResult, dry bool) error {
+	whole := uint64(0)
+	colours := map[otf2.RecoverAction]colour{otf2.RecoverFailed: red, otf2.RecoverRepaired: yellow, otf2.RecoverCreated: yellow}
+	for i := range res.Files {
+		file := &res.Files[i]
+		if file.Action == otf2.RecoverWhole {
+			whole++
+			continue
+		}
+		if _, err := fmt.Fprintln(w, paint(w, colours[file.Action], file.String())); err != nil {
+			return err
+		}
+	}
+	for _, lost := range res.Lost {
+		fmt.Fprintln(w, paint(w, red, "lost: "+lost))
+	}
+	end := ""
+	if dry && res.Changed() {
+		end = "; nothing was changed (--dry-run)"
+	}
+	_, err := fmt.Fprintf(w, "%s whole%s\n", count(whole, "file is", "files are"), end)
+	return err
+}
