@@ -68,8 +68,8 @@ cover: build ## coverage of the Go tests, as build/coverage.html
 	$(GO) tool cover -html=$(BUILD)/coverage.out -o $(BUILD)/coverage.html
 	@$(GO) tool cover -func=$(BUILD)/coverage.out | tail -1
 
-bench: build ## Go benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: ## compare package otf2 with libotf2's C API: times, memory, open files
+	@GO='$(GO)' scripts/bench.sh
 
 sanitize: plugin-test-asan plugin-test-tsan ## the C tests under the address and the thread sanitizer
 

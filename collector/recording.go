@@ -55,6 +55,8 @@ type recording struct {
 	window    uint64 // ns
 	before    uint64 // ticks when the rings were read last but one
 	records   uint64
+	taken     uint64 // ticks up to which records are on disk, or pending, once the flush at hand is over
+	defined   int    // definitions in shard.json
 
 	failed  error // of the disk; nothing is written any more
 	lost    [shm.TypeCount]uint64
@@ -202,6 +204,17 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 	t := r.line.time(rec.Ticks)
 	r.given = max(r.given, t)
 	r.fail(r.model.Record(ring, t, rec))
+	// A chunk goes to disk when it is full, whether it is time to flush or not: what it refers to must
+	// be there before.
+	if r.failed == nil && r.definitions() != r.defined {
+		r.fail(r.describe())
+	}
+}
+
+// definitions is how many there are that events refer to.
+func (r *recording) definitions() int {
+	p := r.process
+	return len(p.Strings) + len(p.Regions) + len(p.Comms) + len(r.files)
 }
 
 // settle writes what is complete without waiting for more.
@@ -250,6 +263,7 @@ func (r *recording) flush() error {
 	if r.failed != nil {
 		return r.failed
 	}
+	r.taken = r.merge.last
 	if err := r.describe(); err != nil {
 		r.fail(err)
 		return r.failed
@@ -265,6 +279,7 @@ func (r *recording) flush() error {
 // describe writes shard.json as of now.
 func (r *recording) describe() error {
 	r.snapshot()
+	r.defined = r.definitions()
 	return r.store.Write(r.process)
 }
 
@@ -289,7 +304,7 @@ func (r *recording) snapshot() {
 	p.Markers = append(p.Markers, r.markers...)
 	p.Markers = append(p.Markers, r.line.jumps...)
 	r.markers, r.line.jumps = nil, nil
-	p.Settings[settingTaken] = strconv.FormatUint(max(r.merge.last, r.skip), 10)
+	p.Settings[settingTaken] = strconv.FormatUint(max(r.taken, r.skip), 10)
 
 	h := r.source.Header()
 	p.Counts.Filtered = shm.ByName(&h.Filtered)
@@ -348,13 +363,18 @@ func (r *recording) finish(finished bool) error {
 	if r.failed == nil {
 		r.fail(r.model.Finish())
 	}
+	r.taken = r.merge.last
 	if r.failed == nil {
 		if err := r.describe(); err != nil { // before the events that use its definitions
 			r.fail(err)
 		}
 	}
 	for _, w := range r.files {
-		if err := w.Close(); err != nil {
+		end := w.Close
+		if r.failed != nil { // what is in memory may need definitions that are not on disk
+			end = w.Abandon
+		}
+		if err := end(); err != nil {
 			r.fail(err)
 		}
 	}

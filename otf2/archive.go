@@ -157,16 +157,15 @@ type ThumbnailSample struct {
 
 // Thumbnail reads thumbnail i, of Anchor.Thumbnails. With an error it returns what came before it.
 func (a *Archive) Thumbnail(i uint32) (*Thumbnail, error) {
-	const header, sample = 10, 11
 	t := &Thumbnail{}
 	path := a.archiveFile("." + strconv.FormatUint(uint64(i), 10) + ".thumb")
 	err := readRecords(path, UndefinedLocation, ThumbnailChunkSize, &thumbnailTable, func(id uint8, d *fieldDecoder) error {
 		switch id {
-		case header:
+		case thumbnailHeader:
 			t.Name, t.Description = d.str(), d.str()
 			t.Type, t.Declared = ThumbnailType(d.u8()), d.c32()
 			t.Refs = readNumbers(d)
-		case sample:
+		case thumbnailSample:
 			s := ThumbnailSample{Baseline: d.c64(), Values: readNumbers(d)}
 			if d.err == nil {
 				t.Samples = append(t.Samples, s)

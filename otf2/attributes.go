@@ -3,102 +3,41 @@
 package otf2
 
 import (
+	"encoding/binary"
 	"fmt"
-	"slices"
+	"math/bits"
 )
 
 // AttributeList collects the attributes of the next event. The zero value is an empty list; Reset makes it empty
-// again and keeps its memory. Values are encoded when they are added, so that one list can be written to several
-// events at the cost of a copy.
+// again and keeps its memory. One list can be written to several events.
 //
-// Each id must be defined in the archive with the type under which it is added. An id that is added twice makes
-// the list unusable until Reset: readers refuse such lists.
+// Each id must be defined in the archive with the type under which it is added. A list in which an id stands twice
+// is refused by the event methods: readers refuse such lists.
 type AttributeList struct {
-	buf   []byte // entries as they stand on disk, and room for one more
-	used  int
-	count int
-	seen  [4]uint64      // ids below 256 that are in the list
-	large []AttributeRef // the others
-	err   error
+	list []AttributeValue
 }
-
-// maxEntry is the largest size of an entry: id, type, value, and what encoders touch behind it.
-const maxEntry = 5 + 1 + 9 + encoderSlack
 
 // Reset empties the list.
-func (a *AttributeList) Reset() {
-	a.used, a.count = 0, 0
-	a.seen = [4]uint64{}
-	a.large = a.large[:0]
-	a.err = nil
-}
+func (a *AttributeList) Reset() { a.list = a.list[:0] }
 
 // Len returns the number of attributes.
-func (a *AttributeList) Len() int { return a.count }
+func (a *AttributeList) Len() int { return len(a.list) }
 
 // Err returns why the list cannot be written, or nil.
-func (a *AttributeList) Err() error { return a.err }
+func (a *AttributeList) Err() error {
+	for i := range a.list {
+		for j := range i {
+			if id := a.list[i].ID; a.list[j].ID == id {
+				return fmt.Errorf("otf2: attribute %d twice in one list: %w", id, ErrInvalid)
+			}
+		}
+	}
+	return nil
+}
 
-// Add appends an attribute of any type.
+// Add appends an attribute of any type. Of v only the bits that the type has are used.
 func (a *AttributeList) Add(id AttributeRef, typ Type, v Value) {
-	switch typ {
-	case TypeUint8, TypeInt8, TypeUint16, TypeInt16, TypeInt32, TypeInt64, TypeFloat, TypeDouble:
-		p := a.head(id, typ)
-		a.used = len(appendValue(a.buf[:p], typ, v)) // fits: head made room
-	case TypeLocation:
-		a.compressed(id, typ, uint64(v), 1<<64-1)
-	default:
-		if typ.IsReference() || typ == TypeUint32 {
-			a.compressed(id, typ, uint64(uint32(v)), 1<<32-1)
-		} else {
-			a.compressed(id, typ, uint64(v), 1<<64-1)
-		}
-	}
-}
-
-// compressed appends an attribute whose value is a compressed number.
-func (a *AttributeList) compressed(id AttributeRef, typ Type, v, undefined uint64) {
-	p := a.head(id, typ) // may replace buf
-	a.used = putCompressed(a.buf, p, v, undefined)
-}
-
-// head makes room for an entry, writes what precedes the value and returns the value's place.
-func (a *AttributeList) head(id AttributeRef, typ Type) int {
-	if len(a.buf)-a.used < maxEntry {
-		a.grow()
-	}
-	if id < 256 {
-		word, bit := &a.seen[id/64], uint64(1)<<(id%64)
-		if *word&bit != 0 {
-			a.twice(id)
-		}
-		*word |= bit
-	} else {
-		a.addLarge(id)
-	}
-	a.count++
-	p := putC32(a.buf, a.used, uint32(id))
-	a.buf[p] = byte(typ)
-	return p + 1
-}
-
-func (a *AttributeList) grow() {
-	buf := make([]byte, max(256, 2*len(a.buf)))
-	copy(buf, a.buf[:a.used])
-	a.buf = buf
-}
-
-func (a *AttributeList) addLarge(id AttributeRef) {
-	if slices.Contains(a.large, id) {
-		a.twice(id)
-	}
-	a.large = append(a.large, id)
-}
-
-func (a *AttributeList) twice(id AttributeRef) {
-	if a.err == nil {
-		a.err = fmt.Errorf("otf2: attribute %d twice in one list: %w", id, ErrInvalid)
-	}
+	a.list = append(a.list, AttributeValue{id, typ, uint64(v)})
 }
 
 // estimate is libotf2's size estimate of the whole record.
@@ -107,38 +46,71 @@ func (a *AttributeList) estimate() int {
 	return 1 + lengthSize(size) + size
 }
 
-func (a *AttributeList) dataEstimate() int { return 5 + 15*a.count }
+func (a *AttributeList) dataEstimate() int { return 5 + 15*len(a.list) }
 
-// put writes the record at b[p].
-func (a *AttributeList) put(b []byte, p int) int {
+// maxEntry is the room for an entry: id, type, value, and what encoders touch behind it.
+const maxEntry = 5 + 1 + 9 + 8
+
+// put writes the record at b[p]. It returns false if an id stands twice in the list.
+func (a *AttributeList) put(b []byte, p int) (int, bool) {
 	b[p] = recordAttributes
 	estimate := a.dataEstimate()
 	start := p + 1 + lengthSize(estimate)
-	p = putC32(b, start, uint32(a.count))
-	p += copy(b[p:], a.buf[:a.used])
+	p = putC32(b, start, uint32(len(a.list)))
+	next, ascending := uint32(0), true // ids that only grow, as they mostly do, cannot stand twice
+	for i := range a.list {
+		e := &a.list[i]
+		id, f := uint32(e.ID), &valueForms[e.Type]
+		v := e.Bits & f.mask
+		ascending = ascending && id >= next
+		next = id + 1
+		if id > 255 || v == f.undefined || v&f.negative != 0 {
+			p = putC32(b, p, id)
+			b[p] = byte(e.Type)
+			p = len(appendValue(b[:p+1], e.Type, Value(v))) // fits: begin made room
+			continue
+		}
+		// Id, type and the number's length are one store, the number another. What they write too much is
+		// overwritten by what follows.
+		entry := (*[maxEntry]byte)(b[p : p+maxEntry])
+		head := 1 | id<<8 | uint32(e.Type)<<16
+		if f.fixed != 0 {
+			if id == 0 {
+				head >>= 8
+				p--
+			}
+			binary.LittleEndian.PutUint32(entry[:], head)
+			binary.LittleEndian.PutUint64(b[p+3:], v)
+			p += 3 + int(f.fixed)
+			continue
+		}
+		n := (bits.Len64(v) + 7) >> 3
+		head |= uint32(n) << 24
+		if id != 0 {
+			binary.LittleEndian.PutUint32(entry[:], head)
+			binary.LittleEndian.PutUint64(entry[4:], v)
+			p += 4 + n
+		} else {
+			binary.LittleEndian.PutUint32(entry[:], head>>8)
+			binary.LittleEndian.PutUint64(entry[3:], v)
+			p += 3 + n
+		}
+	}
 	putLength(b, start, p, estimate)
-	return p
+	return p, ascending || a.Err() == nil
 }
 
 // Uint8 appends an UINT8.
-func (a *AttributeList) Uint8(id AttributeRef, v uint8) {
-	p := a.head(id, TypeUint8)
-	a.buf[p] = v
-	a.used = p + 1
-}
+func (a *AttributeList) Uint8(id AttributeRef, v uint8) { a.Add(id, TypeUint8, Value(v)) }
 
 // Uint16 appends an UINT16.
 func (a *AttributeList) Uint16(id AttributeRef, v uint16) { a.Add(id, TypeUint16, Value(v)) }
 
 // Uint32 appends an UINT32.
-func (a *AttributeList) Uint32(id AttributeRef, v uint32) {
-	a.compressed(id, TypeUint32, uint64(v), 1<<32-1)
-}
+func (a *AttributeList) Uint32(id AttributeRef, v uint32) { a.Add(id, TypeUint32, Value(v)) }
 
 // Uint64 appends an UINT64.
-func (a *AttributeList) Uint64(id AttributeRef, v uint64) {
-	a.compressed(id, TypeUint64, v, 1<<64-1)
-}
+func (a *AttributeList) Uint64(id AttributeRef, v uint64) { a.Add(id, TypeUint64, Value(v)) }
 
 // Int8 appends an INT8.
 func (a *AttributeList) Int8(id AttributeRef, v int8) { a.Add(id, TypeInt8, Value(v)) }
@@ -150,10 +122,7 @@ func (a *AttributeList) Int16(id AttributeRef, v int16) { a.Add(id, TypeInt16, V
 func (a *AttributeList) Int32(id AttributeRef, v int32) { a.Add(id, TypeInt32, Value(v)) }
 
 // Int64 appends an INT64.
-func (a *AttributeList) Int64(id AttributeRef, v int64) {
-	p := a.head(id, TypeInt64)
-	a.used = putS64(a.buf, p, v)
-}
+func (a *AttributeList) Int64(id AttributeRef, v int64) { a.Add(id, TypeInt64, IntValue(v)) }
 
 // Float appends a FLOAT.
 func (a *AttributeList) Float(id AttributeRef, v float32) { a.Add(id, TypeFloat, FloatValue(v)) }
@@ -169,7 +138,7 @@ func (a *AttributeList) Attribute(id, v AttributeRef) { a.ref(id, TypeAttribute,
 
 // Location appends a LOCATION.
 func (a *AttributeList) Location(id AttributeRef, v LocationRef) {
-	a.compressed(id, TypeLocation, uint64(v), 1<<64-1)
+	a.Add(id, TypeLocation, Value(v))
 }
 
 // Region appends a REGION.
@@ -218,6 +187,4 @@ func (a *AttributeList) LocationGroup(id AttributeRef, v LocationGroupRef) {
 	a.ref(id, TypeLocationGroup, uint32(v))
 }
 
-func (a *AttributeList) ref(id AttributeRef, typ Type, v uint32) {
-	a.compressed(id, typ, uint64(v), 1<<32-1)
-}
+func (a *AttributeList) ref(id AttributeRef, typ Type, v uint32) { a.Add(id, typ, Value(v)) }

@@ -11,7 +11,7 @@ import (
 
 // benchFile writes n rounds of events with write and returns the file.
 func benchFile(b *testing.B, n int, write func(w *EventWriter, at Timestamp)) []byte {
-	w := NewMemoryEventWriter(&EventWriterOptions{ChunkSize: 1 << 20})
+	w := NewMemoryEventWriter(nil)
 	for i := range n {
 		write(w, Timestamp(10*i+1))
 	}
@@ -74,7 +74,7 @@ func BenchmarkRead(b *testing.B) {
 			n := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				r := newEventReader(&fileSource{path: filepath.Join(dir, "0.evt"), budget: newOpenFiles(1), size: -1}, 1<<20, maxWindow)
+				r := newEventReader(&fileSource{path: filepath.Join(dir, "0.evt"), budget: newOpenFiles(1), size: -1}, DefaultEventChunkSize, maxWindow)
 				for {
 					ok, err := r.next()
 					if err != nil {
@@ -101,6 +101,28 @@ func BenchmarkReadGlobal(b *testing.B) {
 				files[LocationRef(i)] = file
 			}
 			path := archiveOf(b, files, nil)
+			n := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				a, err := Open(path, nil)
+				check(b, err)
+				for _, err := range a.Events(nil) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					n++
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/event")
+		})
+	}
+}
+
+// One location as users read it.
+func BenchmarkReadArchive(b *testing.B) {
+	for _, c := range benchCases {
+		b.Run(c.name, func(b *testing.B) {
+			path := archiveOf(b, map[LocationRef][]byte{0: benchFile(b, 200_000, c.write)}, nil)
 			n := 0
 			b.ReportAllocs()
 			for b.Loop() {

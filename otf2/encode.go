@@ -30,7 +30,7 @@ const (
 	headerSize   = 18 // 03, byte order, number of the first and of the last event
 	endSize      = 2  // 02 01
 	stampSize    = 9  // 05 and eight bytes
-	encoderSlack = 16 // bytes behind the buffer's used part that encoders may scribble over
+	encoderSlack = 64 // bytes behind the buffer's used part that encoders may scribble over
 )
 
 // putC32 writes v compressed at b[p] and returns the position behind it. It may touch eight bytes behind that.

@@ -25,17 +25,23 @@ func (r *eventReader) attributes() error {
 	if err != nil {
 		return err
 	}
-	if r.maps != nil {
-		for i := first; i < len(r.attrs); i++ {
-			v := &r.attrs[i]
-			v.ID = AttributeRef(r.mapped(&op{space: MappingAttribute, max: 4}, uint64(v.ID)))
-			if f := &valueForms[v.Type]; f.space != NoSpace {
-				v.Bits = r.mapped(&op{space: f.space, max: f.max}, v.Bits)
-			}
-		}
-	}
+	r.mapAttributes(first)
 	r.win.r += len(b)
 	return nil
+}
+
+// mapAttributes maps the ids and values of r.attrs[first:].
+func (r *eventReader) mapAttributes(first int) {
+	if r.maps == nil {
+		return
+	}
+	for i := first; i < len(r.attrs); i++ {
+		v := &r.attrs[i]
+		v.ID = AttributeRef(r.mapped(&op{space: MappingAttribute, max: 4}, uint64(v.ID)))
+		if f := &valueForms[v.Type]; f.space != NoSpace {
+			v.Bits = r.mapped(&op{space: f.space, max: f.max}, v.Bits)
+		}
+	}
 }
 
 // attributesLittle decodes the list in b[p:end] of a little-endian chunk; decodeSlack bytes follow end.
@@ -100,6 +106,10 @@ type valueForm struct {
 	max   uint8       // most bytes of a compressed number
 	sign  uint8       // bits above the number's sign bit, 0 if there is none or no bits are above it
 	space MappingType // of a reference, else NoSpace
+
+	mask      uint64 // of the bits that are written
+	undefined uint64 // this number goes another way: of compressed unsigned ones it is a single byte
+	negative  uint64 // so do those with this bit, the sign of compressed signed ones
 }
 
 var valueForms = func() (forms [256]valueForm) {
@@ -121,6 +131,20 @@ var valueForms = func() (forms [256]valueForm) {
 			if typ.IsReference() && typ != TypeLocation {
 				f.max = 4
 			}
+		}
+	}
+	for t := range forms {
+		f := &forms[t]
+		f.undefined = 1<<64 - 1
+		switch {
+		case f.fixed != 0:
+			f.mask = undefinedOf(f.fixed)
+		case Type(t) == TypeInt32 || Type(t) == TypeInt64:
+			f.mask = undefinedOf(f.max)
+			f.negative = f.mask ^ f.mask>>1
+		default:
+			f.mask = undefinedOf(f.max)
+			f.undefined = f.mask
 		}
 	}
 	forms[TypeInt8].sign, forms[TypeInt16].sign, forms[TypeInt32].sign = 56, 48, 32

@@ -10,15 +10,7 @@ import "fmt"
 // Errors: *TimeError if t is before the last event, ErrInvalid for wrong arguments or an attribute list with a
 // doubled id, ErrTooLarge for a record that does not fit a chunk, else the file's error, which sticks.
 func (w *EventWriter) Write(kind EventKind, t Timestamp, a *AttributeList, args []uint64) error {
-	spec := &eventTable[kind]
-	if spec.Name == "" {
-		return fmt.Errorf("otf2: event kind %d is not known: %w", kind, ErrInvalid)
-	}
-	size, err := spec.maxSize(args)
-	if err != nil {
-		return err
-	}
-	if w.nesting != nil {
+	if w.nesting != nil && len(args) == 1 {
 		switch kind {
 		case EventEnter:
 			return w.Enter(t, a, RegionRef(args[0]))
@@ -26,19 +18,33 @@ func (w *EventWriter) Write(kind EventKind, t Timestamp, a *AttributeList, args 
 			return w.Leave(t, a, RegionRef(args[0]))
 		}
 	}
-	if spec.NoLength {
-		if err := w.begin(t, a, 1+size); err != nil {
-			return err
-		}
-		b, p := w.buf, w.pos
-		b[p] = byte(kind)
-		return w.end(putArg(b, p+1, spec.Fields[0].Encoding, args[0]))
+	return w.write(&eventTable[kind], uint8(kind), t, a, args)
+}
+
+// write writes a record as spec has it.
+func (w *EventWriter) write(spec *recordSpec, id uint8, t Timestamp, a *AttributeList, args []uint64) error {
+	if spec.Name == "" {
+		return fmt.Errorf("otf2: record kind %d is not known: %w", id, ErrInvalid)
 	}
-	if err := w.begin(t, a, 1+lengthSize(size)+size); err != nil {
+	size, err := spec.maxSize(args)
+	if err != nil {
 		return err
 	}
-	b, p := w.buf, w.pos
-	b[p] = byte(kind)
+	if spec.NoLength {
+		p, err := w.begin(t, a, 1+size)
+		if err != nil {
+			return err
+		}
+		b := w.buf
+		b[p] = id
+		return w.end(putArg(b, p+1, spec.Fields[0].Encoding, args[0]))
+	}
+	p, err := w.begin(t, a, 1+lengthSize(size)+size)
+	if err != nil {
+		return err
+	}
+	b := w.buf
+	b[p] = id
 	start := p + 1 + lengthSize(size)
 	p = start
 	i := 0
@@ -70,6 +76,9 @@ func (s *recordSpec) maxSize(args []uint64) (int, error) {
 				break
 			}
 			times = args[fixed-1]
+			if s.Fields[fixed-1].Encoding == EncodingU8 && times > 255 {
+				return 0, fmt.Errorf("otf2: %s: %d %s, at most 255: %w", s.Name, times, f.Name, ErrInvalid)
+			}
 			if times > uint64(len(args)) {
 				times = uint64(len(args)) + 1 // cannot match; avoids an overflow
 			}

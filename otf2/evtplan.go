@@ -11,6 +11,7 @@ import (
 type plan struct {
 	known    bool
 	noLength bool
+	simple   bool // has a length field, no repetition, and at most simpleSize-8 bytes of fields
 	fixed    []op // fields before the repetition; the last one counts it if there is one
 	repeated []op
 }
@@ -30,6 +31,9 @@ const (
 	formByte
 	formWord // eight bytes
 )
+
+// simpleSize is the most bytes that decoding a simple plan can look at.
+const simpleSize = 64
 
 // timeSpace marks fields that are times and so subject to clock correction.
 const timeSpace = NoSpace - 1
@@ -76,6 +80,7 @@ func newPlans(table *recordTable) *[256]plan {
 				p.fixed = append(p.fixed, o)
 			}
 		}
+		p.simple = !p.noLength && len(p.repeated) == 0 && 9*len(p.fixed) <= simpleSize-8
 	}
 	return plans
 }

@@ -77,6 +77,7 @@ type eventReader struct {
 	table *recordTable
 	maps  *localMaps // nil: nothing is mapped
 	big   bool       // byte order of the chunk
+	fast  bool       // quick may be tried: the chunk is little-endian and reading goes on
 	done  bool
 
 	interval int // of the last time stamp
@@ -107,12 +108,113 @@ func (r *eventReader) close() { r.win.src.close() }
 
 // next reads the next event into r.event. It returns false at the end of the file, and the same error for ever.
 func (r *eventReader) next() (bool, error) {
+	if r.quick() {
+		return true, nil
+	}
+	return r.careful()
+}
+
+// quick reads the next event if it is a usual one: in a little-endian chunk, with bytes enough behind it to decode
+// without looking for their end, of a known kind without repetition, with a short length. Else it returns false and
+// leaves the read position, and careful takes over; so it needs no errors.
+func (r *eventReader) quick() bool {
+	w := r.win
+	b := w.buf[w.r:w.n]
+	if len(b) < lookAhead || !r.fast {
+		return false
+	}
+	at := w.r
+	id := b[0]
+	if id == recordTimestamp {
+		if r.maps == nil {
+			r.event.Time = Timestamp(binary.LittleEndian.Uint64(b[1:]))
+		} else {
+			r.setTime(b[1:stampSize])
+		}
+		b = b[stampSize:]
+		at += stampSize
+		id = b[0]
+	}
+	e := &r.event
+	if id == recordAttributes {
+		end := 2 + int(b[1])
+		if b[1] == 0xff || end+lookAhead > len(b) {
+			return false
+		}
+		r.attrs = r.attrs[:0]
+		if r.attributesLittle(b, 2, end) != nil {
+			return false
+		}
+		r.mapAttributes(0)
+		e.Attributes = r.attrs
+		b = b[end:]
+		at += end
+		id = b[0]
+	} else {
+		e.Attributes = r.attrs[:0]
+	}
+	p := &r.plans[id]
+	if p.noLength {
+		n := b[1]
+		if n > p.fixed[0].max {
+			return false
+		}
+		v := binary.LittleEndian.Uint64(b[2:]) & lowBytes[n&15]
+		if r.maps != nil {
+			v = r.mapped(&p.fixed[0], v)
+		}
+		w.r = at + 2 + int(n)
+		e.Kind = EventKind(id)
+		r.args[0] = v
+		e.Args = r.args[:1]
+		return true
+	}
+	end := 2 + int(b[1])
+	if !p.simple || b[1] == 0xff || end+simpleSize > len(b) {
+		return false
+	}
+	i, args := 2, r.args[:len(p.fixed)]
+	for k := range args {
+		o := &p.fixed[k]
+		var v uint64
+		switch n := b[i]; {
+		case o.form == formByte:
+			v = uint64(n)
+			i++
+		case o.form == formWord:
+			v = binary.LittleEndian.Uint64(b[i:])
+			i += 8
+		case n <= o.max:
+			v = binary.LittleEndian.Uint64(b[i+1:]) & lowBytes[n&15]
+			i += 1 + int(n)
+		case n == 0xff:
+			v = undefinedOf(o.max)
+			i++
+		default:
+			return false
+		}
+		if r.maps != nil {
+			v = r.mapped(o, v)
+		}
+		args[k] = v
+	}
+	if i > end {
+		return false
+	}
+	w.r = at + end
+	e.Kind = EventKind(id)
+	e.Args = args
+	return true
+}
+
+// careful is next for all events.
+func (r *eventReader) careful() (bool, error) {
 	if r.err == nil && !r.done {
 		ok, err := r.step()
 		if ok {
 			return true, nil
 		}
-		r.done = true
+		r.done, r.fast = true, false
 		if err != nil {
 			r.fail(err)
 		}
@@ -122,6 +224,7 @@ func (r *eventReader) next() (bool, error) {
 
 // fail ends reading with an error at the read position.
 func (r *eventReader) fail(err error) {
+	r.fast = false
 	r.err = &FormatError{File: r.win.src.path, Location: r.event.Location, Offset: r.win.offset(), Record: r.record, Err: err}
 }
 
@@ -201,6 +304,7 @@ func (r *eventReader) step() (bool, error) {
 // chunk enters the chunk at off.
 func (r *eventReader) chunk(off int64) (err error) {
 	r.big, err = r.win.enter(off)
+	r.fast = err == nil && !r.big
 	return err
 }
 

@@ -36,15 +36,18 @@ type EventWriter struct {
 	err   error
 	probe int // position before the current record if it may leave too little room for the end mark, else 0
 
-	nesting *nesting // nil unless asked for
-	events  uint64   // records written
-	chunk   int      // chunk size
+	nesting *nesting        // nil unless asked for
+	check   *referenceCheck // nil unless asked for
+	careful bool            // end has more to do: probe or check is set
+	events  uint64          // records written
+	chunk   int             // chunk size
 
 	sink    sink
 	base    int64 // offset of the current chunk in the file
 	flushed int   // the file has buf[:flushed] and an end mark behind it
 	counted uint64
 	closed  bool
+	broken  error // why the file is not complete after Close
 }
 
 // Size of a new writer's buffer; it grows up to the chunk size, so that a quiet location costs little.
@@ -121,40 +124,45 @@ func (w *EventWriter) resize(n int) {
 }
 
 // begin makes room for a record of at most size bytes and writes what precedes it: a new chunk if this one is
-// full, a time stamp if time has moved on, the attributes.
-func (w *EventWriter) begin(t Timestamp, a *AttributeList, size int) error {
+// full, a time stamp if time has moved on, the attributes. It returns the record's place. The event methods do by
+// themselves what it does for the usual event, which has a later time, no attributes and room enough.
+func (w *EventWriter) begin(t Timestamp, a *AttributeList, size int) (int, error) {
 	if w.err != nil {
-		return w.err
+		return 0, w.err
 	}
 	if t < w.last {
-		return &TimeError{t, w.last}
+		return 0, &TimeError{t, w.last}
 	}
-	attributes := a != nil && a.count != 0
+	attributes := a != nil && len(a.list) != 0
 	if attributes {
-		if a.err != nil {
-			return a.err
-		}
 		size += a.estimate()
 	}
 	if w.pos+size+stampSize >= w.high {
 		if err := w.room(t, size); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if t > w.last || t == 0 { // libotf2 stamps every event at time 0
-		w.stamp(t)
+	p, last := w.pos, w.last
+	if t > last || t == 0 || p == headerSize { // libotf2 stamps every event at time 0
+		p = w.stamp(p, t)
 	}
 	if attributes {
-		w.pos = a.put(w.buf, w.pos)
+		var ok bool
+		if p, ok = a.put(w.buf, p); !ok {
+			w.refuse(last)
+			return 0, a.Err()
+		}
 	}
-	return nil
+	return p, nil
 }
 
-func (w *EventWriter) stamp(t Timestamp) {
-	w.buf[w.pos] = recordTimestamp
-	binary.LittleEndian.PutUint64(w.buf[w.pos+1:], uint64(t))
-	w.pos += stampSize
+// stamp writes a time stamp at p and returns the position behind it.
+func (w *EventWriter) stamp(p int, t Timestamp) int {
+	b := w.buf[p : p+stampSize]
+	b[0] = recordTimestamp
+	binary.LittleEndian.PutUint64(b[1:], uint64(t))
 	w.last = t
+	return p + stampSize
 }
 
 // room is begin's slow path. libotf2's rule is kept: a record that may need as much as is free opens a new chunk.
@@ -171,20 +179,66 @@ func (w *EventWriter) room(t Timestamp, size int) error {
 	case need >= w.chunk:
 		return w.nextChunk(t)
 	}
+	w.careful = true
 	w.probe = w.pos // libotf2 would write here, but one byte short of an end mark is possible
 	return nil
 }
 
 // end takes over the record that was encoded up to p.
 func (w *EventWriter) end(p int) error {
-	if w.probe != 0 {
-		if err := w.settle(&p); err != nil {
+	if w.careful {
+		var err error
+		if p, err = w.endCarefully(p); err != nil {
 			return err
 		}
 	}
 	w.pos = p
 	w.events++
 	return nil
+}
+
+// endCarefully does what end does not for the usual event. It returns the end of the record, which may have moved.
+func (w *EventWriter) endCarefully(p int) (int, error) {
+	if w.check != nil {
+		if err := w.check.event(w.buf, w.pos, p); err != nil {
+			w.refuse(w.check.last)
+			return 0, err
+		}
+		w.check.last = w.last
+	}
+	if w.probe != 0 {
+		err := w.settle(&p)
+		w.careful = w.check != nil
+		return p, err
+	}
+	return p, nil
+}
+
+// refuse takes back what begin wrote for an event that is not written after all; last is the time of the event
+// before it.
+func (w *EventWriter) refuse(last Timestamp) {
+	w.last, w.probe = last, 0
+	if w.pos == headerSize+stampSize {
+		w.pos = headerSize // the chunk's first stamp is that of its first event
+	}
+}
+
+// entered is end for an Enter whose nesting is checked.
+func (w *EventWriter) entered(p int, region RegionRef) error {
+	err := w.end(p)
+	if err == nil {
+		w.nesting.enter(region)
+	}
+	return err
+}
+
+// left is end for a Leave whose nesting is checked.
+func (w *EventWriter) left(p int) error {
+	err := w.end(p)
+	if err == nil {
+		w.nesting.leave()
+	}
+	return err
 }
 
 // settle moves a record that leaves no room for an end mark to a new chunk.
@@ -220,8 +274,8 @@ func (w *EventWriter) nextChunk(t Timestamp) error {
 	}
 	w.base += int64(w.chunk)
 	copy(w.buf, w.buf[w.chunk:end])
-	w.pos, w.flushed = headerSize, headerSize
-	w.stamp(t)
+	w.flushed = headerSize
+	w.pos = w.stamp(headerSize, t)
 	return nil
 }
 
@@ -234,7 +288,7 @@ func (w *EventWriter) replaceEnd(end int) error {
 		err = w.replaceMark(w.buf[mark:mark+endSize], w.base+int64(mark))
 	}
 	if err != nil {
-		w.err = fmt.Errorf("otf2: writing events: %w", err)
+		w.fail(fmt.Errorf("otf2: writing events: %w", err))
 		// Best effort: without it the old end mark still holds, only with rubbish behind it.
 		w.sink.WriteAt([]byte{recordEndOfFile, recordEndOfBuffer}, w.base+int64(mark))
 		w.sink.Truncate(w.base + int64(mark) + endSize)
@@ -256,6 +310,12 @@ func (w *EventWriter) replaceMark(b []byte, off int64) error {
 	return err
 }
 
+// fail makes err the answer of all later calls.
+func (w *EventWriter) fail(err error) {
+	w.err = err
+	w.high = 0 // no event fits any more, so that all come to begin
+}
+
 // count brings the number of the chunk's last event into its header.
 func (w *EventWriter) count() error {
 	if w.counted == w.events {
@@ -263,7 +323,7 @@ func (w *EventWriter) count() error {
 	}
 	binary.LittleEndian.PutUint64(w.buf[10:], w.events)
 	if _, err := w.sink.WriteAt(w.buf[10:headerSize], w.base+10); err != nil {
-		w.err = fmt.Errorf("otf2: writing events: %w", err)
+		w.fail(fmt.Errorf("otf2: writing events: %w", err))
 		return w.err
 	}
 	w.counted = w.events
@@ -292,9 +352,24 @@ func (w *EventWriter) Sync() error {
 		return err
 	}
 	if err := w.sink.Sync(); err != nil {
-		w.err = fmt.Errorf("otf2: writing events: %w", err)
+		w.fail(fmt.Errorf("otf2: writing events: %w", err))
 	}
 	return w.err
+}
+
+// Abandon closes the file as of its last Flush, without what was written since: for a writer whose
+// events refer to definitions that could not be saved. Later calls return ErrClosed.
+func (w *EventWriter) Abandon() error {
+	if w.closed {
+		return fmt.Errorf("otf2: event writer: %w", ErrClosed)
+	}
+	w.closed = true
+	w.fail(fmt.Errorf("otf2: event writer: %w", ErrClosed))
+	w.buf = nil
+	if err := w.sink.Close(); err != nil {
+		return fmt.Errorf("otf2: writing events: %w", err)
+	}
+	return nil
 }
 
 // Close flushes and closes the file. Later calls of any method that writes return ErrClosed.
@@ -307,10 +382,12 @@ func (w *EventWriter) Close() error {
 	if cerr := w.sink.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("otf2: writing events: %w", cerr)
 	}
+	w.broken = err
 	if err == nil && w.nesting != nil {
 		err = w.nesting.checkClose()
 	}
-	w.err = fmt.Errorf("otf2: event writer: %w", ErrClosed)
+	w.fail(fmt.Errorf("otf2: event writer: %w", ErrClosed))
+	w.buf = nil
 	return err
 }
 

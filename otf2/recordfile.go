@@ -18,6 +18,12 @@ type recordFile struct {
 	count  uint64
 	err    error
 	closed bool
+
+	// watch, if there is one, sees the fields of every record before it is written. It may refuse the record, and
+	// replace the fields by others of which eight bytes, from reserve on, are filled in later; else reserve is -1.
+	watch    func(id uint8, fields []byte) (replaced []byte, reserve int, err error)
+	written  int64   // bytes in the file
+	reserved []int64 // offsets of the bytes to be filled in
 }
 
 // Buffered bytes at which a recordFile writes.
@@ -52,12 +58,19 @@ func (w *recordFile) emit(id uint8, fields []byte, slack int) error {
 	if w.err != nil {
 		return w.err
 	}
+	if n := len(fields) + slack; headerSize+1+lengthSize(n)+n >= w.chunk-endSize {
+		return fmt.Errorf("otf2: record of %d bytes in chunks of %d: %w", len(fields), w.chunk, ErrTooLarge)
+	}
+	reserve := -1
+	if w.watch != nil {
+		var err error
+		if fields, reserve, err = w.watch(id, fields); err != nil {
+			return err
+		}
+	}
 	estimate := len(fields) + slack
 	length := lengthSize(estimate)
 	size := 1 + length + len(fields)
-	if headerSize+1+length+estimate >= w.chunk-endSize {
-		return fmt.Errorf("otf2: record of %d bytes in chunks of %d: %w", len(fields), w.chunk, ErrTooLarge)
-	}
 	// libotf2 opens a new chunk when the estimate reaches the free bytes; room for the end mark must be left too.
 	if free := w.chunk - w.used; 1+length+estimate >= free || size > free-endSize {
 		w.buf = append(w.buf, make([]byte, free)...)
@@ -70,6 +83,9 @@ func (w *recordFile) emit(id uint8, fields []byte, slack int) error {
 	} else {
 		w.buf = binary.LittleEndian.AppendUint64(append(w.buf, 0xff), uint64(len(fields)))
 	}
+	if reserve >= 0 {
+		w.reserved = append(w.reserved, w.written+int64(len(w.buf)+reserve))
+	}
 	w.buf = append(w.buf, fields...)
 	w.count++
 	if len(w.buf) >= writeBehind {
@@ -79,10 +95,25 @@ func (w *recordFile) emit(id uint8, fields []byte, slack int) error {
 }
 
 func (w *recordFile) write() {
+	if len(w.buf) == 0 {
+		return
+	}
 	if _, err := w.file.Write(w.buf); err != nil && w.err == nil {
 		w.err = fmt.Errorf("otf2: writing %s: %w", w.file.path, err)
 	}
+	w.written += int64(len(w.buf))
 	w.buf = w.buf[:0]
+}
+
+// fill writes the i-th reserved number.
+func (w *recordFile) fill(i int, v uint64) {
+	w.write()
+	if w.err != nil {
+		return
+	}
+	if _, err := w.file.WriteAt(binary.LittleEndian.AppendUint64(nil, v), w.reserved[i]); err != nil {
+		w.err = fmt.Errorf("otf2: writing %s: %w", w.file.path, err)
+	}
 }
 
 // finish ends the file and gives it its name. After an error no file appears.

@@ -5,6 +5,7 @@ package otf2
 import (
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -208,5 +209,34 @@ func TestBigEndian(t *testing.T) {
 	}
 	if a, b := collect(big), collect(little); !reflect.DeepEqual(a, b) || len(a) != 10 {
 		t.Errorf("events differ, or are not 10: %d and %d", len(a), len(b))
+	}
+}
+
+// Snapshot and thumbnail files of libotf2, read and written again, have the same bytes.
+func TestSnapshotsAndThumbnailsRoundTrip(t *testing.T) {
+	a, err := Open("testdata/aux-files/aux.otf2", nil)
+	check(t, err)
+	for _, loc := range []LocationRef{0, 1} {
+		out := filepath.Join(t.TempDir(), "0.snap")
+		w, err := CreateSnapshotWriter(out, a.Anchor.EventChunkSize)
+		check(t, err)
+		for s, err := range a.SnapshotsOf(loc) {
+			check(t, err)
+			check(t, w.Write(s.Kind, s.Time, attributeList(s.Attributes), s.Args))
+		}
+		check(t, w.Close())
+		path := a.locationFile(loc, ".snap")
+		equalBytes(t, path, readFile(t, out), readFile(t, path))
+	}
+	for i := range a.Anchor.Thumbnails {
+		thumbnail, err := a.Thumbnail(i)
+		check(t, err)
+		out := filepath.Join(t.TempDir(), "0.thumb")
+		check(t, WriteThumbnail(out, thumbnail))
+		path := a.archiveFile("." + strconv.Itoa(int(i)) + ".thumb")
+		equalBytes(t, path, readFile(t, out), readFile(t, path))
+	}
+	if a.Anchor.Thumbnails != 3 {
+		t.Errorf("%d thumbnails, want 3", a.Anchor.Thumbnails)
 	}
 }

@@ -2,18 +2,11 @@
 
 package otf2
 
-import (
-	"iter"
-)
+import "iter"
 
-// SnapshotKind is the kind of a snapshot record, its record id in snapshot files.
+// SnapshotKind is the kind of a snapshot record, its record id in snapshot files. SnapshotStart and SnapshotEnd frame
+// a snapshot, the kinds between have the names of events.
 type SnapshotKind uint8
-
-// Kinds that frame a snapshot; the kinds between have the names of events.
-const (
-	SnapshotStart SnapshotKind = 10 // numberOfRecords
-	SnapshotEnd   SnapshotKind = 11 // contReadPos: number of the event with which reading goes on
-)
 
 // String returns libotf2's name of the record.
 func (k SnapshotKind) String() string { return snapshotTable.name(uint8(k)) }

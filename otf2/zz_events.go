@@ -8,48 +8,61 @@ import "fmt"
 // BufferFlush writes an event that says that the measurement wrote its buffer to disk from the event's time to
 // stopTime. Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) BufferFlush(t Timestamp, a *AttributeList, stopTime Timestamp) error {
-	if err := w.begin(t, a, 10); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-19 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 10); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 10
-	start := p + 2
-	p = start
-	p = putF64(b, p, uint64(stopTime))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+18]
+	b[0] = 10
+	n := putF64(b, 2, uint64(stopTime))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // MeasurementOnOff writes an event that says that recording was resumed or paused. Since OTF2 1.0; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) MeasurementOnOff(t Timestamp, a *AttributeList, measurementMode MeasurementMode) error {
-	if err := w.begin(t, a, 3); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-12 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 3); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 11
-	start := p + 2
-	p = start
-	b[p] = byte(measurementMode)
-	p++
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+11]
+	b[0] = 11
+	b[2] = byte(measurementMode)
+	n := 2 + 1
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // Enter writes an event that says that a region was entered. Since OTF2 1.0; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) Enter(t Timestamp, a *AttributeList, region RegionRef) error {
-	if err := w.begin(t, a, 6); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-15 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 6); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 12
-	p++
-	p = putC32(b, p, uint32(region))
+	b := w.buf[p : p+14]
+	b[0] = 12
+	n := putC32(b, 1, uint32(region))
 	if w.nesting != nil {
-		w.nesting.enter(region)
+		return w.entered(p+n, region)
 	}
-	return w.end(p)
+	return w.end(p + n)
 }
 
 // Leave writes an event that says that the region entered last was left. Since OTF2 1.0; errors are those of
@@ -60,274 +73,357 @@ func (w *EventWriter) Leave(t Timestamp, a *AttributeList, region RegionRef) err
 			return err
 		}
 	}
-	if err := w.begin(t, a, 6); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-15 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 6); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 13
-	p++
-	p = putC32(b, p, uint32(region))
+	b := w.buf[p : p+14]
+	b[0] = 13
+	n := putC32(b, 1, uint32(region))
 	if w.nesting != nil {
-		w.nesting.leave()
+		return w.left(p + n)
 	}
-	return w.end(p)
+	return w.end(p + n)
 }
 
 // MpiSend writes an event that says that a blocking send of msgLength bytes began; receiver is a rank of the
 // communicator. Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiSend(t Timestamp, a *AttributeList, receiver uint32, communicator CommRef, msgTag uint32, msgLength uint64) error {
-	if err := w.begin(t, a, 26); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-35 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 26); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 14
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(receiver))
-	p = putC32(b, p, uint32(communicator))
-	p = putC32(b, p, uint32(msgTag))
-	p = putC64(b, p, uint64(msgLength))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+34]
+	b[0] = 14
+	n := putC32(b, 2, receiver)
+	n = putC32(b, n, uint32(communicator))
+	n = putC32(b, n, msgTag)
+	n = putC64(b, n, msgLength)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // MpiIsend writes an event that says that a non-blocking send began, to be completed by MpiIsendComplete with the
 // same request. Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiIsend(t Timestamp, a *AttributeList, receiver uint32, communicator CommRef, msgTag uint32, msgLength uint64, requestID uint64) error {
-	if err := w.begin(t, a, 35); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-44 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 35); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 15
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(receiver))
-	p = putC32(b, p, uint32(communicator))
-	p = putC32(b, p, uint32(msgTag))
-	p = putC64(b, p, uint64(msgLength))
-	p = putC64(b, p, uint64(requestID))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+43]
+	b[0] = 15
+	n := putC32(b, 2, receiver)
+	n = putC32(b, n, uint32(communicator))
+	n = putC32(b, n, msgTag)
+	n = putC64(b, n, msgLength)
+	n = putC64(b, n, requestID)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // MpiIsendComplete writes an event that says that a non-blocking send completed. Since OTF2 1.0; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) MpiIsendComplete(t Timestamp, a *AttributeList, requestID uint64) error {
-	if err := w.begin(t, a, 10); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-19 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 10); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 16
-	p++
-	p = putC64(b, p, uint64(requestID))
-	return w.end(p)
+	b := w.buf[p : p+18]
+	b[0] = 16
+	n := putC64(b, 1, requestID)
+	return w.end(p + n)
 }
 
 // MpiIrecvRequest writes an event that says that a non-blocking receive was posted, to be completed by MpiIrecv
 // with the same request. Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiIrecvRequest(t Timestamp, a *AttributeList, requestID uint64) error {
-	if err := w.begin(t, a, 10); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-19 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 10); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 17
-	p++
-	p = putC64(b, p, uint64(requestID))
-	return w.end(p)
+	b := w.buf[p : p+18]
+	b[0] = 17
+	n := putC64(b, 1, requestID)
+	return w.end(p + n)
 }
 
 // MpiRecv writes an event that says that a message was received; sender is a rank of the communicator. Since OTF2
 // 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiRecv(t Timestamp, a *AttributeList, sender uint32, communicator CommRef, msgTag uint32, msgLength uint64) error {
-	if err := w.begin(t, a, 26); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-35 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 26); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 18
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(sender))
-	p = putC32(b, p, uint32(communicator))
-	p = putC32(b, p, uint32(msgTag))
-	p = putC64(b, p, uint64(msgLength))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+34]
+	b[0] = 18
+	n := putC32(b, 2, sender)
+	n = putC32(b, n, uint32(communicator))
+	n = putC32(b, n, msgTag)
+	n = putC64(b, n, msgLength)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // MpiIrecv writes an event that says that a non-blocking receive completed. Since OTF2 1.0; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) MpiIrecv(t Timestamp, a *AttributeList, sender uint32, communicator CommRef, msgTag uint32, msgLength uint64, requestID uint64) error {
-	if err := w.begin(t, a, 35); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-44 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 35); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 19
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(sender))
-	p = putC32(b, p, uint32(communicator))
-	p = putC32(b, p, uint32(msgTag))
-	p = putC64(b, p, uint64(msgLength))
-	p = putC64(b, p, uint64(requestID))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+43]
+	b[0] = 19
+	n := putC32(b, 2, sender)
+	n = putC32(b, n, uint32(communicator))
+	n = putC32(b, n, msgTag)
+	n = putC64(b, n, msgLength)
+	n = putC64(b, n, requestID)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // MpiRequestTest writes an event that says that a request was tested without success. Since OTF2 1.0; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) MpiRequestTest(t Timestamp, a *AttributeList, requestID uint64) error {
-	if err := w.begin(t, a, 10); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-19 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 10); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 20
-	p++
-	p = putC64(b, p, uint64(requestID))
-	return w.end(p)
+	b := w.buf[p : p+18]
+	b[0] = 20
+	n := putC64(b, 1, requestID)
+	return w.end(p + n)
 }
 
 // MpiRequestCancelled writes an event that says that a request was cancelled. Since OTF2 1.0; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) MpiRequestCancelled(t Timestamp, a *AttributeList, requestID uint64) error {
-	if err := w.begin(t, a, 10); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-19 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 10); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 21
-	p++
-	p = putC64(b, p, uint64(requestID))
-	return w.end(p)
+	b := w.buf[p : p+18]
+	b[0] = 21
+	n := putC64(b, 1, requestID)
+	return w.end(p + n)
 }
 
 // MpiCollectiveBegin writes an event that says that the location began its part of a collective operation. Since
 // OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiCollectiveBegin(t Timestamp, a *AttributeList) error {
-	if err := w.begin(t, a, 2); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-11 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 2); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 22
-	b[p+1] = 0
-	p += 2
-	return w.end(p)
+	b := w.buf[p : p+10]
+	b[0] = 22
+	b[1] = 0
+	return w.end(p + 2)
 }
 
 // MpiCollectiveEnd writes an event that ends the part begun last and names the operation; sizes are in bytes, root
 // is a rank of the communicator or a CollectiveRoot constant. Since OTF2 1.0; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) MpiCollectiveEnd(t Timestamp, a *AttributeList, collectiveOp CollectiveOp, communicator CommRef, root uint32, sizeSent uint64, sizeReceived uint64) error {
-	if err := w.begin(t, a, 31); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-40 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 31); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 23
-	start := p + 2
-	p = start
-	b[p] = byte(collectiveOp)
-	p++
-	p = putC32(b, p, uint32(communicator))
-	p = putC32(b, p, uint32(root))
-	p = putC64(b, p, uint64(sizeSent))
-	p = putC64(b, p, uint64(sizeReceived))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+39]
+	b[0] = 23
+	b[2] = byte(collectiveOp)
+	n := 2 + 1
+	n = putC32(b, n, uint32(communicator))
+	n = putC32(b, n, root)
+	n = putC64(b, n, sizeSent)
+	n = putC64(b, n, sizeReceived)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // OmpFork writes an event that says that a thread team was requested (deprecated, see ThreadFork). Since OTF2 1.0;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpFork(t Timestamp, a *AttributeList, numberOfRequestedThreads uint32) error {
-	if err := w.begin(t, a, 6); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-15 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 6); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 24
-	p++
-	p = putC32(b, p, uint32(numberOfRequestedThreads))
-	return w.end(p)
+	b := w.buf[p : p+14]
+	b[0] = 24
+	n := putC32(b, 1, numberOfRequestedThreads)
+	return w.end(p + n)
 }
 
 // OmpJoin writes an event that says that a thread team ended (deprecated, see ThreadJoin). Since OTF2 1.0; errors
 // are those of [EventWriter.Write].
 func (w *EventWriter) OmpJoin(t Timestamp, a *AttributeList) error {
-	if err := w.begin(t, a, 2); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-11 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 2); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 25
-	b[p+1] = 0
-	p += 2
-	return w.end(p)
+	b := w.buf[p : p+10]
+	b[0] = 25
+	b[1] = 0
+	return w.end(p + 2)
 }
 
 // OmpAcquireLock writes an event that says that a lock was acquired, as the acquisitionOrder-th time (deprecated,
 // see ThreadAcquireLock). Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpAcquireLock(t Timestamp, a *AttributeList, lockID uint32, acquisitionOrder uint32) error {
-	if err := w.begin(t, a, 12); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-21 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 12); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 26
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(lockID))
-	p = putC32(b, p, uint32(acquisitionOrder))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+20]
+	b[0] = 26
+	n := putC32(b, 2, lockID)
+	n = putC32(b, n, acquisitionOrder)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // OmpReleaseLock writes an event that says that a lock was released (deprecated, see ThreadReleaseLock). Since OTF2
 // 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpReleaseLock(t Timestamp, a *AttributeList, lockID uint32, acquisitionOrder uint32) error {
-	if err := w.begin(t, a, 12); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-21 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 12); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 27
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(lockID))
-	p = putC32(b, p, uint32(acquisitionOrder))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+20]
+	b[0] = 27
+	n := putC32(b, 2, lockID)
+	n = putC32(b, n, acquisitionOrder)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // OmpTaskCreate writes an event that says that a task was created (deprecated, see ThreadTaskCreate). Since OTF2
 // 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpTaskCreate(t Timestamp, a *AttributeList, taskID uint64) error {
-	if err := w.begin(t, a, 10); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-19 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 10); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 28
-	p++
-	p = putC64(b, p, uint64(taskID))
-	return w.end(p)
+	b := w.buf[p : p+18]
+	b[0] = 28
+	n := putC64(b, 1, taskID)
+	return w.end(p + n)
 }
 
 // OmpTaskSwitch writes an event that says that the location turned to a task (deprecated, see ThreadTaskSwitch).
 // Since OTF2 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpTaskSwitch(t Timestamp, a *AttributeList, taskID uint64) error {
-	if err := w.begin(t, a, 10); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-19 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 10); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 29
-	p++
-	p = putC64(b, p, uint64(taskID))
-	return w.end(p)
+	b := w.buf[p : p+18]
+	b[0] = 29
+	n := putC64(b, 1, taskID)
+	return w.end(p + n)
 }
 
 // OmpTaskComplete writes an event that says that a task completed (deprecated, see ThreadTaskComplete). Since OTF2
 // 1.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) OmpTaskComplete(t Timestamp, a *AttributeList, taskID uint64) error {
-	if err := w.begin(t, a, 10); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-19 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 10); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 30
-	p++
-	p = putC64(b, p, uint64(taskID))
-	return w.end(p)
+	b := w.buf[p : p+18]
+	b[0] = 30
+	n := putC64(b, 1, taskID)
+	return w.end(p + n)
 }
 
 // Metric writes an event that gives the values of a metric class's members; types must be those of the members,
@@ -340,1046 +436,1289 @@ func (w *EventWriter) Metric(t Timestamp, a *AttributeList, metric MetricRef, ty
 		return fmt.Errorf("otf2: Metric: %d typeIDs, at most 255: %w", len(typeIDs), ErrInvalid)
 	}
 	size := 6 + 10*len(typeIDs)
-	if err := w.begin(t, a, 1+lengthSize(size)+size); err != nil {
+	p, err := w.begin(t, a, 1+lengthSize(size)+size)
+	if err != nil {
 		return err
 	}
-	b, p := w.buf, w.pos
-	b[p] = 31
-	start := p + 1 + lengthSize(size)
-	p = start
-	p = putC32(b, p, uint32(metric))
-	b[p] = byte(len(typeIDs))
-	p++
+	b := w.buf[p:]
+	b[0] = 31
+	start := 1 + lengthSize(size)
+	n := start
+	n = putC32(b, n, uint32(metric))
+	b[n] = byte(len(typeIDs))
+	n++
 	for i := range typeIDs {
-		b[p] = byte(typeIDs[i])
-		p++
-		p = putC64(b, p, uint64(metricValues[i]))
+		b[n] = byte(typeIDs[i])
+		n++
+		n = putC64(b, n, metricValues[i])
 	}
-	putLength(b, start, p, size)
-	return w.end(p)
+	putLength(b, start, n, size)
+	return w.end(p + n)
 }
 
 // ParameterString writes an event that gives a text parameter of the region entered last. Since OTF2 1.0; errors
 // are those of [EventWriter.Write].
 func (w *EventWriter) ParameterString(t Timestamp, a *AttributeList, parameter ParameterRef, text StringRef) error {
-	if err := w.begin(t, a, 12); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-21 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 12); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 32
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(parameter))
-	p = putC32(b, p, uint32(text))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+20]
+	b[0] = 32
+	n := putC32(b, 2, uint32(parameter))
+	n = putC32(b, n, uint32(text))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ParameterInt writes an event that gives a signed parameter of the region entered last. Since OTF2 1.0; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) ParameterInt(t Timestamp, a *AttributeList, parameter ParameterRef, value int64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 33
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(parameter))
-	p = putS64(b, p, int64(value))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 33
+	n := putC32(b, 2, uint32(parameter))
+	n = putS64(b, n, value)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ParameterUnsignedInt writes an event that gives an unsigned parameter of the region entered last. Since OTF2 1.0;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) ParameterUnsignedInt(t Timestamp, a *AttributeList, parameter ParameterRef, value uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 34
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(parameter))
-	p = putC64(b, p, uint64(value))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 34
+	n := putC32(b, 2, uint32(parameter))
+	n = putC64(b, n, value)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaWinCreate writes an event that says that a window was created. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) RmaWinCreate(t Timestamp, a *AttributeList, win RmaWinRef) error {
-	if err := w.begin(t, a, 7); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-16 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 7); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 35
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+15]
+	b[0] = 35
+	n := putC32(b, 2, uint32(win))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaWinDestroy writes an event that says that a window was destroyed. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) RmaWinDestroy(t Timestamp, a *AttributeList, win RmaWinRef) error {
-	if err := w.begin(t, a, 7); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-16 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 7); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 36
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+15]
+	b[0] = 36
+	n := putC32(b, 2, uint32(win))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaCollectiveBegin writes an event that says that the location began its part of a collective operation on a
 // window. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaCollectiveBegin(t Timestamp, a *AttributeList) error {
-	if err := w.begin(t, a, 2); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-11 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 2); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 37
-	b[p+1] = 0
-	p += 2
-	return w.end(p)
+	b := w.buf[p : p+10]
+	b[0] = 37
+	b[1] = 0
+	return w.end(p + 2)
 }
 
 // RmaCollectiveEnd writes an event that ends the part begun last and names the operation; root is a rank of the
 // window's communicator or a CollectiveRoot constant. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaCollectiveEnd(t Timestamp, a *AttributeList, collectiveOp CollectiveOp, syncLevel RmaSyncLevel, win RmaWinRef, root uint32, bytesSent uint64, bytesReceived uint64) error {
-	if err := w.begin(t, a, 36); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-45 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 36); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 38
-	start := p + 2
-	p = start
-	b[p] = byte(collectiveOp)
-	p++
-	p = putC32(b, p, uint32(syncLevel))
-	p = putC32(b, p, uint32(win))
-	p = putC32(b, p, uint32(root))
-	p = putC64(b, p, uint64(bytesSent))
-	p = putC64(b, p, uint64(bytesReceived))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+44]
+	b[0] = 38
+	b[2] = byte(collectiveOp)
+	n := 2 + 1
+	n = putC32(b, n, uint32(syncLevel))
+	n = putC32(b, n, uint32(win))
+	n = putC32(b, n, root)
+	n = putC64(b, n, bytesSent)
+	n = putC64(b, n, bytesReceived)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaGroupSync writes an event that says that a subgroup of a window synchronised. Since OTF2 1.2; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) RmaGroupSync(t Timestamp, a *AttributeList, syncLevel RmaSyncLevel, win RmaWinRef, group GroupRef) error {
-	if err := w.begin(t, a, 17); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-26 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 17); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 39
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(syncLevel))
-	p = putC32(b, p, uint32(win))
-	p = putC32(b, p, uint32(group))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+25]
+	b[0] = 39
+	n := putC32(b, 2, uint32(syncLevel))
+	n = putC32(b, n, uint32(win))
+	n = putC32(b, n, uint32(group))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaRequestLock writes an event that says that a lock on a remote part of a window was requested. Since OTF2 1.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaRequestLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64, lockType LockType) error {
-	if err := w.begin(t, a, 22); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-31 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 22); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 40
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC32(b, p, uint32(remote))
-	p = putC64(b, p, uint64(lockId))
-	b[p] = byte(lockType)
-	p++
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+30]
+	b[0] = 40
+	n := putC32(b, 2, uint32(win))
+	n = putC32(b, n, remote)
+	n = putC64(b, n, lockId)
+	b[n] = byte(lockType)
+	n++
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaAcquireLock writes an event that says that a lock was granted. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) RmaAcquireLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64, lockType LockType) error {
-	if err := w.begin(t, a, 22); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-31 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 22); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 41
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC32(b, p, uint32(remote))
-	p = putC64(b, p, uint64(lockId))
-	b[p] = byte(lockType)
-	p++
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+30]
+	b[0] = 41
+	n := putC32(b, 2, uint32(win))
+	n = putC32(b, n, remote)
+	n = putC64(b, n, lockId)
+	b[n] = byte(lockType)
+	n++
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaTryLock writes an event that says that a lock was tried. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) RmaTryLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64, lockType LockType) error {
-	if err := w.begin(t, a, 22); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-31 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 22); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 42
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC32(b, p, uint32(remote))
-	p = putC64(b, p, uint64(lockId))
-	b[p] = byte(lockType)
-	p++
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+30]
+	b[0] = 42
+	n := putC32(b, 2, uint32(win))
+	n = putC32(b, n, remote)
+	n = putC64(b, n, lockId)
+	b[n] = byte(lockType)
+	n++
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaReleaseLock writes an event that says that a lock was released. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) RmaReleaseLock(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, lockId uint64) error {
-	if err := w.begin(t, a, 21); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-30 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 21); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 43
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC32(b, p, uint32(remote))
-	p = putC64(b, p, uint64(lockId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+29]
+	b[0] = 43
+	n := putC32(b, 2, uint32(win))
+	n = putC32(b, n, remote)
+	n = putC64(b, n, lockId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaSync writes an event that says that the location synchronised with a remote one. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) RmaSync(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, syncType RmaSyncType) error {
-	if err := w.begin(t, a, 13); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-22 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 13); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 44
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC32(b, p, uint32(remote))
-	b[p] = byte(syncType)
-	p++
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+21]
+	b[0] = 44
+	n := putC32(b, 2, uint32(win))
+	n = putC32(b, n, remote)
+	b[n] = byte(syncType)
+	n++
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaWaitChange writes an event that says that the location waits for a change of its window. Since OTF2 1.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaWaitChange(t Timestamp, a *AttributeList, win RmaWinRef) error {
-	if err := w.begin(t, a, 7); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-16 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 7); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 45
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+15]
+	b[0] = 45
+	n := putC32(b, 2, uint32(win))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaPut writes an event that says that bytes were written to a remote part of a window; remote is a rank of its
 // communicator, completion has the same matchingId. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaPut(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, bytes uint64, matchingId uint64) error {
-	if err := w.begin(t, a, 30); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-39 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 30); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 46
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC32(b, p, uint32(remote))
-	p = putC64(b, p, uint64(bytes))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+38]
+	b[0] = 46
+	n := putC32(b, 2, uint32(win))
+	n = putC32(b, n, remote)
+	n = putC64(b, n, bytes)
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaGet writes an event that says that bytes were read from a remote part of a window. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) RmaGet(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, bytes uint64, matchingId uint64) error {
-	if err := w.begin(t, a, 30); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-39 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 30); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 47
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC32(b, p, uint32(remote))
-	p = putC64(b, p, uint64(bytes))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+38]
+	b[0] = 47
+	n := putC32(b, 2, uint32(win))
+	n = putC32(b, n, remote)
+	n = putC64(b, n, bytes)
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaAtomic writes an event that says that an atomic operation on a remote part of a window began. Since OTF2 1.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaAtomic(t Timestamp, a *AttributeList, win RmaWinRef, remote uint32, typ RmaAtomicType, bytesSent uint64, bytesReceived uint64, matchingId uint64) error {
-	if err := w.begin(t, a, 40); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-49 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 40); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 48
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC32(b, p, uint32(remote))
-	b[p] = byte(typ)
-	p++
-	p = putC64(b, p, uint64(bytesSent))
-	p = putC64(b, p, uint64(bytesReceived))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+48]
+	b[0] = 48
+	n := putC32(b, 2, uint32(win))
+	n = putC32(b, n, remote)
+	b[n] = byte(typ)
+	n++
+	n = putC64(b, n, bytesSent)
+	n = putC64(b, n, bytesReceived)
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaOpCompleteBlocking writes an event that says that a blocking operation on a window completed. Since OTF2 1.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaOpCompleteBlocking(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 49
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 49
+	n := putC32(b, 2, uint32(win))
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaOpCompleteNonBlocking writes an event that says that a non-blocking operation completed locally. Since OTF2
 // 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaOpCompleteNonBlocking(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 50
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 50
+	n := putC32(b, 2, uint32(win))
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaOpTest writes an event that says that an operation was tested without success. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) RmaOpTest(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 51
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 51
+	n := putC32(b, 2, uint32(win))
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // RmaOpCompleteRemote writes an event that says that an operation completed at the remote side. Since OTF2 1.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) RmaOpCompleteRemote(t Timestamp, a *AttributeList, win RmaWinRef, matchingId uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 52
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(win))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 52
+	n := putC32(b, 2, uint32(win))
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadFork writes an event that says that a team of threads was requested. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ThreadFork(t Timestamp, a *AttributeList, model Paradigm, numberOfRequestedThreads uint32) error {
-	if err := w.begin(t, a, 8); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-17 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 8); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 53
-	start := p + 2
-	p = start
-	b[p] = byte(model)
-	p++
-	p = putC32(b, p, uint32(numberOfRequestedThreads))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+16]
+	b[0] = 53
+	b[2] = byte(model)
+	n := 2 + 1
+	n = putC32(b, n, numberOfRequestedThreads)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadJoin writes an event that says that the team ended. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ThreadJoin(t Timestamp, a *AttributeList, model Paradigm) error {
-	if err := w.begin(t, a, 3); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-12 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 3); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 54
-	start := p + 2
-	p = start
-	b[p] = byte(model)
-	p++
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+11]
+	b[0] = 54
+	b[2] = byte(model)
+	n := 2 + 1
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadTeamBegin writes an event that says that the location joined a team of threads. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) ThreadTeamBegin(t Timestamp, a *AttributeList, threadTeam CommRef) error {
-	if err := w.begin(t, a, 7); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-16 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 7); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 55
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(threadTeam))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+15]
+	b[0] = 55
+	n := putC32(b, 2, uint32(threadTeam))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadTeamEnd writes an event that says that the location left a team of threads. Since OTF2 1.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) ThreadTeamEnd(t Timestamp, a *AttributeList, threadTeam CommRef) error {
-	if err := w.begin(t, a, 7); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-16 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 7); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 56
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(threadTeam))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+15]
+	b[0] = 56
+	n := putC32(b, 2, uint32(threadTeam))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadAcquireLock writes an event that says that a lock was acquired, as the acquisitionOrder-th time. Since OTF2
 // 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadAcquireLock(t Timestamp, a *AttributeList, model Paradigm, lockID uint32, acquisitionOrder uint32) error {
-	if err := w.begin(t, a, 13); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-22 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 13); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 57
-	start := p + 2
-	p = start
-	b[p] = byte(model)
-	p++
-	p = putC32(b, p, uint32(lockID))
-	p = putC32(b, p, uint32(acquisitionOrder))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+21]
+	b[0] = 57
+	b[2] = byte(model)
+	n := 2 + 1
+	n = putC32(b, n, lockID)
+	n = putC32(b, n, acquisitionOrder)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadReleaseLock writes an event that says that a lock was released. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ThreadReleaseLock(t Timestamp, a *AttributeList, model Paradigm, lockID uint32, acquisitionOrder uint32) error {
-	if err := w.begin(t, a, 13); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-22 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 13); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 58
-	start := p + 2
-	p = start
-	b[p] = byte(model)
-	p++
-	p = putC32(b, p, uint32(lockID))
-	p = putC32(b, p, uint32(acquisitionOrder))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+21]
+	b[0] = 58
+	b[2] = byte(model)
+	n := 2 + 1
+	n = putC32(b, n, lockID)
+	n = putC32(b, n, acquisitionOrder)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadTaskCreate writes an event that says that a task was created; it is named by team, creating thread and
 // generation number. Since OTF2 1.2; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadTaskCreate(t Timestamp, a *AttributeList, threadTeam CommRef, creatingThread uint32, generationNumber uint32) error {
-	if err := w.begin(t, a, 17); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-26 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 17); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 59
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(threadTeam))
-	p = putC32(b, p, uint32(creatingThread))
-	p = putC32(b, p, uint32(generationNumber))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+25]
+	b[0] = 59
+	n := putC32(b, 2, uint32(threadTeam))
+	n = putC32(b, n, creatingThread)
+	n = putC32(b, n, generationNumber)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadTaskSwitch writes an event that says that the location turned to a task. Since OTF2 1.2; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) ThreadTaskSwitch(t Timestamp, a *AttributeList, threadTeam CommRef, creatingThread uint32, generationNumber uint32) error {
-	if err := w.begin(t, a, 17); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-26 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 17); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 60
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(threadTeam))
-	p = putC32(b, p, uint32(creatingThread))
-	p = putC32(b, p, uint32(generationNumber))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+25]
+	b[0] = 60
+	n := putC32(b, 2, uint32(threadTeam))
+	n = putC32(b, n, creatingThread)
+	n = putC32(b, n, generationNumber)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadTaskComplete writes an event that says that a task completed. Since OTF2 1.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ThreadTaskComplete(t Timestamp, a *AttributeList, threadTeam CommRef, creatingThread uint32, generationNumber uint32) error {
-	if err := w.begin(t, a, 17); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-26 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 17); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 61
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(threadTeam))
-	p = putC32(b, p, uint32(creatingThread))
-	p = putC32(b, p, uint32(generationNumber))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+25]
+	b[0] = 61
+	n := putC32(b, 2, uint32(threadTeam))
+	n = putC32(b, n, creatingThread)
+	n = putC32(b, n, generationNumber)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadCreate writes an event that says that a thread was created, to begin with the same sequenceCount. Since
 // OTF2 1.3; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadCreate(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 62
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(threadContingent))
-	p = putC64(b, p, uint64(sequenceCount))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 62
+	n := putC32(b, 2, uint32(threadContingent))
+	n = putC64(b, n, sequenceCount)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadBegin writes an event that says that a created thread began. Since OTF2 1.3; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ThreadBegin(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 63
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(threadContingent))
-	p = putC64(b, p, uint64(sequenceCount))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 63
+	n := putC32(b, 2, uint32(threadContingent))
+	n = putC64(b, n, sequenceCount)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadWait writes an event that says that the location waits for a thread to end. Since OTF2 1.3; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) ThreadWait(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 64
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(threadContingent))
-	p = putC64(b, p, uint64(sequenceCount))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 64
+	n := putC32(b, 2, uint32(threadContingent))
+	n = putC64(b, n, sequenceCount)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ThreadEnd writes an event that says that a thread ended. Since OTF2 1.3; errors are those of [EventWriter.Write].
 func (w *EventWriter) ThreadEnd(t Timestamp, a *AttributeList, threadContingent CommRef, sequenceCount uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 65
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(threadContingent))
-	p = putC64(b, p, uint64(sequenceCount))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 65
+	n := putC32(b, 2, uint32(threadContingent))
+	n = putC64(b, n, sequenceCount)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // CallingContextEnter writes an event that says that calling contexts were entered; unwindDistance counts those
 // since the last event, the current one included. Since OTF2 2.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) CallingContextEnter(t Timestamp, a *AttributeList, callingContext CallingContextRef, unwindDistance uint32) error {
-	if err := w.begin(t, a, 12); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-21 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 12); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 66
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(callingContext))
-	p = putC32(b, p, uint32(unwindDistance))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+20]
+	b[0] = 66
+	n := putC32(b, 2, uint32(callingContext))
+	n = putC32(b, n, unwindDistance)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // CallingContextLeave writes an event that says that a calling context was left. Since OTF2 2.0; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) CallingContextLeave(t Timestamp, a *AttributeList, callingContext CallingContextRef) error {
-	if err := w.begin(t, a, 7); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-16 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 7); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 67
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(callingContext))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+15]
+	b[0] = 67
+	n := putC32(b, 2, uint32(callingContext))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // CallingContextSample writes an event that says that a sample was taken in a calling context. Since OTF2 1.5;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) CallingContextSample(t Timestamp, a *AttributeList, callingContext CallingContextRef, unwindDistance uint32, interruptGenerator InterruptGeneratorRef) error {
-	if err := w.begin(t, a, 17); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-26 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 17); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 68
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(callingContext))
-	p = putC32(b, p, uint32(unwindDistance))
-	p = putC32(b, p, uint32(interruptGenerator))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+25]
+	b[0] = 68
+	n := putC32(b, 2, uint32(callingContext))
+	n = putC32(b, n, unwindDistance)
+	n = putC32(b, n, uint32(interruptGenerator))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoCreateHandle writes an event that says that an I/O handle was created. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoCreateHandle(t Timestamp, a *AttributeList, handle IoHandleRef, mode IoAccessMode, creationFlags IoCreationFlag, statusFlags IoStatusFlag) error {
-	if err := w.begin(t, a, 18); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-27 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 18); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 69
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	b[p] = byte(mode)
-	p++
-	p = putC32(b, p, uint32(creationFlags))
-	p = putC32(b, p, uint32(statusFlags))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+26]
+	b[0] = 69
+	n := putC32(b, 2, uint32(handle))
+	b[n] = byte(mode)
+	n++
+	n = putC32(b, n, uint32(creationFlags))
+	n = putC32(b, n, uint32(statusFlags))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoDestroyHandle writes an event that says that an I/O handle was closed. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoDestroyHandle(t Timestamp, a *AttributeList, handle IoHandleRef) error {
-	if err := w.begin(t, a, 7); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-16 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 7); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 70
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+15]
+	b[0] = 70
+	n := putC32(b, 2, uint32(handle))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoDuplicateHandle writes an event that says that an I/O handle was duplicated. Since OTF2 2.1; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) IoDuplicateHandle(t Timestamp, a *AttributeList, oldHandle IoHandleRef, newHandle IoHandleRef, statusFlags IoStatusFlag) error {
-	if err := w.begin(t, a, 17); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-26 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 17); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 71
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(oldHandle))
-	p = putC32(b, p, uint32(newHandle))
-	p = putC32(b, p, uint32(statusFlags))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+25]
+	b[0] = 71
+	n := putC32(b, 2, uint32(oldHandle))
+	n = putC32(b, n, uint32(newHandle))
+	n = putC32(b, n, uint32(statusFlags))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoSeek writes an event that says that the position of a handle changed. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoSeek(t Timestamp, a *AttributeList, handle IoHandleRef, offsetRequest int64, whence IoSeekOption, offsetResult uint64) error {
-	if err := w.begin(t, a, 26); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-35 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 26); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 72
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	p = putS64(b, p, int64(offsetRequest))
-	b[p] = byte(whence)
-	p++
-	p = putC64(b, p, uint64(offsetResult))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+34]
+	b[0] = 72
+	n := putC32(b, 2, uint32(handle))
+	n = putS64(b, n, offsetRequest)
+	b[n] = byte(whence)
+	n++
+	n = putC64(b, n, offsetResult)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoChangeStatusFlags writes an event that says that the status flags of a handle changed. Since OTF2 2.1; errors
 // are those of [EventWriter.Write].
 func (w *EventWriter) IoChangeStatusFlags(t Timestamp, a *AttributeList, handle IoHandleRef, statusFlags IoStatusFlag) error {
-	if err := w.begin(t, a, 12); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-21 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 12); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 73
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	p = putC32(b, p, uint32(statusFlags))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+20]
+	b[0] = 73
+	n := putC32(b, 2, uint32(handle))
+	n = putC32(b, n, uint32(statusFlags))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoDeleteFile writes an event that says that a file was deleted. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoDeleteFile(t Timestamp, a *AttributeList, ioParadigm IoParadigmRef, file IoFileRef) error {
-	if err := w.begin(t, a, 8); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-17 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 8); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 74
-	start := p + 2
-	p = start
-	b[p] = byte(ioParadigm)
-	p++
-	p = putC32(b, p, uint32(file))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+16]
+	b[0] = 74
+	b[2] = byte(ioParadigm)
+	n := 2 + 1
+	n = putC32(b, n, uint32(file))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoOperationBegin writes an event that says that an I/O operation began; completion has the same matchingId. Since
 // OTF2 2.1; errors are those of [EventWriter.Write].
 func (w *EventWriter) IoOperationBegin(t Timestamp, a *AttributeList, handle IoHandleRef, mode IoOperationMode, operationFlags IoOperationFlag, bytesRequest uint64, matchingId uint64) error {
-	if err := w.begin(t, a, 31); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-40 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 31); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 75
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	b[p] = byte(mode)
-	p++
-	p = putC32(b, p, uint32(operationFlags))
-	p = putC64(b, p, uint64(bytesRequest))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+39]
+	b[0] = 75
+	n := putC32(b, 2, uint32(handle))
+	b[n] = byte(mode)
+	n++
+	n = putC32(b, n, uint32(operationFlags))
+	n = putC64(b, n, bytesRequest)
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoOperationTest writes an event that says that an I/O operation was tested without success. Since OTF2 2.1;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) IoOperationTest(t Timestamp, a *AttributeList, handle IoHandleRef, matchingId uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 76
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 76
+	n := putC32(b, 2, uint32(handle))
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoOperationIssued writes an event that says that a non-blocking I/O operation was issued. Since OTF2 2.1; errors
 // are those of [EventWriter.Write].
 func (w *EventWriter) IoOperationIssued(t Timestamp, a *AttributeList, handle IoHandleRef, matchingId uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 77
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 77
+	n := putC32(b, 2, uint32(handle))
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoOperationComplete writes an event that says that an I/O operation completed. Since OTF2 2.1; errors are those
 // of [EventWriter.Write].
 func (w *EventWriter) IoOperationComplete(t Timestamp, a *AttributeList, handle IoHandleRef, bytesResult uint64, matchingId uint64) error {
-	if err := w.begin(t, a, 25); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-34 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 25); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 78
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	p = putC64(b, p, uint64(bytesResult))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+33]
+	b[0] = 78
+	n := putC32(b, 2, uint32(handle))
+	n = putC64(b, n, bytesResult)
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoOperationCancelled writes an event that says that an I/O operation was cancelled. Since OTF2 2.1; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) IoOperationCancelled(t Timestamp, a *AttributeList, handle IoHandleRef, matchingId uint64) error {
-	if err := w.begin(t, a, 16); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-25 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 16); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 79
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	p = putC64(b, p, uint64(matchingId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+24]
+	b[0] = 79
+	n := putC32(b, 2, uint32(handle))
+	n = putC64(b, n, matchingId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoAcquireLock writes an event that says that a lock on a handle was acquired. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoAcquireLock(t Timestamp, a *AttributeList, handle IoHandleRef, lockType LockType) error {
-	if err := w.begin(t, a, 8); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-17 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 8); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 80
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	b[p] = byte(lockType)
-	p++
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+16]
+	b[0] = 80
+	n := putC32(b, 2, uint32(handle))
+	b[n] = byte(lockType)
+	n++
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoReleaseLock writes an event that says that a lock on a handle was released. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) IoReleaseLock(t Timestamp, a *AttributeList, handle IoHandleRef, lockType LockType) error {
-	if err := w.begin(t, a, 8); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-17 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 8); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 81
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	b[p] = byte(lockType)
-	p++
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+16]
+	b[0] = 81
+	n := putC32(b, 2, uint32(handle))
+	b[n] = byte(lockType)
+	n++
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // IoTryLock writes an event that says that a lock on a handle was tried without success. Since OTF2 2.1; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) IoTryLock(t Timestamp, a *AttributeList, handle IoHandleRef, lockType LockType) error {
-	if err := w.begin(t, a, 8); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-17 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 8); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 82
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(handle))
-	b[p] = byte(lockType)
-	p++
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+16]
+	b[0] = 82
+	n := putC32(b, 2, uint32(handle))
+	b[n] = byte(lockType)
+	n++
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // ProgramBegin writes an event that says that the program began, with its name and arguments. Since OTF2 2.1;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) ProgramBegin(t Timestamp, a *AttributeList, programName StringRef, programArguments []StringRef) error {
 	size := 10 + 5*len(programArguments)
-	if err := w.begin(t, a, 1+lengthSize(size)+size); err != nil {
+	p, err := w.begin(t, a, 1+lengthSize(size)+size)
+	if err != nil {
 		return err
 	}
-	b, p := w.buf, w.pos
-	b[p] = 83
-	start := p + 1 + lengthSize(size)
-	p = start
-	p = putC32(b, p, uint32(programName))
-	p = putC32(b, p, uint32(len(programArguments)))
+	b := w.buf[p:]
+	b[0] = 83
+	start := 1 + lengthSize(size)
+	n := start
+	n = putC32(b, n, uint32(programName))
+	n = putC32(b, n, uint32(len(programArguments)))
 	for i := range programArguments {
-		p = putC32(b, p, uint32(programArguments[i]))
+		n = putC32(b, n, uint32(programArguments[i]))
 	}
-	putLength(b, start, p, size)
-	return w.end(p)
+	putLength(b, start, n, size)
+	return w.end(p + n)
 }
 
 // ProgramEnd writes an event that says that the program ended. Since OTF2 2.1; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) ProgramEnd(t Timestamp, a *AttributeList, exitStatus int64) error {
-	if err := w.begin(t, a, 11); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-20 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 11); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 84
-	start := p + 2
-	p = start
-	p = putS64(b, p, int64(exitStatus))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+19]
+	b[0] = 84
+	n := putS64(b, 2, exitStatus)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // NonBlockingCollectiveRequest writes an event that says that a non-blocking collective began, to be completed by
 // NonBlockingCollectiveComplete with the same request. Since OTF2 3.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) NonBlockingCollectiveRequest(t Timestamp, a *AttributeList, requestID uint64) error {
-	if err := w.begin(t, a, 11); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-20 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 11); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 85
-	start := p + 2
-	p = start
-	p = putC64(b, p, uint64(requestID))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+19]
+	b[0] = 85
+	n := putC64(b, 2, requestID)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // NonBlockingCollectiveComplete writes an event that says that a non-blocking collective completed, and names it;
 // sizes are in bytes, root is a rank of the communicator or a CollectiveRoot constant. Since OTF2 3.0; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) NonBlockingCollectiveComplete(t Timestamp, a *AttributeList, collectiveOp CollectiveOp, communicator CommRef, root uint32, sizeSent uint64, sizeReceived uint64, requestID uint64) error {
-	if err := w.begin(t, a, 40); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-49 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 40); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 86
-	start := p + 2
-	p = start
-	b[p] = byte(collectiveOp)
-	p++
-	p = putC32(b, p, uint32(communicator))
-	p = putC32(b, p, uint32(root))
-	p = putC64(b, p, uint64(sizeSent))
-	p = putC64(b, p, uint64(sizeReceived))
-	p = putC64(b, p, uint64(requestID))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+48]
+	b[0] = 86
+	b[2] = byte(collectiveOp)
+	n := 2 + 1
+	n = putC32(b, n, uint32(communicator))
+	n = putC32(b, n, root)
+	n = putC64(b, n, sizeSent)
+	n = putC64(b, n, sizeReceived)
+	n = putC64(b, n, requestID)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // CommCreate writes an event that says that a communicator was created; it must be defined with
 // CommFlagCreateDestroyEvents. Since OTF2 3.0; errors are those of [EventWriter.Write].
 func (w *EventWriter) CommCreate(t Timestamp, a *AttributeList, communicator CommRef) error {
-	if err := w.begin(t, a, 7); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-16 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 7); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 87
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(communicator))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+15]
+	b[0] = 87
+	n := putC32(b, 2, uint32(communicator))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // CommDestroy writes an event that says that a communicator was destroyed. Since OTF2 3.0; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) CommDestroy(t Timestamp, a *AttributeList, communicator CommRef) error {
-	if err := w.begin(t, a, 7); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-16 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 7); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 88
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(communicator))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+15]
+	b[0] = 88
+	n := putC32(b, 2, uint32(communicator))
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // MpiProbe writes an event that says that a message was found; receiving it has the same messageId. Since OTF2 3.2;
 // errors are those of [EventWriter.Write].
 func (w *EventWriter) MpiProbe(t Timestamp, a *AttributeList, sender uint32, communicator CommRef, tag uint32, messageId uint64) error {
-	if err := w.begin(t, a, 26); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-35 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 26); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 89
-	start := p + 2
-	p = start
-	p = putC32(b, p, uint32(sender))
-	p = putC32(b, p, uint32(communicator))
-	p = putC32(b, p, uint32(tag))
-	p = putC64(b, p, uint64(messageId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+34]
+	b[0] = 89
+	n := putC32(b, 2, sender)
+	n = putC32(b, n, uint32(communicator))
+	n = putC32(b, n, tag)
+	n = putC64(b, n, messageId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // MpiMrecv writes an event that says that a found message was received. Since OTF2 3.2; errors are those of
 // [EventWriter.Write].
 func (w *EventWriter) MpiMrecv(t Timestamp, a *AttributeList, messageId uint64, msgLength uint64) error {
-	if err := w.begin(t, a, 20); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-29 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 20); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 90
-	start := p + 2
-	p = start
-	p = putC64(b, p, uint64(messageId))
-	p = putC64(b, p, uint64(msgLength))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+28]
+	b[0] = 90
+	n := putC64(b, 2, messageId)
+	n = putC64(b, n, msgLength)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // MpiImrecvRequest writes an event that says that the receive of a found message was posted. Since OTF2 3.2; errors
 // are those of [EventWriter.Write].
 func (w *EventWriter) MpiImrecvRequest(t Timestamp, a *AttributeList, messageId uint64, requestId uint64) error {
-	if err := w.begin(t, a, 20); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-29 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 20); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 91
-	start := p + 2
-	p = start
-	p = putC64(b, p, uint64(messageId))
-	p = putC64(b, p, uint64(requestId))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+28]
+	b[0] = 91
+	n := putC64(b, 2, messageId)
+	n = putC64(b, n, requestId)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }
 
 // MpiImrecv writes an event that says that the receive of a found message completed. Since OTF2 3.2; errors are
 // those of [EventWriter.Write].
 func (w *EventWriter) MpiImrecv(t Timestamp, a *AttributeList, requestId uint64, msgLength uint64) error {
-	if err := w.begin(t, a, 20); err != nil {
-		return err
+	p := w.pos
+	if a == nil && t > w.last && p < w.high-29 {
+		p = w.stamp(p, t)
+	} else {
+		var err error
+		if p, err = w.begin(t, a, 20); err != nil {
+			return err
+		}
 	}
-	b, p := w.buf, w.pos
-	b[p] = 92
-	start := p + 2
-	p = start
-	p = putC64(b, p, uint64(requestId))
-	p = putC64(b, p, uint64(msgLength))
-	b[start-1] = byte(p - start)
-	return w.end(p)
+	b := w.buf[p : p+28]
+	b[0] = 92
+	n := putC64(b, 2, requestId)
+	n = putC64(b, n, msgLength)
+	b[1] = byte(n - 2)
+	return w.end(p + n)
 }

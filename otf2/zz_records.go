@@ -90,6 +90,30 @@ const (
 	EventMpiImrecv                     EventKind = 92 // requestId, msgLength
 )
 
+// Kinds of snapshot records, with the fields they carry. The number is the record's id on disk.
+const (
+	SnapshotStart                SnapshotKind = 10 // numberOfRecords
+	SnapshotEnd                  SnapshotKind = 11 // contReadPos
+	SnapshotMeasurementOnOff     SnapshotKind = 12 // origEventTime, measurementMode
+	SnapshotEnter                SnapshotKind = 13 // origEventTime, region
+	SnapshotMpiSend              SnapshotKind = 14 // origEventTime, receiver, communicator, msgTag, msgLength
+	SnapshotMpiIsend             SnapshotKind = 15 // origEventTime, receiver, communicator, msgTag, msgLength, requestID
+	SnapshotMpiIsendComplete     SnapshotKind = 16 // origEventTime, requestID
+	SnapshotMpiRecv              SnapshotKind = 17 // origEventTime, sender, communicator, msgTag, msgLength
+	SnapshotMpiIrecvRequest      SnapshotKind = 18 // origEventTime, requestID
+	SnapshotMpiIrecv             SnapshotKind = 19 // origEventTime, sender, communicator, msgTag, msgLength, requestID
+	SnapshotMpiCollectiveBegin   SnapshotKind = 20 // origEventTime
+	SnapshotMpiCollectiveEnd     SnapshotKind = 21 // origEventTime, collectiveOp, communicator, root, sizeSent, sizeReceived
+	SnapshotOmpFork              SnapshotKind = 22 // origEventTime, numberOfRequestedThreads
+	SnapshotOmpAcquireLock       SnapshotKind = 23 // origEventTime, lockID, acquisitionOrder
+	SnapshotOmpTaskCreate        SnapshotKind = 24 // origEventTime, taskID
+	SnapshotOmpTaskSwitch        SnapshotKind = 25 // origEventTime, taskID
+	SnapshotMetric               SnapshotKind = 26 // origEventTime, metric, numberOfMetrics, typeIDs, metricValues
+	SnapshotParameterString      SnapshotKind = 27 // origEventTime, parameter, string
+	SnapshotParameterInt         SnapshotKind = 28 // origEventTime, parameter, value
+	SnapshotParameterUnsignedInt SnapshotKind = 29 // origEventTime, parameter, value
+)
+
 // Kinds of definitions, with the fields they carry. The number is the record's id in a global definition file.
 // Local ones have two records of their own, see WriteLocalDefs.
 const (

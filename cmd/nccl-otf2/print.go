@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -18,9 +20,32 @@ import (
 
 type printOptions struct {
 	all, anchor, thumbnails, definitions, mappings, offsets, markers bool
+	silent, unwind, json                                             bool
 
-	locations []string
-	from, to  uint64
+	locations  []string
+	from, to   uint64
+	time       string // both limits, joined by a comma
+	args       []string
+	timestamps timestampForm
+}
+
+// timestampForm is the value of --timestamps.
+type timestampForm string
+
+const (
+	timestampsPlain  timestampForm = "plain"
+	timestampsOffset timestampForm = "offset"
+)
+
+func (f *timestampForm) String() string { return string(*f) }
+func (f *timestampForm) Type() string   { return "plain|offset" }
+func (f *timestampForm) Set(s string) error {
+	switch timestampForm(s) {
+	case timestampsPlain, timestampsOffset:
+		*f = timestampForm(s)
+		return nil
+	}
+	return fmt.Errorf("%q is neither plain nor offset", s)
 }
 
 func printCommand() *cobra.Command {
@@ -29,13 +54,23 @@ func printCommand() *cobra.Command {
 		Use:   "print ARCHIVE|DIR",
 		Short: "Print an archive as text, one record per line",
 		Long: `Prints records in the form of the tool otf2-print, with its options: without any the events of all
-locations in order of time.`,
+locations in order of time. Of its options --step, --system-tree, -Werror and --debug are missing; check says
+what -Werror would refuse.
+
+With --json each record is one object on a line of its own, with fields, names and ids: for jq and scripts.`,
 		Example: `  nccl-otf2 print exp1
   nccl-otf2 print -G exp1/traces.otf2
-  nccl-otf2 print -L 4294967296 --from 1000000 --to 2000000 exp1`,
-		Args: exactly("an experiment directory or archive"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return printArchive(cmd.OutOrStdout(), &o, args[0])
+  nccl-otf2 print -L 4294967296 --time 1000000 2000000 exp1
+  nccl-otf2 print --json exp1 | jq 'select(.kind == "MpiCollectiveEnd") | .fields.sizeSent'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			o.args = o.takeMax(args)
+			return exactly("an experiment directory or archive")(cmd, o.args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.takeTime(); err != nil {
+				return err
+			}
+			return printArchive(cmd.OutOrStdout(), &o, o.args[0])
 		},
 	}
 	fl := cmd.Flags()
@@ -47,14 +82,54 @@ locations in order of time.`,
 	fl.BoolVarP(&o.offsets, "show-clock-offsets", "C", false, "clock offsets of locations")
 	fl.BoolVar(&o.markers, "show-markers", false, "markers, in the form of otf2-marker")
 	fl.StringArrayVarP(&o.locations, "location", "L", nil, "only the location with this id (repeatable)")
+	fl.StringVar(&o.time, "time", "", "only events within these times: --time MIN MAX, or --time MIN,MAX")
 	fl.Uint64Var(&o.from, "from", 0, "only events from this time stamp on")
 	fl.Uint64Var(&o.to, "to", 0, "only events up to this time stamp (0: all)")
+	o.timestamps = timestampsPlain
+	fl.Var(&o.timestamps, "timestamps", "times as they are, or from the global offset on")
+	fl.BoolVar(&o.silent, "silent", false, "read all events and print none")
+	fl.BoolVar(&o.unwind, "unwind-calling-context", false, "callers behind each calling context event")
+	fl.BoolVar(&o.json, "json", false, "one JSON object per record and line")
 	return cmd
+}
+
+// takeMax returns the arguments without the second number of --time MIN MAX, which flags of one value leave among
+// them: the first argument if it is a number, else the last.
+func (o *printOptions) takeMax(args []string) []string {
+	if o.time == "" || strings.Contains(o.time, ",") {
+		return args
+	}
+	for _, i := range []int{0, len(args) - 1} {
+		if i < 0 || i >= len(args) {
+			continue
+		}
+		if _, err := strconv.ParseUint(args[i], 10, 64); err == nil {
+			o.time += "," + args[i]
+			return slices.Delete(slices.Clone(args), i, i+1)
+		}
+	}
+	return args
+}
+
+// takeTime takes over the limits of --time.
+func (o *printOptions) takeTime() error {
+	if o.time == "" {
+		return nil
+	}
+	low, high, both := strings.Cut(o.time, ",")
+	from, err := strconv.ParseUint(low, 10, 64)
+	to, err2 := strconv.ParseUint(high, 10, 64)
+	if !both || err != nil || err2 != nil || from > to {
+		return usagef("--time needs two times, the first not after the second: --time MIN MAX")
+	}
+	o.from, o.to = from, to
+	return nil
 }
 
 func printArchive(w io.Writer, o *printOptions, arg string) error {
 	opts := otf2print.Options{
 		From: otf2.Timestamp(o.from), To: otf2.Timestamp(o.to), NoMappings: !o.mappings, NoClockOffsets: !o.offsets,
+		Relative: o.timestamps == timestampsOffset, Unwind: o.unwind,
 	}
 	for _, text := range o.locations {
 		id, err := strconv.ParseUint(text, 10, 64)
@@ -75,22 +150,28 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 	}
 
 	events := o.all || !(o.definitions || o.anchor || o.thumbnails || o.mappings || o.offsets || o.markers)
-	sections := []struct {
+	sections := textSections(w, a, &opts)
+	if o.json {
+		sections = jsonSections(w, a, &opts)
+	} else if _, err := io.WriteString(w, otf2print.Title); err != nil {
+		return readerGone(err)
+	}
+	if o.silent {
+		sections.events = func() error { return readAll(a, &opts) }
+		sections.snapshots = func() error { return nil }
+	}
+	for _, s := range []struct {
 		on    bool
 		print func() error
 	}{
-		{o.anchor || o.all, func() error { return otf2print.Anchor(w, a) }},
-		{o.thumbnails || o.all, func() error { return otf2print.Thumbnails(w, a) }},
-		{o.definitions || o.all, func() error { return otf2print.Definitions(w, a, &opts) }},
-		{o.mappings || o.offsets, func() error { return otf2print.LocalDefs(w, a, &opts) }},
-		{events, func() error { return otf2print.Events(w, a, &opts) }},
-		{events && a.Anchor.Snapshots > 0, func() error { return otf2print.Snapshots(w, a, &opts) }},
-		{o.markers, func() error { return otf2print.Markers(w, a) }},
-	}
-	if _, err := io.WriteString(w, otf2print.Title); err != nil {
-		return readerGone(err)
-	}
-	for _, s := range sections {
+		{o.anchor || o.all, sections.anchor},
+		{o.thumbnails || o.all, sections.thumbnails},
+		{o.definitions || o.all, sections.definitions},
+		{o.mappings || o.offsets, sections.localDefs},
+		{events, sections.events},
+		{events && a.Anchor.Snapshots > 0, sections.snapshots},
+		{o.markers, sections.markers},
+	} {
 		if !s.on {
 			continue
 		}
@@ -101,6 +182,39 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 		damage = errors.Join(damage, err)
 	}
 	return damage
+}
+
+// printSections write the parts of an archive.
+type printSections struct {
+	anchor, thumbnails, definitions, localDefs, events, snapshots, markers func() error
+}
+
+func textSections(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSections {
+	return printSections{
+		anchor:      func() error { return otf2print.Anchor(w, a) },
+		thumbnails:  func() error { return otf2print.Thumbnails(w, a) },
+		definitions: func() error { return otf2print.Definitions(w, a, opts) },
+		localDefs:   func() error { return otf2print.LocalDefs(w, a, opts) },
+		events:      func() error { return otf2print.Events(w, a, opts) },
+		snapshots:   func() error { return otf2print.Snapshots(w, a, opts) },
+		markers:     func() error { return otf2print.Markers(w, a) },
+	}
+}
+
+func jsonSections(w io.Writer, a *otf2.Archive, opts *otf2print.Options) printSections {
+	j := otf2print.NewJSON(w, a, opts)
+	return printSections{j.Anchor, j.Thumbnails, j.Definitions, j.LocalDefs, j.Events, j.Snapshots, j.Markers}
+}
+
+// readAll reads the events and prints nothing.
+func readAll(a *otf2.Archive, opts *otf2print.Options) error {
+	var damage []error
+	for _, err := range a.Events(&otf2.Selection{Locations: opts.Locations, From: opts.From, To: opts.To}) {
+		if err != nil {
+			damage = append(damage, err)
+		}
+	}
+	return errors.Join(damage...)
 }
 
 // readerGone turns the end of whoever reads the output (head, less) into a quiet end.

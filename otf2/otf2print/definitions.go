@@ -167,8 +167,8 @@ func (p *defPrinter) print(kind otf2.DefKind, i int) {
 		if t := d.CartTopology(v.CartTopology); t != nil {
 			comm = t.Communicator
 		}
-		p.plain("Cartesian Topology: %s, Rank: %s, Coordinates: (%s)", n.ref(spaceCartTopology, uint64(v.CartTopology)),
-			n.appendRank(nil, otf2.UndefinedLocation, comm, uint64(v.Rank)),
+		p.plain("Cartesian Topology: %s, Rank: %s, %s: (%s)", n.ref(spaceCartTopology, uint64(v.CartTopology)),
+			n.appendRank(nil, otf2.UndefinedLocation, comm, uint64(v.Rank)), plural("Coordinate", uint64(len(v.Coordinates))),
 			join(len(v.Coordinates), func(i int) string { return strconv.FormatUint(uint64(v.Coordinates[i]), 10) }))
 	case otf2.DefSourceCodeLocation:
 		v := &d.SourceCodeLocations[i]

@@ -4,7 +4,7 @@
 // otf2-print 3.0 (records that later versions added: in the form of 3.2), so that the two can be compared.
 //
 // Each function writes one section; otf2-print puts [Title] before the first. Names that the definitions lack are
-// shown as INVALID <id>, as there.
+// shown as INVALID <id>, as there. [JSON] writes the same for programs.
 package otf2print
 
 import (
@@ -20,6 +20,9 @@ const Title = "\n=== OTF2-PRINT ===\n"
 type Options struct {
 	Locations []otf2.LocationRef // nil: all
 	From, To  otf2.Timestamp     // range of event times, To 0: no limit
+
+	Relative bool // times of events and snapshots count from the global offset of the clock properties
+	Unwind   bool // each calling context event is followed by its context and the callers
 
 	NoMappings     bool // LocalDefs leaves out mapping tables
 	NoClockOffsets bool // LocalDefs leaves out clock offsets

@@ -23,7 +23,7 @@ func Events(w io.Writer, a *otf2.Archive, opts *Options) error {
 	out.WriteString("=== Events =====================================================================\n")
 	fmt.Fprintf(out, "%-32s %15s %20s  Attributes\n", "Event", "Location", "Timestamp")
 	out.WriteString(rule)
-	p := newEventPrinter(a)
+	p := newEventPrinter(a, opts)
 	var damage []error
 	for e, err := range a.Events(&otf2.Selection{Locations: opts.Locations, From: opts.From, To: opts.To}) {
 		if err != nil {
@@ -48,9 +48,19 @@ func Snapshots(w io.Writer, a *otf2.Archive, opts *Options) error {
 	out.WriteString("=== Snapshots ==================================================================\n")
 	fmt.Fprintf(out, "%-32s %15s %20s  Attributes\n", "Snapshot", "Location", "Timestamp")
 	out.WriteString(rule)
-	p := newEventPrinter(a)
-	var damage []error
-	var all []otf2.Snapshot
+	p := newEventPrinter(a, opts)
+	all, damage := snapshots(a, opts)
+	for i := range all {
+		out.Write(p.snapshot(&all[i], opts))
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return errors.Join(damage...)
+}
+
+// snapshots reads the snapshots of the selected locations in the order of otf2-print.
+func snapshots(a *otf2.Archive, opts *Options) (all []otf2.Snapshot, damage []error) {
 	for _, loc := range locations(a, opts) {
 		for s, err := range a.SnapshotsOf(loc) {
 			if err != nil {
@@ -71,13 +81,7 @@ func Snapshots(w io.Writer, a *otf2.Archive, opts *Options) error {
 		}
 		return 1
 	})
-	for i := range all {
-		out.Write(p.snapshot(&all[i], opts))
-	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	return errors.Join(damage...)
+	return all, damage
 }
 
 func orDefault(opts *Options) *Options {
@@ -103,17 +107,23 @@ type Printer struct {
 	names   *names
 	layouts [256]*layout // of events
 	snaps   [256]*layout // of snapshot records
+	epoch   uint64       // subtracted from times
+	unwind  bool         // callers follow calling context events
 	line    []byte
 }
 
 // NewPrinter returns a printer for the events of an archive.
-func NewPrinter(a *otf2.Archive) *Printer { return newEventPrinter(a) }
+func NewPrinter(a *otf2.Archive) *Printer { return newEventPrinter(a, &Options{}) }
 
 // Event returns the lines of an event, valid until the next call.
 func (p *Printer) Event(e *otf2.Event) []byte { return p.event(e) }
 
-func newEventPrinter(a *otf2.Archive) *Printer {
-	p := &Printer{names: newNames(a.Defs).complete()}
+func newEventPrinter(a *otf2.Archive, opts *Options) *Printer {
+	p := &Printer{names: newNames(a.Defs).complete(), unwind: opts.Unwind}
+	if opts.Relative {
+		p.epoch = a.Defs.Clock.Offset
+		p.names.epoch = p.epoch
+	}
 	for id := range 256 {
 		if k := otf2.EventKind(id); k.Known() {
 			p.layouts[id] = newLayout(k.String(), k.UpperName(), k.Fields())
@@ -133,7 +143,7 @@ func (p *Printer) head(name string, loc otf2.LocationRef, t otf2.Timestamp) []by
 	if t == otf2.UndefinedTimestamp {
 		b = append(b, "           UNDEFINED"...)
 	} else {
-		b = appendRight(b, uint64(t), 20)
+		b = appendRight(b, uint64(t)-p.epoch, 20)
 	}
 	return b
 }
@@ -153,7 +163,44 @@ func (p *Printer) event(e *otf2.Event) []byte {
 	default:
 		b = l.append(b, p.names, e.Location, e.Args)
 	}
+	if p.unwind {
+		b = p.callers(b, e)
+	}
 	return p.finish(b, e.Attributes)
+}
+
+// callers writes a line for the calling context of an event and for each caller. The mark before it says what
+// happened since the event before: + newly entered, * not left, nothing: no progress, ? not known.
+func (p *Printer) callers(b []byte, e *otf2.Event) []byte {
+	distance := uint32(1)
+	switch e.Kind {
+	case otf2.EventCallingContextEnter, otf2.EventCallingContextSample:
+		distance = uint32(e.Args[1])
+	case otf2.EventCallingContextLeave:
+	default:
+		return b
+	}
+	b = append(b, '\n')
+	ref := otf2.CallingContextRef(e.Args[0])
+	for i := uint32(1); ref != otf2.UndefinedCallingContext; i++ {
+		mark := byte(' ')
+		switch {
+		case distance == 1<<32-1:
+			mark = '?'
+		case i < distance:
+			mark = '+'
+		case i == distance:
+			mark = '*'
+		}
+		b = append(appendPadded(b, "", 71), mark)
+		b = append(p.names.appendRef(b, spaceCallingContext, uint64(ref)), '\n')
+		c := p.names.defs.CallingContext(ref)
+		if c == nil || int(i) > len(p.names.defs.CallingContexts) { // the second: a circle
+			break
+		}
+		ref = c.Parent
+	}
+	return b[:len(b)-1] // finish ends the line
 }
 
 // snapshotMetric is the id of Metric records in snapshot files.
@@ -166,13 +213,12 @@ func (p *Printer) snapshot(s *otf2.Snapshot, opts *Options) []byte {
 	if l == nil {
 		return p.finish(p.head("UNKNOWN", s.Location, s.Time), s.Attributes)
 	}
-	t := s.Time
-	framing := s.Kind == otf2.SnapshotStart || s.Kind == otf2.SnapshotEnd
-	if !framing {
-		t = otf2.Timestamp(s.Args[0])
-	}
-	if t < opts.From || opts.To != 0 && t > opts.To {
+	if !p.wanted(s, opts) {
 		return nil
+	}
+	t := s.Time
+	if !framing(s) {
+		t = otf2.Timestamp(s.Args[0])
 	}
 	b := append(p.head(l.name, s.Location, t), "  "...)
 	if s.Kind == snapshotMetric {
@@ -181,6 +227,17 @@ func (p *Printer) snapshot(s *otf2.Snapshot, opts *Options) []byte {
 		b = l.append(b, p.names, s.Location, s.Args)
 	}
 	return p.finish(b, s.Attributes)
+}
+
+// framing reports whether a record begins or ends a snapshot.
+func framing(s *otf2.Snapshot) bool {
+	return s.Kind == otf2.SnapshotStart || s.Kind == otf2.SnapshotEnd
+}
+
+// wanted reports whether a snapshot and the event that its record repeats are within the selected times.
+func (p *Printer) wanted(s *otf2.Snapshot, opts *Options) bool {
+	within := func(t otf2.Timestamp) bool { return t >= opts.From && (opts.To == 0 || t <= opts.To) }
+	return within(s.Time) && (!s.Kind.Known() || framing(s) || within(otf2.Timestamp(s.Args[0])))
 }
 
 // finish ends the line and writes the attributes' one.

@@ -171,9 +171,11 @@ func newLayout(record, upper string, fields []otf2.Field) *layout {
 		name, rest, _ := strings.Cut(rest, "}")
 		name, other, ranked := strings.Cut(name, "/")
 		name, maybe := strings.CutSuffix(name, "?")
-		p := piece{text: literal, arg: find(name)}
-		f := &fields[p.arg]
-		switch s, isRef := spaceOf[f.Type]; {
+		arg := find(name)
+		f := &fields[arg]
+		p := pieceOf(f)
+		p.text, p.arg = literal, arg
+		switch {
 		case ranked:
 			p.other = find(other)
 			p.form = formRank
@@ -183,23 +185,33 @@ func newLayout(record, upper string, fields []otf2.Field) *layout {
 			p.roots = f.Type == "CollectiveRoot"
 		case maybe:
 			p.form = formMaybe
-		case f.Type == "Timestamp":
-			p.form = formTime
-		case f.Type == "Paradigm":
-			p.form = formParadigm
-		case isRef:
-			p.form, p.space = formRef, s
-		case strings.HasSuffix(f.Type, "Flag") || f.Type == "RmaSyncLevel":
-			p.form, p.enum = formFlags, f.Type
-		case f.Type != "":
-			p.form, p.enum = formEnum, f.Type
-		case f.Encoding == otf2.EncodingS64:
-			p.form = formSigned
 		}
 		l.pieces = append(l.pieces, p)
 		text = rest
 	}
 }
+
+// pieceOf says how a field is written by its type alone.
+func pieceOf(f *otf2.Field) (p piece) {
+	switch s, isRef := spaceOf[f.Type]; {
+	case f.Type == "Timestamp":
+		p.form = formTime
+	case f.Type == "Paradigm":
+		p.form = formParadigm
+	case isRef:
+		p.form, p.space = formRef, s
+	case isFlags(f.Type):
+		p.form, p.enum = formFlags, f.Type
+	case f.Type != "":
+		p.form, p.enum = formEnum, f.Type
+	case f.Encoding == otf2.EncodingS64:
+		p.form = formSigned
+	}
+	return p
+}
+
+// isFlags reports whether values of an enumeration may be combined.
+func isFlags(enum string) bool { return strings.HasSuffix(enum, "Flag") || enum == "RmaSyncLevel" }
 
 // append writes the fields of an event of location at.
 func (l *layout) append(b []byte, n *names, at otf2.LocationRef, args []uint64) []byte {
@@ -219,7 +231,7 @@ func (l *layout) append(b []byte, n *names, at otf2.LocationRef, args []uint64) 
 				b = strconv.AppendUint(b, v, 10)
 			}
 		case formTime:
-			b = appendTime(b, v)
+			b = appendTime(b, v, n.epoch)
 		case formRef:
 			b = n.appendRef(b, p.space, v)
 		case formEnum:
@@ -243,9 +255,9 @@ func (l *layout) append(b []byte, n *names, at otf2.LocationRef, args []uint64) 
 	return append(b, l.tail...)
 }
 
-func appendTime(b []byte, t uint64) []byte {
+func appendTime(b []byte, t, epoch uint64) []byte {
 	if t == uint64(otf2.UndefinedTimestamp) {
 		return append(b, "UNDEFINED"...)
 	}
-	return strconv.AppendUint(b, t, 10)
+	return strconv.AppendUint(b, t-epoch, 10)
 }

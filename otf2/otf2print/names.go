@@ -101,6 +101,7 @@ type names struct {
 	tables    [spaces]table
 	paradigms map[otf2.Paradigm]string
 	world     map[otf2.Paradigm]*otf2.Group // COMM_LOCATIONS by paradigm
+	epoch     uint64                        // subtracted from times among the fields
 }
 
 func newNames(defs *otf2.Definitions) *names {

@@ -17,31 +17,41 @@ func genEventMethods(s *source) {
 	s.line(`import "fmt"`)
 	s.line("")
 	for _, r := range schema.Events {
-		before, repeated, after := split(r)
-		if len(after) > 0 {
-			panic("gen: event " + r.Name + " has fields after its repeated part")
-		}
-		fixed := before
-		if len(repeated) > 0 {
-			fixed = before[:len(before)-1]
-		}
-		var params strings.Builder
-		for _, f := range fixed {
-			fmt.Fprintf(&params, ", %s %s", param(f.Name), goType(f))
-		}
-		for _, f := range repeated {
-			fmt.Fprintf(&params, ", %s []%s", param(f.Name), goType(f))
-		}
 		comment(s, fmt.Sprintf("%s writes an event that %s. Since OTF2 %s; errors are those of [EventWriter.Write].", r.Name, schema.EventMeanings[r.Name], r.Since))
-		s.line("func (w *EventWriter) %s(t Timestamp, a *AttributeList%s) error {", r.Name, params.String())
-		if len(repeated) > 0 {
-			genRepeatedEvent(s, r, fixed, before[len(before)-1], repeated)
-		} else {
-			genFixedEvent(s, r, fixed)
-		}
-		s.line("}")
-		s.line("")
+		genEventMethod(s, r)
 	}
+}
+
+// genEventMethod writes the method for one event record.
+func genEventMethod(s *source, r schema.Record) {
+	before, repeated, after := split(r)
+	if len(after) > 0 {
+		panic("gen: event " + r.Name + " has fields after its repeated part")
+	}
+	fixed := before
+	if len(repeated) > 0 {
+		fixed = before[:len(before)-1]
+	}
+	s.line("func (w *EventWriter) %s(t Timestamp, a *AttributeList%s) error {", r.Name, parameters(fixed, repeated))
+	if len(repeated) > 0 {
+		genRepeatedEvent(s, r, fixed, before[len(before)-1], repeated)
+	} else {
+		genFixedEvent(s, r, fixed)
+	}
+	s.line("}")
+	s.line("")
+}
+
+// parameters lists the parameters for a record's fields; repeated ones are slices.
+func parameters(fixed, repeated []schema.Field) string {
+	var b strings.Builder
+	for _, f := range fixed {
+		fmt.Fprintf(&b, ", %s %s", param(f.Name), goType(f))
+	}
+	for _, f := range repeated {
+		fmt.Fprintf(&b, ", %s []%s", param(f.Name), goType(f))
+	}
+	return b.String()
 }
 
 func genFixedEvent(s *source, r schema.Record, fields []schema.Field) {
@@ -56,33 +66,43 @@ func genFixedEvent(s *source, r schema.Record, fields []schema.Field) {
 	if !r.NoLength {
 		estimate++
 	}
-	s.line("if err := w.begin(t, a, %d); err != nil { return err }", estimate)
-	s.line("b, p := w.buf, w.pos")
-	s.line("b[p] = %d", r.ID)
+	s.line("p := w.pos")
+	s.line("if a == nil && t > w.last && p < w.high-%d {", estimate+stampSize)
+	s.line("p = w.stamp(p, t)")
+	s.line("} else {")
+	s.line("var err error")
+	s.line("if p, err = w.begin(t, a, %d); err != nil { return err }", estimate)
+	s.line("}")
+	s.line("b := w.buf[p:p+%d]", estimate+wordSize)
+	s.line("b[0] = %d", r.ID)
+	next := "2"
 	switch {
 	case r.NoLength:
-		s.line("p++")
+		next = "1"
 	case len(fields) == 0:
-		s.line("b[p+1] = 0")
-		s.line("p += 2")
-	default:
-		s.line("start := p + 2")
-		s.line("p = start")
+		s.line("b[1] = 0")
 	}
-	for _, f := range fields {
-		s.line("%s", putField(f, param(f.Name)))
+	for i, f := range fields {
+		s.line("%s", putField(f, param(f.Name), i == 0, next))
+		next = "n"
 	}
 	if !r.NoLength && len(fields) > 0 {
-		s.line("b[start-1] = byte(p - start)")
+		s.line("b[1] = byte(n - 2)")
 	}
 	switch r.Name {
 	case "Enter":
-		s.line("if w.nesting != nil { w.nesting.enter(region) }")
+		s.line("if w.nesting != nil { return w.entered(p+n, region) }")
 	case "Leave":
-		s.line("if w.nesting != nil { w.nesting.leave() }")
+		s.line("if w.nesting != nil { return w.left(p+n) }")
 	}
-	s.line("return w.end(p)")
+	s.line("return w.end(p + %s)", next)
 }
+
+// Sizes of a time stamp record, and of the word that encoders write for a shorter number.
+const (
+	stampSize = 9
+	wordSize  = 8
+)
 
 func genRepeatedEvent(s *source, r schema.Record, fixed []schema.Field, count schema.Field, repeated []schema.Field) {
 	size, each := maxSize(count), 0
@@ -101,37 +121,52 @@ func genRepeatedEvent(s *source, r schema.Record, fixed []schema.Field, count sc
 		s.line("if len(%s) > 255 { return fmt.Errorf(\"otf2: %s: %%d %[1]s, at most 255: %%w\", len(%[1]s), ErrInvalid) }", first, r.Name)
 	}
 	s.line("size := %d + %d*len(%s)", size, each, first)
-	s.line("if err := w.begin(t, a, 1+lengthSize(size)+size); err != nil { return err }")
-	s.line("b, p := w.buf, w.pos")
-	s.line("b[p] = %d", r.ID)
-	s.line("start := p + 1 + lengthSize(size)")
-	s.line("p = start")
+	s.line("p, err := w.begin(t, a, 1+lengthSize(size)+size)")
+	s.line("if err != nil { return err }")
+	s.line("b := w.buf[p:]")
+	s.line("b[0] = %d", r.ID)
+	s.line("start := 1 + lengthSize(size)")
+	s.line("n := start")
 	for _, f := range fixed {
-		s.line("%s", putField(f, param(f.Name)))
+		s.line("%s", putField(f, param(f.Name), false, "n"))
 	}
-	s.line("%s", putField(count, "len("+first+")"))
+	s.line("%s", putField(count, "len("+first+")", false, "n"))
 	s.line("for i := range %s {", first)
 	for _, f := range repeated {
-		s.line("%s", putField(f, param(f.Name)+"[i]"))
+		s.line("%s", putField(f, param(f.Name)+"[i]", false, "n"))
 	}
 	s.line("}")
-	s.line("putLength(b, start, p, size)")
-	s.line("return w.end(p)")
+	s.line("putLength(b, start, n, size)")
+	s.line("return w.end(p + n)")
 }
 
-// putField is the statement that encodes value at b[p] and moves p.
-func putField(f schema.Field, value string) string {
+// putField is the statement that encodes value at b[at] and sets n to the position behind it; first says that n is
+// to be declared.
+func putField(f schema.Field, value string, first bool, at string) string {
+	assign := "="
+	if first {
+		assign = ":="
+	}
+	put, typ := "", ""
 	switch f.Encoding {
 	case "u8":
-		return fmt.Sprintf("b[p] = byte(%s); p++", value)
+		if !first {
+			return fmt.Sprintf("b[%s] = byte(%s); n++", at, value)
+		}
+		return fmt.Sprintf("b[%s] = byte(%s); n := %s + 1", at, value, at)
 	case "c32":
-		return fmt.Sprintf("p = putC32(b, p, uint32(%s))", value)
+		put, typ = "putC32", "uint32"
 	case "c64":
-		return fmt.Sprintf("p = putC64(b, p, uint64(%s))", value)
+		put, typ = "putC64", "uint64"
 	case "s64":
-		return fmt.Sprintf("p = putS64(b, p, int64(%s))", value)
+		put, typ = "putS64", "int64"
 	case "f64":
-		return fmt.Sprintf("p = putF64(b, p, uint64(%s))", value)
+		put, typ = "putF64", "uint64"
+	default:
+		panic("gen: no event field has encoding " + f.Encoding)
 	}
-	panic("gen: no event field has encoding " + f.Encoding)
+	if typ != goType(f) || strings.HasPrefix(value, "len(") {
+		value = typ + "(" + value + ")"
+	}
+	return fmt.Sprintf("n %s %s(b, %s, %s)", assign, put, at, value)
 }

@@ -40,6 +40,8 @@ func Files() []output {
 		{"zz_enums.go", genEnums},
 		{"zz_records.go", genRecords},
 		{"zz_events.go", genEventMethods},
+		{"zz_eventtypes.go", genEventTypes},
+		{"zz_snapshots.go", genSnapshotMethods},
 		{"zz_defwriter.go", genDefMethods},
 		{"zz_defs.go", genDefTypes},
 	} {

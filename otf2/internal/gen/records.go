@@ -15,6 +15,13 @@ func genRecords(s *source) {
 	}
 	s.line(")")
 	s.line("")
+	s.line("// Kinds of snapshot records, with the fields they carry. The number is the record's id on disk.")
+	s.line("const (")
+	for _, r := range schema.Snapshots {
+		s.line("%s SnapshotKind = %d // %s", snapshotKind(r), r.ID, describe(r))
+	}
+	s.line(")")
+	s.line("")
 	s.line("// Kinds of definitions, with the fields they carry. The number is the record's id in a global definition file.")
 	s.line("// Local ones have two records of their own, see WriteLocalDefs.")
 	s.line("const (")

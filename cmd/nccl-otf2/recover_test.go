@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ncclotf2/otf2"
+)
+
+// recoverOutput runs the recover command with arguments.
+func recoverOutput(args ...string) (string, error) {
+	cmd := recoverCommand()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+// TestRecoverCommand repairs a cut archive, says so, and changes nothing when asked not to, or again.
+func TestRecoverCommand(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../otf2/testdata/collectives")); err != nil {
+		t.Fatal(err)
+	}
+	events := filepath.Join(dir, "nccl", "1.evt")
+	if err := errors.Join(os.Truncate(events, 500), os.Remove(filepath.Join(dir, "nccl.otf2"))); err != nil {
+		t.Fatal(err)
+	}
+	dry, err := recoverOutput("-n", filepath.Join(dir, "nccl.otf2"))
+	if err != nil || !strings.Contains(dry, "1.evt: repaired: ") || !strings.HasSuffix(dry, "nothing was changed (--dry-run)\n") {
+		t.Errorf("dry run: %v\n%s", err, dry)
+	}
+	if st, err := os.Stat(events); err != nil || st.Size() != 500 {
+		t.Errorf("after a dry run: %v, %v", st, err)
+	}
+	out, err := recoverOutput(dir)
+	for _, want := range []string{events + ": repaired: file ends without an end mark at byte ", "number of events corrected", "nccl.otf2: created: it was missing", "lost: anchor: "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%v: no %q in\n%s", err, want, out)
+		}
+	}
+	if _, err := os.Stat(events + ".orig"); err != nil {
+		t.Error(err)
+	}
+	var res struct {
+		otf2.RecoverResult
+		DryRun bool
+	}
+	out, err = recoverOutput("--format", "json", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(out), &res); err != nil || res.Changed() || len(res.Files) < 10 || len(res.Lost) != 0 {
+		t.Errorf("second time: %v\n%s", err, out)
+	}
+	if out, err := printed(t, dir); err != nil || !strings.Contains(out, "MPI_COLLECTIVE") && !strings.Contains(out, "NON_BLOCKING") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestRecoverCommandFails where files cannot be helped, and where there is nothing to recover.
+func TestRecoverCommandFails(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := recoverOutput(dir); err == nil {
+		t.Error("an empty folder: no error")
+	}
+	if err := os.CopyFS(dir, os.DirFS("../../otf2/testdata/collectives")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "nccl.def"), []byte("these are no definitions"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := recoverOutput(dir)
+	var code exitCode
+	if !errors.As(err, &code) || code != exitInput || !strings.Contains(out, "nccl.def: failed: ") || !strings.Contains(out, "lost: all global definitions") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

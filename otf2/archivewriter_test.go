@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"ncclotf2/otf2"
+	"ncclotf2/otf2/otf2print"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wholeArchive writes an archive with every kind of file by an ArchiveWriter, checks on, and closes it.
+func wholeArchive(t testing.TB, dir string, calls int) string {
+	t.Helper()
+	a, err := otf2.Create(dir, "whole", &otf2.ArchiveOptions{
+		EventChunkSize: otf2.MinChunkSize, MachineName: "m", Creator: "test", Description: "whole archive",
+		Properties: []otf2.Property{{Name: "SAMPLE::KIND", Value: "whole"}}, CheckNesting: true, CheckReferences: true,
+	})
+	must(t, err)
+	d := a.Definitions()
+	must(t, d.ClockProperties(1e9, 0, 1<<40, 1_700_000_000_000_000_000))
+	for i, s := range []string{"", "machine", "node", "rank 0", "rank 1", "thread", "call", "SEQ", "ALGO", "ring", "world"} {
+		must(t, d.String(otf2.StringRef(i), s))
+	}
+	must(t, d.Attribute(0, 7, otf2.TypeUint64, 0))
+	must(t, d.Attribute(1, 8, otf2.TypeString, 0))
+	must(t, d.SystemTreeNode(0, 1, 1, otf2.UndefinedSystemTreeNode))
+	must(t, d.SystemTreeNode(1, 2, 2, 0))
+	locations := []otf2.LocationRef{0, 7, 1 << 32} // the second one has no events
+	for i, loc := range locations {
+		must(t, d.LocationGroup(otf2.LocationGroupRef(i), otf2.StringRef(3+i%2), otf2.LocationGroupTypeProcess, 1, otf2.UndefinedLocationGroup))
+		must(t, d.Location(loc, 5, otf2.LocationTypeCPUThread, 0, otf2.LocationGroupRef(i)))
+	}
+	must(t, d.Region(0, 6, 6, 0, otf2.RegionRoleCollAll2All, otf2.ParadigmMPI, 0, otf2.UndefinedString, 0, 0))
+	must(t, d.Group(0, 0, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, 0, []uint64{0, 1 << 32}))
+	must(t, d.Group(1, 0, otf2.GroupTypeCommGroup, otf2.ParadigmMPI, 0, []uint64{0, 1}))
+	must(t, d.Comm(0, 10, 1, otf2.UndefinedComm, 0))
+	must(t, d.MetricMember(0, 7, 0, otf2.MetricTypeOther, otf2.MetricModeMetricAbsolutePoint, otf2.TypeUint64, otf2.BaseDecimal, 0, 0))
+	must(t, d.MetricClass(0, []otf2.MetricMemberRef{0}, otf2.MetricOccurrenceAsynchronous, otf2.RecorderKindAbstract))
+	must(t, d.Parameter(0, 7, otf2.ParameterTypeString))
+	must(t, d.Parameter(1, 7, otf2.ParameterTypeInt64))
+	must(t, d.Parameter(2, 7, otf2.ParameterTypeUint64))
+
+	for _, loc := range []otf2.LocationRef{0, 1 << 32} {
+		if loc == 0 {
+			must(t, a.LocalDefs(loc, []*otf2.MappingTable{otf2.NewSparseMapping(otf2.MappingRegion, map[uint64]uint64{99: 0})},
+				[]otf2.ClockOffset{{Time: 1000, Offset: 5}, {Time: 2000, Offset: 6}}))
+		}
+		w, err := a.Events(loc)
+		must(t, err)
+		again, err := a.Events(loc)
+		if must(t, err); again != w {
+			t.Fatal("second writer for a location")
+		}
+		region := otf2.RegionRef(0)
+		if loc == 0 {
+			region = 99
+		}
+		var list otf2.AttributeList
+		for i := range calls {
+			at := otf2.Timestamp(1000 + 100*i)
+			list.Reset()
+			list.Uint64(0, uint64(i))
+			list.String(1, 9)
+			must(t, w.Enter(at, &list, region))
+			must(t, w.MpiCollectiveBegin(at+10, nil))
+			must(t, w.MpiCollectiveEnd(at+50, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 4096, 4096))
+			must(t, w.Leave(at+60, nil, region))
+		}
+		if loc != 0 {
+			must(t, w.Close()) // closed early, as a program with many locations does
+		}
+	}
+
+	s, err := a.Snapshots(0)
+	must(t, err)
+	at := otf2.Timestamp(5000)
+	var list otf2.AttributeList
+	list.Uint64(0, 3)
+	must(t, s.SnapshotStart(at, nil, 18))
+	must(t, s.MeasurementOnOff(at, nil, 10, otf2.MeasurementModeOff))
+	must(t, s.Enter(at, &list, 20, 0))
+	must(t, s.MpiSend(at, nil, 30, 1, 0, 7, 1<<20))
+	must(t, s.MpiIsend(at, nil, 40, 1, 0, 8, 1<<20, 55))
+	must(t, s.MpiIsendComplete(at, nil, 50, 55))
+	must(t, s.MpiRecv(at, nil, 60, 1, 0, 7, 1<<20))
+	must(t, s.MpiIrecvRequest(at, nil, 70, 56))
+	must(t, s.MpiIrecv(at, nil, 80, 1, 0, 8, 1<<20, 56))
+	must(t, s.MpiCollectiveBegin(at, nil, 90))
+	must(t, s.MpiCollectiveEnd(at, nil, 100, otf2.CollectiveOpBcast, 0, 1, 8, 9))
+	must(t, s.OmpFork(at, nil, 110, 4))
+	must(t, s.OmpAcquireLock(at, nil, 120, 1, 2))
+	must(t, s.OmpTaskCreate(at, nil, 130, 5))
+	must(t, s.OmpTaskSwitch(at, nil, 140, 5))
+	must(t, s.Metric(at, nil, 150, 0, []otf2.Type{otf2.TypeUint64}, []uint64{77}))
+	must(t, s.ParameterString(at, nil, 160, 0, 9))
+	must(t, s.ParameterInt(at, nil, 170, 1, -5))
+	must(t, s.ParameterUnsignedInt(at, nil, 180, 2, 1<<40))
+	must(t, s.SnapshotEnd(at, nil, 3))
+
+	m, err := a.Markers()
+	must(t, err)
+	must(t, m.DefMarker(0, "NCCL", "loss", otf2.MarkerSeverityHigh))
+	must(t, m.Marker(1500, 10, 0, otf2.MarkerScopeGlobal, 1<<64-1, "3 events lost"))
+	must(t, a.Thumbnail(&otf2.Thumbnail{Name: "calls", Description: "per region", Type: otf2.ThumbnailTypeRegion, Refs: []uint64{0},
+		Samples: []otf2.ThumbnailSample{{Baseline: 1, Values: []uint64{5}}, {Baseline: 2, Values: []uint64{1 << 33}}}}))
+	must(t, a.Close())
+	if err := a.Close(); !errors.Is(err, otf2.ErrClosed) {
+		t.Errorf("second Close: %v", err)
+	}
+	return a.Path()
+}
+
+// An archive of an ArchiveWriter has all its parts with right counts, and the reference tools read it without a
+// warning, snapshots included.
+func TestWholeArchive(t *testing.T) {
+	const calls = 9000 // several chunks
+	anchor := wholeArchive(t, t.TempDir(), calls)
+	a, err := otf2.Open(anchor, nil)
+	must(t, err)
+	for i, want := range []uint64{4 * calls, 0, 4 * calls} {
+		if got := a.Defs.Locations[i].NumberOfEvents; got != want {
+			t.Errorf("location %d is defined with %d events, want %d", a.Defs.Locations[i].Self, got, want)
+		}
+	}
+	if h := a.Anchor; h.Locations != 3 || h.GlobalDefs != uint64(len(a.Defs.Order)) || h.Snapshots != 1 || h.Thumbnails != 1 || h.TraceID == 0 {
+		t.Errorf("anchor %+v", h)
+	}
+	events := 0
+	for e, err := range a.Events(nil) {
+		must(t, err)
+		if e.Kind == otf2.EventEnter && e.Enter().Region != 0 {
+			t.Fatalf("region %d, want 0 after mapping", e.Enter().Region)
+		}
+		events++
+	}
+	if events != 8*calls {
+		t.Errorf("%d events, want %d", events, 8*calls)
+	}
+	thumbnail, err := a.Thumbnail(0)
+	must(t, err)
+	if len(thumbnail.Samples) != 2 || thumbnail.Declared != 2 || thumbnail.Samples[1].Values[0] != 1<<33 || thumbnail.Name != "calls" {
+		t.Errorf("thumbnail %+v", thumbnail)
+	}
+	kinds := map[otf2.SnapshotKind]bool{}
+	for s, err := range a.SnapshotsOf(0) {
+		must(t, err)
+		kinds[s.Kind] = true
+	}
+	if len(kinds) != 20 {
+		t.Errorf("%d kinds of snapshot records, want all 20", len(kinds))
+	}
+
+	print := tool(t, "otf2-print")
+	opts := &otf2print.Options{Zone: time.UTC}
+	ours := text(t, func(b *bytes.Buffer) error {
+		if err := otf2print.Events(b, a, opts); err != nil {
+			return err
+		}
+		return otf2print.Snapshots(b, a, opts)
+	})
+	sameText(t, "events and snapshots", ours, output(t, print, "-Werror", anchor))
+	sameText(t, "definitions", text(t, func(b *bytes.Buffer) error { return otf2print.Definitions(b, a, opts) }), output(t, print, "-Werror", "-G", anchor))
+	sameText(t, "anchor", text(t, func(b *bytes.Buffer) error { return otf2print.Anchor(b, a) }), output(t, print, "-Werror", "-I", anchor))
+	sameText(t, "local definitions", text(t, func(b *bytes.Buffer) error { return otf2print.LocalDefs(b, a, opts) }), output(t, print, "-Werror", "-M", "-C", anchor))
+}
+
+func TestPythonReadsWholeArchive(t *testing.T) {
+	python := "/usr/bin/python3"
+	if err := exec.Command(python, "-c", "import otf2").Run(); err != nil {
+		missing(t, python+" cannot import otf2 (Debian: python3-otf2): archives are NOT read by the reference bindings")
+	}
+	got := output(t, python, "-c", pythonReader, wholeArchive(t, t.TempDir(), 10))
+	want := "80 40 3 1 [('Enter', 20), ('Leave', 20), ('MpiCollectiveBegin', 20), ('MpiCollectiveEnd', 20)]\n"
+	if got != want {
+		t.Errorf("read %swant %s", got, want)
+	}
+}
+
+// What is refused, and that the archive is as if it had not been tried.
+func TestCheckedReferences(t *testing.T) {
+	write := func(dir string, try func(d *otf2.GlobalDefWriter, w *otf2.EventWriter)) {
+		a, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{CheckReferences: true, TraceID: 1})
+		must(t, err)
+		d := a.Definitions()
+		must(t, d.ClockProperties(1e9, 0, 100, 0))
+		must(t, d.String(0, "x"))
+		must(t, d.String(5, "y"))
+		must(t, d.SystemTreeNode(0, 0, 0, otf2.UndefinedSystemTreeNode))
+		must(t, d.LocationGroup(0, 0, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
+		must(t, d.Location(0, 0, otf2.LocationTypeCPUThread, 0, 0))
+		must(t, d.Region(0, 0, 0, 0, 0, 0, 0, otf2.UndefinedString, 0, 0))
+		must(t, d.Attribute(3, 0, otf2.TypeString, 0))
+		must(t, a.LocalDefs(0, []*otf2.MappingTable{otf2.NewDenseMapping(otf2.MappingString, []uint64{0, 5, 6})}, nil))
+		w, err := a.Events(0)
+		must(t, err)
+		var list otf2.AttributeList
+		list.String(3, 1) // 5 after mapping
+		for i := range otf2.Timestamp(30_000) {
+			must(t, w.Enter(10+i, &list, 0))
+			if try != nil && i%1000 == 0 {
+				try(d, w)
+			}
+		}
+		must(t, w.Write(otf2.EventProgramBegin, 40_000, nil, []uint64{0, 2, 1, 0}))
+		must(t, a.Close())
+	}
+	plain, tried := t.TempDir(), t.TempDir()
+	write(plain, nil)
+	refused := 0
+	write(tried, func(d *otf2.GlobalDefWriter, w *otf2.EventWriter) {
+		at := w.LastTime() + 1
+		var unknown, number, value, twice otf2.AttributeList
+		unknown.String(4, 0)
+		number.Uint64(3, 0)
+		value.String(3, 2)
+		twice.String(3, 0)
+		twice.String(3, 0)
+		for _, c := range []struct {
+			err  error
+			want string
+		}{
+			{d.String(0, "again"), ""}, // no reference is wrong
+			{d.Region(1, 0, 9, 0, 0, 0, 0, otf2.UndefinedString, 0, 0), "otf2: definition Region: canonicalName 9 (StringRef) is not defined"},
+			{d.Comm(0, 0, 4, otf2.UndefinedComm, 0), "otf2: definition Comm: group 4 (GroupRef) is not defined"},
+			{d.Group(0, 0, otf2.GroupTypeRegions, 0, 0, []uint64{0, 8}), "otf2: definition Group: members 8 (RegionRef) is not defined"},
+			{d.LocationProperty(0, 0, otf2.TypeRegion, 8), "otf2: definition LocationProperty: value 8 (RegionRef) is not defined"},
+			{d.MetricInstance(0, otf2.UndefinedMetric, 0, otf2.MetricScopeLocationGroup, 6), "otf2: definition MetricInstance: scope 6 (LocationGroupRef) is not defined"},
+			{w.Enter(at, nil, 8), "otf2: event of location 0 at %d Enter: region 8 (RegionRef) is not defined"},
+			{w.Leave(at, &unknown, 0), "otf2: event of location 0 at %d Leave: attribute 4 (AttributeRef) is not defined"},
+			{w.Leave(at, &number, 0), "otf2: event of location 0 at %d: attribute 3 is UINT64, defined as STRING"},
+			{w.Leave(at, &value, 0), "otf2: event of location 0 at %d Leave: attribute value 6 (StringRef) is not defined"},
+			{w.ProgramBegin(at, nil, 0, []otf2.StringRef{0, 1, 2}), "otf2: event of location 0 at %d ProgramBegin: programArguments[2] 6 (StringRef) is not defined"},
+			{w.Leave(at, &twice, 0), "otf2: attribute 3 twice in one list: invalid argument"},
+		} {
+			if c.want == "" {
+				continue
+			}
+			refused++
+			want := strings.ReplaceAll(c.want, "%d", strconv.FormatUint(uint64(at), 10))
+			if c.err == nil || c.err.Error() != want || !errors.Is(c.err, otf2.ErrInvalid) {
+				t.Fatalf("got  %v\nwant %s", c.err, want)
+			}
+		}
+	})
+	if refused != 30*11 {
+		t.Errorf("%d refusals, want %d", refused, 30*11)
+	}
+	for _, name := range []string{"a/0.evt", "a.otf2"} {
+		a, err := os.ReadFile(filepath.Join(plain, name))
+		must(t, err)
+		b, err := os.ReadFile(filepath.Join(tried, name))
+		must(t, err)
+		if name == "a.otf2" {
+			continue // counts the repeated string
+		}
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s: %d bytes with refused events, %d without", name, len(b), len(a))
+		}
+	}
+}
+
+// Archives that cannot be begun or completed.
+func TestRefusedArchiveWriters(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name string
+		opts otf2.ArchiveOptions
+		want error
+	}{
+		{"a", otf2.ArchiveOptions{EventChunkSize: otf2.MinChunkSize - 1}, otf2.ErrInvalid},
+		{"a", otf2.ArchiveOptions{DefChunkSize: otf2.MaxChunkSize + 1}, otf2.ErrInvalid},
+		{"a", otf2.ArchiveOptions{Properties: []otf2.Property{{Name: "one"}}}, otf2.ErrInvalid},
+		{"a/b", otf2.ArchiveOptions{}, otf2.ErrInvalid},
+		{"", otf2.ArchiveOptions{}, otf2.ErrInvalid},
+		{".", otf2.ArchiveOptions{}, fs.ErrExist},
+	} {
+		if a, err := otf2.Create(dir, c.name, &c.opts); a != nil || !errors.Is(err, c.want) {
+			t.Errorf("%q %+v: %v, want %v", c.name, c.opts, err, c.want)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	a, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{CheckNesting: true})
+	must(t, err)
+	if _, err := otf2.Create(dir, "a", nil); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("second archive of a name: %v", err)
+	}
+	w, err := a.Events(3)
+	must(t, err)
+	must(t, w.Enter(1, nil, 0))
+	if _, err := a.Events(otf2.UndefinedLocation); !errors.Is(err, otf2.ErrInvalid) {
+		t.Errorf("events of the undefined location: %v", err)
+	}
+	var nesting *otf2.NestingError
+	err = a.Close()
+	if !errors.Is(err, otf2.ErrInvalid) || !strings.Contains(err.Error(), "location 3 has files but no definition") || !errors.As(err, &nesting) {
+		t.Errorf("Close without definition: %v", err)
+	}
+	if _, err := os.Stat(a.Path()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("anchor of an archive that is not complete: %v", err)
+	}
+	if _, err := a.Events(0); !errors.Is(err, otf2.ErrClosed) {
+		t.Errorf("Events after Close: %v", err)
+	}
+
+	// A region left open does not cost the archive.
+	b, err := otf2.Create(dir, "b", &otf2.ArchiveOptions{CheckNesting: true})
+	must(t, err)
+	must(t, b.Definitions().Location(0, 0, 0, 0, 0))
+	if err := b.Definitions().Location(0, 0, 0, 0, 0); !errors.Is(err, otf2.ErrInvalid) {
+		t.Errorf("location defined twice: %v", err)
+	}
+	w, err = b.Events(0)
+	must(t, err)
+	must(t, w.Enter(1, nil, 0))
+	if err := b.Close(); !errors.As(err, &nesting) || nesting.Depth != 1 {
+		t.Errorf("Close with an open region: %v", err)
+	}
+	if _, err := otf2.Open(b.Path(), nil); err != nil {
+		t.Errorf("archive with an open region: %v", err)
+	}
+
+	c, err := otf2.Create(dir, "c", nil)
+	must(t, err)
+	c.Abort()
+	if _, err := os.Stat(filepath.Join(dir, "c.def")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("definitions of an aborted archive: %v", err)
+	}
+}
+
+// Snapshots are refused if what frames them is wrong; every typed method writes the fields it is given.
+func TestSnapshotWriter(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "a"), 0o755))
+	s, err := otf2.CreateSnapshotWriter(filepath.Join(dir, "a", "0.snap"), 0)
+	must(t, err)
+	refuse := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, otf2.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", what, err)
+		}
+	}
+	refuse("record outside", s.Enter(1, nil, 0, 0))
+	refuse("end outside", s.SnapshotEnd(1, nil, 1))
+	must(t, s.SnapshotStart(5, nil, 2))
+	refuse("start within", s.SnapshotStart(5, nil, 0))
+	must(t, s.Enter(5, nil, 1, 2))
+	refuse("early end", s.SnapshotEnd(5, nil, 1))
+	refuse("going back in time", s.Enter(4, nil, 1, 2))
+	must(t, s.Enter(5, nil, 1, 3))
+	refuse("record too many", s.Enter(5, nil, 1, 4))
+	refuse("unknown kind", s.Write(99, 5, nil, nil))
+	must(t, s.SnapshotEnd(5, nil, 1))
+
+	var want [][]uint64
+	kinds := []otf2.SnapshotKind{}
+	for k := otf2.SnapshotMeasurementOnOff; k.Known(); k++ {
+		kinds = append(kinds, k)
+	}
+	must(t, s.SnapshotStart(6, nil, uint64(len(kinds))))
+	for _, k := range kinds {
+		method := reflect.ValueOf(s).MethodByName(k.String())
+		in := []reflect.Value{reflect.ValueOf(otf2.Timestamp(6)), reflect.Zero(method.Type().In(1))}
+		var args []uint64
+		for i := 2; i < method.Type().NumIn(); i++ {
+			typ := method.Type().In(i)
+			if typ.Kind() == reflect.Slice {
+				args = append(args, 1, 4, 99) // Metric: one member
+				in = append(in, reflect.ValueOf([]otf2.Type{4}), reflect.ValueOf([]uint64{99}))
+				break
+			}
+			args = append(args, uint64(10*i+1))
+			in = append(in, reflect.ValueOf(10*i+1).Convert(typ))
+		}
+		want = append(want, args)
+		if err := method.Call(in)[0].Interface(); err != nil {
+			t.Errorf("%v: %v", k, err)
+		}
+	}
+	must(t, s.SnapshotEnd(6, nil, 9))
+	must(t, s.Close())
+	if s.Snapshots() != 2 {
+		t.Errorf("%d snapshots", s.Snapshots())
+	}
+	d, err := otf2.CreateGlobalDefWriter(filepath.Join(dir, "a.def"), 0)
+	must(t, err)
+	must(t, d.Close())
+	must(t, otf2.WriteAnchor(filepath.Join(dir, "a.otf2"), &otf2.Anchor{Snapshots: 2}))
+	a, err := otf2.Open(filepath.Join(dir, "a.otf2"), nil)
+	must(t, err)
+	n := 0
+	for r, err := range a.SnapshotsOf(0) {
+		must(t, err)
+		if r.Time != 6 || r.Kind == otf2.SnapshotStart || r.Kind == otf2.SnapshotEnd {
+			continue
+		}
+		if r.Kind != kinds[n] || !reflect.DeepEqual(append([]uint64(nil), r.Args...), want[n]) {
+			t.Errorf("%v %v, want %v %v", r.Kind, r.Args, kinds[n], want[n])
+		}
+		n++
+	}
+	if n != 18 {
+		t.Errorf("%d records, want 18", n)
+	}
+}

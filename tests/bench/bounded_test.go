@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/metrics"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/otf2"
+)
+
+// heap keeps the largest size of Go's heap, garbage and unused room in it included.
+type heap struct {
+	samples []metrics.Sample
+	peak    uint64
+}
+
+func newHeap() *heap {
+	runtime.GC() // what tests before left
+	return &heap{samples: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}}
+}
+
+func (h *heap) look() {
+	metrics.Read(h.samples)
+	h.peak = max(h.peak, h.samples[0].Value.Uint64()+h.samples[1].Value.Uint64())
+}
+
+// TestBoundedMemory writes an archive that is much larger than the heap may get and reads it. With BENCH_LARGE=1 it has
+// 4 GiB, in the temporary folder (TMPDIR), and the heap 64 MiB; otherwise both are smaller.
+func TestBoundedMemory(t *testing.T) {
+	size, limit := int64(64<<20), uint64(16<<20)
+	if os.Getenv("BENCH_LARGE") == "1" {
+		size, limit = 4<<30, 64<<20
+	}
+	const locations, every = 8, 1 << 12
+	dir := t.TempDir()
+	h := newHeap()
+
+	var writers [locations]*otf2.EventWriter
+	if err := os.Mkdir(filepath.Join(dir, "traces"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for l := range writers {
+		w, err := otf2.CreateEventWriter(filepath.Join(dir, "traces", fmt.Sprintf("%d.evt", l)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writers[l] = w
+	}
+	var list otf2.AttributeList
+	var written, wantSum uint64
+	for round := uint64(0); ; round++ {
+		if round%every == 0 {
+			var bytes int64
+			for _, w := range writers {
+				bytes += w.Size()
+			}
+			if bytes >= size {
+				break
+			}
+		}
+		for l, w := range writers {
+			at := otf2.Timestamp(10*round*locations + uint64(l))
+			list.Reset()
+			list.Uint64(0, round<<20)
+			list.Uint32(1, uint32(l))
+			if err := w.Enter(at, &list, otf2.RegionRef(l)); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Leave(at+5, nil, otf2.RegionRef(l)); err != nil {
+				t.Fatal(err)
+			}
+			written += 2
+			wantSum += 2*uint64(at) + 5 + round<<20
+		}
+		if round%(every/locations) == 0 {
+			h.look()
+		}
+	}
+	var bytes int64
+	for _, w := range writers {
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		bytes += w.Size()
+	}
+	h.look()
+	t.Logf("%d events, %d MiB written with a heap of at most %.1f MiB", written, bytes>>20, float64(h.peak)/(1<<20))
+	if h.peak > limit {
+		t.Errorf("writing: heap of %d bytes, want at most %d", h.peak, limit)
+	}
+	finish(t, dir, locations, written/locations)
+
+	h = newHeap()
+	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	var read, sum uint64
+	for e, err := range a.Events(nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += uint64(e.Time)
+		if e.Kind == otf2.EventEnter {
+			sum += e.Attributes[0].Bits
+		}
+		if read++; read%every == 0 {
+			h.look()
+		}
+	}
+	h.look()
+	t.Logf("read with a heap of at most %.1f MiB", float64(h.peak)/(1<<20))
+	if read != written || sum != wantSum {
+		t.Errorf("read %d events with sum %d, written %d with sum %d", read, sum, written, wantSum)
+	}
+	if h.peak > limit {
+		t.Errorf("reading: heap of %d bytes, want at most %d", h.peak, limit)
+	}
+}
+
+// finish writes what makes event files an archive.
+func finish(t *testing.T, dir string, locations, events uint64) {
+	t.Helper()
+	n, err := writeDefinitions(filepath.Join(dir, "traces.def"), locations, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"), &otf2.Anchor{Locations: locations, GlobalDefs: n, TraceID: 1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOpenFiles reads 10 000 locations whose events interleave while this process may have 256 files open only.
+func TestOpenFiles(t *testing.T) {
+	const locations, events, most = 10_000, 20, 256
+	dir := t.TempDir()
+	if _, err := writeArchive(enterLeave, locations, events, 0, dir); err != nil {
+		t.Fatal(err)
+	}
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+			t.Error(err)
+		}
+	}()
+	before, err := openFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	perLocation := make([]int, locations)
+	last, peak, n := otf2.Timestamp(0), 0, 0
+	for e, err := range a.Events(nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Time <= last {
+			t.Fatalf("event %d: time %d follows %d", n, e.Time, last)
+		}
+		last = e.Time
+		perLocation[e.Location]++
+		if n%500 == 0 {
+			now, err := openFiles()
+			if err != nil {
+				t.Fatal(err)
+			}
+			peak = max(peak, now)
+		}
+		n++
+	}
+	for l, n := range perLocation {
+		if n != events {
+			t.Fatalf("location %d: %d events, want %d", l, n, events)
+		}
+	}
+	t.Logf("at most %d open files, %d of them before reading", peak, before)
+	if peak > most {
+		t.Errorf("%d open files, want at most %d", peak, most)
+	}
+	if peak <= before {
+		t.Errorf("%d open files while reading, as before: the count is wrong", peak)
+	}
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// result is what a run found.
+type result struct {
+	Machine string   `json:"machine"`
+	Go      string   `json:"go"`
+	Libotf2 string   `json:"libotf2"`
+	Rounds  int      `json:"rounds"`
+	Rows    []figure `json:"rows"`
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// figure is one row of the table. Ratios are ours to libotf2's, of the best times; absent is what was not measured.
+type figure struct {
+	Case     string   `json:"case"`
+	Unit     string   `json:"unit"`
+	Rounds   int      `json:"rounds"`
+	Ours     stat     `json:"ours"`
+	Libotf2  *stat    `json:"libotf2,omitempty"`
+	Ratio    *float64 `json:"ratio,omitempty"`
+	RatioCPU *float64 `json:"ratio_cpu,omitempty"`
+	Aim      float64  `json:"aim,omitempty"`   // largest ratio
+	Limit    float64  `json:"limit,omitempty"` // largest value of ours
+	Verdict  string   `json:"verdict,omitempty"`
+}
+
+// stat sums up some values, of times also those of the processors' time.
+type stat struct {
+	Min       float64 `json:"min"`
+	Median    float64 `json:"median"`
+	Max       float64 `json:"max"`
+	CPU       float64 `json:"cpu_min,omitempty"`
+	CPUMedian float64 `json:"cpu_median,omitempty"`
+}
+
+const met, missed = "met", "missed"
+
+func minimumAndMedian(v []float64) (float64, float64) {
+	slices.Sort(v)
+	n := len(v)
+	return v[0], (v[n/2] + v[(n-1)/2]) / 2
+}
+
+// stat returns the row's values over outcomes.
+func (r *row) stat(outcomes []*outcome) stat {
+	var wall, cpu []float64
+	for _, o := range outcomes {
+		if r.count != nil {
+			wall = append(wall, r.count(o))
+			continue
+		}
+		s := r.of(o)
+		wall, cpu = append(wall, r.in(s.Wall, o)), append(cpu, r.in(s.CPU, o))
+	}
+	var s stat
+	s.Min, s.Median = minimumAndMedian(wall)
+	s.Max = slices.Max(wall)
+	if cpu != nil {
+		s.CPU, s.CPUMedian = minimumAndMedian(cpu)
+	}
+	return s
+}
+
+// add appends a row. An aim is met if the ratio of the best times and that of the processors' best times are, a limit if
+// no round was above it.
+func (r *result) add(c *benchCase, w *row, samples []sample) {
+	var ours, libotf2 []*outcome
+	for _, s := range samples {
+		ours = append(ours, s.ours)
+		if s.libotf2 != nil {
+			libotf2 = append(libotf2, s.libotf2)
+		}
+	}
+	f := figure{Case: w.title, Unit: w.unit, Rounds: len(samples), Ours: w.stat(ours), Aim: w.aim, Limit: w.limit}
+	worst := 0.0
+	if len(libotf2) > 0 {
+		s := w.stat(libotf2)
+		f.Libotf2 = &s
+		ratio := f.Ours.Min / s.Min
+		f.Ratio, worst = &ratio, ratio
+		if s.CPU > 0 {
+			cpu := f.Ours.CPU / s.CPU
+			f.RatioCPU, worst = &cpu, max(ratio, cpu)
+		}
+	}
+	switch {
+	case w.limit > 0:
+		f.Verdict = met
+		if f.Ours.Max > w.limit {
+			f.Verdict = missed
+		}
+	case w.aim > 0 && f.Ratio == nil:
+		f.Verdict = "not measured"
+	case w.aim > 0 && worst <= w.aim:
+		f.Verdict = met
+	case w.aim > 0:
+		f.Verdict = fmt.Sprintf("%s by %.0f %%", missed, 100*(worst/w.aim-1))
+	}
+	r.Rows = append(r.Rows, f)
+}
+
+var columns = []string{"case", "unit", "ours", "libotf2", "ratio", "ratio CPU", "aim", ""}
+
+// cells returns the texts of a row: the smallest value and, in brackets, the median; of files the largest.
+func (f *figure) cells() []string {
+	show := func(s *stat) string {
+		switch {
+		case s == nil:
+			return "–"
+		case f.Unit == fileCount:
+			return fmt.Sprintf("%.0f", s.Max)
+		default:
+			return fmt.Sprintf("%s (%s)", digits(s.Min), digits(s.Median))
+		}
+	}
+	ratio := func(r *float64) string {
+		if r == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.3f", *r)
+	}
+	aim := "–"
+	if f.Aim > 0 {
+		aim = fmt.Sprintf("≤ %g×", f.Aim)
+	} else if f.Limit > 0 {
+		aim = fmt.Sprintf("≤ %g %s", f.Limit, f.Unit)
+	}
+	return []string{f.Case, f.Unit, show(&f.Ours), show(f.Libotf2), ratio(f.Ratio), ratio(f.RatioCPU), aim, f.Verdict}
+}
+
+// digits writes three significant digits, and no fewer than those before the point.
+func digits(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func (r *result) heading() string {
+	return fmt.Sprintf("%s; %s; libotf2 %s; best (median) of up to %d alternating rounds", r.Machine, r.Go, r.Libotf2, r.Rounds)
+}
+
+// text returns the table for a terminal.
+func (r *result) text() string {
+	var b bytes.Buffer
+	fmt.Fprintln(&b, r.heading())
+	fmt.Fprintln(&b)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(columns, "\t"))
+	for i := range r.Rows {
+		fmt.Fprintln(w, strings.Join(r.Rows[i].cells(), "\t"))
+	}
+	_ = w.Flush() // into memory
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "\nnote: %s", n)
+	}
+	if r.Notes != nil {
+		fmt.Fprintln(&b)
+	}
+	return b.String()
+}
+
+// markdown returns the table in Markdown.
+func (r *result) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", r.heading())
+	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+	for i := range r.Rows {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.Rows[i].cells(), " | "))
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "\n%s.\n", n)
+	}
+	return b.String()
+}
+
+// The lines of a page between which the table stands.
+const beginMarker, endMarker = "<!-- bench:begin -->", "<!-- bench:end -->"
+
+// splice returns the text of a page with what stands between its markers replaced.
+func splice(path, table string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	before, rest, ok := strings.Cut(string(text), beginMarker)
+	_, after, ok2 := strings.Cut(rest, endMarker)
+	if !ok || !ok2 {
+		return "", fmt.Errorf("%s has no lines %s and %s", path, beginMarker, endMarker)
+	}
+	return before + beginMarker + "\n" + strings.TrimSpace(table) + "\n" + endMarker + after, nil
+}
