@@ -52,8 +52,8 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 	must(t, d.Group(0, 0, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, 0, []uint64{0, 1 << 32}))
 	must(t, d.Group(1, 0, otf2.GroupTypeCommGroup, otf2.ParadigmMPI, 0, []uint64{0, 1}))
 	must(t, d.Comm(0, 10, 1, otf2.UndefinedComm, 0))
-	must(t, d.MetricMember(0, 7, 0, otf2.MetricTypeOther, otf2.MetricModeMetricAbsolutePoint, otf2.TypeUint64, otf2.BaseDecimal, 0, 0))
-	must(t, d.MetricClass(0, []otf2.MetricMemberRef{0}, otf2.MetricOccurrenceAsynchronous, otf2.RecorderKindAbstract))
+	must(t, d.MetricMember(0, 7, 0, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeUint64, otf2.BaseDecimal, 0, 0))
+	must(t, d.MetricClass(0, []otf2.MetricMemberRef{0}, otf2.MetricAsynchronous, otf2.RecorderKindAbstract))
 	must(t, d.Parameter(0, 7, otf2.ParameterTypeString))
 	must(t, d.Parameter(1, 7, otf2.ParameterTypeInt64))
 	must(t, d.Parameter(2, 7, otf2.ParameterTypeUint64))
@@ -95,7 +95,7 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 	var list otf2.AttributeList
 	list.Uint64(0, 3)
 	must(t, s.SnapshotStart(at, nil, 18))
-	must(t, s.MeasurementOnOff(at, nil, 10, otf2.MeasurementModeOff))
+	must(t, s.MeasurementOnOff(at, nil, 10, otf2.MeasurementOff))
 	must(t, s.Enter(at, &list, 20, 0))
 	must(t, s.MpiSend(at, nil, 30, 1, 0, 7, 1<<20))
 	must(t, s.MpiIsend(at, nil, 40, 1, 0, 8, 1<<20, 55))
@@ -136,7 +136,7 @@ func TestWholeArchive(t *testing.T) {
 	a, err := otf2.Open(anchor, nil)
 	must(t, err)
 	for i, want := range []uint64{4 * calls, 0, 4 * calls} {
-		if got := a.Defs.Locations[i].NumberOfEvents; got != want {
+		if got := a.Defs.Locations[i].Events; got != want {
 			t.Errorf("location %d is defined with %d events, want %d", a.Defs.Locations[i].Self, got, want)
 		}
 	}
@@ -295,6 +295,10 @@ func TestRefusedArchiveWriters(t *testing.T) {
 		if a, err := otf2.Create(dir, c.name, &c.opts); a != nil || !errors.Is(err, c.want) {
 			t.Errorf("%q %+v: %v, want %v", c.name, c.opts, err, c.want)
 		}
+	}
+	var size *otf2.ChunkSizeError
+	if _, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{EventChunkSize: 5}); !errors.As(err, &size) || size.Size != 5 {
+		t.Errorf("chunk size 5: %v", err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)

@@ -57,19 +57,37 @@ func (a *AttributeList) put(b []byte, p int) (int, bool) {
 	estimate := a.dataEstimate()
 	start := p + 1 + lengthSize(estimate)
 	p = putC32(b, start, uint32(len(a.list)))
-	next, ascending := uint32(0), true // ids that only grow, as they mostly do, cannot stand twice
-	for i := range a.list {
-		e := &a.list[i]
+	next := uint32(0)
+	ascending := true // then no id can stand twice
+	for rest := a.list; ; {
+		var n int
+		p, next, n = putEntries(b, p, rest, next)
+		if rest = rest[n:]; len(rest) == 0 {
+			break
+		}
+		e := &rest[0]
+		ascending = ascending && uint32(e.ID) >= next
+		next = uint32(e.ID) + 1
+		p = putC32(b, p, uint32(e.ID))
+		b[p] = byte(e.Type)
+		p = len(appendValue(b[:p+1], e.Type, Value(e.Bits))) // fits: begin made room
+		rest = rest[1:]
+	}
+	putLength(b, start, p, estimate)
+	return p, ascending || a.Err() == nil
+}
+
+// putEntries writes entries at b[p] as long as they are usual ones: ids of one byte at most, next or larger; values
+// that are not undefined. Negative numbers take all their bytes by themselves, their highest bit being set. It returns the position behind them, the next id and their number.
+func putEntries(b []byte, p int, list []AttributeValue, next uint32) (int, uint32, int) {
+	for i := range list {
+		e := &list[i]
 		id, f := uint32(e.ID), &valueForms[e.Type]
 		v := e.Bits & f.mask
-		ascending = ascending && id >= next
-		next = id + 1
-		if id > 255 || v == f.undefined || v&f.negative != 0 {
-			p = putC32(b, p, id)
-			b[p] = byte(e.Type)
-			p = len(appendValue(b[:p+1], e.Type, Value(v))) // fits: begin made room
-			continue
+		if id > 255 || id < next || v == f.undefined {
+			return p, next, i
 		}
+		next = id + 1
 		// Id, type and the number's length are one store, the number another. What they write too much is
 		// overwritten by what follows.
 		entry := (*[maxEntry]byte)(b[p : p+maxEntry])
@@ -96,8 +114,7 @@ func (a *AttributeList) put(b []byte, p int) (int, bool) {
 			p += 3 + n
 		}
 	}
-	putLength(b, start, p, estimate)
-	return p, ascending || a.Err() == nil
+	return p, next, len(list)
 }
 
 // Uint8 appends an UINT8.

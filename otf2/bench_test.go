@@ -10,7 +10,7 @@ import (
 )
 
 // benchFile writes n rounds of events with write and returns the file.
-func benchFile(b *testing.B, n int, write func(w *EventWriter, at Timestamp)) []byte {
+func benchFile(b testing.TB, n int, write func(w *EventWriter, at Timestamp)) []byte {
 	w := NewMemoryEventWriter(nil)
 	for i := range n {
 		write(w, Timestamp(10*i+1))
@@ -36,7 +36,7 @@ func writeAttributes(w *EventWriter, at Timestamp) {
 	a.Reset()
 	a.Uint64(0, uint64(at))
 	a.Uint32(1, 77)
-	a.Int64(2, int64(at))
+	a.Int64(2, -int64(at))
 	a.String(3, 5)
 	a.Uint8(4, 2)
 	_ = w.Enter(at, a, 3)

@@ -187,7 +187,7 @@ func checkChunkSize(size, def uint64) (int, error) {
 		size = def
 	}
 	if size < MinChunkSize || size > MaxChunkSize {
-		return 0, fmt.Errorf("otf2: chunk size %d is not within %d and %d: %w", size, MinChunkSize, MaxChunkSize, ErrInvalid)
+		return 0, &ChunkSizeError{size}
 	}
 	return int(size), nil
 }

@@ -53,6 +53,19 @@ func (e *TimeError) Error() string {
 // Unwrap makes it an ErrInvalid.
 func (e *TimeError) Unwrap() error { return ErrInvalid }
 
+// ChunkSizeError reports a chunk size outside MinChunkSize to MaxChunkSize, which readers refuse.
+type ChunkSizeError struct {
+	Size uint64 // bytes
+}
+
+// Error implements error.
+func (e *ChunkSizeError) Error() string {
+	return fmt.Sprintf("otf2: chunk size %d is not within %d and %d", e.Size, uint64(MinChunkSize), uint64(MaxChunkSize))
+}
+
+// Unwrap makes it an ErrInvalid.
+func (e *ChunkSizeError) Unwrap() error { return ErrInvalid }
+
 // NestingError reports a Leave that does not match the innermost Enter, or regions still open at Close. Only
 // writers with EventWriterOptions.CheckNesting return it; a refused Leave was not written.
 type NestingError struct {

@@ -108,8 +108,7 @@ type valueForm struct {
 	space MappingType // of a reference, else NoSpace
 
 	mask      uint64 // of the bits that are written
-	undefined uint64 // this number goes another way: of compressed unsigned ones it is a single byte
-	negative  uint64 // so do those with this bit, the sign of compressed signed ones
+	undefined uint64 // of compressed unsigned numbers the one that is a single byte; else none, or a rare one
 }
 
 var valueForms = func() (forms [256]valueForm) {
@@ -141,7 +140,6 @@ var valueForms = func() (forms [256]valueForm) {
 			f.mask = undefinedOf(f.fixed)
 		case Type(t) == TypeInt32 || Type(t) == TypeInt64:
 			f.mask = undefinedOf(f.max)
-			f.negative = f.mask ^ f.mask>>1
 		default:
 			f.mask = undefinedOf(f.max)
 			f.undefined = f.mask

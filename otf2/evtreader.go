@@ -3,6 +3,7 @@
 package otf2
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -44,24 +45,7 @@ func (e *Event) Clone() Event {
 // At the end of a truncated or damaged file, after everything that is whole, it yields nil and a *FormatError.
 // Damaged local definitions are reported first; the events then follow with the definitions before the damage.
 func (a *Archive) EventsOf(loc LocationRef) iter.Seq2[*Event, error] {
-	return func(yield func(*Event, error) bool) {
-		r, err := a.eventReader(loc, maxWindow)
-		defer r.close()
-		if err != nil && !yield(nil, err) {
-			return
-		}
-		for {
-			switch ok, err := r.next(); {
-			case err != nil:
-				yield(nil, err)
-				return
-			case !ok:
-				return
-			case !yield(&r.event, nil):
-				return
-			}
-		}
-	}
+	return a.stream(context.Background(), loc, &Selection{})
 }
 
 // Sizes of the windows on event files.

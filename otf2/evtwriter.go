@@ -130,8 +130,9 @@ func (w *EventWriter) begin(t Timestamp, a *AttributeList, size int) (int, error
 	if w.err != nil {
 		return 0, w.err
 	}
-	if t < w.last {
-		return 0, &TimeError{t, w.last}
+	last := w.last
+	if t < last {
+		return 0, &TimeError{t, last}
 	}
 	attributes := a != nil && len(a.list) != 0
 	if attributes {
@@ -142,8 +143,8 @@ func (w *EventWriter) begin(t Timestamp, a *AttributeList, size int) (int, error
 			return 0, err
 		}
 	}
-	p, last := w.pos, w.last
-	if t > last || t == 0 || p == headerSize { // libotf2 stamps every event at time 0
+	p := w.pos
+	if t > w.last || t == 0 || p == headerSize { // libotf2 stamps every event at time 0
 		p = w.stamp(p, t)
 	}
 	if attributes {
@@ -206,9 +207,9 @@ func (w *EventWriter) endCarefully(p int) (int, error) {
 		}
 		w.check.last = w.last
 	}
+	w.careful = w.check != nil
 	if w.probe != 0 {
 		err := w.settle(&p)
-		w.careful = w.check != nil
 		return p, err
 	}
 	return p, nil

@@ -2,17 +2,7 @@
 
 package otf2
 
-import (
-	"iter"
-	"slices"
-)
-
-// Selection chooses events. The zero value chooses all.
-type Selection struct {
-	Locations []LocationRef // nil: all that are defined
-	From      Timestamp     // first time wanted
-	To        Timestamp     // last time wanted, 0: no limit
-}
+import "iter"
 
 // Events iterates over the events of all selected locations, ordered by time and, at equal times, by location.
 // The event is valid until the next one. sel may be nil.
@@ -25,18 +15,11 @@ func (a *Archive) Events(sel *Selection) iter.Seq2[*Event, error] {
 		sel = &Selection{}
 	}
 	return func(yield func(*Event, error) bool) {
-		m := &merge{from: sel.From, to: sel.To}
+		m := &merge{filter: newFilter(sel)}
 		defer m.close()
-		locations := sel.Locations
-		if locations == nil {
-			for i := range a.Defs.Locations {
-				locations = append(locations, a.Defs.Locations[i].Self)
-			}
-		}
+		locations := a.selected(sel)
 		window := min(maxWindow, max(smallWindow, a.opts.Memory/max(1, len(locations))))
-		locations = slices.Clone(locations)
-		slices.Sort(locations)
-		for _, loc := range slices.Compact(locations) {
+		for _, loc := range locations {
 			r, err := a.eventReader(loc, window)
 			if err != nil && !yield(nil, err) {
 				r.close()
@@ -55,8 +38,8 @@ func (a *Archive) Events(sel *Selection) iter.Seq2[*Event, error] {
 
 // merge is a binary heap of readers, each standing at its next event.
 type merge struct {
-	heap     []turn
-	from, to Timestamp
+	heap   []turn
+	filter *filter
 }
 
 // turn is a reader's place in the order. The key is kept beside the pointer: with a thousand readers the heap
@@ -76,7 +59,7 @@ func (a *turn) before(b *turn) bool {
 
 // add reads to the first wanted event of r and puts it on the heap.
 func (m *merge) add(r *eventReader) error {
-	ok, err := m.advance(r)
+	ok, err := m.filter.advance(r)
 	if !ok {
 		r.close()
 		return err
@@ -93,23 +76,6 @@ func (m *merge) add(r *eventReader) error {
 	return nil
 }
 
-// advance reads the next wanted event of r.
-func (m *merge) advance(r *eventReader) (bool, error) {
-	for {
-		ok, err := r.next()
-		if !ok {
-			return false, err
-		}
-		switch t := r.event.Time; {
-		case t < m.from:
-		case m.to != 0 && t > m.to:
-			return false, nil // times do not decrease
-		default:
-			return true, nil
-		}
-	}
-}
-
 // run yields events until the heap is empty. A reader keeps its turn as long as its events come first, which
 // saves most of the heap's work.
 func (m *merge) run(yield func(*Event, error) bool) {
@@ -120,7 +86,7 @@ func (m *merge) run(yield func(*Event, error) bool) {
 			if !yield(&r.event, nil) {
 				return
 			}
-			ok, err := m.advance(r)
+			ok, err := m.filter.advance(r)
 			if !ok {
 				r.close()
 				last := len(m.heap) - 1

@@ -17,14 +17,15 @@ import (
 
 // shape says what a random archive is like.
 type shape struct {
-	Seed                     uint64
-	Locations                int // at least 1
-	Events                   int // most events of a location
-	Long                     int // events of the first location, if more
-	EventChunk, DefChunk     uint64
-	SparseLocations          bool // location ids are any 64-bit numbers
-	Mapped, Clocks           bool // mapping tables and clock offsets
-	InterComms, BigEndianToo bool
+	Seed                 uint64
+	Locations            int // at least 1
+	Events               int // most events of a location
+	Long                 int // events of the first location, if more
+	EventChunk, DefChunk uint64
+	SparseLocations      bool // location ids are any 64-bit numbers
+	Mapped, Clocks       bool // mapping tables and clock offsets
+	InterComms           bool
+	Snapshots            int // of each location
 }
 
 // randomArchive writes archives of all kinds of definitions and events with valid references.
@@ -65,7 +66,7 @@ func (s shape) write(t testing.TB, dir string) string {
 	ok(t, g.defs.Close())
 	anchor := base + ".otf2"
 	ok(t, otf2.WriteAnchor(anchor, &otf2.Anchor{
-		EventChunkSize: s.EventChunk, DefChunkSize: s.DefChunk, Locations: uint64(s.Locations), GlobalDefs: count, TraceID: s.Seed | 1,
+		EventChunkSize: s.EventChunk, DefChunkSize: s.DefChunk, Snapshots: uint32(s.Snapshots), Locations: uint64(s.Locations), GlobalDefs: count, TraceID: s.Seed | 1,
 		MachineName: g.text(), Creator: g.text(), Description: g.text(), Properties: []otf2.Property{{Name: "RANDOM::SEED", Value: fmt.Sprint(s.Seed)}},
 	}))
 	return anchor
@@ -525,6 +526,42 @@ func (g *randomArchive) location(path string, events int) {
 		}
 	}
 	ok(t, otf2.WriteLocalDefs(path+".def", tables, clocks, g.shape.DefChunk))
+	if g.shape.Snapshots > 0 {
+		g.snapshots(path + ".snap")
+	}
+}
+
+// snapshots writes a snapshot file. Its ids are global.
+func (g *randomArchive) snapshots(path string) {
+	t := g.t
+	w, err := otf2.CreateSnapshotWriter(path, g.shape.EventChunk)
+	ok(t, err)
+	ids := map[string]localIDs{}
+	for _, kind := range idSpaces {
+		var all []uint64
+		for i := range g.n[kind] {
+			all = append(all, i)
+		}
+		ids[kind] = localIDs{all, all}
+	}
+	at := otf2.Timestamp(1000)
+	for range g.shape.Snapshots {
+		at += otf2.Timestamp(g.IntN(1000))
+		records := g.IntN(60)
+		ok(t, w.Write(otf2.SnapshotStart, at, nil, []uint64{uint64(records)}))
+		for range records {
+			kind := otf2.SnapshotKind(12 + g.IntN(18))
+			args := []uint64{g.Uint64N(uint64(at))}
+			if kind.String() == otf2.EventMetric.String() {
+				args = append(args, g.metric(ids)...)
+			} else {
+				args = append(args, g.fields(kind.String(), kind.Fields()[1:], 0, ids)...)
+			}
+			ok(t, w.Write(kind, at, nil, args))
+		}
+		ok(t, w.Write(otf2.SnapshotEnd, at, nil, []uint64{g.Uint64N(1000)}))
+	}
+	ok(t, w.Close())
 }
 
 // attributes fills a list with some of the attributes, each with a value of its type.
@@ -548,14 +585,7 @@ func (g *randomArchive) event(at otf2.Timestamp, ids map[string]localIDs) (otf2.
 	var args []uint64
 	switch kind {
 	case otf2.EventMetric:
-		l := ids["MetricRef"]
-		i := g.IntN(len(l.local))
-		members := g.metrics[l.global[i]]
-		args = append(args, l.local[i], uint64(len(members)))
-		for _, m := range members {
-			args = append(args, uint64(g.members[m]), uint64(g.value(g.members[m], nil)))
-		}
-		return kind, args
+		return kind, g.metric(ids)
 	case otf2.EventProgramBegin:
 		n := g.IntN(70)
 		args = append(args, g.pick(ids, "StringRef"), uint64(n))
@@ -564,7 +594,24 @@ func (g *randomArchive) event(at otf2.Timestamp, ids map[string]localIDs) (otf2.
 		}
 		return kind, args
 	}
-	for _, f := range kind.Fields() {
+	return kind, g.fields(kind.String(), kind.Fields(), at, ids)
+}
+
+// metric gives the fields of a Metric: as many values as the class has members, each of its member's type.
+func (g *randomArchive) metric(ids map[string]localIDs) []uint64 {
+	l := ids["MetricRef"]
+	i := g.IntN(len(l.local))
+	members := g.metrics[l.global[i]]
+	args := []uint64{l.local[i], uint64(len(members))}
+	for _, m := range members {
+		args = append(args, uint64(g.members[m]), uint64(g.value(g.members[m], nil)))
+	}
+	return args
+}
+
+// fields gives values to the fields of a record without repetition.
+func (g *randomArchive) fields(record string, fields []otf2.Field, at otf2.Timestamp, ids map[string]localIDs) (args []uint64) {
+	for _, f := range fields {
 		var v uint64
 		_, mapped := ids[f.Type]
 		switch {
@@ -574,8 +621,9 @@ func (g *randomArchive) event(at otf2.Timestamp, ids map[string]localIDs) (otf2.
 		case f.Type == "IoParadigmRef":
 			v = g.ref(f.Type)
 		case f.Type == "ParameterRef":
-			l := ids[f.Type] // the parameters 0, 1, 2 are those of the kinds ParameterString, Int and UnsignedInt
-			v = l.local[slices.Index(l.global, uint64(kind-otf2.EventParameterString))]
+			l := ids[f.Type] // the parameters are, in this order, of the types STRING, INT64 and UINT64
+			parameter := slices.Index([]string{"ParameterString", "ParameterInt", "ParameterUnsignedInt"}, record)
+			v = l.local[slices.Index(l.global, uint64(parameter))]
 		case mapped:
 			v = g.pick(ids, f.Type)
 		case f.Type == "CollectiveRoot":
@@ -591,5 +639,5 @@ func (g *randomArchive) event(at otf2.Timestamp, ids map[string]localIDs) (otf2.
 		}
 		args = append(args, v)
 	}
-	return kind, args
+	return args
 }

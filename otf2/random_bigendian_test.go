@@ -4,9 +4,10 @@ package otf2
 
 import "slices"
 
-// BigEndianEvents, BigEndianGlobalDefs and BigEndianLocalDefs turn a whole little-endian file into the same file as
+// BigEndianEvents, BigEndianSnapshots, BigEndianGlobalDefs and BigEndianLocalDefs turn a whole little-endian file into the same file as
 // a big-endian machine writes it. Sizes stay, so it is done in place.
 func BigEndianEvents(b []byte, chunk uint64)     { toBigEndian(b, chunk, &eventTable, true) }
+func BigEndianSnapshots(b []byte, chunk uint64)  { toBigEndian(b, chunk, &snapshotTable, true) }
 func BigEndianGlobalDefs(b []byte, chunk uint64) { toBigEndian(b, chunk, &globalDefTable, false) }
 func BigEndianLocalDefs(b []byte, chunk uint64)  { toBigEndian(b, chunk, &localDefTable, false) }
 

@@ -4,6 +4,7 @@ package otf2_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -55,6 +56,7 @@ func anyShape(t *rapid.T) shape {
 		Mapped:          rapid.Bool().Draw(t, "mapped"),
 		Clocks:          rapid.Bool().Draw(t, "clocks"),
 		InterComms:      rapid.Bool().Draw(t, "interComms"),
+		Snapshots:       max(0, rapid.IntRange(-3, 4).Draw(t, "snapshots")),
 	}
 	switch rapid.SampledFrom([]string{"small", "small", "many locations", "long"}).Draw(t, "size") {
 	case "many locations":
@@ -75,6 +77,40 @@ func writeShape(t *testing.T, rt *rapid.T, s shape) string {
 	return s.write(t, dir)
 }
 
+// compareAll compares all that both tools print of an archive, and the reference must not warn.
+func compareAll(t *testing.T, anchor string) {
+	t.Helper()
+	a, err := otf2.Open(anchor, nil)
+	ok(t, err)
+	for _, c := range []struct {
+		args   []string
+		opts   otf2print.Options
+		events bool
+	}{
+		{nil, otf2print.Options{}, true},
+		{[]string{"--timestamps=offset", "--unwind-calling-context"}, otf2print.Options{Relative: true, Unwind: true}, true},
+		{[]string{"-G"}, otf2print.Options{}, false},
+		{[]string{"-I"}, otf2print.Options{}, false},
+		{[]string{"-M", "-C"}, otf2print.Options{}, false},
+	} {
+		c.opts.Zone = time.UTC
+		got := text(t, func(b *bytes.Buffer) error {
+			switch {
+			case c.events && a.Anchor.Snapshots > 0:
+				return errors.Join(otf2print.Events(b, a, &c.opts), otf2print.Snapshots(b, a, &c.opts))
+			case c.events:
+				return otf2print.Events(b, a, &c.opts)
+			case c.args[0] == "-G":
+				return otf2print.Definitions(b, a, &c.opts)
+			case c.args[0] == "-I":
+				return otf2print.Anchor(b, a)
+			}
+			return otf2print.LocalDefs(b, a, &c.opts)
+		})
+		sameText(t, strings.Join(c.args, " "), got, output(t, "otf2-print", append(append([]string{"-Werror"}, c.args...), anchor)...))
+	}
+}
+
 // A random archive is printed as the reference prints it, in all forms that both have, and the reference has no
 // warning for it.
 func TestRandomArchivesReadAlike(t *testing.T) {
@@ -82,12 +118,9 @@ func TestRandomArchivesReadAlike(t *testing.T) {
 	kinds := map[string]bool{}
 	checkRandom(t, 6, func(rt *rapid.T) {
 		anchor := writeShape(t, rt, anyShape(rt))
-		compareWithTools(t, anchor)
+		compareAll(t, anchor)
 		a, err := otf2.Open(anchor, nil)
 		ok(t, err)
-		relative := &otf2print.Options{Relative: true, Unwind: true, Zone: time.UTC}
-		sameText(t, "events from the offset on", text(t, func(b *bytes.Buffer) error { return otf2print.Events(b, a, relative) }),
-			output(t, "otf2-print", "--timestamps=offset", "--unwind-calling-context", anchor))
 		for _, k := range a.Defs.Order {
 			kinds[k.String()] = true
 		}
@@ -146,6 +179,9 @@ func TestRandomArchivesInBigEndian(t *testing.T) {
 			ok(t, otf2print.Definitions(&b, a, opts))
 			ok(t, otf2print.LocalDefs(&b, a, opts))
 			ok(t, otf2print.Events(&b, a, opts))
+			if a.Anchor.Snapshots > 0 {
+				ok(t, otf2print.Snapshots(&b, a, opts))
+			}
 			return b.String()
 		}
 		little := texts()
@@ -162,6 +198,8 @@ func TestRandomArchivesInBigEndian(t *testing.T) {
 		for i, path := range files {
 			switch {
 			case i%5 == 4: // byte orders may be mixed
+			case strings.HasSuffix(path, ".snap"):
+				turn(path, otf2.BigEndianSnapshots, s.EventChunk)
 			case strings.HasSuffix(path, ".evt"):
 				turn(path, otf2.BigEndianEvents, s.EventChunk)
 			default:
@@ -170,7 +208,7 @@ func TestRandomArchivesInBigEndian(t *testing.T) {
 		}
 		sameText(t, "big-endian", texts(), little)
 		if _, err := exec.LookPath("otf2-print"); err == nil || os.Getenv("CI") == "true" {
-			compareWithTools(t, anchor)
+			compareAll(t, anchor)
 		}
 		res, err := otf2.Recover(anchor, nil)
 		ok(t, err)
@@ -218,6 +256,6 @@ func TestRandomArchivesRecovered(t *testing.T) {
 		if !regexp.MustCompile(`(?m)^lost: $`).MatchString(lines(res)) && !strings.Contains(lines(res), "lost: anchor: ") {
 			t.Fatal(lines(res))
 		}
-		compareWithTools(t, anchor)
+		compareAll(t, anchor)
 	})
 }

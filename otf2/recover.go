@@ -74,6 +74,7 @@ func (r *RecoverResult) Failed() bool {
 //     headers get the numbers of their events;
 //   - definition, marker and thumbnail files keep their whole records, those of later chunks included;
 //   - the number of events in Location definitions becomes that of the event files;
+//   - global definitions that this package's writer had not yet given their name are taken from its temporary file;
 //   - a location without event file gets an empty one, as readers want one;
 //   - a missing or damaged anchor is made anew: chunk sizes from the borders between chunks, else the defaults;
 //     counts from the files; names and properties as far as the old one had them. A good anchor gets the right
@@ -104,6 +105,10 @@ func Recover(anchorOrDir string, opts *RecoverOptions) (*RecoverResult, error) {
 	}
 	if err := r.list(); err != nil {
 		return nil, err
+	}
+	r.defsFrom = r.base + ".def"
+	if !exists(r.defsFrom) {
+		r.findUnfinished()
 	}
 	if r.anchor == nil {
 		r.deduce()
@@ -136,6 +141,7 @@ type recovery struct {
 	files      map[LocationRef][]string // extensions of the files that are there; a key for every location
 	thumbnails uint32
 
+	defsFrom  string                 // file that holds the global definitions
 	defs      *scanned               // global definitions; nil if they cannot be read
 	defsBad   bool                   // they were left as they are, damaged
 	defined   map[LocationRef]uint64 // events that Location definitions name
@@ -260,8 +266,27 @@ func (r *recovery) readDefinitions() {
 		}
 	}
 	// An error of reading is met again, and told, when the file is to be repaired.
-	r.defs, _ = walk.walk(r.base+".def", true)
+	r.defs, _ = walk.walk(r.defsFrom, true)
 	slices.Sort(r.locations)
+}
+
+// findUnfinished looks for global definitions that were being written under a temporary name when the writer was
+// killed, those of this package's writers, and takes the largest such file.
+func (r *recovery) findUnfinished() {
+	dir, name := filepath.Split(r.base + ".def")
+	entries, err := os.ReadDir(filepath.Clean(dir))
+	if err != nil {
+		return
+	}
+	largest := int64(headerSize)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "."+name+".") || !strings.HasSuffix(e.Name(), ".tmp") {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Size() > largest {
+			largest, r.defsFrom = info.Size(), filepath.Join(dir, e.Name())
+		}
+	}
 }
 
 // location repairs the files of a location.
@@ -456,7 +481,7 @@ func (r *recovery) thumbnail(i uint32) {
 // definitions repairs the global definitions.
 func (r *recovery) definitions() {
 	path := r.base + ".def"
-	if !exists(path) {
+	if !exists(r.defsFrom) {
 		r.defsBad = true
 		r.fail(path, 0, "the global definitions are missing: without them the archive cannot be read")
 		r.lost("all global definitions")
@@ -478,13 +503,13 @@ func (r *recovery) definitions() {
 		}
 		built.add(big, raw)
 	}
-	s, err := walk.walk(path, true)
+	s, err := walk.walk(r.defsFrom, true)
 	switch {
 	case err != nil:
 		r.defsBad = true
 		r.fail(path, 0, err.Error())
 		return
-	case r.otherChunkSize(path, s, &globalDefTable, false, r.defChunk):
+	case r.otherChunkSize(r.defsFrom, s, &globalDefTable, false, r.defChunk):
 		r.defsBad = true
 		return
 	case s.records == 0 && s.flaw != nil:
@@ -492,10 +517,13 @@ func (r *recovery) definitions() {
 		r.fail(path, 0, fmt.Sprintf("%v at byte %d of %d: no definition is whole", cause(s.flaw), s.flawAt, s.size))
 		r.lost("all global definitions")
 		return
-	case s.flaw == nil && corrected == 0:
+	case s.flaw == nil && corrected == 0 && r.defsFrom == path:
 		r.whole(path, s.records)
 	default:
 		var what []string
+		if r.defsFrom != path {
+			what = append(what, "made from "+r.defsFrom+", which its writer had not finished")
+		}
 		if s.flaw != nil {
 			what = append(what, damageDetail(s, "definition"))
 		}

@@ -89,7 +89,7 @@ func (r *recovery) deduce() {
 			}
 		}
 	}
-	defs.file(r.base+".def", &globalDefTable, false)
+	defs.file(r.defsFrom, &globalDefTable, false)
 	defs.file(r.base+".marker", &markerTable, false)
 	r.eventChunk = events.winner(oldEvent, DefaultEventChunkSize)
 	r.defChunk = defs.winner(oldDef, DefaultDefChunkSize)

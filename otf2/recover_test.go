@@ -268,7 +268,14 @@ func TestRecoverCutDefinitions(t *testing.T) {
 	for cut := 0; cut < len(b); cut++ {
 		anchor := copyArchive(t, whole)
 		ok(t, os.Truncate(def(anchor), int64(cut)))
-		res := mustRecover(t, anchor)
+		var res *otf2.RecoverResult
+		if cut%16 == 0 {
+			res = mustRecover(t, anchor)
+		} else {
+			var err error
+			res, err = otf2.Recover(anchor, nil)
+			ok(t, err)
+		}
 		f := file(t, res, def(anchor))
 		if f.Records == 0 {
 			if f.Action != otf2.RecoverFailed {
@@ -315,6 +322,39 @@ func TestRecoverWithoutDefinitions(t *testing.T) {
 	if _, err := os.Stat(anchor); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("anchor: %v", err)
 	}
+}
+
+// The archive of a killed ArchiveWriter: no anchor, definitions under a temporary name, and as far as they were written.
+func TestRecoverKilledArchiveWriter(t *testing.T) {
+	dir := t.TempDir()
+	w, err := otf2.Create(dir, "killed", nil)
+	ok(t, err)
+	d := w.Definitions()
+	ok(t, d.ClockProperties(1e9, 0, 1<<40, 0))
+	ok(t, d.String(0, "thread"))
+	ok(t, d.LocationGroup(0, 0, otf2.LocationGroupTypeProcess, otf2.UndefinedSystemTreeNode, otf2.UndefinedLocationGroup))
+	for loc := range otf2.LocationRef(3) {
+		ok(t, d.Location(loc, 0, otf2.LocationTypeCPUThread, 0, 0))
+		e, err := w.Events(loc)
+		ok(t, err)
+		for i := range 1000 {
+			ok(t, e.Enter(otf2.Timestamp(i), nil, 0))
+		}
+		ok(t, e.Flush())
+	}
+	for i := range 40_000 { // enough to be written behind
+		ok(t, d.String(otf2.StringRef(1+i), "a region's name"))
+	}
+	res := mustRecover(t, dir)
+	for loc, n := range eventsIn(t, filepath.Join(dir, "killed.otf2")) {
+		if n != 1000 {
+			t.Errorf("location %d has %d events, want 1000", loc, n)
+		}
+	}
+	if f := file(t, res, filepath.Join(dir, "killed.def")); res.Failed() || f.Action != otf2.RecoverCreated || f.Records < 10_000 || !strings.Contains(f.Detail, "had not finished") {
+		t.Errorf("%d definitions\n%s", f.Records, lines(res))
+	}
+	w.Abort()
 }
 
 // An anchor is made anew from the files, with the chunk sizes that they have.

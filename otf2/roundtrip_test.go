@@ -222,7 +222,8 @@ func TestSnapshotsAndThumbnailsRoundTrip(t *testing.T) {
 		check(t, err)
 		for s, err := range a.SnapshotsOf(loc) {
 			check(t, err)
-			check(t, w.Write(s.Kind, s.Time, attributeList(s.Attributes), s.Args))
+			// Not by Write, because their starts announce other numbers of records than there are.
+			check(t, w.file.write(&snapshotTable[s.Kind], uint8(s.Kind), s.Time, attributeList(s.Attributes), s.Args))
 		}
 		check(t, w.Close())
 		path := a.locationFile(loc, ".snap")

@@ -257,3 +257,52 @@ func TestRefusedFiles(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+// A refused event leaves no trace, also where it would have begun a chunk: the event after it, at the time of the one
+// before it, is read with its own time.
+func TestRefusedEventsAtChunkBorders(t *testing.T) {
+	var twice AttributeList
+	twice.Uint64(1, 5)
+	twice.Uint64(1, 6)
+	refusals, borders := 0, 0
+	for shift := range Timestamp(40) { // moves the border through the records
+		w := NewMemoryEventWriter(nil)
+		var want []Timestamp
+		write := func(at Timestamp) {
+			check(t, w.Enter(at, nil, 70_000))
+			want = append(want, at)
+		}
+		for range shift {
+			check(t, w.Leave(1, nil, 0)) // 2 bytes each, behind one stamp
+			want = append(want, 1)
+		}
+		for at := Timestamp(2); w.Events() < 2*DefaultEventChunkSize/18; at += 10 {
+			write(at)
+			if w.pos > w.chunk-100 || w.pos < 100 {
+				base := w.base
+				if err := w.Enter(at+5, &twice, 1); !errors.Is(err, ErrInvalid) || w.LastTime() != at {
+					t.Fatalf("%v, last time %d, want ErrInvalid and %d", err, w.LastTime(), at)
+				}
+				refusals++
+				if w.base != base {
+					borders++
+				}
+				write(at)
+			}
+		}
+		check(t, w.Close())
+		events, err := readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize)
+		check(t, err)
+		if len(events) != len(want) {
+			t.Fatalf("%d events, want %d", len(events), len(want))
+		}
+		for i := range events {
+			if events[i].Time != want[i] {
+				t.Fatalf("shift %d: event %d has time %d, want %d", shift, i, events[i].Time, want[i])
+			}
+		}
+	}
+	if refusals < 300 || borders < 40 {
+		t.Errorf("only %d refusals, %d of them at borders", refusals, borders)
+	}
+}

@@ -57,7 +57,10 @@ func printCommand() *cobra.Command {
 locations in order of time. Of its options --step, --system-tree, -Werror and --debug are missing; check says
 what -Werror would refuse.
 
-With --json each record is one object on a line of its own, with fields, names and ids: for jq and scripts.`,
+With --json each record is one object on a line of its own. Its "record" is anchor, definition, mappingTable,
+clockOffset, event, snapshot, markerDef, marker or thumbnail; events, snapshots and definitions have a "kind" and
+"fields". References are {"id": 3, "name": "world"}, the undefined one is null; enumerations are OTF2's words, flags
+lists of them. Ids and counters may need 64 bits.`,
 		Example: `  nccl-otf2 print exp1
   nccl-otf2 print -G exp1/traces.otf2
   nccl-otf2 print -L 4294967296 --time 1000000 2000000 exp1

@@ -51,7 +51,7 @@ func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
 				continue
 			case name == "aux-files" && (strings.Contains(options, "-A") || strings.Contains(options, "--show-all")): // thumbnails, which 3.0.2 cannot read
 				continue
-			case name == "mapping" && options == "--time 20 500": // its corrected times go back, and our reader stops at the first beyond
+			case name == "mapping" && strings.HasPrefix(options, "--time "): // its corrected times go back, and our reader stops at the first beyond
 				continue
 			}
 			got, err := printed(t, args...)

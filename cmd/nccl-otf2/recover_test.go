@@ -32,14 +32,14 @@ func TestRecoverCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := filepath.Join(dir, "nccl", "1.evt")
-	if err := errors.Join(os.Truncate(events, 500), os.Remove(filepath.Join(dir, "nccl.otf2"))); err != nil {
+	if err := errors.Join(os.Truncate(events, 200), os.Remove(filepath.Join(dir, "nccl.otf2"))); err != nil {
 		t.Fatal(err)
 	}
 	dry, err := recoverOutput("-n", filepath.Join(dir, "nccl.otf2"))
 	if err != nil || !strings.Contains(dry, "1.evt: repaired: ") || !strings.HasSuffix(dry, "nothing was changed (--dry-run)\n") {
 		t.Errorf("dry run: %v\n%s", err, dry)
 	}
-	if st, err := os.Stat(events); err != nil || st.Size() != 500 {
+	if st, err := os.Stat(events); err != nil || st.Size() != 200 {
 		t.Errorf("after a dry run: %v, %v", st, err)
 	}
 	out, err := recoverOutput(dir)

@@ -107,7 +107,6 @@ type Printer struct {
 	names   *names
 	layouts [256]*layout // of events
 	snaps   [256]*layout // of snapshot records
-	epoch   uint64       // subtracted from times
 	unwind  bool         // callers follow calling context events
 	line    []byte
 }
@@ -121,8 +120,7 @@ func (p *Printer) Event(e *otf2.Event) []byte { return p.event(e) }
 func newEventPrinter(a *otf2.Archive, opts *Options) *Printer {
 	p := &Printer{names: newNames(a.Defs).complete(), unwind: opts.Unwind}
 	if opts.Relative {
-		p.epoch = a.Defs.Clock.Offset
-		p.names.epoch = p.epoch
+		p.names.epoch = a.Defs.Clock.Offset
 	}
 	for id := range 256 {
 		if k := otf2.EventKind(id); k.Known() {
@@ -139,13 +137,8 @@ func newEventPrinter(a *otf2.Archive, opts *Options) *Printer {
 func (p *Printer) head(name string, loc otf2.LocationRef, t otf2.Timestamp) []byte {
 	b := appendPadded(p.line[:0], name, 32)
 	b = appendRight(append(b, ' '), uint64(loc), 15)
-	b = append(b, ' ')
-	if t == otf2.UndefinedTimestamp {
-		b = append(b, "           UNDEFINED"...)
-	} else {
-		b = appendRight(b, uint64(t)-p.epoch, 20)
-	}
-	return b
+	var text [20]byte
+	return appendRightText(append(b, ' '), appendTime(text[:0], uint64(t), p.names.epoch), 20)
 }
 
 // event returns the lines of an event, valid until the next call.

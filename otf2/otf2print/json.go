@@ -337,8 +337,11 @@ func (j *JSON) Events() error {
 	return j.flush(damage)
 }
 
-// Snapshots writes the snapshots of all selected locations.
+// Snapshots writes the snapshots of all selected locations, nothing if the archive has none.
 func (j *JSON) Snapshots() error {
+	if j.a.Anchor.Snapshots == 0 {
+		return nil
+	}
 	all, damage := snapshots(j.a, j.opts)
 	for i := range all {
 		s := &all[i]
@@ -588,11 +591,7 @@ func (j *JSON) appendTime(b []byte, t uint64) []byte {
 	if t == uint64(otf2.UndefinedTimestamp) {
 		return append(b, "null"...)
 	}
-	// Times before the epoch are negative; times of 2^63 and more are ticks of no clock.
-	if epoch := j.p.epoch; t < epoch {
-		return strconv.AppendUint(append(b, '-'), epoch-t, 10)
-	}
-	return strconv.AppendUint(b, t-j.p.epoch, 10)
+	return appendTime(b, t, j.p.names.epoch)
 }
 
 func appendJSONEnum(b []byte, enum string, v uint64) []byte {

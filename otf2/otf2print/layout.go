@@ -255,9 +255,13 @@ func (l *layout) append(b []byte, n *names, at otf2.LocationRef, args []uint64) 
 	return append(b, l.tail...)
 }
 
+// appendTime writes a time, with an epoch the signed distance from it.
 func appendTime(b []byte, t, epoch uint64) []byte {
 	if t == uint64(otf2.UndefinedTimestamp) {
 		return append(b, "UNDEFINED"...)
 	}
-	return strconv.AppendUint(b, t-epoch, 10)
+	if epoch != 0 {
+		return strconv.AppendInt(b, int64(t-epoch), 10)
+	}
+	return strconv.AppendUint(b, t, 10)
 }

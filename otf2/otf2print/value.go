@@ -54,7 +54,10 @@ func appendPadded(b []byte, text string, width int) []byte {
 // appendRight writes a number right-aligned in a column.
 func appendRight(b []byte, v uint64, width int) []byte {
 	var digits [20]byte
-	text := strconv.AppendUint(digits[:0], v, 10)
+	return appendRightText(b, strconv.AppendUint(digits[:0], v, 10), width)
+}
+
+func appendRightText(b, text []byte, width int) []byte {
 	for i := len(text); i < width; i++ {
 		b = append(b, ' ')
 	}
