@@ -9,7 +9,7 @@ SHELL       := /bin/bash
 
 BUILD     ?= build
 GO       ?= go
-FUZZTIME ?= 20s
+FUZZTIME ?= 60s
 COMMIT   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 RECORDING ?= testdata/nccl-callbacks/09-straggler-4p
 
@@ -60,7 +60,7 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 race: build ## the tests of the concurrent packages under Go's race detector
 	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
 
-fuzz: ## each fuzz target for FUZZTIME (20s)
+fuzz: ## each fuzz target for FUZZTIME (60s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' scripts/fuzz.sh
 
 cover: build ## coverage of the Go tests, as build/coverage.html

@@ -14,8 +14,8 @@
 //
 // Several processes write an archive without talking to each other by the parts themselves: [CreateEventWriter]
 // for each location, with ids and times of the process, and afterwards one program writes the definitions, mapping
-// tables, clock offsets and the anchor. The example of shards shows it. What a crash leaves is made whole by
-// [RepairEventFile].
+// tables, clock offsets and the anchor. The example of shards shows it. What a crash leaves, of this
+// or any other writer, is made whole by [Recover].
 //
 // # Reading
 //

@@ -100,16 +100,10 @@ func FuzzEvents(f *testing.F) {
 				t.Fatalf("event %v read again as %v", e, again[i])
 			}
 		}
-		s, err := RepairEventFile(path, DefaultEventChunkSize)
+		s, err := ScanEventFile(path, DefaultEventChunkSize)
 		expected(t, err)
-		if err != nil {
-			return
-		}
-		if n := uint64(len(events)); s.Events != n || !s.Complete {
-			t.Fatalf("repaired to %+v, want %d events", s, n)
-		}
-		if after, err := ScanEventFile(path, DefaultEventChunkSize); err != nil || after.Events != s.Events || !after.Complete {
-			t.Fatalf("repaired file: %+v, %v", after, err)
+		if n := uint64(len(events)); s.Events != n {
+			t.Fatalf("scanned as %+v, want %d events", s, n)
 		}
 	})
 }

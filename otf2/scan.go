@@ -2,12 +2,7 @@
 
 package otf2
 
-import (
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"os"
-)
+import "errors"
 
 // ScanResult is what an event file holds.
 type ScanResult struct {
@@ -50,56 +45,4 @@ func ScanEventFile(path string, chunkSize uint64) (ScanResult, error) {
 		s.Last = r.event.Time
 		s.ValidBytes = r.win.offset()
 	}
-}
-
-// RepairEventFile makes an event file without an end mark whole again: it is cut behind the last whole event, the
-// end mark is written there and the last chunk's header gets the number of that event. A file that has its end
-// mark is left as it is. A file too short for a header becomes an empty event file. Malformed data before the end
-// is refused with the scan's error, nothing is changed then.
-func RepairEventFile(path string, chunkSize uint64) (ScanResult, error) {
-	s, err := ScanEventFile(path, chunkSize)
-	if err != nil || s.Complete {
-		return s, err
-	}
-	chunk, err := checkChunkSize(chunkSize, DefaultEventChunkSize)
-	if err != nil {
-		return s, err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return s, err
-	}
-	defer f.Close()
-	if s.Events == 0 {
-		s.ValidBytes = headerSize
-		if _, err := f.WriteAt(appendHeader(nil, 1, 0), 0); err != nil {
-			return s, err
-		}
-	}
-	// First the mark, then the cut, so that the file is never without an end.
-	if _, err := f.WriteAt([]byte{recordEndOfFile, recordEndOfBuffer}, s.ValidBytes); err != nil {
-		return s, err
-	}
-	if err := f.Truncate(s.ValidBytes + endSize); err != nil {
-		return s, err
-	}
-	if s.Events > 0 {
-		start := (s.ValidBytes - 1) / int64(chunk) * int64(chunk)
-		var order [2]byte
-		if _, err := f.ReadAt(order[:], start); err != nil {
-			return s, err
-		}
-		last := binary.LittleEndian.AppendUint64(nil, s.Events)
-		if order[1] == bigEndian {
-			last = binary.BigEndian.AppendUint64(nil, s.Events)
-		}
-		if _, err := f.WriteAt(last, start+10); err != nil {
-			return s, err
-		}
-	}
-	s.Complete = true
-	if err := f.Close(); err != nil {
-		return s, fmt.Errorf("otf2: repairing %s: %w", path, err)
-	}
-	return s, nil
 }

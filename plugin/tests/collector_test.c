@@ -237,7 +237,7 @@ static void no_more_processes(void) {
   if (getuid() == 0) CHECK(setgid(65534) == 0 && setuid(65534) == 0, "cannot become nobody: %s", strerror(errno));
   prctl(PR_SET_DUMPABLE, 1);
   const char *directory = use_directory();
-  host_use_stub("ready", 0xf47);
+  setenv("NCCL_OTF2_COLLECTOR", "/bin/true", 1); /* never started; and nobody may not see our build folder */
   struct rlimit limit, before;
   getrlimit(RLIMIT_NPROC, &before);
   limit = before;
