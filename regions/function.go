@@ -24,8 +24,8 @@ type volume struct {
 
 func allToAll(v volume) (uint64, uint64) { return v.ranks * v.perRank, v.ranks * v.perRank }
 
-// functions holds the collectives. Sizes: Score-P's counting rules for MPI, DESIGN of the model in
-// docs/architecture.md ("Operations and bytes").
+// functions holds the collectives. Sizes follow Score-P's counting rules for the MPI operations of the
+// same names; for n ranks and c bytes per rank they stand in docs/architecture.md.
 var functions = map[string]*function{}
 
 func init() {
