@@ -266,6 +266,39 @@ func TestCallWithoutOperationKeepsItsPlace(t *testing.T) {
 		551 Leave AllReduce`)
 }
 
+// A plan can come long after its call, and must not make a second operation then. Only very many calls
+// without any plan are taken for what they are.
+func TestCallsWaitForTheirPlansHoweverLong(t *testing.T) {
+	s := newScene(t, 4)
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
+	s.api(101, "api of a", "g", "AllReduce", 0)
+	s.stop(0, 105, shm.EventGroupApi, "g")
+	s.give(2, 200, shm.Record{Kind: shm.RecordThread, TID: 200})
+	s.plan(2, 90_000_000, "p", "AllReduce", "a")
+	s.kernel(90_000_010, 90_000_020, "a")
+	s.expect(s.lines(shard.KindRank), `
+		0 CommCreate
+		90000011 Enter AllReduce
+		90000011 MpiCollectiveBegin
+		90000021 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		90000021 Leave AllReduce`)
+
+	s = newScene(t, 4)
+	const calls = 3 * maxUnseen
+	for i := range uint64(calls) {
+		g := fmt.Sprint("group ", i)
+		s.start(0, 100+4*i, shm.EventGroupApi, g, "", shm.Record{GroupDepth: 1})
+		s.api(101+4*i, fmt.Sprint("call ", i), g, "Broadcast", 0)
+		s.stop(0, 103+4*i, shm.EventGroupApi, g)
+		if n := len(s.m.comms[0].calls); n > maxUnseen+1 {
+			t.Fatalf("%d calls wait", n)
+		}
+	}
+	if got := len(s.lines(shard.KindRank)); got != 1+4*calls {
+		t.Errorf("%d events of %d broadcasts, want 4 for each and one more", got, calls)
+	}
+}
+
 // A plan's stamps are those of the batch: its operations have no times of their own.
 func TestPlanOfSeveralOperationsIsOneRegion(t *testing.T) {
 	s := newScene(t, 4)
