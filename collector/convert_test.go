@@ -103,7 +103,7 @@ func TestConvert(t *testing.T) {
 
 func TestConvertWhatIsWhole(t *testing.T) {
 	content, calls := spoolOf(t, shm.ClockMonotonic)
-	for _, size := range []int{4096 + 32, len(content) / 3, len(content) - 33, len(content) - 1} {
+	for _, size := range []int{shm.HeaderSize + 32, len(content) / 3, len(content) - 33, len(content) - 1} {
 		file, dir := writeSpool(t, content[:size])
 		if err := Convert(file, dir); err != nil {
 			t.Fatal(err)
@@ -113,7 +113,7 @@ func TestConvertWhatIsWhole(t *testing.T) {
 			t.Errorf("%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
 		}
 		marked := len(e.Process.Markers) > 0 && strings.HasPrefix(e.Process.Markers[0].Text, "the raw file ends early: ")
-		if want := size != 4096+32; marked != want {
+		if want := size != shm.HeaderSize+32; marked != want {
 			t.Errorf("%d bytes: markers %v", size, e.Process.Markers)
 		}
 	}

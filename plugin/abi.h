@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What all versions of NCCL's profiler API have in common, declared from the published ABI
- * (x86-64 and arm64 Linux, LP64). Layouts that differ are in abi_v5.h and abi_v6.h.
+ * (x86-64 and arm64 Linux, LP64). Layouts that differ are in abi_v1.h … abi_v7.h.
  *
  * bool members are declared as uint8_t: NCCL's compatibility shims leave parts of descriptors
  * uninitialised, and a C bool that is neither 0 nor 1 must not be read as one.
@@ -42,29 +42,41 @@ enum ncclotf2_type {
   NCCLOTF2_KERNEL_PHASE = 15  /* v7; under the same bit RCCL's v6 has its proxy diagnostics */
 };
 
-/* Types that a version knows. Bit 15 means different things to NCCL's v7 and RCCL's v6, so it is
+/* Types that each version knows. Bit 15 means different things to NCCL's v7 and RCCL's v6, so it is
  * in no set before v7. */
+#define NCCLOTF2_KNOWN_V1 0x003fu
+#define NCCLOTF2_KNOWN_V2 0x003fu
+#define NCCLOTF2_KNOWN_V3 0x00ffu
+#define NCCLOTF2_KNOWN_V4 0x00ffu
 #define NCCLOTF2_KNOWN_V5 0x0fffu
 #define NCCLOTF2_KNOWN_V6 0x7fffu
+#define NCCLOTF2_KNOWN_V7 0xffffu
 
 /* States whose argument carries something; all others come with no or with meaningless arguments. */
 enum ncclotf2_state {
+  NCCLOTF2_STATE_OP_SEND_POSTED = 0, /* 0 … 7: of ProxyOp, API v1 … v3 on NCCL 2.23 … 2.26 */
+  NCCLOTF2_STATE_OP_RECV_DONE = 7,
   NCCLOTF2_STATE_STEP_SEND_GPU_WAIT = 8,
   NCCLOTF2_STATE_STEP_RECV_GPU_WAIT = 12,
   NCCLOTF2_STATE_CTRL_IDLE = 13,
   NCCLOTF2_STATE_CTRL_APPEND_END = 18,
   NCCLOTF2_STATE_STEP_SEND_PEER_WAIT = 20,
-  NCCLOTF2_STATE_KERNEL_CH_STOP = 22
+  NCCLOTF2_STATE_NET_PLUGIN_UPDATE = 21,
+  NCCLOTF2_STATE_KERNEL_CH_STOP = 22,
+  NCCLOTF2_STATE_KERNEL_PHASE_STOP = 31 /* v7; in RCCL's v6 the same number is another one's */
 };
 
-/* ncclProfilerEventStateArgs_v4_t … _v7_t are the same. */
-union ncclotf2_state_args {
+union ncclotf2_state_args_v1 { /* ncclProfilerEventStateArgs_v1_t … _v3_t are the same */
+  struct { size_t transSize; int steps; } proxyOp;
+  struct { int appendedProxyOps; } proxyCtrl;
+};
+
+union ncclotf2_state_args {    /* ncclProfilerEventStateArgs_v4_t … _v7_t are the same */
   struct { size_t transSize; } proxyStep;
   struct { int appendedProxyOps; } proxyCtrl;
   struct { void *data; } netPlugin;
   struct { uint64_t pTimer; } kernelCh;
 };
-_Static_assert(sizeof(union ncclotf2_state_args) == 8, "state arguments");
 
 /* What netPlugin.data points to, by netPlugin.id. Other ids belong to net plugins unknown to us. */
 #define NCCLOTF2_NET_ID_IB 0x10001
@@ -74,21 +86,11 @@ struct ncclotf2_net_ib {          /* ncclProfilerNetIbDescr_v1_t */
   uint8_t type;                   /* 1: queue pair */
   struct { int device; uint64_t wr_id; int opcode; int qpNum; size_t length; } qp;
 };
-_Static_assert(sizeof(struct ncclotf2_net_ib) == 40, "net ib");
-_Static_assert(offsetof(struct ncclotf2_net_ib, qp.device) == 8, "net ib");
-_Static_assert(offsetof(struct ncclotf2_net_ib, qp.wr_id) == 16, "net ib");
-_Static_assert(offsetof(struct ncclotf2_net_ib, qp.opcode) == 24, "net ib");
-_Static_assert(offsetof(struct ncclotf2_net_ib, qp.qpNum) == 28, "net ib");
-_Static_assert(offsetof(struct ncclotf2_net_ib, qp.length) == 32, "net ib");
 
 struct ncclotf2_net_socket {      /* ncclProfilerNetSockDescr_v1_t */
   uint8_t type;                   /* 1: socket */
   union { uint64_t align; struct { int fd; int op; size_t length; } sock; };
 };
 #define NCCLOTF2_SOCKET_SEND 0
-_Static_assert(sizeof(struct ncclotf2_net_socket) == 24, "net socket");
-_Static_assert(offsetof(struct ncclotf2_net_socket, sock.fd) == 8, "net socket");
-_Static_assert(offsetof(struct ncclotf2_net_socket, sock.op) == 12, "net socket");
-_Static_assert(offsetof(struct ncclotf2_net_socket, sock.length) == 16, "net socket");
 
 #endif

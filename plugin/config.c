@@ -68,6 +68,15 @@ uint64_t ncclotf2_config_memory(const char **why) {
   return bytes;
 }
 
+bool ncclotf2_config_ring_in_shm(const char **why) {
+  *why = NULL;
+  const char *value = setting("NCCL_OTF2_RING");
+  if (!value || strcasecmp(value, "memfd") == 0) return false;
+  if (strcasecmp(value, "shm") == 0) return true;
+  *why = "NCCL_OTF2_RING is neither memfd nor shm; memfd is used";
+  return false;
+}
+
 unsigned ncclotf2_config_start_limit(void) {
   enum { DEFAULT = 2, MOST = 600 };
   const char *value = setting("NCCL_OTF2_START_LIMIT");
@@ -86,7 +95,7 @@ unsigned ncclotf2_config_start_limit(void) {
 #define NET (GPU | BIT(NCCLOTF2_PROXY_OP) | BIT(NCCLOTF2_PROXY_STEP))
 #define ALL                                                                                          \
   (NET | BIT(NCCLOTF2_PROXY_CTRL) | BIT(NCCLOTF2_NET_PLUGIN) | BIT(NCCLOTF2_CE_COLL) | BIT(NCCLOTF2_CE_SYNC) | \
-   BIT(NCCLOTF2_CE_BATCH))
+   BIT(NCCLOTF2_CE_BATCH) | BIT(NCCLOTF2_KERNEL_PHASE))
 
 static const struct {
   const char *name;
@@ -151,6 +160,40 @@ uint32_t ncclotf2_config_events(uint32_t known, char *why, size_t why_size) {
     snprintf(why, why_size, "NCCL_PROFILE_EVENT_MASK is not a decimal or 0x number; gpu is used");
   }
   return default_events & known;
+}
+
+/* A decimal number at *text, which moves behind it. */
+static bool number_at(const char **text, uint64_t *number) {
+  if (!isdigit((unsigned char)**text)) return false;
+  char *end;
+  errno = 0;
+  *number = strtoull(*text, &end, 10);
+  *text = end;
+  return errno == 0;
+}
+
+bool ncclotf2_config_window(uint64_t *first, uint64_t *last, char *why, size_t why_size) {
+  *why = '\0';
+  *first = 0;
+  *last = UINT64_MAX;
+  const char *start = setting("NCCL_OTF2_START"), *window = setting("NCCL_OTF2_WINDOW");
+  if (window) {
+    const char *at = strncasecmp(window, "ops:", 4) == 0 ? window + 4 : "?";
+    const bool has_first = number_at(&at, first), dash = *at == '-';
+    if (dash) at++;
+    const bool has_last = dash && number_at(&at, last);
+    if (dash && !*at && (has_first || has_last) && *first < *last) return true;
+    snprintf(why, why_size, "NCCL_OTF2_WINDOW is not like ops:1000-2000; everything is recorded");
+    *first = 0;
+    *last = UINT64_MAX;
+    return false;
+  }
+  if (start && strcasecmp(start, "paused") == 0) {
+    snprintf(why, why_size, "NCCL_OTF2_START=paused needs a collector, which is what starts recording; nothing is recorded");
+    *first = *last = UINT64_MAX;
+    return true;
+  }
+  return false;
 }
 
 /* Who starts jobs, and what tells one of its steps and attempts from the next. The first whose id is

@@ -24,6 +24,9 @@ uint64_t ncclotf2_config_memory(const char **why);
 #define NCCLOTF2_MEMORY_DEFAULT (256ULL << 20)
 #define NCCLOTF2_MEMORY_LEAST (4ULL << 20)
 
+/* NCCL_OTF2_RING is "shm". *why is one line if it is neither that nor "memfd", else NULL. */
+bool ncclotf2_config_ring_in_shm(const char **why);
+
 /* NCCL_OTF2_START_LIMIT in seconds (1 … 600, default 2): how long a collector may take to be ready. */
 unsigned ncclotf2_config_start_limit(void);
 
@@ -35,6 +38,9 @@ bool ncclotf2_config_spool(void);
 /* The event mask from NCCL_OTF2_EVENTS, else NCCL_PROFILE_EVENT_MASK, else the default; within
  * `known`. `why` gets one line if a setting is not understood (then the default holds), else "". */
 uint32_t ncclotf2_config_events(uint32_t known, char *why, size_t why_size);
+
+/* The window of NCCL_OTF2_START and NCCL_OTF2_WINDOW; false if there is none. `why` as above. */
+bool ncclotf2_config_window(uint64_t *first, uint64_t *last, char *why, size_t why_size);
 
 /* The experiment directory: NCCL_OTF2_DIR, else one named after the job's step and attempt, else
  * after the first communicator. False if it does not fit. */

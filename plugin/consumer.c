@@ -49,18 +49,38 @@ void ncclotf2_consumer_messages(void) {
   }
 }
 
+/* For the communicators that are there and those to come. */
+static void set_window(uint64_t first, uint64_t last) {
+  __atomic_store_n(&header()->window_first, first, __ATOMIC_RELAXED);
+  __atomic_store_n(&header()->window_last, last, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < header()->comm_used; i++) {
+    struct ncclotf2_comm *comm = ncclotf2_comm_at(ncclotf2_session.base, i);
+    __atomic_store_n(&comm->first, first, __ATOMIC_RELAXED);
+    __atomic_store_n(&comm->last, last, __ATOMIC_RELAXED);
+  }
+}
+
 static bool start_spool(void) {
   char why[512];
   if (!ncclotf2_spool_open(why, sizeof why)) {
     ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; nothing is recorded", why);
     __atomic_store_n(&header()->record_mask, 0, __ATOMIC_RELEASE);
     state = NOBODY;
+    ncclotf2_session_drop_file();
     return false;
   }
   uint32_t mask = ncclotf2_config_events(known_types, why, sizeof why);
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
+  const uint32_t before = __atomic_load_n(&header()->record_mask, __ATOMIC_RELAXED);
+  uint64_t first, last;
+  uint32_t window = before & NCCLOTF2_RECORD_WINDOW; /* a collector's, that has died */
+  if (!before && ncclotf2_config_window(&first, &last, why, sizeof why)) {
+    window = NCCLOTF2_RECORD_WINDOW;
+    set_window(first, last);
+  }
+  if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   __atomic_store_n(&header()->event_mask, mask, __ATOMIC_RELEASE);
-  __atomic_store_n(&header()->record_mask, mask, __ATOMIC_RELEASE);
+  __atomic_store_n(&header()->record_mask, mask | window, __ATOMIC_RELEASE);
   __atomic_store_n(&header()->collector_state, NCCLOTF2_COLLECTOR_SPOOL, __ATOMIC_RELEASE);
   state = ncclotf2_spool_thread() ? SPOOL_THREAD : SPOOL_CALLER;
   return true;
@@ -82,6 +102,7 @@ static bool start_collector(void) {
       ncclotf2_consumer_messages();
       __atomic_store_n(&header()->record_mask, 0, __ATOMIC_RELEASE);
       __atomic_store_n(&header()->event_mask, 0, __ATOMIC_RELEASE);
+      ncclotf2_session_drop_file();
       return false;
     case NCCLOTF2_START_LATE:
       state = LATE;

@@ -2,15 +2,23 @@
 #include "event.h"
 
 /* What a state's argument holds, by the value of the state. */
-enum argument { NONE, TRANS_SIZE, APPENDED_OPS, GPU_TIMER };
+enum argument { NONE, TRANS_SIZE, APPENDED_OPS, NET_DATA, GPU_TIMER };
 static const uint8_t argument_of[] = {
     [NCCLOTF2_STATE_STEP_SEND_GPU_WAIT... NCCLOTF2_STATE_STEP_RECV_GPU_WAIT] = TRANS_SIZE,
     [NCCLOTF2_STATE_CTRL_IDLE... NCCLOTF2_STATE_CTRL_APPEND_END] = APPENDED_OPS,
     [NCCLOTF2_STATE_STEP_SEND_PEER_WAIT] = TRANS_SIZE,
+    [NCCLOTF2_STATE_NET_PLUGIN_UPDATE] = NET_DATA,
     [NCCLOTF2_STATE_KERNEL_CH_STOP] = GPU_TIMER,
+    [NCCLOTF2_STATE_KERNEL_PHASE_STOP] = GPU_TIMER,
 };
 
-/* An unknown type has no counter of its own; the table's last one is no type of v5 or v6. */
+/* Types whose events are parents of others. */
+#define PARENTS                                                                                                 \
+  (1u << NCCLOTF2_GROUP_API | 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API | 1u << NCCLOTF2_GROUP |          \
+   1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P | 1u << NCCLOTF2_PROXY_OP | 1u << NCCLOTF2_PROXY_STEP |              \
+   1u << NCCLOTF2_KERNEL_CH | 1u << NCCLOTF2_CE_COLL)
+
+/* An unknown type is counted with the newest. */
 static unsigned counter_of(uint64_t type) {
   unsigned bit = type ? (unsigned)__builtin_ctzll(type) : NCCLOTF2_TYPES - 1;
   return bit < NCCLOTF2_TYPES ? bit : NCCLOTF2_TYPES - 1;
@@ -22,76 +30,172 @@ ncclotf2_result ncclotf2_start_inactive(uint64_t type) {
   return NCCLOTF2_SUCCESS;
 }
 
-ncclotf2_result ncclotf2_start_filtered(uint8_t *base, uint64_t type) {
-  ncclotf2_count(&ncclotf2_header_at(base)->filtered[counter_of(type)]);
-  return NCCLOTF2_SUCCESS;
-}
-
 ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type) {
   ncclotf2_count(&ncclotf2_header_at(base)->lost[loss][type]);
   return NCCLOTF2_SUCCESS;
 }
 
-bool ncclotf2_parent_refused(const struct ncclotf2_header *header, unsigned type) {
-  unsigned parent = type == NCCLOTF2_PROXY_STEP ? NCCLOTF2_PROXY_OP : NCCLOTF2_PROXY_STEP;
-  if (!(__atomic_load_n(&header->record_mask, __ATOMIC_RELAXED) & 1u << parent)) return false;
-  return __atomic_load_n(&header->lost[NCCLOTF2_LOSS_MEMORY][parent], __ATOMIC_RELAXED) ||
-         __atomic_load_n(&header->lost[NCCLOTF2_LOSS_RING][parent], __ATOMIC_RELAXED);
+bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHandle) {
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  const unsigned type = counter_of(call.bit);
+  const bool window = call.record_mask & NCCLOTF2_RECORD_WINDOW;
+  if (call.wanted) {
+    if (call.record_mask & NCCLOTF2_RECORD_FULL)
+      ncclotf2_count(&header->lost[NCCLOTF2_LOSS_DISK][type]);
+    else if (window && !ncclotf2_window_admits(base, &call))
+      ncclotf2_count(&header->paused[type]);
+    else
+      return true;
+    return false;
+  }
+  ncclotf2_count(&header->filtered[type]);
+  /* Inside, but of a type that is not recorded: what comes of it must be seen to be inside, too. */
+  const bool parent = call.bit & call.known & PARENTS && !(call.bit & (call.bit - 1));
+  if (window && parent && ncclotf2_ring && ncclotf2_window_admits(base, &call))
+    *eHandle = (void *)(uintptr_t)(ncclotf2_handle(ncclotf2_fast.tag_bits, type, ncclotf2_next_number()) |
+                                   (call.captured ? NCCLOTF2_CAPTURED_BIT : 0));
+  return false;
 }
 
-/* One unit for an event of ours; false if the handle is none or there is no room. */
-static inline __attribute__((always_inline)) void record_unit(uint64_t handle, uint8_t kind, uint32_t aux,
-                                                              uint64_t arg, uint8_t flags,
-                                                              enum ncclotf2_class class) {
-  uint8_t *base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE);
-  if (!handle || __builtin_expect(!base, 0)) return;
-  const uint64_t ticks = ncclotf2_ticks();
-  if (__builtin_expect(!ncclotf2_handle_is_ours(ncclotf2_fast.tag_bits, handle), 0)) {
-    ncclotf2_count(&ncclotf2_header_at(base)->foreign);
-    return;
-  }
-  const unsigned type = ncclotf2_handle_type(handle);
+void ncclotf2_record_before(uint8_t *base, uint64_t handle, uint64_t before, uint64_t ticks) {
   unsigned loss;
-  struct ncclotf2_record *record = ncclotf2_reserve(base, sizeof *record, class, ticks, &loss);
+  struct ncclotf2_record *record = ncclotf2_reserve(base, sizeof *record, NCCLOTF2_CLASS_OPERATION, ticks, &loss);
+  if (!record) return;
+  *record = (struct ncclotf2_record){.ticks = ticks,
+                                     .kind = NCCLOTF2_RECORD_BEFORE,
+                                     .type = (uint8_t)ncclotf2_handle_type(handle),
+                                     .units = 1,
+                                     .handle = handle,
+                                     .arg = before};
+  ncclotf2_commit(base, sizeof *record);
+}
+
+void ncclotf2_measure(uint8_t *base, enum ncclotf2_callback callback, unsigned type, uint64_t ticks) {
+  /* The program's own clock stands still within a callback. */
+  if (ncclotf2_fast.clock == NCCLOTF2_CLOCK_HOST) return;
+  const uint64_t took = ncclotf2_ticks() - ticks;
+  struct ncclotf2_cost *cost = &ncclotf2_header_at(base)->cost[callback][type];
+  ncclotf2_count(&cost->samples);
+  __atomic_fetch_add(&cost->ticks, took, __ATOMIC_RELAXED);
+  uint64_t most = __atomic_load_n(&cost->most, __ATOMIC_RELAXED);
+  while (took > most &&
+         !__atomic_compare_exchange_n(&cost->most, &most, took, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+bool ncclotf2_parent_refused(const struct ncclotf2_header *header, unsigned type) {
+  unsigned parent = type == NCCLOTF2_PROXY_STEP   ? NCCLOTF2_PROXY_OP
+                    : type == NCCLOTF2_NET_PLUGIN ? NCCLOTF2_PROXY_STEP
+                                                  : NCCLOTF2_KERNEL_CH;
+  if (!(__atomic_load_n(&header->record_mask, __ATOMIC_RELAXED) & 1u << parent)) return false;
+  return __atomic_load_n(&header->lost[NCCLOTF2_LOSS_MEMORY][parent], __ATOMIC_RELAXED) ||
+         __atomic_load_n(&header->lost[NCCLOTF2_LOSS_RING][parent], __ATOMIC_RELAXED) ||
+         __atomic_load_n(&header->lost[NCCLOTF2_LOSS_DISK][parent], __ATOMIC_RELAXED);
+}
+
+/* A stop or a state on its way into the ring. */
+struct unit {
+  uint8_t *base; /* NULL: not to be recorded */
+  uint64_t handle, ticks;
+  bool ours;
+};
+
+/* A handle of no event of ours: NULL, or another's. Only record mode wants to see it. */
+static __attribute__((noinline)) bool takes_stranger(uint8_t *base, uint64_t handle) {
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  ncclotf2_count(handle ? &header->foreign : &header->null_handles);
+  return __atomic_load_n(&header->record_mask, __ATOMIC_RELAXED) & NCCLOTF2_RECORD_RAW;
+}
+
+/* Before anything else of the callback is looked at: what comes with a stranger's handle means nothing. */
+static inline __attribute__((always_inline)) struct unit begin_unit(const void *eHandle) {
+  struct unit unit = {.base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE), .handle = ncclotf2_value(eHandle)};
+  if (__builtin_expect(!unit.base, 0)) return unit;
+  unit.ours = ncclotf2_handle_is_ours(ncclotf2_fast.tag_bits, unit.handle);
+  if (__builtin_expect(!unit.ours, 0) && !takes_stranger(unit.base, unit.handle)) unit.base = NULL;
+  unit.ticks = ncclotf2_ticks();
+  return unit;
+}
+
+static inline __attribute__((always_inline)) void record_unit(struct unit unit, enum ncclotf2_callback callback,
+                                                              uint32_t aux, uint64_t arg, uint8_t flags,
+                                                              enum ncclotf2_class class) {
+  const unsigned type = ncclotf2_handle_type(unit.handle);
+  unsigned loss;
+  struct ncclotf2_record *record = ncclotf2_reserve(unit.base, sizeof *record, class, unit.ticks, &loss);
   if (__builtin_expect(!record, 0)) {
     if (loss == NCCLOTF2_LOSS_MEMORY) loss = NCCLOTF2_LOSS_STOP_MEMORY;
-    ncclotf2_count(&ncclotf2_header_at(base)->lost[loss][type]);
+    ncclotf2_count(&ncclotf2_header_at(unit.base)->lost[loss][type]);
     return;
   }
-  *record = (struct ncclotf2_record){.ticks = ticks,
-                                     .kind = kind,
+  *record = (struct ncclotf2_record){.ticks = unit.ticks,
+                                     .kind = callback == NCCLOTF2_CALLBACK_STOP ? NCCLOTF2_RECORD_STOP : NCCLOTF2_RECORD_STATE,
                                      .type = (uint8_t)type,
                                      .units = 1,
                                      .flags = flags,
                                      .aux = aux,
-                                     .handle = handle,
+                                     .handle = unit.handle,
                                      .arg = arg};
-  ncclotf2_commit(base, sizeof *record);
-  ncclotf2_ticks_recorded(ticks);
+  ncclotf2_commit(unit.base, sizeof *record);
+  ncclotf2_ticks_recorded(unit.ticks);
+  if (__builtin_expect(unit.handle % NCCLOTF2_COST_PERIOD == 0, 0) && unit.ours)
+    ncclotf2_measure(unit.base, callback, type, unit.ticks);
 }
 
 ncclotf2_result ncclotf2_stop(void *eHandle) {
-  record_unit(ncclotf2_value(eHandle), NCCLOTF2_RECORD_STOP, 0, 0, 0, NCCLOTF2_CLASS_STOP);
+  const struct unit unit = begin_unit(eHandle);
+  if (unit.base) record_unit(unit, NCCLOTF2_CALLBACK_STOP, 0, 0, 0, NCCLOTF2_CLASS_STOP);
   return NCCLOTF2_SUCCESS;
 }
 
-ncclotf2_result ncclotf2_state(void *eHandle, int eState, union ncclotf2_state_args *eStateArgs) {
-  if (!eHandle) return NCCLOTF2_SUCCESS;
-  uint64_t arg = 0;
-  uint8_t flags = 0;
-  if (eStateArgs && (unsigned)eState < sizeof argument_of / sizeof *argument_of) {
-    flags = NCCLOTF2_FLAG_HAS_ARG;
-    switch (argument_of[eState]) {
-      case TRANS_SIZE: arg = eStateArgs->proxyStep.transSize; break;
-      case APPENDED_OPS: arg = (uint32_t)eStateArgs->proxyCtrl.appendedProxyOps; break;
-      case GPU_TIMER: arg = eStateArgs->kernelCh.pTimer; break;
-      default: flags = 0; break;
-    }
-  }
+static inline __attribute__((always_inline)) void record_state(struct unit unit, int eState, uint32_t steps,
+                                                               uint64_t arg, bool has_arg) {
+  const uint8_t flags = has_arg ? NCCLOTF2_FLAG_HAS_ARG : 0;
+  const uint32_t aux = (uint32_t)eState | steps << 8;
   /* The GPU's stop time is half of what a KernelCh event is for; it may use the stops' reserve. */
   if (eState == NCCLOTF2_STATE_KERNEL_CH_STOP)
-    record_unit(ncclotf2_value(eHandle), NCCLOTF2_RECORD_STATE, (uint32_t)eState, arg, flags, NCCLOTF2_CLASS_STOP);
+    record_unit(unit, NCCLOTF2_CALLBACK_STATE, aux, arg, flags, NCCLOTF2_CLASS_STOP);
   else
-    record_unit(ncclotf2_value(eHandle), NCCLOTF2_RECORD_STATE, (uint32_t)eState, arg, flags, NCCLOTF2_CLASS_START);
+    record_unit(unit, NCCLOTF2_CALLBACK_STATE, aux, arg, flags, NCCLOTF2_CLASS_OPERATION);
+}
+
+/* v1 … v3: sizes come with the states of ProxyOp; those of ProxyStep have no argument of their own. */
+ncclotf2_result ncclotf2_state_v1(void *eHandle, int eState, union ncclotf2_state_args_v1 *eStateArgs) {
+  const struct unit unit = begin_unit(eHandle);
+  if (!unit.base) return NCCLOTF2_SUCCESS;
+  const bool op = eState >= NCCLOTF2_STATE_OP_SEND_POSTED && eState <= NCCLOTF2_STATE_OP_RECV_DONE;
+  const bool control = eState >= NCCLOTF2_STATE_CTRL_IDLE && eState <= NCCLOTF2_STATE_CTRL_APPEND_END;
+  if (eStateArgs && op)
+    record_state(unit, eState, (uint32_t)eStateArgs->proxyOp.steps, eStateArgs->proxyOp.transSize, true);
+  else if (eStateArgs && control)
+    record_state(unit, eState, 0, (uint32_t)eStateArgs->proxyCtrl.appendedProxyOps, true);
+  else
+    record_state(unit, eState, 0, 0, false);
   return NCCLOTF2_SUCCESS;
+}
+
+static inline __attribute__((always_inline)) ncclotf2_result state(void *eHandle, int eState,
+                                                                   const union ncclotf2_state_args *args, int newest) {
+  const struct unit unit = begin_unit(eHandle);
+  if (!unit.base) return NCCLOTF2_SUCCESS;
+  uint64_t arg = 0;
+  const bool has_arg = args && eState >= 0 && eState <= newest && argument_of[eState] != NONE;
+  if (has_arg) {
+    switch (argument_of[eState]) {
+      case TRANS_SIZE: arg = args->proxyStep.transSize; break;
+      case APPENDED_OPS: arg = (uint32_t)args->proxyCtrl.appendedProxyOps; break;
+      case NET_DATA: arg = ncclotf2_value(args->netPlugin.data); break;
+      default: arg = args->kernelCh.pTimer; break;
+    }
+  }
+  record_state(unit, eState, 0, arg, has_arg);
+  return NCCLOTF2_SUCCESS;
+}
+
+ncclotf2_result ncclotf2_state_v4(void *eHandle, int eState, union ncclotf2_state_args *eStateArgs) {
+  return state(eHandle, eState, eStateArgs, NCCLOTF2_STATE_KERNEL_CH_STOP);
+}
+
+ncclotf2_result ncclotf2_state_v7(void *eHandle, int eState, union ncclotf2_state_args *eStateArgs) {
+  return state(eHandle, eState, eStateArgs, NCCLOTF2_STATE_KERNEL_PHASE_STOP);
 }

@@ -5,11 +5,15 @@
 #include <string.h>
 
 enum {
-  PROBES = 8,        /* slots tried for an address before one is given up */
-  SEARCH_MOST = 1024 /* strings looked at before a text is simply appended (again) */
+  PROBES = 8,          /* slots tried for an address, or for a text, before it is given up */
+  INDEX_SLOTS = 1 << 15
 };
 
 static uint64_t lost;
+
+/* Ids of the texts in the heap, by their hashes. It lies in this process alone; what it does not know is at
+ * worst stored twice. */
+static uint32_t text_index[INDEX_SLOTS];
 
 uint64_t ncclotf2_strings_lost(void) { return __atomic_load_n(&lost, __ATOMIC_RELAXED); }
 
@@ -17,27 +21,41 @@ static uint64_t string_bytes(uint32_t length) {
   return (offsetof(struct ncclotf2_string, bytes) + (uint64_t)length + 7) & ~7ULL;
 }
 
-/* Strings are appended by several threads; one whose length is not yet there hides those behind it.
- * Then the text is at worst stored twice. */
-static uint32_t find(uint8_t *base, const char *text, uint32_t length) {
-  uint64_t used = __atomic_load_n(&ncclotf2_header_at(base)->string_used, __ATOMIC_ACQUIRE);
-  uint64_t offset = 0;
-  for (unsigned i = 0; i < SEARCH_MOST && offset < used; i++) {
-    struct ncclotf2_string *string = ncclotf2_string_at(base, offset);
-    uint32_t have = __atomic_load_n(&string->length, __ATOMIC_ACQUIRE);
-    if (!have) return 0;
-    if (have == length && memcmp(string->bytes, text, length - 1) == 0) return (uint32_t)(offset / 8 + 1);
-    offset += string_bytes(have);
+static uint32_t hash(const char *text, uint32_t length) {
+  uint64_t sum = 14695981039346656037u; /* FNV-1a */
+  for (uint32_t i = 0; i < length; i++) sum = (sum ^ (uint8_t)text[i]) * 1099511628211u;
+  return (uint32_t)(sum ^ sum >> 32);
+}
+
+/* The id of a text that is in the heap, else 0. */
+static uint32_t find(uint8_t *base, const char *text, uint32_t length, uint32_t home) {
+  for (uint32_t i = 0; i < PROBES; i++) {
+    uint32_t id = __atomic_load_n(&text_index[(home + i) % INDEX_SLOTS], __ATOMIC_ACQUIRE);
+    if (!id) return 0;
+    struct ncclotf2_string *string = ncclotf2_string_at(base, (uint64_t)(id - 1) * 8);
+    if (__atomic_load_n(&string->length, __ATOMIC_ACQUIRE) == length &&
+        memcmp((const char *)string + offsetof(struct ncclotf2_string, bytes), text, length - 1) == 0)
+      return id;
   }
   return 0;
+}
+
+static void remember(uint32_t id, uint32_t home) {
+  for (uint32_t i = 0; i < PROBES; i++) {
+    uint32_t none = 0;
+    if (__atomic_compare_exchange_n(&text_index[(home + i) % INDEX_SLOTS], &none, id, false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED))
+      return;
+  }
 }
 
 uint32_t ncclotf2_string_id(const char *text) {
   uint8_t *base = ncclotf2_session.base;
   if (!text || !base) return 0;
   uint32_t length = (uint32_t)strnlen(text, NCCLOTF2_STRING_MAX) + 1; /* with the closing NUL */
-  uint32_t id = find(base, text, length);
-  if (id) return id;
+  const uint32_t home = hash(text, length - 1);
+  const uint32_t known = find(base, text, length, home);
+  if (known) return known;
 
   uint64_t *used = &ncclotf2_header_at(base)->string_used;
   uint64_t offset = __atomic_load_n(used, __ATOMIC_RELAXED);
@@ -53,7 +71,9 @@ uint32_t ncclotf2_string_id(const char *text) {
   memcpy(bytes, text, length - 1);
   bytes[length - 1] = '\0';
   __atomic_store_n(&string->length, length, __ATOMIC_RELEASE);
-  return (uint32_t)(offset / 8 + 1);
+  const uint32_t id = (uint32_t)(offset / 8 + 1);
+  remember(id, home);
+  return id;
 }
 
 uint32_t ncclotf2_intern_slow(struct ncclotf2_ring *ring, const char *text) {

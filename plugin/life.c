@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "caller.h"
 #include "clock.h"
 #include "config.h"
 #include "consumer.h"
@@ -24,6 +25,9 @@ enum {
   FLUSH_SECONDS = 5,
   MASKS_MOST = 8 /* copies of libnccl in one process, each with a mask of its own */
 };
+
+/* ncclotf2_comm.ready */
+enum { UNKNOWN = 0, READY = 1, CLAIMED = 2 };
 
 pthread_mutex_t ncclotf2_life = PTHREAD_MUTEX_INITIALIZER;
 
@@ -60,10 +64,12 @@ static bool open_session(const struct ncclotf2_init_args *args) {
   uint32_t clock = ncclotf2_clock_choose(getenv("NCCL_OTF2_CLOCK"), &note);
   if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
   char why[256];
-  if (!ncclotf2_session_open(memory, clock, args->api_version, why, sizeof why)) {
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
-    return false;
-  }
+  const bool opened =
+      ncclotf2_session_open(memory, ncclotf2_config_ring_in_shm(&note), clock, args->api.version, why, sizeof why);
+  if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
+  if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
+  if (!opened) return false;
+  ncclotf2_caller_identify(ncclotf2_header_at(ncclotf2_session.base), args->logger, args->caller);
   pthread_atfork(NULL, NULL, after_fork);
   atexit(process_ends); /* the library is never unmapped, so the handler is always there */
   return true;
@@ -81,24 +87,45 @@ static void record_life(uint8_t kind, uint32_t comm, uint64_t ticks) {
   ncclotf2_ticks_recorded(ticks);
 }
 
+/* Fills in who a communicator is, makes it known, and begins its life in the stream of records. */
+static void introduce(uint32_t index, uint64_t comm_id, const char *name, int rank) {
+  struct ncclotf2_comm *comm = ncclotf2_comm_at(ncclotf2_session.base, index);
+  comm->comm_id = comm_id;
+  comm->rank = rank;
+  comm->name = ncclotf2_string_id(name);
+  __atomic_store_n(&comm->ready, READY, __ATOMIC_RELEASE);
+  record_life(NCCLOTF2_RECORD_INIT, index, comm->init_ticks);
+}
+
+void ncclotf2_identify(void *context, uint64_t comm_id, const char *name, int rank) {
+  uint8_t *base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE);
+  if (!base) return;
+  const uint64_t index = ncclotf2_value(context) ^ ncclotf2_fast.context_bits;
+  if (index >= __atomic_load_n(&ncclotf2_header_at(base)->comm_used, __ATOMIC_ACQUIRE)) return;
+  struct ncclotf2_comm *comm = ncclotf2_comm_at(base, (uint32_t)index);
+  uint32_t unknown = UNKNOWN;
+  if (__atomic_load_n(&comm->ready, __ATOMIC_ACQUIRE) == UNKNOWN &&
+      __atomic_compare_exchange_n(&comm->ready, &unknown, CLAIMED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    introduce((uint32_t)index, comm_id, name, rank);
+}
+
 /* The new communicator's index, or NCCLOTF2_NONE if the table is full. */
 static uint32_t add_comm(const struct ncclotf2_init_args *args) {
   struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
   uint32_t index = header->comm_used;
   if (index == NCCLOTF2_COMM_MAX) return NCCLOTF2_NONE;
   struct ncclotf2_comm *comm = ncclotf2_comm_at(ncclotf2_session.base, index);
-  comm->api_version = args->api_version;
-  comm->comm_id = args->comm_id;
+  comm->api_version = args->api.version;
   comm->nranks = args->nranks;
-  comm->rank = args->rank;
   comm->nnodes = args->nnodes;
   comm->init_ticks = ncclotf2_ticks();
   comm->init_tid = (uint32_t)syscall(SYS_gettid);
-  comm->name = ncclotf2_string_id(args->name);
   ncclotf2_cuda_device(comm);
-  __atomic_store_n(&comm->ready, 1, __ATOMIC_RELEASE);
+  comm->first = __atomic_load_n(&header->window_first, __ATOMIC_RELAXED);
+  comm->last = __atomic_load_n(&header->window_last, __ATOMIC_RELAXED);
+  comm->recording = 1; /* if it begins outside of the window, its first call says so */
   __atomic_store_n(&header->comm_used, index + 1, __ATOMIC_RELEASE);
-  record_life(NCCLOTF2_RECORD_INIT, index, comm->init_ticks);
+  if (args->api.version >= 4) introduce(index, args->comm_id, args->name, args->rank);
   return index;
 }
 
@@ -138,10 +165,10 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
 
   /* Only now: the collector names its directory after the first communicator. */
   if (first)
-    ncclotf2_consumer_start(args->known);
+    ncclotf2_consumer_start(args->api.known);
   else
     ncclotf2_consumer_check();
-  if (ncclotf2_consumer_ready()) ask_for_events(args->mask, args->known);
+  if (ncclotf2_consumer_ready()) ask_for_events(args->mask, args->api.known);
   ncclotf2_consumer_messages();
 done:
   pthread_mutex_unlock(&ncclotf2_life);
@@ -156,6 +183,7 @@ static void report_losses(const struct ncclotf2_header *header) {
       [NCCLOTF2_LOSS_RING] = "events: too many threads",
       [NCCLOTF2_LOSS_COMM] = "events: too many communicators",
       [NCCLOTF2_LOSS_FORK] = "events: in forked processes",
+      [NCCLOTF2_LOSS_DISK] = "events: the disk is full, or as full as it may get (NCCL_OTF2_DISK)",
   };
   static uint64_t reported[NCCLOTF2_LOSS_REASONS];
   char line[512] = "";

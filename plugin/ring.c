@@ -17,7 +17,7 @@ static bool have_key;
 
 /* When a look through all chunks found none, later looks see only a part each until one succeeds:
  * a refused event must stay cheap, because NCCL's thread pays for it. */
-static uint32_t scarce, scan_from;
+static uint32_t scarce[NCCLOTF2_CLASSES], scan_from[NCCLOTF2_CLASSES];
 enum { SCARCE_SCAN = 512 };
 
 static void give_back(struct ncclotf2_ring *ring) {
@@ -65,10 +65,13 @@ static bool take_chunk(uint8_t *base, uint32_t chunk) {
 static uint32_t take_spare(uint8_t *base, uint32_t limit) {
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   uint32_t *states = ncclotf2_chunk_states_at(base);
+  const uint32_t most = header->chunk_count - header->chunk_reserve;
   for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
-    if (!__atomic_load_n(&header->spare[i], __ATOMIC_RELAXED)) continue;
-    uint32_t chunk = __atomic_exchange_n(&header->spare[i], 0, __ATOMIC_ACQUIRE);
-    if (!chunk) continue;
+    uint32_t chunk = __atomic_load_n(&header->spare[i], __ATOMIC_RELAXED);
+    /* Those that this class may not use wait for another one. */
+    if (!chunk || (chunk > limit && chunk <= most) ||
+        !__atomic_compare_exchange_n(&header->spare[i], &chunk, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      continue;
     if (chunk <= limit) {
       __atomic_store_n(&states[chunk - 1], NCCLOTF2_CHUNK_USED, __ATOMIC_RELAXED);
       return chunk;
@@ -81,19 +84,19 @@ static uint32_t take_spare(uint8_t *base, uint32_t limit) {
 }
 
 /* From the lowest on, so that few pages are in use and those again and again. */
-static uint32_t scan(uint8_t *base, uint32_t limit) {
-  if (!__atomic_load_n(&scarce, __ATOMIC_RELAXED)) {
+static uint32_t scan(uint8_t *base, uint32_t limit, enum ncclotf2_class class) {
+  if (!__atomic_load_n(&scarce[class], __ATOMIC_RELAXED)) {
     for (uint32_t i = 0; i < limit; i++)
       if (take_chunk(base, i)) return i + 1;
-    __atomic_store_n(&scarce, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&scarce[class], 1, __ATOMIC_RELAXED);
     return 0;
   }
   uint32_t count = limit < SCARCE_SCAN ? limit : SCARCE_SCAN;
-  uint32_t from = __atomic_fetch_add(&scan_from, count, __ATOMIC_RELAXED);
+  uint32_t from = __atomic_fetch_add(&scan_from[class], count, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < count; i++) {
     uint32_t chunk = (from + i) % limit;
     if (!take_chunk(base, chunk)) continue;
-    __atomic_store_n(&scarce, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&scarce[class], 0, __ATOMIC_RELAXED);
     return chunk + 1;
   }
   return 0;
@@ -101,12 +104,13 @@ static uint32_t scan(uint8_t *base, uint32_t limit) {
 
 static uint32_t any_chunk(uint8_t *base, enum ncclotf2_class class) {
   struct ncclotf2_header *header = ncclotf2_header_at(base);
-  uint32_t limit = header->chunk_count - header->chunk_reserve;
+  const uint32_t most = header->chunk_count - header->chunk_reserve;
+  const uint32_t own = ncclotf2_class_chunks(header, class), limit = own < most ? own : most;
   uint32_t chunk = take_spare(base, limit);
   if (chunk) return chunk;
   ncclotf2_consumer_starved();
-  chunk = scan(base, limit);
-  for (uint32_t i = limit; !chunk && class == NCCLOTF2_CLASS_STOP && i < header->chunk_count; i++)
+  chunk = scan(base, limit, class);
+  for (uint32_t i = limit; !chunk && i < own; i++)
     if (take_chunk(base, i)) chunk = i + 1;
   if (chunk) __atomic_fetch_add(&header->faulted_chunks, 1, __ATOMIC_RELAXED);
   return chunk;
@@ -138,8 +142,7 @@ static bool refill(uint8_t *base, struct ncclotf2_ring *ring, enum ncclotf2_clas
 }
 
 static bool has_room(const struct ncclotf2_ring *ring, unsigned bytes, enum ncclotf2_class class) {
-  return ring->cursor + bytes <= ring->limit &&
-         (class == NCCLOTF2_CLASS_STOP || ring->cursor < ncclotf2_fast.reserve_offset);
+  return ring->cursor + bytes <= ring->limit && ring->cursor / NCCLOTF2_CHUNK_SIZE < ncclotf2_fast.limit[class];
 }
 
 /* The record that says whose the following ones are. Its ticks are those of the record it makes way

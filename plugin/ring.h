@@ -19,13 +19,6 @@
 #include "session.h"
 #include "shm.h"
 
-/* Which chunks a record may go to. What ends an event has chunks in reserve, so that an event whose
- * start was recorded does not lose its end when memory runs out. */
-enum ncclotf2_class {
-  NCCLOTF2_CLASS_START,  /* and states, which may go */
-  NCCLOTF2_CLASS_STOP
-};
-
 /* Initial-exec: one instruction, no call of __tls_get_addr, which can allocate. */
 extern __thread struct ncclotf2_ring *ncclotf2_ring __attribute__((tls_model("initial-exec")));
 
@@ -45,7 +38,7 @@ static inline __attribute__((always_inline)) void *ncclotf2_reserve(uint8_t *bas
                                                                     unsigned *loss) {
   struct ncclotf2_ring *ring = ncclotf2_ring;
   if (__builtin_expect(!ring || ring->cursor + bytes > ring->limit ||
-                           (class == NCCLOTF2_CLASS_START && ring->cursor >= ncclotf2_fast.reserve_offset),
+                           ring->cursor / NCCLOTF2_CHUNK_SIZE >= ncclotf2_fast.limit[class],
                        0)) {
     int refused = ncclotf2_ring_room(bytes, class, ticks);
     if (refused >= 0) {

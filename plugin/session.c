@@ -22,12 +22,12 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-_Static_assert(sizeof(struct ncclotf2_header) == 4096, "header");
+_Static_assert(sizeof(struct ncclotf2_header) == 8192, "header");
 _Static_assert(offsetof(struct ncclotf2_header, ring_used) == 2048, "header");
-_Static_assert(offsetof(struct ncclotf2_header, collector_state) == 3072, "header");
+_Static_assert(offsetof(struct ncclotf2_header, collector_state) == 6144, "header");
 _Static_assert(sizeof(struct ncclotf2_chunk) == NCCLOTF2_CHUNK_HEAD, "chunk head");
 _Static_assert(sizeof(struct ncclotf2_ring) % 64 == 0, "rings share no cache line");
-_Static_assert(sizeof(struct ncclotf2_comm) == 128, "communicator");
+_Static_assert(sizeof(struct ncclotf2_comm) == 192, "communicator");
 #define UNITS(record, units) _Static_assert(sizeof(struct record) == (units) * NCCLOTF2_UNIT, #record)
 UNITS(ncclotf2_record, 1);
 UNITS(ncclotf2_thread_record, 2);
@@ -50,6 +50,17 @@ struct ncclotf2_fast ncclotf2_fast;
 struct ncclotf2_session ncclotf2_session = {.memfd = -1};
 
 bool ncclotf2_session_is_owner(void) { return ncclotf2_session.base && ncclotf2_session.owner == getpid(); }
+
+uint32_t ncclotf2_class_chunks(const struct ncclotf2_header *header, enum ncclotf2_class class) {
+  static const uint8_t sixteenths[NCCLOTF2_CLASSES] = {[NCCLOTF2_CLASS_CONTROL] = 10,
+                                                       [NCCLOTF2_CLASS_STEP] = 12,
+                                                       [NCCLOTF2_CLASS_CHANNEL] = 14,
+                                                       [NCCLOTF2_CLASS_OPERATION] = 15,
+                                                       [NCCLOTF2_CLASS_STOP] = 16};
+  if (class == NCCLOTF2_CLASS_STOP) return header->chunk_count;
+  if (class == NCCLOTF2_CLASS_OPERATION) return header->chunk_count - header->chunk_reserve;
+  return (uint32_t)((uint64_t)header->chunk_count * sixteenths[class] / 16);
+}
 
 static uint64_t align(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -87,6 +98,21 @@ static bool set_size(int fd, uint64_t size) {
     return false;
   }
   return ftruncate(fd, (off_t)size) == 0;
+}
+
+/* A file of our own in /dev/shm: nobody else's, nowhere else, readable by its owner alone. */
+static int create_shm_file(const struct ncclotf2_header *who, char *path, size_t size) {
+  snprintf(path, size, "/dev/shm/nccl-otf2-%u-%u-%04x-%llu", who->uid, who->pid, who->tag,
+           (unsigned long long)who->pid_start);
+  return open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+/* In /dev/shm there must be room for all of it from the beginning: NCCL uses it, too, and a page that cannot
+ * be had when it is touched kills the program. */
+static bool reserve(int fd, uint64_t size) {
+  const int problem = posix_fallocate(fd, 0, (off_t)size);
+  if (problem) errno = problem;
+  return problem == 0;
 }
 
 static uint8_t *map(int fd, uint64_t size) {
@@ -127,6 +153,7 @@ static void identify(struct ncclotf2_header *header) {
   read_file("/proc/sys/kernel/random/boot_id", header->boot_id, sizeof header->boot_id);
   if (readlink("/proc/self/exe", header->executable, sizeof header->executable - 1) < 0) header->executable[0] = '\0';
   header->pid = (uint32_t)getpid();
+  header->uid = (uint32_t)geteuid();
   header->pid_start = start_time();
   header->tag = draw_tag();
 }
@@ -158,19 +185,48 @@ static void prepare_spares(struct ncclotf2_header *header) {
   }
 }
 
-bool ncclotf2_session_open(uint64_t memory, uint32_t clock, uint32_t api_version, char *why, size_t why_size) {
+/* Makes the memory as large as can be had, down to the least that works. */
+static uint8_t *make(int fd, uint64_t memory, bool in_shm, struct ncclotf2_header *wanted) {
   /* Chunk numbers and their successors must fit 32 bits. */
   if (memory / NCCLOTF2_CHUNK_SIZE > UINT32_MAX - 2) memory = (uint64_t)(UINT32_MAX - 2) * NCCLOTF2_CHUNK_SIZE;
-  int fd = above_standard_streams(memfd_create("nccl-otf2", MFD_CLOEXEC));
-  if (fd < 0) {
-    snprintf(why, why_size, "no shared memory (memfd_create: %s); nothing is recorded", strerror(errno));
-    return false;
+  for (; memory >= NCCLOTF2_MEMORY_LEAST; memory /= 2) {
+    *wanted = layout((uint32_t)(memory / NCCLOTF2_CHUNK_SIZE));
+    uint8_t *base = NULL;
+    if (set_size(fd, wanted->total_size) && (!in_shm || reserve(fd, wanted->total_size))) base = map(fd, wanted->total_size);
+    if (base) return base;
+    if (in_shm && ftruncate(fd, 0) != 0) break; /* what was reserved in vain */
   }
-  struct ncclotf2_header wanted;
+  return NULL;
+}
+
+bool ncclotf2_session_open(uint64_t memory, bool in_shm, uint32_t clock, uint32_t api_version, char *why,
+                           size_t why_size) {
+  struct ncclotf2_header who = {0}, wanted;
+  identify(&who);
   uint8_t *base = NULL;
-  for (; !base && memory >= NCCLOTF2_MEMORY_LEAST; memory /= 2) {
-    wanted = layout((uint32_t)(memory / NCCLOTF2_CHUNK_SIZE));
-    if (set_size(fd, wanted.total_size)) base = map(fd, wanted.total_size);
+  int fd = -1;
+  *why = '\0';
+  if (in_shm) {
+    fd = above_standard_streams(create_shm_file(&who, who.memory_path, sizeof who.memory_path));
+    if (fd >= 0) base = make(fd, memory, true, &wanted);
+    if (!base) {
+      snprintf(why, why_size, "no memory in /dev/shm (%s); memory that ends with the processes is used", strerror(errno));
+      if (fd >= 0) {
+        unlink(who.memory_path);
+        close(fd);
+      }
+      who.memory_path[0] = '\0';
+    } else {
+      who.memory_kind = NCCLOTF2_MEMORY_SHM;
+    }
+  }
+  if (!base) {
+    fd = above_standard_streams(memfd_create("nccl-otf2", MFD_CLOEXEC));
+    if (fd < 0) {
+      snprintf(why, why_size, "no shared memory (memfd_create: %s); nothing is recorded", strerror(errno));
+      return false;
+    }
+    base = make(fd, memory, false, &wanted);
   }
   if (!base) {
     snprintf(why, why_size, "no shared memory, not even %llu MiB (%s; see ulimit -v, -f); nothing is recorded",
@@ -181,11 +237,21 @@ bool ncclotf2_session_open(uint64_t memory, uint32_t clock, uint32_t api_version
   }
 
   struct ncclotf2_header *header = ncclotf2_header_at(base);
+  /* The layout, and who we are: the two know nothing of each other's members. */
   *header = wanted;
-  identify(header);
+  memcpy(header->hostname, who.hostname, sizeof who.hostname);
+  memcpy(header->boot_id, who.boot_id, sizeof who.boot_id);
+  memcpy(header->executable, who.executable, sizeof who.executable);
+  memcpy(header->memory_path, who.memory_path, sizeof who.memory_path);
+  header->memory_kind = who.memory_kind;
+  header->uid = who.uid;
+  header->pid = who.pid;
+  header->pid_start = who.pid_start;
+  header->tag = who.tag;
   header->clock_source = clock;
   header->clock_hz = ncclotf2_clock_hz(clock);
   header->api_version = api_version;
+  header->window_last = UINT64_MAX;
 
   ncclotf2_session.base = base;
   ncclotf2_session.memfd = fd;
@@ -197,7 +263,9 @@ bool ncclotf2_session_open(uint64_t memory, uint32_t clock, uint32_t api_version
   }
   ncclotf2_fast.tag_bits = (uint64_t)header->tag << NCCLOTF2_TAG_SHIFT;
   ncclotf2_fast.context_bits = ncclotf2_context_bits(header->tag);
-  ncclotf2_fast.reserve_offset = ncclotf2_chunk_offset(header, header->chunk_count - header->chunk_reserve);
+  for (unsigned class = 0; class < NCCLOTF2_CLASSES; class++)
+    ncclotf2_fast.limit[class] =
+        (uint32_t)(header->chunk_offset / NCCLOTF2_CHUNK_SIZE) + ncclotf2_class_chunks(header, class);
   ncclotf2_fast.clock = clock;
   const struct ncclotf2_host_clock *host = clock == NCCLOTF2_CLOCK_HOST ? ncclotf2_clock_host() : NULL;
   if (host) ncclotf2_fast.host_now = host->now;
@@ -205,4 +273,9 @@ bool ncclotf2_session_open(uint64_t memory, uint32_t clock, uint32_t api_version
   prepare_spares(header);
   __atomic_store_n(&ncclotf2_fast.base, base, __ATOMIC_RELEASE);
   return true;
+}
+
+void ncclotf2_session_drop_file(void) {
+  const char *path = ncclotf2_header_at(ncclotf2_session.base)->memory_path;
+  if (*path) unlink(path);
 }

@@ -14,16 +14,30 @@
 
 #include "shm.h"
 
+/* What a record is worth when memory runs out: each class may go to the chunks below its limit. What says
+ * least is refused first, operations last; and what ends an event has chunks in reserve, so that an event
+ * whose start was recorded does not lose its end. */
+enum ncclotf2_class {
+  NCCLOTF2_CLASS_CONTROL,   /* the progress thread's own doing: 10/16 of the chunks */
+  NCCLOTF2_CLASS_STEP,      /* network transfers: 12/16 */
+  NCCLOTF2_CLASS_CHANNEL,   /* parts of operations: 14/16 */
+  NCCLOTF2_CLASS_OPERATION, /* operations and calls, and states of anything: 15/16 */
+  NCCLOTF2_CLASS_STOP,      /* all */
+  NCCLOTF2_CLASSES
+};
+
 /* What every callback reads: one cache line that is written only while it is being set up. */
 struct ncclotf2_fast {
   uint8_t *base;            /* the mapping; NULL: record nothing (no session, or a forked child) */
   uint64_t tag_bits;        /* tag << NCCLOTF2_TAG_SHIFT */
   uint64_t context_bits;
-  uint64_t reserve_offset;  /* chunks from this offset on are for stops alone */
   uint64_t (*host_now)(void);
+  uint32_t limit[NCCLOTF2_CLASSES]; /* offset in the mapping / NCCLOTF2_CHUNK_SIZE of the first chunk that the
+                                       class may not use */
   uint32_t clock;           /* enum ncclotf2_clock_source */
   uint32_t intern_epoch;    /* string addresses of an earlier epoch mean nothing any more */
 } __attribute__((aligned(64)));
+_Static_assert(sizeof(struct ncclotf2_fast) == 64, "one cache line");
 extern struct ncclotf2_fast ncclotf2_fast;
 
 /* The rest, for slow paths. */
@@ -35,9 +49,17 @@ struct ncclotf2_session {
 };
 extern struct ncclotf2_session ncclotf2_session;
 
-/* Creates the memory and publishes it to the callbacks. False with *why filled in if it cannot be
- * had. Caller holds the life lock. */
-bool ncclotf2_session_open(uint64_t memory, uint32_t clock, uint32_t api_version, char *why, size_t why_size);
+/* Creates the memory, in /dev/shm if it shall outlive this process and its collector, and publishes it
+ * to the callbacks. False if it cannot be had; *why is one line about that, or about memory in /dev/shm
+ * that could not be had, else empty. Caller holds the life lock. */
+bool ncclotf2_session_open(uint64_t memory, bool in_shm, uint32_t clock, uint32_t api_version, char *why,
+                           size_t why_size);
+
+/* Removes the memory's file, if it has one: nobody will read it later. The memory stays. */
+void ncclotf2_session_drop_file(void);
+
+/* How many chunks, from the first on, a class may use. */
+uint32_t ncclotf2_class_chunks(const struct ncclotf2_header *header, enum ncclotf2_class class);
 
 /* False in a forked child, also one made by a bare clone system call. */
 bool ncclotf2_session_is_owner(void);

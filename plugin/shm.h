@@ -2,7 +2,7 @@
  *
  * The memory that the plugin and its collector share: one memfd per job process.
  *
- *   header (one page) | chunk states | rings | communicators | strings | chunks
+ *   header (two pages) | chunk states | rings | communicators | strings | chunks
  *
  * The plugin writes, the collector reads; what flows back is only: free chunks, the resolved
  * settings, and answers to requests. Nothing in here is a pointer, so the memory means the same in
@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define NCCLOTF2_SHM_MAGIC   0x3266744f6c63636eULL /* "ncclOtf2" read as little-endian */
-#define NCCLOTF2_SHM_VERSION 1u
+#define NCCLOTF2_SHM_VERSION 2u
 
 #define NCCLOTF2_PAGE        4096u
 #define NCCLOTF2_CHUNK_SIZE  65536u  /* ring memory is handed out in these units */
@@ -34,19 +34,21 @@
 
 /* ---- handles and contexts ------------------------------------------------------------------
  *
- *   63        48 47   44 43 42                                        0
- *  +------------+-------+--+-------------------------------------------+
- *  | tag        | type  |C | number, never reused                      |
- *  +------------+-------+--+-------------------------------------------+
+ *   63        48 47   44 43 42 41                                     0
+ *  +------------+-------+--+--+----------------------------------------+
+ *  | tag        | type  |C |G | number, never reused                   |
+ *  +------------+-------+--+--+----------------------------------------+
  *
  * tag: drawn once per process, never 0 or 0xffff, so that no canonical pointer looks like a handle.
  * type: bit number of the event type. C: set in contexts (type 15), whose number is the index of
- * the communicator entry. Numbers are taken from header.next_number in blocks of 4096 per ring.
+ * the communicator entry. G: set in calls that a CUDA graph captured; their operations come again
+ * at each replay. Numbers are taken from header.next_number in blocks of 4096 per ring.
  */
 #define NCCLOTF2_TAG_SHIFT    48
 #define NCCLOTF2_TYPE_SHIFT   44
 #define NCCLOTF2_CONTEXT_BIT  (1ULL << 43)
-#define NCCLOTF2_NUMBER_MASK  (NCCLOTF2_CONTEXT_BIT - 1)
+#define NCCLOTF2_CAPTURED_BIT (1ULL << 42)
+#define NCCLOTF2_NUMBER_MASK  (NCCLOTF2_CAPTURED_BIT - 1)
 #define NCCLOTF2_NUMBER_BLOCK 4096u
 
 /* ---- clock ---------------------------------------------------------------------------------- */
@@ -72,8 +74,37 @@ enum ncclotf2_loss {             /* why something was not recorded */
   NCCLOTF2_LOSS_RING = 2,        /* start refused: no ring left for this thread */
   NCCLOTF2_LOSS_COMM = 3,        /* events of a communicator beyond NCCLOTF2_COMM_MAX */
   NCCLOTF2_LOSS_FORK = 4,        /* callback in a forked child */
-  NCCLOTF2_LOSS_REASONS = 5
+  NCCLOTF2_LOSS_DISK = 5,        /* start refused: the collector has written all it may (NCCL_OTF2_DISK), or
+                                    its disk is at fault */
+  NCCLOTF2_LOSS_REASONS = 6
 };
+
+/* Bits of header.record_mask beyond those of the event types. */
+#define NCCLOTF2_RECORD_RAW (1u << 28)    /* record mode: also what *eHandle held, and calls with handles of none */
+#define NCCLOTF2_RECORD_WINDOW (1u << 29) /* operations are chosen by their ordinals (struct ncclotf2_comm) */
+#define NCCLOTF2_RECORD_FULL (1u << 30)   /* nothing new is recorded: NCCLOTF2_LOSS_DISK */
+
+/* The library that calls the plugin, by the file that its logger lies in. */
+enum ncclotf2_library { NCCLOTF2_LIBRARY_UNKNOWN = 0, NCCLOTF2_LIBRARY_NCCL = 1, NCCLOTF2_LIBRARY_RCCL = 2 };
+
+enum ncclotf2_memory_kind {
+  NCCLOTF2_MEMORY_MEMFD = 0, /* gone with the last process that has it open */
+  NCCLOTF2_MEMORY_SHM = 1    /* a file in /dev/shm, header.memory_path: outlives job and collector */
+};
+
+/* What callbacks cost, measured on every 256th event by the plugin itself. */
+enum ncclotf2_callback {
+  NCCLOTF2_CALLBACK_START = 0,
+  NCCLOTF2_CALLBACK_STOP = 1,
+  NCCLOTF2_CALLBACK_STATE = 2,
+  NCCLOTF2_CALLBACKS = 3
+};
+struct ncclotf2_cost {
+  uint64_t samples;
+  uint64_t ticks; /* sum over the samples */
+  uint64_t most;  /* the greatest */
+};
+#define NCCLOTF2_COST_PERIOD 256u
 
 enum ncclotf2_collector_state {
   NCCLOTF2_COLLECTOR_NONE = 0,
@@ -99,13 +130,19 @@ struct ncclotf2_header {
   uint32_t tag;
   uint64_t pid_start;          /* field 22 of /proc/self/stat */
   uint32_t clock_source;
-  uint32_t api_version;        /* NCCL profiler API that was taken: 5, 6, … */
+  uint32_t api_version;        /* NCCL profiler API that was taken: 1 … 7 */
   uint64_t clock_hz;           /* ticks per second if known exactly, else 0 */
   struct ncclotf2_clock_tuple created;
   char hostname[256];
   char boot_id[64];
   char executable[512];
-  uint8_t pad0[4096 - 32 - 32 - 8 * 9 - 256 - 64 - 512 - 2048];
+  uint32_t library;            /* enum ncclotf2_library */
+  int32_t library_version;     /* as ncclGetVersion has it (22907 is 2.29.7); 0 if it cannot be asked */
+  char library_path[256];      /* of the file that the logger lies in; empty if that cannot be told */
+  uint32_t memory_kind;        /* enum ncclotf2_memory_kind */
+  uint32_t uid;                /* effective user of the process */
+  char memory_path[128];       /* MEMORY_SHM: the file */
+  uint8_t pad0[2048 - 104 - 32 - 256 - 64 - 512 - 8 - 256 - 8 - 128];
 
   /* written by the plugin (offset 2048) */
   uint32_t ring_used;          /* rings [0, ring_used) have been taken at least once */
@@ -118,20 +155,27 @@ struct ncclotf2_header {
   uint32_t live_comms;         /* initialised minus finalised */
   uint32_t faulted_chunks;     /* chunks taken that nobody had prepared */
   uint64_t foreign;            /* stops and states with a handle that is none of this process's */
+  uint64_t null_handles;       /* stops and states with the handle NULL */
+  uint64_t lost_marks;         /* of the application, for want of memory */
   uint64_t filtered[NCCLOTF2_TYPES];                        /* starts not asked for by the settings */
+  uint64_t paused[NCCLOTF2_TYPES];                          /* starts outside the window */
   uint64_t lost[NCCLOTF2_LOSS_REASONS][NCCLOTF2_TYPES];     /* by reason and type */
-  uint8_t pad1[3072 - 2048 - 8 - 8 * 3 - 16 - 8 - 8 * NCCLOTF2_TYPES * (1 + NCCLOTF2_LOSS_REASONS)];
+  struct ncclotf2_cost cost[NCCLOTF2_CALLBACKS][NCCLOTF2_TYPES];
+  uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
+               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES];
 
-  /* written by the collector (offset 3072) */
+  /* written by the collector (offset 6144) */
   uint32_t collector_state;    /* futex, enum ncclotf2_collector_state */
   uint32_t collector_pid;
   uint32_t answered;           /* futex: the latest request whose work is done */
   uint32_t event_mask;         /* what NCCL is asked for */
-  uint32_t record_mask;        /* types that are recorded; a subset of what event_mask implies */
+  uint32_t record_mask;        /* types that are recorded, a subset of what event_mask implies; NCCLOTF2_RECORD_… */
   uint32_t message_number;     /* raised with each new message */
+  uint64_t window_first;       /* what the entries of new communicators begin with, see struct ncclotf2_comm */
+  uint64_t window_last;
   uint32_t spare[NCCLOTF2_SPARE_MAX]; /* chunk index + 1, or 0; exchanged atomically */
   char message[512];           /* one line for NCCL's logger, NUL-terminated */
-  uint8_t pad2[4096 - 3072 - 24 - 4 * NCCLOTF2_SPARE_MAX - 512];
+  uint8_t pad2[8192 - 6144 - 40 - 4 * NCCLOTF2_SPARE_MAX - 512];
 };
 
 /* ---- chunks and rings ----------------------------------------------------------------------- */
@@ -191,7 +235,7 @@ struct ncclotf2_string {
 
 /* ---- communicators -------------------------------------------------------------------------- */
 struct ncclotf2_comm {
-  uint32_t ready;       /* 1 (release) when the rest is filled in */
+  uint32_t ready;       /* 1 (release) when the rest is filled in; API v1 … v3: with the first operation */
   uint32_t api_version;
   uint64_t comm_id;
   int32_t nranks, rank, nnodes;
@@ -203,7 +247,22 @@ struct ncclotf2_comm {
   uint8_t uuid[16];     /* of the GPU; zero if unknown */
   uint8_t pci[16];      /* "dddddddd:bb:dd" style text, NUL-padded; empty if unknown */
   uint32_t has_uuid;
-  uint32_t pad[9];
+  uint32_t pad0[9];
+
+  /* The window (second cache line and a half). With NCCLOTF2_RECORD_WINDOW an operation is recorded if
+   * first <= ordinal < last, and what belongs to it likewise. Ordinals count from 0 on each communicator,
+   * and all its members count alike: collectives as the application calls them, apart from them those that
+   * replayed graphs bring. Messages have no common order: they go with the next collective, and on a
+   * communicator without any collective they count themselves. */
+  uint64_t collectives; /* called so far */
+  uint64_t messages;    /* called so far */
+  uint64_t replayed;    /* collectives of replayed graphs so far */
+  uint64_t first;       /* written by the collector, or by the plugin at init */
+  uint64_t last;
+  uint32_t recording;   /* what the last call was: 1 inside, 0 outside */
+  uint32_t fresh;       /* there have been calls inside since the last plan outside */
+  uint64_t replayed_messages;
+  uint8_t pad1[8];
 };
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -213,11 +272,22 @@ enum ncclotf2_record_kind {
   NCCLOTF2_RECORD_STOP = 3,
   NCCLOTF2_RECORD_STATE = 4,
   NCCLOTF2_RECORD_INIT = 5,     /* aux: communicator index */
-  NCCLOTF2_RECORD_FINALIZE = 6  /* aux: communicator index */
+  NCCLOTF2_RECORD_FINALIZE = 6, /* aux: communicator index */
+  NCCLOTF2_RECORD_MARK = 7,     /* the application's own; type: enum ncclotf2_mark; aux: string id */
+  NCCLOTF2_RECORD_WINDOW_EDGE = 8, /* aux: communicator index; arg: ordinal of the first operation that is
+                                      chosen otherwise than those before; flags: 1 recorded, 0 not */
+  NCCLOTF2_RECORD_BEFORE = 9    /* record mode; handle: the event started next in this ring; arg: what *eHandle
+                                   held before */
 };
 
-/* All records begin with this; THREAD, STOP, STATE, INIT and FINALIZE are this and nothing more
- * (THREAD: 2 units). */
+enum ncclotf2_mark {
+  NCCLOTF2_MARK_PHASE_BEGIN = 0,
+  NCCLOTF2_MARK_PHASE_END = 1, /* no string */
+  NCCLOTF2_MARK_POINT = 2
+};
+
+/* All records begin with this; all but START and THREAD are this and nothing more (THREAD: 2 units).
+ * In record mode, stops and states may carry any handle, also 0. */
 struct ncclotf2_record {
   uint64_t ticks;
   uint8_t kind;
@@ -225,7 +295,8 @@ struct ncclotf2_record {
   uint8_t units;   /* length in NCCLOTF2_UNIT */
   uint8_t flags;   /* START: enum ncclotf2_record_flags */
   uint32_t aux;    /* START: communicator index, NCCLOTF2_NONE if the context is none of ours;
-                      STATE: the state value; THREAD: tid */
+                      STATE: the state value, with ProxyOp's states 0 … 7 (API v1 … v3) the number of
+                      steps in the upper 24 bits; THREAD: tid */
   uint64_t handle; /* START, STOP, STATE: the event */
   uint64_t arg;    /* START: parentObj as given; STATE: the argument's bits (see has_arg) */
 };
@@ -235,7 +306,9 @@ enum ncclotf2_record_flags {
   NCCLOTF2_FLAG_SYM = 4,     /* Coll: isSymColl (v7) */
   NCCLOTF2_FLAG_SEND = 8,    /* ProxyOp: isSend; NetPlugin socket: op is send */
   NCCLOTF2_FLAG_COMPLETE = 16, /* CeSync: isComplete; CeColl: intraBatchSync; CeBatch: useIntraSync */
-  NCCLOTF2_FLAG_KNOWN_NET = 32 /* NetPlugin: the descriptor was of a known kind and was read */
+  NCCLOTF2_FLAG_KNOWN_NET = 32, /* NetPlugin: the descriptor was of a known kind and was read */
+  NCCLOTF2_FLAG_NO_CHANNELS = 64 /* P2p: the number of channels is not known (API v1 … v4); Coll: nchannels
+                                    is a most (v1 … v3) */
 };
 
 struct ncclotf2_thread_record { /* 2 units */
@@ -298,7 +371,8 @@ struct ncclotf2_net_plugin {    /* 3 units */
   int64_t id;                   /* netPlugin.id: kind and version */
   uint64_t context, length, wr_id;
   int32_t device_or_fd, opcode, qp, rank;
-  uint8_t pad[16];
+  uint64_t data;                /* the descriptor's address, a value */
+  uint8_t pad[8];
 };
 struct ncclotf2_ce_coll {       /* 4 units */
   struct ncclotf2_record head;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -21,6 +22,11 @@
 #include "ring.h"
 #include "session.h"
 #include "thread.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#define CLOSE_RANGE_UNSHARE_FLAG (1u << 1)
 
 enum {
   PERIOD_MS = 10,
@@ -46,6 +52,7 @@ static struct {
   uint64_t *comms;              /* [NCCLOTF2_COMM_MAX]: 1 + final_ticks as last written, 0 never */
   uint32_t comms_open;          /* communicators below this have been finalised and written so */
   uint64_t header_written, clock_written; /* CLOCK_MONOTONIC, ns; 0 never */
+  bool own_table; /* the thread has descriptors of its own, out of the program's reach */
   bool ended;
   int problem;
 } spool = {.fd = -1};
@@ -58,8 +65,9 @@ int ncclotf2_spool_problem(void) { return __atomic_load_n(&shared_problem, __ATO
  * its own: nothing must ever be written there. */
 static bool reopen_if_lost(void) {
   struct stat info;
+  if (spool.own_table) return true;
   if (fstat(spool.fd, &info) == 0 && info.st_dev == spool.device && info.st_ino == spool.inode) return true;
-  int fd = open(spool.path, O_WRONLY | O_CLOEXEC);
+  int fd = open(spool.path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   if (fstat(fd, &info) != 0 || info.st_dev != spool.device || info.st_ino != spool.inode) {
     close(fd);
@@ -135,13 +143,18 @@ static bool put_comms(uint8_t *base) {
   bool all_final = true;
   for (uint32_t i = spool.comms_open; i < used; i++) {
     struct ncclotf2_comm *comm = ncclotf2_comm_at(base, i);
+    if (__atomic_load_n(&comm->ready, __ATOMIC_ACQUIRE) != 1) {
+      all_final = false;
+      continue;
+    }
     uint64_t final = __atomic_load_n(&comm->final_ticks, __ATOMIC_ACQUIRE);
     if (spool.comms[i] != final + 1) {
-      struct ncclotf2_comm copy;
+      /* The counters go on changing and are of no use in a file. */
+      struct ncclotf2_comm copy = {0};
       memcpy(&copy, comm, offsetof(struct ncclotf2_comm, final_ticks));
       copy.final_ticks = final;
-      const size_t rest = offsetof(struct ncclotf2_comm, init_tid);
-      memcpy((uint8_t *)&copy + rest, (const uint8_t *)comm + rest, sizeof copy - rest);
+      const size_t rest = offsetof(struct ncclotf2_comm, init_tid), end = offsetof(struct ncclotf2_comm, collectives);
+      memcpy((uint8_t *)&copy + rest, (const uint8_t *)comm + rest, end - rest);
       if (!put(NCCLOTF2_FRAME_COMM, i, 0, &copy, sizeof copy)) return false;
       spool.comms[i] = final + 1;
     }
@@ -223,6 +236,7 @@ static bool flush(uint8_t *base, bool asked) {
   if (ended) {
     if (!put(NCCLOTF2_FRAME_END, 0, 0, NULL, 0)) return false;
     spool.ended = true;
+    ncclotf2_session_drop_file();
   }
   return true;
 }
@@ -249,9 +263,19 @@ void ncclotf2_spool_flush(void) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* Takes the thread out of the program's table of descriptors: what the program closes or opens is then
+ * none of its business, and it holds nothing of the program open. Without that (before Linux 5.9) the file
+ * is looked at before each flush. */
+static void leave_descriptor_table(void) {
+  if (syscall(SYS_close_range, (unsigned)spool.fd + 1, ~0u, CLOSE_RANGE_UNSHARE_FLAG) != 0) return;
+  if (spool.fd > 0) syscall(SYS_close_range, 0u, (unsigned)spool.fd - 1, 0);
+  spool.own_table = reopen_if_lost(); /* the program may have been quicker */
+}
+
 static void *run(void *unused) {
   (void)unused;
   pthread_setname_np(pthread_self(), "nccl-otf2 spool");
+  leave_descriptor_table();
   uint8_t *base = ncclotf2_session.base;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   for (;;) {
@@ -268,29 +292,40 @@ static void *run(void *unused) {
 
 bool ncclotf2_spool_thread(void) { return ncclotf2_thread_start(run); }
 
-static bool make_directory(const char *path) { return mkdir(path, 0777) == 0 || errno == EEXIST; }
+/* Below a directory that others may write to (/tmp, a shared scratch), a link that somebody put where our
+ * directories are to be must not lead us elsewhere. The experiment directory itself may be the user's
+ * own link. */
+static int open_directory(int parent, const char *name, int flags) {
+  if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) return -1;
+  return openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+}
+
+static int create_file(const char *folder, const char *name) {
+  int file = -1, experiment = open_directory(AT_FDCWD, folder, 0);
+  int shards = experiment < 0 ? -1 : open_directory(experiment, "shards", O_NOFOLLOW);
+  if (shards >= 0) file = openat(shards, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const int problem = errno;
+  if (shards >= 0) close(shards);
+  if (experiment >= 0) close(experiment);
+  errno = problem;
+  return file;
+}
 
 bool ncclotf2_spool_open(char *why, size_t why_size) {
   uint8_t *base = ncclotf2_session.base;
   const struct ncclotf2_header *header = ncclotf2_header_at(base);
-  char folder[PATH_MAX];
+  char folder[PATH_MAX], name[sizeof header->hostname + 64];
   if (!ncclotf2_config_directory(ncclotf2_comm_at(base, 0)->comm_id, folder, sizeof folder)) {
     snprintf(why, why_size, "the experiment directory's name is too long");
     return false;
   }
-  int length = snprintf(spool.path, sizeof spool.path, "%s/shards/%s-%u-%04x.spool", folder, header->hostname,
-                        header->pid, header->tag);
+  snprintf(name, sizeof name, "%s-%u-%04x.spool", header->hostname, header->pid, header->tag);
+  int length = snprintf(spool.path, sizeof spool.path, "%s/shards/%s", folder, name);
   if (length < 0 || (size_t)length >= sizeof spool.path) {
     snprintf(why, why_size, "the experiment directory's name is too long");
     return false;
   }
-  char shards[PATH_MAX];
-  snprintf(shards, sizeof shards, "%.*s", (int)(strrchr(spool.path, '/') - spool.path), spool.path);
-  if (!make_directory(folder) || !make_directory(shards)) {
-    snprintf(why, why_size, "%s cannot be made (%s)", folder, strerror(errno));
-    return false;
-  }
-  spool.fd = open(spool.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  spool.fd = create_file(folder, name);
   struct stat info;
   if (spool.fd < 0 || fstat(spool.fd, &info) != 0) {
     snprintf(why, why_size, "%s cannot be made (%s)", spool.path, strerror(errno));

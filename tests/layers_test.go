@@ -29,6 +29,7 @@ type folder struct {
 
 var layers = []folder{
 	{dir: "otf2"},
+	{dir: "plugin/abi"},
 	{dir: "plugin/shm", external: []string{"golang.org/x/sys"}},
 	{dir: "config", external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
 	{dir: "shard", own: []string{"otf2"}},
@@ -39,7 +40,7 @@ var layers = []folder{
 	{dir: "replay", external: []string{"golang.org/x/sys"}},
 	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "regions", "collector", "scorep", "analysis", "replay"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
-	{dir: "tests", external: []string{"golang.org/x/sys"}},
+	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys"}},
 }
 
 // testModules may be imported by tests of every folder.

@@ -5,13 +5,14 @@ package shm
 // Constants of plugin/shm.h.
 const (
 	Magic   = 0x3266744f6c63636e // "ncclOtf2" read as little-endian
-	Version = 1
+	Version = 2
 
 	PageSize   = 4096
-	ChunkSize  = 65536 // ring memory is handed out in these units
-	ChunkHead  = 64    // bytes of a chunk before its records
-	RingMax    = 4096  // threads that can record at one time
-	CommMax    = 65536 // communicator ranks over the life of the process
+	HeaderSize = 2 * PageSize // of struct ncclotf2_header
+	ChunkSize  = 65536        // ring memory is handed out in these units
+	ChunkHead  = 64           // bytes of a chunk before its records
+	RingMax    = 4096         // threads that can record at one time
+	CommMax    = 65536        // communicator ranks over the life of the process
 	StringSize = 4 << 20
 	StringMax  = 127 // longer strings were cut by the plugin
 	SpareMax   = 8   // free chunks the collector keeps at hand
@@ -21,11 +22,14 @@ const (
 
 	FrameMagic = 0x4c4f5053 // "SPOL"
 
-	// Handles: 16 bits of process tag, 4 bits of type, 44 bits of number.
-	TagShift   = 48
-	TypeShift  = 44
-	ContextBit = 1 << 43
-	NumberMask = ContextBit - 1
+	// Handles: 16 bits of process tag, 4 bits of type, 44 bits of number with two marks in it.
+	TagShift    = 48
+	TypeShift   = 44
+	ContextBit  = 1 << 43
+	CapturedBit = 1 << 42 // calls that a CUDA graph captured
+	NumberMask  = CapturedBit - 1
+
+	CostPeriod = 256 // every so many events the plugin measures what its callbacks cost
 
 	internSlots = 64
 )
@@ -74,16 +78,83 @@ const (
 	LossRing                         // start refused: no ring left for this thread
 	LossComm                         // events of a communicator beyond CommMax
 	LossFork                         // callback in a forked child
+	LossDisk                         // start refused: the collector has written all it may, or cannot write
 	lossReasons
 )
 
 // String gives the key that shard.Counts.Lost uses.
 func (r LossReason) String() string {
-	return [lossReasons]string{"memory", "stop-memory", "ring", "comm", "fork"}[r]
+	return [lossReasons]string{"memory", "stop-memory", "ring", "comm", "fork", "disk"}[r]
 }
 
 // LossReasons is the number of loss reasons; they are 0 … LossReasons-1.
 const LossReasons = int(lossReasons)
+
+// Bits of Header.RecordMask beyond those of the event types.
+const (
+	RecordRaw      = 1 << 28 // record mode: also what *eHandle held, and calls with handles of none
+	RecordInWindow = 1 << 29 // operations are chosen by their ordinals, see Window
+	RecordFull     = 1 << 30 // nothing new is recorded: LossDisk
+)
+
+// Library is the library that called the plugin.
+type Library uint32
+
+// Libraries of plugin/shm.h.
+const (
+	LibraryUnknown Library = 0
+	LibraryNCCL    Library = 1
+	LibraryRCCL    Library = 2
+)
+
+// String gives the library's usual name, "" if it is unknown.
+func (l Library) String() string {
+	switch l {
+	case LibraryNCCL:
+		return "NCCL"
+	case LibraryRCCL:
+		return "RCCL"
+	}
+	return ""
+}
+
+// MemoryKind says where a process's memory lies.
+type MemoryKind uint32
+
+// Memory kinds of plugin/shm.h.
+const (
+	MemoryMemfd MemoryKind = 0 // gone with the last process that has it open
+	MemoryShm   MemoryKind = 1 // a file in /dev/shm, Header.MemoryPath: outlives job and collector
+)
+
+// Callback is one of the plugin's functions whose cost is measured.
+type Callback int
+
+// Callbacks of plugin/shm.h.
+const (
+	CallbackStart Callback = iota
+	CallbackStop
+	CallbackState
+	callbacks
+)
+
+// Callbacks is the number of callbacks; they are 0 … Callbacks-1.
+const Callbacks = int(callbacks)
+
+func (c Callback) String() string { return [callbacks]string{"start", "stop", "state"}[c] }
+
+// Cost is what a callback took in the process's threads: every CostPeriod-th event is measured.
+type Cost struct {
+	Samples uint64
+	Ticks   uint64 // sum over the samples
+	Most    uint64 // ticks of the longest
+}
+
+// Window says which operations of a communicator rank are recorded: those with First ≤ ordinal < Last.
+// Ordinals count from 0 on each communicator, the same on all its members: collectives as the application
+// calls them, apart from them those that replayed graphs bring. Messages go with the next collective; on
+// communicators without any they count themselves. It holds while RecordInWindow is set.
+type Window struct{ First, Last uint64 }
 
 // CollectorState is what the plugin waits for at its start.
 type CollectorState uint32
@@ -121,7 +192,13 @@ type Header struct {
 	Hostname         [256]byte
 	BootID           [64]byte
 	Executable       [512]byte
-	_                [1080]byte
+	Library          Library
+	LibraryVersion   int32 // as ncclGetVersion has it (22907 is 2.29.7); 0 if unknown
+	LibraryPath      [256]byte
+	MemoryKind       MemoryKind
+	UID              uint32 // effective user of the process
+	MemoryPath       [128]byte
+	_                [680]byte
 
 	// written by the plugin
 	RingUsed      uint32
@@ -134,9 +211,13 @@ type Header struct {
 	LiveComms     uint32
 	FaultedChunks uint32
 	Foreign       uint64
+	NullHandles   uint64
+	LostMarks     uint64
 	Filtered      [TypeCount]uint64
+	Paused        [TypeCount]uint64
 	Lost          [LossReasons][TypeCount]uint64
-	_             [200]byte
+	Cost          [Callbacks][TypeCount]Cost
+	_             [1848]byte
 
 	// written by the collector
 	CollectorState CollectorState
@@ -145,9 +226,11 @@ type Header struct {
 	EventMask      uint32
 	RecordMask     uint32
 	MessageNumber  uint32
+	WindowFirst    uint64 // what the entries of new communicators begin with
+	WindowLast     uint64
 	Spare          [SpareMax]uint32
 	Message        [512]byte
-	_              [456]byte
+	_              [1464]byte
 }
 
 // States of a chunk.
@@ -206,6 +289,17 @@ type commEntry struct {
 	PCI        [16]byte
 	HasUUID    uint32
 	_          [9]uint32
+
+	Collectives uint64 // called so far
+	Messages    uint64 // called so far
+	Replayed    uint64 // collectives of replayed graphs so far
+	First       uint64
+	Last        uint64
+	Recording   uint32 // what the last call was: 1 inside the window, 0 outside
+	Fresh       uint32
+
+	ReplayedMessages uint64
+	_                [8]byte
 }
 
 // frameHeader is struct ncclotf2_frame.
@@ -228,9 +322,9 @@ const (
 )
 
 const (
-	headerSize    = PageSize
+	headerSize    = HeaderSize
 	ringSize      = 1152
-	commSize      = 128
+	commSize      = 192
 	frameHeadSize = 32
 	chunkPayload  = ChunkSize - ChunkHead
 )

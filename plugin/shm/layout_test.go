@@ -95,6 +95,17 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_RECORD_THREAD": uint64(RecordThread), "NCCLOTF2_RECORD_START": uint64(RecordStart),
 		"NCCLOTF2_RECORD_STOP": uint64(RecordStop), "NCCLOTF2_RECORD_STATE": uint64(RecordState),
 		"NCCLOTF2_RECORD_INIT": uint64(RecordInit), "NCCLOTF2_RECORD_FINALIZE": uint64(RecordFinalize),
+		"NCCLOTF2_RECORD_MARK": uint64(RecordMark), "NCCLOTF2_RECORD_WINDOW_EDGE": uint64(RecordEdge),
+		"NCCLOTF2_RECORD_BEFORE": uint64(RecordBefore), "NCCLOTF2_MARK_PHASE_BEGIN": uint64(MarkPhaseBegin),
+		"NCCLOTF2_MARK_PHASE_END": uint64(MarkPhaseEnd), "NCCLOTF2_MARK_POINT": uint64(MarkPoint),
+		"NCCLOTF2_FLAG_NO_CHANNELS": uint64(FlagUnknownChannels), "NCCLOTF2_CAPTURED_BIT": CapturedBit,
+		"NCCLOTF2_RECORD_RAW": RecordRaw, "NCCLOTF2_RECORD_WINDOW": RecordInWindow, "NCCLOTF2_RECORD_FULL": RecordFull,
+		"NCCLOTF2_LOSS_DISK": uint64(LossDisk), "NCCLOTF2_COST_PERIOD": CostPeriod,
+		"NCCLOTF2_LIBRARY_UNKNOWN": uint64(LibraryUnknown), "NCCLOTF2_LIBRARY_NCCL": uint64(LibraryNCCL),
+		"NCCLOTF2_LIBRARY_RCCL": uint64(LibraryRCCL), "NCCLOTF2_MEMORY_MEMFD": uint64(MemoryMemfd),
+		"NCCLOTF2_MEMORY_SHM": uint64(MemoryShm), "NCCLOTF2_CALLBACK_START": uint64(CallbackStart),
+		"NCCLOTF2_CALLBACK_STOP": uint64(CallbackStop), "NCCLOTF2_CALLBACK_STATE": uint64(CallbackState),
+		"NCCLOTF2_CALLBACKS":  uint64(Callbacks),
 		"NCCLOTF2_FLAG_GRAPH": uint64(FlagGraph), "NCCLOTF2_FLAG_HAS_ARG": uint64(FlagHasArg),
 		"NCCLOTF2_FLAG_SYM": uint64(FlagSym), "NCCLOTF2_FLAG_SEND": uint64(FlagSend),
 		"NCCLOTF2_FLAG_COMPLETE": uint64(FlagComplete), "NCCLOTF2_FLAG_KNOWN_NET": uint64(FlagKnownNet),
@@ -109,7 +120,7 @@ func TestLayoutMatchesC(t *testing.T) {
 		go_ any
 	}{
 		{"header", Header{}}, {"clock_tuple", ClockTuple{}}, {"chunk", chunkHeader{}}, {"ring", ringHeader{}},
-		{"comm", commEntry{}}, {"frame", frameHeader{}},
+		{"comm", commEntry{}}, {"frame", frameHeader{}}, {"cost", Cost{}},
 	} {
 		v := reflect.TypeOf(m.go_)
 		want["sizeof(struct ncclotf2_"+m.c+")"] = uint64(v.Size())

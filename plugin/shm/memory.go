@@ -117,6 +117,8 @@ func (m *Memory) Header() Header {
 		ChunkCount: h.ChunkCount, ChunkReserve: h.ChunkReserve, PID: h.PID, Tag: h.Tag, PIDStart: h.PIDStart,
 		ClockSource: h.ClockSource, APIVersion: h.APIVersion, ClockHz: h.ClockHz, Created: h.Created,
 		Hostname: h.Hostname, BootID: h.BootID, Executable: h.Executable,
+		Library: h.Library, LibraryVersion: h.LibraryVersion, LibraryPath: h.LibraryPath,
+		MemoryKind: h.MemoryKind, UID: h.UID, MemoryPath: h.MemoryPath,
 	}
 	c.RingUsed = atomic.LoadUint32(&h.RingUsed)
 	c.CommUsed = atomic.LoadUint32(&h.CommUsed)
@@ -128,8 +130,15 @@ func (m *Memory) Header() Header {
 	c.LiveComms = atomic.LoadUint32(&h.LiveComms)
 	c.FaultedChunks = atomic.LoadUint32(&h.FaultedChunks)
 	c.Foreign = atomic.LoadUint64(&h.Foreign)
+	c.NullHandles = atomic.LoadUint64(&h.NullHandles)
+	c.LostMarks = atomic.LoadUint64(&h.LostMarks)
 	for t := range h.Filtered {
 		c.Filtered[t] = atomic.LoadUint64(&h.Filtered[t])
+		c.Paused[t] = atomic.LoadUint64(&h.Paused[t])
+		for b := range h.Cost {
+			from := &h.Cost[b][t]
+			c.Cost[b][t] = Cost{atomic.LoadUint64(&from.Samples), atomic.LoadUint64(&from.Ticks), atomic.LoadUint64(&from.Most)}
+		}
 		for r := range h.Lost {
 			c.Lost[r][t] = atomic.LoadUint64(&h.Lost[r][t])
 		}
@@ -139,6 +148,7 @@ func (m *Memory) Header() Header {
 	c.Answered = atomic.LoadUint32(&h.Answered)
 	c.EventMask = atomic.LoadUint32(&h.EventMask)
 	c.RecordMask = atomic.LoadUint32(&h.RecordMask)
+	c.WindowFirst, c.WindowLast = atomic.LoadUint64(&h.WindowFirst), atomic.LoadUint64(&h.WindowLast)
 	return c
 }
 
@@ -153,16 +163,43 @@ func (m *Memory) Comm(i int) (Comm, bool) {
 	if i < 0 || i >= m.Comms() {
 		return Comm{}, false
 	}
-	e := (*commEntry)(unsafe.Pointer(&m.data[m.header.CommOffset+uint64(i)*commSize]))
-	if atomic.LoadUint32(&e.Ready) == 0 {
+	e := m.comm(i)
+	if atomic.LoadUint32(&e.Ready) != 1 {
 		return Comm{}, false
 	}
 	c := commEntry{
 		Ready: 1, APIVersion: e.APIVersion, CommID: e.CommID, Nranks: e.Nranks, Rank: e.Rank, Nnodes: e.Nnodes,
 		Device: e.Device, InitTicks: e.InitTicks, FinalTicks: atomic.LoadUint64(&e.FinalTicks), InitTID: e.InitTID,
 		Name: e.Name, UUID: e.UUID, PCI: e.PCI, HasUUID: e.HasUUID,
+		Collectives: atomic.LoadUint64(&e.Collectives), Messages: atomic.LoadUint64(&e.Messages),
+		Replayed: atomic.LoadUint64(&e.Replayed), First: atomic.LoadUint64(&e.First), Last: atomic.LoadUint64(&e.Last),
 	}
 	return c.comm(m.strings), true
+}
+
+// comm returns a communicator's entry; its index must have been checked.
+func (m *Memory) comm(i int) *commEntry {
+	return (*commEntry)(unsafe.Pointer(&m.data[m.header.CommOffset+uint64(i)*commSize]))
+}
+
+// SetWindow says which operations of a communicator rank are recorded from now on. It says nothing of
+// one that does not exist.
+func (m *Memory) SetWindow(comm int, w Window) {
+	if comm < 0 || comm >= m.Comms() {
+		return
+	}
+	e := m.comm(comm)
+	// The plugin may read between the two: never a window wider than both.
+	atomic.StoreUint64(&e.Last, min(w.Last, atomic.LoadUint64(&e.Last)))
+	atomic.StoreUint64(&e.First, w.First)
+	atomic.StoreUint64(&e.Last, w.Last)
+}
+
+// SetFirstWindow says which operations of communicators that are made from now on are recorded.
+func (m *Memory) SetFirstWindow(w Window) {
+	atomic.StoreUint64(&m.header.WindowLast, min(w.Last, atomic.LoadUint64(&m.header.WindowLast)))
+	atomic.StoreUint64(&m.header.WindowFirst, w.First)
+	atomic.StoreUint64(&m.header.WindowLast, w.Last)
 }
 
 // Rings implements Source.
@@ -409,7 +446,9 @@ func (m *Memory) FreeChunks() (free, total int) {
 	return free, len(all)
 }
 
-// SetMasks tells the plugin what to ask NCCL for, and what to record.
+// SetMasks tells the plugin what to ask NCCL for, and what to record: event types, and RecordRaw,
+// RecordInWindow, RecordFull. NCCL is asked once, when its first communicator is made; what is recorded
+// may change at any time.
 func (m *Memory) SetMasks(event, record uint32) {
 	atomic.StoreUint32(&m.header.EventMask, event)
 	atomic.StoreUint32(&m.header.RecordMask, record)

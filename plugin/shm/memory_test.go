@@ -422,7 +422,7 @@ func TestSpoolFileCutAnywhere(t *testing.T) {
 	last := 0
 	for size := 0; size < len(file); size += 24 {
 		s, err := shm.OpenSpool(bytes.NewReader(file[:size]), int64(size))
-		if size < 4096+32 {
+		if size < shm.HeaderSize+32 {
 			if !errors.Is(err, shm.ErrCorrupt) {
 				t.Fatalf("%d bytes: %v", size, err)
 			}

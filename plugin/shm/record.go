@@ -81,9 +81,23 @@ const (
 	RecordState    RecordKind = 4
 	RecordInit     RecordKind = 5 // Aux: communicator index
 	RecordFinalize RecordKind = 6 // Aux: communicator index
+	RecordMark     RecordKind = 7 // the application's own; Mark, MarkText
+	RecordEdge     RecordKind = 8 // Aux: communicator index; Arg: ordinal of the first operation that is chosen
+	// otherwise than those before it; FlagInside: from here on they are recorded
+	RecordBefore RecordKind = 9 // record mode; Handle: the event started next in this ring; Arg: what *eHandle held before
 )
 
-var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize"}
+var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before"}
+
+// Mark is what a RecordMark says.
+type Mark uint8
+
+// Marks of plugin/shm.h.
+const (
+	MarkPhaseBegin Mark = 0
+	MarkPhaseEnd   Mark = 1 // without text
+	MarkPoint      Mark = 2
+)
 
 func (k RecordKind) String() string {
 	if k >= RecordThread && int(k) < len(recordKindNames) {
@@ -97,12 +111,15 @@ type RecordFlags uint8
 
 // Record flags of plugin/shm.h.
 const (
-	FlagGraph    RecordFlags = 1  // graphCaptured
-	FlagHasArg   RecordFlags = 2  // STATE: NCCL passed an argument that this state defines
-	FlagSym      RecordFlags = 4  // Coll: isSymColl (API v7)
-	FlagSend     RecordFlags = 8  // ProxyOp: isSend; NetPlugin socket: op is send
-	FlagComplete RecordFlags = 16 // CeSync: isComplete; CeColl: intraBatchSync; CeBatch: useIntraSync
-	FlagKnownNet RecordFlags = 32 // NetPlugin: the descriptor was of a known kind and was read
+	FlagGraph           RecordFlags = 1  // graphCaptured
+	FlagHasArg          RecordFlags = 2  // STATE: NCCL passed an argument that this state defines
+	FlagSym             RecordFlags = 4  // Coll: isSymColl (API v7)
+	FlagSend            RecordFlags = 8  // ProxyOp: isSend; NetPlugin socket: op is send
+	FlagComplete        RecordFlags = 16 // CeSync: isComplete; CeColl: intraBatchSync; CeBatch: useIntraSync
+	FlagKnownNet        RecordFlags = 32 // NetPlugin: the descriptor was of a known kind and was read
+	FlagUnknownChannels RecordFlags = 64 // P2p: the number of channels is not known (API v4)
+
+	FlagInside RecordFlags = 1 // RecordEdge: operations are recorded from here on
 )
 
 // stateNames are the state values of NCCL's profiler API (one enumeration for all API versions)
@@ -134,7 +151,7 @@ type Record struct {
 	Kind   RecordKind
 	Type   EventType // of stops and states: the type in the handle
 	Flags  RecordFlags
-	Aux    uint32 // START, INIT, FINALIZE: communicator index or None; STATE: state value; THREAD: tid
+	Aux    uint32 // START, INIT, FINALIZE, EDGE: communicator index or None; STATE: state value; THREAD: tid
 	Handle uint64 // START, STOP, STATE: the event
 	Arg    uint64 // START: parent handle; STATE: the argument's bits, if FlagHasArg
 
@@ -161,6 +178,10 @@ type Record struct {
 	Channel, Phase               uint8
 	TID                          int32  // THREAD
 	ThreadName                   string // THREAD: at the thread's first callback
+	Steps                        int32  // STATE: steps of ProxyOp's states 0 … 7
+	Data                         uint64 // NetPlugin: the descriptor's address, a value
+	Mark                         Mark   // MARK
+	MarkText                     string // MARK: the phase's or the point's name
 }
 
 // Tag is the process tag in a handle or context.
@@ -257,6 +278,7 @@ var starts = [TypeCount]recordLayout{
 		{"opcode", 68, word, unsafe.Offsetof(rec.Opcode)},
 		{"qp", 72, word, unsafe.Offsetof(rec.QP)},
 		{"rank", 76, word, unsafe.Offsetof(rec.Rank)},
+		{"data", 80, wide, unsafe.Offsetof(rec.Data)},
 	}},
 	EventGroupApi: {"group_api", 2, []field{
 		{"group_depth", 32, word, unsafe.Offsetof(rec.GroupDepth)},
@@ -319,7 +341,16 @@ var others = [...]recordLayout{
 	RecordState:    {"record", 1, nil},
 	RecordInit:     {"record", 1, nil},
 	RecordFinalize: {"record", 1, nil},
+	RecordMark: {"record", 1, []field{
+		{"aux", 12, text, unsafe.Offsetof(rec.MarkText)},
+		{"type", 9, octet, unsafe.Offsetof(rec.Mark)},
+	}},
+	RecordEdge:   {"record", 1, nil},
+	RecordBefore: {"record", 1, nil},
 }
+
+// proxyOpStates is the number of ProxyOp's own states of API v1 … v3: their Aux holds the steps, too.
+const proxyOpStates = 8
 
 // layoutOf finds the row for a record; nil if there is none.
 func layoutOf(kind RecordKind, typ EventType) *recordLayout {
@@ -379,6 +410,14 @@ func Decode(b []byte, s *Strings, r *Record) (int, error) {
 			*(*string)(to) = s.intern(b[f.from : f.from+16])
 		}
 	}
+	switch kind {
+	case RecordState:
+		if r.Aux&0xff < proxyOpStates {
+			r.Aux, r.Steps = r.Aux&0xff, int32(r.Aux>>8)
+		}
+	case RecordMark:
+		r.Aux, r.Type = 0, 0
+	}
 	return size, nil
 }
 
@@ -397,6 +436,9 @@ func AppendRecord(b []byte, r *Record, id func(string) uint32) []byte {
 	binary.NativeEndian.PutUint32(out[12:], r.Aux)
 	binary.NativeEndian.PutUint64(out[16:], r.Handle)
 	binary.NativeEndian.PutUint64(out[24:], r.Arg)
+	if r.Kind == RecordState && r.Aux < proxyOpStates {
+		binary.NativeEndian.PutUint32(out[12:], r.Aux|uint32(r.Steps)<<8)
+	}
 	for _, f := range l.fields {
 		from := unsafe.Add(unsafe.Pointer(r), f.to)
 		switch f.w {

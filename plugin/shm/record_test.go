@@ -56,8 +56,16 @@ func sample(kind RecordKind, typ EventType, seed uint64) Record {
 			}
 		}
 	}
-	if kind == RecordThread {
+	switch kind {
+	case RecordThread:
 		r.Aux = uint32(r.TID)
+	case RecordState:
+		r.Aux = random.Uint32N(40)
+		if r.Aux < proxyOpStates {
+			r.Steps = int32(random.Uint32N(1 << 24))
+		}
+	case RecordMark:
+		r.Aux, r.Type, r.Mark = 0, 0, Mark(random.Uint32N(3))
 	}
 	return r
 }
@@ -100,7 +108,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"half a unit", func(b []byte) []byte { return b[:16] }},
 		{"cut off", func(b []byte) []byte { return b[:96] }},
 		{"no kind", func(b []byte) []byte { b[8] = 0; return b }},
-		{"unknown kind", func(b []byte) []byte { b[8] = 7; return b }},
+		{"unknown kind", func(b []byte) []byte { b[8] = 10; return b }},
 		{"unknown type", func(b []byte) []byte { b[9] = TypeCount; return b }},
 		{"no units", func(b []byte) []byte { b[10] = 0; return b }},
 		{"too few units", func(b []byte) []byte { b[10] = 3; return b }},
@@ -143,7 +151,7 @@ func TestRecordsOfAnyContentDecode(t *testing.T) {
 		var b []byte
 		var want []Record
 		for range rapid.IntRange(1, 8).Draw(t, "n") {
-			kind := rapid.SampledFrom([]RecordKind{1, 2, 2, 2, 3, 4, 5, 6}).Draw(t, "kind")
+			kind := rapid.SampledFrom([]RecordKind{1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9}).Draw(t, "kind")
 			r := sample(kind, rapid.SampledFrom([]EventType{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}).Draw(t, "type"),
 				rapid.Uint64().Draw(t, "seed"))
 			want = append(want, r)

@@ -50,6 +50,11 @@ type Comm struct {
 	Name       string // "" if NCCL gave none
 	UUID       string // of the GPU, as nvidia-smi prints it; "" if unknown
 	PCI        string // of the GPU; "" if unknown
+
+	Collectives uint64 // called so far
+	Messages    uint64 // called so far
+	Replayed    uint64 // operations of replayed graphs so far
+	Window      Window // the one in force, see Window
 }
 
 func (e *commEntry) comm(s *Strings) Comm {
@@ -65,6 +70,8 @@ func (e *commEntry) comm(s *Strings) Comm {
 		InitTID:    int(e.InitTID),
 		Name:       s.Lookup(e.Name),
 		PCI:        cString(e.PCI[:]),
+
+		Collectives: e.Collectives, Messages: e.Messages, Replayed: e.Replayed, Window: Window{e.First, e.Last},
 	}
 	if e.HasUUID != 0 {
 		u := hex.EncodeToString(e.UUID[:])
@@ -81,6 +88,12 @@ func (h *Header) Boot() string { return cString(h.BootID[:]) }
 
 // Exe is the path of the process's program.
 func (h *Header) Exe() string { return cString(h.Executable[:]) }
+
+// CallerPath is the file that holds the library which called the plugin, "" if that could not be told.
+func (h *Header) CallerPath() string { return cString(h.LibraryPath[:]) }
+
+// File is the path of the memory if it is a file (MemoryShm), else "".
+func (h *Header) File() string { return cString(h.MemoryPath[:]) }
 
 // check refuses headers that another version wrote or that contradict themselves.
 func (h *Header) check() error {

@@ -88,7 +88,7 @@ func (s *Spool) Comms() int { return len(s.comms) }
 
 // Comm implements Source.
 func (s *Spool) Comm(i int) (Comm, bool) {
-	if i < 0 || i >= len(s.comms) || s.comms[i].Ready == 0 {
+	if i < 0 || i >= len(s.comms) || s.comms[i].Ready != 1 {
 		return Comm{}, false
 	}
 	return s.comms[i].comm(s.strings), true

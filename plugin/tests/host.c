@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../ring.h"
@@ -106,6 +107,53 @@ void *host_start(void *context, struct ncclotf2_descr_v6 descr) {
   return handle;
 }
 
+void *host_guarded(size_t size) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (size + page - 1) / page * page;
+  uint8_t *start = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(start != MAP_FAILED && mprotect(start + room, page, PROT_NONE) == 0, "no guarded memory: %s", strerror(errno));
+  memset(start, 0xa5, room);
+  return start + room - size;
+}
+
+uint32_t host_string_id(const char *text) {
+  uint32_t found = 0, count = 0;
+  for (uint64_t at = 0; at < host_header()->string_used;) {
+    struct ncclotf2_string *string = ncclotf2_string_at(ncclotf2_session.base, at);
+    if (strcmp((const char *)string + offsetof(struct ncclotf2_string, bytes), text) == 0) {
+      EQUAL(string->length, strlen(text) + 1, "length");
+      found = (uint32_t)(at / 8 + 1);
+      count++;
+    }
+    at += (4 + string->length + 7) & ~7ULL;
+  }
+  EQUAL(count, 1, text);
+  return found;
+}
+
+void host_fill_free_chunks(void) {
+  for (uint32_t i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
+    uint8_t *chunk = (uint8_t *)ncclotf2_chunk_at(ncclotf2_session.base, i);
+    const bool used = ncclotf2_chunk_states_at(ncclotf2_session.base)[i] == NCCLOTF2_CHUNK_USED;
+    const size_t from = NCCLOTF2_CHUNK_HEAD + (used ? ncclotf2_chunk_at(ncclotf2_session.base, i)->committed : 0);
+    memset(chunk + from, 0xa5, NCCLOTF2_CHUNK_SIZE - from);
+  }
+}
+
+void host_same_record(const void *got, void *want, size_t size, unsigned kind, unsigned type) {
+  const struct ncclotf2_record *have = got;
+  struct ncclotf2_record *head = want;
+  EQUAL(have->kind, kind, "kind");
+  EQUAL(have->type, type, "type");
+  EQUAL(have->units * NCCLOTF2_UNIT, size, "length");
+  head->ticks = have->ticks;
+  head->kind = (uint8_t)kind;
+  head->type = (uint8_t)type;
+  head->units = (uint8_t)(size / NCCLOTF2_UNIT);
+  for (size_t i = 0; i < size; i++)
+    CHECK(((const uint8_t *)got)[i] == ((const uint8_t *)want)[i], "kind %u, type %u: byte %zu is 0x%02x, want 0x%02x", kind,
+          type, i, ((const uint8_t *)got)[i], ((const uint8_t *)want)[i]);
+}
+
 uint64_t reader_drain(struct reader *reader, void (*each)(uint32_t, const struct ncclotf2_record *, void *), void *closure) {
   uint8_t *base = ncclotf2_session.base;
   uint32_t used = __atomic_load_n(&host_header()->ring_used, __ATOMIC_ACQUIRE);
@@ -128,7 +176,7 @@ uint64_t reader_drain(struct reader *reader, void (*each)(uint32_t, const struct
         const struct ncclotf2_record *record =
             (const void *)((const uint8_t *)chunk + NCCLOTF2_CHUNK_HEAD + reader->rings[i].bytes);
         CHECK(record->units && record->units * NCCLOTF2_UNIT <= committed - reader->rings[i].bytes, "units %u", record->units);
-        CHECK(record->kind >= NCCLOTF2_RECORD_THREAD && record->kind <= NCCLOTF2_RECORD_FINALIZE, "kind %u",
+        CHECK(record->kind >= NCCLOTF2_RECORD_THREAD && record->kind <= NCCLOTF2_RECORD_BEFORE, "kind %u",
               record->kind);
         CHECK(reader->rings[i].records++ || record->kind == NCCLOTF2_RECORD_THREAD, "a ring begins with kind %u", record->kind);
         if (each) each(i, record, closure);
@@ -148,17 +196,33 @@ uint64_t reader_drain(struct reader *reader, void (*each)(uint32_t, const struct
   return count;
 }
 
+struct own {
+  const struct ncclotf2_record **list, *last;
+  size_t most, count;
+};
+
 static void remember(uint32_t ring, const struct ncclotf2_record *record, void *closure) {
-  if (ncclotf2_ring == ncclotf2_ring_at(ncclotf2_session.base, ring)) *(const struct ncclotf2_record **)closure = record;
+  struct own *own = closure;
+  if (ncclotf2_ring != ncclotf2_ring_at(ncclotf2_session.base, ring)) return;
+  if (own->count < own->most) own->list[own->count] = record;
+  own->count++;
+  own->last = record;
 }
 
-const void *reader_last(void) {
+static struct own read_own(const struct ncclotf2_record **list, size_t most) {
   struct reader *reader = calloc(1, sizeof *reader);
   CHECK(reader, "no memory");
   reader->keep = true;
-  const struct ncclotf2_record *last = NULL;
-  reader_drain(reader, remember, &last);
+  struct own own = {.list = list, .most = most};
+  reader_drain(reader, remember, &own);
   free(reader);
+  return own;
+}
+
+const void *reader_last(void) {
+  const struct ncclotf2_record *last = read_own(NULL, 0).last;
   CHECK(last, "this thread has no record");
   return last;
 }
+
+size_t reader_own(const struct ncclotf2_record **list, size_t most) { return read_own(list, most).count; }

@@ -8,13 +8,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../abi_v1.h"
+#include "../abi_v2.h"
+#include "../abi_v3.h"
+#include "../abi_v4.h"
 #include "../abi_v5.h"
 #include "../abi_v6.h"
+#include "../abi_v7.h"
 #include "../session.h"
 #include "../shm.h"
 
+extern struct ncclotf2_plugin_v1 ncclProfiler_v1;
+extern struct ncclotf2_plugin_v2 ncclProfiler_v2;
+extern struct ncclotf2_plugin_v3 ncclProfiler_v3;
+extern struct ncclotf2_plugin_v4 ncclProfiler_v4;
 extern struct ncclotf2_plugin_v5 ncclProfiler_v5;
 extern struct ncclotf2_plugin_v6 ncclProfiler_v6;
+extern struct ncclotf2_plugin_v7 ncclProfiler_v7;
 
 /* Mask and lines that the plugin handed to "NCCL". */
 extern int host_mask;
@@ -42,6 +52,15 @@ struct ncclotf2_descr_v6 host_descr(unsigned type);
 /* startEvent of v6; the handle slot is garbage before the call. */
 void *host_start(void *context, struct ncclotf2_descr_v6 descr);
 
+/* `size` bytes of garbage behind which nothing may be read: the next page is not there. Never freed. */
+void *host_guarded(size_t size);
+
+/* The id of a text that must be in the string heap exactly once. */
+uint32_t host_string_id(const char *text);
+
+/* Fills what no record uses of the first chunks with garbage: records must not show what chunks held before. */
+void host_fill_free_chunks(void);
+
 /* ---- the reader ---- */
 
 struct reader {
@@ -58,7 +77,15 @@ struct reader {
 uint64_t reader_drain(struct reader *reader, void (*each)(uint32_t ring, const struct ncclotf2_record *record, void *closure),
                       void *closure);
 
-/* The latest record of the calling thread's ring, and all of that ring's records so far. */
+/* The latest record of the calling thread's ring. */
 const void *reader_last(void);
+
+/* The records of the calling thread's ring so far, oldest first: at most `most` of them are put into list;
+ * returns how many there are. Valid as long as no chunk was given back. */
+size_t reader_own(const struct ncclotf2_record **list, size_t most);
+
+/* Compares a record with what it should be, byte by byte; of `want` only what follows the head and the head's
+ * flags, aux, handle and arg must be filled in, the rest is told. */
+void host_same_record(const void *got, void *want, size_t size, unsigned kind, unsigned type);
 
 #endif

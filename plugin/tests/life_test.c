@@ -139,7 +139,8 @@ static void identity(void) {
   char text[600];
   EQUAL(header->magic, NCCLOTF2_SHM_MAGIC, "magic");
   EQUAL(header->version, NCCLOTF2_SHM_VERSION, "version");
-  EQUAL(header->header_size, 4096, "header size");
+  EQUAL(header->header_size, sizeof *header, "header size");
+  EQUAL(header->uid, geteuid(), "user");
   EQUAL(header->pid, getpid(), "pid");
   gethostname(text, sizeof text);
   CHECK(strcmp(header->hostname, text) == 0, "hostname %s, want %s", header->hostname, text);

@@ -27,19 +27,27 @@ static struct ncclotf2_plugin_v6 *plugin(void *library) {
   return found;
 }
 
+static bool exports(void *library, const char *name) {
+  /* This program has the names too (it is linked with the objects), so where they lie decides. */
+  void *symbol = dlsym(library, name);
+  Dl_info ours, theirs;
+  CHECK(dladdr(plugin(library), &theirs), "dladdr");
+  return symbol && dladdr(symbol, &ours) && ours.dli_fbase == theirs.dli_fbase;
+}
+
 static void symbols(void) {
   void *library = load();
-  CHECK(dlsym(library, "ncclProfiler_v5"), "%s", dlerror());
   CHECK(strcmp(plugin(library)->name, "nccl-otf2") == 0, "name %s", plugin(library)->name);
-  static const char *const hidden[] = {"ncclotf2_session", "ncclotf2_init",   "ncclotf2_ring",   "ncclotf2_stop",
-                                       "ncclProfiler_v7",  "ncclProfiler_v1", "ncclProfiler_v2", "ncclProfiler_v3"};
-  for (unsigned i = 0; i < sizeof hidden / sizeof *hidden; i++) {
-    /* This program has the names too (it is linked with the objects), so where they lie decides. */
-    void *symbol = dlsym(library, hidden[i]);
-    Dl_info ours, theirs;
-    CHECK(dladdr(plugin(library), &theirs), "dladdr");
-    CHECK(!symbol || (dladdr(symbol, &ours) && ours.dli_fbase != theirs.dli_fbase), "%s is exported", hidden[i]);
-  }
+  static const char *const exported[] = {"ncclProfiler_v1", "ncclProfiler_v2", "ncclProfiler_v3", "ncclProfiler_v4",
+                                         "ncclProfiler_v5", "ncclProfiler_v6", "ncclProfiler_v7",
+                                         "nccl_otf2_phase_begin", "nccl_otf2_phase_end", "nccl_otf2_mark"};
+  for (unsigned i = 0; i < sizeof exported / sizeof *exported; i++)
+    CHECK(exports(library, exported[i]), "%s is not exported", exported[i]);
+  static const char *const hidden[] = {"ncclotf2_session", "ncclotf2_init",       "ncclotf2_ring", "ncclotf2_stop",
+                                       "ncclotf2_fast",    "ncclotf2_identify",   "ncclotf2_life", "ncclotf2_window_admits",
+                                       "ncclProfiler_v8",  "ncclProfiler_v0"};
+  for (unsigned i = 0; i < sizeof hidden / sizeof *hidden; i++)
+    CHECK(!exports(library, hidden[i]), "%s is exported", hidden[i]);
 }
 
 static struct ncclotf2_plugin_v6 *present;

@@ -9,22 +9,6 @@
 
 static uint64_t tag_bits(void) { return (uint64_t)host_header()->tag << NCCLOTF2_TAG_SHIFT; }
 
-static uint32_t string_id(const char *text) {
-  uint8_t *base = ncclotf2_session.base;
-  uint32_t found = 0, count = 0;
-  for (uint64_t at = 0; at < host_header()->string_used;) {
-    struct ncclotf2_string *string = ncclotf2_string_at(base, at);
-    if (strcmp((const char *)string + offsetof(struct ncclotf2_string, bytes), text) == 0) {
-      EQUAL(string->length, strlen(text) + 1, "length");
-      found = (uint32_t)(at / 8 + 1);
-      count++;
-    }
-    at += (4 + string->length + 7) & ~7ULL;
-  }
-  EQUAL(count, 1, text);
-  return found;
-}
-
 static void *begin(void) {
   host_use_stub("ready", 0x7fff);
   /* A communicator before ours, so that index 0 is not right by accident. */
@@ -50,17 +34,10 @@ static void expect(void *context, struct ncclotf2_descr_v6 descr, void *want, si
   CHECK(ncclotf2_handle_is_ours(tag_bits(), handle), "handle 0x%llx", (unsigned long long)handle);
   CHECK(got->ticks > ticks_before, "ticks do not grow");
   ticks_before = got->ticks;
-  EQUAL(got->units * NCCLOTF2_UNIT, size, "length");
-  head->ticks = got->ticks;
-  head->kind = NCCLOTF2_RECORD_START;
-  head->type = (uint8_t)type;
-  head->units = (uint8_t)(size / NCCLOTF2_UNIT);
   head->aux = 1;
   head->handle = handle;
   head->arg = (uint64_t)(uintptr_t)PARENT;
-  for (size_t i = 0; i < size; i++)
-    CHECK(((const uint8_t *)got)[i] == ((const uint8_t *)want)[i], "type %u: byte %zu is 0x%02x, want 0x%02x", type, i,
-          ((const uint8_t *)got)[i], ((const uint8_t *)want)[i]);
+  host_same_record(got, want, size, NCCLOTF2_RECORD_START, type);
 }
 
 #define EXPECT(type, member, record, ...)                                  \
@@ -74,22 +51,10 @@ static void expect(void *context, struct ncclotf2_descr_v6 descr, void *want, si
     expect(context, d, &want, sizeof want);                                \
   } while (0)
 
-/* The memory is filled with garbage first: records must not show what chunks held before. */
-static void fill_free_chunks(void) {
-  for (uint32_t i = 0; i < 8; i++) {
-    struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(ncclotf2_session.base, i);
-    if (ncclotf2_chunk_states_at(ncclotf2_session.base)[i] != NCCLOTF2_CHUNK_USED)
-      memset((uint8_t *)chunk + NCCLOTF2_CHUNK_HEAD, 0xa5, NCCLOTF2_CHUNK_SIZE - NCCLOTF2_CHUNK_HEAD);
-    else
-      memset((uint8_t *)chunk + NCCLOTF2_CHUNK_HEAD + chunk->committed, 0xa5,
-             NCCLOTF2_CHUNK_SIZE - NCCLOTF2_CHUNK_HEAD - chunk->committed);
-  }
-}
-
 static void all_types(void) {
   void *context = begin();
   const uint64_t raw = (uint64_t)(uintptr_t)context;
-  fill_free_chunks();
+  host_fill_free_chunks();
   EXPECT(NCCLOTF2_GROUP, (void)0, ncclotf2_record, (void)0);
   EXPECT(NCCLOTF2_PROXY_CTRL, (void)0, ncclotf2_record, (void)0);
   EXPECT(NCCLOTF2_GROUP_API, (d.groupApi.graphCaptured = 1, d.groupApi.groupDepth = 3), ncclotf2_group_api,
@@ -111,8 +76,8 @@ static void all_types(void) {
   names.ceColl.syncStrategy = "MC";
   host_start(context, names);
 
-  const uint32_t all_reduce = string_id("AllReduce"), f32 = string_id("ncclFloat32"), i8 = string_id("ncclInt8"),
-                 ring = string_id("RING"), none = string_id(""), mc = string_id("MC"), send = string_id("Send");
+  const uint32_t all_reduce = host_string_id("AllReduce"), f32 = host_string_id("ncclFloat32"), i8 = host_string_id("ncclInt8"),
+                 ring = host_string_id("RING"), none = host_string_id(""), mc = host_string_id("MC"), send = host_string_id("Send");
   EXPECT(NCCLOTF2_COLL_API,
          (d.collApi.func = "AllReduce", d.collApi.count = 1ULL << 40, d.collApi.datatype = "ncclFloat32",
           d.collApi.root = 5, d.collApi.stream = (void *)2, d.collApi.graphCaptured = 1),
@@ -166,32 +131,32 @@ static void all_types(void) {
 static void net_plugins(void) {
   void *context = begin();
   const uint64_t raw = (uint64_t)(uintptr_t)context;
-  fill_free_chunks();
+  host_fill_free_chunks();
   struct ncclotf2_net_ib ib = {.type = 1,
                                .qp = {.device = 2, .wr_id = 0xabcdef0123ULL, .opcode = 4, .qpNum = 555, .length = 1 << 20}};
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x10001, d.netPlugin.data = &ib), ncclotf2_net_plugin,
-         want.head.flags = NCCLOTF2_FLAG_KNOWN_NET, want.id = 0x10001, want.context = raw, want.length = 1 << 20,
+         want.data = (uintptr_t)d.netPlugin.data, want.head.flags = NCCLOTF2_FLAG_KNOWN_NET, want.id = 0x10001, want.context = raw, want.length = 1 << 20,
          want.wr_id = 0xabcdef0123ULL, want.device_or_fd = 2, want.opcode = 4, want.qp = 555, want.rank = 77);
   struct ncclotf2_net_socket out = {.type = 1, .sock = {.fd = 12, .op = 0, .length = 4096}};
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x20001, d.netPlugin.data = &out), ncclotf2_net_plugin,
-         want.head.flags = NCCLOTF2_FLAG_KNOWN_NET | NCCLOTF2_FLAG_SEND, want.id = 0x20001, want.context = raw,
+         want.data = (uintptr_t)d.netPlugin.data, want.head.flags = NCCLOTF2_FLAG_KNOWN_NET | NCCLOTF2_FLAG_SEND, want.id = 0x20001, want.context = raw,
          want.length = 4096, want.device_or_fd = 12, want.rank = 77);
   struct ncclotf2_net_socket in = {.type = 1, .sock = {.fd = 13, .op = 1, .length = 8}};
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x20001, d.netPlugin.data = &in), ncclotf2_net_plugin,
-         want.head.flags = NCCLOTF2_FLAG_KNOWN_NET, want.id = 0x20001, want.context = raw, want.length = 8,
+         want.data = (uintptr_t)d.netPlugin.data, want.head.flags = NCCLOTF2_FLAG_KNOWN_NET, want.id = 0x20001, want.context = raw, want.length = 8,
          want.device_or_fd = 13, want.opcode = 1, want.rank = 77);
   /* Nothing is read where the layout is not known: other ids, other versions, other kinds, no data. */
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x30001, d.netPlugin.data = (void *)8), ncclotf2_net_plugin,
-         want.id = 0x30001, want.context = raw, want.rank = 77);
+         want.data = (uintptr_t)d.netPlugin.data, want.id = 0x30001, want.context = raw, want.rank = 77);
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x10002, d.netPlugin.data = (void *)8), ncclotf2_net_plugin,
-         want.id = 0x10002, want.context = raw, want.rank = 77);
+         want.data = (uintptr_t)d.netPlugin.data, want.id = 0x10002, want.context = raw, want.rank = 77);
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = (1LL << 32 | 0x10001), d.netPlugin.data = (void *)8),
-         ncclotf2_net_plugin, want.id = (1LL << 32 | 0x10001), want.context = raw, want.rank = 77);
+         ncclotf2_net_plugin, want.data = (uintptr_t)d.netPlugin.data, want.id = (1LL << 32 | 0x10001), want.context = raw, want.rank = 77);
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x10001, d.netPlugin.data = NULL), ncclotf2_net_plugin,
-         want.id = 0x10001, want.context = raw, want.rank = 77);
+         want.data = (uintptr_t)d.netPlugin.data, want.id = 0x10001, want.context = raw, want.rank = 77);
   ib.type = 9;
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x10001, d.netPlugin.data = &ib), ncclotf2_net_plugin,
-         want.id = 0x10001, want.context = raw, want.rank = 77);
+         want.data = (uintptr_t)d.netPlugin.data, want.id = 0x10001, want.context = raw, want.rank = 77);
 }
 
 static void expect_unit(uint64_t handle, unsigned kind, unsigned type, uint32_t aux, uint64_t arg, unsigned flags) {
@@ -219,11 +184,11 @@ static uint64_t records_so_far(void) {
 }
 
 /* By state: the argument that it defines (0 none, 8 all eight bytes, 4 the first four). */
-static const uint8_t argument_bytes[] = {0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 4, 4, 4, 4, 4, 4, 0, 8, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static const uint8_t argument_bytes[] = {0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 4, 4, 4, 4, 4, 4, 0, 8, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
 static void states_and_stops(void) {
   void *context = begin();
-  fill_free_chunks();
+  host_fill_free_chunks();
   for (unsigned type = 0; type <= NCCLOTF2_CE_BATCH; type++) {
     void *handle = host_start(context, host_descr(type));
     CHECK(handle, "type %u refused", type);
@@ -335,7 +300,7 @@ static void version_5(void) {
   EQUAL(comm->nranks, 8, "nranks");
   EQUAL(comm->rank, 5, "rank");
   EQUAL(comm->init_tid, getpid(), "tid");
-  EQUAL(comm->name, string_id("tensor parallel"), "name");
+  EQUAL(comm->name, host_string_id("tensor parallel"), "name");
   /* The end of the page is the end of v5's descriptor. */
   for (unsigned type = 0; type < 16; type++) {
     struct ncclotf2_descr_v5 *d = malloc(sizeof *d);
@@ -376,7 +341,7 @@ static void names(void) {
       d.collApi.func = many[i];
       host_start(context, d);
       const struct ncclotf2_coll_api *got = reader_last();
-      EQUAL(got->func, string_id(many[i]), many[i]);
+      EQUAL(got->func, host_string_id(many[i]), many[i]);
     }
   /* The address means another text after libnccl was loaded anew. */
   d.collApi.datatype = twin;
@@ -389,7 +354,7 @@ static void names(void) {
   context = host_init(0x3333, 2, 0);
   d.collApi.datatype = twin;
   host_start(context, d);
-  EQUAL(((const struct ncclotf2_coll_api *)reader_last())->datatype, string_id("Broadcast"), "id after a new life");
+  EQUAL(((const struct ncclotf2_coll_api *)reader_last())->datatype, host_string_id("Broadcast"), "id after a new life");
   /* No room for more. */
   uint64_t used = host_header()->string_used;
   __atomic_store_n(&host_header()->string_used, NCCLOTF2_STRING_SIZE - 8, __ATOMIC_RELEASE);

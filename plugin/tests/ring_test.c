@@ -187,7 +187,7 @@ static void at_the_cap(void) {
   handle = host_start(context, unit);
   CHECK(handle, "refused with free memory");
   ncclProfiler_v6.stopEvent(handle);
-  CHECK(ncclotf2_ring->cursor < ncclotf2_fast.reserve_offset, "a start is in the reserve");
+  CHECK(ncclotf2_ring->cursor / NCCLOTF2_CHUNK_SIZE < ncclotf2_fast.limit[NCCLOTF2_CLASS_OPERATION], "a start is in the reserve");
   EQUAL(reader_drain(reader, NULL, NULL), 2, "records");
   for (uint32_t i = 0; i < 10 * GENERAL_UNITS; i++) {
     handle = host_start(context, unit);
@@ -204,7 +204,7 @@ static void reserve_for_stops_alone(void) {
   while (host_start(context, unit)) {
   }
   ncclProfiler_v6.stopEvent(handle);
-  CHECK(ncclotf2_ring->cursor > ncclotf2_fast.reserve_offset, "the stop is not in the reserve");
+  CHECK(ncclotf2_ring->cursor / NCCLOTF2_CHUNK_SIZE >= ncclotf2_fast.limit[NCCLOTF2_CLASS_OPERATION], "the stop is not in the reserve");
   /* The ring now has room, but not for starts and states. */
   uint64_t before = lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_GROUP);
   CHECK(!host_start(context, unit), "a start is in the reserve");

@@ -81,9 +81,10 @@ int main(int argc, char **argv) {
   uint32_t mask = (uint32_t)strtoul(getenv("STUB_MASK") ? getenv("STUB_MASK") : "0", NULL, 0);
   if (strcmp(behaviour, "exit") == 0) return 3;
   if (strcmp(behaviour, "late") == 0) usleep(1000u * (unsigned)atoi(getenv("STUB_DELAY") ? getenv("STUB_DELAY") : "0"));
-  /* The default directory is named after the first communicator, so it must be there by now. */
+  /* The default directory is named after the first communicator, so it must be there by now; before v4
+   * nobody knows who it is. */
   struct ncclotf2_comm *comms = (void *)((char *)header + header->comm_offset);
-  if (header->comm_used == 0 || !comms[0].ready || comms[0].comm_id == 0) {
+  if (header->comm_used == 0 || (header->api_version >= 4 && (!comms[0].ready || comms[0].comm_id == 0))) {
     post(header, "stub: no communicator yet");
     say(header, NCCLOTF2_COLLECTOR_REFUSED);
     return 1;

@@ -46,7 +46,7 @@ type Job struct {
 // Sizes and places inside plugin/shm.h's structs, kept apart from package shm's mirror on purpose.
 const (
 	ringBytes, ringFirst             = 1152, 4
-	commBytes                        = 128
+	commBytes                        = 192
 	chunkNext, chunkSeq, chunkCommit = 4, 8, 16
 )
 
@@ -84,7 +84,7 @@ func New(o Options) (*Job, error) {
 	}
 	j := &Job{file: os.NewFile(uintptr(fd), "job"), ids: map[string]uint32{}}
 	h := shm.Header{
-		Magic: shm.Magic, Version: shm.Version, HeaderSize: shm.PageSize,
+		Magic: shm.Magic, Version: shm.Version, HeaderSize: shm.HeaderSize,
 		ChunkCount: uint32(o.Chunks), ChunkReserve: uint32(o.Reserve),
 		PID: uint32(o.PID), PIDStart: o.PIDStart, Tag: uint32(o.Tag),
 		ClockSource: o.Clock, APIVersion: o.APIVersion, Created: o.Created,
@@ -92,7 +92,7 @@ func New(o Options) (*Job, error) {
 	copy(h.Hostname[:], o.Host)
 	copy(h.BootID[:], "00000000-0000-4000-8000-000000000000")
 	copy(h.Executable[:], "/usr/bin/job")
-	at := uint64(shm.PageSize)
+	at := uint64(shm.HeaderSize)
 	place := func(offset *uint64, size int) {
 		*offset = at
 		at += (uint64(size) + shm.PageSize - 1) &^ (shm.PageSize - 1)
@@ -359,7 +359,7 @@ func (j *Job) Spool(w io.Writer, clock shm.ClockTuple) error {
 	for i, v := range []uint64{clock.Ticks, clock.Raw, clock.Mono, clock.Real} {
 		binary.NativeEndian.PutUint64(clockBytes[8*i:], v)
 	}
-	if err := frame(1, 0, 0, j.data[:shm.PageSize]); err != nil {
+	if err := frame(1, 0, 0, j.data[:shm.HeaderSize]); err != nil {
 		return err
 	}
 	if err := frame(5, 0, 0, clockBytes[:]); err != nil {

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Phases of a program in its nccl-otf2 trace.
+
+    import nccl_otf2
+    with nccl_otf2.phase("step 17"):      # a region on this thread; phases nest
+        ...
+    nccl_otf2.mark("learning rate 1e-4")  # a moment
+
+Without a recording all of this does nothing. One file, standard library only.
+"""
+import contextlib
+import ctypes
+import os
+import time
+
+_library, _looked = None, -1.0
+
+
+def _plugin():
+    """The plugin, once NCCL has loaded it, else None; it is never loaded from here."""
+    global _library, _looked
+    if _library is None and time.monotonic() - _looked > 1:  # NCCL loads it with its first communicator
+        _looked = time.monotonic()
+        with open("/proc/self/maps", errors="replace") as maps:
+            paths = {line.split(maxsplit=5)[5].rstrip() for line in maps if "ccl-profiler" in line}
+        for path in paths:
+            with contextlib.suppress(OSError, AttributeError):  # another profiler's
+                library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+                library.nccl_otf2_mark.argtypes = library.nccl_otf2_phase_begin.argtypes = [ctypes.c_char_p]
+                _library = library
+    return _library
+
+
+@contextlib.contextmanager
+def phase(name):
+    library = _plugin()
+    if library is not None:
+        library.nccl_otf2_phase_begin(str(name).encode())
+    try:
+        yield
+    finally:
+        if library is not None:
+            library.nccl_otf2_phase_end()
+
+
+def mark(text):
+    if _plugin() is not None:
+        _library.nccl_otf2_mark(str(text).encode())
