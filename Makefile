@@ -10,6 +10,7 @@ SHELL       := /bin/bash
 BUILD     ?= build
 GO       ?= go
 FUZZTIME ?= 60s
+SOAK_TIME ?= 10m
 COMMIT   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 RECORDING ?= testdata/nccl-callbacks/09-straggler-4p
 
@@ -25,7 +26,7 @@ export CGO_ENABLED ?= 0
 include plugin/plugin.mk
 include tests/fakenccl/fakenccl.mk
 
-.PHONY: help build demo test lint race fuzz cover bench sanitize generate clean setup tool
+.PHONY: help build demo test lint race fuzz cover bench soak sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -68,8 +69,11 @@ cover: build ## coverage of the Go tests, as build/coverage.html
 	$(GO) tool cover -html=$(BUILD)/coverage.out -o $(BUILD)/coverage.html
 	@$(GO) tool cover -func=$(BUILD)/coverage.out | tail -1
 
-bench: ## compare package otf2 with libotf2's C API: times, memory, open files
-	@GO='$(GO)' scripts/bench.sh
+bench: ## package otf2 against libotf2's C API, and the cost of the plugin against an empty one
+	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' scripts/bench.sh
+
+soak: ## a job of SOAK_TIME (10m) that must not grow, lose anything or leave a broken archive
+	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' SOAK_TIME='$(SOAK_TIME)' scripts/soak.sh
 
 sanitize: plugin-test-asan plugin-test-tsan ## the C tests under the address and the thread sanitizer
 

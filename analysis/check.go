@@ -72,7 +72,11 @@ func (c *eventCheck) counters(ps properties) {
 	if missing, ok := ps.number("PROCESSES_MISSING"); ok {
 		compare("PROCESSES", processes-missing, "processes with data")
 	}
-	compare("COMMUNICATORS", uint64(len(c.defs.Comms)), "communicators")
+	networks := 0
+	for _, comm := range allCommunicators(c.defs) {
+		networks += int(boolCount(comm.network))
+	}
+	compare("COMMUNICATORS", uint64(len(c.defs.Comms)-networks), "communicators")
 	if _, ok := ps.number("PROCESSES"); !ok {
 		return // not an archive of ours
 	}
@@ -118,6 +122,8 @@ func (c *eventCheck) markers() {
 		}
 		if !c.within(m.Time) {
 			c.general(RuleTimeRange, "marker %d at %d is outside the clock properties", i, m.Time)
+		} else if end := m.Time + otf2.Timestamp(m.Duration); end < m.Time || !c.within(end) {
+			c.general(RuleTimeRange, "marker %d at %d lasts %d, beyond the clock properties", i, m.Time, m.Duration)
 		}
 	}
 }

@@ -82,6 +82,7 @@ func (c *definitionCheck) run() {
 	c.locations()
 	c.groups()
 	c.comms()
+	c.windows()
 }
 
 func (c *definitionCheck) anchorCounts() {
@@ -156,6 +157,12 @@ func (c *definitionCheck) strings() {
 		c.text(d.CanonicalName, true, "canonical name of region %d", d.Self)
 		c.text(d.Description, true, "description of region %d", d.Self)
 		c.text(d.SourceFile, true, "source file of region %d", d.Self)
+	}
+	for _, d := range c.defs.LocationProperties {
+		c.text(d.Name, false, "property of location %d", d.Location)
+		if c.defs.Location(d.Location) == nil {
+			c.general(RuleReference, "property of location %d, which is not defined", d.Location)
+		}
 	}
 	for _, d := range c.defs.Paradigms {
 		c.text(d.Name, false, "name of paradigm %v", d.Paradigm)
@@ -286,6 +293,15 @@ func (c *definitionCheck) comms() {
 		}
 		if d.Parent != otf2.UndefinedComm && (c.defs.Comm(d.Parent) == nil || d.Parent >= d.Self) {
 			c.general(RuleReference, "communicator %d: its parent %d is not defined before it", d.Self, d.Parent)
+		}
+	}
+}
+
+func (c *definitionCheck) windows() {
+	for _, d := range c.defs.RmaWins {
+		c.text(d.Name, false, "name of RMA window %d", d.Self)
+		if c.defs.Comm(d.Comm) == nil && c.defs.InterComm(d.Comm) == nil {
+			c.general(RuleReference, "RMA window %d: communicator %d is not defined", d.Self, d.Comm)
 		}
 	}
 }

@@ -17,6 +17,7 @@ type eventCheck struct {
 	defs     *otf2.Definitions
 	refs     *references
 	comms    map[otf2.CommRef]*communicator
+	windows  map[otf2.RmaWinRef]*communicator
 	memberOf map[otf2.LocationRef][]*communicator
 	ordinal  attributeID // ORDINAL, as package regions writes it
 	timing   attributeID // TIMING_SOURCE
@@ -36,6 +37,9 @@ type track struct {
 	begun    openCollective
 	requests map[uint64]request
 	rma      map[rmaOp]place
+	strange  bool // a window has been used of which the location is no member
+	off      bool // recording is off
+	offAt    place
 	comms    map[otf2.CommRef]*commUse
 	damaged  bool
 }
@@ -115,6 +119,7 @@ func newEventCheck(a *otf2.Archive, fs *findings) *eventCheck {
 		perPlan: make(map[otf2.RegionRef]uint64),
 	}
 	c.memberOf = membership(a.Defs, c.comms)
+	c.windows = windows(a.Defs)
 	silent := make(map[otf2.LocationRef]bool)
 	for i := range a.Defs.Locations {
 		l := &a.Defs.Locations[i]
@@ -260,7 +265,10 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 		c.commCreate(t, otf2.CommRef(ev.Args[0]))
 	case otf2.EventCommDestroy:
 		c.commDestroy(t, otf2.CommRef(ev.Args[0]))
+	case otf2.EventMeasurementOnOff:
+		c.onOff(t, otf2.MeasurementMode(ev.Args[0]))
 	case otf2.EventRmaPut, otf2.EventRmaGet, otf2.EventRmaAtomic:
+		c.remote(t, ev)
 		c.rmaBegin(t, rmaOp{ev.Args[0], ev.Args[len(ev.Args)-1]})
 	case otf2.EventRmaOpCompleteBlocking, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteRemote:
 		op := rmaOp{ev.Args[0], ev.Args[1]}
@@ -414,6 +422,33 @@ func (c *eventCheck) rmaBegin(t *track, op rmaOp) {
 		t.rma = make(map[rmaOp]place)
 	}
 	t.rma[op] = t.here()
+}
+
+// remote checks who is addressed in a window, and by whom.
+func (c *eventCheck) remote(t *track, ev *otf2.Event) {
+	comm := c.windows[otf2.RmaWinRef(ev.Args[0])]
+	if comm == nil || comm.global {
+		return // a broken definition that has been reported, or ranks of all locations
+	}
+	if remote := ev.Args[1]; remote >= uint64(comm.size()) {
+		c.report(t, RuleRank, "%v: rank %d of %q, which has %d ranks", ev.Kind, remote, comm.name, comm.size())
+	}
+	if comm.rankOf(t.location.Self) < 0 && !t.strange {
+		t.strange = true // one finding is enough
+		c.report(t, RuleCommunicator, "%v: the location is no member of %q, whose window it is", ev.Kind, comm.name)
+	}
+}
+
+// onOff checks that recording goes off and on in turn.
+func (c *eventCheck) onOff(t *track, mode otf2.MeasurementMode) {
+	off := mode == otf2.MeasurementOff
+	switch {
+	case off && t.off:
+		c.report(t, RuleMeasurement, "recording goes off, but is off since event %d", t.offAt.event)
+	case !off && !t.off:
+		c.report(t, RuleMeasurement, "recording goes on, but was not off")
+	}
+	t.off, t.offAt = off, t.here()
 }
 
 // use checks that the location may use the communicator now; nil if nothing can be said of it.

@@ -3,8 +3,14 @@
 package analysis
 
 import (
+	"maps"
+	"strings"
+
 	"ncclotf2/otf2"
 )
+
+// networkSuffix ends the names of communicators and windows of networks.
+const networkSuffix = " network"
 
 // communicator is a communicator with its members resolved to locations.
 type communicator struct {
@@ -14,6 +20,9 @@ type communicator struct {
 	ranks   map[otf2.LocationRef]int // the reverse
 	events  bool                     // its creation and destruction are in the event streams
 	self    bool                     // one member, the location of the event
+	global  bool                     // ranks in events count in the list of all locations
+	network bool                     // of the transfers of another communicator, see package scorep
+	parent  otf2.CommRef
 }
 
 // rankOf is the rank of a location, −1 if it is no member.
@@ -34,9 +43,23 @@ func (c *communicator) size() int {
 	return len(c.members)
 }
 
-// communicators resolves the communicators of an archive, by id. Those whose group is not defined or
-// has members that are not are left out; Check tells why.
+// communicators resolves the communicators of an archive, by id, without those of networks.
 func communicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
+	all := allCommunicators(defs)
+	maps.DeleteFunc(all, func(_ otf2.CommRef, c *communicator) bool { return c.network })
+	return all
+}
+
+// allCommunicators resolves all communicators. Those whose group is not defined or has members that
+// are not are left out; Check tells why.
+func allCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
+	networks := make(map[otf2.CommRef]bool)
+	for _, w := range defs.RmaWins {
+		c := defs.Comm(w.Comm)
+		if c != nil && w.Name == c.Name && c.Flags == otf2.CommFlagNone && strings.HasSuffix(defs.String(c.Name), networkSuffix) {
+			networks[w.Comm] = true
+		}
+	}
 	locations := make(map[otf2.Paradigm][]uint64)
 	for _, g := range defs.Groups {
 		if g.Type == otf2.GroupTypeCommLocations {
@@ -45,7 +68,10 @@ func communicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
 	}
 	all := make(map[otf2.CommRef]*communicator, len(defs.Comms))
 	for _, def := range defs.Comms {
-		c := &communicator{ref: def.Self, name: defs.String(def.Name), events: def.Flags&otf2.CommFlagCreateDestroyEvents != 0}
+		c := &communicator{
+			ref: def.Self, name: defs.String(def.Name), events: def.Flags&otf2.CommFlagCreateDestroyEvents != 0,
+			network: networks[def.Self], parent: def.Parent,
+		}
 		g := defs.Group(def.Group)
 		if g == nil {
 			continue
@@ -54,6 +80,7 @@ func communicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
 		case otf2.GroupTypeCommSelf:
 			c.self = true
 		case otf2.GroupTypeCommGroup:
+			c.global = g.Flags&otf2.GroupFlagGlobalMembers != 0
 			c.ranks = make(map[otf2.LocationRef]int, len(g.Members))
 			world := locations[g.Paradigm]
 			for rank, i := range g.Members {

@@ -45,6 +45,7 @@ const (
 	RuleSize           Rule = "collective-size"  // their sizes do not fit each other
 	RuleMessage        Rule = "message-match"    // a send without receive, or the reverse
 	RuleLength         Rule = "message-length"   // their lengths differ
+	RuleMeasurement    Rule = "measurement"      // recording goes on or off twice
 	RuleCounter        Rule = "counter"          // a counter of the archive is not what the events give
 )
 

@@ -188,6 +188,9 @@ func (s *sample) write() string {
 	for _, x := range d.Locations {
 		must(w.Location(x.Self, x.Name, x.Type, x.Events, x.Group))
 	}
+	for _, x := range d.LocationProperties {
+		must(w.LocationProperty(x.Location, x.Name, x.Type, x.Value))
+	}
 	for _, x := range d.Regions {
 		must(w.Region(x.Self, x.Name, x.CanonicalName, x.Description, x.Role, x.Paradigm, x.Flags, x.SourceFile, x.BeginLine, x.EndLine))
 	}

@@ -13,9 +13,17 @@
 //     after its writer has read the clock, so those have all been seen, unless a writer was held up for longer
 //     than the window. Such a late record is still taken, and counted
 //  3. advance the model to that time
-//  4. flush if it is time to: shard.json, then the event files, then give chunks back
+//  4. flush if it is time to: shard.json, then the event files, then the checkpoint, then give chunks back
 //  5. sleep, less the more there was to do
 //
 // When the process is gone, all that is left in its memory is taken, and the shard gets its done
-// marker.
+// marker. A collector that takes over from one that was killed brings the dead one's shard back to its checkpoint and
+// goes on from there in a shard of its own; Salvage does the same for memory that both left behind.
+//
+// In record mode a transcript takes the model's place, and Assemble makes a recording for package replay of the
+// transcripts of a job. A running job is given orders by a Controller: it writes the control file of the
+// experiment directory, which each collector looks at, and reads the collectors' status files.
+//
+// Once the disk is at fault, or as full as it may get, the plugin is told to refuse what is new, which costs it no more
+// than counting; the collector stays until the process ends.
 package collector

@@ -5,7 +5,9 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -30,13 +32,7 @@ const (
 
 // Keys of shard.Process.Settings that are not settings: what a collector that takes over from a dead
 // one needs to know of it.
-const (
-	settingContinues = "CONTINUES"   // uuid of the dead one's shard
-	settingTaken     = "TAKEN_TICKS" // records up to this were in the shard, or pending, at its last flush
-)
-
-// reasonDisk is the key of Counts.Lost for what was taken out of the rings and could not be written.
-const reasonDisk = "disk"
+const settingTaken = "TAKEN_TICKS" // records up to this were in the shard, or pending, at its last flush
 
 // recording is one process's records on their way from a source into a shard.
 type recording struct {
@@ -44,6 +40,7 @@ type recording struct {
 	line    *timeline
 	merge   merge
 	model   *regions.Model
+	script  *transcript // record mode: takes the records instead of the model
 	process *shard.Process
 	store   *shard.Store
 	files   map[uint32]*otf2.EventWriter
@@ -58,10 +55,14 @@ type recording struct {
 	taken     uint64 // ticks up to which records are on disk, or pending, once the flush at hand is over
 	defined   int    // definitions in shard.json
 
-	failed  error // of the disk; nothing is written any more
-	lost    [shm.TypeCount]uint64
-	markers []shard.Marker
-	pending []shard.Pending // at the end of the process; nil before
+	cap       uint64 // bytes on disk, see checkCap; 0: no limit
+	inherited uint64 // bytes on disk of earlier collectors of this process
+	capped    string // why nothing new is recorded; "" until the cap has been reached
+	refuse    func() // tells the plugin to record nothing new
+	failed    error  // of the disk; nothing is written any more
+	lost      [shm.TypeCount]uint64
+	markers   []shard.Marker
+	pending   []shard.Pending // at the end of the process; nil before
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one.
@@ -73,11 +74,16 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	r := &recording{
 		source: source, line: newTimeline(&h), window: firstWindow,
 		files: make(map[uint32]*otf2.EventWriter), comms: make(map[int]bool),
+		cap: settings.Disk, refuse: func() {},
 	}
 	r.process = &shard.Process{
 		Version: shard.Version, UUID: uuid.NewString(),
 		Host: h.Host(), BootID: h.Boot(), PID: int(h.PID), PIDStart: h.PIDStart, Tag: uint16(h.Tag), Executable: h.Exe(),
 		APIVersion:     int(h.APIVersion),
+		Library:        h.Library.String(),
+		LibraryVersion: int(h.LibraryVersion),
+		LibraryPath:    h.CallerPath(),
+		Memory:         memoryOf(&h),
 		Launcher:       shard.Launcher{Name: launcher.Name, Rank: launcher.Rank, Size: launcher.Size},
 		Clock:          shard.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
 		Settings:       settings.Texts(),
@@ -92,25 +98,40 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 			return nil, err
 		}
 	}
-	r.model = regions.New(r, r.process, &regions.Options{RecordMask: recordMask(settings, launcher, &h)})
+	options := regions.Options{RecordMask: chosenEvents(settings, launcher, &h), Channels: settings.Channels}
+	if h.Library == shm.LibraryRCCL {
+		options.Paradigm = otf2.ParadigmHIP
+	}
+	r.model = regions.New(r, r.process, &options)
 	var err error
 	if r.store, err = shard.Create(experiment, r.process.UUID); err != nil {
 		return nil, err
 	}
-	if err := r.describe(); err != nil {
+	if settings.Record {
+		r.script, err = r.transcribe(experiment, &h)
+	}
+	if err == nil {
+		err = r.describe()
+	}
+	if err != nil {
 		r.store.Remove()
+		if r.script != nil {
+			r.script.remove()
+		}
 		return nil, err
 	}
 	return r, nil
 }
 
-// recordMask is what is recorded in this process: what was asked for, of what the API version has.
-func recordMask(s *config.Settings, l config.Launcher, h *shm.Header) uint32 {
-	if len(s.Ranks) > 0 && l.Rank >= 0 && !s.Ranks.Has(l.Rank) {
-		return 0
+func memoryOf(h *shm.Header) shard.Memory {
+	if h.MemoryKind == shm.MemoryShm {
+		return shard.Memory{Kind: memoryShm, Path: h.File()}
 	}
-	return s.Events & shm.KnownTypes(int(h.APIVersion))
+	return shard.Memory{Kind: "memfd"}
 }
+
+// memoryShm is shard.Memory.Kind of memory that is a file.
+const memoryShm = "shm"
 
 // takeOver looks for the shard of an earlier collector of this process that died. What it has taken
 // must not be taken again; what it had not written yet is lost, and marked.
@@ -121,18 +142,27 @@ func (r *recording) takeOver(experiment string) error {
 	}
 	for _, e := range entries {
 		p := e.Process
-		if p == nil || p.Finished || e.State == shard.Writing ||
-			p.Host != r.process.Host || p.BootID != r.process.BootID || p.PID != r.process.PID ||
-			p.PIDStart != r.process.PIDStart || p.Tag != r.process.Tag {
+		if p == nil || p.Finished || e.State == shard.Writing || !sameProcess(p, r.process) {
 			continue
+		}
+		if p, err = resumable(e, experiment); err != nil {
+			return err
+		} else if p == nil {
+			continue
+		}
+		for i := range p.Locations {
+			r.inherited += uint64(p.Locations[i].Bytes)
 		}
 		taken, err := strconv.ParseUint(p.Settings[settingTaken], 10, 64)
 		if err != nil || taken < r.skip {
 			continue
 		}
 		r.skip = taken
-		r.process.Settings[settingContinues] = p.UUID
+		r.process.Settings[shard.SettingContinues] = p.UUID
 		r.process.Settings[settingTaken] = strconv.FormatUint(taken, 10)
+		if size, ok := p.Settings[settingTranscript]; ok {
+			r.process.Settings[settingTranscript] = size
+		}
 		r.markers = append(r.markers[:0], shard.Marker{
 			Time: p.LastTime, Severity: severityHigh, Category: "NCCL collector", Location: -1,
 			Text: fmt.Sprintf("the collector died here and another took over; up to %d operations under way are incomplete", len(p.Pending)),
@@ -141,11 +171,43 @@ func (r *recording) takeOver(experiment string) error {
 	return nil
 }
 
+// resumable is what a dead collector's shard has for good; nil if that is nothing, and the shard is gone: all of it
+// is in the process's memory yet.
+func resumable(e shard.Entry, experiment string) (*shard.Process, error) {
+	p := e.Process
+	if IsRecording(p) {
+		if p.Settings[settingTranscript] != "0" {
+			return p, nil
+		}
+		if err := os.Remove(transcriptPath(experiment, p.UUID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return nil, os.RemoveAll(e.Path)
+	}
+	back, err := rewind(e.Path)
+	if err != nil {
+		return p, nil // what was written since the checkpoint is there twice, but nothing is lost
+	}
+	if back == nil {
+		return nil, os.RemoveAll(e.Path)
+	}
+	return back, nil
+}
+
+// sameProcess tells that two shards are of one job process.
+func sameProcess(a, b *shard.Process) bool {
+	return a.Host == b.Host && a.BootID == b.BootID && a.PID == b.PID && a.PIDStart == b.PIDStart && a.Tag == b.Tag
+}
+
 // EventWriter implements regions.Sink.
 func (r *recording) EventWriter(loc shard.Location) (*otf2.EventWriter, error) {
-	w, err := otf2.CreateEventWriter(r.store.EventFile(loc.Number), &otf2.EventWriterOptions{ChunkSize: chunkSize})
+	path := r.store.EventFile(loc.Number)
+	w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: chunkSize})
 	if err != nil {
 		return nil, err
+	}
+	if err := os.Chmod(path, shard.FileMode); err != nil {
+		return nil, errors.Join(err, w.Close())
 	}
 	r.files[loc.Number] = w
 	return w, nil
@@ -183,6 +245,9 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 		return
 	}
 	r.records++
+	if r.records%capPeriod == 0 {
+		r.checkCap()
+	}
 	if late {
 		r.model.Late()
 		if r.before > rec.Ticks {
@@ -190,7 +255,7 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 		}
 	}
 	switch rec.Kind {
-	case shm.RecordStart, shm.RecordInit, shm.RecordFinalize:
+	case shm.RecordStart, shm.RecordInit, shm.RecordFinalize, shm.RecordEdge:
 		if rec.Aux != shm.None && !r.comms[int(rec.Aux)] {
 			r.announceOne(int(rec.Aux))
 		}
@@ -203,6 +268,10 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 	}
 	t := r.line.time(rec.Ticks)
 	r.given = max(r.given, t)
+	if r.script != nil {
+		r.fail(r.script.record(ring, t, rec))
+		return
+	}
 	r.fail(r.model.Record(ring, t, rec))
 	// A chunk goes to disk when it is full, whether it is time to flush or not: what it refers to must
 	// be there before.
@@ -246,10 +315,12 @@ func (r *recording) announceOne(i int) bool {
 	return true
 }
 
-// fail keeps the first error of the disk and tells of it.
+// fail keeps the first error of the disk and tells of it. From here on what NCCL reports costs no more than
+// being counted.
 func (r *recording) fail(err error) {
 	if err != nil && r.failed == nil {
 		r.failed = err
+		r.refuse()
 		r.markers = append(r.markers, shard.Marker{
 			Time: r.given, Severity: severityHigh, Category: "NCCL recording stopped",
 			Text: "nothing is recorded from here on: " + err.Error(), Location: -1,
@@ -257,13 +328,21 @@ func (r *recording) fail(err error) {
 	}
 }
 
-// flush brings everything to disk: definitions, then events. The error is that of the disk, the same
+// flush brings everything to disk: definitions, then events, then what says so. The error is that of the disk, the same
 // one at each call once there was one.
 func (r *recording) flush() error {
 	if r.failed != nil {
 		return r.failed
 	}
-	r.taken = r.merge.last
+	if r.script != nil {
+		// First what was taken, then what says that it was.
+		r.fail(r.script.flush())
+		if r.failed == nil {
+			r.taken = r.merge.last
+			r.fail(r.describe())
+		}
+		return r.failed
+	}
 	if err := r.describe(); err != nil {
 		r.fail(err)
 		return r.failed
@@ -272,6 +351,9 @@ func (r *recording) flush() error {
 		if err := w.Flush(); err != nil {
 			r.fail(err)
 		}
+	}
+	if r.failed == nil {
+		r.fail(r.checkpoint())
 	}
 	return r.failed
 }
@@ -307,6 +389,10 @@ func (r *recording) snapshot() {
 	p.Settings[settingTaken] = strconv.FormatUint(max(r.taken, r.skip), 10)
 
 	h := r.source.Header()
+	p.Masks = shard.Masks{Event: h.EventMask, Record: h.RecordMask & allTypes}
+	p.Costs = r.costs(&h)
+	p.Counts.NullHandles = h.NullHandles
+	p.Counts.Paused = shm.ByName(&h.Paused)
 	p.Counts.Filtered = shm.ByName(&h.Filtered)
 	p.Counts.Lost = make(map[string]map[string]uint64)
 	for reason := range h.Lost {
@@ -314,8 +400,15 @@ func (r *recording) snapshot() {
 			p.Counts.Lost[shm.LossReason(reason).String()] = n
 		}
 	}
-	if n := shm.ByName(&r.lost); len(n) > 0 {
-		p.Counts.Lost[reasonDisk] = n
+	taken := r.lost
+	for t, n := range h.Lost[shm.LossDisk] {
+		taken[t] += n
+	}
+	if n := shm.ByName(&taken); len(n) > 0 {
+		p.Counts.Lost[shm.LossDisk.String()] = n
+	}
+	if r.script != nil {
+		r.script.describe(p)
 	}
 	for name, n := range map[string]uint64{
 		"FOREIGN_HANDLES": h.Foreign,
@@ -327,6 +420,29 @@ func (r *recording) snapshot() {
 			p.Counts.Oddities[name] = n
 		}
 	}
+}
+
+// allTypes are the bits of a record mask that are event types.
+const allTypes = 1<<shm.TypeCount - 1
+
+// costs converts what the plugin has measured of itself.
+func (r *recording) costs(h *shm.Header) []shard.Cost {
+	rate := r.line.rate
+	if r.line.host || rate == 0 {
+		rate = 1
+	}
+	var out []shard.Cost
+	for c := range h.Cost {
+		for t, cost := range h.Cost[c] {
+			if cost.Samples > 0 {
+				out = append(out, shard.Cost{
+					Callback: shm.Callback(c).String(), Type: shm.EventType(t).String(), Samples: cost.Samples,
+					MeanNs: float64(cost.Ticks) / float64(cost.Samples) * rate, MostNs: float64(cost.Most) * rate,
+				})
+			}
+		}
+	}
+	return out
 }
 
 func (r *recording) brokenRings() (n uint64) {
@@ -364,6 +480,12 @@ func (r *recording) finish(finished bool) error {
 		r.fail(r.model.Finish())
 	}
 	r.taken = r.merge.last
+	if r.script != nil {
+		if r.failed == nil {
+			r.fail(r.script.flush())
+		}
+		r.script.close()
+	}
 	if r.failed == nil {
 		if err := r.describe(); err != nil { // before the events that use its definitions
 			r.fail(err)

@@ -75,12 +75,13 @@ func Run(ctx context.Context, o Options) error {
 	runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
 	debug.SetGCPercent(50)
 
+	inode := inodeOf(o.FD)
 	memory, err := shm.Map(o.FD)
 	if err != nil {
 		return err
 	}
 	defer memory.Close()
-	c := &live{memory: memory, term: term, log: o.Log}
+	c := &live{memory: memory, inode: inode, term: term, log: o.Log}
 	if err := c.begin(o.Lookup); err != nil {
 		memory.Post(err.Error())
 		memory.SetState(shm.CollectorRefused)
@@ -90,8 +91,12 @@ func Run(ctx context.Context, o Options) error {
 	if err := c.run(ctx); err != nil {
 		return err
 	}
-	if c.settings.Unify && o.Unify != nil && c.ended {
+	if c.settings.Unify && c.ended && (o.Unify != nil || c.script != nil) {
 		if last, err := isLast(c.experiment); err != nil || !last {
+			return err
+		}
+		if c.script != nil {
+			_, err := Assemble(c.experiment)
 			return err
 		}
 		c.say("last of the job: unify %s", c.experiment)
@@ -106,6 +111,7 @@ func Run(ctx context.Context, o Options) error {
 type live struct {
 	*recording
 	memory     *shm.Memory
+	inode      inode // of the memory
 	settings   *config.Settings
 	launcher   config.Launcher
 	experiment string
@@ -113,9 +119,12 @@ type live struct {
 	term       <-chan os.Signal
 	log        io.Writer
 
+	chosen   selection
+	listener listener
+
 	now      shm.ClockTuple // of the last round
 	ended    bool           // the process has, and everything it left has been taken
-	told     bool           // of an error of the disk
+	told     bool           // that recording has stopped
 	deadline time.Time      // after SIGTERM
 	interval time.Duration
 	flushAt  time.Time // zero until there is something to flush
@@ -159,8 +168,12 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	c.memory.KeepSpares(shm.SpareMax)
 	// Requests of before belong to a collector that died; they are open still.
 	_, c.answered = c.memory.Requested()
-	mask := recordMask(c.settings, c.launcher, &h)
-	c.memory.SetMasks(mask, mask)
+	c.chosen = choose(c.memory, selectBy(c.settings, c.launcher, &h))
+	c.refuse = func() {
+		c.chosen.record |= shm.RecordFull
+		c.memory.SetMasks(c.chosen.event, c.chosen.record)
+	}
+	c.listen()
 	if early := c.settings.Environment(); len(early) > 0 {
 		c.memory.Post(fmt.Sprintf("%s: no effect from there, set them in the environment (or use nccl-otf2 run): %s",
 			c.settings.Config, strings.Join(early, " ")))
@@ -168,7 +181,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		c.memory.Post(config.Prefix + "RANKS has no effect: no launcher tells this process's rank")
 	}
 	c.memory.SetState(shm.CollectorReady)
-	c.say("records process %d in %s, events %s", h.PID, c.store.Path(), config.EventList(mask))
+	c.say("records process %d in %s, events %s", h.PID, c.store.Path(), config.EventList(c.chosen.record&allTypes))
 	return nil
 }
 
@@ -183,6 +196,7 @@ func (c *live) run(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(err, c.finish(false))
 		}
+		c.heed()
 		if request != c.answered {
 			if err := c.answer(request); err != nil {
 				return errors.Join(err, c.finish(false))
@@ -234,8 +248,19 @@ func (c *live) round() (n int, err error) {
 	}
 	c.now = round.Clock
 	n = c.advanceTo(round.Clock)
+	c.checkCap()
+	c.tell()
 	c.memory.KeepSpares(shm.SpareMax)
 	return n, nil
+}
+
+// tell says in NCCL's log that recording has stopped, once.
+func (c *live) tell() {
+	if reason := c.stopped(); reason != "" && !c.told {
+		c.told = true
+		c.memory.Post(fmt.Sprintf("recording stopped in %s: %s", c.experiment, reason))
+		c.say("recording stopped: %s", reason)
+	}
 }
 
 // answer brings everything recorded before a request to disk and tells so.
@@ -284,10 +309,8 @@ func (c *live) flushDue() bool {
 func (c *live) flush() {
 	c.memory.Mark()
 	began := time.Now()
-	if err := c.recording.flush(); err != nil && !c.told {
-		c.told = true
-		c.memory.Post(fmt.Sprintf("recording stopped in %s: %v", c.experiment, err))
-		c.say("recording stopped: %v", err)
+	if err := c.recording.flush(); err != nil {
+		c.tell()
 	}
 	c.memory.Release()
 	c.flushed = c.records
@@ -308,6 +331,9 @@ func (c *live) end() error {
 	c.takeRest()
 	err = c.finish(c.ended)
 	c.say("%d records taken, process ended: %v", c.records, c.ended)
+	if c.ended {
+		c.inode.remove(c.process.Memory) // nothing is left in it that could be saved
+	}
 	if err != nil {
 		return fmt.Errorf("shard %s: %w", c.store.Path(), err)
 	}

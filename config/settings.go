@@ -30,12 +30,18 @@ const maskVariable = "NCCL_PROFILE_EVENT_MASK"
 type Settings struct {
 	Dir        string // experiment directory; "" leaves it to Directory
 	Events     uint32 // bit mask of event types, as NCCL's activation mask
+	Record     bool   // callbacks are written down as they are; no timeline
+	Paused     bool   // nothing is recorded until the job's user says so
+	Window     *Window
+	Channels   bool
 	Ranks      NumberSet
 	Unify      bool
+	Disk       uint64 // bytes of event files, 0: no limit
 	CPUs       NumberSet
 	Debug      bool
 	Enable     bool
 	Memory     uint64 // bytes
+	Ring       string
 	Clock      string
 	Collector  string // path or "spool"; "" for the one beside the plugin
 	StartLimit int    // seconds that the plugin waits for the collector
@@ -89,6 +95,9 @@ func Load(lookup Lookup) (*Settings, error) {
 			return nil, fmt.Errorf("%s: %w", s.place(row, path), err)
 		}
 		s.texts[row.Key] = value
+	}
+	if s.Paused && s.Window != nil {
+		return nil, fmt.Errorf("%sSTART=paused and %sWINDOW exclude each other", Prefix, Prefix)
 	}
 	if s.source["EVENTS"] == fromDefault {
 		if text := lookup.value(maskVariable); text != "" {

@@ -3,8 +3,10 @@
 package config
 
 import (
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,12 +34,12 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// The preset masks, as numbers: bits 0-2 and 8-11; and bit 6; and bits 3, 4; and bits 5, 7, 12-14.
+// The preset masks, as numbers: bits 0-2 and 8-11; and bit 6; and bits 3, 4; and bits 5, 7, 12-15.
 const (
 	light = 0x0f07
 	gpu   = 0x0f47
 	net   = 0x0f5f
-	all   = 0x7fff
+	all   = 0xffff
 )
 
 func TestDefaults(t *testing.T) {
@@ -46,10 +48,13 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.CPUs != nil || s.Debug || !s.Enable ||
-		s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
+		s.Record || s.Paused || s.Window != nil || s.Channels || s.Disk != 0 || s.Ring != "memfd" || s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
 		t.Errorf("%+v", s)
 	}
-	want := map[string]string{"EVENTS": "gpu", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on", "MEMORY": "256MiB", "CLOCK": "auto", "START_LIMIT": "2"}
+	want := map[string]string{
+		"EVENTS": "gpu", "MODE": "trace", "START": "on", "CHANNELS": "off", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on",
+		"MEMORY": "256MiB", "RING": "memfd", "CLOCK": "auto", "START_LIMIT": "2",
+	}
 	if d := cmp.Diff(want, s.Texts()); d != "" {
 		t.Error(d)
 	}
@@ -102,10 +107,18 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{"switch", []string{"NCCL_OTF2_DEBUG=2"}, "", `NCCL_OTF2_DEBUG: "2" is neither on nor off`},
 		{"range", []string{"NCCL_OTF2_CPUS=7-4"}, "", `NCCL_OTF2_CPUS: "7-4" is not a number or a range such as 4-7`},
 		{"no number", []string{"NCCL_OTF2_RANKS=,"}, "", `NCCL_OTF2_RANKS: "," has no number`},
+		{"window", []string{"NCCL_OTF2_WINDOW=1000-2000"}, "", `NCCL_OTF2_WINDOW: "1000-2000" is not a window such as ops:1000-2000, ops:1000- or ops:-2000`},
+		{"window without numbers", []string{"NCCL_OTF2_WINDOW=ops:-"}, "", `NCCL_OTF2_WINDOW: "ops:-" is not a window`},
+		{"window of a word", []string{"NCCL_OTF2_WINDOW=ops:few-"}, "", `NCCL_OTF2_WINDOW: "ops:few-" is not a window`},
+		{"empty window", []string{"NCCL_OTF2_WINDOW=ops:7-7"}, "", `NCCL_OTF2_WINDOW: no operation is in "ops:7-7"`},
+		{"window and pause", []string{"NCCL_OTF2_WINDOW=ops:7-8", "NCCL_OTF2_START=paused"}, "", `NCCL_OTF2_START=paused and NCCL_OTF2_WINDOW exclude each other`},
+		{"mode", []string{"NCCL_OTF2_MODE=raw"}, "", `NCCL_OTF2_MODE: "raw" is none of trace, record`},
+		{"disk", []string{"NCCL_OTF2_DISK=-1"}, "", `NCCL_OTF2_DISK: "-1" is not a size`},
+		{"ring", nil, "c.yaml:ring: disk\n", `c.yaml: ring: "disk" is none of memfd, shm`},
 		{"mask", []string{"NCCL_PROFILE_EVENT_MASK=0xzz"}, "", `NCCL_PROFILE_EVENT_MASK=0xzz: not a decimal or 0x number of 32 bits`},
 		{"unknown key", nil, "c.yaml:evnets: gpu\n", `c.yaml: unknown setting "evnets"; did you mean "events"?`},
 		{"prefixed key", nil, "c.yaml:nccl_otf2_dir: x\n", `c.yaml: unknown setting "nccl_otf2_dir"; did you mean "dir"?`},
-		{"far key", nil, "c.yaml:compression: 9\n", `c.yaml: unknown setting "compression"; there are dir, events, ranks,`},
+		{"far key", nil, "c.yaml:compression: 9\n", `c.yaml: unknown setting "compression"; there are dir, events, mode, start,`},
 		{"nested key", nil, "c.yaml:events:\n  gpu: true\n", `c.yaml: unknown setting "events.gpu"`},
 		{"config in file", nil, "c.yaml:config: other.yaml\n", `c.yaml: "config" cannot be set in a file`},
 		{"value in file", nil, "c.toml:events = \"cpu\"\n", `c.toml: events: no event or preset is called "cpu"`},
@@ -146,6 +159,43 @@ func TestEventMasks(t *testing.T) {
 		s, err := Load(env(tc.vars...))
 		if err != nil || s.Events != tc.want {
 			t.Errorf("%v: %#x, %v; want %#x", tc.vars, s.Events, err, tc.want)
+		}
+	}
+}
+
+func TestWindows(t *testing.T) {
+	for text, want := range map[string]Window{
+		"ops:1000-2000": {1000, 2000},
+		"ops:1000-":     {1000, math.MaxUint64},
+		"OPS:-2000":     {0, 2000},
+		"ops:0-1":       {0, 1},
+	} {
+		s, err := Load(env("NCCL_OTF2_WINDOW=" + text))
+		if err != nil || s.Window == nil || *s.Window != want {
+			t.Errorf("%s: %+v, %v", text, s, err)
+		}
+	}
+}
+
+func TestRunTimeSettings(t *testing.T) {
+	s, err := Load(env("NCCL_OTF2_MODE=Record", "NCCL_OTF2_START=paused", "NCCL_OTF2_DISK=2G", "NCCL_OTF2_RING=shm", "NCCL_OTF2_CHANNELS=on"))
+	if err != nil || !s.Record || !s.Paused || s.Disk != 2<<30 || s.Ring != "shm" || !s.Channels {
+		t.Errorf("%+v, %v", s, err)
+	}
+	// What the plugin reads itself must get into its environment.
+	s, err = Load(env("NCCL_OTF2_CONFIG=" + file(t, "a.yaml", "ring: shm\nmode: record\n")))
+	if err != nil || !slices.Equal(s.Environment(), []string{"NCCL_OTF2_RING=shm"}) {
+		t.Errorf("%v, %v", s.Environment(), err)
+	}
+}
+
+func TestParseEvents(t *testing.T) {
+	if mask, err := ParseEvents("light,KernelCh"); err != nil || mask != gpu {
+		t.Errorf("%#x, %v", mask, err)
+	}
+	for _, text := range []string{"", ", ", "gpu,Kernel"} {
+		if _, err := ParseEvents(text); err == nil {
+			t.Errorf("%q is taken", text)
 		}
 	}
 }

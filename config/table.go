@@ -23,6 +23,7 @@ const (
 	Events  Kind = "events" // preset, or names of events
 	Numbers Kind = "list"   // "0,4-7"
 	Seconds Kind = "seconds"
+	Ordinal Kind = "window" // "ops:1000-2000"
 )
 
 // Setting is one row of the table.
@@ -48,12 +49,27 @@ var Table = []Setting{
 	{Key: "EVENTS", Default: "gpu", Kind: Events,
 		Help:  "What to record: a preset (`light`: calls and operations; `gpu`: with GPU times; `net`: with network activity; `all`), or a list of NCCL's event names. Presets and names can be mixed.",
 		parse: func(s *Settings, v string) (err error) { s.Events, err = parseEvents(v); return err }},
+	{Key: "MODE", Default: "trace", Kind: Choice, Choices: []string{"trace", "record"},
+		Help:  "`trace`: make an archive. `record`: write NCCL's callbacks down as they come, for `nccl-otf2 replay`; no archive, and EVENTS has no effect.",
+		parse: func(s *Settings, v string) error { s.Record = v == "record"; return nil }},
+	{Key: "START", Default: "on", Kind: Choice, Choices: []string{"on", "paused"},
+		Help:  "`paused`: record nothing until `nccl-otf2 ctl start`.",
+		parse: func(s *Settings, v string) error { s.Paused = v == "paused"; return nil }},
+	{Key: "WINDOW", Kind: Ordinal,
+		Help:  "Which operations to record, by their ordinals on each communicator, from 0: `ops:1000-2000` are 1000 … 1999; `ops:1000-` and `ops:-2000` are open on one side. Collectives are counted as they are called, those of replayed graphs apart from them; messages go with the next collective.",
+		parse: func(s *Settings, v string) (err error) { s.Window, err = parseWindow(v); return err }},
+	{Key: "CHANNELS", Default: "off", Kind: Switch,
+		Help:  "A row in the timeline for each channel of each communicator rank, beside that of the rank.",
+		parse: func(s *Settings, v string) (err error) { s.Channels, err = parseSwitch(v); return err }},
 	{Key: "RANKS", Kind: Numbers,
 		Help:  "World ranks to record, such as `0,8-15`. Default: all. Without a launcher's rank all are recorded.",
 		parse: func(s *Settings, v string) (err error) { s.Ranks, err = parseNumbers(v); return err }},
 	{Key: "UNIFY", Default: "auto", Kind: Choice, Choices: []string{"auto", "off"},
 		Help:  "Whether the last collector of the job makes the archive. `off` leaves it to `nccl-otf2 unify`.",
 		parse: func(s *Settings, v string) error { s.Unify = v == "auto"; return nil }},
+	{Key: "DISK", Kind: Size,
+		Help:  "Most bytes of event files per process. Beyond it nothing new is recorded (what is in memory still is), and what NCCL reports is counted. Default, and 0: no limit.",
+		parse: func(s *Settings, v string) (err error) { s.Disk, err = parseSize(v); return err }},
 	{Key: "CPUS", Kind: Numbers,
 		Help:  "CPUs for the collector, such as `62,63`. Default: those of the job process.",
 		parse: func(s *Settings, v string) (err error) { s.CPUs, err = parseNumbers(v); return err }},
@@ -66,6 +82,9 @@ var Table = []Setting{
 	{Key: "MEMORY", Default: "256MiB", Kind: Size, Early: true,
 		Help:  "Most memory for records per process, at least 4 MiB. Beyond it events are refused and counted; NCCL never waits.",
 		parse: func(s *Settings, v string) (err error) { s.Memory, err = parseMemory(v); return err }},
+	{Key: "RING", Default: "memfd", Kind: Choice, Choices: []string{"memfd", "shm"}, Early: true,
+		Help:  "Where records wait for the collector. `memfd`: memory that ends with job and collector. `shm`: a file in /dev/shm, from which `unify` saves what is left when both were killed; where it finds no room there, the plugin takes a memfd.",
+		parse: func(s *Settings, v string) error { s.Ring = v; return nil }},
 	{Key: "CLOCK", Default: "auto", Kind: Choice, Choices: []string{"auto", "tsc", "monotonic", "host"}, Early: true,
 		Help:  "Clock of the records. `auto`: the processor's counter if the kernel trusts it, else CLOCK_MONOTONIC. `host` is for tests: the program's own.",
 		parse: func(s *Settings, v string) error { s.Clock = v; return nil }},

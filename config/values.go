@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ var presets = []struct {
 	{"light", maskOf("GroupApi", "CollApi", "P2pApi", "KernelLaunch", "Group", "Coll", "P2p")},
 	{"gpu", maskOf("light", "KernelCh")},
 	{"net", maskOf("gpu", "ProxyOp", "ProxyStep")},
-	{"all", maskOf("net", "ProxyCtrl", "NetPlugin", "CeColl", "CeSync", "CeBatch")},
+	{"all", maskOf("net", "ProxyCtrl", "NetPlugin", "CeColl", "CeSync", "CeBatch", "KernelPhase")},
 }
 
 func maskOf(names ...string) (mask uint32) {
@@ -45,6 +46,14 @@ func maskOf(names ...string) (mask uint32) {
 		}
 	}
 	return mask
+}
+
+// ParseEvents reads a list as the setting EVENTS takes it: presets and event names.
+func ParseEvents(text string) (mask uint32, err error) {
+	if mask, err = parseEvents(text); err == nil && mask == 0 {
+		err = fmt.Errorf("%q names no event", text)
+	}
+	return mask, err
 }
 
 // parseEvents reads presets and event names, in any case, separated by commas or blanks.
@@ -142,6 +151,41 @@ func parseSize(text string) (uint64, error) {
 		return 0, fmt.Errorf("%q is not a size such as 256M or 1GiB", text)
 	}
 	return number << shift, nil
+}
+
+// Window are the operations that are recorded, by their ordinals on each communicator: First ≤ ordinal < Last.
+type Window struct{ First, Last uint64 }
+
+// Everything is the window that all operations are inside.
+var Everything = Window{0, math.MaxUint64}
+
+// windowUnit begins the text of a window: it is counted in operations.
+const windowUnit = "ops:"
+
+// parseWindow reads "ops:1000-2000", "ops:1000-" and "ops:-2000".
+func parseWindow(text string) (*Window, error) {
+	wrong := fmt.Errorf("%q is not a window such as ops:1000-2000, ops:1000- or ops:-2000", text)
+	numbers, ok := strings.CutPrefix(strings.ToLower(text), windowUnit)
+	first, last, isRange := strings.Cut(numbers, "-")
+	if !ok || !isRange || first == "" && last == "" {
+		return nil, wrong
+	}
+	w := Everything
+	var err error
+	if first != "" {
+		if w.First, err = strconv.ParseUint(first, 10, 63); err != nil {
+			return nil, wrong
+		}
+	}
+	if last != "" {
+		if w.Last, err = strconv.ParseUint(last, 10, 63); err != nil {
+			return nil, wrong
+		}
+	}
+	if w.First >= w.Last {
+		return nil, fmt.Errorf("no operation is in %q: the first number must be less than the last, which is outside", text)
+	}
+	return &w, nil
 }
 
 // NumberSet is a set of numbers as ranges, ascending. The empty set stands for "not set".

@@ -51,23 +51,21 @@ bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHa
   ncclotf2_count(&header->filtered[type]);
   /* Inside, but of a type that is not recorded: what comes of it must be seen to be inside, too. */
   const bool parent = call.bit & call.known & PARENTS && !(call.bit & (call.bit - 1));
-  if (window && parent && ncclotf2_ring && ncclotf2_window_admits(base, &call))
-    *eHandle = (void *)(uintptr_t)(ncclotf2_handle(ncclotf2_fast.tag_bits, type, ncclotf2_next_number()) |
-                                   (call.captured ? NCCLOTF2_CAPTURED_BIT : 0));
+  if (!window || !parent || call.record_mask & NCCLOTF2_RECORD_FULL || !ncclotf2_window_admits(base, &call)) return false;
+  if (!ncclotf2_ring && ncclotf2_ring_room(NCCLOTF2_UNIT, NCCLOTF2_CLASS_OPERATION, ncclotf2_ticks()) >= 0) return false;
+  *eHandle = (void *)(uintptr_t)(ncclotf2_handle(ncclotf2_fast.tag_bits, type, ncclotf2_next_number()) |
+                                 NCCLOTF2_SILENT_BIT | (call.captured ? NCCLOTF2_CAPTURED_BIT : 0));
   return false;
 }
 
-void ncclotf2_record_before(uint8_t *base, uint64_t handle, uint64_t before, uint64_t ticks) {
-  unsigned loss;
-  struct ncclotf2_record *record = ncclotf2_reserve(base, sizeof *record, NCCLOTF2_CLASS_OPERATION, ticks, &loss);
-  if (!record) return;
-  *record = (struct ncclotf2_record){.ticks = ticks,
-                                     .kind = NCCLOTF2_RECORD_BEFORE,
-                                     .type = (uint8_t)ncclotf2_handle_type(handle),
-                                     .units = 1,
-                                     .handle = handle,
-                                     .arg = before};
-  ncclotf2_commit(base, sizeof *record);
+void ncclotf2_record_before(uint8_t *base, void *at, uint64_t handle, uint64_t before, uint64_t ticks) {
+  *(struct ncclotf2_record *)at = (struct ncclotf2_record){.ticks = ticks,
+                                                           .kind = NCCLOTF2_RECORD_BEFORE,
+                                                           .type = (uint8_t)ncclotf2_handle_type(handle),
+                                                           .units = 1,
+                                                           .handle = handle,
+                                                           .arg = before};
+  ncclotf2_commit(base, sizeof(struct ncclotf2_record));
 }
 
 void ncclotf2_measure(uint8_t *base, enum ncclotf2_callback callback, unsigned type, uint64_t ticks) {
@@ -102,6 +100,7 @@ struct unit {
 
 /* A handle of no event of ours: NULL, or another's. Only record mode wants to see it. */
 static __attribute__((noinline)) bool takes_stranger(uint8_t *base, uint64_t handle) {
+  if (ncclotf2_handle_is_silent(ncclotf2_fast.tag_bits, handle)) return false;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   ncclotf2_count(handle ? &header->foreign : &header->null_handles);
   return __atomic_load_n(&header->record_mask, __ATOMIC_RELAXED) & NCCLOTF2_RECORD_RAW;

@@ -45,8 +45,9 @@ ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type)
  * to be recorded after all; if not, *eHandle is what NCCL gets. */
 bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHandle);
 
-/* Record mode: what *eHandle held before the start of an event that this thread records next. */
-void ncclotf2_record_before(uint8_t *base, uint64_t handle, uint64_t before, uint64_t ticks);
+/* Record mode: what *eHandle held before the start of an event whose record follows; `at` has room for
+ * both. */
+void ncclotf2_record_before(uint8_t *base, void *at, uint64_t handle, uint64_t before, uint64_t ticks);
 
 /* Counts what the callback that began at `ticks` has cost. */
 void ncclotf2_measure(uint8_t *base, enum ncclotf2_callback callback, unsigned type, uint64_t ticks);
@@ -309,21 +310,21 @@ ncclotf2_start(void *context, void **eHandle, const struct ncclotf2_descr_v7 *d,
 
   const uint64_t ticks = ncclotf2_ticks();
   const unsigned type = (unsigned)__builtin_ctzll(bit);
-  if (__builtin_expect(comm == NCCLOTF2_NONE && index <= (NCCLOTF2_NUMBER_MASK | NCCLOTF2_CAPTURED_BIT), 0))
+  if (__builtin_expect(comm == NCCLOTF2_NONE && index < NCCLOTF2_CONTEXT_BIT, 0))
     return ncclotf2_start_lost(base, NCCLOTF2_LOSS_COMM, type);
   if (__builtin_expect(!d->parentObj && ncclotf2_needs_parent(type), 0) && ncclotf2_parent_refused(header, type))
     return ncclotf2_start_lost(base, NCCLOTF2_LOSS_MEMORY, type);
 
   const unsigned bytes = ncclotf2_start_bytes[type];
   unsigned loss;
-  void *at = ncclotf2_reserve(base, bytes, ncclotf2_class_of[type], ticks, &loss);
+  const unsigned extra = __builtin_expect(before != 0, 0) ? sizeof(struct ncclotf2_record) : 0;
+  uint8_t *at = ncclotf2_reserve(base, bytes + extra, ncclotf2_class_of[type], ticks, &loss);
   if (__builtin_expect(!at, 0)) return ncclotf2_start_lost(base, loss, type);
   const uint64_t handle = ncclotf2_handle(ncclotf2_fast.tag_bits, type, ncclotf2_next_number()) |
                           (ncclotf2_is_captured(bit, d, api.version) ? NCCLOTF2_CAPTURED_BIT : 0);
-  if (__builtin_expect(before != 0, 0)) {
-    ncclotf2_record_before(base, handle, before, ticks);
-    at = ncclotf2_reserve(base, bytes, ncclotf2_class_of[type], ticks, &loss);
-    if (!at) return ncclotf2_start_lost(base, loss, type);
+  if (__builtin_expect(extra, 0)) {
+    ncclotf2_record_before(base, at, handle, before, ticks);
+    at += extra;
   }
   ncclotf2_fill(at,
                 (struct ncclotf2_record){.ticks = ticks,

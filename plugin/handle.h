@@ -25,9 +25,14 @@ static inline unsigned ncclotf2_handle_type(uint64_t handle) {
   return (unsigned)(handle >> NCCLOTF2_TYPE_SHIFT) & 15u;
 }
 
-/* Whether the handle names an event of the process whose tag is in tag_bits. */
+/* Whether the handle names a recorded event of the process whose tag is in tag_bits. */
 static inline bool ncclotf2_handle_is_ours(uint64_t tag_bits, uint64_t handle) {
-  return ((handle ^ tag_bits) >> NCCLOTF2_TAG_SHIFT) == 0 && !(handle & NCCLOTF2_CONTEXT_BIT);
+  return ((handle ^ tag_bits) >> NCCLOTF2_TAG_SHIFT) == 0 && !(handle & (NCCLOTF2_CONTEXT_BIT | NCCLOTF2_SILENT_BIT));
+}
+
+/* Whether it names an event of that process that was not recorded. */
+static inline bool ncclotf2_handle_is_silent(uint64_t tag_bits, uint64_t handle) {
+  return ncclotf2_handle_is_ours(tag_bits, handle ^ NCCLOTF2_SILENT_BIT);
 }
 
 /* What NCCL gets as context where nothing is recorded: not NULL (such a communicator would never

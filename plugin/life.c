@@ -123,7 +123,7 @@ static uint32_t add_comm(const struct ncclotf2_init_args *args) {
   ncclotf2_cuda_device(comm);
   comm->first = __atomic_load_n(&header->window_first, __ATOMIC_RELAXED);
   comm->last = __atomic_load_n(&header->window_last, __ATOMIC_RELAXED);
-  comm->recording = 1; /* if it begins outside of the window, its first call says so */
+  comm->recording = 3; /* if it begins outside of the window, its first call says so */
   __atomic_store_n(&header->comm_used, index + 1, __ATOMIC_RELEASE);
   if (args->api.version >= 4) introduce(index, args->comm_id, args->name, args->rank);
   return index;

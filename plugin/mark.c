@@ -10,7 +10,7 @@
 
 static void record(enum ncclotf2_mark mark, const char *text) {
   uint8_t *base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE);
-  if (!base || (mark != NCCLOTF2_MARK_PHASE_END && !text)) return;
+  if (!base) return;
   const uint32_t mask = __atomic_load_n(&ncclotf2_header_at(base)->record_mask, __ATOMIC_RELAXED);
   if (!(mask & TYPES) || mask & NCCLOTF2_RECORD_FULL) return;
   const uint64_t ticks = ncclotf2_ticks();
@@ -30,6 +30,10 @@ static void record(enum ncclotf2_mark mark, const char *text) {
   ncclotf2_ticks_recorded(ticks);
 }
 
-EXPORTED void nccl_otf2_phase_begin(const char *name) { record(NCCLOTF2_MARK_PHASE_BEGIN, name); }
+EXPORTED void nccl_otf2_phase_begin(const char *name) {
+  record(NCCLOTF2_MARK_PHASE_BEGIN, name); /* also without a name: its end will come */
+}
 EXPORTED void nccl_otf2_phase_end(void) { record(NCCLOTF2_MARK_PHASE_END, NULL); }
-EXPORTED void nccl_otf2_mark(const char *text) { record(NCCLOTF2_MARK_POINT, text); }
+EXPORTED void nccl_otf2_mark(const char *text) {
+  if (text) record(NCCLOTF2_MARK_POINT, text);
+}

@@ -52,8 +52,20 @@ $(PLUGIN_OUT)/tests/libcuda.so.1: plugin/tests/fake_libcuda.c plugin/plugin.mk
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
 
+# The library that calls the plugin, under names that it has in the field.
+PLUGIN_FAKE_NCCL := $(addprefix $(PLUGIN_OUT)/tests/,libnccl.so.2 librccl.so.1 libtorch_cuda.so libtorch_hip.so \
+	libframework.so libother.so libnccl-failing.so libamdhip64.so.6)
+$(PLUGIN_FAKE_NCCL): FAKE := -DFAKE_VERSION=22707
+$(PLUGIN_OUT)/tests/libnccl.so.2: FAKE := -DFAKE_VERSION=22907
+$(PLUGIN_OUT)/tests/libother.so: FAKE :=
+$(PLUGIN_OUT)/tests/libnccl-failing.so: FAKE := -DFAKE_VERSION=22907 -DFAKE_VERSION_FAILS
+$(PLUGIN_OUT)/tests/libamdhip64.so.6: FAKE := -DFAKE_HIP
+$(PLUGIN_FAKE_NCCL): plugin/tests/fake_nccl.c $(PLUGIN_HDR) plugin/plugin.mk
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror $(FAKE) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
+
 # All programs run, then the failed ones are named.
-plugin-test: $(PLUGIN_TESTS) $(PLUGIN_OUT)/tests/stub_collector $(PLUGIN_OUT)/tests/libcuda.so.1 \
+plugin-test: $(PLUGIN_TESTS) $(PLUGIN_OUT)/tests/stub_collector $(PLUGIN_OUT)/tests/libcuda.so.1 $(PLUGIN_FAKE_NCCL) \
 		$(BUILD)/libnccl-profiler-otf2.so
 	@failed=; for test in $(PLUGIN_TESTS); do $$test || failed="$$failed $$test"; done; \
 	if [ -n "$$failed" ]; then echo "plugin-test: failed:$$failed" >&2; exit 1; fi

@@ -34,21 +34,23 @@
 
 /* ---- handles and contexts ------------------------------------------------------------------
  *
- *   63        48 47   44 43 42 41                                     0
- *  +------------+-------+--+--+----------------------------------------+
- *  | tag        | type  |C |G | number, never reused                   |
- *  +------------+-------+--+--+----------------------------------------+
+ *   63        48 47   44 43 42 41 40                                  0
+ *  +------------+-------+--+--+--+-------------------------------------+
+ *  | tag        | type  |C |G |S | number, never reused                |
+ *  +------------+-------+--+--+--+-------------------------------------+
  *
  * tag: drawn once per process, never 0 or 0xffff, so that no canonical pointer looks like a handle.
  * type: bit number of the event type. C: set in contexts (type 15), whose number is the index of
  * the communicator entry. G: set in calls that a CUDA graph captured; their operations come again
- * at each replay. Numbers are taken from header.next_number in blocks of 4096 per ring.
+ * at each replay. S: set in handles of events that are not recorded and whose children are (their type is
+ * not asked for, but they lie in the window). Numbers are taken from header.next_number in blocks of 4096 per ring.
  */
 #define NCCLOTF2_TAG_SHIFT    48
 #define NCCLOTF2_TYPE_SHIFT   44
 #define NCCLOTF2_CONTEXT_BIT  (1ULL << 43)
 #define NCCLOTF2_CAPTURED_BIT (1ULL << 42)
-#define NCCLOTF2_NUMBER_MASK  (NCCLOTF2_CAPTURED_BIT - 1)
+#define NCCLOTF2_SILENT_BIT   (1ULL << 41)
+#define NCCLOTF2_NUMBER_MASK  (NCCLOTF2_SILENT_BIT - 1)
 #define NCCLOTF2_NUMBER_BLOCK 4096u
 
 /* ---- clock ---------------------------------------------------------------------------------- */
@@ -259,8 +261,9 @@ struct ncclotf2_comm {
   uint64_t replayed;    /* collectives of replayed graphs so far */
   uint64_t first;       /* written by the collector, or by the plugin at init */
   uint64_t last;
-  uint32_t recording;   /* what the last call was: 1 inside, 0 outside */
-  uint32_t fresh;       /* there have been calls inside since the last plan outside */
+  uint32_t recording;   /* bit 0: the last call was inside; bit 1: so was the last replayed operation */
+  uint32_t fresh;       /* bit 0: there have been calls inside since the last plan outside; bit 1: a graph has
+                           captured calls */
   uint64_t replayed_messages;
   uint8_t pad1[8];
 };
@@ -275,7 +278,7 @@ enum ncclotf2_record_kind {
   NCCLOTF2_RECORD_FINALIZE = 6, /* aux: communicator index */
   NCCLOTF2_RECORD_MARK = 7,     /* the application's own; type: enum ncclotf2_mark; aux: string id */
   NCCLOTF2_RECORD_WINDOW_EDGE = 8, /* aux: communicator index; arg: ordinal of the first operation that is
-                                      chosen otherwise than those before; flags: 1 recorded, 0 not */
+                                      chosen otherwise than those before; flags: enum ncclotf2_edge_flags */
   NCCLOTF2_RECORD_BEFORE = 9    /* record mode; handle: the event started next in this ring; arg: what *eHandle
                                    held before */
 };
@@ -309,6 +312,11 @@ enum ncclotf2_record_flags {
   NCCLOTF2_FLAG_KNOWN_NET = 32, /* NetPlugin: the descriptor was of a known kind and was read */
   NCCLOTF2_FLAG_NO_CHANNELS = 64 /* P2p: the number of channels is not known (API v1 … v4); Coll: nchannels
                                     is a most (v1 … v3) */
+};
+
+enum ncclotf2_edge_flags {
+  NCCLOTF2_EDGE_INSIDE = 1, /* from here on operations are recorded; else they are not */
+  NCCLOTF2_EDGE_REPLAY = 2  /* the ordinal counts what replayed graphs bring; else calls */
 };
 
 struct ncclotf2_thread_record { /* 2 units */

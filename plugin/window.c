@@ -11,9 +11,13 @@ static bool inside(struct ncclotf2_comm *comm, uint64_t ordinal) {
          ordinal < __atomic_load_n(&comm->last, __ATOMIC_RELAXED);
 }
 
+/* ncclotf2_comm.recording */
+enum { CALLS = 1, REPLAYS = 2 };
+
 /* Where recording of a communicator rank ends or goes on. */
-static void edge(uint8_t *base, uint32_t index, struct ncclotf2_comm *comm, uint64_t ordinal, bool now) {
-  if (__atomic_load_n(&comm->recording, __ATOMIC_RELAXED) == now) return;
+static void edge(uint8_t *base, uint32_t index, struct ncclotf2_comm *comm, uint64_t ordinal, bool replay, bool now) {
+  const uint32_t before = __atomic_load_n(&comm->recording, __ATOMIC_RELAXED), bit = replay ? REPLAYS : CALLS;
+  if (((before & bit) != 0) == now) return;
   const uint64_t ticks = ncclotf2_ticks();
   unsigned loss;
   struct ncclotf2_record *at = ncclotf2_reserve(base, sizeof *at, NCCLOTF2_CLASS_STOP, ticks, &loss);
@@ -21,37 +25,51 @@ static void edge(uint8_t *base, uint32_t index, struct ncclotf2_comm *comm, uint
   *at = (struct ncclotf2_record){.ticks = ticks,
                                  .kind = NCCLOTF2_RECORD_WINDOW_EDGE,
                                  .units = 1,
-                                 .flags = now,
+                                 .flags = (now ? NCCLOTF2_EDGE_INSIDE : 0) | (replay ? NCCLOTF2_EDGE_REPLAY : 0),
                                  .aux = index,
                                  .arg = ordinal};
   ncclotf2_commit(base, sizeof *at);
   ncclotf2_ticks_recorded(ticks);
-  __atomic_store_n(&comm->recording, now, __ATOMIC_RELAXED);
+  __atomic_fetch_xor(&comm->recording, bit, __ATOMIC_RELAXED); /* replays run on another thread */
+}
+
+/* ncclotf2_comm.fresh; a communicator's calls do not overlap. */
+enum { FRESH = 1, CAPTURED = 2 };
+
+static void set(uint32_t *bits, uint32_t bit, bool on) {
+  uint32_t old = __atomic_load_n(bits, __ATOMIC_RELAXED);
+  __atomic_store_n(bits, on ? old | bit : old & ~bit, __ATOMIC_RELAXED);
 }
 
 /* An operation that brings the counters forward. */
 static bool counted(uint8_t *base, const struct ncclotf2_call *call, struct ncclotf2_comm *comm) {
   const bool now = inside(comm, call->ordinal);
-  edge(base, call->comm, comm, call->ordinal, now);
-  if (now) __atomic_store_n(&comm->fresh, 1, __ATOMIC_RELAXED);
+  edge(base, call->comm, comm, call->ordinal, call->parent & NCCLOTF2_CAPTURED_BIT, now);
+  if (now) set(&comm->fresh, FRESH, true);
   return now;
 }
 
-/* Where the communicator stands: at the next call. */
+/* Where the communicator stands: at the next call, */
 static bool standing(struct ncclotf2_comm *comm) {
   const uint64_t collectives = __atomic_load_n(&comm->collectives, __ATOMIC_RELAXED);
   return inside(comm, collectives ? collectives : __atomic_load_n(&comm->messages, __ATOMIC_RELAXED));
 }
 
+/* and at the next operation of a replayed graph, if it has captured any. */
+static bool replaying(struct ncclotf2_comm *comm) {
+  if (!(__atomic_load_n(&comm->fresh, __ATOMIC_RELAXED) & CAPTURED)) return false;
+  const uint64_t collectives = __atomic_load_n(&comm->replayed, __ATOMIC_RELAXED);
+  return inside(comm, collectives ? collectives : __atomic_load_n(&comm->replayed_messages, __ATOMIC_RELAXED));
+}
+
 /* A plan has no parent, and what is in it comes after it: it is recorded if calls were since the last
  * one, or if it may be a replay's. One too many is empty and is not shown. */
 static bool plan(struct ncclotf2_comm *comm) {
-  if (__atomic_load_n(&comm->fresh, __ATOMIC_RELAXED)) {
-    if (!standing(comm)) __atomic_store_n(&comm->fresh, 0, __ATOMIC_RELAXED);
+  if (__atomic_load_n(&comm->fresh, __ATOMIC_RELAXED) & FRESH) {
+    if (!standing(comm)) set(&comm->fresh, FRESH, false);
     return true;
   }
-  const uint64_t collectives = __atomic_load_n(&comm->replayed, __ATOMIC_RELAXED);
-  return inside(comm, collectives ? collectives : __atomic_load_n(&comm->replayed_messages, __ATOMIC_RELAXED));
+  return replaying(comm);
 }
 
 bool ncclotf2_window_admits(uint8_t *base, const struct ncclotf2_call *call) {
@@ -60,7 +78,9 @@ bool ncclotf2_window_admits(uint8_t *base, const struct ncclotf2_call *call) {
   switch (call->bit) {
     case BIT(COLL_API):
     case BIT(P2P_API):
-      return call->captured || counted(base, call, comm); /* replays decide for themselves */
+      if (!call->captured) return counted(base, call, comm);
+      set(&comm->fresh, CAPTURED, true);
+      return true; /* its replays decide for themselves */
     case BIT(GROUP_API):
       return call->captured || standing(comm);
     case BIT(GROUP):
@@ -70,7 +90,8 @@ bool ncclotf2_window_admits(uint8_t *base, const struct ncclotf2_call *call) {
       if (call->api < 5 || call->parent & NCCLOTF2_CAPTURED_BIT) return counted(base, call, comm);
       return call->parent != 0;
     case BIT(PROXY_CTRL):
-      return __atomic_load_n(&comm->recording, __ATOMIC_RELAXED);
+      return (__atomic_load_n(&comm->recording, __ATOMIC_RELAXED) &
+              (__atomic_load_n(&comm->fresh, __ATOMIC_RELAXED) & CAPTURED ? CALLS | REPLAYS : CALLS)) != 0;
     default:
       return call->parent != 0;
   }

@@ -7,23 +7,32 @@ import "ncclotf2/otf2"
 // Attributes of operations and calls. Their ids are the same in every process, so they need no
 // mapping table. Each is written only where NCCL reported the value.
 const (
-	AttrSeq          otf2.AttributeRef = iota // NCCL's sequence number: per communicator and function
-	AttrOrdinal                               // place in the communicator's sequence of this function, counted here
-	AttrAlgo                                  // "RING", "TREE", …
-	AttrProto                                 // "LL", "LL128", "SIMPLE"
-	AttrChannels                              // number of channels
-	AttrWarps                                 // warps per channel
-	AttrDatatype                              // "ncclFloat32", …
-	AttrCount                                 // elements, as given in the API call
-	AttrSendBuff                              // device address
-	AttrRecvBuff                              // device address
-	AttrStream                                // CUDA stream handle
-	AttrGraph                                 // 1: captured into, or replayed from, a CUDA graph
-	AttrUserTag                               // the application's tag
-	AttrEventID                               // the event's handle: process tag, type, number
-	AttrParentID                              // the parent event's handle
-	AttrTimingSource                          // where the interval comes from: "gpu", "network", "enqueue"
-	AttrUnfinished                            // 1: the region was still open when the data ended
+	AttrSeq           otf2.AttributeRef = iota // NCCL's sequence number: per communicator and function
+	AttrOrdinal                                // place in the communicator's sequence of this function, counted here
+	AttrAlgo                                   // "RING", "TREE", …
+	AttrProto                                  // "LL", "LL128", "SIMPLE"
+	AttrChannels                               // number of channels
+	AttrWarps                                  // warps per channel
+	AttrDatatype                               // "ncclFloat32", …
+	AttrCount                                  // elements, as given in the API call
+	AttrSendBuff                               // device address
+	AttrRecvBuff                               // device address
+	AttrStream                                 // CUDA stream handle
+	AttrGraph                                  // 1: captured into, or replayed from, a CUDA graph
+	AttrUserTag                                // the application's tag
+	AttrEventID                                // the event's handle: process tag, type, number
+	AttrParentID                               // the parent event's handle
+	AttrTimingSource                           // where the interval comes from: "gpu", "network", "enqueue"
+	AttrUnfinished                             // 1: the region was still open when the data ended
+	AttrChannel                                // NCCL channel, 0 … 63
+	AttrStep                                   // number of a network transfer within its ProxyOp
+	AttrPeer                                   // rank in the communicator that a network transfer goes to or comes from
+	AttrQP                                     // InfiniBand queue pair of a transfer
+	AttrBytes                                  // bytes of a copy-engine batch
+	AttrTimes                                  // how many events of NCCL a region stands for
+	AttrKernelVariant                          // symmetric kernel, "AllReduce_AGxLL_R"
+	AttrSyncStrategy                           // of copy-engine collectives: "MC", "UC"
+	AttrBatches                                // copy batches of a copy-engine collective
 	numAttributes
 )
 
@@ -54,4 +63,13 @@ var Attributes = [numAttributes]Attribute{
 	{AttrParentID, "PARENT_ID", otf2.TypeUint64, "Id of the parent NCCL event"},
 	{AttrTimingSource, "TIMING_SOURCE", otf2.TypeString, "What the interval is: gpu, network or enqueue"},
 	{AttrUnfinished, "UNFINISHED", otf2.TypeUint8, "1 if the region was open when the recording ended"},
+	{AttrChannel, "CHANNEL", otf2.TypeUint32, "NCCL channel"},
+	{AttrStep, "STEP", otf2.TypeUint32, "Number of the transfer within its proxy operation"},
+	{AttrPeer, "PEER", otf2.TypeUint32, "The other end's rank in the communicator"},
+	{AttrQP, "QP", otf2.TypeUint32, "InfiniBand queue pair"},
+	{AttrBytes, "BYTES", otf2.TypeUint64, "Bytes copied"},
+	{AttrTimes, "TIMES", otf2.TypeUint64, "NCCL events that this region stands for"},
+	{AttrKernelVariant, "KERNEL_VARIANT", otf2.TypeString, "Symmetric kernel"},
+	{AttrSyncStrategy, "SYNC_STRATEGY", otf2.TypeString, "How a copy-engine collective synchronises: MC or UC"},
+	{AttrBatches, "BATCHES", otf2.TypeUint32, "Copy batches of a copy-engine collective"},
 }

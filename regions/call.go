@@ -3,7 +3,6 @@
 package regions
 
 import (
-	"cmp"
 	"slices"
 
 	"ncclotf2/otf2"
@@ -16,6 +15,11 @@ type thread struct {
 	loc    *location  // of application threads, at their first event
 	group  *groupCall // open
 	launch *launch    // last KernelLaunch, until its plan takes it
+	ce     *ceCall    // open
+	ctrl   ctrl       // open, of proxy threads
+
+	phases []otf2.RegionRef // of the application, open
+	deep   int              // further ones that are not drawn
 }
 
 // groupCall is a GroupApi event: one call of the application, or all calls of one outermost
@@ -29,7 +33,8 @@ type groupCall struct {
 	depth       int32 // 1: a plain call, 2: inside a user's group, …
 	graph       bool
 	calls       []*call
-	launches    []*launch
+	spans       []span // what else happened inside: launches, copy-engine work, the application's phases
+	phases      groupPhases
 }
 
 // noGroup is a group number above all.
@@ -73,6 +78,7 @@ func (m *Model) startGroupAPI(th *thread, t uint64, r *shm.Record) {
 	if th.group != nil { // NCCL left it open: an operation failed between start and stop
 		m.closeGroupCall(th, t, true)
 	}
+	th.launch = nil // of a captured plan, which has no Group
 	m.groupNumber++
 	g := &groupCall{handle: r.Handle, thread: th, number: m.groupNumber, start: t, depth: r.GroupDepth, graph: r.Flags&shm.FlagGraph != 0}
 	th.group = g
@@ -106,7 +112,12 @@ func (m *Model) startCall(th *thread, t uint64, r *shm.Record) {
 	if c.group != nil {
 		c.group.calls = append(c.group.calls, c)
 	}
-	if !c.graph {
+	if c.graph {
+		if gone, full := comm.captured.put(c.handle, c); full {
+			delete(m.calls, gone.handle)
+			m.oddity(OddForgottenCall)
+		}
+	} else {
 		comm.calls = append(comm.calls, c)
 	}
 }
@@ -117,13 +128,19 @@ func (m *Model) stopCall(th *thread, t uint64, r *shm.Record) {
 		m.oddity(OddStrayStop)
 		return
 	}
-	if c.group == nil || c.group.stopped {
-		if c.stop != c.start {
-			m.oddity(OddStrayStop) // a second stop of the same call
+	if c.over() {
+		if c.stop != c.start || c.group != nil {
+			m.oddity(OddStrayStop) // a second stop of the same call (notes on the API, §3.4, 3), or one after its group
 			return
 		}
 		c.stop = t
-		m.writeCall(m.threadLocation(th), c, "nccl"+c.name, c.start, c.stop, nil, false)
+		if loc := m.threadLocation(th); loc != nil {
+			m.writeNested(loc, []span{m.callSpan(c, "nccl"+c.name, c.start, c.stop, false)})
+		}
+		return
+	}
+	if c.stop != c.start {
+		m.oddity(OddStrayStop)
 		return
 	}
 	c.stop = t
@@ -136,30 +153,42 @@ func (m *Model) startLaunch(th *thread, t uint64, r *shm.Record) {
 		return
 	}
 	th.launch = &launch{handle: r.Handle, parent: r.Arg, comm: comm, stream: r.Stream, start: t, stop: t}
-	m.launches[r.Handle] = th.launch
+	if _, full := m.launches.put(r.Handle, th.launch); full {
+		m.oddity(OddForgottenEvent)
+	}
 }
 
 func (m *Model) stopLaunch(th *thread, t uint64, r *shm.Record) {
-	l := m.launches[r.Handle]
+	l := m.launches.get(r.Handle)
 	if l == nil {
 		m.oddity(OddStrayStop)
 		return
 	}
-	delete(m.launches, r.Handle)
+	m.launches.remove(r.Handle)
 	l.stop = t
-	switch {
-	case th.group != nil:
-		th.group.launches = append(th.group.launches, l)
-	case th.loc != nil:
-		m.writeLaunch(th.loc, l)
-	default: // one of NCCL's own threads
-		m.writeLaunch(m.enqueueLocation(l.comm), l)
+	m.onThread(th, l.comm, m.launchSpan(l))
+}
+
+// onThread draws what a thread did for a communicator rank: with the call it belongs to if one is open, else
+// on the thread's own row, or on that of NCCL's threads if it is one of those.
+func (m *Model) onThread(th *thread, c *commRank, spans ...span) {
+	if th.group != nil {
+		th.group.spans = append(th.group.spans, spans...)
+		return
+	}
+	loc := th.loc
+	if loc == nil {
+		loc = m.enqueueLocation(c)
+	}
+	if loc != nil {
+		m.writeNested(loc, spans)
 	}
 }
 
 // closeGroupCall writes a group call, whole: what lies inside is known now, and strictly nested
 // because one thread made it.
 func (m *Model) closeGroupCall(th *thread, t uint64, unfinished bool) {
+	m.closeCE(th, t, true)
 	g := th.group
 	th.group = nil
 	g.stop, g.stopped = t, true
@@ -171,49 +200,35 @@ func (m *Model) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	if loc == nil {
 		return
 	}
+	var spans []span
 	if name, plain := g.plainName(); plain {
-		m.writeCall(loc, g.calls[0], name, g.start, g.stop, g.launches, unfinished)
-		return
-	}
-
-	name, composite := g.compositeName()
-	role, group := otf2.RegionRoleFunction, GroupAPI
-	if composite {
-		role = functions[name].role
-		name = "nccl" + name
+		spans = append(spans, m.callSpan(g.calls[0], name, g.start, g.stop, unfinished))
 	} else {
-		name = "ncclGroup"
+		spans = append(spans, m.groupSpan(g, unfinished))
+		for _, c := range g.calls {
+			spans = append(spans, m.callSpan(c, "nccl"+c.name, c.start, c.stop, false))
+		}
 	}
-	a := m.attributes
-	a.Reset()
-	if g.graph {
-		a.Uint8(AttrGraph, 1)
+	m.writeNested(loc, append(spans, g.spans...))
+	g.spans = nil
+	m.movePhases(th, g)
+}
+
+// groupSpan is the region of a call that consists of several, or of none.
+func (m *Model) groupSpan(g *groupCall, unfinished bool) span {
+	name, role := "Group", otf2.RegionRoleFunction
+	if composite, ok := g.compositeName(); ok {
+		name, role = composite, functions[composite].role
 	}
-	a.Uint64(AttrEventID, g.handle)
-	if unfinished {
-		a.Uint8(AttrUnfinished, 1)
-	}
-	region := m.defs.region(name, group, role)
-	m.fail(loc.w.Enter(loc.at(g.start), a, region))
-	inner := make([]func(), 0, len(g.calls)+len(g.launches))
-	starts := make([]uint64, 0, cap(inner))
-	for _, c := range g.calls {
-		starts = append(starts, c.start)
-		inner = append(inner, func() { m.writeCall(loc, c, "nccl"+c.name, c.start, c.stop, nil, false) })
-	}
-	for _, l := range g.launches {
-		starts = append(starts, l.start)
-		inner = append(inner, func() { m.writeLaunch(loc, l) })
-	}
-	order := make([]int, len(inner))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(starts[i], starts[j]) })
-	for _, i := range order {
-		inner[i]()
-	}
-	m.fail(loc.w.Leave(loc.at(g.stop), nil, region))
+	return span{g.start, g.stop, m.defs.region("nccl"+name, GroupAPI, role), func(a *otf2.AttributeList) {
+		if g.graph {
+			a.Uint8(AttrGraph, 1)
+		}
+		a.Uint64(AttrEventID, g.handle)
+		if unfinished {
+			a.Uint8(AttrUnfinished, 1)
+		}
+	}}
 }
 
 // plainName tells whether the group is one plain call, and that call's name.
@@ -253,55 +268,54 @@ func (g *groupCall) compositeName() (string, bool) {
 	return "", false
 }
 
-// writeCall writes one call as a region, with the launches that happened inside it.
-func (m *Model) writeCall(loc *location, c *call, name string, start, stop uint64, launches []*launch, unfinished bool) {
-	if loc == nil {
-		return
-	}
+// callSpan is the region of one call.
+func (m *Model) callSpan(c *call, name string, start, stop uint64, unfinished bool) span {
 	role := otf2.RegionRolePoint2Point
 	if f := functions[c.name]; f != nil {
 		role = f.role
 	} else if !c.p2p {
 		role = otf2.RegionRoleCollOther
 	}
-	region := m.defs.region(name, GroupAPI, role)
-	a := m.attributes
-	a.Reset()
-	a.Uint64(AttrCount, c.count)
-	a.String(AttrDatatype, m.defs.string(c.datatype))
-	a.Uint64(AttrStream, c.stream)
-	if c.graph {
-		a.Uint8(AttrGraph, 1)
-	}
-	if c.tag != 0 {
-		a.Uint64(AttrUserTag, c.tag)
-	}
-	a.Uint64(AttrEventID, c.handle)
-	if c.parent != 0 {
-		a.Uint64(AttrParentID, c.parent)
-	}
-	if unfinished {
-		a.Uint8(AttrUnfinished, 1)
-	}
-	m.fail(loc.w.Enter(loc.at(start), a, region))
-	for _, l := range launches {
-		m.writeLaunch(loc, l)
-	}
-	m.fail(loc.w.Leave(loc.at(stop), nil, region))
+	return span{start, stop, m.defs.region(name, GroupAPI, role), func(a *otf2.AttributeList) {
+		a.Uint64(AttrCount, c.count)
+		a.String(AttrDatatype, m.defs.string(c.datatype))
+		a.Uint64(AttrStream, c.stream)
+		if c.graph {
+			a.Uint8(AttrGraph, 1)
+		}
+		if c.tag != 0 {
+			a.Uint64(AttrUserTag, c.tag)
+		}
+		a.Uint64(AttrEventID, c.handle)
+		if c.parent != 0 {
+			a.Uint64(AttrParentID, c.parent)
+		}
+		if unfinished {
+			a.Uint8(AttrUnfinished, 1)
+		}
+	}}
 }
 
-func (m *Model) writeLaunch(loc *location, l *launch) {
-	if loc == nil {
-		return
-	}
+func (m *Model) launchSpan(l *launch) span {
 	region := m.defs.region("ncclKernelLaunch", GroupEnqueue, otf2.RegionRoleFunction)
-	a := m.attributes
-	a.Reset()
-	a.Uint64(AttrStream, l.stream)
-	a.Uint64(AttrEventID, l.handle)
-	if l.parent != 0 {
-		a.Uint64(AttrParentID, l.parent)
+	return span{l.start, l.stop, region, func(a *otf2.AttributeList) {
+		a.Uint64(AttrStream, l.stream)
+		a.Uint64(AttrEventID, l.handle)
+		if l.parent != 0 {
+			a.Uint64(AttrParentID, l.parent)
+		}
+	}}
+}
+
+// takeCall gives an operation the call that asked for it, which is then no operation of its own.
+func (m *Model) takeCall(handle uint64) *call {
+	call := m.calls[handle]
+	if call != nil && !call.graph {
+		c := call.comm
+		if i := slices.Index(c.calls, call); i >= 0 {
+			c.calls = slices.Delete(c.calls, i, i+1)
+		}
+		delete(m.calls, call.handle)
 	}
-	m.fail(loc.w.Enter(loc.at(l.start), a, region))
-	m.fail(loc.w.Leave(loc.at(l.stop), nil, region))
+	return call
 }

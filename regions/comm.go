@@ -4,30 +4,40 @@ package regions
 
 import (
 	"fmt"
+	"maps"
 
 	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
 )
 
 // commRank is one communicator rank of this process, from its init to its finalize.
 type commRank struct {
 	shard.Comm
-	index   int    // in the shard's list; the local communicator id
-	label   string // short name, for rows of the timeline
-	gpu     *gpuClock
-	created bool // CommCreate has been written
-	final   bool
+	index     int    // in the shard's list; the local communicator id
+	label     string // short name, for rows of the timeline
+	gpu       *gpuClock
+	announced bool // by Comm
+	created   bool // CommCreate has been written
+	ending    bool // nothing more will come: what is left is being written
+	final     bool
 
 	loc, enqueue *location
+	channels     map[uint8]*location
 
-	calls   []*call          // not captured, in the order of the application; no operation seen yet
-	queue   []*plan          // in issue order, not yet written
-	headAt  uint64           // when the present head of the queue became it
-	lastEnd uint64           // end of the last interval that a GPU clock gave
-	stamps  map[uint8]uint64 // channel → greatest end stamp of the plans written so far
+	off      bool             // recording is, as the row last said or is about to say
+	calls    []*call          // not captured, in the order of the application; no operation seen yet
+	captured bounded[*call]   // kept for the replays of their graphs
+	queue    []*plan          // in issue order, not yet written
+	headAt   uint64           // when the present head of the queue became it
+	lastEnd  uint64           // end of the last interval that a GPU clock gave
+	stamps   map[uint8]uint64 // channel → greatest end stamp of the plans written so far
 
 	kernelsSeen    bool // there has been a KernelCh event
 	kernelTimeouts int  // plans in a row closed by the limit without any KernelCh
+	quietPlans     int  // plans in a row without network traffic
+	unknownUnit    bool // marked: GPU stamps whose unit is not known
+	silentGraphs   bool // marked: graphs whose replays are not reported
 
 	implausible int  // plans whose GPU times cannot be true
 	parted      bool // NCCL's host and device counters have parted: no stamp is trusted any more
@@ -39,33 +49,36 @@ type commRank struct {
 // maxLabel keeps names of rows within 24 characters, "NCCL enqueue " or " rank 9999" included.
 const maxLabel = 13
 
-// Comm announces communicator rank i, before any record that names it. A rank is announced once.
+// maxCaptured bounds the captured calls that a communicator rank keeps: NCCL does not tell when a graph is gone.
+const maxCaptured = 65536
+
+// Comm announces communicator rank i, before any record that names it; up to API v3, where NCCL tells which
+// communicator it is with the first operation, before the first Coll or P2p. A rank is announced once.
 func (m *Model) Comm(i int, c shard.Comm, gpu shard.GPU) {
-	for len(m.comms) <= i {
-		m.comms = append(m.comms, nil)
-		m.process.Comms = append(m.process.Comms, shard.Comm{Location: -1})
-	}
-	r := &commRank{Comm: c, index: i, label: c.Name, sequences: make(map[string]*sequence), stamps: make(map[uint8]uint64)}
-	if r.label == "" {
+	r := m.comm(uint32(i))
+	r.Comm, r.announced = c, true
+	switch {
+	case c.Name != "":
+		r.label = c.Name
+	case c.ID != 0:
 		r.label = fmt.Sprintf("comm %08x", uint32(c.ID>>32))
 	}
 	if len(r.label) > maxLabel {
 		r.label = r.label[:maxLabel]
 	}
-	r.GPU = m.gpu(c, gpu)
+	r.GPU = m.gpu(r, gpu)
 	r.gpu = m.clocks[r.GPU]
 	r.Location = -1
-	m.comms[i] = r
 	m.process.Comms[i] = r.Comm
 }
 
 // gpu finds or adds the device that a communicator rank runs on. Where CUDA told nothing, ranks of
 // one communicator are on different devices, and the i-th rank of each communicator on the same one.
-func (m *Model) gpu(c shard.Comm, gpu shard.GPU) int {
+func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
 	unknown := 0
-	if gpu.UUID == "" && gpu.Device < 0 {
+	if gpu.UUID == "" && gpu.Device < 0 && c.ID != 0 {
 		for _, o := range m.comms {
-			if o != nil && o.ID == c.ID && !o.final {
+			if o != nil && o != c && o.announced && o.ID == c.ID && !o.final {
 				unknown++
 			}
 		}
@@ -80,16 +93,30 @@ func (m *Model) gpu(c shard.Comm, gpu shard.GPU) int {
 		unknown--
 	}
 	m.process.GPUs = append(m.process.GPUs, gpu)
-	m.clocks = append(m.clocks, &gpuClock{})
+	m.clocks = append(m.clocks, &gpuClock{anyUnit: m.opts.Paradigm == otf2.ParadigmHIP})
 	return len(m.process.GPUs) - 1
 }
 
-// comm returns the communicator rank a record names, nil if it is none of this process's.
+// comm returns the communicator rank a record names, nil if it is none of this process's. Up to API v3 it
+// may not have been announced yet; nothing of it is written before.
 func (m *Model) comm(aux uint32) *commRank {
-	if int64(aux) >= int64(len(m.comms)) {
+	if aux >= shm.CommMax {
 		return nil
 	}
-	return m.comms[aux]
+	for len(m.comms) <= int(aux) {
+		m.comms = append(m.comms, nil)
+		m.process.Comms = append(m.process.Comms, shard.Comm{Location: -1})
+	}
+	c := m.comms[aux]
+	if c == nil {
+		c = &commRank{
+			Comm: shard.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), gpu: &gpuClock{},
+			captured: newBounded[*call](maxCaptured), channels: make(map[uint8]*location),
+			sequences: make(map[string]*sequence), stamps: make(map[uint8]uint64),
+		}
+		m.comms[aux] = c
+	}
+	return c
 }
 
 func (m *Model) initComm(t uint64, c *commRank) {
@@ -112,4 +139,19 @@ func (m *Model) finalizeComm(t uint64, c *commRank) {
 	if c.created {
 		m.fail(c.loc.w.CommDestroy(c.loc.at(t), nil, otf2.CommRef(c.index)))
 	}
+	if c.index < len(m.nets) && m.nets[c.index] != nil {
+		m.closeNet(m.nets[c.index], t)
+	}
+	m.forget(c)
+}
+
+// forget drops what is kept of a communicator rank that is gone: calls captured in graphs (all of which are
+// destroyed before finalize, notes on the API, §5.3), and events that were never ended.
+func (m *Model) forget(c *commRank) {
+	maps.DeleteFunc(m.calls, func(_ uint64, call *call) bool { return call.comm == c })
+	maps.DeleteFunc(m.launches.m, func(_ uint64, l *launch) bool { return l.comm == c })
+	maps.DeleteFunc(m.kernels.m, func(_ uint64, k *kernel) bool { return k.comm == c })
+	maps.DeleteFunc(m.phases.m, func(_ uint64, k *kernel) bool { return k.comm == c })
+	c.captured = newBounded[*call](0)
+	c.calls, c.queue = nil, nil
 }

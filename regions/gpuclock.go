@@ -23,7 +23,15 @@ import (
 // Over long windows the drift itself is measured: the slope of the line that lies below all points and
 // comes nearest to them, which is the edge of their lower convex hull under the mean. The cones
 // then only need to cover what that slope may be off by.
+//
+// NVIDIA's stamps are nanoseconds. Of AMD's the unit is not documented, so it is told from the pairs: it is
+// one of those of the counters that AMD's devices have, and each stamp is brought to nanoseconds first.
 type gpuClock struct {
+	anyUnit bool   // the unit is to be found out
+	unit    uint64 // ns per tick, once known; 0 before
+	guess   uint64
+	start   clockPoint // of the present stretch: stamp and host time
+
 	points  []clockPoint   // at most one per bucket of bucketNs, by bucket
 	buckets map[uint64]int // bucket → index into points
 	newest  uint64         // greatest stamp seen
@@ -54,8 +62,55 @@ const (
 	leastDrift = 1e-6   // drift changes within a window: temperature
 )
 
+// units are the lengths of a tick (ns) that a GPU's counter may have: 1 GHz, 100 MHz, 25 MHz.
+var units = [...]uint64{1, 10, 40}
+
+// Pairs this far apart (ns) tell the unit: delays are shorter, and units differ much.
+const unitAfter = 20_000_000
+
+// findUnit tries to tell the unit of stamps: two stretches in a row must say the same, because a stamp may be
+// that of an earlier kernel.
+func (k *gpuClock) findUnit(g, c uint64) bool {
+	if k.start.g == 0 || g <= k.start.g {
+		k.start = clockPoint{g, int64(c)}
+		return false
+	}
+	if c < uint64(k.start.d)+unitAfter {
+		return false
+	}
+	rate := float64(c-uint64(k.start.d)) / float64(g-k.start.g)
+	before, start := k.guess, k.start
+	k.guess, k.start = 0, clockPoint{g, int64(c)}
+	for _, u := range units {
+		if rate > 0.65*float64(u) && rate < 1.35*float64(u) {
+			k.guess = u
+		}
+	}
+	if k.guess == 0 || k.guess != before {
+		return false
+	}
+	k.unit = k.guess
+	k.add(start.g, uint64(start.d))
+	return true
+}
+
+// known tells whether stamps can be mapped at all.
+func (k *gpuClock) known() bool { return !k.anyUnit || k.unit != 0 }
+
+// nanoseconds brings a stamp to nanoseconds of the GPU's clock.
+func (k *gpuClock) nanoseconds(g uint64) uint64 {
+	if k.unit > 1 {
+		return g * k.unit
+	}
+	return g
+}
+
 // add takes one pair: stamp g, reported at host time c.
 func (k *gpuClock) add(g, c uint64) {
+	if !k.known() && !k.findUnit(g, c) {
+		return
+	}
+	g = k.nanoseconds(g)
 	if k.buckets == nil {
 		k.buckets = make(map[uint64]int)
 	}
@@ -152,6 +207,7 @@ func (k *gpuClock) host(g uint64) (uint64, bool) {
 	if len(e) == 0 {
 		return 0, false
 	}
+	g = k.nanoseconds(g)
 	i, _ := slices.BinarySearchFunc(e, g, func(p clockPoint, g uint64) int { return cmp.Compare(p.g, g) })
 	offset := int64(math.MaxInt64)
 	if i < len(e) {

@@ -26,7 +26,7 @@ func (m *Model) interval(c *commRank, p *plan, now uint64) (begin, end uint64, s
 		}
 		m.oddity(OddImplausible)
 		if c.parted {
-			m.mark(c, p.start, SeverityHigh, "Implausible GPU times",
+			m.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
 				c.label+": the GPU stamps belong to other kernels; from here on they are not used")
 		}
 	} else if len(p.spans) > 0 {
@@ -59,6 +59,13 @@ func (m *Model) gpuInterval(c *commRank, p *plan) (begin, end uint64, ok bool) {
 	}
 	for _, s := range p.spans {
 		c.stamps[s.channel] = max(c.stamps[s.channel], s.end)
+	}
+	if !c.gpu.known() {
+		if !c.unknownUnit {
+			c.unknownUnit = true
+			m.mark(c.loc, p.start, SeverityLow, "GPU times not used", c.label+": the unit of the GPU's stamps is not known yet")
+		}
+		return 0, 0, false
 	}
 	begin, _ = c.gpu.host(first)
 	end, ok = c.gpu.host(last)

@@ -6,34 +6,61 @@ import "ncclotf2/plugin/shm"
 
 // kernel is an open KernelCh event: one channel's share of an operation on the GPU.
 type kernel struct {
+	comm    *commRank
 	op      *operation
 	channel uint8
 	begin   uint64 // the GPU's stamp
 	end     uint64
 	stamped bool // end is known
+	phases  []kernelPhase
 }
+
+// kernelPhase is a KernelPhase event: a part of a symmetric kernel on one channel (API v7).
+type kernelPhase struct {
+	handle     uint64
+	number     uint8 // 0, 1, … in the order in which a kernel goes through them
+	name       string
+	begin, end uint64 // stamps; end is 0 until it is known
+}
+
+// maxKernelPhases is more than any kernel has.
+const maxKernelPhases = 16
 
 func (m *Model) startKernel(_ *thread, t uint64, r *shm.Record) {
 	comm := m.comm(r.Aux)
 	op := m.operations[r.Arg]
+	k := &kernel{comm: comm, op: op, channel: r.Channel, begin: r.PTimer}
 	if op == nil {
 		m.oddity(OddLateChild)
 		// The pair is still good for the clock.
 		if comm != nil {
 			comm.gpu.addStamp(r.PTimer, t)
 		}
-		m.kernels[r.Handle] = &kernel{channel: r.Channel, begin: r.PTimer}
-		return
+	} else {
+		k.comm = op.plan.comm
+		k.comm.gpu.addStamp(r.PTimer, t)
+		k.comm.kernelsSeen = true
+		op.plan.kernelsOpen++
+		op.plan.lastReport = max(op.plan.lastReport, t)
+		op.plan.completeAt = 0 // more channels than were known of
 	}
-	op.plan.comm.gpu.addStamp(r.PTimer, t)
-	op.plan.comm.kernelsSeen = true
-	op.plan.kernelsOpen++
-	op.plan.lastReport = max(op.plan.lastReport, t)
-	m.kernels[r.Handle] = &kernel{op: op, channel: r.Channel, begin: r.PTimer}
+	if gone, full := m.kernels.put(r.Handle, k); full {
+		m.oddity(OddForgottenEvent)
+		m.forgetKernel(gone)
+	}
+}
+
+// forgetKernel ends an event whose stop is not waited for any more.
+func (m *Model) forgetKernel(k *kernel) {
+	if k.op != nil {
+		k.op.plan.kernelsOpen--
+		k.op.plan.unstamped++
+		k.op.kernelsDone++
+	}
 }
 
 func (m *Model) stateKernel(_ *thread, t uint64, r *shm.Record) {
-	k := m.kernels[r.Handle]
+	k := m.kernels.get(r.Handle)
 	if k == nil {
 		m.oddity(OddStrayState)
 		return
@@ -48,12 +75,12 @@ func (m *Model) stateKernel(_ *thread, t uint64, r *shm.Record) {
 }
 
 func (m *Model) stopKernel(_ *thread, t uint64, r *shm.Record) {
-	k := m.kernels[r.Handle]
+	k := m.kernels.get(r.Handle)
 	if k == nil {
 		m.oddity(OddStrayStop)
 		return
 	}
-	delete(m.kernels, r.Handle)
+	m.kernels.remove(r.Handle)
 	if k.op == nil {
 		return
 	}
@@ -61,11 +88,11 @@ func (m *Model) stopKernel(_ *thread, t uint64, r *shm.Record) {
 	p.kernelsOpen--
 	p.lastReport = max(p.lastReport, t)
 	k.op.kernelsDone++
-	if !k.stamped {
+	if k.stamped {
+		p.spans = append(p.spans, channelSpan{k.op, k.channel, k.begin, k.end, k.phases})
+	} else { // API v3 has no stamps at all
 		p.unstamped++
-		return
 	}
-	p.spans = append(p.spans, channelSpan{k.channel, k.begin, k.end})
 	m.progress(p, t)
 }
 
@@ -74,4 +101,46 @@ func (k *gpuClock) addStamp(g, c uint64) {
 	if g != 0 {
 		k.add(g, c)
 	}
+}
+
+// startPhase takes a KernelPhase. NCCL makes start, state and stop of it in one go, while its KernelCh is open.
+func (m *Model) startPhase(_ *thread, t uint64, r *shm.Record) {
+	k := m.kernels.get(r.Arg)
+	if k == nil || len(k.phases) >= maxKernelPhases {
+		m.oddity(OddLateChild)
+		return
+	}
+	k.phases = append(k.phases, kernelPhase{handle: r.Handle, number: r.Phase, name: r.PhaseName, begin: r.PTimer})
+	if _, full := m.phases.put(r.Handle, k); full {
+		m.oddity(OddForgottenEvent)
+	}
+}
+
+func (m *Model) statePhase(_ *thread, _ uint64, r *shm.Record) {
+	if p := m.phase(r.Handle); p == nil {
+		m.oddity(OddStrayState)
+	} else if r.Flags&shm.FlagHasArg != 0 && p.end == 0 {
+		p.end = r.Arg
+	}
+}
+
+func (m *Model) stopPhase(_ *thread, _ uint64, r *shm.Record) {
+	if m.phase(r.Handle) == nil {
+		m.oddity(OddStrayStop)
+	}
+	m.phases.remove(r.Handle)
+}
+
+// phase finds the open KernelPhase of a handle.
+func (m *Model) phase(handle uint64) *kernelPhase {
+	k := m.phases.get(handle)
+	if k == nil {
+		return nil
+	}
+	for i := range k.phases {
+		if p := &k.phases[i]; p.handle == handle {
+			return p
+		}
+	}
+	return nil
 }

@@ -23,14 +23,14 @@ func (l *location) at(t uint64) otf2.Timestamp {
 
 // newLocation makes the next location. Number 0 is always the first application thread: readers
 // expect every process to have one (OTF2 3.0: a PROCESS group holds at least one CPU_THREAD).
-func (m *Model) newLocation(kind shard.LocationKind, typ otf2.LocationType, name string, comm int) (*location, error) {
+func (m *Model) newLocation(kind shard.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (*location, error) {
 	if len(m.locations) == 0 && kind != shard.KindThread {
-		if _, err := m.newLocation(shard.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1); err != nil {
+		if _, err := m.newLocation(shard.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1, -1); err != nil {
 			return nil, err
 		}
 	}
 	l := &location{Location: shard.Location{
-		Number: uint32(len(m.locations)), Kind: kind, Name: name, Type: typ, Comm: comm,
+		Number: uint32(len(m.locations)), Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: foreign,
 	}}
 	w, err := m.sink.EventWriter(l.Location)
 	if err != nil {
@@ -49,7 +49,7 @@ func (m *Model) threadLocation(t *thread) *location {
 	if m.threadsNamed == 0 && len(m.locations) > 0 {
 		t.loc = m.locations[0] // made ahead of time by another kind of location
 	} else {
-		loc, err := m.newLocation(shard.KindThread, otf2.LocationTypeCPUThread, fmt.Sprintf("Thread %d", m.threadsNamed), -1)
+		loc, err := m.newLocation(shard.KindThread, otf2.LocationTypeCPUThread, fmt.Sprintf("Thread %d", m.threadsNamed), -1, -1)
 		if m.fail(err) {
 			return nil
 		}
@@ -62,7 +62,7 @@ func (m *Model) threadLocation(t *thread) *location {
 
 func (m *Model) rankLocation(c *commRank) *location {
 	if c.loc == nil {
-		loc, err := m.newLocation(shard.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", c.label, c.Rank), c.index)
+		loc, err := m.newLocation(shard.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", c.label, c.Rank), c.index, -1)
 		if m.fail(err) {
 			return nil
 		}
@@ -73,11 +73,29 @@ func (m *Model) rankLocation(c *commRank) *location {
 
 func (m *Model) enqueueLocation(c *commRank) *location {
 	if c.enqueue == nil {
-		loc, err := m.newLocation(shard.KindEnqueue, otf2.LocationTypeCPUThread, "NCCL enqueue "+c.label, c.index)
+		loc, err := m.newLocation(shard.KindEnqueue, otf2.LocationTypeCPUThread, "NCCL enqueue "+c.label, c.index, -1)
 		if m.fail(err) {
 			return nil
 		}
 		c.enqueue = loc
 	}
 	return c.enqueue
+}
+
+// callsReported tells whether NCCL reports the application's calls: since API v5. Version 0 is an unknown one.
+// Without them nothing tells which threads are the application's, and plans stand on the enqueue row.
+func (m *Model) callsReported() bool { return m.process.APIVersion == 0 || m.process.APIVersion > 4 }
+
+// channelLocation is the row of one channel of a communicator rank.
+func (m *Model) channelLocation(c *commRank, channel uint8) *location {
+	loc := c.channels[channel]
+	if loc == nil {
+		var err error
+		loc, err = m.newLocation(shard.KindChannel, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s ch %02d", c.label, channel), c.index, -1)
+		if m.fail(err) {
+			return nil
+		}
+		c.channels[channel] = loc
+	}
+	return loc
 }

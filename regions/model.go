@@ -26,6 +26,8 @@ type Options struct {
 	Paradigm otf2.Paradigm
 	// RecordMask holds the event types (bits) that the plugin records: what need not be waited for.
 	RecordMask uint32
+	// Channels asks for a location per communicator rank and channel with the intervals of its kernels.
+	Channels bool
 }
 
 // Model is the timeline of one process in the making.
@@ -47,11 +49,21 @@ type Model struct {
 	// Events by handle, as long as something may refer to them.
 	groups     map[uint64]*groupCall
 	calls      map[uint64]*call
-	launches   map[uint64]*launch
+	launches   bounded[*launch]
 	plans      map[uint64]*plan
 	operations map[uint64]*operation
-	kernels    map[uint64]*kernel
-	proxies    map[uint64]*plan
+	kernels    bounded[*kernel]
+	phases     bounded[*kernel] // KernelPhase: the kernel it is part of
+	proxies    map[uint64]*proxyOp
+	steps      map[uint64]*proxyStep
+	transfers  bounded[struct{}] // NetPlugin
+
+	nets         []*netRank          // of this process's communicator ranks, by their indices; nil where there is none
+	foreign      map[uint64]*netRank // of other processes', by context
+	foreignNets  []*netRank          // the same, in order of appearance
+	freeSteps    *proxyStep
+	phaseRegions [numNetPhases]otf2.RegionRef // plus 1
+	network      [numNetCounts]uint64
 
 	attributes *otf2.AttributeList
 	first      uint64
@@ -61,7 +73,8 @@ type Model struct {
 	states        [stateCount]uint64
 	oddities      [numOddities]uint64
 	timing        map[string]uint64
-	markers       int
+	markers       int // of NCCL's side
+	points        int // of the application's
 }
 
 // New makes the model of a process. It fills in the lists of p as they grow; Snapshot brings the
@@ -82,9 +95,12 @@ func New(sink Sink, p *shard.Process, opts *Options) *Model {
 	}
 	return &Model{
 		sink: sink, process: p, opts: o, defs: newDefinitions(p, o.Paradigm),
-		groups: make(map[uint64]*groupCall), calls: make(map[uint64]*call), launches: make(map[uint64]*launch),
+		groups: make(map[uint64]*groupCall), calls: make(map[uint64]*call), launches: newBounded[*launch](maxLaunches),
 		plans: make(map[uint64]*plan), operations: make(map[uint64]*operation),
-		kernels: make(map[uint64]*kernel), proxies: make(map[uint64]*plan),
+		kernels: newBounded[*kernel](maxKernels), phases: newBounded[*kernel](maxLaunches),
+		proxies: make(map[uint64]*proxyOp),
+		steps:   make(map[uint64]*proxyStep), transfers: newBounded[struct{}](maxTransfers),
+		foreign:    make(map[uint64]*netRank),
 		attributes: &otf2.AttributeList{}, timing: make(map[string]uint64),
 	}
 }
@@ -116,8 +132,22 @@ var handlers = [shm.TypeCount]struct{ start, stop, state handler }{
 	shm.EventColl:         {start: (*Model).startTask, stop: (*Model).stopTask},
 	shm.EventP2p:          {start: (*Model).startTask, stop: (*Model).stopTask},
 	shm.EventKernelCh:     {start: (*Model).startKernel, stop: (*Model).stopKernel, state: (*Model).stateKernel},
-	shm.EventProxyOp:      {start: (*Model).startProxyOp, stop: (*Model).stopProxyOp},
+	shm.EventProxyOp:      {start: (*Model).startProxyOp, stop: (*Model).stopProxyOp, state: (*Model).stateProxyOp},
+	shm.EventProxyStep:    {start: (*Model).startStep, stop: (*Model).stopStep, state: (*Model).stateStep},
+	shm.EventProxyCtrl:    {start: (*Model).startCtrl, stop: (*Model).stopCtrl, state: (*Model).stateCtrl},
+	shm.EventNetPlugin:    {start: (*Model).startNet, stop: (*Model).stopNet},
+	shm.EventCeColl:       {start: (*Model).startCE, stop: (*Model).stopCE},
+	shm.EventCeSync:       {start: (*Model).startCEPart, stop: (*Model).stopCEPart},
+	shm.EventCeBatch:      {start: (*Model).startCEPart, stop: (*Model).stopCEPart},
+	shm.EventKernelPhase:  {start: (*Model).startPhase, stop: (*Model).stopPhase, state: (*Model).statePhase},
 }
+
+// Events that NCCL ends soon, if at all: how many are kept open at most.
+const (
+	maxLaunches  = 4096
+	maxKernels   = 65536
+	maxTransfers = 65536
+)
 
 // Record takes one record; t is its time (ns) on the process's time line, ring the ring it came
 // from. Records of a ring come in the order they were written, those of different rings by time.
@@ -131,9 +161,7 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	m.last = max(m.last, t)
 	switch r.Kind {
 	case shm.RecordThread:
-		if th.group != nil {
-			m.closeGroupCall(th, t, true)
-		}
+		m.endThread(th, t)
 		m.threads[ring] = &thread{tid: int(r.TID)}
 	case shm.RecordInit:
 		if c := m.comm(r.Aux); c != nil {
@@ -143,8 +171,15 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 		if c := m.comm(r.Aux); c != nil && !c.final {
 			m.finalizeComm(t, c)
 		}
+	case shm.RecordMark:
+		m.applicationMark(th, t, r)
+	case shm.RecordEdge:
+		m.edge(t, r)
 	case shm.RecordStart:
 		m.starts[r.Type]++
+		if m.afterFinalize(r) {
+			break
+		}
 		if h := handlers[r.Type].start; h != nil {
 			h(m, th, t, r)
 		}
@@ -184,6 +219,11 @@ func (m *Model) Advance(t uint64) error {
 		}
 		m.drain(c, t, drainDue)
 	}
+	m.eachNet(func(n *netRank) {
+		if n.polls.times > 0 && t > n.polls.first+pollsLimit {
+			m.flushPolls(n)
+		}
+	})
 	return m.err
 }
 
@@ -194,6 +234,7 @@ func (m *Model) Settle(t uint64) error {
 			m.drain(c, t, drainComplete)
 		}
 	}
+	m.eachNet(m.flushPolls)
 	return m.err
 }
 
@@ -201,9 +242,7 @@ func (m *Model) Settle(t uint64) error {
 // record. Nothing may follow but Snapshot.
 func (m *Model) Finish() error {
 	for _, th := range m.threads {
-		if th.group != nil {
-			m.closeGroupCall(th, m.last, true)
-		}
+		m.endThread(th, m.last)
 	}
 	for _, c := range m.comms {
 		if c != nil && !c.final {
@@ -211,5 +250,31 @@ func (m *Model) Finish() error {
 			m.drain(c, m.last, drainAll)
 		}
 	}
+	m.eachNet(func(n *netRank) { m.closeNet(n, m.last) })
 	return m.err
+}
+
+// endThread closes what a thread has open: its ring has another owner from here on, or the data ends.
+func (m *Model) endThread(th *thread, t uint64) {
+	m.endCtrl(th, t, true)
+	m.closeCE(th, t, true)
+	if th.group != nil {
+		m.closeGroupCall(th, t, true)
+	}
+	m.endPhases(th, t)
+}
+
+// afterFinalize tells whether an event comes too late to be drawn: its communicator rank is gone. Proxy
+// threads that several communicators share go on under the name of the first (notes on the API, §5.3).
+// A group call belongs to its thread, not to the communicator it names.
+func (m *Model) afterFinalize(r *shm.Record) bool {
+	if int64(r.Aux) >= int64(len(m.comms)) {
+		return false
+	}
+	c := m.comms[r.Aux]
+	if c == nil || !c.final {
+		return false
+	}
+	m.oddity(OddAfterFinalize)
+	return r.Type != shm.EventGroupApi
 }

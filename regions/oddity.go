@@ -14,13 +14,29 @@ const (
 	OddStrayStop           oddity = iota // stop of an event that is not open
 	OddStrayState                        // state of an event that is not open
 	OddLateChild                         // KernelCh whose operation was written already or is not known
-	OddForeign                           // event with a context that is not this process's
-	OddUnfinishedCall                    // GroupApi without stop
+	OddForeign                           // event with a context that is no communicator's
+	OddUnfinishedCall                    // GroupApi or CeColl without stop
 	OddIncompleteOperation               // operation written before all its children had ended
 	OddImplausible                       // plan whose GPU times cannot be true
 	OddDroppedMessage                    // P2pApi without P2p: NCCL dropped a message to oneself
 	OddUnknownFunction                   // operation of a function not known here
 	OddLateRecord                        // record that came after later ones had been taken
+	OddAfterFinalize                     // event of a communicator rank that was finalized: not drawn
+	OddUnknownCommSize                   // operation drawn without its communicator: its size was never told (API v1 … v3)
+	OddCaptureOnly                       // plan that NCCL told of when it was captured, and will not at its replays: not drawn
+	OddForgottenCall                     // captured call forgotten: there were too many to keep for replays
+	OddRepeatedStep                      // ProxyStep started again before it was posted; the earlier start does not count
+	OddUnstoppedStep                     // ProxyStep that NCCL went past without stopping it
+	OddForgottenEvent                    // ProxyOp, ProxyStep, KernelCh or NetPlugin forgotten: too many were open
+	OddUnplacedTransfer                  // transfer, message or collective with a peer or root that is no rank of the communicator, or not known: no record of it
+	OddUnsizedTransfer                   // transfer whose size NCCL did not tell: no RmaPut
+	OddNetStop                           // NetPlugin stopped that is not open: InfiniBand requests are stopped twice
+	OddUnknownNet                        // NetPlugin with a descriptor of a kind not known
+	OddImplausibleChannel                // KernelCh interval left out of its channel's row, with its plan's
+	OddStrayPhaseEnd                     // end of an application phase where none is open
+	OddUnfinishedPhase                   // application phase that was not ended
+	OddCrossingPhase                     // application phase that began or ended inside an NCCL group only: moved to the group's end
+	OddDeepPhase                         // application phase inside too many others: not drawn
 	numOddities
 )
 
@@ -28,6 +44,10 @@ const (
 var oddityNames = [numOddities]string{
 	"STRAY_STOPS", "STRAY_STATES", "LATE_CHILDREN", "FOREIGN_CONTEXTS", "UNFINISHED_CALLS",
 	"INCOMPLETE_OPERATIONS", "IMPLAUSIBLE_GPU_TIMES", "DROPPED_MESSAGES", "UNKNOWN_FUNCTIONS", "LATE_RECORDS",
+	"AFTER_FINALIZE", "UNKNOWN_COMM_SIZE", "CAPTURE_ONLY_PLANS", "FORGOTTEN_CALLS",
+	"REPEATED_STEPS", "UNSTOPPED_STEPS", "FORGOTTEN_EVENTS", "UNPLACED_TRANSFERS", "UNSIZED_TRANSFERS",
+	"REPEATED_NET_STOPS", "UNKNOWN_NET_EVENTS", "IMPLAUSIBLE_CHANNEL_TIMES",
+	"STRAY_PHASE_ENDS", "UNFINISHED_PHASES", "CROSSING_PHASES", "DEEP_PHASES",
 }
 
 func (m *Model) oddity(o oddity) { m.oddities[o]++ }
@@ -37,21 +57,26 @@ func (m *Model) Late() { m.oddity(OddLateRecord) }
 
 // Severities of markers.
 const (
+	SeverityNone = otf2.MarkerSeverityNone
 	SeverityLow  = otf2.MarkerSeverityLow
 	SeverityHigh = otf2.MarkerSeverityHigh
 )
 
-// maxMarkers bounds what a sick run writes; the counts go on.
+// maxMarkers bounds what a sick run writes, and by itself what a talkative application does; the counts
+// and, of the application's points, the regions go on.
 const maxMarkers = 1000
 
-func (m *Model) mark(c *commRank, t uint64, s otf2.MarkerSeverity, category, text string) {
-	m.markers++
-	if m.markers > maxMarkers {
+func (m *Model) mark(loc *location, t uint64, s otf2.MarkerSeverity, category, text string) {
+	n := &m.markers
+	if category == CategoryApplication {
+		n = &m.points
+	}
+	if *n++; *n > maxMarkers {
 		return
 	}
-	loc := -1
-	if c.loc != nil {
-		loc = int(c.loc.Number)
+	number := -1
+	if loc != nil {
+		number = int(loc.Number)
 	}
-	m.process.Markers = append(m.process.Markers, shard.Marker{Time: t, Severity: s, Category: category, Text: text, Location: loc})
+	m.process.Markers = append(m.process.Markers, shard.Marker{Time: t, Severity: s, Category: category, Text: text, Location: number})
 }

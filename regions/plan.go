@@ -5,6 +5,7 @@ package regions
 import (
 	"slices"
 
+	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
 )
 
@@ -20,11 +21,13 @@ type plan struct {
 	stopped     bool
 	launch      *launch // if it happened on the plan's thread, just before
 	callOnly    bool
+	captureOnly bool                 // not run now: captured into a graph
+	measurement otf2.MeasurementMode // not a plan, but the place where recording goes on or off
 
 	tasksOpen   int
 	kernelsOpen int
-	proxiesOpen int
-	proxies     []uint64      // handles of all its ProxyOps
+	proxiesOpen int           // ProxyOps that are under way, of the network transport
+	proxies     []*proxyOp    // all its ProxyOps
 	unstamped   int           // KernelCh that ended without a stamp
 	spans       []channelSpan // of the GPU, in its clock
 	lastReport  uint64        // time of the last KernelCh callback
@@ -36,8 +39,10 @@ type plan struct {
 
 // channelSpan is a pair of GPU stamps.
 type channelSpan struct {
+	op         *operation
 	channel    uint8
 	begin, end uint64
+	phases     []kernelPhase
 }
 
 // operation is a Coll or P2p event, or a call that got none.
@@ -46,25 +51,36 @@ type operation struct {
 	plan           *plan
 	call           *call // nil if NCCL named none
 	p2p            bool
-	task           bool // there was a Coll or P2p event
+	task           bool // there was a Coll, P2p or CeColl event
+	copied         bool // CeColl: by copy engines
+	sym            bool // by a symmetric kernel
 	name           string
 	seq, count     uint64
 	datatype       string
 	algo, proto    string
 	channels       uint32
+	anyChannels    bool // their number is not known
 	warps          uint32
 	root, peer     int32
 	send, recv     uint64 // buffer addresses
-	tag            uint64
+	tag, stream    uint64
+	kernelVariant  string
+	syncStrategy   string
+	batches        uint32
 	stopped        bool
 	kernelsDone    int
+	lastNet        string // phase of its network traffic that was seen last
 }
 
 // kernelsDue is the number of KernelCh events that NCCL makes for the operation: one a channel, none
-// for messages to oneself (their traffic has no proxy work; notes on the API, §7.4).
+// for messages to oneself (their traffic has no proxy work; notes on the API, §7.4) and for symmetric kernels
+// in graphs (§3.6), one at least where the number of channels is not known.
 func (o *operation) kernelsDue() int {
-	if o.p2p && int(o.peer) == o.plan.comm.Rank {
+	if o.p2p && int(o.peer) == o.plan.comm.Rank || o.sym && o.plan.graph {
 		return 0
+	}
+	if o.anyChannels {
+		return 1
 	}
 	return int(o.channels)
 }
@@ -84,13 +100,6 @@ func (m *Model) startGroup(th *thread, t uint64, r *shm.Record) {
 	m.enqueue(comm, p, t)
 }
 
-func (m *Model) enqueue(c *commRank, p *plan, t uint64) {
-	if len(c.queue) == 0 {
-		c.headAt = t
-	}
-	c.queue = append(c.queue, p)
-}
-
 func (m *Model) stopGroup(th *thread, t uint64, r *shm.Record) {
 	p := m.plans[r.Handle]
 	if p == nil || p.stopped {
@@ -98,6 +107,14 @@ func (m *Model) stopGroup(th *thread, t uint64, r *shm.Record) {
 		return
 	}
 	delete(m.plans, r.Handle)
+	if th.group == nil && (th.loc == nil || !m.callsReported()) && p.comm.announced {
+		m.writeEnqueue(th, p, t)
+	}
+	m.endPlan(p, t)
+}
+
+// endPlan notes that a plan has been enqueued.
+func (m *Model) endPlan(p *plan, t uint64) {
 	p.stop, p.stopped = t, true
 
 	// What earlier groups called on this communicator and no plan has taken up will get none.
@@ -108,14 +125,10 @@ func (m *Model) stopGroup(th *thread, t uint64, r *shm.Record) {
 		}
 	}
 	m.resolveCalls(p.comm, newest)
-
-	if th.group == nil && th.loc == nil {
-		m.writeEnqueue(p)
-	}
 	m.progress(p, t)
 }
 
-func (m *Model) startTask(_ *thread, t uint64, r *shm.Record) {
+func (m *Model) startTask(th *thread, t uint64, r *shm.Record) {
 	comm := m.comm(r.Aux)
 	if comm == nil {
 		m.oddity(OddForeign)
@@ -127,17 +140,18 @@ func (m *Model) startTask(_ *thread, t uint64, r *shm.Record) {
 		m.enqueue(comm, p, t)
 	}
 	op := &operation{
-		handle: r.Handle, parent: r.Arg, plan: p, call: m.calls[r.Arg], p2p: r.Type == shm.EventP2p, task: true,
+		handle: r.Handle, parent: r.Arg, plan: p, call: m.takeCall(r.Arg), p2p: r.Type == shm.EventP2p, task: true,
 		name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, algo: r.Algo, proto: r.Proto,
 		channels: uint32(r.NChannels), warps: uint32(r.NWarps), root: r.Root, peer: r.Peer,
-		send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag,
+		send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, kernelVariant: r.KernelVariant,
+		sym: r.Flags&shm.FlagSym != 0, anyChannels: r.Flags&shm.FlagUnknownChannels != 0,
 	}
-	if op.call != nil {
-		if op.call.graph {
-			p.graph = true
-		} else {
-			comm.calls = slices.DeleteFunc(comm.calls, func(c *call) bool { return c == op.call })
-			delete(m.calls, op.call.handle)
+	if op.call != nil && op.call.graph || r.Arg&shm.CapturedBit != 0 && m.process.APIVersion != 0 {
+		p.graph = true
+		// A replay comes from the driver's thread, and without a launch.
+		if !p.captureOnly && (p.launch != nil || th.group != nil && th.group.graph) {
+			p.captureOnly = true
+			m.captureOnly(comm, t)
 		}
 	}
 	p.ops = append(p.ops, op)
@@ -157,41 +171,19 @@ func (m *Model) stopTask(_ *thread, t uint64, r *shm.Record) {
 	m.progress(op.plan, t)
 }
 
-func (m *Model) startProxyOp(_ *thread, t uint64, r *shm.Record) {
-	op := m.operations[r.Arg]
-	if op == nil {
-		return // its operation is written already, or runs in another process (PXN)
-	}
-	p := op.plan
-	p.proxiesOpen++
-	p.proxies = append(p.proxies, r.Handle)
-	if p.netStart == 0 {
-		p.netStart = t
-	}
-	m.proxies[r.Handle] = p
-}
-
-func (m *Model) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
-	p := m.proxies[r.Handle]
-	if p == nil {
-		return
-	}
-	delete(m.proxies, r.Handle)
-	p.proxiesOpen--
-	p.netStop = max(p.netStop, t)
-	m.progress(p, t)
-}
-
 // resolveCalls turns calls of groups before the given one that no plan took up into operations of
 // their own: broadcasts since 2.29, symmetric kernels, copy-engine collectives. They stand behind the
 // plans of their own group and before those of later ones, the same on all members.
 func (m *Model) resolveCalls(c *commRank, before int64) {
 	at := len(c.queue)
-	for at > 0 && before != noGroup && !c.queue[at-1].stopped {
+	for at > 0 && before != noGroup && (!c.queue[at-1].stopped || c.queue[at-1].measurement != 0) {
 		at--
 	}
 	if at > 0 && before != noGroup {
 		at-- // before the plan that just ended
+	}
+	if before == noGroup && at > 0 && c.queue[at-1].measurement == otf2.MeasurementOff {
+		at--
 	}
 	rest := c.calls[:0]
 	for _, call := range c.calls {
@@ -230,6 +222,10 @@ func (m *Model) progress(p *plan, t uint64) {
 	if p.completeAt != 0 || !p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0 {
 		return
 	}
+	if p.captureOnly {
+		p.completeAt = t
+		return
+	}
 	due, missing := 0, 0
 	if m.Records(shm.EventKernelCh) && p.comm.kernelTimeouts < maxKernelTimeouts {
 		for _, op := range p.ops {
@@ -237,11 +233,28 @@ func (m *Model) progress(p *plan, t uint64) {
 			missing += max(0, op.kernelsDue()-op.kernelsDone)
 		}
 	}
-	if missing > 0 && (p.comm.kernelsSeen || len(p.comm.queue) < maxUnseen) || due == 0 && p.proxiesOpen > 0 {
+	if missing > 0 && (p.comm.kernelsSeen || len(p.comm.queue) < maxUnseen) || due == 0 && m.awaitsNetwork(p, t) {
 		return
 	}
 	p.completeAt = t
 }
+
+// awaitsNetwork tells whether a plan without kernel events may still have network traffic to come: some is
+// under way, or has not begun and not long been due. ProxyOps that show no life are of other transports.
+func (m *Model) awaitsNetwork(p *plan, t uint64) bool {
+	if p.proxiesOpen > 0 {
+		return true
+	}
+	return !p.comm.ending && m.mayHaveNetwork(p) && p.netStop == 0 && p.comm.quietPlans < maxQuietPlans && t < p.stop+m.opts.GPUHold
+}
+
+// mayHaveNetwork tells whether ProxyOps of a plan would be seen.
+func (m *Model) mayHaveNetwork(p *plan) bool {
+	return m.Records(shm.EventProxyOp) && !p.callOnly && len(p.ops) > 0 && !p.ops[0].copied
+}
+
+// maxQuietPlans is after how many plans in a row without network traffic none is expected any more.
+const maxQuietPlans = 3
 
 // maxUnseen and maxQueue bound the memory of what waits: for a communicator rank that has never had a
 // KernelCh event, and for any.
@@ -258,10 +271,13 @@ const maxKernelTimeouts = 3
 // have not begun: as long as the limit says, or until a later plan of the same communicator, whose
 // kernels run after its own, has been complete for a while.
 func (m *Model) overdue(c *commRank, p *plan, now uint64) bool {
+	if len(c.queue) > maxQueue {
+		return true
+	}
 	if !p.stopped || p.kernelsOpen > 0 {
 		return false
 	}
-	if now > max(p.stop, c.headAt)+m.opts.OperationLimit || len(c.queue) > maxQueue {
+	if now > max(p.stop, c.headAt)+m.opts.OperationLimit {
 		return true
 	}
 	for _, later := range c.queue[1:] {
@@ -283,11 +299,24 @@ const (
 
 // drain writes the plans at the head of a communicator rank's queue.
 func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
+	if !c.announced && mode != drainAll {
+		return // its name and rank are to come (API v1 … v3)
+	}
+	c.ending = mode == drainAll
 	if len(c.queue) > 0 {
 		c.gpu.fit(mode != drainDue)
 	}
 	for len(c.queue) > 0 {
 		p := c.queue[0]
+		if p.measurement != 0 {
+			// Plans may come that belong before it, see enqueue.
+			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff && now < p.start+m.opts.OperationLimit {
+				return
+			}
+			m.writeEdge(c, p)
+			m.unqueue(c, now, p)
+			continue
+		}
 		m.progress(p, now)
 		if p.completeAt == 0 {
 			if mode != drainAll && !m.overdue(c, p, now) {
@@ -298,22 +327,44 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 			if len(p.spans) == 0 {
 				c.kernelTimeouts++
 			}
-		} else if mode == drainDue && len(p.spans) > 0 && now < p.completeAt+m.opts.GPUHold {
+		} else if mode == drainDue && now < p.completeAt+m.hold(p) {
 			return
 		}
-		c.queue[0] = nil
-		c.queue = c.queue[1:]
+		if m.mayHaveNetwork(p) && p.netStop == 0 {
+			c.quietPlans++
+		}
 		if len(p.spans) > 0 {
 			c.kernelTimeouts = 0
 		}
-		m.writePlan(c, p, now)
-		for _, op := range p.ops {
-			delete(m.operations, op.handle)
+		if !p.captureOnly {
+			m.writePlan(c, p, now)
 		}
-		for _, h := range p.proxies {
-			delete(m.proxies, h)
-		}
-		delete(m.plans, p.handle)
-		c.headAt = max(c.headAt, min(now, p.completeAt))
+		m.unqueue(c, now, p)
 	}
+}
+
+// hold is how long a complete plan is kept: until the GPU's clock is better known; shorter if only its network
+// traffic tells when it was, of which a channel's may begin when others have ended.
+func (m *Model) hold(p *plan) uint64 {
+	switch {
+	case len(p.spans) > 0:
+		return m.opts.GPUHold
+	case p.netStop != 0:
+		return m.opts.GPUHold / 8
+	}
+	return 0
+}
+
+// unqueue drops the head of a queue: nothing refers to its operations by handle any more.
+func (m *Model) unqueue(c *commRank, now uint64, p *plan) {
+	c.queue[0] = nil
+	c.queue = c.queue[1:]
+	for _, op := range p.ops {
+		delete(m.operations, op.handle)
+	}
+	for _, o := range p.proxies {
+		o.op = nil
+	}
+	delete(m.plans, p.handle)
+	c.headAt = max(c.headAt, min(now, p.completeAt))
 }

@@ -89,8 +89,15 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 		return r, true
 	case replay.CallState:
 		r.Kind, r.Aux = shm.RecordState, uint32(c.State)
-		if c.Args != nil && c.Args.PTimer != nil {
-			r.Arg, r.Flags = *c.Args.PTimer, shm.FlagHasArg
+		if a := c.Args; a != nil {
+			switch {
+			case a.PTimer != nil:
+				r.Arg, r.Flags = *a.PTimer, shm.FlagHasArg
+			case a.TransSize != nil && (c.State == replay.StateProxyStepSendWait || c.State == replay.StateProxyStepRecvFlushWait):
+				r.Arg, r.Flags = *a.TransSize, shm.FlagHasArg
+			case a.AppendedProxyOps != nil && c.State == replay.StateProxyCtrlAppendEnd:
+				r.Arg, r.Flags = uint64(*a.AppendedProxyOps), shm.FlagHasArg
+			}
 		}
 		return r, true
 	}
@@ -121,6 +128,19 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 		r.SendBuff = uint64(d.Buff)
 	case *replay.KernelCh:
 		r.Channel, r.PTimer = uint8(d.ChannelID), d.PTimer
+	case *replay.ProxyOp:
+		r.Channel, r.Peer, r.NSteps, r.ChunkSize = uint8(d.ChannelID), int32(d.Peer), int32(d.NSteps), int32(d.ChunkSize)
+		if d.IsSend {
+			r.Flags |= shm.FlagSend
+		}
+	case *replay.ProxyStep:
+		r.Step = int32(d.Step)
+	case *replay.NetPlugin:
+		r.NetID = d.ID
+		if d.Sock != nil {
+			r.Length = uint64(d.Sock.Length)
+			r.Flags |= shm.FlagKnownNet
+		}
 	}
 	return r, true
 }
@@ -138,6 +158,7 @@ func TestRecordings(t *testing.T) {
 		}
 		t.Run(rec.Name, func(t *testing.T) {
 			var out bytes.Buffer
+			sent, received := uint64(0), uint64(0)
 			for i, p := range rec.Processes {
 				description := &shard.Process{}
 				m := New(&memorySink{}, description, &Options{RecordMask: 0xffff})
@@ -147,7 +168,15 @@ func TestRecordings(t *testing.T) {
 				}
 				m.Snapshot()
 				fmt.Fprintf(&out, "process %d\n", i)
-				summarize(&out, description)
+				summarize(&out, description, m.Network())
+				sent += m.Network()["PUT_BYTES"]
+				received += m.Network()["RECEIVED_BYTES"]
+				if n := len(m.steps) + len(m.proxies) + len(m.kernels.m) + len(m.calls); n != 0 {
+					t.Errorf("process %d: %d events are kept at the end", i, n)
+				}
+			}
+			if sent != received {
+				t.Errorf("%d bytes were sent, %d received", sent, received)
 			}
 			golden := filepath.Join("testdata", rec.Name+".txt")
 			if *update {
@@ -167,7 +196,7 @@ func TestRecordings(t *testing.T) {
 }
 
 // summarize writes one line for each definition and count.
-func summarize(out *bytes.Buffer, p *shard.Process) {
+func summarize(out *bytes.Buffer, p *shard.Process, network map[string]uint64) {
 	line := func(kind string, v any) {
 		b, _ := json.Marshal(v) // these types can always be marshalled
 		fmt.Fprintf(out, "  %s %s\n", kind, b)
@@ -188,5 +217,7 @@ func summarize(out *bytes.Buffer, p *shard.Process) {
 	line("timing", p.Counts.Timing)
 	line("oddities", p.Counts.Oddities)
 	line("starts", p.Counts.Starts)
+	line("network", network)
+	line("windows", p.Wins)
 	line("pending", p.Pending)
 }

@@ -13,6 +13,10 @@ const (
 	GroupCollectives  = "NCCL collectives"
 	GroupPointToPoint = "NCCL point-to-point"
 	GroupEnqueue      = "NCCL enqueue"
+	GroupNetwork      = "NCCL network"
+	GroupKernel       = "NCCL kernel" // phases inside a kernel
+	GroupProxy        = "NCCL proxy"  // what a proxy thread does beside transfers
+	GroupApplication  = "Application" // the application's own phases
 )
 
 // definitions collects the strings and regions that the events of this process refer to. A local id
@@ -22,12 +26,20 @@ type definitions struct {
 	paradigm otf2.Paradigm
 	strings  map[string]otf2.StringRef
 	regions  map[regionKey]otf2.RegionRef
+	names    int // of the application
 }
 
 type regionKey struct {
 	name, group string
 	role        otf2.RegionRole
 }
+
+// maxNames bounds the regions that an application's phases and points make; further names share one.
+const (
+	maxNames  = 8192
+	otherName = "(further names)"
+	noName    = "(unnamed)"
+)
 
 func newDefinitions(p *shard.Process, paradigm otf2.Paradigm) *definitions {
 	return &definitions{
@@ -54,9 +66,31 @@ func (d *definitions) region(name, group string, role otf2.RegionRole) otf2.Regi
 	if !ok {
 		ref = otf2.RegionRef(len(d.process.Regions))
 		d.process.Regions = append(d.process.Regions, shard.Region{
-			Name: name, Canonical: name, Role: role, Paradigm: d.paradigm, Group: group,
+			Name: name, Canonical: name, Role: role, Paradigm: d.paradigmOf(group), Group: group,
 		})
 		d.regions[key] = ref
 	}
 	return ref
+}
+
+func (d *definitions) paradigmOf(group string) otf2.Paradigm {
+	if group == GroupApplication {
+		return otf2.ParadigmUser
+	}
+	return d.paradigm
+}
+
+// application is the region of a phase or point of the application.
+func (d *definitions) application(name string) otf2.RegionRef {
+	if name == "" {
+		name = noName
+	}
+	key := regionKey{name, GroupApplication, otf2.RegionRoleCode}
+	if _, known := d.regions[key]; !known {
+		if d.names >= maxNames {
+			name = otherName
+		}
+		d.names++
+	}
+	return d.region(name, key.group, key.role)
 }

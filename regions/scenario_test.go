@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
@@ -24,6 +25,7 @@ type scene struct {
 	dir    string
 	handle map[string]uint64
 	ended  bool
+	nth    int // which location of a kind lines shows
 }
 
 const (
@@ -40,11 +42,15 @@ func (s *scene) EventWriter(l shard.Location) (*otf2.EventWriter, error) {
 }
 
 func newScene(t *testing.T, nranks int) *scene {
-	s := &scene{t: t, p: &shard.Process{}, dir: t.TempDir(), handle: make(map[string]uint64)}
+	return newSceneWith(t, nranks, 0, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp})
+}
+
+func newSceneWith(t *testing.T, nranks, api int, o *Options) *scene {
+	s := &scene{t: t, p: &shard.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(), handle: make(map[string]uint64)}
 	if err := os.Mkdir(filepath.Join(s.dir, "traces"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	s.m = New(s, s.p, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp})
+	s.m = New(s, s.p, o)
 	s.m.Comm(0, shard.Comm{ID: 0xabcd, Name: "world", NRanks: nranks, Rank: 1}, shard.GPU{Device: 0})
 	s.give(0, 0, shm.Record{Kind: shm.RecordThread, TID: 100})
 	s.give(0, 0, shm.Record{Kind: shm.RecordInit})
@@ -142,8 +148,12 @@ func (s *scene) lines(kind shard.LocationKind, show ...otf2.AttributeRef) []stri
 	}
 	defer a.Close()
 	var out []string
+	nth := s.nth
 	for _, l := range s.p.Locations {
 		if l.Kind != kind {
+			continue
+		}
+		if nth--; nth >= 0 {
 			continue
 		}
 		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
@@ -207,6 +217,17 @@ func (s *scene) line(e *otf2.Event, show []otf2.AttributeRef) string {
 		}
 	}
 	return line
+}
+
+// oddities holds the counts against those wanted, all of them.
+func (s *scene) oddities(want map[string]uint64) {
+	s.t.Helper()
+	if !s.ended {
+		s.lines(shard.KindThread)
+	}
+	if diff := cmp.Diff(want, s.p.Counts.Oddities, cmpopts.EquateEmpty()); diff != "" {
+		s.t.Errorf("oddities: want (−), got (+):\n%s", diff)
+	}
 }
 
 func (s *scene) expect(got []string, want string) {

@@ -70,7 +70,7 @@ func (m *Model) pending() []shard.Pending {
 			if s := c.sequences[key]; s != nil && next[key] == 0 {
 				next[key] = s.Count
 			}
-			out = append(out, shard.Pending{Comm: c.index, Function: op.name, Ordinal: next[key], Since: since, State: state})
+			out = append(out, shard.Pending{Comm: c.index, Function: op.name, Ordinal: next[key], Since: since, State: state, LastNet: op.lastNet})
 			next[key]++
 		}
 		for _, p := range c.queue {
@@ -78,7 +78,7 @@ func (m *Model) pending() []shard.Pending {
 				continue
 			}
 			state := "enqueued"
-			if p.kernelsOpen > 0 {
+			if p.kernelsOpen > 0 || p.proxiesOpen > 0 {
 				state = "running"
 			}
 			for _, op := range p.ops {

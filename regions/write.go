@@ -27,7 +27,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	leave := max(enter, otf2.Timestamp(end))
 
 	single := len(p.ops) == 1
-	region := m.planRegion(p)
+	region, composite := m.planRegion(c, p)
 	a := m.attributes
 	a.Reset()
 	if single {
@@ -55,7 +55,18 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 			attrs = a
 		}
 		ends = append(ends, m.beginOperation(c, loc, op, enter, leave, attrs))
+		if !composite {
+			m.timing[source]++
+		}
+		if c.NRanks == 0 {
+			m.oddity(OddUnknownCommSize)
+		}
+	}
+	if composite {
 		m.timing[source]++
+	}
+	if source == TimingGPU {
+		m.writeKernelPhases(c, loc, p, enter, leave)
 	}
 	for _, e := range ends {
 		if e != nil {
@@ -63,10 +74,17 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 		}
 	}
 	m.fail(loc.w.Leave(leave, nil, region))
+	if m.opts.Channels {
+		m.writeChannels(c, p, region, source == TimingGPU)
+	}
 }
 
-// planRegion names the region of a plan: after its operation, or "Group (k ops)".
-func (m *Model) planRegion(p *plan) otf2.RegionRef {
+// planRegion names the region of a plan: after its operation; after the function that the application called,
+// if NCCL made sends and receives of it; else "Group (k ops)". The second is one operation, of messages.
+func (m *Model) planRegion(c *commRank, p *plan) (region otf2.RegionRef, composite bool) {
+	if f := p.composite(c); f != nil {
+		return m.defs.region(f.name, GroupCollectives, f.role), true
+	}
 	group, role := GroupPointToPoint, otf2.RegionRolePoint2Point
 	for _, op := range p.ops {
 		if !op.p2p {
@@ -74,20 +92,50 @@ func (m *Model) planRegion(p *plan) otf2.RegionRef {
 		}
 	}
 	if len(p.ops) > 1 {
-		return m.defs.region(fmt.Sprintf("Group (%d ops)", len(p.ops)), group, role)
+		return m.defs.region(fmt.Sprintf("Group (%d ops)", len(p.ops)), group, role), false
 	}
-	if f := functions[p.ops[0].name]; f != nil {
+	return m.operationRegion(p.ops[0]), false
+}
+
+// operationRegion is the region of an operation that has times of its own.
+func (m *Model) operationRegion(op *operation) otf2.RegionRef {
+	group, role := GroupCollectives, otf2.RegionRoleCollOther
+	if op.p2p {
+		group, role = GroupPointToPoint, otf2.RegionRolePoint2Point
+	}
+	if f := functions[op.name]; f != nil {
 		role = f.role
 	}
-	return m.defs.region(p.ops[0].name, group, role)
+	return m.defs.region(op.name, group, role)
+}
+
+// composite gives the function whose sends and receives the plan consists of; nil if there is none. A large
+// one may take several plans.
+func (p *plan) composite(c *commRank) *function {
+	if len(p.ops) < 2 || p.ops[0].call == nil || p.ops[0].call.group == nil {
+		return nil
+	}
+	g := p.ops[0].call.group
+	for _, op := range p.ops {
+		if op.call == nil || op.call.group != g || op.call.comm != c {
+			return nil
+		}
+	}
+	if name, ok := g.compositeName(); ok {
+		return functions[name]
+	}
+	return nil
 }
 
 func (p *plan) stream() *uint64 {
-	if p.launch != nil {
+	op := p.ops[0]
+	switch {
+	case p.launch != nil:
 		return &p.launch.stream
-	}
-	if c := p.ops[0].call; c != nil {
-		return &c.stream
+	case op.copied:
+		return &op.stream
+	case op.call != nil:
+		return &op.call.stream
 	}
 	return nil
 }
@@ -100,6 +148,10 @@ func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin,
 	if op.p2p {
 		length := op.count * datatypeSize(op.datatype)
 		if c.NRanks < 2 {
+			return nil
+		}
+		if op.peer < 0 || int(op.peer) >= c.NRanks {
+			m.oddity(OddUnplacedTransfer)
 			return nil
 		}
 		c.request++
@@ -121,6 +173,10 @@ func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin,
 	}
 	root := otf2.CollectiveRootNone
 	if f.rooted {
+		if op.root < 0 || int(op.root) >= c.NRanks {
+			m.oddity(OddUnplacedTransfer)
+			return nil
+		}
 		root = uint32(op.root)
 	}
 	sent, received := f.bytes(m.volume(c, op))
@@ -176,10 +232,18 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 	if op.proto != "" {
 		a.String(AttrProto, m.defs.string(op.proto))
 	}
-	if op.task {
+	if op.kernelVariant != "" {
+		a.String(AttrKernelVariant, m.defs.string(op.kernelVariant))
+	}
+	if op.copied {
+		a.String(AttrSyncStrategy, m.defs.string(op.syncStrategy))
+		a.Uint32(AttrBatches, op.batches)
+	}
+	// Only the first task of a symmetric kernel has them.
+	if op.task && !op.copied && !op.anyChannels && !(op.sym && op.channels == 0) {
 		a.Uint32(AttrChannels, op.channels)
 	}
-	if op.task && !op.p2p {
+	if op.task && !op.copied && !op.p2p {
 		a.Uint32(AttrWarps, op.warps)
 	}
 	a.String(AttrDatatype, m.defs.string(datatype))
@@ -204,8 +268,8 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 	}
 }
 
-// writeEnqueue draws a plan that one of NCCL's own threads enqueued.
-func (m *Model) writeEnqueue(p *plan) {
+// writeEnqueue draws a plan that no call of the application's thread is open for.
+func (m *Model) writeEnqueue(th *thread, p *plan, stop uint64) {
 	loc := m.enqueueLocation(p.comm)
 	if loc == nil {
 		return
@@ -218,5 +282,5 @@ func (m *Model) writeEnqueue(p *plan) {
 	}
 	a.Uint64(AttrEventID, p.handle)
 	m.fail(loc.w.Enter(loc.at(p.start), a, region))
-	m.fail(loc.w.Leave(loc.at(p.stop), nil, region))
+	m.fail(loc.w.Leave(loc.at(stop), nil, region))
 }

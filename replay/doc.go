@@ -13,6 +13,9 @@
 //		Clock:  replay.ClockRecorded,
 //	})
 //
+// What hand-made recordings say beyond that schema is described in package tests/scenario, which makes
+// them.
+//
 // Load gives the callbacks as typed Go values, which tests use as the ground truth. Compile turns one
 // process of a recording into a program for the host (tests/fakenccl), a C program that loads a
 // plugin as NCCL does. Run starts one host per process, with the environment that a launcher would
@@ -20,7 +23,9 @@
 //
 // What is played is what NCCL would do with the plugin at hand, not blindly what was recorded: the
 // plugin's own contexts and handles take the places of the recorded ones, events that its activation
-// mask leaves out are not started, and events it declines (NULL handle) are not stopped.
+// mask leaves out are not started, and events it declines (NULL handle) are not stopped. The NCCL release of
+// the recording decides which versions of the plugin interface are looked up and what a plugin for an
+// older one loses; Options.API and Options.Library change who seems to call whom.
 //
 // A Recording is read-only after Load and may be used by several goroutines.
 package replay

@@ -44,7 +44,7 @@ func (c *Call) shape(p *Process) string {
 		s := fmt.Sprintf("start %s rank %d parent %t", e.Type, e.Rank, e.ParentObj != 0)
 		for i, f := range eventTypes[e.Type].fields {
 			switch {
-			case f.kind == fieldHandle:
+			case f.kind == fieldHandle, f.some && e.values[i] == nil:
 			case f.kind == fieldPID && string(e.values[i]) == fmt.Sprint(p.PID):
 				s += " pid=self"
 			case f.kind == fieldNet && e.sock != nil:
@@ -96,8 +96,9 @@ func (h *heard) shape(pid int) string {
 				if v == nil {
 					text = "null"
 				}
+				_, told := h.D[f.name]
 				switch {
-				case f.kind == fieldHandle:
+				case f.kind == fieldHandle, f.some && !told:
 				case f.kind == fieldPID && text == fmt.Sprint(pid):
 					s += " pid=self"
 				case f.kind == fieldNet && h.D["sock"] != nil:

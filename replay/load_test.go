@@ -224,7 +224,7 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 		{"the end is missing", func(t *testing.T, dir string) {
 			rewrite(t, filepath.Join(dir, file), func(lines []string) []string { return lines[:500] })
 		}, []string{file, "500 lines", "837"}},
-		{"an event type is unknown", line(12, replace(`"type":512`, `"type":1048576`)), []string{file, "line 12", "0x100000"}},
+		{"a state is no number", line(11, replace(`"state":23`, `"state":null`)), []string{file, "line 11", "state"}},
 		{"a member is missing", line(12, replace(`"func"`, `"fun"`)), []string{file, "line 12", "func"}},
 		{"a parent is unknown", line(12, replace(`"parentId":3`, `"parentId":999`)), []string{file, "line 12", "event 999"}},
 		{"a context is unknown", line(12, replace(`"ctxId":1`, `"ctxId":9`)), []string{file, "line 12", "context 9"}},
@@ -239,9 +239,9 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 		{"run.json is broken", func(t *testing.T, dir string) {
 			os.WriteFile(filepath.Join(dir, "run.json"), []byte("{"), 0o600)
 		}, []string{"run.json"}},
-		{"run.json has no files", func(t *testing.T, dir string) {
-			os.WriteFile(filepath.Join(dir, "run.json"), []byte(`{"processes":2}`), 0o600)
-		}, []string{"run.json", "0 files"}},
+		{"run.json has more processes than files", func(t *testing.T, dir string) {
+			os.WriteFile(filepath.Join(dir, "run.json"), []byte(`{"processes":3}`), 0o600)
+		}, []string{"run.json", "2 files for 3"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := broken(t, func(dir string) { test.damage(t, dir) })
@@ -255,6 +255,12 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 			}
 		})
 	}
+	// A user's own recording says no more than it must.
+	if err := broken(t, func(dir string) {
+		os.WriteFile(filepath.Join(dir, "run.json"), []byte(`{"nccl":"2.29.7"}`), 0o600)
+	}); err != nil {
+		t.Errorf("with the release alone in run.json: %v", err)
+	}
 	// References may be absent.
 	if err := broken(t, func(dir string) {
 		for k := range 2 {
@@ -267,13 +273,15 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 }
 
 func TestPrograms(t *testing.T) {
-	for release, want := range map[string]int{"2.28.9": 5, "2.29.7": 6, "2.30.7": 6, "2.31.2": 7} {
-		if got, err := nativeAPI(release); err != nil || got != want {
+	for release, want := range map[string]int{
+		"2.23.4": 1, "2.24.3": 2, "2.25.1": 2, "2.26.6": 3, "2.27.7": 4, "2.28.9": 5, "2.29.7": 6, "2.30.7": 6, "2.31.2": 7, "2.32": 7,
+	} {
+		if got, err := NativeAPI(release); err != nil || got != want {
 			t.Errorf("NCCL %s speaks version %d (%v), want %d", release, got, err, want)
 		}
 	}
-	for _, release := range []string{"", "2.27.7", "3.0.0", "two"} {
-		if got, err := nativeAPI(release); err == nil {
+	for _, release := range []string{"", "2.22.3", "3.0.0", "two", "2.29.7.1", "2.-29"} {
+		if got, err := NativeAPI(release); err == nil {
 			t.Errorf("NCCL %q speaks version %d", release, got)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 )
 
 // eachLine calls f with each line of a gzipped JSON-lines file, from line 1, and gives the number of
@@ -73,6 +74,7 @@ type recLine struct {
 	NRanks        int             `json:"nranks"`
 	Rank          int             `json:"rank"`
 	Type          uint64          `json:"type"`
+	TypeName      string          `json:"typeName"`
 	ParentObj     Pointer         `json:"parentObj"`
 	ParentID      *int            `json:"parentId"`
 	ParentStopped int             `json:"parentStopped"`
@@ -82,6 +84,12 @@ type recLine struct {
 	ID            *int            `json:"id"`
 	State         *int            `json:"state"`
 	Args          *Args           `json:"args"`
+	// Beyond what the recorder writes:
+	Short      bool `json:"short"`
+	Publish    *int `json:"publish"`
+	CtxFrom    *int `json:"ctxFrom"`
+	ParentFrom *int `json:"parentFrom"`
+	HFrom      *int `json:"hFrom"`
 }
 
 // loader keeps what names mean while a rec file is read. Context and event ids count anew after each
@@ -93,6 +101,7 @@ type loader struct {
 	events   map[int]*Event
 	handles  map[Pointer]*Event
 	names    map[int]string
+	short    map[int]bool
 	stops    map[*Event]int
 	seq      int
 }
@@ -103,6 +112,7 @@ func newLoader() *loader {
 		threads: map[int]*Thread{},
 		handles: map[Pointer]*Event{},
 		names:   map[int]string{},
+		short:   map[int]bool{},
 		stops:   map[*Event]int{},
 	}
 }
@@ -144,6 +154,7 @@ func (l *loader) line(text []byte) error {
 		return nil
 	case "thread":
 		l.names[r.TID] = r.Name
+		l.short[r.TID] = r.Short
 		return nil
 	case "init":
 		return l.init(&r)
@@ -166,7 +177,7 @@ func (l *loader) call(kind CallKind, r *recLine) (*Call, error) {
 		if !ok {
 			return nil, fmt.Errorf("thread %d was not introduced", r.TID)
 		}
-		t = &Thread{Index: len(l.p.Threads), TID: r.TID, Name: name}
+		t = &Thread{Index: len(l.p.Threads), TID: r.TID, Name: name, Short: l.short[r.TID]}
 		l.threads[r.TID] = t
 		l.p.Threads = append(l.p.Threads, t)
 	}
@@ -199,7 +210,7 @@ func (l *loader) init(r *recLine) error {
 	c := &Context{
 		Index: len(l.p.Contexts) + 1, Open: call.Open, ID: *r.CtxID, Pointer: r.Ctx, CommID: uint64(r.CommID),
 		CommName: r.CommName, NNodes: r.NNodes, NRanks: r.NRanks, Rank: r.Rank,
-		MaskBefore: r.MaskBefore, Mask: r.Mask, Init: call,
+		MaskBefore: r.MaskBefore, Mask: r.Mask, Init: call, Publish: r.Publish,
 	}
 	call.Context = c
 	l.contexts[c.ID] = c
@@ -216,10 +227,13 @@ func (l *loader) finalize(r *recLine) error {
 	if err != nil {
 		return err
 	}
-	if call.Context == nil {
+	call.ContextPointer, call.Foreign = r.Ctx, r.CtxFrom
+	switch {
+	case call.Context == nil && r.Ctx == 0 && r.CtxFrom == nil:
 		return errors.New("finalize without ctxId")
+	case call.Context != nil && call.Context.Finalize == nil:
+		call.Context.Finalize = call
 	}
-	call.Context.Finalize = call
 	return nil
 }
 
@@ -237,13 +251,10 @@ func (l *loader) start(r *recLine) error {
 	e := &Event{
 		Index: len(l.p.Events) + 1, Open: call.Open, ID: *r.ID, Handle: r.H, Context: call.Context, ContextPointer: r.Ctx,
 		ParentObj: r.ParentObj, ParentStopped: r.ParentStopped, Rank: r.Rank, Before: r.HandleBefore, Start: call,
+		Type: typeOf(r.Type, r.TypeName), TypeBits: r.Type,
+		Publish: r.Publish, ForeignContext: r.CtxFrom, ForeignParent: r.ParentFrom,
 	}
 	call.Event = e
-	for e.Type = 0; e.Type < typeCount && e.Type.Bit() != r.Type; e.Type++ {
-	}
-	if e.Type == typeCount {
-		return fmt.Errorf("event type %#x is not known", r.Type)
-	}
 	if e.Parent, err = l.event(r.ParentID); err != nil {
 		return err
 	}
@@ -265,7 +276,10 @@ func (l *loader) start(r *recLine) error {
 // which programs have them.
 func (l *loader) descr(e *Event, text json.RawMessage) error {
 	info := &eventTypes[e.Type]
-	e.Descr = info.descr()
+	e.Descr = reflect.New(reflect.TypeOf(info.descr)).Interface()
+	if len(text) == 0 {
+		return fmt.Errorf("%s without descriptor", e.Type)
+	}
 	if err := json.Unmarshal(text, e.Descr); err != nil {
 		return fmt.Errorf("descriptor of %s: %w", e.Type, err)
 	}
@@ -274,15 +288,28 @@ func (l *loader) descr(e *Event, text json.RawMessage) error {
 		return fmt.Errorf("descriptor of %s: %w", e.Type, err)
 	}
 	e.sock = members["sock"]
+	if from, ok := members["pidFrom"]; ok {
+		if err := json.Unmarshal(from, &e.ForeignPID); err != nil {
+			return fmt.Errorf("descriptor of %s: pidFrom: %w", e.Type, err)
+		}
+	}
 	for _, f := range info.fields {
 		v, ok := members[f.name]
+		if !ok && f.some {
+			e.values = append(e.values, nil)
+			continue
+		}
 		if !ok {
 			return fmt.Errorf("descriptor of %s has no %s", e.Type, f.name)
 		}
 		e.values = append(e.values, v)
 		if f.kind == fieldHandle {
 			var id *int
-			if err := json.Unmarshal(members[f.name+"Id"], &id); err != nil {
+			text, ok := members[f.name+"Id"]
+			if !ok {
+				return fmt.Errorf("descriptor of %s has no %sId", e.Type, f.name)
+			}
+			if err := json.Unmarshal(text, &id); err != nil {
 				return fmt.Errorf("descriptor of %s: %sId: %w", e.Type, f.name, err)
 			}
 			group, err := l.event(id)
@@ -314,6 +341,7 @@ func (l *loader) stop(r *recLine) error {
 	if call.Event, err = l.event(r.ID); err != nil {
 		return err
 	}
+	call.Foreign = r.HFrom
 	if e := call.Event; e != nil {
 		call.Context = e.Context
 		call.Again = l.stops[e]
@@ -333,8 +361,9 @@ func (l *loader) state(r *recLine) error {
 	if call.Event, err = l.event(r.ID); err != nil {
 		return err
 	}
-	if r.State == nil || *r.State < 0 || *r.State >= stateCount {
-		return errors.New("the state is missing or not known")
+	call.Foreign = r.HFrom
+	if r.State == nil || int64(*r.State) != int64(int32(*r.State)) {
+		return errors.New("the state is missing, or no 32-bit number")
 	}
 	call.State = State(*r.State)
 	call.Args = r.Args

@@ -19,17 +19,19 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 		return nil, fmt.Errorf("recording %s: no process %d of %d", rec.Name, process, len(rec.Processes))
 	}
 	p := rec.Processes[process]
-	native, err := nativeAPI(rec.Run.NCCL)
+	release, err := parseRelease(rec.Run.NCCL)
 	if err != nil {
 		return nil, fmt.Errorf("recording %s: %w", rec.Name, err)
 	}
 	c := &compiler{
 		p:       p,
+		release: release,
 		strings: map[string]int{},
 		roots:   groupRoots(p),
 		last:    map[*Thread]*Context{},
 		known:   map[[2]*Thread]int{},
 		touched: map[*Context]map[*Thread]*Call{},
+		turns:   map[*Thread]*Call{},
 		plans:   map[*Context]*Event{},
 	}
 	for _, call := range p.Calls {
@@ -57,8 +59,8 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 
 	var out bytes.Buffer
 	open := p.Opens[0]
-	out.WriteString("fakenccl-program 1\n")
-	fmt.Fprintf(&out, "nccl %d %d %d %d\n", open.API, native, p.PID, rec.firstTime())
+	out.WriteString("fakenccl-program 2\n")
+	fmt.Fprintf(&out, "nccl %d %d %d %d\n", open.API, release.code(), p.PID, rec.firstTime())
 	fmt.Fprintf(&out, "anchor %d %d %d\n", open.T, open.Mono, open.Real)
 	fmt.Fprintf(&out, "counts %d %d %d %d %d\n", len(c.order), len(p.Threads), len(p.Contexts), len(p.Events), len(p.Calls))
 	for _, s := range c.order {
@@ -107,24 +109,42 @@ func seal(program []byte) []byte {
 	return fmt.Appendf(program, "end %x\n", sum.Sum64())
 }
 
-// nativeAPI is the plugin API version that an NCCL release speaks without adapting.
-func nativeAPI(release string) (int, error) {
-	parts := strings.SplitN(release, ".", 3)
-	if len(parts) == 3 {
-		major, err1 := strconv.Atoi(parts[0])
-		minor, err2 := strconv.Atoi(parts[1])
-		if err1 == nil && err2 == nil && major == 2 {
-			switch {
-			case minor >= 31:
-				return 7, nil
-			case minor >= 29:
-				return 6, nil
-			case minor == 28:
-				return 5, nil
-			}
+// release is an NCCL release: 2, 29, 7.
+type release [3]int
+
+// parseRelease reads "2.29.7" or "2.29".
+func parseRelease(text string) (release, error) {
+	var r release
+	parts := strings.Split(text, ".")
+	for i, part := range parts {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 || n > 99 || i >= len(r) {
+			return r, fmt.Errorf("%q is not an NCCL release", text)
+		}
+		r[i] = n
+	}
+	if r[0] != 2 || r[1] < 23 {
+		return r, fmt.Errorf("NCCL release %q has no profiler plugins (2.23 and later have)", text)
+	}
+	return r, nil
+}
+
+// code is what ncclGetVersion tells: 22907.
+func (r release) code() int { return r[0]*10000 + r[1]*100 + r[2] }
+
+// NativeAPI is the version of the plugin interface that an NCCL release ("2.29.7") speaks without
+// adapting: 1 (2.23), 2 (2.24, 2.25), 3 (2.26), 4 (2.27), 5 (2.28), 6 (2.29, 2.30), 7 (2.31 and later).
+func NativeAPI(nccl string) (int, error) {
+	r, err := parseRelease(nccl)
+	if err != nil {
+		return 0, err
+	}
+	for _, step := range []struct{ since, version int }{{31, 7}, {29, 6}, {28, 5}, {27, 4}, {26, 3}, {24, 2}} {
+		if r[1] >= step.since {
+			return step.version, nil
 		}
 	}
-	return 0, fmt.Errorf("NCCL release %q: its plugin API is not known here (2.28 or later is)", release)
+	return 1, nil
 }
 
 // Device is the CUDA device of a communicator rank: that of the kernels it ran, else its rank in the
@@ -162,6 +182,8 @@ func (rec *Recording) firstTime() uint64 {
 func spawn(p *Process, t *Thread) string {
 	first := t.Calls[0]
 	switch {
+	case t.Short && first.Index > 0:
+		return strconv.Itoa(first.Index - 1)
 	case t.TID == p.PID, first.Index == 0, first.Kind == CallInit && first.Open == 0:
 		return "-"
 	case first.Kind == CallStart && first.Context != nil:
@@ -184,6 +206,7 @@ func groupRoots(p *Process) map[*Event]*Event {
 
 type compiler struct {
 	p       *Process
+	release release
 	calls   bytes.Buffer
 	strings map[string]int
 	order   []string
@@ -191,7 +214,8 @@ type compiler struct {
 	last    map[*Thread]*Context
 	after   map[*Thread]*Call              // of the present call: the latest of each other thread to wait for
 	known   map[[2]*Thread]int             // how many calls of the second thread the first has waited for
-	touched map[*Context]map[*Thread]*Call // the latest call that each thread made for a context
+	touched map[*Context]map[*Thread]*Call // the latest call that each thread made for a context; nil: for none that is alive
+	turns   map[*Thread]*Call              // the latest init or finalize of each thread
 	plans   map[*Context]*Event            // the latest Group of each context
 }
 
@@ -224,9 +248,13 @@ func (c *compiler) wait(call, earlier *Call) {
 	}
 }
 
-// handle is the operand for another event's handle, and waits for it.
-func (c *compiler) handle(call *Call, e *Event, recorded Pointer) string {
-	if e == nil {
+// handle is the operand for another event's handle, and waits for it; foreign: for what another
+// process published.
+func (c *compiler) handle(call *Call, e *Event, recorded Pointer, foreign *int) string {
+	switch {
+	case foreign != nil:
+		return "p" + strconv.Itoa(*foreign)
+	case e == nil:
 		return pointer(recorded)
 	}
 	c.wait(call, e.Start)
@@ -247,8 +275,11 @@ func (c *compiler) call(call *Call) error {
 			}
 		}
 	case CallFinalize:
-		fmt.Fprintf(&c.calls, "c%d", context.Index)
+		c.calls.WriteString(c.context(context, call.ContextPointer, call.Foreign))
 		for _, latest := range c.touched[context] {
+			c.wait(call, latest)
+		}
+		for _, latest := range c.touched[nil] {
 			c.wait(call, latest)
 		}
 	case CallStart:
@@ -265,7 +296,7 @@ func (c *compiler) call(call *Call) error {
 		} else {
 			fmt.Fprintf(&c.calls, "c%d ", context.Index)
 		}
-		c.calls.WriteString(c.handle(call, call.Event, call.Handle))
+		c.calls.WriteString(c.handle(call, call.Event, call.Handle, call.Foreign))
 		if call.Kind == CallState {
 			args, err := c.args(call)
 			if err != nil {
@@ -276,14 +307,57 @@ func (c *compiler) call(call *Call) error {
 	}
 	if context != nil {
 		c.wait(call, context.Init)
-		c.last[call.Thread] = context
-		if c.touched[context] == nil {
-			c.touched[context] = map[*Thread]*Call{}
+		if call.Kind != CallFinalize {
+			c.last[call.Thread] = context
 		}
-		c.touched[context][call.Thread] = call
+		c.touch(context, call)
 	}
+	own := call.Context
+	if own == nil || own.Finalize != nil && own.Finalize.Index < call.Index {
+		// It belongs to no context that is alive, by which it would find the plugin loaded or not, as it was.
+		for _, latest := range c.turns {
+			c.wait(call, latest)
+		}
+		c.touch(nil, call)
+	}
+	if call.Kind == CallInit || call.Kind == CallFinalize {
+		c.turns[call.Thread] = call
+	}
+	c.publish(call)
 	c.finish(call)
 	return nil
+}
+
+func (c *compiler) touch(context *Context, call *Call) {
+	if c.touched[context] == nil {
+		c.touched[context] = map[*Thread]*Call{}
+	}
+	c.touched[context][call.Thread] = call
+}
+
+// publish notes the number under which other processes are to know what the plugin gives.
+func (c *compiler) publish(call *Call) {
+	var number *int
+	switch call.Kind {
+	case CallInit:
+		number = call.Context.Publish
+	case CallStart:
+		number = call.Event.Publish
+	}
+	if number != nil {
+		fmt.Fprintf(&c.calls, " !%d", *number)
+	}
+}
+
+// context is the operand for a context.
+func (c *compiler) context(x *Context, recorded Pointer, foreign *int) string {
+	switch {
+	case foreign != nil:
+		return "p" + strconv.Itoa(*foreign)
+	case x == nil:
+		return pointer(recorded)
+	}
+	return "c" + strconv.Itoa(x.Index)
 }
 
 // finish ends the call's line with what it comes after, in order of the threads, without what the
@@ -303,11 +377,7 @@ func (c *compiler) finish(call *Call) {
 
 func (c *compiler) start(call *Call) error {
 	e := call.Event
-	if e.Context != nil {
-		fmt.Fprintf(&c.calls, "c%d", e.Context.Index)
-	} else {
-		c.calls.WriteString(pointer(e.ContextPointer))
-	}
+	c.calls.WriteString(c.context(e.Context, e.ContextPointer, e.ForeignContext))
 	root := e.Root()
 	if e.Type == TypeGroup {
 		root = c.roots[e]
@@ -321,13 +391,19 @@ func (c *compiler) start(call *Call) error {
 		}
 		c.plans[e.Context] = e
 	}
+	if root == nil && c.release[1] <= 27 {
+		root = e.plan()
+	}
 	rootIndex := 0
 	if root != nil && root != e {
 		rootIndex = root.Index
 		c.wait(call, root.Start)
 	}
 	fmt.Fprintf(&c.calls, " %d %d %d %s %s %d", e.Index, e.Type, rootIndex,
-		c.handle(call, e.Parent, e.ParentObj), c.handle(call, e.BeforeEvent, e.Before), e.Rank)
+		c.handle(call, e.Parent, e.ParentObj, e.ForeignParent), c.handle(call, e.BeforeEvent, e.Before, nil), e.Rank)
+	if e.Type == TypeOther {
+		fmt.Fprintf(&c.calls, " x%x", e.TypeBits)
+	}
 	for i, f := range eventTypes[e.Type].fields {
 		v, err := c.field(call, f, e.values[i])
 		if err != nil {
@@ -339,8 +415,40 @@ func (c *compiler) start(call *Call) error {
 	return nil
 }
 
+// plan is the Group event above an event, which up to NCCL 2.27 is the root of all but ProxyCtrl.
+func (e *Event) plan() *Event {
+	for up := e; up != nil; up = up.Parent {
+		if up.Type == TypeGroup {
+			return up
+		}
+	}
+	return nil
+}
+
+// told is what releases up to 2.26 write about the communicator into each operation.
+func (e *Event) told(c *compiler, name string) string {
+	if e.Context == nil || c.release[1] > 26 {
+		return "-"
+	}
+	switch name {
+	case "name":
+		if e.Context.CommName != nil {
+			return c.text(*e.Context.CommName)
+		}
+	case "commHash":
+		return pointer(Pointer(e.Context.CommID))
+	}
+	return "-"
+}
+
 func (c *compiler) field(call *Call, f field, raw json.RawMessage) (string, error) {
 	e := call.Event
+	if raw == nil {
+		if e.Type != TypeColl && e.Type != TypeP2p {
+			return "-", nil
+		}
+		return e.told(c, f.name), nil
+	}
 	switch f.kind {
 	case fieldString:
 		var s *string
@@ -357,13 +465,16 @@ func (c *compiler) field(call *Call, f field, raw json.RawMessage) (string, erro
 			return "", err
 		}
 		if f.kind == fieldHandle {
-			return c.handle(call, e.Group, p), nil
+			return c.handle(call, e.Group, p, nil), nil
 		}
-		if net, ok := e.Descr.(*NetPlugin); ok && net.Sock != nil {
-			return net.Sock.operand(), nil
+		if net, ok := e.Descr.(*NetPlugin); ok {
+			return netOperand(net.ID, p, net.Sock, net.IB)
 		}
 		return pointer(p), nil
 	case fieldPID:
+		if e.ForeignPID != nil {
+			return "a" + strconv.Itoa(*e.ForeignPID), nil
+		}
 		if string(raw) == strconv.Itoa(c.p.Opens[call.Open].PID) {
 			return "self", nil
 		}
@@ -381,26 +492,82 @@ func (c *compiler) field(call *Call, f field, raw json.RawMessage) (string, erro
 	return "=" + n.String(), nil
 }
 
-func (s *Sock) operand() string { return fmt.Sprintf("k%d:%d:%d:%d", s.Type, s.FD, s.Op, s.Length) }
+// The network plugins whose descriptors a profiler plugin may read. Source: NCCL's
+// profiler_net.h: kind in bits 16–31, version in bits 0–15.
+const (
+	netIB     = 0x10001
+	netSocket = 0x20001
+)
+
+// netOperand is the operand for a network plugin's data: what it pointed to where that is known, else
+// an address that must not be read.
+func netOperand(id int64, data Pointer, sock *Sock, ib *IB) (string, error) {
+	switch {
+	case sock != nil:
+		return fmt.Sprintf("k%d:%d:%d:%d", sock.Type, sock.FD, sock.Op, sock.Length), nil
+	case ib != nil:
+		return fmt.Sprintf("q%d:%d:%d:%d:%d:%d", ib.Type, ib.Device, ib.WrID, ib.Opcode, ib.QPNum, ib.Length), nil
+	case data == 0:
+		return "-", nil
+	case id == netIB, id == netSocket:
+		return "", fmt.Errorf("network plugin %#x: what its data pointed to is not recorded", id)
+	}
+	return "wild", nil
+}
 
 func (c *compiler) args(call *Call) (string, error) {
 	a := call.Args
 	switch {
 	case a == nil:
 		return "-", nil
+	case a.Diag != nil:
+		return fmt.Sprintf("d%d:%d:%d:%d", a.Diag.CounterKind, a.Diag.Flags, a.Diag.Value, a.Diag.Value2), nil
+	case a.TransSize != nil && a.Steps != nil:
+		return fmt.Sprintf("o%d:%d", *a.TransSize, *a.Steps), nil
 	case a.TransSize != nil:
 		return fmt.Sprintf("=%d", *a.TransSize), nil
 	case a.AppendedProxyOps != nil:
-		if call.Event == nil || call.Event.Type != TypeProxyCtrl {
-			return "", fmt.Errorf("appendedProxyOps on an event other than ProxyCtrl")
+		if int64(int32(*a.AppendedProxyOps)) != *a.AppendedProxyOps {
+			return "", fmt.Errorf("appendedProxyOps %d is no int", *a.AppendedProxyOps)
 		}
-		return fmt.Sprintf("=%d", *a.AppendedProxyOps), nil
+		return fmt.Sprintf("i%d", *a.AppendedProxyOps), nil
 	case a.PTimer != nil:
 		return fmt.Sprintf("=%d", *a.PTimer), nil
-	case a.Sock != nil:
-		return a.Sock.operand(), nil
-	case a.Data != nil && *a.Data != 0:
-		return pointer(*a.Data), nil
+	case a.Sock != nil, a.IB != nil, a.Data != nil && *a.Data != 0:
+		var id int64
+		var data Pointer
+		if call.Event != nil {
+			if net, ok := call.Event.Descr.(*NetPlugin); ok {
+				id = net.ID
+			}
+		}
+		if a.Data != nil {
+			data = *a.Data
+		}
+		return netOperand(id, data, a.Sock, a.IB)
 	}
 	return ".", nil
+}
+
+// publications is how many numbers the processes publish under or hear from.
+func (rec *Recording) publications() int {
+	n := 0
+	for _, p := range rec.Processes {
+		var all []*int
+		for _, x := range p.Contexts {
+			all = append(all, x.Publish)
+		}
+		for _, e := range p.Events {
+			all = append(all, e.Publish, e.ForeignContext, e.ForeignParent, e.ForeignPID)
+		}
+		for _, c := range p.Calls {
+			all = append(all, c.Foreign)
+		}
+		for _, number := range all {
+			if number != nil {
+				n = max(n, *number+1)
+			}
+		}
+	}
+	return n
 }

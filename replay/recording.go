@@ -31,6 +31,14 @@ func (p *Pointer) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// MarshalJSON writes "0x…", or null for 0.
+func (p Pointer) MarshalJSON() ([]byte, error) {
+	if p == 0 {
+		return []byte("null"), nil
+	}
+	return fmt.Appendf(nil, `"0x%x"`, uint64(p)), nil
+}
+
 // Flag is a C bool or int used as one, written as 0 or 1.
 type Flag bool
 
@@ -47,6 +55,14 @@ func (f *Flag) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// MarshalJSON writes 0 or 1.
+func (f Flag) MarshalJSON() ([]byte, error) {
+	if f {
+		return []byte("1"), nil
+	}
+	return []byte("0"), nil
+}
+
 // Recording is one recorded run.
 type Recording struct {
 	Name      string // of the folder
@@ -55,11 +71,12 @@ type Recording struct {
 	Processes []*Process // in order of rank
 }
 
-// RunInfo is run.json.
+// RunInfo is run.json. Only the NCCL release must be in it.
 type RunInfo struct {
 	Name            string
 	What            string
 	NCCL            string            // release, "2.29.7"
+	Library         string            // "rccl", "nccl", or "": not said
 	API             int               `json:"pluginApi"`
 	SocketProfiling bool              `json:"socketProfilingCompiledIn"`
 	Processes       int               `json:"processes"`
@@ -72,12 +89,15 @@ type RunInfo struct {
 	Calls           map[string]int // lines by kind, all processes
 	Starts          map[string]int // by event type
 	States          map[string]int // by name
-	Files           []struct {
-		File           string
-		PID            int
-		Lines          int
-		TruncatedLines int
-	}
+	Files           []File
+}
+
+// File is one process's file in RunInfo.
+type File struct {
+	File           string
+	PID            int
+	Lines          int // 0: not said
+	TruncatedLines int
 }
 
 // Process is one recorded process.
@@ -106,6 +126,7 @@ type Thread struct {
 	Index int // in Process.Threads
 	TID   int
 	Name  string // at its first call; a progress thread may still have its parent's
+	Short bool   // created when its first call is due: a thread that lives for these calls only
 	Calls []*Call
 }
 
@@ -122,7 +143,8 @@ type Context struct {
 	MaskBefore     int // activation mask on entry of init
 	Mask           int // … that the recorder asked for
 	Init           *Call
-	Finalize       *Call // nil if it never was
+	Finalize       *Call // the first; nil if it never was
+	Publish        *int  // number under which other processes know it, nil if none
 }
 
 // Name is the communicator's name, "" if NCCL gave none.
@@ -160,18 +182,33 @@ type Call struct {
 	Context *Context // of the event for stops and states; nil for those of NULL and for foreign contexts
 	Event   *Event   // nil for init and finalize, and for stops and states with a handle that is none
 	Handle  Pointer  // stops and states: as recorded
-	State   State    // CallState
-	Args    *Args    // CallState: nil for NULL
-	Again   int      // CallStop: how often the event had been stopped before
+	// Foreign is the number under which another process published the handle (stop, state) or the context
+	// (finalize), nil if it did not.
+	Foreign        *int
+	ContextPointer Pointer // finalize: as recorded
+	State          State   // CallState
+	Args           *Args   // CallState: nil for NULL
+	Again          int     // CallStop: how often the event had been stopped before
 }
 
 // Args are the state arguments; members that the state does not define are nil.
 type Args struct {
-	TransSize        *uint64 // ProxyStep: bytes, of this step only in SendWait and RecvFlushWait
-	AppendedProxyOps *int64  // ProxyCtrl
-	PTimer           *uint64 // KernelChStop: GPU clock
-	Data             *Pointer
-	Sock             *Sock
+	TransSize        *uint64  `json:"transSize,omitempty"`        // ProxyStep: bytes, of this step only in SendWait and RecvFlushWait
+	Steps            *int     `json:"steps,omitempty"`            // ProxyOp, up to NCCL 2.26, with TransSize
+	AppendedProxyOps *int64   `json:"appendedProxyOps,omitempty"` // ProxyCtrl
+	PTimer           *uint64  `json:"pTimer,omitempty"`           // KernelChStop, KernelPhaseStop: GPU clock
+	Data             *Pointer `json:"data,omitempty"`             // NetPluginUpdate; not to be read unless Sock or IB is set
+	Sock             *Sock    `json:"sock,omitempty"`
+	IB               *IB      `json:"ib,omitempty"`
+	Diag             *Diag    `json:"proxyDiag,omitempty"` // RCCL's version 6
+}
+
+// Diag are the arguments of RCCL's ProxyDiagUpdate.
+type Diag struct {
+	CounterKind uint8  `json:"counterKind"`
+	Flags       uint16 `json:"flags"`
+	Value       int64  `json:"value"`
+	Value2      int64  `json:"value2"`
 }
 
 // Event is one event, from its start on.
@@ -180,6 +217,7 @@ type Event struct {
 	Open           int // index in Process.Opens
 	ID             int // recorded, from 1 in each Open
 	Type           EventType
+	TypeBits       uint64   // the descriptor's type
 	Handle         Pointer  // as the recorder gave it
 	Context        *Context // nil if the context was none of this process's
 	ContextPointer Pointer
@@ -194,8 +232,11 @@ type Event struct {
 	Start          *Call
 	Stop           *Call // the first; nil if it never was
 	States         []*Call
+	// Numbers under which handles and contexts pass between the processes of a run, nil if they do not:
+	// what another process published stands for the context or the parent, and its pid for a ProxyOp's.
+	Publish, ForeignContext, ForeignParent, ForeignPID *int
 
-	values []json.RawMessage // Descr in the order of the type's fields, for Compile
+	values []json.RawMessage // Descr in the order of the type's fields, for Compile; nil: not recorded
 	sock   json.RawMessage
 }
 
@@ -250,8 +291,8 @@ func Load(dir string) (*Recording, error) {
 	if err := json.Unmarshal(text, &rec.Run); err != nil {
 		return nil, fmt.Errorf("recording: %s: %w", path, err)
 	}
-	if len(rec.Run.Files) == 0 || len(rec.Run.Files) != rec.Run.Processes {
-		return nil, fmt.Errorf("recording: %s: %d files for %d processes", path, len(rec.Run.Files), rec.Run.Processes)
+	if err := rec.fill(path); err != nil {
+		return nil, err
 	}
 	for i, f := range rec.Run.Files {
 		path := filepath.Join(dir, filepath.Base(f.File))
@@ -259,7 +300,7 @@ func Load(dir string) (*Recording, error) {
 		if err != nil {
 			return nil, fmt.Errorf("recording: %w", err)
 		}
-		if lines != f.Lines {
+		if f.Lines != 0 && lines != f.Lines {
 			return nil, fmt.Errorf("recording: %s: %d lines where run.json says %d", path, lines, f.Lines)
 		}
 		p.Index = i
@@ -269,6 +310,28 @@ func Load(dir string) (*Recording, error) {
 		rec.Processes = append(rec.Processes, p)
 	}
 	return rec, nil
+}
+
+// fill adds what run.json need not say: it follows from the files that are there.
+func (rec *Recording) fill(path string) error {
+	run := &rec.Run
+	if run.Files == nil {
+		for k := 0; ; k++ {
+			name := fmt.Sprintf("p%d.rec.jsonl.gz", k)
+			if _, err := os.Stat(filepath.Join(rec.Dir, name)); err != nil {
+				break
+			}
+			run.Files = append(run.Files, File{File: name})
+		}
+	}
+	if run.Processes == 0 {
+		run.Processes = len(run.Files)
+	}
+	if len(run.Files) == 0 || len(run.Files) != run.Processes {
+		return fmt.Errorf("recording: %s: %d files for %d processes", path, len(run.Files), run.Processes)
+	}
+	run.RanksPerProcess = max(run.RanksPerProcess, 1)
+	return nil
 }
 
 // Find gives the folder of a recording: name itself if that is one, else a recording of that name

@@ -4,6 +4,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -53,11 +54,22 @@ type Options struct {
 	Clock  Clock  // "": ClockLive
 	Pace   Pace   // "": PaceFast
 
+	// API is the newest version of the plugin interface that is looked up, 1–7; 0: what the recording was
+	// made with. Never newer than the NCCL release knows.
+	API int
+	// Library is which library seems to call: "nccl", "rccl" (which has a version 6 of its own), "self" (the host
+	// program), or "" for what the recording says, if anything.
+	Library string
+
 	Env []string // KEY=VALUE, on top of this process's environment; the last of a key counts
 
 	// Die is "", DieAfterLast, or after how many calls of its program each process kills itself; which
 	// calls these are is certain only with ClockRecorded.
-	Die        string
+	Die string
+	// StopAt is after how many calls of its program each process stops (SIGSTOP); 0: never. Stopped is then called with
+	// its place and pid, and when it returns the process goes on.
+	StopAt     int
+	Stopped    func(process, pid int)
 	NoFinalize bool // finalize is not called; the process ends in order otherwise
 	QuickExit  bool // the process ends by _exit, without exit handlers
 	NoCUDA     bool // the CUDA driver's functions answer that there is no driver
@@ -122,6 +134,7 @@ type Report struct {
 	Inits       int    `json:"inits"`
 	Finalizes   int    `json:"finalizes"`
 	NullHandles int    `json:"null_handles"` // stops and states made with NULL, as NCCL makes some
+	RawHandles  int    `json:"raw_handles"`  // stops and states with a number from the recording, or another process's handle
 	StaleStops  int    `json:"stale_stops"`  // second stops of one event, after a mask change
 	Unwritten   int    `json:"unwritten"`    // starts that left *eHandle as it was
 	Errors      int    `json:"errors"`       // callbacks that answered other than success
@@ -222,6 +235,16 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 		}
 		args = append(args, "--together", together)
 	}
+	if library := cmp.Or(opt.Library, rec.Run.Library); library != "" {
+		args = append(args, "--library", library)
+	}
+	if n := rec.publications(); n > 0 {
+		published := filepath.Join(dir, "published")
+		if err := os.WriteFile(published, make([]byte, publicationSize*n), 0o600); err != nil {
+			return nil, fmt.Errorf("replay: %w", err)
+		}
+		args = append(args, "--published", published)
+	}
 	jobs := make([]*job, len(rec.Processes))
 	for k := range jobs {
 		program, err := Compile(rec, k)
@@ -247,11 +270,19 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 			return nil, fmt.Errorf("replay: %w", err)
 		}
 	}
-	var all sync.WaitGroup
-	for _, j := range jobs {
-		all.Go(func() { j.waitErr = j.cmd.Wait() })
+	var all, watchers sync.WaitGroup
+	for k, j := range jobs {
+		ended := make(chan struct{})
+		all.Go(func() {
+			j.waitErr = j.cmd.Wait()
+			close(ended)
+		})
+		if opt.StopAt > 0 {
+			watchers.Go(func() { j.resume(ended, func(pid int) { opt.Stopped(k, pid) }) })
+		}
 	}
 	all.Wait()
+	watchers.Wait()
 
 	res := new(Result)
 	for k, j := range jobs {
@@ -274,6 +305,33 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 	return res, nil
 }
 
+// resume waits until a host has stopped itself, calls do, and lets it go on. It returns when the host has ended
+// before that.
+func (j *job) resume(ended <-chan struct{}, do func(pid int)) {
+	pid := j.cmd.Process.Pid
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(time.Millisecond):
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue
+		}
+		// The state follows the name, which may hold anything.
+		if at := bytes.LastIndexByte(stat, ')'); at > 0 && bytes.HasPrefix(stat[at:], []byte(") T")) {
+			do(pid)
+			j.cmd.Process.Signal(syscall.SIGCONT)
+			return
+		}
+	}
+}
+
+// publicationSize is the room, in bytes, for one number in the file by which hosts tell each other
+// handles (tests/fakenccl/publish.h).
+const publicationSize = 16
+
 // startDelay is the time that the hosts have to start and read their programs before the first call
 // is due, with PaceRecorded.
 const startDelay = 300 * time.Millisecond
@@ -290,6 +348,12 @@ func arguments(opt *Options) []string {
 		args = append(args, "--pace", "recorded", "--start-at", strconv.FormatInt(now.Nano()+int64(startDelay), 10))
 	} else if opt.Pace != "" {
 		args = append(args, "--pace", string(opt.Pace))
+	}
+	if opt.API != 0 {
+		args = append(args, "--api", strconv.Itoa(opt.API))
+	}
+	if opt.StopAt > 0 {
+		args = append(args, "--stop-at", strconv.Itoa(opt.StopAt))
 	}
 	if opt.Die != "" {
 		args = append(args, "--die", opt.Die)
@@ -417,6 +481,7 @@ func (r *Result) Total() Report {
 		sum.Inits += p.Report.Inits
 		sum.Finalizes += p.Report.Finalizes
 		sum.NullHandles += p.Report.NullHandles
+		sum.RawHandles += p.Report.RawHandles
 		sum.StaleStops += p.Report.StaleStops
 		sum.Unwritten += p.Report.Unwritten
 		sum.Errors += p.Report.Errors

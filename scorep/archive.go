@@ -23,6 +23,12 @@ type archive struct {
 	instances []*instance // those that get definitions: of more than one rank
 	opts      *UnifyOptions
 
+	networks []*network
+	windows  map[*part][]*network // of its local window ids
+	origins  *origins
+	unknown  *place // where ranks stand that are only known to receive; nil if there are none
+	pauses   []pause
+
 	*definitions
 	locations   []*location
 	ids         map[*part]map[uint32]*location
@@ -58,13 +64,18 @@ func newArchive(r *run, opts *UnifyOptions) *archive {
 		maps:  make(map[*part][]*otf2.MappingTable),
 		first: math.MaxUint64,
 	}
+	var others []*instance
 	for _, in := range r.instances {
-		if in.nranks > 1 {
+		if in.nranks > 1 && !in.unsized {
 			a.instances = append(a.instances, in)
+		} else {
+			others = append(others, in)
 		}
 	}
-	nameInstances(a.instances)
+	nameInstances(slices.Concat(a.instances, others))
 	a.world, a.kept = arrange(r)
+	a.origins = findOrigins(r)
+	a.planNetworks()
 	a.locate()
 	return a
 }
@@ -100,6 +111,18 @@ func (a *archive) locate() {
 			m.location = a.ids[m.part][uint32(c.Location)].Self
 		}
 	}
+	for _, n := range a.networks {
+		if n.of == nil {
+			continue
+		}
+		for m := range n.of.present() {
+			if c := m.shard(); c.Location >= 0 {
+				m.location = a.ids[m.part][uint32(c.Location)].Self
+			} else if m.location == 0 { // it has no operations to show: its process stands for it
+				m.location = a.firstLocation(m.part).Self
+			}
+		}
+	}
 	for _, pl := range a.world.places {
 		for n := range pl.idle {
 			a.locations = append(a.locations, &location{
@@ -119,6 +142,17 @@ func (a *archive) add(p *part, number uint32, name string, typ otf2.LocationType
 	a.locations = append(a.locations, l)
 	a.ids[p][number] = l
 	return l
+}
+
+// firstLocation is the process's location of the lowest number: its first application thread.
+func (a *archive) firstLocation(p *part) *location {
+	var first *location
+	for _, l := range a.ids[p] {
+		if first == nil || l.number < first.number {
+			first = l
+		}
+	}
+	return first
 }
 
 // define builds all definitions. The event files must have been placed: their counts and times are
@@ -141,7 +175,9 @@ func (a *archive) define() {
 	a.defineRegions()
 	a.defineParadigms()
 	a.defineComms()
+	a.nameRanks()
 	a.mapIDs()
+	a.pauses = findPauses(a.instances)
 	a.differences = compareSequences(a.instances)
 	a.describe()
 	a.mark()
@@ -252,6 +288,11 @@ func (a *archive) defineParadigms() {
 	a.ParadigmProperties = append(a.ParadigmProperties, otf2.ParadigmPropertyDef{
 		Paradigm: comm, Property: otf2.ParadigmPropertyCommNameTemplate, Type: otf2.TypeString, Value: otf2.Value(a.text("ncclComm ${id}")),
 	})
+	if len(a.networks) > 0 {
+		a.ParadigmProperties = append(a.ParadigmProperties, otf2.ParadigmPropertyDef{
+			Paradigm: comm, Property: otf2.ParadigmPropertyRmaWinNameTemplate, Type: otf2.TypeString, Value: otf2.Value(a.text("ncclComm network ${id}")),
+		})
+	}
 	for _, device := range []otf2.Paradigm{otf2.ParadigmCUDA, otf2.ParadigmHIP} {
 		if slices.ContainsFunc(a.Regions, func(r otf2.Region) bool { return r.Paradigm == device }) {
 			a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: device, Name: a.text(device.String()), Class: otf2.ParadigmClassAccelerator})
@@ -259,55 +300,96 @@ func (a *archive) defineParadigms() {
 	}
 }
 
-// defineComms defines the communicators: COMM_LOCATIONS lists the locations of all their ranks by
-// world rank and number in the process; a COMM_GROUP lists indices into it.
+// defineComms defines the communicators and the windows of their networks. COMM_LOCATIONS lists the
+// locations of all communicator ranks by world rank and number in the process, then those that only
+// networks have; a COMM_GROUP lists indices into it.
 func (a *archive) defineComms() {
-	if len(a.instances) == 0 {
+	members := make([][]otf2.LocationRef, 0, len(a.instances)+len(a.networks))
+	for _, in := range a.instances {
+		members = append(members, a.locationsOf(in))
+	}
+	list := appendNew(nil, members)
+	for _, n := range a.networks {
+		members = append(members, a.networkMembers(n))
+	}
+	if len(members) == 0 {
 		return
 	}
-	members := make([][]otf2.LocationRef, len(a.instances))
-	var all []otf2.LocationRef
-	for i, in := range a.instances {
-		members[i] = make([]otf2.LocationRef, in.nranks)
-		for rank, m := range in.members {
-			if m != nil {
-				members[i][rank] = m.location
-			} else {
-				s := a.kept[in][rank]
-				members[i][rank] = locationID(uint32(s.n), s.place.index)
-			}
-		}
-		all = append(all, members[i]...)
-	}
-	slices.SortFunc(all, func(x, y otf2.LocationRef) int {
-		return cmp.Or(cmp.Compare(uint32(x), uint32(y)), cmp.Compare(x, y))
-	})
-	all = slices.Compact(all)
-	index := make(map[otf2.LocationRef]uint64, len(all))
-	list := make([]uint64, len(all))
-	for i, l := range all {
-		index[l], list[i] = uint64(i), uint64(l)
+	list = appendNew(list, members[len(a.instances):])
+	index := make(map[otf2.LocationRef]uint64, len(list))
+	ids := make([]uint64, len(list))
+	for i, l := range list {
+		index[l], ids[i] = uint64(i), uint64(l)
 	}
 	paradigm := a.commParadigm()
-	a.group("", otf2.GroupTypeCommLocations, paradigm, list)
+	a.group("", otf2.GroupTypeCommLocations, paradigm, ids)
 	known := make(map[string]otf2.GroupRef)
-	for i, in := range a.instances {
-		ranks := make([]uint64, in.nranks)
+	comm := func(name string, members []otf2.LocationRef, parent otf2.CommRef, flags otf2.CommFlag) otf2.CommRef {
+		ranks := make([]uint64, len(members))
 		var key []byte
-		for r, l := range members[i] {
+		for r, l := range members {
 			ranks[r] = index[l]
 			key = strconv.AppendUint(append(key, ' '), ranks[r], 36)
 		}
 		g, ok := known[string(key)]
 		if !ok {
-			g = a.group(in.name, otf2.GroupTypeCommGroup, paradigm, ranks)
+			g = a.group(name, otf2.GroupTypeCommGroup, paradigm, ranks)
 			known[string(key)] = g
 		}
-		in.ref = otf2.CommRef(len(a.Comms))
-		a.Comms = append(a.Comms, otf2.Comm{
-			Self: in.ref, Name: a.text(in.name), Group: g, Parent: otf2.UndefinedComm, Flags: otf2.CommFlagCreateDestroyEvents,
-		})
+		ref := otf2.CommRef(len(a.Comms))
+		a.Comms = append(a.Comms, otf2.Comm{Self: ref, Name: a.text(name), Group: g, Parent: parent, Flags: flags})
+		return ref
 	}
+	for i, in := range a.instances {
+		in.ref = comm(in.name, members[i], otf2.UndefinedComm, otf2.CommFlagCreateDestroyEvents)
+	}
+	for i, n := range a.networks {
+		parent := otf2.UndefinedComm
+		if n.of != nil && slices.Contains(a.instances, n.of) {
+			parent = n.of.ref
+		}
+		ref := comm(n.name, members[len(a.instances)+i], parent, otf2.CommFlagNone)
+		n.ref = otf2.RmaWinRef(len(a.RmaWins))
+		a.RmaWins = append(a.RmaWins, otf2.RmaWin{Self: n.ref, Name: a.text(n.name), Comm: ref, Flags: otf2.RmaWinFlagNone})
+	}
+}
+
+// locationsOf lists the locations of a communicator's ranks.
+func (a *archive) locationsOf(in *instance) []otf2.LocationRef {
+	all := make([]otf2.LocationRef, in.nranks)
+	if in.base != nil {
+		all = a.locationsOf(in.base)
+	}
+	for rank, m := range in.members {
+		if m != nil {
+			all[rank] = m.location
+		} else if in.base == nil {
+			s := a.kept[in][rank]
+			all[rank] = locationID(uint32(s.n), s.place.index)
+		}
+	}
+	return all
+}
+
+// appendNew appends the locations that are not in the list, each once, by process and number.
+func appendNew(list []otf2.LocationRef, more [][]otf2.LocationRef) []otf2.LocationRef {
+	known := make(map[otf2.LocationRef]bool, len(list))
+	for _, l := range list {
+		known[l] = true
+	}
+	n := len(list)
+	for _, group := range more {
+		for _, l := range group {
+			if !known[l] {
+				known[l] = true
+				list = append(list, l)
+			}
+		}
+	}
+	slices.SortFunc(list[n:], func(x, y otf2.LocationRef) int {
+		return cmp.Or(cmp.Compare(uint32(x), uint32(y)), cmp.Compare(x, y))
+	})
+	return list
 }
 
 // mapIDs makes the tables from each process's string and communicator ids to the archive's.
@@ -332,6 +414,11 @@ func (a *archive) mapIDs() {
 			global[i] = uint64(a.text(s))
 		}
 		a.mapping(p, otf2.MappingString, global)
+		wins := make([]uint64, len(a.windows[p]))
+		for i, n := range a.windows[p] {
+			wins[i] = uint64(n.ref)
+		}
+		a.mapping(p, otf2.MappingRmaWin, wins)
 	}
 }
 
@@ -371,7 +458,11 @@ func (a *archive) writeLocalDefs(dir string, chunkSize uint64) error {
 			if j > 0 && linkFile(byPart[p][0], path) == nil {
 				continue
 			}
-			if err := otf2.WriteLocalDefs(path, maps, clocks, chunkSize); err != nil {
+			err := otf2.WriteLocalDefs(path, maps, clocks, chunkSize)
+			if err == nil {
+				err = private(path)
+			}
+			if err != nil {
 				return fmt.Errorf("write local definitions of %s: %w", filepath.Base(path), err)
 			}
 		}

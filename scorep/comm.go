@@ -19,12 +19,17 @@ const clockSlack = 1_000_000_000
 //
 // NCCL's commId alone does not name it: ids come back (communicators made and destroyed in turn,
 // children of splits), so members must also agree in size, hold distinct ranks, and live together.
+//
+// A GPU holds one rank of a communicator.
 type instance struct {
 	id      uint64
 	nranks  int
+	unsized bool      // NCCL never told the size: nranks is what the known ranks give, at least
 	members []*member // by rank; nil: no data of this rank was found
 	name    string    // unique in the archive, set by nameInstances
 	ref     otf2.CommRef
+	base    *instance // the communicator whose ranks this one continues, see heirs; nil: its own
+	parted  *parting  // nil: its members paused alike, if at all
 
 	together map[string]lifespan // by boot, "" for all: when all members so far were alive
 }
@@ -83,6 +88,9 @@ func (in *instance) present() func(yield func(*member) bool) {
 // missing lists the ranks without data.
 func (in *instance) missing() []int {
 	var ranks []int
+	if in.base != nil {
+		return nil // those that it does not continue are there in the other
+	}
 	for r, m := range in.members {
 		if m == nil {
 			ranks = append(ranks, r)
@@ -95,8 +103,16 @@ func (in *instance) missing() []int {
 // lived together with every member. All members of a communicator are alive at one time at least,
 // when its initialisation ends. Between machines the clocks' difference is allowed for.
 func (in *instance) admits(m *member) bool {
-	if in.members[m.shard().Rank] != nil {
+	rank := m.shard().Rank
+	if rank < len(in.members) && in.members[rank] != nil {
 		return false
+	}
+	if gpu := m.shard().GPU; !in.unsized && gpu >= 0 && gpu < len(m.part.process.GPUs) {
+		for o := range in.present() {
+			if o.part == m.part && o.shard().GPU == gpu {
+				return false
+			}
+		}
 	}
 	life := lifespan{m.begin(), m.end()}
 	if boot := m.part.process.BootID; boot != "" {
@@ -108,7 +124,12 @@ func (in *instance) admits(m *member) bool {
 }
 
 func (in *instance) add(m *member) {
-	in.members[m.shard().Rank] = m
+	rank := m.shard().Rank
+	for in.unsized && rank >= len(in.members) {
+		in.members = append(in.members, nil)
+		in.nranks = len(in.members)
+	}
+	in.members[rank] = m
 	for _, boot := range []string{anyBoot, m.part.process.BootID} {
 		t, ok := in.together[boot]
 		if !ok {
@@ -123,44 +144,123 @@ const anyBoot = ""
 // later reports t > limit + slack without overflow.
 func later(t, limit, slack uint64) bool { return t > limit && t-limit > slack }
 
-// findInstances sorts the communicator ranks of all processes into communicators. Members are taken
-// in the order of their initialisation; one that fits several takes the one begun nearest before it.
+// findInstances sorts the communicator ranks of all processes into communicators.
+//
+// Members are taken in the order of their initialisation. One that fits several communicators, because
+// they live at one time (NCCL_COMM_ID gives all one id, and so do two shrinks of one parent), goes
+// where its turn is: programs make communicators in the same order on all members, so what is the
+// process's second one of an id, size and GPU belongs to the second instance. Without such a one it
+// takes the one begun nearest before it.
 func findInstances(parts []*part) []*instance {
 	type key struct {
 		id     uint64
 		nranks int
 	}
-	var order []*member
+	type user struct {
+		key  key
+		part *part
+		gpu  int
+	}
+	var order, heirs []*member
 	for _, p := range parts {
 		for i := range p.process.Comms {
-			if unannounced(&p.process.Comms[i]) {
-				continue
+			m := &member{part: p, comm: i}
+			switch {
+			case unannounced(m.shard()):
+			case m.first() != p:
+				heirs = append(heirs, m)
+			default:
+				order = append(order, m)
 			}
-			order = append(order, &member{part: p, comm: i})
 		}
 	}
 	slices.SortStableFunc(order, func(a, b *member) int { return cmp.Compare(a.begin(), b.begin()) })
 
 	var all []*instance
 	open := make(map[key][]*instance)
+	turns := make(map[user]int)
+	turn := make(map[*instance]int) // of its first member
 	for _, m := range order {
 		c := m.shard()
+		if unsized(c) && (c.ID == 0 || c.Rank < 0) {
+			all = append(all, &instance{unsized: true, nranks: 1, members: []*member{m}}) // nobody knows whose
+			continue
+		}
 		k := key{c.ID, c.NRanks}
+		u := user{k, m.part, c.GPU}
+		mine := turns[u]
+		turns[u]++
 		var home *instance
 		for _, in := range slices.Backward(open[k]) {
-			if in.admits(m) {
+			if in.admits(m) && (home == nil || turn[in] == mine && turn[home] != mine) {
 				home = in
-				break
 			}
 		}
 		if home == nil {
-			home = &instance{id: c.ID, nranks: c.NRanks, members: make([]*member, c.NRanks), together: make(map[string]lifespan)}
+			home = &instance{id: c.ID, nranks: c.NRanks, unsized: unsized(c), members: make([]*member, c.NRanks), together: make(map[string]lifespan)}
 			open[k] = append(open[k], home)
 			all = append(all, home)
+			turn[home] = mine
 		}
 		home.add(m)
 	}
-	return all
+	return append(all, continued(all, heirs)...)
+}
+
+// first is the shard of the process's life in which the communicator rank was made.
+func (m *member) first() *part {
+	p := m.part
+	for q := p.continues; q != nil; q = q.continues {
+		if m.comm >= len(q.process.Comms) {
+			break
+		}
+		c, was := m.shard(), &q.process.Comms[m.comm]
+		if was.ID != c.ID || was.NRanks != c.NRanks || was.Rank != c.Rank || was.InitTime != c.InitTime {
+			break
+		}
+		p = q
+	}
+	return p
+}
+
+// continued makes the communicators of ranks that were already members when another collector took over
+// their process. A rank has one location in a communicator, and what the second collector wrote is
+// another location. So what it wrote is on a communicator of its own, in which the ranks of all other
+// processes are those of the first.
+func continued(all []*instance, heirs []*member) (more []*instance) {
+	type place struct {
+		part *part
+		comm int
+	}
+	type key struct {
+		base       *instance
+		generation int
+	}
+	home := make(map[place]*instance)
+	for _, in := range all {
+		for m := range in.present() {
+			home[place{m.part, m.comm}] = in
+		}
+	}
+	made := make(map[key]*instance)
+	slices.SortStableFunc(heirs, func(a, b *member) int { return cmp.Compare(a.part.generation, b.part.generation) })
+	for _, m := range heirs {
+		first := m.first()
+		base := home[place{first, m.comm}]
+		k := key{base, m.part.generation - first.generation}
+		in := made[k]
+		if in == nil {
+			in = &instance{id: base.id, nranks: base.nranks, unsized: base.unsized, base: base, members: make([]*member, len(base.members))}
+			made[k] = in
+			more = append(more, in)
+		}
+		for rank, o := range base.members {
+			if o != nil && o.part == first && o.comm == m.comm {
+				in.members[rank] = m
+			}
+		}
+	}
+	return more
 }
 
 // nameInstances gives every communicator of an archive its own name: as the user named it, else by
@@ -169,6 +269,9 @@ func nameInstances(instances []*instance) {
 	count := make(map[string]int)
 	for _, in := range instances {
 		name := fmt.Sprintf("ncclComm %#x", in.id)
+		if in.unsized && in.id == 0 {
+			name = "unknown communicator"
+		}
 		for m := range in.present() {
 			if n := m.shard().Name; n != "" {
 				name = n

@@ -111,6 +111,9 @@ func (d *definitions) write(path string, chunkSize uint64) (count uint64, err er
 	for _, l := range d.Locations {
 		_ = w.Location(l.Self, l.Name, l.Type, l.Events, l.Group)
 	}
+	for _, p := range d.LocationProperties {
+		_ = w.LocationProperty(p.Location, p.Name, p.Type, p.Value)
+	}
 	for _, r := range d.Regions {
 		_ = w.Region(r.Self, r.Name, r.CanonicalName, r.Description, r.Role, r.Paradigm, r.Flags, r.SourceFile, r.BeginLine, r.EndLine)
 	}
@@ -119,6 +122,9 @@ func (d *definitions) write(path string, chunkSize uint64) (count uint64, err er
 	}
 	for _, c := range d.Comms {
 		_ = w.Comm(c.Self, c.Name, c.Group, c.Parent, c.Flags)
+	}
+	for _, r := range d.RmaWins {
+		_ = w.RmaWin(r.Self, r.Name, r.Comm, r.Flags)
 	}
 	count = w.Count()
 	if err := w.Close(); err != nil {

@@ -24,10 +24,18 @@
 //   - A location's id is its number in the process << 32 | the process's index.
 //   - A communicator is one per instance: the same commId, number of ranks, and lifetimes that
 //     overlap. Ranks without data keep their place by a location without events.
+//   - The transfers of a communicator's proxies are in an RMA window of its own, see network. Work that a
+//     process's proxy did for another process's rank (PXN) is in the same window, if it is certain whose
+//     it was, see origins.
+//   - If a collector died and another took over, their shards are one process in several location groups,
+//     see continued.
 //   - Processes on one boot of one machine share a clock, so their offsets are exact; between
 //     machines nothing is corrected here.
 //
-// What has no events, and was never written, is not invented: losses, missing processes and
+// What has no events, and was never written, is not invented: losses, pauses, missing processes and
 // sequences that differ between the members of a communicator become markers and archive
 // properties (see properties.go for the list).
+//
+// Archives are their owner's only (files 0600, folders 0700), and names that others have planted in the
+// experiment directory are neither followed nor overwritten (see files.go).
 package scorep

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"ncclotf2/otf2"
+	"ncclotf2/shard"
 )
 
 // placed is what became of the event files.
@@ -88,8 +89,12 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	}
 	from := filepath.Join(l.part.dir, strconv.FormatUint(uint64(l.number), 10)+".evt")
 	chunk := l.part.process.EventChunkSize
+	info, err := regular(from)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		out.problem(i, "%s, location %d: the event file was not taken: %v", l.part.id(), l.number, err)
+		return writeEmpty(to)
+	}
 	if l.part.state == Finished {
-		info, err := os.Stat(from)
 		if err == nil && info.Size() == l.source.Bytes {
 			l.Events = l.source.Events
 			return a.link(from, to, out)
@@ -103,7 +108,7 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	if l.part.state == Running {
 		limit = l.source.Bytes
 	}
-	err := copyFile(from, to, limit)
+	err = copyFile(from, to, limit)
 	if errors.Is(err, fs.ErrNotExist) {
 		if l.source.Events > 0 {
 			out.problem(i, "%s, location %d: the event file with %d events is gone", l.part.id(), l.number, l.source.Events)
@@ -159,12 +164,12 @@ var linkFile = os.Link
 // copyFile copies at most limit bytes of a file. On one file system the kernel does it without
 // moving the data where it can.
 func copyFile(from, to string, limit int64) error {
-	in, err := os.Open(from)
+	in, err := shard.OpenRegular(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.Create(to)
+	out, err := newFile(to)
 	if err != nil {
 		return err
 	}
@@ -181,7 +186,7 @@ func writeEmpty(path string) error {
 	if err != nil {
 		return err
 	}
-	return w.Close()
+	return errors.Join(w.Close(), private(path))
 }
 
 // mend makes a copied event file end after its last whole record, and brings the number of events

@@ -3,7 +3,6 @@
 package scorep
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,9 +50,47 @@ type part struct {
 	state   State
 	life    lifespan // on its own clock
 
+	// continues is the shard of the same process that a collector left which died; generation counts them.
+	continues  *part
+	generation int
+
 	offset int64 // nanoseconds to add to its times, see alignClocks
 	index  int   // of its location group in the archive
 	name   string
+}
+
+// origin is the shard in which the process's life began.
+func (p *part) origin() *part {
+	for p.continues != nil {
+		p = p.continues
+	}
+	return p
+}
+
+// linkLives finds out which shards continue others.
+func linkLives(parts []*part) {
+	byUUID := make(map[string]*part)
+	for _, p := range parts {
+		byUUID[p.process.UUID] = p
+		p.continues, p.generation = nil, 0
+	}
+	for _, p := range parts {
+		q := byUUID[p.process.Settings[shard.SettingContinues]]
+		if q != nil && lifeOf(q.process) == lifeOf(p.process) && !slices.Contains(q.ancestors(), p) {
+			p.continues = q
+		}
+	}
+	for _, p := range parts {
+		p.generation = len(p.ancestors()) - 1
+	}
+}
+
+// ancestors are the shard itself and those that it continues, the latest first.
+func (p *part) ancestors() (all []*part) {
+	for ; p != nil; p = p.continues {
+		all = append(all, p)
+	}
+	return all
 }
 
 // id names the process in messages.
@@ -104,7 +141,7 @@ func readShard(dir, host string, now time.Time) (*part, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(path)
+	p, err := shard.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if state == Running {
 			return nil, fmt.Errorf("its process has not described itself yet (no %s)", definitionFile)
@@ -112,13 +149,6 @@ func readShard(dir, host string, now time.Time) (*part, error) {
 		return nil, fmt.Errorf("its process ended before it described itself (no %s)", definitionFile)
 	} else if err != nil {
 		return nil, err
-	}
-	p := new(shard.Process)
-	if err := json.Unmarshal(text, p); err != nil {
-		return nil, fmt.Errorf("%s: %w", definitionFile, err)
-	}
-	if p.Version != shard.Version {
-		return nil, fmt.Errorf("%s has version %d, this program reads %d", definitionFile, p.Version, shard.Version)
 	}
 	if err := checkProcess(p); err != nil {
 		return nil, fmt.Errorf("%s: %w", definitionFile, err)
@@ -139,12 +169,12 @@ func readShard(dir, host string, now time.Time) (*part, error) {
 const unfinishedElsewhere State = ""
 
 func shardState(dir, host string, now time.Time) (State, error) {
-	if _, err := os.Stat(filepath.Join(dir, doneMarker)); err == nil {
+	if _, err := os.Lstat(filepath.Join(dir, doneMarker)); err == nil {
 		return Finished, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	f, err := os.Open(filepath.Join(dir, lockFile))
+	f, err := shard.OpenRegular(filepath.Join(dir, lockFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return unfinishedElsewhere, nil
 	} else if err != nil {
@@ -184,22 +214,54 @@ func checkProcess(p *shard.Process) error {
 			return fmt.Errorf("location %d (%q) refers to communicator %d of %d", i, l.Name, l.Comm, len(p.Comms))
 		}
 	}
+	for i, l := range p.Locations {
+		if foreignWork(&l) && l.Foreign >= len(p.Foreign) {
+			return fmt.Errorf("location %d (%q) refers to communicator rank %d of other processes, of %d", i, l.Name, l.Foreign, len(p.Foreign))
+		}
+	}
+	for i, f := range p.Foreign {
+		if f.Index < 0 || f.Rank >= maxRanks {
+			return fmt.Errorf("communicator rank %d of other processes: index %d, rank %d", i, f.Index, f.Rank)
+		}
+	}
+	for i, w := range p.Wins {
+		if w.Comm < -1 || w.Comm >= len(p.Comms) || w.Foreign < -1 || w.Foreign >= len(p.Foreign) || (w.Comm < 0) == (w.Foreign < 0) {
+			return fmt.Errorf("window %d is of communicator %d of %d and of %d of %d of other processes", i, w.Comm, len(p.Comms), w.Foreign, len(p.Foreign))
+		}
+		if w.Ranks < 0 || w.Ranks > maxRanks {
+			return fmt.Errorf("window %d has %d ranks", i, w.Ranks)
+		}
+	}
 	for i, c := range p.Comms {
 		if unannounced(&c) {
 			continue
 		}
-		if c.NRanks < 1 || c.NRanks > maxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
-			return fmt.Errorf("communicator %d: rank %d of %d", i, c.Rank, c.NRanks)
-		}
 		if c.Location >= 0 && !numbers[uint32(c.Location)] {
 			return fmt.Errorf("communicator %d refers to location %d, which is not there", i, c.Location)
+		}
+		if unsized(&c) {
+			if c.Rank >= maxRanks {
+				return fmt.Errorf("communicator %d: rank %d", i, c.Rank)
+			}
+			continue
+		}
+		if c.NRanks < 1 || c.NRanks > maxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
+			return fmt.Errorf("communicator %d: rank %d of %d", i, c.Rank, c.NRanks)
 		}
 	}
 	return nil
 }
 
 // unannounced tells that the process reserved the communicator's place and never described it.
-func unannounced(c *shard.Comm) bool { return c.NRanks == 0 }
+func unannounced(c *shard.Comm) bool { return c.NRanks == 0 && c.InitTime == 0 }
+
+// unsized tells that NCCL never said how many ranks the communicator has (profiler API v1 to v3).
+func unsized(c *shard.Comm) bool { return c.NRanks == 0 && c.InitTime != 0 }
+
+// foreignWork tells that the location shows network work for another process's communicator rank.
+func foreignWork(l *shard.Location) bool {
+	return l.Kind == shard.KindNetSend && l.Comm < 0 && l.Foreign >= 0
+}
 
 // convertSpools hands raw data that no collector has processed to the conversion of the caller.
 func convertSpools(dir string, opts *UnifyOptions) (problems []string) {

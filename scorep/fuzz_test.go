@@ -27,7 +27,7 @@ func FuzzShardDescription(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte(`{"version":1,"eventChunkSize":262144,"comms":[{"nranks":2,"rank":1,"location":-1,"gpu":7}]}`))
+	f.Add([]byte(`{"version":2,"eventChunkSize":262144,"comms":[{"nranks":2,"rank":1,"location":-1,"gpu":7}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
 		one := filepath.Join(dir, "shards", "one")

@@ -9,9 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ncclotf2/shard"
 )
 
 // ErrBusy is returned (wrapped, with the holder named) if the directory is being unified already.
@@ -24,9 +27,14 @@ const unifyLock = "unify.lock"
 // content says who holds it, for people.
 func lockExperiment(dir string, now time.Time) (unlock func(), err error) {
 	path := filepath.Join(dir, shardsDir, unifyLock)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, shard.FileMode)
 	if err != nil {
 		return nil, fmt.Errorf("lock experiment directory: %w", err)
+	}
+	// Its text will be replaced, so it must be nobody's file but the lock.
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Sys().(*syscall.Stat_t).Nlink != 1 {
+		f.Close()
+		return nil, fmt.Errorf("lock experiment directory: %s is no file of its own", path)
 	}
 	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):

@@ -28,6 +28,8 @@ const (
 	categoryMissing    = "Missing data"
 	categoryIncomplete = "Incomplete process"
 	categoryDiffer     = "Sequences differ"
+	categoryPaused     = "Recording paused"
+	categoryPXN        = "Unknown originator"
 )
 
 // maxDifferences bounds the list of differences in markers and properties; the number is always told.
@@ -81,6 +83,36 @@ func (a *archive) mark() {
 			time: a.first, duration: whole, severity: otf2.MarkerSeverityHigh, category: categoryDiffer,
 			text:  fmt.Sprintf("%s: %s %d-%d: %s", d.Name, d.Function, d.First, d.Last, d.Detail),
 			scope: otf2.MarkerScopeComm, ref: uint64(d.Comm),
+		})
+	}
+	for i := range a.pauses[:min(len(a.pauses), maxDifferences)] {
+		p := &a.pauses[i]
+		m := marker{
+			time: min(max(p.begin, a.first), a.last), severity: otf2.MarkerSeverityLow, category: categoryPaused,
+			text:  fmt.Sprintf("%s: operations %s were not recorded", p.in.name, p.operations()),
+			scope: otf2.MarkerScopeComm, ref: uint64(p.in.ref),
+		}
+		m.duration = a.last - m.time
+		if p.to != 0 {
+			m.duration = min(max(p.end, m.time), a.last) - m.time
+		}
+		a.markers = append(a.markers, m)
+	}
+	for _, in := range a.instances {
+		if in.parted != nil {
+			a.markers = append(a.markers, marker{
+				time: a.first, duration: whole, severity: otf2.MarkerSeverityHigh, category: categoryPaused,
+				text: in.name + ": " + in.parted.detail, scope: otf2.MarkerScopeComm, ref: uint64(in.ref),
+			})
+		}
+	}
+	for _, u := range a.origins.unknown[:min(len(a.origins.unknown), maxDifferences)] {
+		f := u.part.process.Foreign[u.foreign]
+		a.markers = append(a.markers, marker{
+			time: a.first, duration: whole, severity: otf2.MarkerSeverityHigh, category: categoryPXN,
+			text: fmt.Sprintf("%s (%s) sent for communicator %d, rank %d of the process with tag %04x (its pid: %d): %s",
+				u.part.name, u.part.id(), f.Index, f.Rank, f.Tag, f.PID, u.why),
+			scope: otf2.MarkerScopeLocationGroup, ref: uint64(u.part.index),
 		})
 	}
 	slices.SortStableFunc(a.markers, func(x, y marker) int { return cmp.Compare(x.time, y.time) })

@@ -16,16 +16,31 @@ import (
 // properties of an archive: what a reader should know of it beside the events. Under NCCL_OTF2:
 //
 //	PROCESSES, PROCESSES_FINISHED, PROCESSES_RUNNING, PROCESSES_CRASHED   processes with data, by state
+//	PROCESSES_CONTINUED       of them, those that are a process counted before: another collector took over
 //	PROCESSES_MISSING         processes of which only their places in communicators are known
 //	RANKS_MISSING             communicator ranks without data
-//	COMMUNICATORS             of more than one rank
+//	COMMUNICATORS             of more than one rank, those of networks not counted
+//	RANKS_OF_UNKNOWN_SIZE     ranks of communicators whose size NCCL never told; there are no records of these
 //	STARTS::<TYPE>, STOPS::<TYPE>, STATES::<STATE>, FILTERED::<TYPE>      NCCL's callbacks
+//	PAUSED::<TYPE>            starts outside the window that was to be recorded
 //	LOST, LOST::<REASON>::<TYPE>                                          events not recorded
+//	LOST_BY_PROCESS::<n>      of them, those of process n (its location group)
+//	NULL_HANDLES              stops and states of events that were refused
 //	ODDITIES::<KIND>          see package regions
 //	TIMING::<SOURCE>          operations by the source of their times
 //	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> tells them (see Difference)
+//	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"
+//	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
+//	PXN, PXN_UNRESOLVED       communicator ranks whose network work another process did, and those of them
+//	                          whose process is not certain
+//	TAG_COLLISIONS            processes of one machine with equal tags: ids of their events may be equal
+//	COST::<CALLBACK>::<TYPE>::SAMPLES, …::MEAN_NS, …::MOST_NS   what the plugin's callbacks took, measured by itself
 //
-// and of OTF2's own MPI_COMMUNICATION_COMPLETE: whether every collective and message has all its
+// and what processes have alike or not: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION, EVENT_MASK,
+// RECORD_MASK, CLOCK_SOURCE, MEMORY_KIND. If all have one value, it is the property's. Otherwise there is
+// NAME::<n> for each value, followed by the processes (location groups) that have it: "tsc: processes 0-3,7".
+//
+// Of OTF2's own there is MPI_COMMUNICATION_COMPLETE: whether every collective and message has all its
 // parts, as far as is known here.
 type properties []otf2.Property
 
@@ -34,6 +49,13 @@ func (ps *properties) add(name, value string) {
 }
 
 func (ps *properties) number(name string, n uint64) { ps.add(prefix+name, strconv.FormatUint(n, 10)) }
+
+// positive adds a number unless it is 0.
+func (ps *properties) positive(name string, n uint64) {
+	if n > 0 {
+		ps.number(name, n)
+	}
+}
 
 const prefix = "NCCL_OTF2::"
 
@@ -54,16 +76,66 @@ func (a *archive) describe() {
 	ps.number("PROCESSES_FINISHED", states[0])
 	ps.number("PROCESSES_RUNNING", states[1])
 	ps.number("PROCESSES_CRASHED", states[2])
+	ps.positive("PROCESSES_CONTINUED", a.continuedProcesses())
 	ps.number("PROCESSES_MISSING", uint64(a.missingProcesses()))
 	ps.number("RANKS_MISSING", uint64(missingRanks))
 	ps.number("COMMUNICATORS", uint64(len(a.instances)))
-	ps.number("LOST", sum.lostTotal())
+	a.describeEvidence(ps)
+	ps.number("LOST", sum.total("LOST"))
 	sum.list(ps)
+	losers := 0
+	for _, p := range a.ordered() {
+		own := newCounts()
+		own.add(&p.process.Counts)
+		if n := own.total("LOST"); n > 0 && losers < maxDifferences {
+			ps.number(fmt.Sprintf("LOST_BY_PROCESS::%d", p.index), n)
+			losers++
+		}
+	}
+	ps.positive("RANKS_OF_UNKNOWN_SIZE", a.ranksOfUnknownSize())
 	ps.number("SEQUENCES_DIFFER", uint64(len(a.differences)))
 	for i, d := range a.differences[:min(len(a.differences), maxDifferences)] {
 		ps.add(fmt.Sprintf("%sSEQUENCES_DIFFER::%d", prefix, i), d.String())
 	}
+	ps.positive("GAPS", uint64(len(a.pauses)))
+	for i := range a.pauses[:min(len(a.pauses), maxDifferences)] {
+		ps.add(fmt.Sprintf("%sGAPS::%d", prefix, i), a.pauses[i].String())
+	}
+	parted := 0
+	for _, in := range a.instances {
+		if in.parted != nil {
+			if parted < maxDifferences {
+				ps.add(fmt.Sprintf("%sGAPS_DIFFER::%d", prefix, parted), fmt.Sprintf("comm %d %q: %s", in.ref, in.name, in.parted.detail))
+			}
+			parted++
+		}
+	}
+	ps.positive("GAPS_DIFFER", uint64(parted))
+	ps.positive("PXN", uint64(len(a.origins.of)+len(a.origins.unknown)))
+	ps.positive("PXN_UNRESOLVED", uint64(len(a.origins.unknown)))
+	ps.positive("TAG_COLLISIONS", uint64(len(slices.Concat(a.origins.collisions...))))
 	ps.add("OTF2::MPI_COMMUNICATION_COMPLETE", strconv.FormatBool(a.complete(sum)))
+}
+
+// ranksOfUnknownSize counts the ranks of communicators that get no definition because NCCL never told their size.
+func (a *archive) ranksOfUnknownSize() (n uint64) {
+	for _, in := range a.run.instances {
+		if in.unsized && in.base == nil {
+			for range in.present() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (a *archive) continuedProcesses() (n uint64) {
+	for _, p := range a.run.parts {
+		if p.continues != nil {
+			n++
+		}
+	}
+	return n
 }
 
 func (a *archive) missingProcesses() int {
@@ -89,7 +161,8 @@ func (a *archive) complete(sum *counts) bool {
 			return false
 		}
 	}
-	return sum.lostTotal() == 0 && len(a.differences) == 0 && len(a.problems) == 0
+	return sum.total("LOST") == 0 && sum.total("PAUSED") == 0 && len(a.pauses) == 0 &&
+		len(a.differences) == 0 && len(a.problems) == 0 && len(a.origins.unknown) == 0 && a.ranksOfUnknownSize() == 0
 }
 
 // counts are the sums over processes, by the name of the property.
@@ -103,10 +176,17 @@ func (c *counts) add(of *shard.Counts) {
 		n    map[string]uint64
 	}{
 		{"STARTS", of.Starts}, {"STOPS", of.Stops}, {"STATES", of.States}, {"FILTERED", of.Filtered},
-		{"ODDITIES", of.Oddities}, {"TIMING", of.Timing},
+		{"PAUSED", of.Paused}, {"ODDITIES", of.Oddities}, {"TIMING", of.Timing},
+		{"NULL_HANDLES", map[string]uint64{"": of.NullHandles}},
 	} {
 		for key, n := range kind.n {
-			c.byName[kind.name+"::"+component(key)] += n
+			name := kind.name
+			if key != "" {
+				name += "::" + component(key)
+			}
+			if n > 0 {
+				c.byName[name] += n
+			}
 		}
 	}
 	for reason, types := range of.Lost {
@@ -116,10 +196,11 @@ func (c *counts) add(of *shard.Counts) {
 	}
 }
 
-func (c *counts) lostTotal() uint64 {
+// total is the sum of the counts of a kind.
+func (c *counts) total(kind string) uint64 {
 	total := uint64(0)
 	for name, n := range c.byName {
-		if strings.HasPrefix(name, "LOST::") {
+		if strings.HasPrefix(name, kind+"::") {
 			total += n
 		}
 	}

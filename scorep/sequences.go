@@ -43,7 +43,11 @@ func compareSequences(instances []*instance) []Difference {
 			for m := range in.present() {
 				tracks = append(tracks, track{rank: m.shard().Rank, of: m.shard().Sequences[f], unfinished: m.part.state == Running})
 			}
-			if first, last, detail, differ := compareTracks(tracks); differ {
+			first, last, detail, differ := compareTracks(tracks)
+			if in.parted != nil {
+				first, last, detail, differ = afterParting(in, tracks, in.shifted(f), first, last, detail, differ)
+			}
+			if differ {
 				all = append(all, Difference{Comm: in.ref, Name: in.name, Function: f, First: first, Last: last, Detail: detail})
 			}
 		}
@@ -53,7 +57,11 @@ func compareSequences(instances []*instance) []Difference {
 				{pair.src, src.shard().Sequences[pair.sendKey()], src.part.state == Running},
 				{pair.dst, dst.shard().Sequences[pair.recvKey()], dst.part.state == Running},
 			}
-			if first, last, detail, differ := compareTracks(tracks); differ {
+			first, last, detail, differ := compareTracks(tracks)
+			if in.parted != nil { // messages are chosen by the collectives around them
+				first, last, detail, differ = afterParting(in, tracks, 0, first, last, detail, differ)
+			}
+			if differ {
 				all = append(all, Difference{
 					Comm: in.ref, Name: in.name, Function: fmt.Sprintf("Send %d>%d", pair.src, pair.dst),
 					First: first, Last: last, Detail: detail,
@@ -62,6 +70,19 @@ func compareSequences(instances []*instance) []Difference {
 		}
 	}
 	return all
+}
+
+// afterParting widens a difference to all operations since the members paused at different ones: the
+// digests tell nothing if the operations are of one size.
+func afterParting(in *instance, tracks []track, shifted, first, last uint64, detail string, differ bool) (uint64, uint64, string, bool) {
+	most := uint64(0)
+	for _, t := range tracks {
+		most = max(most, t.of.Count)
+	}
+	if shifted >= most || differ && first <= shifted {
+		return first, last, detail, differ
+	}
+	return shifted, most - 1, in.parted.detail, true
 }
 
 // functions lists the collectives that any member recorded.
@@ -158,15 +179,34 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	case found:
 		return uint64(bad) * shard.DigestStep, most - 1, describeTracks(tracks, bad), true
 	case fewest == most:
-		same := !slices.ContainsFunc(tracks, func(t track) bool { return t.of.Last != tracks[0].of.Last || t.of.Bytes != tracks[0].of.Bytes })
-		if same {
+		if _, differ := firstLast(tracks); !differ {
 			return 0, 0, "", false
 		}
 		return most / shard.DigestStep * shard.DigestStep, most - 1, describeTracks(tracks, -1), true
 	case running:
-		return 0, 0, "", false
+		// Of those that are equally far the last digests can be compared, too.
+		count, differ := firstLast(tracks)
+		if !differ {
+			return 0, 0, "", false
+		}
+		return count / shard.DigestStep * shard.DigestStep, most - 1, describeTracks(tracks, -1), true
 	}
 	return fewest / shard.DigestStep * shard.DigestStep, most - 1, describeTracks(tracks, -1), true
+}
+
+// firstLast finds the smallest number of operations that two tracks have without having done the same.
+func firstLast(tracks []track) (count uint64, differ bool) {
+	count = math.MaxUint64
+	first := make(map[uint64]*shard.Sequence)
+	for i := range tracks {
+		t := &tracks[i].of
+		if f := first[t.Count]; f == nil {
+			first[t.Count] = t
+		} else if t.Count < count && (t.Last != f.Last || t.Bytes != f.Bytes) {
+			count, differ = t.Count, true
+		}
+	}
+	return count, differ
 }
 
 // firstDigest returns the index of the first digest in which two tracks differ.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/otf2"
+	"ncclotf2/shard"
 )
 
 // UnifyOptions says how to unify; nil means the zero value.
@@ -101,8 +102,10 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	if opts == nil {
 		opts = new(UnifyOptions)
 	}
-	if _, err := os.Stat(filepath.Join(dir, shardsDir)); err != nil {
+	if info, err := os.Lstat(filepath.Join(dir, shardsDir)); err != nil {
 		return nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, shardsDir)
 	}
 	unlock, err := lockExperiment(dir, opts.now())
 	if err != nil {
@@ -124,6 +127,9 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		target := dir
 		if len(runs) > 1 {
 			target = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
+			if err := ownFolder(target); err != nil {
+				return nil, fmt.Errorf("unify %s: %w", dir, err)
+			}
 		}
 		made, err := writeArchive(r, target, opts)
 		if err != nil {
@@ -154,8 +160,10 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 		return nil, err
 	}
 	events := filepath.Join(staging, archiveName)
-	if err := os.MkdirAll(events, 0o777); err != nil {
-		return nil, err
+	for _, folder := range []string{staging, events} {
+		if err := os.Mkdir(folder, shard.FolderMode); err != nil {
+			return nil, err
+		}
 	}
 	defer os.RemoveAll(staging)
 
@@ -194,6 +202,11 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, suffix := range archiveParts[1:] {
+		if err := private(path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
 	if err := replaceArchive(staging, dir); err != nil {
 		return nil, err
 	}
@@ -221,7 +234,7 @@ func (a *archive) result(files *placed) *RunResult {
 			r.Crashed++
 		}
 	}
-	r.Hosts, r.Lost, r.Complete = len(hosts), sum.lostTotal(), a.complete(sum)
+	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total("LOST"), a.complete(sum)
 	for _, in := range a.instances {
 		r.MissingRanks += len(in.missing())
 	}

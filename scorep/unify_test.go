@@ -363,7 +363,7 @@ func TestShardsThatCannotBeReadAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 2, 1, nil))
 	for name, text := range map[string]string{
-		"broken": "{", "newer": `{"version": 99}`, "odd": `{"version":1,"eventChunkSize":262144,"locations":[{"number":0,"comm":5}]}`, "empty": "",
+		"broken": "{", "newer": `{"version": 99}`, "odd": `{"version":2,"eventChunkSize":262144,"locations":[{"number":0,"comm":5}]}`, "empty": "",
 	} {
 		d := filepath.Join(dir, "shards", name)
 		if err := os.MkdirAll(d, 0o777); err != nil {
@@ -377,7 +377,7 @@ func TestShardsThatCannotBeReadAreNamed(t *testing.T) {
 	}
 	res := unify(t, dir, nil)
 	got := strings.Join(res.Problems, "\n")
-	for _, want := range []string{"broken", "version 99, this program reads 1", "communicator 5 of 0", "before it described itself"} {
+	for _, want := range []string{"broken", "version 99, this program reads 2", "communicator 5 of 0", "before it described itself"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("problems do not say %q:\n%s", want, got)
 		}

@@ -1,10 +1,32 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Compares package otf2 with libotf2's C API in one run, about two minutes, and prints ratios. Called by `make bench`.
-# Arguments go to the program: --json, --markdown, --case REGEXP, --rounds N, or
+# The benchmarks. Called by `make bench`, about ten minutes in all:
 #
-#   scripts/bench.sh --update docs/performance.md      puts the table into that page
+#   scripts/bench.sh otf2         package otf2 against libotf2's C API, in one run
+#   scripts/bench.sh callbacks    what the plugin costs the job, against an empty plugin in the same run
+#   scripts/bench.sh              both
+#
+# Further arguments go to the programs: --json, --markdown, --case REGEXP, --rounds N, --scale FACTOR, or
+#
+#   scripts/bench.sh --update docs/performance.md      puts the tables into that page
 set -euo pipefail
 cd "$(dirname "$0")/.."
-exec "${GO:-go}" run ./tests/bench "$@"
+
+parts=(otf2 callbacks)
+case ${1:-} in
+  otf2 | callbacks)
+    parts=("$1")
+    shift
+    ;;
+esac
+build=${BUILD:-build}
+for part in "${parts[@]}"; do
+  case $part in
+    otf2) "${GO:-go}" run ./tests/bench "$@" ;;
+    callbacks)
+      "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
+      "${GO:-go}" run ./tests/bench/callbacks --build "$build" "$@"
+      ;;
+  esac
+done

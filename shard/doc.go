@@ -9,9 +9,9 @@
 //	    <n>.evt       OTF2 event file of local location n, in local ids
 //	    done          empty; renamed into place when the collector has finished
 //
-// Event files hold ids of this process: a region is an index into Process.Regions, a string (in
-// attribute values) an index into Process.Strings, a communicator an index into Process.Comms (one
-// entry per communicator rank). Attribute ids are global already (package regions lists them).
+// Files are their owner's only. Event files hold ids of this process: a region is an index into
+// Process.Regions, a string (in attribute values) an index into Process.Strings, a communicator an index
+// into Process.Comms (one entry per communicator rank), an RMA window an index into Process.Wins. Attribute ids are global already (package regions lists them).
 // Unifying gives each location a mapping table instead of rewriting its events.
 //
 // shard.json is written before the events that use its new definitions, so whatever is found in an

@@ -5,7 +5,7 @@ package shard
 import "ncclotf2/otf2"
 
 // Version is the schema version of shard.json. A reader refuses other versions.
-const Version = 1
+const Version = 2
 
 // Process is the content of shard.json.
 //
@@ -16,16 +16,26 @@ type Process struct {
 	UUID     string `json:"uuid"`
 	Finished bool   `json:"finished"` // the job process has ended and all it left is on disk
 
-	Host       string            `json:"host"`
-	BootID     string            `json:"bootId"`
-	PID        int               `json:"pid"`
-	PIDStart   uint64            `json:"pidStart"` // clock ticks since boot, /proc/<pid>/stat field 22
-	Tag        uint16            `json:"tag"`      // upper 16 bits of the process's NCCL handles
-	Executable string            `json:"executable"`
-	APIVersion int               `json:"apiVersion"` // NCCL profiler API in use
-	Launcher   Launcher          `json:"launcher"`
-	Clock      Clock             `json:"clock"`
-	Settings   map[string]string `json:"settings"`
+	Host       string `json:"host"`
+	BootID     string `json:"bootId"`
+	PID        int    `json:"pid"`
+	PIDStart   uint64 `json:"pidStart"` // clock ticks since boot, /proc/<pid>/stat field 22
+	Tag        uint16 `json:"tag"`      // upper 16 bits of the process's NCCL handles
+	Executable string `json:"executable"`
+	APIVersion int    `json:"apiVersion"` // NCCL profiler API in use
+
+	// The library that called the plugin: "NCCL" or "RCCL", "" if that could not be told; its version as
+	// ncclGetVersion gives it (22907 is 2.29.7), 0 if unknown; the file it was loaded from, "" if unknown.
+	Library        string `json:"library"`
+	LibraryVersion int    `json:"libraryVersion"`
+	LibraryPath    string `json:"libraryPath"`
+
+	Masks  Masks  `json:"masks"`
+	Memory Memory `json:"memory"`
+
+	Launcher Launcher          `json:"launcher"`
+	Clock    Clock             `json:"clock"`
+	Settings map[string]string `json:"settings"`
 
 	EventChunkSize uint64 `json:"eventChunkSize"`
 	FirstTime      uint64 `json:"firstTime"` // of the first event; 0 if there is none
@@ -38,9 +48,19 @@ type Process struct {
 	Locations []Location `json:"locations"`
 	Markers   []Marker   `json:"markers"`
 
+	// Foreign lists the communicator ranks of other processes whose network work ran here.
+	Foreign []ForeignComm `json:"foreign,omitempty"`
+	// Wins says whose transfers a local RMA window id stands for; its index is that id.
+	Wins []Win `json:"wins,omitempty"`
+
 	Counts  Counts    `json:"counts"`
+	Costs   []Cost    `json:"costs,omitempty"`
 	Pending []Pending `json:"pending"` // operations begun and not ended at the last flush
 }
+
+// SettingContinues is the key of Process.Settings under which a collector that took over from a dead one
+// names that one's shard by its uuid: both shards are of one life of one process.
+const SettingContinues = "CONTINUES"
 
 // Launcher is what the job's launcher said of this process in its environment.
 type Launcher struct {
@@ -54,6 +74,48 @@ type Clock struct {
 	Source     string `json:"source"` // "tsc", "monotonic", "cntvct", "host"
 	AnchorRaw  uint64 `json:"anchorRaw"`
 	AnchorReal uint64 `json:"anchorReal"`
+}
+
+// Masks are sets of NCCL's event types, by the bit numbers of its activation mask.
+type Masks struct {
+	Event  uint32 `json:"event"`  // what NCCL was asked for
+	Record uint32 `json:"record"` // what of it was written down, at the last flush
+}
+
+// Memory is how the plugin and the collector shared their memory.
+type Memory struct {
+	Kind string `json:"kind"`           // "memfd" or "shm"
+	Path string `json:"path,omitempty"` // of the file, with "shm"
+}
+
+// Cost is what one callback took for one event type, as the plugin measured it on a sample.
+type Cost struct {
+	Callback string  `json:"callback"` // "start", "stop" or "state"
+	Type     string  `json:"type"`     // NCCL's event name without prefix
+	Samples  uint64  `json:"samples"`
+	MeanNs   float64 `json:"meanNs"`
+	MostNs   float64 `json:"mostNs"`
+}
+
+// ForeignComm is a communicator rank of another process whose network work this process did (PXN).
+// Tag and Index are what that process's plugin put into the context value: its Process.Tag and the
+// index into its Process.Comms. Rank and PID are what NCCL's descriptors said of the originator: its
+// rank in the communicator and its process id, which means something in its own pid namespace only.
+type ForeignComm struct {
+	Tag   uint16 `json:"tag"`
+	Index int    `json:"index"`
+	Rank  int    `json:"rank"`
+	PID   int    `json:"pid"`
+}
+
+// Win is a local RMA window: the network of one communicator as seen from one of its ranks. One of
+// Comm and Foreign is an index, the other −1.
+type Win struct {
+	Comm    int `json:"comm"`    // into Process.Comms
+	Foreign int `json:"foreign"` // into Process.Foreign
+	// Ranks is one more than the greatest rank that events name in this window. It gives the window a size
+	// where the communicator's is not known; 0: nothing is known of it.
+	Ranks int `json:"ranks"`
 }
 
 // Region is a region definition; its index in Process.Regions is its local id.
@@ -78,7 +140,7 @@ type GPU struct {
 type Comm struct {
 	ID        uint64 `json:"id,string"` // NCCL's commId, not unique by itself
 	Name      string `json:"name"`      // as the user named it, else ""
-	NRanks    int    `json:"nranks"`
+	NRanks    int    `json:"nranks"`    // 0 if NCCL never said (profiler API v1 to v3)
 	Rank      int    `json:"rank"`
 	NNodes    int    `json:"nnodes"`
 	GPU       int    `json:"gpu"` // index into Process.GPUs
@@ -89,6 +151,20 @@ type Comm struct {
 	// Sequences, by NCCL function ("AllReduce", …; point-to-point as "Send>3", "Recv<0" with the peer
 	// rank): what unify compares between the members.
 	Sequences map[string]Sequence `json:"sequences"`
+
+	// Gaps are the parts of its operations that were not recorded on request, in order.
+	Gaps []Gap `json:"gaps,omitempty"`
+}
+
+// Gap is a run of operations that were not recorded because the recording was paused or its window
+// left them out. From and To count the collectives that the application calls on the communicator, or those that
+// replayed graphs bring, from 0, which all members count alike: operations From ≤ ordinal < To are missing.
+type Gap struct {
+	Replays  bool   `json:"replays,omitempty"` // of replayed graphs
+	From     uint64 `json:"from"`
+	To       uint64 `json:"to"` // 0: still open
+	FromTime uint64 `json:"fromTime"`
+	ToTime   uint64 `json:"toTime"` // 0: still open
 }
 
 // DigestStep is the number of operations between two entries of Sequence.Digests.
@@ -110,10 +186,13 @@ type Location struct {
 	Kind   LocationKind      `json:"kind"`
 	Name   string            `json:"name"`
 	Type   otf2.LocationType `json:"type"`
-	Comm   int               `json:"comm"` // index into Process.Comms, −1 for application threads
-	TID    int               `json:"tid"`  // of application threads, else 0
-	Events uint64            `json:"events"`
-	Bytes  int64             `json:"bytes"` // of the event file; it was a whole file when this was written
+	Comm   int               `json:"comm"` // index into Process.Comms, −1 for application threads and foreign work
+	// Foreign is an index into Process.Foreign where another process's work is drawn (KindNetSend with
+	// Comm −1), else −1.
+	Foreign int    `json:"foreign"`
+	TID     int    `json:"tid"` // of application threads, else 0
+	Events  uint64 `json:"events"`
+	Bytes   int64  `json:"bytes"` // of the event file; it was a whole file when this was written
 }
 
 // LocationKind is the role of a location in the timeline model.
@@ -123,6 +202,10 @@ const (
 	KindThread  LocationKind = "thread"  // application thread
 	KindEnqueue LocationKind = "enqueue" // NCCL's group and host-callback threads, per communicator rank
 	KindRank    LocationKind = "rank"    // operations of a communicator rank, on its GPU
+	KindChannel LocationKind = "channel" // kernel intervals of one channel of a communicator rank
+
+	KindNetSend LocationKind = "net-send" // transfers that a proxy sends for a communicator rank, here or elsewhere
+	KindNetRecv LocationKind = "net-recv" // transfers that a proxy receives for a communicator rank
 )
 
 // Marker is something a reader of the trace should see: losses, implausible times, oddities.
@@ -142,9 +225,12 @@ type Counts struct {
 	Stops    map[string]uint64            `json:"stops"`
 	States   map[string]uint64            `json:"states"`
 	Filtered map[string]uint64            `json:"filtered"` // started by NCCL although not asked for
+	Paused   map[string]uint64            `json:"paused"`   // started outside the window that was to be recorded
 	Lost     map[string]map[string]uint64 `json:"lost"`     // reason → event type → number
 	Oddities map[string]uint64            `json:"oddities"` // see package regions
 	Timing   map[string]uint64            `json:"timing"`   // operations by timing source
+
+	NullHandles uint64 `json:"nullHandles"` // stops and states of events that were refused
 }
 
 // Pending is an operation that has begun and not ended.

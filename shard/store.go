@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
+
+	"ncclotf2/otf2"
 )
 
 // Names of files in an experiment directory and in a shard.
@@ -23,9 +26,13 @@ const (
 	newSuffix   = ".new"
 	UnifyLock   = "unify.lock" // in Folder
 	SpoolSuffix = ".spool"     // raw files in Folder
-	folderMode  = 0o777
-	fileMode    = 0o666
 	eventSuffix = ".evt"
+)
+
+// What is in an experiment directory is its owner's: traces tell what a program does.
+const (
+	FolderMode = 0o700
+	FileMode   = 0o600
 )
 
 // Store is a shard being written. It is locked while it is open.
@@ -35,14 +42,12 @@ type Store struct {
 }
 
 // Create makes the shard <experiment>/shards/<uuid> and locks it. The experiment directory is made if
-// it is not there.
+// it is not there. In it nothing that somebody else has put there is followed or overwritten: if the
+// shards folder is a symbolic link, or the shard is there already, the error tells so.
 func Create(experiment, uuid string) (*Store, error) {
 	path := filepath.Join(experiment, Folder, uuid)
 	for tries := 3; ; tries-- {
-		if err := os.MkdirAll(filepath.Dir(path), folderMode); err != nil && (tries == 0 || !errors.Is(err, fs.ErrNotExist)) {
-			return nil, err
-		}
-		err := os.Mkdir(path, folderMode)
+		err := createFolder(experiment, uuid)
 		if err == nil {
 			break
 		}
@@ -52,7 +57,7 @@ func Create(experiment, uuid string) (*Store, error) {
 		}
 	}
 	s := &Store{path: path}
-	lock, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, fileMode)
+	lock, err := createNew(filepath.Join(path, lockFile))
 	if err == nil {
 		s.lock = lock
 		err = takeLock(int(lock.Fd()))
@@ -66,6 +71,63 @@ func Create(experiment, uuid string) (*Store, error) {
 		return nil, fmt.Errorf("lock of shard %s: %w", path, err)
 	}
 	return s, nil
+}
+
+func createFolder(experiment, uuid string) error {
+	if err := os.MkdirAll(experiment, FolderMode); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(experiment)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Mkdir(Folder, FolderMode); err != nil {
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		info, err := root.Lstat(Folder)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is no directory of its own, but %s", filepath.Join(experiment, Folder), kindOf(info.Mode()))
+		}
+	}
+	return root.Mkdir(filepath.Join(Folder, uuid), FolderMode)
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case m.IsRegular():
+		return "a file"
+	}
+	return "a special file"
+}
+
+// createNew makes a file that is not there yet, not even as a symbolic link to somewhere.
+func createNew(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, FileMode)
+}
+
+// OpenRegular opens a file of an experiment directory for reading. It follows no symbolic link and does
+// not wait, as it would for the other end of a pipe; what is no regular file is an error.
+func OpenRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // takeLock waits for those who look at the very moment whether the shard has a writer (stateOf).
@@ -91,6 +153,19 @@ func (s *Store) EventFile(number uint32) string {
 	return filepath.Join(s.path, strconv.FormatUint(uint64(number), 10)+eventSuffix)
 }
 
+// EventWriter creates a location's event file, which nobody but the owner can read.
+func (s *Store) EventWriter(number uint32, opts *otf2.EventWriterOptions) (*otf2.EventWriter, error) {
+	path := s.EventFile(number)
+	w, err := otf2.CreateEventWriter(path, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, FileMode); err != nil {
+		return nil, errors.Join(err, w.Abandon())
+	}
+	return w, nil
+}
+
 // Write replaces shard.json as a whole: a reader finds the old or the new one.
 func (s *Store) Write(p *Process) error {
 	text, err := json.Marshal(p)
@@ -105,7 +180,17 @@ func (s *Store) Finish() error { return s.replace(doneFile, nil) }
 
 func (s *Store) replace(name string, content []byte) error {
 	path := filepath.Join(s.path, name)
-	if err := os.WriteFile(path+newSuffix, content, fileMode); err != nil {
+	f, err := createNew(path + newSuffix)
+	if errors.Is(err, fs.ErrExist) { // left by a writer that died, or a link to somewhere: neither is wanted
+		if err = syscall.Unlink(path + newSuffix); err == nil {
+			f, err = createNew(path + newSuffix)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil {
 		os.Remove(path + newSuffix) // half a file helps nobody and takes room
 		return err
 	}
@@ -187,10 +272,10 @@ func young(path string) bool {
 }
 
 func stateOf(path string) State {
-	if _, err := os.Stat(filepath.Join(path, doneFile)); err == nil {
+	if _, err := os.Lstat(filepath.Join(path, doneFile)); err == nil {
 		return Done
 	}
-	lock, err := os.Open(filepath.Join(path, lockFile))
+	lock, err := OpenRegular(filepath.Join(path, lockFile))
 	if err != nil {
 		return Dead
 	}
@@ -204,7 +289,12 @@ func stateOf(path string) State {
 
 // Read reads the shard.json of a shard's folder. It refuses other versions of the schema.
 func Read(path string) (*Process, error) {
-	text, err := os.ReadFile(filepath.Join(path, processFile))
+	f, err := OpenRegular(filepath.Join(path, processFile))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
 	if err != nil {
 		return nil, err
 	}

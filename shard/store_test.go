@@ -104,7 +104,7 @@ func TestReadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                   "unexpected end",
 		"{":                  "unexpected end",
-		`{"version": 99}`:    "has version 99, this program reads 1",
+		`{"version": 99}`:    "has version 99, this program reads 2",
 		`{"version": "one"}`: "cannot unmarshal",
 	} {
 		dir := t.TempDir()

@@ -59,6 +59,8 @@ type event struct {
 	Receiver     uint64
 	Sender       uint64
 	MsgLength    uint64 `json:"msg_length"`
+	Bytes        uint64
+	Remote       uint64
 	Attributes   map[string]json.RawMessage
 }
 
@@ -205,6 +207,7 @@ const rootNone = 1<<32 - 1
 func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 	out := make(map[string][]*operation)
 	var enter *event
+	depth := 0 // of regions inside that of the plan: phases of its kernel
 	var open []*operation
 	byRequest := make(map[uint64]*operation)
 	described := func(o *operation, e *event) *operation {
@@ -222,7 +225,7 @@ func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 	}
 	var collective *operation
 	for _, e := range a.events[loc] {
-		if enter == nil && e.Event != "Enter" && e.Event != "CommCreate" && e.Event != "CommDestroy" {
+		if enter == nil && e.Event != "Enter" && e.Event != "CommCreate" && e.Event != "CommDestroy" && e.Event != "MeasurementOnOff" {
 			return nil, fmt.Errorf("%s outside any region at %d", e.Event, e.Time)
 		}
 		finish := func(o *operation) {
@@ -234,8 +237,13 @@ func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 		}
 		switch e.Event {
 		case "Enter":
-			enter, open = e, nil
+			if depth++; depth == 1 {
+				enter, open = e, nil
+			}
 		case "Leave":
+			if depth--; depth > 0 {
+				continue
+			}
 			for _, o := range open {
 				o.end = e.Time
 				out[o.sequenceKey()] = append(out[o.sequenceKey()], o)

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/collector"
 	"ncclotf2/otf2"
+	"ncclotf2/shard"
 )
 
 // recovered is the JSON form of `nccl-otf2 recover`.
@@ -36,6 +39,11 @@ not be helped.`,
   nccl-otf2 recover exp1/traces.otf2`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !opts.DryRun && isDir(filepath.Join(args[0], shard.Folder)) {
+				if err := saveMemory(cmd.ErrOrStderr(), args[0]); err != nil {
+					return err
+				}
+			}
 			stop := newProgress().working("reading " + args[0])
 			res, err := otf2.Recover(recoverPath(args[0]), &opts)
 			stop()
@@ -64,6 +72,23 @@ not be helped.`,
 	cmd.Flags().BoolVar(&opts.DropOriginals, "no-originals", false, "do not keep changed files as <file>.orig")
 	addFormat(cmd, &f)
 	return cmd
+}
+
+// saveMemory brings what killed processes left in shared memory into the archive, if there is anything.
+func saveMemory(w io.Writer, dir string) error {
+	saved, err := collector.Salvage(dir)
+	if err != nil {
+		fmt.Fprintln(w, "nccl-otf2:", oneLine(err.Error()))
+	}
+	if saved == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "saved what %s had left in shared memory\n", count(saved, "process", "processes"))
+	u, err := unify(dir)
+	if err == nil {
+		printUnified(w, u)
+	}
+	return err
 }
 
 // recoverPath gives the anchor that an argument means; where it is missing, what the argument says.

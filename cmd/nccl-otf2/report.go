@@ -3,28 +3,43 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"ncclotf2/analysis"
 )
 
 func reportCommand() *cobra.Command {
-	var f format
+	f := choice{"table", []string{"table", "json", "csv", "markdown"}}
+	var self bool
 	cmd := &cobra.Command{
 		Use:   "report ARCHIVE|DIR",
 		Short: "Print bandwidths per operation and size, and which rank the others waited for",
 		Long: `Reads the whole archive and prints what is in it, a table like that of nccl-tests (one row per
 communicator, operation, datatype and size), and which rank the others waited for. Sizes and bandwidths
-are counted as nccl-tests does. docs/report.md explains the columns and the fields of the JSON form.`,
+are counted as nccl-tests does. docs/report.md explains the columns and the fields of the JSON form.
+
+With --self it says instead how the archive was recorded: library, versions, event types, clock, what the
+plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
 		Example: `  nccl-otf2 report exp1
+  nccl-otf2 report exp1 --self
   nccl-otf2 report exp1 --format json`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !self && (f.value == "csv" || f.value == "markdown") {
+				return usagef("--format %s is for report --self", f.value)
+			}
 			a, err := openArchive(args[0])
 			if a == nil {
 				return err
 			}
 			defer a.Close()
+			if self {
+				s := analysis.SelfReport(a)
+				write := map[string]func(io.Writer) error{"table": s.WriteText, "json": s.WriteJSON, "csv": s.WriteCSV, "markdown": s.WriteMarkdown}
+				return readerGone(write[f.value](cmd.OutOrStdout()))
+			}
 			p := newProgress()
 			stop := p.working("reading " + a.Path())
 			r, opErr := analysis.Operations(a)
@@ -35,7 +50,7 @@ are counted as nccl-tests does. docs/report.md explains the columns and the fiel
 			if err != nil { // definitions are damaged; what is there has been reported on
 				r.Problems = append([]string{oneLine(err.Error())}, r.Problems...)
 			}
-			if f == formatJSON {
+			if f.value == "json" {
 				err = writeJSON(cmd.OutOrStdout(), r)
 			} else {
 				err = r.WriteText(cmd.OutOrStdout())
@@ -49,6 +64,8 @@ are counted as nccl-tests does. docs/report.md explains the columns and the fiel
 			return nil
 		},
 	}
-	addFormat(cmd, &f)
+	cmd.Flags().BoolVar(&self, "self", false, "say how the archive was recorded")
+	cmd.Flags().Var(&f, "format", "output: table or json; with --self also csv or markdown")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.of, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

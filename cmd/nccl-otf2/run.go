@@ -147,7 +147,7 @@ func conclude(dir string, member, unify bool, began time.Time, command string) {
 	p.done()
 	if !recordedSince(dir, began) {
 		if !member {
-			say("nothing was recorded: %s did not load the plugin (no NCCL, NCCL older than 2.28, or another plugin in force); `nccl-otf2 doctor` looks for the reason", command)
+			say("nothing was recorded: %s did not load the plugin (no NCCL, NCCL older than 2.23, or another plugin in force); `nccl-otf2 doctor` looks for the reason", command)
 		}
 		return
 	}

@@ -63,7 +63,16 @@ func settingsForDoctor() (doctor.Settings, error) {
 	}
 	out := doctor.Settings{
 		Summary:   fmt.Sprintf("events %s, memory %d MiB per process, %s", config.EventList(s.Events), s.Memory>>20, source),
-		Directory: dir, Memory: s.Memory, Collector: s.Collector,
+		Directory: dir, Memory: s.Memory, Shared: s.Ring == "shm", Collector: s.Collector,
+	}
+	if s.Record {
+		out.Summary = fmt.Sprintf("callbacks for replay, memory %d MiB per process, %s", s.Memory>>20, source)
+	}
+	if s.Paused {
+		out.Warnings = append(out.Warnings, config.Prefix+"START=paused: nothing is recorded until `nccl-otf2 ctl start`")
+	}
+	if s.Collector == "spool" && (s.Record || s.Paused || s.Window != nil || s.Disk != 0) {
+		out.Warnings = append(out.Warnings, "without a collector (NCCL_OTF2_COLLECTOR=spool) MODE, START, WINDOW and DISK have no effect")
 	}
 	if !s.Enable {
 		out.Warnings = append(out.Warnings, config.Prefix+"ENABLE switches the plugin off: nothing is recorded")

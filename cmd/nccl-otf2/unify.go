@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,10 @@ func unifyCommand() *cobra.Command {
 		Short: "Make the archive of an experiment directory",
 		Long: `Makes the archive of what the processes of a job left in the experiment directory DIR. It may be done
 while the job runs (the archive then holds what is on disk so far), after a crash, and again at any
-time. Jobs that shared the directory get an archive each, in run-1, run-2, ….`,
+time. Jobs that shared the directory get an archive each, in run-1, run-2, ….
+
+Of a job that was recorded for replay (NCCL_OTF2_MODE=record) it makes DIR/recording instead. What processes left in
+/dev/shm when they and their collectors were killed (NCCL_OTF2_RING=shm) it saves first, on the machine where they ran.`,
 		Example: `  nccl-otf2 unify nccl-otf2-20260131-101500-4711
   nccl-otf2 unify exp1 --format json`,
 		Args: exactly("an experiment directory"),
@@ -50,13 +54,38 @@ func unifyOptions(progress func(phase string, done, total int)) *scorep.UnifyOpt
 	return &scorep.UnifyOptions{ConvertSpool: collector.Convert, Creator: "nccl-otf2 " + toolVersion, Progress: progress}
 }
 
-// unify makes the archives of an experiment directory and shows progress.
-func unify(dir string) (*scorep.Result, error) {
+// unified is what came of an experiment directory.
+type unified struct {
+	*scorep.Result          // nil if no process made a timeline
+	Recordings     []string `json:"recordings,omitempty"` // folders for `nccl-otf2 replay`, made now
+	Saved          int      `json:"saved,omitempty"`      // processes whose records lay in shared memory yet
+	Unsaved        []string `json:"unsaved,omitempty"`    // why those of others could not be saved
+	Recorded       int      `json:"recorded,omitempty"`   // processes in record mode that still run
+}
+
+// unify makes the archives of an experiment directory, and the recordings of jobs in record mode, and shows
+// progress.
+func unify(dir string) (*unified, error) {
 	if !isDir(dir) {
 		return nil, fmt.Errorf("%s is not a folder: give the experiment directory", dir)
 	}
 	if !isDir(filepath.Join(dir, shard.Folder)) {
 		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
+	}
+	u := new(unified)
+	var err error
+	if u.Saved, err = collector.Salvage(dir); err != nil {
+		u.Unsaved = append(u.Unsaved, strings.Split(err.Error(), "\n")...)
+	}
+	if u.Recordings, err = collector.Assemble(dir); err != nil {
+		return nil, fmt.Errorf("recording in %s: %w", dir, err)
+	}
+	traces, recorded, err := modes(dir)
+	if err != nil {
+		return nil, err
+	}
+	if u.Recorded = recorded; !traces {
+		return u, nil
 	}
 	p := newProgress()
 	defer p.done()
@@ -68,12 +97,56 @@ func unify(dir string) (*scorep.Result, error) {
 		return nil, fmt.Errorf("%s holds nothing to unify: %w", dir, err)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w: unify as a user who may write %s", err, dir)
+	case err != nil:
+		return nil, err
 	}
-	return res, err
+	u.Result = res
+	return u, nil
 }
 
-// printUnified says what archives were made and what is missing in them.
-func printUnified(w io.Writer, res *scorep.Result) {
+// modes says whether there is anything to make an archive of, and how many processes are being recorded for
+// replay. What cannot be understood is left to unify to say.
+func modes(dir string) (traces bool, recorded int, err error) {
+	entries, err := shard.List(dir)
+	if err != nil {
+		return false, 0, err
+	}
+	replays := 0
+	for _, e := range entries {
+		if !collector.IsRecording(e.Process) {
+			traces = true
+			continue
+		}
+		replays++
+		if e.State == shard.Writing {
+			recorded++
+		}
+	}
+	spools, _ := filepath.Glob(filepath.Join(dir, shard.Folder, "*"+shard.SpoolSuffix))
+	return traces || len(spools) > 0 || replays == 0, recorded, nil
+}
+
+// printUnified says what was made and what is missing in it.
+func printUnified(w io.Writer, u *unified) {
+	for _, folder := range u.Recordings {
+		fmt.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n", paint(w, bold, relative(folder)), relative(folder))
+	}
+	if u.Recorded > 0 {
+		fmt.Fprintf(w, "%s %s still recorded for replay: unify again when the job has ended\n", paint(w, yellow, "!"), count(u.Recorded, "process is", "processes are"))
+	}
+	if u.Saved > 0 {
+		fmt.Fprintf(w, "saved what %s had left in shared memory\n", count(u.Saved, "process", "processes"))
+	}
+	for _, problem := range u.Unsaved {
+		fmt.Fprintf(w, "%s left in shared memory: %s\n", paint(w, yellow, "!"), problem)
+	}
+	if u.Result != nil {
+		printArchives(w, u.Result)
+	}
+}
+
+// printArchives says what archives were made and what is missing in them.
+func printArchives(w io.Writer, res *scorep.Result) {
 	for i := range res.Runs {
 		r := &res.Runs[i]
 		fmt.Fprintln(w, paint(w, bold, relative(r.Archive)))
@@ -102,7 +175,7 @@ func printUnified(w io.Writer, res *scorep.Result) {
 			warn("%s without data", count(r.MissingRanks, "communicator rank is", "communicator ranks are"))
 		}
 		if r.Lost > 0 {
-			warn("%s not recorded for want of memory: raise NCCL_OTF2_MEMORY or record less (NCCL_OTF2_EVENTS)", count(r.Lost, "event was", "events were"))
+			warn("%s not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: `nccl-otf2 report` says why; NCCL_OTF2_EVENTS may ask for less", count(r.Lost, "event was", "events were"))
 		}
 		for _, d := range r.Differences {
 			warn("ranks differ: %s", d)
@@ -131,6 +204,9 @@ func unifyAndSummarize(w io.Writer, dir string) error {
 		return err
 	}
 	printUnified(w, res)
+	if res.Result == nil {
+		return nil
+	}
 	for _, r := range res.Runs {
 		fmt.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
 	}

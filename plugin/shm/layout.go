@@ -27,7 +27,8 @@ const (
 	TypeShift   = 44
 	ContextBit  = 1 << 43
 	CapturedBit = 1 << 42 // calls that a CUDA graph captured
-	NumberMask  = CapturedBit - 1
+	SilentBit   = 1 << 41 // events that are not recorded, and whose children may be
+	NumberMask  = SilentBit - 1
 
 	CostPeriod = 256 // every so many events the plugin measures what its callbacks cost
 
@@ -295,8 +296,8 @@ type commEntry struct {
 	Replayed    uint64 // collectives of replayed graphs so far
 	First       uint64
 	Last        uint64
-	Recording   uint32 // what the last call was: 1 inside the window, 0 outside
-	Fresh       uint32
+	Recording   uint32 // bit 0: the last call was inside the window; bit 1: so was the last replayed operation
+	Fresh       uint32 // bit 0: calls inside since the last plan outside; bit 1: a graph has captured calls
 
 	ReplayedMessages uint64
 	_                [8]byte

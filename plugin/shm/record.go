@@ -120,6 +120,7 @@ const (
 	FlagUnknownChannels RecordFlags = 64 // P2p: the number of channels is not known (API v4)
 
 	FlagInside RecordFlags = 1 // RecordEdge: operations are recorded from here on
+	FlagReplay RecordFlags = 2 // RecordEdge: the ordinal counts what replayed graphs bring; else calls
 )
 
 // stateNames are the state values of NCCL's profiler API (one enumeration for all API versions)

@@ -253,6 +253,135 @@ static void proxy_children(void) {
   CHECK(host_start(context, step), "refused");
 }
 
+/* ---- what goes first ---- */
+
+static const struct {
+  unsigned type, units;
+  uint32_t chunks; /* that its class may use */
+} classes[] = {
+    {NCCLOTF2_PROXY_CTRL, 1, LEAST_CHUNKS * 10 / 16}, {NCCLOTF2_PROXY_STEP, 2, LEAST_CHUNKS * 12 / 16},
+    {NCCLOTF2_KERNEL_CH, 2, LEAST_CHUNKS * 14 / 16},  {NCCLOTF2_COLL_API, 3, LEAST_CHUNKS * 15 / 16},
+};
+enum { CLASSES = sizeof classes / sizeof *classes };
+
+/* What each type's class is, by the memory that it may use. */
+static const uint32_t chunks_of[NCCLOTF2_CE_BATCH + 1] = {
+    [NCCLOTF2_GROUP] = 60,    [NCCLOTF2_COLL] = 60,       [NCCLOTF2_P2P] = 60,           [NCCLOTF2_PROXY_OP] = 56,
+    [NCCLOTF2_PROXY_STEP] = 48, [NCCLOTF2_PROXY_CTRL] = 40, [NCCLOTF2_KERNEL_CH] = 56,   [NCCLOTF2_NET_PLUGIN] = 48,
+    [NCCLOTF2_GROUP_API] = 60, [NCCLOTF2_COLL_API] = 60,  [NCCLOTF2_P2P_API] = 60,       [NCCLOTF2_KERNEL_LAUNCH] = 60,
+    [NCCLOTF2_CE_COLL] = 60,  [NCCLOTF2_CE_SYNC] = 56,    [NCCLOTF2_CE_BATCH] = 56,
+};
+
+/* With a parent, so that nothing is refused for want of one. */
+static void *start_child(unsigned type) {
+  struct ncclotf2_descr_v6 d = host_descr(type);
+  d.parentObj = (void *)(uintptr_t)0x1234;
+  return host_start(context, d);
+}
+
+static uint32_t used_chunks(void) {
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < LEAST_CHUNKS; i++)
+    used += ncclotf2_chunk_states_at(ncclotf2_session.base)[i] == NCCLOTF2_CHUNK_USED;
+  return used;
+}
+
+/* As memory fills up, what says least is refused first; the others go on until their own limit. */
+static void least_goes_first(void) {
+  begin();
+  uint32_t filled = 0; /* units of the chunks in use; THREAD is two, INIT one */
+  for (unsigned class = 0; class < CLASSES; class++) {
+    const uint32_t before = filled, per_chunk = CHUNK_UNITS / classes[class].units;
+    uint32_t count = 0;
+    while (start_child(classes[class].type)) count++;
+    EQUAL(count, (classes[class].chunks - before) * per_chunk - (class == 0 ? 3 : 0), "starts until the limit");
+    filled = classes[class].chunks;
+    EQUAL(used_chunks(), filled, "chunks in use");
+    for (unsigned type = 0; type <= NCCLOTF2_CE_BATCH; type++) {
+      if (chunks_of[type] > filled) continue;
+      const uint64_t refused = lost(NCCLOTF2_LOSS_MEMORY, type);
+      CHECK(!start_child(type), "type %u was recorded with %u chunks in use", type, filled);
+      EQUAL(lost(NCCLOTF2_LOSS_MEMORY, type), refused + 1, "refused");
+    }
+  }
+  EQUAL(lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_GROUP), 0, "stops");
+  /* Each class comes back as soon as there is a chunk below its limit. */
+  struct reader *reader = calloc(1, sizeof *reader);
+  reader_drain(reader, NULL, NULL);
+  free(reader);
+  for (unsigned type = 0; type <= NCCLOTF2_CE_BATCH; type++) CHECK(start_child(type), "type %u was refused with free memory", type);
+  CHECK(ncclotf2_ring->cursor / NCCLOTF2_CHUNK_SIZE < ncclotf2_fast.limit[NCCLOTF2_CLASS_CONTROL], "the ring is in chunks that not all may use");
+}
+
+/* Types have their class, whatever the order in which memory ran out. */
+static void each_has_its_limit(void) {
+  begin();
+  uint32_t *states = ncclotf2_chunk_states_at(ncclotf2_session.base);
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) host_header()->spare[i] = 0;
+  for (uint32_t limit = 1; limit < LEAST_CHUNKS; limit++) {
+    /* Chunks below the limit are in use, and so is all of this ring's. */
+    for (uint32_t i = 0; i < LEAST_CHUNKS; i++) states[i] = i < limit ? NCCLOTF2_CHUNK_USED : NCCLOTF2_CHUNK_FREE;
+    for (unsigned type = 0; type <= NCCLOTF2_CE_BATCH; type++) {
+      ncclotf2_ring->cursor = ncclotf2_ring->limit; /* full */
+      const bool recorded = start_child(type) != NULL;
+      CHECK(recorded == (limit < chunks_of[type]), "type %u was %s with %u of %d chunks in use", type,
+            recorded ? "recorded" : "refused", limit, LEAST_CHUNKS);
+      if (recorded) states[ncclotf2_ring->chunk - 1] = NCCLOTF2_CHUNK_FREE;
+    }
+    ncclotf2_ring->cursor = ncclotf2_ring->limit;
+    const uint64_t dropped = lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_COLL);
+    ncclProfiler_v6.stopEvent((void *)(uintptr_t)(ncclotf2_fast.tag_bits | (uint64_t)NCCLOTF2_COLL << NCCLOTF2_TYPE_SHIFT | 1));
+    EQUAL(lost(NCCLOTF2_LOSS_STOP_MEMORY, NCCLOTF2_COLL), dropped, "a stop was dropped");
+  }
+}
+
+/* A prepared chunk that this event may not use stays prepared for one that may. */
+static void spares_for_others(void) {
+  begin();
+  uint32_t *states = ncclotf2_chunk_states_at(ncclotf2_session.base);
+  for (uint32_t i = 0; i < LEAST_CHUNKS; i++) states[i] = NCCLOTF2_CHUNK_USED;
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) host_header()->spare[i] = 0;
+  const uint32_t high = 50; /* steps may use 48, channels 56 */
+  states[high] = NCCLOTF2_CHUNK_SPARE;
+  host_header()->spare[2] = high + 1;
+  ncclotf2_ring->cursor = ncclotf2_ring->limit;
+  CHECK(!start_child(NCCLOTF2_PROXY_CTRL) && !start_child(NCCLOTF2_PROXY_STEP), "recorded beyond the limit");
+  EQUAL(host_header()->spare[2], high + 1, "slot");
+  EQUAL(states[high], NCCLOTF2_CHUNK_SPARE, "state");
+  CHECK(start_child(NCCLOTF2_KERNEL_CH), "refused with a prepared chunk");
+  EQUAL(host_header()->spare[2], 0, "slot");
+  EQUAL(states[high], NCCLOTF2_CHUNK_USED, "state");
+  EQUAL(host_header()->faulted_chunks, 0, "chunks that nobody had prepared");
+  /* The ring has room there, and still not for everything. */
+  CHECK(!start_child(NCCLOTF2_PROXY_STEP), "a step is in a chunk of its betters");
+  CHECK(start_child(NCCLOTF2_COLL), "refused");
+}
+
+/* What is refused in vain again and again is looked for less and less; that must not cost the others. */
+static void one_class_alone(void) {
+  enum { CHUNKS = 1024, CONTROL = CHUNKS * 10 / 16, OPERATION = CHUNKS * 15 / 16 };
+  setenv("NCCL_OTF2_MEMORY", "64M", 1);
+  host_use_stub("ready", 0x7fff);
+  context = host_init(0x1, 2, 0);
+  EQUAL(host_header()->chunk_count, CHUNKS, "chunks");
+  uint32_t *states = ncclotf2_chunk_states_at(ncclotf2_session.base);
+  for (uint32_t i = 0; i < CONTROL; i++) states[i] = NCCLOTF2_CHUNK_USED;
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) host_header()->spare[i] = 0;
+  ncclotf2_ring->cursor = ncclotf2_ring->limit;
+  for (uint32_t chunk = 0; chunk < OPERATION - CONTROL; chunk++) {
+    CHECK(!start_child(NCCLOTF2_PROXY_CTRL), "recorded beyond the limit");
+    ncclotf2_ring->cursor = ncclotf2_ring->limit; /* full again */
+    CHECK(start_child(NCCLOTF2_GROUP), "refused with %u chunks free", OPERATION - CONTROL - chunk);
+  }
+  ncclotf2_ring->cursor = ncclotf2_ring->limit;
+  CHECK(!start_child(NCCLOTF2_GROUP), "recorded beyond the limit");
+  EQUAL(lost(NCCLOTF2_LOSS_MEMORY, NCCLOTF2_PROXY_CTRL), OPERATION - CONTROL, "refused");
+  /* And when there is room again, it is found, after a few refusals at most. */
+  states[100] = NCCLOTF2_CHUNK_FREE;
+  unsigned tries = 1;
+  while (!start_child(NCCLOTF2_PROXY_CTRL)) CHECK(++tries < 10, "the free chunk is not found");
+}
+
 /* ---- threads ---- */
 
 static void *one_event(void *name) {
@@ -437,6 +566,10 @@ TEST_MAIN({"threads write and a reader follows, over many chunks", handover},
           {"a ring in the reserve takes no starts", reserve_for_stops_alone},
           {"a reserve chunk is never a spare", reserve_chunk_in_a_slot},
           {"what belongs to a refused proxy op goes with it", proxy_children},
+          {"when memory runs out, what says least goes first", least_goes_first},
+          {"every type has its limit", each_has_its_limit},
+          {"prepared chunks stay for those that may use them", spares_for_others},
+          {"one class out of memory leaves the others alone", one_class_alone},
           {"short-lived threads use a ring one after another", short_lived_threads},
           {"threads at one time have rings of their own", many_threads_at_once},
           {"rings and names go between threads of several parents", threads_of_several_parents},

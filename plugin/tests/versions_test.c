@@ -318,7 +318,7 @@ static size_t expected(void *at, unsigned api, unsigned type, uint64_t context) 
   }
 }
 
-/* By state, the bytes of the argument that are defined: what is behind them must not be read. */
+/* By state, the bytes of the argument that are defined; those behind them are garbage. */
 static unsigned argument_bytes(unsigned api, int state) {
   if (state >= 13 && state <= 18) return 4;      /* appendedProxyOps */
   if (api <= 3) return state >= 0 && state <= 7 ? 16 : 0;     /* transSize and steps */
@@ -330,7 +330,7 @@ static void check_states(const struct version *version, void *handle, unsigned t
   for (int state = -1; state <= 33; state++) {
     const unsigned bytes = argument_bytes(version->api, state);
     /* An argument that is not defined may be a dummy of garbage, or lie nowhere. */
-    uint8_t *args = bytes ? host_guarded(bytes) : POINTER(8);
+    uint8_t *args = bytes ? host_guarded(version->args) : POINTER(8);
     struct ncclotf2_record want = {.aux = (uint32_t)state,
                                    .handle = (uint64_t)(uintptr_t)handle,
                                    .flags = bytes ? NCCLOTF2_FLAG_HAS_ARG : 0};

@@ -9,6 +9,7 @@ package shardtest
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,6 +37,14 @@ type Process struct {
 	request uint64
 	lock    *os.File
 	attrs   otf2.AttributeList
+	network map[int]*network // by communicator; −1 − i: of foreign communicator rank i
+}
+
+// tag makes a tag of a uuid; no two of the uuids in use here give the same.
+func tag(uuid string) uint16 {
+	h := fnv.New32a()
+	h.Write([]byte(uuid))
+	return uint16(h.Sum32()%0xfffe) + 1
 }
 
 // New begins a shard in the experiment directory: a process of host "node0" that no launcher
@@ -46,19 +55,23 @@ func New(t testing.TB, experiment, uuid string) *Process {
 		t:   t,
 		Dir: filepath.Join(experiment, "shards", uuid),
 		Shard: shard.Process{
-			Version: shard.Version, UUID: uuid, Host: "node0", BootID: "boot0", PID: 1000, PIDStart: 1, Tag: 1,
+			Version: shard.Version, UUID: uuid, Host: "node0", BootID: "boot0", PID: 1000, PIDStart: 1, Tag: tag(uuid),
 			Executable: "/usr/bin/python3", APIVersion: 6,
-			Launcher:       shard.Launcher{Rank: -1, Size: -1},
-			Clock:          shard.Clock{Source: "tsc", AnchorRaw: 5_000_000_000, AnchorReal: Epoch},
+			Launcher: shard.Launcher{Rank: -1, Size: -1},
+			Clock:    shard.Clock{Source: "tsc", AnchorRaw: 5_000_000_000, AnchorReal: Epoch},
+			Library:  "NCCL", LibraryVersion: 22907, LibraryPath: "/usr/lib/libnccl.so.2",
+			Masks:          shard.Masks{Event: 0x7fff, Record: 0x7fff},
+			Memory:         shard.Memory{Kind: "memfd"},
 			EventChunkSize: 256 << 10,
 		},
 		strings: make(map[string]otf2.StringRef),
 		regions: make(map[string]otf2.RegionRef),
 		threads: make(map[int]*otf2.EventWriter),
+		network: make(map[int]*network),
 	}
 	p.Shard.Counts.Timing = make(map[string]uint64)
-	p.check(os.MkdirAll(p.Dir, 0o777))
-	lock, err := os.Create(filepath.Join(p.Dir, "lock"))
+	p.check(os.MkdirAll(p.Dir, shard.FolderMode))
+	lock, err := os.OpenFile(filepath.Join(p.Dir, "lock"), os.O_CREATE|os.O_RDWR, shard.FileMode)
 	p.check(err)
 	p.check(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	p.lock = lock
@@ -92,7 +105,8 @@ func (p *Process) Location(kind shard.LocationKind, typ otf2.LocationType, name 
 	w, err := otf2.CreateEventWriter(p.eventFile(n), &otf2.EventWriterOptions{ChunkSize: p.Shard.EventChunkSize})
 	p.check(err)
 	p.writers = append(p.writers, w)
-	p.Shard.Locations = append(p.Shard.Locations, shard.Location{Number: n, Kind: kind, Name: name, Type: typ, Comm: comm})
+	p.Shard.Locations = append(p.Shard.Locations, shard.Location{Number: n, Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: -1})
+	p.check(os.Chmod(p.eventFile(n), shard.FileMode))
 	return w
 }
 
@@ -354,7 +368,7 @@ func (p *Process) describeAll() {
 	text, err := json.MarshalIndent(&p.Shard, "", " ")
 	p.check(err)
 	path := filepath.Join(p.Dir, "shard.json")
-	p.check(os.WriteFile(path+".new", text, 0o666))
+	p.check(os.WriteFile(path+".new", text, shard.FileMode))
 	p.check(os.Rename(path+".new", path))
 }
 
@@ -365,7 +379,7 @@ func (p *Process) Finish() {
 		p.check(w.Close())
 	}
 	p.describeAll()
-	p.check(os.WriteFile(filepath.Join(p.Dir, "done"), nil, 0o666))
+	p.check(os.WriteFile(filepath.Join(p.Dir, "done"), nil, shard.FileMode))
 	p.check(p.lock.Close())
 }
 

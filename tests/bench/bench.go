@@ -16,7 +16,7 @@ import (
 	"runtime"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"ncclotf2/tests/bench/measure"
 )
 
 // childArgument makes this program run one case of ours instead of comparing.
@@ -38,16 +38,6 @@ type bench struct {
 // sample is one outcome of each side; libotf2's is nil where it failed.
 type sample struct{ ours, libotf2 *outcome }
 
-// workFolder makes a folder for archives, in memory if there is room.
-func workFolder(parent string) (string, error) {
-	const memory, room = "/dev/shm", 1 << 30
-	var s unix.Statfs_t
-	if parent == "" && unix.Statfs(memory, &s) == nil && s.Bavail*uint64(s.Bsize) >= room {
-		parent = memory
-	}
-	return os.MkdirTemp(parent, "otf2-bench-")
-}
-
 func (b *bench) say(format string, args ...any) {
 	if b.log != nil {
 		fmt.Fprintf(b.log, format, args...)
@@ -57,7 +47,7 @@ func (b *bench) say(format string, args ...any) {
 // run runs all cases that match.
 func (b *bench) run() (*result, error) {
 	var err error
-	r := &result{Machine: machine(), Rounds: b.rounds, Go: runtime.Version()}
+	r := &result{Machine: measure.Machine(), Rounds: b.rounds, Go: runtime.Version()}
 	if b.libotf2, r.Libotf2, err = buildLibotf2(b.dir); err != nil {
 		return nil, err
 	}
@@ -277,22 +267,4 @@ func (b *bench) samePrints(c *benchCase) error {
 	}
 	b.made[done] = true
 	return nil
-}
-
-// machine describes the machine in one line.
-func machine() string {
-	model := "unknown processor"
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
-		}
-	}
-	load := "unknown"
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		load, _, _ = strings.Cut(string(text), " ")
-	}
-	return fmt.Sprintf("%d × %s, %s, load average at the beginning %s", runtime.NumCPU(), model, runtime.GOARCH, load)
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -93,23 +92,5 @@ func TestRows(t *testing.T) {
 				t.Errorf("got %s, want %s", got, strings.Join(test.want, "|"))
 			}
 		})
-	}
-}
-
-func TestSplice(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "page.md")
-	write := func(text string) {
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("a\n" + beginMarker + "\nold\n" + endMarker + "\nb\n")
-	got, err := splice(page, "new\n")
-	if want := "a\n" + beginMarker + "\nnew\n" + endMarker + "\nb\n"; err != nil || got != want {
-		t.Errorf("got %q, %v, want %q", got, err, want)
-	}
-	write("a\n" + endMarker + "\n" + beginMarker + "\n")
-	if _, err := splice(page, "new"); err == nil {
-		t.Error("a page with markers in the wrong order was accepted")
 	}
 }

@@ -18,7 +18,12 @@ import (
 	"os/signal"
 	"regexp"
 	"syscall"
+
+	"ncclotf2/tests/bench/measure"
 )
+
+// pageMarker names the place of the table in a page.
+const pageMarker = "bench"
 
 func main() {
 	beChild()
@@ -40,12 +45,12 @@ func main() {
 	match, err := regexp.Compile(*only)
 	exitOn(err)
 	if *update != "" {
-		_, err := splice(*update, "") // before the minutes, not after them
+		_, err := measure.Splice(*update, pageMarker, "") // before the minutes, not after them
 		exitOn(err)
 	}
 	self, err := os.Executable()
 	exitOn(err)
-	work, err := workFolder(*dir)
+	work, err := measure.WorkFolder(*dir)
 	exitOn(err)
 	b := &bench{self: self, dir: work, rounds: *rounds, scale: *scale, match: match}
 	if !*quiet {
@@ -65,7 +70,7 @@ func main() {
 	exitOn(err)
 	switch {
 	case *update != "":
-		text, err := splice(*update, r.markdown())
+		text, err := measure.Splice(*update, pageMarker, r.markdown())
 		exitOn(err)
 		exitOn(os.WriteFile(*update, []byte(text), 0o644))
 	case *asJSON:

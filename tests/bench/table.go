@@ -5,10 +5,11 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"ncclotf2/tests/bench/measure"
 )
 
 // result is what a run found.
@@ -121,7 +122,7 @@ func (f *figure) cells() []string {
 		case f.Unit == fileCount:
 			return fmt.Sprintf("%.0f", s.Max)
 		default:
-			return fmt.Sprintf("%s (%s)", digits(s.Min), digits(s.Median))
+			return fmt.Sprintf("%s (%s)", measure.Digits(s.Min), measure.Digits(s.Median))
 		}
 	}
 	ratio := func(r *float64) string {
@@ -137,17 +138,6 @@ func (f *figure) cells() []string {
 		aim = fmt.Sprintf("≤ %g %s", f.Limit, f.Unit)
 	}
 	return []string{f.Case, f.Unit, show(&f.Ours), show(f.Libotf2), ratio(f.Ratio), ratio(f.RatioCPU), aim, f.Verdict}
-}
-
-// digits writes three significant digits, and no fewer than those before the point.
-func digits(v float64) string {
-	switch {
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
 }
 
 func (r *result) heading() string {
@@ -186,21 +176,4 @@ func (r *result) markdown() string {
 		fmt.Fprintf(&b, "\n%s.\n", n)
 	}
 	return b.String()
-}
-
-// The lines of a page between which the table stands.
-const beginMarker, endMarker = "<!-- bench:begin -->", "<!-- bench:end -->"
-
-// splice returns the text of a page with what stands between its markers replaced.
-func splice(path, table string) (string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	before, rest, ok := strings.Cut(string(text), beginMarker)
-	_, after, ok2 := strings.Cut(rest, endMarker)
-	if !ok || !ok2 {
-		return "", fmt.Errorf("%s has no lines %s and %s", path, beginMarker, endMarker)
-	}
-	return before + beginMarker + "\n" + strings.TrimSpace(table) + "\n" + endMarker + after, nil
 }

@@ -9,23 +9,31 @@
 BUILD ?= build
 
 FAKENCCL_DIR := tests/fakenccl
-FAKENCCL_SOURCES := $(addprefix $(FAKENCCL_DIR)/,main.c program.c events.c clock.c cuda.c loader.c tally.c meeting.c play.c)
+FAKENCCL_SOURCES := $(addprefix $(FAKENCCL_DIR)/,main.c program.c events.c layouts.c adapt.c clock.c cuda.c \
+	loader.c library_open.c tally.c meeting.c publish.c play.c)
 FAKENCCL_HEADERS := $(wildcard $(FAKENCCL_DIR)/*.h) plugin/shm.h
 FAKENCCL_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -fvisibility=hidden \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 
-.PHONY: fakenccl
-fakenccl: $(BUILD)/fakenccl $(BUILD)/librecorder.so $(BUILD)/librecorder-v5.so $(BUILD)/librecorder-v4.so
 
-$(BUILD)/fakenccl: $(FAKENCCL_SOURCES) $(FAKENCCL_HEADERS) $(FAKENCCL_DIR)/fakenccl.mk
+# The recording plugin with all versions, and with only one each: librecorder-v5.so.
+FAKENCCL_RECORDER := $(addprefix $(FAKENCCL_DIR)/,recorder_plugin.c events.c layouts.c)
+FAKENCCL_RECORDERS := $(BUILD)/librecorder.so $(patsubst %,$(BUILD)/librecorder-v%.so,1 2 3 4 5 6 7)
+FAKENCCL_LIBRARIES := $(BUILD)/callers/libnccl.so.2 $(BUILD)/callers/librccl.so.1
+
+.PHONY: fakenccl
+fakenccl: $(BUILD)/fakenccl $(FAKENCCL_RECORDERS)
+
+$(BUILD)/fakenccl: $(FAKENCCL_SOURCES) $(FAKENCCL_HEADERS) $(FAKENCCL_DIR)/fakenccl.mk | $(FAKENCCL_LIBRARIES)
 	@mkdir -p $(@D)
 	$(CC) $(FAKENCCL_CFLAGS) $(CFLAGS) -rdynamic -o $@ $(FAKENCCL_SOURCES) $(LDFLAGS) -pthread -ldl
 
-FAKENCCL_RECORDER := $(FAKENCCL_DIR)/recorder_plugin.c $(FAKENCCL_DIR)/events.c
-
-# The same plugin with all versions, and with only one: librecorder-v5.so, librecorder-v4.so.
-$(BUILD)/librecorder.so $(BUILD)/librecorder-v5.so $(BUILD)/librecorder-v4.so: \
-		$(FAKENCCL_RECORDER) $(FAKENCCL_HEADERS) $(FAKENCCL_DIR)/fakenccl.mk
+# Who calls, as far as the plugin can see (--library).
+$(FAKENCCL_LIBRARIES): $(FAKENCCL_DIR)/library.c $(FAKENCCL_HEADERS) $(FAKENCCL_DIR)/fakenccl.mk
 	@mkdir -p $(@D)
-	$(CC) $(FAKENCCL_CFLAGS) $(CFLAGS) $(if $(findstring -v,$(@F)),-DRECORDER_V$(patsubst librecorder-v%.so,%,$(@F))_ONLY) \
+	$(CC) $(FAKENCCL_CFLAGS) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $(FAKENCCL_DIR)/library.c $(LDFLAGS)
+
+$(FAKENCCL_RECORDERS): $(FAKENCCL_RECORDER) $(FAKENCCL_HEADERS) $(FAKENCCL_DIR)/fakenccl.mk
+	@mkdir -p $(@D)
+	$(CC) $(FAKENCCL_CFLAGS) $(CFLAGS) $(if $(findstring -v,$(@F)),-DRECORDER_ONLY=$(patsubst librecorder-v%.so,%,$(@F))) \
 		-fPIC -shared -o $@ $(FAKENCCL_RECORDER) $(LDFLAGS) -pthread

@@ -10,29 +10,21 @@
 
 #include "tally.h"
 
-#define BIT(t) (1u << TYPE_##t)
-
-/* Newest first. A version that this host should play too needs its sizes here; where its layout
- * differs from that of 5 and 6, also a descriptor of its own. */
-static const struct plugin_api apis[] = {
-  { 6, "ncclProfiler_v6", sizeof(struct profiler_descr), sizeof(union profiler_args), 0 },
-  { 5, "ncclProfiler_v5", sizeof(struct profiler_descr), sizeof(union profiler_args), BIT(CE_COLL) | BIT(CE_SYNC) | BIT(CE_BATCH) },
-  { 4, "ncclProfiler_v4", 0, 0, 0 },
-  { 3, "ncclProfiler_v3", 0, 0, 0 },
-  { 2, "ncclProfiler_v2", 0, 0, 0 },
-  { 1, "ncclProfiler_v1", 0, 0, 0 },
-};
-
 #define NAME_SIZE 255 /* NCCL's buffer: longer names are cut */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int newest_version, references;
-static bool unwanted;
+static bool is_rccl, unwanted;
 static void *library;
 static struct plugin loaded;
+const struct plugin *_Atomic loader_plugin;
 static const char *version_name = "none";
 
-void loader_begin(int newest) { newest_version = newest; }
+void loader_begin(int newest, bool rccl)
+{
+  newest_version = newest;
+  is_rccl = rccl;
+}
 
 static void __attribute__((noreturn)) give_up(const char *what, const char *why)
 {
@@ -80,17 +72,14 @@ static void load(void)
 {
   library = open_library();
   if (!library) return;
-  for (size_t i = 0; i < sizeof apis / sizeof *apis; i++) {
-    if (apis[i].version > newest_version) continue;
-    const struct profiler_vtable *table = dlsym(library, apis[i].symbol);
+  for (int i = 0; i < VERSION_COUNT; i++) {
+    const struct layout *l = &layouts[i];
+    if (l->version > newest_version) continue;
+    const struct profiler_vtable *table = dlsym(library, l->symbol);
     if (!table) continue;
-    if (!apis[i].descr_size) {
-      fprintf(stderr, "fakenccl: the newest interface that the plugin offers to this NCCL is %s, which this host does not play\n", apis[i].symbol);
-      exit(1);
-    }
-    loaded.api = &apis[i];
+    loaded.layout = is_rccl && l->version == 6 ? &layout_rccl_v6 : l;
     loaded.table = *table;
-    version_name = apis[i].symbol + strlen("ncclProfiler_");
+    version_name = l->symbol + strlen("ncclProfiler_");
     return;
   }
   fprintf(stderr, "fakenccl: the library has no plugin: none of ncclProfiler_v1 to ncclProfiler_v%d is in it\n", newest_version);
@@ -102,6 +91,7 @@ const struct plugin *loader_acquire(void)
   pthread_mutex_lock(&lock);
   if (references++ == 0 && !unwanted) load();
   const struct plugin *plugin = unwanted ? NULL : &loaded;
+  atomic_store(&loader_plugin, plugin);
   pthread_mutex_unlock(&lock);
   return plugin;
 }
@@ -110,6 +100,7 @@ void loader_release(void)
 {
   pthread_mutex_lock(&lock);
   if (--references == 0 && library) {
+    atomic_store(&loader_plugin, NULL);
     dlclose(library);
     library = NULL;
   }

@@ -6,24 +6,18 @@
 #ifndef FAKENCCL_LOADER_H
 #define FAKENCCL_LOADER_H
 
-#include "profiler.h"
-
-/* One version of the plugin interface. */
-struct plugin_api {
-  int version;
-  const char *symbol;
-  size_t descr_size, args_size; /* 0: this host cannot play it */
-  uint32_t foreign_bits;        /* event bits that this version does not know: NCCL takes them out of the
-                                   mask after init when it adapts the version to a newer one */
-};
+#include "layouts.h"
 
 struct plugin {
-  const struct plugin_api *api;
+  const struct layout *layout;
   struct profiler_vtable table; /* a copy: NCCL keeps none, but the struct goes away with dlclose */
 };
 
-/* newest: plugin API that is looked up first. */
-void loader_begin(int newest);
+/* What is open; NULL: nothing is delivered. Changed by the two functions below only. */
+extern const struct plugin *_Atomic loader_plugin;
+
+/* newest: plugin API that is looked up first. rccl: version 6 is RCCL's own. */
+void loader_begin(int newest, bool rccl);
 
 /* Once per communicator, before its init: opens the library if none is open. NULL if the user wants
  * no plugin (NCCL_PROFILER_PLUGIN=none). If there is none to be had this is said in one line, and

@@ -11,12 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "adapt.h"
 #include "clock.h"
 #include "cuda.h"
+#include "library.h"
 #include "loader.h"
 #include "meeting.h"
 #include "play.h"
 #include "program.h"
+#include "publish.h"
 #include "tally.h"
 
 static const char usage_text[] =
@@ -25,8 +28,13 @@ static const char usage_text[] =
   "                         live (default): threads run freely\n"
   "  --pace fast|recorded   recorded: keep the recorded distances in time (default fast)\n"
   "  --start-at NS          with --pace recorded: CLOCK_MONOTONIC time of the recording's first call\n"
+  "  --api N                look only for versions up to N of the plugin interface\n"
+  "  --library self|nccl|rccl  who seems to call: this program (default), or callers/libnccl.so.2 or\n"
+  "                         callers/librccl.so.1 beside it; rccl also plays RCCL's own version 6\n"
+  "  --published FILE       where processes tell each other handles; FILE: shared, zero-filled\n"
   "  --together FILE        wait for the other processes that join a communicator; FILE: shared, zero-filled\n"
   "  --die after-last|N     kill the process after the last call (no finalize), or after N calls\n"
+  "  --stop-at N            stop the process (SIGSTOP) after N calls; it goes on when it is told to (SIGCONT)\n"
   "  --no-finalize          end without finalize\n"
   "  --exit exit|_exit      how the process ends (default exit)\n"
   "  --no-cuda              the CUDA driver's functions answer that there is none\n"
@@ -55,19 +63,29 @@ static uint64_t positive(const char *value)
   return n;
 }
 
+static void __attribute__((format(printf, 5, 6))) own_log(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  play_log(level, flags, file, line, fmt, ap);
+  va_end(ap);
+}
+
 int main(int argc, char **argv)
 {
-  enum { CLOCK = 256, PACE, START_AT, TOGETHER, DIE, NO_FINALIZE, EXIT, NO_CUDA, VERBOSE, DUMP };
+  enum { CLOCK = 256, PACE, START_AT, TOGETHER, DIE, STOP_AT, NO_FINALIZE, EXIT, NO_CUDA, VERBOSE, DUMP, API, LIBRARY, PUBLISHED };
   static const struct option names[] = {
     { "clock", required_argument, NULL, CLOCK }, { "pace", required_argument, NULL, PACE },
     { "start-at", required_argument, NULL, START_AT },
-    { "together", required_argument, NULL, TOGETHER }, { "die", required_argument, NULL, DIE },
+    { "together", required_argument, NULL, TOGETHER }, { "die", required_argument, NULL, DIE }, { "stop-at", required_argument, NULL, STOP_AT },
     { "no-finalize", no_argument, NULL, NO_FINALIZE }, { "exit", required_argument, NULL, EXIT },
     { "no-cuda", no_argument, NULL, NO_CUDA }, { "verbose", no_argument, NULL, VERBOSE },
-    { "dump", no_argument, NULL, DUMP }, { NULL, 0, NULL, 0 },
+    { "dump", no_argument, NULL, DUMP }, { "api", required_argument, NULL, API },
+    { "library", required_argument, NULL, LIBRARY }, { "published", required_argument, NULL, PUBLISHED }, { NULL, 0, NULL, 0 },
   };
   struct play_options options = { .finalize = true };
-  const char *together = NULL;
+  const char *together = NULL, *published = NULL, *library = "self";
+  int api = 0;
   bool at_once = false, no_cuda = false, dump = false;
   for (int o; (o = getopt_long(argc, argv, "", names, NULL)) != -1;) {
     switch (o) {
@@ -83,11 +101,21 @@ int main(int argc, char **argv)
         options.die_after = positive(optarg);
       }
       break;
+    case STOP_AT: options.stop_after = positive(optarg); break;
     case NO_FINALIZE: options.finalize = false; break;
     case EXIT: at_once = choice(optarg, "exit", "_exit"); break;
     case NO_CUDA: no_cuda = true; break;
     case VERBOSE: options.verbose = true; break;
     case DUMP: dump = true; break;
+    case API:
+      api = (int)positive(optarg);
+      if (api > VERSION_COUNT) usage();
+      break;
+    case LIBRARY:
+      library = optarg;
+      if (strcmp(library, "self") != 0) choice(library, "nccl", "rccl");
+      break;
+    case PUBLISHED: published = optarg; break;
     default: usage();
     }
   }
@@ -107,8 +135,11 @@ int main(int argc, char **argv)
   }
   clock_begin(&program, options.in_order);
   cuda_begin(no_cuda);
-  loader_begin(program.api);
+  int native = adapt_native(program_minor(&program)), newest = api ? api : program.api;
+  loader_begin(newest < native ? newest : native, strcmp(library, "rccl") == 0);
+  options.log = strcmp(library, "self") == 0 ? own_log : library_open(library, program.release, play_log);
   meeting_begin(&program, together);
+  publish_begin(&program, published);
   play(&program, &options);
   tally_report(loader_version(), play_mask());
   if (at_once) _exit(0);

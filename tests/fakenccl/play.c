@@ -7,12 +7,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "adapt.h"
 #include "clock.h"
 #include "cuda.h"
 #include "loader.h"
 #include "meeting.h"
+#include "publish.h"
 #include "tally.h"
 
 /* One recorded thread. `made` is how many of its calls have returned: what it stored before (handles,
@@ -30,19 +33,24 @@ struct player {
   pthread_cond_t moved;
   /* Exactly as large as the plugin's version has them, on the heap, so that a plugin that reads
    * members of a newer version is caught by the memory checkers. */
-  void *descr, *args, *net;
+  const struct layout *layout; /* … that descr and args are of */
+  void *descr, *args;
+  struct net_socket *socket;
+  struct net_ib *ib;
 };
 
 static const struct program *prog;
 static struct play_options opt;
 static struct player *players;
-static const struct plugin *_Atomic plugin; /* NULL: nothing is delivered */
+static int minor;                   /* of the NCCL release */
+static void *wild;                  /* a page that must not be read */
 static void **contexts;             /* [context] the plugin's */
 static void **handles;              /* [event] what the event's slot holds */
 static bool *given;                 /* [event] it was started, and the handle is its own */
-static int *masks;                  /* [event] GroupApi: the mask that travels with its operations */
+static int *masks;                  /* [event] GroupApi, Group: the mask that travels with its operations */
 static int mask;                    /* NCCL's one mask: plugins may write it at any time */
 static _Atomic uint64_t left;       /* calls until die_after */
+static _Atomic uint64_t running;    /* calls until stop_after */
 
 int play_mask(void) { return __atomic_load_n(&mask, __ATOMIC_RELAXED); }
 
@@ -81,74 +89,97 @@ static void wait_for_call(uint32_t n)
 
 /* ---- NCCL's logger -------------------------------------------------------------------------- */
 
-static void __attribute__((format(printf, 5, 6))) log_line(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+void play_log(int level, unsigned long flags, const char *file, int line, const char *fmt, va_list ap)
 {
   (void)flags;
   count(level == NCCL_LOG_WARN ? &tally.warnings : &tally.infos);
   if (level != NCCL_LOG_WARN && !opt.verbose) return;
   char text[1024];
-  va_list ap;
-  va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
   fprintf(stderr, "NCCL %s %s:%d %s\n", level == NCCL_LOG_WARN ? "WARN" : "INFO", file ? file : "", line, text);
 }
 
 /* ---- operands ------------------------------------------------------------------------------- */
 
+static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
+
 static uint64_t resolve(struct player *p, struct value v)
 {
   switch (v.how) {
-  case VALUE_BITS: return v.bits;
-  case VALUE_CONTEXT: return (uint64_t)(uintptr_t)contexts[v.bits];
-  case VALUE_EVENT: return (uint64_t)(uintptr_t)handles[v.bits];
-  case VALUE_STRING: return (uint64_t)(uintptr_t)prog->strings[v.bits];
+  case VALUE_BITS:
+  case VALUE_INT: return v.bits;
+  case VALUE_CONTEXT: return address(contexts[v.bits]);
+  case VALUE_EVENT: return address(handles[v.bits]);
+  case VALUE_STRING: return address(prog->strings[v.bits]);
   case VALUE_PID: return (uint64_t)getpid();
-  case VALUE_SOCKET:
-    memcpy(p->net, &prog->sockets[v.bits], sizeof(struct net_socket));
-    return (uint64_t)(uintptr_t)p->net;
-  default: return 0;
+  case VALUE_PUBLISHED: return published_value((uint32_t)v.bits);
+  case VALUE_AUTHOR: return (uint64_t)published_author((uint32_t)v.bits);
+  case VALUE_WILD: return address(wild);
+  case VALUE_SOCKET: *p->socket = prog->blobs[v.bits].socket; return address(p->socket);
+  case VALUE_IB: *p->ib = prog->blobs[v.bits].ib; return address(p->ib);
+  case VALUE_NULL:
+  case VALUE_PROXY_OP:
+  case VALUE_PROXY_DIAG:
+  case VALUE_EMPTY: break;
   }
+  return 0;
 }
 
 static void *resolve_pointer(struct player *p, struct value v) { return (void *)(uintptr_t)resolve(p, v); }
 
-static const size_t field_sizes[] = {
-  [FIELD_U8] = 1, [FIELD_BOOL] = 1, [FIELD_I32] = 4, [FIELD_U32] = 4, [FIELD_I64] = 8, [FIELD_U64] = 8,
-  [FIELD_STRING] = 8, [FIELD_POINTER] = 8, [FIELD_HANDLE] = 8, [FIELD_NET_DATA] = 8,
-};
-
-/* What NCCL leaves in descriptors and arguments where a type defines nothing: zero when it speaks the
- * plugin's version itself, whatever was on the stack when it adapts an older one. */
-static int filler(void) { return plugin->api->version < prog->native ? 0xa5 : 0; }
-
-static struct profiler_descr *fill_descr(struct player *p, const struct call *c)
+static void *allocate(size_t size)
 {
-  struct profiler_descr *d = p->descr;
-  memset(d, filler(), plugin->api->descr_size);
-  d->type = 1ull << c->type;
-  d->parent = resolve_pointer(p, c->parent);
-  d->rank = c->rank;
-  const struct value *v = c->fields;
-  for (const struct field *f = event_info[c->type].fields; f->name; f++) {
-    uint64_t bits = resolve(p, *v++);
-    memcpy((char *)d + f->offset, &bits, field_sizes[f->kind]); /* little-endian */
+  void *p = malloc(size);
+  if (!p) {
+    fprintf(stderr, "fakenccl: out of memory\n");
+    exit(1);
   }
-  return d;
+  return p;
 }
 
-static union profiler_args *fill_args(struct player *p, const struct call *c)
+static void fit(struct player *p)
 {
-  /* NCCL passes none to GroupApi, but its adapters always have something to pass. */
-  bool adapted = plugin->api->version < prog->native;
-  if (c->args.how == VALUE_NULL && !adapted) return NULL;
-  memset(p->args, filler(), plugin->api->args_size);
-  if (c->args.how != VALUE_NULL && c->args.how != VALUE_EMPTY) {
-    uint64_t bits = resolve(p, c->args);
-    bool ctrl = c->event.how == VALUE_EVENT && prog->event_types[c->event.bits] == TYPE_PROXY_CTRL;
-    memcpy(p->args, &bits, ctrl ? sizeof(int) : sizeof bits);
+  if (p->layout == loader_plugin->layout) return;
+  free(p->descr);
+  free(p->args);
+  p->layout = loader_plugin->layout;
+  p->descr = allocate(p->layout->descr_size);
+  p->args = allocate(p->layout->args_size);
+}
+
+static uint64_t type_bits(const struct call *c)
+{
+  if (c->type == TYPE_PROXY_DIAG) return PROXY_DIAG_BIT;
+  return c->type == TYPE_OTHER ? c->fields[OTHER_type].bits : 1ull << c->type;
+}
+
+static void *fill_descr(struct player *p, const struct call *c)
+{
+  fit(p);
+  uint64_t values[FIELD_MAX], parent = resolve(p, c->parent);
+  const struct field *fields = event_info[c->type].fields;
+  for (int i = 0; fields[i].name; i++) {
+    values[i] = resolve(p, c->fields[i]);
+    if (fields[i].kind == FIELD_HANDLE && adapt_parent_is_group(p->layout, minor, c->type)) parent = values[i];
   }
-  return p->args;
+  adapt_descr(p->descr, p->layout, minor, c->type, type_bits(c), parent, c->rank, values);
+  return p->descr;
+}
+
+static void *fill_args(struct player *p, const struct call *c)
+{
+  fit(p);
+  uint64_t bits = resolve(p, c->args);
+  const void *value = &bits;
+  size_t size = sizeof bits;
+  switch (c->args.how) {
+  case VALUE_PROXY_OP: value = &prog->blobs[c->args.bits].proxy_op, size = sizeof(union args_v1); break;
+  case VALUE_PROXY_DIAG: value = &prog->blobs[c->args.bits].proxy_diag, size = sizeof(union args_rccl_v6); break;
+  case VALUE_INT: size = sizeof(int); break;
+  case VALUE_EMPTY: size = 0; break;
+  default: break;
+  }
+  return adapt_args(p->args, p->layout, minor, c->state, c->args.how != VALUE_NULL, value, size);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------ */
@@ -164,12 +195,17 @@ static void make_init(const struct call *c)
   const struct context *x = &prog->contexts[i];
   const struct plugin *got = loader_acquire();
   if (!got) return;
-  atomic_store(&plugin, got);
   cuda_set_device(x->device);
   void *context = NULL;
-  answered(got->table.init(&context, x->comm_id, &mask, x->name, x->nnodes, x->nranks, x->rank, log_line));
-  /* An adapted version must not ask for what it does not know. */
-  if (got->api->version < prog->native) __atomic_fetch_and(&mask, (int)~got->api->foreign_bits, __ATOMIC_RELAXED);
+  switch (got->layout->init) {
+  case INIT_V1: answered(got->table.init.v1(&context, &mask)); break;
+  case INIT_V4: answered(got->table.init.v4(&context, &mask, x->name, x->comm_id, x->nnodes, x->nranks, x->rank, opt.log)); break;
+  case INIT_V5: answered(got->table.init.v5(&context, x->comm_id, &mask, x->name, x->nnodes, x->nranks, x->rank, opt.log)); break;
+  }
+  /* Other threads and the plugin may change it meanwhile: only bits that are to go or to come. */
+  int before = play_mask(), after = adapt_mask(got->layout, minor, before);
+  if (before & ~after) __atomic_fetch_and(&mask, ~(before & ~after), __ATOMIC_RELAXED);
+  if (after & ~before) __atomic_fetch_or(&mask, after & ~before, __ATOMIC_RELAXED);
   contexts[i] = context;
   count(&tally.inits);
 }
@@ -180,16 +216,22 @@ static void make_start(struct player *p, const struct call *c)
   uint64_t e = c->event.bits;
   void *before = resolve_pointer(p, c->before);
   int travelling = c->root ? masks[c->root] : play_mask();
-  if (c->type == TYPE_GROUP_API) masks[e] = travelling = play_mask();
-  bool wanted = plugin && ((uint32_t)travelling & info->implied_by);
-  if (wanted && info->needs_parent && !resolve(p, c->parent)) wanted = false;
+  if (c->type == TYPE_GROUP_API || c->type == TYPE_GROUP) masks[e] = travelling;
+  bool wanted = loader_plugin && (!info->implied_by || (uint32_t)travelling & info->implied_by);
+  if (wanted && adapt_needs_parent(minor, c->type) && !resolve(p, c->parent)) wanted = false;
   if (!wanted) {
     count(&tally.held_starts[c->type]);
     if (info->stale_slot) handles[e] = before;
     return;
   }
+  if (!adapt_has_type(loader_plugin->layout, minor, c->type, type_bits(c))) {
+    /* The adapter returns without writing the slot. */
+    count(&tally.held_starts[c->type]);
+    handles[e] = before;
+    return;
+  }
   void *handle = before;
-  answered(plugin->table.start(resolve_pointer(p, c->context), &handle, fill_descr(p, c)));
+  answered(loader_plugin->table.start(resolve_pointer(p, c->context), &handle, fill_descr(p, c)));
   if (handle && handle == before) count(&tally.unwritten);
   handles[e] = handle;
   given[e] = handle != NULL;
@@ -197,55 +239,64 @@ static void make_start(struct player *p, const struct call *c)
 }
 
 /* Whether NCCL makes a stop or a state, and with which handle. */
-static bool reaches(const struct call *c, void **handle)
+static bool reaches(struct player *p, const struct call *c, void **handle)
 {
-  *handle = c->event.how == VALUE_EVENT ? handles[c->event.bits] : NULL;
-  if (!plugin) return false;
+  *handle = resolve_pointer(p, c->event);
+  if (!loader_plugin) return false;
   if (*handle) return true;
   /* A recorded NULL is NCCL's own doing and is made again. */
   return c->event.how != VALUE_EVENT || event_info[prog->event_types[c->event.bits]].called_on_null;
 }
 
-static void make_stop(const struct call *c)
+static void make_stop(struct player *p, const struct call *c)
 {
   void *handle;
   bool known = c->event.how == VALUE_EVENT;
-  if (!reaches(c, &handle)) {
+  if (!reaches(p, c, &handle)) {
     if (known) count(&tally.held_stops[prog->event_types[c->event.bits]]);
     return;
   }
   if (!handle) count(&tally.null_handles);
-  else if (known && !given[c->event.bits]) count(&tally.stale_stops);
-  else if (known) count(&tally.stopped[prog->event_types[c->event.bits]]);
-  answered(plugin->table.stop(handle));
+  else if (!known) count(&tally.raw_handles);
+  else if (!given[c->event.bits]) count(&tally.stale_stops);
+  else count(&tally.stopped[prog->event_types[c->event.bits]]);
+  answered(loader_plugin->table.stop(handle));
 }
 
 static void make_state(struct player *p, const struct call *c)
 {
   void *handle;
-  if (!reaches(c, &handle)) {
-    count(&tally.held_states[c->state]);
+  if (!reaches(p, c, &handle) || !adapt_has_state(loader_plugin->layout, minor, c->state)) {
+    count(&tally.held_states[state_index(c->state)]);
     return;
   }
-  count(handle ? &tally.states[c->state] : &tally.null_handles);
-  answered(plugin->table.state(handle, c->state, fill_args(p, c)));
+  if (!handle) count(&tally.null_handles);
+  else if (c->event.how != VALUE_EVENT) count(&tally.raw_handles);
+  else count(&tally.states[state_index(c->state)]);
+  answered(loader_plugin->table.state(handle, c->state, fill_args(p, c)));
 }
 
-static void make_finalize(const struct call *c)
+static void make_finalize(struct player *p, const struct call *c)
 {
-  void *context = contexts[c->context.bits];
+  void *context = resolve_pointer(p, c->context);
   if (!opt.finalize) {
     count(&tally.held_finalizes);
     return;
   }
   /* NCCL passes over communicators without a context, but counts them. */
-  if (plugin && context) {
-    answered(plugin->table.finalize(context));
+  if (loader_plugin && context) {
+    answered(loader_plugin->table.finalize(context));
     count(&tally.finalizes);
   } else {
     count(&tally.held_finalizes);
   }
-  loader_release();
+  if (c->context.how == VALUE_CONTEXT) loader_release();
+}
+
+static void announce(const struct call *c)
+{
+  if (c->publish == NOT_PUBLISHED) return;
+  publish(c->publish, address(c->kind == CALL_INIT ? contexts[c->context.bits] : handles[c->event.bits]));
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */
@@ -273,13 +324,8 @@ static void run_player(struct player *p)
 {
   pthread_setname_np(pthread_self(), prog->threads[p->index].name);
   uint32_t n = prog->threads[p->index].calls;
-  p->descr = malloc(sizeof(struct profiler_descr));
-  p->args = malloc(sizeof(union profiler_args));
-  p->net = malloc(sizeof(struct net_socket));
-  if (!p->descr || !p->args || !p->net) {
-    fprintf(stderr, "fakenccl: out of memory\n");
-    exit(1);
-  }
+  p->socket = allocate(sizeof *p->socket);
+  p->ib = allocate(sizeof *p->ib);
   for (uint32_t i = 0; i < n; i++) {
     uint32_t index = p->calls[i];
     const struct call *c = &prog->calls[index];
@@ -294,22 +340,25 @@ static void run_player(struct player *p)
       meeting_arrive(&prog->contexts[c->context.bits]);
       break;
     case CALL_START: make_start(p, c); break;
-    case CALL_STOP: make_stop(c); break;
+    case CALL_STOP: make_stop(p, c); break;
     case CALL_STATE: make_state(p, c); break;
-    case CALL_FINALIZE: make_finalize(c); break;
+    case CALL_FINALIZE: make_finalize(p, c); break;
     case CALL_KINDS: break;
     }
+    announce(c);
     /* Threads that begin after this call: before anybody is told that it was made, so that all of them
      * exist once all calls are made. */
     while (p->spawned < p->spawn_count && prog->threads[p->spawns[p->spawned]].spawn == (int64_t)index)
       create(&players[p->spawns[p->spawned++]]);
     bool counts = c->kind != CALL_FINALIZE || opt.finalize;
+    if (opt.stop_after && atomic_fetch_sub(&running, 1) == 1) kill(getpid(), SIGSTOP);
     if (opt.die_after && counts && atomic_fetch_sub(&left, 1) == 1) die();
     advance(p);
   }
   free(p->descr);
   free(p->args);
-  free(p->net);
+  free(p->socket);
+  free(p->ib);
 }
 
 static void *run_thread(void *arg)
@@ -335,6 +384,12 @@ static void prepare(void)
   given = table_of(prog->event_count + 1, sizeof *given);
   masks = table_of(prog->event_count + 1, sizeof *masks);
   players = table_of(prog->thread_count, sizeof *players);
+  minor = program_minor(prog);
+  wild = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (wild == MAP_FAILED) {
+    perror("fakenccl: mmap");
+    exit(1);
+  }
   uint64_t total = prog->call_count;
   for (uint32_t i = 0; i < prog->thread_count; i++) {
     struct player *p = &players[i];
@@ -366,6 +421,7 @@ static void prepare(void)
   }
   for (uint32_t i = 0; i < prog->thread_count; i++) players[i].spawned = 0;
   atomic_store(&left, opt.die_after < total ? opt.die_after : total);
+  atomic_store(&running, opt.stop_after < total ? opt.stop_after : total);
 }
 
 static void clean_up(void)

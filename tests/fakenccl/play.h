@@ -5,6 +5,8 @@
 #ifndef FAKENCCL_PLAY_H
 #define FAKENCCL_PLAY_H
 
+#include <stdarg.h>
+
 #include "program.h"
 
 struct play_options {
@@ -13,13 +15,18 @@ struct play_options {
   bool paced;       /* keep the recorded distances in time; else as fast as that allows */
   uint64_t start_at; /* paced: CLOCK_MONOTONIC time, ns, that stands for program->base */
   bool finalize;    /* else finalize is never called, and the library stays open */
+  uint64_t stop_after; /* SIGSTOP to itself after so many calls, for somebody to look or do harm; 0: never */
   uint64_t die_after; /* SIGKILL after so many calls of the program, made or held back; 0: never;
                          UINT64_MAX: after the last */
+  nccl_logger log;  /* passed to init */
   bool verbose;     /* the plugin's INFO lines, too, go to stderr */
 };
 
 /* Returns when all calls are made and all threads have ended. */
 void play(const struct program *program, const struct play_options *options);
+
+/* Where the plugin's log lines end: counted, and warnings printed. */
+void play_log(int level, unsigned long flags, const char *file, int line, const char *fmt, va_list ap);
 
 /* The activation mask as it stands. */
 int play_mask(void);

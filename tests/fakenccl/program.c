@@ -16,7 +16,7 @@ struct reader {
   unsigned line;
   bool *started;     /* [event] */
   bool *inited;      /* [context] */
-  size_t value_room, value_used, after_room, after_used, socket_room;
+  size_t value_room, value_used, after_room, after_used, blob_room;
 };
 
 static void __attribute__((noreturn, format(printf, 2, 3))) broken(const struct reader *r, const char *fmt, ...)
@@ -149,6 +149,59 @@ static uint32_t index_in(struct reader *r, const char *text, const char *what, u
   return (uint32_t)v;
 }
 
+static uint32_t published_in(struct reader *r, const char *text)
+{
+  uint32_t n = index_in(r, text, "publication", 0, 1u << 20);
+  if (n >= r->program->published_count) r->program->published_count = n + 1;
+  return n;
+}
+
+static struct value next_blob(struct reader *r, const char *t)
+{
+  struct program *p = r->program;
+  union blob b;
+  memset(&b, 0, sizeof b);
+  struct value v = { VALUE_NULL, p->blob_count };
+  unsigned type = 0, flags = 0;
+  int x = 0, y = 0, z = 0, read = -1;
+  uint64_t m = 0, n = 0;
+  switch (*t) {
+  case 'k':
+    v.how = VALUE_SOCKET;
+    sscanf(t, "k%u:%d:%d:%" SCNu64 "%n", &type, &x, &y, &m, &read);
+    b.socket = (struct net_socket){ .type = (uint8_t)type, .fd = x, .op = y, .length = m };
+    break;
+  case 'q':
+    v.how = VALUE_IB;
+    sscanf(t, "q%u:%d:%" SCNu64 ":%d:%d:%" SCNu64 "%n", &type, &x, &m, &y, &z, &n, &read);
+    b.ib = (struct net_ib){ .type = (uint8_t)type, .device = x, .wr_id = m, .opcode = y, .qp = z, .length = n };
+    break;
+  case 'o':
+    v.how = VALUE_PROXY_OP;
+    sscanf(t, "o%" SCNu64 ":%d%n", &m, &x, &read);
+    b.proxy_op.proxy_op.trans_size = m;
+    b.proxy_op.proxy_op.steps = x;
+    break;
+  default:
+    v.how = VALUE_PROXY_DIAG;
+    sscanf(t, "d%u:%u:%" SCNd64 ":%" SCNd64 "%n", &type, &flags, (int64_t *)&m, (int64_t *)&n, &read);
+    b.proxy_diag.proxy_diag.kind = (uint8_t)type;
+    b.proxy_diag.proxy_diag.flags = (uint16_t)flags;
+    b.proxy_diag.proxy_diag.value = (int64_t)m;
+    b.proxy_diag.proxy_diag.value2 = (int64_t)n;
+  }
+  if (read < 0 || t[read]) broken(r, "'%s' is not a value", t);
+  if (p->blob_count == r->blob_room) {
+    size_t more = r->blob_room ? 2 * r->blob_room : 256;
+    union blob *all = realloc(p->blobs, more * sizeof *all);
+    if (!all) unreadable(p->path, "out of memory");
+    p->blobs = all;
+    r->blob_room = more;
+  }
+  p->blobs[p->blob_count++] = b;
+  return v;
+}
+
 static struct value next_value(struct reader *r)
 {
   struct program *p = r->program;
@@ -157,6 +210,10 @@ static struct value next_value(struct reader *r)
   if (strcmp(t, "-") == 0) return v;
   if (strcmp(t, "self") == 0) {
     v.how = VALUE_PID;
+    return v;
+  }
+  if (strcmp(t, "wild") == 0) {
+    v.how = VALUE_WILD;
     return v;
   }
   switch (*t) {
@@ -186,25 +243,20 @@ static struct value next_value(struct reader *r)
     v.bits = index_in(r, t + 1, "event", 1, p->event_count + 1);
     if (!r->started[v.bits]) broken(r, "event %s is used before its start", t + 1);
     return v;
-  case 'k': {
-    unsigned type;
-    int fd, op;
-    uint64_t length;
-    char extra;
-    if (sscanf(t, "k%u:%d:%d:%" SCNu64 "%c", &type, &fd, &op, &length, &extra) != 4)
-      broken(r, "'%s' is not a socket descriptor", t);
-    if (p->socket_count == r->socket_room) {
-      size_t more = r->socket_room ? 2 * r->socket_room : 256;
-      struct net_socket *s = realloc(p->sockets, more * sizeof *s);
-      if (!s) unreadable(p->path, "out of memory");
-      p->sockets = s;
-      r->socket_room = more;
-    }
-    v.how = VALUE_SOCKET;
-    v.bits = p->socket_count;
-    p->sockets[p->socket_count++] = (struct net_socket){ .type = (uint8_t)type, .fd = fd, .op = op, .length = length };
+  case 'i':
+    v.how = VALUE_INT;
+    v.bits = number_in(r, t + 1, 10);
     return v;
-  }
+  case 'p':
+  case 'a':
+    v.how = *t == 'p' ? VALUE_PUBLISHED : VALUE_AUTHOR;
+    v.bits = published_in(r, t + 1);
+    return v;
+  case 'k':
+  case 'q':
+  case 'o':
+  case 'd':
+    return next_blob(r, t);
   }
   broken(r, "'%s' is not a value", t);
 }
@@ -229,10 +281,10 @@ static void read_head(struct reader *r)
 {
   struct program *p = r->program;
   expect(r, "fakenccl-program");
-  if (next_number(r) != 1) broken(r, "the program's version is not 1");
+  if (next_number(r) != 2) broken(r, "the program's version is not 2");
   expect(r, "nccl");
   p->api = (int)next_number(r);
-  p->native = (int)next_number(r);
+  p->release = (int)next_number(r);
   p->pid = (int)next_number(r);
   p->base = next_number(r);
   end_of_line(r);
@@ -320,7 +372,7 @@ static void read_call(struct reader *r, uint32_t n)
     c->context = (struct value){ VALUE_CONTEXT, i };
   } else {
     c->context = next_value(r);
-    if (c->kind == CALL_FINALIZE && c->context.how != VALUE_CONTEXT) broken(r, "finalize of no context");
+    if (c->kind == CALL_FINALIZE && c->context.how == VALUE_NULL) broken(r, "finalize of no context");
   }
   switch (c->kind) {
   case CALL_START: {
@@ -330,14 +382,16 @@ static void read_call(struct reader *r, uint32_t n)
     c->type = next_below(r, "event type", TYPE_COUNT);
     p->event_types[e] = c->type;
     c->root = next_below(r, "event", p->event_count + 1);
-    if (c->root && (!r->started[c->root] || p->event_types[c->root] != TYPE_GROUP_API)) broken(r, "event %u carries no mask", c->root);
+    if (c->root && (!r->started[c->root] || (p->event_types[c->root] != TYPE_GROUP_API && p->event_types[c->root] != TYPE_GROUP)))
+      broken(r, "event %u carries no mask", c->root);
     c->parent = next_value(r);
     c->before = next_value(r);
     c->rank = (int)next_number(r);
     c->fields = p->values + r->value_used;
     for (const struct field *f = event_info[c->type].fields; f->name; f++) {
       struct value v = next_value(r);
-      if (f->kind == FIELD_STRING && v.how != VALUE_STRING && v.how != VALUE_NULL) broken(r, "%s is not a string", f->name);
+      bool text = f->kind >= FIELD_STRING && f->kind <= FIELD_PROTO;
+      if (text ? v.how != VALUE_STRING && v.how != VALUE_NULL : v.how == VALUE_STRING) broken(r, "%s is or is not a string", f->name);
       push_field(r, v);
     }
     r->started[e] = true;
@@ -348,15 +402,20 @@ static void read_call(struct reader *r, uint32_t n)
     break;
   case CALL_STATE:
     c->event = next_value(r);
-    c->state = (int)next_below(r, "state", STATE_COUNT);
+    c->state = (int)next_number(r);
     c->args = next_value(r);
     break;
   default:
     break;
   }
   c->after = p->afters + r->after_used;
+  c->publish = NOT_PUBLISHED;
   while (r->token) {
     char *t = next_token(r);
+    if (*t == '!' && (c->kind == CALL_INIT || c->kind == CALL_START)) {
+      c->publish = published_in(r, t + 1);
+      continue;
+    }
     if (*t != '@') broken(r, "there is more in the line than expected: '%s'", t);
     if (r->after_used == r->after_room) broken(r, "too many @");
     /* Only what came earlier: so the calls can always be made, whatever the threads do. */
@@ -409,9 +468,28 @@ static void dump_value(const struct program *p, FILE *to, const char *name, stru
   case VALUE_EVENT: fprintf(to, "\"event %" PRIu64 "\"", v.bits); break;
   case VALUE_STRING: dump_string(to, p->strings[v.bits]); break;
   case VALUE_PID: fputs("\"self\"", to); break;
+  case VALUE_INT: fprintf(to, "%d", (int)v.bits); break;
+  case VALUE_PUBLISHED: fprintf(to, "\"published %" PRIu64 "\"", v.bits); break;
+  case VALUE_AUTHOR: fprintf(to, "\"author of %" PRIu64 "\"", v.bits); break;
+  case VALUE_WILD: fputs("\"wild\"", to); break;
   case VALUE_SOCKET: {
-    const struct net_socket *s = &p->sockets[v.bits];
+    const struct net_socket *s = &p->blobs[v.bits].socket;
     fprintf(to, "{\"type\":%u,\"fd\":%d,\"op\":%d,\"length\":%zu}", s->type, s->fd, s->op, s->length);
+    break;
+  }
+  case VALUE_IB: {
+    const struct net_ib *b = &p->blobs[v.bits].ib;
+    fprintf(to, "{\"type\":%u,\"device\":%d,\"wrId\":%" PRIu64 ",\"opcode\":%d,\"qpNum\":%d,\"length\":%zu}", b->type, b->device,
+            b->wr_id, b->opcode, b->qp, b->length);
+    break;
+  }
+  case VALUE_PROXY_OP:
+    fprintf(to, "{\"transSize\":%zu,\"steps\":%d}", p->blobs[v.bits].proxy_op.proxy_op.trans_size, p->blobs[v.bits].proxy_op.proxy_op.steps);
+    break;
+  case VALUE_PROXY_DIAG: {
+    const union args_rccl_v6 *a = &p->blobs[v.bits].proxy_diag;
+    fprintf(to, "{\"counterKind\":%u,\"flags\":%u,\"value\":%" PRId64 ",\"value2\":%" PRId64 "}", a->proxy_diag.kind, a->proxy_diag.flags,
+            a->proxy_diag.value, a->proxy_diag.value2);
     break;
   }
   case VALUE_EMPTY: fputs("{}", to); break;
@@ -429,7 +507,7 @@ static void dump_counts(FILE *to, const char *name, const char *const *names, co
 
 void program_dump(const struct program *p, FILE *to)
 {
-  uint64_t calls[CALL_KINDS] = { 0 }, starts[TYPE_COUNT] = { 0 }, states[STATE_COUNT] = { 0 };
+  uint64_t calls[CALL_KINDS] = { 0 }, starts[TYPE_COUNT] = { 0 }, states[STATE_COUNT + 1] = { 0 };
   const char *types[TYPE_COUNT];
   for (int i = 0; i < TYPE_COUNT; i++) types[i] = event_info[i].name;
   for (uint32_t n = 0; n < p->call_count; n++) {
@@ -455,10 +533,13 @@ void program_dump(const struct program *p, FILE *to)
         dump_value(p, to, f->name, *v++, f->kind == FIELD_I32 || f->kind == FIELD_I64);
     }
     if (c->kind == CALL_STATE) {
-      states[c->state]++;
-      fprintf(to, ",\"state\":\"%s\"", state_names[c->state]);
+      int known = c->state >= 0 && c->state < STATE_COUNT ? c->state : STATE_COUNT;
+      states[known]++;
+      if (known < STATE_COUNT) fprintf(to, ",\"state\":\"%s\"", state_names[known]);
+      else fprintf(to, ",\"state\":\"state %d\"", c->state);
       dump_value(p, to, "args", c->args, false);
     }
+    if (c->publish != NOT_PUBLISHED) fprintf(to, ",\"publish\":%u", c->publish);
     if (c->after_count) {
       fputs(",\"after\":[", to);
       for (uint32_t i = 0; i < c->after_count; i++) fprintf(to, "%s%u", i ? "," : "", c->after[i]);
@@ -466,7 +547,7 @@ void program_dump(const struct program *p, FILE *to)
     }
     fputs("}\n", to);
   }
-  fprintf(to, "{\"api\":%d,\"native\":%d,\"threads\":[", p->api, p->native);
+  fprintf(to, "{\"api\":%d,\"release\":%d,\"threads\":[", p->api, p->release);
   for (uint32_t i = 0; i < p->thread_count; i++) {
     fputs(i ? "," : "", to);
     dump_string(to, p->threads[i].name);
@@ -474,6 +555,6 @@ void program_dump(const struct program *p, FILE *to)
   fputc(']', to);
   dump_counts(to, "calls", call_names, calls, CALL_KINDS);
   dump_counts(to, "starts", types, starts, TYPE_COUNT);
-  dump_counts(to, "states", state_names, states, STATE_COUNT);
+  dump_counts(to, "states", state_names, states, STATE_COUNT + 1);
   fputs("}\n", to);
 }

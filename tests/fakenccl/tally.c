@@ -25,7 +25,7 @@ static void by_state(FILE *to, const char *name, counter *c)
 {
   const char *comma = "";
   fprintf(to, "\"%s\":{", name);
-  for (int i = 0; i < STATE_COUNT; i++) {
+  for (int i = 0; i <= STATE_COUNT; i++) {
     uint64_t n = atomic_load(&c[i]);
     if (n) fprintf(to, "%s\"%s\":%" PRIu64, comma, state_names[i], n), comma = ",";
   }
@@ -63,6 +63,7 @@ void tally_report(const char *plugin, int mask)
   number(to, "finalizes", &tally.finalizes);
   number(to, "null_handles", &tally.null_handles);
   number(to, "stale_stops", &tally.stale_stops);
+  number(to, "raw_handles", &tally.raw_handles);
   number(to, "unwritten", &tally.unwritten);
   number(to, "errors", &tally.errors);
   number(to, "loads", &tally.loads);

@@ -17,14 +17,16 @@ struct tally {
   counter started[TYPE_COUNT];  /* the plugin gave a handle */
   counter declined[TYPE_COUNT]; /* the plugin gave NULL */
   counter stopped[TYPE_COUNT];  /* with a handle */
-  counter states[STATE_COUNT];  /* with a handle */
+  counter states[STATE_COUNT + 1];  /* with a handle */
   counter inits, finalizes;
   counter null_handles; /* stops and states made with NULL */
   counter stale_stops;  /* second stops of an event, as NCCL makes them after a start that the mask left out */
+  counter raw_handles;  /* … with a number that was in the recording, or another process's handle */
   counter unwritten;    /* starts that left a non-NULL *eHandle as it was: the plugin's fault */
   counter errors;       /* callbacks that answered other than success: the plugin's fault */
-  /* not called, though recorded: by the mask, or because the handle is NULL */
-  counter held_starts[TYPE_COUNT], held_stops[TYPE_COUNT], held_states[STATE_COUNT];
+  /* not called, though recorded: by the mask, because the plugin's version does not have it, or because
+   * the handle is NULL */
+  counter held_starts[TYPE_COUNT], held_stops[TYPE_COUNT], held_states[STATE_COUNT + 1];
   counter held_finalizes; /* the context is NULL, or the host was told not to finalise */
   /* the plugin's log lines */
   counter warnings, infos;
@@ -32,6 +34,9 @@ struct tally {
 };
 
 extern struct tally tally;
+
+/* A state's place in the tables: those that nobody defines share the last. */
+static inline int state_index(int state) { return state >= 0 && state < STATE_COUNT ? state : STATE_COUNT; }
 
 static inline void count(counter *c) { atomic_fetch_add_explicit(c, 1, memory_order_relaxed); }
 

@@ -76,6 +76,7 @@ type Settings struct {
 	Warnings  []string // values that were not understood, unknown names
 	Directory string   // experiment directory a job started here would write to
 	Memory    uint64   // cap of ring memory per process in bytes
+	Shared    bool     // the memory is to be a file in /dev/shm
 	Collector string   // path of the collector if set, "spool", or "" for the tool itself
 }
 

@@ -411,3 +411,22 @@ func TestSizeText(t *testing.T) {
 		}
 	}
 }
+
+// A file in /dev/shm needs its room there.
+func TestSharedMemoryFile(t *testing.T) {
+	f := newInstallation(t)
+	f.settings.Shared, f.settings.Memory = true, 1<<60
+	expect(t, f.examine(), "/dev/shm", Warn, "NCCL_OTF2_RING=shm takes 1.0 EiB of it for each process")
+	f.settings.Memory = 4 << 20
+	if c := find(t, f.examine(), "/dev/shm"); c.Status == OK && !strings.Contains(c.Found, "NCCL_OTF2_RING=shm takes 4.0 MiB") {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestOldVersionsTellLess(t *testing.T) {
+	for api, want := range map[int]string{1: "no calls", 3: "no GPU times", 4: "no calls of the application", 5: "", 7: ""} {
+		if got := lacking(api); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("v%d: %q", api, got)
+		}
+	}
+}

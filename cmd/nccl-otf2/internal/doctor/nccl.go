@@ -130,6 +130,17 @@ func (e *examiner) libraries(pluginExports []int) {
 	}
 }
 
+// lacking says what a version of the profiler API does not tell (notes on the API, §2).
+func lacking(api int) string {
+	switch {
+	case api <= 3:
+		return ": no calls of the application, no sizes of communicators, no GPU times"
+	case api == 4:
+		return ": no calls of the application"
+	}
+	return ""
+}
+
 func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 	name := filepath.Base(f.path)
 	l, err := readLibrary(f.path)
@@ -177,7 +188,7 @@ func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 	found += fmt.Sprintf(", looks for ncclProfiler %s (%s)", versionList(taken), why)
 	switch {
 	case common > 0:
-		e.add(group, name, OK, fmt.Sprintf("%s, would use v%d", found, common), "")
+		e.add(group, name, OK, fmt.Sprintf("%s, would use v%d%s", found, common, lacking(common)), "")
 	case len(pluginExports) == 0: // reported with the installation
 		e.add(group, name, Info, found, "")
 	default:

@@ -107,6 +107,11 @@ func (e *examiner) sharedMemory() {
 	switch {
 	case err != nil:
 		e.add(group, "/dev/shm", Warn, fmt.Sprintf("cannot be looked at: %v", err), "NCCL needs it for ranks that share a node")
+	case e.settings.Shared && free < e.settings.Memory+leastShared:
+		e.add(group, "/dev/shm", Warn, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process, beside what NCCL needs", sizeText(free), sizeText(e.settings.Memory)),
+			"lower NCCL_OTF2_MEMORY, or leave NCCL_OTF2_RING unset; where there is no room the plugin takes a memfd")
+	case e.settings.Shared:
+		e.add(group, "/dev/shm", OK, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process", sizeText(free), sizeText(e.settings.Memory)), "")
 	case free < leastShared:
 		e.add(group, "/dev/shm", Warn, sizeText(free)+" free; NCCL itself may need more", "in a container: --shm-size=1g or --ipc=host")
 	default:

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/collector"
+	"ncclotf2/config"
+	"ncclotf2/shard"
+)
+
+// ctlOptions are those of all its commands.
+type ctlOptions struct {
+	format  format
+	lead    time.Duration
+	timeout time.Duration
+}
+
+func ctlCommand() *cobra.Command {
+	var o ctlOptions
+	cmd := &cobra.Command{
+		Use:   "ctl",
+		Short: "Start and stop the recording of a running job, and see how it stands",
+		Long: `Gives orders to the collectors of a job that runs, through its experiment directory DIR; default is that of
+NCCL_OTF2_DIR or the job step, else the one in this folder in which a job is being recorded. Only the user who
+runs the job can do so.`,
+		Example: `  nccl-otf2 ctl status exp1
+  nccl-otf2 ctl stop exp1
+  nccl-otf2 ctl events light exp1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("ctl has no command %q: there are start, stop, events and status", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(ctlRecord(&o, true), ctlRecord(&o, false), ctlEvents(&o), ctlStatus(&o))
+	for _, c := range cmd.Commands() {
+		addFormat(c, &o.format)
+		c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for answers")
+	}
+	return cmd
+}
+
+const ctlRecordLong = `On each communicator the order holds from one operation on that is the same for all its ranks: chosen so far
+ahead that all collectors know of it by then (see --lead). Communicators to come are recorded %s.
+Operations of replayed graphs are counted apart from those that are called; the order holds for each from the
+same number on.`
+
+func ctlRecord(o *ctlOptions, on bool) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "start [DIR]",
+		Short:   "Record from here on",
+		Long:    "Begins to record, or goes on.\n\n" + fmt.Sprintf(ctlRecordLong, "from their beginning"),
+		Example: "  nccl-otf2 ctl start exp1",
+	}
+	if !on {
+		cmd.Use, cmd.Short, cmd.Example = "stop [DIR]", "Record nothing from here on, until started again", "  nccl-otf2 ctl stop exp1 --lead 5s"
+		cmd.Long = "Ends recording for the time being. What is recorded so far stays, the job goes on.\n\n" + fmt.Sprintf(ctlRecordLong, "not at all")
+	}
+	cmd.Args = atMost("an experiment directory", 1)
+	cmd.Flags().DurationVar(&o.lead, "lead", 2*time.Second, "how far ahead the order begins to hold, at the present rate of operations")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := o.controller(args)
+		if err != nil {
+			return err
+		}
+		change, err := c.Record(cmd.Context(), on)
+		if err != nil {
+			return ctlError(err)
+		}
+		if o.format == formatJSON {
+			err = writeJSON(cmd.OutOrStdout(), change)
+		} else {
+			printChange(cmd.OutOrStdout(), change, on)
+		}
+		return confirmed(change, err)
+	}
+	return cmd
+}
+
+// confirmed is the exit code of an order.
+func confirmed(c *collector.Change, err error) error {
+	if err == nil && len(c.Silent)+len(c.Late) > 0 {
+		err = exitCode(exitInput)
+	}
+	return err
+}
+
+func printChange(w io.Writer, c *collector.Change, on bool) {
+	for _, m := range c.Comms {
+		name := m.Name
+		if name == "" {
+			name = fmt.Sprintf("0x%016x", m.ID)
+		}
+		what := "recorded"
+		if !on {
+			what = "not recorded"
+		}
+		ranks := count(m.Members, "rank", "ranks")
+		if m.NRanks > m.Members {
+			ranks = fmt.Sprintf("%d of %d ranks", m.Members, m.NRanks)
+		}
+		edge := m.First
+		if !on {
+			edge = m.Last
+		}
+		from := fmt.Sprintf("from operation %d on", edge)
+		if !on && edge == 0 { // recording was to begin later than now
+			from = "from the next operation on"
+		}
+		fmt.Fprintf(w, "communicator %s (%s): %s %s\n", name, ranks, what, from)
+		if m.Mixed {
+			fmt.Fprintf(w, "  it has calls and replayed graphs: each come to that number in their own time\n")
+		}
+	}
+	if len(c.Comms) == 0 {
+		fmt.Fprintln(w, map[bool]string{true: "all communicators are recorded, and so are those to come", false: "no communicator is recorded, nor those to come"}[on])
+	}
+	printUnconfirmed(w, c)
+}
+
+func printUnconfirmed(w io.Writer, c *collector.Change) {
+	for _, name := range c.Late {
+		fmt.Fprintf(w, "%s %s learnt of it too late: its recording changes elsewhere than that of the others (try --lead)\n", paint(w, yellow, "!"), name)
+	}
+	for _, name := range c.Silent {
+		fmt.Fprintf(w, "%s %s has not confirmed it\n", paint(w, yellow, "!"), name)
+	}
+}
+
+func ctlEvents(o *ctlOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "events LIST [DIR]",
+		Short: "Change which events are recorded",
+		Long: `From now on records the events in LIST, presets and names as in NCCL_OTF2_EVENTS. It holds at once, in each process
+by itself. Only what NCCL was asked for when the job began can be had.`,
+		Example: "  nccl-otf2 ctl events light exp1\n  nccl-otf2 ctl events gpu,ProxyOp exp1",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("ctl events needs a list of events: see nccl-otf2 ctl events --help")
+			}
+			return atMost("a list of events and an experiment directory", 2)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			mask, err := config.ParseEvents(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			c, err := o.controller(args[1:])
+			if err != nil {
+				return err
+			}
+			change, missing, err := c.Events(cmd.Context(), mask)
+			if err != nil {
+				return ctlError(err)
+			}
+			out := cmd.OutOrStdout()
+			if o.format == formatJSON {
+				err = writeJSON(out, struct {
+					*collector.Change
+					Missing []string `json:"missing"`
+				}{change, slices.Concat([]string{}, missing)})
+				return confirmed(change, err)
+			}
+			fmt.Fprintf(out, "recorded from now on: %s\n", config.EventList(mask&^maskOfNames(missing)))
+			if len(missing) > 0 {
+				fmt.Fprintf(out, "%s NCCL was not asked for %s when the job began: they cannot be had any more\n", paint(out, yellow, "!"), strings.Join(missing, ", "))
+			}
+			printUnconfirmed(out, change)
+			return confirmed(change, nil)
+		},
+	}
+}
+
+func maskOfNames(names []string) (mask uint32) {
+	for i, name := range config.EventNames() {
+		if slices.Contains(names, name) {
+			mask |= 1 << i
+		}
+	}
+	return mask
+}
+
+// processStatus is one process in the JSON form of `ctl status`.
+type processStatus struct {
+	collector.Status
+	Rate float64 `json:"recordsPerSecond"`
+}
+
+func ctlStatus(o *ctlOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status [DIR]",
+		Short: "Say how the recording stands",
+		Long: `Asks each collector how it stands: what it records, how much has been recorded and lost, memory and disk in use,
+and how far each communicator is.`,
+		Example: "  nccl-otf2 ctl status exp1\n  nccl-otf2 ctl status --format json",
+		Args:    atMost("an experiment directory", 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.controller(args)
+			if err != nil {
+				return err
+			}
+			before, now, silent, err := c.Status(cmd.Context())
+			if err != nil {
+				return ctlError(err)
+			}
+			rows := make([]processStatus, len(now))
+			for i := range now {
+				rows[i].Status = now[i]
+				for j := range before {
+					if b := &before[j]; b.Shard == now[i].Shard && now[i].Time.After(b.Time) {
+						rows[i].Rate = math.Round(float64(now[i].Records-b.Records) / now[i].Time.Sub(b.Time).Seconds())
+					}
+				}
+			}
+			out := cmd.OutOrStdout()
+			if o.format == formatJSON {
+				err = writeJSON(out, struct {
+					Processes []processStatus `json:"processes"`
+					Silent    []string        `json:"silent"`
+				}{rows, slices.Concat([]string{}, silent)})
+			} else {
+				err = printStatus(out, rows, silent)
+			}
+			if err == nil && len(silent) > 0 {
+				err = exitCode(exitInput)
+			}
+			return err
+		},
+	}
+}
+
+func printStatus(w io.Writer, rows []processStatus, silent []string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "rank\thost\tpid\trecording\trecords\trecords/s\tlost\tpaused\tmemory\tdisk\t")
+	for i := range rows {
+		s := &rows[i]
+		lost := uint64(0)
+		for _, n := range s.Lost {
+			lost += n
+		}
+		disk := mebibytes(s.DiskUsed)
+		if s.DiskLimit > 0 {
+			disk += " of " + mebibytes(s.DiskLimit)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%.0f\t%d\t%d\t%s of %s\t%s\t\n", orDash(s.Rank), s.Host, s.PID, recordingWord(&s.Status),
+			s.Records, s.Rate, lost, s.Paused, mebibytes(s.MemoryUsed), mebibytes(s.MemoryTotal), disk)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "rank\tcommunicator\tits rank\tcollectives\tmessages\treplayed\trecorded\t")
+	for i := range rows {
+		for _, c := range rows[i].Comms {
+			name := c.Name
+			if name == "" {
+				name = fmt.Sprintf("0x%016x", c.ID)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%d of %d\t%d\t%d\t%d\t%s\t\n", orDash(rows[i].Rank), name, c.Rank, c.NRanks, c.Collectives, c.Messages, c.Replayed, windowWord(&c))
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i := range rows {
+		if s := &rows[i]; s.Stopped != "" {
+			fmt.Fprintf(w, "%s %s:%d records nothing new: %s\n", paint(w, yellow, "!"), s.Host, s.PID, s.Stopped)
+		}
+	}
+	for _, name := range silent {
+		fmt.Fprintf(w, "%s %s does not answer\n", paint(w, yellow, "!"), name)
+	}
+	return nil
+}
+
+func orDash(rank int) string {
+	if rank < 0 {
+		return "–"
+	}
+	return fmt.Sprint(rank)
+}
+
+func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+func recordingWord(s *collector.Status) string {
+	all, some := s.Recording()
+	switch {
+	case s.Stopped != "":
+		return "stopped"
+	case len(s.Recorded) == 0:
+		return "nothing"
+	case all:
+		return map[string]string{"trace": "on", "record": "on, for replay"}[s.Mode]
+	case some:
+		return "in part"
+	}
+	return "paused"
+}
+
+// windowWord says which operations are recorded.
+func windowWord(c *collector.CommStatus) string {
+	switch {
+	case c.First >= c.Last:
+		return "none"
+	case c.First == 0 && c.Last == math.MaxUint64:
+		return "all"
+	case c.Last == math.MaxUint64:
+		return fmt.Sprintf("from %d", c.First)
+	}
+	return fmt.Sprintf("%d to %d", c.First, c.Last-1)
+}
+
+// controller finds the experiment directory of the job.
+func (o *ctlOptions) controller(args []string) (*collector.Controller, error) {
+	dir := ""
+	if len(args) > 0 {
+		dir = args[0]
+	} else {
+		var err error
+		if dir, err = runningJob(); err != nil {
+			return nil, err
+		}
+	}
+	if !isDir(dir) {
+		return nil, fmt.Errorf("%s is not a folder: give the experiment directory of a running job", dir)
+	}
+	return &collector.Controller{Dir: dir, Timeout: o.timeout, Lead: o.lead}, nil
+}
+
+// runningJob finds the experiment directory of the job that is recorded here: the one that the environment says, else
+// the only one in the working directory with a collector at work.
+func runningJob() (string, error) {
+	env := newEnvironment(os.Environ())
+	s, err := config.Load(env.lookup)
+	if err != nil {
+		return "", err
+	}
+	if s.Dir != "" || config.StepID(env.lookup) != "" {
+		return s.Directory(env.lookup, 0), nil
+	}
+	dirs, _ := filepath.Glob("nccl-otf2-*")
+	var running []string
+	for _, d := range dirs {
+		entries, err := shard.List(d)
+		if err == nil && slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Writing }) {
+			running = append(running, d)
+		}
+	}
+	switch len(running) {
+	case 0:
+		return "", errors.New("no job is being recorded in this folder: give its experiment directory")
+	case 1:
+		return running[0], nil
+	}
+	return "", fmt.Errorf("%d jobs are being recorded here: name one of %s", len(running), strings.Join(running, ", "))
+}
+
+func ctlError(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: orders are for the user who runs the job", err)
+	}
+	return err
+}
+
+// atMost allows up to n positional arguments.
+func atMost(what string, n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usagef("%s takes %s, and no %q: see %s --help", cmd.CommandPath(), what, args[n], cmd.CommandPath())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/plugin/shm/shmtest"
+	"ncclotf2/shard"
+)
+
+// threadEvents counts the events of application threads in event files.
+func threadEvents(t *testing.T, e shard.Entry) (n uint64) {
+	t.Helper()
+	for _, l := range e.Process.Locations {
+		if l.Kind != shard.KindThread {
+			continue
+		}
+		s, err := otf2.ScanEventFile(filepath.Join(e.Path, itoa(int(l.Number))+".evt"), chunkSize)
+		if err != nil || !s.Complete || s.Events != l.Events {
+			t.Errorf("%s: %+v, %v; the description says %d events", e.Path, s, err, l.Events)
+		}
+		n += s.Events
+	}
+	return n
+}
+
+// A collector is killed at any moment, again and again: whatever had reached the disk, each call is in the shards
+// once in the end. The two calls that a kill falls into may be incomplete.
+func TestKillsAtAnyMoment(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 1024})
+	a := newApplication(job, 0, monotonic)
+	vars := []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=light"}
+	const kills, calls = 6, 2500
+	n := uint64(0)
+	for k := range kills {
+		collector := startCollector(t, job, "collector", vars...)
+		for range calls {
+			a.allReduce(n)
+			n++
+		}
+		if k%2 == 1 {
+			flushAll(t, job)
+			for range calls {
+				a.allReduce(n)
+				n++
+			}
+		}
+		time.Sleep(time.Duration(k) * 30 * time.Millisecond) // some before their first flush, some after
+		collector.Process.Kill()
+		collector.Wait()
+	}
+	last := startCollector(t, job, "collector", vars...)
+	process.end()
+	if err := last.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, last.Stderr)
+	}
+	total, events, done := uint64(0), uint64(0), 0
+	for _, e := range shards(t, dir) {
+		total += starts(e.Process)
+		events += threadEvents(t, e)
+		if e.State == shard.Done {
+			done++
+		}
+	}
+	if total != n*perCall || done != 1 {
+		t.Errorf("%d starts, want %d; %d shards are done", total, n*perCall, done)
+	}
+	const perThreadCall = 4 // the call and the launch in it
+	if want := n * perThreadCall; events > want || events < want-kills*perThreadCall {
+		t.Errorf("%d events of calls, want %d", events, want)
+	}
+}
+
+func TestCutEvents(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.evt")
+	w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: chunkSize})
+	must(t, err)
+	type state struct {
+		bytes  int64
+		events uint64
+	}
+	var states []state
+	for i := range 200 {
+		for range i * 20 {
+			must(t, w.Enter(otf2.Timestamp(i), nil, 0))
+		}
+		must(t, w.Flush())
+		states = append(states, state{w.Size(), w.Events()})
+	}
+	must(t, w.Close())
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	if len(whole) < 3*chunkSize {
+		t.Fatalf("%d bytes are too few chunks", len(whole))
+	}
+	for i := len(states) - 1; i >= 0; i-- {
+		s := states[i]
+		must(t, cutEvents(path, s.bytes, s.events))
+		got, err := otf2.ScanEventFile(path, chunkSize)
+		if err != nil || !got.Complete || got.Events != s.events {
+			t.Fatalf("cut to %+v: %+v, %v", s, got, err)
+		}
+	}
+	if err := cutEvents(path, 1<<20, 5); err == nil {
+		t.Error("a file is cut to more than it has")
+	}
+}

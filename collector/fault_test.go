@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/plugin/shm/shmtest"
+	"ncclotf2/shard"
+)
+
+// flushAll waits until everything written so far has been taken.
+func flushAll(t *testing.T, job *shmtest.Job) {
+	t.Helper()
+	request := job.Request()
+	if !shmtest.Await(func() bool { return job.Answered(request) }) {
+		t.Fatal("not answered")
+	}
+}
+
+// At the cap the plugin is told to record nothing new; what it had recorded is all in the archive.
+func TestDiskCap(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_DISK=64K")})
+	memory := mapped(t, job)
+	full := func() bool { _, record := job.Masks(); return record&shm.RecordFull != 0 }
+	calls := uint64(0)
+	for range 500 {
+		if full() {
+			break
+		}
+		for range 20 {
+			a.allReduce(calls)
+			calls++
+		}
+		flushAll(t, job)
+	}
+	if !full() {
+		t.Fatal("no end")
+	}
+	text, n := memory.Message()
+	if n != 1 || !strings.Contains(text, "NCCL_OTF2_DISK allows 65536") {
+		t.Errorf("message %d: %q", n, text)
+	}
+	// What was in memory at that moment is still taken; what the plugin refuses is counted.
+	a.allReduce(calls)
+	calls++
+	job.Header().Lost[shm.LossDisk][shm.EventColl] = 3
+	flushAll(t, job)
+	process.end()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	e := onlyShard(t, dir)
+	p := e.Process
+	if e.State != shard.Done || !p.Finished || starts(p) != calls*perCall || p.Counts.Lost["disk"]["Coll"] != 3 || len(p.Counts.Lost) != 1 {
+		t.Errorf("state %v, finished %v, %d starts of %d, lost %v", e.State, p.Finished, starts(p), calls*perCall, p.Counts.Lost)
+	}
+	if len(p.Markers) != 1 || p.Markers[0].Category != "NCCL recording stopped" || !strings.Contains(p.Markers[0].Text, "allows 65536") {
+		t.Errorf("markers %v", p.Markers)
+	}
+	if _, n := memory.Message(); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// Whatever becomes of the directory while the job runs: one message, the plugin refuses cheaply, memory comes back,
+// and the collector ends with the job.
+func TestDirectoryFaults(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fault func(t *testing.T, dir string)
+	}{
+		{"removed", func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)) }},
+		{"shard removed", func(t *testing.T, dir string) { must(t, os.RemoveAll(filepath.Join(dir, shard.Folder))) }},
+		{"renamed", func(t *testing.T, dir string) { must(t, os.Rename(dir, dir+".old")) }},
+		{"read-only", func(t *testing.T, dir string) {
+			if os.Geteuid() == 0 {
+				t.Skip("SKIPPED: root may write everywhere")
+			}
+			e := onlyShard(t, dir)
+			must(t, os.Chmod(e.Path, 0o500))
+			t.Cleanup(func() { os.Chmod(e.Path, 0o700) })
+		}},
+		{"a file in place of the shard", func(t *testing.T, dir string) {
+			e := onlyShard(t, dir)
+			must(t, os.RemoveAll(e.Path))
+			must(t, os.WriteFile(e.Path, nil, 0o600))
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "experiment")
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32})
+			a := newApplication(job, 0, monotonic)
+			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
+			a.allReduce(0)
+			flushAll(t, job)
+			tc.fault(t, dir)
+			for i := range uint64(1000) {
+				a.allReduce(i)
+				if i%100 == 0 {
+					flushAll(t, job)
+				}
+			}
+			flushAll(t, job)
+			memory := mapped(t, job)
+			text, n := memory.Message()
+			if !strings.Contains(text, "recording stopped in "+dir) || strings.Contains(text, "\n") || n != 1 {
+				t.Errorf("message %d: %q", n, text)
+			}
+			if _, record := job.Masks(); record&shm.RecordFull == 0 {
+				t.Errorf("the plugin goes on recording: mask %#x", record)
+			}
+			if free, spare := job.Free(); free+spare < 24 {
+				t.Errorf("%d chunks came back", free+spare)
+			}
+			process.end()
+			if err := wait(); err == nil {
+				t.Error("the collector tells of no error")
+			}
+			if _, n := memory.Message(); n != 1 {
+				t.Errorf("%d messages", n)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file system without room: what is on disk stays whole, what is lost is counted.
+func TestFullFileSystem(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "small")
+	must(t, os.Mkdir(dir, 0o700))
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=192k"); err != nil {
+		t.Skipf("SKIPPED: no file system can be mounted here: %v", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
+	full := func() bool { _, record := job.Masks(); return record&shm.RecordFull != 0 }
+	calls := uint64(0)
+	for range 500 {
+		if full() {
+			break
+		}
+		for range 50 {
+			a.allReduce(calls)
+			calls++
+		}
+		flushAll(t, job)
+	}
+	for range 50 { // what other threads were writing
+		a.allReduce(calls)
+		calls++
+	}
+	memory := mapped(t, job)
+	if text, n := memory.Message(); !full() || !strings.Contains(text, "no space left on device") || n != 1 {
+		t.Errorf("message %d: %q", n, text)
+	}
+	process.end()
+	if err := wait(); err == nil || !strings.Contains(fmt.Sprint(err), "no space left") {
+		t.Errorf("%v", err)
+	}
+	e := onlyShard(t, dir) // whose files are whole
+	if eventsOf(t, e) == 0 || e.Process.Finished {
+		t.Errorf("%d events, finished %v", eventsOf(t, e), e.Process.Finished)
+	}
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/plugin/shm/shmtest"
+	"ncclotf2/shard"
+)
+
+// inFile makes a job say that its memory is a file; keep puts it there, as it is after the job's death.
+func inFile(t *testing.T, job *shmtest.Job) (path string, keep func()) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "memory")
+	h := job.Header()
+	h.MemoryKind = shm.MemoryShm
+	copy(h.MemoryPath[:], path)
+	copy(h.BootID[:], bootID())
+	return path, func() {
+		from := os.NewFile(uintptr(job.FD()), "memory")
+		defer from.Close()
+		if _, err := from.Seek(0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(to, from); err != nil {
+			t.Fatal(err)
+		}
+		if err := to.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Job and collector are both killed: everything that was recorded is in the shards afterwards, each record once.
+func TestSalvage(t *testing.T) {
+	for _, mode := range []string{"trace", "record"} {
+		t.Run(mode, func(t *testing.T) {
+			dir := t.TempDir()
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+			path, keep := inFile(t, job)
+			a := newApplication(job, 0, monotonic)
+			collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE="+mode, "RANK=3", "WORLD_SIZE=4")
+			const calls = 300
+			for i := range uint64(calls) {
+				a.allReduce(i)
+			}
+			flushAll(t, job)
+			if p := onlyShard(t, dir).Process; p.Memory != (shard.Memory{Kind: "shm", Path: path}) {
+				t.Errorf("memory %+v", p.Memory)
+			}
+			collector.Process.Kill()
+			collector.Wait()
+			for i := range uint64(calls) {
+				a.allReduce(calls + i)
+			}
+			keep()
+			// The process lives: its plugin will see to it.
+			if n, err := Salvage(dir); n != 0 || err != nil {
+				t.Errorf("of a living process: %d, %v", n, err)
+			}
+			process.end()
+			if n, err := Salvage(dir); n != 1 || err != nil {
+				t.Fatalf("%d, %v", n, err)
+			}
+			if _, err := os.Lstat(path); !os.IsNotExist(err) {
+				t.Errorf("the file is still there: %v", err)
+			}
+			total, done := uint64(0), 0
+			for _, e := range shards(t, dir) {
+				total += starts(e.Process)
+				if e.State == shard.Done {
+					done++
+					if e.Process.Launcher.Rank != 3 || e.Process.Settings["EVENTS"] != "light" || !e.Process.Finished {
+						t.Errorf("%+v", e.Process)
+					}
+				}
+			}
+			want := uint64(2 * calls * perCall)
+			if mode == "record" { // the second shard counts what is in the file that it goes on with
+				want += calls * perCall
+			}
+			if total != want || done != 1 {
+				t.Errorf("%d starts, want %d; %d shards are done", total, want, done)
+			}
+			if n, err := Salvage(dir); n != 0 || err != nil {
+				t.Errorf("a second time: %d, %v", n, err)
+			}
+		})
+	}
+}
+
+// In the usual course the collector removes the file; one that dies just before leaves it to Salvage.
+func TestMemoryFileIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+	path, keep := inFile(t, job)
+	a := newApplication(job, 0, monotonic)
+	keep()
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	must(t, err)
+	must(t, file.Close())
+	process.end()
+	must(t, Run(t.Context(), Options{FD: fd, Lookup: environment("NCCL_OTF2_DIR=" + dir)}))
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	before := starts(onlyShard(t, dir).Process)
+
+	a.allReduce(0)
+	keep()
+	if n, err := Salvage(dir); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	if after := starts(onlyShard(t, dir).Process); after != before {
+		t.Errorf("%d starts, before %d", after, before)
+	}
+}
+
+// Only the process's own file is touched.
+func TestSalvageTouchesNothingElse(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		put  func(path, other string) error
+		err  bool
+	}{
+		{"a link", func(path, other string) error { return os.Symlink(other, path) }, true},
+		{"another process's", func(path, other string) error { return os.Rename(other, path) }, false},
+		{"rubbish", func(path, _ string) error { return os.WriteFile(path, make([]byte, 9000), 0o600) }, true},
+		{"a folder", func(path, _ string) error { return os.Mkdir(path, 0o700) }, true},
+		{"nothing", func(string, string) error { return nil }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+			path, _ := inFile(t, job)
+			collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
+			collector.Process.Kill()
+			collector.Wait()
+			process.end()
+			job.Header().PIDStart++ // in the file, not in the shard
+			job.Header().MemoryPath = [128]byte{}
+			other, keep := inFile(t, job)
+			keep()
+			must(t, tc.put(path, other))
+			n, err := Salvage(dir)
+			if n != 0 || (err != nil) != tc.err {
+				t.Errorf("%d, %v", n, err)
+			}
+			if _, err := os.Lstat(path); tc.name != "nothing" && err != nil {
+				t.Error(err)
+			}
+			if len(shards(t, dir)) != 1 {
+				t.Error("a shard was made")
+			}
+		})
+	}
+}

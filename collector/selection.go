@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"math"
+	"slices"
+
+	"ncclotf2/config"
+	"ncclotf2/plugin/shm"
+)
+
+// selection is what NCCL is asked for, and what the plugin records of it.
+type selection struct {
+	event  uint32     // types
+	record uint32     // types, and shm.RecordRaw, RecordInWindow, RecordFull
+	window shm.Window // of all communicators at first
+}
+
+// Windows that need no numbers.
+var (
+	everything = shm.Window{First: 0, Last: math.MaxUint64}
+	nothing    = shm.Window{}
+)
+
+// chosenEvents are the event types (bits) that the settings choose in this process, of those that the API
+// version has.
+func chosenEvents(s *config.Settings, l config.Launcher, h *shm.Header) uint32 {
+	if len(s.Ranks) > 0 && l.Rank >= 0 && !s.Ranks.Has(l.Rank) {
+		return 0
+	}
+	known := shm.KnownTypes(int(h.APIVersion))
+	if s.Record {
+		return known
+	}
+	return s.Events & known
+}
+
+// selectBy reads the settings.
+func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
+	types := chosenEvents(s, l, h)
+	sel := selection{event: types, record: types, window: everything}
+	if s.Record {
+		sel.record |= shm.RecordRaw
+	}
+	switch {
+	case s.Paused:
+		sel.window = nothing
+		sel.record |= shm.RecordInWindow
+	case s.Window != nil:
+		sel.window = shm.Window{First: s.Window.First, Last: s.Window.Last}
+		sel.record |= shm.RecordInWindow
+	}
+	return sel
+}
+
+// choose tells the plugin what to ask for and what to record. What an earlier collector of the process had
+// chosen stays: the user may have changed it since.
+func choose(m *shm.Memory, sel selection) selection {
+	h := m.Header()
+	if h.CollectorPID != 0 && h.EventMask != 0 {
+		sel = selection{event: h.EventMask, record: h.RecordMask &^ shm.RecordFull, window: shm.Window{First: h.WindowFirst, Last: h.WindowLast}}
+		m.SetMasks(sel.event, sel.record)
+		return sel
+	}
+	// The windows before the mask that puts them in force.
+	m.SetFirstWindow(sel.window)
+	for i := range m.Comms() {
+		m.SetWindow(i, sel.window)
+	}
+	m.SetMasks(sel.event, sel.record)
+	return sel
+}
+
+// firstDifference is the least ordinal that one of two windows holds and the other does not; false if they
+// hold the same.
+func firstDifference(a, b shm.Window) (ordinal uint64, differ bool) {
+	edges := []uint64{a.First, a.Last, b.First, b.Last}
+	slices.Sort(edges)
+	for _, x := range edges {
+		if inside(a, x) != inside(b, x) {
+			return x, true
+		}
+	}
+	return 0, false
+}
+
+func inside(w shm.Window, ordinal uint64) bool { return w.First <= ordinal && ordinal < w.Last }

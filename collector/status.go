@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ncclotf2/plugin/shm"
+)
+
+// Status is how the recording of one process stands.
+type Status struct {
+	Shard string    `json:"shard"` // its uuid
+	Host  string    `json:"host"`
+	PID   int       `json:"pid"`
+	Rank  int       `json:"rank"` // as the launcher says, −1 if it does not
+	Time  time.Time `json:"time"`
+	Ask   uint64    `json:"ask"`   // the question that this answers
+	Order uint64    `json:"order"` // the last order obeyed; 0: none
+	// Late counts the communicators that had passed the operation from which the last order was to hold: their
+	// recording begins or ends elsewhere than that of other members.
+	Late int           `json:"late"`
+	Poll time.Duration `json:"pollNs"` // how often it looks for orders
+
+	Mode     string   `json:"mode"`              // "trace" or "record"
+	Asked    []string `json:"asked"`             // event types that NCCL was asked for
+	Recorded []string `json:"recorded"`          // those of them that are recorded
+	Stopped  string   `json:"stopped,omitempty"` // why nothing is recorded any more
+
+	Records     uint64            `json:"records"` // taken so far
+	Lost        map[string]uint64 `json:"lost"`    // by reason
+	Paused      uint64            `json:"paused"`  // events outside windows
+	MemoryUsed  uint64            `json:"memoryUsed"`
+	MemoryTotal uint64            `json:"memoryTotal"`
+	DiskUsed    uint64            `json:"diskUsed"`
+	DiskLimit   uint64            `json:"diskLimit"` // 0: none
+
+	Comms []CommStatus `json:"comms"` // alive
+}
+
+// CommStatus is how far a communicator rank is.
+type CommStatus struct {
+	Index       int    `json:"index"`
+	ID          uint64 `json:"id,string"` // 0 if NCCL did not tell
+	Name        string `json:"name"`
+	NRanks      int    `json:"nranks"`
+	Rank        int    `json:"rank"`
+	Collectives uint64 `json:"collectives"` // called so far
+	Messages    uint64 `json:"messages"`    // called so far
+	Replayed    uint64 `json:"replayed"`    // operations of replayed graphs so far
+	First       uint64 `json:"first,string"`
+	Last        uint64 `json:"last,string"` // operations first ≤ ordinal < last are recorded
+}
+
+// window is the one in force.
+func (c *CommStatus) window() shm.Window { return shm.Window{First: c.First, Last: c.Last} }
+
+// Ordinal is the number of its next operation, in the count that windows go by.
+func (c *CommStatus) Ordinal() uint64 { return ordinal(c.Collectives, c.Messages, c.Replayed) }
+
+// Recording tells that its next operation is recorded.
+func (c *CommStatus) Recording() bool { return inside(c.window(), c.Ordinal()) }
+
+// Recording tells whether anything is recorded in the process at the moment: on all its communicators, on some
+// of them, or on none.
+func (s *Status) Recording() (all, some bool) {
+	if s.Stopped != "" || len(s.Recorded) == 0 {
+		return false, false
+	}
+	all = true
+	for i := range s.Comms {
+		r := s.Comms[i].Recording()
+		all, some = all && r, some || r
+	}
+	return all, some || len(s.Comms) == 0
+}
+
+// status describes the recording as of now.
+func (c *live) status() *Status {
+	h := c.memory.Header()
+	free, total := c.memory.FreeChunks()
+	s := &Status{
+		Shard: c.process.UUID, Host: c.process.Host, PID: c.process.PID, Rank: c.process.Launcher.Rank,
+		Time: time.Now(), Ask: c.listener.ask, Order: c.listener.order, Late: c.listener.late, Poll: c.listener.interval,
+		Mode: "trace", Asked: eventNames(c.chosen.event), Recorded: eventNames(c.chosen.record),
+		Records: c.records, Lost: make(map[string]uint64),
+		MemoryUsed: uint64(total-free) * shm.ChunkSize, MemoryTotal: uint64(total) * shm.ChunkSize,
+		DiskUsed: c.onDisk(), DiskLimit: c.cap, Comms: []CommStatus{},
+	}
+	if c.script != nil {
+		s.Mode = "record"
+	}
+	s.Stopped = c.stopped()
+	for t := range shm.TypeCount {
+		s.Paused += h.Paused[t]
+		for reason := range h.Lost {
+			if n := h.Lost[reason][t]; n > 0 {
+				s.Lost[shm.LossReason(reason).String()] += n
+			}
+		}
+		if n := c.lost[t]; n > 0 {
+			s.Lost[shm.LossDisk.String()] += n
+		}
+	}
+	for i := range c.memory.Comms() {
+		comm, ok := c.memory.Comm(i)
+		if !ok || comm.FinalTicks != 0 {
+			continue
+		}
+		if c.chosen.record&shm.RecordInWindow == 0 {
+			comm.Window = everything
+		}
+		s.Comms = append(s.Comms, CommStatus{
+			Index: i, ID: comm.ID, Name: comm.Name, NRanks: comm.NRanks, Rank: comm.Rank,
+			Collectives: comm.Collectives, Messages: comm.Messages, Replayed: comm.Replayed,
+			First: comm.Window.First, Last: comm.Window.Last,
+		})
+	}
+	return s
+}
+
+func eventNames(mask uint32) []string {
+	names := []string{}
+	for t := range shm.TypeCount {
+		if mask&(1<<t) != 0 {
+			names = append(names, shm.EventType(t).String())
+		}
+	}
+	return names
+}
+
+// publish writes the status where `ctl` finds it.
+func (c *live) publish() error {
+	text, err := json.Marshal(c.status())
+	if err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(c.store.Path(), statusFile), append(text, '\n'))
+}
+
+// readStatus reads what a collector has published; nil if it has not.
+func readStatus(shardPath string) (*Status, error) {
+	text, err := os.ReadFile(filepath.Join(shardPath, statusFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	s := new(Status)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(shardPath, statusFile), err)
+	}
+	return s, nil
+}

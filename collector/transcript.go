@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// Record mode: the callbacks of a process as lines of JSON, one for each, in the schema of the recordings that package
+// replay plays (testdata/nccl-callbacks/README.md). A file is a row of gzip members, each written as a whole, so that it
+// is always whole as of its last member.
+const (
+	recordingFolder = "recording"
+	transcriptEnd   = ".rec.jsonl.gz"
+	memberSize      = 1 << 20 // compressed bytes after which a member is written
+)
+
+// transcript writes one process's callbacks.
+type transcript struct {
+	file *os.File
+	path string
+	out  bytes.Buffer // the present member, compressed
+	zip  *gzip.Writer
+	line []byte
+	held bool   // there are lines in the present member
+	size uint64 // bytes in the file
+
+	source  shm.Source
+	header  shm.Header
+	raw     func(t uint64) uint64 // CLOCK_MONOTONIC_RAW of a time of the time line
+	seq     uint64
+	rings   []scribe
+	begun   map[uint32]bool          // communicator entries with an init line
+	blocks  map[uint64]*[block]event // of handles' numbers
+	events  uint32                   // begun so far
+	unknown uint64                   // references to events whose start is not in the file, or comes later
+
+	starts, stops [shm.TypeCount]uint64
+	states        map[uint32]uint64
+	first, last   uint64
+}
+
+// scribe is what is known of a ring's present owner.
+type scribe struct {
+	tid    int
+	before uint64 // *eHandle before the next start
+}
+
+// Handle numbers come in blocks, one ring after the other: what is kept of events is kept in the same blocks.
+const block = 4096
+
+// event is what later lines say of an event.
+type event struct {
+	id    uint32 // from 1; 0: there is none
+	stops uint32
+}
+
+// settingTranscript is the key of shard.Process.Settings that says how many bytes of a transcript the records up to
+// settingTaken made.
+const settingTranscript = "TRANSCRIPT_BYTES"
+
+// transcribe makes the file of a process's callbacks, or goes on with that of a collector that died.
+func (r *recording) transcribe(experiment string, h *shm.Header) (*transcript, error) {
+	folder := filepath.Join(experiment, recordingFolder)
+	if err := os.Mkdir(folder, shard.FolderMode); err != nil && !os.IsExist(err) {
+		return nil, err
+	}
+	if st, err := os.Lstat(folder); err != nil || !st.IsDir() {
+		return nil, fmt.Errorf("%s is no directory of its own", folder)
+	}
+	t, err := r.newTranscript(transcriptPath(experiment, r.process.UUID), h)
+	if err != nil {
+		return nil, err
+	}
+	if before := r.process.Settings[shard.SettingContinues]; before != "" {
+		if t.resume(transcriptPath(experiment, before), r.process.Settings[settingTranscript]) == nil {
+			return t, nil
+		}
+		// Without what was written before, what follows is still a recording of its own.
+		os.Remove(t.path)
+		if t, err = r.newTranscript(t.path, h); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.open(unix.O_CREAT | unix.O_EXCL); err != nil {
+		return nil, err
+	}
+	b := t.begin("open")
+	b = number(b, "pid", int64(h.PID))
+	b = number(b, "api", int64(h.APIVersion))
+	b = number(b, "mask", int64(shm.KnownTypes(int(h.APIVersion))))
+	b = unsigned(b, "t", h.Created.Raw)
+	b = unsigned(b, "mono", h.Created.Mono)
+	b = unsigned(b, "real", h.Created.Real)
+	return t, t.end(b)
+}
+
+func transcriptPath(experiment, uuid string) string {
+	return filepath.Join(experiment, recordingFolder, uuid+transcriptEnd)
+}
+
+func (r *recording) newTranscript(path string, h *shm.Header) (*transcript, error) {
+	clock := r.process.Clock
+	t := &transcript{
+		path: path, source: r.source, header: *h,
+		raw:   func(t uint64) uint64 { return t - clock.AnchorReal + clock.AnchorRaw },
+		begun: make(map[uint32]bool), blocks: make(map[uint64]*[block]event), states: make(map[uint32]uint64),
+	}
+	var err error
+	t.zip, err = gzip.NewWriterLevel(&t.out, gzip.BestSpeed)
+	return t, err
+}
+
+func (t *transcript) open(how int) error {
+	fd, err := unix.Open(t.path, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|how, uint32(shard.FileMode))
+	if err != nil {
+		return &os.PathError{Op: "open", Path: t.path, Err: err}
+	}
+	t.file = os.NewFile(uintptr(fd), t.path)
+	return nil
+}
+
+// resume goes on with the file of a collector that died, up to what its shard says was in it, and learns what
+// its lines tell of events.
+func (t *transcript) resume(path, size string) error {
+	bytes, err := strconv.ParseInt(size, 10, 64)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(path, t.path); err != nil {
+		return err
+	}
+	if err := t.open(unix.O_APPEND); err != nil {
+		return err
+	}
+	if err := t.file.Truncate(bytes); err != nil {
+		t.file.Close()
+		return err
+	}
+	t.size = uint64(bytes)
+	if err := eachLine(t.path, t.recall); err != nil {
+		t.file.Close()
+		return err
+	}
+	return nil
+}
+
+// recall takes in a line that is in the file already.
+func (t *transcript) recall(text []byte) error {
+	var l struct {
+		F     string  `json:"f"`
+		Ring  *int    `json:"ring"`
+		TID   int     `json:"tid"`
+		CtxID *uint32 `json:"ctxId"`
+		H     string  `json:"h"`
+		ID    uint32  `json:"id"`
+		State uint32  `json:"state"`
+	}
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	t.seq++
+	handle, err := strconv.ParseUint(l.H, 0, 64)
+	if l.H != "" && err != nil {
+		return err
+	}
+	switch l.F {
+	case "thread":
+		if l.Ring != nil {
+			t.ring(*l.Ring).tid = l.TID
+		}
+	case "init":
+		if l.CtxID != nil {
+			t.begun[*l.CtxID-1] = true
+		}
+	case "start":
+		t.starts[shm.TypeOf(handle)]++
+		t.events = l.ID
+		t.learn(handle, l.ID)
+	case "stop":
+		t.stops[shm.TypeOf(handle)]++
+		if e := t.lookup(handle); e != nil {
+			e.stops++
+		}
+	case "state":
+		t.states[l.State]++
+	}
+	return nil
+}
+
+func (t *transcript) ring(i int) *scribe {
+	for len(t.rings) <= i {
+		t.rings = append(t.rings, scribe{})
+	}
+	return &t.rings[i]
+}
+
+func (t *transcript) remove() {
+	t.file.Close()
+	os.Remove(t.path)
+}
+
+func (t *transcript) close() error { return t.file.Close() }
+
+// begin starts a line.
+func (t *transcript) begin(kind string) []byte {
+	b := append(t.line[:0], `{"seq":`...)
+	b = strconv.AppendUint(b, t.seq, 10)
+	b = append(b, `,"f":"`...)
+	b = append(b, kind...)
+	return append(b, '"')
+}
+
+// end takes a line.
+func (t *transcript) end(b []byte) error {
+	b = append(b, '}', '\n')
+	t.line = b
+	t.seq++
+	t.held = true
+	if _, err := t.zip.Write(b); err != nil {
+		return err
+	}
+	if t.out.Len() >= memberSize {
+		return t.flush()
+	}
+	return nil
+}
+
+// flush writes the present member. If it cannot be written as a whole the file is as before.
+func (t *transcript) flush() error {
+	if !t.held {
+		return nil
+	}
+	if err := t.zip.Close(); err != nil {
+		return err
+	}
+	if _, err := t.file.Write(t.out.Bytes()); err != nil {
+		_ = t.file.Truncate(int64(t.size)) // what is whole is good without
+		return err
+	}
+	t.size += uint64(t.out.Len())
+	t.out.Reset()
+	t.zip.Reset(&t.out)
+	t.held = false
+	return nil
+}
+
+// call begins the line of a callback.
+func (t *transcript) call(kind string, time uint64, ring int) []byte {
+	b := t.begin(kind)
+	b = unsigned(b, "t", t.raw(time))
+	return number(b, "tid", int64(t.rings[ring].tid))
+}
+
+// record writes the line of a record; time is its time on the time line.
+func (t *transcript) record(ring int, time uint64, r *shm.Record) error {
+	if t.first == 0 {
+		t.first = time
+	}
+	t.last = max(t.last, time)
+	s := t.ring(ring)
+	switch r.Kind {
+	case shm.RecordThread:
+		*s = scribe{tid: int(r.TID)}
+		b := t.begin("thread")
+		b = number(b, "ring", int64(ring))
+		b = number(b, "tid", int64(r.TID))
+		return t.end(text(b, "name", r.ThreadName))
+	case shm.RecordInit:
+		return t.init(ring, time, r.Aux)
+	case shm.RecordFinalize:
+		if err := t.init(ring, time, r.Aux); err != nil {
+			return err
+		}
+		return t.end(t.context(t.call("finalize", time, ring), r.Aux))
+	case shm.RecordBefore:
+		s.before = r.Arg
+	case shm.RecordStart:
+		return t.start(ring, time, r)
+	case shm.RecordStop:
+		return t.stop(ring, time, r)
+	case shm.RecordState:
+		return t.state(ring, time, r)
+	}
+	return nil
+}
+
+// init writes a communicator's init line, once. NCCL up to 2.26 tells what it is only later, or never.
+func (t *transcript) init(ring int, time uint64, comm uint32) error {
+	if comm == shm.None || t.begun[comm] {
+		return nil
+	}
+	t.begun[comm] = true
+	c := t.comm(comm)
+	b := t.context(t.call("init", time, ring), comm)
+	b = pointer(b, "commId", c.ID)
+	b = number(b, "maskBefore", 0)
+	b = number(b, "mask", int64(shm.KnownTypes(int(t.header.APIVersion))))
+	b = text(b, "commName", c.Name)
+	b = number(b, "nNodes", int64(c.NNodes))
+	b = number(b, "nranks", int64(c.NRanks))
+	b = number(b, "rank", int64(c.Rank))
+	return t.end(b)
+}
+
+// comm is a communicator entry, empty if it is not known.
+func (t *transcript) comm(i uint32) shm.Comm {
+	c, _ := t.source.Comm(int(i))
+	return c
+}
+
+// context writes the context of a communicator entry.
+func (t *transcript) context(b []byte, comm uint32) []byte {
+	value := uint64(t.header.Tag)<<shm.TagShift | uint64(shm.EventKernelPhase)<<shm.TypeShift | shm.ContextBit | uint64(comm)
+	b = pointer(b, "ctx", value)
+	return number(b, "ctxId", int64(comm)+1)
+}
+
+// lookup finds what is known of the event with a handle; nil if its start has not been seen.
+func (t *transcript) lookup(handle uint64) *event {
+	if uint32(shm.Tag(handle)) != t.header.Tag || handle&shm.ContextBit != 0 {
+		return nil
+	}
+	n := handle & shm.NumberMask
+	if e := t.blocks[n/block]; e != nil && e[n%block].id != 0 {
+		return &e[n%block]
+	}
+	return nil
+}
+
+// refer writes the id of the event behind a handle.
+func (t *transcript) refer(b []byte, name string, handle uint64) ([]byte, *event) {
+	e := t.lookup(handle)
+	if e == nil {
+		if handle != 0 && uint32(shm.Tag(handle)) == t.header.Tag {
+			t.unknown++
+		}
+		return append(member(b, name), "null"...), nil
+	}
+	return number(b, name, int64(e.id)), e
+}
+
+func (t *transcript) start(ring int, time uint64, r *shm.Record) error {
+	if r.Aux != shm.None {
+		if err := t.init(ring, time, r.Aux); err != nil {
+			return err
+		}
+	}
+	t.starts[r.Type]++
+	b := t.call("start", time, ring)
+	if r.Aux != shm.None {
+		b = t.context(b, r.Aux)
+	} else {
+		b = pointer(b, "ctx", r.Context)
+		b = append(b, `,"ctxId":null`...)
+	}
+	b = number(b, "type", 1<<r.Type)
+	b = text(b, "typeName", r.Type.String())
+	b = pointer(b, "parentObj", r.Arg)
+	b, parent := t.refer(b, "parentId", r.Arg)
+	if parent != nil {
+		b = number(b, "parentStopped", int64(parent.stops))
+	}
+	b = number(b, "rank", int64(r.Rank))
+	b = pointer(b, "handleBefore", t.rings[ring].before)
+	t.rings[ring].before = 0
+	b = append(b, `,"d":{"_":0`...)
+	for _, m := range descriptors[r.Type] {
+		if api := int(t.header.APIVersion); api >= m.since && (m.until == 0 || api <= m.until) {
+			b = m.write(t, b, r)
+		}
+	}
+	b = append(b, '}')
+	b = pointer(b, "h", r.Handle)
+
+	t.events++
+	t.learn(r.Handle, t.events)
+	return t.end(number(b, "id", int64(t.events)))
+}
+
+// learn notes the id of an event.
+func (t *transcript) learn(handle uint64, id uint32) {
+	n := handle & shm.NumberMask
+	e := t.blocks[n/block]
+	if e == nil {
+		e = new([block]event)
+		t.blocks[n/block] = e
+	}
+	e[n%block] = event{id: id}
+}
+
+// event writes which event a stop or a state is of.
+func (t *transcript) event(b []byte, handle uint64) ([]byte, *event) {
+	b = pointer(b, "h", handle)
+	b, e := t.refer(b, "id", handle)
+	if e != nil {
+		b = text(b, "typeName", shm.TypeOf(handle).String())
+	}
+	return b, e
+}
+
+func (t *transcript) stop(ring int, time uint64, r *shm.Record) error {
+	t.stops[r.Type]++
+	b, e := t.event(t.call("stop", time, ring), r.Handle)
+	if e != nil {
+		if e.stops > 0 {
+			b = number(b, "alreadyStopped", int64(e.stops))
+		}
+		e.stops++
+	}
+	return t.end(b)
+}
+
+func (t *transcript) state(ring int, time uint64, r *shm.Record) error {
+	t.states[r.Aux]++
+	b, _ := t.event(t.call("state", time, ring), r.Handle)
+	b = number(b, "state", int64(r.Aux))
+	b = text(b, "stateName", shm.StateName(r.Aux))
+	b = append(b, `,"args":`...)
+	if r.Flags&shm.FlagHasArg == 0 {
+		return t.end(append(b, "null"...))
+	}
+	at := len(b)
+	switch name := stateArgument(r.Aux); name {
+	case "":
+		return t.end(append(b, "{}"...))
+	case "pTimer":
+		b = unsigned(b, name, r.Arg)
+	case "data":
+		b = pointer(b, name, r.Arg)
+	default:
+		b = number(b, name, int64(r.Arg))
+		if r.Aux < proxyOpStates {
+			b = number(b, "steps", int64(r.Steps))
+		}
+	}
+	b[at] = '{' // where the first member has its comma
+	return t.end(append(b, '}'))
+}
+
+// proxyOpStates are the first values of recordEventState's enumeration: those of API v1 to v3 for ProxyOp.
+const proxyOpStates = 8
+
+// stateArgument names the argument that NCCL passes with a state; "" if it has none.
+func stateArgument(state uint32) string {
+	switch {
+	case state < proxyOpStates, state >= 8 && state <= 12, state == 20:
+		return "transSize"
+	case state >= 13 && state <= 18:
+		return "appendedProxyOps"
+	case state == 21:
+		return "data"
+	case state == 22, state == 31:
+		return "pTimer"
+	}
+	return ""
+}
+
+// describe brings the counts of a shard up to date.
+func (t *transcript) describe(p *shard.Process) {
+	p.Settings[settingTranscript] = strconv.FormatUint(t.size, 10)
+	p.FirstTime, p.LastTime = t.first, t.last
+	p.Counts.Starts, p.Counts.Stops = shm.ByName(&t.starts), shm.ByName(&t.stops)
+	p.Counts.States = make(map[string]uint64, len(t.states))
+	for s, n := range t.states {
+		p.Counts.States[shm.StateName(s)] = n
+	}
+	if t.unknown > 0 {
+		p.Counts.Oddities["UNKNOWN_EVENTS"] = t.unknown
+	}
+}
+
+// Members of a line. All begin with a comma: another member always stands before.
+
+func member(b []byte, name string) []byte {
+	b = append(b, ',', '"')
+	b = append(b, name...)
+	return append(b, '"', ':')
+}
+
+func number(b []byte, name string, v int64) []byte { return strconv.AppendInt(member(b, name), v, 10) }
+
+func unsigned(b []byte, name string, v uint64) []byte {
+	return strconv.AppendUint(member(b, name), v, 10)
+}
+
+func boolean(b []byte, name string, v bool) []byte {
+	if v {
+		return append(member(b, name), '1')
+	}
+	return append(member(b, name), '0')
+}
+
+// pointer writes an opaque number in hex, NULL as null.
+func pointer(b []byte, name string, v uint64) []byte {
+	b = member(b, name)
+	if v == 0 {
+		return append(b, "null"...)
+	}
+	return append(strconv.AppendUint(append(b, `"0x`...), v, 16), '"')
+}
+
+// text writes a string, the empty one as null: that is what the plugin records of NULL.
+func text(b []byte, name, s string) []byte {
+	b = member(b, name)
+	if s == "" {
+		return append(b, "null"...)
+	}
+	quoted, err := json.Marshal(s)
+	if err != nil { // no string fails
+		panic(err)
+	}
+	return append(b, quoted...)
+}
+
+// eachLine calls take with each line of a transcript.
+func eachLine(path string, take func(line []byte) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	zip, err := gzip.NewReader(bufio.NewReader(file))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	in := bufio.NewReaderSize(zip, 1<<16)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF && len(line) == 0 {
+			return nil
+		}
+		if err == nil {
+			err = take(line)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+}

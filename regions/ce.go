@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+)
+
+// ceCall is an open CeColl event: the enqueueing of a collective that the GPU's copy engines carry out (API
+// v6 and later). One thread makes it and its parts, strictly nested.
+type ceCall struct {
+	handle uint64
+	comm   *commRank
+	plan   *plan // nil if it was captured into a graph, whose replays NCCL does not tell of
+	spans  []span
+	open   []cePart
+}
+
+// cePart is an open CeSync or CeBatch event.
+type cePart struct {
+	handle uint64
+	span   int // in the call's spans
+}
+
+func (m *Model) startCE(th *thread, t uint64, r *shm.Record) {
+	comm := m.comm(r.Aux)
+	if comm == nil {
+		m.oddity(OddForeign)
+		return
+	}
+	m.closeCE(th, t, true)
+	call := m.takeCall(r.Arg)
+	ce := &ceCall{handle: r.Handle, comm: comm}
+	if call != nil && call.graph || r.Arg&shm.CapturedBit != 0 {
+		m.captureOnly(comm, t)
+	} else {
+		p := &plan{comm: comm, handle: r.Handle, start: t}
+		p.ops = []*operation{{
+			handle: r.Handle, parent: r.Arg, plan: p, call: call, task: true, copied: true,
+			name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, root: r.Root,
+			send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, stream: r.Stream,
+			syncStrategy: r.SyncStrategy, batches: r.NumBatches, stopped: true,
+		}}
+		ce.plan = p
+		m.enqueue(comm, p, t)
+	}
+	region := m.defs.region("Enqueue CE "+r.Func, GroupEnqueue, otf2.RegionRoleFunction)
+	ce.spans = append(ce.spans, span{t, t, region, func(a *otf2.AttributeList) {
+		a.Uint64(AttrEventID, ce.handle)
+		if r.Arg != 0 {
+			a.Uint64(AttrParentID, r.Arg)
+		}
+	}})
+	th.ce = ce
+}
+
+func (m *Model) stopCE(th *thread, t uint64, r *shm.Record) {
+	if th.ce == nil || th.ce.handle != r.Handle {
+		m.oddity(OddStrayStop)
+		return
+	}
+	m.closeCE(th, t, false)
+}
+
+// closeCE ends the thread's copy-engine call, if it has one.
+func (m *Model) closeCE(th *thread, t uint64, unfinished bool) {
+	ce := th.ce
+	if ce == nil {
+		return
+	}
+	th.ce = nil
+	if unfinished {
+		m.oddity(OddUnfinishedCall)
+	}
+	for _, part := range ce.open {
+		ce.spans[part.span].stop = t
+	}
+	ce.spans[0].stop = t
+	m.onThread(th, ce.comm, ce.spans...)
+	if p := ce.plan; p != nil {
+		m.endPlan(p, t)
+	}
+}
+
+func (m *Model) startCEPart(th *thread, t uint64, r *shm.Record) {
+	ce := th.ce
+	if ce == nil || ce.handle != r.Arg {
+		m.oddity(OddLateChild)
+		return
+	}
+	name := "CE sync"
+	bytes, handle := r.Bytes, r.Handle
+	if r.Type == shm.EventCeBatch {
+		name = "CE batch"
+	}
+	region := m.defs.region(name, GroupEnqueue, otf2.RegionRoleFunction)
+	ce.open = append(ce.open, cePart{r.Handle, len(ce.spans)})
+	ce.spans = append(ce.spans, span{t, t, region, func(a *otf2.AttributeList) {
+		if bytes != 0 {
+			a.Uint64(AttrBytes, bytes)
+		}
+		a.Uint64(AttrEventID, handle)
+	}})
+}
+
+func (m *Model) stopCEPart(th *thread, t uint64, r *shm.Record) {
+	if ce := th.ce; ce != nil {
+		for i := len(ce.open) - 1; i >= 0; i-- {
+			if ce.open[i].handle != r.Handle {
+				continue
+			}
+			for _, part := range ce.open[i:] { // those inside have ended, too
+				ce.spans[part.span].stop = t
+			}
+			ce.open = ce.open[:i]
+			return
+		}
+	}
+	m.oddity(OddStrayStop)
+}
+
+// captureOnly counts, and marks once for each communicator rank, work that NCCL told of at its capture
+// into a graph only: when the graph runs, nothing is heard of it.
+func (m *Model) captureOnly(c *commRank, t uint64) {
+	m.oddity(OddCaptureOnly)
+	if !c.silentGraphs {
+		c.silentGraphs = true
+		m.mark(c.loc, t, SeverityLow, "Graph replays not seen",
+			c.label+": work was captured into a CUDA graph whose replays NCCL does not report")
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"slices"
+
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// CategoryRecording is the category of markers where recording was paused or went on.
+const CategoryRecording = "NCCL recording"
+
+// edge takes the place where the recording of a communicator rank goes on or off. It stands in the
+// queue like a plan, so that the event on the rank's row keeps its place among the operations.
+func (m *Model) edge(t uint64, r *shm.Record) {
+	c := m.comm(r.Aux)
+	if c == nil {
+		m.oddity(OddForeign)
+		return
+	}
+	if c.final {
+		m.oddity(OddAfterFinalize)
+		return
+	}
+	on, replays := r.Flags&shm.FlagInside != 0, r.Flags&shm.FlagReplay != 0
+	last := -1
+	for i, g := range c.Gaps {
+		if g.Replays == replays {
+			last = i
+		}
+	}
+	open := last >= 0 && c.Gaps[last].To == 0 && c.Gaps[last].ToTime == 0
+	switch {
+	case on && open:
+		c.Gaps[last].To, c.Gaps[last].ToTime = r.Arg, t
+	case on && last < 0 && r.Arg > 0: // off from the start
+		c.Gaps = append(c.Gaps, shard.Gap{Replays: replays, To: r.Arg, FromTime: c.InitTime, ToTime: t})
+		c.off = true
+	case !on && !open:
+		c.Gaps = append(c.Gaps, shard.Gap{Replays: replays, From: r.Arg, FromTime: t})
+	default:
+		return // nothing changes
+	}
+	what := "operation"
+	if replays {
+		what = "replayed operation"
+	}
+	text := fmt.Sprintf("%s rank %d: recorded from %s %d on", c.label, c.Rank, what, r.Arg)
+	if !on {
+		text = fmt.Sprintf("%s rank %d: not recorded from %s %d on", c.label, c.Rank, what, r.Arg)
+	}
+	m.mark(c.loc, t, SeverityLow, CategoryRecording, text)
+	// The row is off while neither calls nor replays are recorded, as far as they were told apart.
+	off := slices.ContainsFunc(c.Gaps, func(g shard.Gap) bool { return g.ToTime == 0 })
+	mode := otf2.MeasurementOn
+	if off {
+		mode = otf2.MeasurementOff
+	}
+	if off == c.off {
+		return
+	}
+	c.off = off
+	m.enqueue(c, &plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
+}
+
+// enqueue adds a plan to the queue of its communicator rank. Recording is switched off after the calls that
+// are still chosen, so plans that come then belong to those.
+func (m *Model) enqueue(c *commRank, p *plan, t uint64) {
+	if len(c.queue) == 0 {
+		c.headAt = t
+	}
+	if n := len(c.queue); n > 0 && c.queue[n-1].measurement == otf2.MeasurementOff && p.measurement == 0 {
+		c.queue = slices.Insert(c.queue, n-1, p)
+		return
+	}
+	c.queue = append(c.queue, p)
+}
+
+// writeEdge writes where recording went on or off.
+func (m *Model) writeEdge(c *commRank, p *plan) {
+	if loc := m.rankLocation(c); loc != nil {
+		m.fail(loc.w.MeasurementOnOff(loc.at(p.start), nil, p.measurement))
+	}
+}

@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// A collective of the copy engines is an operation; its parts are drawn where they were enqueued.
+func TestCopyEngineCollective(t *testing.T) {
+	s := newScene(t, 4)
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
+	s.api(101, "call", "g", "AllGather", 0)
+	s.start(0, 105, shm.EventCeColl, "ce", "call", shm.Record{
+		Func: "AllGather", Seq: 4, Count: 1024, Datatype: "ncclInt8", Stream: 7, SyncStrategy: "MC", NumBatches: 2,
+	})
+	s.start(0, 106, shm.EventCeSync, "sync", "ce", shm.Record{NRanks: 4})
+	s.stop(0, 107, shm.EventCeSync, "sync")
+	s.start(0, 108, shm.EventCeBatch, "batch", "ce", shm.Record{Bytes: 4096, NumOps: 3})
+	s.start(0, 109, shm.EventCeSync, "intra", "ce", shm.Record{NRanks: 4})
+	s.stop(0, 110, shm.EventCeSync, "intra")
+	s.stop(0, 111, shm.EventCeBatch, "batch")
+	s.stop(0, 112, shm.EventCeColl, "ce")
+	s.stop(0, 115, shm.EventGroupApi, "g")
+	s.expect(s.lines(shard.KindThread, AttrBytes), `
+		100 Enter ncclAllGather
+		105 Enter Enqueue CE AllGather
+		106 Enter CE sync
+		107 Leave CE sync
+		108 Enter CE batch BYTES=4096
+		109 Enter CE sync
+		110 Leave CE sync
+		111 Leave CE batch
+		112 Leave Enqueue CE AllGather
+		115 Leave ncclAllGather`)
+	s.expect(s.lines(shard.KindRank, AttrSeq, AttrOrdinal, AttrCount, AttrDatatype, AttrStream, AttrChannels, AttrTimingSource, AttrSyncStrategy, AttrBatches), `
+		0 CommCreate
+		105 Enter AllGather SEQ=4 ORDINAL=0 SYNC_STRATEGY=MC BATCHES=2 DATATYPE=ncclFloat32 COUNT=256 TIMING_SOURCE=enqueue STREAM=7
+		105 MpiCollectiveBegin
+		112 MpiCollectiveEnd [6 0 4294967295 4096 4096]
+		112 Leave AllGather`)
+	s.oddities(nil)
+}
+
+// A thread of NCCL's own enqueues for a non-blocking communicator; NCCL leaves events open when an operation fails.
+func TestCopyEngineOnNCCLsThreadAndUnfinished(t *testing.T) {
+	s := newScene(t, 4)
+	s.give(2, 90, shm.Record{Kind: shm.RecordThread, TID: 200})
+	s.start(2, 100, shm.EventCeColl, "ce", "", shm.Record{Func: "AlltoAll", Count: 8, Datatype: "ncclInt8"})
+	s.start(2, 101, shm.EventCeBatch, "batch", "ce", shm.Record{Bytes: 4096})
+	s.start(2, 110, shm.EventCeColl, "ce2", "", shm.Record{Func: "AlltoAll", Count: 8, Datatype: "ncclInt8"})
+	s.stop(2, 111, shm.EventCeColl, "ce2")
+	s.stop(2, 112, shm.EventCeColl, "ce2")
+	s.stop(2, 112, shm.EventCeBatch, "batch")
+	s.start(2, 113, shm.EventCeSync, "of nothing", "ce", shm.Record{})
+	s.expect(s.lines(shard.KindEnqueue), `
+		100 Enter Enqueue CE AlltoAll
+		101 Enter CE batch
+		110 Leave CE batch
+		110 Leave Enqueue CE AlltoAll
+		110 Enter Enqueue CE AlltoAll
+		111 Leave Enqueue CE AlltoAll`)
+	s.oddities(map[string]uint64{"UNFINISHED_CALLS": 1, "STRAY_STOPS": 2, "LATE_CHILDREN": 1})
+}
+
+// What a graph's capture shows and no replay repeats did not run when it was seen.
+func TestWorkSeenAtItsCaptureOnlyIsNotDrawn(t *testing.T) {
+	s := newScene(t, 4)
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1, Flags: shm.FlagGraph})
+	s.api(101, "api of a", "g", "AllReduce", shm.FlagGraph)
+	s.start(0, 104, shm.EventKernelLaunch, "l", "g", shm.Record{Stream: 7})
+	s.stop(0, 105, shm.EventKernelLaunch, "l")
+	s.plan(0, 106, "p", "AllReduce", "a")
+	s.stop(0, 110, shm.EventGroupApi, "g")
+	s.start(0, 120, shm.EventGroupApi, "g2", "", shm.Record{GroupDepth: 1, Flags: shm.FlagGraph})
+	s.api(121, "call", "g2", "AllGather", shm.FlagGraph)
+	s.start(0, 125, shm.EventCeColl, "ce", "call", shm.Record{Func: "AllGather", Count: 1024, Datatype: "ncclInt8"})
+	s.stop(0, 126, shm.EventCeColl, "ce")
+	s.stop(0, 130, shm.EventGroupApi, "g2")
+	s.expect(s.lines(shard.KindRank), `0 CommCreate`)
+	s.oddities(map[string]uint64{"CAPTURE_ONLY_PLANS": 2})
+	if k := s.p.Markers; len(k) != 1 || k[0].Category != "Graph replays not seen" {
+		t.Errorf("markers: %+v", k)
+	}
+}
+
+// channelKernel reports one channel's share, with phases (name, begin, end in µs).
+func (s *scene) channelKernel(begin, end uint64, op string, channel uint8, phases ...uint64) {
+	k := fmt.Sprint("kernel of ", op, " on ", channel)
+	s.start(1, begin+1, shm.EventKernelCh, k, op, shm.Record{PTimer: gpu(begin), Channel: channel})
+	for i := 0; i+1 < len(phases); i += 2 {
+		ph := fmt.Sprint("phase ", i/2, " of ", k)
+		s.start(1, end+1, shm.EventKernelPhase, ph, k, shm.Record{
+			PTimer: gpu(phases[i]), Channel: channel, Phase: uint8(i / 2), PhaseName: []string{"initial_sync", "compute", "final_sync"}[i/2],
+		})
+		s.state(end+1, shm.EventKernelPhase, ph, 31, gpu(phases[i+1]))
+		s.stop(1, end+1, shm.EventKernelPhase, ph)
+	}
+	s.state(end+1, shm.EventKernelCh, k, 22, gpu(end))
+	s.stop(1, end+1, shm.EventKernelCh, k)
+}
+
+func TestSymmetricKernelShowsItsPhases(t *testing.T) {
+	s := newSceneWith(t, 4, 7, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventKernelPhase, Channels: true})
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
+	s.api(101, "api of a", "g", "AllReduce", 0)
+	s.start(0, 106, shm.EventGroup, "p", "", shm.Record{})
+	s.start(0, 106, shm.EventColl, "a", "api of a", shm.Record{
+		ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "AGxLL_R", KernelVariant: "AllReduce_AGxLL_R",
+		NChannels: 2, NWarps: 16, UserTag: 77, Flags: shm.FlagSym,
+	})
+	s.stop(0, 107, shm.EventColl, "a")
+	s.stop(0, 108, shm.EventGroup, "p")
+	s.stop(0, 110, shm.EventGroupApi, "g")
+	s.channelKernel(120, 150, "a", 0, 120, 125, 125, 145, 145, 150)
+	s.channelKernel(122, 151, "a", 1, 122, 126, 126, 144, 146, 151)
+	s.expect(s.lines(shard.KindRank, AttrKernelVariant, AttrAlgo, AttrProto, AttrUserTag, AttrChannels), `
+		0 CommCreate
+		121 Enter AllReduce ALGO=AGxLL_R KERNEL_VARIANT=AllReduce_AGxLL_R CHANNELS=2 USER_TAG=77
+		121 MpiCollectiveBegin
+		121 Enter initial_sync
+		127 Leave initial_sync
+		127 Enter compute
+		146 Leave compute
+		146 Enter final_sync
+		152 Leave final_sync
+		152 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		152 Leave AllReduce`)
+	s.expect(s.lines(shard.KindChannel), `
+		121 Enter AllReduce
+		121 Enter initial_sync
+		126 Leave initial_sync
+		126 Enter compute
+		146 Leave compute
+		146 Enter final_sync
+		151 Leave final_sync
+		151 Leave AllReduce`)
+	s.nth = 1
+	s.expect(s.lines(shard.KindChannel), `
+		123 Enter AllReduce
+		123 Enter initial_sync
+		127 Leave initial_sync
+		127 Enter compute
+		145 Leave compute
+		147 Enter final_sync
+		152 Leave final_sync
+		152 Leave AllReduce`)
+	s.oddities(nil)
+}
+
+// NCCL stamps a batch as a whole: on a channel it is one region.
+func TestChannelsOfABatch(t *testing.T) {
+	s := newSceneWith(t, 4, 6, &Options{RecordMask: 1 << shm.EventKernelCh, Channels: true})
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 2})
+	s.api(101, "api of a", "g", "AllReduce", 0)
+	s.api(103, "api of b", "g", "AllReduce", 0)
+	s.plan(0, 108, "p", "AllReduce", "a", "b")
+	s.stop(0, 112, shm.EventGroupApi, "g")
+	s.channelKernel(120, 150, "a", 5)
+	s.channelKernel(120, 150, "b", 5)
+	s.allReduce(200, "late")
+	s.channelKernel(10, 20, "late", 5) // stamps of another kernel
+	s.expect(s.lines(shard.KindChannel), `
+		121 Enter Group (2 ops)
+		151 Leave Group (2 ops)`)
+	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1, "IMPLAUSIBLE_CHANNEL_TIMES": 1})
+	if l := s.p.Locations[len(s.p.Locations)-1]; l.Name != "world ch 05" || l.Type != otf2.LocationTypeAcceleratorStream {
+		t.Errorf("location %+v", l)
+	}
+}
+
+// v1 to v3: the communicator is known from its first operation on, its size never.
+func TestCommunicatorOfUnknownSize(t *testing.T) {
+	s := newSceneWith(t, 4, 3, &Options{RecordMask: 0xff})
+	s.start(2, 90, shm.EventGroup, "p", "", shm.Record{Aux: 1})
+	s.m.Comm(1, shard.Comm{ID: 0x1234567800000000, Rank: 2}, shard.GPU{Device: 0})
+	s.give(2, 91, shm.Record{Kind: shm.RecordInit, Aux: 1})
+	s.start(2, 91, shm.EventColl, "a", "p", shm.Record{
+		Aux: 1, ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "RING", Proto: "LL", NChannels: 1,
+	})
+	s.stop(2, 92, shm.EventColl, "a")
+	s.stop(2, 93, shm.EventGroup, "p")
+	s.start(1, 100, shm.EventKernelCh, "k", "a", shm.Record{Aux: 1}) // v3 has no stamps
+	s.stop(1, 110, shm.EventKernelCh, "k")
+	s.start(2, 190, shm.EventGroup, "p2", "", shm.Record{Aux: 1})
+	s.start(2, 191, shm.EventP2p, "b", "p2", shm.Record{Aux: 1, ParentGroup: s.id("p2"), Func: "Send", Count: 4, Datatype: "ncclInt8", Peer: 1, Flags: shm.FlagUnknownChannels})
+	s.stop(2, 192, shm.EventP2p, "b")
+	s.stop(2, 193, shm.EventGroup, "p2")
+	s.expect(s.lines(shard.KindEnqueue), `
+		90 Enter Enqueue plan
+		93 Leave Enqueue plan
+		190 Enter Enqueue plan
+		193 Leave Enqueue plan`)
+	s.nth = 1
+	s.expect(s.lines(shard.KindRank, AttrOrdinal, AttrTimingSource, AttrParentID, AttrChannels), `
+		90 Enter AllReduce ORDINAL=0 CHANNELS=1 PARENT_ID=1 TIMING_SOURCE=enqueue
+		93 Leave AllReduce
+		190 Enter Send ORDINAL=0 PARENT_ID=4 TIMING_SOURCE=enqueue
+		193 Leave Send`)
+	s.oddities(map[string]uint64{"UNKNOWN_COMM_SIZE": 2, "INCOMPLETE_OPERATIONS": 1})
+	if c := s.p.Comms[1]; c.NRanks != 0 || c.Rank != 2 || c.Location < 0 {
+		t.Errorf("communicator %+v", c)
+	}
+}
+
+// Up to API v4 no call tells which threads are the application's: plans stand on one row of their communicator rank,
+// however many threads enqueue them. NCCL makes one for each group of a non-blocking communicator.
+func TestPlansWithoutCallsShareARow(t *testing.T) {
+	s := newSceneWith(t, 4, 4, &Options{})
+	for i := range uint64(100) {
+		s.give(2, 100+10*i, shm.Record{Kind: shm.RecordThread, TID: int32(i)})
+		s.plan(2, 101+10*i, fmt.Sprint("p", i), "AllReduce", fmt.Sprint("a", i))
+	}
+	s.lines(shard.KindEnqueue)
+	if n := len(s.p.Locations); n != 3 {
+		t.Errorf("%d locations, want the process's thread, the enqueue row and the rank", n)
+	}
+}
+
+// NCCL has no event for these functions; their sends and receives are named after them on both sides.
+func TestCompositeCallsKeepTheirNames(t *testing.T) {
+	for _, c := range []struct {
+		name, want     string
+		sends, receipt int
+	}{
+		{"AlltoAll", "AlltoAll", 3, 3},
+		{"Gather", "Gather", 1, 3},
+		{"Scatter", "Scatter", 3, 1},
+		{"neither", "Group (4 ops)", 2, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t, 3)
+			s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
+			var calls []string
+			for i := range c.sends + c.receipt {
+				f := "Send"
+				if i >= c.sends {
+					f = "Recv"
+				}
+				name := fmt.Sprint(f, i)
+				calls = append(calls, name)
+				s.api(uint64(101+2*i), "api of "+name, "g", f, 0)
+			}
+			s.start(0, 130, shm.EventGroup, "p", "", shm.Record{})
+			for _, name := range calls {
+				s.start(0, 131, shm.EventP2p, name, "api of "+name, shm.Record{
+					ParentGroup: s.id("p"), Func: name[:4], Count: 1, Datatype: "ncclInt8", Peer: 2, NChannels: 1,
+				})
+				s.stop(0, 132, shm.EventP2p, name)
+			}
+			s.stop(0, 133, shm.EventGroup, "p")
+			s.stop(0, 140, shm.EventGroupApi, "g")
+			got := s.lines(shard.KindRank)
+			if len(got) != 3+2*len(calls) || got[1] != "130 Enter "+c.want {
+				t.Errorf("got %q, want region %q with %d messages", got, c.want, len(calls))
+			}
+		})
+	}
+}
+
+func (s *scene) mark(us uint64, mark shm.Mark, text string) {
+	s.give(0, us, shm.Record{Kind: shm.RecordMark, Mark: mark, MarkText: text})
+}
+
+func TestApplicationPhases(t *testing.T) {
+	s := newScene(t, 4)
+	s.mark(10, shm.MarkPhaseBegin, "epoch 1")
+	s.mark(11, shm.MarkPoint, "loaded")
+	s.mark(12, shm.MarkPhaseBegin, "step")
+	s.start(0, 20, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 2})
+	s.mark(21, shm.MarkPhaseBegin, "bucket")
+	s.api(22, "api of a", "g", "AllReduce", 0)
+	s.mark(25, shm.MarkPhaseEnd, "")
+	s.mark(26, shm.MarkPoint, "launching")
+	s.mark(27, shm.MarkPhaseEnd, "")            // step: ends when the group does
+	s.mark(28, shm.MarkPhaseBegin, "next step") // likewise begins
+	s.stop(0, 30, shm.EventGroupApi, "g")
+	s.mark(40, shm.MarkPhaseEnd, "")
+	s.mark(41, shm.MarkPhaseBegin, "left open")
+	s.give(0, 50, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	s.expect(s.lines(shard.KindThread, AttrUnfinished), `
+		10 Enter epoch 1
+		11 Enter loaded
+		11 Leave loaded
+		12 Enter step
+		20 Enter ncclGroup
+		21 Enter bucket
+		22 Enter ncclAllReduce
+		23 Leave ncclAllReduce
+		25 Leave bucket
+		26 Enter launching
+		26 Leave launching
+		30 Leave ncclGroup
+		30 Leave step
+		30 Enter next step
+		40 Leave next step
+		41 Enter left open
+		50 Leave left open UNFINISHED=1
+		50 Leave epoch 1 UNFINISHED=1`)
+	s.oddities(map[string]uint64{"CROSSING_PHASES": 2, "UNFINISHED_PHASES": 2})
+	for _, r := range s.p.Regions {
+		if r.Group == GroupApplication != (r.Paradigm == otf2.ParadigmUser) {
+			t.Errorf("region %+v", r)
+		}
+	}
+	var points []string
+	for _, k := range s.p.Markers {
+		points = append(points, k.Category+": "+k.Text)
+	}
+	if diff := cmp.Diff([]string{"Application: loaded", "Application: launching"}, points); diff != "" {
+		t.Errorf("markers: want (−), got (+):\n%s", diff)
+	}
+}
+
+func TestPhasesThatDoNotMatch(t *testing.T) {
+	s := newScene(t, 4)
+	s.mark(9, shm.MarkPhaseEnd, "")
+	for range maxPhases + 2 {
+		s.mark(10, shm.MarkPhaseBegin, "")
+	}
+	for range maxPhases + 2 {
+		s.mark(11, shm.MarkPhaseEnd, "")
+	}
+	for i := range maxNames + 10 {
+		s.mark(12, shm.MarkPoint, fmt.Sprint("point ", i))
+	}
+	if got := s.lines(shard.KindThread); len(got) != 2*maxPhases+2*(maxNames+10) || got[0] != "10 Enter "+noName {
+		t.Errorf("%d events, the first is %q", len(got), got[0])
+	}
+	s.oddities(map[string]uint64{"STRAY_PHASE_ENDS": 1, "DEEP_PHASES": 2})
+	if n := len(s.p.Regions); n > maxNames+1 {
+		t.Errorf("%d regions", n)
+	}
+	if n := len(s.p.Markers); n != maxMarkers {
+		t.Errorf("%d markers, want %d", n, maxMarkers)
+	}
+}
+
+// Where recording goes off and on, readers must know that something is missing.
+func TestGaps(t *testing.T) {
+	s := newScene(t, 4)
+	edge := func(us, ordinal uint64, flags shm.RecordFlags) {
+		s.give(0, us, shm.Record{Kind: shm.RecordEdge, Arg: ordinal, Flags: flags})
+	}
+	edge(50, 3, shm.FlagInside) // paused at the start
+	s.allReduce(100, "a")
+	edge(200, 4, 0)
+	edge(201, 4, 0)                                              // said again
+	s.give(2, 250, shm.Record{Kind: shm.RecordThread, TID: 200}) // the callback's thread is late
+	s.plan(2, 260, "p", "AllReduce", "b")
+	s.kernel(120, 150, "a")
+	s.kernel(270, 280, "b")
+	edge(300, 10, shm.FlagInside)
+	s.allReduce(310, "c")
+	s.kernel(330, 340, "c")
+	edge(400, 11, 0)
+	s.give(0, 500, shm.Record{Kind: shm.RecordFinalize})
+	s.expect(s.lines(shard.KindRank, AttrOrdinal), `
+		0 CommCreate
+		50 MeasurementOnOff [1]
+		121 Enter AllReduce ORDINAL=0
+		121 MpiCollectiveBegin
+		151 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		151 Leave AllReduce
+		271 Enter AllReduce ORDINAL=1
+		271 MpiCollectiveBegin
+		281 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		281 Leave AllReduce
+		281 MeasurementOnOff [2]
+		300 MeasurementOnOff [1]
+		331 Enter AllReduce ORDINAL=2
+		331 MpiCollectiveBegin
+		341 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		341 Leave AllReduce
+		400 MeasurementOnOff [2]
+		500 CommDestroy`)
+	want := []shard.Gap{
+		{From: 0, To: 3, FromTime: s.p.Comms[0].InitTime, ToTime: at(50)},
+		{From: 4, To: 10, FromTime: at(200), ToTime: at(300)},
+		{From: 11, FromTime: at(400)},
+	}
+	if diff := cmp.Diff(want, s.p.Comms[0].Gaps); diff != "" {
+		t.Errorf("gaps: want (−), got (+):\n%s", diff)
+	}
+	if k := s.p.Markers; len(k) != 4 || k[1].Category != CategoryRecording || !strings.HasSuffix(k[1].Text, "not recorded from operation 4 on") {
+		t.Errorf("markers: %+v", k)
+	}
+}
+
+// AMD's counters may tick at other rates than one per nanosecond.
+func TestHIP(t *testing.T) {
+	for _, unit := range []uint64{1, 10, 40} {
+		t.Run(fmt.Sprint(unit, " ns"), func(t *testing.T) {
+			s := newSceneWith(t, 4, 6, &Options{RecordMask: 1 << shm.EventKernelCh, Paradigm: otf2.ParadigmHIP, Channels: true})
+			stamp := func(us uint64) uint64 { return (us*1000 + 77_000_000_000) / unit }
+			for i := range uint64(4) {
+				us, op := 30_000*i+100, fmt.Sprint("a", i)
+				s.allReduce(us, op)
+				s.start(1, us+21, shm.EventKernelCh, "k"+op, op, shm.Record{PTimer: stamp(us + 20)})
+				s.state(us+51, shm.EventKernelCh, "k"+op, 22, stamp(us+50))
+				s.stop(1, us+51, shm.EventKernelCh, "k"+op)
+			}
+			s.mark(900_000, shm.MarkPoint, "here")
+			if got := s.lines(shard.KindRank, AttrTimingSource); len(got) != 17 || got[1] != "121 Enter AllReduce TIMING_SOURCE=gpu" || got[16] != "90151 Leave AllReduce" {
+				t.Errorf("got %q", got)
+			}
+			for _, r := range s.p.Regions {
+				if r.Paradigm != otf2.ParadigmHIP && r.Group != GroupApplication {
+					t.Errorf("region %+v", r)
+				}
+			}
+			s.oddities(nil)
+		})
+	}
+}
+
+// As long as the unit is not known, no time of the GPU is used.
+func TestHIPWithTooFewStamps(t *testing.T) {
+	s := newSceneWith(t, 4, 6, &Options{RecordMask: 1 << shm.EventKernelCh, Paradigm: otf2.ParadigmHIP})
+	s.allReduce(100, "a")
+	s.kernel(120, 150, "a")
+	if got := s.lines(shard.KindRank, AttrTimingSource); len(got) != 5 || got[1] != "104 Enter AllReduce TIMING_SOURCE=enqueue" {
+		t.Errorf("got %q", got)
+	}
+	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1})
+	if k := s.p.Markers; len(k) != 1 || k[0].Category != "GPU times not used" {
+		t.Errorf("markers: %+v", k)
+	}
+}
+
+// A group closes at an inner end and a second one opens; the launches at the outer end name the first
+// (notes on the API, §3.5).
+func TestNestedGroupDefect(t *testing.T) {
+	s := newScene(t, 4)
+	s.start(0, 100, shm.EventGroupApi, "g1", "", shm.Record{GroupDepth: 2})
+	s.api(101, "api of a", "g1", "AllReduce", 0)
+	s.api(103, "api of b", "g1", "AllReduce", 0)
+	s.stop(0, 105, shm.EventGroupApi, "g1")
+	s.start(0, 106, shm.EventGroupApi, "g2", "", shm.Record{GroupDepth: 2})
+	s.api(107, "api of c", "g2", "AllReduce", 0)
+	s.start(0, 110, shm.EventKernelLaunch, "l", "g1", shm.Record{Stream: 7})
+	s.stop(0, 111, shm.EventKernelLaunch, "l")
+	s.plan(0, 112, "p", "AllReduce", "a", "b", "c")
+	s.stop(0, 116, shm.EventGroupApi, "g2")
+	for _, op := range []string{"a", "b", "c"} {
+		s.kernel(120, 150, op)
+	}
+	s.expect(s.lines(shard.KindThread), `
+		100 Enter ncclGroup
+		101 Enter ncclAllReduce
+		102 Leave ncclAllReduce
+		103 Enter ncclAllReduce
+		104 Leave ncclAllReduce
+		105 Leave ncclGroup
+		106 Enter ncclGroup
+		107 Enter ncclAllReduce
+		108 Leave ncclAllReduce
+		110 Enter ncclKernelLaunch
+		111 Leave ncclKernelLaunch
+		116 Leave ncclGroup`)
+	if got := s.lines(shard.KindRank); len(got) != 9 || got[1] != "121 Enter Group (3 ops)" {
+		t.Errorf("got %q", got)
+	}
+	s.oddities(nil)
+}
+
+// CollApi is stopped twice if the next one's start is masked out (notes on the API, §3.4, 3); KernelCh is stopped
+// again instead of being started (§3.4, 6), and its operation then has none.
+func TestSecondStops(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.stop(0, 111, shm.EventCollApi, "api of a")
+	s.kernel(120, 150, "a")
+	s.allReduce(200, "b")
+	s.state(250, shm.EventKernelCh, "kernel of a", 22, gpu(249))
+	s.stop(1, 250, shm.EventKernelCh, "kernel of a")
+	s.allReduce(300, "c")
+	s.kernel(320, 350, "c")
+	s.expect(s.lines(shard.KindRank, AttrTimingSource), `
+		0 CommCreate
+		121 Enter AllReduce TIMING_SOURCE=gpu
+		121 MpiCollectiveBegin
+		151 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		151 Leave AllReduce
+		204 Enter AllReduce TIMING_SOURCE=enqueue
+		204 MpiCollectiveBegin
+		209 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		209 Leave AllReduce
+		321 Enter AllReduce TIMING_SOURCE=gpu
+		321 MpiCollectiveBegin
+		351 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		351 Leave AllReduce`)
+	s.oddities(map[string]uint64{"STRAY_STOPS": 2, "STRAY_STATES": 1, "INCOMPLETE_OPERATIONS": 1})
+}
+
+// Captured calls stay as long as replays may come, and no longer than their communicator.
+func TestCapturedCallsAreKept(t *testing.T) {
+	s := newScene(t, 4)
+	for i := range maxCaptured + 5 {
+		s.start(0, 100, shm.EventGroupApi, fmt.Sprint("g", i), "", shm.Record{GroupDepth: 1, Flags: shm.FlagGraph})
+		s.api(101, fmt.Sprint("api of ", i), fmt.Sprint("g", i), "AllReduce", shm.FlagGraph)
+		s.stop(0, 102, shm.EventGroupApi, fmt.Sprint("g", i))
+	}
+	if n := len(s.m.calls); n != maxCaptured {
+		t.Errorf("%d calls are kept, want %d", n, maxCaptured)
+	}
+	s.give(0, 500, shm.Record{Kind: shm.RecordFinalize})
+	if n := len(s.m.calls); n != 0 {
+		t.Errorf("%d calls are kept after finalize", n)
+	}
+	s.oddities(map[string]uint64{"FORGOTTEN_CALLS": 5})
+}
+
+// A split that shares resources goes on with the proxy thread of its parent, which may be gone.
+func TestEventsAfterFinalize(t *testing.T) {
+	s := newScene(t, 4)
+	s.give(0, 100, shm.Record{Kind: shm.RecordFinalize})
+	s.ctrl(110, 120, "sleep", ctrlSleepState)
+	s.allReduce(200, "a") // of a program that is wrong
+	s.kernel(220, 250, "a")
+	s.expect(s.lines(shard.KindRank), `
+		0 CommCreate
+		100 CommDestroy`)
+	if n := s.p.Counts.Oddities["AFTER_FINALIZE"]; n != 7 {
+		t.Errorf("oddities: %v, want 7 starts after finalize", s.p.Counts.Oddities)
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+)
+
+// CategoryApplication is the category of markers that the application set.
+const CategoryApplication = "Application"
+
+// maxPhases is how deep application phases are drawn inside each other.
+const maxPhases = 256
+
+// groupPhases are the application's phases while a group call is open: that call is written when it
+// ends, and what lies inside it then.
+type groupPhases struct {
+	open  []openPhase // begun inside
+	ended int         // ends of phases that began before
+}
+
+type openPhase struct {
+	region otf2.RegionRef
+	start  uint64
+}
+
+// applicationMark takes a phase's begin or end, or a point. Phases are regions of the calling thread. One that
+// begins or ends inside a group of calls, but does not do both there, is moved to the group's end: regions
+// of a thread must nest.
+func (m *Model) applicationMark(th *thread, t uint64, r *shm.Record) {
+	loc := m.threadLocation(th)
+	if loc == nil {
+		return
+	}
+	g := th.group
+	switch r.Mark {
+	case shm.MarkPhaseBegin:
+		if len(th.phases) >= maxPhases || th.deep > 0 {
+			m.oddity(OddDeepPhase)
+			th.deep++
+			return
+		}
+		region := m.defs.application(r.MarkText)
+		if g != nil {
+			if len(g.phases.open)+len(th.phases) >= maxPhases {
+				m.oddity(OddDeepPhase)
+				th.deep++
+				return
+			}
+			g.phases.open = append(g.phases.open, openPhase{region, t})
+			return
+		}
+		th.phases = append(th.phases, region)
+		m.fail(loc.w.Enter(loc.at(t), nil, region))
+	case shm.MarkPhaseEnd:
+		switch {
+		case th.deep > 0:
+			th.deep--
+		case g != nil && len(g.phases.open) > 0:
+			p := g.phases.open[len(g.phases.open)-1]
+			g.phases.open = g.phases.open[:len(g.phases.open)-1]
+			g.spans = append(g.spans, span{start: p.start, stop: t, region: p.region})
+		case g != nil && g.phases.ended < len(th.phases):
+			g.phases.ended++
+		case g == nil && len(th.phases) > 0:
+			m.endPhase(th, loc, t, false)
+		default:
+			m.oddity(OddStrayPhaseEnd)
+		}
+	case shm.MarkPoint:
+		region := m.defs.application(r.MarkText)
+		if g != nil {
+			g.spans = append(g.spans, span{start: t, stop: t, region: region})
+		} else {
+			m.fail(loc.w.Enter(loc.at(t), nil, region))
+			m.fail(loc.w.Leave(loc.at(t), nil, region))
+		}
+		m.mark(loc, t, SeverityNone, CategoryApplication, m.process.Regions[region].Name)
+	}
+}
+
+// endPhase leaves the innermost phase.
+func (m *Model) endPhase(th *thread, loc *location, t uint64, unfinished bool) {
+	region := th.phases[len(th.phases)-1]
+	th.phases = th.phases[:len(th.phases)-1]
+	a := m.attributes
+	a.Reset()
+	if unfinished {
+		a.Uint8(AttrUnfinished, 1)
+		m.oddity(OddUnfinishedPhase)
+	}
+	m.fail(loc.w.Leave(loc.at(t), a, region))
+}
+
+// movePhases draws, at the end of a group call, the phases that only ended or only began inside it.
+func (m *Model) movePhases(th *thread, g *groupCall) {
+	for range g.phases.ended {
+		m.oddity(OddCrossingPhase)
+		m.endPhase(th, th.loc, g.stop, false)
+	}
+	for _, p := range g.phases.open {
+		m.oddity(OddCrossingPhase)
+		th.phases = append(th.phases, p.region)
+		m.fail(th.loc.w.Enter(th.loc.at(g.stop), nil, p.region))
+	}
+	g.phases = groupPhases{}
+}
+
+// endPhases leaves all phases of a thread that has ended, or of which nothing more is known.
+func (m *Model) endPhases(th *thread, t uint64) {
+	for len(th.phases) > 0 {
+		m.endPhase(th, th.loc, t, true)
+	}
+	th.deep = 0
+}

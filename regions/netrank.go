@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// netRank is the network of one communicator rank, as far as this process's proxy threads work for it:
+// one of this process, or of another one whose transfers are carried out here (PXN, notes on the API, §6).
+type netRank struct {
+	label   string
+	comm    *commRank // nil if foreign
+	foreign int       // index into Process.Foreign, else −1
+	window  int       // index into Process.Wins, −1 before the first transfer
+
+	send, recv netSide
+	polls      polls
+
+	oldest, newest *proxyOp // open
+	ops            int
+	loose          bounded[*proxyStep] // open steps of no known ProxyOp
+}
+
+func newNetRank(label string, c *commRank, foreign int) *netRank {
+	n := &netRank{label: label, comm: c, foreign: foreign, window: -1, loose: newBounded[*proxyStep](maxSteps)}
+	n.send.rank, n.recv.rank = n, n
+	return n
+}
+
+// netSide is one direction: a row of the timeline, and the steps under way in the order in which they began.
+type netSide struct {
+	rank     *netRank
+	loc      *location
+	matching uint64 // last id of a transfer
+
+	head, tail *proxyStep
+	steps      int
+	phase      openNetPhase
+}
+
+// openNetPhase is the region of the oldest step. It is written when it has lasted, or when something else is
+// to be written inside it; what takes no time at all is not.
+type openNetPhase struct {
+	phase   netPhase
+	start   uint64
+	channel uint8
+	peer    int32
+	parent  uint64
+	written bool
+}
+
+// Limits per communicator rank for what NCCL never ends: a communicator has at most 64 channels, with one
+// operation per peer and direction under way, of 8 steps each.
+const (
+	maxSteps    = 16384
+	maxProxyOps = 16384
+	maxForeign  = 1024
+
+	maxRank = 1 << 22 // greater ones are garbage: no communicator is that large
+)
+
+// netPhase is what the oldest step of a direction waits for.
+type netPhase uint8
+
+const (
+	netNone netPhase = iota
+	netSendGPU
+	netSendPeer
+	netSend
+	netRecv
+	netRecvFlush
+	netRecvGPU
+	numNetPhases
+)
+
+// netPhases names the phases; state is the one of ProxyStep's that begins it.
+var netPhases = [numNetPhases]struct {
+	name  string
+	send  bool
+	state string
+}{
+	netSendGPU:   {"Send GPU wait", true, "ProxyStepSendGPUWait"},
+	netSendPeer:  {"Send peer wait", true, "ProxyStepSendPeerWait"},
+	netSend:      {"Send network", true, "ProxyStepSendWait"},
+	netRecv:      {"Recv network", false, "ProxyStepRecvWait"},
+	netRecvFlush: {"Recv flush", false, "ProxyStepRecvFlushWait"},
+	netRecvGPU:   {"Recv GPU wait", false, "ProxyStepRecvGPUWait"},
+}
+
+// phaseOfState gives the phase that a state begins.
+var phaseOfState = func() (of [stateCount]netPhase) {
+	for p, row := range netPhases {
+		for s := range of {
+			if row.state != "" && shm.StateName(uint32(s)) == row.state {
+				of[s] = netPhase(p)
+			}
+		}
+	}
+	return of
+}()
+
+// netCount is something that is counted of the network.
+type netCount int
+
+const (
+	netPuts        netCount = iota // transfers sent, drawn as RmaPut
+	netPutBytes                    // their bytes
+	netEmpty                       // transfers of no bytes, which are not drawn
+	netRecvBytes                   // bytes that arrived
+	netIB                          // NetPlugin events of InfiniBand
+	netIBBytes                     // sent in them
+	netSocket                      // NetPlugin events of sockets
+	netSocketBytes                 // in both directions
+	netOther                       // NetPlugin events of other plugins
+	numNetCounts
+)
+
+var netCountNames = [numNetCounts]string{
+	"PUTS", "PUT_BYTES", "EMPTY_TRANSFERS", "RECEIVED_BYTES", "IB_EVENTS", "IB_SENT_BYTES", "SOCKET_EVENTS", "SOCKET_BYTES", "OTHER_NET_EVENTS",
+}
+
+// Network gives what was counted of the network: transfers and bytes, and the network plugins' own events,
+// which are not drawn.
+func (m *Model) Network() map[string]uint64 {
+	out := make(map[string]uint64)
+	for i, n := range m.network {
+		if n > 0 {
+			out[netCountNames[i]] = n
+		}
+	}
+	return out
+}
+
+// netOf finds or adds the network of the communicator rank that a ProxyOp or ProxyStep belongs to; nil if its
+// context can be no communicator's.
+func (m *Model) netOf(r *shm.Record) *netRank {
+	if c := m.comm(r.Aux); c != nil {
+		return m.ownNet(c)
+	}
+	if n := m.foreign[r.Context]; n != nil {
+		return n
+	}
+	tag := shm.Tag(r.Context)
+	index := int(r.Context & shm.NumberMask)
+	if r.Context&shm.ContextBit == 0 || tag == 0 || tag == m.process.Tag || index >= shm.CommMax ||
+		r.Rank < 0 || r.Rank >= maxRank || len(m.foreignNets) >= maxForeign {
+		return nil
+	}
+	n := newNetRank(fmt.Sprintf("PXN %04x.%d", tag, index), nil, len(m.process.Foreign))
+	m.process.Foreign = append(m.process.Foreign, shard.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
+	m.foreign[r.Context] = n
+	m.foreignNets = append(m.foreignNets, n)
+	return n
+}
+
+// ownNet is the network of a communicator rank of this process.
+func (m *Model) ownNet(c *commRank) *netRank {
+	for len(m.nets) <= c.index {
+		m.nets = append(m.nets, nil)
+	}
+	n := m.nets[c.index]
+	if n == nil {
+		n = newNetRank(c.label, c, -1)
+		m.nets[c.index] = n
+	}
+	return n
+}
+
+// eachNet calls f for every network that may still be drawn.
+func (m *Model) eachNet(f func(*netRank)) {
+	for _, n := range m.nets {
+		if n != nil && !n.comm.final {
+			f(n)
+		}
+	}
+	for _, n := range m.foreignNets {
+		f(n)
+	}
+}
+
+// side gives one direction with its row, which is made when there is first something to draw. The rows of this
+// process's own ranks come in pairs: the communicator's network is made of them.
+func (m *Model) side(n *netRank, send bool) *netSide {
+	s := &n.recv
+	if send {
+		s = &n.send
+	}
+	switch {
+	case s.loc != nil:
+	case n.comm == nil:
+		m.netLocation(n, s, send)
+	case n.comm.announced:
+		m.netLocation(n, &n.send, true)
+		m.netLocation(n, &n.recv, false)
+	}
+	return s
+}
+
+func (m *Model) netLocation(n *netRank, s *netSide, send bool) {
+	if s.loc != nil || m.err != nil {
+		return
+	}
+	kind, name, comm := shard.KindNetRecv, " net recv", -1
+	if send {
+		kind, name = shard.KindNetSend, " net send"
+	}
+	if n.comm == nil {
+		name = name[len(" net"):]
+	} else {
+		comm = n.comm.index
+	}
+	loc, err := m.newLocation(kind, otf2.LocationTypeCPUThread, n.label+name, comm, n.foreign)
+	if !m.fail(err) {
+		s.loc = loc
+	}
+}
+
+// add puts a step behind the others of its direction.
+func (s *netSide) add(p *proxyStep) {
+	p.side, p.prev, p.next = s, s.tail, nil
+	if s.tail != nil {
+		s.tail.next = p
+	} else {
+		s.head = p
+	}
+	s.tail = p
+	s.steps++
+}
+
+func (s *netSide) remove(p *proxyStep) {
+	if p.prev != nil {
+		p.prev.next = p.next
+	} else {
+		s.head = p.next
+	}
+	if p.next != nil {
+		p.next.prev = p.prev
+	} else {
+		s.tail = p.prev
+	}
+	p.side, p.prev, p.next = nil, nil, nil
+	s.steps--
+}
+
+// follow makes the region that of the oldest step's phase, from t on.
+func (m *Model) follow(s *netSide, t uint64) {
+	if s == &s.rank.send {
+		m.flushPolls(s.rank)
+	}
+	m.leavePhase(s, t, false)
+	p := s.head
+	if p == nil || s.loc == nil {
+		return
+	}
+	s.phase = openNetPhase{phase: p.phase, start: t, peer: -1}
+	if p.op != nil {
+		s.phase.channel, s.phase.peer, s.phase.parent = p.op.channel, p.op.peer, p.op.parent
+	}
+}
+
+// leavePhase ends the open phase.
+func (m *Model) leavePhase(s *netSide, t uint64, unfinished bool) {
+	p := &s.phase
+	if p.phase == netNone {
+		return
+	}
+	if p.written || t > p.start {
+		m.reach(s)
+		a := m.attributes
+		a.Reset()
+		if unfinished {
+			a.Uint8(AttrUnfinished, 1)
+		}
+		m.fail(s.loc.w.Leave(s.loc.at(t), a, m.phaseRegion(p.phase)))
+	}
+	p.phase = netNone
+}
+
+// reach writes the beginning of the open phase, for what is to be written inside it.
+func (m *Model) reach(s *netSide) {
+	p := &s.phase
+	if p.phase == netNone || p.written {
+		return
+	}
+	p.written = true
+	a := m.attributes
+	a.Reset()
+	if p.peer >= 0 {
+		a.Uint64(AttrParentID, p.parent)
+		a.Uint32(AttrChannel, uint32(p.channel))
+		a.Uint32(AttrPeer, uint32(p.peer))
+	}
+	m.fail(s.loc.w.Enter(s.loc.at(p.start), a, m.phaseRegion(p.phase)))
+}
+
+func (m *Model) phaseRegion(p netPhase) otf2.RegionRef {
+	if m.phaseRegions[p] == 0 { // the reference plus 1
+		m.phaseRegions[p] = m.defs.region(netPhases[p].name, GroupNetwork, otf2.RegionRoleDataTransfer) + 1
+	}
+	return m.phaseRegions[p] - 1
+}
+
+// win is the local id of the window of a network's transfers, for one to a peer.
+func (m *Model) win(n *netRank, peer int32) otf2.RmaWinRef {
+	if n.window < 0 {
+		n.window = len(m.process.Wins)
+		w := shard.Win{Comm: -1, Foreign: n.foreign}
+		if n.comm != nil {
+			w.Comm = n.comm.index
+		}
+		m.process.Wins = append(m.process.Wins, w)
+	}
+	w := &m.process.Wins[n.window]
+	w.Ranks = max(w.Ranks, int(peer)+1)
+	return otf2.RmaWinRef(n.window)
+}
+
+// closeNet ends what a network has open: it is finalized, or the data ends.
+func (m *Model) closeNet(n *netRank, t uint64) {
+	m.flushPolls(n)
+	m.leavePhase(&n.send, t, true)
+	m.leavePhase(&n.recv, t, true)
+	for n.oldest != nil {
+		m.endOp(n.oldest, t)
+	}
+	for _, s := range []*netSide{&n.send, &n.recv} {
+		for s.head != nil {
+			m.endStep(s.head, t, true)
+		}
+	}
+	for h := range n.loose.m { // those without a phase; the others are gone
+		m.endStep(m.steps[h], t, true)
+	}
+}

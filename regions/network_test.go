@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// proxyOp begins the network traffic of an operation with a peer.
+func (s *scene) proxyOp(us uint64, name, parent string, send bool, peer int32) {
+	r := shm.Record{Peer: peer, Channel: 3, PID: 7, Rank: 1}
+	if send {
+		r.Flags = shm.FlagSend
+	}
+	s.start(1, us, shm.EventProxyOp, name, parent, r)
+}
+
+func (s *scene) step(us uint64, name, op string, number int32) {
+	s.start(1, us, shm.EventProxyStep, name, op, shm.Record{Step: number})
+}
+
+// States of ProxyStep and ProxyCtrl.
+const (
+	sendGPUWait, sendWait, recvWait, recvFlushWait, recvGPUWait, sendPeerWait = 8, 9, 10, 11, 12, 20
+	ctrlIdleState, ctrlActiveState, ctrlSleepState, ctrlAppendState           = 13, 14, 15, 17
+)
+
+// state gives a state; with a value, that is its argument.
+func (s *scene) state(us uint64, typ shm.EventType, name string, state uint32, value ...uint64) {
+	r := shm.Record{Kind: shm.RecordState, Type: typ, Handle: s.id(name), Aux: state}
+	if len(value) > 0 {
+		r.Arg, r.Flags = value[0], shm.FlagHasArg
+	}
+	s.give(1, us, r)
+}
+
+func (s *scene) stepState(us uint64, name string, state uint32, value ...uint64) {
+	s.state(us, shm.EventProxyStep, name, state, value...)
+}
+
+func TestPhasesFollowTheOldestStep(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.proxyOp(120, "op", "a", true, 2)
+	s.step(121, "s0", "op", 0)
+	s.stepState(122, "s0", sendGPUWait)
+	s.step(123, "s1", "op", 1)
+	s.stepState(124, "s1", sendGPUWait)
+	s.stepState(130, "s0", sendPeerWait)
+	s.stepState(131, "s0", sendPeerWait) // tried again
+	s.stepState(140, "s0", sendWait, 1000)
+	s.stepState(142, "s1", sendPeerWait)
+	s.stepState(145, "s1", sendWait, 500)
+	s.stop(1, 150, shm.EventProxyStep, "s1") // the network may finish them in any order
+	s.stop(1, 160, shm.EventProxyStep, "s0")
+	s.proxyOp(161, "in", "a", false, 0)
+	s.step(162, "r0", "in", 0)
+	s.stepState(163, "r0", recvWait, 77)
+	s.stepState(170, "r0", recvFlushWait, 300)
+	s.stepState(171, "r0", recvGPUWait)
+	s.stop(1, 175, shm.EventProxyStep, "r0")
+	s.stop(1, 176, shm.EventProxyOp, "in")
+	s.stop(1, 176, shm.EventProxyOp, "op")
+	s.kernel(120, 180, "a")
+	op := fmt.Sprint(s.id("a"))
+	s.expect(s.lines(shard.KindNetSend, AttrPeer, AttrChannel, AttrStep, AttrParentID), `
+		122 Enter Send GPU wait PARENT_ID=`+op+` CHANNEL=3 PEER=2
+		130 Leave Send GPU wait
+		130 Enter Send peer wait PARENT_ID=`+op+` CHANNEL=3 PEER=2
+		140 Leave Send peer wait
+		140 Enter Send network PARENT_ID=`+op+` CHANNEL=3 PEER=2
+		140 RmaPut [0 2 1000 1] PARENT_ID=`+op+` CHANNEL=3 STEP=0
+		145 RmaPut [0 2 500 2] PARENT_ID=`+op+` CHANNEL=3 STEP=1
+		150 RmaOpCompleteNonBlocking [0 2]
+		160 RmaOpCompleteNonBlocking [0 1]
+		160 Leave Send network`)
+	s.expect(s.lines(shard.KindNetRecv), `
+		163 Enter Recv network
+		170 Leave Recv network
+		170 Enter Recv flush
+		171 Leave Recv flush
+		171 Enter Recv GPU wait
+		175 Leave Recv GPU wait`)
+	s.oddities(nil)
+	want := []shard.Win{{Comm: 0, Foreign: -1, Ranks: 3}}
+	if diff := cmp.Diff(want, s.p.Wins); diff != "" {
+		t.Errorf("windows: want (−), got (+):\n%s", diff)
+	}
+	counts := map[string]uint64{"PUTS": 2, "PUT_BYTES": 1500, "RECEIVED_BYTES": 300}
+	if diff := cmp.Diff(counts, s.m.Network()); diff != "" {
+		t.Errorf("counts: want (−), got (+):\n%s", diff)
+	}
+	for _, l := range s.p.Locations {
+		if l.Foreign != -1 || l.Kind == shard.KindNetSend && (l.Name != "world net send" || l.Comm != 0) {
+			t.Errorf("location %+v", l)
+		}
+	}
+}
+
+// Receives are started once for each attempt to post them, and only the last start is ever stopped.
+func TestRepeatedReceiveIsOneStep(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.proxyOp(120, "in", "a", false, 0)
+	s.step(121, "try 1", "in", 0)
+	s.step(122, "try 2", "in", 0)
+	s.step(123, "try 3", "in", 0)
+	s.stepState(124, "try 3", recvWait)
+	s.stepState(130, "try 3", recvFlushWait, 0) // empty slices are common
+	s.stop(1, 131, shm.EventProxyStep, "try 3")
+	s.stop(1, 132, shm.EventProxyOp, "in")
+	s.kernel(120, 180, "a")
+	s.expect(s.lines(shard.KindNetRecv), `
+		124 Enter Recv network
+		130 Leave Recv network
+		130 Enter Recv flush
+		131 Leave Recv flush`)
+	s.oddities(map[string]uint64{"REPEATED_STEPS": 2})
+}
+
+// NCCL 2.24 to 2.26 stop one step of a batch of receives only; a later step says that they are over, because no
+// more than NCCL_STEPS are under way.
+func TestStepsThatAreNeverStoppedDoNotStay(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.proxyOp(120, "in", "a", false, 0)
+	s.step(121, "r0", "in", 0)
+	s.stepState(122, "r0", recvWait)
+	s.step(130, "r8", "in", 8)
+	s.stepState(131, "r8", recvWait)
+	s.stop(1, 140, shm.EventProxyOp, "in")
+	s.kernel(120, 180, "a")
+	s.expect(s.lines(shard.KindNetRecv), `
+		122 Enter Recv network
+		130 Leave Recv network
+		131 Enter Recv network
+		140 Leave Recv network`)
+	s.oddities(map[string]uint64{"UNSTOPPED_STEPS": 2})
+}
+
+// After an abort nothing is stopped: what is open ends with the communicator.
+func TestAbortClosesTransfers(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.proxyOp(120, "op", "a", true, 2)
+	s.step(121, "s0", "op", 0)
+	s.stepState(122, "s0", sendGPUWait)
+	s.stepState(130, "s0", sendWait, 1000)
+	s.m.Snapshot()
+	if p := s.p.Pending; len(p) != 1 || p[0].LastNet != "Send network" || p[0].State != "running" {
+		t.Errorf("pending: %+v", p)
+	}
+	s.give(0, 200, shm.Record{Kind: shm.RecordFinalize})
+	s.step(210, "late", "op", 1)
+	s.expect(s.lines(shard.KindNetSend, AttrUnfinished), `
+		122 Enter Send GPU wait
+		130 Leave Send GPU wait
+		130 Enter Send network
+		130 RmaPut [0 2 1000 1]
+		200 Leave Send network UNFINISHED=1
+		200 RmaOpCompleteNonBlocking [0 1] UNFINISHED=1`)
+	s.oddities(map[string]uint64{"UNSTOPPED_STEPS": 1, "INCOMPLETE_OPERATIONS": 1, "AFTER_FINALIZE": 1})
+	if n := len(s.m.steps) + len(s.m.proxies); n != 0 {
+		t.Errorf("%d events are still kept", n)
+	}
+}
+
+// The operations of CollNet and of the memcpy proxies have ProxyOps without any state, steps or end.
+func TestSilentProxyOpsHoldNothing(t *testing.T) {
+	s := newSceneWith(t, 4, 0, &Options{RecordMask: 1 << shm.EventProxyOp}) // no kernels to wait for
+	for i := range uint64(3) {
+		name := fmt.Sprint("op ", i)
+		s.allReduce(1000*i+100, name)
+		s.proxyOp(1000*i+120, "proxy of "+name, name, false, 0)
+	}
+	s.give(0, 3_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	if n := len(s.m.comms[0].queue); n != 0 {
+		t.Errorf("%d operations wait", n)
+	}
+	if got := s.lines(shard.KindNetRecv); got != nil {
+		t.Errorf("a row for nothing: %q", got)
+	}
+	for range maxProxyOps + 10 {
+		s.proxyOp(3_000_001, fmt.Sprint("more ", len(s.handle)), "", false, 0)
+	}
+	if n := len(s.m.proxies); n > maxProxyOps {
+		t.Errorf("%d ProxyOps are kept", n)
+	}
+}
+
+// Without kernel events, the network says when an operation ran.
+func TestNetworkTiming(t *testing.T) {
+	s := newSceneWith(t, 4, 0, &Options{RecordMask: 1<<shm.EventProxyOp | 1<<shm.EventProxyStep})
+	for i := range uint64(2) {
+		us, name := 1000*i+100, fmt.Sprint("a", i)
+		s.allReduce(us, name)
+		s.proxyOp(us+20, "op of "+name, name, true, 2)
+		s.step(us+21, "s of "+name, "op of "+name, 0)
+		s.stepState(us+30, "s of "+name, sendWait, 100)
+		s.stop(1, us+40, shm.EventProxyStep, "s of "+name)
+		s.stop(1, us+50, shm.EventProxyOp, "op of "+name)
+		if i == 1 { // another channel begins when the first has ended
+			s.proxyOp(us+60, "late op", name, true, 2)
+			s.state(us+61, shm.EventProxyOp, "late op", 19)
+			s.stop(1, us+70, shm.EventProxyOp, "late op")
+		}
+	}
+	s.expect(s.lines(shard.KindRank, AttrTimingSource), `
+		0 CommCreate
+		120 Enter AllReduce TIMING_SOURCE=network
+		120 MpiCollectiveBegin
+		150 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		150 Leave AllReduce
+		1120 Enter AllReduce TIMING_SOURCE=network
+		1120 MpiCollectiveBegin
+		1170 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		1170 Leave AllReduce`)
+}
+
+// Up to NCCL 2.26 the sizes stand in ProxyOp's states; one put stands for all transfers of an operation.
+func TestSizesOfOldReleases(t *testing.T) {
+	s := newSceneWith(t, 0, 3, &Options{RecordMask: 0xff}) // nor do they tell the communicator's size
+	s.proxyOp(120, "op", "", true, 2)
+	s.state(121, shm.EventProxyOp, "op", 0, 0)
+	s.step(121, "s0", "op", 0)
+	s.stepState(122, "s0", sendWait)
+	s.state(130, shm.EventProxyOp, "op", 2, 700)
+	s.stop(1, 135, shm.EventProxyStep, "s0")
+	s.state(140, shm.EventProxyOp, "op", 3, 1400)
+	s.stop(1, 141, shm.EventProxyOp, "op")
+	s.proxyOp(150, "unsized", "", true, 2)
+	s.step(151, "s1", "unsized", 0)
+	s.stepState(152, "s1", sendWait)
+	s.stop(1, 153, shm.EventProxyStep, "s1")
+	s.stop(1, 154, shm.EventProxyOp, "unsized")
+	s.expect(s.lines(shard.KindNetSend), `
+		122 Enter Send network
+		135 Leave Send network
+		141 RmaPut [0 2 1400 1]
+		141 RmaOpCompleteNonBlocking [0 1]
+		152 Enter Send network
+		153 Leave Send network`)
+	s.oddities(map[string]uint64{"UNSIZED_TRANSFERS": 1})
+}
+
+// With PXN another process's sends are carried out here. Its context and operation are values of its own.
+func TestForeignTransfersHaveTheirOwnRow(t *testing.T) {
+	s := newScene(t, 4)
+	const context = 0x2222_f800_0000_0005 // tag, KernelPhase's number, ContextBit, index 5
+	foreign := func(us uint64, typ shm.EventType, name string, parent uint64, r shm.Record) {
+		r.Kind, r.Type, r.Handle, r.Arg, r.Aux, r.Context = shm.RecordStart, typ, s.id(name), parent, shm.None, context
+		s.give(1, us, r)
+	}
+	foreign(100, shm.EventProxyOp, "op", 0x2222_1000_0000_0042, shm.Record{Flags: shm.FlagSend, Peer: 6, PID: 99, Rank: 3})
+	foreign(101, shm.EventProxyStep, "s0", s.id("op"), shm.Record{Rank: 3})
+	s.stepState(102, "s0", sendGPUWait)
+	s.stepState(110, "s0", sendWait, 64)
+	s.stop(1, 120, shm.EventProxyStep, "s0")
+	s.stop(1, 121, shm.EventProxyOp, "op")
+	for _, wrong := range []uint64{0, 0x1111_f800_0000_0001, 0x7fff_dead_beef} { // none, stale of this process, a pointer
+		s.give(1, 130, shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: s.id(fmt.Sprint(wrong)), Aux: shm.None, Context: wrong})
+	}
+	s.expect(s.lines(shard.KindNetSend, AttrParentID), `
+		102 Enter Send GPU wait PARENT_ID=2459545938683756610
+		110 Leave Send GPU wait
+		110 Enter Send network PARENT_ID=2459545938683756610
+		110 RmaPut [0 6 64 1] PARENT_ID=2459545938683756610
+		120 RmaOpCompleteNonBlocking [0 1]
+		120 Leave Send network`)
+	s.oddities(map[string]uint64{"FOREIGN_CONTEXTS": 3})
+	if diff := cmp.Diff([]shard.ForeignComm{{Tag: 0x2222, Index: 5, Rank: 3, PID: 99}}, s.p.Foreign); diff != "" {
+		t.Errorf("foreign: want (−), got (+):\n%s", diff)
+	}
+	if diff := cmp.Diff([]shard.Win{{Comm: -1, Foreign: 0, Ranks: 7}}, s.p.Wins); diff != "" {
+		t.Errorf("windows: want (−), got (+):\n%s", diff)
+	}
+	if l := s.p.Locations[len(s.p.Locations)-1]; l.Name != "PXN 2222.5 send" || l.Foreign != 0 || l.Comm != -1 {
+		t.Errorf("location %+v", l)
+	}
+}
+
+func (s *scene) ctrl(from, to uint64, name string, state uint32) {
+	s.start(1, from, shm.EventProxyCtrl, name, "", shm.Record{})
+	s.state(from, shm.EventProxyCtrl, name, state)
+	if state == ctrlAppendState {
+		s.state(to, shm.EventProxyCtrl, name, stateAppendEnd, 2)
+	}
+	s.stop(1, to, shm.EventProxyCtrl, name)
+}
+
+// Sleeping and appending take time; idle and active are instants at each turn of the proxy's loop, and
+// become one region for each run.
+func TestProxyCtrl(t *testing.T) {
+	s := newScene(t, 4)
+	s.ctrl(10, 20, "sleep", ctrlSleepState)
+	s.ctrl(21, 24, "append", ctrlAppendState)
+	for i := range uint64(4) {
+		s.ctrl(30+i, 30+i, fmt.Sprint("idle", i), ctrlIdleState)
+	}
+	s.ctrl(36, 36, "active", ctrlActiveState)
+	s.proxyOp(40, "op", "", true, 2)
+	s.step(41, "s0", "op", 0)
+	s.stepState(42, "s0", sendGPUWait)
+	for i := range uint64(4) {
+		s.ctrl(43+i, 43+i, fmt.Sprint("active", i), ctrlActiveState)
+	}
+	s.ctrl(50, 55, "inside", ctrlAppendState)
+	s.stop(1, 60, shm.EventProxyStep, "s0")
+	s.start(1, 70, shm.EventProxyCtrl, "last", "", shm.Record{})
+	s.state(70, shm.EventProxyCtrl, "last", ctrlSleepState)
+	s.give(0, 90, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	s.expect(s.lines(shard.KindNetSend, AttrTimes, AttrUnfinished), `
+		10 Enter Proxy sleep
+		20 Leave Proxy sleep
+		21 Enter Proxy append TIMES=2
+		24 Leave Proxy append
+		30 Enter Proxy idle TIMES=4
+		33 Leave Proxy idle
+		36 Enter Proxy active TIMES=1
+		36 Leave Proxy active
+		42 Enter Send GPU wait
+		43 Enter Proxy active TIMES=4
+		43 Leave Proxy active
+		50 Enter Proxy append TIMES=2
+		55 Leave Proxy append
+		60 Leave Send GPU wait
+		70 Enter Proxy sleep UNFINISHED=1
+		90 Leave Proxy sleep`)
+}
+
+// A run of instants is not kept for ever.
+func TestPollsAreWrittenInTime(t *testing.T) {
+	s := newScene(t, 4)
+	s.ctrl(10, 10, "idle", ctrlIdleState)
+	s.ctrl(11, 11, "idle 2", ctrlIdleState)
+	if n := s.m.nets[0].send.loc.w.Events(); n != 0 {
+		t.Errorf("%d events at once", n)
+	}
+	s.give(0, 2_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	if n := s.m.nets[0].send.loc.w.Events(); n != 2 {
+		t.Errorf("%d events after 2 s, want 2", n)
+	}
+}
+
+// Network plugins' events are counted; InfiniBand tells the queue pair, and stops its events twice.
+func TestNetPluginIsCounted(t *testing.T) {
+	s := newScene(t, 4)
+	s.proxyOp(40, "op", "", true, 2)
+	s.step(41, "s0", "op", 0)
+	s.stepState(42, "s0", sendGPUWait)
+	s.start(1, 43, shm.EventNetPlugin, "ib", "s0", shm.Record{NetID: 0x10001, Length: 512, QP: 17, Flags: shm.FlagKnownNet})
+	s.stepState(44, "s0", sendWait, 512)
+	s.stop(1, 50, shm.EventNetPlugin, "ib")
+	s.stop(1, 51, shm.EventNetPlugin, "ib")
+	s.stop(1, 52, shm.EventProxyStep, "s0")
+	s.start(1, 60, shm.EventNetPlugin, "sock", "s0", shm.Record{NetID: 0x20001, Length: 100, Flags: shm.FlagKnownNet})
+	s.stop(1, 61, shm.EventNetPlugin, "sock")
+	s.start(1, 62, shm.EventNetPlugin, "other", "s0", shm.Record{NetID: 0x50001})
+	s.expect(s.lines(shard.KindNetSend, AttrQP), `
+		42 Enter Send GPU wait
+		44 Leave Send GPU wait
+		44 Enter Send network
+		44 RmaPut [0 2 512 1] QP=17
+		52 RmaOpCompleteNonBlocking [0 1]
+		52 Leave Send network`)
+	s.oddities(map[string]uint64{"REPEATED_NET_STOPS": 1, "UNKNOWN_NET_EVENTS": 1})
+	want := map[string]uint64{
+		"PUTS": 1, "PUT_BYTES": 512, "IB_EVENTS": 1, "IB_SENT_BYTES": 512, "SOCKET_EVENTS": 1, "SOCKET_BYTES": 100, "OTHER_NET_EVENTS": 1,
+	}
+	if diff := cmp.Diff(want, s.m.Network()); diff != "" {
+		t.Errorf("counts: want (−), got (+):\n%s", diff)
+	}
+}
+
+func TestTransfersThatCannotBePlaced(t *testing.T) {
+	s := newScene(t, 4)
+	s.proxyOp(40, "op", "", true, 9) // there is no rank 9
+	s.step(41, "s0", "op", 0)
+	s.stepState(42, "s0", sendWait, 512)
+	s.stop(1, 43, shm.EventProxyStep, "s0")
+	s.step(51, "s1", "", 0) // its ProxyOp was refused
+	s.stepState(52, "s1", sendWait, 512)
+	s.stop(1, 53, shm.EventProxyStep, "s1")
+	s.expect(s.lines(shard.KindNetSend, AttrPeer), `
+		42 Enter Send network PEER=9
+		43 Leave Send network
+		52 Enter Send network
+		53 Leave Send network`)
+	s.oddities(map[string]uint64{"UNPLACED_TRANSFERS": 2})
+}
+
+// Nothing that is never ended may add up.
+func TestOpenStepsAreBounded(t *testing.T) {
+	s := newScene(t, 4)
+	for i := range maxSteps + 1000 {
+		s.step(100, fmt.Sprint("step ", i), "", 0)
+		if i%2 == 0 {
+			s.stepState(100, fmt.Sprint("step ", i), sendGPUWait)
+		}
+	}
+	if n := len(s.m.steps); n > maxSteps {
+		t.Errorf("%d steps are kept", n)
+	}
+	s.lines(shard.KindNetSend)
+	if s.p.Counts.Oddities["FORGOTTEN_EVENTS"] != 1000 {
+		t.Errorf("oddities: %v", s.p.Counts.Oddities)
+	}
+	if n := len(s.m.steps); n != 0 {
+		t.Errorf("%d steps are kept at the end", n)
+	}
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+)
+
+// proxyOp is an open ProxyOp event: one channel's network traffic with one peer for an operation. Those of
+// transports other than the network are begun and never heard of again (notes on the API, §3.4, 10).
+type proxyOp struct {
+	handle, parent uint64
+	rank           *netRank
+	op             *operation // nil if unknown, written already, or another process's
+	channel        uint8
+	peer           int32
+	send           bool
+	alive          bool         // it has shown a state or a step
+	steps          []*proxyStep // open
+	sent           uint64       // API v1 … v3: bytes so far, by its states
+	unsized        uint64       // transfers whose own states did not tell their size
+
+	older, newer *proxyOp
+}
+
+// proxyStep is an open ProxyStep event: one transfer.
+type proxyStep struct {
+	handle uint64
+	op     *proxyOp // nil if unknown
+	rank   *netRank
+	number int32
+	qp     int32 // queue pair, if the network plugin told
+	hasQP  bool
+	phase  netPhase
+	put    uint64 // matching id of its RmaPut, 0 if there is none
+
+	side       *netSide // once it has a phase
+	prev, next *proxyStep
+}
+
+// stepsAtOnce is NCCL_STEPS: a step begins when the one this many before it has ended.
+const stepsAtOnce = 8
+
+func (m *Model) startProxyOp(_ *thread, t uint64, r *shm.Record) {
+	n := m.netOf(r)
+	if n == nil {
+		m.oddity(OddForeign)
+		return
+	}
+	if m.proxies[r.Handle] != nil {
+		return // handles are never used twice
+	}
+	if n.ops >= maxProxyOps {
+		m.oddity(OddForgottenEvent)
+		m.endOp(n.oldest, t)
+	}
+	o := &proxyOp{handle: r.Handle, parent: r.Arg, rank: n, channel: r.Channel, peer: r.Peer, send: r.Flags&shm.FlagSend != 0, older: n.newest}
+	if n.newest != nil {
+		n.newest.newer = o
+	} else {
+		n.oldest = o
+	}
+	n.newest = o
+	n.ops++
+	m.proxies[r.Handle] = o
+	if o.op = m.operations[r.Arg]; o.op != nil {
+		p := o.op.plan
+		p.proxies = append(p.proxies, o)
+		if p.netStart == 0 {
+			p.netStart = t
+		}
+		if len(p.spans) == 0 {
+			p.completeAt = 0
+		}
+	}
+}
+
+// lives notes that a ProxyOp is one that will stop.
+func (o *proxyOp) lives() {
+	if o.alive {
+		return
+	}
+	o.alive = true
+	if o.op != nil {
+		o.op.plan.proxiesOpen++
+		o.op.plan.comm.quietPlans = 0
+	}
+}
+
+// stateProxyOp takes the states that say how far an operation is. Up to NCCL 2.26 (API v1 … v3) they carry its
+// bytes so far; the transfers' own states do not, so there is one put for all of them.
+func (m *Model) stateProxyOp(_ *thread, t uint64, r *shm.Record) {
+	o := m.proxies[r.Handle]
+	if o == nil {
+		m.oddity(OddStrayState)
+		return
+	}
+	o.lives()
+	if r.Flags&shm.FlagHasArg == 0 {
+		return
+	}
+	switch r.Aux {
+	case 2, 3: // ProxyOpSendTransmitted, ProxyOpSendDone
+		o.sent = max(o.sent, r.Arg)
+	}
+}
+
+func (m *Model) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
+	o := m.proxies[r.Handle]
+	if o == nil {
+		m.oddity(OddStrayStop)
+		return
+	}
+	if o.sent > 0 {
+		o.unsized = 0
+		side := m.side(o.rank, true)
+		if id := m.put(side, o, o.sent, nil, t); id != 0 {
+			m.completePut(side, id, t, false)
+		}
+	}
+	if o.op != nil {
+		o.lives()
+		o.op.plan.netStop = max(o.op.plan.netStop, t)
+	}
+	m.endOp(o, t)
+}
+
+// endOp forgets a ProxyOp: it has stopped, or is not waited for any more.
+func (m *Model) endOp(o *proxyOp, t uint64) {
+	for len(o.steps) > 0 {
+		m.oddity(OddUnstoppedStep)
+		m.endStep(o.steps[0], t, true)
+	}
+	m.oddities[OddUnsizedTransfer] += o.unsized
+	n := o.rank
+	if o.older != nil {
+		o.older.newer = o.newer
+	} else {
+		n.oldest = o.newer
+	}
+	if o.newer != nil {
+		o.newer.older = o.older
+	} else {
+		n.newest = o.older
+	}
+	n.ops--
+	delete(m.proxies, o.handle)
+	if o.op != nil {
+		p := o.op.plan
+		o.op = nil
+		if o.alive {
+			p.proxiesOpen--
+		}
+		m.progress(p, t)
+	}
+}
+
+func (m *Model) startStep(_ *thread, t uint64, r *shm.Record) {
+	o := m.proxies[r.Arg]
+	var n *netRank
+	if o != nil {
+		n = o.rank // a foreign context stands in the parent, too (notes on the API, §6)
+	} else if n = m.netOf(r); n == nil {
+		m.oddity(OddForeign)
+		return
+	}
+	if m.steps[r.Handle] != nil {
+		return
+	}
+	if o != nil {
+		o.lives()
+		for i := 0; i < len(o.steps); {
+			switch old := o.steps[i]; {
+			case old.number == r.Step:
+				m.oddity(OddRepeatedStep)
+				m.endStep(old, t, true)
+			case old.number <= r.Step-stepsAtOnce || len(o.steps) > 2*stepsAtOnce:
+				m.oddity(OddUnstoppedStep)
+				m.endStep(old, t, true)
+			default:
+				i++
+			}
+		}
+	}
+	s := m.freeSteps
+	if s == nil {
+		s = &proxyStep{}
+	} else {
+		m.freeSteps = s.next
+	}
+	*s = proxyStep{handle: r.Handle, op: o, rank: n, number: r.Step}
+	m.steps[r.Handle] = s
+	if o != nil {
+		o.steps = append(o.steps, s)
+		return
+	}
+	// Without a ProxyOp nothing says when it is over, if it is never stopped.
+	if gone, full := n.loose.put(r.Handle, s); full {
+		m.oddity(OddForgottenEvent)
+		m.endStep(gone, t, true)
+	}
+}
+
+func (m *Model) stateStep(_ *thread, t uint64, r *shm.Record) {
+	s := m.steps[r.Handle]
+	if s == nil {
+		m.oddity(OddStrayState)
+		return
+	}
+	var phase netPhase
+	if r.Aux < stateCount {
+		phase = phaseOfState[r.Aux]
+	}
+	if phase == netNone || phase == s.phase {
+		return
+	}
+	if s.side != nil && netPhases[phase].send != (s.side == &s.rank.send) {
+		m.oddity(OddStrayState)
+		return
+	}
+	s.phase = phase
+	if s.op != nil && s.op.op != nil {
+		s.op.op.lastNet = netPhases[phase].name
+	}
+	side := s.side
+	if side == nil {
+		side = m.side(s.rank, netPhases[phase].send)
+		if side.loc == nil {
+			return // its communicator is not known yet
+		}
+		if side.steps >= maxSteps {
+			m.oddity(OddForgottenEvent)
+			m.endStep(side.head, t, true)
+		}
+		side.add(s)
+	}
+	if side.head == s {
+		m.follow(side, t)
+	}
+	sized := r.Flags&shm.FlagHasArg != 0 // API v4 and later
+	switch {
+	case phase == netRecvFlush && sized:
+		m.network[netRecvBytes] += r.Arg
+	case phase == netSend && s.put == 0:
+		switch {
+		case s.op == nil:
+			m.oddity(OddUnplacedTransfer)
+		case sized:
+			s.put = m.put(side, s.op, r.Arg, s, t)
+		default:
+			s.op.unsized++
+		}
+	}
+}
+
+func (m *Model) stopStep(_ *thread, t uint64, r *shm.Record) {
+	s := m.steps[r.Handle]
+	if s == nil {
+		m.oddity(OddStrayStop)
+		return
+	}
+	m.endStep(s, t, false)
+}
+
+// endStep ends a transfer and gives the row to the next one; unfinished if it was not stopped.
+func (m *Model) endStep(s *proxyStep, t uint64, unfinished bool) {
+	delete(m.steps, s.handle)
+	if o := s.op; o != nil {
+		for i, x := range o.steps {
+			if x == s {
+				o.steps = append(o.steps[:i], o.steps[i+1:]...)
+				break
+			}
+		}
+	} else {
+		s.rank.loose.remove(s.handle)
+	}
+	if side := s.side; side != nil {
+		if s.put != 0 {
+			m.completePut(side, s.put, t, unfinished)
+		}
+		first := side.head == s
+		side.remove(s)
+		if first {
+			m.follow(side, t)
+		}
+	}
+	*s = proxyStep{next: m.freeSteps}
+	m.freeSteps = s
+}
+
+// put writes what was handed to the network, and returns the id by which its end is known; 0 if there is nothing
+// to write.
+func (m *Model) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t uint64) uint64 {
+	c := o.rank.comm
+	switch {
+	case bytes == 0:
+		m.network[netEmpty]++
+		return 0
+	case side.loc == nil || o.peer < 0 || o.peer >= maxRank || c != nil && c.NRanks != 0 && int(o.peer) >= c.NRanks:
+		m.oddity(OddUnplacedTransfer)
+		return 0
+	}
+	m.network[netPuts]++
+	m.network[netPutBytes] += bytes
+	m.flushPolls(o.rank)
+	m.reach(side)
+	a := m.attributes
+	a.Reset()
+	a.Uint64(AttrParentID, o.parent)
+	a.Uint32(AttrChannel, uint32(o.channel))
+	if s != nil {
+		a.Uint32(AttrStep, uint32(s.number))
+		if s.hasQP {
+			a.Uint32(AttrQP, uint32(s.qp))
+		}
+	}
+	side.matching++
+	m.fail(side.loc.w.RmaPut(side.loc.at(t), a, m.win(o.rank, o.peer), uint32(o.peer), bytes, side.matching))
+	return side.matching
+}
+
+func (m *Model) completePut(side *netSide, id, t uint64, unfinished bool) {
+	m.flushPolls(side.rank)
+	m.reach(side)
+	var a *otf2.AttributeList
+	if unfinished {
+		a = m.attributes
+		a.Reset()
+		a.Uint8(AttrUnfinished, 1)
+	}
+	m.fail(side.loc.w.RmaOpCompleteNonBlocking(side.loc.at(t), a, otf2.RmaWinRef(side.rank.window), id))
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+)
+
+// ctrlKind is what a ProxyCtrl event was about, by its first state.
+type ctrlKind uint8
+
+const (
+	ctrlNone ctrlKind = iota
+	ctrlIdle
+	ctrlActive
+	ctrlSleep
+	ctrlAppend
+)
+
+// ctrlKinds names the regions. An instant takes no time in NCCL, and comes at each turn of the proxy's loop.
+var ctrlKinds = [...]struct {
+	region, state string
+	instant       bool
+}{
+	ctrlIdle:   {"Proxy idle", "ProxyCtrlIdle", true},
+	ctrlActive: {"Proxy active", "ProxyCtrlActive", true},
+	ctrlSleep:  {"Proxy sleep", "ProxyCtrlSleep", false},
+	ctrlAppend: {"Proxy append", "ProxyCtrlAppend", false},
+}
+
+// ctrlOfState gives the kind that a state tells.
+var ctrlOfState = func() (of [stateCount]ctrlKind) {
+	for k, row := range ctrlKinds {
+		for s := range of {
+			if row.state != "" && shm.StateName(uint32(s)) == row.state {
+				of[s] = ctrlKind(k)
+			}
+		}
+	}
+	return of
+}()
+
+const stateAppendEnd = 18 // ProxyCtrlAppendEnd: its argument is the number of operations taken
+
+// ctrl is the open ProxyCtrl event of a thread; they never overlap.
+type ctrl struct {
+	handle   uint64
+	rank     *netRank
+	kind     ctrlKind
+	start    uint64
+	appended uint64
+}
+
+// polls is a run of instants of one kind with nothing else in between: one region, with their number. Where
+// no phase of a transfer is open it spans them; inside a phase, which it would hide, it takes no time.
+type polls struct {
+	kind        ctrlKind
+	times       uint64
+	first, last uint64
+	inside      bool // a phase
+}
+
+// pollsLimit is how long (ns) a run is kept.
+const pollsLimit = 1_000_000_000
+
+func (m *Model) startCtrl(th *thread, t uint64, r *shm.Record) {
+	c := m.comm(r.Aux)
+	if c == nil {
+		m.oddity(OddForeign)
+		return
+	}
+	m.endCtrl(th, t, true)
+	th.ctrl = ctrl{handle: r.Handle, rank: m.ownNet(c), start: t}
+}
+
+func (m *Model) stateCtrl(th *thread, _ uint64, r *shm.Record) {
+	k := &th.ctrl
+	if k.rank == nil || k.handle != r.Handle {
+		m.oddity(OddStrayState)
+		return
+	}
+	if k.kind == ctrlNone && r.Aux < stateCount {
+		k.kind = ctrlOfState[r.Aux]
+	}
+	if r.Aux == stateAppendEnd && r.Flags&shm.FlagHasArg != 0 {
+		k.appended = r.Arg
+	}
+}
+
+func (m *Model) stopCtrl(th *thread, t uint64, r *shm.Record) {
+	if th.ctrl.rank == nil || th.ctrl.handle != r.Handle {
+		m.oddity(OddStrayStop)
+		return
+	}
+	m.endCtrl(th, t, false)
+}
+
+// endCtrl draws the thread's ProxyCtrl, if it has one. A phase of a transfer that changed meanwhile can only be
+// another thread's; the region then begins after the change.
+func (m *Model) endCtrl(th *thread, t uint64, unfinished bool) {
+	k := th.ctrl
+	th.ctrl = ctrl{}
+	if k.rank == nil || k.kind == ctrlNone || k.rank.comm.final {
+		return
+	}
+	n := k.rank
+	side := m.side(n, true)
+	if side.loc == nil {
+		return
+	}
+	if ctrlKinds[k.kind].instant {
+		inside := side.phase.phase != netNone
+		if p := &n.polls; p.times > 0 && p.kind == k.kind && p.inside == inside {
+			p.times++
+			p.last = t
+			return
+		}
+		m.flushPolls(n)
+		n.polls = polls{k.kind, 1, k.start, t, inside}
+		return
+	}
+	m.flushPolls(n)
+	m.reach(side)
+	a := m.attributes
+	a.Reset()
+	if k.appended > 0 {
+		a.Uint64(AttrTimes, k.appended)
+	}
+	if unfinished {
+		a.Uint8(AttrUnfinished, 1)
+	}
+	m.drawCtrl(side.loc, k.kind, k.start, t)
+}
+
+// flushPolls draws the run of instants that a network has, before anything else is drawn.
+func (m *Model) flushPolls(n *netRank) {
+	p := n.polls
+	if p.times == 0 {
+		return
+	}
+	n.polls = polls{}
+	m.reach(&n.send)
+	if p.inside {
+		p.last = p.first
+	}
+	a := m.attributes
+	a.Reset()
+	a.Uint64(AttrTimes, p.times)
+	m.drawCtrl(n.send.loc, p.kind, p.first, p.last)
+}
+
+// drawCtrl writes a region with the attributes that are set.
+func (m *Model) drawCtrl(loc *location, kind ctrlKind, start, stop uint64) {
+	region := m.defs.region(ctrlKinds[kind].region, GroupProxy, otf2.RegionRoleFunction)
+	m.fail(loc.w.Enter(loc.at(start), m.attributes, region))
+	m.fail(loc.w.Leave(loc.at(stop), nil, region))
+}

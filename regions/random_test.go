@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// parentType is the type of event that NCCL names as an event's parent, and states what it says of it.
+var (
+	parentType = [shm.TypeCount]shm.EventType{
+		shm.EventColl: shm.EventCollApi, shm.EventP2p: shm.EventP2pApi, shm.EventProxyOp: shm.EventColl, shm.EventProxyStep: shm.EventProxyOp,
+		shm.EventKernelCh: shm.EventColl, shm.EventNetPlugin: shm.EventProxyStep, shm.EventCollApi: shm.EventGroupApi, shm.EventP2pApi: shm.EventGroupApi,
+		shm.EventKernelLaunch: shm.EventGroupApi, shm.EventCeColl: shm.EventCollApi, shm.EventCeSync: shm.EventCeColl, shm.EventCeBatch: shm.EventCeColl,
+		shm.EventKernelPhase: shm.EventKernelCh,
+	}
+	states = [shm.TypeCount][]uint32{
+		shm.EventProxyOp: {2, 3, 7, 19}, shm.EventProxyStep: {8, 9, 10, 11, 12, 20}, shm.EventProxyCtrl: {13, 14, 15, 16, 17, 18},
+		shm.EventKernelCh: {22}, shm.EventNetPlugin: {21}, shm.EventGroupApi: {23, 24}, shm.EventKernelPhase: {31},
+	}
+)
+
+// stream draws records that mostly make sense and sometimes do not: parents of the wrong type, second starts
+// and stops, events of communicators that are gone or were never announced.
+type stream struct {
+	t      *rapid.T
+	us     uint64
+	number uint64
+	begun  [shm.TypeCount][]uint64
+}
+
+func (s *stream) often(name string) bool { return rapid.IntRange(0, 9).Draw(s.t, name) > 0 }
+
+// handle draws an event of a type that has begun, usually a recent one.
+func (s *stream) handle(typ shm.EventType, name string) uint64 {
+	all := s.begun[typ]
+	if len(all) == 0 || !s.often(name+" of its type") {
+		typ = shm.EventType(rapid.Uint64Range(0, shm.TypeCount-1).Draw(s.t, name+" type"))
+		if all = s.begun[typ]; len(all) == 0 {
+			return uint64(typ)<<shm.TypeShift | 12345
+		}
+	}
+	return all[len(all)-1-rapid.IntRange(0, min(3, len(all)-1)).Draw(s.t, name)]
+}
+
+func (s *stream) next() shm.Record {
+	t := s.t
+	small := rapid.Int32Range(-1, 4)
+	r := shm.Record{
+		Kind:  rapid.SampledFrom([]shm.RecordKind{2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 7, 8, 9, 1, 6, 5}).Draw(t, "kind"),
+		Aux:   rapid.SampledFrom([]uint32{0, 0, 0, 0, 0, 0, 1, 2, 70, shm.None}).Draw(t, "aux"),
+		Flags: shm.RecordFlags(rapid.Uint8().Draw(t, "flags")),
+	}
+	if r.Kind == shm.RecordFinalize && s.often("alive") {
+		r.Aux = 2
+	}
+	r.Type = shm.EventType(rapid.Uint8Range(0, shm.TypeCount-1).Draw(t, "type"))
+	switch r.Kind {
+	case shm.RecordStart:
+		s.number++
+		r.Handle = uint64(r.Type)<<shm.TypeShift | s.number
+		if r.Type == shm.EventCollApi && !s.often("direct") {
+			r.Handle |= shm.CapturedBit
+		}
+		if !s.often("new") {
+			r.Handle = s.handle(r.Type, "old")
+		}
+		r.Arg, r.ParentGroup = s.handle(parentType[r.Type], "parent"), s.handle(shm.EventGroup, "group")
+		s.begun[r.Type] = append(s.begun[r.Type], r.Handle)
+		r.Func = rapid.SampledFrom([]string{"AllReduce", "Broadcast", "", "New"}).Draw(t, "func")
+		if r.Type == shm.EventP2p || r.Type == shm.EventP2pApi {
+			r.Func = rapid.SampledFrom([]string{"Send", "Recv"}).Draw(t, "func")
+		}
+		r.Datatype = "ncclFloat32"
+		r.Count, r.Length, r.Bytes = rapid.Uint64Range(0, 9).Draw(t, "count"), 5, 6
+		r.Peer, r.Rank, r.Root, r.Step = small.Draw(t, "peer"), small.Draw(t, "rank"), small.Draw(t, "root"), small.Draw(t, "step")
+		r.NChannels, r.Channel, r.Phase = uint8(small.Draw(t, "channels")+1)/2, uint8(small.Draw(t, "channel")), uint8(small.Draw(t, "phase"))
+		r.GroupDepth = rapid.Int32Range(1, 2).Draw(t, "depth")
+		r.PTimer = gpu(s.us)
+		r.PhaseName = "compute"
+		r.Context = rapid.SampledFrom([]uint64{0x2222_f800_0000_0001, 0x3333_f800_0000_0001, 0x1111_f800_0000_0001, 77}).Draw(t, "context")
+		r.NetID = rapid.SampledFrom([]int64{0x10001, 0x20001, 0x70001}).Draw(t, "net")
+	case shm.RecordStop:
+		r.Handle = s.handle(r.Type, "handle")
+	case shm.RecordState:
+		r.Aux = rapid.Uint32Range(0, stateCount+1).Draw(t, "state")
+		if of := states[r.Type]; len(of) > 0 && s.often("state of its type") {
+			r.Aux = rapid.SampledFrom(of).Draw(t, "state")
+		}
+		r.Handle = s.handle(r.Type, "handle")
+		r.Arg = rapid.SampledFrom([]uint64{0, 5, gpu(s.us), gpu(s.us), gpu(2000)}).Draw(t, "value")
+	case shm.RecordMark:
+		r.Mark = shm.Mark(rapid.Uint8Range(0, 3).Draw(t, "mark"))
+		r.MarkText = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "text")
+	case shm.RecordEdge:
+		r.Arg = rapid.Uint64Range(0, 9).Draw(t, "ordinal")
+	}
+	return r
+}
+
+// Whatever comes, the regions of every location nest, every transfer that is written is ended, and nothing is
+// kept at the end.
+func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		api := rapid.SampledFrom([]int{0, 3, 4, 7}).Draw(rt, "api")
+		s := newSceneWith(t, 4, api, &Options{RecordMask: uint32(rapid.SampledFrom([]int{0, 0xffff}).Draw(rt, "mask")), Channels: true})
+		in := stream{t: rt, us: 1}
+		for i := range rapid.IntRange(1, 300).Draw(rt, "records") {
+			in.us += uint64(rapid.SampledFrom([]int{0, 1, 1, 1, 1, 5, 5, 3_000_000}).Draw(rt, "pause"))
+			r, us := in.next(), in.us
+			if i == 40 {
+				s.m.Comm(2, shard.Comm{ID: 7, NRanks: 2, Rank: 1}, shard.GPU{Device: -1})
+			}
+			s.give(rapid.IntRange(0, 2).Draw(rt, "ring"), us, r)
+			if i%50 == 49 {
+				if err := s.m.Settle(at(us)); err != nil {
+					rt.Fatal(err)
+				}
+				s.m.Snapshot()
+			}
+		}
+		s.end(filepath.Join(s.dir, "traces.otf2"))
+		checkWhole(rt, s)
+		m := s.m
+		if n := len(m.steps) + len(m.proxies); n != 0 {
+			rt.Errorf("%d network events are kept at the end", n)
+		}
+		for _, c := range m.comms {
+			if c != nil && len(c.queue)+len(c.calls) > 0 {
+				rt.Errorf("%d plans and %d calls are kept at the end", len(c.queue), len(c.calls))
+			}
+		}
+	})
+}
+
+// checkWhole reads a scene's archive: definitions that events refer to, and pairs that belong together.
+func checkWhole(t *rapid.T, s *scene) {
+	a, err := otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	type transfer struct{ win, id uint64 }
+	for _, l := range s.p.Locations {
+		open := make(map[transfer]bool)
+		requests := make(map[uint64]bool)
+		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
+			if err != nil {
+				t.Fatalf("%s: %v", l.Name, err)
+			}
+			switch e.Kind {
+			case otf2.EventEnter, otf2.EventLeave:
+				if e.Args[0] >= uint64(len(s.p.Regions)) {
+					t.Fatalf("%s: region %d is not defined", l.Name, e.Args[0])
+				}
+			case otf2.EventRmaPut:
+				if e.Args[0] >= uint64(len(s.p.Wins)) || e.Args[2] == 0 {
+					t.Fatalf("%s: put %v", l.Name, e.Args)
+				}
+				open[transfer{e.Args[0], e.Args[3]}] = true
+			case otf2.EventRmaOpCompleteNonBlocking:
+				k := transfer{e.Args[0], e.Args[1]}
+				if !open[k] {
+					t.Fatalf("%s: end of a transfer that is not under way: %v", l.Name, e.Args)
+				}
+				delete(open, k)
+			case otf2.EventMpiIsend:
+				requests[e.Args[4]] = true
+			case otf2.EventMpiIrecvRequest, otf2.EventNonBlockingCollectiveRequest:
+				requests[e.Args[0]] = true
+			case otf2.EventMpiIsendComplete:
+				delete(requests, e.Args[0])
+			case otf2.EventMpiIrecv:
+				delete(requests, e.Args[4])
+			case otf2.EventNonBlockingCollectiveComplete:
+				delete(requests, e.Args[5])
+			}
+			for _, v := range e.Attributes {
+				if int(v.ID) >= len(Attributes) || v.Type != Attributes[v.ID].Type || v.Type == otf2.TypeString && v.Bits >= uint64(len(s.p.Strings)) {
+					t.Fatalf("%s: attribute %+v", l.Name, v)
+				}
+			}
+		}
+		if len(open)+len(requests) > 0 {
+			t.Fatalf("%s: %d transfers and %d requests are not ended", l.Name, len(open), len(requests))
+		}
+	}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+// A collector died, another took over: one process has left two shards. It stays one rank of one job.
+func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
+	for _, launched := range []bool{true, false} {
+		t.Run(fmt.Sprint("launched ", launched), func(t *testing.T) {
+			dir := t.TempDir()
+			for r := range 3 {
+				shards := 1
+				if r == 1 {
+					shards = 3
+				}
+				for k := range shards {
+					p := shardtest.New(t, dir, fmt.Sprintf("u%d%d", r, 9-k)).On("node0", 10+r) // names against the order
+					p.Shard.Tag = uint16(r + 1)
+					p.Shard.Settings = map[string]string{}
+					if k > 0 {
+						p.Shard.Settings["CONTINUES"] = fmt.Sprintf("u%d%d", r, 9-k+1)
+					}
+					if launched {
+						p.Launched("slurm", r, 3)
+					}
+					p.GPU(0, fmt.Sprint("GPU-", r), "")
+					p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0})
+					p.Network(0)
+					for i := range uint64(6 / shards) {
+						at := t0 + 1_000_000*(1+i+uint64(6/shards*k))
+						p.AllReduce(0, at, at+1000, 10)
+						p.Put(0, (r+1)%3, at, at+10, 100)
+					}
+					if k < shards-1 {
+						p.Flush()
+						p.Crash(-1, nil)
+					} else {
+						p.Finish()
+					}
+				}
+			}
+			res := unify(t, dir, muchLater)
+			if len(res.Runs) != 1 {
+				t.Fatalf("%d runs", len(res.Runs))
+			}
+			run := res.Runs[0]
+			if run.MissingRanks != 0 || run.Missing != 0 || run.Complete || run.Crashed != 2 || run.Finished != 3 || run.Communicators != 3 {
+				t.Errorf("%+v", run)
+			}
+			accept(t, run.Archive)
+			a := open(t, run.Archive)
+			want := []string{"Rank 0", "Rank 1", "Rank 1 (continued)", "Rank 1 (continued) #2", "Rank 2"}
+			if diff := cmp.Diff(want, processNames(a)); diff != "" {
+				t.Error(diff)
+			}
+			if got := property(a, "NCCL_OTF2::PROCESSES_CONTINUED"); got != "2" {
+				t.Errorf("%q processes continued", got)
+			}
+			var members []string
+			for _, c := range a.Defs.Comms {
+				members = append(members, fmt.Sprint(a.Defs.String(c.Name), a.Defs.Group(c.Group).Members))
+			}
+			wantMembers := []string{"world[0 1 4]", "world #2[0 2 4]", "world #3[0 3 4]", "world network[6 8 12 5 7 9 10 11]"}
+			if diff := cmp.Diff(wantMembers, members); diff != "" {
+				t.Error(diff)
+			}
+			got := make(map[string]int)
+			for _, p := range puts(t, a) {
+				got[strings.TrimSuffix(p.From, "/world net send")+" to "+strings.TrimSuffix(p.To, "/world net recv")]++
+			}
+			wantPuts := map[string]int{"Rank 0 to Rank 1": 6, "Rank 1 to Rank 2": 2, "Rank 1 (continued) to Rank 2": 2, "Rank 1 (continued) #2 to Rank 2": 2, "Rank 2 to Rank 0": 6}
+			if diff := cmp.Diff(wantPuts, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

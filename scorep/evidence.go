@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"ncclotf2/shard"
+)
+
+// evidence lists what is said of each process's recording: the properties' names and where the values
+// are. An empty value is unknown.
+var evidence = []struct {
+	name  string
+	value func(p *shard.Process) string
+}{
+	{"LIBRARY", func(p *shard.Process) string { return p.Library }},
+	{"LIBRARY_VERSION", func(p *shard.Process) string { return libraryVersion(p.LibraryVersion) }},
+	{"LIBRARY_PATH", func(p *shard.Process) string { return p.LibraryPath }},
+	{"API_VERSION", func(p *shard.Process) string { return strconv.Itoa(p.APIVersion) }},
+	{"EVENT_MASK", func(p *shard.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }},
+	{"RECORD_MASK", func(p *shard.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }},
+	{"CLOCK_SOURCE", func(p *shard.Process) string { return p.Clock.Source }},
+	{"MEMORY_KIND", func(p *shard.Process) string { return p.Memory.Kind }},
+}
+
+// unknownValue stands for what could not be learnt.
+const unknownValue = "unknown"
+
+// libraryVersion writes ncclGetVersion's number as people do. Since 2.9 it is major·10000 + minor·100 +
+// patch, before that major·1000 + minor·100 + patch.
+func libraryVersion(code int) string {
+	switch {
+	case code <= 0:
+		return ""
+	case code >= 10000:
+		return fmt.Sprintf("%d.%d.%d", code/10000, code/100%100, code%100)
+	}
+	return fmt.Sprintf("%d.%d.%d", code/1000, code/100%10, code%100)
+}
+
+// describeEvidence tells with what the processes were recorded, and what that cost.
+func (a *archive) describeEvidence(ps *properties) {
+	for _, e := range evidence {
+		by := make(map[string][]int)
+		var values []string
+		for _, p := range a.ordered() {
+			v := cmp.Or(e.value(p.process), unknownValue)
+			if by[v] == nil {
+				values = append(values, v)
+			}
+			by[v] = append(by[v], p.index)
+		}
+		if len(values) == 1 {
+			ps.add(prefix+e.name, values[0])
+			continue
+		}
+		for i, v := range values[:min(len(values), maxDifferences)] {
+			ps.add(fmt.Sprintf("%s%s::%d", prefix, e.name, i), v+": "+processWords(by[v]))
+		}
+	}
+	a.describeCosts(ps)
+}
+
+// processWords names processes by their location groups.
+func processWords(indices []int) string {
+	if len(indices) == 1 {
+		return fmt.Sprintf("process %d", indices[0])
+	}
+	return "processes " + formatRanks(indices)
+}
+
+// describeCosts sums up what the callbacks took in all processes.
+func (a *archive) describeCosts(ps *properties) {
+	type key struct{ callback, typ string }
+	type cost struct {
+		samples   uint64
+		sum, most float64
+	}
+	all := make(map[key]*cost)
+	var keys []key
+	for _, p := range a.run.parts {
+		for _, c := range p.process.Costs {
+			if c.Samples == 0 {
+				continue
+			}
+			k := key{component(c.Callback), component(c.Type)}
+			if all[k] == nil {
+				all[k] = new(cost)
+				keys = append(keys, k)
+			}
+			all[k].samples += c.Samples
+			all[k].sum += float64(c.Samples) * c.MeanNs
+			all[k].most = max(all[k].most, c.MostNs)
+		}
+	}
+	slices.SortFunc(keys, func(x, y key) int { return cmp.Or(cmp.Compare(x.callback, y.callback), cmp.Compare(x.typ, y.typ)) })
+	for _, k := range keys {
+		name, c := "COST::"+k.callback+"::"+k.typ+"::", all[k]
+		ps.number(name+"SAMPLES", c.samples)
+		ps.add(prefix+name+"MEAN_NS", strconv.FormatFloat(c.sum/float64(c.samples), 'f', 1, 64))
+		ps.add(prefix+name+"MOST_NS", strconv.FormatFloat(c.most, 'f', 1, 64))
+	}
+}

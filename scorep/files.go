@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/shard"
+)
+
+// Experiment directories may lie where others can make files, too. So whatever is written there is new
+// (O_EXCL) or replaced by its name (rename), and no symbolic link is followed below the directory that
+// the user named.
+
+// ownFolder makes a folder unless it is there. A symbolic link, also to a folder, is an error.
+func ownFolder(path string) error {
+	err := os.Mkdir(path, shard.FolderMode)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return &fs.PathError{Op: "use", Path: path, Err: unix.ENOTDIR}
+	}
+	return nil
+}
+
+// newFile makes a file that is not there yet.
+func newFile(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NOFOLLOW, shard.FileMode)
+}
+
+// private takes the group's and others' rights to a file away that a writer of package otf2 has made.
+func private(path string) error { return os.Chmod(path, shard.FileMode) }
+
+// regular refuses what is no file of its own: links, pipes, devices.
+func regular(path string) (fs.FileInfo, error) {
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
+	return info, err
+}

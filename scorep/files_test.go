@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"ncclotf2/scorep/shardtest"
+)
+
+// Others can make names in the experiment directory before Unify does. Whatever they point to stays
+// what it is, and either the archive is made beside them or the error names them.
+func TestPlantedNamesDoNoHarm(t *testing.T) {
+	for _, c := range []struct {
+		name  string // in the experiment directory
+		plant func(victim, path string) error
+		want  string // part of the error or of a problem; "" if an archive is made nonetheless
+	}{
+		{"traces.otf2", os.Symlink, ""},
+		{"traces.def", os.Symlink, ""},
+		{"traces.marker", os.Symlink, ""},
+		{"traces", linkFolder, ""},
+		{"traces.new", linkFolder, ""},
+		{"traces.new", os.Symlink, ""},
+		{"run-1", linkFolder, "run-1"},
+		{"shards/unify.lock", os.Symlink, "lock experiment directory"},
+		{"shards/unify.lock", os.Link, "no file of its own"},
+		{"shards/unify.lock", pipe, "no file of its own"},
+		{"shards/uuid-01/1.evt", os.Symlink, "no regular file"},
+		{"shards/uuid-01/shard.json", os.Symlink, "uuid-01 is left out"},
+		{"shards/uuid-01/shard.json", pipe, "uuid-01 is left out"},
+		{"shards/uuid-01/lock", pipe, ""},
+		{"shards/planted", linkFolder, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			runs := 1
+			finish(job(t, dir, 2, 1, nil))
+			if c.name == "run-1" {
+				runs = 2
+				p := shardtest.New(t, dir, "stranger").Launched("slurm", 0, 1)
+				p.Call("ncclAllReduce", t0, t0+1)
+				p.Finish()
+			}
+			outside := t.TempDir()
+			victim := filepath.Join(outside, "victim")
+			if err := os.WriteFile(victim, []byte("precious"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, c.name)
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.plant(victim, path); err != nil {
+				t.Fatal(err)
+			}
+			res, err := Unify(dir, nil)
+			said := ""
+			if err != nil {
+				said = err.Error()
+			} else {
+				said = strings.Join(append(res.Problems, res.Runs[0].Problems...), "\n")
+				if len(res.Runs) != runs {
+					t.Errorf("%+v", res)
+				}
+				accept(t, res.Runs[0].Archive)
+			}
+			if c.want == "" && said != "" || !strings.Contains(said, c.want) {
+				t.Errorf("%q, want %q", said, c.want)
+			}
+			if b, err := os.ReadFile(victim); err != nil || string(b) != "precious" {
+				t.Errorf("the victim: %q, %v", b, err)
+			}
+			if names, err := os.ReadDir(outside); err != nil || len(names) != 1 {
+				t.Errorf("beside the victim: %v, %v", names, err)
+			}
+		})
+	}
+}
+
+func linkFolder(victim, path string) error { return os.Symlink(filepath.Dir(victim), path) }
+func pipe(_, path string) error            { return syscall.Mkfifo(path, 0o600) }
+
+func TestShardsThatAreALinkAreNoExperiment(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	finish(job(t, elsewhere, 1, 1, nil))
+	if err := os.Symlink(filepath.Join(elsewhere, "shards"), filepath.Join(dir, "shards")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Unify(dir, nil); err == nil || !strings.Contains(err.Error(), "no experiment directory") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Traces tell what a program does: nobody else reads them, with hard links and without.
+func TestArchivesAreTheirOwnersOnly(t *testing.T) {
+	for _, links := range []bool{true, false} {
+		if !links {
+			linkFile = func(string, string) error { return syscall.EPERM }
+			defer func() { linkFile = os.Link }()
+		}
+		dir := t.TempDir()
+		procs := job(t, dir, 3, 2, func(rank int, p *shardtest.Process) { p.Network(0) })
+		finish(procs[:2])
+		procs[2].Flush() // so that one is copied, and there is a marker
+		run := unify(t, dir, nil).Runs[0]
+		files := 0
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := e.Info()
+			if err == nil && path != dir && info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s: %v", path, info.Mode())
+			}
+			files++
+			return err
+		})
+		if err != nil || files < 20 {
+			t.Errorf("%d files, %v", files, err)
+		}
+		accept(t, run.Archive)
+	}
+}

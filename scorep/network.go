@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// network is the RMA window of one communicator's transfers: a put in it names the receiver by its
+// rank. Members of its communicator are, in this order:
+//
+//   - for each rank the location that shows what it receives, or, where there is none, one that stands
+//     for the rank: that of its operations, or one without events
+//   - the locations that show what the ranks send, by rank
+//   - locations of processes that send for other processes' ranks (PXN), by rank and process
+//
+// The location property rankProperty tells whose transfers a sending or receiving location shows.
+// Event files have no RmaWinCreate and RmaWinDestroy, and the window's flags say so.
+type network struct {
+	of    *instance // nil: of a rank of which no data was found
+	name  string
+	ranks int
+	recv  map[int]*endpoint
+	send  []*endpoint
+	ref   otf2.RmaWinRef
+}
+
+// endpoint is a location that shows transfers of a communicator rank.
+type endpoint struct {
+	part   *part
+	number uint32
+	rank   int
+	pxn    int // 1: of another process's rank
+}
+
+func (e *endpoint) location() otf2.LocationRef { return locationID(e.number, e.part.index) }
+
+// rankProperty is the property of a network location that gives its rank in the communicator.
+const rankProperty = prefix + "RANK"
+
+// owner is a communicator rank as a process knows it: an index into its Comms, or into its Foreign.
+type owner struct {
+	part          *part
+	comm, foreign int
+}
+
+// planNetworks finds the networks that the processes' windows and locations belong to, in the order of
+// their communicators; those of unknown ones come last.
+func (a *archive) planNetworks() {
+	a.windows = make(map[*part][]*network)
+	home := make(map[owner]*instance)
+	order := make(map[*instance]int)
+	for i, in := range slices.Concat(a.instances, a.run.instances) {
+		if _, known := order[in]; known {
+			continue
+		}
+		order[in] = i
+		for m := range in.present() {
+			home[owner{m.part, m.comm, -1}] = in
+		}
+	}
+	byInstance := make(map[*instance]*network)
+	byOwner := make(map[owner]*network)
+	networkOf := func(o owner) *network {
+		in := home[o]
+		if m := a.origins.of[o]; m != nil {
+			in = home[owner{m.part, m.comm, -1}]
+		}
+		if in != nil && in.base != nil {
+			in = in.base // one window for all of the ranks' lives
+		}
+		if n := byInstance[in]; in != nil && n != nil {
+			return n
+		}
+		if n := byOwner[o]; in == nil && n != nil {
+			return n
+		}
+		n := newNetwork(in, o)
+		if in != nil {
+			byInstance[in] = n
+		} else {
+			byOwner[o] = n
+		}
+		a.networks = append(a.networks, n)
+		return n
+	}
+	for _, p := range a.ordered() {
+		for i := range p.process.Locations {
+			if o, e, ok := endpointOf(p, &p.process.Locations[i]); ok {
+				networkOf(o).add(e, p.process.Locations[i].Kind)
+			}
+		}
+		for _, w := range p.process.Wins {
+			n := networkOf(owner{p, w.Comm, w.Foreign})
+			n.ranks = max(n.ranks, w.Ranks)
+			a.windows[p] = append(a.windows[p], n)
+		}
+	}
+	slices.SortStableFunc(a.networks, func(x, y *network) int {
+		place := func(n *network) int {
+			if n.of == nil {
+				return math.MaxInt
+			}
+			return order[n.of]
+		}
+		return cmp.Compare(place(x), place(y))
+	})
+	for _, n := range a.networks {
+		slices.SortStableFunc(n.send, func(x, y *endpoint) int {
+			return cmp.Or(cmp.Compare(x.pxn, y.pxn), cmp.Compare(x.rank, y.rank), cmp.Compare(x.part.index, y.part.index))
+		})
+		for rank := range n.ranks {
+			if !n.stands(rank) && a.unknown == nil {
+				a.unknown = &place{index: len(a.world.places), name: "Unknown ranks (no data)", rank: -1, idle: 1}
+				a.world.places = append(a.world.places, a.unknown)
+			}
+		}
+	}
+}
+
+// endpointOf tells whose transfers a location shows, if it shows any.
+func endpointOf(p *part, l *shard.Location) (owner, *endpoint, bool) {
+	switch {
+	case foreignWork(l):
+		return owner{p, -1, l.Foreign}, &endpoint{p, l.Number, p.process.Foreign[l.Foreign].Rank, 1}, true
+	case l.Comm >= 0 && (l.Kind == shard.KindNetSend || l.Kind == shard.KindNetRecv):
+		return owner{p, l.Comm, -1}, &endpoint{p, l.Number, p.process.Comms[l.Comm].Rank, 0}, true
+	}
+	return owner{}, nil, false
+}
+
+func newNetwork(in *instance, o owner) *network {
+	n := &network{of: in, ranks: 1, recv: make(map[int]*endpoint)}
+	switch {
+	case in != nil:
+		n.name, n.ranks = in.name+" network", in.nranks
+	case o.foreign >= 0:
+		f := o.part.process.Foreign[o.foreign]
+		n.name = fmt.Sprintf("unknown (PXN %04x.%d) network", f.Tag, f.Index)
+	default:
+		n.name = fmt.Sprintf("unknown (%s communicator %d) network", o.part.name, o.comm)
+	}
+	return n
+}
+
+func (n *network) add(e *endpoint, kind shard.LocationKind) {
+	n.ranks = max(n.ranks, e.rank+1)
+	if kind == shard.KindNetSend {
+		n.send = append(n.send, e)
+	} else if n.recv[e.rank] == nil {
+		n.recv[e.rank] = e
+	}
+}
+
+// stands tells whether a location of its own is known for a rank.
+func (n *network) stands(rank int) bool {
+	if n.recv[rank] != nil || n.of == nil || rank >= len(n.of.members) {
+		return n.recv[rank] != nil
+	}
+	m := n.of.members[rank]
+	return m == nil || m.shard().Rank == rank
+}
+
+// networkMembers lists the locations of a network's communicator.
+func (a *archive) networkMembers(n *network) []otf2.LocationRef {
+	all := make([]otf2.LocationRef, 0, n.ranks+len(n.send))
+	for rank := range n.ranks {
+		e := n.recv[rank]
+		switch {
+		case e != nil:
+			all = append(all, e.location())
+		case !n.stands(rank):
+			all = append(all, locationID(0, a.unknown.index))
+		case n.of.members[rank] != nil:
+			all = append(all, n.of.members[rank].location)
+		default:
+			s := a.kept[n.of][rank]
+			all = append(all, locationID(uint32(s.n), s.place.index))
+		}
+	}
+	for _, e := range n.send {
+		all = append(all, e.location())
+	}
+	return all
+}
+
+// nameRanks gives network locations the property that tells whose transfers they show.
+func (a *archive) nameRanks() {
+	for _, p := range a.ordered() {
+		for i := range p.process.Locations {
+			if _, e, ok := endpointOf(p, &p.process.Locations[i]); ok && e.rank >= 0 {
+				a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
+					Location: e.location(), Name: a.text(rankProperty), Type: otf2.TypeUint32, Value: otf2.Value(e.rank),
+				})
+			}
+		}
+	}
+}

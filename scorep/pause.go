@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"ncclotf2/shard"
+)
+
+// pause is a run of a communicator's operations that its members did not record, on request.
+type pause struct {
+	in         *instance
+	replays    bool   // of replayed graphs
+	from, to   uint64 // NCCL's operations from ≤ ordinal < to; to 0: up to the end
+	begin, end uint64 // archive time, from the first member that paused to the last that went on; end 0: never
+}
+
+func (p *pause) String() string {
+	return fmt.Sprintf("comm %d %s %q", p.in.ref, p.operations(), p.in.name)
+}
+
+// operations names what was not recorded: "10-19", "replayed 10-19".
+func (p *pause) operations() string {
+	if p.replays {
+		return "replayed " + pauseRange(p.from, p.to)
+	}
+	return pauseRange(p.from, p.to)
+}
+
+// gaps are the member's gaps among its calls, or among its replays.
+func (m *member) gaps(replays bool) []shard.Gap {
+	return slices.DeleteFunc(slices.Clone(m.shard().Gaps), func(g shard.Gap) bool { return g.Replays != replays })
+}
+
+func pauseRange(from, to uint64) string {
+	if to == 0 {
+		return fmt.Sprintf("%d-", from)
+	}
+	return fmt.Sprintf("%d-%d", from, to-1)
+}
+
+// findPauses brings the members' gaps together and remembers in each instance where they part.
+//
+// A member may lack a gap, or its end, that others have: its process still runs or died, or it made no
+// call that would have shown it. It is not alike if it has recorded more operations than lie before.
+func findPauses(instances []*instance) []pause {
+	var all []pause
+	for _, in := range instances {
+		for _, replays := range []bool{false, true} {
+			all = append(all, in.findPauses(replays)...)
+		}
+	}
+	return all
+}
+
+func (in *instance) findPauses(replays bool) (all []pause) {
+	// Where replays were recorded, the members' counts do not tell how many calls they recorded.
+	mixed := false
+	for m := range in.present() {
+		mixed = mixed || len(m.gaps(true)) > 0
+	}
+	skipped := uint64(0)
+	for i := 0; ; i++ {
+		p := pause{in: in, replays: replays, begin: math.MaxUint64}
+		have := 0
+		alike := true
+		for m := range in.present() {
+			gaps := m.gaps(replays)
+			if i >= len(gaps) {
+				continue
+			}
+			g := gaps[i]
+			alike = alike && (have == 0 || g.From == p.from && (g.To == p.to || g.To == 0 || p.to == 0))
+			if have == 0 {
+				p.from = g.From
+			}
+			have++
+			p.to = max(p.to, g.To)
+			p.begin, p.end = min(p.begin, m.part.at(g.FromTime)), max(p.end, m.part.at(g.ToTime))
+		}
+		if have == 0 {
+			break
+		}
+		for m := range in.present() {
+			if !mixed && i >= len(m.gaps(replays)) && m.part.state == Finished && m.recorded() > p.from-min(skipped, p.from) {
+				alike = false
+			}
+		}
+		if !alike {
+			in.parted = &parting{after: in.agreedBefore(i, replays), detail: in.describeGaps(i, replays)}
+			break
+		}
+		all = append(all, p)
+		skipped += p.to - min(p.from, p.to)
+	}
+	return all
+}
+
+// parting tells that the members of a communicator paused at different operations.
+type parting struct {
+	after  uint64 // recorded operations before the first difference
+	detail string
+}
+
+// agreedBefore is the number of recorded operations before the first gap that is not alike, of index i.
+func (in *instance) agreedBefore(i int, replays bool) uint64 {
+	first := uint64(math.MaxUint64)
+	for m := range in.present() {
+		skipped := uint64(0)
+		for k, g := range m.gaps(replays) {
+			if k == i {
+				first = min(first, g.From-min(skipped, g.From))
+				break
+			}
+			skipped += g.To - min(g.From, g.To)
+		}
+	}
+	return first
+}
+
+// recorded is how many collectives the member has recorded.
+func (m *member) recorded() (n uint64) {
+	for f, s := range m.shard().Sequences {
+		if !strings.ContainsAny(f, "<>") {
+			n += s.Count
+		}
+	}
+	return n
+}
+
+// describeGaps groups the members by their gap of index i: "ranks 0-1 did not record 10-19, rank 2 11-19".
+func (in *instance) describeGaps(i int, replays bool) string {
+	type kind struct {
+		lacks bool
+		gap   shard.Gap
+	}
+	groups := make(map[kind][]int)
+	var order []kind
+	for m := range in.present() {
+		k := kind{lacks: true}
+		if gaps := m.gaps(replays); i < len(gaps) {
+			k = kind{gap: shard.Gap{From: gaps[i].From, To: gaps[i].To}}
+		}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], m.shard().Rank)
+	}
+	slices.SortStableFunc(order, func(a, b kind) int { return cmp.Compare(len(groups[a]), len(groups[b])) })
+	parts := make([]string, len(order))
+	for j, k := range order {
+		if k.lacks {
+			parts[j] = rankWords(groups[k]) + " did not pause"
+		} else {
+			parts[j] = fmt.Sprintf("%s paused at %s", rankWords(groups[k]), pauseRange(k.gap.From, k.gap.To))
+		}
+	}
+	return "recording was paused differently: " + strings.Join(parts, ", ")
+}
+
+// shifted is the first operation of a function that may be another one on another member, because they
+// paused at different operations: of the operations recorded before, all others may be of other functions.
+func (in *instance) shifted(function string) uint64 {
+	others := make(map[string]uint64)
+	for m := range in.present() {
+		for f, s := range m.shard().Sequences {
+			if f != function && !strings.ContainsAny(f, "<>") {
+				others[f] = max(others[f], s.Count)
+			}
+		}
+	}
+	first := in.parted.after
+	for _, n := range others {
+		first -= min(first, n)
+	}
+	return first
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+func TestPauses(t *testing.T) {
+	type gaps = []shard.Gap
+	at := func(from, to uint64) shard.Gap {
+		g := shard.Gap{From: from, To: to, FromTime: t0 + 1_000_000 + from, ToTime: t0 + 1_000_000 + to}
+		if to == 0 {
+			g.ToTime = 0
+		}
+		return g
+	}
+	for _, c := range []struct {
+		name     string
+		of       [3]gaps // by rank; each records 4 AllReduces, 2 Broadcasts behind them and a message 0>1
+		crashed  int     // rank whose process died, −1: none
+		gaps     []string
+		parted   string
+		differ   []string
+		complete bool
+	}{
+		{name: "none", crashed: -1, complete: true},
+		{name: "alike", of: [3]gaps{{at(2, 5), at(7, 0)}, {at(2, 5), at(7, 0)}, {at(2, 5), at(7, 0)}}, crashed: -1,
+			gaps: []string{`comm 0 2-4 "world"`, `comm 0 7- "world"`}},
+		{name: "one that never came to the end of it", of: [3]gaps{{at(6, 9)}, {at(6, 0)}, {at(6, 9)}}, crashed: -1,
+			gaps: []string{`comm 0 6-8 "world"`}},
+		{name: "one that never came to its begin", of: [3]gaps{{at(6, 0)}, {at(6, 0)}, {}}, crashed: -1,
+			gaps: []string{`comm 0 6- "world"`}},
+		{name: "one that died before", of: [3]gaps{{at(3, 5)}, {}, {at(3, 5)}}, crashed: 1,
+			gaps: []string{`comm 0 3-4 "world"`}},
+		{name: "other operations", of: [3]gaps{{at(5, 9)}, {at(4, 8)}, {at(5, 9)}}, crashed: -1,
+			parted: `comm 0 "world": recording was paused differently: rank 1 paused at 4-7, ranks 0,2 paused at 5-8`,
+			differ: []string{
+				// Of the 4 operations before, 2 may have been Broadcasts, and all AllReduces.
+				`comm 0 AllReduce 2-3 "world": recording was paused differently: rank 1 paused at 4-7, ranks 0,2 paused at 5-8`,
+				`comm 0 Broadcast 0-1 "world": recording was paused differently: rank 1 paused at 4-7, ranks 0,2 paused at 5-8`,
+				`comm 0 Send 0>1 0-0 "world": recording was paused differently: rank 1 paused at 4-7, ranks 0,2 paused at 5-8`,
+			}},
+		{name: "the second time", of: [3]gaps{{at(1, 3), at(7, 9)}, {at(1, 3), at(7, 9)}, {at(1, 3), at(7, 8)}}, crashed: -1,
+			gaps:   []string{`comm 0 1-2 "world"`},
+			parted: `comm 0 "world": recording was paused differently: rank 2 paused at 7-7, ranks 0-1 paused at 7-8`,
+			differ: []string{
+				`comm 0 AllReduce 3-3 "world": recording was paused differently: rank 2 paused at 7-7, ranks 0-1 paused at 7-8`,
+				`comm 0 Broadcast 1-1 "world": recording was paused differently: rank 2 paused at 7-7, ranks 0-1 paused at 7-8`,
+				`comm 0 Send 0>1 0-0 "world": recording was paused differently: rank 2 paused at 7-7, ranks 0-1 paused at 7-8`,
+			}},
+		{name: "one that went on", of: [3]gaps{{at(5, 9)}, {}, {at(5, 9)}}, crashed: -1,
+			parted: `comm 0 "world": recording was paused differently: rank 1 did not pause, ranks 0,2 paused at 5-8`,
+			differ: []string{
+				`comm 0 AllReduce 3-3 "world": recording was paused differently: rank 1 did not pause, ranks 0,2 paused at 5-8`,
+				`comm 0 Broadcast 1-1 "world": recording was paused differently: rank 1 did not pause, ranks 0,2 paused at 5-8`,
+				`comm 0 Send 0>1 0-0 "world": recording was paused differently: rank 1 did not pause, ranks 0,2 paused at 5-8`,
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			procs := job(t, dir, 3, 4, func(rank int, p *shardtest.Process) {
+				for i := range uint64(2) {
+					p.Collective(0, shardtest.Op{Function: "Broadcast", Begin: t0 + 5_000_000 + 1000*i, End: t0 + 5_000_500 + 1000*i, Rooted: true, Received: 4, Count: 1})
+				}
+				switch rank {
+				case 0:
+					p.Send(0, 1, t0+7_000_000, t0+7_000_100, 8)
+				case 1:
+					p.Recv(0, 0, t0+7_000_000, t0+7_000_100, 8)
+				}
+				p.Shard.Comms[0].Gaps = c.of[rank]
+			})
+			for r, p := range procs {
+				if r == c.crashed {
+					p.Flush()
+					p.Crash(-1, nil)
+				} else {
+					p.Finish()
+				}
+			}
+			run := unify(t, dir, muchLater).Runs[0]
+			accept(t, run.Archive)
+			a := open(t, run.Archive)
+			list := func(name string) (all []string) {
+				for i := 0; ; i++ {
+					v := property(a, fmt.Sprintf("NCCL_OTF2::%s::%d", name, i))
+					if v == "" {
+						return all
+					}
+					all = append(all, v)
+				}
+			}
+			if diff := cmp.Diff(c.gaps, list("GAPS")); diff != "" {
+				t.Error(diff)
+			}
+			if got := strings.Join(list("GAPS_DIFFER"), "\n"); got != c.parted {
+				t.Errorf("got  %s\nwant %s", got, c.parted)
+			}
+			if diff := cmp.Diff(c.differ, list("SEQUENCES_DIFFER")); diff != "" {
+				t.Error(diff)
+			}
+			if run.Complete != c.complete {
+				t.Errorf("complete: %v", run.Complete)
+			}
+			_, markers, err := a.Markers()
+			if err != nil {
+				t.Fatal(err)
+			}
+			paused := 0
+			for _, m := range markers {
+				if strings.Contains(m.Text, "not recorded") || strings.Contains(m.Text, "world: recording was paused differently") {
+					paused++
+				}
+			}
+			if want := len(c.gaps) + len(list("GAPS_DIFFER")); paused != want {
+				t.Errorf("%d markers of pauses, want %d: %+v", paused, want, markers)
+			}
+		})
+	}
+}
+
+func TestPausesAreDrawnWhereTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	finish(job(t, dir, 2, 4, func(rank int, p *shardtest.Process) {
+		skew := uint64(rank) * 1000
+		p.Shard.Comms[0].Gaps = []shard.Gap{{From: 1, To: 9, FromTime: t0 + 600_000 + skew, ToTime: t0 + 900_000 + skew}}
+		p.Shard.Counts.Paused = map[string]uint64{"Coll": 8, "KernelCh": 32}
+	}))
+	run := unify(t, dir, nil).Runs[0]
+	a := open(t, run.Archive)
+	_, markers, err := a.Markers()
+	if err != nil || len(markers) != 1 || markers[0].Time != t0+600_000 || markers[0].Duration != 301_000 || markers[0].Text != "world: operations 1-8 were not recorded" {
+		t.Errorf("%+v, %v", markers, err)
+	}
+	if got := property(a, "NCCL_OTF2::PAUSED::KERNEL_CH"); got != "64" {
+		t.Errorf("paused: %q", got)
+	}
+	accept(t, run.Archive)
+}
+
+func TestEqualIDs(t *testing.T) {
+	const ms = 1_000_000
+	type rank struct {
+		gpu, rank int
+		at        uint64 // ms
+	}
+	for _, c := range []struct {
+		name  string
+		procs [][]rank // communicators of one id and two ranks, of each process
+		skew  []uint64 // ms, of each process's clock
+		want  [][2]int // processes of each communicator, by rank
+	}{
+		{"one", [][]rank{{{0, 0, 1}}, {{0, 1, 2}}}, []uint64{0, 0}, [][2]int{{0, 1}}},
+		{"the same shrink twice", [][]rank{{{0, 0, 1}, {0, 0, 5}}, {{0, 1, 2}, {0, 1, 6}}}, []uint64{0, 0}, [][2]int{{0, 1}, {0, 1}}},
+		{"on machines whose clocks differ by more", [][]rank{{{0, 0, 1}, {0, 0, 5}}, {{0, 1, 2}, {0, 1, 6}}}, []uint64{0, 100}, [][2]int{{0, 1}, {0, 1}}},
+		{"with the ranks exchanged", [][]rank{{{0, 0, 1}, {0, 1, 5}}, {{0, 1, 2}, {0, 0, 6}}}, []uint64{0, 100}, [][2]int{{0, 1}, {1, 0}}},
+		{"of different members", [][]rank{{{0, 0, 1}}, {{0, 1, 1}, {0, 0, 5}}, {{0, 1, 6}}}, []uint64{0, 0, 0}, [][2]int{{0, 1}, {1, 2}}},
+		{"both ranks in one process, beside another such process", [][]rank{{{0, 0, 1}, {1, 1, 1}}, {{0, 0, 3}, {1, 1, 3}}}, []uint64{0, 0}, [][2]int{{0, 0}, {1, 1}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for i, ranks := range c.procs {
+				p := shardtest.New(t, dir, fmt.Sprint(i)).On(fmt.Sprint("node", i), i).Launched("slurm", i, len(c.procs))
+				p.GPU(0, "", "")
+				p.GPU(1, "", "")
+				for _, r := range ranks {
+					p.Comm(shard.Comm{ID: 5, NRanks: 2, Rank: r.rank, GPU: r.gpu, InitTime: t0 + (r.at+c.skew[i])*ms})
+				}
+				p.Finish()
+			}
+			parts, problems, err := readShards(dir, new(UnifyOptions))
+			if err != nil || len(problems) > 0 {
+				t.Fatal(err, problems)
+			}
+			var got [][2]int
+			for _, r := range separateRuns(parts) {
+				for _, in := range r.instances {
+					of := [2]int{-1, -1}
+					for m := range in.present() {
+						fmt.Sscan(m.part.process.UUID, &of[m.shard().Rank])
+					}
+					got = append(got, of)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEvidenceOfTheRecording(t *testing.T) {
+	dir := t.TempDir()
+	finish(job(t, dir, 4, 1, func(rank int, p *shardtest.Process) {
+		if rank == 2 {
+			p.Shard.LibraryVersion = 22803
+			p.Shard.Memory = shard.Memory{Kind: "shm", Path: "/dev/shm/x"}
+		}
+		if rank == 3 {
+			p.Shard.Library, p.Shard.LibraryVersion, p.Shard.Clock.Source = "RCCL", 0, "monotonic"
+			p.Shard.Counts.NullHandles = 5
+			p.Shard.Counts.Lost = map[string]map[string]uint64{"disk": {"Coll": 2}, "memory": {"ProxyStep": 7}}
+		}
+		p.Shard.Costs = []shard.Cost{
+			{Callback: "start", Type: "ProxyStep", Samples: uint64(10 * (rank + 1)), MeanNs: float64(20 + rank), MostNs: float64(100 * rank)},
+			{Callback: "stop", Type: "Coll", Samples: 1, MeanNs: 1.25, MostNs: 2},
+			{Callback: "state", Type: "ProxyOp"},
+		}
+	}))
+	run := unify(t, dir, nil).Runs[0]
+	var text strings.Builder
+	for _, p := range open(t, run.Archive).Anchor.Properties {
+		fmt.Fprintf(&text, "%s = %s\n", p.Name, p.Value)
+	}
+	golden(t, "evidence.txt", text.String())
+	accept(t, run.Archive)
+	for code, want := range map[int]string{0: "", -3: "", 2804: "2.8.4", 20903: "2.9.3", 22907: "2.29.7", 30001: "3.0.1"} {
+		if got := libraryVersion(code); got != want {
+			t.Errorf("%d is %q, want %q", code, got, want)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"ncclotf2/otf2"
+)
+
+// victim is a file outside the experiment directory that nothing may change.
+func victim(t *testing.T) (path string, unharmed func()) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(path, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path, func() {
+		t.Helper()
+		if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {
+			t.Errorf("the file that a planted link points to: %q, %v", b, err)
+		}
+	}
+}
+
+func TestLinksThatOthersPlantedAreNotFollowed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		plant func(t *testing.T, dir, target string)
+		want  string
+	}{
+		{"shards points elsewhere", func(t *testing.T, dir, target string) {
+			link(t, filepath.Dir(target), filepath.Join(dir, Folder))
+		}, "a symbolic link"},
+		{"shards points inside", func(t *testing.T, dir, target string) {
+			mkdir(t, filepath.Join(dir, "other"))
+			link(t, "other", filepath.Join(dir, Folder))
+		}, "a symbolic link"},
+		{"shards is a file", func(t *testing.T, dir, target string) {
+			if err := os.WriteFile(filepath.Join(dir, Folder), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "a file"},
+		{"shards is a pipe", func(t *testing.T, dir, target string) {
+			if err := syscall.Mkfifo(filepath.Join(dir, Folder), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "a special file"},
+		{"the shard points elsewhere", func(t *testing.T, dir, target string) {
+			mkdir(t, filepath.Join(dir, Folder))
+			link(t, filepath.Dir(target), filepath.Join(dir, Folder, "one"))
+		}, "file exists"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			target, unharmed := victim(t)
+			c.plant(t, dir, target)
+			s, err := Create(dir, "one")
+			if err == nil {
+				s.Close()
+				t.Fatal("created")
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			unharmed()
+			if names, err := os.ReadDir(filepath.Dir(target)); err != nil || len(names) != 1 {
+				t.Errorf("beside the victim: %v, %v", names, err)
+			}
+		})
+	}
+}
+
+func TestDescriptionsAreNotWrittenThroughLinks(t *testing.T) {
+	target, unharmed := victim(t)
+	s, err := Create(t.TempDir(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, name := range []string{processFile + newSuffix, processFile, doneFile + newSuffix, doneFile} {
+		link(t, target, filepath.Join(s.Path(), name))
+	}
+	if err := s.Write(&Process{Version: Version, UUID: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	unharmed()
+	if p, err := Read(s.Path()); err != nil || p.UUID != "one" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, name := range []string{processFile, doneFile} {
+		if info, err := os.Lstat(filepath.Join(s.Path(), name)); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+func TestNoLinkAndNoPipeIsRead(t *testing.T) {
+	dir := t.TempDir()
+	one := filepath.Join(dir, Folder, "one")
+	mkdir(t, filepath.Dir(one))
+	mkdir(t, one)
+	elsewhere := filepath.Join(t.TempDir(), "description")
+	if err := os.WriteFile(elsewhere, []byte(`{"version":2}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link(t, elsewhere, filepath.Join(one, processFile))
+	if err := syscall.Mkfifo(filepath.Join(one, lockFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := List(dir)
+	if err != nil || len(list) != 1 || list[0].Process != nil || list[0].Err == nil || list[0].State != Dead {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestAShardIsItsOwnersOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "experiment")
+	s, err := Create(dir, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Write(&Process{Version: Version}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.EventWriter(0, &otf2.EventWriterOptions{ChunkSize: otf2.MinChunkSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.EventWriter(0, nil); !os.IsExist(err) {
+		t.Errorf("a second event file of the location: %v", err)
+	}
+	err = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, target, path string) {
+	t.Helper()
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mkdir(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}

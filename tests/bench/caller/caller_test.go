@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caller
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func build(t *testing.T) *Host {
+	t.Helper()
+	h, err := Build("../../..", "../../../build", t.TempDir())
+	if errors.Is(err, ErrUnavailable) {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("SKIPPED: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestJobIsCountedAlike compares what the program says it called with what the plugin recorded. The settings of whoever
+// runs the test do not reach it.
+func TestJobIsCountedAlike(t *testing.T) {
+	h := build(t)
+	t.Setenv("NCCL_OTF2_EVENTS", "light")
+	t.Setenv("NCCL_OTF2_ENABLE", "off")
+	dir := filepath.Join(t.TempDir(), "experiment")
+	run, err := h.Start(t.Context(), h.Plugin, []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=net"}, "job", 2, 0, 2, 100, 0.5, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var j Job
+	if log, err := run.Wait(&j); err != nil || log != "" {
+		t.Fatal(log, err)
+	}
+	// 50 operations of two ranks, and two more communicators with 20 of each rank.
+	if j.Operations != 2*50+2*2*20 || j.Communicators != 3 || j.Refused != 0 {
+		t.Errorf("the program made %+v", j)
+	}
+	// An AllReduce: 12 callbacks, four transfers of 43, two channels of 3.
+	if want := j.Operations * (12 + 4*43 + 2*3); j.Calls() != want {
+		t.Errorf("%d callbacks, want %d", j.Calls(), want)
+	}
+	recorded, err := Await(t.Context(), dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if recorded.Calls != j.Calls() || recorded.Lost != 0 {
+		t.Errorf("recorded %+v of %d callbacks", recorded, j.Calls())
+	}
+	anchor, err := AwaitArchive(t.Context(), dir)
+	if err != nil {
+		t.Error(anchor, err)
+	}
+}
+
+func TestFailuresAreNamed(t *testing.T) {
+	h := build(t)
+	for _, test := range []struct {
+		name, plugin, mode string
+		args               []any
+		want               string
+	}{
+		{"no such plugin", "/nowhere.so", "start", []any{1}, "dlopen"},
+		{"no such mode", h.Empty, "dance", nil, "no such mode with as many arguments: dance"},
+		{"an argument too few", h.Empty, "cost", []any{"proxy"}, "no such mode with as many arguments: cost"},
+		{"no such piece", h.Empty, "cost", []any{"pie", 1, 0, 10, 0}, "no such piece: pie"},
+		{"no sequences", h.Empty, "cost", []any{"proxy", 1, 0, 0, 0}, "too few sequences: 0"},
+		{"no threads", h.Empty, "cost", []any{"proxy", 0, 0, 10, 0}, "number: 1 to 1024 wanted"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			run, err := h.Start(t.Context(), test.plugin, nil, test.mode, test.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := run.Wait(new(Cost)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+	if _, err := Build("../../..", t.TempDir(), t.TempDir()); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("without make build: %v", err)
+	}
+}

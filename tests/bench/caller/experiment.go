@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ncclotf2/shard"
+)
+
+// Recorded is what the shards of an experiment directory say of the callbacks.
+type Recorded struct {
+	Calls   uint64 // starts, stops and states that were taken
+	Lost    uint64 // that were not, for whatever reason
+	Reasons map[string]uint64
+	Bytes   int64  // of event files
+	Events  uint64 // in them
+	Clock   string // of the records
+}
+
+// Await waits until the collectors have finished their shards, of so many processes, and returns what is in them.
+func Await(ctx context.Context, experiment string, processes int) (*Recorded, error) {
+	for {
+		entries, err := shard.List(experiment)
+		if err != nil {
+			return nil, err
+		}
+		done := 0
+		for _, e := range entries {
+			if e.State == shard.Done {
+				done++
+			}
+		}
+		if done == processes && len(entries) == processes {
+			return sum(entries)
+		}
+		if len(entries) > processes {
+			return nil, fmt.Errorf("%s has %d shards of %d processes", experiment, len(entries), processes)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s: %d of %d shards were finished: %w", experiment, done, processes, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func sum(entries []shard.Entry) (*Recorded, error) {
+	r := &Recorded{Reasons: make(map[string]uint64)}
+	for _, e := range entries {
+		if e.Err != nil {
+			return nil, e.Err
+		}
+		p := e.Process
+		for _, by := range []map[string]uint64{p.Counts.Starts, p.Counts.Stops, p.Counts.States} {
+			for _, n := range by {
+				r.Calls += n
+			}
+		}
+		for reason, by := range p.Counts.Lost {
+			for _, n := range by {
+				r.Lost += n
+				r.Reasons[reason] += n
+			}
+		}
+		for _, l := range p.Locations {
+			r.Bytes += l.Bytes
+			r.Events += l.Events
+		}
+		r.Clock = p.Clock.Source
+	}
+	return r, nil
+}
+
+// AwaitArchive waits for the archive that the job's last collector makes.
+func AwaitArchive(ctx context.Context, experiment string) (anchor string, err error) {
+	anchor = filepath.Join(experiment, "traces.otf2")
+	for {
+		if _, err = os.Stat(anchor); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return anchor, err
+		}
+		select {
+		case <-ctx.Done():
+			return anchor, fmt.Errorf("%s was not made: %w", anchor, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

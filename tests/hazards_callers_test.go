@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"ncclotf2/replay"
+	"ncclotf2/tests/scenario"
+)
+
+// Libraries and versions (notes on the API, §1.6, §2.4).
+var callerHazards = []hazard{
+	{
+		name: "rccl-extended-v6", releases: []string{v6},
+		what:    "RCCL of mid-2026 has more under v6: longer ProxyOps, state 31 with 24 bytes, event type 1<<15",
+		outcome: "what v6 has is read; the rest is neither asked for nor read as NCCL's v7",
+		script: func(s *scenario.Scenario) {
+			s.Library = "rccl"
+			ranks := pair(s)
+			reduceAgain(s, ranks, 2)
+			p := ranks[0].Progress
+			e := p.Start(ranks[0].Context, replay.ProxyDiag{})
+			p.State(e, 31, &replay.Args{Diag: &replay.Diag{CounterKind: 3, Value: -1, Value2: 1 << 40}})
+			p.Stop(e)
+			reduceAgain(s, ranks, 1)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 6)
+			o.want("diagnostics", o.sum(starts, "KernelPhase"), 0)
+			for _, p := range o.shards {
+				if p.Library != "RCCL" {
+					o.t.Errorf("library %q", p.Library)
+				}
+			}
+			for _, r := range o.shards[0].Regions {
+				if r.Paradigm.String() != "HIP" {
+					o.t.Errorf("region %s is of paradigm %v", r.Name, r.Paradigm)
+				}
+			}
+		},
+	},
+	{
+		name: "unknown-types", releases: every,
+		what:    "event types and states that no version has",
+		outcome: "refused with NULL, ignored, counted",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			d := s.All(ranks, scenario.Same(allReduce))
+			u := ranks[0].App
+			e := u.Start(ranks[0].Context, replay.Other{}, scenario.WithType(1<<7|1<<6), scenario.Before(scenario.Raw(0x1234)))
+			u.State(e, 99, new(replay.Args))
+			u.Stop(e)
+			if d[0].Group != nil {
+				u.State(d[0].Group, 77, new(replay.Args))
+			}
+			reduceAgain(s, ranks, 1)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) { o.want("reductions", o.reductions(), 4) },
+	},
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"ncclotf2/replay"
+	"ncclotf2/tests/scenario"
+)
+
+// CUDA graphs and plans that run late (notes on the API, §3.5).
+var graphHazards = []hazard{
+	{
+		name: "graph-replays", releases: withAPI,
+		what:    "calls are reported when a graph captures them, their operations at each replay, with the capture's calls as parents",
+		outcome: "one operation per replay, marked GRAPH; the capture itself is a call without operation",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			var graphs []*scenario.Graph
+			for _, r := range ranks {
+				graphs = append(graphs, r.Capture(allReduce, scenario.Op{Func: "AllGather", Steps: 1}))
+			}
+			for range 5 {
+				for _, g := range graphs {
+					g.Replay()
+				}
+				s.Advance(400)
+			}
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 10)
+			o.want("gathers", len(o.operationsOf("AllGather")), 10)
+			o.want("calls", o.entered("ncclAllReduce", "Thread"), 2)
+			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 10)
+		},
+	},
+	{
+		name: "replays-of-one-number", releases: withAPI,
+		what:    "sequence numbers do not count replays: several operations carry the same one",
+		outcome: "operations are numbered here (ORDINAL) and matched by that",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			var captured [2]*scenario.Done
+			for i, r := range ranks {
+				captured[i] = r.Capture(allReduce).Captured()
+			}
+			for range 4 {
+				for i, r := range ranks {
+					g := r.Driver.Start(r.Context, replay.Group{})
+					c := r.Driver.Start(r.Context, replay.Coll{SeqNumber: 7, Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
+						scenario.Under(captured[i].Apis[0]), scenario.InGroup(g))
+					r.Driver.Stop(c)
+					r.Driver.Stop(g)
+					kernel(s, r, c, 0, s.Now(), s.Now()+30)
+				}
+				s.Advance(100)
+			}
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 8)
+			for i, op := range o.operationsOf("AllReduce") {
+				if op.Seq != 7 {
+					o.t.Errorf("operation %d: SEQ %d", i, op.Seq)
+				}
+			}
+		},
+	},
+	{
+		name: "graph-seen-once", releases: withAPI,
+		what:    "a captured plan without proxy work is reported at its capture and never again",
+		outcome: "the call is there; no operation is made up, and what follows is right",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			for _, r := range ranks {
+				d := r.Capture(allReduce).Captured()
+				g := r.App.Start(r.Context, replay.Group{})
+				c := r.App.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
+					scenario.Under(d.Apis[0]), scenario.InGroup(g))
+				r.App.Stop(c)
+				r.App.Stop(g)
+			}
+			s.Advance(1000)
+			reduceAgain(s, ranks, 2)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 4)
+			o.want("calls", o.entered("ncclAllReduce", "Thread"), 6)
+		},
+	},
+	{
+		name: "deferred-plan", releases: withAPI,
+		what:    "a plan is enqueued by a callback of the stream, on a thread of the driver, long after the call returned",
+		outcome: "drawn on \"NCCL enqueue\" of its communicator rank; the operation belongs to its call",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			for range 3 {
+				for i, r := range ranks {
+					g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 1})
+					r.App.State(g, replay.StateGroupStartApiStop, nil)
+					c := r.App.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", Stream: 0x51}, scenario.Under(g))
+					r.App.Stop(c)
+					r.App.State(g, replay.StateGroupEndApiStart, nil)
+					l := r.App.Start(r.Context, replay.KernelLaunch{Stream: 0x51}, scenario.Under(g))
+					r.App.Stop(l)
+					r.App.Stop(g)
+					at := s.Now()
+					s.At(at + 3000) // behind long work on the stream
+					d := r.Driver
+					plan := d.Start(r.Context, replay.Group{})
+					op := d.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
+						scenario.Under(c), scenario.InGroup(plan))
+					d.Stop(op)
+					d.Stop(plan)
+					kernel(s, r, op, 0, at+3010, at+3060)
+					if i == 0 {
+						s.At(at)
+					}
+				}
+				s.Advance(200)
+			}
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 6)
+			o.want("plans on the enqueue rows", o.entered("Enqueue plan", "NCCL enqueue"), 6)
+			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 6)
+		},
+	},
+	{
+		name: "captured-and-direct", releases: []string{v5, v6},
+		what:    "a graph captured without KernelCh in the mask counts on the device and not on the host: later stamps are those of other kernels (to 2.30)",
+		outcome: "stamps that cannot be true are noticed, marked and not used any more on that communicator",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			reduceAgain(s, ranks, 2)
+			for range 6 {
+				for _, r := range ranks {
+					d := r.Call(scenario.Op{Func: "AllReduce", NoKernel: true})
+					// The stamps of a kernel long over.
+					kernel(s, r, d.Tasks[0], 0, s.Now()-900, s.Now()-850)
+				}
+				s.Advance(1000)
+			}
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 16)
+			o.atLeast("implausible", o.oddity("IMPLAUSIBLE_GPU_TIMES"), 12)
+			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 4)
+		},
+	},
+}
+
+// kernel reports one channel's kernel of an operation, from … to in µs; the callbacks come a little later.
+func kernel(s *scenario.Scenario, r *scenario.Rank, op *scenario.Event, channel int, from, to float64) {
+	back := s.Now()
+	p := r.App.Process()
+	s.At(max(back, from) + 2)
+	e := r.Progress.Start(r.Context, replay.KernelCh{ChannelID: channel, PTimer: p.GPU(from)}, scenario.Under(op))
+	s.At(max(s.Now(), to) + 2)
+	r.Progress.State(e, replay.StateKernelChStop, scenario.PTimer(p.GPU(to)))
+	r.Progress.Stop(e)
+	s.At(back)
+}

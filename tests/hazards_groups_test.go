@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"ncclotf2/replay"
+	"ncclotf2/tests/scenario"
+)
+
+// Groups, and functions that NCCL does not name (notes on the API, §3.2, §3.5, §3.6, §4).
+var groupHazards = []hazard{
+	{
+		name: "nested-group", releases: withAPI,
+		what:    "ncclGroupStart inside an open group: the inner end closes the GroupApi, the rest gets a second one, and launches name the first",
+		outcome: "two groups on the thread, each with its calls; every operation once",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			for _, r := range ranks {
+				u := r.App
+				call := func(g *scenario.Event) *scenario.Event {
+					c := u.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", Stream: 0x51}, scenario.Under(g))
+					u.Stop(c)
+					return c
+				}
+				first := u.Start(r.Context, replay.GroupApi{GroupDepth: 2})
+				u.State(first, replay.StateGroupStartApiStop, nil)
+				calls := []*scenario.Event{call(first), call(first)}
+				u.State(first, replay.StateGroupEndApiStart, nil)
+				u.Stop(first)
+				second := u.Start(r.Context, replay.GroupApi{GroupDepth: 2})
+				u.State(second, replay.StateGroupStartApiStop, nil)
+				calls = append(calls, call(second))
+				u.State(second, replay.StateGroupEndApiStart, nil)
+				launch := u.Start(r.Context, replay.KernelLaunch{Stream: 0x51}, scenario.Under(first))
+				u.Stop(launch)
+				begin := s.Now()
+				plan := u.Start(r.Context, replay.Group{})
+				var ops []*scenario.Event
+				for i, c := range calls {
+					ops = append(ops, u.Start(r.Context, replay.Coll{SeqNumber: uint64(i), Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
+						scenario.Under(c), scenario.InGroup(plan)))
+				}
+				for _, op := range ops {
+					u.Stop(op)
+				}
+				u.Stop(plan)
+				u.Stop(second)
+				for _, op := range ops {
+					kernel(s, r, op, 0, begin+30, begin+60)
+				}
+			}
+			s.Advance(100)
+			reduceAgain(s, ranks, 1)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 8)
+			o.want("groups", o.entered("ncclGroup", "Thread"), 4)
+		},
+	},
+	{
+		name: "group-over-communicators", releases: withAPI,
+		what:    "one group has operations of several communicators; its GroupApi has the context of the first alone",
+		outcome: "each operation on its own communicator's row",
+		script: func(s *scenario.Scenario) {
+			var a, b []*scenario.Rank
+			for i := range 2 {
+				u := s.Process().Thread("app")
+				a = append(a, u.Join(scenario.Comm{ID: 0xa, Name: "a", NRanks: 2, Rank: i}))
+				b = append(b, u.Join(scenario.Comm{ID: 0xb, Name: "b", NRanks: 2, Rank: i}))
+			}
+			for i := range 2 {
+				u := a[i].App
+				g := u.Start(a[i].Context, replay.GroupApi{GroupDepth: 2})
+				u.State(g, replay.StateGroupStartApiStop, nil)
+				var calls []*scenario.Event
+				for _, r := range []*scenario.Rank{a[i], b[i]} {
+					c := u.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", Stream: 0x51}, scenario.Under(g))
+					u.Stop(c)
+					calls = append(calls, c)
+				}
+				u.State(g, replay.StateGroupEndApiStart, nil)
+				for k, r := range []*scenario.Rank{a[i], b[i]} {
+					l := u.Start(r.Context, replay.KernelLaunch{Stream: 0x51}, scenario.Under(g))
+					u.Stop(l)
+					begin := s.Now()
+					plan := u.Start(r.Context, replay.Group{})
+					op := u.Start(r.Context, replay.Coll{Func: "AllReduce", Count: 1024, Datatype: "ncclFloat32", NChannels: 1, NWarps: 8, Algo: "RING", Proto: "LL"},
+						scenario.Under(calls[k]), scenario.InGroup(plan))
+					u.Stop(op)
+					u.Stop(plan)
+					kernel(s, r, op, 0, begin+20, begin+60)
+				}
+				u.Stop(g)
+			}
+			s.Advance(200)
+			scenario.Leave(a)
+			scenario.Leave(b)
+		},
+		check: func(o *outcome) {
+			o.want("communicators", communicators(o), 2)
+			o.want("reductions", o.reductions(), 4)
+			o.want("on a", o.entered("AllReduce", "a rank"), 2)
+			o.want("on b", o.entered("AllReduce", "b rank"), 2)
+			o.want("calls of one group", o.entered("ncclGroup", "Thread"), 2)
+		},
+	},
+	{
+		name: "tasks-overlap", releases: every,
+		what:    "operations of one plan are all started, then all stopped, in an order of their own, and carry the same stamps",
+		outcome: "one region \"Group (k ops)\" with the operations inside",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			s.All(ranks, scenario.Same(allReduce, scenario.Op{Func: "AllGather"}, scenario.Op{Func: "ReduceScatter"}))
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("plans", o.entered("Group (3 ops)", " rank "), 2)
+		},
+	},
+	{
+		name: "broadcast-without-operation", releases: []string{v6, v7},
+		what:    "a plain Broadcast has a call and nothing else (2.29 and later)",
+		outcome: "an operation with the call's times (TIMING_SOURCE enqueue), in its place in the communicator's order",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			for range 2 {
+				reduceAgain(s, ranks, 1)
+				s.All(ranks, scenario.Same(scenario.Op{Func: "Broadcast", Root: 1}))
+			}
+			reduceAgain(s, ranks, 1)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("broadcasts", len(o.operationsOf("Broadcast")), 4)
+			o.want("with enqueue times", sources(o.operationsOf("Broadcast"))["enqueue"], 4)
+			o.want("reductions", o.reductions(), 6)
+		},
+	},
+	{
+		name: "all-to-all-as-messages", releases: withAPI,
+		what:    "AlltoAll is a series of sends and receives; no event names it (2.28 and later)",
+		outcome: "recognised by its shape: ncclAlltoAll on the thread, AlltoAll with its messages on the ranks",
+		script: func(s *scenario.Scenario) {
+			ranks := s.Job(3, scenario.Comm{ID: 0xa2a, Name: "tp"})
+			series(s, ranks, scenario.AllToAll(3, scenario.Op{Steps: 1}))
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("calls", o.entered("ncclAlltoAll", "Thread"), 3)
+			o.want("on the ranks", o.entered("AlltoAll", " rank "), 3)
+			o.want("sends", len(o.operationsOf("Send")), 9)
+		},
+	},
+	{
+		name: "gather-as-messages", releases: withAPI,
+		what:    "Gather and Scatter are series of messages as well",
+		outcome: "recognised where a rank's own part shows it (the root's); the others have a plain message",
+		script: func(s *scenario.Scenario) {
+			ranks := s.Job(3, scenario.Comm{ID: 0x9a, Name: "tp"})
+			series(s, ranks, func(rank int) []scenario.Op {
+				ops := []scenario.Op{{Func: "Send", Peer: 0}}
+				if rank == 0 {
+					for peer := range 3 {
+						ops = append(ops, scenario.Op{Func: "Recv", Peer: peer})
+					}
+				}
+				return ops
+			})
+			series(s, ranks, func(rank int) []scenario.Op {
+				var ops []scenario.Op
+				if rank == 0 {
+					for peer := range 3 {
+						ops = append(ops, scenario.Op{Func: "Send", Peer: peer})
+					}
+				}
+				return append(ops, scenario.Op{Func: "Recv", Peer: 0})
+			})
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("gathers", o.entered("ncclGather", "Thread"), 1)
+			o.want("scatters", o.entered("ncclScatter", "Thread"), 1)
+			o.want("sends", len(o.operationsOf("Send")), 6)
+		},
+	},
+	{
+		name: "symmetric-kernels", releases: withAPI,
+		what:    "symmetric kernels: calls alone up to 2.30; then operations without protocol, KernelCh on the first of the plan, and phases",
+		outcome: "operations; from 2.31 on with the kernel's name (KERNEL_VARIANT) and its phases inside",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			for range 3 {
+				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Symmetric: "AllReduce_AGxLL_R", Channels: 2}))
+			}
+			reduceAgain(s, ranks, 1)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 8)
+			if o.shards[0].APIVersion == 7 {
+				o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 8)
+				o.want("initial synchronisation", o.entered("initial_sync", " rank "), 6)
+				o.want("final synchronisation", o.entered("final_sync", " rank "), 6)
+			}
+		},
+	},
+	{
+		name: "copy-engine", releases: []string{v6, v7},
+		what:    "collectives by copy engine have events of their own, of which NCCL tells the enqueueing only",
+		outcome: "operations with enqueue times; synchronisation and batches as regions inside the call",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			for range 2 {
+				s.All(ranks, scenario.Same(scenario.Op{Func: "AllGather", CE: true}))
+			}
+			reduceAgain(s, ranks, 1)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("gathers", len(o.operationsOf("AllGather")), 4)
+			o.want("with enqueue times", sources(o.operationsOf("AllGather"))["enqueue"], 4)
+			o.want("batches", o.entered("CE batch", "Thread"), 4)
+			o.want("synchronisations", o.entered("CE sync", "Thread"), 8)
+		},
+	},
+	{
+		name: "message-to-oneself", releases: withAPI,
+		what:    "a send and a receive of one rank to itself: no proxies, no KernelCh; with one buffer for both, no operation",
+		outcome: "messages with enqueue times; dropped ones are counted",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			for _, r := range ranks {
+				r.Group(scenario.Op{Func: "Send", Peer: r.Rank, NoKernel: true}, scenario.Op{Func: "Recv", Peer: r.Rank, NoKernel: true})
+				g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 2})
+				r.App.State(g, replay.StateGroupStartApiStop, nil)
+				for _, f := range []string{"Send", "Recv"} {
+					c := r.App.Start(r.Context, replay.P2pApi{Func: f, Count: 16, Datatype: "ncclFloat32"}, scenario.Under(g))
+					r.App.Stop(c)
+				}
+				r.App.State(g, replay.StateGroupEndApiStart, nil)
+				r.App.Stop(g)
+			}
+			s.Advance(100)
+			reduceAgain(s, ranks, 1)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("sends", len(o.operationsOf("Send")), 2)
+			o.want("dropped", o.oddity("DROPPED_MESSAGES"), 4)
+			o.want("reductions", o.reductions(), 2)
+		},
+	},
+	{
+		name: "zero-and-unknown", releases: withSize,
+		what:    "messages of no bytes, ncclUint8 printed as Unknown, functions and algorithms that nobody has heard of",
+		outcome: "shown as they are; an unknown function is a region without a record of the communicator, and counted",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			reduceAgain(s, ranks, 1)
+			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Datatype: "Unknown", Algo: "MSCCLPP", Proto: "LL256"}))
+			s.All(ranks, scenario.Same(scenario.Op{Func: "AllFrobnicate"}))
+			reduceAgain(s, ranks, 1)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 6)
+			o.want("unknown functions", o.oddity("UNKNOWN_FUNCTIONS"), 2)
+			o.want("drawn all the same", o.entered("AllFrobnicate", " rank "), 2)
+		},
+	},
+	{
+		name: "user-tags", releases: []string{v7},
+		what:    "calls carry tags of the application (2.31 and later)",
+		outcome: "attribute USER_TAG of call and operation",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			for i := range 3 {
+				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", UserTag: uint64(100 + i)}))
+			}
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			seen := map[int64]int{}
+			for _, events := range o.archive.events {
+				for _, e := range events {
+					if n := e.number("USER_TAG"); n >= 0 {
+						seen[n]++
+					}
+				}
+			}
+			for tag := int64(100); tag < 103; tag++ {
+				o.want("regions with the tag", seen[tag], 4)
+			}
+		},
+	},
+}
+
+// series makes a plain call that NCCL carries out as messages: one GroupApi of depth 1.
+func series(s *scenario.Scenario, ranks []*scenario.Rank, ops func(rank int) []scenario.Op) {
+	begin := s.Now()
+	for i, r := range ranks {
+		s.At(begin)
+		r.Series(ops(i)...)
+	}
+	s.Advance(300)
+}
+
+// communicators counts those that are not the network's.
+func communicators(o *outcome) (n int) {
+	for _, c := range o.archive.comms {
+		if !isNetwork(c) {
+			n++
+		}
+	}
+	return n
+}

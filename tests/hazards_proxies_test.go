@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"strings"
+
+	"ncclotf2/replay"
+	"ncclotf2/tests/scenario"
+)
+
+// Network activity, PXN and network plugins (notes on the API, §3.2, §6, §8).
+var proxyHazards = []hazard{
+	{
+		name: "transfers", releases: withSize,
+		what:    "steps of many ProxyOps are open at once and end in any order; sizes stand in two states only",
+		outcome: "phases of the oldest step as regions; every transfer an RMA put with its bytes",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			for range 3 {
+				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Channels: 4, Steps: 5, StepBytes: 32768}))
+			}
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			puts, bytes := o.puts()
+			o.want("puts", puts, 2*3*4*5)
+			o.want("bytes", bytes, 2*3*4*5*32768)
+			o.want("without place or size", o.oddity("UNPLACED_TRANSFERS")+o.oddity("UNSIZED_TRANSFERS"), 0)
+			o.atLeast("phases", o.entered("Send network", "net send"), 1)
+		},
+	},
+	{
+		name: "early-proxy-states", releases: []string{v1, v2, v3},
+		what:    "up to 2.26 sizes come with the states of ProxyOp, summed up, and steps have none",
+		outcome: "phases are drawn; what goes over the network is not attributed to a communicator whose size is not known",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			reduceAgain(s, ranks, 2)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.atLeast("sends", o.entered("Send network", "net send"), 1)
+			o.atLeast("receives", o.entered("Recv network", "net recv"), 1)
+		},
+	},
+	{
+		name: "pxn", releases: withSize,
+		what:    "another process's proxy sends for a rank: context, parent and pid are that rank's process's",
+		outcome: "drawn where it ran; the put belongs to the communicator's network, PARENT_ID names the operation",
+		script: func(s *scenario.Scenario) {
+			ranks := s.Job(3, scenario.Comm{ID: 0x9317, Name: "pp"})
+			for range 2 {
+				reduceAgain(s, ranks, 1)
+				ranks[0].Call(scenario.Op{Func: "Send", Peer: 2, Steps: 2, StepBytes: 8192, Via: ranks[1]})
+				ranks[2].Call(scenario.Op{Func: "Recv", Peer: 0, Steps: 2, StepBytes: 8192})
+				s.Advance(300)
+			}
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("sends", len(o.operationsOf("Send")), 2)
+			puts := 0
+			operations := map[string]bool{}
+			for loc, events := range o.archive.events {
+				for _, e := range events {
+					if strings.Contains(o.archive.locations[loc].Name, "PXN") && e.Event == "RmaPut" {
+						puts++
+					}
+					if id := string(e.Attributes["EVENT_ID"]); id != "" && e.Event == "Enter" {
+						operations[id] = true
+					}
+				}
+			}
+			o.want("puts of another's", puts, 4)
+			linked := 0
+			for loc, events := range o.archive.events {
+				for _, e := range events {
+					if strings.Contains(o.archive.locations[loc].Name, "PXN") && operations[string(e.Attributes["PARENT_ID"])] {
+						linked++
+					}
+				}
+			}
+			o.atLeast("links to the operation", linked, 1)
+			o.want("transfers without place", o.oddity("UNPLACED_TRANSFERS"), 0)
+		},
+	},
+	{
+		name: "pxn-of-nobody", releases: withSize,
+		what:    "PXN for a process that has no plugin, or whose data are not there: contexts that nobody has given",
+		outcome: "drawn where it ran, in a network of its own, and counted",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			reduceAgain(s, ranks, 1)
+			p := ranks[1].Progress
+			stranger := scenario.Raw(0x7f00_1234_5678)
+			op := p.Start(stranger, replay.ProxyOp{PID: 999999, Peer: 5, NSteps: 1, ChunkSize: 4096, IsSend: true}, scenario.Under(scenario.Raw(0x7f00_8765_4321)), scenario.WithRank(3))
+			step := p.Start(stranger, replay.ProxyStep{}, scenario.Under(op), scenario.WithRank(3))
+			p.State(step, replay.StateProxyStepSendGPUWait, scenario.TransSize(0))
+			p.State(step, replay.StateProxyStepSendWait, scenario.TransSize(4096))
+			p.Stop(step)
+			p.Stop(op)
+			reduceAgain(s, ranks, 1)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) { o.want("reductions", o.reductions(), 4) },
+	},
+	{
+		name: "network-plugins", releases: withKern,
+		what:    "InfiniBand and socket transports report requests; InfiniBand's are stopped twice",
+		outcome: "counted with their bytes; the second stops, too",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			for _, net := range []int64{scenario.NetIB, scenario.NetSocket} {
+				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Steps: 2, Net: net}))
+			}
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 4)
+			o.atLeast("events", o.sum(starts, "NetPlugin"), 8)
+		},
+	},
+	{
+		name: "unknown-network-plugin", releases: withKern,
+		what:    "a network plugin of somebody else's: its id is unknown, its data are its own",
+		outcome: "the data are not looked at; counted",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Steps: 2, Net: 0x70003}))
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 2)
+			o.atLeast("unknown", o.oddity("UNKNOWN_NET_EVENTS"), 4)
+		},
+	},
+	{
+		name: "null-network-stops", releases: withKern,
+		what:    "a network plugin's stop and update come with the handle NULL",
+		outcome: "ignored and counted",
+		script: func(s *scenario.Scenario) {
+			ranks := pair(s)
+			reduceAgain(s, ranks, 1)
+			p := ranks[0].Progress
+			for range 4 {
+				p.State(scenario.Raw(0), replay.StateNetPluginUpdate, new(replay.Args))
+				p.Stop(scenario.Raw(0))
+			}
+			reduceAgain(s, ranks, 1)
+			scenario.Leave(ranks)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 4)
+			o.want("null handles", int(o.shards[0].Counts.NullHandles), 8)
+		},
+	},
+}
+
+// puts counts RMA puts and their bytes.
+func (o *outcome) puts() (n, bytes int) {
+	for _, events := range o.archive.events {
+		for _, e := range events {
+			if e.Event == "RmaPut" {
+				n++
+				bytes += int(e.Bytes)
+			}
+		}
+	}
+	return n, bytes
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/replay"
+	"ncclotf2/tests/scenario"
+)
+
+var update = flag.Bool("update", false, "write the table in docs/hazards.md anew")
+
+// hazard is something that NCCL does and that a profiler plugin must live with.
+type hazard struct {
+	name     string   // of the scenario
+	what     string   // what NCCL does, for the page
+	outcome  string   // what the user gets, for the page
+	releases []string // of NCCL: the first of each API version that can show it
+	env      []string
+	script   func(s *scenario.Scenario)
+	check    func(o *outcome)
+}
+
+// One release of each version of the profiler API.
+var (
+	v1, v2, v3, v4 = "2.23.4", "2.24.3", "2.26.2", "2.27.7"
+	v5, v6, v7     = "2.28.9", "2.30.7", "2.31.2"
+
+	every    = []string{v1, v2, v3, v4, v5, v6, v7}
+	withAPI  = []string{v5, v6, v7}         // calls are events
+	withGPU  = []string{v4, v5, v6, v7}     // GPU stamps
+	withKern = []string{v3, v4, v5, v6, v7} // KernelCh
+	withSize = []string{v4, v5, v6, v7}     // communicators tell their size
+)
+
+// hazards is the table behind docs/hazards.md.
+var hazards = slices.Concat(handleHazards, graphHazards, groupHazards, communicatorHazards, proxyHazards, gpuHazards, callerHazards)
+
+// Every hazard, played as each version of the API shows it, ends in a sound archive that says what happened.
+func TestHazards(t *testing.T) {
+	for _, h := range hazards {
+		for _, release := range h.releases {
+			native, err := replay.NativeAPI(release)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Run(fmt.Sprintf("%s/v%d", h.name, native), func(t *testing.T) {
+				t.Parallel()
+				s := scenario.New(h.name, release)
+				h.script(s)
+				o := playScenario(t, s, func(opt *replay.Options) { opt.Env = append(opt.Env, h.env...) })
+				h.check(o)
+			})
+		}
+	}
+}
+
+func TestHazardNamesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, h := range hazards {
+		if seen[h.name] || h.what == "" || h.outcome == "" || len(h.releases) == 0 {
+			t.Errorf("hazard %q: named twice, or not described", h.name)
+		}
+		seen[h.name] = true
+	}
+}
+
+const hazardsPage = "../docs/hazards.md"
+
+// The page lists what the tests play.
+func TestHazardsPage(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| scenario | what NCCL does | what comes of it | API |\n|---|---|---|---|\n")
+	for _, h := range hazards {
+		var versions []string
+		for _, r := range h.releases {
+			n, _ := replay.NativeAPI(r)
+			versions = append(versions, fmt.Sprintf("v%d", n))
+		}
+		api := versions[0]
+		if len(versions) > 1 {
+			api += " … " + versions[len(versions)-1]
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", h.name, h.what, h.outcome, api)
+	}
+	const begin, end = "<!-- scenarios: made by `make generate` -->\n", "<!-- scenarios end -->"
+	page, err := os.ReadFile(hazardsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(page), begin)
+	_, foot, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table", hazardsPage)
+	}
+	want := head + begin + table.String() + end + foot
+	if *update {
+		if err := os.WriteFile(hazardsPage, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(want, string(page)); d != "" {
+		t.Errorf("%s is not what the tests play (go test ./tests -run TestHazardsPage -update):\n%s", hazardsPage, d)
+	}
+}

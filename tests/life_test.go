@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"ncclotf2/collector"
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+)
+
+// lifeHost is the program of life/host.c, built once for all tests; with a C++ compiler it can throw exceptions.
+var lifeHost = sync.OnceValues(func() (string, error) {
+	dir, err := filepath.Abs(filepath.Join("..", "build", "life"))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", err
+	}
+	cc := os.Getenv("CC")
+	if cc == "" {
+		cc = "cc"
+	}
+	path, object := filepath.Join(dir, "host"), filepath.Join(dir, "throw.o")
+	args := []string{"-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-pthread", "-rdynamic", "-Wall", "-Wextra", "-Werror", "-o", path, "life/host.c"}
+	if exec.Command("c++", "-O2", "-g", "-c", "-o", object, "life/throw.cc").Run() == nil {
+		args = append(args, object, "-lstdc++")
+	}
+	if out, err := exec.Command(cc, append(args, "-ldl")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cc, err, out)
+	}
+	return path, nil
+})
+
+// keeper is who takes the records out of the memory, and where that lies.
+type keeper struct {
+	name string
+	env  []string
+}
+
+var (
+	byCollector = keeper{"collector", nil}
+	bySpool     = keeper{"spool", []string{"NCCL_OTF2_COLLECTOR=spool"}}
+	inShm       = keeper{"shm", []string{"NCCL_OTF2_RING=shm"}}
+)
+
+// job is a host process under test.
+type job struct {
+	t         *testing.T
+	dir       string // of the experiment
+	cmd       *exec.Cmd
+	stdin     io.WriteCloser
+	stdout    *bufio.Reader
+	stderr    bytes.Buffer
+	pid       int // as the process itself sees it
+	collector int
+}
+
+// begin starts a host that lives in the given way and waits until it has made its first calls.
+func begin(t *testing.T, dir string, k keeper, count int, way string, further int, env ...string) *job {
+	t.Helper()
+	return beginUnder(t, nil, dir, k, count, way, further, env...)
+}
+
+// beginUnder starts it by another command, as unshare is one.
+func beginUnder(t *testing.T, wrapper []string, dir string, k keeper, count int, way string, further int, env ...string) *job {
+	t.Helper()
+	host, err := lifeHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &job{t: t, dir: dir}
+	args := append(slices.Clone(wrapper), host, builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(count), way, strconv.Itoa(further))
+	j.cmd = exec.Command(args[0], args[1:]...)
+	j.cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60")
+	j.cmd.Env = append(append(j.cmd.Env, k.env...), env...)
+	j.cmd.Stderr = &j.stderr
+	if j.stdin, err = j.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := j.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.stdout = bufio.NewReader(stdout)
+	if err := j.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if j.cmd.ProcessState == nil {
+			_ = j.cmd.Process.Kill()
+			_ = j.cmd.Wait()
+		}
+	})
+	line, err := j.stdout.ReadString('\n')
+	if err != nil {
+		_ = j.cmd.Wait()
+		t.Fatalf("the host is not ready: %v\n%s", err, j.stderr.String())
+	}
+	if _, err := fmt.Sscanf(line, "ready %d %d", &j.pid, &j.collector); err != nil {
+		t.Fatalf("the host says %q: %v", line, err)
+	}
+	return j
+}
+
+// settle waits until the spool files have stopped growing: what comes after a sudden end is not promised, what
+// was there before is.
+func (j *job) settle() {
+	j.t.Helper()
+	last, same := int64(-1), 0
+	eventually(j.t, "the spool file has everything", func() bool {
+		var size int64
+		files, _ := filepath.Glob(filepath.Join(j.dir, "shards", "*.spool"))
+		for _, f := range files {
+			if info, err := os.Stat(f); err == nil {
+				size += info.Size()
+			}
+		}
+		if size != last || size == 0 {
+			last, same = size, 0
+		} else {
+			same++
+		}
+		return same >= 20
+	})
+}
+
+// goOn lets the host do what its way is.
+func (j *job) goOn() {
+	j.t.Helper()
+	if _, err := io.WriteString(j.stdin, "go on\n"); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// end waits for the end of the process: its exit status, or minus the signal.
+func (j *job) end() int {
+	j.t.Helper()
+	tooLong := time.AfterFunc(time.Minute, func() { _ = j.cmd.Process.Kill() })
+	_ = j.cmd.Wait()
+	if !tooLong.Stop() {
+		j.t.Fatalf("after a minute the host had not ended\n%s", j.stderr.String())
+	}
+	status := j.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return -int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// eventually waits for a condition that is bound to come true.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after a minute it is still not so: %s", what)
+		}
+	}
+}
+
+// gone waits until a process that is not ours has ended, and has let go of its files: the last of its threads does
+// that, when the first is already shown as ended.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("process %d has ended", pid), func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return true
+		}
+		_, after, _ := strings.Cut(string(stat), ") ")
+		if !strings.HasPrefix(after, "Z") && !strings.HasPrefix(after, "X") {
+			return false
+		}
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		return err != nil || len(tasks) <= 1
+	})
+}
+
+// unlocked waits until nobody writes the shards any more, where their writers cannot be seen.
+func unlocked(t *testing.T, dir string) {
+	t.Helper()
+	eventually(t, "the shards' writers have ended", func() bool {
+		entries, err := shard.List(dir)
+		return err == nil && !slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Starting || e.State == shard.Writing })
+	})
+}
+
+// called reads the archive by the reference tools and returns how many elements each call had that the processes
+// made, in order, by location group: 1, 2, 3 … if nothing is missing or twice.
+func called(t *testing.T, anchor string) map[string][]int64 {
+	t.Helper()
+	otf2Print(t, anchor)
+	a := readArchive(t, anchor)
+	calls := make(map[string][]int64)
+	for loc, events := range a.events {
+		l := a.locations[loc]
+		g := a.groups[l.Group]
+		if !strings.Contains(l.Type, "CPU_THREAD") || g.Creator != nil {
+			continue
+		}
+		for _, e := range events {
+			if e.Event == "Enter" && a.regions[e.Region] == "ncclAllReduce" && e.number("COUNT") >= 0 {
+				name := g.Name
+				calls[name] = append(calls[name], e.number("COUNT"))
+			}
+		}
+	}
+	for _, c := range calls {
+		slices.Sort(c)
+	}
+	return calls
+}
+
+// unified makes the archive of what is there, as `nccl-otf2 unify` does.
+func unified(t *testing.T, dir string) (anchor string) {
+	t.Helper()
+	if _, err := collector.Salvage(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "traces.otf2")
+}
+
+// oneToN checks that an archive of one process has calls 1 … n, each once.
+func oneToN(t *testing.T, dir string, n int) {
+	t.Helper()
+	calls := called(t, unified(t, dir))
+	if len(calls) != 1 {
+		t.Fatalf("%d processes have made calls, want 1: %v", len(calls), calls)
+	}
+	for process, c := range calls {
+		holds(t, process, c, n)
+	}
+}
+
+func holds(t *testing.T, process string, calls []int64, n int) {
+	t.Helper()
+	if len(calls) != n {
+		t.Errorf("%s: %d calls are in the archive, want %d", process, len(calls), n)
+	}
+	for i, c := range calls {
+		if c != int64(i)+1 {
+			t.Errorf("%s: call %d of the archive is number %d", process, i+1, c)
+			break
+		}
+	}
+}
+
+func shards(t *testing.T, dir string) []*shard.Process {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
+	var out []*shard.Process
+	for _, f := range files {
+		p, err := shard.Read(filepath.Dir(f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// However a process ends, what it recorded is in the archive, once.
+func TestEndsOfTheHost(t *testing.T) {
+	const count, further = 500, 100
+	ends := []struct {
+		way      string
+		status   int  // exit status, or minus the signal
+		calls    int  // in the archive
+		orderly  bool // the exit handlers run, so the spool has everything without being given time
+		throwing bool
+	}{
+		{way: "return", calls: count, orderly: true},
+		{way: "finalize", calls: count, orderly: true},
+		{way: "exit", status: 3, calls: count, orderly: true},
+		{way: "quick_exit", status: 4, calls: count},
+		{way: "_exit", status: 5, calls: count},
+		{way: "abort", status: -int(syscall.SIGABRT), calls: count},
+		{way: "throw", status: -int(syscall.SIGABRT), calls: count, throwing: true},
+		{way: "fault", status: -int(syscall.SIGSEGV), calls: count},
+		{way: "terminated", status: -int(syscall.SIGTERM), calls: count},
+		{way: "killed", status: -int(syscall.SIGKILL), calls: count},
+		{way: "exec", calls: count},
+		{way: "thread-exits", status: 6, calls: count + further, orderly: true},
+		{way: "main-first", calls: count + further, orderly: true},
+		{way: "go-on", calls: count + further, orderly: true},
+		{way: "after-finalize", calls: count, orderly: true},
+		{way: "lives", calls: count + 3*further, orderly: true},
+		{way: "children", calls: count + 5*further, orderly: true},
+	}
+	for _, k := range []keeper{byCollector, bySpool, inShm} {
+		for _, e := range ends {
+			t.Run(k.name+"/"+e.way, func(t *testing.T) {
+				if e.throwing {
+					_, err := exec.LookPath("c++")
+					needReference(t, "c++ (for a C++ exception that nobody catches)", err)
+				}
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "experiment")
+				j := begin(t, dir, k, count, e.way, further)
+				if k.name == bySpool.name && !e.orderly {
+					j.settle()
+				}
+				j.goOn()
+				if got := j.end(); got != e.status {
+					t.Errorf("the host ended with %d, want %d\n%s", got, e.status, j.stderr.String())
+				}
+				said, want := j.stderr.String(), ""
+				if e.way == "children" { // 20 collectives of 4 events in each of five
+					want = "NCCL_OTF2: not recorded: 400 events: in forked processes\n"
+				}
+				if strings.Contains(said, "NCCL_OTF2") != (want != "") || !strings.Contains(said, want) {
+					t.Errorf("the plugin said %q, want %q", said, want)
+				}
+				if k.name != bySpool.name {
+					gone(t, j.collector)
+				}
+				oneToN(t, dir, e.calls)
+				if e.way == "after-finalize" {
+					for _, p := range shards(t, dir) {
+						if n := p.Counts.Starts["ProxyCtrl"]; n != 1 {
+							t.Errorf("%d ProxyCtrl events after the end of their communicator, want 1", n)
+						}
+					}
+				}
+				if left := leftInShm(t, j.pid); len(left) > 0 {
+					t.Errorf("%v is left behind", left)
+				}
+			})
+		}
+	}
+}
+
+// leftInShm are the files of a process in /dev/shm.
+func leftInShm(t *testing.T, pid int) []string {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/dev/shm/*nccl-otf2*-%d-*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// A collector that is killed is replaced, and what it had not saved is still in the memory.
+func TestCollectorIsKilled(t *testing.T) {
+	const count, further = 500, 300
+	for _, k := range []keeper{byCollector, inShm} {
+		for _, way := range []string{"go-on", "return", "finalize"} {
+			t.Run(k.name+"/"+way, func(t *testing.T) {
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "experiment")
+				j := begin(t, dir, k, count, way, further)
+				if err := syscall.Kill(j.collector, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				gone(t, j.collector)
+				j.goOn()
+				if got := j.end(); got != 0 {
+					t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
+				}
+				// At the exit NCCL's logger may be gone.
+				if said := strings.Contains(j.stderr.String(), "the collector ended; a new one is started"); said != (way != "return") {
+					t.Errorf("the plugin said %q", j.stderr.String())
+				}
+				want := count
+				if way == "go-on" {
+					want += further
+				}
+				eventually(t, "the new collector has finished", func() bool {
+					done, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "done"))
+					return len(done) > 0
+				})
+				oneToN(t, dir, want)
+			})
+		}
+	}
+}
+
+// Job and collector killed: what is on disk is an archive. With the memory in /dev/shm nothing is missing.
+func TestBothAreKilled(t *testing.T) {
+	const count = 5000
+	for _, order := range []string{"collector first", "job first"} {
+		for _, k := range []keeper{byCollector, inShm} {
+			t.Run(k.name+"/"+order, func(t *testing.T) {
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "experiment")
+				j := begin(t, dir, k, count, "killed", 0)
+				victims := []int{j.collector, j.cmd.Process.Pid}
+				if order == "job first" {
+					slices.Reverse(victims)
+				}
+				for _, pid := range victims {
+					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && order == "collector first" {
+						t.Fatal(err) // after the job's end the collector may have ended in order
+					}
+				}
+				j.end()
+				gone(t, j.collector)
+				if k.name == inShm.name {
+					oneToN(t, dir, count)
+					if left := leftInShm(t, j.pid); len(left) > 0 {
+						t.Errorf("%v is left behind", left)
+					}
+					return
+				}
+				if len(shards(t, dir)) == 0 {
+					return // killed before its first second was over: there is nothing to read
+				}
+				for process, c := range called(t, unified(t, dir)) {
+					holds(t, process, c, len(c)) // from the first on, without a gap
+				}
+			})
+		}
+	}
+}
+
+// Containers have equal process ids and, where nobody cares, equal names; they share a folder. Two of them are
+// two processes of one job.
+func TestContainersWithEqualNames(t *testing.T) {
+	const count = 300
+	name, err := os.Hostname() // all have the same; what comes from elsewhere may still be written to
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapper := []string{"unshare", "--pid", "--fork", "--mount", "--mount-proc", "--uts", "--kill-child"}
+	if os.Geteuid() != 0 {
+		wrapper = append(wrapper, "--user", "--map-root-user")
+	}
+	if out, err := exec.Command(wrapper[0], append(slices.Clone(wrapper[1:]), "true")...).CombinedOutput(); err != nil {
+		if os.Geteuid() == 0 && os.Getenv("CI") == "true" {
+			t.Fatalf("root cannot make namespaces: %v\n%s", err, out)
+		}
+		t.Skipf("NOT TESTED IN CONTAINERS: no namespaces can be made here: %v\n%s", err, out)
+	}
+	for _, k := range []keeper{byCollector, bySpool, inShm} {
+		for _, way := range []string{"finalize", "return", "killed"} {
+			t.Run(k.name+"/"+way, func(t *testing.T) {
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "experiment")
+				var jobs []*job
+				for rank := range 2 {
+					jobs = append(jobs, beginUnder(t, wrapper, dir, k, count, way, 0, "LIFE_HOSTNAME="+name, "LIFE_RANKS=2",
+						fmt.Sprintf("LIFE_RANK=%d", rank)))
+				}
+				for _, j := range jobs {
+					if j.pid != jobs[0].pid {
+						t.Fatalf("process ids %d and %d are not equal", jobs[0].pid, j.pid)
+					}
+				}
+				if way == "killed" && k.name != inShm.name {
+					// The first process of a container takes all others with it, also the collector.
+					waitFlushed(t, dir, k, 2)
+				}
+				for _, j := range jobs {
+					if way == "killed" { // a container's first process cannot do it itself
+						_ = j.cmd.Process.Kill()
+					} else {
+						j.goOn()
+					}
+				}
+				for _, j := range jobs {
+					if got, killed := j.end(), way == "killed"; (got == 0) == killed {
+						t.Errorf("the host ended with %d\n%s", got, j.stderr.String())
+					}
+				}
+				unlocked(t, dir)
+				anchor := unified(t, dir)
+				if n := len(shards(t, dir)); n != 2 {
+					t.Errorf("%d shards, want 2", n)
+				}
+				a := readArchive(t, anchor)
+				processes, members := 0, 0
+				for _, g := range a.groups {
+					if g.Creator == nil {
+						processes++
+					}
+				}
+				for _, c := range a.comms {
+					if !isNetwork(c) {
+						members = max(members, len(c.Members))
+					}
+				}
+				if processes != 2 || members != 2 {
+					t.Errorf("the archive has %d processes and a communicator of %d, want 2 and 2", processes, members)
+				}
+				otf2Print(t, anchor)
+				for _, group := range a.groups {
+					if group.Creator != nil {
+						continue
+					}
+					var calls []int64
+					for loc, events := range a.events {
+						if a.locations[loc].Group != group.ID || !strings.Contains(a.locations[loc].Type, "CPU_THREAD") {
+							continue
+						}
+						for _, e := range events {
+							if e.Event == "Enter" && a.regions[e.Region] == "ncclAllReduce" && e.number("COUNT") >= 0 {
+								calls = append(calls, e.number("COUNT"))
+							}
+						}
+					}
+					slices.Sort(calls)
+					holds(t, fmt.Sprintf("process %d", group.ID), calls, count)
+				}
+			})
+		}
+	}
+}
+
+// waitFlushed waits until what the processes have recorded so far is on disk without being asked for.
+func waitFlushed(t *testing.T, dir string, k keeper, processes int) {
+	t.Helper()
+	if k.name == bySpool.name {
+		(&job{t: t, dir: dir}).settle()
+		return
+	}
+	eventually(t, "everything is on disk", func() bool {
+		n := 0
+		// The checkpoint is written when the events are.
+		files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "checkpoint.json"))
+		for _, f := range files {
+			var p shard.Process
+			if text, err := os.ReadFile(f); err == nil && json.Unmarshal(text, &p) == nil && p.Counts.Stops["GroupApi"] == 300 {
+				n++
+			}
+		}
+		return n == processes
+	})
+}

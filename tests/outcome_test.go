@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ncclotf2/analysis"
+	"ncclotf2/collector"
+	"ncclotf2/otf2"
+	"ncclotf2/replay"
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+	"ncclotf2/tests/scenario"
+)
+
+// outcome is what came of a scenario: the shards that the collectors left, and the archive as the reference
+// binding reads it.
+type outcome struct {
+	t       *testing.T
+	dir     string
+	result  *replay.Result
+	shards  []*shard.Process // in order of the processes' launcher ranks
+	archive *archive
+	said    string // by the plugin, to NCCL's log
+}
+
+// playScenario plays a scenario through plugin, collector and unify, and has the archive read by the
+// reference tools: whatever NCCL did, the archive must be sound.
+func playScenario(t *testing.T, s *scenario.Scenario, set func(*replay.Options)) *outcome {
+	t.Helper()
+	rec, err := s.Load(filepath.Join(t.TempDir(), s.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &outcome{t: t, dir: filepath.Join(t.TempDir(), "experiment")}
+	opt := replay.Options{
+		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"),
+		Clock: replay.ClockRecorded, Pace: replay.PaceFast,
+		Env: []string{"NCCL_OTF2_DIR=" + o.dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"},
+	}
+	if set != nil {
+		set(&opt)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if o.result, err = replay.Run(ctx, rec, opt); err != nil {
+		t.Fatal(err)
+	}
+	for i := range o.result.Processes {
+		if err := o.result.Processes[i].Err(); err != nil {
+			t.Fatal(err)
+		}
+		o.said += o.result.Processes[i].Stderr
+	}
+	waitDone(t, o.dir, len(rec.Processes))
+	o.unify()
+	return o
+}
+
+// unify makes the archive and reads everything.
+func (o *outcome) unify() {
+	t := o.t
+	t.Helper()
+	if _, err := scorep.Unify(o.dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
+		t.Fatal(err)
+	}
+	anchor := filepath.Join(o.dir, "traces.otf2")
+	checked, err := analysis.Check(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range checked.Findings {
+		t.Errorf("check: %v", f)
+	}
+	otf2Print(t, anchor)
+	o.archive = readArchive(t, anchor)
+	o.readShards()
+}
+
+func (o *outcome) readShards() {
+	files, _ := filepath.Glob(filepath.Join(o.dir, "shards", "*", "shard.json"))
+	o.shards = nil
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		p := &shard.Process{}
+		if err := json.Unmarshal(b, p); err != nil {
+			o.t.Fatal(err)
+		}
+		o.shards = append(o.shards, p)
+	}
+	slices.SortFunc(o.shards, func(a, b *shard.Process) int { return a.Launcher.Rank - b.Launcher.Rank })
+}
+
+// entered counts the regions of a name that were entered, on locations whose names contain a part.
+func (o *outcome) entered(region, location string) (n int) {
+	for loc, events := range o.archive.events {
+		if !strings.Contains(o.archive.locations[loc].Name, location) {
+			continue
+		}
+		for _, e := range events {
+			if e.Event == "Enter" && o.archive.regions[e.Region] == region {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// operationsOf lists all operations of a function on all communicator ranks.
+func (o *outcome) operationsOf(function string) (all []*operation) {
+	for _, c := range o.archive.comms {
+		if isNetwork(c) {
+			continue
+		}
+		for _, loc := range c.Members {
+			ops, err := o.archive.operations(loc)
+			if err != nil {
+				o.t.Errorf("%s: %v", o.archive.locations[loc].Name, err)
+			}
+			for _, key := range slices.Sorted(maps.Keys(ops)) {
+				for _, op := range ops[key] {
+					if op.Name == function {
+						all = append(all, op)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// isNetwork tells the network's communicators, whose members are the rows of transfers.
+func isNetwork(c *communicator) bool { return strings.HasSuffix(c.Name, " network") }
+
+// oddity sums a count of oddities over the processes.
+func (o *outcome) oddity(name string) (n int) {
+	for _, p := range o.shards {
+		n += int(p.Counts.Oddities[name])
+	}
+	return n
+}
+
+// properties are the archive's own.
+func (o *outcome) properties() map[string]string {
+	a, err := otf2.ReadAnchor(filepath.Join(o.dir, "traces.otf2"))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, p := range a.Properties {
+		all[p.Name] = p.Value
+	}
+	return all
+}
+
+// sum adds up a count per event type over the processes.
+func (o *outcome) sum(of func(*shard.Counts) map[string]uint64, typ string) (n int) {
+	for _, p := range o.shards {
+		n += int(of(&p.Counts)[typ])
+	}
+	return n
+}
+
+func starts(c *shard.Counts) map[string]uint64 { return c.Starts }
+
+// want compares a number, and says what it is.
+func (o *outcome) want(what string, got, want int) {
+	o.t.Helper()
+	if got != want {
+		o.t.Errorf("%s: %d, want %d", what, got, want)
+	}
+}
+
+// atLeast is want for numbers that may be larger.
+func (o *outcome) atLeast(what string, got, least int) {
+	o.t.Helper()
+	if got < least {
+		o.t.Errorf("%s: %d, want at least %d", what, got, least)
+	}
+}
+
+// sources counts operations by where their interval comes from.
+func sources(ops []*operation) map[string]int {
+	n := make(map[string]int)
+	for _, op := range ops {
+		n[op.source]++
+	}
+	return n
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ncclotf2/replay"
+)
+
+var (
+	builds     = map[string]error{} // by sanitizer
+	buildsLock sync.Mutex
+	buildsDir  string
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if buildsDir, err = os.MkdirTemp("", "scenario-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(buildsDir)
+	os.Exit(code)
+}
+
+// unavailable skips a test for want of a tool, loudly; in continuous integration that is a failure.
+func unavailable(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal("CI must have it: " + why)
+	}
+	t.Skip("SKIPPED, NOT TESTED: " + why)
+}
+
+// build gives the folder with the host and the recording plugins, built once for each sanitizer ("":
+// none).
+func build(t testing.TB, sanitizer string) string {
+	t.Helper()
+	for _, tool := range []string{"make", "cc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			unavailable(t, "the host cannot be built: "+err.Error())
+		}
+	}
+	buildsLock.Lock()
+	defer buildsLock.Unlock()
+	dir := filepath.Join(buildsDir, "build-"+sanitizer)
+	err, done := builds[sanitizer]
+	if !done {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "make", "-f", "tests/fakenccl/fakenccl.mk", "fakenccl", "BUILD="+dir, "SANITIZE="+sanitizer)
+		cmd.Dir = filepath.Join("..", "..")
+		// Variables and jobs of a make that runs these tests are not for this one.
+		for _, kv := range os.Environ() {
+			if !strings.HasPrefix(kv, "MAKE") && !strings.HasPrefix(kv, "MFLAGS=") {
+				cmd.Env = append(cmd.Env, kv)
+			}
+		}
+		var out []byte
+		if out, err = cmd.CombinedOutput(); err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		builds[sanitizer] = err
+	}
+	if err != nil {
+		if sanitizer != "" && strings.Contains(err.Error(), "cannot find") {
+			unavailable(t, "no -fsanitize="+sanitizer+" library: "+err.Error())
+		}
+		t.Fatalf("building the host: %v", err)
+	}
+	return dir
+}
+
+// line is what the recording plugin wrote down of one call.
+type line struct {
+	F, Thread, Library, TypeName, StateName string
+	TID                                     int
+	Ctx, CommID, ParentObj, HandleBefore, H replay.Pointer
+	API, Version, Mask, NRanks, Rank, State int
+	CommName                                *string
+	UnknownType                             uint64
+	D                                       map[string]any
+	Args                                    *struct {
+		U64, U64at8, U64at16 uint64
+		I32, I32at8          int32
+	}
+}
+
+// heard is what came of a replay: the hosts' reports, and what each process's plugin heard, in order.
+type heard struct {
+	*replay.Result
+	lines [][]*line
+	t     testing.TB
+}
+
+// play plays a scenario with the recording plugin. The hosts must end well, without faults.
+func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
+	t.Helper()
+	dir := filepath.Dir(opt.Host)
+	if opt.Host == "" {
+		dir = build(t, "")
+	}
+	rec, err := s.Load(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	opt.Host = filepath.Join(dir, "fakenccl")
+	if opt.Plugin == "" {
+		opt.Plugin = filepath.Join(dir, "librecorder.so")
+	}
+	opt.Env = append(opt.Env, "RECORDER_DIR="+out)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	res, err := replay.Run(ctx, rec, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range res.Processes {
+		if p := &res.Processes[i]; p.Err() != nil {
+			t.Fatalf("%v\n%s", p.Err(), p.Stderr)
+		}
+	}
+	if sum := res.Total(); sum.Errors != 0 || sum.Unwritten != 0 {
+		t.Fatalf("faults of the plugin: %+v", sum)
+	}
+	h := &heard{Result: res, t: t}
+	for k := range rec.Processes {
+		h.lines = append(h.lines, nil)
+		text, err := os.ReadFile(filepath.Join(out, fmt.Sprintf("p%d.jsonl", k)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for text := range bytes.Lines(text) {
+			l := new(line)
+			dec := json.NewDecoder(bytes.NewReader(text))
+			dec.UseNumber()
+			if err := dec.Decode(l); err != nil {
+				t.Fatalf("%v in %s", err, text)
+			}
+			if l.F != "unload" {
+				h.lines[k] = append(h.lines[k], l)
+			}
+		}
+	}
+	return h
+}
+
+// starts counts what was started, by type, in all processes.
+func (h *heard) starts() map[string]int {
+	n := map[string]int{}
+	for _, lines := range h.lines {
+		for _, l := range lines {
+			if l.F == "start" {
+				n[l.TypeName]++
+			}
+		}
+	}
+	return n
+}
+
+// of gives the starts of one type in one process.
+func (h *heard) of(process int, typ replay.EventType) []*line {
+	var all []*line
+	for _, l := range h.lines[process] {
+		if l.F == "start" && l.TypeName == typ.String() {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// states gives the states that a handle got.
+func (h *heard) states(process int, handle replay.Pointer) []*line {
+	var all []*line
+	for _, l := range h.lines[process] {
+		if l.F == "state" && l.H == handle {
+			all = append(all, l)
+		}
+	}
+	return all
+}

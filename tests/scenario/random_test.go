@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ncclotf2/replay"
+)
+
+func TestRandomJobsAreTheSameForOneSeed(t *testing.T) {
+	for seed := range uint64(20) {
+		var files [2][]byte
+		for i := range files {
+			dir := t.TempDir()
+			if err := Random(seed, RandomOptions{Hazards: true}).Write(dir); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			text, err := os.ReadFile(filepath.Join(dir, "p0.rec.jsonl.gz"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[i] = text
+		}
+		if !bytes.Equal(files[0], files[1]) {
+			t.Errorf("seed %d makes two different jobs", seed)
+		}
+	}
+}
+
+// TestRandomJobs: what is made stays within its bounds and can be played; without hazards every event
+// has one stop and no handle is misused.
+func TestRandomJobs(t *testing.T) {
+	types, releases := map[replay.EventType]bool{}, map[string]bool{}
+	for seed := range uint64(100) {
+		for _, hazards := range []bool{false, true} {
+			rec, err := Random(seed, RandomOptions{Hazards: hazards}).Load(t.TempDir())
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			releases[rec.Run.NCCL] = true
+			calls := 0
+			for k, p := range rec.Processes {
+				calls += len(p.Calls)
+				if _, err := replay.Compile(rec, k); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				for _, e := range p.Events {
+					types[e.Type] = true
+					if !hazards && (e.Stop == nil || e.Context == nil && e.ForeignContext == nil) {
+						t.Errorf("seed %d: %+v", seed, e)
+					}
+				}
+				for _, c := range p.Calls {
+					if !hazards && (c.Again != 0 || c.Kind == replay.CallStop && c.Event == nil) {
+						t.Errorf("seed %d: %+v", seed, c)
+					}
+				}
+			}
+			if calls < 1000 || calls > 2000 {
+				t.Errorf("seed %d: %d callbacks", seed, calls)
+			}
+		}
+	}
+	for _, typ := range []replay.EventType{replay.TypeGroup, replay.TypeColl, replay.TypeP2p, replay.TypeProxyOp, replay.TypeProxyStep,
+		replay.TypeProxyCtrl, replay.TypeKernelCh, replay.TypeNetPlugin, replay.TypeGroupApi, replay.TypeCollApi, replay.TypeP2pApi,
+		replay.TypeKernelLaunch, replay.TypeCeColl, replay.TypeCeSync, replay.TypeCeBatch, replay.TypeKernelPhase, replay.TypeOther} {
+		if !types[typ] {
+			t.Errorf("no seed makes %s", typ)
+		}
+	}
+	if len(releases) != 9 {
+		t.Errorf("only the releases %v", releases)
+	}
+}
+
+func TestRandomJobsArePlayed(t *testing.T) {
+	for seed := range uint64(12) {
+		for _, clock := range clocks {
+			play(t, Random(seed, RandomOptions{Hazards: true}), replay.Options{Clock: clock, API: int(seed % 8)})
+		}
+	}
+}
