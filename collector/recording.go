@@ -36,14 +36,17 @@ const settingTaken = "TAKEN_TICKS" // records up to this were in the shard, or p
 
 // recording is one process's records on their way from a source into a shard.
 type recording struct {
-	source  shm.Source
-	line    *timeline
-	merge   merge
-	model   *regions.Model
-	script  *transcript // record mode: takes the records instead of the model
-	process *shard.Process
-	store   *shard.Store
-	files   map[uint32]*otf2.EventWriter
+	source    shm.Source
+	line      *timeline
+	merge     merge
+	model     *regions.Model
+	script    *transcript // record mode: takes the records instead of the model
+	process   *shard.Process
+	store     *shard.Store
+	files     map[uint32]*otf2.EventWriter // open, by location
+	locations int                          // made so far
+	over      []uint32                     // locations whose files are to be closed
+	closed    uint64                       // bytes in files that are
 
 	announced int // communicator entries below are known to the model
 	comms     map[int]bool
@@ -210,7 +213,28 @@ func (r *recording) EventWriter(loc shard.Location) (*otf2.EventWriter, error) {
 		return nil, errors.Join(err, w.Close())
 	}
 	r.files[loc.Number] = w
+	r.locations++
 	return w, nil
+}
+
+// Finished implements regions.Sink. Jobs make and destroy communicators for weeks: their files must not stay open.
+func (r *recording) Finished(number uint32) {
+	if r.files[number] != nil {
+		r.over = append(r.over, number)
+	}
+}
+
+// closeFinished closes the files of locations that are over; everything they refer to is on disk.
+func (r *recording) closeFinished() {
+	for _, n := range r.over {
+		w := r.files[n]
+		if err := w.Close(); err != nil {
+			r.fail(err)
+		}
+		r.closed += uint64(w.Size())
+		delete(r.files, n)
+	}
+	r.over = r.over[:0]
 }
 
 // advanceTo takes the records of a round, less the window, and advances the model to that time. The round's
@@ -283,7 +307,7 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 // definitions is how many there are that events refer to.
 func (r *recording) definitions() int {
 	p := r.process
-	return len(p.Strings) + len(p.Regions) + len(p.Comms) + len(r.files)
+	return len(p.Strings) + len(p.Regions) + len(p.Comms) + r.locations
 }
 
 // settle writes what is complete without waiting for more.
@@ -353,6 +377,9 @@ func (r *recording) flush() error {
 		}
 	}
 	if r.failed == nil {
+		r.closeFinished()
+	}
+	if r.failed == nil {
 		r.fail(r.checkpoint())
 	}
 	return r.failed
@@ -392,6 +419,7 @@ func (r *recording) snapshot() {
 	p.Masks = shard.Masks{Event: h.EventMask, Record: h.RecordMask & allTypes}
 	p.Costs = r.costs(&h)
 	p.Counts.NullHandles = h.NullHandles
+	p.Counts.Network = r.model.Network()
 	p.Counts.Paused = shm.ByName(&h.Paused)
 	p.Counts.Filtered = shm.ByName(&h.Filtered)
 	p.Counts.Lost = make(map[string]map[string]uint64)
@@ -411,6 +439,7 @@ func (r *recording) snapshot() {
 		r.script.describe(p)
 	}
 	for name, n := range map[string]uint64{
+		"LOST_MARKS":      h.LostMarks,
 		"FOREIGN_HANDLES": h.Foreign,
 		"UNKNOWN_STRINGS": r.source.Strings().Missing,
 		"BROKEN_RINGS":    r.brokenRings(),

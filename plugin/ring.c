@@ -15,10 +15,9 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool have_key;
 
-/* When a look through all chunks found none, later looks see only a part each until one succeeds:
- * a refused event must stay cheap, because NCCL's thread pays for it. */
-static uint32_t scarce[NCCLOTF2_CLASSES], scan_from[NCCLOTF2_CLASSES];
-enum { SCARCE_SCAN = 512 };
+/* header.freed + 1 when a look through all chunks of a class last found none: until something has been freed no other
+ * look is worth its time, because a refused event must stay cheap; NCCL's thread pays for it. */
+static uint64_t barren[NCCLOTF2_CLASSES];
 
 static void give_back(struct ncclotf2_ring *ring) {
   __atomic_store_n(&ring->state, NCCLOTF2_RING_FREE, __ATOMIC_RELEASE);
@@ -61,6 +60,11 @@ static bool take_chunk(uint8_t *base, uint32_t chunk) {
          __atomic_compare_exchange_n(state, &expected, NCCLOTF2_CHUNK_USED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+static void make_free(uint8_t *base, uint32_t chunk) {
+  __atomic_store_n(ncclotf2_chunk_states_at(base) + chunk, NCCLOTF2_CHUNK_FREE, __ATOMIC_RELEASE);
+  __atomic_fetch_add(&ncclotf2_header_at(base)->freed, 1, __ATOMIC_RELEASE);
+}
+
 /* Index + 1 of a chunk that is now ours, or 0. */
 static uint32_t take_spare(uint8_t *base, uint32_t limit) {
   struct ncclotf2_header *header = ncclotf2_header_at(base);
@@ -78,27 +82,18 @@ static uint32_t take_spare(uint8_t *base, uint32_t limit) {
     }
     /* A reserve chunk has no business in a slot; whoever put it there, it goes back. */
     if (chunk <= header->chunk_count)
-      __atomic_store_n(&states[chunk - 1], NCCLOTF2_CHUNK_FREE, __ATOMIC_RELEASE);
+      make_free(base, chunk - 1);
   }
   return 0;
 }
 
 /* From the lowest on, so that few pages are in use and those again and again. */
 static uint32_t scan(uint8_t *base, uint32_t limit, enum ncclotf2_class class) {
-  if (!__atomic_load_n(&scarce[class], __ATOMIC_RELAXED)) {
-    for (uint32_t i = 0; i < limit; i++)
-      if (take_chunk(base, i)) return i + 1;
-    __atomic_store_n(&scarce[class], 1, __ATOMIC_RELAXED);
-    return 0;
-  }
-  uint32_t count = limit < SCARCE_SCAN ? limit : SCARCE_SCAN;
-  uint32_t from = __atomic_fetch_add(&scan_from[class], count, __ATOMIC_RELAXED);
-  for (uint32_t i = 0; i < count; i++) {
-    uint32_t chunk = (from + i) % limit;
-    if (!take_chunk(base, chunk)) continue;
-    __atomic_store_n(&scarce[class], 0, __ATOMIC_RELAXED);
-    return chunk + 1;
-  }
+  const uint64_t freed = __atomic_load_n(&ncclotf2_header_at(base)->freed, __ATOMIC_ACQUIRE);
+  if (__atomic_load_n(&barren[class], __ATOMIC_RELAXED) == freed + 1) return 0;
+  for (uint32_t i = 0; i < limit; i++)
+    if (take_chunk(base, i)) return i + 1;
+  __atomic_store_n(&barren[class], freed + 1, __ATOMIC_RELAXED);
   return 0;
 }
 
@@ -120,7 +115,7 @@ static bool refill(uint8_t *base, struct ncclotf2_ring *ring, enum ncclotf2_clas
   uint32_t taken = any_chunk(base, class);
   if (!taken) return false;
   if (!ncclotf2_chunk_map(taken - 1)) {
-    __atomic_store_n(ncclotf2_chunk_states_at(base) + taken - 1, NCCLOTF2_CHUNK_FREE, __ATOMIC_RELEASE);
+    make_free(base, taken - 1);
     return false;
   }
 
@@ -199,5 +194,5 @@ void ncclotf2_chunk_free(uint32_t chunk) {
         return;
     }
   }
-  __atomic_store_n(state, NCCLOTF2_CHUNK_FREE, __ATOMIC_RELEASE);
+  make_free(base, chunk);
 }

@@ -175,9 +175,10 @@ struct ncclotf2_header {
   uint32_t message_number;     /* raised with each new message */
   uint64_t window_first;       /* what the entries of new communicators begin with, see struct ncclotf2_comm */
   uint64_t window_last;
+  uint64_t freed;              /* raised after any chunk has become free, by whoever made it so */
   uint32_t spare[NCCLOTF2_SPARE_MAX]; /* chunk index + 1, or 0; exchanged atomically */
   char message[512];           /* one line for NCCL's logger, NUL-terminated */
-  uint8_t pad2[8192 - 6144 - 40 - 4 * NCCLOTF2_SPARE_MAX - 512];
+  uint8_t pad2[8192 - 6144 - 48 - 4 * NCCLOTF2_SPARE_MAX - 512];
 };
 
 /* ---- chunks and rings ----------------------------------------------------------------------- */

@@ -19,6 +19,8 @@ func (d files) EventWriter(l shard.Location) (*otf2.EventWriter, error) {
 	return otf2.CreateEventWriter(filepath.Join(d.dir, fmt.Sprint(l.Number)), nil)
 }
 
+func (d files) Finished(uint32) {}
+
 // Five records for each transfer that a proxy thread sends, eight under way at a time.
 func BenchmarkTransfers(b *testing.B) {
 	m := New(files{b.TempDir()}, &shard.Process{}, &Options{RecordMask: 1 << shm.EventProxyStep})

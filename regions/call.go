@@ -177,6 +177,10 @@ func (m *Model) onThread(th *thread, c *commRank, spans ...span) {
 		return
 	}
 	loc := th.loc
+	if loc == nil && c.final { // the row has ended
+		m.oddity(OddAfterFinalize)
+		return
+	}
 	if loc == nil {
 		loc = m.enqueueLocation(c)
 	}

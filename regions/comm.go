@@ -120,6 +120,10 @@ func (m *Model) comm(aux uint32) *commRank {
 }
 
 func (m *Model) initComm(t uint64, c *commRank) {
+	if c.final {
+		m.oddity(OddAfterFinalize)
+		return
+	}
 	c.InitTime = t
 	if c.NRanks < 2 || c.created {
 		return
@@ -143,11 +147,17 @@ func (m *Model) finalizeComm(t uint64, c *commRank) {
 		m.closeNet(m.nets[c.index], t)
 	}
 	m.forget(c)
+	for _, l := range m.locations {
+		if l.Comm == c.index && l.Kind != shard.KindThread {
+			m.sink.Finished(l.Number)
+		}
+	}
 }
 
 // forget drops what is kept of a communicator rank that is gone: calls captured in graphs (all of which are
 // destroyed before finalize, notes on the API, §5.3), and events that were never ended.
 func (m *Model) forget(c *commRank) {
+	maps.DeleteFunc(m.plans, func(_ uint64, p *plan) bool { return p.comm == c })
 	maps.DeleteFunc(m.calls, func(_ uint64, call *call) bool { return call.comm == c })
 	maps.DeleteFunc(m.launches.m, func(_ uint64, l *launch) bool { return l.comm == c })
 	maps.DeleteFunc(m.kernels.m, func(_ uint64, k *kernel) bool { return k.comm == c })

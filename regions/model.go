@@ -3,6 +3,8 @@
 package regions
 
 import (
+	"errors"
+
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
@@ -12,6 +14,9 @@ import (
 type Sink interface {
 	// EventWriter opens the event file of a location. Numbers are 0, 1, 2, … in order of creation.
 	EventWriter(loc shard.Location) (*otf2.EventWriter, error)
+	// Finished tells that nothing more will be written to a location: its file may be closed, once what is in it is
+	// allowed to be on disk.
+	Finished(number uint32)
 }
 
 // Options of a Model; nil means the defaults.
@@ -110,6 +115,10 @@ func (m *Model) Records(t shm.EventType) bool { return m.opts.RecordMask&(1<<t) 
 
 // fail keeps the first error and tells whether there was one.
 func (m *Model) fail(err error) bool {
+	if errors.Is(err, otf2.ErrClosed) { // on the row of a communicator rank that is gone
+		m.oddity(OddAfterFinalize)
+		return true
+	}
 	if err != nil && m.err == nil {
 		m.err = err
 	}

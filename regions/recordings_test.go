@@ -26,6 +26,8 @@ type memorySink struct {
 	writers []*otf2.EventWriter
 }
 
+func (s *memorySink) Finished(uint32) {}
+
 func (s *memorySink) EventWriter(shard.Location) (*otf2.EventWriter, error) {
 	w := otf2.NewMemoryEventWriter(&otf2.EventWriterOptions{CheckNesting: true})
 	s.writers = append(s.writers, w)

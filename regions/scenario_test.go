@@ -26,6 +26,8 @@ type scene struct {
 	handle map[string]uint64
 	ended  bool
 	nth    int // which location of a kind lines shows
+
+	finished map[uint32]uint64 // events in the files of locations that are over
 }
 
 const (
@@ -41,12 +43,25 @@ func (s *scene) EventWriter(l shard.Location) (*otf2.EventWriter, error) {
 	return otf2.CreateEventWriter(filepath.Join(s.dir, "traces", fmt.Sprintf("%d.evt", l.Number)), &otf2.EventWriterOptions{CheckNesting: true})
 }
 
+// Finished remembers how much is in a file to which nothing more is to be written.
+func (s *scene) Finished(number uint32) { s.finished[number] = s.m.locations[number].w.Events() }
+
+// checkFinished sees that nothing was.
+func (s *scene) checkFinished() {
+	s.t.Helper()
+	for number, events := range s.finished {
+		if l := s.m.locations[number]; l.w.Events() != events {
+			s.t.Fatalf("%d events on %q after it was finished", l.w.Events()-events, l.Name)
+		}
+	}
+}
+
 func newScene(t *testing.T, nranks int) *scene {
 	return newSceneWith(t, nranks, 0, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp})
 }
 
 func newSceneWith(t *testing.T, nranks, api int, o *Options) *scene {
-	s := &scene{t: t, p: &shard.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(), handle: make(map[string]uint64)}
+	s := &scene{t: t, p: &shard.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(), handle: make(map[string]uint64), finished: make(map[uint32]uint64)}
 	if err := os.Mkdir(filepath.Join(s.dir, "traces"), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +80,7 @@ func (s *scene) give(ring int, us uint64, r shm.Record) {
 	if err := s.m.Advance(at(us)); err != nil {
 		s.t.Error(err)
 	}
+	s.checkFinished()
 }
 
 // id names handles: "" is NULL, and a name used for the first time is a new handle.

@@ -298,6 +298,9 @@ func (a *archive) defineParadigms() {
 			a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: device, Name: a.text(device.String()), Class: otf2.ParadigmClassAccelerator})
 		}
 	}
+	if slices.ContainsFunc(a.Regions, func(r otf2.Region) bool { return r.Paradigm == otf2.ParadigmUser }) {
+		a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmUser, Name: a.text("Application"), Class: otf2.ParadigmClassProcess})
+	}
 }
 
 // defineComms defines the communicators and the windows of their networks. COMM_LOCATIONS lists the

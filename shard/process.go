@@ -224,11 +224,12 @@ type Counts struct {
 	Starts   map[string]uint64            `json:"starts"`
 	Stops    map[string]uint64            `json:"stops"`
 	States   map[string]uint64            `json:"states"`
-	Filtered map[string]uint64            `json:"filtered"` // started by NCCL although not asked for
-	Paused   map[string]uint64            `json:"paused"`   // started outside the window that was to be recorded
-	Lost     map[string]map[string]uint64 `json:"lost"`     // reason → event type → number
-	Oddities map[string]uint64            `json:"oddities"` // see package regions
-	Timing   map[string]uint64            `json:"timing"`   // operations by timing source
+	Filtered map[string]uint64            `json:"filtered"`          // started by NCCL although not asked for
+	Paused   map[string]uint64            `json:"paused"`            // started outside the window that was to be recorded
+	Lost     map[string]map[string]uint64 `json:"lost"`              // reason → event type → number
+	Oddities map[string]uint64            `json:"oddities"`          // see package regions
+	Timing   map[string]uint64            `json:"timing"`            // operations by timing source
+	Network  map[string]uint64            `json:"network,omitempty"` // see package regions, Model.Network
 
 	NullHandles uint64 `json:"nullHandles"` // stops and states of events that were refused
 }

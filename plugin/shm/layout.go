@@ -229,9 +229,10 @@ type Header struct {
 	MessageNumber  uint32
 	WindowFirst    uint64 // what the entries of new communicators begin with
 	WindowLast     uint64
+	Freed          uint64 // raised after any chunk has become free
 	Spare          [SpareMax]uint32
 	Message        [512]byte
-	_              [1464]byte
+	_              [1456]byte
 }
 
 // States of a chunk.

@@ -354,10 +354,16 @@ func (m *Memory) leave(c uint32) {
 	unix.Madvise(m.data[start:start+ChunkSize], unix.MADV_DONTNEED) // only advice
 }
 
+// free makes a chunk free and tells writers that have looked for one in vain.
+func (m *Memory) free(c uint32) {
+	atomic.StoreUint32(&m.states[c], chunkFree)
+	atomic.AddUint64(&m.header.Freed, 1)
+}
+
 // giveBack makes a used chunk free. Its pages stay in the file for the next user.
 func (m *Memory) giveBack(c uint32) {
 	m.warm = append(m.warm, c)
-	atomic.StoreUint32(&m.states[c], chunkFree)
+	m.free(c)
 }
 
 // trim returns memory of all but the keep chunks that were given back last to the system.
@@ -373,7 +379,7 @@ func (m *Memory) trim(keep int) {
 		}
 		unix.Fallocate(int(m.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE,
 			int64(m.header.ChunkOffset)+int64(c)*ChunkSize, ChunkSize) // what cannot be returned is kept
-		atomic.StoreUint32(&m.states[c], chunkFree)
+		m.free(c)
 	}
 	m.warm = append(m.warm[:0], m.warm[drop:]...)
 }
@@ -399,7 +405,7 @@ func (m *Memory) KeepSpares(n int) int {
 			break
 		}
 		if !atomic.CompareAndSwapUint32(&m.header.Spare[i], 0, c+1) {
-			atomic.StoreUint32(&m.states[c], chunkFree)
+			m.free(c)
 			continue
 		}
 		filled++
@@ -424,7 +430,7 @@ func (m *Memory) takeFree() (chunk uint32, ok bool) {
 		// Allocate first: writing to a full /dev/shm would kill this process.
 		start := m.header.ChunkOffset + uint64(c)*ChunkSize
 		if err := unix.Fallocate(int(m.file.Fd()), 0, int64(start), ChunkSize); err != nil {
-			atomic.StoreUint32(&m.states[c], chunkFree)
+			m.free(uint32(c))
 			return 0, false
 		}
 		for at := start; at < start+ChunkSize; at += PageSize {
