@@ -268,7 +268,9 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 	if rec.Ticks <= r.skip && rec.Kind != shm.RecordThread {
 		return
 	}
-	r.records++
+	if rec.Ticks > r.skip {
+		r.records++
+	}
 	if r.records%capPeriod == 0 {
 		r.checkCap()
 	}

@@ -101,6 +101,11 @@ func salvage(p *shard.Process, finished bool, experiment string) (bool, error) {
 	if err == nil {
 		r.line.add(round.Clock)
 		r.takeRest()
+		if r.records == 0 { // the collector was killed when only the file was left to be removed
+			r.store.Remove()
+			file.remove(p.Memory)
+			return false, nil
+		}
 		err = r.finish(true)
 	}
 	if err != nil {

@@ -91,9 +91,12 @@ static IN_CHILD void arrange_descriptors(const struct launch *launch) {
     syscall(SYS_fcntl, COLLECTOR_FD, F_SETFD, 0);
   else
     syscall(SYS_dup3, launch->memfd, COLLECTOR_FD, 0);
-  int null = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
-  for (int fd = 0; null >= 0 && fd <= (launch->keep_stderr ? 1 : 2); fd++)
-    if (fd != null) syscall(SYS_dup3, null, fd, 0);
+  /* Whoever waits for the end of the job's output must not wait for the collector. Without /dev/null (a bare root) or
+   * a descriptor to spare, a directory will do: reading and writing it fail. */
+  for (int fd = 0; fd <= (launch->keep_stderr ? 1 : 2); fd++) {
+    syscall(SYS_close, fd);
+    if (syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0) < 0) syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY, 0);
+  }
   if (syscall(SYS_close_range, COLLECTOR_FD + 1, ~0u, 0) != 0)
     for (rlim_t fd = COLLECTOR_FD + 1; fd < launch->most_fds; fd++) syscall(SYS_close, (int)fd);
 }

@@ -162,6 +162,12 @@ static bool answered(uint32_t request) {
   return (int32_t)(__atomic_load_n(&header()->answered, __ATOMIC_ACQUIRE) - request) >= 0;
 }
 
+void ncclotf2_consumer_without_thread(void) {
+  pthread_mutex_lock(&ncclotf2_life);
+  state = SPOOL_CALLER;
+  pthread_mutex_unlock(&ncclotf2_life);
+}
+
 void ncclotf2_consumer_flush(unsigned seconds) {
   const uint64_t deadline = ncclotf2_clock_monotonic() + (uint64_t)seconds * 1000000000u;
   const uint32_t request = __atomic_add_fetch(&header()->request, 1, __ATOMIC_ACQ_REL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who takes the records out of the shared memory: the collector process, else this library's own
- * spool thread. All functions but one want the life lock held.
+ * spool thread. All functions but two want the life lock held.
  */
 #ifndef NCCLOTF2_CONSUMER_H
 #define NCCLOTF2_CONSUMER_H
@@ -31,6 +31,9 @@ void ncclotf2_consumer_starved(void);
 
 /* Asks for everything recorded so far to be on disk and waits for that, at most `seconds`. */
 void ncclotf2_consumer_flush(unsigned seconds);
+
+/* The spool's thread ends: what is left is written by whoever asks. Takes the life lock itself. */
+void ncclotf2_consumer_without_thread(void);
 
 /* Logs what the collector has to say, if it is new. */
 void ncclotf2_consumer_messages(void);

@@ -11,25 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "config.h"
+#include "consumer.h"
 #include "futex.h"
 #include "ring.h"
 #include "session.h"
 #include "thread.h"
 
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-#define CLOSE_RANGE_UNSHARE_FLAG (1u << 1)
-
 enum {
   PERIOD_MS = 10,
+  ALONE_ROUNDS = 100, /* of that period */
   HEADER_MS = 100, /* the header's counters are repeated no more often than this, */
   CLOCK_MS = 1000  /* and the clock even if nothing was recorded for so long */
 };
@@ -52,7 +49,6 @@ static struct {
   uint64_t *comms;              /* [NCCLOTF2_COMM_MAX]: 1 + final_ticks as last written, 0 never */
   uint32_t comms_open;          /* communicators below this have been finalised and written so */
   uint64_t header_written, clock_written; /* CLOCK_MONOTONIC, ns; 0 never */
-  bool own_table; /* the thread has descriptors of its own, out of the program's reach */
   bool ended;
   int problem;
 } spool = {.fd = -1};
@@ -61,11 +57,21 @@ static int shared_problem;
 
 int ncclotf2_spool_problem(void) { return __atomic_load_n(&shared_problem, __ATOMIC_RELAXED); }
 
+/* The descriptor under a high number, if there is one to be had. */
+static int high(int fd) {
+  enum { HIGH = 1000 };
+  struct rlimit limit;
+  rlim_t from = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= HIGH ? limit.rlim_cur / 2 : HIGH;
+  const int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, (int)from);
+  if (moved >= 0) close(fd);
+  return moved >= 0 ? moved : fd;
+}
+
 /* A program that closes all descriptors closes this one too, and the number may then be a file of
- * its own: nothing must ever be written there. */
+ * its own: nothing must ever be written there. The number is a high one, which a program that goes on opening files
+ * does not come to soon. */
 static bool reopen_if_lost(void) {
   struct stat info;
-  if (spool.own_table) return true;
   if (fstat(spool.fd, &info) == 0 && info.st_dev == spool.device && info.st_ino == spool.inode) return true;
   int fd = open(spool.path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
@@ -74,7 +80,7 @@ static bool reopen_if_lost(void) {
     errno = ESTALE;
     return false;
   }
-  spool.fd = fd;
+  spool.fd = high(fd);
   return true;
 }
 
@@ -263,22 +269,23 @@ void ncclotf2_spool_flush(void) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Takes the thread out of the program's table of descriptors: what the program closes or opens is then
- * none of its business, and it holds nothing of the program open. Without that (before Linux 5.9) the file
- * is looked at before each flush. */
-static void leave_descriptor_table(void) {
-  if (syscall(SYS_close_range, (unsigned)spool.fd + 1, ~0u, CLOSE_RANGE_UNSHARE_FLAG) != 0) return;
-  if (spool.fd > 0) syscall(SYS_close_range, 0u, (unsigned)spool.fd - 1, 0);
-  spool.own_table = reopen_if_lost(); /* the program may have been quicker */
+/* Whether the program's main thread has ended by itself, and all others with it: then the program would be over if it
+ * were not for this thread. Both are told by paths alone, as opening anything here could take a number that the
+ * program expects for itself. */
+static bool is_left_alone(void) {
+  char leader[64], target[8];
+  struct stat tasks;
+  snprintf(leader, sizeof leader, "/proc/self/task/%d/exe", (int)getpid());
+  return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 2 + 2 && readlink(leader, target, sizeof target) < 0 &&
+         errno == ENOENT;
 }
 
 static void *run(void *unused) {
   (void)unused;
   pthread_setname_np(pthread_self(), "nccl-otf2 spool");
-  leave_descriptor_table();
   uint8_t *base = ncclotf2_session.base;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
-  for (;;) {
+  for (unsigned round = 1; round % ALONE_ROUNDS || !is_left_alone(); round++) {
     uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
     flush_quietly(base, request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED));
     if (request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED)) {
@@ -287,6 +294,8 @@ static void *run(void *unused) {
     }
     ncclotf2_futex_wait(&header->request, request, PERIOD_MS);
   }
+  /* The C library now ends the process from here; its exit handlers write the rest. */
+  ncclotf2_consumer_without_thread();
   return NULL;
 }
 
@@ -308,7 +317,7 @@ static int create_file(const char *folder, const char *name) {
   if (shards >= 0) close(shards);
   if (experiment >= 0) close(experiment);
   errno = problem;
-  return file;
+  return high(file);
 }
 
 bool ncclotf2_spool_open(char *why, size_t why_size) {

@@ -197,8 +197,9 @@ static const struct flavour {
 static const struct flavour *flavour;
 enum { ROUNDS = 100000 };
 
+static uint32_t handed_over, handed_over_least; /* chunks */
 static struct {
-  uint64_t refused, allocations, traps;
+  uint64_t rounds, refused, allocations, traps;
   long faults;
 } result;
 
@@ -222,7 +223,9 @@ static void *recorder(void *unused) {
   for (uint64_t i = 0; i < 1000; i++) flavour->round(i);
   getrusage(RUSAGE_THREAD, &before);
   uint64_t allocated = allocations;
-  for (uint64_t i = 0; i < ROUNDS; i++) result.refused += !flavour->round(i);
+  /* On a busy machine the reader is behind, and most is refused: until enough has changed hands. */
+  for (uint64_t i = 0; i < ROUNDS || __atomic_load_n(&handed_over, __ATOMIC_RELAXED) < handed_over_least; i++, result.rounds++)
+    result.refused += !flavour->round(i);
   result.allocations = allocations - allocated;
   getrusage(RUSAGE_THREAD, &after);
   result.traps = (uint64_t)trapped;
@@ -261,24 +264,27 @@ static void steady(const struct flavour *chosen) {
   comm->first = flavour->first;
   comm->last = flavour->last;
   host_header()->record_mask = 0xffff | flavour->record;
+  const bool outside = flavour->first != 0;
+  handed_over_least = outside ? 0 : 1000;
   struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
   sigaction(SIGSYS, &action, NULL);
   struct reader *reader = calloc(1, sizeof *reader);
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, recorder, NULL) == 0, "no thread");
   while (!warm) sched_yield();
-  while (!done)
+  while (!done) {
     if (!reader_drain(reader, NULL, NULL)) sched_yield();
+    __atomic_store_n(&handed_over, chunks_taken(reader), __ATOMIC_RELAXED);
+  }
   CHECK(result.traps == 0, "%llu system calls, the last number %d", (unsigned long long)result.traps, (int)trapped_call);
   EQUAL(result.allocations, 0, "allocations");
   /* One chunk with its pages not in place would be 16. */
   CHECK(result.faults < 16, "%ld page faults", result.faults);
   uint32_t chunks = chunks_taken(reader);
-  const bool outside = flavour->first != 0;
-  CHECK(outside || chunks > 500, "only %u chunks changed hands", chunks);
-  CHECK(!outside || result.refused == ROUNDS, "recorded outside");
-  printf("     %s: %llu of %d rounds refused in part, %u chunks, %ld page faults\n", flavour->what,
-         (unsigned long long)result.refused, ROUNDS, chunks, result.faults);
+  CHECK(chunks >= handed_over_least, "only %u chunks changed hands", chunks);
+  CHECK(!outside || result.refused == result.rounds, "recorded outside");
+  printf("     %s: %llu of %llu rounds refused in part, %u chunks, %ld page faults\n", flavour->what,
+         (unsigned long long)result.refused, (unsigned long long)result.rounds, chunks, result.faults);
   free(reader);
 }
 
