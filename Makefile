@@ -56,7 +56,7 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(MAKE) --no-print-directory plugin-lint
-	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE tests/fakenccl/*.c
+	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. tests/fakenccl/*.c tests/bench/host/*.c tests/life/*.c
 
 race: build ## the tests of the concurrent packages under Go's race detector
 	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)

@@ -12,8 +12,8 @@ import (
 func TestThePluginSeesWhichLibraryCalls(t *testing.T) {
 	for _, test := range []struct {
 		name, file string
-		env           []string
-		version       int
+		env        []string
+		version    int
 	}{
 		{"", "fakenccl", nil, 0},
 		{"nccl", "libnccl.so.2", nil, 22907},
