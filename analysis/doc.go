@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package analysis gets numbers from archives: whether an archive is sound (Check), and what the
-// communication in it cost and who waited for whom (Operations).
+// communication in it cost and who waited for whom (Operations), what the phases that the application
+// marked took (Phases), what went over the network (Network), how it was recorded (SelfReport).
 //
 // Both stream once through the events of all locations in time order; memory is bounded by what is
 // pending (operations that not every member has ended, messages under way), except that Operations

@@ -14,6 +14,7 @@ import (
 type Report struct {
 	Summary    Summary        `json:"summary"`
 	Operations []OperationRow `json:"operations"`
+	Phases     []PhaseRow     `json:"phases"` // see Phases
 	Waits      Waits          `json:"waits"`
 	// Problems, one line each: files that could not be read to their end.
 	Problems []string `json:"problems,omitempty"`
@@ -80,7 +81,7 @@ func percentile(all []float64, p float64) float64 {
 }
 
 // Operations reads all events of an archive and gives its summary, the operations with their times
-// and bandwidths, and who waited for whom.
+// and bandwidths, the application's phases, and who waited for whom.
 //
 // Operations that the archive says were not recorded alike by all members are left out of everything
 // that compares members, and counted. The error is that of the archive's definitions only.
@@ -100,6 +101,7 @@ func Operations(a *otf2.Archive) (*Report, error) {
 		}
 	}
 	reader := newOperationReader(a.Defs, comms, o.add)
+	phases := newPhaseCounter(a.Defs)
 	report := new(Report)
 	for ev, err := range a.Events(nil) {
 		if err != nil {
@@ -109,12 +111,16 @@ func Operations(a *otf2.Archive) (*Report, error) {
 		o.events++
 		o.count(ev.Time)
 		reader.event(ev)
+		if phases.wanted() {
+			phases.event(ev)
+		}
 	}
 	for _, p := range o.pending {
 		o.unfinished++
 		o.waits.leftOut += boolCount(p.collective != nil)
 	}
 	report.Operations = o.table()
+	report.Phases = phases.result()
 	report.Waits = o.waits.result()
 	report.Summary = o.summary(a, ps, comms)
 	report.Summary.Alone = reader.alone

@@ -137,6 +137,7 @@ func TestSummaryOfAJob(t *testing.T) {
 		Events: 3*4 + 28 + 32 + 24, Operations: 5 + 3, Bytes: 1200 + 2*4000 + 800 + 2400 + 64 + 100 + 4096, Calls: 15 + 6,
 		Begin: t0, Duration: 600 * us, Complete: true,
 		Lost: map[string]uint64{}, Oddities: map[string]uint64{}, Filtered: map[string]uint64{},
+		Network: map[string]uint64{}, Paused: map[string]uint64{}, Gaps: []Gap{},
 		Timing: map[string]uint64{"GPU": 18, "ENQUEUE": 3},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {

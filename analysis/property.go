@@ -81,6 +81,37 @@ func (ps properties) stretches() []stretch {
 	}
 }
 
+// gaps reads the properties GAPS::<n>: comm 3 10-19 "name", comm 3 replayed 10- "name".
+func (ps properties) gaps() []Gap {
+	all := []Gap{}
+	for _, value := range ps.numbered("GAPS") {
+		head, _, _ := strings.Cut(value, " \"")
+		g := Gap{}
+		rest, ok := strings.CutPrefix(head, "comm ")
+		comm, rest, cut := strings.Cut(rest, " ")
+		ref, err := strconv.ParseUint(comm, 10, 32)
+		if !ok || !cut || err != nil {
+			continue
+		}
+		g.Comm = otf2.CommRef(ref)
+		rest, g.Replayed = strings.CutPrefix(rest, "replayed ")
+		first, last, _ := strings.Cut(rest, "-")
+		if g.First, err = strconv.ParseUint(first, 10, 64); err != nil {
+			continue
+		}
+		if last != "" {
+			n, err := strconv.ParseUint(last, 10, 64)
+			if err != nil {
+				continue
+			}
+			g.Last = &n
+		}
+		g.Communicator, _ = strconv.Unquote(strings.TrimPrefix(value, head+" "))
+		all = append(all, g)
+	}
+	return all
+}
+
 // excluded tells whether an operation lies in one of the stretches.
 func excluded(all []stretch, comm otf2.CommRef, function string, ordinal uint64) bool {
 	for _, s := range all {

@@ -36,8 +36,23 @@ type Summary struct {
 	Oddities map[string]uint64 `json:"oddities"`
 	Timing   map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
 	Filtered map[string]uint64 `json:"filtered"`
+	Network  map[string]uint64 `json:"network"` // PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
+	Paused   map[string]uint64 `json:"paused"`  // starts that were not recorded on request, by type
+	// Gaps are the operations that were not recorded on request. The archive names the first ones only;
+	// GapCount is their number.
+	Gaps     []Gap  `json:"gaps"`
+	GapCount uint64 `json:"gap_count"`
 	// Differences between the members' sequences, see package scorep.
 	Differences uint64 `json:"sequence_differences"`
+}
+
+// Gap is a run of a communicator's operations that were not recorded on request.
+type Gap struct {
+	Communicator string       `json:"communicator"`
+	Comm         otf2.CommRef `json:"comm"`
+	Replayed     bool         `json:"replayed"` // operations of replayed graphs, which count by themselves
+	First        uint64       `json:"first"`    // ordinal on the communicator, from 0, of any function
+	Last         *uint64      `json:"last"`     // nil: up to the end
 }
 
 func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*communicator) Summary {
@@ -47,11 +62,13 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 		Unfinished: o.unfinished, LeftOut: o.leftOut, Begin: o.first, Duration: uint64(o.last - o.first),
 		Complete: !ps.incomplete(), Lost: ps.below("LOST"), Oddities: ps.below("ODDITIES"),
 		Timing: ps.below("TIMING"), Filtered: ps.below("FILTERED"),
+		Network: ps.below("NETWORK"), Paused: ps.below("PAUSED"), Gaps: ps.gaps(),
 	}
 	s.Missing, _ = ps.number("PROCESSES_MISSING")
 	s.Running, _ = ps.number("PROCESSES_RUNNING")
 	s.Crashed, _ = ps.number("PROCESSES_CRASHED")
 	s.Differences, _ = ps.number("SEQUENCES_DIFFER")
+	s.GapCount, _ = ps.number("GAPS")
 	hosts := make(map[otf2.SystemTreeNodeRef]bool)
 	for _, g := range defs.LocationGroups {
 		if g.Type != otf2.LocationGroupTypeProcess {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// WriteText writes the report for people: summary, operations, waiting.
+// WriteText writes the report for people: summary, operations, phases if there are any, waiting.
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	r.Summary.write(b)
@@ -21,6 +21,10 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintln(b)
 	r.writeOperations(b)
 	fmt.Fprintln(b)
+	if len(r.Phases) > 0 {
+		writePhases(b, r.Phases)
+		fmt.Fprintln(b)
+	}
 	r.Waits.write(b)
 	return b.Flush() // bufio keeps the first error
 }
@@ -56,9 +60,62 @@ func (s *Summary) write(w io.Writer) {
 	line("timing", "%s", counters(s.Timing))
 	line("losses", "%s", counters(s.Lost))
 	line("oddities", "%s", counters(s.Oddities))
+	if text := networkText(s.Network); text != "" {
+		line("network", "%s", text)
+	}
+	s.writePaused(line)
 	if !s.Complete {
 		line("complete", "no: parts of the communication are missing")
 	}
+}
+
+// maxGaps is how many gaps the text names.
+const maxGaps = 8
+
+// writePaused tells what is missing because somebody wished so.
+func (s *Summary) writePaused(line func(name, format string, args ...any)) {
+	head := "not recorded"
+	for _, g := range s.Gaps[:min(len(s.Gaps), maxGaps)] {
+		what := fmt.Sprintf("operations %d", g.First)
+		switch {
+		case g.Last == nil:
+			what += " and later"
+		case *g.Last != g.First:
+			what += fmt.Sprintf("-%d", *g.Last)
+		default:
+			what = fmt.Sprintf("operation %d", g.First)
+		}
+		if g.Replayed {
+			what = "replayed " + what
+		}
+		line(head, "on request: %s of %s", what, orDash(g.Communicator))
+		head = ""
+	}
+	if n := s.GapCount; n > maxGaps {
+		line(head, "on request: %s more", count(int(n)-maxGaps, "stretch", "stretches"))
+		head = ""
+	}
+	if text := counters(s.Paused); text != "none" {
+		line(head, "on request: %s events of NCCL", text)
+	}
+}
+
+// networkText tells what went over the network in one line, "" if nothing is known.
+func networkText(n map[string]uint64) string {
+	var parts []string
+	add := func(known bool, format string, args ...any) {
+		if known {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	transfers := func(key, one, many string) string { return count(int(n[key]), one, many) }
+	add(n["PUTS"] > 0, "%s sent, %s", transfers("PUTS", "transfer", "transfers"), formatBytes(n["PUT_BYTES"]))
+	add(n["RECEIVED_BYTES"] > 0, "%s received", formatBytes(n["RECEIVED_BYTES"]))
+	add(n["EMPTY_TRANSFERS"] > 0, "%s", transfers("EMPTY_TRANSFERS", "empty transfer", "empty transfers"))
+	add(n["IB_EVENTS"] > 0, "%s of InfiniBand, %s sent", transfers("IB_EVENTS", "event", "events"), formatBytes(n["IB_SENT_BYTES"]))
+	add(n["SOCKET_EVENTS"] > 0, "%s of sockets, %s", transfers("SOCKET_EVENTS", "event", "events"), formatBytes(n["SOCKET_BYTES"]))
+	add(n["OTHER_NET_EVENTS"] > 0, "%s of other networks", transfers("OTHER_NET_EVENTS", "event", "events"))
+	return strings.Join(parts, "; ")
 }
 
 func count(n int, one, many string) string {

@@ -211,10 +211,7 @@ func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) ([
 			if d == nil {
 				continue
 			}
-			u := unit{d.Group, d.Group}
-			if g := defs.LocationGroup(d.Group); g != nil && g.Type == otf2.LocationGroupTypeAccelerator {
-				u.process = g.Creator
-			}
+			u := unit{processOf(defs, d.Group), d.Group}
 			units[l] = u
 			if gpus[u.process] == nil {
 				gpus[u.process] = make(map[otf2.LocationGroupRef]bool)
@@ -250,6 +247,14 @@ func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) ([
 		of[l] = index[u]
 	}
 	return ranks, of
+}
+
+// processOf is the process that a location group is or belongs to.
+func processOf(defs *otf2.Definitions, group otf2.LocationGroupRef) otf2.LocationGroupRef {
+	if g := defs.LocationGroup(group); g != nil && g.Type == otf2.LocationGroupTypeAccelerator {
+		return g.Creator
+	}
+	return group
 }
 
 // hostOf is the name of the machine a process runs on: the nearest node of class "node", else the

@@ -84,8 +84,9 @@ func TestDirectoryFaults(t *testing.T) {
 		{"shard removed", func(t *testing.T, dir string) { must(t, os.RemoveAll(filepath.Join(dir, shard.Folder))) }},
 		{"renamed", func(t *testing.T, dir string) { must(t, os.Rename(dir, dir+".old")) }},
 		{"read-only", func(t *testing.T, dir string) {
-			if os.Geteuid() == 0 {
-				t.Skip("SKIPPED: root may write everywhere")
+			if os.Geteuid() == 0 { // who may write whatever the modes say
+				makeReadOnly(t, dir)
+				return
 			}
 			e := onlyShard(t, dir)
 			must(t, os.Chmod(e.Path, 0o500))
@@ -134,6 +135,26 @@ func TestDirectoryFaults(t *testing.T) {
 	}
 }
 
+// makeReadOnly mounts a folder over itself. What is open already can still be written.
+func makeReadOnly(t *testing.T, dir string) {
+	t.Helper()
+	needMount(t, unix.Mount(dir, dir, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	must(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+}
+
+// needMount ends a test that could not mount something.
+func needMount(t *testing.T, err error) {
+	t.Helper()
+	switch {
+	case err == nil:
+	case os.Geteuid() == 0 && os.Getenv("CI") == "true":
+		t.Fatalf("root cannot mount: %v", err)
+	default:
+		t.Skipf("SKIPPED, NOT TESTED: nothing can be mounted here: %v", err)
+	}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -141,13 +162,30 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// A file system that is read-only from the start: nothing is recorded, the reason is told, and nothing is left behind.
+func TestReadOnlyFileSystem(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "experiment")
+	must(t, os.Mkdir(dir, 0o700))
+	makeReadOnly(t, dir)
+	for _, place := range []string{dir, filepath.Join(dir, "below")} {
+		job, _ := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+		err := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + place)})()
+		text, n := mapped(t, job).Message()
+		if err == nil || job.State() != shm.CollectorRefused || n != 1 || !strings.Contains(text, "nothing can be recorded in "+place) ||
+			!strings.Contains(text, "read-only file system") {
+			t.Errorf("%s: error %v, state %v, message %d: %q", place, err, job.State(), n, text)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 // A file system without room: what is on disk stays whole, what is lost is counted.
 func TestFullFileSystem(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	must(t, os.Mkdir(dir, 0o700))
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=192k"); err != nil {
-		t.Skipf("SKIPPED: no file system can be mounted here: %v", err)
-	}
+	needMount(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=192k"))
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	a := newApplication(job, 0, monotonic)

@@ -77,7 +77,7 @@ func salvage(p *shard.Process, finished bool, experiment string) (bool, error) {
 	}
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		unix.Close(fd)
-		return false, nil // somebody else is at it
+		return false, nil // the process or its collector lives, or somebody else is at it
 	}
 	file := inodeOf(fd)
 	memory, err := shm.Map(fd)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -100,11 +101,15 @@ static bool set_size(int fd, uint64_t size) {
   return ftruncate(fd, (off_t)size) == 0;
 }
 
-/* A file of our own in /dev/shm: nobody else's, nowhere else, readable by its owner alone. */
+/* A file of our own in /dev/shm: nobody else's, nowhere else, readable by its owner alone. It is locked as long as this
+ * process or its collector has it open: who finds it afterwards can tell that by no other means where processes have
+ * numbers of their own (containers). */
 static int create_shm_file(const struct ncclotf2_header *who, char *path, size_t size) {
   snprintf(path, size, "/dev/shm/nccl-otf2-%u-%u-%04x-%llu", who->uid, who->pid, who->tag,
            (unsigned long long)who->pid_start);
-  return open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd >= 0) flock(fd, LOCK_SH | LOCK_NB);
+  return fd;
 }
 
 /* In /dev/shm there must be room for all of it from the beginning: NCCL uses it, too, and a page that cannot

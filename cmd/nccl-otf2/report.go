@@ -17,8 +17,8 @@ func reportCommand() *cobra.Command {
 		Use:   "report ARCHIVE|DIR",
 		Short: "Print bandwidths per operation and size, and which rank the others waited for",
 		Long: `Reads the whole archive and prints what is in it, a table like that of nccl-tests (one row per
-communicator, operation, datatype and size), and which rank the others waited for. Sizes and bandwidths
-are counted as nccl-tests does. docs/report.md explains the columns and the fields of the JSON form.
+communicator, operation, datatype and size), what the phases took that the program marked, if it did, and
+which rank the others waited for. Sizes and bandwidths are counted as nccl-tests does. docs/report.md explains the columns and the fields of the JSON form.
 
 With --self it says instead how the archive was recorded: library, versions, event types, clock, what the
 plugin's callbacks cost, and what was paused or lost. It looks at no events.`,

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"ncclotf2/otf2"
+)
+
+// PhaseRow sums up the phases of one name at one place in the nesting of the application's phases.
+//
+// A phase is a region that the program marked on one of its threads. Phases whose names differ only in a
+// number at the end share a row: "step 1", "step 2" are "step *". Each row holds everything inside its
+// phases, also what is in the rows below it.
+type PhaseRow struct {
+	Phase string `json:"phase"` // with those around it: "step * / forward"
+	Depth int    `json:"depth"` // phases around it
+	Ranks int    `json:"ranks"` // processes that have it
+	Count uint64 `json:"count"` // that have ended, of all ranks
+	// Points are marks without duration. They are not in Count and in no time.
+	Points uint64 `json:"points"`
+	// Unfinished were open when the data of their thread ended. They are in no time of the phase.
+	Unfinished uint64 `json:"unfinished"`
+	Time       Times  `json:"time"`
+	// Approximate: p50 and p99 are right to 1 %. With few phases they are exact.
+	Approximate bool `json:"approximate"`
+	// CallsKnown tells whether the archive has calls of NCCL's API at all: NCCL reports them since 2.28, and
+	// only to API v5 and newer. Without them nothing is known of NCCL in phases.
+	CallsKnown bool `json:"calls_known"`
+	// NCCL is the time that the phases' thread spent in NCCL's API, all phases together.
+	NCCL uint64 `json:"nccl_ns"`
+	PhaseOperations
+	// GPU is the mean of the ranks' sums, of the ranks that have any GPU time.
+	GPU     float64 `json:"gpu_avg_ns"`
+	Slowest string  `json:"slowest_rank"` // with the most time in the phase in all; "" if no phase has ended
+	Host    string  `json:"slowest_host"`
+	// Spread is the difference between the slowest and the fastest rank's time in the phase in all.
+	Spread uint64      `json:"spread_ns"`
+	ByRank []PhaseRank `json:"by_rank"`
+}
+
+// PhaseRank is one rank's part of a row. A rank is a process, with all its threads and GPUs.
+type PhaseRank struct {
+	Rank  string `json:"rank"`
+	Host  string `json:"host"`
+	Count uint64 `json:"count"`
+	Total uint64 `json:"total_ns"`
+	NCCL  uint64 `json:"nccl_ns"`
+	PhaseOperations
+	// GPU is the sum of the GPU intervals of operations called in the phase, whenever they ran; those that
+	// were launched together have one interval. It is 0 if no operation has GPU times.
+	GPU uint64 `json:"gpu_ns"`
+}
+
+// PhaseOperations counts the operations that were called inside a phase.
+type PhaseOperations struct {
+	Calls    uint64 `json:"calls"`    // collectives and messages
+	Captured uint64 `json:"captured"` // of them, those captured into a graph: its replays belong to no call
+	Timed    uint64 `json:"timed"`    // operations of these calls with GPU times
+	Untimed  uint64 `json:"untimed"`  // operations of these calls with other times, or not ended
+}
+
+func (o *PhaseOperations) add(p PhaseOperations) {
+	o.Calls += p.Calls
+	o.Captured += p.Captured
+	o.Timed += p.Timed
+	o.Untimed += p.Untimed
+}
+
+// Phases sums up the phases that the application marked, in the order in which they first begin, each
+// followed by those inside it. It reads all events once, unless there are no phases. Files that cannot be
+// read to their end are named in problems; what was read of them counts.
+func Phases(a *otf2.Archive) (rows []PhaseRow, problems []string) {
+	c := newPhaseCounter(a.Defs)
+	if !c.wanted() {
+		return []PhaseRow{}, nil
+	}
+	for ev, err := range a.Events(nil) {
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		c.event(ev)
+	}
+	return c.result(), problems
+}
+
+// maxPhaseRows bounds the rows; what would make further ones shares one, outside of all others.
+const (
+	maxPhaseRows  = 10_000
+	furtherPhases = "(further phases)"
+)
+
+// phaseName is a name with the number at its end, if it has one, taken off.
+type phaseName struct {
+	stem     string
+	numbered bool
+}
+
+func phaseNameOf(name string) phaseName {
+	stem := strings.TrimRight(name, "0123456789")
+	return phaseName{stem, len(stem) < len(name)}
+}
+
+// phaseNode is a row in the making, in the tree of the phases' nesting.
+type phaseNode struct {
+	parent   *phaseNode // nil: the root, which is no phase
+	order    int
+	name     string // the first that came
+	several  bool   // names that differ in their numbers
+	children map[phaseName]*phaseNode
+
+	ranks              map[otf2.LocationGroupRef]*PhaseRank
+	times              durations
+	points, unfinished uint64
+	credited           uint64 // number of the last plan whose time was counted here
+}
+
+func (n *phaseNode) rank(process otf2.LocationGroupRef) *PhaseRank {
+	r := n.ranks[process]
+	if r == nil {
+		r = new(PhaseRank)
+		n.ranks[process] = r
+	}
+	return r
+}
+
+func (n *phaseNode) title() string {
+	if n.several {
+		return phaseNameOf(n.name).stem + "*"
+	}
+	return n.name
+}
+
+// phaseCounter follows the threads' regions and finds the operations that were called in phases.
+type phaseCounter struct {
+	defs                                  *otf2.Definitions
+	phases, api                           map[otf2.RegionRef]bool
+	eventID, parent, count, graph, cutOff attributeID
+	source                                attributeID
+	processes                             map[otf2.LocationRef]otf2.LocationGroupRef
+
+	root, further *phaseNode
+	nodes         int
+	threads       map[otf2.LocationRef]*phaseThread
+	calls         callTable
+	plans         map[otf2.LocationRef]*phasePlan
+	plan          uint64 // number of the last
+}
+
+// phaseThread is the open regions of one location.
+type phaseThread struct{ open []phaseFrame }
+
+type phaseFrame struct {
+	region otf2.RegionRef
+	phase  *phaseNode // nil: no phase
+	within *phaseNode // the innermost phase, this one included; nil: none
+	begin  otf2.Timestamp
+	nccl   uint64 // in NCCL's outermost calls inside
+}
+
+// phasePlan is an open plan of NCCL on a communicator rank's location.
+type phasePlan struct {
+	begin   otf2.Timestamp
+	gpu     bool
+	inside  int // regions open inside
+	parents []uint64
+}
+
+func newPhaseCounter(defs *otf2.Definitions) *phaseCounter {
+	return &phaseCounter{
+		defs:    defs,
+		phases:  regionsOf(defs, "Application", otf2.ParadigmUser),
+		api:     regionsOf(defs, "NCCL API", otf2.ParadigmCUDA, otf2.ParadigmHIP),
+		eventID: findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
+		parent:  findAttribute(defs, "PARENT_ID", otf2.TypeUint64),
+		count:   findAttribute(defs, "COUNT", otf2.TypeUint64),
+		graph:   findAttribute(defs, "GRAPH", otf2.TypeUint8),
+		cutOff:  findAttribute(defs, "UNFINISHED", otf2.TypeUint8),
+		source:  findAttribute(defs, "TIMING_SOURCE", otf2.TypeString),
+
+		processes: processes(defs),
+		root:      &phaseNode{children: make(map[phaseName]*phaseNode)},
+		threads:   make(map[otf2.LocationRef]*phaseThread),
+		plans:     make(map[otf2.LocationRef]*phasePlan),
+	}
+}
+
+// regionsOf lists the regions of a region group that are of one of the paradigms.
+func regionsOf(defs *otf2.Definitions, group string, paradigms ...otf2.Paradigm) map[otf2.RegionRef]bool {
+	all := make(map[otf2.RegionRef]bool)
+	for _, g := range defs.Groups {
+		if g.Type != otf2.GroupTypeRegions || defs.String(g.Name) != group {
+			continue
+		}
+		for _, m := range g.Members {
+			if r := defs.Region(otf2.RegionRef(m)); r != nil && slices.Contains(paradigms, r.Paradigm) {
+				all[r.Self] = true
+			}
+		}
+	}
+	return all
+}
+
+// processes tells the process that each location belongs to, also those of its GPUs.
+func processes(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationGroupRef {
+	of := make(map[otf2.LocationRef]otf2.LocationGroupRef, len(defs.Locations))
+	for _, l := range defs.Locations {
+		of[l.Self] = processOf(defs, l.Group)
+	}
+	return of
+}
+
+// wanted tells whether there can be phases at all.
+func (c *phaseCounter) wanted() bool { return len(c.phases) > 0 }
+
+func (c *phaseCounter) event(ev *otf2.Event) {
+	switch ev.Kind {
+	case otf2.EventEnter:
+		if _, timed := c.source.of(ev); timed {
+			c.beginPlan(ev)
+		} else if p := c.plans[ev.Location]; p != nil {
+			p.inside++
+		} else {
+			c.enter(ev)
+		}
+	case otf2.EventLeave:
+		switch p := c.plans[ev.Location]; {
+		case p == nil:
+			c.leave(ev)
+		case p.inside > 0:
+			p.inside--
+		default:
+			c.endPlan(ev, p)
+		}
+	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIsend, otf2.EventMpiIrecvRequest:
+		if p := c.plans[ev.Location]; p != nil {
+			c.addParent(ev, p)
+		}
+	}
+}
+
+func (c *phaseCounter) enter(ev *otf2.Event) {
+	t := c.threads[ev.Location]
+	if t == nil {
+		t = new(phaseThread)
+		c.threads[ev.Location] = t
+	}
+	f := phaseFrame{region: otf2.RegionRef(ev.Args[0]), begin: ev.Time}
+	if n := len(t.open); n > 0 {
+		f.within = t.open[n-1].within
+	}
+	switch {
+	case c.phases[f.region] && (f.within == nil || f.within != c.further): // inside that one it would count twice
+		around := f.within
+		if around == nil {
+			around = c.root
+		}
+		f.phase = c.node(around, c.regionName(f.region))
+		f.phase.rank(c.processes[ev.Location])
+		f.within = f.phase
+	case c.api[f.region] && f.within != nil:
+		c.call(ev, f.within)
+	}
+	t.open = append(t.open, f)
+}
+
+func (c *phaseCounter) regionName(ref otf2.RegionRef) string {
+	return c.defs.String(c.defs.Region(ref).Name)
+}
+
+func (c *phaseCounter) node(around *phaseNode, name string) *phaseNode {
+	key := phaseNameOf(name)
+	n := around.children[key]
+	if n == nil {
+		if c.further != nil {
+			return c.further
+		}
+		c.nodes++
+		n = &phaseNode{
+			parent: around, order: c.nodes, name: name,
+			children: make(map[phaseName]*phaseNode), ranks: make(map[otf2.LocationGroupRef]*PhaseRank),
+		}
+		if c.nodes > maxPhaseRows {
+			n.name, n.parent = furtherPhases, c.root
+			c.further = n
+			return n
+		}
+		around.children[key] = n
+	}
+	n.several = n.several || n.name != name
+	return n
+}
+
+// call takes a call of NCCL's API that was made in a phase. Calls that ask for an operation have a count;
+// ncclGroup and functions that NCCL makes sends and receives of do not.
+func (c *phaseCounter) call(ev *otf2.Event, within *phaseNode) {
+	if _, counted := c.count.of(ev); !counted {
+		return
+	}
+	process := c.processes[ev.Location]
+	made := PhaseOperations{Calls: 1}
+	captured, _ := c.graph.of(ev)
+	made.Captured = boolCount(captured != 0)
+	for n := within; n != c.root; n = n.parent {
+		n.rank(process).add(made)
+	}
+	if id, ok := c.eventID.of(ev); ok && captured == 0 {
+		c.calls.put(callKey{process, id}, within)
+	}
+}
+
+func (c *phaseCounter) leave(ev *otf2.Event) {
+	t, region := c.threads[ev.Location], otf2.RegionRef(ev.Args[0])
+	if t == nil {
+		return
+	}
+	at := len(t.open) - 1
+	for at >= 0 && t.open[at].region != region {
+		at--
+	}
+	if at < 0 {
+		return // of a damaged archive
+	}
+	for _, f := range t.open[at+1:] {
+		f.abandon()
+	}
+	f := t.open[at]
+	t.open = t.open[:at]
+	took := uint64(ev.Time - f.begin)
+	if f.phase != nil {
+		c.endPhase(ev, &f, took)
+	}
+	if at > 0 {
+		if c.api[region] {
+			f.nccl = took
+		}
+		t.open[at-1].nccl += f.nccl
+	}
+}
+
+// abandon counts a phase whose end is not known.
+func (f *phaseFrame) abandon() {
+	if f.phase != nil {
+		f.phase.unfinished++
+	}
+}
+
+func (c *phaseCounter) endPhase(ev *otf2.Event, f *phaseFrame, took uint64) {
+	r := f.phase.rank(c.processes[ev.Location])
+	switch cut, _ := c.cutOff.of(ev); {
+	case cut != 0:
+		f.phase.unfinished++
+	case took == 0:
+		f.phase.points++
+	default:
+		f.phase.times.add(took)
+		r.Count++
+		r.Total += took
+		r.NCCL += f.nccl
+	}
+}
+
+func (c *phaseCounter) beginPlan(ev *otf2.Event) {
+	source, _ := c.source.of(ev)
+	cut, _ := c.cutOff.of(ev)
+	p := &phasePlan{begin: ev.Time, gpu: cut == 0 && sourceOf(c.defs.String(otf2.StringRef(source))) == sourceGPU}
+	c.plans[ev.Location] = p
+	c.addParent(ev, p)
+}
+
+func (c *phaseCounter) addParent(ev *otf2.Event, p *phasePlan) {
+	if id, ok := c.parent.of(ev); ok && p.inside == 0 {
+		p.parents = append(p.parents, id)
+	}
+}
+
+// endPlan gives the plan's time to the phases in which its operations were called. Looking at its end spares
+// it from clocks: a GPU's may tell a begin before the call.
+func (c *phaseCounter) endPlan(ev *otf2.Event, p *phasePlan) {
+	delete(c.plans, ev.Location)
+	c.plan++
+	process := c.processes[ev.Location]
+	for _, id := range p.parents {
+		made := PhaseOperations{Timed: boolCount(p.gpu), Untimed: boolCount(!p.gpu)}
+		n := c.calls.take(callKey{process, id})
+		for ; n != nil && n != c.root; n = n.parent {
+			r := n.rank(process)
+			r.add(made)
+			if p.gpu && n.credited != c.plan {
+				n.credited = c.plan
+				r.GPU += uint64(ev.Time - p.begin)
+			}
+		}
+	}
+}
+
+// callKey names a call: ids of events are unique within a process.
+type callKey struct {
+	process otf2.LocationGroupRef
+	event   uint64
+}
+
+// callTable remembers in which phase calls were made, until their operation ends. Of calls whose
+// operation never comes it forgets the oldest.
+type callTable struct{ young, old map[callKey]*phaseNode }
+
+const maxYoungCalls = 1 << 18
+
+func (t *callTable) put(k callKey, n *phaseNode) {
+	if t.young == nil || len(t.young) >= maxYoungCalls {
+		t.young, t.old = make(map[callKey]*phaseNode), t.young
+	}
+	t.young[k] = n
+}
+
+func (t *callTable) take(k callKey) *phaseNode {
+	n := t.young[k]
+	if n == nil {
+		n = t.old[k]
+	}
+	delete(t.young, k)
+	delete(t.old, k)
+	return n
+}
+
+func (c *phaseCounter) result() []PhaseRow {
+	for _, t := range c.threads {
+		for _, f := range t.open {
+			f.abandon()
+		}
+	}
+	clear(c.threads)
+	rows := c.rows([]PhaseRow{}, c.root, nil)
+	if c.further != nil {
+		rows = append(rows, c.row(c.further, []string{furtherPhases}))
+	}
+	return rows
+}
+
+func (c *phaseCounter) rows(rows []PhaseRow, n *phaseNode, path []string) []PhaseRow {
+	children := make([]*phaseNode, 0, len(n.children))
+	for _, child := range n.children {
+		children = append(children, child)
+	}
+	slices.SortFunc(children, func(a, b *phaseNode) int { return cmp.Compare(a.order, b.order) })
+	for _, child := range children {
+		at := append(slices.Clone(path), child.title())
+		rows = append(rows, c.row(child, at))
+		rows = c.rows(rows, child, at)
+	}
+	return rows
+}
+
+func (c *phaseCounter) row(n *phaseNode, path []string) PhaseRow {
+	row := PhaseRow{
+		Phase: strings.Join(path, " / "), Depth: len(path) - 1, Ranks: len(n.ranks),
+		Points: n.points, Unfinished: n.unfinished, ByRank: make([]PhaseRank, 0, len(n.ranks)), CallsKnown: len(c.api) > 0,
+	}
+	row.Time, row.Approximate = n.times.result()
+	order := make([]otf2.LocationGroupRef, 0, len(n.ranks))
+	for process := range n.ranks {
+		order = append(order, process)
+	}
+	slices.Sort(order)
+	timed := 0
+	var most, fewest uint64
+	for _, process := range order {
+		r := *n.ranks[process]
+		r.Host = hostOf(c.defs, process)
+		if g := c.defs.LocationGroup(process); g != nil {
+			r.Rank = c.defs.String(g.Name)
+		}
+		row.ByRank = append(row.ByRank, r)
+		row.add(r.PhaseOperations)
+		if r.Timed > 0 {
+			timed++
+			row.GPU += float64(r.GPU)
+		}
+		if r.Count == 0 {
+			continue
+		}
+		if row.Count == 0 || r.Total < fewest {
+			fewest = r.Total
+		}
+		if r.Total > most {
+			most, row.Slowest, row.Host = r.Total, r.Rank, r.Host
+		}
+		row.Count += r.Count
+		row.NCCL += r.NCCL
+	}
+	row.Spread = most - fewest
+	row.GPU /= float64(max(timed, 1))
+	return row
+}

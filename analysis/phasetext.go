@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+const notKnown = "n/a"
+
+func writePhases(w io.Writer, rows []PhaseRow) {
+	fmt.Fprintln(w, "Phases of the application")
+	t := newTable("<phase", "ranks", "count", "avg", "min", "p50", "max", "in NCCL calls", "share", "calls",
+		"with GPU time", "GPU time/rank", "<slowest rank", "its time", "spread")
+	var unfinished, captured uint64
+	approximate := false
+	for i := range rows {
+		p := &rows[i]
+		unfinished += p.Unfinished
+		captured += p.Captured
+		approximate = approximate || p.Approximate
+		t.row(append([]string{printable(p.Phase), fmt.Sprint(p.Ranks), p.countText()}, p.timeCells()...)...)
+	}
+	_ = t.write(w) // a buffered writer keeps its error
+	if approximate {
+		fmt.Fprintln(w, "~ right to 1 %")
+	}
+	if unfinished > 0 {
+		fmt.Fprintf(w, "%s not ended in the data and not in these times.\n", count(int(unfinished), "phase had", "phases had"))
+	}
+	if captured > 0 {
+		fmt.Fprintln(w, "Calls that were captured into graphs are in the calls; what their replays took is in no phase.")
+	}
+}
+
+func (p *PhaseRow) countText() string {
+	points := count(int(p.Points), "point", "points")
+	switch {
+	case p.Points == 0:
+		return fmt.Sprint(p.Count)
+	case p.Count == 0:
+		return points
+	}
+	return fmt.Sprintf("%d, %s", p.Count, points)
+}
+
+// timeCells are the cells from avg to spread.
+func (p *PhaseRow) timeCells() []string {
+	const none = "–"
+	share := formatPercent(float64(p.NCCL), p.Time.Total)
+	inside := formatTime(float64(p.NCCL) / float64(max(p.Count, 1)))
+	calls, timed := fmt.Sprint(p.Calls), fmt.Sprint(p.Timed)
+	if !p.CallsKnown {
+		share, inside, calls, timed = notKnown, notKnown, notKnown, notKnown
+	}
+	cells := []string{none, none, none, none, none, none}
+	slowest := []string{none, none, none}
+	if p.Count > 0 {
+		p50 := formatTime(p.Time.P50)
+		if p.Approximate {
+			p50 = "~" + p50
+		}
+		cells = []string{
+			formatTime(p.Time.Avg), formatTime(p.Time.Min), p50, formatTime(p.Time.Max), inside, share,
+		}
+		most := uint64(0)
+		for i := range p.ByRank {
+			most = max(most, p.ByRank[i].Total)
+		}
+		slowest = []string{p.Slowest, formatTime(float64(most)), formatTime(float64(p.Spread))}
+	}
+	gpu := notKnown
+	switch {
+	case p.Timed > 0:
+		gpu = formatTime(p.GPU)
+	case p.CallsKnown && p.Calls == 0:
+		gpu = none
+	}
+	return append(append(cells, calls, timed, gpu), slowest...)
+}
+
+// printable replaces what a terminal would act upon: names come from the program.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return '?'
+		}
+		return r
+	}, s)
+}
