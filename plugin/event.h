@@ -26,7 +26,6 @@ struct ncclotf2_api {
   unsigned version;
   uint32_t known; /* event types */
 };
-#define NCCLOTF2_API(n) ((struct ncclotf2_api){.version = (n), .known = NCCLOTF2_KNOWN_V##n})
 
 /* stopEvent, the same in all versions; recordEventState of v1 … v3, v4 … v6 and v7. */
 ncclotf2_result ncclotf2_stop(void *eHandle);

@@ -10,7 +10,7 @@ SANITIZE ?=
 
 PLUGIN_OUT := $(BUILD)/plugin
 PLUGIN_SRC := $(wildcard plugin/*.c)
-PLUGIN_HDR := $(wildcard plugin/*.h)
+PLUGIN_HDR := $(wildcard plugin/*.h plugin/*.inc)
 PLUGIN_OBJ := $(PLUGIN_SRC:plugin/%.c=$(PLUGIN_OUT)/%.o)
 PLUGIN_CFLAGS := -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -Werror \
 	-D_GNU_SOURCE -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -7,9 +7,11 @@
 #include "event.h"
 #include "life.h"
 
+#define API ((struct ncclotf2_api){.version = 4, .known = NCCLOTF2_KNOWN_V4})
+
 static ncclotf2_result init(void **context, int *eActivationMask, const char *commName, uint64_t commHash, int nNodes,
                             int nranks, int rank, ncclotf2_logger logfn) {
-  return ncclotf2_init(&(struct ncclotf2_init_args){.api = NCCLOTF2_API(4),
+  return ncclotf2_init(&(struct ncclotf2_init_args){.api = API,
                                                     .context = context,
                                                     .mask = eActivationMask,
                                                     .comm_id = commHash,
@@ -22,7 +24,7 @@ static ncclotf2_result init(void **context, int *eActivationMask, const char *co
 }
 
 static ncclotf2_result start_event(void *context, void **eHandle, struct ncclotf2_descr_v4 *eDescr) {
-  return ncclotf2_start(context, eHandle, (const struct ncclotf2_descr_v7 *)(const void *)eDescr, NCCLOTF2_API(4));
+  return ncclotf2_start(context, eHandle, (const struct ncclotf2_descr_v7 *)(const void *)eDescr, API);
 }
 
 __attribute__((visibility("default"))) struct ncclotf2_plugin_v4 ncclProfiler_v4 = {
