@@ -204,13 +204,9 @@ func sameProcess(a, b *shard.Process) bool {
 
 // EventWriter implements regions.Sink.
 func (r *recording) EventWriter(loc shard.Location) (*otf2.EventWriter, error) {
-	path := r.store.EventFile(loc.Number)
-	w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: chunkSize})
+	w, err := r.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: chunkSize})
 	if err != nil {
 		return nil, err
-	}
-	if err := os.Chmod(path, shard.FileMode); err != nil {
-		return nil, errors.Join(err, w.Close())
 	}
 	r.files[loc.Number] = w
 	r.locations++

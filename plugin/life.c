@@ -183,7 +183,7 @@ static void report_losses(const struct ncclotf2_header *header) {
       [NCCLOTF2_LOSS_RING] = "events: too many threads",
       [NCCLOTF2_LOSS_COMM] = "events: too many communicators",
       [NCCLOTF2_LOSS_FORK] = "events: in forked processes",
-      [NCCLOTF2_LOSS_DISK] = "events: the disk is full, or as full as it may get (NCCL_OTF2_DISK)",
+      [NCCLOTF2_LOSS_DISK] = "events: recording had stopped",
   };
   static uint64_t reported[NCCLOTF2_LOSS_REASONS];
   char line[512] = "";

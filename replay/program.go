@@ -39,7 +39,7 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 			return nil, fmt.Errorf("recording %s: process %d: open %d, seq %d: %w", rec.Name, process, call.Open, call.Seq, err)
 		}
 	}
-	meetings := rec.meetings()
+	meetings, _ := rec.meetings()
 	var threads, contexts bytes.Buffer
 	for _, t := range p.Threads {
 		main := 0
@@ -53,7 +53,7 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 		if x.CommName != nil {
 			name = c.text(*x.CommName)
 		}
-		m := meetings[meetingKey{x.CommID, x.Open}]
+		m := meetings[x]
 		fmt.Fprintf(&contexts, "context %x %s %d %d %d %d %d %d\n", x.CommID, name, x.NNodes, x.NRanks, x.Rank, rec.Device(p, x), m.number, m.members)
 	}
 
@@ -83,23 +83,33 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 // A meeting is a communicator of the recording, which ranks of several processes join.
 type meeting struct{ number, members int }
 
-type meetingKey struct {
-	commID uint64
-	open   int
-}
-
-func (rec *Recording) meetings() map[meetingKey]*meeting {
-	all := make(map[meetingKey]*meeting)
+// meetings finds the communicator of each communicator rank. Several may have one commId (notes on the API, §5.1): they
+// differ in size, or come one after another.
+func (rec *Recording) meetings() (of map[*Context]*meeting, count int) {
+	type place struct {
+		commID             uint64
+		open, nranks, rank int
+	}
+	type instance struct {
+		place // with rank 0
+		time  int
+	}
+	of = make(map[*Context]*meeting)
+	times := make(map[place]int)
+	all := make(map[instance]*meeting)
 	for _, p := range rec.Processes {
 		for _, x := range p.Contexts {
-			k := meetingKey{x.CommID, x.Open}
-			if all[k] == nil {
-				all[k] = &meeting{number: len(all)}
+			at := place{x.CommID, x.Open, x.NRanks, x.Rank}
+			key := instance{place{x.CommID, x.Open, x.NRanks, 0}, times[at]}
+			times[at]++
+			if all[key] == nil {
+				all[key] = &meeting{number: len(all)}
 			}
-			all[k].members++
+			all[key].members++
+			of[x] = all[key]
 		}
 	}
-	return all
+	return of, len(all)
 }
 
 // seal ends a program with its checksum.

@@ -230,7 +230,8 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 	args := arguments(&opt)
 	if opt.Clock != ClockRecorded { // whose times are those of members that did meet
 		together := filepath.Join(dir, "meetings")
-		if err := os.WriteFile(together, make([]byte, 4*len(rec.meetings())), 0o600); err != nil {
+		_, count := rec.meetings()
+		if err := os.WriteFile(together, make([]byte, 4*count), 0o600); err != nil {
 			return nil, fmt.Errorf("replay: %w", err)
 		}
 		args = append(args, "--together", together)

@@ -160,9 +160,8 @@ func (s *Store) EventWriter(number uint32, opts *otf2.EventWriterOptions) (*otf2
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, FileMode); err != nil {
-		return nil, errors.Join(err, w.Abandon())
-	}
+	// Some file systems have no modes to change; there the folder must keep others out.
+	_ = os.Chmod(path, FileMode)
 	return w, nil
 }
 

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/analysis"
+	"ncclotf2/collector"
+	"ncclotf2/replay"
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+)
+
+// failing is the program of life/failing.c, built once for all tests.
+var failing = sync.OnceValues(func() (string, error) {
+	dir, err := filepath.Abs(filepath.Join("..", "build", "life"))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", err
+	}
+	cc := os.Getenv("CC")
+	if cc == "" {
+		cc = "cc"
+	}
+	path := filepath.Join(dir, "failing")
+	args := []string{"-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", path, "life/failing.c"}
+	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cc, err, out)
+	}
+	return path, nil
+})
+
+// failure is a system call of the collector that fails from some time on.
+type failure struct {
+	call  int
+	errno syscall.Errno
+	skip  int  // calls that succeed before
+	flag  int  // of argument 2, only calls with it; 0: all
+	file  bool // only calls on a descriptor of a file
+}
+
+// rule is how life/failing.c takes it.
+func (f failure) rule() string {
+	file := 0
+	if f.file {
+		file = 1
+	}
+	return fmt.Sprintf("%d,%d,%d,2,%x,%d;", f.call, int(f.errno), f.skip, f.flag, file)
+}
+
+func writing(errno syscall.Errno, skip int) []failure {
+	return []failure{
+		{call: unix.SYS_WRITE, errno: errno, skip: skip, file: true},
+		{call: unix.SYS_PWRITE64, errno: errno, skip: skip, file: true},
+		{call: unix.SYS_PWRITEV, errno: errno, skip: skip, file: true},
+	}
+}
+
+func creating(errno syscall.Errno, skip int) []failure {
+	return []failure{{call: unix.SYS_OPENAT, errno: errno, skip: skip, flag: unix.O_CREAT}}
+}
+
+func renaming(errno syscall.Errno, skip int) []failure {
+	return []failure{
+		{call: unix.SYS_RENAMEAT, errno: errno, skip: skip},
+		{call: unix.SYS_RENAMEAT2, errno: errno, skip: skip},
+	}
+}
+
+// effect is what a failure is to lead to, in each process of the job.
+type effect int
+
+const (
+	harmless  effect = iota // everything is recorded, nothing said
+	refused                 // nothing is recorded, and nothing left in the directory
+	cut                     // what was recorded before is an archive that is not complete
+	spooled                 // the collector cannot even run; the plugin itself writes everything
+	whichever               // one of these, depending on the call that fails
+)
+
+// systemFault is a case of failing system calls.
+type systemFault struct {
+	name     string
+	failures []failure
+	env      []string
+	effect   effect
+	says     string // part of the plugin's only line
+}
+
+// sweep is how many numbers of calls are tried, of each kind, as the first that fails.
+const sweep = 10
+
+func systemFaults() []systemFault {
+	const cannot, ends, instead = "nothing can be recorded in", "recording stopped in", "spool files are written instead"
+	cases := []systemFault{
+		{name: "no room", failures: writing(unix.ENOSPC, 0), effect: refused, says: cannot},
+		{name: "no quota", failures: writing(unix.EDQUOT, 0), effect: refused, says: cannot},
+		{name: "broken disk", failures: writing(unix.EIO, 0), effect: refused, says: cannot},
+		{name: "no room later", failures: writing(unix.ENOSPC, 2), effect: cut, says: ends},
+		{name: "no quota later", failures: writing(unix.EDQUOT, 2), effect: cut, says: ends},
+		{name: "disk breaks", failures: writing(unix.EIO, 2), effect: cut, says: ends},
+		{name: "no files", failures: creating(unix.EACCES, 0), effect: refused, says: cannot},
+		{name: "no descriptors", failures: creating(unix.EMFILE, 0), effect: refused, says: cannot},
+		{name: "no files later", failures: creating(unix.EACCES, 3), effect: cut, says: ends},
+		{name: "no descriptors later", failures: creating(unix.EMFILE, 3), effect: cut, says: ends},
+		{name: "no renaming", failures: renaming(unix.EIO, 0), effect: refused, says: cannot},
+		{name: "no renaming later", failures: renaming(unix.EIO, 2), effect: cut, says: ends},
+		{name: "no modes", failures: []failure{{call: unix.SYS_FCHMODAT, errno: unix.EPERM}}},
+		{name: "no folders", failures: []failure{{call: unix.SYS_MKDIRAT, errno: unix.EROFS}}, effect: refused, says: cannot},
+		{name: "no folders later", failures: []failure{{call: unix.SYS_MKDIRAT, errno: unix.EROFS, skip: 1}}, effect: refused, says: cannot},
+		{name: "no room set aside", failures: []failure{{call: unix.SYS_FALLOCATE, errno: unix.EOPNOTSUPP}}},
+		{name: "broken disk set aside", failures: []failure{{call: unix.SYS_FALLOCATE, errno: unix.EIO}}},
+		{name: "no locks", failures: []failure{{call: unix.SYS_FLOCK, errno: unix.ENOLCK}}},
+		{name: "no pidfd", failures: []failure{{call: unix.SYS_PIDFD_OPEN, errno: unix.ENOSYS}}},
+		{name: "no size of the file system", failures: []failure{{call: unix.SYS_STATFS, errno: unix.EIO}}},
+		{
+			name: "no binding", failures: []failure{{call: unix.SYS_SCHED_SETAFFINITY, errno: unix.EPERM}},
+			env: []string{"NCCL_OTF2_CPUS=0"}, effect: refused, says: "NCCL_OTF2_CPUS",
+		},
+		{name: "no room for a recording", failures: writing(unix.ENOSPC, 0), env: []string{"NCCL_OTF2_MODE=record"}, effect: refused, says: cannot},
+		{name: "no files for a recording", failures: creating(unix.EACCES, 0), env: []string{"NCCL_OTF2_MODE=record"}, effect: refused, says: cannot},
+		{name: "no descriptors at all", failures: []failure{{call: unix.SYS_OPENAT, errno: unix.EMFILE}}, effect: refused, says: cannot},
+		{name: "no threads", failures: []failure{{call: unix.SYS_CLONE, errno: unix.EAGAIN}}, effect: spooled, says: instead},
+		{name: "no event queues", failures: []failure{{call: unix.SYS_EPOLL_CREATE1, errno: unix.EMFILE}}, effect: spooled, says: instead},
+	}
+	// Whichever call it is that fails first, also one of the archive's making.
+	for skip := range sweep {
+		for _, f := range []struct {
+			name     string
+			failures []failure
+		}{{"write", writing(unix.ENOSPC, 1+3*skip)}, {"create", creating(unix.ENOSPC, 1+4*skip)}, {"rename", renaming(unix.EIO, 1+2*skip)}} {
+			cases = append(cases, systemFault{
+				name: fmt.Sprintf("%s %d", f.name, f.failures[0].skip), failures: f.failures, env: []string{"NCCL_OTF2_UNIFY=auto"}, effect: whichever,
+			})
+		}
+	}
+	return cases
+}
+
+// Whatever system call of the collectors fails, and from when on: the job makes all its calls and is told of
+// no error, the plugin says one line per process, and what is in the directory is an archive, or nothing.
+func TestSystemCallsFail(t *testing.T) {
+	if _, err := failing(); err != nil {
+		t.Fatal(err)
+	}
+	rec := recordings(t)[0]
+	control := runFailing(t, rec, systemFault{})
+	var calls []map[string]int
+	for i := range control.result.Processes {
+		calls = append(calls, callsOf(control.result.Processes[i].Report))
+	}
+	var reached atomic.Int64 // cases of the sweep in which so many calls were made
+	t.Run("cases", func(t *testing.T) {
+		for _, tc := range systemFaults() {
+			t.Run(tc.name, func(t *testing.T) {
+				t.Parallel()
+				o := runFailing(t, rec, tc)
+				if o.failed == 0 && tc.effect != whichever {
+					t.Error("no call has failed")
+				} else if tc.effect == whichever && o.failed > 0 {
+					reached.Add(1)
+				}
+				lines := 0
+				for i := range o.result.Processes {
+					p := &o.result.Processes[i]
+					if p.Report.Errors > 0 {
+						t.Errorf("process %d: %d callbacks answered an error", p.Rank, p.Report.Errors)
+					}
+					if d := cmp.Diff(calls[i], callsOf(p.Report)); d != "" {
+						t.Errorf("process %d: calls without (−) and with the fault (+):\n%s", p.Rank, d)
+					}
+					// How much is missing is told at the end, by those that still call after recording has stopped.
+					counts := strings.Count(p.Stderr, "NCCL_OTF2: not recorded: ")
+					if counts > 1 || counts == 1 && tc.effect != cut && tc.effect != whichever {
+						t.Errorf("process %d: the plugin says %d times that events are missing: %s", p.Rank, counts, p.Stderr)
+					}
+					said := strings.Count(p.Stderr, "NCCL_OTF2: ") - counts
+					if want := map[bool]int{true: 1}[tc.effect != harmless]; said > 1 || said != want && tc.effect != whichever {
+						t.Errorf("process %d: the plugin says %d lines, want %d: %s", p.Rank, said, want, p.Stderr)
+					}
+					if !strings.Contains(p.Stderr, tc.says) {
+						t.Errorf("process %d: the plugin does not say %q: %s", p.Rank, tc.says, p.Stderr)
+					}
+					lines += said
+				}
+				o.inspect(t, rec, tc.effect, lines)
+			})
+		}
+	})
+	if n := reached.Load(); n < 2*sweep {
+		t.Errorf("only %d of %d cases of the sweep made a call fail", n, 3*sweep)
+	}
+}
+
+// failed is what came of a case.
+type failed struct {
+	dir    string
+	result *replay.Result
+	failed int // calls
+}
+
+func runFailing(t *testing.T, rec *replay.Recording, tc systemFault) *failed {
+	t.Helper()
+	program, err := failing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &failed{dir: filepath.Join(t.TempDir(), "experiment")}
+	report := filepath.Join(t.TempDir(), "failed")
+	rules := ""
+	for _, f := range tc.failures {
+		rules += f.rule()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	o.result, err = replay.Run(ctx, rec, replay.Options{
+		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"),
+		Env: append([]string{
+			"NCCL_OTF2_DIR=" + o.dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60", "NCCL_OTF2_MEMORY=16M",
+			"NCCL_OTF2_COLLECTOR=" + program,
+			"FAILING_PROGRAM=" + builtFile(t, "nccl-otf2"), "FAILING_RULES=" + rules, "FAILING_REPORT=" + report,
+		}, tc.env...),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.result.Err(); err != nil {
+		t.Fatal(err)
+	}
+	awaitNoCollectors(t, o.dir)
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.failed = strings.Count(string(text), "\n")
+	return o
+}
+
+// callsOf counts what a host called, or would have called with another mask, by event type.
+func callsOf(r *replay.Report) map[string]int {
+	sum := make(map[string]int)
+	for _, part := range []map[string]int{r.Delivered.Starts, r.Delivered.Declined, r.Suppressed.Starts} {
+		for typ, n := range part {
+			sum[typ] += n
+		}
+	}
+	return sum
+}
+
+// inspect looks at what is left.
+func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines int) {
+	t.Helper()
+	entries, err := shard.List(o.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e == refused {
+		if len(entries) > 0 {
+			t.Errorf("left behind: %v", entries)
+		}
+		return
+	}
+	finished := 0
+	delivered, recorded := make(map[int]map[string]int), make(map[int]map[string]int)
+	for i := range o.result.Processes {
+		p := &o.result.Processes[i]
+		delivered[p.PID] = p.Report.Delivered.Starts
+	}
+	for _, entry := range entries {
+		p := entry.Process
+		if p == nil {
+			continue // which is named in the archive's problems
+		}
+		if p.Finished {
+			finished++
+		}
+		recorded[p.PID] = make(map[string]int)
+		for typ, n := range p.Counts.Starts {
+			recorded[p.PID][typ] = int(n)
+		}
+	}
+	for pid, starts := range recorded {
+		for typ, n := range starts {
+			if n > delivered[pid][typ] {
+				t.Errorf("process %d: %d events %s, but %d were delivered", pid, n, typ, delivered[pid][typ])
+			}
+		}
+	}
+	switch {
+	case e == harmless:
+		compareCounts(t, o.dir, o.result)
+		if finished != len(rec.Processes) {
+			t.Errorf("%d processes have finished, want %d", finished, len(rec.Processes))
+		}
+	case e == cut && finished > 0:
+		t.Errorf("%d processes are said to be complete", finished)
+	case e == whichever && finished < len(rec.Processes) && lines == 0 && !maps.EqualFunc(recorded, delivered, maps.Equal):
+		t.Errorf("nothing is said of what is missing: recorded %v, delivered %v", recorded, delivered)
+	}
+	u, err := scorep.Unify(o.dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert})
+	if errors.Is(err, fs.ErrNotExist) && e == whichever && lines == len(rec.Processes) {
+		return // nothing has been recorded, and that was said
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(u.Problems) > 0 && e != whichever {
+		t.Errorf("problems: %v", u.Problems)
+	}
+	if e == spooled {
+		compareCounts(t, o.dir, o.result)
+	}
+	anchor := filepath.Join(o.dir, "traces.otf2")
+	checked, err := analysis.Check(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range checked.Findings {
+		if f.Severity == analysis.Error {
+			t.Errorf("check: %v", f)
+		}
+	}
+	otf2Print(t, anchor)
+}
