@@ -37,11 +37,11 @@ step "C tests" "$MAKE" --no-print-directory plugin-test
 step "C tests, address sanitizer" "$MAKE" --no-print-directory plugin-test-asan
 step "C tests, thread sanitizer" "$MAKE" --no-print-directory plugin-test-tsan
 step "go vet" "$GO" vet ./...
-step "Go tests" "$GO" test ./...
+step "Go tests" "$GO" test -timeout 20m ./...
 intervals() { # how far operations are from the kernels that really ran, per recording
   "$GO" test -count=1 -v -run TestIntervalsAgainstTruth ./tests | sed -nE 's/^ *recordings_test.go:[0-9]+: //p; /^(ok|FAIL)/p'
 }
 step "errors of operation intervals" intervals
 # shellcheck disable=SC2086 # a list of packages
-step "Go tests, race detector" env CGO_ENABLED=1 "$GO" test -race $RACE_PACKAGES
+step "Go tests, race detector" env CGO_ENABLED=1 "$GO" test -timeout 20m -race $RACE_PACKAGES
 finish
