@@ -142,13 +142,14 @@ func fault(t *testing.T, seed uint64, who victim, killed *atomic.Int64) {
 	switch who {
 	case theJob:
 		opt.Die = strconv.Itoa(at)
-		opt.Clock = replay.ClockRecorded // one call at a time: what was made is known to the last one
+		opt.Clock = replay.ClockRecorded // one call at a time: other threads count none that they have not made
 	case theCollector:
 		opt.StopAt, opt.Stopped = at, kill
 	case both, bothWithFiles:
 		opt.StopAt, opt.Stopped = at, kill
 		opt.Die = strconv.Itoa(at + 1 + random.IntN(20))
 		if who == bothWithFiles {
+			opt.Clock = replay.ClockRecorded // for the same reason
 			opt.Env = append(opt.Env, "NCCL_OTF2_RING=shm")
 		}
 	}

@@ -93,13 +93,24 @@ func collector(job int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	// A fork of the job on its way to become the collector has the memory too, and still runs the job's program.
+	program := executable(strconv.Itoa(job))
 	for _, p := range processes {
 		pid, err := strconv.Atoi(p.Name())
-		if err == nil && pid != job && slices.Contains(mapped(pid), memory[0]) {
+		if err != nil || pid == job || !slices.Contains(mapped(pid), memory[0]) {
+			continue
+		}
+		if of := executable(p.Name()); of != "" && of != program {
 			return pid, nil
 		}
 	}
 	return 0, fmt.Errorf("nobody shares the memory of process %d: %w", job, ErrNoCollector)
+}
+
+// executable is the path of a process's program, empty where it cannot be known.
+func executable(pid string) string {
+	path, _ := os.Readlink(filepath.Join("/proc", pid, "exe"))
+	return path
 }
 
 // mapped returns the inodes of the plugin's memories that a process has mapped.

@@ -4,7 +4,10 @@ package usage
 
 import (
 	"errors"
+	"io"
 	"os"
+	"os/exec"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +27,8 @@ func TestOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
+	memory := os.NewFile(uintptr(fd), "nccl-otf2")
+	defer memory.Close()
 	if err := unix.Ftruncate(fd, size); err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +52,51 @@ func TestOf(t *testing.T) {
 	if after.Shared-before.Shared != size || after.Own-before.Own < size*9/10 || after.Files != before.Files+1 {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
-	// The memory is there, but nobody shares it.
+	// The memory is there, but nobody shares it, or only a process of the same program: a fork that is no collector yet.
+	fork := exec.Command(os.Args[0], "-test.run=^TestShares$")
+	fork.ExtraFiles = []*os.File{memory}
+	fork.Env = append(os.Environ(), shares+"=3")
+	in, err := fork.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := fork.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fork.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer fork.Wait()
+	defer in.Close()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if len(mapped(fork.Process.Pid)) != 1 {
+		t.Error("the other process shares nothing")
+	}
 	if pid, err := Collector(os.Getpid(), 0); !errors.Is(err, ErrNoCollector) {
 		t.Errorf("collector %d, %v", pid, err)
 	}
+}
+
+// shares has the descriptor of memory that a process of this program maps until its input ends.
+const shares = "USAGE_TEST_SHARES"
+
+func TestShares(t *testing.T) {
+	text := os.Getenv(shares)
+	if text == "" {
+		return // the other process's part of TestOf
+	}
+	fd, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		t.Fatal(err)
+	}
+	os.Stdout.WriteString("m")
+	io.Copy(io.Discard, os.Stdin)
 }
 
 func TestOfAProcessThatIsNone(t *testing.T) {
