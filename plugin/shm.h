@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define NCCLOTF2_SHM_MAGIC   0x3266744f6c63636eULL /* "ncclOtf2" read as little-endian */
-#define NCCLOTF2_SHM_VERSION 2u
+#define NCCLOTF2_SHM_VERSION 3u
 
 #define NCCLOTF2_PAGE        4096u
 #define NCCLOTF2_CHUNK_SIZE  65536u  /* ring memory is handed out in these units */
@@ -115,6 +115,16 @@ enum ncclotf2_collector_state {
   NCCLOTF2_COLLECTOR_SPOOL = 3   /* the plugin's own thread writes spool files */
 };
 
+/* What became of CUPTI in the process. */
+enum ncclotf2_cupti_state {
+  NCCLOTF2_CUPTI_OFF = 0,        /* not asked for */
+  NCCLOTF2_CUPTI_ON = 1,
+  NCCLOTF2_CUPTI_NO_LIBRARY = 2, /* no libcupti was found, or it lacks functions */
+  NCCLOTF2_CUPTI_BUSY = 3,       /* another client has it */
+  NCCLOTF2_CUPTI_FAILED = 4,     /* header.cupti_error says why */
+  NCCLOTF2_CUPTI_ENDED = 5       /* was on; everything it had is in the rings */
+};
+
 struct ncclotf2_header {
   /* constant after creation */
   uint64_t magic;
@@ -163,8 +173,15 @@ struct ncclotf2_header {
   uint64_t paused[NCCLOTF2_TYPES];                          /* starts outside the window */
   uint64_t lost[NCCLOTF2_LOSS_REASONS][NCCLOTF2_TYPES];     /* by reason and type */
   struct ncclotf2_cost cost[NCCLOTF2_CALLBACKS][NCCLOTF2_TYPES];
+  uint32_t cupti_state;        /* enum ncclotf2_cupti_state */
+  uint32_t cupti_version;      /* as cuptiGetVersion gives it; 0 before */
+  int32_t cupti_error;         /* the CUptiResult that ended it; 0 if none did */
+  uint32_t pad_cupti;
+  uint64_t cupti_lost;         /* activity records for want of memory */
+  uint64_t cupti_dropped;      /* activity records that CUPTI dropped itself */
+  uint64_t cupti_unknown;      /* places in buffers where CUPTI could not tell the next record */
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
-               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES];
+               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 40];
 
   /* written by the collector (offset 6144) */
   uint32_t collector_state;    /* futex, enum ncclotf2_collector_state */
@@ -176,9 +193,10 @@ struct ncclotf2_header {
   uint64_t window_first;       /* what the entries of new communicators begin with, see struct ncclotf2_comm */
   uint64_t window_last;
   uint64_t freed;              /* raised after any chunk has become free, by whoever made it so */
+  uint64_t cupti_kinds;        /* bit k: CUPTI activity kind k is wanted; 0: CUPTI is left alone. Before READY */
   uint32_t spare[NCCLOTF2_SPARE_MAX]; /* chunk index + 1, or 0; exchanged atomically */
   char message[512];           /* one line for NCCL's logger, NUL-terminated */
-  uint8_t pad2[8192 - 6144 - 48 - 4 * NCCLOTF2_SPARE_MAX - 512];
+  uint8_t pad2[8192 - 6144 - 56 - 4 * NCCLOTF2_SPARE_MAX - 512];
 };
 
 /* ---- chunks and rings ----------------------------------------------------------------------- */
@@ -280,8 +298,10 @@ enum ncclotf2_record_kind {
   NCCLOTF2_RECORD_MARK = 7,     /* the application's own; type: enum ncclotf2_mark; aux: string id */
   NCCLOTF2_RECORD_WINDOW_EDGE = 8, /* aux: communicator index; arg: ordinal of the first operation that is
                                       chosen otherwise than those before; flags: enum ncclotf2_edge_flags */
-  NCCLOTF2_RECORD_BEFORE = 9    /* record mode; handle: the event started next in this ring; arg: what *eHandle
+  NCCLOTF2_RECORD_BEFORE = 9,   /* record mode; handle: the event started next in this ring; arg: what *eHandle
                                    held before */
+  NCCLOTF2_RECORD_CUPTI = 10,   /* struct ncclotf2_cupti */
+  NCCLOTF2_RECORD_CUPTI_CLOCK = 11 /* struct ncclotf2_cupti_clock */
 };
 
 enum ncclotf2_mark {
@@ -290,7 +310,7 @@ enum ncclotf2_mark {
   NCCLOTF2_MARK_POINT = 2
 };
 
-/* All records begin with this; all but START and THREAD are this and nothing more (THREAD: 2 units).
+/* All records begin with this; all but START, THREAD and CUPTI's are this and nothing more (THREAD: 2 units).
  * In record mode, stops and states may carry any handle, also 0. */
 struct ncclotf2_record {
   uint64_t ticks;
@@ -406,6 +426,22 @@ struct ncclotf2_kernel_phase {  /* 2 units (v7) */
   uint64_t ptimer;
   uint32_t name;
   uint8_t channel, phase, pad[18];
+};
+
+/* An activity record of CUPTI's, as it lay in the buffer: 1 unit and as many as the bytes need, the rest zero.
+ * The thread that writes it is the plugin's own, ticks are when it did. Pointers in the bytes mean nothing here. */
+struct ncclotf2_cupti {
+  struct ncclotf2_record head; /* aux: string id of the name that the record points to, else 0; handle: how many
+                                  bytes; arg: cuptiGetVersion, which decides what they mean */
+  /* the bytes follow */
+};
+#define NCCLOTF2_CUPTI_MOST 512u /* bytes of a record; longer ones are cut */
+
+/* What CUPTI's clock said between two readings of ours: ticks are the middle of them. */
+struct ncclotf2_cupti_clock {   /* 2 units */
+  struct ncclotf2_record head;  /* handle: cuptiGetTimestamp; arg: ticks between the two readings */
+  uint64_t real;                /* CLOCK_REALTIME, read with it, ns */
+  uint8_t pad[24];
 };
 
 /* ---- spool files ----------------------------------------------------------------------------

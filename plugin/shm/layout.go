@@ -2,10 +2,12 @@
 
 package shm
 
+import "fmt"
+
 // Constants of plugin/shm.h.
 const (
 	Magic   = 0x3266744f6c63636e // "ncclOtf2" read as little-endian
-	Version = 2
+	Version = 3
 
 	PageSize   = 4096
 	HeaderSize = 2 * PageSize // of struct ncclotf2_header
@@ -15,10 +17,12 @@ const (
 	CommMax    = 65536        // communicator ranks over the life of the process
 	StringSize = 4 << 20
 	StringMax  = 127 // longer strings were cut by the plugin
-	SpareMax   = 8   // free chunks the collector keeps at hand
-	Unit       = 32  // records are multiples of this
-	TypeCount  = 16  // event types
-	None       = 1<<32 - 1
+
+	ActivityMost = 512 // bytes of a CUPTI record; longer ones were cut
+	SpareMax     = 8   // free chunks the collector keeps at hand
+	Unit         = 32  // records are multiples of this
+	TypeCount    = 16  // event types
+	None         = 1<<32 - 1
 
 	FrameMagic = 0x4c4f5053 // "SPOL"
 
@@ -168,6 +172,28 @@ const (
 	CollectorSpool   CollectorState = 3 // the plugin's own thread writes spool files
 )
 
+// CuptiState is what became of CUPTI in the process.
+type CuptiState uint32
+
+// States of CUPTI of plugin/shm.h.
+const (
+	CuptiOff       CuptiState = 0 // not asked for
+	CuptiOn        CuptiState = 1
+	CuptiNoLibrary CuptiState = 2 // no libcupti was found, or it lacks functions
+	CuptiBusy      CuptiState = 3 // another client has it
+	CuptiFailed    CuptiState = 4 // Header.CuptiError says why
+	CuptiEnded     CuptiState = 5 // was on; everything it had is in the rings
+)
+
+var cuptiStateNames = [...]string{"off", "on", "no library", "busy", "failed", "ended"}
+
+func (s CuptiState) String() string {
+	if int(s) < len(cuptiStateNames) {
+		return cuptiStateNames[s]
+	}
+	return fmt.Sprintf("CuptiState(%d)", uint32(s))
+}
+
 // Header is struct ncclotf2_header. In live memory the fields after Created's page half change while
 // they are looked at: read them through the methods of Memory, or from the copy that Source.Header
 // returns.
@@ -218,7 +244,14 @@ type Header struct {
 	Paused        [TypeCount]uint64
 	Lost          [LossReasons][TypeCount]uint64
 	Cost          [Callbacks][TypeCount]Cost
-	_             [1848]byte
+	CuptiState    CuptiState
+	CuptiVersion  uint32 // as cuptiGetVersion gives it; 0 before
+	CuptiError    int32  // the CUptiResult that ended it; 0 if none did
+	_             uint32
+	CuptiLost     uint64 // activity records for want of memory
+	CuptiDropped  uint64 // activity records that CUPTI dropped itself
+	CuptiUnknown  uint64 // places in buffers where CUPTI could not tell the next record
+	_             [1808]byte
 
 	// written by the collector
 	CollectorState CollectorState
@@ -230,9 +263,10 @@ type Header struct {
 	WindowFirst    uint64 // what the entries of new communicators begin with
 	WindowLast     uint64
 	Freed          uint64 // raised after any chunk has become free
+	CuptiKinds     uint64 // bit k: CUPTI activity kind k is wanted; 0: CUPTI is left alone. Set before CollectorReady
 	Spare          [SpareMax]uint32
 	Message        [512]byte
-	_              [1456]byte
+	_              [1448]byte
 }
 
 // States of a chunk.

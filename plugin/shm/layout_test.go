@@ -98,6 +98,11 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_RECORD_MARK": uint64(RecordMark), "NCCLOTF2_RECORD_WINDOW_EDGE": uint64(RecordEdge),
 		"NCCLOTF2_RECORD_BEFORE": uint64(RecordBefore), "NCCLOTF2_MARK_PHASE_BEGIN": uint64(MarkPhaseBegin),
 		"NCCLOTF2_MARK_PHASE_END": uint64(MarkPhaseEnd), "NCCLOTF2_MARK_POINT": uint64(MarkPoint),
+		"NCCLOTF2_RECORD_CUPTI": uint64(RecordCupti), "NCCLOTF2_RECORD_CUPTI_CLOCK": uint64(RecordCuptiClock),
+		"NCCLOTF2_CUPTI_OFF": uint64(CuptiOff), "NCCLOTF2_CUPTI_ON": uint64(CuptiOn),
+		"NCCLOTF2_CUPTI_NO_LIBRARY": uint64(CuptiNoLibrary), "NCCLOTF2_CUPTI_BUSY": uint64(CuptiBusy),
+		"NCCLOTF2_CUPTI_FAILED": uint64(CuptiFailed), "NCCLOTF2_CUPTI_ENDED": uint64(CuptiEnded),
+		"NCCLOTF2_CUPTI_MOST":  ActivityMost,
 		"NCCLOTF2_EDGE_INSIDE": uint64(FlagInside), "NCCLOTF2_EDGE_REPLAY": uint64(FlagReplay),
 		"NCCLOTF2_FLAG_NO_CHANNELS": uint64(FlagUnknownChannels), "NCCLOTF2_CAPTURED_BIT": CapturedBit, "NCCLOTF2_SILENT_BIT": SilentBit,
 		"NCCLOTF2_RECORD_RAW": RecordRaw, "NCCLOTF2_RECORD_WINDOW": RecordInWindow, "NCCLOTF2_RECORD_FULL": RecordFull,
@@ -135,7 +140,7 @@ func TestLayoutMatchesC(t *testing.T) {
 			want[fmt.Sprintf("sizeof(((struct ncclotf2_%s *)0)->%s)", m.c, name)] = uint64(f.Type.Size())
 		}
 	}
-	rows := append([]recordLayout{}, others[RecordThread])
+	rows := append([]recordLayout{}, others[RecordThread], others[RecordCupti], others[RecordCuptiClock])
 	rows = append(rows, starts[:]...)
 	widths := map[width]uint64{wide: 8, word: 4, octet: 1, text: 4, inline: 16}
 	for _, l := range rows {

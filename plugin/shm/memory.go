@@ -132,6 +132,13 @@ func (m *Memory) Header() Header {
 	c.Foreign = atomic.LoadUint64(&h.Foreign)
 	c.NullHandles = atomic.LoadUint64(&h.NullHandles)
 	c.LostMarks = atomic.LoadUint64(&h.LostMarks)
+	c.CuptiState = CuptiState(atomic.LoadUint32((*uint32)(&h.CuptiState)))
+	c.CuptiVersion = atomic.LoadUint32(&h.CuptiVersion)
+	c.CuptiError = atomic.LoadInt32(&h.CuptiError)
+	c.CuptiLost = atomic.LoadUint64(&h.CuptiLost)
+	c.CuptiDropped = atomic.LoadUint64(&h.CuptiDropped)
+	c.CuptiUnknown = atomic.LoadUint64(&h.CuptiUnknown)
+	c.CuptiKinds = atomic.LoadUint64(&h.CuptiKinds)
 	for t := range h.Filtered {
 		c.Filtered[t] = atomic.LoadUint64(&h.Filtered[t])
 		c.Paused[t] = atomic.LoadUint64(&h.Paused[t])

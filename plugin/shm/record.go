@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -85,9 +86,12 @@ const (
 	RecordEdge     RecordKind = 8 // Aux: communicator index; Arg: ordinal of the first operation that is chosen
 	// otherwise than those before it; FlagInside: from here on they are recorded
 	RecordBefore RecordKind = 9 // record mode; Handle: the event started next in this ring; Arg: what *eHandle held before
+
+	RecordCupti      RecordKind = 10 // an activity record of CUPTI's: Activity, ActivityName; Arg: cuptiGetVersion
+	RecordCuptiClock RecordKind = 11 // Handle: cuptiGetTimestamp at Ticks; Arg: how many ticks reading it took; Real
 )
 
-var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before"}
+var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before", "Cupti", "CuptiClock"}
 
 // Mark is what a RecordMark says.
 type Mark uint8
@@ -183,6 +187,9 @@ type Record struct {
 	Data                         uint64 // NetPlugin: the descriptor's address, a value
 	Mark                         Mark   // MARK
 	MarkText                     string // MARK: the phase's or the point's name
+	Real                         uint64 // CUPTICLOCK: CLOCK_REALTIME (ns)
+	Activity                     []byte // CUPTI: the record as it lay in CUPTI's buffer; a copy
+	ActivityName                 string // CUPTI: what the record's pointer to a name points to
 }
 
 // Tag is the process tag in a handle or context.
@@ -348,6 +355,12 @@ var others = [...]recordLayout{
 	}},
 	RecordEdge:   {"record", 1, nil},
 	RecordBefore: {"record", 1, nil},
+	RecordCupti: {"cupti", 1, []field{
+		{"head.aux", 12, text, unsafe.Offsetof(rec.ActivityName)},
+	}},
+	RecordCuptiClock: {"cupti_clock", 2, []field{
+		{"real", 32, wide, unsafe.Offsetof(rec.Real)},
+	}},
 }
 
 // proxyOpStates is the number of ProxyOp's own states of API v1 … v3: their Aux holds the steps, too.
@@ -369,7 +382,8 @@ var ErrRecord = errors.New("not a record")
 
 // Decode reads the record at the start of b into r and returns its length in bytes. Strings are
 // looked up in s (an unknown id gives "", and is counted there). Bytes that are no record give an error
-// that wraps ErrRecord. It allocates only for strings not seen before.
+// that wraps ErrRecord. It allocates only for strings not seen before
+// and for activity records.
 func Decode(b []byte, s *Strings, r *Record) (int, error) {
 	if len(b) < Unit {
 		return 0, fmt.Errorf("%w: %d bytes", ErrRecord, len(b))
@@ -418,6 +432,12 @@ func Decode(b []byte, s *Strings, r *Record) (int, error) {
 		}
 	case RecordMark:
 		r.Aux, r.Type = 0, 0
+	case RecordCupti:
+		if r.Handle > uint64(size-Unit) {
+			return 0, fmt.Errorf("%w: %s with %d bytes in %d units", ErrRecord, kind, r.Handle, b[10])
+		}
+		r.Activity = bytes.Clone(b[Unit : Unit+r.Handle])
+		r.Aux, r.Handle = 0, 0
 	}
 	return size, nil
 }
@@ -430,15 +450,20 @@ func AppendRecord(b []byte, r *Record, id func(string) uint32) []byte {
 		panic(fmt.Sprintf("shm: no record of kind %d, type %d", r.Kind, r.Type))
 	}
 	start := len(b)
-	b = append(b, make([]byte, int(l.units)*Unit)...)
+	units := int(l.units) + (len(r.Activity)+Unit-1)/Unit
+	b = append(b, make([]byte, units*Unit)...)
 	out := b[start:]
 	binary.NativeEndian.PutUint64(out, r.Ticks)
-	out[8], out[9], out[10], out[11] = uint8(r.Kind), uint8(r.Type), l.units, uint8(r.Flags)
+	out[8], out[9], out[10], out[11] = uint8(r.Kind), uint8(r.Type), uint8(units), uint8(r.Flags)
 	binary.NativeEndian.PutUint32(out[12:], r.Aux)
 	binary.NativeEndian.PutUint64(out[16:], r.Handle)
 	binary.NativeEndian.PutUint64(out[24:], r.Arg)
 	if r.Kind == RecordState && r.Aux < proxyOpStates {
 		binary.NativeEndian.PutUint32(out[12:], r.Aux|uint32(r.Steps)<<8)
+	}
+	if r.Kind == RecordCupti {
+		binary.NativeEndian.PutUint64(out[16:], uint64(len(r.Activity)))
+		copy(out[Unit:], r.Activity)
 	}
 	for _, f := range l.fields {
 		from := unsafe.Add(unsafe.Pointer(r), f.to)

@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"reflect"
@@ -66,6 +67,12 @@ func sample(kind RecordKind, typ EventType, seed uint64) Record {
 		}
 	case RecordMark:
 		r.Aux, r.Type, r.Mark = 0, 0, Mark(random.Uint32N(3))
+	case RecordCupti:
+		r.Aux, r.Handle = 0, 0
+		r.Activity = make([]byte, 8*(1+random.IntN(ActivityMost/8)))
+		for i := range r.Activity {
+			r.Activity[i] = byte(random.Uint32())
+		}
 	}
 	return r
 }
@@ -88,7 +95,7 @@ func TestRecordsDecodeAsEncoded(t *testing.T) {
 	for typ := range EventType(TypeCount) {
 		try(RecordStart, typ)
 	}
-	for _, kind := range []RecordKind{RecordThread, RecordStop, RecordState, RecordInit, RecordFinalize} {
+	for _, kind := range []RecordKind{RecordThread, RecordStop, RecordState, RecordInit, RecordFinalize, RecordCupti, RecordCuptiClock} {
 		try(kind, EventColl)
 	}
 	if strings.Missing != 0 {
@@ -108,7 +115,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"half a unit", func(b []byte) []byte { return b[:16] }},
 		{"cut off", func(b []byte) []byte { return b[:96] }},
 		{"no kind", func(b []byte) []byte { b[8] = 0; return b }},
-		{"unknown kind", func(b []byte) []byte { b[8] = 10; return b }},
+		{"unknown kind", func(b []byte) []byte { b[8] = 200; return b }},
 		{"unknown type", func(b []byte) []byte { b[9] = TypeCount; return b }},
 		{"no units", func(b []byte) []byte { b[10] = 0; return b }},
 		{"too few units", func(b []byte) []byte { b[10] = 3; return b }},
@@ -118,6 +125,12 @@ func TestDecodeRefuses(t *testing.T) {
 		if n, err := Decode(b, strings, new(Record)); !errors.Is(err, ErrRecord) || n != 0 {
 			t.Errorf("%s: %d, %v", tc.name, n, err)
 		}
+	}
+	activity := sample(RecordCupti, 0, 2)
+	b := AppendRecord(nil, &activity, id)
+	binary.NativeEndian.PutUint64(b[16:], uint64(len(b)-Unit+1))
+	if n, err := Decode(b, strings, new(Record)); !errors.Is(err, ErrRecord) || n != 0 {
+		t.Errorf("an activity record longer than its units: %d, %v", n, err)
 	}
 }
 
