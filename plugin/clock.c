@@ -18,6 +18,11 @@ static uint64_t read_clock(clockid_t id) {
 
 uint64_t ncclotf2_clock_monotonic(void) { return read_clock(CLOCK_MONOTONIC); }
 
+uint64_t ncclotf2_clock_realtime(void) {
+  const struct ncclotf2_host_clock *host = ncclotf2_fast.clock == NCCLOTF2_CLOCK_HOST ? ncclotf2_clock_host() : NULL;
+  return host ? host->anchor.real + (host->now() - host->anchor.ticks) : read_clock(CLOCK_REALTIME);
+}
+
 uint64_t ncclotf2_ticks_slow(void) {
   if (ncclotf2_fast.clock == NCCLOTF2_CLOCK_HOST) return ncclotf2_fast.host_now();
   return ncclotf2_clock_monotonic();

@@ -26,6 +26,7 @@ uint64_t ncclotf2_clock_hz(uint32_t source);
 struct ncclotf2_clock_tuple ncclotf2_clock_tuple(void);
 
 uint64_t ncclotf2_clock_monotonic(void); /* ns */
+uint64_t ncclotf2_clock_realtime(void);  /* ns since 1970; with the program's clock, what that says it is */
 uint64_t ncclotf2_ticks_slow(void);      /* sources that are a call */
 void ncclotf2_host_ticks_raise(uint64_t ticks);
 

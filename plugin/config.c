@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "abi.h"
+#include "cupti_abi.h"
 
 static const char *setting(const char *name) {
   const char *value = getenv(name);
@@ -160,6 +161,58 @@ uint32_t ncclotf2_config_events(uint32_t known, char *why, size_t why_size) {
     snprintf(why, why_size, "NCCL_PROFILE_EVENT_MASK is not a decimal or 0x number; gpu is used");
   }
   return default_events & known;
+}
+
+const char *ncclotf2_config_cupti_library(void) { return setting("NCCL_OTF2_CUPTI_LIBRARY"); }
+
+#define KIND(kind) (1ULL << (kind))
+/* A launch is joined to its kernels through its driver record. The runtime's records are not asked for: the calls that
+ * KernelLaunch events lie around (NCCL 2.28 and later) are driver calls, a runtime call that launches a graph ends in a
+ * driver call under the same correlation id, and before CUPTI of CUDA 12.5 records of all runtime calls would have to be
+ * taken for it. */
+#define KERNELS (KIND(CUPTI_CONCURRENT_KERNEL) | KIND(CUPTI_EXTERNAL_CORRELATION) | KIND(CUPTI_DRIVER))
+
+/* The collector has the same table (config/). */
+static const struct {
+  const char *name;
+  uint64_t kinds;
+} activities[] = {
+    {"memcpy", KERNELS | KIND(CUPTI_MEMCPY) | KIND(CUPTI_MEMCPY2)},
+    {"memset", KERNELS | KIND(CUPTI_MEMSET)},
+    {"sync", KERNELS | KIND(CUPTI_SYNCHRONIZATION)},
+    {"memory", KERNELS | KIND(CUPTI_MEMORY2)},
+};
+enum { ACTIVITIES = sizeof activities / sizeof *activities };
+
+static bool is_on(const char *value) {
+  static const char *const on[] = {"1", "on", "true", "yes"};
+  for (unsigned i = 0; i < sizeof on / sizeof *on; i++)
+    if (strcasecmp(value, on[i]) == 0) return true;
+  return false;
+}
+
+uint64_t ncclotf2_config_cupti(char *why, size_t why_size) {
+  *why = '\0';
+  const char *list = setting("NCCL_OTF2_CUPTI");
+  if (!list || is_off(list)) return 0;
+  if (is_on(list)) return KERNELS;
+  const bool all = strcasecmp(list, "all") == 0;
+  uint64_t kinds = 0;
+  for (unsigned i = 0; all && i < ACTIVITIES; i++) kinds |= activities[i].kinds;
+  static const char separators[] = ", \t";
+  for (const char *at = list + strspn(list, separators); !all && *at; at += strspn(at, separators)) {
+    const size_t length = strcspn(at, separators);
+    unsigned i = 0;
+    while (i < ACTIVITIES && (strlen(activities[i].name) != length || strncasecmp(activities[i].name, at, length) != 0)) i++;
+    if (i == ACTIVITIES) {
+      snprintf(why, why_size, "NCCL_OTF2_CUPTI: \"%.*s\" is none of off, on, all, memcpy, memset, sync, memory; no kernels are "
+               "recorded", (int)(length < 64 ? length : 64), at);
+      return 0;
+    }
+    kinds |= activities[i].kinds;
+    at += length;
+  }
+  return kinds;
 }
 
 /* A decimal number at *text, which moves behind it. */

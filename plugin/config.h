@@ -33,7 +33,14 @@ unsigned ncclotf2_config_start_limit(void);
 /* NCCL_OTF2_COLLECTOR is "spool". */
 bool ncclotf2_config_spool(void);
 
+/* NCCL_OTF2_CUPTI_LIBRARY, or NULL. */
+const char *ncclotf2_config_cupti_library(void);
+
 /* ---- without a collector ---- */
+
+/* The activity kinds that NCCL_OTF2_CUPTI asks for, as bits of header.cupti_kinds; 0: CUPTI is left alone. `why` gets
+ * one line if the setting is not understood (then that is so, too), else "". */
+uint64_t ncclotf2_config_cupti(char *why, size_t why_size);
 
 /* The event mask from NCCL_OTF2_EVENTS, else NCCL_PROFILE_EVENT_MASK, else the default; within
  * `known`. `why` gets one line if a setting is not understood (then the default holds), else "". */

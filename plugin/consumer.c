@@ -72,6 +72,10 @@ static bool start_spool(void) {
   uint32_t mask = ncclotf2_config_events(known_types, why, sizeof why);
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   const uint32_t before = __atomic_load_n(&header()->record_mask, __ATOMIC_RELAXED);
+  if (!before) { /* else a collector has died, which had said */
+    __atomic_store_n(&header()->cupti_kinds, ncclotf2_config_cupti(why, sizeof why), __ATOMIC_RELAXED);
+    if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
+  }
   uint64_t first, last;
   uint32_t window = before & NCCLOTF2_RECORD_WINDOW; /* a collector's, that has died */
   if (!before && ncclotf2_config_window(&first, &last, why, sizeof why)) {

@@ -15,10 +15,31 @@ static void *driver_symbol(void *library, const char *name) {
   return symbol || !library ? symbol : dlsym(library, name);
 }
 
+/* libnccl opens the driver privately, so its symbols are mostly not in the global scope. */
+static void *driver(void) { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
+
+int ncclotf2_cuda_driver_version(void) {
+  void *library = driver();
+  int version = 0;
+  int (*get_version)(int *) = (int (*)(int *))driver_symbol(library, "cuDriverGetVersion");
+  if (!get_version || get_version(&version) != 0) version = 0;
+  if (library) dlclose(library);
+  return version;
+}
+
+bool ncclotf2_cuda_is_gone(void) {
+  enum { CUDA_ERROR_DEINITIALIZED = 4 };
+  void *library = driver();
+  int device;
+  get_device device_of = (get_device)driver_symbol(library, "cuCtxGetDevice");
+  const bool gone = device_of && device_of(&device) == CUDA_ERROR_DEINITIALIZED;
+  if (library) dlclose(library);
+  return gone;
+}
+
 void ncclotf2_cuda_device(struct ncclotf2_comm *comm) {
   comm->device = -1;
-  /* libnccl opens the driver privately, so its symbols are mostly not in the global scope. */
-  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  void *library = driver();
   get_device device_of = (get_device)driver_symbol(library, "cuCtxGetDevice");
   get_uuid uuid_of = (get_uuid)driver_symbol(library, "cuDeviceGetUuid_v2");
   if (!uuid_of) uuid_of = (get_uuid)driver_symbol(library, "cuDeviceGetUuid");

@@ -143,7 +143,9 @@ static inline __attribute__((always_inline)) void record_unit(struct unit unit, 
 
 ncclotf2_result ncclotf2_stop(void *eHandle) {
   const struct unit unit = begin_unit(eHandle);
-  if (unit.base) record_unit(unit, NCCLOTF2_CALLBACK_STOP, 0, 0, 0, NCCLOTF2_CLASS_STOP);
+  if (!unit.base) return NCCLOTF2_SUCCESS;
+  if (__builtin_expect(__atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_ACQUIRE), 0)) ncclotf2_cupti_stopped(unit.handle);
+  record_unit(unit, NCCLOTF2_CALLBACK_STOP, 0, 0, 0, NCCLOTF2_CLASS_STOP);
   return NCCLOTF2_SUCCESS;
 }
 

@@ -14,6 +14,7 @@
 #include "abi.h"
 #include "abi_v7.h"
 #include "clock.h"
+#include "cupti.h"
 #include "handle.h"
 #include "intern.h"
 #include "ring.h"
@@ -160,6 +161,7 @@ static inline __attribute__((always_inline)) void ncclotf2_fill(void *at, struct
     case NCCLOTF2_KERNEL_LAUNCH:
       *(struct ncclotf2_kernel_launch *)at =
           (struct ncclotf2_kernel_launch){.head = head, .stream = ncclotf2_value(d->kernelLaunch.stream)};
+      if (__builtin_expect(__atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_ACQUIRE), 0)) ncclotf2_cupti_launch(head.handle);
       break;
     case NCCLOTF2_COLL:
       head.flags = version >= 7 && d->coll.isSymColl ? NCCLOTF2_FLAG_SYM : 0;

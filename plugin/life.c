@@ -15,6 +15,7 @@
 #include "config.h"
 #include "consumer.h"
 #include "cuda.h"
+#include "cupti.h"
 #include "handle.h"
 #include "intern.h"
 #include "log.h"
@@ -23,6 +24,7 @@
 
 enum {
   FLUSH_SECONDS = 5,
+  CUPTI_SECONDS = 3, /* … before that, for CUPTI to give back what it has */
   MASKS_MOST = 8 /* copies of libnccl in one process, each with a mask of its own */
 };
 
@@ -40,15 +42,28 @@ static unsigned mask_count;
 static void after_fork(void) {
   __atomic_store_n(&forked, true, __ATOMIC_RELAXED);
   __atomic_store_n(&ncclotf2_fast.base, NULL, __ATOMIC_RELEASE);
+  __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELEASE);
 }
 
-static void process_ends(void) {
-  if (!ncclotf2_session_is_owner()) return;
+/* Another thread may be inside init and stay there. */
+static bool lock_at_end(void) {
   struct timespec limit;
   clock_gettime(CLOCK_REALTIME, &limit);
   limit.tv_sec += FLUSH_SECONDS;
-  /* Another thread may be inside init and stay there. */
-  if (pthread_mutex_timedlock(&ncclotf2_life, &limit) != 0) return;
+  return pthread_mutex_timedlock(&ncclotf2_life, &limit) == 0;
+}
+
+/* Exit handlers run in the opposite order of their registration. This one is registered when CUPTI and the driver are
+ * at work, so that it runs before theirs, and before process_ends. */
+static void cupti_ends(void) {
+  if (!ncclotf2_session_is_owner() || !lock_at_end()) return;
+  ncclotf2_log_use(NULL);
+  ncclotf2_cupti_end(CUPTI_SECONDS);
+  pthread_mutex_unlock(&ncclotf2_life);
+}
+
+static void process_ends(void) {
+  if (!ncclotf2_session_is_owner() || !lock_at_end()) return;
   ncclotf2_log_use(NULL); /* libnccl's own exit handlers may have run already */
   __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->ended, 1, __ATOMIC_RELEASE);
   ncclotf2_consumer_flush(FLUSH_SECONDS);
@@ -109,6 +124,14 @@ void ncclotf2_identify(void *context, uint64_t comm_id, const char *name, int ra
     introduce((uint32_t)index, comm_id, name, rank);
 }
 
+/* `early`: no communicator is alive but the one that is being made. */
+static void begin_cupti(bool early) {
+  static bool registered;
+  if (!ncclotf2_cupti_begin(early) || registered) return;
+  registered = true;
+  atexit(cupti_ends);
+}
+
 /* The new communicator's index, or NCCLOTF2_NONE if the table is full. */
 static uint32_t add_comm(const struct ncclotf2_init_args *args) {
   struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
@@ -150,8 +173,8 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
   if (!open_session(args)) goto done;
 
   struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
-  const bool first = header->comm_used == 0;
-  if (!first && header->live_comms == 0) /* libnccl may have been unmapped and others' names lie there */
+  const bool first = header->comm_used == 0, early = header->live_comms == 0;
+  if (!first && early) /* libnccl may have been unmapped and others' names lie there */
     __atomic_fetch_add(&ncclotf2_fast.intern_epoch, 1, __ATOMIC_RELAXED);
   const uint32_t index = add_comm(args);
   if (index == NCCLOTF2_NONE) {
@@ -168,7 +191,10 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     ncclotf2_consumer_start(args->api.known);
   else
     ncclotf2_consumer_check();
-  if (ncclotf2_consumer_ready()) ask_for_events(args->mask, args->api.known);
+  if (ncclotf2_consumer_ready()) {
+    begin_cupti(early);
+    ask_for_events(args->mask, args->api.known);
+  }
   ncclotf2_consumer_messages();
 done:
   pthread_mutex_unlock(&ncclotf2_life);
@@ -221,6 +247,7 @@ ncclotf2_result ncclotf2_finalize(void *context) {
       record_life(NCCLOTF2_RECORD_FINALIZE, (uint32_t)index, ticks);
       __atomic_store_n(&comm->final_ticks, ticks ? ticks : 1, __ATOMIC_RELEASE);
       if (__atomic_sub_fetch(&header->live_comms, 1, __ATOMIC_ACQ_REL) == 0) {
+        ncclotf2_cupti_end(CUPTI_SECONDS);
         ncclotf2_consumer_flush(FLUSH_SECONDS);
         report_losses(header);
         ncclotf2_consumer_messages();

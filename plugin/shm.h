@@ -177,7 +177,7 @@ struct ncclotf2_header {
   uint32_t cupti_version;      /* as cuptiGetVersion gives it; 0 before */
   int32_t cupti_error;         /* the CUptiResult that ended it; 0 if none did */
   uint32_t pad_cupti;
-  uint64_t cupti_lost;         /* activity records for want of memory */
+  uint64_t cupti_lost;         /* activity records for want of memory, or with the disk full */
   uint64_t cupti_dropped;      /* activity records that CUPTI dropped itself */
   uint64_t cupti_unknown;      /* places in buffers where CUPTI could not tell the next record */
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -

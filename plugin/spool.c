@@ -269,23 +269,13 @@ void ncclotf2_spool_flush(void) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Whether the program's main thread has ended by itself, and all others with it: then the program would be over if it
- * were not for this thread. Both are told by paths alone, as opening anything here could take a number that the
- * program expects for itself. */
-static bool is_left_alone(void) {
-  char leader[64], target[8];
-  struct stat tasks;
-  snprintf(leader, sizeof leader, "/proc/self/task/%d/exe", (int)getpid());
-  return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 2 + 2 && readlink(leader, target, sizeof target) < 0 &&
-         errno == ENOENT;
-}
-
 static void *run(void *unused) {
   (void)unused;
   pthread_setname_np(pthread_self(), "nccl-otf2 spool");
+  ncclotf2_thread_stays();
   uint8_t *base = ncclotf2_session.base;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
-  for (unsigned round = 1; round % ALONE_ROUNDS || !is_left_alone(); round++) {
+  for (unsigned round = 1; round % ALONE_ROUNDS || !ncclotf2_thread_is_left_alone(); round++) {
     uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
     flush_quietly(base, request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED));
     if (request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED)) {
@@ -295,6 +285,7 @@ static void *run(void *unused) {
     ncclotf2_futex_wait(&header->request, request, PERIOD_MS);
   }
   /* The C library now ends the process from here; its exit handlers write the rest. */
+  ncclotf2_thread_leaves();
   ncclotf2_consumer_without_thread();
   return NULL;
 }
