@@ -9,6 +9,7 @@
  *               leave    gets ready, then ends
  *               die      gets ready, then ends by itself at the first request, unanswered
  *   STUB_MASK   event and record mask
+ *   STUB_CUPTI  header.cupti_kinds
  *   STUB_OUT    file to which a report line is appended
  */
 #include <dirent.h>
@@ -95,6 +96,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   header->event_mask = header->record_mask = mask;
+  header->cupti_kinds = strtoull(getenv("STUB_CUPTI") ? getenv("STUB_CUPTI") : "0", NULL, 0);
   post(header, "stub: ready");
   say(header, NCCLOTF2_COLLECTOR_READY);
   if (strcmp(behaviour, "leave") == 0) return 5;
