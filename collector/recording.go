@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,14 +59,15 @@ type recording struct {
 	taken     uint64 // ticks up to which records are on disk, or pending, once the flush at hand is over
 	defined   int    // definitions in shard.json
 
-	cap       uint64 // bytes on disk, see checkCap; 0: no limit
-	inherited uint64 // bytes on disk of earlier collectors of this process
-	capped    string // why nothing new is recorded; "" until the cap has been reached
-	refuse    func() // tells the plugin to record nothing new
-	failed    error  // of the disk; nothing is written any more
-	lost      [shm.TypeCount]uint64
-	markers   []shard.Marker
-	pending   []shard.Pending // at the end of the process; nil before
+	cap        uint64 // bytes on disk, see checkCap; 0: no limit
+	inherited  uint64 // bytes on disk of earlier collectors of this process
+	capped     string // why nothing new is recorded; "" until the cap has been reached
+	refuse     func() // tells the plugin to record nothing new
+	failed     error  // of the disk; nothing is written any more
+	lost       [shm.TypeCount]uint64
+	markers    []shard.Marker
+	activities map[uint32]uint64 // records of CUPTI's taken, by kind
+	pending    []shard.Pending   // at the end of the process; nil before
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one.
@@ -77,7 +79,8 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	r := &recording{
 		source: source, line: newTimeline(&h), window: firstWindow,
 		files: make(map[uint32]*otf2.EventWriter), comms: make(map[int]bool),
-		cap: settings.Disk, refuse: func() {},
+		activities: make(map[uint32]uint64),
+		cap:        settings.Disk, refuse: func() {},
 	}
 	r.process = &shard.Process{
 		Version: shard.Version, UUID: uuid.NewString(),
@@ -277,6 +280,10 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 		}
 	}
 	switch rec.Kind {
+	case shm.RecordCupti:
+		if len(rec.Activity) >= 4 {
+			r.activities[binary.NativeEndian.Uint32(rec.Activity)]++
+		}
 	case shm.RecordStart, shm.RecordInit, shm.RecordFinalize, shm.RecordEdge:
 		if rec.Aux != shm.None && !r.comms[int(rec.Aux)] {
 			r.announceOne(int(rec.Aux))
@@ -415,6 +422,10 @@ func (r *recording) snapshot() {
 
 	h := r.source.Header()
 	p.Masks = shard.Masks{Event: h.EventMask, Record: h.RecordMask & allTypes}
+	if h.CuptiKinds != 0 || h.CuptiState != shm.CuptiOff {
+		p.Cupti = &shard.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError, Kinds: h.CuptiKinds,
+			Records: r.activities}
+	}
 	p.Costs = r.costs(&h)
 	p.Counts.NullHandles = h.NullHandles
 	p.Counts.Network = r.model.Network()
@@ -442,6 +453,9 @@ func (r *recording) snapshot() {
 		"UNKNOWN_STRINGS": r.source.Strings().Missing,
 		"BROKEN_RINGS":    r.brokenRings(),
 		"MISSING_BYTES":   missingBytes(r.source),
+		"CUPTI_LOST":      h.CuptiLost,
+		"CUPTI_DROPPED":   h.CuptiDropped,
+		"CUPTI_UNKNOWN":   h.CuptiUnknown,
 	} {
 		if n > 0 {
 			p.Counts.Oddities[name] = n

@@ -15,6 +15,7 @@ type selection struct {
 	event  uint32     // types
 	record uint32     // types, and shm.RecordRaw, RecordInWindow, RecordFull
 	window shm.Window // of all communicators at first
+	cupti  uint64     // kinds of CUPTI's activities; 0: none
 }
 
 // Windows that need no numbers.
@@ -40,8 +41,11 @@ func chosenEvents(s *config.Settings, l config.Launcher, h *shm.Header) uint32 {
 func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 	types := chosenEvents(s, l, h)
 	sel := selection{event: types, record: types, window: everything}
-	if s.Record {
+	switch {
+	case s.Record: // a transcript has NCCL's callbacks and nothing else
 		sel.record |= shm.RecordRaw
+	case types != 0:
+		sel.cupti = s.CUPTI
 	}
 	switch {
 	case s.Paused:
@@ -59,7 +63,7 @@ func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 func choose(m *shm.Memory, sel selection) selection {
 	h := m.Header()
 	if h.CollectorPID != 0 && h.EventMask != 0 {
-		sel = selection{event: h.EventMask, record: h.RecordMask &^ shm.RecordFull, window: shm.Window{First: h.WindowFirst, Last: h.WindowLast}}
+		sel = selection{event: h.EventMask, record: h.RecordMask &^ shm.RecordFull, window: shm.Window{First: h.WindowFirst, Last: h.WindowLast}, cupti: h.CuptiKinds}
 		m.SetMasks(sel.event, sel.record)
 		return sel
 	}
@@ -68,6 +72,7 @@ func choose(m *shm.Memory, sel selection) selection {
 	for i := range m.Comms() {
 		m.SetWindow(i, sel.window)
 	}
+	m.SetCuptiKinds(sel.cupti)
 	m.SetMasks(sel.event, sel.record)
 	return sel
 }

@@ -15,23 +15,29 @@ import (
 )
 
 func TestSelection(t *testing.T) {
+	const kernels = 1<<10 | 1<<4 | 1<<39
 	for _, tc := range []struct {
 		vars          string
 		api           uint32
 		event, record uint32
 		window        shm.Window
+		cupti         uint64
 	}{
-		{"", 6, 0x0f47, 0x0f47, everything},
-		{"NCCL_OTF2_EVENTS=all", 7, 0xffff, 0xffff, everything},
-		{"NCCL_OTF2_EVENTS=all", 6, 0x7fff, 0x7fff, everything},
-		{"NCCL_OTF2_EVENTS=all", 4, 0xff, 0xff, everything},
-		{"NCCL_OTF2_EVENTS=gpu", 2, 0x7, 0x7, everything},
-		{"NCCL_OTF2_START=paused", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, nothing},
-		{"NCCL_OTF2_WINDOW=ops:100-200", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, shm.Window{First: 100, Last: 200}},
-		{"NCCL_OTF2_WINDOW=ops:100-", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, shm.Window{First: 100, Last: math.MaxUint64}},
-		{"NCCL_OTF2_MODE=record", 6, 0x7fff, 0x7fff | shm.RecordRaw, everything},
-		{"NCCL_OTF2_MODE=record NCCL_OTF2_EVENTS=light NCCL_OTF2_START=paused", 7, 0xffff, 0xffff | shm.RecordRaw | shm.RecordInWindow, nothing},
-		{"NCCL_OTF2_MODE=record NCCL_OTF2_RANKS=1 RANK=0", 6, 0, shm.RecordRaw, everything},
+		{"", 6, 0x0f47, 0x0f47, everything, 0},
+		{"NCCL_OTF2_EVENTS=all", 7, 0xffff, 0xffff, everything, 0},
+		{"NCCL_OTF2_EVENTS=all", 6, 0x7fff, 0x7fff, everything, 0},
+		{"NCCL_OTF2_EVENTS=all", 4, 0xff, 0xff, everything, 0},
+		{"NCCL_OTF2_EVENTS=gpu", 2, 0x7, 0x7, everything, 0},
+		{"NCCL_OTF2_START=paused", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, nothing, 0},
+		{"NCCL_OTF2_WINDOW=ops:100-200", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, shm.Window{First: 100, Last: 200}, 0},
+		{"NCCL_OTF2_WINDOW=ops:100-", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, shm.Window{First: 100, Last: math.MaxUint64}, 0},
+		{"NCCL_OTF2_MODE=record", 6, 0x7fff, 0x7fff | shm.RecordRaw, everything, 0},
+		{"NCCL_OTF2_MODE=record NCCL_OTF2_EVENTS=light NCCL_OTF2_START=paused", 7, 0xffff, 0xffff | shm.RecordRaw | shm.RecordInWindow, nothing, 0},
+		{"NCCL_OTF2_MODE=record NCCL_OTF2_RANKS=1 RANK=0", 6, 0, shm.RecordRaw, everything, 0},
+		{"NCCL_OTF2_CUPTI=on", 6, 0x0f47, 0x0f47, everything, kernels},
+		{"NCCL_OTF2_CUPTI=memset", 6, 0x0f47, 0x0f47, everything, kernels | 1<<2},
+		{"NCCL_OTF2_CUPTI=on NCCL_OTF2_RANKS=1 RANK=0", 6, 0, 0, everything, 0},
+		{"NCCL_OTF2_CUPTI=on NCCL_OTF2_MODE=record", 6, 0x7fff, 0x7fff | shm.RecordRaw, everything, 0},
 	} {
 		lookup := environment(strings.Fields(tc.vars)...)
 		s, err := config.Load(lookup)
@@ -39,7 +45,7 @@ func TestSelection(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := selectBy(s, config.FindLauncher(lookup), &shm.Header{APIVersion: tc.api})
-		if want := (selection{tc.event, tc.record, tc.window}); got != want {
+		if want := (selection{tc.event, tc.record, tc.window, tc.cupti}); got != want {
 			t.Errorf("%s, API v%d: %#x, want %#x", tc.vars, tc.api, got, want)
 		}
 	}

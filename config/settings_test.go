@@ -48,11 +48,11 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.CPUs != nil || s.Debug || !s.Enable ||
-		s.Record || s.Paused || s.Window != nil || s.Channels || s.Disk != 0 || s.Ring != "memfd" || s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
+		s.Record || s.Paused || s.Window != nil || s.Channels || s.CUPTI != 0 || s.CUPTILibrary != "" || s.Disk != 0 || s.Ring != "memfd" || s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
 		t.Errorf("%+v", s)
 	}
 	want := map[string]string{
-		"EVENTS": "gpu", "MODE": "trace", "START": "on", "CHANNELS": "off", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on",
+		"EVENTS": "gpu", "MODE": "trace", "START": "on", "CHANNELS": "off", "CUPTI": "off", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on",
 		"MEMORY": "256MiB", "RING": "memfd", "CLOCK": "auto", "START_LIMIT": "2",
 	}
 	if d := cmp.Diff(want, s.Texts()); d != "" {
@@ -186,6 +186,24 @@ func TestRunTimeSettings(t *testing.T) {
 	s, err = Load(env("NCCL_OTF2_CONFIG=" + file(t, "a.yaml", "ring: shm\nmode: record\n")))
 	if err != nil || !slices.Equal(s.Environment(), []string{"NCCL_OTF2_RING=shm"}) {
 		t.Errorf("%v, %v", s.Environment(), err)
+	}
+}
+
+func TestActivities(t *testing.T) {
+	const kernels = 1<<10 | 1<<4 | 1<<39
+	for text, want := range map[string]uint64{
+		"off": 0, "0": 0, "on": kernels, "1": kernels, "memcpy": kernels | 1<<1 | 1<<22, "MEMSET": kernels | 1<<2,
+		"sync, memory": kernels | 1<<38 | 1<<49, "all": kernels | 1<<1 | 1<<22 | 1<<2 | 1<<38 | 1<<49, " , ": 0,
+	} {
+		s, err := Load(env("NCCL_OTF2_CUPTI=" + text))
+		if err != nil || s.CUPTI != want {
+			t.Errorf("%q: %#x, %v; want %#x", text, s.CUPTI, err, want)
+		}
+	}
+	for _, text := range []string{"kernels", "memcpy,nvtx", "on,memcpy", "all,memcpy"} {
+		if _, err := Load(env("NCCL_OTF2_CUPTI=" + text)); err == nil || !strings.Contains(err.Error(), "NCCL_OTF2_CUPTI") {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	Numbers Kind = "list"   // "0,4-7"
 	Seconds Kind = "seconds"
 	Ordinal Kind = "window" // "ops:1000-2000"
+	Kinds   Kind = "kinds"  // on, off, all, or names of activities
 )
 
 // Setting is one row of the table.
@@ -61,6 +62,9 @@ var Table = []Setting{
 	{Key: "CHANNELS", Default: "off", Kind: Switch,
 		Help:  "A row in the timeline for each channel of each communicator rank, beside that of the rank.",
 		parse: func(s *Settings, v string) (err error) { s.Channels, err = parseSwitch(v); return err }},
+	{Key: "CUPTI", Default: "off", Kind: Kinds,
+		Help:  "Kernels on the GPU, recorded with CUPTI and linked with the operations that launched them. `on`: kernels; `memcpy`, `memset`, `sync`, `memory`, or a list of them: also copies, settings, synchronisations, allocations; `all`: all of these. No other profiler can use CUPTI in the same process then. Links need KernelLaunch among EVENTS, as all presets have it.",
+		parse: func(s *Settings, v string) (err error) { s.CUPTI, err = parseActivities(v); return err }},
 	{Key: "RANKS", Kind: Numbers,
 		Help:  "World ranks to record, such as `0,8-15`. Default: all. Without a launcher's rank all are recorded.",
 		parse: func(s *Settings, v string) (err error) { s.Ranks, err = parseNumbers(v); return err }},
@@ -94,6 +98,9 @@ var Table = []Setting{
 	{Key: "START_LIMIT", Default: "2", Kind: Seconds, Early: true,
 		Help:  "How long the first communicator's initialisation waits for the collector to be ready (1 to 600); after that nothing is recorded. More where nodes are overloaded or programs come from a slow file system.",
 		parse: func(s *Settings, v string) (err error) { s.StartLimit, err = parseSeconds(v); return err }},
+	{Key: "CUPTI_LIBRARY", Kind: Path, Early: true,
+		Help:  "The libcupti.so to use. Default: the one that the program has loaded (then always), else the one beside NCCL in Python's packages, else what the loader finds, else the one under CUDA_HOME.",
+		parse: func(s *Settings, v string) error { s.CUPTILibrary = v; return nil }},
 	{Key: "CONFIG", Kind: Path,
 		Help:  "Settings file, `.yaml`, `.toml` or `.json`, with these keys in lower or upper case. Only from the environment.",
 		parse: func(s *Settings, v string) error { s.Config = v; return nil }},

@@ -115,6 +115,62 @@ func parseMask(text string) (uint32, error) {
 	return uint32(mask) & (1<<len(events) - 1), nil
 }
 
+// Kinds of CUPTI's activities, numbers of its header cupti_activity.h.
+const (
+	cuptiMemcpy   = 1 << 1
+	cuptiMemset   = 1 << 2
+	cuptiDriver   = 1 << 4
+	cuptiKernel   = 1 << 10 // CONCURRENT_KERNEL
+	cuptiMemcpy2  = 1 << 22
+	cuptiSync     = 1 << 38
+	cuptiExternal = 1 << 39
+	cuptiMemory   = 1 << 49 // MEMORY2
+
+	// cuptiKernels are kernels and what links them with their launches. (The plugin has the same table, for where
+	// there is no collector.)
+	cuptiKernels = cuptiKernel | cuptiDriver | cuptiExternal
+)
+
+var activities = []struct {
+	name  string
+	kinds uint64
+}{
+	{"memcpy", cuptiMemcpy | cuptiMemcpy2},
+	{"memset", cuptiMemset},
+	{"sync", cuptiSync},
+	{"memory", cuptiMemory},
+}
+
+// parseActivities reads what of CUPTI is to be recorded: off, on, all, or names of activities beside kernels.
+func parseActivities(text string) (kinds uint64, err error) {
+	if on, err := parseSwitch(text); err == nil {
+		if on {
+			kinds = cuptiKernels
+		}
+		return kinds, nil
+	}
+	all := strings.EqualFold(strings.TrimSpace(text), "all")
+	for _, a := range activities {
+		if all {
+			kinds |= cuptiKernels | a.kinds
+		}
+	}
+	if all {
+		return kinds, nil
+	}
+next:
+	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+		for _, a := range activities {
+			if strings.EqualFold(a.name, name) {
+				kinds |= cuptiKernels | a.kinds
+				continue next
+			}
+		}
+		return 0, fmt.Errorf("%q is none of off, on, all, memcpy, memset, sync, memory", name)
+	}
+	return kinds, nil
+}
+
 func parseSwitch(text string) (bool, error) {
 	switch strings.ToLower(text) {
 	case "1", "on", "true", "yes":

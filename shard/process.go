@@ -32,6 +32,7 @@ type Process struct {
 
 	Masks  Masks  `json:"masks"`
 	Memory Memory `json:"memory"`
+	Cupti  *Cupti `json:"cupti,omitempty"` // nil: it was not asked for
 
 	Launcher Launcher          `json:"launcher"`
 	Clock    Clock             `json:"clock"`
@@ -86,6 +87,16 @@ type Masks struct {
 type Memory struct {
 	Kind string `json:"kind"`           // "memfd" or "shm"
 	Path string `json:"path,omitempty"` // of the file, with "shm"
+}
+
+// Cupti is what became of CUPTI, which records kernels. What it lost is in Counts.Oddities: CUPTI_LOST (for want of
+// memory), CUPTI_DROPPED (by itself), CUPTI_UNKNOWN (places in its buffers behind which nothing could be read).
+type Cupti struct {
+	State   string            `json:"state"`   // see shm.CuptiState
+	Version uint32            `json:"version"` // as cuptiGetVersion gives it, 0 if there was none to ask
+	Error   int32             `json:"error,omitempty"`
+	Kinds   uint64            `json:"kinds"`             // bit k: activity kind k was wanted
+	Records map[uint32]uint64 `json:"records,omitempty"` // activity records taken, by kind
 }
 
 // Cost is what one callback took for one event type, as the plugin measured it on a sample.

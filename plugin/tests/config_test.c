@@ -99,6 +99,35 @@ static void events(void) {
   }
 }
 
+static void cupti(void) {
+  const uint64_t kernels = 1ULL << 10 | 1ULL << 4 | 1ULL << 39, copies = 1ULL << 1 | 1ULL << 22;
+  const struct {
+    const char *setting;
+    uint64_t kinds;
+    bool complains;
+  } cases[] = {{NULL, 0, false},
+               {"", 0, false},
+               {"off", 0, false},
+               {"0", 0, false},
+               {"on", kernels, false},
+               {"1", kernels, false},
+               {"memcpy", kernels | copies, false},
+               {"MEMSET", kernels | 1ULL << 2, false},
+               {"sync, memory", kernels | 1ULL << 38 | 1ULL << 49, false},
+               {"all", kernels | copies | 1ULL << 2 | 1ULL << 38 | 1ULL << 49, false},
+               {" , ", 0, false},
+               {"kernels", 0, true},
+               {"memcpy,nvtx", 0, true},
+               {"on,memcpy", 0, true},
+               {"all,memcpy", 0, true}};
+  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char why[256];
+    set("NCCL_OTF2_CUPTI", cases[i].setting);
+    EQUAL(ncclotf2_config_cupti(why, sizeof why), cases[i].kinds, cases[i].setting ? cases[i].setting : "(unset)");
+    CHECK((*why != '\0') == cases[i].complains, "%s: \"%s\"", cases[i].setting, why);
+  }
+}
+
 static void directory(void) {
   static const char *const variables[] = {"NCCL_OTF2_DIR",  "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT", "PMIX_NAMESPACE",
                                           "LSB_JOBID",      "PBS_JOBID",    "FLUX_JOB_ID",   "TORCHELASTIC_RUN_ID",
@@ -138,4 +167,5 @@ static void directory(void) {
 
 TEST_MAIN({"memory has units and a least", memory}, {"the plugin can be switched off", enabled},
           {"the start limit is a number of seconds", start_limit},
-          {"events are presets, names or a number", events}, {"the directory is named after the job", directory})
+          {"events are presets, names or a number", events}, {"CUPTI is off, on, or a list of activities", cupti},
+          {"the directory is named after the job", directory})
