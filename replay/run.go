@@ -61,6 +61,13 @@ type Options struct {
 	// program), or "" for what the recording says, if anything.
 	Library string
 
+	// Kernels plays a GPU, too, through a fake CUPTI (tests/fakecupti) that the hosts load before the plugin, and sets
+	// NCCL_OTF2_CUPTI=on: the kernels of the recording's reference, within the launches that they belong to, graphs
+	// captured and replayed, and kernels of the application's own. With the live clock each runs from its launch on, 20 µs
+	// at most unless the pace is the recorded one. What became of each is in ProcessResult.GPU. Env has its settings
+	// (FAKECUPTI_VERSION, FAKECUPTI_FAULTS, …).
+	Kernels bool
+
 	Env []string // KEY=VALUE, on top of this process's environment; the last of a key counts
 
 	// Die is "", DieAfterLast, or after how many calls of its program each process kills itself; which
@@ -93,6 +100,7 @@ type ProcessResult struct {
 	ExitCode int            // -1 if a signal ended it
 	Signal   syscall.Signal // that ended it, 0 if none
 	Report   *Report        // nil if the host could not play
+	GPU      *GPUTruth      // Options.Kernels: what really ran; nil if the process did not end in order
 	Stderr   string         // empty if Options.Stderr is an *os.File
 }
 
@@ -186,6 +194,12 @@ next:
 	if opt.Clock == ClockRecorded {
 		env = append(env, "NCCL_OTF2_CLOCK=host")
 	}
+	if opt.Kernels {
+		env = append(env, "NCCL_OTF2_CUPTI=on")
+		if opt.Clock == ClockRecorded {
+			env = append(env, "FAKECUPTI_CLOCK=host")
+		}
+	}
 	if opt.Spool {
 		env = append(env, "NCCL_OTF2_COLLECTOR=spool")
 	}
@@ -256,7 +270,19 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 		if err := os.WriteFile(path, program, 0o600); err != nil {
 			return nil, fmt.Errorf("replay: %w", err)
 		}
-		jobs[k], err = newJob(ctx, &opt, dir, host, append(args[:len(args):len(args)], path), k, len(jobs))
+		own := args[:len(args):len(args)]
+		if opt.Kernels {
+			kernels, err := kernelProgram(rec, k)
+			if err != nil {
+				return nil, fmt.Errorf("replay: %w", err)
+			}
+			file := filepath.Join(dir, fmt.Sprintf("p%d.kernels", k))
+			if err := os.WriteFile(file, kernels, 0o600); err != nil {
+				return nil, fmt.Errorf("replay: %w", err)
+			}
+			own = append(own, "--kernels", file)
+		}
+		jobs[k], err = newJob(ctx, &opt, dir, host, append(own, path), k, len(jobs))
 		if err != nil {
 			return nil, fmt.Errorf("replay: %w", err)
 		}
@@ -380,6 +406,7 @@ func arguments(opt *Options) []string {
 type job struct {
 	cmd              *exec.Cmd
 	outFile, errFile *os.File // errFile is nil if standard error goes to the caller's file
+	truth            string   // the file of the fake CUPTI; "" without
 	waitErr          error
 	killed           bool // because ctx was done; written before Wait returns
 }
@@ -392,6 +419,10 @@ func newJob(ctx context.Context, opt *Options, dir, host string, args []string, 
 		return err
 	}
 	j.cmd.Env = environment(opt, k, n)
+	if opt.Kernels {
+		j.truth = filepath.Join(dir, fmt.Sprintf("p%d.truth", k))
+		j.cmd.Env = append(j.cmd.Env, "FAKECUPTI_TRUTH="+j.truth)
+	}
 	var err error
 	if j.outFile, err = os.Create(filepath.Join(dir, fmt.Sprintf("p%d.out", k))); err != nil {
 		return nil, err
@@ -437,7 +468,10 @@ func (j *job) result(k int) (ProcessResult, error) {
 		}
 		p.Stderr = string(text)
 	}
-	p.Report, err = parseReport(out)
+	if p.Report, err = parseReport(out); err != nil || j.truth == "" {
+		return p, err
+	}
+	p.GPU, err = loadTruth(j.truth)
 	return p, err
 }
 

@@ -77,7 +77,7 @@ static void check_on(void) {
 }
 
 static uint32_t launch(const char *name) {
-  return cuda->launch(1, LAUNCH_EX, &(struct fakecupti_kernel){.device = 0, .stream = 7, .name = name, .end = 1000}, 0);
+  return cuda->launch(1, LAUNCH_EX, &(struct fakecupti_kernel){.device = 0, .stream = 7, .name = name, .end = 1000});
 }
 
 /* A launch as NCCL makes it. */
@@ -478,7 +478,7 @@ static void stamps(void) {
 static void unfinished(void) {
   void *context = begin(22, "", KERNELS);
   nccl_launch(context, NULL);
-  cuda->launch(1, LAUNCH_EX, &(struct fakecupti_kernel){.name = "endless", .end = 3600000000000}, 0);
+  cuda->launch(1, LAUNCH_EX, &(struct fakecupti_kernel){.name = "endless", .end = 3600000000000});
   ncclProfiler_v6.finalize(context);
   check_ended();
   check_counts();

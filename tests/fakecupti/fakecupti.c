@@ -385,7 +385,7 @@ int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t on)
 
 /* Graphs: their nodes, and those of the executable graphs made from them. */
 struct graph {
-  struct { uint64_t node, source, captured, tag; const char *name; uint32_t stream, device; } nodes[64];
+  struct { uint64_t node, source, captured, event, handle; const char *name; uint32_t stream, device; } nodes[64];
   uint32_t count;
 };
 static struct graph graphs[128]; /* an executable graph has an odd number, one more than what it was made from */
@@ -456,7 +456,7 @@ static uint32_t correlate(void)
   return id;
 }
 
-static uint32_t launch(int domain, uint32_t cbid, const struct fakecupti_kernel *k, uint64_t tag)
+static uint32_t launch(int domain, uint32_t cbid, const struct fakecupti_kernel *k)
 {
   pthread_mutex_lock(&lock);
   const uint64_t now = clock_now();
@@ -468,14 +468,15 @@ static uint32_t launch(int domain, uint32_t cbid, const struct fakecupti_kernel 
     const uint64_t node = next_node++;
     g->nodes[g->count].node = g->nodes[g->count].source = node;
     g->nodes[g->count].captured = top(5);
-    g->nodes[g->count].tag = tag;
+    g->nodes[g->count].event = k->event;
+    g->nodes[g->count].handle = k->handle;
     g->nodes[g->count].name = truth_name(k->name);
     g->nodes[g->count].stream = k->stream;
     g->nodes[g->count++].device = k->device;
   } else {
     struct truth *t = truth_add();
     *t = (struct truth){ .correlation = id, .stream = k->stream, .device = k->device, .thread = (uint32_t)syscall(SYS_gettid),
-                         .tag = tag, .external = top(5), .start = k->start ? k->start : now + 1000,
+                         .event = k->event, .handle = k->handle, .external = top(5), .start = k->start ? k->start : now + 1000,
                          .end = k->start ? k->end : now + 1000 + k->end, .name = truth_name(k->name) };
     run(t, now);
   }
@@ -519,7 +520,8 @@ static uint32_t graph_launch(int domain, uint32_t cbid, uint32_t exec, const str
   for (uint32_t i = 0; i < g->count && i < count; i++) {
     struct truth *t = truth_add();
     *t = (struct truth){ .correlation = id, .stream = g->nodes[i].stream, .device = g->nodes[i].device,
-                         .thread = (uint32_t)syscall(SYS_gettid), .tag = g->nodes[i].tag, .external = top(5),
+                         .thread = (uint32_t)syscall(SYS_gettid), .event = g->nodes[i].event, .handle = g->nodes[i].handle,
+                         .external = top(5),
                          .captured = g->nodes[i].captured, .start = times[i].start ? times[i].start : now + 1000,
                          .end = times[i].start ? times[i].end : now + 1000 + times[i].end, .graph = exec, .node = g->nodes[i].node,
                          .source = g->nodes[i].source, .name = g->nodes[i].name };

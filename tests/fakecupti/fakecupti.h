@@ -32,18 +32,20 @@
 
 #include <stdint.h>
 
-/* A kernel to be. Times are ns on CUPTI's clock (fakecupti_now); start 0: from now on. */
+/* A kernel to be. Times are ns on CUPTI's clock (fakecupti_now); start 0: `end` is how long it
+ * takes from now on. */
 struct fakecupti_kernel {
   uint32_t device, stream;
   const char *name;
   uint64_t start, end;
+  uint64_t event, handle; /* for the truth file: what launches it, as the program and as the profiler call it; else 0 */
 };
 
 struct fakecupti_hooks {
   /* A call that launches a kernel, on this thread: of the driver (domain 1) or of the runtime (2), within which a call of
    * the driver follows. Returns the correlation id. Between capture_begin and capture_end of this thread it makes a node
-   * of a graph instead, and no kernel. `tag`: anything, for the truth file. */
-  uint32_t (*launch)(int domain, uint32_t cbid, const struct fakecupti_kernel *kernel, uint64_t tag);
+   * of a graph instead, and no kernel. */
+  uint32_t (*launch)(int domain, uint32_t cbid, const struct fakecupti_kernel *kernel);
   void (*capture_begin)(void);
   uint32_t (*capture_end)(void); /* a graph */
   uint32_t (*instantiate)(uint32_t graph); /* an executable graph, whose nodes have ids of their own */

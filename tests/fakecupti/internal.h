@@ -38,7 +38,7 @@ enum fate { FATE_PENDING, FATE_DELIVERED, FATE_ZEROED, FATE_DROPPED, FATE_HIDDEN
 /* What is known of a kernel, for the truth file. */
 struct truth {
   uint32_t correlation, stream, device, thread;
-  uint64_t tag, external, start, end;
+  uint64_t event, handle, external, start, end;
   uint32_t graph;         /* executable graph, 0: launched directly */
   uint64_t node, source;  /* of the executable graph; of the graph it was made of */
   uint64_t captured;      /* external id when the node was captured */

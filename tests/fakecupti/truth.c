@@ -5,7 +5,8 @@
  *   correlation  id of the call that launched it; kernels of one graph launch share it
  *   external     id on top of this thread's CUSTOM2 stack at the launch, 0: none. Of a graph's kernels: at the graph launch
  *   captured     of a graph's kernel: id when its node was captured
- *   tag          what the program said it is
+ *   event        number of what launched it in the program, 0: nothing of interest; of a graph's kernel: at its capture
+ *   handle       what the profiler called that event
  *   thread, device, stream, name, start, end (ns, as it truly ran), graph, node, source (node that `node` was made from)
  *   fate         "delivered"; "zeroed": delivered without times, because it was unfinished at a forced flush or by a fault;
  *                "dropped"; "hidden": behind what cannot be read; "off": kernels were not recorded; "pending": in a buffer
@@ -70,10 +71,10 @@ void truth_write(void)
   for (const struct block *b = first; b; b = b->next)
     for (uint32_t i = 0; i < (b == last ? used : 256); i++) {
       const struct truth *t = &b->rows[i];
-      fprintf(to, "{\"correlation\":%u,\"external\":\"0x%" PRIx64 "\",\"captured\":\"0x%" PRIx64 "\",\"tag\":%" PRIu64
-              ",\"thread\":%u,\"device\":%u,\"stream\":%u,\"name\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
-              ",\"graph\":%u,\"node\":%" PRIu64 ",\"source\":%" PRIu64 ",\"fate\":\"%s\"}\n",
-              t->correlation, t->external, t->captured, t->tag, t->thread, t->device, t->stream, t->name, t->start, t->end, t->graph,
+      fprintf(to, "{\"correlation\":%u,\"external\":\"0x%" PRIx64 "\",\"captured\":\"0x%" PRIx64 "\",\"event\":%" PRIu64
+              ",\"handle\":\"0x%" PRIx64 "\",\"thread\":%u,\"device\":%u,\"stream\":%u,\"name\":\"%s\",\"start\":%" PRIu64
+              ",\"end\":%" PRIu64 ",\"graph\":%u,\"node\":%" PRIu64 ",\"source\":%" PRIu64 ",\"fate\":\"%s\"}\n",
+              t->correlation, t->external, t->captured, t->event, t->handle, t->thread, t->device, t->stream, t->name, t->start, t->end, t->graph,
               t->node, t->source, fates[t->fate]);
     }
   buffers_report(to);

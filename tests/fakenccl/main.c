@@ -14,6 +14,7 @@
 #include "adapt.h"
 #include "clock.h"
 #include "cuda.h"
+#include "kernels.h"
 #include "library.h"
 #include "loader.h"
 #include "meeting.h"
@@ -38,6 +39,8 @@ static const char usage_text[] =
   "  --no-finalize          end without finalize\n"
   "  --exit exit|_exit      how the process ends (default exit)\n"
   "  --no-cuda              the CUDA driver's functions answer that there is none\n"
+  "  --kernels FILE         play the kernels of FILE, too, on the fake CUPTI fakecupti/libcupti.so.12 beside\n"
+  "                         this program\n"
   "  --verbose              print the plugin's INFO lines too\n"
   "  --dump                 print what would be played\n";
 
@@ -73,7 +76,7 @@ static void __attribute__((format(printf, 5, 6))) own_log(int level, unsigned lo
 
 int main(int argc, char **argv)
 {
-  enum { CLOCK = 256, PACE, START_AT, TOGETHER, DIE, STOP_AT, NO_FINALIZE, EXIT, NO_CUDA, VERBOSE, DUMP, API, LIBRARY, PUBLISHED };
+  enum { CLOCK = 256, PACE, START_AT, TOGETHER, DIE, STOP_AT, NO_FINALIZE, EXIT, NO_CUDA, VERBOSE, DUMP, API, LIBRARY, PUBLISHED, KERNELS };
   static const struct option names[] = {
     { "clock", required_argument, NULL, CLOCK }, { "pace", required_argument, NULL, PACE },
     { "start-at", required_argument, NULL, START_AT },
@@ -81,10 +84,11 @@ int main(int argc, char **argv)
     { "no-finalize", no_argument, NULL, NO_FINALIZE }, { "exit", required_argument, NULL, EXIT },
     { "no-cuda", no_argument, NULL, NO_CUDA }, { "verbose", no_argument, NULL, VERBOSE },
     { "dump", no_argument, NULL, DUMP }, { "api", required_argument, NULL, API },
-    { "library", required_argument, NULL, LIBRARY }, { "published", required_argument, NULL, PUBLISHED }, { NULL, 0, NULL, 0 },
+    { "library", required_argument, NULL, LIBRARY }, { "published", required_argument, NULL, PUBLISHED },
+    { "kernels", required_argument, NULL, KERNELS }, { NULL, 0, NULL, 0 },
   };
   struct play_options options = { .finalize = true };
-  const char *together = NULL, *published = NULL, *library = "self";
+  const char *together = NULL, *published = NULL, *gpu = NULL, *library = "self";
   int api = 0;
   bool at_once = false, no_cuda = false, dump = false;
   for (int o; (o = getopt_long(argc, argv, "", names, NULL)) != -1;) {
@@ -116,6 +120,7 @@ int main(int argc, char **argv)
       if (strcmp(library, "self") != 0) choice(library, "nccl", "rccl");
       break;
     case PUBLISHED: published = optarg; break;
+    case KERNELS: gpu = optarg; break;
     default: usage();
     }
   }
@@ -140,6 +145,7 @@ int main(int argc, char **argv)
   options.log = strcmp(library, "self") == 0 ? own_log : library_open(library, program.release, play_log);
   meeting_begin(&program, together);
   publish_begin(&program, published);
+  if (gpu) kernels_begin(&program, gpu, options.in_order, options.paced);
   play(&program, &options);
   tally_report(loader_version(), play_mask());
   if (at_once) _exit(0);

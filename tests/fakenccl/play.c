@@ -13,6 +13,7 @@
 #include "adapt.h"
 #include "clock.h"
 #include "cuda.h"
+#include "kernels.h"
 #include "loader.h"
 #include "meeting.h"
 #include "publish.h"
@@ -283,6 +284,7 @@ static void make_finalize(struct player *p, const struct call *c)
     count(&tally.held_finalizes);
     return;
   }
+  kernels_wait();
   /* NCCL passes over communicators without a context, but counts them. */
   if (loader_plugin && context) {
     answered(loader_plugin->table.finalize(context));
@@ -346,6 +348,7 @@ static void run_player(struct player *p)
     case CALL_KINDS: break;
     }
     announce(c);
+    kernels_play(index, handles);
     /* Threads that begin after this call: before anybody is told that it was made, so that all of them
      * exist once all calls are made. */
     while (p->spawned < p->spawn_count && prog->threads[p->spawns[p->spawned]].spawn == (int64_t)index)
