@@ -33,6 +33,7 @@ const (
 	AttrKernelVariant                          // symmetric kernel, "AllReduce_AGxLL_R"
 	AttrSyncStrategy                           // of copy-engine collectives: "MC", "UC"
 	AttrBatches                                // copy batches of a copy-engine collective
+	AttrUncertainty                            // ns that begin and end of a "gpu" interval may be off by, in 95 of 100 cases at least
 	numAttributes
 )
 
@@ -72,4 +73,5 @@ var Attributes = [numAttributes]Attribute{
 	{AttrKernelVariant, "KERNEL_VARIANT", otf2.TypeString, "Symmetric kernel"},
 	{AttrSyncStrategy, "SYNC_STRATEGY", otf2.TypeString, "How a copy-engine collective synchronises: MC or UC"},
 	{AttrBatches, "BATCHES", otf2.TypeUint32, "Copy batches of a copy-engine collective"},
+	{AttrUncertainty, "UNCERTAINTY", otf2.TypeUint64, "What begin and end of an interval of GPU time may be off by, ns"},
 }

@@ -27,16 +27,19 @@ func (m *Model) writeKernelPhases(c *commRank, loc *location, p *plan, enter, le
 	for _, ph := range phases {
 		order = append(order, ph)
 	}
-	m.writePhases(c, loc, order, enter, leave)
+	m.writePhases(c, loc, order, p.lastReport, enter, leave)
 }
 
-// writePhases draws phases between two times, one after the other.
-func (m *Model) writePhases(c *commRank, loc *location, phases []kernelPhase, from, to otf2.Timestamp) {
+// phaseSlackNs is how far a phase may reach beyond its kernel: stamps of one kernel are mapped alike.
+const phaseSlackNs = 20_000
+
+// writePhases draws phases between two times, one after the other; seen is when NCCL had reported them.
+func (m *Model) writePhases(c *commRank, loc *location, phases []kernelPhase, seen uint64, from, to otf2.Timestamp) {
 	slices.SortFunc(phases, func(a, b kernelPhase) int { return cmp.Compare(a.number, b.number) })
 	for _, ph := range phases {
-		begin, _ := c.gpu.host(ph.begin)
-		end, ok := c.gpu.host(ph.end)
-		if !ok || ph.begin == 0 || ph.end < ph.begin || end > uint64(to)+slackNs {
+		begin, _, _ := c.gpu.host(ph.begin, seen)
+		end, _, ok := c.gpu.host(ph.end, seen)
+		if !ok || ph.begin == 0 || ph.end < ph.begin || end > uint64(to)+phaseSlackNs {
 			m.oddity(OddImplausible)
 			continue
 		}
@@ -72,8 +75,8 @@ func (m *Model) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plaus
 		if loc == nil {
 			return
 		}
-		begin, _ := c.gpu.host(s.begin)
-		end, ok := c.gpu.host(s.end)
+		begin, _, _ := c.gpu.host(s.begin, s.began)
+		end, _, ok := c.gpu.host(s.end, s.ended)
 		if !ok {
 			m.oddity(OddImplausibleChannel)
 			continue
@@ -91,7 +94,7 @@ func (m *Model) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plaus
 		from := loc.at(begin)
 		to := max(from, otf2.Timestamp(end))
 		m.fail(loc.w.Enter(from, a, name))
-		m.writePhases(c, loc, phases, from, to)
+		m.writePhases(c, loc, phases, p.lastReport, from, to)
 		m.fail(loc.w.Leave(to, nil, name))
 	}
 }

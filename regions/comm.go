@@ -25,22 +25,21 @@ type commRank struct {
 	loc, enqueue *location
 	channels     map[uint8]*location
 
-	off      bool             // recording is, as the row last said or is about to say
-	calls    []*call          // not captured, in the order of the application; no operation seen yet
-	captured bounded[*call]   // kept for the replays of their graphs
-	queue    []*plan          // in issue order, not yet written
-	headAt   uint64           // when the present head of the queue became it
-	lastEnd  uint64           // end of the last interval that a GPU clock gave
-	stamps   map[uint8]uint64 // channel → greatest end stamp of the plans written so far
+	off      bool           // recording is, as the row last said or is about to say
+	calls    []*call        // not captured, in the order of the application; no operation seen yet
+	captured bounded[*call] // kept for the replays of their graphs
+	queue    []*plan        // in issue order, not yet written
+	headAt   uint64         // when the present head of the queue became it
+	issued   uint64         // plans so far
+	enqueued uint64         // when the last of them had been enqueued
+	stamps   stampFilter
+
+	uncertainty spread // of its intervals of GPU time
 
 	kernelsSeen    bool // there has been a KernelCh event
 	kernelTimeouts int  // plans in a row closed by the limit without any KernelCh
 	quietPlans     int  // plans in a row without network traffic
-	unknownUnit    bool // marked: GPU stamps whose unit is not known
 	silentGraphs   bool // marked: graphs whose replays are not reported
-
-	implausible int  // plans whose GPU times cannot be true
-	parted      bool // NCCL's host and device counters have parted: no stamp is trusted any more
 
 	sequences map[string]*sequence
 	request   uint64 // last request id of this location
@@ -112,7 +111,7 @@ func (m *Model) comm(aux uint32) *commRank {
 		c = &commRank{
 			Comm: shard.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), gpu: &gpuClock{},
 			captured: newBounded[*call](maxCaptured), channels: make(map[uint8]*location),
-			sequences: make(map[string]*sequence), stamps: make(map[uint8]uint64),
+			sequences: make(map[string]*sequence),
 		}
 		m.comms[aux] = c
 	}

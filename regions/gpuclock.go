@@ -3,218 +3,302 @@
 package regions
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
 
-// gpuClock maps the stamps of one GPU onto the process's time line.
+// gpuClock maps the stamps of one GPU onto the process's time line. All communicators of a GPU share it.
 //
 // Every KernelCh callback gives a pair: a stamp g that the GPU took and the host time c at which NCCL
 // reported it, c = g + offset + delay with delay ≥ 0 and otherwise arbitrary (notes on the API, §7.5).
-// So c − g is an upper bound of the offset, tight wherever a report came at once, and since clocks
-// drift slowly it bounds the offset at other times, too: by no more than the drift per nanosecond of
-// distance. The clock is the least of these bounds, the lower envelope of all cones
+// So c − g bounds the offset from above, tightly wherever a report came at once. Every kernel was
+// launched before it began: the time of the launch less the stamp of the beginning bounds it from below.
 //
-//	offset(g) ≤ (c_i − g_i) + drift·|g − g_i|
+// The offset changes slowly (two oscillators) and now and then jumps. So it is a line in pieces:
 //
-// It never maps a stamp to a time before it was taken, and is late by the smallest delay nearby.
+//	segment   from one jump to the next; see gpuclock_step.go
+//	block     64 buckets that have something, or 4 s of it, with a line of its own: gpuclock_fit.go. It is fitted to the block and
+//	          its two neighbours, and final when the next block is full
+//	bucket    0.26 ms: only the quickest report and the strongest lower bound within it can matter
 //
-// Over long windows the drift itself is measured: the slope of the line that lies below all points and
-// comes nearest to them, which is the edge of their lower convex hull under the mean. The cones
-// then only need to cover what that slope may be off by.
+// Between the middles of two blocks their lines are blended, so that the mapping has no steps. What a
+// stamp costs does not depend on how many came before: a bucket is looked up, a line is fitted per block,
+// and the newest two blocks again after 50 ms or when somebody needs them.
 //
-// NVIDIA's stamps are nanoseconds. Of AMD's the unit is not documented, so it is told from the pairs: it is
-// one of those of the counters that AMD's devices have, and each stamp is brought to nanoseconds first.
+// NVIDIA's stamps are nanoseconds. Of AMD's the unit is not documented, so the length of a tick is found from the
+// pairs (gpuclock_tick.go), and each stamp is brought to nanoseconds first.
 type gpuClock struct {
-	anyUnit bool   // the unit is to be found out
-	unit    uint64 // ns per tick, once known; 0 before
-	guess   uint64
-	start   clockPoint // of the present stretch: stamp and host time
-
-	points  []clockPoint   // at most one per bucket of bucketNs, by bucket
-	buckets map[uint64]int // bucket → index into points
-	newest  uint64         // greatest stamp seen
-	dirty   bool           // points have come since the last fit
-	fitted  uint64         // newest at the last fit
-
-	envelope []clockPoint // by stamp; d less the slope's share, closed under the cones
-	g0       uint64
-	slope    float64 // measured drift
-	drift    float64 // what it may be off by
+	anyUnit  bool // the length of a tick is to be found out
+	tick     tickLength
+	grain    grain
+	segments []*clockSegment // oldest first
+	ahead    stepAhead
+	back     stepBack
+	steps    int // jumps so far
 }
 
+// clockPoint is what is kept of a bucket. Differences are those of host time less stamp.
 type clockPoint struct {
-	g uint64 // stamp
-	d int64  // c − g
+	g     uint64 // stamp of the quickest report
+	d     int64  // upper bound of the offset at g
+	g2    uint64 // the same of the second quickest; 0: there is none
+	d2    int64
+	begin uint64 // stamp of a kernel's beginning; 0: none
+	least int64  // lower bound of the offset at begin
 }
 
 const (
-	bucketNs    = 1 << 22        // ≈ 4 ms: only the quickest report within it can matter
-	windowNs    = 10_000_000_000 // of what comes often, so much is kept; what comes seldom, longer
-	pruneAtSize = 2 * windowNs / bucketNs
-	refitNs     = 50_000_000 // how much must come before the envelope is computed anew
-
-	maxDrift   = 30e-6  // between two crystal oscillators whose drift has not been measured
-	maxSlope   = 200e-6 // more than any oscillator is off by: such a slope is no drift
-	delayNs    = 20_000 // what the delays at both ends of the slope's edge may differ by
-	slopeAfter = 2e9    // length (ns) of that edge from which on the slope is better known than maxDrift
-	leastDrift = 1e-6   // drift changes within a window: temperature
+	bucketShift = 18 // 2^18 ns ≈ 0.26 ms
+	blockPoints = 64
+	blockNs     = 4_000_000_000
+	refitNs     = 50_000_000 // how much must come before the newest blocks are fitted again
+	maxLines    = 4096       // of a segment: 1 min at least
+	maxSegments = 8
 )
 
-// units are the lengths of a tick (ns) that a GPU's counter may have: 1 GHz, 100 MHz, 25 MHz.
-var units = [...]uint64{1, 10, 40}
+// clockSegment is the time between two jumps.
+type clockSegment struct {
+	from   uint64 // host time of its first stamp
+	points []clockPoint
+	full   int // points[:full] is the last final block, points[full:open] the one that is full
+	open   int // points[open:] is the one that grows
 
-// Pairs this far apart (ns) tell the unit: delays are shorter, and units differ much.
-const unitAfter = 20_000_000
-
-// findUnit tries to tell the unit of stamps: two stretches in a row must say the same, because a stamp may be
-// that of an earlier kernel.
-func (k *gpuClock) findUnit(g, c uint64) bool {
-	if k.start.g == 0 || g <= k.start.g {
-		k.start = clockPoint{g, int64(c)}
-		return false
-	}
-	if c < uint64(k.start.d)+unitAfter {
-		return false
-	}
-	rate := float64(c-uint64(k.start.d)) / float64(g-k.start.g)
-	before, start := k.guess, k.start
-	k.guess, k.start = 0, clockPoint{g, int64(c)}
-	for _, u := range units {
-		if rate > 0.65*float64(u) && rate < 1.35*float64(u) {
-			k.guess = u
-		}
-	}
-	if k.guess == 0 || k.guess != before {
-		return false
-	}
-	k.unit = k.guess
-	k.add(start.g, uint64(start.d))
-	return true
+	lines   []clockLine // one per block, by stamp
+	final   int         // so many of them will not change
+	newest  uint64
+	fitted  uint64 // newest at the last fit
+	fitTo   int    // points at the last fit
+	dirty   bool   // points have come since then
+	below   bool   // one of them lies below its line
+	scratch fitScratch
 }
 
 // known tells whether stamps can be mapped at all.
-func (k *gpuClock) known() bool { return !k.anyUnit || k.unit != 0 }
+func (k *gpuClock) known() bool { return !k.anyUnit || k.tick.ns != 0 }
 
 // nanoseconds brings a stamp to nanoseconds of the GPU's clock.
-func (k *gpuClock) nanoseconds(g uint64) uint64 {
-	if k.unit > 1 {
-		return g * k.unit
+func (k *gpuClock) nanoseconds(stamp uint64) uint64 {
+	if k.anyUnit {
+		return k.tick.nanoseconds(stamp)
 	}
-	return g
+	return stamp
 }
 
-// add takes one pair: stamp g, reported at host time c.
-func (k *gpuClock) add(g, c uint64) {
-	if !k.known() && !k.findUnit(g, c) {
+// grainNs is what stamps are rounded down to, at most.
+func (k *gpuClock) grainNs() float64 {
+	if k.anyUnit {
+		return k.grain.ns(k.tick.ns)
+	}
+	return k.grain.ns(1)
+}
+
+// add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL hands it out when it never read one.
+func (k *gpuClock) add(stamp, c uint64) {
+	if stamp == 0 {
 		return
 	}
-	g = k.nanoseconds(g)
-	if k.buckets == nil {
-		k.buckets = make(map[uint64]int)
+	k.grain.add(stamp)
+	if !k.known() {
+		for _, p := range k.tick.learn(stamp, c) {
+			k.pair(k.nanoseconds(p.g), p.c)
+		}
+		return
 	}
-	d := int64(c - g)
-	b := g / bucketNs
-	if i, ok := k.buckets[b]; ok {
-		if d >= k.points[i].d {
+	k.pair(k.nanoseconds(stamp), c)
+}
+
+func (k *gpuClock) pair(g, c uint64) {
+	if len(k.segments) == 0 {
+		k.segments = append(k.segments, &clockSegment{})
+	}
+	s := k.segments[len(k.segments)-1]
+	s.fit(false, k.grainNs())
+	if line := s.live(); line != nil {
+		if k.jumpedAhead(line, g, c) {
 			return
 		}
-		k.points[i] = clockPoint{g, d}
-	} else {
-		k.buckets[b] = len(k.points)
-		k.points = append(k.points, clockPoint{g, d})
+		k.comparesBack(line, g, c)
 	}
-	k.newest = max(k.newest, g)
-	k.dirty = true
-	if len(k.points) > pruneAtSize {
-		k.prune()
-	}
+	s.add(g, int64(c-g), k.grainNs())
 }
 
-func (k *gpuClock) prune() {
-	k.points = slices.DeleteFunc(k.points, func(p clockPoint) bool { return p.g+windowNs < k.newest })
-	clear(k.buckets)
-	for i, p := range k.points {
-		k.buckets[p.g/bucketNs] = i
-	}
-}
-
-// fit brings the envelope up to date; unless forced, only if enough has come since the last time.
-func (k *gpuClock) fit(force bool) {
-	if !k.dirty || !force && k.envelope != nil && k.newest < k.fitted+refitNs {
+// notBefore takes a lower bound: the kernel that began at a stamp was launched at host time t. Only for
+// stamps that are that kernel's beyond doubt.
+func (k *gpuClock) notBefore(stamp, t uint64) {
+	if !k.known() || len(k.segments) == 0 {
 		return
 	}
-	k.dirty, k.fitted = false, k.newest
-	e := append(k.envelope[:0], k.points...)
-	slices.SortFunc(e, func(a, b clockPoint) int { return cmp.Compare(a.g, b.g) })
-	k.g0 = e[0].g
-	k.slope, k.drift = slopeBelow(e)
-	for i := range e {
-		e[i].d -= k.drifted(e[i].g)
+	g := k.nanoseconds(stamp)
+	s := k.segments[len(k.segments)-1]
+	i, ok := s.bucket(g)
+	if !ok || t < s.from {
+		return
 	}
-	for i := 1; i < len(e); i++ {
-		e[i].d = min(e[i].d, e[i-1].d+k.cone(e[i-1].g, e[i].g))
+	if p := &s.points[i]; p.begin == 0 || int64(t-g) > p.least {
+		p.begin, p.least, s.dirty = g, int64(t-g), true
 	}
-	for i := len(e) - 2; i >= 0; i-- {
-		e[i].d = min(e[i].d, e[i+1].d+k.cone(e[i].g, e[i+1].g))
-	}
-	k.envelope = e
 }
 
-// drifted is the share of the offset at g that the measured slope explains.
-func (k *gpuClock) drifted(g uint64) int64 {
-	return int64(math.Round(k.slope * float64(int64(g-k.g0))))
-}
-
-// cone is how far apart the offsets at two stamps can be.
-func (k *gpuClock) cone(from, to uint64) int64 { return int64(math.Ceil(k.drift * float64(to-from))) }
-
-// slopeBelow measures the drift of points sorted by stamp, and tells what it may be off by.
-func slopeBelow(pts []clockPoint) (slope, drift float64) {
-	x := func(p clockPoint) float64 { return float64(p.g - pts[0].g) }
-	y := func(p clockPoint) float64 { return float64(p.d - pts[0].d) }
-	hull := make([]clockPoint, 0, 16)
-	mean := 0.0
-	for _, p := range pts {
-		mean += x(p) / float64(len(pts))
-		for len(hull) >= 2 {
-			a, b := hull[len(hull)-2], hull[len(hull)-1]
-			if (x(b)-x(a))*(y(p)-y(a))-(y(b)-y(a))*(x(p)-x(a)) > 0 {
-				break
+// bucket finds the point of a stamp's bucket, or where it would be.
+func (s *clockSegment) bucket(g uint64) (int, bool) {
+	n, b := len(s.points), g>>bucketShift
+	switch {
+	case n == 0 || b > s.points[n-1].g>>bucketShift:
+		return n, false
+	case b == s.points[n-1].g>>bucketShift:
+		return n - 1, true
+	}
+	return slices.BinarySearchFunc(s.points, b, func(p clockPoint, b uint64) int {
+		if x := p.g >> bucketShift; x != b {
+			if x < b {
+				return -1
 			}
-			hull = hull[:len(hull)-1]
+			return 1
 		}
-		hull = append(hull, p)
+		return 0
+	})
+}
+
+func (s *clockSegment) add(g uint64, d int64, grain float64) {
+	i, ok := s.bucket(g)
+	if line := s.live(); line != nil && d < line.offset(g) {
+		s.below = true
 	}
-	for i := 1; i < len(hull); i++ {
-		if x(hull[i]) < mean && i < len(hull)-1 {
+	switch {
+	case ok:
+		p := &s.points[i]
+		switch {
+		case d < p.d:
+			p.g2, p.d2 = p.g, p.d
+			p.g, p.d = g, d
+		case p.g2 == 0 || d < p.d2:
+			p.g2, p.d2 = g, d
+		default:
+			return
+		}
+	case i == len(s.points):
+		s.grow(g, grain)
+		s.points = append(s.points, clockPoint{g: g, d: d})
+		s.newest = g
+	case i == 0 && s.final > 0:
+		return // of a block long final
+	default:
+		s.points = slices.Insert(s.points, i, clockPoint{g: g, d: d})
+		if i <= s.full && s.full > 0 {
+			s.full++
+		}
+		if i <= s.open && s.open > 0 {
+			s.open++
+		}
+	}
+	s.dirty = true
+}
+
+// grow ends the open block if it is full or g is too far from its beginning.
+func (s *clockSegment) grow(g uint64, grain float64) {
+	n := len(s.points)
+	if n == s.open || n-s.open < blockPoints && g-s.points[s.open].g < blockNs {
+		return
+	}
+	s.lines = s.lines[:s.final]
+	if s.open > s.full {
+		s.lines = append(s.lines, s.fitBlock(s.full, s.open, 0, n, grain))
+		s.final++
+	}
+	if s.final > maxLines {
+		s.lines = slices.Delete(s.lines, 0, maxLines/4)
+		s.final -= maxLines / 4
+	}
+	kept := copy(s.points, s.points[s.full:])
+	s.points = s.points[:kept]
+	s.full, s.open = s.open-s.full, kept
+	s.dirty = true
+}
+
+// fit brings the lines of the newest blocks up to date; unless forced, only if enough has come since the last time.
+func (k *gpuClock) fit(force bool) {
+	if n := len(k.segments); n > 0 {
+		k.segments[n-1].fit(force, k.grainNs())
+	}
+}
+
+func (s *clockSegment) fit(force bool, grain float64) {
+	n := len(s.points)
+	if !s.dirty || n == 0 || !force && !s.below && n < 2*s.fitTo && s.newest < s.fitted+refitNs {
+		return
+	}
+	s.dirty, s.below, s.fitted, s.fitTo = false, false, s.newest, n
+	s.lines = s.lines[:s.final]
+	if s.open > s.full {
+		s.lines = append(s.lines, s.fitBlock(s.full, s.open, 0, n, grain))
+	}
+	if n > s.open {
+		s.lines = append(s.lines, s.fitBlock(s.open, n, s.full, n, grain))
+	}
+}
+
+// fitBlock fits the line of the block points[from:to] to points[first:end].
+func (s *clockSegment) fitBlock(from, to, first, end int, grain float64) clockLine {
+	var before *clockLine
+	if n := len(s.lines); n > 0 {
+		before = &s.lines[n-1]
+	}
+	middle := s.points[from].g + (s.points[to-1].g-s.points[from].g)/2
+	return s.scratch.fit(s.points[first:end], middle, before, grain)
+}
+
+// live is the newest line, nil if there is none yet.
+func (s *clockSegment) live() *clockLine {
+	if n := len(s.lines); n > 0 {
+		return &s.lines[n-1]
+	}
+	return nil
+}
+
+// at maps a stamp (ns), and tells what the time may be off by.
+func (s *clockSegment) at(g uint64) (t uint64, off float64, ok bool) {
+	n := len(s.lines)
+	if n == 0 {
+		return 0, 0, false
+	}
+	i, _ := slices.BinarySearchFunc(s.lines, g, func(l clockLine, g uint64) int {
+		if l.g < g {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 || i == n {
+		l := &s.lines[max(i-1, 0)]
+		return g + uint64(l.offset(g)), l.uncertainty(g), true
+	}
+	a, b := &s.lines[i-1], &s.lines[i]
+	w := float64(g-a.g) / float64(b.g-a.g)
+	// Offsets are large, their difference is not.
+	oa, ob := a.offset(g), b.offset(g)
+	t = g + uint64(oa+int64(math.Round(w*float64(ob-oa))))
+	return t, (1-w)*a.uncertainty(g) + w*b.uncertainty(g), true
+}
+
+// host maps a stamp that was reported at host time seen to the time line. The true time is within
+// uncertainty (ns) of it in 95 of 100 cases at least, see clockLine. false if no pair has come yet.
+func (k *gpuClock) host(stamp, seen uint64) (t, uncertainty uint64, ok bool) {
+	if !k.known() {
+		return 0, 0, false
+	}
+	g := k.nanoseconds(stamp)
+	for i := len(k.segments) - 1; i >= 0; i-- {
+		s := k.segments[i]
+		at, off, found := s.at(g)
+		if !found {
 			continue
 		}
-		length := x(hull[i]) - x(hull[i-1])
-		slope = (y(hull[i]) - y(hull[i-1])) / length
-		if length >= slopeAfter && math.Abs(slope) <= maxSlope {
-			return slope, delayNs/length + leastDrift
+		t, uncertainty, ok = at, uint64(math.Ceil(off)), true
+		// Taken or reported before the jump: an older segment's, unless that fits no better.
+		slack := uncertainty + stepSlackNs
+		if i > 0 && (seen < s.from || t+slack < s.from || t > seen+slack) {
+			continue
 		}
-		break
+		return t, uncertainty, true
 	}
-	return 0, maxDrift
-}
-
-// host maps a stamp to the time line; false if no pair has come yet.
-func (k *gpuClock) host(g uint64) (uint64, bool) {
-	e := k.envelope
-	if len(e) == 0 {
-		return 0, false
-	}
-	g = k.nanoseconds(g)
-	i, _ := slices.BinarySearchFunc(e, g, func(p clockPoint, g uint64) int { return cmp.Compare(p.g, g) })
-	offset := int64(math.MaxInt64)
-	if i < len(e) {
-		offset = e[i].d + k.cone(g, e[i].g)
-	}
-	if i > 0 {
-		offset = min(offset, e[i-1].d+k.cone(e[i-1].g, g))
-	}
-	return g + uint64(offset+k.drifted(g)), true
+	return t, uncertainty, ok
 }

@@ -2,6 +2,8 @@
 
 package regions
 
+import "ncclotf2/plugin/shm"
+
 // Timing sources: what the interval of an operation is.
 const (
 	TimingGPU     = "gpu"     // first KernelCh start … last KernelCh stop, on the host's time line
@@ -9,87 +11,129 @@ const (
 	TimingEnqueue = "enqueue" // the CPU's share only
 )
 
-// slackNs is how far a mapped GPU time may lie outside its bounds before it is called implausible:
-// more than the mapping is off by (smallest callback delay of a window, some µs), far less than what
-// stamps of other kernels are off by.
-const slackNs = 20_000
+// interval is when the operations of a plan ran. uncertainty (ns), of TimingGPU only: each of begin and end is
+// at most so far from the true time, in 95 of 100 cases at least.
+type interval struct{ begin, end, uncertainty uint64 }
 
-// partedNs is an error that no mapping explains: the stamps are those of other kernels, because NCCL's
-// host and device counters have parted (notes on the API, §7.4). They do not meet again.
-const partedNs = 100_000
-
-// interval decides when the operations of a plan ran, by the best source that holds up.
-func (m *Model) interval(c *commRank, p *plan, now uint64) (begin, end uint64, source string) {
-	if len(p.spans) > 0 && !c.parted {
-		if begin, end, ok := m.gpuInterval(c, p); ok {
-			return begin, end, TimingGPU
-		}
-		m.oddity(OddImplausible)
-		if c.parted {
-			m.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
-				c.label+": the GPU stamps belong to other kernels; from here on they are not used")
-		}
-	} else if len(p.spans) > 0 {
-		m.oddity(OddImplausible)
-	}
-	if p.netStart != 0 && p.netStop > p.netStart {
-		return p.netStart, p.netStop, TimingNetwork
-	}
-	begin, end = p.start, p.stop
-	if p.launch != nil {
-		begin = p.launch.start
-	}
-	if !p.stopped {
-		end = now
-	}
-	return begin, end, TimingEnqueue
+// intervals are the sources of a plan's interval, best first. Each tells whether it has one that holds up.
+var intervals = [...]struct {
+	source string
+	of     func(m *Model, c *commRank, p *plan, now uint64) (interval, bool)
+}{
+	{TimingGPU, (*Model).channelsInterval},
+	{TimingNetwork, (*Model).networkInterval},
+	{TimingEnqueue, (*Model).enqueueInterval},
 }
 
-// gpuInterval maps a plan's stamps and holds them against what must be true: no kernel ends before it
-// begins, none begins before its launch was enqueued, kernels of one communicator follow each other,
-// and a stamp is used once.
-func (m *Model) gpuInterval(c *commRank, p *plan) (begin, end uint64, ok bool) {
-	first, last := p.spans[0].begin, p.spans[0].end
-	repeated := p.unstamped > 0
-	for _, s := range p.spans {
-		if s.begin == 0 || s.end < s.begin || s.end <= c.stamps[s.channel] {
-			repeated = true
+// interval decides when the operations of a plan ran, by the best source that holds up.
+func (m *Model) interval(c *commRank, p *plan, now uint64) (interval, string) {
+	for _, s := range intervals {
+		if i, ok := s.of(m, c, p, now); ok {
+			return i, s.source
 		}
-		first, last = min(first, s.begin), max(last, s.end)
 	}
-	for _, s := range p.spans {
-		c.stamps[s.channel] = max(c.stamps[s.channel], s.end)
+	panic("the enqueueing has no interval") // it always has
+}
+
+// channelsInterval maps the stamps of a plan's KernelCh events, unless they are not to be believed.
+func (m *Model) channelsInterval(c *commRank, p *plan, _ uint64) (interval, bool) {
+	if len(p.spans) == 0 {
+		return interval{}, false
 	}
+	m.judge(p)
+	i, ok := m.mapped(c, p)
+	if !ok {
+		m.oddity(OddImplausible)
+	}
+	return i, ok
+}
+
+func (m *Model) mapped(c *commRank, p *plan) (interval, bool) {
 	if !c.gpu.known() {
-		if !c.unknownUnit {
-			c.unknownUnit = true
+		if !c.stamps.unknownTick {
+			c.stamps.unknownTick = true
 			m.mark(c.loc, p.start, SeverityLow, "GPU times not used", c.label+": the unit of the GPU's stamps is not known yet")
 		}
-		return 0, 0, false
+		return interval{}, false
 	}
-	begin, _ = c.gpu.host(first)
-	end, ok = c.gpu.host(last)
+	if !c.stamps.believes(p) {
+		return interval{}, false
+	}
+	s := p.stamps()
+	begin, beginOff, _ := c.gpu.host(s.first, s.began)
+	end, endOff, ok := c.gpu.host(s.last, s.ended)
 	if !ok {
-		return 0, 0, false
+		return interval{}, false
+	}
+	// The clock is known better now than when the plan was judged.
+	bound := m.launched(p)
+	if begin+beginOff+stampSlackNs < bound || end > s.ended+endOff+stampSlackNs {
+		c.stamps.refuse(p)
+		return interval{}, false
 	}
 
-	// A plan enqueued by a callback of the stream runs after that callback, others after their launch.
-	bound := p.start
+	// What has been seen of this plan bounds its own times, whatever the clock says.
+	begin = min(max(begin, bound), s.began)
+	end = max(min(end, s.ended), begin)
+	beginOff = min(beginOff, max(begin-min(begin, bound), s.began-begin))
+	endOff = min(endOff, max(end-min(end, bound), s.ended-min(end, s.ended)))
+	return interval{begin, end, max(beginOff, endOff)}, true
+}
+
+func (m *Model) networkInterval(_ *commRank, p *plan, _ uint64) (interval, bool) {
+	return interval{begin: p.netStart, end: p.netStop}, p.netStart != 0 && p.netStop > p.netStart
+}
+
+func (m *Model) enqueueInterval(_ *commRank, p *plan, now uint64) (interval, bool) {
+	i := interval{begin: p.start, end: p.stop}
 	if p.launch != nil {
-		bound = p.launch.start
+		i.begin = p.launch.start
 	}
-	early := func(limit uint64) uint64 { return limit - min(limit, begin) }
-	off := max(early(bound), early(c.lastEnd))
-	if end > p.lastReport {
-		off = max(off, end-p.lastReport)
+	if !p.stopped {
+		i.end = now
 	}
-	if repeated || off > slackNs {
-		c.implausible++
-		if off > partedNs || c.implausible >= 3 {
-			c.parted = true
+	return i, true
+}
+
+// launched is a time before which no kernel of a plan can have begun: that of its launch; of its Group event, if a
+// callback of the stream made it, which the kernel waits for (notes on the API, §3.5); without
+// events of launches, that of the first call, or the end of the enqueueing of the plan before.
+func (m *Model) launched(p *plan) uint64 {
+	switch {
+	case p.launch != nil:
+		return max(p.floor, p.launch.start)
+	case m.callsReported() && m.Records(shm.EventKernelLaunch) && p.handle != 0:
+		return p.start
+	}
+	first := uint64(0)
+	for _, op := range p.ops {
+		if op.call == nil || op.call.graph {
+			return p.floor
 		}
-		return 0, 0, false
+		if first == 0 || op.call.start < first {
+			first = op.call.start
+		}
 	}
-	c.lastEnd = end
-	return max(begin, bound), end, true
+	return max(p.floor, first)
+}
+
+// planStamps are the ends of a plan's KernelCh events, by the GPU's clock.
+type planStamps struct {
+	first, last  uint64
+	began, ended uint64 // when NCCL reported them
+}
+
+func (p *plan) stamps() planStamps {
+	s := planStamps{first: p.spans[0].begin, last: p.spans[0].end, began: p.spans[0].began, ended: p.spans[0].ended}
+	for _, c := range p.spans[1:] {
+		if c.begin < s.first {
+			s.first = c.begin
+		}
+		if c.end > s.last {
+			s.last = c.end
+		}
+		// All have begun after the first and ended before the last.
+		s.began, s.ended = min(s.began, c.began), max(s.ended, c.ended)
+	}
+	return s
 }

@@ -11,7 +11,9 @@ type kernel struct {
 	channel uint8
 	begin   uint64 // the GPU's stamp
 	end     uint64
-	stamped bool // end is known
+	began   uint64 // host time at which NCCL reported begin
+	ended   uint64 // the same of end
+	stamped bool   // end is known
 	phases  []kernelPhase
 }
 
@@ -29,16 +31,16 @@ const maxKernelPhases = 16
 func (m *Model) startKernel(_ *thread, t uint64, r *shm.Record) {
 	comm := m.comm(r.Aux)
 	op := m.operations[r.Arg]
-	k := &kernel{comm: comm, op: op, channel: r.Channel, begin: r.PTimer}
+	k := &kernel{comm: comm, op: op, channel: r.Channel, begin: r.PTimer, began: t}
 	if op == nil {
 		m.oddity(OddLateChild)
 		// The pair is still good for the clock.
 		if comm != nil {
-			comm.gpu.addStamp(r.PTimer, t)
+			comm.gpu.add(r.PTimer, t)
 		}
 	} else {
 		k.comm = op.plan.comm
-		k.comm.gpu.addStamp(r.PTimer, t)
+		k.comm.gpu.add(r.PTimer, t)
 		k.comm.kernelsSeen = true
 		op.plan.kernelsOpen++
 		op.plan.lastReport = max(op.plan.lastReport, t)
@@ -68,9 +70,9 @@ func (m *Model) stateKernel(_ *thread, t uint64, r *shm.Record) {
 	if r.Flags&shm.FlagHasArg == 0 || k.stamped {
 		return
 	}
-	k.end, k.stamped = r.Arg, true
+	k.end, k.ended, k.stamped = r.Arg, t, true
 	if k.op != nil {
-		k.op.plan.comm.gpu.addStamp(r.Arg, t)
+		k.op.plan.comm.gpu.add(r.Arg, t)
 	}
 }
 
@@ -89,18 +91,11 @@ func (m *Model) stopKernel(_ *thread, t uint64, r *shm.Record) {
 	p.lastReport = max(p.lastReport, t)
 	k.op.kernelsDone++
 	if k.stamped {
-		p.spans = append(p.spans, channelSpan{k.op, k.channel, k.begin, k.end, k.phases})
+		p.spans = append(p.spans, channelSpan{k.op, k.channel, k.begin, k.end, k.began, k.ended, k.phases})
 	} else { // API v3 has no stamps at all
 		p.unstamped++
 	}
 	m.progress(p, t)
-}
-
-// addStamp is add for stamps that may be missing: NCCL hands out 0 when it never read one.
-func (k *gpuClock) addStamp(g, c uint64) {
-	if g != 0 {
-		k.add(g, c)
-	}
 }
 
 // startPhase takes a KernelPhase. NCCL makes start, state and stop of it in one go, while its KernelCh is open.

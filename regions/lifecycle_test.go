@@ -124,35 +124,35 @@ func TestSymmetricKernelShowsItsPhases(t *testing.T) {
 	s.channelKernel(122, 151, "a", 1, 122, 126, 126, 144, 146, 151)
 	s.expect(s.lines(shard.KindRank, AttrKernelVariant, AttrAlgo, AttrProto, AttrUserTag, AttrChannels), `
 		0 CommCreate
-		121 Enter AllReduce ALGO=AGxLL_R KERNEL_VARIANT=AllReduce_AGxLL_R CHANNELS=2 USER_TAG=77
-		121 MpiCollectiveBegin
-		121 Enter initial_sync
-		127 Leave initial_sync
-		127 Enter compute
-		146 Leave compute
-		146 Enter final_sync
-		152 Leave final_sync
-		152 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		152 Leave AllReduce`)
-	s.expect(s.lines(shard.KindChannel), `
-		121 Enter AllReduce
-		121 Enter initial_sync
+		120 Enter AllReduce ALGO=AGxLL_R KERNEL_VARIANT=AllReduce_AGxLL_R CHANNELS=2 USER_TAG=77
+		120 MpiCollectiveBegin
+		120 Enter initial_sync
 		126 Leave initial_sync
 		126 Enter compute
-		146 Leave compute
+		145 Leave compute
+		145 Enter final_sync
+		151 Leave final_sync
+		151 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		151 Leave AllReduce`)
+	s.expect(s.lines(shard.KindChannel), `
+		120 Enter AllReduce
+		120 Enter initial_sync
+		125 Leave initial_sync
+		125 Enter compute
+		145 Leave compute
+		145 Enter final_sync
+		150 Leave final_sync
+		150 Leave AllReduce`)
+	s.nth = 1
+	s.expect(s.lines(shard.KindChannel), `
+		122 Enter AllReduce
+		122 Enter initial_sync
+		126 Leave initial_sync
+		126 Enter compute
+		144 Leave compute
 		146 Enter final_sync
 		151 Leave final_sync
 		151 Leave AllReduce`)
-	s.nth = 1
-	s.expect(s.lines(shard.KindChannel), `
-		123 Enter AllReduce
-		123 Enter initial_sync
-		127 Leave initial_sync
-		127 Enter compute
-		145 Leave compute
-		147 Enter final_sync
-		152 Leave final_sync
-		152 Leave AllReduce`)
 	s.oddities(nil)
 }
 
@@ -169,8 +169,8 @@ func TestChannelsOfABatch(t *testing.T) {
 	s.allReduce(200, "late")
 	s.channelKernel(10, 20, "late", 5) // stamps of another kernel
 	s.expect(s.lines(shard.KindChannel), `
-		121 Enter Group (2 ops)
-		151 Leave Group (2 ops)`)
+		120 Enter Group (2 ops)
+		150 Leave Group (2 ops)`)
 	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1, "IMPLAUSIBLE_CHANNEL_TIMES": 1})
 	if l := s.p.Locations[len(s.p.Locations)-1]; l.Name != "world ch 05" || l.Type != otf2.LocationTypeAcceleratorStream {
 		t.Errorf("location %+v", l)
@@ -366,20 +366,20 @@ func TestGaps(t *testing.T) {
 	s.expect(s.lines(shard.KindRank, AttrOrdinal), `
 		0 CommCreate
 		50 MeasurementOnOff [1]
-		121 Enter AllReduce ORDINAL=0
-		121 MpiCollectiveBegin
-		151 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		151 Leave AllReduce
-		271 Enter AllReduce ORDINAL=1
-		271 MpiCollectiveBegin
-		281 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		281 Leave AllReduce
-		281 MeasurementOnOff [2]
+		120 Enter AllReduce ORDINAL=0
+		120 MpiCollectiveBegin
+		150 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		150 Leave AllReduce
+		270 Enter AllReduce ORDINAL=1
+		270 MpiCollectiveBegin
+		280 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		280 Leave AllReduce
+		280 MeasurementOnOff [2]
 		300 MeasurementOnOff [1]
-		331 Enter AllReduce ORDINAL=2
-		331 MpiCollectiveBegin
-		341 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		341 Leave AllReduce
+		330 Enter AllReduce ORDINAL=2
+		330 MpiCollectiveBegin
+		340 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		340 Leave AllReduce
 		400 MeasurementOnOff [2]
 		500 CommDestroy`)
 	want := []shard.Gap{
@@ -409,7 +409,7 @@ func TestHIP(t *testing.T) {
 				s.stop(1, us+51, shm.EventKernelCh, "k"+op)
 			}
 			s.mark(900_000, shm.MarkPoint, "here")
-			if got := s.lines(shard.KindRank, AttrTimingSource); len(got) != 17 || got[1] != "121 Enter AllReduce TIMING_SOURCE=gpu" || got[16] != "90151 Leave AllReduce" {
+			if got := s.lines(shard.KindRank, AttrTimingSource); len(got) != 17 || got[1] != "120 Enter AllReduce TIMING_SOURCE=gpu" || got[16] != "90150 Leave AllReduce" {
 				t.Errorf("got %q", got)
 			}
 			for _, r := range s.p.Regions {
@@ -466,7 +466,7 @@ func TestNestedGroupDefect(t *testing.T) {
 		110 Enter ncclKernelLaunch
 		111 Leave ncclKernelLaunch
 		116 Leave ncclGroup`)
-	if got := s.lines(shard.KindRank); len(got) != 9 || got[1] != "121 Enter Group (3 ops)" {
+	if got := s.lines(shard.KindRank); len(got) != 9 || got[1] != "120 Enter Group (3 ops)" {
 		t.Errorf("got %q", got)
 	}
 	s.oddities(nil)
@@ -486,18 +486,18 @@ func TestSecondStops(t *testing.T) {
 	s.kernel(320, 350, "c")
 	s.expect(s.lines(shard.KindRank, AttrTimingSource), `
 		0 CommCreate
-		121 Enter AllReduce TIMING_SOURCE=gpu
-		121 MpiCollectiveBegin
-		151 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		151 Leave AllReduce
+		120 Enter AllReduce TIMING_SOURCE=gpu
+		120 MpiCollectiveBegin
+		150 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		150 Leave AllReduce
 		204 Enter AllReduce TIMING_SOURCE=enqueue
 		204 MpiCollectiveBegin
 		209 MpiCollectiveEnd [11 0 4294967295 4096 4096]
 		209 Leave AllReduce
-		321 Enter AllReduce TIMING_SOURCE=gpu
-		321 MpiCollectiveBegin
-		351 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		351 Leave AllReduce`)
+		320 Enter AllReduce TIMING_SOURCE=gpu
+		320 MpiCollectiveBegin
+		350 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		350 Leave AllReduce`)
 	s.oddities(map[string]uint64{"STRAY_STOPS": 2, "STRAY_STATES": 1, "INCOMPLETE_OPERATIONS": 1})
 }
 

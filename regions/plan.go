@@ -35,6 +35,10 @@ type plan struct {
 	netStop     uint64
 	completeAt  uint64 // when the last child ended; 0 before
 	incomplete  bool   // closed by a limit or at the end
+
+	number  uint64       // place in the order in which the communicator rank's plans were enqueued
+	floor   uint64       // when the plan before had been enqueued
+	verdict stampVerdict // on its GPU stamps
 }
 
 // channelSpan is a pair of GPU stamps.
@@ -42,6 +46,8 @@ type channelSpan struct {
 	op         *operation
 	channel    uint8
 	begin, end uint64
+	began      uint64 // host time at which NCCL reported begin
+	ended      uint64 // the same of end
 	phases     []kernelPhase
 }
 
@@ -116,6 +122,7 @@ func (m *Model) stopGroup(th *thread, t uint64, r *shm.Record) {
 // endPlan notes that a plan has been enqueued.
 func (m *Model) endPlan(p *plan, t uint64) {
 	p.stop, p.stopped = t, true
+	p.comm.enqueued = max(p.comm.enqueued, t)
 
 	// What earlier groups called on this communicator and no plan has taken up will get none.
 	newest := int64(0)
@@ -237,6 +244,7 @@ func (m *Model) progress(p *plan, t uint64) {
 		return
 	}
 	p.completeAt = t
+	m.judge(p)
 }
 
 // awaitsNetwork tells whether a plan without kernel events may still have network traffic to come: some is

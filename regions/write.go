@@ -13,7 +13,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if len(p.ops) == 0 {
 		return
 	}
-	begin, end, source := m.interval(c, p, now)
+	when, source := m.interval(c, p, now)
 	unfinished := p.incomplete && (!p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0)
 	if p.incomplete {
 		m.oddity(OddIncompleteOperation)
@@ -23,8 +23,8 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 		return
 	}
 	m.process.Comms[c.index].Location = int(loc.Number)
-	enter := loc.at(begin)
-	leave := max(enter, otf2.Timestamp(end))
+	enter := loc.at(when.begin)
+	leave := max(enter, otf2.Timestamp(when.end))
 
 	single := len(p.ops) == 1
 	region, composite := m.planRegion(c, p)
@@ -34,6 +34,10 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 		m.operationAttributes(a, c, p.ops[0])
 	}
 	a.String(AttrTimingSource, m.defs.string(source))
+	if source == TimingGPU {
+		a.Uint64(AttrUncertainty, when.uncertainty)
+		c.uncertainty.add(when.uncertainty)
+	}
 	if p.graph {
 		a.Uint8(AttrGraph, 1)
 	}

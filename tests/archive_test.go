@@ -213,7 +213,7 @@ func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 	described := func(o *operation, e *event) *operation {
 		o.Count, o.Datatype = uint64(e.number("COUNT")), e.text("DATATYPE")
 		o.Seq, o.Algo, o.Proto = e.number("SEQ"), e.text("ALGO"), e.text("PROTO")
-		o.begin, o.source = enter.Time, enter.text("TIMING_SOURCE")
+		o.begin, o.source, o.uncertainty = enter.Time, enter.text("TIMING_SOURCE"), enter.number("UNCERTAINTY")
 		open = append(open, o)
 		return o
 	}

@@ -5,7 +5,6 @@ package tests
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"ncclotf2/replay"
 )
@@ -23,9 +22,10 @@ type operation struct {
 	Algo     string
 	Proto    string
 
-	begin, end uint64 // archives: of the region around it
-	source     string // archives: TIMING_SOURCE
-	event      *replay.Event
+	begin, end  uint64 // archives: of the region around it
+	source      string // archives: TIMING_SOURCE
+	uncertainty int64  // archives: UNCERTAINTY, −1 where there is none
+	event       *replay.Event
 }
 
 // sequenceKey orders operations as the model matches them: by function, messages by peer.
@@ -170,49 +170,4 @@ func parent[T any](ev *replay.Event) (T, bool) {
 	}
 	d, ok := ev.Parent.Descr.(T)
 	return d, ok
-}
-
-// truth gives when the GPU ran an operation, on CLOCK_MONOTONIC_RAW: the kernels whose stamps NCCL
-// reported for it. false where NCCL reported none, or stamps that are another kernel's.
-func truth(p *replay.Process, op *operation) (begin, end uint64, ok bool) {
-	for _, ev := range p.Events {
-		if ev.Type != replay.TypeKernelCh || ev.Parent != op.event {
-			continue
-		}
-		start := ev.Descr.(*replay.KernelCh).PTimer
-		var stop uint64
-		for _, s := range ev.States {
-			if s.Args != nil && s.Args.PTimer != nil {
-				stop = *s.Args.PTimer
-			}
-		}
-		k := kernelOf(p, op, ev.Descr.(*replay.KernelCh).ChannelID, start, stop)
-		if k == nil {
-			return 0, 0, false
-		}
-		if begin == 0 || k.T0 < begin {
-			begin = k.T0
-		}
-		end = max(end, k.T1)
-	}
-	return begin, end, begin != 0
-}
-
-func kernelOf(p *replay.Process, op *operation, channel int, start, stop uint64) *replay.Kernel {
-	for i := range p.Kernels {
-		k := &p.Kernels[i]
-		function := op.Name
-		if function == "Send" || function == "Recv" {
-			function = "SendRecv"
-		}
-		if k.Channel != channel || k.CommRank != op.event.Context.Rank || !strings.HasPrefix(k.Func, function) {
-			continue
-		}
-		for _, t := range k.PTimers {
-			if t != nil && t[0] == start && t[1] == stop {
-				return k
-			}
-		}
-	}
-	return nil
 }

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import "math"
+
+// clockLine is the offset of a GPU's clock in a block.
+//
+// The line lies below all upper bounds c − g of the block and its neighbours, by what the quickest reports were late,
+// as far as that can be told. Its slope is the one that brings the quickest reports closest to one
+// line, but the one before (at first 0) unless another is clearly better: nearly all scatter is delay.
+//
+// How late the quickest report was, e, is not seen. But delays near the smallest are as good as uniformly distributed
+// (polling), so e is distributed as the distances between the quickest few are: exponentially, with an
+// unknown rate. A gamma distribution as what is known of the rate beforehand (priorShape, priorNs: of the order of one
+// report per µs; measured on recordings of real NCCL runs) makes e Lomax distributed. Its median is
+// the correction, its 95th percentile the uncertainty; what all reports are late (systematicNs: the stamp's way
+// to the host and one round of NCCL's polling) and the stamps' rounding come on top, and the lower bounds limit it.
+type clockLine struct {
+	g     uint64  // middle of the block
+	d     int64   // offset there
+	slope float64 // of the offset, ns per ns
+
+	stat     float64 // uncertainty (ns) at pivot
+	pivot    float64 // mean place of the quickest reports, less g
+	slopeOff float64 // uncertainty of the slope
+	limit    float64 // what the lower bounds allow at most
+	points   int     // that it was fitted to
+}
+
+const (
+	maxSlope     = 250e-6 // more than any oscillator is off by: such a slope is no drift
+	usualSlope   = 20e-6  // of two oscillators
+	wander       = 1e-7   // what a slope changes by within a block: temperature
+	quickest     = 5      // reports that tell how late the quickest is
+	few          = 3      // the same, where the others are far off
+	maxLateNs    = 2000
+	priorShape   = 2.0
+	priorNs      = 2000.0
+	systematicNs = 2000.0
+
+	minSlopePoints = 5   // fewer do not tell a slope
+	maxFitPoints   = 12  // that the choice of a slope looks at
+	slopeGain      = 3.0 // by how much (log likelihood) another slope must be better
+	slopeDoubt     = 0.3 // by how much it may be worse and still be true
+	fitFloorNs     = 300 // differences below this mean nothing
+)
+
+func (l *clockLine) offset(g uint64) int64 {
+	return l.d + int64(math.Round(l.slope*float64(int64(g-l.g))))
+}
+
+// above is by how much an upper or lower bound of the offset at g lies above the line.
+func (l *clockLine) above(g uint64, d int64) float64 { return float64(d - l.offset(g)) }
+
+func (l *clockLine) uncertainty(g uint64) float64 {
+	return min(math.Hypot(l.stat, l.slopeOff*(float64(int64(g-l.g))-l.pivot)), l.limit)
+}
+
+// fitScratch is what a fit works with.
+type fitScratch struct {
+	x, y   []float64 // relative to the middle of the block and the first point's offset
+	x2, y2 []float64 // second quickest reports: never corners of the hull
+	hull   []int
+	low    [maxFitPoints]float64
+	at     [maxFitPoints]float64
+}
+
+// lowest finds the m least of y − slope·x, in order, and their x.
+func (f *fitScratch) lowest(slope float64, m int) {
+	n := 0
+	take := func(x, y []float64) {
+		for i, x := range x {
+			r := y[i] - slope*x
+			if n == m && r >= f.low[n-1] {
+				continue
+			}
+			j := min(n, m-1)
+			for ; j > 0 && f.low[j-1] > r; j-- {
+				f.low[j], f.at[j] = f.low[j-1], f.at[j-1]
+			}
+			f.low[j], f.at[j] = r, x
+			n = min(n+1, m)
+		}
+	}
+	take(f.x, f.y)
+	take(f.x2, f.y2)
+}
+
+// fit fits a line to points, to be used around the stamp middle.
+func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, grain float64) clockLine {
+	n := len(points)
+	f.x, f.y, f.x2, f.y2 = f.x[:0], f.y[:0], f.x2[:0], f.y2[:0]
+	d0 := points[0].d
+	for _, p := range points {
+		f.x = append(f.x, float64(int64(p.g-middle)))
+		f.y = append(f.y, float64(p.d-d0))
+		if p.g2 != 0 {
+			f.x2 = append(f.x2, float64(int64(p.g2-middle)))
+			f.y2 = append(f.y2, float64(p.d2-d0))
+		}
+	}
+	n += len(f.x2)
+	span := f.x[len(points)-1] - f.x[0]
+	known := 0.0
+	if before != nil {
+		known = before.slope
+	}
+	slope, slopeOff := known, maxSlope
+	if n >= minSlopePoints {
+		slope, slopeOff = f.slope(known, span, grain)
+	}
+
+	m := min(n, quickest)
+	f.lowest(slope, m)
+	spread := f.low[m-1] - f.low[0]
+	if m > few {
+		spread = min(spread, (spread+(quickest-1)/(few-1)*(f.low[few-1]-f.low[0]))/2)
+	}
+	shape, scale := priorShape+float64(m-1), priorNs+spread
+	quantile := func(q float64) float64 { return scale * (math.Pow(1-q, -1/shape) - 1) }
+	late, most := min(quantile(0.5), maxLateNs), quantile(0.95)
+
+	l := clockLine{g: middle, slope: slope, d: d0 + int64(math.Round(f.low[0]-late)), slopeOff: slopeOff, limit: math.Inf(1), points: n}
+	for _, x := range f.at[:m] {
+		l.pivot += x / float64(m)
+	}
+	l.stat = max(most-late, late) + systematicNs + grain
+	for i := range points {
+		if p := &points[i]; p.begin != 0 {
+			if gap := -l.above(p.begin, p.least); gap >= 0 {
+				l.limit = min(l.limit, max(gap, late)+grain)
+			}
+		}
+	}
+	return l
+}
+
+// slope chooses among the slope known before, none, and the edges of the points' lower hull. off is by how much it may
+// differ without being much worse.
+func (f *fitScratch) slope(known, span, grain float64) (best, off float64) {
+	m := max(quickest, min((len(f.x)+len(f.x2))/6, maxFitPoints))
+	floor := grain + fitFloorNs
+	spread := func(slope float64) float64 {
+		f.lowest(slope, m)
+		return f.low[m-1] - f.low[0] + floor
+	}
+	least := spread(known)
+	best, score := known, float64(m-1)*math.Log(least)
+	try := func(slope float64) {
+		if math.Abs(slope) > maxSlope {
+			return
+		}
+		w := spread(slope)
+		// The more slopes could be told apart, the likelier it is that one of them fits by chance.
+		penalty := slopeGain + math.Log1p(math.Abs(slope-known)*span/w) + math.Abs(slope-known)/usualSlope
+		if s := float64(m-1)*math.Log(w) + penalty; s < score {
+			best, score, least = slope, s, w
+		}
+	}
+	try(0)
+	f.lowerHull()
+	for i := 1; i < len(f.hull); i++ {
+		a, b := f.hull[i-1], f.hull[i]
+		try((f.y[b] - f.y[a]) / (f.x[b] - f.x[a]))
+	}
+	for off = least / 16 / span; off < maxSlope; off *= 1.5 {
+		// What would have been taken for a better slope has been tried; less is chance.
+		worse := least * math.Exp((slopeDoubt-off/usualSlope)/float64(m-1))
+		better := least * math.Exp(-slopeGain/float64(m-1))
+		a, b := spread(best+off), spread(best-off)
+		if (a > worse || a < better) && (b > worse || b < better) {
+			break
+		}
+	}
+	return best, min(off, maxSlope) + wander
+}
+
+// lowerHull finds the corners of the points' lower hull; x rises.
+func (f *fitScratch) lowerHull() {
+	f.hull = f.hull[:0]
+	for i := range f.x {
+		for len(f.hull) >= 2 {
+			a, b := f.hull[len(f.hull)-2], f.hull[len(f.hull)-1]
+			if (f.x[b]-f.x[a])*(f.y[i]-f.y[a])-(f.y[b]-f.y[a])*(f.x[i]-f.x[a]) > 0 {
+				break
+			}
+			f.hull = f.hull[:len(f.hull)-1]
+		}
+		f.hull = append(f.hull, i)
+	}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"math"
+	"slices"
+)
+
+// Jumps of a GPU's clock, or of the host's line, begin a new segment.
+//
+// A jump ahead of the GPU's clock makes reports seem to come before their stamps were taken. That cannot be explained
+// by anything else, but a stamp can be garbage: three pairs that agree are asked for.
+//
+// A jump back makes reports seem to come late, and kernels to begin before their launch. So do the stamps of earlier
+// kernels that NCCL hands out when its counters have parted (notes on the API, §7.4), which is far more
+// frequent. But those seem to be reported late by different times, and while a jump is one for all, other communicators'
+// reports go on fitting the old line. So many launches must have come, none of the reports since the first of them
+// may fit the old line, and all must fit one new line.
+const (
+	stepSlackNs   = 10_000       // beyond the uncertainty
+	aheadPoints   = 2 * quickest // that a line must have been fitted to
+	aheadPairs    = 3
+	aheadSpreadNs = 500_000
+	backPlans     = 8
+	backPairs     = 16
+	backSpreadNs  = 500_000
+	maxDoubts     = 64
+	agreeingPairs = 8 // that fit the old line: what did not was garbage
+)
+
+type clockPair struct {
+	g, c  uint64
+	above float64 // the old line
+}
+
+type stepAhead struct {
+	pairs []clockPair
+	agree int
+}
+
+type stepBack struct {
+	plans int
+	most  float64 // by which a launch was after the kernel's beginning
+	pairs []clockPair
+	agree int
+}
+
+// jumpedAhead takes a pair if it cannot be of the present segment.
+func (k *gpuClock) jumpedAhead(line *clockLine, g, c uint64) bool {
+	a := &k.ahead
+	above := line.above(g, int64(c-g))
+	if line.points < aheadPoints || above > -3*line.uncertainty(g)-stepSlackNs {
+		if len(a.pairs) > 0 {
+			if a.agree++; a.agree >= agreeingPairs {
+				*a = stepAhead{}
+			}
+		}
+		return false
+	}
+	a.agree = 0
+	if len(a.pairs) >= maxDoubts {
+		a.pairs = a.pairs[1:]
+	}
+	a.pairs = append(a.pairs, clockPair{g, c, above})
+	near := 0
+	for _, p := range a.pairs {
+		if math.Abs(p.above-above) < aheadSpreadNs {
+			near++
+		}
+	}
+	if near < aheadPairs {
+		return true
+	}
+	k.jump(slices.DeleteFunc(a.pairs, func(p clockPair) bool { return math.Abs(p.above-above) >= aheadSpreadNs }))
+	return true
+}
+
+// early takes a kernel that seems to have begun before its launch, at host time t, and has nothing else
+// against it. It tells whether the clock has turned out to have jumped.
+func (k *gpuClock) early(stamp, t uint64) bool {
+	if !k.known() || len(k.segments) == 0 {
+		return false
+	}
+	s := k.segments[len(k.segments)-1]
+	line := s.live()
+	if line == nil {
+		return false
+	}
+	g, b := k.nanoseconds(stamp), &k.back
+	b.plans++
+	b.most = max(b.most, line.above(g, int64(t-g)))
+	if b.plans < backPlans || len(b.pairs) < backPairs {
+		return false
+	}
+	least := math.Inf(1)
+	for _, p := range b.pairs {
+		least = min(least, p.above)
+	}
+	if least < b.most-stepSlackNs || least > b.most+backSpreadNs {
+		return false
+	}
+	k.jump(b.pairs)
+	return true
+}
+
+// refuted tells that stamps have turned out to be those of other kernels: what made them seem early was no jump.
+func (k *gpuClock) refuted() { k.back = stepBack{} }
+
+// comparesBack holds a pair against the old line while there is doubt.
+func (k *gpuClock) comparesBack(line *clockLine, g, c uint64) {
+	b := &k.back
+	if b.plans == 0 {
+		return
+	}
+	above := line.above(g, int64(c-g))
+	if above < b.most/2 {
+		if b.agree++; b.agree >= aheadPairs {
+			*b = stepBack{}
+		}
+		return
+	}
+	if len(b.pairs) >= maxDoubts {
+		b.pairs = b.pairs[1:]
+	}
+	b.pairs = append(b.pairs, clockPair{g, c, above})
+}
+
+// jump begins a new segment with pairs that are its first.
+func (k *gpuClock) jump(pairs []clockPair) {
+	old := k.segments[len(k.segments)-1]
+	grain := k.grainNs()
+	old.fit(true, grain)
+	old.points, old.final = nil, len(old.lines)
+	slices.SortFunc(pairs, func(a, b clockPair) int {
+		if a.g < b.g {
+			return -1
+		}
+		return 1
+	})
+	s := &clockSegment{}
+	for _, p := range pairs {
+		s.add(p.g, int64(p.c-p.g), grain)
+	}
+	s.fit(true, grain)
+	s.from, _, _ = s.at(pairs[0].g)
+	s.from = max(s.from, old.from)
+	k.segments = append(k.segments, s)
+	if len(k.segments) > maxSegments {
+		k.segments = slices.Delete(k.segments, 0, 1)
+	}
+	k.steps++
+	k.ahead, k.back = stepAhead{}, stepBack{}
+}
