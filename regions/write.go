@@ -13,7 +13,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if len(p.ops) == 0 {
 		return
 	}
-	begin, end, source := m.interval(c, p, now)
+	begin, end, source, gpuSource := m.planTimes(c, p, now)
 	unfinished := p.incomplete && (!p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0)
 	if p.incomplete {
 		m.oddity(OddIncompleteOperation)
@@ -34,6 +34,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 		m.operationAttributes(a, c, p.ops[0])
 	}
 	a.String(AttrTimingSource, m.defs.string(source))
+	m.kernelAttributes(a, p, gpuSource)
 	if p.graph {
 		a.Uint8(AttrGraph, 1)
 	}
@@ -65,7 +66,8 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if composite {
 		m.timing[source]++
 	}
-	if source == TimingGPU {
+	stamped := source == TimingGPU && gpuSource != SourceCUPTI
+	if stamped {
 		m.writeKernelPhases(c, loc, p, enter, leave)
 	}
 	for _, e := range ends {
@@ -75,7 +77,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	}
 	m.fail(loc.w.Leave(leave, nil, region))
 	if m.opts.Channels {
-		m.writeChannels(c, p, region, source == TimingGPU)
+		m.writeChannels(c, p, region, stamped)
 	}
 }
 
@@ -257,6 +259,7 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 		a.Uint64(AttrSendBuff, op.send)
 		a.Uint64(AttrRecvBuff, op.recv)
 	}
+	m.bufferAttributes(a, c, op)
 	if op.tag != 0 {
 		a.Uint64(AttrUserTag, op.tag)
 	}
