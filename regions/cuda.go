@@ -26,6 +26,7 @@ type cuda struct {
 	order     []*row         // the same, as they came
 	locations int            // of rows
 	held      int            // activities in rows
+	written   uint64         // when rows were written last: what was due then is gone
 	forced    uint64         // latest end of those that were written before their time
 	devices   map[uint32]int // CUDA device → index into process.GPUs
 	contexts  map[uint32]uint32

@@ -53,10 +53,10 @@ func nodeOf(k *cupti.Kernel) graphNode {
 
 // linkReplay links a replayed plan that ran from begin to end by NCCL's stamps, as long as all kernels that ran then are
 // still here.
-func (m *Model) linkReplay(c *commRank, p *plan, begin, end, now uint64) {
+func (m *Model) linkReplay(c *commRank, p *plan, begin, end uint64) {
 	g := m.cuda
 	parent := p.ops[0].parent
-	if parent == 0 || now > end+m.activityHold() || begin <= g.forced {
+	if parent == 0 || g.written+2*slackNs > end+m.activityHold() || begin <= g.forced {
 		g.counts[cuptiReplays]++
 		return
 	}

@@ -178,7 +178,7 @@ func (m *Model) planTimes(c *commRank, p *plan, now uint64) (begin, end uint64, 
 		return begin, end, source, ""
 	}
 	if source == TimingGPU && p.graph && p.launch == nil {
-		m.linkReplay(c, p, begin, end, now)
+		m.linkReplay(c, p, begin, end)
 	}
 	kernelBegin, kernelEnd, off, ok := m.kernelInterval(p)
 	switch {

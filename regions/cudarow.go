@@ -111,6 +111,9 @@ func (m *Model) leaveActivity(g *cuda, a *activity) {
 // writeRows writes the activities that are due.
 func (m *Model) writeRows(g *cuda, now uint64) {
 	hold := m.activityHold()
+	if now != noTime {
+		g.written = now
+	}
 	for _, r := range g.order {
 		for len(r.queue) > 0 {
 			a := r.queue[0]
