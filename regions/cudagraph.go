@@ -16,10 +16,13 @@ import (
 // decide: NCCL's stamps say when the plan ran, CUPTI when each kernel did, and a plan's kernel is the only one of
 // NCCL's on that GPU that began and ended when it did. It must also be able to be: not fewer blocks than the plan has
 // channels, a name of the plan's function if it names one, and a node of the graph that has not been another captured
-// plan's before. Where two kernels would do, none is linked.
+// plan's before. Where two kernels would do, none is linked. A wrong one is taken only if the right one's record is missing
+// while another communicator's kernel of the same function, on the same GPU, began and ended within slackNs of it, and
+// no replay before has told the two apart.
 type replays struct {
 	kernels map[int][]*activity // of NCCL's, by GPU, that are still to be written
 	nodes   map[graphNode]capturedPlan
+	plans   map[graphPlan]graphNode // the other way round
 }
 
 // graphNode names a kernel of a graph: as it was captured where CUPTI says so (13.4), else in the executable graph.
@@ -35,13 +38,19 @@ type capturedPlan struct {
 	times  int
 }
 
+// graphPlan is a captured plan in an executable graph, 0 if it is in the captured one.
+type graphPlan struct {
+	graph  uint32
+	parent uint64
+}
+
 const (
 	maxNodes  = 65536
 	sureNodes = 3 // links after which a node's plan is believed without looking at its times
 )
 
 func newReplays() replays {
-	return replays{kernels: make(map[int][]*activity), nodes: make(map[graphNode]capturedPlan)}
+	return replays{kernels: make(map[int][]*activity), nodes: make(map[graphNode]capturedPlan), plans: make(map[graphPlan]graphNode)}
 }
 
 func nodeOf(k *cupti.Kernel) graphNode {
@@ -80,15 +89,18 @@ func (m *Model) linkReplay(c *commRank, p *plan, begin, end uint64) {
 		return
 	}
 	node := nodeOf(found.record.(*cupti.Kernel))
+	plan := graphPlan{node.graph, parent}
 	known := g.replays.nodes[node]
-	if known.times > 0 && known.parent != parent {
+	at, placed := g.replays.plans[plan]
+	if known.times > 0 && known.parent != parent || placed && at != node {
 		g.counts[cuptiReplays]++
 		return
 	}
 	if len(g.replays.nodes) >= maxNodes {
 		clear(g.replays.nodes)
+		clear(g.replays.plans)
 	}
-	g.replays.nodes[node] = capturedPlan{parent, known.times + 1}
+	g.replays.nodes[node], g.replays.plans[plan] = capturedPlan{parent, known.times + 1}, node
 	found.claimed, found.planID, found.parent = true, p.handle, p.onlyOperation()
 	p.activities = append(p.activities, found)
 }
