@@ -34,6 +34,27 @@ const (
 	AttrSyncStrategy                           // of copy-engine collectives: "MC", "UC"
 	AttrBatches                                // copy batches of a copy-engine collective
 	AttrUncertainty                            // ns that begin and end of a "gpu" interval may be off by, in 95 of 100 cases at least
+	AttrGridX                                  // blocks of a kernel; y and z where they are not 1
+	AttrGridY                                  // Blocks in y; 1 if missing
+	AttrGridZ                                  // Blocks in z; 1 if missing
+	AttrBlockX                                 // threads of a block; y and z where they are not 1
+	AttrBlockY                                 // Threads per block in y; 1 if missing
+	AttrBlockZ                                 // Threads per block in z; 1 if missing
+	AttrRegisters                              // Registers per thread
+	AttrStaticShared                           // Static shared memory per block, bytes
+	AttrDynamicShared                          // Dynamic shared memory per block, bytes
+	AttrCorrelationID                          // CUPTI correlation id of the API call
+	AttrDevice                                 // CUDA device, its number in the process
+	AttrContext                                // CUPTI id of the CUDA context
+	AttrStreamID                               // CUPTI id of the CUDA stream
+	AttrGraphID                                // CUPTI id of the executable CUDA graph
+	AttrGraphNodeID                            // CUPTI id of the node of the CUDA graph
+	AttrExternalID                             // EVENT_ID of the ncclKernelLaunch that launched this kernel
+	AttrPlanID                                 // Id of the NCCL Group event: on a kernel and on the operations that it carried out
+	AttrGPUSource                              // What GPU times come from: kernelch (NCCL) or cupti
+	AttrSendBuffClass                          // Memory of the send buffer: device, managed, pinned, host or unknown
+	AttrRecvBuffClass                          // Memory of the receive buffer: device, managed, pinned, host or unknown
+	AttrInPlace                                // 1 if send and receive buffer are the same as NCCL means it
 	numAttributes
 )
 
@@ -74,4 +95,25 @@ var Attributes = [numAttributes]Attribute{
 	{AttrSyncStrategy, "SYNC_STRATEGY", otf2.TypeString, "How a copy-engine collective synchronises: MC or UC"},
 	{AttrBatches, "BATCHES", otf2.TypeUint32, "Copy batches of a copy-engine collective"},
 	{AttrUncertainty, "UNCERTAINTY", otf2.TypeUint64, "What begin and end of an interval of GPU time may be off by, ns"},
+	{AttrGridX, "GRID_X", otf2.TypeUint32, "Blocks in x"},
+	{AttrGridY, "GRID_Y", otf2.TypeUint32, "Blocks in y; 1 if missing"},
+	{AttrGridZ, "GRID_Z", otf2.TypeUint32, "Blocks in z; 1 if missing"},
+	{AttrBlockX, "BLOCK_X", otf2.TypeUint32, "Threads per block in x"},
+	{AttrBlockY, "BLOCK_Y", otf2.TypeUint32, "Threads per block in y; 1 if missing"},
+	{AttrBlockZ, "BLOCK_Z", otf2.TypeUint32, "Threads per block in z; 1 if missing"},
+	{AttrRegisters, "REGISTERS", otf2.TypeUint16, "Registers per thread"},
+	{AttrStaticShared, "STATIC_SHARED_MEMORY", otf2.TypeUint32, "Static shared memory per block, bytes"},
+	{AttrDynamicShared, "DYNAMIC_SHARED_MEMORY", otf2.TypeUint32, "Dynamic shared memory per block, bytes"},
+	{AttrCorrelationID, "CORRELATION_ID", otf2.TypeUint32, "CUPTI correlation id of the API call"},
+	{AttrDevice, "DEVICE", otf2.TypeUint32, "CUDA device, its number in the process"},
+	{AttrContext, "CONTEXT", otf2.TypeUint32, "CUPTI id of the CUDA context"},
+	{AttrStreamID, "STREAM_ID", otf2.TypeUint32, "CUPTI id of the CUDA stream"},
+	{AttrGraphID, "GRAPH_ID", otf2.TypeUint32, "CUPTI id of the executable CUDA graph"},
+	{AttrGraphNodeID, "GRAPH_NODE_ID", otf2.TypeUint64, "CUPTI id of the node of the CUDA graph"},
+	{AttrExternalID, "EXTERNAL_ID", otf2.TypeUint64, "EVENT_ID of the ncclKernelLaunch that launched this kernel"},
+	{AttrPlanID, "PLAN_ID", otf2.TypeUint64, "Id of the NCCL Group event: on a kernel and on the operations that it carried out"},
+	{AttrGPUSource, "GPU_SOURCE", otf2.TypeString, "What GPU times come from: kernelch (NCCL) or cupti"},
+	{AttrSendBuffClass, "SENDBUFF_CLASS", otf2.TypeString, "Memory of the send buffer: device, managed, pinned, host or unknown"},
+	{AttrRecvBuffClass, "RECVBUFF_CLASS", otf2.TypeString, "Memory of the receive buffer: device, managed, pinned, host or unknown"},
+	{AttrInPlace, "IN_PLACE", otf2.TypeUint8, "1 if send and receive buffer are the same as NCCL means it"},
 }

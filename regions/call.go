@@ -72,6 +72,7 @@ type launch struct {
 	comm           *commRank
 	stream         uint64
 	start, stop    uint64
+	kernelLaunch
 }
 
 func (m *Model) startGroupAPI(th *thread, t uint64, r *shm.Record) {
@@ -153,6 +154,8 @@ func (m *Model) startLaunch(th *thread, t uint64, r *shm.Record) {
 		return
 	}
 	th.launch = &launch{handle: r.Handle, parent: r.Arg, comm: comm, stream: r.Stream, start: t, stop: t}
+	th.launch.thread = uint32(th.tid)
+	m.keepLaunch(th.launch)
 	if _, full := m.launches.put(r.Handle, th.launch); full {
 		m.oddity(OddForgottenEvent)
 	}
@@ -165,7 +168,7 @@ func (m *Model) stopLaunch(th *thread, t uint64, r *shm.Record) {
 		return
 	}
 	m.launches.remove(r.Handle)
-	l.stop = t
+	l.stop, l.stopped = t, true
 	m.onThread(th, l.comm, m.launchSpan(l))
 }
 

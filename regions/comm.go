@@ -41,8 +41,10 @@ type commRank struct {
 	quietPlans     int  // plans in a row without network traffic
 	silentGraphs   bool // marked: graphs whose replays are not reported
 
-	sequences map[string]*sequence
-	request   uint64 // last request id of this location
+	kernelsMissed int  // plans in a row of whose kernels CUPTI told nothing
+	differing     bool // marked: NCCL and CUPTI do not agree when kernels ran
+	sequences     map[string]*sequence
+	request       uint64 // last request id of this location
 }
 
 // maxLabel keeps names of rows within 24 characters, "NCCL enqueue " or " rank 9999" included.
@@ -83,6 +85,10 @@ func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
 		}
 	}
 	for i, g := range m.process.GPUs {
+		if g == (shard.GPU{Device: gpu.Device}) && gpu.Device >= 0 { // known by its kernels only so far
+			m.process.GPUs[i] = gpu
+			return i
+		}
 		if g != gpu {
 			continue
 		}
@@ -92,6 +98,18 @@ func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
 		unknown--
 	}
 	m.process.GPUs = append(m.process.GPUs, gpu)
+	m.clocks = append(m.clocks, &gpuClock{anyUnit: m.opts.Paradigm == otf2.ParadigmHIP})
+	return len(m.process.GPUs) - 1
+}
+
+// deviceNumber finds or adds the device of a CUDA ordinal.
+func (m *Model) deviceNumber(device int) int {
+	for i, g := range m.process.GPUs {
+		if g.Device == device {
+			return i
+		}
+	}
+	m.process.GPUs = append(m.process.GPUs, shard.GPU{Device: device})
 	m.clocks = append(m.clocks, &gpuClock{anyUnit: m.opts.Paradigm == otf2.ParadigmHIP})
 	return len(m.process.GPUs) - 1
 }
@@ -158,6 +176,7 @@ func (m *Model) finalizeComm(t uint64, c *commRank) {
 func (m *Model) forget(c *commRank) {
 	maps.DeleteFunc(m.plans, func(_ uint64, p *plan) bool { return p.comm == c })
 	maps.DeleteFunc(m.calls, func(_ uint64, call *call) bool { return call.comm == c })
+	maps.DeleteFunc(m.kept.m, func(_ uint64, l *launch) bool { return l.comm == c && m.cuda == nil })
 	maps.DeleteFunc(m.launches.m, func(_ uint64, l *launch) bool { return l.comm == c })
 	maps.DeleteFunc(m.kernels.m, func(_ uint64, k *kernel) bool { return k.comm == c })
 	maps.DeleteFunc(m.phases.m, func(_ uint64, k *kernel) bool { return k.comm == c })

@@ -31,6 +31,9 @@ type Options struct {
 	Paradigm otf2.Paradigm
 	// RecordMask holds the event types (bits) that the plugin records: what need not be waited for.
 	RecordMask uint32
+	// CUPTIHold (ns) is how long a plan waits for what CUPTI tells of its kernel, where CUPTI tells anything: its
+	// records come in bursts, about one a second. Default 3 s.
+	CUPTIHold uint64
 	// Channels asks for a location per communicator rank and channel with the intervals of its kernels.
 	Channels bool
 }
@@ -55,6 +58,7 @@ type Model struct {
 	groups     map[uint64]*groupCall
 	calls      map[uint64]*call
 	launches   bounded[*launch]
+	kept       bounded[*launch] // also when they have ended: CUPTI tells of their kernels later
 	plans      map[uint64]*plan
 	operations map[uint64]*operation
 	kernels    bounded[*kernel]
@@ -78,8 +82,9 @@ type Model struct {
 	states        [stateCount]uint64
 	oddities      [numOddities]uint64
 	timing        map[string]uint64
-	markers       int // of NCCL's side
-	points        int // of the application's
+	cuda          *cuda // nil until CUPTI tells anything
+	markers       int   // of NCCL's side
+	points        int   // of the application's
 }
 
 // New makes the model of a process. It fills in the lists of p as they grow; Snapshot brings the
@@ -95,12 +100,16 @@ func New(sink Sink, p *shard.Process, opts *Options) *Model {
 	if o.GPUHold == 0 {
 		o.GPUHold = 2e9
 	}
+	if o.CUPTIHold == 0 {
+		o.CUPTIHold = 3e9
+	}
 	if o.Paradigm == 0 {
 		o.Paradigm = otf2.ParadigmCUDA
 	}
 	return &Model{
 		sink: sink, process: p, opts: o, defs: newDefinitions(p, o.Paradigm),
 		groups: make(map[uint64]*groupCall), calls: make(map[uint64]*call), launches: newBounded[*launch](maxLaunches),
+		kept:  newBounded[*launch](firstKeptLaunches),
 		plans: make(map[uint64]*plan), operations: make(map[uint64]*operation),
 		kernels: newBounded[*kernel](maxKernels), phases: newBounded[*kernel](maxLaunches),
 		proxies: make(map[uint64]*proxyOp),
@@ -184,6 +193,10 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 		m.applicationMark(th, t, r)
 	case shm.RecordEdge:
 		m.edge(t, r)
+	case shm.RecordCupti:
+		m.takeActivity(t, r)
+	case shm.RecordCuptiClock:
+		m.readCUPTIClock(t, r)
 	case shm.RecordStart:
 		m.starts[r.Type]++
 		if m.afterFinalize(r) {
@@ -233,6 +246,7 @@ func (m *Model) Advance(t uint64) error {
 			m.flushPolls(n)
 		}
 	})
+	m.advanceCUDA(t)
 	return m.err
 }
 
@@ -253,6 +267,7 @@ func (m *Model) Finish() error {
 	for _, th := range m.threads {
 		m.endThread(th, m.last)
 	}
+	m.linkRest()
 	for _, c := range m.comms {
 		if c != nil && !c.final {
 			m.resolveCalls(c, noGroup)
@@ -260,6 +275,7 @@ func (m *Model) Finish() error {
 		}
 	}
 	m.eachNet(func(n *netRank) { m.closeNet(n, m.last) })
+	m.finishCUDA()
 	return m.err
 }
 

@@ -37,6 +37,7 @@ const (
 	OddUnfinishedPhase                   // application phase that was not ended
 	OddCrossingPhase                     // application phase that began or ended inside an NCCL group only: moved to the group's end
 	OddDeepPhase                         // application phase inside too many others: not drawn
+	OddTimesDiffer                       // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
 	numOddities
 )
 
@@ -48,6 +49,7 @@ var oddityNames = [numOddities]string{
 	"REPEATED_STEPS", "UNSTOPPED_STEPS", "FORGOTTEN_EVENTS", "UNPLACED_TRANSFERS", "UNSIZED_TRANSFERS",
 	"REPEATED_NET_STOPS", "UNKNOWN_NET_EVENTS", "IMPLAUSIBLE_CHANNEL_TIMES",
 	"STRAY_PHASE_ENDS", "UNFINISHED_PHASES", "CROSSING_PHASES", "DEEP_PHASES",
+	"GPU_TIMES_DIFFER",
 }
 
 func (m *Model) oddity(o oddity) { m.oddities[o]++ }

@@ -33,8 +33,9 @@ type plan struct {
 	lastReport  uint64        // time of the last KernelCh callback
 	netStart    uint64        // network activity: first ProxyOp start … last ProxyOp stop
 	netStop     uint64
-	completeAt  uint64 // when the last child ended; 0 before
-	incomplete  bool   // closed by a limit or at the end
+	activities  []*activity // CUPTI's of its kernels
+	completeAt  uint64      // when the last child ended; 0 before
+	incomplete  bool        // closed by a limit or at the end
 
 	number  uint64       // place in the order in which the communicator rank's plans were enqueued
 	floor   uint64       // when the plan before had been enqueued
@@ -100,6 +101,7 @@ func (m *Model) startGroup(th *thread, t uint64, r *shm.Record) {
 	p := &plan{comm: comm, handle: r.Handle, start: t}
 	if th.launch != nil && th.launch.comm == comm {
 		p.launch = th.launch
+		p.launch.plan, p.launch.planID = p, p.handle
 	}
 	th.launch = nil
 	m.plans[r.Handle] = p
@@ -152,6 +154,9 @@ func (m *Model) startTask(th *thread, t uint64, r *shm.Record) {
 		channels: uint32(r.NChannels), warps: uint32(r.NWarps), root: r.Root, peer: r.Peer,
 		send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, kernelVariant: r.KernelVariant,
 		sym: r.Flags&shm.FlagSym != 0, anyChannels: r.Flags&shm.FlagUnknownChannels != 0,
+	}
+	if op.p2p && op.name != "Send" { // NCCL tells one buffer
+		op.send, op.recv = 0, op.send
 	}
 	if op.call != nil && op.call.graph || r.Arg&shm.CapturedBit != 0 && m.process.APIVersion != 0 {
 		p.graph = true
@@ -335,7 +340,7 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 			if len(p.spans) == 0 {
 				c.kernelTimeouts++
 			}
-		} else if mode == drainDue && now < p.completeAt+m.hold(p) {
+		} else if mode == drainDue && now < p.completeAt+max(m.hold(p), m.kernelHold(c, p)) {
 			return
 		}
 		if m.mayHaveNetwork(p) && p.netStop == 0 {
@@ -374,5 +379,6 @@ func (m *Model) unqueue(c *commRank, now uint64, p *plan) {
 		o.op = nil
 	}
 	delete(m.plans, p.handle)
+	m.leavePlan(p)
 	c.headAt = max(c.headAt, min(now, p.completeAt))
 }

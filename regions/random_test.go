@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"ncclotf2/cupti"
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
@@ -54,7 +55,7 @@ func (s *stream) next() shm.Record {
 	t := s.t
 	small := rapid.Int32Range(-1, 4)
 	r := shm.Record{
-		Kind:  rapid.SampledFrom([]shm.RecordKind{2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 7, 8, 9, 1, 6, 5}).Draw(t, "kind"),
+		Kind:  rapid.SampledFrom([]shm.RecordKind{2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 7, 8, 9, 1, 6, 5, 10, 10, 10, 11}).Draw(t, "kind"),
 		Aux:   rapid.SampledFrom([]uint32{0, 0, 0, 0, 0, 0, 1, 2, 70, shm.None}).Draw(t, "aux"),
 		Flags: shm.RecordFlags(rapid.Uint8().Draw(t, "flags")),
 	}
@@ -101,8 +102,47 @@ func (s *stream) next() shm.Record {
 		r.MarkText = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "text")
 	case shm.RecordEdge:
 		r.Arg = rapid.Uint64Range(0, 9).Draw(t, "ordinal")
+	case shm.RecordCupti:
+		s.activity(&r)
+	case shm.RecordCuptiClock:
+		r.Ticks, r.Handle, r.Arg, r.Real = 2000*s.us, us(float64(s.us)), 100, us(float64(s.us))
+		if !s.often("same clock") {
+			r.Handle += 1e14
+		}
 	}
 	return r
+}
+
+// activity draws an activity record: whatever bytes, or one that may belong to the events.
+func (s *stream) activity(r *shm.Record) {
+	t := s.t
+	r.Arg, r.ActivityName = cuptiVersion, rapid.SampledFrom([]string{"", "axpy", allReduceKernel}).Draw(t, "kernel")
+	number := rapid.Uint32Range(0, 5).Draw(t, "correlation")
+	begin := float64(rapid.Uint64Range(0, s.us+5).Draw(t, "begin"))
+	end := begin + float64(rapid.Uint64Range(0, 50).Draw(t, "length"))
+	switch rapid.IntRange(0, 5).Draw(t, "activity") {
+	case 0:
+		r.Activity = rapid.SliceOfN(rapid.Byte(), 0, 256).Draw(t, "bytes")
+		if len(r.Activity) > 0 {
+			r.Activity[0] = rapid.SampledFrom([]byte{1, 2, 3, 4, 5, 10, 22, 38, 39, 49, 50, 51, 77}).Draw(t, "kind of activity")
+		}
+		for i := 1; i < min(4, len(r.Activity)); i++ {
+			r.Activity[i] = 0
+		}
+	case 1:
+		r.Activity = apiRecord(number, uint32(rapid.IntRange(99, 101).Draw(t, "thread")), begin, end).Activity
+	case 2:
+		r.Activity = externalRecord(number, s.handle(shm.EventKernelLaunch, "launch")).Activity
+	case 3:
+		r.Activity = memoryRecord(cupti.MemoryOperation(rapid.IntRange(0, 3).Draw(t, "operation")), cupti.MemoryDevice,
+			rapid.Uint64Range(0, 9).Draw(t, "address"), rapid.Uint64Range(0, 9).Draw(t, "bytes"), begin).Activity
+	default:
+		k := gpuKernel{begin: begin, end: end, device: uint32(number % 2), stream: number, correlation: number, name: r.ActivityName}
+		if !s.often("no graph") {
+			k.graph, k.node = 5, rapid.Uint64Range(0, 3).Draw(t, "node")
+		}
+		r.Activity = k.record().Activity
+	}
 }
 
 // Whatever comes, the regions of every location nest, every transfer that is written is ended, and nothing is
@@ -137,7 +177,33 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 				rt.Errorf("%d plans and %d calls are kept at the end", len(c.queue), len(c.calls))
 			}
 		}
+		checkCounts(rt, m)
 	})
+}
+
+// checkCounts sees that nothing of CUPTI's is kept at the end, and that every kernel is counted once.
+func checkCounts(t *rapid.T, m *Model) {
+	g := m.cuda
+	if g == nil {
+		return
+	}
+	kept := g.held + len(g.untimed)
+	for _, r := range g.order {
+		kept += len(r.queue)
+	}
+	for _, k := range g.replays.kernels {
+		kept += len(k)
+	}
+	if kept != 0 {
+		t.Errorf("%d activities are kept at the end", kept)
+	}
+	sum := uint64(0)
+	for _, c := range append(outcomes[:], cuptiGraphLinked, cuptiGraphUnlinked, cuptiGraphOther) {
+		sum += g.counts[c]
+	}
+	if sum != g.counts[cuptiKernels] {
+		t.Errorf("%d kernels, of %d is counted what became of them: %v", g.counts[cuptiKernels], sum, m.cuptiCounts())
+	}
 }
 
 // checkWhole reads a scene's archive: definitions that events refer to, and pairs that belong together.

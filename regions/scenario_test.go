@@ -539,3 +539,17 @@ func TestStopsThatFitNothingAreCounted(t *testing.T) {
 		t.Errorf("%d late children counted, want 1", n)
 	}
 }
+
+// NCCL tells one buffer of a message, whichever way it goes.
+func TestBufferOfAMessage(t *testing.T) {
+	for function, want := range map[string]string{"Send": "SENDBUFF_ADDRESS=4096", "Recv": "RECVBUFF_ADDRESS=4096"} {
+		s := newScene(t, 4)
+		s.start(0, 10, shm.EventGroup, "p", "", shm.Record{})
+		s.start(0, 11, shm.EventP2p, "m", "", shm.Record{ParentGroup: s.id("p"), Func: function, Count: 1, Datatype: "ncclInt8", Peer: 2, SendBuff: 4096})
+		s.stop(0, 12, shm.EventP2p, "m")
+		s.stop(0, 13, shm.EventGroup, "p")
+		if got := s.lines(shard.KindRank, AttrSendBuff, AttrRecvBuff); len(got) < 2 || !strings.HasSuffix(got[1], want) {
+			t.Errorf("%s: %q", function, got)
+		}
+	}
+}

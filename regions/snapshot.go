@@ -54,6 +54,7 @@ func (m *Model) Snapshot() {
 	for k, n := range m.timing {
 		p.Counts.Timing[k] = n
 	}
+	p.Counts.CUPTI = m.cuptiCounts()
 	p.Pending = m.pending()
 }
 

@@ -13,7 +13,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if len(p.ops) == 0 {
 		return
 	}
-	when, source := m.interval(c, p, now)
+	when, source, gpuSource := m.planTimes(c, p, now)
 	unfinished := p.incomplete && (!p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0)
 	if p.incomplete {
 		m.oddity(OddIncompleteOperation)
@@ -38,6 +38,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 		a.Uint64(AttrUncertainty, when.uncertainty)
 		c.uncertainty.add(when.uncertainty)
 	}
+	m.kernelAttributes(a, p, gpuSource)
 	if p.graph {
 		a.Uint8(AttrGraph, 1)
 	}
@@ -69,7 +70,8 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if composite {
 		m.timing[source]++
 	}
-	if source == TimingGPU {
+	stamped := source == TimingGPU && gpuSource != SourceCUPTI
+	if stamped {
 		m.writeKernelPhases(c, loc, p, enter, leave)
 	}
 	for _, e := range ends {
@@ -79,7 +81,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	}
 	m.fail(loc.w.Leave(leave, nil, region))
 	if m.opts.Channels {
-		m.writeChannels(c, p, region, source == TimingGPU)
+		m.writeChannels(c, p, region, stamped)
 	}
 }
 
@@ -261,6 +263,7 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 		a.Uint64(AttrSendBuff, op.send)
 		a.Uint64(AttrRecvBuff, op.recv)
 	}
+	m.bufferAttributes(a, c, op)
 	if op.tag != 0 {
 		a.Uint64(AttrUserTag, op.tag)
 	}

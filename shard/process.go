@@ -201,7 +201,8 @@ type Location struct {
 	// Foreign is an index into Process.Foreign where another process's work is drawn (KindNetSend with
 	// Comm −1), else −1.
 	Foreign int    `json:"foreign"`
-	TID     int    `json:"tid"` // of application threads, else 0
+	TID     int    `json:"tid"`           // of application threads, else 0
+	GPU     int    `json:"gpu,omitempty"` // of CUDA streams (KindStream): index into Process.GPUs
 	Events  uint64 `json:"events"`
 	Bytes   int64  `json:"bytes"` // of the event file; it was a whole file when this was written
 }
@@ -214,6 +215,8 @@ const (
 	KindEnqueue LocationKind = "enqueue" // NCCL's group and host-callback threads, per communicator rank
 	KindRank    LocationKind = "rank"    // operations of a communicator rank, on its GPU
 	KindChannel LocationKind = "channel" // kernel intervals of one channel of a communicator rank
+
+	KindStream LocationKind = "stream" // kernels and copies on a CUDA stream
 
 	KindNetSend LocationKind = "net-send" // transfers that a proxy sends for a communicator rank, here or elsewhere
 	KindNetRecv LocationKind = "net-recv" // transfers that a proxy receives for a communicator rank
@@ -241,6 +244,7 @@ type Counts struct {
 	Oddities map[string]uint64            `json:"oddities"`          // see package regions
 	Timing   map[string]uint64            `json:"timing"`            // operations by timing source
 	Network  map[string]uint64            `json:"network,omitempty"` // see package regions, Model.Network
+	CUPTI    map[string]uint64            `json:"cupti,omitempty"`   // what CUPTI told, see package regions
 
 	NullHandles uint64 `json:"nullHandles"` // stops and states of events that were refused
 }

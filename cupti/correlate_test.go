@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cupti
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// bracket is where an external id was pushed and popped.
+type bracket struct {
+	thread      uint32
+	start, stop uint64 // stop 0: never popped
+}
+
+// brackets judge calls as a profiler does.
+type brackets map[uint64]bracket
+
+func (b brackets) judge(id uint64, c *Call) Verdict {
+	at, ok := b[id]
+	switch {
+	case !ok || c.Thread != at.thread || c.Start < at.start:
+		return Unsound
+	case at.stop == 0:
+		return Wait
+	case c.End > at.stop:
+		return Unsound
+	}
+	return Sound
+}
+
+type linked struct {
+	o  Outcome
+	id uint64
+}
+
+// join makes a correlator whose activities are names.
+func join(opts *CorrelatorOptions, b brackets) (*Correlator[string], map[string]linked) {
+	got := make(map[string]linked)
+	return NewCorrelator(opts, b.judge, func(name string, o Outcome, id uint64) {
+		if _, again := got[name]; again {
+			panic(name + " was reported twice")
+		}
+		got[name] = linked{o, id}
+	}), got
+}
+
+func TestCorrelator(t *testing.T) {
+	ids := brackets{7: {1, 100, 200}, 8: {1, 300, 0}, 9: {2, 100, 200}}
+	api := func(number, thread uint32, start, end uint64) func(*Correlator[string], uint64) {
+		return func(c *Correlator[string], now uint64) {
+			c.API(&API{Kind: KindDriver, Correlation: number, Thread: thread, Start: start, End: end}, now)
+		}
+	}
+	external := func(number uint32, id uint64) func(*Correlator[string], uint64) {
+		return func(c *Correlator[string], now uint64) {
+			c.External(&External{ExternalKind: ExternalCustom2, ID: id, Correlation: number}, now)
+		}
+	}
+	kernel := func(number uint32, name string) func(*Correlator[string], uint64) {
+		return func(c *Correlator[string], now uint64) { c.Activity(number, name, now) }
+	}
+	for _, tc := range []struct {
+		name  string
+		steps []func(*Correlator[string], uint64)
+		want  map[string]linked
+	}{
+		{"in order", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 120, 180), kernel(1, "k")}, map[string]linked{"k": {Linked, 7}}},
+		{"kernel first", []func(*Correlator[string], uint64){kernel(1, "k"), api(1, 1, 120, 180), external(1, 7)}, map[string]linked{"k": {Linked, 7}}},
+		{"runtime and driver", []func(*Correlator[string], uint64){
+			external(1, 7), api(1, 1, 130, 170), external(1, 7), api(1, 1, 120, 180), kernel(1, "k"),
+		}, map[string]linked{"k": {Linked, 7}}},
+		{"a graph's kernels", []func(*Correlator[string], uint64){kernel(1, "k"), external(1, 7), kernel(1, "l"), api(1, 1, 120, 180), kernel(1, "m")},
+			map[string]linked{"k": {Linked, 7}, "l": {Linked, 7}, "m": {Linked, 7}}},
+		{"no id", []func(*Correlator[string], uint64){api(1, 1, 120, 180), kernel(1, "k")}, map[string]linked{"k": {NoExternal, 0}}},
+		{"no call", []func(*Correlator[string], uint64){external(1, 7), kernel(1, "k")}, map[string]linked{"k": {NoCall, 0}}},
+		{"nothing", []func(*Correlator[string], uint64){kernel(1, "k")}, map[string]linked{"k": {Aged, 0}}},
+		{"no correlation id", []func(*Correlator[string], uint64){kernel(0, "k")}, map[string]linked{"k": {NoCall, 0}}},
+		{"an id left over, same thread", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 220, 240), kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
+		{"an id never popped", []func(*Correlator[string], uint64){external(1, 8), api(1, 1, 320, 340), kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
+		{"the call reaches beyond", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 190, 240), kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
+		{"another thread", []func(*Correlator[string], uint64){external(1, 9), api(1, 1, 120, 180), kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
+		{"an id nobody knows", []func(*Correlator[string], uint64){external(1, 77), api(1, 1, 120, 180), kernel(1, "k")}, map[string]linked{"k": {Implausible, 0}}},
+		{"two calls", []func(*Correlator[string], uint64){external(1, 7), api(1, 1, 120, 130), api(1, 1, 140, 150), kernel(1, "k")}, map[string]linked{"k": {Ambiguous, 0}}},
+		{"two ids", []func(*Correlator[string], uint64){external(1, 7), external(1, 9), api(1, 1, 120, 130), kernel(1, "k")}, map[string]linked{"k": {Ambiguous, 0}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, got := join(nil, ids)
+			for i, step := range tc.steps {
+				step(c, uint64(i))
+			}
+			c.End()
+			if fmt.Sprint(got) != fmt.Sprint(tc.want) {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+			if n := len(c.entries) + len(c.young) + len(c.old) + len(c.unsure); n != 0 {
+				t.Errorf("%d things are kept", n)
+			}
+		})
+	}
+}
+
+// TestCorrelatorWaits: what cannot be told now is told when it can be; calls with ids are kept long, other things are not.
+func TestCorrelatorWaits(t *testing.T) {
+	ids := brackets{7: {1, 100, 0}}
+	c, got := join(nil, ids)
+	c.External(&External{ID: 7, Correlation: 1}, 0)
+	c.API(&API{Thread: 1, Start: 120, End: 180, Correlation: 1}, 0)
+	c.Activity(1, "early", 0)
+	c.Expire(1e9)
+	if len(got) != 0 {
+		t.Fatalf("%v before the id was popped", got)
+	}
+	ids[7] = bracket{1, 100, 200}
+	c.Expire(2e9)
+	if got["early"] != (linked{Linked, 7}) {
+		t.Fatalf("%v after the id was popped", got)
+	}
+	c.API(&API{Thread: 1, Start: 500, End: 510, Correlation: 2}, 2e9)
+	c.Expire(500e9)
+	c.Activity(1, "late", 500e9) // a kernel that waited for others
+	c.Activity(2, "later", 500e9)
+	c.Expire(506e9)
+	if got["late"] != (linked{Linked, 7}) || got["later"] != (linked{Aged, 0}) {
+		t.Error(got)
+	}
+	c.Expire(700e9)
+	c.Activity(1, "too late", 700e9)
+	c.End()
+	if got["too late"].o != Aged {
+		t.Error(got)
+	}
+}
+
+func TestCorrelatorIsBounded(t *testing.T) {
+	c, got := join(&CorrelatorOptions{Most: 10}, brackets{7: {1, 0, 1 << 40}})
+	for i := uint32(1); i <= 1000; i++ {
+		c.Activity(i, fmt.Sprint(i), 0)
+	}
+	if len(c.entries) > 10 || len(got) != 990 {
+		t.Errorf("%d kept, %d reported", len(c.entries), len(got))
+	}
+	for i := uint32(2001); i <= 3000; i++ {
+		c.External(&External{ID: 7, Correlation: i}, 0)
+		c.API(&API{Thread: 1, Start: 5, End: 6, Correlation: i}, 0)
+	}
+	c.Expire(6e9)
+	if n := len(c.entries); n > 20 {
+		t.Errorf("%d kept", n)
+	}
+	c.End()
+	if c.Idle != 1000 || len(got) != 1000 || c.Counts[Aged] != 1000 {
+		t.Errorf("%d idle, %d reported, %v", c.Idle, len(got), c.Counts)
+	}
+}
+
+// TestNothingIsLinkedWrongly plays launches whose records come in any order, late, or not at all, with ids that stay
+// on stacks by mistake and correlation ids that wrap around: what is linked is linked rightly, and everything else
+// is counted with its reason.
+func TestNothingIsLinkedWrongly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const second = uint64(1e9)
+		type record struct {
+			at   uint64
+			give func(c *Correlator[string], now uint64)
+		}
+		var records []record
+		ids := make(brackets)
+		want := make(map[string]linked)
+		number := rapid.SampledFrom([]uint32{1, 1<<32 - 5, 1 << 31}).Draw(t, "first")
+		now := uint64(1000)
+		stale := uint64(0) // left on the thread's stack
+		for i := range rapid.IntRange(1, 40).Draw(t, "launches") {
+			now += 100_000
+			if number++; number == 0 {
+				number = 1
+			}
+			n, start := number, now
+			id := uint64(i + 1)
+			ours := rapid.Bool().Draw(t, "ours")
+			pushed := stale
+			truth := linked{o: NoExternal}
+			if ours {
+				pushed, truth = id, linked{Linked, id}
+				stop := start + 1000
+				if rapid.IntRange(0, 9).Draw(t, "popped") == 0 {
+					stop, stale = 0, id
+					truth = linked{o: Implausible} // nobody can tell where it ended
+				} else {
+					stale = 0
+				}
+				ids[id] = bracket{1, start - 100, stop}
+			} else if stale != 0 {
+				truth = linked{o: Implausible}
+			}
+			drop := func(what string) bool { return rapid.IntRange(0, 9).Draw(t, what) == 0 }
+			late := func(what string) uint64 { return start + uint64(rapid.IntRange(0, 4).Draw(t, what))*second }
+			hasID, hasCall := pushed != 0 && !drop("id"), !drop("call")
+			runtime := rapid.Bool().Draw(t, "runtime")
+			if hasID {
+				records = append(records, record{late("id at"), func(c *Correlator[string], now uint64) {
+					c.External(&External{ID: pushed, Correlation: n}, now)
+				}})
+			}
+			if hasCall {
+				at := late("call at")
+				records = append(records, record{at, func(c *Correlator[string], now uint64) {
+					c.API(&API{Thread: 1, Start: start + 10, End: start + 900, Correlation: n}, now)
+				}})
+				if runtime {
+					records = append(records, record{late("driver at"), func(c *Correlator[string], now uint64) {
+						c.API(&API{Thread: 1, Start: start + 50, End: start + 800, Correlation: n}, now)
+					}})
+				}
+			}
+			for k := range rapid.IntRange(0, 3).Draw(t, "kernels") {
+				name := fmt.Sprintf("%d.%d", i, k)
+				records = append(records, record{late("kernel at"), func(c *Correlator[string], now uint64) { c.Activity(n, name, now) }})
+				switch {
+				case hasID && hasCall:
+					want[name] = truth
+				case hasCall:
+					want[name] = linked{o: NoExternal}
+				case hasID:
+					want[name] = linked{o: NoCall}
+				default:
+					want[name] = linked{o: Aged}
+				}
+			}
+		}
+		slices.SortStableFunc(records, func(a, b record) int { return int(int64(a.at) - int64(b.at)) })
+		c, got := join(nil, ids)
+		for _, r := range records {
+			r.give(c, r.at)
+			c.Expire(r.at)
+		}
+		c.End()
+		var counts [NumOutcomes]uint64
+		for name, w := range want {
+			if got[name] != w {
+				t.Errorf("%s: %v, want %v", name, got[name], w)
+			}
+			counts[w.o]++
+		}
+		if len(got) != len(want) || c.Counts != counts {
+			t.Errorf("%d reported of %d; %v, want %v", len(got), len(want), c.Counts, counts)
+		}
+	})
+}

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/cupti"
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// cuptiShift is how far CUPTI's clock is ahead of the process's line in scenes.
+const cuptiShift = 5_000_000
+
+// cuptiVersion is that of CUDA 12.4 in scenes.
+const cuptiVersion = 22
+
+// bytesOf makes an activity record of CUDA 13.4's size: values by offset, 8 bytes each if they lie at a multiple of 8
+// and are given as uint64, else 4. The bytes that are not given are garbage.
+func bytesOf(kind cupti.Kind, size int, values map[int]any) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = 0x5a
+	}
+	binary.NativeEndian.PutUint32(b, uint32(kind))
+	for at, v := range values {
+		switch v := v.(type) {
+		case uint8:
+			b[at] = v
+		case uint16:
+			binary.NativeEndian.PutUint16(b[at:], v)
+		case uint32:
+			binary.NativeEndian.PutUint32(b[at:], v)
+		case uint64:
+			binary.NativeEndian.PutUint64(b[at:], v)
+		}
+	}
+	return b
+}
+
+// us is a time of CUPTI's.
+func us(t float64) uint64 { return base + uint64(t*1000) + cuptiShift }
+
+// gpuKernel is a kernel in a scene; times in µs.
+type gpuKernel struct {
+	begin, end     float64
+	device, stream uint32
+	correlation    uint32
+	graph          uint32
+	node, source   uint64
+	blocks         uint32
+	name           string
+}
+
+const allReduceKernel = "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE"
+
+func (k gpuKernel) record() shm.Record {
+	version := uint64(cuptiVersion)
+	if k.source != 0 {
+		version = cupti.Version134
+	}
+	start, end := us(k.begin), us(k.end)
+	if k.end == 0 {
+		start, end = 0, 0
+	}
+	return shm.Record{Kind: shm.RecordCupti, Arg: version, ActivityName: k.name, Activity: bytesOf(cupti.KindConcurrentKernel, 248, map[int]any{
+		6: uint16(96), 16: start, 24: end, 40: k.device, 44: k.device + 1, 48: k.stream,
+		52: max(k.blocks, 1), 56: uint32(1), 60: uint32(1), 64: uint32(544), 68: uint32(1), 72: uint32(1),
+		76: uint32(1024), 80: uint32(84000), 92: k.correlation, 144: k.node, 156: k.graph, 240: k.source,
+	})}
+}
+
+// activity gives a record of CUPTI's; ring 9 is the plugin's own thread.
+func (s *scene) activity(t uint64, r shm.Record) { s.t.Helper(); s.give(9, t, r) }
+
+// reading is a reading of CUPTI's clock, in 0.4 µs.
+func (s *scene) reading(t uint64) {
+	s.t.Helper()
+	s.give(9, t, shm.Record{Kind: shm.RecordCuptiClock, Ticks: 2000*t + 77, Handle: us(float64(t)), Arg: 800, Real: us(float64(t)) - 3})
+}
+
+func apiRecord(correlation, thread uint32, start, end float64) shm.Record {
+	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: bytesOf(cupti.KindDriver, 40, map[int]any{
+		4: uint32(652), 8: us(start), 16: us(end), 24: uint32(1), 28: thread, 32: correlation, 36: uint32(0),
+	})}
+}
+
+func externalRecord(correlation uint32, id uint64) shm.Record {
+	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: bytesOf(cupti.KindExternal, 24, map[int]any{
+		4: uint32(cupti.ExternalCustom2), 8: id, 16: correlation,
+	})}
+}
+
+func memoryRecord(operation cupti.MemoryOperation, kind cupti.MemoryKind, address, bytes uint64, at float64) shm.Record {
+	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: bytesOf(cupti.KindMemory2, 120, map[int]any{
+		4: uint32(operation), 8: uint32(kind), 16: address, 24: bytes, 32: us(at), 88: uint64(0),
+	})}
+}
+
+// launched is what CUPTI tells of the launch of an allReduce that began at a time.
+func (s *scene) launched(t uint64, correlation uint32, launchedAt uint64, name string) {
+	s.t.Helper()
+	s.activity(t, externalRecord(correlation, s.id("launch of "+name)))
+	s.activity(t, apiRecord(correlation, 100, float64(launchedAt)+4.2, float64(launchedAt)+5.8))
+}
+
+// cupti holds counts of CUPTI's records against those wanted.
+func (s *scene) cupti(want map[string]uint64) {
+	s.t.Helper()
+	if !s.ended {
+		s.lines(shard.KindThread)
+	}
+	got := make(map[string]uint64)
+	for name := range want {
+		got[name] = s.p.Counts.CUPTI[name]
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		s.t.Errorf("counts of CUPTI: want (−), got (+):\n%s", d)
+	}
+}
+
+func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	s.allReduce(100, "a")
+	s.kernel(120, 150, "a")
+	s.activity(400_000, gpuKernel{begin: 119, end: 151, stream: 7, correlation: 1<<32 - 1, blocks: 24, name: allReduceKernel}.record())
+	s.launched(400_001, 1<<32-1, 100, "a")
+	s.reading(500_000)
+	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
+	s.expect(s.lines(shard.KindStream, AttrGridX, AttrGridY, AttrBlockX, AttrRegisters, AttrStaticShared, AttrDynamicShared,
+		AttrCorrelationID, AttrDevice, AttrContext, AttrStreamID, AttrGraphID, AttrGraphNodeID, AttrExternalID, AttrPlanID, AttrParentID), `
+		119 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL GRID_X=24 BLOCK_X=544 REGISTERS=96 STATIC_SHARED_MEMORY=1024 DYNAMIC_SHARED_MEMORY=84000 CORRELATION_ID=4294967295 DEVICE=0 CONTEXT=1 STREAM_ID=7 EXTERNAL_ID=3 PLAN_ID=4 PARENT_ID=5
+		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
+	s.expect(s.lines(shard.KindRank, AttrEventID, AttrPlanID, AttrTimingSource, AttrGPUSource), `
+		0 CommCreate
+		121 Enter AllReduce EVENT_ID=5 TIMING_SOURCE=gpu GPU_SOURCE=kernelch PLAN_ID=4
+		121 MpiCollectiveBegin
+		151 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		151 Leave AllReduce
+		9000000 CommDestroy`)
+	s.expect(s.lines(shard.KindThread, AttrEventID), `
+		100 Enter ncclAllReduce EVENT_ID=2
+		104 Enter ncclKernelLaunch EVENT_ID=3
+		106 Leave ncclKernelLaunch
+		110 Leave ncclAllReduce`)
+	s.cupti(map[string]uint64{"RECORDS": 3, "KERNELS": 1, "KERNELS_LINKED": 1, "NCCL_KERNELS_UNLINKED": 0, "LINKED_WITHOUT_PLAN": 0, "LAUNCHES_WITHOUT_KERNEL": 0})
+	s.oddities(nil)
+	for _, l := range s.p.Locations {
+		if l.Kind == shard.KindStream && (l.Name != "CUDA[0:7]" || l.Type != otf2.LocationTypeAcceleratorStream || l.GPU != 0 || l.Comm != -1) {
+			t.Errorf("location %+v", l)
+		}
+	}
+	for _, r := range s.p.Regions {
+		if r.Group == GroupCUDAKernels && (r.Canonical != allReduceKernel || r.Role != otf2.RegionRoleFunction || r.Paradigm != otf2.ParadigmCUDA) {
+			t.Errorf("region %+v", r)
+		}
+	}
+}
+
+// Where NCCL gives no stamps, or none that can be true, the kernel's record gives the times.
+func TestCUPTIIsTheSecondSourceOfGPUTimes(t *testing.T) {
+	for name, stamps := range map[string]bool{"no stamps": false, "stamps of other kernels": true} {
+		s := newScene(t, 4)
+		if !stamps {
+			s = newSceneWith(t, 4, 5, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventKernelLaunch})
+		}
+		s.reading(1)
+		s.allReduce(100_000, "a")
+		if stamps {
+			s.kernel(20, 50, "a") // before its launch
+		}
+		s.launched(400_000, 3, 100_000, "a")
+		s.activity(400_001, gpuKernel{begin: 100_020, end: 100_090, stream: 7, correlation: 3, name: allReduceKernel}.record())
+		s.reading(500_000)
+		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
+		s.expect(s.lines(shard.KindRank, AttrTimingSource, AttrGPUSource), `
+			0 CommCreate
+			100020 Enter AllReduce TIMING_SOURCE=gpu GPU_SOURCE=cupti
+			100020 MpiCollectiveBegin
+			100090 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+			100090 Leave AllReduce
+			9000000 CommDestroy`)
+		want := uint64(0)
+		if stamps {
+			want = 1
+		}
+		if n := s.p.Counts.Oddities["IMPLAUSIBLE_GPU_TIMES"]; n != want {
+			t.Errorf("%s: %d implausible", name, n)
+		}
+		if s.p.Counts.Timing["gpu"] != 1 {
+			t.Errorf("%s: timing %v", name, s.p.Counts.Timing)
+		}
+	}
+}
+
+// The interval says how far off it may be, and is there only if everything is known.
+func TestKernelInterval(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	s.allReduce(100, "a")
+	p := s.m.comms[0].queue[0]
+	if _, ok := s.m.kernelInterval(p); ok {
+		t.Error("an interval before anything is known")
+	}
+	s.launched(300, 3, 100, "a")
+	s.activity(300, gpuKernel{begin: 120, end: 190, stream: 7, correlation: 3, name: allReduceKernel}.record())
+	if _, ok := s.m.kernelInterval(p); ok {
+		t.Error("an interval before the clock covers it")
+	}
+	s.reading(500_000)
+	k, ok := s.m.kernelInterval(p)
+	if off := k.uncertainty; !ok || distance(k.begin, at(120)) > off || distance(k.end, at(190)) > off || off > 1000 {
+		t.Errorf("%+v, %v; want %d … %d", k, ok, at(120), at(190))
+	}
+}
+
+// A plan waits for CUPTI's records, but not for ever, and not again and again.
+func TestPlansWaitForTheirKernels(t *testing.T) {
+	s := newSceneWith(t, 4, 5, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventKernelLaunch, CUPTIHold: 2e9, OperationLimit: 4e9})
+	s.reading(1)
+	s.reading(500)
+	waiting := func() int { return len(s.m.comms[0].queue) }
+	s.allReduce(1000, "a")
+	s.reading(3_000_000)
+	if waiting() != 1 {
+		t.Error("the plan was written before its kernel can be known")
+	}
+	s.reading(4_100_000)
+	if waiting() != 0 {
+		t.Error("the plan waits for ever")
+	}
+	for i, name := range []string{"b", "c", "d"} {
+		s.allReduce(5_000_000+uint64(i)*5_000_000, name)
+		s.reading(5_000_000 + uint64(i)*5_000_000 + 20)
+		if want := 1; i < 2 && waiting() != want || i == 2 && waiting() != 0 {
+			t.Errorf("%s: %d are waiting", name, waiting())
+		}
+		s.reading(5_000_000 + uint64(i)*5_000_000 + 4_100_000)
+	}
+	// A link shows that waiting is worth it.
+	s.launched(20_000_000, 9, 15_000_000, "d")
+	s.activity(20_000_000, gpuKernel{begin: 15_000_010, end: 15_000_020, stream: 7, correlation: 9, name: allReduceKernel}.record())
+	s.allReduce(21_000_000, "e")
+	s.reading(21_000_100)
+	if waiting() != 1 {
+		t.Error("the plan does not wait any more")
+	}
+	s.cupti(map[string]uint64{"KERNELS_LINKED": 1, "LINKED_WITHOUT_PLAN": 1})
+}
+
+// NCCL's stamps and CUPTI say when a kernel ran. Where they do not agree this is counted, and marked once.
+func TestSourcesThatDiffer(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	for i, name := range []string{"a", "b", "c"} {
+		begin := 1000 + 1000*uint64(i)
+		s.allReduce(begin, name)
+		s.kernel(begin+20, begin+50, name)
+		s.launched(begin+200, uint32(i+1), begin, name)
+		shift := 0.0
+		if i > 0 {
+			shift = 300
+		}
+		s.activity(begin+200, gpuKernel{begin: float64(begin) + 20, end: float64(begin) + 52 + shift, stream: 7, correlation: uint32(i + 1), name: allReduceKernel}.record())
+	}
+	s.reading(500_000)
+	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
+	s.oddities(map[string]uint64{"GPU_TIMES_DIFFER": 2})
+	var marks []string
+	for _, m := range s.p.Markers {
+		marks = append(marks, m.Category+": "+m.Text)
+	}
+	if want := []string{"GPU times differ: world rank 1: NCCL's stamps and CUPTI say otherwise when a kernel ran, by 300 µs"}; cmp.Diff(want, marks) != "" {
+		t.Errorf("markers %q", marks)
+	}
+}
+
+// An id that stayed on the thread's stack because NCCL went on after an error links nothing, nor does that of another
+// thread.
+func TestStaleIdsLinkNothing(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	s.start(0, 100, shm.EventKernelLaunch, "failed", "", shm.Record{Stream: 7})
+	s.start(0, 200, shm.EventKernelLaunch, "good", "", shm.Record{Stream: 7})
+	s.stop(0, 206, shm.EventKernelLaunch, "good")
+	for i, tc := range []struct {
+		id         string
+		thread     uint32
+		start, end float64
+	}{
+		{"failed", 100, 101, 103},  // perhaps within, but nobody knows where it ended
+		{"failed", 100, 301, 303},  // of the application
+		{"good", 100, 301, 303},    // after it
+		{"good", 100, 195, 199},    // before
+		{"good", 101, 202, 204},    // of another thread
+		{"unknown", 100, 202, 204}, // of no launch
+		{"good", 100, 202, 204},
+	} {
+		n := uint32(i + 1)
+		s.activity(1000, externalRecord(n, s.id(tc.id)))
+		s.activity(1000, apiRecord(n, tc.thread, tc.start, tc.end))
+		s.activity(1000, gpuKernel{begin: 400 + 10*float64(i), end: 405 + 10*float64(i), stream: 7, correlation: n, name: allReduceKernel}.record())
+	}
+	s.reading(500_000)
+	s.cupti(map[string]uint64{"KERNELS": 7, "KERNELS_LINKED": 1, "KERNELS_IMPLAUSIBLE": 6, "NCCL_KERNELS_UNLINKED": 6, "LINKED_WITHOUT_PLAN": 1})
+	got := strings.Join(s.lines(shard.KindStream, AttrExternalID), "\n")
+	if strings.Count(got, "Enter") != 7 || strings.Count(got, "EXTERNAL_ID") != 1 || !strings.Contains(got, "460 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL EXTERNAL_ID=") {
+		t.Error(got)
+	}
+}
+
+// Everything that CUPTI tells of streams has its row.
+func TestStreams(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	give := func(kind cupti.Kind, values map[int]any) {
+		s.activity(1000, shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: bytesOf(kind, 128, values)})
+	}
+	stream := func(begin, end float64) map[int]any {
+		return map[int]any{16: us(begin), 24: us(end), 32: uint32(0), 36: uint32(1), 40: uint32(7), 44: uint32(5), 8: uint64(4096), 64: uint64(0), 72: uint32(0)}
+	}
+	toDevice := stream(100, 110)
+	toDevice[4] = uint8(1)
+	give(cupti.KindMemcpy, toDevice)
+	give(cupti.KindMemset, stream(120, 130))
+	peer := stream(140, 150)
+	peer[4], peer[72], peer[80] = uint8(10), uint64(0), uint32(0)
+	give(cupti.KindMemcpy2, peer)
+	give(cupti.KindGraphTrace, map[int]any{4: uint32(6), 8: us(160), 16: us(170), 24: uint32(0), 28: uint32(4), 32: uint32(1), 36: uint32(7)})
+	give(cupti.KindSynchronization, map[int]any{4: uint32(3), 8: us(90), 16: us(171), 24: uint32(8), 28: uint32(1), 32: uint32(7)})
+	give(cupti.KindSynchronization, map[int]any{4: uint32(4), 8: us(180), 16: us(181), 24: uint32(9), 28: uint32(1), 32: uint32(cupti.None)})
+	give(cupti.KindSynchronization, map[int]any{4: uint32(4), 8: us(180), 16: us(181), 24: uint32(9), 28: uint32(77), 32: uint32(cupti.None)})
+	give(60, nil)
+	s.activity(1000, shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: []byte{3, 0, 0, 0, 1}})
+	// Kernels that overlap, as those of parallel branches of a graph do; one without times; the application's own.
+	for i, k := range []gpuKernel{{begin: 200, end: 250}, {begin: 210, end: 220}, {begin: 220.05, end: 240}, {begin: 250, end: 260}, {}} {
+		k.stream, k.name, k.device = 7, "_ZN2at6native6kernelIfEEvPfi", 0
+		k.correlation = uint32(100 + i)
+		s.activity(1000, k.record())
+		s.activity(1000, apiRecord(k.correlation, 100, 190, 195))
+	}
+	s.activity(1000, gpuKernel{begin: 300, end: 310, device: 3, stream: 9, name: "axpy"}.record())
+	s.reading(500_000)
+	var got []string
+	for s.nth = 0; ; s.nth++ {
+		lines := s.lines(shard.KindStream, AttrBytes, AttrGraphID)
+		if lines == nil {
+			break
+		}
+		n := 0
+		for _, l := range s.p.Locations {
+			if l.Kind == shard.KindStream {
+				if n == s.nth {
+					got = append(got, l.Name)
+				}
+				n++
+			}
+		}
+		got = append(got, lines...)
+	}
+	s.expect(got, `
+		CUDA[0:7]
+		100 Enter memcpy HtoD BYTES=4096
+		110 Leave memcpy HtoD
+		120 Enter memset BYTES=4096
+		130 Leave memset
+		140 Enter memcpy PtoP BYTES=4096
+		150 Leave memcpy PtoP
+		160 Enter CUDA graph GRAPH_ID=4
+		170 Leave CUDA graph
+		200 Enter at::native::kernel
+		250 Leave at::native::kernel
+		250 Enter at::native::kernel
+		260 Leave at::native::kernel
+		CUDA[0:7] +1
+		210 Enter at::native::kernel
+		220 Leave at::native::kernel
+		220 Enter at::native::kernel
+		240 Leave at::native::kernel
+		CUDA[0:7] sync
+		90 Enter Stream synchronize
+		171 Leave Stream synchronize
+		CUDA[0] sync
+		180 Enter Context synchronize
+		181 Leave Context synchronize
+		CUDA[3:9]
+		300 Enter axpy
+		310 Leave axpy`)
+	s.cupti(map[string]uint64{
+		"RECORDS": 20, "KERNELS": 6, "KERNELS_NO_EXTERNAL_ID": 5, "KERNELS_NO_API_CALL": 1, "COPIES": 2, "MEMSETS": 1, "GRAPHS": 1, "SYNCHRONIZATIONS": 3,
+		"UNKNOWN_RECORDS": 1, "BROKEN_RECORDS": 1, "WITHOUT_TIMES": 1, "WITHOUT_DEVICE": 1, "OVERLAPS": 1, "NCCL_KERNELS_UNLINKED": 0,
+	})
+	if want := []shard.GPU{{Device: 0}, {Device: 3}}; cmp.Diff(want, s.p.GPUs) != "" {
+		t.Errorf("GPUs %v", s.p.GPUs)
+	}
+}
+
+// What comes when later things have been written is raised, and counted; what no clock reading covers is not drawn.
+func TestLateActivities(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 7, name: "a"}.record())
+	s.reading(1000)
+	s.activity(5_000_000, gpuKernel{begin: 120, end: 130, stream: 7, name: "b"}.record())
+	s.activity(5_000_000, gpuKernel{begin: 90, end: 95, stream: 7, name: "c"}.record())
+	s.activity(5_000_000, gpuKernel{begin: 6_000_000, end: 7_000_000, stream: 7, name: "d"}.record())
+	s.reading(5_500_000)
+	s.expect(s.lines(shard.KindStream), `
+		100 Enter a
+		150 Leave a`)
+	s.nth = 1
+	s.expect(s.lines(shard.KindStream), `
+		100 Enter c
+		100 Leave c
+		120 Enter b
+		130 Leave b`)
+	s.cupti(map[string]uint64{"WRITTEN_LATE": 1, "WITHOUT_CLOCK": 1, "KERNELS": 4, "KERNELS_NO_API_CALL": 4, "OVERLAPS": 1})
+}
+
+// TestCUDAGolden compares a small archive with everything of CUPTI's in it, as text.
+func TestCUDAGolden(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	s.activity(10, memoryRecord(cupti.MemoryAllocate, cupti.MemoryDevice, 0x7000, 0x10000, 5))
+	for i, name := range []string{"a", "b"} {
+		begin := 1000 * uint64(i+1)
+		s.allReduce(begin, name)
+		s.kernel(begin+20, begin+50, name)
+		s.launched(begin+200, uint32(i+1), begin, name)
+		s.activity(begin+200, gpuKernel{begin: float64(begin) + 19, end: float64(begin) + 52, stream: 7, correlation: uint32(i + 1), blocks: 2, name: allReduceKernel}.record())
+		s.activity(begin+200, gpuKernel{begin: float64(begin) + 60, end: float64(begin) + 70, stream: 7, correlation: uint32(i + 10), name: "axpy"}.record())
+		s.activity(begin+200, apiRecord(uint32(i+10), 100, float64(begin)+12, float64(begin)+13))
+	}
+	s.reading(500_000)
+	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
+	s.lines(shard.KindThread)
+	all := make([]otf2.AttributeRef, numAttributes)
+	for i := range all {
+		all[i] = otf2.AttributeRef(i)
+	}
+	var out strings.Builder
+	a, err := otf2.Open(filepath.Join(s.dir, "traces.otf2"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for _, l := range s.p.Locations {
+		out.WriteString(l.Name + "\n")
+		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.WriteString("  " + s.line(e, all) + "\n")
+		}
+	}
+	golden := filepath.Join("testdata", "cuda.txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(out.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), out.String()); d != "" {
+		t.Errorf("want (−), got (+):\n%s", d)
+	}
+}

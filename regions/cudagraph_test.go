@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// capture is a call that is captured into a graph.
+func (s *scene) capture(us uint64, name string) {
+	s.t.Helper()
+	s.start(0, us, shm.EventGroupApi, "g of "+name, "", shm.Record{GroupDepth: 1, Flags: shm.FlagGraph})
+	s.api(us+1, "api of "+name, "g of "+name, "AllReduce", shm.FlagGraph)
+	s.start(0, us+4, shm.EventKernelLaunch, "launch of "+name, "g of "+name, shm.Record{Stream: 7})
+	s.stop(0, us+6, shm.EventKernelLaunch, "launch of "+name)
+	s.stop(0, us+7, shm.EventGroupApi, "g of "+name)
+}
+
+func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
+	const broadcast = "_Z38ncclDevKernel_Broadcast_Sum_i8_RING_LL24ncclDevKernelArgsStorageILm4096EE"
+	replayed := func(begin, end float64, node uint64) gpuKernel {
+		return gpuKernel{begin: begin, end: end, stream: 7, correlation: 50, graph: 5, node: node, name: allReduceKernel}
+	}
+	type times struct{ begin, end uint64 }
+	for _, tc := range []struct {
+		name    string
+		plans   []times // of the captured call a, one replay after the other
+		kernels []gpuKernel
+		want    map[string]uint64
+	}{
+		{"one each", []times{{10_000, 10_100}, {20_000, 20_100}},
+			[]gpuKernel{replayed(9_999, 10_101, 3), replayed(19_999, 20_101, 3)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 2, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 0}},
+		{"from 13.4, another executable graph", []times{{10_000, 10_100}, {20_000, 20_100}},
+			[]gpuKernel{
+				{begin: 9_999, end: 10_101, stream: 7, correlation: 50, graph: 5, node: 3, source: 77, name: allReduceKernel},
+				{begin: 19_999, end: 20_101, stream: 7, correlation: 51, graph: 6, node: 9, source: 77, name: allReduceKernel},
+			},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 2, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 0}},
+		{"lost", []times{{10_000, 10_100}, {20_000, 20_100}}, []gpuKernel{replayed(19_999, 20_101, 3)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 1, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 1}},
+		{"two at a time", []times{{10_000, 10_100}}, []gpuKernel{replayed(9_999, 10_101, 3), replayed(9_998, 10_103, 4)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 1}},
+		{"nearly two at a time", []times{{10_000, 10_100}}, []gpuKernel{replayed(9_999, 10_101, 3), replayed(9_970, 10_101, 4)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 1}},
+		{"other end", []times{{10_000, 10_100}}, []gpuKernel{replayed(9_999, 10_200, 3)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
+		{"not NCCL's", []times{{10_000, 10_100}}, []gpuKernel{{begin: 9_999, end: 10_101, stream: 7, correlation: 50, graph: 5, node: 3, name: "axpy"}},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_OTHER": 1, "REPLAYS_UNLINKED": 1}},
+		{"of another function", []times{{10_000, 10_100}}, []gpuKernel{{begin: 9_999, end: 10_101, stream: 7, correlation: 50, graph: 5, node: 3, name: broadcast}},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
+		{"of another device", []times{{10_000, 10_100}}, []gpuKernel{{begin: 9_999, end: 10_101, device: 1, stream: 7, correlation: 50, graph: 5, node: 3, name: allReduceKernel}},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
+		{"not of a graph", []times{{10_000, 10_100}}, []gpuKernel{{begin: 9_999, end: 10_101, stream: 7, correlation: 50, name: allReduceKernel}},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_AGED_OUT": 1, "REPLAYS_UNLINKED": 1}},
+		{"a node of another plan's", []times{{10_000, 10_100}, {20_000, 20_100}, {30_000, 30_100}, {40_000, 40_100}},
+			[]gpuKernel{replayed(9_999, 10_101, 3), replayed(19_999, 20_101, 3), replayed(29_999, 30_101, 3), replayed(39_999, 40_101, 3), replayed(39_998, 40_103, 4)},
+			// Nothing has said so far what node 4 is.
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 3, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newScene(t, 4)
+			s.reading(1)
+			s.capture(100, "a")
+			s.launched(300, 1, 100, "a")
+			s.give(2, 500, shm.Record{Kind: shm.RecordThread, TID: 200})
+			name := "a"
+			for _, p := range tc.plans {
+				s.plan(2, p.begin-10, "p"+name, "AllReduce", name)
+				s.kernel(p.begin, p.end, name)
+				name += "'"
+			}
+			for _, k := range tc.kernels {
+				s.activity(400_000, k.record())
+			}
+			s.reading(500_000)
+			s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
+			tc.want["LAUNCHES_WITHOUT_KERNEL"] = 1
+			s.cupti(tc.want)
+			for kind, of := range map[shard.LocationKind]string{shard.KindRank: "the plan", shard.KindStream: "the kernel"} {
+				n := uint64(0)
+				for s.nth = 0; ; s.nth++ {
+					lines := s.lines(kind, AttrPlanID)
+					if lines == nil {
+						break
+					}
+					n += uint64(strings.Count(strings.Join(lines, "\n"), "PLAN_ID"))
+				}
+				if n != tc.want["KERNELS_GRAPH_LINKED"] {
+					t.Errorf("%d times PLAN_ID on %s, want %d", n, of, tc.want["KERNELS_GRAPH_LINKED"])
+				}
+			}
+		})
+	}
+}
+
+// Two communicators whose kernels always run at the same time cannot be told apart; ones that do so
+// only later can, by the nodes of the graph.
+func TestNodesOfAGraphAreRemembered(t *testing.T) {
+	s := newScene(t, 4)
+	s.m.Comm(1, shard.Comm{ID: 0xdcba, Name: "other", NRanks: 4, Rank: 1}, shard.GPU{Device: 0})
+	s.give(0, 0, shm.Record{Kind: shm.RecordInit, Aux: 1})
+	s.reading(1)
+	s.capture(100, "a")
+	s.start(0, 200, shm.EventGroupApi, "g of b", "", shm.Record{GroupDepth: 1, Flags: shm.FlagGraph, Aux: 1})
+	s.start(0, 201, shm.EventCollApi, "api of b", "g of b", shm.Record{Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Flags: shm.FlagGraph, Aux: 1})
+	s.stop(0, 202, shm.EventCollApi, "api of b")
+	s.stop(0, 207, shm.EventGroupApi, "g of b")
+	s.give(2, 500, shm.Record{Kind: shm.RecordThread, TID: 200})
+	a, b := "a", "b"
+	for i := range uint64(5) {
+		begin := 5_000_000 * (i + 1)
+		other := begin + 500
+		if i >= 3 {
+			other = begin + 2
+		}
+		s.plan(2, begin-10, "p"+a, "AllReduce", a)
+		s.start(2, begin-5, shm.EventGroup, "p"+b, "", shm.Record{Aux: 1})
+		s.start(2, begin-5, shm.EventColl, b, "api of b", shm.Record{
+			Aux: 1, ParentGroup: s.id("p" + b), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "RING", Proto: "LL", NChannels: 1, NWarps: 16,
+		})
+		s.stop(2, begin-4, shm.EventColl, b)
+		s.stop(2, begin-4, shm.EventGroup, "p"+b)
+		s.kernel(begin, begin+100, a)
+		s.kernel(other, other+100, b)
+		for node, at := range map[uint64]uint64{3: begin, 4: other} {
+			s.activity(begin+1000, gpuKernel{begin: float64(at) - 1, end: float64(at) + 101, stream: 7 + uint32(node), correlation: 50 + uint32(i), graph: 5, node: node, name: allReduceKernel}.record())
+		}
+		s.reading(begin + 2000)
+		a, b = a+"'", b+"'"
+	}
+	s.give(0, 39_000_000, shm.Record{Kind: shm.RecordFinalize})
+	s.give(0, 39_000_001, shm.Record{Kind: shm.RecordFinalize, Aux: 1})
+	s.cupti(map[string]uint64{"KERNELS_GRAPH_LINKED": 10, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 0})
+	plans := func(kind shard.LocationKind, nth int) (ids []string) {
+		s.nth = nth
+		for _, l := range s.lines(kind, AttrPlanID) {
+			if _, id, ok := strings.Cut(l, "PLAN_ID="); ok {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	// Row 0 of each kind is communicator 0's, whose kernels are node 3, on stream 10.
+	for nth, comm := range []string{"a", "b"} {
+		stream := 0
+		for _, l := range s.p.Locations {
+			if l.Kind == shard.KindStream {
+				if l.Name == fmt.Sprintf("CUDA[0:%d]", 10+nth) {
+					break
+				}
+				stream++
+			}
+		}
+		if got, want := fmt.Sprint(plans(shard.KindStream, stream)), fmt.Sprint(plans(shard.KindRank, nth)); got != want || strings.Count(got, " ") != 4 {
+			t.Errorf("%s: kernels of plans %s, operations of %s", comm, got, want)
+		}
+	}
+}
