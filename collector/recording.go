@@ -66,6 +66,9 @@ type recording struct {
 	lost      [shm.TypeCount]uint64
 	markers   []shard.Marker
 	pending   []shard.Pending // at the end of the process; nil before
+
+	sensorFailures uint64 // readings of GPUs' sensors that failed
+	sensorLosses   uint64 // values that found no room
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one.
@@ -101,9 +104,9 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 			return nil, err
 		}
 	}
-	options := regions.Options{RecordMask: chosenEvents(settings, launcher, &h), Channels: settings.Channels}
-	if h.Library == shm.LibraryRCCL {
-		options.Paradigm = otf2.ParadigmHIP
+	options := regions.Options{
+		RecordMask: chosenEvents(settings, launcher, &h), Channels: settings.Channels, Metrics: settings.Metrics,
+		Paradigm: regions.PlatformOf(r.process.Library).Paradigm,
 	}
 	r.model = regions.New(r, r.process, &options)
 	var err error
@@ -305,7 +308,7 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 // definitions is how many there are that events refer to.
 func (r *recording) definitions() int {
 	p := r.process
-	return len(p.Strings) + len(p.Regions) + len(p.Comms) + r.locations
+	return len(p.Strings) + len(p.Regions) + len(p.Comms) + len(p.Metrics) + r.locations
 }
 
 // settle writes what is complete without waiting for more.
@@ -441,6 +444,8 @@ func (r *recording) snapshot() {
 		"FOREIGN_HANDLES": h.Foreign,
 		"UNKNOWN_STRINGS": r.source.Strings().Missing,
 		"BROKEN_RINGS":    r.brokenRings(),
+		"SENSOR_FAILURES": r.sensorFailures,
+		"SENSOR_LOSSES":   r.sensorLosses,
 		"MISSING_BYTES":   missingBytes(r.source),
 	} {
 		if n > 0 {

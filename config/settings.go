@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/viper"
 )
@@ -34,6 +35,8 @@ type Settings struct {
 	Paused     bool   // nothing is recorded until the job's user says so
 	Window     *Window
 	Channels   bool
+	Metrics    bool          // made of NCCL's events
+	NVML       time.Duration // between readings of the GPUs' sensors; 0: they are not read
 	Ranks      NumberSet
 	Unify      bool
 	Disk       uint64 // bytes of event files, 0: no limit

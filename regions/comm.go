@@ -42,6 +42,8 @@ type commRank struct {
 	implausible int  // plans whose GPU times cannot be true
 	parted      bool // NCCL's host and device counters have parted: no stamp is trusted any more
 
+	outstanding outstanding
+
 	sequences map[string]*sequence
 	request   uint64 // last request id of this location
 }
@@ -83,7 +85,7 @@ func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
 			}
 		}
 	}
-	for i, g := range m.process.GPUs {
+	for i, g := range m.told {
 		if g != gpu {
 			continue
 		}
@@ -92,6 +94,7 @@ func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
 		}
 		unknown--
 	}
+	m.told = append(m.told, gpu)
 	m.process.GPUs = append(m.process.GPUs, gpu)
 	m.clocks = append(m.clocks, &gpuClock{anyUnit: m.opts.Paradigm == otf2.ParadigmHIP})
 	return len(m.process.GPUs) - 1

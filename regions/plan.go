@@ -35,6 +35,7 @@ type plan struct {
 	netStop     uint64
 	completeAt  uint64 // when the last child ended; 0 before
 	incomplete  bool   // closed by a limit or at the end
+	counted     int    // operations of it that are counted as outstanding
 }
 
 // channelSpan is a pair of GPU stamps.
@@ -357,6 +358,7 @@ func (m *Model) hold(p *plan) uint64 {
 
 // unqueue drops the head of a queue: nothing refers to its operations by handle any more.
 func (m *Model) unqueue(c *commRank, now uint64, p *plan) {
+	c.outstanding.leaves(p)
 	c.queue[0] = nil
 	c.queue = c.queue[1:]
 	for _, op := range p.ops {
