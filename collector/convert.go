@@ -77,6 +77,6 @@ func Convert(spoolFile, experiment string) (err error) {
 func spooled(s *shm.Spool) (*config.Settings, config.Launcher) {
 	h := s.Header()
 	return config.Recorded(map[string]string{
-		"EVENTS": config.EventList(h.RecordMask), "COLLECTOR": "spool", "CLOCK": h.ClockSource.String(),
+		"EVENTS": config.EventList(h.RecordMask), "METRICS": "on", "COLLECTOR": "spool", "CLOCK": h.ClockSource.String(),
 	}), config.Launcher{Rank: -1, Size: -1}
 }

@@ -59,15 +59,17 @@ type recording struct {
 	taken     uint64 // ticks up to which records are on disk, or pending, once the flush at hand is over
 	defined   int    // definitions in shard.json
 
-	cap        uint64 // bytes on disk, see checkCap; 0: no limit
-	inherited  uint64 // bytes on disk of earlier collectors of this process
-	capped     string // why nothing new is recorded; "" until the cap has been reached
-	refuse     func() // tells the plugin to record nothing new
-	failed     error  // of the disk; nothing is written any more
-	lost       [shm.TypeCount]uint64
-	markers    []shard.Marker
-	activities map[uint32]uint64 // records of CUPTI's taken, by kind
-	pending    []shard.Pending   // at the end of the process; nil before
+	cap            uint64 // bytes on disk, see checkCap; 0: no limit
+	inherited      uint64 // bytes on disk of earlier collectors of this process
+	capped         string // why nothing new is recorded; "" until the cap has been reached
+	refuse         func() // tells the plugin to record nothing new
+	failed         error  // of the disk; nothing is written any more
+	lost           [shm.TypeCount]uint64
+	markers        []shard.Marker
+	activities     map[uint32]uint64 // records of CUPTI's taken, by kind
+	pending        []shard.Pending   // at the end of the process; nil before
+	sensorFailures uint64            // readings of GPUs' sensors that failed
+	sensorLosses   uint64            // values that found no room
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one.
@@ -104,9 +106,9 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 			return nil, err
 		}
 	}
-	options := regions.Options{RecordMask: chosenEvents(settings, launcher, &h), Channels: settings.Channels}
-	if h.Library == shm.LibraryRCCL {
-		options.Paradigm = otf2.ParadigmHIP
+	options := regions.Options{
+		RecordMask: chosenEvents(settings, launcher, &h), Channels: settings.Channels, Metrics: settings.Metrics,
+		Paradigm: regions.PlatformOf(r.process.Library).Paradigm,
 	}
 	r.model = regions.New(r, r.process, &options)
 	var err error
@@ -312,7 +314,7 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 // definitions is how many there are that events refer to.
 func (r *recording) definitions() int {
 	p := r.process
-	return len(p.Strings) + len(p.Regions) + len(p.Comms) + r.locations
+	return len(p.Strings) + len(p.Regions) + len(p.Comms) + len(p.Metrics) + r.locations
 }
 
 // settle writes what is complete without waiting for more.
@@ -452,6 +454,8 @@ func (r *recording) snapshot() {
 		"FOREIGN_HANDLES": h.Foreign,
 		"UNKNOWN_STRINGS": r.source.Strings().Missing,
 		"BROKEN_RINGS":    r.brokenRings(),
+		"SENSOR_FAILURES": r.sensorFailures,
+		"SENSOR_LOSSES":   r.sensorLosses,
 		"MISSING_BYTES":   missingBytes(r.source),
 		"CUPTI_LOST":      h.CuptiLost,
 		"CUPTI_DROPPED":   h.CuptiDropped,

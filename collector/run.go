@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/config"
+	"ncclotf2/gpu"
 	"ncclotf2/plugin/shm"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	// Unify makes the archive of an experiment directory. It is called by the collector that finds itself to
 	// be the job's last one. Nil: nobody unifies.
 	Unify func(dir string) error
+	// GPUs opens what knows the machine's GPUs; nil means gpu.Open. It is called in a goroutine of its own.
+	GPUs func() (gpu.Library, error)
 	// Lookup gives the environment; nil means os.LookupEnv.
 	Lookup config.Lookup
 	// Log takes what the collector says of itself if the setting DEBUG is on; nil means os.Stderr.
@@ -67,6 +70,9 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = os.Stderr
 	}
+	if o.GPUs == nil {
+		o.GPUs = gpu.Open
+	}
 	// A key at the terminal, or the end of a session, is for the job; the collector ends after it.
 	signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGPIPE, unix.SIGXFSZ)
 	term := make(chan os.Signal, 1)
@@ -88,6 +94,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer c.watch.close()
+	c.gpus = c.watchGPUs(o.GPUs)
+	defer c.gpus.stop(0)
 	if err := c.run(ctx); err != nil {
 		return err
 	}
@@ -121,6 +129,7 @@ type live struct {
 
 	chosen   selection
 	listener listener
+	gpus     *gpuWatch // nil: they are not looked at
 
 	now      shm.ClockTuple // of the last round
 	ended    bool           // the process has, and everything it left has been taken
@@ -129,7 +138,11 @@ type live struct {
 	interval time.Duration
 	flushAt  time.Time // zero until there is something to flush
 	answered uint32
-	flushed  uint64 // records as of the last flush
+	flushed  uint64 // records and samples as of the last flush
+	sampled  uint64 // values of GPUs' sensors
+
+	again     bool // another collector of the process has died
+	gpusAsked int  // GPUs of the process that have been asked about
 }
 
 func (c *live) say(format string, args ...any) {
@@ -161,6 +174,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	if c.experiment, err = filepath.Abs(c.settings.Directory(lookup, first)); err != nil {
 		return err
 	}
+	c.again = h.CollectorPID != 0
 	if c.recording, err = newRecording(c.memory, c.settings, c.launcher, c.experiment); err != nil {
 		c.watch.close()
 		return fmt.Errorf("nothing can be recorded in %s: %w", c.experiment, err)
@@ -248,6 +262,7 @@ func (c *live) round() (n int, err error) {
 	}
 	c.now = round.Clock
 	n = c.advanceTo(round.Clock)
+	c.takeGPUs()
 	c.checkCap()
 	c.tell()
 	c.memory.KeepSpares(shm.SpareMax)
@@ -287,7 +302,7 @@ func (c *live) answer(request uint32) error {
 
 // flushDue tells whether it is time to flush: the interval is over, or memory is getting short.
 func (c *live) flushDue() bool {
-	if c.records == c.flushed {
+	if c.records+c.sampled == c.flushed {
 		return false
 	}
 	now := time.Now()
@@ -313,7 +328,7 @@ func (c *live) flush() {
 		c.tell()
 	}
 	c.memory.Release()
-	c.flushed = c.records
+	c.flushed = c.records + c.sampled
 	c.flushAt = time.Time{}
 	if c.deadline.IsZero() {
 		// Seldom enough to cost little on a slow file system, too.
@@ -329,6 +344,9 @@ func (c *live) end() error {
 	}
 	c.line.add(round.Clock)
 	c.takeRest()
+	c.takeGPUs()
+	c.gpus.stop(gpuPatience)
+	c.takeGPUs()
 	err = c.finish(c.ended)
 	c.say("%d records taken, process ended: %v", c.records, c.ended)
 	if c.ended {

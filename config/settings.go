@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/viper"
 )
@@ -44,10 +45,12 @@ type Settings struct {
 	Memory       uint64 // bytes
 	Ring         string
 	Clock        string
-	Collector    string // path or "spool"; "" for the one beside the plugin
-	StartLimit   int    // seconds that the plugin waits for the collector
-	CUPTILibrary string // path; "": the plugin searches
-	Config       string // path of the settings file, "" if there is none
+	Collector    string        // path or "spool"; "" for the one beside the plugin
+	StartLimit   int           // seconds that the plugin waits for the collector
+	CUPTILibrary string        // path; "": the plugin searches
+	Config       string        // path of the settings file, "" if there is none
+	Metrics      bool          // made of NCCL's events
+	NVML         time.Duration // between readings of the GPUs' sensors; 0: they are not read
 
 	texts  map[string]string // by key, what was read; only what is set or has a default
 	source map[string]source // by key

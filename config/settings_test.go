@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -48,11 +49,11 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Dir != "" || s.Events != gpu || s.Ranks != nil || !s.Unify || s.CPUs != nil || s.Debug || !s.Enable ||
-		s.Record || s.Paused || s.Window != nil || s.Channels || s.CUPTI != 0 || s.CUPTILibrary != "" || s.Disk != 0 || s.Ring != "memfd" || s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
+		s.Record || s.Paused || s.Window != nil || s.Channels || !s.Metrics || s.NVML != 0 || s.CUPTI != 0 || s.CUPTILibrary != "" || s.Disk != 0 || s.Ring != "memfd" || s.Memory != 256<<20 || s.StartLimit != 2 || s.Clock != "auto" || s.Collector != "" || s.Config != "" {
 		t.Errorf("%+v", s)
 	}
 	want := map[string]string{
-		"EVENTS": "gpu", "MODE": "trace", "START": "on", "CHANNELS": "off", "CUPTI": "off", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on",
+		"EVENTS": "gpu", "MODE": "trace", "START": "on", "CHANNELS": "off", "CUPTI": "off", "METRICS": "on", "NVML": "off", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on",
 		"MEMORY": "256MiB", "RING": "memfd", "CLOCK": "auto", "START_LIMIT": "2",
 	}
 	if d := cmp.Diff(want, s.Texts()); d != "" {
@@ -303,5 +304,25 @@ func TestTableIsComplete(t *testing.T) {
 	}
 	if strings.Count(text, "\n| `NCCL_OTF2_") != len(Table) {
 		t.Error(text)
+	}
+}
+
+func TestPeriods(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"off": 0, "on": 100 * time.Millisecond, "1": 100 * time.Millisecond, "on:10ms": 10 * time.Millisecond, "ON:1.5s": 1500 * time.Millisecond, "on:1m": time.Minute,
+	} {
+		s, err := Load(env("NCCL_OTF2_NVML=" + text))
+		if err != nil || s.NVML != want {
+			t.Errorf("%s: %v, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"off:1s", "50ms", "on:", "on:50", "on:9ms", "on:-1s", "on:61s", "on:1s:1s", "maybe"} {
+		if _, err := Load(env("NCCL_OTF2_NVML=" + text)); err == nil || !strings.HasPrefix(err.Error(), "NCCL_OTF2_NVML: ") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	s, err := Load(env("NCCL_OTF2_CONFIG=" + file(t, "a.yaml", "nvml: on:20ms\nmetrics: off\n")))
+	if err != nil || s.NVML != 20*time.Millisecond || s.Metrics {
+		t.Errorf("from a file: %+v, %v", s, err)
 	}
 }

@@ -23,8 +23,9 @@ const (
 	Events  Kind = "events" // preset, or names of events
 	Numbers Kind = "list"   // "0,4-7"
 	Seconds Kind = "seconds"
-	Ordinal Kind = "window" // "ops:1000-2000"
-	Kinds   Kind = "kinds"  // on, off, all, or names of activities
+	Ordinal Kind = "window"         // "ops:1000-2000"
+	Kinds   Kind = "kinds"          // on, off, all, or names of activities
+	Periods Kind = "on/off, period" // "on:50ms"
 )
 
 // Setting is one row of the table.
@@ -65,6 +66,12 @@ var Table = []Setting{
 	{Key: "CUPTI", Default: "off", Kind: Kinds,
 		Help:  "Kernels on the GPU, recorded with CUPTI and linked with the operations that launched them. `on`: kernels; `memcpy`, `memset`, `sync`, `memory`, or a list of them: also copies, settings, synchronisations, allocations; `all`: all of these. No other profiler can use CUPTI in the same process then. Links need KernelLaunch among EVENTS, as all presets have it.",
 		parse: func(s *Settings, v string) (err error) { s.CUPTI, err = parseActivities(v); return err }},
+	{Key: "METRICS", Default: "on", Kind: Switch,
+		Help:  "Metrics made of what NCCL tells: bandwidths of operations and how many are outstanding, on the rows of ranks; bytes under way, on those of the network.",
+		parse: func(s *Settings, v string) (err error) { s.Metrics, err = parseSwitch(v); return err }},
+	{Key: "NVML", Default: "off", Kind: Periods,
+		Help:  "Sensors of the GPUs that communicators use (power, clocks, utilisation, temperature, memory, NVLink and PCIe traffic) as metrics: `on`, or with the time between readings, as in `on:50ms` (10ms to 1m; default 100ms). Not of AMD GPUs.",
+		parse: func(s *Settings, v string) (err error) { s.NVML, err = parsePeriod(v); return err }},
 	{Key: "RANKS", Kind: Numbers,
 		Help:  "World ranks to record, such as `0,8-15`. Default: all. Without a launcher's rank all are recorded.",
 		parse: func(s *Settings, v string) (err error) { s.Ranks, err = parseNumbers(v); return err }},

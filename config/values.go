@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // events are the event types of NCCL's profiler API in the order of their bits. (Package plugin/shm
@@ -242,6 +243,33 @@ func parseWindow(text string) (*Window, error) {
 		return nil, fmt.Errorf("no operation is in %q: the first number must be less than the last, which is outside", text)
 	}
 	return &w, nil
+}
+
+// Time between readings of sensors. NVML's own values are of periods of 20 ms (PCIe) to 1 s (power, utilisation), and
+// reading takes some 10 µs to 1 ms each, so there is nothing to gain below the least.
+const (
+	usualPeriod = 100 * time.Millisecond
+	leastPeriod = 10 * time.Millisecond
+	mostPeriod  = time.Minute
+)
+
+// parsePeriod reads "off", "on" and "on:50ms"; off is 0.
+func parsePeriod(text string) (time.Duration, error) {
+	state, period, given := strings.Cut(text, ":")
+	on, err := parseSwitch(state)
+	switch {
+	case err != nil || given && !on:
+		return 0, fmt.Errorf("%q is none of off, on, and on with a period such as on:50ms", text)
+	case !on:
+		return 0, nil
+	case !given:
+		return usualPeriod, nil
+	}
+	d, err := time.ParseDuration(period)
+	if err != nil || d < leastPeriod || d > mostPeriod {
+		return 0, fmt.Errorf("%q is no period from %v to %v, such as 50ms", period, leastPeriod, mostPeriod)
+	}
+	return d, nil
 }
 
 // NumberSet is a set of numbers as ranges, ascending. The empty set stands for "not set".

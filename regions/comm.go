@@ -3,6 +3,7 @@
 package regions
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -45,6 +46,7 @@ type commRank struct {
 	differing     bool // marked: NCCL and CUPTI do not agree when kernels ran
 	sequences     map[string]*sequence
 	request       uint64 // last request id of this location
+	outstanding   outstanding
 }
 
 // maxLabel keeps names of rows within 24 characters, "NCCL enqueue " or " rank 9999" included.
@@ -84,9 +86,10 @@ func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
 			}
 		}
 	}
-	for i, g := range m.process.GPUs {
+	for i, g := range m.told {
 		if g == (shard.GPU{Device: gpu.Device}) && gpu.Device >= 0 { // known by its kernels only so far
-			m.process.GPUs[i] = gpu
+			known := &m.process.GPUs[i]
+			m.told[i], known.UUID, known.PCI = gpu, cmp.Or(gpu.UUID, known.UUID), cmp.Or(gpu.PCI, known.PCI)
 			return i
 		}
 		if g != gpu {
@@ -97,6 +100,7 @@ func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
 		}
 		unknown--
 	}
+	m.told = append(m.told, gpu)
 	m.process.GPUs = append(m.process.GPUs, gpu)
 	m.clocks = append(m.clocks, &gpuClock{anyUnit: m.opts.Paradigm == otf2.ParadigmHIP})
 	return len(m.process.GPUs) - 1
@@ -104,11 +108,12 @@ func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
 
 // deviceNumber finds or adds the device of a CUDA ordinal.
 func (m *Model) deviceNumber(device int) int {
-	for i, g := range m.process.GPUs {
+	for i, g := range m.told {
 		if g.Device == device {
 			return i
 		}
 	}
+	m.told = append(m.told, shard.GPU{Device: device})
 	m.process.GPUs = append(m.process.GPUs, shard.GPU{Device: device})
 	m.clocks = append(m.clocks, &gpuClock{anyUnit: m.opts.Paradigm == otf2.ParadigmHIP})
 	return len(m.process.GPUs) - 1

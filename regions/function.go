@@ -10,6 +10,10 @@ type function struct {
 	role   otf2.RegionRole
 	op     otf2.CollectiveOp
 	rooted bool
+	// totalSize tells that nccl-tests' size is that of all ranks' parts together, else of one; busFactor turns
+	// algorithm bandwidth into bus bandwidth (doc/PERFORMANCE.md of nccl-tests).
+	totalSize bool
+	busFactor func(ranks float64) float64
 	// bytes gives what a rank sends and receives, as Score-P counts it for the MPI namesake.
 	bytes func(volume) (sent, received uint64)
 }
@@ -22,6 +26,10 @@ type volume struct {
 	inPlace bool
 }
 
+func busOnce(float64) float64    { return 1 }
+func busRing(n float64) float64  { return (n - 1) / n }
+func busTwice(n float64) float64 { return 2 * (n - 1) / n }
+
 func allToAll(v volume) (uint64, uint64) { return v.ranks * v.perRank, v.ranks * v.perRank }
 
 // functions holds the collectives. Sizes follow Score-P's counting rules for the MPI operations of the
@@ -30,34 +38,34 @@ var functions = map[string]*function{}
 
 func init() {
 	for _, f := range []function{
-		{name: "AllReduce", role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpAllreduce, bytes: allToAll},
-		{name: "AllGather", role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpAllgather, bytes: func(v volume) (uint64, uint64) {
+		{name: "AllReduce", busFactor: busTwice, role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpAllreduce, bytes: allToAll},
+		{name: "AllGather", totalSize: true, busFactor: busRing, role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpAllgather, bytes: func(v volume) (uint64, uint64) {
 			if v.inPlace {
 				return (v.ranks - 1) * v.perRank, (v.ranks - 1) * v.perRank
 			}
 			return allToAll(v)
 		}},
-		{name: "ReduceScatter", role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpReduceScatterBlock, bytes: allToAll},
-		{name: "AlltoAll", role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpAlltoall, bytes: allToAll},
-		{name: "Broadcast", role: otf2.RegionRoleCollOne2All, op: otf2.CollectiveOpBcast, rooted: true, bytes: func(v volume) (uint64, uint64) {
+		{name: "ReduceScatter", totalSize: true, busFactor: busRing, role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpReduceScatterBlock, bytes: allToAll},
+		{name: "AlltoAll", totalSize: true, busFactor: busRing, role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpAlltoall, bytes: allToAll},
+		{name: "Broadcast", busFactor: busOnce, role: otf2.RegionRoleCollOne2All, op: otf2.CollectiveOpBcast, rooted: true, bytes: func(v volume) (uint64, uint64) {
 			if v.root {
 				return v.ranks * v.perRank, v.perRank
 			}
 			return 0, v.perRank
 		}},
-		{name: "Scatter", role: otf2.RegionRoleCollOne2All, op: otf2.CollectiveOpScatter, rooted: true, bytes: func(v volume) (uint64, uint64) {
+		{name: "Scatter", totalSize: true, busFactor: busRing, role: otf2.RegionRoleCollOne2All, op: otf2.CollectiveOpScatter, rooted: true, bytes: func(v volume) (uint64, uint64) {
 			if v.root {
 				return v.ranks * v.perRank, v.perRank
 			}
 			return 0, v.perRank
 		}},
-		{name: "Reduce", role: otf2.RegionRoleCollAll2One, op: otf2.CollectiveOpReduce, rooted: true, bytes: func(v volume) (uint64, uint64) {
+		{name: "Reduce", busFactor: busOnce, role: otf2.RegionRoleCollAll2One, op: otf2.CollectiveOpReduce, rooted: true, bytes: func(v volume) (uint64, uint64) {
 			if v.root {
 				return v.perRank, v.ranks * v.perRank
 			}
 			return v.perRank, 0
 		}},
-		{name: "Gather", role: otf2.RegionRoleCollAll2One, op: otf2.CollectiveOpGather, rooted: true, bytes: func(v volume) (uint64, uint64) {
+		{name: "Gather", totalSize: true, busFactor: busRing, role: otf2.RegionRoleCollAll2One, op: otf2.CollectiveOpGather, rooted: true, bytes: func(v volume) (uint64, uint64) {
 			if v.root {
 				return v.perRank, v.ranks * v.perRank
 			}

@@ -12,7 +12,8 @@ import (
 // location is one row of the timeline and the end of its event file.
 type location struct {
 	shard.Location
-	w *otf2.EventWriter
+	w        *otf2.EventWriter
+	recorded uint8 // derived metrics (bits) that it has events of
 }
 
 // at returns the time to write for an event of time t: times that run ahead of the location are

@@ -36,6 +36,8 @@ type Options struct {
 	CUPTIHold uint64
 	// Channels asks for a location per communicator rank and channel with the intervals of its kernels.
 	Channels bool
+	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
+	Metrics bool
 }
 
 // Model is the timeline of one process in the making.
@@ -73,6 +75,9 @@ type Model struct {
 	freeSteps    *proxyStep
 	phaseRegions [numNetPhases]otf2.RegionRef // plus 1
 	network      [numNetCounts]uint64
+
+	metrics metricState
+	told    []shard.GPU // what CUDA told of the GPUs, by their indices
 
 	attributes *otf2.AttributeList
 	first      uint64

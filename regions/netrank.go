@@ -40,6 +40,7 @@ type netSide struct {
 
 	head, tail *proxyStep
 	steps      int
+	bytes      int64 // of transfers under way, see Model.inFlight
 	phase      openNetPhase
 }
 

@@ -40,6 +40,7 @@ type plan struct {
 	number  uint64       // place in the order in which the communicator rank's plans were enqueued
 	floor   uint64       // when the plan before had been enqueued
 	verdict stampVerdict // on its GPU stamps
+	counted int          // operations of it that are counted as outstanding
 }
 
 // channelSpan is a pair of GPU stamps.
@@ -370,6 +371,7 @@ func (m *Model) hold(p *plan) uint64 {
 
 // unqueue drops the head of a queue: nothing refers to its operations by handle any more.
 func (m *Model) unqueue(c *commRank, now uint64, p *plan) {
+	c.outstanding.leaves(p)
 	c.queue[0] = nil
 	c.queue = c.queue[1:]
 	for _, op := range p.ops {

@@ -34,6 +34,7 @@ type proxyStep struct {
 	hasQP  bool
 	phase  netPhase
 	put    uint64 // matching id of its RmaPut, 0 if there is none
+	bytes  int64  // of it that are counted as in flight
 
 	side       *netSide // once it has a phase
 	prev, next *proxyStep
@@ -242,12 +243,15 @@ func (m *Model) stateStep(_ *thread, t uint64, r *shm.Record) {
 	switch {
 	case phase == netRecvFlush && sized:
 		m.network[netRecvBytes] += r.Arg
+		m.inFlight(side, s, t, r.Arg)
 	case phase == netSend && s.put == 0:
 		switch {
 		case s.op == nil:
 			m.oddity(OddUnplacedTransfer)
 		case sized:
-			s.put = m.put(side, s.op, r.Arg, s, t)
+			if s.put = m.put(side, s.op, r.Arg, s, t); s.put != 0 {
+				m.inFlight(side, s, t, r.Arg)
+			}
 		default:
 			s.op.unsized++
 		}
@@ -280,6 +284,7 @@ func (m *Model) endStep(s *proxyStep, t uint64, unfinished bool) {
 		if s.put != 0 {
 			m.completePut(side, s.put, t, unfinished)
 		}
+		m.inFlight(side, s, t, 0)
 		first := side.head == s
 		side.remove(s)
 		if first {

@@ -11,7 +11,7 @@ import (
 // pending operations. Sizes of event files are those of their last flush.
 func (m *Model) Snapshot() {
 	p := m.process
-	p.FirstTime, p.LastTime = m.first, m.last
+	p.FirstTime, p.LastTime = m.begin(), m.last
 	for i, c := range m.comms {
 		if c == nil {
 			continue

@@ -50,6 +50,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if unfinished {
 		a.Uint8(AttrUnfinished, 1)
 	}
+	m.beginOutstanding(c, loc, p, enter)
 	m.fail(loc.w.Enter(enter, a, region))
 	ends := make([]func(), 0, len(p.ops))
 	for i, op := range p.ops {
@@ -70,14 +71,19 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if composite {
 		m.timing[source]++
 	}
+	shown := m.beginBandwidth(c, loc, p, source, enter, leave)
 	stamped := source == TimingGPU && gpuSource != SourceCUPTI
 	if stamped {
 		m.writeKernelPhases(c, loc, p, enter, leave)
 	}
+	m.endOutstanding(c, loc, p, leave)
 	for _, e := range ends {
 		if e != nil {
 			e()
 		}
+	}
+	if shown {
+		m.endBandwidth(loc, leave)
 	}
 	m.fail(loc.w.Leave(leave, nil, region))
 	if m.opts.Channels {

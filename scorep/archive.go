@@ -28,6 +28,7 @@ type archive struct {
 	origins  *origins
 	unknown  *place // where ranks stand that are only known to receive; nil if there are none
 	pauses   []pause
+	leftOut  map[*part]map[uint32]bool // rows of measurements of a GPU that another process's are taken of
 
 	*definitions
 	locations   []*location
@@ -76,6 +77,7 @@ func newArchive(r *run, opts *UnifyOptions) *archive {
 	a.world, a.kept = arrange(r)
 	a.origins = findOrigins(r)
 	a.planNetworks()
+	a.chooseGPUMetrics()
 	a.locate()
 	return a
 }
@@ -88,8 +90,11 @@ func (a *archive) locate() {
 		threads := 0
 		for i := range p.process.Locations {
 			l := &p.process.Locations[i]
-			a.add(p, l.Number, l.Name, l.Type, gpuOf(p, l.Comm)).source = l
 			next[p] = max(next[p], l.Number+1)
+			if a.leftOut[p][l.Number] {
+				continue
+			}
+			a.add(p, l.Number, l.Name, l.Type, gpuOfLocation(p, l)).source = l
 			if l.Type == otf2.LocationTypeCPUThread {
 				threads++
 			}
@@ -165,14 +170,11 @@ func (a *archive) define() {
 	}
 	a.Clock = otf2.ClockProperties{Resolution: 1_000_000_000, Offset: begin, Length: end - begin, Realtime: begin}
 	a.text("")
-	hip := a.usesHIP()
-	class := "CUDA Device"
-	if hip {
-		class = "HIP Device"
-	}
 	a.attributes()
-	a.defineLocations(newSystemTree(a.definitions, a.world, class))
+	tree := newSystemTree(a.definitions, a.world)
+	a.defineLocations(tree)
 	a.defineRegions()
+	a.defineMetrics(tree)
 	a.defineParadigms()
 	a.defineComms()
 	a.nameRanks()
@@ -181,17 +183,6 @@ func (a *archive) define() {
 	a.differences = compareSequences(a.instances)
 	a.describe()
 	a.mark()
-}
-
-func (a *archive) usesHIP() bool {
-	for _, p := range a.run.parts {
-		for _, r := range p.process.Regions {
-			if r.Paradigm == otf2.ParadigmHIP {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // defineLocations makes the PROCESS groups, 0…P−1, then the ACCELERATOR groups, and puts every
@@ -229,8 +220,8 @@ func (a *archive) defineLocations(t *systemTree) {
 		}
 	}
 	for _, l := range a.locations {
-		if l.typ == otf2.LocationTypeAcceleratorStream {
-			l.Group = groups[device{l.part, l.gpu}]
+		if g, ok := groups[device{l.part, l.gpu}]; ok && (l.typ == otf2.LocationTypeAcceleratorStream || l.typ == otf2.LocationTypeMetric) {
+			l.Group = g
 		}
 		l.Type = l.typ
 		l.Name = a.text(l.name)

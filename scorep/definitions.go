@@ -126,6 +126,7 @@ func (d *definitions) write(path string, chunkSize uint64) (count uint64, err er
 	for _, r := range d.RmaWins {
 		_ = w.RmaWin(r.Self, r.Name, r.Comm, r.Flags)
 	}
+	d.writeMetrics(w)
 	count = w.Count()
 	if err := w.Close(); err != nil {
 		return 0, fmt.Errorf("write global definitions: %w", err)

@@ -322,7 +322,7 @@ func TestDevices(t *testing.T) {
 		}
 		p.Comm(shard.Comm{ID: 1, NRanks: 4, Rank: i, GPU: gpu, InitTime: t0})
 		p.Region("AllReduce", "NCCL collectives", otf2.RegionRoleCollAll2All)
-		p.Shard.Regions[0].Paradigm = otf2.ParadigmHIP
+		p.Shard.Regions[0].Paradigm, p.Shard.Library = otf2.ParadigmHIP, "RCCL"
 		p.Finish()
 	}
 	run := unify(t, dir, nil).Runs[0]

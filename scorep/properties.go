@@ -32,6 +32,7 @@ import (
 //	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> tells them (see Difference)
 //	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"
 //	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
+//	GPU_METRICS_LEFT_OUT      rows of measurements of a GPU that are not in the archive: another process's of the same GPU are
 //	PXN, PXN_UNRESOLVED       communicator ranks whose network work another process did, and those of them
 //	                          whose process is not certain
 //	TAG_COLLISIONS            processes of one machine with equal tags: ids of their events may be equal
@@ -112,6 +113,7 @@ func (a *archive) describe() {
 		}
 	}
 	ps.positive("GAPS_DIFFER", uint64(parted))
+	ps.positive("GPU_METRICS_LEFT_OUT", a.leftOutMetrics())
 	ps.positive("PXN", uint64(len(a.origins.of)+len(a.origins.unknown)))
 	ps.positive("PXN_UNRESOLVED", uint64(len(a.origins.unknown)))
 	ps.positive("TAG_COLLISIONS", uint64(len(slices.Concat(a.origins.collisions...))))

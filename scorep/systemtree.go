@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 	"ncclotf2/shard"
 )
 
@@ -17,12 +18,11 @@ type systemTree struct {
 	nodes   map[string]otf2.SystemTreeNodeRef // by host and boot
 	devices map[device]otf2.SystemTreeNodeRef
 	unknown otf2.SystemTreeNodeRef // node of the processes without data
-	class   string                 // of devices
 }
 
-func newSystemTree(d *definitions, w *world, class string) *systemTree {
+func newSystemTree(d *definitions, w *world) *systemTree {
 	t := &systemTree{
-		d: d, class: class,
+		d:       d,
 		machine: d.node("Linux", "machine", otf2.UndefinedSystemTreeNode, otf2.SystemTreeDomainMachine),
 		nodes:   make(map[string]otf2.SystemTreeNodeRef),
 		devices: make(map[device]otf2.SystemTreeNodeRef),
@@ -60,6 +60,7 @@ func (t *systemTree) gpus(w *world) {
 	type gpu struct {
 		node    otf2.SystemTreeNodeRef // of the machine
 		name    string
+		class   string
 		shard   shard.GPU
 		devices []device
 	}
@@ -74,15 +75,19 @@ func (t *systemTree) gpus(w *world) {
 			continue
 		}
 		node := t.host(pl.part)
+		platform := regions.PlatformOf(pl.part.process.Library)
 		for i, g := range t.devicesOf(pl.part) {
 			dev := device{pl.part, i}
 			if g.UUID != "" {
 				if same := known[identity{node, g.UUID}]; same != nil {
 					same.devices = append(same.devices, dev)
+					if same.shard.Facts == nil {
+						same.shard.Facts = g.Facts
+					}
 					continue
 				}
 			}
-			one := &gpu{node: node, shard: g, devices: []device{dev}, name: fmt.Sprintf("%s %d", t.class, g.Device)}
+			one := &gpu{node: node, shard: g, devices: []device{dev}, name: platform.DeviceName(g.Device), class: platform.DeviceClass()}
 			if g.Device < 0 {
 				one.name = "GPU of " + pl.name
 			}
@@ -112,9 +117,8 @@ func (t *systemTree) gpus(w *world) {
 		case seen[key] > 1:
 			name += fmt.Sprintf(" #%d", seen[key])
 		}
-		ref := t.d.node(name, t.class, g.node, otf2.SystemTreeDomainAcceleratorDevice)
-		t.d.property(ref, "UUID", g.shard.UUID)
-		t.d.property(ref, "PCI", g.shard.PCI)
+		ref := t.d.node(name, g.class, g.node, otf2.SystemTreeDomainAcceleratorDevice)
+		t.d.describeGPU(ref, &g.shard)
 		for _, dev := range g.devices {
 			t.devices[dev] = ref
 		}

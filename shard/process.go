@@ -49,6 +49,9 @@ type Process struct {
 	Locations []Location `json:"locations"`
 	Markers   []Marker   `json:"markers"`
 
+	// Metrics is what Metric events refer to: its index is the local metric id.
+	Metrics []Metric `json:"metrics,omitempty"`
+
 	// Foreign lists the communicator ranks of other processes whose network work ran here.
 	Foreign []ForeignComm `json:"foreign,omitempty"`
 	// Wins says whose transfers a local RMA window id stands for; its index is that id.
@@ -144,6 +147,8 @@ type GPU struct {
 	Device int    `json:"device"` // CUDA ordinal in the process, −1 if it could not be learnt
 	UUID   string `json:"uuid"`   // "" if unknown
 	PCI    string `json:"pci"`    // "" if unknown
+
+	Facts *GPUFacts `json:"facts,omitempty"` // nil where the driver was not asked or did not answer
 }
 
 // Comm is one communicator rank: what one ncclCommInit… of this process made. Its index in
@@ -220,6 +225,8 @@ const (
 
 	KindNetSend LocationKind = "net-send" // transfers that a proxy sends for a communicator rank, here or elsewhere
 	KindNetRecv LocationKind = "net-recv" // transfers that a proxy receives for a communicator rank
+
+	KindGPUMetrics LocationKind = "gpu-metrics" // what was measured of a GPU; Process.Metrics says of which
 )
 
 // Marker is something a reader of the trace should see: losses, implausible times, oddities.

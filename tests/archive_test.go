@@ -225,6 +225,9 @@ func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 	}
 	var collective *operation
 	for _, e := range a.events[loc] {
+		if e.Event == "Metric" {
+			continue
+		}
 		if enter == nil && e.Event != "Enter" && e.Event != "CommCreate" && e.Event != "CommDestroy" && e.Event != "MeasurementOnOff" {
 			return nil, fmt.Errorf("%s outside any region at %d", e.Event, e.Time)
 		}

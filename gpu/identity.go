@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Errors of Open and Find, wrapped.
+var (
+	// ErrNoLibrary says that there is no NVML to ask: a tool built without cgo, no driver, no permission.
+	ErrNoLibrary = errors.New("NVML is not available")
+	// ErrNoDevice says that NVML knows no such device, or more than one that it may be.
+	ErrNoDevice = errors.New("no such GPU")
+	// ErrLost says that the device is gone for good: it fell off the bus, or was reset.
+	ErrLost = errors.New("the GPU is lost")
+)
+
+// Wanted is a device as the job's process knows it.
+type Wanted struct {
+	UUID    string // as CUDA told: "GPU-…" also for a part of a GPU (MIG); "" if unknown
+	PCI     string // of the whole GPU; "" if unknown
+	Ordinal int    // CUDA's number in the process, −1 if unknown
+
+	// Variable looks up the environment of the process as it was when the process began; nil if it cannot be read.
+	Variable func(name string) (value string, set bool)
+}
+
+// Library knows the GPUs of this machine.
+type Library interface {
+	// Find gives the device that is meant; ErrNoDevice if that cannot be told for certain.
+	Find(w Wanted) (Device, error)
+	Close()
+}
+
+// Device is a GPU, or a part of one (MIG).
+type Device interface {
+	Identity() Identity
+	// Sensors lists what can be read of it now; what the device or the driver does not support is left out.
+	Sensors() []Sensor
+}
+
+// Identity is what does not change about a device while a job runs. What the driver does not tell is zero.
+type Identity struct {
+	Index  int    // NVML's number: GPUs in the order of their PCI addresses
+	UUID   string // "GPU-…", or "MIG-…" for a part of a GPU
+	PCI    string // "0000:07:00.0"
+	Name   string
+	Memory uint64 // bytes
+	Driver string // version
+
+	PCIeGeneration, PCIeWidth int // as the link is now; an idle one may be slower than it can be
+
+	NVLinks []NVLink // active ones
+	MIGMode bool     // the GPU is divided, or would be at its next use
+	MIG     *MIG     // which part this is; nil for a whole GPU
+
+	// Guess tells what the device was found by if the process's own CUDA did not name it: "CUDA_VISIBLE_DEVICES" or
+	// "ordinal".
+	Guess string
+}
+
+// NVLink is an active link.
+type NVLink struct {
+	Link    int
+	Version string // of NVLink, such as "4.0"; "" if unknown
+	Speed   int    // MB/s in one direction, as NVML gives it; 0 if unknown
+	Peer    string // PCI address at the other end, "" if unknown
+	Switch  bool   // the other end is a switch, not a GPU
+}
+
+// MIG is a part of a GPU.
+type MIG struct {
+	Parent          string // UUID of the GPU
+	GPUInstance     int    // −1 if unknown
+	ComputeInstance int    // −1 if unknown
+}
+
+// ID is a UUID as CUDA and NVML write it.
+type ID struct {
+	MIG      bool   // of a part of a GPU
+	UUID     string // canonical, in lower case, without prefix
+	Instance bool   // MIG-GPU-<uuid of the GPU>/<GPU instance>/<compute instance>, as drivers before R470 named parts
+
+	GPUInstance, ComputeInstance int // if Instance
+}
+
+// ParseID reads "GPU-<uuid>", "MIG-<uuid>", "MIG-GPU-<uuid>/<gi>/<ci>" and a UUID without prefix.
+func ParseID(text string) (ID, error) {
+	var id ID
+	rest := text
+	if r, ok := cutPrefix(rest, "MIG-"); ok {
+		id.MIG, rest = true, r
+		if r, ok := cutPrefix(rest, "GPU-"); ok {
+			parts := strings.Split(r, "/")
+			if len(parts) != 3 {
+				return ID{}, fmt.Errorf("%q is no UUID of a MIG device", text)
+			}
+			gi, err1 := strconv.ParseUint(parts[1], 10, 16)
+			ci, err2 := strconv.ParseUint(parts[2], 10, 16)
+			if err1 != nil || err2 != nil {
+				return ID{}, fmt.Errorf("%q is no UUID of a MIG device", text)
+			}
+			id.Instance, id.GPUInstance, id.ComputeInstance, rest = true, int(gi), int(ci), parts[0]
+		}
+	} else if r, ok := cutPrefix(rest, "GPU-"); ok {
+		rest = r
+	}
+	u, err := uuid.Parse(rest)
+	if err != nil || len(rest) != 36 { // the package takes other forms of UUIDs, too
+		return ID{}, fmt.Errorf("%q is no UUID of a GPU", text)
+	}
+	id.UUID = u.String()
+	return id, nil
+}
+
+// String is the form that ParseID read, in small letters but for the prefix.
+func (id ID) String() string {
+	switch {
+	case id.Instance:
+		return fmt.Sprintf("MIG-GPU-%s/%d/%d", id.UUID, id.GPUInstance, id.ComputeInstance)
+	case id.MIG:
+		return "MIG-" + id.UUID
+	}
+	return "GPU-" + id.UUID
+}
+
+// cutPrefix is strings.CutPrefix for a prefix in capitals, in any case: CUDA takes both.
+func cutPrefix(s, prefix string) (string, bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return s, false
+	}
+	return s[len(prefix):], true
+}
+
+// CanonicalPCI writes a PCI address as Linux does, domain:bus:device.function, whatever the width of its domain; the
+// function may be missing. "" if it is none.
+func CanonicalPCI(text string) string {
+	parts := strings.Split(strings.TrimSpace(text), ":")
+	if len(parts) != 3 {
+		return ""
+	}
+	device, function, ok := strings.Cut(parts[2], ".")
+	if !ok {
+		function = "0"
+	}
+	var n [4]uint64
+	for i, s := range []string{parts[0], parts[1], device, function} {
+		var err error
+		if n[i], err = strconv.ParseUint(s, 16, 32); err != nil {
+			return ""
+		}
+	}
+	if n[1] > 0xff || n[2] > 0x1f || n[3] > 7 {
+		return ""
+	}
+	return fmt.Sprintf("%04x:%02x:%02x.%x", n[0], n[1], n[2], n[3])
+}

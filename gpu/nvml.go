@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build cgo && linux
+
+package gpu
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// Open loads the driver's library and begins to use it.
+func Open() (Library, error) { return open(nvml.New()) }
+
+func open(n nvml.Interface) (Library, error) {
+	if ret := n.Init(); ret != nvml.SUCCESS {
+		return nil, fmt.Errorf("%w: %s", ErrNoLibrary, describe(ret))
+	}
+	return &library{nvml: n, symbols: make(map[string]bool)}, nil
+}
+
+// describe names a result without asking the library, which may not be there or may not be able to.
+func describe(ret nvml.Return) string {
+	switch ret {
+	case nvml.ERROR_LIBRARY_NOT_FOUND:
+		return "libnvidia-ml.so.1 cannot be loaded"
+	case nvml.ERROR_DRIVER_NOT_LOADED:
+		return "the driver is not loaded"
+	case nvml.ERROR_NO_PERMISSION:
+		return "no permission"
+	case nvml.ERROR_NOT_SUPPORTED:
+		return "not supported"
+	case nvml.ERROR_GPU_IS_LOST:
+		return "the GPU is lost"
+	}
+	return fmt.Sprintf("NVML error %d", int(ret))
+}
+
+// library is NVML, opened.
+type library struct {
+	nvml    nvml.Interface
+	symbols map[string]bool // functions that have been looked for
+	all     []nvml.Device   // of whole GPUs, by NVML's index; nil where there is no access
+	listed  bool
+}
+
+func (l *library) Close() { l.nvml.Shutdown() }
+
+// has tells whether the driver's library has a function. Those of a name with a version are called by go-nvml in the
+// newest version that is there, and all drivers have the first.
+func (l *library) has(function string) bool {
+	known, ok := l.symbols[function]
+	if !ok {
+		known = l.nvml.Extensions().LookupSymbol(function) == nil
+		l.symbols[function] = known
+	}
+	return known
+}
+
+func (l *library) devices() []nvml.Device {
+	if l.listed || !l.has("nvmlDeviceGetCount") || !l.has("nvmlDeviceGetHandleByIndex") {
+		return l.all
+	}
+	l.listed = true
+	n, ret := l.nvml.DeviceGetCount()
+	if ret != nvml.SUCCESS {
+		return nil
+	}
+	for i := range n {
+		d, ret := l.nvml.DeviceGetHandleByIndex(i)
+		if ret != nvml.SUCCESS {
+			d = nil
+		}
+		l.all = append(l.all, d)
+	}
+	return l.all
+}
+
+// Find implements Library. What CUDA told comes first; a UUID is tried as that of a part of a GPU, too, because CUDA
+// does not say which it is.
+func (l *library) Find(w Wanted) (Device, error) {
+	if w.UUID != "" {
+		id, err := ParseID(w.UUID)
+		if err != nil {
+			return nil, err
+		}
+		if d := l.byID(id); d != nil {
+			return d, nil
+		}
+		if d := l.byID(ID{MIG: true, UUID: id.UUID}); d != nil {
+			return d, nil
+		}
+		return nil, fmt.Errorf("%w: UUID %s", ErrNoDevice, w.UUID)
+	}
+	if pci := CanonicalPCI(w.PCI); pci != "" {
+		// A divided GPU's parts share its address.
+		if d := l.byPCI(pci); d != nil && !d.divided() {
+			return d, nil
+		}
+		return nil, fmt.Errorf("%w: PCI address %s", ErrNoDevice, w.PCI)
+	}
+	at, ok := locate(w.Ordinal, w.Variable, l.alike())
+	if ok {
+		if d := l.located(at); d != nil {
+			d.guess = at.source
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: CUDA's device %d", ErrNoDevice, w.Ordinal)
+}
+
+// located finds the one device of a number, or of a UUID of which CUDA_VISIBLE_DEVICES may have the beginning only.
+func (l *library) located(at located) *device {
+	all := l.devices()
+	if at.uuid == "" {
+		if at.index < 0 || at.index >= len(all) || all[at.index] == nil {
+			return nil
+		}
+		if d := l.device(all[at.index]); !d.divided() {
+			return d
+		}
+		return nil
+	}
+	if id, err := ParseID(at.uuid); err == nil {
+		return l.byID(id)
+	}
+	var found *device
+	for _, h := range all {
+		if h == nil || !l.has("nvmlDeviceGetUUID") {
+			continue
+		}
+		text, ret := h.GetUUID()
+		if ret != nvml.SUCCESS || len(text) < len(at.uuid) || !strings.EqualFold(text[:len(at.uuid)], at.uuid) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = l.device(h)
+	}
+	if found != nil && found.divided() {
+		return nil
+	}
+	return found
+}
+
+func (l *library) byID(id ID) *device {
+	if id.Instance {
+		return l.instance(id)
+	}
+	if !l.has("nvmlDeviceGetHandleByUUID") {
+		return nil
+	}
+	h, ret := l.nvml.DeviceGetHandleByUUID(id.String())
+	if ret != nvml.SUCCESS {
+		return nil
+	}
+	d := l.device(h)
+	if id.MIG {
+		d.mig = l.part(h)
+	}
+	return d
+}
+
+// instance finds a part by the GPU that it is part of.
+func (l *library) instance(id ID) *device {
+	parent := l.byID(ID{UUID: id.UUID})
+	if parent == nil || !l.has("nvmlDeviceGetMaxMigDeviceCount") || !l.has("nvmlDeviceGetMigDeviceHandleByIndex") {
+		return nil
+	}
+	n, ret := parent.nvml.GetMaxMigDeviceCount()
+	if ret != nvml.SUCCESS {
+		return nil
+	}
+	for i := range n {
+		h, ret := parent.nvml.GetMigDeviceHandleByIndex(i)
+		if ret != nvml.SUCCESS {
+			continue
+		}
+		if m := l.part(h); m.GPUInstance == id.GPUInstance && m.ComputeInstance == id.ComputeInstance {
+			d := l.device(h)
+			d.mig = m
+			return d
+		}
+	}
+	return nil
+}
+
+// part describes a handle that is one of a part.
+func (l *library) part(h nvml.Device) *MIG {
+	m := &MIG{GPUInstance: -1, ComputeInstance: -1}
+	if l.has("nvmlDeviceGetGpuInstanceId") {
+		if n, ret := h.GetGpuInstanceId(); ret == nvml.SUCCESS {
+			m.GPUInstance = n
+		}
+	}
+	if l.has("nvmlDeviceGetComputeInstanceId") {
+		if n, ret := h.GetComputeInstanceId(); ret == nvml.SUCCESS {
+			m.ComputeInstance = n
+		}
+	}
+	if parent := l.parent(h); parent != nil && l.has("nvmlDeviceGetUUID") {
+		if text, ret := parent.GetUUID(); ret == nvml.SUCCESS {
+			m.Parent = canonicalID(text)
+		}
+	}
+	return m
+}
+
+// parent is the GPU that a part is of.
+func (l *library) parent(h nvml.Device) nvml.Device {
+	if !l.has("nvmlDeviceGetDeviceHandleFromMigDeviceHandle") {
+		return nil
+	}
+	p, ret := h.GetDeviceHandleFromMigDeviceHandle()
+	if ret != nvml.SUCCESS {
+		return nil
+	}
+	return p
+}
+
+func (l *library) byPCI(address string) *device {
+	if !l.has("nvmlDeviceGetHandleByPciBusId") {
+		return nil
+	}
+	h, ret := l.nvml.DeviceGetHandleByPciBusId(address)
+	if ret != nvml.SUCCESS {
+		return nil
+	}
+	return l.device(h)
+}
+
+// alike tells that all GPUs have one name.
+func (l *library) alike() bool {
+	first := ""
+	for _, h := range l.devices() {
+		if h == nil || !l.has("nvmlDeviceGetName") {
+			return false
+		}
+		name, ret := h.GetName()
+		if ret != nvml.SUCCESS || first != "" && name != first {
+			return false
+		}
+		first = name
+	}
+	return first != ""
+}
+
+func (l *library) device(h nvml.Device) *device { return &device{library: l, nvml: h} }
+
+// device is a handle of NVML's.
+type device struct {
+	*library
+	nvml  nvml.Device
+	mig   *MIG // nil for a whole GPU
+	guess string
+}
+
+// divided tells that a GPU is used in parts, so that it is not itself what CUDA shows.
+func (d *device) divided() bool {
+	if d.mig != nil || !d.has("nvmlDeviceGetMigMode") {
+		return false
+	}
+	current, _, ret := d.nvml.GetMigMode()
+	return ret == nvml.SUCCESS && current == nvml.DEVICE_MIG_ENABLE
+}
+
+// Identity implements Device.
+func (d *device) Identity() Identity {
+	id := Identity{Index: -1, MIG: d.mig, Guess: d.guess}
+	whole := d.nvml // what has an address and links
+	if d.mig != nil {
+		whole = d.parent(d.nvml)
+	}
+	if d.has("nvmlDeviceGetUUID") {
+		if text, ret := d.nvml.GetUUID(); ret == nvml.SUCCESS {
+			id.UUID = canonicalID(text)
+		}
+	}
+	if d.has("nvmlDeviceGetName") {
+		if name, ret := d.nvml.GetName(); ret == nvml.SUCCESS {
+			id.Name = name
+		}
+	}
+	if d.has("nvmlDeviceGetMemoryInfo") {
+		if m, ret := d.nvml.GetMemoryInfo(); ret == nvml.SUCCESS {
+			id.Memory = m.Total
+		}
+	}
+	if d.has("nvmlSystemGetDriverVersion") {
+		if version, ret := d.library.nvml.SystemGetDriverVersion(); ret == nvml.SUCCESS {
+			id.Driver = version
+		}
+	}
+	if whole == nil {
+		return id
+	}
+	if d.has("nvmlDeviceGetIndex") {
+		if n, ret := whole.GetIndex(); ret == nvml.SUCCESS {
+			id.Index = n
+		}
+	}
+	if d.has("nvmlDeviceGetPciInfo") {
+		if info, ret := whole.GetPciInfo(); ret == nvml.SUCCESS {
+			id.PCI = pciText(&info)
+		}
+	}
+	if d.has("nvmlDeviceGetCurrPcieLinkGeneration") {
+		if n, ret := whole.GetCurrPcieLinkGeneration(); ret == nvml.SUCCESS {
+			id.PCIeGeneration = n
+		}
+	}
+	if d.has("nvmlDeviceGetCurrPcieLinkWidth") {
+		if n, ret := whole.GetCurrPcieLinkWidth(); ret == nvml.SUCCESS {
+			id.PCIeWidth = n
+		}
+	}
+	if d.has("nvmlDeviceGetMigMode") {
+		if current, pending, ret := whole.GetMigMode(); ret == nvml.SUCCESS {
+			id.MIGMode = current == nvml.DEVICE_MIG_ENABLE || pending == nvml.DEVICE_MIG_ENABLE
+		}
+	}
+	id.NVLinks = d.links(whole)
+	return id
+}
+
+// canonicalID writes a UUID as package gpu does; what is none stays as it is.
+func canonicalID(text string) string {
+	if id, err := ParseID(text); err == nil {
+		return id.String()
+	}
+	return text
+}
+
+// pciText is the address that a text of NVML's has; the numbers where there is no text.
+func pciText(info *nvml.PciInfo) string {
+	text := string(info.BusId[:])
+	if i := strings.IndexByte(text, 0); i >= 0 {
+		text = text[:i]
+	}
+	if pci := CanonicalPCI(text); pci != "" {
+		return pci
+	}
+	if info.Domain == 0 && info.Bus == 0 && info.Device == 0 {
+		return ""
+	}
+	return CanonicalPCI(fmt.Sprintf("%x:%x:%x", info.Domain, info.Bus, info.Device))
+}
+
+// nvlinkVersions are the values of nvmlNvlinkVersion_t.
+var nvlinkVersions = map[nvml.NvlinkVersion]string{
+	nvml.NVLINK_VERSION_1_0: "1.0", nvml.NVLINK_VERSION_2_0: "2.0", nvml.NVLINK_VERSION_2_2: "2.2", nvml.NVLINK_VERSION_3_0: "3.0",
+	nvml.NVLINK_VERSION_3_1: "3.1", nvml.NVLINK_VERSION_4_0: "4.0", nvml.NVLINK_VERSION_5_0: "5.0",
+}
+
+// links lists the active NVLinks of a whole GPU.
+func (d *device) links(h nvml.Device) []NVLink {
+	if !d.has("nvmlDeviceGetNvLinkState") {
+		return nil
+	}
+	var links []NVLink
+	for i := range nvml.NVLINK_MAX_LINKS {
+		state, ret := h.GetNvLinkState(i)
+		if ret == nvml.ERROR_NOT_SUPPORTED {
+			break
+		}
+		if ret != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
+			continue
+		}
+		link := NVLink{Link: i}
+		if d.has("nvmlDeviceGetNvLinkVersion") {
+			if v, ret := h.GetNvLinkVersion(i); ret == nvml.SUCCESS {
+				link.Version = nvlinkVersions[nvml.NvlinkVersion(v)]
+			}
+		}
+		if d.has("nvmlDeviceGetNvLinkRemotePciInfo") {
+			if info, ret := h.GetNvLinkRemotePciInfo(i); ret == nvml.SUCCESS {
+				link.Peer = pciText(&info)
+			}
+		}
+		if d.has("nvmlDeviceGetNvLinkRemoteDeviceType") {
+			if t, ret := h.GetNvLinkRemoteDeviceType(i); ret == nvml.SUCCESS {
+				link.Switch = t == nvml.NVLINK_DEVICE_TYPE_SWITCH
+			}
+		}
+		if speed, err := d.field(h, nvml.FI_DEV_NVLINK_GET_SPEED, uint32(i)); err == nil {
+			link.Speed = int(speed)
+		} else if speed, err := d.field(h, nvml.FI_DEV_NVLINK_SPEED_MBPS_COMMON, 0); err == nil {
+			link.Speed = int(speed)
+		}
+		links = append(links, link)
+	}
+	return links
+}

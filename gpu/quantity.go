@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpu
+
+// Quantity is something that a sensor measures. A value v means v · 10^Exponent of the unit.
+type Quantity struct {
+	Name, Description string
+	Unit              string // "" for a bit mask
+	Exponent          int
+	Float             bool // values are the bits of a float64, else unsigned integers
+	Period            bool // a value is of the time before it; else of its moment
+}
+
+// Quantities lists all that sensors measure, by Sensor.Quantity. What values are of is NVML's word (nvml.h).
+var Quantities = [...]Quantity{
+	Power:       {Name: "GPU power", Unit: "W", Exponent: -3, Description: "Power drawn by the GPU and its memory; from Ampere on (but not GA100) NVML gives the mean of the last second"},
+	SMClock:     {Name: "GPU SM clock", Unit: "Hz", Exponent: 6, Description: "Clock of the multiprocessors"},
+	MemoryClock: {Name: "GPU memory clock", Unit: "Hz", Exponent: 6, Description: "Clock of the memory"},
+	Utilisation: {Name: "GPU utilisation", Unit: "%", Description: "Share of NVML's last sample period (1/6 s to 1 s) in which a kernel ran"},
+	MemoryUtilisation: {Name: "GPU memory utilisation", Unit: "%",
+		Description: "Share of NVML's last sample period (1/6 s to 1 s) in which memory was read or written"},
+	Temperature:  {Name: "GPU temperature", Unit: "°C", Description: "Temperature of the GPU's die"},
+	ClockReasons: {Name: "GPU clock limits", Description: "Why the clocks are not higher: bits of nvmlClocksEventReasons… (0x1 idle, 0x4 power cap, 0x8 hardware slowdown, 0x20 software thermal, 0x40 hardware thermal, 0x80 power brake)"},
+	MemoryUsed:   {Name: "GPU memory used", Unit: "B", Description: "Memory in use, by whichever process"},
+	NVLinkSent:   {Name: "NVLink sent", Unit: "B/s", Float: true, Period: true, Description: "Data sent over all links since the value before"},
+	NVLinkReceived: {Name: "NVLink received", Unit: "B/s", Float: true, Period: true,
+		Description: "Data received over all links since the value before"},
+	PCIeSent: {Name: "PCIe sent", Unit: "B/s", Float: true,
+		Description: "Data sent by the GPU over PCIe, in the 20 ms before"},
+	PCIeReceived: {Name: "PCIe received", Unit: "B/s", Float: true,
+		Description: "Data received by the GPU over PCIe, in the 20 ms before"},
+}
+
+// Indices of Quantities.
+const (
+	Power = iota
+	SMClock
+	MemoryClock
+	Utilisation
+	MemoryUtilisation
+	Temperature
+	ClockReasons
+	MemoryUsed
+	NVLinkSent
+	NVLinkReceived
+	PCIeSent
+	PCIeReceived
+)
+
+// Sensor reads one quantity of a device.
+type Sensor struct {
+	Quantity int // index of Quantities
+	// Slow says that a reading takes 20 ms and more: the driver counts for that long.
+	Slow bool
+	// Read gives a value; known is false if there is none yet, as the first reading of a counter only begins a
+	// period. Errors: ErrLost, wrapped, if no further reading can succeed; others may pass.
+	Read func() (value uint64, known bool, err error)
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+
+	"ncclotf2/otf2"
+)
+
+// Platform is a maker's world of GPUs: what its devices and streams are called, and the paradigm of its regions.
+type Platform struct {
+	Name     string // prefix of names
+	Paradigm otf2.Paradigm
+}
+
+// The platforms.
+var (
+	CUDA = Platform{"CUDA", otf2.ParadigmCUDA}
+	HIP  = Platform{"HIP", otf2.ParadigmHIP}
+)
+
+// PlatformOf is the platform of a library as shard.Process.Library names it: HIP for RCCL, else CUDA.
+func PlatformOf(library string) Platform {
+	if library == "RCCL" {
+		return HIP
+	}
+	return CUDA
+}
+
+// DeviceClass is the class of the system tree's nodes: "CUDA Device", as Score-P has it.
+func (p Platform) DeviceClass() string { return p.Name + " Device" }
+
+// DeviceName is the name of a device by its ordinal.
+func (p Platform) DeviceName(ordinal int) string {
+	return fmt.Sprintf("%s %d", p.DeviceClass(), ordinal)
+}
+
+// StreamName is the name of a stream's row: "CUDA[0:7]", as Score-P has it.
+func (p Platform) StreamName(device, stream int) string {
+	return fmt.Sprintf("%s[%d:%d]", p.Name, device, stream)
+}
+
+// gpuMetricsName is the name of the row of what was measured of a GPU.
+func gpuMetricsName(ordinal int) string { return fmt.Sprintf("GPU %d metrics", ordinal) }

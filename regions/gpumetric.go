@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"cmp"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// gpuMetrics is what was measured of one GPU: a row of its own, in the GPU's place.
+type gpuMetrics struct {
+	loc  *location
+	refs map[string]otf2.MetricRef // by the quantity's name
+}
+
+// GPUs is the number of GPUs that communicators of the process use so far.
+func (m *Model) GPUs() int { return len(m.process.GPUs) }
+
+// Identify says what a GPU of the process is: an index below GPUs, and what the driver told of it. What the process
+// itself was told by CUDA stays.
+func (m *Model) Identify(gpu int, uuid, pci string, facts *shard.GPUFacts) {
+	g := &m.process.GPUs[gpu]
+	if g.UUID == "" || facts.MIG != nil { // CUDA does not say that a UUID is a part's
+		g.UUID = uuid
+	}
+	g.PCI = cmp.Or(g.PCI, pci)
+	g.Facts = facts
+}
+
+// Sample writes what was measured of a GPU of the process, at a time on the process's time line. Samples of a GPU come
+// in order, but not in that of NCCL's records.
+func (m *Model) Sample(gpu int, q *shard.MetricMember, t, value uint64) error {
+	for len(m.metrics.gpus) <= gpu {
+		m.metrics.gpus = append(m.metrics.gpus, nil)
+	}
+	g := m.metrics.gpus[gpu]
+	if g == nil {
+		ordinal := m.process.GPUs[gpu].Device
+		if ordinal < 0 {
+			ordinal = gpu
+		}
+		loc, err := m.newLocation(shard.KindGPUMetrics, otf2.LocationTypeMetric, gpuMetricsName(ordinal), -1, -1)
+		if m.fail(err) {
+			return m.err
+		}
+		g = &gpuMetrics{loc: loc, refs: make(map[string]otf2.MetricRef)}
+		m.metrics.gpus[gpu] = g
+	}
+	ref, ok := g.refs[q.Name]
+	if !ok {
+		ref = otf2.MetricRef(len(m.process.Metrics))
+		g.refs[q.Name] = ref
+		m.process.Metrics = append(m.process.Metrics, shard.Metric{
+			Members: []shard.MetricMember{*q}, Recorder: otf2.RecorderKindAbstract, Location: int(g.loc.Number), GPU: gpu,
+		})
+	}
+	if m.metrics.first == 0 {
+		m.metrics.first = t
+	}
+	s := &m.metrics
+	s.types[0], s.values[0] = q.Type, value
+	m.fail(g.loc.w.Metric(g.loc.at(t), nil, ref, s.types[:1], s.values[:1]))
+	return m.err
+}
+
+// begin is the time of the first event: a record's, or a sample's.
+func (m *Model) begin() uint64 {
+	if s := m.metrics.first; s != 0 && (m.first == 0 || s < m.first) {
+		return s
+	}
+	return m.first
+}

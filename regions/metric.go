@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"math"
+
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// derivedMetric is one of the metrics that the model makes of what NCCL told.
+type derivedMetric int
+
+const (
+	metricBandwidth   derivedMetric = iota // of the operation that runs, on the rank's row
+	metricOutstanding                      // operations in the queue, on the rank's row
+	metricSending                          // bytes on the row of the sending proxy
+	metricReceiving                        // and on that of the receiving one
+	numDerivedMetrics
+)
+
+// derivedMetrics says what they are. Rows record them among their other events, of themselves: asynchronous classes
+// without instances, as Score-P records user metrics. A value holds until the next one.
+var derivedMetrics = [numDerivedMetrics]shard.Metric{
+	metricBandwidth: {Recorder: otf2.RecorderKindGPU, Members: []shard.MetricMember{
+		{Name: "NCCL algbw", Type: otf2.TypeDouble, Unit: "B/s", Description: "Algorithm bandwidth of the operation: nccl-tests' size over its duration"},
+		{Name: "NCCL busbw", Type: otf2.TypeDouble, Unit: "B/s", Description: "Bus bandwidth of the operation: algbw times nccl-tests' factor for the function and the number of ranks"},
+	}},
+	metricOutstanding: {Recorder: otf2.RecorderKindGPU, Members: []shard.MetricMember{
+		{Name: "NCCL outstanding", Type: otf2.TypeUint64, Unit: "#", Description: "Operations of the communicator rank that are enqueued and have not ended"},
+	}},
+	metricSending: {Recorder: otf2.RecorderKindCPU, Members: []shard.MetricMember{
+		{Name: "NCCL bytes in flight", Type: otf2.TypeUint64, Unit: "B", Description: "Handed to the network and not known to be sent"},
+	}},
+	metricReceiving: {Recorder: otf2.RecorderKindCPU, Members: []shard.MetricMember{
+		{Name: "NCCL bytes arrived", Type: otf2.TypeUint64, Unit: "B", Description: "Arrived from the network and not taken by the GPU"},
+	}},
+}
+
+// metricState is what the model keeps of metrics.
+type metricState struct {
+	refs   [numDerivedMetrics]otf2.MetricRef // plus 1
+	types  [2]otf2.Type
+	values [2]uint64
+
+	gpus  []*gpuMetrics // by index into process.GPUs; nil where nothing was measured
+	first uint64        // time of the first sample, 0 before
+}
+
+// derived gives the local id of a metric, which is defined at its first use.
+func (m *Model) derived(d derivedMetric) otf2.MetricRef {
+	s := &m.metrics
+	if s.refs[d] == 0 {
+		def := derivedMetrics[d]
+		def.Location, def.GPU = -1, -1
+		for i := range def.Members {
+			def.Members[i].Mode = otf2.MetricAbsoluteNext
+		}
+		m.process.Metrics = append(m.process.Metrics, def)
+		s.refs[d] = otf2.MetricRef(len(m.process.Metrics))
+	}
+	return s.refs[d] - 1
+}
+
+// writeMetric writes the values of a derived metric onto a row.
+func (m *Model) writeMetric(loc *location, t otf2.Timestamp, d derivedMetric, values ...uint64) {
+	ref := m.derived(d)
+	if loc.recorded&(1<<d) == 0 {
+		loc.recorded |= 1 << d
+		def := &m.process.Metrics[ref]
+		def.Locations = append(def.Locations, loc.Number)
+	}
+	s := &m.metrics
+	for i, v := range values {
+		s.types[i], s.values[i] = derivedMetrics[d].Members[i].Type, v
+	}
+	m.fail(loc.w.Metric(t, nil, ref, s.types[:len(values)], s.values[:len(values)]))
+}
+
+// bandwidth is that of a plan's operations together, in bytes per second: of collectives nccl-tests' sizes and factors
+// (doc/PERFORMANCE.md of nccl-tests) are summed up; of messages the larger of what is sent and received counts, and those
+// to the rank itself only for the first value. Known is false where nothing tells the size.
+func (m *Model) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busbw float64, known bool) {
+	if c.NRanks < 2 || nanoseconds == 0 {
+		return 0, 0, false
+	}
+	var sizes, moved float64
+	var sent, received, sentAway, receivedAway float64
+	for _, op := range p.ops {
+		if op.p2p {
+			bytes := float64(op.count * datatypeSize(op.datatype))
+			all, away := &received, &receivedAway
+			if op.name == "Send" {
+				all, away = &sent, &sentAway
+			}
+			*all += bytes
+			if int(op.peer) != c.Rank {
+				*away += bytes
+			}
+			continue
+		}
+		f := functions[op.name]
+		if f == nil {
+			return 0, 0, false
+		}
+		n, v := float64(c.NRanks), m.volume(c, op)
+		size := float64(v.perRank)
+		if f.totalSize {
+			size *= n
+		}
+		sizes += size
+		moved += size * f.busFactor(n)
+	}
+	seconds := float64(nanoseconds) / 1e9
+	sizes += max(sent, received)
+	moved += max(sentAway, receivedAway)
+	return sizes / seconds, moved / seconds, sizes > 0
+}
+
+// beginBandwidth writes the bandwidth of a plan at its begin, if its times are those of its work, and tells whether it
+// did: then endBandwidth is to follow at its end.
+func (m *Model) beginBandwidth(c *commRank, loc *location, p *plan, source string, begin, end otf2.Timestamp) bool {
+	if !m.opts.Metrics || source == TimingEnqueue {
+		return false
+	}
+	algbw, busbw, known := m.bandwidth(c, p, uint64(end-begin))
+	if known {
+		m.writeMetric(loc, begin, metricBandwidth, math.Float64bits(algbw), math.Float64bits(busbw))
+	}
+	return known
+}
+
+func (m *Model) endBandwidth(loc *location, t otf2.Timestamp) {
+	m.writeMetric(loc, t, metricBandwidth, 0, 0)
+}
+
+// outstanding counts the operations in the queue of a communicator rank, as of the time up to which its row is written.
+type outstanding struct {
+	seen int // the queue's first entries, which have been counted
+	n    int
+}
+
+// showsOutstanding tells whether ends of operations are seen at all.
+func (m *Model) showsOutstanding(c *commRank) bool {
+	return m.opts.Metrics && c.NRanks > 1 && (m.Records(shm.EventKernelCh) || m.Records(shm.EventProxyOp))
+}
+
+// weight is the number of operations that a plan stands for.
+func (p *plan) weight(c *commRank) int {
+	if p.composite(c) != nil {
+		return 1
+	}
+	return len(p.ops)
+}
+
+// enqueued writes how the queue has grown up to a time: what was enqueued while the row's last operations ran. All
+// records up to then are known, because an operation is written after it has ended.
+func (m *Model) enqueued(c *commRank, loc *location, until otf2.Timestamp) {
+	if !m.showsOutstanding(c) {
+		return
+	}
+	o := &c.outstanding
+	for ; o.seen < len(c.queue); o.seen++ {
+		p := c.queue[o.seen]
+		if p.measurement != 0 || p.captureOnly || p.counted != 0 {
+			continue
+		}
+		at := otf2.Timestamp(p.start)
+		if p.launch != nil {
+			at = otf2.Timestamp(p.launch.start)
+		}
+		if at > until {
+			return
+		}
+		if p.counted = p.weight(c); p.counted == 0 {
+			continue
+		}
+		o.n += p.counted
+		m.writeMetric(loc, max(at, loc.w.LastTime()), metricOutstanding, uint64(o.n))
+	}
+}
+
+// beginOutstanding counts the plan at the head of the queue, as far as that has not been done: calls that got no plan
+// come to the queue late, and operations to a plan.
+func (m *Model) beginOutstanding(c *commRank, loc *location, p *plan, t otf2.Timestamp) {
+	m.enqueued(c, loc, t)
+	if !m.showsOutstanding(c) {
+		return
+	}
+	if w := p.weight(c); p.counted != w {
+		c.outstanding.n += w - p.counted
+		p.counted = w
+		m.writeMetric(loc, t, metricOutstanding, uint64(c.outstanding.n))
+	}
+}
+
+func (m *Model) endOutstanding(c *commRank, loc *location, p *plan, t otf2.Timestamp) {
+	m.enqueued(c, loc, t)
+	if !m.showsOutstanding(c) {
+		return
+	}
+	c.outstanding.n -= p.counted
+	p.counted = 0
+	m.writeMetric(loc, t, metricOutstanding, uint64(c.outstanding.n))
+}
+
+// leaves tells that a plan leaves the queue, drawn or not.
+func (o *outstanding) leaves(p *plan) {
+	o.n -= p.counted
+	o.seen = max(0, o.seen-1)
+}
+
+// inFlight notes that a transfer has so many bytes in flight from now on.
+func (m *Model) inFlight(s *netSide, step *proxyStep, t, bytes uint64) {
+	if !m.opts.Metrics || int64(bytes) == step.bytes || s.loc == nil {
+		return
+	}
+	s.bytes += int64(bytes) - step.bytes
+	step.bytes = int64(bytes)
+	d := metricReceiving
+	if s == &s.rank.send {
+		d = metricSending
+		m.flushPolls(s.rank)
+	}
+	if s.phase.start < t { // it has lasted, so it is drawn; what takes no time may begin behind this
+		m.reach(s)
+	}
+	m.writeMetric(s.loc, s.loc.at(t), d, uint64(s.bytes))
+}

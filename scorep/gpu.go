@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// describeGPU says in the system tree what the driver told of a GPU. Properties of a device:
+//
+//	UUID, PCI         as CUDA or the driver gives them
+//	NAME, MEMORY      the product; bytes
+//	NVML_INDEX        the driver's number: GPUs of the machine by PCI address
+//	DRIVER            its version
+//	PCIE              generation and width of the link as it was: "gen 4 x16"
+//	NVLINK            active links, alike ones together: "18 x 4.0, 26562 MB/s"
+//	NVLINK_PEERS      the other ends, by PCI address: "6 x 0000:07:00.0 (switch)"
+//	MIG               the part of a divided GPU: "GPU-…, GPU instance 1, compute instance 0"; "on" if it is divided
+//	FOUND_BY          how it was found, if CUDA did not name it
+func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *shard.GPU) {
+	d.property(node, "UUID", g.UUID)
+	d.property(node, "PCI", g.PCI)
+	f := g.Facts
+	if f == nil {
+		return
+	}
+	d.property(node, "NAME", f.Name)
+	if f.Memory > 0 {
+		d.property(node, "MEMORY", strconv.FormatUint(f.Memory, 10))
+	}
+	if f.Index >= 0 {
+		d.property(node, "NVML_INDEX", strconv.Itoa(f.Index))
+	}
+	d.property(node, "DRIVER", f.Driver)
+	if f.PCIeGeneration > 0 && f.PCIeWidth > 0 {
+		d.property(node, "PCIE", fmt.Sprintf("gen %d x%d", f.PCIeGeneration, f.PCIeWidth))
+	}
+	var kinds, peers tally
+	for _, l := range f.NVLinks {
+		kind := []string{}
+		if l.Version != "" {
+			kind = append(kind, l.Version)
+		}
+		if l.Speed > 0 {
+			kind = append(kind, fmt.Sprintf("%d MB/s", l.Speed))
+		}
+		kinds.add(strings.Join(kind, ", "))
+		switch {
+		case l.Peer != "" && l.Switch:
+			peers.add(l.Peer + " (switch)")
+		case l.Peer != "":
+			peers.add(l.Peer)
+		}
+	}
+	d.property(node, "NVLINK", kinds.String())
+	d.property(node, "NVLINK_PEERS", peers.String())
+	d.property(node, "MIG", migText(f))
+	d.property(node, "FOUND_BY", f.Guess)
+}
+
+func migText(f *shard.GPUFacts) string {
+	if f.MIG == nil {
+		if f.MIGMode {
+			return "on"
+		}
+		return ""
+	}
+	var parts []string
+	if f.MIG.Parent != "" {
+		parts = append(parts, f.MIG.Parent)
+	}
+	if f.MIG.GPUInstance >= 0 {
+		parts = append(parts, fmt.Sprintf("GPU instance %d", f.MIG.GPUInstance))
+	}
+	if f.MIG.ComputeInstance >= 0 {
+		parts = append(parts, fmt.Sprintf("compute instance %d", f.MIG.ComputeInstance))
+	}
+	if len(parts) == 0 {
+		return "part"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// tally counts equal texts, in the order of their first appearance.
+type tally struct {
+	texts  []string
+	counts []int
+}
+
+func (t *tally) add(s string) {
+	i := slices.Index(t.texts, s)
+	if i < 0 {
+		i = len(t.texts)
+		t.texts, t.counts = append(t.texts, s), append(t.counts, 0)
+	}
+	t.counts[i]++
+}
+
+// String is "2 x this; 1 x that"; a text that is empty is only counted.
+func (t *tally) String() string {
+	parts := make([]string, len(t.texts))
+	for i, s := range t.texts {
+		parts[i] = strings.TrimSuffix(fmt.Sprintf("%d x %s", t.counts[i], s), " x ")
+	}
+	return strings.Join(parts, "; ")
+}

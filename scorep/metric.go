@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// chooseGPUMetrics decides whose measurements of a GPU are taken where several processes of a machine measured it: those
+// of the process with the most events, with all its lives; of equals, the first in the world's order. The others' rows
+// are left out and counted. Processes do not talk to each other while they record, so each measures what it uses.
+func (a *archive) chooseGPUMetrics() {
+	type gpu struct{ machine, uuid string }
+	type row struct {
+		part   *part
+		number uint32
+	}
+	events := make(map[gpu]map[*part]uint64) // by the process's first life
+	rows := make(map[gpu][]row)
+	for _, p := range a.ordered() {
+		for _, l := range p.process.Locations {
+			if l.Kind != shard.KindGPUMetrics {
+				continue
+			}
+			g := gpuOfMetrics(p, l.Number)
+			if g < 0 || p.process.GPUs[g].UUID == "" {
+				continue
+			}
+			key := gpu{p.process.Host + "\x00" + p.process.BootID, p.process.GPUs[g].UUID}
+			if events[key] == nil {
+				events[key] = make(map[*part]uint64)
+			}
+			events[key][p.origin()] += l.Events
+			rows[key] = append(rows[key], row{p, l.Number})
+		}
+	}
+	a.leftOut = make(map[*part]map[uint32]bool)
+	for key, all := range rows {
+		best := all[0].part.origin()
+		for _, r := range all { // in the world's order
+			if o := r.part.origin(); events[key][o] > events[key][best] {
+				best = o
+			}
+		}
+		for _, r := range all {
+			if r.part.origin() == best {
+				continue
+			}
+			if a.leftOut[r.part] == nil {
+				a.leftOut[r.part] = make(map[uint32]bool)
+			}
+			a.leftOut[r.part][r.number] = true
+		}
+	}
+}
+
+// gpuOfMetrics is the GPU that a row of kind KindGPUMetrics is of, −1 if nothing says so.
+func gpuOfMetrics(p *part, number uint32) int {
+	for i := range p.process.Metrics {
+		m := &p.process.Metrics[i]
+		if m.Location >= 0 && uint32(m.Location) == number && m.GPU >= 0 && m.GPU < len(p.process.GPUs) {
+			return m.GPU
+		}
+	}
+	return -1
+}
+
+// gpuOfLocation is the index of the GPU that a location is on.
+func gpuOfLocation(p *part, l *shard.Location) int {
+	if l.Kind == shard.KindGPUMetrics {
+		return max(0, gpuOfMetrics(p, l.Number))
+	}
+	return gpuOf(p, l.Comm)
+}
+
+// defineMetrics defines each quantity and each set of them once, whichever processes have it, and what was measured of
+// GPUs as an instance per GPU: recorded by a row, on behalf of the device.
+func (a *archive) defineMetrics(t *systemTree) {
+	members := make(map[shard.MetricMember]otf2.MetricMemberRef)
+	classes := make(map[string]otf2.MetricRef)
+	next := otf2.MetricRef(0) // classes and instances share their ids
+	global := make(map[*part][]uint64)
+	class := func(m *shard.Metric) otf2.MetricRef {
+		refs := make([]otf2.MetricMemberRef, len(m.Members))
+		var key strings.Builder
+		fmt.Fprintf(&key, "%d", m.Recorder)
+		for i, q := range m.Members {
+			ref, ok := members[q]
+			if !ok {
+				ref = otf2.MetricMemberRef(len(a.MetricMembers))
+				members[q] = ref
+				a.MetricMembers = append(a.MetricMembers, otf2.MetricMember{
+					Self: ref, Name: a.text(q.Name), Description: a.text(q.Description), Type: otf2.MetricTypeOther, Mode: q.Mode,
+					ValueType: q.Type, Base: otf2.BaseDecimal, Exponent: q.Exponent, Unit: a.text(q.Unit),
+				})
+			}
+			refs[i] = ref
+			fmt.Fprintf(&key, " %d", ref)
+		}
+		ref, ok := classes[key.String()]
+		if !ok {
+			ref = next
+			next++
+			classes[key.String()] = ref
+			a.MetricClasses = append(a.MetricClasses, otf2.MetricClass{
+				Self: ref, Members: refs, Occurrence: otf2.MetricAsynchronous, RecorderKind: m.Recorder,
+			})
+		}
+		return ref
+	}
+	for _, p := range a.ordered() {
+		global[p] = make([]uint64, len(p.process.Metrics))
+		for i := range p.process.Metrics {
+			ref := class(&p.process.Metrics[i])
+			global[p][i] = uint64(ref)
+			for _, n := range p.process.Metrics[i].Locations {
+				if l := a.ids[p][n]; l != nil {
+					a.MetricClassRecorders = append(a.MetricClassRecorders, otf2.MetricClassRecorder{Metric: ref, Recorder: l.Self})
+				}
+			}
+		}
+	}
+	for _, p := range a.ordered() {
+		for i := range p.process.Metrics {
+			m := &p.process.Metrics[i]
+			if m.Location < 0 {
+				continue
+			}
+			l := a.ids[p][uint32(m.Location)]
+			if l == nil { // left out, or of a file that is gone
+				global[p][i] = math.MaxUint64
+				continue
+			}
+			a.MetricInstances = append(a.MetricInstances, otf2.MetricInstance{
+				Self: next, MetricClass: otf2.MetricRef(global[p][i]), Recorder: l.Self,
+				MetricScope: otf2.MetricScopeSystemTreeNode, Scope: uint64(t.devices[device{p, l.gpu}]),
+			})
+			global[p][i] = uint64(next)
+			next++
+		}
+		a.mapping(p, otf2.MappingMetric, global[p])
+	}
+	slices.SortStableFunc(a.MetricClassRecorders, func(x, y otf2.MetricClassRecorder) int {
+		return cmp.Or(cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.Recorder, y.Recorder))
+	})
+}
+
+// writeMetrics writes what defineMetrics made. Classes come first, so that the ids of the two kinds ascend.
+func (d *definitions) writeMetrics(w *otf2.GlobalDefWriter) {
+	for _, m := range d.MetricMembers {
+		_ = w.MetricMember(m.Self, m.Name, m.Description, m.Type, m.Mode, m.ValueType, m.Base, m.Exponent, m.Unit)
+	}
+	for _, m := range d.MetricClasses {
+		_ = w.MetricClass(m.Self, m.Members, m.Occurrence, m.RecorderKind)
+	}
+	for _, m := range d.MetricInstances {
+		_ = w.MetricInstance(m.Self, m.MetricClass, m.Recorder, m.MetricScope, m.Scope)
+	}
+	for _, m := range d.MetricClassRecorders {
+		_ = w.MetricClassRecorder(m.Metric, m.Recorder)
+	}
+}
+
+// leftOutMetrics is the number of rows of measurements that another process has, too.
+func (a *archive) leftOutMetrics() (n uint64) {
+	for _, rows := range a.leftOut {
+		n += uint64(len(rows))
+	}
+	return n
+}
