@@ -165,13 +165,16 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 		return fit
 	}
 	p.place()
+	p.settleLines()
 	byLine := func(h int32, t float64) float64 { return p.lines[h].at(t) }
 	from, to := p.span(byLine)
 	for range 3 {
+		p.relaxLines(from, to)
 		if p.dropOutliers(contradiction+wander*(to-from)/8, byLine) == 0 {
 			break
 		}
 		p.place()
+		p.settleLines()
 	}
 	from, to = p.span(byLine)
 	knots := p.makeCurves(from, to)
@@ -338,9 +341,6 @@ func (p *clockProblem) improve(knots []float64, tolerance float64, workers int, 
 			dropped[i] = true
 		}
 	}
-	if last {
-		uncertainty, drift = p.uncertainties(knots, results, workers)
-	}
 	// A host that has no bounds at a knot goes between those where it has, else along its line.
 	wanted := make([][]float64, len(knots))
 	for k := range wanted {
@@ -351,8 +351,12 @@ func (p *clockProblem) improve(knots []float64, tolerance float64, workers int, 
 	}
 	eachOf(len(knots), workers, func(k int) {
 		r := &results[k]
+		r.system.agree(r.half, wanted[k])
 		wanted[k] = r.system.settle(r.most, r.least, wanted[k])
 	})
+	if last {
+		uncertainty, drift = p.uncertainties(knots, results, wanted, workers)
+	}
 	for k := range knots {
 		for h := range p.hosts {
 			p.curves[h].value[k] += wanted[k][h]
@@ -405,7 +409,7 @@ func fillGaps(knots []float64, results []knotResult, wanted [][]float64, h int) 
 }
 
 // uncertainties finds how far off the result may be.
-func (p *clockProblem) uncertainties(knots []float64, results []knotResult, workers int) (all [][]float64, drift []float64) {
+func (p *clockProblem) uncertainties(knots []float64, results []knotResult, chosen [][]float64, workers int) (all [][]float64, drift []float64) {
 	drifts := make([][]float64, len(knots)) // how far off the drift may be near each knot, by host
 	drift = make([]float64, p.hosts)
 	for k := range knots {
@@ -428,7 +432,13 @@ func (p *clockProblem) uncertainties(knots []float64, results []knotResult, work
 		s := *results[k].system
 		s.widen = drifts[k]
 		most, least := s.solve(math.Inf(1))
-		all[k] = halves(most, least, s.slack)
+		all[k] = make([]float64, p.hosts)
+		for h := range all[k] {
+			all[k][h] = max(most[h]-chosen[k][h], chosen[k][h]-least[h], 0)
+			if all[k][h] > 0 {
+				all[k][h] += s.slack
+			}
+		}
 	})
 	for h := range p.hosts {
 		spread(knots, all, drift[h], h)

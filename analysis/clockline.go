@@ -63,6 +63,7 @@ func keepTightest(kept *[]bound, x bound, tighter func(x, y bound) bool) {
 type line struct {
 	time, value, slope float64
 	least, most        float64 // slopes that the bounds allow
+	room               float64 // to the nearest bounds of both sides; 0 if bounds are broken
 }
 
 func (l *line) at(t float64) float64 { return l.value + l.slope*(t-l.time) }
@@ -124,20 +125,30 @@ func (b *bounds) fit() line {
 		}
 		return -room
 	}
-	best := goldenSection(cost, -2*maxDrift, 2*maxDrift)
+	best := goldenSection(cost, -maxDrift, maxDrift)
 	_, least, _ := at(best)
-	fits := func(slope float64) bool {
-		_, broken, _ := at(slope)
-		return broken <= least+brokenSlack
+	within := func(slack float64) func(slope float64) bool {
+		return func(slope float64) bool {
+			_, broken, _ := at(slope)
+			return broken <= least+slack
+		}
 	}
-	out := line{time: middle, least: edge(fits, best, -2*maxDrift), most: edge(fits, best, 2*maxDrift)}
-	if out.most-out.least > maxDrift && fits(0) {
-		best = 0
+	out := line{time: middle, least: edge(within(brokenSlack), best, -maxDrift), most: edge(within(brokenSlack), best, maxDrift)}
+	// Bounds that are broken by no more than what usual drifts make of the time leave the slope open.
+	open := within(brokenSlack + usualDrift*(b.to-b.from)/2)
+	if edge(open, best, maxDrift)-edge(open, best, -maxDrift) > maxDrift && open(0) {
+		best, out.least, out.most = 0, -maxDrift/2, maxDrift/2
 	}
 	out.slope = best
-	out.value, _, _ = at(best)
+	out.value, least, out.room = at(best)
+	if least > 0 {
+		out.room = 0
+	}
 	return out
 }
+
+// usualDrift is what most clocks part by.
+const usualDrift = 30e-6
 
 // brokenSlack is how much more a line may break bounds that contradict each other, ns, to be as good as the best.
 const brokenSlack = 1000

@@ -118,6 +118,80 @@ func (p *clockProblem) place() {
 	}
 }
 
+// settleLines fits the lines of all hosts to each other's until they go together: place looked at those only that were
+// placed before. Each host goes half the way that its neighbours ask for.
+func (p *clockProblem) settleLines() {
+	from, to := p.ranges()
+	for range settleRounds {
+		all := make([]*bounds, p.hosts)
+		for h := range all {
+			if p.reference[h] != h && !p.oneSided[h] {
+				all[h] = &bounds{from: from[h], to: to[h], slope: p.lines[h].slope}
+			}
+		}
+		p.collectFromOthers(all)
+		for h, b := range all {
+			if b == nil || b.uppers == 0 || b.lows == 0 {
+				continue
+			}
+			old := p.lines[h]
+			next := b.fit()
+			next.value = (next.value + old.at(next.time)) / 2
+			next.slope = (next.slope + old.slope) / 2
+			p.lines[h] = next
+		}
+	}
+}
+
+const settleRounds = 8
+
+// collectFromOthers gives all hosts their bounds from all others.
+func (p *clockProblem) collectFromOthers(all []*bounds) {
+	for i := range p.xs {
+		x := &p.xs[i]
+		if x.outlier {
+			continue
+		}
+		// The last begin and the first end, and the next to them on another host.
+		after, afterNext, afterHost := math.Inf(-1), math.Inf(-1), int32(-1)
+		for _, b := range x.begins {
+			switch v := b.time + p.lines[b.host].at(b.time); {
+			case v > after:
+				after, afterNext, afterHost = v, after, b.host
+			case v > afterNext:
+				afterNext = v
+			}
+		}
+		before, beforeNext, beforeHost := math.Inf(1), math.Inf(1), int32(-1)
+		for _, e := range x.ends {
+			switch v := e.time + p.lines[e.host].at(e.time); {
+			case v < before:
+				before, beforeNext, beforeHost = v, before, e.host
+			case v < beforeNext:
+				beforeNext = v
+			}
+		}
+		for _, e := range x.ends {
+			limit := after
+			if e.host == afterHost {
+				limit = afterNext
+			}
+			if b := all[e.host]; b != nil && !math.IsInf(limit, -1) {
+				b.above(e.time, limit-e.time)
+			}
+		}
+		for _, s := range x.begins {
+			limit := before
+			if s.host == beforeHost {
+				limit = beforeNext
+			}
+			if b := all[s.host]; b != nil && !math.IsInf(limit, 1) {
+				b.below(s.time, limit-s.time)
+			}
+		}
+	}
+}
+
 // lineRounds is how often a host's bounds are chosen anew along the line found before.
 const lineRounds = 3
 

@@ -39,10 +39,13 @@ type instant struct {
 // others. Operations without data bind nobody.
 type exchange struct {
 	begins, ends []instant
-	outlier      bool // contradicts what the others say
+	// finish are the times at which the hosts' kernels were done, where they are known and should be about the same:
+	// those of a collective in which everybody waits for everybody, and both of a message.
+	finish  []instant
+	outlier bool // contradicts what the others say
 }
 
-func (x *exchange) size() int { return len(x.begins) + len(x.ends) }
+func (x *exchange) size() int { return len(x.begins) + len(x.ends) + len(x.finish) }
 
 // crosses tells whether the exchange is about more than one host.
 func (x *exchange) crosses() bool {
@@ -153,6 +156,8 @@ const (
 	opToRoot
 	opSend
 	opRecv
+	opTransfer // of the network
+	opArrival
 )
 
 var opKinds = map[string]opKind{
@@ -167,8 +172,11 @@ type opSample struct {
 	kind             opKind
 	ordinal          uint64
 	peer             int
+	channel          int     // of transfers
 	begin, end       float64 // widened by their uncertainty
+	finish           float64 // the GPU's end as it is
 	hasBegin, hasEnd bool
+	hasFinish        bool
 }
 
 // sampleOf says what an operation's times are good for; ok is false if for nothing.
@@ -193,6 +201,7 @@ func sampleOf(o *operation, origin otf2.Timestamp) (s opSample, ok bool) {
 	}
 	switch o.source {
 	case sourceGPU:
+		s.finish, s.hasFinish = s.end, s.kind != opFromRoot && s.kind != opToRoot
 		s.begin -= float64(o.uncertainty)
 		s.end += float64(o.uncertainty)
 	case sourceNetwork:
@@ -255,6 +264,9 @@ type memberStream struct {
 	next   func() (*otf2.Event, error, bool)
 	stop   func()
 	reader *operationReader
+	row    otf2.LocationRef
+	net    *transferReader // nil without network rows
+	origin otf2.Timestamp
 	ops    []opSample
 	events int
 	ended  bool
@@ -269,6 +281,10 @@ func (m *memberStream) fill(n int) {
 			break
 		}
 		m.events++
+		if ev.Location != m.row {
+			m.net.event(ev, float64(int64(ev.Time-m.origin)))
+			continue
+		}
 		m.reader.event(ev)
 	}
 }
@@ -277,11 +293,13 @@ func (r *exchangeReader) communicator(c *communicator) {
 	origin := otf2.Timestamp(r.archive.Defs.Clock.Offset)
 	comms := map[otf2.CommRef]*communicator{c.ref: c}
 	var members []*memberStream
+	rows := networkRows(r.archive.Defs, c, r.hostOf)
+	phases, ids, wins := findStepPhases(r.archive.Defs), findTransferIDs(r.archive.Defs), windows(r.archive.Defs)
 	for rank, l := range c.members {
 		if d := r.archive.Defs.Location(l); d == nil || d.Events == 0 {
 			continue
 		}
-		m := &memberStream{rank: rank, host: int32(r.hostOf(l))}
+		m := &memberStream{rank: rank, host: int32(r.hostOf(l)), row: l, origin: origin}
 		m.reader = &operationReader{
 			defs: r.archive.Defs, ids: findAttributes(r.archive.Defs), comms: comms,
 			rows: make(map[otf2.LocationRef]*rowState), perPlan: make(map[otf2.RegionRef]uint64),
@@ -289,9 +307,23 @@ func (r *exchangeReader) communicator(c *communicator) {
 				if s, ok := sampleOf(o, origin); ok {
 					m.ops = append(m.ops, s)
 				}
+				if m.net != nil && o.event != 0 {
+					name := opName{function: o.function, ordinal: o.ordinal, peer: -1}
+					if s := opKinds[o.function]; s == opSend || s == opRecv {
+						name.peer = o.peer
+					}
+					m.net.name(o.event, name)
+				}
 			},
 		}
-		m.next, m.stop = iter.Pull2(r.archive.Events(&otf2.Selection{Locations: []otf2.LocationRef{l}}))
+		if len(rows[rank]) > 0 {
+			m.net = &transferReader{
+				ids: ids, regions: phases, windows: wins, comm: c,
+				ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool), ops: make(map[uint64]opName),
+				emit: func(s opSample) { m.ops = append(m.ops, s) },
+			}
+		}
+		m.next, m.stop = iter.Pull2(r.archive.Events(&otf2.Selection{Locations: append(rows[rank], l)}))
 		defer m.stop()
 		members = append(members, m)
 	}
@@ -335,7 +367,8 @@ func (r *exchangeReader) communicator(c *communicator) {
 type exchangeKey struct {
 	function string
 	ordinal  uint64
-	src, dst int // of messages
+	src, dst int // of messages and transfers
+	channel  int // of transfers, −1 for others
 }
 
 // openExchange is an operation of which not every member's part is known.
@@ -348,8 +381,8 @@ type openExchange struct {
 
 // hostPart is what the ranks of one host have to say.
 type hostPart struct {
-	begin, end       float64
-	hasBegin, hasEnd bool
+	begin, end, finish          float64
+	hasBegin, hasEnd, hasFinish bool
 }
 
 type exchangeMatcher struct {
@@ -365,13 +398,17 @@ type exchangeMatcher struct {
 }
 
 func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
-	key := exchangeKey{function: s.function, ordinal: s.ordinal, src: -1, dst: -1}
+	key := exchangeKey{function: s.function, ordinal: s.ordinal, src: -1, dst: -1, channel: -1}
 	expected := m.members
 	switch s.kind {
 	case opSend:
 		key.function, key.src, key.dst = "", from.rank, s.peer
 	case opRecv:
 		key.function, key.src, key.dst = "", s.peer, from.rank
+	case opTransfer:
+		key.src, key.dst, key.channel = from.rank, s.peer, s.channel
+	case opArrival:
+		key.src, key.dst, key.channel = s.peer, from.rank, s.channel
 	default:
 		if excluded(m.stretches, m.comm.ref, s.function, s.ordinal) {
 			return
@@ -381,8 +418,14 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 		if host, known := m.hosts[s.peer]; !known || host == from.host {
 			return
 		}
-		if len(m.stretches) > 0 && excluded(m.stretches, m.comm.ref, fmt.Sprintf("Send %d>%d", key.src, key.dst), s.ordinal) {
-			return
+		if len(m.stretches) > 0 {
+			function := fmt.Sprintf("Send %d>%d", key.src, key.dst)
+			if opKinds[key.function] != opOther {
+				function = key.function
+			}
+			if excluded(m.stretches, m.comm.ref, function, s.ordinal) {
+				return
+			}
 		}
 		expected = 2
 	}
@@ -404,6 +447,9 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 	}
 	if s.hasEnd && (!h.hasEnd || s.end < h.end) {
 		h.end, h.hasEnd = s.end, true
+	}
+	if s.hasFinish && (!h.hasFinish || s.finish < h.finish) {
+		h.finish, h.hasFinish = s.finish, true
 	}
 	if o.parts++; o.parts >= expected {
 		m.close(key, o)
@@ -427,6 +473,9 @@ func (m *exchangeMatcher) close(key exchangeKey, o *openExchange) {
 		}
 		if h := o.byHost[host]; h.hasEnd {
 			x.ends = append(x.ends, instant{host, h.end})
+		}
+		if h := o.byHost[host]; h.hasFinish {
+			x.finish = append(x.finish, instant{host, h.finish})
 		}
 	}
 	if len(x.begins) == 0 || len(x.ends) == 0 {

@@ -58,11 +58,12 @@ type details struct {
 	counted            bool // count
 	source             source
 	uncertainty        uint64 // of the times if they are the GPU's, ns; 0: not told
+	event              uint64 // id of NCCL's event, 0: not told
 }
 
 // attributeIDs are the attributes that operations are described by, found by their names.
 type attributeIDs struct {
-	ordinal, algo, proto, dtype, channels, count, source, uncertainty attributeID
+	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event attributeID
 }
 
 func findAttributes(defs *otf2.Definitions) attributeIDs {
@@ -76,6 +77,7 @@ func findAttributes(defs *otf2.Definitions) attributeIDs {
 		source:   findAttribute(defs, "TIMING_SOURCE", otf2.TypeString),
 
 		uncertainty: findAttribute(defs, "UNCERTAINTY", otf2.TypeUint64),
+		event:       findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
 	}
 }
 
@@ -101,6 +103,8 @@ func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base detai
 			base.source = sourceOf(defs.String(otf2.StringRef(a.Bits)))
 		case ids.uncertainty.is(a.ID):
 			base.uncertainty = a.Bits
+		case ids.event.is(a.ID):
+			base.event = a.Bits
 		}
 	}
 	return base
