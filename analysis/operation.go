@@ -40,6 +40,7 @@ type operation struct {
 	root       uint32
 	size       uint64 // as nccl-tests counts it, bytes
 	ordinal    uint64
+	peer       int // of messages, the other rank
 	details
 	grouped bool // one of several in a plan: the times are the plan's
 	leads   bool // the first collective of its plan on its communicator
@@ -56,11 +57,13 @@ type details struct {
 	count              uint64
 	counted            bool // count
 	source             source
+	uncertainty        uint64 // of the times if they are the GPU's, ns; 0: not told
+	event              uint64 // id of NCCL's event, 0: not told
 }
 
 // attributeIDs are the attributes that operations are described by, found by their names.
 type attributeIDs struct {
-	ordinal, algo, proto, dtype, channels, count, source attributeID
+	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event attributeID
 }
 
 func findAttributes(defs *otf2.Definitions) attributeIDs {
@@ -72,6 +75,9 @@ func findAttributes(defs *otf2.Definitions) attributeIDs {
 		channels: findAttribute(defs, "CHANNELS", otf2.TypeUint32),
 		count:    findAttribute(defs, "COUNT", otf2.TypeUint64),
 		source:   findAttribute(defs, "TIMING_SOURCE", otf2.TypeString),
+
+		uncertainty: findAttribute(defs, "UNCERTAINTY", otf2.TypeUint64),
+		event:       findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
 	}
 }
 
@@ -95,6 +101,10 @@ func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base detai
 			base.count, base.counted = a.Bits, true
 		case ids.source.is(a.ID):
 			base.source = sourceOf(defs.String(otf2.StringRef(a.Bits)))
+		case ids.uncertainty.is(a.ID):
+			base.uncertainty = a.Bits
+		case ids.event.is(a.ID):
+			base.event = a.Bits
 		}
 	}
 	return base
@@ -298,7 +308,7 @@ func (r *operationReader) message(row *rowState, ev *otf2.Event, function string
 	o := &r.op
 	*o = operation{
 		comm: comm, rank: comm.rankOf(ev.Location), location: ev.Location, function: function,
-		begin: s.begin, end: ev.Time, root: otf2.CollectiveRootNone, size: s.length,
+		begin: s.begin, end: ev.Time, root: otf2.CollectiveRootNone, size: s.length, peer: s.peer,
 		details: r.ids.read(r.defs, ev, s.details),
 	}
 	o.grouped, _ = r.begun(row, s.comm, true)

@@ -35,10 +35,20 @@ type archive struct {
 	ids         map[*part]map[uint32]*location
 	maps        map[*part][]*otf2.MappingTable
 	first, last uint64 // of all events, corrected; first > last if there are none
+	spans       []span // that first and last come from
 	markers     []marker
 	properties  properties
 	differences []Difference
 	problems    []string
+
+	sync         *ClockSync // how the hosts' clocks were brought together, nil: they were not
+	syncProblems []string
+}
+
+// span is a stretch of time on a process's own clock.
+type span struct {
+	part *part
+	lifespan
 }
 
 // location is one location of the archive.
@@ -163,12 +173,7 @@ func (a *archive) firstLocation(p *part) *location {
 // define builds all definitions. The event files must have been placed: their counts and times are
 // part of the definitions.
 func (a *archive) define() {
-	begin, end := a.first, a.last
-	if begin > end {
-		begin, end = a.run.begin(), a.run.begin()
-		a.first, a.last = begin, end
-	}
-	a.Clock = otf2.ClockProperties{Resolution: 1_000_000_000, Offset: begin, Length: end - begin, Realtime: begin}
+	a.setClock()
 	a.text("")
 	a.attributes()
 	tree := newSystemTree(a.definitions, a.world)
@@ -183,6 +188,14 @@ func (a *archive) define() {
 	a.differences = compareSequences(a.instances)
 	a.describe()
 	a.mark()
+}
+
+// setClock says what range the times are in.
+func (a *archive) setClock() {
+	if a.first > a.last {
+		a.first, a.last = a.run.begin(), a.run.begin()
+	}
+	a.Clock = otf2.ClockProperties{Resolution: 1_000_000_000, Offset: a.first, Length: a.last - a.first, Realtime: a.first}
 }
 
 // defineLocations makes the PROCESS groups, 0…P−1, then the ACCELERATOR groups, and puts every
@@ -462,6 +475,16 @@ func (a *archive) writeLocalDefs(dir string, chunkSize uint64) error {
 		}
 		return nil
 	})
+}
+
+// removeLocalDefs makes way for others.
+func (a *archive) removeLocalDefs(dir string) error {
+	for _, l := range a.locations {
+		if err := removeFile(filepath.Join(dir, fileName(l.Self, ".def"))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func fileName(id otf2.LocationRef, suffix string) string {

@@ -19,7 +19,7 @@ const hostClock = "host"
 // A process's time is anchorReal + (CLOCK_MONOTONIC_RAW − anchorRaw). The raw clock is one for all
 // processes of a boot, so two of them differ by a constant that is known exactly: the difference of
 // their (anchorReal − anchorRaw), which is what CLOCK_REALTIME was stepped or slewed by between the
-// two anchors. Machines are not compared.
+// two anchors. Machines are not compared here, see synchronize.
 func alignClocks(parts []*part) {
 	byBoot := make(map[string][]*part)
 	for _, p := range parts {
@@ -49,7 +49,11 @@ func (p *part) at(t uint64) uint64 {
 	if t == 0 {
 		return 0
 	}
-	return uint64(int64(t) + p.offset)
+	t += uint64(p.offset)
+	if p.knots != nil {
+		t += uint64(offsetAt(p.knots, t))
+	}
+	return t
 }
 
 // life finds the process's first and last known times, on its own clock.
@@ -82,9 +86,19 @@ func (p *part) end() uint64 {
 	return p.at(p.life.end)
 }
 
-// clockOffsets are the records that make readers add the process's offset: two of them, because a
+// clockOffsets are the records that make readers correct the process's times: at least two of them, because a
 // single one has no effect, at different times.
 func (p *part) clockOffsets() []otf2.ClockOffset {
+	if p.knots != nil {
+		records := make([]otf2.ClockOffset, len(p.knots))
+		for i, k := range p.knots {
+			records[i] = otf2.ClockOffset{Time: k.Time - otf2.Timestamp(p.offset), Offset: p.offset + k.Offset}
+			if !math.IsInf(k.Uncertainty, 0) {
+				records[i].StdDev = k.Uncertainty
+			}
+		}
+		return records
+	}
 	if p.offset == 0 {
 		return nil
 	}

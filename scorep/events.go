@@ -56,8 +56,10 @@ func (a *archive) placeEvents(dir string) (*placed, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range times {
-		a.extend(t)
+	for i, t := range times {
+		if t.begin <= t.end {
+			a.spans = append(a.spans, span{a.locations[i].part, t})
+		}
 	}
 	for i := range a.locations {
 		if text := out.problems[i]; text != "" {
@@ -66,14 +68,19 @@ func (a *archive) placeEvents(dir string) (*placed, error) {
 	}
 	for _, p := range a.run.parts {
 		if p.state == Finished && p.process.FirstTime != 0 {
-			a.extend(lifespan{p.at(p.process.FirstTime), p.at(p.process.LastTime)})
+			a.spans = append(a.spans, span{p, lifespan{p.process.FirstTime, p.process.LastTime}})
 		}
 	}
+	a.measure()
 	return out, nil
 }
 
-func (a *archive) extend(t lifespan) {
-	a.first, a.last = min(a.first, t.begin), max(a.last, t.end)
+// measure finds the first and the last time of all events by the processes' present corrections.
+func (a *archive) measure() {
+	a.first, a.last = math.MaxUint64, 0
+	for _, s := range a.spans {
+		a.first, a.last = min(a.first, s.part.at(s.begin)), max(a.last, s.part.at(s.end))
+	}
 }
 
 func (a *archive) owner(l *location) string {
@@ -128,7 +135,7 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	}
 	l.Events = scan.Events
 	if scan.Events > 0 {
-		*times = lifespan{l.part.at(uint64(scan.First)), l.part.at(uint64(scan.Last))}
+		*times = lifespan{uint64(scan.First), uint64(scan.Last)}
 	}
 	return nil
 }

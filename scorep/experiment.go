@@ -54,8 +54,9 @@ type part struct {
 	continues  *part
 	generation int
 
-	offset int64 // nanoseconds to add to its times, see alignClocks
-	index  int   // of its location group in the archive
+	offset int64       // nanoseconds to add to its times, see alignClocks
+	knots  []ClockKnot // and then these, see synchronize; nil: none
+	index  int         // of its location group in the archive
 	name   string
 }
 

@@ -45,6 +45,9 @@ func (a *archive) mark() {
 				time: p.at(m.Time), duration: m.Duration, severity: m.Severity, category: m.Category, text: m.Text,
 				scope: otf2.MarkerScopeLocationGroup, ref: group,
 			}
+			if p.knots != nil && m.Duration < 1<<62 {
+				out.duration = p.at(m.Time+m.Duration) - out.time
+			}
 			if m.Location >= 0 {
 				if l := a.ids[p][uint32(m.Location)]; l != nil {
 					out.scope, out.ref = otf2.MarkerScopeLocation, uint64(l.Self)

@@ -36,6 +36,9 @@ import (
 //	PXN, PXN_UNRESOLVED       communicator ranks whose network work another process did, and those of them
 //	                          whose process is not certain
 //	TAG_COLLISIONS            processes of one machine with equal tags: ids of their events may be equal
+//	CLOCK_SYNC                by what the clocks of the hosts were brought together; absent if they were not
+//	CLOCK_SYNC::<WHAT>        HOSTS, EXCHANGES, BROKEN, UNCERTAINTY_MOST_NS, and hosts by state: REFERENCE, CORRECTED, ONE_SIDED, UNTIED
+//	CLOCK_SYNC::HOST::<n>     what was found about a host's clock, see HostSync
 //	COST::<CALLBACK>::<TYPE>::SAMPLES, …::MEAN_NS, …::MOST_NS   what the plugin's callbacks took, measured by itself
 //
 // and what processes have alike or not: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION, EVENT_MASK,
@@ -116,6 +119,7 @@ func (a *archive) describe() {
 	ps.positive("GPU_METRICS_LEFT_OUT", a.leftOutMetrics())
 	ps.positive("PXN", uint64(len(a.origins.of)+len(a.origins.unknown)))
 	ps.positive("PXN_UNRESOLVED", uint64(len(a.origins.unknown)))
+	a.describeSync(ps)
 	ps.positive("TAG_COLLISIONS", uint64(len(slices.Concat(a.origins.collisions...))))
 	ps.add("OTF2::MPI_COMMUNICATION_COMPLETE", strconv.FormatBool(a.complete(sum)))
 }

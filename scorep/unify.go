@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +25,12 @@ type UnifyOptions struct {
 	// Paradigm200 gives communicators the paradigm ParadigmNCCL instead of MPI: for archives that are
 	// to be merged with one of Score-P.
 	Paradigm200 bool
-	Creator     string // of the archive; default "nccl-otf2"
-	Workers     int    // goroutines; default 2
+	// Sync, if set, compares the clocks of the hosts of a run that ran on more than one, from an archive made
+	// without it; what it finds is written as clock offsets. It is all of unifying that reads events. Without it the
+	// archive has what the hosts' clocks said.
+	Sync    func(*SyncInput) (*SyncOutput, error)
+	Creator string // of the archive; default "nccl-otf2"
+	Workers int    // goroutines; default 2
 	// Progress, if set, is told how much of a phase is done. It is called from several goroutines.
 	Progress func(phase string, done, total int)
 
@@ -86,6 +91,7 @@ type RunResult struct {
 	Complete      bool         `json:"complete"`
 	Differences   []Difference `json:"differences,omitempty"`
 	Problems      []string     `json:"problems,omitempty"`
+	ClockSync     *ClockSync   `json:"clock_sync,omitempty"` // nil: the hosts' clocks were left alone
 }
 
 // Processes is the number of processes with data.
@@ -177,36 +183,18 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 		return nil, err
 	}
 	a.define()
-	path := func(suffix string) string { return filepath.Join(staging, archiveName+suffix) }
-	defChunk := a.chunkSizeFor()
-	if err := a.writeLocalDefs(events, defChunk); err != nil {
+	if err := a.write(staging, files, chunkSize); err != nil {
 		return nil, err
 	}
-	count, err := a.definitions.write(path(".def"), defChunk)
-	if err != nil {
-		return nil, err
-	}
-	if len(a.markers) > 0 {
-		if err := a.writeMarkers(path(".marker"), defChunk); err != nil {
+	if a.synchronize(filepath.Join(staging, archiveName+".otf2")) {
+		if err := a.removeLocalDefs(events); err != nil {
+			return nil, err
+		}
+		if err := a.write(staging, files, chunkSize); err != nil {
 			return nil, err
 		}
 	}
 	result := a.result(files)
-	err = otf2.WriteAnchor(path(".otf2"), &otf2.Anchor{
-		EventChunkSize: chunkSize, DefChunkSize: defChunk,
-		Locations: uint64(len(a.locations)), GlobalDefs: count,
-		MachineName: machineName(r), Creator: opts.creator(),
-		Description: fmt.Sprintf("NCCL: %s on %s", plural(uint64(len(r.parts)), "process"), plural(uint64(result.Hosts), "host")),
-		Properties:  a.properties, TraceID: a.traceID(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, suffix := range archiveParts[1:] {
-		if err := private(path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-	}
 	if err := replaceArchive(staging, dir); err != nil {
 		return nil, err
 	}
@@ -214,11 +202,51 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	return result, nil
 }
 
+// write writes all of the archive but the event files into the folder staging.
+func (a *archive) write(staging string, files *placed, chunkSize uint64) error {
+	path := func(suffix string) string { return filepath.Join(staging, archiveName+suffix) }
+	for _, suffix := range archiveParts[1:] {
+		if err := removeFile(path(suffix)); err != nil {
+			return err
+		}
+	}
+	defChunk := a.chunkSizeFor()
+	if err := a.writeLocalDefs(path(""), defChunk); err != nil {
+		return err
+	}
+	count, err := a.definitions.write(path(".def"), defChunk)
+	if err != nil {
+		return err
+	}
+	if len(a.markers) > 0 {
+		if err := a.writeMarkers(path(".marker"), defChunk); err != nil {
+			return err
+		}
+	}
+	result := a.result(files)
+	err = otf2.WriteAnchor(path(".otf2"), &otf2.Anchor{
+		EventChunkSize: chunkSize, DefChunkSize: defChunk,
+		Locations: uint64(len(a.locations)), GlobalDefs: count,
+		MachineName: machineName(a.run), Creator: a.opts.creator(),
+		Description: fmt.Sprintf("NCCL: %s on %s", plural(uint64(len(a.run.parts)), "process"), plural(uint64(result.Hosts), "host")),
+		Properties:  a.properties, TraceID: a.traceID(),
+	})
+	if err != nil {
+		return err
+	}
+	for _, suffix := range archiveParts[1:] {
+		if err := private(path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 func (a *archive) result(files *placed) *RunResult {
 	r := &RunResult{
 		Missing: a.missingProcesses(), Locations: len(a.locations), Communicators: len(a.instances),
 		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied,
-		Differences: a.differences, Problems: a.problems,
+		Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
 	}
 	hosts := make(map[string]bool)
 	sum := newCounts()

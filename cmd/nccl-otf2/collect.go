@@ -26,7 +26,7 @@ func collectCommand() *cobra.Command {
 			return collector.Run(cmd.Context(), collector.Options{
 				FD: fd,
 				Unify: func(dir string) error {
-					_, err := scorep.Unify(dir, unifyOptions(nil))
+					_, err := scorep.Unify(dir, unifyOptions(true, nil))
 					return err
 				},
 			})

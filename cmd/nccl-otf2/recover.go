@@ -84,7 +84,7 @@ func saveMemory(w io.Writer, dir string) error {
 		return nil
 	}
 	fmt.Fprintf(w, "saved what %s had left in shared memory\n", count(saved, "process", "processes"))
-	u, err := unify(dir)
+	u, err := unify(dir, true)
 	if err == nil {
 		printUnified(w, u)
 	}

@@ -21,6 +21,7 @@ import (
 
 func unifyCommand() *cobra.Command {
 	var f format
+	sync, noSync := true, false
 	cmd := &cobra.Command{
 		Use:   "unify DIR",
 		Short: "Make the archive of an experiment directory",
@@ -29,12 +30,19 @@ while the job runs (the archive then holds what is on disk so far), after a cras
 time. Jobs that shared the directory get an archive each, in run-1, run-2, ….
 
 Of a job that was recorded for replay (NCCL_OTF2_MODE=record) it makes DIR/recording instead. What processes left in
-/dev/shm when they and their collectors were killed (NCCL_OTF2_RING=shm) it saves first, on the machine where they ran.`,
+/dev/shm when they and their collectors were killed (NCCL_OTF2_RING=shm) it saves first, on the machine where they ran.
+
+Where a job ran on more than one host, their clocks are brought together (--sync): no collective can end before its last
+rank has entered, no message arrives before it was sent. What is found becomes clock offsets beside the event files, which
+readers apply; the event files stay as they are. This is the only part that reads events, those of the communicators
+that span hosts (some seconds for ten million), and needs up to some 200 MiB of memory. --no-sync leaves the clocks as they
+were and takes an earlier correction back.`,
 		Example: `  nccl-otf2 unify nccl-otf2-20260131-101500-4711
-  nccl-otf2 unify exp1 --format json`,
+  nccl-otf2 unify exp1 --format json
+  nccl-otf2 unify exp1 --no-sync`,
 		Args: exactly("an experiment directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := unify(args[0])
+			res, err := unify(args[0], sync && !noSync)
 			if err != nil {
 				return err
 			}
@@ -46,12 +54,19 @@ Of a job that was recorded for replay (NCCL_OTF2_MODE=record) it makes DIR/recor
 		},
 	}
 	addFormat(cmd, &f)
+	cmd.Flags().BoolVar(&sync, "sync", sync, "bring the clocks of several hosts together")
+	cmd.Flags().BoolVar(&noSync, "no-sync", noSync, "leave the hosts' clocks as they were")
+	cmd.MarkFlagsMutuallyExclusive("sync", "no-sync")
 	return cmd
 }
 
 // unifyOptions are the same for everybody who unifies: this tool and the last collector of a job.
-func unifyOptions(progress func(phase string, done, total int)) *scorep.UnifyOptions {
-	return &scorep.UnifyOptions{ConvertSpool: collector.Convert, Creator: "nccl-otf2 " + toolVersion, Progress: progress}
+func unifyOptions(sync bool, progress func(phase string, done, total int)) *scorep.UnifyOptions {
+	o := &scorep.UnifyOptions{ConvertSpool: collector.Convert, Creator: "nccl-otf2 " + toolVersion, Progress: progress}
+	if sync {
+		o.Sync = syncClocks
+	}
+	return o
 }
 
 // unified is what came of an experiment directory.
@@ -64,8 +79,8 @@ type unified struct {
 }
 
 // unify makes the archives of an experiment directory, and the recordings of jobs in record mode, and shows
-// progress.
-func unify(dir string) (*unified, error) {
+// progress. With sync the clocks of several hosts are brought together.
+func unify(dir string, sync bool) (*unified, error) {
 	if !isDir(dir) {
 		return nil, fmt.Errorf("%s is not a folder: give the experiment directory", dir)
 	}
@@ -89,7 +104,7 @@ func unify(dir string) (*unified, error) {
 	}
 	p := newProgress()
 	defer p.done()
-	res, err := scorep.Unify(dir, unifyOptions(func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }))
+	res, err := scorep.Unify(dir, unifyOptions(sync, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }))
 	switch {
 	case errors.Is(err, scorep.ErrBusy):
 		return nil, fmt.Errorf("%w: try again when it is done", err)
@@ -159,6 +174,9 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		warn := func(format string, args ...any) {
 			fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
 		}
+		if r.ClockSync != nil {
+			printClocks(w, r.ClockSync, warn)
+		}
 		if r.Events == 0 {
 			warn("no events: NCCL made communicators but no operations of more than one rank")
 		}
@@ -199,7 +217,7 @@ func count[T int | uint64](n T, one, many string) string {
 
 // unifyAndSummarize makes the archives and prints on w what they hold.
 func unifyAndSummarize(w io.Writer, dir string) error {
-	res, err := unify(dir)
+	res, err := unify(dir, true)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"ncclotf2/otf2"
+)
+
+// ClockOptions say how FitClocks works; nil means the zero value.
+type ClockOptions struct {
+	Workers  int                   // goroutines; 0: as many as processors
+	Progress func(done, total int) // of the events that are read
+}
+
+// ClockFit is how the clocks of hosts went against each other.
+type ClockFit struct {
+	Hosts     []HostClock
+	Exchanges int      // operations and messages between hosts that say something about their clocks
+	Used      int      // of them, those that were used: all, or the tighter ones of very many
+	Broken    int      // of those used, what the result does not keep: outliers among them
+	Problems  []string // files that could not be read to their end
+}
+
+// HostClock is what was found about one host.
+type HostClock struct {
+	// Reference is the host that this one was fitted to, through others if need be; its own number if it is the
+	// reference itself, or nothing ties it to another.
+	Reference int
+	// Tied tells whether exchanges tie the host to others at all.
+	Tied bool
+	// OneSided: all exchanges between it and others go one way, so that its clock is bounded on one side
+	// only. It is as it was, moved by what it takes to have no message arrive before it was sent.
+	OneSided bool
+	// Knots is the correction, at increasing times; empty where there is none. Before the first and behind the
+	// last it goes on as it does next to them.
+	Knots       []ClockKnot
+	Constraints int // exchanges that it took part in
+	Outliers    int // times of the host, or exchanges with it, that contradicted the others
+	// DriftUncertainty is by how much its drift may be off beyond the first and the last knot.
+	DriftUncertainty float64
+}
+
+// ClockKnot is a host's correction at a time.
+type ClockKnot struct {
+	Time        otf2.Timestamp // on the host's clock, as in the archive
+	Offset      int64          // ns to add
+	Uncertainty float64        // ns either way
+}
+
+// At gives the correction at a time of the host's clock and its uncertainty, which is infinite for one-sided
+// hosts.
+func (h *HostClock) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
+	if len(h.Knots) < 2 {
+		if h.Tied && !h.OneSided {
+			return 0, 0
+		}
+		return 0, math.Inf(1)
+	}
+	i := 0
+	for i < len(h.Knots)-2 && t > h.Knots[i+1].Time {
+		i++
+	}
+	a, b := &h.Knots[i], &h.Knots[i+1]
+	part := float64(int64(t-a.Time)) / float64(b.Time-a.Time)
+	offset = a.Offset + int64(math.RoundToEven(part*float64(b.Offset-a.Offset)))
+	if math.IsInf(a.Uncertainty+b.Uncertainty, 1) {
+		return offset, math.Inf(1)
+	}
+	inside := min(max(part, 0), 1)
+	uncertainty = a.Uncertainty + inside*(b.Uncertainty-a.Uncertainty)
+	return offset, uncertainty + math.Abs(part-inside)*float64(b.Time-a.Time)*h.DriftUncertainty
+}
+
+// FitClocks reads the archive and finds how the clocks of its hosts went against each other. hostOf tells the host of
+// a location, 0…hosts−1; what runs on one host has one clock. Times must not have been corrected yet between hosts.
+//
+// It needs no measurement of its own: a collective cannot end anywhere before its last rank entered, a message cannot
+// arrive before it was sent. Each such exchange (see exchange) bounds the difference of two clocks from one side; what
+// goes both ways bounds it from both. The bounds of a whole run are put together in three steps:
+//
+//  1. Straight lines, from the reference (the first host of each group that hangs together) outwards: for each host the
+//     offset and drift with the most room to its bounds, or where none keeps them all the one that breaks them least.
+//     Times that contradict the rest by far are outliers; the lines are then fitted again.
+//  2. Knots, every 10 s or further apart in long runs: near each, the exchanges are difference constraints between
+//     the hosts' offsets against the curves so far. Shortest paths over all hosts, chains of hosts included, give the
+//     greatest and the least offset of each; the result is the middle. It keeps every exchange, at the knots and
+//     between them: an exchange belongs to all knots of the stretches that its times lie in. Where exchanges
+//     contradict each other a little, all are given the same slack; where more, those are outliers.
+//  3. The uncertainty of a host at a knot is half of what lies between its greatest and its least offset when each exchange
+//     counts only for its time: with the distance to the knot it is widened by what the drifts may be off.
+//
+// What is not assumed: that messages take as long in both directions, or that anything is fast. An offset is known as well
+// as the operations are short: for an exchange both ways to half the sum of the two times.
+//
+// It reads the rows of communicator ranks only, as a stream; memory is bounded by what is pending and by the
+// number of exchanges that are kept (maxInstants).
+func FitClocks(path string, hosts int, hostOf func(otf2.LocationRef) int, opts *ClockOptions) (*ClockFit, error) {
+	if opts == nil {
+		opts = new(ClockOptions)
+	}
+	workers := opts.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	a, err := otf2.Open(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	largest := 1
+	for _, g := range a.Defs.Groups {
+		largest = max(largest, len(g.Members))
+	}
+	// A window of the archive's reader per member, between 4 and 64 KiB.
+	if a, err = otf2.Open(path, &otf2.ReadOptions{Memory: max(4<<10, (64<<20)/largest)}); err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	progress := opts.Progress
+	if progress == nil {
+		progress = func(int, int) {}
+	}
+	found := newExchanges(maxInstants)
+	r := &exchangeReader{
+		archive: a, hostOf: hostOf, stretches: propertiesOf(a.Anchor).stretches(), out: found, workers: workers,
+		window: min(1024, max(32, (1<<18)/largest)), pending: 1 << 16, progress: progress,
+	}
+	r.read()
+	fit := fitExchanges(hosts, found.list(), otf2.Timestamp(a.Defs.Clock.Offset), workers)
+	fit.Exchanges, fit.Problems = found.total, r.problems
+	return fit, nil
+}
+
+// Tuning of the fit.
+const (
+	// contradiction is by how much exchanges may contradict each other without being wrong, ns: GPU times are
+	// mapped to the host's clock to within some microseconds.
+	contradiction = 10_000
+	// wander is by how much a crystal's drift changes during a run, mostly with temperature.
+	wander = 1e-6
+	// knotDistance is the least distance of knots, ns; maxKnots their number.
+	knotDistance = 10e9
+	maxKnots     = 1024
+	// knotExchanges is how many exchanges a stretch between knots should have.
+	knotExchanges = 8
+	// curveRounds is how often curves of several stretches are improved.
+	curveRounds = 3
+)
+
+// fitExchanges fits clocks to exchanges whose times count from origin.
+func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) *ClockFit {
+	p := newClockProblem(hosts, xs)
+	fit := &ClockFit{Hosts: make([]HostClock, hosts), Used: len(xs)}
+	constraints := p.countConstraints()
+	for h := range fit.Hosts {
+		fit.Hosts[h] = HostClock{Reference: p.reference[h], Tied: constraints[h] > 0, Constraints: constraints[h]}
+	}
+	if len(xs) == 0 {
+		return fit
+	}
+	p.place()
+	p.settleLines()
+	byLine := func(h int32, t float64) float64 { return p.lines[h].at(t) }
+	from, to := p.span(byLine)
+	for range 3 {
+		p.relaxLines(from, to)
+		if p.dropOutliers(contradiction+wander*(to-from)/8, byLine) == 0 {
+			break
+		}
+		p.place()
+		p.settleLines()
+	}
+	from, to = p.span(byLine)
+	knots := p.makeCurves(from, to)
+	rounds := 1
+	if len(knots) > 2 {
+		rounds = curveRounds
+	}
+	var uncertainty [][]float64 // by knot and host
+	var drift []float64
+	for round := range rounds {
+		last := round == rounds-1
+		tolerance := float64(contradiction)
+		if !last {
+			tolerance += 2 * wander * (to - from)
+		}
+		uncertainty, drift = p.improve(knots, tolerance, workers, last)
+		if !last {
+			p.dropOutliers(2*tolerance, p.byCurve)
+		}
+	}
+	for h := range fit.Hosts {
+		c := &fit.Hosts[h]
+		c.Outliers, c.OneSided = p.outliers[h], c.Tied && c.Reference != h && math.IsInf(uncertainty[0][h], 1)
+		if !c.Tied || c.Reference == h {
+			continue
+		}
+		c.DriftUncertainty = drift[h]
+		for k := range knots {
+			t := origin + otf2.Timestamp(int64(math.Round(p.curves[h].time[k])))
+			c.Knots = append(c.Knots, ClockKnot{
+				Time: t, Offset: int64(math.RoundToEven(p.curves[h].at(float64(int64(t - origin))))), Uncertainty: uncertainty[k][h],
+			})
+		}
+	}
+	fit.Broken = fit.countBroken(xs, origin)
+	return fit
+}
+
+func (p *clockProblem) byCurve(h int32, t float64) float64 { return p.curves[h].at(t) }
+
+func (p *clockProblem) countConstraints() []int {
+	n, last := make([]int, p.hosts), make([]int, p.hosts)
+	for i := range p.xs {
+		for _, list := range [2][]instant{p.xs[i].begins, p.xs[i].ends} {
+			for _, s := range list {
+				if last[s.host] != i+1 {
+					last[s.host] = i + 1
+					n[s.host]++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// countBroken counts exchanges that the written corrections do not keep.
+func (f *ClockFit) countBroken(xs []exchange, origin otf2.Timestamp) int {
+	broken := 0
+	at := func(s instant) int64 {
+		t := int64(math.Round(s.time))
+		offset, _ := f.Hosts[s.host].At(origin + otf2.Timestamp(t))
+		return t + offset
+	}
+	for i := range xs {
+		after, before := int64(math.MinInt64), int64(math.MaxInt64)
+		for _, b := range xs[i].begins {
+			after = max(after, at(b))
+		}
+		for _, e := range xs[i].ends {
+			before = min(before, at(e))
+		}
+		if before < after || xs[i].outlier {
+			broken++
+		}
+	}
+	return broken
+}
+
+// span is when the exchanges took place, on corrected clocks.
+func (p *clockProblem) span(at func(int32, float64) float64) (from, to float64) {
+	from, to = math.Inf(1), math.Inf(-1)
+	for i := range p.xs {
+		if x := &p.xs[i]; !x.outlier {
+			for _, s := range [2]instant{x.begins[0], x.ends[0]} {
+				t := s.time + at(s.host, s.time)
+				from, to = min(from, t), max(to, t)
+			}
+		}
+	}
+	if from > to {
+		from, to = 0, 0
+	}
+	return from, to
+}
+
+// makeCurves turns the lines into curves with knots, and returns the knots' times on the references' clocks.
+func (p *clockProblem) makeCurves(from, to float64) []float64 {
+	n := min(int((to-from)/knotDistance), maxKnots, len(p.xs)/knotExchanges)
+	n = max(n, 1)
+	step := max((to-from)/float64(n), 1e9)
+	knots := make([]float64, n+1)
+	for k := range knots {
+		knots[k] = from + float64(k)*step
+	}
+	p.curves = make([]curve, p.hosts)
+	for h := range p.curves {
+		c := &p.curves[h]
+		for _, t := range knots {
+			// The host's time at the knot: t = time + line(time), and lines are almost level.
+			l := &p.lines[h]
+			own := l.time + (t-l.time-l.value)/(1+l.slope)
+			c.time = append(c.time, own)
+			c.value = append(c.value, l.at(own))
+		}
+	}
+	return knots
+}
+
+// near lists the exchanges that belong to each knot.
+func (p *clockProblem) near(knots int) [][]int32 {
+	all := make([][]int32, knots)
+	for i := range p.xs {
+		x := &p.xs[i]
+		if x.outlier {
+			continue
+		}
+		first, last := knots-2, 0
+		for _, list := range [2][]instant{x.begins, x.ends} {
+			for _, s := range list {
+				c := &p.curves[s.host]
+				k, _ := slices.BinarySearch(c.time, s.time)
+				k = min(max(k-1, 0), knots-2)
+				first, last = min(first, k), max(last, k)
+			}
+		}
+		for k := first; k <= last+1; k++ {
+			all[k] = append(all[k], int32(i))
+		}
+	}
+	return all
+}
+
+// knotResult is what was found at a knot: the change of each host's offset, and half the room it has.
+type knotResult struct {
+	system      *knotSystem
+	most, least []float64
+	half        []float64 // +Inf where a host is not bounded
+}
+
+// improve moves the curves so that they keep the exchanges. It returns the uncertainty at the knots (by knot and host)
+// and that of the drift, both only if this is the last time.
+func (p *clockProblem) improve(knots []float64, tolerance float64, workers int, last bool) (uncertainty [][]float64, drift []float64) {
+	near := p.near(len(knots))
+	results := make([]knotResult, len(knots))
+	eachOf(len(knots), workers, func(k int) {
+		r := &results[k]
+		r.system = newKnotSystem(p, near[k], knots[k])
+		r.most, r.least = r.system.solve(tolerance)
+		r.half = halves(r.most, r.least, r.system.slack)
+	})
+	dropped := make(map[int32]bool)
+	for k := range results {
+		for i := range results[k].system.skip {
+			dropped[i] = true
+		}
+	}
+	// A host that has no bounds at a knot goes between those where it has, else along its line.
+	wanted := make([][]float64, len(knots))
+	for k := range wanted {
+		wanted[k] = make([]float64, p.hosts)
+	}
+	for h := range p.hosts {
+		fillGaps(knots, results, wanted, h)
+	}
+	eachOf(len(knots), workers, func(k int) {
+		r := &results[k]
+		r.system.agree(r.half, wanted[k])
+		wanted[k] = r.system.settle(r.most, r.least, wanted[k])
+	})
+	if last {
+		uncertainty, drift = p.uncertainties(knots, results, wanted, workers)
+	}
+	for k := range knots {
+		for h := range p.hosts {
+			p.curves[h].value[k] += wanted[k][h]
+		}
+	}
+	for i := range p.xs {
+		if dropped[int32(i)] {
+			p.dropExchange(&p.xs[i])
+		}
+	}
+	return uncertainty, drift
+}
+
+func halves(most, least []float64, slack float64) []float64 {
+	half := make([]float64, len(most))
+	for h := range half {
+		half[h] = math.Inf(1)
+		if !math.IsInf(most[h], 0) && !math.IsInf(least[h], 0) {
+			half[h] = max(0, (most[h]-least[h])/2)
+			if half[h] > 0 {
+				half[h] += slack
+			}
+		}
+	}
+	return half
+}
+
+// fillGaps interpolates a host's change over knots without bounds.
+func fillGaps(knots []float64, results []knotResult, wanted [][]float64, h int) {
+	before := -1
+	middle := func(k int) float64 { return (results[k].most[h] + results[k].least[h]) / 2 }
+	for k := range knots {
+		if math.IsInf(results[k].half[h], 1) {
+			continue
+		}
+		for j := before + 1; j < k; j++ {
+			wanted[j][h] = middle(k)
+			if before >= 0 {
+				wanted[j][h] = middle(before) + (middle(k)-middle(before))*(knots[j]-knots[before])/(knots[k]-knots[before])
+			}
+		}
+		wanted[k][h] = middle(k)
+		before = k
+	}
+	if before >= 0 {
+		for j := before + 1; j < len(knots); j++ {
+			wanted[j][h] = middle(before)
+		}
+	}
+}
+
+// uncertainties finds how far off the result may be.
+func (p *clockProblem) uncertainties(knots []float64, results []knotResult, chosen [][]float64, workers int) (all [][]float64, drift []float64) {
+	drifts := make([][]float64, len(knots)) // how far off the drift may be near each knot, by host
+	drift = make([]float64, p.hosts)
+	for k := range knots {
+		drifts[k] = make([]float64, p.hosts)
+		a, b := max(k-1, 0), min(k+1, len(knots)-1)
+		for h := range p.hosts {
+			if p.reference[h] == h {
+				continue
+			}
+			d := (results[a].half[h] + results[b].half[h]) / (knots[b] - knots[a])
+			if len(knots) == 2 {
+				d = max(d, (p.lines[h].most-p.lines[h].least)/2)
+			}
+			drifts[k][h] = min(max(d, wander/100), maxDrift/2)
+			drift[h] = max(drift[h], drifts[k][h])
+		}
+	}
+	all = make([][]float64, len(knots))
+	eachOf(len(knots), workers, func(k int) {
+		s := *results[k].system
+		s.widen = drifts[k]
+		most, least := s.solve(math.Inf(1))
+		all[k] = make([]float64, p.hosts)
+		for h := range all[k] {
+			all[k][h] = max(most[h]-chosen[k][h], chosen[k][h]-least[h], 0)
+			if all[k][h] > 0 {
+				all[k][h] += s.slack
+			}
+		}
+	})
+	for h := range p.hosts {
+		spread(knots, all, drift[h], h)
+	}
+	return all, drift
+}
+
+// spread bounds the uncertainty at knots by that at others and what the drift adds on the way.
+func spread(knots []float64, all [][]float64, drift float64, h int) {
+	for k := 1; k < len(knots); k++ {
+		all[k][h] = min(all[k][h], all[k-1][h]+drift*(knots[k]-knots[k-1]))
+	}
+	for k := len(knots) - 2; k >= 0; k-- {
+		all[k][h] = min(all[k][h], all[k+1][h]+drift*(knots[k+1]-knots[k]))
+	}
+}
+
+// eachOf calls f for 0…n−1 from several goroutines.
+func eachOf(n, workers int, f func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"ncclotf2/otf2"
+)
+
+// testClock is a host's clock as a test makes it: what it shows at a true time.
+type testClock struct {
+	offset, drift float64
+	wander        func(t float64) float64
+}
+
+func (c *testClock) shows(t float64) float64 {
+	v := t + c.offset + c.drift*t
+	if c.wander != nil {
+		v += c.wander(t)
+	}
+	return math.Round(v)
+}
+
+// testRun is a run with known clocks.
+type testRun struct {
+	clocks []testClock
+	xs     []exchange
+	random *rand.Rand
+}
+
+const testOrigin = otf2.Timestamp(1_700_000_000_000_000_000)
+
+func newTestRun(hosts int, seed uint64) *testRun {
+	r := &testRun{clocks: make([]testClock, hosts), random: rand.New(rand.NewPCG(seed, 1))}
+	for h := range r.clocks {
+		if h > 0 {
+			r.clocks[h] = testClock{offset: (2*r.random.Float64() - 1) * 50e6, drift: (2*r.random.Float64() - 1) * 50e-6}
+		}
+	}
+	return r
+}
+
+// message draws one that takes delay ns.
+func (r *testRun) message(from, to int, t, delay float64) {
+	r.xs = append(r.xs, exchange{
+		begins: []instant{{int32(from), r.clocks[from].shows(t)}},
+		ends:   []instant{{int32(to), r.clocks[to].shows(t + delay)}},
+	})
+}
+
+// collective draws one in which hosts enter within spread ns of t, and which takes delay ns from the last.
+func (r *testRun) collective(hosts []int, t, spread, delay float64) {
+	var x exchange
+	last := 0.0
+	enter := make([]float64, len(hosts))
+	for i := range hosts {
+		enter[i] = t + r.random.Float64()*spread
+		last = max(last, enter[i])
+	}
+	for i, h := range hosts {
+		x.begins = append(x.begins, instant{int32(h), r.clocks[h].shows(enter[i])})
+		x.ends = append(x.ends, instant{int32(h), r.clocks[h].shows(last + delay*(1+r.random.Float64()))})
+	}
+	r.xs = append(r.xs, x)
+}
+
+// errorAt is how far a host's corrected clock is from its reference's at a true time, and what the fit says of it.
+func (r *testRun) errorAt(fit *ClockFit, h int, t float64) (off, uncertainty float64) {
+	corrected := func(h int) (float64, float64) {
+		local := int64(r.clocks[h].shows(t))
+		o, u := fit.Hosts[h].At(testOrigin + otf2.Timestamp(local))
+		return float64(local + o), u
+	}
+	ref, _ := corrected(fit.Hosts[h].Reference)
+	own, u := corrected(h)
+	return own - ref, u
+}
+
+// judge measures all hosts' errors all over [from, to].
+func (r *testRun) judge(t *testing.T, fit *ClockFit, from, to float64) (worst, covered float64) {
+	t.Helper()
+	within, n, most := 0, 0, 0.0
+	for h := range r.clocks {
+		if fit.Hosts[h].Reference == h {
+			continue
+		}
+		for i := range 201 {
+			off, u := r.errorAt(fit, h, from+(to-from)*float64(i)/200)
+			worst, most = max(worst, math.Abs(off)), max(most, u)
+			n++
+			if math.Abs(off) <= u+1 {
+				within++
+			}
+		}
+	}
+	covered = float64(within) / float64(max(n, 1))
+	t.Logf("%d hosts, %d exchanges: worst error %.2f µs, greatest uncertainty %.2f µs, covered %.1f %%, %d broken",
+		len(r.clocks), len(r.xs), worst/1e3, most/1e3, 100*covered, fit.Broken)
+	return worst, covered
+}
+
+func allHosts(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+const second = 1e9
+
+// Microsecond messages bring clocks that are 50 ms and 50 ppm apart to within 5 µs, and the stated uncertainty covers
+// what is left.
+func TestClocksFromMessages(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		hosts int
+		worst float64
+		make  func(r *testRun) (from, to float64)
+	}{
+		{"two hosts", 2, 5e3, func(r *testRun) (float64, float64) {
+			for i := range 2000 {
+				r.message(i%2, 1-i%2, float64(i)*1e6, 1000+4000*r.random.ExpFloat64())
+			}
+			return 0, 2 * second
+		}},
+		{"collectives of eight", 8, 5e3, func(r *testRun) (float64, float64) {
+			for i := range 1000 {
+				r.collective(allHosts(8), float64(i)*2e6, 50e3, 2e3)
+			}
+			return 0, 2 * second
+		}},
+		{"a line of four", 4, 5e3, func(r *testRun) (float64, float64) {
+			for i := range 3000 {
+				h := i % 3
+				from, to := h, h+1
+				if i/3%2 == 1 {
+					from, to = to, from
+				}
+				r.message(from, to, float64(i)*1e6, 1000+1000*r.random.ExpFloat64())
+			}
+			return 0, 3 * second
+		}},
+		{"a long run whose drift changes", 3, 5e3, func(r *testRun) (float64, float64) {
+			for h := 1; h < 3; h++ {
+				r.clocks[h].wander = func(t float64) float64 { // ± 1 ppm in ten minutes
+					return 1e-6 * 600 * second / (2 * math.Pi) * math.Sin(2*math.Pi*t/(600*second)+float64(h))
+				}
+			}
+			for i := range 20000 {
+				r.collective(allHosts(3), float64(i)*0.05*second, 200e3, 2e3)
+			}
+			return 0, 1000 * second
+		}},
+		{"outliers", 3, 5e3, func(r *testRun) (float64, float64) {
+			for i := range 2000 {
+				r.collective(allHosts(3), float64(i)*1e6, 50e3, 2e3)
+				x := &r.xs[len(r.xs)-1]
+				switch i % 100 {
+				case 17:
+					x.begins[i/100%3].time += 3e6
+				case 50:
+					x.ends[i/100%3].time -= 700e3
+				case 70:
+					x.begins[1].time += 60e6
+				}
+			}
+			return 0, 2 * second
+		}},
+		{"wrong messages", 2, 5e3, func(r *testRun) (float64, float64) {
+			for i := range 2000 {
+				r.message(i%2, 1-i%2, float64(i)*1e6, 1000+4000*r.random.ExpFloat64())
+				if i%100 == 33 {
+					r.xs[i].ends[0].time -= 2e6
+				}
+			}
+			return 0, 2 * second
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(5) {
+				r := newTestRun(c.hosts, seed)
+				from, to := c.make(r)
+				fit := fitExchanges(c.hosts, r.xs, testOrigin, 2)
+				worst, covered := r.judge(t, fit, from, to)
+				if worst > c.worst {
+					t.Errorf("seed %d: error of %.2f µs", seed, worst/1e3)
+				}
+				if covered < 0.95 {
+					t.Errorf("seed %d: the uncertainty covers %.1f %%", seed, 100*covered)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+	"ncclotf2/scorep"
+)
+
+// clockMethod is what archives say of how their hosts' clocks were brought together.
+const clockMethod = "collectives and messages"
+
+// syncClocks lets unify compare the clocks of hosts by what package analysis finds in the archive.
+func syncClocks(in *scorep.SyncInput) (*scorep.SyncOutput, error) {
+	fit, err := analysis.FitClocks(in.Anchor, in.Hosts, in.HostOf, &analysis.ClockOptions{Workers: in.Workers, Progress: in.Progress})
+	if err != nil {
+		return nil, err
+	}
+	out := &scorep.SyncOutput{Method: clockMethod, Exchanges: fit.Exchanges, Broken: fit.Broken, Problems: fit.Problems}
+	for i := range fit.Hosts {
+		h := &fit.Hosts[i]
+		c := scorep.HostClock{
+			Reference: h.Reference, Tied: h.Tied, OneSided: h.OneSided, Constraints: h.Constraints, Outliers: h.Outliers,
+			Uncertainty: func(t otf2.Timestamp) float64 {
+				_, u := h.At(t)
+				return u
+			},
+		}
+		for _, k := range h.Knots {
+			c.Knots = append(c.Knots, scorep.ClockKnot(k))
+		}
+		out.Hosts = append(out.Hosts, c)
+	}
+	return out, nil
+}
+
+// printClocks says how the clocks of a run's hosts were brought together, and of which that was not possible.
+func printClocks(w io.Writer, s *scorep.ClockSync, warn func(format string, args ...any)) {
+	var corrected, untied, oneSided, references, outliers int
+	var offset, uncertainty, drift float64
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		outliers += h.Outliers
+		switch h.State {
+		case scorep.SyncUntied:
+			untied++
+			continue
+		case scorep.SyncReference:
+			references++
+			continue
+		case scorep.SyncOneSided:
+			oneSided++
+		case scorep.SyncCorrected:
+			corrected++
+			if h.UncertaintyMost != nil {
+				uncertainty = max(uncertainty, *h.UncertaintyMost)
+			}
+		}
+		offset = max(offset, abs(float64(h.OffsetStart)), abs(float64(h.OffsetEnd)))
+		drift = max(drift, abs(h.DriftPPM))
+	}
+	if corrected+oneSided > 0 {
+		fmt.Fprintf(w, "  clocks of %s corrected by up to %v and %.3g ppm", count(corrected+oneSided, "host", "hosts"), nanoseconds(offset), drift)
+		if corrected > 0 {
+			fmt.Fprintf(w, ", to within %v", nanoseconds(uncertainty))
+		}
+		fmt.Fprintf(w, " (%s between hosts)\n", count(s.Exchanges, "operation", "operations"))
+	}
+	if references > 1 {
+		warn("there are %d sets of hosts that no operation ties together: times of different sets do not compare", references)
+	}
+	if oneSided > 0 {
+		warn("the clocks of %s are known from one side only, for want of operations that go both ways: the uncertainty has no bound", count(oneSided, "host", "hosts"))
+	}
+	if untied > 0 {
+		warn("the clocks of %s are as they were: no operation whose times are known ties them to others", count(untied, "host", "hosts"))
+	}
+	if outliers > 0 {
+		warn("%s contradicted the other hosts' and did not count for the clocks", count(outliers, "time", "times"))
+	}
+}
+
+func abs(v float64) float64 { return max(v, -v) }
+
+// nanoseconds writes a duration to three digits.
+func nanoseconds(ns float64) time.Duration {
+	d := time.Duration(ns)
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
