@@ -21,7 +21,8 @@ type commRank struct {
 	announced bool // by Comm
 	created   bool // CommCreate has been written
 	ending    bool // nothing more will come: what is left is being written
-	final     bool
+	final     bool // NCCL has told all
+	closed    bool // and all of it is written
 
 	loc, enqueue *location
 	channels     map[uint8]*location
@@ -156,19 +157,29 @@ func (m *Model) initComm(t uint64, c *commRank) {
 	}
 }
 
-// finalizeComm writes what is left of a communicator rank: NCCL delivers everything that belongs to
-// it before it calls finalize (notes on the API, §5.3).
+// finalizeComm ends a communicator rank: NCCL delivers everything that belongs to it before it calls finalize
+// (notes on the API, §5.3).
 func (m *Model) finalizeComm(t uint64, c *commRank) {
 	m.resolveCalls(c, noGroup)
-	m.drain(c, t, drainAll)
 	c.FinalTime, c.final = t, true
-	if c.created {
-		m.fail(c.loc.w.CommDestroy(c.loc.at(t), nil, otf2.CommRef(c.index)))
-	}
 	if c.index < len(m.nets) && m.nets[c.index] != nil {
 		m.closeNet(m.nets[c.index], t)
 	}
+	m.closeComm(c, t, drainEnded)
+}
+
+// closeComm writes what is left of a communicator rank that is gone, and ends its rows; later, if its plans still wait
+// for what CUPTI tells of their kernels.
+func (m *Model) closeComm(c *commRank, now uint64, mode drainMode) {
+	m.drain(c, now, mode)
+	if len(c.queue) > 0 {
+		return
+	}
+	if c.created {
+		m.fail(c.loc.w.CommDestroy(c.loc.at(c.FinalTime), nil, otf2.CommRef(c.index)))
+	}
 	m.forget(c)
+	c.closed = true
 	for _, l := range m.locations {
 		if l.Comm == c.index && l.Kind != shard.KindThread {
 			m.sink.Finished(l.Number)

@@ -279,7 +279,7 @@ func TestSourcesThatDiffer(t *testing.T) {
 	for _, m := range s.p.Markers {
 		marks = append(marks, m.Category+": "+m.Text)
 	}
-	if want := []string{"GPU times differ: world rank 1: NCCL's stamps and CUPTI say otherwise when a kernel ran, by 300 µs"}; cmp.Diff(want, marks) != "" {
+	if want := []string{"GPU times differ: world rank 1: NCCL's stamps and CUPTI say otherwise when a kernel ran, by 301 µs"}; cmp.Diff(want, marks) != "" {
 		t.Errorf("markers %q", marks)
 	}
 }

@@ -110,7 +110,7 @@ func (m *Model) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource strin
 	if gpuSource != "" {
 		a.String(AttrGPUSource, m.defs.string(gpuSource))
 	}
-	if len(p.activities) > 0 && p.handle != 0 {
+	if m.cuda != nil && p.handle != 0 {
 		a.Uint64(AttrPlanID, p.handle)
 	}
 }

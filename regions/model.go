@@ -236,7 +236,11 @@ func (m *Model) thread(ring int) *thread {
 // Advance tells that all records before t have been given, and writes the operations that are due.
 func (m *Model) Advance(t uint64) error {
 	for _, c := range m.comms {
-		if c == nil || c.final {
+		switch {
+		case c == nil || c.closed:
+			continue
+		case c.final:
+			m.closeComm(c, t, drainEnded)
 			continue
 		}
 		// A plan can follow its calls late (a callback behind long work on the stream), so time says nothing;
@@ -274,7 +278,11 @@ func (m *Model) Finish() error {
 	}
 	m.linkRest()
 	for _, c := range m.comms {
-		if c != nil && !c.final {
+		switch {
+		case c == nil || c.closed:
+		case c.final:
+			m.closeComm(c, m.last, drainAll)
+		default:
 			m.resolveCalls(c, noGroup)
 			m.drain(c, m.last, drainAll)
 		}

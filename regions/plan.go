@@ -308,15 +308,16 @@ type drainMode int
 const (
 	drainDue      drainMode = iota // complete, and held long enough for the GPU's clock
 	drainComplete                  // complete
+	drainEnded                     // everything but what CUPTI may still tell of: NCCL has told all
 	drainAll                       // everything: nothing more will come
 )
 
 // drain writes the plans at the head of a communicator rank's queue.
 func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
-	if !c.announced && mode != drainAll {
+	if !c.announced && mode < drainEnded {
 		return // its name and rank are to come (API v1 … v3)
 	}
-	c.ending = mode == drainAll
+	c.ending = mode >= drainEnded
 	if len(c.queue) > 0 {
 		c.gpu.fit(mode != drainDue)
 	}
@@ -333,7 +334,7 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 		}
 		m.progress(p, now)
 		if p.completeAt == 0 {
-			if mode != drainAll && !m.overdue(c, p, now) {
+			if mode < drainEnded && !m.overdue(c, p, now) {
 				return
 			}
 			p.incomplete = true
@@ -341,7 +342,7 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 			if len(p.spans) == 0 {
 				c.kernelTimeouts++
 			}
-		} else if mode == drainDue && now < p.completeAt+max(m.hold(p), m.kernelHold(c, p)) {
+		} else if mode == drainDue && now < p.completeAt+m.hold(p) || (mode == drainDue || mode == drainEnded) && now < p.completeAt+m.kernelHold(c, p) {
 			return
 		}
 		if m.mayHaveNetwork(p) && p.netStop == 0 {

@@ -84,6 +84,19 @@ func (e *event) number(name string) int64 {
 	return n
 }
 
+// handle is an id of NCCL's events; 0 where there is none.
+type handle uint64
+
+func (h handle) String() string { return fmt.Sprintf("%#x", uint64(h)) }
+
+func (e *event) handle(name string) handle {
+	var h handle
+	if raw, ok := e.Attributes[name]; ok && json.Unmarshal(raw, &h) != nil {
+		return ^handle(0)
+	}
+	return h
+}
+
 // needReference skips a test without a reference tool, loudly; on CI that is a failure.
 func needReference(t *testing.T, what string, missing error) {
 	t.Helper()
@@ -214,6 +227,7 @@ func (a *archive) operations(loc uint64) (map[string][]*operation, error) {
 		o.Count, o.Datatype = uint64(e.number("COUNT")), e.text("DATATYPE")
 		o.Seq, o.Algo, o.Proto = e.number("SEQ"), e.text("ALGO"), e.text("PROTO")
 		o.begin, o.source, o.uncertainty = enter.Time, enter.text("TIMING_SOURCE"), enter.number("UNCERTAINTY")
+		o.id, o.plan = e.handle("EVENT_ID"), enter.handle("PLAN_ID")
 		open = append(open, o)
 		return o
 	}

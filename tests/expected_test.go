@@ -25,6 +25,7 @@ type operation struct {
 	begin, end  uint64 // archives: of the region around it
 	source      string // archives: TIMING_SOURCE
 	uncertainty int64  // archives: UNCERTAINTY, −1 where there is none
+	id, plan    handle // archives: EVENT_ID, PLAN_ID
 	event       *replay.Event
 }
 

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ncclotf2/collector"
+	"ncclotf2/replay"
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+)
+
+// shownKernel is a kernel on the row of a CUDA stream.
+type shownKernel struct {
+	row, region      string
+	begin, end       uint64
+	correlation      int64
+	launch           handle // of the ncclKernelLaunch
+	plan, operation  handle
+	graph, graphNode int64
+}
+
+// processOf is the id of the PROCESS location group that a location belongs to.
+func (a *archive) processOf(loc uint64) uint64 {
+	g := a.groups[a.locations[loc].Group]
+	if g.Creator != nil {
+		return *g.Creator
+	}
+	return g.ID
+}
+
+// kernels are those on the rows of CUDA streams, by process.
+func (a *archive) kernels() (map[uint64][]*shownKernel, error) {
+	out := make(map[uint64][]*shownKernel)
+	for id, loc := range a.locations {
+		if !strings.HasPrefix(loc.Name, "CUDA[") {
+			continue
+		}
+		var open *shownKernel
+		for _, e := range a.events[id] {
+			switch {
+			case e.Event == "Enter" && open == nil:
+				open = &shownKernel{
+					row: loc.Name, region: a.regions[e.Region], begin: e.Time, correlation: e.number("CORRELATION_ID"),
+					launch: e.handle("EXTERNAL_ID"), plan: e.handle("PLAN_ID"), operation: e.handle("PARENT_ID"),
+					graph: e.number("GRAPH_ID"), graphNode: e.number("GRAPH_NODE_ID"),
+				}
+			case e.Event == "Leave" && open != nil:
+				open.end = e.Time
+				out[a.processOf(id)] = append(out[a.processOf(id)], open)
+				open = nil
+			default:
+				return nil, fmt.Errorf("%s: %s at %d", loc.Name, e.Event, e.Time)
+			}
+		}
+	}
+	return out, nil
+}
+
+// play plays a recording with its kernels, and unifies what is left.
+func playKernelsUnified(t *testing.T, rec *replay.Recording, env ...string) (string, *replay.Result, *archive) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "experiment")
+	res := playKernels(t, rec, dir, func(o *replay.Options) {
+		o.Clock, o.Pace = replay.ClockRecorded, replay.PaceRecorded // in real time, as the records come by it
+		o.Env = append(o.Env, env...)
+	})
+	waitDone(t, dir, len(rec.Processes))
+	if _, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
+		t.Fatal(err)
+	}
+	anchor := filepath.Join(dir, "traces.otf2")
+	otf2Print(t, anchor)
+	return dir, res, readArchive(t, anchor)
+}
+
+// sumCUPTI adds up the counts of all processes.
+func sumCUPTI(processes map[int]*shard.Process) map[string]uint64 {
+	sum := make(map[string]uint64)
+	for _, p := range processes {
+		for name, n := range p.Counts.CUPTI {
+			sum[name] += n
+		}
+	}
+	return sum
+}
+
+// kernelSlack is how far from the truth a kernel may be drawn: what reading two clocks one after the other costs while
+// other processes want the CPU.
+const kernelSlack = 100 * time.Microsecond
+
+// Every kernel that NCCL launched is on the row of its stream, linked to its launch, and to the plan whose operations it
+// carried out; the application's own are linked to nothing.
+func TestKernelsInTheTimeline(t *testing.T) {
+	versions := slices.Sorted(maps.Keys(kernelSizes))
+	for i, rec := range recordings(t) {
+		for k, version := range versions {
+			if k != i%len(versions) && rec.Name != "10-graph-3p" {
+				continue
+			}
+			t.Run(fmt.Sprint(rec.Name, "/", version), func(t *testing.T) {
+				t.Parallel()
+				dir, res, got := playKernelsUnified(t, rec, fmt.Sprint("FAKECUPTI_VERSION=", version), "FAKECUPTI_SHUFFLE=1", "FAKECUPTI_CLOCK=host")
+				l := linkage{t: t, rec: rec, got: got, want: expect(rec)}
+				l.check(res)
+				if l.linked != l.nccl || l.nccl == 0 || l.operations == 0 {
+					t.Errorf("%d of %d kernels of NCCL's launches are linked to their plans; %d operations", l.linked, l.nccl, l.operations)
+				}
+				t.Logf("%d kernels linked, of %d operations; %d of the application's; at most %v off", l.linked, l.operations, l.others, l.off)
+				if l.off > kernelSlack {
+					t.Errorf("a kernel is drawn %v off", l.off)
+				}
+				if n := sumCUPTI(shardsByProcess(t, dir))["NCCL_KERNELS_UNLINKED"]; n != l.unannounced {
+					t.Errorf("%d kernels of NCCL's are counted as not linked, want the %d that it reports no launch of", n, l.unannounced)
+				}
+			})
+		}
+	}
+}
+
+// linkage holds kernels of an archive against those that truly ran.
+type linkage struct {
+	t    *testing.T
+	rec  *replay.Recording
+	got  *archive
+	want *expected
+
+	nccl        int    // kernels of NCCL's launches that ran
+	linked      int    // of them, linked to the right plan and shown as its
+	unannounced uint64 // NCCL's that no KernelLaunch belongs to
+	others      int
+	operations  int
+	off         time.Duration
+}
+
+func (l *linkage) check(res *replay.Result) {
+	shown, err := l.got.kernels()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	anchor := l.rec.Processes[0].Opens[0]
+	raw := func(t uint64) int64 { return int64(t - anchor.Real + anchor.T) }
+	comms := communicatorsByKey(l.t, l.want, l.got)
+	for i, p := range l.rec.Processes {
+		// The operations that each kernel carried out, by when it began.
+		type planOf struct {
+			plan, operation handle
+			several         bool
+			name            string
+		}
+		plans := make(map[uint64]*planOf)
+		process, known := uint64(0), false
+		for _, ctx := range p.Contexts {
+			c := comms[commKey(ctx)]
+			if c == nil {
+				continue
+			}
+			process, known = l.got.processOf(c.Members[ctx.Rank]), true
+			operations, err := l.got.operations(c.Members[ctx.Rank])
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			byOrder, ordered := planTruth(l.t, p, ctx)
+			for key, list := range l.want.operations[member{commKey(ctx), ctx.Rank}] {
+				for n, w := range list {
+					if n >= len(operations[key]) {
+						l.t.Fatalf("%s rank %d: %s %d is missing", c.Name, ctx.Rank, key, n)
+					}
+					group := w.event.Group
+					if w.event.Type != replay.TypeColl && w.event.Type != replay.TypeP2p {
+						continue // NCCL reports no plan, nor a launch
+					}
+					truth, ok := byOrder[group]
+					if !ordered {
+						truth, ok = stampTruth(p, group)
+					}
+					if !ok {
+						l.t.Fatalf("%s rank %d: nobody knows when %s %d ran", c.Name, ctx.Rank, key, n)
+					}
+					o := operations[key][n]
+					if at := plans[truth.begin]; at == nil {
+						plans[truth.begin] = &planOf{plan: o.plan, operation: o.id, name: fmt.Sprintf("%s rank %d: %s %d", c.Name, ctx.Rank, key, n)}
+					} else {
+						if at.several = true; at.plan != o.plan {
+							l.t.Errorf("%s and %s %d ran in one kernel and are not of one plan: %v, %v", at.name, key, n, at.plan, o.plan)
+						}
+					}
+					l.operations++
+				}
+			}
+		}
+		if !known {
+			continue
+		}
+		left := make(map[int64][]*shownKernel)
+		for _, k := range shown[process] {
+			left[k.correlation] = append(left[k.correlation], k)
+		}
+		open := p.Opens[0]
+		for _, k := range res.Processes[i].GPU.Kernels {
+			began := k.Start - open.Real + open.T // as recorded
+			at := slices.IndexFunc(left[int64(k.Correlation)], func(s *shownKernel) bool {
+				return s.graph == -1 && k.Graph == 0 || s.graph == int64(k.Graph) && s.graphNode == int64(k.Node)
+			})
+			if at < 0 {
+				l.t.Errorf("process %d: kernel %+v is not shown", i, k)
+				continue
+			}
+			s := left[int64(k.Correlation)][at]
+			left[int64(k.Correlation)] = slices.Delete(left[int64(k.Correlation)], at, at+1)
+			if want := fmt.Sprintf("CUDA[%d:%d]", k.Device, k.Stream); s.row != want && !strings.HasPrefix(s.row, strings.TrimSuffix(want, "]")) {
+				l.t.Errorf("process %d: kernel %+v is on %s", i, k, s.row)
+			}
+			l.off = max(l.off, time.Duration(raw(s.begin)-int64(began)).Abs(), time.Duration(raw(s.end)-int64(began+k.End-k.Start)).Abs())
+			if k.Event == 0 {
+				l.others++
+				if strings.Contains(k.Name, "nccl") {
+					l.unannounced++
+				}
+				if s.launch != 0 || s.plan != 0 || s.operation != 0 {
+					l.t.Errorf("process %d: kernel %+v belongs to no launch, and is linked: %+v", i, k, s)
+				}
+				continue
+			}
+			l.nccl++
+			want := plans[began]
+			switch {
+			case want == nil:
+				l.t.Errorf("process %d: kernel %+v carried out no operation", i, k)
+			case k.Graph == 0 && s.launch != handle(k.Handle):
+				l.t.Errorf("process %d: %s: kernel %+v is linked to launch %v, want %v", i, want.name, k, s.launch, handle(k.Handle))
+			case want.plan == 0 || s.plan != want.plan:
+				l.t.Errorf("process %d: %s: kernel %+v is linked to plan %v, want %v", i, want.name, k, s.plan, want.plan)
+			case want.several && s.operation != 0, !want.several && s.operation != want.operation:
+				l.t.Errorf("process %d: %s: kernel %+v is linked to operation %v, want %v; several: %v", i, want.name, k, s.operation, want.operation, want.several)
+			default:
+				l.linked++
+			}
+		}
+		for _, list := range left {
+			for _, s := range list {
+				l.t.Errorf("process %d: a kernel is shown that did not run: %+v", i, s)
+			}
+		}
+	}
+}
