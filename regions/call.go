@@ -33,6 +33,7 @@ type groupCall struct {
 	depth       int32 // 1: a plain call, 2: inside a user's group, …
 	graph       bool
 	calls       []*call
+	launches    []*launch
 	spans       []span // what else happened inside: launches, copy-engine work, the application's phases
 	phases      groupPhases
 }
@@ -156,6 +157,9 @@ func (m *Model) startLaunch(th *thread, t uint64, r *shm.Record) {
 	th.launch = &launch{handle: r.Handle, parent: r.Arg, comm: comm, stream: r.Stream, start: t, stop: t}
 	th.launch.thread = uint32(th.tid)
 	m.keepLaunch(th.launch)
+	if g := m.groups[r.Arg]; g != nil {
+		g.launches = append(g.launches, th.launch)
+	}
 	if _, full := m.launches.put(r.Handle, th.launch); full {
 		m.oddity(OddForgottenEvent)
 	}

@@ -142,10 +142,10 @@ func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
 		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
 	s.expect(s.lines(shard.KindRank, AttrEventID, AttrPlanID, AttrTimingSource, AttrGPUSource), `
 		0 CommCreate
-		121 Enter AllReduce EVENT_ID=5 TIMING_SOURCE=gpu GPU_SOURCE=kernelch PLAN_ID=4
-		121 MpiCollectiveBegin
-		151 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-		151 Leave AllReduce
+		120 Enter AllReduce EVENT_ID=5 TIMING_SOURCE=gpu GPU_SOURCE=kernelch PLAN_ID=4
+		120 MpiCollectiveBegin
+		150 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		150 Leave AllReduce
 		9000000 CommDestroy`)
 	s.expect(s.lines(shard.KindThread, AttrEventID), `
 		100 Enter ncclAllReduce EVENT_ID=2

@@ -26,7 +26,12 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 	replayed := func(begin, end float64, node uint64) gpuKernel {
 		return gpuKernel{begin: begin, end: end, stream: 7, correlation: 50, graph: 5, node: node, name: allReduceKernel}
 	}
-	type times struct{ begin, end uint64 }
+	next := func(begin, end float64, node uint64) gpuKernel {
+		k := replayed(begin, end, node)
+		k.correlation++
+		return k
+	}
+	type times struct{ begin, end uint64 } // end 0: there are no stamps
 	for _, tc := range []struct {
 		name    string
 		plans   []times // of the captured call a, one replay after the other
@@ -62,6 +67,22 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 			[]gpuKernel{replayed(9_999, 10_101, 3), replayed(19_999, 20_101, 3), replayed(29_999, 30_101, 3), replayed(39_999, 40_101, 3), replayed(39_998, 40_103, 4)},
 			// Nothing has said so far what node 4 is.
 			map[string]uint64{"KERNELS_GRAPH_LINKED": 3, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 1}},
+		{"without stamps", []times{{10_000, 0}, {20_000, 0}}, []gpuKernel{replayed(10_050, 10_100, 3), next(20_050, 20_100, 3)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 2, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 0}},
+		{"without stamps, the first lost", []times{{10_000, 0}, {20_000, 0}}, []gpuKernel{next(20_050, 20_100, 3)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 2}},
+		{"without stamps, the second lost", []times{{10_000, 0}, {20_000, 0}}, []gpuKernel{replayed(10_050, 10_100, 3)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 1, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 1}},
+		{"without stamps, before its report", []times{{10_000, 0}}, []gpuKernel{replayed(9_950, 10_100, 3)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
+		{"without stamps, a plan twice in a launch", []times{{10_000, 0}, {10_200, 0}}, []gpuKernel{replayed(10_050, 10_100, 3), replayed(10_250, 10_300, 4)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 2}},
+		{"without stamps, another node", []times{{10_000, 0}, {20_000, 0}}, []gpuKernel{replayed(10_050, 10_100, 3), next(20_050, 20_100, 4)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 1, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
+		{"without stamps, launches at a time", []times{{10_000, 0}, {10_040, 0}}, []gpuKernel{replayed(10_050, 10_100, 3), next(10_060, 10_110, 3)},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 2, "REPLAYS_UNLINKED": 2}},
+		{"without stamps, of another function", []times{{10_000, 0}}, []gpuKernel{{begin: 10_050, end: 10_100, stream: 7, correlation: 50, graph: 5, node: 3, name: broadcast}},
+			map[string]uint64{"KERNELS_GRAPH_LINKED": 0, "KERNELS_GRAPH_UNLINKED": 1, "REPLAYS_UNLINKED": 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newScene(t, 4)
@@ -72,7 +93,9 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 			name := "a"
 			for _, p := range tc.plans {
 				s.plan(2, p.begin-10, "p"+name, "AllReduce", name)
-				s.kernel(p.begin, p.end, name)
+				if p.end > 0 {
+					s.kernel(p.begin, p.end, name)
+				}
 				name += "'"
 			}
 			for _, k := range tc.kernels {
@@ -82,7 +105,7 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 			s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
 			tc.want["LAUNCHES_WITHOUT_KERNEL"] = 1
 			s.cupti(tc.want)
-			for kind, of := range map[shard.LocationKind]string{shard.KindRank: "the plan", shard.KindStream: "the kernel"} {
+			for kind, want := range map[shard.LocationKind]uint64{shard.KindRank: uint64(len(tc.plans)), shard.KindStream: tc.want["KERNELS_GRAPH_LINKED"]} {
 				n := uint64(0)
 				for s.nth = 0; ; s.nth++ {
 					lines := s.lines(kind, AttrPlanID)
@@ -91,8 +114,8 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 					}
 					n += uint64(strings.Count(strings.Join(lines, "\n"), "PLAN_ID"))
 				}
-				if n != tc.want["KERNELS_GRAPH_LINKED"] {
-					t.Errorf("%d times PLAN_ID on %s, want %d", n, of, tc.want["KERNELS_GRAPH_LINKED"])
+				if n != want {
+					t.Errorf("%d times PLAN_ID on %v, want %d", n, kind, want)
 				}
 			}
 		})

@@ -85,7 +85,10 @@ func (m *Model) takeKernel(g *cuda, t uint64, k *cupti.Kernel, name string) {
 // there if NCCL goes on after an error without ending the event: such an event vouches for nothing.
 func (m *Model) judgeCall(id uint64, call *cupti.Call) cupti.Verdict {
 	l := m.kept.get(id)
-	if l == nil || l.thread != call.Thread {
+	switch {
+	case l == nil: // not yet told: of one time records come in any order; or not a launch of this process's
+		return cupti.Wait
+	case l.thread != call.Thread:
 		return cupti.Unsound
 	}
 	start, off, err := m.cuda.clock.Map(call.Start)
@@ -168,7 +171,7 @@ func (m *Model) kernelHold(c *commRank, p *plan) uint64 {
 	switch {
 	case p.launch != nil && len(p.spans) == 0:
 		return m.opts.OperationLimit
-	case p.launch != nil || p.graph && len(p.spans) > 0:
+	case p.launch != nil || p.graph:
 		return m.opts.CUPTIHold
 	}
 	return 0
@@ -181,8 +184,8 @@ func (m *Model) planTimes(c *commRank, p *plan, now uint64) (when interval, sour
 	if m.cuda == nil {
 		return when, source, ""
 	}
-	if source == TimingGPU && p.graph && p.launch == nil {
-		m.linkReplay(c, p, when.begin, when.end)
+	if p.graph && p.launch == nil {
+		m.linkReplay(c, p, when, source == TimingGPU)
 	}
 	kernel, ok := m.kernelInterval(p)
 	switch {

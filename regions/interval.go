@@ -100,7 +100,7 @@ func (m *Model) enqueueInterval(_ *commRank, p *plan, now uint64) (interval, boo
 // events of launches, that of the first call, or the end of the enqueueing of the plan before.
 func (m *Model) launched(p *plan) uint64 {
 	switch {
-	case p.launch != nil:
+	case p.launch != nil && !p.deferred:
 		return max(p.floor, p.launch.start)
 	case m.callsReported() && m.Records(shm.EventKernelLaunch) && p.handle != 0:
 		return p.start

@@ -19,7 +19,8 @@ type plan struct {
 
 	start, stop uint64 // enqueueing on the CPU
 	stopped     bool
-	launch      *launch // if it happened on the plan's thread, just before
+	launch      *launch // of its kernel, nil if not known
+	deferred    bool    // a callback of the stream brought the plan, later than its launch
 	callOnly    bool
 	captureOnly bool                 // not run now: captured into a graph
 	measurement otf2.MeasurementMode // not a plan, but the place where recording goes on or off
@@ -135,7 +136,29 @@ func (m *Model) endPlan(p *plan, t uint64) {
 		}
 	}
 	m.resolveCalls(p.comm, newest)
+	switch {
+	case p.captureOnly || p.launch != nil:
+	case p.graph:
+		m.replayed(p)
+	default:
+		p.findLaunch()
+	}
 	m.progress(p, t)
+}
+
+// findLaunch finds the launch of a plan that a callback of the stream brought, as NCCL has it while graphs may be running
+// (notes on the API, §3.5): plans of a group come in the order of its launches.
+func (p *plan) findLaunch() {
+	if len(p.ops) == 0 || p.ops[0].call == nil || p.ops[0].call.group == nil {
+		return
+	}
+	for _, l := range p.ops[0].call.group.launches {
+		if l.comm == p.comm && l.planID == 0 && l.start < p.start {
+			p.launch, p.deferred = l, true
+			l.plan, l.planID = p, p.handle
+			return
+		}
+	}
 }
 
 func (m *Model) startTask(th *thread, t uint64, r *shm.Record) {

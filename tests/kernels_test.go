@@ -125,12 +125,65 @@ func TestKernelsInTheTimeline(t *testing.T) {
 	}
 }
 
+// Whatever CUPTI does, no kernel is linked to what it is not of, each that it told of is drawn or counted, and so is each
+// of NCCL's that is not linked.
+func TestKernelsOfBadRecords(t *testing.T) {
+	faults := []string{"zero:3", "reversed:5", "early:7", "drop:4", "unknown:1", "truncated:1", "late", "zero:2,drop:3,unknown:2", "clock:2"}
+	for _, rec := range recordings(t) {
+		for i, list := range faults {
+			if rec.Name != "10-graph-3p" && (rec.Name != "02-allcoll-4p-net" || i%3 > 0) {
+				continue
+			}
+			t.Run(fmt.Sprint(rec.Name, "/", list), func(t *testing.T) {
+				t.Parallel()
+				dir, res, got := playKernelsUnified(t, rec, "FAKECUPTI_VERSION=130000", "FAKECUPTI_SHUFFLE=1", "FAKECUPTI_FAULTS="+list)
+				l := linkage{t: t, rec: rec, got: got, want: expect(rec), faulty: true}
+				l.check(res)
+				counts := sumCUPTI(shardsByProcess(t, dir))
+				told := uint64(0)
+				for i := range res.Processes {
+					told += res.Processes[i].GPU.Delivered[10]
+				}
+				outcomes := uint64(0)
+				for name, n := range counts {
+					if strings.HasPrefix(name, "KERNELS_") {
+						outcomes += n
+					}
+				}
+				if counts["KERNELS"] != told || outcomes != told {
+					t.Errorf("%d kernels are counted, in %d outcomes, want %d", counts["KERNELS"], outcomes, told)
+				}
+				if undrawn := counts["WITHOUT_TIMES"] + counts["WITHOUT_CLOCK"]; l.drawn+undrawn != told {
+					t.Errorf("%d kernels are drawn and %d counted as not, want %d", l.drawn, undrawn, told)
+				}
+				// What is not drawn is linked if no graph launched it; if the clock is known, and what launched it.
+				least := l.unlinked + l.hiddenReplays + l.unannounced
+				most := least
+				if strings.HasPrefix(list, "clock") || strings.Contains(list, "unknown") || strings.Contains(list, "truncated") {
+					most += l.hidden
+				}
+				if n := counts["NCCL_KERNELS_UNLINKED"]; n < least || n > most {
+					t.Errorf("%d kernels of NCCL's are counted as not linked, want %d … %d", n, least, most)
+				}
+				t.Logf("%d kernels told, %d drawn; of NCCL's %d drawn and linked, %d drawn and not linked", told, l.drawn, l.linked, l.unlinked)
+			})
+		}
+	}
+}
+
 // linkage holds kernels of an archive against those that truly ran.
 type linkage struct {
 	t    *testing.T
 	rec  *replay.Recording
 	got  *archive
 	want *expected
+
+	faulty bool // CUPTI does not tell all
+
+	drawn         uint64
+	unlinked      uint64 // of NCCL's launches, drawn and not linked
+	hidden        uint64 // of NCCL's launches, told without times, and not drawn
+	hiddenReplays uint64 // the same of graphs
 
 	nccl        int    // kernels of NCCL's launches that ran
 	linked      int    // of them, linked to the right plan and shown as its
@@ -210,13 +263,28 @@ func (l *linkage) check(res *replay.Result) {
 				return s.graph == -1 && k.Graph == 0 || s.graph == int64(k.Graph) && s.graphNode == int64(k.Node)
 			})
 			if at < 0 {
-				l.t.Errorf("process %d: kernel %+v is not shown", i, k)
+				if !l.faulty {
+					l.t.Errorf("process %d: kernel %+v is not shown", i, k)
+				}
+				switch told := k.Fate == "delivered" || k.Fate == "zeroed"; {
+				case !told || !strings.Contains(k.Name, "nccl"):
+				case k.Event == 0:
+					l.unannounced++
+				case k.Graph != 0:
+					l.hiddenReplays++
+				default:
+					l.hidden++
+				}
 				continue
 			}
+			l.drawn++
 			s := left[int64(k.Correlation)][at]
 			left[int64(k.Correlation)] = slices.Delete(left[int64(k.Correlation)], at, at+1)
 			if want := fmt.Sprintf("CUDA[%d:%d]", k.Device, k.Stream); s.row != want && !strings.HasPrefix(s.row, strings.TrimSuffix(want, "]")) {
 				l.t.Errorf("process %d: kernel %+v is on %s", i, k, s.row)
+			}
+			if l.faulty && k.Fate != "delivered" {
+				l.t.Errorf("process %d: kernel %+v is shown", i, k)
 			}
 			l.off = max(l.off, time.Duration(raw(s.begin)-int64(began)).Abs(), time.Duration(raw(s.end)-int64(began+k.End-k.Start)).Abs())
 			if k.Event == 0 {
@@ -232,6 +300,8 @@ func (l *linkage) check(res *replay.Result) {
 			l.nccl++
 			want := plans[began]
 			switch {
+			case l.faulty && s.launch == 0 && s.plan == 0 && s.operation == 0:
+				l.unlinked++
 			case want == nil:
 				l.t.Errorf("process %d: kernel %+v carried out no operation", i, k)
 			case k.Graph == 0 && s.launch != handle(k.Handle):
