@@ -31,6 +31,9 @@ const (
 	mostSlew = 1e-3
 	// What the clock's rate beside the readings may differ from that between them.
 	unknownRate = 1e-3
+	// How far (ns) before the first reading and beyond the last one times are mapped: they are read by a thread that may
+	// have to wait for the CPU.
+	edge = 1e9
 	// Readings that are kept; at one a second, more than two hours.
 	mostKnots = 8192
 )
@@ -125,13 +128,13 @@ const noRate = math.MaxUint64
 // the jump lies somewhere there.
 func (c *Clock) within(i int, s []knot, cupti uint64) (line, off uint64, ok bool) {
 	first, last := s[0], s[len(s)-1]
-	before, after := first.off, last.off
+	before, after := first.off+edge, last.off+edge
 	if i > 0 {
 		p := c.segments[i-1]
-		before += reach(first.line - p[len(p)-1].line)
+		before = first.off + reach(first.line-p[len(p)-1].line)
 	}
 	if i+1 < len(c.segments) {
-		after += reach(c.segments[i+1][0].line - last.line)
+		after = last.off + reach(c.segments[i+1][0].line-last.line)
 	}
 	if cupti < first.cupti-min(before, first.cupti) || cupti > last.cupti+after {
 		return 0, 0, false
@@ -156,7 +159,11 @@ func (c *Clock) within(i int, s []knot, cupti uint64) (line, off uint64, ok bool
 	if outside {
 		off += uint64(math.Ceil(math.Abs(distance) * unknownRate))
 	}
-	return base.line + uint64(int64(math.Round(distance/r))), off, true
+	moved := int64(math.Round(distance / r))
+	if before := uint64(max(0, -moved)); before > base.line {
+		return 0, off + before - base.line, true
+	}
+	return base.line + uint64(moved), off, true
 }
 
 // reach is how far CUPTI's clock can go in a time of the other one.

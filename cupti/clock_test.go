@@ -27,7 +27,16 @@ func TestClockIsLinearBetweenReadings(t *testing.T) {
 			t.Errorf("at %d: %d ± %d, %v", at, line, off, err)
 		}
 	}
-	for _, at := range []uint64{base - 1000, base + 5*second, 0, 1<<64 - 1} {
+	// Beside the readings it is less certain, and soon nothing is.
+	for _, tc := range []struct{ at, want, off uint64 }{
+		{base + 1000, 1007, 310}, {base + 5*second, 4*second + 999_600_047, 1_000_000}, {base + 4*second + 1_000_000, 4*second + 600_007, 2000},
+	} {
+		line, off, err := c.Map(tc.at)
+		if err != nil || max(line, tc.want)-min(line, tc.want) > off || off > tc.off {
+			t.Errorf("at %d: %d ± %d, %v; want %d ± %d", tc.at, line, off, err, tc.want, tc.off)
+		}
+	}
+	for _, at := range []uint64{base - second - 1000, base + 5*second + second/100, 0, 1<<64 - 1} {
 		if line, _, err := c.Map(at); !errors.Is(err, ErrUncovered) {
 			t.Errorf("at %d: %d, %v", at, line, err)
 		}
