@@ -76,14 +76,12 @@ static void failed(const char *what, int result) {
 /* ---- on NCCL's threads ---- */
 
 void ncclotf2_cupti_launch(uint64_t handle) {
-  if (!ncclotf2_session_is_owner()) return;
   if (pushed) cupti.pop(CUPTI_EXTERNAL_CUSTOM2, NULL);
   pushed = cupti.push(CUPTI_EXTERNAL_CUSTOM2, handle) == CUPTI_OK ? handle : 0;
 }
 
 void ncclotf2_cupti_stopped(uint64_t handle) {
   if (!pushed || (pushed != handle && ncclotf2_handle_type(handle) != NCCLOTF2_GROUP_API)) return;
-  if (!ncclotf2_session_is_owner()) return;
   cupti.pop(CUPTI_EXTERNAL_CUSTOM2, NULL);
   pushed = 0;
 }

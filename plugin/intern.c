@@ -49,10 +49,10 @@ static void remember(uint32_t id, uint32_t home) {
   }
 }
 
-uint32_t ncclotf2_string_id(const char *text) {
+static uint32_t id_of(const char *text, size_t most) {
   uint8_t *base = ncclotf2_session.base;
   if (!text || !base) return 0;
-  uint32_t length = (uint32_t)strnlen(text, NCCLOTF2_STRING_MAX) + 1; /* with the closing NUL */
+  uint32_t length = (uint32_t)strnlen(text, most) + 1; /* with the closing NUL */
   const uint32_t home = hash(text, length - 1);
   const uint32_t known = find(base, text, length, home);
   if (known) return known;
@@ -75,6 +75,10 @@ uint32_t ncclotf2_string_id(const char *text) {
   remember(id, home);
   return id;
 }
+
+uint32_t ncclotf2_string_id(const char *text) { return id_of(text, NCCLOTF2_STRING_MAX); }
+
+uint32_t ncclotf2_kernel_name_id(const char *name) { return id_of(name, NCCLOTF2_KERNEL_NAME_MAX); }
 
 uint32_t ncclotf2_intern_slow(struct ncclotf2_ring *ring, const char *text) {
   const uint32_t epoch = __atomic_load_n(&ncclotf2_fast.intern_epoch, __ATOMIC_RELAXED);

@@ -18,6 +18,9 @@ uint32_t ncclotf2_intern_slow(struct ncclotf2_ring *ring, const char *text);
  * the heap is full. For any thread, any text; takes no notice of addresses. */
 uint32_t ncclotf2_string_id(const char *text);
 
+/* The same for the name of a kernel, which is cut to NCCLOTF2_KERNEL_NAME_MAX. */
+uint32_t ncclotf2_kernel_name_id(const char *name);
+
 /* Texts that found the heap full. */
 uint64_t ncclotf2_strings_lost(void);
 

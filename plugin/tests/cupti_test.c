@@ -215,6 +215,29 @@ static void all_of_a_version(const struct version *v) {
         (unsigned long long)(clock_most - clock_least));
 }
 
+/* Names of kernels tell their template arguments: what differs far behind is not the same kernel. */
+static void long_names(void) {
+  char name[2000], other[2000];
+  memset(name, 'x', sizeof name);
+  name[999] = '\0';
+  memcpy(other, name, sizeof other);
+  other[998] = 'y';
+  void *context = begin(22, "", KERNELS);
+  const uint32_t first = launch(name), second = launch(other), again = launch(name);
+  memset(name + 999, 'z', 1000);
+  name[1999] = '\0';
+  const uint32_t longer = launch(name);
+  finalize(context);
+  read_all();
+  other[998] = 'x';
+  EQUAL(kernel_of(first)->name, host_string_id(other), "name");
+  EQUAL(kernel_of(again)->name, kernel_of(first)->name, "the same name");
+  other[998] = 'y';
+  EQUAL(kernel_of(second)->name, host_string_id(other), "name");
+  name[NCCLOTF2_KERNEL_NAME_MAX] = '\0';
+  EQUAL(kernel_of(longer)->name, host_string_id(name), "name that was cut");
+}
+
 /* Each version in a process of its own. */
 static void every_version(void) {
   for (unsigned i = 0; i < sizeof versions / sizeof *versions; i++) {
@@ -529,6 +552,37 @@ static void strangers(void) {
   CHECK(ncclotf2_cupti_buffers_strange() > 0, "no stranger was seen");
 }
 
+/* Another client's callbacks, which take what they are given and keep it. */
+static void other_request(uint8_t **buffer, size_t *size, size_t *most) {
+  static uint8_t memory[16][4096] __attribute__((aligned(8)));
+  static unsigned used;
+  CHECK(used < 16, "too many buffers");
+  *buffer = memory[used++];
+  *size = sizeof memory[0];
+  *most = 0;
+}
+static void other_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+  (void)context;
+  (void)stream;
+  (void)buffer;
+  (void)size;
+  (void)valid;
+}
+
+static void second_client(void) {
+  void *context = begin(22, "", KERNELS);
+  nccl_launch(context, NULL);
+  void *handle = dlopen(getenv("NCCL_OTF2_CUPTI_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+  int (*register_callbacks)(cupti_request, cupti_complete) =
+      (int (*)(cupti_request, cupti_complete))dlsym(handle, "cuptiActivityRegisterCallbacks");
+  EQUAL(register_callbacks(other_request, other_complete), 0, "registration");
+  nccl_launch(context, NULL);
+  EQUAL(register_callbacks(ncclotf2_cupti_request, ncclotf2_cupti_complete), 0, "registration");
+  for (int i = 0; i < 10; i++) nccl_launch(context, NULL); /* … in the other's buffer, which comes to us */
+  finalize(context);
+  check_ended();
+}
+
 static void comes_late(void) {
   void *context = begin(22, "late", KERNELS);
   nccl_launch(context, NULL);
@@ -737,7 +791,6 @@ static void forked_child(void) {
   EQUAL(status, 0, "the child's end");
   pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
   if (pid == 0) {
-    ncclProfiler_v6.stopEvent(handle);
     ncclProfiler_v6.finalize(context);
     exit(0);
   }
@@ -785,6 +838,7 @@ static void late_collector(void) {
 }
 
 TEST_MAIN({"records of every version come as they are, launches with their handles", every_version},
+          {"long names are kept apart", long_names},
           {"not asked for, CUPTI is not touched", not_asked_for},
           {"an id that NCCL leaves behind is taken away", stale_ids},
           {"what another thread pushed is not popped", stop_elsewhere},
@@ -800,6 +854,7 @@ TEST_MAIN({"records of every version come as they are, launches with their handl
           {"what CUPTI drops is counted", dropped},
           {"what cannot be read ends its buffer", unreadable_buffers},
           {"buffers of others are left alone", strangers},
+          {"another client may register its callbacks", second_client},
           {"a buffer that comes after the end is kept for the next life", comes_late},
           {"a clock that jumps is seen to jump", foreign_clock},
           {"flushes may fail", flush_fails},
