@@ -77,7 +77,8 @@ static size_t size_of(const struct kind *row, uint32_t version, size_t rest) {
   return size < rest ? size : rest;
 }
 
-/* The ids of names by their addresses: CUPTI has one string for all records of a kernel, and keeps it. */
+/* The ids of names by their addresses: CUPTI has one string for all records of a kernel. Whether it is still the same
+ * text is looked at, as nothing says what becomes of the string when a module is unloaded. */
 static uint32_t name_id(const char *name) {
   enum { SLOTS = 4096 };
   static struct {
@@ -86,7 +87,7 @@ static uint32_t name_id(const char *name) {
   } seen[SLOTS];
   if (!name) return 0;
   const unsigned slot = (unsigned)((uint64_t)(uintptr_t)name * 0x9e3779b97f4a7c15ULL >> 52) % SLOTS;
-  if (seen[slot].name != name) {
+  if (seen[slot].name != name || !ncclotf2_kernel_name_is(seen[slot].id, name)) {
     seen[slot].name = name;
     seen[slot].id = ncclotf2_kernel_name_id(name);
   }

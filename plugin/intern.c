@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "intern.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum {
@@ -79,6 +78,14 @@ static uint32_t id_of(const char *text, size_t most) {
 uint32_t ncclotf2_string_id(const char *text) { return id_of(text, NCCLOTF2_STRING_MAX); }
 
 uint32_t ncclotf2_kernel_name_id(const char *name) { return id_of(name, NCCLOTF2_KERNEL_NAME_MAX); }
+
+bool ncclotf2_kernel_name_is(uint32_t id, const char *name) {
+  if (!id) return false;
+  const struct ncclotf2_string *string = ncclotf2_string_at(ncclotf2_session.base, (uint64_t)(id - 1) * 8);
+  const char *bytes = (const char *)string + offsetof(struct ncclotf2_string, bytes);
+  const uint32_t length = string->length - 1; /* this thread has seen it in place */
+  return strncmp(bytes, name, length) == 0 && (length == NCCLOTF2_KERNEL_NAME_MAX || !name[length]);
+}
 
 uint32_t ncclotf2_intern_slow(struct ncclotf2_ring *ring, const char *text) {
   const uint32_t epoch = __atomic_load_n(&ncclotf2_fast.intern_epoch, __ATOMIC_RELAXED);

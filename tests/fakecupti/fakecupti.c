@@ -49,7 +49,7 @@ static void read_faults(const char *list)
     { "zero", &settings.zero, NULL }, { "reversed", &settings.reversed, NULL }, { "early", &settings.early, NULL },
     { "drop", &settings.drop, NULL }, { "unknown", &settings.unknown, NULL }, { "truncated", &settings.truncated, NULL },
     { "clock", &settings.clock, NULL }, { "slow", &settings.slow, NULL }, { "slower", &settings.slower, NULL },
-    { "enable", &settings.enable, NULL }, { "stranger", NULL, &settings.stranger }, { "late", NULL, &settings.late },
+    { "enable", &settings.enable, NULL }, { "subscribe", &settings.subscribe, NULL }, { "callbacks", &settings.callbacks, NULL }, { "stranger", NULL, &settings.stranger }, { "late", NULL, &settings.late },
     { "flush", NULL, &settings.flush },
   };
   for (const char *at = list; at && *at;) {
@@ -180,6 +180,7 @@ int cuptiSubscribe(void **handle, void (*callback)(void *, int, uint32_t, const 
   int code = begin("cuptiSubscribe");
   if (code) return code;
   if (!handle || !callback) return end(CODE_PARAMETER);
+  if (settings.subscribe) return end((int)settings.subscribe);
   if (settings.busy || subscribed) return end(CODE_SUBSCRIBERS);
   static char token[16];
   subscribed = *handle = token;
@@ -214,6 +215,7 @@ int cuptiActivityRegisterCallbacks(request_callback request, complete_callback c
 {
   enter("cuptiActivityRegisterCallbacks");
   if (!request || !complete) return CODE_PARAMETER;
+  if (settings.callbacks) return (int)settings.callbacks;
   pthread_mutex_lock(&lock);
   on_request = request;
   on_complete = complete;
@@ -347,7 +349,8 @@ int cuptiGetResultString(int result, const char **text)
   enter("cuptiGetResultString");
   static const struct { int code; const char *name; } names[] = {
     { CODE_INITIALIZED, "CUPTI_ERROR_NOT_INITIALIZED" }, { CODE_SUBSCRIBERS, "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" },
-    { CODE_PRIVILEGES, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" }, { CODE_KIND, "CUPTI_ERROR_INVALID_KIND" } };
+    { CODE_PRIVILEGES, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" }, { CODE_KIND, "CUPTI_ERROR_INVALID_KIND" },
+    { CODE_COMPATIBLE, "CUPTI_ERROR_NOT_COMPATIBLE" } };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (names[i].code == result) {
       *text = names[i].name;

@@ -26,6 +26,7 @@
  *     slow:MS       a forced flush takes that long       slower:MS   so does each
  *     late          a buffer comes back only after the client has unsubscribed
  *     enable:KIND   this kind is refused, with 35        flush       flushes fail, with 999
+ *     subscribe:N   subscriptions are refused, with N    callbacks:N  … the registration of callbacks is
  */
 #ifndef FAKECUPTI_H
 #define FAKECUPTI_H

@@ -25,7 +25,7 @@ struct settings {
   bool no_driver, busy, worker, shuffle, host_clock;
   uint32_t first;
   const char *truth;
-  uint32_t zero, reversed, early, drop, unknown, truncated, clock, slow, slower, enable;
+  uint32_t zero, reversed, early, drop, unknown, truncated, clock, slow, slower, enable, subscribe, callbacks;
   bool stranger, late, flush;
 };
 extern struct settings settings;
