@@ -113,7 +113,8 @@ static void __attribute__((constructor)) load(void)
   owner = getpid();
   settings = (struct settings){ .version = number("FAKECUPTI_VERSION", 22), .no_driver = is_set("FAKECUPTI_NO_DRIVER"),
                                 .busy = is_set("FAKECUPTI_BUSY"), .worker = is_set("FAKECUPTI_WORKER"),
-                                .shuffle = is_set("FAKECUPTI_SHUFFLE"), .first = number("FAKECUPTI_FIRST", 1),
+                                .shuffle = is_set("FAKECUPTI_SHUFFLE"),
+                                .swift = is_set("FAKECUPTI_SWIFT"), .first = number("FAKECUPTI_FIRST", 1),
                                 .truth = getenv("FAKECUPTI_TRUTH") };
   const char *clock = getenv("FAKECUPTI_CLOCK");
   if (clock && strcmp(clock, "host") == 0) host_clock = dlsym(RTLD_DEFAULT, "ncclotf2_host_clock");
@@ -305,7 +306,7 @@ int cuptiActivityFlushPeriod(uint32_t ms)
 EXPORTED int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id);
 int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id)
 {
-  enter("cuptiActivityPushExternalCorrelationId");
+  if (!settings.swift) enter("cuptiActivityPushExternalCorrelationId");
   if (kind < 1 || kind >= EXTERNAL_KINDS) return CODE_PARAMETER;
   if (settings.no_driver) return CODE_INITIALIZED;
   if (stacks[kind].count == STACK_MOST) fault("external ids of kind %d are pushed and not popped", kind);
@@ -316,7 +317,7 @@ int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id)
 EXPORTED int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *id);
 int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *id)
 {
-  enter("cuptiActivityPopExternalCorrelationId");
+  if (!settings.swift) enter("cuptiActivityPopExternalCorrelationId");
   if (kind < 1 || kind >= EXTERNAL_KINDS) return CODE_PARAMETER;
   if (settings.no_driver) return CODE_INITIALIZED;
   if (stacks[kind].count == 0) return CODE_EMPTY;

@@ -15,6 +15,7 @@
  *   FAKECUPTI_FIRST=N           the first correlation id
  *   FAKECUPTI_WORKER=1          full buffers are given back by a thread; else by the launch that filled them
  *   FAKECUPTI_SHUFFLE=1         kernel records have buffers of their own, and buffers come back newest first
+ *   FAKECUPTI_SWIFT=1           external ids are pushed and popped without a system call, and so in forked children, too
  *   FAKECUPTI_TRUTH=FILE        at the end: a JSON line per kernel, and one of counts (see truth.c); %p is the pid
  *   FAKECUPTI_FAULTS=LIST       of NAME or NAME:N, separated by commas:
  *     zero:N        every N-th kernel has no times      reversed:N  … ends before it starts

@@ -22,7 +22,7 @@ enum { EXTERNAL_KINDS = 6, STACK_MOST = 64 };
 
 struct settings {
   uint32_t version;
-  bool no_driver, busy, worker, shuffle, host_clock;
+  bool no_driver, busy, worker, shuffle, swift;
   uint32_t first;
   const char *truth;
   uint32_t zero, reversed, early, drop, unknown, truncated, clock, slow, slower, enable, subscribe, callbacks;
