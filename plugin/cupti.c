@@ -228,7 +228,9 @@ static bool attach(uint64_t kinds) {
       __atomic_store_n(&ending, 0, __ATOMIC_RELAXED);
       __atomic_store_n(&works, WORKS, __ATOMIC_RELAXED);
       set_state(NCCLOTF2_CUPTI_ON, 0);
+      __atomic_store_n(&ncclotf2_fast.cupti, 1, __ATOMIC_RELEASE);
       if (ncclotf2_thread_start(run)) return true;
+      __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELAXED);
       __atomic_store_n(&works, NO_THREAD, __ATOMIC_RELAXED);
       give_up(NCCLOTF2_CUPTI_FAILED, 0, "no thread can be started (see ulimit -u)");
     }
@@ -260,7 +262,7 @@ static bool find_functions(void) {
 
 bool ncclotf2_cupti_begin(bool early) {
   const uint64_t kinds = __atomic_load_n(&header()->cupti_kinds, __ATOMIC_ACQUIRE);
-  if (!kinds || ncclotf2_fast.cupti) return false;
+  if (!kinds || __atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_RELAXED)) return false;
   if (!early) {
     if (__atomic_load_n(&header()->cupti_state, __ATOMIC_RELAXED) == NCCLOTF2_CUPTI_OFF)
       give_up(NCCLOTF2_CUPTI_FAILED, 0, "the collector was ready too late (NCCL_OTF2_START_LIMIT), and NCCL may be at work");
@@ -274,14 +276,11 @@ bool ncclotf2_cupti_begin(bool early) {
     give_up(NCCLOTF2_CUPTI_FAILED, 0, "CUPTI has not ended since the last communicator");
     return false;
   }
-  if (!find_functions() || !attach(kinds)) return false;
-  __atomic_store_n(&ncclotf2_fast.cupti, 1, __ATOMIC_RELEASE);
-  return true;
+  return find_functions() && attach(kinds);
 }
 
 void ncclotf2_cupti_end(unsigned seconds) {
-  if (!ncclotf2_fast.cupti) return;
-  __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELAXED);
+  if (!__atomic_exchange_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELAXED)) return;
   __atomic_store_n(&ending, 1, __ATOMIC_RELEASE);
   __atomic_add_fetch(&ncclotf2_cupti_wake, 1, __ATOMIC_RELEASE);
   ncclotf2_futex_wake(&ncclotf2_cupti_wake);

@@ -576,6 +576,14 @@ static uint64_t delivered(int kind)
   return n;
 }
 
+static uint64_t unreadable(void)
+{
+  pthread_mutex_lock(&lock);
+  const uint64_t n = buffers_unreadable();
+  pthread_mutex_unlock(&lock);
+  return n;
+}
+
 static uint64_t outstanding(void)
 {
   pthread_mutex_lock(&lock);
@@ -587,4 +595,4 @@ static uint64_t outstanding(void)
 static uint64_t depth(void) { return (uint64_t)stacks[5].count; }
 
 EXPORTED const struct fakecupti_hooks fakecupti = { launch, capture_begin, capture_end, instantiate, graph_launch, call, activity,
-                                                    clock_now, synchronize, advance, delivered, outstanding, depth };
+                                                    clock_now, synchronize, advance, delivered, unreadable, outstanding, depth };

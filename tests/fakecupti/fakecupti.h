@@ -59,9 +59,10 @@ struct fakecupti_hooks {
   uint64_t (*now)(void);
   void (*synchronize)(void); /* returns when all kernels so far have ended */
   void (*advance)(int64_t ns); /* moves CUPTI's clock */
-  /* So far: records of a kind in buffers that came back and can be read; buffers that have not come back; ids on this
-   * thread's CUSTOM2 stack. */
+  /* So far: records of a kind in buffers that came back and can be read; buffers that came back and cannot be read to
+   * their end; buffers that have not come back; ids on this thread's CUSTOM2 stack. */
   uint64_t (*delivered)(int kind);
+  uint64_t (*unreadable)(void);
   uint64_t (*outstanding)(void);
   uint64_t (*depth)(void);
 };

@@ -67,6 +67,7 @@ void buffers_late(void);
 void buffers_stranger(void);
 uint64_t buffers_dropped(bool reset);
 uint64_t buffers_delivered(int kind);
+uint64_t buffers_unreadable(void);
 uint64_t buffers_outstanding(void);
 void buffers_report(FILE *to);
 
