@@ -29,12 +29,10 @@ int ncclotf2_cuda_driver_version(void) {
 
 bool ncclotf2_cuda_is_gone(void) {
   enum { CUDA_ERROR_DEINITIALIZED = 4 };
-  void *library = driver();
+  static get_device device_of; /* and its library with it */
+  if (!device_of) device_of = (get_device)driver_symbol(driver(), "cuCtxGetDevice");
   int device;
-  get_device device_of = (get_device)driver_symbol(library, "cuCtxGetDevice");
-  const bool gone = device_of && device_of(&device) == CUDA_ERROR_DEINITIALIZED;
-  if (library) dlclose(library);
-  return gone;
+  return device_of && device_of(&device) == CUDA_ERROR_DEINITIALIZED;
 }
 
 void ncclotf2_cuda_device(struct ncclotf2_comm *comm) {

@@ -17,7 +17,8 @@ void ncclotf2_cuda_device(struct ncclotf2_comm *comm);
 /* The newest CUDA version that the driver knows, 1000 * major + 10 * minor; 0 if no driver is loaded. */
 int ncclotf2_cuda_driver_version(void);
 
-/* Whether the driver has been taken down at the end of the program: nothing of CUDA may be called any more. */
+/* Whether the driver has been taken down at the end of the program: nothing of CUDA may be called any more. For one
+ * thread at a time. */
 bool ncclotf2_cuda_is_gone(void);
 
 #endif

@@ -40,6 +40,7 @@ enum { NO_THREAD = 0, WORKS = 1 };
 
 static struct cupti_functions cupti; /* written before ncclotf2_fast.cupti is set */
 static bool have_functions;
+static char path[PATH_MAX]; /* of the library */
 static uint32_t version;
 static void *subscriber;
 static uint64_t enabled; /* kinds */
@@ -62,28 +63,41 @@ static const char *text_of(int result) {
   return text;
 }
 
+/* Programs that make and end communicators all the time hear it once. */
 static void give_up(enum ncclotf2_cupti_state state, int error, const char *line) {
+  static char said[PATH_MAX + 256];
   set_state(state, error);
+  if (strncmp(said, line, sizeof said - 1) == 0) return;
+  snprintf(said, sizeof said, "%s", line);
   ncclotf2_log(NCCLOTF2_LOG_WARN, "kernels are not recorded: %s", line);
 }
 
-static void failed(const char *what, int result) {
-  char line[256];
-  snprintf(line, sizeof line, "%s: %s (%d)", what, text_of(result), result);
+static void failed(int result) {
+  static const struct {
+    int result;
+    const char *advice;
+  } advices[] = {
+      {CUPTI_NOT_COMPATIBLE, "; another tool in this process uses what excludes it"},
+      {CUPTI_NOT_INITIALIZED, "; there is no NVIDIA driver, or it is too old for this library: see NCCL_OTF2_CUPTI_LIBRARY"},
+      {CUPTI_INSUFFICIENT_PRIVILEGES, "; the driver keeps it for administrators (NVreg_RestrictProfilingToAdminUsers)"},
+  };
+  const char *advice = "";
+  for (unsigned i = 0; i < sizeof advices / sizeof *advices; i++)
+    if (advices[i].result == result) advice = advices[i].advice;
+  char line[PATH_MAX + 256];
+  snprintf(line, sizeof line, "%s: %s (%d)%s", path, text_of(result), result, advice);
   give_up(NCCLOTF2_CUPTI_FAILED, result, line);
 }
 
 /* ---- on NCCL's threads ---- */
 
 void ncclotf2_cupti_launch(uint64_t handle) {
-  if (!ncclotf2_session_is_owner()) return;
   if (pushed) cupti.pop(CUPTI_EXTERNAL_CUSTOM2, NULL);
-  pushed = cupti.push(CUPTI_EXTERNAL_CUSTOM2, handle) == CUPTI_OK ? handle : 0;
+  pushed = handle && cupti.push(CUPTI_EXTERNAL_CUSTOM2, handle) == CUPTI_OK ? handle : 0;
 }
 
 void ncclotf2_cupti_stopped(uint64_t handle) {
   if (!pushed || (pushed != handle && ncclotf2_handle_type(handle) != NCCLOTF2_GROUP_API)) return;
-  if (!ncclotf2_session_is_owner()) return;
   cupti.pop(CUPTI_EXTERNAL_CUSTOM2, NULL);
   pushed = 0;
 }
@@ -129,7 +143,8 @@ static void *run(void *unused) {
   ncclotf2_cupti_clock(&cupti);
   while (!ncclotf2_thread_is_left_alone()) {
     const uint32_t wake = __atomic_load_n(&ncclotf2_cupti_wake, __ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&ending, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&ending, __ATOMIC_ACQUIRE) || ncclotf2_cuda_is_gone()) {
+      __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELAXED);
       switch_off();
       break;
     }
@@ -182,7 +197,7 @@ static bool enable(uint64_t kinds) {
       enabled |= 1ULL << order[i].kind;
       if (order[i].kind == CUPTI_DRIVER) only_launches();
     } else if (order[i].needed) {
-      failed("CUPTI", result);
+      failed(result);
       return false;
     } else {
       ncclotf2_log(NCCLOTF2_LOG_WARN, "CUPTI does not record activities of kind %u: %s (%d)", order[i].kind, text_of(result),
@@ -200,20 +215,22 @@ static bool attach(uint64_t kinds) {
     return false;
   }
   if (result != CUPTI_OK) {
-    failed("CUPTI", result);
+    failed(result);
     return false;
   }
   if (!ncclotf2_cupti_buffers_open()) {
     give_up(NCCLOTF2_CUPTI_FAILED, 0, "no memory for CUPTI's buffers");
   } else if ((result = cupti.register_callbacks(ncclotf2_cupti_request, ncclotf2_cupti_complete)) != CUPTI_OK) {
-    failed("CUPTI", result);
+    failed(result);
   } else {
     if (cupti.set_thread_id_type) cupti.set_thread_id_type(CUPTI_THREAD_ID_SYSTEM);
     if (enable(kinds)) {
       __atomic_store_n(&ending, 0, __ATOMIC_RELAXED);
       __atomic_store_n(&works, WORKS, __ATOMIC_RELAXED);
       set_state(NCCLOTF2_CUPTI_ON, 0);
+      __atomic_store_n(&ncclotf2_fast.cupti, 1, __ATOMIC_RELEASE);
       if (ncclotf2_thread_start(run)) return true;
+      __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELAXED);
       __atomic_store_n(&works, NO_THREAD, __ATOMIC_RELAXED);
       give_up(NCCLOTF2_CUPTI_FAILED, 0, "no thread can be started (see ulimit -u)");
     }
@@ -224,7 +241,7 @@ static bool attach(uint64_t kinds) {
 }
 
 static bool find_functions(void) {
-  char path[PATH_MAX] = "", why[PATH_MAX + 256];
+  char why[PATH_MAX + 256];
   if (have_functions) return true;
   have_functions = ncclotf2_cupti_library(header()->library_path, &cupti, path, sizeof path, why, sizeof why);
   if (!have_functions) {
@@ -234,7 +251,7 @@ static bool find_functions(void) {
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   const int result = cupti.get_version(&version);
   if (result != CUPTI_OK) {
-    failed("CUPTI", result);
+    failed(result);
     have_functions = false;
     return false;
   }
@@ -245,7 +262,7 @@ static bool find_functions(void) {
 
 bool ncclotf2_cupti_begin(bool early) {
   const uint64_t kinds = __atomic_load_n(&header()->cupti_kinds, __ATOMIC_ACQUIRE);
-  if (!kinds || ncclotf2_fast.cupti) return false;
+  if (!kinds || __atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_RELAXED)) return false;
   if (!early) {
     if (__atomic_load_n(&header()->cupti_state, __ATOMIC_RELAXED) == NCCLOTF2_CUPTI_OFF)
       give_up(NCCLOTF2_CUPTI_FAILED, 0, "the collector was ready too late (NCCL_OTF2_START_LIMIT), and NCCL may be at work");
@@ -259,14 +276,11 @@ bool ncclotf2_cupti_begin(bool early) {
     give_up(NCCLOTF2_CUPTI_FAILED, 0, "CUPTI has not ended since the last communicator");
     return false;
   }
-  if (!find_functions() || !attach(kinds)) return false;
-  __atomic_store_n(&ncclotf2_fast.cupti, 1, __ATOMIC_RELEASE);
-  return true;
+  return find_functions() && attach(kinds);
 }
 
 void ncclotf2_cupti_end(unsigned seconds) {
-  if (!ncclotf2_fast.cupti) return;
-  __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELAXED);
+  if (!__atomic_exchange_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELAXED)) return;
   __atomic_store_n(&ending, 1, __ATOMIC_RELEASE);
   __atomic_add_fetch(&ncclotf2_cupti_wake, 1, __ATOMIC_RELEASE);
   ncclotf2_futex_wake(&ncclotf2_cupti_wake);

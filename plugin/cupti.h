@@ -23,7 +23,7 @@ bool ncclotf2_cupti_begin(bool early);
  * by itself. Caller holds the life lock. */
 void ncclotf2_cupti_end(unsigned seconds);
 
-/* A launch begins on this thread; called while ncclotf2_fast.cupti is set. */
+/* A launch begins on this thread, with the handle 0 if it is not recorded; called while ncclotf2_fast.cupti is set. */
 void ncclotf2_cupti_launch(uint64_t handle);
 
 /* An event of this thread has ended, likewise. NCCL leaves a KernelLaunch open when the launch fails; its id goes when

@@ -14,7 +14,9 @@ enum cupti_result {
   CUPTI_OK = 0,
   CUPTI_INVALID_PARAMETER = 1,
   CUPTI_MAX_LIMIT_REACHED = 12, /* GetNextRecord: the end of the buffer */
+  CUPTI_NOT_COMPATIBLE = 14,
   CUPTI_NOT_INITIALIZED = 15,   /* no driver, or one older than this CUPTI */
+  CUPTI_INSUFFICIENT_PRIVILEGES = 35,
   CUPTI_MULTIPLE_SUBSCRIBERS = 39
 };
 

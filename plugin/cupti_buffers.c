@@ -13,7 +13,7 @@
 #endif
 
 struct ncclotf2_cupti_limits ncclotf2_cupti_limits = {
-    .size = 512 << 10, .count = 128, .ready = 8, .scrap_size = 8 << 10, .scrap_count = 1024};
+    .size = 256 << 10, .count = 256, .ready = 8, .scrap_size = 8 << 10, .scrap_count = 1024};
 
 uint32_t ncclotf2_cupti_wake;
 

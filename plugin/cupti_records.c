@@ -77,6 +77,23 @@ static size_t size_of(const struct kind *row, uint32_t version, size_t rest) {
   return size < rest ? size : rest;
 }
 
+/* The ids of names by their addresses: CUPTI has one string for all records of a kernel. Whether it is still the same
+ * text is looked at, as nothing says what becomes of the string when a module is unloaded. */
+static uint32_t name_id(const char *name) {
+  enum { SLOTS = 4096 };
+  static struct {
+    const char *name;
+    uint32_t id;
+  } seen[SLOTS];
+  if (!name) return 0;
+  const unsigned slot = (unsigned)((uint64_t)(uintptr_t)name * 0x9e3779b97f4a7c15ULL >> 52) % SLOTS;
+  if (seen[slot].name != name || !ncclotf2_kernel_name_is(seen[slot].id, name)) {
+    seen[slot].name = name;
+    seen[slot].id = ncclotf2_kernel_name_id(name);
+  }
+  return seen[slot].id;
+}
+
 static void write_record(const struct kind *row, const uint8_t *bytes, size_t size, uint32_t version) {
   uint8_t *base = ncclotf2_session.base;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
@@ -95,7 +112,7 @@ static void write_record(const struct kind *row, const uint8_t *bytes, size_t si
   *(struct ncclotf2_record *)(void *)at = (struct ncclotf2_record){.ticks = ticks,
                                                                    .kind = NCCLOTF2_RECORD_CUPTI,
                                                                    .units = (uint8_t)(whole / NCCLOTF2_UNIT),
-                                                                   .aux = ncclotf2_intern(ncclotf2_ring, name),
+                                                                   .aux = name_id(name),
                                                                    .handle = size,
                                                                    .arg = version};
   memcpy(at + sizeof(struct ncclotf2_record), bytes, size);

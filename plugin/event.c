@@ -30,7 +30,13 @@ ncclotf2_result ncclotf2_start_inactive(uint64_t type) {
   return NCCLOTF2_SUCCESS;
 }
 
+/* Its kernel is not to be taken for that of the launch before. */
+static void launch_refused(unsigned type) {
+  if (type == NCCLOTF2_KERNEL_LAUNCH && __atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_ACQUIRE)) ncclotf2_cupti_launch(0);
+}
+
 ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type) {
+  launch_refused(type);
   ncclotf2_count(&ncclotf2_header_at(base)->lost[loss][type]);
   return NCCLOTF2_SUCCESS;
 }
@@ -39,6 +45,7 @@ bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHa
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   const unsigned type = counter_of(call.bit);
   const bool window = call.record_mask & NCCLOTF2_RECORD_WINDOW;
+  launch_refused(type);
   if (call.wanted) {
     if (call.record_mask & NCCLOTF2_RECORD_FULL)
       ncclotf2_count(&header->lost[NCCLOTF2_LOSS_DISK][type]);

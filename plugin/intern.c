@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "intern.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum {
@@ -49,10 +48,10 @@ static void remember(uint32_t id, uint32_t home) {
   }
 }
 
-uint32_t ncclotf2_string_id(const char *text) {
+static uint32_t id_of(const char *text, size_t most) {
   uint8_t *base = ncclotf2_session.base;
   if (!text || !base) return 0;
-  uint32_t length = (uint32_t)strnlen(text, NCCLOTF2_STRING_MAX) + 1; /* with the closing NUL */
+  uint32_t length = (uint32_t)strnlen(text, most) + 1; /* with the closing NUL */
   const uint32_t home = hash(text, length - 1);
   const uint32_t known = find(base, text, length, home);
   if (known) return known;
@@ -74,6 +73,18 @@ uint32_t ncclotf2_string_id(const char *text) {
   const uint32_t id = (uint32_t)(offset / 8 + 1);
   remember(id, home);
   return id;
+}
+
+uint32_t ncclotf2_string_id(const char *text) { return id_of(text, NCCLOTF2_STRING_MAX); }
+
+uint32_t ncclotf2_kernel_name_id(const char *name) { return id_of(name, NCCLOTF2_KERNEL_NAME_MAX); }
+
+bool ncclotf2_kernel_name_is(uint32_t id, const char *name) {
+  if (!id) return false;
+  const struct ncclotf2_string *string = ncclotf2_string_at(ncclotf2_session.base, (uint64_t)(id - 1) * 8);
+  const char *bytes = (const char *)string + offsetof(struct ncclotf2_string, bytes);
+  const uint32_t length = string->length - 1; /* this thread has seen it in place */
+  return strncmp(bytes, name, length) == 0 && (length == NCCLOTF2_KERNEL_NAME_MAX || !name[length]);
 }
 
 uint32_t ncclotf2_intern_slow(struct ncclotf2_ring *ring, const char *text) {

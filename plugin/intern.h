@@ -7,6 +7,7 @@
 #ifndef NCCLOTF2_INTERN_H
 #define NCCLOTF2_INTERN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "session.h"
@@ -17,6 +18,12 @@ uint32_t ncclotf2_intern_slow(struct ncclotf2_ring *ring, const char *text);
 /* The id of a text: found in the heap or appended, cut to NCCLOTF2_STRING_MAX; 0 for NULL, and when
  * the heap is full. For any thread, any text; takes no notice of addresses. */
 uint32_t ncclotf2_string_id(const char *text);
+
+/* The same for the name of a kernel, which is cut to NCCLOTF2_KERNEL_NAME_MAX. */
+uint32_t ncclotf2_kernel_name_id(const char *name);
+
+/* Whether an id, which may be 0, is that of this name. */
+bool ncclotf2_kernel_name_is(uint32_t id, const char *name);
 
 /* Texts that found the heap full. */
 uint64_t ncclotf2_strings_lost(void);

@@ -252,7 +252,8 @@ struct ncclotf2_string {
   uint32_t length;
   char bytes[4]; /* really `length` bytes with the closing NUL; the next string begins 8-aligned */
 };
-#define NCCLOTF2_STRING_MAX 127u /* longer ones are cut */
+#define NCCLOTF2_STRING_MAX 127u /* longer ones are cut, */
+#define NCCLOTF2_KERNEL_NAME_MAX 1000u /* … names of kernels here: they tell their template arguments */
 
 /* ---- communicators -------------------------------------------------------------------------- */
 struct ncclotf2_comm {

@@ -9,14 +9,15 @@ const (
 	Magic   = 0x3266744f6c63636e // "ncclOtf2" read as little-endian
 	Version = 3
 
-	PageSize   = 4096
-	HeaderSize = 2 * PageSize // of struct ncclotf2_header
-	ChunkSize  = 65536        // ring memory is handed out in these units
-	ChunkHead  = 64           // bytes of a chunk before its records
-	RingMax    = 4096         // threads that can record at one time
-	CommMax    = 65536        // communicator ranks over the life of the process
-	StringSize = 4 << 20
-	StringMax  = 127 // longer strings were cut by the plugin
+	PageSize      = 4096
+	HeaderSize    = 2 * PageSize // of struct ncclotf2_header
+	ChunkSize     = 65536        // ring memory is handed out in these units
+	ChunkHead     = 64           // bytes of a chunk before its records
+	RingMax       = 4096         // threads that can record at one time
+	CommMax       = 65536        // communicator ranks over the life of the process
+	StringSize    = 4 << 20
+	StringMax     = 127  // longer strings were cut by the plugin,
+	KernelNameMax = 1000 // … names of kernels here
 
 	ActivityMost = 512 // bytes of a CUPTI record; longer ones were cut
 	SpareMax     = 8   // free chunks the collector keeps at hand

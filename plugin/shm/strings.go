@@ -39,7 +39,7 @@ func (s *Strings) load(id uint32) string {
 	}
 	// The bytes are in place before the length is non-zero.
 	length := atomic.LoadUint32((*uint32)(unsafe.Pointer(&s.heap[at])))
-	if length == 0 || length > StringMax+1 || at+4+uint64(length) > uint64(len(s.heap)) {
+	if length == 0 || length > KernelNameMax+1 || at+4+uint64(length) > uint64(len(s.heap)) {
 		s.Missing++
 		return ""
 	}

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -71,13 +73,20 @@ static void *begin(uint32_t version, const char *faults, uint64_t kinds) {
   return context;
 }
 
+static uint32_t is_on(void) { return __atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_RELAXED); }
+
 static void check_on(void) {
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_ON, "state");
-  EQUAL(ncclotf2_fast.cupti, 1, "on");
+  EQUAL(is_on(), 1, "on");
 }
 
 static uint32_t launch(const char *name) {
   return cuda->launch(1, LAUNCH_EX, &(struct fakecupti_kernel){.device = 0, .stream = 7, .name = name, .end = 1000});
+}
+
+/* One that is still running at the end: its buffer comes back when it must, and not before. */
+static void launch_endless(void) {
+  cuda->launch(1, LAUNCH_EX, &(struct fakecupti_kernel){.name = "endless", .end = 3600000000000});
 }
 
 /* A launch as NCCL makes it. */
@@ -170,7 +179,7 @@ static void check_counts(void) {
 static void check_ended(void) {
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_ENDED, "state");
   EQUAL(host_header()->cupti_error, 0, "error");
-  EQUAL(ncclotf2_fast.cupti, 0, "on");
+  EQUAL(is_on(), 0, "on");
   EQUAL(cuda->outstanding(), 0, "outstanding buffers");
 }
 
@@ -215,6 +224,48 @@ static void all_of_a_version(const struct version *v) {
         (unsigned long long)(clock_most - clock_least));
 }
 
+/* Names of kernels tell their template arguments: what differs far behind is not the same kernel. */
+static void long_names(void) {
+  char name[2000], other[2000];
+  memset(name, 'x', sizeof name);
+  name[999] = '\0';
+  memcpy(other, name, sizeof other);
+  other[998] = 'y';
+  void *context = begin(22, "", KERNELS);
+  const uint32_t first = launch(name), second = launch(other), again = launch(name);
+  memset(name + 999, 'z', 1000);
+  name[1999] = '\0';
+  const uint32_t longer = launch(name);
+  finalize(context);
+  read_all();
+  other[998] = 'x';
+  EQUAL(kernel_of(first)->name, host_string_id(other), "name");
+  EQUAL(kernel_of(again)->name, kernel_of(first)->name, "the same name");
+  other[998] = 'y';
+  EQUAL(kernel_of(second)->name, host_string_id(other), "name");
+  name[NCCLOTF2_KERNEL_NAME_MAX] = '\0';
+  EQUAL(kernel_of(longer)->name, host_string_id(name), "name that was cut");
+}
+
+/* The string of a module that is gone may be another's. */
+static void name_at_a_known_address(void) {
+  void *context = begin(22, "", KERNELS);
+  const uint32_t first = launch("of the first module");
+  finalize(context);
+  read_all();
+  char *name;
+  memcpy(&name, kernel_of(first)->bytes + 104, sizeof name);
+  strcpy(name, "of the second");
+  context = host_init(2, 2, 0);
+  const uint32_t second = launch("of the second"), again = launch("of the second");
+  finalize(context);
+  read_all();
+  EQUAL(field(kernel_of(second), 104, 8), (uintptr_t)name, "address");
+  EQUAL(kernel_of(first)->name, host_string_id("of the first module"), "name");
+  EQUAL(kernel_of(second)->name, host_string_id("of the second"), "name");
+  EQUAL(kernel_of(again)->name, kernel_of(second)->name, "name");
+}
+
 /* Each version in a process of its own. */
 static void every_version(void) {
   for (unsigned i = 0; i < sizeof versions / sizeof *versions; i++) {
@@ -234,7 +285,7 @@ static void not_asked_for(void) {
   void *context = host_init(1, 2, 0);
   CHECK(!dlopen(getenv("NCCL_OTF2_CUPTI_LIBRARY"), RTLD_NOW | RTLD_NOLOAD), "the library was loaded");
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_OFF, "state");
-  EQUAL(ncclotf2_fast.cupti, 0, "on");
+  EQUAL(is_on(), 0, "on");
   ncclProfiler_v6.stopEvent(host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH)));
   ncclProfiler_v6.finalize(context);
 }
@@ -260,6 +311,13 @@ static void stale_ids(void) {
   ncclProfiler_v6.stopEvent(failed);
   /* A launch that was refused has no id to push. */
   host_header()->record_mask = 0;
+  CHECK(!host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH)), "recorded");
+  EQUAL(cuda->depth(), 0, "depth");
+  host_header()->record_mask = 0xf47;
+  /* … and does not run under the one that was left before it, whatever it is refused for. */
+  host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH));
+  EQUAL(cuda->depth(), 1, "depth");
+  host_header()->record_mask = 0xf47 | NCCLOTF2_RECORD_FULL;
   CHECK(!host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH)), "recorded");
   EQUAL(cuda->depth(), 0, "depth");
   host_header()->record_mask = 0xf47;
@@ -299,14 +357,14 @@ static void refused(const char *variable, const char *value, const char *faults,
     void *context = host_init(1, 2, 0);
     EQUAL(host_header()->cupti_state, state, "state");
     EQUAL(host_header()->cupti_error, error, "error");
-    EQUAL(ncclotf2_fast.cupti, 0, "on");
+    EQUAL(is_on(), 0, "on");
     CHECK(host_logged(line), "no line like \"%s\": %s", line, host_line);
     EQUAL(host_mask, 0xf47, "mask");
     CHECK(host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH)), "not recorded");
     /* Nothing is left behind. */
     void *handle = dlopen(getenv("NCCL_OTF2_CUPTI_LIBRARY"), RTLD_NOW | RTLD_NOLOAD), *subscriber;
     int (*subscribe)(void **, cupti_callback, void *) = handle ? (int (*)(void **, cupti_callback, void *))dlsym(handle, "cuptiSubscribe") : NULL;
-    if (subscribe && state == NCCLOTF2_CUPTI_FAILED && error != CUPTI_NOT_INITIALIZED)
+    if (subscribe && state == NCCLOTF2_CUPTI_FAILED && error != CUPTI_NOT_INITIALIZED && !strstr(faults, "subscribe"))
       EQUAL(subscribe(&subscriber, (cupti_callback)(uintptr_t)&subscriber, NULL), 0, "the subscription was kept");
     EQUAL(ncclProfiler_v6.finalize(context), 0, "finalize");
     exit(0);
@@ -319,10 +377,57 @@ static void refused(const char *variable, const char *value, const char *faults,
 static void refusals(void) {
   refused("FAKECUPTI_BUSY", "1", "", NCCLOTF2_CUPTI_BUSY, 39, "another profiler");
   refused("SCOREP_CUDA_ENABLE", "kernel,memcpy", "", NCCLOTF2_CUPTI_BUSY, 0, "SCOREP_CUDA_ENABLE");
-  refused("FAKECUPTI_NO_DRIVER", "1", "", NCCLOTF2_CUPTI_FAILED, 15, "CUPTI_ERROR_NOT_INITIALIZED (15)");
-  refused("X", "", "enable:39", NCCLOTF2_CUPTI_FAILED, 35, "INSUFFICIENT_PRIVILEGES (35)");
+  refused("FAKECUPTI_NO_DRIVER", "1", "", NCCLOTF2_CUPTI_FAILED, 15,
+          "libcupti.so.12: CUPTI_ERROR_NOT_INITIALIZED (15); there is no NVIDIA driver, or it is too old for this library");
+  refused("X", "", "enable:39", NCCLOTF2_CUPTI_FAILED, 35, "INSUFFICIENT_PRIVILEGES (35); the driver keeps it for administrators");
   refused("X", "", "enable:10", NCCLOTF2_CUPTI_FAILED, 35, "kernels are not recorded");
   refused("X", "", "enable:4", NCCLOTF2_CUPTI_FAILED, 35, "kernels are not recorded");
+  refused("X", "", "subscribe:14", NCCLOTF2_CUPTI_FAILED, 14, "NOT_COMPATIBLE (14); another tool in this process");
+  refused("X", "", "subscribe:33", NCCLOTF2_CUPTI_FAILED, 33, "an error it has no name for (33)");
+  refused("X", "", "callbacks:14", NCCLOTF2_CUPTI_FAILED, 14, "NOT_COMPATIBLE (14)");
+}
+
+static void no_memory_for_buffers(void) {
+  ncclotf2_cupti_limits.size = 1ULL << 46;
+  refused("X", "", "", NCCLOTF2_CUPTI_FAILED, 0, "no memory for CUPTI's buffers");
+}
+
+/* Neither for the collector, so there is none and the setting is read here. */
+static void no_thread(void) {
+  CHECK(dlopen(library("libcupti.so.12"), RTLD_NOW | RTLD_LOCAL), "%s", dlerror()); /* while we may see it */
+  /* Root is exempt from the limit. */
+  if (getuid() == 0) CHECK(setgid(65534) == 0 && setuid(65534) == 0, "cannot become nobody: %s", strerror(errno));
+  prctl(PR_SET_DUMPABLE, 1);
+  char directory[PATH_MAX];
+  snprintf(directory, sizeof directory, "%s/experiment", host_folder());
+  setenv("NCCL_OTF2_DIR", directory, 1);
+  setenv("NCCL_OTF2_COLLECTOR", "spool", 1);
+  setenv("NCCL_OTF2_CUPTI", "on", 1);
+  struct rlimit limit, before;
+  getrlimit(RLIMIT_NPROC, &before);
+  limit = before;
+  limit.rlim_cur = 0;
+  setrlimit(RLIMIT_NPROC, &limit);
+  void *context = host_init(1, 2, 0);
+  setrlimit(RLIMIT_NPROC, &before); /* the leak sanitizer needs a process at the end */
+  EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_FAILED, "state");
+  CHECK(host_logged("no thread can be started"), "%s", host_line);
+  EQUAL(is_on(), 0, "on");
+  CHECK(host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH)), "not recorded");
+  EQUAL(ncclProfiler_v6.finalize(context), 0, "finalize");
+}
+
+static void refused_again(void) {
+  setenv("FAKECUPTI_BUSY", "1", 1);
+  prepare(22, "", KERNELS);
+  int lines = 0;
+  for (uint64_t life = 1; life <= 3; life++) {
+    void *context = host_init(life, 2, 0);
+    EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_BUSY, "state");
+    ncclProfiler_v6.finalize(context);
+    if (life == 1) lines = host_lines;
+  }
+  EQUAL(host_lines, lines, "lines");
 }
 
 static void scorep_without_cuda(void) {
@@ -478,7 +583,7 @@ static void stamps(void) {
 static void unfinished(void) {
   void *context = begin(22, "", KERNELS);
   nccl_launch(context, NULL);
-  cuda->launch(1, LAUNCH_EX, &(struct fakecupti_kernel){.name = "endless", .end = 3600000000000});
+  launch_endless();
   ncclProfiler_v6.finalize(context);
   check_ended();
   check_counts();
@@ -495,7 +600,7 @@ static void dropped(void) {
   EQUAL(host_header()->cupti_dropped, 25, "dropped");
 }
 
-static void unreadable(uint32_t version, const char *faults, uint64_t unknown) {
+static void unreadable(uint32_t version, const char *faults, bool is_error) {
   pid_t pid = fork();
   if (pid == 0) {
     void *context = begin(version, faults, KERNELS);
@@ -503,8 +608,10 @@ static void unreadable(uint32_t version, const char *faults, uint64_t unknown) {
     finalize(context);
     check_ended();
     check_counts();
-    EQUAL(host_header()->cupti_unknown, unknown, "unknown");
-    CHECK(of_kind[10] && of_kind[10] < 10, "%llu kernels", (unsigned long long)of_kind[10]);
+    EQUAL(host_header()->cupti_unknown, cuda->unreadable(), "unknown");
+    EQUAL(host_header()->cupti_unknown > 0, is_error, "unknown");
+    CHECK(activity_count > 0 && of_kind[10] < 10, "%llu records, %llu kernels", (unsigned long long)activity_count,
+          (unsigned long long)of_kind[10]);
     exit(0);
   }
   int status = -1;
@@ -513,10 +620,10 @@ static void unreadable(uint32_t version, const char *faults, uint64_t unknown) {
 }
 
 static void unreadable_buffers(void) {
-  unreadable(18, "unknown", 1);
-  unreadable(22, "unknown", 1);
-  unreadable(130400, "unknown", 1);
-  unreadable(22, "truncated", 0); /* the end is the end */
+  unreadable(18, "unknown", true);
+  unreadable(22, "unknown", true);
+  unreadable(130400, "unknown", true);
+  unreadable(22, "truncated", false); /* the end is the end */
 }
 
 static void strangers(void) {
@@ -529,19 +636,49 @@ static void strangers(void) {
   CHECK(ncclotf2_cupti_buffers_strange() > 0, "no stranger was seen");
 }
 
+/* Another client's callbacks, which take what they are given and keep it. */
+static void other_request(uint8_t **buffer, size_t *size, size_t *most) {
+  static uint8_t memory[16][4096] __attribute__((aligned(8)));
+  static unsigned used;
+  CHECK(used < 16, "too many buffers");
+  *buffer = memory[used++];
+  *size = sizeof memory[0];
+  *most = 0;
+}
+static void other_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+  (void)context;
+  (void)stream;
+  (void)buffer;
+  (void)size;
+  (void)valid;
+}
+
+static void second_client(void) {
+  void *context = begin(22, "", KERNELS);
+  nccl_launch(context, NULL);
+  void *handle = dlopen(getenv("NCCL_OTF2_CUPTI_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+  int (*register_callbacks)(cupti_request, cupti_complete) =
+      (int (*)(cupti_request, cupti_complete))dlsym(handle, "cuptiActivityRegisterCallbacks");
+  EQUAL(register_callbacks(other_request, other_complete), 0, "registration");
+  nccl_launch(context, NULL);
+  EQUAL(register_callbacks(ncclotf2_cupti_request, ncclotf2_cupti_complete), 0, "registration");
+  for (int i = 0; i < 10; i++) nccl_launch(context, NULL); /* … in the other's buffer, which comes to us */
+  finalize(context);
+  check_ended();
+}
+
 static void comes_late(void) {
   void *context = begin(22, "late", KERNELS);
-  nccl_launch(context, NULL);
-  finalize(context);
+  launch_endless();
+  ncclProfiler_v6.finalize(context);
   EQUAL(cuda->outstanding(), 1, "outstanding");
   while (cuda->outstanding()) usleep(1000); /* … comes when nobody listens */
   /* The next life finds it. */
   context = host_init(2, 2, 0);
   check_on();
-  nccl_launch(context, NULL);
-  finalize(context);
+  ncclProfiler_v6.finalize(context);
   read_all();
-  CHECK(of_kind[10] >= 1, "no kernels");
+  EQUAL(of_kind[10], 1, "kernels");
 }
 
 static void foreign_clock(void) {
@@ -609,28 +746,31 @@ static void no_room_in_rings(void) {
 
 static void disk_is_full(void) {
   void *context = begin(22, "", KERNELS);
-  uint32_t correlation;
-  nccl_launch(context, &correlation);
+  launch_endless();
+  nccl_launch(context, NULL);
   __atomic_or_fetch(&host_header()->record_mask, NCCLOTF2_RECORD_FULL, __ATOMIC_RELAXED);
-  finalize(context);
+  ncclProfiler_v6.finalize(context);
   check_counts();
   EQUAL(of_kind[10], 0, "kernels");
-  EQUAL(host_header()->cupti_lost, 3, "lost");
+  EQUAL(host_header()->cupti_lost, 5, "lost");
 }
 
 /* ---- threads ---- */
 
+enum { THREADS = 8, ROUNDS = 2000 };
+static uint64_t handle_of[2 * THREADS * ROUNDS]; /* by correlation id; 0: no launch of NCCL's */
+
 static void *launch_many(void *context) {
-  for (int i = 0; i < 2000; i++) {
+  for (int i = 0; i < ROUNDS; i++) {
     uint32_t correlation;
-    nccl_launch(context, &correlation);
+    const uint64_t handle = nccl_launch(context, &correlation);
+    handle_of[correlation] = handle;
     if (i % 3 == 0) launch("someone's kernel");
   }
   return NULL;
 }
 
 static void many_threads(uint32_t version) {
-  enum { THREADS = 8 };
   setenv("FAKECUPTI_WORKER", "1", 1);
   ncclotf2_cupti_limits.size = 16 << 10;
   void *context = begin(version, "", KERNELS);
@@ -640,7 +780,9 @@ static void many_threads(uint32_t version) {
   finalize(context);
   check_ended();
   check_counts();
-  EQUAL(of_kind[39] + host_header()->cupti_lost >= THREADS * 2000, 1, "external ids");
+  EQUAL(of_kind[39] + host_header()->cupti_lost >= THREADS * ROUNDS, 1, "external ids");
+  for (uint64_t i = 0; i < activity_count; i++)
+    if (activities[i].kind == 39) EQUAL(field(&activities[i], 8, 8), handle_of[field(&activities[i], 16, 4)], "external id");
 }
 
 static void one_buffer_for_all_threads(void) { many_threads(26); }
@@ -703,16 +845,32 @@ static void exit_after_the_driver(void) {
   nccl_launch(context, NULL);
 }
 
+/* The thread sees it by itself, and flushes no more. */
+static void driver_goes_first(void) {
+  void *context = begin(22, "stranger", KERNELS);
+  nccl_launch(context, NULL);
+  driver_goes();
+  while (__atomic_load_n(&host_header()->cupti_state, __ATOMIC_ACQUIRE) == NCCLOTF2_CUPTI_ON) usleep(1000);
+  const uint64_t flushes = ncclotf2_cupti_buffers_strange();
+  EQUAL(host_header()->cupti_error, 15, "error");
+  EQUAL(is_on(), 0, "on");
+  void *handle = host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH));
+  EQUAL(cuda->depth(), 0, "depth");
+  ncclProfiler_v6.stopEvent(handle);
+  EQUAL(ncclProfiler_v6.finalize(context), 0, "finalize");
+  EQUAL(ncclotf2_cupti_buffers_strange(), flushes, "flushes");
+}
+
 static void slow_flush(void) {
   void *context = begin(22, "slow:110000", KERNELS);
   nccl_launch(context, NULL);
   cuda->synchronize();
   ncclProfiler_v6.finalize(context);
-  EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_ON, "state: finalize was held");
+  EQUAL(__atomic_load_n(&host_header()->cupti_state, __ATOMIC_RELAXED), NCCLOTF2_CUPTI_ON, "state: finalize was held");
   CHECK(host_logged("has not given back"), "%s", host_line);
   /* It is still at it: the next life does without. */
   context = host_init(2, 2, 0);
-  EQUAL(ncclotf2_fast.cupti, 0, "on");
+  EQUAL(is_on(), 0, "on");
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_FAILED, "state");
   CHECK(host_logged("has not ended"), "%s", host_line);
   ncclProfiler_v6.finalize(context);
@@ -737,7 +895,6 @@ static void forked_child(void) {
   EQUAL(status, 0, "the child's end");
   pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
   if (pid == 0) {
-    ncclProfiler_v6.stopEvent(handle);
     ncclProfiler_v6.finalize(context);
     exit(0);
   }
@@ -785,10 +942,15 @@ static void late_collector(void) {
 }
 
 TEST_MAIN({"records of every version come as they are, launches with their handles", every_version},
+          {"long names are kept apart", long_names},
+          {"a name's address may come to mean another", name_at_a_known_address},
           {"not asked for, CUPTI is not touched", not_asked_for},
           {"an id that NCCL leaves behind is taken away", stale_ids},
           {"what another thread pushed is not popped", stop_elsewhere},
           {"what keeps CUPTI off is said, and nothing else happens", refusals},
+          {"what keeps it off again and again is said once", refused_again},
+          {"without memory for buffers it stays off", no_memory_for_buffers},
+          {"without a thread it stays off", no_thread},
           {"Score-P without CUDA is no obstacle", scorep_without_cuda},
           {"an activity that is refused leaves the others", optional_kind_refused},
           {"the library is searched in order, and never twice in a process", search_order},
@@ -800,6 +962,7 @@ TEST_MAIN({"records of every version come as they are, launches with their handl
           {"what CUPTI drops is counted", dropped},
           {"what cannot be read ends its buffer", unreadable_buffers},
           {"buffers of others are left alone", strangers},
+          {"another client may register its callbacks", second_client},
           {"a buffer that comes after the end is kept for the next life", comes_late},
           {"a clock that jumps is seen to jump", foreign_clock},
           {"flushes may fail", flush_fails},
@@ -813,6 +976,7 @@ TEST_MAIN({"records of every version come as they are, launches with their handl
           {"CUPTI goes on and off with the communicators", several_lives},
           {"without finalize the exit handler takes the rest", exit_without_finalize},
           {"when the driver is gone nothing is called", exit_after_the_driver},
+          {"a driver that is gone is seen to be gone", driver_goes_first},
           {"a slow flush does not hold the program", slow_flush},
           {"forked children leave CUPTI alone", forked_child},
           {"without a collector the setting is read here", spool_asks_for_itself},

@@ -4,6 +4,7 @@
  * seccomp filter traps its system calls, malloc is counted, the kernel counts the faults. Chunks
  * change hands all the while.
  */
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "../cupti.h"
 #include "../mark.h"
 #include "host.h"
 #include "test.h"
@@ -184,15 +186,17 @@ static const struct flavour {
   unsigned api;
   uint32_t record; /* beside the types */
   uint64_t first, last;
+  bool cupti;
 } flavours[] = {
-    {"version 6", round_v6, 6, 0, 0, 0},
-    {"version 7", round_v7, 7, 0, 0, 0},
-    {"version 4", round_v4, 4, 0, 0, 0},
-    {"version 1", round_v1, 1, 0, 0, 0},
-    {"inside a window", round_v6, 6, NCCLOTF2_RECORD_WINDOW, 0, UINT64_MAX},
-    {"outside a window", round_v6, 6, NCCLOTF2_RECORD_WINDOW, UINT64_MAX, UINT64_MAX},
-    {"marks", round_of_marks, 6, 0, 0, 0},
-    {"record mode", round_raw, 6, NCCLOTF2_RECORD_RAW, 0, 0},
+    {"version 6", round_v6, 6, 0, 0, 0, false},
+    {"version 7", round_v7, 7, 0, 0, 0, false},
+    {"version 4", round_v4, 4, 0, 0, 0, false},
+    {"version 1", round_v1, 1, 0, 0, 0, false},
+    {"inside a window", round_v6, 6, NCCLOTF2_RECORD_WINDOW, 0, UINT64_MAX, false},
+    {"outside a window", round_v6, 6, NCCLOTF2_RECORD_WINDOW, UINT64_MAX, UINT64_MAX, false},
+    {"marks", round_of_marks, 6, 0, 0, 0, false},
+    {"record mode", round_raw, 6, NCCLOTF2_RECORD_RAW, 0, 0, false},
+    {"with CUPTI", round_v6, 6, 0, 0, 0, true},
 };
 static const struct flavour *flavour;
 enum { ROUNDS = 100000 };
@@ -252,6 +256,20 @@ static void *init(unsigned api) {
   return made;
 }
 
+/* Without a collector nobody else does. */
+static void begin_cupti(void) {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
+  CHECK(length > 0, "who am I: %s", strerror(errno));
+  path[length] = '\0';
+  for (int i = 0; i < 3; i++) *strrchr(path, '/') = '\0';
+  strcat(path, "/fakecupti/libcupti.so.12");
+  setenv("NCCL_OTF2_CUPTI_LIBRARY", path, 1);
+  setenv("FAKECUPTI_SWIFT", "1", 1);
+  host_header()->cupti_kinds = 1ULL << 10 | 1ULL << 39 | 1ULL << 4;
+  CHECK(ncclotf2_cupti_begin(true), "%s", host_line);
+}
+
 static void steady(const struct flavour *chosen) {
   flavour = chosen;
   setenv("NCCL_OTF2_MEMORY", "16M", 1);
@@ -264,6 +282,7 @@ static void steady(const struct flavour *chosen) {
   comm->first = flavour->first;
   comm->last = flavour->last;
   host_header()->record_mask = 0xffff | flavour->record;
+  if (flavour->cupti) begin_cupti();
   const bool outside = flavour->first != 0;
   handed_over_least = outside ? 0 : 1000;
   struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
@@ -296,6 +315,7 @@ static void steady_inside(void) { steady(&flavours[4]); }
 static void steady_outside(void) { steady(&flavours[5]); }
 static void steady_marks(void) { steady(&flavours[6]); }
 static void steady_raw(void) { steady(&flavours[7]); }
+static void steady_cupti(void) { steady(&flavours[8]); }
 
 TEST_MAIN({"a warm thread makes no system call, no allocation and no page fault", steady_v6},
           {"... nor with version 7", steady_v7},
@@ -304,7 +324,8 @@ TEST_MAIN({"a warm thread makes no system call, no allocation and no page fault"
           {"... nor inside a window", steady_inside},
           {"... nor outside", steady_outside},
           {"... nor with marks", steady_marks},
-          {"... nor in record mode", steady_raw})
+          {"... nor in record mode", steady_raw},
+          {"... nor when CUPTI is told its launches", steady_cupti})
 
 #else
 int main(void) {

@@ -197,6 +197,8 @@ void buffers_stranger(void)
 
 uint64_t buffers_delivered(int kind) { return delivered[kind]; }
 
+uint64_t buffers_unreadable(void) { return unreadable; }
+
 uint64_t buffers_outstanding(void)
 {
   uint64_t n = kept != NULL;

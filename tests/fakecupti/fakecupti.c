@@ -49,7 +49,7 @@ static void read_faults(const char *list)
     { "zero", &settings.zero, NULL }, { "reversed", &settings.reversed, NULL }, { "early", &settings.early, NULL },
     { "drop", &settings.drop, NULL }, { "unknown", &settings.unknown, NULL }, { "truncated", &settings.truncated, NULL },
     { "clock", &settings.clock, NULL }, { "slow", &settings.slow, NULL }, { "slower", &settings.slower, NULL },
-    { "enable", &settings.enable, NULL }, { "stranger", NULL, &settings.stranger }, { "late", NULL, &settings.late },
+    { "enable", &settings.enable, NULL }, { "subscribe", &settings.subscribe, NULL }, { "callbacks", &settings.callbacks, NULL }, { "stranger", NULL, &settings.stranger }, { "late", NULL, &settings.late },
     { "flush", NULL, &settings.flush },
   };
   for (const char *at = list; at && *at;) {
@@ -113,7 +113,8 @@ static void __attribute__((constructor)) load(void)
   owner = getpid();
   settings = (struct settings){ .version = number("FAKECUPTI_VERSION", 22), .no_driver = is_set("FAKECUPTI_NO_DRIVER"),
                                 .busy = is_set("FAKECUPTI_BUSY"), .worker = is_set("FAKECUPTI_WORKER"),
-                                .shuffle = is_set("FAKECUPTI_SHUFFLE"), .first = number("FAKECUPTI_FIRST", 1),
+                                .shuffle = is_set("FAKECUPTI_SHUFFLE"),
+                                .swift = is_set("FAKECUPTI_SWIFT"), .first = number("FAKECUPTI_FIRST", 1),
                                 .truth = getenv("FAKECUPTI_TRUTH") };
   const char *clock = getenv("FAKECUPTI_CLOCK");
   if (clock && strcmp(clock, "host") == 0) host_clock = dlsym(RTLD_DEFAULT, "ncclotf2_host_clock");
@@ -180,6 +181,7 @@ int cuptiSubscribe(void **handle, void (*callback)(void *, int, uint32_t, const 
   int code = begin("cuptiSubscribe");
   if (code) return code;
   if (!handle || !callback) return end(CODE_PARAMETER);
+  if (settings.subscribe) return end((int)settings.subscribe);
   if (settings.busy || subscribed) return end(CODE_SUBSCRIBERS);
   static char token[16];
   subscribed = *handle = token;
@@ -214,6 +216,7 @@ int cuptiActivityRegisterCallbacks(request_callback request, complete_callback c
 {
   enter("cuptiActivityRegisterCallbacks");
   if (!request || !complete) return CODE_PARAMETER;
+  if (settings.callbacks) return (int)settings.callbacks;
   pthread_mutex_lock(&lock);
   on_request = request;
   on_complete = complete;
@@ -303,7 +306,7 @@ int cuptiActivityFlushPeriod(uint32_t ms)
 EXPORTED int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id);
 int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id)
 {
-  enter("cuptiActivityPushExternalCorrelationId");
+  if (!settings.swift) enter("cuptiActivityPushExternalCorrelationId");
   if (kind < 1 || kind >= EXTERNAL_KINDS) return CODE_PARAMETER;
   if (settings.no_driver) return CODE_INITIALIZED;
   if (stacks[kind].count == STACK_MOST) fault("external ids of kind %d are pushed and not popped", kind);
@@ -314,7 +317,7 @@ int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id)
 EXPORTED int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *id);
 int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *id)
 {
-  enter("cuptiActivityPopExternalCorrelationId");
+  if (!settings.swift) enter("cuptiActivityPopExternalCorrelationId");
   if (kind < 1 || kind >= EXTERNAL_KINDS) return CODE_PARAMETER;
   if (settings.no_driver) return CODE_INITIALIZED;
   if (stacks[kind].count == 0) return CODE_EMPTY;
@@ -347,7 +350,8 @@ int cuptiGetResultString(int result, const char **text)
   enter("cuptiGetResultString");
   static const struct { int code; const char *name; } names[] = {
     { CODE_INITIALIZED, "CUPTI_ERROR_NOT_INITIALIZED" }, { CODE_SUBSCRIBERS, "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" },
-    { CODE_PRIVILEGES, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" }, { CODE_KIND, "CUPTI_ERROR_INVALID_KIND" } };
+    { CODE_PRIVILEGES, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" }, { CODE_KIND, "CUPTI_ERROR_INVALID_KIND" },
+    { CODE_COMPATIBLE, "CUPTI_ERROR_NOT_COMPATIBLE" } };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (names[i].code == result) {
       *text = names[i].name;
@@ -572,6 +576,14 @@ static uint64_t delivered(int kind)
   return n;
 }
 
+static uint64_t unreadable(void)
+{
+  pthread_mutex_lock(&lock);
+  const uint64_t n = buffers_unreadable();
+  pthread_mutex_unlock(&lock);
+  return n;
+}
+
 static uint64_t outstanding(void)
 {
   pthread_mutex_lock(&lock);
@@ -583,4 +595,4 @@ static uint64_t outstanding(void)
 static uint64_t depth(void) { return (uint64_t)stacks[5].count; }
 
 EXPORTED const struct fakecupti_hooks fakecupti = { launch, capture_begin, capture_end, instantiate, graph_launch, call, activity,
-                                                    clock_now, synchronize, advance, delivered, outstanding, depth };
+                                                    clock_now, synchronize, advance, delivered, unreadable, outstanding, depth };

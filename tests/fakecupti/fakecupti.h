@@ -15,6 +15,7 @@
  *   FAKECUPTI_FIRST=N           the first correlation id
  *   FAKECUPTI_WORKER=1          full buffers are given back by a thread; else by the launch that filled them
  *   FAKECUPTI_SHUFFLE=1         kernel records have buffers of their own, and buffers come back newest first
+ *   FAKECUPTI_SWIFT=1           external ids are pushed and popped without a system call, and so in forked children, too
  *   FAKECUPTI_TRUTH=FILE        at the end: a JSON line per kernel, and one of counts (see truth.c); %p is the pid
  *   FAKECUPTI_FAULTS=LIST       of NAME or NAME:N, separated by commas:
  *     zero:N        every N-th kernel has no times      reversed:N  … ends before it starts
@@ -26,6 +27,7 @@
  *     slow:MS       a forced flush takes that long       slower:MS   so does each
  *     late          a buffer comes back only after the client has unsubscribed
  *     enable:KIND   this kind is refused, with 35        flush       flushes fail, with 999
+ *     subscribe:N   subscriptions are refused, with N    callbacks:N  … the registration of callbacks is
  */
 #ifndef FAKECUPTI_H
 #define FAKECUPTI_H
@@ -57,9 +59,10 @@ struct fakecupti_hooks {
   uint64_t (*now)(void);
   void (*synchronize)(void); /* returns when all kernels so far have ended */
   void (*advance)(int64_t ns); /* moves CUPTI's clock */
-  /* So far: records of a kind in buffers that came back and can be read; buffers that have not come back; ids on this
-   * thread's CUSTOM2 stack. */
+  /* So far: records of a kind in buffers that came back and can be read; buffers that came back and cannot be read to
+   * their end; buffers that have not come back; ids on this thread's CUSTOM2 stack. */
   uint64_t (*delivered)(int kind);
+  uint64_t (*unreadable)(void);
   uint64_t (*outstanding)(void);
   uint64_t (*depth)(void);
 };

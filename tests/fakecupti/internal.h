@@ -22,10 +22,10 @@ enum { EXTERNAL_KINDS = 6, STACK_MOST = 64 };
 
 struct settings {
   uint32_t version;
-  bool no_driver, busy, worker, shuffle, host_clock;
+  bool no_driver, busy, worker, shuffle, swift;
   uint32_t first;
   const char *truth;
-  uint32_t zero, reversed, early, drop, unknown, truncated, clock, slow, slower, enable;
+  uint32_t zero, reversed, early, drop, unknown, truncated, clock, slow, slower, enable, subscribe, callbacks;
   bool stranger, late, flush;
 };
 extern struct settings settings;
@@ -67,6 +67,7 @@ void buffers_late(void);
 void buffers_stranger(void);
 uint64_t buffers_dropped(bool reset);
 uint64_t buffers_delivered(int kind);
+uint64_t buffers_unreadable(void);
 uint64_t buffers_outstanding(void);
 void buffers_report(FILE *to);
 
