@@ -26,7 +26,7 @@ export CGO_ENABLED ?= 0
 include plugin/plugin.mk
 include tests/fakenccl/fakenccl.mk
 
-.PHONY: help build demo test lint race fuzz cover bench soak sanitize generate clean setup tool
+.PHONY: help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -74,6 +74,19 @@ bench: ## package otf2 against libotf2's C API, and the cost of the plugin again
 
 soak: ## a job of SOAK_TIME (10m) that must not grow, lose anything or leave a broken archive
 	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' SOAK_TIME='$(SOAK_TIME)' scripts/soak.sh
+
+gpu-test: ## PyTorch jobs on a GPU, against what they called (GPU_TEST='--cases REGEXP --out DIR'); needs no Go if build/ is carried
+	@if command -v $(GO) >/dev/null; then $(MAKE) --no-print-directory gpu-test-build; fi
+	@test -x $(BUILD)/gputest || { echo "make: there is no $(BUILD)/gputest, and no Go to build it with: make gpu-test-build where there is, and carry $(BUILD)/ here" >&2; exit 1; }
+	$(BUILD)/gputest --build $(BUILD) $(GPU_TEST)
+
+gpu-test-build: tool $(PLUGIN) $(BUILD)/gpu/libnccl-profiler-empty.so ## what has to be carried to a machine with a GPU
+	$(GO) build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o $(BUILD)/gputest ./tests/gpu
+
+# For comparison: a plugin that does nothing.
+$(BUILD)/gpu/libnccl-profiler-empty.so: tests/bench/host/empty_plugin.c $(wildcard plugin/abi*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -I. -o $@ $<
 
 sanitize: plugin-test-asan plugin-test-tsan ## the C tests under the address and the thread sanitizer
 

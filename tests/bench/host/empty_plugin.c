@@ -3,6 +3,7 @@
  * The plugin that does nothing: what the callbacks of a real one cost more than its own is that one's.
  * It asks for all events and gives each a handle, as NCCL calls on only for events that have one.
  */
+#include "plugin/abi_v5.h"
 #include "plugin/abi_v6.h"
 
 static ncclotf2_result init(void **context, uint64_t commId, int *eActivationMask, const char *commName, int nNodes,
@@ -21,6 +22,13 @@ static ncclotf2_result init(void **context, uint64_t commId, int *eActivationMas
 }
 
 static ncclotf2_result start_event(void *context, void **eHandle, struct ncclotf2_descr_v6 *eDescr)
+{
+  (void)eDescr;
+  *eHandle = context;
+  return NCCLOTF2_SUCCESS;
+}
+
+static ncclotf2_result start_event_v5(void *context, void **eHandle, struct ncclotf2_descr_v5 *eDescr)
 {
   (void)eDescr;
   *eHandle = context;
@@ -51,6 +59,16 @@ __attribute__((visibility("default"))) struct ncclotf2_plugin_v6 ncclProfiler_v6
     .name = "empty",
     .init = init,
     .startEvent = start_event,
+    .stopEvent = stop_event,
+    .recordEventState = record_event_state,
+    .finalize = finalize,
+};
+
+/* NCCL 2.28 knows no version 6. It does not look at the bits that it has no events for. */
+__attribute__((visibility("default"))) struct ncclotf2_plugin_v5 ncclProfiler_v5 = {
+    .name = "empty",
+    .init = init,
+    .startEvent = start_event_v5,
     .stopEvent = stop_event,
     .recordEventState = record_event_state,
     .finalize = finalize,

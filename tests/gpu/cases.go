@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// testCase is one job with one way of recording it.
+type testCase struct {
+	mode   string // of job.py
+	events string // NCCL_OTF2_EVENTS, or
+	plugin string // "none": without any; "record": in record mode
+	ranks  int
+	cupti  bool
+	keep   bool           // the process groups are not destroyed
+	says   *regexp.Regexp // what the plugin must say in NCCL's log; nil: no warning
+	more   func(v *verdict, logs []*jobLog, a *archive)
+}
+
+func (c *testCase) name() string {
+	name := fmt.Sprintf("%s/%s%s/%dp", c.mode, c.plugin, c.events, c.ranks)
+	if c.cupti {
+		name += "/cupti"
+	}
+	if c.keep {
+		name += "/kept"
+	}
+	return name
+}
+
+func (c *testCase) gpu() bool { return c.events != "light" && c.plugin == "" }
+
+// baseline is the job by itself: if that fails nothing can be said of ours.
+var baseline = testCase{mode: "collectives", plugin: "none", ranks: 2}
+
+// cases is the table, what says most first: time may run out.
+var cases = []testCase{
+	baseline,
+	{mode: "collectives", events: "gpu", ranks: 2},
+	{mode: "collectives", events: "all", ranks: 2},
+	{mode: "few", plugin: "record", ranks: 2},
+	{mode: "training", events: "gpu", ranks: 2},
+	{mode: "graphs", events: "gpu", ranks: 2},
+	{mode: "exchange", events: "gpu", ranks: 2},
+	{mode: "collectives", events: "gpu", ranks: 2, cupti: true, more: linked},
+	{mode: "graphs", events: "gpu", ranks: 2, cupti: true, more: linked},
+	{mode: "profiled", events: "gpu", ranks: 2, cupti: true, says: regexp.MustCompile(`(?i)cupti`), more: profilerSeesKernels},
+	{mode: "profiled-later", events: "gpu", ranks: 2, cupti: true, more: linked},
+	{mode: "profiled-later", events: "gpu", ranks: 2, more: profilerSeesKernels},
+	{mode: "profiled", events: "gpu", ranks: 2, more: profilerSeesKernels},
+	{mode: "groups", events: "gpu", ranks: 3},
+	{mode: "loader", events: "gpu", ranks: 2},
+	{mode: "collectives", events: "gpu", ranks: 2, keep: true},
+	{mode: "collectives", events: "light", ranks: 2},
+	{mode: "collectives", events: "net", ranks: 2},
+	{mode: "collectives", events: "gpu", ranks: 4},
+	{mode: "training", events: "all", ranks: 2, cupti: true, more: linked},
+	{mode: "exchange", events: "all", ranks: 3},
+	{mode: "graphs", events: "all", ranks: 2},
+	{mode: "graphs", events: "light", ranks: 2},
+	{mode: "groups", events: "all", ranks: 4},
+	{mode: "loader", events: "all", ranks: 2, cupti: true, more: linked},
+	{mode: "training", events: "net", ranks: 2, keep: true},
+}
+
+func linked(v *verdict, logs []*jobLog, a *archive) {
+	v.kernelsLinked(a)
+	for rank, l := range logs {
+		if l.profiled >= 0 {
+			v.note("rank %d: torch.profiler, which came second, saw %d kernels of NCCL's", rank, l.profiled)
+		}
+	}
+}
+
+func profilerSeesKernels(v *verdict, logs []*jobLog, a *archive) {
+	for rank, l := range logs {
+		if l.profiled <= 0 {
+			v.fail("rank %d: torch.profiler saw no kernel of NCCL's: the plugin disturbs it", rank)
+		}
+	}
+	if len(a.kernels) > 0 {
+		v.fail("the archive has %d kernels, although CUPTI was not to be used", len(a.kernels))
+	}
+}

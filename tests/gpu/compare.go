@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// pair is a call's operation and what the archive shows of it.
+type pair struct {
+	want *expectation
+	got  *operation
+	who  string
+}
+
+// compare holds every operation of the archive against the ranks' logs: function, count, datatype, root or peer,
+// and the order, on communicators of the ranks that they have.
+//
+// unordered leaves the order between operations of different functions alone, and compares each function's
+// operations without it: where graphs are replayed, NCCL reports what it launched itself and what the stream
+// launched by different threads.
+func (v *verdict) compare(logs []*jobLog, a *archive, unordered bool) (pairs []pair) {
+	names, first := loggedCommunicators(logs)
+	byRanks := func(ranks []int) string { return fmt.Sprint(ranks) }
+	left := make(map[string][]*communicator)
+	for _, c := range a.comms {
+		if c.begin() != math.MaxInt64 {
+			left[byRanks(c.ranks)] = append(left[byRanks(c.ranks)], c)
+		}
+	}
+	for _, name := range names {
+		ranks := first[name].ranks
+		key := byRanks(ranks)
+		if len(left[key]) == 0 {
+			v.fail("communicator %q of ranks %v is not in the archive", name, ranks)
+			continue
+		}
+		c := left[key][0]
+		left[key] = left[key][1:]
+		for i, rank := range ranks {
+			want := logs[rank].expected(name)
+			row := c.rows[i]
+			if until := logs[rank].others[name]; until > 0 {
+				row = slices.DeleteFunc(slices.Clone(row), func(o *operation) bool { return o.begin < until })
+				v.note("%q rank %d: %d operations of the framework's own were not compared", name, i, len(c.rows[i])-len(row))
+			}
+			pairs = append(pairs, v.compareRow(fmt.Sprintf("%q rank %d", name, i), want, row, unordered)...)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(left)) {
+		for _, c := range left[key] {
+			v.fail("the archive has a communicator %q of ranks %v that no rank called", c.name, c.ranks)
+		}
+	}
+	v.compared += len(pairs)
+	if len(pairs) == 0 {
+		v.fail("no operation was compared")
+	}
+	return pairs
+}
+
+type loggedCommunicator struct {
+	ranks []int
+	t0    int64
+}
+
+// loggedCommunicators lists those that were called, in the order of their first calls: NCCL makes them then.
+func loggedCommunicators(logs []*jobLog) ([]string, map[string]loggedCommunicator) {
+	all := make(map[string]loggedCommunicator)
+	for _, l := range logs {
+		for _, name := range l.comms {
+			if want := l.expected(name); len(want) > 0 {
+				t0 := want[0].call.T0
+				if c, ok := all[name]; ok {
+					t0 = min(t0, c.t0)
+				}
+				all[name] = loggedCommunicator{l.ranks[name], t0}
+			}
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(all), func(x, y string) int { return cmp.Compare(all[x].t0, all[y].t0) })
+	return names, all
+}
+
+func (v *verdict) compareRow(who string, want []expectation, row []*operation, unordered bool) (pairs []pair) {
+	got := make(map[string][]*operation)
+	for _, o := range row {
+		got[sequenceKey(o.function, o.root)] = append(got[sequenceKey(o.function, o.root)], o)
+	}
+	expected := make(map[string][]*expectation)
+	var order []string
+	for i := range want {
+		k := want[i].key()
+		if expected[k] == nil {
+			order = append(order, k)
+		}
+		expected[k] = append(expected[k], &want[i])
+	}
+	paired := make(map[*expectation]*operation)
+	for _, k := range order {
+		w, g := expected[k], got[k]
+		delete(got, k)
+		if len(g) == 0 && !slices.ContainsFunc(w, func(e *expectation) bool { return !e.optional }) {
+			continue
+		}
+		if len(w) != len(g) {
+			v.fail("%s: %d × %s in the archive, %d were called", who, len(g), k, len(w))
+			continue
+		}
+		if unordered {
+			g = nearest(w, g)
+		}
+		for i, e := range w {
+			o := g[i]
+			if o.count != e.count || o.dtype != e.dtype || o.root != e.root {
+				v.fail("%s: %s number %d is count %d, %s, root or peer %d; called was count %d, %s, root or peer %d",
+					who, k, i, o.count, o.dtype, o.root, e.count, e.dtype, e.root)
+				break // what follows is shifted
+			}
+			paired[e] = o
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(got)) {
+		v.fail("%s: %d × %s in the archive that were not called", who, len(got[k]), k)
+	}
+	last := 0
+	for i := range want {
+		e := &want[i]
+		o := paired[e]
+		if o == nil {
+			continue
+		}
+		pairs = append(pairs, pair{e, o, who})
+		if !unordered && o.plan < last {
+			v.fail("%s: %s of count %d is shown before what was called before it", who, e.key(), e.count)
+		}
+		last = max(last, o.plan)
+	}
+	return pairs
+}
+
+// nearest orders operations so that each has the place of the call like it, if there is one: the first
+// of equals for the first.
+func nearest(want []*expectation, got []*operation) []*operation {
+	rest := slices.Clone(got)
+	var out []*operation
+	for _, e := range want {
+		like := func(o *operation) bool { return o.count == e.count && o.dtype == e.dtype && o.root == e.root }
+		i := slices.IndexFunc(rest, func(o *operation) bool { return like(o) && o.graph == (e.call.Graph != nil) })
+		if i < 0 {
+			i = max(slices.IndexFunc(rest, like), 0)
+		}
+		out = append(out, rest[i])
+		rest = slices.Delete(rest, i, i+1)
+	}
+	return out
+}
+
+// Tolerances of times. docs/gpu-runs.md gives the reasons.
+const (
+	earlySlack = 20 * time.Microsecond  // before the host's call
+	lateSlack  = 100 * time.Microsecond // behind the moment when all was known to have ended, and of overlaps
+	eventSlack = 20 * time.Microsecond  // longer than between the CUDA events around it
+	launchTime = 100 * time.Microsecond // between the first event and the kernel
+	// Between a kernel's times by CUPTI and its plan's by NCCL.
+	kernelSlack = 100 * time.Microsecond
+)
+
+// intervals holds GPU times against what the host knows: no operation runs before it is called nor after all is
+// known to have ended, nor for longer than between the CUDA events around it.
+func (v *verdict) intervals(pairs []pair) {
+	var margins []time.Duration
+	long, timed := 0, 0
+	for _, p := range pairs {
+		if p.got.source != "gpu" {
+			continue
+		}
+		c := p.want.call
+		if early := time.Duration(c.T0 - p.got.begin); early > earlySlack {
+			v.fail("%s: GPU time of %s (count %d) begins %v before its call", p.who, p.want.key(), p.want.count, early)
+		}
+		if late := time.Duration(p.got.end - c.Done); c.Done > 0 && late > lateSlack {
+			v.fail("%s: GPU time of %s (count %d) ends %v after all had ended", p.who, p.want.key(), p.want.count, late)
+		}
+		if c.EventNs == 0 {
+			continue
+		}
+		timed++
+		took, event := time.Duration(p.got.end-p.got.begin), time.Duration(c.EventNs)
+		margins = append(margins, event-took)
+		if took > event+eventSlack {
+			v.fail("%s: %s (count %d) takes %v of GPU time, %v passed between the events around it", p.who, p.want.key(), p.want.count, took, event)
+		}
+		if took >= event/2-launchTime {
+			long++
+		}
+	}
+	if timed == 0 {
+		return
+	}
+	slices.Sort(margins)
+	v.note("GPU time against CUDA events, %d operations: shorter by %v (median), %v (least), %v (most)", timed,
+		margins[timed/2], margins[0], margins[timed-1])
+	if 2*long < timed {
+		v.fail("of %d operations between CUDA events only %d have more than half of that time as GPU time", timed, long)
+	}
+}
+
+// overlaps holds the members' intervals of one operation against each other: where each needs data of all, none ends before
+// all have begun.
+func (v *verdict) overlaps(a *archive) {
+	checked := 0
+	for _, c := range a.comms {
+		for _, function := range []string{"AllReduce", "AllGather", "ReduceScatter"} {
+			var members [][]*operation
+			most := 0
+			for _, row := range c.rows {
+				only := slices.DeleteFunc(slices.Clone(row), func(o *operation) bool { return o.function != function })
+				members = append(members, only)
+				most = max(most, len(only))
+			}
+			for i := range most {
+				begin, end, all := int64(math.MinInt64), int64(math.MaxInt64), true
+				for _, m := range members {
+					if all = all && i < len(m) && m[i].source == "gpu"; all {
+						begin, end = max(begin, m[i].begin), min(end, m[i].end)
+					}
+				}
+				if !all {
+					continue
+				}
+				checked++
+				if apart := time.Duration(begin - end); apart > lateSlack {
+					v.fail("%q: %s number %d ended on one rank %v before it began on another", c.name, function, i, apart)
+				}
+			}
+		}
+	}
+	v.note("members' intervals overlap: %d operations looked at", checked)
+}
+
+// timing holds what intervals come from against what was recorded: with GPU events all operations have GPU times, unless NCCL
+// is known to report those of other kernels on that communicator.
+func (v *verdict) timing(a *archive, gpu bool, nccl string) {
+	v.sources = make(map[string]int)
+	for _, c := range a.comms {
+		n, without := 0, 0
+		for _, row := range c.rows {
+			for _, o := range row {
+				v.sources[o.source]++
+				n++
+				if o.source != "gpu" {
+					without++
+				}
+			}
+		}
+		why := unsound(c, nccl)
+		switch {
+		case n == 0:
+		case !gpu && without < n:
+			v.fail("%q: %d operations have GPU times that were not recorded", c.name, n-without)
+		case gpu && why != "":
+			v.note("%q: %d of %d operations have no GPU time; not demanded: %s", c.name, without, n, why)
+		case gpu && without*100 > n:
+			v.fail("%q: %d of %d operations have no GPU time", c.name, without, n)
+		}
+	}
+	if v.sources[""] > 0 {
+		v.fail("%d operations do not say where their time comes from", v.sources[""])
+	}
+}
+
+// unsound says why NCCL's GPU stamps cannot be relied on for a communicator, "" if they can.
+func unsound(c *communicator, nccl string) string {
+	direct, replayed := false, false
+	for me, row := range c.rows {
+		for _, o := range row {
+			direct, replayed = direct || !o.graph, replayed || o.graph
+			switch {
+			case o.function == "Broadcast" && !before(nccl, 2, 29):
+				return "broadcasts make NCCL's counters part from 2.29 on"
+			case (o.function == "Send" || o.function == "Recv") && o.root == me:
+				return "messages to oneself make NCCL's counters part"
+			}
+		}
+	}
+	if direct && replayed {
+		return "calls between replays of graphs make NCCL's counters part"
+	}
+	return ""
+}
+
+// before compares a release "2.28.9"; one that is not known is not before any.
+func before(release string, major, minor int) bool {
+	parts := strings.Split(release, ".")
+	if len(parts) < 2 {
+		return false
+	}
+	x, err := strconv.Atoi(parts[0])
+	y, err2 := strconv.Atoi(parts[1])
+	return err == nil && err2 == nil && (x < major || x == major && y < minor)
+}
+
+// complete demands that nothing is missing, by what the archive says of itself.
+func (v *verdict) complete(a *archive, ranks int) {
+	for name, want := range map[string]int{"PROCESSES": ranks, "PROCESSES_FINISHED": ranks, "PROCESSES_MISSING": 0, "RANKS_MISSING": 0, "LOST": 0, "SEQUENCES_DIFFER": 0} {
+		if got := a.properties[prefix+name]; got != strconv.Itoa(want) {
+			v.fail("%s%s is %q, want %d", prefix, name, got, want)
+		}
+	}
+	if a.shards != ranks {
+		v.fail("%d processes left data, want %d", a.shards, ranks)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.properties)) {
+		short, ours := strings.CutPrefix(name, prefix)
+		switch {
+		case ours && (strings.HasPrefix(short, "SEQUENCES_DIFFER::") || strings.HasPrefix(short, "LOST::") || strings.HasPrefix(short, "GAPS")):
+			v.fail("%s: %s", name, a.properties[name])
+		case ours && (strings.HasPrefix(short, "ODDITIES::") || strings.HasPrefix(short, "COST::") || strings.HasPrefix(short, "CUPTI::") || short == "LIBRARY_VERSION" || short == "API_VERSION"):
+			v.note("%s: %s", short, a.properties[name])
+		case name == "OTF2::MPI_COMMUNICATION_COMPLETE" && a.properties[name] == "false":
+			v.fail("the archive says that communication is missing in it")
+		}
+	}
+}
+
+// phases holds the application's marks against the log.
+func (v *verdict) phases(logs []*jobLog, a *archive) {
+	for rank, l := range logs {
+		for _, name := range slices.Sorted(maps.Keys(l.phases)) {
+			if rank >= len(a.phases) || a.phases[rank][name] != l.phases[name] {
+				v.fail("rank %d: phase %q is not %d times in the archive", rank, name, l.phases[name])
+			}
+		}
+	}
+}
+
+// rankKernels are the kernels of NCCL's of a rank, and its plans.
+type rankKernels struct {
+	seen      int
+	planless  int // kernels that name no plan
+	unmatched int // kernels that name one, until it is found
+	byID      map[uint64]*kernel
+	plans     int
+	without   int  // plans that no kernel names
+	graphs    bool // graphs were replayed
+}
+
+// kernelsLinked holds the kernels that CUPTI saw against the operations: each of NCCL's names a plan of its process or the only
+// operation of one, each plan has one, and both agree when it ran unless the archive says that they do not. Only where graphs are
+// replayed it may be unknown whose a kernel is; the archive says of how many.
+func (v *verdict) kernelsLinked(a *archive) {
+	ranks := make([]rankKernels, a.shards)
+	unlinked := 0
+	for i := range a.kernels {
+		k := &a.kernels[i]
+		if !strings.Contains(strings.ToLower(k.name), "nccl") {
+			continue
+		}
+		r := &ranks[k.rank]
+		r.seen++
+		if len(k.ids) == 0 && !k.launched {
+			unlinked++
+		}
+		if len(k.ids) == 0 {
+			r.planless++
+			continue
+		}
+		r.unmatched++
+		if r.byID == nil {
+			r.byID = make(map[uint64]*kernel)
+		}
+		for _, id := range k.ids {
+			r.byID[id] = k
+		}
+	}
+	_, differ := a.properties[prefix+"ODDITIES::GPU_TIMES_DIFFER"]
+	var most time.Duration
+	for _, c := range a.comms {
+		for i, row := range c.rows {
+			r, last := &ranks[c.ranks[i]], 0
+			for _, o := range row {
+				r.graphs = r.graphs || o.graph
+				if o.plan == last {
+					continue
+				}
+				last = o.plan
+				r.plans++
+				var k *kernel
+				for _, id := range o.ids {
+					k = cmp.Or(k, r.byID[id])
+				}
+				if k == nil {
+					r.without++
+					continue
+				}
+				r.unmatched--
+				if o.source != "gpu" {
+					continue
+				}
+				apart := max(time.Duration(o.begin-k.begin).Abs(), time.Duration(o.end-k.end).Abs())
+				if most = max(most, apart); apart > kernelSlack && !differ {
+					v.fail("%q rank %d: %s of count %d and its kernel are %v apart, and the archive does not say so", c.name, i, o.function, o.count, apart)
+				}
+			}
+		}
+	}
+	for rank, r := range ranks {
+		v.note("rank %d: %d kernels of NCCL's for %d plans", rank, r.seen, r.plans)
+		if r.unmatched != 0 {
+			v.fail("rank %d: %d kernels of NCCL's name plans that are not on the rank's rows", rank, r.unmatched)
+		}
+		if r.planless != r.without || r.without > 0 && !r.graphs {
+			v.fail("rank %d: %d kernels of NCCL's name no plan, %d plans have no kernel", rank, r.planless, r.without)
+		}
+	}
+	const property = prefix + "CUPTI::NCCL_KERNELS_UNLINKED"
+	if told := cmp.Or(a.properties[property], "0"); told != strconv.Itoa(unlinked) {
+		v.fail("%s is %s; %d kernels of NCCL's name neither plan nor launch", property, told, unlinked)
+	}
+	v.note("kernels and NCCL's stamps of them are %v apart at most", most)
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ncclotf2/replay"
+)
+
+// fakeJob is a recording in a job's place: a program that is started as Python is plays each rank's calls through the plugin,
+// and leaves a log that was made from the recording's reference of what the application called.
+type fakeJob struct {
+	python, dir string
+	ranks       int
+}
+
+func builtFile(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../../build", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is not built: run `make build` first", name)
+	}
+	return path
+}
+
+func newFakeJob(t *testing.T, name string, more ...string) *fakeJob {
+	t.Helper()
+	rec, err := replay.Load(filepath.Join("../../testdata/nccl-callbacks", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeJob{dir: t.TempDir(), ranks: len(rec.Processes)}
+	write := func(name string, text []byte, mode os.FileMode) string {
+		path := filepath.Join(f.dir, name)
+		if err := os.WriteFile(path, text, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for k := range rec.Processes {
+		program, err := replay.Compile(rec, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(fmt.Sprintf("p%d.program", k), program, 0o600)
+		lines := append(logOf(rec, k), more...)
+		write(fmt.Sprintf("rank%d.jsonl", k), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+	}
+	f.python = write("python", fmt.Appendf(nil, `#!/bin/sh
+[ "$1" = -c ] && { echo "a made-up GPU"; exit; }
+while [ $# -gt 0 ]; do [ "$1" = --log ] && log=$2; shift; done
+unset NCCL_OTF2_CUPTI # no kernels are played
+[ -z "$NCCL_PROFILER_PLUGIN" ] || NCCL_OTF2_CLOCK=host %s --clock recorded %s/p$RANK.program || exit
+cp %s/rank$RANK.jsonl "$log"
+`, builtFile(t, "fakenccl"), f.dir, f.dir), 0o700)
+	return f
+}
+
+// span is what a recording tells of the GPU's part in an operation.
+type span struct{ duration, reported uint64 }
+
+// logOf makes what job.py would have written.
+func logOf(rec *replay.Recording, k int) (lines []string) {
+	add := func(what string, fields map[string]any) {
+		fields["f"] = what
+		text, err := json.Marshal(fields)
+		if err != nil {
+			panic(err)
+		}
+		lines = append(lines, string(text))
+	}
+	p := rec.Processes[k]
+	add("start", map[string]any{"rank": k, "size": len(rec.Processes), "nccl": rec.Run.NCCL})
+	end := p.Calls[len(p.Calls)-1].T
+	gpu := spans(p)
+	known := make(map[int]bool)
+	ranks := make([]int, len(rec.Processes))
+	for i := range ranks {
+		ranks[i] = i
+	}
+	graph := -1
+	replayed := func(n int) {
+		add("replay", map[string]any{"graph": n, "t0": p.Opens[0].T, "t1": end, "done": end})
+	}
+	n := make(map[string]int)
+	for i, is := range p.Issues {
+		if !known[is.Comm] {
+			known[is.Comm] = true
+			add("comm", map[string]any{"name": fmt.Sprint(is.Comm), "ranks": ranks})
+		}
+		op, root, dtype := operationNames[is.Op], -1, "ncclFloat32"
+		for _, a := range is.Args {
+			if r, err := strconv.Atoi(a); err == nil {
+				root = r
+			} else if a != "" {
+				dtype = map[string]string{"f16": "ncclFloat16", "i32": "ncclInt32", "f64": "ncclFloat64"}[a]
+			}
+		}
+		c := map[string]any{"comm": fmt.Sprint(is.Comm), "op": op, "count": is.Count, "dtype": dtype, "root": root, "t0": is.T0, "t1": is.T1, "done": end}
+		next, before := (is.CommRank+1)%is.NRanks, (is.CommRank+is.NRanks-1)%is.NRanks
+		switch is.Op {
+		case "sr":
+			c["messages"] = [][]any{{"Send", next, is.Count}, {"Recv", before, is.Count}}
+		case "pair":
+			from, _ := strconv.Atoi(is.Args[0])
+			to, _ := strconv.Atoi(is.Args[1])
+			c["root"] = -1
+			switch is.CommRank {
+			case from:
+				c["messages"] = [][]any{{"Send", to, is.Count}}
+			case to:
+				c["messages"] = [][]any{{"Recv", from, is.Count}}
+			}
+		}
+		if rec.Name == "10-graph-3p" { // its program: see run.json
+			switch i {
+			case 1:
+				graph = 0
+			case 5, 6, 7:
+				if graph = -1; i == 5 {
+					for range 4 {
+						replayed(0)
+					}
+				}
+				replayed(0)
+			case 8:
+				graph = 1
+			}
+		}
+		if graph >= 0 {
+			c["graph"] = graph
+		} else if g := gpu[op]; n[op] < len(g) && rec.Name != "10-graph-3p" {
+			c["done"], c["event_ns"] = g[n[op]].reported, g[n[op]].duration
+		}
+		n[op]++
+		add("call", c)
+	}
+	if rec.Name == "10-graph-3p" {
+		replayed(1)
+		replayed(0)
+	}
+	add("end", map[string]any{"t": end})
+	return lines
+}
+
+var operationNames = map[string]string{"ar": "AllReduce", "ag": "AllGather", "rs": "ReduceScatter", "bc": "Broadcast", "rd": "Reduce",
+	"a2a": "AlltoAll", "alltoall": "AlltoAll", "gather": "Gather", "scatter": "Scatter", "sr": "Batch", "pair": "Batch"}
+
+// spans gives for each collective, by function, how long its plan's kernels ran and when the last of them was reported.
+func spans(p *replay.Process) map[string][]span {
+	type times struct{ begin, end, reported uint64 }
+	plans := make(map[*replay.Event]*times)
+	for _, ev := range p.Events {
+		if ev.Type != replay.TypeKernelCh || ev.Parent == nil || ev.Parent.Group == nil {
+			continue
+		}
+		t := plans[ev.Parent.Group]
+		if t == nil {
+			t = &times{begin: ev.Descr.(*replay.KernelCh).PTimer}
+			plans[ev.Parent.Group] = t
+		}
+		t.begin = min(t.begin, ev.Descr.(*replay.KernelCh).PTimer)
+		for _, s := range ev.States {
+			if s.Args != nil && s.Args.PTimer != nil {
+				t.end, t.reported = max(t.end, *s.Args.PTimer), max(t.reported, s.T)
+			}
+		}
+	}
+	out := make(map[string][]span)
+	for _, ev := range p.Events {
+		if d, ok := ev.Descr.(*replay.Coll); ok {
+			s := span{}
+			if t := plans[ev.Group]; t != nil && t.end > t.begin {
+				s = span{t.end - t.begin, t.reported}
+			}
+			out[d.Func] = append(out[d.Func], s)
+		}
+	}
+	return out
+}
+
+func (f *fakeJob) harness(t *testing.T) *harness {
+	return &harness{python: f.python, job: "job.py", plugin: builtFile(t, "libnccl-profiler-otf2.so"), tool: builtFile(t, "nccl-otf2"), work: t.TempDir()}
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ncclotf2/replay"
+	"ncclotf2/tests/bench/caller"
+)
+
+func mustCompile(t *testing.T, pattern string) *regexp.Regexp {
+	t.Helper()
+	r, err := regexp.Compile(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Archives of real NCCL calls agree with what was called, from the start of the ranks to the report.
+func TestJobsAgreeWithTheirLogs(t *testing.T) {
+	for _, name := range []string{"01-allreduce-2p", "02-allcoll-4p-net", "05-p2p-3p", "07-twocomms-streams", "08-v5-nccl228-3p", "09-straggler-4p", "10-graph-3p"} {
+		for _, events := range []string{"light", "gpu", "all"} {
+			t.Run(name+"/"+events, func(t *testing.T) {
+				t.Parallel()
+				f := newFakeJob(t, name)
+				c := &testCase{mode: "collectives", events: events, ranks: f.ranks}
+				if name == "10-graph-3p" {
+					c.mode = "graphs"
+				}
+				var v verdict
+				f.harness(t).play(context.Background(), c, t.TempDir(), &v)
+				for _, failure := range v.failures {
+					t.Error(failure)
+				}
+				if v.compared < f.ranks {
+					t.Errorf("%d operations were compared", v.compared)
+				}
+			})
+		}
+	}
+}
+
+// Whatever differs is found.
+func TestDifferencesAreFound(t *testing.T) {
+	last := func(l []*jobLog) *call { return l[1].calls[len(l[1].calls)-1] }
+	for _, test := range []struct {
+		name, recording string
+		change          func(logs []*jobLog, a *archive)
+		says            string
+	}{
+		{"another count", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Count++ }, `"0" rank 1: AllReduce number 8 is count 100000`},
+		{"another type", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Dtype = "ncclInt8" }, "called was count 100000, ncclInt8"},
+		{"another root", "08-v5-nccl228-3p", func(l []*jobLog, _ *archive) {
+			for _, c := range l[1].calls {
+				if c.Op == "Reduce" {
+					c.Root = 2
+				}
+			}
+		}, "Reduce number 0 is count 7000, ncclFloat32, root or peer 0; called was count 7000, ncclFloat32, root or peer 2"},
+		{"a call more", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[1].calls = append(l[1].calls, last(l)) }, "9 × AllReduce in the archive, 10 were called"},
+		{"a call less", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[1].calls = l[1].calls[:8] }, "9 × AllReduce in the archive, 8 were called"},
+		{"calls of one function less", "08-v5-nccl228-3p", func(l []*jobLog, _ *archive) {
+			l[1].calls = slices.DeleteFunc(l[1].calls, func(c *call) bool { return c.Op == "Reduce" })
+		}, "1 × Reduce in the archive that were not called"},
+		{"another peer", "07-twocomms-streams", func(l []*jobLog, _ *archive) {
+			for _, c := range l[0].calls {
+				for i := range c.Messages {
+					c.Messages[i].peer = 5
+				}
+			}
+		}, "3 × Recv 1 in the archive that were not called"},
+		{"another order", "08-v5-nccl228-3p", func(l []*jobLog, _ *archive) { l[2].calls[3], l[2].calls[4] = l[2].calls[4], l[2].calls[3] }, "is shown before what was called before it"},
+		{"a communicator more", "07-twocomms-streams", func(l []*jobLog, _ *archive) {
+			for _, one := range l {
+				one.comms, one.ranks["more"] = append(one.comms, "more"), []int{0, 1}
+				one.calls = append(one.calls, &call{Comm: "more", Op: "AllReduce", Count: 1, T0: 1 << 62})
+			}
+		}, `communicator "more" of ranks [0 1] is not in the archive`},
+		{"a communicator less", "07-twocomms-streams", func(l []*jobLog, _ *archive) {
+			for _, one := range l {
+				one.calls = slices.DeleteFunc(one.calls, func(c *call) bool { return c.Comm == "2" })
+			}
+		}, "of ranks [0 1] that no rank called"},
+		{"other members", "07-twocomms-streams", func(l []*jobLog, _ *archive) {
+			for _, one := range l {
+				one.ranks["1"] = []int{1, 0}
+			}
+		}, `communicator "1" of ranks [1 0] is not in the archive`},
+		{"a replay more", "10-graph-3p", func(l []*jobLog, _ *archive) {
+			l[0].calls = append(l[0].calls, l[0].calls[len(l[0].calls)-1])
+		}, "× AllReduce in the archive"},
+		{"called later", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).T0 += 1e9 }, "before its call"},
+		{"done earlier", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).Done -= 1e9 }, "after all had ended"},
+		{"shorter events", "01-allreduce-2p", func(l []*jobLog, _ *archive) { last(l).EventNs = 10 }, "10ns passed between the events around it"},
+		{"long events", "01-allreduce-2p", func(l []*jobLog, _ *archive) {
+			for _, one := range l {
+				for _, c := range one.calls {
+					c.EventNs = 1e9
+				}
+			}
+		}, "of 18 operations between CUDA events only 0"},
+		{"members apart", "01-allreduce-2p", func(_ []*jobLog, a *archive) {
+			o := a.comms[0].rows[0][3]
+			o.begin, o.end = o.begin+1e9, o.end+1e9
+		}, "AllReduce number 3 ended on one rank"},
+		{"no GPU time", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.comms[0].rows[1][0].source = "network" }, "1 of 18 operations have no GPU time"},
+		{"no source", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.comms[0].rows[1][0].source = "" }, "1 operations do not say"},
+		{"a loss", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.properties["NCCL_OTF2::LOST::RING::COLL"] = "3" }, "NCCL_OTF2::LOST::RING::COLL: 3"},
+		{"a process less", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.properties["NCCL_OTF2::PROCESSES"] = "1" }, `PROCESSES is "1", want 2`},
+		{"a process more", "01-allreduce-2p", func(_ []*jobLog, a *archive) { a.shards++ }, "3 processes left data"},
+		{"a phase", "01-allreduce-2p", func(l []*jobLog, _ *archive) { l[0].phases["step 1"] = 2 }, `phase "step 1" is not 2 times`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			v := checkedRecording(t, test.recording, test.change, nil)
+			if !slices.ContainsFunc(v.failures, func(f string) bool { return strings.Contains(f, test.says) }) {
+				t.Errorf("nothing says %q: %q", test.says, v.failures)
+			}
+		})
+	}
+}
+
+// checkedRecording plays a recording, changes log or archive, and checks one against the other.
+func checkedRecording(t *testing.T, name string, change func([]*jobLog, *archive), more func(*verdict, []*jobLog, *archive)) *verdict {
+	t.Helper()
+	f, dir := newFakeJob(t, name), t.TempDir()
+	c := &testCase{mode: "collectives", events: "gpu", ranks: f.ranks, more: more}
+	if name == "10-graph-3p" {
+		c.mode = "graphs"
+	}
+	v := new(verdict)
+	logs := f.harness(t).play(context.Background(), &testCase{mode: c.mode, events: "gpu", ranks: f.ranks}, dir, v)
+	if !v.passed() {
+		t.Fatal(v.failures)
+	}
+	a, err := readArchive(filepath.Join(dir, "experiment"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(logs, a)
+	v = new(verdict)
+	v.check(c, logs, a)
+	return v
+}
+
+func TestKernelsThatCUPTISaw(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(a *archive)
+		says   string // "": nothing to find
+	}{
+		{"all", func(*archive) {}, ""},
+		{"none", func(a *archive) { a.kernels = nil }, "rank 1: 0 kernels of NCCL's name no plan, 9 plans have no kernel"},
+		{"one is missing", func(a *archive) { a.kernels = a.kernels[1:] }, "rank 0: 0 kernels of NCCL's name no plan, 1 plans have no kernel"},
+		{"one without plan", func(a *archive) { a.kernels[3].ids = nil }, "rank 0: 1 kernels of NCCL's name no plan, 1 plans have no kernel"},
+		{"of another process's plan", func(a *archive) { a.kernels[3].ids = a.kernels[12].ids }, "rank 0: 1 kernels of NCCL's name plans that are not on the rank's rows"},
+		{"plans exchanged", func(a *archive) {
+			a.kernels[1].ids, a.kernels[5].ids = a.kernels[5].ids, a.kernels[1].ids
+		}, "AllReduce of count"},
+		{"a replay that nobody knows the kernel of", func(a *archive) {
+			a.kernels[3].ids, a.comms[0].rows[0][3].graph = nil, true
+			a.properties["NCCL_OTF2::CUPTI::NCCL_KERNELS_UNLINKED"] = "1"
+		}, ""},
+		{"of which only the launch is known", func(a *archive) {
+			a.kernels[3].ids, a.kernels[3].launched, a.comms[0].rows[0][3].graph = nil, true, true
+		}, ""},
+		{"of which nothing is said", func(a *archive) {
+			a.kernels[3].ids, a.comms[0].rows[0][3].graph = nil, true
+		}, "UNLINKED is 0; 1 kernels"},
+		{"at other times, as the archive says", func(a *archive) {
+			a.kernels[3].end += 1e9
+			a.properties["NCCL_OTF2::ODDITIES::GPU_TIMES_DIFFER"] = "1"
+		}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			v := checkedRecording(t, "01-allreduce-2p", func(_ []*jobLog, a *archive) {
+				a.kernels = nil
+				for rank, row := range a.comms[0].rows {
+					for i, o := range row {
+						o.ids = []uint64{uint64(100*rank + i + 1)}
+						a.kernels = append(a.kernels, kernel{"ncclDevKernel_AllReduce_Sum_f32_RING_LL", rank, o.begin - 5000, o.end + 5000, false, o.ids})
+					}
+				}
+				test.change(a)
+				a.kernels = append(a.kernels, kernel{name: "vectorized_elementwise_kernel"})
+			}, linked)
+			found := slices.ContainsFunc(v.failures, func(f string) bool { return strings.Contains(f, test.says) })
+			if test.says == "" && !v.passed() || test.says != "" && !found {
+				t.Errorf("want %q: %q", test.says, v.failures)
+			}
+		})
+	}
+}
+
+// The program from end to end: cases, cost, report, and what is kept.
+func TestWholeRun(t *testing.T) {
+	f := newFakeJob(t, "01-allreduce-2p", `{"f":"cost","op":"AllReduce","bytes":8,"calls":50,"host_ns":[10000,12000,14000],"gpu_ns":[20000]}`)
+	host, err := caller.Build("../..", "../../build", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := t.TempDir()
+	for from, to := range map[string]string{host.Plugin: "libnccl-profiler-otf2.so", host.Tool: "nccl-otf2", host.Empty: "gpu/libnccl-profiler-empty.so"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(build, to)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(from, filepath.Join(build, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	o := &options{cases: "^(collectives/(gpu/2p$|gpu/4p)|few/|" + overheadName + ")", time: 5 * time.Minute, out: out, build: build, python: f.python, script: "job.py", rounds: 1}
+	bad, err := o.run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(out, "report.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := string(text)
+	for _, want := range []string{
+		"a made-up GPU", "| collectives/none/2p | passed |", "| collectives/gpu/2p | passed", "| few/record/2p |", "| collectives/gpu/4p | **FAILED**",
+		"| AllReduce | 8 | 1 | 0.0 % | 12.0 | 12.0 (1.000) |", "GPU time against CUDA events, 18 operations",
+	} {
+		if !strings.Contains(report, want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	if bad != 1 || t.Failed() { // there are only two ranks to play
+		t.Fatalf("%d cases failed or were not run, want 1:\n%s", bad, report)
+	}
+	rec, err := replay.Load(filepath.Join(out, "recording"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rec.Processes) != 2 || len(rec.Processes[1].Issues) != 9 || len(rec.Processes[1].Events) == 0 || rec.Run.Name != "gpu-few-2p" {
+		t.Errorf("the recording that is kept is not the one that was made: %+v", rec.Run)
+	}
+	files := 0
+	for _, pattern := range []string{"*.md", "*.gz", "recording/*"} {
+		list, _ := filepath.Glob(filepath.Join(out, pattern))
+		files += len(list)
+	}
+	if files != 8 {
+		t.Errorf("%d files were packed, want 8", files)
+	}
+}
+
+// Without time nothing is begun, and the report says so; without a GPU there is one clear line.
+func TestNothingToRun(t *testing.T) {
+	f := newFakeJob(t, "01-allreduce-2p")
+	h := f.harness(t)
+	r := new(run)
+	until := time.Now().Add(time.Second)
+	all := &options{}
+	if err := h.cases(context.Background(), r, mustCompile(t, all.cases), until); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.notRun) != len(cases) || len(r.results) > 0 || !strings.Contains(r.markdown(), "collectives/none/2p: no time was left | NOT RUN") {
+		t.Errorf("%d of %d cases are reported as not run:\n%s", len(r.notRun), len(cases), r.markdown())
+	}
+	h.python = "/bin/false"
+	if _, err := h.probe(context.Background()); err == nil || !strings.HasPrefix(err.Error(), "a GPU and PyTorch with NCCL are needed") {
+		t.Errorf("without PyTorch: %v", err)
+	}
+}
+
+// A rank that fails ends the job, soon, and the case says which.
+func TestFailingRanks(t *testing.T) {
+	python := filepath.Join(t.TempDir(), "python")
+	script := "#!/bin/sh\n[ $RANK = 1 ] && { echo no memory >&2; exit 3; }\nexec sleep 80\n"
+	if err := os.WriteFile(python, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h := &harness{python: python, job: "job.py"}
+	_, said, err := h.run(context.Background(), &job{mode: "collectives", ranks: 2}, t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "rank 1: exit status 3") || !strings.Contains(err.Error(), "rank 0: signal: aborted") {
+		t.Errorf("error: %v", err)
+	}
+	if len(said) != 2 || said[1] != "no memory\n" {
+		t.Errorf("the ranks said %q", said)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for _, test := range []struct {
+		said string
+		must string
+		want int
+	}{
+		{"h:1:2 [0] nccl-otf2:3 NCCL INFO NCCL_OTF2: records to /tmp", "", 0},
+		{"h:1:2 [0] nccl-otf2:3 NCCL WARN NCCL_OTF2: CUPTI is in use", "", 1},
+		{"h:1:2 [0] nccl-otf2:3 NCCL WARN NCCL_OTF2: CUPTI is in use", "(?i)cupti", 0},
+		{"h:1:2 [0] nccl-otf2:3 NCCL WARN NCCL_OTF2: disk full", "(?i)cupti", 2},
+	} {
+		var v verdict
+		c := testCase{}
+		if test.must != "" {
+			c.says = mustCompile(t, test.must)
+		}
+		v.warnings([]string{test.said}, c.says)
+		if len(v.failures) != test.want {
+			t.Errorf("%q: %q", test.said, v.failures)
+		}
+	}
+}
+
+// The job's program compiles, and runs on the CPU where there is PyTorch.
+func TestJobProgram(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("NOT TESTED: python3 is missing")
+	}
+	if out, err := exec.Command(python, "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])", "job.py").CombinedOutput(); err != nil {
+		t.Fatalf("job.py: %v\n%s", err, out)
+	}
+	if err := exec.Command(python, "-c", "import torch").Run(); err != nil {
+		t.Skip("NOT RUN ON THE CPU: PyTorch is missing")
+	}
+	job0, err := filepath.Abs("job.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"collectives", "exchange", "groups", "training", "loader"} {
+		t.Run(mode, func(t *testing.T) {
+			h := &harness{python: python, job: job0}
+			logs, said, err := h.run(context.Background(), &job{mode: mode, ranks: 3, args: []string{"--backend", "gloo"}}, t.TempDir())
+			if err != nil {
+				t.Fatalf("%v\n%s", err, strings.Join(said, "\n"))
+			}
+			for _, l := range logs {
+				if len(l.wrong) > 0 || len(l.calls) == 0 {
+					t.Errorf("rank %d: %d calls, wrong: %q", l.Rank, len(l.calls), l.wrong)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"ncclotf2/shard"
+)
+
+// harness is where everything is.
+type harness struct {
+	python, job   string // interpreter and job.py
+	plugin, empty string // libraries
+	tool          string // nccl-otf2
+	work          string // folder for the cases
+}
+
+// Limits of waiting.
+const (
+	caseLimit    = 90 * time.Second
+	graceLimit   = 5 * time.Second  // for the other ranks when one has failed, and for a dump of stacks
+	collectLimit = 20 * time.Second // for collectors, after the last process
+)
+
+// job is one start of job.py on all ranks.
+type job struct {
+	mode     string
+	ranks    int
+	settings []string // environment, beside what every job has
+	args     []string
+}
+
+// environment is that of every rank: ranks on one GPU are let pass for ranks on several hosts, so that NCCL connects them, through
+// sockets on the loopback.
+func (j *job) environment(rank int) []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		ours := strings.HasPrefix(name, "NCCL_") || strings.HasPrefix(name, "TORCH_NCCL_") || strings.HasPrefix(name, "TORCHELASTIC_") ||
+			strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "PMI") || strings.HasPrefix(name, "OMPI_")
+		if !ours {
+			env = append(env, kv)
+		}
+	}
+	env = append(env,
+		"RANK="+strconv.Itoa(rank), "LOCAL_RANK="+strconv.Itoa(rank), "WORLD_SIZE="+strconv.Itoa(j.ranks), "LOCAL_WORLD_SIZE="+strconv.Itoa(j.ranks),
+		"NCCL_HOSTID=gputest-rank"+strconv.Itoa(rank),
+		"NCCL_NET=Socket", "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1", "NCCL_MNNVL_ENABLE=0", "NCCL_MAX_NCHANNELS=2",
+		"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,ENV,PROFILE",
+		"PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONFAULTHANDLER=1")
+	return append(env, j.settings...)
+}
+
+// run starts the ranks and waits for them. It returns what they wrote, log and output, as far as they came; the error
+// says which ended otherwise than well. Output and logs are kept in dir.
+func (h *harness) run(ctx context.Context, j *job, dir string) (logs []*jobLog, said []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, caseLimit)
+	defer cancel()
+	ended := make(chan error)
+	var commands []*exec.Cmd
+	for rank := range j.ranks {
+		args := append([]string{h.job, "--mode", j.mode, "--store", filepath.Join(dir, "store"), "--log", logFile(dir, rank)}, j.args...)
+		cmd := exec.CommandContext(ctx, h.python, args...)
+		cmd.Env = j.environment(rank)
+		cmd.Dir = dir
+		// Python's stacks first, then the end.
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGABRT) }
+		cmd.WaitDelay = graceLimit
+		out, fault := os.Create(outputFile(dir, rank))
+		if fault == nil {
+			defer out.Close()
+			cmd.Stdout, cmd.Stderr = out, out
+			fault = cmd.Start()
+		}
+		if fault != nil {
+			err = errors.Join(err, fmt.Errorf("rank %d: %w", rank, fault))
+			cancel()
+			break
+		}
+		commands = append(commands, cmd)
+	}
+	for rank, cmd := range commands {
+		go func() {
+			fault := cmd.Wait()
+			if fault != nil {
+				fault = fmt.Errorf("rank %d: %w", rank, fault)
+			}
+			ended <- fault
+		}()
+	}
+	for range commands {
+		if fault := <-ended; fault != nil {
+			err = errors.Join(err, fault)
+			time.AfterFunc(graceLimit, cancel) // the others wait for it in vain
+		}
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = errors.Join(err, fmt.Errorf("not done after %v", caseLimit))
+	}
+	for rank := range j.ranks {
+		text, _ := os.ReadFile(outputFile(dir, rank)) // what is missing was said above
+		said = append(said, string(text))
+		l, fault := readJobLog(logFile(dir, rank))
+		if fault == nil && !l.ended {
+			fault = fmt.Errorf("rank %d did not come to its end", rank)
+		}
+		err = errors.Join(err, fault)
+		logs = append(logs, l)
+	}
+	return logs, said, err
+}
+
+func logFile(dir string, rank int) string {
+	return filepath.Join(dir, fmt.Sprintf("rank%d.jsonl", rank))
+}
+func outputFile(dir string, rank int) string {
+	return filepath.Join(dir, fmt.Sprintf("rank%d.out", rank))
+}
+
+// collect waits until the collectors have finished and, if there is to be one, made the archive. If they do not make it,
+// that is a failure, and the tool makes it.
+func (h *harness) collect(ctx context.Context, v *verdict, experiment string, archived bool) error {
+	deadline := time.Now().Add(collectLimit)
+	made := func() bool {
+		_, err := os.Stat(filepath.Join(experiment, "traces.otf2"))
+		return err == nil || !archived
+	}
+	for {
+		entries, err := shard.List(experiment)
+		if err != nil {
+			return err
+		}
+		working := slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Writing || e.State == shard.Starting })
+		if len(entries) > 0 && !working && made() {
+			break
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			if working || len(entries) == 0 {
+				return fmt.Errorf("%d collectors left something in %s, and not all have finished", len(entries), experiment)
+			}
+			v.fail("the last collector made no archive")
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	// Also where there is an archive already: making it again must be possible, once the collector is done with it.
+	for {
+		out, err := exec.CommandContext(ctx, h.tool, "unify", experiment).CombinedOutput()
+		switch {
+		case err == nil:
+			return nil
+		case !strings.Contains(string(out), "is being unified") || time.Now().After(deadline):
+			return fmt.Errorf("nccl-otf2 unify: %w: %s", err, out)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
