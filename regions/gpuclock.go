@@ -237,14 +237,27 @@ func (s *clockSegment) fit(force bool, grain float64) {
 	}
 }
 
-// fitBlock fits the line of the block points[from:to] to points[first:end].
+// fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbours
+// are parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone.
 func (s *clockSegment) fitBlock(from, to, first, end int, grain float64) clockLine {
 	var before *clockLine
 	if n := len(s.lines); n > 0 {
 		before = &s.lines[n-1]
 	}
 	middle := s.points[from].g + (s.points[to-1].g-s.points[from].g)/2
-	return s.scratch.fit(s.points[first:end], middle, before, grain)
+	l := s.scratch.fit(s.points[first:end], middle, before, grain)
+	bent := 0.0
+	for _, part := range [][]clockPoint{s.points[first:from], s.points[from:to], s.points[to:end]} {
+		bent = max(bent, s.scratch.gap(&l, part))
+	}
+	switch {
+	case bent == 0:
+	case to-from >= minSlopePoints:
+		l = s.scratch.fit(s.points[from:to], middle, before, grain)
+	default:
+		l.stat += bent
+	}
+	return l
 }
 
 // live is the newest line, nil if there is none yet.

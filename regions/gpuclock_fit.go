@@ -2,7 +2,10 @@
 
 package regions
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // clockLine is the offset of a GPU's clock in a block.
 //
@@ -40,7 +43,7 @@ const (
 	systematicNs = 2000.0
 
 	minSlopePoints = 5   // fewer do not tell a slope
-	maxFitPoints   = 12  // that the choice of a slope looks at
+	stretches      = 8
 	slopeGain      = 3.0 // by how much (log likelihood) another slope must be better
 	slopeDoubt     = 0.3 // by how much it may be worse and still be true
 	fitFloorNs     = 300 // differences below this mean nothing
@@ -59,49 +62,70 @@ func (l *clockLine) uncertainty(g uint64) float64 {
 
 // fitScratch is what a fit works with.
 type fitScratch struct {
-	x, y   []float64 // relative to the middle of the block and the first point's offset
-	x2, y2 []float64 // second quickest reports: never corners of the hull
-	hull   []int
-	low    [maxFitPoints]float64
-	at     [maxFitPoints]float64
+	x, y []float64 // relative to the middle of the block and the first point's offset; x rises
+	hull []int
+	low  []float64
+	at   []float64
 }
 
-// lowest finds the m least of y − slope·x, in order, and their x.
-func (f *fitScratch) lowest(slope float64, m int) {
-	n := 0
-	take := func(x, y []float64) {
-		for i, x := range x {
-			r := y[i] - slope*x
-			if n == m && r >= f.low[n-1] {
-				continue
-			}
-			j := min(n, m-1)
-			for ; j > 0 && f.low[j-1] > r; j-- {
-				f.low[j], f.at[j] = f.low[j-1], f.at[j-1]
-			}
-			f.low[j], f.at[j] = r, x
-			n = min(n+1, m)
+func (f *fitScratch) append(x uint64, y int64) {
+	f.x, f.y = append(f.x, float64(int64(x))), append(f.y, float64(y))
+}
+
+// lowest finds the m least of y − slope·x in [from, to), in order, and their x. They are put behind what is there.
+func (f *fitScratch) lowest(slope float64, from, to, m int) {
+	first := len(f.low)
+	for i := from; i < to; i++ {
+		r := f.y[i] - slope*f.x[i]
+		j := len(f.low)
+		switch {
+		case j < first+m:
+			f.low, f.at = append(f.low, r), append(f.at, f.x[i])
+		case r >= f.low[j-1]:
+			continue
+		default:
+			j--
 		}
+		for ; j > first && f.low[j-1] > r; j-- {
+			f.low[j], f.at[j] = f.low[j-1], f.at[j-1]
+		}
+		f.low[j], f.at[j] = r, f.x[i]
 	}
-	take(f.x, f.y)
-	take(f.x2, f.y2)
+}
+
+// spread tells how close to a line of a slope the quickest reports lie: the range of the lower half of the quickest two
+// of each of some stretches. A burst of reports, all at one time, would agree with any slope.
+func (f *fitScratch) spread(slope float64) float64 {
+	n := len(f.x)
+	f.low, f.at = f.low[:0], f.at[:0]
+	for i := range stretches {
+		f.lowest(slope, i*n/stretches, (i+1)*n/stretches, 2)
+	}
+	slices.Sort(f.low)
+	return f.low[f.agreeing(n)-1] - f.low[0]
+}
+
+// agreeing is the number of reports whose range spread is.
+func (f *fitScratch) agreeing(n int) int {
+	return max(min(quickest, n), min(2*stretches, n)/2)
 }
 
 // fit fits a line to points, to be used around the stamp middle.
 func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, grain float64) clockLine {
-	n := len(points)
-	f.x, f.y, f.x2, f.y2 = f.x[:0], f.y[:0], f.x2[:0], f.y2[:0]
+	f.x, f.y = f.x[:0], f.y[:0]
 	d0 := points[0].d
-	for _, p := range points {
-		f.x = append(f.x, float64(int64(p.g-middle)))
-		f.y = append(f.y, float64(p.d-d0))
-		if p.g2 != 0 {
-			f.x2 = append(f.x2, float64(int64(p.g2-middle)))
-			f.y2 = append(f.y2, float64(p.d2-d0))
+	for i := range points {
+		p := &points[i]
+		if p.g2 != 0 && p.g2 < p.g {
+			f.append(p.g2-middle, p.d2-d0)
+		}
+		f.append(p.g-middle, p.d-d0)
+		if p.g2 > p.g {
+			f.append(p.g2-middle, p.d2-d0)
 		}
 	}
-	n += len(f.x2)
-	span := f.x[len(points)-1] - f.x[0]
+	n := len(f.x)
+	span := f.x[n-1] - f.x[0]
 	known := 0.0
 	if before != nil {
 		known = before.slope
@@ -112,7 +136,8 @@ func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, 
 	}
 
 	m := min(n, quickest)
-	f.lowest(slope, m)
+	f.low, f.at = f.low[:0], f.at[:0]
+	f.lowest(slope, 0, n, m)
 	spread := f.low[m-1] - f.low[0]
 	if m > few {
 		spread = min(spread, (spread+(quickest-1)/(few-1)*(f.low[few-1]-f.low[0]))/2)
@@ -136,15 +161,29 @@ func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, 
 	return l
 }
 
+// gap is by how much all points of a part lie farther above their line than chance explains; 0: they do not.
+func (f *fitScratch) gap(l *clockLine, part []clockPoint) float64 {
+	if len(part) < minSlopePoints {
+		return 0
+	}
+	f.x, f.y = f.x[:0], f.y[:0]
+	for i := range part {
+		f.x, f.y = append(f.x, 0), append(f.y, l.above(part[i].g, part[i].d))
+	}
+	f.low, f.at = f.low[:0], f.at[:0]
+	f.lowest(0, 0, len(f.x), quickest)
+	if gap := f.low[0] - maxLateNs; gap > 3*(f.low[quickest-1]-f.low[0])+priorNs {
+		return gap
+	}
+	return 0
+}
+
 // slope chooses among the slope known before, none, and the edges of the points' lower hull. off is by how much it may
 // differ without being much worse.
 func (f *fitScratch) slope(known, span, grain float64) (best, off float64) {
-	m := max(quickest, min((len(f.x)+len(f.x2))/6, maxFitPoints))
+	m := f.agreeing(len(f.x))
 	floor := grain + fitFloorNs
-	spread := func(slope float64) float64 {
-		f.lowest(slope, m)
-		return f.low[m-1] - f.low[0] + floor
-	}
+	spread := func(slope float64) float64 { return f.spread(slope) + floor }
 	least := spread(known)
 	best, score := known, float64(m-1)*math.Log(least)
 	try := func(slope float64) {
