@@ -238,7 +238,8 @@ func (s *clockSegment) fit(force bool, grain float64) {
 }
 
 // fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbours
-// are parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone.
+// are parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone; what it
+// is then still bent by is uncertain.
 func (s *clockSegment) fitBlock(from, to, first, end int, grain float64) clockLine {
 	var before *clockLine
 	if n := len(s.lines); n > 0 {
@@ -246,16 +247,14 @@ func (s *clockSegment) fitBlock(from, to, first, end int, grain float64) clockLi
 	}
 	middle := s.points[from].g + (s.points[to-1].g-s.points[from].g)/2
 	l := s.scratch.fit(s.points[first:end], middle, before, grain)
-	bent := 0.0
-	for _, part := range [][]clockPoint{s.points[first:from], s.points[from:to], s.points[to:end]} {
-		bent = max(bent, s.scratch.gap(&l, part))
+	if l.bend == 0 || to-from == end-first {
+		return l
 	}
-	switch {
-	case bent == 0:
-	case to-from >= minSlopePoints:
-		l = s.scratch.fit(s.points[from:to], middle, before, grain)
-	default:
-		l.stat += bent
+	if to-from < minSlopePoints {
+		return l
+	}
+	if alone := s.scratch.fit(s.points[from:to], middle, before, grain); alone.bend < l.bend {
+		return alone
 	}
 	return l
 }
@@ -289,7 +288,8 @@ func (s *clockSegment) at(g uint64) (t uint64, off float64, ok bool) {
 	// Offsets are large, their difference is not.
 	oa, ob := a.offset(g), b.offset(g)
 	t = g + uint64(oa+int64(math.Round(w*float64(ob-oa))))
-	return t, (1-w)*a.uncertainty(g) + w*b.uncertainty(g), true
+	// Beyond its block a line may be wrong by what the other one says.
+	return t, (1-w)*a.uncertainty(g) + w*b.uncertainty(g) + min(w, 1-w)*math.Abs(float64(ob-oa)), true
 }
 
 // host maps a stamp that was reported at host time seen to the time line. The true time is within

@@ -27,12 +27,14 @@ type clockLine struct {
 	stat     float64 // uncertainty (ns) at pivot
 	pivot    float64 // mean place of the quickest reports, less g
 	slopeOff float64 // uncertainty of the slope
-	limit    float64 // what the lower bounds allow at most
+	limit    float64 // what a lower bound allows at most
+	limitAt  float64 // where it is, less g
+	bend     float64 // how far (ns) the points are from lying on one line, beyond chance
 	points   int     // that it was fitted to
 }
 
 const (
-	maxSlope     = 250e-6 // more than any oscillator is off by: such a slope is no drift
+	maxSlope     = 600e-6 // what a clock is off by at most, and slewed by while it is adjusted (Linux: 500 ppm)
 	usualSlope   = 20e-6  // of two oscillators
 	wander       = 1e-7   // what a slope changes by within a block: temperature
 	quickest     = 5      // reports that tell how late the quickest is
@@ -42,8 +44,10 @@ const (
 	priorNs      = 2000.0
 	systematicNs = 2000.0
 
-	minSlopePoints = 5   // fewer do not tell a slope
+	minSlopePoints = 5 // fewer do not tell a slope
 	stretches      = 8
+	minBendPoints  = stretches * few
+	bendChance     = 6.0 // times the mean lateness of the quickest: one line in fifty has such a gap by chance
 	slopeGain      = 3.0 // by how much (log likelihood) another slope must be better
 	slopeDoubt     = 0.3 // by how much it may be worse and still be true
 	fitFloorNs     = 300 // differences below this mean nothing
@@ -57,7 +61,8 @@ func (l *clockLine) offset(g uint64) int64 {
 func (l *clockLine) above(g uint64, d int64) float64 { return float64(d - l.offset(g)) }
 
 func (l *clockLine) uncertainty(g uint64) float64 {
-	return min(math.Hypot(l.stat, l.slopeOff*(float64(int64(g-l.g))-l.pivot)), l.limit)
+	x := float64(int64(g - l.g))
+	return min(math.Hypot(l.stat, l.slopeOff*(x-l.pivot)), l.limit+l.slopeOff*math.Abs(x-l.limitAt))
 }
 
 // fitScratch is what a fit works with.
@@ -66,6 +71,8 @@ type fitScratch struct {
 	hull []int
 	low  []float64
 	at   []float64
+
+	apart []float64
 }
 
 func (f *fitScratch) append(x uint64, y int64) {
@@ -150,32 +157,41 @@ func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, 
 	for _, x := range f.at[:m] {
 		l.pivot += x / float64(m)
 	}
-	l.stat = max(most-late, late) + systematicNs + grain
+	l.bend = f.bend(slope)
+	l.stat = max(most-late, late) + systematicNs + grain + l.bend
 	for i := range points {
 		if p := &points[i]; p.begin != 0 {
 			if gap := -l.above(p.begin, p.least); gap >= 0 {
-				l.limit = min(l.limit, max(gap, late)+grain)
+				if limit := max(gap, late) + grain; limit < l.limit {
+					l.limit, l.limitAt = limit, float64(int64(p.begin-middle))
+				}
 			}
 		}
 	}
 	return l
 }
 
-// gap is by how much all points of a part lie farther above their line than chance explains; 0: they do not.
-func (f *fitScratch) gap(l *clockLine, part []clockPoint) float64 {
-	if len(part) < minSlopePoints {
+// bend is by how much the quickest reports of some stretch lie farther above the line than chance explains: 0, or what
+// the truth may be above it there. How far apart the quickest reports of a stretch are tells how late the quickest is.
+func (f *fitScratch) bend(slope float64) float64 {
+	n := len(f.x)
+	if n < minBendPoints {
 		return 0
 	}
-	f.x, f.y = f.x[:0], f.y[:0]
-	for i := range part {
-		f.x, f.y = append(f.x, 0), append(f.y, l.above(part[i].g, part[i].d))
+	f.low, f.at, f.apart = f.low[:0], f.at[:0], f.apart[:0]
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := range stretches {
+		first := len(f.low)
+		f.lowest(slope, i*n/stretches, (i+1)*n/stretches, few)
+		least, most = min(least, f.low[first]), max(most, f.low[first])
+		f.apart = append(f.apart, f.low[len(f.low)-1]-f.low[first])
 	}
-	f.low, f.at = f.low[:0], f.at[:0]
-	f.lowest(0, 0, len(f.x), quickest)
-	if gap := f.low[0] - maxLateNs; gap > 3*(f.low[quickest-1]-f.low[0])+priorNs {
-		return gap
+	slices.Sort(f.apart)
+	gap := most - least
+	if gap < bendChance*f.apart[stretches/2]/(few-1)+fitFloorNs {
+		return 0
 	}
-	return 0
+	return gap
 }
 
 // slope chooses among the slope known before, none, and the edges of the points' lower hull. off is by how much it may
@@ -205,7 +221,7 @@ func (f *fitScratch) slope(known, span, grain float64) (best, off float64) {
 	}
 	for off = least / 16 / span; off < maxSlope; off *= 1.5 {
 		// What would have been taken for a better slope has been tried; less is chance.
-		worse := least * math.Exp((slopeDoubt-off/usualSlope)/float64(m-1))
+		worse := least * math.Exp(slopeDoubt/float64(m-1))
 		better := least * math.Exp(-slopeGain/float64(m-1))
 		a, b := spread(best+off), spread(best-off)
 		if (a > worse || a < better) && (b > worse || b < better) {
