@@ -38,6 +38,7 @@ type fakeGPU struct {
 	n      int
 	burst  int     // kernels that follow one another closely
 	pause  float64 // between bursts, ns
+	even   bool    // all kernels take equally long, and pauses are within 5 µs of each other
 	queued bool    // a burst's kernels are all launched before its first begins
 	parted int     // from this kernel on, stamps are those of the kernel before; 0: never
 	stall  int     // from this kernel on, 100 kernels are reported only when the last of them has ended; 0: never
@@ -83,7 +84,11 @@ func (f *fakeGPU) kernels() []fakeKernel {
 	t, queue := 1e6, 0.0
 	for i := range f.n {
 		if i%f.burst == 0 {
-			t += f.pause * (0.5 + f.rand.Float64())
+			if f.even {
+				t += f.pause + 5e3*f.rand.Float64()
+			} else {
+				t += f.pause * (0.5 + f.rand.Float64())
+			}
 			queue = t
 			if f.queued {
 				t += float64(f.burst) * 20e3
@@ -92,6 +97,9 @@ func (f *fakeGPU) kernels() []fakeKernel {
 			t += 30e3 + f.rand.ExpFloat64()*20e3
 		}
 		k := fakeKernel{launch: t - 10e3 - f.rand.ExpFloat64()*15e3, begin: t, end: t + 3e3 + f.rand.ExpFloat64()*200e3}
+		if f.even {
+			k.end = t + 50e3
+		}
 		if n := len(out); n > 0 {
 			k.launch = max(k.launch, out[n-1].launch+12e3)
 		}

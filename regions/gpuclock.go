@@ -177,9 +177,13 @@ func (s *clockSegment) add(g uint64, d int64, grain float64) {
 			return
 		}
 	case i == len(s.points):
-		s.grow(g, grain)
+		grown := s.grow(g, grain)
 		s.points = append(s.points, clockPoint{g: g, d: d})
-		s.newest = g
+		s.newest, s.dirty = g, true
+		if grown {
+			s.fit(true, grain)
+		}
+		return
 	case i == 0 && s.final > 0:
 		return // of a block long final
 	default:
@@ -194,11 +198,11 @@ func (s *clockSegment) add(g uint64, d int64, grain float64) {
 	s.dirty = true
 }
 
-// grow ends the open block if it is full or g is too far from its beginning.
-func (s *clockSegment) grow(g uint64, grain float64) {
+// grow ends the open block if it is full or g is too far from its beginning. Then the newest blocks have no lines.
+func (s *clockSegment) grow(g uint64, grain float64) bool {
 	n := len(s.points)
 	if n == s.open || n-s.open < blockPoints && g-s.points[s.open].g < blockNs {
-		return
+		return false
 	}
 	s.lines = s.lines[:s.final]
 	if s.open > s.full {
@@ -212,7 +216,7 @@ func (s *clockSegment) grow(g uint64, grain float64) {
 	kept := copy(s.points, s.points[s.full:])
 	s.points = s.points[:kept]
 	s.full, s.open = s.open-s.full, kept
-	s.dirty = true
+	return true
 }
 
 // fit brings the lines of the newest blocks up to date; unless forced, only if enough has come since the last time.

@@ -52,14 +52,14 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 		{name: "late reports", set: func(f *fakeGPU) { f.late, f.drift = 20e3, 30e-6 }},
 		{name: "one report in five far too late", set: func(f *fakeGPU) { f.rare, f.drift = 0.2, 20e-6 }},
 		{name: "all reports late by 2 µs", set: func(f *fakeGPU) { f.least = 2000 }},
-		{name: "nonsense stamps", set: func(f *fakeGPU) { f.garbage = 0.002 }, lost: 1},
-		{name: "steps ahead", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, by: 3e6}, {at: 6e9, by: 2e9}} }, steps: 2, lost: 0.05},
-		{name: "steps back", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, by: -3e6}, {at: 6e9, by: -2e9}} }, steps: 2, lost: 0.015},
-		{name: "adjustments by 50 ppm", set: func(f *fakeGPU) { f.jumps = slew(50, -50, 0) }, steps: -1, lost: 0.01},
+		{name: "nonsense stamps", set: func(f *fakeGPU) { f.garbage = 0.002 }, lost: 0.003},
+		{name: "steps ahead", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, by: 3e6}, {at: 6e9, by: 2e9}} }, steps: 2, lost: 0.002},
+		{name: "steps back", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, by: -3e6}, {at: 6e9, by: -2e9}} }, steps: 2, lost: 0.002},
+		{name: "adjustments by 50 ppm", set: func(f *fakeGPU) { f.jumps = slew(50, -50, 0) }},
 		{name: "adjustments by 5 ppm", set: func(f *fakeGPU) { f.jumps = slew(5, -5) }},
 		{name: "slewed by 500 ppm for 2 s", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, drift: 500e-6}, {at: 5e9, drift: -500e-6}} }, lost: 0.02, steps: -1},
-		{name: "AMD, 100 MHz", set: func(f *fakeGPU) { f.tick, f.grain = 10, 1 }, lost: 0.1},
-		{name: "AMD, 27 MHz, drift", set: func(f *fakeGPU) { f.tick, f.grain, f.drift = 1000./27, 1, 60e-6 }, lost: 0.1},
+		{name: "AMD, 100 MHz", set: func(f *fakeGPU) { f.tick, f.grain = 10, 1 }},
+		{name: "AMD, 27 MHz, drift", set: func(f *fakeGPU) { f.tick, f.grain, f.drift = 1000./27, 1, 60e-6 }},
 		{name: "3 kernels", set: func(f *fakeGPU) { f.n, f.burst = 3, 1 }, seeds: 60},
 		{name: "20 kernels", set: func(f *fakeGPU) { f.n = 20 }, seeds: 30},
 		{name: "100 kernels in a minute", set: func(f *fakeGPU) { f.n, f.burst, f.pause, f.drift = 100, 1, 600e6, 30e-6 }, seeds: 6},
@@ -93,6 +93,32 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 	}
 }
 
+// Clocks, reports and kernels of many kinds, mixed at random.
+func TestGPUTimeOfManyClocks(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		f := newFakeGPU(seed)
+		f.offset = (r.Float64() - 0.5) * 1e13
+		f.drift = (r.Float64() - 0.5) * 400e-6
+		if r.IntN(2) == 0 {
+			f.drift /= 20
+		}
+		f.grain = []uint64{1, 32, 64, 512, 1000, 1024}[r.IntN(6)]
+		f.least, f.late, f.rare = 200+r.Float64()*2000, 300+r.ExpFloat64()*6000, r.Float64()*0.2
+		f.n, f.burst, f.queued = 5+r.IntN(1200), 1+r.IntN(40), r.IntN(2) == 0
+		f.pause = 1e5 * float64(uint64(1)<<r.IntN(14))
+		kernels := f.kernels()
+		s, shown := f.play(t, kernels, otf2.ParadigmCUDA)
+		var a accuracy
+		if err := a.add(kernels, shown); err != nil {
+			t.Fatal(err)
+		}
+		if bad := a.bad(); bad != "" || a.gpu < a.operations || s.m.clocks[0].steps > 0 {
+			t.Errorf("seed %d: %s: %v; %d steps", seed, bad, a.String(), s.m.clocks[0].steps)
+		}
+	}
+}
+
 // Stamps of other kernels: none is shown as GPU time, and it is said that they are not.
 func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 	for _, c := range []struct {
@@ -103,6 +129,7 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 		{"counters part", func(f *fakeGPU) { f.parted = 700 }, 0.45},
 		// Plans wait for 2 s until they are written; what waits is lost, as no plan is alone.
 		{"counters part while kernels queue up", func(f *fakeGPU) { f.parted, f.burst, f.queued, f.pause = 700, 30, true, 300e6 }, 0.25},
+		{"counters part at an even beat", func(f *fakeGPU) { f.parted, f.burst, f.pause, f.even = 700, 1, 1e6, true }, 0},
 		{"counters part at once", func(f *fakeGPU) { f.parted = 1 }, 0},
 		{"a ring is overrun while kernels queue up", func(f *fakeGPU) { f.stall, f.burst, f.queued, f.pause = 700, 150, true, 1e9 }, 0.25},
 		{"a ring is overrun, then kernels one by one", func(f *fakeGPU) { f.stall, f.burst, f.pause = 700, 1, 1e6 }, 0.8},

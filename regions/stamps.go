@@ -22,8 +22,8 @@ import (
 // distrusted that are not yet written, back to the one that made them part, if that is known, else to the last one whose
 // stamps can only be its own: launched when nothing else of the communicator rank was under way, and
 // reported before anything else was launched. And after something that makes counters part, none but such are believed.
-// Several such plans in a row show that the counters had not parted for good: a ring was overrun, or the clock had
-// jumped or changed its rate. From them on stamps are believed again.
+// Several such plans in a row, not launched at an even beat, show that the counters had not parted for good: a ring was
+// overrun, or the clock had jumped or changed its rate. From them on stamps are believed again.
 //
 // A plan that does nothing worse than begin before its launch is looked at again when it is written, with a clock that is
 // better known by then.
@@ -41,6 +41,7 @@ type stampFilter struct {
 	from, until uint64 // numbers of the plans that are not believed since counters parted, until excluded
 	steps       int    // jumps of the clock when they parted
 	again       int    // plans in a row since then whose stamps can only be their own
+	beat        beat   // of their launches
 	againFrom   uint64 // number of the first of them
 	told        bool   // there is a marker
 	unknownTick bool   // marked: GPU stamps whose unit is not known
@@ -118,6 +119,8 @@ func (m *Model) judge(p *plan) {
 	e := m.examine(c, p, inOrder)
 	alone := inOrder && f.report < e.launched && c.queue[len(c.queue)-1] == p
 	switch {
+	case e.early && e.off < partedNs && c.gpu.bent():
+		p.verdict = early
 	case e.foreign || e.off > 0:
 		f.refuse(p)
 		switch {
@@ -146,9 +149,9 @@ func (m *Model) judge(p *plan) {
 		}
 		if f.parted && alone {
 			if f.again++; f.again == 1 {
-				f.againFrom = p.number
+				f.againFrom, f.beat = p.number, beat{}
 			}
-			if f.again >= soundAgain {
+			if f.beat.add(e.launched); f.again >= soundAgain && !f.beat.even() {
 				f.trusts(f.againFrom)
 			}
 		}
