@@ -36,8 +36,6 @@ type commRank struct {
 	enqueued uint64         // when the last of them had been enqueued
 	stamps   stampFilter
 
-	uncertainty spread // of its intervals of GPU time
-
 	kernelsSeen    bool // there has been a KernelCh event
 	kernelTimeouts int  // plans in a row closed by the limit without any KernelCh
 	quietPlans     int  // plans in a row without network traffic

@@ -177,9 +177,13 @@ func (s *clockSegment) add(g uint64, d int64, grain float64) {
 			return
 		}
 	case i == len(s.points):
-		s.grow(g, grain)
+		grown := s.grow(g, grain)
 		s.points = append(s.points, clockPoint{g: g, d: d})
-		s.newest = g
+		s.newest, s.dirty = g, true
+		if grown {
+			s.fit(true, grain)
+		}
+		return
 	case i == 0 && s.final > 0:
 		return // of a block long final
 	default:
@@ -194,11 +198,11 @@ func (s *clockSegment) add(g uint64, d int64, grain float64) {
 	s.dirty = true
 }
 
-// grow ends the open block if it is full or g is too far from its beginning.
-func (s *clockSegment) grow(g uint64, grain float64) {
+// grow ends the open block if it is full or g is too far from its beginning. Then the newest blocks have no lines.
+func (s *clockSegment) grow(g uint64, grain float64) bool {
 	n := len(s.points)
 	if n == s.open || n-s.open < blockPoints && g-s.points[s.open].g < blockNs {
-		return
+		return false
 	}
 	s.lines = s.lines[:s.final]
 	if s.open > s.full {
@@ -212,7 +216,7 @@ func (s *clockSegment) grow(g uint64, grain float64) {
 	kept := copy(s.points, s.points[s.full:])
 	s.points = s.points[:kept]
 	s.full, s.open = s.open-s.full, kept
-	s.dirty = true
+	return true
 }
 
 // fit brings the lines of the newest blocks up to date; unless forced, only if enough has come since the last time.
@@ -237,14 +241,26 @@ func (s *clockSegment) fit(force bool, grain float64) {
 	}
 }
 
-// fitBlock fits the line of the block points[from:to] to points[first:end].
+// fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbours
+// are parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone; what it
+// is then still bent by is uncertain.
 func (s *clockSegment) fitBlock(from, to, first, end int, grain float64) clockLine {
 	var before *clockLine
 	if n := len(s.lines); n > 0 {
 		before = &s.lines[n-1]
 	}
 	middle := s.points[from].g + (s.points[to-1].g-s.points[from].g)/2
-	return s.scratch.fit(s.points[first:end], middle, before, grain)
+	l := s.scratch.fit(s.points[first:end], middle, before, grain)
+	if l.bend == 0 || to-from == end-first {
+		return l
+	}
+	if to-from < minSlopePoints {
+		return l
+	}
+	if alone := s.scratch.fit(s.points[from:to], middle, before, grain); alone.bend < l.bend {
+		return alone
+	}
+	return l
 }
 
 // live is the newest line, nil if there is none yet.
@@ -276,7 +292,8 @@ func (s *clockSegment) at(g uint64) (t uint64, off float64, ok bool) {
 	// Offsets are large, their difference is not.
 	oa, ob := a.offset(g), b.offset(g)
 	t = g + uint64(oa+int64(math.Round(w*float64(ob-oa))))
-	return t, (1-w)*a.uncertainty(g) + w*b.uncertainty(g), true
+	// Beyond its block a line may be wrong by what the other one says.
+	return t, (1-w)*a.uncertainty(g) + w*b.uncertainty(g) + min(w, 1-w)*math.Abs(float64(ob-oa)), true
 }
 
 // host maps a stamp that was reported at host time seen to the time line. The true time is within

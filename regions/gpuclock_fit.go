@@ -2,7 +2,10 @@
 
 package regions
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // clockLine is the offset of a GPU's clock in a block.
 //
@@ -24,12 +27,14 @@ type clockLine struct {
 	stat     float64 // uncertainty (ns) at pivot
 	pivot    float64 // mean place of the quickest reports, less g
 	slopeOff float64 // uncertainty of the slope
-	limit    float64 // what the lower bounds allow at most
+	limit    float64 // what a lower bound allows at most
+	limitAt  float64 // where it is, less g
+	bend     float64 // how far (ns) the points are from lying on one line, beyond chance
 	points   int     // that it was fitted to
 }
 
 const (
-	maxSlope     = 250e-6 // more than any oscillator is off by: such a slope is no drift
+	maxSlope     = 600e-6 // what a clock is off by at most, and slewed by while it is adjusted (Linux: 500 ppm)
 	usualSlope   = 20e-6  // of two oscillators
 	wander       = 1e-7   // what a slope changes by within a block: temperature
 	quickest     = 5      // reports that tell how late the quickest is
@@ -39,8 +44,10 @@ const (
 	priorNs      = 2000.0
 	systematicNs = 2000.0
 
-	minSlopePoints = 5   // fewer do not tell a slope
-	maxFitPoints   = 12  // that the choice of a slope looks at
+	minSlopePoints = 5 // fewer do not tell a slope
+	stretches      = 8
+	minBendPoints  = stretches * few
+	bendChance     = 6.0 // times the mean lateness of the quickest: one line in fifty has such a gap by chance
 	slopeGain      = 3.0 // by how much (log likelihood) another slope must be better
 	slopeDoubt     = 0.3 // by how much it may be worse and still be true
 	fitFloorNs     = 300 // differences below this mean nothing
@@ -54,54 +61,78 @@ func (l *clockLine) offset(g uint64) int64 {
 func (l *clockLine) above(g uint64, d int64) float64 { return float64(d - l.offset(g)) }
 
 func (l *clockLine) uncertainty(g uint64) float64 {
-	return min(math.Hypot(l.stat, l.slopeOff*(float64(int64(g-l.g))-l.pivot)), l.limit)
+	x := float64(int64(g - l.g))
+	return min(math.Hypot(l.stat, l.slopeOff*(x-l.pivot)), l.limit+l.slopeOff*math.Abs(x-l.limitAt))
 }
 
 // fitScratch is what a fit works with.
 type fitScratch struct {
-	x, y   []float64 // relative to the middle of the block and the first point's offset
-	x2, y2 []float64 // second quickest reports: never corners of the hull
-	hull   []int
-	low    [maxFitPoints]float64
-	at     [maxFitPoints]float64
+	x, y []float64 // relative to the middle of the block and the first point's offset; x rises
+	hull []int
+	low  []float64
+	at   []float64
+
+	apart []float64
 }
 
-// lowest finds the m least of y − slope·x, in order, and their x.
-func (f *fitScratch) lowest(slope float64, m int) {
-	n := 0
-	take := func(x, y []float64) {
-		for i, x := range x {
-			r := y[i] - slope*x
-			if n == m && r >= f.low[n-1] {
-				continue
-			}
-			j := min(n, m-1)
-			for ; j > 0 && f.low[j-1] > r; j-- {
-				f.low[j], f.at[j] = f.low[j-1], f.at[j-1]
-			}
-			f.low[j], f.at[j] = r, x
-			n = min(n+1, m)
+func (f *fitScratch) append(x uint64, y int64) {
+	f.x, f.y = append(f.x, float64(int64(x))), append(f.y, float64(y))
+}
+
+// lowest finds the m least of y − slope·x in [from, to), in order, and their x. They are put behind what is there.
+func (f *fitScratch) lowest(slope float64, from, to, m int) {
+	first := len(f.low)
+	for i := from; i < to; i++ {
+		r := f.y[i] - slope*f.x[i]
+		j := len(f.low)
+		switch {
+		case j < first+m:
+			f.low, f.at = append(f.low, r), append(f.at, f.x[i])
+		case r >= f.low[j-1]:
+			continue
+		default:
+			j--
 		}
+		for ; j > first && f.low[j-1] > r; j-- {
+			f.low[j], f.at[j] = f.low[j-1], f.at[j-1]
+		}
+		f.low[j], f.at[j] = r, f.x[i]
 	}
-	take(f.x, f.y)
-	take(f.x2, f.y2)
+}
+
+// spread tells how close to a line of a slope the quickest reports lie: the range of the lower half of the quickest two
+// of each of some stretches. A burst of reports, all at one time, would agree with any slope.
+func (f *fitScratch) spread(slope float64) float64 {
+	n := len(f.x)
+	f.low, f.at = f.low[:0], f.at[:0]
+	for i := range stretches {
+		f.lowest(slope, i*n/stretches, (i+1)*n/stretches, 2)
+	}
+	slices.Sort(f.low)
+	return f.low[f.agreeing(n)-1] - f.low[0]
+}
+
+// agreeing is the number of reports whose range spread is.
+func (f *fitScratch) agreeing(n int) int {
+	return max(min(quickest, n), min(2*stretches, n)/2)
 }
 
 // fit fits a line to points, to be used around the stamp middle.
 func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, grain float64) clockLine {
-	n := len(points)
-	f.x, f.y, f.x2, f.y2 = f.x[:0], f.y[:0], f.x2[:0], f.y2[:0]
+	f.x, f.y = f.x[:0], f.y[:0]
 	d0 := points[0].d
-	for _, p := range points {
-		f.x = append(f.x, float64(int64(p.g-middle)))
-		f.y = append(f.y, float64(p.d-d0))
-		if p.g2 != 0 {
-			f.x2 = append(f.x2, float64(int64(p.g2-middle)))
-			f.y2 = append(f.y2, float64(p.d2-d0))
+	for i := range points {
+		p := &points[i]
+		if p.g2 != 0 && p.g2 < p.g {
+			f.append(p.g2-middle, p.d2-d0)
+		}
+		f.append(p.g-middle, p.d-d0)
+		if p.g2 > p.g {
+			f.append(p.g2-middle, p.d2-d0)
 		}
 	}
-	n += len(f.x2)
-	span := f.x[len(points)-1] - f.x[0]
+	n := len(f.x)
+	span := f.x[n-1] - f.x[0]
 	known := 0.0
 	if before != nil {
 		known = before.slope
@@ -112,7 +143,8 @@ func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, 
 	}
 
 	m := min(n, quickest)
-	f.lowest(slope, m)
+	f.low, f.at = f.low[:0], f.at[:0]
+	f.lowest(slope, 0, n, m)
 	spread := f.low[m-1] - f.low[0]
 	if m > few {
 		spread = min(spread, (spread+(quickest-1)/(few-1)*(f.low[few-1]-f.low[0]))/2)
@@ -125,26 +157,49 @@ func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, 
 	for _, x := range f.at[:m] {
 		l.pivot += x / float64(m)
 	}
-	l.stat = max(most-late, late) + systematicNs + grain
+	l.bend = f.bend(slope)
+	l.stat = max(most-late, late) + systematicNs + grain + l.bend
 	for i := range points {
 		if p := &points[i]; p.begin != 0 {
 			if gap := -l.above(p.begin, p.least); gap >= 0 {
-				l.limit = min(l.limit, max(gap, late)+grain)
+				if limit := max(gap, late) + grain; limit < l.limit {
+					l.limit, l.limitAt = limit, float64(int64(p.begin-middle))
+				}
 			}
 		}
 	}
 	return l
 }
 
+// bend is by how much the quickest reports of some stretch lie farther above the line than chance explains: 0, or what
+// the truth may be above it there. How far apart the quickest reports of a stretch are tells how late the quickest is.
+func (f *fitScratch) bend(slope float64) float64 {
+	n := len(f.x)
+	if n < minBendPoints {
+		return 0
+	}
+	f.low, f.at, f.apart = f.low[:0], f.at[:0], f.apart[:0]
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := range stretches {
+		first := len(f.low)
+		f.lowest(slope, i*n/stretches, (i+1)*n/stretches, few)
+		least, most = min(least, f.low[first]), max(most, f.low[first])
+		f.apart = append(f.apart, f.low[len(f.low)-1]-f.low[first])
+	}
+	slices.Sort(f.apart)
+	gap := most - least
+	if gap < bendChance*f.apart[stretches/2]/(few-1)+fitFloorNs {
+		return 0
+	}
+	return gap
+}
+
 // slope chooses among the slope known before, none, and the edges of the points' lower hull. off is by how much it may
 // differ without being much worse.
 func (f *fitScratch) slope(known, span, grain float64) (best, off float64) {
-	m := max(quickest, min((len(f.x)+len(f.x2))/6, maxFitPoints))
+	m := f.agreeing(len(f.x))
 	floor := grain + fitFloorNs
-	spread := func(slope float64) float64 {
-		f.lowest(slope, m)
-		return f.low[m-1] - f.low[0] + floor
-	}
+	spread := func(slope float64) float64 { return f.spread(slope) + floor }
 	least := spread(known)
 	best, score := known, float64(m-1)*math.Log(least)
 	try := func(slope float64) {
@@ -166,7 +221,7 @@ func (f *fitScratch) slope(known, span, grain float64) (best, off float64) {
 	}
 	for off = least / 16 / span; off < maxSlope; off *= 1.5 {
 		// What would have been taken for a better slope has been tried; less is chance.
-		worse := least * math.Exp((slopeDoubt-off/usualSlope)/float64(m-1))
+		worse := least * math.Exp(slopeDoubt/float64(m-1))
 		better := least * math.Exp(-slopeGain/float64(m-1))
 		a, b := spread(best+off), spread(best-off)
 		if (a > worse || a < better) && (b > worse || b < better) {

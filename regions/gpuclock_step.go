@@ -16,7 +16,7 @@ import (
 // kernels that NCCL hands out when its counters have parted (notes on the API, §7.4), which is far more
 // frequent. But those seem to be reported late by different times, and while a jump is one for all, other communicators'
 // reports go on fitting the old line. So many launches must have come, none of the reports since the first of them
-// may fit the old line, and all must fit one new line.
+// may fit the old line, and all must fit one new line. Kernels at an even beat could do that with stamps of the one before.
 const (
 	stepSlackNs   = 10_000       // beyond the uncertainty
 	aheadPoints   = 2 * quickest // that a line must have been fitted to
@@ -41,6 +41,7 @@ type stepAhead struct {
 
 type stepBack struct {
 	plans int
+	beat  beat    // of their launches
 	most  float64 // by which a launch was after the kernel's beginning
 	pairs []clockPair
 	agree int
@@ -89,8 +90,9 @@ func (k *gpuClock) early(stamp, t uint64) bool {
 	}
 	g, b := k.nanoseconds(stamp), &k.back
 	b.plans++
+	b.beat.add(t)
 	b.most = max(b.most, line.above(g, int64(t-g)))
-	if b.plans < backPlans || len(b.pairs) < backPairs {
+	if b.plans < backPlans || len(b.pairs) < backPairs || b.beat.even() {
 		return false
 	}
 	least := math.Inf(1)
@@ -102,6 +104,33 @@ func (k *gpuClock) early(stamp, t uint64) bool {
 	}
 	k.jump(b.pairs)
 	return true
+}
+
+// beat tells at how even a distance kernels were launched.
+type beat struct{ last, least, most uint64 }
+
+func (b *beat) add(t uint64) {
+	if b.last != 0 && t > b.last {
+		gap := t - b.last
+		if b.most == 0 || gap < b.least {
+			b.least = gap
+		}
+		b.most = max(b.most, gap)
+	}
+	b.last = max(b.last, t)
+}
+
+// even is true when stamps of the kernel before would only seem to be late by a constant.
+func (b *beat) even() bool { return b.most-b.least < partedNs }
+
+// bent tells that the newest stamps are not on one line: the clock is changing its rate, or not yet known.
+func (k *gpuClock) bent() bool {
+	if n := len(k.segments); n > 0 {
+		if l := k.segments[n-1].live(); l != nil {
+			return l.bend > 0
+		}
+	}
+	return false
 }
 
 // refuted tells that stamps have turned out to be those of other kernels: what made them seem early was no jump.

@@ -82,8 +82,7 @@ func (t *tickLength) estimate() float64 {
 		f.x = append(f.x, float64(p.g-pairs[0].g))
 		f.y = append(f.y, float64(int64(p.c-pairs[0].c)))
 	}
-	m := max(3, min(len(f.x)/3, maxFitPoints))
-	if len(f.x) < m {
+	if len(f.x) < minTickPairs {
 		return 0
 	}
 	best, least := 0.0, math.Inf(1)
@@ -91,8 +90,7 @@ func (t *tickLength) estimate() float64 {
 	for i := 1; i < len(f.hull); i++ {
 		a, b := f.hull[i-1], f.hull[i]
 		length := (f.y[b] - f.y[a]) / (f.x[b] - f.x[a])
-		f.lowest(length, m)
-		if spread := f.low[m-1] - f.low[0]; length > 0 && spread < least {
+		if spread := f.spread(length); length > 0 && spread < least {
 			best, least = length, spread
 		}
 	}

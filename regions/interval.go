@@ -57,6 +57,7 @@ func (m *Model) mapped(c *commRank, p *plan) (interval, bool) {
 		return interval{}, false
 	}
 	if !c.stamps.believes(p) {
+		m.withhold(c, p)
 		return interval{}, false
 	}
 	s := p.stamps()
@@ -68,7 +69,7 @@ func (m *Model) mapped(c *commRank, p *plan) (interval, bool) {
 	// The clock is known better now than when the plan was judged.
 	bound := m.launched(p)
 	if begin+beginOff+stampSlackNs < bound || end > s.ended+endOff+stampSlackNs {
-		c.stamps.refuse(p)
+		p.verdict = implausible
 		return interval{}, false
 	}
 

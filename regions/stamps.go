@@ -2,7 +2,11 @@
 
 package regions
 
-import "ncclotf2/plugin/shm"
+import (
+	"math"
+
+	"ncclotf2/plugin/shm"
+)
 
 // stampFilter decides which GPU stamps of a communicator rank are to be believed. NCCL hands out stamps of other kernels
 // when more than 64 are outstanding on a channel (§7.3 of the notes on the API), and from some
@@ -18,6 +22,11 @@ import "ncclotf2/plugin/shm"
 // distrusted that are not yet written, back to the one that made them part, if that is known, else to the last one whose
 // stamps can only be its own: launched when nothing else of the communicator rank was under way, and
 // reported before anything else was launched. And after something that makes counters part, none but such are believed.
+// Several such plans in a row, not launched at an even beat, show that the counters had not parted for good: a ring was
+// overrun, or the clock had jumped or changed its rate. From them on stamps are believed again.
+//
+// A plan that does nothing worse than begin before its launch is looked at again when it is written, with a clock that is
+// better known by then.
 type stampFilter struct {
 	channels map[uint8]channelStamps // of the plan last judged
 	newest   uint64                  // number of that plan
@@ -29,8 +38,12 @@ type stampFilter struct {
 
 	implausible int
 	parted      bool   // no later plan is believed
-	from        uint64 // number of the first plan that is not believed since counters parted
+	from, until uint64 // numbers of the plans that are not believed since counters parted, until excluded
 	steps       int    // jumps of the clock when they parted
+	again       int    // plans in a row since then whose stamps can only be their own
+	beat        beat   // of their launches
+	againFrom   uint64 // number of the first of them
+	told        bool   // there is a marker
 	unknownTick bool   // marked: GPU stamps whose unit is not known
 }
 
@@ -45,6 +58,7 @@ type stampVerdict uint8
 const (
 	unjudged stampVerdict = iota
 	plausible
+	early // begins before its launch, as far as the clock is known
 	implausible
 )
 
@@ -56,19 +70,30 @@ const (
 	// So many implausible plans are no accident, unless so many plausible ones come between them.
 	maxImplausible = 3
 	forgetAfter    = 64
+	// So many plans whose stamps can only be their own do not come by chance.
+	soundAgain = 8
 	// A ProxyOp ends some time after its last transfer.
 	networkSlackNs = 100_000
 )
 
 // believes tells whether a judged plan's stamps are used.
 func (f *stampFilter) believes(p *plan) bool {
-	return p.verdict == plausible && (!f.parted || p.number < f.from)
+	return (p.verdict == plausible || p.verdict == early) && (p.number < f.from || p.number >= f.until)
 }
 
 // refuse takes back the verdict on a plan.
 func (f *stampFilter) refuse(p *plan) {
 	p.verdict = implausible
 	f.implausible++
+	f.streak, f.again = 0, 0
+}
+
+// trusts ends the distrust of plans: of those to come, and of those that wait from a number on.
+func (f *stampFilter) trusts(from uint64) {
+	if f.until = max(from, f.from); f.until == f.from {
+		f.from, f.until = 0, 0
+	}
+	f.parted, f.told, f.implausible, f.again = false, false, 0, 0
 }
 
 // judge looks at the stamps of a plan whose events have all come.
@@ -87,23 +112,28 @@ func (m *Model) judge(p *plan) {
 		return
 	}
 	if f.parted && c.gpu.steps > f.steps { // the clock had jumped, that was all
-		f.parted, f.implausible = false, 0
+		f.trusts(f.from)
 	}
-	inOrder := p.number > f.newest
+	inOrder, steps := p.number > f.newest, c.gpu.steps
 	c.gpu.fit(false)
 	e := m.examine(c, p, inOrder)
 	alone := inOrder && f.report < e.launched && c.queue[len(c.queue)-1] == p
 	switch {
+	case e.early && e.off < partedNs && c.gpu.bent():
+		p.verdict = early
 	case e.foreign || e.off > 0:
 		f.refuse(p)
-		f.streak = 0
-		if e.foreign {
+		switch {
+		case e.foreign:
 			c.gpu.refuted()
-		} else if e.early && c.gpu.early(e.first, e.launched) && f.parted {
-			f.parted, f.implausible = false, 0
+		case e.early:
+			p.verdict = early
+			if c.gpu.early(e.first, e.launched) && f.parted {
+				f.trusts(f.from)
+			}
 		}
-		if !f.parted && (e.off > partedNs || f.implausible >= maxImplausible) {
-			m.part(c, p)
+		if !f.parted && (e.off > partedNs || f.implausible >= maxImplausible) && c.gpu.steps == steps {
+			f.part(p, steps)
 		}
 	case f.suspect != 0 && p.number >= f.suspect && !alone:
 		p.verdict = implausible
@@ -116,6 +146,14 @@ func (m *Model) judge(p *plan) {
 		p.verdict = plausible
 		if f.streak++; f.streak >= forgetAfter {
 			f.implausible = 0
+		}
+		if f.parted && alone {
+			if f.again++; f.again == 1 {
+				f.againFrom, f.beat = p.number, beat{}
+			}
+			if f.beat.add(e.launched); f.again >= soundAgain && !f.beat.even() {
+				f.trusts(f.againFrom)
+			}
 		}
 		if !f.parted {
 			if e.launched > 0 {
@@ -141,12 +179,21 @@ func (m *Model) judge(p *plan) {
 }
 
 // part distrusts all plans that come, and those that wait since the last one that is sound.
-func (m *Model) part(c *commRank, p *plan) {
-	f := &c.stamps
-	f.parted, f.steps = true, c.gpu.steps
+func (f *stampFilter) part(p *plan, steps int) {
+	f.parted, f.steps, f.again = true, steps, 0
 	if f.from = f.sound + 1; f.suspect != 0 && f.suspect < p.number {
 		f.from = max(f.from, f.suspect)
 	}
+	f.until = math.MaxUint64
+}
+
+// withhold marks that GPU times are not used from a plan on, unless they already are not.
+func (m *Model) withhold(c *commRank, p *plan) {
+	f := &c.stamps
+	if f.told || p.number < f.from || p.number >= f.until {
+		return
+	}
+	f.told = true
 	m.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
 		c.label+": the GPU stamps belong to other kernels; from here on they are not used")
 }
@@ -170,18 +217,22 @@ type evidence struct {
 	first    uint64 // stamp
 	launched uint64
 	foreign  bool    // stamps that are no kernel's, or another one's, whatever the clock
-	early    bool    // nothing else but that it seems to have begun before its launch
+	early    bool    // nothing else but that it seems to have begun before its launch, perhaps before earlier kernels
 	off      float64 // by how much (ns) times cannot be true
 }
 
 func (m *Model) examine(c *commRank, p *plan, inOrder bool) evidence {
 	f, s := &c.stamps, p.stamps()
 	e := evidence{first: s.first, launched: m.launched(p), foreign: p.unstamped > 0}
+	back := false
 	for _, span := range p.spans {
 		before := f.channels[span.channel]
-		if span.begin == 0 || span.end < span.begin ||
-			inOrder && before.steps == c.gpu.steps && (span.begin < before.end || span.end <= before.end) {
+		follows := inOrder && before.steps == c.gpu.steps
+		switch {
+		case span.begin == 0 || span.end < span.begin || follows && span.end == before.end:
 			e.foreign = true
+		case follows && span.begin < before.end:
+			back = true
 		}
 	}
 	if e.foreign {
@@ -196,6 +247,7 @@ func (m *Model) examine(c *commRank, p *plan, inOrder bool) evidence {
 	begin, beginOff, _ := c.gpu.host(s.first, s.began)
 	end, endOff, ok := c.gpu.host(s.last, s.ended)
 	if !ok {
+		e.foreign = back
 		return e
 	}
 	beyond := func(a, b, off uint64) { // a must not be after b
@@ -210,5 +262,6 @@ func (m *Model) examine(c *commRank, p *plan, inOrder bool) evidence {
 	late := e.off
 	beyond(e.launched, begin, beginOff+stampSlackNs)
 	e.early = late == 0 && e.off > 0
+	e.foreign = back && !e.early
 	return e
 }

@@ -36,7 +36,6 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	a.String(AttrTimingSource, m.defs.string(source))
 	if source == TimingGPU {
 		a.Uint64(AttrUncertainty, when.uncertainty)
-		c.uncertainty.add(when.uncertainty)
 	}
 	m.kernelAttributes(a, p, gpuSource)
 	if p.graph {

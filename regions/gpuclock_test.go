@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"ncclotf2/otf2"
+)
+
+// newFakeGPU is what is usual; tests change what they are about.
+func newFakeGPU(seed uint64) *fakeGPU {
+	return &fakeGPU{
+		rand:   rand.New(rand.NewPCG(seed, 1)),
+		offset: -7e9, grain: 32, tick: 1,
+		least: 700, late: 3000, rare: 0.02,
+		n: 1500, burst: 10, pause: 50e6,
+	}
+}
+
+// GPU time of operations, and what is said of its uncertainty, against what made-up GPUs really did.
+func TestGPUTimeOfMadeUpKernels(t *testing.T) {
+	slew := func(ppm ...float64) (j []jump) {
+		before := 0.0
+		for i, p := range ppm {
+			j = append(j, jump{at: 3e9 * float64(i+1), drift: (p - before) * 1e-6})
+			before = p
+		}
+		return j
+	}
+	for _, c := range []struct {
+		name  string
+		set   func(*fakeGPU)
+		steps int     // of the clock that are to be found
+		lost  float64 // share of operations that may have no GPU time
+		seeds int
+	}{
+		{name: "one kernel after the other", set: func(f *fakeGPU) { f.burst, f.pause = 1, 2e6 }},
+		{name: "bursts", set: func(f *fakeGPU) { f.burst, f.pause = 20, 100e6 }},
+		{name: "queued launches", set: func(f *fakeGPU) { f.burst, f.queued = 30, true }},
+		{name: "offset of +3000 s", set: func(f *fakeGPU) { f.offset = 3e12 }},
+		{name: "offset of -40 s", set: func(f *fakeGPU) { f.offset = -40e9 }},
+		{name: "drift +200 ppm", set: func(f *fakeGPU) { f.drift = 200e-6 }},
+		{name: "drift -200 ppm", set: func(f *fakeGPU) { f.drift = -200e-6 }},
+		{name: "granularity 1 µs", set: func(f *fakeGPU) { f.grain = 1000 }},
+		{name: "granularity 1.024 µs, drift", set: func(f *fakeGPU) { f.grain, f.drift = 1024, 120e-6 }},
+		{name: "granularity 1 ns", set: func(f *fakeGPU) { f.grain = 1 }},
+		{name: "one kernel in 3 s", set: func(f *fakeGPU) { f.n, f.burst, f.pause = 300, 1, 3e9 }},
+		{name: "one kernel in 3 s, drift", set: func(f *fakeGPU) { f.n, f.burst, f.pause, f.drift = 300, 1, 3e9, -150e-6 }},
+		{name: "late reports", set: func(f *fakeGPU) { f.late, f.drift = 20e3, 30e-6 }},
+		{name: "one report in five far too late", set: func(f *fakeGPU) { f.rare, f.drift = 0.2, 20e-6 }},
+		{name: "all reports late by 2 µs", set: func(f *fakeGPU) { f.least = 2000 }},
+		{name: "nonsense stamps", set: func(f *fakeGPU) { f.garbage = 0.002 }, lost: 0.003},
+		{name: "steps ahead", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, by: 3e6}, {at: 6e9, by: 2e9}} }, steps: 2, lost: 0.002},
+		{name: "steps back", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, by: -3e6}, {at: 6e9, by: -2e9}} }, steps: 2, lost: 0.002},
+		{name: "adjustments by 50 ppm", set: func(f *fakeGPU) { f.jumps = slew(50, -50, 0) }},
+		{name: "adjustments by 5 ppm", set: func(f *fakeGPU) { f.jumps = slew(5, -5) }},
+		{name: "slewed by 500 ppm for 2 s", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, drift: 500e-6}, {at: 5e9, drift: -500e-6}} }, lost: 0.02, steps: -1},
+		{name: "AMD, 100 MHz", set: func(f *fakeGPU) { f.tick, f.grain = 10, 1 }},
+		{name: "AMD, 27 MHz, drift", set: func(f *fakeGPU) { f.tick, f.grain, f.drift = 1000./27, 1, 60e-6 }},
+		{name: "3 kernels", set: func(f *fakeGPU) { f.n, f.burst = 3, 1 }, seeds: 60},
+		{name: "20 kernels", set: func(f *fakeGPU) { f.n = 20 }, seeds: 30},
+		{name: "100 kernels in a minute", set: func(f *fakeGPU) { f.n, f.burst, f.pause, f.drift = 100, 1, 600e6, 30e-6 }, seeds: 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var a accuracy
+			for seed := range max(c.seeds, 3) {
+				f := newFakeGPU(uint64(seed))
+				c.set(f)
+				paradigm := otf2.ParadigmCUDA
+				if f.tick != 1 {
+					paradigm = otf2.ParadigmHIP
+				}
+				kernels := f.kernels()
+				s, shown := f.play(t, kernels, paradigm)
+				if err := a.add(kernels, shown); err != nil {
+					t.Fatal(err)
+				}
+				if n := s.m.clocks[0].steps; n != c.steps && c.steps >= 0 {
+					t.Errorf("%d steps of the clock were found, want %d", n, c.steps)
+				}
+			}
+			t.Log(c.name + ": " + a.String())
+			if bad := a.bad(); bad != "" {
+				t.Errorf("%s: %v", bad, a.String())
+			}
+			if a.gpu < int((1-c.lost)*float64(a.operations)) {
+				t.Errorf("%d of %d operations have GPU time", a.gpu, a.operations)
+			}
+		})
+	}
+}
+
+// Clocks, reports and kernels of many kinds, mixed at random.
+func TestGPUTimeOfManyClocks(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		f := newFakeGPU(seed)
+		f.offset = (r.Float64() - 0.5) * 1e13
+		f.drift = (r.Float64() - 0.5) * 400e-6
+		if r.IntN(2) == 0 {
+			f.drift /= 20
+		}
+		f.grain = []uint64{1, 32, 64, 512, 1000, 1024}[r.IntN(6)]
+		f.least, f.late, f.rare = 200+r.Float64()*2000, 300+r.ExpFloat64()*6000, r.Float64()*0.2
+		f.n, f.burst, f.queued = 5+r.IntN(1200), 1+r.IntN(40), r.IntN(2) == 0
+		f.pause = 1e5 * float64(uint64(1)<<r.IntN(14))
+		kernels := f.kernels()
+		s, shown := f.play(t, kernels, otf2.ParadigmCUDA)
+		var a accuracy
+		if err := a.add(kernels, shown); err != nil {
+			t.Fatal(err)
+		}
+		if bad := a.bad(); bad != "" || a.gpu < a.operations || s.m.clocks[0].steps > 0 {
+			t.Errorf("seed %d: %s: %v; %d steps", seed, bad, a.String(), s.m.clocks[0].steps)
+		}
+	}
+}
+
+// Stamps of other kernels: none is shown as GPU time, and it is said that they are not.
+func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		set   func(*fakeGPU)
+		least float64 // share of all operations that must have GPU time
+	}{
+		{"counters part", func(f *fakeGPU) { f.parted = 700 }, 0.45},
+		// Plans wait for 2 s until they are written; what waits is lost, as no plan is alone.
+		{"counters part while kernels queue up", func(f *fakeGPU) { f.parted, f.burst, f.queued, f.pause = 700, 30, true, 300e6 }, 0.25},
+		{"counters part at an even beat", func(f *fakeGPU) { f.parted, f.burst, f.pause, f.even = 700, 1, 1e6, true }, 0},
+		{"counters part at once", func(f *fakeGPU) { f.parted = 1 }, 0},
+		{"a ring is overrun while kernels queue up", func(f *fakeGPU) { f.stall, f.burst, f.queued, f.pause = 700, 150, true, 1e9 }, 0.25},
+		{"a ring is overrun, then kernels one by one", func(f *fakeGPU) { f.stall, f.burst, f.pause = 700, 1, 1e6 }, 0.8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(3) {
+				f := newFakeGPU(seed)
+				c.set(f)
+				kernels := f.kernels()
+				s, shown := f.play(t, kernels, otf2.ParadigmCUDA)
+				var a accuracy
+				if err := a.add(kernels, shown); err != nil {
+					t.Fatal(err)
+				}
+				t.Log(c.name + ": " + a.String())
+				wrong := 0
+				for i, o := range shown {
+					if o.source != TimingGPU {
+						continue
+					}
+					off := max(math.Abs(o.begin-kernels[i].begin), math.Abs(o.end-kernels[i].end))
+					if off > o.uncertainty+stampSlackNs {
+						wrong++
+						t.Logf("operation %d is shown %.0f ns off, uncertainty %.0f ns", i, off, o.uncertainty)
+					}
+				}
+				if wrong > 0 {
+					t.Errorf("%d operations are shown with times that are not theirs", wrong)
+				}
+				if a.gpu < int(c.least*float64(a.operations)) {
+					t.Errorf("%v: want %g of them", a.String(), c.least)
+				}
+				marked := 0
+				for _, m := range s.p.Markers {
+					if m.Category == "Implausible GPU times" {
+						marked++
+					}
+				}
+				if marked != 1 {
+					t.Errorf("%d markers say that GPU times are not used", marked)
+				}
+			}
+		})
+	}
+}
