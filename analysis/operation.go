@@ -56,11 +56,13 @@ type details struct {
 	count              uint64
 	counted            bool // count
 	source             source
+	device             bool // a buffer is in a GPU's memory
 }
 
 // attributeIDs are the attributes that operations are described by, found by their names.
 type attributeIDs struct {
 	ordinal, algo, proto, dtype, channels, count, source attributeID
+	sendClass, recvClass                                 attributeID
 }
 
 func findAttributes(defs *otf2.Definitions) attributeIDs {
@@ -72,6 +74,9 @@ func findAttributes(defs *otf2.Definitions) attributeIDs {
 		channels: findAttribute(defs, "CHANNELS", otf2.TypeUint32),
 		count:    findAttribute(defs, "COUNT", otf2.TypeUint64),
 		source:   findAttribute(defs, "TIMING_SOURCE", otf2.TypeString),
+
+		sendClass: findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString),
+		recvClass: findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
 	}
 }
 
@@ -95,6 +100,8 @@ func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base detai
 			base.count, base.counted = a.Bits, true
 		case ids.source.is(a.ID):
 			base.source = sourceOf(defs.String(otf2.StringRef(a.Bits)))
+		case ids.sendClass.is(a.ID), ids.recvClass.is(a.ID):
+			base.device = base.device || defs.String(otf2.StringRef(a.Bits)) == "device"
 		}
 	}
 	return base

@@ -146,10 +146,14 @@ func counters(all map[string]uint64) string {
 func (r *Report) writeOperations(w io.Writer) {
 	t := newTable("<communicator", "ranks", "<operation", "<type", "size", "count", "calls/rank", "avg", "min", "p50", "p99", "max",
 		"algbw GB/s", "busbw GB/s", "<algorithm", "<protocol", "channels", "<time of")
-	grouped := false
+	grouped, device := false, false
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		name := o.Operation
+		if o.Device {
+			name = "*" + name
+			device = true
+		}
 		if o.Grouped {
 			name += "*"
 			grouped = true
@@ -165,6 +169,9 @@ func (r *Report) writeOperations(w io.Writer) {
 		return
 	}
 	_ = t.write(w) // a buffered writer keeps its error
+	if device {
+		fmt.Fprintln(w, "* before the name: a buffer is in GPU memory")
+	}
 	if grouped {
 		fmt.Fprintln(w, "* launched together with others: the times are those of the whole launch")
 	}

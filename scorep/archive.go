@@ -88,7 +88,7 @@ func (a *archive) locate() {
 		threads := 0
 		for i := range p.process.Locations {
 			l := &p.process.Locations[i]
-			a.add(p, l.Number, l.Name, l.Type, gpuOf(p, l.Comm)).source = l
+			a.add(p, l.Number, l.Name, l.Type, gpuOfLocation(p, l)).source = l
 			next[p] = max(next[p], l.Number+1)
 			if l.Type == otf2.LocationTypeCPUThread {
 				threads++
