@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -274,6 +275,10 @@ func TestSourcesThatDiffer(t *testing.T) {
 	}
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
+	lines := strings.Join(s.lines(shard.KindRank, AttrGPUSource, AttrGPUApart), "\n")
+	if strings.Count(lines, "GPU_SOURCE=kernelch") != 3 || strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=300") != 2 || strings.Count(lines, "APART") != 2 {
+		t.Error(lines)
+	}
 	s.oddities(map[string]uint64{"GPU_TIMES_DIFFER": 2})
 	var marks []string
 	for _, m := range s.p.Markers {
@@ -424,6 +429,80 @@ func TestLateActivities(t *testing.T) {
 		120 Enter b
 		130 Leave b`)
 	s.cupti(map[string]uint64{"WRITTEN_LATE": 1, "WITHOUT_CLOCK": 1, "KERNELS": 4, "KERNELS_NO_API_CALL": 4, "OVERLAPS": 1})
+}
+
+// Strings of archives are UTF-8, whatever the names of kernels are, or where they were cut off.
+func TestNamesOfKernels(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	long := "_ZN" + strings.Repeat("4näh", 400) // in the middle of a letter
+	for i, name := range []string{"", "axpy", long[:1023], "k\xff\xfe", allReduceKernel} {
+		s.activity(500, gpuKernel{begin: 100 + 10*float64(i), end: 105 + 10*float64(i), stream: 7, name: name}.record())
+	}
+	s.reading(1000)
+	got := s.lines(shard.KindStream)
+	if len(got) != 10 {
+		t.Fatalf("%q", got)
+	}
+	for i, want := range []string{unnamedKernel, "axpy", "näh::näh", "k?", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"} {
+		if name := strings.SplitN(got[2*i], " ", 3)[2]; !strings.HasPrefix(name, want) || len(name) > maxKernelNameLen {
+			t.Errorf("%q, want %s…", got[2*i], want)
+		}
+	}
+	for _, r := range s.p.Regions {
+		if !utf8.ValidString(r.Name) || !utf8.ValidString(r.Canonical) {
+			t.Errorf("%q, %q", r.Name, r.Canonical)
+		}
+	}
+}
+
+// While a job runs its shard says what CUPTI's records are still to become.
+func TestUndecidedKernelsAreCounted(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 7, correlation: 3, name: "a"}.record())
+	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 8, correlation: 4, graph: 1, name: "b"}.record())
+	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 8, name: "c"}.record())
+	s.m.Snapshot()
+	if got := s.p.Counts.CUPTI; got["KERNELS"] != 3 || got["KERNELS_UNDECIDED"] != 2 || got["UNDRAWN"] != 3 {
+		t.Errorf("%v", got)
+	}
+	s.reading(1000)
+	s.cupti(map[string]uint64{"KERNELS": 3, "KERNELS_UNDECIDED": 0, "UNDRAWN": 0, "KERNELS_NO_API_CALL": 1, "KERNELS_AGED_OUT": 1, "KERNELS_GRAPH_OTHER": 1})
+}
+
+// What comes so late that its kernel has been drawn without it links nothing, and is counted as what it looks like.
+func TestNothingIsLinkedBehindTheTimeline(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	s.allReduce(100, "a")
+	s.kernel(120, 150, "a")
+	s.activity(200, externalRecord(3, s.id("launch of a")))
+	s.reading(500_000)
+	s.activity(3_000_000, gpuKernel{begin: 119, end: 151, stream: 7, correlation: 3, name: allReduceKernel}.record())
+	s.reading(8_000_000)
+	s.activity(8_000_001, apiRecord(3, 100, 104.2, 105.8))
+	s.activity(8_000_001, externalRecord(3, s.id("launch of a")))
+	got := s.lines(shard.KindStream, AttrExternalID)
+	s.expect(got, `
+		119 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL
+		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
+	s.cupti(map[string]uint64{"KERNELS": 1, "KERNELS_LINKED": 0, "KERNELS_NO_API_CALL": 1, "NCCL_KERNELS_UNLINKED": 1})
+}
+
+// Streams for which there is no row any more leave nothing behind.
+func TestRowsAreBounded(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	for i := range uint32(maxStreams + 100) {
+		s.activity(500, gpuKernel{begin: 100, end: 150, stream: i, name: "a"}.record())
+	}
+	s.reading(1000)
+	s.reading(10_000_000)
+	if n := len(s.m.cuda.rows); n != maxStreams || len(s.m.cuda.order) != maxStreams {
+		t.Errorf("%d rows are kept", n)
+	}
+	s.cupti(map[string]uint64{"WITHOUT_ROW": 100, "KERNELS": maxStreams + 100})
 }
 
 // TestCUDAGolden compares a small archive with everything of CUPTI's in it, as text.

@@ -27,6 +27,7 @@ type activity struct {
 	begin, end  uint64 // on the process's line
 	off         uint64 // what either may be off by
 
+	drawn          bool
 	launch         *launch // whose kernel it is
 	claimed        bool    // of a graph: it is a replayed plan's
 	planID, parent uint64  // that one
@@ -101,10 +102,14 @@ func (m *Model) judgeCall(id uint64, call *cupti.Call) cupti.Verdict {
 	return cupti.Sound
 }
 
-// kernelAttributes says which of the GPU's sources gave a plan's times, and what its kernel is linked by.
+// kernelAttributes says which of the GPU's sources gave a plan's times, by how much the other one contradicts, and what
+// its kernel is linked by.
 func (m *Model) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource string) {
 	if gpuSource != "" {
 		a.String(AttrGPUSource, m.defs.string(gpuSource))
+	}
+	if p.apart > 0 {
+		a.Uint64(AttrGPUApart, p.apart)
 	}
 	if len(p.activities) > 0 && p.handle != 0 {
 		a.Uint64(AttrPlanID, p.handle)
@@ -117,6 +122,9 @@ const callOff = 1e6
 // kernelCorrelated notes what became of a kernel that no graph launched.
 func (m *Model) kernelCorrelated(a *activity, o cupti.Outcome, id uint64) {
 	g := m.cuda
+	if a.drawn && o == cupti.Linked {
+		o = cupti.Aged
+	}
 	g.counts[outcomes[o]]++
 	if o != cupti.Linked {
 		if a.nccl {
@@ -198,6 +206,7 @@ func (m *Model) planTimes(c *commRank, p *plan, now uint64) (begin, end uint64, 
 	}
 	if apart := max(distance(begin, kernelBegin), distance(end, kernelEnd)); apart > slackNs+off {
 		m.oddity(OddTimesDiffer)
+		p.apart = apart
 		if !c.differing {
 			c.differing = true
 			m.mark(c.loc, begin, SeverityLow, "GPU times differ",
