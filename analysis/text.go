@@ -63,6 +63,9 @@ func (s *Summary) write(w io.Writer) {
 	if text := networkText(s.Network); text != "" {
 		line("network", "%s", text)
 	}
+	if text := kernelsText(s.CUPTI); text != "" {
+		line("kernels", "%s", text)
+	}
 	s.writePaused(line)
 	if !s.Complete {
 		line("complete", "no: parts of the communication are missing")
@@ -115,6 +118,28 @@ func networkText(n map[string]uint64) string {
 	add(n["IB_EVENTS"] > 0, "%s of InfiniBand, %s sent", transfers("IB_EVENTS", "event", "events"), formatBytes(n["IB_SENT_BYTES"]))
 	add(n["SOCKET_EVENTS"] > 0, "%s of sockets, %s", transfers("SOCKET_EVENTS", "event", "events"), formatBytes(n["SOCKET_BYTES"]))
 	add(n["OTHER_NET_EVENTS"] > 0, "%s of other networks", transfers("OTHER_NET_EVENTS", "event", "events"))
+	return strings.Join(parts, "; ")
+}
+
+// kernelsText tells what became of the kernels that CUPTI recorded in one line, "" if it recorded nothing.
+func kernelsText(n map[string]uint64) string {
+	if n["RECORDS"] == 0 {
+		return ""
+	}
+	parts := []string{
+		fmt.Sprintf("%d recorded, %d of them linked with their launches", n["KERNELS"], n["KERNELS_LINKED"]),
+		fmt.Sprintf("%d of NCCL's not linked", n["NCCL_KERNELS_UNLINKED"]),
+	}
+	add := func(n uint64, format string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, n))
+		}
+	}
+	if replayed := n["KERNELS_GRAPH_LINKED"]; replayed > 0 {
+		parts[0] += fmt.Sprintf(", %d with replayed operations", replayed)
+	}
+	add(n["KERNELS_UNDECIDED"], "%d still undecided")
+	add(n["WITHOUT_TIMES"]+n["WITHOUT_CLOCK"]+n["WITHOUT_DEVICE"]+n["WITHOUT_ROW"]+n["UNDRAWN"], "%d records not drawn")
 	return strings.Join(parts, "; ")
 }
 

@@ -181,6 +181,9 @@ func (m *Model) laneFor(g *cuda, id rowID, r *row, begin uint64) *lane {
 	first := 0
 	for i := range r.lanes {
 		if r.lanes[i].end <= begin+stepNs {
+			if i > 0 {
+				g.counts[cuptiOverlaps]++
+			}
 			return &r.lanes[i]
 		}
 		if r.lanes[i].end < r.lanes[first].end {
