@@ -253,7 +253,7 @@ func TestSourcesThatDiffer(t *testing.T) {
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
 	lines := strings.Join(s.lines(shard.KindRank, AttrGPUSource, AttrGPUApart), "\n")
-	if strings.Count(lines, "GPU_SOURCE=kernelch") != 3 || strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=300") != 2 || strings.Count(lines, "APART") != 2 {
+	if strings.Count(lines, "GPU_SOURCE=kernelch") != 3 || strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=30") != 2 || strings.Count(lines, "APART") != 2 {
 		t.Error(lines)
 	}
 	s.oddities(map[string]uint64{"GPU_TIMES_DIFFER": 2})
