@@ -482,6 +482,23 @@ func TestRowsAreBounded(t *testing.T) {
 	s.cupti(map[string]uint64{"WITHOUT_ROW": 100, "KERNELS": maxStreams + 100})
 }
 
+// What is counted is explained.
+func TestCountsAreOnThePage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "gpu.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := append([]string{}, cuptiCountNames[:]...)
+	for _, a := range Attributes[AttrGridX : AttrInPlace+1] {
+		names = append(names, a.Name)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/gpu.md says nothing of %s", name)
+		}
+	}
+}
+
 // TestCUDAGolden compares a small archive with everything of CUPTI's in it, as text.
 func TestCUDAGolden(t *testing.T) {
 	s := newScene(t, 4)
