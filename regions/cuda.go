@@ -87,6 +87,7 @@ const (
 	cuptiNoClock      // activities whose times could not be brought to the process's clock, not drawn
 	cuptiNoDevice     // waits in contexts of unknown devices, not drawn
 	cuptiNoRow        // activities of more streams than are drawn
+	cuptiBeforeLaunch // kernels that began before their launch: their times are not taken for their plan's
 	cuptiEarly        // activities written before their time because there were too many
 	cuptiLate         // activities that came when later ones had been written: raised
 	cuptiOverlaps     // activities beside others of their stream, drawn on rows of their own
@@ -106,7 +107,7 @@ var cuptiCountNames = [numCUPTICounts]string{
 	"KERNELS", "KERNELS_LINKED", "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT", "KERNELS_IMPLAUSIBLE",
 	"KERNELS_AMBIGUOUS", "KERNELS_GRAPH_LINKED", "KERNELS_GRAPH_UNLINKED", "KERNELS_GRAPH_OTHER", "NCCL_KERNELS_UNLINKED",
 	"REPLAYS_UNLINKED", "LINKED_WITHOUT_PLAN", "LAUNCHES_WITHOUT_KERNEL",
-	"COPIES", "MEMSETS", "SYNCHRONIZATIONS", "GRAPHS", "WITHOUT_TIMES", "WITHOUT_CLOCK", "WITHOUT_DEVICE", "WITHOUT_ROW", "WRITTEN_EARLY", "WRITTEN_LATE",
+	"COPIES", "MEMSETS", "SYNCHRONIZATIONS", "GRAPHS", "WITHOUT_TIMES", "WITHOUT_CLOCK", "WITHOUT_DEVICE", "WITHOUT_ROW", "KERNELS_BEFORE_LAUNCH", "WRITTEN_EARLY", "WRITTEN_LATE",
 	"OVERLAPS", "OVERLAPS_MOVED", "CLOCK_JUMPS", "FOREIGN_CLOCK_READINGS", "MEMORY_OPERATIONS", "MEMORY_FORGOTTEN",
 	"KERNELS_UNDECIDED", "UNDRAWN",
 }

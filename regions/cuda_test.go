@@ -180,6 +180,31 @@ func TestCUPTIIsTheSecondSourceOfGPUTimes(t *testing.T) {
 	}
 }
 
+// No kernel runs before its launch. By a few µs CUPTI is off; more than that is no time of this kernel's.
+func TestKernelsBeforeTheirLaunch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		begin, end float64
+		want       string
+		count      uint64
+	}{
+		"a little":      {99_995, 100_050, "100004 Enter AllReduce TIMING_SOURCE=gpu GPU_SOURCE=cupti", 0},
+		"all before it": {99_990, 99_995, "100004 Enter AllReduce TIMING_SOURCE=enqueue", 1},
+		"much":          {99_000, 100_050, "100004 Enter AllReduce TIMING_SOURCE=enqueue", 1},
+	} {
+		s := newSceneWith(t, 4, 5, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventKernelLaunch})
+		s.reading(1)
+		s.allReduce(100_000, "a")
+		s.launched(400_000, 3, 100_000, "a")
+		s.activity(400_001, gpuKernel{begin: tc.begin, end: tc.end, stream: 7, correlation: 3, name: allReduceKernel}.record())
+		s.reading(500_000)
+		got := s.lines(shard.KindRank, AttrTimingSource, AttrGPUSource)
+		if got[1] != tc.want {
+			t.Errorf("%s: %q, want %q", name, got[1], tc.want)
+		}
+		s.cupti(map[string]uint64{"KERNELS": 1, "KERNELS_LINKED": 1, "KERNELS_BEFORE_LAUNCH": tc.count})
+	}
+}
+
 // The interval says how far off it may be, and is there only if everything is known.
 func TestKernelInterval(t *testing.T) {
 	s := newScene(t, 4)

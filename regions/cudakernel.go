@@ -145,17 +145,28 @@ func (m *Model) kernelCorrelated(a *activity, o cupti.Outcome, id uint64) {
 	}
 }
 
+// beforeLaunch tells that a kernel ran before its launch, by CUPTI, which cannot be. That it began a few µs too early is
+// seen where launches follow each other closely.
+func (a *activity) beforeLaunch() bool {
+	l := a.launch
+	return l != nil && a.timed && (a.begin+a.off+slackNs < l.start || a.end+a.off < l.start)
+}
+
 // kernelInterval is when a plan's kernel ran, by CUPTI, on the process's line, and what both ends may be off by; false
 // if CUPTI did not tell, or nothing certain.
 func (m *Model) kernelInterval(p *plan) (begin, end, uncertainty uint64, ok bool) {
 	for i, a := range p.activities {
-		if !a.timed {
+		if !a.timed || a.beforeLaunch() {
 			return 0, 0, 0, false
 		}
 		if i == 0 || a.begin < begin {
 			begin = a.begin
 		}
 		end, uncertainty = max(end, a.end), max(uncertainty, a.off)
+		if a.launch != nil {
+			begin = max(begin, a.launch.start)
+			end = max(end, begin)
+		}
 	}
 	return begin, end, uncertainty, len(p.activities) > 0
 }

@@ -146,6 +146,9 @@ func (m *Model) writeRow(g *cuda, r *row, now uint64) {
 
 // writeActivity draws an activity.
 func (m *Model) writeActivity(g *cuda, r *row, a *activity) {
+	if a.beforeLaunch() {
+		g.counts[cuptiBeforeLaunch]++
+	}
 	id := r.id
 	if id.waits {
 		device, ok := g.contexts[id.context]
