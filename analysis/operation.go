@@ -59,11 +59,13 @@ type details struct {
 	source             source
 	uncertainty        uint64 // of the times if they are the GPU's, ns; 0: not told
 	event              uint64 // id of NCCL's event, 0: not told
+	device             bool   // a buffer is in a GPU's memory
 }
 
 // attributeIDs are the attributes that operations are described by, found by their names.
 type attributeIDs struct {
 	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event attributeID
+	sendClass, recvClass                                                     attributeID
 }
 
 func findAttributes(defs *otf2.Definitions) attributeIDs {
@@ -78,6 +80,8 @@ func findAttributes(defs *otf2.Definitions) attributeIDs {
 
 		uncertainty: findAttribute(defs, "UNCERTAINTY", otf2.TypeUint64),
 		event:       findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
+		sendClass:   findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString),
+		recvClass:   findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
 	}
 }
 
@@ -105,6 +109,8 @@ func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base detai
 			base.uncertainty = a.Bits
 		case ids.event.is(a.ID):
 			base.event = a.Bits
+		case ids.sendClass.is(a.ID), ids.recvClass.is(a.ID):
+			base.device = base.device || defs.String(otf2.StringRef(a.Bits)) == "device"
 		}
 	}
 	return base

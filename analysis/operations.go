@@ -35,6 +35,8 @@ type OperationRow struct {
 	// Grouped: launched together with others by one kernel plan. NCCL stamps a plan as a whole, so
 	// Time is the plan's and there is no bandwidth.
 	Grouped bool `json:"grouped"`
+	// Device: a buffer of theirs is known to be in a GPU's memory.
+	Device bool `json:"device"`
 	// TimingSource is what the times are: "gpu", "network", "enqueue" (not the execution), or "". It is
 	// the weakest among the members'.
 	TimingSource string   `json:"timing_source"`
@@ -156,6 +158,7 @@ type rowKey struct {
 	size     uint64
 	grouped  bool
 	source   source
+	device   bool
 }
 
 type row struct {
@@ -198,7 +201,7 @@ func (o *operations) count(t otf2.Timestamp) {
 }
 
 func (o *operations) add(op *operation) {
-	key := rowKey{op.comm.ref, op.function, op.dtype, op.size, op.grouped, op.source}
+	key := rowKey{op.comm.ref, op.function, op.dtype, op.size, op.grouped, op.source, op.device}
 	if op.function == "Send" || op.function == "Recv" {
 		o.enter(key, op.comm, op.collective, []memberPart{{rank: op.rank, details: op.details}}, float64(op.duration()))
 		return
@@ -238,6 +241,7 @@ func (o *operations) finish(comm *communicator, p *pendingOperation) {
 		sum += float64(m.end - m.begin)
 		key.source = min(key.source, m.source)
 		key.grouped = key.grouped || m.grouped
+		key.device = key.device || m.details.device
 		key.size = max(key.size, m.key.size)
 	}
 	o.enter(key, comm, p.collective, p.members, sum/float64(len(p.members)))
@@ -271,7 +275,7 @@ func (o *operations) table() []OperationRow {
 		comm := comms[key.comm]
 		out := OperationRow{
 			Communicator: comm.name, Comm: key.comm, Ranks: comm.size(), Operation: key.function,
-			Datatype: o.defs.String(key.dtype), Size: key.size, Grouped: key.grouped, TimingSource: key.source.String(),
+			Datatype: o.defs.String(key.dtype), Size: key.size, Grouped: key.grouped, Device: key.device, TimingSource: key.source.String(),
 			Algorithms: o.names(r.algos), Protocols: o.names(r.protos), MinChannels: r.min, MaxChannels: r.max,
 			Count: uint64(len(r.times)), Time: timesOf(r.times), MinCallsPerRank: math.MaxUint64,
 		}
@@ -293,7 +297,8 @@ func (o *operations) table() []OperationRow {
 	}
 	slices.SortFunc(rows, func(a, b OperationRow) int {
 		return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Datatype, b.Datatype),
-			cmp.Compare(a.Size, b.Size), cmp.Compare(boolCount(a.Grouped), boolCount(b.Grouped)), cmp.Compare(a.TimingSource, b.TimingSource))
+			cmp.Compare(a.Size, b.Size), cmp.Compare(boolCount(a.Grouped), boolCount(b.Grouped)), cmp.Compare(a.TimingSource, b.TimingSource),
+			cmp.Compare(boolCount(a.Device), boolCount(b.Device)))
 	})
 	return rows
 }

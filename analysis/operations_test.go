@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
+	"ncclotf2/scorep/shardtest"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -137,11 +140,82 @@ func TestSummaryOfAJob(t *testing.T) {
 		Events: 3*4 + 28 + 32 + 24, Operations: 5 + 3, Bytes: 1200 + 2*4000 + 800 + 2400 + 64 + 100 + 4096, Calls: 15 + 6,
 		Begin: t0, Duration: 600 * us, Complete: true,
 		Lost: map[string]uint64{}, Oddities: map[string]uint64{}, Filtered: map[string]uint64{},
-		Network: map[string]uint64{}, Paused: map[string]uint64{}, Gaps: []Gap{},
+		Network: map[string]uint64{}, CUPTI: map[string]uint64{}, Paused: map[string]uint64{}, Gaps: []Gap{},
 		Timing: map[string]uint64{"GPU": 18, "ENQUEUE": 3},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Operations on a GPU's memory are a row of their own and have a mark; one buffer of one rank is enough. Managed, pinned and
+// unknown memory is none.
+func TestDeviceMemoryIsMarked(t *testing.T) {
+	path := makeJob(t, func(rank int, p *shardtest.Process) {
+		for i, class := range []string{regions.ClassDevice, regions.ClassManaged, regions.ClassPinned, regions.ClassHost, regions.ClassUnknown} {
+			if i == 0 && rank < 2 {
+				class = regions.ClassUnknown
+			}
+			begin := t0 + uint64(1000+100*i)*us
+			p.Collective(0, shardtest.Op{
+				Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + 10*us, Sent: 12000, Received: 12000, Count: 1000, Memory: class,
+			})
+		}
+		begin := uint64(t0 + 2000*us)
+		p.Plan(0, []shardtest.Op{
+			{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: begin, End: begin + 40*us, Sent: 1200, Received: 1200, Count: 100, Memory: regions.ClassDevice},
+			{Function: "Reduce", Kind: otf2.CollectiveOpReduce, Begin: begin, End: begin + 40*us, Rooted: true, Root: 1, Sent: 400, Received: map[bool]uint64{true: 1200}[rank == 1], Count: 100},
+		})
+	})
+	r := operationsOfArchive(t, path)
+	got := make(map[string]uint64)
+	for _, o := range r.Operations {
+		if o.Operation == "AllReduce" || o.Operation == "AllGather" || o.Operation == "Reduce" {
+			got[fmt.Sprint(o.Operation, " ", o.Grouped, " ", o.Device)] += o.Count
+		}
+	}
+	want := map[string]uint64{"AllReduce false false": 2 + 4, "AllReduce false true": 1, "AllGather true false": 1, "AllGather true true": 1, "Reduce true false": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{" *AllReduce ", " AllReduce ", " *AllGather* ", " Reduce* ", "\n* before the name: a buffer is in GPU memory\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// What CUPTI told of kernels, and what of it could not be used, is in the summary.
+func TestKernelsInTheSummary(t *testing.T) {
+	for _, tc := range []struct {
+		counts map[string]uint64 // of each rank
+		want   string
+	}{
+		{nil, ""},
+		{map[string]uint64{"RECORDS": 9, "MEMORY_OPERATIONS": 9}, "0 recorded, 0 of them linked with their launches; 0 of NCCL's not linked"},
+		{map[string]uint64{"RECORDS": 20, "KERNELS": 7, "KERNELS_LINKED": 4, "KERNELS_GRAPH_LINKED": 1, "KERNELS_NO_EXTERNAL_ID": 2},
+			"21 recorded, 12 of them linked with their launches, 3 with replayed operations; 0 of NCCL's not linked"},
+		{map[string]uint64{"RECORDS": 20, "KERNELS": 7, "KERNELS_LINKED": 3, "KERNELS_AGED_OUT": 2, "KERNELS_IMPLAUSIBLE": 1, "KERNELS_UNDECIDED": 1, "NCCL_KERNELS_UNLINKED": 3, "WITHOUT_TIMES": 2, "UNDRAWN": 1},
+			"21 recorded, 9 of them linked with their launches; 9 of NCCL's not linked; 3 still undecided; 9 records not drawn"},
+	} {
+		path := makeJob(t, func(_ int, p *shardtest.Process) { p.Shard.Counts.CUPTI = tc.counts })
+		r := operationsOfArchive(t, path)
+		var b strings.Builder
+		if err := r.WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if tc.want == "" && strings.Contains(b.String(), "kernels") || !strings.Contains(b.String(), tc.want) {
+			t.Errorf("no %q in\n%s", tc.want, b.String())
+		}
+		for name, n := range tc.counts {
+			if r.Summary.CUPTI[name] != 3*n {
+				t.Errorf("%s is %d, want %d", name, r.Summary.CUPTI[name], 3*n)
+			}
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ type Summary struct {
 	Timing   map[string]uint64 `json:"timing"` // operations by timing source, as the processes counted them
 	Filtered map[string]uint64 `json:"filtered"`
 	Network  map[string]uint64 `json:"network"` // PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
+	CUPTI    map[string]uint64 `json:"cupti"`   // KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
 	Paused   map[string]uint64 `json:"paused"`  // starts that were not recorded on request, by type
 	// Gaps are the operations that were not recorded on request. The archive names the first ones only;
 	// GapCount is their number.
@@ -62,7 +63,7 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 		Unfinished: o.unfinished, LeftOut: o.leftOut, Begin: o.first, Duration: uint64(o.last - o.first),
 		Complete: !ps.incomplete(), Lost: ps.below("LOST"), Oddities: ps.below("ODDITIES"),
 		Timing: ps.below("TIMING"), Filtered: ps.below("FILTERED"),
-		Network: ps.below("NETWORK"), Paused: ps.below("PAUSED"), Gaps: ps.gaps(),
+		Network: ps.below("NETWORK"), CUPTI: ps.below("CUPTI"), Paused: ps.below("PAUSED"), Gaps: ps.gaps(),
 	}
 	s.Missing, _ = ps.number("PROCESSES_MISSING")
 	s.Running, _ = ps.number("PROCESSES_RUNNING")

@@ -63,6 +63,9 @@ func (s *Summary) write(w io.Writer) {
 	if text := networkText(s.Network); text != "" {
 		line("network", "%s", text)
 	}
+	if text := kernelsText(s.CUPTI); text != "" {
+		line("kernels", "%s", text)
+	}
 	s.writePaused(line)
 	if !s.Complete {
 		line("complete", "no: parts of the communication are missing")
@@ -118,6 +121,28 @@ func networkText(n map[string]uint64) string {
 	return strings.Join(parts, "; ")
 }
 
+// kernelsText tells what became of the kernels that CUPTI recorded in one line, "" if it recorded nothing.
+func kernelsText(n map[string]uint64) string {
+	if n["RECORDS"] == 0 {
+		return ""
+	}
+	parts := []string{
+		fmt.Sprintf("%d recorded, %d of them linked with their launches", n["KERNELS"], n["KERNELS_LINKED"]),
+		fmt.Sprintf("%d of NCCL's not linked", n["NCCL_KERNELS_UNLINKED"]),
+	}
+	add := func(n uint64, format string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, n))
+		}
+	}
+	if replayed := n["KERNELS_GRAPH_LINKED"]; replayed > 0 {
+		parts[0] += fmt.Sprintf(", %d with replayed operations", replayed)
+	}
+	add(n["KERNELS_UNDECIDED"], "%d still undecided")
+	add(n["WITHOUT_TIMES"]+n["WITHOUT_CLOCK"]+n["WITHOUT_DEVICE"]+n["WITHOUT_ROW"]+n["UNDRAWN"], "%d records not drawn")
+	return strings.Join(parts, "; ")
+}
+
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -146,10 +171,14 @@ func counters(all map[string]uint64) string {
 func (r *Report) writeOperations(w io.Writer) {
 	t := newTable("<communicator", "ranks", "<operation", "<type", "size", "count", "calls/rank", "avg", "min", "p50", "p99", "max",
 		"algbw GB/s", "busbw GB/s", "<algorithm", "<protocol", "channels", "<time of")
-	grouped := false
+	grouped, device := false, false
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		name := o.Operation
+		if o.Device {
+			name = "*" + name
+			device = true
+		}
 		if o.Grouped {
 			name += "*"
 			grouped = true
@@ -165,6 +194,9 @@ func (r *Report) writeOperations(w io.Writer) {
 		return
 	}
 	_ = t.write(w) // a buffered writer keeps its error
+	if device {
+		fmt.Fprintln(w, "* before the name: a buffer is in GPU memory")
+	}
 	if grouped {
 		fmt.Fprintln(w, "* launched together with others: the times are those of the whole launch")
 	}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ncclotf2/cupti"
+	"ncclotf2/cupti/cuptitest"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
 )
@@ -33,7 +34,7 @@ func TestBufferClasses(t *testing.T) {
 		return r
 	}
 	destroy := func(address uint64, at float64) shm.Record {
-		return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: bytesOf(cupti.KindMemoryPool, 72, map[int]any{
+		return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: cuptitest.Record(cupti.KindMemoryPool, 72, map[int]any{
 			4: uint32(cupti.MemoryPoolDestroyed), 32: address, 56: us(at),
 		})}
 	}

@@ -87,6 +87,7 @@ const (
 	cuptiNoClock      // activities whose times could not be brought to the process's clock, not drawn
 	cuptiNoDevice     // waits in contexts of unknown devices, not drawn
 	cuptiNoRow        // activities of more streams than are drawn
+	cuptiBeforeLaunch // kernels that began before their launch: their times are not taken for their plan's
 	cuptiEarly        // activities written before their time because there were too many
 	cuptiLate         // activities that came when later ones had been written: raised
 	cuptiOverlaps     // activities beside others of their stream, drawn on rows of their own
@@ -95,6 +96,8 @@ const (
 	cuptiForeignClock // readings that are not CLOCK_REALTIME: another client of CUPTI's has its own clock
 	cuptiMemory       // allocations and releases of memory
 	cuptiForgotten    // of them, no longer known because there were too many
+	cuptiUndecided    // kernels of which it is not known yet what becomes of them; none at the end
+	cuptiUndrawn      // records that are still to be drawn or understood; none at the end
 	numCUPTICounts
 )
 
@@ -104,8 +107,9 @@ var cuptiCountNames = [numCUPTICounts]string{
 	"KERNELS", "KERNELS_LINKED", "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT", "KERNELS_IMPLAUSIBLE",
 	"KERNELS_AMBIGUOUS", "KERNELS_GRAPH_LINKED", "KERNELS_GRAPH_UNLINKED", "KERNELS_GRAPH_OTHER", "NCCL_KERNELS_UNLINKED",
 	"REPLAYS_UNLINKED", "LINKED_WITHOUT_PLAN", "LAUNCHES_WITHOUT_KERNEL",
-	"COPIES", "MEMSETS", "SYNCHRONIZATIONS", "GRAPHS", "WITHOUT_TIMES", "WITHOUT_CLOCK", "WITHOUT_DEVICE", "WITHOUT_ROW", "WRITTEN_EARLY", "WRITTEN_LATE",
+	"COPIES", "MEMSETS", "SYNCHRONIZATIONS", "GRAPHS", "WITHOUT_TIMES", "WITHOUT_CLOCK", "WITHOUT_DEVICE", "WITHOUT_ROW", "KERNELS_BEFORE_LAUNCH", "WRITTEN_EARLY", "WRITTEN_LATE",
 	"OVERLAPS", "OVERLAPS_MOVED", "CLOCK_JUMPS", "FOREIGN_CLOCK_READINGS", "MEMORY_OPERATIONS", "MEMORY_FORGOTTEN",
+	"KERNELS_UNDECIDED", "UNDRAWN",
 }
 
 // outcomes says which count an outcome of the correlator's is.
@@ -125,7 +129,8 @@ func (m *Model) startCUDA() *cuda {
 			rows: make(map[rowID]*row), devices: make(map[uint32]int), contexts: make(map[uint32]uint32),
 			replays: newReplays(), regions: newKernelRegions(),
 		}
-		g.correlator = cupti.NewCorrelator(nil, m.judgeCall, m.kernelCorrelated)
+		// An activity that has been drawn is not linked any more, so nothing waits longer than that.
+		g.correlator = cupti.NewCorrelator(&cupti.CorrelatorOptions{Age: m.activityHold()}, m.judgeCall, m.kernelCorrelated)
 		m.kept.most = maxKeptLaunches
 		m.cuda = g
 	}
@@ -216,10 +221,16 @@ func (m *Model) later(g *cuda, u untimed) {
 		return
 	}
 	if len(g.untimed) >= maxActivities {
-		g.untimed[0].lost(m)
-		g.untimed = slices.Delete(g.untimed, 0, 1)
+		m.loseUntimed(g)
 	}
 	g.untimed = append(g.untimed, u)
+}
+
+// loseUntimed gives the oldest of those up that wait for the clock.
+func (m *Model) loseUntimed(g *cuda) {
+	g.untimed[0].lost(m)
+	g.untimed[0] = untimed{}
+	g.untimed = g.untimed[1:]
 }
 
 // placeUntimed tries again, when the clock covers more.
@@ -234,12 +245,9 @@ func (m *Model) advanceCUDA(t uint64) {
 		return
 	}
 	g.correlator.Expire(t)
-	n := 0
-	for n < len(g.untimed) && g.untimed[n].arrived+clockLimit < t {
-		g.untimed[n].lost(m)
-		n++
+	for len(g.untimed) > 0 && g.untimed[0].arrived+clockLimit < t {
+		m.loseUntimed(g)
 	}
-	g.untimed = slices.Delete(g.untimed, 0, n)
 	m.writeRows(g, t)
 }
 
@@ -257,10 +265,9 @@ func (m *Model) finishCUDA() {
 	if g == nil {
 		return
 	}
-	for _, u := range g.untimed {
-		u.lost(m)
+	for len(g.untimed) > 0 {
+		m.loseUntimed(g)
 	}
-	g.untimed = nil
 	m.writeRows(g, noTime)
 	g.counts[cuptiIdle] = g.correlator.Idle
 }
@@ -273,13 +280,25 @@ func (m *Model) cuptiCounts() map[string]uint64 {
 	if m.cuda == nil {
 		return nil
 	}
+	g := m.cuda
+	g.counts[cuptiUndecided] = g.counts[cuptiKernels] - g.decided()
+	g.counts[cuptiUndrawn] = uint64(g.held + len(g.untimed))
 	out := make(map[string]uint64)
-	for i, n := range m.cuda.counts {
+	for i, n := range g.counts {
 		if n > 0 {
 			out[cuptiCountNames[i]] = n
 		}
 	}
 	return out
+}
+
+// decided is the number of kernels that it is known of what became of them.
+func (g *cuda) decided() uint64 {
+	n := g.counts[cuptiGraphLinked] + g.counts[cuptiGraphUnlinked] + g.counts[cuptiGraphOther]
+	for _, c := range outcomes {
+		n += g.counts[c]
+	}
+	return n
 }
 
 // gpuOf is the index of a CUDA device of this process: the communicator's that was seen to run kernels there, else

@@ -3,15 +3,16 @@
 package regions
 
 import (
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
 	"ncclotf2/cupti"
+	"ncclotf2/cupti/cuptitest"
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
@@ -22,29 +23,6 @@ const cuptiShift = 5_000_000
 
 // cuptiVersion is that of CUDA 12.4 in scenes.
 const cuptiVersion = 22
-
-// bytesOf makes an activity record of CUDA 13.4's size: values by offset, 8 bytes each if they lie at a multiple of 8
-// and are given as uint64, else 4. The bytes that are not given are garbage.
-func bytesOf(kind cupti.Kind, size int, values map[int]any) []byte {
-	b := make([]byte, size)
-	for i := range b {
-		b[i] = 0x5a
-	}
-	binary.NativeEndian.PutUint32(b, uint32(kind))
-	for at, v := range values {
-		switch v := v.(type) {
-		case uint8:
-			b[at] = v
-		case uint16:
-			binary.NativeEndian.PutUint16(b[at:], v)
-		case uint32:
-			binary.NativeEndian.PutUint32(b[at:], v)
-		case uint64:
-			binary.NativeEndian.PutUint64(b[at:], v)
-		}
-	}
-	return b
-}
 
 // us is a time of CUPTI's.
 func us(t float64) uint64 { return base + uint64(t*1000) + cuptiShift }
@@ -71,7 +49,7 @@ func (k gpuKernel) record() shm.Record {
 	if k.end == 0 {
 		start, end = 0, 0
 	}
-	return shm.Record{Kind: shm.RecordCupti, Arg: version, ActivityName: k.name, Activity: bytesOf(cupti.KindConcurrentKernel, 248, map[int]any{
+	return shm.Record{Kind: shm.RecordCupti, Arg: version, ActivityName: k.name, Activity: cuptitest.Record(cupti.KindConcurrentKernel, 248, map[int]any{
 		6: uint16(96), 16: start, 24: end, 40: k.device, 44: k.device + 1, 48: k.stream,
 		52: max(k.blocks, 1), 56: uint32(1), 60: uint32(1), 64: uint32(544), 68: uint32(1), 72: uint32(1),
 		76: uint32(1024), 80: uint32(84000), 92: k.correlation, 144: k.node, 156: k.graph, 240: k.source,
@@ -88,19 +66,19 @@ func (s *scene) reading(t uint64) {
 }
 
 func apiRecord(correlation, thread uint32, start, end float64) shm.Record {
-	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: bytesOf(cupti.KindDriver, 40, map[int]any{
+	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: cuptitest.Record(cupti.KindDriver, 40, map[int]any{
 		4: uint32(652), 8: us(start), 16: us(end), 24: uint32(1), 28: thread, 32: correlation, 36: uint32(0),
 	})}
 }
 
 func externalRecord(correlation uint32, id uint64) shm.Record {
-	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: bytesOf(cupti.KindExternal, 24, map[int]any{
+	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: cuptitest.Record(cupti.KindExternal, 24, map[int]any{
 		4: uint32(cupti.ExternalCustom2), 8: id, 16: correlation,
 	})}
 }
 
 func memoryRecord(operation cupti.MemoryOperation, kind cupti.MemoryKind, address, bytes uint64, at float64) shm.Record {
-	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: bytesOf(cupti.KindMemory2, 120, map[int]any{
+	return shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: cuptitest.Record(cupti.KindMemory2, 120, map[int]any{
 		4: uint32(operation), 8: uint32(kind), 16: address, 24: bytes, 32: us(at), 88: uint64(0),
 	})}
 }
@@ -202,6 +180,31 @@ func TestCUPTIIsTheSecondSourceOfGPUTimes(t *testing.T) {
 	}
 }
 
+// No kernel runs before its launch. By a few µs CUPTI is off; more than that is no time of this kernel's.
+func TestKernelsBeforeTheirLaunch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		begin, end float64
+		want       string
+		count      uint64
+	}{
+		"a little":      {99_995, 100_050, "100004 Enter AllReduce TIMING_SOURCE=gpu GPU_SOURCE=cupti", 0},
+		"all before it": {99_990, 99_995, "100004 Enter AllReduce TIMING_SOURCE=enqueue", 1},
+		"much":          {99_000, 100_050, "100004 Enter AllReduce TIMING_SOURCE=enqueue", 1},
+	} {
+		s := newSceneWith(t, 4, 5, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventKernelLaunch})
+		s.reading(1)
+		s.allReduce(100_000, "a")
+		s.launched(400_000, 3, 100_000, "a")
+		s.activity(400_001, gpuKernel{begin: tc.begin, end: tc.end, stream: 7, correlation: 3, name: allReduceKernel}.record())
+		s.reading(500_000)
+		got := s.lines(shard.KindRank, AttrTimingSource, AttrGPUSource)
+		if got[1] != tc.want {
+			t.Errorf("%s: %q, want %q", name, got[1], tc.want)
+		}
+		s.cupti(map[string]uint64{"KERNELS": 1, "KERNELS_LINKED": 1, "KERNELS_BEFORE_LAUNCH": tc.count})
+	}
+}
+
 // The interval says how far off it may be, and is there only if everything is known.
 func TestKernelInterval(t *testing.T) {
 	s := newScene(t, 4)
@@ -274,6 +277,10 @@ func TestSourcesThatDiffer(t *testing.T) {
 	}
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
+	lines := strings.Join(s.lines(shard.KindRank, AttrGPUSource, AttrGPUApart), "\n")
+	if strings.Count(lines, "GPU_SOURCE=kernelch") != 3 || strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=30") != 2 || strings.Count(lines, "APART") != 2 {
+		t.Error(lines)
+	}
 	s.oddities(map[string]uint64{"GPU_TIMES_DIFFER": 2})
 	var marks []string
 	for _, m := range s.p.Markers {
@@ -323,7 +330,7 @@ func TestStreams(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	give := func(kind cupti.Kind, values map[int]any) {
-		s.activity(1000, shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: bytesOf(kind, 128, values)})
+		s.activity(1000, shm.Record{Kind: shm.RecordCupti, Arg: cuptiVersion, Activity: cuptitest.Record(kind, 128, values)})
 	}
 	stream := func(begin, end float64) map[int]any {
 		return map[int]any{16: us(begin), 24: us(end), 32: uint32(0), 36: uint32(1), 40: uint32(7), 44: uint32(5), 8: uint64(4096), 64: uint64(0), 72: uint32(0)}
@@ -397,7 +404,7 @@ func TestStreams(t *testing.T) {
 		310 Leave axpy`)
 	s.cupti(map[string]uint64{
 		"RECORDS": 20, "KERNELS": 6, "KERNELS_NO_EXTERNAL_ID": 5, "KERNELS_NO_API_CALL": 1, "COPIES": 2, "MEMSETS": 1, "GRAPHS": 1, "SYNCHRONIZATIONS": 3,
-		"UNKNOWN_RECORDS": 1, "BROKEN_RECORDS": 1, "WITHOUT_TIMES": 1, "WITHOUT_DEVICE": 1, "OVERLAPS": 1, "NCCL_KERNELS_UNLINKED": 0,
+		"UNKNOWN_RECORDS": 1, "BROKEN_RECORDS": 1, "WITHOUT_TIMES": 1, "WITHOUT_DEVICE": 1, "OVERLAPS": 2, "NCCL_KERNELS_UNLINKED": 0,
 	})
 	if want := []shard.GPU{{Device: 0}, {Device: 3}}; cmp.Diff(want, s.p.GPUs) != "" {
 		t.Errorf("GPUs %v", s.p.GPUs)
@@ -423,7 +430,98 @@ func TestLateActivities(t *testing.T) {
 		100 Leave c
 		120 Enter b
 		130 Leave b`)
-	s.cupti(map[string]uint64{"WRITTEN_LATE": 1, "WITHOUT_CLOCK": 1, "KERNELS": 4, "KERNELS_NO_API_CALL": 4, "OVERLAPS": 1})
+	s.cupti(map[string]uint64{"WRITTEN_LATE": 1, "WITHOUT_CLOCK": 1, "KERNELS": 4, "KERNELS_NO_API_CALL": 4, "OVERLAPS": 2})
+}
+
+// Strings of archives are UTF-8, whatever the names of kernels are, or where they were cut off.
+func TestNamesOfKernels(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	long := "_ZN" + strings.Repeat("4näh", 400) // in the middle of a letter
+	for i, name := range []string{"", "axpy", long[:1023], "k\xff\xfe", allReduceKernel} {
+		s.activity(500, gpuKernel{begin: 100 + 10*float64(i), end: 105 + 10*float64(i), stream: 7, name: name}.record())
+	}
+	s.reading(1000)
+	got := s.lines(shard.KindStream)
+	if len(got) != 10 {
+		t.Fatalf("%q", got)
+	}
+	for i, want := range []string{unnamedKernel, "axpy", "näh::näh", "k?", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"} {
+		if name := strings.SplitN(got[2*i], " ", 3)[2]; !strings.HasPrefix(name, want) || len(name) > maxKernelNameLen {
+			t.Errorf("%q, want %s…", got[2*i], want)
+		}
+	}
+	for _, r := range s.p.Regions {
+		if !utf8.ValidString(r.Name) || !utf8.ValidString(r.Canonical) {
+			t.Errorf("%q, %q", r.Name, r.Canonical)
+		}
+	}
+}
+
+// While a job runs its shard says what CUPTI's records are still to become.
+func TestUndecidedKernelsAreCounted(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 7, correlation: 3, name: "a"}.record())
+	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 8, correlation: 4, graph: 1, name: "b"}.record())
+	s.activity(500, gpuKernel{begin: 100, end: 150, stream: 8, name: "c"}.record())
+	s.m.Snapshot()
+	if got := s.p.Counts.CUPTI; got["KERNELS"] != 3 || got["KERNELS_UNDECIDED"] != 2 || got["UNDRAWN"] != 3 {
+		t.Errorf("%v", got)
+	}
+	s.reading(1000)
+	s.cupti(map[string]uint64{"KERNELS": 3, "KERNELS_UNDECIDED": 0, "UNDRAWN": 0, "KERNELS_NO_API_CALL": 1, "KERNELS_AGED_OUT": 1, "KERNELS_GRAPH_OTHER": 1})
+}
+
+// What comes so late that its kernel has been drawn without it links nothing, and is counted as what it looks like.
+func TestNothingIsLinkedBehindTheTimeline(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	s.allReduce(100, "a")
+	s.kernel(120, 150, "a")
+	s.activity(200, externalRecord(3, s.id("launch of a")))
+	s.reading(500_000)
+	s.activity(3_000_000, gpuKernel{begin: 119, end: 151, stream: 7, correlation: 3, name: allReduceKernel}.record())
+	s.reading(8_000_000)
+	s.activity(8_000_001, apiRecord(3, 100, 104.2, 105.8))
+	s.activity(8_000_001, externalRecord(3, s.id("launch of a")))
+	got := s.lines(shard.KindStream, AttrExternalID)
+	s.expect(got, `
+		119 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL
+		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
+	s.cupti(map[string]uint64{"KERNELS": 1, "KERNELS_LINKED": 0, "KERNELS_NO_API_CALL": 1, "NCCL_KERNELS_UNLINKED": 1})
+}
+
+// Streams for which there is no row any more leave nothing behind.
+func TestRowsAreBounded(t *testing.T) {
+	s := newScene(t, 4)
+	s.reading(1)
+	for i := range uint32(maxStreams + 100) {
+		s.activity(500, gpuKernel{begin: 100, end: 150, stream: i, name: "a"}.record())
+	}
+	s.reading(1000)
+	s.reading(10_000_000)
+	if n := len(s.m.cuda.rows); n != maxStreams || len(s.m.cuda.order) != maxStreams {
+		t.Errorf("%d rows are kept", n)
+	}
+	s.cupti(map[string]uint64{"WITHOUT_ROW": 100, "KERNELS": maxStreams + 100})
+}
+
+// What is counted is explained.
+func TestCountsAreOnThePage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "gpu.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := append([]string{}, cuptiCountNames[:]...)
+	for _, a := range Attributes[AttrGridX : AttrInPlace+1] {
+		names = append(names, a.Name)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/gpu.md says nothing of %s", name)
+		}
+	}
 }
 
 // TestCUDAGolden compares a small archive with everything of CUPTI's in it, as text.

@@ -31,6 +31,7 @@ type activity struct {
 	begin, end  uint64 // on the process's line
 	off         uint64 // what either may be off by
 
+	drawn          bool
 	launch         *launch // whose kernel it is
 	claimed        bool    // of a graph: it is a replayed plan's
 	planID, parent uint64  // that one
@@ -108,10 +109,14 @@ func (m *Model) judgeCall(id uint64, call *cupti.Call) cupti.Verdict {
 	return cupti.Sound
 }
 
-// kernelAttributes says which of the GPU's sources gave a plan's times, and what its kernel is linked by.
+// kernelAttributes says which of the GPU's sources gave a plan's times, by how much the other one contradicts, and what
+// its kernel is linked by.
 func (m *Model) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource string) {
 	if gpuSource != "" {
 		a.String(AttrGPUSource, m.defs.string(gpuSource))
+	}
+	if p.apart > 0 {
+		a.Uint64(AttrGPUApart, p.apart)
 	}
 	if m.cuda != nil && p.handle != 0 {
 		a.Uint64(AttrPlanID, p.handle)
@@ -124,6 +129,9 @@ const callOff = 1e6
 // kernelCorrelated notes what became of a kernel that no graph launched.
 func (m *Model) kernelCorrelated(a *activity, o cupti.Outcome, id uint64) {
 	g := m.cuda
+	if a.drawn && o == cupti.Linked {
+		o = cupti.Aged
+	}
 	g.counts[outcomes[o]]++
 	if o != cupti.Linked {
 		if a.nccl {
@@ -144,17 +152,28 @@ func (m *Model) kernelCorrelated(a *activity, o cupti.Outcome, id uint64) {
 	}
 }
 
+// beforeLaunch tells that a kernel ran before its launch, by CUPTI, which cannot be. That it began a few µs too early is
+// seen where launches follow each other closely.
+func (a *activity) beforeLaunch() bool {
+	l := a.launch
+	return l != nil && a.timed && (a.begin+a.off+slackNs < l.start || a.end+a.off < l.start)
+}
+
 // kernelInterval is when a plan's kernel ran, by CUPTI; false if CUPTI did not tell, or nothing certain.
 func (m *Model) kernelInterval(p *plan) (interval, bool) {
 	var i interval
 	for n, a := range p.activities {
-		if !a.timed {
+		if !a.timed || a.beforeLaunch() {
 			return interval{}, false
 		}
 		if n == 0 || a.begin < i.begin {
 			i.begin = a.begin
 		}
 		i.end, i.uncertainty = max(i.end, a.end), max(i.uncertainty, a.off)
+		if a.launch != nil {
+			i.begin = max(i.begin, a.launch.start)
+			i.end = max(i.end, i.begin)
+		}
 	}
 	return i, len(p.activities) > 0
 }
@@ -201,18 +220,19 @@ func (m *Model) planTimes(c *commRank, p *plan, now uint64) (when interval, sour
 	case source != TimingGPU:
 		return kernel, TimingGPU, SourceCUPTI
 	case ok:
-		m.compare(c, when, kernel)
+		m.compare(c, p, when, kernel)
 	}
 	return when, source, SourceKernelCh
 }
 
 // compare holds NCCL's stamps of a plan against CUPTI's of its kernel.
-func (m *Model) compare(c *commRank, stamps, kernel interval) {
+func (m *Model) compare(c *commRank, p *plan, stamps, kernel interval) {
 	apart := max(distance(stamps.begin, kernel.begin), distance(stamps.end, kernel.end))
 	if apart <= slackNs+stamps.uncertainty+kernel.uncertainty {
 		return
 	}
 	m.oddity(OddTimesDiffer)
+	p.apart = apart
 	if !c.differing {
 		c.differing = true
 		m.mark(c.loc, stamps.begin, SeverityLow, "GPU times differ",

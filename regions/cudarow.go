@@ -5,6 +5,8 @@ package regions
 import (
 	"container/heap"
 	"fmt"
+	"slices"
+	"strings"
 
 	"ncclotf2/cupti"
 	"ncclotf2/otf2"
@@ -110,30 +112,43 @@ func (m *Model) leaveActivity(g *cuda, a *activity) {
 
 // writeRows writes the activities that are due.
 func (m *Model) writeRows(g *cuda, now uint64) {
-	hold := m.activityHold()
 	if now != noTime {
 		g.written = now
 	}
-	for _, r := range g.order {
-		for len(r.queue) > 0 {
-			a := r.queue[0]
-			if now != noTime && now < max(a.arrived, a.end)+hold {
-				if g.held <= maxActivities {
-					break
-				}
-				g.counts[cuptiEarly]++
-				g.forced = max(g.forced, a.end)
-			}
-			heap.Pop(&r.queue)
-			g.held--
-			m.writeActivity(g, r, a)
-			m.leaveActivity(g, a)
+	g.order = slices.DeleteFunc(g.order, func(r *row) bool {
+		m.writeRow(g, r, now)
+		if len(r.queue) > 0 || len(r.lanes) > 0 {
+			return false
 		}
+		delete(g.rows, r.id) // there was no place for it
+		return true
+	})
+}
+
+func (m *Model) writeRow(g *cuda, r *row, now uint64) {
+	hold := m.activityHold()
+	for len(r.queue) > 0 {
+		a := r.queue[0]
+		if now != noTime && now < max(a.arrived, a.end)+hold {
+			if g.held <= maxActivities {
+				return
+			}
+			g.counts[cuptiEarly]++
+			g.forced = max(g.forced, a.end)
+		}
+		heap.Pop(&r.queue)
+		g.held--
+		m.writeActivity(g, r, a)
+		a.drawn = true
+		m.leaveActivity(g, a)
 	}
 }
 
 // writeActivity draws an activity.
 func (m *Model) writeActivity(g *cuda, r *row, a *activity) {
+	if a.beforeLaunch() {
+		g.counts[cuptiBeforeLaunch]++
+	}
 	id := r.id
 	if id.waits {
 		device, ok := g.contexts[id.context]
@@ -169,6 +184,9 @@ func (m *Model) laneFor(g *cuda, id rowID, r *row, begin uint64) *lane {
 	first := 0
 	for i := range r.lanes {
 		if r.lanes[i].end <= begin+stepNs {
+			if i > 0 {
+				g.counts[cuptiOverlaps]++
+			}
 			return &r.lanes[i]
 		}
 		if r.lanes[i].end < r.lanes[first].end {
@@ -263,11 +281,13 @@ func (m *Model) kernelRegion(g *cuda, mangled string) otf2.RegionRef {
 	case len(g.regions.byName) >= maxKernelNames:
 		return m.defs.region(otherKernelName, GroupCUDAKernels, otf2.RegionRoleFunction)
 	}
+	// Whatever a compiler puts into names, or cuts them at: strings of archives are UTF-8.
+	valid := func(s string) string { return strings.ToValidUTF8(s, "?") }
 	name := cupti.FunctionName(mangled)
-	name = name[:min(len(name), maxKernelNameLen)]
+	name = valid(name[:min(len(name), maxKernelNameLen)])
 	ref = otf2.RegionRef(len(m.process.Regions))
 	m.process.Regions = append(m.process.Regions, shard.Region{
-		Name: name, Canonical: mangled, Role: otf2.RegionRoleFunction, Paradigm: m.defs.paradigm, Group: GroupCUDAKernels,
+		Name: name, Canonical: valid(mangled), Role: otf2.RegionRoleFunction, Paradigm: m.defs.paradigm, Group: GroupCUDAKernels,
 	})
 	g.regions.byName[mangled] = ref
 	return ref

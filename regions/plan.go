@@ -35,6 +35,7 @@ type plan struct {
 	netStart    uint64        // network activity: first ProxyOp start … last ProxyOp stop
 	netStop     uint64
 	activities  []*activity // CUPTI's of its kernels
+	apart       uint64      // ns by which the GPU's sources differ on its times; 0 if they agree
 	completeAt  uint64      // when the last child ended; 0 before
 	incomplete  bool        // closed by a limit or at the end
 

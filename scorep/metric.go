@@ -72,14 +72,6 @@ func gpuOfMetrics(p *part, number uint32) int {
 	return -1
 }
 
-// gpuOfLocation is the index of the GPU that a location is on.
-func gpuOfLocation(p *part, l *shard.Location) int {
-	if l.Kind == shard.KindGPUMetrics {
-		return max(0, gpuOfMetrics(p, l.Number))
-	}
-	return gpuOf(p, l.Comm)
-}
-
 // defineMetrics defines each quantity and each set of them once, whichever processes have it, and what was measured of
 // GPUs as an instance per GPU: recorded by a row, on behalf of the device.
 func (a *archive) defineMetrics(t *systemTree) {

@@ -29,6 +29,7 @@ import (
 //	ODDITIES::<KIND>          see package regions
 //	TIMING::<SOURCE>          operations by the source of their times
 //	NETWORK::<WHAT>           what went over the network, see package regions: PUTS, PUT_BYTES, RECEIVED_BYTES, …
+//	CUPTI::<WHAT>             what CUPTI told, see package regions: RECORDS, KERNELS, KERNELS_LINKED and, by reason, the other ones, …
 //	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> tells them (see Difference)
 //	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"
 //	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
@@ -183,7 +184,7 @@ func (c *counts) add(of *shard.Counts) {
 		n    map[string]uint64
 	}{
 		{"STARTS", of.Starts}, {"STOPS", of.Stops}, {"STATES", of.States}, {"FILTERED", of.Filtered},
-		{"PAUSED", of.Paused}, {"ODDITIES", of.Oddities}, {"TIMING", of.Timing}, {"NETWORK", of.Network},
+		{"PAUSED", of.Paused}, {"ODDITIES", of.Oddities}, {"TIMING", of.Timing}, {"NETWORK", of.Network}, {"CUPTI", of.CUPTI},
 		{"NULL_HANDLES", map[string]uint64{"": of.NullHandles}},
 	} {
 		for key, n := range kind.n {

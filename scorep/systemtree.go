@@ -136,6 +136,17 @@ func (t *systemTree) devicesOf(p *part) []shard.GPU {
 
 func onGPU(l shard.Location) bool { return l.Type == otf2.LocationTypeAcceleratorStream }
 
+// gpuOfLocation is the index of the GPU that a location is on: what it is of itself, else that of its communicator rank.
+func gpuOfLocation(p *part, l *shard.Location) int {
+	switch {
+	case l.Kind == shard.KindGPUMetrics:
+		return max(0, gpuOfMetrics(p, l.Number))
+	case l.Kind == shard.KindStream && l.GPU >= 0 && l.GPU < len(p.process.GPUs):
+		return l.GPU
+	}
+	return gpuOf(p, l.Comm)
+}
+
 // gpuOf is the index of the GPU that a location of the process is on: its communicator rank's; the
 // first one for those that belong to none.
 func gpuOf(p *part, comm int) int {

@@ -193,6 +193,7 @@ type Op struct {
 	Source         string // default "gpu"
 	Algo, Proto    string
 	Channels       uint32
+	Memory         string // class of both buffers, such as regions.ClassDevice; "" if not known
 }
 
 // Collective draws an operation as a plan of its own.
@@ -272,6 +273,10 @@ func (p *Process) describe(a *otf2.AttributeList, c *shard.Comm, op Op) {
 	}
 	a.String(regions.AttrDatatype, p.String(datatype))
 	a.Uint64(regions.AttrCount, op.Count)
+	if op.Memory != "" {
+		a.String(regions.AttrSendBuffClass, p.String(op.Memory))
+		a.String(regions.AttrRecvBuffClass, p.String(op.Memory))
+	}
 }
 
 // AllReduce draws an AllReduce of float32 elements on the ring.
