@@ -85,8 +85,9 @@ func (h *HostClock) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 // goes both ways bounds it from both. The bounds of a whole run are put together in three steps:
 //
 //  1. Straight lines, from the reference (the first host of each group that hangs together) outwards: for each host the
-//     offset and drift with the most room to its bounds, or where none keeps them all the one that breaks them least.
-//     Times that contradict the rest by far are outliers; the lines are then fitted again.
+//     offset and drift with the most room to its bounds, or where none keeps them all the one that breaks them least
+//     (place). Then all lines together are moved by as little as it takes to keep all exchanges (relaxLines). Times
+//     that contradict the rest by far are outliers; the lines are then fitted again.
 //  2. Knots, every 10 s or further apart in long runs: near each, the exchanges are difference constraints between
 //     the hosts' offsets against the curves so far. Shortest paths over all hosts, chains of hosts included, give the
 //     greatest and the least offset of each; the result is the middle. It keeps every exchange, at the knots and
@@ -165,7 +166,6 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 		return fit
 	}
 	p.place()
-	p.settleLines()
 	byLine := func(h int32, t float64) float64 { return p.lines[h].at(t) }
 	from, to := p.span(byLine)
 	for range 3 {
@@ -174,8 +174,7 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 			break
 		}
 		p.place()
-		p.settleLines()
-	}
+		}
 	from, to = p.span(byLine)
 	knots := p.makeCurves(from, to)
 	rounds := 1
@@ -351,7 +350,6 @@ func (p *clockProblem) improve(knots []float64, tolerance float64, workers int, 
 	}
 	eachOf(len(knots), workers, func(k int) {
 		r := &results[k]
-		r.system.agree(r.half, wanted[k])
 		wanted[k] = r.system.settle(r.most, r.least, wanted[k])
 	})
 	if last {
