@@ -174,7 +174,7 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 			break
 		}
 		p.place()
-		}
+	}
 	from, to = p.span(byLine)
 	knots := p.makeCurves(from, to)
 	rounds := 1
