@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"ncclotf2/otf2"
 )
 
@@ -215,6 +217,23 @@ func TestClocksFromMessages(t *testing.T) {
 			}
 			return 0, 3 * second
 		}},
+		{"one direction slower", 2, 5e3, 0, func(r *testRun) (float64, float64) {
+			for i := range 2000 {
+				r.message(i%2, 1-i%2, float64(i)*1e6, 1000+float64(i%2)*6000+1000*r.random.ExpFloat64())
+			}
+			return 0, 2 * second
+		}},
+		{"a star of 32", 32, 5e3, 0, func(r *testRun) (float64, float64) {
+			for i := range 6400 {
+				h := 1 + i/2%31
+				if i%2 == 0 {
+					r.message(0, h, float64(i)*300e3, 2000+1000*r.random.ExpFloat64())
+				} else {
+					r.message(h, 0, float64(i)*300e3, 2000+1000*r.random.ExpFloat64())
+				}
+			}
+			return 0, 1.92 * second
+		}},
 		{"a long run whose drift changes", 3, 5e3, 2e3, func(r *testRun) (float64, float64) {
 			for h := 1; h < 3; h++ {
 				r.clocks[h].wander = func(t float64) float64 { // ± 1 ppm in ten minutes
@@ -271,4 +290,87 @@ func TestClocksFromMessages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Few exchanges bind clocks as well as they can, and the uncertainty says how well that is.
+func TestClocksFromFewExchanges(t *testing.T) {
+	for seed := range uint64(20) {
+		r := newTestRun(3, seed)
+		r.message(0, 1, second, 20e3)
+		r.message(1, 0, 1.001*second, 60e3)
+		r.message(1, 2, 1.002*second, 30e3)
+		r.message(2, 1, 1.003*second, 10e3)
+		fit := fitExchanges(3, r.xs, testOrigin, 2)
+		worst, covered := r.judge(t, fit, second, 1.004*second)
+		if bound := r.bound(fit); worst > bound || covered < 1 || fit.Broken > 0 {
+			t.Errorf("seed %d: error of %.1f µs, exchanges allow %.1f µs; covered %.1f %%, %d broken", seed, worst/1e3, bound/1e3, 100*covered, fit.Broken)
+		}
+		// 10 s away from all exchanges the drift counts.
+		if off, u := r.errorAt(fit, 2, 11*second); math.Abs(off) > u || u < 100e3 {
+			t.Errorf("seed %d: 10 s later the error is %.1f µs, the uncertainty %.1f µs", seed, off/1e3, u/1e3)
+		}
+	}
+}
+
+// Hosts that nothing ties to others, or from one side only, are told so.
+func TestClocksThatAreNotKnown(t *testing.T) {
+	r := newTestRun(6, 1)
+	for i := range 100 {
+		at := float64(i) * 1e6
+		r.message(0, 1, at, 5e3) // one way
+		r.message(3+i%2, 4-i%2, at, 5e3)
+	}
+	r.clocks[1] = testClock{}
+	fit := fitExchanges(6, r.xs, testOrigin, 2)
+	for h, want := range []HostClock{
+		{Reference: 0, Tied: true}, {Reference: 0, Tied: true, OneSided: true}, {Reference: 2},
+		{Reference: 3, Tied: true}, {Reference: 3, Tied: true}, {Reference: 5},
+	} {
+		got := fit.Hosts[h]
+		if got.Reference != want.Reference || got.Tied != want.Tied || got.OneSided != want.OneSided {
+			t.Errorf("host %d: %+v, want %+v", h, got, want)
+		}
+	}
+	if _, u := fit.Hosts[1].At(testOrigin); !math.IsInf(u, 1) {
+		t.Errorf("host 1 is certain to %v ns", u)
+	}
+	if back, _ := r.goesBackwards(fit); back > 0 {
+		t.Errorf("a message goes %v ns back", back)
+	}
+	if off, u := r.errorAt(fit, 4, 50e6); math.Abs(off) > min(u, 5e3) {
+		t.Errorf("host 4 against 3: %v ± %v", off, u)
+	}
+}
+
+// Whatever hosts send each other: as long as their clocks are straight, what went forwards does not go backwards by more
+// than its uncertainty, and the uncertainty covers the error.
+func TestNoExchangeGoesBackwards(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		hosts := rapid.IntRange(2, 8).Draw(rt, "hosts")
+		r := newTestRun(hosts, rapid.Uint64().Draw(rt, "seed"))
+		delay := rapid.SampledFrom([]float64{1e3, 20e3, 1e6}).Draw(rt, "delay")
+		step := rapid.SampledFrom([]float64{1e4, 1e6, 1e8}).Draw(rt, "step")
+		n := rapid.IntRange(1, 300).Draw(rt, "exchanges")
+		collectives := rapid.IntRange(0, 10).Draw(rt, "of ten collectives")
+		for i := range n {
+			at := float64(i) * step
+			if r.random.IntN(10) < collectives {
+				r.collective(r.random.Perm(hosts)[:1+r.random.IntN(hosts)], at, 10*delay*r.random.Float64(), delay)
+			} else {
+				from := r.random.IntN(hosts)
+				r.message(from, (from+1+r.random.IntN(hosts-1))%hosts, at, delay*(1+r.random.ExpFloat64()))
+			}
+		}
+		fit := fitExchanges(hosts, r.xs, testOrigin, 2)
+		if back, beyond := r.goesBackwards(fit); beyond > 1 {
+			rt.Errorf("an exchange ends %.0f ns before it begins, %.0f ns more than is uncertain (%d of %d not kept)", back, beyond, fit.Broken, n)
+		}
+		for h := range hosts {
+			for i := range 11 {
+				if off, u := r.errorAt(fit, h, float64(n)*step*float64(i)/10); fit.Hosts[h].Tied && math.Abs(off) > u+1 {
+					rt.Errorf("host %d is off by %.0f ns ± %.0f at %d/10", h, off, u, i)
+				}
+			}
+		}
+	})
 }
