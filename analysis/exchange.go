@@ -78,8 +78,8 @@ func (x *exchange) tightness() float64 {
 	return least
 }
 
-// maxInstants bounds what is kept of a run: some 100 MiB.
-const maxInstants = 4 << 20
+// maxInstants bounds what is kept of a run: with what the fit needs, some 100 MiB.
+const maxInstants = 1 << 20
 
 // exchanges keeps what was found, thinned where it is too much: of two neighbours of a kind the one
 // that tells more stays.
@@ -130,6 +130,10 @@ func (xs *exchanges) thin() {
 		}
 		clear(all[len(kept):])
 		xs.kinds[kind] = kept
+	}
+	// The last exchange of a kind stays: with very many kinds there may be nothing to take away.
+	if xs.size > xs.limit/4*3 {
+		xs.limit *= 2
 	}
 }
 
