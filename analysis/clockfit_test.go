@@ -273,7 +273,7 @@ func TestClocksFromMessages(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(5) {
+			for seed := range uint64(3) {
 				r := newTestRun(c.hosts, seed)
 				from, to := c.make(r)
 				fit := fitExchanges(c.hosts, r.xs, testOrigin, 2)

@@ -305,7 +305,7 @@ func (r *exchangeReader) communicator(c *communicator) {
 				if s, ok := sampleOf(o, origin); ok {
 					m.ops = append(m.ops, s)
 				}
-				if m.net != nil && o.event != 0 {
+				if m.net != nil && o.event != 0 && !o.graph { // transfers of all replays may name one operation
 					name := opName{function: o.function, ordinal: o.ordinal, peer: -1}
 					if s := opKinds[o.function]; s == opSend || s == opRecv {
 						name.peer = o.peer

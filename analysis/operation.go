@@ -59,11 +59,12 @@ type details struct {
 	source             source
 	uncertainty        uint64 // of the times if they are the GPU's, ns; 0: not told
 	event              uint64 // id of NCCL's event, 0: not told
+	graph              bool   // captured into or replayed from a CUDA graph
 }
 
 // attributeIDs are the attributes that operations are described by, found by their names.
 type attributeIDs struct {
-	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event attributeID
+	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event, graph attributeID
 }
 
 func findAttributes(defs *otf2.Definitions) attributeIDs {
@@ -78,6 +79,7 @@ func findAttributes(defs *otf2.Definitions) attributeIDs {
 
 		uncertainty: findAttribute(defs, "UNCERTAINTY", otf2.TypeUint64),
 		event:       findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
+		graph:       findAttribute(defs, "GRAPH", otf2.TypeUint8),
 	}
 }
 
@@ -105,6 +107,8 @@ func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base detai
 			base.uncertainty = a.Bits
 		case ids.event.is(a.ID):
 			base.event = a.Bits
+		case ids.graph.is(a.ID):
+			base.graph = a.Bits != 0
 		}
 	}
 	return base
