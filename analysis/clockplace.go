@@ -15,8 +15,7 @@ type clockProblem struct {
 	reference []int // of each host's group; itself for those that nothing ties to another
 	curves    []curve
 	lines     []line
-	oneSided  []bool // between its neighbours and it all exchanges go one way
-	outliers  []int  // by host
+	outliers  []int // by host
 }
 
 // curve is a host's offset over its own time: linear between the knots, and with the first and last slope beyond.
@@ -29,7 +28,7 @@ func (c *curve) at(t float64) float64 {
 }
 
 func newClockProblem(hosts int, xs []exchange) *clockProblem {
-	p := &clockProblem{hosts: hosts, xs: xs, oneSided: make([]bool, hosts), outliers: make([]int, hosts)}
+	p := &clockProblem{hosts: hosts, xs: xs, outliers: make([]int, hosts)}
 	p.findGroups()
 	return p
 }
@@ -66,7 +65,6 @@ func (p *clockProblem) findGroups() {
 // tell most go first. Hosts that only one side is known of stay as they are, moved by what it takes.
 func (p *clockProblem) place() {
 	p.lines = make([]line, p.hosts)
-	clear(p.oneSided)
 	placed := make([]bool, p.hosts)
 	left := 0
 	for h, r := range p.reference {
@@ -102,7 +100,7 @@ func (p *clockProblem) place() {
 				return // cannot be: a group hangs together
 			}
 			p.lines[h] = all[h].oneSided()
-			p.oneSided[h], placed[h] = true, true
+			placed[h] = true
 			left--
 			continue
 		}
