@@ -85,15 +85,16 @@ func (h *HostClock) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 // goes both ways bounds it from both. The bounds of a whole run are put together in three steps:
 //
 //  1. Straight lines, from the reference (the first host of each group that hangs together) outwards: for each host the
-//     offset and drift with the most room to its bounds, or where none keeps them all the one that breaks them least.
-//     Times that contradict the rest by far are outliers; the lines are then fitted again.
+//     offset and drift with the most room to its bounds, or where none keeps them all the one that breaks them least
+//     (place). Then all lines together are moved by as little as it takes to keep all exchanges (relaxLines). Times
+//     that contradict the rest by far are outliers; the lines are then fitted again.
 //  2. Knots, every 10 s or further apart in long runs: near each, the exchanges are difference constraints between
 //     the hosts' offsets against the curves so far. Shortest paths over all hosts, chains of hosts included, give the
 //     greatest and the least offset of each; the result is the middle. It keeps every exchange, at the knots and
 //     between them: an exchange belongs to all knots of the stretches that its times lie in. Where exchanges
 //     contradict each other a little, all are given the same slack; where more, those are outliers.
-//  3. The uncertainty of a host at a knot is half of what lies between its greatest and its least offset when each exchange
-//     counts only for its time: with the distance to the knot it is widened by what the drifts may be off.
+//  3. The uncertainty of a host at a knot is how far its greatest and its least offset are when each exchange counts
+//     only for its time: with the distance to the knot it is widened by what the drifts may be off (uncertainties).
 //
 // What is not assumed: that messages take as long in both directions, or that anything is fast. An offset is known as well
 // as the operations are short: for an exchange both ways to half the sum of the two times.
@@ -142,8 +143,9 @@ const (
 	// contradiction is by how much exchanges may contradict each other without being wrong, ns: GPU times are
 	// mapped to the host's clock to within some microseconds.
 	contradiction = 10_000
-	// wander is by how much a crystal's drift changes during a run, mostly with temperature.
-	wander = 1e-6
+	// wander is by how much a crystal's drift changes during wanderTime (ns) and longer, mostly with temperature.
+	wander     = 1e-6
+	wanderTime = 100e9
 	// knotDistance is the least distance of knots, ns; maxKnots their number.
 	knotDistance = 10e9
 	maxKnots     = 1024
@@ -165,7 +167,6 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 		return fit
 	}
 	p.place()
-	p.settleLines()
 	byLine := func(h int32, t float64) float64 { return p.lines[h].at(t) }
 	from, to := p.span(byLine)
 	for range 3 {
@@ -174,7 +175,6 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 			break
 		}
 		p.place()
-		p.settleLines()
 	}
 	from, to = p.span(byLine)
 	knots := p.makeCurves(from, to)
@@ -182,19 +182,17 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 	if len(knots) > 2 {
 		rounds = curveRounds
 	}
-	var uncertainty [][]float64 // by knot and host
-	var drift []float64
 	for round := range rounds {
-		last := round == rounds-1
 		tolerance := float64(contradiction)
-		if !last {
+		if round < rounds-1 {
 			tolerance += 2 * wander * (to - from)
 		}
-		uncertainty, drift = p.improve(knots, tolerance, workers, last)
-		if !last {
+		p.improve(knots, tolerance, workers)
+		if round < rounds-1 {
 			p.dropOutliers(2*tolerance, p.byCurve)
 		}
 	}
+	uncertainty, drift := p.uncertainties(knots, workers)
 	for h := range fit.Hosts {
 		c := &fit.Hosts[h]
 		c.Outliers, c.OneSided = p.outliers[h], c.Tied && c.Reference != h && math.IsInf(uncertainty[0][h], 1)
@@ -317,23 +315,26 @@ func (p *clockProblem) near(knots int) [][]int32 {
 	return all
 }
 
-// knotResult is what was found at a knot: the change of each host's offset, and half the room it has.
+// knotResult is what was found at a knot: the greatest and the least change of each host's offset.
 type knotResult struct {
 	system      *knotSystem
 	most, least []float64
-	half        []float64 // +Inf where a host is not bounded
 }
 
-// improve moves the curves so that they keep the exchanges. It returns the uncertainty at the knots (by knot and host)
-// and that of the drift, both only if this is the last time.
-func (p *clockProblem) improve(knots []float64, tolerance float64, workers int, last bool) (uncertainty [][]float64, drift []float64) {
+func (r *knotResult) bounded(h int) bool {
+	return !math.IsInf(r.most[h], 0) && !math.IsInf(r.least[h], 0)
+}
+
+func (r *knotResult) middle(h int) float64 { return (r.most[h] + r.least[h]) / 2 }
+
+// improve moves the curves so that they keep the exchanges.
+func (p *clockProblem) improve(knots []float64, tolerance float64, workers int) {
 	near := p.near(len(knots))
 	results := make([]knotResult, len(knots))
 	eachOf(len(knots), workers, func(k int) {
 		r := &results[k]
 		r.system = newKnotSystem(p, near[k], knots[k])
 		r.most, r.least = r.system.solve(tolerance)
-		r.half = halves(r.most, r.least, r.system.slack)
 	})
 	dropped := make(map[int32]bool)
 	for k := range results {
@@ -351,96 +352,89 @@ func (p *clockProblem) improve(knots []float64, tolerance float64, workers int, 
 	}
 	eachOf(len(knots), workers, func(k int) {
 		r := &results[k]
-		r.system.agree(r.half, wanted[k])
-		wanted[k] = r.system.settle(r.most, r.least, wanted[k])
-	})
-	if last {
-		uncertainty, drift = p.uncertainties(knots, results, wanted, workers)
-	}
-	for k := range knots {
+		change := r.system.settle(r.most, r.least, wanted[k])
 		for h := range p.hosts {
-			p.curves[h].value[k] += wanted[k][h]
+			p.curves[h].value[k] += change[h]
 		}
-	}
+	})
 	for i := range p.xs {
 		if dropped[int32(i)] {
 			p.dropExchange(&p.xs[i])
 		}
 	}
-	return uncertainty, drift
-}
-
-func halves(most, least []float64, slack float64) []float64 {
-	half := make([]float64, len(most))
-	for h := range half {
-		half[h] = math.Inf(1)
-		if !math.IsInf(most[h], 0) && !math.IsInf(least[h], 0) {
-			half[h] = max(0, (most[h]-least[h])/2)
-			if half[h] > 0 {
-				half[h] += slack
-			}
-		}
-	}
-	return half
 }
 
 // fillGaps interpolates a host's change over knots without bounds.
 func fillGaps(knots []float64, results []knotResult, wanted [][]float64, h int) {
 	before := -1
-	middle := func(k int) float64 { return (results[k].most[h] + results[k].least[h]) / 2 }
 	for k := range knots {
-		if math.IsInf(results[k].half[h], 1) {
+		if !results[k].bounded(h) {
 			continue
 		}
+		wanted[k][h] = results[k].middle(h)
 		for j := before + 1; j < k; j++ {
-			wanted[j][h] = middle(k)
+			wanted[j][h] = wanted[k][h]
 			if before >= 0 {
-				wanted[j][h] = middle(before) + (middle(k)-middle(before))*(knots[j]-knots[before])/(knots[k]-knots[before])
+				wanted[j][h] = wanted[before][h] + (wanted[k][h]-wanted[before][h])*(knots[j]-knots[before])/(knots[k]-knots[before])
 			}
 		}
-		wanted[k][h] = middle(k)
 		before = k
 	}
 	if before >= 0 {
 		for j := before + 1; j < len(knots); j++ {
-			wanted[j][h] = middle(before)
+			wanted[j][h] = wanted[before][h]
 		}
 	}
 }
 
-// uncertainties finds how far off the result may be.
-func (p *clockProblem) uncertainties(knots []float64, results []knotResult, chosen [][]float64, workers int) (all [][]float64, drift []float64) {
-	drifts := make([][]float64, len(knots)) // how far off the drift may be near each knot, by host
-	drift = make([]float64, p.hosts)
+// uncertainties finds how far off the curves may be at the knots (by knot and host), and their slopes.
+//
+// At first all that is known of a slope is what clocks can part by. With that the exchanges, each widened by what the
+// slopes of its hosts may be off times its distance, bound the offsets at the knots; and what is known of
+// the offsets at two knots bounds the slope between them. So one makes the other better until neither does.
+func (p *clockProblem) uncertainties(knots []float64, workers int) (all [][]float64, drift []float64) {
+	near := p.near(len(knots))
+	systems := make([]*knotSystem, len(knots))
+	all = make([][]float64, len(knots))
 	for k := range knots {
-		drifts[k] = make([]float64, p.hosts)
-		a, b := max(k-1, 0), min(k+1, len(knots)-1)
+		systems[k] = newKnotSystem(p, near[k], knots[k])
+		systems[k].widen, all[k] = make([]float64, p.hosts), make([]float64, p.hosts)
+		a := min(k, len(knots)-2)
 		for h := range p.hosts {
-			if p.reference[h] == h {
-				continue
+			if c := &p.curves[h]; p.reference[h] != h {
+				systems[k].widen[h] = certainDrift + math.Abs((c.value[a+1]-c.value[a])/(c.time[a+1]-c.time[a]))
 			}
-			d := (results[a].half[h] + results[b].half[h]) / (knots[b] - knots[a])
-			if len(knots) == 2 {
-				d = max(d, (p.lines[h].most-p.lines[h].least)/2)
-			}
-			drifts[k][h] = min(max(d, wander/100), maxDrift/2)
-			drift[h] = max(drift[h], drifts[k][h])
 		}
 	}
-	all = make([][]float64, len(knots))
-	eachOf(len(knots), workers, func(k int) {
-		s := *results[k].system
-		s.widen = drifts[k]
-		most, least := s.solve(math.Inf(1))
-		all[k] = make([]float64, p.hosts)
-		for h := range all[k] {
-			all[k][h] = max(most[h]-chosen[k][h], chosen[k][h]-least[h], 0)
-			if all[k][h] > 0 {
-				all[k][h] += s.slack
+	for better := true; better; {
+		eachOf(len(knots), workers, func(k int) {
+			s := systems[k]
+			s.slack = 0
+			most, least := s.solve(math.Inf(1))
+			for h := range p.hosts {
+				if all[k][h] = max(most[h], -least[h], 0); all[k][h] > 0 {
+					all[k][h] += s.slack
+				}
+			}
+		})
+		better = false
+		for k := range knots {
+			a, b := max(k-1, 0), min(k+1, len(knots)-1)
+			for h := range p.hosts {
+				apart := knots[b] - knots[a]
+				slope := (all[a][h]+all[b][h])/apart + wander*min(1, apart/wanderTime)
+				if old := &systems[k].widen[h]; slope < *old {
+					better = better || slope < *old*0.95
+					*old = slope
+				}
 			}
 		}
-	})
+	}
+	drift = make([]float64, p.hosts)
 	for h := range p.hosts {
+		for k := range knots {
+			drift[h] = max(drift[h], systems[k].widen[h])
+		}
 		spread(knots, all, drift[h], h)
 	}
 	return all, drift

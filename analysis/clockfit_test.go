@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"ncclotf2/otf2"
 )
 
@@ -28,13 +30,15 @@ func (c *testClock) shows(t float64) float64 {
 type testRun struct {
 	clocks []testClock
 	xs     []exchange
+	truth  []exchange   // the same with true times
+	wrong  map[int]bool // those that the test made wrong
 	random *rand.Rand
 }
 
 const testOrigin = otf2.Timestamp(1_700_000_000_000_000_000)
 
 func newTestRun(hosts int, seed uint64) *testRun {
-	r := &testRun{clocks: make([]testClock, hosts), random: rand.New(rand.NewPCG(seed, 1))}
+	r := &testRun{clocks: make([]testClock, hosts), wrong: make(map[int]bool), random: rand.New(rand.NewPCG(seed, 1))}
 	for h := range r.clocks {
 		if h > 0 {
 			r.clocks[h] = testClock{offset: (2*r.random.Float64() - 1) * 50e6, drift: (2*r.random.Float64() - 1) * 50e-6}
@@ -49,11 +53,12 @@ func (r *testRun) message(from, to int, t, delay float64) {
 		begins: []instant{{int32(from), r.clocks[from].shows(t)}},
 		ends:   []instant{{int32(to), r.clocks[to].shows(t + delay)}},
 	})
+	r.truth = append(r.truth, exchange{begins: []instant{{int32(from), t}}, ends: []instant{{int32(to), t + delay}}})
 }
 
 // collective draws one in which hosts enter within spread ns of t, and which takes delay ns from the last.
 func (r *testRun) collective(hosts []int, t, spread, delay float64) {
-	var x exchange
+	var x, truth exchange
 	last := 0.0
 	enter := make([]float64, len(hosts))
 	for i := range hosts {
@@ -62,9 +67,74 @@ func (r *testRun) collective(hosts []int, t, spread, delay float64) {
 	}
 	for i, h := range hosts {
 		x.begins = append(x.begins, instant{int32(h), r.clocks[h].shows(enter[i])})
-		x.ends = append(x.ends, instant{int32(h), r.clocks[h].shows(last + delay*(1+r.random.Float64()))})
+		end := last + delay*(1+r.random.Float64())
+		x.ends = append(x.ends, instant{int32(h), r.clocks[h].shows(end)})
+		truth.begins = append(truth.begins, instant{int32(h), enter[i]})
+		truth.ends = append(truth.ends, instant{int32(h), end})
 	}
-	r.xs = append(r.xs, x)
+	r.xs, r.truth = append(r.xs, x), append(r.truth, truth)
+}
+
+// bound is how far off the worst host's clock can be, were all drifts known, without any exchange ending before it can:
+// difference constraints between hosts, from true times, along chains of hosts.
+func (r *testRun) bound(fit *ClockFit) float64 {
+	n := len(r.clocks)
+	room := make([][]float64, n) // room[a][b]: by how much b can be late against a
+	for a := range room {
+		room[a] = make([]float64, n)
+		for b := range room[a] {
+			if a != b {
+				room[a][b] = math.Inf(1)
+			}
+		}
+	}
+	for _, x := range r.truth {
+		for _, b := range x.begins {
+			for _, e := range x.ends {
+				if b.host != e.host {
+					room[e.host][b.host] = min(room[e.host][b.host], e.time-b.time)
+				}
+			}
+		}
+	}
+	for k := range room {
+		for a := range room {
+			for b := range room {
+				room[a][b] = min(room[a][b], room[a][k]+room[k][b])
+			}
+		}
+	}
+	worst := 0.0
+	for h := range room {
+		ref := fit.Hosts[h].Reference
+		worst = max(worst, room[ref][h], room[h][ref])
+	}
+	return worst
+}
+
+// goesBackwards is by how much the worst exchange that can be true ends before it began on corrected clocks, and by how
+// much more than the uncertainty.
+func (r *testRun) goesBackwards(fit *ClockFit) (most, beyond float64) {
+	at := func(s instant) (float64, float64) {
+		o, u := fit.Hosts[s.host].At(testOrigin + otf2.Timestamp(int64(s.time)))
+		return s.time + float64(o), u
+	}
+	for i := range r.xs {
+		if wrong := r.wrong[i]; wrong {
+			continue
+		}
+		for _, b := range r.xs[i].begins {
+			for _, e := range r.xs[i].ends {
+				begin, ub := at(b)
+				end, ue := at(e)
+				most = max(most, begin-end)
+				if u := ub + ue; !math.IsInf(u, 1) {
+					beyond = max(beyond, begin-end-u)
+				}
+			}
+		}
+	}
+	return most, beyond
 }
 
 // errorAt is how far a host's corrected clock is from its reference's at a true time, and what the fit says of it.
@@ -97,8 +167,9 @@ func (r *testRun) judge(t *testing.T, fit *ClockFit, from, to float64) (worst, c
 		}
 	}
 	covered = float64(within) / float64(max(n, 1))
-	t.Logf("%d hosts, %d exchanges: worst error %.2f µs, greatest uncertainty %.2f µs, covered %.1f %%, %d broken",
-		len(r.clocks), len(r.xs), worst/1e3, most/1e3, 100*covered, fit.Broken)
+	back, _ := r.goesBackwards(fit)
+	t.Logf("%d hosts, %d exchanges: worst error %.2f µs, exchanges allow %.2f µs, greatest uncertainty %.2f µs, covered %.1f %%, %d not kept, by %.3f µs at most",
+		len(r.clocks), len(r.xs), worst/1e3, r.bound(fit)/1e3, most/1e3, 100*covered, fit.Broken, back/1e3)
 	return worst, covered
 }
 
@@ -119,21 +190,23 @@ func TestClocksFromMessages(t *testing.T) {
 		name  string
 		hosts int
 		worst float64
-		make  func(r *testRun) (from, to float64)
+		// wander is what the changes of a drift on the way make of clocks between knots.
+		wander float64
+		make   func(r *testRun) (from, to float64)
 	}{
-		{"two hosts", 2, 5e3, func(r *testRun) (float64, float64) {
+		{"two hosts", 2, 5e3, 0, func(r *testRun) (float64, float64) {
 			for i := range 2000 {
 				r.message(i%2, 1-i%2, float64(i)*1e6, 1000+4000*r.random.ExpFloat64())
 			}
 			return 0, 2 * second
 		}},
-		{"collectives of eight", 8, 5e3, func(r *testRun) (float64, float64) {
+		{"collectives of eight", 8, 5e3, 0, func(r *testRun) (float64, float64) {
 			for i := range 1000 {
 				r.collective(allHosts(8), float64(i)*2e6, 50e3, 2e3)
 			}
 			return 0, 2 * second
 		}},
-		{"a line of four", 4, 5e3, func(r *testRun) (float64, float64) {
+		{"a line of four", 4, 5e3, 0, func(r *testRun) (float64, float64) {
 			for i := range 3000 {
 				h := i % 3
 				from, to := h, h+1
@@ -144,7 +217,24 @@ func TestClocksFromMessages(t *testing.T) {
 			}
 			return 0, 3 * second
 		}},
-		{"a long run whose drift changes", 3, 5e3, func(r *testRun) (float64, float64) {
+		{"one direction slower", 2, 5e3, 0, func(r *testRun) (float64, float64) {
+			for i := range 2000 {
+				r.message(i%2, 1-i%2, float64(i)*1e6, 1000+float64(i%2)*6000+1000*r.random.ExpFloat64())
+			}
+			return 0, 2 * second
+		}},
+		{"a star of 32", 32, 5e3, 0, func(r *testRun) (float64, float64) {
+			for i := range 6400 {
+				h := 1 + i/2%31
+				if i%2 == 0 {
+					r.message(0, h, float64(i)*300e3, 2000+1000*r.random.ExpFloat64())
+				} else {
+					r.message(h, 0, float64(i)*300e3, 2000+1000*r.random.ExpFloat64())
+				}
+			}
+			return 0, 1.92 * second
+		}},
+		{"a long run whose drift changes", 3, 5e3, 2e3, func(r *testRun) (float64, float64) {
 			for h := 1; h < 3; h++ {
 				r.clocks[h].wander = func(t float64) float64 { // ± 1 ppm in ten minutes
 					return 1e-6 * 600 * second / (2 * math.Pi) * math.Sin(2*math.Pi*t/(600*second)+float64(h))
@@ -155,10 +245,11 @@ func TestClocksFromMessages(t *testing.T) {
 			}
 			return 0, 1000 * second
 		}},
-		{"outliers", 3, 5e3, func(r *testRun) (float64, float64) {
+		{"outliers", 3, 5e3, 0, func(r *testRun) (float64, float64) {
 			for i := range 2000 {
 				r.collective(allHosts(3), float64(i)*1e6, 50e3, 2e3)
 				x := &r.xs[len(r.xs)-1]
+				r.wrong[i] = i%100 == 17 || i%100 == 50 || i%100 == 70
 				switch i % 100 {
 				case 17:
 					x.begins[i/100%3].time += 3e6
@@ -170,10 +261,11 @@ func TestClocksFromMessages(t *testing.T) {
 			}
 			return 0, 2 * second
 		}},
-		{"wrong messages", 2, 5e3, func(r *testRun) (float64, float64) {
+		{"wrong messages", 2, 5e3, 0, func(r *testRun) (float64, float64) {
 			for i := range 2000 {
 				r.message(i%2, 1-i%2, float64(i)*1e6, 1000+4000*r.random.ExpFloat64())
 				if i%100 == 33 {
+					r.wrong[i] = true
 					r.xs[i].ends[0].time -= 2e6
 				}
 			}
@@ -181,13 +273,16 @@ func TestClocksFromMessages(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(5) {
+			for seed := range uint64(3) {
 				r := newTestRun(c.hosts, seed)
 				from, to := c.make(r)
 				fit := fitExchanges(c.hosts, r.xs, testOrigin, 2)
 				worst, covered := r.judge(t, fit, from, to)
-				if worst > c.worst {
-					t.Errorf("seed %d: error of %.2f µs", seed, worst/1e3)
+				if bound := r.bound(fit) + c.wander; worst > c.worst || worst > bound {
+					t.Errorf("seed %d: error of %.2f µs, exchanges allow %.2f µs", seed, worst/1e3, bound/1e3)
+				}
+				if back, beyond := r.goesBackwards(fit); beyond > 0 || back > c.wander {
+					t.Errorf("seed %d: an exchange ends %.3f µs before it begins, %.3f µs more than is uncertain", seed, back/1e3, beyond/1e3)
 				}
 				if covered < 0.95 {
 					t.Errorf("seed %d: the uncertainty covers %.1f %%", seed, 100*covered)
@@ -195,4 +290,87 @@ func TestClocksFromMessages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Few exchanges bind clocks as well as they can, and the uncertainty says how well that is.
+func TestClocksFromFewExchanges(t *testing.T) {
+	for seed := range uint64(20) {
+		r := newTestRun(3, seed)
+		r.message(0, 1, second, 20e3)
+		r.message(1, 0, 1.001*second, 60e3)
+		r.message(1, 2, 1.002*second, 30e3)
+		r.message(2, 1, 1.003*second, 10e3)
+		fit := fitExchanges(3, r.xs, testOrigin, 2)
+		worst, covered := r.judge(t, fit, second, 1.004*second)
+		if bound := r.bound(fit); worst > bound || covered < 1 || fit.Broken > 0 {
+			t.Errorf("seed %d: error of %.1f µs, exchanges allow %.1f µs; covered %.1f %%, %d broken", seed, worst/1e3, bound/1e3, 100*covered, fit.Broken)
+		}
+		// 10 s away from all exchanges the drift counts.
+		if off, u := r.errorAt(fit, 2, 11*second); math.Abs(off) > u || u < 100e3 {
+			t.Errorf("seed %d: 10 s later the error is %.1f µs, the uncertainty %.1f µs", seed, off/1e3, u/1e3)
+		}
+	}
+}
+
+// Hosts that nothing ties to others, or from one side only, are told so.
+func TestClocksThatAreNotKnown(t *testing.T) {
+	r := newTestRun(6, 1)
+	for i := range 100 {
+		at := float64(i) * 1e6
+		r.message(0, 1, at, 5e3) // one way
+		r.message(3+i%2, 4-i%2, at, 5e3)
+	}
+	r.clocks[1] = testClock{}
+	fit := fitExchanges(6, r.xs, testOrigin, 2)
+	for h, want := range []HostClock{
+		{Reference: 0, Tied: true}, {Reference: 0, Tied: true, OneSided: true}, {Reference: 2},
+		{Reference: 3, Tied: true}, {Reference: 3, Tied: true}, {Reference: 5},
+	} {
+		got := fit.Hosts[h]
+		if got.Reference != want.Reference || got.Tied != want.Tied || got.OneSided != want.OneSided {
+			t.Errorf("host %d: %+v, want %+v", h, got, want)
+		}
+	}
+	if _, u := fit.Hosts[1].At(testOrigin); !math.IsInf(u, 1) {
+		t.Errorf("host 1 is certain to %v ns", u)
+	}
+	if back, _ := r.goesBackwards(fit); back > 0 {
+		t.Errorf("a message goes %v ns back", back)
+	}
+	if off, u := r.errorAt(fit, 4, 50e6); math.Abs(off) > min(u, 5e3) {
+		t.Errorf("host 4 against 3: %v ± %v", off, u)
+	}
+}
+
+// Whatever hosts send each other: as long as their clocks are straight, what went forwards does not go backwards by more
+// than its uncertainty, and the uncertainty covers the error.
+func TestNoExchangeGoesBackwards(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		hosts := rapid.IntRange(2, 8).Draw(rt, "hosts")
+		r := newTestRun(hosts, rapid.Uint64().Draw(rt, "seed"))
+		delay := rapid.SampledFrom([]float64{1e3, 20e3, 1e6}).Draw(rt, "delay")
+		step := rapid.SampledFrom([]float64{1e4, 1e6, 1e8}).Draw(rt, "step")
+		n := rapid.IntRange(1, 300).Draw(rt, "exchanges")
+		collectives := rapid.IntRange(0, 10).Draw(rt, "of ten collectives")
+		for i := range n {
+			at := float64(i) * step
+			if r.random.IntN(10) < collectives {
+				r.collective(r.random.Perm(hosts)[:1+r.random.IntN(hosts)], at, 10*delay*r.random.Float64(), delay)
+			} else {
+				from := r.random.IntN(hosts)
+				r.message(from, (from+1+r.random.IntN(hosts-1))%hosts, at, delay*(1+r.random.ExpFloat64()))
+			}
+		}
+		fit := fitExchanges(hosts, r.xs, testOrigin, 2)
+		if back, beyond := r.goesBackwards(fit); beyond > 1 {
+			rt.Errorf("an exchange ends %.0f ns before it begins, %.0f ns more than is uncertain (%d of %d not kept)", back, beyond, fit.Broken, n)
+		}
+		for h := range hosts {
+			for i := range 11 {
+				if off, u := r.errorAt(fit, h, float64(n)*step*float64(i)/10); fit.Hosts[h].Tied && math.Abs(off) > 1.001*u+1 {
+					rt.Errorf("host %d is off by %.0f ns ± %.0f at %d/10", h, off, u, i)
+				}
+			}
+		}
+	})
 }

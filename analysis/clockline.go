@@ -7,9 +7,12 @@ import (
 	"slices"
 )
 
-// maxDrift is how fast two machines' clocks may part: crystals are sold to within some 50 ppm, and
-// nothing slews the raw clock.
-const maxDrift = 200e-6
+// How fast two machines' clocks part: crystals are sold to within some 50 ppm, and nothing slews the raw clock.
+const (
+	likelyDrift  = 30e-6  // as a rule
+	certainDrift = 100e-6 // at most, as far as uncertainties are concerned
+	maxDrift     = 200e-6 // the most that is looked for
+)
 
 // bounds collects what a host's offset has to lie between: lower and upper bounds at points of time. Of
 // each of lineBins stretches it keeps the few tightest, seen along a slope.
@@ -135,7 +138,7 @@ func (b *bounds) fit() line {
 	}
 	out := line{time: middle, least: edge(within(brokenSlack), best, -maxDrift), most: edge(within(brokenSlack), best, maxDrift)}
 	// Bounds that are broken by no more than what usual drifts make of the time leave the slope open.
-	open := within(brokenSlack + usualDrift*(b.to-b.from)/2)
+	open := within(brokenSlack + likelyDrift*(b.to-b.from)/2)
 	if edge(open, best, maxDrift)-edge(open, best, -maxDrift) > maxDrift && open(0) {
 		best, out.least, out.most = 0, -maxDrift/2, maxDrift/2
 	}
@@ -146,9 +149,6 @@ func (b *bounds) fit() line {
 	}
 	return out
 }
-
-// usualDrift is what most clocks part by.
-const usualDrift = 30e-6
 
 // brokenSlack is how much more a line may break bounds that contradict each other, ns, to be as good as the best.
 const brokenSlack = 1000

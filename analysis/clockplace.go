@@ -15,8 +15,7 @@ type clockProblem struct {
 	reference []int // of each host's group; itself for those that nothing ties to another
 	curves    []curve
 	lines     []line
-	oneSided  []bool // between its neighbours and it all exchanges go one way
-	outliers  []int  // by host
+	outliers  []int // by host
 }
 
 // curve is a host's offset over its own time: linear between the knots, and with the first and last slope beyond.
@@ -29,7 +28,7 @@ func (c *curve) at(t float64) float64 {
 }
 
 func newClockProblem(hosts int, xs []exchange) *clockProblem {
-	p := &clockProblem{hosts: hosts, xs: xs, oneSided: make([]bool, hosts), outliers: make([]int, hosts)}
+	p := &clockProblem{hosts: hosts, xs: xs, outliers: make([]int, hosts)}
 	p.findGroups()
 	return p
 }
@@ -66,7 +65,6 @@ func (p *clockProblem) findGroups() {
 // tell most go first. Hosts that only one side is known of stay as they are, moved by what it takes.
 func (p *clockProblem) place() {
 	p.lines = make([]line, p.hosts)
-	clear(p.oneSided)
 	placed := make([]bool, p.hosts)
 	left := 0
 	for h, r := range p.reference {
@@ -102,7 +100,7 @@ func (p *clockProblem) place() {
 				return // cannot be: a group hangs together
 			}
 			p.lines[h] = all[h].oneSided()
-			p.oneSided[h], placed[h] = true, true
+			placed[h] = true
 			left--
 			continue
 		}
@@ -114,80 +112,6 @@ func (p *clockProblem) place() {
 			}
 			placed[h] = true
 			left--
-		}
-	}
-}
-
-// settleLines fits the lines of all hosts to each other's until they go together: place looked at those only that were
-// placed before. Each host goes half the way that its neighbours ask for.
-func (p *clockProblem) settleLines() {
-	from, to := p.ranges()
-	for range settleRounds {
-		all := make([]*bounds, p.hosts)
-		for h := range all {
-			if p.reference[h] != h && !p.oneSided[h] {
-				all[h] = &bounds{from: from[h], to: to[h], slope: p.lines[h].slope}
-			}
-		}
-		p.collectFromOthers(all)
-		for h, b := range all {
-			if b == nil || b.uppers == 0 || b.lows == 0 {
-				continue
-			}
-			old := p.lines[h]
-			next := b.fit()
-			next.value = (next.value + old.at(next.time)) / 2
-			next.slope = (next.slope + old.slope) / 2
-			p.lines[h] = next
-		}
-	}
-}
-
-const settleRounds = 8
-
-// collectFromOthers gives all hosts their bounds from all others.
-func (p *clockProblem) collectFromOthers(all []*bounds) {
-	for i := range p.xs {
-		x := &p.xs[i]
-		if x.outlier {
-			continue
-		}
-		// The last begin and the first end, and the next to them on another host.
-		after, afterNext, afterHost := math.Inf(-1), math.Inf(-1), int32(-1)
-		for _, b := range x.begins {
-			switch v := b.time + p.lines[b.host].at(b.time); {
-			case v > after:
-				after, afterNext, afterHost = v, after, b.host
-			case v > afterNext:
-				afterNext = v
-			}
-		}
-		before, beforeNext, beforeHost := math.Inf(1), math.Inf(1), int32(-1)
-		for _, e := range x.ends {
-			switch v := e.time + p.lines[e.host].at(e.time); {
-			case v < before:
-				before, beforeNext, beforeHost = v, before, e.host
-			case v < beforeNext:
-				beforeNext = v
-			}
-		}
-		for _, e := range x.ends {
-			limit := after
-			if e.host == afterHost {
-				limit = afterNext
-			}
-			if b := all[e.host]; b != nil && !math.IsInf(limit, -1) {
-				b.above(e.time, limit-e.time)
-			}
-		}
-		for _, s := range x.begins {
-			limit := before
-			if s.host == beforeHost {
-				limit = beforeNext
-			}
-			if b := all[s.host]; b != nil && !math.IsInf(limit, 1) {
-				b.below(s.time, limit-s.time)
-			}
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (p *clockProblem) relaxLines(from, to float64) {
 		limit = max(limit, l.room)
 	}
 	// The drift is moved as little as it can be off beside what the offset can be.
-	stiff := min(1, usualDrift*half/limit)
+	stiff := min(1, likelyDrift*half/limit)
 	stiff *= stiff
 	for range min(relaxSweeps, max(1, int(relaxWork)/instants)) {
 		broken := false

@@ -170,32 +170,27 @@ func (k *knotSystem) solve(tolerance float64) (most, least []float64) {
 	}
 }
 
-// settle gives offsets that keep the exchanges of all hosts and are near to what is wanted of them.
+// settle gives offsets that keep the exchanges of all hosts: bounded ones the middle of their bounds, others what
+// is nearest to what is wanted of them.
 func (k *knotSystem) settle(most, least, wanted []float64) []float64 {
-	down, bounded := slices.Clone(wanted), make([]bool, len(wanted))
+	offset := slices.Clone(wanted)
+	bounded := make([]bool, len(offset))
 	loose := false
-	for h := range down {
-		bounded[h] = !math.IsInf(most[h], 0) && !math.IsInf(least[h], 0)
-		loose = loose || !bounded[h]
-		down[h] = min(max(down[h], least[h]), most[h])
-	}
-	// What is wanted lies between the bounds of each host, but may break exchanges between two. Lowering them from there
-	// ends at the greatest offsets that break none, raising them at the least; between these lies the nearest.
-	up := slices.Clone(down)
-	others := func(h int32) bool { return !bounded[h] || k.p.reference[h] == int(h) }
-	k.relax(down, 1, others)
-	k.relax(up, -1, others)
-	offset := down
 	for h := range offset {
-		offset[h] = (down[h] + up[h]) / 2
+		switch {
+		case !math.IsInf(most[h], 0) && !math.IsInf(least[h], 0):
+			bounded[h], offset[h] = true, (most[h]+least[h])/2
+		default:
+			loose = true
+		}
 	}
 	if !loose {
 		return offset
 	}
 	// Those who have an upper bound from bounded hosts have no lower one, and nobody else's bound by them is an
 	// upper one: first these down, then the others up.
-	falls := func(h int32) bool { return !bounded[h] && !math.IsInf(most[h], 1) }
-	k.relax(offset, 1, func(h int32) bool { return !falls(h) })
-	k.relax(offset, -1, func(h int32) bool { return bounded[h] || falls(h) })
+	up := func(h int32) bool { return bounded[h] || math.IsInf(most[h], 1) }
+	k.relax(offset, 1, up)
+	k.relax(offset, -1, func(h int32) bool { return !up(h) || bounded[h] })
 	return offset
 }

@@ -39,13 +39,10 @@ type instant struct {
 // others. Operations without data bind nobody.
 type exchange struct {
 	begins, ends []instant
-	// finish are the times at which the hosts' kernels were done, where they are known and should be about the same:
-	// those of a collective in which everybody waits for everybody, and both of a message.
-	finish  []instant
-	outlier bool // contradicts what the others say
+	outlier      bool // contradicts what the others say
 }
 
-func (x *exchange) size() int { return len(x.begins) + len(x.ends) + len(x.finish) }
+func (x *exchange) size() int { return len(x.begins) + len(x.ends) }
 
 // crosses tells whether the exchange is about more than one host.
 func (x *exchange) crosses() bool {
@@ -81,8 +78,8 @@ func (x *exchange) tightness() float64 {
 	return least
 }
 
-// maxInstants bounds what is kept of a run: some 100 MiB.
-const maxInstants = 4 << 20
+// maxInstants bounds what is kept of a run: with what the fit needs, some 100 MiB.
+const maxInstants = 1 << 20
 
 // exchanges keeps what was found, thinned where it is too much: of two neighbours of a kind the one
 // that tells more stays.
@@ -134,6 +131,10 @@ func (xs *exchanges) thin() {
 		clear(all[len(kept):])
 		xs.kinds[kind] = kept
 	}
+	// The last exchange of a kind stays: with very many kinds there may be nothing to take away.
+	if xs.size > xs.limit/4*3 {
+		xs.limit *= 2
+	}
 }
 
 // list gives all that is kept, in an order that depends on the archive only.
@@ -174,9 +175,7 @@ type opSample struct {
 	peer             int
 	channel          int     // of transfers
 	begin, end       float64 // widened by their uncertainty
-	finish           float64 // the GPU's end as it is
 	hasBegin, hasEnd bool
-	hasFinish        bool
 }
 
 // sampleOf says what an operation's times are good for; ok is false if for nothing.
@@ -201,7 +200,6 @@ func sampleOf(o *operation, origin otf2.Timestamp) (s opSample, ok bool) {
 	}
 	switch o.source {
 	case sourceGPU:
-		s.finish, s.hasFinish = s.end, s.kind != opFromRoot && s.kind != opToRoot
 		s.begin -= float64(o.uncertainty)
 		s.end += float64(o.uncertainty)
 	case sourceNetwork:
@@ -307,7 +305,7 @@ func (r *exchangeReader) communicator(c *communicator) {
 				if s, ok := sampleOf(o, origin); ok {
 					m.ops = append(m.ops, s)
 				}
-				if m.net != nil && o.event != 0 {
+				if m.net != nil && o.event != 0 && !o.graph { // transfers of all replays may name one operation
 					name := opName{function: o.function, ordinal: o.ordinal, peer: -1}
 					if s := opKinds[o.function]; s == opSend || s == opRecv {
 						name.peer = o.peer
@@ -381,8 +379,8 @@ type openExchange struct {
 
 // hostPart is what the ranks of one host have to say.
 type hostPart struct {
-	begin, end, finish          float64
-	hasBegin, hasEnd, hasFinish bool
+	begin, end       float64
+	hasBegin, hasEnd bool
 }
 
 type exchangeMatcher struct {
@@ -448,9 +446,6 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 	if s.hasEnd && (!h.hasEnd || s.end < h.end) {
 		h.end, h.hasEnd = s.end, true
 	}
-	if s.hasFinish && (!h.hasFinish || s.finish < h.finish) {
-		h.finish, h.hasFinish = s.finish, true
-	}
 	if o.parts++; o.parts >= expected {
 		m.close(key, o)
 	}
@@ -473,9 +468,6 @@ func (m *exchangeMatcher) close(key exchangeKey, o *openExchange) {
 		}
 		if h := o.byHost[host]; h.hasEnd {
 			x.ends = append(x.ends, instant{host, h.end})
-		}
-		if h := o.byHost[host]; h.hasFinish {
-			x.finish = append(x.finish, instant{host, h.finish})
 		}
 	}
 	if len(x.begins) == 0 || len(x.ends) == 0 {

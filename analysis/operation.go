@@ -60,12 +60,13 @@ type details struct {
 	uncertainty        uint64 // of the times if they are the GPU's, ns; 0: not told
 	event              uint64 // id of NCCL's event, 0: not told
 	device             bool   // a buffer is in a GPU's memory
+	graph              bool   // captured into or replayed from a CUDA graph
 }
 
 // attributeIDs are the attributes that operations are described by, found by their names.
 type attributeIDs struct {
-	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event attributeID
-	sendClass, recvClass                                                     attributeID
+	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event, graph attributeID
+	sendClass, recvClass                                                            attributeID
 }
 
 func findAttributes(defs *otf2.Definitions) attributeIDs {
@@ -82,6 +83,7 @@ func findAttributes(defs *otf2.Definitions) attributeIDs {
 		event:       findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
 		sendClass:   findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString),
 		recvClass:   findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
+		graph:       findAttribute(defs, "GRAPH", otf2.TypeUint8),
 	}
 }
 
@@ -111,6 +113,8 @@ func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base detai
 			base.event = a.Bits
 		case ids.sendClass.is(a.ID), ids.recvClass.is(a.ID):
 			base.device = base.device || defs.String(otf2.StringRef(a.Bits)) == "device"
+		case ids.graph.is(a.ID):
+			base.graph = a.Bits != 0
 		}
 	}
 	return base

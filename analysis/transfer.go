@@ -84,13 +84,11 @@ type transferEnd struct {
 	time float64
 }
 
-// opName is what tells an operation to all ranks. An event id that stands for several (graphs that are
-// replayed) names none.
+// opName is what tells an operation to all ranks.
 type opName struct {
 	function string
 	ordinal  uint64
 	peer     int
-	twice    bool
 }
 
 // event takes an event of a network row.
@@ -163,11 +161,7 @@ func (r *transferReader) remember(key stepKey) {
 
 // name takes what the communicator rank's row tells of an operation.
 func (r *transferReader) name(event uint64, op opName) {
-	if _, known := r.ops[event]; known {
-		op.twice = true
-	} else {
-		r.order = append(r.order, event)
-	}
+	r.order = append(r.order, event)
 	r.ops[event] = op
 	for _, end := range r.open[event] {
 		r.tell(op, end)
@@ -182,16 +176,18 @@ func (r *transferReader) name(event uint64, op opName) {
 }
 
 func (r *transferReader) tell(op opName, end transferEnd) {
-	if op.twice || op.peer >= 0 && op.peer != end.peer {
+	if op.peer >= 0 && op.peer != end.peer {
 		return
 	}
 	function := op.function
 	if op.peer >= 0 {
 		function = "message" // Send here, Recv there
 	}
-	s := opSample{function: function, kind: opArrival, ordinal: op.ordinal, peer: end.peer, channel: int(end.channel), end: end.time, hasEnd: true}
+	s := opSample{function: function, ordinal: op.ordinal, peer: end.peer, channel: int(end.channel)}
 	if end.send {
-		s.kind, s.begin, s.hasBegin, s.hasEnd = opTransfer, end.time, true, false
+		s.kind, s.begin, s.hasBegin = opTransfer, end.time, true
+	} else {
+		s.kind, s.end, s.hasEnd = opArrival, end.time, true
 	}
 	r.emit(s)
 }

@@ -147,19 +147,23 @@ func unifyWithTool(t *testing.T, dir string, args ...string) *scorep.RunResult {
 }
 
 // clockBounds is how far off each process's clock can be, with all drifts known, without any operation of the archive
-// ending before it can: from the true times.
-func clockBounds(t *testing.T, a *archive, processes int) (most []float64) {
+// ending before it can: from the true times. It also tells when the operations were that bind each process and the
+// first one most: away from them, what is not known of the drifts adds to the bound.
+func clockBounds(t *testing.T, a *archive, processes int) (most []float64, when [][2]uint64) {
 	t.Helper()
 	room := make([][]float64, processes) // room[a][b]: by how much b may be late against a
+	at := make([][]uint64, processes)
 	for i := range room {
-		room[i] = make([]float64, processes)
+		room[i], at[i] = make([]float64, processes), make([]uint64, processes)
 		for j := range room[i] {
 			room[i][j] = math.Inf(1)
 		}
 		room[i][i] = 0
 	}
 	bind := func(end, begin int, by uint64, from uint64) {
-		room[end][begin] = min(room[end][begin], float64(int64(by-from)))
+		if r := float64(int64(by - from)); r < room[end][begin] {
+			room[end][begin], at[end][begin] = r, from
+		}
 	}
 	for _, c := range a.comms {
 		if isNetwork(c) {
@@ -212,15 +216,17 @@ func clockBounds(t *testing.T, a *archive, processes int) (most []float64) {
 	}
 	for p := range room {
 		most = append(most, max(room[0][p], room[p][0]))
+		when = append(when, [2]uint64{at[0][p], at[p][0]})
 	}
-	return most
+	return most, when
 }
 
 // The processes of recordings, made hosts whose clocks are up to 50 ms and 50 ppm off, are brought together as
 // well as their operations allow, and the uncertainty that is stated covers what is left.
 func TestClocksOfPretendedHosts(t *testing.T) {
+	const most = 50e-6 // drift
 	for _, rec := range recordings(t) {
-		if !slices.Contains([]string{"01", "02", "05", "06", "09"}, rec.Name[:2]) {
+		if len(rec.Processes) < 2 {
 			continue
 		}
 		for seed := range uint64(3) {
@@ -234,10 +240,10 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 					clocks[p].origin = float64(truth.clockOffset)
 					if p > 0 {
 						clocks[p].offset = (2*random.Float64() - 1) * 50e6
-						clocks[p].drift = (2*random.Float64() - 1) * 50e-6
+						clocks[p].drift = (2*random.Float64() - 1) * most
 					}
 				}
-				bound := clockBounds(t, truth, len(clocks))
+				bound, tightest := clockBounds(t, truth, len(clocks))
 				pretendHosts(t, dir, clocks)
 				run := unifyWithTool(t, dir)
 				if run.ClockSync == nil || len(run.ClockSync.Hosts) != len(clocks) {
@@ -250,6 +256,7 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 					t.Fatal(err)
 				}
 				worst, late, covered, total := make([]float64, len(clocks)), make([]float64, len(clocks)), 0, 0
+				far := make([]float64, len(clocks)) // from the operations that bind the most, ns
 				first := firstDone(t, truth)
 				for l, events := range truth.events {
 					process := int(uint32(l))
@@ -260,11 +267,15 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+					sameTimes(t, a, otf2.LocationRef(l), got.events[l])
 					for i, e := range events {
 						off := math.Abs(float64(int64(got.events[l][i].Time - e.Time)))
 						worst[process] = max(worst[process], off)
 						if e.Time >= first {
 							late[process] = max(late[process], off)
+							for _, tight := range tightest[process] {
+								far[process] = max(far[process], math.Abs(float64(int64(e.Time-tight))))
+							}
 						}
 						if process == 0 {
 							continue
@@ -277,12 +288,18 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 				}
 				for p := 1; p < len(clocks); p++ {
 					h := run.ClockSync.Hosts[p]
-					t.Logf("host %d: error %.1f µs, before the first operation was done %.1f µs, bound %.1f µs, uncertainty %.1f µs; %s", p, late[p]/1e3, worst[p]/1e3, bound[p]/1e3, *h.UncertaintyMost/1e3, h.String())
-					if late[p] > 100e3 || late[p] > bound[p] {
-						t.Errorf("host %d is off by %.1f µs; operations bind it to %.1f µs", p, late[p]/1e3, bound[p]/1e3)
+					allowed := bound[p] + most*far[p]
+					t.Logf("host %d: error %.1f µs, before the first operation was done %.1f µs, bound %.1f µs and %.1f µs with the drift, uncertainty %.1f µs; %s",
+						p, late[p]/1e3, worst[p]/1e3, bound[p]/1e3, allowed/1e3, *h.UncertaintyMost/1e3, h.String())
+					// In 07 only operations of one millisecond are short; the next ones, of many milliseconds, are seconds away.
+					if late[p] > allowed || late[p] > 100e3 && rec.Name != "07-twocomms-streams" {
+						t.Errorf("host %d is off by %.1f µs; operations bind it to %.1f µs", p, late[p]/1e3, allowed/1e3)
 					}
 				}
-				t.Logf("the uncertainty covers %.2f %% of %d events", 100*float64(covered)/float64(total), total)
+				t.Logf("the uncertainty covers %.2f %% of %d events; %d of %d exchanges are not kept", 100*float64(covered)/float64(total), total, run.ClockSync.Broken, run.ClockSync.Exchanges)
+				if run.ClockSync.Broken > 0 {
+					t.Errorf("%d operations end before they can on corrected clocks", run.ClockSync.Broken)
+				}
 				if float64(covered) < 0.95*float64(total) {
 					t.Errorf("the uncertainty covers %d of %d events", covered, total)
 				}
@@ -333,6 +350,90 @@ func stated(knots []otf2.ClockOffset, t uint64) float64 {
 	a, b := knots[i], knots[i+1]
 	part := float64(int64(t-uint64(a.Time))) / float64(b.Time-a.Time)
 	return a.StdDev + min(max(part, 0), 1)*(b.StdDev-a.StdDev)
+}
+
+// sameTimes compares the times of a location's events, as its clock offsets correct them, with those that the reference
+// reader gave.
+func sameTimes(t *testing.T, a *otf2.Archive, l otf2.LocationRef, want []*event) {
+	t.Helper()
+	i := 0
+	for ev, err := range a.EventsOf(l) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i < len(want) && uint64(ev.Time) != want[i].Time {
+			t.Fatalf("event %d of location %d: %d, the reference reader has %d", i, l, ev.Time, want[i].Time)
+		}
+		i++
+	}
+	if i != len(want) {
+		t.Fatalf("location %d has %d events, the reference reader has %d", l, i, len(want))
+	}
+}
+
+// Records with several knots and large slopes are applied by the reference readers as by ours: linear between knots, and
+// beyond them.
+func TestClockOffsetsAreAppliedAlike(t *testing.T) {
+	rec := recordings(t)[4]
+	dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(*replay.Options) {}})
+	pretendHosts(t, dir, make([]hostClock, len(rec.Processes)))
+	before := readArchive(t, filepath.Join(dir, "traces.otf2"))
+	first, last := uint64(math.MaxUint64), uint64(0)
+	for _, events := range before.events {
+		for _, e := range events {
+			first, last = min(first, e.Time), max(last, e.Time)
+		}
+	}
+	const n = 7
+	knots := make([][]scorep.ClockKnot, len(rec.Processes))
+	random := rand.New(rand.NewPCG(1, 2))
+	for h := 1; h < len(knots); h++ {
+		for k := range uint64(n) { // the first and last tenth lie beyond
+			at := first + (last-first)*(2*k+1)/(2*n)
+			knots[h] = append(knots[h], scorep.ClockKnot{Time: otf2.Timestamp(at), Offset: random.Int64N(1e6) - 5e5, Uncertainty: 1})
+		}
+	}
+	res, err := scorep.Unify(dir, &scorep.UnifyOptions{Sync: func(in *scorep.SyncInput) (*scorep.SyncOutput, error) {
+		out := &scorep.SyncOutput{Method: "test"}
+		for h := range in.Hosts {
+			out.Hosts = append(out.Hosts, scorep.HostClock{Tied: true, Knots: knots[h], Uncertainty: func(otf2.Timestamp) float64 { return 1 }})
+		}
+		return out, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchor := res.Runs[0].Archive
+	otf2Print(t, anchor)
+	after := readArchive(t, anchor)
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := 0
+	for l, events := range after.events {
+		sameTimes(t, a, otf2.LocationRef(l), events)
+		host := int(uint32(l))
+		for i, e := range events {
+			raw := before.events[l][i].Time
+			want := float64(0)
+			if ks := knots[host]; ks != nil {
+				k := 0
+				for k < n-2 && raw > uint64(ks[k+1].Time) {
+					k++
+				}
+				part := float64(int64(raw-uint64(ks[k].Time))) / float64(ks[k+1].Time-ks[k].Time)
+				want = float64(ks[k].Offset) + part*float64(ks[k+1].Offset-ks[k].Offset)
+				moved++
+			}
+			if got := float64(int64(e.Time - raw)); math.Abs(got-want) > 1 {
+				t.Fatalf("event %d of location %d moved by %.0f ns, want %.1f", i, l, got, want)
+			}
+		}
+	}
+	if moved == 0 {
+		t.Error("nothing was moved")
+	}
 }
 
 // Without --sync the archive is, byte by byte, what it was before clocks were ever compared.

@@ -35,7 +35,7 @@ Of a job that was recorded for replay (NCCL_OTF2_MODE=record) it makes DIR/recor
 Where a job ran on more than one host, their clocks are brought together (--sync): no collective can end before its last
 rank has entered, no message arrives before it was sent. What is found becomes clock offsets beside the event files, which
 readers apply; the event files stay as they are. This is the only part that reads events, those of the communicators
-that span hosts (some seconds for ten million), and needs up to some 200 MiB of memory. --no-sync leaves the clocks as they
+that span hosts (some seconds for ten million), and needs some 100 MiB of memory. --no-sync leaves the clocks as they
 were and takes an earlier correction back.`,
 		Example: `  nccl-otf2 unify nccl-otf2-20260131-101500-4711
   nccl-otf2 unify exp1 --format json

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/otf2"
+)
+
+// Of each operation, peer and channel the first transfer and the first arrival are taken, once it is known which
+// operation the rows speak of.
+func TestFirstTransfers(t *testing.T) {
+	const (
+		regionReady, regionArrived, regionOther = 0, 1, 2
+		window, otherWindow                     = 0, 1
+		attrParent, attrChannel                 = 10, 11
+		attrPeer, attrStep                      = 12, 13
+	)
+	comm := &communicator{ref: 5}
+	newReader := func(out *[]opSample) *transferReader {
+		id := func(n otf2.AttributeRef) attributeID { return attributeID{n, true} }
+		return &transferReader{
+			ids:     transferIDs{parent: id(attrParent), channel: id(attrChannel), peer: id(attrPeer), step: id(attrStep)},
+			regions: map[otf2.RegionRef]stepPhase{regionReady: phaseReady, regionArrived: phaseArrived},
+			windows: map[otf2.RmaWinRef]*communicator{window: {parent: 5, network: true}, otherWindow: {parent: 6, network: true}},
+			comm:    comm, ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool),
+			ops: make(map[uint64]opName), emit: func(s opSample) { *out = append(*out, s) },
+		}
+	}
+	at := func(kind otf2.EventKind, args []uint64, parent, channel uint64, more ...otf2.AttributeValue) *otf2.Event {
+		return &otf2.Event{Kind: kind, Args: args, Attributes: append([]otf2.AttributeValue{{ID: attrParent, Bits: parent}, {ID: attrChannel, Bits: channel}}, more...)}
+	}
+	enter := func(region, parent, channel, peer uint64) *otf2.Event {
+		return at(otf2.EventEnter, []uint64{region}, parent, channel, otf2.AttributeValue{ID: attrPeer, Bits: peer})
+	}
+	put := func(win, peer, parent, channel, step uint64) *otf2.Event {
+		return at(otf2.EventRmaPut, []uint64{win, peer, 100, 0}, parent, channel, otf2.AttributeValue{ID: attrStep, Bits: step})
+	}
+	allReduce := opName{function: "AllReduce", ordinal: 3, peer: -1}
+	transfer := func(time float64, channel int) opSample {
+		return opSample{function: "AllReduce", kind: opTransfer, ordinal: 3, peer: 1, channel: channel, begin: time, hasBegin: true}
+	}
+	arrival := func(time float64, channel int) opSample {
+		return opSample{function: "AllReduce", kind: opArrival, ordinal: 3, peer: 1, channel: channel, end: time, hasEnd: true}
+	}
+	type step struct {
+		time float64
+		ev   *otf2.Event
+	}
+	for _, c := range []struct {
+		name   string
+		events []step
+		op     opName
+		want   []opSample
+	}{
+		{"sent", []step{{1, enter(regionReady, 7, 0, 1)}, {2, enter(regionReady, 7, 0, 1)}, {3, put(window, 1, 7, 0, 0)}, {4, put(window, 1, 7, 0, 0)}}, allReduce, []opSample{transfer(2, 0)}},
+		{"two channels", []step{{1, enter(regionReady, 7, 0, 1)}, {2, enter(regionReady, 7, 1, 1)}, {3, put(window, 1, 7, 1, 0)}, {4, put(window, 1, 7, 0, 0)}}, allReduce, []opSample{transfer(2, 1), transfer(1, 0)}},
+		{"not the first step", []step{{1, enter(regionReady, 7, 0, 1)}, {3, put(window, 1, 7, 0, 1)}}, allReduce, nil},
+		{"never seen ready", []step{{3, put(window, 1, 7, 0, 0)}}, allReduce, nil},
+		{"ready for another peer", []step{{1, enter(regionReady, 7, 0, 2)}, {3, put(window, 1, 7, 0, 0)}}, allReduce, nil},
+		{"another communicator's window", []step{{1, enter(regionReady, 7, 0, 1)}, {3, put(otherWindow, 1, 7, 0, 0)}}, allReduce, nil},
+		{"arrived", []step{{1, enter(regionOther, 7, 0, 1)}, {2, enter(regionArrived, 7, 0, 1)}, {3, enter(regionArrived, 7, 0, 1)}}, allReduce, []opSample{arrival(2, 0)}},
+		{"of another operation", []step{{2, enter(regionArrived, 8, 0, 1)}}, allReduce, nil},
+		{"a message", []step{{2, enter(regionArrived, 7, 0, 1)}}, opName{function: "Recv", ordinal: 3, peer: 1},
+			[]opSample{{function: "message", kind: opArrival, ordinal: 3, peer: 1, end: 2, hasEnd: true}}},
+		{"a message from another", []step{{2, enter(regionArrived, 7, 0, 2)}}, opName{function: "Recv", ordinal: 3, peer: 1}, nil},
+	} {
+		for _, early := range []bool{true, false} { // the operation is known before or after its transfers
+			var got []opSample
+			r := newReader(&got)
+			if early {
+				r.name(7, c.op)
+			}
+			for _, s := range c.events {
+				r.event(s.ev, s.time)
+			}
+			if !early {
+				r.name(7, c.op)
+			}
+			if d := cmp.Diff(c.want, got, cmp.AllowUnexported(opSample{})); d != "" {
+				t.Errorf("%s (known early: %v): %s", c.name, early, d)
+			}
+		}
+	}
+}
