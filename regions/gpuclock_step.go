@@ -121,7 +121,7 @@ func (b *beat) add(t uint64) {
 }
 
 // even is true when stamps of the kernel before would only seem to be late by a constant.
-func (b *beat) even() bool { return b.most-b.least < partedNs }
+func (b *beat) even() bool { return b.most-b.least < max(partedNs, b.least/2) }
 
 // bent tells that the newest stamps are not on one line: the clock is changing its rate, or not yet known.
 func (k *gpuClock) bent() bool {
