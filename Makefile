@@ -19,7 +19,7 @@ PLUGIN := $(BUILD)/libnccl-profiler-otf2.so
 HOST   := $(BUILD)/fakenccl
 
 # Packages whose code runs in several goroutines or beside another process.
-RACE_PACKAGES ?= ./collector/... ./scorep/... ./replay/... ./plugin/shm/...
+RACE_PACKAGES ?= ./collector/... ./gpu/... ./scorep/... ./replay/... ./plugin/shm/...
 
 export CGO_ENABLED ?= 0
 
@@ -33,10 +33,16 @@ help: ## list the targets
 
 build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(HOST) ## the plugin, the tool and the test host, in build/
 
+# NVML is reached through cgo, which needs a C compiler; without one the tool is built without NVML. Functions that the
+# driver's library lacks must not keep the program from starting: they are bound when they are first called.
+TOOL_CGO ?= $(if $(shell command -v $${CC:-cc} 2>/dev/null),1,0)
+TOOL_LDFLAGS = -s -w -X main.commit=$(COMMIT)$(if $(filter 1,$(TOOL_CGO)), -extldflags=-Wl$(comma)-z$(comma)lazy)
+comma := ,
+
 tool:
 	@mkdir -p $(BUILD)
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install the version named in go.mod (https://go.dev/dl)" >&2; exit 1; }
-	$(GO) build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o $(TOOL) ./cmd/nccl-otf2
+	CGO_ENABLED=$(TOOL_CGO) $(GO) build -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
 
 demo: build ## play a recording of a real NCCL job, make its archive, and say which rank was late
 	@rm -rf $(BUILD)/demo
@@ -55,6 +61,8 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	CGO_ENABLED=1 $(GO) vet ./gpu/... ./collector/...
+	CGO_ENABLED=1 $(GO) tool staticcheck ./gpu/... ./collector/...
 	$(MAKE) --no-print-directory plugin-lint
 	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. tests/fakenccl/*.c tests/bench/host/*.c tests/life/*.c
 
