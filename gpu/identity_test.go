@@ -15,11 +15,11 @@ const (
 
 func TestIDsAreReadAsCUDAAndNVMLWriteThem(t *testing.T) {
 	for text, want := range map[string]string{
-		"GPU-" + uuidA:                             "GPU-" + uuidA,
-		uuidA:                                      "GPU-" + uuidA,
+		"GPU-" + uuidA: "GPU-" + uuidA,
+		uuidA:          "GPU-" + uuidA,
 		"gpu-8932F937-D72C-4106-C12F-20BD9FAED9F6": "GPU-" + uuidA,
-		"MIG-" + uuidA:                             "MIG-" + uuidA,
-		"MIG-GPU-" + uuidA + "/13/0":               "MIG-GPU-" + uuidA + "/13/0",
+		"MIG-" + uuidA:               "MIG-" + uuidA,
+		"MIG-GPU-" + uuidA + "/13/0": "MIG-GPU-" + uuidA + "/13/0",
 	} {
 		id, err := ParseID(text)
 		if err != nil || id.String() != want {
