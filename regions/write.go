@@ -66,7 +66,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if composite {
 		m.timing[source]++
 	}
-	shown := m.beginBandwidth(c, loc, p, source, enter, leave)
+	shown := source != TimingEnqueue && m.beginBandwidth(c, loc, p, begin, end)
 	if source == TimingGPU {
 		m.writeKernelPhases(c, loc, p, enter, leave)
 	}
