@@ -33,11 +33,12 @@ help: ## list the targets
 
 build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(HOST) ## the plugin, the tool and the test host, in build/
 
-# NVML is reached through cgo, which needs a C compiler; without one the tool is built without NVML. Functions that the
-# driver's library lacks must not keep the program from starting: they are bound when they are first called.
-TOOL_CGO ?= $(if $(shell command -v $${CC:-cc} 2>/dev/null),1,0)
-TOOL_LDFLAGS = -s -w -X main.commit=$(COMMIT)$(if $(filter 1,$(TOOL_CGO)), -extldflags=-Wl$(comma)-z$(comma)lazy)
+# NVML is reached through cgo, which needs a C compiler; TOOL_CGO=0 builds the tool without NVML. Functions that the
+# driver's library lacks must not keep a program from starting: they are bound when they are first called.
+TOOL_CGO ?= 1
 comma := ,
+LAZY := -extldflags=-Wl$(comma)-z$(comma)lazy
+TOOL_LDFLAGS = -s -w -X main.commit=$(COMMIT)$(if $(filter 1,$(TOOL_CGO)), $(LAZY))
 
 tool:
 	@mkdir -p $(BUILD)
@@ -51,7 +52,7 @@ demo: build ## play a recording of a real NCCL job, make its archive, and say wh
 	$(TOOL) report $(BUILD)/demo
 
 test: ## install the reference tools if possible, build, and run every test
-	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' RACE_PACKAGES='$(RACE_PACKAGES)' scripts/test.sh
+	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' RACE_PACKAGES='$(RACE_PACKAGES)' LAZY='$(LAZY)' scripts/test.sh
 
 setup: ## install (or name) the reference tools that the tests compare with
 	@scripts/setup.sh
@@ -67,7 +68,7 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. tests/fakenccl/*.c tests/bench/host/*.c tests/life/*.c
 
 race: build ## the tests of the concurrent packages under Go's race detector
-	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(GO) test -race -ldflags=$(LAZY) $(RACE_PACKAGES)
 
 fuzz: ## each fuzz target for FUZZTIME (60s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' scripts/fuzz.sh
