@@ -19,7 +19,7 @@ PLUGIN := $(BUILD)/libnccl-profiler-otf2.so
 HOST   := $(BUILD)/fakenccl
 
 # Packages whose code runs in several goroutines or beside another process.
-RACE_PACKAGES ?= ./collector/... ./scorep/... ./replay/... ./plugin/shm/...
+RACE_PACKAGES ?= ./collector/... ./gpu/... ./scorep/... ./replay/... ./plugin/shm/...
 
 export CGO_ENABLED ?= 0
 
@@ -33,10 +33,17 @@ help: ## list the targets
 
 build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(HOST) $(FAKECUPTI) ## the plugin, the tool and the test host, in build/
 
+# NVML is reached through cgo, which needs a C compiler; TOOL_CGO=0 builds the tool without NVML. Functions that the
+# driver's library lacks must not keep a program from starting: they are bound when they are first called.
+TOOL_CGO ?= 1
+comma := ,
+LAZY := -extldflags=-Wl$(comma)-z$(comma)lazy
+TOOL_LDFLAGS = -s -w -X main.commit=$(COMMIT)$(if $(filter 1,$(TOOL_CGO)), $(LAZY))
+
 tool:
 	@mkdir -p $(BUILD)
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install the version named in go.mod (https://go.dev/dl)" >&2; exit 1; }
-	$(GO) build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o $(TOOL) ./cmd/nccl-otf2
+	CGO_ENABLED=$(TOOL_CGO) $(GO) build -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
 
 demo: build ## play a recording of a real NCCL job, make its archive, and say which rank was late
 	@rm -rf $(BUILD)/demo
@@ -45,7 +52,7 @@ demo: build ## play a recording of a real NCCL job, make its archive, and say wh
 	$(TOOL) report $(BUILD)/demo
 
 test: ## install the reference tools if possible, build, and run every test
-	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' RACE_PACKAGES='$(RACE_PACKAGES)' scripts/test.sh
+	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' RACE_PACKAGES='$(RACE_PACKAGES)' LAZY='$(LAZY)' scripts/test.sh
 
 setup: ## install (or name) the reference tools that the tests compare with
 	@scripts/setup.sh
@@ -55,11 +62,13 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	CGO_ENABLED=1 $(GO) vet ./gpu/... ./collector/...
+	CGO_ENABLED=1 $(GO) tool staticcheck ./gpu/... ./collector/...
 	$(MAKE) --no-print-directory plugin-lint
 	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. tests/fakenccl/*.c tests/fakecupti/*.c tests/bench/host/*.c tests/life/*.c
 
 race: build ## the tests of the concurrent packages under Go's race detector
-	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(GO) test -race -ldflags=$(LAZY) $(RACE_PACKAGES)
 
 fuzz: ## each fuzz target for FUZZTIME (60s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' scripts/fuzz.sh

@@ -203,6 +203,15 @@ func (s *sample) write() string {
 	for _, x := range d.RmaWins {
 		must(w.RmaWin(x.Self, x.Name, x.Comm, x.Flags))
 	}
+	for _, x := range d.MetricMembers {
+		must(w.MetricMember(x.Self, x.Name, x.Description, x.Type, x.Mode, x.ValueType, x.Base, x.Exponent, x.Unit))
+	}
+	for _, x := range d.MetricClasses {
+		must(w.MetricClass(x.Self, x.Members, x.Occurrence, x.RecorderKind))
+	}
+	for _, x := range d.MetricInstances {
+		must(w.MetricInstance(x.Self, x.MetricClass, x.Recorder, x.MetricScope, x.Scope))
+	}
 	if s.anchor.GlobalDefs != 12345 { // a number that a test set
 		s.anchor.GlobalDefs = w.Count()
 	}

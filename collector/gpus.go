@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/config"
 	"ncclotf2/gpu"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
@@ -23,6 +24,8 @@ const (
 	slowPeriod = time.Second
 	// maxSamples bounds what waits to be written: 12 quantities of 8 GPUs every 10 ms, for 6 s.
 	maxSamples = 65536
+	// gpuSilence is how long a call of the driver may take before the user is told.
+	gpuSilence = 10 * time.Second
 	// maxGPUs bounds the questions that wait for the driver.
 	maxGPUs = 256
 )
@@ -45,7 +48,10 @@ type gpuWatch struct {
 	samples  []gpuSample
 	failures uint64
 	losses   uint64
-	notes    []string // of use to somebody who looks for a GPU
+	problems []string     // since they were taken: what is not known or measured, and why
+	lost     map[int]bool // GPUs that are gone
+	since    time.Time    // when the call of the driver began that is under way; zero if none is
+	told     bool         // that it takes long
 }
 
 // gpuQuestion is a GPU of the process, by its index in shard.Process.GPUs.
@@ -70,9 +76,12 @@ type watched struct {
 	fast, slow []gpu.Sensor
 }
 
-// watchGPUs begins; nil if there is nothing to look for. A collector that takes over from a dead one leaves the driver
-// alone: that may be what the other died of.
+// watchGPUs begins; nil if there is nothing to look for.
 func (c *live) watchGPUs(open func() (gpu.Library, error)) *gpuWatch {
+	recorded := c.chosen.event != 0
+	if why := c.unmeasurable(); why != "" && c.settings.NVML > 0 && recorded {
+		c.sensorProblem(why)
+	}
 	if c.script != nil || c.again || regions.PlatformOf(c.process.Library) != regions.CUDA {
 		return nil
 	}
@@ -81,19 +90,56 @@ func (c *live) watchGPUs(open func() (gpu.Library, error)) *gpuWatch {
 		open: open, period: c.settings.NVML, pid: c.process.PID,
 		line:  func() uint64 { return anchor.Real + (monotonicRaw() - anchor.Raw) },
 		asked: make(chan gpuQuestion, maxGPUs), quit: make(chan struct{}), ended: make(chan struct{}),
+		lost: make(map[int]bool),
 	}
-	if c.line.host || c.chosen.event == 0 {
-		w.period = 0 // sensors have no times on a program's own clock; or this process is not to be recorded
+	if c.line.host || !recorded {
+		w.period = 0
 	}
 	go w.run()
 	return w
 }
 
-// say is taken up by the collector, see takeGPUs.
-func (w *gpuWatch) say(format string, args ...any) {
+// unmeasurable says why no sensors of GPUs are read in this process; "" if they are.
+func (c *live) unmeasurable() string {
+	switch {
+	case c.script != nil:
+		return "with " + config.Prefix + "MODE=record only callbacks are recorded"
+	case regions.PlatformOf(c.process.Library) != regions.CUDA:
+		return "it is for GPUs of NVIDIA only"
+	case c.line.host:
+		return "the times of this recording are a program's own, which readings do not have"
+	case c.again:
+		return "another collector of this process has died, and the driver may have been the cause"
+	}
+	return ""
+}
+
+// sensorProblem tells the user, who asked for sensors, that he gets none or not all: in NCCL's log and in the archive.
+func (c *live) sensorProblem(why string) {
+	text := config.Prefix + "NVML: " + why
+	c.memory.Post(text)
+	c.markers = append(c.markers, shard.Marker{
+		Time: max(c.given, c.line.anchor.Real), Severity: regions.SeverityHigh, Category: "NCCL GPU sensors", Location: -1, Text: text,
+	})
+}
+
+// problem is taken up by the collector, see takeGPUs.
+func (w *gpuWatch) problem(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.notes = append(w.notes, fmt.Sprintf(format, args...))
+	w.problems = append(w.problems, fmt.Sprintf(format, args...))
+}
+
+// calls notes that the driver is called, and returns what ends that.
+func (w *gpuWatch) calls() func() {
+	w.set(time.Now())
+	return func() { w.set(time.Time{}) }
+}
+
+func (w *gpuWatch) set(since time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.since = since
 }
 
 func monotonicRaw() uint64 {
@@ -104,20 +150,21 @@ func monotonicRaw() uint64 {
 	return uint64(t.Nano())
 }
 
-// stop ends the goroutines and waits for them so long at most: what they ask the driver cannot be interrupted.
-func (w *gpuWatch) stop(patience time.Duration) {
+// stop ends the goroutines and waits for them so long at most: what they ask the driver cannot be interrupted. It tells
+// whether they have ended.
+func (w *gpuWatch) stop(patience time.Duration) bool {
 	if w == nil {
-		return
+		return true
 	}
 	if !w.stopped {
 		w.stopped = true
 		close(w.asked)
 	}
-	if patience > 0 {
-		select {
-		case <-w.ended:
-		case <-time.After(patience):
-		}
+	select {
+	case <-w.ended:
+		return true
+	case <-time.After(patience):
+		return false
 	}
 }
 
@@ -162,40 +209,57 @@ func (w *gpuWatch) run() {
 			}
 			if library == nil && !dead {
 				var err error
-				if library, err = w.open(); err != nil {
-					w.say("GPUs are not looked at: %v", err)
+				done := w.calls()
+				library, err = w.open()
+				done()
+				if err != nil {
+					w.problem("GPUs are not looked at: %v", err)
 					library, dead = nil, true
 				}
 			}
 			if dead {
 				continue
 			}
-			d, err := w.identify(library, q)
-			if err != nil {
-				w.say("GPU %d is not looked at: %v", q.index, err)
-				continue
-			}
-			if w.period == 0 {
-				continue
-			}
-			dev := watched{index: q.index}
-			for _, s := range d.Sensors() {
-				if s.Slow {
-					dev.slow = append(dev.slow, s)
-				} else {
-					dev.fast = append(dev.fast, s)
+			if d, ok := w.watch(library, q); ok {
+				devices = append(devices, d)
+				if len(d.slow) > 0 {
+					readers.Go(func() { w.readSlowly(d) })
 				}
 			}
-			devices = append(devices, dev)
-			if len(dev.slow) > 0 {
-				readers.Go(func() { w.readSlowly(dev) })
-			}
 		case <-tick:
+			done := w.calls()
 			for i := range devices {
 				devices[i].fast = w.read(devices[i].index, devices[i].fast)
 			}
+			done()
 		}
 	}
+}
+
+// watch identifies a GPU; ok is false if there is nothing to read of it.
+func (w *gpuWatch) watch(library gpu.Library, q gpuQuestion) (dev watched, ok bool) {
+	defer w.calls()()
+	d, err := w.identify(library, q)
+	if err != nil {
+		w.problem("GPU %d is not looked at: %v", q.index, err)
+		return dev, false
+	}
+	if w.period == 0 {
+		return dev, false
+	}
+	dev.index = q.index
+	for _, s := range d.Sensors() {
+		if s.Slow {
+			dev.slow = append(dev.slow, s)
+		} else {
+			dev.fast = append(dev.fast, s)
+		}
+	}
+	if len(dev.slow)+len(dev.fast) == 0 {
+		w.problem("GPU %d has no sensor that can be read", q.index)
+		return dev, false
+	}
+	return dev, true
 }
 
 // readSlowly reads the sensors of a device that take long, beside the others.
@@ -247,27 +311,42 @@ func (w *gpuWatch) read(index int, sensors []gpu.Sensor) []gpu.Sensor {
 		}
 		w.mu.Unlock()
 		if errors.Is(err, gpu.ErrLost) {
-			w.say("GPU %d: %s is not read any more: %v", index, gpu.Quantities[s.Quantity].Name, err)
-			continue
+			w.lose(index, err)
+			return nil
 		}
 		kept = append(kept, s)
 	}
 	return kept
 }
 
+// lose notes, once, that a GPU is gone.
+func (w *gpuWatch) lose(index int, err error) {
+	w.mu.Lock()
+	known := w.lost[index]
+	w.lost[index] = true
+	w.mu.Unlock()
+	if !known {
+		w.problem("GPU %d is not read any more: %v", index, err)
+	}
+}
+
 // gpuNews is what a gpuWatch has found since it was asked last, and its counts.
 type gpuNews struct {
 	found            []gpuAnswer
 	samples          []gpuSample
-	notes            []string
+	problems         []string
 	failures, losses uint64
 }
 
 func (w *gpuWatch) take() gpuNews {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := gpuNews{w.found, w.samples, w.notes, w.failures, w.losses}
-	w.found, w.samples, w.notes = nil, nil, nil
+	if !w.told && !w.since.IsZero() && time.Since(w.since) > gpuSilence {
+		w.told = true
+		w.problems = append(w.problems, fmt.Sprintf("the driver has not answered for %v", gpuSilence))
+	}
+	n := gpuNews{w.found, w.samples, w.problems, w.failures, w.losses}
+	w.found, w.samples, w.problems = nil, nil, nil
 	return n
 }
 
@@ -288,8 +367,11 @@ func (c *live) takeGPUs() {
 	}
 	news := w.take()
 	c.sensorFailures, c.sensorLosses = news.failures, news.losses
-	for _, note := range news.notes {
-		c.say("%s", note)
+	for _, p := range news.problems {
+		c.say("%s", p)
+		if w.period > 0 {
+			c.sensorProblem(p)
+		}
 	}
 	for _, a := range news.found {
 		c.model.Identify(a.index, a.identity.UUID, a.identity.PCI, factsOf(&a.identity))
@@ -304,6 +386,16 @@ func (c *live) takeGPUs() {
 		if c.failed == nil && c.definitions() != c.defined {
 			c.fail(c.describe())
 		}
+	}
+}
+
+// endGPUs takes what has been found until the end.
+func (c *live) endGPUs() {
+	c.takeGPUs()
+	ended := c.gpus.stop(gpuPatience)
+	c.takeGPUs()
+	if !ended && c.gpus.period > 0 {
+		c.sensorProblem("the driver had not answered when the process ended")
 	}
 }
 

@@ -344,9 +344,7 @@ func (c *live) end() error {
 	}
 	c.line.add(round.Clock)
 	c.takeRest()
-	c.takeGPUs()
-	c.gpus.stop(gpuPatience)
-	c.takeGPUs()
+	c.endGPUs()
 	err = c.finish(c.ended)
 	c.say("%d records taken, process ended: %v", c.records, c.ended)
 	if c.ended {

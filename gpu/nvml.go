@@ -11,6 +11,9 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
+// Built says that this program has been built to use NVML.
+const Built = true
+
 // Open loads the driver's library and begins to use it.
 func Open() (Library, error) { return open(nvml.New()) }
 
@@ -25,7 +28,7 @@ func open(n nvml.Interface) (Library, error) {
 func describe(ret nvml.Return) string {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
-		return "libnvidia-ml.so.1 cannot be loaded"
+		return "libnvidia-ml.so.1 cannot be loaded (in a container, NVIDIA_DRIVER_CAPABILITIES must have utility)"
 	case nvml.ERROR_DRIVER_NOT_LOADED:
 		return "the driver is not loaded"
 	case nvml.ERROR_NO_PERMISSION:
@@ -33,7 +36,9 @@ func describe(ret nvml.Return) string {
 	case nvml.ERROR_NOT_SUPPORTED:
 		return "not supported"
 	case nvml.ERROR_GPU_IS_LOST:
-		return "the GPU is lost"
+		return "it fell off the bus"
+	case nvml.ERROR_RESET_REQUIRED:
+		return "it needs a reset"
 	}
 	return fmt.Sprintf("NVML error %d", int(ret))
 }
@@ -41,7 +46,7 @@ func describe(ret nvml.Return) string {
 // library is NVML, opened.
 type library struct {
 	nvml    nvml.Interface
-	symbols map[string]bool // functions that have been looked for
+	symbols map[string]bool // functions that have been looked for, and whether they are there
 	all     []nvml.Device   // of whole GPUs, by NVML's index; nil where there is no access
 	listed  bool
 }
@@ -101,14 +106,37 @@ func (l *library) Find(w Wanted) (Device, error) {
 		}
 		return nil, fmt.Errorf("%w: PCI address %s", ErrNoDevice, w.PCI)
 	}
-	at, ok := locate(w.Ordinal, w.Variable, l.alike())
-	if ok {
-		if d := l.located(at); d != nil {
-			d.guess = at.source
-			return d, nil
-		}
+	if d := l.byOrdinal(&w); d != nil {
+		return d, nil
 	}
 	return nil, fmt.Errorf("%w: CUDA's device %d", ErrNoDevice, w.Ordinal)
+}
+
+// byOrdinal finds what CUDA's number stands for. A list that CUDA would not take as it is, with something before the
+// device that is none, or with a device twice, is not the one that the process had: it has changed its environment.
+func (l *library) byOrdinal(w *Wanted) *device {
+	list, source, ok := locate(w.Ordinal, w.Variable, l.alike())
+	if !ok {
+		return nil
+	}
+	var wanted *device
+	seen := make(map[string]bool)
+	for i, at := range list {
+		d := l.located(at)
+		if d == nil {
+			break
+		}
+		uuid := d.uuid()
+		if uuid == "" || seen[uuid] {
+			return nil
+		}
+		seen[uuid] = true
+		if i == w.Ordinal {
+			wanted = d
+			wanted.guess = source
+		}
+	}
+	return wanted
 }
 
 // located finds the one device of a number, or of a UUID of which CUDA_VISIBLE_DEVICES may have the beginning only.
@@ -128,17 +156,17 @@ func (l *library) located(at located) *device {
 	}
 	var found *device
 	for _, h := range all {
-		if h == nil || !l.has("nvmlDeviceGetUUID") {
+		if h == nil {
 			continue
 		}
-		text, ret := h.GetUUID()
-		if ret != nvml.SUCCESS || len(text) < len(at.uuid) || !strings.EqualFold(text[:len(at.uuid)], at.uuid) {
+		d := l.device(h)
+		if text := d.uuid(); len(text) < len(at.uuid) || !strings.EqualFold(text[:len(at.uuid)], at.uuid) {
 			continue
 		}
 		if found != nil {
 			return nil
 		}
-		found = l.device(h)
+		found = d
 	}
 	if found != nil && found.divided() {
 		return nil
@@ -201,10 +229,8 @@ func (l *library) part(h nvml.Device) *MIG {
 			m.ComputeInstance = n
 		}
 	}
-	if parent := l.parent(h); parent != nil && l.has("nvmlDeviceGetUUID") {
-		if text, ret := parent.GetUUID(); ret == nvml.SUCCESS {
-			m.Parent = canonicalID(text)
-		}
+	if parent := l.parent(h); parent != nil {
+		m.Parent = l.device(parent).uuid()
 	}
 	return m
 }
@@ -269,15 +295,10 @@ func (d *device) divided() bool {
 
 // Identity implements Device.
 func (d *device) Identity() Identity {
-	id := Identity{Index: -1, MIG: d.mig, Guess: d.guess}
+	id := Identity{Index: -1, UUID: d.uuid(), MIG: d.mig, Guess: d.guess}
 	whole := d.nvml // what has an address and links
 	if d.mig != nil {
 		whole = d.parent(d.nvml)
-	}
-	if d.has("nvmlDeviceGetUUID") {
-		if text, ret := d.nvml.GetUUID(); ret == nvml.SUCCESS {
-			id.UUID = canonicalID(text)
-		}
 	}
 	if d.has("nvmlDeviceGetName") {
 		if name, ret := d.nvml.GetName(); ret == nvml.SUCCESS {
@@ -326,8 +347,15 @@ func (d *device) Identity() Identity {
 	return id
 }
 
-// canonicalID writes a UUID as package gpu does; what is none stays as it is.
-func canonicalID(text string) string {
+// uuid is the device's, as package gpu writes UUIDs; what is none stays as it is. "" if the driver does not tell.
+func (d *device) uuid() string {
+	if !d.has("nvmlDeviceGetUUID") {
+		return ""
+	}
+	text, ret := d.nvml.GetUUID()
+	if ret != nvml.SUCCESS {
+		return ""
+	}
 	if id, err := ParseID(text); err == nil {
 		return id.String()
 	}
@@ -363,9 +391,6 @@ func (d *device) links(h nvml.Device) []NVLink {
 	var links []NVLink
 	for i := range nvml.NVLINK_MAX_LINKS {
 		state, ret := h.GetNvLinkState(i)
-		if ret == nvml.ERROR_NOT_SUPPORTED {
-			break
-		}
 		if ret != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
 			continue
 		}

@@ -6,6 +6,7 @@ package gpu
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -13,11 +14,17 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
+// errNone says that a device or its driver has no such quantity, or that it is not for us.
+var errNone = errors.New("not there")
+
 // failure makes an error of a result; nil of success.
 func failure(ret nvml.Return) error {
 	switch ret {
 	case nvml.SUCCESS:
 		return nil
+	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_NO_PERMISSION,
+		nvml.ERROR_ARGUMENT_VERSION_MISMATCH:
+		return fmt.Errorf("%w: %s", errNone, describe(ret))
 	case nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED, nvml.ERROR_UNINITIALIZED:
 		return fmt.Errorf("%w: %s", ErrLost, describe(ret))
 	}
@@ -101,8 +108,8 @@ const (
 // now is replaced by tests.
 var now = time.Now
 
-// Sensors implements Device. Each is read once to learn whether it works, which begins the period of counters. Of a
-// part of a GPU there is little: the rest is the whole GPU's, which other jobs may be using.
+// Sensors implements Device. Each is read once to learn whether it is there, which begins the period of counters; what
+// fails for another reason may work later. Of a part of a GPU there is little: the rest is the whole GPU's, which other jobs may be using.
 func (d *device) Sensors() []Sensor {
 	var sensors []Sensor
 	for i := range readings {
@@ -117,7 +124,7 @@ func (d *device) Sensors() []Sensor {
 		if r.count {
 			s.Read = rate(r, d)
 		}
-		if _, _, err := s.Read(); err == nil {
+		if _, _, err := s.Read(); !errors.Is(err, errNone) {
 			sensors = append(sensors, s)
 		}
 	}

@@ -33,46 +33,54 @@ const (
 	deviceOrder    = "CUDA_DEVICE_ORDER"
 )
 
-// located is what an ordinal stands for: a GPU's number in the order of PCI addresses, or a UUID or the beginning of one.
+// located is what one of CUDA's devices is: a GPU's number in the order of PCI addresses, or a UUID or the beginning of
+// one.
 type located struct {
-	index  int // −1: see uuid
-	uuid   string
-	source string // Identity.Guess
+	index int // −1: see uuid
+	uuid  string
 }
 
-// locate finds out what CUDA's device n of a process is. alike says that all GPUs of the machine are of one kind:
-// CUDA then numbers them by their PCI addresses; else it puts the fastest first, unless CUDA_DEVICE_ORDER tells
-// otherwise. False if it cannot be told.
+// locate lists what the devices of a process are, by CUDA's numbers from 0, at least to number n; source is how it
+// knows, see Identity.Guess. False if it cannot be told. alike says that all GPUs of the machine are of one kind: CUDA
+// then numbers them by their PCI addresses; else it puts the fastest first, unless CUDA_DEVICE_ORDER tells otherwise.
 //
-// CUDA takes the entries of CUDA_VISIBLE_DEVICES up to the first that names no device.
-func locate(n int, variable func(string) (string, bool), alike bool) (located, bool) {
+// CUDA takes the entries of CUDA_VISIBLE_DEVICES up to the first that names no device. Which UUIDs do, and whether two
+// entries are one device, the caller has to see.
+func locate(n int, variable func(string) (string, bool), alike bool) (devices []located, source string, ok bool) {
 	if n < 0 || variable == nil {
-		return located{}, false
+		return nil, "", false
 	}
 	order, _ := variable(deviceOrder)
 	byAddress := alike || order == "PCI_BUS_ID"
 	list, set := variable(visibleDevices)
 	if !set {
-		return located{index: n, source: "ordinal"}, byAddress
-	}
-	entries := strings.Split(list, ",")
-	if n >= len(entries) {
-		return located{}, false
-	}
-	for _, e := range entries[:n] { // an entry that ends the list leaves nothing for those behind it
-		if i, err := strconv.Atoi(strings.TrimSpace(e)); err == nil && i < 0 {
-			return located{}, false
+		for i := range n + 1 {
+			devices = append(devices, located{index: i})
 		}
+		return devices, "ordinal", byAddress
 	}
-	entry := strings.TrimSpace(entries[n])
-	if i, err := strconv.Atoi(entry); err == nil {
-		return located{index: i, source: visibleDevices}, i >= 0 && byAddress
+	for e := range strings.SplitSeq(list, ",") {
+		d, ok := entry(strings.TrimSpace(e))
+		if !ok {
+			break
+		}
+		if d.uuid == "" && !byAddress {
+			return nil, "", false
+		}
+		devices = append(devices, d)
 	}
-	if _, gpu := cutPrefix(entry, "GPU-"); gpu {
-		return located{index: -1, uuid: entry, source: visibleDevices}, true
+	return devices, visibleDevices, n < len(devices)
+}
+
+// entry reads one of CUDA_VISIBLE_DEVICES.
+func entry(text string) (located, bool) {
+	if i, err := strconv.Atoi(text); err == nil {
+		return located{index: i}, i >= 0
 	}
-	if _, mig := cutPrefix(entry, "MIG-"); mig {
-		return located{index: -1, uuid: entry, source: visibleDevices}, true
+	for _, prefix := range []string{"GPU-", "MIG-"} {
+		if _, ok := cutPrefix(text, prefix); ok {
+			return located{index: -1, uuid: text}, true
+		}
 	}
 	return located{}, false
 }

@@ -194,7 +194,11 @@ static bool find(char *path, size_t size, char *why, size_t why_size) {
   return false;
 }
 
-/* Everything but LD_PRELOAD, which is meant for the job and can be anything. */
+/* Libraries to be put into the job's programs, which can be anything; the collector loads libraries, too. */
+static bool is_for_the_job(const char *variable) {
+  return strncmp(variable, "LD_PRELOAD=", 11) == 0 || strncmp(variable, "LD_AUDIT=", 9) == 0;
+}
+
 static char **environment(void) {
   size_t count = 0;
   while (environ && environ[count]) count++;
@@ -202,7 +206,7 @@ static char **environment(void) {
   if (!copy) return NULL;
   size_t kept = 0;
   for (size_t i = 0; i < count; i++)
-    if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0) copy[kept++] = environ[i];
+    if (!is_for_the_job(environ[i])) copy[kept++] = environ[i];
   return copy;
 }
 

@@ -23,7 +23,12 @@ func (d files) Finished(uint32) {}
 
 // Five records for each transfer that a proxy thread sends, eight under way at a time.
 func BenchmarkTransfers(b *testing.B) {
-	m := New(files{b.TempDir()}, &shard.Process{}, &Options{RecordMask: 1 << shm.EventProxyStep})
+	b.Run("plain", func(b *testing.B) { benchmarkTransfers(b, false) })
+	b.Run("metrics", func(b *testing.B) { benchmarkTransfers(b, true) })
+}
+
+func benchmarkTransfers(b *testing.B, metrics bool) {
+	m := New(files{b.TempDir()}, &shard.Process{}, &Options{RecordMask: 1 << shm.EventProxyStep, Metrics: metrics})
 	m.Comm(0, shard.Comm{ID: 1, NRanks: 2}, shard.GPU{})
 	op := shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: 1, Flags: shm.FlagSend, Peer: 1}
 	if err := m.Record(0, base, &op); err != nil {
@@ -48,6 +53,60 @@ func BenchmarkTransfers(b *testing.B) {
 			t += 60
 		}
 		n++
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(bytesWritten(m))/float64(n), "B/transfer")
+}
+
+func bytesWritten(m *Model) (n int64) {
+	m.Snapshot()
+	for _, l := range m.process.Locations {
+		n += l.Bytes
+	}
+	return n
+}
+
+// One AllReduce at a time with stamps of its one channel.
+func BenchmarkOperations(b *testing.B) {
+	b.Run("plain", func(b *testing.B) { benchmarkOperations(b, false) })
+	b.Run("metrics", func(b *testing.B) { benchmarkOperations(b, true) })
+}
+
+func benchmarkOperations(b *testing.B, metrics bool) {
+	m := New(files{b.TempDir()}, &shard.Process{}, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventGroup | 1<<shm.EventKernelCh, Metrics: metrics})
+	m.Comm(0, shard.Comm{ID: 1, NRanks: 2}, shard.GPU{})
+	m.Record(0, base, &shm.Record{Kind: shm.RecordInit})
+	b.ReportAllocs()
+	n := uint64(0)
+	for b.Loop() {
+		h, t := 10*(n+1), base+1000+n*20_000
+		for i, r := range []shm.Record{
+			{Kind: shm.RecordStart, Type: shm.EventGroup, Handle: h},
+			{Kind: shm.RecordStart, Type: shm.EventColl, Handle: h + 1, ParentGroup: h, Func: "AllReduce", Count: 1 << 20, Datatype: "ncclFloat32",
+				Algo: "RING", Proto: "SIMPLE", NChannels: 1, NWarps: 16, Seq: n},
+			{Kind: shm.RecordStop, Type: shm.EventColl, Handle: h + 1},
+			{Kind: shm.RecordStop, Type: shm.EventGroup, Handle: h},
+			{Kind: shm.RecordStart, Type: shm.EventKernelCh, Handle: h + 2, Arg: h + 1, PTimer: t + 3000},
+			{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: h + 2, Aux: 22, Arg: t + 15_000, Flags: shm.FlagHasArg},
+			{Kind: shm.RecordStop, Type: shm.EventKernelCh, Handle: h + 2},
+		} {
+			at := t + uint64(i)*100
+			if i >= 4 {
+				at = t + 3000 + uint64(i-4)*6100
+			}
+			if err := m.Record(0, at, &r); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if n++; n%64 == 0 {
+			m.Advance(t)
+		}
+	}
+	b.StopTimer()
+	m.Finish()
+	b.ReportMetric(float64(bytesWritten(m))/float64(n), "B/operation")
+	for source, k := range m.process.Counts.Timing {
+		b.ReportMetric(float64(k)/float64(n), source+"/operation")
 	}
 }
 

@@ -83,14 +83,15 @@ func (m *Model) writeMetric(loc *location, t otf2.Timestamp, d derivedMetric, va
 // (doc/PERFORMANCE.md of nccl-tests) are summed up; of messages the larger of what is sent and received counts, and those
 // to the rank itself only for the first value. Known is false where nothing tells the size.
 func (m *Model) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busbw float64, known bool) {
-	if c.NRanks < 2 || nanoseconds == 0 {
+	if c.NRanks < 2 {
 		return 0, 0, false
 	}
 	var sizes, moved float64
 	var sent, received, sentAway, receivedAway float64
 	for _, op := range p.ops {
 		if op.p2p {
-			bytes := float64(op.count * datatypeSize(op.datatype))
+			count, datatype := op.elements()
+			bytes := float64(count * datatypeSize(datatype))
 			all, away := &received, &receivedAway
 			if op.name == "Send" {
 				all, away = &sent, &sentAway
@@ -119,15 +120,15 @@ func (m *Model) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busb
 	return sizes / seconds, moved / seconds, sizes > 0
 }
 
-// beginBandwidth writes the bandwidth of a plan at its begin, if its times are those of its work, and tells whether it
-// did: then endBandwidth is to follow at its end.
-func (m *Model) beginBandwidth(c *commRank, loc *location, p *plan, source string, begin, end otf2.Timestamp) bool {
-	if !m.opts.Metrics || source == TimingEnqueue {
+// beginBandwidth writes the bandwidth of a plan where it begins, and tells whether it did: then endBandwidth is to follow
+// at its end. Times are those of its work, not yet raised to the row's.
+func (m *Model) beginBandwidth(c *commRank, loc *location, p *plan, begin, end uint64) bool {
+	if !m.opts.Metrics || end <= begin {
 		return false
 	}
-	algbw, busbw, known := m.bandwidth(c, p, uint64(end-begin))
+	algbw, busbw, known := m.bandwidth(c, p, end-begin)
 	if known {
-		m.writeMetric(loc, begin, metricBandwidth, math.Float64bits(algbw), math.Float64bits(busbw))
+		m.writeMetric(loc, loc.at(begin), metricBandwidth, math.Float64bits(algbw), math.Float64bits(busbw))
 	}
 	return known
 }

@@ -4,6 +4,7 @@ package regions
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -150,7 +151,7 @@ func (s *stream) activity(r *shm.Record) {
 func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		api := rapid.SampledFrom([]int{0, 3, 4, 7}).Draw(rt, "api")
-		s := newSceneWith(t, 4, api, &Options{RecordMask: uint32(rapid.SampledFrom([]int{0, 0xffff}).Draw(rt, "mask")), Channels: true})
+		s := newSceneWith(t, 4, api, &Options{RecordMask: uint32(rapid.SampledFrom([]int{0, 0xffff}).Draw(rt, "mask")), Channels: true, Metrics: true})
 		in := stream{t: rt, us: 1}
 		for i := range rapid.IntRange(1, 300).Draw(rt, "records") {
 			in.us += uint64(rapid.SampledFrom([]int{0, 1, 1, 1, 1, 5, 5, 3_000_000}).Draw(rt, "pause"))
@@ -217,6 +218,7 @@ func checkWhole(t *rapid.T, s *scene) {
 	for _, l := range s.p.Locations {
 		open := make(map[transfer]bool)
 		requests := make(map[uint64]bool)
+		last := make(map[uint64]uint64) // value of each metric
 		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
 			if err != nil {
 				t.Fatalf("%s: %v", l.Name, err)
@@ -226,6 +228,18 @@ func checkWhole(t *rapid.T, s *scene) {
 				if e.Args[0] >= uint64(len(s.p.Regions)) {
 					t.Fatalf("%s: region %d is not defined", l.Name, e.Args[0])
 				}
+			case otf2.EventMetric:
+				if e.Args[0] >= uint64(len(s.p.Metrics)) {
+					t.Fatalf("%s: metric %d is not defined", l.Name, e.Args[0])
+				}
+				m := s.p.Metrics[e.Args[0]]
+				if !slices.Contains(m.Locations, l.Number) || int(e.Args[1]) != len(m.Members) {
+					t.Fatalf("%s: %v of %+v", l.Name, e.Args, m)
+				}
+				if v := e.Args[3]; m.Members[0].Type == otf2.TypeUint64 && v > 1<<62 {
+					t.Fatalf("%s: %s is %d", l.Name, m.Members[0].Name, int64(v))
+				}
+				last[e.Args[0]] = e.Args[3]
 			case otf2.EventRmaPut:
 				if e.Args[0] >= uint64(len(s.p.Wins)) || e.Args[2] == 0 {
 					t.Fatalf("%s: put %v", l.Name, e.Args)
@@ -256,6 +270,11 @@ func checkWhole(t *rapid.T, s *scene) {
 		}
 		if len(open)+len(requests) > 0 {
 			t.Fatalf("%s: %d transfers and %d requests are not ended", l.Name, len(open), len(requests))
+		}
+		for id, v := range last {
+			if v != 0 {
+				t.Fatalf("%s: %s is %d at the end", l.Name, s.p.Metrics[id].Members[0].Name, v)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ package regions
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -216,6 +217,14 @@ func (s *scene) line(e *otf2.Event, show []otf2.AttributeRef) string {
 	switch e.Kind {
 	case otf2.EventEnter, otf2.EventLeave:
 		line += " " + s.p.Regions[e.Args[0]].Name
+	case otf2.EventMetric:
+		for i, member := range s.p.Metrics[e.Args[0]].Members {
+			v := fmt.Sprint(e.Args[3+2*i])
+			if member.Type == otf2.TypeDouble {
+				v = fmt.Sprintf("%.4g", math.Float64frombits(e.Args[3+2*i]))
+			}
+			line += fmt.Sprintf(" %s=%s", member.Name, v)
+		}
 	case otf2.EventCommCreate, otf2.EventCommDestroy, otf2.EventMpiCollectiveBegin:
 	default:
 		line += fmt.Sprint(" ", e.Args)

@@ -70,7 +70,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if composite {
 		m.timing[source]++
 	}
-	shown := m.beginBandwidth(c, loc, p, source, enter, leave)
+	shown := source != TimingEnqueue && m.beginBandwidth(c, loc, p, when.begin, when.end)
 	stamped := source == TimingGPU && gpuSource != SourceCUPTI
 	if stamped {
 		m.writeKernelPhases(c, loc, p, enter, leave)

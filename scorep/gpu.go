@@ -64,6 +64,20 @@ func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *shard.GPU) {
 	d.property(node, "FOUND_BY", f.Guess)
 }
 
+// identityOf is what tells a GPU from all others: its UUID, unless the process's own CUDA did not tell and it was
+// guessed. Two processes' GPUs are not one because of guesses.
+func identityOf(g *shard.GPU) string {
+	if guessed(g) {
+		return ""
+	}
+	return g.UUID
+}
+
+func guessed(g *shard.GPU) bool { return g.Facts != nil && g.Facts.Guess != "" }
+
+// divided tells that others share the GPU's address: it is a part.
+func divided(g *shard.GPU) bool { return g.Facts != nil && g.Facts.MIG != nil }
+
 func migText(f *shard.GPUFacts) string {
 	if f.MIG == nil {
 		if f.MIGMode {

@@ -30,10 +30,10 @@ func (a *archive) chooseGPUMetrics() {
 				continue
 			}
 			g := gpuOfMetrics(p, l.Number)
-			if g < 0 || p.process.GPUs[g].UUID == "" {
+			if g < 0 || identityOf(&p.process.GPUs[g]) == "" {
 				continue
 			}
-			key := gpu{p.process.Host + "\x00" + p.process.BootID, p.process.GPUs[g].UUID}
+			key := gpu{p.process.Host + "\x00" + p.process.BootID, identityOf(&p.process.GPUs[g])}
 			if events[key] == nil {
 				events[key] = make(map[*part]uint64)
 			}

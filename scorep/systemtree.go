@@ -78,8 +78,9 @@ func (t *systemTree) gpus(w *world) {
 		platform := regions.PlatformOf(pl.part.process.Library)
 		for i, g := range t.devicesOf(pl.part) {
 			dev := device{pl.part, i}
-			if g.UUID != "" {
-				if same := known[identity{node, g.UUID}]; same != nil {
+			uuid := identityOf(&g)
+			if uuid != "" {
+				if same := known[identity{node, uuid}]; same != nil {
 					same.devices = append(same.devices, dev)
 					if same.shard.Facts == nil {
 						same.shard.Facts = g.Facts
@@ -91,8 +92,8 @@ func (t *systemTree) gpus(w *world) {
 			if g.Device < 0 {
 				one.name = "GPU of " + pl.name
 			}
-			if g.UUID != "" {
-				known[identity{node, g.UUID}] = one
+			if uuid != "" {
+				known[identity{node, uuid}] = one
 			}
 			all = append(all, one)
 		}
@@ -110,9 +111,9 @@ func (t *systemTree) gpus(w *world) {
 		seen[key]++
 		switch {
 		case count[key] == 1:
-		case g.shard.PCI != "":
+		case g.shard.PCI != "" && !guessed(&g.shard) && !divided(&g.shard):
 			name += " (" + g.shard.PCI + ")"
-		case g.shard.UUID != "":
+		case identityOf(&g.shard) != "":
 			name += " (" + g.shard.UUID + ")"
 		case seen[key] > 1:
 			name += fmt.Sprintf(" #%d", seen[key])

@@ -151,7 +151,7 @@ print(n)
 	return withoutStrings(string(defs))
 }
 
-var stringID = regexp.MustCompile(`((?:Name|Class|Aka\.|Descr\.|Value): ?"[^"]*"|Aka\. "[^"]*") <\d+>`)
+var stringID = regexp.MustCompile(`((?:Name|Class|Aka\.|Descr\.|Value|Unit): ?"[^"]*"|Aka\. "[^"]*") <\d+>`)
 
 // withoutStrings leaves strings, their ids, and the attributes out of otf2-print's text: package
 // regions lists the latter, and all other ids would hide among the former.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # All tests, step by step; goes on after a failed step and says at the end what passed and failed.
-# Called by `make test`, which sets MAKE, GO, BUILD and RACE_PACKAGES.
+# Called by `make test`, which sets MAKE, GO, BUILD, RACE_PACKAGES and LAZY.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,5 +43,11 @@ intervals() { # how far operations are from the kernels that really ran, per rec
 }
 step "errors of operation intervals" intervals
 # shellcheck disable=SC2086 # a list of packages
-step "Go tests, race detector" env CGO_ENABLED=1 "$GO" test -timeout 20m -race $RACE_PACKAGES
+step "Go tests, race detector" env CGO_ENABLED=1 "$GO" test -timeout 20m -race -ldflags="$LAZY" $RACE_PACKAGES
+nvml() { # the tool as it is built, and as it is without cgo
+  "$BUILD/nccl-otf2" version | grep -qx 'GPUs through NVML: yes' || { echo "$BUILD/nccl-otf2 was built without NVML"; return 1; }
+  CGO_ENABLED=0 "$GO" build -o "$BUILD/nccl-otf2-without" ./cmd/nccl-otf2 &&
+    "$BUILD/nccl-otf2-without" version | grep -qx 'GPUs through NVML: no: built without cgo'
+}
+step "with and without NVML" nvml
 finish

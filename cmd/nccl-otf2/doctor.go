@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
+	"ncclotf2/gpu"
 )
 
 func doctorCommand() *cobra.Command {
@@ -33,7 +34,7 @@ Exit code 1 if a check failed: then a job would not be recorded.`,
 				return err
 			}
 			r := doctor.Examine(&doctor.Options{
-				Getenv: os.Getenv, Tool: tool, Libraries: libraries, CheckSettings: settingsForDoctor,
+				Getenv: os.Getenv, Tool: tool, Libraries: libraries, CheckSettings: settingsForDoctor, NVML: gpu.Built,
 			})
 			if f == formatJSON {
 				err = writeJSON(cmd.OutOrStdout(), r)

@@ -63,7 +63,7 @@ func settingsForDoctor() (doctor.Settings, error) {
 	}
 	out := doctor.Settings{
 		Summary:   fmt.Sprintf("events %s, memory %d MiB per process, %s", config.EventList(s.Events), s.Memory>>20, source),
-		Directory: dir, Memory: s.Memory, Shared: s.Ring == "shm", Collector: s.Collector,
+		Directory: dir, Memory: s.Memory, Shared: s.Ring == "shm", NVML: s.NVML > 0, Collector: s.Collector,
 	}
 	if s.Record {
 		out.Summary = fmt.Sprintf("callbacks for replay, memory %d MiB per process, %s", s.Memory>>20, source)

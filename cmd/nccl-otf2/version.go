@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
+	"ncclotf2/gpu"
 )
 
 // toolVersion follows semantic versioning; CHANGELOG.md has an entry for each.
@@ -25,6 +26,7 @@ type versions struct {
 	Commit      string   `json:"commit"`
 	OTF2        string   `json:"otf2"`        // version of the archive format written
 	ProfilerAPI []string `json:"profilerApi"` // NCCL profiler APIs that the plugin offers
+	NVML        bool     `json:"nvml"`        // built to identify and measure GPUs
 	Go          string   `json:"go"`
 	Platform    string   `json:"platform"`
 }
@@ -39,7 +41,7 @@ func versionCommand() *cobra.Command {
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{
-				Version: toolVersion, Commit: commit, OTF2: archiveFormat, ProfilerAPI: pluginVersions(),
+				Version: toolVersion, Commit: commit, OTF2: archiveFormat, ProfilerAPI: pluginVersions(), NVML: gpu.Built,
 				Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 			}
 			out := cmd.OutOrStdout()
@@ -49,6 +51,7 @@ func versionCommand() *cobra.Command {
 			fmt.Fprintf(out, "nccl-otf2 %s (commit %s)\n", v.Version, v.Commit)
 			fmt.Fprintf(out, "archive format: OTF2 %s\n", v.OTF2)
 			fmt.Fprintf(out, "NCCL profiler API: %s\n", cmp.Or(strings.Join(v.ProfilerAPI, ", "), "none: no plugin beside the tool"))
+			fmt.Fprintf(out, "GPUs through NVML: %s\n", map[bool]string{true: "yes", false: "no: built without cgo"}[v.NVML])
 			fmt.Fprintf(out, "built with %s for %s\n", v.Go, v.Platform)
 			return nil
 		},

@@ -61,6 +61,7 @@ static const char *use_directory(void) {
 static void clean_start(void) {
   host_use_stub("ready", 0xf47);
   setenv("LD_PRELOAD", "", 1);
+  setenv("LD_AUDIT", "", 1);
   setenv("KEPT", "yes", 1);
   struct sigaction action = {.sa_handler = on_child};
   sigaction(SIGCHLD, &action, NULL);

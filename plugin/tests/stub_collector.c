@@ -51,7 +51,7 @@ static void report(int fd) {
     if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_DFL) unusual++;
   }
   fprintf(out, "leader=%d fds=%d nulls=%d signals=%d nice=%d preload=%s kept=%s pid=%d\n", getsid(0) == getpid(),
-          open_fds, nulls, unusual, getpriority(PRIO_PROCESS, 0), getenv("LD_PRELOAD") ? "set" : "unset",
+          open_fds, nulls, unusual, getpriority(PRIO_PROCESS, 0), getenv("LD_PRELOAD") || getenv("LD_AUDIT") ? "set" : "unset",
           getenv("KEPT") ? getenv("KEPT") : "unset", (int)getpid());
   fclose(out);
 }

@@ -31,7 +31,7 @@ func (s Status) weight() int {
 
 // Check is one line of the doctor's answer.
 type Check struct {
-	Group  string `json:"group"` // "installation", "NCCL", "directory", "limits", "clock", "settings"
+	Group  string `json:"group"` // "installation", "NCCL", "directory", "limits", "clock", "GPUs", "settings"
 	Name   string `json:"name"`
 	Status Status `json:"status"`
 	Found  string `json:"found"`            // what is so, in one line
@@ -65,6 +65,8 @@ type Options struct {
 	// Root is put before every absolute path of the system (/proc, /sys, /etc, /usr …); "" is the
 	// machine itself. Paths from the environment are not changed.
 	Root string
+	// NVML says that the tool was built to use NVML.
+	NVML bool
 	// CheckSettings reads the settings as the collector would: a one-line summary, warnings, and an
 	// error if the collector would refuse them. It also gives the experiment directory.
 	CheckSettings func() (s Settings, err error)
@@ -77,6 +79,7 @@ type Settings struct {
 	Directory string   // experiment directory a job started here would write to
 	Memory    uint64   // cap of ring memory per process in bytes
 	Shared    bool     // the memory is to be a file in /dev/shm
+	NVML      bool     // sensors of GPUs are to be read
 	Collector string   // path of the collector if set, "spool", or "" for the tool itself
 }
 
@@ -100,6 +103,7 @@ func Examine(o *Options) *Report {
 	e.sharedMemory()
 	e.limits()
 	e.clock()
+	e.gpus()
 	e.checkSettings()
 	return &e.Report
 }

@@ -189,6 +189,7 @@ type installationFixture struct {
 	settings        Settings
 	settingsErr     error
 	libraries       []string
+	nvml            bool
 }
 
 func newInstallation(t *testing.T) *installationFixture {
@@ -219,7 +220,7 @@ func (f *installationFixture) write(t *testing.T, path, text string) {
 
 func (f *installationFixture) examine() *Report {
 	return Examine(&Options{
-		Getenv: func(k string) string { return f.env[k] }, Tool: filepath.Join(f.bin, "nccl-otf2"), Root: f.root, Libraries: f.libraries,
+		Getenv: func(k string) string { return f.env[k] }, Tool: filepath.Join(f.bin, "nccl-otf2"), Root: f.root, Libraries: f.libraries, NVML: f.nvml,
 		CheckSettings: func() (Settings, error) { return f.settings, f.settingsErr },
 	})
 }
@@ -427,6 +428,45 @@ func TestOldVersionsTellLess(t *testing.T) {
 	for api, want := range map[int]string{1: "no calls", 3: "no GPU times", 4: "no calls of the application", 5: "", 7: ""} {
 		if got := lacking(api); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("v%d: %q", api, got)
+		}
+	}
+}
+
+// Sensors that were asked for and cannot be had are a warning; without being asked for, an information.
+func TestNVML(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		built     bool
+		library   bool
+		collector string
+		words     string
+	}{
+		{name: "built without", library: true, words: "built without it"},
+		{name: "no library", built: true, words: "libnvidia-ml.so.1 is not on this machine"},
+		{name: "no collector", built: true, library: true, collector: "spool", words: "NCCL_OTF2_COLLECTOR=spool"},
+		{name: "there", built: true, library: true, words: "libnvidia-ml.so.1 (in the loader's default folders)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newInstallation(t)
+			f.nvml, f.settings.Collector = c.built, c.collector
+			if c.library {
+				f.write(t, "/usr/lib64/"+nvmlName, "")
+			}
+			for _, on := range []bool{false, true} {
+				f.settings.NVML = on
+				want := map[bool]Status{false: Info, true: Warn}[on]
+				if c.name == "there" {
+					want = OK
+				}
+				expect(t, f.examine(), "NVML", want, c.words)
+			}
+		})
+	}
+	f := newInstallation(t)
+	f.settings.Collector = "/opt/collector"
+	for _, check := range f.examine().Checks {
+		if check.Name == "NVML" {
+			t.Errorf("of another collector: %+v", check)
 		}
 	}
 }

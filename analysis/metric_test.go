@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/scorep/shardtest"
+)
+
+// Metrics on the rows of ranks and of GPUs are sound, and one that is not defined is found.
+func TestMetricsAreChecked(t *testing.T) {
+	path := makeJob(t, func(rank int, p *shardtest.Process) {
+		outstanding := p.Metric(otf2.RecorderKindGPU, shardtest.Outstanding)
+		p.Measure(p.Shard.Comms[0].Location, outstanding, t0+700*us, 0)
+		row, power := p.GPUMetrics(0, shardtest.Power)
+		p.Measure(row, power, t0, 300_000)
+	})
+	if res := check(t, path); len(res.Findings) > 0 {
+		t.Errorf("findings:\n%s", lines(res))
+	}
+	s := load(t, path)
+	s.find(s.defs.MetricInstances[0].Recorder, otf2.EventMetric, 0).Args[0] = 99
+	if res := check(t, s.write()); res.Errors() != 1 {
+		t.Errorf("findings:\n%s", lines(res))
+	}
+}

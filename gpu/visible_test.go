@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpu
+
+import (
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// variables is an environment: "NAME=value".
+func variables(vars ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, v := range vars {
+			if n, value, _ := strings.Cut(v, "="); n == name {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
+func TestLocate(t *testing.T) {
+	const byAddress = "CUDA_DEVICE_ORDER=PCI_BUS_ID"
+	number := func(n ...int) (list []located) {
+		for _, i := range n {
+			list = append(list, located{index: i})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		name    string
+		ordinal int
+		vars    []string
+		alike   bool
+		want    []located
+		source  string
+		ok      bool
+	}{
+		{name: "unset, alike", ordinal: 2, alike: true, want: number(0, 1, 2), source: "ordinal", ok: true},
+		{name: "unset, of several kinds", ordinal: 0, want: number(0), source: "ordinal"},
+		{name: "unset, of several kinds, by address", ordinal: 1, vars: []string{byAddress}, want: number(0, 1), source: "ordinal", ok: true},
+		{name: "another order", ordinal: 0, vars: []string{"CUDA_DEVICE_ORDER=FASTEST_FIRST"}, want: number(0), source: "ordinal"},
+		{name: "set to nothing", ordinal: 0, vars: []string{visibleDevices + "="}, alike: true, source: visibleDevices},
+		{name: "numbers", ordinal: 1, vars: []string{visibleDevices + "=2,1"}, alike: true, want: number(2, 1), source: visibleDevices, ok: true},
+		{name: "numbers, of several kinds", ordinal: 1, vars: []string{visibleDevices + "=2,1"}},
+		{name: "before the end of the list", ordinal: 1, vars: []string{visibleDevices + "=0,2,-1,1"}, alike: true, want: number(0, 2), source: visibleDevices, ok: true},
+		{name: "behind the end of the list", ordinal: 2, vars: []string{visibleDevices + "=0,2,-1,1"}, alike: true, want: number(0, 2), source: visibleDevices},
+		{name: "behind what is none", ordinal: 1, vars: []string{visibleDevices + "=0,all,1"}, alike: true, want: number(0), source: visibleDevices},
+		{name: "spaces", ordinal: 1, vars: []string{visibleDevices + "= 3 , 1"}, alike: true, want: number(3, 1), source: visibleDevices, ok: true},
+		{name: "beyond the list", ordinal: 2, vars: []string{visibleDevices + "=3,1"}, alike: true, want: number(3, 1), source: visibleDevices},
+		{
+			name: "UUIDs, of several kinds", ordinal: 1, vars: []string{visibleDevices + "=GPU-89,MIG-" + uuidA},
+			want: []located{{-1, "GPU-89"}, {-1, "MIG-" + uuidA}}, source: visibleDevices, ok: true,
+		},
+		{name: "unknown number", ordinal: -1, alike: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, source, ok := locate(c.ordinal, variables(c.vars...), c.alike)
+			if !reflect.DeepEqual(got, c.want) || source != c.source || ok != c.ok {
+				t.Errorf("%v, %q, %v; want %v, %q, %v", got, source, ok, c.want, c.source, c.ok)
+			}
+		})
+	}
+	if _, _, ok := locate(0, nil, true); ok {
+		t.Error("an environment that cannot be read tells a device")
+	}
+}
+
+func TestEnvironmentIsThatOfTheProcess(t *testing.T) {
+	cmd := exec.Command("cat")
+	cmd.Env = []string{"CUDA_VISIBLE_DEVICES=3,GPU-89=x", "EMPTY=", "CUDA_VISIBLE_DEVICES=1"}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer in.Close()
+	if _, err := in.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it is up
+		t.Fatal(err)
+	}
+	lookup, err := Environment(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Package os/exec keeps the last of equal names.
+	if v, set := lookup("CUDA_VISIBLE_DEVICES"); v != "1" || !set {
+		t.Errorf("%q, %v", v, set)
+	}
+	if v, set := lookup("EMPTY"); v != "" || !set {
+		t.Errorf("%q, %v", v, set)
+	}
+	if _, set := lookup("HOME"); set {
+		t.Error("a variable that was not given is set")
+	}
+	if _, err := Environment(1 << 30); !os.IsNotExist(err) {
+		t.Errorf("of no process: %v", err)
+	}
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+func newMetricScene(t *testing.T, nranks int) *scene {
+	return newSceneWith(t, nranks, 0, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp, Metrics: true})
+}
+
+// only keeps the lines of one metric.
+func only(lines []string, name string) (out []string) {
+	for _, l := range lines {
+		if strings.Contains(l, " Metric "+name+"=") {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Sizes and factors are those of nccl-tests (doc/PERFORMANCE.md there): 256 float32 per rank of 4, in 32 µs.
+func TestBandwidths(t *testing.T) {
+	for function, want := range map[string]string{
+		"AllReduce": "NCCL algbw=3.2e+07 NCCL busbw=4.8e+07", "AllGather": "NCCL algbw=1.28e+08 NCCL busbw=9.6e+07",
+		"ReduceScatter": "NCCL algbw=1.28e+08 NCCL busbw=9.6e+07", "AlltoAll": "NCCL algbw=1.28e+08 NCCL busbw=9.6e+07",
+		"Broadcast": "NCCL algbw=3.2e+07 NCCL busbw=3.2e+07", "Reduce": "NCCL algbw=3.2e+07 NCCL busbw=3.2e+07",
+		"Gather": "NCCL algbw=1.28e+08 NCCL busbw=9.6e+07", "Scatter": "NCCL algbw=1.28e+08 NCCL busbw=9.6e+07",
+		"Send": "NCCL algbw=3.2e+07 NCCL busbw=3.2e+07", "Recv": "NCCL algbw=3.2e+07 NCCL busbw=3.2e+07",
+		"SomethingNew": "",
+	} {
+		t.Run(function, func(t *testing.T) {
+			s := newMetricScene(t, 4)
+			s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
+			s.api(101, "api of a", "g", function, 0)
+			s.plan(0, 106, "p", function, "a")
+			s.stop(0, 110, shm.EventGroupApi, "g")
+			s.kernel(120, 152, "a")
+			got := only(s.lines(shard.KindRank), "NCCL algbw")
+			if want == "" {
+				if len(got) > 0 {
+					t.Errorf("got %q", got)
+				}
+				return
+			}
+			s.expect(got, "121 Metric "+want+"\n153 Metric NCCL algbw=0 NCCL busbw=0")
+		})
+	}
+}
+
+// Where the times are not those of the work, there is no bandwidth; nor in a communicator of one.
+func TestBandwidthsThatAreNotKnown(t *testing.T) {
+	s := newMetricScene(t, 4)
+	s.allReduce(100, "a") // no stamps
+	if got := only(s.lines(shard.KindRank), "NCCL algbw"); len(got) > 0 {
+		t.Errorf("of an enqueue: %q", got)
+	}
+	s = newMetricScene(t, 1)
+	s.allReduce(100, "a")
+	s.kernel(120, 152, "a")
+	if got := s.lines(shard.KindRank); strings.Contains(strings.Join(got, "\n"), "Metric") {
+		t.Errorf("of one rank: %q", got)
+	}
+}
+
+// Kernels that overlap are drawn one after the other; how long they took stays what it was.
+func TestBandwidthIsOfTheWholeTime(t *testing.T) {
+	s := newMetricScene(t, 4)
+	s.allReduce(100, "a")
+	s.allReduce(112, "b")
+	s.kernel(130, 162, "a")
+	s.kernel(146, 178, "b")
+	s.expect(only(s.lines(shard.KindRank), "NCCL algbw"), `
+		131 Metric NCCL algbw=3.2e+07 NCCL busbw=4.8e+07
+		163 Metric NCCL algbw=0 NCCL busbw=0
+		163 Metric NCCL algbw=3.2e+07 NCCL busbw=4.8e+07
+		179 Metric NCCL algbw=0 NCCL busbw=0`)
+}
+
+// Of messages in one kernel the larger direction counts; what a rank sends itself moves over no bus.
+func TestBandwidthOfMessages(t *testing.T) {
+	s := newMetricScene(t, 4) // rank 1
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 2})
+	messages := []struct {
+		function string
+		peer     int32
+	}{{"Send", 0}, {"Send", 1}, {"Recv", 1}}
+	for i, m := range messages {
+		s.api(uint64(101+2*i), fmt.Sprint("api of ", i), "g", m.function, 0)
+	}
+	s.start(0, 120, shm.EventGroup, "p", "", shm.Record{})
+	for i, m := range messages {
+		name := fmt.Sprint(i)
+		s.start(0, 121, shm.EventP2p, name, "api of "+name, shm.Record{
+			ParentGroup: s.id("p"), Func: m.function, Count: 256, Datatype: "ncclFloat32", Peer: m.peer, NChannels: 1,
+		})
+		s.stop(0, 122, shm.EventP2p, name)
+	}
+	s.stop(0, 123, shm.EventGroup, "p")
+	s.stop(0, 125, shm.EventGroupApi, "g")
+	s.kernel(130, 140, "0")
+	s.expect(only(s.lines(shard.KindRank), "NCCL algbw"), `
+		131 Metric NCCL algbw=2.048e+08 NCCL busbw=1.024e+08
+		141 Metric NCCL algbw=0 NCCL busbw=0`)
+}
+
+// Operations are outstanding from their launch to their end.
+func TestOutstandingOperations(t *testing.T) {
+	s := newMetricScene(t, 4)
+	s.allReduce(100, "a")
+	s.allReduce(112, "b")
+	s.allReduce(150, "c")
+	s.kernel(120, 140, "a")
+	s.kernel(145, 170, "b")
+	s.kernel(200, 210, "c")
+	s.expect(only(s.lines(shard.KindRank), "NCCL outstanding"), `
+		104 Metric NCCL outstanding=1
+		116 Metric NCCL outstanding=2
+		141 Metric NCCL outstanding=1
+		154 Metric NCCL outstanding=2
+		171 Metric NCCL outstanding=1
+		211 Metric NCCL outstanding=0`)
+}
+
+// A transfer is in flight from its handing over to its end, an arrived one until the GPU has it.
+func TestBytesInFlight(t *testing.T) {
+	s := newMetricScene(t, 4)
+	s.allReduce(100, "a")
+	s.proxyOp(120, "op", "a", true, 2)
+	s.step(121, "s0", "op", 0)
+	s.stepState(122, "s0", sendGPUWait)
+	s.step(123, "s1", "op", 1)
+	s.stepState(124, "s1", sendGPUWait)
+	s.stepState(140, "s0", sendWait, 1000)
+	s.stepState(145, "s1", sendWait, 500)
+	s.stop(1, 150, shm.EventProxyStep, "s1")
+	s.stop(1, 160, shm.EventProxyStep, "s0")
+	s.proxyOp(161, "in", "a", false, 0)
+	s.step(162, "r0", "in", 0)
+	s.stepState(163, "r0", recvWait, 77)
+	s.stepState(170, "r0", recvFlushWait, 300)
+	s.stepState(171, "r0", recvGPUWait)
+	s.stop(1, 175, shm.EventProxyStep, "r0")
+	s.stop(1, 176, shm.EventProxyOp, "in")
+	s.stop(1, 176, shm.EventProxyOp, "op")
+	s.kernel(120, 180, "a")
+	s.expect(s.lines(shard.KindNetSend), `
+		122 Enter Send GPU wait
+		140 Leave Send GPU wait
+		140 Enter Send network
+		140 RmaPut [0 2 1000 1]
+		140 Metric NCCL bytes in flight=1000
+		145 RmaPut [0 2 500 2]
+		145 Metric NCCL bytes in flight=1500
+		150 RmaOpCompleteNonBlocking [0 2]
+		150 Metric NCCL bytes in flight=1000
+		160 RmaOpCompleteNonBlocking [0 1]
+		160 Metric NCCL bytes in flight=0
+		160 Leave Send network`)
+	s.expect(only(s.lines(shard.KindNetRecv), "NCCL bytes arrived"), `
+		170 Metric NCCL bytes arrived=300
+		175 Metric NCCL bytes arrived=0`)
+	// Each set is defined once, with the rows that have it.
+	var defs []string
+	for _, m := range s.p.Metrics {
+		for _, q := range m.Members {
+			if q.Mode != otf2.MetricAbsoluteNext || q.Description == "" || m.GPU != -1 || m.Location != -1 {
+				t.Errorf("%+v", m)
+			}
+			var rows []string
+			for _, n := range m.Locations {
+				rows = append(rows, s.p.Locations[n].Name)
+			}
+			defs = append(defs, fmt.Sprintf("%s in %s, by %v on %q", q.Name, q.Unit, m.Recorder, rows))
+		}
+	}
+	s.expect(defs, `
+		NCCL bytes in flight in B, by CPU on ["world net send"]
+		NCCL bytes arrived in B, by CPU on ["world net recv"]
+		NCCL outstanding in #, by GPU on ["world rank 1"]
+		NCCL algbw in B/s, by GPU on ["world rank 1"]
+		NCCL busbw in B/s, by GPU on ["world rank 1"]`)
+}
+
+// Without the setting there is no trace of them.
+func TestWithoutMetrics(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.kernel(120, 150, "a")
+	if got := s.lines(shard.KindRank); len(got) != 5 || len(s.p.Metrics) > 0 {
+		t.Errorf("%q, %v", got, s.p.Metrics)
+	}
+}
+
+func TestSamplesOfGPUs(t *testing.T) {
+	s := newScene(t, 4)
+	s.m.Comm(1, shard.Comm{ID: 2, NRanks: 2}, shard.GPU{Device: 1, UUID: "GPU-told", PCI: "0000:02:00.0"})
+	s.m.Comm(2, shard.Comm{ID: 3, NRanks: 2}, shard.GPU{Device: 0}) // the first again
+	if n := s.m.GPUs(); n != 2 {
+		t.Fatalf("%d GPUs", n)
+	}
+	facts := &shard.GPUFacts{Name: "Test"}
+	part := &shard.GPUFacts{Name: "Test", MIG: &shard.MIG{Parent: "GPU-told"}}
+	s.m.Identify(0, "GPU-found", "0000:01:00.0", facts)
+	s.m.Identify(1, "MIG-told", "0000:09:00.0", part)
+	// What has been found out does not make another GPU of one that is known.
+	s.m.Comm(3, shard.Comm{ID: 4, NRanks: 2}, shard.GPU{Device: 0})
+	want := []shard.GPU{
+		{Device: 0, UUID: "GPU-found", PCI: "0000:01:00.0", Facts: facts},
+		{Device: 1, UUID: "MIG-told", PCI: "0000:02:00.0", Facts: part},
+	}
+	if diff := cmp.Diff(want, s.p.GPUs); diff != "" {
+		t.Errorf("want (−), got (+):\n%s", diff)
+	}
+	power := shard.MetricMember{Name: "power", Type: otf2.TypeUint64, Unit: "W", Exponent: -3, Mode: otf2.MetricAbsolutePoint}
+	rate := shard.MetricMember{Name: "rate", Type: otf2.TypeDouble, Unit: "B/s", Mode: otf2.MetricAbsoluteLast}
+	for _, v := range []struct {
+		gpu       int
+		q         *shard.MetricMember
+		us, value uint64
+	}{
+		{1, &power, 50, 7}, {0, &power, 51, 8}, {1, &rate, 52, math.Float64bits(1.5)}, {1, &power, 60, 9}, {1, &power, 59, 10},
+	} {
+		if err := s.m.Sample(v.gpu, v.q, at(v.us), v.value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.expect(s.lines(shard.KindGPUMetrics), "50 Metric power=7\n52 Metric rate=1.5\n60 Metric power=9\n60 Metric power=10")
+	s.nth = 1
+	s.expect(s.lines(shard.KindGPUMetrics), "51 Metric power=8")
+	var got []string
+	for _, m := range s.p.Metrics {
+		got = append(got, fmt.Sprintf("%s of GPU %d on %s, %v", m.Members[0].Name, m.GPU, s.p.Locations[m.Location].Name, m.Recorder))
+	}
+	s.expect(got, `
+		power of GPU 1 on GPU 1 metrics, ABSTRACT
+		power of GPU 0 on GPU 0 metrics, ABSTRACT
+		rate of GPU 1 on GPU 1 metrics, ABSTRACT`)
+	if s.p.FirstTime != at(0) {
+		t.Errorf("first at %d", s.p.FirstTime-base)
+	}
+}
