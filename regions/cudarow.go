@@ -228,7 +228,7 @@ func (m *Model) rowName(g *cuda, id rowID, n int) string {
 			break
 		}
 	}
-	name := fmt.Sprintf("CUDA[%d%s]", id.device, stream)
+	name := fmt.Sprintf("%s[%d%s]", PlatformOf(m.process.Library).Name, id.device, stream)
 	if id.waits {
 		name += " sync"
 	}

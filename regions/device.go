@@ -36,10 +36,5 @@ func (p Platform) DeviceName(ordinal int) string {
 	return fmt.Sprintf("%s %d", p.DeviceClass(), ordinal)
 }
 
-// StreamName is the name of a stream's row: "CUDA[0:7]", as Score-P has it.
-func (p Platform) StreamName(device, stream int) string {
-	return fmt.Sprintf("%s[%d:%d]", p.Name, device, stream)
-}
-
 // gpuMetricsName is the name of the row of what was measured of a GPU.
 func gpuMetricsName(ordinal int) string { return fmt.Sprintf("GPU %d metrics", ordinal) }
