@@ -53,7 +53,7 @@ func TestBandwidths(t *testing.T) {
 				}
 				return
 			}
-			s.expect(got, "121 Metric "+want+"\n153 Metric NCCL algbw=0 NCCL busbw=0")
+			s.expect(got, "120 Metric "+want+"\n152 Metric NCCL algbw=0 NCCL busbw=0")
 		})
 	}
 }
@@ -79,12 +79,12 @@ func TestBandwidthIsOfTheWholeTime(t *testing.T) {
 	s.allReduce(100, "a")
 	s.allReduce(112, "b")
 	s.kernel(130, 162, "a")
-	s.kernel(146, 178, "b")
+	s.kernelOn(1, 146, 178, "b")
 	s.expect(only(s.lines(shard.KindRank), "NCCL algbw"), `
-		131 Metric NCCL algbw=3.2e+07 NCCL busbw=4.8e+07
-		163 Metric NCCL algbw=0 NCCL busbw=0
-		163 Metric NCCL algbw=3.2e+07 NCCL busbw=4.8e+07
-		179 Metric NCCL algbw=0 NCCL busbw=0`)
+		130 Metric NCCL algbw=3.2e+07 NCCL busbw=4.8e+07
+		162 Metric NCCL algbw=0 NCCL busbw=0
+		162 Metric NCCL algbw=3.2e+07 NCCL busbw=4.8e+07
+		178 Metric NCCL algbw=0 NCCL busbw=0`)
 }
 
 // Of messages in one kernel the larger direction counts; what a rank sends itself moves over no bus.
@@ -110,8 +110,8 @@ func TestBandwidthOfMessages(t *testing.T) {
 	s.stop(0, 125, shm.EventGroupApi, "g")
 	s.kernel(130, 140, "0")
 	s.expect(only(s.lines(shard.KindRank), "NCCL algbw"), `
-		131 Metric NCCL algbw=2.048e+08 NCCL busbw=1.024e+08
-		141 Metric NCCL algbw=0 NCCL busbw=0`)
+		130 Metric NCCL algbw=2.048e+08 NCCL busbw=1.024e+08
+		140 Metric NCCL algbw=0 NCCL busbw=0`)
 }
 
 // Operations are outstanding from their launch to their end.
@@ -126,10 +126,10 @@ func TestOutstandingOperations(t *testing.T) {
 	s.expect(only(s.lines(shard.KindRank), "NCCL outstanding"), `
 		104 Metric NCCL outstanding=1
 		116 Metric NCCL outstanding=2
-		141 Metric NCCL outstanding=1
+		140 Metric NCCL outstanding=1
 		154 Metric NCCL outstanding=2
-		171 Metric NCCL outstanding=1
-		211 Metric NCCL outstanding=0`)
+		170 Metric NCCL outstanding=1
+		210 Metric NCCL outstanding=0`)
 }
 
 // A transfer is in flight from its handing over to its end, an arrived one until the GPU has it.

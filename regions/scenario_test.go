@@ -134,9 +134,12 @@ func (s *scene) plan(ring int, us uint64, name, function string, ops ...string) 
 }
 
 // kernel reports that the GPU ran an operation, 1 µs after each of its ends.
-func (s *scene) kernel(begin, end uint64, op string) {
+func (s *scene) kernel(begin, end uint64, op string) { s.kernelOn(0, begin, end, op) }
+
+// kernelOn is a kernel on one of the channels.
+func (s *scene) kernelOn(channel uint8, begin, end uint64, op string) {
 	k := "kernel of " + op
-	s.start(1, begin+1, shm.EventKernelCh, k, op, shm.Record{PTimer: gpu(begin)})
+	s.start(1, begin+1, shm.EventKernelCh, k, op, shm.Record{PTimer: gpu(begin), Channel: channel})
 	s.give(1, end+1, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id(k), Aux: 22, Flags: shm.FlagHasArg, Arg: gpu(end)})
 	s.stop(1, end+1, shm.EventKernelCh, k)
 }
