@@ -125,8 +125,10 @@ func (k *gpuClock) pair(g, c uint64, doubtful bool) {
 		}
 		k.comparesBack(line, g, c)
 	}
-	if doubtful {
-		return
+	if doubtful { // an upper bound all the same, but nothing may come to lie on it that had a better one
+		if line := s.live(); line == nil || int64(c-g) >= line.offset(g) {
+			return
+		}
 	}
 	s.add(g, int64(c-g), k.grainNs())
 }

@@ -31,7 +31,7 @@ import (
 //     its launch. Plans are believed again for whose reports fewer than 64 kernels were outstanding;
 //   - the clock has jumped (gpuclock_step.go), and that explains all that there was against stamps.
 //
-// Meanwhile the reports of such a communicator rank are not used for the clock, which others share: each is an upper bound all the same,
+// Meanwhile the reports of such a communicator rank are not used for the clock, which others share, unless they lie below its line: each is an upper bound all the same,
 // but where nothing better comes a line would be fitted to them.
 //
 // A plan that does nothing worse than begin before its launch is looked at again when it is written, with a clock that is
