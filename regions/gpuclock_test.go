@@ -60,13 +60,13 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 		{name: "slewed by 500 ppm for 2 s", set: func(f *fakeGPU) { f.jumps = []jump{{at: 3e9, drift: 500e-6}, {at: 5e9, drift: -500e-6}} }, lost: 0.5, steps: -1},
 		{name: "AMD, 100 MHz", set: func(f *fakeGPU) { f.tick, f.grain = 10, 1 }},
 		{name: "AMD, 27 MHz, drift", set: func(f *fakeGPU) { f.tick, f.grain, f.drift = 1000./27, 1, 60e-6 }},
-		{name: "3 kernels", set: func(f *fakeGPU) { f.n, f.burst = 3, 1 }, seeds: 60},
-		{name: "20 kernels", set: func(f *fakeGPU) { f.n = 20 }, seeds: 30},
+		{name: "3 kernels", set: func(f *fakeGPU) { f.n, f.burst = 3, 1 }, seeds: 30},
+		{name: "20 kernels", set: func(f *fakeGPU) { f.n = 20 }, seeds: 15},
 		{name: "100 kernels in a minute", set: func(f *fakeGPU) { f.n, f.burst, f.pause, f.drift = 100, 1, 600e6, 30e-6 }, seeds: 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var a accuracy
-			for seed := range max(c.seeds, 3) {
+			for seed := range max(c.seeds, 1) {
 				f := newFakeGPU(uint64(seed))
 				c.set(f)
 				paradigm := otf2.ParadigmCUDA
@@ -95,7 +95,7 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 
 // Clocks, reports and kernels of many kinds, mixed at random.
 func TestGPUTimeOfManyClocks(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		f := newFakeGPU(seed)
 		f.offset = (r.Float64() - 0.5) * 1e13
@@ -179,7 +179,7 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 		{"a ring is overrun, then kernels one by one", func(f *fakeGPU) { f.stall, f.burst, f.pause = 700, 1, 1e6 }, 0.8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(3) {
+			for seed := range uint64(2) {
 				f := newFakeGPU(seed)
 				c.set(f)
 				kernels := f.kernels()
