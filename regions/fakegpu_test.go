@@ -38,9 +38,14 @@ type fakeGPU struct {
 	n      int
 	burst  int     // kernels that follow one another closely
 	pause  float64 // between bursts, ns
-	even   bool    // all kernels take equally long, and pauses are within 5 µs of each other
+	even   bool    // all kernels take equally long, and pauses are within jitter of each other
+	length float64 // of a kernel, if even; ns
+	jitter float64 // ns
+	chain  bool    // each is launched when the one before has ended, and waits for the pause on the GPU
+	graph  bool    // replayed: callbacks of the stream, no launches
 	queued bool    // a burst's kernels are all launched before its first begins
-	parted int     // from this kernel on, stamps are those of the kernel before; 0: never
+	parted int     // from this kernel on, stamps are those of an earlier kernel; 0: never
+	shift  int     // by how many; 0: 1
 	stall  int     // from this kernel on, 100 kernels are reported only when the last of them has ended; 0: never
 }
 
@@ -85,7 +90,7 @@ func (f *fakeGPU) kernels() []fakeKernel {
 	for i := range f.n {
 		if i%f.burst == 0 {
 			if f.even {
-				t += f.pause + 5e3*f.rand.Float64()
+				t += f.pause + f.jitter*f.rand.Float64()
 			} else {
 				t += f.pause * (0.5 + f.rand.Float64())
 			}
@@ -98,10 +103,14 @@ func (f *fakeGPU) kernels() []fakeKernel {
 		}
 		k := fakeKernel{launch: t - 10e3 - f.rand.ExpFloat64()*15e3, begin: t, end: t + 3e3 + f.rand.ExpFloat64()*200e3}
 		if f.even {
-			k.end = t + 50e3
+			k.end = t + f.length
 		}
 		if n := len(out); n > 0 {
 			k.launch = max(k.launch, out[n-1].launch+12e3)
+		}
+		if n := len(out); f.chain && n > 0 {
+			k.launch = out[n-1].end + 12e3
+			k.begin, k.end = max(k.begin, k.launch+8e3), max(k.begin, k.launch+8e3)+k.end-k.begin
 		}
 		if f.queued {
 			k.launch, queue = queue, queue+12e3
@@ -131,9 +140,10 @@ func (f *fakeGPU) kernels() []fakeKernel {
 	if f.parted > 0 {
 		for i := f.n - 1; i >= f.parted; i-- {
 			// Reported when the host sees the counter that it waits for, which an earlier kernel brought.
-			out[i].first, out[i].last = out[i-1].first, out[i-1].last
-			out[i].began = max(out[i-1].began, out[i].launch+5e3)
-			out[i].ended = max(out[i-1].ended, out[i].began)
+			before := out[max(i-max(f.shift, 1), 0)]
+			out[i].first, out[i].last = before.first, before.last
+			out[i].began = max(before.began, out[i].launch+8e3)
+			out[i].ended = max(before.ended, out[i].began+1e3)
 		}
 	}
 	for i := range out {
@@ -170,9 +180,14 @@ func (f *fakeGPU) play(t *testing.T, kernels []fakeKernel, paradigm otf2.Paradig
 		call(-4e3, shm.RecordStart, shm.EventGroupApi, group, shm.Record{GroupDepth: 1})
 		call(-3e3, shm.RecordStart, shm.EventCollApi, api, shm.Record{Arg: group, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Stream: 7})
 		call(-2e3, shm.RecordStop, shm.EventCollApi, api, shm.Record{})
-		call(0, shm.RecordStart, shm.EventKernelLaunch, launch, shm.Record{Arg: group, Stream: 7})
-		call(2e3, shm.RecordStop, shm.EventKernelLaunch, launch, shm.Record{})
-		call(3e3, shm.RecordStart, shm.EventGroup, plan, shm.Record{})
+		plans := 3e3
+		if f.graph {
+			plans = 0
+		} else {
+			call(0, shm.RecordStart, shm.EventKernelLaunch, launch, shm.Record{Arg: group, Stream: 7})
+			call(2e3, shm.RecordStop, shm.EventKernelLaunch, launch, shm.Record{})
+		}
+		call(plans, shm.RecordStart, shm.EventGroup, plan, shm.Record{})
 		call(4e3, shm.RecordStart, shm.EventColl, op, shm.Record{Arg: api, ParentGroup: plan, Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Seq: uint64(i), NChannels: 1})
 		call(4e3, shm.RecordStop, shm.EventColl, op, shm.Record{})
 		call(5e3, shm.RecordStop, shm.EventGroup, plan, shm.Record{})

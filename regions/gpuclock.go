@@ -34,7 +34,9 @@ type gpuClock struct {
 	segments []*clockSegment // oldest first
 	ahead    stepAhead
 	back     stepBack
-	steps    int // jumps so far
+	steps    int    // jumps so far
+	wentBack bool   // the last one did
+	jumpAt   uint64 // host time at which it was seen first
 }
 
 // clockPoint is what is kept of a bucket. Differences are those of host time less stamp.
@@ -93,21 +95,25 @@ func (k *gpuClock) grainNs() float64 {
 }
 
 // add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL hands it out when it never read one.
-func (k *gpuClock) add(stamp, c uint64) {
+// The stamp may be in doubt, another kernel's. Then only a jump can show by it.
+func (k *gpuClock) add(stamp, c uint64, doubtful bool) {
 	if stamp == 0 {
 		return
 	}
-	k.grain.add(stamp)
-	if !k.known() {
-		for _, p := range k.tick.learn(stamp, c) {
-			k.pair(k.nanoseconds(p.g), p.c)
-		}
-		return
+	if !doubtful {
+		k.grain.add(stamp)
 	}
-	k.pair(k.nanoseconds(stamp), c)
+	switch {
+	case k.known():
+		k.pair(k.nanoseconds(stamp), c, doubtful)
+	case !doubtful:
+		for _, p := range k.tick.learn(stamp, c) {
+			k.pair(k.nanoseconds(p.g), p.c, false)
+		}
+	}
 }
 
-func (k *gpuClock) pair(g, c uint64) {
+func (k *gpuClock) pair(g, c uint64, doubtful bool) {
 	if len(k.segments) == 0 {
 		k.segments = append(k.segments, &clockSegment{})
 	}
@@ -118,6 +124,11 @@ func (k *gpuClock) pair(g, c uint64) {
 			return
 		}
 		k.comparesBack(line, g, c)
+	}
+	if doubtful { // an upper bound all the same, but nothing may come to lie on it that had a better one
+		if line := s.live(); line == nil || int64(c-g) >= line.offset(g) {
+			return
+		}
 	}
 	s.add(g, int64(c-g), k.grainNs())
 }

@@ -46,11 +46,11 @@ const (
 
 	minSlopePoints = 5 // fewer do not tell a slope
 	stretches      = 8
-	minBendPoints  = stretches * few
-	bendChance     = 6.0 // times the mean lateness of the quickest: one line in fifty has such a gap by chance
-	slopeGain      = 3.0 // by how much (log likelihood) another slope must be better
-	slopeDoubt     = 0.3 // by how much it may be worse and still be true
-	fitFloorNs     = 300 // differences below this mean nothing
+	minBendPoints  = 4 * stretches * few // of fewer some stretch is late by chance
+	bendChance     = 6.0                 // times the mean lateness of the quickest: one line in fifty has such a gap by chance
+	slopeGain      = 3.0                 // by how much (log likelihood) another slope must be better
+	slopeDoubt     = 0.3                 // by how much it may be worse and still be true
+	fitFloorNs     = 300                 // differences below this mean nothing
 )
 
 func (l *clockLine) offset(g uint64) int64 {

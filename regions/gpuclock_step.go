@@ -14,9 +14,10 @@ import (
 //
 // A jump back makes reports seem to come late, and kernels to begin before their launch. So do the stamps of earlier
 // kernels that NCCL hands out when its counters have parted (notes on the API, §7.4), which is far more
-// frequent. But those seem to be reported late by different times, and while a jump is one for all, other communicators'
-// reports go on fitting the old line. So many launches must have come, none of the reports since the first of them
-// may fit the old line, and all must fit one new line. Kernels at an even beat could do that with stamps of the one before.
+// frequent; and with the same lag for all, where kernels run at an even beat, or each is launched when the one before has ended. But those come
+// in the order of kernels, and none twice. So a kernel must have begun before earlier ones of its channel had ended, with a
+// stamp not seen before. And many launches must have come, none of the reports since the first of them
+// may fit the old line, and all must fit one new line. A jump back by less than the pause in which it happens is not found.
 const (
 	stepSlackNs   = 10_000       // beyond the uncertainty
 	aheadPoints   = 2 * quickest // that a line must have been fitted to
@@ -40,11 +41,12 @@ type stepAhead struct {
 }
 
 type stepBack struct {
-	plans int
-	beat  beat    // of their launches
-	most  float64 // by which a launch was after the kernel's beginning
-	pairs []clockPair
-	agree int
+	plans   int
+	since   uint64  // launch of the first of them
+	crossed bool    // one of them began before an earlier kernel had ended
+	most    float64 // by which a launch was after the kernel's beginning
+	pairs   []clockPair
+	agree   int
 }
 
 // jumpedAhead takes a pair if it cannot be of the present segment.
@@ -73,13 +75,14 @@ func (k *gpuClock) jumpedAhead(line *clockLine, g, c uint64) bool {
 	if near < aheadPairs {
 		return true
 	}
-	k.jump(slices.DeleteFunc(a.pairs, func(p clockPair) bool { return math.Abs(p.above-above) >= aheadSpreadNs }))
+	pairs := slices.DeleteFunc(a.pairs, func(p clockPair) bool { return math.Abs(p.above-above) >= aheadSpreadNs })
+	k.jump(pairs, false, pairs[0].c)
 	return true
 }
 
 // early takes a kernel that seems to have begun before its launch, at host time t, and has nothing else
-// against it. It tells whether the clock has turned out to have jumped.
-func (k *gpuClock) early(stamp, t uint64) bool {
+// against it but that it may have crossed: begun before the end of an earlier one. It tells whether the clock has turned out to have jumped.
+func (k *gpuClock) early(stamp, t uint64, crossed bool) bool {
 	if !k.known() || len(k.segments) == 0 {
 		return false
 	}
@@ -89,10 +92,12 @@ func (k *gpuClock) early(stamp, t uint64) bool {
 		return false
 	}
 	g, b := k.nanoseconds(stamp), &k.back
-	b.plans++
-	b.beat.add(t)
+	if b.plans++; b.plans == 1 {
+		b.since = t
+	}
+	b.crossed = b.crossed || crossed
 	b.most = max(b.most, line.above(g, int64(t-g)))
-	if b.plans < backPlans || len(b.pairs) < backPairs || b.beat.even() {
+	if b.plans < backPlans || len(b.pairs) < backPairs || !b.crossed {
 		return false
 	}
 	least := math.Inf(1)
@@ -102,35 +107,8 @@ func (k *gpuClock) early(stamp, t uint64) bool {
 	if least < b.most-stepSlackNs || least > b.most+backSpreadNs {
 		return false
 	}
-	k.jump(b.pairs)
+	k.jump(b.pairs, true, b.since)
 	return true
-}
-
-// beat tells at how even a distance kernels were launched.
-type beat struct{ last, least, most uint64 }
-
-func (b *beat) add(t uint64) {
-	if b.last != 0 && t > b.last {
-		gap := t - b.last
-		if b.most == 0 || gap < b.least {
-			b.least = gap
-		}
-		b.most = max(b.most, gap)
-	}
-	b.last = max(b.last, t)
-}
-
-// even is true when stamps of the kernel before would only seem to be late by a constant.
-func (b *beat) even() bool { return b.most-b.least < max(partedNs, b.least/2) }
-
-// bent tells that the newest stamps are not on one line: the clock is changing its rate, or not yet known.
-func (k *gpuClock) bent() bool {
-	if n := len(k.segments); n > 0 {
-		if l := k.segments[n-1].live(); l != nil {
-			return l.bend > 0
-		}
-	}
-	return false
 }
 
 // refuted tells that stamps have turned out to be those of other kernels: what made them seem early was no jump.
@@ -156,7 +134,8 @@ func (k *gpuClock) comparesBack(line *clockLine, g, c uint64) {
 }
 
 // jump begins a new segment with pairs that are its first.
-func (k *gpuClock) jump(pairs []clockPair) {
+func (k *gpuClock) jump(pairs []clockPair, back bool, at uint64) {
+	k.wentBack, k.jumpAt = back, at
 	old := k.segments[len(k.segments)-1]
 	grain := k.grainNs()
 	old.fit(true, grain)

@@ -36,11 +36,11 @@ func (m *Model) startKernel(_ *thread, t uint64, r *shm.Record) {
 		m.oddity(OddLateChild)
 		// The pair is still good for the clock.
 		if comm != nil {
-			comm.gpu.add(r.PTimer, t)
+			comm.gpu.add(r.PTimer, t, !comm.stamps.feeds())
 		}
 	} else {
 		k.comm = op.plan.comm
-		k.comm.gpu.add(r.PTimer, t)
+		k.comm.gpu.add(r.PTimer, t, !k.comm.stamps.feeds())
 		k.comm.kernelsSeen = true
 		op.plan.kernelsOpen++
 		op.plan.lastReport = max(op.plan.lastReport, t)
@@ -72,7 +72,7 @@ func (m *Model) stateKernel(_ *thread, t uint64, r *shm.Record) {
 	}
 	k.end, k.ended, k.stamped = r.Arg, t, true
 	if k.op != nil {
-		k.op.plan.comm.gpu.add(r.Arg, t)
+		k.comm.gpu.add(r.Arg, t, !k.comm.stamps.feeds())
 	}
 }
 
