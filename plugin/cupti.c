@@ -140,7 +140,6 @@ static void *run(void *unused) {
   (void)unused;
   pthread_setname_np(pthread_self(), "nccl-otf2 cupti");
   ncclotf2_thread_stays();
-  ncclotf2_cupti_clock(&cupti);
   while (!ncclotf2_thread_is_left_alone()) {
     const uint32_t wake = __atomic_load_n(&ncclotf2_cupti_wake, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&ending, __ATOMIC_ACQUIRE) || ncclotf2_cuda_is_gone()) {
@@ -228,6 +227,7 @@ static bool attach(uint64_t kinds) {
       __atomic_store_n(&ending, 0, __ATOMIC_RELAXED);
       __atomic_store_n(&works, WORKS, __ATOMIC_RELAXED);
       set_state(NCCLOTF2_CUPTI_ON, 0);
+      ncclotf2_cupti_clock(&cupti); /* before any launch: on a loaded machine the thread may begin late */
       __atomic_store_n(&ncclotf2_fast.cupti, 1, __ATOMIC_RELEASE);
       if (ncclotf2_thread_start(run)) return true;
       __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELAXED);
