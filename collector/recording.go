@@ -460,6 +460,10 @@ func (r *recording) snapshot() {
 		"CUPTI_LOST":      h.CuptiLost,
 		"CUPTI_DROPPED":   h.CuptiDropped,
 		"CUPTI_UNKNOWN":   h.CuptiUnknown,
+
+		"CUPTI_BUFFERS_OUT":         h.CuptiBuffersOut,
+		"CUPTI_BUFFERS_STRANGE":     h.CuptiBuffersStrange,
+		"CUPTI_BUFFERS_OVERWRITTEN": h.CuptiBuffersOverwritten,
 	} {
 		if n > 0 {
 			p.Counts.Oddities[name] = n

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "abi.h"
 #include "clock.h"
@@ -110,6 +111,16 @@ static void count_dropped(void) {
     __atomic_fetch_add(&header()->cupti_dropped, dropped, __ATOMIC_RELAXED);
 }
 
+static void count_buffers(void) {
+  __atomic_store_n(&header()->cupti_buffers_strange, ncclotf2_cupti_buffers_strange(), __ATOMIC_RELAXED);
+  __atomic_store_n(&header()->cupti_buffers_overwritten, ncclotf2_cupti_buffers_overwritten(), __ATOMIC_RELAXED);
+}
+
+/* Records in buffers that CUPTI has not given back are in no record of ours. */
+static void count_out(void) {
+  __atomic_store_n(&header()->cupti_buffers_out, ncclotf2_cupti_buffers_out(), __ATOMIC_RELAXED);
+}
+
 static void disable(void) {
   for (unsigned i = ORDER; i-- > 0;)
     if (enabled >> order[i].kind & 1) cupti.disable(order[i].kind);
@@ -119,6 +130,14 @@ static void disable(void) {
 /* What was wanted is wanted of the records that come now, too. */
 static void drain(void) {
   ncclotf2_cupti_drain(&cupti, version, __atomic_load_n(&header()->cupti_kinds, __ATOMIC_RELAXED));
+}
+
+/* CUPTI may give back the last buffers on a thread of its own. */
+static void take_late(void) {
+  const uint64_t deadline = ncclotf2_clock_monotonic() + ncclotf2_cupti_limits.late_ms * 1000000ull;
+  while (ncclotf2_cupti_buffers_out() && ncclotf2_clock_monotonic() < deadline)
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+  drain();
 }
 
 static void switch_off(void) {
@@ -132,7 +151,10 @@ static void switch_off(void) {
     count_dropped();
     ncclotf2_cupti_clock(&cupti);
     cupti.unsubscribe(subscriber);
+    take_late();
   }
+  count_buffers();
+  count_out();
   set_state(result == CUPTI_OK ? NCCLOTF2_CUPTI_ENDED : NCCLOTF2_CUPTI_FAILED, result);
 }
 
@@ -151,6 +173,7 @@ static void *run(void *unused) {
     drain();
     ncclotf2_cupti_clock(&cupti);
     count_dropped();
+    count_buffers();
     ncclotf2_cupti_buffers_prepare();
     ncclotf2_futex_wait(&ncclotf2_cupti_wake, wake, PERIOD_MS);
   }
@@ -287,6 +310,7 @@ void ncclotf2_cupti_end(unsigned seconds) {
   const uint64_t deadline = ncclotf2_clock_monotonic() + (uint64_t)seconds * 1000000000u;
   while (__atomic_load_n(&works, __ATOMIC_ACQUIRE) == WORKS && ncclotf2_clock_monotonic() < deadline)
     ncclotf2_futex_wait(&works, WORKS, 20);
-  if (__atomic_load_n(&works, __ATOMIC_ACQUIRE) == WORKS)
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "CUPTI has not given back its records within %u s; the last ones may be missing", seconds);
+  if (__atomic_load_n(&works, __ATOMIC_ACQUIRE) != WORKS) return;
+  count_out(); /* as it is by now */
+  ncclotf2_log(NCCLOTF2_LOG_WARN, "CUPTI has not given back its records within %u s; the last ones may be missing", seconds);
 }

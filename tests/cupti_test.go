@@ -247,7 +247,11 @@ func TestKernelsReachTheShards(t *testing.T) {
 						if !maps.Equal(p.Cupti.Records, gpu.Delivered) {
 							t.Errorf("records %v, want %v", p.Cupti.Records, gpu.Delivered)
 						}
-						for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped, "CUPTI_UNKNOWN": gpu.Unreadable, "CUPTI_LOST": 0} {
+						if n := p.Counts.Oddities["CUPTI_BUFFERS_STRANGE"]; strings.HasPrefix(list, "stranger") != (n > 0) {
+							t.Errorf("%d strange buffers", n)
+						}
+						for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped, "CUPTI_UNKNOWN": gpu.Unreadable, "CUPTI_LOST": 0,
+							"CUPTI_BUFFERS_OUT": 0, "CUPTI_BUFFERS_OVERWRITTEN": 0} {
 							if p.Counts.Oddities[name] != want {
 								t.Errorf("%s is %d, want %d", name, p.Counts.Oddities[name], want)
 							}
