@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "abi.h"
 #include "clock.h"
@@ -52,7 +53,9 @@ static __thread uint64_t pushed;
 
 static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
 
-static void set_state(enum ncclotf2_cupti_state state, int error) {
+/* `why`: one line, or "". */
+static void set_state(enum ncclotf2_cupti_state state, int error, const char *why) {
+  snprintf(header()->cupti_why, sizeof header()->cupti_why, "%s", why);
   __atomic_store_n(&header()->cupti_error, error, __ATOMIC_RELAXED);
   __atomic_store_n(&header()->cupti_state, state, __ATOMIC_RELEASE);
 }
@@ -66,7 +69,7 @@ static const char *text_of(int result) {
 /* Programs that make and end communicators all the time hear it once. */
 static void give_up(enum ncclotf2_cupti_state state, int error, const char *line) {
   static char said[PATH_MAX + 256];
-  set_state(state, error);
+  set_state(state, error, line);
   if (strncmp(said, line, sizeof said - 1) == 0) return;
   snprintf(said, sizeof said, "%s", line);
   ncclotf2_log(NCCLOTF2_LOG_WARN, "kernels are not recorded: %s", line);
@@ -110,6 +113,16 @@ static void count_dropped(void) {
     __atomic_fetch_add(&header()->cupti_dropped, dropped, __ATOMIC_RELAXED);
 }
 
+static void count_buffers(void) {
+  __atomic_store_n(&header()->cupti_buffers_strange, ncclotf2_cupti_buffers_strange(), __ATOMIC_RELAXED);
+  __atomic_store_n(&header()->cupti_buffers_overwritten, ncclotf2_cupti_buffers_overwritten(), __ATOMIC_RELAXED);
+}
+
+/* Records in buffers that CUPTI has not given back are in no record of ours. */
+static void count_out(void) {
+  __atomic_store_n(&header()->cupti_buffers_out, ncclotf2_cupti_buffers_out(), __ATOMIC_RELAXED);
+}
+
 static void disable(void) {
   for (unsigned i = ORDER; i-- > 0;)
     if (enabled >> order[i].kind & 1) cupti.disable(order[i].kind);
@@ -121,9 +134,18 @@ static void drain(void) {
   ncclotf2_cupti_drain(&cupti, version, __atomic_load_n(&header()->cupti_kinds, __ATOMIC_RELAXED));
 }
 
+/* CUPTI may give back the last buffers on a thread of its own. */
+static void take_late(void) {
+  const uint64_t deadline = ncclotf2_clock_monotonic() + ncclotf2_cupti_limits.late_ms * 1000000ull;
+  while (ncclotf2_cupti_buffers_out() && ncclotf2_clock_monotonic() < deadline)
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+  drain();
+}
+
 static void switch_off(void) {
   int result = CUPTI_NOT_INITIALIZED;
-  if (!ncclotf2_cuda_is_gone()) {
+  const bool gone = ncclotf2_cuda_is_gone();
+  if (!gone) {
     disable();
     result = cupti.flush_all(CUPTI_FLUSH_FORCED);
   }
@@ -132,15 +154,23 @@ static void switch_off(void) {
     count_dropped();
     ncclotf2_cupti_clock(&cupti);
     cupti.unsubscribe(subscriber);
+    take_late();
   }
-  set_state(result == CUPTI_OK ? NCCLOTF2_CUPTI_ENDED : NCCLOTF2_CUPTI_FAILED, result);
+  count_buffers();
+  count_out();
+  if (result == CUPTI_OK) {
+    set_state(NCCLOTF2_CUPTI_ENDED, result, "");
+    return;
+  }
+  char why[128];
+  snprintf(why, sizeof why, "it did not give back its last records: %s", gone ? "the driver was gone" : text_of(result));
+  set_state(NCCLOTF2_CUPTI_FAILED, result, why);
 }
 
 static void *run(void *unused) {
   (void)unused;
   pthread_setname_np(pthread_self(), "nccl-otf2 cupti");
   ncclotf2_thread_stays();
-  ncclotf2_cupti_clock(&cupti);
   while (!ncclotf2_thread_is_left_alone()) {
     const uint32_t wake = __atomic_load_n(&ncclotf2_cupti_wake, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&ending, __ATOMIC_ACQUIRE) || ncclotf2_cuda_is_gone()) {
@@ -152,6 +182,7 @@ static void *run(void *unused) {
     drain();
     ncclotf2_cupti_clock(&cupti);
     count_dropped();
+    count_buffers();
     ncclotf2_cupti_buffers_prepare();
     ncclotf2_futex_wait(&ncclotf2_cupti_wake, wake, PERIOD_MS);
   }
@@ -227,7 +258,8 @@ static bool attach(uint64_t kinds) {
     if (enable(kinds)) {
       __atomic_store_n(&ending, 0, __ATOMIC_RELAXED);
       __atomic_store_n(&works, WORKS, __ATOMIC_RELAXED);
-      set_state(NCCLOTF2_CUPTI_ON, 0);
+      set_state(NCCLOTF2_CUPTI_ON, 0, "");
+      ncclotf2_cupti_clock(&cupti); /* before any launch: on a loaded machine the thread may begin late */
       __atomic_store_n(&ncclotf2_fast.cupti, 1, __ATOMIC_RELEASE);
       if (ncclotf2_thread_start(run)) return true;
       __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELAXED);
@@ -287,6 +319,7 @@ void ncclotf2_cupti_end(unsigned seconds) {
   const uint64_t deadline = ncclotf2_clock_monotonic() + (uint64_t)seconds * 1000000000u;
   while (__atomic_load_n(&works, __ATOMIC_ACQUIRE) == WORKS && ncclotf2_clock_monotonic() < deadline)
     ncclotf2_futex_wait(&works, WORKS, 20);
-  if (__atomic_load_n(&works, __ATOMIC_ACQUIRE) == WORKS)
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "CUPTI has not given back its records within %u s; the last ones may be missing", seconds);
+  if (__atomic_load_n(&works, __ATOMIC_ACQUIRE) != WORKS) return;
+  count_out(); /* as it is by now */
+  ncclotf2_log(NCCLOTF2_LOG_WARN, "CUPTI has not given back its records within %u s; the last ones may be missing", seconds);
 }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cupti_abi.h"
 #include "futex.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -13,7 +14,7 @@
 #endif
 
 struct ncclotf2_cupti_limits ncclotf2_cupti_limits = {
-    .size = 256 << 10, .count = 256, .ready = 8, .scrap_size = 8 << 10, .scrap_count = 1024};
+    .size = 256 << 10, .count = 256, .ready = 8, .scrap_size = 8 << 10, .scrap_count = 1024, .late_ms = 200};
 
 uint32_t ncclotf2_cupti_wake;
 
@@ -37,9 +38,9 @@ static uint32_t total;
 static list free_buffers, free_scraps, full;
 static uint32_t made;  /* buffers [0, made) are or have been in use */
 static uint32_t at_hand;
-static uint64_t strange;
+static uint64_t strange, overwritten;
 
-/* If even the small ones are out, CUPTI writes here, and all of it on top of each other. */
+/* If even the small ones are out, CUPTI writes here, and all of it on top of each other: nobody looks at it. */
 static uint8_t last_resort[8192] __attribute__((aligned(64)));
 
 static void put(list *to, uint32_t number) {
@@ -82,6 +83,9 @@ static uint32_t number_of(const uint8_t *address) {
   const size_t size = scrap ? limit->scrap_size : limit->size, offset = scrap ? at - buffers : at;
   return offset % size ? total : (uint32_t)(offset / size) + (scrap ? limit->count : 0);
 }
+
+/* Where the kind of a buffer's first record will be; no kind is 0. */
+static uint32_t *first_kind(uint32_t number) { return (uint32_t *)(void *)(address_of(number) + CUPTI_AT_KIND); }
 
 static bool fault_in(uint8_t *address, size_t size) {
   if (madvise(address, size, MADV_POPULATE_WRITE) == 0) return true;
@@ -144,11 +148,13 @@ void ncclotf2_cupti_request(uint8_t **buffer, size_t *size, size_t *most_records
   }
   if (!taken) taken = take(&free_scraps);
   if (!taken) {
+    __atomic_add_fetch(&overwritten, 1, __ATOMIC_RELAXED);
     *buffer = last_resort;
     *size = sizeof last_resort;
     return;
   }
-  __atomic_store_n(&entries[taken - 1].state, OUT, __ATOMIC_RELAXED);
+  __atomic_store_n(first_kind(taken - 1), 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&entries[taken - 1].state, OUT, __ATOMIC_RELEASE);
   *buffer = address_of(taken - 1);
   *size = size_of(taken - 1);
 }
@@ -157,6 +163,7 @@ void ncclotf2_cupti_complete(void *context, uint32_t stream, uint8_t *buffer, si
   (void)context;
   (void)stream;
   (void)size;
+  if (buffer == last_resort) return;
   const uint32_t number = number_of(buffer);
   uint32_t out = OUT;
   if (number == total ||
@@ -191,4 +198,13 @@ void ncclotf2_cupti_buffers_drain(void (*each)(const struct ncclotf2_cupti_full 
   }
 }
 
+uint64_t ncclotf2_cupti_buffers_out(void) {
+  uint64_t out = 0;
+  for (uint32_t i = 0; i < total; i++)
+    out += __atomic_load_n(&entries[i].state, __ATOMIC_ACQUIRE) == OUT && __atomic_load_n(first_kind(i), __ATOMIC_RELAXED) != 0;
+  return out;
+}
+
 uint64_t ncclotf2_cupti_buffers_strange(void) { return __atomic_load_n(&strange, __ATOMIC_RELAXED); }
+
+uint64_t ncclotf2_cupti_buffers_overwritten(void) { return __atomic_load_n(&overwritten, __ATOMIC_RELAXED); }

@@ -23,6 +23,7 @@ struct ncclotf2_cupti_limits {
   uint32_t ready;         /* buffers that are kept at hand, with their pages in place */
   size_t scrap_size;      /* of those for what will be dropped */
   uint32_t scrap_count;
+  uint32_t late_ms;       /* how long buffers that are still out are waited for at the end */
 };
 extern struct ncclotf2_cupti_limits ncclotf2_cupti_limits;
 
@@ -48,8 +49,13 @@ struct ncclotf2_cupti_full {
  * one thread at a time. */
 void ncclotf2_cupti_buffers_drain(void (*each)(const struct ncclotf2_cupti_full *full));
 
-/* Buffers that came back and were none of those that were out. */
+/* Buffers that are out and have records. One that CUPTI has taken and not begun is no loss. */
+uint64_t ncclotf2_cupti_buffers_out(void);
+
+/* So far: buffers that came back and were none of those that were out; and times that there was no buffer left but
+ * one that everybody writes to, whose records are gone. */
 uint64_t ncclotf2_cupti_buffers_strange(void);
+uint64_t ncclotf2_cupti_buffers_overwritten(void);
 
 /* Raised, as a futex, when the buffers at hand run short. */
 extern uint32_t ncclotf2_cupti_wake;

@@ -93,11 +93,14 @@ type Memory struct {
 }
 
 // Cupti is what became of CUPTI, which records kernels. What it lost is in Counts.Oddities: CUPTI_LOST (for want of
-// memory), CUPTI_DROPPED (by itself), CUPTI_UNKNOWN (places in its buffers behind which nothing could be read).
+// memory), CUPTI_DROPPED (by itself), CUPTI_UNKNOWN (places in its buffers behind which nothing could be read),
+// CUPTI_BUFFERS_OUT (that it did not give back), CUPTI_BUFFERS_STRANGE (that it gave back and had not been given),
+// CUPTI_BUFFERS_OVERWRITTEN (written on top of each other, as there was no memory left).
 type Cupti struct {
 	State   string            `json:"state"`   // see shm.CuptiState
 	Version uint32            `json:"version"` // as cuptiGetVersion gives it, 0 if there was none to ask
 	Error   int32             `json:"error,omitempty"`
+	Why     string            `json:"why,omitempty"`     // one line, if it was asked for and is not on, or failed
 	Kinds   uint64            `json:"kinds"`             // bit k: activity kind k was wanted
 	Records map[uint32]uint64 `json:"records,omitempty"` // activity records taken, by kind
 }

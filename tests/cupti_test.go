@@ -14,8 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/replay"
+	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
 
@@ -247,7 +250,11 @@ func TestKernelsReachTheShards(t *testing.T) {
 						if !maps.Equal(p.Cupti.Records, gpu.Delivered) {
 							t.Errorf("records %v, want %v", p.Cupti.Records, gpu.Delivered)
 						}
-						for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped, "CUPTI_UNKNOWN": gpu.Unreadable, "CUPTI_LOST": 0} {
+						if n := p.Counts.Oddities["CUPTI_BUFFERS_STRANGE"]; strings.HasPrefix(list, "stranger") != (n > 0) {
+							t.Errorf("%d strange buffers", n)
+						}
+						for name, want := range map[string]uint64{"CUPTI_DROPPED": gpu.Dropped, "CUPTI_UNKNOWN": gpu.Unreadable, "CUPTI_LOST": 0,
+							"CUPTI_BUFFERS_OUT": 0, "CUPTI_BUFFERS_OVERWRITTEN": 0} {
 							if p.Counts.Oddities[name] != want {
 								t.Errorf("%s is %d, want %d", name, p.Counts.Oddities[name], want)
 							}
@@ -302,12 +309,26 @@ func TestWithoutCupti(t *testing.T) {
 				if strings.Count(p.Stderr, "\n") != 1 || !strings.Contains(p.Stderr, tc.line) {
 					t.Errorf("the plugin says %q", p.Stderr)
 				}
-				if c := byPID[p.PID].Cupti; c == nil || c.State != tc.state || len(c.Records) > 0 {
+				if c := byPID[p.PID].Cupti; c == nil || c.State != tc.state || !strings.Contains(c.Why, tc.line) || len(c.Records) > 0 {
 					t.Errorf("CUPTI: %+v", c)
 				}
 				if got, want := byPID[p.PID].Counts.Starts["KernelLaunch"], uint64(p.Report.Delivered.Starts["KernelLaunch"]); got != want || want == 0 {
 					t.Errorf("%d launches, want %d", got, want)
 				}
+			}
+			if _, err := scorep.Unify(dir, nil); err != nil {
+				t.Fatal(err)
+			}
+			a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			said := slices.ContainsFunc(analysis.SelfReport(a).Recording, func(v analysis.SelfValue) bool {
+				return v.Name == "CUPTI_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state+": ") && strings.Contains(v.Value, tc.line)
+			})
+			if !said {
+				t.Errorf("the archive does not say why there are no kernels: %+v", analysis.SelfReport(a).Recording)
 			}
 		})
 	}

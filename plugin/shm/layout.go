@@ -252,7 +252,14 @@ type Header struct {
 	CuptiLost     uint64 // activity records for want of memory
 	CuptiDropped  uint64 // activity records that CUPTI dropped itself
 	CuptiUnknown  uint64 // places in buffers where CUPTI could not tell the next record
-	_             [1808]byte
+
+	CuptiBuffersOut         uint64 // with records, that CUPTI had not given back when it was switched off
+	CuptiBuffersStrange     uint64 // that it gave back and had not been given
+	CuptiBuffersOverwritten uint64 // for which there was no memory: their records are gone
+
+	CuptiWhy [512]byte // one line, if it was asked for and is not on, or failed; else empty
+
+	_ [1272]byte
 
 	// written by the collector
 	CollectorState CollectorState

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,47 @@ func TestChunksComeBackOnlyAfterRelease(t *testing.T) {
 	}
 	if h := m.Header(); h.Lost[shm.LossMemory][shm.EventProxyStep] != 6 {
 		t.Errorf("losses: %v", h.Lost)
+	}
+}
+
+// A copy of the header has all that the plugin writes there.
+func TestHeaderIsCopiedWhole(t *testing.T) {
+	j, m := newJob(t, shmtest.Options{Chunks: 8, Reserve: 2})
+	h := reflect.ValueOf(j.Header()).Elem()
+	first, last := h.FieldByName("RingUsed").Addr().Pointer(), h.FieldByName("CollectorState").Addr().Pointer()
+	plugins := func(i int) bool {
+		at := h.Field(i).Addr().Pointer()
+		return h.Type().Field(i).Name != "_" && first <= at && at < last
+	}
+	number := uint64(0)
+	var fill func(v reflect.Value)
+	fill = func(v reflect.Value) {
+		number++
+		switch v.Kind() {
+		case reflect.Array:
+			for i := range v.Len() {
+				fill(v.Index(i))
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				fill(v.Field(i))
+			}
+		case reflect.Int32:
+			v.SetInt(int64(number))
+		default:
+			v.SetUint(number)
+		}
+	}
+	for i := range h.NumField() {
+		if plugins(i) {
+			fill(h.Field(i))
+		}
+	}
+	copied := m.Header()
+	for i := range h.NumField() {
+		if got := reflect.ValueOf(copied).Field(i); plugins(i) && !reflect.DeepEqual(got.Interface(), h.Field(i).Interface()) {
+			t.Errorf("%s is %v, want %v", h.Type().Field(i).Name, got, h.Field(i))
+		}
 	}
 }
 

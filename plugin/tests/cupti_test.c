@@ -177,6 +177,7 @@ static void check_counts(void) {
 }
 
 static void check_ended(void) {
+  EQUAL(host_header()->cupti_why[0], '\0', "reason");
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_ENDED, "state");
   EQUAL(host_header()->cupti_error, 0, "error");
   EQUAL(is_on(), 0, "on");
@@ -359,6 +360,7 @@ static void refused(const char *variable, const char *value, const char *faults,
     EQUAL(host_header()->cupti_error, error, "error");
     EQUAL(is_on(), 0, "on");
     CHECK(host_logged(line), "no line like \"%s\": %s", line, host_line);
+    CHECK(*host_header()->cupti_why && strstr(host_line, host_header()->cupti_why), "%s, not %s", host_header()->cupti_why, host_line);
     EQUAL(host_mask, 0xf47, "mask");
     CHECK(host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH)), "not recorded");
     /* Nothing is left behind. */
@@ -633,7 +635,8 @@ static void strangers(void) {
   check_ended();
   check_counts();
   EQUAL(of_kind[10], 1, "kernels");
-  CHECK(ncclotf2_cupti_buffers_strange() > 0, "no stranger was seen");
+  CHECK(host_header()->cupti_buffers_strange > 0, "no stranger was seen");
+  EQUAL(host_header()->cupti_buffers_strange, ncclotf2_cupti_buffers_strange(), "strangers");
 }
 
 /* Another client's callbacks, which take what they are given and keep it. */
@@ -668,15 +671,29 @@ static void second_client(void) {
 }
 
 static void comes_late(void) {
-  void *context = begin(22, "late", KERNELS);
+  ncclotf2_cupti_limits.late_ms = 60000;
+  void *context = begin(22, "late:20", KERNELS);
   launch_endless();
   ncclProfiler_v6.finalize(context);
-  EQUAL(cuda->outstanding(), 1, "outstanding");
+  check_ended();
+  EQUAL(host_header()->cupti_buffers_out, 0, "out");
+  check_counts();
+  EQUAL(of_kind[10], 1, "kernels");
+}
+
+static void comes_after_the_end(void) {
+  ncclotf2_cupti_limits.late_ms = 0;
+  void *context = begin(22, "late:600", KERNELS);
+  launch_endless();
+  ncclProfiler_v6.finalize(context);
+  EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_ENDED, "state");
+  EQUAL(host_header()->cupti_buffers_out, 1, "out");
   while (cuda->outstanding()) usleep(1000); /* … comes when nobody listens */
   /* The next life finds it. */
   context = host_init(2, 2, 0);
   check_on();
   ncclProfiler_v6.finalize(context);
+  EQUAL(host_header()->cupti_buffers_out, 0, "out");
   read_all();
   EQUAL(of_kind[10], 1, "kernels");
 }
@@ -697,6 +714,10 @@ static void flush_fails(void) {
   EQUAL(ncclProfiler_v6.finalize(context), 0, "finalize");
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_FAILED, "state");
   EQUAL(host_header()->cupti_error, 999, "error");
+  CHECK(strstr(host_header()->cupti_why, "did not give back"), "%s", host_header()->cupti_why);
+  EQUAL(host_header()->cupti_buffers_out, 1, "out");
+  read_all();
+  CHECK(clocks >= 2, "%llu clock records", (unsigned long long)clocks);
 }
 
 static void shuffled(void) {
@@ -713,7 +734,7 @@ static void shuffled(void) {
 /* ---- memory ---- */
 
 static void pool_at_its_cap(void) {
-  ncclotf2_cupti_limits = (struct ncclotf2_cupti_limits){.size = 4096, .count = 2, .ready = 2, .scrap_size = 1024, .scrap_count = 4096};
+  ncclotf2_cupti_limits = (struct ncclotf2_cupti_limits){.size = 4096, .count = 2, .ready = 2, .scrap_size = 1024, .scrap_count = 4096, .late_ms = 200};
   void *context = begin(22, "slower:300", KERNELS); /* … so the thread comes rarely */
   for (int i = 0; i < 3000; i++) nccl_launch(context, NULL);
   finalize(context);
@@ -727,11 +748,13 @@ static void pool_at_its_cap(void) {
 /* Even the small buffers are out: all that CUPTI has left is one that it fills again and again. */
 static void even_scraps_are_out(void) {
   setenv("FAKECUPTI_SHARED", "1", 1);
-  ncclotf2_cupti_limits = (struct ncclotf2_cupti_limits){.size = 1024, .count = 1, .ready = 1, .scrap_size = 1024, .scrap_count = 1};
+  ncclotf2_cupti_limits = (struct ncclotf2_cupti_limits){.size = 1024, .count = 1, .ready = 1, .scrap_size = 1024, .scrap_count = 1, .late_ms = 200};
   void *context = begin(130000, "slower:300", KERNELS);
   for (int i = 0; i < 500; i++) nccl_launch(context, NULL);
   finalize(context);
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_ENDED, "state");
+  CHECK(host_header()->cupti_buffers_overwritten > 0, "nothing was overwritten");
+  EQUAL(host_header()->cupti_buffers_strange, 0, "strangers");
 }
 
 static void no_room_in_rings(void) {
@@ -868,6 +891,7 @@ static void slow_flush(void) {
   ncclProfiler_v6.finalize(context);
   EQUAL(__atomic_load_n(&host_header()->cupti_state, __ATOMIC_RELAXED), NCCLOTF2_CUPTI_ON, "state: finalize was held");
   CHECK(host_logged("has not given back"), "%s", host_line);
+  EQUAL(__atomic_load_n(&host_header()->cupti_buffers_out, __ATOMIC_RELAXED), 1, "out");
   /* It is still at it: the next life does without. */
   context = host_init(2, 2, 0);
   EQUAL(is_on(), 0, "on");
@@ -963,7 +987,8 @@ TEST_MAIN({"records of every version come as they are, launches with their handl
           {"what cannot be read ends its buffer", unreadable_buffers},
           {"buffers of others are left alone", strangers},
           {"another client may register its callbacks", second_client},
-          {"a buffer that comes after the end is kept for the next life", comes_late},
+          {"buffers that come late are waited for", comes_late},
+          {"a buffer that comes after the end is counted, and kept for the next life", comes_after_the_end},
           {"a clock that jumps is seen to jump", foreign_clock},
           {"flushes may fail", flush_fails},
           {"records may come in any order", shuffled},

@@ -49,7 +49,7 @@ static void read_faults(const char *list)
     { "zero", &settings.zero, NULL }, { "reversed", &settings.reversed, NULL }, { "early", &settings.early, NULL },
     { "drop", &settings.drop, NULL }, { "unknown", &settings.unknown, NULL }, { "truncated", &settings.truncated, NULL },
     { "clock", &settings.clock, NULL }, { "slow", &settings.slow, NULL }, { "slower", &settings.slower, NULL },
-    { "enable", &settings.enable, NULL }, { "subscribe", &settings.subscribe, NULL }, { "callbacks", &settings.callbacks, NULL }, { "stranger", NULL, &settings.stranger }, { "late", NULL, &settings.late },
+    { "enable", &settings.enable, NULL }, { "subscribe", &settings.subscribe, NULL }, { "callbacks", &settings.callbacks, NULL }, { "stranger", NULL, &settings.stranger }, { "late", &settings.late, NULL },
     { "flush", NULL, &settings.flush },
   };
   for (const char *at = list; at && *at;) {
@@ -190,7 +190,7 @@ int cuptiSubscribe(void **handle, void (*callback)(void *, int, uint32_t, const 
 
 static void *come_late(void *unused)
 {
-  nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+  nanosleep(&(struct timespec){ .tv_sec = settings.late / 1000, .tv_nsec = settings.late % 1000 * 1000000l }, NULL);
   pthread_mutex_lock(&lock);
   buffers_late();
   pthread_mutex_unlock(&lock);

@@ -25,7 +25,7 @@
  *     stranger      each flush gives back a buffer that nobody handed out
  *     clock:N       from the N-th flush on another client's clock is in force, 10^14 ns ahead
  *     slow:MS       a forced flush takes that long       slower:MS   so does each
- *     late          a buffer comes back only after the client has unsubscribed
+ *     late:MS       a buffer comes back only so long after the client has unsubscribed
  *     enable:KIND   this kind is refused, with 35        flush       flushes fail, with 999
  *     subscribe:N   subscriptions are refused, with N    callbacks:N  … the registration of callbacks is
  */

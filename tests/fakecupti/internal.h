@@ -25,8 +25,8 @@ struct settings {
   bool no_driver, busy, worker, shuffle, swift;
   uint32_t first;
   const char *truth;
-  uint32_t zero, reversed, early, drop, unknown, truncated, clock, slow, slower, enable, subscribe, callbacks;
-  bool stranger, late, flush;
+  uint32_t zero, reversed, early, drop, unknown, truncated, clock, slow, slower, late, enable, subscribe, callbacks;
+  bool stranger, flush;
 };
 extern struct settings settings;
 

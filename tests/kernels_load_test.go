@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ncclotf2/replay"
+)
+
+// burnCPU keeps the machine busy with processes that do nothing else, until the test ends.
+func burnCPU(t *testing.T, processes int) {
+	t.Helper()
+	for range processes {
+		c := exec.Command("sh", "-c", "while :; do :; done")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		})
+	}
+}
+
+// Of jobs that are over before the plugin's thread has had the CPU, every kernel is drawn, and every one of NCCL's launches is
+// linked.
+func TestKernelsOfShortJobsOnALoadedMachine(t *testing.T) {
+	burnCPU(t, 6)
+	for _, rec := range recordings(t) {
+		if !slices.Contains([]string{"01-allreduce-2p", "04-threads-4r", "07-twocomms-streams"}, rec.Name) {
+			continue
+		}
+		t.Run(rec.Name, func(t *testing.T) {
+			for range 4 {
+				dir := filepath.Join(t.TempDir(), "experiment")
+				res := playKernels(t, rec, dir, func(o *replay.Options) { o.Clock = replay.ClockLive })
+				waitDone(t, dir, len(rec.Processes))
+				var kernels, launched, unannounced uint64
+				for i := range res.Processes {
+					for _, k := range res.Processes[i].GPU.Kernels {
+						kernels++
+						switch {
+						case k.Event != 0:
+							launched++
+						case strings.Contains(k.Name, "nccl"):
+							unannounced++
+						}
+					}
+				}
+				counts := sumCUPTI(shardsByProcess(t, dir))
+				if launched == 0 || counts["KERNELS"] != kernels || counts["KERNELS_LINKED"] != launched || counts["NCCL_KERNELS_UNLINKED"] != unannounced {
+					t.Errorf("%d kernels ran, %d of them by NCCL's launches, %d by others of its: %v", kernels, launched, unannounced, counts)
+				}
+				for _, missed := range []string{"WITHOUT_TIMES", "WITHOUT_CLOCK", "WITHOUT_ROW", "UNDRAWN"} {
+					if counts[missed] != 0 {
+						t.Errorf("%s: %d kernels are not drawn", missed, counts[missed])
+					}
+				}
+			}
+		})
+	}
+}
