@@ -175,11 +175,12 @@ func TestStampsOfOtherKernelsAreWithheld(t *testing.T) {
 			f.parted, f.burst, f.pause, f.chain, f.even, f.length, f.jitter = 300, 1, 1e6, true, true, 4e3, 2e6
 		}, 0},
 		{"a small step back in a pause", func(f *fakeGPU) { f.burst, f.pause, f.jumps = 1, 10e6, []jump{{at: 3e9, by: -1e6}} }, 0},
+		{"counters part at once at a beat", func(f *fakeGPU) { f.parted, f.burst, f.pause, f.even, f.length, f.jitter = 1, 1, 1e6, true, 4e3, 60e3 }, 0},
 		{"a ring is overrun while kernels queue up", func(f *fakeGPU) { f.stall, f.burst, f.queued, f.pause = 700, 150, true, 1e9 }, 0.25},
 		{"a ring is overrun, then kernels one by one", func(f *fakeGPU) { f.stall, f.burst, f.pause = 700, 1, 1e6 }, 0.8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(2) {
+			for seed := range uint64(3) {
 				f := newFakeGPU(seed)
 				c.set(f)
 				kernels := f.kernels()
