@@ -47,6 +47,7 @@ type clockPoint struct {
 	d2    int64
 	begin uint64 // stamp of a kernel's beginning; 0: none
 	least int64  // lower bound of the offset at begin
+	sound bool   // some report in the bucket is beyond doubt
 }
 
 const (
@@ -95,7 +96,8 @@ func (k *gpuClock) grainNs() float64 {
 }
 
 // add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL hands it out when it never read one.
-// The stamp may be in doubt, another kernel's. Then only a jump can show by it.
+// The stamp may be in doubt, an earlier kernel's: reported later than it seems, so that it bounds the offset all the
+// same. But where there are no others, the line does not follow such.
 func (k *gpuClock) add(stamp, c uint64, doubtful bool) {
 	if stamp == 0 {
 		return
@@ -125,12 +127,7 @@ func (k *gpuClock) pair(g, c uint64, doubtful bool) {
 		}
 		k.comparesBack(line, g, c)
 	}
-	if doubtful { // an upper bound all the same, but nothing may come to lie on it that had a better one
-		if line := s.live(); line == nil || int64(c-g) >= line.offset(g) {
-			return
-		}
-	}
-	s.add(g, int64(c-g), k.grainNs())
+	s.add(g, int64(c-g), k.grainNs(), !doubtful)
 }
 
 // notBefore takes a lower bound: the kernel that began at a stamp was launched at host time t. Only for
@@ -147,6 +144,18 @@ func (k *gpuClock) notBefore(stamp, t uint64) {
 	}
 	if p := &s.points[i]; p.begin == 0 || int64(t-g) > p.least {
 		p.begin, p.least, s.dirty = g, int64(t-g), true
+	}
+}
+
+// doubts notes that reports from a host time on may have been of other kernels' stamps.
+func (k *gpuClock) doubts(t uint64) {
+	if n := len(k.segments); n > 0 {
+		s := k.segments[n-1]
+		for i := range s.points {
+			if p := &s.points[i]; p.g+uint64(p.d) >= t || p.g2 != 0 && p.g2+uint64(p.d2) >= t {
+				p.sound, s.dirty = false, true
+			}
+		}
 	}
 }
 
@@ -170,7 +179,7 @@ func (s *clockSegment) bucket(g uint64) (int, bool) {
 	})
 }
 
-func (s *clockSegment) add(g uint64, d int64, grain float64) {
+func (s *clockSegment) add(g uint64, d int64, grain float64, sound bool) {
 	i, ok := s.bucket(g)
 	if line := s.live(); line != nil && d < line.offset(g) {
 		s.below = true
@@ -178,6 +187,7 @@ func (s *clockSegment) add(g uint64, d int64, grain float64) {
 	switch {
 	case ok:
 		p := &s.points[i]
+		p.sound = p.sound || sound
 		switch {
 		case d < p.d:
 			p.g2, p.d2 = p.g, p.d
@@ -189,7 +199,7 @@ func (s *clockSegment) add(g uint64, d int64, grain float64) {
 		}
 	case i == len(s.points):
 		grown := s.grow(g, grain)
-		s.points = append(s.points, clockPoint{g: g, d: d})
+		s.points = append(s.points, clockPoint{g: g, d: d, sound: sound})
 		s.newest, s.dirty = g, true
 		if grown {
 			s.fit(true, grain)
@@ -198,7 +208,7 @@ func (s *clockSegment) add(g uint64, d int64, grain float64) {
 	case i == 0 && s.final > 0:
 		return // of a block long final
 	default:
-		s.points = slices.Insert(s.points, i, clockPoint{g: g, d: d})
+		s.points = slices.Insert(s.points, i, clockPoint{g: g, d: d, sound: sound})
 		if i <= s.full && s.full > 0 {
 			s.full++
 		}
@@ -254,13 +264,16 @@ func (s *clockSegment) fit(force bool, grain float64) {
 
 // fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbours
 // are parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone; what it
-// is then still bent by is uncertain.
+// is then still bent by is uncertain. A block of which all reports are in doubt has the line before it.
 func (s *clockSegment) fitBlock(from, to, first, end int, grain float64) clockLine {
 	var before *clockLine
 	if n := len(s.lines); n > 0 {
 		before = &s.lines[n-1]
 	}
 	middle := s.points[from].g + (s.points[to-1].g-s.points[from].g)/2
+	if before != nil && !slices.ContainsFunc(s.points[from:to], func(p clockPoint) bool { return p.sound }) {
+		return before.at(middle)
+	}
 	l := s.scratch.fit(s.points[first:end], middle, before, grain)
 	if l.bend == 0 || to-from == end-first {
 		return l
@@ -283,10 +296,10 @@ func (s *clockSegment) live() *clockLine {
 }
 
 // at maps a stamp (ns), and tells what the time may be off by.
-func (s *clockSegment) at(g uint64) (t uint64, off float64, ok bool) {
+func (s *clockSegment) at(g uint64) (t uint64, off margin, ok bool) {
 	n := len(s.lines)
 	if n == 0 {
-		return 0, 0, false
+		return 0, margin{}, false
 	}
 	i, _ := slices.BinarySearchFunc(s.lines, g, func(l clockLine, g uint64) int {
 		if l.g < g {
@@ -304,14 +317,15 @@ func (s *clockSegment) at(g uint64) (t uint64, off float64, ok bool) {
 	oa, ob := a.offset(g), b.offset(g)
 	t = g + uint64(oa+int64(math.Round(w*float64(ob-oa))))
 	// Beyond its block a line may be wrong by what the other one says.
-	return t, (1-w)*a.uncertainty(g) + w*b.uncertainty(g) + min(w, 1-w)*math.Abs(float64(ob-oa)), true
+	ua, ub, apart := a.uncertainty(g), b.uncertainty(g), min(w, 1-w)*math.Abs(float64(ob-oa))
+	return t, margin{(1-w)*ua.most + w*ub.most + apart, (1-w)*ua.usual + w*ub.usual + apart}, true
 }
 
-// host maps a stamp that was reported at host time seen to the time line. The true time is within
-// uncertainty (ns) of it in 95 of 100 cases at least, see clockLine. false if no pair has come yet.
-func (k *gpuClock) host(stamp, seen uint64) (t, uncertainty uint64, ok bool) {
+// host maps a stamp that was reported at host time seen to the time line, and tells what that may be off by (ns). false if
+// no pair has come yet.
+func (k *gpuClock) host(stamp, seen uint64) (t uint64, uncertainty margin, ok bool) {
 	if !k.known() {
-		return 0, 0, false
+		return 0, margin{}, false
 	}
 	g := k.nanoseconds(stamp)
 	for i := len(k.segments) - 1; i >= 0; i-- {
@@ -320,9 +334,9 @@ func (k *gpuClock) host(stamp, seen uint64) (t, uncertainty uint64, ok bool) {
 		if !found {
 			continue
 		}
-		t, uncertainty, ok = at, uint64(math.Ceil(off)), true
+		t, uncertainty, ok = at, off, true
 		// Taken or reported before the jump: an older segment's, unless that fits no better.
-		slack := uncertainty + stepSlackNs
+		slack := uint64(uncertainty.most) + stepSlackNs
 		if i > 0 && (seen < s.from || t+slack < s.from || t > seen+slack) {
 			continue
 		}

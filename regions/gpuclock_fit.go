@@ -26,7 +26,7 @@ type clockLine struct {
 
 	stat     float64 // uncertainty (ns) at pivot
 	pivot    float64 // mean place of the quickest reports, less g
-	slopeOff float64 // uncertainty of the slope
+	slopeOff margin  // uncertainty of the slope
 	limit    float64 // what a lower bound allows at most
 	limitAt  float64 // where it is, less g
 	bend     float64 // how far (ns) the points are from lying on one line, beyond chance
@@ -57,13 +57,28 @@ func (l *clockLine) offset(g uint64) int64 {
 	return l.d + int64(math.Round(l.slope*float64(int64(g-l.g))))
 }
 
+// at is the same line, of a block with another middle.
+func (l *clockLine) at(g uint64) clockLine {
+	m := *l
+	moved := float64(int64(g - l.g))
+	m.g, m.d, m.pivot, m.limitAt = g, l.offset(g), l.pivot-moved, l.limitAt-moved
+	return m
+}
+
 // above is by how much an upper or lower bound of the offset at g lies above the line.
 func (l *clockLine) above(g uint64, d int64) float64 { return float64(d - l.offset(g)) }
 
-func (l *clockLine) uncertainty(g uint64) float64 {
+func (l *clockLine) uncertainty(g uint64) margin {
 	x := float64(int64(g - l.g))
-	return min(math.Hypot(l.stat, l.slopeOff*(x-l.pivot)), l.limit+l.slopeOff*math.Abs(x-l.limitAt))
+	of := func(slopeOff float64) float64 {
+		return min(math.Hypot(l.stat, slopeOff*(x-l.pivot)), l.limit+slopeOff*math.Abs(x-l.limitAt))
+	}
+	return margin{of(l.slopeOff.most), of(l.slopeOff.usual)}
 }
+
+// margin is what something may be off by: at most, which is what decides whether stamps can be believed; and in 95 of 100
+// cases, given that two clocks seldom run apart by more than usualSlope.
+type margin struct{ most, usual float64 }
 
 // fitScratch is what a fit works with.
 type fitScratch struct {
@@ -137,7 +152,7 @@ func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, 
 	if before != nil {
 		known = before.slope
 	}
-	slope, slopeOff := known, maxSlope
+	slope, slopeOff := known, margin{maxSlope, 3 * usualSlope}
 	if n >= minSlopePoints {
 		slope, slopeOff = f.slope(known, span, grain)
 	}
@@ -196,7 +211,7 @@ func (f *fitScratch) bend(slope float64) float64 {
 
 // slope chooses among the slope known before, none, and the edges of the points' lower hull. off is by how much it may
 // differ without being much worse.
-func (f *fitScratch) slope(known, span, grain float64) (best, off float64) {
+func (f *fitScratch) slope(known, span, grain float64) (best float64, off margin) {
 	m := f.agreeing(len(f.x))
 	floor := grain + fitFloorNs
 	spread := func(slope float64) float64 { return f.spread(slope) + floor }
@@ -219,17 +234,34 @@ func (f *fitScratch) slope(known, span, grain float64) (best, off float64) {
 		a, b := f.hull[i-1], f.hull[i]
 		try((f.y[b] - f.y[a]) / (f.x[b] - f.x[a]))
 	}
-	for off = least / 16 / span; off < maxSlope; off *= 1.5 {
-		// What would have been taken for a better slope has been tried; less is chance.
-		worse := least * math.Exp(slopeDoubt/float64(m-1))
-		better := least * math.Exp(-slopeGain/float64(m-1))
-		a, b := spread(best+off), spread(best-off)
-		if (a > worse || a < better) && (b > worse || b < better) {
+	// What would have been taken for a better slope has been tried; less is chance.
+	better := least * math.Exp(-slopeGain/float64(m-1))
+	for step := least / 16 / span; step < maxSlope; step *= 1.5 {
+		a, b := spread(best+step), spread(best-step)
+		worse := func(doubt float64) bool {
+			least := least * math.Exp(doubt/float64(m-1))
+			return (a > least || a < better) && (b > least || b < better)
+		}
+		if off.usual == 0 && worse(slopeDoubt-unusual(step)) {
+			off.usual = step
+		}
+		if worse(slopeDoubt) {
+			off.most = step
 			break
 		}
 	}
-	return best, min(off, maxSlope) + wander
+	if off.most == 0 {
+		off.most = maxSlope
+	}
+	if off.usual == 0 {
+		off.usual = off.most
+	}
+	return best, margin{off.most + wander, off.usual + wander}
 }
+
+// unusual is how much less likely (logarithm) it is that clocks run apart by a slope than that they do not. Some do by
+// far more than is usual.
+func unusual(slope float64) float64 { return math.Log1p(slope * slope / (usualSlope * usualSlope)) }
 
 // lowerHull finds the corners of the points' lower hull; x rises.
 func (f *fitScratch) lowerHull() {

@@ -53,7 +53,7 @@ type stepBack struct {
 func (k *gpuClock) jumpedAhead(line *clockLine, g, c uint64) bool {
 	a := &k.ahead
 	above := line.above(g, int64(c-g))
-	if line.points < aheadPoints || above > -3*line.uncertainty(g)-stepSlackNs {
+	if line.points < aheadPoints || above > -3*line.uncertainty(g).most-stepSlackNs {
 		if len(a.pairs) > 0 {
 			if a.agree++; a.agree >= agreeingPairs {
 				*a = stepAhead{}
@@ -148,7 +148,7 @@ func (k *gpuClock) jump(pairs []clockPair, back bool, at uint64) {
 	})
 	s := &clockSegment{}
 	for _, p := range pairs {
-		s.add(p.g, int64(p.c-p.g), grain)
+		s.add(p.g, int64(p.c-p.g), grain, true)
 	}
 	s.fit(true, grain)
 	s.from, _, _ = s.at(pairs[0].g)

@@ -2,7 +2,11 @@
 
 package regions
 
-import "ncclotf2/plugin/shm"
+import (
+	"math"
+
+	"ncclotf2/plugin/shm"
+)
 
 // Timing sources: what the interval of an operation is.
 const (
@@ -61,14 +65,14 @@ func (m *Model) mapped(c *commRank, p *plan) (interval, bool) {
 		return interval{}, false
 	}
 	s := p.stamps()
-	begin, beginOff, _ := c.gpu.host(s.first, s.began)
-	end, endOff, ok := c.gpu.host(s.last, s.ended)
+	begin, beginMargin, _ := c.gpu.host(s.first, s.began)
+	end, endMargin, ok := c.gpu.host(s.last, s.ended)
 	if !ok {
 		return interval{}, false
 	}
 	// The clock is known better now than when the plan was judged.
 	bound := m.launched(p)
-	if begin+beginOff+stampSlackNs < bound || end > s.ended+endOff+stampSlackNs {
+	if begin+uint64(beginMargin.most)+stampSlackNs < bound || end > s.ended+uint64(endMargin.most)+stampSlackNs {
 		p.verdict = implausible
 		return interval{}, false
 	}
@@ -76,6 +80,7 @@ func (m *Model) mapped(c *commRank, p *plan) (interval, bool) {
 	// What has been seen of this plan bounds its own times, whatever the clock says.
 	begin = min(max(begin, bound), s.began)
 	end = max(min(end, s.ended), begin)
+	beginOff, endOff := uint64(math.Ceil(beginMargin.usual)), uint64(math.Ceil(endMargin.usual))
 	beginOff = min(beginOff, max(begin-min(begin, bound), s.began-begin))
 	endOff = min(endOff, max(end-min(end, bound), s.ended-min(end, s.ended)))
 	return interval{begin, end, max(beginOff, endOff)}, true

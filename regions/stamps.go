@@ -270,6 +270,12 @@ func (f *stampFilter) part(p *plan, steps int) {
 		from = min(from, f.from)
 	}
 	f.from, f.until = from, math.MaxUint64
+	c := p.comm
+	i := slices.IndexFunc(c.queue, func(q *plan) bool { return q.measurement == 0 && q.number >= from })
+	if i >= 0 {
+		p = c.queue[i]
+	}
+	c.gpu.doubts(p.start)
 }
 
 // withhold marks that GPU times are not used from a plan on, unless they already are not.
@@ -351,10 +357,10 @@ func (m *Model) examine(c *commRank, p *plan, inOrder bool) evidence {
 			e.off = max(e.off, float64(a-b-off))
 		}
 	}
-	beyond(doubtLate, end, s.ended, endOff+stampSlackNs)
+	beyond(doubtLate, end, s.ended, uint64(endOff.most)+stampSlackNs)
 	if p.netStop != 0 && p.proxiesOpen == 0 && m.Records(shm.EventProxyOp) {
-		beyond(doubtLate, begin, p.netStop, beginOff+networkSlackNs)
+		beyond(doubtLate, begin, p.netStop, uint64(beginOff.most)+networkSlackNs)
 	}
-	beyond(doubtEarly, e.launched, begin, beginOff+stampSlackNs)
+	beyond(doubtEarly, e.launched, begin, uint64(beginOff.most)+stampSlackNs)
 	return e
 }
