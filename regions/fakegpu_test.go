@@ -305,14 +305,15 @@ func (a *accuracy) String() string {
 }
 
 // bad tells what is not as promised: the median error at most 2 µs or 1.5 times the smallest delay, below which
-// nothing can be seen; uncertainties true in 95 of 100 cases, and their median at most 10 µs.
+// nothing can be seen; uncertainties true in 95 of 100 cases, as far as so few tell (two standard deviations), and their
+// median at most 10 µs.
 func (a *accuracy) bad() string {
 	switch {
 	case a.gpu == 0:
 		return "nothing has GPU time"
 	case nth(a.errors, .5) > max(2000, 1.5*nth(a.delays, .5)):
 		return "median error"
-	case float64(a.covered) < 0.95*float64(len(a.errors)):
+	case float64(a.covered) < 0.95*float64(len(a.errors))-2*math.Sqrt(0.95*0.05*float64(len(a.errors))):
 		return "the uncertainty does not cover the errors"
 	case nth(a.uncertainties, .5) > 10_000:
 		return "median uncertainty"

@@ -142,7 +142,7 @@ func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, 
 			f.append(p.g2-middle, p.d2-d0)
 		}
 		f.append(p.g-middle, p.d-d0)
-		if p.g2 > p.g {
+		if p.g2 >= p.g {
 			f.append(p.g2-middle, p.d2-d0)
 		}
 	}
