@@ -19,6 +19,7 @@ import (
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -191,18 +192,33 @@ func TestDeviceMemoryIsMarked(t *testing.T) {
 
 // What CUPTI told of kernels, and what of it could not be used, is in the summary.
 func TestKernelsInTheSummary(t *testing.T) {
+	failed := func(rank int) *shard.Cupti {
+		if rank == 0 {
+			return &shard.Cupti{State: "ended", Version: 22}
+		}
+		return &shard.Cupti{State: "failed", Error: 15, Why: "libcupti.so.12: no driver"}
+	}
+	busy := func(int) *shard.Cupti { return &shard.Cupti{State: "busy", Error: 39} }
 	for _, tc := range []struct {
 		counts map[string]uint64 // of each rank
+		cupti  func(rank int) *shard.Cupti
 		want   string
 	}{
-		{nil, ""},
-		{map[string]uint64{"RECORDS": 9, "MEMORY_OPERATIONS": 9}, "0 recorded, 0 of them linked with their launches; 0 of NCCL's not linked"},
-		{map[string]uint64{"RECORDS": 20, "KERNELS": 7, "KERNELS_LINKED": 4, "KERNELS_GRAPH_LINKED": 1, "KERNELS_NO_EXTERNAL_ID": 2},
+		{nil, nil, ""},
+		{nil, busy, "CUPTI is busy: error 39"},
+		{map[string]uint64{"RECORDS": 9}, failed, "0 of NCCL's not linked; CUPTI is failed in processes 1-2: libcupti.so.12: no driver"},
+		{map[string]uint64{"RECORDS": 9, "MEMORY_OPERATIONS": 9}, nil, "0 recorded, 0 of them linked with their launches; 0 of NCCL's not linked"},
+		{map[string]uint64{"RECORDS": 20, "KERNELS": 7, "KERNELS_LINKED": 4, "KERNELS_GRAPH_LINKED": 1, "KERNELS_NO_EXTERNAL_ID": 2}, nil,
 			"21 recorded, 12 of them linked with their launches, 3 with replayed operations; 0 of NCCL's not linked"},
-		{map[string]uint64{"RECORDS": 20, "KERNELS": 7, "KERNELS_LINKED": 3, "KERNELS_AGED_OUT": 2, "KERNELS_IMPLAUSIBLE": 1, "KERNELS_UNDECIDED": 1, "NCCL_KERNELS_UNLINKED": 3, "WITHOUT_TIMES": 2, "UNDRAWN": 1},
+		{map[string]uint64{"RECORDS": 20, "KERNELS": 7, "KERNELS_LINKED": 3, "KERNELS_AGED_OUT": 2, "KERNELS_IMPLAUSIBLE": 1, "KERNELS_UNDECIDED": 1, "NCCL_KERNELS_UNLINKED": 3, "WITHOUT_TIMES": 2, "UNDRAWN": 1}, nil,
 			"21 recorded, 9 of them linked with their launches; 9 of NCCL's not linked; 3 still undecided; 9 records not drawn"},
 	} {
-		path := makeJob(t, func(_ int, p *shardtest.Process) { p.Shard.Counts.CUPTI = tc.counts })
+		path := makeJob(t, func(rank int, p *shardtest.Process) {
+			p.Shard.Counts.CUPTI = tc.counts
+			if tc.cupti != nil {
+				p.Shard.Cupti = tc.cupti(rank)
+			}
+		})
 		r := operationsOfArchive(t, path)
 		var b strings.Builder
 		if err := r.WriteText(&b); err != nil {

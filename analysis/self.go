@@ -61,7 +61,8 @@ type SelfText struct {
 
 // The kinds of what archives say of themselves, in the order of reports.
 var (
-	selfValues = []string{"LIBRARY", "LIBRARY_VERSION", "LIBRARY_PATH", "API_VERSION", "EVENT_MASK", "RECORD_MASK", "CLOCK_SOURCE", "MEMORY_KIND"}
+	selfValues = []string{"LIBRARY", "LIBRARY_VERSION", "LIBRARY_PATH", "API_VERSION", "EVENT_MASK", "RECORD_MASK", "CLOCK_SOURCE", "MEMORY_KIND",
+		"CUPTI_STATE", "CUPTI_VERSION"}
 	selfCounts = []string{
 		"PROCESSES_FINISHED", "PROCESSES_RUNNING", "PROCESSES_CRASHED", "PROCESSES_CONTINUED", "PROCESSES_MISSING", "COMMUNICATORS", "RANKS_MISSING", "RANKS_OF_UNKNOWN_SIZE",
 		"STARTS", "STOPS", "STATES", "FILTERED", "PAUSED", "LOST", "LOST_BY_PROCESS", "NULL_HANDLES", "ODDITIES", "TIMING", "CUPTI",
@@ -79,16 +80,7 @@ func SelfReport(a *otf2.Archive) *Self {
 	}
 	s.Processes, _ = ps.number("PROCESSES")
 	for _, name := range selfValues {
-		if v, ok := ps[prefix+name]; ok {
-			s.Recording = append(s.Recording, SelfValue{name, v, "all"})
-		}
-		for _, v := range ps.numbered(name) {
-			value, who := v, ""
-			if i := strings.LastIndex(v, ": process"); i >= 0 {
-				value, who = v[:i], strings.TrimPrefix(strings.TrimPrefix(v[i+2:], "processes "), "process ")
-			}
-			s.Recording = append(s.Recording, SelfValue{name, value, who})
-		}
+		s.Recording = append(s.Recording, ps.values(name)...)
 	}
 	for _, kind := range selfCounts {
 		below := ps.below(kind)
@@ -114,6 +106,21 @@ func SelfReport(a *otf2.Archive) *Self {
 		}
 	}
 	return s
+}
+
+// values lists what processes have of something, and which.
+func (ps properties) values(name string) (all []SelfValue) {
+	if v, ok := ps[prefix+name]; ok {
+		all = append(all, SelfValue{name, v, "all"})
+	}
+	for _, v := range ps.numbered(name) {
+		value, who := v, ""
+		if i := strings.LastIndex(v, ": process"); i >= 0 {
+			value, who = v[:i], strings.TrimPrefix(strings.TrimPrefix(v[i+2:], "processes "), "process ")
+		}
+		all = append(all, SelfValue{name, value, who})
+	}
+	return all
 }
 
 // numbered lists the values of NAME::0, NAME::1, ….

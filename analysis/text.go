@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -63,7 +64,7 @@ func (s *Summary) write(w io.Writer) {
 	if text := networkText(s.Network); text != "" {
 		line("network", "%s", text)
 	}
-	if text := kernelsText(s.CUPTI); text != "" {
+	if text := kernelsText(s.CUPTI, s.CUPTIStates); text != "" {
 		line("kernels", "%s", text)
 	}
 	s.writePaused(line)
@@ -121,10 +122,26 @@ func networkText(n map[string]uint64) string {
 	return strings.Join(parts, "; ")
 }
 
-// kernelsText tells what became of the kernels that CUPTI recorded in one line, "" if it recorded nothing.
-func kernelsText(n map[string]uint64) string {
+// kernelsText tells what became of the kernels that CUPTI recorded in one line, and where it could not record them; "" if
+// it was not to be used.
+func kernelsText(n map[string]uint64, states []SelfValue) string {
+	var without []string
+	for _, s := range states {
+		state, why, _ := strings.Cut(s.Value, ": ")
+		if slices.Contains([]string{"on", "ended", "off"}, state) {
+			continue
+		}
+		where := ""
+		if s.Processes != "all" {
+			where = " in process " + s.Processes
+			if strings.ContainsAny(s.Processes, "-,") {
+				where = " in processes " + s.Processes
+			}
+		}
+		without = append(without, fmt.Sprintf("CUPTI is %s%s: %s", state, where, cmp.Or(why, "no reason is known")))
+	}
 	if n["RECORDS"] == 0 {
-		return ""
+		return strings.Join(without, "; ")
 	}
 	parts := []string{
 		fmt.Sprintf("%d recorded, %d of them linked with their launches", n["KERNELS"], n["KERNELS_LINKED"]),
@@ -140,7 +157,7 @@ func kernelsText(n map[string]uint64) string {
 	}
 	add(n["KERNELS_UNDECIDED"], "%d still undecided")
 	add(n["WITHOUT_TIMES"]+n["WITHOUT_CLOCK"]+n["WITHOUT_DEVICE"]+n["WITHOUT_ROW"]+n["UNDRAWN"], "%d records not drawn")
-	return strings.Join(parts, "; ")
+	return strings.Join(append(parts, without...), "; ")
 }
 
 func count(n int, one, many string) string {

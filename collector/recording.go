@@ -425,8 +425,8 @@ func (r *recording) snapshot() {
 	h := r.source.Header()
 	p.Masks = shard.Masks{Event: h.EventMask, Record: h.RecordMask & allTypes}
 	if h.CuptiKinds != 0 || h.CuptiState != shm.CuptiOff {
-		p.Cupti = &shard.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError, Kinds: h.CuptiKinds,
-			Records: r.activities}
+		p.Cupti = &shard.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError, Why: h.CuptiReason(),
+			Kinds: h.CuptiKinds, Records: r.activities}
 	}
 	p.Costs = r.costs(&h)
 	p.Counts.NullHandles = h.NullHandles

@@ -53,7 +53,9 @@ static __thread uint64_t pushed;
 
 static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
 
-static void set_state(enum ncclotf2_cupti_state state, int error) {
+/* `why`: one line, or "". */
+static void set_state(enum ncclotf2_cupti_state state, int error, const char *why) {
+  snprintf(header()->cupti_why, sizeof header()->cupti_why, "%s", why);
   __atomic_store_n(&header()->cupti_error, error, __ATOMIC_RELAXED);
   __atomic_store_n(&header()->cupti_state, state, __ATOMIC_RELEASE);
 }
@@ -67,7 +69,7 @@ static const char *text_of(int result) {
 /* Programs that make and end communicators all the time hear it once. */
 static void give_up(enum ncclotf2_cupti_state state, int error, const char *line) {
   static char said[PATH_MAX + 256];
-  set_state(state, error);
+  set_state(state, error, line);
   if (strncmp(said, line, sizeof said - 1) == 0) return;
   snprintf(said, sizeof said, "%s", line);
   ncclotf2_log(NCCLOTF2_LOG_WARN, "kernels are not recorded: %s", line);
@@ -142,7 +144,8 @@ static void take_late(void) {
 
 static void switch_off(void) {
   int result = CUPTI_NOT_INITIALIZED;
-  if (!ncclotf2_cuda_is_gone()) {
+  const bool gone = ncclotf2_cuda_is_gone();
+  if (!gone) {
     disable();
     result = cupti.flush_all(CUPTI_FLUSH_FORCED);
   }
@@ -155,7 +158,13 @@ static void switch_off(void) {
   }
   count_buffers();
   count_out();
-  set_state(result == CUPTI_OK ? NCCLOTF2_CUPTI_ENDED : NCCLOTF2_CUPTI_FAILED, result);
+  if (result == CUPTI_OK) {
+    set_state(NCCLOTF2_CUPTI_ENDED, result, "");
+    return;
+  }
+  char why[128];
+  snprintf(why, sizeof why, "it did not give back its last records: %s", gone ? "the driver was gone" : text_of(result));
+  set_state(NCCLOTF2_CUPTI_FAILED, result, why);
 }
 
 static void *run(void *unused) {
@@ -249,7 +258,7 @@ static bool attach(uint64_t kinds) {
     if (enable(kinds)) {
       __atomic_store_n(&ending, 0, __ATOMIC_RELAXED);
       __atomic_store_n(&works, WORKS, __ATOMIC_RELAXED);
-      set_state(NCCLOTF2_CUPTI_ON, 0);
+      set_state(NCCLOTF2_CUPTI_ON, 0, "");
       ncclotf2_cupti_clock(&cupti); /* before any launch: on a loaded machine the thread may begin late */
       __atomic_store_n(&ncclotf2_fast.cupti, 1, __ATOMIC_RELEASE);
       if (ncclotf2_thread_start(run)) return true;

@@ -183,8 +183,9 @@ struct ncclotf2_header {
   uint64_t cupti_buffers_out;         /* with records, that CUPTI had not given back when it was switched off */
   uint64_t cupti_buffers_strange;     /* that it gave back and had not been given */
   uint64_t cupti_buffers_overwritten; /* for which there was no memory: their records are gone */
+  char cupti_why[512];         /* one line, if it was asked for and is not on, or failed; else empty. Written before the state */
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
-               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64];
+               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512];
 
   /* written by the collector (offset 6144) */
   uint32_t collector_state;    /* futex, enum ncclotf2_collector_state */

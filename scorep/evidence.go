@@ -16,19 +16,46 @@ import (
 var evidence = []struct {
 	name  string
 	value func(p *shard.Process) string
+	usual string // if all have this, nothing is said
 }{
-	{"LIBRARY", func(p *shard.Process) string { return p.Library }},
-	{"LIBRARY_VERSION", func(p *shard.Process) string { return libraryVersion(p.LibraryVersion) }},
-	{"LIBRARY_PATH", func(p *shard.Process) string { return p.LibraryPath }},
-	{"API_VERSION", func(p *shard.Process) string { return strconv.Itoa(p.APIVersion) }},
-	{"EVENT_MASK", func(p *shard.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }},
-	{"RECORD_MASK", func(p *shard.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }},
-	{"CLOCK_SOURCE", func(p *shard.Process) string { return p.Clock.Source }},
-	{"MEMORY_KIND", func(p *shard.Process) string { return p.Memory.Kind }},
+	{"LIBRARY", func(p *shard.Process) string { return p.Library }, ""},
+	{"LIBRARY_VERSION", func(p *shard.Process) string { return libraryVersion(p.LibraryVersion) }, ""},
+	{"LIBRARY_PATH", func(p *shard.Process) string { return p.LibraryPath }, ""},
+	{"API_VERSION", func(p *shard.Process) string { return strconv.Itoa(p.APIVersion) }, ""},
+	{"EVENT_MASK", func(p *shard.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
+	{"RECORD_MASK", func(p *shard.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
+	{"CLOCK_SOURCE", func(p *shard.Process) string { return p.Clock.Source }, ""},
+	{"MEMORY_KIND", func(p *shard.Process) string { return p.Memory.Kind }, ""},
+	{"CUPTI_STATE", cuptiState, cuptiOff},
+	{"CUPTI_VERSION", cuptiVersion, unknownValue},
 }
 
 // unknownValue stands for what could not be learnt.
 const unknownValue = "unknown"
+
+// cuptiOff is said of processes that were not asked to use CUPTI.
+const cuptiOff = "off"
+
+// cuptiState tells what became of CUPTI in a process: its state as package shm names it, and why if it is not on.
+func cuptiState(p *shard.Process) string {
+	switch c := p.Cupti; {
+	case c == nil:
+		return cuptiOff
+	case c.Why != "":
+		return c.State + ": " + c.Why
+	case c.Error != 0:
+		return fmt.Sprintf("%s: error %d", c.State, c.Error)
+	default:
+		return c.State
+	}
+}
+
+func cuptiVersion(p *shard.Process) string {
+	if p.Cupti == nil || p.Cupti.Version == 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(p.Cupti.Version), 10)
+}
 
 // libraryVersion writes ncclGetVersion's number as people do. Since 2.9 it is major·10000 + minor·100 +
 // patch, before that major·1000 + minor·100 + patch.
@@ -53,6 +80,9 @@ func (a *archive) describeEvidence(ps *properties) {
 				values = append(values, v)
 			}
 			by[v] = append(by[v], p.index)
+		}
+		if len(values) == 1 && values[0] == e.usual {
+			continue
 		}
 		if len(values) == 1 {
 			ps.add(prefix+e.name, values[0])

@@ -200,7 +200,11 @@ func TestEqualIDs(t *testing.T) {
 func TestEvidenceOfTheRecording(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 4, 1, func(rank int, p *shardtest.Process) {
+		if rank < 2 {
+			p.Shard.Cupti = &shard.Cupti{State: "ended", Version: 130000}
+		}
 		if rank == 2 {
+			p.Shard.Cupti = &shard.Cupti{State: "busy", Error: 39, Why: "another profiler uses CUPTI"}
 			p.Shard.LibraryVersion = 22803
 			p.Shard.Memory = shard.Memory{Kind: "shm", Path: "/dev/shm/x"}
 		}

@@ -43,7 +43,8 @@ import (
 //	COST::<CALLBACK>::<TYPE>::SAMPLES, …::MEAN_NS, …::MOST_NS   what the plugin's callbacks took, measured by itself
 //
 // and what processes have alike or not: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION, EVENT_MASK,
-// RECORD_MASK, CLOCK_SOURCE, MEMORY_KIND. If all have one value, it is the property's. Otherwise there is
+// RECORD_MASK, CLOCK_SOURCE, MEMORY_KIND, and where CUPTI was asked for CUPTI_STATE ("ended": it was on; else why it was not,
+// "failed: …") and CUPTI_VERSION. If all have one value, it is the property's. Otherwise there is
 // NAME::<n> for each value, followed by the processes (location groups) that have it: "tsc: processes 0-3,7".
 //
 // Of OTF2's own there is MPI_COMMUNICATION_COMPLETE: whether every collective and message has all its

@@ -100,6 +100,7 @@ type Cupti struct {
 	State   string            `json:"state"`   // see shm.CuptiState
 	Version uint32            `json:"version"` // as cuptiGetVersion gives it, 0 if there was none to ask
 	Error   int32             `json:"error,omitempty"`
+	Why     string            `json:"why,omitempty"`     // one line, if it was asked for and is not on, or failed
 	Kinds   uint64            `json:"kinds"`             // bit k: activity kind k was wanted
 	Records map[uint32]uint64 `json:"records,omitempty"` // activity records taken, by kind
 }

@@ -14,8 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/replay"
+	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
 
@@ -306,12 +309,26 @@ func TestWithoutCupti(t *testing.T) {
 				if strings.Count(p.Stderr, "\n") != 1 || !strings.Contains(p.Stderr, tc.line) {
 					t.Errorf("the plugin says %q", p.Stderr)
 				}
-				if c := byPID[p.PID].Cupti; c == nil || c.State != tc.state || len(c.Records) > 0 {
+				if c := byPID[p.PID].Cupti; c == nil || c.State != tc.state || !strings.Contains(c.Why, tc.line) || len(c.Records) > 0 {
 					t.Errorf("CUPTI: %+v", c)
 				}
 				if got, want := byPID[p.PID].Counts.Starts["KernelLaunch"], uint64(p.Report.Delivered.Starts["KernelLaunch"]); got != want || want == 0 {
 					t.Errorf("%d launches, want %d", got, want)
 				}
+			}
+			if _, err := scorep.Unify(dir, nil); err != nil {
+				t.Fatal(err)
+			}
+			a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			said := slices.ContainsFunc(analysis.SelfReport(a).Recording, func(v analysis.SelfValue) bool {
+				return v.Name == "CUPTI_STATE" && v.Processes == "all" && strings.HasPrefix(v.Value, tc.state+": ") && strings.Contains(v.Value, tc.line)
+			})
+			if !said {
+				t.Errorf("the archive does not say why there are no kernels: %+v", analysis.SelfReport(a).Recording)
 			}
 		})
 	}

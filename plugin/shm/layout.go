@@ -257,7 +257,9 @@ type Header struct {
 	CuptiBuffersStrange     uint64 // that it gave back and had not been given
 	CuptiBuffersOverwritten uint64 // for which there was no memory: their records are gone
 
-	_ [1784]byte
+	CuptiWhy [512]byte // one line, if it was asked for and is not on, or failed; else empty
+
+	_ [1272]byte
 
 	// written by the collector
 	CollectorState CollectorState

@@ -141,6 +141,7 @@ func (m *Memory) Header() Header {
 	c.CuptiBuffersOut = atomic.LoadUint64(&h.CuptiBuffersOut)
 	c.CuptiBuffersStrange = atomic.LoadUint64(&h.CuptiBuffersStrange)
 	c.CuptiBuffersOverwritten = atomic.LoadUint64(&h.CuptiBuffersOverwritten)
+	c.CuptiWhy = h.CuptiWhy // in place before the state that was just read
 	c.CuptiKinds = atomic.LoadUint64(&h.CuptiKinds)
 	for t := range h.Filtered {
 		c.Filtered[t] = atomic.LoadUint64(&h.Filtered[t])

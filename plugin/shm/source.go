@@ -83,6 +83,9 @@ func (e *commEntry) comm(s *Strings) Comm {
 // Host, Boot and Exe are the header's texts.
 func (h *Header) Host() string { return cString(h.Hostname[:]) }
 
+// CuptiReason says why CUPTI is not on though it was asked for, or failed; else "".
+func (h *Header) CuptiReason() string { return cString(h.CuptiWhy[:]) }
+
 // Boot is /proc/sys/kernel/random/boot_id of the process's machine.
 func (h *Header) Boot() string { return cString(h.BootID[:]) }
 

@@ -177,6 +177,7 @@ static void check_counts(void) {
 }
 
 static void check_ended(void) {
+  EQUAL(host_header()->cupti_why[0], '\0', "reason");
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_ENDED, "state");
   EQUAL(host_header()->cupti_error, 0, "error");
   EQUAL(is_on(), 0, "on");
@@ -359,6 +360,7 @@ static void refused(const char *variable, const char *value, const char *faults,
     EQUAL(host_header()->cupti_error, error, "error");
     EQUAL(is_on(), 0, "on");
     CHECK(host_logged(line), "no line like \"%s\": %s", line, host_line);
+    CHECK(*host_header()->cupti_why, "no reason");
     EQUAL(host_mask, 0xf47, "mask");
     CHECK(host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH)), "not recorded");
     /* Nothing is left behind. */
@@ -712,6 +714,7 @@ static void flush_fails(void) {
   EQUAL(ncclProfiler_v6.finalize(context), 0, "finalize");
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_FAILED, "state");
   EQUAL(host_header()->cupti_error, 999, "error");
+  CHECK(strstr(host_header()->cupti_why, "did not give back"), "%s", host_header()->cupti_why);
   EQUAL(host_header()->cupti_buffers_out, 1, "out");
   read_all();
   CHECK(clocks >= 2, "%llu clock records", (unsigned long long)clocks);
