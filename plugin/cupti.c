@@ -258,6 +258,7 @@ static bool attach(uint64_t kinds) {
     if (enable(kinds)) {
       __atomic_store_n(&ending, 0, __ATOMIC_RELAXED);
       __atomic_store_n(&works, WORKS, __ATOMIC_RELAXED);
+      (void)ncclotf2_cuda_is_gone(); /* so that the loader's lock is not taken by the thread, which forks go past */
       set_state(NCCLOTF2_CUPTI_ON, 0, "");
       ncclotf2_cupti_clock(&cupti); /* before any launch: on a loaded machine the thread may begin late */
       __atomic_store_n(&ncclotf2_fast.cupti, 1, __ATOMIC_RELEASE);

@@ -41,6 +41,7 @@ type GPUKernel struct {
 // GPUTruth is what the fake CUPTI of one process did.
 type GPUTruth struct {
 	Kernels     []GPUKernel       `json:"-"`         // in order of launch
+	Memory      []GPUMemory       `json:"-"`         // in the order in which it was told
 	Delivered   map[uint32]uint64 `json:"delivered"` // records that the plugin could read, by activity kind
 	Dropped     uint64            `json:"dropped"`   // records that CUPTI dropped
 	Unreadable  uint64            `json:"unreadable"`
@@ -64,6 +65,14 @@ func loadTruth(path string) (*GPUTruth, error) {
 				return nil, fmt.Errorf("%s: %w", path, err)
 			}
 			return truth, nil
+		}
+		if bytes.HasPrefix(line, []byte(`{"memory"`)) {
+			var m GPUMemory
+			if err := json.Unmarshal(line, &m); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			truth.Memory = append(truth.Memory, m)
+			continue
 		}
 		var k GPUKernel
 		if err := json.Unmarshal(line, &k); err != nil {
@@ -102,11 +111,12 @@ const (
 //	CALL begin                       capture what this thread launches
 //	CALL end                         … until here; graphs count from 0
 //	CALL graph DOMAIN CBID GRAPH N { START END }…
+//	CALL memory OPERATION KIND ADDRESS BYTES TIME
 //
 // EVENT is the KernelLaunch, 0 if it belongs to none; times are recorded ones, ns.
 func kernelProgram(rec *Recording, process int) ([]byte, error) {
 	p := rec.Processes[process]
-	k := &kernels{rec: rec, p: p, streams: map[Pointer]int{}, roots: groupRoots(p)}
+	k := &kernels{rec: rec, p: p, streams: map[Pointer]int{}, roots: groupRoots(p), planOf: map[*Event]*plan{}}
 	for _, x := range p.Contexts {
 		if err := k.context(x); err != nil {
 			return nil, fmt.Errorf("recording %s: process %d: %w", rec.Name, process, err)
@@ -114,6 +124,7 @@ func kernelProgram(rec *Recording, process int) ([]byte, error) {
 	}
 	k.unannounced()
 	k.application()
+	k.memory(process)
 	slices.SortStableFunc(k.actions, func(a, b action) int {
 		return cmp.Or(cmp.Compare(a.call, b.call), cmp.Compare(a.order, b.order))
 	})
@@ -138,7 +149,8 @@ type kernels struct {
 	actions []action
 	used    map[*Kernel]bool
 	graphs  int
-	capture [][2]uint64 // times between which launches are captured
+	planOf  map[*Event]*plan // by Group
+	capture [][2]uint64      // times between which launches are captured
 }
 
 func (k *kernels) add(call int, order uint64, format string, args ...any) {
@@ -169,6 +181,9 @@ func (k *kernels) context(x *Context) error {
 	}
 	if err := k.times(x, plans); err != nil {
 		return err
+	}
+	for _, pl := range plans {
+		k.planOf[pl.group] = pl
 	}
 	var replayed []*plan
 	for _, pl := range plans {

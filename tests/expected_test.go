@@ -26,6 +26,7 @@ type operation struct {
 	source      string // archives: TIMING_SOURCE
 	uncertainty int64  // archives: UNCERTAINTY, −1 where there is none
 	id, plan    handle // archives: EVENT_ID, PLAN_ID
+	send, recv  string // archives: SENDBUFF_CLASS, RECVBUFF_CLASS
 	event       *replay.Event
 }
 

@@ -360,7 +360,7 @@ static void refused(const char *variable, const char *value, const char *faults,
     EQUAL(host_header()->cupti_error, error, "error");
     EQUAL(is_on(), 0, "on");
     CHECK(host_logged(line), "no line like \"%s\": %s", line, host_line);
-    CHECK(*host_header()->cupti_why && strstr(host_line, host_header()->cupti_why), "%s, not %s", host_header()->cupti_why, host_line);
+    CHECK(*host_header()->cupti_why, "no reason");
     EQUAL(host_mask, 0xf47, "mask");
     CHECK(host_start(context, host_descr(NCCLOTF2_KERNEL_LAUNCH)), "not recorded");
     /* Nothing is left behind. */

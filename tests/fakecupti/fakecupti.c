@@ -555,6 +555,18 @@ static void activity(int kind, uint32_t stream, uint64_t bytes, uint64_t start, 
   pthread_mutex_unlock(&lock);
 }
 
+static void memory(const struct fakecupti_memory *m)
+{
+  pthread_mutex_lock(&lock);
+  if (kinds[KIND_MEMORY2]) {
+    struct item item;
+    make_memory(&item, m, correlate());
+    buffers_put(&item);
+    truth_memory(m);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
 static void synchronize(void)
 {
   for (;;) {
@@ -595,4 +607,4 @@ static uint64_t outstanding(void)
 static uint64_t depth(void) { return (uint64_t)stacks[5].count; }
 
 EXPORTED const struct fakecupti_hooks fakecupti = { launch, capture_begin, capture_end, instantiate, graph_launch, call, activity,
-                                                    clock_now, synchronize, advance, delivered, unreadable, outstanding, depth };
+                                                    clock_now, synchronize, advance, delivered, unreadable, outstanding, depth, memory };

@@ -43,6 +43,13 @@ struct fakecupti_kernel {
   uint64_t event, handle; /* for the truth file: what launches it, as the program and as the profiler call it; else 0 */
 };
 
+/* Memory that is allocated (operation 1) or released (2); `kind` as CUPTI numbers them. */
+struct fakecupti_memory {
+  uint32_t operation, kind;
+  uint64_t address, bytes;
+  uint64_t time; /* ns on CUPTI's clock */
+};
+
 struct fakecupti_hooks {
   /* A call that launches a kernel, on this thread: of the driver (domain 1) or of the runtime (2), within which a call of
    * the driver follows. Returns the correlation id. Between capture_begin and capture_end of this thread it makes a node
@@ -65,6 +72,7 @@ struct fakecupti_hooks {
   uint64_t (*unreadable)(void);
   uint64_t (*outstanding)(void);
   uint64_t (*depth)(void);
+  void (*memory)(const struct fakecupti_memory *memory);
 };
 
 /* Exported as `fakecupti`. */

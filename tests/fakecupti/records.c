@@ -105,6 +105,20 @@ void make_external(struct item *item, int kind, uint64_t id, uint32_t correlatio
   put4(item, 16, correlation);
 }
 
+void make_memory(struct item *item, const struct fakecupti_memory *memory, uint32_t correlation)
+{
+  begin(item, KIND_MEMORY2);
+  put4(item, 4, memory->operation);
+  put4(item, 8, memory->kind);
+  put4(item, 12, correlation);
+  put8(item, 16, memory->address);
+  put8(item, 24, memory->bytes);
+  put8(item, 32, memory->time);
+  put4(item, 48, (uint32_t)getpid());
+  put4(item, 56, 1); /* context */
+  put4(item, 60, 0xFFFFFFFF);
+}
+
 void make_activity(struct item *item, int kind, uint32_t stream, uint32_t correlation, uint64_t bytes, uint64_t start, uint64_t end)
 {
   begin(item, (uint32_t)kind);

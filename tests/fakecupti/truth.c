@@ -12,6 +12,7 @@
  *                "dropped"; "hidden": behind what cannot be read; "off": kernels were not recorded; "pending": in a buffer
  *                that never came back
  *
+ * one per allocation and release that was told, {"memory":operation,"kind":…,"address":…,"bytes":…,"time":…},
  * and last one of counts: {"delivered":{kind:records, …},"dropped":n,"unreadable":n,"buffers":n,"outstanding":n}.
  */
 #include <inttypes.h>
@@ -52,6 +53,15 @@ struct truth *truth_add(void)
   return &last->rows[used++];
 }
 
+static struct fakecupti_memory memory[4096];
+static uint32_t memory_count;
+
+void truth_memory(const struct fakecupti_memory *m)
+{
+  if (memory_count == sizeof memory / sizeof *memory) fault("too much is allocated");
+  memory[memory_count++] = *m;
+}
+
 static FILE *open_file(void)
 {
   char path[4096];
@@ -77,6 +87,9 @@ void truth_write(void)
               t->correlation, t->external, t->captured, t->event, t->handle, t->thread, t->device, t->stream, t->name, t->start, t->end, t->graph,
               t->node, t->source, fates[t->fate]);
     }
+  for (uint32_t i = 0; i < memory_count; i++)
+    fprintf(to, "{\"memory\":%u,\"kind\":%u,\"address\":\"0x%" PRIx64 "\",\"bytes\":%" PRIu64 ",\"time\":%" PRIu64 "}\n", memory[i].operation,
+            memory[i].kind, memory[i].address, memory[i].bytes, memory[i].time);
   buffers_report(to);
   fclose(to);
 }

@@ -16,10 +16,11 @@ enum { LAUNCH_NS = 20000, NODES_MOST = 64, GRAPHS_MOST = 64 };
 
 struct action {
   uint32_t call;
-  enum { LAUNCH, BEGIN, END, GRAPH } what;
+  enum { LAUNCH, BEGIN, END, GRAPH, MEMORY } what;
   int domain;
   uint32_t cbid, graph, count;
   struct fakecupti_kernel *kernels;
+  struct fakecupti_memory memory;
 };
 
 static const struct program *prog;
@@ -72,6 +73,12 @@ static void read_action(const char *path, char *line)
       rest += at;
       if (sscanf(rest, "%" SCNu64 " %" SCNu64 "%n", &a->kernels[i].start, &a->kernels[i].end, &at) != 2) give_up(path, line);
     }
+  } else if (strcmp(what, "memory") == 0) {
+    a->what = MEMORY;
+    struct fakecupti_memory *m = &a->memory;
+    if (sscanf(rest, "%" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64, &m->operation, &m->kind, &m->address, &m->bytes,
+               &m->time) != 5)
+      give_up(path, line);
   } else {
     give_up(path, line);
   }
@@ -147,6 +154,12 @@ void kernels_play(uint32_t call, void *const *handles)
       graphs[graph_count] = gpu->instantiate(gpu->capture_end());
       graph_count++;
       break;
+    case MEMORY: {
+      struct fakecupti_memory memory = a->memory;
+      memory.time = use_recorded ? prog->anchor_real + (memory.time - prog->anchor_raw) : gpu->now();
+      gpu->memory(&memory);
+      break;
+    }
     case GRAPH: gpu->graph_launch(a->domain, a->cbid, graphs[a->graph], kernels, a->count); break;
     }
   }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"ncclotf2/replay"
+)
+
+// memoryClassOf is what each of CUPTI's kinds of memory is called, as its header has them.
+var memoryClassOf = map[int]string{1: "host", 2: "pinned", 3: "device", 5: "managed", 6: "device", 7: "managed"}
+
+// classAt is the class of the memory that truly lay at an address at a time of CUPTI's clock.
+func classAt(memory []replay.GPUMemory, address replay.Pointer, time uint64) string {
+	class := "unknown"
+	for _, m := range memory { // in order
+		if m.Time > time || address < m.Address || uint64(address-m.Address) >= m.Bytes {
+			continue
+		}
+		if class = memoryClassOf[m.Kind]; m.Operation == 2 {
+			class = "unknown"
+		}
+	}
+	return class
+}
+
+// Each operation says in what memory its buffers lie: of all recordings, and with the records of all versions.
+func TestClassesOfBuffers(t *testing.T) {
+	versions := slices.Sorted(maps.Keys(kernelSizes))
+	seen, changed := make(map[string]bool), 0
+	t.Run("recordings", func(t *testing.T) {
+		for i, rec := range recordings(t) {
+			for k, version := range versions {
+				if k != i%len(versions) && rec.Name != "02-allcoll-4p-net" {
+					continue
+				}
+				t.Run(fmt.Sprint(rec.Name, "/", version), func(t *testing.T) {
+					_, res, got := playKernelsUnified(t, rec, "NCCL_OTF2_CUPTI=memory", fmt.Sprint("FAKECUPTI_VERSION=", version), "FAKECUPTI_CLOCK=host")
+					changed += checkClasses(t, rec, res, got, seen)
+				})
+			}
+		}
+	})
+	if want := []string{"device", "host", "managed", "pinned", "unknown"}; !slices.Equal(slices.Sorted(maps.Keys(seen)), want) {
+		t.Errorf("there were the classes %v, want %v", slices.Sorted(maps.Keys(seen)), want)
+	}
+	if changed == 0 {
+		t.Error("no operation came when its memory had been another kind before")
+	}
+}
+
+// checkClasses returns how many operations came when there had been memory of another class at their buffer.
+func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *archive, seen map[string]bool) (changed int) {
+	t.Helper()
+	want := expect(rec)
+	comms := communicatorsByKey(t, want, got)
+	for i, p := range rec.Processes {
+		memory, anchor := res.Processes[i].GPU.Memory, p.Opens[0]
+		for _, ctx := range p.Contexts {
+			c := comms[commKey(ctx)]
+			if c == nil {
+				continue
+			}
+			operations, err := got.operations(c.Members[ctx.Rank])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for key, list := range want.operations[member{commKey(ctx), ctx.Rank}] {
+				for n, w := range list {
+					if n >= len(operations[key]) {
+						t.Fatalf("%s rank %d: %s %d is missing", c.Name, ctx.Rank, key, n)
+					}
+					var send, recv replay.Pointer
+					switch d := w.event.Descr.(type) {
+					case *replay.Coll:
+						send, recv = d.SendBuff, d.RecvBuff
+					case *replay.P2p:
+						send = d.Buff
+						if d.Func == "Recv" {
+							send, recv = 0, d.Buff
+						}
+					default:
+						continue // NCCL reports nothing but the call
+					}
+					// No allocation is released while an operation that uses it is under way.
+					time := w.event.Group.Start.T - anchor.T + anchor.Real
+					for _, b := range []struct {
+						what, got string
+						address   replay.Pointer
+					}{{"send", operations[key][n].send, send}, {"receive", operations[key][n].recv, recv}} {
+						class := ""
+						if b.address != 0 {
+							class = classAt(memory, b.address, time)
+							seen[class] = true
+							if len(memory) > 0 && classAt(memory, b.address, memory[0].Time) != class {
+								changed++
+							}
+						}
+						if b.got != class {
+							t.Errorf("%s rank %d: %s %d: the %s buffer %#x is in %q memory, want %q", c.Name, ctx.Rank, key, n, b.what, uint64(b.address), b.got, class)
+						}
+					}
+				}
+			}
+		}
+	}
+	return changed
+}
