@@ -71,7 +71,12 @@ func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*communicator, int) {
 }
 
 func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
-	if c, _ := r.comm(t, ev.Args[1]); c != nil && c.size() > 1 {
+	c, _ := r.comm(t, ev.Args[1])
+	if root := uint32(ev.Args[2]); c != nil && root != otf2.CollectiveRootNone && int64(root) >= int64(c.size()) {
+		r.at(Error, t.here(), RuleScoutReplay, "%v with root %d on communicator %d, which has %d ranks", otf2.CollectiveOp(ev.Args[0]), root, c.ref, c.size())
+		return
+	}
+	if c != nil && c.size() > 1 {
 		r.step(t, replayStep{
 			kind: otf2.EventMpiCollectiveEnd, message: replayMessage{comm: c.ref}, op: otf2.CollectiveOp(ev.Args[0]),
 			root: uint32(ev.Args[2]), at: t.here(),
@@ -79,14 +84,23 @@ func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
 	}
 }
 
+// peer tells whether the other end of a message is one of the communicator's ranks.
+func (r *scoutReplay) peer(t *scoutTrack, c *communicator, peer uint64) bool {
+	if peer < uint64(c.size()) {
+		return true
+	}
+	r.at(Error, t.here(), RuleScoutMessage, "the other end of a message is rank %d of communicator %d, which has %d ranks", peer, c.ref, c.size())
+	return false
+}
+
 func (r *scoutReplay) send(t *scoutTrack, ev *otf2.Event) {
-	if c, rank := r.comm(t, ev.Args[1]); c != nil {
+	if c, rank := r.comm(t, ev.Args[1]); c != nil && r.peer(t, c, ev.Args[0]) {
 		r.step(t, replayStep{kind: otf2.EventMpiSend, message: replayMessage{c.ref, rank, int(ev.Args[0]), ev.Args[2]}, at: t.here()})
 	}
 }
 
 func (r *scoutReplay) receive(t *scoutTrack, ev *otf2.Event) {
-	if c, rank := r.comm(t, ev.Args[1]); c != nil {
+	if c, rank := r.comm(t, ev.Args[1]); c != nil && r.peer(t, c, ev.Args[0]) {
 		r.step(t, replayStep{kind: otf2.EventMpiRecv, message: replayMessage{c.ref, int(ev.Args[0]), rank, ev.Args[2]}, at: t.here()})
 	}
 }
