@@ -12,6 +12,8 @@
 //	match   what not every member has, or in another order, is dropped; messages get their other end
 //	order   one order for all communicators, see scheduler
 //	clip    overlapping operations of a rank end when the next one begins
+//	untime  what would look like waiting, but is not, is shown without
+//	late    senders do not wait for receivers where scout would hang on it
 //	write   one location after the other
 //
 // Memory grows with operations, not with events; time is linear in both.

@@ -91,6 +91,7 @@ const (
 	flagMoved                    // its begin is later than recorded, to make room
 	flagUntimed                  // shown without wait states
 	flagFused                    // shown without length: an earlier one of its plan has the time
+	flagQuiet                    // a send that is not shown to wait for its receiver
 )
 
 func (p *part) is(f flag) bool      { return p.flags&f != 0 }
@@ -106,6 +107,7 @@ type row struct {
 	parts    []part
 	unplaced uint64 // operations whose root or peer is no rank of the communicator, or that never ended
 	state
+	tales tales
 }
 
 // comm is a native communicator, reduced to the members that left data.

@@ -34,6 +34,8 @@ type Untimed struct {
 	Fused    uint64 `json:"fused"`        // collectives launched together with others, of which another one has the time
 	Moved    uint64 `json:"moved"`        // collectives that begin later on some member, to make room
 	Messages uint64 `json:"messages"`     // for any of these reasons
+	// Sends that wait for their receiver by times that contradict those of other operations. Waiting for the sender is shown.
+	Receivers uint64 `json:"receivers"`
 }
 
 // Clipped counts, on all ranks, what is shorter than recorded.

@@ -83,6 +83,7 @@ func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
 		res.Clipped.Time += uint64(float64(cost.ticks) * (1e9 / float64(resolution)))
 	}
 	j.untime()
+	j.receivers()
 	if err := j.replace(dir, &o); err != nil {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func (j *job) properties() []otf2.Property {
 	}
 	number("COLLECTIVES", r.Collectives)
 	number("MESSAGES", r.Messages)
-	number("WITHOUT_WAIT_STATES", r.Untimed.NoTimes+r.Untimed.Fused+r.Untimed.Moved+r.Untimed.Messages)
+	number("WITHOUT_WAIT_STATES", r.Untimed.NoTimes+r.Untimed.Fused+r.Untimed.Moved+r.Untimed.Messages+r.Untimed.Receivers)
 	number("CLIPPED", r.Clipped.Operations)
 	number("CLIPPED_TO_NOTHING", r.Clipped.ToNothing)
 	number("DROPPED", r.Lost())

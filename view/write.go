@@ -172,7 +172,7 @@ func (lw *locationWriter) messages(r *row, u unit) {
 	for i := range parts {
 		if p := &parts[i]; !p.is(flagDropped) {
 			last = i
-			kinds[boolIndex(p.is(flagUntimed))] = true
+			kinds[boolIndex(p.is(flagUntimed|flagQuiet))] = true
 		}
 	}
 	lw.first = lw.first[:0]
@@ -243,7 +243,7 @@ func (lw *locationWriter) wait(r *row, parts []part, begin, end otf2.Timestamp, 
 		}
 		for i := range parts {
 			p := &parts[i]
-			if p.fn != fn || p.is(flagDropped) || p.is(flagUntimed) != (s == untimed) {
+			if p.fn != fn || p.is(flagDropped) || p.is(flagUntimed|flagQuiet) != (s == untimed) {
 				continue
 			}
 			if !open {

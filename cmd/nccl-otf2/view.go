@@ -106,6 +106,7 @@ func printView(w io.Writer, r *view.Result) {
 	note(r.Untimed.Fused, "%s without wait states: launched together with another one, which has the time", collectives(r.Untimed.Fused))
 	note(r.Untimed.Moved, "%s without wait states: begun later on some rank than recorded, to make room", collectives(r.Untimed.Moved))
 	note(r.Untimed.Messages, "%s without wait states, for such reasons", count(r.Untimed.Messages, "message", "messages"))
+	note(r.Untimed.Receivers, "%s not shown to wait for the receiver: the ranks' times contradict each other", count(r.Untimed.Receivers, "send", "sends"))
 	note(r.Clipped.Operations, "%s on single ranks end earlier than recorded, because the next one overlaps: %v in all, %d without length",
 		count(r.Clipped.Operations, "operation", "operations"), time.Duration(r.Clipped.Time), r.Clipped.ToNothing)
 	warn := func(n uint64, format string, args ...any) {
