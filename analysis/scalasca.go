@@ -85,16 +85,31 @@ type scoutCheck struct {
 	replay *scoutReplay
 }
 
+// scoutFrame is an open region.
+type scoutFrame struct {
+	region otf2.RegionRef
+	at     otf2.Timestamp
+}
+
 // scoutTrack is one location, as scout follows it: the first of its location group.
 type scoutTrack struct {
 	location       otf2.LocationRef
 	group          otf2.LocationGroupRef
 	events         uint64
 	time           otf2.Timestamp
-	stack          []otf2.RegionRef
+	stack          []scoutFrame
 	begun          bool // a collective
 	init, finalize bool
 	replay         rankReplay
+	tales          rankTales
+}
+
+// entered is when the innermost region was entered.
+func (t *scoutTrack) entered() otf2.Timestamp {
+	if len(t.stack) == 0 {
+		return t.time
+	}
+	return t.stack[len(t.stack)-1].at
 }
 
 func (t *scoutTrack) here() place { return place{t.location, t.events, t.time} }
@@ -253,7 +268,7 @@ func (c *scoutCheck) event(t *scoutTrack, ev *otf2.Event) {
 	switch ev.Kind {
 	case otf2.EventEnter:
 		region := otf2.RegionRef(ev.Args[0])
-		t.stack = append(t.stack, region)
+		t.stack = append(t.stack, scoutFrame{region, ev.Time})
 		switch c.mpi[region] {
 		case "init", "init_thread":
 			t.init = true
@@ -262,11 +277,12 @@ func (c *scoutCheck) event(t *scoutTrack, ev *otf2.Event) {
 		}
 	case otf2.EventLeave:
 		n := len(t.stack)
-		if n == 0 || t.stack[n-1] != otf2.RegionRef(ev.Args[0]) {
+		if n == 0 || t.stack[n-1].region != otf2.RegionRef(ev.Args[0]) {
 			c.at(Error, t.here(), RuleScoutNesting, "leaves region %d, which is not the innermost", ev.Args[0])
 			t.stack = nil
 			return
 		}
+		c.replay.tales.leave(t, c.mpi[t.stack[n-1].region], ev.Time)
 		t.stack = t.stack[:n-1]
 	case otf2.EventProgramBegin:
 		c.program(t, ev)
@@ -299,6 +315,12 @@ func (c *scoutCheck) event(t *scoutTrack, ev *otf2.Event) {
 	case otf2.EventMpiRecv, otf2.EventMpiIrecv:
 		c.inMPI(t)
 		c.replay.receive(t, ev)
+	case otf2.EventMpiIsendComplete:
+		c.inMPI(t)
+		c.replay.tales.sent(t, ev.Args[0])
+	case otf2.EventMpiIrecvRequest:
+		c.inMPI(t)
+		c.replay.tales.request(t, ev.Args[0])
 	}
 }
 
@@ -316,8 +338,8 @@ func (c *scoutCheck) inMPI(t *scoutTrack) {
 		c.at(Error, t.here(), RuleScoutRegion, "a record of MPI outside all regions")
 		return
 	}
-	if _, ok := c.mpi[t.stack[n-1]]; !ok {
-		c.at(Error, t.here(), RuleScoutRegion, "a record of MPI in region %d, whose source file is not \"MPI\": its metrics would all be 0", t.stack[n-1])
+	if _, ok := c.mpi[t.stack[n-1].region]; !ok {
+		c.at(Error, t.here(), RuleScoutRegion, "a record of MPI in region %d, whose source file is not \"MPI\": its metrics would all be 0", t.stack[n-1].region)
 	}
 }
 
@@ -340,7 +362,7 @@ func (c *scoutCheck) program(t *scoutTrack, ev *otf2.Event) {
 func (c *scoutCheck) end() {
 	for _, t := range c.order {
 		if len(t.stack) > 0 {
-			c.at(Error, t.here(), RuleScoutNesting, "ends in region %d", t.stack[len(t.stack)-1])
+			c.at(Error, t.here(), RuleScoutNesting, "ends in region %d", t.stack[len(t.stack)-1].region)
 		}
 		if t.begun {
 			c.at(Error, t.here(), RuleScoutCollective, "ends in a collective")

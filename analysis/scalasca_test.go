@@ -96,6 +96,19 @@ func (s *sample) allreduce(l otf2.LocationRef, t otf2.Timestamp, comm uint64) {
 
 const ms = 1_000_000
 
+// messageInSend puts a blocking send to a rank, in a region of its own.
+func (s *sample) messageInSend(l otf2.LocationRef, from, to otf2.Timestamp, peer uint64) {
+	r := s.defs.Regions[regionRecv]
+	r.Self, r.CanonicalName = otf2.RegionRef(len(s.defs.Regions)), s.text("MPI_Send")
+	s.defs.Regions = append(s.defs.Regions, r)
+	s.call(l, from, uint64(r.Self), otf2.EventMpiSend, peer, 0, 0, 8)
+	last := len(s.events[l]) - 1
+	for s.events[l][last].Kind != otf2.EventLeave || s.events[l][last].Args[0] != uint64(r.Self) {
+		last--
+	}
+	s.events[l][last].Time = to
+}
+
 const none = otf2.UndefinedComm
 
 // Each of the requirements, broken. What is not an error is a note, or nothing.
@@ -261,6 +274,22 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 			s.call(0, 10*ms, regionMain, otf2.EventMpiSend, 3, 0, 5, 8)
 			s.call(3, 10*ms, regionRecv, otf2.EventMpiRecv, 0, 0, 5, 8)
 		}, "error: scout-region: location 0, event 9, time 10000000: a record of MPI in region 0"},
+		// Rank 0's send lasts until after rank 1 received by way of an AllReduce that rank 0 has behind the send: by rank 1's
+		// clock it began before rank 0 came to it.
+		{"late receiver behind what the sender does next", func(s *sample) {
+			c := s.comm(otf2.ParadigmMPI, 0, 0, 1)
+			s.messageInSend(0, 10*ms, 14*ms, 1)
+			s.allreduce(0, 14*ms, c)
+			s.allreduce(1, 11*ms, c)
+			s.call(1, 12*ms, regionRecv, otf2.EventMpiRecv, 0, 0, 0, 8)
+		}, "error: scout-replay: location 0: scout would hang: a send of rank 0 waits, by its times, for a receiver that comes later"},
+		{"late receiver", func(s *sample) {
+			c := s.comm(otf2.ParadigmMPI, 0, 0, 1)
+			s.messageInSend(0, 10*ms, 14*ms, 1)
+			s.allreduce(0, 14*ms, c)
+			s.call(1, 12*ms, regionRecv, otf2.EventMpiRecv, 0, 0, 0, 8)
+			s.allreduce(1, 12*ms+20, c)
+		}, ""},
 		{"collective without bytes", func(s *sample) {
 			for l := range otf2.LocationRef(4) {
 				e := s.find(l, otf2.EventMpiCollectiveEnd, 0)

@@ -17,6 +17,7 @@ type scoutReplay struct {
 	received map[replayMessage]*scoutTrack
 	arrived  map[otf2.CommRef]*gathering
 	ready    []*scoutTrack
+	tales    *scoutTales
 }
 
 type replayMessage struct {
@@ -49,7 +50,7 @@ type replayStep struct {
 func newScoutReplay(c *scoutCheck) *scoutReplay {
 	return &scoutReplay{
 		scoutCheck: c, sent: make(map[replayMessage]uint64), received: make(map[replayMessage]*scoutTrack),
-		arrived: make(map[otf2.CommRef]*gathering),
+		arrived: make(map[otf2.CommRef]*gathering), tales: newScoutTales(),
 	}
 }
 
@@ -81,6 +82,7 @@ func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
 			kind: otf2.EventMpiCollectiveEnd, message: replayMessage{comm: c.ref}, op: otf2.CollectiveOp(ev.Args[0]),
 			root: uint32(ev.Args[2]), at: t.here(),
 		})
+		r.tales.step(t, otf2.EventMpiCollectiveEnd, int(c.ref))
 	}
 }
 
@@ -95,13 +97,17 @@ func (r *scoutReplay) peer(t *scoutTrack, c *communicator, peer uint64) bool {
 
 func (r *scoutReplay) send(t *scoutTrack, ev *otf2.Event) {
 	if c, rank := r.comm(t, ev.Args[1]); c != nil && r.peer(t, c, ev.Args[0]) {
-		r.step(t, replayStep{kind: otf2.EventMpiSend, message: replayMessage{c.ref, rank, int(ev.Args[0]), ev.Args[2]}, at: t.here()})
+		m := replayMessage{c.ref, rank, int(ev.Args[0]), ev.Args[2]}
+		r.step(t, replayStep{kind: otf2.EventMpiSend, message: m, at: t.here()})
+		r.tales.send(t, m, ev)
 	}
 }
 
 func (r *scoutReplay) receive(t *scoutTrack, ev *otf2.Event) {
 	if c, rank := r.comm(t, ev.Args[1]); c != nil && r.peer(t, c, ev.Args[0]) {
-		r.step(t, replayStep{kind: otf2.EventMpiRecv, message: replayMessage{c.ref, int(ev.Args[0]), rank, ev.Args[2]}, at: t.here()})
+		m := replayMessage{c.ref, int(ev.Args[0]), rank, ev.Args[2]}
+		r.step(t, replayStep{kind: otf2.EventMpiRecv, message: m, at: t.here()})
+		r.tales.receive(t, m, ev)
 	}
 }
 
@@ -187,10 +193,12 @@ func (r *scoutReplay) do(t *scoutTrack, s *replayStep) bool {
 
 // end reports the ranks that wait for ever, and messages that nobody receives.
 func (r *scoutReplay) end() {
+	hangs := false
 	for _, t := range r.order {
 		if !t.replay.waits {
 			continue
 		}
+		hangs = true
 		s := &t.replay.queue[0]
 		what := fmt.Sprintf("a message from rank %d of communicator %d", s.message.src, s.message.comm)
 		if s.kind == otf2.EventMpiCollectiveEnd {
@@ -198,6 +206,11 @@ func (r *scoutReplay) end() {
 				len(r.arrived[s.message.comm].members), r.comms[s.message.comm].size())
 		}
 		r.at(Error, s.at, RuleScoutReplay, "scout would hang: rank %d waits for ever in %s", t.group, what)
+	}
+	if !hangs {
+		for _, t := range r.tales.replay(r.order, func(c otf2.CommRef) int { return r.comms[c].size() }) {
+			r.at(Error, place{location: t.location}, RuleScoutReplay, "scout would hang: a send of rank %d waits, by its times, for a receiver that comes later than what the rank does next", t.group)
+		}
 	}
 	unreceived := uint64(0)
 	for _, n := range r.sent {
