@@ -10,11 +10,10 @@ import (
 
 // each calls f for the location's units in the order shown.
 func (l *location) each(f func(r *row, u unit)) {
-	next := make([]int, len(l.rows))
-	for _, i := range l.order {
-		u := l.rows[i].unitAt(next[i])
-		next[i] = u.to
-		f(l.rows[i], u)
+	for _, p := range l.order {
+		if u := p.row.kept(p.unit); u.from < u.to {
+			f(p.row, u)
+		}
 	}
 }
 
@@ -54,18 +53,14 @@ type clipped struct {
 // earlier one's; it is marked, and shown without wait states on all ranks. Fused units get the end of what they
 // belong to.
 func (l *location) clip() (cost clipped) {
-	type placed struct {
-		r *row
-		u unit
-	}
 	var last placed
 	var points []placed
 	begin := otf2.Timestamp(0) // of last
 	finish := func(next otf2.Timestamp) {
-		if last.r == nil {
+		if last.row == nil {
 			return
 		}
-		first := &last.r.parts[last.u.from]
+		first := &last.row.parts[last.from]
 		end := max(begin, min(first.end, next))
 		if end < first.end {
 			cost.units++
@@ -74,11 +69,11 @@ func (l *location) clip() (cost clipped) {
 				cost.nothing++
 			}
 		}
-		last.r.set(last.u, begin, end)
+		last.row.set(last.unit, begin, end)
 		at := end
 		for _, p := range points {
-			at = max(at, min(p.r.parts[p.u.from].end, next))
-			p.r.set(p.u, at, at)
+			at = max(at, min(p.row.parts[p.from].end, next))
+			p.row.set(p.unit, at, at)
 		}
 		points = points[:0]
 	}

@@ -19,23 +19,19 @@ type receivers struct {
 
 // cursor walks a location's units in the order shown.
 type cursor struct {
-	next    []int // by row, the part behind its last unit
-	at      int   // index into order
-	row     *row  // nil: there is no unit left
+	at      int  // index into order of the next unit
+	row     *row // nil: there is no unit left
 	unit    unit
 	waiting bool // for the other members, or for other ends of messages
 }
 
-func (l *location) cursor() cursor { return cursor{next: make([]int, len(l.rows))} }
-
 func (c *cursor) step(l *location) {
 	c.row, c.waiting = nil, false
-	if c.at < len(l.order) {
-		i := l.order[c.at]
-		c.at++
-		c.row = l.rows[i]
-		c.unit = c.row.unitAt(c.next[i])
-		c.next[i] = c.unit.to
+	for ; c.row == nil && c.at < len(l.order); c.at++ {
+		p := l.order[c.at]
+		if c.unit = p.row.kept(p.unit); c.unit.from < c.unit.to {
+			c.row = p.row
+		}
 	}
 }
 
@@ -75,7 +71,6 @@ func (j *job) receivers() {
 		r.tales = tales{}
 	}
 	for i, l := range j.locations {
-		v.cursors[i] = l.cursor()
 		v.cursors[i].step(l)
 		v.ready = append(v.ready, l)
 	}

@@ -128,9 +128,15 @@ type location struct {
 	name  string
 	host  string
 	rows  []*row
-	order []uint32 // index into rows for each unit, in the order shown; see scheduler
+	order []placed // in which its units are shown; see scheduler
 
 	schedule schedule
+}
+
+// placed is a unit of a row.
+type placed struct {
+	row *row
+	unit
 }
 
 // unit is what is shown as a whole: a collective, or the messages of one plan.
@@ -152,6 +158,14 @@ func (r *row) unitAt(from int) unit {
 		for u.to < n && r.parts[u.to].message() && !r.parts[u.to].is(flagPlan) {
 			u.to++
 		}
+	}
+	return u
+}
+
+// kept is the unit without the parts at its begin that were dropped after it had its place; from = to: none is left.
+func (r *row) kept(u unit) unit {
+	for u.from < u.to && r.parts[u.from].is(flagDropped) {
+		u.from++
 	}
 	return u
 }

@@ -50,7 +50,6 @@ type schedule struct {
 	active  []*row // rows that have begun and are not done
 	pending []*row // rows that begin later, by their first begin
 	open    *row   // whose unit is begun and not done, nil: none
-	index   map[*row]uint32
 }
 
 // state is that of a row.
@@ -105,9 +104,7 @@ func (j *job) order(progress func(done, total int)) {
 	s := &scheduler{job: j}
 	total := 0
 	for _, l := range j.locations {
-		l.schedule.index = make(map[*row]uint32, len(l.rows))
-		for i, r := range l.rows {
-			l.schedule.index[r] = uint32(i)
+		for _, r := range l.rows {
 			total += len(r.parts)
 		}
 	}
@@ -303,6 +300,9 @@ func (s *scheduler) do(r *row) (parts int) {
 		return 0 // done with others
 	}
 	if !r.isMessages() {
+		if r.comm.state.can < len(r.comm.present) {
+			return 0 // the step was that of messages, done with others; this is what comes behind them
+		}
 		for _, m := range r.comm.present {
 			if m.location.schedule.open != nil {
 				s.deferred = append(s.deferred, r)
@@ -338,8 +338,7 @@ func (s *scheduler) do(r *row) (parts int) {
 
 // note writes down that the row's unit is begun on its location.
 func (s *scheduler) note(r *row) {
-	l := r.location
-	l.order = append(l.order, l.schedule.index[r])
+	r.location.order = append(r.location.order, placed{r, r.unit})
 }
 
 func (s *scheduler) advanced(r *row) {
