@@ -3,7 +3,6 @@
 package view
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"ncclotf2/analysis"
-	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
 
@@ -214,42 +212,4 @@ func TestLongestRise(t *testing.T) {
 			}
 		}
 	})
-}
-
-// regionsOf lists the names of a rank's regions of MPI with their begins and ends, from t0.
-func regionsOf(t testing.TB, anchor string, rank int) (list []string) {
-	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	type entry struct {
-		begin otf2.Timestamp
-		text  string
-	}
-	var stack []otf2.Timestamp
-	var all []entry
-	for ev, err := range a.EventsOf(otf2.LocationRef(rank)) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch ev.Kind {
-		case otf2.EventEnter:
-			stack = append(stack, ev.Time)
-		case otf2.EventLeave:
-			begin := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-			d := a.Defs.Region(otf2.RegionRef(ev.Args[0]))
-			if a.Defs.String(d.SourceFile) != sourceMPI || a.Defs.String(d.Name) == nameInit || a.Defs.String(d.Name) == nameFinalize {
-				continue
-			}
-			all = append(all, entry{begin, fmt.Sprintf("%d-%d %s", begin-t0, ev.Time-t0, a.Defs.String(d.Name))})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.begin, b.begin) })
-	for _, e := range all {
-		list = append(list, e.text)
-	}
-	return list
 }
