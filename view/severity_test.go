@@ -118,6 +118,7 @@ func severitiesOf(t testing.TB, anchor string) severities {
 					if s.rank == root.rank {
 						add("Early Reduce", s.rank, s.begin, last, s.end)
 					}
+				case otf2.CollectiveOpAlltoallv: // counted only
 				default:
 					add("Wait at NxN", s.rank, s.begin, last, s.end)
 				}

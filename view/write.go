@@ -137,8 +137,8 @@ func (lw *locationWriter) write(l *location, t span) error {
 	return w.Close()
 }
 
-// collective writes a collective. Waiting is counted from MpiCollectiveBegin; where times cannot be compared that
-// stands at the end, so that there is none.
+// collective writes a collective. One whose times cannot be compared is recorded as ALLTOALLV, whatever it is: scout
+// counts these, and derives nothing from when ranks came to them and left them.
 func (lw *locationWriter) collective(r *row, p *part) {
 	f, c := p.function(), r.comm
 	root := otf2.CollectiveRootNone
@@ -150,14 +150,14 @@ func (lw *locationWriter) collective(r *row, p *part) {
 		sent, received = f.sizes(1, uint64(len(c.present)), f.rooted && int(p.peer) == r.rank)
 		lw.unknown++
 	}
-	begin := p.begin
+	op := f.op
 	if p.is(flagUntimed) {
-		begin = p.end
+		op = otf2.CollectiveOpAlltoallv
 	}
 	region := lw.d.callOf(p, styleOf(p))
 	_ = lw.w.Enter(p.begin, nil, region)
-	_ = lw.w.MpiCollectiveBegin(begin, nil)
-	_ = lw.w.MpiCollectiveEnd(p.end, nil, f.op, c.view, root, sent, received)
+	_ = lw.w.MpiCollectiveBegin(p.begin, nil)
+	_ = lw.w.MpiCollectiveEnd(p.end, nil, op, c.view, root, sent, received)
 	_ = lw.w.Leave(p.end, nil, region)
 }
 
