@@ -217,6 +217,7 @@ func (rd *rowReader) enter(ev *otf2.Event) {
 // leave ends the plan and makes parts of its operations.
 func (rd *rowReader) leave(end otf2.Timestamp) {
 	rd.planAt = 0
+	end = max(end, rd.begin) // damaged files may say otherwise
 	var first *row
 	for i := range rd.ops {
 		op := &rd.ops[i]
