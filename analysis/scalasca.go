@@ -26,6 +26,7 @@ const (
 	RuleScoutInit          Rule = "scout-init"           // ranks without MPI_Init or MPI_Finalize (SynchpointHandler.cpp)
 	RuleScoutReplay        Rule = "scout-replay"         // the replay would hang (MpiCommunicationHandler.cpp)
 	RuleScoutMessage       Rule = "scout-message"        // messages that nobody receives (MpiCommunicationHandler.cpp)
+	RuleScoutTag           Rule = "scout-tag"            // messages that scout takes for its own (MpiDelayOps.cpp)
 	RuleScoutPayload       Rule = "scout-payload"        // operations without bytes have no wait states
 	RuleScoutTimeCorrected Rule = "scout-time-correct"   // what --time-correct needs (Location.cpp)
 )

@@ -101,7 +101,7 @@ func (s *sample) messageInSend(l otf2.LocationRef, from, to otf2.Timestamp, peer
 	r := s.defs.Regions[regionRecv]
 	r.Self, r.CanonicalName = otf2.RegionRef(len(s.defs.Regions)), s.text("MPI_Send")
 	s.defs.Regions = append(s.defs.Regions, r)
-	s.call(l, from, uint64(r.Self), otf2.EventMpiSend, peer, 0, 0, 8)
+	s.call(l, from, uint64(r.Self), otf2.EventMpiSend, peer, 0, 1, 8)
 	last := len(s.events[l]) - 1
 	for s.events[l][last].Kind != otf2.EventLeave || s.events[l][last].Args[0] != uint64(r.Self) {
 		last--
@@ -269,6 +269,10 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 			}
 		}, "scout would hang: rank 0 waits for ever in a message from rank 1 of communicator 0"},
 		{"send without receive", func(s *sample) { s.call(0, 10*ms, regionRecv, otf2.EventMpiSend, 3, 0, 5, 8) }, "note: scout-message: 1 messages are sent and not received"},
+		{"messages that scout takes for its own", func(s *sample) {
+			s.call(0, 10*ms, regionRecv, otf2.EventMpiSend, 3, 0, 0, 8)
+			s.call(3, 9*ms, regionRecv, otf2.EventMpiRecv, 0, 0, 0, 8)
+		}, "note: scout-tag: communicator 0 has collectives and messages with tag 0"},
 		{"send to nobody", func(s *sample) { s.call(0, 10*ms, regionRecv, otf2.EventMpiSend, 4, 0, 5, 8) }, "error: scout-message: location 0, event 9, time 10000000: the other end of a message is rank 4 of communicator 0, which has 4 ranks"},
 		{"message outside MPI", func(s *sample) {
 			s.call(0, 10*ms, regionMain, otf2.EventMpiSend, 3, 0, 5, 8)
@@ -281,13 +285,13 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 			s.messageInSend(0, 10*ms, 14*ms, 1)
 			s.allreduce(0, 14*ms, c)
 			s.allreduce(1, 11*ms, c)
-			s.call(1, 12*ms, regionRecv, otf2.EventMpiRecv, 0, 0, 0, 8)
+			s.call(1, 12*ms, regionRecv, otf2.EventMpiRecv, 0, 0, 1, 8)
 		}, "error: scout-replay: location 0: scout would hang: a send of rank 0 waits, by its times, for a receiver that comes later"},
 		{"late receiver", func(s *sample) {
 			c := s.comm(otf2.ParadigmMPI, 0, 0, 1)
 			s.messageInSend(0, 10*ms, 14*ms, 1)
 			s.allreduce(0, 14*ms, c)
-			s.call(1, 12*ms, regionRecv, otf2.EventMpiRecv, 0, 0, 0, 8)
+			s.call(1, 12*ms, regionRecv, otf2.EventMpiRecv, 0, 0, 1, 8)
 			s.allreduce(1, 12*ms+20, c)
 		}, ""},
 		{"collective without bytes", func(s *sample) {

@@ -18,7 +18,11 @@ type scoutReplay struct {
 	arrived  map[otf2.CommRef]*gathering
 	ready    []*scoutTrack
 	tales    *scoutTales
+	uses     map[otf2.CommRef]traffic
 }
+
+// traffic is what a communicator is used for, as far as that matters.
+type traffic struct{ collectives, untagged bool }
 
 type replayMessage struct {
 	comm     otf2.CommRef
@@ -51,6 +55,7 @@ func newScoutReplay(c *scoutCheck) *scoutReplay {
 	return &scoutReplay{
 		scoutCheck: c, sent: make(map[replayMessage]uint64), received: make(map[replayMessage]*scoutTrack),
 		arrived: make(map[otf2.CommRef]*gathering), tales: newScoutTales(),
+		uses: make(map[otf2.CommRef]traffic),
 	}
 }
 
@@ -83,6 +88,9 @@ func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
 			root: uint32(ev.Args[2]), at: t.here(),
 		})
 		r.tales.step(t, otf2.EventMpiCollectiveEnd, int(c.ref))
+		use := r.uses[c.ref]
+		use.collectives = true
+		r.uses[c.ref] = use
 	}
 }
 
@@ -100,6 +108,9 @@ func (r *scoutReplay) send(t *scoutTrack, ev *otf2.Event) {
 		m := replayMessage{c.ref, rank, int(ev.Args[0]), ev.Args[2]}
 		r.step(t, replayStep{kind: otf2.EventMpiSend, message: m, at: t.here()})
 		r.tales.send(t, m, ev)
+		use := r.uses[c.ref]
+		use.untagged = use.untagged || m.tag == 0
+		r.uses[c.ref] = use
 	}
 }
 
@@ -210,6 +221,11 @@ func (r *scoutReplay) end() {
 	if !hangs {
 		for _, t := range r.tales.replay(r.order, func(c otf2.CommRef) int { return r.comms[c].size() }) {
 			r.at(Error, place{location: t.location}, RuleScoutReplay, "scout would hang: a send of rank %d waits, by its times, for a receiver that comes later than what the rank does next", t.group)
+		}
+	}
+	for _, d := range r.defs.Comms {
+		if use := r.uses[d.Self]; use.collectives && use.untagged {
+			r.add(Finding{Severity: Note, Rule: RuleScoutTag, Text: fmt.Sprintf("communicator %d has collectives and messages with tag 0: scout's search for the causes of waiting sends such messages, too, and may take one for the other and abort", d.Self)})
 		}
 	}
 	unreceived := uint64(0)

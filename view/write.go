@@ -190,7 +190,7 @@ func (lw *locationWriter) messages(r *row, u unit) {
 		region := lw.d.callOf(p, styleOf(p))
 		_ = lw.w.Enter(begin, nil, region)
 		if p.fn == fnSend {
-			_ = lw.w.MpiIsend(begin, nil, uint32(r.comm.rank[p.peer]), r.comm.view, 0, lw.length(p), lw.request)
+			_ = lw.w.MpiIsend(begin, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.length(p), lw.request)
 		} else {
 			_ = lw.w.MpiIrecvRequest(begin, nil, lw.request)
 		}
@@ -214,6 +214,10 @@ func boolIndex(b bool) int {
 	}
 	return 0
 }
+
+// messageTag is not 0: scout's search for the delays behind collectives sends messages of its own with tag 0 on the same
+// communicator, and takes one for the other (MPI_ERR_TRUNCATE). Source: MpiDelayOps.cpp of Scalasca 2.6; tried.
+const messageTag = 1
 
 // length is the message's; scout takes no bytes for no message.
 func (lw *locationWriter) length(p *part) uint64 {
@@ -258,7 +262,7 @@ func (lw *locationWriter) wait(r *row, parts []part, begin, end otf2.Timestamp, 
 			if fn == fnSend {
 				_ = lw.w.MpiIsendComplete(end, nil, lw.first[i])
 			} else {
-				_ = lw.w.MpiIrecv(end, nil, uint32(r.comm.rank[p.peer]), r.comm.view, 0, lw.length(p), lw.first[i])
+				_ = lw.w.MpiIrecv(end, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.length(p), lw.first[i])
 			}
 		}
 	}
