@@ -102,25 +102,38 @@ func severitiesOf(t testing.TB, anchor string) severities {
 			if len(shares) != len(members[comm]) {
 				t.Fatalf("%d of %d members in a collective on %d", len(shares), len(members[comm]), comm)
 			}
-			var last otf2.Timestamp
+			var last, lastSender otf2.Timestamp // begins
+			firstEnd := shares[0].end
 			var root share
 			for _, s := range shares {
-				last = max(last, s.begin)
+				last, firstEnd = max(last, s.begin), min(firstEnd, s.end)
+				if s.args[3] > 0 {
+					lastSender = max(lastSender, s.begin)
+				}
 				if r := s.args[2]; r != uint64(otf2.CollectiveRootNone) && int(members[comm][r]) == s.rank {
 					root = s
 				}
 			}
+			overlap := firstEnd > last
+			if !overlap { // not all were in it at one time: only who receives waits, and for who sends
+				last = lastSender
+			}
 			for _, s := range shares {
+				receives := s.args[4] > 0
 				switch otf2.CollectiveOp(s.args[0]) {
 				case otf2.CollectiveOpBcast, otf2.CollectiveOpScatter:
-					add("Late Broadcast", s.rank, s.begin, root.begin, s.end)
+					if receives && root.args[3] > 0 {
+						add("Late Broadcast", s.rank, s.begin, root.begin, s.end)
+					}
 				case otf2.CollectiveOpReduce, otf2.CollectiveOpGather:
-					if s.rank == root.rank {
-						add("Early Reduce", s.rank, s.begin, last, s.end)
+					if receives && s.rank == root.rank {
+						add("Early Reduce", s.rank, s.begin, lastSender, s.end)
 					}
 				case otf2.CollectiveOpAlltoallv: // counted only
 				default:
-					add("Wait at NxN", s.rank, s.begin, last, s.end)
+					if receives || overlap {
+						add("Wait at NxN", s.rank, s.begin, last, s.end)
+					}
 				}
 			}
 		}
