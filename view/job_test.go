@@ -160,7 +160,7 @@ func (m *made) unify() string {
 	return res.Runs[0].Archive
 }
 
-// view makes the view of an archive, which must be sound.
+// viewOf makes the view of an archive, which must be sound.
 func viewOf(t testing.TB, anchor string, opts *Options) *Result {
 	t.Helper()
 	res, err := Scalasca(anchor, filepath.Join(filepath.Dir(anchor), "scalasca"), opts)
