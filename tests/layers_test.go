@@ -39,8 +39,9 @@ var layers = []folder{
 	{dir: "collector", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "scorep", own: []string{"otf2", "shard", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "analysis", own: []string{"otf2", "regions"}, tests: []string{"shard", "scorep"}},
+	{dir: "view", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}},
 	{dir: "replay", external: []string{"golang.org/x/sys"}},
-	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "replay"},
+	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "replay"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys"}},
 }

@@ -25,14 +25,19 @@ type checked struct {
 func checkCommand() *cobra.Command {
 	var f format
 	var limit int
+	var scalasca bool
 	cmd := &cobra.Command{
 		Use:   "check ARCHIVE|DIR",
 		Short: "Say whether an archive is sound and the ranks' recordings fit together",
 		Long: `Reads the whole archive and prints what readers would stumble over, and where ranks do not fit together: one
 finding per line, or "no findings". Exit code 1 if there are errors; notes are what the archive itself
-explains, such as missing ranks.`,
+explains, such as missing ranks.
+
+With --scalasca it says instead what would keep scout.mpi of Scalasca 2.6 from analysing the archive; notes are
+what it bears but makes nothing of. Archives for it are made by nccl-otf2 view --scalasca.`,
 		Example: `  nccl-otf2 check exp1
-  nccl-otf2 check exp1/traces.otf2 --format json`,
+  nccl-otf2 check exp1/traces.otf2 --format json
+  nccl-otf2 check --scalasca exp1/scalasca`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := anchorPath(args[0])
@@ -43,7 +48,11 @@ explains, such as missing ranks.`,
 				return usagef("--limit must be at least 1")
 			}
 			stop := newProgress().working("reading " + path)
-			res, err := analysis.Check(path, &analysis.CheckOptions{Limit: limit})
+			inspect := analysis.Check
+			if scalasca {
+				inspect = analysis.CheckScalasca
+			}
+			res, err := inspect(path, &analysis.CheckOptions{Limit: limit})
 			stop()
 			if err != nil {
 				return err
@@ -67,6 +76,7 @@ explains, such as missing ranks.`,
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "findings of one rule to show; more are counted")
+	cmd.Flags().BoolVar(&scalasca, "scalasca", false, "whether scout.mpi of Scalasca can analyse it")
 	addFormat(cmd, &f)
 	return cmd
 }

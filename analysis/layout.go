@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"slices"
+
+	"ncclotf2/otf2"
+)
+
+// WorldRank is a process of the job, or one GPU of a process with communicator ranks on several.
+type WorldRank struct {
+	Name    string // "Rank 3", "Rank 0 GPU 1"
+	Host    string
+	Process otf2.LocationGroupRef
+}
+
+// WorldRanks lists the ranks of an archive in world order, and tells which of them a communicator's
+// location belongs to.
+func WorldRanks(defs *otf2.Definitions) ([]WorldRank, map[otf2.LocationRef]int) {
+	ranks, of := worldRanks(defs, communicators(defs))
+	all := make([]WorldRank, len(ranks))
+	for i, r := range ranks {
+		all[i] = WorldRank{Name: r.name, Host: r.host, Process: r.process}
+	}
+	return all, of
+}
+
+// Communicator is a communicator of NCCL.
+type Communicator struct {
+	Ref     otf2.CommRef
+	Name    string
+	Members []otf2.LocationRef // by rank
+}
+
+// Communicators lists an archive's communicators by id, without those of networks.
+func Communicators(defs *otf2.Definitions) []Communicator {
+	var all []Communicator
+	for _, c := range communicators(defs) {
+		if !c.self {
+			all = append(all, Communicator{Ref: c.ref, Name: c.name, Members: c.members})
+		}
+	}
+	slices.SortFunc(all, func(a, b Communicator) int { return cmp.Compare(a.Ref, b.Ref) })
+	return all
+}
+
+// Stretch is a range of operations that the members of a communicator did not record alike.
+type Stretch struct {
+	Comm        otf2.CommRef
+	Function    string // "AllReduce", or "Send 0>3" for the messages from rank 0 to 3
+	First, Last uint64 // ordinals, inclusive
+}
+
+// Stretches reads from the archive's properties what its members did not record alike. unnamed is how many
+// more there are than the archive names.
+func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
+	ps := propertiesOf(a)
+	for _, s := range ps.stretches() {
+		all = append(all, Stretch{s.comm, s.function, s.first, s.last})
+	}
+	n, _ := ps.number("SEQUENCES_DIFFER")
+	return all, n - min(n, uint64(len(all)))
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/view"
+)
+
+// viewFolder is where a view lies in its experiment directory.
+const viewFolder = "scalasca"
+
+func viewCommand() *cobra.Command {
+	var f format
+	var scalasca bool
+	var output string
+	var opts view.Options
+	cmd := &cobra.Command{
+		Use:   "view --scalasca ARCHIVE|DIR",
+		Short: "Make an archive that Scalasca analyses",
+		Long: `Makes an archive of the ranks' operations as MPI operations, one process and one location per rank, that
+scout.mpi of Scalasca 2.6 analyses: which rank waited in what, and why. It holds only what all ranks have,
+in an order that a replay can carry out; what is left out is counted. docs/scalasca.md says what the view
+keeps and changes, and how to read the results.
+
+scout is started with as many processes as the view has ranks; they may share a node and its cores.`,
+		Example: `  nccl-otf2 view --scalasca exp1
+  mpirun -np 8 --oversubscribe scout.mpi exp1/scalasca/traces.otf2
+  scalasca -examine exp1/scalasca
+
+  nccl-otf2 view --scalasca exp1 --output /scratch/view --format json
+  nccl-otf2 check --scalasca exp1/scalasca`,
+		Args: exactly("an experiment directory or archive"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !scalasca {
+				return usagef("say which view: --scalasca")
+			}
+			anchor, err := anchorPath(args[0])
+			if err != nil {
+				return err
+			}
+			dir := output
+			if dir == "" {
+				dir = filepath.Join(filepath.Dir(anchor), viewFolder)
+			}
+			p := newProgress()
+			opts.Creator = "nccl-otf2 " + toolVersion
+			opts.Progress = func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }
+			res, err := view.Scalasca(anchor, dir, &opts)
+			p.done()
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			if f == formatJSON {
+				err = writeJSON(out, res)
+			} else {
+				printView(out, res)
+			}
+			if err == nil && len(res.Problems) > 0 {
+				return exitCode(exitInput)
+			}
+			return readerGone(err)
+		},
+	}
+	cmd.Flags().BoolVar(&scalasca, "scalasca", false, "the view for scout.mpi of Scalasca")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "folder of the view (default: "+viewFolder+" beside the archive)")
+	cmd.Flags().BoolVar(&opts.TimedOnly, "timed-only", false, "leave operations out that not all members have GPU times of")
+	addFormat(cmd, &f)
+	return cmd
+}
+
+// dropWords say why operations are not in a view.
+var dropWords = map[view.Reason]string{
+	view.ReasonDiffers:   "that the ranks recorded differently",
+	view.ReasonMissing:   "that not every member has",
+	view.ReasonOrder:     "that the members have in another order",
+	view.ReasonRoot:      "whose members name different roots, or one without data",
+	view.ReasonUnmatched: "that are messages with one end only",
+	view.ReasonUnplaced:  "without end or with an unknown peer",
+	view.ReasonCycle:     "whose times contradict each other between ranks",
+	view.ReasonUntimed:   "that not all members have GPU times of (--timed-only)",
+}
+
+// printView says what is in the view, what is not, and how to go on.
+func printView(w io.Writer, r *view.Result) {
+	fmt.Fprintln(w, paint(w, bold, relative(r.Archive)))
+	fmt.Fprintf(w, "  %s on %s, %s, %s, %s, %s\n", count(r.Ranks, "rank", "ranks"), count(r.Hosts, "host", "hosts"),
+		count(r.Communicators, "communicator", "communicators"), count(r.Collectives, "collective", "collectives"),
+		count(r.Messages, "message", "messages"), count(r.Events, "event", "events"))
+	note := func(n uint64, format string, args ...any) {
+		if n > 0 {
+			fmt.Fprintf(w, "  %s\n", fmt.Sprintf(format, args...))
+		}
+	}
+	collectives := func(n uint64) string { return count(n, "collective", "collectives") }
+	note(r.Untimed.NoTimes, "%s without wait states: not all members have GPU times", collectives(r.Untimed.NoTimes))
+	note(r.Untimed.Fused, "%s without wait states: launched together with another one, which has the time", collectives(r.Untimed.Fused))
+	note(r.Untimed.Moved, "%s without wait states: begun later on some rank than recorded, to make room", collectives(r.Untimed.Moved))
+	note(r.Untimed.Messages, "%s without wait states, for such reasons", count(r.Untimed.Messages, "message", "messages"))
+	note(r.Untimed.Receivers, "%s not shown to wait for the receiver: the ranks' times contradict each other", count(r.Untimed.Receivers, "send", "sends"))
+	note(r.Clipped.Operations, "%s on single ranks end earlier than recorded, because the next one overlaps: %v in all, %d without length",
+		count(r.Clipped.Operations, "operation", "operations"), time.Duration(r.Clipped.Time), r.Clipped.ToNothing)
+	warn := func(n uint64, format string, args ...any) {
+		note(n, "%s %s", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
+	}
+	for _, why := range slices.Sorted(maps.Keys(r.Dropped)) {
+		warn(r.Dropped[why], "left out: %s %s", count(r.Dropped[why], "operation", "operations"), dropWords[why])
+	}
+	warn(uint64(r.MembersWithoutData), "%s no data: what others waited for them is not seen", count(r.MembersWithoutData, "communicator rank left", "communicator ranks left"))
+	warn(r.UnknownSizes, "%s unknown: shown as one byte per rank", count(r.UnknownSizes, "operation's size on a rank is", "operations' sizes on ranks are"))
+	for _, p := range r.Problems {
+		warn(1, "%s", p)
+	}
+	fmt.Fprintf(w, "  analyse: mpirun -np %d --oversubscribe scout.mpi %s\n  look:    scalasca -examine %s\n", r.Ranks, relative(r.Archive), relative(filepath.Dir(r.Archive)))
+}

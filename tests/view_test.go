@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+	"ncclotf2/replay"
+	"ncclotf2/view"
+)
+
+// The view of every recording meets what scout asks of archives, and shows every operation that was recorded, with
+// its root and bytes: once on each member. Played with live clocks, each process is as fast as it goes, so the
+// ranks' times can contradict each other; then operations are left out, and counted.
+func TestViewsOfRecordings(t *testing.T) {
+	for _, rec := range recordings(t) {
+		want, collectives, messages := expectedRecords(expect(rec))
+		for _, clock := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
+			t.Run(fmt.Sprintf("%s/%s", rec.Name, clock), func(t *testing.T) {
+				t.Parallel()
+				dir, _ := play(t, rec, way{clock: clock, pace: replay.PaceFast, set: func(*replay.Options) {}})
+				res, err := view.Scalasca(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "scalasca"), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cycles := res.Dropped[view.ReasonCycle]
+				if res.Collectives+res.Messages+cycles != collectives+messages || res.Lost() != cycles || len(res.Problems) > 0 || res.MembersWithoutData > 0 {
+					t.Errorf("%+v, want %d collectives and %d messages", res, collectives, messages)
+				}
+				for name, check := range map[string]func(string, *analysis.CheckOptions) (*analysis.CheckResult, error){
+					"check": analysis.Check, "check --scalasca": analysis.CheckScalasca,
+				} {
+					found, err := check(res.Archive, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, f := range found.Findings {
+						t.Errorf("%s: %v", name, f)
+					}
+				}
+				otf2Print(t, res.Archive)
+				if clock == replay.ClockLive && cycles > 0 {
+					return
+				}
+				if diff := cmp.Diff(want, recordsOf(t, res.Archive)); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+	}
+}
+
+// expectedRecords counts the records of MPI that an archive must have of operations. Where sizes are not known one
+// byte per rank is shown.
+func expectedRecords(e *expected) (records map[string]int, collectives, messages uint64) {
+	records = make(map[string]int)
+	for m, of := range e.operations {
+		if e.nranks[m.comm] < 2 {
+			continue
+		}
+		for _, ops := range of {
+			for _, op := range ops {
+				sent := op.Sent
+				switch op.Name {
+				case "Send":
+					messages++
+					records[fmt.Sprintf("Send %d>%d %d bytes", m.rank, op.Root, max(sent, 1))]++
+				case "Recv":
+					records[fmt.Sprintf("Recv %d>%d %d bytes", op.Root, m.rank, max(op.Received, 1))]++
+				default:
+					if m.rank == 0 {
+						collectives++
+					}
+					records[fmt.Sprintf("%s rank %d root %d sent %d received %d", op.Name, m.rank, op.Root, sent, op.Received)]++
+				}
+			}
+		}
+	}
+	return records, collectives, messages
+}
+
+// recordsOf counts an archive's records of MPI operations.
+func recordsOf(t *testing.T, anchor string) map[string]int {
+	t.Helper()
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	records := make(map[string]int)
+	for _, l := range a.Defs.Locations {
+		rank := func(comm uint64) int {
+			return slices.Index(a.Defs.Group(a.Defs.Comm(otf2.CommRef(comm)).Group).Members, uint64(l.Self))
+		}
+		name := ""
+		for ev, err := range a.EventsOf(l.Self) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := ev.Args
+			switch ev.Kind {
+			case otf2.EventEnter:
+				name, _, _ = strings.Cut(a.Defs.String(a.Defs.Region(otf2.RegionRef(x[0])).Name), " (")
+			case otf2.EventMpiIsend:
+				records[fmt.Sprintf("Send %d>%d %d bytes", rank(x[1]), x[0], x[3])]++
+			case otf2.EventMpiIrecv:
+				records[fmt.Sprintf("Recv %d>%d %d bytes", x[0], rank(x[1]), x[3])]++
+			case otf2.EventMpiCollectiveEnd:
+				root := int64(x[2])
+				if x[2] == uint64(otf2.CollectiveRootNone) {
+					root = -1
+				}
+				records[fmt.Sprintf("%s rank %d root %d sent %d received %d", strings.TrimPrefix(name, "nccl"), rank(x[1]), root, x[3], x[4])]++
+			}
+		}
+	}
+	return records
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ncclotf2/analysis"
+	"ncclotf2/regions"
+)
+
+// FuzzView: whatever stands in an archive's definitions and in one rank's events, its view is an error, or an archive
+// that scout can carry out.
+func FuzzView(f *testing.F) {
+	m := makeJob(f, 3)
+	world, pair := m.comm("world", 0, 1, 2), m.comm("pair", 2, 0)
+	for r, c := range world {
+		late := uint64(r) * us
+		c.one(f, late, 10*us, "AllReduce", -1)
+		c.plan(f, 20*us+late, 30*us, regions.TimingGPU, "", item{fn: "Broadcast", peer: 1, sent: 8}, item{fn: "Reduce", peer: 2, sent: 8})
+		c.plan(f, 40*us+late, 50*us, regions.TimingGPU, "", item{fn: "Send", peer: (r + 1) % 3, sent: 8}, item{fn: "Recv", peer: (r + 2) % 3, sent: 8})
+	}
+	for _, c := range pair {
+		c.one(f, 45*us, 60*us, "AllGather", -1)
+	}
+	anchor := m.unify()
+	rank0 := ""
+	read := func(path string) []byte {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return b
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(anchor), "traces", "*.evt"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range files { // the largest that is there first
+		if rank0 == "" || len(read(path)) > len(read(rank0)) {
+			rank0 = path
+		}
+	}
+	defs, events := read(filepath.Join(filepath.Dir(anchor), "traces.def")), read(rank0)
+	f.Add(defs, events)
+	for _, n := range []int{0, 9, 100, len(events) / 2, len(events) - 1} {
+		f.Add(defs, events[:n])
+		f.Add(defs[:min(n, len(defs))], events)
+	}
+	f.Fuzz(func(t *testing.T, defs, events []byte) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(anchor))); err != nil {
+			t.Fatal(err)
+		}
+		for path, b := range map[string][]byte{filepath.Join(dir, "traces.def"): defs, filepath.Join(dir, "traces", filepath.Base(rank0)): events} {
+			if err := os.Remove(path); err != nil { // may be a link to the shard
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, b, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err := Scalasca(filepath.Join(dir, filepath.Base(anchor)), filepath.Join(dir, "scalasca"), nil)
+		if err != nil {
+			return
+		}
+		found, err := analysis.CheckScalasca(res.Archive, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found.Findings {
+			if f.Severity == analysis.Error {
+				t.Errorf("%v", f)
+			}
+		}
+	})
+}

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+
+	"ncclotf2/otf2"
+)
+
+// The scheduler puts the operations of all communicators into an order in which every rank can carry them out one
+// after the other: it carries them out itself, as a replay with blocking collectives and buffered messages would,
+// and notes on each rank what was done.
+//
+//	row       issues one unit after the other, in the order recorded: a collective, or the messages of a plan
+//	location  has the rows of a rank's communicators; does one unit at a time
+//
+// A unit can begin on its location if no other row's unit that is yet to be done lies wholly before it. Units that
+// overlap may be done in either order; that is what there is to choose. Of what can be done, that is done first
+// whose last member (or partner) began first: what ranks wait for in one another lies at that time, so this is the
+// order in which things happened.
+//
+//   - A collective is done when it is the next unit of all members and can begin on all their locations.
+//   - A unit of messages is begun together with the units that send what it receives, and with those that send
+//     what these receive, and so on; all are done at once then.
+//   - If nothing is left but units that send to one that must end before they can receive (a Send and a Recv on one
+//     side, both in a group on the other), the senders are begun and stay open; their locations do nothing else until
+//     they are done.
+//   - If that does not help either, times and orders of the ranks contradict each other. Going from a unit to one
+//     that it waits for ends in a cycle; of its units the one with the fewest parts is dropped, on all ranks.
+//
+// Every message is sent before it is received in the order of the steps, and collectives are one step. So a replay of
+// the ranks' sequences cannot deadlock: of the steps not done yet the first one can always be done. That also holds
+// backwards, receivers telling senders, because the ends of a unit's sends come before those of its receives.
+//
+// The cost is linear in the number of parts, times the number of communicators in use at one time on a rank, times
+// the logarithm of the number of units that could be done at the same time.
+type scheduler struct {
+	*job
+	ready    steps
+	deferred []*row // roots of steps whose location is taken by an open unit
+	left     int    // rows that are not done
+	mark     int    // of the present search
+}
+
+// schedule is the state of a location.
+type schedule struct {
+	active  []*row // rows that have begun and are not done
+	pending []*row // rows that begin later, by their first begin
+	open    *row   // whose unit is begun and not done, nil: none
+}
+
+// state is that of a row.
+type state struct {
+	unit  unit
+	begin otf2.Timestamp
+	end   otf2.Timestamp
+
+	can    bool // the unit can begin
+	begun  bool // it is open
+	ending bool // it has all that it receives
+	done   bool // no unit is left
+	queued bool // it is in the heap
+	need   int  // messages to receive whose sender can neither begin nor has begun
+	seen   int  // last search that came here
+}
+
+// commState is that of a communicator.
+type commState struct {
+	can int // members whose next unit is a collective that can begin
+}
+
+// step is something that can be done: the collective of the row's communicator, or its messages.
+type step struct {
+	row *row
+	key otf2.Timestamp
+}
+
+type steps []step
+
+func (s steps) Len() int { return len(s) }
+func (s steps) Less(i, k int) bool {
+	a, b := s[i], s[k]
+	if a.key != b.key {
+		return a.key < b.key
+	}
+	if a.row.comm.ref != b.row.comm.ref {
+		return a.row.comm.ref < b.row.comm.ref
+	}
+	return a.row.rank < b.row.rank
+}
+func (s steps) Swap(i, k int) { s[i], s[k] = s[k], s[i] }
+func (s *steps) Push(x any)   { *s = append(*s, x.(step)) }
+func (s *steps) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
+	return last
+}
+
+// order fills location.order for all locations.
+func (j *job) order(progress func(done, total int)) {
+	s := &scheduler{job: j}
+	total := 0
+	for _, l := range j.locations {
+		for _, r := range l.rows {
+			total += len(r.parts)
+		}
+	}
+	for _, r := range j.rows {
+		r.state = state{}
+		s.load(r, 0)
+		if !r.done {
+			s.left++
+		}
+	}
+	s.start()
+	done, told := 0, 0
+	for s.left > 0 {
+		switch {
+		case s.ready.Len() > 0:
+			done += s.do(heap.Pop(&s.ready).(step).row)
+		case s.beginSenders():
+		default:
+			s.breakCycle()
+		}
+		if done-told > 1<<16 {
+			told = done
+			progress(done, total)
+		}
+	}
+	progress(total, total)
+	for _, l := range j.locations {
+		l.schedule = schedule{}
+	}
+}
+
+// load makes the unit at or after part i the row's next.
+func (s *scheduler) load(r *row, i int) {
+	r.unit = r.unitAt(i)
+	r.can, r.begun, r.ending, r.queued, r.need = false, false, false, false, 0
+	if r.done = r.unit.from == len(r.parts); !r.done {
+		r.begin, r.end = r.parts[r.unit.from].begin, r.parts[r.unit.from].end
+	}
+}
+
+// start finds what can begin, from nothing: at first, and after something was dropped.
+func (s *scheduler) start() {
+	s.ready, s.deferred = s.ready[:0], nil
+	s.left = 0
+	for _, c := range s.comms {
+		c.state.can = 0
+	}
+	for _, r := range s.rows {
+		r.can, r.queued, r.need = false, false, 0
+		if !r.done {
+			s.left++
+		}
+	}
+	for _, l := range s.locations {
+		l.schedule.active = l.schedule.active[:0]
+		l.schedule.pending = l.schedule.pending[:0]
+		for _, r := range l.rows {
+			if !r.done {
+				l.schedule.pending = append(l.schedule.pending, r)
+			}
+		}
+		slices.SortStableFunc(l.schedule.pending, func(a, b *row) int {
+			switch {
+			case a.begin < b.begin:
+				return -1
+			case a.begin > b.begin:
+				return 1
+			}
+			return 0
+		})
+	}
+	for _, l := range s.locations {
+		s.update(l)
+	}
+}
+
+// before tells whether x lies wholly before y, by time.
+func before(x, y *row) bool {
+	return x.end <= y.begin && (x.begin < y.begin || x.end < y.end)
+}
+
+// update finds what can begin on a location after one of its units was done.
+func (s *scheduler) update(l *location) {
+	q := &l.schedule
+	q.active = slices.DeleteFunc(q.active, func(r *row) bool { return r.done })
+	first := otf2.Timestamp(math.MaxUint64)
+	for _, r := range q.active {
+		first = min(first, r.end)
+	}
+	// What begins after the first end cannot begin now and is before nothing that can.
+	for len(q.pending) > 0 && (len(q.active) == 0 || q.pending[0].begin <= first) {
+		first = min(first, q.pending[0].end)
+		q.active = append(q.active, q.pending[0])
+		q.pending = q.pending[1:]
+	}
+	for _, r := range q.active {
+		if !r.can && !r.begun && !slices.ContainsFunc(q.active, func(z *row) bool { return z != r && before(z, r) }) {
+			r.can = true
+			s.could(r)
+		}
+	}
+}
+
+// isMessages tells whether the row's next unit consists of messages.
+func (r *row) isMessages() bool { return r.parts[r.unit.from].message() }
+
+// could takes note that a row's unit can begin.
+func (s *scheduler) could(r *row) {
+	if !r.isMessages() {
+		c := r.comm
+		if c.state.can++; c.state.can == len(c.present) {
+			key := r.begin
+			for _, m := range c.present {
+				key = max(key, m.begin)
+			}
+			heap.Push(&s.ready, step{r, key})
+		}
+		return
+	}
+	for i := r.unit.from; i < r.unit.to; i++ {
+		if p := &r.parts[i]; p.fn == fnRecv && !p.is(flagDropped) && !s.sends(r, p) {
+			r.need++
+		}
+	}
+	s.eachReceiver(r, func(to *row) { to.need-- })
+	s.gather(r)
+	s.eachReceiver(r, s.gather)
+}
+
+// sends tells whether the sender of a message to r can begin or has begun.
+func (s *scheduler) sends(r *row, p *part) bool {
+	from, i := r.mate(p)
+	return i < from.unit.from || i < from.unit.to && (from.can || from.begun)
+}
+
+// eachReceiver calls f for each message that the row's unit sends and whose receiver waits for it to be begun: once
+// a message. The receiver's unit can begin.
+func (s *scheduler) eachReceiver(r *row, f func(to *row)) {
+	for i := r.unit.from; i < r.unit.to; i++ {
+		p := &r.parts[i]
+		if p.fn != fnSend || p.is(flagDropped) {
+			continue
+		}
+		if to, k := r.mate(p); to != r && !to.done && to.can && to.unit.from <= k && k < to.unit.to {
+			f(to)
+		}
+	}
+}
+
+// gather puts the messages of a row into the heap if they can be done together with others.
+func (s *scheduler) gather(r *row) {
+	if !r.can || r.begun || r.queued || r.need > 0 {
+		return
+	}
+	if all, ok := s.together(r); ok {
+		key := otf2.Timestamp(0)
+		for _, m := range all {
+			key = max(key, m.begin)
+		}
+		r.queued = true
+		heap.Push(&s.ready, step{r, key})
+	}
+}
+
+// together finds the rows that must be begun with r, itself included, so that all can be done. ok is false if one of
+// them receives from a unit that cannot begin; that is the last one then.
+func (s *scheduler) together(r *row) (all []*row, ok bool) {
+	s.mark++
+	all = []*row{r}
+	r.seen = s.mark
+	for n := 0; n < len(all); n++ {
+		m := all[n]
+		if m.need > 0 {
+			return all, false
+		}
+		for i := m.unit.from; i < m.unit.to; i++ {
+			p := &m.parts[i]
+			if p.fn != fnRecv || p.is(flagDropped) {
+				continue
+			}
+			if from, k := m.mate(p); k >= from.unit.from && !from.begun && from.seen != s.mark {
+				from.seen = s.mark
+				all = append(all, from)
+			}
+		}
+	}
+	return all, true
+}
+
+// do carries a step out and returns the number of parts done.
+func (s *scheduler) do(r *row) (parts int) {
+	if r.done || !r.can || r.begun {
+		return 0 // done with others
+	}
+	if !r.isMessages() {
+		if r.comm.state.can < len(r.comm.present) {
+			return 0 // the step was that of messages, done with others; this is what comes behind them
+		}
+		for _, m := range r.comm.present {
+			if m.location.schedule.open != nil {
+				s.deferred = append(s.deferred, r)
+				return 0
+			}
+		}
+		r.comm.state.can = 0
+		for _, m := range r.comm.present {
+			s.note(m)
+		}
+		for _, m := range r.comm.present {
+			s.load(m, m.unit.to)
+			s.advanced(m)
+		}
+		for _, m := range r.comm.present {
+			s.update(m.location)
+		}
+		return len(r.comm.present)
+	}
+	all, ok := s.together(r)
+	if !ok {
+		r.queued = false
+		return 0
+	}
+	for _, m := range all {
+		if m.location.schedule.open != nil {
+			s.deferred = append(s.deferred, r)
+			return 0
+		}
+	}
+	return s.begin(all)
+}
+
+// note writes down that the row's unit is begun on its location.
+func (s *scheduler) note(r *row) {
+	r.location.order = append(r.location.order, placed{r, r.unit})
+}
+
+func (s *scheduler) advanced(r *row) {
+	if r.done {
+		s.left--
+	}
+}
+
+// begin begins units of messages and ends those that have all they receive.
+func (s *scheduler) begin(all []*row) (parts int) {
+	var check []*row
+	for _, m := range all {
+		s.note(m)
+		m.begun, m.can = true, false
+		m.location.schedule.open = m
+		check = append(check, m)
+	}
+	begun := len(check)
+	for _, m := range all { // open units may have waited for these
+		for i := m.unit.from; i < m.unit.to; i++ {
+			if p := &m.parts[i]; p.fn == fnSend && !p.is(flagDropped) {
+				if to, k := m.mate(p); to.begun && k >= to.unit.from && k < to.unit.to {
+					check = append(check, to)
+				}
+			}
+		}
+	}
+	var ended []*row
+	freed := false
+	for i, m := range check {
+		if !m.ending && m.awaited() == nil {
+			m.ending = true
+			ended = append(ended, m)
+			freed = freed || i >= begun
+		}
+	}
+	var waiting []*row // for what is begun now
+	for _, m := range all {
+		s.eachReceiver(m, func(to *row) { waiting = append(waiting, to) })
+	}
+	for _, m := range ended {
+		parts += m.unit.to - m.unit.from
+		m.location.schedule.open = nil
+		s.load(m, m.unit.to)
+		s.advanced(m)
+	}
+	if freed {
+		again := s.deferred
+		s.deferred = nil
+		for _, r := range again {
+			heap.Push(&s.ready, step{r, r.begin})
+		}
+	}
+	for _, m := range ended {
+		s.update(m.location)
+	}
+	for _, r := range waiting {
+		s.gather(r)
+	}
+	return parts
+}
+
+// awaited is a row that has not begun to send what the unit receives, nil if there is none.
+func (r *row) awaited() *row {
+	for i := r.unit.from; i < r.unit.to; i++ {
+		p := &r.parts[i]
+		if p.fn != fnRecv || p.is(flagDropped) {
+			continue
+		}
+		if from, k := r.mate(p); k >= from.unit.from && !(from.begun && k < from.unit.to) {
+			return from
+		}
+	}
+	return nil
+}
+
+// beginSenders begins a unit of messages with those that send to it, though some of these cannot be done yet.
+func (s *scheduler) beginSenders() bool {
+	var best []*row
+	var key otf2.Timestamp
+	for _, r := range s.rows {
+		if r.done || !r.can || r.begun || r.need > 0 || !r.isMessages() {
+			continue
+		}
+		all, free, begin := s.direct(r), true, otf2.Timestamp(0)
+		for _, m := range all {
+			free = free && m.location.schedule.open == nil
+			begin = max(begin, m.begin)
+		}
+		if free && (best == nil || begin < key) {
+			best, key = all, begin
+		}
+	}
+	if best == nil {
+		return false
+	}
+	s.begin(best)
+	return true
+}
+
+// direct lists r and the rows that send to it and have not begun to.
+func (s *scheduler) direct(r *row) []*row {
+	s.mark++
+	r.seen = s.mark
+	all := []*row{r}
+	for i := r.unit.from; i < r.unit.to; i++ {
+		p := &r.parts[i]
+		if p.fn != fnRecv || p.is(flagDropped) {
+			continue
+		}
+		if from, k := r.mate(p); k >= from.unit.from && !from.begun && from.seen != s.mark {
+			from.seen = s.mark
+			all = append(all, from)
+		}
+	}
+	return all
+}

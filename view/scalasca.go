@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"ncclotf2/otf2"
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+)
+
+// Options say how to make a view; nil means the zero value.
+type Options struct {
+	// TimedOnly leaves out operations that not all members have GPU times of, instead of showing them without
+	// wait states.
+	TimedOnly bool
+	Creator   string // of the archive; default "nccl-otf2"
+	Workers   int    // goroutines; default 2
+	// Progress, if set, is told how much of a phase is done. It is called from several goroutines.
+	Progress func(phase string, done, total int)
+}
+
+const archiveName = "traces"
+
+// Scalasca makes the archive dir/traces.otf2 for scout.mpi from the native archive with the given anchor. An older
+// view in dir is replaced when the new one is complete; dir is made if need be.
+func Scalasca(anchor, dir string, opts *Options) (*Result, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Workers <= 0 {
+		o.Workers = 2
+	}
+	if o.Creator == "" {
+		o.Creator = "nccl-otf2"
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int, int) {}
+	}
+	source := filepath.Dir(anchor)
+	if same, err := sameFolder(source, dir); err != nil {
+		return nil, err
+	} else if same {
+		return nil, fmt.Errorf("the view would replace the archive %s itself: give another folder", anchor)
+	}
+	a, err := otf2.Open(anchor, nil)
+	if a == nil {
+		return nil, err
+	}
+	defer a.Close()
+	res := &Result{Archive: filepath.Join(dir, archiveName+".otf2"), Dropped: make(map[Reason]uint64)}
+	if err != nil {
+		return nil, fmt.Errorf("definitions of %s: %w", anchor, err)
+	}
+	j := newJob(a, res)
+	if len(j.locations) == 0 {
+		return nil, fmt.Errorf("%s has no communicator of more than one rank: there is nothing for Scalasca to analyse", anchor)
+	}
+	if err := j.read(o.Workers, phase(&o, "reading locations")); err != nil {
+		return nil, fmt.Errorf("%s: %w", anchor, err)
+	}
+	j.match()
+	if o.TimedOnly {
+		j.dropUntimed()
+	}
+	j.order(phase(&o, "ordering operations"))
+	for _, r := range j.rows {
+		r.fuse()
+	}
+	resolution := max(a.Defs.Clock.Resolution, 1)
+	for _, l := range j.locations {
+		cost := l.clip()
+		res.Clipped.Operations += cost.units
+		res.Clipped.ToNothing += cost.nothing
+		res.Clipped.Moved += cost.moved
+		res.Clipped.Time += uint64(float64(cost.ticks) * (1e9 / float64(resolution)))
+	}
+	j.untime()
+	j.receivers()
+	if err := j.replace(dir, &o); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+func phase(o *Options, name string) func(done, total int) {
+	return func(done, total int) { o.Progress(name, done, total) }
+}
+
+func sameFolder(a, b string) (bool, error) {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := os.Stat(b)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(x, y), err
+}
+
+// replace writes the archive beside the present one in dir, then puts it in its place.
+func (j *job) replace(dir string, o *Options) error {
+	if err := os.MkdirAll(dir, shard.FolderMode); err != nil {
+		return err
+	}
+	staging, err := os.MkdirTemp(dir, ".view-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(staging)
+	if err := j.write(staging, o); err != nil {
+		return fmt.Errorf("write the view: %w", err)
+	}
+	err = filepath.WalkDir(staging, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return os.Chmod(path, shard.FileMode)
+	})
+	if err == nil {
+		err = os.Chmod(filepath.Join(staging, archiveName), shard.FolderMode)
+	}
+	if err != nil {
+		return err
+	}
+	return scorep.Replace(staging, dir)
+}
+
+// properties say on the archive what was made of what.
+func (j *job) properties() []otf2.Property {
+	r := j.count
+	ps := []otf2.Property{{Name: "NCCL_OTF2::VIEW", Value: "scalasca"}}
+	number := func(name string, n uint64) {
+		ps = append(ps, otf2.Property{Name: "NCCL_OTF2::VIEW::" + name, Value: strconv.FormatUint(n, 10)})
+	}
+	number("COLLECTIVES", r.Collectives)
+	number("MESSAGES", r.Messages)
+	number("WITHOUT_WAIT_STATES", r.Untimed.NoTimes+r.Untimed.Fused+r.Untimed.Moved+r.Untimed.Messages+r.Untimed.Receivers)
+	number("CLIPPED", r.Clipped.Operations)
+	number("CLIPPED_TO_NOTHING", r.Clipped.ToNothing)
+	number("DROPPED", r.Lost())
+	number("MEMBERS_WITHOUT_DATA", uint64(r.MembersWithoutData))
+	// Whatever is in the view has all its parts.
+	return append(ps, otf2.Property{Name: "OTF2::MPI_COMMUNICATION_COMPLETE", Value: "true"})
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+)
+
+// severities are the wait states that scout finds in an archive, ns by metric and rank, computed anew from what
+// Patterns_gen.cpp of Scalasca 2.6 does.
+type severities map[string][]int64
+
+func severitiesOf(t testing.TB, anchor string) severities {
+	t.Helper()
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	ranks := len(a.Defs.LocationGroups)
+	sum := make(severities)
+	add := func(metric string, rank int, from, to, cut otf2.Timestamp) {
+		if to = min(to, cut); to > from {
+			if sum[metric] == nil {
+				sum[metric] = make([]int64, ranks)
+			}
+			sum[metric][rank] += int64(to - from)
+		}
+	}
+	members := make(map[uint64][]uint64)
+	for _, c := range a.Defs.Comms {
+		members[uint64(c.Self)] = a.Defs.Group(c.Group).Members
+	}
+	type share struct {
+		begin, end otf2.Timestamp
+		rank       int
+		args       []uint64
+	}
+	type key struct{ comm, src, dst, tag uint64 }
+	type wait struct{ enter, leave otf2.Timestamp }
+	collectives := make(map[uint64][][]share) // by communicator, in order
+	sends := make(map[key][]otf2.Timestamp)
+	receives := make(map[key][]int) // into waits
+	var waits []wait
+	var of []int // rank
+	for rank := range ranks {
+		local := func(comm uint64) uint64 {
+			for i, m := range members[comm] {
+				if int(m) == rank {
+					return uint64(i)
+				}
+			}
+			t.Fatalf("rank %d is no member of %d", rank, comm)
+			return 0
+		}
+		var enter, begin otf2.Timestamp
+		seen := make(map[uint64]int)
+		open := -1
+		for ev, err := range a.EventsOf(otf2.LocationRef(rank)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := ev.Args
+			switch ev.Kind {
+			case otf2.EventEnter:
+				enter, open = ev.Time, -1
+			case otf2.EventLeave:
+				if open >= 0 {
+					waits[open].leave = ev.Time
+				}
+				open = -1
+			case otf2.EventMpiCollectiveBegin:
+				begin = ev.Time
+			case otf2.EventMpiCollectiveEnd:
+				n := seen[x[1]]
+				seen[x[1]]++
+				for len(collectives[x[1]]) <= n {
+					collectives[x[1]] = append(collectives[x[1]], nil)
+				}
+				collectives[x[1]][n] = append(collectives[x[1]][n], share{begin, ev.Time, rank, append([]uint64(nil), x...)})
+			case otf2.EventMpiIsend:
+				k := key{x[1], local(x[1]), x[0], x[2]}
+				sends[k] = append(sends[k], enter)
+			case otf2.EventMpiIrecv:
+				if open < 0 {
+					open = len(waits)
+					waits, of = append(waits, wait{enter: enter}), append(of, rank)
+				}
+				k := key{x[1], x[0], local(x[1]), x[2]}
+				receives[k] = append(receives[k], open)
+			}
+		}
+	}
+	for comm, all := range collectives {
+		for _, shares := range all {
+			if len(shares) != len(members[comm]) {
+				t.Fatalf("%d of %d members in a collective on %d", len(shares), len(members[comm]), comm)
+			}
+			var last, lastSender otf2.Timestamp // begins
+			firstEnd := shares[0].end
+			var root share
+			for _, s := range shares {
+				last, firstEnd = max(last, s.begin), min(firstEnd, s.end)
+				if s.args[3] > 0 {
+					lastSender = max(lastSender, s.begin)
+				}
+				if r := s.args[2]; r != uint64(otf2.CollectiveRootNone) && int(members[comm][r]) == s.rank {
+					root = s
+				}
+			}
+			overlap := firstEnd > last
+			if !overlap { // not all were in it at one time: only who receives waits, and for who sends
+				last = lastSender
+			}
+			for _, s := range shares {
+				receives := s.args[4] > 0
+				switch otf2.CollectiveOp(s.args[0]) {
+				case otf2.CollectiveOpBcast, otf2.CollectiveOpScatter:
+					if receives && root.args[3] > 0 {
+						add("Late Broadcast", s.rank, s.begin, root.begin, s.end)
+					}
+				case otf2.CollectiveOpReduce, otf2.CollectiveOpGather:
+					if receives && s.rank == root.rank {
+						add("Early Reduce", s.rank, s.begin, lastSender, s.end)
+					}
+				case otf2.CollectiveOpAlltoallv: // counted only
+				default:
+					if receives || overlap {
+						add("Wait at NxN", s.rank, s.begin, last, s.end)
+					}
+				}
+			}
+		}
+	}
+	latest := make([]otf2.Timestamp, len(waits)) // of a Waitall the longest wait counts
+	for k, in := range receives {
+		for i, w := range in {
+			latest[w] = max(latest[w], sends[k][i])
+		}
+	}
+	for i, w := range waits {
+		add("Late Sender", of[i], w.enter, latest[i], w.leave)
+	}
+	return sum
+}
+
+// Scalasca 2.6 finds these in this archive.
+func TestSeveritiesOfTheSmallestArchive(t *testing.T) {
+	got := severitiesOf(t, filepath.Join("..", "analysis", "testdata", "scalasca-min", "traces.otf2"))
+	if diff := cmp.Diff(severities{"Wait at NxN": {6 * ms, 4 * ms, 2 * ms, 0}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A job in which each wait state occurs once or twice, with known times.
+func TestWaitStatesComeOutOfTheView(t *testing.T) {
+	m := makeJob(t, 4)
+	world, pair := m.comm("world", 0, 1, 2, 3), m.comm("pair", 2, 3)
+	for r, c := range world {
+		late := uint64(r) * 2 * ms
+		c.one(t, late, 7*ms, "AllReduce", -1)
+		c.one(t, 10*ms+late, 20*ms, "Broadcast", 2)
+		c.one(t, 30*ms+late, 40*ms, "Reduce", 1)
+	}
+	send := item{fn: "Send", peer: 1, sent: 100}
+	receive := item{fn: "Recv", peer: 0, sent: 100}
+	pair[0].plan(t, 45*ms, 50*ms, regions.TimingGPU, "", send)
+	pair[1].plan(t, 42*ms, 50*ms, regions.TimingGPU, "", receive)
+	// Both ways in one group.
+	world[0].plan(t, 60*ms, 70*ms, regions.TimingGPU, "", item{fn: "Send", peer: 1, sent: 8}, item{fn: "Recv", peer: 1, sent: 8})
+	world[1].plan(t, 65*ms, 70*ms, regions.TimingGPU, "", item{fn: "Recv", peer: 0, sent: 8}, item{fn: "Send", peer: 0, sent: 8})
+	res := viewOf(t, m.unify(), nil)
+	want := severities{
+		"Wait at NxN":    {6 * ms, 4 * ms, 2 * ms, 0},
+		"Late Broadcast": {4 * ms, 2 * ms, 0, 0},
+		"Early Reduce":   {0, 4 * ms, 0, 0},
+		"Late Sender":    {5 * ms, 0, 0, 3 * ms},
+	}
+	if diff := cmp.Diff(want, severitiesOf(t, res.Archive)); diff != "" {
+		t.Error(diff)
+	}
+	want2 := Result{Archive: res.Archive, Ranks: 4, Hosts: 2, Communicators: 2, Collectives: 3, Messages: 3, Events: res.Events, Dropped: map[Reason]uint64{}}
+	if diff := cmp.Diff(want2, *res); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What members have no comparable times of, has no wait states, but its time.
+func TestTimesThatCannotBeComparedGiveNoWaitStates(t *testing.T) {
+	m := makeJob(t, 3)
+	world := m.comm("world", 0, 1, 2)
+	for r, c := range world {
+		source := regions.TimingGPU
+		if r == 1 {
+			source = "enqueue"
+		}
+		late := uint64(r) * ms
+		c.plan(t, late, 5*ms, source, "", item{fn: "AllReduce", sent: 8, received: 8})
+		c.plan(t, 10*ms+late, 15*ms, source, "", item{fn: "Broadcast", peer: 2, sent: 8, received: 8})
+		c.plan(t, 20*ms+late, 25*ms, source, "", item{fn: "Send", peer: (r + 1) % 3, sent: 8}, item{fn: "Recv", peer: (r + 2) % 3, sent: 8})
+		c.one(t, 30*ms+late, 35*ms, "AllGather", -1)
+	}
+	anchor := m.unify()
+	res := viewOf(t, anchor, nil)
+	// Only the message from rank 2 to 0 has GPU times on both sides; rank 0 waits 2 ms for it.
+	want := severities{"Wait at NxN": {2 * ms, ms, 0}, "Late Sender": {2 * ms, 0, 0}}
+	if diff := cmp.Diff(want, severitiesOf(t, res.Archive)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Untimed{NoTimes: 2, Messages: 2}, res.Untimed); diff != "" {
+		t.Error(diff)
+	}
+	res = viewOf(t, anchor, &Options{TimedOnly: true})
+	if res.Collectives != 1 || res.Messages != 1 || res.Dropped[ReasonUntimed] != 4 {
+		t.Errorf("%+v", res)
+	}
+}

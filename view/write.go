@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"ncclotf2/otf2"
+)
+
+// span is the time of the view. All ranks are in MPI_Init and in MPI_Finalize at the same times, before the first
+// and behind the last operation of all, so that nobody waits there.
+type span struct {
+	begin, initEnd, finalize, end otf2.Timestamp
+}
+
+func (j *job) span() span {
+	first, last := otf2.Timestamp(math.MaxUint64), otf2.Timestamp(0)
+	for _, r := range j.rows {
+		for i := range r.parts {
+			if p := &r.parts[i]; !p.is(flagDropped) {
+				first, last = min(first, p.begin), max(last, p.end)
+			}
+		}
+	}
+	if first > last { // nothing is left
+		first = otf2.Timestamp(j.archive.Defs.Clock.Offset)
+		last = first
+	}
+	us := otf2.Timestamp(max(j.archive.Defs.Clock.Resolution/1_000_000, 1))
+	return span{begin: first - min(first, 2*us), initEnd: first - min(first, us), finalize: last + us, end: last + 2*us}
+}
+
+// write writes the archive into a folder that has none.
+func (j *job) write(dir string, o *Options) error {
+	res := j.count
+	w, err := otf2.Create(dir, archiveName, &otf2.ArchiveOptions{
+		Creator: o.Creator, MachineName: j.archive.Anchor.MachineName,
+		Description: fmt.Sprintf("NCCL operations as MPI, for scout.mpi with %d processes", len(j.locations)),
+		Properties:  j.properties(), TraceID: j.archive.Anchor.TraceID,
+		EventChunkSize: eventChunk, DefChunkSize: defChunk(len(j.locations)),
+	})
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	t := j.span()
+	d := &definitions{w: w.Definitions(), strings: make(map[string]otf2.StringRef), groups: make(map[string]otf2.GroupRef)}
+	native := j.archive.Defs.Clock
+	realtime := native.Realtime
+	if otf2.Timestamp(realtime) != otf2.UndefinedTimestamp && native.Resolution > 0 {
+		realtime += uint64(int64(float64(int64(uint64(t.begin)-native.Offset)) * (1e9 / float64(native.Resolution))))
+	}
+	_ = d.w.ClockProperties(native.Resolution, uint64(t.begin), uint64(t.end-t.begin), realtime)
+	d.text("")
+	j.defineSystem(d)
+	d.defineRegions()
+	j.defineComms(d)
+
+	res.Ranks = len(j.locations)
+	var sum, unknown atomic.Uint64
+	var done, next atomic.Int64
+	var group sync.WaitGroup
+	failures := make([]error, min(o.Workers, len(j.locations)))
+	for i := range failures {
+		group.Go(func() {
+			for failures[i] == nil {
+				k := int(next.Add(1)) - 1
+				if k >= len(j.locations) {
+					return
+				}
+				l := j.locations[k]
+				ew, err := w.Events(otf2.LocationRef(l.id))
+				if err != nil {
+					failures[i] = err
+					return
+				}
+				lw := locationWriter{w: ew, d: d}
+				failures[i] = lw.write(l, t)
+				sum.Add(lw.events)
+				unknown.Add(lw.unknown)
+				o.Progress("writing locations", int(done.Add(1)), len(j.locations))
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	res.Events, res.UnknownSizes = sum.Load(), unknown.Load()
+	return w.Close()
+}
+
+// eventChunk is small, as most ranks have few events; readers want a chunk's memory for each.
+const eventChunk = 256 << 10
+
+// defChunk is a chunk size in which a list of all ranks fits, of at most 9 bytes each.
+func defChunk(ranks int) uint64 {
+	size := uint64(256 << 10)
+	for size < uint64(9*ranks+1024) && size < 16<<20 {
+		size *= 2
+	}
+	return size
+}
+
+// locationWriter writes one rank's events. The event writer keeps its first error until it is closed.
+type locationWriter struct {
+	w       *otf2.EventWriter
+	d       *definitions
+	request uint64 // the last one given out
+	events  uint64
+	unknown uint64 // parts without known sizes
+
+	first []uint64 // requests of the messages in hand
+}
+
+func (lw *locationWriter) write(l *location, t span) error {
+	w, d := lw.w, lw.d
+	_ = w.Enter(t.begin, nil, d.program)
+	_ = w.Enter(t.begin, nil, d.init)
+	_ = w.Leave(t.initEnd, nil, d.init)
+	l.each(func(r *row, u unit) {
+		if r.parts[u.from].message() {
+			lw.messages(r, u)
+		} else {
+			lw.collective(r, &r.parts[u.from])
+		}
+	})
+	_ = w.Enter(t.finalize, nil, d.finalize)
+	_ = w.Leave(t.end, nil, d.finalize)
+	_ = w.Leave(t.end, nil, d.program)
+	lw.events = w.Events()
+	return w.Close()
+}
+
+// collective writes a collective. One whose times cannot be compared is recorded as ALLTOALLV, whatever it is: scout
+// counts these, and derives nothing from when ranks came to them and left them.
+func (lw *locationWriter) collective(r *row, p *part) {
+	f, c := p.function(), r.comm
+	root := otf2.CollectiveRootNone
+	if f.rooted {
+		root = uint32(c.rank[p.peer])
+	}
+	sent, received := p.sent, p.received
+	if sent == 0 && received == 0 { // scout takes no bytes for no operation
+		sent, received = f.sizes(1, uint64(len(c.present)), f.rooted && int(p.peer) == r.rank)
+		lw.unknown++
+	}
+	op := f.op
+	if p.is(flagUntimed) {
+		op = otf2.CollectiveOpAlltoallv
+	}
+	region := lw.d.callOf(p, styleOf(p))
+	_ = lw.w.Enter(p.begin, nil, region)
+	_ = lw.w.MpiCollectiveBegin(p.begin, nil)
+	_ = lw.w.MpiCollectiveEnd(p.end, nil, op, c.view, root, sent, received)
+	_ = lw.w.Leave(p.end, nil, region)
+}
+
+// messages writes the messages of a plan: they are posted when it begins, and end in one region that has its time.
+//
+// Messages whose times cannot be compared end in regions without length, so that nobody waits in them; if there are
+// no others, the last posting has the time. The ends of sends stand before those of receives, see scheduler.
+func (lw *locationWriter) messages(r *row, u unit) {
+	parts := r.parts[u.from:u.to]
+	begin, end := parts[0].begin, parts[0].end
+	last, kinds := 0, [2]bool{}
+	for i := range parts {
+		if p := &parts[i]; !p.is(flagDropped) {
+			last = i
+			kinds[boolIndex(p.is(flagUntimed|flagQuiet))] = true
+		}
+	}
+	lw.first = lw.first[:0]
+	for i := range parts {
+		p := &parts[i]
+		lw.request++
+		lw.first = append(lw.first, lw.request)
+		if p.is(flagDropped) {
+			continue
+		}
+		leave := begin
+		if i == last && !kinds[0] {
+			leave = end
+		}
+		region := lw.d.callOf(p, styleOf(p))
+		_ = lw.w.Enter(begin, nil, region)
+		if p.fn == fnSend {
+			_ = lw.w.MpiIsend(begin, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.length(p), lw.request)
+		} else {
+			_ = lw.w.MpiIrecvRequest(begin, nil, lw.request)
+		}
+		_ = lw.w.Leave(leave, nil, region)
+	}
+	switch {
+	case !kinds[1]:
+		lw.wait(r, parts, begin, end, timed, both)
+	case !kinds[0]:
+		lw.wait(r, parts, end, end, untimed, both)
+	default:
+		lw.wait(r, parts, begin, begin, untimed, sends)
+		lw.wait(r, parts, begin, end, timed, both)
+		lw.wait(r, parts, end, end, untimed, receives)
+	}
+}
+
+func boolIndex(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// messageTag is not 0: scout's search for the delays behind collectives sends messages of its own with tag 0 on the same
+// communicator, and takes one for the other (MPI_ERR_TRUNCATE). Source: MpiDelayOps.cpp of Scalasca 2.6; tried.
+const messageTag = 1
+
+// length is the message's; scout takes no bytes for no message.
+func (lw *locationWriter) length(p *part) uint64 {
+	if p.sent == 0 {
+		lw.unknown++
+		return 1
+	}
+	return p.sent
+}
+
+// What a wait region ends.
+type ends uint8
+
+const (
+	sends ends = 1 << iota
+	receives
+	both = sends | receives
+)
+
+// wait writes the region in which messages of a style end.
+func (lw *locationWriter) wait(r *row, parts []part, begin, end otf2.Timestamp, s style, what ends) {
+	open := false
+	var region otf2.RegionRef
+	for pass, fn := range [2]uint8{fnSend, fnRecv} {
+		if what>>pass&1 == 0 {
+			continue
+		}
+		for i := range parts {
+			p := &parts[i]
+			if p.fn != fn || p.is(flagDropped) || p.is(flagUntimed|flagQuiet) != (s == untimed) {
+				continue
+			}
+			if !open {
+				open = true
+				shown := s
+				if p.is(flagFused) {
+					shown = fused
+				}
+				region = lw.d.waitOf(p, shown)
+				_ = lw.w.Enter(begin, nil, region)
+			}
+			if fn == fnSend {
+				_ = lw.w.MpiIsendComplete(end, nil, lw.first[i])
+			} else {
+				_ = lw.w.MpiIrecv(end, nil, uint32(r.comm.rank[p.peer]), r.comm.view, messageTag, lw.length(p), lw.first[i])
+			}
+		}
+	}
+	if open {
+		_ = lw.w.Leave(end, nil, region)
+	}
+}
