@@ -86,12 +86,7 @@ type networkCount struct {
 
 func newNetworkCounter(defs *otf2.Definitions) *networkCounter {
 	n := &networkCounter{
-		windows: windows(defs), ranks: make(map[otf2.LocationRef]int), all: make(map[otf2.CommRef]*networkCount),
-	}
-	for _, p := range defs.LocationProperties {
-		if defs.String(p.Name) == rankProperty {
-			n.ranks[p.Location] = int(p.Value)
-		}
+		windows: windows(defs), ranks: networkRanks(defs), all: make(map[otf2.CommRef]*networkCount),
 	}
 	for _, c := range n.windows {
 		if !c.network || n.all[c.ref] != nil {
