@@ -25,6 +25,7 @@ func (m *Model) Snapshot() {
 		for k, q := range c.sequences {
 			s.Sequences[k] = q.Sequence
 		}
+		s.Held = c.held()
 		p.Comms[i] = s
 	}
 	p.Locations = p.Locations[:0]
@@ -65,28 +66,50 @@ func (m *Model) pending() []shard.Pending {
 			continue
 		}
 		next := make(map[string]uint64)
-		add := func(op *operation, since uint64, state string) {
-			key := op.name
-			if s := c.sequences[key]; s != nil && next[key] == 0 {
-				next[key] = s.Count
+		number := func(key string) uint64 {
+			n, known := next[key]
+			if s := c.sequences[key]; s != nil && !known {
+				n = s.Count
 			}
-			out = append(out, shard.Pending{Comm: c.index, Function: op.name, Ordinal: next[key], Since: since, State: state, LastNet: op.lastNet})
-			next[key]++
+			next[key] = n + 1
+			return n
 		}
 		for _, p := range c.queue {
-			if p.completeAt != 0 {
-				continue
-			}
 			state := "enqueued"
 			if p.kernelsOpen > 0 || p.proxiesOpen > 0 {
 				state = "running"
 			}
+			if p.captureOnly {
+				continue
+			}
 			for _, op := range p.ops {
-				add(op, p.start, state)
+				key := op.sequenceKey()
+				n := number(key)
+				if p.completeAt == 0 {
+					out = append(out, shard.Pending{Comm: c.index, Function: key, Ordinal: n, Since: p.start, State: state, LastNet: op.lastNet})
+				}
 			}
 		}
 		for _, call := range c.calls {
-			add(&operation{name: call.name}, call.start, "called")
+			// A message's peer is not known before its task begins, so it is numbered among all calls of its function.
+			out = append(out, shard.Pending{Comm: c.index, Function: call.name, Ordinal: number(call.name), Since: call.start, State: "called"})
+		}
+	}
+	return out
+}
+
+// held counts the operations of a communicator rank that are complete and not written yet, by sequence.
+func (c *commRank) held() map[string]uint64 {
+	var out map[string]uint64
+	for _, p := range c.queue {
+		if p.completeAt == 0 || p.captureOnly {
+			continue
+		}
+		for _, op := range p.ops {
+			if out == nil {
+				out = make(map[string]uint64)
+			}
+			out[op.sequenceKey()]++
 		}
 	}
 	return out

@@ -152,6 +152,10 @@ type Comm struct {
 	// rank): what unify compares between the members.
 	Sequences map[string]Sequence `json:"sequences"`
 
+	// Held are the operations, by the keys of Sequences, that are complete and not in their sequence yet: their
+	// times are held until the GPU's clock is better known.
+	Held map[string]uint64 `json:"held,omitempty"`
+
 	// Gaps are the parts of its operations that were not recorded on request, in order.
 	Gaps []Gap `json:"gaps,omitempty"`
 }
@@ -236,7 +240,8 @@ type Counts struct {
 
 // Pending is an operation that has begun and not ended.
 type Pending struct {
-	Comm     int    `json:"comm"` // index into Process.Comms
+	Comm int `json:"comm"` // index into Process.Comms
+	// Function is a key of Comm.Sequences; a message that has only been called is "Send" or "Recv", without peer.
 	Function string `json:"function"`
 	Ordinal  uint64 `json:"ordinal"`
 	Since    uint64 `json:"since"`

@@ -36,7 +36,7 @@ var layers = []folder{
 	{dir: "regions", own: []string{"otf2", "shard", "plugin/shm"}, tests: []string{"replay"}},
 	{dir: "collector", own: []string{"otf2", "shard", "plugin/shm", "config", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "scorep", own: []string{"otf2", "shard", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
-	{dir: "analysis", own: []string{"otf2", "regions"}, tests: []string{"shard", "scorep"}},
+	{dir: "analysis", own: []string{"otf2", "shard", "regions", "scorep"}},
 	{dir: "replay", external: []string{"golang.org/x/sys"}},
 	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "regions", "collector", "scorep", "analysis", "replay"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
