@@ -39,6 +39,10 @@ type commRank struct {
 	unknownUnit    bool // marked: GPU stamps whose unit is not known
 	silentGraphs   bool // marked: graphs whose replays are not reported
 
+	begun     uint64          // when the latest operation or call began
+	overtaken []shard.Pending // operations written before their end, see overtake
+	left      []shard.Pending // what was not complete when it was finalized
+
 	implausible int  // plans whose GPU times cannot be true
 	parted      bool // NCCL's host and device counters have parted: no stamp is trusted any more
 
@@ -137,6 +141,10 @@ func (m *Model) initComm(t uint64, c *commRank) {
 // finalizeComm writes what is left of a communicator rank: NCCL delivers everything that belongs to
 // it before it calls finalize (notes on the API, §5.3).
 func (m *Model) finalizeComm(t uint64, c *commRank) {
+	for _, p := range c.queue {
+		m.progress(p, t)
+	}
+	c.leave()
 	m.resolveCalls(c, noGroup)
 	m.drain(c, t, drainAll)
 	c.FinalTime, c.final = t, true

@@ -152,7 +152,9 @@ func (j *JobRank) add(m *member) {
 			o.least = p.Ordinal
 		}
 		o.past = max(o.past, p.Ordinal+1)
-		o.n++
+		if p.Ordinal >= c.Sequences[p.Function].Count { // others have been written, too
+			o.n++
+		}
 		pending[p.Function] = o
 		p.Ordinal += before[p.Function]
 		p.Since = m.part.at(p.Since)
@@ -173,10 +175,7 @@ func (j *JobRank) add(m *member) {
 		done, reached := written+c.Held[f], written+c.Held[f]
 		if o, known := pending[f]; known {
 			done = min(done, o.least)
-			if o.least >= written { // else they have been written, too, when the process had ended
-				reached += o.n
-			}
-			reached = max(reached, o.past)
+			reached = max(reached+o.n, o.past)
 		}
 		j.Done[f], j.Reached[f] = before[f]+done, before[f]+reached
 	}

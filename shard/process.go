@@ -156,6 +156,8 @@ type Comm struct {
 	// times are held until the GPU's clock is better known.
 	Held map[string]uint64 `json:"held,omitempty"`
 
+	Begun uint64 `json:"begun,omitempty"` // when the latest of its operations that were recorded was called, or enqueued
+
 	// Gaps are the parts of its operations that were not recorded on request, in order.
 	Gaps []Gap `json:"gaps,omitempty"`
 }
@@ -247,4 +249,7 @@ type Pending struct {
 	Since    uint64 `json:"since"`
 	State    string `json:"state"`             // "called", "enqueued", "running"
 	LastNet  string `json:"lastNet,omitempty"` // last proxy phase seen
+	// Left: the communicator was finalized, or aborted, before the operation's end was seen. NCCL does not always
+	// report the end of the last ones.
+	Left bool `json:"left,omitempty"`
 }
