@@ -32,8 +32,10 @@ type HangJob struct {
 	// Communicators that were looked at, and those on which operations are under way or not reached by all.
 	Looked        int        `json:"communicators_looked_at"`
 	Communicators []HangComm `json:"communicators"` // the longest first
-	// Inexact: ranks whose counts may be off, because events were lost or another collector took over.
+	// Inexact: processes whose counts may be off, because events were lost or another collector took over.
 	Inexact []string `json:"inexact"`
+	// Partial: processes that did not record some operations, on request. What they do since is not seen.
+	Partial []string `json:"partial"`
 }
 
 // HangComm is the oldest operation of a communicator that is not complete.
@@ -44,9 +46,10 @@ type HangComm struct {
 	Ordinal      uint64     `json:"ordinal"`   // among the communicator's operations of this function, from 0
 	Since        uint64     `json:"since"`     // when the first member began it
 	Age          uint64     `json:"age_ns"`    // from then to Last of the job
+	AtLeast      bool       `json:"at_least"`  // Since is when a later one was begun: it is older
 	Verdict      Verdict    `json:"verdict"`
 	Members      []HangRank `json:"members"` // by rank
-	// Behind is the number of operations that members have begun on this communicator after this one.
+	// Behind is the greatest number of operations that a member has begun on this communicator after this one.
 	Behind int `json:"behind"`
 }
 
@@ -59,6 +62,8 @@ const (
 	AllInside  Verdict = "all inside"           // every member has called it, and not all have ended it
 	NoDataOf   Verdict = "members without data" // all known members have called it
 	Different  Verdict = "different operations" // the missing members are in other operations of the communicator
+	CalledOnly Verdict = "called by all"        // the calls have returned; NCCL does not report the end of such operations
+	NoPeer     Verdict = "called by one"        // a message whose other end is not known yet
 )
 
 // HangRank is where one member stands.
@@ -69,7 +74,8 @@ type HangRank struct {
 	PID     int    `json:"pid"`
 	// Process state: "running", "ended" (also by a signal), "crashed"; "" if there is no data.
 	ProcessState string `json:"process_state"`
-	// State: "missing", "called", "enqueued", "running", "done", "no data".
+	// State: "missing", "calling" (inside NCCL's call), "called" (and NCCL has not told of its launch), "enqueued",
+	// "running", "done", "no data".
 	State   string `json:"state"`
 	Since   uint64 `json:"since"`             // when it began the operation; 0 if it has not
 	LastNet string `json:"last_net"`          // the last phase of its network traffic, "" if none was seen
@@ -93,7 +99,7 @@ func Hang(dir string, now time.Time) (*HangReport, error) {
 }
 
 func hangOf(j *scorep.Job, now uint64) HangJob {
-	h := HangJob{Processes: len(j.Processes), Looked: len(j.Communicators), Communicators: []HangComm{}, Inexact: []string{}}
+	h := HangJob{Processes: len(j.Processes), Looked: len(j.Communicators), Communicators: []HangComm{}, Inexact: []string{}, Partial: []string{}}
 	for _, p := range j.Processes {
 		h.Last = max(h.Last, p.Last)
 		switch p.State {
@@ -107,19 +113,33 @@ func hangOf(j *scorep.Job, now uint64) HangJob {
 		if p.Lost > 0 || p.Continued {
 			h.Inexact = append(h.Inexact, p.Name)
 		}
+		if p.Paused {
+			h.Partial = append(h.Partial, p.Name)
+		}
 	}
 	if h.Running > 0 {
 		h.Last = max(h.Last, now)
 	}
 	doing := whatRanksDo(j)
 	for _, c := range j.Communicators {
-		if found := stuck(c); found != nil {
-			found.describe(c, doing, h.Last)
+		if found := stuck(c, doing); found != nil {
+			found.Age = h.Last - min(h.Last, found.Since)
+			for i := range found.Members {
+				if r := c.Ranks[found.Members[i].Rank]; r != nil {
+					found.Members[i].LastAgo = h.Last - min(h.Last, r.Process.Last)
+				}
+			}
 			h.Communicators = append(h.Communicators, *found)
 		}
 	}
-	slices.SortStableFunc(h.Communicators, func(a, b HangComm) int { return cmp.Compare(a.Since, b.Since) })
+	slices.SortStableFunc(h.Communicators, func(a, b HangComm) int { return a.compare(&b) })
 	return h
+}
+
+// compare orders operations by what they tell of a hang: those that are known not to have ended by age, then the
+// others.
+func (h *HangComm) compare(o *HangComm) int {
+	return cmp.Or(cmp.Compare(boolCount(h.Verdict == CalledOnly), boolCount(o.Verdict == CalledOnly)), cmp.Compare(h.Since, o.Since))
 }
 
 // pendingOf is what a process has under way on a communicator.
@@ -206,42 +226,123 @@ func scan(key, prefix string, n *int) bool {
 }
 
 // stuck finds the operation of a communicator that has been under way the longest; nil if none is.
-func stuck(c *scorep.JobCommunicator) *HangComm {
+func stuck(c *scorep.JobCommunicator, doing map[*scorep.JobProcess][]pendingOf) *HangComm {
 	var oldest *HangComm
 	for _, t := range tracksOf(c) {
-		// The first operation that some member has begun and not ended.
-		var ordinal, since uint64
-		open := false
-		for i, rank := range t.members {
-			r := c.Ranks[rank]
-			if r == nil {
+		for _, ordinal := range t.suspects(c) {
+			h := t.look(c, ordinal, doing)
+			if h == nil {
 				continue
 			}
-			for _, p := range r.Pending {
-				if p.Function != t.keys[i] {
-					continue
-				}
-				switch {
-				case !open || p.Ordinal < ordinal:
-					ordinal, since, open = p.Ordinal, p.Since, true
-				case p.Ordinal == ordinal:
-					since = min(since, p.Since)
-				}
+			if oldest == nil || h.compare(oldest) < 0 {
+				oldest = h
 			}
-		}
-		if !open || oldest != nil && since >= oldest.Since {
-			continue
-		}
-		oldest = &HangComm{Communicator: c.Name, Ranks: c.Size, Operation: t.name, Ordinal: ordinal, Since: since}
-		for i, rank := range t.members {
-			m := HangRank{Rank: rank, State: "no data"}
-			if r := c.Ranks[rank]; r != nil {
-				m.of(r, t.keys[i], ordinal)
+			if h.Verdict != CalledOnly {
+				break
 			}
-			oldest.Members = append(oldest.Members, m)
 		}
 	}
 	return oldest
+}
+
+// suspects lists the operations of a track that may not be complete: those that a member has under way, and the
+// first that not all members have begun.
+func (t *hangTrack) suspects(c *scorep.JobCommunicator) []uint64 {
+	var all []uint64
+	least, most, known := uint64(0), uint64(0), false
+	for i, rank := range t.members {
+		r := c.Ranks[rank]
+		if r == nil {
+			continue
+		}
+		n := r.Reached[t.keys[i]]
+		if !known || n < least {
+			least = n
+		}
+		most, known = max(most, n), true
+		for _, p := range r.Pending {
+			if p.Function == t.keys[i] {
+				all = append(all, p.Ordinal)
+			}
+		}
+	}
+	if least < most {
+		all = append(all, least)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// look tells where the members of an operation stand; nil if nothing speaks against its being complete.
+func (t *hangTrack) look(c *scorep.JobCommunicator, ordinal uint64, doing map[*scorep.JobProcess][]pendingOf) *HangComm {
+	h := &HangComm{Communicator: c.Name, Ranks: c.Size, Operation: t.name, Ordinal: ordinal}
+	seen := func(since uint64, later bool) {
+		if since != 0 && (h.Since == 0 || h.AtLeast && !later || h.AtLeast == later && since < h.Since) {
+			h.Since, h.AtLeast = since, later
+		}
+	}
+	left := true // all members that are in it have finalized the communicator
+	states := make(map[string]int)
+	elsewhere := 0
+	for i, rank := range t.members {
+		m := HangRank{Rank: rank, State: "no data"}
+		if r := c.Ranks[rank]; r != nil {
+			m.of(r, t.keys[i], ordinal)
+			switch p := pendingIn(r, t.keys[i], ordinal); {
+			case p != nil:
+				seen(p.Since, false)
+				left = left && p.Left
+			case m.State == "missing":
+				elsewhere += int(boolCount(m.lookElsewhere(c, r, doing)))
+			default:
+				seen(r.Begun, true)
+			}
+			h.Behind = max(h.Behind, behind(r, t.keys[i], ordinal))
+		}
+		states[m.State]++
+		h.Members = append(h.Members, m)
+	}
+	inside := states["calling"] + states["enqueued"] + states["running"]
+	switch missing := states["missing"]; {
+	case missing > 0 && elsewhere == missing:
+		h.Verdict = Different
+	case missing > 0:
+		h.Verdict = NotReached
+	case left:
+		return nil
+	case len(t.members) == 1:
+		h.Verdict = NoPeer
+	case inside == 0:
+		h.Verdict = CalledOnly
+	case states["no data"] > 0:
+		h.Verdict = NoDataOf
+	default:
+		h.Verdict = AllInside
+	}
+	return h
+}
+
+func pendingIn(r *scorep.JobRank, key string, ordinal uint64) *shard.Pending {
+	for i := range r.Pending {
+		if p := &r.Pending[i]; p.Function == key && p.Ordinal == ordinal {
+			return p
+		}
+	}
+	return nil
+}
+
+// behind counts what a rank has under way on the communicator that it began after an operation.
+func behind(r *scorep.JobRank, key string, ordinal uint64) (n int) {
+	this := pendingIn(r, key, ordinal)
+	if this == nil {
+		return 0
+	}
+	for i := range r.Pending {
+		if p := &r.Pending[i]; p != this && p.Since > this.Since {
+			n++
+		}
+	}
+	return n
 }
 
 // of tells where a member stands in an operation.
@@ -250,79 +351,35 @@ func (m *HangRank) of(r *scorep.JobRank, key string, ordinal uint64) {
 	m.Process, m.Host, m.PID = p.Name, p.Host, p.PID
 	m.ProcessState = map[scorep.State]string{scorep.Running: "running", scorep.Crashed: "crashed", scorep.Finished: "ended"}[p.State]
 	m.Reached = r.Reached[key]
-	m.State = "missing"
-	for _, q := range r.Pending {
-		if q.Function == key && q.Ordinal == ordinal {
-			m.State, m.Since, m.LastNet = q.State, q.Since, q.LastNet
-			return
-		}
-	}
-	if ordinal < m.Reached {
+	switch q := pendingIn(r, key, ordinal); {
+	case q != nil:
+		m.State, m.Since, m.LastNet = q.State, q.Since, q.LastNet
+	case ordinal >= m.Reached:
+		m.State = "missing"
+	case p.Ends:
 		m.State = "done"
+	default: // nobody records when it ends
+		m.State = "enqueued"
 	}
 }
 
-// describe adds what the rest of the job tells of the operation.
-func (h *HangComm) describe(c *scorep.JobCommunicator, doing map[*scorep.JobProcess][]pendingOf, last uint64) {
-	h.Age = last - min(last, h.Since)
-	missing, nothing, elsewhere := 0, 0, 0
-	for i := range h.Members {
-		m := &h.Members[i]
-		r := c.Ranks[m.Rank]
-		if r == nil {
-			nothing++
-			continue
-		}
-		m.LastAgo = last - min(last, r.Process.Last)
-		if m.State != "missing" {
-			continue
-		}
-		missing++
-		here := false
-		for _, d := range doing[r.Process] {
-			if m.Instead == "" {
-				m.Instead = fmt.Sprintf("%s %d on %s", readable(d.Function), d.Ordinal, d.comm.Name)
-			}
-			if d.comm == c && slices.ContainsFunc(r.Pending, func(p shard.Pending) bool { return p.Function == d.Function && p.Ordinal == d.Ordinal }) {
-				if !here {
-					m.Instead = fmt.Sprintf("%s %d on this communicator", readable(d.Function), d.Ordinal)
-				}
-				here = true
-			}
-		}
+// lookElsewhere tells what a member is in instead of an operation, the oldest first, those of the same communicator
+// before others, and whether it is one of the same.
+func (m *HangRank) lookElsewhere(c *scorep.JobCommunicator, r *scorep.JobRank, doing map[*scorep.JobProcess][]pendingOf) bool {
+	for _, d := range doing[r.Process] {
+		here := d.comm == c && pendingIn(r, d.Function, d.Ordinal) != nil
 		if here {
-			elsewhere++
+			m.Instead = fmt.Sprintf("%s %d on this communicator", readable(d.Function), d.Ordinal)
+			return true
 		}
-		if m.Instead == "" && r.Finalized {
-			m.Instead = "nothing: it has finalized the communicator"
-		}
-	}
-	switch {
-	case missing > 0 && elsewhere == missing:
-		h.Verdict = Different
-	case missing > 0:
-		h.Verdict = NotReached
-	case nothing > 0:
-		h.Verdict = NoDataOf
-	default:
-		h.Verdict = AllInside
-	}
-	for _, r := range c.Ranks {
-		if r == nil {
-			continue
-		}
-		for _, p := range r.Pending {
-			h.Behind += int(boolCount(p.Since > h.Since && !(p.Ordinal == h.Ordinal && h.isOf(p.Function))))
+		if m.Instead == "" {
+			m.Instead = fmt.Sprintf("%s %d on %s", readable(d.Function), d.Ordinal, d.comm.Name)
 		}
 	}
-}
-
-// isOf tells whether a key of sequences is that of the operation.
-func (h *HangComm) isOf(key string) bool {
-	if strings.HasPrefix(h.Operation, "Send ") || strings.HasPrefix(h.Operation, "Recv ") {
-		return strings.HasPrefix(key, "Send") || strings.HasPrefix(key, "Recv")
+	if m.Instead == "" && r.Finalized {
+		m.Instead = "nothing: it has finalized the communicator"
 	}
-	return key == h.Operation
+	return false
 }
 
 // readable writes the key of a sequence for people.

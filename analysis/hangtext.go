@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,6 +23,7 @@ func hangColumns(jobs bool) []column[hangRow] {
 		number("ordinal", "number", func(r *hangRow) uint64 { return r.comm.Ordinal }),
 		label("verdict", "", func(r *hangRow) string { return string(r.comm.Verdict) }),
 		number("age_ns", "", func(r *hangRow) uint64 { return r.comm.Age }),
+		{"at_least", "", nil, func(r *hangRow) any { return r.comm.AtLeast }},
 		{"comm_rank", "rank", nil, func(r *hangRow) any { return r.Rank }},
 		{"process", "<process", func(r *hangRow) string { return orDash(r.Process) }, func(r *hangRow) any { return r.Process }},
 		{"host", "<host", func(r *hangRow) string { return orDash(r.Host) }, func(r *hangRow) any { return r.Host }},
@@ -83,11 +85,17 @@ func (h *HangReport) Document() *Document {
 		switch {
 		case len(j.Communicators) == 0:
 			d.say("%sno operation is under way", job)
-		case j.Running > 0 && j.Communicators[0].Age < slowNotHung:
+		case j.Communicators[0].Age >= slowNotHung:
+		case j.Running > 0:
 			d.say("%sall of this is younger than %s: look again to see whether it is stuck or just running", job, formatTime(slowNotHung))
+		default:
+			d.say("%sall of this is younger than %s: it may just be where the job was when it ended", job, formatTime(slowNotHung))
 		}
 		if len(j.Inexact) > 0 {
 			d.say("%sevents of %s were lost, or its collector was replaced: its numbers of operations may be off", job, strings.Join(j.Inexact, ", "))
+		}
+		if len(j.Partial) > 0 {
+			d.say("%s%s did not record some operations, on request: what is not recorded is not seen here", job, strings.Join(j.Partial, ", "))
 		}
 	}
 	d.sheets = []sheet{sheetOf("hang", "Members", rows, hangColumns(len(h.Jobs) > 1))}
@@ -110,25 +118,26 @@ func (h *HangReport) Document() *Document {
 
 // sentence says in one line what is the matter.
 func (c *HangComm) sentence() string {
-	by := make(map[string][]string)
+	by := make(map[string][]int)
 	for i := range c.Members {
 		m := &c.Members[i]
-		by[m.State] = append(by[m.State], fmt.Sprint(m.Rank))
+		by[m.State] = append(by[m.State], m.Rank)
 	}
-	ranks := func(list []string) string {
+	ranks := func(list []int) string {
+		slices.Sort(list)
 		if len(list) > 16 {
-			return fmt.Sprintf("%d ranks (%s, …)", len(list), strings.Join(list[:16], ", "))
+			return fmt.Sprintf("%d ranks (%s, …)", len(list), numbers(list[:16]))
 		}
 		if len(list) == 1 {
-			return "rank " + list[0]
+			return "rank " + numbers(list)
 		}
-		return "ranks " + strings.Join(list, ", ")
+		return "ranks " + numbers(list)
 	}
 	var parts []string
 	if l := by["missing"]; len(l) > 0 {
 		parts = append(parts, ranks(l)+" missing")
 	}
-	inside := append(append(append([]string{}, by["running"]...), by["enqueued"]...), by["called"]...)
+	inside := slices.Concat(by["running"], by["enqueued"], by["called"], by["calling"])
 	if len(inside) > 0 {
 		parts = append(parts, ranks(inside)+" inside")
 	}
@@ -138,7 +147,11 @@ func (c *HangComm) sentence() string {
 	if l := by["no data"]; len(l) > 0 {
 		parts = append(parts, "no data of "+ranks(l))
 	}
-	text := fmt.Sprintf("%s: %s %d is %s: %s; for %s", c.Communicator, c.Operation, c.Ordinal, c.Verdict.words(), strings.Join(parts, ", "), formatTime(float64(c.Age)))
+	age := formatTime(float64(c.Age))
+	if c.AtLeast {
+		age = "at least " + age
+	}
+	text := fmt.Sprintf("%s: %s %d is %s: %s; for %s", c.Communicator, c.Operation, c.Ordinal, c.Verdict.words(), strings.Join(parts, ", "), age)
 	if c.Behind > 0 {
 		text += fmt.Sprintf(", %s behind it", count(c.Behind, "further operation", "further operations"))
 	}
@@ -152,7 +165,20 @@ func (v Verdict) words() string {
 	case NoDataOf:
 		return "not complete, all that are known are inside"
 	case Different:
-		return "not reached by all, who are in another operation instead"
+		return "not reached by all, and the missing are in another one instead"
+	case CalledOnly:
+		return "called by all, and NCCL does not report when such operations end"
+	case NoPeer:
+		return "called, and its other end is not known"
 	}
 	return string(v)
+}
+
+// numbers writes a list of numbers.
+func numbers(list []int) string {
+	text := make([]string, len(list))
+	for i, n := range list {
+		text[i] = fmt.Sprint(n)
+	}
+	return strings.Join(text, ", ")
 }

@@ -97,7 +97,11 @@ func (c *commRank) underWay(out []shard.Pending) []shard.Pending {
 	}
 	for _, call := range c.calls {
 		// A message's peer is not known before its task begins, so it is numbered among all calls of its function.
-		out = append(out, shard.Pending{Comm: c.index, Function: call.name, Ordinal: number(call.name), Since: call.start, State: "called"})
+		state := "called"
+		if !call.over() || call.group == nil && call.stop == call.start {
+			state = "calling"
+		}
+		out = append(out, shard.Pending{Comm: c.index, Function: call.name, Ordinal: number(call.name), Since: call.start, State: state})
 	}
 	return out
 }
@@ -161,3 +165,7 @@ func (c *commRank) held() map[string]uint64 {
 	}
 	return out
 }
+
+// SeesEnds tells whether a process that records these event types (bits of shm.EventType) sees operations end, and
+// not just being called.
+func SeesEnds(mask uint32) bool { return mask&(1<<shm.EventKernelCh|1<<shm.EventProxyOp) != 0 }

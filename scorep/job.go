@@ -3,15 +3,12 @@
 package scorep
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
+	"ncclotf2/regions"
 	"ncclotf2/shard"
 )
 
@@ -28,10 +25,11 @@ type JobProcess struct {
 	Host      string
 	PID       int
 	State     State
-	Last      uint64    // time of its last event; 0 if there is none
-	Described time.Time // when its shard was last written
-	Lost      uint64    // events that could not be recorded
-	Continued bool      // another collector took over: counts of operations may be off by those under way then
+	Last      uint64 // time of its last event; 0 if there is none
+	Lost      uint64 // events that could not be recorded
+	Continued bool   // another collector took over: counts of operations may be off by those under way then
+	Ends      bool   // the ends of operations were recorded, not just that they were called
+	Paused    bool   // recording is, or parts were left out on request
 
 	part *part
 }
@@ -50,6 +48,7 @@ type JobRank struct {
 	// Done are the operations that the rank has ended, one after the other, and Reached those that it has begun, by
 	// the keys of shard.Comm.Sequences.
 	Done, Reached map[string]uint64
+	Begun         uint64 // when the latest of them began, on the job's clock; 0 if there is none
 	// Pending are those that it has begun and not ended, with ordinals that count on from Done and times on the
 	// job's clock.
 	Pending []shard.Pending
@@ -71,9 +70,6 @@ func Jobs(dir string) (jobs []*Job, problems []string, err error) {
 	}
 	return jobs, problems, nil
 }
-
-// Describing tells that the error of Jobs only means that no process of the job has described itself yet.
-func Describing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 func newJob(r *run) *Job {
 	job := new(Job)
@@ -97,6 +93,7 @@ func newJob(r *run) *Job {
 		for q := p; q != nil; q = next[q] {
 			processes[q] = jp
 			jp.Continued = q != p
+			jp.Ends = regions.SeesEnds(q.process.Masks.Record)
 			jp.Last = max(jp.Last, q.at(q.process.LastTime))
 			counts := newCounts()
 			counts.add(&q.process.Counts)
@@ -104,9 +101,6 @@ func newJob(r *run) *Job {
 			last = q
 		}
 		jp.State = last.state
-		if info, err := os.Stat(filepath.Join(last.dir, definitionFile)); err == nil {
-			jp.Described = info.ModTime()
-		}
 		job.Processes = append(job.Processes, jp)
 	}
 	home := make(map[*instance]*JobCommunicator)
@@ -139,6 +133,12 @@ func newJob(r *run) *Job {
 func (j *JobRank) add(m *member) {
 	c := m.shard()
 	j.Finalized = c.FinalTime != 0
+	if c.Begun != 0 {
+		j.Begun = max(j.Begun, m.part.at(c.Begun))
+	}
+	if len(c.Gaps) > 0 {
+		j.Process.Paused = true
+	}
 	before := maps.Clone(j.Reached)
 	j.Pending = nil
 	type open struct{ least, past, n uint64 } // pending ordinals

@@ -247,8 +247,9 @@ type Pending struct {
 	Function string `json:"function"`
 	Ordinal  uint64 `json:"ordinal"`
 	Since    uint64 `json:"since"`
-	State    string `json:"state"`             // "called", "enqueued", "running"
-	LastNet  string `json:"lastNet,omitempty"` // last proxy phase seen
+	// State: "calling" (inside the call), "called" (it has returned, and no operation was seen), "enqueued", "running".
+	State   string `json:"state"`
+	LastNet string `json:"lastNet,omitempty"` // last proxy phase seen
 	// Left: the communicator was finalized, or aborted, before the operation's end was seen. NCCL does not always
 	// report the end of the last ones.
 	Left bool `json:"left,omitempty"`

@@ -3,9 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +34,7 @@ type part struct {
 // members of the JSON form.
 var reportSections = []reportSection{
 	{"waits", "who waited for whom: by cause, rank, GPU, host, communicator, operation, phase; transfers", makeWaits},
+	{"hang", "operations that are not complete, and who is missing: while the job runs, or when it has died", makeHang},
 }
 
 // reportInput is what sections are made of.
@@ -85,6 +90,27 @@ func makeWaits(in *reportInput) (part, error) {
 	return part{r.WaitStates.Document(), r.WaitStates, r.Problems}, nil
 }
 
+// makeHang looks at the shards, not at the archive: there may be none.
+func makeHang(in *reportInput) (part, error) {
+	dir := in.arg
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		dir = filepath.Dir(dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "shards")); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, "..", "shards")); err == nil {
+			dir = filepath.Join(dir, "..") // of one run of several
+		}
+	}
+	r, err := analysis.Hang(dir, time.Now())
+	if errors.Is(err, fs.ErrNotExist) {
+		return part{}, fmt.Errorf("%s has no shards: what is under way is only in the experiment directory of a job", in.arg)
+	}
+	if err != nil {
+		return part{}, err
+	}
+	return part{r.Document(), r, r.Problems}, nil
+}
+
 func reportCommand() *cobra.Command {
 	f := choice{"table", []string{"table", "json", "csv", "markdown"}}
 	by := choice{"size", []string{"size", "class"}}
@@ -104,6 +130,7 @@ plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
 		Example: `  nccl-otf2 report exp1
   nccl-otf2 report exp1 --by class --format csv
   nccl-otf2 report exp1 --waits
+  nccl-otf2 report exp1 --hang
   nccl-otf2 report exp1 --self
   nccl-otf2 report exp1 --format json`,
 		Args: exactly("an experiment directory or archive"),
