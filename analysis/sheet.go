@@ -173,6 +173,9 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 func (d *Document) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	for i, s := range d.sheets {
+		if s.fields == nil { // for people only
+			continue
+		}
 		if i > 0 {
 			c.Flush()
 			if _, err := fmt.Fprintln(w); err != nil {

@@ -295,7 +295,9 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 func TestWaitsByPhase(t *testing.T) {
 	s := load(t, waitJob(t))
 	// All calls are made on the thread in a phase "step 7"; the operations name them as their parents.
-	text := func(ref otf2.StringRef, name string) { s.defs.Strings = append(s.defs.Strings, otf2.String{Self: ref, Text: name}) }
+	text := func(ref otf2.StringRef, name string) {
+		s.defs.Strings = append(s.defs.Strings, otf2.String{Self: ref, Text: name})
+	}
 	text(50_000, "step 7")
 	text(50_001, "ncclAnything")
 	text(50_002, "Application")

@@ -34,6 +34,8 @@ type part struct {
 // members of the JSON form.
 var reportSections = []reportSection{
 	{"waits", "who waited for whom: by cause, rank, GPU, host, communicator, operation, phase; transfers", makeWaits},
+	{"tally", "time by name, as iprof tabulates: calls, operations, transfers, phases", makeTally},
+	{"matrix", "bytes and bandwidth from rank to rank, from host to host, by channel", makeMatrix},
 	{"hang", "operations that are not complete, and who is missing: while the job runs, or when it has died", makeHang},
 }
 
@@ -88,6 +90,26 @@ func makeWaits(in *reportInput) (part, error) {
 		return part{}, err
 	}
 	return part{r.WaitStates.Document(), r.WaitStates, r.Problems}, nil
+}
+
+func makeTally(in *reportInput) (part, error) {
+	a, err := in.open()
+	if err != nil {
+		return part{}, err
+	}
+	defer in.working(a)()
+	r := analysis.Tally(a)
+	return part{r.Document(), r, r.Problems}, nil
+}
+
+func makeMatrix(in *reportInput) (part, error) {
+	a, err := in.open()
+	if err != nil {
+		return part{}, err
+	}
+	defer in.working(a)()
+	r := analysis.Matrix(a)
+	return part{r.Document(), r, r.Problems}, nil
 }
 
 // makeHang looks at the shards, not at the archive: there may be none.
