@@ -15,10 +15,12 @@ import (
 type Report struct {
 	Summary    Summary        `json:"summary"`
 	Operations []OperationRow `json:"operations"`
-	Phases     []PhaseRow     `json:"phases"` // see Phases
-	Waits      Waits          `json:"waits"`
-	WaitStates *WaitStates    `json:"-"` // in detail
-	operations *operations
+	// Communicators of more than one rank, with what they may be for.
+	Communicators []CommunicatorRow `json:"communicators"`
+	Phases        []PhaseRow        `json:"phases"` // see Phases
+	Waits         Waits             `json:"waits"`
+	WaitStates    *WaitStates       `json:"-"` // in detail
+	operations    *operations
 	// Problems, one line each: files that could not be read to their end.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -31,6 +33,7 @@ type Report struct {
 type OperationRow struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
+	Role         string       `json:"role"` // what the communicator may be for, see CommunicatorRow
 	Ranks        int          `json:"ranks"`
 	Operation    string       `json:"operation"`
 	Datatype     string       `json:"datatype"`
@@ -128,6 +131,18 @@ func Operations(a *otf2.Archive) (*Report, error) {
 	for _, p := range o.pending {
 		o.abandon(p)
 	}
+	used := make(map[otf2.CommRef]map[string]bool)
+	for key := range o.rows {
+		if used[key.comm] == nil {
+			used[key.comm] = make(map[string]bool)
+		}
+		used[key.comm][key.function] = true
+	}
+	report.Communicators = describeCommunicators(a.Defs, comms, used)
+	o.roles = make(map[otf2.CommRef]string)
+	for _, c := range report.Communicators {
+		o.roles[c.Comm] = c.Role
+	}
 	report.Operations, report.operations = o.table(nil), o
 	report.Phases = phases.result()
 	report.Waits, report.WaitStates = o.waits.result()
@@ -193,6 +208,7 @@ type operations struct {
 	free        []*pendingOperation
 	order       map[otf2.CommRef]*pendingOrder
 	parts       int // in pending
+	roles       map[otf2.CommRef]string
 }
 
 // maxPendingParts bounds what is kept of collectives that some members have not ended. When there are more, the
@@ -401,7 +417,7 @@ func (o *operations) table(classOf func(uint64) *SizeClass) []OperationRow {
 	for key, r := range sums {
 		comm := o.comms[key.comm]
 		out := OperationRow{
-			Communicator: comm.name, Comm: key.comm, Ranks: comm.size(), Operation: key.function,
+			Communicator: comm.name, Comm: key.comm, Role: o.roles[key.comm], Ranks: comm.size(), Operation: key.function,
 			Datatype: o.defs.String(key.dtype), Size: key.size, Class: key.class, Grouped: key.grouped, TimingSource: key.source.String(),
 			Algorithms: o.names(r.algos), Protocols: o.names(r.protos), MinChannels: r.min, MaxChannels: r.max,
 			Count: r.times.n, MinCallsPerRank: math.MaxUint64,

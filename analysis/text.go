@@ -26,6 +26,17 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintln(b)
 	}
 	r.Waits.write(b)
+	if len(r.Communicators) > 1 {
+		s := sheetOf("", "", r.Communicators, communicatorColumns)
+		s.limit(func(i int) uint64 { return uint64(r.Communicators[i].Ranks) })
+		fmt.Fprintln(b, "\nCommunicators: what they may be for, by their names or members")
+		t := newTable(s.heads...)
+		t.rows = s.text
+		_ = t.write(b)
+		if s.more != "" {
+			fmt.Fprintln(b, s.more)
+		}
+	}
 	return b.Flush() // bufio keeps the first error
 }
 
@@ -149,6 +160,7 @@ func operationColumns(class bool) []column[OperationRow] {
 	columns := []column[row]{
 		label("communicator", "communicator", func(o *row) string { return o.Communicator }),
 		number("comm", "", func(o *row) uint64 { return uint64(o.Comm) }),
+		{"role", "<perhaps", func(o *row) string { return orDash(o.Role) }, func(o *row) any { return o.Role }},
 		number("ranks", "ranks", func(o *row) uint64 { return uint64(o.Ranks) }),
 		{"operation", "<operation", func(o *row) string {
 			if o.Grouped {
@@ -239,7 +251,7 @@ func (r *Report) Document() *Document {
 	for _, p := range r.Problems {
 		d.say("problem: %s", p)
 	}
-	d.sheets = []sheet{r.operationSheet(), phaseSheet(r.Phases), r.Waits.sheet()}
+	d.sheets = []sheet{r.operationSheet(), phaseSheet(r.Phases), r.Waits.sheet(), sheetOf("communicators", "Communicators", r.Communicators, communicatorColumns)}
 	d.sheets[2].more = r.Waits.remark()
 	return d
 }
