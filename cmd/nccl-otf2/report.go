@@ -36,6 +36,7 @@ var reportSections = []reportSection{
 	{"waits", "who waited for whom: by cause, rank, GPU, host, communicator, operation, phase; transfers", makeWaits},
 	{"tally", "time by name, as iprof tabulates: calls, operations, transfers, phases", makeTally},
 	{"matrix", "bytes and bandwidth from rank to rank, from host to host, by channel", makeMatrix},
+	{"overlap", "how much communication was hidden behind computation, where kernels were recorded", makeOverlap},
 	{"hang", "operations that are not complete, and who is missing: while the job runs, or when it has died", makeHang},
 }
 
@@ -109,6 +110,16 @@ func makeMatrix(in *reportInput) (part, error) {
 	}
 	defer in.working(a)()
 	r := analysis.Matrix(a)
+	return part{r.Document(), r, r.Problems}, nil
+}
+
+func makeOverlap(in *reportInput) (part, error) {
+	a, err := in.open()
+	if err != nil {
+		return part{}, err
+	}
+	defer in.working(a)()
+	r := analysis.FindOverlap(a)
 	return part{r.Document(), r, r.Problems}, nil
 }
 
