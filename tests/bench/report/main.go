@@ -87,20 +87,21 @@ type outcome struct {
 func main() {
 	var (
 		millions = flag.Float64("events", 100, "`million` events of the larger archive")
+		ranks    = flag.Int("ranks", 8, "`number` of ranks")
 		dir      = flag.String("dir", "", "`folder` for the archives, 5 GB (default /dev/shm if it has room, else the temporary folder)")
 		tool     = flag.String("tool", "build/nccl-otf2", "`file` that is measured")
 		asJSON   = flag.Bool("json", false, "print JSON")
 		update   = flag.String("update", "", "put the table into this Markdown `file`, between its report markers")
 	)
 	flag.Parse()
-	if flag.NArg() > 0 || *millions <= 0 {
+	if flag.NArg() > 0 || *millions <= 0 || *ranks < 2 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	machine := measure.Machine()
 	work, err := measure.WorkFolder(*dir)
 	exitOn(err)
-	all, err := measureAll(work, *tool, uint64(*millions*1e6))
+	all, err := measureAll(work, *tool, uint64(*millions*1e6), *ranks)
 	if removed := os.RemoveAll(work); err == nil {
 		err = removed
 	}
@@ -124,9 +125,9 @@ func exitOn(err error) {
 	}
 }
 
-func measureAll(work, tool string, events uint64) (all []outcome, err error) {
+func measureAll(work, tool string, events uint64, ranks int) (all []outcome, err error) {
 	for _, n := range []uint64{events / 10, events} {
-		s := newSynthetic(n)
+		s := newSynthetic(n, ranks)
 		dir := filepath.Join(work, fmt.Sprint(n))
 		began := time.Now()
 		path, err := s.write(dir)

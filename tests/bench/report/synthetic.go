@@ -27,9 +27,9 @@ const (
 	regionsEach    = 2 + 1 + putsEach
 )
 
-// newSynthetic plans an archive of about so many events.
-func newSynthetic(events uint64) *synthetic {
-	s := &synthetic{processes: 8}
+// newSynthetic plans an archive of about so many events of so many ranks.
+func newSynthetic(events uint64, processes int) *synthetic {
+	s := &synthetic{processes: processes}
 	s.operations = max(2, events/uint64(s.processes*eventsEach))
 	return s
 }
@@ -162,7 +162,7 @@ func (s *synthetic) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 	return failed
 }
 
-// process writes the events of one: rank r begins each operation a little after rank r − 1.
+// process writes the events of one. Of eight ranks each begins an operation a little after the one before it.
 func (s *synthetic) process(rank int, rows [3]*otf2.EventWriter, begin, step uint64) (failed error) {
 	must := func(err error) {
 		if failed == nil {
@@ -173,7 +173,7 @@ func (s *synthetic) process(rank int, rows [3]*otf2.EventWriter, begin, step uin
 	var called, attributes, put otf2.AttributeList
 	for i := range s.operations {
 		t := begin + (i+1)*step
-		late := t + 1000*uint64(rank) + i%7*100
+		late := t + 1000*uint64(rank%8) + i%7*100
 		at := func(t uint64) otf2.Timestamp { return otf2.Timestamp(t) }
 		id := i<<8 | uint64(rank)
 		count := uint64(1000) << (i % 8)

@@ -11,7 +11,7 @@ import (
 
 // The archive is sound, and the analysis finds in it what it was made of.
 func TestSyntheticArchive(t *testing.T) {
-	s := newSynthetic(20_000)
+	s := newSynthetic(20_000, 8)
 	path, err := s.write(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
