@@ -18,28 +18,65 @@ type durations struct {
 	classes map[uint16]uint64
 	n       uint64
 	total   float64
-	least   uint64
-	most    uint64
+	least   float64
+	most    float64
 }
 
-func (d *durations) add(ns uint64) {
+func (d *durations) add(ns float64) {
 	if d.n == 0 || ns < d.least {
 		d.least = ns
 	}
 	d.most = max(d.most, ns)
 	d.n++
-	d.total += float64(ns)
+	d.total += ns
 	if d.classes != nil {
-		d.classes[classOf(ns)]++
+		d.classes[classOf(uint64(ns))]++
 		return
 	}
-	d.exact = append(d.exact, float64(ns))
-	if len(d.exact) > maxExact {
+	d.exact = append(d.exact, ns)
+	d.limit()
+}
+
+// limit begins to count by size if there are too many to keep.
+func (d *durations) limit() {
+	if len(d.exact) <= maxExact {
+		return
+	}
+	d.classes = make(map[uint16]uint64)
+	for _, v := range d.exact {
+		d.classes[classOf(uint64(v))]++
+	}
+	d.exact = nil
+}
+
+// merge adds all of o.
+func (d *durations) merge(o *durations) {
+	if o.n == 0 {
+		return
+	}
+	if d.n == 0 || o.least < d.least {
+		d.least = o.least
+	}
+	d.most = max(d.most, o.most)
+	d.n += o.n
+	d.total += o.total
+	if d.classes == nil && o.classes != nil {
 		d.classes = make(map[uint16]uint64)
 		for _, v := range d.exact {
 			d.classes[classOf(uint64(v))]++
 		}
 		d.exact = nil
+	}
+	for c, n := range o.classes {
+		d.classes[c] += n
+	}
+	if d.classes == nil {
+		d.exact = append(d.exact, o.exact...)
+		d.limit()
+		return
+	}
+	for _, v := range o.exact {
+		d.classes[classOf(uint64(v))]++
 	}
 }
 
@@ -49,7 +86,7 @@ func (d *durations) result() (t Times, approximate bool) {
 		return timesOf(d.exact), false
 	}
 	return Times{
-		Total: d.total, Avg: d.total / float64(d.n), Min: float64(d.least), Max: float64(d.most),
+		Total: d.total, Avg: d.total / float64(d.n), Min: d.least, Max: d.most,
 		P50: d.percentile(50), P99: d.percentile(99),
 	}, true
 }
@@ -67,9 +104,9 @@ func (d *durations) percentile(p float64) float64 {
 			left -= n
 			continue
 		}
-		return min(max(middleOf(c), float64(d.least)), float64(d.most))
+		return min(max(middleOf(c), d.least), d.most)
 	}
-	return float64(d.most)
+	return d.most
 }
 
 // classOf numbers the classes in the order of their durations: one for each below 128, then 64 for

@@ -2,12 +2,7 @@
 
 package analysis
 
-import (
-	"cmp"
-	"slices"
-
-	"ncclotf2/otf2"
-)
+import "ncclotf2/otf2"
 
 // rankProperty is the property of a network location that tells whose transfers it shows: a rank in the
 // communicator whose network it is.
@@ -55,97 +50,4 @@ type Traffic struct {
 func (t *Traffic) add(bytes uint64) {
 	t.Transfers++
 	t.Bytes += bytes
-}
-
-// Network sums up the transfers (RmaPut) in the archive's networks, by communicator. It reads all
-// events once. Files that cannot be read to their end are named in problems; what was read of them
-// counts.
-func Network(a *otf2.Archive) (matrices []NetworkMatrix, problems []string) {
-	n := newNetworkCounter(a.Defs)
-	for ev, err := range a.Events(nil) {
-		if err != nil {
-			problems = append(problems, err.Error())
-			continue
-		}
-		n.event(ev)
-	}
-	return n.result(), problems
-}
-
-type networkCounter struct {
-	windows map[otf2.RmaWinRef]*communicator
-	ranks   map[otf2.LocationRef]int
-	all     map[otf2.CommRef]*networkCount
-}
-
-// networkCount is a matrix in the making.
-type networkCount struct {
-	NetworkMatrix
-	cells map[[2]int]*Traffic
-}
-
-func newNetworkCounter(defs *otf2.Definitions) *networkCounter {
-	n := &networkCounter{
-		windows: windows(defs), ranks: make(map[otf2.LocationRef]int), all: make(map[otf2.CommRef]*networkCount),
-	}
-	for _, p := range defs.LocationProperties {
-		if defs.String(p.Name) == rankProperty {
-			n.ranks[p.Location] = int(p.Value)
-		}
-	}
-	for _, c := range n.windows {
-		if !c.network || n.all[c.ref] != nil {
-			continue
-		}
-		name, ranks := c.name[:len(c.name)-len(networkSuffix)], 0
-		if parent := defs.Comm(c.parent); parent != nil {
-			name = defs.String(parent.Name)
-			if g := defs.Group(parent.Group); g != nil {
-				ranks = len(g.Members)
-			}
-		}
-		n.all[c.ref] = &networkCount{
-			NetworkMatrix: NetworkMatrix{Communicator: name, Comm: c.ref, Ranks: ranks, Cells: []Cell{}},
-			cells:         make(map[[2]int]*Traffic),
-		}
-	}
-	return n
-}
-
-func (n *networkCounter) event(ev *otf2.Event) {
-	if ev.Kind != otf2.EventRmaPut {
-		return
-	}
-	c := n.windows[otf2.RmaWinRef(ev.Args[0])]
-	if c == nil || !c.network {
-		return
-	}
-	m, to, bytes := n.all[c.ref], int(ev.Args[1]), ev.Args[2]
-	m.Total.add(bytes)
-	m.Ranks = max(m.Ranks, to+1)
-	from, known := n.ranks[ev.Location]
-	if !known {
-		m.UnknownSender.add(bytes)
-		return
-	}
-	m.Ranks = max(m.Ranks, from+1)
-	t := m.cells[[2]int{from, to}]
-	if t == nil {
-		t = new(Traffic)
-		m.cells[[2]int{from, to}] = t
-	}
-	t.add(bytes)
-}
-
-func (n *networkCounter) result() []NetworkMatrix {
-	all := make([]NetworkMatrix, 0, len(n.all))
-	for _, m := range n.all {
-		for at, t := range m.cells {
-			m.Cells = append(m.Cells, Cell{at[0], at[1], *t})
-		}
-		slices.SortFunc(m.Cells, func(a, b Cell) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
-		all = append(all, m.NetworkMatrix)
-	}
-	slices.SortFunc(all, func(a, b NetworkMatrix) int { return cmp.Compare(a.Comm, b.Comm) })
-	return all
 }

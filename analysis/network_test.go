@@ -49,6 +49,11 @@ func openArchive(t testing.TB, path string) *otf2.Archive {
 	return a
 }
 
+func networks(a *otf2.Archive) ([]NetworkMatrix, []string) {
+	r := Matrix(a)
+	return r.Networks, r.Problems
+}
+
 // networkJob is a job with transfers in a ring; rank 1 sends some for rank 0 (PXN).
 func networkJob(t testing.TB) string {
 	t.Helper()
@@ -74,7 +79,7 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 	if res := check(t, path); len(res.Findings) > 0 {
 		t.Errorf("findings:\n%s", lines(res))
 	}
-	got, problems := Network(openArchive(t, path))
+	got, problems := networks(openArchive(t, path))
 	want := []NetworkMatrix{{
 		Communicator: "world", Comm: 1, Ranks: 3, Total: Traffic{13, 3*1000 + 3*1001 + 3*1002 + 21 + 500},
 		Cells: []Cell{
@@ -95,7 +100,7 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 func TestSendersThatAreNotToldAreNotGuessed(t *testing.T) {
 	s := load(t, networkJob(t))
 	s.defs.LocationProperties = s.defs.LocationProperties[:1] // of rank 0's sends
-	got, _ := Network(openArchive(t, s.write()))
+	got, _ := networks(openArchive(t, s.write()))
 	if len(got) != 1 || got[0].UnknownSender.Transfers != 9 || len(got[0].Cells) != 2 || got[0].Total.Transfers != 13 {
 		t.Errorf("%+v", got)
 	}
@@ -103,7 +108,7 @@ func TestSendersThatAreNotToldAreNotGuessed(t *testing.T) {
 
 func TestArchivesWithoutNetworksHaveNoMatrix(t *testing.T) {
 	for _, path := range []string{makeJob(t, nil), filepath.Join("testdata", "scorep-mpi", "traces.otf2")} {
-		if got, problems := Network(openArchive(t, path)); len(got) > 0 || len(problems) > 0 {
+		if got, problems := networks(openArchive(t, path)); len(got) > 0 || len(problems) > 0 {
 			t.Errorf("%s: %+v, %v", path, got, problems)
 		}
 	}
@@ -155,7 +160,7 @@ func TestNetworkMatrixOfAnyJob(t *testing.T) {
 			rt.Errorf("findings:\n%s", lines(res))
 		}
 		got := make(map[[2]int]Traffic)
-		matrices, _ := Network(openArchive(t, out.Runs[0].Archive))
+		matrices, _ := networks(openArchive(t, out.Runs[0].Archive))
 		for _, m := range matrices {
 			for _, c := range m.Cells {
 				got[[2]int{c.From, c.To}] = c.Traffic
@@ -302,7 +307,7 @@ func TestContinuedProcessesAreSound(t *testing.T) {
 	if res := check(t, out.Runs[0].Archive); res.Errors() > 0 {
 		t.Errorf("findings:\n%s", lines(res))
 	}
-	matrices, _ := Network(openArchive(t, out.Runs[0].Archive))
+	matrices, _ := networks(openArchive(t, out.Runs[0].Archive))
 	want := []Cell{{0, 1, Traffic{130, 130 * 40}}, {1, 0, Traffic{130, 130 * 40}}}
 	if len(matrices) != 1 || cmp.Diff(want, matrices[0].Cells) != "" {
 		t.Errorf("%+v", matrices)

@@ -3,6 +3,8 @@
 package analysis
 
 import (
+	"fmt"
+
 	"ncclotf2/otf2"
 )
 
@@ -40,10 +42,13 @@ type operation struct {
 	root       uint32
 	size       uint64 // as nccl-tests counts it, bytes
 	ordinal    uint64
-	peer       int // of messages, the other rank
 	details
-	grouped bool // one of several in a plan: the times are the plan's
-	leads   bool // the first collective of its plan on its communicator
+	peer    int    // of a message: the other end's rank
+	grouped bool   // one of several in a plan: the times are the plan's
+	leads   bool   // the first collective of its plan on its communicator
+	follows bool   // a message of a plan with collectives
+	plan    uint64 // number of its plan on the location, 0 if it belongs to none
+	phase   *phaseNode
 }
 
 func (o *operation) duration() uint64 { return uint64(o.end - o.begin) }
@@ -57,7 +62,9 @@ type details struct {
 	count              uint64
 	counted            bool // count
 	source             source
-	uncertainty        uint64 // of the times if they are the GPU's, ns; 0: not told
+	uncertainty        uint64 // of the times if they are the GPU's, ns
+	stated             bool   // uncertainty
+	parent             uint64 // event of NCCL that asked for it, 0 if not known
 	event              uint64 // id of NCCL's event, 0: not told
 	device             bool   // a buffer is in a GPU's memory
 	graph              bool   // captured into or replayed from a CUDA graph
@@ -65,8 +72,8 @@ type details struct {
 
 // attributeIDs are the attributes that operations are described by, found by their names.
 type attributeIDs struct {
-	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event, graph attributeID
-	sendClass, recvClass                                                            attributeID
+	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event, parent, graph attributeID
+	sendClass, recvClass                                                                    attributeID
 }
 
 func findAttributes(defs *otf2.Definitions) attributeIDs {
@@ -84,6 +91,7 @@ func findAttributes(defs *otf2.Definitions) attributeIDs {
 		sendClass:   findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString),
 		recvClass:   findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
 		graph:       findAttribute(defs, "GRAPH", otf2.TypeUint8),
+		parent:      findAttribute(defs, "PARENT_ID", otf2.TypeUint64),
 	}
 }
 
@@ -108,13 +116,15 @@ func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base detai
 		case ids.source.is(a.ID):
 			base.source = sourceOf(defs.String(otf2.StringRef(a.Bits)))
 		case ids.uncertainty.is(a.ID):
-			base.uncertainty = a.Bits
+			base.uncertainty, base.stated = a.Bits, true
 		case ids.event.is(a.ID):
 			base.event = a.Bits
 		case ids.sendClass.is(a.ID), ids.recvClass.is(a.ID):
 			base.device = base.device || defs.String(otf2.StringRef(a.Bits)) == "device"
 		case ids.graph.is(a.ID):
 			base.graph = a.Bits != 0
+		case ids.parent.is(a.ID):
+			base.parent = a.Bits
 		}
 	}
 	return base
@@ -139,6 +149,7 @@ type operationReader struct {
 // rowState is the state of one location.
 type rowState struct {
 	stack   []plan
+	plans   uint64
 	begin   otf2.Timestamp // of the blocking collective under way
 	attrs   details
 	open    map[uint64]started // by request
@@ -156,7 +167,9 @@ type plan struct {
 	details
 	region otf2.RegionRef
 	timed  bool // TIMING_SOURCE: it is a plan on a communicator rank's location
-	n      int  // operations in it so far
+	n      int  // operations in it that have ended
+	begun  int  // operations with requests that have begun
+	number uint64
 	led    map[otf2.CommRef]bool
 }
 
@@ -193,6 +206,10 @@ func (r *operationReader) event(ev *otf2.Event) {
 	case otf2.EventEnter:
 		p := plan{details: r.ids.read(r.defs, ev, noDetails), region: otf2.RegionRef(ev.Args[0])}
 		p.timed = p.source != sourceUnknown
+		if p.timed {
+			row.plans++
+			p.number = row.plans
+		}
 		row.stack = append(row.stack, p)
 	case otf2.EventLeave:
 		if n := len(row.stack); n > 0 {
@@ -207,6 +224,7 @@ func (r *operationReader) event(ev *otf2.Event) {
 	case otf2.EventMpiCollectiveEnd:
 		r.collective(row, ev, row.begin, r.ids.read(r.defs, ev, row.attrs), false)
 	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
+		row.request()
 		row.open[ev.Args[0]] = started{details: r.ids.read(r.defs, ev, row.top()), begin: ev.Time}
 	case otf2.EventNonBlockingCollectiveComplete:
 		if s, ok := row.open[ev.Args[5]]; ok {
@@ -214,6 +232,7 @@ func (r *operationReader) event(ev *otf2.Event) {
 			r.collective(row, ev, s.begin, r.ids.read(r.defs, ev, s.details), true)
 		}
 	case otf2.EventMpiIsend:
+		row.request()
 		row.open[ev.Args[4]] = started{
 			details: r.ids.read(r.defs, ev, row.top()), begin: ev.Time, message: true,
 			comm: otf2.CommRef(ev.Args[1]), peer: int(ev.Args[0]), length: ev.Args[3],
@@ -229,6 +248,13 @@ func (r *operationReader) event(ev *otf2.Event) {
 			s.comm, s.peer, s.length = otf2.CommRef(ev.Args[1]), int(ev.Args[0]), ev.Args[3]
 			r.message(row, ev, "Recv", &s)
 		}
+	}
+}
+
+// request counts the beginning of an operation into the innermost region.
+func (row *rowState) request() {
+	if n := len(row.stack); n > 0 {
+		row.stack[n-1].begun++
 	}
 }
 
@@ -252,26 +278,29 @@ func (r *operationReader) operations(region otf2.RegionRef) uint64 {
 	return n
 }
 
-// begun counts an operation into the innermost region and tells whether it is one of several.
-func (r *operationReader) begun(row *rowState, comm otf2.CommRef, message bool) (grouped, leads bool) {
+// begun counts an operation into the innermost region and sets what that says of it.
+func (r *operationReader) begun(row *rowState, o *operation, message bool) {
 	n := len(row.stack)
+	o.leads = !message
 	if n == 0 {
-		return false, !message
+		return
 	}
 	p := &row.stack[n-1]
 	p.n++
-	grouped = p.timed && r.operations(p.region) > 1
-	if !grouped {
-		return false, !message
+	if p.timed {
+		o.plan, o.follows = p.number, message && len(p.led) > 0
+		o.grouped = r.operations(p.region) > 1 || p.begun > 1
 	}
-	if !message && !p.led[comm] {
+	if !o.grouped || message {
+		return
+	}
+	o.leads = !p.led[o.comm.ref]
+	if o.leads {
 		if p.led == nil {
 			p.led = make(map[otf2.CommRef]bool)
 		}
-		p.led[comm] = true
-		leads = true
+		p.led[o.comm.ref] = true
 	}
-	return grouped, leads
 }
 
 func (r *operationReader) collective(row *rowState, ev *otf2.Event, begin otf2.Timestamp, d details, request bool) {
@@ -286,7 +315,7 @@ func (r *operationReader) collective(row *rowState, ev *otf2.Event, begin otf2.T
 		function: functionName(op), collective: collectiveOf(op),
 		begin: begin, end: ev.Time, root: uint32(ev.Args[2]), details: d,
 	}
-	o.grouped, o.leads = r.begun(row, comm.ref, false)
+	r.begun(row, o, false)
 	o.ordinal = row.number(nextKey{comm.ref, o.function, -1}, d)
 	o.size = r.size(o, ev.Args[3], ev.Args[4])
 	if o.rank >= 0 {
@@ -321,7 +350,7 @@ func (r *operationReader) message(row *rowState, ev *otf2.Event, function string
 		begin: s.begin, end: ev.Time, root: otf2.CollectiveRootNone, size: s.length, peer: s.peer,
 		details: r.ids.read(r.defs, ev, s.details),
 	}
-	o.grouped, _ = r.begun(row, s.comm, true)
+	r.begun(row, o, true)
 	o.ordinal = row.number(nextKey{s.comm, function, s.peer}, o.details)
 	if o.rank >= 0 {
 		r.emit(o)
@@ -336,4 +365,12 @@ func (row *rowState) number(key nextKey, d details) uint64 {
 	}
 	row.ordinal[key] = n + 1
 	return n
+}
+
+// pairName names the direction of a message as sequences of an archive's properties do.
+func (o *operation) pairName() string {
+	if o.function == "Send" {
+		return fmt.Sprintf("Send %d>%d", o.rank, o.peer)
+	}
+	return fmt.Sprintf("Send %d>%d", o.peer, o.rank)
 }

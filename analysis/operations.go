@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -14,8 +15,12 @@ import (
 type Report struct {
 	Summary    Summary        `json:"summary"`
 	Operations []OperationRow `json:"operations"`
-	Phases     []PhaseRow     `json:"phases"` // see Phases
-	Waits      Waits          `json:"waits"`
+	// Communicators of more than one rank, with what they may be for.
+	Communicators []CommunicatorRow `json:"communicators"`
+	Phases        []PhaseRow        `json:"phases"` // see Phases
+	Waits         Waits             `json:"waits"`
+	WaitStates    *WaitStates       `json:"-"` // in detail
+	operations    *operations
 	// Problems, one line each: files that could not be read to their end.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -28,10 +33,16 @@ type Report struct {
 type OperationRow struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
+	Role         string       `json:"role"` // what the communicator may be for, see CommunicatorRow
 	Ranks        int          `json:"ranks"`
 	Operation    string       `json:"operation"`
 	Datatype     string       `json:"datatype"`
-	Size         uint64       `json:"size"` // bytes, as nccl-tests counts them
+	Size         uint64       `json:"size"` // bytes, as nccl-tests counts them; of a class the mean
+	// Class is the class of sizes that the row sums up, between the least and the greatest in it; nil: all
+	// operations of the row have one size.
+	Class   *SizeClass `json:"size_class,omitempty"`
+	MinSize *uint64    `json:"min_size,omitempty"`
+	MaxSize *uint64    `json:"max_size,omitempty"`
 	// Grouped: launched together with others by one kernel plan. NCCL stamps a plan as a whole, so
 	// Time is the plan's and there is no bandwidth.
 	Grouped bool `json:"grouped"`
@@ -45,13 +56,15 @@ type OperationRow struct {
 	MinChannels  uint32   `json:"min_channels"` // 0: not known
 	MaxChannels  uint32   `json:"max_channels"`
 
-	Calls           uint64  `json:"calls"` // of all ranks
-	MinCallsPerRank uint64  `json:"min_calls_per_rank"`
-	MaxCallsPerRank uint64  `json:"max_calls_per_rank"`
-	Count           uint64  `json:"operations"` // that every member has ended; of these are the times
-	Time            Times   `json:"time"`
-	AlgBW           float64 `json:"algbw"` // GB/s, size / average time; 0: not known
-	BusBW           float64 `json:"busbw"` // GB/s, algbw × nccl-tests' factor; 0: not known
+	Calls           uint64 `json:"calls"` // of all ranks
+	MinCallsPerRank uint64 `json:"min_calls_per_rank"`
+	MaxCallsPerRank uint64 `json:"max_calls_per_rank"`
+	Count           uint64 `json:"operations"` // that every member has ended; of these are the times
+	Time            Times  `json:"time"`
+	// Approximate: p50 and p99 are right to 1 %. With few operations they are exact.
+	Approximate bool    `json:"approximate"`
+	AlgBW       float64 `json:"algbw"` // GB/s, size / average time; 0: not known
+	BusBW       float64 `json:"busbw"` // GB/s, algbw × nccl-tests' factor; 0: not known
 }
 
 // Times are statistics of intervals in nanoseconds.
@@ -93,6 +106,7 @@ func Operations(a *otf2.Archive) (*Report, error) {
 	o := &operations{
 		defs: a.Defs, stretches: ps.stretches(), rows: make(map[rowKey]*row),
 		pending: make(map[pendingKey]*pendingOperation), expected: make(map[otf2.CommRef]int),
+		order: make(map[otf2.CommRef]*pendingOrder), comms: comms,
 		waits: newWaitCounter(a.Defs, comms),
 	}
 	for ref, c := range comms {
@@ -102,31 +116,74 @@ func Operations(a *otf2.Archive) (*Report, error) {
 			}
 		}
 	}
-	reader := newOperationReader(a.Defs, comms, o.add)
-	phases := newPhaseCounter(a.Defs)
+	lanes := lanesOf(a.Defs)
+	readers := make([]*laneReader, len(lanes))
+	for i := range lanes {
+		readers[i] = newLaneReader(a.Defs, comms)
+	}
 	report := new(Report)
-	for ev, err := range a.Events(nil) {
-		if err != nil {
-			report.Problems = append(report.Problems, err.Error())
-			continue
-		}
-		o.events++
-		o.count(ev.Time)
-		reader.event(ev)
-		if phases.wanted() {
-			phases.event(ev)
-		}
+	report.Problems = readLanes(a, lanes, func(i int, ev *otf2.Event, found []operation) []operation {
+		return readers[i].event(ev, found)
+	}, o.add)
+	phases := newPhaseCounter(a.Defs)
+	for _, r := range readers {
+		o.absorb(r)
+		phases.absorb(r.phases)
 	}
 	for _, p := range o.pending {
-		o.unfinished++
-		o.waits.leftOut += boolCount(p.collective != nil)
+		o.abandon(p)
 	}
-	report.Operations = o.table()
+	used := make(map[otf2.CommRef]map[string]bool)
+	for key := range o.rows {
+		if used[key.comm] == nil {
+			used[key.comm] = make(map[string]bool)
+		}
+		used[key.comm][key.function] = true
+	}
+	report.Communicators = describeCommunicators(a.Defs, comms, used)
+	o.roles = make(map[otf2.CommRef]string)
+	for _, c := range report.Communicators {
+		o.roles[c.Comm] = c.Role
+	}
+	report.Operations, report.operations = o.table(nil), o
 	report.Phases = phases.result()
-	report.Waits = o.waits.result()
+	report.Waits, report.WaitStates = o.waits.result()
 	report.Summary = o.summary(a, ps, comms)
-	report.Summary.Alone = reader.alone
 	return report, nil
+}
+
+// laneReader finds the operations in one lane, and counts what needs no other lanes.
+type laneReader struct {
+	operations  *operationReader
+	phases      *phaseCounter
+	network     *networkPhases
+	found       []operation
+	events      uint64
+	first, last otf2.Timestamp
+}
+
+func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) *laneReader {
+	r := &laneReader{phases: newPhaseCounter(defs), network: newNetworkPhases(defs)}
+	r.operations = newOperationReader(defs, comms, func(op *operation) {
+		op.phase = r.phases.of(op.location, op.parent)
+		r.found = append(r.found, *op)
+	})
+	return r
+}
+
+func (r *laneReader) event(ev *otf2.Event, found []operation) []operation {
+	r.events++
+	if r.events == 1 || ev.Time < r.first {
+		r.first = ev.Time
+	}
+	r.last = max(r.last, ev.Time)
+	r.found = found
+	r.operations.event(ev)
+	if r.phases.wanted() {
+		r.phases.event(ev)
+	}
+	r.network.event(ev)
+	return r.found
 }
 
 func boolCount(b bool) uint64 {
@@ -139,6 +196,7 @@ func boolCount(b bool) uint64 {
 // operations gathers operations into rows.
 type operations struct {
 	defs        *otf2.Definitions
+	comms       map[otf2.CommRef]*communicator
 	stretches   []stretch
 	rows        map[rowKey]*row
 	pending     map[pendingKey]*pendingOperation
@@ -146,9 +204,32 @@ type operations struct {
 	waits       *waitCounter
 	events      uint64
 	first, last otf2.Timestamp
+	alone       uint64 // on communicators of one rank
 	unfinished  uint64 // that not every member ended
 	leftOut     uint64 // in stretches that the members did not record alike
 	free        []*pendingOperation
+	order       map[otf2.CommRef]*pendingOrder
+	parts       int // in pending
+	roles       map[otf2.CommRef]string
+}
+
+// maxPendingParts bounds what is kept of collectives that some members have not ended. When there are more, the
+// oldest of the communicator that has just got one are given up as unfinished.
+const maxPendingParts = 1 << 21
+
+// pendingOrder lists the pending collectives of a communicator in the order in which they were first heard of;
+// those that are not pending any more are skipped.
+type pendingOrder struct {
+	keys []pendingKey
+	next int
+}
+
+func (q *pendingOrder) push(k pendingKey) {
+	if q.next > 1024 && q.next > len(q.keys)/2 {
+		q.keys = q.keys[:copy(q.keys, q.keys[q.next:])]
+		q.next = 0
+	}
+	q.keys = append(q.keys, k)
 }
 
 type rowKey struct {
@@ -163,10 +244,32 @@ type rowKey struct {
 
 type row struct {
 	collective    *collective
-	times         []float64
+	times         durations
 	algos, protos map[otf2.StringRef]bool
 	min, max      uint32
 	calls         map[int]uint64 // by rank
+	bytes         float64        // of all, where rows of several sizes are summed up
+	least, most   uint64         // size
+}
+
+func newRow(c *collective) *row {
+	return &row{
+		collective: c, calls: make(map[int]uint64), min: math.MaxUint32,
+		algos: make(map[otf2.StringRef]bool), protos: make(map[otf2.StringRef]bool),
+	}
+}
+
+// merge adds the operations of one size.
+func (r *row) merge(o *row, size uint64) {
+	r.times.merge(&o.times)
+	r.bytes += float64(size) * float64(o.times.n)
+	r.least, r.most = min(r.least, size), max(r.most, size)
+	r.min, r.max = min(r.min, o.min), max(r.max, o.max)
+	maps.Copy(r.algos, o.algos)
+	maps.Copy(r.protos, o.protos)
+	for rank, n := range o.calls {
+		r.calls[rank] += n
+	}
 }
 
 type pendingKey struct {
@@ -177,33 +280,36 @@ type pendingKey struct {
 
 // pendingOperation is a collective that some members have ended.
 type pendingOperation struct {
-	collective *collective
-	members    []memberPart
+	members []operation
 }
 
-// memberPart is one member's share of a collective.
-type memberPart struct {
-	location   otf2.LocationRef
-	rank       int
-	begin, end otf2.Timestamp
-	source     source
-	key        rowKey
-	details    details
-	leads      bool
-	grouped    bool
+// key is the row that one member's part belongs to.
+func (op *operation) key() rowKey {
+	return rowKey{op.comm.ref, op.function, op.dtype, op.size, op.grouped, op.source, op.device}
 }
 
-func (o *operations) count(t otf2.Timestamp) {
-	if o.events == 1 || t < o.first {
-		o.first = t
+// absorb takes over what a lane has counted.
+func (o *operations) absorb(r *laneReader) {
+	if r.events == 0 {
+		return
 	}
-	o.last = max(o.last, t)
+	if o.events == 0 || r.first < o.first {
+		o.first = r.first
+	}
+	o.events += r.events
+	o.last = max(o.last, r.last)
+	o.alone += r.operations.alone
+	o.waits.network.absorb(r.network)
 }
 
 func (o *operations) add(op *operation) {
-	key := rowKey{op.comm.ref, op.function, op.dtype, op.size, op.grouped, op.source, op.device}
 	if op.function == "Send" || op.function == "Recv" {
-		o.enter(key, op.comm, op.collective, []memberPart{{rank: op.rank, details: op.details}}, float64(op.duration()))
+		o.enter(op.key(), []operation{*op}, float64(op.duration()))
+		if len(o.stretches) > 0 && excluded(o.stretches, op.comm.ref, op.pairName(), op.ordinal) {
+			o.waits.notAlike(op)
+		} else {
+			o.waits.message(op)
+		}
 		return
 	}
 	if excluded(o.stretches, op.comm.ref, op.function, op.ordinal) {
@@ -218,67 +324,109 @@ func (o *operations) add(op *operation) {
 		} else {
 			p = new(pendingOperation)
 		}
-		p.collective, p.members = op.collective, p.members[:0]
+		p.members = p.members[:0]
 		o.pending[pk] = p
+		q := o.order[op.comm.ref]
+		if q == nil {
+			q = new(pendingOrder)
+			o.order[op.comm.ref] = q
+		}
+		q.push(pk)
 	}
-	p.members = append(p.members, memberPart{
-		location: op.location, rank: op.rank, begin: op.begin, end: op.end, source: op.source,
-		key: key, details: op.details, leads: op.leads, grouped: op.grouped,
-	})
-	if len(p.members) < o.expected[op.comm.ref] {
+	p.members = append(p.members, *op)
+	o.parts++
+	if len(p.members) >= o.expected[op.comm.ref] {
+		o.take(pk, p)
+		o.finish(p)
+		o.free = append(o.free, p)
 		return
 	}
-	delete(o.pending, pk)
-	o.finish(op.comm, p)
-	o.free = append(o.free, p)
+	for q := o.order[op.comm.ref]; o.parts > maxPendingParts && q.next < len(q.keys)-1; q.next++ {
+		if old := o.pending[q.keys[q.next]]; old != nil {
+			o.take(q.keys[q.next], old)
+			o.abandon(old)
+		}
+	}
+}
+
+// take makes a collective pending no more.
+func (o *operations) take(k pendingKey, p *pendingOperation) {
+	delete(o.pending, k)
+	o.parts -= len(p.members)
+	q := o.order[k.comm]
+	for q.next < len(q.keys) && o.pending[q.keys[q.next]] == nil {
+		q.next++
+	}
+}
+
+// abandon counts a collective that not all members have ended.
+func (o *operations) abandon(p *pendingOperation) {
+	o.unfinished++
+	o.waits.unfinished(p.members)
 }
 
 // finish takes a collective that all members have ended.
-func (o *operations) finish(comm *communicator, p *pendingOperation) {
-	key, sum := p.members[0].key, 0.0
+func (o *operations) finish(p *pendingOperation) {
+	key, sum := p.members[0].key(), 0.0
 	for i := range p.members {
 		m := &p.members[i]
 		sum += float64(m.end - m.begin)
 		key.source = min(key.source, m.source)
 		key.grouped = key.grouped || m.grouped
-		key.device = key.device || m.details.device
-		key.size = max(key.size, m.key.size)
+		key.device = key.device || m.device
+		key.size = max(key.size, m.size)
 	}
-	o.enter(key, comm, p.collective, p.members, sum/float64(len(p.members)))
-	o.waits.collective(comm.ref, p.members)
+	o.enter(key, p.members, sum/float64(len(p.members)))
+	o.waits.collective(p.members)
 }
 
-func (o *operations) enter(key rowKey, comm *communicator, c *collective, members []memberPart, time float64) {
+func (o *operations) enter(key rowKey, members []operation, time float64) {
 	r := o.rows[key]
 	if r == nil {
-		r = &row{
-			collective: c, calls: make(map[int]uint64, len(members)), min: math.MaxUint32,
-			algos: make(map[otf2.StringRef]bool), protos: make(map[otf2.StringRef]bool),
-		}
+		r = newRow(members[0].collective)
 		o.rows[key] = r
 	}
-	r.times = append(r.times, time)
+	r.times.add(time)
 	for i := range members {
 		m := &members[i]
 		r.calls[m.rank]++
-		r.algos[m.details.algo] = true
-		r.protos[m.details.proto] = true
-		r.min, r.max = min(r.min, m.details.channels), max(r.max, m.details.channels)
+		r.algos[m.algo] = true
+		r.protos[m.proto] = true
+		r.min, r.max = min(r.min, m.channels), max(r.max, m.channels)
 	}
 }
 
-// table makes the rows of the report, ordered by communicator, operation, datatype, size.
-func (o *operations) table() []OperationRow {
-	comms := communicators(o.defs)
-	rows := make([]OperationRow, 0, len(o.rows))
+// table makes the rows of the report, ordered by communicator, operation, datatype, size. classOf gives the
+// class that a size is summed up in; nil: sizes stand for themselves.
+func (o *operations) table(classOf func(uint64) *SizeClass) []OperationRow {
+	type classKey struct {
+		rowKey
+		class *SizeClass
+	}
+	sums := make(map[classKey]*row)
 	for key, r := range o.rows {
-		comm := comms[key.comm]
-		out := OperationRow{
-			Communicator: comm.name, Comm: key.comm, Ranks: comm.size(), Operation: key.function,
-			Datatype: o.defs.String(key.dtype), Size: key.size, Grouped: key.grouped, Device: key.device, TimingSource: key.source.String(),
-			Algorithms: o.names(r.algos), Protocols: o.names(r.protos), MinChannels: r.min, MaxChannels: r.max,
-			Count: uint64(len(r.times)), Time: timesOf(r.times), MinCallsPerRank: math.MaxUint64,
+		k := classKey{rowKey: key}
+		if classOf != nil {
+			k.class, k.size = classOf(key.size), 0
 		}
+		sum := sums[k]
+		if sum == nil {
+			sum = newRow(r.collective)
+			sum.least, sum.most = key.size, key.size
+			sums[k] = sum
+		}
+		sum.merge(r, key.size)
+	}
+	rows := make([]OperationRow, 0, len(sums))
+	for key, r := range sums {
+		comm := o.comms[key.comm]
+		out := OperationRow{
+			Communicator: comm.name, Comm: key.comm, Role: o.roles[key.comm], Ranks: comm.size(), Operation: key.function,
+			Datatype: o.defs.String(key.dtype), Size: key.size, Class: key.class, Grouped: key.grouped, Device: key.device, TimingSource: key.source.String(),
+			Algorithms: o.names(r.algos), Protocols: o.names(r.protos), MinChannels: r.min, MaxChannels: r.max,
+			Count: r.times.n, MinCallsPerRank: math.MaxUint64,
+		}
+		out.Time, out.Approximate = r.times.result()
 		for _, n := range r.calls {
 			out.Calls += n
 			out.MinCallsPerRank, out.MaxCallsPerRank = min(out.MinCallsPerRank, n), max(out.MaxCallsPerRank, n)
@@ -286,8 +434,14 @@ func (o *operations) table() []OperationRow {
 		if len(r.calls) < comm.size() {
 			out.MinCallsPerRank = 0
 		}
+		size := float64(key.size)
+		if key.class != nil {
+			size = r.bytes / float64(max(r.times.n, 1))
+			out.Size = uint64(math.Round(size))
+			out.MinSize, out.MaxSize = &r.least, &r.most
+		}
 		if !key.grouped && key.source != sourceEnqueue && out.Time.Avg > 0 {
-			out.AlgBW = float64(key.size) / out.Time.Avg // bytes per ns are GB/s
+			out.AlgBW = size / out.Time.Avg // bytes per ns are GB/s
 			out.BusBW = out.AlgBW
 			if r.collective != nil {
 				out.BusBW *= r.collective.factor(float64(comm.size()))
@@ -297,8 +451,8 @@ func (o *operations) table() []OperationRow {
 	}
 	slices.SortFunc(rows, func(a, b OperationRow) int {
 		return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Datatype, b.Datatype),
-			cmp.Compare(a.Size, b.Size), cmp.Compare(boolCount(a.Grouped), boolCount(b.Grouped)), cmp.Compare(a.TimingSource, b.TimingSource),
-			cmp.Compare(boolCount(a.Device), boolCount(b.Device)))
+			a.Class.compare(b.Class), cmp.Compare(a.Size, b.Size), cmp.Compare(boolCount(a.Grouped), boolCount(b.Grouped)),
+			cmp.Compare(a.TimingSource, b.TimingSource), cmp.Compare(boolCount(a.Device), boolCount(b.Device)))
 	})
 	return rows
 }

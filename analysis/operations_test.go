@@ -45,7 +45,7 @@ func TestNumbersOfOperations(t *testing.T) {
 	r := operationsOfArchive(t, makeJob(t, nil))
 	one := func(ns float64) Times { return Times{Total: ns, Avg: ns, Min: ns, P50: ns, P99: ns, Max: ns} }
 	base := OperationRow{
-		Communicator: "world", Ranks: 3, Datatype: "ncclFloat32", TimingSource: "gpu",
+		Communicator: "world", Role: "world", Ranks: 3, Datatype: "ncclFloat32", TimingSource: "gpu",
 		Algorithms: []string{}, Protocols: []string{}, Calls: 3, MinCallsPerRank: 1, MaxCallsPerRank: 1, Count: 1,
 	}
 	row := func(change func(o *OperationRow)) OperationRow {

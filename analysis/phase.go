@@ -4,6 +4,8 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -78,12 +80,17 @@ func Phases(a *otf2.Archive) (rows []PhaseRow, problems []string) {
 	if !c.wanted() {
 		return []PhaseRow{}, nil
 	}
-	for ev, err := range a.Events(nil) {
-		if err != nil {
-			problems = append(problems, err.Error())
-			continue
-		}
-		c.event(ev)
+	lanes := lanesOf(a.Defs)
+	counters := make([]*phaseCounter, len(lanes))
+	for i := range counters {
+		counters[i] = newPhaseCounter(a.Defs)
+	}
+	problems = readLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
+		counters[i].event(ev)
+		return none
+	}, func(*struct{}) {})
+	for _, other := range counters {
+		c.absorb(other)
 	}
 	return c.result(), problems
 }
@@ -108,6 +115,8 @@ func phaseNameOf(name string) phaseName {
 // phaseNode is a row in the making, in the tree of the phases' nesting.
 type phaseNode struct {
 	parent   *phaseNode // nil: the root, which is no phase
+	into     *phaseNode // that of another counter which has absorbed it
+	begin    otf2.Timestamp
 	order    int
 	name     string // the first that came
 	several  bool   // names that differ in their numbers
@@ -135,7 +144,8 @@ func (n *phaseNode) title() string {
 	return n.name
 }
 
-// phaseCounter follows the threads' regions and finds the operations that were called in phases.
+// phaseCounter follows the threads' regions and finds the operations that were called in phases. It is
+// given the events of whole processes in order of time; counters of several are brought together by absorb.
 type phaseCounter struct {
 	defs                                  *otf2.Definitions
 	phases, api                           map[otf2.RegionRef]bool
@@ -259,7 +269,7 @@ func (c *phaseCounter) enter(ev *otf2.Event) {
 		if around == nil {
 			around = c.root
 		}
-		f.phase = c.node(around, c.regionName(f.region))
+		f.phase = c.node(around, c.regionName(f.region), ev.Time)
 		f.phase.rank(c.processes[ev.Location])
 		f.within = f.phase
 	case c.api[f.region] && f.within != nil:
@@ -272,7 +282,7 @@ func (c *phaseCounter) regionName(ref otf2.RegionRef) string {
 	return c.defs.String(c.defs.Region(ref).Name)
 }
 
-func (c *phaseCounter) node(around *phaseNode, name string) *phaseNode {
+func (c *phaseCounter) node(around *phaseNode, name string, begin otf2.Timestamp) *phaseNode {
 	key := phaseNameOf(name)
 	n := around.children[key]
 	if n == nil {
@@ -280,10 +290,8 @@ func (c *phaseCounter) node(around *phaseNode, name string) *phaseNode {
 			return c.further
 		}
 		c.nodes++
-		n = &phaseNode{
-			parent: around, order: c.nodes, name: name,
-			children: make(map[phaseName]*phaseNode), ranks: make(map[otf2.LocationGroupRef]*PhaseRank),
-		}
+		n = newPhaseNode(around, name)
+		n.begin, n.order = begin, c.nodes
 		if c.nodes > maxPhaseRows {
 			n.name, n.parent = furtherPhases, c.root
 			c.further = n
@@ -357,7 +365,7 @@ func (c *phaseCounter) endPhase(ev *otf2.Event, f *phaseFrame, took uint64) {
 	case took == 0:
 		f.phase.points++
 	default:
-		f.phase.times.add(took)
+		f.phase.times.add(float64(took))
 		r.Count++
 		r.Total += took
 		r.NCCL += f.nccl
@@ -417,6 +425,13 @@ func (t *callTable) put(k callKey, n *phaseNode) {
 	t.young[k] = n
 }
 
+func (t *callTable) peek(k callKey) *phaseNode {
+	if n := t.young[k]; n != nil {
+		return n
+	}
+	return t.old[k]
+}
+
 func (t *callTable) take(k callKey) *phaseNode {
 	n := t.young[k]
 	if n == nil {
@@ -427,13 +442,115 @@ func (t *callTable) take(k callKey) *phaseNode {
 	return n
 }
 
-func (c *phaseCounter) result() []PhaseRow {
+// of is the phase in which an operation was called, if that is known yet; nil if there is none.
+func (c *phaseCounter) of(location otf2.LocationRef, parent uint64) *phaseNode {
+	if parent == 0 {
+		return nil
+	}
+	if n := c.calls.peek(callKey{c.processes[location], parent}); n != c.root {
+		return n
+	}
+	return nil
+}
+
+// absorb takes over what another counter has counted of other processes.
+func (c *phaseCounter) absorb(o *phaseCounter) {
+	o.abandonOpen()
+	if o.further != nil {
+		c.furtherNode().absorb(o.further)
+	}
+	c.absorbChildren(c.root, o.root)
+}
+
+// furtherNode is the row of the phases that are too many.
+func (c *phaseCounter) furtherNode() *phaseNode {
+	if c.further == nil {
+		c.further = newPhaseNode(c.root, furtherPhases)
+		c.further.order = math.MaxInt
+	}
+	return c.further
+}
+
+func newPhaseNode(parent *phaseNode, name string) *phaseNode {
+	return &phaseNode{
+		parent: parent, name: name,
+		children: make(map[phaseName]*phaseNode), ranks: make(map[otf2.LocationGroupRef]*PhaseRank),
+	}
+}
+
+func (c *phaseCounter) absorbChildren(n, o *phaseNode) {
+	for _, theirs := range o.inOrder() {
+		key := phaseNameOf(theirs.name)
+		mine := n.children[key]
+		switch {
+		case mine != nil:
+		case c.nodes >= maxPhaseRows: // what is inside it is in its times
+			c.furtherNode().absorb(theirs)
+			continue
+		default:
+			c.nodes++
+			mine = newPhaseNode(n, theirs.name)
+			mine.begin, mine.order = theirs.begin, theirs.order
+			n.children[key] = mine
+		}
+		mine.absorb(theirs)
+		c.absorbChildren(mine, theirs)
+	}
+}
+
+func (n *phaseNode) absorb(o *phaseNode) {
+	o.into = n
+	n.several = n.several || o.several || n.name != o.name
+	if o.begin < n.begin {
+		n.begin, n.order, n.name = o.begin, o.order, o.name
+	}
+	for process, theirs := range o.ranks {
+		if mine := n.ranks[process]; mine != nil {
+			mine.Count += theirs.Count
+			mine.Total += theirs.Total
+			mine.NCCL += theirs.NCCL
+			mine.GPU += theirs.GPU
+			mine.add(theirs.PhaseOperations)
+		} else {
+			n.ranks[process] = theirs
+		}
+	}
+	n.times.merge(&o.times)
+	n.points += o.points
+	n.unfinished += o.unfinished
+}
+
+// inOrder lists the phases directly inside, as they first began.
+func (n *phaseNode) inOrder() []*phaseNode {
+	return slices.SortedFunc(maps.Values(n.children), func(a, b *phaseNode) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.order, b.order), cmp.Compare(a.name, b.name))
+	})
+}
+
+// abandonOpen counts the phases that are open when the data ends.
+func (c *phaseCounter) abandonOpen() {
 	for _, t := range c.threads {
 		for _, f := range t.open {
 			f.abandon()
 		}
 	}
 	clear(c.threads)
+}
+
+// path is the name of a phase after those around it.
+func (n *phaseNode) path() string {
+	for n.into != nil {
+		n = n.into
+	}
+	name := n.title()
+	for p := n.parent; p != nil && p.parent != nil; p = p.parent {
+		name = p.title() + " / " + name
+	}
+	return name
+}
+
+func (c *phaseCounter) result() []PhaseRow {
+	c.abandonOpen()
 	rows := c.rows([]PhaseRow{}, c.root, nil)
 	if c.further != nil {
 		rows = append(rows, c.row(c.further, []string{furtherPhases}))
@@ -442,12 +559,7 @@ func (c *phaseCounter) result() []PhaseRow {
 }
 
 func (c *phaseCounter) rows(rows []PhaseRow, n *phaseNode, path []string) []PhaseRow {
-	children := make([]*phaseNode, 0, len(n.children))
-	for _, child := range n.children {
-		children = append(children, child)
-	}
-	slices.SortFunc(children, func(a, b *phaseNode) int { return cmp.Compare(a.order, b.order) })
-	for _, child := range children {
+	for _, child := range n.inOrder() {
 		at := append(slices.Clone(path), child.title())
 		rows = append(rows, c.row(child, at))
 		rows = c.rows(rows, child, at)

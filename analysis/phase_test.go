@@ -395,7 +395,7 @@ func TestDurationsInBoundedMemory(t *testing.T) {
 		all := make([]float64, n)
 		for i := range all {
 			v := magnitudes[i%len(magnitudes)] + uint64(i*i)
-			d.add(v)
+			d.add(float64(v))
 			all[i] = float64(v)
 		}
 		got, approximate := d.result()

@@ -11,10 +11,56 @@ import (
 
 const notKnown = "n/a"
 
+// phaseHeads are the heads of the table for people.
+var phaseHeads = []string{"<phase", "ranks", "count", "avg", "min", "p50", "max", "in NCCL calls", "share", "calls",
+	"with GPU time", "GPU time/rank", "<slowest rank", "its time", "spread"}
+
+// phaseFields are the fields in CSV.
+var phaseFields = []column[PhaseRow]{
+	label("phase", "", func(p *PhaseRow) string { return p.Phase }),
+	number("ranks", "", func(p *PhaseRow) uint64 { return uint64(p.Ranks) }),
+	number("count", "", func(p *PhaseRow) uint64 { return p.Count }),
+	number("points", "", func(p *PhaseRow) uint64 { return p.Points }),
+	number("unfinished", "", func(p *PhaseRow) uint64 { return p.Unfinished }),
+	meanTime("avg_ns", "", func(p *PhaseRow) float64 { return p.Time.Avg }),
+	meanTime("min_ns", "", func(p *PhaseRow) float64 { return p.Time.Min }),
+	meanTime("p50_ns", "", func(p *PhaseRow) float64 { return p.Time.P50 }),
+	meanTime("p99_ns", "", func(p *PhaseRow) float64 { return p.Time.P99 }),
+	meanTime("max_ns", "", func(p *PhaseRow) float64 { return p.Time.Max }),
+	{"nccl_ns", "", nil, func(p *PhaseRow) any { return p.ifCalls(p.NCCL) }},
+	{"calls", "", nil, func(p *PhaseRow) any { return p.ifCalls(p.Calls) }},
+	{"timed", "", nil, func(p *PhaseRow) any { return p.ifCalls(p.Timed) }},
+	{"gpu_avg_ns", "", nil, func(p *PhaseRow) any { return known(p.GPU) }},
+	label("slowest_rank", "", func(p *PhaseRow) string { return p.Slowest }),
+	number("spread_ns", "", func(p *PhaseRow) uint64 { return p.Spread }),
+}
+
+// ifCalls is a number that is not known in archives without calls.
+func (p *PhaseRow) ifCalls(n uint64) any {
+	if !p.CallsKnown {
+		return nil
+	}
+	return n
+}
+
+func phaseSheet(rows []PhaseRow) sheet {
+	s := sheetOf("phases", "Phases of the application", rows, phaseFields)
+	s.heads, s.text = phaseHeads, phaseRows(rows)
+	return s
+}
+
+func phaseRows(rows []PhaseRow) (cells [][]string) {
+	for i := range rows {
+		p := &rows[i]
+		cells = append(cells, append([]string{printable(p.Phase), fmt.Sprint(p.Ranks), p.countText()}, p.timeCells()...))
+	}
+	return cells
+}
+
 func writePhases(w io.Writer, rows []PhaseRow) {
 	fmt.Fprintln(w, "Phases of the application")
-	t := newTable("<phase", "ranks", "count", "avg", "min", "p50", "max", "in NCCL calls", "share", "calls",
-		"with GPU time", "GPU time/rank", "<slowest rank", "its time", "spread")
+	t := newTable(phaseHeads...)
+	t.rows = phaseRows(rows)
 	var unfinished, captured uint64
 	approximate := false
 	for i := range rows {
@@ -22,7 +68,6 @@ func writePhases(w io.Writer, rows []PhaseRow) {
 		unfinished += p.Unfinished
 		captured += p.Captured
 		approximate = approximate || p.Approximate
-		t.row(append([]string{printable(p.Phase), fmt.Sprint(p.Ranks), p.countText()}, p.timeCells()...)...)
 	}
 	_ = t.write(w) // a buffered writer keeps its error
 	if approximate {

@@ -62,7 +62,7 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 	defs := a.Defs
 	s := Summary{
 		Archive: a.Path(), Creator: a.Anchor.Creator, Locations: len(defs.Locations), Events: o.events,
-		Unfinished: o.unfinished, LeftOut: o.leftOut, Begin: o.first, Duration: uint64(o.last - o.first),
+		Unfinished: o.unfinished, Alone: o.alone, LeftOut: o.leftOut, Begin: o.first, Duration: uint64(o.last - o.first),
 		Complete: !ps.incomplete(), Lost: ps.below("LOST"), Oddities: ps.below("ODDITIES"),
 		Timing: ps.below("TIMING"), Filtered: ps.below("FILTERED"),
 		Network: ps.below("NETWORK"), CUPTI: ps.below("CUPTI"), CUPTIStates: ps.values("CUPTI_STATE"), Paused: ps.below("PAUSED"), Gaps: ps.gaps(),
@@ -104,8 +104,8 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 		if key.function == "Recv" {
 			continue
 		}
-		s.Operations += uint64(len(r.times))
-		s.Bytes += key.size * uint64(len(r.times))
+		s.Operations += r.times.n
+		s.Bytes += key.size * r.times.n
 	}
 	return s
 }

@@ -26,8 +26,6 @@ func newTable(heads ...string) *table {
 	return t
 }
 
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
-
 func (t *table) write(w io.Writer) error {
 	widths := make([]int, len(t.heads))
 	for _, row := range append([][]string{t.heads}, t.rows...) {

@@ -27,6 +27,17 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintln(b)
 	}
 	r.Waits.write(b)
+	if len(r.Communicators) > 1 {
+		s := sheetOf("", "", r.Communicators, communicatorColumns)
+		s.limit(func(i int) uint64 { return uint64(r.Communicators[i].Ranks) })
+		fmt.Fprintln(b, "\nCommunicators: what they may be for, by their names or members")
+		t := newTable(s.heads...)
+		t.rows = s.text
+		_ = t.write(b)
+		if s.more != "" {
+			fmt.Fprintln(b, s.more)
+		}
+	}
 	return b.Flush() // bufio keeps the first error
 }
 
@@ -185,38 +196,114 @@ func counters(all map[string]uint64) string {
 	return strings.Join(names, ", ")
 }
 
-func (r *Report) writeOperations(w io.Writer) {
-	t := newTable("<communicator", "ranks", "<operation", "<type", "size", "count", "calls/rank", "avg", "min", "p50", "p99", "max",
-		"algbw GB/s", "busbw GB/s", "<algorithm", "<protocol", "channels", "<time of")
-	grouped, device := false, false
-	for i := range r.Operations {
-		o := &r.Operations[i]
-		name := o.Operation
-		if o.Device {
-			name = "*" + name
-			device = true
-		}
-		if o.Grouped {
-			name += "*"
-			grouped = true
-		}
-		t.row(o.Communicator, fmt.Sprint(o.Ranks), name, strings.TrimPrefix(o.Datatype, "nccl"), formatBytes(o.Size), fmt.Sprint(o.Count),
-			span(o.MinCallsPerRank, o.MaxCallsPerRank), formatTime(o.Time.Avg), formatTime(o.Time.Min), formatTime(o.Time.P50),
-			formatTime(o.Time.P99), formatTime(o.Time.Max), bandwidth(o.AlgBW), bandwidth(o.BusBW),
-			orDash(strings.Join(o.Algorithms, ",")), orDash(strings.Join(o.Protocols, ",")), span(uint64(o.MinChannels), uint64(o.MaxChannels)),
-			orDash(o.TimingSource))
+// operationColumns are those of the operations, by size or by class of sizes.
+func operationColumns(class bool) []column[OperationRow] {
+	type row = OperationRow
+	columns := []column[row]{
+		label("communicator", "communicator", func(o *row) string { return o.Communicator }),
+		number("comm", "", func(o *row) uint64 { return uint64(o.Comm) }),
+		{"role", "<perhaps", func(o *row) string { return orDash(o.Role) }, func(o *row) any { return o.Role }},
+		number("ranks", "ranks", func(o *row) uint64 { return uint64(o.Ranks) }),
+		{"operation", "<operation", func(o *row) string {
+			name := o.Operation
+			if o.Device {
+				name = "*" + name
+			}
+			if o.Grouped {
+				name += "*"
+			}
+			return name
+		}, func(o *row) any { return o.Operation }},
+		{"grouped", "", nil, func(o *row) any { return o.Grouped }},
+		{"device", "", nil, func(o *row) any { return o.Device }},
+		{"type", "<type", func(o *row) string { return strings.TrimPrefix(o.Datatype, "nccl") }, func(o *row) any { return o.Datatype }},
 	}
-	if len(t.rows) == 0 {
+	size := "size"
+	if class {
+		size = "mean size"
+		columns = append(columns, label("size_class", "sizes", func(o *row) string { return o.Class.String() }))
+	}
+	return append(columns, []column[row]{
+		{"size", size, func(o *row) string { return formatBytes(o.Size) }, func(o *row) any { return o.Size }},
+		number("count", "count", func(o *row) uint64 { return o.Count }),
+		number("calls", "", func(o *row) uint64 { return o.Calls }),
+		{"min_calls_per_rank", "", nil, func(o *row) any { return o.MinCallsPerRank }},
+		{"max_calls_per_rank", "calls/rank", func(o *row) string { return span(o.MinCallsPerRank, o.MaxCallsPerRank) }, func(o *row) any { return o.MaxCallsPerRank }},
+		meanTime("avg_ns", "avg", func(o *row) float64 { return o.Time.Avg }),
+		meanTime("min_ns", "min", func(o *row) float64 { return o.Time.Min }),
+		{"p50_ns", "p50", func(o *row) string { return o.percentile(o.Time.P50) }, func(o *row) any { return o.Time.P50 }},
+		{"p99_ns", "p99", func(o *row) string { return o.percentile(o.Time.P99) }, func(o *row) any { return o.Time.P99 }},
+		meanTime("max_ns", "max", func(o *row) float64 { return o.Time.Max }),
+		{"algbw", "algbw GB/s", func(o *row) string { return bandwidth(o.AlgBW) }, func(o *row) any { return known(o.AlgBW) }},
+		{"busbw", "busbw GB/s", func(o *row) string { return bandwidth(o.BusBW) }, func(o *row) any { return known(o.BusBW) }},
+		{"algorithms", "<algorithm", func(o *row) string { return orDash(strings.Join(o.Algorithms, ",")) }, func(o *row) any { return strings.Join(o.Algorithms, ",") }},
+		{"protocols", "<protocol", func(o *row) string { return orDash(strings.Join(o.Protocols, ",")) }, func(o *row) any { return strings.Join(o.Protocols, ",") }},
+		{"min_channels", "", nil, func(o *row) any { return o.MinChannels }},
+		{"max_channels", "channels", func(o *row) string { return span(uint64(o.MinChannels), uint64(o.MaxChannels)) }, func(o *row) any { return o.MaxChannels }},
+		{"timing_source", "<time of", func(o *row) string { return orDash(o.TimingSource) }, func(o *row) any { return o.TimingSource }},
+	}...)
+}
+
+// known is a value that is not known where it is 0.
+func known(v float64) any {
+	if v == 0 {
+		return nil
+	}
+	return v
+}
+
+func (o *OperationRow) percentile(ns float64) string {
+	if o.Approximate {
+		return "~" + formatTime(ns)
+	}
+	return formatTime(ns)
+}
+
+func (r *Report) operationSheet() sheet {
+	class := slices.ContainsFunc(r.Operations, func(o OperationRow) bool { return o.Class != nil })
+	s := sheetOf("operations", "Operations", r.Operations, operationColumns(class))
+	var notes []string
+	if slices.ContainsFunc(r.Operations, func(o OperationRow) bool { return o.Device }) {
+		notes = append(notes, "* before the name: a buffer is in GPU memory")
+	}
+	if slices.ContainsFunc(r.Operations, func(o OperationRow) bool { return o.Grouped }) {
+		notes = append(notes, "* launched together with others: the times are those of the whole launch")
+	}
+	if slices.ContainsFunc(r.Operations, func(o OperationRow) bool { return o.Approximate }) {
+		notes = append(notes, "~ right to 1 %")
+	}
+	s.more = strings.Join(notes, "\n")
+	return s
+}
+
+func (r *Report) writeOperations(w io.Writer) {
+	s := r.operationSheet()
+	if len(s.text) == 0 {
 		fmt.Fprintln(w, "No operations.")
 		return
 	}
+	t := newTable(s.heads...)
+	t.rows = s.text
 	_ = t.write(w) // a buffered writer keeps its error
-	if device {
-		fmt.Fprintln(w, "* before the name: a buffer is in GPU memory")
+	if s.more != "" {
+		fmt.Fprintln(w, s.more)
 	}
-	if grouped {
-		fmt.Fprintln(w, "* launched together with others: the times are those of the whole launch")
+}
+
+// Document gives the report as tables; for people WriteText has more to say.
+func (r *Report) Document() *Document {
+	d := &Document{Title: r.Summary.Archive}
+	var b strings.Builder
+	r.Summary.write(&b)
+	for _, line := range strings.Split(strings.TrimRight(b.String(), "\n"), "\n")[1:] {
+		d.say("%s", strings.TrimSpace(line))
 	}
+	for _, p := range r.Problems {
+		d.say("problem: %s", p)
+	}
+	d.sheets = []sheet{r.operationSheet(), phaseSheet(r.Phases), r.Waits.sheet(), sheetOf("communicators", "Communicators", r.Communicators, communicatorColumns)}
+	d.sheets[2].more = r.Waits.remark()
+	return d
 }
 
 func span(low, high uint64) string {
@@ -248,32 +335,61 @@ func orDash(s string) string {
 }
 
 func (ws *Waits) write(w io.Writer) {
-	fmt.Fprintf(w, "Waiting at the start of collectives: %d looked at", ws.Collectives)
-	if ws.LeftOut > 0 {
-		fmt.Fprintf(w, ", %d left out (no GPU times of two members, or not ended by all)", ws.LeftOut)
-	}
-	fmt.Fprintln(w)
+	s := ws.sheet()
+	fmt.Fprintln(w, s.title)
 	if ws.Collectives == 0 {
 		return
 	}
-	t := newTable("<rank", "<host", "collectives", "time", "waited", "share", "others waited for it", "of all waiting", "times last", "longest")
-	for _, r := range ws.Ranks {
-		t.row(r.Rank, r.Host, fmt.Sprint(r.Collectives), formatTime(float64(r.Time)), formatTime(float64(r.Waited)),
-			formatPercent(float64(r.Waited), float64(r.Time)), formatTime(float64(r.Caused)),
-			formatPercent(float64(r.Caused), float64(ws.Total)), fmt.Sprint(r.Last), formatTime(float64(r.MaxCaused)))
-	}
+	t := newTable(s.heads...)
+	t.rows = s.text
 	_ = t.write(w)
+	fmt.Fprintln(w, ws.remark())
+}
+
+var waitsColumns = func(total uint64) []column[RankWait] {
+	return []column[RankWait]{
+		label("rank", "rank", func(r *RankWait) string { return r.Rank }),
+		label("host", "host", func(r *RankWait) string { return r.Host }),
+		number("collectives", "collectives", func(r *RankWait) uint64 { return r.Collectives }),
+		duration("time_ns", "time", func(r *RankWait) uint64 { return r.Time }),
+		duration("waited_ns", "waited", func(r *RankWait) uint64 { return r.Waited }),
+		percent("share", func(r *RankWait) (float64, float64) { return float64(r.Waited), float64(r.Time) }),
+		duration("caused_ns", "others waited for it", func(r *RankWait) uint64 { return r.Caused }),
+		percent("of all waiting", func(r *RankWait) (float64, float64) { return float64(r.Caused), float64(total) }),
+		number("last", "times last", func(r *RankWait) uint64 { return r.Last }),
+		duration("max_caused_ns", "longest", func(r *RankWait) uint64 { return r.MaxCaused }),
+		{"worst_at", "", nil, func(r *RankWait) any { return uint64(r.WorstAt) }},
+	}
+}
+
+func (ws *Waits) sheet() sheet {
+	title := fmt.Sprintf("Waiting at the start of collectives: %d looked at", ws.Collectives)
+	if ws.LeftOut > 0 {
+		title += fmt.Sprintf(", %d left out (no times of two members that can be compared, or not ended by all)", ws.LeftOut)
+	}
+	s := sheetOf("waits", title, ws.Ranks, waitsColumns(ws.Total))
+	if ws.Collectives == 0 {
+		s.text = nil
+	}
+	return s
+}
+
+// remark says in words who was waited for; it is empty if no collectives were looked at.
+func (ws *Waits) remark() string {
+	if ws.Collectives == 0 {
+		return ""
+	}
+	lines := []string{"Nobody waited."}
 	if i := ws.Culprit(); i >= 0 {
 		r := ws.Ranks[i]
-		fmt.Fprintf(w, "%s on %s made the others wait %s in all, %s of all waiting.\n", r.Rank, r.Host, formatTime(float64(r.Caused)), formatPercent(float64(r.Caused), float64(ws.Total)))
-	} else {
-		fmt.Fprintln(w, "Nobody waited.")
+		lines[0] = fmt.Sprintf("%s on %s made the others wait %s in all, %s of all waiting.", r.Rank, r.Host, formatTime(float64(r.Caused)), formatPercent(float64(r.Caused), float64(ws.Total)))
 	}
 	if s := ws.StartUp; s.Waited > 0 {
-		fmt.Fprintf(w, "Not counted there: %s in the first collective of each communicator, %s of it for %s (starting up).\n",
-			formatTime(float64(s.Waited)), formatTime(float64(s.Caused)), s.Rank)
+		lines = append(lines, fmt.Sprintf("Not counted there: %s in the first collective of each communicator, %s of it for %s (starting up).",
+			formatTime(float64(s.Waited)), formatTime(float64(s.Caused)), s.Rank))
 	}
 	if ws.Hosts > 1 {
-		fmt.Fprintf(w, "Times of %d hosts are compared as recorded; errors of their clocks are in these figures.\n", ws.Hosts)
+		lines = append(lines, fmt.Sprintf("Times of %d hosts are compared as recorded; errors of their clocks are in these figures.", ws.Hosts))
 	}
+	return strings.Join(lines, "\n")
 }

@@ -4,7 +4,6 @@ package analysis
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"ncclotf2/otf2"
@@ -12,17 +11,13 @@ import (
 
 // Waits tells who waited for whom at the beginning of collectives.
 //
-// The last member to begin on its GPU is the one the others waited for: each of them waited from its
-// own begin to that one's, at most to its own end. Only members whose times are the GPU's count (all,
-// in archives that do not know TIMING_SOURCE), and collectives in which at least two have them; of a
-// plan of several collectives on a communicator the first counts, because they have one time. Clocks
-// of different hosts are compared as they are in the archive.
+// These are the waits of WaitStates in collectives, by rank. Clocks of different hosts are compared as they are in the archive.
 //
 // Who comes late to the first collective of a communicator was late with starting up, often by more than
 // by everything that follows. These waits are kept apart, in StartUp, wherever more collectives follow.
 type Waits struct {
 	Collectives uint64     `json:"collectives"` // that were looked at
-	LeftOut     uint64     `json:"left_out"`    // without GPU times of two members, unfinished, or not recorded alike
+	LeftOut     uint64     `json:"left_out"`    // without times of two members that can be compared, or not ended by all
 	Hosts       int        `json:"hosts"`       // whose clocks are compared
 	Total       uint64     `json:"total_ns"`    // of all ranks
 	Ranks       []RankWait `json:"ranks"`
@@ -46,7 +41,7 @@ type RankWait struct {
 	Time        uint64 `json:"time_ns"`   // in these collectives
 	Waited      uint64 `json:"waited_ns"` // of that
 	Caused      uint64 `json:"caused_ns"` // what others waited for this rank
-	Last        uint64 `json:"last"`      // collectives in which it began last
+	Last        uint64 `json:"last"`      // collectives in which others waited for it
 	MaxCaused   uint64 `json:"max_caused_ns"`
 	// WorstAt is when the collective of MaxCaused began on this rank, archive time; 0 if it caused none.
 	WorstAt otf2.Timestamp `json:"worst_at"`
@@ -63,131 +58,20 @@ func (w *Waits) Culprit() int {
 	return best
 }
 
-// waitCounter sums up waiting, rank by rank.
-type waitCounter struct {
-	ranks   []RankWait
-	of      map[otf2.LocationRef]int
-	counted uint64
-	leftOut uint64
-	hosts   int
-	wanted  source // of the times
-
-	first   map[otf2.CommRef]*arrival // of each communicator, until a second follows
-	startUp []arrival
-}
-
-// arrival is how the members of one collective came to it.
-type arrival struct {
-	parts  []part
-	last   int // index into parts: who came last
-	caused uint64
-}
-
-// part is one timed member's share.
-type part struct {
-	rank        int // index into waitCounter.ranks
-	begin       otf2.Timestamp
-	time, waits uint64
-}
-
-func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) *waitCounter {
-	ranks, of := worldRanks(defs, comms)
-	w := &waitCounter{of: of, wanted: sourceUnknown, first: make(map[otf2.CommRef]*arrival)}
-	if findAttribute(defs, "TIMING_SOURCE", otf2.TypeString).found {
-		w.wanted = sourceGPU
-	}
-	hosts := make(map[string]bool)
-	for _, r := range ranks {
-		w.ranks = append(w.ranks, RankWait{Rank: r.name, Host: r.host})
-		hosts[r.host] = true
-	}
-	w.hosts = len(hosts)
-	return w
-}
-
-// collective takes a collective that all its members have ended.
-func (w *waitCounter) collective(comm otf2.CommRef, members []memberPart) {
-	last := -1
-	a := arrival{}
-	leads := true
-	for i := range members {
-		m := &members[i]
-		leads = leads && (m.leads || !m.grouped)
-		if m.source != w.wanted {
-			continue
-		}
-		if last < 0 || m.begin > members[last].begin || m.begin == members[last].begin && m.rank < members[last].rank {
-			last, a.last = i, len(a.parts)
-		}
-		a.parts = append(a.parts, part{rank: w.of[m.location], begin: m.begin, time: uint64(m.end - m.begin)})
-	}
-	if !leads {
-		return // its plan has been counted with its first collective
-	}
-	if len(a.parts) < 2 {
-		w.leftOut++
-		return
-	}
-	for i := range a.parts {
-		p := &a.parts[i]
-		p.waits = min(uint64(members[last].begin-p.begin), p.time)
-		a.caused += p.waits
-	}
-	first, seen := w.first[comm]
-	switch {
-	case !seen:
-		w.first[comm] = &a
-		return
-	case first != nil:
-		w.startUp = append(w.startUp, *first)
-		w.first[comm] = nil
-	}
-	w.count(&a)
-}
-
-func (w *waitCounter) count(a *arrival) {
-	w.counted++
-	for _, p := range a.parts {
-		r := &w.ranks[p.rank]
-		r.Collectives++
-		r.Time += p.time
-		r.Waited += p.waits
-	}
-	if a.caused == 0 {
-		return
-	}
-	r := &w.ranks[a.parts[a.last].rank]
-	r.Last++
-	r.Caused += a.caused
-	if a.caused > r.MaxCaused {
-		r.MaxCaused, r.WorstAt = a.caused, a.parts[a.last].begin
-	}
-}
-
-func (w *waitCounter) result() Waits {
-	for _, comm := range slices.Sorted(maps.Keys(w.first)) {
-		if only := w.first[comm]; only != nil { // the one collective of a communicator is not its start-up
-			w.count(only)
-		}
-	}
-	clear(w.first)
-	out := Waits{Collectives: w.counted, LeftOut: w.leftOut, Hosts: w.hosts, Ranks: w.ranks, StartUp: w.startUpWaits()}
-	for i := range w.ranks {
-		out.Total += w.ranks[i].Waited
-	}
-	return out
-}
-
-func (w *waitCounter) startUpWaits() StartUp {
-	s := StartUp{Collectives: uint64(len(w.startUp))}
-	caused := make([]uint64, len(w.ranks))
-	for _, a := range w.startUp {
+// startUpOf sums up the first collectives of communicators.
+func startUpOf(ranks []RankWait, first []arrival) StartUp {
+	s := StartUp{Collectives: uint64(len(first))}
+	caused := make([]uint64, len(ranks))
+	for i := range first {
+		a := &first[i]
 		s.Waited += a.caused
-		caused[a.parts[a.last].rank] += a.caused
+		if a.caused > 0 {
+			caused[a.culprit] += a.caused
+		}
 	}
 	for i, c := range caused {
 		if c > s.Caused {
-			s.Rank, s.Host, s.Caused = w.ranks[i].Rank, w.ranks[i].Host, c
+			s.Rank, s.Host, s.Caused = ranks[i].Rank, ranks[i].Host, c
 		}
 	}
 	return s
@@ -196,6 +80,7 @@ func (w *waitCounter) startUpWaits() StartUp {
 // worldRank is a process, or a GPU of a process with communicator ranks on several.
 type worldRank struct {
 	name, host     string
+	gpu            string // "" if it is not known to have one
 	process, group otf2.LocationGroupRef
 }
 
@@ -230,7 +115,7 @@ func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) ([
 		if len(gpus[u.process]) > 1 {
 			named = u.group
 		}
-		r := worldRank{process: u.process, group: u.group, host: hostOf(defs, u.process)}
+		r := worldRank{process: u.process, group: u.group, host: hostOf(defs, u.process), gpu: gpuOf(defs, u.group)}
 		if g := defs.LocationGroup(named); g != nil {
 			r.name = defs.String(g.Name)
 		}
@@ -247,6 +132,22 @@ func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) ([
 		of[l] = index[u]
 	}
 	return ranks, of
+}
+
+// gpuOf names the device of an accelerator group, "" if the group is none.
+func gpuOf(defs *otf2.Definitions, group otf2.LocationGroupRef) string {
+	g := defs.LocationGroup(group)
+	if g == nil || g.Type != otf2.LocationGroupTypeAccelerator {
+		return ""
+	}
+	if n := defs.SystemTreeNode(g.SystemTreeParent); n != nil {
+		for _, d := range defs.SystemTreeNodeDomains {
+			if d.Node == g.SystemTreeParent && d.Domain == otf2.SystemTreeDomainAcceleratorDevice {
+				return defs.String(n.Name)
+			}
+		}
+	}
+	return defs.String(g.Name)
 }
 
 // processOf is the process that a location group is or belongs to.

@@ -171,9 +171,15 @@ func (r *recording) takeOver(experiment string) error {
 		if size, ok := p.Settings[settingTranscript]; ok {
 			r.process.Settings[settingTranscript] = size
 		}
+		underWay := 0
+		for _, o := range p.Pending {
+			if !o.Left {
+				underWay++
+			}
+		}
 		r.markers = append(r.markers[:0], shard.Marker{
 			Time: p.LastTime, Severity: severityHigh, Category: "NCCL collector", Location: -1,
-			Text: fmt.Sprintf("the collector died here and another took over; up to %d operations under way are incomplete", len(p.Pending)),
+			Text: fmt.Sprintf("the collector died here and another took over; up to %d operations under way are incomplete", underWay),
 		})
 	}
 	return nil

@@ -370,7 +370,7 @@ func TestPendingOperationsOfADeadProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := onlyShard(t, dir)
-	if p := e.Process.Pending; e.State != shard.Done || len(p) != 1 || p[0].Function != "Broadcast" || p[0].State != "called" {
+	if p := e.Process.Pending; e.State != shard.Done || len(p) != 1 || p[0].Function != "Broadcast" || p[0].State != "calling" {
 		t.Errorf("state %v, pending %+v", e.State, p)
 	}
 }

@@ -111,6 +111,9 @@ func (m *Model) startCall(th *thread, t uint64, r *shm.Record) {
 		graph: r.Flags&shm.FlagGraph != 0, start: t, stop: t,
 	}
 	m.calls[r.Handle] = c
+	if !c.graph {
+		comm.begun = max(comm.begun, t)
+	}
 	if c.group != nil {
 		c.group.calls = append(c.group.calls, c)
 	}

@@ -46,6 +46,9 @@ type commRank struct {
 	sequences     map[string]*sequence
 	request       uint64 // last request id of this location
 	outstanding   outstanding
+	begun         uint64          // when the latest operation or call began
+	overtaken     []shard.Pending // operations written before their end, see overtake
+	left          []shard.Pending // what was not complete when it was finalized
 }
 
 // maxLabel keeps names of rows within 24 characters, "NCCL enqueue " or " rank 9999" included.
@@ -158,6 +161,10 @@ func (m *Model) initComm(t uint64, c *commRank) {
 // finalizeComm ends a communicator rank: NCCL delivers everything that belongs to it before it calls finalize
 // (notes on the API, §5.3).
 func (m *Model) finalizeComm(t uint64, c *commRank) {
+	for _, p := range c.queue {
+		m.progress(p, t)
+	}
+	c.leave()
 	m.resolveCalls(c, noGroup)
 	c.FinalTime, c.final = t, true
 	if c.index < len(m.nets) && m.nets[c.index] != nil {

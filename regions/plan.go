@@ -191,6 +191,9 @@ func (m *Model) startTask(th *thread, t uint64, r *shm.Record) {
 			m.captureOnly(comm, t)
 		}
 	}
+	if !p.captureOnly {
+		comm.begun = max(comm.begun, t)
+	}
 	p.ops = append(p.ops, op)
 	p.tasksOpen++
 	m.operations[r.Handle] = op
@@ -361,6 +364,9 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 			if mode < drainEnded && !m.overdue(c, p, now) {
 				return
 			}
+			if mode != drainAll {
+				c.overtake(p)
+			}
 			p.incomplete = true
 			p.completeAt = now
 			if len(p.spans) == 0 {
@@ -374,6 +380,9 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 		}
 		if len(p.spans) > 0 {
 			c.kernelTimeouts = 0
+		}
+		if len(p.spans) > 0 && !p.incomplete {
+			c.overtaken = nil // kernels of a communicator run one after the other
 		}
 		if !p.captureOnly {
 			m.writePlan(c, p, now)

@@ -25,6 +25,7 @@ func (m *Model) Snapshot() {
 		for k, q := range c.sequences {
 			s.Sequences[k] = q.Sequence
 		}
+		s.Held, s.Begun = c.held(), c.begun
 		p.Comms[i] = s
 	}
 	p.Locations = p.Locations[:0]
@@ -62,33 +63,110 @@ func (m *Model) Snapshot() {
 func (m *Model) pending() []shard.Pending {
 	var out []shard.Pending
 	for _, c := range m.comms {
-		if c == nil || c.final {
-			continue
-		}
-		next := make(map[string]uint64)
-		add := func(op *operation, since uint64, state string) {
-			key := op.name
-			if s := c.sequences[key]; s != nil && next[key] == 0 {
-				next[key] = s.Count
-			}
-			out = append(out, shard.Pending{Comm: c.index, Function: op.name, Ordinal: next[key], Since: since, State: state, LastNet: op.lastNet})
-			next[key]++
-		}
-		for _, p := range c.queue {
-			if p.completeAt != 0 {
-				continue
-			}
-			state := "enqueued"
-			if p.kernelsOpen > 0 || p.proxiesOpen > 0 {
-				state = "running"
-			}
-			for _, op := range p.ops {
-				add(op, p.start, state)
-			}
-		}
-		for _, call := range c.calls {
-			add(&operation{name: call.name}, call.start, "called")
+		switch {
+		case c == nil:
+		case c.final:
+			out = append(out, c.left...)
+		default:
+			out = c.underWay(append(out, c.overtaken...))
 		}
 	}
 	return out
 }
+
+// underWay adds what a communicator rank has begun and not ended, in issue order.
+func (c *commRank) underWay(out []shard.Pending) []shard.Pending {
+	next := make(map[string]uint64)
+	number := func(key string) uint64 {
+		n, known := next[key]
+		if s := c.sequences[key]; s != nil && !known {
+			n = s.Count
+		}
+		next[key] = n + 1
+		return n
+	}
+	for _, p := range c.queue {
+		if p.captureOnly {
+			continue
+		}
+		for _, op := range p.ops {
+			ordinal := number(op.sequenceKey())
+			if p.completeAt == 0 {
+				out = append(out, op.pending(ordinal))
+			}
+		}
+	}
+	for _, call := range c.calls {
+		// A message's peer is not known before its task begins, so it is numbered among all calls of its function.
+		state := "called"
+		if !call.over() || call.group == nil && call.stop == call.start {
+			state = "calling"
+		}
+		out = append(out, shard.Pending{Comm: c.index, Function: call.name, Ordinal: number(call.name), Since: call.start, State: state})
+	}
+	return out
+}
+
+func (op *operation) pending(ordinal uint64) shard.Pending {
+	p := op.plan
+	since, state := p.start, "enqueued"
+	if op.call != nil && !op.call.graph {
+		since = min(since, op.call.start)
+	}
+	if p.kernelsOpen > 0 || p.proxiesOpen > 0 {
+		state = "running"
+	}
+	return shard.Pending{Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state, LastNet: op.lastNet}
+}
+
+// overtake keeps in mind that a plan is being written although nobody has seen it end, until a later one on the
+// communicator rank has. Where kernels are not reported at all that says nothing.
+func (c *commRank) overtake(p *plan) {
+	if !c.kernelsSeen || p.captureOnly || len(c.overtaken) >= maxOvertaken {
+		return
+	}
+	next := make(map[string]uint64)
+	for _, op := range p.ops {
+		key := op.sequenceKey()
+		n, known := next[key]
+		if s := c.sequences[key]; s != nil && !known {
+			n = s.Count
+		}
+		next[key] = n + 1
+		c.overtaken = append(c.overtaken, op.pending(n))
+	}
+}
+
+// maxOvertaken bounds what is kept of operations that were written before their end: the oldest matter.
+const maxOvertaken = 64
+
+// leave notes what is not complete when a communicator rank is finalized, as after ncclCommAbort.
+func (c *commRank) leave() {
+	c.left = c.underWay(c.overtaken)
+	for i := range c.left {
+		c.left[i].Left = true
+	}
+	c.left = c.left[:min(len(c.left), maxOvertaken)]
+	c.overtaken = nil
+}
+
+// held counts the operations of a communicator rank that are complete and not written yet, by sequence.
+func (c *commRank) held() map[string]uint64 {
+	var out map[string]uint64
+	for _, p := range c.queue {
+		if p.completeAt == 0 || p.captureOnly {
+			continue
+		}
+		for _, op := range p.ops {
+			if out == nil {
+				out = make(map[string]uint64)
+			}
+			out[op.sequenceKey()]++
+		}
+	}
+	return out
+}
+
+// SeesEnds tells whether a process that records these event types (bits of shm.EventType) sees operations end, and
+// not just being called.
+func SeesEnds(mask uint32) bool { return mask&(1<<shm.EventKernelCh|1<<shm.EventProxyOp) != 0 }

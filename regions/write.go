@@ -218,16 +218,24 @@ func (m *Model) volume(c *commRank, op *operation) volume {
 	return v
 }
 
+// sequenceKey names the sequence in which the operation is numbered, see shard.Comm.
+func (op *operation) sequenceKey() string {
+	switch {
+	case !op.p2p:
+		return op.name
+	case op.name == "Send":
+		return fmt.Sprintf("%s>%d", op.name, op.peer)
+	}
+	return fmt.Sprintf("%s<%d", op.name, op.peer)
+}
+
 // operationAttributes numbers the operation and describes it as far as NCCL did.
 func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
 	count, datatype := op.elements()
 	var ordinal uint64
 	if op.p2p {
-		key, bytes := fmt.Sprintf("%s<%d", op.name, op.peer), count*datatypeSize(datatype)
-		if op.name == "Send" {
-			key = fmt.Sprintf("%s>%d", op.name, op.peer)
-		}
-		s := c.sequence(key)
+		bytes := count * datatypeSize(datatype)
+		s := c.sequence(op.sequenceKey())
 		ordinal = s.next(bytes)
 		s.Bytes += bytes
 	} else {

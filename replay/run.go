@@ -73,9 +73,9 @@ type Options struct {
 	// Die is "", DieAfterLast, or after how many calls of its program each process kills itself; which
 	// calls these are is certain only with ClockRecorded.
 	Die string
-	// StopAt is after how many calls of its program each process stops (SIGSTOP); 0: never. Stopped is then called with
-	// its place and pid, and when it returns the process goes on.
-	StopAt     int
+	// StopAt tells after how many calls of its program a process stops (SIGSTOP); nil or 0: never. Stopped is then called
+	// with its place and pid, and when it returns the process goes on.
+	StopAt     func(process int) int
 	Stopped    func(process, pid int)
 	NoFinalize bool // finalize is not called; the process ends in order otherwise
 	QuickExit  bool // the process ends by _exit, without exit handlers
@@ -282,6 +282,9 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 			}
 			own = append(own, "--kernels", file)
 		}
+		if n := opt.stopAt(k); n > 0 {
+			own = append(own, "--stop-at", strconv.Itoa(n))
+		}
 		jobs[k], err = newJob(ctx, &opt, dir, host, append(own, path), k, len(jobs))
 		if err != nil {
 			return nil, fmt.Errorf("replay: %w", err)
@@ -304,7 +307,7 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 			j.waitErr = j.cmd.Wait()
 			close(ended)
 		})
-		if opt.StopAt > 0 {
+		if opt.stopAt(k) > 0 {
 			watchers.Go(func() { j.resume(ended, func(pid int) { opt.Stopped(k, pid) }) })
 		}
 	}
@@ -379,9 +382,6 @@ func arguments(opt *Options) []string {
 	if opt.API != 0 {
 		args = append(args, "--api", strconv.Itoa(opt.API))
 	}
-	if opt.StopAt > 0 {
-		args = append(args, "--stop-at", strconv.Itoa(opt.StopAt))
-	}
 	if opt.Die != "" {
 		args = append(args, "--die", opt.Die)
 	}
@@ -399,6 +399,13 @@ func arguments(opt *Options) []string {
 		}
 	}
 	return args
+}
+
+func (o *Options) stopAt(process int) int {
+	if o.StopAt == nil {
+		return 0
+	}
+	return o.StopAt(process)
 }
 
 // job is one host process. Its output goes to files, not pipes: a collector that the plugin starts

@@ -5,17 +5,18 @@
 #
 #   scripts/bench.sh otf2         package otf2 against libotf2's C API, in one run
 #   scripts/bench.sh callbacks    what the plugin costs the job, against an empty plugin in the same run
-#   scripts/bench.sh              both
+#   scripts/bench.sh report       how long reports take, and how much memory
+#   scripts/bench.sh              all
 #
-# Further arguments go to the programs: --json, --markdown, --case REGEXP, --rounds N, --scale FACTOR, or
+# Further arguments go to the program: --json, --markdown, --case REGEXP, --rounds N, --scale FACTOR (report: --json, --events MILLIONS), or
 #
 #   scripts/bench.sh --update docs/performance.md      puts the tables into that page
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-parts=(otf2 callbacks)
+parts=(otf2 callbacks report)
 case ${1:-} in
-  otf2 | callbacks)
+  otf2 | callbacks | report)
     parts=("$1")
     shift
     ;;
@@ -27,6 +28,10 @@ for part in "${parts[@]}"; do
     callbacks)
       "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
       "${GO:-go}" run ./tests/bench/callbacks --build "$build" "$@"
+      ;;
+    report)
+      "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
+      "${GO:-go}" run ./tests/bench/report --tool "$build/nccl-otf2" "$@"
       ;;
   esac
 done

@@ -171,6 +171,12 @@ type Comm struct {
 	// rank): what unify compares between the members.
 	Sequences map[string]Sequence `json:"sequences"`
 
+	// Held are the operations, by the keys of Sequences, that are complete and not in their sequence yet: their
+	// times are held until the GPU's clock is better known.
+	Held map[string]uint64 `json:"held,omitempty"`
+
+	Begun uint64 `json:"begun,omitempty"` // when the latest of its operations that were recorded was called, or enqueued
+
 	// Gaps are the parts of its operations that were not recorded on request, in order.
 	Gaps []Gap `json:"gaps,omitempty"`
 }
@@ -261,10 +267,15 @@ type Counts struct {
 
 // Pending is an operation that has begun and not ended.
 type Pending struct {
-	Comm     int    `json:"comm"` // index into Process.Comms
+	Comm int `json:"comm"` // index into Process.Comms
+	// Function is a key of Comm.Sequences; a message that has only been called is "Send" or "Recv", without peer.
 	Function string `json:"function"`
 	Ordinal  uint64 `json:"ordinal"`
 	Since    uint64 `json:"since"`
-	State    string `json:"state"`             // "called", "enqueued", "running"
-	LastNet  string `json:"lastNet,omitempty"` // last proxy phase seen
+	// State: "calling" (inside the call), "called" (it has returned, and no operation was seen), "enqueued", "running".
+	State   string `json:"state"`
+	LastNet string `json:"lastNet,omitempty"` // last proxy phase seen
+	// Left: the communicator was finalized, or aborted, before the operation's end was seen. NCCL does not always
+	// report the end of the last ones.
+	Left bool `json:"left,omitempty"`
 }

@@ -144,9 +144,9 @@ func fault(t *testing.T, seed uint64, who victim, killed *atomic.Int64) {
 		opt.Die = strconv.Itoa(at)
 		opt.Clock = replay.ClockRecorded // one call at a time: other threads count none that they have not made
 	case theCollector:
-		opt.StopAt, opt.Stopped = at, kill
+		opt.StopAt, opt.Stopped = func(int) int { return at }, kill
 	case both, bothWithFiles:
-		opt.StopAt, opt.Stopped = at, kill
+		opt.StopAt, opt.Stopped = func(int) int { return at }, kill
 		opt.Die = strconv.Itoa(at + 1 + random.IntN(20))
 		if who == bothWithFiles {
 			opt.Clock = replay.ClockRecorded // for the same reason

@@ -38,7 +38,7 @@ var layers = []folder{
 	{dir: "regions", own: []string{"otf2", "shard", "plugin/shm", "cupti"}, tests: []string{"replay"}},
 	{dir: "collector", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "scorep", own: []string{"otf2", "shard", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
-	{dir: "analysis", own: []string{"otf2", "regions"}, tests: []string{"shard", "scorep"}},
+	{dir: "analysis", own: []string{"otf2", "shard", "regions", "scorep"}},
 	{dir: "view", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}},
 	{dir: "replay", external: []string{"golang.org/x/sys"}},
 	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "replay"},

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"encoding/json"
+	"io"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// analyse makes everything that can be made of an archive, and writes it in all forms. What is damaged may be named as an
+// error or a problem, or count as an event like any other; nothing may panic.
+func analyse(t testing.TB, path string) {
+	t.Helper()
+	_, _ = Check(path, nil)
+	a, err := otf2.Open(path, nil)
+	if a == nil {
+		if err == nil {
+			t.Fatal("neither archive nor error")
+		}
+		return
+	}
+	defer a.Close()
+	var documents []*Document
+	var objects []any
+	if r, err := Operations(a); err == nil {
+		if err := r.WriteText(io.Discard); err != nil {
+			t.Error(err)
+		}
+		documents = append(documents, r.Document(), r.WaitStates.Document())
+		r.BySizeClass()
+		documents = append(documents, r.Document())
+		objects = append(objects, r, r.WaitStates)
+	}
+	matrix, tally, overlap := Matrix(a), Tally(a), FindOverlap(a)
+	documents = append(documents, matrix.Document(), tally.Document(), overlap.Document())
+	phases, _ := Phases(a)
+	objects = append(objects, matrix, tally, overlap, phases)
+	if err := SelfReport(a).WriteText(io.Discard); err != nil {
+		t.Error(err)
+	}
+	for _, d := range documents {
+		for _, write := range []func(io.Writer) error{d.WriteText, d.WriteCSV, d.WriteMarkdown} {
+			if err := write(io.Discard); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, o := range objects {
+		if _, err := json.Marshal(o); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// files reads an archive's files, by their paths beside the anchor.
+func files(t testing.TB, anchor string) map[string][]byte {
+	t.Helper()
+	dir := filepath.Dir(anchor)
+	all := make(map[string][]byte)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		if d.IsDir() {
+			if name == "shards" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if name == "traces.otf2" || name == "traces.def" || strings.HasPrefix(name, "traces"+string(filepath.Separator)) {
+			all[name], err = os.ReadFile(path)
+		}
+		return err
+	})
+	try(t, err)
+	return all
+}
+
+// put writes an archive's files into a folder, with one of them altered, and returns the anchor.
+func put(t testing.TB, dir string, all map[string][]byte, name string, content []byte) string {
+	t.Helper()
+	try(t, os.MkdirAll(filepath.Join(dir, "traces"), 0o777))
+	for n, b := range all {
+		if n == name {
+			b = content
+		}
+		try(t, os.WriteFile(filepath.Join(dir, n), b, 0o666))
+	}
+	return filepath.Join(dir, "traces.otf2")
+}
+
+func sorted(all map[string][]byte) (names []string) {
+	for n := range all {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// archives are those that are damaged: together they have all that analyses look at.
+func archives(t testing.TB) []string {
+	t.Helper()
+	return []string{waitJob(t), networkJob(t), overlapJob(t)}
+}
+
+func TestTruncatedArchives(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, path := range archives(t) {
+		all := files(t, path)
+		for _, name := range sorted(all) {
+			b := all[name]
+			for range 4 {
+				analyse(t, put(t, t.TempDir(), all, name, b[:random.IntN(len(b)+1)]))
+			}
+		}
+	}
+}
+
+// Values of all sizes where others should be: references to what is not there, times that go backwards, counts that cannot be.
+func TestWrongValues(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	value := func() uint64 {
+		switch random.IntN(4) {
+		case 0:
+			return random.Uint64N(8)
+		case 1:
+			return random.Uint64() >> random.IntN(64)
+		case 2:
+			return ^uint64(0) >> (32 * random.IntN(2))
+		}
+		return random.Uint64N(1 << 33)
+	}
+	for _, path := range archives(t) {
+		for range 60 {
+			s := load(t, path)
+			for range 1 + random.IntN(6) {
+				loc := s.defs.Locations[random.IntN(len(s.defs.Locations))].Self
+				events := s.events[loc]
+				if len(events) == 0 {
+					continue
+				}
+				ev := &events[random.IntN(len(events))]
+				switch random.IntN(6) {
+				case 0:
+					if len(ev.Attributes) > 0 {
+						ev.Attributes[random.IntN(len(ev.Attributes))].Bits = value() & 0xffff_ffff
+					}
+				case 1:
+					s.remove(loc, random.IntN(len(events)), 1)
+				case 2:
+					g := &s.defs.Groups[random.IntN(len(s.defs.Groups))]
+					if len(g.Members) > 0 {
+						g.Members = slices.Clone(g.Members)
+						g.Members[random.IntN(len(g.Members))] = value()
+					}
+				case 3:
+					l := &s.defs.Locations[random.IntN(len(s.defs.Locations))]
+					l.Group = otf2.LocationGroupRef(value())
+				case 4:
+					c := &s.defs.Comms[random.IntN(len(s.defs.Comms))]
+					c.Group, c.Parent = otf2.GroupRef(value()), otf2.CommRef(value())
+				default:
+					if n := len(ev.Args); n > 0 {
+						i := random.IntN(n)
+						ev.Args = slices.Clone(ev.Args)
+						ev.Args[i] = value() & max(ev.Args[i]|0xff, 0xffff_ffff*uint64(random.IntN(2))) // what fits into its field
+						if ev.Kind == otf2.EventMpiCollectiveEnd && i == 0 || ev.Kind == otf2.EventNonBlockingCollectiveComplete && i == 0 {
+							ev.Args[i] &= 0xff
+						}
+					}
+				}
+			}
+			analyse(t, s.write())
+		}
+	}
+}
+
+// FuzzAnalysis alters bytes of an archive's files.
+func FuzzAnalysis(f *testing.F) {
+	var bases []map[string][]byte
+	for _, path := range archives(f) {
+		bases = append(bases, files(f, path))
+	}
+	f.Add(uint8(0), uint8(0), uint32(40), []byte{0xff}, uint32(0))
+	f.Add(uint8(1), uint8(3), uint32(20), []byte{0x0c, 0, 0x0d}, uint32(7))
+	f.Add(uint8(2), uint8(1), uint32(100), []byte("\x00\x00\x00\xff"), uint32(1))
+	f.Fuzz(func(t *testing.T, base, file uint8, at uint32, patch []byte, cut uint32) {
+		all := bases[int(base)%len(bases)]
+		names := sorted(all)
+		name := names[int(file)%len(names)]
+		b := slices.Clone(all[name])
+		if len(b) == 0 {
+			return
+		}
+		copy(b[int(at)%len(b):], patch)
+		b = b[:len(b)-int(cut)%len(b)]
+		done := make(chan struct{})
+		go func() { // what goes on for ever is a fault, too
+			select {
+			case <-done:
+			case <-time.After(time.Minute):
+				panic("the analysis does not end")
+			}
+		}()
+		analyse(t, put(t, t.TempDir(), all, name, b))
+		close(done)
+	})
+}
+
+// FuzzHang alters the description of a process.
+func FuzzHang(f *testing.F) {
+	base := filepath.Join(filepath.Dir(waitJob(f)), "shards")
+	text, err := os.ReadFile(filepath.Join(base, "p1", "shard.json"))
+	try(f, err)
+	var p shard.Process
+	try(f, json.Unmarshal(text, &p))
+	for _, pending := range [][]shard.Pending{
+		{{Function: "AllReduce", Ordinal: 2, Since: t0 + 300*us, State: "running"}},
+		{{Function: "Send>2", Ordinal: math.MaxUint64, Since: 1, State: "enqueued"}},
+		{{Function: "Recv<-1", Since: math.MaxUint64, State: "calling"}, {Function: "Send", Ordinal: 7, State: "called", Left: true}},
+	} {
+		p.Pending = pending
+		text, err := json.Marshal(&p)
+		try(f, err)
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, description []byte) {
+		dir := t.TempDir()
+		try(t, os.CopyFS(filepath.Join(dir, "shards"), os.DirFS(base)))
+		try(t, os.WriteFile(filepath.Join(dir, "shards", "p1", "shard.json"), description, 0o600))
+		r, err := Hang(dir, time.Unix(1_760_000_001, 0))
+		if err != nil {
+			return
+		}
+		for _, write := range []func(io.Writer) error{r.Document().WriteText, r.Document().WriteCSV, r.Document().WriteMarkdown} {
+			try(t, write(io.Discard))
+		}
+	})
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+// pending is an operation that was begun 100 µs after the last of makeJob was ended.
+func pending(function string, ordinal uint64, state string) shard.Pending {
+	return shard.Pending{Function: function, Ordinal: ordinal, Since: t0 + 700*us, State: state}
+}
+
+func TestHangVerdicts(t *testing.T) {
+	const seesEnds = 1<<6 | 1<<1 // KernelCh, Coll
+	for _, tc := range []struct {
+		name      string
+		mask      uint32
+		of        map[int][]shard.Pending
+		also      func(rank int, p *shardtest.Process)
+		operation string // "" none
+		verdict   Verdict
+		states    string
+		says      string
+	}{
+		{"nothing", seesEnds, nil, nil, "", "", "", "no operation is under way"},
+		{"one is missing", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "enqueued")}}, nil,
+			"AllReduce 2", NotReached, "running missing enqueued", "world: AllReduce 2 is not reached by all: rank 1 missing, ranks 0, 2 inside; for 300 µs"},
+		{"all are inside", seesEnds, map[int][]shard.Pending{
+			0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running"), {Function: "AllGather", Ordinal: 1, Since: t0 + 710*us, State: "enqueued"}},
+		}, nil, "AllReduce 2", AllInside, "running running running", ", 1 further operation behind it"},
+		{"one has ended it", seesEnds, map[int][]shard.Pending{0: {pending("Broadcast", 0, "running")}}, nil, "Broadcast 0", AllInside, "running done done", "rank 0 inside, ranks 1, 2 done"},
+		{"programs differ", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 720*us, State: "running"}}}, nil,
+			"AllReduce 2", Different, "running running missing", "in another one instead"},
+		{"a message without its receiver", seesEnds, map[int][]shard.Pending{0: {pending("Send>2", 0, "running")}}, nil, "Send 0>2 0", NotReached, "running missing", "rank 2 missing, rank 0 inside"},
+		{"a message without its sender", seesEnds, map[int][]shard.Pending{2: {pending("Recv<1", 1, "running")}}, nil, "Send 1>2 1", NotReached, "missing running", "rank 1 missing, rank 2 inside"},
+		{"a message that is being called", seesEnds, map[int][]shard.Pending{2: {pending("Send", 0, "calling")}}, nil, "Send of rank 2 0", NoPeer, "calling", "its other end is not known"},
+		{"called by all", seesEnds, map[int][]shard.Pending{0: {pending("Broadcast", 1, "called")}, 1: {pending("Broadcast", 1, "called")}, 2: {pending("Broadcast", 1, "called")}}, nil,
+			"Broadcast 1", CalledOnly, "called called called", "NCCL does not report"},
+		{"what hangs comes before what is only called", seesEnds, map[int][]shard.Pending{
+			0: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"}, pending("AllReduce", 2, "running")},
+			1: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"}, pending("AllReduce", 2, "running")},
+			2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"}, pending("AllReduce", 2, "running")},
+		}, nil, "AllReduce 2", AllInside, "running running running", ""},
+		{"left by all at the end", seesEnds, map[int][]shard.Pending{
+			0: {{Function: "AllReduce", Ordinal: 1, Since: t0, State: "running", Left: true}}, 1: {{Function: "AllReduce", Ordinal: 1, Since: t0, State: "running", Left: true}},
+		}, nil, "", "", "", ""},
+		{"aborted", seesEnds, map[int][]shard.Pending{
+			0: {{Function: "AllReduce", Ordinal: 2, Since: t0, State: "running", Left: true}}, 1: {{Function: "AllReduce", Ordinal: 2, Since: t0, State: "running", Left: true}},
+		}, nil, "AllReduce 2", NotReached, "running running missing", "it has finalized the communicator"},
+		{"ends are not recorded", 1 << 1, nil, func(rank int, p *shardtest.Process) {
+			p.Shard.Comms[0].Begun = t0 + 650*us
+			if rank == 1 {
+				p.Shard.Comms[0].Held = map[string]uint64{"AllGather": 1}
+			}
+		}, "AllGather 1", NotReached, "missing enqueued missing", "for at least 350 µs"},
+		{"lost and paused", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
+			switch rank {
+			case 1:
+				p.Shard.Counts.Lost = map[string]map[string]uint64{"memory": {"Coll": 1}}
+			case 2:
+				p.Shard.Comms[0].Gaps = []shard.Gap{{From: 2, FromTime: t0}}
+			}
+		}, "AllReduce 2", NotReached, "running missing missing", "events of Rank 1 were lost"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := makeJob(t, func(rank int, p *shardtest.Process) {
+				p.Shard.Masks.Record = tc.mask
+				p.Shard.Pending = tc.of[rank]
+				if tc.also != nil {
+					tc.also(rank, p)
+				}
+				p.Shard.LastTime = t0 + 1000*us
+			})
+			r, err := Hang(filepath.Dir(path), time.Now())
+			if err != nil || len(r.Jobs) != 1 || len(r.Problems) > 0 {
+				t.Fatal(r, err)
+			}
+			var text bytes.Buffer
+			try(t, r.Document().WriteText(&text))
+			if !strings.Contains(text.String(), tc.says) {
+				t.Errorf("no %q in\n%s", tc.says, text.String())
+			}
+			found := r.Jobs[0].Communicators
+			if tc.operation == "" {
+				if len(found) > 0 {
+					t.Errorf("%+v", found)
+				}
+				return
+			}
+			if len(found) != 1 {
+				t.Fatalf("%+v", found)
+			}
+			var states []string
+			for _, m := range found[0].Members {
+				states = append(states, m.State)
+			}
+			if got := fmt.Sprint(found[0].Operation, " ", found[0].Ordinal); got != tc.operation || found[0].Verdict != tc.verdict || strings.Join(states, " ") != tc.states {
+				t.Errorf("%s, %s, %v", got, found[0].Verdict, states)
+			}
+			if tc.name == "lost and paused" && (!slices.Equal(r.Jobs[0].Inexact, []string{"Rank 1"}) || !slices.Equal(r.Jobs[0].Partial, []string{"Rank 2"})) {
+				t.Errorf("%+v", r.Jobs[0])
+			}
+		})
+	}
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// hangRow is a member of an operation that is not complete, as a row of a table.
+type hangRow struct {
+	job  int
+	comm *HangComm
+	*HangRank
+}
+
+func hangColumns(jobs bool) []column[hangRow] {
+	columns := []column[hangRow]{
+		{"job", "", nil, func(r *hangRow) any { return r.job }},
+		label("communicator", "communicator", func(r *hangRow) string { return r.comm.Communicator }),
+		label("operation", "operation", func(r *hangRow) string { return r.comm.Operation }),
+		number("ordinal", "number", func(r *hangRow) uint64 { return r.comm.Ordinal }),
+		label("verdict", "", func(r *hangRow) string { return string(r.comm.Verdict) }),
+		number("age_ns", "", func(r *hangRow) uint64 { return r.comm.Age }),
+		{"at_least", "", nil, func(r *hangRow) any { return r.comm.AtLeast }},
+		{"comm_rank", "rank", nil, func(r *hangRow) any { return r.Rank }},
+		{"process", "<process", func(r *hangRow) string { return orDash(r.Process) }, func(r *hangRow) any { return r.Process }},
+		{"host", "<host", func(r *hangRow) string { return orDash(r.Host) }, func(r *hangRow) any { return r.Host }},
+		{"pid", "pid", nil, func(r *hangRow) any {
+			if r.PID == 0 {
+				return nil
+			}
+			return r.PID
+		}},
+		{"process_state", "<is", func(r *hangRow) string { return orDash(r.ProcessState) }, func(r *hangRow) any { return r.ProcessState }},
+		{"state", "<state", func(r *hangRow) string {
+			if r.State == "missing" {
+				return "MISSING"
+			}
+			return r.State
+		}, func(r *hangRow) any { return r.State }},
+		number("reached", "reached", func(r *hangRow) uint64 { return r.Reached }),
+		{"last_net", "<last network phase", func(r *hangRow) string { return orDash(r.LastNet) }, func(r *hangRow) any { return r.LastNet }},
+		{"instead", "<is in", func(r *hangRow) string { return orDash(r.Instead) }, func(r *hangRow) any { return r.Instead }},
+		{"last_event_ago_ns", "last event", func(r *hangRow) string {
+			if r.ProcessState == "" {
+				return "–"
+			}
+			return formatTime(float64(r.LastAgo)) + " ago"
+		}, func(r *hangRow) any { return r.LastAgo }},
+	}
+	if jobs {
+		columns[0].head = "job"
+	}
+	return columns
+}
+
+// slowNotHung is an age below which an operation may just take its time: flushes come 2 s apart.
+const slowNotHung = 5_000_000_000
+
+// maxHangRanks is how many members of an operation the text lists one by one; of larger communicators it lists
+// those that are missing, then the others as far as there is room.
+const maxHangRanks = 64
+
+// Document gives the report as tables.
+func (h *HangReport) Document() *Document {
+	d := &Document{Title: "Operations that are not complete: " + h.Directory}
+	var rows []hangRow
+	for i := range h.Jobs {
+		j := &h.Jobs[i]
+		job := ""
+		if len(h.Jobs) > 1 {
+			job = fmt.Sprintf("job %d: ", i+1)
+		}
+		d.say("%s%s (%d running, %d ended, %d crashed), %s looked at", job, count(j.Processes, "process", "processes"), j.Running, j.Ended, j.Crashed,
+			count(j.Looked, "communicator", "communicators"))
+		for k := range j.Communicators {
+			c := &j.Communicators[k]
+			d.say("%s", job+c.sentence())
+			for m := range c.Members {
+				rows = append(rows, hangRow{i + 1, c, &c.Members[m]})
+			}
+		}
+		switch {
+		case len(j.Communicators) == 0:
+			d.say("%sno operation is under way", job)
+		case j.Communicators[0].Age >= slowNotHung:
+		case j.Running > 0:
+			d.say("%sall of this is younger than %s: look again to see whether it is stuck or just running", job, formatTime(slowNotHung))
+		default:
+			d.say("%sall of this is younger than %s: it may just be where the job was when it ended", job, formatTime(slowNotHung))
+		}
+		if len(j.Inexact) > 0 {
+			d.say("%sevents of %s were lost, or its collector was replaced: its numbers of operations may be off", job, strings.Join(j.Inexact, ", "))
+		}
+		if len(j.Partial) > 0 {
+			d.say("%s%s did not record some operations, on request: what is not recorded is not seen here", job, strings.Join(j.Partial, ", "))
+		}
+	}
+	d.sheets = []sheet{sheetOf("hang", "Members", rows, hangColumns(len(h.Jobs) > 1))}
+	var shown [][]string
+	listed := make(map[*HangComm]int)
+	for i, r := range rows {
+		if r.State != "missing" && len(r.comm.Members) > maxHangRanks {
+			if listed[r.comm]++; listed[r.comm] > maxHangRanks {
+				continue
+			}
+		}
+		shown = append(shown, d.sheets[0].text[i])
+	}
+	if left := len(rows) - len(shown); left > 0 {
+		d.sheets[0].more = fmt.Sprintf("%d further members that are not missing are left out here; they are in the other formats.", left)
+	}
+	d.sheets[0].text = shown
+	return d
+}
+
+// sentence says in one line what is the matter.
+func (c *HangComm) sentence() string {
+	by := make(map[string][]int)
+	for i := range c.Members {
+		m := &c.Members[i]
+		by[m.State] = append(by[m.State], m.Rank)
+	}
+	ranks := func(list []int) string {
+		slices.Sort(list)
+		if len(list) > 16 {
+			return fmt.Sprintf("%d ranks (%s, …)", len(list), numbers(list[:16]))
+		}
+		if len(list) == 1 {
+			return "rank " + numbers(list)
+		}
+		return "ranks " + numbers(list)
+	}
+	var parts []string
+	if l := by["missing"]; len(l) > 0 {
+		parts = append(parts, ranks(l)+" missing")
+	}
+	inside := slices.Concat(by["running"], by["enqueued"], by["called"], by["calling"])
+	if len(inside) > 0 {
+		parts = append(parts, ranks(inside)+" inside")
+	}
+	if l := by["done"]; len(l) > 0 {
+		parts = append(parts, ranks(l)+" done")
+	}
+	if l := by["no data"]; len(l) > 0 {
+		parts = append(parts, "no data of "+ranks(l))
+	}
+	age := formatTime(float64(c.Age))
+	if c.AtLeast {
+		age = "at least " + age
+	}
+	text := fmt.Sprintf("%s: %s %d is %s: %s; for %s", c.Communicator, c.Operation, c.Ordinal, c.Verdict.words(), strings.Join(parts, ", "), age)
+	if c.Behind > 0 {
+		text += fmt.Sprintf(", %s behind it", count(c.Behind, "further operation", "further operations"))
+	}
+	return text
+}
+
+func (v Verdict) words() string {
+	switch v {
+	case AllInside:
+		return "not complete, all are inside"
+	case NoDataOf:
+		return "not complete, all that are known are inside"
+	case Different:
+		return "not reached by all, and the missing are in another one instead"
+	case CalledOnly:
+		return "called by all, and NCCL does not report when such operations end"
+	case NoPeer:
+		return "called, and its other end is not known"
+	}
+	return string(v)
+}
+
+// numbers writes a list of numbers.
+func numbers(list []int) string {
+	text := make([]string, len(list))
+	for i, n := range list {
+		text[i] = fmt.Sprint(n)
+	}
+	return strings.Join(text, ", ")
+}

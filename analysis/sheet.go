@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"bufio"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Document is a part of the report in a form that can be written as text, comma-separated values or Markdown.
+type Document struct {
+	Title  string
+	intro  []string // lines before the tables
+	sheets []sheet
+	notes  []string // lines behind them
+}
+
+func (d *Document) say(format string, args ...any) {
+	d.intro = append(d.intro, fmt.Sprintf(format, args...))
+}
+func (d *Document) note(format string, args ...any) {
+	d.notes = append(d.notes, fmt.Sprintf(format, args...))
+}
+
+// sheet is one table.
+type sheet struct {
+	name, title string
+	heads       []string // for people, as newTable takes them
+	text        [][]string
+	fields      []string // in CSV, where values are plain numbers
+	values      [][]string
+	more        string // a line behind it
+}
+
+// column is one column of a table of T: its name in CSV, its head for people ("<": aligned to the left; "": not
+// for people), the text for people (nil: the value) and the value.
+type column[T any] struct {
+	field, head string
+	text        func(*T) string
+	value       func(*T) any
+}
+
+func sheetOf[T any](name, title string, rows []T, columns []column[T]) sheet {
+	s := sheet{name: name, title: title}
+	for _, c := range columns {
+		if c.field != "" {
+			s.fields = append(s.fields, c.field)
+		}
+		if c.head != "" {
+			s.heads = append(s.heads, c.head)
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		var text, values []string
+		for _, c := range columns {
+			var plain string
+			if c.value != nil {
+				plain = plainText(c.value(r))
+			}
+			if c.field != "" {
+				values = append(values, plain)
+			}
+			switch {
+			case c.head == "":
+			case c.text != nil:
+				text = append(text, printable(c.text(r)))
+			default:
+				text = append(text, printable(plain))
+			}
+		}
+		s.text, s.values = append(s.text, text), append(s.values, values)
+	}
+	return s
+}
+
+// plainText writes a value as CSV has it: numbers without units, what is not known as nothing.
+func plainText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case *uint64:
+		if v == nil {
+			return ""
+		}
+		return strconv.FormatUint(*v, 10)
+	}
+	return fmt.Sprint(v)
+}
+
+// WriteText writes tables in aligned columns.
+func (d *Document) WriteText(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintln(b, d.Title)
+	for _, line := range d.intro {
+		fmt.Fprintln(b, line)
+	}
+	for _, s := range d.sheets {
+		if len(s.text) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n%s\n", s.title)
+		t := newTable(s.heads...)
+		t.rows = s.text
+		_ = t.write(b) // a buffered writer keeps its error
+		if s.more != "" {
+			fmt.Fprintln(b, s.more)
+		}
+	}
+	if len(d.notes) > 0 {
+		fmt.Fprintln(b)
+	}
+	for _, line := range d.notes {
+		fmt.Fprintln(b, line)
+	}
+	return b.Flush()
+}
+
+// WriteMarkdown writes Markdown, a heading for each table.
+func (d *Document) WriteMarkdown(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	cell := strings.NewReplacer("|", `\|`, "\n", " ", "*", `\*`)
+	line := func(cells []string) {
+		escaped := make([]string, len(cells))
+		for i, c := range cells {
+			escaped[i] = cell.Replace(c)
+		}
+		fmt.Fprintf(b, "| %s |\n", strings.Join(escaped, " | "))
+	}
+	lines := func(all []string) {
+		for _, l := range all {
+			fmt.Fprintf(b, "\n%s\n", cell.Replace(strings.TrimSpace(l)))
+		}
+	}
+	fmt.Fprintf(b, "# %s\n", cell.Replace(d.Title))
+	lines(d.intro)
+	for _, s := range d.sheets {
+		if len(s.text) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n## %s\n\n", cell.Replace(s.title))
+		heads, rule := make([]string, len(s.heads)), make([]string, len(s.heads))
+		for i, h := range s.heads {
+			text, left := strings.CutPrefix(h, "<")
+			heads[i], rule[i] = text, "--:"
+			if left {
+				rule[i] = "---"
+			}
+		}
+		line(heads)
+		fmt.Fprintf(b, "| %s |\n", strings.Join(rule, " | "))
+		for _, row := range s.text {
+			line(row)
+		}
+		if s.more != "" {
+			lines([]string{s.more})
+		}
+	}
+	lines(d.notes)
+	return b.Flush()
+}
+
+// WriteCSV writes each table with a line of its field names first, an empty line between tables. The first
+// field of all of them is the table's name. Tables without rows are there, too.
+func (d *Document) WriteCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	for i, s := range d.sheets {
+		if s.fields == nil { // for people only
+			continue
+		}
+		if i > 0 {
+			c.Flush()
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		_ = c.Write(append([]string{"table"}, s.fields...)) // the writer keeps its error
+		for _, row := range s.values {
+			_ = c.Write(append([]string{s.name}, row...))
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// Helpers for columns.
+
+func number[T any](field, head string, of func(*T) uint64) column[T] {
+	return column[T]{field, head, nil, func(r *T) any { return of(r) }}
+}
+
+func duration[T any](field, head string, of func(*T) uint64) column[T] {
+	return column[T]{field, head, func(r *T) string { return formatTime(float64(of(r))) }, func(r *T) any { return of(r) }}
+}
+
+func meanTime[T any](field, head string, of func(*T) float64) column[T] {
+	return column[T]{field, head, func(r *T) string { return formatTime(of(r)) }, func(r *T) any { return of(r) }}
+}
+
+func label[T any](field, head string, of func(*T) string) column[T] {
+	if head != "" {
+		head = "<" + head
+	}
+	return column[T]{field, head, nil, func(r *T) any { return of(r) }}
+}
+
+func percent[T any](head string, of func(*T) (part, whole float64)) column[T] {
+	return column[T]{"", head, func(r *T) string { return formatPercent(of(r)) }, nil}
+}

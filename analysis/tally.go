@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ncclotf2/otf2"
+)
+
+// TallyReport sums up all regions of an archive by name, in the manner of THAPI's iprof: one table for each
+// group of regions ("NCCL API", "NCCL collectives", …).
+type TallyReport struct {
+	Groups   []TallyGroup `json:"groups"` // in the order of the archive's definitions; regions of no group last
+	Problems []string     `json:"problems"`
+}
+
+// TallyGroup is the regions of one group.
+type TallyGroup struct {
+	Group     string     `json:"group"` // "" for regions of none
+	Hosts     int        `json:"hosts"` // on which they were
+	Processes int        `json:"processes"`
+	Threads   int        `json:"threads"` // locations: threads, and rows of GPUs and networks
+	Total     uint64     `json:"total_ns"`
+	Calls     uint64     `json:"calls"`
+	Rows      []TallyRow `json:"rows"` // the most time first
+}
+
+// TallyRow is the regions of one name. Their times are inclusive: from Enter to Leave, with the regions inside.
+type TallyRow struct {
+	Name string `json:"name"`
+	// Device: operations of which a buffer is known to be in a GPU's memory.
+	Device  bool    `json:"device"`
+	Time    uint64  `json:"time_ns"`
+	Share   float64 `json:"share"` // of the group's time, 0 … 1
+	Calls   uint64  `json:"calls"` // that have ended
+	Average float64 `json:"average_ns"`
+	Min     uint64  `json:"min_ns"`
+	Max     uint64  `json:"max_ns"`
+	// Unfinished were open when the data ended. They are in no time and no number of calls.
+	Unfinished uint64 `json:"unfinished"`
+}
+
+// Tally reads all events and sums up the regions. Files that cannot be read to their end are named in Problems; what
+// was read of them counts.
+func Tally(a *otf2.Archive) *TallyReport {
+	lanes := lanesOf(a.Defs)
+	tallies := make([]*tally, len(lanes))
+	for i := range tallies {
+		tallies[i] = newTally(a.Defs)
+	}
+	problems := readLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
+		tallies[i].event(ev)
+		return none
+	}, func(*struct{}) {})
+	sum := newTally(a.Defs)
+	for _, t := range tallies {
+		sum.absorb(t)
+	}
+	r := sum.result()
+	r.Problems = append(r.Problems, problems...)
+	return r
+}
+
+// tally sums up the regions of some locations.
+type tally struct {
+	defs       *otf2.Definitions
+	group      map[otf2.RegionRef]int // index into names
+	names      []string               // of groups
+	sums       map[tallyKey]*TallyRow
+	rows       map[otf2.LocationRef]*tallyRowState
+	cutOff     attributeID
+	send, recv attributeID
+}
+
+type tallyKey struct {
+	region otf2.RegionRef
+	device bool
+}
+
+// tallyRowState is the open regions of a location, and of which groups it has had any.
+type tallyRowState struct {
+	open   []tallyFrame
+	groups map[int]bool
+	last   int // group that was seen last, plus 1
+}
+
+type tallyFrame struct {
+	region otf2.RegionRef
+	begin  otf2.Timestamp
+	device bool
+}
+
+func newTally(defs *otf2.Definitions) *tally {
+	t := &tally{
+		defs: defs, group: make(map[otf2.RegionRef]int), sums: make(map[tallyKey]*TallyRow), rows: make(map[otf2.LocationRef]*tallyRowState),
+		cutOff: findAttribute(defs, "UNFINISHED", otf2.TypeUint8),
+		send:   findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString), recv: findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
+	}
+	for _, g := range defs.Groups {
+		if g.Type != otf2.GroupTypeRegions {
+			continue
+		}
+		for _, m := range g.Members {
+			if _, known := t.group[otf2.RegionRef(m)]; !known {
+				t.group[otf2.RegionRef(m)] = len(t.names)
+			}
+		}
+		t.names = append(t.names, defs.String(g.Name))
+	}
+	t.names = append(t.names, "") // regions of no group
+	return t
+}
+
+func (t *tally) groupOf(region otf2.RegionRef) int {
+	if g, ok := t.group[region]; ok {
+		return g
+	}
+	return len(t.names) - 1
+}
+
+func (t *tally) event(ev *otf2.Event) {
+	r := t.rows[ev.Location]
+	if r == nil {
+		r = &tallyRowState{groups: make(map[int]bool)}
+		t.rows[ev.Location] = r
+	}
+	switch ev.Kind {
+	case otf2.EventEnter:
+		f := tallyFrame{region: otf2.RegionRef(ev.Args[0]), begin: ev.Time, device: t.onDevice(ev)}
+		r.open = append(r.open, f)
+		if g := t.groupOf(f.region); r.last != g+1 {
+			r.groups[g] = true
+			r.last = g + 1
+		}
+	case otf2.EventLeave:
+		t.leave(r, ev)
+	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIsend, otf2.EventMpiIrecvRequest, otf2.EventMpiCollectiveBegin:
+		if n := len(r.open); n > 0 && t.onDevice(ev) {
+			r.open[n-1].device = true
+		}
+	}
+}
+
+func (t *tally) onDevice(ev *otf2.Event) bool {
+	if !t.send.found && !t.recv.found {
+		return false
+	}
+	for _, id := range []attributeID{t.send, t.recv} {
+		if class, ok := id.of(ev); ok && t.defs.String(otf2.StringRef(class)) == "device" {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tally) leave(r *tallyRowState, ev *otf2.Event) {
+	at, region := len(r.open)-1, otf2.RegionRef(ev.Args[0])
+	for at >= 0 && r.open[at].region != region {
+		at--
+	}
+	if at < 0 {
+		return // its beginning is not there
+	}
+	for _, f := range r.open[at+1:] { // which has no end
+		t.row(&f).Unfinished++
+	}
+	f := r.open[at]
+	r.open = r.open[:at]
+	row := t.row(&f)
+	if cut, _ := t.cutOff.of(ev); cut != 0 || ev.Time < f.begin {
+		row.Unfinished++
+		return
+	}
+	took := uint64(ev.Time - f.begin)
+	if row.Calls == 0 || took < row.Min {
+		row.Min = took
+	}
+	row.Max = max(row.Max, took)
+	row.Time += took
+	row.Calls++
+}
+
+func (t *tally) row(f *tallyFrame) *TallyRow {
+	key := tallyKey{f.region, f.device}
+	row := t.sums[key]
+	if row == nil {
+		row = new(TallyRow)
+		t.sums[key] = row
+	}
+	return row
+}
+
+// absorb adds another lane's locations.
+func (t *tally) absorb(o *tally) {
+	for l, r := range o.rows {
+		for i := range r.open {
+			o.row(&r.open[i]).Unfinished++
+		}
+		r.open = nil
+		t.rows[l] = r
+	}
+	for key, row := range o.sums {
+		sum := t.sums[key]
+		if sum == nil {
+			t.sums[key] = row
+			continue
+		}
+		sum.add(row)
+	}
+}
+
+func (r *TallyRow) add(o *TallyRow) {
+	if o.Calls > 0 && (r.Calls == 0 || o.Min < r.Min) {
+		r.Min = o.Min
+	}
+	r.Max = max(r.Max, o.Max)
+	r.Time += o.Time
+	r.Calls += o.Calls
+	r.Unfinished += o.Unfinished
+}
+
+func (t *tally) result() *TallyReport {
+	type named struct {
+		group  int
+		name   string
+		device bool
+	}
+	sums := make(map[named]*TallyRow) // regions of several processes have one name
+	for key, row := range t.sums {
+		name := ""
+		if d := t.defs.Region(key.region); d != nil {
+			name = t.defs.String(d.Name)
+		}
+		k := named{t.groupOf(key.region), name, key.device}
+		if sums[k] == nil {
+			sums[k] = &TallyRow{Name: name, Device: key.device}
+		}
+		sums[k].add(row)
+	}
+	groups := make([]TallyGroup, len(t.names))
+	for k, row := range sums {
+		g := &groups[k.group]
+		if row.Calls > 0 {
+			row.Average = float64(row.Time) / float64(row.Calls)
+		}
+		g.Rows = append(g.Rows, *row)
+		g.Total += row.Time
+		g.Calls += row.Calls
+	}
+	of := processes(t.defs)
+	r := &TallyReport{Groups: []TallyGroup{}, Problems: []string{}}
+	for i := range groups {
+		g := &groups[i]
+		if len(g.Rows) == 0 {
+			continue
+		}
+		g.Group = t.names[i]
+		hosts, procs := make(map[string]bool), make(map[otf2.LocationGroupRef]bool)
+		for l, row := range t.rows {
+			if row.groups[i] {
+				g.Threads++
+				procs[of[l]] = true
+				hosts[hostOf(t.defs, of[l])] = true
+			}
+		}
+		g.Processes, g.Hosts = len(procs), len(hosts)
+		for k := range g.Rows {
+			if g.Total > 0 {
+				g.Rows[k].Share = float64(g.Rows[k].Time) / float64(g.Total)
+			}
+		}
+		slices.SortFunc(g.Rows, func(a, b TallyRow) int {
+			return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(boolCount(a.Device), boolCount(b.Device)))
+		})
+		r.Groups = append(r.Groups, *g)
+	}
+	return r
+}
+
+// tallyLine is a row of a table, with its group; the last of each is the total.
+type tallyLine struct {
+	group *TallyGroup
+	TallyRow
+	total bool
+}
+
+func tallyColumns() []column[tallyLine] {
+	known := func(l *tallyLine, ns float64) string {
+		if l.Calls == 0 {
+			return "–"
+		}
+		return formatTime(ns)
+	}
+	return []column[tallyLine]{
+		label("group", "", func(l *tallyLine) string { return l.group.Group }),
+		{"name", "<Name", func(l *tallyLine) string {
+			if l.Device {
+				return l.Name + "*"
+			}
+			return l.Name
+		}, func(l *tallyLine) any { return l.Name }},
+		{"device", "", nil, func(l *tallyLine) any { return l.Device }},
+		duration("time_ns", "Time", func(l *tallyLine) uint64 { return l.Time }),
+		{"share", "Time(%)", func(l *tallyLine) string { return formatPercent(float64(l.Time), float64(l.group.Total)) }, func(l *tallyLine) any { return l.Share }},
+		number("calls", "Calls", func(l *tallyLine) uint64 { return l.Calls }),
+		{"average_ns", "Average", func(l *tallyLine) string { return known(l, l.Average) }, func(l *tallyLine) any { return l.Average }},
+		{"min_ns", "Min", func(l *tallyLine) string { return known(l, float64(l.Min)) }, func(l *tallyLine) any { return l.Min }},
+		{"max_ns", "Max", func(l *tallyLine) string { return known(l, float64(l.Max)) }, func(l *tallyLine) any { return l.Max }},
+		number("unfinished", "Unfinished", func(l *tallyLine) uint64 { return l.Unfinished }),
+	}
+}
+
+// Document gives the report as tables: one of CSV, one for each group for people.
+func (r *TallyReport) Document() *Document {
+	d := &Document{Title: "Time by name"}
+	var all []tallyLine
+	marked := false
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		sum := tallyLine{group: g, total: true, TallyRow: TallyRow{Name: "Total"}}
+		for k := range g.Rows {
+			row := &g.Rows[k]
+			all = append(all, tallyLine{group: g, TallyRow: *row})
+			marked = marked || row.Device
+			sum.add(row)
+		}
+		if g.Calls > 0 {
+			sum.Average = float64(g.Total) / float64(g.Calls)
+		}
+		all = append(all, sum)
+	}
+	columns := tallyColumns()
+	d.sheets = []sheet{sheetOf("tally", "", withoutTotals(all), columns)}
+	d.sheets[0].text = nil // its rows are in the tables that follow, which are not in CSV
+	d.sheets = append(d.sheets, sheetOf("tally_groups", "", r.Groups, []column[TallyGroup]{
+		label("group", "", func(g *TallyGroup) string { return g.Group }),
+		{"hosts", "", nil, func(g *TallyGroup) any { return g.Hosts }},
+		{"processes", "", nil, func(g *TallyGroup) any { return g.Processes }},
+		{"threads", "", nil, func(g *TallyGroup) any { return g.Threads }},
+		number("time_ns", "", func(g *TallyGroup) uint64 { return g.Total }),
+		number("calls", "", func(g *TallyGroup) uint64 { return g.Calls }),
+	}))
+	d.sheets[1].text = nil
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		var lines []tallyLine
+		for _, l := range all {
+			if l.group == g {
+				lines = append(lines, l)
+			}
+		}
+		name := g.Group
+		if name == "" {
+			name = "(no group)"
+		}
+		s := sheetOf("", fmt.Sprintf("%s | %s | %s | %s", name, count(g.Hosts, "host", "hosts"), count(g.Processes, "process", "processes"), count(g.Threads, "thread", "threads")), lines, columns)
+		s.fields, s.values = nil, nil
+		d.sheets = append(d.sheets, s)
+	}
+	if len(r.Groups) == 0 {
+		d.say("There are no regions.")
+	}
+	if marked {
+		d.note("* of an operation: a buffer is in GPU memory")
+	}
+	d.note("Times are from enter to leave, with what is inside. Threads are rows of the timeline: also those of GPUs and networks.")
+	return d
+}
+
+func withoutTotals(all []tallyLine) []tallyLine {
+	return slices.DeleteFunc(slices.Clone(all), func(l tallyLine) bool { return l.total })
+}

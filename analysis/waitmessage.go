@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import "ncclotf2/otf2"
+
+// messageEnd is one end of a message whose other end has not come yet.
+type messageEnd struct {
+	send   bool
+	source source
+	begin  otf2.Timestamp
+	plan   *messagePlan
+}
+
+type messageEndKey struct {
+	comm     otf2.CommRef
+	src, dst int
+	ordinal  uint64
+	send     bool
+}
+
+// messagePlan is the messages of one launch, which have one time. What it waited is the longest of their waits.
+type messagePlan struct {
+	part
+	location otf2.LocationRef
+	number   uint64
+	comm     *communicator
+	function string
+	source   source
+	own      uint64 // uncertainty of its own begin
+	ownKnown bool
+	silent   bool // its time has been counted with a collective
+	open     int  // messages whose other end has not come
+	messages int
+	compared bool
+	sealed   bool // no more messages will come
+	kind     waitKind
+	culprit  int
+	at       otf2.Timestamp
+}
+
+// groupedMessages is the operation of launches with several messages.
+const groupedMessages = "Send and Recv"
+
+// messageTable remembers ends of messages. Of those whose other end never comes it forgets the oldest.
+type messageTable struct{ young, old map[messageEndKey]messageEnd }
+
+const maxYoungMessages = 1 << 18
+
+// message takes one end of a message.
+func (w *waitCounter) message(op *operation) {
+	p := w.plans[op.location]
+	if p == nil || op.plan == 0 || p.number != op.plan {
+		w.seal(p)
+		p = &messagePlan{
+			part:     part{rank: w.of[op.location], phase: op.phase, begin: op.begin, time: op.duration()},
+			location: op.location, number: op.plan, comm: op.comm, function: op.function, source: op.source,
+			own: op.uncertainty, ownKnown: op.stated, silent: op.follows, kind: waitMessages, culprit: -1,
+		}
+		w.plans[op.location] = p
+	}
+	if p.messages++; p.messages > 1 {
+		p.function = groupedMessages
+	}
+	if op.peer == op.rank {
+		return // a copy on the GPU
+	}
+	p.open++
+	key := messageEndKey{comm: op.comm.ref, src: op.rank, dst: op.peer, ordinal: op.ordinal, send: true}
+	if op.function != "Send" {
+		key.src, key.dst, key.send = op.peer, op.rank, false
+	}
+	end := messageEnd{send: key.send, source: op.source, begin: op.begin, plan: p}
+	other := key
+	other.send = !key.send
+	if o, ok := w.messages.take(other); ok {
+		w.match(&end, &o)
+		return
+	}
+	w.forget(w.messages.put(key, end))
+}
+
+// match compares the two ends of a message.
+func (w *waitCounter) match(a, b *messageEnd) {
+	if a.begin > b.begin {
+		a, b = b, a
+	}
+	if w.unknown || a.source == b.source && a.source != sourceEnqueue && a.source != sourceUnknown {
+		w.out.Messages++
+		w.out.Times[timesName(a.source)]++
+		kind := waitLateReceiver
+		if b.send {
+			kind = waitLateSender
+		}
+		b.plan.compared = true
+		a.plan.waited(kind, b)
+	} else {
+		w.out.NotCompared.Messages++
+	}
+	for _, p := range [...]*messagePlan{a.plan, b.plan} {
+		p.open--
+		w.settle(p)
+	}
+}
+
+// waited notes that a message of the plan waited for its other end.
+func (p *messagePlan) waited(kind waitKind, other *messageEnd) {
+	p.compared = true
+	wait := min(uint64(other.begin-p.begin), p.time)
+	if wait <= p.waits {
+		return
+	}
+	o := other.plan
+	p.waits, p.kind, p.culprit, p.at = wait, kind, o.rank, other.begin
+	p.uncertainty, p.stated = p.own+o.own, p.ownKnown && o.ownKnown
+}
+
+// seal tells that all messages of a plan have been seen.
+func (w *waitCounter) seal(p *messagePlan) {
+	if p != nil && !p.sealed {
+		p.sealed = true
+		w.settle(p)
+	}
+}
+
+// settle counts a plan of which nothing is to come.
+func (w *waitCounter) settle(p *messagePlan) {
+	if !p.sealed || p.open > 0 || !p.compared || p.silent {
+		return
+	}
+	for _, g := range [...]*WaitGroup{groupOf(w.comms, p.comm.ref), groupOf(w.operations, p.function), &w.kinds[p.kind]} {
+		g.add(&p.part)
+	}
+	w.rows[p.rank].add(&p.part)
+	w.inPhases(&p.part)
+	if p.waits > 0 {
+		w.rows[p.culprit].blame(p.waits, p.at)
+	}
+}
+
+func (t *messageTable) take(k messageEndKey) (messageEnd, bool) {
+	for _, m := range []map[messageEndKey]messageEnd{t.young, t.old} {
+		if e, ok := m[k]; ok {
+			delete(m, k)
+			return e, true
+		}
+	}
+	return messageEnd{}, false
+}
+
+// put returns those that had to be forgotten.
+func (t *messageTable) put(k messageEndKey, e messageEnd) (forgotten map[messageEndKey]messageEnd) {
+	if t.young == nil || len(t.young) >= maxYoungMessages {
+		forgotten = t.old
+		t.young, t.old = make(map[messageEndKey]messageEnd), t.young
+	}
+	t.young[k] = e
+	return forgotten
+}
+
+func (w *waitCounter) forget(all map[messageEndKey]messageEnd) {
+	for _, e := range all {
+		w.out.NotCompared.Unmatched++
+		e.plan.open--
+		w.settle(e.plan)
+	}
+}
+
+// endMessages settles what is left when the data has ended.
+func (w *waitCounter) endMessages() {
+	for _, p := range w.plans {
+		if !p.sealed {
+			p.sealed = true
+			if p.open == 0 {
+				w.settle(p)
+			}
+		}
+	}
+	w.forget(w.messages.old)
+	w.forget(w.messages.young)
+	w.messages = messageTable{}
+	clear(w.plans)
+}

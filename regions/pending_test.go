@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/shard"
+)
+
+// underWay gives what is pending, one a line, and how many operations are held.
+func (s *scene) underWay() string {
+	s.m.Snapshot()
+	var lines []string
+	for _, p := range s.p.Pending {
+		line := fmt.Sprintf("%s %d %s since %d", p.Function, p.Ordinal, p.State, (p.Since-at(0))/1000)
+		if p.Left {
+			line += " left"
+		}
+		lines = append(lines, line)
+	}
+	if held := s.p.Comms[0].Held; len(held) > 0 {
+		lines = append(lines, fmt.Sprint("held ", held))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func (s *scene) expectUnderWay(want string) {
+	s.t.Helper()
+	if got := s.underWay(); got != want {
+		s.t.Errorf("under way: %s\nwant: %s", got, want)
+	}
+}
+
+// From the call to the end: what a reader of a hang sees of operations.
+func TestPendingOperations(t *testing.T) {
+	s := newScene(t, 4)
+	s.start(0, 90, shm.EventGroupApi, "group of a", "", shm.Record{GroupDepth: 1})
+	s.start(0, 91, shm.EventCollApi, "api of a", "group of a", shm.Record{Func: "AllReduce", Count: 256, Datatype: "ncclFloat32"})
+	s.expectUnderWay("AllReduce 0 calling since 91")
+	s.stop(0, 92, shm.EventCollApi, "api of a")
+	s.plan(0, 93, "plan of a", "AllReduce", "a")
+	s.stop(0, 97, shm.EventGroupApi, "group of a")
+	s.expectUnderWay("AllReduce 0 enqueued since 91")
+	s.start(1, 121, shm.EventKernelCh, "k", "a", shm.Record{PTimer: gpu(120)})
+	s.expectUnderWay("AllReduce 0 running since 91")
+	s.allReduce(200, "b")
+	s.expectUnderWay("AllReduce 0 running since 91; AllReduce 1 enqueued since 201")
+	s.give(1, 300, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22, Flags: shm.FlagHasArg, Arg: gpu(299)})
+	s.stop(1, 300, shm.EventKernelCh, "k")
+	s.expectUnderWay("AllReduce 1 enqueued since 201; held map[AllReduce:1]")
+	if begun := s.p.Comms[0].Begun; begun != at(207) {
+		t.Errorf("begun %d", begun)
+	}
+	s.kernel(310, 320, "b")
+	s.expectUnderWay("held map[AllReduce:2]")
+	s.start(0, 400, shm.EventGroupApi, "group of c", "", shm.Record{GroupDepth: 1})
+	s.api(401, "api of c", "group of c", "Broadcast", 0)
+	s.stop(0, 404, shm.EventGroupApi, "group of c")
+	s.expectUnderWay("Broadcast 0 called since 401; held map[AllReduce:2]")
+}
+
+// A message has no peer before its operation has begun; then it is numbered for the pair.
+func TestPendingMessages(t *testing.T) {
+	s := newScene(t, 4)
+	s.start(0, 90, shm.EventGroupApi, "group of a", "", shm.Record{GroupDepth: 1})
+	s.api(91, "api of a", "group of a", "Send", 0)
+	s.expectUnderWay("Send 0 calling since 91")
+	s.start(0, 93, shm.EventGroup, "plan", "", shm.Record{})
+	s.start(0, 94, shm.EventP2p, "a", "api of a", shm.Record{ParentGroup: s.id("plan"), Func: "Send", Count: 256, Datatype: "ncclFloat32", Peer: 2, NChannels: 1})
+	s.expectUnderWay("Send>2 0 enqueued since 91")
+}
+
+// What was under way when a communicator was aborted stays in sight.
+func TestPendingOperationsOfAnAbortedCommunicator(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.kernel(120, 130, "a")
+	s.allReduce(200, "b")
+	s.start(1, 221, shm.EventKernelCh, "k", "b", shm.Record{PTimer: gpu(220)})
+	s.give(0, 500, shm.Record{Kind: shm.RecordFinalize})
+	s.expectUnderWay("AllReduce 1 running since 201 left")
+	if n := s.p.Comms[0].Sequences["AllReduce"].Count; n != 2 {
+		t.Errorf("%d operations were written", n)
+	}
+}
+
+// An operation that nobody saw begin on the GPU is written after a while; it is in sight until a later one has ended.
+func TestPendingOperationsThatWereWrittenBeforeTheirEnd(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.kernel(120, 130, "a")
+	s.allReduce(200, "b")
+	s.give(0, 30_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	if n := len(s.m.comms[0].queue); n != 0 {
+		t.Fatalf("%d operations are not written", n)
+	}
+	s.expectUnderWay("AllReduce 1 enqueued since 201")
+	s.allReduce(30_000_100, "c")
+	s.kernel(30_000_120, 30_000_130, "c")
+	s.give(0, 60_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
+	s.expectUnderWay("")
+	if len(s.lines(shard.KindRank)) == 0 {
+		t.Error("no events")
+	}
+}

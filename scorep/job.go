@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"ncclotf2/regions"
+	"ncclotf2/shard"
+)
+
+// Job is one job of an experiment directory, as its processes' shards tell it: what can be said without an
+// archive and without reading events, while the job runs and after it has ended or died.
+type Job struct {
+	Processes     []*JobProcess      // in world order
+	Communicators []*JobCommunicator // of more than one rank, in the order of their begin
+}
+
+// JobProcess is one process of a job. Times are nanoseconds since 1970 on the job's common clock.
+type JobProcess struct {
+	Name      string // as in archives: "Rank 3"
+	Host      string
+	PID       int
+	State     State
+	Last      uint64 // time of its last event; 0 if there is none
+	Lost      uint64 // events that could not be recorded
+	Continued bool   // another collector took over: counts of operations may be off by those under way then
+	Ends      bool   // the ends of operations were recorded, not just that they were called
+	Paused    bool   // recording is, or parts were left out on request
+
+	part *part
+}
+
+// JobCommunicator is a communicator of a job.
+type JobCommunicator struct {
+	Name  string
+	Size  int
+	Ranks []*JobRank // by rank; nil: no data of this rank was found
+}
+
+// JobRank is one rank of a communicator: how far it has come.
+type JobRank struct {
+	Process   *JobProcess
+	Finalized bool
+	// Done are the operations that the rank has ended, one after the other, and Reached those that it has begun, by
+	// the keys of shard.Comm.Sequences.
+	Done, Reached map[string]uint64
+	Begun         uint64 // when the latest of them began, on the job's clock; 0 if there is none
+	// Pending are those that it has begun and not ended, with ordinals that count on from Done and times on the
+	// job's clock.
+	Pending []shard.Pending
+}
+
+// Jobs reads the shards of an experiment directory. Problems, one line each, tell of shards that could not be
+// read. Errors: fs.ErrNotExist if there are no shards.
+func Jobs(dir string) (jobs []*Job, problems []string, err error) {
+	opts := new(UnifyOptions)
+	parts, problems, err := readShards(dir, opts)
+	if err != nil {
+		return nil, problems, err
+	}
+	if spools, _ := filepath.Glob(filepath.Join(dir, shardsDir, "*"+spoolSuffix)); len(spools) > 0 {
+		problems = append(problems, fmt.Sprintf("%s hold raw data that has not been looked at: unify %s first", plural(uint64(len(spools)), "file"), dir))
+	}
+	for _, r := range separateRuns(parts) {
+		jobs = append(jobs, newJob(r))
+	}
+	return jobs, problems, nil
+}
+
+func newJob(r *run) *Job {
+	job := new(Job)
+	arrange(r)
+	nameInstances(r.instances)
+	processes := make(map[*part]*JobProcess)
+	ordered := slices.Clone(r.parts)
+	slices.SortFunc(ordered, func(a, b *part) int { return a.index - b.index })
+	next := make(map[*part]*part) // the shard that continues one
+	for _, p := range ordered {
+		if p.continues != nil {
+			next[p.continues] = p
+		}
+	}
+	for _, p := range ordered {
+		if p.continues != nil {
+			continue
+		}
+		last := p
+		jp := &JobProcess{Name: p.name, Host: p.process.Host, PID: p.process.PID, part: p}
+		for q := p; q != nil; q = next[q] {
+			processes[q] = jp
+			jp.Continued = q != p
+			jp.Ends = regions.SeesEnds(q.process.Masks.Record)
+			jp.Last = max(jp.Last, q.at(q.process.LastTime))
+			counts := newCounts()
+			counts.add(&q.process.Counts)
+			jp.Lost += counts.total("LOST")
+			last = q
+		}
+		jp.State = last.state
+		job.Processes = append(job.Processes, jp)
+	}
+	home := make(map[*instance]*JobCommunicator)
+	for _, in := range r.instances {
+		c := home[in.base]
+		if in.base == nil {
+			if in.nranks < 2 || in.unsized {
+				continue
+			}
+			c = &JobCommunicator{Name: in.name, Size: in.nranks, Ranks: make([]*JobRank, in.nranks)}
+			home[in] = c
+			job.Communicators = append(job.Communicators, c)
+		}
+		if c == nil {
+			continue
+		}
+		for m := range in.present() {
+			rank := m.shard().Rank
+			if c.Ranks[rank] == nil {
+				c.Ranks[rank] = &JobRank{Process: processes[m.part], Done: make(map[string]uint64), Reached: make(map[string]uint64)}
+			}
+			c.Ranks[rank].add(m)
+		}
+	}
+	return job
+}
+
+// add takes a further shard's view of the rank, in the order of collectors. A collector that took over knows
+// nothing of the operations that were under way; they are taken for done.
+func (j *JobRank) add(m *member) {
+	c := m.shard()
+	j.Finalized = c.FinalTime != 0
+	if c.Begun != 0 {
+		j.Begun = max(j.Begun, m.part.at(c.Begun))
+	}
+	if len(c.Gaps) > 0 {
+		j.Process.Paused = true
+	}
+	before := maps.Clone(j.Reached)
+	j.Pending = nil
+	type open struct{ least, past, n uint64 } // pending ordinals
+	pending := make(map[string]open)
+	for _, p := range m.part.process.Pending {
+		if p.Comm != m.comm {
+			continue
+		}
+		o, known := pending[p.Function]
+		if !known || p.Ordinal < o.least {
+			o.least = p.Ordinal
+		}
+		o.past = max(o.past, p.Ordinal+1)
+		if p.Ordinal >= c.Sequences[p.Function].Count { // others have been written, too
+			o.n++
+		}
+		pending[p.Function] = o
+		p.Ordinal += before[p.Function]
+		p.Since = m.part.at(p.Since)
+		j.Pending = append(j.Pending, p)
+	}
+	functions := make(map[string]bool)
+	for f := range c.Sequences {
+		functions[f] = true
+	}
+	for f := range c.Held {
+		functions[f] = true
+	}
+	for f := range pending {
+		functions[f] = true
+	}
+	for f := range functions {
+		written := c.Sequences[f].Count
+		done, reached := written+c.Held[f], written+c.Held[f]
+		if o, known := pending[f]; known {
+			done = min(done, o.least)
+			reached = max(reached+o.n, o.past)
+		}
+		j.Done[f], j.Reached[f] = before[f]+done, before[f]+reached
+	}
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+)
+
+// The archive is sound, and the analysis finds in it what it was made of.
+func TestSyntheticArchive(t *testing.T) {
+	s := newSynthetic(20_000, 8)
+	path, err := s.write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, err := analysis.Check(path, nil)
+	if err != nil || len(checked.Findings) > 0 {
+		t.Fatal(err, checked)
+	}
+	a, err := otf2.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	r, err := analysis.Operations(a)
+	if err != nil || len(r.Problems) > 0 {
+		t.Fatal(err, r.Problems)
+	}
+	if r.Summary.Events != s.events() || r.Summary.Operations != s.operations || r.WaitStates.Collectives != s.operations-1 {
+		t.Errorf("%+v of %+v", r.Summary, s)
+	}
+	// The last rank is 7 µs behind the first: the others wait 7 + 6 + … + 1 µs for it.
+	if got, want := r.WaitStates.Total.Waited, (s.operations-1)*28_000; got != want {
+		t.Errorf("waited %d, want %d", got, want)
+	}
+}

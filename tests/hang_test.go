@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"ncclotf2/analysis"
+	"ncclotf2/replay"
+)
+
+// hang is a job in which some ranks never come to an operation.
+type hang struct {
+	recording string
+	function  string
+	ordinal   int
+	missing   []int // ranks, of the communicator in which the operation is the first of the recording
+	events    string
+	end       string // "kill", "abort" (SIGABRT), "finalize": as after ncclCommAbort, those that are inside
+}
+
+var hangs = []hang{
+	{"01-allreduce-2p", "AllReduce", 4, []int{1}, "gpu", "kill"},
+	{"01-allreduce-2p", "AllReduce", 0, []int{0}, "light", "abort"},
+	{"02-allcoll-4p-net", "AllReduce", 3, []int{2}, "net", "kill"},
+	{"02-allcoll-4p-net", "ReduceScatter", 1, []int{0, 3}, "all", "abort"},
+	{"02-allcoll-4p-net", "AllGather", 1, []int{1}, "light", "finalize"},
+	{"07-twocomms-streams", "AllReduce", 2, []int{0}, "gpu", "finalize"},
+	{"08-v5-nccl228-3p", "AllReduce", 2, []int{0, 1}, "gpu", "abort"},
+	{"09-straggler-4p", "AllReduce", 7, []int{2}, "gpu", "finalize"},
+	{"09-straggler-4p", "AllReduce", 20, []int{1, 2, 3}, "all", "kill"},
+}
+
+// Of a job that hangs the report names the operation and who is missing: while it hangs, and when it is dead.
+func TestHang(t *testing.T) {
+	for _, h := range hangs {
+		t.Run(fmt.Sprintf("%s-%s-%d-%s-%s", h.recording, h.function, h.ordinal, h.events, h.end), func(t *testing.T) {
+			t.Parallel()
+			h.run(t)
+		})
+	}
+}
+
+func (h *hang) run(t *testing.T) {
+	rec, err := replay.Load("../testdata/nccl-callbacks/" + h.recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, stops := h.cut(t, rec)
+	dir := filepath.Join(t.TempDir(), "experiment")
+	stopped := make(chan struct{})
+	var all sync.WaitGroup
+	all.Add(len(rec.Processes))
+	go func() {
+		all.Wait()
+		close(stopped)
+	}()
+	seen := make(chan struct{})
+	opt := replay.Options{
+		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), // with the live clock: time goes on while they hang
+		Env:    []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=" + h.events, "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"},
+		StopAt: func(process int) int { return stops[process] },
+		Stopped: func(process, pid int) {
+			all.Done()
+			<-seen
+			switch {
+			case h.end == "abort":
+				_ = syscall.Kill(pid, syscall.SIGABRT)
+			case h.end == "kill" || h.isMissing(rec.Processes[process]):
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		},
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := replay.Run(ctx, rec, opt)
+		ended <- err
+	}()
+	select {
+	case <-stopped:
+	case err := <-ended:
+		t.Fatalf("the hosts ended before they stopped: %v", err)
+	}
+	// What is not on disk yet comes with the next flush.
+	fault := ""
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if fault = h.fault(dir, true); fault == "" {
+			break
+		}
+	}
+	if fault != "" {
+		t.Errorf("while it hangs: %s", fault)
+	}
+	close(seen)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	awaitNoCollectors(t, dir)
+	if fault := h.fault(dir, false); fault != "" {
+		t.Errorf("when it is dead: %s", fault)
+	}
+}
+
+func (h *hang) isMissing(p *replay.Process) bool {
+	return slices.Contains(h.missing, p.Contexts[0].Rank)
+}
+
+// fault compares the report with what must be in it; "" if it is all there.
+func (h *hang) fault(dir string, alive bool) string {
+	r, err := analysis.Hang(dir, time.Now())
+	if err != nil {
+		return err.Error()
+	}
+	if len(r.Jobs) != 1 || len(r.Problems) > 0 {
+		return fmt.Sprintf("%d jobs, %v", len(r.Jobs), r.Problems)
+	}
+	j := &r.Jobs[0]
+	if alive && j.Running != j.Processes || !alive && j.Running+j.Crashed > 0 || len(j.Communicators) == 0 || len(j.Inexact) > 0 {
+		return fmt.Sprintf("job: %+v", j)
+	}
+	c := &j.Communicators[0]
+	if c.Operation != h.function || c.Ordinal != uint64(h.ordinal) || c.Verdict != analysis.NotReached && c.Verdict != analysis.Different {
+		return fmt.Sprintf("first of %d: %+v", len(j.Communicators), c)
+	}
+	var missing []int
+	for _, m := range c.Members {
+		switch m.State {
+		case "missing":
+			missing = append(missing, m.Rank)
+			if m.Reached != uint64(h.ordinal) {
+				return fmt.Sprintf("rank %d has reached %d", m.Rank, m.Reached)
+			}
+		case "calling", "called", "enqueued", "running":
+			if m.Reached <= uint64(h.ordinal) {
+				return fmt.Sprintf("rank %d has reached %d and is %s", m.Rank, m.Reached, m.State)
+			}
+			if h.events != "light" && m.State != "running" {
+				return fmt.Sprintf("rank %d is %s, and its kernel has begun", m.Rank, m.State)
+			}
+			if (h.events == "net" || h.events == "all") && m.LastNet == "" {
+				return fmt.Sprintf("nothing is said of the network of rank %d", m.Rank)
+			}
+		default:
+			return fmt.Sprintf("rank %d is %q", m.Rank, m.State)
+		}
+	}
+	if !slices.Equal(missing, h.missing) {
+		return fmt.Sprintf("missing %v", missing)
+	}
+	var text strings.Builder
+	_ = r.Document().WriteText(&text) // to memory
+	list := "ranks"
+	if len(missing) == 1 {
+		list = "rank"
+	}
+	want := fmt.Sprintf("%s %s missing", list, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(missing)), ", "), "[]"))
+	if !strings.Contains(text.String(), want) {
+		return fmt.Sprintf("no %q in\n%s", want, text.String())
+	}
+	return ""
+}
+
+// cut makes of a recording one in which ranks miss an operation: they do not call it, and what they called before runs
+// to its end; on the other ranks what needs them begins and does not end. It tells after how many calls each process
+// stands still.
+func (h *hang) cut(t *testing.T, rec *replay.Recording) (*replay.Recording, []int) {
+	t.Helper()
+	want := expect(rec)
+	comm := commKey(rec.Processes[0].Contexts[0])
+	for _, p := range rec.Processes { // the communicator that has the function
+		if len(want.operations[member{commKey(p.Contexts[0]), p.Contexts[0].Rank}][h.function]) > h.ordinal {
+			comm = commKey(p.Contexts[0])
+		}
+	}
+	chosen := func(rank int) *replay.Event {
+		ops := want.operations[member{comm, rank}][h.function]
+		if len(ops) <= h.ordinal {
+			t.Fatalf("rank %d has %d operations %s", rank, len(ops), h.function)
+		}
+		return ops[h.ordinal].event
+	}
+	// Where the missing ranks stop, and how many operations each communicator rank has begun then.
+	ends := make([]int, len(rec.Processes))
+	begun := make(map[member]map[string]int)
+	for i, p := range rec.Processes {
+		ends[i] = len(p.Calls)
+		if h.isMissing(p) {
+			root := chosen(p.Contexts[0].Rank)
+			for e := root; e != nil; e = e.Parent {
+				if e.Start.Index < root.Start.Index {
+					root = e
+				}
+			}
+			ends[i] = root.Start.Index
+			if g := chosen(p.Contexts[0].Rank).Group; g != nil {
+				ends[i] = min(ends[i], g.Start.Index)
+			}
+		}
+		for m, of := range want.operations {
+			for key, ops := range of {
+				for _, op := range ops {
+					if slices.Contains(p.Events, op.event) && op.event.Start.Index < ends[i] {
+						if begun[m] == nil {
+							begun[m] = make(map[string]int)
+						}
+						begun[m][key]++
+					}
+				}
+			}
+		}
+	}
+	blocked := make(map[*replay.Event]bool)
+	for m, of := range want.operations {
+		for key, ops := range of {
+			for n, op := range ops {
+				for _, p := range rec.Processes {
+					for _, x := range p.Contexts {
+						o := member{commKey(x), x.Rank}
+						if !h.isMissing(p) || o.comm != m.comm || o == m {
+							continue
+						}
+						other := key
+						switch {
+						case strings.HasPrefix(key, "Send"):
+							other = fmt.Sprintf("Recv %d", m.rank)
+						case strings.HasPrefix(key, "Recv"):
+							other = fmt.Sprintf("Send %d", m.rank)
+						}
+						if other != key && int(op.Root) != o.rank {
+							continue
+						}
+						if n >= begun[o][other] {
+							blocked[op.event] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	kept := make([]map[*replay.Call]bool, len(rec.Processes))
+	stops := make([]int, len(rec.Processes))
+	for i, p := range rec.Processes {
+		if !h.isMissing(p) {
+			for _, c := range p.Calls { // the application goes on until the first time that something should have ended
+				if c.Event != nil && c.Event.Type == replay.TypeKernelCh && c.Kind != replay.CallStart && blocked[c.Event.Parent] {
+					ends[i] = c.Index
+					break
+				}
+			}
+		}
+		kept[i] = make(map[*replay.Call]bool)
+		there := make(map[*replay.Event]bool)
+		for _, c := range p.Calls {
+			e := c.Event
+			keep := c.Index < ends[i]
+			switch {
+			case e == nil:
+			case c.Kind == replay.CallStart && !keep: // what NCCL does for operations that were begun
+				keep = e.Parent != nil && there[e.Parent] && (e.Type == replay.TypeKernelCh || e.Type == replay.TypeProxyOp || e.Type == replay.TypeProxyStep || e.Type == replay.TypeNetPlugin)
+			case c.Kind != replay.CallStart:
+				keep = there[e]
+			}
+			if e != nil && (c.Kind == replay.CallStop && (e.Type == replay.TypeProxyOp || e.Type == replay.TypeProxyStep) || c.Kind != replay.CallStart && e.Type == replay.TypeKernelCh) {
+				for o := e; o != nil; o = o.Parent {
+					keep = keep && !blocked[o]
+				}
+			}
+			finalize := c.Kind == replay.CallFinalize && h.end == "finalize" && !h.isMissing(p) && kept[i][c.Context.Init]
+			if keep && !finalize && c.Kind != replay.CallFinalize {
+				stops[i]++
+			}
+			if keep && c.Kind != replay.CallFinalize || finalize {
+				kept[i][c] = true
+				if c.Kind == replay.CallStart {
+					there[e] = true
+				}
+			}
+		}
+	}
+	return filtered(t, rec, func(process int, c *replay.Call) bool { return kept[process][c] }), stops
+}
+
+// filtered is a recording with some of its calls left out.
+func filtered(t *testing.T, rec *replay.Recording, keep func(process int, c *replay.Call) bool) *replay.Recording {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), rec.Name)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	run := make(map[string]any)
+	text, err := os.ReadFile(filepath.Join(rec.Dir, "run.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &run)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, counted := range []string{"files", "calls", "starts", "states"} {
+		delete(run, counted)
+	}
+	if text, err = json.Marshal(run); err == nil {
+		err = os.WriteFile(filepath.Join(dir, "run.json"), text, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range rec.Processes {
+		calls := make(map[[2]int]*replay.Call)
+		for _, c := range p.Calls {
+			calls[[2]int{c.Open, c.Seq}] = c
+		}
+		in, err := os.Open(filepath.Join(rec.Dir, fmt.Sprintf("p%d.rec.jsonl.gz", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		unzipped, err := gzip.NewReader(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Create(filepath.Join(dir, fmt.Sprintf("p%d.rec.jsonl.gz", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := gzip.NewWriter(file)
+		open, seq := -1, 0
+		lines := bufio.NewScanner(unzipped)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var head struct {
+				F   string `json:"f"`
+				Seq int    `json:"seq"`
+			}
+			if err := json.Unmarshal(lines.Bytes(), &head); err != nil {
+				t.Fatal(err)
+			}
+			if head.F == "open" {
+				open++
+				seq = 0
+			}
+			if c := calls[[2]int{open, head.Seq}]; c != nil && !keep(i, c) {
+				continue
+			}
+			was, now := fmt.Sprintf(`"seq":%d,`, head.Seq), fmt.Sprintf(`"seq":%d,`, seq)
+			if !strings.Contains(lines.Text(), was) {
+				t.Fatalf("no %s in %s", was, lines.Text())
+			}
+			seq++
+			if _, err := fmt.Fprintln(out, strings.Replace(lines.Text(), was, now, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := lines.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(out.Close(), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shorter, err := replay.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shorter
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+	"ncclotf2/replay"
+)
+
+// waitLimit is the greatest error of a wait of one rank in one collective.
+const waitLimit = 100 * time.Microsecond
+
+// In the straggler's recording rank 2 comes 15 ms late to every third all-reduce. The report names it, and what
+// each rank waited is what it was on the pretended GPUs.
+func TestWaitsAgainstTruth(t *testing.T) {
+	rec, err := replay.Load("../testdata/nccl-callbacks/09-straggler-4p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(*replay.Options) {}})
+	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	r, err := analysis.Operations(a)
+	if err != nil || len(r.Problems) > 0 {
+		t.Fatal(err, r.Problems)
+	}
+	w := r.WaitStates
+	if i := w.Culprit(); i < 0 || w.Ranks[i].Name != "Rank 2" || 2*w.Ranks[i].Caused < w.Total.Waited {
+		t.Errorf("culprit %d of %+v", i, w.Ranks)
+	}
+
+	want := expect(rec)
+	if len(want.ranks) != 1 {
+		t.Fatalf("%d communicators", len(want.ranks))
+	}
+	const ranks = 4
+	var ops [ranks][]*operation
+	var truths [ranks]map[*replay.Event]ran
+	for _, p := range rec.Processes {
+		for _, ctx := range p.Contexts {
+			truths[ctx.Rank], _ = planTruth(t, p, ctx)
+		}
+	}
+	for m, of := range want.operations {
+		ops[m.rank] = of["AllReduce"]
+	}
+	worst := make(map[uint64]analysis.WaitInstance)
+	for _, i := range w.Worst {
+		if i.Operation == "AllReduce" {
+			worst[i.Ordinal] = i
+		}
+	}
+	var waited [ranks]time.Duration
+	compared, told, largest := 0, 0, time.Duration(0)
+	for n := range ops[0] {
+		var begin, end [ranks]uint64
+		last, second := 0, uint64(0)
+		for rank := range ranks {
+			truth, ok := truths[rank][ops[rank][n].event.Group]
+			if !ok {
+				t.Fatalf("nobody knows when AllReduce %d ran on rank %d", n, rank)
+			}
+			begin[rank], end[rank] = truth.begin, truth.end
+			if begin[rank] > begin[last] {
+				last = rank
+			}
+		}
+		if n == 0 {
+			continue // starting up, not in the sums
+		}
+		compared++
+		caused := time.Duration(0)
+		for rank := range ranks {
+			wait := min(begin[last], end[rank]) - begin[rank]
+			waited[rank] += time.Duration(wait)
+			caused += time.Duration(wait)
+			if rank != last {
+				second = max(second, begin[rank])
+			}
+		}
+		i, ok := worst[uint64(n)]
+		if !ok {
+			continue
+		}
+		told++
+		off := (time.Duration(i.Caused) - caused).Abs()
+		largest = max(largest, off/(ranks-1))
+		bound := (ranks - 1) * waitLimit
+		if i.Uncertainty != nil && time.Duration(*i.Uncertainty) < bound {
+			bound = time.Duration(*i.Uncertainty)
+		}
+		if off > bound {
+			t.Errorf("AllReduce %d: others waited %v, in truth %v; ± %v", n, time.Duration(i.Caused), caused, bound)
+		}
+		if margin := begin[last] - second; i.Rank != fmt.Sprintf("Rank %d", last) && time.Duration(margin) > waitLimit {
+			t.Errorf("AllReduce %d waited for %s, in truth for %d by %v", n, i.Rank, last, time.Duration(margin))
+		}
+	}
+	if uint64(compared) != w.Collectives || told != len(w.Worst) || told < 10 {
+		t.Errorf("%d AllReduces in the recording, %d compared; %d of the %d worst found", compared, w.Collectives, told, len(w.Worst))
+	}
+	for rank := range ranks {
+		got := time.Duration(w.Ranks[rank].Waited)
+		bound := time.Duration(compared) * waitLimit
+		if s := w.Ranks[rank].WaitSums; s.Unstated == 0 && time.Duration(s.Uncertainty) < bound {
+			bound = time.Duration(s.Uncertainty)
+		}
+		t.Logf("rank %d waited %v, in truth %v; ± %v", rank, got, waited[rank], bound)
+		if (got - waited[rank]).Abs() > bound {
+			t.Errorf("rank %d waited %v, in truth %v; ± %v", rank, got, waited[rank], bound)
+		}
+	}
+	t.Logf("greatest error of a wait, mean of a collective's three: %v", largest)
+}
