@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // The time of a union is that of its nanoseconds, however many intervals there are.
@@ -145,11 +146,9 @@ func TestTally(t *testing.T) {
 func TestTallyOfDeviceMemory(t *testing.T) {
 	s := load(t, makeJob(t, nil))
 	texts := otf2.StringRef(len(s.defs.Strings))
-	s.defs.Strings = append(s.defs.Strings, otf2.String{Self: texts, Text: "device"}, otf2.String{Self: texts + 1, Text: "RECVBUFF_CLASS"})
-	const id = 900
-	s.defs.Attributes = append(s.defs.Attributes, otf2.Attribute{Self: id, Name: texts + 1, Type: otf2.TypeString, Description: texts})
+	s.defs.Strings = append(s.defs.Strings, otf2.String{Self: texts, Text: "device"})
 	ev := s.find(stream(1), otf2.EventEnter, 0)
-	ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: id, Type: otf2.TypeString, Bits: uint64(texts)})
+	ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: regions.AttrRecvBuffClass, Type: otf2.TypeString, Bits: uint64(texts)})
 	calls := make(map[bool]uint64)
 	for _, g := range Tally(openArchive(t, s.write())).Groups {
 		for _, row := range g.Rows {

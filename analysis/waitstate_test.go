@@ -186,14 +186,11 @@ func names(groups []WaitGroup) (all []string) {
 
 // uncertain states by how much the operations of each of the sample's ranks may be off.
 func uncertain(s *sample, ns func(rank int) uint64) {
-	const id = 200
-	s.defs.Strings = append(s.defs.Strings, otf2.String{Self: 100_000, Text: "UNCERTAINTY"})
-	s.defs.Attributes = append(s.defs.Attributes, otf2.Attribute{Self: id, Name: 100_000, Type: otf2.TypeUint64})
 	for r := range 3 {
 		events := s.events[stream(r)]
 		for i := range events {
 			if events[i].Kind == otf2.EventEnter {
-				events[i].Attributes = append(events[i].Attributes, otf2.AttributeValue{ID: id, Type: otf2.TypeUint64, Bits: ns(r)})
+				events[i].Attributes = append(events[i].Attributes, otf2.AttributeValue{ID: regions.AttrUncertainty, Type: otf2.TypeUint64, Bits: ns(r)})
 			}
 		}
 	}
