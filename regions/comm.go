@@ -149,6 +149,12 @@ func (m *Model) initComm(t uint64, c *commRank) {
 		return
 	}
 	c.InitTime = t
+	m.createComm(t, c)
+}
+
+// createComm writes that a communicator rank is there, before anything is: at its init, or, where another collector had
+// taken that record and died, when something of it is first written.
+func (m *Model) createComm(t uint64, c *commRank) {
 	if c.NRanks < 2 || c.created {
 		return
 	}

@@ -533,3 +533,18 @@ func TestEventsAfterFinalize(t *testing.T) {
 		t.Errorf("oddities: %v, want 7 starts after finalize", s.p.Counts.Oddities)
 	}
 }
+
+// A collector that takes over has not seen the communicator's init: its rows begin with what it sees first.
+func TestCommunicatorOfAnEarlierCollector(t *testing.T) {
+	s := newSceneOfHeir(t, 4, 0, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventProxyOp})
+	s.allReduce(100, "a")
+	s.kernel(120, 150, "a")
+	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
+	s.expect(s.lines(shard.KindRank), `
+		120 CommCreate
+		120 Enter AllReduce
+		120 MpiCollectiveBegin
+		150 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+		150 Leave AllReduce
+		9000000 CommDestroy`)
+}

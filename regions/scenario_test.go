@@ -62,6 +62,13 @@ func newScene(t *testing.T, nranks int) *scene {
 }
 
 func newSceneWith(t *testing.T, nranks, api int, o *Options) *scene {
+	s := newSceneOfHeir(t, nranks, api, o)
+	s.give(0, 0, shm.Record{Kind: shm.RecordInit})
+	return s
+}
+
+// newSceneOfHeir is what a collector sees that takes over: the communicator is known, its init is past.
+func newSceneOfHeir(t *testing.T, nranks, api int, o *Options) *scene {
 	s := &scene{t: t, p: &shard.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(), handle: make(map[string]uint64), finished: make(map[uint32]uint64)}
 	if err := os.Mkdir(filepath.Join(s.dir, "traces"), 0o777); err != nil {
 		t.Fatal(err)
@@ -69,7 +76,6 @@ func newSceneWith(t *testing.T, nranks, api int, o *Options) *scene {
 	s.m = New(s, s.p, o)
 	s.m.Comm(0, shard.Comm{ID: 0xabcd, Name: "world", NRanks: nranks, Rank: 1}, shard.GPU{Device: 0})
 	s.give(0, 0, shm.Record{Kind: shm.RecordThread, TID: 100})
-	s.give(0, 0, shm.Record{Kind: shm.RecordInit})
 	return s
 }
 

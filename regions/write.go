@@ -23,6 +23,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 		return
 	}
 	m.process.Comms[c.index].Location = int(loc.Number)
+	m.createComm(when.begin, c)
 	enter := loc.at(when.begin)
 	leave := max(enter, otf2.Timestamp(when.end))
 
