@@ -13,6 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
@@ -55,13 +58,21 @@ type runFile struct {
 // Assemble makes recordings that `nccl-otf2 replay` plays of what the processes of finished jobs wrote down in record
 // mode: it names the files in the order of the ranks and writes run.json. It returns the folders: <experiment>/recording,
 // and run-2, run-3, … in it where jobs shared the directory. Processes that still run are left out, with
-// their whole job. What has been assembled before is not touched.
+// their whole job. What has been assembled before is not touched. The last collector of a job does this, and unify;
+// one of them at a time.
 func Assemble(experiment string) (folders []string, err error) {
+	root := filepath.Join(experiment, recordingFolder)
+	unlock, err := lockFolder(root)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil // nothing has been recorded
+	} else if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	entries, err := shard.List(experiment)
 	if err != nil {
 		return nil, err
 	}
-	root := filepath.Join(experiment, recordingFolder)
 	var parts []recordedProcess
 	for _, e := range entries {
 		if !IsRecording(e.Process) {
@@ -86,6 +97,26 @@ func Assemble(experiment string) (folders []string, err error) {
 		folders = append(folders, folder)
 	}
 	return folders, nil
+}
+
+// lockFolder waits for others that work on a folder, a while: what they do takes milliseconds.
+func lockFolder(path string) (unlock func(), err error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		switch err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		case err == nil, errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
+			return func() { dir.Close() }, nil // or the file system has no locks
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			dir.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		case time.Now().After(deadline):
+			dir.Close()
+			return nil, fmt.Errorf("another process is at work in %s", path)
+		}
+	}
 }
 
 // recordedProcess is one process's transcript.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -215,9 +217,21 @@ func TestAssemble(t *testing.T) {
 	}
 	write("b", 0, 2, 7, 100, 200)
 	write("a", 1, 2, 7, 110, 210)
-	folders, err := Assemble(dir)
-	if err != nil || len(folders) != 1 || folders[0] != filepath.Join(dir, "recording") {
-		t.Fatalf("%v, %v", folders, err)
+	// The last collector and unify may do so at one time.
+	var made atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			folders, err := Assemble(dir)
+			if err != nil || len(folders) > 0 && folders[0] != filepath.Join(dir, "recording") {
+				t.Errorf("%v, %v", folders, err)
+			}
+			made.Add(int64(len(folders)))
+		})
+	}
+	all.Wait()
+	if made.Load() != 1 {
+		t.Fatalf("%d recordings were made", made.Load())
 	}
 	if again, err := Assemble(dir); err != nil || len(again) != 0 {
 		t.Errorf("a second time: %v, %v", again, err)
@@ -225,7 +239,8 @@ func TestAssemble(t *testing.T) {
 	write("c", 0, 2, 8, 300, 400)
 	write("d", 1, 2, 8, 300, 400)
 	write("e", 0, 1, 9, 500, 600)
-	if folders, err = Assemble(dir); err != nil || len(folders) != 2 || filepath.Base(folders[0]) != "run-2" || filepath.Base(folders[1]) != "run-3" {
+	folders, err := Assemble(dir)
+	if err != nil || len(folders) != 2 || filepath.Base(folders[0]) != "run-2" || filepath.Base(folders[1]) != "run-3" {
 		t.Fatalf("%v, %v", folders, err)
 	}
 	for folder, want := range map[string]int{"": 2, "run-2": 2, "run-3": 1} {
