@@ -18,16 +18,8 @@ type CheckOptions struct {
 	Limit int
 }
 
-// Check looks for whatever readers of the archive would stumble over: in the definitions, in every
-// location's events, and between locations (collectives and messages that do not match). It reads
-// all events once.
-//
-// Where the archive says of itself that communication is incomplete (OTF2::MPI_COMMUNICATION_COMPLETE
-// false), missing counterparts are notes instead of errors.
-//
-// The error is that of opening the archive. A damaged file further on is a finding; what it leaves
-// out is then not demanded of it.
-func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
+// openForCheck opens an archive, which the caller closes. That definitions are damaged is the first finding.
+func openForCheck(anchorPath string, opts *CheckOptions) (*otf2.Archive, *findings, error) {
 	if opts == nil {
 		opts = new(CheckOptions)
 	}
@@ -38,12 +30,29 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 	fs := &findings{count: make(map[kind]uint64), limit: limit}
 	a, err := otf2.Open(anchorPath, nil)
 	if a == nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer a.Close()
 	if err != nil {
 		fs.general(RuleFile, "global definitions: %v", err)
 	}
+	return a, fs, nil
+}
+
+// Check looks for whatever readers of the archive would stumble over: in the definitions, in every
+// location's events, and between locations (collectives and messages that do not match). It reads
+// all events once.
+//
+// Where the archive says of itself that communication is incomplete (OTF2::MPI_COMMUNICATION_COMPLETE
+// false), missing counterparts are notes instead of errors.
+//
+// The error is that of opening the archive. A damaged file further on is a finding; what it leaves
+// out is then not demanded of it.
+func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
+	a, fs, err := openForCheck(anchorPath, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
 	ps := propertiesOf(a.Anchor)
 	fs.lenient = ps.incomplete()
 	(&definitionCheck{findings: fs, anchor: a.Anchor, defs: a.Defs}).run()

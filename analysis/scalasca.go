@@ -36,22 +36,11 @@ const (
 //
 // The error is that of opening the archive.
 func CheckScalasca(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
-	if opts == nil {
-		opts = new(CheckOptions)
-	}
-	limit := uint64(opts.Limit)
-	if limit == 0 {
-		limit = 20
-	}
-	fs := &findings{count: make(map[kind]uint64), limit: limit}
-	a, err := otf2.Open(anchorPath, nil)
-	if a == nil {
+	a, fs, err := openForCheck(anchorPath, opts)
+	if err != nil {
 		return nil, err
 	}
 	defer a.Close()
-	if err != nil {
-		fs.general(RuleFile, "global definitions: %v", err)
-	}
 	if name := filepath.Base(anchorPath); !strings.HasSuffix(name, ".otf2") {
 		fs.general(RuleScoutAnchor, "the anchor's name, %s, does not end in .otf2", name)
 	}
