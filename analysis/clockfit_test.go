@@ -312,6 +312,48 @@ func TestClocksFromFewExchanges(t *testing.T) {
 	}
 }
 
+// Where short messages both ways are all at one time, the bounds leave the drift open. What went one way at other times tells
+// it, as long as it took about equally long; one slow message does not mislead, nor do two times tell anything.
+func TestClocksWhoseDriftIsOpen(t *testing.T) {
+	type far struct {
+		n         int
+		at, delay float64
+	} // messages from host 0
+	before, after := far{8, 0.1 * second, 100e3}, far{8, 2.8 * second, 100e3}
+	for _, c := range []struct {
+		name  string
+		drift float64
+		far   []far
+		worst float64
+	}{
+		{"before and after", 40e-6, []far{before, after}, 25e3},
+		{"the other way", -40e-6, []far{before, after}, 25e3},
+		{"no drift", 0, []far{before, after}, 25e3},
+		{"two were slow", 40e-6, []far{before, after, {1, 0.2 * second, 300e3}, {1, 2.9 * second, 250e3}}, 25e3},
+		{"two times", 0, []far{{8, 2.8 * second, 250e3}}, 25e3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(5) {
+				r := newTestRun(2, seed)
+				r.clocks[1].drift = c.drift
+				for i := range 16 {
+					r.message(i%2, 1-i%2, second+float64(i)*60e3, 100e3+10e3*r.random.Float64())
+				}
+				for _, f := range c.far {
+					for i := range f.n {
+						r.message(0, 1, f.at+float64(i)*5e6, f.delay+10e3*r.random.Float64())
+					}
+				}
+				fit := fitExchanges(2, r.xs, testOrigin, 2)
+				worst, covered := r.judge(t, fit, 0, 3*second)
+				if worst > c.worst || covered < 1 || fit.Broken > 0 {
+					t.Errorf("seed %d: error of %.1f µs; covered %.1f %%, %d broken", seed, worst/1e3, 100*covered, fit.Broken)
+				}
+			}
+		})
+	}
+}
+
 // Hosts that nothing ties to others, or from one side only, are told so.
 func TestClocksThatAreNotKnown(t *testing.T) {
 	r := newTestRun(6, 1)
