@@ -86,8 +86,9 @@ func (h *HostClock) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 //
 //  1. Straight lines, from the reference (the first host of each group that hangs together) outwards: for each host the
 //     offset and drift with the most room to its bounds, or where none keeps them all the one that breaks them least
-//     (place). Then all lines together are moved by as little as it takes to keep all exchanges (relaxLines). Times
-//     that contradict the rest by far are outliers; the lines are then fitted again.
+//     (place). Where the bounds leave the drift open, the one with which operations took equally long all the time is
+//     preferred (steady). Then all lines together are moved by as little as it takes to keep all exchanges (relaxLines).
+//     Times that contradict the rest by far are outliers; the lines are then fitted again.
 //  2. Knots, every 10 s or further apart in long runs: near each, the exchanges are difference constraints between
 //     the hosts' offsets against the curves so far. Shortest paths over all hosts, chains of hosts included, give the
 //     greatest and the least offset of each; the result is the middle. It keeps every exchange, at the knots and

@@ -312,6 +312,104 @@ func TestClocksFromFewExchanges(t *testing.T) {
 	}
 }
 
+// Where short messages both ways are all at one time, the bounds leave the drift open. What went one way at other times tells
+// it, as long as it took about equally long; one slow message does not mislead, nor do two times tell anything.
+func TestClocksWhoseDriftIsOpen(t *testing.T) {
+	type far struct {
+		n         int
+		at, delay float64
+	} // messages from host 0
+	before, after := far{8, 0.1 * second, 100e3}, far{8, 2.8 * second, 100e3}
+	for _, c := range []struct {
+		name  string
+		drift float64
+		far   []far
+		worst float64
+	}{
+		{"before and after", 40e-6, []far{before, after}, 25e3},
+		{"the other way", -40e-6, []far{before, after}, 25e3},
+		{"no drift", 0, []far{before, after}, 25e3},
+		{"two were slow", 40e-6, []far{before, after, {1, 0.2 * second, 300e3}, {1, 2.9 * second, 250e3}}, 25e3},
+		{"two times", 0, []far{{8, 2.8 * second, 250e3}}, 25e3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(5) {
+				r := newTestRun(2, seed)
+				r.clocks[1].drift = c.drift
+				for i := range 16 {
+					r.message(i%2, 1-i%2, second+float64(i)*60e3, 100e3+10e3*r.random.Float64())
+				}
+				for _, f := range c.far {
+					for i := range f.n {
+						r.message(0, 1, f.at+float64(i)*5e6, f.delay+10e3*r.random.Float64())
+					}
+				}
+				fit := fitExchanges(2, r.xs, testOrigin, 2)
+				worst, covered := r.judge(t, fit, 0, 3*second)
+				if worst > c.worst || covered < 1 || fit.Broken > 0 {
+					t.Errorf("seed %d: error of %.1f µs; covered %.1f %%, %d broken", seed, worst/1e3, 100*covered, fit.Broken)
+				}
+			}
+		})
+	}
+}
+
+// Runs of 10 s with short messages both ways at one time and few or many one way at any: whatever drift is preferred, nothing
+// is broken and the uncertainty covers the error, also where messages take longer and longer, which looks like a drift.
+func TestClocksOfSparseRuns(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		far  []int // messages one way
+		grow float64
+		mean [3]float64 // µs at most, by drift
+	}{
+		{"few", []int{1, 2, 4}, 0, [3]float64{150, 90, 65}},
+		{"many", []int{10, 40}, 0, [3]float64{50, 50, 50}},
+		{"few, slower and slower", []int{1, 2, 4}, 1, [3]float64{180, 120, 90}},
+		{"many, slower and slower", []int{10, 40}, 1, [3]float64{125, 125, 125}},
+	} {
+		for d, drift := range [3]float64{50e-6, 20e-6, 5e-6} {
+			sum, runs := 0.0, 0
+			for seed := range uint64(40) {
+				for _, far := range c.far {
+					for _, slower := range []float64{0, 100e3} { // one direction, always
+						r := newTestRun(2, seed)
+						r.clocks[1].drift = (2*r.random.Float64() - 1) * drift
+						message := func(at float64, from int) {
+							r.message(from, 1-from, at, 30e3+float64(from)*slower+50e3*r.random.ExpFloat64()*(1+c.grow*at/second))
+						}
+						at := 2*second + 6*second*r.random.Float64()
+						for i := range 16 {
+							message(at+float64(i)*1e5, i%2)
+						}
+						from := r.random.IntN(2)
+						for range far {
+							message(10*second*r.random.Float64(), from)
+						}
+						fit := fitExchanges(2, r.xs, testOrigin, 1)
+						worst := 0.0
+						for i := range 101 {
+							off, u := r.errorAt(fit, 1, 10*second*float64(i)/100)
+							worst = max(worst, math.Abs(off))
+							if math.Abs(off) > u+1 {
+								t.Fatalf("%s, seed %d: off by %.1f µs ± %.1f", c.name, seed, off/1e3, u/1e3)
+							}
+						}
+						if fit.Broken > 0 {
+							t.Errorf("%s, seed %d: %d exchanges are not kept", c.name, seed, fit.Broken)
+						}
+						sum, runs = sum+worst/1e3, runs+1
+					}
+				}
+			}
+			t.Logf("%s, drifts up to %.0f ppm: greatest errors are %.0f µs on average", c.name, drift*1e6, sum/float64(runs))
+			if mean := sum / float64(runs); mean > c.mean[d] {
+				t.Errorf("%s, drifts up to %.0f ppm: errors of %.0f µs on average, want %.0f", c.name, drift*1e6, mean, c.mean[d])
+			}
+		}
+	}
+}
+
 // Hosts that nothing ties to others, or from one side only, are told so.
 func TestClocksThatAreNotKnown(t *testing.T) {
 	r := newTestRun(6, 1)

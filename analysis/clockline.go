@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -73,7 +74,7 @@ func (l *line) at(t float64) float64 { return l.value + l.slope*(t-l.time) }
 
 // fit finds the line with the most room to bounds of both sides or, where no line keeps them all, the one that
 // breaks them least (the sum of what it breaks them by: few wrong bounds do not move it far). Where the bounds
-// allow any drift that clocks have, none is assumed.
+// allow any drift that clocks have, it is the steady one.
 func (b *bounds) fit() line {
 	upper, lower := slices.Concat(b.upper[:]...), slices.Concat(b.lower[:]...)
 	middle := (b.from + b.to) / 2
@@ -129,7 +130,7 @@ func (b *bounds) fit() line {
 		return -room
 	}
 	best := goldenSection(cost, -maxDrift, maxDrift)
-	_, least, _ := at(best)
+	_, least, room := at(best)
 	within := func(slack float64) func(slope float64) bool {
 		return func(slope float64) bool {
 			_, broken, _ := at(slope)
@@ -140,7 +141,7 @@ func (b *bounds) fit() line {
 	// Bounds that are broken by no more than what usual drifts make of the time leave the slope open.
 	open := within(brokenSlack + likelyDrift*(b.to-b.from)/2)
 	if edge(open, best, maxDrift)-edge(open, best, -maxDrift) > maxDrift && open(0) {
-		best, out.least, out.most = 0, -maxDrift/2, maxDrift/2
+		best, out.least, out.most = b.steady(best, room), -maxDrift/2, maxDrift/2
 	}
 	out.slope = best
 	out.value, least, out.room = at(best)
@@ -152,6 +153,66 @@ func (b *bounds) fit() line {
 
 // brokenSlack is how much more a line may break bounds that contradict each other, ns, to be as good as the best.
 const brokenSlack = 1000
+
+// steady is the drift that is preferred where the bounds leave it open (slope and room are those of the line with the
+// most room): that with which operations took equally long all the time, or none where they do not tell.
+//
+// Of each side it takes the bounds that can be the tightest for a drift that clocks have, and adds up their distances
+// from their median: few slow operations do not count for much. Against that stands the drift itself. The
+// distances count in units of the room, which is about what the shortest operations took, drifts in units of
+// likelyDrift, squared. So operations that lie close together tell next to nothing. A side tells
+// nothing at all unless such bounds are at three times well apart: two always agree with some drift.
+//
+// It is a preference among what is possible, no more: operations that took longer and longer look like a drift.
+func (b *bounds) steady(slope, room float64) float64 {
+	reach := certainDrift * (b.to - b.from)
+	var sides [][]bound
+	for i, bins := range [2]*[lineBins][]bound{&b.upper, &b.lower} {
+		sign := float64(1 - 2*i)
+		looseness := func(p bound) float64 { return sign * (p.value - slope*(p.time-b.from)) }
+		all := slices.Concat(bins[:]...)
+		tightest := math.Inf(1)
+		for _, p := range all {
+			tightest = min(tightest, looseness(p))
+		}
+		all = slices.DeleteFunc(all, func(p bound) bool { return looseness(p) > tightest+reach })
+		slices.SortFunc(all, func(p, q bound) int { return cmp.Compare(p.time, q.time) })
+		times, last := 0, math.Inf(-1)
+		for _, p := range all {
+			if p.time-last >= (b.to-b.from)/timesApart {
+				times, last = times+1, p.time
+			}
+		}
+		if times >= leastTimes {
+			sides = append(sides, all)
+		}
+	}
+	if len(sides) == 0 {
+		return 0
+	}
+	room = max(room, brokenSlack)
+	return goldenSection(func(slope float64) float64 {
+		unlikely := slope / likelyDrift
+		cost := unlikely * unlikely / 2
+		for _, side := range sides {
+			values := make([]float64, len(side))
+			for i, p := range side {
+				values[i] = p.value - slope*(p.time-b.from)
+			}
+			slices.Sort(values)
+			for _, v := range values {
+				cost += math.Abs(v-values[len(values)/2]) / room
+			}
+		}
+		return cost
+	}, -certainDrift, certainDrift)
+}
+
+// Bounds have to agree at leastTimes times for steady, each a timesApart-th of the run from the one before.
+const (
+	leastTimes = 3
+	timesApart = 6
+)
 
 // goldenSection finds the least value of a function that falls and then rises.
 func goldenSection(f func(float64) float64, a, b float64) float64 {
