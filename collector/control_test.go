@@ -15,6 +15,7 @@ import (
 
 	"ncclotf2/plugin/shm"
 	"ncclotf2/plugin/shm/shmtest"
+	"ncclotf2/shard"
 )
 
 // Where the number of called collectives stands in a communicator's entry, and how long entries are (plugin/shm.h).
@@ -128,6 +129,23 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 	}
 	if _, err := c.Record(context.Background(), true); !errors.Is(err, ErrNoJob) {
 		t.Errorf("after the job: %v", err)
+	}
+}
+
+// A job that ends while it is asked has not been told anything.
+func TestOrdersToAJobThatEnds(t *testing.T) {
+	dir := t.TempDir()
+	s, err := shard.Create(dir, "a")
+	must(t, err)
+	must(t, s.Write(&shard.Process{Version: shard.Version, UUID: "a", PID: 10}))
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		if err := errors.Join(s.Finish(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, _, err := (&Controller{Dir: dir}).Events(context.Background(), 1); err == nil || !strings.Contains(err.Error(), "the job has ended") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -217,7 +217,10 @@ func (c *Controller) ask(ctx context.Context, o *control, order bool) (answers [
 	if err := c.send(o, order, entries); err != nil {
 		return nil, nil, err
 	}
-	return c.gather(ctx, o.Ask, entries)
+	if answers, silent, err = c.gather(ctx, o.Ask, entries); err == nil && len(answers)+len(silent) == 0 {
+		err = fmt.Errorf("%s: the job has ended", c.Dir)
+	}
+	return answers, silent, err
 }
 
 func (c *Controller) sample(ctx context.Context) (before, now []Status, silent []string, err error) {
@@ -231,9 +234,6 @@ func (c *Controller) sample(ctx context.Context) (before, now []Status, silent [
 	}
 	if now, silent, err = c.ask(ctx, &control{}, false); err != nil {
 		return nil, nil, nil, err
-	}
-	if len(now) == 0 && len(silent) == 0 {
-		return nil, nil, nil, fmt.Errorf("%s: the job has ended", c.Dir)
 	}
 	return before, now, silent, nil
 }
