@@ -16,6 +16,7 @@
  *
  *   FAKESCOREP_PHASE=N        the phase to begin with: -1, 0 (default), 1
  *   FAKESCOREP_RECORDING=off  … and recording
+ *   FAKESCOREP_SWIFT=1        regions are counted and nothing more is done: no system call, allocation or lock
  *   FAKESCOREP_TRUTH=FILE     what was recorded, one JSON line per event, at the end: "thread" counts from 0, the main
  *                             thread; "event" is enter, leave or metric, "name" whose, "file" of a region; the last line has the counts.
  *                             %p is the pid

@@ -46,7 +46,7 @@ EXPORTED void *scorep_user_region_mutex;
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool recording = true;
+static bool recording = true, swift;
 static struct region regions[REGIONS_MOST];
 static uint32_t region_count;
 static char metrics[METRICS_MOST][64];
@@ -103,7 +103,7 @@ EXPORTED bool fakescorep_measures(void)
     __atomic_add_fetch(&ignored, 1, __ATOMIC_RELAXED);
     return false;
   }
-  here();
+  if (!swift) here();
   return true;
 }
 
@@ -144,6 +144,10 @@ EXPORTED void *fakescorep_named(const char *name, bool wanted)
 EXPORTED void fakescorep_begin(void *handle)
 {
   struct region *region = handle;
+  if (swift) {
+    __atomic_add_fetch(&enters, 1, __ATOMIC_RELAXED);
+    return;
+  }
   struct location *location = here();
   if (!fakescorep_recording()) return;
   if (location->depth == DEEPEST) fakescorep_die("regions nested too deep");
@@ -158,6 +162,10 @@ EXPORTED void fakescorep_begin(void *handle)
 EXPORTED void fakescorep_end(void *handle)
 {
   struct region *region = handle;
+  if (swift) {
+    __atomic_add_fetch(&leaves, 1, __ATOMIC_RELAXED);
+    return;
+  }
   struct location *location = here();
   if (!fakescorep_recording()) return;
   if (location->depth == 0) fakescorep_die("Task stack underflow");
@@ -183,6 +191,7 @@ EXPORTED uint32_t fakescorep_metric(const char *name, const char *unit)
 EXPORTED void fakescorep_value(uint32_t metric, double value)
 {
   if (!metric || metric > metric_count) fakescorep_die("a value of no metric");
+  if (swift) return;
   struct location *location = here();
   if (!fakescorep_recording()) return;
   __atomic_add_fetch(&values, 1, __ATOMIC_RELAXED);
@@ -256,7 +265,7 @@ static void measurement_ends(void)
 {
   if (getpid() != measured) return;
   if (phase_now() == 0) {
-    if (syscall(SYS_gettid) == getpid() && fakescorep_recording()) app_leave("main");
+    if (syscall(SYS_gettid) == getpid() && fakescorep_recording() && !swift) app_leave("main");
     __atomic_store_n(&phase, 1, __ATOMIC_RELAXED);
   }
   write_truth();
@@ -271,7 +280,8 @@ EXPORTED void SCOREP_InitMeasurement(void)
   const char *begin = getenv("FAKESCOREP_PHASE"), *record = getenv("FAKESCOREP_RECORDING");
   phase = begin ? atoi(begin) : 0;
   recording = !record || strcmp(record, "off") != 0;
-  app_enter("main");
+  swift = getenv("FAKESCOREP_SWIFT") != NULL;
+  if (!swift) app_enter("main");
   atexit(measurement_ends);
 }
 
