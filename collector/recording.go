@@ -434,6 +434,10 @@ func (r *recording) snapshot() {
 		p.Cupti = &shard.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError, Why: h.CuptiReason(),
 			Kinds: h.CuptiKinds, Records: r.activities}
 	}
+	if h.ScorepState != shm.ScorepOff {
+		p.Scorep = &shard.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(), Why: h.ScorepReason()}
+	}
+	p.Counts.Scorep = h.ScorepCalls()
 	p.Costs = r.costs(&h)
 	p.Counts.NullHandles = h.NullHandles
 	p.Counts.Network = r.model.Network()

@@ -47,6 +47,7 @@ type Settings struct {
 	Clock        string
 	Collector    string        // path or "spool"; "" for the one beside the plugin
 	StartLimit   int           // seconds that the plugin waits for the collector
+	Scorep       string        // "auto", "on" or "off"
 	CUPTILibrary string        // path; "": the plugin searches
 	Config       string        // path of the settings file, "" if there is none
 	Metrics      bool          // made of NCCL's events

@@ -63,6 +63,7 @@ enum ncclotf2_state {
   NCCLOTF2_STATE_STEP_SEND_PEER_WAIT = 20,
   NCCLOTF2_STATE_NET_PLUGIN_UPDATE = 21,
   NCCLOTF2_STATE_KERNEL_CH_STOP = 22,
+  NCCLOTF2_STATE_GROUP_END_API_START = 24, /* of GroupApi: no more operations come, they are launched */
   NCCLOTF2_STATE_KERNEL_PHASE_STOP = 31 /* v7; in RCCL's v6 the same number is another one's */
 };
 

@@ -78,6 +78,16 @@ bool ncclotf2_config_ring_in_shm(const char **why) {
   return false;
 }
 
+enum ncclotf2_scorep_setting ncclotf2_config_scorep(const char **why) {
+  *why = NULL;
+  const char *value = setting("NCCL_OTF2_SCOREP");
+  if (!value || strcasecmp(value, "auto") == 0) return NCCLOTF2_SCOREP_SET_AUTO;
+  if (strcasecmp(value, "on") == 0) return NCCLOTF2_SCOREP_SET_ON;
+  if (strcasecmp(value, "off") == 0) return NCCLOTF2_SCOREP_SET_OFF;
+  *why = "NCCL_OTF2_SCOREP is none of auto, on, off; auto is used";
+  return NCCLOTF2_SCOREP_SET_AUTO;
+}
+
 unsigned ncclotf2_config_start_limit(void) {
   enum { DEFAULT = 2, MOST = 600 };
   const char *value = setting("NCCL_OTF2_START_LIMIT");

@@ -33,6 +33,14 @@ unsigned ncclotf2_config_start_limit(void);
 /* NCCL_OTF2_COLLECTOR is "spool". */
 bool ncclotf2_config_spool(void);
 
+/* NCCL_OTF2_SCOREP. *why is one line if it is none of these, else NULL. */
+enum ncclotf2_scorep_setting {
+  NCCLOTF2_SCOREP_SET_AUTO, /* forward calls where there is a Score-P that can be told of them */
+  NCCLOTF2_SCOREP_SET_OFF,
+  NCCLOTF2_SCOREP_SET_ON    /* … and say so where there is none */
+};
+enum ncclotf2_scorep_setting ncclotf2_config_scorep(const char **why);
+
 /* NCCL_OTF2_CUPTI_LIBRARY, or NULL. */
 const char *ncclotf2_config_cupti_library(void);
 

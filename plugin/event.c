@@ -153,6 +153,8 @@ ncclotf2_result ncclotf2_stop(void *eHandle) {
   if (!unit.base) return NCCLOTF2_SUCCESS;
   if (__builtin_expect(__atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_ACQUIRE), 0)) ncclotf2_cupti_stopped(unit.handle);
   record_unit(unit, NCCLOTF2_CALLBACK_STOP, 0, 0, 0, NCCLOTF2_CLASS_STOP);
+  if (__builtin_expect(__atomic_load_n(&ncclotf2_fast.scorep, __ATOMIC_ACQUIRE), 0))
+    ncclotf2_scorep_stopped(unit.base, unit.handle);
   return NCCLOTF2_SUCCESS;
 }
 
@@ -197,6 +199,8 @@ static inline __attribute__((always_inline)) ncclotf2_result state(void *eHandle
     }
   }
   record_state(unit, eState, 0, arg, has_arg);
+  if (__builtin_expect(eState == NCCLOTF2_STATE_GROUP_END_API_START, 0) && __atomic_load_n(&ncclotf2_fast.scorep, __ATOMIC_ACQUIRE))
+    ncclotf2_scorep_launches(unit.base, unit.handle);
   return NCCLOTF2_SUCCESS;
 }
 

@@ -18,6 +18,7 @@
 #include "handle.h"
 #include "intern.h"
 #include "ring.h"
+#include "scorep.h"
 #include "session.h"
 #include "shm.h"
 #include "window.h"
@@ -267,6 +268,9 @@ static inline __attribute__((always_inline)) void ncclotf2_fill(void *at, struct
   }
 }
 
+/* Types that are calls of the application's. */
+#define NCCLOTF2_CALLS (1u << NCCLOTF2_GROUP_API | 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API)
+
 /* What comes before an event in the order of parents. */
 static inline bool ncclotf2_needs_parent(unsigned type) {
   return (1u << type & (1u << NCCLOTF2_PROXY_STEP | 1u << NCCLOTF2_NET_PLUGIN | 1u << NCCLOTF2_KERNEL_PHASE)) != 0;
@@ -341,6 +345,9 @@ ncclotf2_start(void *context, void **eHandle, const struct ncclotf2_descr_v7 *d,
   *eHandle = (void *)(uintptr_t)handle;
   if (__builtin_expect(handle % NCCLOTF2_COST_PERIOD == 0, 0))
     ncclotf2_measure(base, NCCLOTF2_CALLBACK_START, type, ticks);
+  /* Last: what another tool does with it takes its own time, and the record is safe. */
+  if (bit & NCCLOTF2_CALLS && __builtin_expect(__atomic_load_n(&ncclotf2_fast.scorep, __ATOMIC_ACQUIRE), 0))
+    ncclotf2_scorep_started(base, (const struct ncclotf2_record *)(const void *)at);
   return NCCLOTF2_SUCCESS;
 }
 

@@ -20,6 +20,7 @@
 #include "intern.h"
 #include "log.h"
 #include "ring.h"
+#include "scorep.h"
 #include "session.h"
 
 enum {
@@ -43,6 +44,7 @@ static void after_fork(void) {
   __atomic_store_n(&forked, true, __ATOMIC_RELAXED);
   __atomic_store_n(&ncclotf2_fast.base, NULL, __ATOMIC_RELEASE);
   __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&ncclotf2_fast.scorep, 0, __ATOMIC_RELEASE);
 }
 
 /* Another thread may be inside init and stay there. */
@@ -193,11 +195,13 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     ncclotf2_consumer_check();
   if (ncclotf2_consumer_ready()) {
     begin_cupti(early);
+    ncclotf2_scorep_begin(args->api.version);
     ask_for_events(args->mask, args->api.known);
   }
   ncclotf2_consumer_messages();
 done:
   pthread_mutex_unlock(&ncclotf2_life);
+  ncclotf2_scorep_prepare();
   return NCCLOTF2_SUCCESS;
 }
 
@@ -250,6 +254,7 @@ ncclotf2_result ncclotf2_finalize(void *context) {
         ncclotf2_cupti_end(CUPTI_SECONDS);
         ncclotf2_consumer_flush(FLUSH_SECONDS);
         report_losses(header);
+        ncclotf2_scorep_report();
         ncclotf2_consumer_messages();
         ncclotf2_log_use(NULL); /* NCCL may now close us and be closed itself */
         mask_count = 0;

@@ -22,6 +22,7 @@ PLUGIN_TEST_SRC := $(wildcard plugin/tests/*_test.c)
 PLUGIN_TESTS := $(PLUGIN_TEST_SRC:plugin/tests/%.c=$(PLUGIN_OUT)/tests/%)
 
 include tests/fakecupti/fakecupti.mk
+include tests/fakescorep/fakescorep.mk
 
 .PHONY: plugin plugin-test plugin-test-asan plugin-test-tsan plugin-lint
 
@@ -38,7 +39,8 @@ $(PLUGIN_OUT)/%.o: plugin/%.c $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
 	$(CC) $(PLUGIN_CFLAGS) -c -o $@ $<
 
-$(PLUGIN_OUT)/tests/%.o: plugin/tests/%.c plugin/tests/test.h plugin/tests/host.h tests/fakecupti/fakecupti.h $(PLUGIN_HDR) plugin/plugin.mk
+$(PLUGIN_OUT)/tests/%.o: plugin/tests/%.c plugin/tests/test.h plugin/tests/host.h tests/fakecupti/fakecupti.h \
+		tests/fakescorep/fakescorep.h $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
 	$(CC) $(PLUGIN_CFLAGS) -Wno-format-truncation -c -o $@ $<
 
@@ -68,7 +70,7 @@ $(PLUGIN_FAKE_NCCL): plugin/tests/fake_nccl.c $(PLUGIN_HDR) plugin/plugin.mk
 
 # All programs run, then the failed ones are named.
 plugin-test: $(PLUGIN_TESTS) $(PLUGIN_OUT)/tests/stub_collector $(PLUGIN_OUT)/tests/libcuda.so.1 $(PLUGIN_FAKE_NCCL) \
-		$(FAKECUPTI) $(BUILD)/libnccl-profiler-otf2.so
+		$(FAKECUPTI) $(FAKESCOREP) $(BUILD)/libnccl-profiler-otf2.so
 	@failed=; for test in $(PLUGIN_TESTS); do $$test || failed="$$failed $$test"; done; \
 	if [ -n "$$failed" ]; then echo "plugin-test: failed:$$failed" >&2; exit 1; fi
 

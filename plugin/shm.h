@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define NCCLOTF2_SHM_MAGIC   0x3266744f6c63636eULL /* "ncclOtf2" read as little-endian */
-#define NCCLOTF2_SHM_VERSION 3u
+#define NCCLOTF2_SHM_VERSION 4u
 
 #define NCCLOTF2_PAGE        4096u
 #define NCCLOTF2_CHUNK_SIZE  65536u  /* ring memory is handed out in these units */
@@ -125,6 +125,32 @@ enum ncclotf2_cupti_state {
   NCCLOTF2_CUPTI_ENDED = 5       /* was on; everything it had is in the rings */
 };
 
+/* Whether NCCL's calls are forwarded to a Score-P measurement in the process. */
+enum ncclotf2_scorep_state {
+  NCCLOTF2_SCOREP_OFF = 0,      /* not asked for, or there is no sign of Score-P */
+  NCCLOTF2_SCOREP_ON = 1,
+  NCCLOTF2_SCOREP_ABSENT = 2,   /* asked for, and there is none */
+  NCCLOTF2_SCOREP_UNUSABLE = 3, /* it is there and cannot be told anything */
+  NCCLOTF2_SCOREP_NO_CALLS = 4  /* nothing tells of calls */
+};
+
+/* How Score-P sees the threads of the process, chosen when the program was linked. */
+enum ncclotf2_scorep_model {
+  NCCLOTF2_SCOREP_UNKNOWN = 0,
+  NCCLOTF2_SCOREP_SINGLE = 1,     /* there is one */
+  NCCLOTF2_SCOREP_FORK_JOIN = 2,  /* OpenMP's */
+  NCCLOTF2_SCOREP_CREATE_WAIT = 3 /* pthreads, and any other thread that tells it something */
+};
+
+/* Why a call that is recorded was not forwarded. */
+enum ncclotf2_scorep_kept {
+  NCCLOTF2_SCOREP_KEPT_THREAD = 0,  /* not the main thread, and the model allows no other */
+  NCCLOTF2_SCOREP_KEPT_OUTSIDE = 1, /* before or behind the measurement */
+  NCCLOTF2_SCOREP_KEPT_PAUSED = 2,  /* its recording was off */
+  NCCLOTF2_SCOREP_KEPT_UNDEFINED = 3, /* its region was not there (yet) */
+  NCCLOTF2_SCOREP_KEPT_REASONS = 4
+};
+
 struct ncclotf2_header {
   /* constant after creation */
   uint64_t magic;
@@ -184,8 +210,13 @@ struct ncclotf2_header {
   uint64_t cupti_buffers_strange;     /* that it gave back and had not been given */
   uint64_t cupti_buffers_overwritten; /* for which there was no memory: their records are gone */
   char cupti_why[512];         /* one line, if it was asked for and is not on, or failed; else empty. Written before the state */
+  uint32_t scorep_state;       /* enum ncclotf2_scorep_state */
+  uint32_t scorep_model;       /* enum ncclotf2_scorep_model */
+  uint64_t scorep_forwarded;   /* regions begun in Score-P */
+  uint64_t scorep_kept[NCCLOTF2_SCOREP_KEPT_REASONS]; /* calls, by why they were not forwarded */
+  char scorep_why[512];        /* one line, if calls cannot be forwarded; else empty. Written before the state */
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
-               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512];
+               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512];
 
   /* written by the collector (offset 6144) */
   uint32_t collector_state;    /* futex, enum ncclotf2_collector_state */

@@ -28,6 +28,7 @@ var evidence = []struct {
 	{"MEMORY_KIND", func(p *shard.Process) string { return p.Memory.Kind }, ""},
 	{"CUPTI_STATE", cuptiState, cuptiOff},
 	{"CUPTI_VERSION", cuptiVersion, unknownValue},
+	{"SCOREP_STATE", scorepState, scorepOff},
 }
 
 // unknownValue stands for what could not be learnt.
@@ -47,6 +48,21 @@ func cuptiState(p *shard.Process) string {
 		return fmt.Sprintf("%s: error %d", c.State, c.Error)
 	default:
 		return c.State
+	}
+}
+
+// scorepOff is said of processes without Score-P, or that were not to use it.
+const scorepOff = "off"
+
+// scorepState tells whether a process's calls were forwarded to Score-P: by which thread model, or why not.
+func scorepState(p *shard.Process) string {
+	switch s := p.Scorep; {
+	case s == nil:
+		return scorepOff
+	case s.Why != "":
+		return s.State + ": " + s.Why
+	default:
+		return s.State + " (" + s.Model + ")"
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 //	TIMING::<SOURCE>          operations by the source of their times
 //	NETWORK::<WHAT>           what went over the network, see package regions: PUTS, PUT_BYTES, RECEIVED_BYTES, …
 //	CUPTI::<WHAT>             what CUPTI told, see package regions: RECORDS, KERNELS, KERNELS_LINKED and, by reason, the other ones, …
+//	SCOREP::<WHAT>            calls forwarded to Score-P (FORWARDED), or by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED
 //	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> tells them (see Difference)
 //	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"
 //	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
@@ -44,7 +45,8 @@ import (
 //
 // and what processes have alike or not: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION, EVENT_MASK,
 // RECORD_MASK, CLOCK_SOURCE, MEMORY_KIND, and where CUPTI was asked for CUPTI_STATE ("ended": it was on; else why it was not,
-// "failed: …") and CUPTI_VERSION. If all have one value, it is the property's. Otherwise there is
+// "failed: …") and CUPTI_VERSION; SCOREP_STATE where there is a Score-P in the process: "on" and how it sees threads, or why
+// calls are not forwarded to it. If all have one value, it is the property's. Otherwise there is
 // NAME::<n> for each value, followed by the processes (location groups) that have it: "tsc: processes 0-3,7".
 //
 // Of OTF2's own there is MPI_COMMUNICATION_COMPLETE: whether every collective and message has all its
@@ -185,7 +187,7 @@ func (c *counts) add(of *shard.Counts) {
 		n    map[string]uint64
 	}{
 		{"STARTS", of.Starts}, {"STOPS", of.Stops}, {"STATES", of.States}, {"FILTERED", of.Filtered},
-		{"PAUSED", of.Paused}, {"ODDITIES", of.Oddities}, {"TIMING", of.Timing}, {"NETWORK", of.Network}, {"CUPTI", of.CUPTI},
+		{"PAUSED", of.Paused}, {"ODDITIES", of.Oddities}, {"TIMING", of.Timing}, {"NETWORK", of.Network}, {"CUPTI", of.CUPTI}, {"SCOREP", of.Scorep},
 		{"NULL_HANDLES", map[string]uint64{"": of.NullHandles}},
 	} {
 		for key, n := range kind.n {

@@ -30,9 +30,10 @@ type Process struct {
 	LibraryVersion int    `json:"libraryVersion"`
 	LibraryPath    string `json:"libraryPath"`
 
-	Masks  Masks  `json:"masks"`
-	Memory Memory `json:"memory"`
-	Cupti  *Cupti `json:"cupti,omitempty"` // nil: it was not asked for
+	Masks  Masks   `json:"masks"`
+	Memory Memory  `json:"memory"`
+	Cupti  *Cupti  `json:"cupti,omitempty"`  // nil: it was not asked for
+	Scorep *Scorep `json:"scorep,omitempty"` // nil: no sign of it, or not to be used
 
 	Launcher Launcher          `json:"launcher"`
 	Clock    Clock             `json:"clock"`
@@ -103,6 +104,13 @@ type Cupti struct {
 	Why     string            `json:"why,omitempty"`     // one line, if it was asked for and is not on, or failed
 	Kinds   uint64            `json:"kinds"`             // bit k: activity kind k was wanted
 	Records map[uint32]uint64 `json:"records,omitempty"` // activity records taken, by kind
+}
+
+// Scorep tells whether NCCL's calls were forwarded to a Score-P measurement in the process.
+type Scorep struct {
+	State string `json:"state"`         // see shm.ScorepState
+	Model string `json:"model"`         // how it sees threads: "none", "omp", "pthread", or "unknown"
+	Why   string `json:"why,omitempty"` // one line, if calls cannot be forwarded
 }
 
 // Cost is what one callback took for one event type, as the plugin measured it on a sample.
@@ -261,6 +269,9 @@ type Counts struct {
 	Timing   map[string]uint64            `json:"timing"`            // operations by timing source
 	Network  map[string]uint64            `json:"network,omitempty"` // see package regions, Model.Network
 	CUPTI    map[string]uint64            `json:"cupti,omitempty"`   // what CUPTI told, see package regions
+
+	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED.
+	Scorep map[string]uint64 `json:"scorep,omitempty"`
 
 	NullHandles uint64 `json:"nullHandles"` // stops and states of events that were refused
 }

@@ -7,7 +7,7 @@ import "fmt"
 // Constants of plugin/shm.h.
 const (
 	Magic   = 0x3266744f6c63636e // "ncclOtf2" read as little-endian
-	Version = 3
+	Version = 4
 
 	PageSize      = 4096
 	HeaderSize    = 2 * PageSize // of struct ncclotf2_header
@@ -195,6 +195,60 @@ func (s CuptiState) String() string {
 	return fmt.Sprintf("CuptiState(%d)", uint32(s))
 }
 
+// ScorepState tells whether NCCL's calls are forwarded to a Score-P measurement in the process.
+type ScorepState uint32
+
+// States of Score-P of plugin/shm.h.
+const (
+	ScorepOff      ScorepState = 0 // not asked for, or there is no sign of Score-P
+	ScorepOn       ScorepState = 1
+	ScorepAbsent   ScorepState = 2 // asked for, and there is none
+	ScorepUnusable ScorepState = 3 // it is there and cannot be told anything
+	ScorepNoCalls  ScorepState = 4 // nothing tells of calls
+)
+
+var scorepStateNames = [...]string{"off", "on", "absent", "unusable", "no calls"}
+
+func (s ScorepState) String() string {
+	if int(s) < len(scorepStateNames) {
+		return scorepStateNames[s]
+	}
+	return fmt.Sprintf("ScorepState(%d)", uint32(s))
+}
+
+// ScorepModel is how Score-P sees the threads of the process.
+type ScorepModel uint32
+
+// Models of plugin/shm.h.
+const (
+	ScorepUnknown    ScorepModel = 0
+	ScorepSingle     ScorepModel = 1 // there is one
+	ScorepForkJoin   ScorepModel = 2 // OpenMP's
+	ScorepCreateWait ScorepModel = 3 // pthreads
+)
+
+// As Score-P names them.
+var scorepModelNames = [...]string{"unknown", "none", "omp", "pthread"}
+
+func (m ScorepModel) String() string {
+	if int(m) < len(scorepModelNames) {
+		return scorepModelNames[m]
+	}
+	return fmt.Sprintf("ScorepModel(%d)", uint32(m))
+}
+
+// Why a call that is recorded was not forwarded.
+const (
+	ScorepKeptThread    = 0 // not the main thread, and the model allows no other
+	ScorepKeptOutside   = 1 // before or behind the measurement
+	ScorepKeptPaused    = 2 // its recording was off
+	ScorepKeptUndefined = 3 // its region was not there (yet)
+	ScorepKeptReasons   = 4
+)
+
+// scorepKeptNames are the reasons as shards name them.
+var scorepKeptNames = [ScorepKeptReasons]string{"OTHER_THREADS", "OUTSIDE", "PAUSED", "UNDEFINED"}
+
 // Header is struct ncclotf2_header. In live memory the fields after Created's page half change while
 // they are looked at: read them through the methods of Memory, or from the copy that Source.Header
 // returns.
@@ -259,7 +313,13 @@ type Header struct {
 
 	CuptiWhy [512]byte // one line, if it was asked for and is not on, or failed; else empty
 
-	_ [1272]byte
+	ScorepState     ScorepState
+	ScorepModel     ScorepModel
+	ScorepForwarded uint64                    // calls that became regions of Score-P's
+	ScorepKept      [ScorepKeptReasons]uint64 // calls that did not, by why
+	ScorepWhy       [512]byte                 // one line, if calls cannot be forwarded; else empty
+
+	_ [712]byte
 
 	// written by the collector
 	CollectorState CollectorState

@@ -143,6 +143,13 @@ func (m *Memory) Header() Header {
 	c.CuptiBuffersOverwritten = atomic.LoadUint64(&h.CuptiBuffersOverwritten)
 	c.CuptiWhy = h.CuptiWhy // in place before the state that was just read
 	c.CuptiKinds = atomic.LoadUint64(&h.CuptiKinds)
+	c.ScorepState = ScorepState(atomic.LoadUint32((*uint32)(&h.ScorepState)))
+	c.ScorepModel = ScorepModel(atomic.LoadUint32((*uint32)(&h.ScorepModel)))
+	c.ScorepForwarded = atomic.LoadUint64(&h.ScorepForwarded)
+	for i := range h.ScorepKept {
+		c.ScorepKept[i] = atomic.LoadUint64(&h.ScorepKept[i])
+	}
+	c.ScorepWhy = h.ScorepWhy // in place before the state that was just read
 	for t := range h.Filtered {
 		c.Filtered[t] = atomic.LoadUint64(&h.Filtered[t])
 		c.Paused[t] = atomic.LoadUint64(&h.Paused[t])

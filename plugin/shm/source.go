@@ -86,6 +86,23 @@ func (h *Header) Host() string { return cString(h.Hostname[:]) }
 // CuptiReason says why CUPTI is not on though it was asked for, or failed; else "".
 func (h *Header) CuptiReason() string { return cString(h.CuptiWhy[:]) }
 
+// ScorepReason says why calls cannot be forwarded to Score-P; else "".
+func (h *Header) ScorepReason() string { return cString(h.ScorepWhy[:]) }
+
+// ScorepCalls counts calls by what became of them: FORWARDED, or why they were not.
+func (h *Header) ScorepCalls() map[string]uint64 {
+	calls := map[string]uint64{}
+	if h.ScorepForwarded > 0 {
+		calls["FORWARDED"] = h.ScorepForwarded
+	}
+	for i, n := range h.ScorepKept {
+		if n > 0 {
+			calls[scorepKeptNames[i]] = n
+		}
+	}
+	return calls
+}
+
 // Boot is /proc/sys/kernel/random/boot_id of the process's machine.
 func (h *Header) Boot() string { return cString(h.BootID[:]) }
 

@@ -4,6 +4,7 @@
  * seccomp filter traps its system calls, malloc is counted, the kernel counts the faults. Chunks
  * change hands all the while.
  */
+#include <dlfcn.h>
 #include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,6 +17,7 @@
 
 #include "../cupti.h"
 #include "../mark.h"
+#include "../scorep.h"
 #include "host.h"
 #include "test.h"
 
@@ -180,23 +182,52 @@ static bool round_raw(uint64_t count) {
   return round_v6(count) && slot;
 }
 
+static bool call_api(unsigned type, const char *func, void *group) {
+  struct ncclotf2_descr_v6 d = host_descr(type);
+  d.parentObj = group;
+  if (type == NCCLOTF2_P2P_API) d.p2pApi.func = func, d.p2pApi.datatype = "ncclFloat32", d.p2pApi.count = 1;
+  else d.collApi.func = func, d.collApi.datatype = "ncclBfloat16", d.collApi.count = 1;
+  void *handle = NULL;
+  ncclProfiler_v6.startEvent(context, &handle, &d);
+  ncclProfiler_v6.stopEvent(handle);
+  return handle != NULL;
+}
+
+/* A plain call, and calls in a group. */
+static bool round_of_calls(uint64_t count) {
+  bool recorded = true;
+  for (int depth = 1; depth <= 3; depth++) {
+    struct ncclotf2_descr_v6 d = host_descr(NCCLOTF2_GROUP_API);
+    d.groupApi.groupDepth = depth % 3;
+    void *group = NULL;
+    ncclProfiler_v6.startEvent(context, &group, &d);
+    recorded = recorded && group;
+    if (count % 2 || depth == 2) recorded = call_api(NCCLOTF2_COLL_API, "AllReduce", group) && recorded;
+    else recorded = call_api(NCCLOTF2_P2P_API, "Send", group) && call_api(NCCLOTF2_P2P_API, "Recv", group) && recorded;
+    ncclProfiler_v6.recordEventState(group, 24, NULL);
+    ncclProfiler_v6.stopEvent(group);
+  }
+  return round_v6(count) && recorded;
+}
+
 static const struct flavour {
   const char *what;
   bool (*round)(uint64_t count);
   unsigned api;
   uint32_t record; /* beside the types */
   uint64_t first, last;
-  bool cupti;
+  enum { ALONE, CUPTI, SCOREP } with;
 } flavours[] = {
-    {"version 6", round_v6, 6, 0, 0, 0, false},
-    {"version 7", round_v7, 7, 0, 0, 0, false},
-    {"version 4", round_v4, 4, 0, 0, 0, false},
-    {"version 1", round_v1, 1, 0, 0, 0, false},
-    {"inside a window", round_v6, 6, NCCLOTF2_RECORD_WINDOW, 0, UINT64_MAX, false},
-    {"outside a window", round_v6, 6, NCCLOTF2_RECORD_WINDOW, UINT64_MAX, UINT64_MAX, false},
-    {"marks", round_of_marks, 6, 0, 0, 0, false},
-    {"record mode", round_raw, 6, NCCLOTF2_RECORD_RAW, 0, 0, false},
-    {"with CUPTI", round_v6, 6, 0, 0, 0, true},
+    {"version 6", round_v6, 6, 0, 0, 0, ALONE},
+    {"version 7", round_v7, 7, 0, 0, 0, ALONE},
+    {"version 4", round_v4, 4, 0, 0, 0, ALONE},
+    {"version 1", round_v1, 1, 0, 0, 0, ALONE},
+    {"inside a window", round_v6, 6, NCCLOTF2_RECORD_WINDOW, 0, UINT64_MAX, ALONE},
+    {"outside a window", round_v6, 6, NCCLOTF2_RECORD_WINDOW, UINT64_MAX, UINT64_MAX, ALONE},
+    {"marks", round_of_marks, 6, 0, 0, 0, ALONE},
+    {"record mode", round_raw, 6, NCCLOTF2_RECORD_RAW, 0, 0, ALONE},
+    {"with CUPTI", round_v6, 6, 0, 0, 0, CUPTI},
+    {"with Score-P", round_of_calls, 6, 0, 0, 0, SCOREP},
 };
 static const struct flavour *flavour;
 enum { ROUNDS = 100000 };
@@ -256,18 +287,30 @@ static void *init(unsigned api) {
   return made;
 }
 
-/* Without a collector nobody else does. */
-static void begin_cupti(void) {
-  char path[PATH_MAX];
+static const char *beside_tests(const char *library) {
+  static char path[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
   CHECK(length > 0, "who am I: %s", strerror(errno));
   path[length] = '\0';
   for (int i = 0; i < 3; i++) *strrchr(path, '/') = '\0';
-  strcat(path, "/fakecupti/libcupti.so.12");
-  setenv("NCCL_OTF2_CUPTI_LIBRARY", path, 1);
+  strcat(path, library);
+  return path;
+}
+
+/* Without a collector nobody else does. */
+static void begin_cupti(void) {
+  setenv("NCCL_OTF2_CUPTI_LIBRARY", beside_tests("/fakecupti/libcupti.so.12"), 1);
   setenv("FAKECUPTI_SWIFT", "1", 1);
   host_header()->cupti_kinds = 1ULL << 10 | 1ULL << 39 | 1ULL << 4;
   CHECK(ncclotf2_cupti_begin(true), "%s", host_line);
+}
+
+static void begin_scorep(void) {
+  setenv("FAKESCOREP_SWIFT", "1", 1);
+  CHECK(dlopen(beside_tests("/fakescorep/pthread/libscorep_adapter_user_event.so.11"), RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
+  ncclotf2_scorep_begin(6);
+  EQUAL(host_header()->scorep_state, NCCLOTF2_SCOREP_ON, "state");
+  ncclotf2_scorep_prepare();
 }
 
 static void steady(const struct flavour *chosen) {
@@ -282,7 +325,8 @@ static void steady(const struct flavour *chosen) {
   comm->first = flavour->first;
   comm->last = flavour->last;
   host_header()->record_mask = 0xffff | flavour->record;
-  if (flavour->cupti) begin_cupti();
+  if (flavour->with == CUPTI) begin_cupti();
+  if (flavour->with == SCOREP) begin_scorep();
   const bool outside = flavour->first != 0;
   handed_over_least = outside ? 0 : 1000;
   struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
@@ -299,6 +343,7 @@ static void steady(const struct flavour *chosen) {
   EQUAL(result.allocations, 0, "allocations");
   /* One chunk with its pages not in place would be 16. */
   CHECK(result.faults < 16, "%ld page faults", result.faults);
+  CHECK(flavour->with != SCOREP || host_header()->scorep_forwarded >= result.rounds - result.refused, "calls were not forwarded");
   uint32_t chunks = chunks_taken(reader);
   CHECK(chunks >= handed_over_least, "only %u chunks changed hands", chunks);
   CHECK(!outside || result.refused == result.rounds, "recorded outside");
@@ -316,6 +361,7 @@ static void steady_outside(void) { steady(&flavours[5]); }
 static void steady_marks(void) { steady(&flavours[6]); }
 static void steady_raw(void) { steady(&flavours[7]); }
 static void steady_cupti(void) { steady(&flavours[8]); }
+static void steady_scorep(void) { steady(&flavours[9]); }
 
 TEST_MAIN({"a warm thread makes no system call, no allocation and no page fault", steady_v6},
           {"... nor with version 7", steady_v7},
@@ -325,7 +371,8 @@ TEST_MAIN({"a warm thread makes no system call, no allocation and no page fault"
           {"... nor outside", steady_outside},
           {"... nor with marks", steady_marks},
           {"... nor in record mode", steady_raw},
-          {"... nor when CUPTI is told its launches", steady_cupti})
+          {"... nor when CUPTI is told its launches", steady_cupti},
+          {"... nor when Score-P is told its calls, but for what that does", steady_scorep})
 
 #else
 int main(void) {

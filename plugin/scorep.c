@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scorep.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "abi.h"
+#include "config.h"
+#include "futex.h"
+#include "log.h"
+#include "scorep_library.h"
+#include "session.h"
+
+static struct scorep_functions scorep; /* written before ncclotf2_fast.scorep is set */
+static bool any_thread;                /* likewise: not only the main thread may call it */
+
+/* One region per operation, by NCCL's name of it. */
+enum { ALL_TO_ALL, GATHER, SCATTER, SEND_RECV, OTHER, NAMED };
+static struct {
+  const char *operation, *region;
+  void *handle;
+} regions[] = {
+    [ALL_TO_ALL] = {"AlltoAll", "ncclAlltoAll", NULL},
+    [GATHER] = {"Gather", "ncclGather", NULL},
+    [SCATTER] = {"Scatter", "ncclScatter", NULL},
+    [SEND_RECV] = {"SendRecv", "ncclSendRecv", NULL},
+    [OTHER] = {NULL, "ncclOther", NULL}, /* of a name that is not in this table */
+    [NAMED] = {"AllReduce", "ncclAllReduce", NULL},
+    {"AllGather", "ncclAllGather", NULL},
+    {"ReduceScatter", "ncclReduceScatter", NULL},
+    {"Send", "ncclSend", NULL},
+    {"Recv", "ncclRecv", NULL},
+    {"Broadcast", "ncclBroadcast", NULL},
+    {"Reduce", "ncclReduce", NULL},
+};
+enum { REGIONS = sizeof regions / sizeof *regions };
+static uint32_t metric;
+
+/* Where the regions come from, as Score-P and its filter files see it. */
+static const char region_file[] = "NCCL";
+
+static uint32_t defined; /* futex: whether the handles are there */
+enum { NOT_YET = 0, BEING_DEFINED = 1, DEFINED = 2 };
+
+/* What this thread is in. */
+static __thread struct {
+  uint64_t call;   /* handle of the plain call, or 0 */
+  void *entered;   /* its region, or NULL */
+  uint64_t sent, received;
+  uint32_t sends, receives; /* inside it; its name is known when all of them have come */
+  uint32_t comm;
+  bool mixed;      /* … on several communicators */
+  bool unsized;    /* … of a datatype whose size is not known */
+  uint8_t may;     /* enum: whether the thread may call Score-P */
+} thread;
+enum { UNKNOWN = 0, MAY = 1, MAY_NOT = 2 };
+
+static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
+
+static bool measures(void) { return __atomic_load_n(scorep.phase, __ATOMIC_RELAXED) == SCOREP_PHASE_WITHIN; }
+
+static bool thread_may(void) {
+  if (thread.may == UNKNOWN) thread.may = any_thread || syscall(SYS_gettid) == getpid() ? MAY : MAY_NOT;
+  return thread.may == MAY;
+}
+
+/* Whether the handles are there afterwards. */
+static bool define(void) {
+  uint32_t before = __atomic_load_n(&defined, __ATOMIC_ACQUIRE);
+  if (before == DEFINED) return true;
+  if (before != NOT_YET ||
+      !__atomic_compare_exchange_n(&defined, &before, BEING_DEFINED, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+    return before == DEFINED;
+  for (unsigned i = 0; i < REGIONS; i++) {
+    const char *last_name = NULL;
+    uint32_t last_file = 0;
+    scorep.region_init(&regions[i].handle, &last_name, &last_file, regions[i].region, SCOREP_REGION_FUNCTION, region_file, 0);
+  }
+  if (scorep.init_metric && scorep.trigger_uint64)
+    scorep.init_metric(&metric, "nccl_bytes", "bytes", SCOREP_METRIC_UINT64, SCOREP_METRIC_GLOBAL);
+  __atomic_store_n(&defined, DEFINED, __ATOMIC_RELEASE);
+  ncclotf2_futex_wake(&defined);
+  return true;
+}
+
+/* ---- on NCCL's threads ---- */
+
+static void *keep(uint8_t *base, enum ncclotf2_scorep_kept reason) {
+  ncclotf2_count(&ncclotf2_header_at(base)->scorep_kept[reason]);
+  return NULL;
+}
+
+/* The region that was entered, or NULL. Bytes are a value of the metric unless they are not known. */
+static void *enter(uint8_t *base, unsigned region, uint64_t bytes, bool known) {
+  if (!thread_may()) return keep(base, NCCLOTF2_SCOREP_KEPT_THREAD);
+  if (!measures()) return keep(base, NCCLOTF2_SCOREP_KEPT_OUTSIDE);
+  if (scorep.recording_enabled && !scorep.recording_enabled()) return keep(base, NCCLOTF2_SCOREP_KEPT_PAUSED);
+  void *handle = define() ? regions[region].handle : NULL;
+  if (!handle) return keep(base, NCCLOTF2_SCOREP_KEPT_UNDEFINED);
+  scorep.region_enter(handle);
+  if (known && metric) scorep.trigger_uint64(metric, bytes);
+  ncclotf2_count(&ncclotf2_header_at(base)->scorep_forwarded);
+  return handle;
+}
+
+static void leave(void *handle) {
+  if (handle && measures()) scorep.region_end(handle);
+}
+
+static const char *text_of(uint8_t *base, uint32_t id) {
+  return id ? ncclotf2_string_at(base, (uint64_t)(id - 1) * 8)->bytes : "";
+}
+
+static unsigned region_of(const char *operation) {
+  for (unsigned i = REGIONS; i-- > 0;)
+    if (regions[i].operation && strcmp(regions[i].operation, operation) == 0) return i;
+  return OTHER;
+}
+
+/* In bytes; 0 if it is not known (NCCL has no name for its 8-bit unsigned integer, "Unknown"). */
+static uint64_t size_of(const char *datatype) {
+  static const struct {
+    const char *name;
+    uint64_t size;
+  } sizes[] = {{"ncclFloat32", 4}, {"ncclBfloat16", 2}, {"ncclFloat16", 2},    {"ncclFloat64", 8},    {"ncclInt8", 1},  {"ncclInt32", 4},
+               {"ncclInt64", 8},   {"ncclUint8", 1},    {"ncclUint32", 4},     {"ncclUint64", 8},     {"ncclFloat8e4m3", 1},
+               {"ncclFloat8e5m2", 1}};
+  for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    if (strcmp(sizes[i].name, datatype) == 0) return sizes[i].size;
+  return 0;
+}
+
+/* The calls that NCCL carries out as sends and receives; no event names them. */
+static unsigned series_region(uint8_t *base) {
+  const uint32_t sends = thread.sends, receives = thread.receives;
+  if (sends + receives == 1) return region_of(sends ? "Send" : "Recv");
+  const uint32_t ranks =
+      thread.mixed || thread.comm == NCCLOTF2_NONE ? 0 : (uint32_t)ncclotf2_comm_at(base, thread.comm)->nranks;
+  if (ranks > 1 && sends == ranks && receives == ranks) return ALL_TO_ALL;
+  if (ranks && sends == 1 && receives == ranks) return GATHER;
+  if (ranks && sends == ranks && receives == 1) return SCATTER;
+  return SEND_RECV;
+}
+
+static void *enter_series(uint8_t *base) {
+  const uint64_t bytes = thread.sent > thread.received ? thread.sent : thread.received;
+  void *handle = enter(base, series_region(base), bytes, !thread.unsized);
+  thread.sends = thread.receives = 0;
+  return handle;
+}
+
+static void begin_call(uint64_t handle) {
+  leave(thread.entered);
+  thread.call = handle;
+  thread.entered = NULL;
+  thread.sent = thread.received = 0;
+  thread.sends = thread.receives = 0;
+  thread.mixed = thread.unsized = false;
+}
+
+void ncclotf2_scorep_started(uint8_t *base, const struct ncclotf2_record *record) {
+  if (record->type == NCCLOTF2_GROUP_API) {
+    begin_call(((const struct ncclotf2_group_api *)(const void *)record)->group_depth == 1 ? record->handle : 0);
+    return;
+  }
+  const struct ncclotf2_coll_api *call = (const void *)record;
+  const uint64_t size = size_of(text_of(base, call->datatype)), bytes = call->count * size;
+  const unsigned region = region_of(text_of(base, call->func));
+  const bool plain = thread.call && record->arg == thread.call;
+  if (!plain || thread.entered || (record->type == NCCLOTF2_COLL_API && thread.sends + thread.receives)) {
+    leave(enter(base, region, bytes, size != 0));
+    return;
+  }
+  if (record->type == NCCLOTF2_COLL_API) {
+    thread.entered = enter(base, region, bytes, size != 0);
+    return;
+  }
+  if (thread.sends + thread.receives == 0) thread.comm = record->aux;
+  if (thread.comm != record->aux) thread.mixed = true;
+  if (!size) thread.unsized = true;
+  if (strcmp(regions[region].region, "ncclSend") == 0) {
+    thread.sends++;
+    thread.sent += bytes;
+  } else {
+    thread.receives++;
+    thread.received += bytes;
+  }
+}
+
+void ncclotf2_scorep_launches(uint8_t *base, uint64_t handle) {
+  if (handle == thread.call && handle && !thread.entered && thread.sends + thread.receives) thread.entered = enter_series(base);
+}
+
+void ncclotf2_scorep_stopped(uint8_t *base, uint64_t handle) {
+  if (handle != thread.call || !handle) return;
+  if (!thread.entered && thread.sends + thread.receives) thread.entered = enter_series(base);
+  begin_call(0);
+}
+
+/* ---- once in a process ---- */
+
+static void set_state(enum ncclotf2_scorep_state state, const char *why) {
+  snprintf(header()->scorep_why, sizeof header()->scorep_why, "%s", why);
+  __atomic_store_n(&header()->scorep_state, state, __ATOMIC_RELEASE);
+  if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "NCCL's calls are not forwarded to Score-P: %s", why);
+}
+
+/* Who sets these expects a measurement. */
+static bool measurement_is_expected(void) {
+  static const char *const names[] = {"SCOREP_ENABLE_TRACING", "SCOREP_ENABLE_PROFILING", "SCOREP_EXPERIMENT_DIRECTORY"};
+  for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+    if (getenv(names[i])) return true;
+  return false;
+}
+
+void ncclotf2_scorep_begin(unsigned api_version) {
+  static bool begun;
+  if (begun) return;
+  begun = true;
+  const char *note;
+  const enum ncclotf2_scorep_setting setting = ncclotf2_config_scorep(&note);
+  if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
+  if (setting == NCCLOTF2_SCOREP_SET_OFF) return;
+  char why[sizeof header()->scorep_why];
+  enum ncclotf2_scorep_model model;
+  if (!ncclotf2_scorep_library(&scorep, &model, why, sizeof why)) {
+    if (*why)
+      set_state(NCCLOTF2_SCOREP_UNUSABLE, why);
+    else if (setting == NCCLOTF2_SCOREP_SET_ON || measurement_is_expected())
+      set_state(NCCLOTF2_SCOREP_ABSENT, "this process shows none; instrument the program (scorep --user), and if its libraries are "
+                "static link it with -rdynamic, or set NCCL_OTF2_SCOREP=off");
+    return;
+  }
+  __atomic_store_n(&header()->scorep_model, model, __ATOMIC_RELAXED);
+  const uint32_t calls = 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API;
+  if (api_version < 5) {
+    set_state(NCCLOTF2_SCOREP_NO_CALLS, "NCCL before 2.28 does not tell of calls; use a newer one");
+  } else if (!(__atomic_load_n(&header()->record_mask, __ATOMIC_ACQUIRE) & calls)) {
+    set_state(NCCLOTF2_SCOREP_NO_CALLS, "they are not recorded; NCCL_OTF2_EVENTS must have CollApi and P2pApi, and NCCL_OTF2_RANKS "
+              "this process");
+  } else {
+    any_thread = model == NCCLOTF2_SCOREP_CREATE_WAIT;
+    set_state(NCCLOTF2_SCOREP_ON, "");
+    ncclotf2_log(NCCLOTF2_LOG_INFO, "NCCL's calls are forwarded to Score-P, from %s",
+                 any_thread ? "all threads" : "the main thread (that is what its thread model allows)");
+    __atomic_store_n(&ncclotf2_fast.scorep, 1, __ATOMIC_RELEASE);
+  }
+}
+
+void ncclotf2_scorep_prepare(void) {
+  if (!__atomic_load_n(&ncclotf2_fast.scorep, __ATOMIC_ACQUIRE) || !thread_may() || !measures()) return;
+  while (!define()) ncclotf2_futex_wait(&defined, BEING_DEFINED, 20); /* another thread does it: calls are to find them */
+}
+
+void ncclotf2_scorep_report(void) {
+  static const char *const reasons[NCCLOTF2_SCOREP_KEPT_REASONS] = {
+      [NCCLOTF2_SCOREP_KEPT_THREAD] = "from other threads than the main one (link the program by scorep --thread=pthread)",
+      [NCCLOTF2_SCOREP_KEPT_OUTSIDE] = "while Score-P did not measure",
+      [NCCLOTF2_SCOREP_KEPT_PAUSED] = "while its recording was off",
+      [NCCLOTF2_SCOREP_KEPT_UNDEFINED] = "for which it had no region",
+  };
+  static uint64_t reported[NCCLOTF2_SCOREP_KEPT_REASONS];
+  char line[512] = "";
+  size_t used = 0;
+  for (unsigned i = 0; i < NCCLOTF2_SCOREP_KEPT_REASONS; i++) {
+    const uint64_t kept = __atomic_load_n(&header()->scorep_kept[i], __ATOMIC_RELAXED);
+    /* Pauses are the user's own wish. */
+    if (i == NCCLOTF2_SCOREP_KEPT_PAUSED || kept == reported[i]) continue;
+    const int length = snprintf(line + used, sizeof line - used, "%s%llu %s", used ? "; " : "",
+                                (unsigned long long)(kept - reported[i]), reasons[i]);
+    reported[i] = kept;
+    if (length > 0 && (size_t)length < sizeof line - used) used += (size_t)length;
+  }
+  if (used) ncclotf2_log(NCCLOTF2_LOG_WARN, "calls not forwarded to Score-P: %s", line);
+}

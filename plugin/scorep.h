@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Score-P: calls of NCCL as regions of the measurement that the application is part of (NCCL_OTF2_SCOREP).
+ *
+ * Score-P aborts the program where its rules are not kept, so only what keeps them by itself is handed on:
+ *
+ * - It has no time stamps of others: a region begins and ends when it is told so, on the thread that tells.
+ * - It is told only while it measures; a call before that would start it, on a thread of NCCL's maybe.
+ * - Which threads it knows is chosen when the program is linked. In one model any may tell it something, in the others
+ *   only the process's main thread.
+ * - A plain call (a GroupApi event of depth 1) is a region until its stop: NCCL (2.28 and later) makes that stop
+ *   on every way out, on the same thread, and no code of the application runs in between.
+ * - A call within a group of the user's is a region without length, within one callback: where such a call fails NCCL
+ *   does not stop its event. The group itself is none: the application's own code runs in it.
+ * - At most one region of ours is open on a thread, and only who began it ends it.
+ *
+ * What is not recorded has no handle, and NCCL tells nothing of its end: it is not forwarded either.
+ */
+#ifndef NCCLOTF2_SCOREP_H
+#define NCCLOTF2_SCOREP_H
+
+#include <stdint.h>
+
+#include "shm.h"
+
+/* Finds out, once in a process, whether calls can be forwarded, and sets ncclotf2_fast.scorep if so. When the collector is
+ * ready; caller holds the life lock. */
+void ncclotf2_scorep_begin(unsigned api_version);
+
+/* Defines the regions, if that has not been done and may be done on this thread. Without the life lock: Score-P has
+ * locks of its own. */
+void ncclotf2_scorep_prepare(void);
+
+/* The log line about what was not forwarded since the last such line. Caller holds the life lock. */
+void ncclotf2_scorep_report(void);
+
+/* ---- while ncclotf2_fast.scorep is set, on the calling thread ---- */
+
+/* A record of a GroupApi, CollApi or P2pApi event that has just been committed. */
+void ncclotf2_scorep_started(uint8_t *base, const struct ncclotf2_record *record);
+
+/* NCCL has collected what the call of this handle consists of, and launches it. */
+void ncclotf2_scorep_launches(uint8_t *base, uint64_t handle);
+
+/* An event of any type has ended. */
+void ncclotf2_scorep_stopped(uint8_t *base, uint64_t handle);
+
+#endif
