@@ -285,7 +285,7 @@ func TestDefinitionsAreThoseOfCubeDump(t *testing.T) {
 		i := 0
 		p.Walk(func(c CnodeID, depth int) {
 			region := p.Regions[p.Cnodes[c].Callee]
-			if m := lines[i]; m[2] != region.Name || m[3] != fmt.Sprint(c) || len(m[1]) != 3*depth+min(depth, 1) || m[4] != p.Cnodes[c].Module {
+			if m := lines[i]; m[2] != region.Name || m[3] != fmt.Sprint(c) || strings.Count(m[1], " ") != 2*depth || m[4] != p.Cnodes[c].Module {
 				t.Errorf("%s: cnode %d %q at depth %d, cube_dump has %q", name, c, region.Name, depth, m)
 			}
 			i++
