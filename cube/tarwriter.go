@@ -23,7 +23,7 @@ type tarWriter struct {
 }
 
 func newTarWriter(out output) *tarWriter {
-	return &tarWriter{out: out, buffer: bufio.NewWriterSize(out, 256<<10)}
+	return &tarWriter{out: out, buffer: bufio.NewWriterSize(out, 64<<10)}
 }
 
 // Write adds to the open member.

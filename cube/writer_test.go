@@ -180,7 +180,7 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 			if l.Name != want.Name || l.Rank != want.Rank || l.Type != want.Type.String() || g.Name != group.Name || g.Type != group.Type.String() || n.Name != d.Nodes[group.Node].Name {
 				t.Errorf("location %+v of %s on %s, want %+v of %+v", l, g.Name, n.Name, want, group)
 			}
-			if g.Type == "accelerator" && (len(g.Attrs) == 0 || g.Attrs[0].Key != "Creating location group") {
+			if g.Type == "accelerator" && !slices.ContainsFunc(g.Attrs, func(a plainAttr) bool { return a.Key == "Creating location group" }) {
 				t.Errorf("accelerator %+v", g)
 			}
 		}
@@ -245,8 +245,8 @@ func TestNoMemberIsAMultipleOfTheBlock(t *testing.T) {
 		check(t, err)
 		sizes(b)
 	}
-	if padded != 1 {
-		t.Errorf("%d anchors came to a multiple of 512, one should have", padded)
+	if padded != 2 { // one is as long by itself, one was a byte shorter
+		t.Errorf("%d anchors are a byte longer than a multiple of 512, of 512 lengths in a row two should be", padded)
 	}
 	padded = 0
 	for n := 1; n < 520; n++ {

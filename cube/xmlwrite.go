@@ -12,7 +12,7 @@ import (
 // reader of XML. Errors are kept by the buffer until Flush.
 type xmlWriter struct{ *bufio.Writer }
 
-func newXMLWriter(w io.Writer) *xmlWriter { return &xmlWriter{bufio.NewWriterSize(w, 64<<10)} }
+func newXMLWriter(w io.Writer) *xmlWriter { return &xmlWriter{bufio.NewWriterSize(w, 16<<10)} }
 
 // entities are all that readers decode, in texts and in values of attributes.
 var entities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&apos;", `"`, "&quot;")
