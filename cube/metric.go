@@ -19,7 +19,7 @@ type Metric struct {
 	Hidden      bool // a ghost: for expressions only. Behind all others, or readers crash
 	URL         string
 	Description string
-	Val         string // "VOID": has no values of its own, only children. Usually empty
+	Val         string // "VOID": a heading, readers take its values for zeros. Usually empty
 	Attributes  []Attribute
 
 	// CubePL of derived metrics. Expression gives the value, Init is run once before. Plus, Minus and Aggregate replace
@@ -148,6 +148,8 @@ func (m *Metric) checkValues(owner string) error {
 		return invalid("%s is %s with global variables in Init: cube_remap2 crashes on that, use an expression without", owner, m.Kind)
 	case m.Val != "" && m.Val != valVoid:
 		return invalid("%s has val %q: only %s means something", owner, m.Val, valVoid)
+	case m.Val == valVoid && m.Kind.Derived():
+		return invalid("%s is %s and %s: readers take its values for zeros", owner, valVoid, m.Kind)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ func rewritten(t *testing.T, d *Definitions, v values, o *Options) []byte {
 // complete adds what unwritten metrics read as.
 func complete(d *Definitions, v values) {
 	for id := range d.Metrics {
-		if m := &d.Metrics[id]; !m.Kind.Derived() && v[MetricID(id)] == nil {
+		if m := &d.Metrics[id]; !m.Kind.Derived() && m.Val != valVoid && v[MetricID(id)] == nil {
 			row := newRow(m, len(d.Locations))
 			for range d.Cnodes {
 				var bits []uint64
@@ -339,6 +340,7 @@ func TestDefinitionsThatHarmReadersAreRefused(t *testing.T) {
 		{func(d *Definitions) { d.Metrics[7].Plus = "1" }, "says how to add"},
 		{func(d *Definitions) { d.Metrics[8].Init = "{ global(x); }" }, "cube_remap2 crashes"},
 		{func(d *Definitions) { d.Metrics[0].Val = "1" }, "only VOID means something"},
+		{func(d *Definitions) { d.Metrics[8].Val = valVoid }, "readers take its values for zeros"},
 		{func(d *Definitions) { d.Metrics[0].Description = "a\nb" }, "U+000A"},
 		{func(d *Definitions) { d.Regions = nil }, "there is no region"},
 		{func(d *Definitions) { d.Regions[0].Name = "" }, "region 0 \"\" has no name"},
@@ -417,6 +419,7 @@ func TestValuesThatDoNotFitAreRefused(t *testing.T) {
 		{set(0, func(r *Row) { r.SetUint64(4, 1) }), "there is no location 4 among 4"},
 		{set(0, func(r *Row) { r.SetUint64(-1, 1) }), "there is no location -1"},
 		{func(w *Writer) error { return w.WriteMetric(7, nothing) }, "it has no values"},
+		{func(w *Writer) error { return w.WriteMetric(3, nothing) }, "readers take its values for zeros"},
 		{func(w *Writer) error { return w.WriteMetric(10, nothing) }, "there is no metric 10 among 10"},
 		{func(w *Writer) error { return errors.Join(w.WriteMetric(0, nothing), w.WriteMetric(0, nothing)) }, "is written twice"},
 		{func(w *Writer) error { return w.WriteMetric(0, func(CnodeID, *Row) error { return io.ErrNoProgress }) }, "cnode 0: " + io.ErrNoProgress.Error()},
@@ -444,6 +447,41 @@ func TestValuesThatDoNotFitAreRefused(t *testing.T) {
 			t.Errorf("%q left %v", c.want, list)
 		}
 	}
+}
+
+// sink is a file that keeps nothing.
+type sink struct{ n int64 }
+
+func (s *sink) Write(p []byte) (int, error) { s.n += int64(len(p)); return len(p), nil }
+
+func (s *sink) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+// The values of a metric are not held: memory follows cnodes and locations, not their product.
+func TestValuesAreStreamed(t *testing.T) {
+	const cnodes, locations = 2000, 4000
+	d := one()
+	for range cnodes - 1 {
+		d.AddCnode(Cnode{Parent: 0, Callee: 0})
+	}
+	for range locations - 1 {
+		d.AddLocation(Location{Group: 0})
+	}
+	var out sink
+	w, err := newWriter(&out, d, nil)
+	check(t, err)
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	before := sample[0].Value.Uint64()
+	check(t, w.WriteMetric(0, func(c CnodeID, row *Row) error {
+		row.SetFloat64(LocationID(c), 1)
+		return nil
+	}))
+	metrics.Read(sample)
+	const bound = 1<<20 + 16*cnodes + 4*8*locations
+	if used := sample[0].Value.Uint64() - before; used > bound || out.n < 8*cnodes*locations {
+		t.Errorf("%d bytes allocated to write %d, want %d at most", used, out.n, bound)
+	}
+	check(t, w.Close())
 }
 
 func TestProfilesAppearWhole(t *testing.T) {
