@@ -89,7 +89,7 @@ var (
 
 // cube_dump prints the stored rows with six digits, and "0." where no row is stored of a metric that has some.
 func TestStoredValuesAreThoseOfCubeDump(t *testing.T) {
-	for _, path := range fixtures(t) {
+	for _, path := range append(fixtures(t), "testdata/sample.cubex") {
 		text, err := os.ReadFile(strings.TrimSuffix(path, ".cubex") + ".dump-stored.txt")
 		if os.IsNotExist(err) {
 			continue // the variants of nccl-2x2 have its values
@@ -160,7 +160,7 @@ func sameText(got, want string) bool {
 // Sums along the call tree, by the rules of the format, are those that cube_dump prints.
 func TestExclusiveAndInclusiveValuesAreThoseOfCubeDump(t *testing.T) {
 	cases := map[string]string{"minimal": "minimal", "nccl-2x2": "nccl-2x2", "nccl-2x2-dense": "nccl-2x2", "nccl-2x2-zdata": "nccl-2x2",
-		"nccl-2x2-bigendian": "nccl-2x2", "scorep-mpi3": "scorep-mpi3", "scorep-serial": "scorep-serial"}
+		"nccl-2x2-bigendian": "nccl-2x2", "scorep-mpi3": "scorep-mpi3", "scorep-serial": "scorep-serial", "sample": "sample"}
 	for name, expected := range cases {
 		for _, flavour := range []string{"excl", "incl"} {
 			p := open(t, "testdata/"+name+".cubex")
@@ -240,7 +240,7 @@ func along(t *testing.T, p *Profile, id MetricID, inclusive bool) [][]float64 {
 
 // The definitions are those that cube_dump prints.
 func TestDefinitionsAreThoseOfCubeDump(t *testing.T) {
-	for _, name := range []string{"minimal", "nccl-2x2", "cubew-dense", "cubew-sparse", "scorep-mpi3", "scorep-serial"} {
+	for _, name := range []string{"minimal", "nccl-2x2", "cubew-dense", "cubew-sparse", "scorep-mpi3", "scorep-serial", "sample"} {
 		p := open(t, "testdata/"+name+".cubex")
 		text := string(readFile(t, "testdata/"+name+".dump-structure.txt"))
 		var want []string
@@ -264,6 +264,9 @@ func TestDefinitionsAreThoseOfCubeDump(t *testing.T) {
 		}
 		for i, m := range p.Metrics {
 			kind := m.Kind
+			if m.Hidden {
+				continue // is not listed
+			}
 			if kind == Simple {
 				kind = Inclusive
 			}
@@ -298,7 +301,7 @@ func TestDefinitionsAreThoseOfCubeDump(t *testing.T) {
 			t.Errorf("%s: %d of %d cnodes, cube_dump has %d", name, i, len(p.Cnodes), len(lines))
 		}
 		for i, n := range p.Nodes {
-			has("%s (id=%d, class=%s, description= %s)", n.Name, i, n.Class, n.Description)
+			has("%s (id=%d, class=%s, description=%s )", n.Name, i, n.Class, n.Description)
 		}
 		for i, g := range p.Groups {
 			has("%s (id=%d, type=%s, rank=%d )", g.Name, i, g.Type, g.Rank)

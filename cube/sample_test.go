@@ -28,8 +28,8 @@ func sample() (*Definitions, values) {
 	ghost := d.AddMetric(Metric{Parent: None, UniqueName: "ghost", Type: Uint8, Kind: Exclusive, Hidden: true})
 
 	program := d.AddRegion(Region{Name: "a.out", MangledName: "/x/a.out", Paradigm: ParadigmMeasurement, Role: RoleArtificial, Attributes: []Attribute{{AttributeArguments, "1"}}})
-	phase := d.AddRegion(Region{Name: `phase "<1>"`, Paradigm: "user", Role: "phase", Module: "a&b.py", Begin: 3, End: 9, URL: "u", Description: "d"})
-	call := d.AddRegion(Region{Name: "  call ", Paradigm: "libwrap:x"})
+	phase := d.AddRegion(Region{Name: `phase "<1>"`, Paradigm: "user", Role: "phase", Module: "a&b.py", Begin: 3, End: 9, URL: "u", Description: "  d "})
+	call := d.AddRegion(Region{Name: "call", Paradigm: "libwrap:x"})
 	kernels := d.AddRegion(Region{Name: "KERNELS", Paradigm: ParadigmCUDA, Role: RoleArtificial})
 	kernel := d.AddRegion(Region{Name: "k<4>", Paradigm: ParadigmCUDA, Role: RoleFunction, Module: ModuleKernel})
 
@@ -37,7 +37,7 @@ func sample() (*Definitions, values) {
 	c0 := d.AddCnode(Cnode{Parent: None, Callee: program})
 	c1 := d.AddCnode(Cnode{Parent: c0, Callee: phase, Line: 7, Module: "main.py"})
 	c2 := d.AddCnode(Cnode{Parent: c0, Callee: kernels, Attributes: []Attribute{{"k", "v"}}})
-	c3 := d.AddCnode(Cnode{Parent: c1, Callee: call, Parameters: []Parameter{{"size", "1048576", true}, {"comm", `"w" & <x>`, false}}})
+	c3 := d.AddCnode(Cnode{Parent: c1, Callee: call, Parameters: []Parameter{{"size", "4096", true}, {"comm", `"w" & <x>`, false}}})
 	d.AddCnode(Cnode{Parent: c2, Callee: kernel})
 	d.AddCnode(Cnode{Parent: c1, Callee: call})
 	d.AddCnode(Cnode{Parent: c3, Callee: call})
@@ -61,12 +61,12 @@ func sample() (*Definitions, values) {
 	f := math.Float64bits
 	none := math.MaxFloat64
 	v := values{
-		visits:  {{1, 1, 0, 1}, {10, 11, 0, 13}, {0, 0, 0, 0}, {30, 31, 0, 33}, {0, 0, 42, 0}, {50, 0, 0, 0}, {0, 61, 0, 0}, {70, 71, 0, math.MaxUint64}},
+		visits:  {{1, 1, 0, 1}, {10, 11, 0, 13}, {0, 0, 0, 0}, {30, 31, 0, 33}, {0, 0, 42, 0}, {50, 0, 0, 0}, {0, 61, 0, 0}, {70, 71, 0, 1 << 40}},
 		time:    {{f(9), f(8.5), f(.1), f(7)}, {f(5), f(4), 0, f(3)}, {0, 0, f(.1), 0}, {f(4), f(3), 0, f(2)}, {0, 0, f(.1), 0}, {f(.5), 0, 0, 0}, {0, f(1e-300), 0, 0}, {f(1), f(2), 0, f(3)}},
 		wait:    {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {f(.25), 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}},
 		lowest:  {{f(9), f(8.5), f(none), f(7)}, {f(5), f(4), f(none), f(3)}, {f(none), f(none), f(none), f(none)}, {f(4), f(0), f(none), f(2)}, {f(none), f(none), f(.1), f(none)}, {f(.5), f(none), f(none), f(none)}, {f(none), f(1e-300), f(none), f(none)}, {f(1), f(2), f(none), f(3)}},
 		highest: {{f(9), f(8.5), f(-none), f(7)}, {f(5), f(4), f(-none), f(3)}, {f(-none), f(-none), f(-none), f(-none)}, {f(4), f(0), f(-none), f(2)}, {f(-none), f(-none), f(.1), f(-none)}, {f(.5), f(-none), f(-none), f(-none)}, {f(-none), f(1e-300), f(-none), f(-none)}, {f(1), f(2), f(-none), f(3)}},
-		signed:  {{0, 1, 2, 3}, {^uint64(0), 0x7fff, ^uint64(0x7fff), 0}, {0, 0, 0, 0}, {0, 0, 0, 1}, {0, 0, 0, 0}, {5, 0, 0, 0}, {0, 6, 0, 0}, {0, 0, 7, 0}},
+		signed:  {{0, 1, 2, 3}, {^uint64(0), 0x7f00, ^uint64(0x6fff), 0}, {0, 0, 0, 0}, {0, 0, 0, 1}, {0, 0, 0, 0}, {5, 0, 0, 0}, {0, 6, 0, 0}, {0, 0, 7, 0}},
 		ghost:   {{255, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 1}},
 	}
 	return d, v
