@@ -97,6 +97,18 @@ func (e *element) each(name string, visit func(e *element, parent int) (int, err
 	return nil
 }
 
+// aggregation is a type of cubeplaggr elements, with the field that holds its code.
+type aggregation struct {
+	name string
+	code func(m *Metric) *string
+}
+
+var aggregations = [...]aggregation{
+	{"plus", func(m *Metric) *string { return &m.Plus }},
+	{"minus", func(m *Metric) *string { return &m.Minus }},
+	{"aggr", func(m *Metric) *string { return &m.Aggregate }},
+}
+
 // metrics reads the metrics in the order of the file.
 func (r *anchorReader) metrics(metrics *element) ([]int, error) {
 	d := r.d

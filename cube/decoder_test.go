@@ -32,7 +32,6 @@ type plainMetric struct {
 	Unit     string        `xml:"uom"`
 	Code     string        `xml:"cubepl"`
 	Init     string        `xml:"cubeplinit"`
-	Aggr     []string      `xml:"cubeplaggr"`
 	Children []plainMetric `xml:"metric"`
 }
 
@@ -139,9 +138,7 @@ func plainDecode(b []byte) (*plainProfile, error) {
 			return nil, fmt.Errorf("anchor of %d bytes, its end says %d (%v)", len(anchor), want, err)
 		}
 	}
-	d := xml.NewDecoder(bytes.NewReader(anchor))
-	d.Strict = false // cubeplaggrtype has no quotes
-	if err := d.Decode(&p.plainAnchor); err != nil {
+	if err := xml.Unmarshal(anchor, &p.plainAnchor); err != nil {
 		return nil, err
 	}
 	var metrics func([]plainMetric)

@@ -93,8 +93,8 @@ func (d *Definitions) AddLocation(l Location) LocationID {
 // wraps [ErrInvalid]. [Create] refuses such definitions. Beside references to what is not there these are:
 //
 //   - names with line breaks or control characters, or that are not UTF-8
-//   - metrics of kind Simple, of types with more than one number, minima and maxima that are not exclusive; hidden metrics
-//     before others; no metric "time"; expressions where none belong, or none where one does
+//   - metrics of the kinds Simple and PreDerived, of types with more than one number, minima and maxima that are not exclusive; hidden metrics
+//     before others; no metric "time"; headings (VOID); expressions where none belong, or none where one does
 //   - no system tree node of class "node"; location groups of type metrics or without locations; processes of one name;
 //     accelerators that do not say which process created them
 //   - coordinates of system tree nodes, or outside their topology

@@ -107,7 +107,7 @@ func stored(p *Profile) (values, error) {
 	var row Row
 	for id := range p.Metrics {
 		l, known := p.Metrics[id].Type.layout()
-		if m := &p.Metrics[id]; m.Kind.Derived() || m.Val == valVoid || !known || len(l.parts) != 1 {
+		if m := &p.Metrics[id]; m.Kind.Derived() || !known || len(l.parts) != 1 {
 			continue
 		}
 		rows := make([][]uint64, len(p.Cnodes))

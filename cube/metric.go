@@ -19,11 +19,11 @@ type Metric struct {
 	Hidden      bool // a ghost: for expressions only. Behind all others, or readers crash
 	URL         string
 	Description string
-	Val         string // "VOID": a heading, readers take its values for zeros. Usually empty
+	Val         string // "VOID": a heading, readers take its values for zeros. Not written: cube_part crashes on it
 	Attributes  []Attribute
 
 	// CubePL of derived metrics. Expression gives the value, Init is run once before. Plus, Minus and Aggregate replace
-	// how values are added along the call tree, subtracted, and added over the system: with arg1 and arg2.
+	// how values are added along the call tree, subtracted, and added over the system: only PreDerived metrics have them.
 	Expression, Init       string
 	Plus, Minus, Aggregate string
 }
@@ -37,8 +37,8 @@ const (
 	Inclusive                      // of the cnode and all below it
 	Simple                         // read as Inclusive; not written, as the libraries disagree about its rows
 	PostDerived                    // from the expression, after adding up: ratios
-	PreDerivedExclusive            // from the expression, per cnode and location, then added up
-	PreDerivedInclusive
+	PreDerivedExclusive            // from the expression, per cnode and location, then added up. Not written: cube_remap2 -d crashes
+	PreDerivedInclusive            // the same
 )
 
 // metricKinds is indexed by MetricKind. Names as in the anchor.
@@ -74,10 +74,8 @@ func memberPrefix(id int, hidden bool) string {
 	return fmt.Sprintf("%d", id)
 }
 
-const (
-	valVoid    = "VOID"
-	metricTime = "time" // scorep-score crashes on profiles without it
-)
+// metricTime is the unique name of a metric without which scorep-score crashes.
+const metricTime = "time"
 
 func (d *Definitions) checkMetrics() error {
 	if !slices.ContainsFunc(d.Metrics, func(m Metric) bool { return m.UniqueName == metricTime }) {
@@ -142,14 +140,12 @@ func (m *Metric) checkValues(owner string) error {
 		return invalid("%s is %s of type %s: expressions give doubles", owner, m.Kind, m.Type)
 	case !m.Kind.Derived() && code != "":
 		return invalid("%s is %s and has an expression: only derived metrics do", owner, m.Kind)
-	case m.Kind == PostDerived && m.Plus+m.Minus+m.Aggregate != "":
+	case m.Kind.Derived() && m.Kind != PostDerived:
+		return invalid("%s is %s: cube_remap2 -d crashes on any such metric, use %s or write values", owner, m.Kind, PostDerived)
+	case m.Plus+m.Minus+m.Aggregate != "":
 		return invalid("%s is %s and says how to add: its expression is evaluated behind that", owner, m.Kind)
-	case m.Kind.Derived() && m.Kind != PostDerived && strings.Contains(m.Init, "global("):
-		return invalid("%s is %s with global variables in Init: cube_remap2 crashes on that, use an expression without", owner, m.Kind)
-	case m.Val != "" && m.Val != valVoid:
-		return invalid("%s has val %q: only %s means something", owner, m.Val, valVoid)
-	case m.Val == valVoid && m.Kind.Derived():
-		return invalid("%s is %s and %s: readers take its values for zeros", owner, valVoid, m.Kind)
+	case m.Val != "":
+		return invalid("%s has val %q: cube_part crashes on headings (VOID), nothing else means something", owner, m.Val)
 	}
 	return nil
 }
@@ -162,18 +158,6 @@ func isUniqueName(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// aggregation is a type of cubeplaggr elements, with the field that holds its code.
-type aggregation struct {
-	name string
-	code func(m *Metric) *string
-}
-
-var aggregations = [...]aggregation{
-	{"plus", func(m *Metric) *string { return &m.Plus }},
-	{"minus", func(m *Metric) *string { return &m.Minus }},
-	{"aggr", func(m *Metric) *string { return &m.Aggregate }},
 }
 
 func (d *Definitions) writeMetrics(x *xmlWriter) {
@@ -202,9 +186,6 @@ func (d *Definitions) writeMetrics(x *xmlWriter) {
 		x.leaf("uniq_name", m.UniqueName)
 		x.leaf("dtype", string(m.Type))
 		x.leaf("uom", m.Unit)
-		if m.Val != "" {
-			x.leaf("val", m.Val)
-		}
 		x.leaf("url", m.URL)
 		x.leaf("descr", m.Description)
 		if m.Expression != "" {
@@ -212,13 +193,6 @@ func (d *Definitions) writeMetrics(x *xmlWriter) {
 		}
 		if m.Init != "" {
 			x.leaf("cubeplinit", m.Init)
-		}
-		for _, a := range aggregations {
-			if code := *a.code(m); code != "" {
-				x.raw("<cubeplaggr cubeplaggrtype=" + a.name + ">") // the reference parser takes no quotes here
-				x.text(code)
-				x.close("cubeplaggr")
-			}
 		}
 		x.attributes(m.Attributes)
 	}

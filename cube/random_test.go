@@ -52,11 +52,7 @@ func drawDefinitions(t *rapid.T) *Definitions {
 			m.Kind = Exclusive
 		}
 		if m.Type == Double && rapid.Bool().Draw(t, "derived") {
-			m.Kind = rapid.SampledFrom([]MetricKind{PostDerived, PreDerivedExclusive, PreDerivedInclusive}).Draw(t, "derived kind")
-			m.Expression = "1" + text("expression")
-			if m.Kind != PostDerived {
-				m.Plus, m.Minus = text("plus"), text("minus")
-			}
+			m.Kind, m.Expression, m.Init = PostDerived, "1"+text("expression"), text("init")
 		}
 		open = append(open, d.AddMetric(m))
 	}

@@ -17,14 +17,13 @@ func sample() (*Definitions, values) {
 	visits := d.AddMetric(Metric{Parent: None, UniqueName: "visits", DisplayName: "Visits", Type: Uint64, Unit: "occ", Kind: Exclusive})
 	time := d.AddMetric(Metric{Parent: None, UniqueName: "time", DisplayName: "Time", Type: Double, Unit: "sec", Kind: Inclusive, URL: "@mirror@time", Description: "time < all"})
 	wait := d.AddMetric(Metric{Parent: time, UniqueName: "wait", Type: Double, Unit: "sec", Kind: Inclusive, Attributes: []Attribute{{"a", "b"}}})
-	d.AddMetric(Metric{Parent: wait, UniqueName: "wait::late", Type: Double, Unit: "sec", Kind: Exclusive, Val: valVoid})
+	d.AddMetric(Metric{Parent: wait, UniqueName: "wait::late", Type: Double, Unit: "sec", Kind: Exclusive})
 	lowest := d.AddMetric(Metric{Parent: None, UniqueName: "min_time", Type: MinDouble, Unit: "sec", Kind: Exclusive})
 	highest := d.AddMetric(Metric{Parent: None, UniqueName: "max_time", Type: MaxDouble, Unit: "sec", Kind: Exclusive})
 	signed := d.AddMetric(Metric{Parent: None, UniqueName: "change", Type: Int16, Kind: Inclusive})
 	d.AddMetric(Metric{Parent: None, UniqueName: "rate", Type: Double, Unit: "1/sec", Kind: PostDerived, Expression: "metric::visits() / metric::time()"})
-	d.AddMetric(Metric{Parent: None, UniqueName: "peak", Type: Double, Kind: PreDerivedExclusive,
-		Expression: `{ ${v} = 0; if ((metric::time(e) > 1) and ("a" eq "a")) { ${v} = 1; }; return ${v}; }`, Init: "{ return 0; }",
-		Plus: "max(arg1,arg2)", Minus: "arg1", Aggregate: "max(arg1,arg2)"})
+	d.AddMetric(Metric{Parent: None, UniqueName: "late", Type: Double, Kind: PostDerived, Init: "{ global(limit); ${limit} = 1; return 0; }",
+		Expression: `{ ${v} = 0; if ((metric::time() > ${limit}) and ("a&b" eq "a&b")) { ${v} = 1; }; return ${v}; }`})
 	ghost := d.AddMetric(Metric{Parent: None, UniqueName: "ghost", Type: Uint8, Kind: Exclusive, Hidden: true})
 
 	program := d.AddRegion(Region{Name: "a.out", MangledName: "/x/a.out", Paradigm: ParadigmMeasurement, Role: RoleArtificial, Attributes: []Attribute{{AttributeArguments, "1"}}})

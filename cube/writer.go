@@ -93,8 +93,6 @@ func (w *Writer) WriteMetric(id MetricID, fill func(c CnodeID, row *Row) error) 
 	switch {
 	case m.Kind.Derived():
 		return w.fail(invalid("metric %d %q is %s: it has no values", id, m.UniqueName, m.Kind))
-	case m.Val == valVoid:
-		return w.fail(invalid("metric %d %q is %s: readers take its values for zeros", id, m.UniqueName, valVoid))
 	case w.members[name+suffixData]:
 		return w.fail(invalid("metric %d %q is written twice", id, m.UniqueName))
 	}

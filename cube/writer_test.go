@@ -60,7 +60,7 @@ func rewritten(t *testing.T, d *Definitions, v values, o *Options) []byte {
 // complete adds what unwritten metrics read as.
 func complete(d *Definitions, v values) {
 	for id := range d.Metrics {
-		if m := &d.Metrics[id]; !m.Kind.Derived() && m.Val != valVoid && v[MetricID(id)] == nil {
+		if m := &d.Metrics[id]; !m.Kind.Derived() && v[MetricID(id)] == nil {
 			row := newRow(m, len(d.Locations))
 			for range d.Cnodes {
 				var bits []uint64
@@ -123,7 +123,7 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 		got := second.metrics[i]
 		hidden := map[bool]string{true: "GHOST"}[m.Hidden]
 		if got.ID != i || got.Name != m.UniqueName || got.Kind != m.Kind.String() || got.Type != string(m.Type) || got.Unit != m.Unit || got.Viztype != hidden ||
-			got.Code != m.Expression || got.Init != m.Init || strings.Join(got.Aggr, "") != m.Plus+m.Minus+m.Aggregate {
+			got.Code != m.Expression || got.Init != m.Init {
 			t.Errorf("metric %+v, want %+v", got, m)
 		}
 		if m.Kind.Derived() {
@@ -338,9 +338,9 @@ func TestDefinitionsThatHarmReadersAreRefused(t *testing.T) {
 		{func(d *Definitions) { d.Metrics[7].Type = Uint64 }, "expressions give doubles"},
 		{func(d *Definitions) { d.Metrics[0].Expression = "1" }, "only derived metrics do"},
 		{func(d *Definitions) { d.Metrics[7].Plus = "1" }, "says how to add"},
-		{func(d *Definitions) { d.Metrics[8].Init = "{ global(x); }" }, "cube_remap2 crashes"},
-		{func(d *Definitions) { d.Metrics[0].Val = "1" }, "only VOID means something"},
-		{func(d *Definitions) { d.Metrics[8].Val = valVoid }, "readers take its values for zeros"},
+		{func(d *Definitions) { d.Metrics[7].Kind = PreDerivedExclusive }, "cube_remap2 -d crashes"},
+		{func(d *Definitions) { d.Metrics[8].Kind = PreDerivedInclusive }, "cube_remap2 -d crashes"},
+		{func(d *Definitions) { d.Metrics[0].Val = "VOID" }, "cube_part crashes on headings"},
 		{func(d *Definitions) { d.Metrics[0].Description = "a\nb" }, "U+000A"},
 		{func(d *Definitions) { d.Regions = nil }, "there is no region"},
 		{func(d *Definitions) { d.Regions[0].Name = "" }, "region 0 \"\" has no name"},
@@ -419,7 +419,6 @@ func TestValuesThatDoNotFitAreRefused(t *testing.T) {
 		{set(0, func(r *Row) { r.SetUint64(4, 1) }), "there is no location 4 among 4"},
 		{set(0, func(r *Row) { r.SetUint64(-1, 1) }), "there is no location -1"},
 		{func(w *Writer) error { return w.WriteMetric(7, nothing) }, "it has no values"},
-		{func(w *Writer) error { return w.WriteMetric(3, nothing) }, "readers take its values for zeros"},
 		{func(w *Writer) error { return w.WriteMetric(10, nothing) }, "there is no metric 10 among 10"},
 		{func(w *Writer) error { return errors.Join(w.WriteMetric(0, nothing), w.WriteMetric(0, nothing)) }, "is written twice"},
 		{func(w *Writer) error { return w.WriteMetric(0, func(CnodeID, *Row) error { return io.ErrNoProgress }) }, "cnode 0: " + io.ErrNoProgress.Error()},
