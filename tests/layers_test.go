@@ -29,6 +29,7 @@ type folder struct {
 
 var layers = []folder{
 	{dir: "otf2"},
+	{dir: "cube", external: []string{"github.com/klauspost/compress"}},
 	{dir: "plugin/abi"},
 	{dir: "plugin/shm", external: []string{"golang.org/x/sys"}},
 	{dir: "cupti", external: []string{"github.com/ianlancetaylor/demangle"}},

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cubeprint
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/cube"
+)
+
+var update = flag.Bool("update", false, "write the expected texts anew")
+
+// The texts of profiles of other writers, and of one of ours with one of everything.
+func TestTexts(t *testing.T) {
+	for _, name := range []string{"minimal", "nccl-2x2", "cubew-sparse", "scorep-serial", "sample"} {
+		p, err := cube.Open("../testdata/" + name + ".cubex")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := Print(&b, p, nil); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("../testdata", name+".print.txt")
+		if *update {
+			if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatalf("%v (run with -update to make it)", err)
+		}
+		if diff := cmp.Diff(string(want), b.String()); diff != "" {
+			t.Errorf("%s (run with -update to accept):\n%s", path, diff)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The variants of a profile differ in their files only.
+func TestVariantsHaveOneText(t *testing.T) {
+	texts := make(map[string]string)
+	for _, name := range []string{"nccl-2x2", "nccl-2x2-zdata", "nccl-2x2-bigendian"} {
+		p, err := cube.Open("../testdata/" + name + ".cubex")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := Print(&b, p, nil); err != nil {
+			t.Fatal(err)
+		}
+		head, rest, _ := strings.Cut(b.String(), "\nfiles\n")
+		_, rest, _ = strings.Cut(rest, "\nvalues ")
+		texts[name] = head + rest
+		b.Reset()
+		if err := Print(&b, p, &Options{NoValues: true}); err != nil {
+			t.Fatal(err)
+		}
+		if text := b.String(); strings.Contains(text, "\nvalues ") || !strings.HasPrefix(text, head) {
+			t.Errorf("%s: without values the text is %s", name, text)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, text := range texts {
+		if diff := cmp.Diff(texts["nccl-2x2"], text); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

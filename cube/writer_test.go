@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cube
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is written is what the second reader finds, bit by bit, and what the package reads back.
+func TestWrittenProfilesReadBack(t *testing.T) {
+	for name, o := range variants {
+		t.Run(name, func(t *testing.T) {
+			d, v := sample()
+			b, err := written(d, v, o)
+			check(t, err)
+			compareWithSecondReader(t, b, d, v)
+			p, err := inMemory(b)
+			check(t, err)
+			got, err := stored(p)
+			check(t, err)
+			complete(d, v)
+			if diff := cmp.Diff(v, got); diff != "" {
+				t.Errorf("values: %s", diff)
+			}
+			again, err := written(&p.Definitions, got, o)
+			check(t, err)
+			if !bytes.Equal(again, rewritten(t, d, v, o)) {
+				t.Error("written again, the profile has other bytes")
+			}
+		})
+	}
+}
+
+// rewritten writes with what reading changes: nodes and groups are numbered in the order of the file.
+func rewritten(t *testing.T, d *Definitions, v values, o *Options) []byte {
+	t.Helper()
+	b, err := written(d, v, o)
+	check(t, err)
+	p, err := inMemory(b)
+	check(t, err)
+	b, err = written(&p.Definitions, v, o)
+	check(t, err)
+	return b
+}
+
+// complete adds what unwritten metrics read as.
+func complete(d *Definitions, v values) {
+	for id := range d.Metrics {
+		if m := &d.Metrics[id]; !m.Kind.Derived() && v[MetricID(id)] == nil {
+			row := newRow(m, len(d.Locations))
+			for range d.Cnodes {
+				var bits []uint64
+				for l := range d.Locations {
+					bits = append(bits, row.At(LocationID(l)).Bits())
+				}
+				v[MetricID(id)] = append(v[MetricID(id)], bits)
+			}
+		}
+	}
+}
+
+// tester is what tests and properties have in common.
+type tester interface {
+	Helper()
+	Fatal(...any)
+	Errorf(string, ...any)
+	Fatalf(string, ...any)
+}
+
+// compareWithSecondReader checks definitions, values and sizes of members with the other reader, and that ordinary tar
+// readers see the same members.
+func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
+	t.Helper()
+	second, err := plainDecode(b)
+	check(t, err)
+	var names []string
+	for r := tar.NewReader(bytes.NewReader(b)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		check(t, err)
+		content, err := io.ReadAll(r)
+		check(t, err)
+		if !bytes.Equal(content, second.members[h.Name]) || len(content)%512 == 0 && len(content) > 0 || h.ModTime.Unix() != 0 {
+			t.Errorf("member %s has %d bytes of %v", h.Name, len(content), h.ModTime)
+		}
+		names = append(names, h.Name)
+	}
+	if !slices.Equal(names, second.order) {
+		t.Errorf("tar lists %v, readers of profiles %v", names, second.order)
+	}
+	if version := map[bool]string{true: "4.7", false: "4.4"}[d.accelerated()]; second.Version != version {
+		t.Errorf("version %s, want %s", second.Version, version)
+	}
+	if len(second.metrics) != len(d.Metrics) || len(second.Regions) != len(d.Regions) || len(second.cnodes) != len(d.Cnodes) || len(second.locations) != len(d.Locations) {
+		t.Fatalf("%d metrics, %d regions, %d cnodes, %d locations", len(second.metrics), len(second.Regions), len(second.cnodes), len(second.locations))
+	}
+	if got, want := second.Attrs[2:], d.Attributes; len(got) != len(want) {
+		t.Errorf("attributes %v, want %v", got, want)
+	} else {
+		for i := range want {
+			if Attribute(got[i]) != want[i] {
+				t.Errorf("attribute %q, want %q", got[i], want[i])
+			}
+		}
+	}
+	for i, m := range d.Metrics {
+		got := second.metrics[i]
+		hidden := map[bool]string{true: "GHOST"}[m.Hidden]
+		if got.ID != i || got.Name != m.UniqueName || got.Kind != m.Kind.String() || got.Type != string(m.Type) || got.Unit != m.Unit || got.Viztype != hidden ||
+			got.Code != m.Expression || got.Init != m.Init {
+			t.Errorf("metric %+v, want %+v", got, m)
+		}
+		if m.Kind.Derived() {
+			continue
+		}
+		values, _, err := second.values(got)
+		check(t, err)
+		for c, row := range v[MetricID(i)] {
+			for l, bits := range row {
+				if values[c][l][0] != bits {
+					t.Errorf("%s at cnode %d, location %d: %x, want %x", m.UniqueName, c, l, values[c][l][0], bits)
+				}
+			}
+		}
+	}
+	for i, r := range d.Regions {
+		got := second.Regions[i]
+		begin, mangled := r.Begin, r.MangledName
+		if begin <= 0 {
+			begin = -1
+		}
+		if mangled == "" {
+			mangled = r.Name
+		}
+		if got.ID != i || got.Name != r.Name || got.Mangled != mangled || got.Mod != r.Module || got.Begin != begin || len(got.Attrs) != len(r.Attributes) {
+			t.Errorf("region %+v, want %+v", got, r)
+		}
+	}
+	for id, c := range d.Cnodes {
+		got := second.cnodes[id]
+		if got.Callee != int(c.Callee) || len(got.Parameters) != len(c.Parameters) {
+			t.Errorf("cnode %+v, want %+v", got, c)
+			continue
+		}
+		for i, p := range c.Parameters {
+			if g := got.Parameters[i]; g.Key != p.Key || g.Value != p.Value || (g.Type == "numeric") != p.Numeric {
+				t.Errorf("cnode %d: parameter %+v, want %+v", id, g, p)
+			}
+		}
+		for _, k := range got.Children {
+			if d.Cnodes[k.ID].Parent != CnodeID(id) {
+				t.Errorf("cnode %d stands below %d", k.ID, id)
+			}
+		}
+	}
+	groups := 0
+	second.eachGroup(func(n plainNode, g plainGroup) {
+		if g.ID != groups {
+			t.Errorf("group %q has number %d, readers give it %d", g.Name, g.ID, groups)
+		}
+		groups++
+		for _, l := range g.Locations {
+			want := d.Locations[l.ID]
+			group := d.Groups[want.Group]
+			if l.Name != want.Name || l.Rank != want.Rank || l.Type != want.Type.String() || g.Name != group.Name || g.Type != group.Type.String() || n.Name != d.Nodes[group.Node].Name {
+				t.Errorf("location %+v of %s on %s, want %+v of %+v", l, g.Name, n.Name, want, group)
+			}
+			if g.Type == "accelerator" && !slices.ContainsFunc(g.Attrs, func(a plainAttr) bool { return a.Key == "Creating location group" }) {
+				t.Errorf("accelerator %+v", g)
+			}
+		}
+	})
+}
+
+// The rows of the example in the format's description.
+func TestRowsFollowTheTwoOrders(t *testing.T) {
+	d, _ := sample()
+	tree := d.callTree()
+	for kind, want := range map[MetricKind][]int32{Exclusive: {0, 1, 3, 6, 5, 2, 4, 7}, Inclusive: {0, 1, 2, 3, 5, 6, 4, 7}} {
+		if got := tree.rowOrder(kind); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", kind, got, want)
+		}
+	}
+}
+
+// The same definitions and values give the bytes that another writer made of them.
+func TestMinimalMembersAreThoseOfTheFixture(t *testing.T) {
+	p := open(t, "testdata/minimal.cubex")
+	v, err := stored(p)
+	check(t, err)
+	b, err := written(&p.Definitions, v, nil)
+	check(t, err)
+	again, err := inMemory(b)
+	check(t, err)
+	for _, name := range []string{"0.index", "0.data", "1.index", "1.data"} {
+		want, err := p.ReadFile(name)
+		check(t, err)
+		got, err := again.ReadFile(name)
+		check(t, err)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is % x, want % x", name, got, want)
+		}
+	}
+}
+
+// Members whose size would be a multiple of 512 are made longer: values of small types, the anchor, files of others.
+func TestNoMemberIsAMultipleOfTheBlock(t *testing.T) {
+	padded := 0
+	sizes := func(b []byte) map[string]int {
+		p, err := inMemory(b)
+		check(t, err)
+		m := make(map[string]int)
+		for _, f := range p.Files() {
+			if m[f.Name] = int(f.Size); f.Size%512 == 0 && f.Size > 0 {
+				t.Errorf("%s has %d bytes", f.Name, f.Size)
+			}
+			if f.Size%512 == 1 && f.Size > 1 {
+				padded++
+			}
+		}
+		if _, err := stored(p); err != nil {
+			t.Error(err)
+		}
+		return m
+	}
+	for n := range 512 {
+		d := one()
+		d.Attributes = []Attribute{{"x", xs(n)}}
+		b, err := written(d, nil, nil)
+		check(t, err)
+		sizes(b)
+	}
+	if padded != 2 { // one is as long by itself, one was a byte shorter
+		t.Errorf("%d anchors are a byte longer than a multiple of 512, of 512 lengths in a row two should be", padded)
+	}
+	padded = 0
+	for n := 1; n < 520; n++ {
+		d := one()
+		d.Metrics[0].Type = Uint8
+		for len(d.Locations) < n {
+			d.AddLocation(Location{Group: 0})
+		}
+		b, err := written(d, values{0: {bytesToBits(xs(n))}}, nil)
+		check(t, err)
+		compareWithSecondReader(t, b, d, values{0: {bytesToBits(xs(n))}})
+		if got := sizes(b)["0.data"]; got != 10+n && (10+n)%512 != 0 {
+			t.Errorf("%d bytes of %d values", got, n)
+		}
+	}
+	if padded == 0 {
+		t.Error("no member came to a multiple of 512")
+	}
+	var m memory
+	w, err := newWriter(&m, one(), nil)
+	check(t, err)
+	for _, n := range []int{0, 1, 511, 512, 513, 1024} {
+		check(t, w.WriteFile(fmt.Sprint("f", n), []byte(xs(n))))
+	}
+	check(t, w.Close())
+	for name, size := range sizes(m.data) {
+		if n := 0; strings.HasPrefix(name, "f") {
+			_, err := fmt.Sscanf(name, "f%d", &n)
+			check(t, err)
+			if size != n && !(size == n+1 && n%512 == 0) {
+				t.Errorf("%s has %d bytes", name, size)
+			}
+		}
+	}
+}
+
+func TestNoCompressedAnchorIsAMultipleOfTheBlock(t *testing.T) {
+	d := one()
+	longer := 0
+	random := rand.New(rand.NewPCG(1, 2))
+	for text := ""; len(text) < 1000; text += string(rune('0' + random.IntN(70))) {
+		d.Attributes = []Attribute{{"x", text}}
+		packed, err := d.packedAnchor()
+		check(t, err)
+		plain, err := anchorText(section{bytes.NewReader(packed), 0, int64(len(packed))})
+		check(t, err)
+		if len(packed)%512 == 0 {
+			t.Errorf("%d bytes", len(packed))
+		}
+		if bytes.HasSuffix(plain, []byte("\n\n")) {
+			longer++
+		}
+	}
+	if longer == 0 {
+		t.Error("no anchor came to a multiple of 512")
+	}
+}
+
+func bytesToBits(s string) (list []uint64) {
+	for _, b := range []byte(s) {
+		list = append(list, uint64(b))
+	}
+	return list
+}
+
+// Every definition that readers do not take is refused, and the message says which and why.
+func TestDefinitionsThatHarmReadersAreRefused(t *testing.T) {
+	cases := []struct {
+		change func(d *Definitions)
+		want   string
+	}{
+		{func(d *Definitions) { d.Metrics = nil }, `there is no metric "time"`},
+		{func(d *Definitions) { d.Metrics[1].UniqueName = "t" }, `there is no metric "time"`},
+		{func(d *Definitions) { d.Metrics[0].UniqueName = "time" }, `metric 1 "time": the unique name is there twice`},
+		{func(d *Definitions) { d.Metrics[0].UniqueName = "a b" }, "letters, digits and _ : ="},
+		{func(d *Definitions) { d.Metrics[0].UniqueName = "" }, "at least one"},
+		{func(d *Definitions) { d.Metrics[0].Parent = 0 }, "stands below metric 0 but not behind it"},
+		{func(d *Definitions) { d.Metrics[9].Parent = 1 }, "stands below metric 1 but not behind it"},
+		{func(d *Definitions) { d.Metrics[0].Hidden = true }, `metric 1 "time" stands behind the hidden metric 0: tools crash`},
+		{func(d *Definitions) { d.Metrics[0].Kind = kindMissing }, "has no kind"},
+		{func(d *Definitions) { d.Metrics[0].Kind = 99 }, "has no kind"},
+		{func(d *Definitions) { d.Metrics[0].Kind = Simple }, "libraries disagree"},
+		{func(d *Definitions) { d.Metrics[0].Type = "double" }, `unknown type "double"`},
+		{func(d *Definitions) { d.Metrics[0].Type = TauAtomic }, "cube_info and cube_sanity abort"},
+		{func(d *Definitions) { d.Metrics[0].Type = "HISTOGRAM(3)" }, "several numbers"},
+		{func(d *Definitions) { d.Metrics[4].Kind = Inclusive }, "readers drop it"},
+		{func(d *Definitions) { d.Metrics[7].Expression = "" }, "has no expression"},
+		{func(d *Definitions) { d.Metrics[7].Type = Uint64 }, "expressions give doubles"},
+		{func(d *Definitions) { d.Metrics[0].Expression = "1" }, "only derived metrics do"},
+		{func(d *Definitions) { d.Metrics[7].Plus = "1" }, "says how to add"},
+		{func(d *Definitions) { d.Metrics[7].Kind = PreDerivedExclusive }, "cube_remap2 -d crashes"},
+		{func(d *Definitions) { d.Metrics[8].Kind = PreDerivedInclusive }, "cube_remap2 -d crashes"},
+		{func(d *Definitions) { d.Metrics[0].Val = "VOID" }, "cube_part crashes on headings"},
+		{func(d *Definitions) { d.Metrics[0].Description = "a\nb" }, "U+000A"},
+		{func(d *Definitions) { d.Regions = nil }, "there is no region"},
+		{func(d *Definitions) { d.Regions[0].Name = "" }, "region 0 \"\" has no name"},
+		{func(d *Definitions) { d.Regions[0].Name = "a\r" }, "U+000D"},
+		{func(d *Definitions) { d.Regions[0].Name = "a\x00" }, "U+0000"},
+		{func(d *Definitions) { d.Regions[0].Name = "a\xff" }, "is not UTF-8"},
+		{func(d *Definitions) { d.Regions[0].Attributes = []Attribute{{"a", ""}, {"a", ""}} }, `attribute "a" twice`},
+		{func(d *Definitions) { d.Cnodes = nil }, "there is no cnode"},
+		{func(d *Definitions) { d.Cnodes[1].Parent = 1 }, "parents stand before their children"},
+		{func(d *Definitions) { d.Cnodes[1].Parent = -2 }, "parents stand before their children"},
+		{func(d *Definitions) { d.Cnodes[1].Callee = 5 }, "calls region 5 of 5"},
+		{func(d *Definitions) { d.Cnodes[3].Parameters[0].Value = "1M" }, `parameter "size" = "1M"`},
+		{func(d *Definitions) { d.Nodes[1].Class, d.Nodes[2].Class = "Node", "rack" }, "cube_info crashes"},
+		{func(d *Definitions) { d.Nodes[0].Parent = 0 }, "parents stand before their children"},
+		{func(d *Definitions) { d.Groups = nil }, "there is no location group"},
+		{func(d *Definitions) { d.Groups[1].Name = "Rank 0" }, "another process is named"},
+		{func(d *Definitions) { d.Groups[1].Rank = -1 }, "has rank -1"},
+		{func(d *Definitions) { d.Groups[1].Node = 3 }, "system tree node 3 of 3"},
+		{func(d *Definitions) { d.Groups[1].Type = GroupMetrics }, "scorep-score ends on it"},
+		{func(d *Definitions) { d.Groups[1].Type = 9 }, "unknown type 9"},
+		{func(d *Definitions) { d.Groups[2].Attributes = nil }, `needs the attribute "Creating location group"`},
+		{func(d *Definitions) { d.Groups[2].Attributes[0].Value = "Rank 9" }, `needs the attribute "Creating location group"`},
+		{func(d *Definitions) { d.Locations[1].Group = 0 }, `location group 1 "Rank 1" has no location`},
+		{func(d *Definitions) { d.Locations[1].Group = 3 }, "location group 3 of 3"},
+		{func(d *Definitions) { d.Locations[1].Rank = -1 }, "has rank -1"},
+		{func(d *Definitions) { d.Locations[1].Type = 9 }, "unknown type 9"},
+		{func(d *Definitions) { d.Topologies[0].Places[0].Of = PlaceOfNode }, "every tool crashes"},
+		{func(d *Definitions) { d.Topologies[0].Places[0].ID = 9 }, "there is no locId 9"},
+		{func(d *Definitions) { d.Topologies[0].Places[0].Coordinates = []int{0} }, "1 coordinates in 2 dimensions"},
+		{func(d *Definitions) { d.Topologies[0].Places[0].Coordinates[0] = 2 }, "outside of dimension 0 of size 2"},
+		{func(d *Definitions) { d.Topologies[0].Dimensions = nil }, "no dimension"},
+		{func(d *Definitions) { d.Topologies[0].Dimensions[1].Size = 0 }, "has size 0"},
+		{func(d *Definitions) { d.Attributes = append(d.Attributes, Attribute{"CLUSTERING", "ON"}) }, "clustered iterations"},
+		{func(d *Definitions) { d.Mirrors[0] = "\x1b" }, "U+001B"},
+	}
+	for _, c := range cases {
+		d, _ := sample()
+		check(t, d.Check())
+		c.change(d)
+		path := filepath.Join(t.TempDir(), "a.cubex")
+		_, err := Create(path, d, nil)
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+		if list, _ := os.ReadDir(filepath.Dir(path)); len(list) != 0 {
+			t.Errorf("%q left %v", c.want, list)
+		}
+	}
+}
+
+// Values that are not of the metric's type, and calls out of turn, are refused; then nothing is left behind.
+func TestValuesThatDoNotFitAreRefused(t *testing.T) {
+	set := func(metric MetricID, do func(r *Row)) func(w *Writer) error {
+		return func(w *Writer) error {
+			return w.WriteMetric(metric, func(c CnodeID, r *Row) error {
+				if c == 3 {
+					do(r)
+				}
+				return nil
+			})
+		}
+	}
+	nothing := func(CnodeID, *Row) error { return nil }
+	cases := []struct {
+		do   func(w *Writer) error
+		want string
+	}{
+		{set(1, func(r *Row) { r.SetFloat64(0, math.NaN()) }), `metric 1 "time": cnode 3: cube: invalid argument: NaN at location 0`},
+		{set(1, func(r *Row) { r.SetFloat64(0, math.Inf(-1)) }), "-Inf at location 0"},
+		{set(1, func(r *Row) { r.SetUint64(0, 1) }), "use SetFloat64 for doubles"},
+		{set(0, func(r *Row) { r.SetFloat64(0, 1) }), "SetUint64 or SetInt64 for integers"},
+		{set(0, func(r *Row) { r.SetInt64(0, -1) }), "-1 at location 0 does not fit UINT64"},
+		{set(6, func(r *Row) { r.SetInt64(3, -32769) }), "-32769 at location 3 does not fit INT16"},
+		{set(6, func(r *Row) { r.SetUint64(3, 32768) }), "32768 at location 3 does not fit INT16"},
+		{set(9, func(r *Row) { r.SetUint64(0, 256) }), "256 at location 0 does not fit UINT8"},
+		{set(0, func(r *Row) { r.SetUint64(4, 1) }), "there is no location 4 among 4"},
+		{set(0, func(r *Row) { r.SetUint64(-1, 1) }), "there is no location -1"},
+		{func(w *Writer) error { return w.WriteMetric(7, nothing) }, "it has no values"},
+		{func(w *Writer) error { return w.WriteMetric(10, nothing) }, "there is no metric 10 among 10"},
+		{func(w *Writer) error { return errors.Join(w.WriteMetric(0, nothing), w.WriteMetric(0, nothing)) }, "is written twice"},
+		{func(w *Writer) error { return w.WriteMetric(0, func(CnodeID, *Row) error { return io.ErrNoProgress }) }, "cnode 0: " + io.ErrNoProgress.Error()},
+		{func(w *Writer) error { return w.WriteFile("anchor.xml", nil) }, "is there twice"},
+		{func(w *Writer) error { return w.WriteFile("7.data", nil) }, "named like the values"},
+		{func(w *Writer) error { return w.WriteFile("a/b", nil) }, "no folders"},
+		{func(w *Writer) error { return w.WriteFile(xs(100), nil) }, "1 to 99 bytes"},
+	}
+	for _, c := range cases {
+		d, _ := sample()
+		dir := t.TempDir()
+		w, err := Create(filepath.Join(dir, "a.cubex"), d, nil)
+		check(t, err)
+		first := c.do(w)
+		if first == nil || !strings.Contains(first.Error(), c.want) {
+			t.Errorf("%v, want %q", first, c.want)
+		}
+		if err := w.WriteFile("later", nil); err == nil {
+			t.Errorf("%q: the writer goes on", c.want)
+		}
+		if err := w.Close(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Close: %v, want %q", err, c.want)
+		}
+		if list, _ := os.ReadDir(dir); len(list) != 0 {
+			t.Errorf("%q left %v", c.want, list)
+		}
+	}
+}
+
+// sink is a file that keeps nothing.
+type sink struct{ n int64 }
+
+func (s *sink) Write(p []byte) (int, error) { s.n += int64(len(p)); return len(p), nil }
+
+func (s *sink) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+// The values of a metric are not held: memory follows cnodes and locations, not their product.
+func TestValuesAreStreamed(t *testing.T) {
+	const cnodes, locations = 2000, 4000
+	d := one()
+	for range cnodes - 1 {
+		d.AddCnode(Cnode{Parent: 0, Callee: 0})
+	}
+	for range locations - 1 {
+		d.AddLocation(Location{Group: 0})
+	}
+	var out sink
+	w, err := newWriter(&out, d, nil)
+	check(t, err)
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	before := sample[0].Value.Uint64()
+	check(t, w.WriteMetric(0, func(c CnodeID, row *Row) error {
+		row.SetFloat64(LocationID(c), 1)
+		return nil
+	}))
+	metrics.Read(sample)
+	const bound = 1<<20 + 16*cnodes + 4*8*locations
+	if used := sample[0].Value.Uint64() - before; used > bound || out.n < 8*cnodes*locations {
+		t.Errorf("%d bytes allocated to write %d, want %d at most", used, out.n, bound)
+	}
+	check(t, w.Close())
+}
+
+func TestProfilesAppearWhole(t *testing.T) {
+	d, v := sample()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "p.cubex")
+	check(t, os.WriteFile(path, []byte("older"), 0o600))
+	w, err := Create(path, d, nil)
+	check(t, err)
+	if string(readFile(t, path)) != "older" {
+		t.Error("the older file is gone before Close")
+	}
+	check(t, w.Abandon())
+	check(t, w.Abandon())
+	if err := w.Close(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Close after Abandon: %v", err)
+	}
+	w, err = Create(path, d, nil)
+	check(t, err)
+	check(t, w.WriteMetric(0, func(c CnodeID, r *Row) error {
+		for l, x := range v[0][c] {
+			r.SetUint64(LocationID(l), x)
+		}
+		return nil
+	}))
+	check(t, w.Close())
+	if err := w.WriteMetric(1, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("WriteMetric after Close: %v", err)
+	}
+	list, err := os.ReadDir(dir)
+	if err != nil || len(list) != 1 {
+		t.Errorf("%v beside the profile (%v)", list, err)
+	}
+	want, err := written(d, values{0: v[0]}, nil)
+	check(t, err)
+	if !bytes.Equal(readFile(t, path), want) {
+		t.Error("file and memory have other bytes")
+	}
+	for _, name := range []string{"p.cube", "p", ".cubex", "p.cubex.gz"} {
+		if _, err := Create(filepath.Join(dir, name), d, nil); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
