@@ -46,7 +46,6 @@ type Attribute struct {
 // Attributes of the profile that tools know.
 const (
 	AttributeCreator           = "Creator"
-	AttributeCubeVersion       = "Cube Version"                           // of the library that wrote it
 	AttributeCubePLVersion     = "CubePL Version"                         // written by itself
 	AttributeAnchorVersion     = "Cube anchor.xml syntax version"         // written by itself
 	AttributeParameterCounters = "Score-P::DefinitionCounters::Parameter" // number of parameter definitions, for scorep-score

@@ -16,21 +16,20 @@ import (
 //	18   4  number of rows                        sparse only
 //	22  4n  row numbers, strictly ascending       sparse only
 const (
-	indexMarker   = "CUBEX.INDEX"
-	indexOrder    = 11
-	indexVersion  = 15
-	indexFormat   = 17
-	indexCount    = 18
-	indexRows     = 22
-	formatSparse  = 1
-	formatDense   = 3
-	dataMarker    = "CUBEX.DATA"
-	zdataMarker   = "ZCUBEX.DATA"
-	zdataTable    = len(zdataMarker) + 8
-	zdataEntry    = 24 // offset of the row's values, offset and length of its compressed bytes; 8 bytes each
-	suffixData    = ".data"
-	suffixIndex   = ".index"
-	maxRowNumbers = 1 << 31
+	indexMarker  = "CUBEX.INDEX"
+	indexOrder   = 11
+	indexVersion = 15
+	indexFormat  = 17
+	indexCount   = 18
+	indexRows    = 22
+	formatSparse = 1
+	formatDense  = 3
+	dataMarker   = "CUBEX.DATA"
+	zdataMarker  = "ZCUBEX.DATA"
+	zdataTable   = len(zdataMarker) + 8
+	zdataEntry   = 24 // offset of the row's values, offset and length of its compressed bytes; 8 bytes each
+	suffixData   = ".data"
+	suffixIndex  = ".index"
 )
 
 // index is an index that was read.

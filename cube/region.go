@@ -23,7 +23,6 @@ const (
 	ParadigmCUDA        = "cuda"
 	RoleArtificial      = "artificial" // not code, but a heading: the program, "KERNELS"
 	RoleFunction        = "function"
-	RoleWrapper         = "wrapper"
 	ModuleKernel        = "CUDA_KERNEL" // Region.Module of device kernels, by which cube_remap2 knows them
 	unknown             = "unknown"
 )

@@ -525,3 +525,35 @@ func TestProfilesAppearWhole(t *testing.T) {
 		}
 	}
 }
+
+// Call trees deeper than any stack are written and read.
+func TestDeepCallTrees(t *testing.T) {
+	const depth = 100_000
+	d := one()
+	for i := range depth - 1 {
+		d.AddCnode(Cnode{Parent: CnodeID(i), Callee: 0})
+	}
+	var m memory
+	w, err := newWriter(&m, d, nil)
+	check(t, err)
+	check(t, w.WriteMetric(0, func(c CnodeID, row *Row) error {
+		row.SetFloat64(0, depth-float64(c))
+		return nil
+	}))
+	check(t, w.Close())
+	p, err := inMemory(m.data)
+	check(t, err)
+	var row Row
+	visited := 0
+	p.Walk(func(c CnodeID, at int) {
+		_, err := p.Row(0, c, &row)
+		check(t, err)
+		if int(c) != visited || at != visited || row.At(0).Float64() != depth-float64(c) {
+			t.Fatalf("cnode %d at depth %d has %v", c, at, row.At(0))
+		}
+		visited++
+	})
+	if visited != depth {
+		t.Errorf("%d cnodes", visited)
+	}
+}
