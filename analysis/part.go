@@ -164,16 +164,8 @@ type Transfer struct {
 // EachTransfer passes the transfers of an archive to f, sending location by sending location in the order of their ids, on
 // each in the order of their ends; those without an end come last. Otherwise it is as EachPart.
 func EachTransfer(a *otf2.Archive, f func(*Transfer) error) (problems []string, err error) {
-	m := newMatrix(a.Defs)
-	locations := make(map[otf2.LocationRef]bool)
-	for _, w := range m.windows {
-		for _, l := range w.members {
-			locations[l] = true
-		}
-	}
-	for l := range m.ranks {
-		locations[l] = true
-	}
+	r := NewTransferReader(a)
+	m := r.lane.matrix
 	kinds := otf2.Kinds(otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking)
 	var t Transfer
 	var done []transfer
@@ -186,7 +178,7 @@ func EachTransfer(a *otf2.Archive, f func(*Transfer) error) (problems []string, 
 		}
 		return nil
 	}
-	for _, l := range ascending(locations) {
+	for _, l := range r.Locations() {
 		lane := m.lane()
 		for ev, damage := range a.Events(&otf2.Selection{Locations: []otf2.LocationRef{l}, Kinds: kinds}) {
 			if damage != nil {
@@ -203,6 +195,43 @@ func EachTransfer(a *otf2.Archive, f func(*Transfer) error) (problems []string, 
 		}
 	}
 	return problems, nil
+}
+
+// TransferReader finds transfers in events of one or several locations.
+type TransferReader struct {
+	lane     *matrixLane
+	done     []transfer
+	transfer Transfer
+}
+
+// NewTransferReader makes a reader of an archive's transfers.
+func NewTransferReader(a *otf2.Archive) *TransferReader {
+	return &TransferReader{lane: newMatrix(a.Defs).lane()}
+}
+
+// Locations lists the rows that show transfers, in the order of their ids.
+func (r *TransferReader) Locations() []otf2.LocationRef {
+	locations := make(map[otf2.LocationRef]bool)
+	for _, w := range r.lane.windows {
+		for _, l := range w.members {
+			locations[l] = true
+		}
+	}
+	for l := range r.lane.ranks {
+		locations[l] = true
+	}
+	return ascending(locations)
+}
+
+// Event takes the next event, and gives the transfer that ends with it, nil if none does. The transfer is valid until the
+// next call.
+func (r *TransferReader) Event(ev *otf2.Event) *Transfer {
+	r.done = r.lane.event(ev, r.done[:0])
+	if len(r.done) == 0 {
+		return nil
+	}
+	r.lane.fill(&r.transfer, &r.done[len(r.done)-1])
+	return &r.transfer
 }
 
 // inOrder lists the transfers that have no end by their beginnings.
@@ -250,6 +279,7 @@ type End struct {
 	Rank     int
 	Ordinal  uint64
 	Begin    otf2.Timestamp
+	End      otf2.Timestamp
 }
 
 // Wait is one member's waiting for another at the beginning of an operation; see WaitStates for what counts as such.
@@ -333,5 +363,5 @@ func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 }
 
 func (e *messageEnd) end() *End {
-	return &End{Comm: e.plan.comm.ref, Location: e.plan.location, Rank: e.rank, Ordinal: e.ordinal, Begin: e.begin}
+	return &End{Comm: e.plan.comm.ref, Location: e.plan.location, Rank: e.rank, Ordinal: e.ordinal, Begin: e.begin, End: e.begin + otf2.Timestamp(e.plan.time)}
 }
