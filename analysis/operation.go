@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 
 	"ncclotf2/otf2"
 )
@@ -62,12 +63,13 @@ type details struct {
 	count              uint64
 	counted            bool // count
 	source             source
-	uncertainty        uint64 // of the times if they are the GPU's, ns
-	stated             bool   // uncertainty
-	parent             uint64 // event of NCCL that asked for it, 0 if not known
-	event              uint64 // id of NCCL's event, 0: not told
-	device             bool   // a buffer is in a GPU's memory
-	graph              bool   // captured into or replayed from a CUDA graph
+	uncertainty        uint64                // of the times if they are the GPU's, ns
+	stated             bool                  // uncertainty
+	parent             uint64                // event of NCCL that asked for it, 0 if not known
+	event              uint64                // id of NCCL's event, 0: not told
+	device             bool                  // a buffer is in a GPU's memory
+	graph              bool                  // captured into or replayed from a CUDA graph
+	attributes         []otf2.AttributeValue // of the events that tell it, where they are kept
 }
 
 // attributeIDs are the attributes that operations are described by, found by their names.
@@ -141,6 +143,7 @@ type operationReader struct {
 	rows    map[otf2.LocationRef]*rowState
 	member  map[otf2.LocationRef]bool // of any communicator
 	emit    func(*operation)
+	keep    bool   // attributes
 	alone   uint64 // operations on communicators of one rank, which have no events of their own
 	op      operation
 	perPlan map[otf2.RegionRef]uint64
@@ -196,6 +199,15 @@ func newOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*communic
 	}
 }
 
+// read takes what the event's attributes tell over what base told.
+func (r *operationReader) read(ev *otf2.Event, base details) details {
+	d := r.ids.read(r.defs, ev, base)
+	if r.keep && len(ev.Attributes) > 0 {
+		d.attributes = slices.Concat(base.attributes, ev.Attributes)
+	}
+	return d
+}
+
 func (r *operationReader) event(ev *otf2.Event) {
 	row := r.rows[ev.Location]
 	if row == nil {
@@ -204,7 +216,7 @@ func (r *operationReader) event(ev *otf2.Event) {
 	}
 	switch ev.Kind {
 	case otf2.EventEnter:
-		p := plan{details: r.ids.read(r.defs, ev, noDetails), region: otf2.RegionRef(ev.Args[0])}
+		p := plan{details: r.read(ev, noDetails), region: otf2.RegionRef(ev.Args[0])}
 		p.timed = p.source != sourceUnknown
 		if p.timed {
 			row.plans++
@@ -220,21 +232,21 @@ func (r *operationReader) event(ev *otf2.Event) {
 		}
 	case otf2.EventMpiCollectiveBegin:
 		row.begin = ev.Time
-		row.attrs = r.ids.read(r.defs, ev, row.top())
+		row.attrs = r.read(ev, row.top())
 	case otf2.EventMpiCollectiveEnd:
-		r.collective(row, ev, row.begin, r.ids.read(r.defs, ev, row.attrs), false)
+		r.collective(row, ev, row.begin, r.read(ev, row.attrs), false)
 	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
 		row.request()
-		row.open[ev.Args[0]] = started{details: r.ids.read(r.defs, ev, row.top()), begin: ev.Time}
+		row.open[ev.Args[0]] = started{details: r.read(ev, row.top()), begin: ev.Time}
 	case otf2.EventNonBlockingCollectiveComplete:
 		if s, ok := row.open[ev.Args[5]]; ok {
 			delete(row.open, ev.Args[5])
-			r.collective(row, ev, s.begin, r.ids.read(r.defs, ev, s.details), true)
+			r.collective(row, ev, s.begin, r.read(ev, s.details), true)
 		}
 	case otf2.EventMpiIsend:
 		row.request()
 		row.open[ev.Args[4]] = started{
-			details: r.ids.read(r.defs, ev, row.top()), begin: ev.Time, message: true,
+			details: r.read(ev, row.top()), begin: ev.Time, message: true,
 			comm: otf2.CommRef(ev.Args[1]), peer: int(ev.Args[0]), length: ev.Args[3],
 		}
 	case otf2.EventMpiIsendComplete:
@@ -348,7 +360,7 @@ func (r *operationReader) message(row *rowState, ev *otf2.Event, function string
 	*o = operation{
 		comm: comm, rank: comm.rankOf(ev.Location), location: ev.Location, function: function,
 		begin: s.begin, end: ev.Time, root: otf2.CollectiveRootNone, size: s.length, peer: s.peer,
-		details: r.ids.read(r.defs, ev, s.details),
+		details: r.read(ev, s.details),
 	}
 	r.begun(row, o, true)
 	o.ordinal = row.number(nextKey{s.comm, function, s.peer}, o.details)

@@ -103,19 +103,7 @@ func percentile(all []float64, p float64) float64 {
 func Operations(a *otf2.Archive) (*Report, error) {
 	ps := propertiesOf(a.Anchor)
 	comms := communicators(a.Defs)
-	o := &operations{
-		defs: a.Defs, stretches: ps.stretches(), rows: make(map[rowKey]*row),
-		pending: make(map[pendingKey]*pendingOperation), expected: make(map[otf2.CommRef]int),
-		order: make(map[otf2.CommRef]*pendingOrder), comms: comms,
-		waits: newWaitCounter(a.Defs, comms),
-	}
-	for ref, c := range comms {
-		for _, l := range c.members {
-			if d := a.Defs.Location(l); d != nil && d.Events > 0 {
-				o.expected[ref]++
-			}
-		}
-	}
+	o := newOperations(a, ps, comms)
 	lanes := lanesOf(a.Defs)
 	readers := make([]*laneReader, len(lanes))
 	for i := range lanes {
@@ -150,6 +138,23 @@ func Operations(a *otf2.Archive) (*Report, error) {
 	report.Waits, report.WaitStates = o.waits.result()
 	report.Summary = o.summary(a, ps, comms)
 	return report, nil
+}
+
+func newOperations(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*communicator) *operations {
+	o := &operations{
+		defs: a.Defs, stretches: ps.stretches(), rows: make(map[rowKey]*row),
+		pending: make(map[pendingKey]*pendingOperation), expected: make(map[otf2.CommRef]int),
+		order: make(map[otf2.CommRef]*pendingOrder), comms: comms,
+		waits: newWaitCounter(a.Defs, comms),
+	}
+	for ref, c := range comms {
+		for _, l := range c.members {
+			if d := a.Defs.Location(l); d != nil && d.Events > 0 {
+				o.expected[ref]++
+			}
+		}
+	}
+	return o
 }
 
 // laneReader finds the operations in one lane, and counts what needs no other lanes.
@@ -211,6 +216,7 @@ type operations struct {
 	order       map[otf2.CommRef]*pendingOrder
 	parts       int // in pending
 	roles       map[otf2.CommRef]string
+	matched     func(members []operation) // if set, told of each collective that all members have ended
 }
 
 // maxPendingParts bounds what is kept of collectives that some members have not ended. When there are more, the
@@ -378,6 +384,9 @@ func (o *operations) finish(p *pendingOperation) {
 	}
 	o.enter(key, p.members, sum/float64(len(p.members)))
 	o.waits.collective(p.members)
+	if o.matched != nil {
+		o.matched(p.members)
+	}
 }
 
 func (o *operations) enter(key rowKey, members []operation, time float64) {

@@ -206,7 +206,12 @@ func (a *archive) defineLocations(t *systemTree) {
 		if pl.part != nil {
 			node = t.host(pl.part)
 		}
-		a.locationGroup(pl.name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
+		group := a.locationGroup(pl.name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
+		if pl.part != nil {
+			a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
+				LocationGroup: group, Name: a.text(pidProperty), Type: otf2.TypeUint64, Value: otf2.Value(pl.part.process.PID),
+			})
+		}
 	}
 	used := make(map[device]bool)
 	for _, l := range a.locations {
@@ -239,7 +244,32 @@ func (a *archive) defineLocations(t *systemTree) {
 		l.Type = l.typ
 		l.Name = a.text(l.name)
 		a.Locations = append(a.Locations, l.Location)
+		a.identify(l)
 	}
+}
+
+// Properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
+// their own pid namespace), of a communicator rank's row NCCL's commId.
+const (
+	pidProperty    = prefix + "PID"
+	tidProperty    = prefix + "TID"
+	commIDProperty = prefix + "COMM_ID"
+)
+
+func (a *archive) identify(l *location) {
+	switch s := l.source; {
+	case s == nil:
+	case s.Kind == shard.KindThread && s.TID != 0:
+		a.locationProperty(l, tidProperty, uint64(s.TID))
+	case s.Kind == shard.KindRank && s.Comm >= 0 && s.Comm < len(l.part.process.Comms):
+		a.locationProperty(l, commIDProperty, l.part.process.Comms[s.Comm].ID)
+	}
+}
+
+func (a *archive) locationProperty(l *location, name string, value uint64) {
+	a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
+		Location: l.Self, Name: a.text(name), Type: otf2.TypeUint64, Value: otf2.Value(value),
+	})
 }
 
 // defineRegions defines every region once, whichever processes have it, and the groups they are in.

@@ -108,6 +108,9 @@ func (d *definitions) write(path string, chunkSize uint64) (count uint64, err er
 	for _, g := range d.LocationGroups {
 		_ = w.LocationGroup(g.Self, g.Name, g.Type, g.SystemTreeParent, g.Creator)
 	}
+	for _, p := range d.LocationGroupProperties {
+		_ = w.LocationGroupProperty(p.LocationGroup, p.Name, p.Type, p.Value)
+	}
 	for _, l := range d.Locations {
 		_ = w.Location(l.Self, l.Name, l.Type, l.Events, l.Group)
 	}

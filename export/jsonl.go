@@ -1,0 +1,636 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/regions"
+)
+
+// JSONL writes a file per process into a folder, which is made if it is not there, in the schema of the minimal
+// profiler: an event record for what has a begin and an end, a state record for what happens in between, and
+// lifecycle records for communicator ranks. What the archive does not tell is null in the members start, stop, pid, tid,
+// commId, and otherwise left out.
+//
+// Files are named trace_<job or unix time>_pid<PID>.jsonl. If two processes of different hosts have one PID, ".2" stands
+// behind the job of the second; where the archive does not tell PIDs, proc<place in world order> stands in place of pid<PID>.
+func JSONL(a *otf2.Archive, dir string, opts *Options) (*Result, error) {
+	e := newExporter(a, opts)
+	id := e.opts.Job
+	if id == "" {
+		id = strconv.FormatInt(e.rows.clock.since1970(otf2.Timestamp(e.rows.clock.Offset))/1_000_000_000, 10)
+	}
+	if strings.ContainsAny(id, "/\x00") {
+		return nil, fmt.Errorf("job %q cannot be part of a file's name", id)
+	}
+	taken := make(map[string]bool)
+	for _, p := range e.rows.processes {
+		events := uint64(0)
+		for _, l := range p.rows {
+			events += l.events
+		}
+		if events == 0 {
+			e.leaveOut("processes without data")
+			continue
+		}
+		who := fmt.Sprintf("proc%d", p.number)
+		if p.pid != 0 {
+			who = fmt.Sprintf("pid%d", p.pid)
+		}
+		name := fmt.Sprintf("trace_%s_%s.jsonl", id, who)
+		for n := 2; taken[name]; n++ {
+			name = fmt.Sprintf("trace_%s.%d_%s.jsonl", id, n, who)
+		}
+		taken[name] = true
+		if err := e.processLines(p, filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	return &e.result, nil
+}
+
+func (e *exporter) processLines(p *process, path string) error {
+	f, err := create(path)
+	if err != nil {
+		return err
+	}
+	defer f.drop()
+	l := newLines(e, p, newJSONWriter(f))
+	l.read()
+	if err := errors.Join(l.out.flush(), f.commit()); err != nil {
+		return err
+	}
+	e.result.Files = append(e.result.Files, path)
+	return nil
+}
+
+// record is an event record.
+type record struct {
+	typ, function string
+	row           *row // on whose row it stands
+	of            *row // of the communicator rank it belongs to, nil if that is not known
+	begin, end    otf2.Timestamp
+	event, parent uint64 // 0: not known
+	details       func(*jsonWriter)
+}
+
+// lines writes the records of one process.
+type lines struct {
+	*exporter
+	process *process
+	out     *jsonWriter
+	ids     lineIDs
+	parts   *analysis.PartReader
+
+	transfers *analysis.TransferReader
+	open      map[otf2.LocationRef][]openRegion
+	made      uint64 // ids made
+	mask      string // event mask, "" if not known
+	api       string
+
+	// Calls tell their communicator only when an operation names them as its parent. Until then, or until there are
+	// too many, they are held, by the id of the group call that they are in.
+	held   map[uint64]*heldGroup
+	groups []uint64          // in the order in which they came
+	calls  map[uint64]uint64 // group of each held call
+}
+
+// heldGroup is a group call with what stands in it.
+type heldGroup struct {
+	calls    []record
+	launches []record
+}
+
+// maxHeld bounds the group calls that are held.
+const maxHeld = 1 << 14
+
+type openRegion struct {
+	region     otf2.RegionRef
+	begin      otf2.Timestamp
+	attributes []otf2.AttributeValue
+}
+
+// lineIDs are the attributes that records are made of.
+type lineIDs struct {
+	event, parent, count, datatype, stream, graph, tag, times attribute
+	seq, warps, send, recv, unfinished, variant, strategy     attribute
+}
+
+func newLines(e *exporter, p *process, out *jsonWriter) *lines {
+	l := &lines{
+		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]openRegion),
+		held: make(map[uint64]*heldGroup), calls: make(map[uint64]uint64),
+	}
+	for name, to := range map[string]*attribute{
+		"EVENT_ID": &l.ids.event, "PARENT_ID": &l.ids.parent, "COUNT": &l.ids.count, "DATATYPE": &l.ids.datatype, "STREAM": &l.ids.stream,
+		"GRAPH": &l.ids.graph, "USER_TAG": &l.ids.tag, "TIMES": &l.ids.times,
+		"SEQ": &l.ids.seq, "WARPS": &l.ids.warps, "SENDBUFF_ADDRESS": &l.ids.send, "RECVBUFF_ADDRESS": &l.ids.recv, "UNFINISHED": &l.ids.unfinished,
+		"KERNEL_VARIANT": &l.ids.variant, "SYNC_STRATEGY": &l.ids.strategy,
+	} {
+		*to = e.rows.attribute(name)
+	}
+	l.transfers = analysis.NewTransferReader(e.archive)
+	l.parts = analysis.NewPartReader(e.archive, true, l.operation)
+	for _, p := range e.archive.Anchor.Properties {
+		switch p.Name {
+		case "NCCL_OTF2::EVENT_MASK":
+			if _, err := strconv.ParseUint(p.Value, 0, 32); err == nil {
+				l.mask = p.Value
+			}
+		case "NCCL_OTF2::API_VERSION":
+			l.api = p.Value
+		}
+	}
+	return l
+}
+
+func (l *lines) read() {
+	locations := make([]otf2.LocationRef, len(l.process.rows))
+	for i, r := range l.process.rows {
+		locations[i] = r.location
+	}
+	puts := uint64(0) // under way
+	for ev, err := range l.archive.Events(&otf2.Selection{Locations: locations}) {
+		if err != nil {
+			l.problems([]string{err.Error()})
+			continue
+		}
+		row := l.rows.of[ev.Location]
+		if row.comm != nil {
+			l.parts.Event(ev)
+		}
+		switch ev.Kind {
+		case otf2.EventEnter:
+			l.open[ev.Location] = append(l.open[ev.Location], openRegion{ev.Enter().Region, ev.Time, append([]otf2.AttributeValue(nil), ev.Attributes...)})
+		case otf2.EventLeave:
+			stack := l.open[ev.Location]
+			if n := len(stack); n > 0 {
+				l.open[ev.Location] = stack[:n-1]
+				l.region(row, &stack[n-1], stack[:n-1], ev)
+			}
+		case otf2.EventCommCreate:
+			l.lifecycle("ProfilerInit", row, ev.Time)
+		case otf2.EventCommDestroy:
+			l.lifecycle("ProfilerFinalize", row, ev.Time)
+		case otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
+			if ev.Kind == otf2.EventRmaPut {
+				puts++
+			}
+			if x := l.transfers.Event(ev); x != nil {
+				puts--
+				l.transfer(x)
+			}
+		case otf2.EventMetric:
+			l.leaveOut("values of metrics")
+		}
+	}
+	for len(l.groups) > 0 {
+		l.letGo()
+	}
+	for _, stack := range l.open {
+		l.result.LeftOut["regions that were open at the end"] += uint64(len(stack))
+	}
+	l.result.LeftOut["transfers without an end"] += puts
+	maps.DeleteFunc(l.result.LeftOut, func(_ string, n uint64) bool { return n == 0 })
+}
+
+// region takes a region that has ended.
+func (l *lines) region(row *row, r *openRegion, outer []openRegion, leave *otf2.Event) {
+	name, group := l.rows.regionName(r.region), l.rows.group[r.region]
+	one := record{row: row, begin: r.begin, end: leave.Time}
+	one.event, _ = l.ids.event.of(r.attributes)
+	one.parent, _ = l.ids.parent.of(r.attributes)
+	attributes := r.attributes
+	switch {
+	case group == regions.GroupAPI:
+		l.call(&one, strings.TrimPrefix(name, "nccl"), attributes, outer)
+	case group == regions.GroupEnqueue && name == "ncclKernelLaunch":
+		one.typ, one.function = "ncclProfileKernelLaunch", "KernelLaunch"
+		stream, known := l.ids.stream.of(attributes)
+		one.details = func(j *jsonWriter) {
+			if known {
+				j.hex("stream", stream)
+			}
+		}
+		if g := l.held[one.parent]; g != nil {
+			g.launches = append(g.launches, one)
+			return
+		}
+		l.hold(one.parent).launches = []record{one}
+	case group == regions.GroupEnqueue:
+		one.typ, one.function, one.of = "ncclProfileGroup", "Group", nil
+		l.event(&one)
+	case row.comm != nil: // operations, see operation
+	case row.hasID && (group == regions.GroupCollectives || group == regions.GroupPointToPoint):
+		l.leaveOut("operations on communicators of one rank")
+	case group == regions.GroupCollectives || group == regions.GroupPointToPoint:
+		l.channel(&one, name, attributes)
+	case group == regions.GroupProxy:
+		l.control(&one, name, attributes)
+	case group == regions.GroupNetwork:
+		l.leaveOut("phases of the network rows")
+	default:
+		l.leaveOut("regions of " + cmp.Or(group, "no group"))
+	}
+}
+
+// call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its parent's:
+// both are written.
+func (l *lines) call(one *record, function string, attributes []otf2.AttributeValue, outer []openRegion) {
+	count, counted := l.ids.count.of(attributes)
+	graph, _ := l.ids.graph.of(attributes)
+	one.function = function
+	if !counted { // it consists of several, or of none
+		one.typ = "ncclProfileGroupApi"
+		one.details = func(j *jsonWriter) { j.boolean("graphCaptured", graph != 0) }
+		l.event(one)
+		return
+	}
+	one.typ = "ncclProfileCollApi"
+	if function == "Send" || function == "Recv" {
+		one.typ = "ncclProfileP2pApi"
+	}
+	datatype, typed := l.ids.datatype.of(attributes)
+	stream, streamed := l.ids.stream.of(attributes)
+	tag, tagged := l.ids.tag.of(attributes)
+	one.details = func(j *jsonWriter) {
+		j.text("func", function)
+		j.unsigned("count", count)
+		if typed {
+			j.text("dtype", l.rows.defs.String(otf2.StringRef(datatype)))
+		}
+		if streamed {
+			j.hex("stream", stream)
+		}
+		j.boolean("graphCaptured", graph != 0)
+		if tagged {
+			j.unsigned("userTag", tag)
+		}
+	}
+	inner := false
+	for i := range outer {
+		if id, ok := l.ids.event.of(outer[i].attributes); ok && id == one.parent {
+			inner = true
+		}
+	}
+	if !inner && one.parent != 0 {
+		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end, event: one.parent}
+		group.details = func(j *jsonWriter) {
+			j.integer("depth", 1)
+			j.boolean("graphCaptured", graph != 0)
+		}
+		l.event(&group)
+	}
+	g := l.hold(one.parent)
+	g.calls = append(g.calls, *one)
+	l.calls[one.event] = one.parent
+}
+
+// hold gives the group call of an id, which is held from now on.
+func (l *lines) hold(id uint64) *heldGroup {
+	g := l.held[id]
+	if g == nil {
+		if len(l.groups) >= maxHeld {
+			l.letGo()
+		}
+		g = new(heldGroup)
+		l.held[id] = g
+		l.groups = append(l.groups, id)
+	}
+	return g
+}
+
+// letGo writes the calls of the oldest group call, of which nobody knows to what communicator they belong.
+func (l *lines) letGo() {
+	id := l.groups[0]
+	l.groups = l.groups[1:]
+	g := l.held[id]
+	delete(l.held, id)
+	if g == nil {
+		return
+	}
+	for i := range g.calls {
+		if c := &g.calls[i]; c.typ != "" {
+			l.result.LeftOut["communicators of calls"]++
+			delete(l.calls, c.event)
+			l.event(c)
+		}
+	}
+	for i := range g.launches {
+		l.event(&g.launches[i])
+	}
+}
+
+// belongs tells of a call which communicator rank's it is. The launches of a group call of one call are its own.
+func (l *lines) belongs(call uint64, of *row) {
+	id, ok := l.calls[call]
+	if !ok {
+		return
+	}
+	delete(l.calls, call)
+	g := l.held[id]
+	for i := range g.calls {
+		if c := &g.calls[i]; c.event == call && c.typ != "" {
+			c.of = of
+			l.event(c)
+			c.typ = ""
+		}
+	}
+	if len(g.calls) == 1 {
+		for i := range g.launches {
+			g.launches[i].of = of
+			l.event(&g.launches[i])
+		}
+		g.launches = nil
+	}
+}
+
+// operation takes an operation that has ended.
+func (l *lines) operation(p *analysis.Part) {
+	row := l.rows.of[p.Location]
+	l.belongs(p.Parent, row)
+	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End, event: p.Event, parent: p.Parent}
+	seq, numbered := l.ids.seq.of(p.Attributes)
+	warps, warped := l.ids.warps.of(p.Attributes)
+	send, sends := l.ids.send.of(p.Attributes)
+	recv, receives := l.ids.recv.of(p.Attributes)
+	stream, streamed := l.ids.stream.of(p.Attributes)
+	tag, tagged := l.ids.tag.of(p.Attributes)
+	variant, variants := l.ids.variant.of(p.Attributes)
+	unfinished, _ := l.ids.unfinished.of(p.Attributes)
+	if _, copied := l.ids.strategy.of(p.Attributes); copied {
+		one.typ = "ncclProfileCeColl"
+	}
+	if p.Message() {
+		one.typ = "ncclProfileP2p"
+	}
+	one.details = func(j *jsonWriter) {
+		j.text("func", p.Function)
+		if numbered {
+			j.unsigned("seq", seq)
+		}
+		if p.Algorithm != "" {
+			j.text("algo", p.Algorithm)
+		}
+		if p.Protocol != "" {
+			j.text("proto", p.Protocol)
+		}
+		if p.Message() {
+			j.integer("peer", int64(p.Peer))
+		}
+		if p.Channels > 0 {
+			j.unsigned("channels", uint64(p.Channels))
+		}
+		if warped {
+			j.unsigned("warps", warps)
+		}
+		if p.Counted {
+			j.unsigned("count", p.Count)
+		}
+		if p.Root >= 0 {
+			j.integer("root", int64(p.Root))
+		}
+		if p.Datatype != "" {
+			j.text("dtype", p.Datatype)
+		}
+		switch {
+		case p.Message() && sends:
+			j.hex("buff", send)
+		case p.Message() && receives:
+			j.hex("buff", recv)
+		case sends && receives:
+			j.hex("sendBuff", send)
+			j.hex("recvBuff", recv)
+		}
+		if streamed {
+			j.hex("stream", stream)
+		}
+		if tagged {
+			j.unsigned("userTag", tag)
+		}
+		if variants {
+			j.text("kernelVariant", l.rows.defs.String(otf2.StringRef(variant)))
+		}
+		// What the minimal profiler has not got.
+		j.unsigned("ordinal", p.Ordinal)
+		if p.Source != "" {
+			j.text("timingSource", p.Source)
+		}
+		if p.Stated {
+			j.unsigned("uncertaintyNs", p.Uncertainty)
+		}
+		if p.Plan > 0 {
+			j.unsigned("plan", p.Plan)
+		}
+		if p.Graph {
+			j.boolean("graph", true)
+		}
+		if unfinished != 0 {
+			j.boolean("unfinished", true)
+		}
+	}
+	l.event(&one)
+}
+
+// channel takes the interval of a kernel on a row of a channel.
+func (l *lines) channel(one *record, name string, attributes []otf2.AttributeValue) {
+	_, number, _ := strings.Cut(one.row.name, " ch ")
+	channel, err := strconv.ParseUint(strings.TrimSpace(number), 10, 8)
+	if err != nil {
+		l.leaveOut("regions of unknown channels")
+		return
+	}
+	one.typ, one.function = "ncclProfileKernelCh", name
+	one.details = func(j *jsonWriter) {
+		j.unsigned("channel", channel)
+		j.text("timingSource", "gpu")
+	}
+	l.event(one)
+}
+
+// controls are the regions of a proxy thread that stand for one ProxyCtrl event, with its state.
+var controls = map[string]string{"Proxy sleep": "ProxyCtrlSleep", "Proxy append": "ProxyCtrlAppend"}
+
+func (l *lines) control(one *record, name string, attributes []otf2.AttributeValue) {
+	state, ok := controls[name]
+	if !ok {
+		times, _ := l.ids.times.of(attributes)
+		l.result.LeftOut["turns of the proxy's loop"] += max(times, 1)
+		return
+	}
+	one.typ, one.function = "ncclProfileProxyCtrl", state
+	l.made++
+	one.event = madeID | l.made
+	l.state(one, state, "", 0)
+	l.event(one)
+}
+
+// transfer takes a transfer that has ended: the step of a proxy from where it was handed to the network. Its waits before
+// are in the archive as phases of the oldest step only. Ids of steps and proxy operations are not in archives: the step
+// gets one that no event of NCCL has, and its parent is the operation.
+func (l *lines) transfer(x *analysis.Transfer) {
+	row := l.rows.of[x.Location]
+	one := record{typ: "ncclProfileProxyStep", function: "ProxyStep", row: row, begin: x.Begin, end: x.End, parent: x.Parent}
+	if c := l.rows.comms[x.Comm]; c != nil && x.From >= 0 && x.From < len(c.Members) {
+		one.of = l.rows.of[c.Members[x.From]]
+	}
+	one.details = func(j *jsonWriter) {
+		for _, f := range [...]struct {
+			name  string
+			value int
+		}{{"step", x.Step}, {"channel", x.Channel}, {"peer", x.To}, {"qp", x.QP}} {
+			if f.value >= 0 {
+				j.integer(f.name, int64(f.value))
+			}
+		}
+		j.boolean("isSend", true)
+	}
+	l.made++
+	one.event = madeID | l.made
+	l.state(&one, "ProxyStepSendWait", "transSize", x.Bytes)
+	l.event(&one)
+}
+
+// madeID begins the ids that are made here: handles of events never have this process tag.
+const madeID = 0xffff << 48
+
+// stateID gives the number of a state in NCCL's enumeration, which did not change from its beginning to API v7.
+func stateID(name string) int64 {
+	for i := range uint32(32) {
+		if shm.StateName(i) == name {
+			return int64(i)
+		}
+	}
+	return -1
+}
+
+// state writes a state record at the begin of an event.
+func (l *lines) state(r *record, name, detail string, value uint64) {
+	j := l.out
+	j.raw("{")
+	j.text("recordType", "state")
+	j.hex("eventAddr", r.event)
+	j.micros("ts", l.rows.clock.fromBegin(r.begin))
+	j.text("name", name)
+	j.integer("id", stateID(name))
+	l.number("pid", l.process.pid)
+	l.number("tid", r.row.tid)
+	if detail != "" {
+		j.unsigned(detail, value)
+	}
+	j.raw("}\n")
+	l.count("state records")
+}
+
+// lifecycle writes the begin or the end of a communicator rank.
+func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
+	if row.comm == nil {
+		l.leaveOut("ends of communicators that are not defined")
+		return
+	}
+	one := record{typ: "ProfilerLifecycle", function: function, row: row, of: row, begin: t, end: t}
+	if function == "ProfilerInit" {
+		one.details = func(j *jsonWriter) {
+			j.integer("nranks", int64(len(row.comm.Members)))
+			j.text("commName", row.comm.Name)
+			if l.mask != "" {
+				if n, err := strconv.ParseUint(l.mask, 0, 32); err == nil {
+					j.unsigned("eventMask", n)
+				}
+			}
+			// What the minimal profiler has not got.
+			j.text("host", l.process.host)
+			if row.comm.hasAll {
+				j.integer("nnodes", int64(row.comm.hosts))
+			}
+			if l.api != "" {
+				j.text("apiVersion", l.api)
+			}
+			j.micros("epoch", l.rows.clock.since1970(otf2.Timestamp(l.rows.clock.Offset)))
+			j.text("source", "nccl-otf2")
+		}
+	}
+	l.event(&one)
+}
+
+// event writes an event record.
+func (l *lines) event(r *record) {
+	j, clock := l.out, &l.rows.clock
+	j.raw("{")
+	j.text("recordType", "event")
+	j.text("type", r.typ)
+	j.text("func", r.function)
+	of := r.of
+	if of == nil {
+		of = r.row
+	}
+	pxn := of.process != l.process // another process's, carried out here: the schema has its values for that
+	switch {
+	case pxn:
+		j.text("gpuUuid", "")
+		j.integer("commId", 0)
+		j.integer("rank", -1)
+	case r.of != nil && r.of.comm != nil:
+		j.text("gpuUuid", of.uuid)
+		if of.hasID {
+			j.unsigned("commId", of.commID)
+		} else {
+			j.null("commId")
+		}
+		j.integer("rank", int64(of.rank))
+	default:
+		j.text("gpuUuid", of.uuid)
+		j.null("commId")
+		j.null("rank")
+	}
+	begin, end := clock.fromBegin(r.begin), clock.fromBegin(r.end)
+	for _, at := range [...]struct {
+		name string
+		time int64
+	}{{"start", begin}, {"stop", end}} {
+		j.object(at.name)
+		j.micros("ts", at.time)
+		l.number("pid", l.process.pid)
+		l.number("tid", r.row.tid)
+		j.raw("}")
+	}
+	j.micros("duration", end-begin)
+	l.number("myPid", l.process.pid)
+	if pxn {
+		l.number("originPid", of.process.pid)
+	}
+	if r.parent != 0 {
+		j.hex("parentObj", r.parent)
+	}
+	if r.event != 0 {
+		j.hex("eventAddr", r.event)
+	}
+	if pxn {
+		j.boolean("isPxn", true)
+	}
+	j.object("details")
+	if r.details != nil {
+		r.details(j)
+	}
+	j.raw("}}\n")
+	l.count(r.typ)
+}
+
+// number writes a number, null if it is 0: not known.
+func (l *lines) number(name string, v uint64) {
+	if v == 0 {
+		l.out.null(name)
+		return
+	}
+	l.out.unsigned(name, v)
+}
