@@ -8,28 +8,27 @@ import (
 )
 
 // Statistics of differences between pairs. Nothing is assumed of how the differences are distributed but that
-// they would be symmetric about zero if the two of a pair were alike (then they could be exchanged), and nothing of
-// neighbours but that stretches of them are independent. Everything is exact and without random numbers.
+// they would be symmetric about zero if the two of a pair were alike (then they could be exchanged). All is exact and
+// without random numbers.
 //
-// Differences in the order of time are cut into stretches, and each stretch's median is one sample: whatever makes
-// neighbours alike (a busy network, another job, operations that run side by side) then counts once. Where
-// neighbouring stretches still go together, they are joined. The estimate is that of Hodges and Lehmann, the
-// median of the means of all pairs of samples, and its interval that of Wilcoxon's signed rank test.
+// What makes neighbours alike (a busy network, another job, operations that run side by side) must count once. So
+// differences in the order of time are cut into stretches, of which each gives one sample, its median; where
+// neighbouring stretches go together, they are joined, and how much they still do makes the interval wider. The
+// estimate is that of Hodges and Lehmann, the median of the means of all pairs of samples, and its interval that of
+// Wilcoxon's signed rank test.
 
 const (
-	// mostStretches are as many as independent differences are cut into: more tell hardly more.
+	// mostStretches is how many stretches there are at most; more would tell hardly more.
 	mostStretches = 64
 	// alike is the correlation of neighbouring stretches, in its standard errors, from which on they are joined.
 	alike = 1.0
 )
 
-// shift is by how much the differences are moved from zero.
+// shift is by how much differences are moved from zero.
 type shift struct {
 	value     float64
 	low, high float64
 	stretches int
-	// drifts: neighbouring stretches go together however long they are. The interval cannot be relied on.
-	drifts bool
 }
 
 // leastStretches is the number of samples from which on the signed rank test can be significant at all with a
@@ -45,15 +44,16 @@ func shiftOf(differences []float64, tail float64) shift {
 	n := min(len(differences), max(mostStretches, least))
 	for {
 		samples := stretchMedians(differences, n)
-		// An estimate of the correlation of independent samples is 1/n too low on average.
+		// The correlation of independent samples comes out 1/n too low on average.
 		r := correlation(samples) + 1/float64(n)
-		drifts := r*math.Sqrt(float64(n)) > alike
-		if next := max(n/2, least); drifts && next < n {
+		if next := max(n/2, least); r*math.Sqrt(float64(n)) > alike && next < n {
 			n = next
 			continue
 		}
 		s := signedRank(samples, tail)
-		if s.drifts = drifts; drifts {
+		if r > 0 {
+			// The variance of a mean is as if there were fewer samples by this factor. It is taken for the interval, not its
+			// root, as r itself is known badly.
 			wider := (1 + r) / max(1-r, 1e-3)
 			s.low, s.high = s.value-wider*(s.value-s.low), s.value+wider*(s.high-s.value)
 		}
