@@ -50,6 +50,8 @@ type operation struct {
 	follows bool   // a message of a plan with collectives
 	plan    uint64 // number of its plan on the location, 0 if it belongs to none
 	phase   *phaseNode
+	call    uint64 // how long the call took that asked for it, see callTimes
+	called  bool   // call is known
 }
 
 func (o *operation) duration() uint64 { return uint64(o.end - o.begin) }

@@ -118,9 +118,7 @@ func Operations(a *otf2.Archive) (*Report, error) {
 		o.absorb(r)
 		phases.absorb(r.phases)
 	}
-	for _, p := range o.pending {
-		o.abandon(p)
-	}
+	o.assembly.end()
 	used := make(map[otf2.CommRef]map[string]bool)
 	for key := range o.rows {
 		if used[key.comm] == nil {
@@ -143,17 +141,9 @@ func Operations(a *otf2.Archive) (*Report, error) {
 func newOperations(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*communicator) *operations {
 	o := &operations{
 		defs: a.Defs, stretches: ps.stretches(), rows: make(map[rowKey]*row),
-		pending: make(map[pendingKey]*pendingOperation), expected: make(map[otf2.CommRef]int),
-		order: make(map[otf2.CommRef]*pendingOrder), comms: comms,
-		waits: newWaitCounter(a.Defs, comms),
+		comms: comms, expected: membersWithData(a.Defs, comms), waits: newWaitCounter(a.Defs, comms),
 	}
-	for ref, c := range comms {
-		for _, l := range c.members {
-			if d := a.Defs.Location(l); d != nil && d.Events > 0 {
-				o.expected[ref]++
-			}
-		}
-	}
+	o.assembly = newAssembly(o.finish, o.abandon)
 	return o
 }
 
@@ -204,38 +194,16 @@ type operations struct {
 	comms       map[otf2.CommRef]*communicator
 	stretches   []stretch
 	rows        map[rowKey]*row
-	pending     map[pendingKey]*pendingOperation
 	expected    map[otf2.CommRef]int // members with data
+	assembly    *assembly
 	waits       *waitCounter
 	events      uint64
 	first, last otf2.Timestamp
 	alone       uint64 // on communicators of one rank
 	unfinished  uint64 // that not every member ended
 	leftOut     uint64 // in stretches that the members did not record alike
-	free        []*pendingOperation
-	order       map[otf2.CommRef]*pendingOrder
-	parts       int // in pending
 	roles       map[otf2.CommRef]string
 	matched     func(members []operation) // if set, told of each collective that all members have ended
-}
-
-// maxPendingParts bounds what is kept of collectives that some members have not ended. When there are more, the
-// oldest of the communicator that has just got one are given up as unfinished.
-const maxPendingParts = 1 << 21
-
-// pendingOrder lists the pending collectives of a communicator in the order in which they were first heard of;
-// those that are not pending any more are skipped.
-type pendingOrder struct {
-	keys []pendingKey
-	next int
-}
-
-func (q *pendingOrder) push(k pendingKey) {
-	if q.next > 1024 && q.next > len(q.keys)/2 {
-		q.keys = q.keys[:copy(q.keys, q.keys[q.next:])]
-		q.next = 0
-	}
-	q.keys = append(q.keys, k)
 }
 
 type rowKey struct {
@@ -278,17 +246,6 @@ func (r *row) merge(o *row, size uint64) {
 	}
 }
 
-type pendingKey struct {
-	comm     otf2.CommRef
-	function string
-	ordinal  uint64
-}
-
-// pendingOperation is a collective that some members have ended.
-type pendingOperation struct {
-	members []operation
-}
-
 // key is the row that one member's part belongs to.
 func (op *operation) key() rowKey {
 	return rowKey{op.comm.ref, op.function, op.dtype, op.size, op.grouped, op.source, op.device}
@@ -322,70 +279,30 @@ func (o *operations) add(op *operation) {
 		o.leftOut++
 		return
 	}
-	pk := pendingKey{op.comm.ref, op.function, op.ordinal}
-	p := o.pending[pk]
-	if p == nil {
-		if n := len(o.free); n > 0 {
-			p, o.free = o.free[n-1], o.free[:n-1]
-		} else {
-			p = new(pendingOperation)
-		}
-		p.members = p.members[:0]
-		o.pending[pk] = p
-		q := o.order[op.comm.ref]
-		if q == nil {
-			q = new(pendingOrder)
-			o.order[op.comm.ref] = q
-		}
-		q.push(pk)
-	}
-	p.members = append(p.members, *op)
-	o.parts++
-	if len(p.members) >= o.expected[op.comm.ref] {
-		o.take(pk, p)
-		o.finish(p)
-		o.free = append(o.free, p)
-		return
-	}
-	for q := o.order[op.comm.ref]; o.parts > maxPendingParts && q.next < len(q.keys)-1; q.next++ {
-		if old := o.pending[q.keys[q.next]]; old != nil {
-			o.take(q.keys[q.next], old)
-			o.abandon(old)
-		}
-	}
-}
-
-// take makes a collective pending no more.
-func (o *operations) take(k pendingKey, p *pendingOperation) {
-	delete(o.pending, k)
-	o.parts -= len(p.members)
-	q := o.order[k.comm]
-	for q.next < len(q.keys) && o.pending[q.keys[q.next]] == nil {
-		q.next++
-	}
+	o.assembly.add(partKey{op.comm.ref, op.function, op.ordinal}, op, o.expected[op.comm.ref])
 }
 
 // abandon counts a collective that not all members have ended.
-func (o *operations) abandon(p *pendingOperation) {
+func (o *operations) abandon(members []operation) {
 	o.unfinished++
-	o.waits.unfinished(p.members)
+	o.waits.unfinished(members)
 }
 
 // finish takes a collective that all members have ended.
-func (o *operations) finish(p *pendingOperation) {
-	key, sum := p.members[0].key(), 0.0
-	for i := range p.members {
-		m := &p.members[i]
+func (o *operations) finish(members []operation) {
+	key, sum := members[0].key(), 0.0
+	for i := range members {
+		m := &members[i]
 		sum += float64(m.end - m.begin)
 		key.source = min(key.source, m.source)
 		key.grouped = key.grouped || m.grouped
 		key.device = key.device || m.device
 		key.size = max(key.size, m.size)
 	}
-	o.enter(key, p.members, sum/float64(len(p.members)))
-	o.waits.collective(p.members)
+	o.enter(key, members, sum/float64(len(members)))
+	o.waits.collective(members)
 	if o.matched != nil {
-		o.matched(p.members)
+		o.matched(members)
 	}
 }
 

@@ -57,8 +57,13 @@ func rootCommand() *cobra.Command {
 		return usagef("%w: see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		runCommand(), ctlCommand(), replayCommand(), unifyCommand(), printCommand(), checkCommand(), reportCommand(), viewCommand(), exportCommand(), recoverCommand(),
-		doctorCommand(), versionCommand(), collectCommand(),
+		runCommand(), ctlCommand(),
+		replayCommand(), unifyCommand(),
+		printCommand(), checkCommand(), reportCommand(),
+		diffCommand(),
+		viewCommand(),
+		exportCommand(),
+		recoverCommand(), doctorCommand(), versionCommand(), collectCommand(),
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help says the same
 	return root
