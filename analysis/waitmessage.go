@@ -53,14 +53,14 @@ func (w *waitCounter) message(op *operation) {
 	if p == nil || op.plan == 0 || p.number != op.plan {
 		w.seal(p)
 		p = &messagePlan{
-			part:     part{rank: w.of[op.location], phase: op.phase, begin: op.begin, time: op.duration()},
+			part:     part{rank: w.of[op.location], place: placeOf(op), phase: op.phase, begin: op.begin, time: op.duration()},
 			location: op.location, number: op.plan, comm: op.comm, function: op.function, source: op.source,
 			own: op.uncertainty, ownKnown: op.stated, silent: op.follows, kind: waitMessages, culprit: -1,
 		}
 		w.plans[op.location] = p
 	}
 	if p.messages++; p.messages > 1 {
-		p.function = groupedMessages
+		p.function, p.place.Grouped = groupedMessages, true
 	}
 	if op.peer == op.rank {
 		return // a copy on the GPU
@@ -133,6 +133,7 @@ func (w *waitCounter) settle(p *messagePlan) {
 	}
 	w.rows[p.rank].add(&p.part)
 	w.inPhases(&p.part)
+	w.tell([]part{p.part}, p.kind, false)
 	if p.waits > 0 {
 		w.rows[p.culprit].blame(p.waits, p.at)
 	}

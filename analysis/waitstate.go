@@ -179,6 +179,7 @@ type waitCounter struct {
 	work    arrival
 	enqueue []EnqueueRow
 
+	see      func(*Wait) // nil: nobody
 	messages messageTable
 	plans    map[otf2.LocationRef]*messagePlan // the last of each location
 	network  *networkPhases
@@ -202,6 +203,7 @@ type arrival struct {
 
 // part is one timed member's share.
 type part struct {
+	place       WaitPlace
 	rank        int // index into waitCounter.ranks
 	phase       *phaseNode
 	begin       otf2.Timestamp
@@ -296,7 +298,7 @@ func (w *waitCounter) collective(members []operation) {
 			others = i
 		}
 		a.parts = append(a.parts, part{
-			rank: w.of[m.location], phase: m.phase, begin: m.begin, time: uint64(m.end - m.begin),
+			rank: w.of[m.location], place: placeOf(m), phase: m.phase, begin: m.begin, time: uint64(m.end - m.begin),
 			uncertainty: m.uncertainty, stated: m.stated,
 		})
 	}
@@ -341,6 +343,7 @@ func (w *waitCounter) collective(members []operation) {
 		return
 	case held != nil:
 		w.startUp = append(w.startUp, *held)
+		w.tell(held.parts, held.kind, true)
 		w.first[op.comm.ref] = nil
 	}
 	w.count(a)
@@ -436,6 +439,7 @@ func groupOf[K comparable](all map[K]*WaitGroup, key K) *WaitGroup {
 }
 
 func (w *waitCounter) count(a *arrival) {
+	w.tell(a.parts, a.kind, false)
 	w.counted++
 	w.out.Collectives++
 	w.out.Times[timesName(a.source)]++

@@ -214,7 +214,7 @@ func sameProcess(a, b *shard.Process) bool {
 }
 
 // EventWriter implements regions.Sink.
-func (r *recording) EventWriter(loc shard.Location) (*otf2.EventWriter, error) {
+func (r *recording) EventWriter(loc shard.Location) (regions.EventWriter, error) {
 	w, err := r.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: chunkSize})
 	if err != nil {
 		return nil, err

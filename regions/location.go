@@ -12,7 +12,7 @@ import (
 // location is one row of the timeline and the end of its event file.
 type location struct {
 	shard.Location
-	w        *otf2.EventWriter
+	w        EventWriter
 	recorded uint8 // derived metrics (bits) that it has events of
 }
 

@@ -13,7 +13,7 @@ import (
 // Sink makes the event files of new locations.
 type Sink interface {
 	// EventWriter opens the event file of a location. Numbers are 0, 1, 2, … in order of creation.
-	EventWriter(loc shard.Location) (*otf2.EventWriter, error)
+	EventWriter(loc shard.Location) (EventWriter, error)
 	// Finished tells that nothing more will be written to a location: its file may be closed, once what is in it is
 	// allowed to be on disk.
 	Finished(number uint32)
