@@ -220,6 +220,10 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 		if stem := strings.TrimRight(r.Name, "0123456789"); len(stem) < len(r.Name) {
 			r.title = stem + "*"
 		}
+	case regions.GroupProxy:
+		r.kind = Proxy
+	case regions.GroupNetwork:
+		r.kind = NetPhase
 	case regions.GroupAPI:
 		r.sizeNode = strings.TrimPrefix(r.Name, "nccl")
 	}
@@ -371,7 +375,7 @@ func (g *Aggregator) networkEvent(r *row, t uint64, ev *otf2.Event) {
 		} else {
 			parent = direction()
 		}
-		r.stack = append(r.stack, frame{region: region, begin: t, node: g.tree.child(parent, NetPhase, region.title, region.Role)})
+		r.stack = append(r.stack, frame{region: region, begin: t, node: g.tree.child(parent, region.kind, region.title, region.Role)})
 	case otf2.EventLeave:
 		g.leave(r, t, ev)
 	case otf2.EventRmaPut:

@@ -5,6 +5,7 @@ package profile
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
@@ -235,4 +236,17 @@ func (g *Aggregator) Wait(p *Place, kind WaitKind, ns uint64) {
 		node = g.leaf(root, &operation{details: details{algo: p.Algo, proto: p.Proto, variant: p.Variant}, function: p.Function, size: p.Size})
 	}
 	g.row(p.Location).cell(node).Waits[kind] += ns
+}
+
+// SizeOrder is the place of a node among its siblings as far as its class of sizes says; 0 for nodes of no class.
+func SizeOrder(n Node) int {
+	if n.Kind != Size {
+		return 0
+	}
+	for i := range regions.SizeClasses {
+		if strings.HasSuffix(n.Name, ", "+className(i)) {
+			return i + 1
+		}
+	}
+	return 0
 }

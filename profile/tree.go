@@ -25,6 +25,7 @@ const (
 	Direction Kind = "direction" // of transfers
 	NetPhase  Kind = "net-phase" // of the oldest transfer under way
 	Transfer  Kind = "transfer"
+	Proxy     Kind = "proxy" // what a proxy thread does beside transfers
 )
 
 // roots are the trees in the order of profiles.
