@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ type Aggregate struct {
 	Version int    `json:"version"`
 	Nodes   []Node `json:"nodes"` // parents before their children
 	Rows    []Row  `json:"rows"`  // by location
+	// Taken is up to which of its process's records a collector has summed up, in ticks of their clock.
+	Taken uint64 `json:"taken,omitempty"`
 	// Folded counts what got no node of its own because there were too many.
 	Folded uint64 `json:"folded,omitempty"`
 }
@@ -32,8 +35,10 @@ type Row struct {
 	First    uint64             `json:"first"`           // time of its first event
 	Last     uint64             `json:"last"`
 	Ended    bool               `json:"ended,omitempty"` // its communicator has been destroyed
-	Cells    []CellAt           `json:"cells"`           // by node
-	Stats    []Stats            `json:"stats,omitempty"`
+	// Others is the number of further locations, of communicators that are gone, whose values are in this row.
+	Others uint64   `json:"others,omitempty"`
+	Cells  []CellAt `json:"cells"` // by node
+	Stats  []Stats  `json:"stats,omitempty"`
 }
 
 // CellAt is a cell and its node, an index into Aggregate.Nodes.
@@ -145,6 +150,20 @@ func (s *Stats) Merge(o *Stats) {
 
 // Write writes the aggregate.
 func (a *Aggregate) Write(w io.Writer) error { return json.NewEncoder(w).Encode(a) }
+
+// Open reads an aggregate from a file of an experiment directory.
+func Open(path string) (*Aggregate, error) {
+	f, err := shard.OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	a, err := Read(bufio.NewReader(f))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return a, nil
+}
 
 // Read reads an aggregate and checks that its references hold.
 func Read(r io.Reader) (*Aggregate, error) {

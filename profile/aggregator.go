@@ -42,6 +42,9 @@ type Aggregator struct {
 	tree  *tree
 	rows  map[otf2.LocationRef]*row
 
+	retired int
+	others  map[shard.LocationKind]*row // what further retired locations share
+
 	regions map[otf2.RegionRef]*region
 	sources map[otf2.StringRef]source
 	sizes   map[otf2.StringRef]uint64 // of element types
@@ -82,7 +85,8 @@ type row struct {
 	first, last uint64
 	outer       uint64 // time in outermost regions
 	ended       bool
-	plan        plan // open
+	others      uint64 // retired locations in it
+	plan        plan   // open
 	open        map[uint64]request
 }
 
@@ -152,7 +156,7 @@ type leafKey struct {
 // NewAggregator makes an aggregator of nothing.
 func NewAggregator(names Names) *Aggregator {
 	return &Aggregator{
-		names: names, tree: newTree(), rows: make(map[otf2.LocationRef]*row),
+		names: names, tree: newTree(), rows: make(map[otf2.LocationRef]*row), others: make(map[shard.LocationKind]*row),
 		regions: make(map[otf2.RegionRef]*region), sources: make(map[otf2.StringRef]source),
 		sizes: make(map[otf2.StringRef]uint64), leaves: make(map[leafKey]int32),
 	}
@@ -185,8 +189,42 @@ func init() {
 	}
 }
 
-// maxRows bounds the locations that have values of their own.
-const maxRows = 1 << 14
+// maxRetired is how many locations of communicators that are gone keep values of their own.
+const maxRetired = 1000
+
+// Retire tells that no more events of a location will come. Beyond a number of such locations their values go into one row for
+// each kind.
+func (g *Aggregator) Retire(l otf2.LocationRef) {
+	r := g.rows[l]
+	if r == nil {
+		return
+	}
+	if g.retired++; g.retired <= maxRetired {
+		return
+	}
+	all := g.others[r.Kind]
+	if all == nil {
+		r.ended, r.others = true, 1
+		g.others[r.Kind] = r
+		return
+	}
+	all.others++
+	for n, c := range r.cells {
+		all.cell(n).Add(c)
+	}
+	for k, s := range r.stats {
+		if all.stats[k] == nil {
+			all.stats[k] = s
+		} else {
+			all.stats[k].Merge(s)
+		}
+	}
+	if r.first != 0 && (all.first == 0 || r.first < all.first) {
+		all.first = r.first
+	}
+	all.last = max(all.last, r.last)
+	delete(g.rows, l)
+}
 
 func (g *Aggregator) row(l otf2.LocationRef) *row {
 	r := g.rows[l]
@@ -398,7 +436,7 @@ func (g *Aggregator) Aggregate() *Aggregate {
 }
 
 func (g *Aggregator) snapshot(l uint64, r *row) Row {
-	out := Row{Location: l, Kind: r.Kind, Ranks: r.Ranks, Rank: r.Rank, First: r.first, Last: r.last, Ended: r.ended}
+	out := Row{Location: l, Kind: r.Kind, Ranks: r.Ranks, Rank: r.Rank, First: r.first, Last: r.last, Ended: r.ended, Others: r.others}
 	cells := make(map[int32]Cell, len(r.cells)+1)
 	for n, c := range r.cells {
 		cells[n] = *c

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -35,25 +34,23 @@ from what the processes summed up, while the job runs as well as after its end.`
   nccl-otf2 print --cube exp1.cubex`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, problems, err := profileOf(args[0])
+			in, err := profileOf(args[0])
 			if err != nil {
 				return err
 			}
 			out := output
 			if out == "" {
-				if out, err = profileFile(args[0]); err != nil {
-					return err
-				}
+				out = filepath.Join(in.dir, cubex.FileName)
 			}
-			if err := p.Write(out, compress); err != nil {
+			if err := in.Write(out, compress); err != nil {
 				if errors.Is(err, cube.ErrInvalid) {
 					return usageError{err}
 				}
 				return err
 			}
-			sum := p.Summary()
+			sum := in.Summary()
 			if summary != "" {
-				if err := writeSummary(summary, sum); err != nil {
+				if err := cubex.WriteSummary(summary, sum); err != nil {
 					return err
 				}
 			}
@@ -61,12 +58,12 @@ from what the processes summed up, while the job runs as well as after its end.`
 			if f == formatJSON {
 				err = writeJSON(w, sum)
 			} else {
-				err = printProfile(w, out, p, problems)
+				err = printProfile(w, out, in.Profile, append(in.remarks, in.problems...))
 			}
 			if err != nil {
 				return readerGone(err)
 			}
-			if len(problems) > 0 {
+			if len(in.problems) > 0 {
 				return exitCode(exitInput)
 			}
 			return nil
@@ -80,44 +77,98 @@ from what the processes summed up, while the job runs as well as after its end.`
 	return cmd
 }
 
-// profileName is the file of a profile in an experiment directory.
-const profileName = "profile" + cube.Suffix
-
-func profileFile(arg string) (string, error) {
-	anchor, err := anchorPath(arg)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(filepath.Dir(anchor), profileName), nil
+// profiledInput is what a path argument has been summed up to.
+type profiledInput struct {
+	*cubex.Profile
+	dir      string   // where the profile belongs
+	remarks  []string // what is not in it
+	problems []string // what could not be read
 }
 
 // profileOf sums up what a path argument means.
-func profileOf(arg string) (*cubex.Profile, []string, error) {
+func profileOf(arg string) (*profiledInput, error) {
+	if isDir(arg) && inProfileMode(arg) {
+		jobs, problems, err := cubex.FromShards(arg)
+		if err != nil {
+			return nil, err
+		}
+		if len(jobs) != 1 {
+			return nil, fmt.Errorf("%d jobs in profile mode share %s: `nccl-otf2 unify %s` makes a profile of each", len(jobs), arg, arg)
+		}
+		jobs[0].Creator = creator()
+		return &profiledInput{jobs[0].Profile, jobs[0].Dir, (&madeProfile{Job: jobs[0]}).remarks(), problems}, nil
+	}
 	a, err := openArchive(arg)
 	if a == nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer a.Close()
-	var problems []string
+	in := &profiledInput{dir: filepath.Dir(a.Path())}
 	if err != nil { // definitions are damaged; what is there counts
-		problems = append(problems, oneLine(err.Error()))
+		in.problems = append(in.problems, oneLine(err.Error()))
 	}
 	progress := newProgress()
 	defer progress.working("reading " + a.Path())()
 	p, report, err := cubex.FromArchive(a)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	p.Creator = "nccl-otf2 " + toolVersion
-	return p, append(problems, report.Problems...), nil
+	p.Creator = creator()
+	in.Profile, in.problems = p, append(in.problems, report.Problems...)
+	return in, nil
 }
 
-func writeSummary(path string, s *cubex.Summary) error {
-	file, err := os.Create(path)
+func creator() string { return "nccl-otf2 " + toolVersion }
+
+// madeProfile is the profile of a job in profile mode.
+type madeProfile struct {
+	*cubex.Job `json:"-"`
+	Path       string `json:"profile"`
+	Summary    string `json:"summary"`
+	Running    int    `json:"running"`
+	Crashed    int    `json:"crashed"`
+	Missing    int    `json:"missing"`
+
+	Problems []string `json:"problems,omitempty"`
+}
+
+// makeProfiles makes the files of the jobs in profile mode.
+func makeProfiles(dir string) ([]madeProfile, error) {
+	jobs, problems, err := cubex.MakeFiles(dir, creator())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(writeJSON(file, s), file.Close())
+	all := make([]madeProfile, len(jobs))
+	for i, j := range jobs {
+		all[i] = madeProfile{Job: j, Path: filepath.Join(j.Dir, cubex.FileName), Summary: filepath.Join(j.Dir, cubex.SummaryName),
+			Running: j.Running, Crashed: j.Crashed, Missing: j.Missing}
+	}
+	if len(all) > 0 {
+		all[0].Problems = problems
+	}
+	return all, nil
+}
+
+// remarks says what is not in the profile.
+func (m *madeProfile) remarks() (list []string) {
+	for _, r := range []struct {
+		n    int
+		text string
+	}{
+		{m.Job.Running, "still running: what they have done up to some seconds ago is in the profile"},
+		{m.Job.Crashed, "ended without completing: the profile has what they had done some seconds before"},
+		{m.Job.Missing, "of the job left nothing here"},
+	} {
+		if r.n > 0 {
+			list = append(list, count(r.n, "process", "processes")+" "+r.text)
+		}
+	}
+	return append(list, m.Problems...)
+}
+
+func (m *madeProfile) print(w io.Writer) {
+	printProfile(w, m.Path, m.Profile, m.remarks())
+	fmt.Fprintf(w, "  figures by operation: %s\n", relative(m.Summary))
 }
 
 // printProfile says what is in the profile.

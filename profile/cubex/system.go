@@ -12,6 +12,7 @@ import (
 	"ncclotf2/analysis"
 	"ncclotf2/cube"
 	"ncclotf2/otf2"
+	"ncclotf2/profile"
 	"ncclotf2/shard"
 )
 
@@ -48,7 +49,7 @@ func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *syste
 	places := make(map[place][]otf2.LocationRef)
 	seen := make(map[otf2.LocationGroupRef]bool)
 	for ref, r := range rows {
-		pl := place{group: groupOf(defs, ref), order: kindOrder[r.Kind], name: s.rowName(defs, ref, &r.Row.Kind)}
+		pl := place{group: groupOf(defs, ref), order: kindOrder[r.Kind], name: s.rowName(defs, ref, &r.Row)}
 		if d := defs.Location(ref); d != nil && d.Type == otf2.LocationTypeAcceleratorStream {
 			pl.typ = cube.LocationStream
 		}
@@ -225,16 +226,19 @@ func clean(s string) string {
 }
 
 // rowName is what a location is called.
-func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, kind *shard.LocationKind) string {
+func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profile.Row) string {
 	name := ""
 	if d := defs.Location(ref); d != nil {
 		name = clean(defs.String(d.Name))
 	}
 	comm := s.comms[ref]
-	if comm == "" {
+	switch {
+	case r.Others > 0:
+		comm = "further communicators"
+	case comm == "":
 		comm = "NCCL"
 	}
-	switch *kind {
+	switch r.Kind {
 	case shard.KindEnqueue:
 		return comm + " enqueue"
 	case shard.KindNetSend:
@@ -245,6 +249,9 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, kind *sha
 	case shard.KindNetRecv:
 		return comm + " net recv"
 	case shard.KindRank:
+		if r.Others > 0 {
+			return comm
+		}
 		return comm + rankRow.FindString(name)
 	}
 	return name
@@ -255,10 +262,10 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 	names := make(map[otf2.LocationRef]string)
 	var slots slotTable
 	for _, c := range analysis.Communicators(defs) {
-		name := strings.TrimSpace(userName(c.Name) + " " + c.Places)
-		if len(c.Members) < 2 {
+		if len(c.Members) < 2 || !slices.ContainsFunc(c.Members, func(l otf2.LocationRef) bool { return rows[l] != nil && rows[l].First != 0 }) {
 			continue
 		}
+		name := strings.TrimSpace(userName(c.Name) + " " + c.Places)
 		name = slots.take(name, 0, rows, c.Members)
 		for _, l := range c.Members {
 			names[l] = name
