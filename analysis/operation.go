@@ -44,11 +44,12 @@ type operation struct {
 	size       uint64 // as nccl-tests counts it, bytes
 	ordinal    uint64
 	details
-	peer    int    // of a message: the other end's rank
-	grouped bool   // one of several in a plan: the times are the plan's
-	leads   bool   // the first collective of its plan on its communicator
-	follows bool   // a message of a plan with collectives
-	plan    uint64 // number of its plan on the location, 0 if it belongs to none
+	peer    int            // of a message: the other end's rank
+	grouped bool           // one of several in a plan: the times are the plan's
+	leads   bool           // the first collective of its plan on its communicator
+	follows bool           // a message of a plan with collectives
+	plan    uint64         // number of its plan on the location, 0 if it belongs to none
+	region  otf2.RegionRef // of its plan
 	phase   *phaseNode
 	call    uint64 // how long the call took that asked for it, see callTimes
 	called  bool   // call is known
@@ -61,6 +62,7 @@ type details struct {
 	recorded           uint64 // ordinal
 	numbered           bool   // it was recorded
 	algo, proto, dtype otf2.StringRef
+	variant            otf2.StringRef // symmetric kernel, or how copy engines synchronise
 	channels           uint32
 	count              uint64
 	counted            bool // count
@@ -77,7 +79,7 @@ type details struct {
 // attributeIDs are the attributes that operations are described by, found by their names.
 type attributeIDs struct {
 	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event, parent, graph attributeID
-	sendClass, recvClass                                                                    attributeID
+	sendClass, recvClass, kernelVariant, syncStrategy                                       attributeID
 }
 
 func findAttributes(defs *otf2.Definitions) attributeIDs {
@@ -90,16 +92,18 @@ func findAttributes(defs *otf2.Definitions) attributeIDs {
 		count:    findAttribute(defs, "COUNT", otf2.TypeUint64),
 		source:   findAttribute(defs, "TIMING_SOURCE", otf2.TypeString),
 
-		uncertainty: findAttribute(defs, "UNCERTAINTY", otf2.TypeUint64),
-		event:       findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
-		sendClass:   findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString),
-		recvClass:   findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
-		graph:       findAttribute(defs, "GRAPH", otf2.TypeUint8),
-		parent:      findAttribute(defs, "PARENT_ID", otf2.TypeUint64),
+		uncertainty:   findAttribute(defs, "UNCERTAINTY", otf2.TypeUint64),
+		event:         findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
+		kernelVariant: findAttribute(defs, "KERNEL_VARIANT", otf2.TypeString),
+		syncStrategy:  findAttribute(defs, "SYNC_STRATEGY", otf2.TypeString),
+		sendClass:     findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString),
+		recvClass:     findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
+		graph:         findAttribute(defs, "GRAPH", otf2.TypeUint8),
+		parent:        findAttribute(defs, "PARENT_ID", otf2.TypeUint64),
 	}
 }
 
-var noDetails = details{algo: otf2.UndefinedString, proto: otf2.UndefinedString, dtype: otf2.UndefinedString}
+var noDetails = details{algo: otf2.UndefinedString, proto: otf2.UndefinedString, variant: otf2.UndefinedString, dtype: otf2.UndefinedString}
 
 // read takes what the event's attributes tell over what base told.
 func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base details) details {
@@ -111,6 +115,8 @@ func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base detai
 			base.algo = otf2.StringRef(a.Bits)
 		case ids.proto.is(a.ID):
 			base.proto = otf2.StringRef(a.Bits)
+		case ids.kernelVariant.is(a.ID), ids.syncStrategy.is(a.ID):
+			base.variant = otf2.StringRef(a.Bits)
 		case ids.dtype.is(a.ID):
 			base.dtype = otf2.StringRef(a.Bits)
 		case ids.channels.is(a.ID):
@@ -301,6 +307,7 @@ func (r *operationReader) begun(row *rowState, o *operation, message bool) {
 	}
 	p := &row.stack[n-1]
 	p.n++
+	o.region = p.region
 	if p.timed {
 		o.plan, o.follows = p.number, message && len(p.led) > 0
 		o.grouped = r.operations(p.region) > 1 || p.begun > 1

@@ -100,17 +100,28 @@ func percentile(all []float64, p float64) float64 {
 //
 // Operations that the archive says were not recorded alike by all members are left out of everything
 // that compares members, and counted. The error is that of the archive's definitions only.
-func Operations(a *otf2.Archive) (*Report, error) {
+func Operations(a *otf2.Archive) (*Report, error) { return Observe(a, new(Observer)) }
+
+// Observe makes the report of Operations, and shows an observer what it reads.
+func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := propertiesOf(a.Anchor)
 	comms := communicators(a.Defs)
 	o := newOperations(a, ps, comms)
+	o.waits.see = see.Waited
 	lanes := lanesOf(a.Defs)
 	readers := make([]*laneReader, len(lanes))
+	events := make([]func(*otf2.Event), len(lanes))
 	for i := range lanes {
 		readers[i] = newLaneReader(a.Defs, comms)
+		if see.Lane != nil {
+			events[i] = see.Lane()
+		}
 	}
 	report := new(Report)
 	report.Problems = readLanes(a, lanes, func(i int, ev *otf2.Event, found []operation) []operation {
+		if events[i] != nil {
+			events[i](ev)
+		}
 		return readers[i].event(ev, found)
 	}, o.add)
 	phases := newPhaseCounter(a.Defs)

@@ -282,28 +282,6 @@ type End struct {
 	End      otf2.Timestamp
 }
 
-// Wait is one member's waiting for another at the beginning of an operation; see WaitStates for what counts as such.
-// Messages of one launch are one wait, of the message that waited longest.
-type Wait struct {
-	Kind         string // "collective", "late broadcast", "early reduce", "late sender", "late receiver"
-	Comm         otf2.CommRef
-	Communicator string
-	Function     string
-	Ordinal      uint64
-	Rank         int // in the communicator
-	Peer         int // of a message: the other end's rank, else −1
-	World        int // the rank that waited, an index into WorldRanks
-	For          int // the rank that was waited for, likewise
-	Begin        otf2.Timestamp
-	Time         uint64 // ns that the member was in the operation
-	Waited       uint64 // of that, ns
-	Uncertainty  uint64 // of Waited
-	Stated       bool   // Uncertainty is known
-	Source       string // of the times that were compared: "gpu", "network", "recorded"
-	StartUp      bool   // the first collective of a communicator that has more: not in the report's sums
-	Skew         uint64 // of a collective: ns from the first to the last begin
-}
-
 // matchLanes is a fixed number, so that results come in the same order on every machine.
 const matchLanes = 8
 
@@ -331,22 +309,7 @@ func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 			m.Message(x.end(), y.end())
 		}
 	}
-	if m.Wait != nil {
-		o.waits.waited = func(a *arrival, p *part, startUp bool) {
-			m.Wait(&Wait{
-				Kind: waitKindNames[a.kind], Comm: a.comm.ref, Communicator: a.comm.name, Function: a.function, Ordinal: a.ordinal,
-				Rank: p.member, Peer: -1, World: p.rank, For: a.culprit, Begin: p.begin, Time: p.time, Waited: p.waits,
-				Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(a.source), StartUp: startUp, Skew: a.skew,
-			})
-		}
-		o.waits.stayed = func(p *messagePlan) {
-			m.Wait(&Wait{
-				Kind: waitKindNames[p.kind], Comm: p.comm.ref, Communicator: p.comm.name, Function: p.function, Ordinal: p.ordinal,
-				Rank: p.member, Peer: p.peer, World: p.part.rank, For: p.culprit, Begin: p.begin, Time: p.time, Waited: p.waits,
-				Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(p.source),
-			})
-		}
-	}
+	o.waits.see = m.Wait
 	lanes := dealOut(a.Defs, matchLanes)
 	readers := make([]*operationReader, len(lanes))
 	found := make([][]operation, len(lanes))

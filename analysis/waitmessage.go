@@ -64,14 +64,16 @@ func (w *waitCounter) message(op *operation) {
 	if p == nil || op.plan == 0 || p.number != op.plan {
 		w.seal(p)
 		p = &messagePlan{
-			part:     part{rank: w.of[op.location], member: op.rank, phase: op.phase, begin: op.begin, time: op.duration()},
+			part: part{
+				rank: w.of[op.location], member: op.rank, place: placeOf(op), phase: op.phase, begin: op.begin, time: op.duration(),
+			},
 			location: op.location, number: op.plan, comm: op.comm, function: op.function, source: op.source,
 			own: op.uncertainty, ownKnown: op.stated, silent: op.follows, kind: waitMessages, culprit: -1,
 		}
 		w.plans[op.location] = p
 	}
 	if p.messages++; p.messages > 1 {
-		p.function = groupedMessages
+		p.function, p.place.Grouped = groupedMessages, true
 	}
 	if op.peer == op.rank {
 		return // a copy on the GPU
@@ -149,8 +151,8 @@ func (w *waitCounter) settle(p *messagePlan) {
 	w.rows[p.rank].add(&p.part)
 	w.inPhases(&p.part)
 	if p.waits > 0 {
-		if w.stayed != nil {
-			w.stayed(p)
+		if w.see != nil {
+			w.see(p.wait())
 		}
 		w.rows[p.culprit].blame(p.waits, p.at)
 	}

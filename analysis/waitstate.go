@@ -179,9 +179,8 @@ type waitCounter struct {
 	work    arrival
 	enqueue []EnqueueRow
 
-	waited func(a *arrival, p *part, startUp bool) // if set, told of each wait in a collective
-	paired func(a, b *messageEnd)                  // if set, told of the two ends of each message
-	stayed func(p *messagePlan)                    // if set, told of each launch of messages that waited
+	see    func(*Wait)            // if set, told of each wait
+	paired func(a, b *messageEnd) // if set, told of the two ends of each message
 
 	messages messageTable
 	plans    map[otf2.LocationRef]*messagePlan // the last of each location
@@ -206,6 +205,7 @@ type arrival struct {
 
 // part is one timed member's share.
 type part struct {
+	place       WaitPlace
 	rank        int // index into waitCounter.ranks
 	member      int // rank in the communicator
 	phase       *phaseNode
@@ -301,7 +301,7 @@ func (w *waitCounter) collective(members []operation) {
 			others = i
 		}
 		a.parts = append(a.parts, part{
-			rank: w.of[m.location], member: m.rank, phase: m.phase, begin: m.begin, time: uint64(m.end - m.begin),
+			rank: w.of[m.location], member: m.rank, place: placeOf(m), phase: m.phase, begin: m.begin, time: uint64(m.end - m.begin),
 			uncertainty: m.uncertainty, stated: m.stated,
 		})
 	}
@@ -439,18 +439,6 @@ func groupOf[K comparable](all map[K]*WaitGroup, key K) *WaitGroup {
 		all[key] = g
 	}
 	return g
-}
-
-// tell passes the waits of a collective on.
-func (w *waitCounter) tell(a *arrival, startUp bool) {
-	if w.waited == nil {
-		return
-	}
-	for i := range a.parts {
-		if p := &a.parts[i]; p.waits > 0 {
-			w.waited(a, p, startUp)
-		}
-	}
 }
 
 func (w *waitCounter) count(a *arrival) {

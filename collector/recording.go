@@ -16,6 +16,7 @@ import (
 	"ncclotf2/config"
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
+	"ncclotf2/profile"
 	"ncclotf2/regions"
 	"ncclotf2/shard"
 )
@@ -41,7 +42,8 @@ type recording struct {
 	line      *timeline
 	merge     merge
 	model     *regions.Model
-	script    *transcript // record mode: takes the records instead of the model
+	script    *transcript      // record mode: takes the records instead of the model
+	profile   *profile.Process // profile mode: takes the events instead of files
 	process   *shard.Process
 	store     *shard.Store
 	files     map[uint32]*otf2.EventWriter // open, by location
@@ -109,6 +111,10 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	options := regions.Options{
 		RecordMask: chosenEvents(settings, launcher, &h), Channels: settings.Channels, Metrics: settings.Metrics,
 		Paradigm: regions.PlatformOf(r.process.Library).Paradigm,
+	}
+	if settings.Profile {
+		options.Channels, options.Metrics, options.Lasting = false, false, true
+		r.profile = profile.NewProcess(r.process)
 	}
 	r.model = regions.New(r, r.process, &options)
 	var err error
@@ -189,6 +195,9 @@ func (r *recording) takeOver(experiment string) error {
 // is in the process's memory yet.
 func resumable(e shard.Entry, experiment string) (*shard.Process, error) {
 	p := e.Process
+	if p.IsProfile() {
+		return resumeProfile(e.Path, p)
+	}
 	if IsRecording(p) {
 		if p.Settings[settingTranscript] != "0" {
 			return p, nil
@@ -214,7 +223,11 @@ func sameProcess(a, b *shard.Process) bool {
 }
 
 // EventWriter implements regions.Sink.
-func (r *recording) EventWriter(loc shard.Location) (*otf2.EventWriter, error) {
+func (r *recording) EventWriter(loc shard.Location) (regions.EventWriter, error) {
+	if r.profile != nil {
+		r.locations++
+		return r.profile.EventWriter(loc), nil
+	}
 	w, err := r.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: chunkSize})
 	if err != nil {
 		return nil, err
@@ -226,6 +239,9 @@ func (r *recording) EventWriter(loc shard.Location) (*otf2.EventWriter, error) {
 
 // Finished implements regions.Sink. Jobs make and destroy communicators for weeks: their files must not stay open.
 func (r *recording) Finished(number uint32) {
+	if r.profile != nil {
+		r.profile.Retire(otf2.LocationRef(number))
+	}
 	if r.files[number] != nil {
 		r.over = append(r.over, number)
 	}
@@ -384,6 +400,10 @@ func (r *recording) flush() error {
 		r.fail(err)
 		return r.failed
 	}
+	if r.profile != nil {
+		r.fail(r.writeProfile())
+		return r.failed
+	}
 	for _, w := range r.files {
 		if err := w.Flush(); err != nil {
 			r.fail(err)
@@ -405,6 +425,9 @@ func (r *recording) describe() error {
 	return r.store.Write(r.process)
 }
 
+// maxMarkers bounds what is kept of them in a process that goes on for ever; the model bounds its own.
+const maxMarkers = 4096
+
 // snapshot brings r.process up to date: the model's part, and what only the collector knows.
 func (r *recording) snapshot() {
 	p := r.process
@@ -423,8 +446,10 @@ func (r *recording) snapshot() {
 			}
 		}
 	}
-	p.Markers = append(p.Markers, r.markers...)
-	p.Markers = append(p.Markers, r.line.jumps...)
+	if len(p.Markers) < maxMarkers {
+		p.Markers = append(p.Markers, r.markers...)
+		p.Markers = append(p.Markers, r.line.jumps...)
+	}
 	r.markers, r.line.jumps = nil, nil
 	p.Settings[settingTaken] = strconv.FormatUint(max(r.taken, r.skip), 10)
 
@@ -549,6 +574,9 @@ func (r *recording) finish(finished bool) error {
 		if err := r.describe(); err != nil { // before the events that use its definitions
 			r.fail(err)
 		}
+	}
+	if r.failed == nil && r.profile != nil {
+		r.fail(r.writeProfile())
 	}
 	for _, w := range r.files {
 		end := w.Close

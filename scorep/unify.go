@@ -125,6 +125,9 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if parts = profiled(parts, false); len(parts) == 0 {
+		return nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
+	}
 	runs := separateRuns(parts)
 	if len(runs) > 1 {
 		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))

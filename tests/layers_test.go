@@ -37,13 +37,15 @@ var layers = []folder{
 	{dir: "config", external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
 	{dir: "shard", own: []string{"otf2"}},
 	{dir: "regions", own: []string{"otf2", "shard", "plugin/shm", "cupti"}, tests: []string{"replay"}},
-	{dir: "collector", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
+	{dir: "profile", own: []string{"otf2", "shard", "regions"}},
+	{dir: "collector", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "profile"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "scorep", own: []string{"otf2", "shard", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "analysis", own: []string{"otf2", "shard", "regions", "scorep"}},
 	{dir: "view", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}},
 	{dir: "export", own: []string{"otf2", "plugin/shm", "regions", "analysis"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{dir: "profile/cubex", own: []string{"otf2", "shard", "regions", "scorep", "analysis", "cube", "profile"}},
 	{dir: "replay", external: []string{"golang.org/x/sys"}},
-	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "replay"},
+	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "replay", "cube", "profile/cubex"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys"}},
 }
@@ -53,12 +55,14 @@ var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-i
 
 // folderOf gives the row that a slash path relative to the root belongs to.
 func folderOf(dir string) *folder {
+	var nearest *folder
 	for i := range layers {
-		if dir == layers[i].dir || strings.HasPrefix(dir, layers[i].dir+"/") {
-			return &layers[i]
+		f := &layers[i]
+		if (dir == f.dir || strings.HasPrefix(dir, f.dir+"/")) && (nearest == nil || len(f.dir) > len(nearest.dir)) {
+			nearest = f
 		}
 	}
-	return nil
+	return nearest
 }
 
 func within(importPath string, modules []string) bool {

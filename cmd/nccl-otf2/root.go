@@ -61,6 +61,7 @@ func rootCommand() *cobra.Command {
 		replayCommand(), unifyCommand(),
 		printCommand(), checkCommand(), reportCommand(),
 		diffCommand(),
+		profileCommand(),
 		viewCommand(),
 		exportCommand(),
 		recoverCommand(), doctorCommand(), versionCommand(), collectCommand(),
