@@ -74,8 +74,12 @@ type recording struct {
 	sensorLosses   uint64            // values that found no room
 }
 
-// chunkSize is that of all event files. It is the same in all processes, as an archive has one.
-const chunkSize = 256 << 10
+// chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
+// scorepChunkSize, so where it is in the process ours are as large: then the two can be merged without rewriting.
+const (
+	chunkSize       = 256 << 10
+	scorepChunkSize = 1 << 20
+)
 
 // newRecording makes a shard in the experiment directory and describes the process in it.
 func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, experiment string) (*recording, error) {
@@ -228,7 +232,7 @@ func (r *recording) EventWriter(loc shard.Location) (regions.EventWriter, error)
 		r.locations++
 		return r.profile.EventWriter(loc), nil
 	}
-	w, err := r.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: chunkSize})
+	w, err := r.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: r.process.EventChunkSize})
 	if err != nil {
 		return nil, err
 	}
@@ -418,6 +422,23 @@ func (r *recording) flush() error {
 	return r.failed
 }
 
+// widen takes larger chunks for all files, unless one of them has several already. It is known that Score-P is in the
+// process when its first communicator has been made, which may be after the first event was written.
+func (r *recording) widen() {
+	if r.process.EventChunkSize == scorepChunkSize || r.closed > chunkSize {
+		return
+	}
+	for _, w := range r.files {
+		if w.Size() > chunkSize {
+			return
+		}
+	}
+	for _, w := range r.files {
+		w.Widen(scorepChunkSize)
+	}
+	r.process.EventChunkSize = scorepChunkSize
+}
+
 // describe writes shard.json as of now.
 func (r *recording) describe() error {
 	r.snapshot()
@@ -446,6 +467,9 @@ func (r *recording) snapshot() {
 			}
 		}
 	}
+	if !r.line.host {
+		p.Clock.Tuples = r.line.kept.tuples()
+	}
 	if len(p.Markers) < maxMarkers {
 		p.Markers = append(p.Markers, r.markers...)
 		p.Markers = append(p.Markers, r.line.jumps...)
@@ -460,6 +484,7 @@ func (r *recording) snapshot() {
 			Kinds: h.CuptiKinds, Records: r.activities}
 	}
 	if h.ScorepState != shm.ScorepOff {
+		r.widen()
 		p.Scorep = &shard.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(), Why: h.ScorepReason()}
 	}
 	p.Counts.Scorep = h.ScorepCalls()

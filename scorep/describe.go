@@ -56,7 +56,7 @@ func Describe(dir string) (jobs []*Description, problems []string, err error) {
 				return nil, problems, err
 			}
 		}
-		a := newArchive(r, opts)
+		a := newArchive(r, opts, nil)
 		a.define()
 		d.Defs, d.Properties = &a.Definitions, a.properties
 		d.Defs.Reindex()

@@ -23,6 +23,7 @@ import (
 type placed struct {
 	mu             sync.Mutex
 	linked, copied int
+	rewritten      int            // of the copied ones, into chunks of another size
 	problems       map[int]string // by location
 }
 
@@ -104,7 +105,10 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	if l.part.state == Finished {
 		if err == nil && info.Size() == l.source.Bytes {
 			l.Events = l.source.Events
-			return a.link(from, to, out)
+			if a.into.fits(info.Size(), chunk) {
+				return a.link(from, to, out)
+			}
+			return a.into.rewrite(from, to, chunk, out)
 		}
 		if err == nil {
 			out.problem(i, "%s, location %d: the event file has %d bytes instead of %d; what is whole of it was taken",
@@ -137,7 +141,16 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	if scan.Events > 0 {
 		*times = lifespan{uint64(scan.First), uint64(scan.Last)}
 	}
-	return nil
+	if info, err := os.Stat(to); err != nil {
+		return err
+	} else if a.into.fits(info.Size(), chunk) {
+		return nil
+	}
+	old := to + ".old"
+	if err := os.Rename(to, old); err != nil {
+		return err
+	}
+	return errors.Join(a.into.rewrite(old, to, chunk, out), os.Remove(old))
 }
 
 func (out *placed) problem(i int, format string, args ...any) {

@@ -108,27 +108,12 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	if opts == nil {
 		opts = new(UnifyOptions)
 	}
-	if info, err := os.Lstat(filepath.Join(dir, shardsDir)); err != nil {
-		return nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, shardsDir)
-	}
-	unlock, err := lockExperiment(dir, opts.now())
+	runs, problems, unlock, err := readRuns(dir, opts)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-
-	res := &Result{Problems: convertSpools(dir, opts)}
-	parts, problems, err := readShards(dir, opts)
-	res.Problems = append(res.Problems, problems...)
-	if err != nil {
-		return nil, err
-	}
-	if parts = profiled(parts, false); len(parts) == 0 {
-		return nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
-	}
-	runs := separateRuns(parts)
+	res := &Result{Problems: problems}
 	if len(runs) > 1 {
 		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))
 	}
@@ -162,6 +147,29 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	return res, nil
 }
 
+// readRuns locks an experiment directory and finds the jobs in it, as far as they can be read.
+func readRuns(dir string, opts *UnifyOptions) (runs []*run, problems []string, unlock func(), err error) {
+	if info, err := os.Lstat(filepath.Join(dir, shardsDir)); err != nil {
+		return nil, nil, nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
+	} else if !info.IsDir() {
+		return nil, nil, nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, shardsDir)
+	}
+	if unlock, err = lockExperiment(dir, opts.now()); err != nil {
+		return nil, nil, nil, err
+	}
+	problems = convertSpools(dir, opts)
+	parts, more, err := readShards(dir, opts)
+	if err != nil {
+		unlock()
+		return nil, nil, nil, err
+	}
+	if parts = profiled(parts, false); len(parts) == 0 {
+		unlock()
+		return nil, nil, nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
+	}
+	return separateRuns(parts), append(problems, more...), unlock, nil
+}
+
 // writeArchive writes one run's archive beside the present one in dir, then puts it in its place.
 func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	staging := filepath.Join(dir, newDir)
@@ -180,7 +188,7 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := newArchive(r, opts)
+	a := newArchive(r, opts, nil)
 	files, err := a.placeEvents(events)
 	if err != nil {
 		return nil, err
@@ -217,7 +225,7 @@ func (a *archive) write(staging string, files *placed, chunkSize uint64) error {
 	if err := a.writeLocalDefs(path(""), defChunk); err != nil {
 		return err
 	}
-	count, err := a.definitions.write(path(".def"), defChunk)
+	count, err := a.definitions.write(path(".def"), defChunk, nil)
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,19 @@ type Clock struct {
 	Source     string `json:"source"` // "tsc", "monotonic", "cntvct", "host"
 	AnchorRaw  uint64 `json:"anchorRaw"`
 	AnchorReal uint64 `json:"anchorReal"`
+
+	// Tuples are simultaneous readings of the clocks, ticks and raw clock ascending. The process's times are those of
+	// the line through them: an event at ticks between two of them has the time at which the raw clock read what lies on
+	// the line between theirs; before the first and behind the last the nearest two count. Without: unknown.
+	Tuples []ClockTuple `json:"tuples,omitempty"`
+}
+
+// ClockTuple is one reading of the clocks.
+type ClockTuple struct {
+	Ticks uint64 `json:"ticks"` // of Clock.Source
+	Raw   uint64 `json:"raw"`   // CLOCK_MONOTONIC_RAW, ns
+	Mono  uint64 `json:"mono"`  // CLOCK_MONOTONIC, ns
+	Real  uint64 `json:"real"`  // CLOCK_REALTIME, ns since 1970
 }
 
 // Masks are sets of NCCL's event types, by the bit numbers of its activation mask.

@@ -63,6 +63,7 @@ func rootCommand() *cobra.Command {
 		diffCommand(),
 		profileCommand(),
 		viewCommand(),
+		mergeCommand(),
 		exportCommand(),
 		recoverCommand(), doctorCommand(), versionCommand(), collectCommand(),
 	)

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"ncclotf2/otf2"
+)
+
+// pairing is what a process of ours and one of a measurement have been found to be: the same.
+type pairing struct {
+	*measured
+	timer    timer
+	transfer *transfer // from the process's times to the measurement's
+}
+
+// pairProcesses finds the measurement's process of each of ours: that of the same host and process id, if ours lived while
+// the measurement ran, by its clock. Process ids come back, and names of hosts need not be unique; what fits twice is
+// no pair. Reasons, one line each, tell of processes that nearly fit.
+func pairProcesses(parts []*part, m *measurement) (pairs map[*part]*pairing, reasons []string) {
+	byPID := make(map[int][]*measured)
+	for _, q := range m.processes {
+		if q.pid != 0 {
+			byPID[q.pid] = append(byPID[q.pid], q)
+		}
+	}
+	pairs = make(map[*part]*pairing)
+	lives := make(map[*measured]map[processLife]bool)
+	for _, p := range parts {
+		var fits []*pairing
+		for _, q := range byPID[p.process.PID] {
+			if !sameHost(p.process.Host, q.host) {
+				continue
+			}
+			fit, err := m.relate(p, q)
+			if err != nil {
+				reasons = append(reasons, fmt.Sprintf("%s is not %s: %v", p.id(), q.name, err))
+				continue
+			}
+			fits = append(fits, fit)
+		}
+		switch {
+		case len(fits) == 1:
+			pairs[p] = fits[0]
+			q := fits[0].measured
+			if lives[q] == nil {
+				lives[q] = make(map[processLife]bool)
+			}
+			lives[q][lifeOf(p.process)] = true
+		case len(fits) > 1:
+			reasons = append(reasons, fmt.Sprintf("%s fits %d processes of Score-P, so it goes by itself", p.id(), len(fits)))
+		}
+	}
+	for p, fit := range pairs {
+		if n := len(lives[fit.measured]); n > 1 {
+			reasons = append(reasons, fmt.Sprintf("%s fits %d processes, so they go by themselves", fit.id(), n))
+			delete(pairs, p)
+		}
+	}
+	slices.Sort(reasons)
+	return pairs, slices.Compact(reasons)
+}
+
+// sameHost compares the names of hosts. One may have a domain behind it that the other lacks.
+func sameHost(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, xDomain, _ := strings.Cut(a, ".")
+	y, yDomain, _ := strings.Cut(b, ".")
+	return x == y && x != "" && (xDomain == "") != (yDomain == "")
+}
+
+// relate finds the timer by which a process's life lies in the measurement.
+func (m *measurement) relate(p *part, q *measured) (*pairing, error) {
+	c := m.archive.Defs.Clock
+	var why error
+	for _, by := range m.timers() {
+		t, err := newTransfer(p.process, by, q.clock)
+		if err != nil {
+			why = firstError(why, err)
+			continue
+		}
+		// What the clocks of hosts differ by after Score-P's corrections is far below a second.
+		slack := c.Resolution
+		begin, end := t.exact(p.life.begin), t.exact(max(p.life.end, p.life.begin))
+		if begin.Cmp(integer(c.Offset+c.Length+slack)) > 0 || end.Cmp(integer(c.Offset-min(c.Offset, slack))) < 0 {
+			why = firstError(why, fmt.Errorf("by Score-P's timer (%v) it lived from %s to %s s of the measurement, which took %.3f s", by,
+				seconds(begin, c), seconds(end, c), float64(c.Length)/float64(max(1, c.Resolution))))
+			continue
+		}
+		return &pairing{measured: q, timer: by, transfer: t}, nil
+	}
+	return nil, why
+}
+
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// seconds writes a time of a measurement since its begin.
+func seconds(v *big.Rat, c otf2.ClockProperties) string {
+	since := new(big.Rat).Sub(v, integer(c.Offset))
+	return since.Quo(since, integer(max(1, c.Resolution))).FloatString(3)
+}
+
+// noPair says what each side has.
+func noPair(m *measurement, parts []*part, reasons []string) error {
+	var theirs, ours []string
+	for _, q := range m.processes {
+		theirs = append(theirs, q.id())
+	}
+	for _, p := range parts {
+		ours = append(ours, p.id())
+	}
+	text := fmt.Sprintf("nothing pairs: Score-P measured %s; NCCL was recorded in %s", some(theirs), some(ours))
+	if len(reasons) > 0 {
+		text += "; " + some(reasons)
+	}
+	return fmt.Errorf("%s", text)
+}
+
+// some joins the first words of a list.
+func some(list []string) string {
+	const most = 6
+	if len(list) == 0 {
+		return "nothing"
+	}
+	slices.Sort(list)
+	text := strings.Join(list[:min(len(list), most)], ", ")
+	if more := len(list) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
