@@ -43,12 +43,15 @@ type operation struct {
 	size       uint64 // as nccl-tests counts it, bytes
 	ordinal    uint64
 	details
-	peer    int    // of a message: the other end's rank
-	grouped bool   // one of several in a plan: the times are the plan's
-	leads   bool   // the first collective of its plan on its communicator
-	follows bool   // a message of a plan with collectives
-	plan    uint64 // number of its plan on the location, 0 if it belongs to none
-	phase   *phaseNode
+	peer     int    // of a message: the other end's rank
+	grouped  bool   // one of several in a plan: the times are the plan's
+	leads    bool   // the first collective of its plan on its communicator
+	follows  bool   // a message of a plan with collectives
+	plan     uint64 // number of its plan on the location, 0 if it belongs to none
+	enter    uint64 // number of the innermost region on the location, NoRegion without one
+	sent     uint64 // bytes, as the events have them; of a message both are its length
+	received uint64
+	phase    *phaseNode
 }
 
 func (o *operation) duration() uint64 { return uint64(o.end - o.begin) }
@@ -150,6 +153,7 @@ type operationReader struct {
 type rowState struct {
 	stack   []plan
 	plans   uint64
+	enters  uint64
 	begin   otf2.Timestamp // of the blocking collective under way
 	attrs   details
 	open    map[uint64]started // by request
@@ -170,6 +174,7 @@ type plan struct {
 	n      int  // operations in it that have ended
 	begun  int  // operations with requests that have begun
 	number uint64
+	enter  uint64 // how many regions the location had entered before
 	led    map[otf2.CommRef]bool
 }
 
@@ -204,7 +209,8 @@ func (r *operationReader) event(ev *otf2.Event) {
 	}
 	switch ev.Kind {
 	case otf2.EventEnter:
-		p := plan{details: r.ids.read(r.defs, ev, noDetails), region: otf2.RegionRef(ev.Args[0])}
+		p := plan{details: r.ids.read(r.defs, ev, noDetails), region: otf2.RegionRef(ev.Args[0]), enter: row.enters}
+		row.enters++
 		p.timed = p.source != sourceUnknown
 		if p.timed {
 			row.plans++
@@ -281,11 +287,12 @@ func (r *operationReader) operations(region otf2.RegionRef) uint64 {
 // begun counts an operation into the innermost region and sets what that says of it.
 func (r *operationReader) begun(row *rowState, o *operation, message bool) {
 	n := len(row.stack)
-	o.leads = !message
+	o.leads, o.enter = !message, NoRegion
 	if n == 0 {
 		return
 	}
 	p := &row.stack[n-1]
+	o.enter = p.enter
 	p.n++
 	if p.timed {
 		o.plan, o.follows = p.number, message && len(p.led) > 0
@@ -313,7 +320,7 @@ func (r *operationReader) collective(row *rowState, ev *otf2.Event, begin otf2.T
 	*o = operation{
 		comm: comm, rank: comm.rankOf(ev.Location), location: ev.Location,
 		function: functionName(op), collective: collectiveOf(op),
-		begin: begin, end: ev.Time, root: uint32(ev.Args[2]), details: d,
+		begin: begin, end: ev.Time, root: uint32(ev.Args[2]), sent: ev.Args[3], received: ev.Args[4], details: d,
 	}
 	r.begun(row, o, false)
 	o.ordinal = row.number(nextKey{comm.ref, o.function, -1}, d)
@@ -347,7 +354,7 @@ func (r *operationReader) message(row *rowState, ev *otf2.Event, function string
 	o := &r.op
 	*o = operation{
 		comm: comm, rank: comm.rankOf(ev.Location), location: ev.Location, function: function,
-		begin: s.begin, end: ev.Time, root: otf2.CollectiveRootNone, size: s.length, peer: s.peer,
+		begin: s.begin, end: ev.Time, root: otf2.CollectiveRootNone, size: s.length, sent: s.length, received: s.length, peer: s.peer,
 		details: r.ids.read(r.defs, ev, s.details),
 	}
 	r.begun(row, o, true)

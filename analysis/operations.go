@@ -100,15 +100,19 @@ func percentile(all []float64, p float64) float64 {
 //
 // Operations that the archive says were not recorded alike by all members are left out of everything
 // that compares members, and counted. The error is that of the archive's definitions only.
-func Operations(a *otf2.Archive) (*Report, error) {
+func Operations(a *otf2.Archive) (*Report, error) { return OperationsTold(a, nil) }
+
+// OperationsTold is Operations that tells l what it finds. l may be nil.
+func OperationsTold(a *otf2.Archive, l *Listener) (*Report, error) {
 	ps := propertiesOf(a.Anchor)
 	comms := communicators(a.Defs)
 	o := &operations{
 		defs: a.Defs, stretches: ps.stretches(), rows: make(map[rowKey]*row),
 		pending: make(map[pendingKey]*pendingOperation), expected: make(map[otf2.CommRef]int),
 		order: make(map[otf2.CommRef]*pendingOrder), comms: comms,
-		waits: newWaitCounter(a.Defs, comms),
+		waits: newWaitCounter(a.Defs, comms), listener: l,
 	}
+	o.waits.listener = l
 	for ref, c := range comms {
 		for _, l := range c.members {
 			if d := a.Defs.Location(l); d != nil && d.Events > 0 {
@@ -122,7 +126,11 @@ func Operations(a *otf2.Archive) (*Report, error) {
 		readers[i] = newLaneReader(a.Defs, comms)
 	}
 	report := new(Report)
+	l.lanes(len(lanes))
 	report.Problems = readLanes(a, lanes, func(i int, ev *otf2.Event, found []operation) []operation {
+		if l != nil && l.Event != nil {
+			l.Event(i, ev)
+		}
 		return readers[i].event(ev, found)
 	}, o.add)
 	phases := newPhaseCounter(a.Defs)
@@ -202,6 +210,7 @@ type operations struct {
 	pending     map[pendingKey]*pendingOperation
 	expected    map[otf2.CommRef]int // members with data
 	waits       *waitCounter
+	listener    *Listener
 	events      uint64
 	first, last otf2.Timestamp
 	alone       uint64 // on communicators of one rank
@@ -303,16 +312,20 @@ func (o *operations) absorb(r *laneReader) {
 }
 
 func (o *operations) add(op *operation) {
-	if op.function == "Send" || op.function == "Recv" {
+	if isMessage(op.function) {
 		o.enter(op.key(), []operation{*op}, float64(op.duration()))
-		if len(o.stretches) > 0 && excluded(o.stretches, op.comm.ref, op.pairName(), op.ordinal) {
+		differs := len(o.stretches) > 0 && excluded(o.stretches, op.comm.ref, op.pairName(), op.ordinal)
+		o.listener.operation(op, !differs)
+		if differs {
 			o.waits.notAlike(op)
 		} else {
 			o.waits.message(op)
 		}
 		return
 	}
-	if excluded(o.stretches, op.comm.ref, op.function, op.ordinal) {
+	differs := excluded(o.stretches, op.comm.ref, op.function, op.ordinal)
+	o.listener.operation(op, !differs)
+	if differs {
 		o.leftOut++
 		return
 	}

@@ -24,6 +24,7 @@ type messagePlan struct {
 	part
 	location otf2.LocationRef
 	number   uint64
+	enter    uint64
 	comm     *communicator
 	function string
 	source   source
@@ -54,7 +55,7 @@ func (w *waitCounter) message(op *operation) {
 		w.seal(p)
 		p = &messagePlan{
 			part:     part{rank: w.of[op.location], phase: op.phase, begin: op.begin, time: op.duration()},
-			location: op.location, number: op.plan, comm: op.comm, function: op.function, source: op.source,
+			location: op.location, number: op.plan, enter: op.enter, comm: op.comm, function: op.function, source: op.source,
 			own: op.uncertainty, ownKnown: op.stated, silent: op.follows, kind: waitMessages, culprit: -1,
 		}
 		w.plans[op.location] = p
@@ -135,6 +136,7 @@ func (w *waitCounter) settle(p *messagePlan) {
 	w.inPhases(&p.part)
 	if p.waits > 0 {
 		w.rows[p.culprit].blame(p.waits, p.at)
+		w.listener.wait(p.location, p.enter, p.waits, p.kind, p.culprit, false)
 	}
 }
 

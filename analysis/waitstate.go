@@ -179,6 +179,7 @@ type waitCounter struct {
 	work    arrival
 	enqueue []EnqueueRow
 
+	listener *Listener
 	messages messageTable
 	plans    map[otf2.LocationRef]*messagePlan // the last of each location
 	network  *networkPhases
@@ -300,6 +301,7 @@ func (w *waitCounter) collective(members []operation) {
 			uncertainty: m.uncertainty, stated: m.stated,
 		})
 	}
+	_, seen := w.first[op.comm.ref]
 	awaited := last
 	switch a.kind {
 	case waitLateBroadcast:
@@ -328,11 +330,12 @@ func (w *waitCounter) collective(members []operation) {
 		if waits {
 			p.waits = min(uint64(by.begin-m.begin), p.time)
 			a.caused += p.waits
+			w.listener.wait(m.location, m.enter, p.waits, a.kind, a.culprit, !seen)
 		}
 		p.stated = m.stated && by.stated
 		p.uncertainty = m.uncertainty + by.uncertainty
 	}
-	held, seen := w.first[op.comm.ref]
+	held := w.first[op.comm.ref]
 	switch {
 	case !seen:
 		kept := *a
