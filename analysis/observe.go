@@ -9,6 +9,9 @@ type Observer struct {
 	// Lane, if set, is called for each part of the archive's processes; what it returns is given every event of them,
 	// those of a location in order, on a goroutine of the part. Events are valid during the call.
 	Lane func() func(*otf2.Event)
+	// Part, if set, is given each part of an operation, those of a location in the order of their ends, on the caller's
+	// goroutine. It is valid during the call.
+	Part func(*Part)
 	// Waited, if set, is given the waits that are in the report's WaitStates, on the caller's goroutine.
 	Waited func(*Wait)
 }
@@ -39,6 +42,7 @@ type Wait struct {
 // WaitPlace is the operation, or the launch of several, in which was waited.
 type WaitPlace struct {
 	Location             otf2.LocationRef
+	Enter                uint64         // as in Part
 	Region               otf2.RegionRef // of the launch
 	Grouped              bool           // launched together with others: they have one time
 	Source               string         // of the times: "gpu", "network" or "" if that is not told
@@ -49,7 +53,7 @@ type WaitPlace struct {
 
 func placeOf(o *operation) WaitPlace {
 	return WaitPlace{
-		Location: o.location, Region: o.region, Grouped: o.grouped, Source: o.source.String(), Function: o.function,
+		Location: o.location, Enter: o.enter, Region: o.region, Grouped: o.grouped, Source: o.source.String(), Function: o.function,
 		Algo: o.algo, Proto: o.proto, Variant: o.variant, Size: o.size,
 	}
 }

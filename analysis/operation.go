@@ -44,16 +44,22 @@ type operation struct {
 	size       uint64 // as nccl-tests counts it, bytes
 	ordinal    uint64
 	details
-	peer    int            // of a message: the other end's rank
-	grouped bool           // one of several in a plan: the times are the plan's
-	leads   bool           // the first collective of its plan on its communicator
-	follows bool           // a message of a plan with collectives
-	plan    uint64         // number of its plan on the location, 0 if it belongs to none
-	region  otf2.RegionRef // of its plan
-	phase   *phaseNode
-	call    uint64 // how long the call took that asked for it, see callTimes
-	called  bool   // call is known
+	peer     int            // of a message: the other end's rank
+	grouped  bool           // one of several in a plan: the times are the plan's
+	leads    bool           // the first collective of its plan on its communicator
+	follows  bool           // a message of a plan with collectives
+	plan     uint64         // number of its plan on the location, 0 if it belongs to none
+	region   otf2.RegionRef // of its plan
+	enter    uint64         // number of the innermost region on the location, NoRegion without one
+	sent     uint64         // bytes, as the events have them; of a message both are its length
+	received uint64
+	phase    *phaseNode
+	call     uint64 // how long the call took that asked for it, see callTimes
+	called   bool   // call is known
 }
+
+// NoRegion is the number of the region of operations outside of regions.
+const NoRegion = ^uint64(0)
 
 func (o *operation) duration() uint64 { return uint64(o.end - o.begin) }
 
@@ -161,6 +167,7 @@ type operationReader struct {
 type rowState struct {
 	stack   []plan
 	plans   uint64
+	enters  uint64
 	begin   otf2.Timestamp // of the blocking collective under way
 	attrs   details
 	open    map[uint64]started // by request
@@ -181,6 +188,7 @@ type plan struct {
 	n      int  // operations in it that have ended
 	begun  int  // operations with requests that have begun
 	number uint64
+	enter  uint64 // how many regions the location had entered before
 	led    map[otf2.CommRef]bool
 }
 
@@ -224,7 +232,8 @@ func (r *operationReader) event(ev *otf2.Event) {
 	}
 	switch ev.Kind {
 	case otf2.EventEnter:
-		p := plan{details: r.read(ev, noDetails), region: otf2.RegionRef(ev.Args[0])}
+		p := plan{details: r.read(ev, noDetails), region: otf2.RegionRef(ev.Args[0]), enter: row.enters}
+		row.enters++
 		p.timed = p.source != sourceUnknown
 		if p.timed {
 			row.plans++
@@ -301,11 +310,12 @@ func (r *operationReader) operations(region otf2.RegionRef) uint64 {
 // begun counts an operation into the innermost region and sets what that says of it.
 func (r *operationReader) begun(row *rowState, o *operation, message bool) {
 	n := len(row.stack)
-	o.leads = !message
+	o.leads, o.enter = !message, NoRegion
 	if n == 0 {
 		return
 	}
 	p := &row.stack[n-1]
+	o.enter = p.enter
 	p.n++
 	o.region = p.region
 	if p.timed {
@@ -334,7 +344,7 @@ func (r *operationReader) collective(row *rowState, ev *otf2.Event, begin otf2.T
 	*o = operation{
 		comm: comm, rank: comm.rankOf(ev.Location), location: ev.Location,
 		function: functionName(op), collective: collectiveOf(op),
-		begin: begin, end: ev.Time, root: uint32(ev.Args[2]), details: d,
+		begin: begin, end: ev.Time, root: uint32(ev.Args[2]), sent: ev.Args[3], received: ev.Args[4], details: d,
 	}
 	r.begun(row, o, false)
 	o.ordinal = row.number(nextKey{comm.ref, o.function, -1}, d)
@@ -368,7 +378,7 @@ func (r *operationReader) message(row *rowState, ev *otf2.Event, function string
 	o := &r.op
 	*o = operation{
 		comm: comm, rank: comm.rankOf(ev.Location), location: ev.Location, function: function,
-		begin: s.begin, end: ev.Time, root: otf2.CollectiveRootNone, size: s.length, peer: s.peer,
+		begin: s.begin, end: ev.Time, root: otf2.CollectiveRootNone, size: s.length, sent: s.length, received: s.length, peer: s.peer,
 		details: r.read(ev, s.details),
 	}
 	r.begun(row, o, true)
@@ -395,3 +405,5 @@ func (o *operation) pairName() string {
 	}
 	return fmt.Sprintf("Send %d>%d", o.peer, o.rank)
 }
+
+func isMessage(function string) bool { return function == "Send" || function == "Recv" }

@@ -107,7 +107,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := propertiesOf(a.Anchor)
 	comms := communicators(a.Defs)
 	o := newOperations(a, ps, comms)
-	o.waits.see = see.Waited
+	o.told, o.waits.see = see.Part, see.Waited
 	lanes := lanesOf(a.Defs)
 	readers := make([]*laneReader, len(lanes))
 	events := make([]func(*otf2.Event), len(lanes))
@@ -208,6 +208,8 @@ type operations struct {
 	expected    map[otf2.CommRef]int // members with data
 	assembly    *assembly
 	waits       *waitCounter
+	told        func(*Part) // if set, told of each part
+	part        Part        // that told is given
 	events      uint64
 	first, last otf2.Timestamp
 	alone       uint64 // on communicators of one rank
@@ -277,7 +279,11 @@ func (o *operations) absorb(r *laneReader) {
 }
 
 func (o *operations) add(op *operation) {
-	if op.function == "Send" || op.function == "Recv" {
+	if o.told != nil {
+		fillPart(&o.part, op, o.defs, o.stretches)
+		o.told(&o.part)
+	}
+	if isMessage(op.function) {
 		o.enter(op.key(), []operation{*op}, float64(op.duration()))
 		if len(o.stretches) > 0 && excluded(o.stretches, op.comm.ref, op.pairName(), op.ordinal) {
 			o.waits.notAlike(op)

@@ -22,24 +22,29 @@ type Part struct {
 	Ordinal      uint64
 	Begin, End   otf2.Timestamp
 	Root         int // rank, −1 if the operation has none
-	Peer         int // of a message: the other end's rank, else −1
-	Size         uint64
-	Count        uint64 // elements, as given in the call
-	Counted      bool   // Count is known
-	Datatype     string // "" if not known, as the following ones
-	Algorithm    string
-	Protocol     string
-	Channels     uint32 // 0: not known
-	Source       string // of the times: "gpu", "network", "enqueue", "" if the archive does not say
-	Uncertainty  uint64 // of the times, ns
-	Stated       bool   // Uncertainty is known
-	Event        uint64 // id of NCCL's event, 0: not told
-	Parent       uint64 // id of the event that asked for it, 0: not told
-	Graph        bool   // replayed from a CUDA graph
-	Grouped      bool   // launched together with others; the times are those of all
-	Plan         uint64 // number of the launch on the location, from 1; 0: it belongs to none
-	Alike        bool   // the members recorded their operations alike, so that ordinals name the same one
-	BusFactor    float64
+	// Enter is the number of the innermost region that it ended in: that of the n-th Enter of the location, from 0;
+	// NoRegion without one.
+	Enter       uint64
+	Peer        int // of a message: the other end's rank, else −1
+	Size        uint64
+	Sent        uint64 // bytes, as the events tell; of a message both are its length
+	Received    uint64
+	Count       uint64 // elements, as given in the call
+	Counted     bool   // Count is known
+	Datatype    string // "" if not known, as the following ones
+	Algorithm   string
+	Protocol    string
+	Channels    uint32 // 0: not known
+	Source      string // of the times: "gpu", "network", "enqueue", "" if the archive does not say
+	Uncertainty uint64 // of the times, ns
+	Stated      bool   // Uncertainty is known
+	Event       uint64 // id of NCCL's event, 0: not told
+	Parent      uint64 // id of the event that asked for it, 0: not told
+	Graph       bool   // replayed from a CUDA graph
+	Grouped     bool   // launched together with others; the times are those of all
+	Plan        uint64 // number of the launch on the location, from 1; 0: it belongs to none
+	Alike       bool   // the members recorded their operations alike, so that ordinals name the same one
+	BusFactor   float64
 	// Attributes are those of the events that describe it, the outer ones first. A reader of them sees the last one of
 	// an id; they are there if they were asked for.
 	Attributes []otf2.AttributeValue
@@ -76,6 +81,7 @@ func fillPart(p *Part, o *operation, defs *otf2.Definitions, stretches []stretch
 	*p = Part{
 		Comm: o.comm.ref, Communicator: o.comm.name, Ranks: o.comm.size(), Rank: o.rank, Location: o.location,
 		Function: o.function, Ordinal: o.ordinal, Begin: o.begin, End: o.end, Root: -1, Peer: -1, Size: o.size,
+		Enter: o.enter, Sent: o.sent, Received: o.received,
 		Count: o.count, Counted: o.counted, Datatype: nameOf(defs, o.dtype), Algorithm: nameOf(defs, o.algo),
 		Protocol: nameOf(defs, o.proto), Channels: o.channels, Source: o.source.String(), Uncertainty: o.uncertainty,
 		Stated: o.stated, Event: o.event, Parent: o.parent, Graph: o.graph, Grouped: o.grouped, Plan: o.plan, BusFactor: 1,

@@ -44,8 +44,9 @@ var layers = []folder{
 	{dir: "view", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}},
 	{dir: "export", own: []string{"otf2", "plugin/shm", "regions", "analysis"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
 	{dir: "profile/cubex", own: []string{"otf2", "shard", "regions", "scorep", "analysis", "cube", "profile"}},
+	{dir: "timeline", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}, tests: []string{"replay"}, external: []string{"github.com/klauspost/compress"}},
 	{dir: "replay", external: []string{"golang.org/x/sys"}},
-	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "replay", "cube", "profile/cubex"},
+	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "replay", "cube", "profile/cubex", "timeline"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys"}},
 }

@@ -62,6 +62,7 @@ func rootCommand() *cobra.Command {
 		printCommand(), checkCommand(), reportCommand(),
 		diffCommand(),
 		profileCommand(),
+		timelineCommand(),
 		viewCommand(),
 		mergeCommand(),
 		exportCommand(),
