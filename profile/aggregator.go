@@ -42,6 +42,8 @@ type Aggregator struct {
 	tree  *tree
 	rows  map[otf2.LocationRef]*row
 
+	samples bool // keep samples of collectives
+	strata  int
 	retired int
 	others  map[shard.LocationKind]*row // what further retired locations share
 
@@ -86,7 +88,8 @@ type row struct {
 	outer       uint64 // time in outermost regions
 	ended       bool
 	others      uint64 // retired locations in it
-	plan        plan   // open
+	sampling    *sampling
+	plan        plan // open
 	open        map[uint64]request
 }
 
@@ -143,6 +146,8 @@ type operation struct {
 	bus            float64
 	sent, received uint64
 	comm           otf2.CommRef
+	collective     bool
+	root           int64 // −1: none
 }
 
 // leafKey is the call path of an operation below that of a launch or tree.
@@ -459,6 +464,9 @@ func (g *Aggregator) snapshot(l uint64, r *row) Row {
 		c := cells[n]
 		c.visit(r.last-r.first, outer, false)
 		cells[n] = c
+	}
+	if r.sampling != nil && r.others == 0 {
+		out.Strata, out.FirstSample = r.sampling.snapshot(), r.sampling.first
 	}
 	for n, c := range cells {
 		out.Cells = append(out.Cells, CellAt{n, c})

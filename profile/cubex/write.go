@@ -82,6 +82,13 @@ func (p *Profile) definitions() *cube.Definitions {
 	for _, m := range metrics {
 		def := m.Metric
 		def.Parent = cube.None
+		switch {
+		case p.Estimate == nil || !m.wait:
+		case def.UniqueName == "mpi_latesender" || def.UniqueName == "mpi_latereceiver":
+			def.Description += " (not looked for in profile mode)"
+		default:
+			def.Description += " (estimated, see " + waitAttribute + ")"
+		}
 		if m.above != "" {
 			def.Parent = ids[m.above]
 		}
@@ -109,16 +116,18 @@ func (p *Profile) definitions() *cube.Definitions {
 	return d
 }
 
+// waitAttribute is the attribute of profiles whose wait states are not those of all operations.
+const waitAttribute = "NCCL_OTF2::WAIT_STATES"
+
 // waitAttributes says what wait states the profile has.
 func (p *Profile) waitAttributes() []cube.Attribute {
-	const key = "NCCL_OTF2::WAIT_STATES"
 	switch {
 	case p.Estimate != nil:
-		return []cube.Attribute{{Key: key, Value: p.Estimate.String()}}
+		return []cube.Attribute{{Key: waitAttribute, Value: p.Estimate.String()}}
 	case p.WaitsKnown:
 		return nil
 	}
-	return []cube.Attribute{{Key: key, Value: "not looked for"}}
+	return []cube.Attribute{{Key: waitAttribute, Value: "not looked for"}}
 }
 
 // Write writes the profile to a file, whose name must end in .cubex. It replaces an older one when it is whole.
