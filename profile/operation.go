@@ -268,3 +268,6 @@ func SizeOrder(n Node) int {
 	}
 	return 0
 }
+
+// ClassName is the name of the class of a size.
+func ClassName(size uint64) string { return className(regions.SizeClassOf(size)) }

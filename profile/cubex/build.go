@@ -171,7 +171,7 @@ func (p *Profile) place(n *node, parent int, ids []cube.LocationID) {
 		below = append(below, c)
 	}
 	slices.SortFunc(below, func(x, y *node) int {
-		return cmp.Or(cmp.Compare(profile.SizeOrder(x.Node), profile.SizeOrder(y.Node)), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Role, y.Role))
+		return cmp.Or(cmp.Compare(profile.SizeOrder(x.Node), profile.SizeOrder(y.Node)), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Role, y.Role), cmp.Compare(x.Paradigm, y.Paradigm))
 	})
 	n.children = nil
 	for _, c := range below {

@@ -18,12 +18,17 @@ var treeNames = map[profile.Kind]string{
 	profile.ByEnqueue: "OPERATIONS BY ENQUEUE TIME", profile.Network: "NETWORK",
 }
 
-// Paradigms of regions. Those of calls make tools count them as those of a wrapped library.
+// Paradigms of regions. That of calls makes tools count them as those of a wrapped library.
 const (
-	paradigmNCCL    = "libwrap:nccl"
-	paradigmNetwork = "nccl:network"
-	paradigmUser    = "user"
+	paradigmNCCL = "libwrap:nccl"
+	paradigmUser = "user"
 )
+
+// treeParadigms are those of what is below a root, but for the host's. Only times of the GPU are CUDA's.
+var treeParadigms = map[profile.Kind]string{
+	profile.Host: cube.ParadigmMeasurement, profile.Kernels: cube.ParadigmCUDA, profile.ByNetwork: "nccl:operation",
+	profile.ByEnqueue: "nccl:operation", profile.Network: "nccl:network",
+}
 
 // roles are Score-P's words for roles of regions; others are functions.
 var roles = map[otf2.RegionRole]string{
@@ -41,31 +46,30 @@ func regionOf(n *node) cube.Region {
 		r.Name = "(unnamed)"
 	}
 	if n.parent == profile.None {
-		r.Name, r.Role, r.Paradigm = treeNames[n.Kind], cube.RoleArtificial, cube.ParadigmCUDA
-		switch n.Kind {
-		case profile.Host:
-			r.Paradigm = cube.ParadigmMeasurement
+		r.Name, r.Role, r.Paradigm = treeNames[n.Kind], cube.RoleArtificial, treeParadigms[n.Kind]
+		if n.Kind == profile.Host {
 			r.Attributes = []cube.Attribute{{Key: cube.AttributeArguments, Value: "0"}}
-		case profile.Network:
-			r.Paradigm = paradigmNetwork
 		}
 		return r
 	}
 	switch n.Kind {
 	case profile.Phase:
 		r.Paradigm, r.Role = paradigmUser, "phase"
+	case profile.Other:
+		r.Paradigm = n.Paradigm
 	case profile.Call:
 		r.Paradigm = paradigmNCCL
-	case profile.Direction, profile.NetPhase, profile.Transfer, profile.Proxy:
-		r.Paradigm = paradigmNetwork
 	case profile.Size:
-		if r.Paradigm = paradigmNCCL; n.tree != profile.Host {
-			r.Paradigm, r.Module = cube.ParadigmCUDA, cube.ModuleKernel
+		if r.Paradigm = treeParadigms[n.tree]; n.tree == profile.Host {
+			r.Paradigm = paradigmNCCL
 		}
-	case profile.Kernel, profile.Launch:
-		r.Paradigm, r.Module = cube.ParadigmCUDA, cube.ModuleKernel
 	case profile.Operation, profile.Variant:
-		r.Paradigm, r.Role = cube.ParadigmCUDA, cube.RoleArtificial
+		r.Paradigm, r.Role = treeParadigms[n.tree], cube.RoleArtificial
+	default:
+		r.Paradigm = treeParadigms[n.tree]
+	}
+	if r.Paradigm == cube.ParadigmCUDA && r.Role != cube.RoleArtificial {
+		r.Module = cube.ModuleKernel
 	}
 	return r
 }
