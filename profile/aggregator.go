@@ -198,7 +198,7 @@ func init() {
 }
 
 // maxRetired is how many locations of communicators that are gone keep values of their own.
-const maxRetired = 1000
+const maxRetired = 128
 
 // Retire tells that no more events of a location will come. Beyond a number of such locations their values go into one row for
 // each kind.
