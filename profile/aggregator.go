@@ -274,7 +274,7 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 		r.kind = NetPhase
 	case regions.GroupAPI:
 		r.kind = Call
-		r.sizeNode = strings.TrimPrefix(r.Name, "nccl")
+		r.sizeNode = r.Name
 	}
 	if strings.HasPrefix(r.Name, "Group (") {
 		r.title, r.single = "Group", false

@@ -149,10 +149,10 @@ func TestThreads(t *testing.T) {
 host/epoch/ncclKernelLaunch/ncclAllReduce: 1 in 50 ns, 0 to 0, 1 unfinished
 host/epoch/ncclKernelLaunch: 1 in 100 ns, 0 to 0, 1 unfinished
 host/epoch: 1 in 100 ns, 0 to 0, 1 unfinished
-host/step */ncclAllReduce/AllReduce, 16 KiB to 256 KiB/ncclKernelLaunch: 1 in 10 ns, 10 to 10
-host/step */ncclAllReduce/AllReduce, 16 KiB to 256 KiB: 1 in 90 ns, 100 to 100
-host/step */ncclAllReduce/AllReduce, below 1 KiB/ncclKernelLaunch: 1 in 10 ns, 10 to 10
-host/step */ncclAllReduce/AllReduce, below 1 KiB: 1 in 90 ns, 100 to 100
+host/step */ncclAllReduce/ncclAllReduce, 16 KiB to 256 KiB/ncclKernelLaunch: 1 in 10 ns, 10 to 10
+host/step */ncclAllReduce/ncclAllReduce, 16 KiB to 256 KiB: 1 in 90 ns, 100 to 100
+host/step */ncclAllReduce/ncclAllReduce, below 1 KiB/ncclKernelLaunch: 1 in 10 ns, 10 to 10
+host/step */ncclAllReduce/ncclAllReduce, below 1 KiB: 1 in 90 ns, 100 to 100
 host/step *: 2 in 400 ns, 300 to 300
 host: 1 in 3400 ns, 4250 to 4250`)
 	p.check(w.Leave(6000, nil, open)) // a snapshot changes nothing

@@ -259,7 +259,7 @@ func (m *made) agrees(t testing.TB) {
 			for _, r := range g.Rows {
 				named := func(c int) bool { return m.tree(c) == "program" && m.name(c) == r.Name }
 				visits := m.sum("visits", func(c int) bool {
-					return named(c) || m.parent[c] >= 0 && named(m.parent[c]) && strings.HasPrefix(m.name(c), strings.TrimPrefix(r.Name, "nccl")+", ")
+					return named(c) || m.parent[c] >= 0 && named(m.parent[c]) && strings.HasPrefix(m.name(c), r.Name+", ")
 				})
 				if time := m.sum("time", named); !same(time, float64(r.Time)/1e9) || visits != float64(r.Calls) {
 					t.Errorf("%s: %g in %g s, tallied %d in %d ns", r.Name, visits, time, r.Calls, r.Time)
