@@ -33,6 +33,9 @@ type DescribedShard struct {
 	At       func(uint64) uint64 // from the process's clock to the job's, as far as the hosts' clocks agree
 }
 
+// MakeDir makes Dir unless it is there. A symbolic link is an error.
+func (d *Description) MakeDir() error { return ownFolder(d.Dir) }
+
 // profiled gives the processes that were in profile mode, or the others.
 func profiled(parts []*part, mode bool) []*part {
 	return slices.DeleteFunc(parts, func(p *part) bool { return p.process.IsProfile() != mode })
@@ -54,9 +57,6 @@ func Describe(dir string) (jobs []*Description, problems []string, err error) {
 		d := &Description{Dir: dir}
 		if len(runs) > 1 {
 			d.Dir = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
-			if err := ownFolder(d.Dir); err != nil {
-				return nil, problems, err
-			}
 		}
 		a := newArchive(r, opts)
 		a.define()

@@ -26,6 +26,7 @@ type Profile struct {
 	first     uint64 // time of the first event, and of the last
 	last      uint64
 	hasEvents bool
+	hip       bool // AMD's GPUs
 }
 
 // node is a call path.
@@ -119,6 +120,7 @@ func (b *builder) add(a *profile.Aggregate, location func(uint64) (otf2.Location
 func (b *builder) build() *Profile {
 	p := b.all
 	p.system = newSystem(b.defs, b.rows)
+	p.hip = slices.ContainsFunc(b.defs.Regions, func(r otf2.Region) bool { return r.Paradigm == otf2.ParadigmHIP })
 	ids := make([]cube.LocationID, len(b.rows))
 	for ref, r := range b.rows {
 		ids[r.id] = p.system.ids[ref]

@@ -27,6 +27,7 @@ const (
 // Job is a job in profile mode.
 type Job struct {
 	*Profile
+	description               *scorep.Description
 	Dir                       string // where its profile belongs
 	Running, Crashed, Missing int    // processes; missing ones left nothing
 }
@@ -61,7 +62,7 @@ func FromShards(dir string) (jobs []*Job, problems []string, err error) {
 		}
 		p := b.build()
 		p.Estimate = &e.out
-		jobs = append(jobs, &Job{Profile: p, Dir: d.Dir, Running: d.Running, Crashed: d.Crashed, Missing: d.Missing})
+		jobs = append(jobs, &Job{Profile: p, description: d, Dir: d.Dir, Running: d.Running, Crashed: d.Crashed, Missing: d.Missing})
 	}
 	return jobs, problems, nil
 }
@@ -94,6 +95,9 @@ func MakeFiles(dir, creator string) (jobs []*Job, problems []string, err error) 
 	}
 	for _, j := range jobs {
 		j.Creator = creator
+		if err := j.description.MakeDir(); err != nil {
+			return nil, problems, err
+		}
 		if err := j.Write(filepath.Join(j.Dir, FileName), false); err != nil {
 			return nil, problems, err
 		}

@@ -22,6 +22,8 @@ var treeNames = map[profile.Kind]string{
 const (
 	paradigmNCCL = "libwrap:nccl"
 	paradigmUser = "user"
+	paradigmHIP  = "hip"
+	moduleHIP    = "HIP_KERNEL"
 )
 
 // treeParadigms are those of what is below a root, but for the host's. Only times of the GPU are CUDA's.
@@ -74,6 +76,18 @@ func regionOf(n *node) cube.Region {
 	return r
 }
 
+// region is the region of a node in this profile.
+func (p *Profile) region(n *node) cube.Region {
+	r := regionOf(n)
+	if p.hip && r.Paradigm == cube.ParadigmCUDA {
+		r.Paradigm = paradigmHIP
+		if r.Module != "" {
+			r.Module = moduleHIP
+		}
+	}
+	return r
+}
+
 // definitions are all of the file but its values.
 func (p *Profile) definitions() *cube.Definitions {
 	d := &cube.Definitions{Nodes: p.system.nodes, Groups: p.system.groups, Locations: p.system.locations}
@@ -103,7 +117,7 @@ func (p *Profile) definitions() *cube.Definitions {
 	known := make(map[regionKey]cube.RegionID)
 	var all []cube.Region
 	for _, n := range p.nodes {
-		if r := regionOf(n); known[keyOf(r)] == 0 {
+		if r := p.region(n); known[keyOf(r)] == 0 {
 			known[keyOf(r)] = 1
 			all = append(all, r)
 		}
@@ -115,7 +129,7 @@ func (p *Profile) definitions() *cube.Definitions {
 		known[keyOf(r)] = d.AddRegion(r)
 	}
 	for _, n := range p.nodes {
-		d.AddCnode(cube.Cnode{Parent: cube.CnodeID(n.parent), Callee: known[keyOf(regionOf(n))]})
+		d.AddCnode(cube.Cnode{Parent: cube.CnodeID(n.parent), Callee: known[keyOf(p.region(n))]})
 	}
 	return d
 }
