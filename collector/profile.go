@@ -4,9 +4,6 @@ package collector
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
-	"os"
 	"strconv"
 	"time"
 
@@ -29,18 +26,18 @@ func (r *recording) writeProfile() error {
 	return r.store.WriteProfile(text.Bytes())
 }
 
-// resumeProfile finds out up to which records a dead collector has summed up; nil if none: they are all in memory yet, and the
-// shard is gone.
-func resumeProfile(path string, p *shard.Process) (*shard.Process, error) {
-	a, err := profile.Open(shard.ProfileFile(path))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, os.RemoveAll(path)
-	case err != nil:
-		return p, nil // what its description says is right but for some records
+// resumeProfile brings the shard of a dead collector back to its last checkpoint; nil if there never was one. The profile may be a
+// flush ahead of it, and says itself up to which records it goes.
+func resumeProfile(path string) (*shard.Process, error) {
+	p, err := rewind(path)
+	if p == nil || err != nil {
+		return p, err
 	}
-	p.Settings[settingTaken] = strconv.FormatUint(a.Taken, 10)
-	return p, nil
+	a, err := profile.Open(shard.ProfileFile(path))
+	if err == nil {
+		p.Settings[settingTaken] = strconv.FormatUint(a.Taken, 10)
+	}
+	return p, nil // without a profile that can be read, what its description says is lost
 }
 
 // profiles makes profiles of the job while it runs, in the collector of its first rank.

@@ -199,9 +199,6 @@ func (r *recording) takeOver(experiment string) error {
 // is in the process's memory yet.
 func resumable(e shard.Entry, experiment string) (*shard.Process, error) {
 	p := e.Process
-	if p.IsProfile() {
-		return resumeProfile(e.Path, p)
-	}
 	if IsRecording(p) {
 		if p.Settings[settingTranscript] != "0" {
 			return p, nil
@@ -211,7 +208,11 @@ func resumable(e shard.Entry, experiment string) (*shard.Process, error) {
 		}
 		return nil, os.RemoveAll(e.Path)
 	}
-	back, err := rewind(e.Path)
+	resume := rewind
+	if p.IsProfile() {
+		resume = resumeProfile
+	}
+	back, err := resume(e.Path)
 	if err != nil {
 		return p, nil // what was written since the checkpoint is there twice, but nothing is lost
 	}
@@ -405,7 +406,9 @@ func (r *recording) flush() error {
 		return r.failed
 	}
 	if r.profile != nil {
-		r.fail(r.writeProfile())
+		if r.fail(r.writeProfile()); r.failed == nil {
+			r.fail(r.checkpoint())
+		}
 		return r.failed
 	}
 	for _, w := range r.files {

@@ -39,6 +39,9 @@ type Row struct {
 	Others uint64   `json:"others,omitempty"`
 	Cells  []CellAt `json:"cells"` // by node
 	Stats  []Stats  `json:"stats,omitempty"`
+	// Strata are samples of the collectives, FirstSample is the first of all; nil where none are kept.
+	Strata      []Stratum    `json:"strata,omitempty"`
+	FirstSample *FirstSample `json:"firstSample,omitempty"`
 }
 
 // CellAt is a cell and its node, an index into Aggregate.Nodes.
@@ -88,6 +91,17 @@ func (w *WaitsByKind) Total() (sum uint64) {
 		sum += ns
 	}
 	return sum
+}
+
+// LimitWaits makes estimated waits part of the cell's time, which they can exceed by chance.
+func (c *Cell) LimitWaits() {
+	total := c.Waits.Total()
+	if total <= c.Time {
+		return
+	}
+	for k, ns := range c.Waits {
+		c.Waits[k] = uint64(float64(c.Time) * float64(ns) / float64(total))
+	}
 }
 
 // visit counts one visit of a region: its time, and of that what lies in regions inside.
@@ -180,7 +194,8 @@ func Read(r io.Reader) (*Aggregate, error) {
 		}
 	}
 	for i := range a.Rows {
-		for _, c := range a.Rows[i].Cells {
+		r := &a.Rows[i]
+		for _, c := range r.Cells {
 			if c.Node < 0 || int(c.Node) >= len(a.Nodes) {
 				return nil, errors.New("a value belongs to no node")
 			}

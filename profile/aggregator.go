@@ -25,8 +25,10 @@ type Names interface {
 // Region is what is known of a region.
 type Region struct {
 	Name  string
-	Group string // one of package regions
+	Group string // one of package regions; others have nothing to do with NCCL
 	Role  otf2.RegionRole
+	// Paradigm of regions of other groups, as OTF2 names it.
+	Paradigm otf2.Paradigm
 }
 
 // Location is what is known of a location.
@@ -42,6 +44,8 @@ type Aggregator struct {
 	tree  *tree
 	rows  map[otf2.LocationRef]*row
 
+	samples bool // keep samples of collectives
+	strata  int
 	retired int
 	others  map[shard.LocationKind]*row // what further retired locations share
 
@@ -58,6 +62,7 @@ type region struct {
 	title    string // of its node
 	single   bool   // names one operation, not a launch of several
 	nccl     bool   // a kernel of NCCL's
+	paradigm string // of kind Other
 	sizeNode string // prefix of the class of sizes of a call
 }
 
@@ -86,7 +91,8 @@ type row struct {
 	outer       uint64 // time in outermost regions
 	ended       bool
 	others      uint64 // retired locations in it
-	plan        plan   // open
+	sampling    *sampling
+	plan        plan // open
 	open        map[uint64]request
 }
 
@@ -143,6 +149,8 @@ type operation struct {
 	bus            float64
 	sent, received uint64
 	comm           otf2.CommRef
+	collective     bool
+	root           int64 // −1: none
 }
 
 // leafKey is the call path of an operation below that of a launch or tree.
@@ -190,7 +198,7 @@ func init() {
 }
 
 // maxRetired is how many locations of communicators that are gone keep values of their own.
-const maxRetired = 1000
+const maxRetired = 128
 
 // Retire tells that no more events of a location will come. Beyond a number of such locations their values go into one row for
 // each kind.
@@ -250,9 +258,11 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 	if r != nil {
 		return r
 	}
-	r = &region{Region: g.names.Region(ref), kind: Call, single: true}
+	r = &region{Region: g.names.Region(ref), kind: Other, single: true}
 	r.title = r.Name
 	switch r.Group {
+	case regions.GroupEnqueue:
+		r.kind = Call
 	case regions.GroupApplication:
 		r.kind = Phase
 		if stem := strings.TrimRight(r.Name, "0123456789"); len(stem) < len(r.Name) {
@@ -263,10 +273,14 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 	case regions.GroupNetwork:
 		r.kind = NetPhase
 	case regions.GroupAPI:
-		r.sizeNode = strings.TrimPrefix(r.Name, "nccl")
+		r.kind = Call
+		r.sizeNode = r.Name
 	}
 	if strings.HasPrefix(r.Name, "Group (") {
 		r.title, r.single = "Group", false
+	}
+	if r.kind == Other {
+		r.paradigm = strings.ToLower(r.Paradigm.String())
 	}
 	r.nccl = strings.HasPrefix(r.Name, "nccl")
 	g.regions[ref] = r
@@ -327,7 +341,7 @@ func (g *Aggregator) threadEvent(r *row, t uint64, ev *otf2.Event) {
 	switch ev.Kind {
 	case otf2.EventEnter:
 		region := g.region(otf2.RegionRef(ev.Args[0]))
-		node := g.tree.child(r.top(g, Host), region.kind, region.title, region.Role)
+		node := g.tree.below(Node{Parent: r.top(g, Host), Kind: region.kind, Name: region.title, Role: region.Role, Paradigm: region.paradigm})
 		if region.sizeNode != "" {
 			if d := g.read(ev, noDetails); d.counted {
 				if bytes := d.count * g.elementSize(d.dtype); bytes > 0 || d.count == 0 {
@@ -459,6 +473,9 @@ func (g *Aggregator) snapshot(l uint64, r *row) Row {
 		c := cells[n]
 		c.visit(r.last-r.first, outer, false)
 		cells[n] = c
+	}
+	if r.sampling != nil && r.others == 0 {
+		out.Strata, out.FirstSample = r.sampling.snapshot(), r.sampling.first
 	}
 	for n, c := range cells {
 		out.Cells = append(out.Cells, CellAt{n, c})

@@ -56,7 +56,7 @@ func (g *Aggregator) rankEvent(r *row, t uint64, ev *otf2.Event) {
 		}
 	case otf2.EventMpiCollectiveEnd:
 		e := ev.MpiCollectiveEnd()
-		p.ops = append(p.ops, g.collective(g.read(ev, p.details), e.CollectiveOp, e.Communicator, e.SizeSent, e.SizeReceived))
+		p.ops = append(p.ops, g.collective(g.read(ev, p.details), e.CollectiveOp, e.Communicator, e.Root, e.SizeSent, e.SizeReceived))
 	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
 		p.begun++
 		r.open[ev.Args[0]] = request{details: g.read(ev, p.details)}
@@ -64,7 +64,7 @@ func (g *Aggregator) rankEvent(r *row, t uint64, ev *otf2.Event) {
 		e := ev.NonBlockingCollectiveComplete()
 		if s, ok := r.open[e.RequestID]; ok {
 			delete(r.open, e.RequestID)
-			p.ops = append(p.ops, g.collective(g.read(ev, s.details), e.CollectiveOp, e.Communicator, e.SizeSent, e.SizeReceived))
+			p.ops = append(p.ops, g.collective(g.read(ev, s.details), e.CollectiveOp, e.Communicator, e.Root, e.SizeSent, e.SizeReceived))
 		}
 	case otf2.EventMpiIsend:
 		e := ev.MpiIsend()
@@ -90,8 +90,11 @@ func (g *Aggregator) rankEvent(r *row, t uint64, ev *otf2.Event) {
 }
 
 // collective describes a member's part of a collective. Without the elements' number and type its size is what it moves.
-func (g *Aggregator) collective(d details, op otf2.CollectiveOp, comm otf2.CommRef, sent, received uint64) operation {
-	o := operation{details: d, function: regions.CollectiveName(op), comm: comm, sent: sent, received: received, size: max(sent, received)}
+func (g *Aggregator) collective(d details, op otf2.CollectiveOp, comm otf2.CommRef, root uint32, sent, received uint64) operation {
+	o := operation{details: d, function: regions.CollectiveName(op), comm: comm, sent: sent, received: received, size: max(sent, received), collective: true, root: -1}
+	if root != otf2.CollectiveRootNone {
+		o.root = int64(root)
+	}
 	if o.function == "" {
 		o.function = op.String()
 	}
@@ -127,6 +130,7 @@ func (g *Aggregator) endPlan(r *row, t uint64) {
 			s.Bus += o.bus
 			s.Busy += took
 		}
+		g.sampleLead(r, node, t)
 		return
 	}
 	node := g.tree.child(root, Launch, p.region.title, 0)
@@ -139,6 +143,20 @@ func (g *Aggregator) endPlan(r *row, t uint64) {
 		c.Sent += o.sent
 		c.Received += o.received
 		r.statsOf(o.function, p.source, true).Size.Add(o.size)
+	}
+	g.sampleLead(r, node, t)
+}
+
+// sampleLead samples the first collective of a launch: the others have its times.
+func (g *Aggregator) sampleLead(r *row, node int32, t uint64) {
+	if !g.samples {
+		return
+	}
+	for i := range r.plan.ops {
+		if o := &r.plan.ops[i]; o.collective && o.numbered {
+			g.sample(r, node, Sample{Function: o.function, Ordinal: o.ordinal, Root: o.root, Begin: r.plan.begin, End: t, Source: sourceNames[r.plan.source]})
+			return
+		}
 	}
 }
 
@@ -250,3 +268,6 @@ func SizeOrder(n Node) int {
 	}
 	return 0
 }
+
+// ClassName is the name of the class of a size.
+func ClassName(size uint64) string { return className(regions.SizeClassOf(size)) }

@@ -17,6 +17,7 @@ const (
 
 	Phase     Kind = "phase"     // of the application
 	Call      Kind = "call"      // of NCCL, and what else its threads do
+	Other     Kind = "other"     // region of a thread that has nothing to do with NCCL
 	Size      Kind = "size"      // class of sizes of calls or operations
 	Operation Kind = "operation" // function
 	Variant   Kind = "variant"   // algorithm and protocol
@@ -43,6 +44,8 @@ type Node struct {
 	Kind   Kind            `json:"kind"`
 	Name   string          `json:"name"`
 	Role   otf2.RegionRole `json:"role,omitempty"`
+	// Paradigm is that of regions of the kind Other, in Score-P's word.
+	Paradigm string `json:"paradigm,omitempty"`
 }
 
 // Bounds of the tree, so that a program that makes names for weeks does not fill memory with them. What would be more shares a
@@ -67,18 +70,23 @@ func (t *tree) root(k Kind) int32 { return t.node(Node{Parent: None, Kind: k}) }
 
 // child finds or makes a node. Beyond the bounds it gives the one that further names share, or the parent itself.
 func (t *tree) child(parent int32, k Kind, name string, role otf2.RegionRole) int32 {
-	n := Node{Parent: parent, Kind: k, Name: name, Role: role}
+	return t.below(Node{Parent: parent, Kind: k, Name: name, Role: role})
+}
+
+// below is child for a node with all that it is.
+func (t *tree) below(n Node) int32 {
+	parent, k := n.Parent, n.Kind
 	if id, ok := t.index[n]; ok {
 		return id
 	}
 	if t.children[parent] >= maxChildren {
 		t.folded++
-		n.Name, n.Role = furtherName, 0
+		n.Name, n.Role, n.Paradigm = furtherName, 0, ""
 		if id, ok := t.index[n]; ok {
 			return id
 		}
 	}
-	if len(t.nodes) >= maxNodes && (k == Phase || k == Call || k == Kernel) {
+	if len(t.nodes) >= maxNodes && (k == Phase || k == Call || k == Other || k == Kernel) {
 		t.folded++
 		return parent
 	}

@@ -17,7 +17,9 @@ type Process struct {
 // NewProcess makes what sums up a process's timeline. p is the description that the model fills in.
 func NewProcess(p *shard.Process) *Process {
 	names := &processNames{process: p, locations: make(map[otf2.LocationRef]Location)}
-	return &Process{NewAggregator(names), names}
+	g := NewAggregator(names)
+	g.samples = true
+	return &Process{g, names}
 }
 
 // processNames tells what local ids mean.

@@ -19,6 +19,7 @@ type Description struct {
 	Defs       *otf2.Definitions
 	Properties []otf2.Property
 	Shards     []DescribedShard
+	Hosts      int
 	Crashed    int // processes that ended without completing
 	Running    int
 	Missing    int // of which only their places in communicators are known
@@ -29,7 +30,11 @@ type DescribedShard struct {
 	Dir      string
 	Process  *shard.Process
 	Location func(number uint64) (otf2.LocationRef, bool)
+	At       func(uint64) uint64 // from the process's clock to the job's, as far as the hosts' clocks agree
 }
+
+// MakeDir makes Dir unless it is there. A symbolic link is an error.
+func (d *Description) MakeDir() error { return ownFolder(d.Dir) }
 
 // profiled gives the processes that were in profile mode, or the others.
 func profiled(parts []*part, mode bool) []*part {
@@ -52,16 +57,15 @@ func Describe(dir string) (jobs []*Description, problems []string, err error) {
 		d := &Description{Dir: dir}
 		if len(runs) > 1 {
 			d.Dir = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
-			if err := ownFolder(d.Dir); err != nil {
-				return nil, problems, err
-			}
 		}
 		a := newArchive(r, opts, nil)
 		a.define()
 		d.Defs, d.Properties = &a.Definitions, a.properties
 		d.Defs.Reindex()
 		d.Missing = a.missingProcesses()
+		hosts := make(map[string]bool)
 		for _, p := range r.parts {
+			hosts[p.process.Host+"\x00"+p.process.BootID] = true
 			ids := a.ids[p]
 			d.Shards = append(d.Shards, DescribedShard{Dir: p.dir, Process: p.process, Location: func(number uint64) (otf2.LocationRef, bool) {
 				l, ok := ids[uint32(number)]
@@ -69,7 +73,7 @@ func Describe(dir string) (jobs []*Description, problems []string, err error) {
 					return 0, false
 				}
 				return l.Self, true
-			}})
+			}, At: p.at})
 			switch p.state {
 			case Crashed:
 				d.Crashed++
@@ -77,6 +81,7 @@ func Describe(dir string) (jobs []*Description, problems []string, err error) {
 				d.Running++
 			}
 		}
+		d.Hosts = len(hosts)
 		jobs = append(jobs, d)
 	}
 	return jobs, problems, nil

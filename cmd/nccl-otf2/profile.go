@@ -3,10 +3,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +34,9 @@ from what the processes summed up, while the job runs as well as after its end.`
   nccl-otf2 print --cube exp1.cubex`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "" && !strings.HasSuffix(output, cube.Suffix) {
+				return usagef("profile %q: tools take names that end in %s only", output, cube.Suffix)
+			}
 			in, err := profileOf(args[0])
 			if err != nil {
 				return err
@@ -43,9 +46,6 @@ from what the processes summed up, while the job runs as well as after its end.`
 				out = filepath.Join(in.dir, cubex.FileName)
 			}
 			if err := in.Write(out, compress); err != nil {
-				if errors.Is(err, cube.ErrInvalid) {
-					return usageError{err}
-				}
 				return err
 			}
 			sum := in.Summary()

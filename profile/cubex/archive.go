@@ -58,7 +58,7 @@ func (n *archiveNames) Region(ref otf2.RegionRef) profile.Region {
 	if d == nil {
 		return profile.Region{Name: "(undefined region)"}
 	}
-	return profile.Region{Name: n.defs.String(d.Name), Group: n.groups[ref], Role: d.Role}
+	return profile.Region{Name: n.defs.String(d.Name), Group: n.groups[ref], Role: d.Role, Paradigm: d.Paradigm}
 }
 
 func (n *archiveNames) String(ref otf2.StringRef) string { return n.defs.String(ref) }
@@ -77,12 +77,12 @@ var (
 )
 
 func (n *archiveNames) Location(ref otf2.LocationRef) profile.Location {
-	if l, ok := n.ranks[ref]; ok {
-		return l
-	}
 	d := n.defs.Location(ref)
 	if d == nil {
 		return profile.Location{Kind: shard.KindThread}
+	}
+	if l, ok := n.ranks[ref]; ok && d.Type == otf2.LocationTypeAcceleratorStream {
+		return l
 	}
 	name := n.defs.String(d.Name)
 	switch {
@@ -132,7 +132,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
 		},
 		Waited: func(w *analysis.Wait) {
 			kind, ok := waitKinds[w.Kind]
-			if !ok {
+			if !ok || names.Location(w.Location).Kind != shard.KindRank {
 				return
 			}
 			if w.StartUp {
@@ -153,6 +153,9 @@ func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
 		b.add(g.Aggregate(), func(id uint64) (otf2.LocationRef, bool) { return otf2.LocationRef(id), true })
 	}
 	p := b.build()
-	p.Creator, p.WaitsKnown = a.Anchor.Creator, true
+	p.Creator = a.Anchor.Creator
+	for _, r := range b.rows {
+		p.WaitsKnown = p.WaitsKnown || r.Kind == shard.KindRank
+	}
 	return p, report, nil
 }

@@ -26,6 +26,7 @@ type Profile struct {
 	first     uint64 // time of the first event, and of the last
 	last      uint64
 	hasEvents bool
+	hip       bool // AMD's GPUs
 }
 
 // node is a call path.
@@ -119,6 +120,7 @@ func (b *builder) add(a *profile.Aggregate, location func(uint64) (otf2.Location
 func (b *builder) build() *Profile {
 	p := b.all
 	p.system = newSystem(b.defs, b.rows)
+	p.hip = slices.ContainsFunc(b.defs.Regions, func(r otf2.Region) bool { return r.Paradigm == otf2.ParadigmHIP })
 	ids := make([]cube.LocationID, len(b.rows))
 	for ref, r := range b.rows {
 		ids[r.id] = p.system.ids[ref]
@@ -171,7 +173,7 @@ func (p *Profile) place(n *node, parent int, ids []cube.LocationID) {
 		below = append(below, c)
 	}
 	slices.SortFunc(below, func(x, y *node) int {
-		return cmp.Or(cmp.Compare(profile.SizeOrder(x.Node), profile.SizeOrder(y.Node)), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Role, y.Role))
+		return cmp.Or(cmp.Compare(profile.SizeOrder(x.Node), profile.SizeOrder(y.Node)), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Role, y.Role), cmp.Compare(x.Paradigm, y.Paradigm))
 	})
 	n.children = nil
 	for _, c := range below {

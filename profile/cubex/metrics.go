@@ -16,6 +16,7 @@ type metric struct {
 	extreme func(c *profile.Cell) uint64          // ns, of cells with timed visits
 	number  func(c *profile.Cell) float64
 	total   bool // times with what is below
+	wait    bool // of wait states
 }
 
 // ratio divides where there is something to divide by. It is evaluated after adding up, so that bandwidths of several
@@ -25,7 +26,7 @@ func ratio(bytes string) string {
 }
 
 func waitMetric(unique, display, description string, kind profile.WaitKind) metric {
-	return metric{above: "nccl_wait_time", seconds: func(_ *node, c *profile.Cell) uint64 { return c.Waits[kind] },
+	return metric{wait: true, above: "nccl_wait_time", seconds: func(_ *node, c *profile.Cell) uint64 { return c.Waits[kind] },
 		Metric: cube.Metric{UniqueName: unique, DisplayName: display, Type: cube.Double, Unit: "sec", Kind: cube.Exclusive, Description: description}}
 }
 
@@ -52,7 +53,7 @@ var metrics = []metric{
 	{total: true,
 		Metric: cube.Metric{UniqueName: "time", DisplayName: "Time", Type: cube.Double, Unit: "sec", Kind: cube.Inclusive,
 			Description: "Of the host under program, of GPUs under KERNELS, of networks under NETWORK: times of one kind in each tree"}},
-	{above: "time", seconds: func(_ *node, c *profile.Cell) uint64 { return c.Waits.Total() },
+	{wait: true, above: "time", seconds: func(_ *node, c *profile.Cell) uint64 { return c.Waits.Total() },
 		Metric: cube.Metric{UniqueName: "nccl_wait_time", DisplayName: "NCCL wait states", Type: cube.Double, Unit: "sec", Kind: cube.Exclusive,
 			Description: "Time in operations of NCCL spent waiting for other ranks"}},
 	waitMetric("mpi_wait_nxn", "Wait at N x N", "In an AllReduce, AllGather, ReduceScatter or AlltoAll, until the last member begins", profile.WaitNxN),

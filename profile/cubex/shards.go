@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"ncclotf2/analysis"
 	"ncclotf2/cube"
+	"ncclotf2/otf2"
 	"ncclotf2/profile"
 	"ncclotf2/scorep"
 	"ncclotf2/shard"
@@ -25,6 +27,7 @@ const (
 // Job is a job in profile mode.
 type Job struct {
 	*Profile
+	description               *scorep.Description
 	Dir                       string // where its profile belongs
 	Running, Crashed, Missing int    // processes; missing ones left nothing
 }
@@ -38,6 +41,10 @@ func FromShards(dir string) (jobs []*Job, problems []string, err error) {
 	}
 	for _, d := range described {
 		b := newBuilder(d.Defs)
+		e := &estimator{rows: make(map[otf2.LocationRef]*sampledRow), out: Estimate{Hosts: d.Hosts}}
+		e.stretches, _ = analysis.Stretches(&otf2.Anchor{Properties: d.Properties})
+		var all []*profile.Aggregate
+		var locations []func(uint64) (otf2.LocationRef, bool)
 		for _, s := range d.Shards {
 			a, err := profile.Open(shard.ProfileFile(s.Dir))
 			if errors.Is(err, fs.ErrNotExist) {
@@ -46,9 +53,16 @@ func FromShards(dir string) (jobs []*Job, problems []string, err error) {
 				problems = append(problems, fmt.Sprintf("process %s:%d is left out: %v", s.Process.Host, s.Process.PID, err))
 				continue
 			}
-			b.add(a, s.Location)
+			e.addRows(a, s.Location, s.At)
+			all, locations = append(all, a), append(locations, s.Location)
 		}
-		jobs = append(jobs, &Job{Profile: b.build(), Dir: d.Dir, Running: d.Running, Crashed: d.Crashed, Missing: d.Missing})
+		e.estimate(d.Defs)
+		for i, a := range all {
+			b.add(a, locations[i])
+		}
+		p := b.build()
+		p.Estimate = &e.out
+		jobs = append(jobs, &Job{Profile: p, description: d, Dir: d.Dir, Running: d.Running, Crashed: d.Crashed, Missing: d.Missing})
 	}
 	return jobs, problems, nil
 }
@@ -81,6 +95,9 @@ func MakeFiles(dir, creator string) (jobs []*Job, problems []string, err error) 
 	}
 	for _, j := range jobs {
 		j.Creator = creator
+		if err := j.description.MakeDir(); err != nil {
+			return nil, problems, err
+		}
 		if err := j.Write(filepath.Join(j.Dir, FileName), false); err != nil {
 			return nil, problems, err
 		}

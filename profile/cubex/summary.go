@@ -4,22 +4,11 @@ package cubex
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"ncclotf2/otf2"
 	"ncclotf2/profile"
 )
-
-// Estimate tells how wait states were found where no events were kept: in a sample of operations that all ranks chose alike.
-type Estimate struct {
-	Sampled    uint64 `json:"sampled_operations"` // of which all members' times were at hand
-	Operations uint64 `json:"operations"`         // that they stand for
-}
-
-func (e *Estimate) String() string {
-	return fmt.Sprintf("estimated from %d of %d collectives", e.Sampled, e.Operations)
-}
 
 // Summary is the figures of a profile by operation. Times are nanoseconds, sizes bytes.
 type Summary struct {

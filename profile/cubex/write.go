@@ -18,12 +18,19 @@ var treeNames = map[profile.Kind]string{
 	profile.ByEnqueue: "OPERATIONS BY ENQUEUE TIME", profile.Network: "NETWORK",
 }
 
-// Paradigms of regions. Those of calls make tools count them as those of a wrapped library.
+// Paradigms of regions. That of calls makes tools count them as those of a wrapped library.
 const (
-	paradigmNCCL    = "libwrap:nccl"
-	paradigmNetwork = "nccl:network"
-	paradigmUser    = "user"
+	paradigmNCCL = "libwrap:nccl"
+	paradigmUser = "user"
+	paradigmHIP  = "hip"
+	moduleHIP    = "HIP_KERNEL"
 )
+
+// treeParadigms are those of what is below a root, but for the host's. Only times of the GPU are CUDA's.
+var treeParadigms = map[profile.Kind]string{
+	profile.Host: cube.ParadigmMeasurement, profile.Kernels: cube.ParadigmCUDA, profile.ByNetwork: "nccl:operation",
+	profile.ByEnqueue: "nccl:operation", profile.Network: "nccl:network",
+}
 
 // roles are Score-P's words for roles of regions; others are functions.
 var roles = map[otf2.RegionRole]string{
@@ -41,31 +48,42 @@ func regionOf(n *node) cube.Region {
 		r.Name = "(unnamed)"
 	}
 	if n.parent == profile.None {
-		r.Name, r.Role, r.Paradigm = treeNames[n.Kind], cube.RoleArtificial, cube.ParadigmCUDA
-		switch n.Kind {
-		case profile.Host:
-			r.Paradigm = cube.ParadigmMeasurement
+		r.Name, r.Role, r.Paradigm = treeNames[n.Kind], cube.RoleArtificial, treeParadigms[n.Kind]
+		if n.Kind == profile.Host {
 			r.Attributes = []cube.Attribute{{Key: cube.AttributeArguments, Value: "0"}}
-		case profile.Network:
-			r.Paradigm = paradigmNetwork
 		}
 		return r
 	}
 	switch n.Kind {
 	case profile.Phase:
 		r.Paradigm, r.Role = paradigmUser, "phase"
+	case profile.Other:
+		r.Paradigm = n.Paradigm
 	case profile.Call:
 		r.Paradigm = paradigmNCCL
-	case profile.Direction, profile.NetPhase, profile.Transfer, profile.Proxy:
-		r.Paradigm = paradigmNetwork
 	case profile.Size:
-		if r.Paradigm = paradigmNCCL; n.tree != profile.Host {
-			r.Paradigm, r.Module = cube.ParadigmCUDA, cube.ModuleKernel
+		if r.Paradigm = treeParadigms[n.tree]; n.tree == profile.Host {
+			r.Paradigm = paradigmNCCL
 		}
-	case profile.Kernel, profile.Launch:
-		r.Paradigm, r.Module = cube.ParadigmCUDA, cube.ModuleKernel
 	case profile.Operation, profile.Variant:
-		r.Paradigm, r.Role = cube.ParadigmCUDA, cube.RoleArtificial
+		r.Paradigm, r.Role = treeParadigms[n.tree], cube.RoleArtificial
+	default:
+		r.Paradigm = treeParadigms[n.tree]
+	}
+	if r.Paradigm == cube.ParadigmCUDA && r.Role != cube.RoleArtificial {
+		r.Module = cube.ModuleKernel
+	}
+	return r
+}
+
+// region is the region of a node in this profile.
+func (p *Profile) region(n *node) cube.Region {
+	r := regionOf(n)
+	if p.hip && r.Paradigm == cube.ParadigmCUDA {
+		r.Paradigm = paradigmHIP
+		if r.Module != "" {
+			r.Module = moduleHIP
+		}
 	}
 	return r
 }
@@ -82,6 +100,13 @@ func (p *Profile) definitions() *cube.Definitions {
 	for _, m := range metrics {
 		def := m.Metric
 		def.Parent = cube.None
+		switch {
+		case p.Estimate == nil || !m.wait:
+		case def.UniqueName == "mpi_latesender" || def.UniqueName == "mpi_latereceiver":
+			def.Description += " (not looked for in profile mode)"
+		default:
+			def.Description += " (estimated, see " + waitAttribute + ")"
+		}
 		if m.above != "" {
 			def.Parent = ids[m.above]
 		}
@@ -92,7 +117,7 @@ func (p *Profile) definitions() *cube.Definitions {
 	known := make(map[regionKey]cube.RegionID)
 	var all []cube.Region
 	for _, n := range p.nodes {
-		if r := regionOf(n); known[keyOf(r)] == 0 {
+		if r := p.region(n); known[keyOf(r)] == 0 {
 			known[keyOf(r)] = 1
 			all = append(all, r)
 		}
@@ -104,21 +129,23 @@ func (p *Profile) definitions() *cube.Definitions {
 		known[keyOf(r)] = d.AddRegion(r)
 	}
 	for _, n := range p.nodes {
-		d.AddCnode(cube.Cnode{Parent: cube.CnodeID(n.parent), Callee: known[keyOf(regionOf(n))]})
+		d.AddCnode(cube.Cnode{Parent: cube.CnodeID(n.parent), Callee: known[keyOf(p.region(n))]})
 	}
 	return d
 }
 
+// waitAttribute is the attribute of profiles whose wait states are not those of all operations.
+const waitAttribute = "NCCL_OTF2::WAIT_STATES"
+
 // waitAttributes says what wait states the profile has.
 func (p *Profile) waitAttributes() []cube.Attribute {
-	const key = "NCCL_OTF2::WAIT_STATES"
 	switch {
 	case p.Estimate != nil:
-		return []cube.Attribute{{Key: key, Value: p.Estimate.String()}}
+		return []cube.Attribute{{Key: waitAttribute, Value: p.Estimate.String()}}
 	case p.WaitsKnown:
 		return nil
 	}
-	return []cube.Attribute{{Key: key, Value: "not looked for"}}
+	return []cube.Attribute{{Key: waitAttribute, Value: "not looked for"}}
 }
 
 // Write writes the profile to a file, whose name must end in .cubex. It replaces an older one when it is whole.
