@@ -97,6 +97,23 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 	return res, nil
 }
 
+// SameJob tells whether a process of an experiment directory is in a Score-P measurement, by host and process id. The
+// error is fs.ErrNotExist if that has no trace.
+func SameJob(measurementDir, dir string) (bool, error) {
+	if _, err := os.Stat(filepath.Join(measurementDir, archiveName+".otf2")); err != nil {
+		return false, err
+	}
+	m, err := openMeasurement(measurementDir)
+	if err != nil {
+		return false, err
+	}
+	parts, _, err := readShards(dir, new(UnifyOptions))
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(parts, func(p *part) bool { return len(m.candidates(p)) > 0 }), nil
+}
+
 // mayReplace tells whether an archive may be written into a folder: one that is not there, empty, or of Merge.
 func mayReplace(out string) error {
 	entries, err := os.ReadDir(out)
