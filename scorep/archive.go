@@ -36,6 +36,7 @@ type archive struct {
 	locations   []*location
 	ids         map[*part]map[uint32]*location
 	maps        map[*part][]*otf2.MappingTable
+	chunk       uint64                       // of event files
 	marked      map[*part]*otf2.MappingTable // of regions, for rows whose calls are marked as forwarded, see merger
 	first, last uint64                       // of all events, corrected; first > last if there are none
 	spans       []span                       // that first and last come from

@@ -105,10 +105,14 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	if l.part.state == Finished {
 		if err == nil && info.Size() == l.source.Bytes {
 			l.Events = l.source.Events
-			if a.into.fits(info.Size(), chunk) {
+			if a.fits(info.Size(), chunk) {
 				return a.link(from, to, out)
 			}
-			return a.into.rewrite(from, to, chunk, out)
+			out.count(false)
+			if err := copyFile(from, to, math.MaxInt64); err != nil {
+				return err
+			}
+			return a.rewrite(to, chunk, out)
 		}
 		if err == nil {
 			out.problem(i, "%s, location %d: the event file has %d bytes instead of %d; what is whole of it was taken",
@@ -141,16 +145,10 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	if scan.Events > 0 {
 		*times = lifespan{uint64(scan.First), uint64(scan.Last)}
 	}
-	if info, err := os.Stat(to); err != nil {
-		return err
-	} else if a.into.fits(info.Size(), chunk) {
-		return nil
-	}
-	old := to + ".old"
-	if err := os.Rename(to, old); err != nil {
+	if info, err := os.Stat(to); err != nil || a.fits(info.Size(), chunk) {
 		return err
 	}
-	return errors.Join(a.into.rewrite(old, to, chunk, out), os.Remove(old))
+	return a.rewrite(to, chunk, out)
 }
 
 func (out *placed) problem(i int, format string, args ...any) {
@@ -167,6 +165,26 @@ func (out *placed) count(linked bool) {
 	} else {
 		out.copied++
 	}
+}
+
+// fits tells whether an event file can be read in the archive as it is: its chunks have the archive's size, or it has one.
+func (a *archive) fits(size int64, chunk uint64) bool {
+	return chunk == a.chunk || uint64(size) <= min(chunk, a.chunk)
+}
+
+// rewrite gives a copied event file chunks of the archive's size.
+func (a *archive) rewrite(path string, chunk uint64, out *placed) error {
+	old := path + ".old"
+	if err := os.Rename(path, old); err != nil {
+		return err
+	}
+	if _, err := otf2.RewriteEvents(old, path, chunk, a.chunk); err != nil {
+		return err
+	}
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.rewritten++
+	return errors.Join(private(path), os.Remove(old))
 }
 
 // link makes a hard link, or a copy where the file system has none to offer.

@@ -21,8 +21,9 @@ type measurement struct {
 	dir       string // of the anchor
 	archive   *otf2.Archive
 	processes []*measured
-	timer     timer  // unknownTimer if no file says which
-	numbers   uint32 // the upper halves of its location ids are below
+	byPID     map[int][]*measured // those whose process id is known
+	timer     timer               // unknownTimer if no file says which
+	numbers   uint32              // the upper halves of its location ids are below
 	groups    otf2.LocationGroupRef
 	root      otf2.SystemTreeNodeRef
 	regions   map[string]bool // names of the regions that were forwarded from here
@@ -86,10 +87,7 @@ func openMeasurement(dir string) (*measurement, error) {
 	}
 	m := &measurement{
 		dir: dir, archive: a, timer: configuredTimer(filepath.Join(dir, "scorep.cfg")),
-		root: otf2.UndefinedSystemTreeNode, regions: make(map[string]bool),
-	}
-	if m.timer == unknownTimer {
-		m.timer = configuredTimer(filepath.Join(dir, "scorep.cfg"))
+		root: otf2.UndefinedSystemTreeNode, regions: make(map[string]bool), byPID: make(map[int][]*measured),
 	}
 	if err := m.readProcesses(); err != nil {
 		return nil, fmt.Errorf("read Score-P's trace: %w", err)
@@ -148,6 +146,11 @@ func (m *measurement) readProcesses() error {
 			}
 		}
 		t.tid = tid
+	}
+	for _, p := range m.processes {
+		if p.pid != 0 {
+			m.byPID[p.pid] = append(m.byPID[p.pid], p)
+		}
 	}
 	return nil
 }

@@ -97,6 +97,23 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 	return res, nil
 }
 
+// SameJob tells whether a process of an experiment directory is in a Score-P measurement, by host and process id. The
+// error is fs.ErrNotExist if that has no trace.
+func SameJob(measurementDir, dir string) (bool, error) {
+	if _, err := os.Stat(filepath.Join(measurementDir, archiveName+".otf2")); err != nil {
+		return false, err
+	}
+	m, err := openMeasurement(measurementDir)
+	if err != nil {
+		return false, err
+	}
+	parts, _, err := readShards(dir, new(UnifyOptions))
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(parts, func(p *part) bool { return len(m.candidates(p)) > 0 }), nil
+}
+
 // mayReplace tells whether an archive may be written into a folder: one that is not there, empty, or of Merge.
 func mayReplace(out string) error {
 	entries, err := os.ReadDir(out)
@@ -118,7 +135,6 @@ type merger struct {
 	*measurement
 	pairs         map[*part]*pairing
 	keepForwarded bool
-	chunk         uint64 // of event files
 
 	threadsLeftOut, threadsMarked int
 	extended                      bool
@@ -149,7 +165,7 @@ func pairRuns(m *measurement, runs []*run) (*merger, *run, []string, error) {
 	if others > 0 {
 		reasons = append(reasons, fmt.Sprintf("%s of other jobs in the directory left out", plural(uint64(others), "process")))
 	}
-	return &merger{measurement: m, pairs: pairs, chunk: m.archive.Anchor.EventChunkSize}, chosen, reasons, nil
+	return &merger{measurement: m, pairs: pairs}, chosen, reasons, nil
 }
 
 // begin gives the processes of a world their places in the measurement, and their times its clock.
@@ -307,23 +323,6 @@ func (g *merger) setClock(a *archive) {
 	}
 }
 
-// fits tells whether an event file can be read in the archive as it is: its chunks have the archive's size, or it has one.
-func (g *merger) fits(size int64, chunk uint64) bool {
-	return g == nil || chunk == g.chunk || uint64(size) <= min(chunk, g.chunk)
-}
-
-// rewrite copies an event file into chunks of the archive's size.
-func (g *merger) rewrite(from, to string, chunk uint64, out *placed) error {
-	if _, err := otf2.RewriteEvents(from, to, chunk, g.chunk); err != nil {
-		return err
-	}
-	out.mu.Lock()
-	defer out.mu.Unlock()
-	out.copied++
-	out.rewritten++
-	return private(to)
-}
-
 // write makes the archive in a folder beside out, then puts it in its place.
 func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, error) {
 	if err := os.MkdirAll(out, shard.FolderMode); err != nil {
@@ -340,6 +339,7 @@ func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, er
 	defer os.RemoveAll(staging)
 
 	a := newArchive(r, opts, g)
+	a.chunk = g.archive.Anchor.EventChunkSize
 	theirs, err := g.linkFiles(a, staging)
 	if err != nil {
 		return nil, err

@@ -167,8 +167,9 @@ const longestStretch = 1 << 40
 // nearly a whole number, as offsets are whole: then the line between two records is the exact one. bendTicks is by how
 // much the line may bend at another place for that.
 const (
-	nearby    = 1 << 16
-	bendTicks = 0.01
+	nearby      = 1 << 16
+	bendTicks   = 0.01
+	wholeEnough = 0.001
 )
 
 // records are clock offsets that make readers give every time of the process from first to last the measurement's
@@ -225,7 +226,7 @@ func (t *transfer) knot(p uint64, slope float64, room uint64) ClockKnot {
 	begin := t.exact(p)
 	part, _ := new(big.Rat).Sub(begin, new(big.Rat).SetInt(floor(begin))).Float64()
 	best, least := uint64(0), math.Inf(1)
-	for n := range room {
+	for n := uint64(0); n < room && least > wholeEnough; n++ {
 		v := part + slope*float64(n)
 		if off := math.Abs(v - math.Round(v)); off < least-1e-9 {
 			best, least = n, off

@@ -22,20 +22,11 @@ type pairing struct {
 // the measurement ran, by its clock. Process ids come back, and names of hosts need not be unique; what fits twice is
 // no pair. Reasons, one line each, tell of processes that nearly fit.
 func pairProcesses(parts []*part, m *measurement) (pairs map[*part]*pairing, reasons []string) {
-	byPID := make(map[int][]*measured)
-	for _, q := range m.processes {
-		if q.pid != 0 {
-			byPID[q.pid] = append(byPID[q.pid], q)
-		}
-	}
 	pairs = make(map[*part]*pairing)
 	lives := make(map[*measured]map[processLife]bool)
 	for _, p := range parts {
 		var fits []*pairing
-		for _, q := range byPID[p.process.PID] {
-			if !sameHost(p.process.Host, q.host) {
-				continue
-			}
+		for _, q := range m.candidates(p) {
 			fit, err := m.relate(p, q)
 			if err != nil {
 				reasons = append(reasons, fmt.Sprintf("%s is not %s: %v", p.id(), q.name, err))
@@ -63,6 +54,16 @@ func pairProcesses(parts []*part, m *measurement) (pairs map[*part]*pairing, rea
 	}
 	slices.Sort(reasons)
 	return pairs, slices.Compact(reasons)
+}
+
+// candidates are the measurement's processes of the host and process id of one of ours.
+func (m *measurement) candidates(p *part) (all []*measured) {
+	for _, q := range m.byPID[p.process.PID] {
+		if sameHost(p.process.Host, q.host) {
+			all = append(all, q)
+		}
+	}
+	return all
 }
 
 // sameHost compares the names of hosts. One may have a domain behind it that the other lacks.

@@ -86,8 +86,9 @@ type RunResult struct {
 	Lost          uint64       `json:"lost"`
 	First         uint64       `json:"first"` // time of the first event, ns since 1970
 	Last          uint64       `json:"last"`
-	Linked        int          `json:"linked"` // event files that were linked
-	Copied        int          `json:"copied"` // and copied
+	Linked        int          `json:"linked"`              // event files that were linked
+	Copied        int          `json:"copied"`              // and copied
+	Rewritten     int          `json:"rewritten,omitempty"` // of these: into chunks of the others' size
 	Complete      bool         `json:"complete"`
 	Differences   []Difference `json:"differences,omitempty"`
 	Problems      []string     `json:"problems,omitempty"`
@@ -184,24 +185,21 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	}
 	defer os.RemoveAll(staging)
 
-	chunkSize, err := eventChunkSize(r)
-	if err != nil {
-		return nil, err
-	}
 	a := newArchive(r, opts, nil)
+	a.chunk = eventChunkSize(r)
 	files, err := a.placeEvents(events)
 	if err != nil {
 		return nil, err
 	}
 	a.define()
-	if err := a.write(staging, files, chunkSize); err != nil {
+	if err := a.write(staging, files); err != nil {
 		return nil, err
 	}
 	if a.synchronize(filepath.Join(staging, archiveName+".otf2")) {
 		if err := a.removeLocalDefs(events); err != nil {
 			return nil, err
 		}
-		if err := a.write(staging, files, chunkSize); err != nil {
+		if err := a.write(staging, files); err != nil {
 			return nil, err
 		}
 	}
@@ -214,7 +212,7 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 }
 
 // write writes all of the archive but the event files into the folder staging.
-func (a *archive) write(staging string, files *placed, chunkSize uint64) error {
+func (a *archive) write(staging string, files *placed) error {
 	path := func(suffix string) string { return filepath.Join(staging, archiveName+suffix) }
 	for _, suffix := range archiveParts[1:] {
 		if err := removeFile(path(suffix)); err != nil {
@@ -236,7 +234,7 @@ func (a *archive) write(staging string, files *placed, chunkSize uint64) error {
 	}
 	result := a.result(files)
 	err = otf2.WriteAnchor(path(".otf2"), &otf2.Anchor{
-		EventChunkSize: chunkSize, DefChunkSize: defChunk,
+		EventChunkSize: a.chunk, DefChunkSize: defChunk,
 		Locations: uint64(len(a.locations)), GlobalDefs: count,
 		MachineName: machineName(a.run), Creator: a.opts.creator(),
 		Description: fmt.Sprintf("NCCL: %s on %s", plural(uint64(len(a.run.parts)), "process"), plural(uint64(result.Hosts), "host")),
@@ -256,7 +254,7 @@ func (a *archive) write(staging string, files *placed, chunkSize uint64) error {
 func (a *archive) result(files *placed) *RunResult {
 	r := &RunResult{
 		Missing: a.missingProcesses(), Locations: len(a.locations), Communicators: len(a.instances),
-		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied,
+		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied, Rewritten: files.rewritten,
 		Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
 	}
 	hosts := make(map[string]bool)
@@ -283,35 +281,23 @@ func (a *archive) result(files *placed) *RunResult {
 	return r
 }
 
-// eventChunkSize finds the one size that fits all event files. A file of several chunks fixes it;
-// one that is shorter than a chunk is readable with any size.
-func eventChunkSize(r *run) (uint64, error) {
-	var fixed, largest uint64
-	var by *part
+// eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size must
+// be rewritten; one that is shorter than a chunk is readable with any size.
+func eventChunkSize(r *run) uint64 {
+	bytes := make(map[uint64]int64)
+	best := uint64(0)
 	for _, p := range r.parts {
 		size := p.process.EventChunkSize
-		largest = max(largest, size)
 		for _, l := range p.process.Locations {
-			if uint64(l.Bytes) <= size {
-				continue
-			}
-			if fixed != 0 && fixed != size {
-				return 0, fmt.Errorf("%s wrote event chunks of %d bytes, %s of %d: no archive can hold both", by.id(), fixed, p.id(), size)
-			}
-			fixed, by = size, p
-		}
-	}
-	if fixed == 0 {
-		return largest, nil
-	}
-	for _, p := range r.parts {
-		for _, l := range p.process.Locations {
-			if p.process.EventChunkSize != fixed && uint64(l.Bytes) > fixed {
-				return 0, fmt.Errorf("%s wrote event chunks of %d bytes, %s of %d: no archive can hold both", by.id(), fixed, p.id(), p.process.EventChunkSize)
+			if uint64(l.Bytes) > size {
+				bytes[size] += l.Bytes
 			}
 		}
+		if bytes[size] > bytes[best] || bytes[size] == bytes[best] && size > best {
+			best = size
+		}
 	}
-	return fixed, nil
+	return best
 }
 
 func machineName(r *run) string {

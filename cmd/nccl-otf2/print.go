@@ -177,7 +177,7 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 		}
 		opts.Locations = append(opts.Locations, otf2.LocationRef(id))
 	}
-	a, damage := openArchive(arg)
+	a, damage := openArchiveWith(arg, nil)
 	if a == nil {
 		return damage
 	}
@@ -264,14 +264,18 @@ func readerGone(err error) error {
 	return err
 }
 
-// openArchive opens the archive that a path argument means. If its definitions are damaged it gives
-// what could be read, and an error.
+// openArchive opens the archive that a path argument means, with times in nanoseconds. If its definitions are damaged it
+// gives what could be read, and an error.
 func openArchive(arg string) (*otf2.Archive, error) {
+	return openArchiveWith(arg, &otf2.ReadOptions{Nanoseconds: true})
+}
+
+func openArchiveWith(arg string, opts *otf2.ReadOptions) (*otf2.Archive, error) {
 	path, err := anchorPath(arg)
 	if err != nil {
 		return nil, err
 	}
-	a, err := otf2.Open(path, nil)
+	a, err := otf2.Open(path, opts)
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):

@@ -238,17 +238,21 @@ func count[T int | uint64](n T, one, many string) string {
 // unifyAndSummarize makes the archives and prints on w what they hold.
 func unifyAndSummarize(w io.Writer, dir string) error {
 	res, err := unify(dir, true)
-	if err != nil {
-		return err
+	if err == nil {
+		summarize(w, res)
 	}
-	printUnified(w, res)
-	if res.Result == nil {
-		return nil
+	return err
+}
+
+// summarize says what was made and how to go on.
+func summarize(w io.Writer, u *unified) {
+	printUnified(w, u)
+	if u.Result == nil {
+		return
 	}
-	for _, r := range res.Runs {
+	for _, r := range u.Runs {
 		fmt.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
 	}
-	return nil
 }
 
 // relative shortens a path for commands that are shown, where it lies below the working directory.
