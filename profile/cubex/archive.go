@@ -132,7 +132,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
 		},
 		Waited: func(w *analysis.Wait) {
 			kind, ok := waitKinds[w.Kind]
-			if !ok || names.Location(w.Location).Kind != shard.KindRank {
+			if !ok || names.Location(w.Place.Location).Kind != shard.KindRank {
 				return
 			}
 			if w.StartUp {
