@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ncclotf2/otf2"
+	"ncclotf2/scorep"
 )
 
 // networkSuffix ends the names of communicators and windows of networks.
@@ -23,6 +24,7 @@ type communicator struct {
 	global  bool                     // ranks in events count in the list of all locations
 	network bool                     // of the transfers of another communicator, see package scorep
 	parent  otf2.CommRef
+	nccl    bool // of NCCL, in an archive that has communicators of others, too
 }
 
 // rankOf is the rank of a location, −1 if it is no member.
@@ -76,6 +78,7 @@ func allCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
 		if g == nil {
 			continue
 		}
+		c.nccl = g.Paradigm == scorep.ParadigmNCCL
 		switch g.Type {
 		case otf2.GroupTypeCommSelf:
 			c.self = true

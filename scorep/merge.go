@@ -278,22 +278,29 @@ func (g *merger) row(p *part, l *shard.Location) (treatment, string) {
 	return leaveRow, name
 }
 
-// forwards tells whether all calls of a thread were forwarded to Score-P, and recorded by it.
+// forwards tells whether all calls of a thread were forwarded to Score-P, and recorded by it. Calls that were not are
+// counted by process and reason, so where there are any it is not known whose they were; but other threads' are not those
+// of the main thread, which is never one of them.
 func (g *merger) forwards(p *part, l *shard.Location) bool {
 	s, calls := p.process.Scorep, p.process.Counts.Scorep
-	if s == nil || s.State != scorepOn || calls["FORWARDED"] == 0 || p.process.Settings[shard.SettingContinues] != "" {
+	if s == nil || s.State != scorepOn || calls[callsForwarded] == 0 || len(g.regions) == 0 || p.process.Settings[shard.SettingContinues] != "" {
 		return false
 	}
-	if calls["OUTSIDE"]+calls["PAUSED"]+calls["UNDEFINED"] > 0 {
-		return false
+	main := l.TID == p.process.PID
+	for reason, n := range calls {
+		if n > 0 && reason != callsForwarded && (reason != callsOfOthers || !main) {
+			return false
+		}
 	}
-	return s.Model == scorepAnyThread || l.TID == p.process.PID
+	return main || s.Model == scorepAnyThread
 }
 
-// States and models of shard.Scorep that matter here.
+// States and models of shard.Scorep, and keys of shard.Counts.Scorep, that matter here.
 const (
 	scorepOn        = "on"
 	scorepAnyThread = "pthread"
+	callsForwarded  = "FORWARDED"
+	callsOfOthers   = "OTHER_THREADS"
 )
 
 // forwarded tells whether the measurement has a region of calls.

@@ -363,7 +363,7 @@ func eventsWithTimes(t testing.TB, a *otf2.Archive, l otf2.LocationRef, raw bool
 
 // A row that is not needed is left out, one that has more than Score-P is marked, and both stay on request.
 func TestMergeShowsForwardedCallsOnce(t *testing.T) {
-	measurement := withForwarded(t, mpiTSC.dir, "ncclAllReduce")
+	measurement, filtered := withForwarded(t, mpiTSC.dir, "ncclAllReduce"), linkable(t, mpiTSC.dir)
 	forwarded := func(more func(rank int, p *shardtest.Process)) func(int, *shardtest.Process) {
 		return func(rank int, p *shardtest.Process) {
 			p.Shard.Scorep = &shard.Scorep{State: "on", Model: "none"}
@@ -396,6 +396,8 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 				p.Shard.Counts.Scorep["PAUSED"] = 1
 			}
 		}), false, 3, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
+		{"some by other threads", forwarded(func(rank int, p *shardtest.Process) { p.Shard.Counts.Scorep["OTHER_THREADS"] = 3 }), false, 4, 0,
+			[]string{"world rank 0"}, nil},
 		{"from another thread", forwarded(func(rank int, p *shardtest.Process) {
 			if rank == 0 {
 				p.Shard.Locations[0].TID++
@@ -405,10 +407,15 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 			at := uint64(p.Writer(0).LastTime())
 			p.Call("ncclReduce", at+10, at+20)
 		}), false, 0, 4, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce (forwarded)", "ncclReduce"}},
+		{"filtered by Score-P", forwarded(nil), false, 0, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
 		{"nothing forwarded", nil, false, 0, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			res, merged := merge(t, measurement, mpiTSC.job(t, c.change), &MergeOptions{KeepForwarded: c.keep})
+			from := measurement
+			if c.name == "filtered by Score-P" {
+				from = filtered
+			}
+			res, merged := merge(t, from, mpiTSC.job(t, c.change), &MergeOptions{KeepForwarded: c.keep})
 			accept(t, res.Archive)
 			if res.ThreadsLeftOut != c.leftOut || res.ThreadsMarked != c.marked || len(res.Problems) > 0 {
 				t.Errorf("%d left out, %d marked, %q", res.ThreadsLeftOut, res.ThreadsMarked, res.Problems)
