@@ -24,6 +24,7 @@ type communicator struct {
 	global  bool                     // ranks in events count in the list of all locations
 	network bool                     // of the transfers of another communicator, see package scorep
 	parent  otf2.CommRef
+	threads bool // of threads, which have no operations of this kind
 	nccl    bool // of NCCL, in an archive that has communicators of others, too
 }
 
@@ -45,11 +46,20 @@ func (c *communicator) size() int {
 	return len(c.members)
 }
 
-// communicators resolves the communicators of an archive, by id, without those of networks.
+// communicators resolves the communicators of an archive, by id, without those of networks and of threads.
 func communicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
 	all := allCommunicators(defs)
-	maps.DeleteFunc(all, func(_ otf2.CommRef, c *communicator) bool { return c.network })
+	maps.DeleteFunc(all, func(_ otf2.CommRef, c *communicator) bool { return c.network || c.threads })
 	return all
+}
+
+// ofThreads tells whether a paradigm's communicators are teams of threads, or lists of all that a tool measured.
+func ofThreads(defs *otf2.Definitions, p otf2.Paradigm) bool {
+	if p == otf2.ParadigmMeasurementSystem {
+		return true
+	}
+	d := defs.ParadigmDef(p)
+	return d != nil && (d.Class == otf2.ParadigmClassThreadForkJoin || d.Class == otf2.ParadigmClassThreadCreateWait)
 }
 
 // allCommunicators resolves all communicators. Those whose group is not defined or has members that
@@ -78,7 +88,7 @@ func allCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
 		if g == nil {
 			continue
 		}
-		c.nccl = g.Paradigm == scorep.ParadigmNCCL
+		c.nccl, c.threads = g.Paradigm == scorep.ParadigmNCCL, ofThreads(defs, g.Paradigm)
 		switch g.Type {
 		case otf2.GroupTypeCommSelf:
 			c.self = true
