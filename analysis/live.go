@@ -44,7 +44,7 @@ type LiveView struct {
 	Bytes       float64         `json:"bytes_per_second"` // sizes of operations, as nccl-tests counts them
 	Operations  []LiveOperation `json:"by_operation"`     // those that take the most time first
 	Ranks       []LiveRank      `json:"ranks"`
-	Compared    uint64          `json:"compared"`     // collectives in which it is known who waited
+	Compared    uint64          `json:"compared"`     // collectives in which it is known who waited; the first of a communicator is not looked at
 	NotCompared uint64          `json:"not_compared"` // others: without comparable times, or rooted ones on several hosts
 	// Skipped: there was more than could be followed, and parts were not looked at.
 	Skipped  bool     `json:"skipped"`
@@ -151,6 +151,7 @@ type liveRowKey struct {
 type liveComm struct {
 	communicator
 	expected int  // members with data
+	started  bool // its first collective has been seen; who came late to that was late with starting up
 	apart    bool // members are on several hosts
 	hosts    map[otf2.LocationRef]string
 }
@@ -481,23 +482,20 @@ func (l *Live) read(j *scorep.Job, v *LiveView) {
 	backlog := int64(0)
 	var tails []*liveTail
 	var of []*liveShard
-	fresh := false
 	for _, path := range slices.Sorted(maps.Keys(l.shards)) {
 		s := l.shards[path]
 		for _, at := range slices.Sorted(maps.Keys(s.tails)) {
 			t := s.tails[at]
 			tails, of = append(tails, t), append(of, s)
 			backlog += max(0, t.size-t.Offset())
-			fresh = fresh || t.Offset() == 0
 		}
 	}
 	// At first, and when there is too much to follow, only the last stretch is looked at: the same on all ranks.
-	if l.newest == 0 && fresh || backlog > l.bytes {
-		if backlog > l.bytes {
-			l.skip(j, tails, of, uint64(l.window)*uint64(l.bytes)/uint64(backlog)/2)
-		} else {
-			l.skip(j, tails, of, uint64(l.window))
-		}
+	switch {
+	case backlog > l.bytes:
+		l.skip(j, tails, of, uint64(l.window)*uint64(l.bytes)/uint64(backlog)/2)
+	case l.begin == 0:
+		l.skip(j, tails, of, uint64(l.window))
 	}
 	v.Skipped, l.skipped = l.skipped, false
 	for i, t := range tails {
@@ -524,40 +522,60 @@ func (l *Live) read(j *scorep.Job, v *LiveView) {
 	}
 }
 
-// skip goes on where less than a stretch of time is left.
+// skip goes on where less than a stretch of time is left, if that is further on.
 func (l *Live) skip(j *scorep.Job, tails []*liveTail, of []*liveShard, stretch uint64) {
 	last := j.Last()
+	began := first(j)
+	if last < began+stretch { // all of it is to be read
+		l.begin = otf2.Timestamp(max(began, 1))
+		return
+	}
+	from := last - stretch
+	moved := false
 	for i, t := range tails {
 		// The shard's own clock differs by as much at all times.
-		own := last - (of[i].at(last) - last)
-		if own < stretch {
-			continue
-		}
+		own := from - (of[i].at(from) - from)
 		before := t.Offset()
-		if err := t.SkipTo(otf2.Timestamp(own - stretch)); err != nil {
+		if err := t.SkipTo(otf2.Timestamp(own)); err != nil {
 			continue // reading will tell
 		}
 		if t.Offset() != before {
-			t.synced, l.skipped = false, l.skipped || l.newest > 0
+			moved, t.synced, t.plan = true, false, 0
 			delete(of[i].reader.rows, t.location)
-			t.plan = 0
 		}
 	}
-	if l.skipped {
-		clear(l.buckets)
-		l.begin = 0
+	if l.begin == 0 || moved {
+		l.skipped = l.begin != 0
+		l.begin = otf2.Timestamp(from)
 	}
+}
+
+// first is when the job's first communicator was made; what was recorded before it is of no rank.
+func first(j *scorep.Job) (t uint64) {
+	for _, c := range j.Communicators {
+		for _, r := range c.Ranks {
+			if r == nil {
+				continue
+			}
+			for _, p := range r.Parts {
+				if at := p.At(p.Shard.Comms[p.Comm].InitTime); t == 0 || at < t {
+					t = at
+				}
+			}
+		}
+	}
+	return t
 }
 
 // add takes a member's operation.
 func (l *Live) add(s *liveShard, o *operation) {
 	t, lc := s.tails[o.location], l.comms[o.comm.ref]
 	o.begin, o.end = otf2.Timestamp(s.at(uint64(o.begin))), otf2.Timestamp(s.at(uint64(o.end)))
-	r := &l.bucket(o.end).ranks[l.waits.of[o.location]]
-	r.operations++
+	rank := l.waits.of[o.location]
+	l.bucket(o.end).ranks[rank].operations++
 	if o.plan == 0 || o.plan != t.plan { // those that were launched together have one time
 		t.plan = o.plan
-		r.inside += float64(o.duration())
+		l.spread(o.begin, o.end, func(b *liveBucket, ns float64) { b.ranks[rank].inside += ns })
 	}
 	switch o.function {
 	case "Recv":
@@ -584,9 +602,15 @@ func (l *Live) finish(members []operation) {
 	if slices.ContainsFunc(members, func(m operation) bool { return !m.leads }) {
 		return // its launch is counted with the first of it
 	}
+	c := l.comms[o.comm.ref]
+	if !c.started {
+		if c.started = true; o.ordinal == 0 {
+			return
+		}
+	}
 	b := l.bucket(o.end)
 	var a *arrival
-	if l.comms[o.comm.ref].align(members) {
+	if c.align(members) {
 		a = l.waits.arrive(members)
 	}
 	if a == nil {
@@ -599,9 +623,13 @@ func (l *Live) finish(members []operation) {
 		p := &a.parts[i]
 		sum.inside += float64(p.time)
 		sum.waiting += float64(p.waits)
-		b.ranks[p.rank].waited += float64(p.waits)
+		if p.waits > 0 {
+			l.spread(p.begin, p.begin+otf2.Timestamp(p.waits), func(b *liveBucket, ns float64) {
+				b.ranks[p.rank].waited += ns
+				b.ranks[a.culprit].caused += ns
+			})
+		}
 	}
-	b.ranks[a.culprit].caused += float64(a.caused)
 }
 
 // align brings the clocks of several hosts together for one collective, by its ends: where everybody waits for everybody,
@@ -614,12 +642,12 @@ func (c *liveComm) align(members []operation) bool {
 	if members[0].collective == nil || waitKindOf(members[0].collective.op) != waitCollective {
 		return false
 	}
-	ends := make(map[string]otf2.Timestamp)
+	ends, end := make(map[string]otf2.Timestamp), otf2.Timestamp(0)
 	for i := range members {
-		host := c.hosts[members[i].location]
-		ends[host] = max(ends[host], members[i].end)
+		m := &members[i]
+		host := c.hosts[m.location]
+		ends[host], end = max(ends[host], m.end), max(end, m.end)
 	}
-	end := ends[c.hosts[members[0].location]]
 	for i := range members {
 		m := &members[i]
 		by := end - ends[c.hosts[m.location]]
@@ -632,9 +660,6 @@ func (c *liveComm) align(members []operation) bool {
 func (l *Live) count(o *operation, key liveRowKey, members int, time float64, grouped bool, src source) *liveSum {
 	if o.end > l.newest {
 		l.newest, l.moved = o.end, true
-	}
-	if l.begin == 0 {
-		l.begin = o.begin
 	}
 	b := l.bucket(o.end)
 	s := b.rows[key]
@@ -673,6 +698,17 @@ func (l *Live) bucket(t otf2.Timestamp) *liveBucket {
 	return b
 }
 
+// spread gives each part of the window its share of a time.
+func (l *Live) spread(from, to otf2.Timestamp, add func(b *liveBucket, ns float64)) {
+	width := otf2.Timestamp(l.width())
+	oldest := to/width - min(to/width, 2*liveBuckets) // what lies before is in no window any more
+	for from = max(from, oldest*width); from < to; {
+		end := min(to, (from/width+1)*width)
+		add(l.bucket(from), float64(end-from))
+		from = end
+	}
+}
+
 // until is the end of the window: the latest operation, and later where the job has done nothing since then for longer than
 // it takes to hear of it.
 func (l *Live) until(v *LiveView) otf2.Timestamp {
@@ -703,8 +739,10 @@ func (l *Live) sum(v *LiveView) {
 	}
 	width := l.width()
 	first := (max(uint64(until), uint64(l.window))-uint64(l.window))/width + 1
-	from := max(first*width, uint64(l.begin))
-	v.Window = max(uint64(until)-min(from, uint64(until)), 1)
+	if begin := uint64(l.begin) / width; begin > first { // that part is not whole
+		first = begin + boolCount(uint64(l.begin)%width > 0)
+	}
+	v.Window = max(uint64(until)-min(first*width, uint64(until)), 1)
 	rows, ranks := make(map[liveRowKey]*liveSum), make([]liveRankSum, len(l.rankOf))
 	waited := 0.0
 	for at, b := range l.buckets {

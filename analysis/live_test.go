@@ -218,7 +218,7 @@ func TestLiveSkipsWhatIsTooMuch(t *testing.T) {
 	}
 	write(200, 15_000)
 	v := look(t, l, 150_100)
-	if !v.Skipped || !near(v.Rate, 100) || !near(v.Ranks[0].Waiting, 0.2) {
+	if !v.Skipped || math.Abs(v.Rate-100) > 10 || !near(v.Ranks[0].Waiting, 0.2) {
 		t.Errorf("%+v", v)
 	}
 	write(15_000, 15_100)
