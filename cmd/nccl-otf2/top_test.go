@@ -44,6 +44,7 @@ type terminalSession struct {
 	t      *testing.T
 	master *os.File
 	cmd    *exec.Cmd
+	before unix.Termios
 	drawn  chan string
 }
 
@@ -56,6 +57,11 @@ func startOnTerminal(t *testing.T, columns, rows uint16, args ...string) *termin
 	master, slave := openTerminal(t)
 	s := &terminalSession{t: t, master: master, cmd: exec.Command(tool, args...), drawn: make(chan string, 1000)}
 	s.resize(columns, rows)
+	before, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.before = *before
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
 	s.cmd.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=")
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -128,10 +134,6 @@ func TestTopOnATerminal(t *testing.T) {
 	dir := runningShards(t)
 	for _, end := range []string{"q", "\x03"} { // the key, and Ctrl-C
 		s := startOnTerminal(t, 100, 30, "top", dir, "--interval", "100ms")
-		before, err := unix.IoctlGetTermios(int(s.master.Fd()), unix.TCGETS)
-		if err != nil {
-			t.Fatal(err)
-		}
 		page := s.until("whole page", func(drawn string) bool { return len(pageLines(drawn)) > 0 })
 		for _, want := range []string{"\x1b[?1049h\x1b[?25l", "\x1b[1m", "running, 2 processes on 1 host", "q: end", "AllReduce", "world?[31m", "Rank 1"} {
 			if !strings.Contains(page, want) {
@@ -145,6 +147,22 @@ func TestTopOnATerminal(t *testing.T) {
 		})
 		s.resize(100, 30)
 		s.until("full page again", func(drawn string) bool { return strings.Contains(strings.Join(pageLines(drawn), " "), "q: end") })
+		// Stopped by Ctrl-Z it gives the terminal back, and takes it again when it goes on.
+		s.press("\x1a")
+		s.until("the terminal given back", func(drawn string) bool { return strings.Contains(drawn, "\x1b[?25h\x1b[?1049l") })
+		for state, limit := "", time.Now().Add(30*time.Second); state != "T" && time.Now().Before(limit); time.Sleep(time.Millisecond) {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			state = strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))[0]
+		}
+		if err := s.cmd.Process.Signal(unix.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		s.until("page after going on", func(drawn string) bool {
+			return strings.Contains(drawn, "\x1b[?1049h") && strings.Contains(strings.Join(pageLines(drawn), " "), "q: end")
+		})
 		s.press("x" + end)
 		left := s.until("last look", func(drawn string) bool { // it stays behind
 			_, behind, found := strings.Cut(drawn, "\x1b[?1049l")
@@ -157,8 +175,8 @@ func TestTopOnATerminal(t *testing.T) {
 			t.Errorf("ended by %q: %v", end, err)
 		}
 		after, err := unix.IoctlGetTermios(int(s.master.Fd()), unix.TCGETS)
-		if err != nil || *after != *before {
-			t.Errorf("the terminal is not as it was: %+v, %+v, %v", before, after, err)
+		if err != nil || *after != s.before {
+			t.Errorf("the terminal is not as it was: %+v, %+v, %v", s.before, after, err)
 		}
 	}
 }
