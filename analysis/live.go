@@ -68,11 +68,12 @@ type LiveOperation struct {
 	Ranks        int     `json:"ranks"`
 	Operation    string  `json:"operation"` // a message is a "SendRecv", with the sender's times
 	Rate         float64 `json:"operations_per_second"`
-	Size         uint64  `json:"size"`     // mean
-	Avg          float64 `json:"avg_ns"`   // mean over members and operations
-	BusBW        float64 `json:"busbw"`    // GB/s, of those that were launched alone and of which it is known how long they ran; 0: of none
-	Waiting      float64 `json:"waiting"`  // part of the members' time in them that they waited for the last one; 0 also if it is not known
-	Compared     uint64  `json:"compared"` // operations in which it is
+	Size         uint64  `json:"size"`          // mean
+	Avg          float64 `json:"avg_ns"`        // mean over members and operations
+	TimingSource string  `json:"timing_source"` // what the times are, the weakest of all members: "gpu", "network", "enqueue" (when they were launched, not how long they ran)
+	BusBW        float64 `json:"busbw"`         // GB/s, of those that were launched alone and of which it is known how long they ran; 0: of none
+	Waiting      float64 `json:"waiting"`       // part of the members' time in them that they waited for the last one; 0 also if it is not known
+	Compared     uint64  `json:"compared"`      // operations in which it is
 	busy         float64
 }
 
@@ -83,7 +84,7 @@ type LiveRank struct {
 	PID     int     `json:"pid"`
 	State   string  `json:"state"` // "running", "ended", "crashed"
 	Rate    float64 `json:"operations_per_second"`
-	Inside  float64 `json:"inside"`  // part of the window that it was in operations; more than 1 if they overlap
+	Inside  float64 `json:"inside"`  // part of the window that it was in operations, of those of which it is known how long they ran; more than 1 if they overlap
 	Waiting float64 `json:"waiting"` // part of the window that it waited in collectives
 	Caused  float64 `json:"caused"`  // part of all waiting that was for it
 	Lost    uint64  `json:"lost"`    // of the process
@@ -186,6 +187,7 @@ type liveBucket struct {
 }
 
 type liveSum struct {
+	source           source // the weakest
 	n, compared      uint64
 	bytes, time      float64 // of all; time is the mean of the members
 	busy             float64 // time of all members together
@@ -573,7 +575,7 @@ func (l *Live) add(s *liveShard, o *operation) {
 	o.begin, o.end = otf2.Timestamp(s.at(uint64(o.begin))), otf2.Timestamp(s.at(uint64(o.end)))
 	rank := l.waits.of[o.location]
 	l.bucket(o.end).ranks[rank].operations++
-	if o.plan == 0 || o.plan != t.plan { // those that were launched together have one time
+	if o.source >= sourceNetwork && (o.plan == 0 || o.plan != t.plan) { // those that were launched together have one time
 		t.plan = o.plan
 		l.spread(o.begin, o.end, func(b *liveBucket, ns float64) { b.ranks[rank].inside += ns })
 	}
@@ -667,7 +669,9 @@ func (l *Live) count(o *operation, key liveRowKey, members int, time float64, gr
 		s = new(liveSum)
 		b.rows[key] = s
 	}
-	s.n++
+	if s.n++; s.n == 1 || src < s.source {
+		s.source = src
+	}
 	s.bytes += float64(o.size)
 	s.time += time
 	s.busy += time * float64(members)
@@ -785,6 +789,9 @@ func (l *Live) sum(v *LiveView) {
 }
 
 func (s *liveSum) add(o *liveSum) {
+	if s.n == 0 || o.source < s.source {
+		s.source = o.source
+	}
 	s.n += o.n
 	s.compared += o.compared
 	s.bytes += o.bytes
@@ -807,7 +814,7 @@ func (s *liveSum) row(c *liveComm, function string, seconds float64) LiveOperati
 	n := float64(s.n)
 	row := LiveOperation{
 		Communicator: c.name, Ranks: c.size(), Operation: function, Rate: n / seconds, Size: uint64(s.bytes / n), Avg: s.time / n,
-		Compared: s.compared, busy: s.busy,
+		TimingSource: s.source.String(), Compared: s.compared, busy: s.busy,
 	}
 	if s.timed > 0 {
 		row.BusBW = s.bandwidth / s.timed // bytes per ns are GB/s

@@ -3,8 +3,10 @@
 package analysis
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -239,5 +241,38 @@ func TestLiveMessages(t *testing.T) {
 	if len(v.Operations) != 1 || v.Operations[0].Operation != sendRecv || !near(v.Rate, 100) || v.Done != 100 || !near(v.Operations[0].Avg, 4e6) ||
 		!near(v.Ranks[0].Inside, 0.4) || !near(v.Ranks[1].Inside, 0.2) {
 		t.Errorf("%+v", v)
+	}
+}
+
+// A view as people and programs see it: two hosts, losses, a rank that ended, a name that would clear the screen.
+func TestLiveInAllFormats(t *testing.T) {
+	j := newLiveJob(t, 4, 2)
+	for i := range 100 {
+		j.allReduce(float64(i)*10+2, float64(i)*10+8, 0, 0, 3, 0)
+	}
+	for r, p := range j.processes {
+		p.Shard.Comms[j.comms[r]].Name = "tp\x1b[2J"
+		p.Send(j.comms[r], (r+1)%4, liveAt(1010), liveAt(1012), 4096)
+		p.Recv(j.comms[r], (r+3)%4, liveAt(1013), liveAt(1014), 4096)
+	}
+	j.processes[1].Shard.Counts.Lost = map[string]map[string]uint64{"ring full": {"ProxyStep": 3}}
+	for _, p := range j.processes[:3] {
+		p.Flush()
+	}
+	j.processes[3].Finish()
+	v := look(t, NewLive(j.dir, time.Second), 3000)
+	v.Directory, v.Time = "exp", v.Time.UTC()
+	var all, short strings.Builder
+	try(t, v.Document(0, 0).WriteText(&all))
+	try(t, v.Document(1, 2).WriteText(&short))
+	golden(t, "live.txt", all.String()+"\nin short:\n\n"+short.String())
+	b, err := json.MarshalIndent(v, "", "  ")
+	try(t, err)
+	golden(t, "live.json", string(b)+"\n")
+	waiting := LiveView{Directory: "exp", State: LiveWaiting}
+	var text strings.Builder
+	try(t, waiting.Document(0, 0).WriteText(&text))
+	if text.String() != "exp: waiting for a job to be recorded here\n" {
+		t.Error(text.String())
 	}
 }

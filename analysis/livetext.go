@@ -80,7 +80,7 @@ func (v *LiveView) waiting() string {
 		return "nobody waits"
 	}
 	r := &v.Ranks[worst]
-	return fmt.Sprintf("%s of the ranks' time; %s on %s is what they wait for in %s of it", percentOf(waited/float64(len(v.Ranks))), r.Rank, r.Host, percentOf(r.Caused))
+	return fmt.Sprintf("%s of the ranks' time, %s of it for %s on %s", percentOf(waited/float64(len(v.Ranks))), percentOf(r.Caused), r.Rank, r.Host)
 }
 
 // roughly writes how long ago something was.
@@ -162,6 +162,7 @@ var liveOperationColumns = []column[LiveOperation]{
 	{"operations_per_second", "per second", func(o *LiveOperation) string { return formatNumber(o.Rate, false) }, func(o *LiveOperation) any { return o.Rate }},
 	{"size", "size avg", func(o *LiveOperation) string { return formatBytes(o.Size) }, func(o *LiveOperation) any { return o.Size }},
 	meanTime("avg_ns", "time avg", func(o *LiveOperation) float64 { return o.Avg }),
+	label("timing_source", "time of", func(o *LiveOperation) string { return orDash(o.TimingSource) }),
 	{"busbw", "busbw GB/s", func(o *LiveOperation) string { return bandwidth(o.BusBW) }, func(o *LiveOperation) any { return o.BusBW }},
 	ofOne("waiting", "waiting", func(o *LiveOperation) float64 { return o.Waiting }),
 }

@@ -94,14 +94,18 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		if v.State == analysis.LiveWaiting {
-			return t.nothing()
+			return t.nothing(v)
 		}
 		return v.Document(0, 0).WriteText(out)
 	}
 	return t.watch(ctx, terminal)
 }
 
-func (t *top) nothing() error {
+// nothing is the error of a single look that finds no job.
+func (t *top) nothing(v *analysis.LiveView) error {
+	if len(v.Problems) > 0 {
+		return fmt.Errorf("%s: no job can be seen yet: %s", t.dir, v.Problems[0])
+	}
 	return fmt.Errorf("%s: no job has been recorded in it yet", t.dir)
 }
 
@@ -122,7 +126,7 @@ func (t *top) lines(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		if t.once && v.State == analysis.LiveWaiting {
-			return t.nothing()
+			return t.nothing(v)
 		}
 		if err := e.Encode(v); err != nil || t.once || v.Over {
 			return err
