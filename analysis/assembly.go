@@ -12,6 +12,7 @@ const maxPendingParts = 1 << 21
 // operation that all have ended, abandon with those of one that some have not.
 type assembly struct {
 	finish, abandon func(members []operation)
+	most            int // parts that are kept
 
 	pending map[partKey]*pendingParts
 	order   map[otf2.CommRef]*partOrder
@@ -38,7 +39,7 @@ type partOrder struct {
 
 func newAssembly(finish, abandon func([]operation)) *assembly {
 	return &assembly{
-		finish: finish, abandon: abandon,
+		finish: finish, abandon: abandon, most: maxPendingParts,
 		pending: make(map[partKey]*pendingParts), order: make(map[otf2.CommRef]*partOrder),
 	}
 }
@@ -82,7 +83,7 @@ func (as *assembly) add(key partKey, op *operation, expected int) {
 		as.free = append(as.free, p)
 		return
 	}
-	for q := as.order[key.comm]; as.parts > maxPendingParts && q.next < len(q.keys)-1; q.next++ {
+	for q := as.order[key.comm]; as.parts > as.most && q.next < len(q.keys)-1; q.next++ {
 		if old := as.pending[q.keys[q.next]]; old != nil {
 			as.take(q.keys[q.next], old)
 			as.abandon(old.members)
@@ -97,6 +98,17 @@ func (as *assembly) take(key partKey, p *pendingParts) {
 	q := as.order[key.comm]
 	for q.next < len(q.keys) && as.pending[q.keys[q.next]] == nil {
 		q.next++
+	}
+}
+
+// abandonBefore abandons the operations that somebody ended before a time.
+func (as *assembly) abandonBefore(t otf2.Timestamp) {
+	for key, p := range as.pending {
+		if p.members[0].end < t {
+			as.take(key, p)
+			as.abandon(p.members)
+			as.free = append(as.free, p)
+		}
 	}
 }
 

@@ -26,8 +26,8 @@ func (c *Comparison) Document(limit float64) *Document {
 		d.say("%d of %s changed: %d slower, %d faster.", c.Slower+c.Faster, kinds(c.Compared), c.Slower, c.Faster)
 	}
 	if c.Compared > 0 {
-		d.say("A change is one of %s or more whose interval leaves out 0; all %d intervals hold together with %s.",
-			share(c.MinChange), c.Tests, share(c.Confidence))
+		d.say("A change is one of %s or more whose interval leaves out 0; %s with %s.",
+			share(c.MinChange), count(c.Tests, "interval, which holds", "intervals, which hold all together"), share(c.Confidence))
 	}
 	if limit > 0 {
 		blind := 0
@@ -175,34 +175,48 @@ func kindColumns[T any](of func(*T) *Kind) []column[T] {
 
 var onlyColumns = append(kindColumns(func(k *KindOnly) *Kind { return &k.Kind }),
 	number("operations", "count", func(k *KindOnly) uint64 { return k.Operations }),
-	meanTime("median_ns", "median", func(k *KindOnly) float64 { return k.Median }),
+	column[KindOnly]{"median_ns", "median", func(k *KindOnly) string { return medianText(k.Median) }, func(k *KindOnly) any { return k.Median }},
 )
+
+func medianText(ns float64) string {
+	if ns == 0 {
+		return "–"
+	}
+	return formatTime(ns)
+}
 
 // comparedColumns are those of a table of rows with one verdict; "": of all, for machines.
 func comparedColumns(verdict string) []column[ComparedRow] {
 	type row = ComparedRow
+	where := ""
+	if verdict == Slower {
+		where = "<where"
+	}
+	countHead := func(run string) string {
+		if verdict == TooFew {
+			return "count " + run
+		}
+		return ""
+	}
 	columns := append(kindColumns(func(r *row) *Kind { return &r.Kind }),
 		column[row]{"verdict", "", nil, func(r *row) any { return r.Verdict }},
-		column[row]{"operations_a", "", nil, func(r *row) any { return r.OperationsA }},
-		column[row]{"operations_b", "", nil, func(r *row) any { return r.OperationsB }},
+		column[row]{"operations_a", countHead("A"), nil, func(r *row) any { return r.OperationsA }},
+		column[row]{"operations_b", countHead("B"), nil, func(r *row) any { return r.OperationsB }},
 		column[row]{"pairs", "pairs", nil, func(r *row) any { return r.Pairs }},
 		column[row]{"paired_by", "", nil, func(r *row) any { return r.PairedBy }},
 		column[row]{"cost_ns", "", nil, func(r *row) any { return r.Cost }},
-		column[row]{"median_a_ns", "median A", func(r *row) string { return formatTime(r.Time.MedianA) }, func(r *row) any { return r.Time.MedianA }},
-		column[row]{"median_b_ns", "median B", func(r *row) string { return formatTime(r.Time.MedianB) }, func(r *row) any { return r.Time.MedianB }},
-		column[row]{"ratio", "change", func(r *row) string { return signed(r.Time.Share, percentOf) }, func(r *row) any { return r.Ratio }},
+		column[row]{"median_a_ns", "median A", func(r *row) string { return medianText(r.Time.MedianA) }, func(r *row) any { return r.Time.MedianA }},
+		column[row]{"median_b_ns", "median B", func(r *row) string { return medianText(r.Time.MedianB) }, func(r *row) any { return r.Time.MedianB }},
+		column[row]{"ratio", "change", func(r *row) string {
+			if r.Pairs == 0 {
+				return "–"
+			}
+			return signed(r.Time.Share, percentOf)
+		}, func(r *row) any { return r.Ratio }},
 	)
 	interval := func(r *row) string {
 		low, high := float64(r.RatioLow)-1, float64(r.RatioHigh)-1
 		return fmt.Sprintf("%s … %s", signed(low, percentOf), signed(high, percentOf))
-	}
-	where := "<where"
-	switch verdict {
-	case TooFew:
-		where = ""
-		columns = append(columns, column[row]{"", "<by", func(r *row) string { return r.PairedBy }, nil})
-	case Unchanged:
-		where = ""
 	}
 	if verdict != TooFew {
 		columns = append(columns, column[row]{"", "<interval", interval, nil})

@@ -78,13 +78,6 @@ type sampleKey struct {
 	class bool   // size ≤ … < 2·size
 }
 
-func (k *sampleKey) sizeText() string {
-	if !k.class {
-		return formatBytes(k.size)
-	}
-	return formatBytes(k.size) + " – " + formatBytes(max(1, 2*k.size))
-}
-
 // classified is the key's class of sizes.
 func (k sampleKey) classified() sampleKey {
 	if !k.class {

@@ -265,11 +265,38 @@ func (w *waitCounter) collective(members []operation) {
 			return // its plan has been counted with its first collective
 		}
 	}
-	src, ok := w.comparable(members)
-	if !ok {
+	if _, ok := w.comparable(members); !ok {
 		w.out.NotCompared.NoTimes++
 		w.enqueued(members)
 		return
+	}
+	a := w.arrive(members)
+	if a == nil {
+		w.out.NotCompared.NoTimes++
+		return
+	}
+	w.out.NotCompared.Members += uint64(len(members) - len(a.parts))
+	held, seen := w.first[a.comm.ref]
+	switch {
+	case !seen:
+		kept := *a
+		w.first[a.comm.ref] = &kept
+		w.work.parts = nil
+		return
+	case held != nil:
+		w.startUp = append(w.startUp, *held)
+		w.tell(held, true)
+		w.first[a.comm.ref] = nil
+	}
+	w.count(a)
+}
+
+// arrive tells how the members came to a collective; nil if their times do not compare. The result is valid until the
+// next call.
+func (w *waitCounter) arrive(members []operation) *arrival {
+	src, ok := w.comparable(members)
+	if !ok {
+		return nil
 	}
 	op := &members[0]
 	a := &w.work
@@ -285,7 +312,6 @@ func (w *waitCounter) collective(members []operation) {
 	for i := range members {
 		m := &members[i]
 		if m.source != src {
-			w.out.NotCompared.Members++
 			continue
 		}
 		if len(a.parts) == 0 || m.begin < first {
@@ -315,9 +341,7 @@ func (w *waitCounter) collective(members []operation) {
 		}
 	}
 	if awaited < 0 {
-		w.out.NotCompared.Members -= uint64(len(members) - len(a.parts))
-		w.out.NotCompared.NoTimes++
-		return
+		return nil
 	}
 	by := &members[awaited]
 	a.culprit, a.at = w.of[by.location], by.begin
@@ -337,19 +361,7 @@ func (w *waitCounter) collective(members []operation) {
 		p.stated = m.stated && by.stated
 		p.uncertainty = m.uncertainty + by.uncertainty
 	}
-	held, seen := w.first[op.comm.ref]
-	switch {
-	case !seen:
-		kept := *a
-		w.first[op.comm.ref] = &kept
-		w.work.parts = nil
-		return
-	case held != nil:
-		w.startUp = append(w.startUp, *held)
-		w.tell(held, true)
-		w.first[op.comm.ref] = nil
-	}
-	w.count(a)
+	return a
 }
 
 func (w *waitCounter) unfinished(members []operation) {

@@ -55,7 +55,11 @@ is at fault; of runs in which nothing can be compared it is 1.`,
 			if warmUp < 0 {
 				return usagef("--warm-up is a number of operations, not %d", warmUp)
 			}
-			return diff(cmd.OutOrStdout(), args[0], args[1], analysis.CompareOptions{MinChange: float64(least), WarmUp: warmUp}, limit, f.value)
+			opts := analysis.CompareOptions{MinChange: float64(least), WarmUp: warmUp}
+			if limit >= 0 {
+				opts.MinChange = min(opts.MinChange, float64(limit))
+			}
+			return diff(cmd.OutOrStdout(), args[0], args[1], opts, limit, f.value)
 		},
 	}
 	fl := cmd.Flags()

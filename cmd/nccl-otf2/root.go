@@ -59,7 +59,7 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(
 		runCommand(), ctlCommand(),
 		replayCommand(), unifyCommand(),
-		printCommand(), checkCommand(), reportCommand(),
+		printCommand(), checkCommand(), reportCommand(), topCommand(),
 		diffCommand(),
 		profileCommand(),
 		timelineCommand(),
