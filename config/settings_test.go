@@ -119,7 +119,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{"mask", []string{"NCCL_PROFILE_EVENT_MASK=0xzz"}, "", `NCCL_PROFILE_EVENT_MASK=0xzz: not a decimal or 0x number of 32 bits`},
 		{"unknown key", nil, "c.yaml:evnets: gpu\n", `c.yaml: unknown setting "evnets"; did you mean "events"?`},
 		{"prefixed key", nil, "c.yaml:nccl_otf2_dir: x\n", `c.yaml: unknown setting "nccl_otf2_dir"; did you mean "dir"?`},
-		{"far key", nil, "c.yaml:compression: 9\n", `c.yaml: unknown setting "compression"; there are dir, events, mode, start,`},
+		{"far key", nil, "c.yaml:compression: 9\n", `c.yaml: unknown setting "compression"; there are dir, events, mode, profile_interval, start,`},
 		{"nested key", nil, "c.yaml:events:\n  gpu: true\n", `c.yaml: unknown setting "events.gpu"`},
 		{"config in file", nil, "c.yaml:config: other.yaml\n", `c.yaml: "config" cannot be set in a file`},
 		{"value in file", nil, "c.toml:events = \"cpu\"\n", `c.toml: events: no event or preset is called "cpu"`},

@@ -49,7 +49,9 @@ type Aggregator struct {
 	retired int
 	others  map[shard.LocationKind]*row // what further retired locations share
 
-	regions map[otf2.RegionRef]*region
+	regions []*region                  // by id, nil until it is looked at
+	further map[otf2.RegionRef]*region // of large ids
+	steps   map[step]int32
 	sources map[otf2.StringRef]source
 	sizes   map[otf2.StringRef]uint64 // of element types
 	leaves  map[leafKey]int32
@@ -81,10 +83,20 @@ var sourceTrees = [...]Kind{sourceUnknown: Kernels, sourceEnqueue: ByEnqueue, so
 
 var sourceNames = [...]string{sourceUnknown: "", sourceEnqueue: regions.TimingEnqueue, sourceNetwork: regions.TimingNetwork, sourceGPU: regions.TimingGPU}
 
+// step is from a node into a region; class is that of what a call asks for, −1: none.
+type step struct {
+	from   int32
+	region otf2.RegionRef
+	class  int32
+}
+
 // row is the state of one location.
 type row struct {
 	Location
+	take        func(g *Aggregator, r *row, t uint64, ev *otf2.Event) // nil: its events show again what stands elsewhere
+	base        int32                                                 // node that outermost regions are below, of threads and networks
 	cells       map[int32]*Cell
+	transfers   *Cell // of networks, one of cells
 	stats       map[statsKey]*Stats
 	stack       []frame
 	first, last uint64
@@ -165,21 +177,22 @@ type leafKey struct {
 func NewAggregator(names Names) *Aggregator {
 	return &Aggregator{
 		names: names, tree: newTree(), rows: make(map[otf2.LocationRef]*row), others: make(map[shard.LocationKind]*row),
-		regions: make(map[otf2.RegionRef]*region), sources: make(map[otf2.StringRef]source),
+		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), sources: make(map[otf2.StringRef]source),
 		sizes: make(map[otf2.StringRef]uint64), leaves: make(map[leafKey]int32),
 	}
 }
 
 // Event takes the next event of a location.
-func (g *Aggregator) Event(ev *otf2.Event) {
-	r := g.row(ev.Location)
+func (g *Aggregator) Event(ev *otf2.Event) { g.event(g.row(ev.Location), ev) }
+
+func (g *Aggregator) event(r *row, ev *otf2.Event) {
 	t := uint64(ev.Time)
 	if r.first == 0 {
 		r.first = t
 	}
 	r.last = max(r.last, t)
-	if h := handlers[r.Kind]; h != nil {
-		h(g, r, t, ev)
+	if r.take != nil {
+		r.take(g, r, t, ev)
 	}
 }
 
@@ -238,6 +251,15 @@ func (g *Aggregator) row(l otf2.LocationRef) *row {
 	r := g.rows[l]
 	if r == nil {
 		r = &row{Location: g.names.Location(l), cells: make(map[int32]*Cell), stats: make(map[statsKey]*Stats), open: make(map[uint64]request)}
+		r.take = handlers[r.Kind]
+		switch r.Kind {
+		case shard.KindThread, shard.KindEnqueue:
+			r.base = g.tree.root(Host)
+		case shard.KindNetSend:
+			r.base = g.tree.child(g.tree.root(Network), Direction, "send", 0)
+		case shard.KindNetRecv:
+			r.base = g.tree.child(g.tree.root(Network), Direction, "receive", 0)
+		}
 		g.rows[l] = r
 	}
 	return r
@@ -254,11 +276,14 @@ func (r *row) cell(node int32) *Cell {
 
 // region gives what a region is.
 func (g *Aggregator) region(ref otf2.RegionRef) *region {
-	r := g.regions[ref]
-	if r != nil {
+	if int(ref) < len(g.regions) {
+		if r := g.regions[ref]; r != nil {
+			return r
+		}
+	} else if r := g.further[ref]; r != nil {
 		return r
 	}
-	r = &region{Region: g.names.Region(ref), kind: Other, single: true}
+	r := &region{Region: g.names.Region(ref), kind: Other, single: true}
 	r.title = r.Name
 	switch r.Group {
 	case regions.GroupEnqueue:
@@ -283,6 +308,14 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 		r.paradigm = strings.ToLower(r.Paradigm.String())
 	}
 	r.nccl = strings.HasPrefix(r.Name, "nccl")
+	const direct = 1 << 16
+	if ref >= direct {
+		g.further[ref] = r
+		return r
+	}
+	for int(ref) >= len(g.regions) {
+		g.regions = append(g.regions, nil)
+	}
 	g.regions[ref] = r
 	return r
 }
@@ -340,27 +373,43 @@ func (g *Aggregator) elementSize(ref otf2.StringRef) uint64 {
 func (g *Aggregator) threadEvent(r *row, t uint64, ev *otf2.Event) {
 	switch ev.Kind {
 	case otf2.EventEnter:
-		region := g.region(otf2.RegionRef(ev.Args[0]))
-		node := g.tree.below(Node{Parent: r.top(g, Host), Kind: region.kind, Name: region.title, Role: region.Role, Paradigm: region.paradigm})
+		ref := otf2.RegionRef(ev.Args[0])
+		region, class := g.region(ref), int32(-1)
 		if region.sizeNode != "" {
 			if d := g.read(ev, noDetails); d.counted {
 				if bytes := d.count * g.elementSize(d.dtype); bytes > 0 || d.count == 0 {
-					node = g.tree.child(node, Size, region.sizeNode+", "+className(regions.SizeClassOf(bytes)), region.Role)
+					class = int32(regions.SizeClassOf(bytes))
 				}
 			}
 		}
-		r.stack = append(r.stack, frame{region: region, begin: t, node: node})
+		r.stack = append(r.stack, frame{region: region, begin: t, node: g.enter(r.top(), ref, region, class)})
 	case otf2.EventLeave:
 		g.leave(r, t, ev)
 	}
 }
 
-// top is the node of the innermost open region, or the root of a tree.
-func (r *row) top(g *Aggregator, root Kind) int32 {
+// top is the node of the innermost open region, or what outermost ones are below.
+func (r *row) top() int32 {
 	if n := len(r.stack); n > 0 {
 		return r.stack[n-1].node
 	}
-	return g.tree.root(root)
+	return r.base
+}
+
+// enter gives the node of a region entered from another.
+func (g *Aggregator) enter(from int32, ref otf2.RegionRef, region *region, class int32) int32 {
+	s := step{from, ref, class}
+	if n, ok := g.steps[s]; ok {
+		return n
+	}
+	n := g.tree.below(Node{Parent: from, Kind: region.kind, Name: region.title, Role: region.Role, Paradigm: region.paradigm})
+	if class >= 0 {
+		n = g.tree.child(n, Size, region.sizeNode+", "+className(int(class)), region.Role)
+	}
+	if len(g.steps) < maxNodes {
+		g.steps[s] = n
+	}
+	return n
 }
 
 // leave ends the innermost region of that name; those inside it that have no end with it.
@@ -411,27 +460,18 @@ func (g *Aggregator) streamEvent(r *row, t uint64, ev *otf2.Event) {
 
 // networkEvent takes an event of a network's row.
 func (g *Aggregator) networkEvent(r *row, t uint64, ev *otf2.Event) {
-	direction := func() int32 {
-		name := "send"
-		if r.Kind == shard.KindNetRecv {
-			name = "receive"
-		}
-		return g.tree.child(g.tree.root(Network), Direction, name, 0)
-	}
 	switch ev.Kind {
 	case otf2.EventEnter:
-		region := g.region(otf2.RegionRef(ev.Args[0]))
-		parent := int32(None)
-		if n := len(r.stack); n > 0 {
-			parent = r.stack[n-1].node
-		} else {
-			parent = direction()
-		}
-		r.stack = append(r.stack, frame{region: region, begin: t, node: g.tree.child(parent, region.kind, region.title, region.Role)})
+		ref := otf2.RegionRef(ev.Args[0])
+		region := g.region(ref)
+		r.stack = append(r.stack, frame{region: region, begin: t, node: g.enter(r.top(), ref, region, -1)})
 	case otf2.EventLeave:
 		g.leave(r, t, ev)
 	case otf2.EventRmaPut:
-		c := r.cell(g.tree.child(direction(), Transfer, "transfer", otf2.RegionRoleDataTransfer))
+		if r.transfers == nil {
+			r.transfers = r.cell(g.tree.child(r.base, Transfer, "transfer", otf2.RegionRoleDataTransfer))
+		}
+		c := r.transfers
 		c.Visits++
 		c.Put += ev.RmaPut().Bytes
 	}

@@ -44,6 +44,7 @@ func (n *processNames) Attribute(ref otf2.AttributeRef) (otf2.AttributeRef, bool
 // Writer takes the events of one location in the place of an event file's writer.
 type Writer struct {
 	to     *Aggregator
+	row    *row // nil before the first event
 	event  otf2.Event
 	args   [8]uint64
 	last   otf2.Timestamp
@@ -74,7 +75,10 @@ func (w *Writer) put(kind otf2.EventKind, t otf2.Timestamp, a *otf2.AttributeLis
 	e := &w.event
 	e.Time, e.Kind, e.Attributes = t, kind, a.Values()
 	e.Args = append(w.args[:0], args...)
-	w.to.Event(e)
+	if w.row == nil {
+		w.row = w.to.row(e.Location)
+	}
+	w.to.event(w.row, e)
 	return nil
 }
 

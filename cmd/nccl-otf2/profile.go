@@ -177,6 +177,9 @@ func printProfile(w io.Writer, path string, p *cubex.Profile, problems []string)
 	fmt.Fprintln(w, paint(w, bold, relative(path)))
 	_, err := fmt.Fprintf(w, "  %s, %s, %s, %s\n", count(c.Processes, "process", "processes"), count(c.Locations, "location", "locations"),
 		count(c.CallPaths, "call path", "call paths"), count(c.Visits, "visit", "visits"))
+	if n := p.Lost(); n > 0 {
+		problems = append(problems, fmt.Sprintf("%s not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: NCCL_OTF2_EVENTS may ask for less", count(n, "event was", "events were")))
+	}
 	for _, problem := range problems {
 		fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(problem))
 	}

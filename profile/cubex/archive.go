@@ -154,6 +154,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
 	}
 	p := b.build()
 	p.Creator = a.Anchor.Creator
+	p.keepProperties(a.Anchor.Properties)
 	for _, r := range b.rows {
 		p.WaitsKnown = p.WaitsKnown || r.Kind == shard.KindRank
 	}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,9 +15,8 @@ import (
 	"ncclotf2/analysis"
 	"ncclotf2/cube"
 	"ncclotf2/cube/cubeprint"
-	"ncclotf2/cube/cubetest"
 	"ncclotf2/otf2"
-	"ncclotf2/profile"
+	"ncclotf2/profile/cubex/cubextest"
 	"ncclotf2/regions"
 	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
@@ -91,18 +89,8 @@ func makeJob(t testing.TB, salt int) string {
 	return res.Runs[0].Archive
 }
 
-// made is a profile and what it was made of.
-type made struct {
-	*cubetest.Profile
-	report *analysis.Report
-	tally  *analysis.TallyReport
-	file   string
-	values map[string][][]float64 // by metric, cnode id, location
-	parent map[int]int
-}
-
-// profileArchive makes a profile of an archive and reads it by the tests' own reader.
-func profileArchive(t testing.TB, anchor string) *made {
+// profileArchive makes a profile of an archive and compares it with the reports.
+func profileArchive(t testing.TB, anchor string) (file string, m *cubextest.Profile) {
 	t.Helper()
 	a, err := otf2.Open(anchor, nil)
 	check(t, err)
@@ -110,193 +98,19 @@ func profileArchive(t testing.TB, anchor string) *made {
 	p, report, err := FromArchive(a)
 	check(t, err)
 	p.Creator = "test"
-	m := &made{report: report, tally: analysis.Tally(a), file: filepath.Join(t.TempDir(), "p.cubex")}
-	check(t, p.Write(m.file, false))
-	m.read(t)
-	return m
-}
-
-func (m *made) read(t testing.TB) {
-	t.Helper()
-	text, err := os.ReadFile(m.file)
-	check(t, err)
-	m.Profile, err = cubetest.Decode(text)
-	check(t, err)
-	m.values, m.parent = make(map[string][][]float64), make(map[int]int)
-	for _, metric := range m.AllMetrics {
-		if metric.Kind == "POSTDERIVED" {
-			continue
-		}
-		bits, _, err := m.Values(metric)
-		check(t, err)
-		all := make([][]float64, len(bits))
-		for c := range bits {
-			for _, v := range bits[c] {
-				f := math.Float64frombits(v[0])
-				if metric.Type == "UINT64" {
-					f = float64(v[0])
-				}
-				all[c] = append(all[c], f)
-			}
-		}
-		m.values[metric.Name] = all
+	file = filepath.Join(t.TempDir(), "p.cubex")
+	check(t, p.Write(file, false))
+	m = cubextest.Load(t, file)
+	m.Sound(t)
+	if p.WaitsKnown {
+		m.Agrees(t, report, analysis.Tally(a))
 	}
-	for id, c := range m.CnodeByID {
-		for _, k := range c.Children {
-			m.parent[k.ID] = id
-		}
-	}
-	for _, c := range m.Cnodes {
-		m.parent[c.ID] = -1
-	}
-}
-
-// tree is the name of the root above a cnode.
-func (m *made) tree(c int) string {
-	for m.parent[c] >= 0 {
-		c = m.parent[c]
-	}
-	return m.name(c)
-}
-
-func (m *made) name(c int) string { return m.Regions[m.CnodeByID[c].Callee].Name }
-
-// sum adds up a metric over the cnodes that where chooses, and all locations.
-func (m *made) sum(metric string, where func(c int) bool) (sum float64) {
-	for c, row := range m.values[metric] {
-		if where(c) {
-			for _, v := range row {
-				sum += v
-			}
-		}
-	}
-	return sum
-}
-
-func same(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b))+1e-12 }
-
-// sound checks what holds in every profile: times with what is below are at least the sum of those below, waits and extremes are
-// within times, processes and locations are named so that tools can tell them apart.
-func (m *made) sound(t testing.TB) {
-	t.Helper()
-	for c := range m.CnodeByID {
-		for l := range m.LocationByID {
-			total, below := m.values["time"][c][l], 0.0
-			for _, k := range m.CnodeByID[c].Children {
-				below += m.values["time"][k.ID][l]
-			}
-			if below > total*(1+1e-12)+1e-12 {
-				t.Errorf("%s at location %d: %g s below it, %g in all", m.name(c), l, below, total)
-			}
-			waits := 0.0
-			for _, name := range waitNames {
-				waits += m.values[name][c][l]
-			}
-			if all := m.values["nccl_wait_time"][c][l]; !same(waits, all) || waits > total+1e-12 {
-				t.Errorf("%s at location %d: waits of %g s, %g in all, within %g s", m.name(c), l, waits, all, total)
-			}
-			least, most, visits := m.values["min_time"][c][l], m.values["max_time"][c][l], m.values["visits"][c][l]
-			if (least != math.MaxFloat64) != (most != -math.MaxFloat64) || least < math.MaxFloat64 && (least > most || visits == 0 || least*visits > total*(1+1e-9)+1e-12) {
-				t.Errorf("%s at location %d: %g to %g s in %g visits, %g s", m.name(c), l, least, most, visits, total)
-			}
-		}
-	}
-	names := make(map[string]bool)
-	m.EachGroup(func(n cubetest.Node, g cubetest.Group) {
-		if n.Class != "node" || names[g.Name] {
-			t.Errorf("group %q on %q of class %q", g.Name, n.Name, n.Class)
-		}
-		names[g.Name] = true
-		in := make(map[string]bool)
-		for _, l := range g.Locations {
-			if in[l.Name] {
-				t.Errorf("%s has two locations %q", g.Name, l.Name)
-			}
-			in[l.Name] = true
-		}
-		if i := slices.IndexFunc(g.Attrs, func(a cubetest.Attr) bool { return a.Key == cube.AttributeCreatingGroup }); g.Type == "accelerator" && (i < 0 || !names[g.Attrs[i].Value]) {
-			t.Errorf("%s: attributes %v", g.Name, g.Attrs)
-		}
-	})
-}
-
-// operationTrees are the trees in which operations are.
-func operationTree(name string) bool {
-	return name == "KERNELS" || strings.HasPrefix(name, "OPERATIONS")
-}
-
-// agrees compares the profile with the report on the same archive.
-func (m *made) agrees(t testing.TB) {
-	t.Helper()
-	calls := float64(m.report.Summary.Alone)
-	for i := range m.report.Operations {
-		calls += float64(m.report.Operations[i].Calls)
-	}
-	leaf := func(c int) bool {
-		return operationTree(m.tree(c)) && len(m.CnodeByID[c].Children) == 0 && !strings.HasPrefix(m.Regions[m.CnodeByID[c].Callee].Name, "Group")
-	}
-	if got := m.sum("visits", leaf); m.report.Summary.Unfinished+m.report.Summary.LeftOut == 0 && got != calls {
-		t.Errorf("%g operations, the report has %g calls", got, calls)
-	}
-	waited := make(map[string]float64)
-	for _, k := range m.report.WaitStates.Kinds {
-		if kind, ok := waitKinds[k.Name]; ok {
-			waited[waitNames[kind]] = float64(k.Waited) / 1e9
-		}
-	}
-	waited["nccl_startup_wait"] = float64(m.report.WaitStates.StartUp.Waited) / 1e9
-	for _, name := range waitNames {
-		if got := m.sum(name, func(int) bool { return true }); !same(got, waited[name]) {
-			t.Errorf("%s: %g s, the report has %g", name, got, waited[name])
-		}
-	}
-	operations := 0.0
-	for _, g := range m.tally.Groups {
-		switch g.Group {
-		case regions.GroupCollectives, regions.GroupPointToPoint:
-			operations += float64(g.Total) / 1e9
-		case regions.GroupAPI:
-			for _, r := range g.Rows {
-				named := func(c int) bool { return m.tree(c) == "program" && m.name(c) == r.Name }
-				visits := m.sum("visits", func(c int) bool {
-					return named(c) || m.parent[c] >= 0 && named(m.parent[c]) && strings.HasPrefix(m.name(c), r.Name+", ")
-				})
-				if time := m.sum("time", named); !same(time, float64(r.Time)/1e9) || visits != float64(r.Calls) {
-					t.Errorf("%s: %g in %g s, tallied %d in %d ns", r.Name, visits, time, r.Calls, r.Time)
-				}
-			}
-		}
-	}
-	if got := m.sum("time", func(c int) bool { return m.parent[c] < 0 && operationTree(m.name(c)) }); !same(got, operations) {
-		t.Errorf("operations took %g s, tallied %g", got, operations)
-	}
-	for i := range m.report.Operations {
-		o := &m.report.Operations[i]
-		alike := 0
-		for j := range m.report.Operations {
-			if x := &m.report.Operations[j]; x.Operation == o.Operation && x.Comm == o.Comm && x.AlgBW > 0 {
-				alike++
-			}
-		}
-		if o.AlgBW == 0 || alike != 1 {
-			continue
-		}
-		class := profile.ClassName(o.Size)
-		at := func(c int) bool {
-			return strings.HasPrefix(m.name(c), o.Operation) && strings.HasSuffix(m.name(c), ", "+class) && m.parent[c] >= 0
-		}
-		seconds := m.sum("nccl_busy_time", at)
-		if alg, bus := m.sum("nccl_bytes", at)/seconds, m.sum("nccl_bus_bytes", at)/seconds; !same(alg, o.AlgBW*1e9) || !same(bus, o.BusBW*1e9) {
-			t.Errorf("%s of %d bytes: %g and %g B/s, the report has %g and %g GB/s", o.Operation, o.Size, alg, bus, o.AlgBW, o.BusBW)
-		}
-	}
+	return file, m
 }
 
 func TestArchive(t *testing.T) {
 	anchor := makeJob(t, 1)
-	m := profileArchive(t, anchor)
-	m.sound(t)
-	m.agrees(t)
+	file, m := profileArchive(t, anchor)
 
 	// Bytes are those of the events.
 	a, err := otf2.Open(anchor, nil)
@@ -317,11 +131,11 @@ func TestArchive(t *testing.T) {
 		}
 	}
 	all := func(int) bool { return true }
-	if s, r := m.sum("bytes_sent", all), m.sum("bytes_received", all); s != sent || r != received || s == 0 {
+	if s, r := m.Sum("bytes_sent", all), m.Sum("bytes_received", all); s != sent || r != received || s == 0 {
 		t.Errorf("%g and %g bytes, the events have %g and %g", s, r, sent, received)
 	}
 
-	p, err := cube.Open(m.file)
+	p, err := cube.Open(file)
 	check(t, err)
 	defer p.Close()
 	var text bytes.Buffer
@@ -342,7 +156,8 @@ func TestArchive(t *testing.T) {
 func TestRunsHaveTheSameIDs(t *testing.T) {
 	var texts []string
 	for salt := 1; salt <= 2; salt++ {
-		p, err := cube.Open(profileArchive(t, makeJob(t, salt)).file)
+		file, _ := profileArchive(t, makeJob(t, salt))
+		p, err := cube.Open(file)
 		check(t, err)
 		for i := range p.Groups { // which GPU it was may differ
 			p.Groups[i].Attributes = p.Groups[i].Attributes[:min(1, len(p.Groups[i].Attributes))]
@@ -364,9 +179,8 @@ func TestArchivesOfOtherTools(t *testing.T) {
 	for _, name := range []string{"collectives/nccl.otf2", "scorep-mpi/traces.otf2", "scalasca-min/traces.otf2"} {
 		t.Run(name, func(t *testing.T) {
 			anchor := filepath.Join("../../analysis/testdata", name)
-			m := profileArchive(t, anchor)
-			m.sound(t)
-			if m.sum("visits", func(int) bool { return true }) == 0 {
+			_, m := profileArchive(t, anchor)
+			if m.Sum("visits", func(int) bool { return true }) == 0 {
 				t.Error("nothing was counted")
 			}
 		})

@@ -19,14 +19,15 @@ type Profile struct {
 	Folded     uint64    // names that got no node of their own, as there were too many
 	Estimate   *Estimate // nil: wait states are not estimated
 
-	defs      *otf2.Definitions
-	system    *system
-	nodes     []*node // preorder
-	stats     []locationStats
-	first     uint64 // time of the first event, and of the last
-	last      uint64
-	hasEvents bool
-	hip       bool // AMD's GPUs
+	properties []cube.Attribute
+	defs       *otf2.Definitions
+	system     *system
+	nodes      []*node // preorder
+	stats      []locationStats
+	first      uint64 // time of the first event, and of the last
+	last       uint64
+	hasEvents  bool
+	hip        bool // AMD's GPUs
 }
 
 // node is a call path.

@@ -9,9 +9,9 @@ import (
 	"runtime"
 	"testing"
 
-	"ncclotf2/cube/cubetest"
 	"ncclotf2/otf2"
 	"ncclotf2/profile"
+	"ncclotf2/profile/cubex/cubextest"
 	"ncclotf2/regions"
 	"ncclotf2/shard"
 )
@@ -109,14 +109,11 @@ func TestMemoryIsLinearInRanks(t *testing.T) {
 		cells := ranks * paths
 		t.Logf("%4d ranks: %.0f bytes of memory per rank and call path, after writing %.0f; %.0f bytes of file", ranks, used/paths,
 			float64(written)/float64(cells), float64(info.Size())/float64(cells))
-		text, err := os.ReadFile(file)
-		check(t, err)
-		m := &made{file: file}
-		if m.Profile, err = cubetest.Decode(text); err != nil || len(m.LocationByID) != 2*ranks {
-			t.Fatalf("%d locations (%v)", len(m.LocationByID), err)
+		m := cubextest.Load(t, file)
+		if len(m.LocationByID) != 2*ranks {
+			t.Fatalf("%d locations", len(m.LocationByID))
 		}
-		m.read(t)
-		if got := m.sum("visits", func(int) bool { return true }); got != float64(ranks*(100+100+1)) {
+		if got := m.Sum("visits", func(int) bool { return true }); got != float64(ranks*(100+100+1)) {
 			t.Errorf("%d ranks: %g visits", ranks, got)
 		}
 		runtime.KeepAlive(p)

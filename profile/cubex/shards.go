@@ -62,6 +62,7 @@ func FromShards(dir string) (jobs []*Job, problems []string, err error) {
 		}
 		p := b.build()
 		p.Estimate = &e.out
+		p.keepProperties(d.Properties)
 		jobs = append(jobs, &Job{Profile: p, description: d, Dir: d.Dir, Running: d.Running, Crashed: d.Crashed, Missing: d.Missing})
 	}
 	return jobs, problems, nil

@@ -16,6 +16,9 @@ type Summary struct {
 	Processes int    `json:"processes"`
 	Begin     uint64 `json:"begin"` // of the first event, ns since 1970; 0 if there is none
 	Duration  uint64 `json:"duration_ns"`
+	// Complete tells that nothing is known to be missing, Lost how many events were not recorded.
+	Complete bool   `json:"complete"`
+	Lost     uint64 `json:"lost"`
 	// PercentileError is the most that percentiles are off by, relatively.
 	PercentileError float64            `json:"percentile_error"`
 	Operations      []OperationSummary `json:"operations"`
@@ -67,7 +70,7 @@ var waitNames = [profile.NumWaitKinds]string{
 // Summary gives the figures of the profile.
 func (p *Profile) Summary() *Summary {
 	s := &Summary{
-		Creator: p.Creator, Processes: p.system.processes, Begin: p.first, Duration: p.last - p.first,
+		Creator: p.Creator, Processes: p.system.processes, Begin: p.first, Duration: p.last - p.first, Complete: p.Complete(), Lost: p.Lost(),
 		PercentileError: profile.PercentileError, Operations: []OperationSummary{}, Estimate: p.Estimate, Folded: p.Folded,
 	}
 	type key struct {

@@ -92,6 +92,7 @@ func (p *Profile) region(n *node) cube.Region {
 func (p *Profile) definitions() *cube.Definitions {
 	d := &cube.Definitions{Nodes: p.system.nodes, Groups: p.system.groups, Locations: p.system.locations}
 	d.Attributes = append(d.Attributes, cube.Attribute{Key: cube.AttributeCreator, Value: clean(p.Creator)})
+	d.Attributes = append(d.Attributes, p.properties...)
 	if p.Folded > 0 {
 		d.Attributes = append(d.Attributes, cube.Attribute{Key: "NCCL_OTF2::FOLDED_NAMES", Value: fmt.Sprint(p.Folded)})
 	}
