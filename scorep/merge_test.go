@@ -929,3 +929,36 @@ func BenchmarkMerge(b *testing.B) {
 		})
 	}
 }
+
+// Traces that are damaged give an error in one line, or an archive without what is damaged; never a crash.
+func TestMergeOfDamagedTraces(t *testing.T) {
+	dir := mpiTSC.job(t, nil)
+	for _, name := range []string{"traces.otf2", "traces.def", "traces/0.def", "traces/0.evt"} {
+		whole, err := os.ReadFile(filepath.Join(mpiTSC.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []int{0, 1, 2, 18, 19, 25, 40, len(whole) / 2, len(whole) - 2} {
+			for _, damage := range []func(b []byte) []byte{
+				func(b []byte) []byte { return b[:min(at, len(b))] },
+				func(b []byte) []byte { b[min(at, len(b)-1)] ^= 0xff; return b },
+			} {
+				measurement := linkable(t, mpiTSC.dir)
+				if err := os.WriteFile(filepath.Join(measurement, name), damage(slices.Clone(whole)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				_, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
+				if err != nil && strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s at %d: %v", name, at, err)
+				}
+			}
+		}
+	}
+	measurement := linkable(t, mpiTSC.dir)
+	if err := os.Remove(filepath.Join(measurement, "traces", "2.evt")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil); err == nil || !strings.Contains(err.Error(), "2.evt: no such file") {
+		t.Errorf("without an event file: %v", err)
+	}
+}

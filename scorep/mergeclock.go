@@ -166,7 +166,11 @@ const longestStretch = 1 << 40
 // nearby is how far, in ns, a record may be from where it would be. Within that a time is looked for whose ticks are
 // nearly a whole number, as offsets are whole: then the line between two records is the exact one. bendTicks is by how
 // much the line may bend at another place for that.
+//
+// Events can be later than a process's description says, if it has died; the last record is so much later that the line
+// is not extended by the last two of a short process.
 const (
+	beyond      = 60 * nanosecondTicks
 	nearby      = 1 << 16
 	bendTicks   = 0.01
 	wholeEnough = 0.001
@@ -183,7 +187,7 @@ func (t *transfer) records(first, last uint64) []ClockKnot {
 		}
 		return knots
 	}
-	last = max(last, first+nanosecondTicks)
+	last = max(last, first) + beyond
 	points := []uint64{first}
 	for _, b := range append(t.bends(), last) {
 		if b <= first || b > last {
