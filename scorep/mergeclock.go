@@ -163,17 +163,16 @@ func (t *transfer) bends() []uint64 {
 // nanoseconds and at 10 ticks in each that is good for 0.01 ticks.
 const longestStretch = 1 << 40
 
-// nearby is how far, in ns, a record may be from where it would be. Within that a time is looked for whose ticks are
-// nearly a whole number, as offsets are whole: then the line between two records is the exact one. bendTicks is by how
-// much the line may bend at another place for that.
-//
-// Events can be later than a process's description says, if it has died; the last record is so much later that the line
-// is not extended by the last two of a short process.
 const (
-	beyond      = 60 * nanosecondTicks
+	// How far, in ns, a record may be behind where it would be. Within that a time is looked for whose ticks are nearly a
+	// whole number, to so many ticks, as offsets are whole: then the line between two records is the exact one.
 	nearby      = 1 << 16
-	bendTicks   = 0.01
 	wholeEnough = 0.001
+	// By how many ticks the line may be off because it bends at another place for that.
+	bendTicks = 0.01
+	// The last record is so much later than the last event that the process's description knows of: where it died there
+	// may be others, and a line through two records close to each other does not go far.
+	beyond = 60 * nanosecondTicks
 )
 
 // records are clock offsets that make readers give every time of the process from first to last the measurement's
