@@ -770,13 +770,13 @@ func TestMergeRefusals(t *testing.T) {
 			for i := range p.Shard.Clock.Tuples {
 				p.Shard.Clock.Tuples[i].Ticks += 1e13
 			}
-		}), `^nothing pairs: .*; vm:13575 is not MPI Rank 0: by Score-P's timer \(tsc\) it lived from 3999\.\d+ to 4000\.\d+ s of the measurement, which took 0\.715 s`},
+		}), `^nothing pairs: .*; vm:13575: alive from 3999\.\d+ to 4000\.\d+ s of the measurement, by its timer \(tsc\); it took 0\.715 s`},
 		{"by another clock", measurement, changed(func(rank int, p *shardtest.Process) { p.Shard.Clock.Source = "monotonic" }),
-			`^nothing pairs: .*Score-P's times are the processor's counter, its own are of monotonic: measure with SCOREP_TIMER=clock_gettime`},
+			`^nothing pairs: .*Score-P's times are the processor's counter, NCCL's are of monotonic: measure with SCOREP_TIMER=clock_gettime`},
 		{"no readings", measurement, changed(func(rank int, p *shardtest.Process) { p.Shard.Clock.Tuples = nil }),
-			`^nothing pairs: .*it holds 0 readings of its clocks; two are needed to relate them to Score-P's timer tsc`},
+			`^nothing pairs: .*; vm:13575, vm:13576, vm:13577, vm:13578: 0 readings of the clocks, two are needed to relate them to Score-P's timer tsc$`},
 		{"played", measurement, changed(func(rank int, p *shardtest.Process) { p.Shard.Clock.Source = "host" }),
-			`^nothing pairs: .*its times are not of this machine's clocks`},
+			`^nothing pairs: .*times that are not of the machine's clocks`},
 		{"nothing recorded", measurement, empty, `is no experiment directory`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -69,7 +69,7 @@ func newTransfer(p *shard.Process, by timer, clock []otf2.ClockOffset) (*transfe
 		t.clock = nil
 	}
 	if c.Source == hostClock || c.AnchorRaw == 0 {
-		return nil, fmt.Errorf("its times are not of this machine's clocks (source %q)", c.Source)
+		return nil, fmt.Errorf("times that are not of the machine's clocks (source %q)", c.Source)
 	}
 	if by == rawTimer { // their difference is known, and the same for ever
 		t.x = []uint64{c.AnchorReal, c.AnchorReal + nanosecondTicks}
@@ -78,7 +78,7 @@ func newTransfer(p *shard.Process, by timer, clock []otf2.ClockOffset) (*transfe
 		return t, nil
 	}
 	if by == tickTimer && !slices.Contains(counters, c.Source) {
-		return nil, fmt.Errorf("Score-P's times are the processor's counter, its own are of %s: measure with SCOREP_TIMER=clock_gettime", c.Source)
+		return nil, fmt.Errorf("Score-P's times are the processor's counter, NCCL's are of %s: measure with SCOREP_TIMER=clock_gettime", c.Source)
 	}
 	for _, k := range c.Tuples {
 		x, y := c.AnchorReal+(k.Raw-c.AnchorRaw), k.Ticks
@@ -94,7 +94,7 @@ func newTransfer(p *shard.Process, by timer, clock []otf2.ClockOffset) (*transfe
 		t.scale = nanosecondTicks / microsecondTicks
 	}
 	if len(t.x) < 2 {
-		return nil, fmt.Errorf("it holds %d readings of its clocks; two are needed to relate them to Score-P's timer %v", len(c.Tuples), by)
+		return nil, fmt.Errorf("%d readings of the clocks, two are needed to relate them to Score-P's timer %v", len(c.Tuples), by)
 	}
 	return t, nil
 }
