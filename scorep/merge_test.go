@@ -770,13 +770,13 @@ func TestMergeRefusals(t *testing.T) {
 			for i := range p.Shard.Clock.Tuples {
 				p.Shard.Clock.Tuples[i].Ticks += 1e13
 			}
-		}), `^nothing pairs: .*; vm:13575 is not MPI Rank 0: by Score-P's timer \(tsc\) it lived from 3999\.\d+ to 4000\.\d+ s of the measurement, which took 0\.715 s`},
+		}), `^nothing pairs: .*; vm:13575: alive from 3999\.\d+ to 4000\.\d+ s of the measurement, by its timer \(tsc\); it took 0\.715 s`},
 		{"by another clock", measurement, changed(func(rank int, p *shardtest.Process) { p.Shard.Clock.Source = "monotonic" }),
-			`^nothing pairs: .*Score-P's times are the processor's counter, its own are of monotonic: measure with SCOREP_TIMER=clock_gettime`},
+			`^nothing pairs: .*Score-P's times are the processor's counter, NCCL's are of monotonic: measure with SCOREP_TIMER=clock_gettime`},
 		{"no readings", measurement, changed(func(rank int, p *shardtest.Process) { p.Shard.Clock.Tuples = nil }),
-			`^nothing pairs: .*it holds 0 readings of its clocks; two are needed to relate them to Score-P's timer tsc`},
+			`^nothing pairs: .*; vm:13575, vm:13576, vm:13577, vm:13578: 0 readings of the clocks, two are needed to relate them to Score-P's timer tsc$`},
 		{"played", measurement, changed(func(rank int, p *shardtest.Process) { p.Shard.Clock.Source = "host" }),
-			`^nothing pairs: .*its times are not of this machine's clocks`},
+			`^nothing pairs: .*times that are not of the machine's clocks`},
 		{"nothing recorded", measurement, empty, `is no experiment directory`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -927,5 +927,38 @@ func BenchmarkMerge(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Traces that are damaged give an error in one line, or an archive without what is damaged; never a crash.
+func TestMergeOfDamagedTraces(t *testing.T) {
+	dir := mpiTSC.job(t, nil)
+	for _, name := range []string{"traces.otf2", "traces.def", "traces/0.def", "traces/0.evt"} {
+		whole, err := os.ReadFile(filepath.Join(mpiTSC.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []int{0, 1, 2, 18, 19, 25, 40, len(whole) / 2, len(whole) - 2} {
+			for _, damage := range []func(b []byte) []byte{
+				func(b []byte) []byte { return b[:min(at, len(b))] },
+				func(b []byte) []byte { b[min(at, len(b)-1)] ^= 0xff; return b },
+			} {
+				measurement := linkable(t, mpiTSC.dir)
+				if err := os.WriteFile(filepath.Join(measurement, name), damage(slices.Clone(whole)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				_, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
+				if err != nil && strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s at %d: %v", name, at, err)
+				}
+			}
+		}
+	}
+	measurement := linkable(t, mpiTSC.dir)
+	if err := os.Remove(filepath.Join(measurement, "traces", "2.evt")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil); err == nil || !strings.Contains(err.Error(), "2.evt: no such file") {
+		t.Errorf("without an event file: %v", err)
 	}
 }

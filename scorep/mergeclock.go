@@ -69,7 +69,7 @@ func newTransfer(p *shard.Process, by timer, clock []otf2.ClockOffset) (*transfe
 		t.clock = nil
 	}
 	if c.Source == hostClock || c.AnchorRaw == 0 {
-		return nil, fmt.Errorf("its times are not of this machine's clocks (source %q)", c.Source)
+		return nil, fmt.Errorf("times that are not of the machine's clocks (source %q)", c.Source)
 	}
 	if by == rawTimer { // their difference is known, and the same for ever
 		t.x = []uint64{c.AnchorReal, c.AnchorReal + nanosecondTicks}
@@ -78,7 +78,7 @@ func newTransfer(p *shard.Process, by timer, clock []otf2.ClockOffset) (*transfe
 		return t, nil
 	}
 	if by == tickTimer && !slices.Contains(counters, c.Source) {
-		return nil, fmt.Errorf("Score-P's times are the processor's counter, its own are of %s: measure with SCOREP_TIMER=clock_gettime", c.Source)
+		return nil, fmt.Errorf("Score-P's times are the processor's counter, NCCL's are of %s: measure with SCOREP_TIMER=clock_gettime", c.Source)
 	}
 	for _, k := range c.Tuples {
 		x, y := c.AnchorReal+(k.Raw-c.AnchorRaw), k.Ticks
@@ -94,7 +94,7 @@ func newTransfer(p *shard.Process, by timer, clock []otf2.ClockOffset) (*transfe
 		t.scale = nanosecondTicks / microsecondTicks
 	}
 	if len(t.x) < 2 {
-		return nil, fmt.Errorf("it holds %d readings of its clocks; two are needed to relate them to Score-P's timer %v", len(c.Tuples), by)
+		return nil, fmt.Errorf("%d readings of the clocks, two are needed to relate them to Score-P's timer %v", len(c.Tuples), by)
 	}
 	return t, nil
 }
@@ -163,13 +163,16 @@ func (t *transfer) bends() []uint64 {
 // nanoseconds and at 10 ticks in each that is good for 0.01 ticks.
 const longestStretch = 1 << 40
 
-// nearby is how far, in ns, a record may be from where it would be. Within that a time is looked for whose ticks are
-// nearly a whole number, as offsets are whole: then the line between two records is the exact one. bendTicks is by how
-// much the line may bend at another place for that.
 const (
+	// How far, in ns, a record may be behind where it would be. Within that a time is looked for whose ticks are nearly a
+	// whole number, to so many ticks, as offsets are whole: then the line between two records is the exact one.
 	nearby      = 1 << 16
-	bendTicks   = 0.01
 	wholeEnough = 0.001
+	// By how many ticks the line may be off because it bends at another place for that.
+	bendTicks = 0.01
+	// The last record is so much later than the last event that the process's description knows of: where it died there
+	// may be others, and a line through two records close to each other does not go far.
+	beyond = 60 * nanosecondTicks
 )
 
 // records are clock offsets that make readers give every time of the process from first to last the measurement's
@@ -183,7 +186,7 @@ func (t *transfer) records(first, last uint64) []ClockKnot {
 		}
 		return knots
 	}
-	last = max(last, first+nanosecondTicks)
+	last = max(last, first) + beyond
 	points := []uint64{first}
 	for _, b := range append(t.bends(), last) {
 		if b <= first || b > last {

@@ -23,13 +23,14 @@ type pairing struct {
 // no pair. Reasons, one line each, tell of processes that nearly fit.
 func pairProcesses(parts []*part, m *measurement) (pairs map[*part]*pairing, reasons []string) {
 	pairs = make(map[*part]*pairing)
+	unrelated := make(map[string][]string) // processes by why their clocks and Score-P's do not fit together
 	lives := make(map[*measured]map[processLife]bool)
 	for _, p := range parts {
 		var fits []*pairing
 		for _, q := range m.candidates(p) {
 			fit, err := m.relate(p, q)
 			if err != nil {
-				reasons = append(reasons, fmt.Sprintf("%s is not %s: %v", p.id(), q.name, err))
+				unrelated[err.Error()] = append(unrelated[err.Error()], p.id())
 				continue
 			}
 			fits = append(fits, fit)
@@ -51,6 +52,9 @@ func pairProcesses(parts []*part, m *measurement) (pairs map[*part]*pairing, rea
 			reasons = append(reasons, fmt.Sprintf("%s fits %d processes, so they go by themselves", fit.id(), n))
 			delete(pairs, p)
 		}
+	}
+	for why, ids := range unrelated {
+		reasons = append(reasons, fmt.Sprintf("%s: %s", some(ids), why))
 	}
 	slices.Sort(reasons)
 	return pairs, slices.Compact(reasons)
@@ -90,8 +94,8 @@ func (m *measurement) relate(p *part, q *measured) (*pairing, error) {
 		slack := c.Resolution
 		begin, end := t.exact(p.life.begin), t.exact(max(p.life.end, p.life.begin))
 		if begin.Cmp(integer(c.Offset+c.Length+slack)) > 0 || end.Cmp(integer(c.Offset-min(c.Offset, slack))) < 0 {
-			why = firstError(why, fmt.Errorf("by Score-P's timer (%v) it lived from %s to %s s of the measurement, which took %.3f s", by,
-				seconds(begin, c), seconds(end, c), float64(c.Length)/float64(max(1, c.Resolution))))
+			why = firstError(why, fmt.Errorf("alive from %s to %s s of the measurement, by its timer (%v); it took %.3f s",
+				seconds(begin, c), seconds(end, c), by, float64(c.Length)/float64(max(1, c.Resolution))))
 			continue
 		}
 		return &pairing{measured: q, timer: by, transfer: t}, nil
@@ -122,15 +126,16 @@ func noPair(m *measurement, parts []*part, reasons []string) error {
 		ours = append(ours, p.id())
 	}
 	text := fmt.Sprintf("nothing pairs: Score-P measured %s; NCCL was recorded in %s", some(theirs), some(ours))
-	if len(reasons) > 0 {
-		text += "; " + some(reasons)
+	const most = 3
+	for _, r := range reasons[:min(len(reasons), most)] {
+		text += "; " + r
 	}
 	return fmt.Errorf("%s", text)
 }
 
 // some joins the first words of a list.
 func some(list []string) string {
-	const most = 6
+	const most = 4
 	if len(list) == 0 {
 		return "nothing"
 	}

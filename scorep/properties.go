@@ -41,6 +41,9 @@ import (
 //	CLOCK_SYNC                by what the clocks of the hosts were brought together; absent if they were not
 //	CLOCK_SYNC::<WHAT>        HOSTS, EXCHANGES, BROKEN, UNCERTAINTY_MOST_NS, and hosts by state: REFERENCE, CORRECTED, ONE_SIDED, UNTIED
 //	CLOCK_SYNC::HOST::<n>     what was found about a host's clock, see HostSync
+//	MERGED                    the archive is of Score-P, too, by this creator; the counts here are those of our part
+//	MERGED::PROCESSES         shards whose process is one of Score-P's
+//	MERGED::THREADS_LEFT_OUT, MERGED::THREADS_MARKED   rows of threads, see docs/scorep.md
 //	COST::<CALLBACK>::<TYPE>::SAMPLES, …::MEAN_NS, …::MOST_NS   what the plugin's callbacks took, measured by itself
 //
 // and what processes have alike or not: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION, EVENT_MASK,

@@ -124,4 +124,5 @@ func printMerged(w io.Writer, r *scorep.MergeResult) {
 	for _, p := range r.Problems {
 		warn(1, "%s", p)
 	}
+	fmt.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
 }
