@@ -74,7 +74,7 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 	problems, err := analysis.EachPart(a, func(p *analysis.Part) error {
 		duration := e.rows.clock.nanoseconds(int64(p.End - p.Begin))
 		switch {
-		case p.Source != "gpu" && p.Source != "":
+		case p.Source == "network" || p.Source == "enqueue":
 			e.leaveOut("operations without GPU time")
 			return nil
 		case p.Grouped:
