@@ -57,7 +57,7 @@ func rootCommand() *cobra.Command {
 		return usagef("%w: see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		runCommand(), ctlCommand(), replayCommand(), unifyCommand(), printCommand(), checkCommand(), reportCommand(), viewCommand(), exportCommand(), recoverCommand(),
+		runCommand(), ctlCommand(), replayCommand(), unifyCommand(), printCommand(), checkCommand(), reportCommand(), viewCommand(), exportCommand(), importCommand(), recoverCommand(),
 		doctorCommand(), versionCommand(), collectCommand(),
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help says the same
