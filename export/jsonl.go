@@ -567,6 +567,10 @@ func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 			}
 			// What the minimal profiler has not got.
 			j.text("host", l.process.host)
+			if rank, size, ok := l.rows.worldOfProcess(l.process); ok {
+				j.integer("worldRank", int64(rank))
+				j.integer("worldSize", int64(size))
+			}
 			if n, ok := deviceNumber(row.gpu); ok {
 				j.integer("cudaDevice", int64(n))
 			}

@@ -159,6 +159,14 @@ func (r *rows) regionName(ref otf2.RegionRef) string {
 	return ""
 }
 
+// worldOfProcess is a process's rank in the job and the number of processes, if the job's launcher told them: then it is
+// named by it.
+func (r *rows) worldOfProcess(p *process) (rank, size int, ok bool) {
+	number, named := strings.CutPrefix(p.name, "Rank ")
+	rank, err := strconv.Atoi(number)
+	return rank, len(r.processes), named && err == nil && rank >= 0 && rank < len(r.processes)
+}
+
 // deviceNumber is the number of a device in its process, which stands behind its class: "CUDA Device 3".
 func deviceNumber(name string) (int, bool) {
 	_, number, _ := strings.Cut(name, " Device ")

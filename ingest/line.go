@@ -100,6 +100,8 @@ type details struct {
 	Host        string  `json:"host"`
 	Nodes       int     `json:"nnodes"`
 	Device      *int    `json:"cudaDevice"`
+	WorldRank   *int    `json:"worldRank"`
+	WorldSize   int     `json:"worldSize"`
 	Epoch       micros  `json:"epoch"`
 	Writer      string  `json:"source"`
 }

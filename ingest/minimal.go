@@ -18,10 +18,11 @@ import (
 type minimal struct {
 	identity string
 	pid      int
-	host     string // "" if the input does not tell
-	epoch    micros // since 1970, of time 0; not known to the minimal profiler
-	ours     bool   // written by our export
-	mask     uint32 // event mask as ProfilerInit told it
+	host     string         // "" if the input does not tell
+	epoch    micros         // since 1970, of time 0; not known to the minimal profiler
+	ours     bool           // written by our export
+	world    shard.Launcher // the process's rank in the job; Size 0: not told
+	mask     uint32         // event mask as ProfilerInit told it
 	events   []event
 	states   []state
 	seen     uint32 // types of events (bits)
@@ -128,6 +129,9 @@ func (m *minimal) add(l *line) (unused string) {
 			m.host = cmp.Or(m.host, d.Host)
 			if d.Epoch.known {
 				m.epoch = d.Epoch
+			}
+			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= maxRanks {
+				m.world = shard.Launcher{Name: "imported", Rank: *r, Size: n}
 			}
 			if d.EventMask != nil {
 				m.mask |= *d.EventMask
@@ -319,6 +323,14 @@ func (m *minimal) steps() []step {
 	return all
 }
 
+// thread is that of an event's start (0) or stop (1). Of those without one, each communicator rank's are of one thread.
+func (e *event) thread(end int) int32 {
+	if e.tids[end] != noThread {
+		return e.tids[end]
+	}
+	return int32(-2 - e.index)
+}
+
 // tells reports whether a record gives the times of an operation itself, not of its callbacks.
 func (e *event) tells() bool {
 	return e.details.Source != "" && (e.typ == shm.EventColl || e.typ == shm.EventP2p || e.typ == shm.EventCeColl)
@@ -334,9 +346,12 @@ func (m *minimal) write(p *processWriter, base uint64) error {
 	if m.ours {
 		mask &^= waits
 	}
+	if m.world.Size > 0 {
+		p.process.Launcher = m.world
+	}
 	p.begin(mask, minimalAPI)
 	m.resolve(p, base)
-	w := &minimalWriter{minimal: m, p: p, base: base, now: make(map[address]uint64), first: make(map[address]uint64), plans: make(map[planKey][]int32)}
+	w := &minimalWriter{minimal: m, p: p, base: base, now: make(map[address]uint64), first: make(map[address]uint64), live: make(map[uint64]liveEvent), plans: make(map[planKey][]int32)}
 	for i := range m.events {
 		e := &m.events[i]
 		e.handle = p.handle(e.typ)
@@ -377,9 +392,10 @@ type planKey struct {
 	plan uint64
 }
 
+// liveEvent is an event between its start and its stop.
 type liveEvent struct {
-	typ shm.EventType
-	op  uint64 // handle of the ProxyOp that was made for a step
+	op     uint64 // handle of the ProxyOp that was made for a step; 0: none
+	thread int32
 }
 
 // parentOf gives the event that an address means now. In our own export a child may begin before its parent does, and
@@ -413,7 +429,7 @@ func (w *minimalWriter) step(s *step) error {
 			return nil
 		}
 		w.p.count("EVENTS", 1)
-		return w.p.record(e.tids[0], t, &shm.Record{Kind: kind, Aux: uint32(e.index)})
+		return w.p.record(e.thread(0), t, &shm.Record{Kind: kind, Aux: uint32(e.index)})
 	case e.tells():
 		return w.told(s.at)
 	}
@@ -426,10 +442,7 @@ func (w *minimalWriter) start(e *event) error {
 	if e.address != 0 {
 		w.now[e.address] = e.handle
 	}
-	if w.live == nil {
-		w.live = make(map[uint64]liveEvent)
-	}
-	live := liveEvent{typ: e.typ}
+	live := liveEvent{thread: e.thread(0)}
 	r := w.startRecord(e)
 	t := w.base + uint64(e.start)
 	if d := e.details; e.typ == shm.EventProxyStep && shm.TypeOf(r.Arg) != shm.EventProxyOp && d.Peer != nil && d.Channel != nil {
@@ -442,13 +455,13 @@ func (w *minimalWriter) start(e *event) error {
 		if d.IsSend {
 			op.Flags |= shm.FlagSend
 		}
-		if err := w.p.record(e.tids[0], t, &op); err != nil {
+		if err := w.p.record(e.thread(0), t, &op); err != nil {
 			return err
 		}
 		r.Arg = live.op
 	}
 	w.live[e.handle] = live
-	return w.p.record(e.tids[0], t, r)
+	return w.p.record(e.thread(0), t, r)
 }
 
 // startRecord makes the callback of an event's start.
@@ -508,7 +521,7 @@ func (w *minimalWriter) startRecord(e *event) *shm.Record {
 
 func (w *minimalWriter) stop(e *event) error {
 	t := w.base + uint64(e.stop)
-	if err := w.p.record(e.tids[1], t, &shm.Record{Kind: shm.RecordStop, Type: e.typ, Handle: e.handle}); err != nil {
+	if err := w.p.record(e.thread(1), t, &shm.Record{Kind: shm.RecordStop, Type: e.typ, Handle: e.handle}); err != nil {
 		return err
 	}
 	op := w.live[e.handle].op
@@ -516,7 +529,7 @@ func (w *minimalWriter) stop(e *event) error {
 	if op == 0 {
 		return nil
 	}
-	return w.p.record(e.tids[1], t, &shm.Record{Kind: shm.RecordStop, Type: shm.EventProxyOp, Handle: op})
+	return w.p.record(e.thread(1), t, &shm.Record{Kind: shm.RecordStop, Type: shm.EventProxyOp, Handle: op})
 }
 
 func (w *minimalWriter) state(s *state) error {
@@ -530,7 +543,11 @@ func (w *minimalWriter) state(s *state) error {
 		r.Flags |= shm.FlagHasArg
 	}
 	w.p.count("STATES", 1)
-	return w.p.record(s.tid, w.base+uint64(s.time), &r)
+	thread := s.tid
+	if thread == noThread {
+		thread = w.live[h].thread
+	}
+	return w.p.record(thread, w.base+uint64(s.time), &r)
 }
 
 // told writes the operations of a launch whose times the input tells: a Group with all of them, which takes no time.

@@ -32,7 +32,7 @@ type processWriter struct {
 	counts   map[string]uint64
 }
 
-// noThread stands for a thread of which nothing is known.
+// noThread stands for a thread of which nothing is known, as negative ids do.
 const noThread = int32(0)
 
 // chunkSize is that of event files, as collectors have it.
@@ -97,7 +97,7 @@ func (p *processWriter) record(tid int32, t uint64, r *shm.Record) error {
 	if !ok {
 		ring = len(p.rings)
 		p.rings[tid] = ring
-		if tid != noThread {
+		if tid > noThread {
 			if err := p.model.Record(ring, t, &shm.Record{Kind: shm.RecordThread, TID: tid}); err != nil {
 				return err
 			}
