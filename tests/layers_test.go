@@ -41,9 +41,10 @@ var layers = []folder{
 	{dir: "scorep", own: []string{"otf2", "shard", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "analysis", own: []string{"otf2", "shard", "regions", "scorep"}},
 	{dir: "view", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}},
-	{dir: "export", own: []string{"otf2", "plugin/shm", "regions", "analysis"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{dir: "export", own: []string{"otf2", "plugin/shm", "regions", "analysis"}, tests: []string{"scorep", "shard"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{dir: "ingest", own: []string{"otf2", "shard", "plugin/shm", "regions"}, tests: []string{"scorep", "analysis", "export", "replay"}, external: []string{"github.com/google/uuid"}},
 	{dir: "replay", external: []string{"golang.org/x/sys"}},
-	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "replay"},
+	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys"}},
 }
