@@ -70,6 +70,8 @@ func (l *line) inspectable() error {
 	switch {
 	case l.Coll != nil && l.Coll.Function == "" || l.P2P != nil && l.P2P.Function == "":
 		return errors.New("an operation without name")
+	case l.P2P != nil && l.P2P.Function != "Send" && l.P2P.Function != "Recv":
+		return fmt.Errorf("a message that is %.40q, neither Send nor Recv", l.P2P.Function)
 	case l.Header.Rank < 0 || l.Header.Ranks < 1 || l.Header.Rank >= l.Header.Ranks || l.Header.Ranks > maxRanks:
 		return fmt.Errorf("rank %d of %d", l.Header.Rank, l.Header.Ranks)
 	case l.Metadata.Dumped == 0 || l.Metadata.Dumped > maxMicros:
