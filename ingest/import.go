@@ -64,7 +64,7 @@ func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 		return nil, fmt.Errorf("%s holds a recording: give another folder", dir)
 	}
 	im := &importer{
-		opts: opts, dir: dir, inspectors: make(map[inspectedKey]*inspected), missing: make(map[string]bool),
+		opts: opts, dir: dir, unclaimed: make(map[string]uint64), inspectors: make(map[inspectedKey]*inspected), missing: make(map[string]bool),
 		result: Result{Records: make(map[string]uint64), NotUsed: make(map[string]uint64)},
 	}
 	_, statErr := os.Lstat(dir)
@@ -115,7 +115,7 @@ type importer struct {
 	inspectors map[inspectedKey]*inspected
 	order      []inspectedKey
 	missing    map[string]bool
-	lost       bool // lines that may have held operations
+	unclaimed  map[string]uint64 // counts of files of which no shard has been made yet
 }
 
 type inspectedKey struct {
@@ -192,7 +192,6 @@ func (im *importer) file(path string, clocks *clocks) error {
 			}
 			im.result.Malformed++
 			counts["MALFORMED"]++
-			im.lost = true
 			if im.result.First == "" {
 				im.result.First = fmt.Sprintf("%s:%d: %s", path, number, describe(text, err))
 			}
@@ -237,7 +236,10 @@ func (im *importer) file(path string, clocks *clocks) error {
 		if err := im.minimal(path, m, clocks, counts); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		counts = make(map[string]uint64) // the file's own counts go to its first process
+		counts = nil // the file's own counts go to its first process
+	}
+	for what, n := range counts {
+		im.unclaimed[what] += n
 	}
 	return nil
 }
@@ -293,7 +295,9 @@ func (im *importer) minimal(path string, m *minimal, clocks *clocks, counts map[
 	if err != nil {
 		return err
 	}
-	maps.Copy(p.counts, counts)
+	for what, n := range counts {
+		p.count(what, n)
+	}
 	if err := m.write(p, uint64(base)); err != nil {
 		return err
 	}
@@ -302,6 +306,10 @@ func (im *importer) minimal(path string, m *minimal, clocks *clocks, counts map[
 
 // finish completes a shard and adds up what became of its input.
 func (im *importer) finish(p *processWriter, partial bool) error {
+	for what, n := range im.unclaimed { // of files before this one in which no process was found
+		p.count(what, n)
+	}
+	clear(im.unclaimed)
 	if err := p.finish(partial); err != nil {
 		return err
 	}
