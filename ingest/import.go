@@ -3,6 +3,7 @@
 package ingest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -284,14 +285,15 @@ func (im *importer) minimal(path string, m *minimal, clocks *clocks, counts map[
 		return errors.New("its times are centuries apart")
 	}
 	host, from := cmp.Or(m.host, c.host), "JSONL of the minimal profiler"
-	if m.ours {
-		from = "JSONL of nccl-otf2 export"
+	boot := "import " + host
+	if m.ours { // its times are of one clock already
+		from, boot = "JSONL of nccl-otf2 export", "import"
 	}
 	mask := m.mask
 	if mask == 0 {
 		mask = m.seen
 	}
-	p, err := newProcessWriter(im.dir, m.identity, host, "import "+host, m.pid, from, m.missing(), mask)
+	p, err := newProcessWriter(im.dir, m.identity, host, boot, m.pid, from, m.missing(), mask)
 	if err != nil {
 		return err
 	}
@@ -415,7 +417,7 @@ func (im *importer) clocks(paths []string) (*clocks, error) {
 			begin = min(begin, s*1_000_000_000)
 		}
 		err := eachLine(path, func(_ int, text []byte, _ bool) error {
-			if !strings.Contains(string(text), lifecycle) {
+			if !bytes.Contains(text, []byte(lifecycle)) {
 				return nil
 			}
 			var l line
