@@ -13,13 +13,14 @@ import (
 type source uint8
 
 const (
-	sourceUnknown source = iota
+	sourceUnknown  source = iota
+	sourceDuration        // only the length is known
 	sourceEnqueue
 	sourceNetwork
 	sourceGPU
 )
 
-var sourceNames = [...]string{"", "enqueue", "network", "gpu"}
+var sourceNames = [...]string{"", "duration", "enqueue", "network", "gpu"}
 
 func (s source) String() string { return sourceNames[s] }
 

@@ -48,7 +48,8 @@ type OperationRow struct {
 	Grouped bool `json:"grouped"`
 	// Device: a buffer of theirs is known to be in a GPU's memory.
 	Device bool `json:"device"`
-	// TimingSource is what the times are: "gpu", "network", "enqueue" (not the execution), or "". It is
+	// TimingSource is what the times are: "gpu", "network", "enqueue" (not the execution), "duration"
+	// (when is not known), or "". It is
 	// the weakest among the members'.
 	TimingSource string   `json:"timing_source"`
 	Algorithms   []string `json:"algorithms"`

@@ -35,7 +35,7 @@ type Part struct {
 	Algorithm   string
 	Protocol    string
 	Channels    uint32 // 0: not known
-	Source      string // of the times: "gpu", "network", "enqueue", "" if the archive does not say
+	Source      string // of the times: "gpu", "network", "enqueue", "duration", "" if the archive does not say
 	Uncertainty uint64 // of the times, ns
 	Stated      bool   // Uncertainty is known
 	Event       uint64 // id of NCCL's event, 0: not told

@@ -4,6 +4,29 @@ package analysis
 
 import "ncclotf2/otf2"
 
+// NetworkRow is whose transfers a row shows.
+type NetworkRow struct {
+	Comm otf2.CommRef // of the operations
+	Rank int          // in it
+}
+
+// NetworkRows tells of the rows of proxies whose transfers they show, as far as it is known.
+func NetworkRows(defs *otf2.Definitions) map[otf2.LocationRef]NetworkRow {
+	ranks := networkRanks(defs)
+	all := make(map[otf2.LocationRef]NetworkRow)
+	for _, c := range allCommunicators(defs) {
+		if !c.network || c.parent == otf2.UndefinedComm {
+			continue
+		}
+		for l := range c.ranks {
+			if rank, ok := ranks[l]; ok {
+				all[l] = NetworkRow{c.parent, rank}
+			}
+		}
+	}
+	return all
+}
+
 // Place is where a location is.
 type Place struct {
 	Process otf2.LocationGroupRef

@@ -101,7 +101,7 @@ func (w *waitCounter) match(a, b *messageEnd) {
 	if w.paired != nil {
 		w.paired(a, b)
 	}
-	if w.unknown || a.source == b.source && a.source != sourceEnqueue && a.source != sourceUnknown {
+	if w.unknown || a.source == b.source && a.source >= sourceNetwork {
 		w.out.Messages++
 		w.out.Times[timesName(a.source)]++
 		kind := waitLateReceiver

@@ -109,6 +109,9 @@ type lines struct {
 type heldGroup struct {
 	calls    []record
 	launches []record
+	known    int  // calls of which the communicator is known
+	of       *row // of the first of these
+	mixed    bool // others are of other communicators
 }
 
 // maxHeld bounds the group calls that are held.
@@ -252,7 +255,12 @@ func (l *lines) call(one *record, function string, attributes []otf2.AttributeVa
 	one.function = function
 	if !counted { // it consists of several, or of none
 		one.typ = "ncclProfileGroupApi"
-		one.details = func(j *jsonWriter) { j.boolean("graphCaptured", graph != 0) }
+		one.details = func(j *jsonWriter) {
+			if function != "Group" { // a call that NCCL makes several of
+				j.integer("depth", 1)
+			}
+			j.boolean("graphCaptured", graph != 0)
+		}
 		l.event(one)
 		return
 	}
@@ -326,12 +334,22 @@ func (l *lines) letGo() {
 			l.event(c)
 		}
 	}
-	for i := range g.launches {
-		l.event(&g.launches[i])
-	}
+	g.of = nil
+	g.release(l)
 }
 
-// belongs tells of a call which communicator rank's it is. The launches of a group call of one call are its own.
+// release writes the launches of a group call. They are those of its calls' communicator, if that is one.
+func (g *heldGroup) release(l *lines) {
+	for i := range g.launches {
+		if !g.mixed {
+			g.launches[i].of = g.of
+		}
+		l.event(&g.launches[i])
+	}
+	g.launches = nil
+}
+
+// belongs tells of a call which communicator rank's it is.
 func (l *lines) belongs(call uint64, of *row) {
 	id, ok := l.calls[call]
 	if !ok {
@@ -346,12 +364,11 @@ func (l *lines) belongs(call uint64, of *row) {
 			c.typ = ""
 		}
 	}
-	if len(g.calls) == 1 {
-		for i := range g.launches {
-			g.launches[i].of = of
-			l.event(&g.launches[i])
-		}
-		g.launches = nil
+	g.known++
+	g.mixed = g.mixed || g.of != nil && g.of != of
+	g.of = of
+	if g.known == len(g.calls) {
+		g.release(l)
 	}
 }
 
@@ -468,7 +485,7 @@ func (l *lines) control(one *record, name string, attributes []otf2.AttributeVal
 		l.result.LeftOut["turns of the proxy's loop"] += max(times, 1)
 		return
 	}
-	one.typ, one.function = "ncclProfileProxyCtrl", state
+	one.typ, one.function, one.of = "ncclProfileProxyCtrl", state, one.row.proxyOf
 	l.made++
 	one.event = madeID | l.made
 	l.state(one, state, "", 0)
@@ -550,6 +567,13 @@ func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 			}
 			// What the minimal profiler has not got.
 			j.text("host", l.process.host)
+			if rank, size, ok := l.rows.worldOfProcess(l.process); ok {
+				j.integer("worldRank", int64(rank))
+				j.integer("worldSize", int64(size))
+			}
+			if n, ok := deviceNumber(row.gpu); ok {
+				j.integer("cudaDevice", int64(n))
+			}
 			if row.comm.hasAll {
 				j.integer("nnodes", int64(row.comm.hosts))
 			}

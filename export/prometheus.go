@@ -74,7 +74,7 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 	problems, err := analysis.EachPart(a, func(p *analysis.Part) error {
 		duration := e.rows.clock.nanoseconds(int64(p.End - p.Begin))
 		switch {
-		case p.Source != "gpu" && p.Source != "":
+		case p.Source == "network" || p.Source == "enqueue":
 			e.leaveOut("operations without GPU time")
 			return nil
 		case p.Grouped:
@@ -126,9 +126,8 @@ func (e *exporter) promKey(p *analysis.Part) promKey {
 
 // promGPU is Inspector's name of a device: "GPU" and its CUDA number, which ours has behind its class ("CUDA Device 3").
 func promGPU(name string) string {
-	if _, number, ok := strings.Cut(name, " Device "); ok {
-		number, _, _ = strings.Cut(number, " ")
-		return "GPU" + number
+	if n, ok := deviceNumber(name); ok {
+		return "GPU" + strconv.Itoa(n)
 	}
 	return "unknown"
 }

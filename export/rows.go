@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+	"strconv"
+	"strings"
 
 	"ncclotf2/analysis"
 	"ncclotf2/otf2"
@@ -43,6 +45,7 @@ type row struct {
 	commID   uint64
 	hasID    bool // commID is known
 	events   uint64
+	proxyOf  *row // of a proxy's row: the communicator rank that it works for, nil if that is not known
 }
 
 type comm struct {
@@ -81,6 +84,11 @@ func newRows(defs *otf2.Definitions) *rows {
 		}
 		one.hosts = len(hosts)
 		r.comms[c.Ref] = one
+	}
+	for l, n := range analysis.NetworkRows(defs) {
+		if c := r.comms[n.Comm]; c != nil && n.Rank >= 0 && n.Rank < len(c.Members) && r.of[l] != nil && r.of[l].comm == nil {
+			r.of[l].proxyOf = r.of[c.Members[n.Rank]]
+		}
 	}
 	return r
 }
@@ -149,6 +157,22 @@ func (r *rows) regionName(ref otf2.RegionRef) string {
 		return r.defs.String(d.Name)
 	}
 	return ""
+}
+
+// worldOfProcess is a process's rank in the job and the number of processes, if the job's launcher told them: then it is
+// named by it.
+func (r *rows) worldOfProcess(p *process) (rank, size int, ok bool) {
+	number, named := strings.CutPrefix(p.name, "Rank ")
+	rank, err := strconv.Atoi(number)
+	return rank, len(r.processes), named && err == nil && rank >= 0 && rank < len(r.processes)
+}
+
+// deviceNumber is the number of a device in its process, which stands behind its class: "CUDA Device 3".
+func deviceNumber(name string) (int, bool) {
+	_, number, _ := strings.Cut(name, " Device ")
+	number, _, _ = strings.Cut(number, " ")
+	n, err := strconv.Atoi(number)
+	return n, err == nil
 }
 
 // worldRank is a location's place among the ranks, −1 if it has none.

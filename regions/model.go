@@ -81,7 +81,8 @@ type Model struct {
 	network      [numNetCounts]uint64
 
 	metrics metricState
-	told    []shard.GPU // what CUDA told of the GPUs, by their indices
+	tales   map[uint64]*Told // of operations to come, see Tell
+	told    []shard.GPU      // what CUDA told of the GPUs, by their indices
 
 	attributes *otf2.AttributeList
 	first      uint64

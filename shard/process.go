@@ -58,6 +58,9 @@ type Process struct {
 	// Wins says whose transfers a local RMA window id stands for; its index is that id.
 	Wins []Win `json:"wins,omitempty"`
 
+	// Import tells where the data came from if no plugin of ours recorded it; nil: one did.
+	Import *Import `json:"import,omitempty"`
+
 	Counts  Counts    `json:"counts"`
 	Costs   []Cost    `json:"costs,omitempty"`
 	Pending []Pending `json:"pending"` // operations begun and not ended at the last flush
@@ -117,6 +120,13 @@ type Cupti struct {
 	Why     string            `json:"why,omitempty"`     // one line, if it was asked for and is not on, or failed
 	Kinds   uint64            `json:"kinds"`             // bit k: activity kind k was wanted
 	Records map[uint32]uint64 `json:"records,omitempty"` // activity records taken, by kind
+}
+
+// Import says what the data of an imported process is.
+type Import struct {
+	From    string   `json:"from"`    // the format: "minimal profiler JSONL", …
+	Missing []string `json:"missing"` // what such data does not tell, each a few words
+	Partial bool     `json:"partial"` // operations may be missing
 }
 
 // Scorep tells whether NCCL's calls were forwarded to a Score-P measurement in the process.
@@ -282,6 +292,9 @@ type Counts struct {
 	Timing   map[string]uint64            `json:"timing"`            // operations by timing source
 	Network  map[string]uint64            `json:"network,omitempty"` // see package regions, Model.Network
 	CUPTI    map[string]uint64            `json:"cupti,omitempty"`   // what CUPTI told, see package regions
+
+	// Import is what became of the input of an import: LINES, MALFORMED, TRUNCATED, …
+	Import map[string]uint64 `json:"import,omitempty"`
 
 	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED.
 	Scorep map[string]uint64 `json:"scorep,omitempty"`

@@ -42,17 +42,18 @@ var layers = []folder{
 	{dir: "scorep", own: []string{"otf2", "shard", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "analysis", own: []string{"otf2", "shard", "regions", "scorep"}},
 	{dir: "view", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}},
-	{dir: "export", own: []string{"otf2", "plugin/shm", "regions", "analysis"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{dir: "export", own: []string{"otf2", "plugin/shm", "regions", "analysis"}, tests: []string{"scorep", "shard"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{dir: "ingest", own: []string{"otf2", "shard", "plugin/shm", "regions"}, tests: []string{"scorep", "analysis", "export", "replay"}, external: []string{"github.com/google/uuid"}},
 	{dir: "profile/cubex", own: []string{"otf2", "shard", "regions", "scorep", "analysis", "cube", "profile"}},
 	{dir: "timeline", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}, tests: []string{"replay"}, external: []string{"github.com/klauspost/compress"}},
 	{dir: "replay", external: []string{"golang.org/x/sys"}},
-	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "replay", "cube", "profile/cubex", "timeline"},
+	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay", "cube", "profile/cubex", "timeline"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys"}},
 }
 
 // testModules may be imported by tests of every folder.
-var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid", "github.com/prometheus/common"}
+var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid", "github.com/prometheus/common", "github.com/parquet-go/parquet-go"}
 
 // folderOf gives the row that a slash path relative to the root belongs to.
 func folderOf(dir string) *folder {

@@ -65,7 +65,7 @@ func rootCommand() *cobra.Command {
 		timelineCommand(),
 		viewCommand(),
 		mergeCommand(),
-		exportCommand(),
+		exportCommand(), importCommand(),
 		recoverCommand(), doctorCommand(), versionCommand(), collectCommand(),
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help says the same
