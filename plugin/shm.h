@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define NCCLOTF2_SHM_MAGIC   0x3266744f6c63636eULL /* "ncclOtf2" read as little-endian */
-#define NCCLOTF2_SHM_VERSION 4u
+#define NCCLOTF2_SHM_VERSION 5u
 
 #define NCCLOTF2_PAGE        4096u
 #define NCCLOTF2_CHUNK_SIZE  65536u  /* ring memory is handed out in these units */
@@ -148,7 +148,8 @@ enum ncclotf2_scorep_kept {
   NCCLOTF2_SCOREP_KEPT_OUTSIDE = 1, /* before or behind the measurement */
   NCCLOTF2_SCOREP_KEPT_PAUSED = 2,  /* its recording was off */
   NCCLOTF2_SCOREP_KEPT_UNDEFINED = 3, /* its region was not there (yet) */
-  NCCLOTF2_SCOREP_KEPT_REASONS = 4
+  NCCLOTF2_SCOREP_KEPT_MEMORY = 4,    /* one thread more than it has memory for */
+  NCCLOTF2_SCOREP_KEPT_REASONS = 5
 };
 
 struct ncclotf2_header {

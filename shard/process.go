@@ -270,7 +270,7 @@ type Counts struct {
 	Network  map[string]uint64            `json:"network,omitempty"` // see package regions, Model.Network
 	CUPTI    map[string]uint64            `json:"cupti,omitempty"`   // what CUPTI told, see package regions
 
-	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED.
+	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED, MEMORY.
 	Scorep map[string]uint64 `json:"scorep,omitempty"`
 
 	NullHandles uint64 `json:"nullHandles"` // stops and states of events that were refused

@@ -108,6 +108,7 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_SCOREP_FORK_JOIN": uint64(ScorepForkJoin), "NCCLOTF2_SCOREP_CREATE_WAIT": uint64(ScorepCreateWait),
 		"NCCLOTF2_SCOREP_KEPT_THREAD": ScorepKeptThread, "NCCLOTF2_SCOREP_KEPT_OUTSIDE": ScorepKeptOutside,
 		"NCCLOTF2_SCOREP_KEPT_PAUSED": ScorepKeptPaused, "NCCLOTF2_SCOREP_KEPT_UNDEFINED": ScorepKeptUndefined,
+		"NCCLOTF2_SCOREP_KEPT_MEMORY":  ScorepKeptMemory,
 		"NCCLOTF2_SCOREP_KEPT_REASONS": ScorepKeptReasons,
 		"NCCLOTF2_CUPTI_MOST":          ActivityMost,
 		"NCCLOTF2_EDGE_INSIDE":         uint64(FlagInside), "NCCLOTF2_EDGE_REPLAY": uint64(FlagReplay),

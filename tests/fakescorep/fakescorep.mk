@@ -8,8 +8,8 @@ BUILD ?= build
 FAKESCOREP_DIR := tests/fakescorep
 FAKESCOREP_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -fvisibility=hidden -fPIC \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
-FAKESCOREP_MEASUREMENTS := $(patsubst %,$(BUILD)/fakescorep/%/libscorep_measurement.so,none omp pthread no-user old)
-FAKESCOREP_EVENTS := $(patsubst %,$(BUILD)/fakescorep/%/libscorep_adapter_user_event.so.11,none omp pthread old)
+FAKESCOREP_MEASUREMENTS := $(patsubst %,$(BUILD)/fakescorep/%/libscorep_measurement.so,none omp pthread no-user old lean)
+FAKESCOREP_EVENTS := $(patsubst %,$(BUILD)/fakescorep/%/libscorep_adapter_user_event.so.11,none omp pthread old lean)
 FAKESCOREP := $(FAKESCOREP_MEASUREMENTS) $(FAKESCOREP_EVENTS)
 
 .PHONY: fakescorep
@@ -20,6 +20,7 @@ $(BUILD)/fakescorep/omp/libscorep_measurement.so: FAKE := -DFAKESCOREP_MODEL=1
 $(BUILD)/fakescorep/pthread/libscorep_measurement.so: FAKE := -DFAKESCOREP_MODEL=2
 $(BUILD)/fakescorep/no-user/libscorep_measurement.so: FAKE := -DFAKESCOREP_NO_USER
 $(BUILD)/fakescorep/old/libscorep_measurement.so: FAKE := -DFAKESCOREP_OLD
+$(BUILD)/fakescorep/lean/libscorep_measurement.so: FAKE := -DFAKESCOREP_MODEL=2 -DFAKESCOREP_LEAN
 $(FAKESCOREP_MEASUREMENTS): $(FAKESCOREP_DIR)/measurement.c $(FAKESCOREP_DIR)/fakescorep.h $(FAKESCOREP_DIR)/fakescorep.mk
 	@mkdir -p $(@D)
 	$(CC) $(FAKESCOREP_CFLAGS) $(CFLAGS) $(FAKE) -shared -Wl,-soname,$(@F) -o $@ $< $(LDFLAGS) -pthread

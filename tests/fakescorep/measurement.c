@@ -54,6 +54,7 @@ static uint32_t metric_count;
 static struct event *events;
 static uint64_t event_count, event_room;
 static uint64_t enters, leaves, values, sum, ignored, closed;
+static uint64_t memory;
 static struct location main_location;
 static uint32_t location_count = 1;
 static const char *last = "";
@@ -80,6 +81,13 @@ static void add(struct event event)
   pthread_mutex_unlock(&lock);
 }
 
+/* Each thread takes what it needs to be traced, also those whose threads have ended. */
+static void take_memory(uint32_t locations)
+{
+  enum { EACH = 1100 << 10 };
+  if ((uint64_t)locations * EACH > memory) fakescorep_die("No free memory page available: Out of memory. Please increase SCOREP_TOTAL_MEMORY");
+}
+
 /* The calling thread's, as the model has it. */
 static struct location *here(void)
 {
@@ -91,6 +99,7 @@ static struct location *here(void)
   if (!orphan) fakescorep_die("out of memory");
   pthread_mutex_lock(&lock);
   orphan->index = location_count++;
+  take_memory(location_count);
   pthread_mutex_unlock(&lock);
   pthread_setspecific(orphan_key, orphan);
   return orphan;
@@ -277,7 +286,8 @@ EXPORTED void SCOREP_InitMeasurement(void)
   if (measured == getpid()) return;
   measured = getpid();
   pthread_key_create(&orphan_key, orphan_ends);
-  const char *begin = getenv("FAKESCOREP_PHASE"), *record = getenv("FAKESCOREP_RECORDING");
+  const char *begin = getenv("FAKESCOREP_PHASE"), *record = getenv("FAKESCOREP_RECORDING"), *megabytes = getenv("FAKESCOREP_MEMORY");
+  memory = megabytes ? strtoull(megabytes, NULL, 10) << 20 : 16375808;
   phase = begin ? atoi(begin) : 0;
   recording = !record || strcmp(record, "off") != 0;
   swift = getenv("FAKESCOREP_SWIFT") != NULL;
@@ -294,6 +304,25 @@ static void set_phase(int to)
   __atomic_store_n(&phase, to, __ATOMIC_RELAXED);
   if (from < 0 && to == 0) app_enter("main");
 }
+
+/* ---- its state, as far as anybody asks for it ---- */
+
+#ifndef FAKESCOREP_LEAN
+EXPORTED uint32_t SCOREP_Location_GetCountOfLocations(void);
+EXPORTED uint32_t SCOREP_Location_GetCountOfLocations(void) { return __atomic_load_n(&location_count, __ATOMIC_RELAXED); }
+EXPORTED uint64_t SCOREP_Env_GetTotalMemory(void);
+EXPORTED uint64_t SCOREP_Env_GetTotalMemory(void)
+{
+  if (phase_now() < 0) fakescorep_die("the settings have not been read");
+  return memory;
+}
+EXPORTED bool SCOREP_IsTracingEnabled(void);
+EXPORTED bool SCOREP_IsTracingEnabled(void)
+{
+  if (phase_now() < 0) fakescorep_die("the settings have not been read");
+  return true;
+}
+#endif
 
 static uint64_t get(const uint64_t *counter) { return __atomic_load_n(counter, __ATOMIC_RELAXED); }
 static uint64_t get_enters(void) { return get(&enters); }
