@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"ncclotf2/cube"
 	"ncclotf2/otf2"
 	"ncclotf2/replay"
 	"ncclotf2/tests/scenario"
@@ -181,6 +184,55 @@ func readMeasurement(t *testing.T, dir string) [][]userRegion {
 	return threads
 }
 
+// checkProfile holds a measurement's profile against its trace: visits and bytes of each region of ours.
+func checkProfile(t *testing.T, dir string, threads [][]userRegion) {
+	t.Helper()
+	p, err := cube.Open(filepath.Join(dir, "profile.cubex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	type sum struct{ visits, bytes uint64 }
+	got, want := make(map[string]sum), make(map[string]sum)
+	for _, thread := range threads {
+		for _, r := range thread {
+			s := want[r.name]
+			s.visits++
+			if r.bytes != unsized {
+				s.bytes += r.bytes
+			}
+			want[r.name] = s
+		}
+	}
+	var row cube.Row
+	for i, c := range p.Cnodes {
+		region := p.Regions[c.Callee]
+		if region.Module != "NCCL" {
+			continue
+		}
+		s := got[region.Name]
+		for m, metric := range p.Metrics {
+			if metric.UniqueName != "visits" && metric.UniqueName != "nccl_bytes" {
+				continue
+			}
+			if _, err := p.Row(cube.MetricID(m), cube.CnodeID(i), &row); err != nil {
+				t.Fatal(err)
+			}
+			for l := range p.Locations {
+				if v := uint64(row.At(cube.LocationID(l)).Float64()); metric.UniqueName == "visits" {
+					s.visits += v
+				} else {
+					s.bytes += v
+				}
+			}
+		}
+		got[region.Name] = s
+	}
+	if d := gocmp.Diff(want, got, gocmp.AllowUnexported(sum{})); d != "" {
+		t.Errorf("%s: the profile is not what was traced: %s", dir, d)
+	}
+}
+
 // checkReadable lets the reference tools read a measurement, as far as they are there.
 func checkReadable(t *testing.T, dir string) {
 	t.Helper()
@@ -230,7 +282,9 @@ func playReal(t *testing.T, rec *replay.Recording, kind string, set func(*replay
 		}
 		measurement := filepath.Join(dir, fmt.Sprint("scorep-", i))
 		checkReadable(t, measurement)
-		all = append(all, readMeasurement(t, measurement))
+		threads := readMeasurement(t, measurement)
+		checkProfile(t, measurement, threads)
+		all = append(all, threads)
 	}
 	return all
 }
