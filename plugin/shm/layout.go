@@ -319,8 +319,10 @@ type Header struct {
 	ScorepForwarded uint64                    // calls that became regions of Score-P's
 	ScorepKept      [ScorepKeptReasons]uint64 // calls that did not, by why
 	ScorepWhy       [512]byte                 // one line, if calls cannot be forwarded; else empty
+	ScorepMeasured  uint32                    // 1: our substrate plugin is loaded in the Score-P measurement
+	ScorepRank      int32                     // then: Score-P's number of the process, −1 if it is not known
 
-	_ [704]byte
+	_ [696]byte
 
 	// written by the collector
 	CollectorState CollectorState

@@ -21,9 +21,10 @@ $(BUILD)/fakescorep/pthread/libscorep_measurement.so: FAKE := -DFAKESCOREP_MODEL
 $(BUILD)/fakescorep/no-user/libscorep_measurement.so: FAKE := -DFAKESCOREP_NO_USER
 $(BUILD)/fakescorep/old/libscorep_measurement.so: FAKE := -DFAKESCOREP_OLD
 $(BUILD)/fakescorep/lean/libscorep_measurement.so: FAKE := -DFAKESCOREP_MODEL=2 -DFAKESCOREP_LEAN
-$(FAKESCOREP_MEASUREMENTS): $(FAKESCOREP_DIR)/measurement.c $(FAKESCOREP_DIR)/fakescorep.h $(FAKESCOREP_DIR)/fakescorep.mk
+$(FAKESCOREP_MEASUREMENTS): $(FAKESCOREP_DIR)/measurement.c $(FAKESCOREP_DIR)/substrates.c $(wildcard $(FAKESCOREP_DIR)/*.h) \
+		plugin/substrate/scorep_abi.h $(FAKESCOREP_DIR)/fakescorep.mk
 	@mkdir -p $(@D)
-	$(CC) $(FAKESCOREP_CFLAGS) $(CFLAGS) $(FAKE) -shared -Wl,-soname,$(@F) -o $@ $< $(LDFLAGS) -pthread
+	$(CC) $(FAKESCOREP_CFLAGS) $(CFLAGS) $(FAKE) -shared -Wl,-soname,$(@F) -o $@ $(filter %.c,$^) $(LDFLAGS) -pthread -ldl
 
 # It finds the measurement beside itself.
 $(FAKESCOREP_EVENTS): $(BUILD)/fakescorep/%/libscorep_adapter_user_event.so.11: $(FAKESCOREP_DIR)/user_event.c \

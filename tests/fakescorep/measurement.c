@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "fakescorep.h"
+#include "substrates.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -23,7 +24,7 @@ struct region {
 };
 
 struct location {
-  uint32_t index; /* 0: the main thread's */
+  struct SCOREP_Location self; /* id 0: the main thread's */
   struct region *open[DEEPEST];
   uint32_t depth;
 };
@@ -98,10 +99,11 @@ static struct location *here(void)
   orphan = calloc(1, sizeof *orphan);
   if (!orphan) fakescorep_die("out of memory");
   pthread_mutex_lock(&lock);
-  orphan->index = location_count++;
+  orphan->self.id = location_count++;
   take_memory(location_count);
   pthread_mutex_unlock(&lock);
   pthread_setspecific(orphan_key, orphan);
+  substrates_activate(&orphan->self);
   return orphan;
 }
 
@@ -117,7 +119,12 @@ EXPORTED bool fakescorep_measures(void)
 }
 
 EXPORTED bool fakescorep_recording(void) { return __atomic_load_n(&recording, __ATOMIC_RELAXED); }
-EXPORTED void fakescorep_record(bool on) { __atomic_store_n(&recording, on, __ATOMIC_RELAXED); }
+EXPORTED void fakescorep_record(bool on)
+{
+  if (on) __atomic_store_n(&recording, on, __ATOMIC_RELAXED);
+  substrates_switch(&here()->self, on);
+  __atomic_store_n(&recording, on, __ATOMIC_RELAXED);
+}
 
 static struct region *make(const char *name, const char *file, bool user, bool named)
 {
@@ -165,7 +172,7 @@ EXPORTED void fakescorep_begin(void *handle)
     __atomic_add_fetch(&enters, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&last, region->name, __ATOMIC_RELAXED);
   }
-  add((struct event){ .thread = location->index, .kind = ENTER, .name = region->name, .file = region->file });
+  add((struct event){ .thread = location->self.id, .kind = ENTER, .name = region->name, .file = region->file });
 }
 
 EXPORTED void fakescorep_end(void *handle)
@@ -182,7 +189,7 @@ EXPORTED void fakescorep_end(void *handle)
     fakescorep_die("Exit event for other than current region; Cannot continue profiling (Inconsistent profile)");
   location->depth--;
   if (region->user) __atomic_add_fetch(&leaves, 1, __ATOMIC_RELAXED);
-  add((struct event){ .thread = location->index, .kind = LEAVE, .name = region->name, .file = region->file });
+  add((struct event){ .thread = location->self.id, .kind = LEAVE, .name = region->name, .file = region->file });
 }
 
 EXPORTED uint32_t fakescorep_metric(const char *name, const char *unit)
@@ -205,7 +212,7 @@ EXPORTED void fakescorep_value(uint32_t metric, double value)
   if (!fakescorep_recording()) return;
   __atomic_add_fetch(&values, 1, __ATOMIC_RELAXED);
   __atomic_add_fetch(&sum, (uint64_t)value, __ATOMIC_RELAXED);
-  add((struct event){ .thread = location->index, .kind = VALUE, .name = metrics[metric - 1], .value = value });
+  add((struct event){ .thread = location->self.id, .kind = VALUE, .name = metrics[metric - 1], .value = value });
 }
 
 /* ---- the application's instrumentation ---- */
@@ -238,6 +245,7 @@ static void app_leave(const char *name)
 static void orphan_ends(void *data)
 {
   struct location *location = data;
+  if (phase_now() == 0) substrates_deactivate(&location->self);
   if (phase_now() == 0)
     while (location->depth) {
       fakescorep_end(location->open[location->depth - 1]);
@@ -276,6 +284,8 @@ static void measurement_ends(void)
   if (phase_now() == 0) {
     if (syscall(SYS_gettid) == getpid() && fakescorep_recording() && !swift) app_leave("main");
     __atomic_store_n(&phase, 1, __ATOMIC_RELAXED);
+    substrates_deactivate(&main_location.self);
+    substrates_end();
   }
   write_truth();
 }
@@ -291,7 +301,9 @@ EXPORTED void SCOREP_InitMeasurement(void)
   phase = begin ? atoi(begin) : 0;
   recording = !record || strcmp(record, "off") != 0;
   swift = getenv("FAKESCOREP_SWIFT") != NULL;
+  substrates_begin(&main_location.self);
   if (!swift) app_enter("main");
+  if (!recording) substrates_switch(&main_location.self, false);
   atexit(measurement_ends);
 }
 
@@ -349,7 +361,7 @@ static uint64_t get_locations(void)
 }
 
 EXPORTED const struct fakescorep fakescorep = {
-  .set_phase = set_phase, .enter = app_enter, .leave = app_leave, .enters = get_enters, .leaves = get_leaves, .values = get_values,
+  .set_phase = set_phase, .end = measurement_ends, .enter = app_enter, .leave = app_leave, .enters = get_enters, .leaves = get_leaves, .values = get_values,
   .sum = get_sum, .regions = get_regions, .ignored = get_ignored, .last = get_last, .depth = get_depth, .locations = get_locations,
 };
 
