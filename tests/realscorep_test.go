@@ -22,6 +22,8 @@ import (
 	"ncclotf2/tests/scenario"
 )
 
+const noRealScorep = "SKIPPED, NOT TESTED: no Score-P on the PATH; tests/fakescorep stands for it"
+
 // realHosts are the test hosts instrumented with the Score-P on the PATH, by kind; each is built once.
 var realHosts = struct {
 	sync.Mutex
@@ -47,7 +49,7 @@ var realHostKinds = map[string]realHostKind{
 func realHost(t *testing.T, kind string) string {
 	t.Helper()
 	if _, err := exec.LookPath("scorep"); err != nil {
-		t.Skip("SKIPPED, NOT TESTED: no Score-P on the PATH; tests/fakescorep stands for it")
+		t.Skip(noRealScorep)
 	}
 	realHosts.Lock()
 	defer realHosts.Unlock()

@@ -10,7 +10,7 @@ FAKESCOREP_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wshadow -Wstri
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 FAKESCOREP_MEASUREMENTS := $(patsubst %,$(BUILD)/fakescorep/%/libscorep_measurement.so,none omp pthread no-user old lean)
 FAKESCOREP_EVENTS := $(patsubst %,$(BUILD)/fakescorep/%/libscorep_adapter_user_event.so.11,none omp pthread old lean)
-FAKESCOREP := $(FAKESCOREP_MEASUREMENTS) $(FAKESCOREP_EVENTS)
+FAKESCOREP := $(FAKESCOREP_MEASUREMENTS) $(FAKESCOREP_EVENTS) $(BUILD)/fakescorep/pauses
 
 .PHONY: fakescorep
 fakescorep: $(FAKESCOREP)
@@ -30,3 +30,7 @@ $(FAKESCOREP_MEASUREMENTS): $(FAKESCOREP_DIR)/measurement.c $(FAKESCOREP_DIR)/su
 $(FAKESCOREP_EVENTS): $(BUILD)/fakescorep/%/libscorep_adapter_user_event.so.11: $(FAKESCOREP_DIR)/user_event.c \
 		$(BUILD)/fakescorep/%/libscorep_measurement.so $(FAKESCOREP_DIR)/fakescorep.h
 	$(CC) $(FAKESCOREP_CFLAGS) $(CFLAGS) -shared -Wl,-soname,$(@F) -o $@ $< $(@D)/libscorep_measurement.so '-Wl,-rpath,$$ORIGIN' $(LDFLAGS) -pthread
+
+$(BUILD)/fakescorep/pauses: $(FAKESCOREP_DIR)/pauses.c $(wildcard plugin/abi*.h) $(FAKESCOREP_DIR)/fakescorep.mk
+	@mkdir -p $(@D)
+	$(CC) $(FAKESCOREP_CFLAGS) $(CFLAGS) -I. -o $@ $< $(LDFLAGS) -pthread -ldl
