@@ -8,6 +8,8 @@
  * - It is told only while it measures; a call before that would start it, on a thread of NCCL's maybe.
  * - Which threads it knows is chosen when the program is linked. In one model any may tell it something, in the others
  *   only the process's main thread.
+ * - It takes memory for each thread that it gets to know and ends the program when it has no more: no thread is made known to
+ *   it without room.
  * - A plain call (a GroupApi event of depth 1) is a region until its stop: NCCL (2.28 and later) makes that stop
  *   on every way out, on the same thread, and no code of the application runs in between.
  * - A call within a group of the user's is a region without length, within one callback: where such a call fails NCCL
