@@ -31,7 +31,7 @@ include tests/fakenccl/fakenccl.mk
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(HOST) $(FAKECUPTI) $(FAKESCOREP) ## the plugin, the tool and the test host, in build/
+build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(HOST) $(FAKECUPTI) $(FAKESCOREP) ## the plugin, the tool and the test host, in build/
 
 # NVML is reached through cgo, which needs a C compiler; TOOL_CGO=0 builds the tool without NVML. Functions that the
 # driver's library lacks must not keep a program from starting: they are bound when they are first called.

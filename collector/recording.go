@@ -69,9 +69,10 @@ type recording struct {
 	lost           [shm.TypeCount]uint64
 	markers        []shard.Marker
 	activities     map[uint32]uint64 // records of CUPTI's taken, by kind
-	pending        []shard.Pending   // at the end of the process; nil before
-	sensorFailures uint64            // readings of GPUs' sensors that failed
-	sensorLosses   uint64            // values that found no room
+	scorepThreads  []shard.ScorepThread
+	pending        []shard.Pending // at the end of the process; nil before
+	sensorFailures uint64          // readings of GPUs' sensors that failed
+	sensorLosses   uint64          // values that found no room
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
@@ -313,6 +314,8 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 		if len(rec.Activity) >= 4 {
 			r.activities[binary.NativeEndian.Uint32(rec.Activity)]++
 		}
+	case shm.RecordScorepThread:
+		r.scorepThreads = append(r.scorepThreads, shard.ScorepThread{TID: int(rec.Aux), Location: uint32(rec.Arg)})
 	case shm.RecordStart, shm.RecordInit, shm.RecordFinalize, shm.RecordEdge:
 		if rec.Aux != shm.None && !r.comms[int(rec.Aux)] {
 			r.announceOne(int(rec.Aux))
@@ -489,6 +492,12 @@ func (r *recording) snapshot() {
 	if h.ScorepState != shm.ScorepOff {
 		r.widen()
 		p.Scorep = &shard.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(), Why: h.ScorepReason()}
+	}
+	if h.ScorepMeasured != 0 {
+		if p.Scorep == nil {
+			p.Scorep = &shard.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String()}
+		}
+		p.Scorep.Substrate = &shard.ScorepSubstrate{Rank: int(h.ScorepRank), Threads: r.scorepThreads}
 	}
 	p.Counts.Scorep = h.ScorepCalls()
 	p.Costs = r.costs(&h)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "event.h"
 
+#include "measurement.h"
+
 /* What a state's argument holds, by the value of the state. */
 enum argument { NONE, TRANS_SIZE, APPENDED_OPS, NET_DATA, GPU_TIMER };
 static const uint8_t argument_of[] = {
@@ -44,7 +46,8 @@ ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type)
 bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHandle) {
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   const unsigned type = counter_of(call.bit);
-  const bool window = call.record_mask & NCCLOTF2_RECORD_WINDOW;
+  const bool window =
+      call.record_mask & NCCLOTF2_RECORD_WINDOW || __atomic_load_n(&ncclotf2_fast.measured, __ATOMIC_RELAXED);
   launch_refused(type);
   if (call.wanted) {
     if (call.record_mask & NCCLOTF2_RECORD_FULL)

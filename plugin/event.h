@@ -300,7 +300,8 @@ ncclotf2_start(void *context, void **eHandle, const struct ncclotf2_descr_v7 *d,
   *eHandle = NULL;
   const uint64_t wanted = record_mask & api.known;
   if (__builtin_expect(!(bit & wanted) || (bit & (bit - 1)) ||
-                           (record_mask & (NCCLOTF2_RECORD_WINDOW | NCCLOTF2_RECORD_FULL)), 0)) {
+                           (record_mask & (NCCLOTF2_RECORD_WINDOW | NCCLOTF2_RECORD_FULL)) ||
+                           __atomic_load_n(&ncclotf2_fast.measured, __ATOMIC_RELAXED), 0)) {
     struct ncclotf2_call call = {.bit = bit,
                                  .parent = ncclotf2_value(d->parentObj),
                                  .ordinal = ordinal,

@@ -19,6 +19,7 @@
 #include "handle.h"
 #include "intern.h"
 #include "log.h"
+#include "measurement.h"
 #include "ring.h"
 #include "scorep.h"
 #include "session.h"
@@ -67,7 +68,17 @@ static void cupti_ends(void) {
 static void process_ends(void) {
   if (!ncclotf2_session_is_owner() || !lock_at_end()) return;
   ncclotf2_log_use(NULL); /* libnccl's own exit handlers may have run already */
+  ncclotf2_measurement_threads();
   __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->ended, 1, __ATOMIC_RELEASE);
+  ncclotf2_consumer_flush(FLUSH_SECONDS);
+  pthread_mutex_unlock(&ncclotf2_life);
+}
+
+/* Called by Score-P, whose exit handler may run before ours. */
+static void measurement_ends(void) {
+  if (!ncclotf2_session_is_owner() || !lock_at_end()) return;
+  ncclotf2_log_use(NULL);
+  ncclotf2_measurement_threads();
   ncclotf2_consumer_flush(FLUSH_SECONDS);
   pthread_mutex_unlock(&ncclotf2_life);
 }
@@ -173,6 +184,7 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
   pthread_mutex_lock(&ncclotf2_life);
   ncclotf2_log_use(args->logger);
   if (!open_session(args)) goto done;
+  ncclotf2_measurement_find(measurement_ends);
 
   struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
   const bool first = header->comm_used == 0, early = header->live_comms == 0;
@@ -195,7 +207,7 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     ncclotf2_consumer_check();
   if (ncclotf2_consumer_ready()) {
     begin_cupti(early);
-    ncclotf2_scorep_begin(args->api.version);
+    ncclotf2_scorep_begin(args->api.version, args->caller);
     ask_for_events(args->mask, args->api.known);
   }
   ncclotf2_consumer_messages();
@@ -252,6 +264,7 @@ ncclotf2_result ncclotf2_finalize(void *context) {
       __atomic_store_n(&comm->final_ticks, ticks ? ticks : 1, __ATOMIC_RELEASE);
       if (__atomic_sub_fetch(&header->live_comms, 1, __ATOMIC_ACQ_REL) == 0) {
         ncclotf2_cupti_end(CUPTI_SECONDS);
+        ncclotf2_measurement_threads();
         ncclotf2_consumer_flush(FLUSH_SECONDS);
         report_losses(header);
         ncclotf2_scorep_report();

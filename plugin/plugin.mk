@@ -10,7 +10,7 @@ SANITIZE ?=
 
 PLUGIN_OUT := $(BUILD)/plugin
 PLUGIN_SRC := $(wildcard plugin/*.c)
-PLUGIN_HDR := $(wildcard plugin/*.h plugin/*.inc)
+PLUGIN_HDR := $(wildcard plugin/*.h plugin/*.inc plugin/substrate/*.h)
 PLUGIN_OBJ := $(PLUGIN_SRC:plugin/%.c=$(PLUGIN_OUT)/%.o)
 PLUGIN_CFLAGS := -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -Werror \
 	-D_GNU_SOURCE -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -26,7 +26,7 @@ include tests/fakescorep/fakescorep.mk
 
 .PHONY: plugin plugin-test plugin-test-asan plugin-test-tsan plugin-lint
 
-plugin: $(BUILD)/libnccl-profiler-otf2.so $(BUILD)/librccl-profiler-otf2.so
+plugin: $(BUILD)/libnccl-profiler-otf2.so $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so
 
 $(BUILD)/libnccl-profiler-otf2.so: $(PLUGIN_OBJ) plugin/export.map
 	$(CC) -shared -o $@.new $(PLUGIN_OBJ) $(PLUGIN_LDFLAGS) $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(PLUGIN_LIBS)
@@ -34,6 +34,10 @@ $(BUILD)/libnccl-profiler-otf2.so: $(PLUGIN_OBJ) plugin/export.map
 
 $(BUILD)/librccl-profiler-otf2.so: $(BUILD)/libnccl-profiler-otf2.so
 	ln -sf $(<F) $@
+
+$(BUILD)/libscorep_substrate_nccl_otf2.so: $(wildcard plugin/substrate/*) plugin/plugin.mk
+	@mkdir -p $(@D)
+	$(CC) $(PLUGIN_CFLAGS) -ftls-model=global-dynamic -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--no-undefined -o $@ plugin/substrate/substrate.c
 
 $(PLUGIN_OUT)/%.o: plugin/%.c $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
@@ -58,11 +62,13 @@ $(PLUGIN_OUT)/tests/libcuda.so.1: plugin/tests/fake_libcuda.c plugin/plugin.mk
 
 # The library that calls the plugin, under names that it has in the field.
 PLUGIN_FAKE_NCCL := $(addprefix $(PLUGIN_OUT)/tests/,libnccl.so.2 librccl.so.1 libtorch_cuda.so libtorch_hip.so \
-	libframework.so libother.so libnccl-failing.so libamdhip64.so.6)
+	libframework.so libother.so libnccl-failing.so libnccl-instrumented.so libnccl-instrumented-noplt.so libamdhip64.so.6)
 $(PLUGIN_FAKE_NCCL): FAKE := -DFAKE_VERSION=22707
 $(PLUGIN_OUT)/tests/libnccl.so.2: FAKE := -DFAKE_VERSION=22907
 $(PLUGIN_OUT)/tests/libother.so: FAKE :=
 $(PLUGIN_OUT)/tests/libnccl-failing.so: FAKE := -DFAKE_VERSION=22907 -DFAKE_VERSION_FAILS
+$(PLUGIN_OUT)/tests/libnccl-instrumented.so: FAKE := -DFAKE_VERSION=22907 -finstrument-functions
+$(PLUGIN_OUT)/tests/libnccl-instrumented-noplt.so: FAKE := -DFAKE_VERSION=22907 -finstrument-functions -fno-plt
 $(PLUGIN_OUT)/tests/libamdhip64.so.6: FAKE := -DFAKE_HIP
 $(PLUGIN_FAKE_NCCL): plugin/tests/fake_nccl.c $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
@@ -82,7 +88,7 @@ plugin-test-tsan:
 
 plugin-lint:
 	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
-		-D_GNU_SOURCE -D__x86_64__ $(PLUGIN_SRC) $(wildcard plugin/tests/*.c)
+		-D_GNU_SOURCE -D__x86_64__ $(PLUGIN_SRC) $(wildcard plugin/substrate/*.c plugin/tests/*.c)
 
 # Not to be deleted as intermediate files.
 .SECONDARY: $(PLUGIN_TESTS:%=%.o) $(PLUGIN_OUT)/tests/host.o

@@ -11,12 +11,14 @@
 #include "abi.h"
 #include "config.h"
 #include "futex.h"
+#include "instrumented.h"
 #include "log.h"
 #include "scorep_library.h"
 #include "session.h"
 
 static struct scorep_functions scorep; /* written before ncclotf2_fast.scorep is set */
 static bool any_thread;                /* likewise: not only the main thread may call it */
+static bool points;                    /* likewise: nothing may be open between two callbacks */
 
 /* One region per operation, by NCCL's name of it. */
 enum { ALL_TO_ALL, GATHER, SCATTER, SEND_RECV, OTHER, NAMED };
@@ -55,17 +57,38 @@ static __thread struct {
   uint32_t comm;
   bool mixed;      /* … on several communicators */
   bool unsized;    /* … of a datatype whose size is not known */
-  uint8_t may;     /* enum: whether the thread may call Score-P */
+  uint8_t standing; /* enum: whether the thread may call Score-P */
 } thread;
-enum { UNKNOWN = 0, MAY = 1, MAY_NOT = 2 };
+enum { UNKNOWN = 0, MAY, MAY_NOT, NEW /* it may, and Score-P has perhaps not counted it yet */, NO_MEMORY };
+
+/* What Score-P needs for a thread that it gets to know: of its memory, whose size is fixed when it begins (SCOREP_TOTAL_MEMORY),
+ * and which it does not get back when the thread ends. Where none is left it ends the program. Traced threads: its own advice
+ * is 2 MiB, 1.1 were seen. Threads of a profile: 20 KiB were seen. */
+enum { TRACED_THREAD = 2 << 20, PROFILED_THREAD = 128 << 10 };
+static uint32_t new_threads;
 
 static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
 
 static bool measures(void) { return __atomic_load_n(scorep.phase, __ATOMIC_RELAXED) == SCOREP_PHASE_WITHIN; }
 
+static bool is_main(void) { return syscall(SYS_gettid) == getpid(); }
+
+/* Whether one more thread fits. There is no asking whether Score-P knows this one already: the program's own threads, if they were
+ * created by its instrumentation, are counted before they come here. */
+static bool take_room(void) {
+  if (!scorep.location_count || !scorep.is_tracing || !scorep.total_memory) return false;
+  const uint64_t each = scorep.is_tracing() ? TRACED_THREAD : PROFILED_THREAD;
+  const uint64_t coming = __atomic_add_fetch(&new_threads, 1, __ATOMIC_ACQ_REL); /* read before the count: twice rather than never */
+  if ((scorep.location_count() + coming) * each <= scorep.total_memory()) return true;
+  __atomic_sub_fetch(&new_threads, 1, __ATOMIC_RELEASE);
+  return false;
+}
+
+/* While Score-P measures. */
 static bool thread_may(void) {
-  if (thread.may == UNKNOWN) thread.may = any_thread || syscall(SYS_gettid) == getpid() ? MAY : MAY_NOT;
-  return thread.may == MAY;
+  if (thread.standing == UNKNOWN)
+    thread.standing = is_main() ? MAY : !any_thread ? MAY_NOT : take_room() ? NEW : NO_MEMORY;
+  return thread.standing == MAY || thread.standing == NEW;
 }
 
 /* Whether the handles are there afterwards. */
@@ -96,12 +119,17 @@ static void *keep(uint8_t *base, enum ncclotf2_scorep_kept reason) {
 
 /* The region that was entered, or NULL. Bytes are a value of the metric unless they are not known. */
 static void *enter(uint8_t *base, unsigned region, uint64_t bytes, bool known) {
-  if (!thread_may()) return keep(base, NCCLOTF2_SCOREP_KEPT_THREAD);
   if (!measures()) return keep(base, NCCLOTF2_SCOREP_KEPT_OUTSIDE);
+  if (!thread_may())
+    return keep(base, thread.standing == NO_MEMORY ? NCCLOTF2_SCOREP_KEPT_MEMORY : NCCLOTF2_SCOREP_KEPT_THREAD);
   if (scorep.recording_enabled && !scorep.recording_enabled()) return keep(base, NCCLOTF2_SCOREP_KEPT_PAUSED);
   void *handle = define() ? regions[region].handle : NULL;
   if (!handle) return keep(base, NCCLOTF2_SCOREP_KEPT_UNDEFINED);
   scorep.region_enter(handle);
+  if (thread.standing == NEW) {
+    thread.standing = MAY;
+    __atomic_sub_fetch(&new_threads, 1, __ATOMIC_RELEASE);
+  }
   if (known && metric) scorep.trigger_uint64(metric, bytes);
   ncclotf2_count(&ncclotf2_header_at(base)->scorep_forwarded);
   return handle;
@@ -109,6 +137,13 @@ static void *enter(uint8_t *base, unsigned region, uint64_t bytes, bool known) {
 
 static void leave(void *handle) {
   if (handle && measures()) scorep.region_end(handle);
+}
+
+/* What is open in it, if it may stay so. */
+static void *stay(void *handle) {
+  if (!points) return handle;
+  leave(handle);
+  return NULL;
 }
 
 static const char *text_of(uint8_t *base, uint32_t id) {
@@ -150,7 +185,7 @@ static void *enter_series(uint8_t *base) {
   const uint64_t bytes = thread.sent > thread.received ? thread.sent : thread.received;
   void *handle = enter(base, series_region(base), bytes, !thread.unsized);
   thread.sends = thread.receives = 0;
-  return handle;
+  return stay(handle);
 }
 
 static void begin_call(uint64_t handle) {
@@ -176,7 +211,7 @@ void ncclotf2_scorep_started(uint8_t *base, const struct ncclotf2_record *record
     return;
   }
   if (record->type == NCCLOTF2_COLL_API) {
-    thread.entered = enter(base, region, bytes, size != 0);
+    thread.entered = stay(enter(base, region, bytes, size != 0));
     return;
   }
   if (thread.sends + thread.receives == 0) thread.comm = record->aux;
@@ -217,7 +252,7 @@ static bool measurement_is_expected(void) {
   return false;
 }
 
-void ncclotf2_scorep_begin(unsigned api_version) {
+void ncclotf2_scorep_begin(unsigned api_version, const void *caller) {
   static bool begun;
   if (begun) return;
   begun = true;
@@ -247,12 +282,16 @@ void ncclotf2_scorep_begin(unsigned api_version) {
     set_state(NCCLOTF2_SCOREP_ON, "");
     ncclotf2_log(NCCLOTF2_LOG_INFO, "NCCL's calls are forwarded to Score-P, from %s",
                  any_thread ? "all threads" : "the main thread (that is what its thread model allows)");
+    points = ncclotf2_is_instrumented(caller);
+    if (points)
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "NCCL itself is instrumented: its calls are regions without duration in Score-P; build it without "
+                   "(SCOREP_WRAPPER=off, or scorep --nocompiler)");
     __atomic_store_n(&ncclotf2_fast.scorep, 1, __ATOMIC_RELEASE);
   }
 }
 
 void ncclotf2_scorep_prepare(void) {
-  if (!__atomic_load_n(&ncclotf2_fast.scorep, __ATOMIC_ACQUIRE) || !thread_may() || !measures()) return;
+  if (!__atomic_load_n(&ncclotf2_fast.scorep, __ATOMIC_ACQUIRE) || !measures() || !(any_thread || is_main())) return;
   while (!define()) ncclotf2_futex_wait(&defined, BEING_DEFINED, 20); /* another thread does it: calls are to find them */
 }
 
@@ -262,6 +301,7 @@ void ncclotf2_scorep_report(void) {
       [NCCLOTF2_SCOREP_KEPT_OUTSIDE] = "while Score-P did not measure",
       [NCCLOTF2_SCOREP_KEPT_PAUSED] = "while its recording was off",
       [NCCLOTF2_SCOREP_KEPT_UNDEFINED] = "for which it had no region",
+      [NCCLOTF2_SCOREP_KEPT_MEMORY] = "from more threads than it has memory for (raise SCOREP_TOTAL_MEMORY: 2 MiB for each thread)",
   };
   static uint64_t reported[NCCLOTF2_SCOREP_KEPT_REASONS];
   char line[512] = "";

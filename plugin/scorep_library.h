@@ -29,7 +29,10 @@ enum {
   FUNCTION(0, recording_enabled, SCOREP_User_RecordingEnabled, bool, (void))                                           \
   FUNCTION(0, init_metric, SCOREP_User_InitMetric, void,                                                               \
            (uint32_t *handle, const char *name, const char *unit, uint32_t type, int8_t context))                      \
-  FUNCTION(0, trigger_uint64, SCOREP_User_TriggerMetricUint64, void, (uint32_t handle, uint64_t value))
+  FUNCTION(0, trigger_uint64, SCOREP_User_TriggerMetricUint64, void, (uint32_t handle, uint64_t value))               \
+  FUNCTION(0, location_count, SCOREP_Location_GetCountOfLocations, uint32_t, (void))                                  \
+  FUNCTION(0, is_tracing, SCOREP_IsTracingEnabled, bool, (void))                                                      \
+  FUNCTION(0, total_memory, SCOREP_Env_GetTotalMemory, uint64_t, (void))
 
 struct scorep_functions {
 #define MEMBER(needed, member, symbol, result, parameters) result(*member) parameters;

@@ -37,7 +37,8 @@ struct ncclotf2_fast {
   uint32_t clock;           /* enum ncclotf2_clock_source */
   uint32_t intern_epoch;    /* string addresses of an earlier epoch mean nothing any more */
   uint16_t cupti;           /* 1 while CUPTI is on: launches tell it their handles */
-  uint16_t scorep;          /* 1 once calls are forwarded to Score-P; never again 0, as regions may be open */
+  uint8_t scorep;           /* 1 once calls are forwarded to Score-P; never again 0, as regions may be open */
+  uint8_t measured;         /* 1 once there is a measurement that has a say in what is recorded (measurement.h) */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct ncclotf2_fast) == 64, "one cache line");
 extern struct ncclotf2_fast ncclotf2_fast;

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define NCCLOTF2_SHM_MAGIC   0x3266744f6c63636eULL /* "ncclOtf2" read as little-endian */
-#define NCCLOTF2_SHM_VERSION 4u
+#define NCCLOTF2_SHM_VERSION 5u
 
 #define NCCLOTF2_PAGE        4096u
 #define NCCLOTF2_CHUNK_SIZE  65536u  /* ring memory is handed out in these units */
@@ -148,7 +148,8 @@ enum ncclotf2_scorep_kept {
   NCCLOTF2_SCOREP_KEPT_OUTSIDE = 1, /* before or behind the measurement */
   NCCLOTF2_SCOREP_KEPT_PAUSED = 2,  /* its recording was off */
   NCCLOTF2_SCOREP_KEPT_UNDEFINED = 3, /* its region was not there (yet) */
-  NCCLOTF2_SCOREP_KEPT_REASONS = 4
+  NCCLOTF2_SCOREP_KEPT_MEMORY = 4,    /* one thread more than it has memory for */
+  NCCLOTF2_SCOREP_KEPT_REASONS = 5
 };
 
 struct ncclotf2_header {
@@ -215,8 +216,10 @@ struct ncclotf2_header {
   uint64_t scorep_forwarded;   /* regions begun in Score-P */
   uint64_t scorep_kept[NCCLOTF2_SCOREP_KEPT_REASONS]; /* calls, by why they were not forwarded */
   char scorep_why[512];        /* one line, if calls cannot be forwarded; else empty. Written before the state */
+  uint32_t scorep_measured;    /* 1: our substrate plugin is loaded in the Score-P measurement */
+  int32_t scorep_rank;         /* then: Score-P's number of this process, -1 if it is not known */
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
-               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512];
+               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512 - 8];
 
   /* written by the collector (offset 6144) */
   uint32_t collector_state;    /* futex, enum ncclotf2_collector_state */
@@ -337,7 +340,8 @@ enum ncclotf2_record_kind {
   NCCLOTF2_RECORD_BEFORE = 9,   /* record mode; handle: the event started next in this ring; arg: what *eHandle
                                    held before */
   NCCLOTF2_RECORD_CUPTI = 10,   /* struct ncclotf2_cupti */
-  NCCLOTF2_RECORD_CUPTI_CLOCK = 11 /* struct ncclotf2_cupti_clock */
+  NCCLOTF2_RECORD_CUPTI_CLOCK = 11, /* struct ncclotf2_cupti_clock */
+  NCCLOTF2_RECORD_SCOREP_THREAD = 12 /* aux: tid; arg: number of a Score-P location that it recorded at */
 };
 
 enum ncclotf2_mark {

@@ -2,13 +2,14 @@
 #include "window.h"
 
 #include "clock.h"
+#include "measurement.h"
 #include "ring.h"
 
 #define BIT(type) (1u << NCCLOTF2_##type)
 
 static bool inside(struct ncclotf2_comm *comm, uint64_t ordinal) {
   return ordinal >= __atomic_load_n(&comm->first, __ATOMIC_RELAXED) &&
-         ordinal < __atomic_load_n(&comm->last, __ATOMIC_RELAXED);
+         ordinal < __atomic_load_n(&comm->last, __ATOMIC_RELAXED) && ncclotf2_measurement_records();
 }
 
 /* ncclotf2_comm.recording */

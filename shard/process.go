@@ -134,6 +134,21 @@ type Scorep struct {
 	State string `json:"state"`         // see shm.ScorepState
 	Model string `json:"model"`         // how it sees threads: "none", "omp", "pthread", or "unknown"
 	Why   string `json:"why,omitempty"` // one line, if calls cannot be forwarded
+
+	Substrate *ScorepSubstrate `json:"substrate,omitempty"` // nil: our substrate plugin was not loaded in it
+}
+
+// ScorepSubstrate is what our substrate plugin of Score-P's told of the measurement.
+type ScorepSubstrate struct {
+	Rank    int            `json:"rank"`    // Score-P's number of this process: in its traces the location group's id; −1 if unknown
+	Threads []ScorepThread `json:"threads"` // complete when the measurement, or the process, has ended
+}
+
+// ScorepThread says that a thread recorded at a location of Score-P's, whose id in its traces is Location<<32 | Rank. A thread can
+// have several in the course of time, and a location several threads.
+type ScorepThread struct {
+	TID      int    `json:"tid"`
+	Location uint32 `json:"location"`
 }
 
 // Cost is what one callback took for one event type, as the plugin measured it on a sample.
@@ -296,7 +311,7 @@ type Counts struct {
 	// Import is what became of the input of an import: LINES, MALFORMED, TRUNCATED, …
 	Import map[string]uint64 `json:"import,omitempty"`
 
-	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED.
+	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED, MEMORY.
 	Scorep map[string]uint64 `json:"scorep,omitempty"`
 
 	NullHandles uint64 `json:"nullHandles"` // stops and states of events that were refused

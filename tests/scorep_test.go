@@ -29,7 +29,7 @@ func instrumented(t *testing.T, model, truth string) []string {
 	t.Helper()
 	return []string{
 		"LD_PRELOAD=" + builtFile(t, filepath.Join("fakescorep", model, "libscorep_adapter_user_event.so.11")),
-		"FAKESCOREP_TRUTH=" + truth,
+		"FAKESCOREP_TRUTH=" + truth, "FAKESCOREP_MEMORY=256",
 	}
 }
 
@@ -346,6 +346,45 @@ func TestScorepLivesWithRandomJobs(t *testing.T) {
 	if calls < 1000 {
 		t.Errorf("%d calls only", calls)
 	}
+}
+
+// callsOfManyThreads is a job whose calls come from more threads than Score-P has memory for, if nobody raises it.
+func callsOfManyThreads(t *testing.T) *replay.Recording {
+	t.Helper()
+	s := scenario.New("many-threads", "2.28.9")
+	ranks := pair(s)
+	for range 40 {
+		for _, r := range ranks {
+			r.App = r.App.Process().ShortThread("")
+			r.Call(allReduce)
+		}
+	}
+	scenario.Leave(ranks)
+	rec, err := s.Load(filepath.Join(t.TempDir(), "many-threads"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// checkManyThreads wants the calls of some threads, all of those.
+func checkManyThreads(t *testing.T, got [][][]userRegion) {
+	t.Helper()
+	for i := range got {
+		calls := 0
+		for _, thread := range got[i] {
+			calls += len(thread)
+		}
+		if calls < 4 || calls > 12 {
+			t.Errorf("process %d: %d of 40 calls, each from a thread of its own", i, calls)
+		}
+	}
+}
+
+// Each thread takes of Score-P's memory for good: it gets to know no more than it has room for.
+func TestScorepKeepsItsMemory(t *testing.T) {
+	got, _ := playInstrumented(t, callsOfManyThreads(t), "pthread", func(o *replay.Options) { o.Env = append(o.Env, "FAKESCOREP_MEMORY=16") })
+	checkManyThreads(t, got)
 }
 
 // Before and behind the measurement, in a pause, and where jobs end otherwise than in order, Score-P is left alone.

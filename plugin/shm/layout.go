@@ -7,7 +7,7 @@ import "fmt"
 // Constants of plugin/shm.h.
 const (
 	Magic   = 0x3266744f6c63636e // "ncclOtf2" read as little-endian
-	Version = 4
+	Version = 5
 
 	PageSize      = 4096
 	HeaderSize    = 2 * PageSize // of struct ncclotf2_header
@@ -243,11 +243,12 @@ const (
 	ScorepKeptOutside   = 1 // before or behind the measurement
 	ScorepKeptPaused    = 2 // its recording was off
 	ScorepKeptUndefined = 3 // its region was not there (yet)
-	ScorepKeptReasons   = 4
+	ScorepKeptMemory    = 4 // one thread more than it has memory for
+	ScorepKeptReasons   = 5
 )
 
 // scorepKeptNames are the reasons as shards name them.
-var scorepKeptNames = [ScorepKeptReasons]string{"OTHER_THREADS", "OUTSIDE", "PAUSED", "UNDEFINED"}
+var scorepKeptNames = [ScorepKeptReasons]string{"OTHER_THREADS", "OUTSIDE", "PAUSED", "UNDEFINED", "MEMORY"}
 
 // Header is struct ncclotf2_header. In live memory the fields after Created's page half change while
 // they are looked at: read them through the methods of Memory, or from the copy that Source.Header
@@ -318,8 +319,10 @@ type Header struct {
 	ScorepForwarded uint64                    // calls that became regions of Score-P's
 	ScorepKept      [ScorepKeptReasons]uint64 // calls that did not, by why
 	ScorepWhy       [512]byte                 // one line, if calls cannot be forwarded; else empty
+	ScorepMeasured  uint32                    // 1: our substrate plugin is loaded in the Score-P measurement
+	ScorepRank      int32                     // then: Score-P's number of the process, −1 if it is not known
 
-	_ [712]byte
+	_ [696]byte
 
 	// written by the collector
 	CollectorState CollectorState

@@ -145,6 +145,8 @@ func (m *Memory) Header() Header {
 	c.CuptiKinds = atomic.LoadUint64(&h.CuptiKinds)
 	c.ScorepState = ScorepState(atomic.LoadUint32((*uint32)(&h.ScorepState)))
 	c.ScorepModel = ScorepModel(atomic.LoadUint32((*uint32)(&h.ScorepModel)))
+	c.ScorepMeasured = atomic.LoadUint32(&h.ScorepMeasured)
+	c.ScorepRank = atomic.LoadInt32(&h.ScorepRank)
 	c.ScorepForwarded = atomic.LoadUint64(&h.ScorepForwarded)
 	for i := range h.ScorepKept {
 		c.ScorepKept[i] = atomic.LoadUint64(&h.ScorepKept[i])

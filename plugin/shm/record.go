@@ -89,9 +89,11 @@ const (
 
 	RecordCupti      RecordKind = 10 // an activity record of CUPTI's: Activity, ActivityName; Arg: cuptiGetVersion
 	RecordCuptiClock RecordKind = 11 // Handle: cuptiGetTimestamp at Ticks; Arg: how many ticks reading it took; Real
+
+	RecordScorepThread RecordKind = 12 // Aux: tid; Arg: number of a Score-P location that it recorded at
 )
 
-var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before", "Cupti", "CuptiClock"}
+var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before", "Cupti", "CuptiClock", "ScorepThread"}
 
 // Mark is what a RecordMark says.
 type Mark uint8
@@ -361,6 +363,7 @@ var others = [...]recordLayout{
 	RecordCuptiClock: {"cupti_clock", 2, []field{
 		{"real", 32, wide, unsafe.Offsetof(rec.Real)},
 	}},
+	RecordScorepThread: {"record", 1, nil},
 }
 
 // proxyOpStates is the number of ProxyOp's own states of API v1 … v3: their Aux holds the steps, too.

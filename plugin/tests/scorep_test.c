@@ -251,6 +251,49 @@ static void open_calls(void) {
   EQUAL(app->leaves(), app->enters(), "leaves");
 }
 
+/* ---- who calls ---- */
+
+static void *init_from(const char *library) {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
+  CHECK(length > 0, "who am I: %s", strerror(errno));
+  path[length] = '\0';
+  strcpy(strrchr(path, '/') + 1, library);
+  void *nccl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  CHECK(nccl, "%s", dlerror());
+  int (*init)(struct ncclotf2_plugin_v6 *, void **, int *) =
+      (int (*)(struct ncclotf2_plugin_v6 *, void **, int *))dlsym(nccl, "fake_init_v6");
+  void *context = NULL;
+  EQUAL(init(&ncclProfiler_v6, &context, &host_mask), 0, "init");
+  return context;
+}
+
+/* Its functions begin and end between the callbacks, and tell Score-P. */
+static void instrumented(const char *library, uint64_t depth) {
+  instrument("none");
+  host_use_stub("ready", 0xffff);
+  void *context = init_from(library);
+  check_state(NCCLOTF2_SCOREP_ON, NCCLOTF2_SCOREP_SINGLE);
+  void *group = start_group(context, 1);
+  append(context, group, "AllReduce", 10);
+  EQUAL(app->enters(), 1, "enters");
+  EQUAL(app->depth(), depth, "depth in the call");
+  end_group(group);
+  group = start_group(context, 1);
+  append(context, group, "Send", 10);
+  append(context, group, "Recv", 10);
+  append(context, group, "Recv", 10);
+  ncclProfiler_v6.recordEventState(group, 24, NULL);
+  EQUAL(app->depth(), depth, "depth while it launches");
+  ncclProfiler_v6.stopEvent(group);
+  CHECK(strcmp(app->last(), "ncclGather") == 0, "it became %s", app->last());
+  EQUAL(app->enters(), 2, "enters");
+  EQUAL(app->leaves(), 2, "leaves");
+}
+static void instrumented_nccl(void) { instrumented("libnccl-instrumented.so", 1); }
+static void instrumented_nccl_without_plt(void) { instrumented("libnccl-instrumented-noplt.so", 1); }
+static void nccl_as_ever(void) { instrumented("libnccl.so.2", 2); }
+
 /* ---- threads ---- */
 
 static void *call_often(void *context) {
@@ -324,6 +367,7 @@ static void *init_and_call(void *comm_id) {
 }
 
 static void threads_that_begin_together(void) {
+  setenv("FAKESCOREP_MEMORY", "64", 1);
   instrument("pthread");
   host_use_stub("ready", 0xffff);
   pthread_t threads[8];
@@ -331,6 +375,53 @@ static void threads_that_begin_together(void) {
   for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
   EQUAL(app->leaves(), 80, "leaves");
   EQUAL(app->regions(), 12, "regions");
+}
+
+/* Each thread that Score-P gets to know takes of its memory for good, and it ends the program when there is none left. */
+static void *call_once(void *context) {
+  plain(context, "AllReduce", 1);
+  plain(context, "AllReduce", 1);
+  return NULL;
+}
+
+static void many_threads_call(void *context, int count, bool together) {
+  pthread_t threads[100];
+  for (int i = 0; i < count; i++) {
+    pthread_create(&threads[i], NULL, call_once, context);
+    if (!together) pthread_join(threads[i], NULL);
+  }
+  for (int i = 0; together && i < count; i++) pthread_join(threads[i], NULL);
+}
+
+/* Half of what it has is for the threads, at most: 2 MiB for each, and a traced one takes 1.1. */
+static void more_threads_than_memory(void) {
+  void *context = begin("pthread");
+  many_threads_call(context, 40, false);
+  EQUAL(app->locations(), 7, "threads");
+  EQUAL(app->leaves(), 12, "leaves");
+  EQUAL(kept(NCCLOTF2_SCOREP_KEPT_MEMORY), 2 * 34, "calls for which there is no memory");
+  plain(context, "AllReduce", 1);
+  EQUAL(app->leaves(), 13, "leaves");
+  ncclProfiler_v6.finalize(context);
+  CHECK(host_logged("68 from more threads than it has memory for (raise SCOREP_TOTAL_MEMORY: 2 MiB for each thread)"), "%s", host_line);
+}
+
+static void many_threads_that_begin_together(void) {
+  setenv("FAKESCOREP_MEMORY", "64", 1);
+  void *context = begin("pthread");
+  many_threads_call(context, 100, true);
+  CHECK(app->locations() > 16 && app->locations() <= 32, "%llu threads", (unsigned long long)app->locations());
+  EQUAL(app->leaves(), 2 * (app->locations() - 1), "leaves");
+  EQUAL(app->leaves() + kept(NCCLOTF2_SCOREP_KEPT_MEMORY), 200, "calls");
+}
+
+static void memory_that_is_not_told(void) {
+  void *context = begin("lean");
+  check_state(NCCLOTF2_SCOREP_ON, NCCLOTF2_SCOREP_CREATE_WAIT);
+  many_threads_call(context, 40, false);
+  EQUAL(app->locations(), 1, "threads");
+  EQUAL(kept(NCCLOTF2_SCOREP_KEPT_MEMORY), 80, "calls");
+  check_call(context, "AllReduce", "ncclAllReduce");
 }
 
 /* ---- the measurement's phases ---- */
@@ -553,6 +644,10 @@ static void within_a_pause(void) {
   EQUAL(app->enters(), 0, "enters");
 }
 
+static void many_threads(void) {
+  for (int i = 0; i < 20; i++) second_thread();
+}
+
 /* It dies where the real one does, so that what does not make it die is right. */
 static void it_dies(void) {
   static const struct {
@@ -561,6 +656,7 @@ static void it_dies(void) {
     bool dies;
   } cases[] = {{"none", second_thread, true},   {"omp", second_thread, true},  {"pthread", second_thread, false},
                {"pthread", thread_ends, false}, {"pthread", end_elsewhere, true}, {"pthread", left_open, true},
+               {"pthread", many_threads, true},
                {"none", open_at_the_end, true}, {"none", not_begun, true},     {"none", enter_null, true},
                {"none", end_null, false},       {"none", call_before, true},   {"none", call_behind, false},
                {"none", switched_off, true},    {"none", switched_on, true},   {"none", within_a_pause, false}};
@@ -588,11 +684,17 @@ TEST_MAIN({"every operation has its region and its bytes", every_operation},
           {"sends and receives of one call have its name", series},
           {"bytes are counted by the datatype", sizes},
           {"what NCCL leaves open is closed", open_calls},
+          {"NCCL that is instrumented itself leaves nothing open between callbacks", instrumented_nccl},
+          {"… also where it calls through a table of addresses", instrumented_nccl_without_plt},
+          {"other NCCL does", nccl_as_ever},
           {"all threads, with the pthread model", all_threads},
           {"the main thread only, without threads", main_thread_only_none},
           {"the main thread only, with OpenMP", main_thread_only_omp},
           {"regions are defined where that is allowed", handles_are_made_where_they_may_be},
           {"threads that begin together miss nothing", threads_that_begin_together},
+          {"no more threads than Score-P has memory for", more_threads_than_memory},
+          {"… also of threads that begin together", many_threads_that_begin_together},
+          {"a Score-P that does not tell its memory gets no more threads", memory_that_is_not_told},
           {"nothing is told before and behind the measurement", before_and_behind_the_measurement},
           {"nothing is told in pauses", pauses},
           {"a forked child tells nothing", a_forked_child_tells_nothing},

@@ -9,13 +9,15 @@
  * Folders, one per thread model: none, omp, pthread. In each libscorep_measurement.so has the measurement and the thread
  * library, and libscorep_adapter_user_event.so.11 the functions for user regions, which a program that uses none of its
  * macros does not load. no-user/libscorep_measurement.so is of a program that was linked without --user, old/ has both libraries
- * and does not tell the phase.
+ * and does not tell the phase, lean/ is pthread/ and does not tell what memory and threads it has.
  *
  * The measurement begins when the libraries are loaded, with a region "main" on the main thread, and ends with the process.
  * Set by the environment then:
  *
  *   FAKESCOREP_PHASE=N        the phase to begin with: -1, 0 (default), 1
  *   FAKESCOREP_RECORDING=off  … and recording
+ *   FAKESCOREP_MEMORY=N       MiB for the traces of all threads; default as SCOREP_TOTAL_MEMORY's: 14 threads
+ *   FAKESCOREP_RANK=N         the process's number, as substrate plugins get it (SCOREP_SUBSTRATE_PLUGINS, as with the real one)
  *   FAKESCOREP_SWIFT=1        regions are counted and nothing more is done: no system call, allocation or lock
  *   FAKESCOREP_TRUTH=FILE     what was recorded, one JSON line per event, at the end: "thread" counts from 0, the main
  *                             thread; "event" is enter, leave or metric, "name" whose, "file" of a region; the last line has the counts.
@@ -30,6 +32,7 @@
 /* Exported by the measurement as `fakescorep`. */
 struct fakescorep {
   void (*set_phase)(int phase);
+  void (*end)(void); /* as when the process ends, and not again then */
   /* The application's own instrumentation, on the calling thread. */
   void (*enter)(const char *name);
   void (*leave)(const char *name);

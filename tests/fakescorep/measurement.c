@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "fakescorep.h"
+#include "substrates.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -23,7 +24,7 @@ struct region {
 };
 
 struct location {
-  uint32_t index; /* 0: the main thread's */
+  struct SCOREP_Location self; /* id 0: the main thread's */
   struct region *open[DEEPEST];
   uint32_t depth;
 };
@@ -54,6 +55,7 @@ static uint32_t metric_count;
 static struct event *events;
 static uint64_t event_count, event_room;
 static uint64_t enters, leaves, values, sum, ignored, closed;
+static uint64_t memory;
 static struct location main_location;
 static uint32_t location_count = 1;
 static const char *last = "";
@@ -80,6 +82,13 @@ static void add(struct event event)
   pthread_mutex_unlock(&lock);
 }
 
+/* Each thread takes what it needs to be traced, also those whose threads have ended. */
+static void take_memory(uint32_t locations)
+{
+  enum { EACH = 1100 << 10 };
+  if ((uint64_t)locations * EACH > memory) fakescorep_die("No free memory page available: Out of memory. Please increase SCOREP_TOTAL_MEMORY");
+}
+
 /* The calling thread's, as the model has it. */
 static struct location *here(void)
 {
@@ -90,9 +99,11 @@ static struct location *here(void)
   orphan = calloc(1, sizeof *orphan);
   if (!orphan) fakescorep_die("out of memory");
   pthread_mutex_lock(&lock);
-  orphan->index = location_count++;
+  orphan->self.id = location_count++;
+  take_memory(location_count);
   pthread_mutex_unlock(&lock);
   pthread_setspecific(orphan_key, orphan);
+  substrates_activate(&orphan->self);
   return orphan;
 }
 
@@ -108,7 +119,12 @@ EXPORTED bool fakescorep_measures(void)
 }
 
 EXPORTED bool fakescorep_recording(void) { return __atomic_load_n(&recording, __ATOMIC_RELAXED); }
-EXPORTED void fakescorep_record(bool on) { __atomic_store_n(&recording, on, __ATOMIC_RELAXED); }
+EXPORTED void fakescorep_record(bool on)
+{
+  if (on) __atomic_store_n(&recording, on, __ATOMIC_RELAXED);
+  substrates_switch(&here()->self, on);
+  __atomic_store_n(&recording, on, __ATOMIC_RELAXED);
+}
 
 static struct region *make(const char *name, const char *file, bool user, bool named)
 {
@@ -156,7 +172,7 @@ EXPORTED void fakescorep_begin(void *handle)
     __atomic_add_fetch(&enters, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&last, region->name, __ATOMIC_RELAXED);
   }
-  add((struct event){ .thread = location->index, .kind = ENTER, .name = region->name, .file = region->file });
+  add((struct event){ .thread = location->self.id, .kind = ENTER, .name = region->name, .file = region->file });
 }
 
 EXPORTED void fakescorep_end(void *handle)
@@ -173,7 +189,7 @@ EXPORTED void fakescorep_end(void *handle)
     fakescorep_die("Exit event for other than current region; Cannot continue profiling (Inconsistent profile)");
   location->depth--;
   if (region->user) __atomic_add_fetch(&leaves, 1, __ATOMIC_RELAXED);
-  add((struct event){ .thread = location->index, .kind = LEAVE, .name = region->name, .file = region->file });
+  add((struct event){ .thread = location->self.id, .kind = LEAVE, .name = region->name, .file = region->file });
 }
 
 EXPORTED uint32_t fakescorep_metric(const char *name, const char *unit)
@@ -196,7 +212,7 @@ EXPORTED void fakescorep_value(uint32_t metric, double value)
   if (!fakescorep_recording()) return;
   __atomic_add_fetch(&values, 1, __ATOMIC_RELAXED);
   __atomic_add_fetch(&sum, (uint64_t)value, __ATOMIC_RELAXED);
-  add((struct event){ .thread = location->index, .kind = VALUE, .name = metrics[metric - 1], .value = value });
+  add((struct event){ .thread = location->self.id, .kind = VALUE, .name = metrics[metric - 1], .value = value });
 }
 
 /* ---- the application's instrumentation ---- */
@@ -229,6 +245,7 @@ static void app_leave(const char *name)
 static void orphan_ends(void *data)
 {
   struct location *location = data;
+  if (phase_now() == 0) substrates_deactivate(&location->self);
   if (phase_now() == 0)
     while (location->depth) {
       fakescorep_end(location->open[location->depth - 1]);
@@ -267,6 +284,8 @@ static void measurement_ends(void)
   if (phase_now() == 0) {
     if (syscall(SYS_gettid) == getpid() && fakescorep_recording() && !swift) app_leave("main");
     __atomic_store_n(&phase, 1, __ATOMIC_RELAXED);
+    substrates_deactivate(&main_location.self);
+    substrates_end();
   }
   write_truth();
 }
@@ -277,11 +296,14 @@ EXPORTED void SCOREP_InitMeasurement(void)
   if (measured == getpid()) return;
   measured = getpid();
   pthread_key_create(&orphan_key, orphan_ends);
-  const char *begin = getenv("FAKESCOREP_PHASE"), *record = getenv("FAKESCOREP_RECORDING");
+  const char *begin = getenv("FAKESCOREP_PHASE"), *record = getenv("FAKESCOREP_RECORDING"), *megabytes = getenv("FAKESCOREP_MEMORY");
+  memory = megabytes ? strtoull(megabytes, NULL, 10) << 20 : 16375808;
   phase = begin ? atoi(begin) : 0;
   recording = !record || strcmp(record, "off") != 0;
   swift = getenv("FAKESCOREP_SWIFT") != NULL;
+  substrates_begin(&main_location.self);
   if (!swift) app_enter("main");
+  if (!recording) substrates_switch(&main_location.self, false);
   atexit(measurement_ends);
 }
 
@@ -294,6 +316,25 @@ static void set_phase(int to)
   __atomic_store_n(&phase, to, __ATOMIC_RELAXED);
   if (from < 0 && to == 0) app_enter("main");
 }
+
+/* ---- its state, as far as anybody asks for it ---- */
+
+#ifndef FAKESCOREP_LEAN
+EXPORTED uint32_t SCOREP_Location_GetCountOfLocations(void);
+EXPORTED uint32_t SCOREP_Location_GetCountOfLocations(void) { return __atomic_load_n(&location_count, __ATOMIC_RELAXED); }
+EXPORTED uint64_t SCOREP_Env_GetTotalMemory(void);
+EXPORTED uint64_t SCOREP_Env_GetTotalMemory(void)
+{
+  if (phase_now() < 0) fakescorep_die("the settings have not been read");
+  return memory;
+}
+EXPORTED bool SCOREP_IsTracingEnabled(void);
+EXPORTED bool SCOREP_IsTracingEnabled(void)
+{
+  if (phase_now() < 0) fakescorep_die("the settings have not been read");
+  return true;
+}
+#endif
 
 static uint64_t get(const uint64_t *counter) { return __atomic_load_n(counter, __ATOMIC_RELAXED); }
 static uint64_t get_enters(void) { return get(&enters); }
@@ -320,7 +361,7 @@ static uint64_t get_locations(void)
 }
 
 EXPORTED const struct fakescorep fakescorep = {
-  .set_phase = set_phase, .enter = app_enter, .leave = app_leave, .enters = get_enters, .leaves = get_leaves, .values = get_values,
+  .set_phase = set_phase, .end = measurement_ends, .enter = app_enter, .leave = app_leave, .enters = get_enters, .leaves = get_leaves, .values = get_values,
   .sum = get_sum, .regions = get_regions, .ignored = get_ignored, .last = get_last, .depth = get_depth, .locations = get_locations,
 };
 

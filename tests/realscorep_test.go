@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"ncclotf2/cube"
+	"ncclotf2/otf2"
+	"ncclotf2/replay"
+	"ncclotf2/tests/scenario"
+)
+
+const noRealScorep = "SKIPPED, NOT TESTED: no Score-P on the PATH; tests/fakescorep stands for it"
+
+// realHosts are the test hosts instrumented with the Score-P on the PATH, by kind; each is built once.
+var realHosts = struct {
+	sync.Mutex
+	dir   string
+	built map[string]error
+}{built: map[string]error{}}
+
+// A realHostKind is how a host is made.
+type realHostKind struct {
+	model   string // Score-P's thread model
+	flags   []string
+	library bool // fakenccl is a library, as NCCL is: Score-P does not see its threads before they call it
+	nccl    bool // the functions that stand for NCCL's are instrumented, too
+}
+
+var realHostKinds = map[string]realHostKind{
+	"none":         {model: "none"},
+	"pthread":      {model: "pthread", flags: []string{"-pthread"}},
+	"orphans":      {model: "pthread", flags: []string{"-pthread"}, library: true},
+	"omp":          {model: "omp", flags: []string{"-fopenmp"}},
+	"instrumented": {model: "pthread", flags: []string{"-pthread"}, nccl: true},
+}
+
+// realHost is a host that writes its measurement to DIR/scorep-<rank>, DIR being $REALSCOREP_DIR.
+func realHost(t *testing.T, kind string) string {
+	t.Helper()
+	if _, err := exec.LookPath("scorep"); err != nil {
+		t.Skip(noRealScorep)
+	}
+	realHosts.Lock()
+	defer realHosts.Unlock()
+	if realHosts.dir == "" {
+		dir, err := filepath.Abs("../build/realscorep")
+		if err != nil {
+			t.Fatal(err)
+		}
+		realHosts.dir = dir
+	}
+	dir := filepath.Join(realHosts.dir, kind)
+	err, built := realHosts.built[kind]
+	if !built {
+		err = buildRealHost(dir, realHostKinds[kind])
+		realHosts.built[kind] = err
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "host")
+}
+
+func buildRealHost(dir string, kind realHostKind) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	sources, err := filepath.Glob("fakenccl/*.c")
+	if err != nil {
+		return err
+	}
+	sources = slices.DeleteFunc(sources, func(s string) bool {
+		return filepath.Base(s) == "library.c" || filepath.Base(s) == "recorder_plugin.c" // libraries of their own
+	})
+	run := func(command string, args ...string) error {
+		if out, err := exec.Command(command, args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s %s: %w\n%s", command, strings.Join(args, " "), err, out)
+		}
+		return nil
+	}
+	gcc := []string{"gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-I..", "-fPIC"}
+	instrumentation := "--nocompiler" // what is linked together with NCCL counts as NCCL
+	if kind.library || kind.nccl {
+		instrumentation = "--compiler"
+	}
+	instrumented := slices.Concat([]string{"--user", instrumentation, "--thread=" + kind.model}, gcc, kind.flags)
+	var objects []string
+	for _, source := range sources {
+		object := filepath.Join(dir, filepath.Base(source)+".o")
+		compiler := gcc
+		if kind.nccl {
+			compiler = append([]string{"scorep"}, instrumented...)
+		}
+		args := slices.Concat(compiler[1:], []string{"-c", source, "-o", object})
+		if filepath.Base(source) == "main.c" {
+			args = append(args, "-Dmain=fakenccl_main")
+		}
+		if err := run(compiler[0], args...); err != nil {
+			return err
+		}
+		objects = append(objects, object)
+	}
+	if kind.library {
+		library := filepath.Join(dir, "libfakenccl.so")
+		if err := run("gcc", append(objects, "-shared", "-o", library, "-pthread", "-ldl")...); err != nil {
+			return err
+		}
+		objects = []string{library, "-Wl,-rpath," + dir}
+	}
+	own := filepath.Join(dir, "own.o")
+	if err := run("scorep", slices.Concat(instrumented, []string{"-c", "realscorep/main.c", "-o", own})...); err != nil {
+		return err
+	}
+	if err := run("scorep", slices.Concat(instrumented, []string{own}, objects, []string{"-rdynamic", "-ldl", "-o", filepath.Join(dir, "fakenccl")})...); err != nil {
+		return err
+	}
+	if err := os.Symlink("../../callers", filepath.Join(dir, "callers")); err != nil {
+		return err
+	}
+	script := "#!/bin/sh\nSCOREP_EXPERIMENT_DIRECTORY=$REALSCOREP_DIR/scorep-$RANK exec \"${0%/*}/fakenccl\" \"$@\"\n"
+	return os.WriteFile(filepath.Join(dir, "host"), []byte(script), 0o755)
+}
+
+// readMeasurement reads what Score-P traced of user regions of ours, by location, the master's first, in the order of their ends.
+func readMeasurement(t *testing.T, dir string) [][]userRegion {
+	t.Helper()
+	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	text := func(s otf2.StringRef) string { return a.Defs.String(s) }
+	regions := make(map[otf2.RegionRef]string)
+	for _, r := range a.Defs.Regions {
+		if text(r.SourceFile) == "NCCL" {
+			regions[r.Self] = text(r.Name)
+		}
+	}
+	metrics := make(map[otf2.MetricRef]bool)
+	members := make(map[otf2.MetricMemberRef]bool)
+	for _, m := range a.Defs.MetricMembers {
+		members[m.Self] = text(m.Name) == "nccl_bytes"
+	}
+	for _, c := range a.Defs.MetricClasses {
+		metrics[c.Self] = len(c.Members) == 1 && members[c.Members[0]]
+	}
+	var threads [][]userRegion
+	for _, location := range a.Defs.Locations {
+		var stack, ended []userRegion
+		for e, err := range a.EventsOf(location.Self) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch e.Kind {
+			case otf2.EventEnter:
+				stack = append(stack, userRegion{name: regions[e.Enter().Region], bytes: unsized})
+			case otf2.EventLeave:
+				if len(stack) == 0 || stack[len(stack)-1].name != regions[e.Leave().Region] {
+					t.Fatalf("%s: location %#x leaves %q in %v", dir, location.Self, regions[e.Leave().Region], stack)
+				}
+				if top := stack[len(stack)-1]; top.name != "" {
+					ended = append(ended, top)
+				}
+				stack = stack[:len(stack)-1]
+			case otf2.EventMetric:
+				if m := e.Metric(); metrics[m.Metric] {
+					if _, value := m.At(0); len(stack) > 0 && stack[len(stack)-1].bytes == unsized {
+						stack[len(stack)-1].bytes = value
+					} else {
+						t.Fatalf("%s: location %#x has a value of nccl_bytes in %v", dir, location.Self, stack)
+					}
+				}
+			}
+		}
+		if len(stack) > 0 {
+			t.Errorf("%s: %v are open on location %#x", dir, stack, location.Self)
+		}
+		threads = append(threads, ended)
+	}
+	return threads
+}
+
+// checkProfile holds a measurement's profile against its trace: visits and bytes of each region of ours.
+func checkProfile(t *testing.T, dir string, threads [][]userRegion) {
+	t.Helper()
+	p, err := cube.Open(filepath.Join(dir, "profile.cubex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	type sum struct{ visits, bytes uint64 }
+	got, want := make(map[string]sum), make(map[string]sum)
+	for _, thread := range threads {
+		for _, r := range thread {
+			s := want[r.name]
+			s.visits++
+			if r.bytes != unsized {
+				s.bytes += r.bytes
+			}
+			want[r.name] = s
+		}
+	}
+	var row cube.Row
+	for i, c := range p.Cnodes {
+		region := p.Regions[c.Callee]
+		if region.Module != "NCCL" {
+			continue
+		}
+		s := got[region.Name]
+		for m, metric := range p.Metrics {
+			if metric.UniqueName != "visits" && metric.UniqueName != "nccl_bytes" {
+				continue
+			}
+			if _, err := p.Row(cube.MetricID(m), cube.CnodeID(i), &row); err != nil {
+				t.Fatal(err)
+			}
+			for l := range p.Locations {
+				if v := uint64(row.At(cube.LocationID(l)).Float64()); metric.UniqueName == "visits" {
+					s.visits += v
+				} else {
+					s.bytes += v
+				}
+			}
+		}
+		got[region.Name] = s
+	}
+	if d := gocmp.Diff(want, got, gocmp.AllowUnexported(sum{})); d != "" {
+		t.Errorf("%s: the profile is not what was traced: %s", dir, d)
+	}
+}
+
+// checkReadable lets the reference tools read a measurement, as far as they are there.
+func checkReadable(t *testing.T, dir string) {
+	t.Helper()
+	for _, tool := range [][]string{
+		{"otf2-print", "-Werror", filepath.Join(dir, "traces.otf2")},
+		{"cube_sanity", filepath.Join(dir, "profile.cubex")},
+		{"scorep-score", "-r", filepath.Join(dir, "profile.cubex")},
+	} {
+		if _, err := exec.LookPath(tool[0]); err != nil {
+			t.Logf("%s is not there", tool[0])
+			continue
+		}
+		if out, err := exec.Command(tool[0], tool[1:]...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", strings.Join(tool, " "), err, out[max(0, len(out)-1000):])
+		}
+	}
+}
+
+// playReal plays a recording in processes that are instrumented with the real Score-P, and gives what each process's has.
+func playReal(t *testing.T, rec *replay.Recording, kind string, set func(*replay.Options)) [][][]userRegion {
+	t.Helper()
+	host, dir := realHost(t, kind), t.TempDir()
+	opt := replay.Options{
+		Host: host, Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockRecorded, Spool: true,
+		Env: []string{"NCCL_OTF2_DIR=" + filepath.Join(dir, "experiment"), "NCCL_OTF2_EVENTS=all", "REALSCOREP_DIR=" + dir,
+			"SCOREP_TOTAL_MEMORY=256M", "SCOREP_ENABLE_TRACING=true", "SCOREP_ENABLE_PROFILING=true"},
+	}
+	if set != nil {
+		set(&opt)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	res, err := replay.Run(ctx, rec, opt)
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [][][]userRegion
+	for i := range res.Processes {
+		said := res.Processes[i].Stderr
+		for line := range strings.Lines(said) {
+			// A thread that ends behind the measurement is not of our making.
+			if strings.Contains(line, "[Score-P]") && !strings.Contains(line, "Thread after main") {
+				t.Errorf("Score-P says %s", line)
+			}
+		}
+		if strings.Contains(said, "NCCL itself is instrumented") != realHostKinds[kind].nccl {
+			t.Errorf("the plugin says %q", said)
+		}
+		measurement := filepath.Join(dir, fmt.Sprint("scorep-", i))
+		checkReadable(t, measurement)
+		threads := readMeasurement(t, measurement)
+		checkProfile(t, measurement, threads)
+		all = append(all, threads)
+	}
+	return all
+}
+
+// What tests/fakescorep is told, the real Score-P is: every call of every recording and of every hazard, traced and profiled.
+func TestRealScorepGetsTheCalls(t *testing.T) {
+	for kind, k := range realHostKinds {
+		play := func(t *testing.T, rec *replay.Recording, set func(*replay.Options)) {
+			got := playReal(t, rec, kind, set)
+			for i, p := range rec.Processes {
+				compareUserRegions(t, p, k.model, got[i])
+			}
+		}
+		for _, rec := range recordings(t) {
+			for _, clock := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
+				t.Run(fmt.Sprint(kind, "/", rec.Name, "/", clock), func(t *testing.T) {
+					play(t, rec, func(o *replay.Options) { o.Clock = clock })
+				})
+			}
+		}
+		for _, h := range hazards {
+			for _, release := range h.releases {
+				if !slices.Contains(withAPI, release) {
+					continue
+				}
+				t.Run(fmt.Sprint(kind, "/", h.name, "/", release), func(t *testing.T) {
+					s := scenario.New(h.name, release)
+					h.script(s)
+					rec, err := s.Load(filepath.Join(t.TempDir(), h.name))
+					if err != nil {
+						t.Fatal(err)
+					}
+					play(t, rec, func(o *replay.Options) { o.Env = append(o.Env, h.env...) })
+				})
+			}
+		}
+	}
+}
+
+func TestRealScorepKeepsItsMemory(t *testing.T) {
+	got := playReal(t, callsOfManyThreads(t), "orphans", func(o *replay.Options) {
+		o.Env = append(o.Env, "SCOREP_TOTAL_MEMORY=16000k") // its default
+	})
+	checkManyThreads(t, got)
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"ncclotf2/otf2"
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+)
+
+const pauseCalls, pauseThreads = 5, 3
+
+// runPauses runs the program fakescorep/pauses with our substrate plugin in its measurement, and gives what the NCCL plugin left
+// and the tids of its threads, the main one's first.
+func runPauses(t *testing.T, program, dir string, env ...string) (*shard.Process, []int) {
+	t.Helper()
+	experiment := filepath.Join(dir, "experiment")
+	cmd := exec.Command(program, builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(pauseCalls), strconv.Itoa(pauseThreads))
+	cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+experiment, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60",
+		"SCOREP_SUBSTRATE_PLUGINS=nccl_otf2", "LD_LIBRARY_PATH="+filepath.Dir(builtFile(t, "libscorep_substrate_nccl_otf2.so")))
+	cmd.Env = append(cmd.Env, env...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil || errs.String() != "" {
+		t.Fatalf("pauses: %v: %s", err, errs.String())
+	}
+	var tids []int
+	for line := range strings.Lines(string(out)) {
+		tid, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tids = append(tids, tid)
+	}
+	waitDone(t, experiment, 1)
+	if _, err := scorep.Unify(experiment, nil); err != nil {
+		t.Fatal(err)
+	}
+	return shardsByProcess(t, experiment)[tids[0]], tids
+}
+
+// checkPauses wants the calls of the pause to be missing, and no others, and to be known to be.
+func checkPauses(t *testing.T, p *shard.Process, dir string) {
+	t.Helper()
+	if len(p.Comms) != 1+pauseThreads {
+		t.Fatalf("%d communicators", len(p.Comms))
+	}
+	for _, c := range p.Comms {
+		want, gaps := uint64(pauseCalls), []shard.Gap(nil)
+		if c.ID == 1 {
+			want = 2 * pauseCalls
+			gaps = []shard.Gap{{From: pauseCalls, To: 2 * pauseCalls}}
+		}
+		if got := c.Sequences["AllReduce"].Count; got != want {
+			t.Errorf("communicator %d: %d operations, want %d", c.ID, got, want)
+		}
+		for i := range c.Gaps {
+			c.Gaps[i].FromTime, c.Gaps[i].ToTime = 0, 0
+		}
+		if d := gocmp.Diff(gaps, c.Gaps); d != "" {
+			t.Errorf("communicator %d: gaps: %s", c.ID, d)
+		}
+	}
+	if n := p.Counts.Paused["CollApi"]; n != pauseCalls {
+		t.Errorf("%d calls in the pause", n)
+	}
+	a, err := otf2.Open(filepath.Join(dir, "experiment", "traces.otf2"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	var switches []otf2.MeasurementMode
+	for e, err := range a.Events(&otf2.Selection{Kinds: otf2.Kinds(otf2.EventMeasurementOnOff)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switches = append(switches, e.MeasurementOnOff().MeasurementMode)
+	}
+	if !slices.Equal(switches, []otf2.MeasurementMode{otf2.MeasurementOff, otf2.MeasurementOn}) {
+		t.Errorf("recording went %v", switches)
+	}
+}
+
+// What is called while Score-P's recording is off is not in the archive either, and Score-P's locations are known by thread.
+func TestScorepSubstrate(t *testing.T) {
+	dir := t.TempDir()
+	p, tids := runPauses(t, builtFile(t, "fakescorep/pauses"), dir, append(instrumented(t, "pthread", filepath.Join(dir, "truth")), "FAKESCOREP_RANK=7")...)
+	checkPauses(t, p, dir)
+	if p.Scorep == nil || p.Scorep.Substrate == nil || p.Scorep.Substrate.Rank != 7 {
+		t.Fatalf("Score-P: %+v", p.Scorep)
+	}
+	// Which of the threads was first is up to the system.
+	var got, locations []int
+	for _, thread := range p.Scorep.Substrate.Threads {
+		got = append(got, thread.TID)
+		locations = append(locations, int(thread.Location))
+	}
+	if got[0] != tids[0] || !slices.Equal(locations, []int{0, 1, 2, 3}) {
+		t.Errorf("threads %+v, the main one is %d", p.Scorep.Substrate.Threads, tids[0])
+	}
+	slices.Sort(got)
+	slices.Sort(tids)
+	if !slices.Equal(got, tids) {
+		t.Errorf("threads %v, want %v", got, tids)
+	}
+	threads, _ := readUserRegions(t, filepath.Join(dir, "truth"))
+	calls := 0
+	for _, regions := range threads {
+		calls += len(regions)
+	}
+	if want := (2 + pauseThreads) * pauseCalls; calls != want || p.Counts.Scorep["FORWARDED"] != uint64(want) {
+		t.Errorf("%d calls forwarded, %v, want %d", calls, p.Counts.Scorep, want)
+	}
+}
+
+// The real Score-P tells the same, and its traces name the same threads.
+func TestRealScorepSubstrate(t *testing.T) {
+	for _, kind := range []string{"pthread", "omp", "none"} {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			program := buildRealPauses(t, kind, dir)
+			p, _ := runPauses(t, program, dir, "SCOREP_ENABLE_TRACING=true", "SCOREP_EXPERIMENT_DIRECTORY="+filepath.Join(dir, "scorep"))
+			checkPauses(t, p, dir)
+			if p.Scorep == nil || p.Scorep.Substrate == nil {
+				t.Fatal("nothing is known of Score-P")
+			}
+			got := make(map[otf2.LocationRef][]int)
+			for _, thread := range p.Scorep.Substrate.Threads {
+				id := otf2.LocationRef(thread.Location)<<32 | otf2.LocationRef(p.Scorep.Substrate.Rank)
+				got[id] = append(got[id], thread.TID)
+			}
+			if d := gocmp.Diff(threadsInTrace(t, filepath.Join(dir, "scorep")), got); d != "" {
+				t.Errorf("threads by location: %s", d)
+			}
+		})
+	}
+}
+
+// threadsInTrace are the threads of a measurement's locations, by what Score-P writes with the begins of processes and threads.
+func threadsInTrace(t *testing.T, dir string) map[otf2.LocationRef][]int {
+	t.Helper()
+	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	names := make(map[otf2.AttributeRef]string)
+	for _, d := range a.Defs.Attributes {
+		names[d.Self] = a.Defs.String(d.Name)
+	}
+	threads := make(map[otf2.LocationRef][]int)
+	for e, err := range a.Events(nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, attribute := range e.Attributes {
+			if name := names[attribute.ID]; name == "ProcessId" || name == "ThreadId" {
+				if tid := int(attribute.Bits); !slices.Contains(threads[e.Location], tid) {
+					threads[e.Location] = append(threads[e.Location], tid)
+				}
+			}
+		}
+	}
+	return threads
+}
+
+// buildRealPauses links fakescorep/pauses with the Score-P on the PATH. It stands for NCCL, whose functions are not instrumented.
+func buildRealPauses(t *testing.T, kind, dir string) string {
+	t.Helper()
+	if _, err := exec.LookPath("scorep"); err != nil {
+		t.Skip(noRealScorep)
+	}
+	k := realHostKinds[kind]
+	gcc := slices.Concat([]string{"--user", "--nocompiler", "--thread=" + k.model, "gcc", "-D_GNU_SOURCE", "-O1", "-I.."}, k.flags)
+	program := filepath.Join(dir, "pauses")
+	for _, args := range [][]string{
+		{"-Dmain=fakenccl_main", "-c", "fakescorep/pauses.c", "-o", program + ".o"},
+		{"-c", "realscorep/main.c", "-o", program + "-main.o"},
+		{program + ".o", program + "-main.o", "-rdynamic", "-ldl", "-o", program},
+	} {
+		if out, err := exec.Command("scorep", slices.Concat(gcc, args)...).CombinedOutput(); err != nil {
+			t.Fatal(fmt.Errorf("scorep %v: %w\n%s", args, err, out))
+		}
+	}
+	return program
+}
