@@ -5,6 +5,7 @@ package analysis
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -276,6 +277,41 @@ func TestFalseFindingsAreRare(t *testing.T) {
 	}
 	if wrong > 2 {
 		t.Errorf("%d of %d comparisons found a change", wrong, runs)
+	}
+}
+
+var comparisons = flag.Int("comparisons", 10, "comparisons of each kind in TestHowMuchComparisonsFind")
+
+// How often a slowdown of 5 % in one of 8 kinds is found, and how often another one: the table in docs/diff.md.
+func TestHowMuchComparisonsFind(t *testing.T) {
+	for _, count := range []int{30, 60, 120, 400} {
+		wrong, transfer, time, width := 0, 0, 0, 0.0
+		for seed := range uint64(*comparisons) {
+			c := compareSamples(madeSamples(1000+seed, 8, count, same), madeSamples(5000+seed, 8, count, func(k int) float64 {
+				if k == 3 {
+					return 1.05
+				}
+				return 1
+			}), CompareOptions{})
+			others := false
+			for i := range c.Operations {
+				r := &c.Operations[i]
+				if r.Size != 1<<3 {
+					others = others || r.Verdict == Slower || r.Verdict == Faster
+					continue
+				}
+				transfer += int(boolCount(r.Transfer.Changed))
+				time += int(boolCount(r.Time.Changed))
+				width += float64(r.RatioHigh)/r.Ratio - 1
+			}
+			wrong += int(boolCount(others))
+		}
+		of := 100 / float64(*comparisons)
+		t.Logf("%3d pairs: false findings in %.1f %%, transfer found slower in %.0f %%, time in %.0f %%, a slowdown of %.1f %% more fits the interval",
+			count, of*float64(wrong), of*float64(transfer), of*float64(time), 100*width/float64(*comparisons))
+		if count == 400 && (wrong > max(1, *comparisons/50) || transfer < *comparisons*9/10 || time < *comparisons*8/10) {
+			t.Errorf("of %d comparisons %d found something false, %d the transfer, %d the time", *comparisons, wrong, transfer, time)
+		}
 	}
 }
 

@@ -174,7 +174,7 @@ type liveTail struct {
 	before   map[string]uint64 // see scorep.JobPart
 	plan     uint64            // the last one whose time has been counted
 	synced   bool              // it stands between operations
-	size     int64             // of the file, as its shard says
+	size     int64             // of the file, as its shard says: that of the flush before
 	bad      bool              // damage has been met
 }
 
@@ -502,7 +502,7 @@ func (l *Live) read(j *scorep.Job, v *LiveView) {
 	}
 	v.Skipped, l.skipped = l.skipped, false
 	for i, t := range tails {
-		if t.bad || t.size > 0 && t.size <= t.Offset() {
+		if t.bad {
 			continue
 		}
 		for ev, err := range t.Events() {
