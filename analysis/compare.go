@@ -253,7 +253,7 @@ func (s *samples) foldLike(o *samples) {
 
 func kindOf(k *sampleKey) Kind {
 	kind := Kind{
-		Ranks: k.ranks, Hosts: k.hosts(), Layout: k.layout, Operation: k.function, Grouped: k.grouped, Size: k.size, TimingSource: k.source.String(),
+		Ranks: k.ranks, Hosts: k.hosts, Layout: k.layout, Operation: k.function, Grouped: k.grouped, Size: k.size, TimingSource: k.source.String(),
 	}
 	if k.class {
 		kind.Class = &SizeClass{k.size, max(1, 2*k.size)}

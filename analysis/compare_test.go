@@ -5,6 +5,7 @@ package analysis
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -243,7 +244,7 @@ func madeSamples(seed uint64, kinds, count int, factor func(kind int) float64) *
 	n := newNoise(seed)
 	for i := range count {
 		for k := range kinds {
-			key := sampleKey{sampleFamily: sampleFamily{shape: shape{8, "8"}, function: "AllReduce", source: sourceGPU}, size: 1 << k}
+			key := sampleKey{sampleFamily: sampleFamily{shape: shape{8, 1, "8"}, function: "AllReduce", source: sourceGPU}, size: 1 << k}
 			if s.sets[key] == nil {
 				s.sets[key] = newSampleSet()
 			}
@@ -276,6 +277,41 @@ func TestFalseFindingsAreRare(t *testing.T) {
 	}
 	if wrong > 2 {
 		t.Errorf("%d of %d comparisons found a change", wrong, runs)
+	}
+}
+
+var comparisons = flag.Int("comparisons", 10, "comparisons of each kind in TestHowMuchComparisonsFind")
+
+// How often a slowdown of 5 % in one of 8 kinds is found, and how often another one: the table in docs/diff.md.
+func TestHowMuchComparisonsFind(t *testing.T) {
+	for _, count := range []int{30, 60, 120, 400} {
+		wrong, transfer, time, width := 0, 0, 0, 0.0
+		for seed := range uint64(*comparisons) {
+			c := compareSamples(madeSamples(1000+seed, 8, count, same), madeSamples(5000+seed, 8, count, func(k int) float64 {
+				if k == 3 {
+					return 1.05
+				}
+				return 1
+			}), CompareOptions{})
+			others := false
+			for i := range c.Operations {
+				r := &c.Operations[i]
+				if r.Size != 1<<3 {
+					others = others || r.Verdict == Slower || r.Verdict == Faster
+					continue
+				}
+				transfer += int(boolCount(r.Transfer.Changed))
+				time += int(boolCount(r.Time.Changed))
+				width += float64(r.RatioHigh)/r.Ratio - 1
+			}
+			wrong += int(boolCount(others))
+		}
+		of := 100 / float64(*comparisons)
+		t.Logf("%3d pairs: false findings in %.1f %%, transfer found slower in %.0f %%, time in %.0f %%, a slowdown of %.1f %% more fits the interval",
+			count, of*float64(wrong), of*float64(transfer), of*float64(time), 100*width/float64(*comparisons))
+		if count == 400 && (wrong > max(1, *comparisons/50) || transfer < *comparisons*9/10 || time < *comparisons*8/10) {
+			t.Errorf("of %d comparisons %d found something false, %d the transfer, %d the time", *comparisons, wrong, transfer, time)
+		}
 	}
 }
 
@@ -383,4 +419,158 @@ func TestComparisonInAllFormats(t *testing.T) {
 	j, err := json.MarshalIndent(c, "", "  ")
 	try(t, err)
 	golden(t, "compare.json", string(j)+"\n")
+}
+
+// What is paired with what: launches count once, messages are one operation, and runs whose ordinals do not fit are
+// paired in their order.
+func TestPairs(t *testing.T) {
+	const rounds = 20
+	run := func(extra int) string {
+		dir := t.TempDir()
+		for r := range 2 {
+			p := shardtest.New(t, dir, fmt.Sprint("p", r)).Launched("slurm", r, 2)
+			p.GPU(r, fmt.Sprint("GPU-", r), "")
+			c := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: r, InitTime: t0})
+			now := uint64(t0)
+			step := func() (begin, end uint64) {
+				now += 100 * us
+				return now - 90*us + uint64(r)*10*us, now
+			}
+			for range extra {
+				begin, end := step()
+				p.AllReduce(c, begin, end, 77)
+			}
+			for range rounds {
+				begin, end := step()
+				p.AllReduce(c, begin, end, 1000)
+				begin, end = step()
+				p.AllReduce(c, begin, end, 2000)
+				begin, end = step()
+				p.Plan(c, []shardtest.Op{
+					{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: begin, End: end, Sent: 800, Received: 800, Count: 100},
+					{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: begin, End: end, Sent: 1600, Received: 1600, Count: 200},
+				})
+				begin, end = step()
+				if r == 0 {
+					p.Send(c, 1, begin, end, 4096)
+				} else {
+					p.Recv(c, 0, begin, end, 4096)
+				}
+			}
+			p.Finish()
+		}
+		res, err := scorep.Unify(dir, nil)
+		try(t, err)
+		return res.Runs[0].Archive
+	}
+	a, b := run(0), run(1)
+	for _, tc := range []struct {
+		b    string
+		by   map[string]string
+		only int
+	}{
+		{a, map[string]string{"AllReduce 4000": "ordinal", "AllReduce 8000": "ordinal", "AllGather* 800": "ordinal", "SendRecv 4096": "ordinal"}, 0},
+		{b, map[string]string{"AllReduce 4000": "order", "AllReduce 8000": "order", "AllGather* 800": "ordinal", "SendRecv 4096": "ordinal"}, 1},
+	} {
+		c := compareArchives(t, a, tc.b)
+		by := make(map[string]string)
+		for i := range c.Operations {
+			r := &c.Operations[i]
+			by[fmt.Sprint(r.name(), " ", r.Size)] = r.PairedBy
+			// Ranks begin 90 and 80 µs before the end, so 5 µs of waiting on average and 80 µs of transfer.
+			if r.Pairs != rounds-3 || r.OperationsA != rounds || r.Time.MedianA != 85_000 || r.Skew.MedianA != 5000 || r.Transfer.MedianA != 80_000 || r.Enqueue != nil || r.Verdict != Unchanged {
+				t.Errorf("%+v, skew %+v, transfer %+v", r, r.Skew, r.Transfer)
+			}
+		}
+		if diff := cmp.Diff(tc.by, by); diff != "" {
+			t.Error(diff)
+		}
+		if c.A.Operations != 5*rounds || c.A.Coupled != rounds || c.A.Unfinished != 0 || len(c.OnlyA) != 0 || len(c.OnlyB) != tc.only {
+			t.Errorf("%+v, only in one: %v, %v", c.A, c.OnlyA, c.OnlyB)
+		}
+	}
+}
+
+// A function with many sizes has classes of them, in both runs and however the sizes are spread over these.
+func TestManySizesAreClasses(t *testing.T) {
+	family := sampleFamily{shape: shape{2, 1, "2"}, function: "AlltoAll", source: sourceGPU}
+	run := func(sizes int) *samples {
+		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool), alike: make(map[shape]int)}
+		for i := range 2000 {
+			key := sampleKey{sampleFamily: family, size: uint64(1024 + i%sizes)}
+			set := s.set(&key)
+			set.operations++
+			set.add(observation{identity: identity{0, -1, -1, uint64(i)}, begin: otf2.Timestamp(i), values: [numFigures]float64{100, math.NaN(), math.NaN(), math.NaN()}})
+		}
+		return s
+	}
+	for _, tc := range []struct{ a, b, rows int }{{32, 32, 32}, {33, 33, 1}, {2000, 4, 2}, {4, 2000, 2}} {
+		c := compareSamples(run(tc.a), run(tc.b), CompareOptions{})
+		operations := uint64(0)
+		for _, r := range c.Operations {
+			operations += r.OperationsA
+			if (r.Class != nil) != (tc.rows < 32) {
+				t.Errorf("%d and %d sizes: %+v", tc.a, tc.b, r.Kind)
+			}
+		}
+		for _, r := range append(c.OnlyA, c.OnlyB...) {
+			operations += r.Operations
+		}
+		if n := len(c.Operations) + len(c.OnlyA) + len(c.OnlyB); n != tc.rows || operations < 2000 {
+			t.Errorf("%d and %d sizes: %d rows, %d operations", tc.a, tc.b, n, operations)
+		}
+	}
+}
+
+// Of many operations the same ones are kept in both runs, also if one has many more, and operations that come in turns
+// are not thinned out one-sidedly.
+func TestManyOperationsAreThinnedAlike(t *testing.T) {
+	key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce", source: sourceGPU}, size: 8}
+	run := func(operations int) *sampleSet {
+		set := newSampleSet()
+		for i := range operations {
+			set.operations++
+			set.add(observation{identity: identity{0, -1, -1, uint64(2 * i)}, begin: otf2.Timestamp(i), values: [numFigures]float64{100 + float64(i%2), 1, 1, 1}})
+		}
+		return set
+	}
+	a, b := run(200_000), run(30_000)
+	if len(a.all) > mostSamples || len(a.all) < mostSamples/4 || len(b.all) < mostSamples/4 {
+		t.Errorf("%d and %d of them are kept", len(a.all), len(b.all))
+	}
+	p := pair(key, a, b)
+	if p.by != "ordinal" || len(p.all) < 1000 || len(p.all) != len(b.all) {
+		t.Errorf("%d pairs by %s of %d and %d", len(p.all), p.by, len(a.all), len(b.all))
+	}
+	odd := 0
+	for _, one := range p.all {
+		odd += int(one[0].begin % 2)
+	}
+	if share := float64(odd) / float64(len(p.all)); math.Abs(share-0.5) > 0.1 {
+		t.Errorf("%v of them are odd", share)
+	}
+}
+
+// Differences of skew and transfer that times of GPUs cannot tell are none.
+func TestUncertainTimesHideSmallChanges(t *testing.T) {
+	run := func(later, uncertainty float64) *samples {
+		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool), alike: make(map[shape]int)}
+		key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce", source: sourceGPU}, size: 8}
+		for i := range 100 {
+			x := observation{identity: identity{0, -1, -1, uint64(i)}, begin: otf2.Timestamp(i), uncertainty: uncertainty}
+			x.values = [numFigures]float64{100_000, 5000, 10_000 + later, 90_000 - later}
+			s.set(&key).add(x)
+		}
+		return s
+	}
+	for _, tc := range []struct {
+		uncertainty float64
+		want        bool
+	}{{0, true}, {4000, true}, {6000, false}} {
+		c := compareSamples(run(0, tc.uncertainty), run(10_000, tc.uncertainty), CompareOptions{MinChange: 0.01})
+		r := &c.Operations[0]
+		if r.Time.Changed || r.Skew.Changed != tc.want || r.Transfer.Changed != tc.want || r.Skew.Uncertainty != 2*tc.uncertainty {
+			t.Errorf("± %v: %+v %+v", tc.uncertainty, r.Skew, r.Transfer)
+		}
+	}
 }

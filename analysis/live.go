@@ -174,7 +174,7 @@ type liveTail struct {
 	before   map[string]uint64 // see scorep.JobPart
 	plan     uint64            // the last one whose time has been counted
 	synced   bool              // it stands between operations
-	size     int64             // of the file, as its shard says
+	size     int64             // of the file, as its shard says: that of the flush before
 	bad      bool              // damage has been met
 }
 
@@ -385,9 +385,11 @@ func (l *Live) communicator(c *scorep.JobCommunicator) *liveComm {
 // followRank follows the row of a communicator rank.
 func (l *Live) followRank(lc *liveComm, rank int, r *scorep.JobRank, p *scorep.JobPart) {
 	number := p.Shard.Comms[p.Comm].Location
-	if number < 0 || number >= len(p.Shard.Locations) {
-		return
+	at := slices.IndexFunc(p.Shard.Locations, func(l shard.Location) bool { return int(l.Number) == number })
+	if at < 0 {
+		return // it has no events yet
 	}
+	where := &p.Shard.Locations[at]
 	s := l.shards[p.Path]
 	if s == nil {
 		s = &liveShard{tails: make(map[otf2.LocationRef]*liveTail), number: uint64(len(l.shards))}
@@ -401,7 +403,6 @@ func (l *Live) followRank(lc *liveComm, rank int, r *scorep.JobRank, p *scorep.J
 	s.reader.comms[otf2.CommRef(p.Comm)] = &lc.communicator
 	s.reader.member[location] = true
 	l.waits.of[location] = l.rankOf[liveUnit{r.Process.Shard, p.Shard.Comms[p.Comm].GPU}]
-	where := &p.Shard.Locations[number]
 	t := s.tails[location]
 	if t == nil {
 		tail, err := otf2.NewEventTail(filepath.Join(p.Path, fmt.Sprintf("%d.evt", where.Number)), location, p.Shard.EventChunkSize)
@@ -501,7 +502,7 @@ func (l *Live) read(j *scorep.Job, v *LiveView) {
 	}
 	v.Skipped, l.skipped = l.skipped, false
 	for i, t := range tails {
-		if t.bad || t.size > 0 && t.size <= t.Offset() {
+		if t.bad {
 			continue
 		}
 		for ev, err := range t.Events() {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -274,5 +275,43 @@ func TestLiveInAllFormats(t *testing.T) {
 	try(t, waiting.Document(0, 0).WriteText(&text))
 	if text.String() != "exp: waiting for a job to be recorded here\n" {
 		t.Error(text.String())
+	}
+}
+
+// What a look costs each second of a job with 16 000 parts of operations a second: the table in docs/top.md.
+func BenchmarkLiveLook(b *testing.B) {
+	for _, ranks := range []int{8, 64} {
+		b.Run(fmt.Sprintf("%d ranks", ranks), func(b *testing.B) {
+			j := newLiveJob(b, ranks, 1)
+			l := NewLive(j.dir, 10*time.Second)
+			rate := 16_000 / ranks
+			n, second := 0, 0
+			work := func() {
+				for ; n < second*rate; n++ {
+					at := float64(n) * 1000 / float64(rate)
+					j.allReduce(at+0.01, at+0.4)
+				}
+				j.flush()
+			}
+			var idle time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				second++
+				work()
+				b.StartTimer()
+				look(b, l, float64(second)*1000+50)
+				b.StopTimer()
+				began := time.Now()
+				look(b, l, float64(second)*1000+60)
+				idle += time.Since(began)
+				b.StartTimer()
+			}
+			b.ReportMetric(idle.Seconds()*1e9/float64(second), "idle-ns/op")
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			b.ReportMetric(float64(m.HeapAlloc>>20), "MiB")
+			runtime.KeepAlive(l)
+		})
 	}
 }

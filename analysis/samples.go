@@ -28,20 +28,8 @@ const sendRecv = "SendRecv"
 
 // shape is what communicators of two runs have in common: the number of ranks, and how they lie on hosts.
 type shape struct {
-	ranks  int
-	layout string // ranks per host, the most first: "4+4", "8×1" for 8 hosts with one each
-}
-
-func (s shape) hosts() int {
-	n := 0
-	for _, part := range strings.Split(s.layout, "+") {
-		var hosts, each int
-		if _, err := fmt.Sscanf(part, "%d×%d", &hosts, &each); err != nil {
-			hosts = 1
-		}
-		n += hosts
-	}
-	return n
+	ranks, hosts int
+	layout       string // ranks per host, the most first: "4+2", "8×1" for 8 hosts with one each
 }
 
 // layoutOf writes ranks per host.
@@ -269,7 +257,7 @@ func (s *samples) describe() {
 			}
 			perHost[host]++
 		}
-		sh := shape{c.size(), layoutOf(slices.Collect(maps.Values(perHost)))}
+		sh := shape{c.size(), len(perHost), layoutOf(slices.Collect(maps.Values(perHost)))}
 		s.shapes[ref], s.number[ref] = sh, int32(s.alike[sh])
 		s.alike[sh]++
 	}
