@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -107,9 +108,8 @@ type lines struct {
 
 // heldGroup is a group call with what stands in it.
 type heldGroup struct {
-	calls    []record
+	calls    map[uint64]record // whose communicator is not known yet, by event
 	launches []record
-	known    int  // calls of which the communicator is known
 	of       *row // of the first of these
 	mixed    bool // others are of other communicators
 }
@@ -225,11 +225,12 @@ func (l *lines) region(row *row, r *openRegion, outer []openRegion, leave *otf2.
 				j.hex("stream", stream)
 			}
 		}
-		if g := l.held[one.parent]; g != nil {
-			g.launches = append(g.launches, one)
+		if one.parent == 0 {
+			l.event(&one)
 			return
 		}
-		l.hold(one.parent).launches = []record{one}
+		g := l.hold(one.parent)
+		g.launches = append(g.launches, one)
 	case group == regions.GroupEnqueue:
 		one.typ, one.function, one.of = "ncclProfileGroup", "Group", nil
 		l.event(&one)
@@ -299,9 +300,14 @@ func (l *lines) call(one *record, function string, attributes []otf2.AttributeVa
 		}
 		l.event(&group)
 	}
-	g := l.hold(one.parent)
-	g.calls = append(g.calls, *one)
-	l.calls[one.event] = one.parent
+	if one.event == 0 { // nothing can name it
+		l.leaveOut("communicators of calls")
+		l.event(one)
+		return
+	}
+	group := cmp.Or(one.parent, one.event)
+	l.hold(group).calls[one.event] = *one
+	l.calls[one.event] = group
 }
 
 // hold gives the group call of an id, which is held from now on.
@@ -311,7 +317,7 @@ func (l *lines) hold(id uint64) *heldGroup {
 		if len(l.groups) >= maxHeld {
 			l.letGo()
 		}
-		g = new(heldGroup)
+		g = &heldGroup{calls: make(map[uint64]record)}
 		l.held[id] = g
 		l.groups = append(l.groups, id)
 	}
@@ -327,14 +333,13 @@ func (l *lines) letGo() {
 	if g == nil {
 		return
 	}
-	for i := range g.calls {
-		if c := &g.calls[i]; c.typ != "" {
-			l.result.LeftOut["communicators of calls"]++
-			delete(l.calls, c.event)
-			l.event(c)
-		}
+	for _, event := range slices.Sorted(maps.Keys(g.calls)) {
+		c := g.calls[event]
+		l.leaveOut("communicators of calls")
+		delete(l.calls, event)
+		l.event(&c)
 	}
-	g.of = nil
+	g.mixed = g.mixed || len(g.calls) > 0
 	g.release(l)
 }
 
@@ -357,17 +362,13 @@ func (l *lines) belongs(call uint64, of *row) {
 	}
 	delete(l.calls, call)
 	g := l.held[id]
-	for i := range g.calls {
-		if c := &g.calls[i]; c.event == call && c.typ != "" {
-			c.of = of
-			l.event(c)
-			c.typ = ""
-		}
-	}
-	g.known++
+	c := g.calls[call]
+	delete(g.calls, call)
+	c.of = of
+	l.event(&c)
 	g.mixed = g.mixed || g.of != nil && g.of != of
 	g.of = of
-	if g.known == len(g.calls) {
+	if len(g.calls) == 0 {
 		g.release(l)
 	}
 }
