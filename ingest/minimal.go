@@ -21,6 +21,7 @@ type minimal struct {
 	host     string         // "" if the input does not tell
 	epoch    micros         // since 1970, of time 0; not known to the minimal profiler
 	ours     bool           // written by our export
+	api      int            // version of NCCL's profiler API, 0: not told
 	world    shard.Launcher // the process's rank in the job; Size 0: not told
 	mask     uint32         // event mask as ProfilerInit told it
 	events   []event
@@ -129,6 +130,9 @@ func (m *minimal) add(l *line) (unused string) {
 			m.host = cmp.Or(m.host, d.Host)
 			if d.Epoch.known {
 				m.epoch = d.Epoch
+			}
+			if v, err := strconv.Atoi(d.API); err == nil && v > 0 && v <= maxAPI {
+				m.api = v
 			}
 			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= maxRanks {
 				m.world = shard.Launcher{Name: "imported", Rank: *r, Size: n}
@@ -349,7 +353,7 @@ func (m *minimal) write(p *processWriter, base uint64) error {
 	if m.world.Size > 0 {
 		p.process.Launcher = m.world
 	}
-	p.begin(mask, minimalAPI)
+	p.begin(mask, cmp.Or(m.api, minimalAPI))
 	m.resolve(p, base)
 	w := &minimalWriter{minimal: m, p: p, base: base, now: make(map[address]uint64), first: make(map[address]uint64), live: make(map[uint64]liveEvent), plans: make(map[planKey][]int32)}
 	for i := range m.events {
@@ -373,8 +377,11 @@ func (m *minimal) write(p *processWriter, base uint64) error {
 	return nil
 }
 
-// minimalAPI is the version of NCCL's profiler API that the minimal profiler is written for.
-const minimalAPI = 5
+// minimalAPI is the version of NCCL's profiler API that the minimal profiler is written for, maxAPI the newest.
+const (
+	minimalAPI = 5
+	maxAPI     = 7
+)
 
 // minimalWriter turns records into callbacks.
 type minimalWriter struct {
