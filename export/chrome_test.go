@@ -206,8 +206,8 @@ func TestTheTraceIsWhatTheArchiveShows(t *testing.T) {
 	if got != enters || res.Records["slices"] != uint64(enters) {
 		t.Errorf("%d slices, the archive has %d regions", got, enters)
 	}
-	// Six collectives, two messages, ten transfers of which one is drawn to a row that shows nothing at the time.
-	if flows["collective"] != 6 || flows["message"] != 2 || async != 10 || flows["transfer"]+int(res.LeftOut["lines of transfers to rows that show nothing at the time"]) != 10 || counters != 3 {
+	// Seven collectives, two messages, a call to its operation on three ranks, ten transfers of which one is drawn to a row that shows nothing at the time.
+	if flows["collective"] != 7 || flows["message"] != 2 || flows["parent"] != 3 || async != 10 || flows["transfer"]+int(res.LeftOut["lines of transfers to rows that show nothing at the time"]) != 10 || counters != 3 {
 		t.Errorf("flows %v, %d transfers, %d counter values, %v", flows, async, counters, res.LeftOut)
 	}
 	all := slices.IndexFunc(events, func(e traceEvent) bool { return e.Phase == "X" && e.Name == "AllReduce" })

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
@@ -44,6 +45,7 @@ func job(t testing.TB) *otf2.Archive {
 			{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: t0 + 400*us + late, End: t0 + 440*us, Sent: 1200, Received: 1200, Count: 100},
 			{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: t0 + 400*us + late, End: t0 + 440*us, Sent: 2400, Received: 2400, Count: 200},
 		})
+		traced(t, p, world)
 		switch r {
 		case 0:
 			p.Send(world, 1, t0+500*us, t0+510*us, 4096)
@@ -81,6 +83,56 @@ func job(t testing.TB) *otf2.Archive {
 	return a
 }
 
-// operationsOf are the operations of job on all ranks: three AllReduces, a Broadcast, a launch of two, and four ends of
-// messages.
-const operationsOf = 3*3 + 3 + 3*2 + 4
+// traced draws a ReduceScatter with its call, both with their ids, and the launch inside the call.
+func traced(t testing.TB, p *shardtest.Process, comm int) {
+	t.Helper()
+	base := uint64(p.Shard.Tag) << 48
+	group, call, op := base|1, base|2, base|3
+	c := &p.Shard.Comms[comm]
+	row, thread := p.Writer(c.Location), p.Writer(0)
+	a := new(otf2.AttributeList)
+	describe := func(ids ...uint64) {
+		a.Uint64(regions.AttrCount, 500)
+		a.String(regions.AttrDatatype, p.String("ncclInt32"))
+		a.Uint64(regions.AttrEventID, ids[0])
+		a.Uint64(regions.AttrParentID, ids[1])
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(us_ uint64) otf2.Timestamp { return otf2.Timestamp(t0 + us_*us) }
+	outer := p.Region("ncclReduceScatter", regions.GroupAPI, otf2.RegionRoleCollAll2All)
+	launch := p.Region("ncclKernelLaunch", regions.GroupEnqueue, otf2.RegionRoleFunction)
+	a.Reset()
+	describe(call, group)
+	a.Uint64(regions.AttrStream, 0xabc)
+	must(thread.Enter(at(450), a, outer))
+	a.Reset()
+	a.Uint64(regions.AttrStream, 0xabc)
+	a.Uint64(regions.AttrEventID, base|4)
+	a.Uint64(regions.AttrParentID, group)
+	must(thread.Enter(at(452), a, launch))
+	must(thread.Leave(at(454), nil, launch))
+	must(thread.Leave(at(456), nil, outer))
+
+	inner := p.Region("ReduceScatter", regions.GroupCollectives, otf2.RegionRoleCollAll2All)
+	a.Reset()
+	describe(op, call)
+	a.Uint64(regions.AttrOrdinal, 1)
+	a.Uint64(regions.AttrSeq, 7)
+	a.Uint64(regions.AttrSendBuff, 0x1000)
+	a.Uint64(regions.AttrRecvBuff, 0x2000)
+	a.String(regions.AttrTimingSource, p.String("gpu"))
+	a.Uint64(regions.AttrUncertainty, 300)
+	must(row.Enter(at(455), a, inner))
+	must(row.MpiCollectiveBegin(at(455), nil))
+	must(row.MpiCollectiveEnd(at(470), nil, otf2.CollectiveOpReduceScatterBlock, otf2.CommRef(comm), otf2.CollectiveRootNone, 6000, 6000))
+	must(row.Leave(at(470), nil, inner))
+}
+
+// operationsOf are the operations of job on all ranks: three AllReduces, a Broadcast, a launch of two, a ReduceScatter, and
+// four ends of messages.
+const operationsOf = 3*3 + 3 + 3*2 + 3 + 4

@@ -13,7 +13,6 @@ import (
 
 	"ncclotf2/analysis"
 	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
 	"ncclotf2/regions"
 )
 
@@ -74,16 +73,6 @@ func (e *exporter) processLines(p *process, path string) error {
 	return nil
 }
 
-// record is an event record.
-type record struct {
-	typ, function string
-	row           *row // on whose row it stands
-	of            *row // of the communicator rank it belongs to, nil if that is not known
-	begin, end    otf2.Timestamp
-	event, parent uint64 // 0: not known
-	details       func(*jsonWriter)
-}
-
 // lines writes the records of one process.
 type lines struct {
 	*exporter
@@ -104,18 +93,6 @@ type lines struct {
 	groups []uint64          // in the order in which they came
 	calls  map[uint64]uint64 // group of each held call
 }
-
-// heldGroup is a group call with what stands in it.
-type heldGroup struct {
-	calls    []record
-	launches []record
-	known    int  // calls of which the communicator is known
-	of       *row // of the first of these
-	mixed    bool // others are of other communicators
-}
-
-// maxHeld bounds the group calls that are held.
-const maxHeld = 1 << 14
 
 type openRegion struct {
 	region     otf2.RegionRef
@@ -225,11 +202,12 @@ func (l *lines) region(row *row, r *openRegion, outer []openRegion, leave *otf2.
 				j.hex("stream", stream)
 			}
 		}
-		if g := l.held[one.parent]; g != nil {
-			g.launches = append(g.launches, one)
+		if one.parent == 0 {
+			l.event(&one)
 			return
 		}
-		l.hold(one.parent).launches = []record{one}
+		g := l.hold(one.parent)
+		g.launches = append(g.launches, one)
 	case group == regions.GroupEnqueue:
 		one.typ, one.function, one.of = "ncclProfileGroup", "Group", nil
 		l.event(&one)
@@ -244,131 +222,6 @@ func (l *lines) region(row *row, r *openRegion, outer []openRegion, leave *otf2.
 		l.leaveOut("phases of the network rows")
 	default:
 		l.leaveOut("regions of " + cmp.Or(group, "no group"))
-	}
-}
-
-// call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its parent's:
-// both are written.
-func (l *lines) call(one *record, function string, attributes []otf2.AttributeValue, outer []openRegion) {
-	count, counted := l.ids.count.of(attributes)
-	graph, _ := l.ids.graph.of(attributes)
-	one.function = function
-	if !counted { // it consists of several, or of none
-		one.typ = "ncclProfileGroupApi"
-		one.details = func(j *jsonWriter) {
-			if function != "Group" { // a call that NCCL makes several of
-				j.integer("depth", 1)
-			}
-			j.boolean("graphCaptured", graph != 0)
-		}
-		l.event(one)
-		return
-	}
-	one.typ = "ncclProfileCollApi"
-	if function == "Send" || function == "Recv" {
-		one.typ = "ncclProfileP2pApi"
-	}
-	datatype, typed := l.ids.datatype.of(attributes)
-	stream, streamed := l.ids.stream.of(attributes)
-	tag, tagged := l.ids.tag.of(attributes)
-	one.details = func(j *jsonWriter) {
-		j.text("func", function)
-		j.unsigned("count", count)
-		if typed {
-			j.text("dtype", l.rows.defs.String(otf2.StringRef(datatype)))
-		}
-		if streamed {
-			j.hex("stream", stream)
-		}
-		j.boolean("graphCaptured", graph != 0)
-		if tagged {
-			j.unsigned("userTag", tag)
-		}
-	}
-	inner := false
-	for i := range outer {
-		if id, ok := l.ids.event.of(outer[i].attributes); ok && id == one.parent {
-			inner = true
-		}
-	}
-	if !inner && one.parent != 0 {
-		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end, event: one.parent}
-		group.details = func(j *jsonWriter) {
-			j.integer("depth", 1)
-			j.boolean("graphCaptured", graph != 0)
-		}
-		l.event(&group)
-	}
-	g := l.hold(one.parent)
-	g.calls = append(g.calls, *one)
-	l.calls[one.event] = one.parent
-}
-
-// hold gives the group call of an id, which is held from now on.
-func (l *lines) hold(id uint64) *heldGroup {
-	g := l.held[id]
-	if g == nil {
-		if len(l.groups) >= maxHeld {
-			l.letGo()
-		}
-		g = new(heldGroup)
-		l.held[id] = g
-		l.groups = append(l.groups, id)
-	}
-	return g
-}
-
-// letGo writes the calls of the oldest group call, of which nobody knows to what communicator they belong.
-func (l *lines) letGo() {
-	id := l.groups[0]
-	l.groups = l.groups[1:]
-	g := l.held[id]
-	delete(l.held, id)
-	if g == nil {
-		return
-	}
-	for i := range g.calls {
-		if c := &g.calls[i]; c.typ != "" {
-			l.result.LeftOut["communicators of calls"]++
-			delete(l.calls, c.event)
-			l.event(c)
-		}
-	}
-	g.of = nil
-	g.release(l)
-}
-
-// release writes the launches of a group call. They are those of its calls' communicator, if that is one.
-func (g *heldGroup) release(l *lines) {
-	for i := range g.launches {
-		if !g.mixed {
-			g.launches[i].of = g.of
-		}
-		l.event(&g.launches[i])
-	}
-	g.launches = nil
-}
-
-// belongs tells of a call which communicator rank's it is.
-func (l *lines) belongs(call uint64, of *row) {
-	id, ok := l.calls[call]
-	if !ok {
-		return
-	}
-	delete(l.calls, call)
-	g := l.held[id]
-	for i := range g.calls {
-		if c := &g.calls[i]; c.event == call && c.typ != "" {
-			c.of = of
-			l.event(c)
-			c.typ = ""
-		}
-	}
-	g.known++
-	g.mixed = g.mixed || g.of != nil && g.of != of
-	g.of = of
-	if g.known == len(g.calls) {
-		g.release(l)
 	}
 }
 
@@ -518,37 +371,6 @@ func (l *lines) transfer(x *analysis.Transfer) {
 	l.event(&one)
 }
 
-// madeID begins the ids that are made here: handles of events never have this process tag.
-const madeID = 0xffff << 48
-
-// stateID gives the number of a state in NCCL's enumeration, which did not change from its beginning to API v7.
-func stateID(name string) int64 {
-	for i := range uint32(32) {
-		if shm.StateName(i) == name {
-			return int64(i)
-		}
-	}
-	return -1
-}
-
-// state writes a state record at the begin of an event.
-func (l *lines) state(r *record, name, detail string, value uint64) {
-	j := l.out
-	j.raw("{")
-	j.text("recordType", "state")
-	j.hex("eventAddr", r.event)
-	j.micros("ts", l.rows.clock.fromBegin(r.begin))
-	j.text("name", name)
-	j.integer("id", stateID(name))
-	l.number("pid", l.process.pid)
-	l.number("tid", r.row.tid)
-	if detail != "" {
-		j.unsigned(detail, value)
-	}
-	j.raw("}\n")
-	l.count("state records")
-}
-
 // lifecycle writes the begin or the end of a communicator rank.
 func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 	if row.comm == nil {
@@ -585,76 +407,4 @@ func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 		}
 	}
 	l.event(&one)
-}
-
-// event writes an event record.
-func (l *lines) event(r *record) {
-	j, clock := l.out, &l.rows.clock
-	j.raw("{")
-	j.text("recordType", "event")
-	j.text("type", r.typ)
-	j.text("func", r.function)
-	of := r.of
-	if of == nil {
-		of = r.row
-	}
-	pxn := of.process != l.process // another process's, carried out here: the schema has its values for that
-	switch {
-	case pxn:
-		j.text("gpuUuid", "")
-		j.integer("commId", 0)
-		j.integer("rank", -1)
-	case r.of != nil && r.of.comm != nil:
-		j.text("gpuUuid", of.uuid)
-		if of.hasID {
-			j.unsigned("commId", of.commID)
-		} else {
-			j.null("commId")
-		}
-		j.integer("rank", int64(of.rank))
-	default:
-		j.text("gpuUuid", of.uuid)
-		j.null("commId")
-		j.null("rank")
-	}
-	begin, end := clock.fromBegin(r.begin), clock.fromBegin(r.end)
-	for _, at := range [...]struct {
-		name string
-		time int64
-	}{{"start", begin}, {"stop", end}} {
-		j.object(at.name)
-		j.micros("ts", at.time)
-		l.number("pid", l.process.pid)
-		l.number("tid", r.row.tid)
-		j.raw("}")
-	}
-	j.micros("duration", end-begin)
-	l.number("myPid", l.process.pid)
-	if pxn {
-		l.number("originPid", of.process.pid)
-	}
-	if r.parent != 0 {
-		j.hex("parentObj", r.parent)
-	}
-	if r.event != 0 {
-		j.hex("eventAddr", r.event)
-	}
-	if pxn {
-		j.boolean("isPxn", true)
-	}
-	j.object("details")
-	if r.details != nil {
-		r.details(j)
-	}
-	j.raw("}}\n")
-	l.count(r.typ)
-}
-
-// number writes a number, null if it is 0: not known.
-func (l *lines) number(name string, v uint64) {
-	if v == 0 {
-		l.out.null(name)
-		return
-	}
-	l.out.unsigned(name, v)
 }

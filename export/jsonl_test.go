@@ -96,6 +96,7 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 	counts := make(map[string]int)
 	var transferred float64
 	operations := make(map[string]int)
+	parents, calls := make(map[string]float64), make(map[string]float64) // ranks by the call's address
 	for _, path := range res.Files {
 		events, states := readLines(t, path)
 		for _, r := range events {
@@ -107,6 +108,24 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 				if uint64(r["commId"].(float64)) != 0xfedcba9876543000 && r["commId"].(float64) != float64(0xfedcba9876543210) || d["timingSource"] == nil {
 					t.Errorf("%v", r)
 				}
+				if r["func"] == "ReduceScatter" && d["ordinal"] == 1.0 {
+					delete(d, "plan")
+					want := map[string]any{
+						"func": "ReduceScatter", "seq": 7.0, "count": 500.0, "dtype": "ncclInt32", "sendBuff": "0x1000", "recvBuff": "0x2000",
+						"ordinal": 1.0, "timingSource": "gpu", "uncertaintyNs": 300.0,
+					}
+					if diff := cmp.Diff(want, d); diff != "" || r["duration"] != 15.0 || r["start"].(map[string]any)["tid"] != nil {
+						t.Errorf("%v:\n%s", r, diff)
+					}
+					parents[r["parentObj"].(string)] = r["rank"].(float64)
+				}
+			case "ncclProfileCollApi", "ncclProfileKernelLaunch":
+				if d["stream"] != "0xabc" || r["rank"] != r["start"].(map[string]any)["pid"].(float64)-100 {
+					t.Errorf("%v", r)
+				}
+				if r["type"] == "ncclProfileCollApi" {
+					calls[r["eventAddr"].(string)] = r["rank"].(float64)
+				}
 			case "ncclProfileProxyStep":
 				if pxn, _ := r["isPxn"].(bool); pxn != (r["commId"] == 0.0 && r["rank"] == -1.0 && r["gpuUuid"] == "") || pxn && r["originPid"] != 100.0 {
 					t.Errorf("%v", r)
@@ -116,6 +135,9 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 		for _, s := range states {
 			transferred += s["transSize"].(float64)
 		}
+	}
+	if len(calls) != 3 || !maps.Equal(calls, parents) {
+		t.Errorf("calls %v, parents of operations %v", calls, parents)
 	}
 	want := make(map[string]int)
 	if _, err := analysis.EachPart(a, func(p *analysis.Part) error { want[p.Function]++; return nil }); err != nil {

@@ -100,6 +100,7 @@ type details struct {
 	Host        string  `json:"host"`
 	Nodes       int     `json:"nnodes"`
 	Device      *int    `json:"cudaDevice"`
+	API         string  `json:"apiVersion"`
 	WorldRank   *int    `json:"worldRank"`
 	WorldSize   int     `json:"worldSize"`
 	Epoch       micros  `json:"epoch"`

@@ -5,12 +5,10 @@ package ingest
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"ncclotf2/plugin/shm"
-	"ncclotf2/regions"
 	"ncclotf2/shard"
 )
 
@@ -21,6 +19,7 @@ type minimal struct {
 	host     string         // "" if the input does not tell
 	epoch    micros         // since 1970, of time 0; not known to the minimal profiler
 	ours     bool           // written by our export
+	api      int            // version of NCCL's profiler API, 0: not told
 	world    shard.Launcher // the process's rank in the job; Size 0: not told
 	mask     uint32         // event mask as ProfilerInit told it
 	events   []event
@@ -129,6 +128,9 @@ func (m *minimal) add(l *line) (unused string) {
 			m.host = cmp.Or(m.host, d.Host)
 			if d.Epoch.known {
 				m.epoch = d.Epoch
+			}
+			if v, err := strconv.Atoi(d.API); err == nil && v > 0 && v <= maxAPI {
+				m.api = v
 			}
 			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= maxRanks {
 				m.world = shard.Launcher{Name: "imported", Rank: *r, Size: n}
@@ -259,70 +261,6 @@ func (m *minimal) resolve(p *processWriter, base uint64) {
 	}
 }
 
-// step is a moment of an event or state.
-type step struct {
-	time  int64
-	class uint8 // order at one time
-	at    int32 // index into events or states
-	kind  stepKind
-}
-
-type stepKind uint8
-
-const (
-	stepStart stepKind = iota
-	stepState
-	stepStop
-)
-
-// depths order the starts of one time: parents come before their children.
-var depths = [shm.TypeCount]uint8{
-	shm.EventGroupApi: 1, shm.EventCollApi: 2, shm.EventP2pApi: 2, shm.EventKernelLaunch: 3, shm.EventGroup: 4, shm.EventColl: 5, shm.EventP2p: 5,
-	shm.EventCeColl: 5, shm.EventProxyOp: 6, shm.EventProxyStep: 7, shm.EventKernelCh: 6, shm.EventCeSync: 6, shm.EventCeBatch: 6,
-	shm.EventNetPlugin: 8, shm.EventKernelPhase: 7, shm.EventProxyCtrl: 6,
-}
-
-// Classes order the steps of one time: parents begin before their children and stop after them.
-const (
-	classEarlierStop = 10 // less the depth
-	classInit        = 15
-	classStart       = 20 // and the depth
-	classState       = 40
-	classStop        = 60 // less the depth: of what starts at the same time
-	classFinal       = 70
-)
-
-func (m *minimal) steps() []step {
-	all := make([]step, 0, 2*len(m.events)+len(m.states))
-	for i := range m.events {
-		e := &m.events[i]
-		depth := depths[e.typ]
-		switch e.life {
-		case lifeInit:
-			all = append(all, step{e.start, classInit, int32(i), stepStart})
-			continue
-		case lifeFinal:
-			all = append(all, step{e.start, classFinal, int32(i), stepStart})
-			continue
-		}
-		if e.tells() { // its records come together, when its call has ended, as NCCL has it
-			all = append(all, step{e.stop, classStart + depth, int32(i), stepStart})
-			continue
-		}
-		all = append(all, step{e.start, classStart + depth, int32(i), stepStart})
-		stop := step{e.stop, classEarlierStop - depth, int32(i), stepStop}
-		if e.stop == e.start {
-			stop.class = classStop - depth
-		}
-		all = append(all, stop)
-	}
-	for i := range m.states {
-		all = append(all, step{m.states[i].time, classState, int32(i), stepState})
-	}
-	slices.SortStableFunc(all, func(a, b step) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.class, b.class)) })
-	return all
-}
-
 // thread is that of an event's start (0) or stop (1). Of those without one, each communicator rank's are of one thread.
 func (e *event) thread(end int) int32 {
 	if e.tids[end] != noThread {
@@ -334,265 +272,4 @@ func (e *event) thread(end int) int32 {
 // tells reports whether a record gives the times of an operation itself, not of its callbacks.
 func (e *event) tells() bool {
 	return e.details.Source != "" && (e.typ == shm.EventColl || e.typ == shm.EventP2p || e.typ == shm.EventCeColl)
-}
-
-// waits are the event types that the model waits for, where operations are not told.
-const waits = 1<<shm.EventKernelCh | 1<<shm.EventProxyOp
-
-// write makes the process's shard; base is the time of the input's time 0.
-func (m *minimal) write(p *processWriter, base uint64) error {
-	slices.SortStableFunc(m.events, func(a, b event) int { return cmp.Compare(a.start, b.start) })
-	mask := m.seen
-	if m.ours {
-		mask &^= waits
-	}
-	if m.world.Size > 0 {
-		p.process.Launcher = m.world
-	}
-	p.begin(mask, minimalAPI)
-	m.resolve(p, base)
-	w := &minimalWriter{minimal: m, p: p, base: base, now: make(map[address]uint64), first: make(map[address]uint64), live: make(map[uint64]liveEvent), plans: make(map[planKey][]int32)}
-	for i := range m.events {
-		e := &m.events[i]
-		e.handle = p.handle(e.typ)
-		if e.address != 0 {
-			if _, ok := w.first[e.address]; !ok {
-				w.first[e.address] = e.handle
-			}
-		}
-		if e.tells() && e.details.Plan != nil {
-			k := planKey{e.index, *e.details.Plan}
-			w.plans[k] = append(w.plans[k], int32(i))
-		}
-	}
-	for _, s := range m.steps() {
-		if err := w.step(&s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// minimalAPI is the version of NCCL's profiler API that the minimal profiler is written for.
-const minimalAPI = 5
-
-// minimalWriter turns records into callbacks.
-type minimalWriter struct {
-	*minimal
-	p     *processWriter
-	base  uint64
-	now   map[address]uint64 // the event that has an address at the time
-	first map[address]uint64 // the first one that has it
-	live  map[uint64]liveEvent
-	plans map[planKey][]int32 // operations of one launch, in order
-}
-
-type planKey struct {
-	comm int
-	plan uint64
-}
-
-// liveEvent is an event between its start and its stop.
-type liveEvent struct {
-	op     uint64 // handle of the ProxyOp that was made for a step; 0: none
-	thread int32
-}
-
-// parentOf gives the event that an address means now. In our own export a child may begin before its parent does, and
-// addresses are used once.
-func (w *minimalWriter) parentOf(a address) uint64 {
-	if a == 0 {
-		return 0
-	}
-	if h, ok := w.now[a]; ok {
-		return h
-	}
-	return w.first[a]
-}
-
-func (w *minimalWriter) step(s *step) error {
-	switch s.kind {
-	case stepState:
-		return w.state(&w.states[s.at])
-	case stepStop:
-		return w.stop(&w.events[s.at])
-	}
-	e := &w.events[s.at]
-	t := w.base + uint64(e.start)
-	switch {
-	case e.life != lifeNone:
-		kind := shm.RecordInit
-		if e.life == lifeFinal {
-			kind = shm.RecordFinalize
-		}
-		if e.index < 0 {
-			return nil
-		}
-		w.p.count("EVENTS", 1)
-		return w.p.record(e.thread(0), t, &shm.Record{Kind: kind, Aux: uint32(e.index)})
-	case e.tells():
-		return w.told(s.at)
-	}
-	w.p.count("EVENTS", 1)
-	return w.start(e)
-}
-
-// start writes the start of an event.
-func (w *minimalWriter) start(e *event) error {
-	if e.address != 0 {
-		w.now[e.address] = e.handle
-	}
-	live := liveEvent{thread: e.thread(0)}
-	r := w.startRecord(e)
-	t := w.base + uint64(e.start)
-	if d := e.details; e.typ == shm.EventProxyStep && shm.TypeOf(r.Arg) != shm.EventProxyOp && d.Peer != nil && d.Channel != nil {
-		// Our export has no ProxyOps: the step tells what is theirs.
-		live.op = w.p.handle(shm.EventProxyOp)
-		op := shm.Record{
-			Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: live.op, Aux: r.Aux, Arg: r.Arg, Channel: *d.Channel, Peer: *d.Peer,
-			Rank: e.comm.rank, PID: int32(w.pid),
-		}
-		if d.IsSend {
-			op.Flags |= shm.FlagSend
-		}
-		if err := w.p.record(e.thread(0), t, &op); err != nil {
-			return err
-		}
-		r.Arg = live.op
-	}
-	w.live[e.handle] = live
-	return w.p.record(e.thread(0), t, r)
-}
-
-// startRecord makes the callback of an event's start.
-func (w *minimalWriter) startRecord(e *event) *shm.Record {
-	d := e.details
-	r := &shm.Record{
-		Kind: shm.RecordStart, Type: e.typ, Handle: e.handle, Aux: shm.None, Arg: w.parentOf(e.parent), Func: cmp.Or(d.Func, e.function), Datatype: d.Datatype,
-		Algo: d.Algo, Proto: d.Proto, Stream: uint64(d.Stream), Root: -1, Rank: e.comm.rank, UserTag: d.UserTag, KernelVariant: d.Variant,
-		SendBuff: uint64(d.SendBuff), RecvBuff: uint64(d.RecvBuff), ParentGroup: w.parentOf(d.ParentGroup), NSteps: d.Steps, ChunkSize: d.ChunkSize,
-		Step: d.Step, NetID: d.NetID, PID: d.EventPID,
-	}
-	if e.index >= 0 {
-		r.Aux = uint32(e.index)
-	}
-	for _, f := range []struct {
-		from *uint64
-		to   *uint64
-	}{{d.Count, &r.Count}, {d.Seq, &r.Seq}, {d.Timer, &r.PTimer}} {
-		if f.from != nil {
-			*f.to = *f.from
-		}
-	}
-	for _, f := range []struct {
-		from *uint8
-		to   *uint8
-	}{{d.Channels, &r.NChannels}, {d.Warps, &r.NWarps}, {d.Channel, &r.Channel}} {
-		if f.from != nil {
-			*f.to = *f.from
-		}
-	}
-	if d.Root != nil {
-		r.Root = *d.Root
-	}
-	if d.Peer != nil {
-		r.Peer = *d.Peer
-	}
-	if d.Captured {
-		r.Flags |= shm.FlagGraph
-	}
-	if d.IsSend {
-		r.Flags |= shm.FlagSend
-	}
-	switch e.typ {
-	case shm.EventGroupApi:
-		r.GroupDepth = 2 // not told: a group of the user's
-		if d.Depth != nil {
-			r.GroupDepth = *d.Depth
-		}
-	case shm.EventP2p:
-		r.SendBuff = uint64(d.Buff)
-		if d.Channels == nil {
-			r.Flags |= shm.FlagUnknownChannels
-		}
-	}
-	return r
-}
-
-func (w *minimalWriter) stop(e *event) error {
-	t := w.base + uint64(e.stop)
-	if err := w.p.record(e.thread(1), t, &shm.Record{Kind: shm.RecordStop, Type: e.typ, Handle: e.handle}); err != nil {
-		return err
-	}
-	op := w.live[e.handle].op
-	delete(w.live, e.handle)
-	if op == 0 {
-		return nil
-	}
-	return w.p.record(e.thread(1), t, &shm.Record{Kind: shm.RecordStop, Type: shm.EventProxyOp, Handle: op})
-}
-
-func (w *minimalWriter) state(s *state) error {
-	h, ok := w.now[s.address]
-	if !ok {
-		w.p.count("STATES_WITHOUT_EVENT", 1)
-		return nil
-	}
-	r := shm.Record{Kind: shm.RecordState, Type: shm.TypeOf(h), Handle: h, Aux: s.state, Arg: s.arg}
-	if s.hasArg {
-		r.Flags |= shm.FlagHasArg
-	}
-	w.p.count("STATES", 1)
-	thread := s.tid
-	if thread == noThread {
-		thread = w.live[h].thread
-	}
-	return w.p.record(thread, w.base+uint64(s.time), &r)
-}
-
-// told writes the operations of a launch whose times the input tells: a Group with all of them, which takes no time.
-func (w *minimalWriter) told(at int32) error {
-	e := &w.events[at]
-	ops := []int32{at}
-	if e.details.Plan != nil {
-		k := planKey{e.index, *e.details.Plan}
-		if ops = w.plans[k]; len(ops) == 0 {
-			return nil // written with the first one
-		}
-		w.plans[k] = nil
-	}
-	t := w.base + uint64(e.stop)
-	group := w.p.handle(shm.EventGroup)
-	write := func(r *shm.Record) error { return w.p.record(noThread, t, r) }
-	if err := write(&shm.Record{Kind: shm.RecordStart, Type: shm.EventGroup, Handle: group, Aux: uint32(e.index)}); err != nil {
-		return err
-	}
-	for _, i := range ops {
-		op := &w.events[i]
-		d := op.details
-		told := regions.Told{Begin: w.base + uint64(op.start), End: w.base + uint64(op.stop), Source: d.Source, Graph: d.Graph}
-		if d.Uncertainty != nil {
-			told.Uncertainty, told.Stated = *d.Uncertainty, true
-		}
-		w.p.model.Tell(op.handle, told)
-		if op.address != 0 {
-			w.now[op.address] = op.handle
-		}
-		r := w.startRecord(op)
-		r.ParentGroup = group
-		w.p.count("EVENTS", 1)
-		if err := write(r); err != nil {
-			return err
-		}
-	}
-	for _, i := range ops {
-		op := &w.events[i]
-		if op.details.Unfinished {
-			continue
-		}
-		if err := write(&shm.Record{Kind: shm.RecordStop, Type: op.typ, Handle: op.handle}); err != nil {
-			return err
-		}
-	}
-	return write(&shm.Record{Kind: shm.RecordStop, Type: shm.EventGroup, Handle: group})
 }
