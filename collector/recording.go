@@ -430,8 +430,11 @@ func (r *recording) flush() error {
 
 // widen takes larger chunks for all files, unless one of them has several already. It is known that Score-P is in the
 // process when its first communicator has been made, which may be after the first event was written.
+//
+// The description must be written before further events are.
 func (r *recording) widen() {
-	if r.process.EventChunkSize == scorepChunkSize || r.closed > chunkSize {
+	h := r.source.Header()
+	if h.ScorepState == shm.ScorepOff || r.process.EventChunkSize == scorepChunkSize || r.closed > chunkSize {
 		return
 	}
 	for _, w := range r.files {
@@ -447,6 +450,7 @@ func (r *recording) widen() {
 
 // describe writes shard.json as of now.
 func (r *recording) describe() error {
+	r.widen()
 	r.snapshot()
 	r.defined = r.definitions()
 	return r.store.Write(r.process)
@@ -490,7 +494,6 @@ func (r *recording) snapshot() {
 			Kinds: h.CuptiKinds, Records: r.activities}
 	}
 	if h.ScorepState != shm.ScorepOff {
-		r.widen()
 		p.Scorep = &shard.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(), Why: h.ScorepReason()}
 	}
 	if h.ScorepMeasured != 0 {

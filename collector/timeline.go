@@ -41,8 +41,11 @@ const maxKnots = 4096
 // comparing: reading the clocks is off by at most some microseconds if the reader was interrupted.
 const comparable = 20e6
 
+// A straight piece of at least this many nanoseconds gives the rate of the next: counters that are steered change theirs.
+const recent = 1e9
+
 // tolerance, in nanoseconds, is by how much a reading may be off the line. Readings scatter by some 10 ns.
-const tolerance = 32
+const tolerance = 50
 
 func newTimeline(h *shm.Header) *timeline {
 	t := &timeline{host: h.ClockSource == shm.ClockHost, anchor: h.Created}
@@ -110,6 +113,9 @@ func (t *timeline) add(c shm.ClockTuple) {
 	// What lies before the last tuple may have been converted already.
 	before.Raw = t.rawAt(before.Ticks)
 	c.Raw = max(c.Raw, before.Raw)
+	if from := t.last; !jumped && c.Raw-from.raw >= recent {
+		rate = float64(c.Raw-from.raw) / float64(c.Ticks-from.ticks)
+	}
 	t.bend(before, float64(c.Raw-before.Raw)/float64(c.Ticks-before.Ticks))
 	t.bend(c, rate)
 }

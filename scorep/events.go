@@ -37,7 +37,7 @@ const lastEventOffset = 10
 // placeEvents puts every location's event file into dir and learns its number of events and the
 // archive's first and last time.
 //
-// Files of finished processes are linked, unread. Those of others are copied, because their writer
+// Files of finished processes are linked, unread, if their chunks fit the archive. Those of others are copied, because their writer
 // may still be there, or may have died half-way through a record: up to what the process's
 // description says while it runs, else up to the last whole record.
 func (a *archive) placeEvents(dir string) (*placed, error) {
@@ -102,19 +102,12 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 		out.problem(i, "%s, location %d: the event file was not taken: %v", l.part.id(), l.number, err)
 		return writeEmpty(to)
 	}
-	if l.part.state == Finished {
-		if err == nil && info.Size() == l.source.Bytes {
+	if l.part.state == Finished && err == nil {
+		switch whole := info.Size() == l.source.Bytes; {
+		case whole && a.fits(info.Size(), chunk):
 			l.Events = l.source.Events
-			if a.fits(info.Size(), chunk) {
-				return a.link(from, to, out)
-			}
-			out.count(false)
-			if err := copyFile(from, to, math.MaxInt64); err != nil {
-				return err
-			}
-			return a.rewrite(to, chunk, out)
-		}
-		if err == nil {
+			return a.link(from, to, out)
+		case !whole:
 			out.problem(i, "%s, location %d: the event file has %d bytes instead of %d; what is whole of it was taken",
 				l.part.id(), l.number, info.Size(), l.source.Bytes)
 		}

@@ -26,7 +26,8 @@ type measurement struct {
 	numbers   uint32              // the upper halves of its location ids are below
 	groups    otf2.LocationGroupRef
 	root      otf2.SystemTreeNodeRef
-	regions   map[string]bool // names of the regions that were forwarded from here
+	hosts     map[otf2.SystemTreeNodeRef]bool // nodes whose processes share memory
+	regions   map[string]bool                 // names of the regions that were forwarded from here
 }
 
 // measured is one of its processes.
@@ -109,6 +110,12 @@ func openMeasurement(dir string) (*measurement, error) {
 // readProcesses lists the PROCESS location groups with what their first events say.
 func (m *measurement) readProcesses() error {
 	defs := m.archive.Defs
+	m.hosts = make(map[otf2.SystemTreeNodeRef]bool)
+	for _, d := range defs.SystemTreeNodeDomains {
+		if d.Domain == otf2.SystemTreeDomainSharedMemory {
+			m.hosts[d.Node] = true
+		}
+	}
 	byGroup := make(map[otf2.LocationGroupRef]*measured)
 	for _, g := range defs.LocationGroups {
 		m.groups = max(m.groups, g.Self+1)
@@ -186,10 +193,8 @@ func (m *measurement) hostOf(n otf2.SystemTreeNodeRef) (name string, node otf2.S
 		if d == nil {
 			break
 		}
-		for _, domain := range defs.SystemTreeNodeDomains {
-			if domain.Node == n && domain.Domain == otf2.SystemTreeDomainSharedMemory {
-				return defs.String(d.Name), n
-			}
+		if m.hosts[n] {
+			return defs.String(d.Name), n
 		}
 		n = d.Parent
 	}

@@ -162,6 +162,7 @@ func pairRuns(m *measurement, runs []*run) (*merger, *run, []string, error) {
 	if chosen == nil {
 		return nil, nil, nil, noPair(m, all, reasons)
 	}
+	chosen.settle()
 	if others > 0 {
 		reasons = append(reasons, fmt.Sprintf("%s of other jobs in the directory left out", plural(uint64(others), "process")))
 	}
@@ -283,7 +284,7 @@ func (g *merger) row(p *part, l *shard.Location) (treatment, string) {
 // of the main thread, which is never one of them.
 func (g *merger) forwards(p *part, l *shard.Location) bool {
 	s, calls := p.process.Scorep, p.process.Counts.Scorep
-	if s == nil || s.State != scorepOn || calls[callsForwarded] == 0 || len(g.regions) == 0 || p.process.Settings[shard.SettingContinues] != "" {
+	if s == nil || s.State != scorepOn || calls[callsForwarded] == 0 || len(g.regions) == 0 {
 		return false
 	}
 	main := l.TID == p.process.PID

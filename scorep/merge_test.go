@@ -834,6 +834,40 @@ func TestMergeOfSeveralJobsAndDoubles(t *testing.T) {
 	}
 }
 
+// What seems to be two jobs here is one in the measurement; a process that only we have goes by the clock of one of the
+// other "job" on its machine.
+func TestMergeJoinsJobsOfOneMeasurement(t *testing.T) {
+	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) {
+		p.Launched("", -1, -1)
+		p.Shard.Comms[0].ID, p.Shard.Comms[0].NRanks, p.Shard.Comms[0].Rank = uint64(rank/2+1), 2, rank%2
+		if rank == 3 {
+			p.Shard.PID = 4711
+		}
+	})
+	res, merged := merge(t, linkable(t, mpiTSC.dir), dir, nil)
+	accept(t, res.Archive)
+	if res.Paired != 3 || res.NCCLOnly != 1 || res.Communicators != 2 || len(res.Problems) > 0 {
+		t.Errorf("%+v", res)
+	}
+	zero, err := shard.Read(filepath.Join(dir, "shards", "uuid-0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	three, err := shard.Read(filepath.Join(dir, "shards", "uuid-3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := rowOf(t, merged, 4, 4, 0)
+	mapped, raw := eventsWithTimes(t, merged, self, false), eventsWithTimes(t, merged, self, true)
+	for i := range raw {
+		at := raw[i] - three.Clock.AnchorReal + three.Clock.AnchorRaw - zero.Clock.AnchorRaw + zero.Clock.AnchorReal
+		off := new(big.Rat).Sub(integer(mapped[i]), mpiTSC.expected(zero, nil, at)) // rank 0 has no corrections
+		if off.Abs(off).Cmp(big.NewRat(1, 1)) >= 0 {
+			t.Fatalf("event %d is %s ticks off", i, off.FloatString(3))
+		}
+	}
+}
+
 func TestSameHost(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

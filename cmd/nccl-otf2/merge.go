@@ -117,7 +117,8 @@ func printMerged(w io.Writer, r *scorep.MergeResult) {
 		note(n, "%s %s", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
 	}
 	warn(r.ScorepOnly, "%s of Score-P left nothing of NCCL", count(r.ScorepOnly, "process", "processes"))
-	warn(r.NCCLOnly, "%s of NCCL no process of Score-P; beside machines that are of both, on real-time clocks", count(r.NCCLOnly, "process is", "processes are"))
+	warn(r.NCCLOnly, "%s not in Score-P's trace; where no other one of its machine is, times are by the real-time clock",
+		count(r.NCCLOnly, "process of NCCL is", "processes of NCCL are"))
 	if r.Extended {
 		warn(1, "events of NCCL lie outside of Score-P's measurement, which was made longer")
 	}
