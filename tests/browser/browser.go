@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -134,6 +135,8 @@ func (b *Browser) Blank(o Options) (*Page, error) {
 	}
 	err := p.Run(
 		log.Enable(),
+		page.BringToFront(), // tabs in the background are not drawn
+		emulation.SetFocusEmulationEnabled(true),
 		emulation.SetDeviceMetricsOverride(o.Width, o.Height, o.Scale, false),
 		emulation.SetTouchEmulationEnabled(o.Touch),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),

@@ -112,6 +112,12 @@ export class App {
     const box = byId("picture").getBoundingClientRect();
     this.view.width = Math.max(1, box.width);
     this.view.height = Math.max(1, box.height);
+    this.relayout();
+  }
+
+  // relayout follows a change of the rows, or of the room for them.
+  private relayout(): void {
+    this.rows.fit(this.view.height);
     this.view.scroll(0, this.rows.height);
     this.invalidate();
   }
@@ -254,19 +260,17 @@ export class App {
 
   toggleRow(row: number): void {
     this.rows.toggle(row);
-    this.view.scroll(0, this.rows.height);
-    this.invalidate();
+    this.relayout();
   }
   toggleAll(): void {
     this.rows.setAll(this.rows.closed.size > 0);
-    this.view.scroll(0, this.rows.height);
-    this.invalidate();
+    this.relayout();
   }
   focusRow(row: number): void {
     this.tree.focus = row;
     this.rows.reveal(row);
+    this.relayout();
     this.intoSight(row);
-    this.invalidate();
   }
   moveFocus(step: number): void {
     const items = this.rows.items;
@@ -295,6 +299,7 @@ export class App {
       this.selected = family;
       if (go) {
         this.rows.reveal(b.lane.row);
+        this.relayout();
         this.intoSight(b.lane.row);
         const x = this.view.x(b.start);
         const end = this.view.x(b.start + b.length);
@@ -430,7 +435,7 @@ export class App {
     // A search that chooses rows shows only these.
     const rows = this.query?.rows;
     this.rows.show(rows);
-    this.view.scroll(0, this.rows.height);
+    this.relayout();
     this.palette();
   }
 

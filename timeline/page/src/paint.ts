@@ -341,8 +341,8 @@ export class Painter {
     const t = tile.getContext("2d")!;
     t.scale(this.ratio, this.ratio);
     t.strokeStyle = this.colours.wait;
-    t.globalAlpha = 0.9;
-    t.lineWidth = 2;
+    t.globalAlpha = 0.7;
+    t.lineWidth = 1.7;
     for (const d of [-size, 0, size]) {
       t.beginPath();
       t.moveTo(d - 1, size + 1);

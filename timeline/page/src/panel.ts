@@ -157,7 +157,7 @@ export class Panel {
         el("dt", null, "begin"), el("dd", null, f.exact(b.start)),
         el("dt", null, "length"), el("dd", null, f.exact(b.length)),
         ...(wait ? [el("dt", null, "waited"), el("dd", { class: "alarm" }, `${f.time(b.wait)} for ${this.head.ranks[wait.rank]?.name ?? "?"}`)] : []),
-        ...this.notes(notes.attributes[at % chunk]!),
+        ...this.notes(notes.attributes.of(at % chunk)),
       ),
     ];
     return out;
@@ -198,7 +198,7 @@ export class Panel {
         sections.push(
           el("h3", null, instance.message ? "Message" : "Collective"),
           el("h2", null, name),
-          el("dl", null, ...rows.flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)]), ...this.notes(operations.attributes[i]!)),
+          el("dl", null, ...rows.flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)]), ...this.notes(operations.attributes.of(i))),
           ...(instance.message ? (other ? [await this.link(other.bar)] : []) : await this.parts(instance.parts, bar)),
         );
       }
@@ -228,7 +228,7 @@ export class Panel {
         ...(this.head.realtime ? [el("dt", null, "clock"), el("dd", null, this.clock(b.start))] : []),
       ),
       ...sections,
-      ...(notes.attributes[at % chunk]!.length > 0 ? [el("h3", null, "Attributes"), el("dl", null, ...this.notes(notes.attributes[at % chunk]!))] : []),
+      ...(notes.attributes.of(at % chunk).length > 0 ? [el("h3", null, "Attributes"), el("dl", null, ...this.notes(notes.attributes.of(at % chunk)))] : []),
       ...(parents.length > 0 ? [el("h3", null, "Caused by"), ...parents] : []),
       ...children,
     );
