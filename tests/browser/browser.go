@@ -51,7 +51,8 @@ func Start(parent context.Context) (*Browser, error) {
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("enable-automation", false), chromedp.WSURLReadTimeout(60*time.Second))
 	alloc, endAlloc := chromedp.NewExecAllocator(parent, opts...)
-	ctx, end := chromedp.NewContext(alloc)
+	quiet := func(string, ...any) {} // chromedp tells of news of the browser that it does not know
+	ctx, end := chromedp.NewContext(alloc, chromedp.WithErrorf(quiet))
 	b := &Browser{ctx: ctx, cancel: func() { end(); endAlloc() }}
 	if err := chromedp.Run(ctx); err != nil {
 		b.cancel()

@@ -268,6 +268,7 @@ export class App {
   }
   focusRow(row: number): void {
     this.tree.focus = row;
+    if (row < 0) return this.invalidate();
     this.rows.reveal(row);
     this.relayout();
     this.intoSight(row);
@@ -321,6 +322,7 @@ export class App {
   unselect(): void {
     this.asked++;
     this.selected = undefined;
+    this.tree.focus = -1;
     this.setRange(undefined);
     if (this.query) this.search("");
     this.category = -1;
