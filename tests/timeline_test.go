@@ -440,6 +440,23 @@ func TestTimelinePage(t *testing.T) {
 		if n := eval[int](t, `{ const b = app.painted.boxes.filter((b) => b.wait > 0).length; return b; }`); n == 0 {
 			t.Error("no waiting in the picture")
 		}
+		// A transfer tells of itself where nothing else is.
+		wire := eval[[]float64](t, `{
+			const at = document.getElementById("base").getBoundingClientRect();
+			for (const w of app.lines.wires) for (let k = 1; k < 40; k++) {
+				const x = w.from.x + (k / 40) * (w.to.x - w.from.x), y = w.from.y + (k / 40) * (w.to.y - w.from.y);
+				if (x > 0 && x < app.view.width && y > 0 && y < app.view.height && app.at(x, y) === undefined) return [at.left + x, at.top + y];
+			}
+			return [];
+		}`)
+		if len(wire) == 0 {
+			t.Fatal("no transfer passes anything free")
+		}
+		t.mouse(input.MouseMoved, wire[0], wire[1], nil)
+		t.await(`document.getElementById("tip").innerText.startsWith("Transfer") && !document.getElementById("tip").hidden`)
+		if tip := t.text("tip"); !strings.Contains(tip, "net send → vm") || !strings.Contains(tip, "channel") || !strings.Contains(tip, "GB/s") {
+			t.Errorf("a transfer says %q", tip)
+		}
 		t.key("0")
 	})
 
@@ -570,6 +587,9 @@ func TestTimelineTouch(t *testing.T) {
 		t.Errorf("two fingers do not zoom: %.0f ns, then %.0f", span, now)
 	}
 	tb.key("0")
+	if n := eval[int](tb, "app.drawn.collectives"); n != 2 {
+		t.Errorf("%d lines of operations, want that of the collective and that of the message", n)
+	}
 	b := tb.box("world rank 0", "AllReduce", 0)
 	touch(input.TouchStart, &input.TouchPoint{X: b.X, Y: b.Y})
 	touch(input.TouchEnd)

@@ -186,7 +186,9 @@ export class App {
 
   private words(): void {
     const { from, to } = this.view;
-    byId("span").textContent = `${f.time(Math.max(from, 0))} – ${f.time(Math.min(to, this.store.head.duration))} (${f.time(to - from)} shown)`;
+    const step = 10 ** Math.floor(Math.log10(Math.max(1, (to - from) / 100)));
+    const round = (t: number) => f.onRuler(Math.round(Math.max(0, Math.min(this.store.head.duration, t)) / step) * step, step);
+    byId("span").textContent = `${round(from)} – ${round(to)} (${f.time(to - from)} shown)`;
     if (this.errors.length === 0) byId("busy").textContent = this.store.loading > 0 ? "Unpacking…" : "";
     const empty = this.store.head.totals.bars === 0;
     byId("note").textContent = empty
@@ -313,6 +315,7 @@ export class App {
       await Promise.all([...family.parents, ...family.children.slice(0, 400), ...family.instances.flatMap((i) => i.parts.map((p) => p.bar)).slice(0, 2000)].map((n) => this.store.bar(n)));
       if (ask !== this.asked) return;
       this.invalidate();
+      if (innerWidth <= 900 && document.body.classList.contains("no-panel")) this.togglePanel();
       this.panel.show("details");
       await this.panel.details(bar, family);
     } catch (e) {
@@ -392,14 +395,6 @@ export class App {
     const bar = this.at(x, y) ?? -1;
     byId("cursor").textContent = f.exact(Math.max(0, Math.min(this.store.head.duration, this.view.time(x))));
     const tip = byId("tip");
-    if (bar < 0) {
-      if (this.hovered >= 0) {
-        this.hovered = -1;
-        this.drawOver();
-      }
-      tip.hidden = true;
-      return;
-    }
     const place = () => {
       const { width, height } = this.view;
       const w = tip.offsetWidth;
@@ -407,6 +402,17 @@ export class App {
       tip.style.left = Math.max(4, Math.min(x + 14, width - w - 6)) + "px";
       tip.style.top = (y + 18 + h > height ? Math.max(4, y - h - 12) : y + 18) + "px";
     };
+    if (bar < 0) {
+      if (this.hovered >= 0) {
+        this.hovered = -1;
+        this.drawOver();
+      }
+      const wire = this.lines.wireAt(x, y);
+      tip.hidden = wire === undefined;
+      if (!wire) return;
+      tip.replaceChildren(...this.panel.transferTip(wire.row, wire.index));
+      return place();
+    }
     if (bar === this.hovered) return place();
     this.hovered = bar;
     this.drawOver();

@@ -163,6 +163,27 @@ export class Panel {
     return out;
   }
 
+  // transferTip is the short form of a transfer; it is unpacked, or it would not be drawn.
+  transferTip(row: number, index: number): HTMLElement[] {
+    const chunk = this.head.chunk;
+    const t = this.host.store.peekTransfers(row, Math.floor(index / chunk));
+    if (!t) return [];
+    const i = index % chunk;
+    const length = t.length[i]!;
+    return [
+      el("b", null, "Transfer"),
+      el("span", { class: "sub" }, `${this.path(row)} → ${t.row[i]! >= 0 ? this.path(t.row[i]!) : "?"}`),
+      el(
+        "dl", null,
+        el("dt", null, "bytes"), el("dd", null, f.bytes(t.bytes[i]!)),
+        el("dt", null, "begin"), el("dd", null, f.exact(t.start[i]!)),
+        el("dt", null, "length"), el("dd", null, length < 0 ? "its end was not recorded" : f.exact(length)),
+        ...(length > 0 ? [el("dt", null, "bandwidth"), el("dd", null, `${f.digits(t.bytes[i]! / length)} GB/s`)] : []),
+        ...this.notes(t.attributes.of(i)),
+      ),
+    ];
+  }
+
   async details(bar: number, family: Family): Promise<void> {
     const ask = ++this.asked;
     const { store } = this.host;
@@ -405,7 +426,7 @@ export class Panel {
     const most = Math.max(1, ...known.map((x) => x.bytes));
     const total = flows.reduce((n, x) => n + x.bytes, 0);
     const body: Node[] = [];
-    const readout = el("p", { class: "sub" }, "Point at a cell for its numbers.");
+    const readout = el("p", { class: "hint" }, "Point at a cell for its numbers.");
     const say = (from: number, to: number) => {
       const x = known.find((k) => k.from === from && k.to === to);
       readout.textContent = `${ranks[from]?.name ?? "?"} → ${ranks[to]?.name ?? "?"}: ${x ? `${f.bytes(x.bytes)} in ${f.plural(x.count, this.nominal ? "operation" : "transfer", this.nominal ? "operations" : "transfers")}` : "nothing"}`;
