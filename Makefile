@@ -52,7 +52,7 @@ demo: build ## play a recording of a real NCCL job, make its archive, say which 
 	$(TOOL) report $(BUILD)/demo
 	@echo
 	$(TOOL) timeline $(BUILD)/demo
-	@printf '\n%s\n' 'Look at it:    $(BUILD)/demo/timeline.html in a browser' \
+	@printf '%s\n' '' 'Look at it:    $(BUILD)/demo/timeline.html in a browser' \
 		'Ask more:      $(TOOL) report $(BUILD)/demo --waits' \
 		'               $(TOOL) report $(BUILD)/demo --tally' \
 		'               $(TOOL) report $(BUILD)/demo --matrix'

@@ -28,7 +28,7 @@ const late = `(async () => {
 	const app = window.__timeline, head = app.store.head;
 	const worst = head.ranks.reduce((a, b) => b.worst > a.worst ? b : a);
 	if (worst.worst === 0) return;
-	app.go(worst.worstAt - 1.6 * worst.worst, worst.worstAt + 1.1 * worst.worst);
+	app.go(worst.worstAt - 2.4 * worst.worst, worst.worstAt + 0.5 * worst.worst);
 	const row = head.rows.findIndex((r, i) => r.kind === "rank" && (r.parent === worst.row || head.rows[r.parent].parent === worst.row));
 	const lane = app.store.lanes[head.rows[row].lanes[0]];
 	for (let k = 0; k * head.chunk < lane.count; k++) {
@@ -39,8 +39,8 @@ const late = `(async () => {
 })()`
 
 var pictures = []picture{
-	{"timeline-light.png", 1280, 760, false, 1, late},
-	{"timeline-dark.png", 1280, 760, true, 1, late},
+	{"timeline-light.png", 1280, 720, false, 1, late},
+	{"timeline-dark.png", 1280, 720, true, 1, late},
 	{"timeline-narrow.png", 390, 780, false, 1.5, late},
 }
 

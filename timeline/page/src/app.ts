@@ -187,7 +187,7 @@ export class App {
   private words(): void {
     const { from, to } = this.view;
     const step = 10 ** Math.floor(Math.log10(Math.max(1, (to - from) / 100)));
-    const round = (t: number) => f.onRuler(Math.round(Math.max(0, Math.min(this.store.head.duration, t)) / step) * step, step);
+    const round = (t: number) => f.onRuler(Math.round(Math.max(0, Math.min(this.store.head.duration, t)) / step) * step, step).replace(/(\.\d+)\u202f(\d+)/g, "$1$2");
     byId("span").textContent = `${round(from)} – ${round(to)} (${f.time(to - from)} shown)`;
     if (this.errors.length === 0) byId("busy").textContent = this.store.loading > 0 ? "Unpacking…" : "";
     const empty = this.store.head.totals.bars === 0;
