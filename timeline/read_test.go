@@ -56,7 +56,7 @@ func makeJob(t *testing.T) string {
 	return filepath.Join(dir, "traces.otf2")
 }
 
-func read(t *testing.T, anchor string) *Data {
+func read(t testing.TB, anchor string) *Data {
 	t.Helper()
 	a, err := otf2.Open(anchor, nil)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -168,6 +169,23 @@ func (p *Page) Run(actions ...chromedp.Action) error { return chromedp.Run(p, ac
 // Eval evaluates an expression, waits for it if it is a promise, and decodes its value.
 func (p *Page) Eval(expression string, to any) error {
 	return p.Run(chromedp.Evaluate(expression, to, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+}
+
+// Processor is how much processor time the tab's main thread has used, in seconds. The first call begins to count.
+func (p *Page) Processor() (seconds float64, err error) {
+	err = p.Run(
+		performance.Enable().WithTimeDomain(performance.EnableTimeDomainThreadTicks),
+		chromedp.ActionFunc(func(ctx context.Context) error {
+			metrics, err := performance.GetMetrics().Do(ctx)
+			for _, m := range metrics {
+				if m.Name == "TaskDuration" {
+					seconds = m.Value
+				}
+			}
+			return err
+		}),
+	)
+	return seconds, err
 }
 
 // Settle waits until everything that is shown has been unpacked and drawn.

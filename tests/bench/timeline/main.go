@@ -57,6 +57,7 @@ type frame struct {
 	P99    float64 `json:"p99_ms"`
 	Max    float64 `json:"max_ms"`
 	Apart  float64 `json:"apart_ms"` // from one picture to the next, median
+	CPU    float64 `json:"cpu_ms"`   // processor time of the page's thread for each picture, unpacking included, mean
 	Boxes  int     `json:"boxes"`    // bars in the last picture that were drawn by themselves
 }
 
@@ -174,12 +175,17 @@ func (o *outcome) look(url string) error {
 	}
 	for _, m := range movements {
 		f := frame{Name: m.name}
-		err := p.Eval(fmt.Sprintf(`new Promise((done) => {
+		before, err := p.Processor()
+		if err != nil {
+			return err
+		}
+		err = p.Eval(fmt.Sprintf(`new Promise((done) => {
 			const app = window.__timeline, times = [], apart = [];
 			let i = 0, last = 0;
 			const step = (now) => {
 				if (last > 0) apart.push(now - last);
 				last = now;
+				if (i > 0) times.push(app.frames.at(-1)); // drawn just before, as what follows had asked for it
 				if (i === %[1]d) {
 					times.sort((a, b) => a - b);
 					apart.sort((a, b) => a - b);
@@ -188,8 +194,6 @@ func (o *outcome) look(url string) error {
 				}
 				const n = i++ / %[1]d;
 				%[2]s;
-				app.draw();
-				times.push(app.frames.at(-1));
 				requestAnimationFrame(step);
 			};
 			requestAnimationFrame(step);
@@ -197,8 +201,12 @@ func (o *outcome) look(url string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
-		f.Name = m.name
-		fmt.Fprintf(os.Stderr, "%s: %.1f ms, 99 of 100 below %.1f ms, %.1f at most %.1f apart (%d bars)\n", f.Name, f.Median, f.P99, f.Max, f.Apart, f.Boxes)
+		after, err := p.Processor()
+		if err != nil {
+			return err
+		}
+		f.Name, f.CPU = m.name, 1000*(after-before)/float64(f.Count)
+		fmt.Fprintf(os.Stderr, "%s: %.1f ms, 99 of 100 below %.1f ms, %.1f at most %.1f apart, %.1f ms of the processor (%d bars)\n", f.Name, f.Median, f.P99, f.Max, f.Apart, f.CPU, f.Boxes)
 		o.Frames = append(o.Frames, f)
 	}
 	if errs := p.Errors(); len(errs) > 0 {
@@ -212,10 +220,10 @@ func table(machine string, o *outcome) string {
 	fmt.Fprintf(&b, "%s. %s million regions (%s million events) and %s million transfers of %d ranks: the page is %d MiB (%s bytes per region), made in %s s with %d MiB, and shows its first picture %s s after it is opened. ",
 		machine, measure.Digits(float64(o.Regions)/1e6), measure.Digits(float64(o.Events)/1e6), measure.Digits(float64(o.Transfers)/1e6), o.Ranks, o.Size>>20,
 		measure.Digits(float64(o.Size)/float64(o.Regions)), measure.Digits(o.Make), o.MakeRSS>>20, measure.Digits(o.Open))
-	fmt.Fprintf(&b, "Pictures of 1440 × 900 pixels in headless Chromium, which draws with the processor; what the page's program takes for one. Aims: median %.0f ms, 99 of 100 below %.0f ms.\n\n", frameAim, frameMax)
-	b.WriteString("| movement | pictures | median, ms | 99 of 100 below, ms | longest, ms | apart, median, ms |\n|---|--:|--:|--:|--:|--:|\n")
+	fmt.Fprintf(&b, "Pictures of 1440 × 900 pixels in headless Chromium, which draws with the processor; what the page's program takes for one. Where others use the machine only the processor's time says something; it has unpacking and laying out in it. Aims: median %.0f ms, 99 of 100 below %.0f ms.\n\n", frameAim, frameMax)
+	b.WriteString("| movement | pictures | median, ms | 99 of 100 below, ms | longest, ms | apart, median, ms | processor, mean, ms |\n|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, f := range o.Frames {
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s |\n", f.Name, f.Count, measure.Digits(f.Median), measure.Digits(f.P99), measure.Digits(f.Max), measure.Digits(f.Apart))
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s |\n", f.Name, f.Count, measure.Digits(f.Median), measure.Digits(f.P99), measure.Digits(f.Max), measure.Digits(f.Apart), measure.Digits(f.CPU))
 	}
 	return b.String()
 }

@@ -373,6 +373,7 @@ export class Panel {
         const meter = (kind: string, v: number) => {
           const m = el("span", { class: "meter " + kind });
           m.style.width = `${(100 * v) / most}%`;
+          m.hidden = v === 0;
           return m;
         };
         return el(
