@@ -49,7 +49,7 @@ var layers = []folder{
 	{dir: "replay", external: []string{"golang.org/x/sys"}},
 	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay", "cube", "profile/cubex", "timeline"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
-	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys"}},
+	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys", "github.com/chromedp"}},
 }
 
 // testModules may be imported by tests of every folder.
@@ -132,7 +132,7 @@ func eachGoFile(t *testing.T, do func(file string, imports []string)) {
 			return err
 		}
 		name := d.Name()
-		if d.IsDir() && p != root && (name == "testdata" || name == "build" || strings.HasPrefix(name, ".")) {
+		if d.IsDir() && p != root && (name == "testdata" || name == "build" || name == "node_modules" || strings.HasPrefix(name, ".")) {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(name, ".go") {
@@ -164,12 +164,12 @@ func eachGoFile(t *testing.T, do func(file string, imports []string)) {
 
 // TestEveryFileHasALicence keeps the one-line licence notice at the top of each source file.
 func TestEveryFileHasALicence(t *testing.T) {
-	kinds := []string{".go", ".c", ".h", ".mk", ".sh", ".map"}
+	kinds := []string{".go", ".c", ".h", ".mk", ".sh", ".map", ".ts", ".mjs", ".css"}
 	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != ".." && (d.Name() == "testdata" || d.Name() == "build" || d.Name() == ".git") {
+		if d.IsDir() && p != ".." && (d.Name() == "testdata" || d.Name() == "build" || d.Name() == "node_modules" || d.Name() == ".git") {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !slices.Contains(kinds, filepath.Ext(p)) && d.Name() != "Makefile" {

@@ -52,8 +52,9 @@ func (d *Data) plan() *plan {
 				for to < len(b.operations) && b.operations[to].number == b.operations[to-1].number {
 					to++ // those of one region stay together
 				}
-				firsts = append(firsts, d.layout.bar(d, place{uint32(i), b.operations[from].number}))
-				if at := add(func() []byte { return d.operationBlock(i, from, to) }); from == 0 {
+				begin := from
+				firsts = append(firsts, d.layout.bar(d, place{uint32(i), b.operations[begin].number}))
+				if at := add(func() []byte { return d.operationBlock(i, begin, to) }); begin == 0 {
 					operations = at
 				}
 				from = to

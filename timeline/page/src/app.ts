@@ -112,6 +112,12 @@ export class App {
     const box = byId("picture").getBoundingClientRect();
     this.view.width = Math.max(1, box.width);
     this.view.height = Math.max(1, box.height);
+    this.relayout();
+  }
+
+  // relayout follows a change of the rows, or of the room for them.
+  private relayout(): void {
+    this.rows.fit(this.view.height);
     this.view.scroll(0, this.rows.height);
     this.invalidate();
   }
@@ -180,7 +186,9 @@ export class App {
 
   private words(): void {
     const { from, to } = this.view;
-    byId("span").textContent = `${f.time(Math.max(from, 0))} – ${f.time(Math.min(to, this.store.head.duration))} (${f.time(to - from)} shown)`;
+    const step = 10 ** Math.floor(Math.log10(Math.max(1, (to - from) / 100)));
+    const round = (t: number) => f.onRuler(Math.round(Math.max(0, Math.min(this.store.head.duration, t)) / step) * step, step).replace(/(\.\d+)\u202f(\d+)/g, "$1$2");
+    byId("span").textContent = `${round(from)} – ${round(to)} (${f.time(to - from)} shown)`;
     if (this.errors.length === 0) byId("busy").textContent = this.store.loading > 0 ? "Unpacking…" : "";
     const empty = this.store.head.totals.bars === 0;
     byId("note").textContent = empty
@@ -254,19 +262,18 @@ export class App {
 
   toggleRow(row: number): void {
     this.rows.toggle(row);
-    this.view.scroll(0, this.rows.height);
-    this.invalidate();
+    this.relayout();
   }
   toggleAll(): void {
     this.rows.setAll(this.rows.closed.size > 0);
-    this.view.scroll(0, this.rows.height);
-    this.invalidate();
+    this.relayout();
   }
   focusRow(row: number): void {
     this.tree.focus = row;
+    if (row < 0) return this.invalidate();
     this.rows.reveal(row);
+    this.relayout();
     this.intoSight(row);
-    this.invalidate();
   }
   moveFocus(step: number): void {
     const items = this.rows.items;
@@ -295,6 +302,7 @@ export class App {
       this.selected = family;
       if (go) {
         this.rows.reveal(b.lane.row);
+        this.relayout();
         this.intoSight(b.lane.row);
         const x = this.view.x(b.start);
         const end = this.view.x(b.start + b.length);
@@ -307,6 +315,7 @@ export class App {
       await Promise.all([...family.parents, ...family.children.slice(0, 400), ...family.instances.flatMap((i) => i.parts.map((p) => p.bar)).slice(0, 2000)].map((n) => this.store.bar(n)));
       if (ask !== this.asked) return;
       this.invalidate();
+      if (innerWidth <= 900 && document.body.classList.contains("no-panel")) this.togglePanel();
       this.panel.show("details");
       await this.panel.details(bar, family);
     } catch (e) {
@@ -316,6 +325,7 @@ export class App {
   unselect(): void {
     this.asked++;
     this.selected = undefined;
+    this.tree.focus = -1;
     this.setRange(undefined);
     if (this.query) this.search("");
     this.category = -1;
@@ -385,14 +395,6 @@ export class App {
     const bar = this.at(x, y) ?? -1;
     byId("cursor").textContent = f.exact(Math.max(0, Math.min(this.store.head.duration, this.view.time(x))));
     const tip = byId("tip");
-    if (bar < 0) {
-      if (this.hovered >= 0) {
-        this.hovered = -1;
-        this.drawOver();
-      }
-      tip.hidden = true;
-      return;
-    }
     const place = () => {
       const { width, height } = this.view;
       const w = tip.offsetWidth;
@@ -400,6 +402,17 @@ export class App {
       tip.style.left = Math.max(4, Math.min(x + 14, width - w - 6)) + "px";
       tip.style.top = (y + 18 + h > height ? Math.max(4, y - h - 12) : y + 18) + "px";
     };
+    if (bar < 0) {
+      if (this.hovered >= 0) {
+        this.hovered = -1;
+        this.drawOver();
+      }
+      const wire = this.lines.wireAt(x, y);
+      tip.hidden = wire === undefined;
+      if (!wire) return;
+      tip.replaceChildren(...this.panel.transferTip(wire.row, wire.index));
+      return place();
+    }
     if (bar === this.hovered) return place();
     this.hovered = bar;
     this.drawOver();
@@ -430,7 +443,7 @@ export class App {
     // A search that chooses rows shows only these.
     const rows = this.query?.rows;
     this.rows.show(rows);
-    this.view.scroll(0, this.rows.height);
+    this.relayout();
     this.palette();
   }
 

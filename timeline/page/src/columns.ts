@@ -70,8 +70,18 @@ export interface Note {
   value: bigint;
 }
 
-// readNotes reads the attribute lists at the end of a block.
-export function readNotes(columns: Columns): Note[][] {
+// Notes are the attribute lists of a block. They are read when somebody wants one: few blocks are looked at so closely.
+export class Notes {
+  private lists: Note[][] | undefined;
+  constructor(private readonly columns: Columns) {}
+
+  of(i: number): Note[] {
+    this.lists ??= readNotes(this.columns);
+    return this.lists[i] ?? [];
+  }
+}
+
+function readNotes(columns: Columns): Note[][] {
   const of: number[] = [];
   for (const c = columns.next(); c.more; ) of.push(c.next());
   const shapes: number[][] = [];

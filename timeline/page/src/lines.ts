@@ -29,8 +29,17 @@ interface Point {
   y: number;
 }
 
+// Wire is a transfer in the picture.
+export interface Wire {
+  row: number;
+  index: number; // among the row's transfers
+  from: Point;
+  to: Point;
+}
+
 export class Lines {
   colours!: Colours;
+  wires: Wire[] = [];
   constructor(
     private readonly store: Store,
     private readonly rows: Rows,
@@ -58,6 +67,7 @@ export class Lines {
   // all draws the lines of everything in the picture.
   all(c: CanvasRenderingContext2D, boxes: Box[], shown: Shown): Drawn {
     const drawn: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] };
+    this.wires = [];
     if (shown.transfers) this.transfers(c, drawn);
     if (shown.collectives) this.collectives(c, boxes, drawn);
     if (shown.parents) this.parents(c, boxes, drawn);
@@ -220,12 +230,29 @@ export class Lines {
         c.moveTo(p.x, p.y);
         c.lineTo(q.x, q.y);
         arrow(c, p, q);
+        this.wires.push({ row: part.row, index: at, from: p, to: q });
         drawn.transfers++;
       }
     }
     c.stroke();
     c.globalAlpha = 1;
     if (drawn.transfers >= most.transfers) drawn.crowded.push("transfers");
+  }
+
+  // wireAt is the transfer whose line is nearest to a point, if any is near.
+  wireAt(x: number, y: number): Wire | undefined {
+    let best: Wire | undefined;
+    let distance = 5;
+    for (const w of this.wires) {
+      const [dx, dy] = [w.to.x - w.from.x, w.to.y - w.from.y];
+      const along = Math.max(0, Math.min(1, ((x - w.from.x) * dx + (y - w.from.y) * dy) / Math.max(1, dx * dx + dy * dy)));
+      const d = Math.hypot(x - w.from.x - along * dx, y - w.from.y - along * dy);
+      if (d < distance) {
+        distance = d;
+        best = w;
+      }
+    }
+    return best;
   }
 
   // family draws the lines of one bar, strongly: to its parents, its children, and the parts of its operations.

@@ -245,7 +245,7 @@ export class Painter {
   private deposit(at: number, weight: number, region: number, wait: number): void {
     const rgb = this.colours.rgb;
     const i = 3 * region;
-    if (wait > 0 && this.showWaits) {
+    if (wait > 0 && this.showWaits && this.colours.faded[region] === 0) {
       const [r, g, b] = this.colours.waitRGB;
       const w = weight * wait;
       const rest = weight - w;
@@ -318,7 +318,7 @@ export class Painter {
       this.hatchOf = key;
     }
     for (const b of this.out.boxes) {
-      if (b.wait <= 0) continue;
+      if (b.wait <= 0 || this.colours.faded[b.region] === 1) continue;
       const x = Math.max(b.x, -2);
       const end = Math.min(b.x + Math.min(b.wait, b.width), view.width + 2);
       if (end <= x) continue;
@@ -341,8 +341,8 @@ export class Painter {
     const t = tile.getContext("2d")!;
     t.scale(this.ratio, this.ratio);
     t.strokeStyle = this.colours.wait;
-    t.globalAlpha = 0.9;
-    t.lineWidth = 2;
+    t.globalAlpha = 0.7;
+    t.lineWidth = 1.7;
     for (const d of [-size, 0, size]) {
       t.beginPath();
       t.moveTo(d - 1, size + 1);

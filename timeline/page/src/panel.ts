@@ -157,10 +157,31 @@ export class Panel {
         el("dt", null, "begin"), el("dd", null, f.exact(b.start)),
         el("dt", null, "length"), el("dd", null, f.exact(b.length)),
         ...(wait ? [el("dt", null, "waited"), el("dd", { class: "alarm" }, `${f.time(b.wait)} for ${this.head.ranks[wait.rank]?.name ?? "?"}`)] : []),
-        ...this.notes(notes.attributes[at % chunk]!),
+        ...this.notes(notes.attributes.of(at % chunk)),
       ),
     ];
     return out;
+  }
+
+  // transferTip is the short form of a transfer; it is unpacked, or it would not be drawn.
+  transferTip(row: number, index: number): HTMLElement[] {
+    const chunk = this.head.chunk;
+    const t = this.host.store.peekTransfers(row, Math.floor(index / chunk));
+    if (!t) return [];
+    const i = index % chunk;
+    const length = t.length[i]!;
+    return [
+      el("b", null, "Transfer"),
+      el("span", { class: "sub" }, `${this.path(row)} → ${t.row[i]! >= 0 ? this.path(t.row[i]!) : "?"}`),
+      el(
+        "dl", null,
+        el("dt", null, "bytes"), el("dd", null, f.bytes(t.bytes[i]!)),
+        el("dt", null, "begin"), el("dd", null, f.exact(t.start[i]!)),
+        el("dt", null, "length"), el("dd", null, length < 0 ? "its end was not recorded" : f.exact(length)),
+        ...(length > 0 ? [el("dt", null, "bandwidth"), el("dd", null, `${f.digits(t.bytes[i]! / length)} GB/s`)] : []),
+        ...this.notes(t.attributes.of(i)),
+      ),
+    ];
   }
 
   async details(bar: number, family: Family): Promise<void> {
@@ -198,7 +219,7 @@ export class Panel {
         sections.push(
           el("h3", null, instance.message ? "Message" : "Collective"),
           el("h2", null, name),
-          el("dl", null, ...rows.flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)]), ...this.notes(operations.attributes[i]!)),
+          el("dl", null, ...rows.flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)]), ...this.notes(operations.attributes.of(i))),
           ...(instance.message ? (other ? [await this.link(other.bar)] : []) : await this.parts(instance.parts, bar)),
         );
       }
@@ -228,7 +249,7 @@ export class Panel {
         ...(this.head.realtime ? [el("dt", null, "clock"), el("dd", null, this.clock(b.start))] : []),
       ),
       ...sections,
-      ...(notes.attributes[at % chunk]!.length > 0 ? [el("h3", null, "Attributes"), el("dl", null, ...this.notes(notes.attributes[at % chunk]!))] : []),
+      ...(notes.attributes.of(at % chunk).length > 0 ? [el("h3", null, "Attributes"), el("dl", null, ...this.notes(notes.attributes.of(at % chunk)))] : []),
       ...(parents.length > 0 ? [el("h3", null, "Caused by"), ...parents] : []),
       ...children,
     );
@@ -352,6 +373,7 @@ export class Panel {
         const meter = (kind: string, v: number) => {
           const m = el("span", { class: "meter " + kind });
           m.style.width = `${(100 * v) / most}%`;
+          m.hidden = v === 0;
           return m;
         };
         return el(
@@ -405,7 +427,7 @@ export class Panel {
     const most = Math.max(1, ...known.map((x) => x.bytes));
     const total = flows.reduce((n, x) => n + x.bytes, 0);
     const body: Node[] = [];
-    const readout = el("p", { class: "sub" }, "Point at a cell for its numbers.");
+    const readout = el("p", { class: "hint" }, "Point at a cell for its numbers.");
     const say = (from: number, to: number) => {
       const x = known.find((k) => k.from === from && k.to === to);
       readout.textContent = `${ranks[from]?.name ?? "?"} → ${ranks[to]?.name ?? "?"}: ${x ? `${f.bytes(x.bytes)} in ${f.plural(x.count, this.nominal ? "operation" : "transfer", this.nominal ? "operations" : "transfers")}` : "nothing"}`;

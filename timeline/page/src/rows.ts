@@ -23,6 +23,7 @@ export class Rows {
   readonly closed = new Set<number>();
   items: Item[] = [];
   height = 0;
+  stretch = 1; // where there is room, rows are higher
   private readonly place = new Map<number, Item>();
   private filter: ((row: number) => boolean) | undefined;
 
@@ -78,6 +79,19 @@ export class Rows {
     this.layout();
   }
 
+  // fit makes rows higher where all of them have room for it.
+  fit(room: number): void {
+    const before = this.stretch;
+    this.stretch = 1;
+    this.layout();
+    this.stretch = Math.max(1, Math.min(1.5, Math.floor((20 * room) / Math.max(1, this.height)) / 20));
+    if (this.stretch !== 1 || before !== 1) this.layout();
+    if (this.height > room && this.stretch > 1) {
+      this.stretch = 1;
+      this.layout();
+    }
+  }
+
   layout(): void {
     this.items = [];
     this.place.clear();
@@ -93,13 +107,13 @@ export class Rows {
       if (first !== undefined) {
         let at = heights.gap / 2;
         for (let l = r.lanes[0]; l < r.lanes[1]; l++) {
-          const h = l === r.lanes[0] ? first : heights.nested;
+          const h = Math.round((l === r.lanes[0] ? first : heights.nested) * this.stretch);
           item.lanes.push({ lane: this.store.lanes[l]!, y: at, height: h });
           at += h + 1;
         }
-        item.height = Math.max(at + heights.gap / 2, first + heights.gap);
+        item.height = Math.max(at + heights.gap / 2, Math.round(first * this.stretch) + heights.gap);
       } else {
-        item.height = open ? heights.group : heights.strip;
+        item.height = open ? heights.group : Math.round(heights.strip * this.stretch);
         if (!open) item.strip = this.strip(i);
       }
       this.items.push(item);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data of the archive, unpacked as they are needed.
 
-import { Columns, readNotes, type Note } from "./columns";
+import { Columns, Notes } from "./columns";
 import type { Head } from "./head";
 import type { Source } from "./source";
 
@@ -35,7 +35,7 @@ export interface BarNotes {
   kids: Uint32Array; // by bar of the block and one more: index into kid
   kid: Float64Array;
   waits: Map<number, Wait>; // by place in the block
-  attributes: Note[][];
+  attributes: Notes;
 }
 
 export interface Transfers {
@@ -44,7 +44,7 @@ export interface Transfers {
   row: Int32Array; // −1: not known
   bytes: Float64Array;
   parent: Float64Array;
-  attributes: Note[][];
+  attributes: Notes;
 }
 
 export interface Operations {
@@ -53,7 +53,7 @@ export interface Operations {
   sent: Float64Array;
   received: Float64Array;
   root: Float64Array; // −1: none
-  attributes: Note[][];
+  attributes: Notes;
 }
 
 export interface Instance {
@@ -80,6 +80,9 @@ export interface Lane {
 // budget bounds the bars that are unpacked at the same time.
 const budget = 8_000_000;
 
+// atOnce is how many blocks are unpacked at the same time.
+const atOnce = 4;
+
 interface Entry<T> {
   value?: T;
   promise: Promise<T>;
@@ -98,6 +101,8 @@ export class Store {
   loading = 0;
   private readonly cache = new Map<string, Entry<unknown>>();
   private held = 0;
+  private running = 0;
+  private readonly waiting: (() => void)[] = [];
   private tick = 0;
 
   constructor(private readonly source: Source) {
@@ -142,7 +147,7 @@ export class Store {
       const entry: Entry<T> = {
         used: 0,
         size,
-        promise: this.source.block(block).then((bytes) => {
+        promise: this.turn(() => this.source.block(block)).then((bytes) => {
           entry.value = make(new Columns(bytes));
           this.loading--;
           this.onLoad();
@@ -159,6 +164,23 @@ export class Store {
     }
     e.used = this.tick;
     return e;
+  }
+
+  // turn lets few blocks be unpacked at the same time, those that were asked for last first: what has been passed by
+  // can wait, and pictures come in between.
+  private turn(what: () => Promise<Uint8Array>): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      this.waiting.push(() => {
+        this.running++;
+        what()
+          .then(resolve, reject)
+          .finally(() => {
+            this.running--;
+            this.waiting.pop()?.();
+          });
+      });
+      if (this.running < atOnce) this.waiting.pop()!();
+    });
   }
 
   // frame tells that a picture begins: what the ones before it did not need may go.
@@ -323,7 +345,7 @@ function readBars(c: Columns, n: number): Bars {
 
 function readBarNotes(c: Columns, n: number): BarNotes {
   const [parent, kids, kid, waits] = [c.next(), c.next(), c.next(), c.next()];
-  const b: BarNotes = { parent: new Float64Array(n), kids: new Uint32Array(n + 1), kid: new Float64Array(0), waits: new Map(), attributes: [] };
+  const b: BarNotes = { parent: new Float64Array(n), kids: new Uint32Array(n + 1), kid: new Float64Array(0), waits: new Map(), attributes: new Notes(c) };
   let at = 0;
   for (let i = 0; i < n; i++) {
     at += parent.signed();
@@ -337,14 +359,13 @@ function readBarNotes(c: Columns, n: number): BarNotes {
     b.kid[i] = at;
   }
   while (waits.more) b.waits.set(waits.next(), { kind: waits.next(), rank: waits.next(), first: waits.next() === 1 });
-  b.attributes = readNotes(c);
   return b;
 }
 
 function readTransfers(c: Columns, n: number): Transfers {
   const [start, length, row, bytes, parent] = [c.next(), c.next(), c.next(), c.next(), c.next()];
   const t: Transfers = {
-    start: new Float64Array(n), length: new Float64Array(n), row: new Int32Array(n), bytes: new Float64Array(n), parent: new Float64Array(n), attributes: [],
+    start: new Float64Array(n), length: new Float64Array(n), row: new Int32Array(n), bytes: new Float64Array(n), parent: new Float64Array(n), attributes: new Notes(c),
   };
   let at = 0;
   let up = 0;
@@ -357,7 +378,6 @@ function readTransfers(c: Columns, n: number): Transfers {
     up += parent.signed();
     t.parent[i] = up - 1;
   }
-  t.attributes = readNotes(c);
   return t;
 }
 
@@ -377,7 +397,7 @@ function readOperations(c: Columns): Operations {
     sent: Float64Array.from(all, (o) => o[2]!),
     received: Float64Array.from(all, (o) => o[3]!),
     root: Float64Array.from(all, (o) => o[4]!),
-    attributes: readNotes(c),
+    attributes: new Notes(c),
   };
 }
 

@@ -19,7 +19,7 @@ const hues: Record<string, Hue> = {
   "NCCL collectives": { h: 217, s: 58, light: 50, dark: 60 },
   "NCCL point-to-point": { h: 172, s: 52, light: 36, dark: 46 },
   "NCCL API": { h: 222, s: 12, light: 54, dark: 52 },
-  "NCCL enqueue": { h: 222, s: 16, light: 70, dark: 38 },
+  "NCCL enqueue": { h: 222, s: 16, light: 70, dark: 44 },
   "NCCL network": { h: 95, s: 34, light: 45, dark: 48 },
   "NCCL proxy": { h: 220, s: 8, light: 78, dark: 32 },
   "CUDA kernels": { h: 268, s: 42, light: 58, dark: 64 },
@@ -34,6 +34,7 @@ export interface Colours {
   css: string[]; // by region
   rgb: Uint8Array; // by region, three each
   text: string[]; // by region: what is readable on it
+  faded: Uint8Array; // by region: 1 while others are looked for
   category: string[]; // by group
   paper: string;
   stripe: string;
@@ -74,6 +75,7 @@ export function colours(head: Head, mode: Mode, shown?: (region: number) => bool
     css: [],
     rgb: new Uint8Array(3 * head.regions.length),
     text: [],
+    faded: new Uint8Array(head.regions.length),
     category: hueOf.map((c) => css(hslToRGB(c.h, c.s, dark ? c.dark : c.light))),
     paper: css(paper),
     stripe: dark ? "#1a1e25" : "#f7f8fa",
@@ -103,11 +105,13 @@ export function colours(head: Head, mode: Mode, shown?: (region: number) => bool
       s *= 0.6;
     }
     let rgb = hslToRGB((c.h + [0, 10, -10, 5, -14, 14, 18][n % 7]! + 360) % 360, s, Math.max(16, Math.min(90, l)));
-    if (shown && !shown(i)) rgb = rgb.map((v, k) => Math.round(paper[k]! + (0.3 * v + 0.7 * 128 - paper[k]!) * 0.16)) as [number, number, number];
+    const faded = shown !== undefined && !shown(i);
+    out.faded[i] = faded ? 1 : 0;
+    if (faded) rgb = rgb.map((v, k) => Math.round(paper[k]! + (0.3 * v + 0.7 * 128 - paper[k]!) * 0.16)) as [number, number, number];
     out.css.push(css(rgb));
     out.rgb.set(rgb, 3 * i);
     const luminance = 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];
-    out.text.push(shown && !shown(i) ? out.faint : luminance > 140 ? "#10151d" : "#ffffff");
+    out.text.push(faded ? out.faint : luminance > 140 ? "#10151d" : "#ffffff");
   });
   return out;
 }
