@@ -39,7 +39,7 @@ type Archive struct {
 	path  string // of the anchor
 	opts  ReadOptions
 	ticks uint64 // per second, if they are to be converted to nanoseconds; else 0
-	open *openFiles
+	open  *openFiles
 
 	mu   sync.Mutex
 	maps map[uint64]*localMaps // by hash
