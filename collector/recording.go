@@ -434,7 +434,8 @@ func (r *recording) flush() error {
 // The description must be written before further events are.
 func (r *recording) widen() {
 	h := r.source.Header()
-	if h.ScorepState == shm.ScorepOff || r.process.EventChunkSize == scorepChunkSize || r.closed > chunkSize {
+	inside := h.ScorepState != shm.ScorepOff || h.ScorepMeasured != 0
+	if !inside || r.process.EventChunkSize == scorepChunkSize || r.closed > chunkSize {
 		return
 	}
 	for _, w := range r.files {

@@ -363,12 +363,14 @@ func TestChunksOfScorepsSize(t *testing.T) {
 		name         string
 		before, late int // batches of calls before and after Score-P is seen
 		state        shm.ScorepState
+		substrate    uint32
 		want         uint64
 	}{
-		{"without", 0, 1, shm.ScorepOff, chunkSize},
-		{"from the start", 0, 17, shm.ScorepOn, scorepChunkSize},
-		{"after the first events", 1, 17, shm.ScorepUnusable, scorepChunkSize},
-		{"after several chunks", 8, 9, shm.ScorepOn, chunkSize},
+		{"without", 0, 1, shm.ScorepOff, 0, chunkSize},
+		{"from the start", 0, 17, shm.ScorepOn, 0, scorepChunkSize},
+		{"after the first events", 1, 17, shm.ScorepUnusable, 0, scorepChunkSize},
+		{"after several chunks", 8, 9, shm.ScorepOn, 0, chunkSize},
+		{"not forwarding", 0, 17, shm.ScorepOff, 1, scorepChunkSize},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -386,6 +388,7 @@ func TestChunksOfScorepsSize(t *testing.T) {
 			}
 			play(c.before)
 			atomic.StoreUint32((*uint32)(&job.Header().ScorepState), uint32(c.state))
+			atomic.StoreUint32(&job.Header().ScorepMeasured, c.substrate)
 			play(c.late)
 			process.end()
 			if err := wait(); err != nil {

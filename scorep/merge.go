@@ -265,11 +265,11 @@ func (g *merger) row(p *part, l *shard.Location) (treatment, string) {
 	if fit == nil || l.Kind != shard.KindThread || l.TID == 0 {
 		return keepRow, l.Name
 	}
-	i := slices.IndexFunc(fit.threads, func(t *measuredThread) bool { return t.tid == l.TID })
-	if i < 0 {
+	thread := fit.thread(p, l.TID)
+	if thread == nil {
 		return keepRow, l.Name
 	}
-	name := fit.threads[i].name + " NCCL"
+	name := thread.name + " NCCL"
 	switch {
 	case g.keepForwarded || !g.forwards(p, l):
 		return keepRow, name
@@ -277,6 +277,27 @@ func (g *merger) row(p *part, l *shard.Location) (treatment, string) {
 		return markRow, name
 	}
 	return leaveRow, name
+}
+
+// thread finds a thread of ours: by what its events say, else (Score-P gives a location to several threads
+// in turn) by what the substrate plugin has noted. nil: it is none of them.
+func (m *measured) thread(p *part, tid int) *measuredThread {
+	for _, t := range m.threads {
+		if t.tid == tid {
+			return t
+		}
+	}
+	if s := p.process.Scorep; s != nil && s.Substrate != nil && s.Substrate.Rank >= 0 {
+		for _, noted := range s.Substrate.Threads {
+			at := otf2.LocationRef(noted.Location)<<32 | otf2.LocationRef(s.Substrate.Rank)
+			for _, t := range m.threads {
+				if noted.TID == tid && t.location == at {
+					return t
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // forwards tells whether all calls of a thread were forwarded to Score-P, and recorded by it. Calls that were not are

@@ -403,6 +403,10 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 				p.Shard.Locations[0].TID++
 			}
 		}), false, 3, 0, []string{"Thread 0", "world rank 0"}, []string{"ncclAllReduce"}},
+		{"from another thread that the substrate plugin names", forwarded(func(rank int, p *shardtest.Process) {
+			p.Shard.Locations[0].TID++
+			p.Shard.Scorep.Substrate = &shard.ScorepSubstrate{Rank: rank, Threads: []shard.ScorepThread{{TID: p.Shard.Locations[0].TID}}}
+		}), true, 0, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
 		{"Score-P lacks the region", forwarded(func(rank int, p *shardtest.Process) {
 			at := uint64(p.Writer(0).LastTime())
 			p.Call("ncclReduce", at+10, at+20)
