@@ -207,7 +207,7 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     ncclotf2_consumer_check();
   if (ncclotf2_consumer_ready()) {
     begin_cupti(early);
-    ncclotf2_scorep_begin(args->api.version);
+    ncclotf2_scorep_begin(args->api.version, args->caller);
     ask_for_events(args->mask, args->api.known);
   }
   ncclotf2_consumer_messages();

@@ -62,11 +62,13 @@ $(PLUGIN_OUT)/tests/libcuda.so.1: plugin/tests/fake_libcuda.c plugin/plugin.mk
 
 # The library that calls the plugin, under names that it has in the field.
 PLUGIN_FAKE_NCCL := $(addprefix $(PLUGIN_OUT)/tests/,libnccl.so.2 librccl.so.1 libtorch_cuda.so libtorch_hip.so \
-	libframework.so libother.so libnccl-failing.so libamdhip64.so.6)
+	libframework.so libother.so libnccl-failing.so libnccl-instrumented.so libnccl-instrumented-noplt.so libamdhip64.so.6)
 $(PLUGIN_FAKE_NCCL): FAKE := -DFAKE_VERSION=22707
 $(PLUGIN_OUT)/tests/libnccl.so.2: FAKE := -DFAKE_VERSION=22907
 $(PLUGIN_OUT)/tests/libother.so: FAKE :=
 $(PLUGIN_OUT)/tests/libnccl-failing.so: FAKE := -DFAKE_VERSION=22907 -DFAKE_VERSION_FAILS
+$(PLUGIN_OUT)/tests/libnccl-instrumented.so: FAKE := -DFAKE_VERSION=22907 -finstrument-functions
+$(PLUGIN_OUT)/tests/libnccl-instrumented-noplt.so: FAKE := -DFAKE_VERSION=22907 -finstrument-functions -fno-plt
 $(PLUGIN_OUT)/tests/libamdhip64.so.6: FAKE := -DFAKE_HIP
 $(PLUGIN_FAKE_NCCL): plugin/tests/fake_nccl.c $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)

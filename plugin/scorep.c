@@ -11,12 +11,14 @@
 #include "abi.h"
 #include "config.h"
 #include "futex.h"
+#include "instrumented.h"
 #include "log.h"
 #include "scorep_library.h"
 #include "session.h"
 
 static struct scorep_functions scorep; /* written before ncclotf2_fast.scorep is set */
 static bool any_thread;                /* likewise: not only the main thread may call it */
+static bool points;                    /* likewise: nothing may be open between two callbacks */
 
 /* One region per operation, by NCCL's name of it. */
 enum { ALL_TO_ALL, GATHER, SCATTER, SEND_RECV, OTHER, NAMED };
@@ -137,6 +139,13 @@ static void leave(void *handle) {
   if (handle && measures()) scorep.region_end(handle);
 }
 
+/* What is open in it, if it may stay so. */
+static void *stay(void *handle) {
+  if (!points) return handle;
+  leave(handle);
+  return NULL;
+}
+
 static const char *text_of(uint8_t *base, uint32_t id) {
   return id ? ncclotf2_string_at(base, (uint64_t)(id - 1) * 8)->bytes : "";
 }
@@ -176,7 +185,7 @@ static void *enter_series(uint8_t *base) {
   const uint64_t bytes = thread.sent > thread.received ? thread.sent : thread.received;
   void *handle = enter(base, series_region(base), bytes, !thread.unsized);
   thread.sends = thread.receives = 0;
-  return handle;
+  return stay(handle);
 }
 
 static void begin_call(uint64_t handle) {
@@ -202,7 +211,7 @@ void ncclotf2_scorep_started(uint8_t *base, const struct ncclotf2_record *record
     return;
   }
   if (record->type == NCCLOTF2_COLL_API) {
-    thread.entered = enter(base, region, bytes, size != 0);
+    thread.entered = stay(enter(base, region, bytes, size != 0));
     return;
   }
   if (thread.sends + thread.receives == 0) thread.comm = record->aux;
@@ -243,7 +252,7 @@ static bool measurement_is_expected(void) {
   return false;
 }
 
-void ncclotf2_scorep_begin(unsigned api_version) {
+void ncclotf2_scorep_begin(unsigned api_version, const void *caller) {
   static bool begun;
   if (begun) return;
   begun = true;
@@ -273,6 +282,10 @@ void ncclotf2_scorep_begin(unsigned api_version) {
     set_state(NCCLOTF2_SCOREP_ON, "");
     ncclotf2_log(NCCLOTF2_LOG_INFO, "NCCL's calls are forwarded to Score-P, from %s",
                  any_thread ? "all threads" : "the main thread (that is what its thread model allows)");
+    points = ncclotf2_is_instrumented(caller);
+    if (points)
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "NCCL itself is instrumented: its calls are regions without duration in Score-P; build it without "
+                   "(SCOREP_WRAPPER=off, or scorep --nocompiler)");
     __atomic_store_n(&ncclotf2_fast.scorep, 1, __ATOMIC_RELEASE);
   }
 }

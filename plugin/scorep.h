@@ -11,7 +11,8 @@
  * - It takes memory for each thread that it gets to know and ends the program when it has no more: no thread is made known to
  *   it without room.
  * - A plain call (a GroupApi event of depth 1) is a region until its stop: NCCL (2.28 and later) makes that stop
- *   on every way out, on the same thread, and no code of the application runs in between.
+ *   on every way out, on the same thread, and no code of the application runs in between. Nor does any other that tells
+ *   Score-P of its begins and ends, unless NCCL itself was compiled so: then a plain call is a region without length, too.
  * - A call within a group of the user's is a region without length, within one callback: where such a call fails NCCL
  *   does not stop its event. The group itself is none: the application's own code runs in it.
  * - At most one region of ours is open on a thread, and only who began it ends it.
@@ -26,8 +27,8 @@
 #include "shm.h"
 
 /* Finds out, once in a process, whether calls can be forwarded, and sets ncclotf2_fast.scorep if so. When the collector is
- * ready; caller holds the life lock. */
-void ncclotf2_scorep_begin(unsigned api_version);
+ * ready; caller: an address in the library that calls. The life lock is held. */
+void ncclotf2_scorep_begin(unsigned api_version, const void *caller);
 
 /* Defines the regions, if that has not been done and may be done on this thread. Without the life lock: Score-P has
  * locks of its own. */

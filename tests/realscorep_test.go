@@ -31,18 +31,20 @@ var realHosts = struct {
 	built map[string]error
 }{built: map[string]error{}}
 
-// A realHostKind is how a host is linked. NCCL's own functions, which fakenccl stands for, are never instrumented.
+// A realHostKind is how a host is made.
 type realHostKind struct {
 	model   string // Score-P's thread model
 	flags   []string
 	library bool // fakenccl is a library, as NCCL is: Score-P does not see its threads before they call it
+	nccl    bool // the functions that stand for NCCL's are instrumented, too
 }
 
 var realHostKinds = map[string]realHostKind{
-	"none":    {"none", nil, false},
-	"pthread": {"pthread", []string{"-pthread"}, false},
-	"orphans": {"pthread", []string{"-pthread"}, true},
-	"omp":     {"omp", []string{"-fopenmp"}, false},
+	"none":         {model: "none"},
+	"pthread":      {model: "pthread", flags: []string{"-pthread"}},
+	"orphans":      {model: "pthread", flags: []string{"-pthread"}, library: true},
+	"omp":          {model: "omp", flags: []string{"-fopenmp"}},
+	"instrumented": {model: "pthread", flags: []string{"-pthread"}, nccl: true},
 }
 
 // realHost is a host that writes its measurement to DIR/scorep-<rank>, DIR being $REALSCOREP_DIR.
@@ -93,15 +95,23 @@ func buildRealHost(dir string, kind realHostKind) error {
 		return nil
 	}
 	gcc := []string{"gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-I..", "-fPIC"}
-	instrumented := slices.Concat([]string{"--user", "--thread=" + kind.model}, gcc, kind.flags)
+	instrumentation := "--nocompiler" // what is linked together with NCCL counts as NCCL
+	if kind.library || kind.nccl {
+		instrumentation = "--compiler"
+	}
+	instrumented := slices.Concat([]string{"--user", instrumentation, "--thread=" + kind.model}, gcc, kind.flags)
 	var objects []string
 	for _, source := range sources {
 		object := filepath.Join(dir, filepath.Base(source)+".o")
-		args := slices.Concat(gcc[1:], []string{"-c", source, "-o", object})
+		compiler := gcc
+		if kind.nccl {
+			compiler = append([]string{"scorep"}, instrumented...)
+		}
+		args := slices.Concat(compiler[1:], []string{"-c", source, "-o", object})
 		if filepath.Base(source) == "main.c" {
 			args = append(args, "-Dmain=fakenccl_main")
 		}
-		if err := run("gcc", args...); err != nil {
+		if err := run(compiler[0], args...); err != nil {
 			return err
 		}
 		objects = append(objects, object)
@@ -276,11 +286,15 @@ func playReal(t *testing.T, rec *replay.Recording, kind string, set func(*replay
 	}
 	var all [][][]userRegion
 	for i := range res.Processes {
-		for line := range strings.Lines(res.Processes[i].Stderr) {
+		said := res.Processes[i].Stderr
+		for line := range strings.Lines(said) {
 			// A thread that ends behind the measurement is not of our making.
 			if strings.Contains(line, "[Score-P]") && !strings.Contains(line, "Thread after main") {
 				t.Errorf("Score-P says %s", line)
 			}
+		}
+		if strings.Contains(said, "NCCL itself is instrumented") != realHostKinds[kind].nccl {
+			t.Errorf("the plugin says %q", said)
 		}
 		measurement := filepath.Join(dir, fmt.Sprint("scorep-", i))
 		checkReadable(t, measurement)

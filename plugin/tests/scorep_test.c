@@ -251,6 +251,49 @@ static void open_calls(void) {
   EQUAL(app->leaves(), app->enters(), "leaves");
 }
 
+/* ---- who calls ---- */
+
+static void *init_from(const char *library) {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
+  CHECK(length > 0, "who am I: %s", strerror(errno));
+  path[length] = '\0';
+  strcpy(strrchr(path, '/') + 1, library);
+  void *nccl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  CHECK(nccl, "%s", dlerror());
+  int (*init)(struct ncclotf2_plugin_v6 *, void **, int *) =
+      (int (*)(struct ncclotf2_plugin_v6 *, void **, int *))dlsym(nccl, "fake_init_v6");
+  void *context = NULL;
+  EQUAL(init(&ncclProfiler_v6, &context, &host_mask), 0, "init");
+  return context;
+}
+
+/* Its functions begin and end between the callbacks, and tell Score-P. */
+static void instrumented(const char *library, uint64_t depth) {
+  instrument("none");
+  host_use_stub("ready", 0xffff);
+  void *context = init_from(library);
+  check_state(NCCLOTF2_SCOREP_ON, NCCLOTF2_SCOREP_SINGLE);
+  void *group = start_group(context, 1);
+  append(context, group, "AllReduce", 10);
+  EQUAL(app->enters(), 1, "enters");
+  EQUAL(app->depth(), depth, "depth in the call");
+  end_group(group);
+  group = start_group(context, 1);
+  append(context, group, "Send", 10);
+  append(context, group, "Recv", 10);
+  append(context, group, "Recv", 10);
+  ncclProfiler_v6.recordEventState(group, 24, NULL);
+  EQUAL(app->depth(), depth, "depth while it launches");
+  ncclProfiler_v6.stopEvent(group);
+  CHECK(strcmp(app->last(), "ncclGather") == 0, "it became %s", app->last());
+  EQUAL(app->enters(), 2, "enters");
+  EQUAL(app->leaves(), 2, "leaves");
+}
+static void instrumented_nccl(void) { instrumented("libnccl-instrumented.so", 1); }
+static void instrumented_nccl_without_plt(void) { instrumented("libnccl-instrumented-noplt.so", 1); }
+static void nccl_as_ever(void) { instrumented("libnccl.so.2", 2); }
+
 /* ---- threads ---- */
 
 static void *call_often(void *context) {
@@ -641,6 +684,9 @@ TEST_MAIN({"every operation has its region and its bytes", every_operation},
           {"sends and receives of one call have its name", series},
           {"bytes are counted by the datatype", sizes},
           {"what NCCL leaves open is closed", open_calls},
+          {"NCCL that is instrumented itself leaves nothing open between callbacks", instrumented_nccl},
+          {"… also where it calls through a table of addresses", instrumented_nccl_without_plt},
+          {"other NCCL does", nccl_as_ever},
           {"all threads, with the pthread model", all_threads},
           {"the main thread only, without threads", main_thread_only_none},
           {"the main thread only, with OpenMP", main_thread_only_omp},

@@ -308,7 +308,7 @@ static void begin_cupti(void) {
 static void begin_scorep(void) {
   setenv("FAKESCOREP_SWIFT", "1", 1);
   CHECK(dlopen(beside_tests("/fakescorep/pthread/libscorep_adapter_user_event.so.11"), RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
-  ncclotf2_scorep_begin(6);
+  ncclotf2_scorep_begin(6, (const void *)(uintptr_t)begin_scorep);
   EQUAL(host_header()->scorep_state, NCCLOTF2_SCOREP_ON, "state");
   ncclotf2_scorep_prepare();
 }
