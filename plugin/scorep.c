@@ -62,9 +62,10 @@ static __thread struct {
 enum { UNKNOWN = 0, MAY, MAY_NOT, NEW /* it may, and Score-P has perhaps not counted it yet */, NO_MEMORY };
 
 /* What Score-P needs for a thread that it gets to know: of its memory, whose size is fixed when it begins (SCOREP_TOTAL_MEMORY),
- * and which it does not get back when the thread ends. Where none is left it ends the program. Traced threads: its own advice
- * is 2 MiB, 1.1 were seen. Threads of a profile: 20 KiB were seen. */
-enum { TRACED_THREAD = 2 << 20, PROFILED_THREAD = 128 << 10 };
+ * and which it does not get back when the thread ends. Where none is left it ends the program. Seen with 8.4: 1.1 MiB where it
+ * traces, 20 KiB where it makes a profile only. When it had to flush its trace's memory before the end, it crashes with the next
+ * thread that it gets to know, however much there is. */
+enum { TRACED_THREAD = 5 << 18, PROFILED_THREAD = 128 << 10 };
 static uint32_t new_threads;
 
 static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
@@ -75,19 +76,21 @@ static bool is_main(void) { return syscall(SYS_gettid) == getpid(); }
 
 /* Whether one more thread fits. There is no asking whether Score-P knows this one already: the program's own threads, if they were
  * created by its instrumentation, are counted before they come here. */
-static bool take_room(void) {
-  if (!scorep.location_count || !scorep.is_tracing || !scorep.total_memory) return false;
-  const uint64_t each = scorep.is_tracing() ? TRACED_THREAD : PROFILED_THREAD;
+static uint8_t take_room(void) {
+  if (!scorep.location_count || !scorep.is_tracing || !scorep.total_memory || !scorep.has_flushed) return NO_MEMORY;
+  const bool tracing = scorep.is_tracing();
+  if (tracing && scorep.has_flushed()) return NO_MEMORY;
+  const uint64_t room = scorep.total_memory() / (tracing ? TRACED_THREAD : PROFILED_THREAD);
   const uint64_t coming = __atomic_add_fetch(&new_threads, 1, __ATOMIC_ACQ_REL); /* read before the count: twice rather than never */
-  if ((scorep.location_count() + coming) * each <= scorep.total_memory()) return true;
+  const uint64_t count = scorep.location_count();
+  if (count + coming <= room) return NEW;
   __atomic_sub_fetch(&new_threads, 1, __ATOMIC_RELEASE);
-  return false;
+  return count + 1 <= room ? UNKNOWN /* with fewer at a time it may fit */ : NO_MEMORY;
 }
 
 /* While Score-P measures. */
 static bool thread_may(void) {
-  if (thread.standing == UNKNOWN)
-    thread.standing = is_main() ? MAY : !any_thread ? MAY_NOT : take_room() ? NEW : NO_MEMORY;
+  if (thread.standing == UNKNOWN) thread.standing = is_main() ? MAY : any_thread ? take_room() : MAY_NOT;
   return thread.standing == MAY || thread.standing == NEW;
 }
 
@@ -121,7 +124,7 @@ static void *keep(uint8_t *base, enum ncclotf2_scorep_kept reason) {
 static void *enter(uint8_t *base, unsigned region, uint64_t bytes, bool known) {
   if (!measures()) return keep(base, NCCLOTF2_SCOREP_KEPT_OUTSIDE);
   if (!thread_may())
-    return keep(base, thread.standing == NO_MEMORY ? NCCLOTF2_SCOREP_KEPT_MEMORY : NCCLOTF2_SCOREP_KEPT_THREAD);
+    return keep(base, thread.standing == MAY_NOT ? NCCLOTF2_SCOREP_KEPT_THREAD : NCCLOTF2_SCOREP_KEPT_MEMORY);
   if (scorep.recording_enabled && !scorep.recording_enabled()) return keep(base, NCCLOTF2_SCOREP_KEPT_PAUSED);
   void *handle = define() ? regions[region].handle : NULL;
   if (!handle) return keep(base, NCCLOTF2_SCOREP_KEPT_UNDEFINED);
@@ -301,7 +304,7 @@ void ncclotf2_scorep_report(void) {
       [NCCLOTF2_SCOREP_KEPT_OUTSIDE] = "while Score-P did not measure",
       [NCCLOTF2_SCOREP_KEPT_PAUSED] = "while its recording was off",
       [NCCLOTF2_SCOREP_KEPT_UNDEFINED] = "for which it had no region",
-      [NCCLOTF2_SCOREP_KEPT_MEMORY] = "from more threads than it has memory for (raise SCOREP_TOTAL_MEMORY: 2 MiB for each thread)",
+      [NCCLOTF2_SCOREP_KEPT_MEMORY] = "from new threads for which it had no memory (raise SCOREP_TOTAL_MEMORY: 2 MiB for each, and so that its trace need not be flushed)",
   };
   static uint64_t reported[NCCLOTF2_SCOREP_KEPT_REASONS];
   char line[512] = "";

@@ -32,7 +32,8 @@ enum {
   FUNCTION(0, trigger_uint64, SCOREP_User_TriggerMetricUint64, void, (uint32_t handle, uint64_t value))               \
   FUNCTION(0, location_count, SCOREP_Location_GetCountOfLocations, uint32_t, (void))                                  \
   FUNCTION(0, is_tracing, SCOREP_IsTracingEnabled, bool, (void))                                                      \
-  FUNCTION(0, total_memory, SCOREP_Env_GetTotalMemory, uint64_t, (void))
+  FUNCTION(0, total_memory, SCOREP_Env_GetTotalMemory, uint64_t, (void))                                              \
+  FUNCTION(0, has_flushed, SCOREP_Status_HasOtf2Flushed, bool, (void))
 
 struct scorep_functions {
 #define MEMBER(needed, member, symbol, result, parameters) result(*member) parameters;

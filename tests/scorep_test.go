@@ -375,7 +375,7 @@ func checkManyThreads(t *testing.T, got [][][]userRegion) {
 		for _, thread := range got[i] {
 			calls += len(thread)
 		}
-		if calls < 4 || calls > 12 {
+		if calls < 8 || calls > 13 {
 			t.Errorf("process %d: %d of 40 calls, each from a thread of its own", i, calls)
 		}
 	}

@@ -393,25 +393,37 @@ static void many_threads_call(void *context, int count, bool together) {
   for (int i = 0; together && i < count; i++) pthread_join(threads[i], NULL);
 }
 
-/* Half of what it has is for the threads, at most: 2 MiB for each, and a traced one takes 1.1. */
+/* 1.25 MiB for each, and a traced one takes 1.1. */
 static void more_threads_than_memory(void) {
   void *context = begin("pthread");
   many_threads_call(context, 40, false);
-  EQUAL(app->locations(), 7, "threads");
-  EQUAL(app->leaves(), 12, "leaves");
-  EQUAL(kept(NCCLOTF2_SCOREP_KEPT_MEMORY), 2 * 34, "calls for which there is no memory");
+  EQUAL(app->locations(), 12, "threads");
+  EQUAL(app->leaves(), 22, "leaves");
+  EQUAL(kept(NCCLOTF2_SCOREP_KEPT_MEMORY), 2 * 29, "calls for which there is no memory");
   plain(context, "AllReduce", 1);
-  EQUAL(app->leaves(), 13, "leaves");
+  EQUAL(app->leaves(), 23, "leaves");
   ncclProfiler_v6.finalize(context);
-  CHECK(host_logged("68 from more threads than it has memory for (raise SCOREP_TOTAL_MEMORY: 2 MiB for each thread)"), "%s", host_line);
+  CHECK(host_logged("58 from new threads for which it had no memory (raise SCOREP_TOTAL_MEMORY"), "%s", host_line);
+}
+
+static void no_new_threads_after_a_flush(void) {
+  void *context = begin("pthread");
+  many_threads_call(context, 2, false);
+  app->flush();
+  many_threads_call(context, 3, false);
+  plain(context, "AllReduce", 1);
+  EQUAL(app->locations(), 3, "threads");
+  EQUAL(app->leaves(), 5, "leaves");
+  EQUAL(kept(NCCLOTF2_SCOREP_KEPT_MEMORY), 6, "calls of new threads");
 }
 
 static void many_threads_that_begin_together(void) {
   setenv("FAKESCOREP_MEMORY", "64", 1);
   void *context = begin("pthread");
   many_threads_call(context, 100, true);
-  CHECK(app->locations() > 16 && app->locations() <= 32, "%llu threads", (unsigned long long)app->locations());
-  EQUAL(app->leaves(), 2 * (app->locations() - 1), "leaves");
+  CHECK(app->locations() > 20 && app->locations() <= 51, "%llu threads", (unsigned long long)app->locations());
+  /* Of a thread's two calls the first may have been one too many at a time. */
+  CHECK(app->leaves() >= app->locations() - 1 && app->leaves() <= 2 * (app->locations() - 1), "%llu leaves", (unsigned long long)app->leaves());
   EQUAL(app->leaves() + kept(NCCLOTF2_SCOREP_KEPT_MEMORY), 200, "calls");
 }
 
@@ -648,6 +660,11 @@ static void many_threads(void) {
   for (int i = 0; i < 20; i++) second_thread();
 }
 
+static void thread_after_a_flush(void) {
+  app->flush();
+  second_thread();
+}
+
 /* It dies where the real one does, so that what does not make it die is right. */
 static void it_dies(void) {
   static const struct {
@@ -656,7 +673,7 @@ static void it_dies(void) {
     bool dies;
   } cases[] = {{"none", second_thread, true},   {"omp", second_thread, true},  {"pthread", second_thread, false},
                {"pthread", thread_ends, false}, {"pthread", end_elsewhere, true}, {"pthread", left_open, true},
-               {"pthread", many_threads, true},
+               {"pthread", many_threads, true},   {"pthread", thread_after_a_flush, true},
                {"none", open_at_the_end, true}, {"none", not_begun, true},     {"none", enter_null, true},
                {"none", end_null, false},       {"none", call_before, true},   {"none", call_behind, false},
                {"none", switched_off, true},    {"none", switched_on, true},   {"none", within_a_pause, false}};
@@ -694,6 +711,7 @@ TEST_MAIN({"every operation has its region and its bytes", every_operation},
           {"threads that begin together miss nothing", threads_that_begin_together},
           {"no more threads than Score-P has memory for", more_threads_than_memory},
           {"… also of threads that begin together", many_threads_that_begin_together},
+          {"no new threads when Score-P has flushed its trace", no_new_threads_after_a_flush},
           {"a Score-P that does not tell its memory gets no more threads", memory_that_is_not_told},
           {"nothing is told before and behind the measurement", before_and_behind_the_measurement},
           {"nothing is told in pauses", pauses},

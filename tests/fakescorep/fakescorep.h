@@ -32,6 +32,7 @@
 /* Exported by the measurement as `fakescorep`. */
 struct fakescorep {
   void (*set_phase)(int phase);
+  void (*flush)(void); /* the trace's memory is full and is emptied: no thread that is new from here on is survived */
   void (*end)(void); /* as when the process ends, and not again then */
   /* The application's own instrumentation, on the calling thread. */
   void (*enter)(const char *name);

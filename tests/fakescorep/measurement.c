@@ -56,6 +56,7 @@ static struct event *events;
 static uint64_t event_count, event_room;
 static uint64_t enters, leaves, values, sum, ignored, closed;
 static uint64_t memory;
+static bool flushed;
 static struct location main_location;
 static uint32_t location_count = 1;
 static const char *last = "";
@@ -85,6 +86,7 @@ static void add(struct event event)
 /* Each thread takes what it needs to be traced, also those whose threads have ended. */
 static void take_memory(uint32_t locations)
 {
+  if (__atomic_load_n(&flushed, __ATOMIC_RELAXED)) fakescorep_die("a new thread after a flush");
   enum { EACH = 1100 << 10 };
   if ((uint64_t)locations * EACH > memory) fakescorep_die("No free memory page available: Out of memory. Please increase SCOREP_TOTAL_MEMORY");
 }
@@ -334,7 +336,11 @@ EXPORTED bool SCOREP_IsTracingEnabled(void)
   if (phase_now() < 0) fakescorep_die("the settings have not been read");
   return true;
 }
+EXPORTED bool SCOREP_Status_HasOtf2Flushed(void);
+EXPORTED bool SCOREP_Status_HasOtf2Flushed(void) { return __atomic_load_n(&flushed, __ATOMIC_RELAXED); }
 #endif
+
+static void flush(void) { __atomic_store_n(&flushed, true, __ATOMIC_RELAXED); }
 
 static uint64_t get(const uint64_t *counter) { return __atomic_load_n(counter, __ATOMIC_RELAXED); }
 static uint64_t get_enters(void) { return get(&enters); }
@@ -361,7 +367,7 @@ static uint64_t get_locations(void)
 }
 
 EXPORTED const struct fakescorep fakescorep = {
-  .set_phase = set_phase, .end = measurement_ends, .enter = app_enter, .leave = app_leave, .enters = get_enters, .leaves = get_leaves, .values = get_values,
+  .set_phase = set_phase, .flush = flush, .end = measurement_ends, .enter = app_enter, .leave = app_leave, .enters = get_enters, .leaves = get_leaves, .values = get_values,
   .sum = get_sum, .regions = get_regions, .ignored = get_ignored, .last = get_last, .depth = get_depth, .locations = get_locations,
 };
 
