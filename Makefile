@@ -26,7 +26,7 @@ export CGO_ENABLED ?= 0
 include plugin/plugin.mk
 include tests/fakenccl/fakenccl.mk
 
-.PHONY: help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build sanitize generate clean setup tool
+.PHONY: page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -45,11 +45,34 @@ tool:
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install the version named in go.mod (https://go.dev/dl)" >&2; exit 1; }
 	CGO_ENABLED=$(TOOL_CGO) $(GO) build -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
 
-demo: build ## play a recording of a real NCCL job, make its archive, and say which rank was late
+demo: build ## play a recording of a real NCCL job, make its archive, say which rank was late, and draw it
 	@rm -rf $(BUILD)/demo
 	$(TOOL) replay $(RECORDING) --clock recorded --dir $(BUILD)/demo
 	@echo
 	$(TOOL) report $(BUILD)/demo
+	@echo
+	$(TOOL) timeline $(BUILD)/demo
+	@printf '%s\n' '' 'Look at it:    $(BUILD)/demo/timeline.html in a browser' \
+		'Ask more:      $(TOOL) report $(BUILD)/demo --waits' \
+		'               $(TOOL) report $(BUILD)/demo --tally' \
+		'               $(TOOL) report $(BUILD)/demo --matrix'
+
+# The timeline's page is made of TypeScript; what is made is committed, so that nobody needs node who does not change it.
+PAGE := timeline/page
+
+page: $(PAGE)/node_modules/.package-lock.json ## make the timeline's page (timeline/asset) of timeline/page; needs node and npm
+	cd $(PAGE) && npm run --silent check && npm run --silent build
+
+page-check: $(PAGE)/node_modules/.package-lock.json ## whether timeline/asset is what timeline/page gives
+	cd $(PAGE) && npm run --silent check && npm run --silent build -- --check
+
+$(PAGE)/node_modules/.package-lock.json: $(PAGE)/package-lock.json $(PAGE)/package.json
+	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 18 or newer" >&2; exit 1; }
+	cd $(PAGE) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+pictures: demo ## take the pictures of the timeline in docs/ anew; needs chromium
+	$(GO) run ./tests/browser/pictures $(BUILD)/demo/timeline.html docs
 
 test: ## install the reference tools if possible, build, and run every test
 	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' RACE_PACKAGES='$(RACE_PACKAGES)' LAZY='$(LAZY)' scripts/test.sh
@@ -62,6 +85,7 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory page-check; else echo "npm is missing: NOT CHECKED that timeline/asset is what timeline/page gives"; fi
 	CGO_ENABLED=1 $(GO) vet ./gpu/... ./collector/...
 	CGO_ENABLED=1 $(GO) tool staticcheck ./gpu/... ./collector/...
 	$(MAKE) --no-print-directory plugin-lint

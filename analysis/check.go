@@ -78,14 +78,16 @@ func (c *eventCheck) counters(ps properties) {
 			processes++
 		}
 	}
-	if missing, ok := ps.number("PROCESSES_MISSING"); ok {
+	if missing, ok := ps.number("PROCESSES_MISSING"); ok && !ps.merged() {
 		compare("PROCESSES", processes-missing, "processes with data")
 	}
 	networks := 0
 	for _, comm := range allCommunicators(c.defs) {
 		networks += int(boolCount(comm.network))
 	}
-	compare("COMMUNICATORS", uint64(len(c.defs.Comms)-networks), "communicators")
+	if !ps.merged() {
+		compare("COMMUNICATORS", uint64(len(c.defs.Comms)-networks), "communicators")
+	}
 	if _, ok := ps.number("PROCESSES"); !ok {
 		return // not an archive of ours
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ncclotf2/otf2"
+	"ncclotf2/scorep"
 )
 
 // networkSuffix ends the names of communicators and windows of networks.
@@ -23,6 +24,8 @@ type communicator struct {
 	global  bool                     // ranks in events count in the list of all locations
 	network bool                     // of the transfers of another communicator, see package scorep
 	parent  otf2.CommRef
+	threads bool // of threads, which have no operations of this kind
+	nccl    bool // of NCCL, in an archive that has communicators of others, too
 }
 
 // rankOf is the rank of a location, −1 if it is no member.
@@ -43,11 +46,20 @@ func (c *communicator) size() int {
 	return len(c.members)
 }
 
-// communicators resolves the communicators of an archive, by id, without those of networks.
+// communicators resolves the communicators of an archive, by id, without those of networks and of threads.
 func communicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
 	all := allCommunicators(defs)
-	maps.DeleteFunc(all, func(_ otf2.CommRef, c *communicator) bool { return c.network })
+	maps.DeleteFunc(all, func(_ otf2.CommRef, c *communicator) bool { return c.network || c.threads })
 	return all
+}
+
+// ofThreads tells whether a paradigm's communicators are teams of threads, or lists of all that a tool measured.
+func ofThreads(defs *otf2.Definitions, p otf2.Paradigm) bool {
+	if p == otf2.ParadigmMeasurementSystem {
+		return true
+	}
+	d := defs.ParadigmDef(p)
+	return d != nil && (d.Class == otf2.ParadigmClassThreadForkJoin || d.Class == otf2.ParadigmClassThreadCreateWait)
 }
 
 // allCommunicators resolves all communicators. Those whose group is not defined or has members that
@@ -76,6 +88,7 @@ func allCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
 		if g == nil {
 			continue
 		}
+		c.nccl, c.threads = g.Paradigm == scorep.ParadigmNCCL, ofThreads(defs, g.Paradigm)
 		switch g.Type {
 		case otf2.GroupTypeCommSelf:
 			c.self = true

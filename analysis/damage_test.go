@@ -45,6 +45,8 @@ func analyse(t testing.TB, path string) {
 	}
 	matrix, tally, overlap := Matrix(a), Tally(a), FindOverlap(a)
 	documents = append(documents, matrix.Document(), tally.Document(), overlap.Document())
+	compared := Compare(a, a, CompareOptions{})
+	documents, objects = append(documents, compared.Document(0.05)), append(objects, compared)
 	phases, _ := Phases(a)
 	objects = append(objects, matrix, tally, overlap, phases)
 	if err := SelfReport(a).WriteText(io.Discard); err != nil {
@@ -220,7 +222,7 @@ func FuzzAnalysis(f *testing.F) {
 	})
 }
 
-// FuzzHang alters the description of a process.
+// FuzzHang alters the description of a process of a job that is looked at while it runs.
 func FuzzHang(f *testing.F) {
 	base := filepath.Join(filepath.Dir(waitJob(f)), "shards")
 	text, err := os.ReadFile(filepath.Join(base, "p1", "shard.json"))
@@ -241,7 +243,16 @@ func FuzzHang(f *testing.F) {
 		dir := t.TempDir()
 		try(t, os.CopyFS(filepath.Join(dir, "shards"), os.DirFS(base)))
 		try(t, os.WriteFile(filepath.Join(dir, "shards", "p1", "shard.json"), description, 0o600))
-		r, err := Hang(dir, time.Unix(1_760_000_001, 0))
+		now := time.Unix(1_760_000_001, 0)
+		live := NewLive(dir, 10*time.Second)
+		for range 2 {
+			if v, err := live.Look(now); err == nil {
+				try(t, v.Document(1, 1).WriteText(io.Discard))
+				_, err := json.Marshal(v)
+				try(t, err)
+			}
+		}
+		r, err := Hang(dir, now)
 		if err != nil {
 			return
 		}

@@ -21,9 +21,14 @@ const (
 	batchEvents       = 1 << 14 // a lane that finds little still says how far it is
 )
 
-// lanesOf deals out the locations of an archive by process, the largest first, to the lane with the fewest
-// events.
+// lanesOf deals out the locations of an archive to as many lanes as keep the processors busy.
 func lanesOf(defs *otf2.Definitions) [][]otf2.LocationRef {
+	return dealOut(defs, lanesPerProcessor*runtime.GOMAXPROCS(0))
+}
+
+// dealOut deals out the locations of an archive by process, the largest first, to the lane with the fewest
+// events. What is taken from lanes comes in an order that depends on their number alone.
+func dealOut(defs *otf2.Definitions, most int) [][]otf2.LocationRef {
 	type process struct {
 		group     otf2.LocationGroupRef
 		locations []otf2.LocationRef
@@ -49,7 +54,7 @@ func lanesOf(defs *otf2.Definitions) [][]otf2.LocationRef {
 		p.events += l.Events
 	}
 	slices.SortStableFunc(all, func(a, b *process) int { return cmp.Compare(b.events, a.events) })
-	lanes := make([][]otf2.LocationRef, min(len(all), lanesPerProcessor*runtime.GOMAXPROCS(0)))
+	lanes := make([][]otf2.LocationRef, min(len(all), most))
 	load := make([]uint64, len(lanes))
 	for _, p := range all {
 		least := 0

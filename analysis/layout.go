@@ -32,15 +32,25 @@ type Communicator struct {
 	Ref     otf2.CommRef
 	Name    string
 	Members []otf2.LocationRef // by rank
+	Places  string             // of the members among all ranks, as CommunicatorRow.Members
 }
 
 // Communicators lists an archive's communicators by id, without those of networks.
 func Communicators(defs *otf2.Definitions) []Communicator {
 	var all []Communicator
-	for _, c := range communicators(defs) {
-		if !c.self {
-			all = append(all, Communicator{Ref: c.ref, Name: c.name, Members: c.members})
+	comms := communicators(defs)
+	_, of := worldRanks(defs, comms)
+	for _, c := range comms {
+		if c.self {
+			continue
 		}
+		var places []int
+		for _, l := range c.members {
+			if place, ok := of[l]; ok {
+				places = append(places, place)
+			}
+		}
+		all = append(all, Communicator{Ref: c.ref, Name: c.name, Members: c.members, Places: placesText(places)})
 	}
 	slices.SortFunc(all, func(a, b Communicator) int { return cmp.Compare(a.Ref, b.Ref) })
 	return all

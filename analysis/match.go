@@ -18,6 +18,7 @@ type matcher struct {
 	*findings
 	stretches []stretch
 	ours      bool // the archive follows the timeline model, so sizes can be compared
+	merged    bool // but only those of communicators of NCCL: there are others'
 	silent    map[otf2.LocationRef]bool
 	comms     map[otf2.CommRef]*communicator
 
@@ -105,7 +106,7 @@ func (m *matcher) collective(at place, comm *communicator, rank int, op otf2.Col
 		m.at(Error, at, RuleRoot, "%s %d on %q has root %s here, %s at location %d, event %d",
 			functionName(op), ordinal, comm.name, rootName(root), rootName(p.root), p.first.location, p.first.event)
 	}
-	if m.ours {
+	if m.ours && (!m.merged || comm.nccl) {
 		m.sizes(at, p, comm, rank, op, root, sent, received, ordinal)
 	}
 	if p.seen[rank/64]>>(rank%64)&1 == 0 {

@@ -83,6 +83,11 @@ type transfer struct {
 	channel    int
 	begin, end otf2.Timestamp
 	bytes      uint64
+
+	location otf2.LocationRef // of the sender
+	step, qp int              // −1: not told
+	parent   uint64           // event of the operation; 0: not told
+	ended    bool             // its end is there
 }
 
 type putKey struct {
@@ -97,13 +102,15 @@ type matrix struct {
 	windows  map[otf2.RmaWinRef]*communicator
 	ranks    map[otf2.LocationRef]int
 	networks map[otf2.CommRef]*networkCount
+	rows     map[otf2.CommRef]*communicator // of the networks
 	comms    map[otf2.CommRef]*communicator
 	world    []worldRank
 	worldOf  map[otf2.LocationRef]int
 	flows    map[[2]int]*flow // by index in world; −1: a rank of which nothing is known
 	hosts    map[[2]string]*flow
 	channels map[channelKey]*flow
-	channel  attributeID
+	ids      transferIDs
+	qp       attributeID
 	nominal  *nominal
 	unended  uint64
 }
@@ -134,8 +141,9 @@ func newMatrix(defs *otf2.Definitions) *matrix {
 	comms := communicators(defs)
 	m := &matrix{
 		defs: defs, windows: windows(defs), ranks: networkRanks(defs), networks: make(map[otf2.CommRef]*networkCount), comms: comms,
+		rows:  make(map[otf2.CommRef]*communicator),
 		flows: make(map[[2]int]*flow), hosts: make(map[[2]string]*flow), channels: make(map[channelKey]*flow),
-		channel: findAttribute(defs, "CHANNEL", otf2.TypeUint32), nominal: newNominal(),
+		ids: findTransferIDs(defs), qp: findAttribute(defs, "QP", otf2.TypeUint32), nominal: newNominal(),
 	}
 	m.world, m.worldOf = worldRanks(defs, comms)
 	for _, c := range m.windows {
@@ -149,7 +157,7 @@ func newMatrix(defs *otf2.Definitions) *matrix {
 		if n.parent != nil {
 			n.Communicator, n.Ranks = n.parent.name, len(n.parent.members)
 		}
-		m.networks[c.ref] = n
+		m.networks[c.ref], m.rows[c.ref] = n, c
 	}
 	return m
 }
@@ -175,13 +183,19 @@ func (l *matrixLane) event(ev *otf2.Event, done []transfer) []transfer {
 		if c == nil || !c.network {
 			break
 		}
-		t := transfer{network: l.networks[c.ref], from: -1, to: int(ev.Args[1]), channel: -1, begin: ev.Time, end: ev.Time, bytes: ev.Args[2]}
+		t := transfer{network: l.networks[c.ref], from: -1, to: int(ev.Args[1]), channel: -1, step: -1, qp: -1, begin: ev.Time, end: ev.Time, bytes: ev.Args[2], location: ev.Location}
 		if from, known := l.ranks[ev.Location]; known {
 			t.from = from
 		}
-		if v, ok := l.channel.of(ev); ok {
-			t.channel = int(v)
+		for _, f := range [...]struct {
+			id attributeID
+			to *int
+		}{{l.ids.channel, &t.channel}, {l.ids.step, &t.step}, {l.qp, &t.qp}} {
+			if v, ok := f.id.of(ev); ok {
+				*f.to = int(v)
+			}
 		}
+		t.parent, _ = l.ids.parent.of(ev)
 		key := putKey{ev.Location, otf2.RmaWinRef(ev.Args[0]), ev.Args[3]}
 		if old, twice := l.open[key]; twice {
 			done = append(done, old)
@@ -191,7 +205,7 @@ func (l *matrixLane) event(ev *otf2.Event, done []transfer) []transfer {
 		key := putKey{ev.Location, otf2.RmaWinRef(ev.Args[0]), ev.Args[1]}
 		if t, ok := l.open[key]; ok {
 			delete(l.open, key)
-			t.end = ev.Time
+			t.end, t.ended = ev.Time, true
 			done = append(done, t)
 		}
 	default:

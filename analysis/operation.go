@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 
 	"ncclotf2/otf2"
 )
@@ -12,13 +13,14 @@ import (
 type source uint8
 
 const (
-	sourceUnknown source = iota
+	sourceUnknown  source = iota
+	sourceDuration        // only the length is known
 	sourceEnqueue
 	sourceNetwork
 	sourceGPU
 )
 
-var sourceNames = [...]string{"", "enqueue", "network", "gpu"}
+var sourceNames = [...]string{"", "duration", "enqueue", "network", "gpu"}
 
 func (s source) String() string { return sourceNames[s] }
 
@@ -43,13 +45,22 @@ type operation struct {
 	size       uint64 // as nccl-tests counts it, bytes
 	ordinal    uint64
 	details
-	peer    int    // of a message: the other end's rank
-	grouped bool   // one of several in a plan: the times are the plan's
-	leads   bool   // the first collective of its plan on its communicator
-	follows bool   // a message of a plan with collectives
-	plan    uint64 // number of its plan on the location, 0 if it belongs to none
-	phase   *phaseNode
+	peer     int            // of a message: the other end's rank
+	grouped  bool           // one of several in a plan: the times are the plan's
+	leads    bool           // the first collective of its plan on its communicator
+	follows  bool           // a message of a plan with collectives
+	plan     uint64         // number of its plan on the location, 0 if it belongs to none
+	region   otf2.RegionRef // of its plan
+	enter    uint64         // number of the innermost region on the location, NoRegion without one
+	sent     uint64         // bytes, as the events have them; of a message both are its length
+	received uint64
+	phase    *phaseNode
+	call     uint64 // how long the call took that asked for it, see callTimes
+	called   bool   // call is known
 }
+
+// NoRegion is the number of the region of operations outside of regions.
+const NoRegion = ^uint64(0)
 
 func (o *operation) duration() uint64 { return uint64(o.end - o.begin) }
 
@@ -58,22 +69,24 @@ type details struct {
 	recorded           uint64 // ordinal
 	numbered           bool   // it was recorded
 	algo, proto, dtype otf2.StringRef
+	variant            otf2.StringRef // symmetric kernel, or how copy engines synchronise
 	channels           uint32
 	count              uint64
 	counted            bool // count
 	source             source
-	uncertainty        uint64 // of the times if they are the GPU's, ns
-	stated             bool   // uncertainty
-	parent             uint64 // event of NCCL that asked for it, 0 if not known
-	event              uint64 // id of NCCL's event, 0: not told
-	device             bool   // a buffer is in a GPU's memory
-	graph              bool   // captured into or replayed from a CUDA graph
+	uncertainty        uint64                // of the times if they are the GPU's, ns
+	stated             bool                  // uncertainty
+	parent             uint64                // event of NCCL that asked for it, 0 if not known
+	event              uint64                // id of NCCL's event, 0: not told
+	device             bool                  // a buffer is in a GPU's memory
+	graph              bool                  // captured into or replayed from a CUDA graph
+	attributes         []otf2.AttributeValue // of the events that tell it, where they are kept
 }
 
 // attributeIDs are the attributes that operations are described by, found by their names.
 type attributeIDs struct {
 	ordinal, algo, proto, dtype, channels, count, source, uncertainty, event, parent, graph attributeID
-	sendClass, recvClass                                                                    attributeID
+	sendClass, recvClass, kernelVariant, syncStrategy                                       attributeID
 }
 
 func findAttributes(defs *otf2.Definitions) attributeIDs {
@@ -86,16 +99,18 @@ func findAttributes(defs *otf2.Definitions) attributeIDs {
 		count:    findAttribute(defs, "COUNT", otf2.TypeUint64),
 		source:   findAttribute(defs, "TIMING_SOURCE", otf2.TypeString),
 
-		uncertainty: findAttribute(defs, "UNCERTAINTY", otf2.TypeUint64),
-		event:       findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
-		sendClass:   findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString),
-		recvClass:   findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
-		graph:       findAttribute(defs, "GRAPH", otf2.TypeUint8),
-		parent:      findAttribute(defs, "PARENT_ID", otf2.TypeUint64),
+		uncertainty:   findAttribute(defs, "UNCERTAINTY", otf2.TypeUint64),
+		event:         findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
+		kernelVariant: findAttribute(defs, "KERNEL_VARIANT", otf2.TypeString),
+		syncStrategy:  findAttribute(defs, "SYNC_STRATEGY", otf2.TypeString),
+		sendClass:     findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString),
+		recvClass:     findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
+		graph:         findAttribute(defs, "GRAPH", otf2.TypeUint8),
+		parent:        findAttribute(defs, "PARENT_ID", otf2.TypeUint64),
 	}
 }
 
-var noDetails = details{algo: otf2.UndefinedString, proto: otf2.UndefinedString, dtype: otf2.UndefinedString}
+var noDetails = details{algo: otf2.UndefinedString, proto: otf2.UndefinedString, variant: otf2.UndefinedString, dtype: otf2.UndefinedString}
 
 // read takes what the event's attributes tell over what base told.
 func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base details) details {
@@ -107,6 +122,8 @@ func (ids *attributeIDs) read(defs *otf2.Definitions, ev *otf2.Event, base detai
 			base.algo = otf2.StringRef(a.Bits)
 		case ids.proto.is(a.ID):
 			base.proto = otf2.StringRef(a.Bits)
+		case ids.kernelVariant.is(a.ID), ids.syncStrategy.is(a.ID):
+			base.variant = otf2.StringRef(a.Bits)
 		case ids.dtype.is(a.ID):
 			base.dtype = otf2.StringRef(a.Bits)
 		case ids.channels.is(a.ID):
@@ -141,6 +158,7 @@ type operationReader struct {
 	rows    map[otf2.LocationRef]*rowState
 	member  map[otf2.LocationRef]bool // of any communicator
 	emit    func(*operation)
+	keep    bool   // attributes
 	alone   uint64 // operations on communicators of one rank, which have no events of their own
 	op      operation
 	perPlan map[otf2.RegionRef]uint64
@@ -150,6 +168,7 @@ type operationReader struct {
 type rowState struct {
 	stack   []plan
 	plans   uint64
+	enters  uint64
 	begin   otf2.Timestamp // of the blocking collective under way
 	attrs   details
 	open    map[uint64]started // by request
@@ -170,6 +189,7 @@ type plan struct {
 	n      int  // operations in it that have ended
 	begun  int  // operations with requests that have begun
 	number uint64
+	enter  uint64 // how many regions the location had entered before
 	led    map[otf2.CommRef]bool
 }
 
@@ -196,6 +216,15 @@ func newOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*communic
 	}
 }
 
+// read takes what the event's attributes tell over what base told.
+func (r *operationReader) read(ev *otf2.Event, base details) details {
+	d := r.ids.read(r.defs, ev, base)
+	if r.keep && len(ev.Attributes) > 0 {
+		d.attributes = slices.Concat(base.attributes, ev.Attributes)
+	}
+	return d
+}
+
 func (r *operationReader) event(ev *otf2.Event) {
 	row := r.rows[ev.Location]
 	if row == nil {
@@ -204,7 +233,8 @@ func (r *operationReader) event(ev *otf2.Event) {
 	}
 	switch ev.Kind {
 	case otf2.EventEnter:
-		p := plan{details: r.ids.read(r.defs, ev, noDetails), region: otf2.RegionRef(ev.Args[0])}
+		p := plan{details: r.read(ev, noDetails), region: otf2.RegionRef(ev.Args[0]), enter: row.enters}
+		row.enters++
 		p.timed = p.source != sourceUnknown
 		if p.timed {
 			row.plans++
@@ -220,21 +250,21 @@ func (r *operationReader) event(ev *otf2.Event) {
 		}
 	case otf2.EventMpiCollectiveBegin:
 		row.begin = ev.Time
-		row.attrs = r.ids.read(r.defs, ev, row.top())
+		row.attrs = r.read(ev, row.top())
 	case otf2.EventMpiCollectiveEnd:
-		r.collective(row, ev, row.begin, r.ids.read(r.defs, ev, row.attrs), false)
+		r.collective(row, ev, row.begin, r.read(ev, row.attrs), false)
 	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
 		row.request()
-		row.open[ev.Args[0]] = started{details: r.ids.read(r.defs, ev, row.top()), begin: ev.Time}
+		row.open[ev.Args[0]] = started{details: r.read(ev, row.top()), begin: ev.Time}
 	case otf2.EventNonBlockingCollectiveComplete:
 		if s, ok := row.open[ev.Args[5]]; ok {
 			delete(row.open, ev.Args[5])
-			r.collective(row, ev, s.begin, r.ids.read(r.defs, ev, s.details), true)
+			r.collective(row, ev, s.begin, r.read(ev, s.details), true)
 		}
 	case otf2.EventMpiIsend:
 		row.request()
 		row.open[ev.Args[4]] = started{
-			details: r.ids.read(r.defs, ev, row.top()), begin: ev.Time, message: true,
+			details: r.read(ev, row.top()), begin: ev.Time, message: true,
 			comm: otf2.CommRef(ev.Args[1]), peer: int(ev.Args[0]), length: ev.Args[3],
 		}
 	case otf2.EventMpiIsendComplete:
@@ -281,12 +311,14 @@ func (r *operationReader) operations(region otf2.RegionRef) uint64 {
 // begun counts an operation into the innermost region and sets what that says of it.
 func (r *operationReader) begun(row *rowState, o *operation, message bool) {
 	n := len(row.stack)
-	o.leads = !message
+	o.leads, o.enter = !message, NoRegion
 	if n == 0 {
 		return
 	}
 	p := &row.stack[n-1]
+	o.enter = p.enter
 	p.n++
+	o.region = p.region
 	if p.timed {
 		o.plan, o.follows = p.number, message && len(p.led) > 0
 		o.grouped = r.operations(p.region) > 1 || p.begun > 1
@@ -313,7 +345,7 @@ func (r *operationReader) collective(row *rowState, ev *otf2.Event, begin otf2.T
 	*o = operation{
 		comm: comm, rank: comm.rankOf(ev.Location), location: ev.Location,
 		function: functionName(op), collective: collectiveOf(op),
-		begin: begin, end: ev.Time, root: uint32(ev.Args[2]), details: d,
+		begin: begin, end: ev.Time, root: uint32(ev.Args[2]), sent: ev.Args[3], received: ev.Args[4], details: d,
 	}
 	r.begun(row, o, false)
 	o.ordinal = row.number(nextKey{comm.ref, o.function, -1}, d)
@@ -347,8 +379,8 @@ func (r *operationReader) message(row *rowState, ev *otf2.Event, function string
 	o := &r.op
 	*o = operation{
 		comm: comm, rank: comm.rankOf(ev.Location), location: ev.Location, function: function,
-		begin: s.begin, end: ev.Time, root: otf2.CollectiveRootNone, size: s.length, peer: s.peer,
-		details: r.ids.read(r.defs, ev, s.details),
+		begin: s.begin, end: ev.Time, root: otf2.CollectiveRootNone, size: s.length, sent: s.length, received: s.length, peer: s.peer,
+		details: r.read(ev, s.details),
 	}
 	r.begun(row, o, true)
 	o.ordinal = row.number(nextKey{s.comm, function, s.peer}, o.details)
@@ -374,3 +406,5 @@ func (o *operation) pairName() string {
 	}
 	return fmt.Sprintf("Send %d>%d", o.peer, o.rank)
 }
+
+func isMessage(function string) bool { return function == "Send" || function == "Recv" }

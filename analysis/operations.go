@@ -48,7 +48,8 @@ type OperationRow struct {
 	Grouped bool `json:"grouped"`
 	// Device: a buffer of theirs is known to be in a GPU's memory.
 	Device bool `json:"device"`
-	// TimingSource is what the times are: "gpu", "network", "enqueue" (not the execution), or "". It is
+	// TimingSource is what the times are: "gpu", "network", "enqueue" (not the execution), "duration"
+	// (when is not known), or "". It is
 	// the weakest among the members'.
 	TimingSource string   `json:"timing_source"`
 	Algorithms   []string `json:"algorithms"`
@@ -100,29 +101,28 @@ func percentile(all []float64, p float64) float64 {
 //
 // Operations that the archive says were not recorded alike by all members are left out of everything
 // that compares members, and counted. The error is that of the archive's definitions only.
-func Operations(a *otf2.Archive) (*Report, error) {
+func Operations(a *otf2.Archive) (*Report, error) { return Observe(a, new(Observer)) }
+
+// Observe makes the report of Operations, and shows an observer what it reads.
+func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := propertiesOf(a.Anchor)
 	comms := communicators(a.Defs)
-	o := &operations{
-		defs: a.Defs, stretches: ps.stretches(), rows: make(map[rowKey]*row),
-		pending: make(map[pendingKey]*pendingOperation), expected: make(map[otf2.CommRef]int),
-		order: make(map[otf2.CommRef]*pendingOrder), comms: comms,
-		waits: newWaitCounter(a.Defs, comms),
-	}
-	for ref, c := range comms {
-		for _, l := range c.members {
-			if d := a.Defs.Location(l); d != nil && d.Events > 0 {
-				o.expected[ref]++
-			}
-		}
-	}
+	o := newOperations(a, ps, comms)
+	o.told, o.waits.see = see.Part, see.Waited
 	lanes := lanesOf(a.Defs)
 	readers := make([]*laneReader, len(lanes))
+	events := make([]func(*otf2.Event), len(lanes))
 	for i := range lanes {
 		readers[i] = newLaneReader(a.Defs, comms)
+		if see.Lane != nil {
+			events[i] = see.Lane()
+		}
 	}
 	report := new(Report)
 	report.Problems = readLanes(a, lanes, func(i int, ev *otf2.Event, found []operation) []operation {
+		if events[i] != nil {
+			events[i](ev)
+		}
 		return readers[i].event(ev, found)
 	}, o.add)
 	phases := newPhaseCounter(a.Defs)
@@ -130,9 +130,7 @@ func Operations(a *otf2.Archive) (*Report, error) {
 		o.absorb(r)
 		phases.absorb(r.phases)
 	}
-	for _, p := range o.pending {
-		o.abandon(p)
-	}
+	o.assembly.end()
 	used := make(map[otf2.CommRef]map[string]bool)
 	for key := range o.rows {
 		if used[key.comm] == nil {
@@ -150,6 +148,15 @@ func Operations(a *otf2.Archive) (*Report, error) {
 	report.Waits, report.WaitStates = o.waits.result()
 	report.Summary = o.summary(a, ps, comms)
 	return report, nil
+}
+
+func newOperations(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*communicator) *operations {
+	o := &operations{
+		defs: a.Defs, stretches: ps.stretches(), rows: make(map[rowKey]*row),
+		comms: comms, expected: membersWithData(a.Defs, comms), waits: newWaitCounter(a.Defs, comms),
+	}
+	o.assembly = newAssembly(o.finish, o.abandon)
+	return o
 }
 
 // laneReader finds the operations in one lane, and counts what needs no other lanes.
@@ -199,37 +206,18 @@ type operations struct {
 	comms       map[otf2.CommRef]*communicator
 	stretches   []stretch
 	rows        map[rowKey]*row
-	pending     map[pendingKey]*pendingOperation
 	expected    map[otf2.CommRef]int // members with data
+	assembly    *assembly
 	waits       *waitCounter
+	told        func(*Part) // if set, told of each part
+	part        Part        // that told is given
 	events      uint64
 	first, last otf2.Timestamp
 	alone       uint64 // on communicators of one rank
 	unfinished  uint64 // that not every member ended
 	leftOut     uint64 // in stretches that the members did not record alike
-	free        []*pendingOperation
-	order       map[otf2.CommRef]*pendingOrder
-	parts       int // in pending
 	roles       map[otf2.CommRef]string
-}
-
-// maxPendingParts bounds what is kept of collectives that some members have not ended. When there are more, the
-// oldest of the communicator that has just got one are given up as unfinished.
-const maxPendingParts = 1 << 21
-
-// pendingOrder lists the pending collectives of a communicator in the order in which they were first heard of;
-// those that are not pending any more are skipped.
-type pendingOrder struct {
-	keys []pendingKey
-	next int
-}
-
-func (q *pendingOrder) push(k pendingKey) {
-	if q.next > 1024 && q.next > len(q.keys)/2 {
-		q.keys = q.keys[:copy(q.keys, q.keys[q.next:])]
-		q.next = 0
-	}
-	q.keys = append(q.keys, k)
+	matched     func(members []operation) // if set, told of each collective that all members have ended
 }
 
 type rowKey struct {
@@ -272,17 +260,6 @@ func (r *row) merge(o *row, size uint64) {
 	}
 }
 
-type pendingKey struct {
-	comm     otf2.CommRef
-	function string
-	ordinal  uint64
-}
-
-// pendingOperation is a collective that some members have ended.
-type pendingOperation struct {
-	members []operation
-}
-
 // key is the row that one member's part belongs to.
 func (op *operation) key() rowKey {
 	return rowKey{op.comm.ref, op.function, op.dtype, op.size, op.grouped, op.source, op.device}
@@ -303,7 +280,11 @@ func (o *operations) absorb(r *laneReader) {
 }
 
 func (o *operations) add(op *operation) {
-	if op.function == "Send" || op.function == "Recv" {
+	if o.told != nil {
+		fillPart(&o.part, op, o.defs, o.stretches)
+		o.told(&o.part)
+	}
+	if isMessage(op.function) {
 		o.enter(op.key(), []operation{*op}, float64(op.duration()))
 		if len(o.stretches) > 0 && excluded(o.stretches, op.comm.ref, op.pairName(), op.ordinal) {
 			o.waits.notAlike(op)
@@ -316,68 +297,31 @@ func (o *operations) add(op *operation) {
 		o.leftOut++
 		return
 	}
-	pk := pendingKey{op.comm.ref, op.function, op.ordinal}
-	p := o.pending[pk]
-	if p == nil {
-		if n := len(o.free); n > 0 {
-			p, o.free = o.free[n-1], o.free[:n-1]
-		} else {
-			p = new(pendingOperation)
-		}
-		p.members = p.members[:0]
-		o.pending[pk] = p
-		q := o.order[op.comm.ref]
-		if q == nil {
-			q = new(pendingOrder)
-			o.order[op.comm.ref] = q
-		}
-		q.push(pk)
-	}
-	p.members = append(p.members, *op)
-	o.parts++
-	if len(p.members) >= o.expected[op.comm.ref] {
-		o.take(pk, p)
-		o.finish(p)
-		o.free = append(o.free, p)
-		return
-	}
-	for q := o.order[op.comm.ref]; o.parts > maxPendingParts && q.next < len(q.keys)-1; q.next++ {
-		if old := o.pending[q.keys[q.next]]; old != nil {
-			o.take(q.keys[q.next], old)
-			o.abandon(old)
-		}
-	}
-}
-
-// take makes a collective pending no more.
-func (o *operations) take(k pendingKey, p *pendingOperation) {
-	delete(o.pending, k)
-	o.parts -= len(p.members)
-	q := o.order[k.comm]
-	for q.next < len(q.keys) && o.pending[q.keys[q.next]] == nil {
-		q.next++
-	}
+	o.assembly.add(partKey{op.comm.ref, op.function, op.ordinal}, op, o.expected[op.comm.ref])
 }
 
 // abandon counts a collective that not all members have ended.
-func (o *operations) abandon(p *pendingOperation) {
+func (o *operations) abandon(members []operation) {
 	o.unfinished++
-	o.waits.unfinished(p.members)
+	o.waits.unfinished(members)
 }
 
 // finish takes a collective that all members have ended.
-func (o *operations) finish(p *pendingOperation) {
-	key, sum := p.members[0].key(), 0.0
-	for i := range p.members {
-		m := &p.members[i]
+func (o *operations) finish(members []operation) {
+	key, sum := members[0].key(), 0.0
+	for i := range members {
+		m := &members[i]
 		sum += float64(m.end - m.begin)
 		key.source = min(key.source, m.source)
 		key.grouped = key.grouped || m.grouped
 		key.device = key.device || m.device
 		key.size = max(key.size, m.size)
 	}
-	o.enter(key, p.members, sum/float64(len(p.members)))
-	o.waits.collective(p.members)
+	o.enter(key, members, sum/float64(len(members)))
+	o.waits.collective(members)
+	if o.matched != nil {
+		o.matched(members)
+	}
 }
 
 func (o *operations) enter(key rowKey, members []operation, time float64) {

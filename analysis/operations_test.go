@@ -18,6 +18,7 @@ import (
 
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
+	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -340,5 +341,36 @@ func TestHumanNumbers(t *testing.T) {
 		if got := formatTime(n); got != want {
 			t.Errorf("%g: %q", n, got)
 		}
+	}
+}
+
+// An archive that is merged with one of MPI: a process is one rank, whether its thread or its GPU is in a communicator,
+// and teams of threads are no communicators.
+func TestRanksOfMergedArchives(t *testing.T) {
+	alone := operationsOfArchive(t, makeJob(t, nil))
+	s := load(t, makeJob(t, nil))
+	name := s.defs.Strings[0].Self
+	group := func(self otf2.GroupRef, kind otf2.GroupType, paradigm otf2.Paradigm, members ...uint64) {
+		s.defs.Groups = append(s.defs.Groups, otf2.Group{Self: self, Name: name, Type: kind, Paradigm: paradigm, Members: members})
+	}
+	threads := []uint64{uint64(thread(0)), uint64(thread(1)), uint64(thread(2))}
+	for _, g := range s.defs.Groups { // NCCL's are of its own paradigm then
+		if g.Paradigm == otf2.ParadigmMPI {
+			s.defs.Group(g.Self).Paradigm = scorep.ParadigmNCCL
+		}
+	}
+	s.defs.Paradigms = append(s.defs.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmPthread, Name: name, Class: otf2.ParadigmClassThreadCreateWait})
+	for i, p := range []otf2.Paradigm{otf2.ParadigmMPI, otf2.ParadigmMeasurementSystem, otf2.ParadigmPthread} {
+		ref := otf2.GroupRef(100 + 2*i)
+		group(ref, otf2.GroupTypeCommLocations, p, threads...)
+		group(ref+1, otf2.GroupTypeCommGroup, p, 0, 1, 2)
+		s.defs.Comms = append(s.defs.Comms, otf2.Comm{Self: otf2.CommRef(100 + i), Name: name, Group: ref + 1, Parent: otf2.UndefinedComm})
+	}
+	got := operationsOfArchive(t, s.write())
+	if got.Summary.Ranks != 3 || got.Summary.Communicators != alone.Summary.Communicators+1 {
+		t.Errorf("%d ranks in %d communicators; without MPI %d in %d", got.Summary.Ranks, got.Summary.Communicators, alone.Summary.Ranks, alone.Summary.Communicators)
+	}
+	if diff := cmp.Diff(alone.Waits.Ranks, got.Waits.Ranks); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -156,7 +156,7 @@ type phaseCounter struct {
 	root, further *phaseNode
 	nodes         int
 	threads       map[otf2.LocationRef]*phaseThread
-	calls         callTable
+	calls         callTable[*phaseNode]
 	plans         map[otf2.LocationRef]*phasePlan
 	plan          uint64 // number of the last
 }
@@ -412,34 +412,31 @@ type callKey struct {
 	event   uint64
 }
 
-// callTable remembers in which phase calls were made, until their operation ends. Of calls whose
-// operation never comes it forgets the oldest.
-type callTable struct{ young, old map[callKey]*phaseNode }
+// callTable remembers something of calls, such as the phase in which they were made, until their operation ends. Of
+// calls whose operation never comes it forgets the oldest.
+type callTable[T any] struct{ young, old map[callKey]T }
 
 const maxYoungCalls = 1 << 18
 
-func (t *callTable) put(k callKey, n *phaseNode) {
+func (t *callTable[T]) put(k callKey, v T) {
 	if t.young == nil || len(t.young) >= maxYoungCalls {
-		t.young, t.old = make(map[callKey]*phaseNode), t.young
+		t.young, t.old = make(map[callKey]T), t.young
 	}
-	t.young[k] = n
+	t.young[k] = v
 }
 
-func (t *callTable) peek(k callKey) *phaseNode {
-	if n := t.young[k]; n != nil {
-		return n
+func (t *callTable[T]) peek(k callKey) T {
+	if v, known := t.young[k]; known {
+		return v
 	}
 	return t.old[k]
 }
 
-func (t *callTable) take(k callKey) *phaseNode {
-	n := t.young[k]
-	if n == nil {
-		n = t.old[k]
-	}
+func (t *callTable[T]) take(k callKey) T {
+	v := t.peek(k)
 	delete(t.young, k)
 	delete(t.old, k)
-	return n
+	return v
 }
 
 // of is the phase in which an operation was called, if that is known yet; nil if there is none.

@@ -373,7 +373,7 @@ func TestTooManyPhasesShareARow(t *testing.T) {
 }
 
 func TestCallsWithoutOperationsAreForgotten(t *testing.T) {
-	var table callTable
+	var table callTable[*phaseNode]
 	n := new(phaseNode)
 	for i := range uint64(3 * maxYoungCalls) {
 		table.put(callKey{event: i}, n)

@@ -47,6 +47,12 @@ func (ps properties) below(kind string) map[string]uint64 {
 // incomplete tells whether the archive says that parts of the job's communication are not in it.
 func (ps properties) incomplete() bool { return ps["OTF2::MPI_COMMUNICATION_COMPLETE"] == "false" }
 
+// merged tells whether there are processes and communicators of others in the archive, too.
+func (ps properties) merged() bool {
+	_, ok := ps[prefix+"MERGED"]
+	return ok
+}
+
 // stretch is a range of operations that the members of a communicator did not record alike, as
 // unifying found. Comparing them would match the wrong ones.
 type stretch struct {

@@ -173,6 +173,9 @@ func (s *sample) write() string {
 	for _, x := range d.Strings {
 		must(w.String(x.Self, x.Text))
 	}
+	for _, x := range d.Paradigms {
+		must(w.Paradigm(x.Paradigm, x.Name, x.Class))
+	}
 	for _, x := range d.Attributes {
 		must(w.Attribute(x.Self, x.Name, x.Type, x.Description))
 	}

@@ -6,23 +6,15 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+
+	"ncclotf2/regions"
 )
 
-// SizeClass is a range of sizes: From ≤ size < To, in bytes.
-type SizeClass struct{ From, To uint64 }
-
-// sizeClasses are those of `report --by class`: what NCCL chooses algorithms and protocols by changes between
-// some KiB and some MiB.
-var sizeClasses = []SizeClass{
-	{0, 1 << 10}, {1 << 10, 16 << 10}, {16 << 10, 256 << 10}, {256 << 10, 4 << 20}, {4 << 20, 64 << 20}, {64 << 20, 1 << 30}, {1 << 30, math.MaxUint64},
-}
+// SizeClass is one of regions.SizeClasses.
+type SizeClass regions.SizeClass
 
 func sizeClassOf(size uint64) *SizeClass {
-	i := 0
-	for i < len(sizeClasses)-1 && size >= sizeClasses[i].To {
-		i++
-	}
-	return &sizeClasses[i]
+	return (*SizeClass)(&regions.SizeClasses[regions.SizeClassOf(size)])
 }
 
 func (c *SizeClass) String() string {

@@ -43,9 +43,24 @@ func (r *Report) WriteText(w io.Writer) error {
 
 func (s *Summary) write(w io.Writer) {
 	fmt.Fprintln(w, s.Archive)
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "  %-14s %s\n", name, fmt.Sprintf(format, args...))
+	for _, l := range s.Lines() {
+		fmt.Fprintf(w, "  %-14s %s\n", l.Name, l.Text)
 	}
+}
+
+// Line is a line of the summary as text. Those without a name go on with the one before.
+type Line struct {
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	Alarm bool   `json:"alarm,omitempty"` // something is missing or strange
+}
+
+// Lines are the summary as text.
+func (s *Summary) Lines() (all []Line) {
+	line := func(name, format string, args ...any) {
+		all = append(all, Line{Name: name, Text: fmt.Sprintf(format, args...)})
+	}
+	alarm := func() { all[len(all)-1].Alarm = true }
 	processes := count(s.Processes, "process", "processes") + " on " + count(s.Hosts, "host", "hosts")
 	for _, state := range []struct {
 		n    uint64
@@ -56,6 +71,9 @@ func (s *Summary) write(w io.Writer) {
 		}
 	}
 	line("processes", "%s", processes)
+	if s.Missing+s.Running+s.Crashed > 0 {
+		alarm()
+	}
 	line("ranks", "%d on %s", s.Ranks, count(s.GPUs, "GPU", "GPUs"))
 	line("communicators", "%d", s.Communicators)
 	line("operations", "%d in %d calls, %s", s.Operations, s.Calls, formatBytes(s.Bytes))
@@ -64,14 +82,22 @@ func (s *Summary) write(w io.Writer) {
 	}
 	if s.Unfinished > 0 {
 		line("", "%s not ended by all members", count(int(s.Unfinished), "collective", "collectives"))
+		alarm()
 	}
 	if s.LeftOut > 0 {
 		line("", "%d calls left out: their members did not record the same operations", s.LeftOut)
+		alarm()
 	}
 	line("duration", "%s, %d events in %d locations", formatTime(float64(s.Duration)), s.Events, s.Locations)
 	line("timing", "%s", counters(s.Timing))
 	line("losses", "%s", counters(s.Lost))
+	if len(s.Lost) > 0 {
+		alarm()
+	}
 	line("oddities", "%s", counters(s.Oddities))
+	if len(s.Oddities) > 0 {
+		alarm()
+	}
 	if text := networkText(s.Network); text != "" {
 		line("network", "%s", text)
 	}
@@ -81,7 +107,9 @@ func (s *Summary) write(w io.Writer) {
 	s.writePaused(line)
 	if !s.Complete {
 		line("complete", "no: parts of the communication are missing")
+		alarm()
 	}
+	return all
 }
 
 // maxGaps is how many gaps the text names.

@@ -98,10 +98,20 @@ func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) ([
 			}
 			u := unit{processOf(defs, d.Group), d.Group}
 			units[l] = u
+			if u.group == u.process {
+				continue
+			}
 			if gpus[u.process] == nil {
 				gpus[u.process] = make(map[otf2.LocationGroupRef]bool)
 			}
 			gpus[u.process][u.group] = true
+		}
+	}
+	for l, u := range units { // a process with threads in communicators of MPI and one GPU in those of NCCL
+		if u.group == u.process && len(gpus[u.process]) == 1 {
+			for gpu := range gpus[u.process] {
+				units[l] = unit{u.process, gpu}
+			}
 		}
 	}
 	index := make(map[unit]int)

@@ -2,7 +2,13 @@
 
 package analysis
 
-import "ncclotf2/otf2"
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"ncclotf2/otf2"
+)
 
 // messageEnd is one end of a message whose other end has not come yet.
 type messageEnd struct {
@@ -10,6 +16,9 @@ type messageEnd struct {
 	source source
 	begin  otf2.Timestamp
 	plan   *messagePlan
+
+	rank, peer int // in the communicator
+	ordinal    uint64
 }
 
 type messageEndKey struct {
@@ -37,6 +46,8 @@ type messagePlan struct {
 	kind     waitKind
 	culprit  int
 	at       otf2.Timestamp
+	ordinal  uint64 // of the message that waited longest, with peer
+	peer     int
 }
 
 // groupedMessages is the operation of launches with several messages.
@@ -53,14 +64,16 @@ func (w *waitCounter) message(op *operation) {
 	if p == nil || op.plan == 0 || p.number != op.plan {
 		w.seal(p)
 		p = &messagePlan{
-			part:     part{rank: w.of[op.location], phase: op.phase, begin: op.begin, time: op.duration()},
+			part: part{
+				rank: w.of[op.location], member: op.rank, place: placeOf(op), phase: op.phase, begin: op.begin, time: op.duration(),
+			},
 			location: op.location, number: op.plan, comm: op.comm, function: op.function, source: op.source,
 			own: op.uncertainty, ownKnown: op.stated, silent: op.follows, kind: waitMessages, culprit: -1,
 		}
 		w.plans[op.location] = p
 	}
 	if p.messages++; p.messages > 1 {
-		p.function = groupedMessages
+		p.function, p.place.Grouped = groupedMessages, true
 	}
 	if op.peer == op.rank {
 		return // a copy on the GPU
@@ -70,7 +83,7 @@ func (w *waitCounter) message(op *operation) {
 	if op.function != "Send" {
 		key.src, key.dst, key.send = op.peer, op.rank, false
 	}
-	end := messageEnd{send: key.send, source: op.source, begin: op.begin, plan: p}
+	end := messageEnd{send: key.send, source: op.source, begin: op.begin, plan: p, rank: op.rank, peer: op.peer, ordinal: op.ordinal}
 	other := key
 	other.send = !key.send
 	if o, ok := w.messages.take(other); ok {
@@ -85,7 +98,10 @@ func (w *waitCounter) match(a, b *messageEnd) {
 	if a.begin > b.begin {
 		a, b = b, a
 	}
-	if w.unknown || a.source == b.source && a.source != sourceEnqueue && a.source != sourceUnknown {
+	if w.paired != nil {
+		w.paired(a, b)
+	}
+	if w.unknown || a.source == b.source && a.source >= sourceNetwork {
 		w.out.Messages++
 		w.out.Times[timesName(a.source)]++
 		kind := waitLateReceiver
@@ -93,7 +109,7 @@ func (w *waitCounter) match(a, b *messageEnd) {
 			kind = waitLateSender
 		}
 		b.plan.compared = true
-		a.plan.waited(kind, b)
+		a.plan.waited(kind, a, b)
 	} else {
 		w.out.NotCompared.Messages++
 	}
@@ -104,13 +120,14 @@ func (w *waitCounter) match(a, b *messageEnd) {
 }
 
 // waited notes that a message of the plan waited for its other end.
-func (p *messagePlan) waited(kind waitKind, other *messageEnd) {
+func (p *messagePlan) waited(kind waitKind, own, other *messageEnd) {
 	p.compared = true
 	wait := min(uint64(other.begin-p.begin), p.time)
 	if wait <= p.waits {
 		return
 	}
 	o := other.plan
+	p.ordinal, p.peer = own.ordinal, own.peer
 	p.waits, p.kind, p.culprit, p.at = wait, kind, o.rank, other.begin
 	p.uncertainty, p.stated = p.own+o.own, p.ownKnown && o.ownKnown
 }
@@ -134,6 +151,9 @@ func (w *waitCounter) settle(p *messagePlan) {
 	w.rows[p.rank].add(&p.part)
 	w.inPhases(&p.part)
 	if p.waits > 0 {
+		if w.see != nil {
+			w.see(p.wait())
+		}
 		w.rows[p.culprit].blame(p.waits, p.at)
 	}
 }
@@ -159,7 +179,11 @@ func (t *messageTable) put(k messageEndKey, e messageEnd) (forgotten map[message
 }
 
 func (w *waitCounter) forget(all map[messageEndKey]messageEnd) {
-	for _, e := range all {
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b messageEndKey) int {
+		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst), cmp.Compare(a.ordinal, b.ordinal))
+	})
+	for _, k := range keys {
+		e := all[k]
 		w.out.NotCompared.Unmatched++
 		e.plan.open--
 		w.settle(e.plan)
@@ -168,7 +192,8 @@ func (w *waitCounter) forget(all map[messageEndKey]messageEnd) {
 
 // endMessages settles what is left when the data has ended.
 func (w *waitCounter) endMessages() {
-	for _, p := range w.plans {
+	for _, l := range slices.Sorted(maps.Keys(w.plans)) {
+		p := w.plans[l]
 		if !p.sealed {
 			p.sealed = true
 			if p.open == 0 {

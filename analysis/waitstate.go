@@ -179,6 +179,9 @@ type waitCounter struct {
 	work    arrival
 	enqueue []EnqueueRow
 
+	see    func(*Wait)            // if set, told of each wait
+	paired func(a, b *messageEnd) // if set, told of the two ends of each message
+
 	messages messageTable
 	plans    map[otf2.LocationRef]*messagePlan // the last of each location
 	network  *networkPhases
@@ -202,7 +205,9 @@ type arrival struct {
 
 // part is one timed member's share.
 type part struct {
+	place       WaitPlace
 	rank        int // index into waitCounter.ranks
+	member      int // rank in the communicator
 	phase       *phaseNode
 	begin       otf2.Timestamp
 	time, waits uint64
@@ -260,11 +265,38 @@ func (w *waitCounter) collective(members []operation) {
 			return // its plan has been counted with its first collective
 		}
 	}
-	src, ok := w.comparable(members)
-	if !ok {
+	if _, ok := w.comparable(members); !ok {
 		w.out.NotCompared.NoTimes++
 		w.enqueued(members)
 		return
+	}
+	a := w.arrive(members)
+	if a == nil {
+		w.out.NotCompared.NoTimes++
+		return
+	}
+	w.out.NotCompared.Members += uint64(len(members) - len(a.parts))
+	held, seen := w.first[a.comm.ref]
+	switch {
+	case !seen:
+		kept := *a
+		w.first[a.comm.ref] = &kept
+		w.work.parts = nil
+		return
+	case held != nil:
+		w.startUp = append(w.startUp, *held)
+		w.tell(held, true)
+		w.first[a.comm.ref] = nil
+	}
+	w.count(a)
+}
+
+// arrive tells how the members came to a collective; nil if their times do not compare. The result is valid until the
+// next call.
+func (w *waitCounter) arrive(members []operation) *arrival {
+	src, ok := w.comparable(members)
+	if !ok {
+		return nil
 	}
 	op := &members[0]
 	a := &w.work
@@ -280,7 +312,6 @@ func (w *waitCounter) collective(members []operation) {
 	for i := range members {
 		m := &members[i]
 		if m.source != src {
-			w.out.NotCompared.Members++
 			continue
 		}
 		if len(a.parts) == 0 || m.begin < first {
@@ -296,7 +327,7 @@ func (w *waitCounter) collective(members []operation) {
 			others = i
 		}
 		a.parts = append(a.parts, part{
-			rank: w.of[m.location], phase: m.phase, begin: m.begin, time: uint64(m.end - m.begin),
+			rank: w.of[m.location], member: m.rank, place: placeOf(m), phase: m.phase, begin: m.begin, time: uint64(m.end - m.begin),
 			uncertainty: m.uncertainty, stated: m.stated,
 		})
 	}
@@ -310,9 +341,7 @@ func (w *waitCounter) collective(members []operation) {
 		}
 	}
 	if awaited < 0 {
-		w.out.NotCompared.Members -= uint64(len(members) - len(a.parts))
-		w.out.NotCompared.NoTimes++
-		return
+		return nil
 	}
 	by := &members[awaited]
 	a.culprit, a.at = w.of[by.location], by.begin
@@ -332,18 +361,7 @@ func (w *waitCounter) collective(members []operation) {
 		p.stated = m.stated && by.stated
 		p.uncertainty = m.uncertainty + by.uncertainty
 	}
-	held, seen := w.first[op.comm.ref]
-	switch {
-	case !seen:
-		kept := *a
-		w.first[op.comm.ref] = &kept
-		w.work.parts = nil
-		return
-	case held != nil:
-		w.startUp = append(w.startUp, *held)
-		w.first[op.comm.ref] = nil
-	}
-	w.count(a)
+	return a
 }
 
 func (w *waitCounter) unfinished(members []operation) {
@@ -436,6 +454,7 @@ func groupOf[K comparable](all map[K]*WaitGroup, key K) *WaitGroup {
 }
 
 func (w *waitCounter) count(a *arrival) {
+	w.tell(a, false)
 	w.counted++
 	w.out.Collectives++
 	w.out.Times[timesName(a.source)]++

@@ -70,7 +70,7 @@ func rewind(path string) (*shard.Process, error) {
 			}
 			continue
 		}
-		if err := cutEvents(file, s.bytes, s.events); err != nil {
+		if err := cutEvents(file, int64(p.EventChunkSize), s.bytes, s.events); err != nil {
 			return nil, err
 		}
 	}
@@ -84,8 +84,8 @@ const (
 	endMark     = "\x02\x01"
 )
 
-// cutEvents cuts an event file to the size that it had when it held so many events.
-func cutEvents(path string, bytes int64, events uint64) error {
+// cutEvents cuts an event file of chunks of a size to the length that it had when it held so many events.
+func cutEvents(path string, chunkSize, bytes int64, events uint64) error {
 	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func cutEvents(path string, bytes int64, events uint64) error {
 		return err
 	}
 	end := bytes - int64(len(endMark))
-	if st.Size() < bytes || end < lastEventAt+8 {
+	if st.Size() < bytes || end < lastEventAt+8 || chunkSize <= 0 {
 		return fmt.Errorf("%s has %d bytes, %d when it was last flushed", path, st.Size(), bytes)
 	}
 	if _, err := file.WriteAt([]byte(endMark), end); err != nil {

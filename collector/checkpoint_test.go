@@ -79,36 +79,38 @@ func TestKillsAtAnyMoment(t *testing.T) {
 }
 
 func TestCutEvents(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "0.evt")
-	w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: chunkSize})
-	must(t, err)
-	type state struct {
-		bytes  int64
-		events uint64
-	}
-	var states []state
-	for i := range 200 {
-		for range i * 20 {
-			must(t, w.Enter(otf2.Timestamp(i), nil, 0))
+	for _, chunk := range []int64{chunkSize, scorepChunkSize} {
+		path := filepath.Join(t.TempDir(), "0.evt")
+		w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: uint64(chunk)})
+		must(t, err)
+		type state struct {
+			bytes  int64
+			events uint64
 		}
-		must(t, w.Flush())
-		states = append(states, state{w.Size(), w.Events()})
-	}
-	must(t, w.Close())
-	whole, err := os.ReadFile(path)
-	must(t, err)
-	if len(whole) < 3*chunkSize {
-		t.Fatalf("%d bytes are too few chunks", len(whole))
-	}
-	for i := len(states) - 1; i >= 0; i-- {
-		s := states[i]
-		must(t, cutEvents(path, s.bytes, s.events))
-		got, err := otf2.ScanEventFile(path, chunkSize)
-		if err != nil || !got.Complete || got.Events != s.events {
-			t.Fatalf("cut to %+v: %+v, %v", s, got, err)
+		var states []state
+		for i := range 200 {
+			for range int64(i*20) * chunk / chunkSize {
+				must(t, w.Enter(otf2.Timestamp(i), nil, 0))
+			}
+			must(t, w.Flush())
+			states = append(states, state{w.Size(), w.Events()})
 		}
-	}
-	if err := cutEvents(path, 1<<20, 5); err == nil {
-		t.Error("a file is cut to more than it has")
+		must(t, w.Close())
+		whole, err := os.ReadFile(path)
+		must(t, err)
+		if int64(len(whole)) < 3*chunk {
+			t.Fatalf("%d bytes are too few chunks", len(whole))
+		}
+		for i := len(states) - 1; i >= 0; i -= int(chunk / chunkSize) {
+			s := states[i]
+			must(t, cutEvents(path, chunk, s.bytes, s.events))
+			got, err := otf2.ScanEventFile(path, uint64(chunk))
+			if err != nil || !got.Complete || got.Events != s.events {
+				t.Fatalf("cut to %+v: %+v, %v", s, got, err)
+			}
+		}
+		if err := cutEvents(path, chunk, 1<<20, 5); err == nil {
+			t.Error("a file is cut to more than it has")
+		}
 	}
 }

@@ -92,7 +92,7 @@ func (c *live) watchGPUs(open func() (gpu.Library, error)) *gpuWatch {
 		asked: make(chan gpuQuestion, maxGPUs), quit: make(chan struct{}), ended: make(chan struct{}),
 		lost: make(map[int]bool),
 	}
-	if c.line.host || !recorded {
+	if c.line.host || !recorded || c.profile != nil {
 		w.period = 0
 	}
 	go w.run()
@@ -104,6 +104,8 @@ func (c *live) unmeasurable() string {
 	switch {
 	case c.script != nil:
 		return "with " + config.Prefix + "MODE=record only callbacks are recorded"
+	case c.profile != nil:
+		return "with " + config.Prefix + "MODE=profile they are not summed up"
 	case regions.PlatformOf(c.process.Library) != regions.CUDA:
 		return "it is for GPUs of NVIDIA only"
 	case c.line.host:

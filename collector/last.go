@@ -17,7 +17,7 @@ func isLast(experiment string) (bool, error) {
 	}
 	locations := 0
 	for _, e := range entries {
-		if e.Process != nil {
+		if e.Process != nil && !e.Process.IsProfile() { // profiles are made in no time
 			locations += len(e.Process.Locations)
 		}
 	}

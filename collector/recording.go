@@ -16,6 +16,7 @@ import (
 	"ncclotf2/config"
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
+	"ncclotf2/profile"
 	"ncclotf2/regions"
 	"ncclotf2/shard"
 )
@@ -41,7 +42,8 @@ type recording struct {
 	line      *timeline
 	merge     merge
 	model     *regions.Model
-	script    *transcript // record mode: takes the records instead of the model
+	script    *transcript      // record mode: takes the records instead of the model
+	profile   *profile.Process // profile mode: takes the events instead of files
 	process   *shard.Process
 	store     *shard.Store
 	files     map[uint32]*otf2.EventWriter // open, by location
@@ -73,8 +75,12 @@ type recording struct {
 	sensorLosses   uint64          // values that found no room
 }
 
-// chunkSize is that of all event files. It is the same in all processes, as an archive has one.
-const chunkSize = 256 << 10
+// chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
+// scorepChunkSize, so where it is in the process ours are as large: then the two can be merged without rewriting.
+const (
+	chunkSize       = 256 << 10
+	scorepChunkSize = 1 << 20
+)
 
 // newRecording makes a shard in the experiment directory and describes the process in it.
 func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, experiment string) (*recording, error) {
@@ -110,6 +116,10 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	options := regions.Options{
 		RecordMask: chosenEvents(settings, launcher, &h), Channels: settings.Channels, Metrics: settings.Metrics,
 		Paradigm: regions.PlatformOf(r.process.Library).Paradigm,
+	}
+	if settings.Profile {
+		options.Channels, options.Metrics, options.Lasting = false, false, true
+		r.profile = profile.NewProcess(r.process)
 	}
 	r.model = regions.New(r, r.process, &options)
 	var err error
@@ -199,7 +209,11 @@ func resumable(e shard.Entry, experiment string) (*shard.Process, error) {
 		}
 		return nil, os.RemoveAll(e.Path)
 	}
-	back, err := rewind(e.Path)
+	resume := rewind
+	if p.IsProfile() {
+		resume = resumeProfile
+	}
+	back, err := resume(e.Path)
 	if err != nil {
 		return p, nil // what was written since the checkpoint is there twice, but nothing is lost
 	}
@@ -215,8 +229,12 @@ func sameProcess(a, b *shard.Process) bool {
 }
 
 // EventWriter implements regions.Sink.
-func (r *recording) EventWriter(loc shard.Location) (*otf2.EventWriter, error) {
-	w, err := r.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: chunkSize})
+func (r *recording) EventWriter(loc shard.Location) (regions.EventWriter, error) {
+	if r.profile != nil {
+		r.locations++
+		return r.profile.EventWriter(loc), nil
+	}
+	w, err := r.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: r.process.EventChunkSize})
 	if err != nil {
 		return nil, err
 	}
@@ -227,6 +245,9 @@ func (r *recording) EventWriter(loc shard.Location) (*otf2.EventWriter, error) {
 
 // Finished implements regions.Sink. Jobs make and destroy communicators for weeks: their files must not stay open.
 func (r *recording) Finished(number uint32) {
+	if r.profile != nil {
+		r.profile.Retire(otf2.LocationRef(number))
+	}
 	if r.files[number] != nil {
 		r.over = append(r.over, number)
 	}
@@ -387,6 +408,12 @@ func (r *recording) flush() error {
 		r.fail(err)
 		return r.failed
 	}
+	if r.profile != nil {
+		if r.fail(r.writeProfile()); r.failed == nil {
+			r.fail(r.checkpoint())
+		}
+		return r.failed
+	}
 	for _, w := range r.files {
 		if err := w.Flush(); err != nil {
 			r.fail(err)
@@ -401,12 +428,36 @@ func (r *recording) flush() error {
 	return r.failed
 }
 
+// widen takes larger chunks for all files, unless one of them has several already. It is known that Score-P is in the
+// process when its first communicator has been made, which may be after the first event was written.
+//
+// The description must be written before further events are.
+func (r *recording) widen() {
+	h := r.source.Header()
+	if h.ScorepState == shm.ScorepOff || r.process.EventChunkSize == scorepChunkSize || r.closed > chunkSize {
+		return
+	}
+	for _, w := range r.files {
+		if w.Size() > chunkSize {
+			return
+		}
+	}
+	for _, w := range r.files {
+		w.Widen(scorepChunkSize)
+	}
+	r.process.EventChunkSize = scorepChunkSize
+}
+
 // describe writes shard.json as of now.
 func (r *recording) describe() error {
+	r.widen()
 	r.snapshot()
 	r.defined = r.definitions()
 	return r.store.Write(r.process)
 }
+
+// maxMarkers bounds what is kept of them in a process that goes on for ever; the model bounds its own.
+const maxMarkers = 4096
 
 // snapshot brings r.process up to date: the model's part, and what only the collector knows.
 func (r *recording) snapshot() {
@@ -426,8 +477,13 @@ func (r *recording) snapshot() {
 			}
 		}
 	}
-	p.Markers = append(p.Markers, r.markers...)
-	p.Markers = append(p.Markers, r.line.jumps...)
+	if !r.line.host {
+		p.Clock.Tuples = r.line.kept.tuples()
+	}
+	if len(p.Markers) < maxMarkers {
+		p.Markers = append(p.Markers, r.markers...)
+		p.Markers = append(p.Markers, r.line.jumps...)
+	}
 	r.markers, r.line.jumps = nil, nil
 	p.Settings[settingTaken] = strconv.FormatUint(max(r.taken, r.skip), 10)
 
@@ -558,6 +614,9 @@ func (r *recording) finish(finished bool) error {
 		if err := r.describe(); err != nil { // before the events that use its definitions
 			r.fail(err)
 		}
+	}
+	if r.failed == nil && r.profile != nil {
+		r.fail(r.writeProfile())
 	}
 	for _, w := range r.files {
 		end := w.Close

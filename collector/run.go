@@ -43,6 +43,8 @@ const (
 	firstFlush = 100 * time.Millisecond
 	lastFlush  = 2 * time.Second
 	hurryFlush = 200 * time.Millisecond
+
+	lastProfileFlush = 10 * time.Second // each writes the whole profile of the process
 )
 
 // Sleeps between rounds. The longest bounds how late an end of the process is noticed.
@@ -96,9 +98,12 @@ func Run(ctx context.Context, o Options) error {
 	defer c.watch.close()
 	c.gpus = c.watchGPUs(o.GPUs)
 	defer c.gpus.stop(0)
+	c.startProfiles(o.Unify)
+	defer c.profiles.wait()
 	if err := c.run(ctx); err != nil {
 		return err
 	}
+	c.profiles.wait()
 	if c.settings.Unify && c.ended && (o.Unify != nil || c.script != nil) {
 		if last, err := isLast(c.experiment); err != nil || !last {
 			return err
@@ -129,6 +134,7 @@ type live struct {
 
 	chosen   selection
 	listener listener
+	profiles profiles
 	gpus     *gpuWatch // nil: they are not looked at
 
 	now      shm.ClockTuple // of the last round
@@ -221,6 +227,7 @@ func (c *live) run(ctx context.Context) error {
 		if c.flushDue() {
 			c.flush()
 		}
+		c.profileDue()
 		switch {
 		case c.memory.BytesRead()-read > hotBytes:
 			continue
@@ -332,7 +339,11 @@ func (c *live) flush() {
 	c.flushAt = time.Time{}
 	if c.deadline.IsZero() {
 		// Seldom enough to cost little on a slow file system, too.
-		c.interval = max(min(2*max(c.interval, firstFlush), lastFlush), 20*time.Since(began))
+		last := lastFlush
+		if c.profile != nil {
+			last = lastProfileFlush
+		}
+		c.interval = max(min(2*max(c.interval, firstFlush), last), 20*time.Since(began))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -194,7 +195,7 @@ func shards(t *testing.T, dir string) []shard.Entry {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			if s, err := otf2.ScanEventFile(f, chunkSize); err != nil || !s.Complete {
+			if s, err := otf2.ScanEventFile(f, e.Process.EventChunkSize); err != nil || !s.Complete {
 				t.Errorf("%s: %+v, %v", f, s, err)
 			}
 		}
@@ -207,7 +208,7 @@ func eventsOf(t *testing.T, e shard.Entry) (n uint64) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt"))
 	for _, f := range files {
-		s, err := otf2.ScanEventFile(f, chunkSize)
+		s, err := otf2.ScanEventFile(f, e.Process.EventChunkSize)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,6 +357,59 @@ func TestMemoryIsReused(t *testing.T) {
 	}
 }
 
+// Where Score-P is in the process, event chunks are as large as its, also if that is known after the first events.
+func TestChunksOfScorepsSize(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		before, late int // batches of calls before and after Score-P is seen
+		state        shm.ScorepState
+		want         uint64
+	}{
+		{"without", 0, 1, shm.ScorepOff, chunkSize},
+		{"from the start", 0, 17, shm.ScorepOn, scorepChunkSize},
+		{"after the first events", 1, 17, shm.ScorepUnusable, scorepChunkSize},
+		{"after several chunks", 8, 9, shm.ScorepOn, chunkSize},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32, Reserve: 2})
+			a := newApplication(job, 0, monotonic)
+			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
+			const calls = 600
+			play := func(batches int) {
+				for range batches {
+					for i := range uint64(calls) {
+						a.allReduce(i)
+					}
+					flushAll(t, job)
+				}
+			}
+			play(c.before)
+			atomic.StoreUint32((*uint32)(&job.Header().ScorepState), uint32(c.state))
+			play(c.late)
+			process.end()
+			if err := wait(); err != nil {
+				t.Fatal(err)
+			}
+			e := onlyShard(t, dir)
+			if p := e.Process; p.EventChunkSize != c.want || starts(p) != uint64(c.before+c.late)*calls*perCall {
+				t.Errorf("chunks of %d, %d starts, lost %v", p.EventChunkSize, starts(p), p.Counts.Lost)
+			}
+			largest := int64(0)
+			events := uint64(0)
+			for _, l := range e.Process.Locations {
+				largest, events = max(largest, l.Bytes), events+l.Events
+			}
+			if c.late > 1 && largest < scorepChunkSize*5/4 {
+				t.Errorf("the largest file has %d bytes", largest)
+			}
+			if n := eventsOf(t, e); n != events { // reads all chunks
+				t.Errorf("%d events, the description says %d", n, events)
+			}
+		})
+	}
+}
+
 // A process that dies inside a call leaves what was under way.
 func TestPendingOperationsOfADeadProcess(t *testing.T) {
 	dir := t.TempDir()
@@ -416,7 +470,7 @@ func TestHostClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := onlyShard(t, dir).Process
-	if p.Clock != (shard.Clock{Source: "host", AnchorRaw: 2e9, AnchorReal: 4e18}) {
+	if c := p.Clock; c.Source != "host" || c.AnchorRaw != 2e9 || c.AnchorReal != 4e18 || c.Tuples != nil {
 		t.Errorf("%+v", p.Clock)
 	}
 	// The first record is the thread's, at 2000 after the anchor; the communicator's INIT comes at 3000.

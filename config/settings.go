@@ -29,29 +29,31 @@ const maskVariable = "NCCL_PROFILE_EVENT_MASK"
 
 // Settings are the values in force.
 type Settings struct {
-	Dir          string // experiment directory; "" leaves it to Directory
-	Events       uint32 // bit mask of event types, as NCCL's activation mask
-	Record       bool   // callbacks are written down as they are; no timeline
-	Paused       bool   // nothing is recorded until the job's user says so
-	Window       *Window
-	Channels     bool
-	CUPTI        uint64 // bit set of CUPTI's activity kinds, 0: it is left alone
-	Ranks        NumberSet
-	Unify        bool
-	Disk         uint64 // bytes of event files, 0: no limit
-	CPUs         NumberSet
-	Debug        bool
-	Enable       bool
-	Memory       uint64 // bytes
-	Ring         string
-	Clock        string
-	Collector    string        // path or "spool"; "" for the one beside the plugin
-	StartLimit   int           // seconds that the plugin waits for the collector
-	Scorep       string        // "auto", "on" or "off"
-	CUPTILibrary string        // path; "": the plugin searches
-	Config       string        // path of the settings file, "" if there is none
-	Metrics      bool          // made of NCCL's events
-	NVML         time.Duration // between readings of the GPUs' sensors; 0: they are not read
+	Dir             string // experiment directory; "" leaves it to Directory
+	Events          uint32 // bit mask of event types, as NCCL's activation mask
+	Profile         bool   // events are summed up; no timeline
+	Record          bool   // callbacks are written down as they are; no timeline
+	Paused          bool   // nothing is recorded until the job's user says so
+	Window          *Window
+	Channels        bool
+	CUPTI           uint64 // bit set of CUPTI's activity kinds, 0: it is left alone
+	Ranks           NumberSet
+	Unify           bool
+	Disk            uint64 // bytes of event files, 0: no limit
+	CPUs            NumberSet
+	Debug           bool
+	Enable          bool
+	Memory          uint64 // bytes
+	Ring            string
+	Clock           string
+	Collector       string        // path or "spool"; "" for the one beside the plugin
+	StartLimit      int           // seconds that the plugin waits for the collector
+	Scorep          string        // "auto", "on" or "off"
+	CUPTILibrary    string        // path; "": the plugin searches
+	Config          string        // path of the settings file, "" if there is none
+	ProfileInterval time.Duration // between profiles of a running job; 0: only at its end
+	Metrics         bool          // made of NCCL's events
+	NVML            time.Duration // between readings of the GPUs' sensors; 0: they are not read
 
 	texts  map[string]string // by key, what was read; only what is set or has a default
 	source map[string]source // by key

@@ -53,7 +53,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	want := map[string]string{
-		"EVENTS": "gpu", "MODE": "trace", "START": "on", "CHANNELS": "off", "CUPTI": "off", "METRICS": "on", "NVML": "off", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on",
+		"EVENTS": "gpu", "MODE": "trace", "PROFILE_INTERVAL": "off", "START": "on", "CHANNELS": "off", "CUPTI": "off", "METRICS": "on", "NVML": "off", "UNIFY": "auto", "DEBUG": "off", "ENABLE": "on",
 		"MEMORY": "256MiB", "RING": "memfd", "CLOCK": "auto", "START_LIMIT": "2", "SCOREP": "auto",
 	}
 	if d := cmp.Diff(want, s.Texts()); d != "" {
@@ -113,13 +113,13 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{"window of a word", []string{"NCCL_OTF2_WINDOW=ops:few-"}, "", `NCCL_OTF2_WINDOW: "ops:few-" is not a window`},
 		{"empty window", []string{"NCCL_OTF2_WINDOW=ops:7-7"}, "", `NCCL_OTF2_WINDOW: no operation is in "ops:7-7"`},
 		{"window and pause", []string{"NCCL_OTF2_WINDOW=ops:7-8", "NCCL_OTF2_START=paused"}, "", `NCCL_OTF2_START=paused and NCCL_OTF2_WINDOW exclude each other`},
-		{"mode", []string{"NCCL_OTF2_MODE=raw"}, "", `NCCL_OTF2_MODE: "raw" is none of trace, record`},
+		{"mode", []string{"NCCL_OTF2_MODE=raw"}, "", `NCCL_OTF2_MODE: "raw" is none of trace, profile, record`},
 		{"disk", []string{"NCCL_OTF2_DISK=-1"}, "", `NCCL_OTF2_DISK: "-1" is not a size`},
 		{"ring", nil, "c.yaml:ring: disk\n", `c.yaml: ring: "disk" is none of memfd, shm`},
 		{"mask", []string{"NCCL_PROFILE_EVENT_MASK=0xzz"}, "", `NCCL_PROFILE_EVENT_MASK=0xzz: not a decimal or 0x number of 32 bits`},
 		{"unknown key", nil, "c.yaml:evnets: gpu\n", `c.yaml: unknown setting "evnets"; did you mean "events"?`},
 		{"prefixed key", nil, "c.yaml:nccl_otf2_dir: x\n", `c.yaml: unknown setting "nccl_otf2_dir"; did you mean "dir"?`},
-		{"far key", nil, "c.yaml:compression: 9\n", `c.yaml: unknown setting "compression"; there are dir, events, mode, start,`},
+		{"far key", nil, "c.yaml:compression: 9\n", `c.yaml: unknown setting "compression"; there are dir, events, mode, profile_interval, start,`},
 		{"nested key", nil, "c.yaml:events:\n  gpu: true\n", `c.yaml: unknown setting "events.gpu"`},
 		{"config in file", nil, "c.yaml:config: other.yaml\n", `c.yaml: "config" cannot be set in a file`},
 		{"value in file", nil, "c.toml:events = \"cpu\"\n", `c.toml: events: no event or preset is called "cpu"`},

@@ -25,6 +25,7 @@ const (
 	Seconds Kind = "seconds"
 	Ordinal Kind = "window"         // "ops:1000-2000"
 	Kinds   Kind = "kinds"          // on, off, all, or names of activities
+	Period  Kind = "off, period"    // "10m"
 	Periods Kind = "on/off, period" // "on:50ms"
 )
 
@@ -51,9 +52,12 @@ var Table = []Setting{
 	{Key: "EVENTS", Default: "gpu", Kind: Events,
 		Help:  "What to record: a preset (`light`: calls and operations; `gpu`: with GPU times; `net`: with network activity; `all`), or a list of NCCL's event names. Presets and names can be mixed.",
 		parse: func(s *Settings, v string) (err error) { s.Events, err = parseEvents(v); return err }},
-	{Key: "MODE", Default: "trace", Kind: Choice, Choices: []string{"trace", "record"},
-		Help:  "`trace`: make an archive. `record`: write NCCL's callbacks down as they come, for `nccl-otf2 replay`; no archive, and EVENTS has no effect.",
-		parse: func(s *Settings, v string) error { s.Record = v == "record"; return nil }},
+	{Key: "MODE", Default: "trace", Kind: Choice, Choices: []string{"trace", "profile", "record"},
+		Help:  "`trace`: make an archive. `profile`: sum events up instead of writing them, for runs of any length; makes a CUBE profile and figures by operation, and CHANNELS, METRICS, NVML and DISK have no effect. `record`: write NCCL's callbacks down as they come, for `nccl-otf2 replay`; no archive, and EVENTS has no effect.",
+		parse: func(s *Settings, v string) error { s.Record, s.Profile = v == "record", v == "profile"; return nil }},
+	{Key: "PROFILE_INTERVAL", Default: "off", Kind: Period,
+		Help:  "How often the profile of a running job is made anew (10s to 24h), beside the one at its end. Only with MODE=profile, and in one process: the one of rank 0.",
+		parse: func(s *Settings, v string) (err error) { s.ProfileInterval, err = parseInterval(v); return err }},
 	{Key: "START", Default: "on", Kind: Choice, Choices: []string{"on", "paused"},
 		Help:  "`paused`: record nothing until `nccl-otf2 ctl start`.",
 		parse: func(s *Settings, v string) error { s.Paused = v == "paused"; return nil }},

@@ -272,6 +272,24 @@ func parsePeriod(text string) (time.Duration, error) {
 	return d, nil
 }
 
+// Time between profiles of a running job.
+const (
+	leastInterval = 10 * time.Second
+	mostInterval  = 24 * time.Hour
+)
+
+// parseInterval reads "off" and "10m"; off is 0.
+func parseInterval(text string) (time.Duration, error) {
+	if on, err := parseSwitch(text); err == nil && !on {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < leastInterval || d > mostInterval {
+		return 0, fmt.Errorf("%q is neither off nor a period from %v to %v, such as 10m", text, leastInterval, mostInterval)
+	}
+	return d, nil
+}
+
 // NumberSet is a set of numbers as ranges, ascending. The empty set stands for "not set".
 type NumberSet []NumberRange
 

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"ncclotf2/cube/cubetest"
 )
 
 // The package and the second reader find the same bits in profiles of all writers.
@@ -20,22 +22,22 @@ func TestFixturesReadAsByTheSecondReader(t *testing.T) {
 	for _, path := range fixtures(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			p := open(t, path)
-			second, err := plainDecode(readFile(t, path))
+			second, err := cubetest.Decode(readFile(t, path))
 			check(t, err)
-			if len(second.metrics) != len(p.Metrics) || len(second.cnodes) != len(p.Cnodes) || len(second.locations) != len(p.Locations) {
+			if len(second.AllMetrics) != len(p.Metrics) || len(second.CnodeByID) != len(p.Cnodes) || len(second.LocationByID) != len(p.Locations) {
 				t.Fatalf("%d × %d × %d, the second reader has %d × %d × %d", len(p.Metrics), len(p.Cnodes), len(p.Locations),
-					len(second.metrics), len(second.cnodes), len(second.locations))
+					len(second.AllMetrics), len(second.CnodeByID), len(second.LocationByID))
 			}
 			compared := 0
 			var row Row
-			for id, m := range second.metrics {
+			for id, m := range second.AllMetrics {
 				if m.Code != "" {
 					if _, err := p.Row(MetricID(id), 0, &row); err == nil {
 						t.Errorf("derived metric %s has a row", m.Name)
 					}
 					continue
 				}
-				want, there, err := second.values(m)
+				want, there, err := second.Values(m)
 				check(t, err)
 				for c := range want {
 					stored, err := p.Row(MetricID(id), CnodeID(c), &row)

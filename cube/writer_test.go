@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/cube/cubetest"
 )
 
 // What is written is what the second reader finds, bit by bit, and what the package reads back.
@@ -85,7 +87,7 @@ type tester interface {
 // readers see the same members.
 func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 	t.Helper()
-	second, err := plainDecode(b)
+	second, err := cubetest.Decode(b)
 	check(t, err)
 	var names []string
 	for r := tar.NewReader(bytes.NewReader(b)); ; {
@@ -96,19 +98,19 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 		check(t, err)
 		content, err := io.ReadAll(r)
 		check(t, err)
-		if !bytes.Equal(content, second.members[h.Name]) || len(content)%512 == 0 && len(content) > 0 || h.ModTime.Unix() != 0 {
+		if !bytes.Equal(content, second.Members[h.Name]) || len(content)%512 == 0 && len(content) > 0 || h.ModTime.Unix() != 0 {
 			t.Errorf("member %s has %d bytes of %v", h.Name, len(content), h.ModTime)
 		}
 		names = append(names, h.Name)
 	}
-	if !slices.Equal(names, second.order) {
-		t.Errorf("tar lists %v, readers of profiles %v", names, second.order)
+	if !slices.Equal(names, second.MemberNames) {
+		t.Errorf("tar lists %v, readers of profiles %v", names, second.MemberNames)
 	}
 	if version := map[bool]string{true: "4.7", false: "4.4"}[d.accelerated()]; second.Version != version {
 		t.Errorf("version %s, want %s", second.Version, version)
 	}
-	if len(second.metrics) != len(d.Metrics) || len(second.Regions) != len(d.Regions) || len(second.cnodes) != len(d.Cnodes) || len(second.locations) != len(d.Locations) {
-		t.Fatalf("%d metrics, %d regions, %d cnodes, %d locations", len(second.metrics), len(second.Regions), len(second.cnodes), len(second.locations))
+	if len(second.AllMetrics) != len(d.Metrics) || len(second.Regions) != len(d.Regions) || len(second.CnodeByID) != len(d.Cnodes) || len(second.LocationByID) != len(d.Locations) {
+		t.Fatalf("%d metrics, %d regions, %d cnodes, %d locations", len(second.AllMetrics), len(second.Regions), len(second.CnodeByID), len(second.LocationByID))
 	}
 	if got, want := second.Attrs[2:], d.Attributes; len(got) != len(want) {
 		t.Errorf("attributes %v, want %v", got, want)
@@ -120,7 +122,7 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 		}
 	}
 	for i, m := range d.Metrics {
-		got := second.metrics[i]
+		got := second.AllMetrics[i]
 		hidden := map[bool]string{true: "GHOST"}[m.Hidden]
 		if got.ID != i || got.Name != m.UniqueName || got.Kind != m.Kind.String() || got.Type != string(m.Type) || got.Unit != m.Unit || got.Viztype != hidden ||
 			got.Code != m.Expression || got.Init != m.Init {
@@ -129,7 +131,7 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 		if m.Kind.Derived() {
 			continue
 		}
-		values, _, err := second.values(got)
+		values, _, err := second.Values(got)
 		check(t, err)
 		for c, row := range v[MetricID(i)] {
 			for l, bits := range row {
@@ -153,7 +155,7 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 		}
 	}
 	for id, c := range d.Cnodes {
-		got := second.cnodes[id]
+		got := second.CnodeByID[id]
 		if got.Callee != int(c.Callee) || len(got.Parameters) != len(c.Parameters) {
 			t.Errorf("cnode %+v, want %+v", got, c)
 			continue
@@ -170,7 +172,7 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 		}
 	}
 	groups := 0
-	second.eachGroup(func(n plainNode, g plainGroup) {
+	second.EachGroup(func(n cubetest.Node, g cubetest.Group) {
 		if g.ID != groups {
 			t.Errorf("group %q has number %d, readers give it %d", g.Name, g.ID, groups)
 		}
@@ -181,7 +183,7 @@ func compareWithSecondReader(t tester, b []byte, d *Definitions, v values) {
 			if l.Name != want.Name || l.Rank != want.Rank || l.Type != want.Type.String() || g.Name != group.Name || g.Type != group.Type.String() || n.Name != d.Nodes[group.Node].Name {
 				t.Errorf("location %+v of %s on %s, want %+v of %+v", l, g.Name, n.Name, want, group)
 			}
-			if g.Type == "accelerator" && !slices.ContainsFunc(g.Attrs, func(a plainAttr) bool { return a.Key == "Creating location group" }) {
+			if g.Type == "accelerator" && !slices.ContainsFunc(g.Attrs, func(a cubetest.Attr) bool { return a.Key == "Creating location group" }) {
 				t.Errorf("accelerator %+v", g)
 			}
 		}

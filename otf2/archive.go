@@ -17,6 +17,10 @@ type ReadOptions struct {
 	// Raw leaves ids and times as they stand in the event files.
 	Raw bool
 
+	// Nanoseconds gives the times of events and markers, and of Defs.Clock, in nanoseconds whatever ticks the archive
+	// has, rounded down. It does nothing with Raw.
+	Nanoseconds bool
+
 	// MaxOpenFiles bounds the event files that are open at the same time; 0 means 128. Files beyond are opened
 	// for each window.
 	MaxOpenFiles int
@@ -32,9 +36,10 @@ type Archive struct {
 	Anchor *Anchor
 	Defs   *Definitions
 
-	path string // of the anchor
-	opts ReadOptions
-	open *openFiles
+	path  string // of the anchor
+	opts  ReadOptions
+	ticks uint64 // per second, if they are to be converted to nanoseconds; else 0
+	open  *openFiles
 
 	mu   sync.Mutex
 	maps map[uint64]*localMaps // by hash
@@ -70,6 +75,12 @@ func Open(anchorPath string, opts *ReadOptions) (*Archive, error) {
 	}
 	a.open = newOpenFiles(a.opts.MaxOpenFiles)
 	a.Defs, err = ReadGlobalDefs(a.archiveFile(".def"), anchor.DefChunkSize)
+	if c := &a.Defs.Clock; a.opts.Nanoseconds && !a.opts.Raw && c.Resolution != 0 && c.Resolution != 1e9 {
+		a.ticks = c.Resolution
+		end := nanoseconds(c.Offset+c.Length, a.ticks)
+		c.Resolution, c.Offset = 1e9, nanoseconds(c.Offset, a.ticks)
+		c.Length = end - c.Offset
+	}
 	return a, err
 }
 
@@ -128,6 +139,11 @@ func (a *Archive) Markers() (defs []MarkerDef, markers []Marker, err error) {
 			}
 		case markerMarker:
 			m := Marker{Timestamp(d.c64()), d.c64(), MarkerRef(d.c32()), MarkerScope(d.u8()), d.c64(), d.str()}
+			if a.ticks != 0 {
+				end := nanoseconds(uint64(m.Time)+m.Duration, a.ticks)
+				m.Time = Timestamp(nanoseconds(uint64(m.Time), a.ticks))
+				m.Duration = end - uint64(m.Time)
+			}
 			if d.err == nil {
 				markers = append(markers, m)
 			}

@@ -213,7 +213,7 @@ func (a *ArchiveWriter) LocalDefs(loc LocationRef, maps []*MappingTable, clocks 
 			tables = append(tables, *m)
 		}
 	}
-	a.locals[loc] = newLocalMaps(tables, nil) // times are checked as they are
+	a.locals[loc] = newLocalMaps(tables, nil, 0) // times are checked as they are
 	if w != nil && w.check != nil {
 		w.check.reader.maps = a.locals[loc]
 	}

@@ -23,6 +23,14 @@ func (a *AttributeList) Reset() { a.list = a.list[:0] }
 // Len returns the number of attributes.
 func (a *AttributeList) Len() int { return len(a.list) }
 
+// Values returns the attributes, of a nil list none. They are valid until the list is changed.
+func (a *AttributeList) Values() []AttributeValue {
+	if a == nil {
+		return nil
+	}
+	return a.list
+}
+
 // Err returns why the list cannot be written, or nil.
 func (a *AttributeList) Err() error {
 	for i := range a.list {

@@ -2,7 +2,10 @@
 
 package otf2
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // clockCorrection turns a location's local ticks into the archive's clock. Between two offsets the correction is
 // linear; times before the first offset use the first interval, times after the last one the last interval's
@@ -15,20 +18,27 @@ type clockInterval struct {
 	begin, end uint64
 	offset     int64
 	slope      float64
+	resolution uint64 // corrected ticks per second, if times are wanted in nanoseconds; else 0
 }
 
-// newClockCorrection returns nil if there are fewer than two offsets, which have no effect.
-func newClockCorrection(offsets []ClockOffset) *clockCorrection {
-	if len(offsets) < 2 {
-		return nil
-	}
+// newClockCorrection returns nil if there are fewer than two offsets, which have no effect, and times are wanted in ticks
+// (resolution 0).
+func newClockCorrection(offsets []ClockOffset, resolution uint64) *clockCorrection {
 	c := &clockCorrection{}
+	if len(offsets) < 2 {
+		if resolution == 0 {
+			return nil
+		}
+		c.intervals = []clockInterval{{end: math.MaxUint64, resolution: resolution}}
+		return c
+	}
 	for i := range len(offsets) - 1 {
 		a, b := offsets[i], offsets[i+1]
 		c.intervals = append(c.intervals, clockInterval{
 			begin: uint64(a.Time), end: uint64(b.Time), offset: a.Offset,
 			// The differences are exact, their conversion is not: the order matters for the last digit.
-			slope: float64(b.Offset-a.Offset) / float64(uint64(b.Time)-uint64(a.Time)),
+			slope:      float64(b.Offset-a.Offset) / float64(uint64(b.Time)-uint64(a.Time)),
+			resolution: resolution,
 		})
 	}
 	return c
@@ -50,5 +60,19 @@ func (v *clockInterval) apply(t uint64) uint64 {
 	} else {
 		d = -float64(v.begin - t)
 	}
-	return t + uint64(v.offset+int64(math.RoundToEven(v.slope*d)))
+	t += uint64(v.offset + int64(math.RoundToEven(v.slope*d)))
+	if v.resolution != 0 {
+		return nanoseconds(t, v.resolution)
+	}
+	return t
+}
+
+// nanoseconds converts ticks of which a second has so many, rounded down.
+func nanoseconds(ticks, resolution uint64) uint64 {
+	hi, lo := bits.Mul64(ticks, 1e9)
+	if hi >= resolution {
+		return math.MaxUint64
+	}
+	ns, _ := bits.Div64(hi, lo, resolution)
+	return ns
 }

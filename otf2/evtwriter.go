@@ -123,6 +123,17 @@ func (w *EventWriter) resize(n int) {
 	w.high = n - 1
 }
 
+// Widen makes the chunks larger, as long as the file is shorter than one: then it is readable with either size. It
+// reports whether it has done so.
+func (w *EventWriter) Widen(chunkSize uint64) bool {
+	chunk, err := checkChunkSize(chunkSize, DefaultEventChunkSize)
+	if err != nil || w.base != 0 || chunk < w.chunk {
+		return false
+	}
+	w.chunk = chunk // the buffer grows when it is full
+	return true
+}
+
 // begin makes room for a record of at most size bytes and writes what precedes it: a new chunk if this one is
 // full, a time stamp if time has moved on, the attributes. It returns the record's place. The event methods do by
 // themselves what it does for the usual event, which has a later time, no attributes and room enough.

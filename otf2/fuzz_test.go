@@ -300,10 +300,10 @@ func FuzzLocalDefs(f *testing.F) {
 			list = append(list, &maps[i])
 		}
 		check(t, WriteLocalDefs(path, list, clocks, 0))
-		l := newLocalMaps(maps, clocks)
+		l := newLocalMaps(maps, clocks, 0)
 		maps, clocks, err := ReadLocalDefs(path, 0, 0)
 		check(t, err)
-		again := newLocalMaps(maps, clocks)
+		again := newLocalMaps(maps, clocks, 0)
 		if len(maps) != len(list) || !l.equal(again) && !hasNaN(l.clocks) {
 			t.Fatalf("%v, %v read again as %v, %v", l.maps, l.clocks, maps, clocks)
 		}

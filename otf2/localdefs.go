@@ -119,8 +119,8 @@ type localMaps struct {
 	clocks []ClockOffset
 }
 
-func newLocalMaps(maps []MappingTable, clocks []ClockOffset) *localMaps {
-	l := &localMaps{clock: newClockCorrection(clocks), maps: maps, clocks: clocks}
+func newLocalMaps(maps []MappingTable, clocks []ClockOffset, resolution uint64) *localMaps {
+	l := &localMaps{clock: newClockCorrection(clocks, resolution), maps: maps, clocks: clocks}
 	for i := range maps {
 		l.tables[maps[i].Type] = &maps[i]
 	}
@@ -156,9 +156,9 @@ func (a *Archive) localDefs(loc LocationRef) (*localMaps, error) {
 	path := a.locationFile(loc, ".def")
 	maps, clocks, err := ReadLocalDefs(path, loc, a.Anchor.DefChunkSize)
 	if errors.Is(err, fs.ErrNotExist) {
-		return a.share(newLocalMaps(nil, nil)), nil // libotf2 reads unmapped, too
+		return a.share(newLocalMaps(nil, nil, a.ticks)), nil // libotf2 reads unmapped, too
 	}
-	return a.share(newLocalMaps(maps, clocks)), err
+	return a.share(newLocalMaps(maps, clocks, a.ticks)), err
 }
 
 // share returns an equal set of definitions that was read before, if there is one: the locations of a process

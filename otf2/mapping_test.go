@@ -72,7 +72,7 @@ func TestClockCorrection(t *testing.T) {
 			offsets = append(offsets, ClockOffset{Time: Timestamp(at), Offset: rapid.Int64Range(-1<<19, 1<<30).Draw(t, "offset")})
 			at += rapid.Uint64Range(1<<20, 1<<40).Draw(t, "gap")
 		}
-		c := newClockCorrection(offsets)
+		c := newClockCorrection(offsets, 0)
 		for i, o := range offsets {
 			k := c.locate(uint64(o.Time), 0)
 			if i > 0 && k != i-1 || i == 0 && k != 0 {
@@ -97,7 +97,7 @@ func TestClockCorrection(t *testing.T) {
 			t.Fatalf("%d in %v: %d, want %g", x, offsets, got, exact)
 		}
 	})
-	if newClockCorrection([]ClockOffset{{Time: 1, Offset: 5}}) != nil {
+	if newClockCorrection([]ClockOffset{{Time: 1, Offset: 5}}, 0) != nil {
 		t.Error("a single offset has an effect")
 	}
 }
@@ -143,5 +143,64 @@ func TestRaw(t *testing.T) {
 				t.Errorf("raw %v: attribute %d is %+v, want %d: %d", raw, i, v, ids[i], values[i])
 			}
 		}
+	}
+}
+
+// Ticks become nanoseconds everywhere: of events with and without corrections, of the fields that are times, of
+// markers, and of what the archive says of its clock.
+func TestNanoseconds(t *testing.T) {
+	dir := t.TempDir()
+	w, err := Create(dir, "traces", nil)
+	check(t, err)
+	_ = w.Definitions().ClockProperties(2_500_000_000, 10_000, 30_001, 77)
+	_ = w.Definitions().String(0, "")
+	_ = w.Definitions().SystemTreeNode(0, 0, 0, UndefinedSystemTreeNode)
+	_ = w.Definitions().LocationGroup(0, 0, LocationGroupTypeProcess, 0, UndefinedLocationGroup)
+	offsets := [][]ClockOffset{nil, {{Time: 10_000, Offset: 0}, {Time: 20_000, Offset: 10_000}}}
+	for l := range LocationRef(2) {
+		_ = w.Definitions().Location(l, 0, LocationTypeCPUThread, 3, 0)
+		check(t, w.LocalDefs(l, nil, offsets[l]))
+		e, err := w.Events(l)
+		check(t, err)
+		check(t, e.Enter(10_000, nil, 0))
+		check(t, e.BufferFlush(15_001, nil, 17_503))
+		check(t, e.Leave(20_000, nil, 0))
+	}
+	m, err := w.Markers()
+	check(t, err)
+	_ = m.DefMarker(0, "g", "c", MarkerSeverityLow)
+	_ = m.Marker(12_502, 2_500, 0, MarkerScopeGlobal, 1<<64-1, "")
+	check(t, w.Close())
+	for _, raw := range []bool{false, true} {
+		a, err := Open(filepath.Join(dir, "traces.otf2"), &ReadOptions{Nanoseconds: true, Raw: raw})
+		check(t, err)
+		want := [][]uint64{{4000, 6000, 7001, 8000}, {4000, 8000, 10002, 12000}}
+		clock := ClockProperties{Resolution: 1e9, Offset: 4000, Length: 12000, Realtime: 77}
+		if raw {
+			want = [][]uint64{{10_000, 15_001, 17_503, 20_000}, {10_000, 15_001, 17_503, 20_000}}
+			clock = ClockProperties{Resolution: 2_500_000_000, Offset: 10_000, Length: 30_001, Realtime: 77}
+		}
+		for l := range want {
+			var got []uint64
+			for e, err := range a.EventsOf(LocationRef(l)) {
+				check(t, err)
+				got = append(got, uint64(e.Time))
+				if e.Kind == EventBufferFlush {
+					got = append(got, e.Args[0])
+				}
+			}
+			if !slices.Equal(got, want[l]) {
+				t.Errorf("location %d, raw %v: %v, want %v", l, raw, got, want[l])
+			}
+		}
+		if a.Defs.Clock != clock {
+			t.Errorf("raw %v: %+v", raw, a.Defs.Clock)
+		}
+		if _, markers, err := a.Markers(); err != nil || !raw && (markers[0].Time != 5000 || markers[0].Duration != 1000) {
+			t.Errorf("%+v, %v", markers, err)
+		}
+	}
+	if got := nanoseconds(1<<63, 3); got != 1<<64-1 {
+		t.Errorf("beyond all times: %d", got)
 	}
 }

@@ -16,6 +16,7 @@ type recordFile struct {
 	buf    []byte // those of them that are not yet in the file
 	record []byte // fields of the record being made
 	count  uint64
+	big    bool // byte order of the current chunk
 	err    error
 	closed bool
 
@@ -46,7 +47,22 @@ func createRecordFile(path string, chunkSize, def uint64) (*recordFile, error) {
 // header begins a chunk; the event numbers are 1 and 0 in files that have no events.
 func (w *recordFile) header() {
 	w.buf = appendHeader(w.buf, 1, 0)
+	putHeader(w.buf[len(w.buf)-headerSize:], w.big, 1, 0)
 	w.used = headerSize
+}
+
+// order sets the byte order of the records that follow, which is a matter of whole chunks.
+func (w *recordFile) order(big bool) {
+	if w.big == big || w.err != nil {
+		return
+	}
+	w.big = big
+	if w.used == headerSize { // nothing in it yet, and it is not written before there is
+		w.buf = w.buf[:len(w.buf)-headerSize]
+	} else {
+		w.buf = append(w.buf, make([]byte, w.chunk-w.used)...)
+	}
+	w.header()
 }
 
 // start returns the buffer for the fields of the next record.
@@ -78,9 +94,12 @@ func (w *recordFile) emit(id uint8, fields []byte, slack int) error {
 	}
 	w.used += size
 	w.buf = append(w.buf, id)
-	if length == 1 {
+	switch {
+	case length == 1:
 		w.buf = append(w.buf, byte(len(fields)))
-	} else {
+	case w.big:
+		w.buf = binary.BigEndian.AppendUint64(append(w.buf, 0xff), uint64(len(fields)))
+	default:
 		w.buf = binary.LittleEndian.AppendUint64(append(w.buf, 0xff), uint64(len(fields)))
 	}
 	if reserve >= 0 {

@@ -15,7 +15,7 @@ import (
 // files makes event files that nobody reads.
 type files struct{ dir string }
 
-func (d files) EventWriter(l shard.Location) (*otf2.EventWriter, error) {
+func (d files) EventWriter(l shard.Location) (EventWriter, error) {
 	return otf2.CreateEventWriter(filepath.Join(d.dir, fmt.Sprint(l.Number)), nil)
 }
 

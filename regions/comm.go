@@ -19,6 +19,7 @@ type commRank struct {
 	label     string // short name, for rows of the timeline
 	gpu       *gpuClock
 	announced bool // by Comm
+	lasting   bool // Options.Lasting
 	created   bool // CommCreate has been written
 	ending    bool // nothing more will come: what is left is being written
 	final     bool // NCCL has told all
@@ -136,7 +137,7 @@ func (m *Model) comm(aux uint32) *commRank {
 		c = &commRank{
 			Comm: shard.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), gpu: &gpuClock{},
 			captured: newBounded[*call](maxCaptured), channels: make(map[uint8]*location),
-			sequences: make(map[string]*sequence),
+			sequences: make(map[string]*sequence), lasting: m.opts.Lasting,
 		}
 		m.comms[aux] = c
 	}

@@ -31,6 +31,9 @@ var intervals = [...]struct {
 
 // interval decides when the operations of a plan ran, by the best source that holds up.
 func (m *Model) interval(c *commRank, p *plan, now uint64) (interval, string) {
+	if t := p.told(); t != nil {
+		return interval{begin: t.Begin, end: t.End, uncertainty: t.Uncertainty}, t.Source
+	}
 	for _, s := range intervals {
 		if i, ok := s.of(m, c, p, now); ok {
 			return i, s.source

@@ -548,3 +548,40 @@ func TestCommunicatorOfAnEarlierCollector(t *testing.T) {
 		150 Leave AllReduce
 		9000000 CommDestroy`)
 }
+
+// A process that goes on for ever uses the rows of threads that have ended again, and keeps one hash of each sequence.
+func TestLastingProcessesStaySmall(t *testing.T) {
+	for _, lasting := range []bool{false, true} {
+		sink := new(memorySink)
+		m := New(sink, &shard.Process{APIVersion: 6}, &Options{Lasting: lasting})
+		const threads = 1000
+		at := uint64(1000)
+		for i := range threads {
+			at += 10
+			if err := m.Record(0, at, &shm.Record{Kind: shm.RecordThread, TID: int32(1 + i)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Record(0, at, &shm.Record{Kind: shm.RecordMark, Mark: shm.MarkPoint, MarkText: "here"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		events := uint64(0)
+		for _, w := range sink.writers {
+			events += w.Events()
+		}
+		want := threads
+		if lasting {
+			want = maxThreadRows
+		}
+		if len(sink.writers) != want || events != 2*threads {
+			t.Errorf("lasting %v: %d rows with %d events, want %d", lasting, len(sink.writers), events, want)
+		}
+		s := (&commRank{lasting: lasting, sequences: make(map[string]*sequence)}).sequence("AllReduce")
+		for range 10 * shard.DigestStep {
+			s.next(1)
+		}
+		if s.Count != 10*shard.DigestStep || s.Last == 0 || (len(s.Digests) == 0) != lasting {
+			t.Errorf("lasting %v: %d operations, %d digests", lasting, s.Count, len(s.Digests))
+		}
+	}
+}

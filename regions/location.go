@@ -12,7 +12,7 @@ import (
 // location is one row of the timeline and the end of its event file.
 type location struct {
 	shard.Location
-	w        *otf2.EventWriter
+	w        EventWriter
 	recorded uint8 // derived metrics (bits) that it has events of
 }
 
@@ -42,9 +42,16 @@ func (m *Model) newLocation(kind shard.LocationKind, typ otf2.LocationType, name
 	return l, nil
 }
 
+// maxThreadRows is from how many threads on the rows of ended ones are used again (Options.Lasting).
+const maxThreadRows = 256
+
 // threadLocation is the location of an application thread, made at its first event.
 func (m *Model) threadLocation(t *thread) *location {
 	if t.loc != nil {
+		return t.loc
+	}
+	if n := len(m.threadsIdle); n > 0 && m.threadsNamed >= maxThreadRows {
+		t.loc, m.threadsIdle = m.threadsIdle[n-1], m.threadsIdle[:n-1]
 		return t.loc
 	}
 	if m.threadsNamed == 0 && len(m.locations) > 0 {

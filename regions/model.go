@@ -13,7 +13,7 @@ import (
 // Sink makes the event files of new locations.
 type Sink interface {
 	// EventWriter opens the event file of a location. Numbers are 0, 1, 2, … in order of creation.
-	EventWriter(loc shard.Location) (*otf2.EventWriter, error)
+	EventWriter(loc shard.Location) (EventWriter, error)
 	// Finished tells that nothing more will be written to a location: its file may be closed, once what is in it is
 	// allowed to be on disk.
 	Finished(number uint32)
@@ -36,6 +36,9 @@ type Options struct {
 	CUPTIHold uint64
 	// Channels asks for a location per communicator rank and channel with the intervals of its kernels.
 	Channels bool
+	// Lasting is for processes of any length whose events are summed up: sequences get no digests on the way, and the rows of ended
+	// threads are used again where there are many, so that memory stays the same.
+	Lasting bool
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool
 }
@@ -54,6 +57,7 @@ type Model struct {
 
 	locations    []*location
 	threadsNamed int
+	threadsIdle  []*location // rows of threads that have ended
 	groupNumber  int64
 
 	// Events by handle, as long as something may refer to them.
@@ -77,7 +81,8 @@ type Model struct {
 	network      [numNetCounts]uint64
 
 	metrics metricState
-	told    []shard.GPU // what CUDA told of the GPUs, by their indices
+	tales   map[uint64]*Told // of operations to come, see Tell
+	told    []shard.GPU      // what CUDA told of the GPUs, by their indices
 
 	attributes *otf2.AttributeList
 	first      uint64
@@ -300,6 +305,10 @@ func (m *Model) endThread(th *thread, t uint64) {
 		m.closeGroupCall(th, t, true)
 	}
 	m.endPhases(th, t)
+	if m.opts.Lasting && th.loc != nil {
+		m.threadsIdle = append(m.threadsIdle, th.loc)
+		th.loc = nil
+	}
 }
 
 // afterFinalize tells whether an event comes too late to be drawn: its communicator rank is gone. Proxy

@@ -79,6 +79,7 @@ type operation struct {
 	batches        uint32
 	stopped        bool
 	kernelsDone    int
+	told           *Told
 	lastNet        string // phase of its network traffic that was seen last
 }
 
@@ -195,6 +196,7 @@ func (m *Model) startTask(th *thread, t uint64, r *shm.Record) {
 		comm.begun = max(comm.begun, t)
 	}
 	p.ops = append(p.ops, op)
+	m.takeTold(op)
 	p.tasksOpen++
 	m.operations[r.Handle] = op
 }

@@ -28,7 +28,7 @@ type memorySink struct {
 
 func (s *memorySink) Finished(uint32) {}
 
-func (s *memorySink) EventWriter(shard.Location) (*otf2.EventWriter, error) {
+func (s *memorySink) EventWriter(shard.Location) (EventWriter, error) {
 	w := otf2.NewMemoryEventWriter(&otf2.EventWriterOptions{CheckNesting: true})
 	s.writers = append(s.writers, w)
 	return w, nil

@@ -40,7 +40,7 @@ func at(us uint64) uint64  { return base + us*1000 }
 func gpu(us uint64) uint64 { return at(us) - gpuShift }
 
 // EventWriter makes the files of an archive.
-func (s *scene) EventWriter(l shard.Location) (*otf2.EventWriter, error) {
+func (s *scene) EventWriter(l shard.Location) (EventWriter, error) {
 	return otf2.CreateEventWriter(filepath.Join(s.dir, "traces", fmt.Sprintf("%d.evt", l.Number)), &otf2.EventWriterOptions{CheckNesting: true})
 }
 
@@ -201,7 +201,7 @@ func (s *scene) end(anchor string) {
 	}
 	s.m.Snapshot()
 	for _, l := range s.m.locations {
-		if err := l.w.Close(); err != nil {
+		if err := l.w.(*otf2.EventWriter).Close(); err != nil {
 			s.t.Fatal(err)
 		}
 	}

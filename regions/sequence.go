@@ -8,6 +8,7 @@ import "ncclotf2/shard"
 // hash that lets unify compare the members without reading their events.
 type sequence struct {
 	shard.Sequence
+	lasting bool // no digests but the last
 }
 
 // FNV-1a, 64 bits.
@@ -29,7 +30,7 @@ func (s *sequence) next(values ...uint64) uint64 {
 		}
 	}
 	s.Count++
-	if s.Count%shard.DigestStep == 0 {
+	if s.Count%shard.DigestStep == 0 && !s.lasting {
 		s.Digests = append(s.Digests, s.Last)
 	}
 	return s.Count - 1
@@ -38,7 +39,7 @@ func (s *sequence) next(values ...uint64) uint64 {
 func (c *commRank) sequence(key string) *sequence {
 	s := c.sequences[key]
 	if s == nil {
-		s = &sequence{}
+		s = &sequence{lasting: c.lasting}
 		c.sequences[key] = s
 	}
 	return s

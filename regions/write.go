@@ -35,7 +35,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 		m.operationAttributes(a, c, p.ops[0])
 	}
 	a.String(AttrTimingSource, m.defs.string(source))
-	if source == TimingGPU {
+	if p.uncertain(source) {
 		a.Uint64(AttrUncertainty, when.uncertainty)
 	}
 	m.kernelAttributes(a, p, gpuSource)
@@ -72,7 +72,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 		m.timing[source]++
 	}
 	shown := source != TimingEnqueue && m.beginBandwidth(c, loc, p, when.begin, when.end)
-	stamped := source == TimingGPU && gpuSource != SourceCUPTI
+	stamped := source == TimingGPU && gpuSource != SourceCUPTI && p.told() == nil
 	if stamped {
 		m.writeKernelPhases(c, loc, p, enter, leave)
 	}
@@ -240,7 +240,7 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 		ordinal = s.next(bytes)
 		s.Bytes += bytes
 	} else {
-		ordinal = c.sequence(op.name).next(count*datatypeSize(datatype), uint64(op.root))
+		ordinal = c.sequence(op.name).next(op.shared(count * datatypeSize(datatype))...)
 	}
 	if op.task && !op.p2p {
 		a.Uint64(AttrSeq, op.seq)

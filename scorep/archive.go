@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 	"ncclotf2/shard"
 )
 
@@ -22,6 +23,7 @@ type archive struct {
 	kept      map[*instance]map[int]slot
 	instances []*instance // those that get definitions: of more than one rank
 	opts      *UnifyOptions
+	into      *merger // nil: it is an archive of its own
 
 	networks []*network
 	windows  map[*part][]*network // of its local window ids
@@ -34,8 +36,10 @@ type archive struct {
 	locations   []*location
 	ids         map[*part]map[uint32]*location
 	maps        map[*part][]*otf2.MappingTable
-	first, last uint64 // of all events, corrected; first > last if there are none
-	spans       []span // that first and last come from
+	chunk       uint64                       // of event files
+	marked      map[*part]*otf2.MappingTable // of regions, for rows whose calls are marked as forwarded, see merger
+	first, last uint64                       // of all events, corrected; first > last if there are none
+	spans       []span                       // that first and last come from
 	markers     []marker
 	properties  properties
 	differences []Difference
@@ -60,6 +64,7 @@ type location struct {
 	typ    otf2.LocationType
 	name   string
 	gpu    int
+	marked bool // what was forwarded of it is in another row, too
 }
 
 // locationID builds the id of a location: the local number in the upper half, the process's index in
@@ -68,12 +73,18 @@ func locationID(number uint32, process int) otf2.LocationRef {
 	return otf2.LocationRef(uint64(number)<<32 | uint64(process))
 }
 
-func newArchive(r *run, opts *UnifyOptions) *archive {
+func (p *part) location(number uint32) otf2.LocationRef { return locationID(p.base+number, p.index) }
+
+// location is the n-th empty location of a process without data.
+func (pl *place) location(n int) otf2.LocationRef { return locationID(pl.base+uint32(n), pl.index) }
+
+func newArchive(r *run, opts *UnifyOptions, into *merger) *archive {
 	a := &archive{
-		run: r, opts: opts, definitions: newDefinitions(),
-		ids:   make(map[*part]map[uint32]*location),
-		maps:  make(map[*part][]*otf2.MappingTable),
-		first: math.MaxUint64,
+		run: r, opts: opts, into: into, definitions: newDefinitions(),
+		ids:    make(map[*part]map[uint32]*location),
+		maps:   make(map[*part][]*otf2.MappingTable),
+		marked: make(map[*part]*otf2.MappingTable),
+		first:  math.MaxUint64,
 	}
 	var others []*instance
 	for _, in := range r.instances {
@@ -85,11 +96,26 @@ func newArchive(r *run, opts *UnifyOptions) *archive {
 	}
 	nameInstances(slices.Concat(a.instances, others))
 	a.world, a.kept = arrange(r)
+	if into != nil {
+		into.begin(a)
+	}
 	a.origins = findOrigins(r)
 	a.planNetworks()
 	a.chooseGPUMetrics()
 	a.locate()
 	return a
+}
+
+// nextGroup is the id of a further PROCESS location group.
+func (a *archive) nextGroup() int {
+	n := len(a.world.places)
+	if a.into != nil {
+		n = int(a.from.locationGroup)
+		for _, pl := range a.world.places {
+			n = max(n, pl.index+1)
+		}
+	}
+	return n
 }
 
 // locate lists the locations of all processes, and those kept for ranks without events.
@@ -104,12 +130,24 @@ func (a *archive) locate() {
 			if a.leftOut[p][l.Number] {
 				continue
 			}
-			a.add(p, l.Number, l.Name, l.Type, gpuOfLocation(p, l)).source = l
+			do, name := keepRow, l.Name
+			if a.into != nil {
+				do, name = a.into.row(p, l)
+			}
+			switch do {
+			case leaveRow:
+				a.into.threadsLeftOut++
+				continue
+			case markRow:
+				a.into.threadsMarked++
+			}
+			row := a.add(p, l.Number, name, l.Type, gpuOfLocation(p, l))
+			row.source, row.marked = l, do == markRow
 			if l.Type == otf2.LocationTypeCPUThread {
 				threads++
 			}
 		}
-		if threads == 0 { // readers expect one in every process
+		if threads == 0 && (a.into == nil || a.into.pairs[p] == nil) { // readers expect one in every process
 			a.add(p, next[p], "Thread 0", otf2.LocationTypeCPUThread, 0)
 			next[p]++
 		}
@@ -134,14 +172,14 @@ func (a *archive) locate() {
 			if c := m.shard(); c.Location >= 0 {
 				m.location = a.ids[m.part][uint32(c.Location)].Self
 			} else if m.location == 0 { // it has no operations to show: its process stands for it
-				m.location = a.firstLocation(m.part).Self
+				m.location = a.firstLocation(m.part)
 			}
 		}
 	}
 	for _, pl := range a.world.places {
 		for n := range pl.idle {
 			a.locations = append(a.locations, &location{
-				Location: otf2.Location{Self: locationID(uint32(n), pl.index), Group: otf2.LocationGroupRef(pl.index)},
+				Location: otf2.Location{Self: pl.location(n), Group: otf2.LocationGroupRef(pl.index)},
 				number:   uint32(n), name: "no data", typ: otf2.LocationTypeCPUThread,
 			})
 		}
@@ -151,7 +189,7 @@ func (a *archive) locate() {
 
 func (a *archive) add(p *part, number uint32, name string, typ otf2.LocationType, gpu int) *location {
 	l := &location{
-		Location: otf2.Location{Self: locationID(number, p.index), Group: otf2.LocationGroupRef(p.index)},
+		Location: otf2.Location{Self: p.location(number), Group: otf2.LocationGroupRef(p.index)},
 		number:   number, part: p, typ: typ, name: name, gpu: gpu,
 	}
 	a.locations = append(a.locations, l)
@@ -160,14 +198,17 @@ func (a *archive) add(p *part, number uint32, name string, typ otf2.LocationType
 }
 
 // firstLocation is the process's location of the lowest number: its first application thread.
-func (a *archive) firstLocation(p *part) *location {
+func (a *archive) firstLocation(p *part) otf2.LocationRef {
 	var first *location
 	for _, l := range a.ids[p] {
 		if first == nil || l.number < first.number {
 			first = l
 		}
 	}
-	return first
+	if first == nil { // all that the process has are threads that the other archive has
+		return a.into.pairs[p].threads[0].location
+	}
+	return first.Self
 }
 
 // define builds all definitions. The event files must have been placed: their counts and times are
@@ -176,7 +217,7 @@ func (a *archive) define() {
 	a.setClock()
 	a.text("")
 	a.attributes()
-	tree := newSystemTree(a.definitions, a.world)
+	tree := newSystemTree(a.definitions, a.world, a.into)
 	a.defineLocations(tree)
 	a.defineRegions()
 	a.defineMetrics(tree)
@@ -195,6 +236,10 @@ func (a *archive) setClock() {
 	if a.first > a.last {
 		a.first, a.last = a.run.begin(), a.run.begin()
 	}
+	if a.into != nil {
+		a.into.setClock(a)
+		return
+	}
 	a.Clock = otf2.ClockProperties{Resolution: 1_000_000_000, Offset: a.first, Length: a.last - a.first, Realtime: a.first}
 }
 
@@ -202,11 +247,19 @@ func (a *archive) setClock() {
 // location into its group.
 func (a *archive) defineLocations(t *systemTree) {
 	for _, pl := range a.world.places {
+		if a.into != nil && a.into.pairs[pl.part] != nil {
+			continue
+		}
 		node := t.unknown
 		if pl.part != nil {
 			node = t.host(pl.part)
 		}
-		a.locationGroup(pl.name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
+		group := a.locationGroup(pl.name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
+		if pl.part != nil {
+			a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
+				LocationGroup: group, Name: a.text(pidProperty), Type: otf2.TypeUint64, Value: otf2.Value(pl.part.process.PID),
+			})
+		}
 	}
 	used := make(map[device]bool)
 	for _, l := range a.locations {
@@ -239,7 +292,32 @@ func (a *archive) defineLocations(t *systemTree) {
 		l.Type = l.typ
 		l.Name = a.text(l.name)
 		a.Locations = append(a.Locations, l.Location)
+		a.identify(l)
 	}
+}
+
+// Properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
+// their own pid namespace), of a communicator rank's row NCCL's commId.
+const (
+	pidProperty    = prefix + "PID"
+	tidProperty    = prefix + "TID"
+	commIDProperty = prefix + "COMM_ID"
+)
+
+func (a *archive) identify(l *location) {
+	switch s := l.source; {
+	case s == nil:
+	case s.Kind == shard.KindThread && s.TID != 0:
+		a.locationProperty(l, tidProperty, uint64(s.TID))
+	case s.Kind == shard.KindRank && s.Comm >= 0 && s.Comm < len(l.part.process.Comms):
+		a.locationProperty(l, commIDProperty, l.part.process.Comms[s.Comm].ID)
+	}
+}
+
+func (a *archive) locationProperty(l *location, name string, value uint64) {
+	a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
+		Location: l.Self, Name: a.text(name), Type: otf2.TypeUint64, Value: otf2.Value(value),
+	})
 }
 
 // defineRegions defines every region once, whichever processes have it, and the groups they are in.
@@ -247,27 +325,40 @@ func (a *archive) defineRegions() {
 	known := make(map[shard.Region]otf2.RegionRef)
 	grouped := make(map[string][]uint64)
 	var order []string
+	define := func(r shard.Region) uint64 {
+		ref, ok := known[r]
+		if !ok {
+			ref = a.from.region + otf2.RegionRef(len(a.Regions))
+			known[r] = ref
+			a.Regions = append(a.Regions, otf2.Region{
+				Self: ref, Name: a.text(r.Name), CanonicalName: a.text(r.Canonical), Description: a.text(r.Description),
+				Role: r.Role, Paradigm: r.Paradigm, SourceFile: otf2.UndefinedString,
+			})
+			if r.Group != "" {
+				if grouped[r.Group] == nil {
+					order = append(order, r.Group)
+				}
+				grouped[r.Group] = append(grouped[r.Group], uint64(ref))
+			}
+		}
+		return uint64(ref)
+	}
 	for _, p := range a.ordered() {
 		global := make([]uint64, len(p.process.Regions))
 		for i, r := range p.process.Regions {
-			ref, ok := known[r]
-			if !ok {
-				ref = otf2.RegionRef(len(a.Regions))
-				known[r] = ref
-				a.Regions = append(a.Regions, otf2.Region{
-					Self: ref, Name: a.text(r.Name), CanonicalName: a.text(r.Canonical), Description: a.text(r.Description),
-					Role: r.Role, Paradigm: r.Paradigm, SourceFile: otf2.UndefinedString,
-				})
-				if r.Group != "" {
-					if grouped[r.Group] == nil {
-						order = append(order, r.Group)
-					}
-					grouped[r.Group] = append(grouped[r.Group], uint64(ref))
-				}
-			}
-			global[i] = uint64(ref)
+			global[i] = define(r)
 		}
 		a.mapping(p, otf2.MappingRegion, global)
+		if a.into == nil || !a.into.marks(p) {
+			continue
+		}
+		for i, r := range p.process.Regions {
+			if a.into.forwarded(&r) {
+				r.Name += forwardedMark
+				global[i] = define(r)
+			}
+		}
+		a.marked[p] = otf2.OptimalMapping(otf2.MappingRegion, global)
 	}
 	slices.Sort(order)
 	for _, name := range order {
@@ -287,6 +378,11 @@ func (a *archive) commParadigm() otf2.Paradigm {
 }
 
 func (a *archive) defineParadigms() {
+	defer func() { // what the other archive has defined is not defined again
+		a.Paradigms = slices.DeleteFunc(a.Paradigms, func(p otf2.ParadigmDef) bool {
+			return a.into != nil && a.into.archive.Defs.ParadigmDef(p.Paradigm) != nil
+		})
+	}()
 	comm := a.commParadigm()
 	a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: comm, Name: a.text("NCCL"), Class: otf2.ParadigmClassProcess})
 	a.ParadigmProperties = append(a.ParadigmProperties, otf2.ParadigmPropertyDef{
@@ -343,7 +439,7 @@ func (a *archive) defineComms() {
 			g = a.group(name, otf2.GroupTypeCommGroup, paradigm, ranks)
 			known[string(key)] = g
 		}
-		ref := otf2.CommRef(len(a.Comms))
+		ref := a.from.comm + otf2.CommRef(len(a.Comms))
 		a.Comms = append(a.Comms, otf2.Comm{Self: ref, Name: a.text(name), Group: g, Parent: parent, Flags: flags})
 		return ref
 	}
@@ -356,7 +452,7 @@ func (a *archive) defineComms() {
 			parent = n.of.ref
 		}
 		ref := comm(n.name, members[len(a.instances)+i], parent, otf2.CommFlagNone)
-		n.ref = otf2.RmaWinRef(len(a.RmaWins))
+		n.ref = a.from.rmaWin + otf2.RmaWinRef(len(a.RmaWins))
 		a.RmaWins = append(a.RmaWins, otf2.RmaWin{Self: n.ref, Name: a.text(n.name), Comm: ref, Flags: otf2.RmaWinFlagNone})
 	}
 }
@@ -372,7 +468,7 @@ func (a *archive) locationsOf(in *instance) []otf2.LocationRef {
 			all[rank] = m.location
 		} else if in.base == nil {
 			s := a.kept[in][rank]
-			all[rank] = locationID(uint32(s.n), s.place.index)
+			all[rank] = s.place.location(s.n)
 		}
 	}
 	return all
@@ -414,7 +510,12 @@ func (a *archive) mapIDs() {
 			comms[m.part][m.comm] = uint64(in.ref)
 		}
 	}
+	attributes := make([]uint64, len(regions.Attributes))
+	for _, at := range regions.Attributes { // their ids count from 0
+		attributes[at.Ref] = uint64(a.from.attribute + at.Ref)
+	}
 	for _, p := range a.ordered() {
+		a.mapping(p, otf2.MappingAttribute, attributes)
 		a.mapping(p, otf2.MappingComm, comms[p])
 		global := make([]uint64, len(p.process.Strings))
 		for i, s := range p.process.Strings {
@@ -446,23 +547,35 @@ func (a *archive) ordered() []*part {
 	return parts
 }
 
-// writeLocalDefs writes each location's mapping tables and clock offsets: once per process, as all
-// its locations have the same.
+// writeLocalDefs writes each location's mapping tables and clock offsets: once per process, as its
+// locations have the same, but for those whose forwarded calls are marked.
 func (a *archive) writeLocalDefs(dir string, chunkSize uint64) error {
-	byPart := make(map[*part][]string)
-	for _, l := range a.locations {
-		byPart[l.part] = append(byPart[l.part], filepath.Join(dir, fileName(l.Self, ".def")))
+	type like struct {
+		part   *part
+		marked bool
 	}
-	parts := append(a.ordered(), nil)
-	return forEach(len(parts), a.opts.workers(), func(i int) error {
-		p := parts[i]
+	files := make(map[like][]string)
+	var all []like
+	for _, l := range a.locations {
+		k := like{l.part, l.marked}
+		if files[k] == nil {
+			all = append(all, k)
+		}
+		files[k] = append(files[k], filepath.Join(dir, fileName(l.Self, ".def")))
+	}
+	return forEach(len(all), a.opts.workers(), func(i int) error {
+		k := all[i]
 		var maps []*otf2.MappingTable
 		var clocks []otf2.ClockOffset
-		if p != nil {
-			maps, clocks = a.maps[p], p.clockOffsets()
+		if k.part != nil {
+			maps, clocks = a.maps[k.part], k.part.clockOffsets()
 		}
-		for j, path := range byPart[p] {
-			if j > 0 && linkFile(byPart[p][0], path) == nil {
+		if k.marked {
+			maps = slices.DeleteFunc(slices.Clone(maps), func(m *otf2.MappingTable) bool { return m.Type == otf2.MappingRegion })
+			maps = append(maps, a.marked[k.part])
+		}
+		for j, path := range files[k] {
+			if j > 0 && linkFile(files[k][0], path) == nil {
 				continue
 			}
 			err := otf2.WriteLocalDefs(path, maps, clocks, chunkSize)

@@ -49,6 +49,9 @@ func (p *part) at(t uint64) uint64 {
 	if t == 0 {
 		return 0
 	}
+	if p.onto != nil {
+		return t + uint64(offsetAt(p.onto, t))
+	}
 	t += uint64(p.offset)
 	if p.knots != nil {
 		t += uint64(offsetAt(p.knots, t))
@@ -89,6 +92,13 @@ func (p *part) end() uint64 {
 // clockOffsets are the records that make readers correct the process's times: at least two of them, because a
 // single one has no effect, at different times.
 func (p *part) clockOffsets() []otf2.ClockOffset {
+	if p.onto != nil {
+		records := make([]otf2.ClockOffset, len(p.onto))
+		for i, k := range p.onto {
+			records[i] = otf2.ClockOffset{Time: k.Time, Offset: k.Offset}
+		}
+		return records
+	}
 	if p.knots != nil {
 		records := make([]otf2.ClockOffset, len(p.knots))
 		for i, k := range p.knots {

@@ -10,10 +10,25 @@ import (
 )
 
 // definitions collects an archive's global definitions and writes them so that each is defined
-// before it is used and the ids of every kind count from 0.
+// before it is used and the ids of every kind count from 0, or on from those of another archive.
 type definitions struct {
 	otf2.Definitions
 	refs map[string]otf2.StringRef // of strings
+	from firstIDs
+}
+
+// firstIDs are the ids with which the definitions of each kind begin.
+type firstIDs struct {
+	text          otf2.StringRef
+	attribute     otf2.AttributeRef
+	node          otf2.SystemTreeNodeRef
+	locationGroup otf2.LocationGroupRef
+	region        otf2.RegionRef
+	group         otf2.GroupRef
+	comm          otf2.CommRef
+	rmaWin        otf2.RmaWinRef
+	metricMember  otf2.MetricMemberRef
+	metric        otf2.MetricRef // of classes and instances
 }
 
 func newDefinitions() *definitions {
@@ -25,7 +40,7 @@ func (d *definitions) text(s string) otf2.StringRef {
 	s = clean(s)
 	ref, ok := d.refs[s]
 	if !ok {
-		ref = otf2.StringRef(len(d.Strings))
+		ref = d.from.text + otf2.StringRef(len(d.Strings))
 		d.Strings = append(d.Strings, otf2.String{Self: ref, Text: s})
 		d.refs[s] = ref
 	}
@@ -33,7 +48,7 @@ func (d *definitions) text(s string) otf2.StringRef {
 }
 
 func (d *definitions) node(name, class string, parent otf2.SystemTreeNodeRef, domain otf2.SystemTreeDomain) otf2.SystemTreeNodeRef {
-	ref := otf2.SystemTreeNodeRef(len(d.SystemTreeNodes))
+	ref := d.from.node + otf2.SystemTreeNodeRef(len(d.SystemTreeNodes))
 	d.SystemTreeNodes = append(d.SystemTreeNodes, otf2.SystemTreeNode{
 		Self: ref, Name: d.text(name), Class: d.text(class), Parent: parent,
 	})
@@ -52,7 +67,7 @@ func (d *definitions) property(node otf2.SystemTreeNodeRef, name, value string) 
 }
 
 func (d *definitions) locationGroup(name string, typ otf2.LocationGroupType, node otf2.SystemTreeNodeRef, creator otf2.LocationGroupRef) otf2.LocationGroupRef {
-	ref := otf2.LocationGroupRef(len(d.LocationGroups))
+	ref := d.from.locationGroup + otf2.LocationGroupRef(len(d.LocationGroups))
 	d.LocationGroups = append(d.LocationGroups, otf2.LocationGroup{
 		Self: ref, Name: d.text(name), Type: typ, SystemTreeParent: node, Creator: creator,
 	})
@@ -60,30 +75,39 @@ func (d *definitions) locationGroup(name string, typ otf2.LocationGroupType, nod
 }
 
 func (d *definitions) group(name string, typ otf2.GroupType, paradigm otf2.Paradigm, members []uint64) otf2.GroupRef {
-	ref := otf2.GroupRef(len(d.Groups))
+	ref := d.from.group + otf2.GroupRef(len(d.Groups))
 	d.Groups = append(d.Groups, otf2.Group{
 		Self: ref, Name: d.text(name), Type: typ, Paradigm: paradigm, Members: members,
 	})
 	return ref
 }
 
-// attributes defines all attributes that event files may use; their ids are the same everywhere.
+// attributes defines all attributes that event files may use. Their ids are the same in all processes.
 func (d *definitions) attributes() {
 	for _, a := range regions.Attributes {
 		d.Attributes = append(d.Attributes, otf2.Attribute{
-			Self: a.Ref, Name: d.text(a.Name), Type: a.Type, Description: d.text(a.Description),
+			Self: d.from.attribute + a.Ref, Name: d.text(a.Name), Type: a.Type, Description: d.text(a.Description),
 		})
 	}
 }
 
-// write puts the definitions into a file and returns their number, which the anchor must state.
-func (d *definitions) write(path string, chunkSize uint64) (count uint64, err error) {
+// write puts the definitions into a file and returns their number, which the anchor must state. What begin writes, if
+// it is not nil, comes before them.
+func (d *definitions) write(path string, chunkSize uint64, begin func(*otf2.GlobalDefWriter) error) (count uint64, err error) {
 	w, err := otf2.CreateGlobalDefWriter(path, chunkSize)
 	if err != nil {
 		return 0, err
 	}
+	if begin != nil {
+		if err := begin(w); err != nil {
+			w.Abort()
+			return 0, fmt.Errorf("write global definitions: %w", err)
+		}
+	}
 	// The writer keeps its first error and returns it from Close.
-	_ = w.ClockProperties(d.Clock.Resolution, d.Clock.Offset, d.Clock.Length, d.Clock.Realtime)
+	if d.Clock != (otf2.ClockProperties{}) {
+		_ = w.ClockProperties(d.Clock.Resolution, d.Clock.Offset, d.Clock.Length, d.Clock.Realtime)
+	}
 	for _, s := range d.Strings {
 		_ = w.String(s.Self, s.Text)
 	}
@@ -107,6 +131,9 @@ func (d *definitions) write(path string, chunkSize uint64) (count uint64, err er
 	}
 	for _, g := range d.LocationGroups {
 		_ = w.LocationGroup(g.Self, g.Name, g.Type, g.SystemTreeParent, g.Creator)
+	}
+	for _, p := range d.LocationGroupProperties {
+		_ = w.LocationGroupProperty(p.LocationGroup, p.Name, p.Type, p.Value)
 	}
 	for _, l := range d.Locations {
 		_ = w.Location(l.Self, l.Name, l.Type, l.Events, l.Group)

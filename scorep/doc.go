@@ -11,8 +11,9 @@
 //	<experiment>/traces/<id>.evt    event files, hard links to those of the shards
 //	<experiment>/traces/<id>.def    mapping tables and clock offsets
 //
-// Unify reads definitions only; it never rewrites an event file, because every location gets tables
-// that map the ids of its process to those of the archive. So its cost grows with processes,
+// Unify reads definitions only; it rewrites no event file, because every location gets tables
+// that map the ids of its process to those of the archive. (Except where processes of one job wrote chunks of different
+// sizes: then the files of several chunks of the rarer size.) So its cost grows with processes,
 // locations and definitions, not with events. It may be called while the job runs, after crashes,
 // and again: it makes the same archive from the same shards.
 //
@@ -35,6 +36,10 @@
 // What has no events, and was never written, is not invented: losses, pauses, missing processes and
 // sequences that differ between the members of a communicator become markers and archive
 // properties (see properties.go for the list).
+//
+// Merge makes one archive of a Score-P trace and of an experiment directory, in the same manner: Score-P's definitions and
+// files as they are, ours behind them, on Score-P's clock. The archive under construction then knows a merger, which
+// pairs processes (pair.go), gives ours their places among Score-P's, and their times its clock (transfer).
 //
 // Archives are their owner's only (files 0600, folders 0700), and names that others have planted in the
 // experiment directory are neither followed nor overwritten (see files.go).

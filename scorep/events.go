@@ -23,6 +23,7 @@ import (
 type placed struct {
 	mu             sync.Mutex
 	linked, copied int
+	rewritten      int            // of the copied ones, into chunks of another size
 	problems       map[int]string // by location
 }
 
@@ -36,7 +37,7 @@ const lastEventOffset = 10
 // placeEvents puts every location's event file into dir and learns its number of events and the
 // archive's first and last time.
 //
-// Files of finished processes are linked, unread. Those of others are copied, because their writer
+// Files of finished processes are linked, unread, if their chunks fit the archive. Those of others are copied, because their writer
 // may still be there, or may have died half-way through a record: up to what the process's
 // description says while it runs, else up to the last whole record.
 func (a *archive) placeEvents(dir string) (*placed, error) {
@@ -101,12 +102,12 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 		out.problem(i, "%s, location %d: the event file was not taken: %v", l.part.id(), l.number, err)
 		return writeEmpty(to)
 	}
-	if l.part.state == Finished {
-		if err == nil && info.Size() == l.source.Bytes {
+	if l.part.state == Finished && err == nil {
+		switch whole := info.Size() == l.source.Bytes; {
+		case whole && a.fits(info.Size(), chunk):
 			l.Events = l.source.Events
 			return a.link(from, to, out)
-		}
-		if err == nil {
+		case !whole:
 			out.problem(i, "%s, location %d: the event file has %d bytes instead of %d; what is whole of it was taken",
 				l.part.id(), l.number, info.Size(), l.source.Bytes)
 		}
@@ -137,7 +138,10 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	if scan.Events > 0 {
 		*times = lifespan{uint64(scan.First), uint64(scan.Last)}
 	}
-	return nil
+	if info, err := os.Stat(to); err != nil || a.fits(info.Size(), chunk) {
+		return err
+	}
+	return a.rewrite(to, chunk, out)
 }
 
 func (out *placed) problem(i int, format string, args ...any) {
@@ -154,6 +158,26 @@ func (out *placed) count(linked bool) {
 	} else {
 		out.copied++
 	}
+}
+
+// fits tells whether an event file can be read in the archive as it is: its chunks have the archive's size, or it has one.
+func (a *archive) fits(size int64, chunk uint64) bool {
+	return chunk == a.chunk || uint64(size) <= min(chunk, a.chunk)
+}
+
+// rewrite gives a copied event file chunks of the archive's size.
+func (a *archive) rewrite(path string, chunk uint64, out *placed) error {
+	old := path + ".old"
+	if err := os.Rename(path, old); err != nil {
+		return err
+	}
+	if _, err := otf2.RewriteEvents(old, path, chunk, a.chunk); err != nil {
+		return err
+	}
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.rewritten++
+	return errors.Join(private(path), os.Remove(old))
 }
 
 // link makes a hard link, or a copy where the file system has none to offer.

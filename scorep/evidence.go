@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"ncclotf2/shard"
 )
@@ -29,6 +30,8 @@ var evidence = []struct {
 	{"CUPTI_STATE", cuptiState, cuptiOff},
 	{"CUPTI_VERSION", cuptiVersion, unknownValue},
 	{"SCOREP_STATE", scorepState, scorepOff},
+	{"IMPORTED_FROM", func(p *shard.Process) string { return importOf(p).From }, notImported},
+	{"IMPORT_MISSING", func(p *shard.Process) string { return strings.Join(importOf(p).Missing, "; ") }, notImported},
 }
 
 // unknownValue stands for what could not be learnt.
@@ -64,6 +67,16 @@ func scorepState(p *shard.Process) string {
 	default:
 		return s.State + " (" + s.Model + ")"
 	}
+}
+
+// notImported is said of processes that a plugin of ours recorded.
+const notImported = "nothing"
+
+func importOf(p *shard.Process) *shard.Import {
+	if p.Import == nil {
+		return &shard.Import{From: notImported, Missing: []string{notImported}}
+	}
+	return p.Import
 }
 
 func cuptiVersion(p *shard.Process) string {

@@ -56,7 +56,9 @@ type part struct {
 
 	offset int64       // nanoseconds to add to its times, see alignClocks
 	knots  []ClockKnot // and then these, see synchronize; nil: none
+	onto   []ClockKnot // instead of both, from its own times to those of another archive, see transfer; nil: none
 	index  int         // of its location group in the archive
+	base   uint32      // added to the numbers of its locations there
 	name   string
 }
 

@@ -30,8 +30,10 @@ type JobProcess struct {
 	Continued bool   // another collector took over: counts of operations may be off by those under way then
 	Ends      bool   // the ends of operations were recorded, not just that they were called
 	Paused    bool   // recording is, or parts were left out on request
+	Size      int    // processes of the job, as the launcher says; −1 if it does not
+	Shard     string // uuid of its first shard
 
-	part *part
+	Losses map[string]uint64 // events that could not be recorded, by reason
 }
 
 // JobCommunicator is a communicator of a job.
@@ -49,9 +51,33 @@ type JobRank struct {
 	// the keys of shard.Comm.Sequences.
 	Done, Reached map[string]uint64
 	Begun         uint64 // when the latest of them began, on the job's clock; 0 if there is none
+	// Parts are where its operations are: one for each collector of its process, in their order.
+	Parts []JobPart
 	// Pending are those that it has begun and not ended, with ordinals that count on from Done and times on the
 	// job's clock.
 	Pending []shard.Pending
+}
+
+// JobPart is what one collector wrote of a rank.
+type JobPart struct {
+	Path  string         // the shard's folder
+	Shard *shard.Process // its description
+	Comm  int            // index into Shard.Comms
+	// Before is how many operations of each sequence the parts before this one have: its ordinals count on from there.
+	Before map[string]uint64
+
+	part *part
+}
+
+// At brings a time of the shard to the job's common clock.
+func (p *JobPart) At(t uint64) uint64 { return p.part.at(t) }
+
+// Last is the time of the job's last event.
+func (j *Job) Last() (last uint64) {
+	for _, p := range j.Processes {
+		last = max(last, p.Last)
+	}
+	return last
 }
 
 // Jobs reads the shards of an experiment directory. Problems, one line each, tell of shards that could not be
@@ -89,7 +115,7 @@ func newJob(r *run) *Job {
 			continue
 		}
 		last := p
-		jp := &JobProcess{Name: p.name, Host: p.process.Host, PID: p.process.PID, part: p}
+		jp := &JobProcess{Name: p.name, Host: p.process.Host, PID: p.process.PID, Size: p.process.Launcher.Size, Shard: p.process.UUID, Losses: make(map[string]uint64)}
 		for q := p; q != nil; q = next[q] {
 			processes[q] = jp
 			jp.Continued = q != p
@@ -98,6 +124,11 @@ func newJob(r *run) *Job {
 			counts := newCounts()
 			counts.add(&q.process.Counts)
 			jp.Lost += counts.total("LOST")
+			for reason, types := range q.process.Counts.Lost {
+				for _, n := range types {
+					jp.Losses[reason] += n
+				}
+			}
 			last = q
 		}
 		jp.State = last.state
@@ -140,6 +171,7 @@ func (j *JobRank) add(m *member) {
 		j.Process.Paused = true
 	}
 	before := maps.Clone(j.Reached)
+	j.Parts = append(j.Parts, JobPart{Path: m.part.dir, Shard: m.part.process, Comm: m.comm, Before: before, part: m.part})
 	j.Pending = nil
 	type open struct{ least, past, n uint64 } // pending ordinals
 	pending := make(map[string]open)

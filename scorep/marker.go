@@ -45,7 +45,7 @@ func (a *archive) mark() {
 				time: p.at(m.Time), duration: m.Duration, severity: m.Severity, category: m.Category, text: m.Text,
 				scope: otf2.MarkerScopeLocationGroup, ref: group,
 			}
-			if p.knots != nil && m.Duration < 1<<62 {
+			if (p.knots != nil || p.onto != nil) && m.Duration < 1<<62 {
 				out.duration = p.at(m.Time+m.Duration) - out.time
 			}
 			if m.Location >= 0 {
@@ -124,13 +124,22 @@ func (a *archive) mark() {
 // writeMarkers writes the marker file. A category that comes in several severities is defined once
 // for each, the further ones with the severity in the name, because (group, category) names a marker.
 func (a *archive) writeMarkers(path string, chunkSize uint64) error {
-	type kind struct {
-		category string
-		severity otf2.MarkerSeverity
-	}
 	w, err := otf2.CreateMarkerWriter(path, chunkSize)
 	if err != nil {
 		return err
+	}
+	a.addMarkers(w, 0)
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("write markers: %w", err)
+	}
+	return nil
+}
+
+// addMarkers writes the markers; their definitions' ids begin with first.
+func (a *archive) addMarkers(w *otf2.MarkerWriter, first otf2.MarkerRef) {
+	type kind struct {
+		category string
+		severity otf2.MarkerSeverity
 	}
 	refs := make(map[kind]otf2.MarkerRef)
 	named := make(map[string]bool)
@@ -144,16 +153,12 @@ func (a *archive) writeMarkers(path string, chunkSize uint64) error {
 			name += " (" + strings.ToLower(m.severity.String()) + ")"
 		}
 		named[name] = true
-		refs[k] = otf2.MarkerRef(len(refs))
+		refs[k] = first + otf2.MarkerRef(len(refs))
 		_ = w.DefMarker(refs[k], markerGroup, clean(name), m.severity)
 	}
 	for _, m := range a.markers {
 		_ = w.Marker(otf2.Timestamp(m.time), m.duration, refs[kind{m.category, m.severity}], m.scope, m.ref, clean(m.text))
 	}
-	if err := w.Close(); err != nil {
-		return fmt.Errorf("write markers: %w", err)
-	}
-	return nil
 }
 
 // clean removes what ends strings on disk.

@@ -77,7 +77,7 @@ func gpuOfMetrics(p *part, number uint32) int {
 func (a *archive) defineMetrics(t *systemTree) {
 	members := make(map[shard.MetricMember]otf2.MetricMemberRef)
 	classes := make(map[string]otf2.MetricRef)
-	next := otf2.MetricRef(0) // classes and instances share their ids
+	next := a.from.metric // classes and instances share their ids
 	global := make(map[*part][]uint64)
 	class := func(m *shard.Metric) otf2.MetricRef {
 		refs := make([]otf2.MetricMemberRef, len(m.Members))
@@ -86,7 +86,7 @@ func (a *archive) defineMetrics(t *systemTree) {
 		for i, q := range m.Members {
 			ref, ok := members[q]
 			if !ok {
-				ref = otf2.MetricMemberRef(len(a.MetricMembers))
+				ref = a.from.metricMember + otf2.MetricMemberRef(len(a.MetricMembers))
 				members[q] = ref
 				a.MetricMembers = append(a.MetricMembers, otf2.MetricMember{
 					Self: ref, Name: a.text(q.Name), Description: a.text(q.Description), Type: otf2.MetricTypeOther, Mode: q.Mode,

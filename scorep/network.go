@@ -39,7 +39,7 @@ type endpoint struct {
 	pxn    int // 1: of another process's rank
 }
 
-func (e *endpoint) location() otf2.LocationRef { return locationID(e.number, e.part.index) }
+func (e *endpoint) location() otf2.LocationRef { return e.part.location(e.number) }
 
 // rankProperty is the property of a network location that gives its rank in the communicator.
 const rankProperty = prefix + "RANK"
@@ -117,7 +117,7 @@ func (a *archive) planNetworks() {
 		})
 		for rank := range n.ranks {
 			if !n.stands(rank) && a.unknown == nil {
-				a.unknown = &place{index: len(a.world.places), name: "Unknown ranks (no data)", rank: -1, idle: 1}
+				a.unknown = &place{index: a.nextGroup(), name: "Unknown ranks (no data)", rank: -1, idle: 1}
 				a.world.places = append(a.world.places, a.unknown)
 			}
 		}
@@ -176,12 +176,12 @@ func (a *archive) networkMembers(n *network) []otf2.LocationRef {
 		case e != nil:
 			all = append(all, e.location())
 		case !n.stands(rank):
-			all = append(all, locationID(0, a.unknown.index))
+			all = append(all, a.unknown.location(0))
 		case n.of.members[rank] != nil:
 			all = append(all, n.of.members[rank].location)
 		default:
 			s := a.kept[n.of][rank]
-			all = append(all, locationID(uint32(s.n), s.place.index))
+			all = append(all, s.place.location(s.n))
 		}
 	}
 	for _, e := range n.send {

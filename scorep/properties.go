@@ -31,6 +31,8 @@ import (
 //	NETWORK::<WHAT>           what went over the network, see package regions: PUTS, PUT_BYTES, RECEIVED_BYTES, …
 //	CUPTI::<WHAT>             what CUPTI told, see package regions: RECORDS, KERNELS, KERNELS_LINKED and, by reason, the other ones, …
 //	SCOREP::<WHAT>            calls forwarded to Score-P (FORWARDED), or by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED, MEMORY
+//	IMPORT::<WHAT>            of an imported archive, what became of the input: LINES, MALFORMED, TRUNCATED, EVENTS, and by kind what
+//	                          could not be used, see package ingest
 //	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> tells them (see Difference)
 //	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"
 //	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
@@ -41,12 +43,16 @@ import (
 //	CLOCK_SYNC                by what the clocks of the hosts were brought together; absent if they were not
 //	CLOCK_SYNC::<WHAT>        HOSTS, EXCHANGES, BROKEN, UNCERTAINTY_MOST_NS, and hosts by state: REFERENCE, CORRECTED, ONE_SIDED, UNTIED
 //	CLOCK_SYNC::HOST::<n>     what was found about a host's clock, see HostSync
+//	MERGED                    the archive is of Score-P, too, by this creator; the counts here are those of our part
+//	MERGED::PROCESSES         shards whose process is one of Score-P's
+//	MERGED::THREADS_LEFT_OUT, MERGED::THREADS_MARKED   rows of threads, see docs/scorep.md
 //	COST::<CALLBACK>::<TYPE>::SAMPLES, …::MEAN_NS, …::MOST_NS   what the plugin's callbacks took, measured by itself
 //
 // and what processes have alike or not: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION, EVENT_MASK,
 // RECORD_MASK, CLOCK_SOURCE, MEMORY_KIND, and where CUPTI was asked for CUPTI_STATE ("ended": it was on; else why it was not,
 // "failed: …") and CUPTI_VERSION; SCOREP_STATE where there is a Score-P in the process: "on" and how it sees threads, or why
-// calls are not forwarded to it. If all have one value, it is the property's. Otherwise there is
+// calls are not forwarded to it; IMPORTED_FROM and IMPORT_MISSING where a plugin other than ours recorded the data: its
+// format, and what it does not tell. If all have one value, it is the property's. Otherwise there is
 // NAME::<n> for each value, followed by the processes (location groups) that have it: "tsc: processes 0-3,7".
 //
 // Of OTF2's own there is MPI_COMMUNICATION_COMPLETE: whether every collective and message has all its
@@ -163,7 +169,7 @@ func (a *archive) missingProcesses() int {
 // definitions tell.
 func (a *archive) complete(sum *counts) bool {
 	for _, p := range a.run.parts {
-		if p.state != Finished {
+		if p.state != Finished || p.process.Import != nil && p.process.Import.Partial {
 			return false
 		}
 	}
@@ -187,7 +193,7 @@ func (c *counts) add(of *shard.Counts) {
 		n    map[string]uint64
 	}{
 		{"STARTS", of.Starts}, {"STOPS", of.Stops}, {"STATES", of.States}, {"FILTERED", of.Filtered},
-		{"PAUSED", of.Paused}, {"ODDITIES", of.Oddities}, {"TIMING", of.Timing}, {"NETWORK", of.Network}, {"CUPTI", of.CUPTI}, {"SCOREP", of.Scorep},
+		{"PAUSED", of.Paused}, {"ODDITIES", of.Oddities}, {"TIMING", of.Timing}, {"NETWORK", of.Network}, {"CUPTI", of.CUPTI}, {"SCOREP", of.Scorep}, {"IMPORT", of.Import},
 		{"NULL_HANDLES", map[string]uint64{"": of.NullHandles}},
 	} {
 		for key, n := range kind.n {

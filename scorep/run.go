@@ -67,12 +67,18 @@ func separateRuns(parts []*part) []*run {
 	}
 	slices.SortStableFunc(runs, func(a, b *run) int { return cmp.Compare(a.begin(), b.begin()) })
 	for _, r := range runs {
-		alignClocks(r.parts) // the reference must not depend on other jobs in the directory
-		slices.SortStableFunc(r.instances, func(a, b *instance) int {
-			return cmp.Or(cmp.Compare(a.begin(), b.begin()), cmp.Compare(a.id, b.id), cmp.Compare(a.nranks, b.nranks))
-		})
+		r.settle()
 	}
 	return runs
+}
+
+// settle brings the clocks of the run's processes together, and its communicators into order. The reference must not
+// depend on other jobs in the directory.
+func (r *run) settle() {
+	alignClocks(r.parts)
+	slices.SortStableFunc(r.instances, func(a, b *instance) int {
+		return cmp.Or(cmp.Compare(a.begin(), b.begin()), cmp.Compare(a.id, b.id), cmp.Compare(a.nranks, b.nranks))
+	})
 }
 
 func (r *run) join(o *run) {

@@ -20,13 +20,17 @@ type systemTree struct {
 	unknown otf2.SystemTreeNodeRef // node of the processes without data
 }
 
-func newSystemTree(d *definitions, w *world) *systemTree {
+func newSystemTree(d *definitions, w *world, into *merger) *systemTree {
 	t := &systemTree{
 		d:       d,
-		machine: d.node("Linux", "machine", otf2.UndefinedSystemTreeNode, otf2.SystemTreeDomainMachine),
 		nodes:   make(map[string]otf2.SystemTreeNodeRef),
 		devices: make(map[device]otf2.SystemTreeNodeRef),
 		unknown: otf2.UndefinedSystemTreeNode,
+	}
+	if into != nil {
+		into.plant(t, w)
+	} else {
+		t.machine = d.node("Linux", "machine", otf2.UndefinedSystemTreeNode, otf2.SystemTreeDomainMachine)
 	}
 	for _, pl := range w.places {
 		if pl.part != nil {
@@ -43,7 +47,7 @@ func newSystemTree(d *definitions, w *world) *systemTree {
 // host returns the node of the process's machine: one per hostname and boot, because containers and
 // rebooted machines share names.
 func (t *systemTree) host(p *part) otf2.SystemTreeNodeRef {
-	key := p.process.Host + "\x00" + p.process.BootID
+	key := hostKey(p)
 	node, ok := t.nodes[key]
 	if !ok {
 		node = t.d.node(p.process.Host, "node", t.machine, otf2.SystemTreeDomainSharedMemory)
@@ -52,6 +56,9 @@ func (t *systemTree) host(p *part) otf2.SystemTreeNodeRef {
 	}
 	return node
 }
+
+// hostKey tells machines apart, those of containers too.
+func hostKey(p *part) string { return p.process.Host + "\x00" + p.process.BootID }
 
 // gpus defines one node per GPU: those with one UUID on one machine are the same, whichever process
 // uses them. An ordinal alone does not name a GPU (every process may see its own as 0), so equal

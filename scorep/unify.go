@@ -86,8 +86,9 @@ type RunResult struct {
 	Lost          uint64       `json:"lost"`
 	First         uint64       `json:"first"` // time of the first event, ns since 1970
 	Last          uint64       `json:"last"`
-	Linked        int          `json:"linked"` // event files that were linked
-	Copied        int          `json:"copied"` // and copied
+	Linked        int          `json:"linked"`              // event files that were linked
+	Copied        int          `json:"copied"`              // and copied
+	Rewritten     int          `json:"rewritten,omitempty"` // of these: into chunks of the others' size
 	Complete      bool         `json:"complete"`
 	Differences   []Difference `json:"differences,omitempty"`
 	Problems      []string     `json:"problems,omitempty"`
@@ -108,24 +109,12 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	if opts == nil {
 		opts = new(UnifyOptions)
 	}
-	if info, err := os.Lstat(filepath.Join(dir, shardsDir)); err != nil {
-		return nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, shardsDir)
-	}
-	unlock, err := lockExperiment(dir, opts.now())
+	runs, problems, unlock, err := readRuns(dir, opts)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-
-	res := &Result{Problems: convertSpools(dir, opts)}
-	parts, problems, err := readShards(dir, opts)
-	res.Problems = append(res.Problems, problems...)
-	if err != nil {
-		return nil, err
-	}
-	runs := separateRuns(parts)
+	res := &Result{Problems: problems}
 	if len(runs) > 1 {
 		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))
 	}
@@ -159,6 +148,29 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	return res, nil
 }
 
+// readRuns locks an experiment directory and finds the jobs in it, as far as they can be read.
+func readRuns(dir string, opts *UnifyOptions) (runs []*run, problems []string, unlock func(), err error) {
+	if info, err := os.Lstat(filepath.Join(dir, shardsDir)); err != nil {
+		return nil, nil, nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
+	} else if !info.IsDir() {
+		return nil, nil, nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, shardsDir)
+	}
+	if unlock, err = lockExperiment(dir, opts.now()); err != nil {
+		return nil, nil, nil, err
+	}
+	problems = convertSpools(dir, opts)
+	parts, more, err := readShards(dir, opts)
+	if err != nil {
+		unlock()
+		return nil, nil, nil, err
+	}
+	if parts = profiled(parts, false); len(parts) == 0 {
+		unlock()
+		return nil, nil, nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
+	}
+	return separateRuns(parts), append(problems, more...), unlock, nil
+}
+
 // writeArchive writes one run's archive beside the present one in dir, then puts it in its place.
 func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	staging := filepath.Join(dir, newDir)
@@ -173,24 +185,21 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	}
 	defer os.RemoveAll(staging)
 
-	chunkSize, err := eventChunkSize(r)
-	if err != nil {
-		return nil, err
-	}
-	a := newArchive(r, opts)
+	a := newArchive(r, opts, nil)
+	a.chunk = eventChunkSize(r)
 	files, err := a.placeEvents(events)
 	if err != nil {
 		return nil, err
 	}
 	a.define()
-	if err := a.write(staging, files, chunkSize); err != nil {
+	if err := a.write(staging, files); err != nil {
 		return nil, err
 	}
 	if a.synchronize(filepath.Join(staging, archiveName+".otf2")) {
 		if err := a.removeLocalDefs(events); err != nil {
 			return nil, err
 		}
-		if err := a.write(staging, files, chunkSize); err != nil {
+		if err := a.write(staging, files); err != nil {
 			return nil, err
 		}
 	}
@@ -203,7 +212,7 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 }
 
 // write writes all of the archive but the event files into the folder staging.
-func (a *archive) write(staging string, files *placed, chunkSize uint64) error {
+func (a *archive) write(staging string, files *placed) error {
 	path := func(suffix string) string { return filepath.Join(staging, archiveName+suffix) }
 	for _, suffix := range archiveParts[1:] {
 		if err := removeFile(path(suffix)); err != nil {
@@ -214,7 +223,7 @@ func (a *archive) write(staging string, files *placed, chunkSize uint64) error {
 	if err := a.writeLocalDefs(path(""), defChunk); err != nil {
 		return err
 	}
-	count, err := a.definitions.write(path(".def"), defChunk)
+	count, err := a.definitions.write(path(".def"), defChunk, nil)
 	if err != nil {
 		return err
 	}
@@ -225,7 +234,7 @@ func (a *archive) write(staging string, files *placed, chunkSize uint64) error {
 	}
 	result := a.result(files)
 	err = otf2.WriteAnchor(path(".otf2"), &otf2.Anchor{
-		EventChunkSize: chunkSize, DefChunkSize: defChunk,
+		EventChunkSize: a.chunk, DefChunkSize: defChunk,
 		Locations: uint64(len(a.locations)), GlobalDefs: count,
 		MachineName: machineName(a.run), Creator: a.opts.creator(),
 		Description: fmt.Sprintf("NCCL: %s on %s", plural(uint64(len(a.run.parts)), "process"), plural(uint64(result.Hosts), "host")),
@@ -245,7 +254,7 @@ func (a *archive) write(staging string, files *placed, chunkSize uint64) error {
 func (a *archive) result(files *placed) *RunResult {
 	r := &RunResult{
 		Missing: a.missingProcesses(), Locations: len(a.locations), Communicators: len(a.instances),
-		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied,
+		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied, Rewritten: files.rewritten,
 		Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
 	}
 	hosts := make(map[string]bool)
@@ -272,35 +281,23 @@ func (a *archive) result(files *placed) *RunResult {
 	return r
 }
 
-// eventChunkSize finds the one size that fits all event files. A file of several chunks fixes it;
-// one that is shorter than a chunk is readable with any size.
-func eventChunkSize(r *run) (uint64, error) {
-	var fixed, largest uint64
-	var by *part
+// eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size must
+// be rewritten; one that is shorter than a chunk is readable with any size.
+func eventChunkSize(r *run) uint64 {
+	bytes := make(map[uint64]int64)
+	best := uint64(0)
 	for _, p := range r.parts {
 		size := p.process.EventChunkSize
-		largest = max(largest, size)
 		for _, l := range p.process.Locations {
-			if uint64(l.Bytes) <= size {
-				continue
-			}
-			if fixed != 0 && fixed != size {
-				return 0, fmt.Errorf("%s wrote event chunks of %d bytes, %s of %d: no archive can hold both", by.id(), fixed, p.id(), size)
-			}
-			fixed, by = size, p
-		}
-	}
-	if fixed == 0 {
-		return largest, nil
-	}
-	for _, p := range r.parts {
-		for _, l := range p.process.Locations {
-			if p.process.EventChunkSize != fixed && uint64(l.Bytes) > fixed {
-				return 0, fmt.Errorf("%s wrote event chunks of %d bytes, %s of %d: no archive can hold both", by.id(), fixed, p.id(), p.process.EventChunkSize)
+			if uint64(l.Bytes) > size {
+				bytes[size] += l.Bytes
 			}
 		}
+		if bytes[size] > bytes[best] || bytes[size] == bytes[best] && size > best {
+			best = size
+		}
 	}
-	return fixed, nil
+	return best
 }
 
 func machineName(r *run) string {

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -625,7 +626,7 @@ func TestParadigmOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestEventChunkSizesMustAgree(t *testing.T) {
+func TestEventChunkSizeIsThatOfMost(t *testing.T) {
 	big := func(p *shardtest.Process, bytes int64) *part {
 		p.Shard.Locations[0].Bytes = bytes
 		q := p.Shard
@@ -637,20 +638,46 @@ func TestEventChunkSizesMustAgree(t *testing.T) {
 		sizeA, sizeB   uint64
 		bytesA, bytesB int64
 		want           uint64
-		impossible     bool
 	}{
-		{"alike", 1 << 18, 1 << 18, 1 << 20, 100, 1 << 18, false},
-		{"small files fit any", 1 << 18, 1 << 20, 1000, 1000, 1 << 20, false},
-		{"the long file decides", 1 << 18, 1 << 20, 1 << 19, 1000, 1 << 18, false},
-		{"the larger chunk's file is too long", 1 << 18, 1 << 20, 1 << 19, 300_000, 0, true},
-		{"two long ones", 1 << 18, 1 << 20, 1 << 19, 1 << 21, 0, true},
+		{"alike", 1 << 18, 1 << 18, 1 << 20, 100, 1 << 18},
+		{"small files fit any", 1 << 18, 1 << 20, 1000, 1000, 1 << 20},
+		{"the long file decides", 1 << 18, 1 << 20, 1 << 19, 1000, 1 << 18},
+		{"the larger chunk's file is too long", 1 << 18, 1 << 20, 1 << 19, 300_000, 1 << 18},
+		{"two long ones", 1 << 18, 1 << 20, 1 << 19, 1 << 21, 1 << 20},
 	} {
 		a, b := shardtest.New(t, dir, c.name+"a"), shardtest.New(t, dir, c.name+"b")
 		a.Shard.EventChunkSize, b.Shard.EventChunkSize = c.sizeA, c.sizeB
-		got, err := eventChunkSize(&run{parts: []*part{big(a, c.bytesA), big(b, c.bytesB)}})
-		if got != c.want || (err != nil) != c.impossible {
-			t.Errorf("%s: %d, %v", c.name, got, err)
+		if got := eventChunkSize(&run{parts: []*part{big(a, c.bytesA), big(b, c.bytesB)}}); got != c.want {
+			t.Errorf("%s: %d", c.name, got)
 		}
+	}
+}
+
+// Processes whose chunks have another size than those of most are in the archive all the same.
+func TestUnifyRewritesChunksOfAnotherSize(t *testing.T) {
+	dir := t.TempDir()
+	p, q := shardtest.New(t, dir, "p").On("node0", 1), shardtest.New(t, dir, "q").On("node0", 2)
+	q.Shard.EventChunkSize = 1 << 20
+	q.Location(shard.KindThread, otf2.LocationTypeCPUThread, "Thread 1", -1) // with the new size, unlike its first
+	p.Comm(shard.Comm{ID: 1, NRanks: 2, Rank: 0, InitTime: t0})
+	q.Comm(shard.Comm{ID: 1, NRanks: 2, Rank: 1, InitTime: t0})
+	const calls = 20_000
+	w := q.Writer(1)
+	r := q.Region("ncclAllReduce", regions.GroupAPI, otf2.RegionRoleFunction)
+	for i := range uint64(calls) {
+		p.Call("ncclAllReduce", t0+i*10, t0+i*10+5)
+		for range 4 {
+			if err := errors.Join(w.Enter(otf2.Timestamp(t0+i*10), nil, r), w.Leave(otf2.Timestamp(t0+i*10), nil, r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.Finish()
+	q.Finish()
+	run := unify(t, dir, nil).Runs[0]
+	accept(t, run.Archive)
+	if run.Rewritten != 1 || run.Copied != 1 || run.Events != 10*calls+2 || len(run.Problems) > 0 {
+		t.Errorf("%+v", run)
 	}
 }
 

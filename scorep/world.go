@@ -17,7 +17,8 @@ type world struct {
 // place is one PROCESS location group: a process with data, or one that is known only because a
 // communicator has more ranks than data was found for.
 type place struct {
-	index int
+	index int    // of its location group in the archive
+	base  uint32 // added to the numbers of its locations there
 	name  string
 	part  *part // nil: no data
 	rank  int   // in the world, −1 if unknown

@@ -6,17 +6,19 @@
 #   scripts/bench.sh otf2         package otf2 against libotf2's C API, in one run
 #   scripts/bench.sh callbacks    what the plugin costs the job, against an empty plugin in the same run
 #   scripts/bench.sh report       how long reports take, and how much memory
+#   scripts/bench.sh timeline     how large a timeline's page is, and how fast it draws
 #   scripts/bench.sh              all
 #
-# Further arguments go to the program: --json, --markdown, --case REGEXP, --rounds N, --scale FACTOR (report: --json, --events MILLIONS), or
+# Further arguments go to the program: --json, --markdown, --case REGEXP, --rounds N, --scale FACTOR (report: --json, --events MILLIONS; timeline: --json,
+# --regions MILLIONS), or
 #
 #   scripts/bench.sh --update docs/performance.md      puts the tables into that page
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-parts=(otf2 callbacks report)
+parts=(otf2 callbacks report timeline)
 case ${1:-} in
-  otf2 | callbacks | report)
+  otf2 | callbacks | report | timeline)
     parts=("$1")
     shift
     ;;
@@ -32,6 +34,10 @@ for part in "${parts[@]}"; do
     report)
       "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
       "${GO:-go}" run ./tests/bench/report --tool "$build/nccl-otf2" "$@"
+      ;;
+    timeline)
+      "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
+      "${GO:-go}" run ./tests/bench/timeline --tool "$build/nccl-otf2" "$@"
       ;;
   esac
 done

@@ -7,6 +7,7 @@
 //	    lock          held (flock) by the collector while it writes
 //	    shard.json    a Process: definitions, communicators, clock, counts; replaced as a whole
 //	    <n>.evt       OTF2 event file of local location n, in local ids
+//	    profile.json  profile mode, instead of event files: what they came to (package profile)
 //	    done          empty; renamed into place when the collector has finished
 //
 // Files are their owner's only. Event files hold ids of this process: a region is an index into

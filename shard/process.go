@@ -58,6 +58,9 @@ type Process struct {
 	// Wins says whose transfers a local RMA window id stands for; its index is that id.
 	Wins []Win `json:"wins,omitempty"`
 
+	// Import tells where the data came from if no plugin of ours recorded it; nil: one did.
+	Import *Import `json:"import,omitempty"`
+
 	Counts  Counts    `json:"counts"`
 	Costs   []Cost    `json:"costs,omitempty"`
 	Pending []Pending `json:"pending"` // operations begun and not ended at the last flush
@@ -79,6 +82,19 @@ type Clock struct {
 	Source     string `json:"source"` // "tsc", "monotonic", "cntvct", "host"
 	AnchorRaw  uint64 `json:"anchorRaw"`
 	AnchorReal uint64 `json:"anchorReal"`
+
+	// Tuples are simultaneous readings of the clocks, ticks and raw clock ascending. The process's times are those of
+	// the line through them: an event at ticks between two of them has the time at which the raw clock read what lies on
+	// the line between theirs; before the first and behind the last the nearest two count. Without: unknown.
+	Tuples []ClockTuple `json:"tuples,omitempty"`
+}
+
+// ClockTuple is one reading of the clocks.
+type ClockTuple struct {
+	Ticks uint64 `json:"ticks"` // of Clock.Source
+	Raw   uint64 `json:"raw"`   // CLOCK_MONOTONIC_RAW, ns
+	Mono  uint64 `json:"mono"`  // CLOCK_MONOTONIC, ns
+	Real  uint64 `json:"real"`  // CLOCK_REALTIME, ns since 1970
 }
 
 // Masks are sets of NCCL's event types, by the bit numbers of its activation mask.
@@ -104,6 +120,13 @@ type Cupti struct {
 	Why     string            `json:"why,omitempty"`     // one line, if it was asked for and is not on, or failed
 	Kinds   uint64            `json:"kinds"`             // bit k: activity kind k was wanted
 	Records map[uint32]uint64 `json:"records,omitempty"` // activity records taken, by kind
+}
+
+// Import says what the data of an imported process is.
+type Import struct {
+	From    string   `json:"from"`    // the format: "minimal profiler JSONL", …
+	Missing []string `json:"missing"` // what such data does not tell, each a few words
+	Partial bool     `json:"partial"` // operations may be missing
 }
 
 // Scorep tells whether NCCL's calls were forwarded to a Score-P measurement in the process.
@@ -284,6 +307,9 @@ type Counts struct {
 	Timing   map[string]uint64            `json:"timing"`            // operations by timing source
 	Network  map[string]uint64            `json:"network,omitempty"` // see package regions, Model.Network
 	CUPTI    map[string]uint64            `json:"cupti,omitempty"`   // what CUPTI told, see package regions
+
+	// Import is what became of the input of an import: LINES, MALFORMED, TRUNCATED, …
+	Import map[string]uint64 `json:"import,omitempty"`
 
 	// Calls forwarded to Score-P (FORWARDED), and by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED, MEMORY.
 	Scorep map[string]uint64 `json:"scorep,omitempty"`

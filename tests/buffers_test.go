@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 
 	"ncclotf2/replay"
@@ -31,7 +32,7 @@ func classAt(memory []replay.GPUMemory, address replay.Pointer, time uint64) str
 // Each operation says in what memory its buffers lie: of all recordings, and with the records of all versions.
 func TestClassesOfBuffers(t *testing.T) {
 	versions := slices.Sorted(maps.Keys(kernelSizes))
-	seen, changed := make(map[string]bool), 0
+	var all classesSeen
 	t.Run("recordings", func(t *testing.T) {
 		for i, rec := range recordings(t) {
 			for k, version := range versions {
@@ -39,23 +40,41 @@ func TestClassesOfBuffers(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprint(rec.Name, "/", version), func(t *testing.T) {
+					t.Parallel()
 					_, res, got := playKernelsUnified(t, rec, "NCCL_OTF2_CUPTI=memory", fmt.Sprint("FAKECUPTI_VERSION=", version), "FAKECUPTI_CLOCK=host")
-					changed += checkClasses(t, rec, res, got, seen)
+					all.add(checkClasses(t, rec, res, got))
 				})
 			}
 		}
 	})
-	if want := []string{"device", "host", "managed", "pinned", "unknown"}; !slices.Equal(slices.Sorted(maps.Keys(seen)), want) {
-		t.Errorf("there were the classes %v, want %v", slices.Sorted(maps.Keys(seen)), want)
+	if want := []string{"device", "host", "managed", "pinned", "unknown"}; !slices.Equal(slices.Sorted(maps.Keys(all.classes)), want) {
+		t.Errorf("there were the classes %v, want %v", slices.Sorted(maps.Keys(all.classes)), want)
 	}
-	if changed == 0 {
+	if all.changed == 0 {
 		t.Error("no operation came when its memory had been another kind before")
 	}
 }
 
-// checkClasses returns how many operations came when there had been memory of another class at their buffer.
-func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *archive, seen map[string]bool) (changed int) {
+// classesSeen is what buffers there were: of one play, or of all.
+type classesSeen struct {
+	sync.Mutex
+	classes map[string]bool
+	changed int // operations that came when there had been memory of another class at their buffer
+}
+
+func (all *classesSeen) add(one *classesSeen) {
+	all.Lock()
+	defer all.Unlock()
+	if all.classes == nil {
+		all.classes = make(map[string]bool)
+	}
+	maps.Copy(all.classes, one.classes)
+	all.changed += one.changed
+}
+
+func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *archive) *classesSeen {
 	t.Helper()
+	seen := &classesSeen{classes: make(map[string]bool)}
 	want := expect(rec)
 	comms := communicatorsByKey(t, want, got)
 	for i, p := range rec.Processes {
@@ -95,9 +114,9 @@ func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *
 						class := ""
 						if b.address != 0 {
 							class = classAt(memory, b.address, time)
-							seen[class] = true
+							seen.classes[class] = true
 							if len(memory) > 0 && classAt(memory, b.address, memory[0].Time) != class {
-								changed++
+								seen.changed++
 							}
 						}
 						if b.got != class {
@@ -108,5 +127,5 @@ func checkClasses(t *testing.T, rec *replay.Recording, res *replay.Result, got *
 			}
 		}
 	}
-	return changed
+	return seen
 }

@@ -37,27 +37,34 @@ var layers = []folder{
 	{dir: "config", external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
 	{dir: "shard", own: []string{"otf2"}},
 	{dir: "regions", own: []string{"otf2", "shard", "plugin/shm", "cupti"}, tests: []string{"replay"}},
-	{dir: "collector", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
+	{dir: "profile", own: []string{"otf2", "shard", "regions"}},
+	{dir: "collector", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "profile"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "scorep", own: []string{"otf2", "shard", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "analysis", own: []string{"otf2", "shard", "regions", "scorep"}},
 	{dir: "view", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}},
+	{dir: "export", own: []string{"otf2", "plugin/shm", "regions", "analysis"}, tests: []string{"scorep", "shard"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{dir: "ingest", own: []string{"otf2", "shard", "plugin/shm", "regions"}, tests: []string{"scorep", "analysis", "export", "replay"}, external: []string{"github.com/google/uuid"}},
+	{dir: "profile/cubex", own: []string{"otf2", "shard", "regions", "scorep", "analysis", "cube", "profile"}},
+	{dir: "timeline", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}, tests: []string{"replay"}, external: []string{"github.com/klauspost/compress"}},
 	{dir: "replay", external: []string{"golang.org/x/sys"}},
-	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "replay"},
+	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay", "cube", "profile/cubex", "timeline"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
-	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys"}},
+	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys", "github.com/chromedp"}},
 }
 
 // testModules may be imported by tests of every folder.
-var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid"}
+var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid", "github.com/prometheus/common", "github.com/parquet-go/parquet-go"}
 
 // folderOf gives the row that a slash path relative to the root belongs to.
 func folderOf(dir string) *folder {
+	var nearest *folder
 	for i := range layers {
-		if dir == layers[i].dir || strings.HasPrefix(dir, layers[i].dir+"/") {
-			return &layers[i]
+		f := &layers[i]
+		if (dir == f.dir || strings.HasPrefix(dir, f.dir+"/")) && (nearest == nil || len(f.dir) > len(nearest.dir)) {
+			nearest = f
 		}
 	}
-	return nil
+	return nearest
 }
 
 func within(importPath string, modules []string) bool {
@@ -125,7 +132,7 @@ func eachGoFile(t *testing.T, do func(file string, imports []string)) {
 			return err
 		}
 		name := d.Name()
-		if d.IsDir() && p != root && (name == "testdata" || name == "build" || strings.HasPrefix(name, ".")) {
+		if d.IsDir() && p != root && (name == "testdata" || name == "build" || name == "node_modules" || strings.HasPrefix(name, ".")) {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(name, ".go") {
@@ -157,12 +164,12 @@ func eachGoFile(t *testing.T, do func(file string, imports []string)) {
 
 // TestEveryFileHasALicence keeps the one-line licence notice at the top of each source file.
 func TestEveryFileHasALicence(t *testing.T) {
-	kinds := []string{".go", ".c", ".h", ".mk", ".sh", ".map"}
+	kinds := []string{".go", ".c", ".h", ".mk", ".sh", ".map", ".ts", ".mjs", ".css"}
 	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != ".." && (d.Name() == "testdata" || d.Name() == "build" || d.Name() == ".git") {
+		if d.IsDir() && p != ".." && (d.Name() == "testdata" || d.Name() == "build" || d.Name() == "node_modules" || d.Name() == ".git") {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !slices.Contains(kinds, filepath.Ext(p)) && d.Name() != "Makefile" {

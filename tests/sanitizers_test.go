@@ -25,12 +25,13 @@ type checker struct {
 	flags   string // SANITIZE of the makefiles; "": as they are
 	wrapper string // command that the host is run under
 	env     []string
+	slow    bool // plays one way each: the others see to the rest
 }
 
 var checkers = []checker{
 	{name: "address", build: "asan", flags: "address,undefined", env: []string{"ASAN_OPTIONS=halt_on_error=1", "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1"}},
 	{name: "thread", build: "tsan", flags: "thread", env: []string{"TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"}},
-	{name: "valgrind", wrapper: "valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite"},
+	{name: "valgrind", wrapper: "valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite", slow: true},
 }
 
 // signs are what the checkers write when they found something.
@@ -40,7 +41,7 @@ var signs = []string{"Sanitizer", "runtime error:", "==ERROR"}
 var everyVersion = []string{"tasks-overlap", "aborted-communicator", "stale-handles"}
 
 // Plugin and host, playing all recordings and all hazards with threads that run freely, are clean under the
-// sanitizers and memcheck, with a collector and with spool files.
+// sanitizers and memcheck, with a collector and (but for memcheck) with spool files.
 func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED, NOT TESTED: -short leaves out the checkers, which need two more builds of host and plugin")
@@ -50,6 +51,9 @@ func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
 			host, plugin := c.prepare(t)
 			for _, rec := range recordings(t) {
 				for _, spool := range []bool{false, true} {
+					if spool && c.slow {
+						continue
+					}
 					t.Run(fmt.Sprintf("%s/spool=%v", rec.Name, spool), func(t *testing.T) {
 						t.Parallel()
 						for _, p := range c.play(t, rec, replay.Options{Host: host, Plugin: plugin, Spool: spool}) {
@@ -62,7 +66,7 @@ func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
 			}
 			for _, h := range hazards {
 				releases := h.releases
-				if !slices.Contains(everyVersion, h.name) {
+				if c.slow || !slices.Contains(everyVersion, h.name) {
 					releases = releases[len(releases)-1:]
 				}
 				for _, release := range releases {

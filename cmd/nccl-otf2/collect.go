@@ -10,6 +10,23 @@ import (
 	"ncclotf2/scorep"
 )
 
+// finishJob makes what a job's mode asks for, and the profile of a job that still runs.
+func finishJob(dir string) error {
+	found, err := modes(dir)
+	if err != nil {
+		return err
+	}
+	if found.profiles {
+		if _, err := makeProfiles(dir); err != nil {
+			return err
+		}
+	}
+	if found.traces {
+		_, err = scorep.Unify(dir, unifyOptions(true, nil))
+	}
+	return err
+}
+
 // collectCommand is what the plugin starts beside each job process.
 func collectCommand() *cobra.Command {
 	fd := -1
@@ -24,11 +41,8 @@ func collectCommand() *cobra.Command {
 				return usagef("collect is started by the plugin, with the shared memory as --fd")
 			}
 			return collector.Run(cmd.Context(), collector.Options{
-				FD: fd,
-				Unify: func(dir string) error {
-					_, err := scorep.Unify(dir, unifyOptions(true, nil))
-					return err
-				},
+				FD:    fd,
+				Unify: finishJob,
 			})
 		},
 	}

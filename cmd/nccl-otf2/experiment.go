@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/plugin/shm"
+	"ncclotf2/profile/cubex"
 	"ncclotf2/shard"
 )
 
@@ -49,10 +50,21 @@ func anchorPath(arg string) (string, error) {
 		return anchors[0], nil
 	case len(anchors) > 1:
 		return "", fmt.Errorf("%s holds %d archives: name one of %s", arg, len(anchors), strings.Join(anchors, ", "))
+	case inProfileMode(arg):
+		if isFile(filepath.Join(arg, cubex.FileName)) {
+			return "", fmt.Errorf("%s was recorded in profile mode, without events: its figures are in %s (print --cube, CUBE tools) and %s", arg, cubex.FileName, cubex.SummaryName)
+		}
+		return "", fmt.Errorf("%s was recorded in profile mode, without events: make its profile with `nccl-otf2 unify %s`", arg, arg)
 	case isDir(filepath.Join(arg, shard.Folder)):
 		return "", fmt.Errorf("%s has no archive yet: make it with `nccl-otf2 unify %s`", arg, arg)
 	}
 	return "", fmt.Errorf("%s holds no archive (no %s) and no recording (no shards)", arg, anchorName)
+}
+
+// inProfileMode reports whether the processes of an experiment directory were in profile mode, all of them.
+func inProfileMode(dir string) bool {
+	found, err := modes(dir)
+	return err == nil && found.profiles && !found.traces
 }
 
 func isFile(path string) bool {
@@ -133,5 +145,8 @@ func archiveIsDue(dir string) bool {
 		}
 	}
 	st, err := os.Stat(filepath.Join(dir, anchorName))
+	if errors.Is(err, fs.ErrNotExist) { // of a job in profile mode
+		st, err = os.Stat(filepath.Join(dir, cubex.FileName))
+	}
 	return err != nil || st.ModTime().Before(newest)
 }

@@ -3,7 +3,8 @@
 // Command nccl-otf2 records what NCCL does in a job as an OTF2 archive, and reads such archives.
 //
 // Results go to standard output, messages and progress to standard error. Exit codes: 0 done, 1 the
-// input is at fault, 2 usage; `run` ends as the command that it ran.
+// input is at fault, 2 usage, 3 a limit is exceeded that was set with `diff --fail-above`; `run` ends as the command that
+// it ran.
 package main
 
 import (
@@ -17,6 +18,8 @@ const (
 	exitDone  = 0
 	exitInput = 1
 	exitUsage = 2
+	// The input is in order, and what was asked of it does not hold.
+	exitExceeded = 3
 )
 
 func main() { os.Exit(Main(os.Args[1:])) }

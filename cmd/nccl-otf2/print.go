@@ -7,20 +7,25 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/cube"
+	"ncclotf2/cube/cubeprint"
 	"ncclotf2/otf2"
 	"ncclotf2/otf2/otf2print"
+	"ncclotf2/profile/cubex"
 )
 
 type printOptions struct {
 	all, anchor, thumbnails, definitions, mappings, offsets, markers bool
-	silent, unwind, json                                             bool
+	silent, unwind, json, cube                                       bool
 
 	locations  []string
 	from, to   uint64
@@ -51,7 +56,7 @@ func (f *timestampForm) Set(s string) error {
 func printCommand() *cobra.Command {
 	var o printOptions
 	cmd := &cobra.Command{
-		Use:   "print ARCHIVE|DIR",
+		Use:   "print ARCHIVE|DIR, print --cube PROFILE",
 		Short: "Print an archive as text, one record per line",
 		Long: `Prints records in the form of the tool otf2-print, with its options: without any the events of all
 locations in order of time. Of its options --step, --system-tree, -Werror and --debug are missing; check says
@@ -60,10 +65,13 @@ what -Werror would refuse.
 With --json each record is one object on a line of its own. Its "record" is anchor, definition, mappingTable,
 clockOffset, event, snapshot, markerDef, marker or thumbnail; events, snapshots and definitions have a "kind" and
 "fields". References are {"id": 3, "name": "world"}, the undefined one is null; enumerations are OTF2's words, flags
-lists of them. Ids and counters may need 64 bits.`,
+lists of them. Ids and counters may need 64 bits.
+
+With --cube the argument is a CUBE profile (*.cubex), of whichever program.`,
 		Example: `  nccl-otf2 print exp1
   nccl-otf2 print -G exp1/traces.otf2
   nccl-otf2 print -L 4294967296 --time 1000000 2000000 exp1
+  nccl-otf2 print --cube exp1/profile.cubex
   nccl-otf2 print --json exp1 | jq 'select(.kind == "MpiCollectiveEnd") | .fields.sizeSent'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			o.args = o.takeMax(args)
@@ -72,6 +80,9 @@ lists of them. Ids and counters may need 64 bits.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.takeTime(); err != nil {
 				return err
+			}
+			if o.cube {
+				return printCube(cmd, o.args[0])
 			}
 			return printArchive(cmd.OutOrStdout(), &o, o.args[0])
 		},
@@ -92,8 +103,33 @@ lists of them. Ids and counters may need 64 bits.`,
 	fl.Var(&o.timestamps, "timestamps", "times as they are, or from the global offset on")
 	fl.BoolVar(&o.silent, "silent", false, "read all events and print none")
 	fl.BoolVar(&o.unwind, "unwind-calling-context", false, "callers behind each calling context event")
+	fl.BoolVar(&o.cube, "cube", false, "a CUBE profile instead: definitions, and the values that are stored")
 	fl.BoolVar(&o.json, "json", false, "one JSON object per record and line")
 	return cmd
+}
+
+// printCube prints a profile.
+func printCube(cmd *cobra.Command, path string) error {
+	var other error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "cube" {
+			other = usagef("--%s is for archives, not for profiles (--cube)", f.Name)
+		}
+	})
+	if other != nil {
+		return other
+	}
+	if isDir(path) {
+		path = filepath.Join(path, cubex.FileName)
+	}
+	p, err := cube.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s does not exist: make a profile with `nccl-otf2 profile`", path)
+	} else if err != nil {
+		return err
+	}
+	defer p.Close()
+	return readerGone(cubeprint.Print(cmd.OutOrStdout(), p, nil))
 }
 
 // takeMax returns the arguments without the second number of --time MIN MAX, which flags of one value leave among
@@ -141,7 +177,7 @@ func printArchive(w io.Writer, o *printOptions, arg string) error {
 		}
 		opts.Locations = append(opts.Locations, otf2.LocationRef(id))
 	}
-	a, damage := openArchive(arg)
+	a, damage := openArchiveWith(arg, nil)
 	if a == nil {
 		return damage
 	}
@@ -228,14 +264,18 @@ func readerGone(err error) error {
 	return err
 }
 
-// openArchive opens the archive that a path argument means. If its definitions are damaged it gives
-// what could be read, and an error.
+// openArchive opens the archive that a path argument means, with times in nanoseconds. If its definitions are damaged it
+// gives what could be read, and an error.
 func openArchive(arg string) (*otf2.Archive, error) {
+	return openArchiveWith(arg, &otf2.ReadOptions{Nanoseconds: true})
+}
+
+func openArchiveWith(arg string, opts *otf2.ReadOptions) (*otf2.Archive, error) {
 	path, err := anchorPath(arg)
 	if err != nil {
 		return nil, err
 	}
-	a, err := otf2.Open(path, nil)
+	a, err := otf2.Open(path, opts)
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):

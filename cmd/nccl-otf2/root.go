@@ -57,8 +57,16 @@ func rootCommand() *cobra.Command {
 		return usagef("%w: see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		runCommand(), ctlCommand(), replayCommand(), unifyCommand(), printCommand(), checkCommand(), reportCommand(), viewCommand(), recoverCommand(),
-		doctorCommand(), versionCommand(), collectCommand(),
+		runCommand(), ctlCommand(),
+		replayCommand(), unifyCommand(),
+		printCommand(), checkCommand(), reportCommand(), topCommand(),
+		diffCommand(),
+		profileCommand(),
+		timelineCommand(),
+		viewCommand(),
+		mergeCommand(),
+		exportCommand(), importCommand(),
+		recoverCommand(), doctorCommand(), versionCommand(), collectCommand(),
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help says the same
 	return root

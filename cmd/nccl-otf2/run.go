@@ -47,7 +47,10 @@ one archive of what its processes recorded, and ends as COMMAND ended: with its 
 if signal n ended it, with 127 or 126 if it could not be found or started.
 
 Started by a launcher once per rank (srun nccl-otf2 run -- …), it leaves the archive to the last
-process that ends.`,
+process that ends.
+
+Where variables of Score-P (SCOREP_…) are set, the experiment directory is moved into the one that Score-P made
+meanwhile, as its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archive of both.`,
 		Example: `  nccl-otf2 run -- torchrun --nproc-per-node 8 train.py
   nccl-otf2 run --dir exp1 --events light -- mpirun -np 4 ./all_reduce_perf -b 8 -e 128M
   srun -N 2 nccl-otf2 run --dir exp2 -- python train.py`,
@@ -122,7 +125,7 @@ func run(o *runOptions, args []string) error {
 		return exitCode(code)
 	}
 	if dir != "" {
-		conclude(dir, member, unify, began, filepath.Base(args[0]))
+		conclude(dir, env, member, unify, began, filepath.Base(args[0]))
 	}
 	return exitCode(code)
 }
@@ -134,7 +137,7 @@ func newDirectory() string {
 
 // conclude makes the archive after the command and says what came of it. Nothing here changes the
 // exit code: it is the command's.
-func conclude(dir string, member, unify bool, began time.Time, command string) {
+func conclude(dir string, env *environment, member, archive bool, began time.Time, command string) {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "nccl-otf2: "+format+"\n", args...)
 	}
@@ -155,8 +158,9 @@ func conclude(dir string, member, unify bool, began time.Time, command string) {
 		say("the collector of shard %s in %s has not finished: unify once more when it has", s, relative(dir))
 	}
 	switch {
-	case !unify:
+	case !archive:
 		if !member {
+			dir, _ = join(dir, env, began, say)
 			say("recorded in %s; make the archive with `nccl-otf2 unify %s`", relative(dir), relative(dir))
 		}
 		return
@@ -168,17 +172,37 @@ func conclude(dir string, member, unify bool, began time.Time, command string) {
 	}
 	// Another process may be unifying the directory: a collector, or another node's `run`, perhaps
 	// without this node's part.
-	err := unifyAndSummarize(os.Stderr, dir)
+	made, err := unify(dir, true)
 	for errors.Is(err, scorep.ErrBusy) && wait.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
 		if member && !archiveIsDue(dir) {
 			return
 		}
-		err = unifyAndSummarize(os.Stderr, dir)
+		made, err = unify(dir, true)
 	}
 	if err != nil {
 		say("%v", oneLine(err.Error()))
+		return
 	}
+	to, joined := join(dir, env, began, say)
+	made.moved(dir, to)
+	summarize(os.Stderr, made)
+	if joined && isFile(filepath.Join(filepath.Dir(to), anchorName)) {
+		fmt.Fprintf(os.Stderr, "  with Score-P's trace: nccl-otf2 merge %s --output DIR\n", relative(filepath.Dir(to)))
+	}
+}
+
+// join moves the experiment directory into Score-P's if there is to be one. It returns where it is then, and says why it
+// stayed.
+func join(dir string, env *environment, began time.Time, say func(format string, args ...any)) (string, bool) {
+	if !expectsScorep(env) {
+		return dir, false
+	}
+	to, err := joinMeasurement(dir, env, began)
+	if err != nil {
+		say("%s stays where it is: %s", relative(dir), oneLine(err.Error()))
+	}
+	return to, err == nil
 }
 
 // runChild runs the command on the tool's own streams and gives its exit code. An error means that it

@@ -48,10 +48,14 @@ func toolWithParts(t *testing.T) string {
 	return tool
 }
 
-// TestSessions runs the sessions in testdata/script. In each, $REC is a folder of recordings.
+// TestSessions runs the sessions in testdata/script. In each, $REC is a folder of recordings and $SCOREP a trace of Score-P's.
 func TestSessions(t *testing.T) {
 	tool := toolWithParts(t)
 	recordings, err := filepath.Abs("../../testdata/nccl-callbacks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := filepath.Abs("../../analysis/testdata/scorep-mpi")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +64,7 @@ func TestSessions(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("REC", recordings)
+			e.Setenv("SCOREP", trace)
 			e.Setenv("BIN", filepath.Dir(tool))
 			e.Setenv("PLUGIN", filepath.Join(filepath.Dir(tool), doctor.PluginName))
 			e.Setenv("HOME", e.WorkDir)

@@ -68,10 +68,13 @@ func settingsForDoctor() (doctor.Settings, error) {
 	if s.Record {
 		out.Summary = fmt.Sprintf("callbacks for replay, memory %d MiB per process, %s", s.Memory>>20, source)
 	}
+	if s.Profile {
+		out.Summary = fmt.Sprintf("profile of events %s, memory %d MiB per process, %s", config.EventList(s.Events), s.Memory>>20, source)
+	}
 	if s.Paused {
 		out.Warnings = append(out.Warnings, config.Prefix+"START=paused: nothing is recorded until `nccl-otf2 ctl start`")
 	}
-	if s.Collector == "spool" && (s.Record || s.Paused || s.Window != nil || s.Disk != 0) {
+	if s.Collector == "spool" && (s.Record || s.Profile || s.Paused || s.Window != nil || s.Disk != 0) {
 		out.Warnings = append(out.Warnings, "without a collector (NCCL_OTF2_COLLECTOR=spool) MODE, START, WINDOW and DISK have no effect")
 	}
 	if !s.Enable {

@@ -29,7 +29,8 @@ func unifyCommand() *cobra.Command {
 while the job runs (the archive then holds what is on disk so far), after a crash, and again at any
 time. Jobs that shared the directory get an archive each, in run-1, run-2, ….
 
-Of a job that was recorded for replay (NCCL_OTF2_MODE=record) it makes DIR/recording instead. What processes left in
+Of a job in profile mode (NCCL_OTF2_MODE=profile) it makes DIR/profile.cubex and DIR/profile.json instead, of a job that was
+recorded for replay (NCCL_OTF2_MODE=record) DIR/recording. What processes left in
 /dev/shm when they and their collectors were killed (NCCL_OTF2_RING=shm) it saves first, on the machine where they ran.
 
 Where a job ran on more than one host, their clocks are brought together (--sync): no collective can end before its last
@@ -76,6 +77,8 @@ type unified struct {
 	Saved          int      `json:"saved,omitempty"`      // processes whose records lay in shared memory yet
 	Unsaved        []string `json:"unsaved,omitempty"`    // why those of others could not be saved
 	Recorded       int      `json:"recorded,omitempty"`   // processes in record mode that still run
+
+	Profiles []madeProfile `json:"profiles,omitempty"` // of jobs in profile mode, made now
 }
 
 // unify makes the archives of an experiment directory, and the recordings of jobs in record mode, and shows
@@ -95,11 +98,16 @@ func unify(dir string, sync bool) (*unified, error) {
 	if u.Recordings, err = collector.Assemble(dir); err != nil {
 		return nil, fmt.Errorf("recording in %s: %w", dir, err)
 	}
-	traces, recorded, err := modes(dir)
+	found, err := modes(dir)
 	if err != nil {
 		return nil, err
 	}
-	if u.Recorded = recorded; !traces {
+	if found.profiles {
+		if u.Profiles, err = makeProfiles(dir); err != nil {
+			return nil, fmt.Errorf("profile of %s: %w", dir, err)
+		}
+	}
+	if u.Recorded = found.recorded; !found.traces {
 		return u, nil
 	}
 	p := newProgress()
@@ -119,32 +127,44 @@ func unify(dir string, sync bool) (*unified, error) {
 	return u, nil
 }
 
-// modes says whether there is anything to make an archive of, and how many processes are being recorded for
-// replay. What cannot be understood is left to unify to say.
-func modes(dir string) (traces bool, recorded int, err error) {
+// foundModes says what is in an experiment directory.
+type foundModes struct {
+	traces   bool // something to make an archive of
+	profiles bool // processes in profile mode
+	recorded int  // processes that are being recorded for replay
+}
+
+// modes looks at the shards of a directory. What cannot be understood is left to unify to say.
+func modes(dir string) (found foundModes, err error) {
 	entries, err := shard.List(dir)
 	if err != nil {
-		return false, 0, err
+		return found, err
 	}
-	replays := 0
+	others := 0
 	for _, e := range entries {
-		if !collector.IsRecording(e.Process) {
-			traces = true
+		switch {
+		case e.Process.IsProfile():
+			found.profiles = true
+		case !collector.IsRecording(e.Process):
+			found.traces = true
 			continue
+		case e.State == shard.Writing:
+			found.recorded++
 		}
-		replays++
-		if e.State == shard.Writing {
-			recorded++
-		}
+		others++
 	}
 	spools, _ := filepath.Glob(filepath.Join(dir, shard.Folder, "*"+shard.SpoolSuffix))
-	return traces || len(spools) > 0 || replays == 0, recorded, nil
+	found.traces = found.traces || len(spools) > 0 || others == 0
+	return found, nil
 }
 
 // printUnified says what was made and what is missing in it.
 func printUnified(w io.Writer, u *unified) {
 	for _, folder := range u.Recordings {
 		fmt.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n", paint(w, bold, relative(folder)), relative(folder))
+	}
+	for i := range u.Profiles {
+		u.Profiles[i].print(w)
 	}
 	if u.Recorded > 0 {
 		fmt.Fprintf(w, "%s %s still recorded for replay: unify again when the job has ended\n", paint(w, yellow, "!"), count(u.Recorded, "process is", "processes are"))
@@ -218,17 +238,21 @@ func count[T int | uint64](n T, one, many string) string {
 // unifyAndSummarize makes the archives and prints on w what they hold.
 func unifyAndSummarize(w io.Writer, dir string) error {
 	res, err := unify(dir, true)
-	if err != nil {
-		return err
+	if err == nil {
+		summarize(w, res)
 	}
-	printUnified(w, res)
-	if res.Result == nil {
-		return nil
+	return err
+}
+
+// summarize says what was made and how to go on.
+func summarize(w io.Writer, u *unified) {
+	printUnified(w, u)
+	if u.Result == nil {
+		return
 	}
-	for _, r := range res.Runs {
+	for _, r := range u.Runs {
 		fmt.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
 	}
-	return nil
 }
 
 // relative shortens a path for commands that are shown, where it lies below the working directory.

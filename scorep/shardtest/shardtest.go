@@ -180,6 +180,17 @@ func (p *Process) Call(name string, begin, end uint64) {
 	p.check(p.writers[0].Leave(otf2.Timestamp(end), nil, r))
 }
 
+// CallFor draws an API call that asks for an operation, whose Parent is event.
+func (p *Process) CallFor(name string, event, begin, end uint64) {
+	r := p.Region(name, regions.GroupAPI, otf2.RegionRoleFunction)
+	a := &p.attrs
+	a.Reset()
+	a.Uint64(regions.AttrCount, 1)
+	a.Uint64(regions.AttrEventID, event)
+	p.check(p.writers[0].Enter(otf2.Timestamp(begin), a, r))
+	p.check(p.writers[0].Leave(otf2.Timestamp(end), nil, r))
+}
+
 // Op is a collective operation on one communicator rank.
 type Op struct {
 	Function       string // "AllReduce"
@@ -194,6 +205,7 @@ type Op struct {
 	Algo, Proto    string
 	Channels       uint32
 	Memory         string // class of both buffers, such as regions.ClassDevice; "" if not known
+	Parent         uint64 // event of the call that asked for it, see CallFor; 0: not known
 }
 
 // Collective draws an operation as a plan of its own.
@@ -273,6 +285,9 @@ func (p *Process) describe(a *otf2.AttributeList, c *shard.Comm, op Op) {
 	}
 	a.String(regions.AttrDatatype, p.String(datatype))
 	a.Uint64(regions.AttrCount, op.Count)
+	if op.Parent != 0 {
+		a.Uint64(regions.AttrParentID, op.Parent)
+	}
 	if op.Memory != "" {
 		a.String(regions.AttrSendBuffClass, p.String(op.Memory))
 		a.String(regions.AttrRecvBuffClass, p.String(op.Memory))

@@ -25,6 +25,7 @@ func main() {
 	var o options
 	flag.DurationVar(&o.time, "time", 10*time.Minute, "how `long` the job runs")
 	flag.Float64Var(&o.rate, "rate", 100, "collectives per `second` and rank")
+	flag.StringVar(&o.mode, "mode", "trace", "NCCL_OTF2_MODE of the job: trace or profile")
 	root := flag.String("root", ".", "`folder` of the repository")
 	build := flag.String("build", "build", "`folder` with what make build makes")
 	keep := flag.String("keep", "", "leave the archive in this `folder`, which must be empty or absent")

@@ -22,6 +22,7 @@ type options struct {
 	time time.Duration
 	rate float64 // collectives per second and rank
 	dir  string  // for the experiment
+	mode string  // NCCL_OTF2_MODE
 	log  io.Writer
 }
 
@@ -50,7 +51,7 @@ func soak(ctx context.Context, host *caller.Host, o options) (*report, error) {
 	defer cancel()
 	churn := max(leastChurn, communicators/o.time.Seconds())
 	experiment := filepath.Join(o.dir, "experiment")
-	settings := []string{"NCCL_OTF2_DIR=" + experiment, "NCCL_OTF2_EVENTS=net"}
+	settings := []string{"NCCL_OTF2_DIR=" + experiment, "NCCL_OTF2_EVENTS=net", "NCCL_OTF2_MODE=" + o.mode}
 	run, err := host.Start(ctx, host.Plugin, settings, "job", ranks, 0, ranks, o.rate, o.time.Seconds(), churn)
 	if err != nil {
 		return nil, err
@@ -75,14 +76,21 @@ func soak(ctx context.Context, host *caller.Host, o options) (*report, error) {
 	if made := r.job.Calls(); r.recorded.Calls != made {
 		r.fault("%d callbacks were made, %d recorded", made, r.recorded.Calls)
 	}
-	anchor, err := caller.AwaitArchive(ctx, experiment)
+	product, err := caller.AwaitProduct(ctx, experiment, o.mode)
 	if err != nil {
 		return nil, err
+	}
+	if o.mode == "profile" {
+		if out, err := exec.CommandContext(ctx, host.Tool, "print", "--cube", product).CombinedOutput(); err != nil {
+			r.fault("nccl-otf2 print --cube: %v: %s", err, tail(out))
+		}
+		r.judge()
+		return r, nil
 	}
 	if out, err := exec.CommandContext(ctx, host.Tool, "check", experiment).CombinedOutput(); err != nil {
 		r.fault("nccl-otf2 check: %v: %s", err, tail(out))
 	}
-	if err := reference(ctx, anchor); err != nil {
+	if err := reference(ctx, product); err != nil {
 		r.fault("%v", err)
 	}
 	r.judge()

@@ -19,7 +19,7 @@ func TestSoakSmoke(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	o := options{time: 5 * time.Second, rate: 100, dir: t.TempDir()}
+	o := options{time: 5 * time.Second, rate: 100, dir: t.TempDir(), mode: "trace"}
 	if text := os.Getenv("SOAK_TIME"); text != "" {
 		var err error
 		if o.time, err = time.ParseDuration(text); err != nil {

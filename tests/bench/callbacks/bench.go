@@ -31,6 +31,7 @@ type bench struct {
 	scale  float64
 	match  *regexp.Regexp
 	log    io.Writer // may be nil
+	mode   string    // NCCL_OTF2_MODE
 	runs   int
 }
 
@@ -85,7 +86,7 @@ func (b *bench) seconds(s float64) float64 { return s * b.scale }
 func (b *bench) experiment() (dir string, settings []string) {
 	b.runs++
 	dir = filepath.Join(b.dir, fmt.Sprintf("run-%d", b.runs))
-	return dir, []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=net"}
+	return dir, []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=net", "NCCL_OTF2_MODE=" + b.mode}
 }
 
 // plugins are the two that are compared.

@@ -28,7 +28,7 @@ func TestCallbacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{host: host, dir: t.TempDir(), rounds: 1, scale: 0.005, match: regexp.MustCompile(`thread`)}
+	b := &bench{mode: "trace", host: host, dir: t.TempDir(), rounds: 1, scale: 0.005, match: regexp.MustCompile(`thread`)}
 	r, err := b.run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,7 @@ func main() {
 		scale    = flag.Float64("scale", 1, "`factor` on how long everything takes")
 		only     = flag.String("case", "", "only cases whose names match this `regexp`; \"start\", \"memory\" and \"sustained\" are names too")
 		dir      = flag.String("dir", "", "`folder` for what is recorded, about 1 GB (default /dev/shm if it has room, else the temporary folder)")
+		mode     = flag.String("mode", "trace", "NCCL_OTF2_MODE of the job: trace or profile")
 		root     = flag.String("root", ".", "`folder` of the repository")
 		build    = flag.String("build", "build", "`folder` with what make build makes")
 		asJSON   = flag.Bool("json", false, "print JSON")
@@ -59,7 +60,7 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		b := &bench{host: host, dir: work, rounds: *rounds, scale: *scale, match: match}
+		b := &bench{host: host, dir: work, rounds: *rounds, scale: *scale, match: match, mode: *mode}
 		if !*quiet {
 			b.log = os.Stderr
 		}

@@ -119,7 +119,7 @@ func (b *bench) try(ctx context.Context, rate, seconds float64) (*trial, error) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := caller.AwaitArchive(ctx, dir); err != nil {
+	if _, err := caller.AwaitProduct(ctx, dir, b.mode); err != nil {
 		return nil, err
 	}
 	t.Archive = time.Since(ended).Seconds()

@@ -78,16 +78,24 @@ func sum(entries []shard.Entry) (*Recorded, error) {
 	return r, nil
 }
 
+// products are what the job's last collector makes, by the mode.
+var products = map[string]string{"trace": "traces.otf2", "profile": "profile.cubex"}
+
 // AwaitArchive waits for the archive that the job's last collector makes.
 func AwaitArchive(ctx context.Context, experiment string) (anchor string, err error) {
-	anchor = filepath.Join(experiment, "traces.otf2")
+	return AwaitProduct(ctx, experiment, "trace")
+}
+
+// AwaitProduct waits for what the job's last collector makes in a mode: archive or profile.
+func AwaitProduct(ctx context.Context, experiment, mode string) (path string, err error) {
+	path = filepath.Join(experiment, products[mode])
 	for {
-		if _, err = os.Stat(anchor); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return anchor, err
+		if _, err = os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return path, err
 		}
 		select {
 		case <-ctx.Done():
-			return anchor, fmt.Errorf("%s was not made: %w", anchor, ctx.Err())
+			return path, fmt.Errorf("%s was not made: %w", path, ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

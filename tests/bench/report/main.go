@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"ncclotf2/tests/bench/measure"
+	"ncclotf2/tests/bench/synthetic"
 )
 
 // pageMarker names the place of the table in a page.
@@ -37,7 +38,7 @@ const (
 type section struct {
 	name, flag string
 	seen       func(report map[string]any) float64 // a figure; wanted says which
-	wanted     func(s *synthetic) float64
+	wanted     func(s *synthetic.Archive) float64
 }
 
 func member(report map[string]any, path ...string) any {
@@ -69,10 +70,10 @@ func sum(list any, field string) (total float64) {
 }
 
 var sections = []section{
-	{"operations, waits in short", "", func(r map[string]any) float64 { return figure(member(r, "summary", "events")) }, func(s *synthetic) float64 { return float64(s.events()) }},
-	{"--waits", "--waits", func(r map[string]any) float64 { return figure(member(r, "waits", "collectives")) }, func(s *synthetic) float64 { return float64(s.operations - 1) }},
-	{"--tally", "--tally", func(r map[string]any) float64 { return sum(member(r, "tally", "groups"), "calls") }, func(s *synthetic) float64 { return float64(s.regions()) }},
-	{"--matrix", "--matrix", func(r map[string]any) float64 { return sum(member(r, "matrix", "ranks"), "transfers") }, func(s *synthetic) float64 { return float64(s.transfers()) }},
+	{"operations, waits in short", "", func(r map[string]any) float64 { return figure(member(r, "summary", "events")) }, func(s *synthetic.Archive) float64 { return float64(s.Events()) }},
+	{"--waits", "--waits", func(r map[string]any) float64 { return figure(member(r, "waits", "collectives")) }, func(s *synthetic.Archive) float64 { return float64(s.Operations - 1) }},
+	{"--tally", "--tally", func(r map[string]any) float64 { return sum(member(r, "tally", "groups"), "calls") }, func(s *synthetic.Archive) float64 { return float64(s.Regions()) }},
+	{"--matrix", "--matrix", func(r map[string]any) float64 { return sum(member(r, "matrix", "ranks"), "transfers") }, func(s *synthetic.Archive) float64 { return float64(s.Transfers()) }},
 }
 
 // outcome is one run of the tool.
@@ -127,18 +128,18 @@ func exitOn(err error) {
 
 func measureAll(work, tool string, events uint64, ranks int) (all []outcome, err error) {
 	for _, n := range []uint64{events / 10, events} {
-		s := newSynthetic(n, ranks)
+		s := synthetic.New(n, ranks)
 		dir := filepath.Join(work, fmt.Sprint(n))
 		began := time.Now()
-		path, err := s.write(dir)
+		path, err := s.Write(dir)
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(os.Stderr, "%d events made in %.1f s\n", s.events(), time.Since(began).Seconds())
+		fmt.Fprintf(os.Stderr, "%d events made in %.1f s\n", s.Events(), time.Since(began).Seconds())
 		for _, sec := range sections {
 			o, err := run(tool, path, s, &sec)
 			if err != nil {
-				return nil, fmt.Errorf("%s of %d events: %w", sec.name, s.events(), err)
+				return nil, fmt.Errorf("%s of %d events: %w", sec.name, s.Events(), err)
 			}
 			fmt.Fprintf(os.Stderr, "%s: %.1f s, %.1f s of processors, %d MiB\n", o.Section, o.Wall, o.CPU, o.RSS>>20)
 			all = append(all, o)
@@ -150,7 +151,7 @@ func measureAll(work, tool string, events uint64, ranks int) (all []outcome, err
 	return all, nil
 }
 
-func run(tool, archive string, s *synthetic, sec *section) (outcome, error) {
+func run(tool, archive string, s *synthetic.Archive, sec *section) (outcome, error) {
 	args := []string{"report", archive, "--format", "json"}
 	if sec.flag != "" {
 		args = append(args, sec.flag)
@@ -176,7 +177,7 @@ func run(tool, archive string, s *synthetic, sec *section) (outcome, error) {
 		return outcome{}, fmt.Errorf("%s does not tell what processes used", runtime.GOOS)
 	}
 	return outcome{
-		Section: sec.name, Events: s.events(), Wall: wall.Seconds(), RSS: usage.Maxrss << 10,
+		Section: sec.name, Events: s.Events(), Wall: wall.Seconds(), RSS: usage.Maxrss << 10,
 		CPU: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(),
 	}, nil
 }

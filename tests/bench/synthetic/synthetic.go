@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package synthetic makes large archives to measure with.
+package synthetic
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
 
@@ -11,11 +13,13 @@ import (
 	"ncclotf2/regions"
 )
 
-// synthetic is an archive as the collector writes them: processes with one application thread, one row of operations and
+// Archive is an archive as the collector writes them: processes with one application thread, one row of operations and
 // one of the network each, which do AllReduces together and send their data around a ring.
-type synthetic struct {
-	processes  int
-	operations uint64 // of each rank
+type Archive struct {
+	Processes  int
+	Operations uint64 // of each rank
+	// Jitter makes calls and transfers begin and end at odd times, as they do: regular ones compress too well.
+	Jitter bool
 }
 
 // What each rank has of one operation.
@@ -27,17 +31,19 @@ const (
 	regionsEach    = 2 + 1 + putsEach
 )
 
-// newSynthetic plans an archive of about so many events of so many ranks.
-func newSynthetic(events uint64, processes int) *synthetic {
-	s := &synthetic{processes: processes}
-	s.operations = max(2, events/uint64(s.processes*eventsEach))
+// New plans an archive of about so many events of so many ranks.
+func New(events uint64, processes int) *Archive {
+	s := &Archive{Processes: processes}
+	s.Operations = max(2, events/uint64(s.Processes*eventsEach))
 	return s
 }
 
-func (s *synthetic) each(n uint64) uint64 { return uint64(s.processes) * s.operations * n }
-func (s *synthetic) events() uint64       { return s.each(eventsEach) }
-func (s *synthetic) regions() uint64      { return s.each(regionsEach) }
-func (s *synthetic) transfers() uint64    { return s.each(putsEach) }
+func (s *Archive) each(n uint64) uint64 { return uint64(s.Processes) * s.Operations * n }
+
+// Events, Regions and Transfers are how many the archive has.
+func (s *Archive) Events() uint64    { return s.each(eventsEach) }
+func (s *Archive) Regions() uint64   { return s.each(regionsEach) }
+func (s *Archive) Transfers() uint64 { return s.each(putsEach) }
 
 // texts of the archive; a text's reference is its place.
 var texts = []string{
@@ -66,8 +72,8 @@ func location(row uint64, process int) otf2.LocationRef {
 	return otf2.LocationRef(row<<32 | uint64(process))
 }
 
-// write makes the archive and returns the path of its anchor.
-func (s *synthetic) write(dir string) (string, error) {
+// Write makes the archive and returns the path of its anchor.
+func (s *Archive) Write(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
@@ -81,8 +87,8 @@ func (s *synthetic) write(dir string) (string, error) {
 		return "", err
 	}
 	var all sync.WaitGroup
-	errs := make([]error, s.processes)
-	for p := range s.processes {
+	errs := make([]error, s.Processes)
+	for p := range s.Processes {
 		var rows [3]*otf2.EventWriter
 		for row := range rows {
 			if rows[row], err = a.Events(location(uint64(row), p)); err != nil {
@@ -100,14 +106,14 @@ func (s *synthetic) write(dir string) (string, error) {
 	return a.Path(), a.Close()
 }
 
-func (s *synthetic) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
+func (s *Archive) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 	var failed error
 	must := func(err error) {
 		if failed == nil {
 			failed = err
 		}
 	}
-	must(d.ClockProperties(1_000_000_000, begin, (s.operations+2)*step, begin))
+	must(d.ClockProperties(1_000_000_000, begin, (s.Operations+2)*step, begin))
 	for i, t := range texts {
 		must(d.String(otf2.StringRef(i), t))
 	}
@@ -121,12 +127,12 @@ func (s *synthetic) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 		must(d.Attribute(at.Ref, name("%s", at.Name), at.Type, 0))
 	}
 	must(d.SystemTreeNode(0, text("host0"), text("node"), otf2.UndefinedSystemTreeNode))
-	n := uint64(s.processes)
-	for p := range s.processes {
+	n := uint64(s.Processes)
+	for p := range s.Processes {
 		must(d.LocationGroup(otf2.LocationGroupRef(p), name("Rank %d", p), otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
 	}
 	var members, network []uint64
-	for p := range s.processes {
+	for p := range s.Processes {
 		g := otf2.LocationGroupRef(n) + otf2.LocationGroupRef(p)
 		must(d.LocationGroup(g, name("GPU %d", p), otf2.LocationGroupTypeAccelerator, 0, otf2.LocationGroupRef(p)))
 		must(d.Location(location(0, p), name("Thread 0"), otf2.LocationTypeCPUThread, 0, otf2.LocationGroupRef(p)))
@@ -163,7 +169,7 @@ func (s *synthetic) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 }
 
 // process writes the events of one. Of eight ranks each begins an operation a little after the one before it.
-func (s *synthetic) process(rank int, rows [3]*otf2.EventWriter, begin, step uint64) (failed error) {
+func (s *Archive) process(rank int, rows [3]*otf2.EventWriter, begin, step uint64) (failed error) {
 	must := func(err error) {
 		if failed == nil {
 			failed = err
@@ -171,21 +177,29 @@ func (s *synthetic) process(rank int, rows [3]*otf2.EventWriter, begin, step uin
 	}
 	thread, row, net := rows[0], rows[1], rows[2]
 	var called, attributes, put otf2.AttributeList
-	for i := range s.operations {
+	random := rand.New(rand.NewPCG(1, uint64(rank)))
+	odd := func(most uint64) uint64 {
+		if !s.Jitter {
+			return 0
+		}
+		return random.Uint64N(most)
+	}
+	for i := range s.Operations {
 		t := begin + (i+1)*step
 		late := t + 1000*uint64(rank%8) + i%7*100
 		at := func(t uint64) otf2.Timestamp { return otf2.Timestamp(t) }
 		id := i<<8 | uint64(rank)
 		count := uint64(1000) << (i % 8)
-		bytes := 4 * count * uint64(s.processes)
+		bytes := 4 * count * uint64(s.Processes)
 		called.Reset()
 		called.Uint64(regions.AttrEventID, id)
 		called.Uint64(regions.AttrCount, count)
 		called.String(regions.AttrDatatype, text("ncclFloat32"))
 		must(thread.Enter(at(t), &called, regionCall))
-		must(thread.Enter(at(t+2000), nil, regionLaunch))
-		must(thread.Leave(at(t+4000), nil, regionLaunch))
-		must(thread.Leave(at(t+5000), nil, regionCall))
+		must(thread.Enter(at(t+2000+odd(1500)), nil, regionLaunch))
+		launched := t + 4000 + odd(3000)
+		must(thread.Leave(at(launched), nil, regionLaunch))
+		must(thread.Leave(at(launched+1000+odd(500)), nil, regionCall))
 
 		attributes.Reset()
 		attributes.Uint64(regions.AttrOrdinal, i)
@@ -200,18 +214,23 @@ func (s *synthetic) process(rank int, rows [3]*otf2.EventWriter, begin, step uin
 		attributes.String(regions.AttrTimingSource, text("gpu"))
 		must(row.Enter(at(late+6000), &attributes, regionOperation))
 		must(row.MpiCollectiveBegin(at(late+6000), nil))
-		must(row.MpiCollectiveEnd(at(t+60_000), nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, bytes, bytes))
-		must(row.Leave(at(t+60_000), nil, regionOperation))
+		end := t + 60_000 + odd(9000)
+		must(row.MpiCollectiveEnd(at(end), nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, bytes, bytes))
+		must(row.Leave(at(end), nil, regionOperation))
 
 		for k := range uint64(putsEach) {
-			from := late + 20_000 + 10_000*k
+			from := late + 20_000 + 10_000*k + odd(1000)
+			done := from + 7000 + odd(2000)
+			if !s.Jitter {
+				done = from + 9000
+			}
 			put.Reset()
 			put.Uint32(regions.AttrChannel, uint32(k))
 			put.Uint32(regions.AttrStep, uint32(i))
 			must(net.Enter(at(from), nil, regionSend))
-			must(net.RmaPut(at(from), &put, 0, uint32((rank+1)%s.processes), bytes/2, putsEach*i+k))
-			must(net.RmaOpCompleteNonBlocking(at(from+9000), nil, 0, putsEach*i+k))
-			must(net.Leave(at(from+9000), nil, regionSend))
+			must(net.RmaPut(at(from), &put, 0, uint32((rank+1)%s.Processes), bytes/2, putsEach*i+k))
+			must(net.RmaOpCompleteNonBlocking(at(done), nil, 0, putsEach*i+k))
+			must(net.Leave(at(done), nil, regionSend))
 		}
 	}
 	return failed

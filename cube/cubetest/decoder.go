@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cube
+// Package cubetest is a second reader of CUBE profiles, for tests: it is made from the description of the format alone, and shares no
+// code and no table with package cube. It takes whole files in memory, and panics on what is damaged.
+package cubetest
 
 import (
 	"bytes"
@@ -15,38 +17,40 @@ import (
 	"strings"
 )
 
-// A second reader, made from the description of the format alone: it shares no code and no table with the package.
-
-type plainAttr struct {
+// Attr is an element of the anchor.
+type Attr struct {
 	Key   string `xml:"key,attr"`
 	Value string `xml:"value,attr"`
 }
 
-type plainMetric struct {
-	ID       int           `xml:"id,attr"`
-	Kind     string        `xml:"type,attr"`
-	Viztype  string        `xml:"viztype,attr"`
-	Display  string        `xml:"disp_name"`
-	Name     string        `xml:"uniq_name"`
-	Type     string        `xml:"dtype"`
-	Unit     string        `xml:"uom"`
-	Code     string        `xml:"cubepl"`
-	Init     string        `xml:"cubeplinit"`
-	Children []plainMetric `xml:"metric"`
+// Metric is an element of the anchor.
+type Metric struct {
+	ID       int      `xml:"id,attr"`
+	Kind     string   `xml:"type,attr"`
+	Viztype  string   `xml:"viztype,attr"`
+	Display  string   `xml:"disp_name"`
+	Name     string   `xml:"uniq_name"`
+	Type     string   `xml:"dtype"`
+	Unit     string   `xml:"uom"`
+	Code     string   `xml:"cubepl"`
+	Init     string   `xml:"cubeplinit"`
+	Children []Metric `xml:"metric"`
 }
 
-type plainRegion struct {
-	ID       int         `xml:"id,attr"`
-	Mod      string      `xml:"mod,attr"`
-	Begin    int         `xml:"begin,attr"`
-	Name     string      `xml:"name"`
-	Mangled  string      `xml:"mangled_name"`
-	Paradigm string      `xml:"paradigm"`
-	Role     string      `xml:"role"`
-	Attrs    []plainAttr `xml:"attr"`
+// Region is an element of the anchor.
+type Region struct {
+	ID       int    `xml:"id,attr"`
+	Mod      string `xml:"mod,attr"`
+	Begin    int    `xml:"begin,attr"`
+	Name     string `xml:"name"`
+	Mangled  string `xml:"mangled_name"`
+	Paradigm string `xml:"paradigm"`
+	Role     string `xml:"role"`
+	Attrs    []Attr `xml:"attr"`
 }
 
-type plainCnode struct {
+// Cnode is an element of the anchor.
+type Cnode struct {
 	ID         int `xml:"id,attr"`
 	Callee     int `xml:"calleeId,attr"`
 	Parameters []struct {
@@ -54,57 +58,62 @@ type plainCnode struct {
 		Key   string `xml:"parkey,attr"`
 		Value string `xml:"parvalue,attr"`
 	} `xml:"parameter"`
-	Children []plainCnode `xml:"cnode"`
+	Children []Cnode `xml:"cnode"`
 }
 
-type plainLocation struct {
+// Location is an element of the anchor.
+type Location struct {
 	ID   int    `xml:"Id,attr"`
 	Name string `xml:"name"`
 	Rank int    `xml:"rank"`
 	Type string `xml:"type"`
 }
 
-type plainGroup struct {
-	ID        int             `xml:"Id,attr"`
-	Name      string          `xml:"name"`
-	Rank      int             `xml:"rank"`
-	Type      string          `xml:"type"`
-	Attrs     []plainAttr     `xml:"attr"`
-	Locations []plainLocation `xml:"location"`
+// Group is an element of the anchor.
+type Group struct {
+	ID        int        `xml:"Id,attr"`
+	Name      string     `xml:"name"`
+	Rank      int        `xml:"rank"`
+	Type      string     `xml:"type"`
+	Attrs     []Attr     `xml:"attr"`
+	Locations []Location `xml:"location"`
 }
 
-type plainNode struct {
-	ID       int          `xml:"Id,attr"`
-	Name     string       `xml:"name"`
-	Class    string       `xml:"class"`
-	Groups   []plainGroup `xml:"locationgroup"`
-	Children []plainNode  `xml:"systemtreenode"`
+// Node is an element of the anchor.
+type Node struct {
+	ID       int     `xml:"Id,attr"`
+	Name     string  `xml:"name"`
+	Class    string  `xml:"class"`
+	Groups   []Group `xml:"locationgroup"`
+	Children []Node  `xml:"systemtreenode"`
 }
 
-type plainAnchor struct {
-	Version string        `xml:"version,attr"`
-	Attrs   []plainAttr   `xml:"attr"`
-	Mirrors []string      `xml:"doc>mirrors>murl"`
-	Metrics []plainMetric `xml:"metrics>metric"`
-	Regions []plainRegion `xml:"program>region"`
-	Cnodes  []plainCnode  `xml:"program>cnode"`
-	Nodes   []plainNode   `xml:"system>systemtreenode"`
+// Anchor is an element of the anchor.
+type Anchor struct {
+	Version string   `xml:"version,attr"`
+	Attrs   []Attr   `xml:"attr"`
+	Mirrors []string `xml:"doc>mirrors>murl"`
+	Metrics []Metric `xml:"metrics>metric"`
+	Regions []Region `xml:"program>region"`
+	Cnodes  []Cnode  `xml:"program>cnode"`
+	Nodes   []Node   `xml:"system>systemtreenode"`
 }
 
-// plainProfile is what the second reader finds.
-type plainProfile struct {
-	plainAnchor
-	members   map[string][]byte
-	order     []string // of the members
-	metrics   []plainMetric
-	cnodes    map[int]plainCnode
-	locations map[int]plainLocation
-	preorder  []int
-	wide      []int
+// Profile is what the reader finds.
+type Profile struct {
+	Anchor
+	Members      map[string][]byte
+	MemberNames  []string
+	AllMetrics   []Metric // of the tree
+	CnodeByID    map[int]Cnode
+	LocationByID map[int]Location
+	Preorder     []int
+	Wide         []int // the order of rows of inclusive metrics
 }
 
-func plainDecode(b []byte) (*plainProfile, error) {
-	p := &plainProfile{members: map[string][]byte{}, cnodes: map[int]plainCnode{}, locations: map[int]plainLocation{}}
+// Decode reads a file.
+func Decode(b []byte) (*Profile, error) {
+	p := &Profile{Members: map[string][]byte{}, CnodeByID: map[int]Cnode{}, LocationByID: map[int]Location{}}
 	for at := 0; at+512 <= len(b); {
 		h := b[at : at+512]
 		if bytes.Count(h, []byte{0}) == 512 {
@@ -119,15 +128,15 @@ func plainDecode(b []byte) (*plainProfile, error) {
 		for _, c := range h[124:135] {
 			size = size*8 + int(c-'0')
 		}
-		p.members[name] = b[at+512 : at+512+size]
-		p.order = append(p.order, name)
+		p.Members[name] = b[at+512 : at+512+size]
+		p.MemberNames = append(p.MemberNames, name)
 		if size == 0 {
 			at += 512
 		} else {
 			at += 512 + (size/512+1)*512
 		}
 	}
-	anchor := p.members["anchor.xml"]
+	anchor := p.Members["anchor.xml"]
 	if bytes.HasPrefix(anchor, []byte{0x1f, 0x8b}) {
 		want := binary.LittleEndian.Uint32(anchor[len(anchor)-4:])
 		z, err := gzip.NewReader(bytes.NewReader(anchor))
@@ -138,29 +147,29 @@ func plainDecode(b []byte) (*plainProfile, error) {
 			return nil, fmt.Errorf("anchor of %d bytes, its end says %d (%v)", len(anchor), want, err)
 		}
 	}
-	if err := xml.Unmarshal(anchor, &p.plainAnchor); err != nil {
+	if err := xml.Unmarshal(anchor, &p.Anchor); err != nil {
 		return nil, err
 	}
-	var metrics func([]plainMetric)
-	metrics = func(list []plainMetric) {
+	var metrics func([]Metric)
+	metrics = func(list []Metric) {
 		for _, m := range list {
-			p.metrics = append(p.metrics, m)
+			p.AllMetrics = append(p.AllMetrics, m)
 			metrics(m.Children)
 		}
 	}
 	metrics(p.Metrics)
-	var dfs func(plainCnode)
-	dfs = func(c plainCnode) {
-		p.cnodes[c.ID] = c
-		p.preorder = append(p.preorder, c.ID)
+	var dfs func(Cnode)
+	dfs = func(c Cnode) {
+		p.CnodeByID[c.ID] = c
+		p.Preorder = append(p.Preorder, c.ID)
 		for _, k := range c.Children {
 			dfs(k)
 		}
 	}
-	var wide func(plainCnode)
-	wide = func(c plainCnode) {
+	var wide func(Cnode)
+	wide = func(c Cnode) {
 		for _, k := range c.Children {
-			p.wide = append(p.wide, k.ID)
+			p.Wide = append(p.Wide, k.ID)
 		}
 		for _, k := range c.Children {
 			wide(k)
@@ -168,20 +177,21 @@ func plainDecode(b []byte) (*plainProfile, error) {
 	}
 	for _, c := range p.Cnodes {
 		dfs(c)
-		p.wide = append(p.wide, c.ID)
+		p.Wide = append(p.Wide, c.ID)
 		wide(c)
 	}
-	p.eachGroup(func(_ plainNode, g plainGroup) {
+	p.EachGroup(func(_ Node, g Group) {
 		for _, l := range g.Locations {
-			p.locations[l.ID] = l
+			p.LocationByID[l.ID] = l
 		}
 	})
 	return p, nil
 }
 
-func (p *plainProfile) eachGroup(do func(plainNode, plainGroup)) {
-	var walk func([]plainNode)
-	walk = func(list []plainNode) {
+// EachGroup calls do with each location group and its node.
+func (p *Profile) EachGroup(do func(Node, Group)) {
+	var walk func([]Node)
+	walk = func(list []Node) {
 		for _, n := range list {
 			for _, g := range n.Groups {
 				do(n, g)
@@ -192,8 +202,8 @@ func (p *plainProfile) eachGroup(do func(plainNode, plainGroup)) {
 	walk(p.Nodes)
 }
 
-// plainSizes are the sizes of the numbers of a value; what is stored where nothing is.
-func plainSizes(dtype string) (sizes []int, signed bool, absent []uint64) {
+// sizesOf are the sizes of the numbers of a value; what is stored where nothing is.
+func sizesOf(dtype string) (sizes []int, signed bool, absent []uint64) {
 	lowest, highest := math.Float64bits(-math.MaxFloat64), math.Float64bits(math.MaxFloat64)
 	switch dtype {
 	case "DOUBLE", "FLOAT", "UINT64":
@@ -226,22 +236,22 @@ func plainSizes(dtype string) (sizes []int, signed bool, absent []uint64) {
 	panic("type " + dtype)
 }
 
-// values gives the numbers of a metric at [cnode id][location id][number], and which cnodes have a row.
-func (p *plainProfile) values(m plainMetric) ([][][]uint64, []bool, error) {
+// Values gives the numbers of a metric at [cnode id][location id][number], and which cnodes have a row.
+func (p *Profile) Values(m Metric) ([][][]uint64, []bool, error) {
 	prefix := fmt.Sprint(m.ID)
 	if m.Viztype == "GHOST" {
 		prefix = "ghost_" + prefix
 	}
-	index, data := p.members[prefix+".index"], p.members[prefix+".data"]
-	sizes, signed, absent := plainSizes(m.Type)
+	index, data := p.Members[prefix+".index"], p.Members[prefix+".data"]
+	sizes, signed, absent := sizesOf(m.Type)
 	width := 0
 	for _, s := range sizes {
 		width += s
 	}
-	values := make([][][]uint64, len(p.cnodes))
-	stored := make([]bool, len(p.cnodes))
+	values := make([][][]uint64, len(p.CnodeByID))
+	stored := make([]bool, len(p.CnodeByID))
 	for c := range values {
-		values[c] = make([][]uint64, len(p.locations))
+		values[c] = make([][]uint64, len(p.LocationByID))
 		for l := range values[c] {
 			values[c][l] = append([]uint64(nil), absent...)
 		}
@@ -255,7 +265,7 @@ func (p *plainProfile) values(m plainMetric) ([][][]uint64, []bool, error) {
 	}
 	var rows []int // row numbers as they are stored
 	if index[17] == 3 {
-		for r := range p.preorder {
+		for r := range p.Preorder {
 			rows = append(rows, r)
 		}
 	} else {
@@ -263,13 +273,13 @@ func (p *plainProfile) values(m plainMetric) ([][][]uint64, []bool, error) {
 			rows = append(rows, int(order.Uint32(index[22+4*i:])))
 		}
 	}
-	enumeration := p.preorder
+	enumeration := p.Preorder
 	if m.Kind != "EXCLUSIVE" {
-		enumeration = p.wide
+		enumeration = p.Wide
 	}
 	for k, r := range rows {
 		var row []byte
-		switch size := width * len(p.locations); {
+		switch size := width * len(p.LocationByID); {
 		case strings.HasPrefix(string(data), "CUBEX.DATA"):
 			row = data[10+k*size : 10+(k+1)*size]
 		case strings.HasPrefix(string(data), "ZCUBEX.DATA"):
@@ -290,7 +300,7 @@ func (p *plainProfile) values(m plainMetric) ([][][]uint64, []bool, error) {
 			return nil, nil, errors.New("marker")
 		}
 		stored[enumeration[r]] = true
-		for l := range len(p.locations) {
+		for l := range len(p.LocationByID) {
 			for i, s := range sizes {
 				var v uint64
 				for j := range s {

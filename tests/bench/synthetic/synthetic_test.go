@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package synthetic
 
 import (
 	"testing"
@@ -11,8 +11,8 @@ import (
 
 // The archive is sound, and the analysis finds in it what it was made of.
 func TestSyntheticArchive(t *testing.T) {
-	s := newSynthetic(20_000, 8)
-	path, err := s.write(t.TempDir())
+	s := New(20_000, 8)
+	path, err := s.Write(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +29,11 @@ func TestSyntheticArchive(t *testing.T) {
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)
 	}
-	if r.Summary.Events != s.events() || r.Summary.Operations != s.operations || r.WaitStates.Collectives != s.operations-1 {
+	if r.Summary.Events != s.Events() || r.Summary.Operations != s.Operations || r.WaitStates.Collectives != s.Operations-1 {
 		t.Errorf("%+v of %+v", r.Summary, s)
 	}
 	// The last rank is 7 µs behind the first: the others wait 7 + 6 + … + 1 µs for it.
-	if got, want := r.WaitStates.Total.Waited, (s.operations-1)*28_000; got != want {
+	if got, want := r.WaitStates.Total.Waited, (s.Operations-1)*28_000; got != want {
 		t.Errorf("waited %d, want %d", got, want)
 	}
 }

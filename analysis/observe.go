@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import "ncclotf2/otf2"
+
+// Observer is shown what Observe reads, in the same pass over the events.
+type Observer struct {
+	// Lane, if set, is called for each part of the archive's processes; what it returns is given every event of them,
+	// those of a location in order, on a goroutine of the part. Events are valid during the call.
+	Lane func() func(*otf2.Event)
+	// Part, if set, is given each part of an operation, those of a location in the order of their ends, on the caller's
+	// goroutine. It is valid during the call.
+	Part func(*Part)
+	// Waited, if set, is given the waits that are in the report's WaitStates, on the caller's goroutine.
+	Waited func(*Wait)
+}
+
+// Wait is one member's waiting for another at the beginning of an operation; see WaitStates for what counts as such.
+// Messages of one launch are one wait, of the message that waited longest.
+type Wait struct {
+	Kind         string // "collective", "late broadcast", "early reduce", "late sender", "late receiver"
+	Comm         otf2.CommRef
+	Communicator string
+	Function     string
+	Ordinal      uint64
+	Rank         int // in the communicator
+	Peer         int // of a message: the other end's rank, else −1
+	World        int // the rank that waited, an index into WorldRanks
+	For          int // the rank that was waited for, likewise
+	Begin        otf2.Timestamp
+	Time         uint64 // ns that the member was in the operation
+	Waited       uint64 // of that, ns
+	Uncertainty  uint64 // of Waited
+	Stated       bool   // Uncertainty is known
+	Source       string // of the times that were compared: "gpu", "network", "recorded"
+	StartUp      bool   // the first collective of a communicator that has more: not in the report's sums
+	Skew         uint64 // of a collective: ns from the first to the last begin
+	Place        WaitPlace
+}
+
+// WaitPlace is the operation, or the launch of several, in which was waited.
+type WaitPlace struct {
+	Location             otf2.LocationRef
+	Enter                uint64         // as in Part
+	Region               otf2.RegionRef // of the launch
+	Grouped              bool           // launched together with others: they have one time
+	Source               string         // of the times: "gpu", "network" or "" if that is not told
+	Function             string
+	Algo, Proto, Variant otf2.StringRef // undefined if not told
+	Size                 uint64         // as nccl-tests counts it
+}
+
+func placeOf(o *operation) WaitPlace {
+	return WaitPlace{
+		Location: o.location, Enter: o.enter, Region: o.region, Grouped: o.grouped, Source: o.source.String(), Function: o.function,
+		Algo: o.algo, Proto: o.proto, Variant: o.variant, Size: o.size,
+	}
+}
+
+// tell passes on the waits in a collective.
+func (w *waitCounter) tell(a *arrival, startUp bool) {
+	if w.see == nil {
+		return
+	}
+	for i := range a.parts {
+		if p := &a.parts[i]; p.waits > 0 {
+			w.see(a.wait(p, startUp))
+		}
+	}
+}
+
+func (a *arrival) wait(p *part, startUp bool) *Wait {
+	return &Wait{
+		Kind: waitKindNames[a.kind], Comm: a.comm.ref, Communicator: a.comm.name, Function: a.function, Ordinal: a.ordinal,
+		Rank: p.member, Peer: -1, World: p.rank, For: a.culprit, Begin: p.begin, Time: p.time, Waited: p.waits,
+		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(a.source), StartUp: startUp, Skew: a.skew, Place: p.place,
+	}
+}
+
+func (p *messagePlan) wait() *Wait {
+	return &Wait{
+		Kind: waitKindNames[p.kind], Comm: p.comm.ref, Communicator: p.comm.name, Function: p.function, Ordinal: p.ordinal,
+		Rank: p.member, Peer: p.peer, World: p.part.rank, For: p.culprit, Begin: p.begin, Time: p.time, Waited: p.waits,
+		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(p.source), Place: p.place,
+	}
+}

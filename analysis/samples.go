@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"ncclotf2/otf2"
+)
+
+// What Compare keeps of one run: the operations by kind, each kind thinned out to a bounded number.
+
+const (
+	// mostSamples is how many operations of a kind are kept. Which ones is decided by their ordinals alone, so
+	// that of two runs the same ones are.
+	mostSamples = 1 << 14
+	// mostSizes is how many sizes a function may have on communicators of a shape before they are put into classes.
+	mostSizes = 32
+)
+
+// sendRecv is the name of messages, as of nccl-tests' program for them: a Send and its Recv are one operation.
+const sendRecv = "SendRecv"
+
+// shape is what communicators of two runs have in common: the number of ranks, and how they lie on hosts.
+type shape struct {
+	ranks, hosts int
+	layout       string // ranks per host, the most first: "4+2", "8×1" for 8 hosts with one each
+}
+
+// layoutOf writes ranks per host.
+func layoutOf(perHost []int) string {
+	slices.SortFunc(perHost, func(a, b int) int { return b - a })
+	var parts []string
+	for i := 0; i < len(perHost); {
+		j := i
+		for j < len(perHost) && perHost[j] == perHost[i] {
+			j++
+		}
+		if j-i > 1 {
+			parts = append(parts, fmt.Sprintf("%d×%d", j-i, perHost[i]))
+		} else {
+			parts = append(parts, fmt.Sprint(perHost[i]))
+		}
+		i = j
+	}
+	return strings.Join(parts, "+")
+}
+
+// family is a function on communicators of one shape, with times of one kind.
+type sampleFamily struct {
+	shape
+	function string
+	grouped  bool
+	source   source
+}
+
+// sampleKey is a kind of operations: a family and a size, or a class of sizes.
+type sampleKey struct {
+	sampleFamily
+	size  uint64 // or the least of the class
+	class bool   // size ≤ … < 2·size
+}
+
+// classified is the key's class of sizes.
+func (k sampleKey) classified() sampleKey {
+	if !k.class {
+		k.class = true
+		if k.size > 0 {
+			k.size = 1 << (bits.Len64(k.size) - 1)
+		}
+	}
+	return k
+}
+
+// identity says which operation of a run one is, so that it can be found in another: of the n-th communicator of its
+// shape the one with this ordinal, of messages that of a pair.
+type identity struct {
+	comm     int32
+	from, to int32 // −1: a collective
+	ordinal  uint64
+}
+
+// figure is one of the times of an operation that are compared.
+type figure uint8
+
+const (
+	figureTime     figure = iota // from begin to end, mean of the members
+	figureEnqueue                // in the call on the application's thread, mean
+	figureSkew                   // from a member's begin to that of the last one, mean
+	figureTransfer               // the rest of the time
+	numFigures
+)
+
+var figureNames = [numFigures]string{"time", "enqueue", "skew", "transfer"}
+
+// observation is one operation. Times are nanoseconds; those that are not known are NaN.
+type observation struct {
+	identity
+	begin  otf2.Timestamp
+	values [numFigures]float64
+	// uncertainty of skew and transfer, 0 where it is not stated.
+	uncertainty float64
+}
+
+// sampleSet is what is kept of a kind.
+type sampleSet struct {
+	operations uint64 // all of them
+	level      int    // of the ordinals those are kept whose hash ends in so many zeros
+	all        []observation
+	ways       map[string]bool // "RING/SIMPLE/4": algorithm, protocol, channels
+	last       map[int]uint64  // how often a rank of the run came last
+	arrivals   uint64          // operations that are in last
+}
+
+func newSampleSet() *sampleSet {
+	return &sampleSet{ways: make(map[string]bool), last: make(map[int]uint64)}
+}
+
+// scatter mixes an ordinal (finalizer of MurmurHash3), so that operations that come in turns are thinned out alike.
+func scatter(n uint64) uint64 {
+	n = (n ^ n>>33) * 0xff51afd7ed558ccd
+	n = (n ^ n>>33) * 0xc4ceb9fe1a85ec53
+	return n ^ n>>33
+}
+
+func (s *sampleSet) keeps(ordinal uint64) bool {
+	return bits.TrailingZeros64(scatter(ordinal)) >= s.level
+}
+
+func (s *sampleSet) add(x observation) {
+	if !s.keeps(x.ordinal) {
+		return
+	}
+	s.all = append(s.all, x)
+	for len(s.all) > mostSamples {
+		s.thin(s.level + 1)
+	}
+}
+
+// thin keeps fewer from now on.
+func (s *sampleSet) thin(level int) {
+	if level <= s.level {
+		return
+	}
+	s.level = level
+	s.all = slices.DeleteFunc(s.all, func(x observation) bool { return !s.keeps(x.ordinal) })
+}
+
+func (s *sampleSet) merge(o *sampleSet) {
+	s.operations += o.operations
+	s.thin(o.level)
+	for _, x := range o.all {
+		s.add(x)
+	}
+	maps.Copy(s.ways, o.ways)
+	for rank, n := range o.last {
+		s.last[rank] += n
+	}
+	s.arrivals += o.arrivals
+}
+
+// samples is one run.
+type samples struct {
+	defs      *otf2.Definitions
+	comms     map[otf2.CommRef]*communicator
+	number    map[otf2.CommRef]int32 // among those of its shape, in the order of creation
+	shapes    map[otf2.CommRef]shape
+	alike     map[shape]int // communicators of a shape
+	expected  map[otf2.CommRef]int
+	stretches []stretch
+	untimed   bool // there is no TIMING_SOURCE: times are taken as they are
+	warmUp    int
+	assembly  *assembly
+	ranks     []worldRank
+	of        map[otf2.LocationRef]int
+
+	sets   map[sampleKey]*sampleSet
+	sizes  map[sampleFamily]int
+	folded map[sampleFamily]bool
+	begun  map[warmKey]int                  // operations of a kind on a communicator so far, up to warmUp
+	plans  map[otf2.LocationRef]messagesKey // whose message has been taken
+
+	operations, unfinished, leftOut, coupled uint64
+}
+
+type warmKey struct {
+	sampleKey
+	comm, from, to int32
+}
+
+type messagesKey struct {
+	plan uint64
+	comm otf2.CommRef
+}
+
+// readSamples reads all events of an archive.
+func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
+	comms := communicators(a.Defs)
+	s := &samples{
+		defs: a.Defs, comms: comms, number: make(map[otf2.CommRef]int32), shapes: make(map[otf2.CommRef]shape), alike: make(map[shape]int),
+		expected: membersWithData(a.Defs, comms), stretches: propertiesOf(a.Anchor).stretches(),
+		untimed: !findAttribute(a.Defs, "TIMING_SOURCE", otf2.TypeString).found, warmUp: warmUp,
+		sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool),
+		begun: make(map[warmKey]int), plans: make(map[otf2.LocationRef]messagesKey),
+	}
+	s.ranks, s.of = worldRanks(a.Defs, comms)
+	s.describe()
+	s.assembly = newAssembly(s.finish, func([]operation) { s.unfinished++ })
+	lanes := lanesOf(a.Defs)
+	type lane struct {
+		calls      *callTimes
+		operations *operationReader
+		found      []operation
+	}
+	readers := make([]*lane, len(lanes))
+	for i := range lanes {
+		l := new(lane)
+		l.calls = newCallTimes(a.Defs, func(o *operation) { l.found = append(l.found, *o) })
+		l.operations = newOperationReader(a.Defs, comms, l.calls.operation)
+		readers[i] = l
+	}
+	problems := readLanes(a, lanes, func(i int, ev *otf2.Event, found []operation) []operation {
+		l := readers[i]
+		l.found = found
+		l.calls.event(ev)
+		l.operations.event(ev)
+		return l.found
+	}, s.add)
+	for _, l := range readers {
+		l.found = nil
+		l.calls.end()
+		for i := range l.found {
+			s.add(&l.found[i])
+		}
+	}
+	s.assembly.end()
+	return s, problems
+}
+
+// describe finds the shapes of the communicators.
+func (s *samples) describe() {
+	for _, ref := range slices.Sorted(maps.Keys(s.comms)) {
+		c := s.comms[ref]
+		if c.size() < 2 {
+			continue
+		}
+		perHost := make(map[string]int)
+		for _, l := range c.members {
+			host := ""
+			if d := s.defs.Location(l); d != nil {
+				host = hostOf(s.defs, processOf(s.defs, d.Group))
+			}
+			perHost[host]++
+		}
+		sh := shape{c.size(), len(perHost), layoutOf(slices.Collect(maps.Values(perHost)))}
+		s.shapes[ref], s.number[ref] = sh, int32(s.alike[sh])
+		s.alike[sh]++
+	}
+}
+
+func (s *samples) add(op *operation) {
+	if op.comm.size() < 2 {
+		return
+	}
+	sequence, expected := op.function, s.expected[op.comm.ref]
+	message := op.collective == nil && (op.function == "Send" || op.function == "Recv")
+	if message {
+		sequence, expected = op.pairName(), 2
+	}
+	if excluded(s.stretches, op.comm.ref, sequence, op.ordinal) {
+		s.leftOut++
+		return
+	}
+	s.assembly.add(partKey{op.comm.ref, sequence, op.ordinal}, op, expected)
+}
+
+// finish takes an operation that all members have ended. Of operations that were launched together, which have one
+// time, the first of each communicator counts.
+func (s *samples) finish(members []operation) {
+	op := &members[0]
+	for i := range members {
+		if members[i].function == "Send" {
+			op = &members[i]
+		}
+	}
+	x := observation{identity: identity{s.number[op.comm.ref], -1, -1, op.ordinal}, begin: op.begin}
+	key := sampleKey{sampleFamily: sampleFamily{shape: s.shapes[op.comm.ref], function: op.function, source: op.source}}
+	message := op.function == "Send" || op.function == "Recv"
+	if message {
+		x.from, x.to, key.function = int32(op.rank), int32(op.peer), sendRecv
+	}
+	for i := range members {
+		m := &members[i]
+		key.source, key.grouped, key.size = min(key.source, m.source), key.grouped || m.grouped, max(key.size, m.size)
+		x.begin = min(x.begin, m.begin)
+	}
+	s.operations++
+	if !s.leads(members, op, message) {
+		s.coupled++
+		return
+	}
+	set := s.set(&key)
+	set.operations++
+	set.ways[s.way(op)] = true
+	if warm := (warmKey{key, x.comm, x.from, x.to}); s.begun[warm] < s.warmUp {
+		s.begun[warm]++
+		return
+	}
+	s.measure(&x, set, members, key.source)
+	set.add(x)
+}
+
+// leads tells whether the operation stands for its launch.
+func (s *samples) leads(members []operation, op *operation, message bool) bool {
+	if !message {
+		return !slices.ContainsFunc(members, func(m operation) bool { return !m.leads })
+	}
+	if slices.ContainsFunc(members, func(m operation) bool { return m.follows }) {
+		return false
+	}
+	key := messagesKey{op.plan, op.comm.ref}
+	if !op.grouped || s.plans[op.location] != key {
+		s.plans[op.location] = key
+		return true
+	}
+	return false
+}
+
+// set finds the kind of operations; too many sizes are put into classes.
+func (s *samples) set(key *sampleKey) *sampleSet {
+	if s.folded[key.sampleFamily] {
+		*key = key.classified()
+	}
+	set := s.sets[*key]
+	if set != nil {
+		return set
+	}
+	if !key.class {
+		if s.sizes[key.sampleFamily] >= mostSizes {
+			s.fold(key.sampleFamily)
+			return s.set(key)
+		}
+		s.sizes[key.sampleFamily]++
+	}
+	set = newSampleSet()
+	s.sets[*key] = set
+	return set
+}
+
+// fold puts the sizes of a family into classes.
+func (s *samples) fold(f sampleFamily) {
+	if s.folded[f] {
+		return
+	}
+	s.folded[f] = true
+	var of []sampleKey
+	for k := range s.sets {
+		if k.sampleFamily == f {
+			of = append(of, k)
+		}
+	}
+	slices.SortFunc(of, compareKeys)
+	for _, k := range of {
+		set := s.sets[k]
+		delete(s.sets, k)
+		c := k.classified()
+		s.set(&c).merge(set)
+	}
+}
+
+func (s *samples) way(o *operation) string {
+	name := func(ref otf2.StringRef) string { return orDash(s.defs.String(ref)) }
+	if s.defs.String(o.algo) == "" && s.defs.String(o.proto) == "" && o.channels == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s/%d", name(o.algo), name(o.proto), o.channels)
+}
+
+// measure takes the figures of an operation.
+func (s *samples) measure(x *observation, set *sampleSet, members []operation, weakest source) {
+	var last otf2.Timestamp
+	var time, calls, skew float64
+	called, alike, by := 0, weakest >= sourceNetwork || s.untimed, 0
+	for i := range members {
+		m := &members[i]
+		time += float64(m.duration())
+		if m.called {
+			calls += float64(m.call)
+			called++
+		}
+		alike = alike && m.source == weakest
+		if i == 0 || m.begin > last || m.begin == last && s.of[m.location] < s.of[members[by].location] {
+			last, by = m.begin, i
+		}
+	}
+	n := float64(len(members))
+	x.values = [numFigures]float64{time / n, math.NaN(), math.NaN(), math.NaN()}
+	if called == len(members) {
+		x.values[figureEnqueue] = calls / n
+	}
+	if !alike {
+		return
+	}
+	stated := 0.0
+	for i := range members {
+		m := &members[i]
+		skew += float64(min(last, m.end) - min(m.begin, m.end))
+		if i != by && m.stated && members[by].stated {
+			stated += float64(m.uncertainty + members[by].uncertainty)
+		}
+	}
+	x.values[figureSkew], x.values[figureTransfer] = skew/n, (time-skew)/n
+	x.uncertainty = stated / n
+	set.last[s.of[members[by].location]]++
+	set.arrivals++
+}

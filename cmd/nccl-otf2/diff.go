@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+)
+
+// percentage is a flag such as "5%"; its value is a part of 1.
+type percentage float64
+
+func (p *percentage) String() string {
+	return strconv.FormatFloat(100*float64(*p), 'g', -1, 64) + "%"
+}
+func (p *percentage) Type() string { return "percentage" }
+func (p *percentage) Set(s string) error {
+	number, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !percent || v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Errorf("%q is no percentage, such as 5%%", s)
+	}
+	*p = percentage(v / 100)
+	return nil
+}
+
+func diffCommand() *cobra.Command {
+	f := choice{"table", []string{"table", "json", "csv", "markdown"}}
+	limit, least := percentage(-1), percentage(0.01)
+	warmUp := 3
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Compare two runs: what got slower, and where",
+		Long: `Compares the operations of two runs, each an experiment directory or an archive: of each function and size, on
+communicators of one shape, how long they took in A and in B, by how much they differ, and how sure that is. What has
+changed is found in enqueueing (the call), skew (waiting for the last rank), or transfer (the rest). docs/diff.md
+explains what is compared with what, the statistics, and the fields of the JSON form.
+
+With --fail-above the exit code is 3 if an operation got slower by more than that, so that it is told from 1, the input
+is at fault; of runs in which nothing can be compared it is 1.`,
+		Example: `  nccl-otf2 diff before after
+  nccl-otf2 diff before after --fail-above 5%
+  nccl-otf2 diff before after --format markdown`,
+		Args: exactly("the experiment directory or archive of a run", "that of another run to compare it with"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if warmUp < 0 {
+				return usagef("--warm-up is a number of operations, not %d", warmUp)
+			}
+			opts := analysis.CompareOptions{MinChange: float64(least), WarmUp: warmUp}
+			if limit >= 0 {
+				opts.MinChange = min(opts.MinChange, float64(limit))
+			}
+			return diff(cmd.OutOrStdout(), args[0], args[1], opts, limit, f.value)
+		},
+	}
+	fl := cmd.Flags()
+	fl.Var(&limit, "fail-above", "exit with 3 if an operation got slower by more than this")
+	fl.Lookup("fail-above").DefValue = ""
+	fl.Var(&least, "min-change", "the least change that is reported, as part of the operation's time")
+	fl.IntVar(&warmUp, "warm-up", warmUp, "operations of each kind that do not count, on each communicator")
+	fl.Var(&f, "format", "output: table, json, csv or markdown")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.of, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func diff(w io.Writer, before, after string, opts analysis.CompareOptions, limit percentage, format string) error {
+	a, err := openSound(before)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := openSound(after)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	done := newProgress().working("reading " + a.Path() + " and " + b.Path())
+	c := analysis.Compare(a, b, opts)
+	done()
+	if format == "json" {
+		err = writeJSON(w, c)
+	} else {
+		err = writeDocument(w, c.Document(max(float64(limit), 0)), format)
+	}
+	if err != nil {
+		return readerGone(err)
+	}
+	switch {
+	case len(c.A.Problems)+len(c.B.Problems) > 0:
+		if format == "csv" {
+			for _, text := range append(c.A.Problems, c.B.Problems...) {
+				fmt.Fprintln(os.Stderr, "nccl-otf2:", oneLine(text))
+			}
+		}
+		return exitCode(exitInput)
+	case limit >= 0 && c.Compared == 0:
+		return fmt.Errorf("--fail-above: nothing can be compared, so nothing can be said of a slowdown")
+	case limit >= 0 && c.Over(float64(limit)) > 0:
+		return exitCode(exitExceeded)
+	}
+	return nil
+}
+
+// openSound opens an archive whose definitions are sound.
+func openSound(arg string) (*otf2.Archive, error) {
+	a, err := openArchive(arg)
+	if err != nil && a != nil {
+		a.Close()
+	}
+	return a, err
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/export"
+	"ncclotf2/otf2"
+)
+
+// exportForm is a form that archives are exported in.
+type exportForm struct {
+	name, help string
+	output     string // name of the file or folder beside the archive; -o gives another
+	folder     bool
+	write      func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, codec string) (*export.Result, error)
+}
+
+// exportForms are the forms, by the flags that ask for them.
+var exportForms = []exportForm{
+	{"jsonl", "records in the schema of the minimal profiler, a file per process", "jsonl", true,
+		func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, _ string) (*export.Result, error) {
+			return export.JSONL(a, path, opts)
+		}},
+	{"chrome", "trace events for Perfetto (ui.perfetto.dev) and chrome://tracing", "trace.json.gz", false,
+		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
+			return export.Chrome(a, path, stdout, opts)
+		}},
+	{"parquet", "tables of operations, transfers and waits for DuckDB, Spark, pandas", "parquet", true,
+		func(a *otf2.Archive, path string, _ io.Writer, opts *export.Options, codec string) (*export.Result, error) {
+			return export.Parquet(a, path, codec, opts)
+		}},
+	{"prometheus", "metrics for the node exporter's textfile collector, named as NCCL Inspector's", "nccl_otf2.prom", false,
+		func(a *otf2.Archive, path string, stdout io.Writer, opts *export.Options, _ string) (*export.Result, error) {
+			return export.Prometheus(a, path, stdout, opts)
+		}},
+}
+
+func exportCommand() *cobra.Command {
+	var f format
+	var output, job string
+	codec := choice{export.Codecs()[0], export.Codecs()}
+	wanted := make([]bool, len(exportForms))
+	cmd := &cobra.Command{
+		Use:   "export ARCHIVE|DIR",
+		Short: "Write an archive's data in forms that other tools read",
+		Long: `Writes what is in an archive in one of these forms:
+
+  --jsonl        the records of the minimal profiler: a folder with a file per process; nccl-otf2 import reads them
+  --chrome       the timeline for Perfetto, with lines from calls to operations, through the parts of collectives,
+                 along messages and transfers; gzip if the name ends in .gz
+  --parquet      a folder with operations.parquet, transfers.parquet and waits.parquet
+  --prometheus   a file for the node exporter's textfile collector, put in place when it is complete
+
+docs/export.md has the schemas, which are stable, and queries. What a form has no room for, and what the archive does not
+hold, is left out, never made up; the tool says how much. Archives may be larger than memory. The same archive gives the same bytes.`,
+		Example: `  nccl-otf2 export exp1 --chrome
+  nccl-otf2 export exp1 --chrome -o /tmp/run.json
+  nccl-otf2 export exp1 --parquet -o tables --compression snappy
+  duckdb -c "SELECT function, count(*), median(busbw_gbs) FROM 'tables/operations.parquet' GROUP BY ALL"
+  nccl-otf2 export exp1 --jsonl --job $SLURM_JOB_ID -o minimal_profiler_dump
+  nccl-otf2 export exp1 --prometheus -o /var/lib/node_exporter/nccl_otf2.prom`,
+		Args: exactly("an experiment directory or archive"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			i := slices.Index(wanted, true)
+			if i < 0 || slices.Contains(wanted[i+1:], true) {
+				return usagef("say one form: --jsonl, --chrome, --parquet or --prometheus")
+			}
+			form := &exportForms[i]
+			if cmd.Flags().Changed("compression") && form.name != "parquet" {
+				return usagef("--compression is for --parquet: a name that ends in .gz compresses --chrome")
+			}
+			if output == "-" && form.folder {
+				return usagef("--%s makes several files: give -o a folder", form.name)
+			}
+			return runExport(cmd, form, args[0], output, codec.value, job, f)
+		},
+	}
+	for i, form := range exportForms {
+		cmd.Flags().BoolVar(&wanted[i], form.name, false, form.help)
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "file or folder to write; - for standard output (default: jsonl, trace.json.gz, parquet or nccl_otf2.prom beside the archive)")
+	cmd.Flags().StringVar(&job, "job", "", "id of the job, for names of files and labels")
+	cmd.Flags().Var(&codec, "compression", "of Parquet tables: zstd, snappy or none")
+	_ = cmd.RegisterFlagCompletionFunc("compression", cobra.FixedCompletions(codec.of, cobra.ShellCompDirectiveNoFileComp))
+	addFormat(cmd, &f)
+	return cmd
+}
+
+func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec, job string, f format) error {
+	a, damage := openArchive(arg)
+	if a == nil {
+		return damage
+	}
+	defer a.Close()
+	if output == "" {
+		output = filepath.Join(filepath.Dir(a.Path()), form.output)
+	}
+	p := newProgress()
+	res, err := form.write(a, output, cmd.OutOrStdout(), &export.Options{
+		Job: job, Version: toolVersion, Progress: func(what string, records uint64) { p.say("%s (%d written)", what, records) },
+	}, codec)
+	p.done()
+	if err != nil {
+		return readerGone(err)
+	}
+	if damage != nil {
+		res.Problems = append([]string{oneLine(damage.Error())}, res.Problems...)
+	}
+	out := cmd.OutOrStdout()
+	if output == "-" {
+		out = os.Stderr
+	}
+	if f == formatJSON {
+		err = writeJSON(out, res)
+	} else {
+		printExport(out, res)
+	}
+	if err == nil && len(res.Problems) > 0 {
+		return exitCode(exitInput)
+	}
+	return readerGone(err)
+}
+
+// printExport says what was written and what was not.
+func printExport(w io.Writer, r *export.Result) {
+	switch n := len(r.Files); {
+	case n > 8:
+		fmt.Fprintf(w, "%s and %d more\n", paint(w, bold, relative(r.Files[0])), n-1)
+	default:
+		for _, f := range r.Files {
+			fmt.Fprintln(w, paint(w, bold, relative(f)))
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.Records)) {
+		fmt.Fprintf(w, "  %d %s\n", r.Records[kind], kind)
+	}
+	for _, what := range slices.Sorted(maps.Keys(r.LeftOut)) {
+		fmt.Fprintf(w, "  %s left out: %d %s\n", paint(w, yellow, "!"), r.LeftOut[what], what)
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(p))
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/ingest"
+	"ncclotf2/scorep"
+)
+
+// imported is what came of an import.
+type imported struct {
+	*ingest.Result
+	Unified *scorep.Result `json:"unified"`
+}
+
+func importCommand() *cobra.Command {
+	var f format
+	var output string
+	var opts ingest.Options
+	cmd := &cobra.Command{
+		Use:   "import FILE|DIR…",
+		Short: "Make an archive of what another profiler wrote",
+		Long: `Makes an experiment directory with an archive of the JSONL files of the minimal profiler, of those that
+nccl-otf2 export --jsonl writes, or of NCCL Inspector's JSON files, as far as their content goes. Of folders the files that end in
+.jsonl, .json and .log are read; each file may hold several processes, or a merge of files. The archive is one like any other: check, report,
+view, export and other tools work on it. Its properties say what it was made of and what such data does not tell.
+
+Lines that are damaged are skipped and counted, and the first is named; then the exit code is 1. A last line that is cut off, as dead
+jobs leave it, is no damage. docs/export.md says what is taken of each record.
+
+The minimal profiler writes neither dates nor names of hosts. Processes whose communicators were made at about the same time are taken
+to share a clock, others to be on other hosts; --separate-clocks takes each to be on a host of its own.`,
+		Example: `  nccl-otf2 import minimal_profiler_dump-4711 -o exp1
+  nccl-otf2 import trace_merged.jsonl
+  nccl-otf2 import nccl-inspector-4711 -o exp2 && nccl-otf2 report exp2`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("import needs files or a folder: see %s --help", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := output
+			if dir == "" {
+				base := filepath.Base(filepath.Clean(args[0]))
+				dir = strings.TrimSuffix(base, filepath.Ext(base)) + "-otf2"
+			}
+			p := newProgress()
+			opts.Progress = func(what string, done, total int) { p.say("%s (%d of %d)", what, done, total) }
+			read, err := ingest.Import(args, dir, &opts)
+			if err != nil {
+				p.done()
+				return err
+			}
+			made, err := scorep.Unify(dir, unifyOptions(true, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }))
+			p.done()
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			if f == formatJSON {
+				err = writeJSON(out, imported{read, made})
+			} else {
+				printImported(out, read, made)
+			}
+			if err == nil && read.Malformed > 0 {
+				return exitCode(exitInput)
+			}
+			return readerGone(err)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "experiment directory to make (default: the first input's name with -otf2)")
+	cmd.Flags().BoolVar(&opts.SeparateClocks, "separate-clocks", false, "take each process to be on a host of its own, where the input names none")
+	addFormat(cmd, &f)
+	return cmd
+}
+
+// printImported says what was read, what not, and what archive it made.
+func printImported(w io.Writer, r *ingest.Result, made *scorep.Result) {
+	fmt.Fprintf(w, "%s, %s, %s\n", count(r.Files, "file", "files"), count(r.Lines, "line", "lines"), count(r.Processes, "process", "processes"))
+	for _, kind := range slices.Sorted(maps.Keys(r.Records)) {
+		fmt.Fprintf(w, "  %d %s\n", r.Records[kind], kind)
+	}
+	for _, why := range slices.Sorted(maps.Keys(r.NotUsed)) {
+		fmt.Fprintf(w, "  %s not used: %d %s\n", paint(w, yellow, "!"), r.NotUsed[why], strings.ToLower(strings.ReplaceAll(why, "_", " ")))
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(p))
+	}
+	fmt.Fprintf(w, "  such data does not tell: %s\n", strings.Join(r.Missing, "; "))
+	printArchives(w, made)
+}

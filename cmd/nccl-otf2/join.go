@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/scorep"
+)
+
+// expectsScorep tells whether somebody has set anything of Score-P's for a job.
+func expectsScorep(env *environment) bool {
+	return slices.ContainsFunc(env.names(), func(name string) bool { return strings.HasPrefix(name, "SCOREP_") })
+}
+
+// Names that Score-P gives experiment directories in the job's folder where none is asked for: while it measures, of
+// measurements that did not end, and what the others begin with.
+const (
+	scorepUnfinished = "scorep-measurement-tmp"
+	scorepFailed     = "scorep-failed-"
+	scorepPrefix     = "scorep-"
+)
+
+// scorepSettings is the file that Score-P writes when it makes an experiment directory.
+const scorepSettings = "scorep.cfg"
+
+// joinMeasurement moves an experiment directory into the one that Score-P made for the same job, which was started in
+// the working directory at a time, as its folder nccl. It returns where the directory is then; an error says why it
+// stayed where it was.
+func joinMeasurement(dir string, env *environment, began time.Time) (string, error) {
+	there, err := madeByScorep(dir, env.get("SCOREP_EXPERIMENT_DIRECTORY"), began)
+	if err != nil {
+		return dir, err
+	}
+	to := filepath.Join(there, ncclFolder)
+	if _, err := os.Lstat(to); err == nil {
+		return dir, fmt.Errorf("there is a %s already", relative(to))
+	}
+	switch err := os.Rename(dir, to); {
+	case errors.Is(err, unix.EXDEV):
+		return dir, fmt.Errorf("%s is on another file system", relative(there))
+	case err != nil:
+		return dir, err
+	}
+	return to, nil
+}
+
+// madeByScorep finds the directory of a measurement that was made since a time. Where it holds a trace, processes of this
+// job must be in it.
+func madeByScorep(dir, name string, began time.Time) (string, error) {
+	var candidates []string
+	if name != "" {
+		path, err := filepath.Abs(name)
+		if err != nil {
+			return "", err
+		}
+		candidates = []string{path}
+	} else {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		candidates, _ = filepath.Glob(filepath.Join(wd, scorepPrefix+"*"))
+	}
+	var made, others []string
+	for _, c := range candidates {
+		base := filepath.Base(c)
+		if name == "" && (base == scorepUnfinished || strings.HasPrefix(base, scorepFailed)) {
+			continue
+		}
+		// File systems keep coarser times than the clock has: allow for two seconds.
+		info, err := os.Lstat(filepath.Join(c, scorepSettings))
+		if err != nil || !info.Mode().IsRegular() || info.ModTime().Before(began.Add(-2*time.Second)) {
+			continue
+		}
+		switch ours, err := scorep.SameJob(c, dir); {
+		case errors.Is(err, fs.ErrNotExist): // a profile only; nothing speaks against it
+			made = append(made, c)
+		case err != nil:
+			return "", err
+		case ours:
+			made = append(made, c)
+		default:
+			others = append(others, c)
+		}
+	}
+	switch {
+	case len(made) == 1:
+		return made[0], nil
+	case len(made) > 1:
+		return "", fmt.Errorf("%d experiment directories of Score-P were made meanwhile: %s", len(made), relativeList(made))
+	case len(others) > 0:
+		return "", fmt.Errorf("no process of this job is in Score-P's %s", relativeList(others))
+	case name != "":
+		return "", fmt.Errorf("Score-P has made no %s", name)
+	}
+	return "", fmt.Errorf("Score-P has made no experiment directory here")
+}
+
+func relativeList(paths []string) string {
+	short := make([]string, len(paths))
+	for i, p := range paths {
+		short[i] = relative(p)
+	}
+	return strings.Join(short, ", ")
+}
+
+// moved tells where the archives are when their experiment directory has been moved.
+func (u *unified) moved(from, to string) {
+	at := func(path string) string {
+		if r, err := filepath.Rel(from, path); err == nil && filepath.IsLocal(r) {
+			return filepath.Join(to, r)
+		}
+		return path
+	}
+	for i := range u.Recordings {
+		u.Recordings[i] = at(u.Recordings[i])
+	}
+	if u.Result != nil {
+		for i := range u.Runs {
+			u.Runs[i].Archive = at(u.Runs[i].Archive)
+		}
+	}
+}

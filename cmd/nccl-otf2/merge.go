@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+)
+
+// ncclFolder is where `run` puts the experiment directory in Score-P's.
+const ncclFolder = "nccl"
+
+func mergeCommand() *cobra.Command {
+	var f format
+	var output string
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "merge SCOREP_DIR [NCCL_DIR] --output DIR",
+		Short: "Make one archive of a Score-P trace and what NCCL did",
+		Long: `Makes one archive of the trace in the Score-P experiment directory SCOREP_DIR and of what the same processes recorded in the
+experiment directory NCCL_DIR (default: SCOREP_DIR/` + ncclFolder + `): Score-P's processes with their threads, MPI, OpenMP and CUDA, and in
+them the rows of NCCL, on Score-P's clock. Both directories stay as they are; event files are shared by hard links, so the
+archive needs little room and the time depends on definitions, not on events.
+
+Processes are the same if their host and process id are, and if they lived while Score-P measured. Calls of NCCL that Score-P
+has, because they were forwarded to it, are on its threads' rows only. docs/scorep.md says what becomes of what.`,
+		Example: `  nccl-otf2 merge scorep-20260131_1015_4711 --output merged
+  nccl-otf2 merge scorep-train nccl-otf2-4711 -o merged --keep-forwarded
+  nccl-otf2 print merged`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return nil
+			}
+			return exactly("a Score-P experiment directory")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output == "" {
+				return usagef("merge needs a folder for the archive: --output DIR")
+			}
+			dir := filepath.Join(args[0], ncclFolder)
+			if len(args) == 2 {
+				dir = args[1]
+			} else if !isDir(dir) {
+				return usagef("merge needs the experiment directory of NCCL, as there is no %s: see %s --help", dir, cmd.CommandPath())
+			}
+			res, err := merge(args[0], dir, output, keep)
+			if err != nil {
+				return err
+			}
+			if f == formatJSON {
+				return readerGone(writeJSON(cmd.OutOrStdout(), res))
+			}
+			printMerged(cmd.OutOrStdout(), res)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "folder of the archive: a new one, or one of an earlier merge")
+	cmd.Flags().BoolVar(&keep, "keep-forwarded", false, "keep the rows of threads whose calls Score-P has, too")
+	addFormat(cmd, &f)
+	return cmd
+}
+
+// merge checks the folders that people mix up, and shows progress.
+func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, error) {
+	switch {
+	case !isDir(measurement):
+		return nil, fmt.Errorf("%s is not a folder: give Score-P's experiment directory", measurement)
+	case !isDir(dir):
+		return nil, fmt.Errorf("%s is not a folder: give the experiment directory of NCCL", dir)
+	case !isDir(filepath.Join(dir, shard.Folder)):
+		if isDir(filepath.Join(measurement, shard.Folder)) {
+			return nil, fmt.Errorf("%s holds no recording (no shards), %s does: Score-P's directory comes first", dir, measurement)
+		}
+		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
+	}
+	p := newProgress()
+	defer p.done()
+	res, err := scorep.Merge(measurement, dir, output, &scorep.MergeOptions{
+		UnifyOptions:  *unifyOptions(false, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }),
+		KeepForwarded: keep,
+	})
+	switch {
+	case errors.Is(err, scorep.ErrBusy):
+		return nil, fmt.Errorf("%w: try again when it is done", err)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w: merge as a user who may write %s and %s", err, dir, output)
+	}
+	return res, err
+}
+
+// printMerged says what is in a merged archive, and what became of rows that both have.
+func printMerged(w io.Writer, r *scorep.MergeResult) {
+	fmt.Fprintln(w, paint(w, bold, relative(r.Archive)))
+	fmt.Fprintf(w, "  %s of both, by Score-P's timer (%s)\n", count(r.Paired, "process", "processes"), r.Timer)
+	fmt.Fprintf(w, "  of Score-P: %s, %s\n", count(r.ScorepLocations, "location", "locations"), count(r.ScorepEvents, "event", "events"))
+	fmt.Fprintf(w, "  of NCCL: %s, %s, %s\n", count(r.Locations, "location", "locations"), count(r.Communicators, "communicator", "communicators"),
+		count(r.Events, "event", "events"))
+	note := func(n int, format string, args ...any) {
+		if n > 0 {
+			fmt.Fprintf(w, "  %s\n", fmt.Sprintf(format, args...))
+		}
+	}
+	threads := func(n int) string { return count(n, "thread", "threads") }
+	note(r.ThreadsLeftOut, "calls of %s are on Score-P's rows (--keep-forwarded shows ours, too)", threads(r.ThreadsLeftOut))
+	note(r.ThreadsMarked, "calls of %s are on Score-P's rows and marked “(forwarded)” on ours, which have more than those", threads(r.ThreadsMarked))
+	note(r.Rewritten, "%s rewritten in chunks of Score-P's size", count(r.Rewritten, "event file was", "event files were"))
+	note(r.Copied-r.Rewritten, "%s copied, for want of links or because a process had not finished", count(r.Copied-r.Rewritten, "event file was", "event files were"))
+	warn := func(n int, format string, args ...any) {
+		note(n, "%s %s", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
+	}
+	warn(r.ScorepOnly, "%s of Score-P left nothing of NCCL", count(r.ScorepOnly, "process", "processes"))
+	warn(r.NCCLOnly, "%s not in Score-P's trace; where no other one of its machine is, times are by the real-time clock",
+		count(r.NCCLOnly, "process of NCCL is", "processes of NCCL are"))
+	if r.Extended {
+		warn(1, "events of NCCL lie outside of Score-P's measurement, which was made longer")
+	}
+	for _, p := range r.Problems {
+		warn(1, "%s", p)
+	}
+	fmt.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/cube"
+	"ncclotf2/profile/cubex"
+)
+
+func profileCommand() *cobra.Command {
+	var f format
+	var output, summary string
+	var compress bool
+	cmd := &cobra.Command{
+		Use:   "profile ARCHIVE|DIR",
+		Short: "Make a CUBE profile: times, bytes and waiting by call path and rank",
+		Long: `Sums up an archive in one pass and writes a profile (*.cubex) for the CUBE browser and the cube_* tools:
+calls of NCCL by phase of the program, operations by algorithm, protocol and class of sizes, network
+traffic by phase; for each its visits, time, bytes, wait states and bandwidths, for every thread and every
+rank of a communicator. docs/cube.md lists trees and metrics.
+
+Of a job in profile mode (NCCL_OTF2_MODE=profile), which leaves no events, it makes profile and summary
+from what the processes summed up, while the job runs as well as after its end.`,
+		Example: `  nccl-otf2 profile exp1
+  nccl-otf2 profile exp1 -o exp1.cubex --summary exp1.json
+  cube_stat -p -t 20 exp1.cubex
+  nccl-otf2 print --cube exp1.cubex`,
+		Args: exactly("an experiment directory or archive"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "" && !strings.HasSuffix(output, cube.Suffix) {
+				return usagef("profile %q: tools take names that end in %s only", output, cube.Suffix)
+			}
+			in, err := profileOf(args[0])
+			if err != nil {
+				return err
+			}
+			out := output
+			if out == "" {
+				out = filepath.Join(in.dir, cubex.FileName)
+			}
+			if err := in.Write(out, compress); err != nil {
+				return err
+			}
+			sum := in.Summary()
+			if summary != "" {
+				if err := cubex.WriteSummary(summary, sum); err != nil {
+					return err
+				}
+			}
+			w := cmd.OutOrStdout()
+			if f == formatJSON {
+				err = writeJSON(w, sum)
+			} else {
+				err = printProfile(w, out, in.Profile, append(in.remarks, in.problems...))
+			}
+			if err != nil {
+				return readerGone(err)
+			}
+			if len(in.problems) > 0 {
+				return exitCode(exitInput)
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&output, "output", "o", "", "the profile, a name that ends in .cubex (default: profile.cubex beside the archive)")
+	fl.StringVar(&summary, "summary", "", "a file for figures by operation (median, 99th percentile, bandwidths) in JSON")
+	fl.BoolVar(&compress, "compress", false, "compress the values: not all builds of the CUBE tools read that")
+	addFormat(cmd, &f)
+	return cmd
+}
+
+// profiledInput is what a path argument has been summed up to.
+type profiledInput struct {
+	*cubex.Profile
+	dir      string   // where the profile belongs
+	remarks  []string // what is not in it
+	problems []string // what could not be read
+}
+
+// profileOf sums up what a path argument means.
+func profileOf(arg string) (*profiledInput, error) {
+	if isDir(arg) && inProfileMode(arg) {
+		jobs, problems, err := cubex.FromShards(arg)
+		if err != nil {
+			return nil, err
+		}
+		if len(jobs) != 1 {
+			return nil, fmt.Errorf("%d jobs in profile mode share %s: `nccl-otf2 unify %s` makes a profile of each", len(jobs), arg, arg)
+		}
+		jobs[0].Creator = creator()
+		return &profiledInput{jobs[0].Profile, jobs[0].Dir, (&madeProfile{Job: jobs[0]}).remarks(), problems}, nil
+	}
+	a, err := openArchive(arg)
+	if a == nil {
+		return nil, err
+	}
+	defer a.Close()
+	in := &profiledInput{dir: filepath.Dir(a.Path())}
+	if err != nil { // definitions are damaged; what is there counts
+		in.problems = append(in.problems, oneLine(err.Error()))
+	}
+	progress := newProgress()
+	defer progress.working("reading " + a.Path())()
+	p, report, err := cubex.FromArchive(a)
+	if err != nil {
+		return nil, err
+	}
+	p.Creator = creator()
+	in.Profile, in.problems = p, append(in.problems, report.Problems...)
+	return in, nil
+}
+
+func creator() string { return "nccl-otf2 " + toolVersion }
+
+// madeProfile is the profile of a job in profile mode.
+type madeProfile struct {
+	*cubex.Job `json:"-"`
+	Path       string `json:"profile"`
+	Summary    string `json:"summary"`
+	Running    int    `json:"running"`
+	Crashed    int    `json:"crashed"`
+	Missing    int    `json:"missing"`
+
+	Problems []string `json:"problems,omitempty"`
+}
+
+// makeProfiles makes the files of the jobs in profile mode.
+func makeProfiles(dir string) ([]madeProfile, error) {
+	jobs, problems, err := cubex.MakeFiles(dir, creator())
+	if err != nil {
+		return nil, err
+	}
+	all := make([]madeProfile, len(jobs))
+	for i, j := range jobs {
+		all[i] = madeProfile{Job: j, Path: filepath.Join(j.Dir, cubex.FileName), Summary: filepath.Join(j.Dir, cubex.SummaryName),
+			Running: j.Running, Crashed: j.Crashed, Missing: j.Missing}
+	}
+	if len(all) > 0 {
+		all[0].Problems = problems
+	}
+	return all, nil
+}
+
+// remarks says what is not in the profile.
+func (m *madeProfile) remarks() (list []string) {
+	for _, r := range []struct {
+		n    int
+		text string
+	}{
+		{m.Job.Running, "still running: what they have done up to some seconds ago is in the profile"},
+		{m.Job.Crashed, "ended without completing: the profile has what they had done some seconds before"},
+		{m.Job.Missing, "of the job left nothing here"},
+	} {
+		if r.n > 0 {
+			list = append(list, count(r.n, "process", "processes")+" "+r.text)
+		}
+	}
+	return append(list, m.Problems...)
+}
+
+func (m *madeProfile) print(w io.Writer) {
+	printProfile(w, m.Path, m.Profile, m.remarks())
+	fmt.Fprintf(w, "  figures by operation: %s\n", relative(m.Summary))
+}
+
+// printProfile says what is in the profile.
+func printProfile(w io.Writer, path string, p *cubex.Profile, problems []string) error {
+	c := p.Count()
+	fmt.Fprintln(w, paint(w, bold, relative(path)))
+	_, err := fmt.Fprintf(w, "  %s, %s, %s, %s\n", count(c.Processes, "process", "processes"), count(c.Locations, "location", "locations"),
+		count(c.CallPaths, "call path", "call paths"), count(c.Visits, "visit", "visits"))
+	if n := p.Lost(); n > 0 {
+		problems = append(problems, fmt.Sprintf("%s not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: NCCL_OTF2_EVENTS may ask for less", count(n, "event was", "events were")))
+	}
+	for _, problem := range problems {
+		fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(problem))
+	}
+	return err
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/timeline"
+)
+
+// timelineFile is where the page of an experiment directory is written by default.
+const timelineFile = "timeline.html"
+
+func timelineCommand() *cobra.Command {
+	var output string
+	var serve bool
+	var port int
+	cmd := &cobra.Command{
+		Use:   "timeline ARCHIVE|DIR",
+		Short: "One page that shows the run",
+		Long: `Makes one HTML file that shows the archive in time, with everything it needs inside: it opens from disk in any
+current browser, and can be sent to others. Its ? key says how it is used.
+
+Archives of more than some ten million regions are better looked at with --serve: the tool then gives the page what
+it shows, on this machine only, at an address with a secret in it, until it is interrupted.`,
+		Example: `  nccl-otf2 timeline exp1
+  nccl-otf2 timeline exp1 -o page.html
+  nccl-otf2 timeline exp1 --serve`,
+		Args: exactly("an experiment directory or archive"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case serve && output != "":
+				return usagef("--serve writes no file: leave --output out")
+			case !serve && cmd.Flags().Changed("port"):
+				return usagef("--port is for --serve")
+			}
+			anchor, err := anchorPath(args[0])
+			if err != nil {
+				return err
+			}
+			a, damage := openArchive(anchor)
+			if a == nil {
+				return damage
+			}
+			defer a.Close()
+			p := newProgress()
+			stop := p.working("reading " + a.Path())
+			d, err := timeline.Read(a)
+			stop()
+			if err != nil {
+				return err
+			}
+			d.Damage(damage)
+			opts := timeline.Options{Title: titleOf(anchor), Tool: "nccl-otf2 " + toolVersion}
+			opts.Progress = func(done, total int) { p.say("writing: %d of %d", done, total) }
+			if serve {
+				return serveTimeline(cmd, d, opts, port, p)
+			}
+			if output == "" {
+				output = filepath.Join(filepath.Dir(anchor), timelineFile)
+			}
+			err = writeTimeline(d, output, opts)
+			p.done()
+			if err != nil {
+				return err
+			}
+			st, err := os.Stat(output)
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d, fileSize(st.Size()))
+			return readerGone(nil)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "the file (default: "+timelineFile+" beside the archive)")
+	cmd.Flags().BoolVar(&serve, "serve", false, "write no file; give the page its data from this machine, until interrupted")
+	cmd.Flags().IntVar(&port, "port", 0, "port for --serve (0: any that is free)")
+	return cmd
+}
+
+// titleOf names an archive by its folder.
+func titleOf(anchor string) string {
+	if abs, err := filepath.Abs(anchor); err == nil {
+		anchor = abs
+	}
+	if base := filepath.Base(anchor); base != anchorName {
+		return base
+	}
+	return filepath.Base(filepath.Dir(anchor))
+}
+
+// writeTimeline replaces the file as a whole, so that a page that is open stays what it was until it is there.
+func writeTimeline(d *timeline.Data, path string, opts timeline.Options) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	if err != nil {
+		return err
+	}
+	err = d.WritePage(f, opts)
+	if err == nil {
+		err = f.Chmod(0o600)
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+func serveTimeline(cmd *cobra.Command, d *timeline.Data, opts timeline.Options, port int, p *progress) error {
+	s, err := d.NewServer(opts)
+	p.done()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	l, err := s.Listen(port)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s\n  %s; only this machine can reach it, and who knows the address. Ctrl-C ends it.\n", paint(out, bold, s.URL()), d)
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, os.Interrupt, unix.SIGTERM)
+	go func() {
+		<-end
+		_ = l.Close()
+	}()
+	if err := s.Serve(l); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func fileSize(n int64) string {
+	switch {
+	case n < 1<<20:
+		return fmt.Sprintf("%.0f KiB", float64(n)/(1<<10))
+	default:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+}

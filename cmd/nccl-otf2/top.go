@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/analysis"
+)
+
+// topShare is the part of one processor that looking takes at most: between looks it pauses so much longer than one took.
+const topShare = 0.1
+
+type topOptions struct {
+	format           format
+	interval, window time.Duration
+	once             bool
+}
+
+func topCommand() *cobra.Command {
+	o := topOptions{interval: time.Second, window: 10 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "top [DIR]",
+		Short: "Watch a running job: operations per second, bandwidths, who waits, losses",
+		Long: `Shows what a job does while it is recorded, from its experiment directory DIR (default: as of ctl): operations per
+second, sizes and bandwidths, which ranks wait and for whom, what was lost. It waits for a directory that is not there
+yet, and ends when the job ends, or with the key q. It only reads what the job's collectors have written, so it is some
+seconds behind and the job does not notice it. docs/top.md explains the columns and the fields of the JSON form.
+
+Where the output is no terminal, or with --once, it prints how the job stands once. With --format json it prints a line
+for each look.`,
+		Example: `  nccl-otf2 top exp1
+  nccl-otf2 top exp1 --once
+  nccl-otf2 top exp1 --format json --interval 5s`,
+		Args: atMost("an experiment directory", 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.interval < 100*time.Millisecond:
+				return usagef("--interval is 100ms or more, not %v", o.interval)
+			case o.window < time.Second || o.window > time.Hour:
+				return usagef("--window is from 1s to 1h, not %v", o.window)
+			}
+			dir := ""
+			if len(args) > 0 {
+				dir = args[0]
+			} else {
+				var err error
+				if dir, err = runningJob(); err != nil {
+					return err
+				}
+			}
+			if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+				return fmt.Errorf("%s is not a folder: give the experiment directory of a job", dir)
+			}
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
+			defer stop()
+			t := &top{topOptions: o, live: analysis.NewLive(dir, o.window), dir: dir}
+			return readerGone(t.run(ctx, cmd.OutOrStdout()))
+		},
+	}
+	fl := cmd.Flags()
+	fl.DurationVar(&o.interval, "interval", o.interval, "time between looks; longer where looking takes more than a tenth of it")
+	fl.DurationVar(&o.window, "window", o.window, "time that rates are of")
+	fl.BoolVar(&o.once, "once", false, "print how the job stands now, and end")
+	addFormat(cmd, &o.format)
+	return cmd
+}
+
+type top struct {
+	topOptions
+	live *analysis.Live
+	dir  string
+}
+
+func (t *top) run(ctx context.Context, out io.Writer) error {
+	terminal, _ := out.(*os.File)
+	switch {
+	case t.format == formatJSON:
+		return t.lines(ctx, out)
+	case t.once || !isTerminal(out) || os.Getenv("TERM") == "dumb":
+		v, err := t.live.Look(time.Now())
+		if err != nil {
+			return err
+		}
+		if v.State == analysis.LiveWaiting {
+			return t.nothing(v)
+		}
+		return v.Document(0, 0).WriteText(out)
+	}
+	return t.watch(ctx, terminal)
+}
+
+// nothing is the error of a single look that finds no job.
+func (t *top) nothing(v *analysis.LiveView) error {
+	if len(v.Problems) > 0 {
+		return fmt.Errorf("%s: no job can be seen yet: %s", t.dir, v.Problems[0])
+	}
+	return fmt.Errorf("%s: no job has been recorded in it yet", t.dir)
+}
+
+// pause is the time until the next look.
+func (t *top) pause(began time.Time) time.Duration {
+	took := time.Since(began)
+	return max(t.interval-took, time.Duration(float64(took)/topShare)-took)
+}
+
+// lines prints a line for each look.
+func (t *top) lines(ctx context.Context, out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	for {
+		began := time.Now()
+		v, err := t.live.Look(began)
+		if err != nil {
+			return err
+		}
+		if t.once && v.State == analysis.LiveWaiting {
+			return t.nothing(v)
+		}
+		if err := e.Encode(v); err != nil || t.once || v.Over {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(t.pause(began)):
+		}
+	}
+}
+
+// watch draws on a terminal, and leaves the last look on it.
+func (t *top) watch(ctx context.Context, terminal *os.File) error {
+	s := openScreen(os.Stdin, terminal)
+	var last *analysis.LiveView
+	err := func() error {
+		defer s.close()
+		for {
+			began := time.Now()
+			v, err := t.live.Look(began)
+			if err != nil {
+				return err
+			}
+			last = v
+			s.draw(t.page(s, v))
+			if v.Over {
+				return nil
+			}
+			next := time.After(t.pause(began))
+			for waiting := true; waiting; {
+				select {
+				case <-ctx.Done():
+					return nil
+				case key := <-s.keys:
+					if key == 'q' || key == 'Q' {
+						return nil
+					}
+				case <-s.changed:
+					s.draw(t.page(s, v))
+				case <-next:
+					waiting = false
+				}
+			}
+		}
+	}()
+	if err != nil || last == nil {
+		return err
+	}
+	_, rows := s.size()
+	for _, line := range topLines(last, rows) {
+		if _, err := fmt.Fprintln(terminal, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *top) page(s *screen, v *analysis.LiveView) []string {
+	columns, rows := s.size()
+	lines := topLines(v, rows-1)
+	const keys = "q: end"
+	if room := columns - len([]rune(lines[0])) - len(keys); room > 1 {
+		lines[0] += strings.Repeat(" ", room) + keys
+	}
+	return lines
+}
+
+// topLines writes a view in about so many lines: a third of what is free is for operations, the rest for ranks.
+func topLines(v *analysis.LiveView, rows int) []string {
+	write := func(operations, ranks int) []string {
+		var b bytes.Buffer
+		_ = v.Document(operations, ranks).WriteText(&b) // a buffer takes everything
+		return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	}
+	lines := write(0, 0)
+	if len(lines) <= rows {
+		return lines
+	}
+	free := rows - (len(lines) - len(v.Operations) - len(v.Ranks)) - 2 // two lines that say what is left out
+	operations := min(len(v.Operations), max(free/3, free-len(v.Ranks), 1))
+	return write(operations, max(free-operations, 1))
+}

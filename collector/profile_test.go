@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ncclotf2/config"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/plugin/shm/shmtest"
+	"ncclotf2/profile"
+	"ncclotf2/shard"
+)
+
+// callsIn counts the calls and the operations in profiles.
+func callsIn(t *testing.T, entries ...shard.Entry) (calls, operations uint64) {
+	t.Helper()
+	for _, e := range entries {
+		if files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt")); len(files) > 0 {
+			t.Errorf("%s has event files", e.Path)
+		}
+		a, err := profile.Open(shard.ProfileFile(e.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range a.Rows {
+			for _, c := range a.Rows[i].Cells {
+				switch n := a.Nodes[c.Node]; {
+				case n.Kind != profile.Size:
+				case a.Nodes[n.Parent].Kind == profile.Call:
+					calls += c.Visits
+				default:
+					operations += c.Visits
+				}
+			}
+		}
+	}
+	return calls, operations
+}
+
+// In profile mode nothing is on disk but what events came to: as much after one flush as after many.
+func TestProfileMode(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE=profile", "NCCL_OTF2_CHANNELS=on")})
+	sizes := make(map[uint64]int64)
+	n := uint64(0)
+	for range 40 {
+		for range 100 {
+			a.allReduce(n)
+			n++
+		}
+		flushAll(t, job)
+		info, err := os.Stat(shard.ProfileFile(onlyShard(t, dir).Path))
+		must(t, err)
+		sizes[n] = info.Size()
+	}
+	if first, last := sizes[1000], sizes[n]; last > first+first/10 {
+		t.Errorf("%d bytes after 1000 operations, %d after %d", first, last, n)
+	}
+	if calls, operations := callsIn(t, onlyShard(t, dir)); calls != n || operations != n {
+		t.Errorf("%d calls, %d operations of %d while the process runs", calls, operations, n)
+	}
+	process.end()
+	must(t, wait())
+	e := onlyShard(t, dir)
+	if calls, operations := callsIn(t, e); calls != n || operations != n || e.State != shard.Done || !e.Process.IsProfile() {
+		t.Errorf("%d calls, %d operations of %d, state %v", calls, operations, n, e.State)
+	}
+	for _, c := range e.Process.Comms {
+		for f, s := range c.Sequences {
+			if s.Count != n || len(s.Digests) > 0 {
+				t.Errorf("%s: %d operations, %d digests", f, s.Count, len(s.Digests))
+			}
+		}
+	}
+}
+
+// A collector is killed at any moment, again and again: each call is in the profiles once in the end.
+func TestProfileSurvivesKills(t *testing.T) {
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
+	a := newApplication(job, 0, monotonic)
+	vars := []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE=profile"}
+	const kills, calls = 4, 1000
+	n := uint64(0)
+	for k := range kills {
+		collector := startCollector(t, job, "collector", vars...)
+		for range calls {
+			a.allReduce(n)
+			n++
+		}
+		if k%2 == 1 {
+			flushAll(t, job)
+			for range calls {
+				a.allReduce(n)
+				n++
+			}
+		}
+		time.Sleep(time.Duration(k) * 30 * time.Millisecond)
+		collector.Process.Kill()
+		collector.Wait()
+	}
+	last := startCollector(t, job, "collector", vars...)
+	process.end()
+	if err := last.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, last.Stderr)
+	}
+	entries := shards(t, dir)
+	total := uint64(0)
+	for _, e := range entries {
+		total += starts(e.Process)
+	}
+	// The call that a kill falls into may be incomplete.
+	if got, _ := callsIn(t, entries...); total != n*perCall || got > n || got < n-kills {
+		t.Errorf("%d starts of %d, %d calls of %d in %d shards", total, n*perCall, got, n, len(entries))
+	}
+}
+
+// The collector of the first rank makes profiles while the process runs, if it is asked to.
+func TestProfilesOfARunningJob(t *testing.T) {
+	for _, c := range []struct {
+		rank string
+		want bool
+	}{{"0", true}, {"1", false}} {
+		dir := t.TempDir()
+		job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+		newApplication(job, 0, monotonic)
+		var made atomic.Int32
+		live := &live{experiment: dir, memory: mapped(t, job)}
+		vars := environment("NCCL_OTF2_MODE=profile", "NCCL_OTF2_PROFILE_INTERVAL=10s", "RANK="+c.rank, "WORLD_SIZE=2")
+		var err error
+		live.settings, err = config.Load(vars)
+		must(t, err)
+		live.launcher = config.FindLauncher(vars)
+		live.startProfiles(func(string) error { made.Add(1); return nil })
+		live.profileDue()
+		live.profiles.wait()
+		if made.Load() != 0 {
+			t.Error("a profile was made before its time")
+		}
+		for range 2 {
+			live.profiles.next = time.Now().Add(-time.Second)
+			live.profileDue()
+			live.profiles.wait()
+			live.profileDue() // not again at once
+		}
+		if got := made.Load(); c.want != (got == 2) || !c.want && got != 0 {
+			t.Errorf("rank %s made %d profiles", c.rank, got)
+		}
+		process.end()
+	}
+}

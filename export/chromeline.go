@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"cmp"
+	"slices"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+)
+
+// chromeIDs are the attributes by which events name each other.
+type chromeIDs struct{ event, parent attribute }
+
+func (c *chromeWriter) chromeIDs() chromeIDs {
+	return chromeIDs{c.rows.attribute("EVENT_ID"), c.rows.attribute("PARENT_ID")}
+}
+
+// lineage notes where an event stands and draws the line from its parent, where that began earlier. Rows that show
+// one thing of an operation after the other get one line.
+func (c *chromeWriter) lineage(r *chromeRow, ev *otf2.Event, parents *recent, ids *chromeIDs) {
+	if len(r.stack) == 0 {
+		return
+	}
+	if id, ok := ids.event.of(ev.Attributes); ok {
+		parents.put(id, origin{r.row, ev.Time})
+	}
+	id, ok := ids.parent.of(ev.Attributes)
+	if !ok || id == r.parent {
+		return
+	}
+	from, known := parents.get(id)
+	if !known {
+		c.leaveOut("lines from parents that are not in the archive, or began later")
+		return
+	}
+	r.parent = id
+	c.flow("parent", "parent", []flowPoint{{from.row, from.time}, {r.row, ev.Time}})
+}
+
+type flowPoint struct {
+	row  *row
+	time otf2.Timestamp
+}
+
+// flow draws a line through slices, in the order of their times.
+func (c *chromeWriter) flow(name, category string, points []flowPoint) {
+	c.flows++
+	for i, p := range points {
+		phase := "t"
+		switch i {
+		case 0:
+			phase = "s"
+		case len(points) - 1:
+			phase = "f"
+		}
+		c.begin(phase, name, category, p.row, p.time)
+		c.out.integer("id", int64(c.flows))
+		if phase != "s" {
+			c.out.text("bp", "e")
+		}
+		c.end()
+	}
+	c.count(category + " lines")
+}
+
+// matches draws lines through the parts of each collective, in the order in which they began, and from the sender to
+// the receiver of each message.
+func (c *chromeWriter) matches() {
+	var points []flowPoint
+	c.problems(analysis.EachMatch(c.archive, &analysis.Matches{
+		Collective: func(parts []analysis.Part) {
+			if len(parts) < 2 {
+				return
+			}
+			points = points[:0]
+			for i := range parts {
+				points = append(points, flowPoint{c.rows.of[parts[i].Location], parts[i].Begin})
+			}
+			slices.SortFunc(points, func(a, b flowPoint) int {
+				return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.row.location, b.row.location))
+			})
+			c.flow(parts[0].Function, "collective", points)
+		},
+		Message: func(send, recv *analysis.End) {
+			if recv.End < send.Begin {
+				c.leaveOut("lines of messages that arrived before they were sent")
+				return
+			}
+			c.flow("message", "message", []flowPoint{{c.rows.of[send.Location], send.Begin}, {c.rows.of[recv.Location], max(send.Begin, recv.Begin)}})
+		},
+	}))
+}
+
+// transfers draws lines from where a transfer was handed to the network to the receiver's row when it was known to be
+// sent. A line needs a region at both ends.
+func (c *chromeWriter) transfers() {
+	lines := analysis.NewTransferReader(c.archive)
+	depth := make(map[otf2.LocationRef]int)
+	selection := &otf2.Selection{
+		Locations: lines.Locations(),
+		Kinds:     otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking),
+	}
+	if len(selection.Locations) == 0 {
+		return
+	}
+	type put struct{ location, window, matching uint64 }
+	shown := make(map[put]bool) // transfers under way that began in a region
+	for ev, err := range c.archive.Events(selection) {
+		if err != nil {
+			c.problems([]string{err.Error()})
+			continue
+		}
+		switch ev.Kind {
+		case otf2.EventEnter:
+			depth[ev.Location]++
+		case otf2.EventLeave:
+			depth[ev.Location]--
+		case otf2.EventRmaPut:
+			shown[put{uint64(ev.Location), ev.Args[0], ev.Args[3]}] = depth[ev.Location] > 0
+			lines.Event(ev)
+		default:
+			key := put{uint64(ev.Location), ev.Args[0], ev.Args[1]}
+			begins := shown[key]
+			delete(shown, key)
+			t := lines.Event(ev)
+			if t == nil {
+				break
+			}
+			if t.Target == otf2.UndefinedLocation || depth[t.Target] <= 0 || !begins {
+				c.leaveOut("lines of transfers to rows that show nothing at the time")
+				break
+			}
+			c.flow("transfer", "transfer", []flowPoint{{c.rows.of[t.Location], t.Begin}, {c.rows.of[t.Target], t.End}})
+		}
+	}
+}
+
+// origin is where an event that may be a parent stands.
+type origin struct {
+	row  *row
+	time otf2.Timestamp
+}
+
+// recent remembers the latest origins by event, at least maxOrigins of them.
+type recent struct{ young, old map[uint64]origin }
+
+const maxOrigins = 1 << 18
+
+func (r *recent) put(id uint64, o origin) {
+	if r.young == nil || len(r.young) >= maxOrigins {
+		r.young, r.old = make(map[uint64]origin), r.young
+	}
+	if _, again := r.young[id]; !again { // a region that tells more of an event later stays where it began
+		r.young[id] = o
+	}
+}
+
+func (r *recent) get(id uint64) (origin, bool) {
+	if o, ok := r.young[id]; ok {
+		return o, true
+	}
+	o, ok := r.old[id]
+	return o, ok
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"ncclotf2/otf2"
+)
+
+// Options say how to export; nil means the zero value.
+type Options struct {
+	// Job names the job where a schema asks for its id, as SLURM_JOB_ID does; "" if it is not known.
+	Job string
+	// Version of the program that exports, for files that name who made them.
+	Version string
+	// Progress, if set, is told now and then what is being done, and how many records have been written.
+	Progress func(what string, records uint64)
+}
+
+// Result tells what was written.
+type Result struct {
+	Files   []string          `json:"files"`
+	Records map[string]uint64 `json:"records"`            // by kind
+	LeftOut map[string]uint64 `json:"left_out,omitempty"` // what the form has no room for, or the archive no data for
+	// Problems, one line each: event files that could not be read to their end.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// exporter is what all forms have in common.
+type exporter struct {
+	archive  *otf2.Archive
+	rows     *rows
+	opts     Options
+	result   Result
+	written  uint64
+	toldWhat string
+}
+
+func newExporter(a *otf2.Archive, opts *Options) *exporter {
+	e := &exporter{archive: a, rows: newRows(a.Defs), result: Result{Files: []string{}, Records: make(map[string]uint64), LeftOut: make(map[string]uint64)}}
+	if opts != nil {
+		e.opts = *opts
+	}
+	return e
+}
+
+// count notes a record of a kind.
+func (e *exporter) count(kind string) {
+	e.result.Records[kind]++
+	if e.written++; e.opts.Progress != nil && (e.written%(1<<14) == 0 || e.toldWhat != kind) {
+		e.toldWhat = kind
+		e.opts.Progress(kind, e.written)
+	}
+}
+
+func (e *exporter) leaveOut(what string) { e.result.LeftOut[what]++ }
+
+func (e *exporter) problems(all []string) {
+	for _, p := range all {
+		if !slices.Contains(e.result.Problems, p) {
+			e.result.Problems = append(e.result.Problems, p)
+		}
+	}
+}
+
+// file is an output that gets its name when it is complete.
+type file struct {
+	*bufio.Writer
+	path string
+	f    *os.File
+}
+
+// create opens an output. Parts of the path that are missing are made.
+func create(path string) (*file, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(dir, fmt.Sprintf(".%s.%d.new", filepath.Base(path), os.Getpid()))
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	return &file{Writer: bufio.NewWriterSize(f, 256<<10), path: path, f: f}, nil
+}
+
+// commit completes the file.
+func (f *file) commit() error {
+	if err := errors.Join(f.Flush(), f.f.Close()); err != nil {
+		os.Remove(f.f.Name())
+		return err
+	}
+	if err := os.Rename(f.f.Name(), f.path); err != nil {
+		os.Remove(f.f.Name())
+		return err
+	}
+	return nil
+}
+
+// drop removes what was written. It may follow commit, and then does nothing.
+func (f *file) drop() {
+	if f.f.Close() == nil { // else it has been committed
+		os.Remove(f.f.Name())
+	}
+}
+
+// into writes one file by means of write; "-" stands for the standard output that is given.
+func (e *exporter) into(path string, stdout io.Writer, write func(w io.Writer) error) error {
+	if path == "-" {
+		b := bufio.NewWriterSize(stdout, 256<<10)
+		if err := write(b); err != nil {
+			return err
+		}
+		return b.Flush()
+	}
+	f, err := create(path)
+	if err != nil {
+		return err
+	}
+	defer f.drop()
+	if err := write(f); err != nil {
+		return err
+	}
+	if err := f.commit(); err != nil {
+		return err
+	}
+	e.result.Files = append(e.result.Files, path)
+	return nil
+}

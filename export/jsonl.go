@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+)
+
+// JSONL writes a file per process into a folder, which is made if it is not there, in the schema of the minimal
+// profiler: an event record for what has a begin and an end, a state record for what happens in between, and
+// lifecycle records for communicator ranks. What the archive does not tell is null in the members start, stop, pid, tid,
+// commId, and otherwise left out.
+//
+// Files are named trace_<job or unix time>_pid<PID>.jsonl. If two processes of different hosts have one PID, ".2" stands
+// behind the job of the second; where the archive does not tell PIDs, proc<place in world order> stands in place of pid<PID>.
+func JSONL(a *otf2.Archive, dir string, opts *Options) (*Result, error) {
+	e := newExporter(a, opts)
+	id := e.opts.Job
+	if id == "" {
+		id = strconv.FormatInt(e.rows.clock.since1970(otf2.Timestamp(e.rows.clock.Offset))/1_000_000_000, 10)
+	}
+	if strings.ContainsAny(id, "/\x00") {
+		return nil, fmt.Errorf("job %q cannot be part of a file's name", id)
+	}
+	taken := make(map[string]bool)
+	for _, p := range e.rows.processes {
+		events := uint64(0)
+		for _, l := range p.rows {
+			events += l.events
+		}
+		if events == 0 {
+			e.leaveOut("processes without data")
+			continue
+		}
+		who := fmt.Sprintf("proc%d", p.number)
+		if p.pid != 0 {
+			who = fmt.Sprintf("pid%d", p.pid)
+		}
+		name := fmt.Sprintf("trace_%s_%s.jsonl", id, who)
+		for n := 2; taken[name]; n++ {
+			name = fmt.Sprintf("trace_%s.%d_%s.jsonl", id, n, who)
+		}
+		taken[name] = true
+		if err := e.processLines(p, filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	return &e.result, nil
+}
+
+func (e *exporter) processLines(p *process, path string) error {
+	f, err := create(path)
+	if err != nil {
+		return err
+	}
+	defer f.drop()
+	l := newLines(e, p, newJSONWriter(f))
+	l.read()
+	if err := errors.Join(l.out.flush(), f.commit()); err != nil {
+		return err
+	}
+	e.result.Files = append(e.result.Files, path)
+	return nil
+}
+
+// lines writes the records of one process.
+type lines struct {
+	*exporter
+	process *process
+	out     *jsonWriter
+	ids     lineIDs
+	parts   *analysis.PartReader
+
+	transfers *analysis.TransferReader
+	open      map[otf2.LocationRef][]openRegion
+	made      uint64 // ids made
+	mask      string // event mask, "" if not known
+	api       string
+
+	// Calls tell their communicator only when an operation names them as its parent. Until then, or until there are
+	// too many, they are held, by the id of the group call that they are in.
+	held   map[uint64]*heldGroup
+	groups []uint64          // in the order in which they came
+	calls  map[uint64]uint64 // group of each held call
+}
+
+type openRegion struct {
+	region     otf2.RegionRef
+	begin      otf2.Timestamp
+	attributes []otf2.AttributeValue
+}
+
+// lineIDs are the attributes that records are made of.
+type lineIDs struct {
+	event, parent, count, datatype, stream, graph, tag, times attribute
+	seq, warps, send, recv, unfinished, variant, strategy     attribute
+}
+
+func newLines(e *exporter, p *process, out *jsonWriter) *lines {
+	l := &lines{
+		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]openRegion),
+		held: make(map[uint64]*heldGroup), calls: make(map[uint64]uint64),
+	}
+	for name, to := range map[string]*attribute{
+		"EVENT_ID": &l.ids.event, "PARENT_ID": &l.ids.parent, "COUNT": &l.ids.count, "DATATYPE": &l.ids.datatype, "STREAM": &l.ids.stream,
+		"GRAPH": &l.ids.graph, "USER_TAG": &l.ids.tag, "TIMES": &l.ids.times,
+		"SEQ": &l.ids.seq, "WARPS": &l.ids.warps, "SENDBUFF_ADDRESS": &l.ids.send, "RECVBUFF_ADDRESS": &l.ids.recv, "UNFINISHED": &l.ids.unfinished,
+		"KERNEL_VARIANT": &l.ids.variant, "SYNC_STRATEGY": &l.ids.strategy,
+	} {
+		*to = e.rows.attribute(name)
+	}
+	l.transfers = analysis.NewTransferReader(e.archive)
+	l.parts = analysis.NewPartReader(e.archive, true, l.operation)
+	for _, p := range e.archive.Anchor.Properties {
+		switch p.Name {
+		case "NCCL_OTF2::EVENT_MASK":
+			if _, err := strconv.ParseUint(p.Value, 0, 32); err == nil {
+				l.mask = p.Value
+			}
+		case "NCCL_OTF2::API_VERSION":
+			l.api = p.Value
+		}
+	}
+	return l
+}
+
+func (l *lines) read() {
+	locations := make([]otf2.LocationRef, len(l.process.rows))
+	for i, r := range l.process.rows {
+		locations[i] = r.location
+	}
+	puts := uint64(0) // under way
+	for ev, err := range l.archive.Events(&otf2.Selection{Locations: locations}) {
+		if err != nil {
+			l.problems([]string{err.Error()})
+			continue
+		}
+		row := l.rows.of[ev.Location]
+		if row.comm != nil {
+			l.parts.Event(ev)
+		}
+		switch ev.Kind {
+		case otf2.EventEnter:
+			l.open[ev.Location] = append(l.open[ev.Location], openRegion{ev.Enter().Region, ev.Time, append([]otf2.AttributeValue(nil), ev.Attributes...)})
+		case otf2.EventLeave:
+			stack := l.open[ev.Location]
+			if n := len(stack); n > 0 {
+				l.open[ev.Location] = stack[:n-1]
+				l.region(row, &stack[n-1], stack[:n-1], ev)
+			}
+		case otf2.EventCommCreate:
+			l.lifecycle("ProfilerInit", row, ev.Time)
+		case otf2.EventCommDestroy:
+			l.lifecycle("ProfilerFinalize", row, ev.Time)
+		case otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
+			if ev.Kind == otf2.EventRmaPut {
+				puts++
+			}
+			if x := l.transfers.Event(ev); x != nil {
+				puts--
+				l.transfer(x)
+			}
+		case otf2.EventMetric:
+			l.leaveOut("values of metrics")
+		}
+	}
+	for len(l.groups) > 0 {
+		l.letGo()
+	}
+	for _, stack := range l.open {
+		l.result.LeftOut["regions that were open at the end"] += uint64(len(stack))
+	}
+	l.result.LeftOut["transfers without an end"] += puts
+	maps.DeleteFunc(l.result.LeftOut, func(_ string, n uint64) bool { return n == 0 })
+}
+
+// region takes a region that has ended.
+func (l *lines) region(row *row, r *openRegion, outer []openRegion, leave *otf2.Event) {
+	name, group := l.rows.regionName(r.region), l.rows.group[r.region]
+	one := record{row: row, begin: r.begin, end: leave.Time}
+	one.event, _ = l.ids.event.of(r.attributes)
+	one.parent, _ = l.ids.parent.of(r.attributes)
+	attributes := r.attributes
+	switch {
+	case group == regions.GroupAPI:
+		l.call(&one, strings.TrimPrefix(name, "nccl"), attributes, outer)
+	case group == regions.GroupEnqueue && name == "ncclKernelLaunch":
+		one.typ, one.function = "ncclProfileKernelLaunch", "KernelLaunch"
+		stream, known := l.ids.stream.of(attributes)
+		one.details = func(j *jsonWriter) {
+			if known {
+				j.hex("stream", stream)
+			}
+		}
+		if one.parent == 0 {
+			l.event(&one)
+			return
+		}
+		g := l.hold(one.parent)
+		g.launches = append(g.launches, one)
+	case group == regions.GroupEnqueue:
+		one.typ, one.function, one.of = "ncclProfileGroup", "Group", nil
+		l.event(&one)
+	case row.comm != nil: // operations, see operation
+	case row.hasID && (group == regions.GroupCollectives || group == regions.GroupPointToPoint):
+		l.leaveOut("operations on communicators of one rank")
+	case group == regions.GroupCollectives || group == regions.GroupPointToPoint:
+		l.channel(&one, name, attributes)
+	case group == regions.GroupProxy:
+		l.control(&one, name, attributes)
+	case group == regions.GroupNetwork:
+		l.leaveOut("phases of the network rows")
+	default:
+		l.leaveOut("regions of " + cmp.Or(group, "no group"))
+	}
+}
+
+// operation takes an operation that has ended.
+func (l *lines) operation(p *analysis.Part) {
+	row := l.rows.of[p.Location]
+	l.belongs(p.Parent, row)
+	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End, event: p.Event, parent: p.Parent}
+	seq, numbered := l.ids.seq.of(p.Attributes)
+	warps, warped := l.ids.warps.of(p.Attributes)
+	send, sends := l.ids.send.of(p.Attributes)
+	recv, receives := l.ids.recv.of(p.Attributes)
+	stream, streamed := l.ids.stream.of(p.Attributes)
+	tag, tagged := l.ids.tag.of(p.Attributes)
+	variant, variants := l.ids.variant.of(p.Attributes)
+	unfinished, _ := l.ids.unfinished.of(p.Attributes)
+	if _, copied := l.ids.strategy.of(p.Attributes); copied {
+		one.typ = "ncclProfileCeColl"
+	}
+	if p.Message() {
+		one.typ = "ncclProfileP2p"
+	}
+	one.details = func(j *jsonWriter) {
+		j.text("func", p.Function)
+		if numbered {
+			j.unsigned("seq", seq)
+		}
+		if p.Algorithm != "" {
+			j.text("algo", p.Algorithm)
+		}
+		if p.Protocol != "" {
+			j.text("proto", p.Protocol)
+		}
+		if p.Message() {
+			j.integer("peer", int64(p.Peer))
+		}
+		if p.Channels > 0 {
+			j.unsigned("channels", uint64(p.Channels))
+		}
+		if warped {
+			j.unsigned("warps", warps)
+		}
+		if p.Counted {
+			j.unsigned("count", p.Count)
+		}
+		if p.Root >= 0 {
+			j.integer("root", int64(p.Root))
+		}
+		if p.Datatype != "" {
+			j.text("dtype", p.Datatype)
+		}
+		switch {
+		case p.Message() && sends:
+			j.hex("buff", send)
+		case p.Message() && receives:
+			j.hex("buff", recv)
+		case sends && receives:
+			j.hex("sendBuff", send)
+			j.hex("recvBuff", recv)
+		}
+		if streamed {
+			j.hex("stream", stream)
+		}
+		if tagged {
+			j.unsigned("userTag", tag)
+		}
+		if variants {
+			j.text("kernelVariant", l.rows.defs.String(otf2.StringRef(variant)))
+		}
+		// What the minimal profiler has not got.
+		j.unsigned("ordinal", p.Ordinal)
+		if p.Source != "" {
+			j.text("timingSource", p.Source)
+		}
+		if p.Stated {
+			j.unsigned("uncertaintyNs", p.Uncertainty)
+		}
+		if p.Plan > 0 {
+			j.unsigned("plan", p.Plan)
+		}
+		if p.Graph {
+			j.boolean("graph", true)
+		}
+		if unfinished != 0 {
+			j.boolean("unfinished", true)
+		}
+	}
+	l.event(&one)
+}
+
+// channel takes the interval of a kernel on a row of a channel.
+func (l *lines) channel(one *record, name string, attributes []otf2.AttributeValue) {
+	_, number, _ := strings.Cut(one.row.name, " ch ")
+	channel, err := strconv.ParseUint(strings.TrimSpace(number), 10, 8)
+	if err != nil {
+		l.leaveOut("regions of unknown channels")
+		return
+	}
+	one.typ, one.function = "ncclProfileKernelCh", name
+	one.details = func(j *jsonWriter) {
+		j.unsigned("channel", channel)
+		j.text("timingSource", "gpu")
+	}
+	l.event(one)
+}
+
+// controls are the regions of a proxy thread that stand for one ProxyCtrl event, with its state.
+var controls = map[string]string{"Proxy sleep": "ProxyCtrlSleep", "Proxy append": "ProxyCtrlAppend"}
+
+func (l *lines) control(one *record, name string, attributes []otf2.AttributeValue) {
+	state, ok := controls[name]
+	if !ok {
+		times, _ := l.ids.times.of(attributes)
+		l.result.LeftOut["turns of the proxy's loop"] += max(times, 1)
+		return
+	}
+	one.typ, one.function, one.of = "ncclProfileProxyCtrl", state, one.row.proxyOf
+	l.made++
+	one.event = madeID | l.made
+	l.state(one, state, "", 0)
+	l.event(one)
+}
+
+// transfer takes a transfer that has ended: the step of a proxy from where it was handed to the network. Its waits before
+// are in the archive as phases of the oldest step only. Ids of steps and proxy operations are not in archives: the step
+// gets one that no event of NCCL has, and its parent is the operation.
+func (l *lines) transfer(x *analysis.Transfer) {
+	row := l.rows.of[x.Location]
+	one := record{typ: "ncclProfileProxyStep", function: "ProxyStep", row: row, begin: x.Begin, end: x.End, parent: x.Parent}
+	if c := l.rows.comms[x.Comm]; c != nil && x.From >= 0 && x.From < len(c.Members) {
+		one.of = l.rows.of[c.Members[x.From]]
+	}
+	one.details = func(j *jsonWriter) {
+		for _, f := range [...]struct {
+			name  string
+			value int
+		}{{"step", x.Step}, {"channel", x.Channel}, {"peer", x.To}, {"qp", x.QP}} {
+			if f.value >= 0 {
+				j.integer(f.name, int64(f.value))
+			}
+		}
+		j.boolean("isSend", true)
+	}
+	l.made++
+	one.event = madeID | l.made
+	l.state(&one, "ProxyStepSendWait", "transSize", x.Bytes)
+	l.event(&one)
+}
+
+// lifecycle writes the begin or the end of a communicator rank.
+func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
+	if row.comm == nil {
+		l.leaveOut("ends of communicators that are not defined")
+		return
+	}
+	one := record{typ: "ProfilerLifecycle", function: function, row: row, of: row, begin: t, end: t}
+	if function == "ProfilerInit" {
+		one.details = func(j *jsonWriter) {
+			j.integer("nranks", int64(len(row.comm.Members)))
+			j.text("commName", row.comm.Name)
+			if l.mask != "" {
+				if n, err := strconv.ParseUint(l.mask, 0, 32); err == nil {
+					j.unsigned("eventMask", n)
+				}
+			}
+			// What the minimal profiler has not got.
+			j.text("host", l.process.host)
+			if rank, size, ok := l.rows.worldOfProcess(l.process); ok {
+				j.integer("worldRank", int64(rank))
+				j.integer("worldSize", int64(size))
+			}
+			if n, ok := deviceNumber(row.gpu); ok {
+				j.integer("cudaDevice", int64(n))
+			}
+			if row.comm.hasAll {
+				j.integer("nnodes", int64(row.comm.hosts))
+			}
+			if l.api != "" {
+				j.text("apiVersion", l.api)
+			}
+			j.micros("epoch", l.rows.clock.since1970(otf2.Timestamp(l.rows.clock.Offset)))
+			j.text("source", "nccl-otf2")
+		}
+	}
+	l.event(&one)
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"ncclotf2/otf2"
+)
+
+// heldGroup is a group call with what stands in it.
+type heldGroup struct {
+	calls    map[uint64]record // whose communicator is not known yet, by event
+	launches []record
+	of       *row // of the first of these
+	mixed    bool // others are of other communicators
+}
+
+// maxHeld bounds the group calls that are held.
+const maxHeld = 1 << 14
+
+// call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its parent's:
+// both are written.
+func (l *lines) call(one *record, function string, attributes []otf2.AttributeValue, outer []openRegion) {
+	count, counted := l.ids.count.of(attributes)
+	graph, _ := l.ids.graph.of(attributes)
+	one.function = function
+	if !counted { // it consists of several, or of none
+		one.typ = "ncclProfileGroupApi"
+		one.details = func(j *jsonWriter) {
+			if function != "Group" { // a call that NCCL makes several of
+				j.integer("depth", 1)
+			}
+			j.boolean("graphCaptured", graph != 0)
+		}
+		l.event(one)
+		return
+	}
+	one.typ = "ncclProfileCollApi"
+	if function == "Send" || function == "Recv" {
+		one.typ = "ncclProfileP2pApi"
+	}
+	datatype, typed := l.ids.datatype.of(attributes)
+	stream, streamed := l.ids.stream.of(attributes)
+	tag, tagged := l.ids.tag.of(attributes)
+	one.details = func(j *jsonWriter) {
+		j.text("func", function)
+		j.unsigned("count", count)
+		if typed {
+			j.text("dtype", l.rows.defs.String(otf2.StringRef(datatype)))
+		}
+		if streamed {
+			j.hex("stream", stream)
+		}
+		j.boolean("graphCaptured", graph != 0)
+		if tagged {
+			j.unsigned("userTag", tag)
+		}
+	}
+	inner := false
+	for i := range outer {
+		if id, ok := l.ids.event.of(outer[i].attributes); ok && id == one.parent {
+			inner = true
+		}
+	}
+	if !inner && one.parent != 0 {
+		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end, event: one.parent}
+		group.details = func(j *jsonWriter) {
+			j.integer("depth", 1)
+			j.boolean("graphCaptured", graph != 0)
+		}
+		l.event(&group)
+	}
+	if one.event == 0 { // nothing can name it
+		l.leaveOut("communicators of calls")
+		l.event(one)
+		return
+	}
+	group := cmp.Or(one.parent, one.event)
+	l.hold(group).calls[one.event] = *one
+	l.calls[one.event] = group
+}
+
+// hold gives the group call of an id, which is held from now on.
+func (l *lines) hold(id uint64) *heldGroup {
+	g := l.held[id]
+	if g == nil {
+		if len(l.groups) >= maxHeld {
+			l.letGo()
+		}
+		g = &heldGroup{calls: make(map[uint64]record)}
+		l.held[id] = g
+		l.groups = append(l.groups, id)
+	}
+	return g
+}
+
+// letGo writes the calls of the oldest group call, of which nobody knows to what communicator they belong.
+func (l *lines) letGo() {
+	id := l.groups[0]
+	l.groups = l.groups[1:]
+	g := l.held[id]
+	delete(l.held, id)
+	if g == nil {
+		return
+	}
+	for _, event := range slices.Sorted(maps.Keys(g.calls)) {
+		c := g.calls[event]
+		l.leaveOut("communicators of calls")
+		delete(l.calls, event)
+		l.event(&c)
+	}
+	g.mixed = g.mixed || len(g.calls) > 0
+	g.release(l)
+}
+
+// release writes the launches of a group call. They are those of its calls' communicator, if that is one.
+func (g *heldGroup) release(l *lines) {
+	for i := range g.launches {
+		if !g.mixed {
+			g.launches[i].of = g.of
+		}
+		l.event(&g.launches[i])
+	}
+	g.launches = nil
+}
+
+// belongs tells of a call which communicator rank's it is.
+func (l *lines) belongs(call uint64, of *row) {
+	id, ok := l.calls[call]
+	if !ok {
+		return
+	}
+	delete(l.calls, call)
+	g := l.held[id]
+	c := g.calls[call]
+	delete(g.calls, call)
+	c.of = of
+	l.event(&c)
+	g.mixed = g.mixed || g.of != nil && g.of != of
+	g.of = of
+	if len(g.calls) == 0 {
+		g.release(l)
+	}
+}

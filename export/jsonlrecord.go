@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
+)
+
+// record is an event record.
+type record struct {
+	typ, function string
+	row           *row // on whose row it stands
+	of            *row // of the communicator rank it belongs to, nil if that is not known
+	begin, end    otf2.Timestamp
+	event, parent uint64 // 0: not known
+	details       func(*jsonWriter)
+}
+
+// madeID begins the ids that are made here: handles of events never have this process tag.
+const madeID = 0xffff << 48
+
+// stateID gives the number of a state in NCCL's enumeration, which did not change from its beginning to API v7.
+func stateID(name string) int64 {
+	for i := range uint32(32) {
+		if shm.StateName(i) == name {
+			return int64(i)
+		}
+	}
+	return -1
+}
+
+// state writes a state record at the begin of an event.
+func (l *lines) state(r *record, name, detail string, value uint64) {
+	j := l.out
+	j.raw("{")
+	j.text("recordType", "state")
+	j.hex("eventAddr", r.event)
+	j.micros("ts", l.rows.clock.fromBegin(r.begin))
+	j.text("name", name)
+	j.integer("id", stateID(name))
+	l.number("pid", l.process.pid)
+	l.number("tid", r.row.tid)
+	if detail != "" {
+		j.unsigned(detail, value)
+	}
+	j.raw("}\n")
+	l.count("state records")
+}
+
+// event writes an event record.
+func (l *lines) event(r *record) {
+	j, clock := l.out, &l.rows.clock
+	j.raw("{")
+	j.text("recordType", "event")
+	j.text("type", r.typ)
+	j.text("func", r.function)
+	of := r.of
+	if of == nil {
+		of = r.row
+	}
+	pxn := of.process != l.process // another process's, carried out here: the schema has its values for that
+	switch {
+	case pxn:
+		j.text("gpuUuid", "")
+		j.integer("commId", 0)
+		j.integer("rank", -1)
+	case r.of != nil && r.of.comm != nil:
+		j.text("gpuUuid", of.uuid)
+		if of.hasID {
+			j.unsigned("commId", of.commID)
+		} else {
+			j.null("commId")
+		}
+		j.integer("rank", int64(of.rank))
+	default:
+		j.text("gpuUuid", of.uuid)
+		j.null("commId")
+		j.null("rank")
+	}
+	begin, end := clock.fromBegin(r.begin), clock.fromBegin(r.end)
+	for _, at := range [...]struct {
+		name string
+		time int64
+	}{{"start", begin}, {"stop", end}} {
+		j.object(at.name)
+		j.micros("ts", at.time)
+		l.number("pid", l.process.pid)
+		l.number("tid", r.row.tid)
+		j.raw("}")
+	}
+	j.micros("duration", end-begin)
+	l.number("myPid", l.process.pid)
+	if pxn {
+		l.number("originPid", of.process.pid)
+	}
+	if r.parent != 0 {
+		j.hex("parentObj", r.parent)
+	}
+	if r.event != 0 {
+		j.hex("eventAddr", r.event)
+	}
+	if pxn {
+		j.boolean("isPxn", true)
+	}
+	j.object("details")
+	if r.details != nil {
+		r.details(j)
+	}
+	j.raw("}}\n")
+	l.count(r.typ)
+}
+
+// number writes a number, null if it is 0: not known.
+func (l *lines) number(name string, v uint64) {
+	if v == 0 {
+		l.out.null(name)
+		return
+	}
+	l.out.unsigned(name, v)
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+)
+
+// promFormat is the minor number of NCCL Inspector's format (inspector_prom.cc of NCCL, June 2026); the major one is the
+// version of NCCL's profiler interface.
+const promFormat = 1
+
+// promKey is what samples are told apart by: NCCL Inspector's buckets.
+type promKey struct {
+	message   bool
+	node, gpu string
+	comm      string
+	nodes     string
+	ranks     int
+	function  string
+	size      uint64 // lower bound of its range
+	algoProto string
+}
+
+func (k promKey) compare(o promKey) int {
+	return cmp.Or(cmp.Compare(k.node, o.node), cmp.Compare(k.gpu, o.gpu), cmp.Compare(k.comm, o.comm), cmp.Compare(k.nodes, o.nodes), cmp.Compare(k.ranks, o.ranks),
+		cmp.Compare(k.function, o.function), cmp.Compare(k.size, o.size), cmp.Compare(k.algoProto, o.algoProto))
+}
+
+// promSum is a bucket: the geometric mean of bandwidths, the arithmetic one of times, as Inspector has it.
+type promSum struct {
+	operations uint64
+	time       float64 // µs
+	bandwidths uint64
+	logs       float64 // of bus bandwidths in GB/s
+}
+
+// promMetrics are the samples that a bucket gives: of collectives, and of messages.
+var promMetrics = []struct {
+	message    bool
+	name, help string
+	value      func(*promSum) float64
+}{
+	{false, "nccl_bus_bandwidth_gbs", "Bus bandwidth of collectives in GB/s, geometric mean.", (*promSum).bandwidth},
+	{false, "nccl_collective_exec_time_microseconds", "Execution time of collectives in microseconds, mean.", (*promSum).mean},
+	{true, "nccl_p2p_bus_bandwidth_gbs", "Bandwidth of messages in GB/s, geometric mean.", (*promSum).bandwidth},
+	{true, "nccl_p2p_exec_time_microseconds", "Execution time of messages in microseconds, mean.", (*promSum).mean},
+}
+
+func (s *promSum) mean() float64 { return s.time / float64(s.operations) }
+
+func (s *promSum) bandwidth() float64 {
+	if s.bandwidths == 0 {
+		return 0
+	}
+	return math.Exp(s.logs / float64(s.bandwidths))
+}
+
+// Prometheus writes a file for the node exporter's textfile collector, or to stdout if path is "-". Operations without
+// GPU time are left out, as Inspector leaves them out, and such as were launched together: they have no time of their own.
+func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Result, error) {
+	e := newExporter(a, opts)
+	sums := make(map[promKey]*promSum)
+	problems, err := analysis.EachPart(a, func(p *analysis.Part) error {
+		duration := e.rows.clock.nanoseconds(int64(p.End - p.Begin))
+		switch {
+		case p.Source == "network" || p.Source == "enqueue":
+			e.leaveOut("operations without GPU time")
+			return nil
+		case p.Grouped:
+			e.leaveOut("operations launched together with others")
+			return nil
+		case duration <= 0:
+			e.leaveOut("operations without length")
+			return nil
+		}
+		k := e.promKey(p)
+		s := sums[k]
+		if s == nil {
+			s = new(promSum)
+			sums[k] = s
+		}
+		s.operations++
+		s.time += float64(duration) / 1e3
+		if busbw := float64(p.Size) / float64(duration) * p.BusFactor; busbw > 0 {
+			s.bandwidths++
+			s.logs += math.Log(busbw)
+		}
+		e.count("operations")
+		return nil
+	})
+	e.problems(problems)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.into(path, stdout, func(w io.Writer) error { return e.writeSums(w, sums) }); err != nil {
+		return nil, err
+	}
+	return &e.result, nil
+}
+
+func (e *exporter) promKey(p *analysis.Part) promKey {
+	row := e.rows.of[p.Location]
+	k := promKey{
+		message: p.Message(), node: cmp.Or(row.process.host, "unknown"), gpu: promGPU(row.gpu), comm: cmp.Or(p.Communicator, "unknown"),
+		nodes: "unknown", ranks: p.Ranks, function: p.Function, size: lowerBound(promSize(p)),
+	}
+	if c := e.rows.comms[p.Comm]; c != nil && c.hasAll {
+		k.nodes = strconv.Itoa(c.hosts)
+	}
+	if !k.message {
+		k.algoProto = cmp.Or(p.Algorithm, "unknown") + "_" + cmp.Or(p.Protocol, "unknown")
+	}
+	return k
+}
+
+// promGPU is Inspector's name of a device: "GPU" and its CUDA number, which ours has behind its class ("CUDA Device 3").
+func promGPU(name string) string {
+	if n, ok := deviceNumber(name); ok {
+		return "GPU" + strconv.Itoa(n)
+	}
+	return "unknown"
+}
+
+// promSize is Inspector's size of an operation: what one rank contributes.
+func promSize(p *analysis.Part) uint64 {
+	switch p.Function {
+	case "AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter":
+		return p.Size / uint64(max(p.Ranks, 1))
+	}
+	return p.Size
+}
+
+var sizeUnits = [...]string{"B", "KB", "MB", "GB", "TB"}
+
+// lowerBound rounds a size down to a whole number of the largest unit that fits.
+func lowerBound(bytes uint64) uint64 {
+	unit := uint64(1)
+	for i := 0; bytes/unit >= 1024 && i < len(sizeUnits)-1; i++ {
+		unit *= 1024
+	}
+	return bytes / unit * unit
+}
+
+// sizeRange names the range that begins at a lower bound: "4-5GB".
+func sizeRange(bytes uint64) string {
+	if bytes == 0 {
+		return "0B"
+	}
+	unit := 0
+	for ; bytes >= 1024 && unit < len(sizeUnits)-1; unit++ {
+		bytes /= 1024
+	}
+	return fmt.Sprintf("%d-%d%s", bytes, bytes+1, sizeUnits[unit])
+}
+
+func (e *exporter) writeSums(out io.Writer, sums map[promKey]*promSum) error {
+	keys := make([]promKey, 0, len(sums))
+	for k := range sums {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, promKey.compare)
+	w := bufio.NewWriter(out)
+	version := "unknown"
+	for _, p := range e.archive.Anchor.Properties {
+		if p.Name == "NCCL_OTF2::API_VERSION" {
+			version = fmt.Sprintf("v%s.%d", p.Value, promFormat)
+		}
+	}
+	for _, m := range promMetrics {
+		head := false
+		for _, k := range keys {
+			if k.message != m.message {
+				continue
+			}
+			if !head {
+				fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s gauge\n", m.name, m.help, m.name)
+				head = true
+			}
+			labels := [][2]string{
+				{"version", version}, {"slurm_job_id", cmp.Or(e.opts.Job, "unknown")}, {"node", k.node}, {"gpu", k.gpu}, {"comm_name", k.comm},
+				{"n_nodes", k.nodes}, {"nranks", strconv.Itoa(k.ranks)},
+			}
+			if k.message {
+				labels = append(labels, [2]string{"p2p_operation", k.function}, [2]string{"message_size", sizeRange(k.size)})
+			} else {
+				labels = append(labels, [2]string{"collective", k.function}, [2]string{"message_size", sizeRange(k.size)}, [2]string{"algo_proto", k.algoProto})
+			}
+			fmt.Fprintf(w, "%s{", m.name)
+			for i, l := range labels {
+				if i > 0 {
+					w.WriteByte(',')
+				}
+				fmt.Fprintf(w, "%s=\"%s\"", l[0], escapeLabel.Replace(strings.ToValidUTF8(l[1], "�")))
+			}
+			fmt.Fprintf(w, "} %s\n", strconv.FormatFloat(m.value(sums[k]), 'g', 6, 64))
+			e.result.Records["samples"]++
+		}
+	}
+	return w.Flush()
+}
+
+// escapeLabel escapes the value of a label (Prometheus's text format, version 0.0.4).
+var escapeLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+)
+
+// rows is what the definitions tell of the processes and rows of an archive.
+type rows struct {
+	defs      *otf2.Definitions
+	processes []*process // in world order
+	of        map[otf2.LocationRef]*row
+	comms     map[otf2.CommRef]*comm
+	world     []analysis.WorldRank
+	worldOf   map[otf2.LocationRef]int
+	group     map[otf2.RegionRef]string // name of the region group
+	clock     clock
+}
+
+type process struct {
+	number int // place in world order
+	name   string
+	host   string
+	pid    uint64 // 0: the archive does not tell
+	rows   []*row // by id
+}
+
+type row struct {
+	location otf2.LocationRef
+	name     string
+	process  *process
+	gpu      string // name of the device, "" on the CPU
+	uuid     string // of the GPU, "" if it is not known
+	tid      uint64 // 0: not known
+	comm     *comm  // of a communicator rank's own row, else nil
+	rank     int    // in comm
+	commID   uint64
+	hasID    bool // commID is known
+	events   uint64
+	proxyOf  *row // of a proxy's row: the communicator rank that it works for, nil if that is not known
+}
+
+type comm struct {
+	analysis.Communicator
+	hosts  int  // that members run on
+	hasAll bool // of all members it is known
+}
+
+func newRows(defs *otf2.Definitions) *rows {
+	r := &rows{
+		defs: defs, of: make(map[otf2.LocationRef]*row), comms: make(map[otf2.CommRef]*comm), group: make(map[otf2.RegionRef]string),
+		clock: clock(defs.Clock),
+	}
+	r.world, r.worldOf = analysis.WorldRanks(defs)
+	for _, g := range defs.Groups {
+		if g.Type == otf2.GroupTypeRegions {
+			for _, m := range g.Members {
+				r.group[otf2.RegionRef(m)] = defs.String(g.Name)
+			}
+		}
+	}
+	r.addProcesses()
+	for _, c := range analysis.Communicators(defs) {
+		one := &comm{Communicator: c, hasAll: true}
+		hosts := make(map[string]bool)
+		for rank, l := range c.Members {
+			row := r.of[l]
+			if row == nil || row.events == 0 {
+				one.hasAll = false
+				continue
+			}
+			hosts[row.process.host] = true
+			if row.comm == nil {
+				row.comm, row.rank = one, rank
+			}
+		}
+		one.hosts = len(hosts)
+		r.comms[c.Ref] = one
+	}
+	for l, n := range analysis.NetworkRows(defs) {
+		if c := r.comms[n.Comm]; c != nil && n.Rank >= 0 && n.Rank < len(c.Members) && r.of[l] != nil && r.of[l].comm == nil {
+			r.of[l].proxyOf = r.of[c.Members[n.Rank]]
+		}
+	}
+	return r
+}
+
+func (r *rows) addProcesses() {
+	index := make(map[otf2.LocationGroupRef]*process)
+	pids := make(map[otf2.LocationGroupRef]uint64)
+	for _, p := range r.defs.LocationGroupProperties {
+		if r.defs.String(p.Name) == pidProperty && p.Type == otf2.TypeUint64 {
+			pids[p.LocationGroup] = uint64(p.Value)
+		}
+	}
+	uuids := make(map[otf2.SystemTreeNodeRef]string)
+	for _, p := range r.defs.SystemTreeNodeProperties {
+		if r.defs.String(p.Name) == "UUID" && p.Type == otf2.TypeString {
+			uuids[p.Node] = r.defs.String(otf2.StringRef(p.Value))
+		}
+	}
+	for i := range r.defs.Locations {
+		l := &r.defs.Locations[i]
+		if r.of[l.Self] != nil {
+			continue
+		}
+		place := analysis.PlaceOf(r.defs, l.Self)
+		p := index[place.Process]
+		if p == nil {
+			p = &process{number: int(place.Process), host: place.Host, pid: pids[place.Process]}
+			if g := r.defs.LocationGroup(place.Process); g != nil {
+				p.name = r.defs.String(g.Name)
+			}
+			index[place.Process] = p
+			r.processes = append(r.processes, p)
+		}
+		one := &row{location: l.Self, name: r.defs.String(l.Name), process: p, gpu: place.GPU, events: l.Events, uuid: uuids[place.Device]}
+		r.of[l.Self] = one
+		p.rows = append(p.rows, one)
+	}
+	for _, p := range r.defs.LocationProperties {
+		row := r.of[p.Location]
+		if row == nil || p.Type != otf2.TypeUint64 {
+			continue
+		}
+		switch r.defs.String(p.Name) {
+		case tidProperty:
+			row.tid = uint64(p.Value)
+		case commIDProperty:
+			row.commID, row.hasID = uint64(p.Value), true
+		}
+	}
+	slices.SortFunc(r.processes, func(a, b *process) int { return cmp.Compare(a.number, b.number) })
+	for i, p := range r.processes {
+		p.number = i
+		slices.SortFunc(p.rows, func(a, b *row) int { return cmp.Compare(a.location, b.location) })
+	}
+}
+
+// Properties of definitions, see package scorep.
+const (
+	pidProperty    = "NCCL_OTF2::PID"
+	tidProperty    = "NCCL_OTF2::TID"
+	commIDProperty = "NCCL_OTF2::COMM_ID"
+)
+
+func (r *rows) regionName(ref otf2.RegionRef) string {
+	if d := r.defs.Region(ref); d != nil {
+		return r.defs.String(d.Name)
+	}
+	return ""
+}
+
+// worldOfProcess is a process's rank in the job and the number of processes, if the job's launcher told them: then it is
+// named by it.
+func (r *rows) worldOfProcess(p *process) (rank, size int, ok bool) {
+	number, named := strings.CutPrefix(p.name, "Rank ")
+	rank, err := strconv.Atoi(number)
+	return rank, len(r.processes), named && err == nil && rank >= 0 && rank < len(r.processes)
+}
+
+// deviceNumber is the number of a device in its process, which stands behind its class: "CUDA Device 3".
+func deviceNumber(name string) (int, bool) {
+	_, number, _ := strings.Cut(name, " Device ")
+	number, _, _ = strings.Cut(number, " ")
+	n, err := strconv.Atoi(number)
+	return n, err == nil
+}
+
+// worldRank is a location's place among the ranks, −1 if it has none.
+func (r *rows) worldRank(l otf2.LocationRef) int {
+	if i, ok := r.worldOf[l]; ok {
+		return i
+	}
+	return -1
+}
+
+// clock converts an archive's times.
+type clock otf2.ClockProperties
+
+// since1970 is a time in ns since 1970, as far as the archive's clock says when it began.
+func (c *clock) since1970(t otf2.Timestamp) int64 {
+	return int64(c.Realtime) + c.nanoseconds(int64(t)-int64(c.Offset))
+}
+
+// fromBegin is a time in ns since the begin of the archive.
+func (c *clock) fromBegin(t otf2.Timestamp) int64 { return c.nanoseconds(int64(t) - int64(c.Offset)) }
+
+// nanoseconds converts a length of time in ticks.
+func (c *clock) nanoseconds(ticks int64) int64 {
+	const second = 1_000_000_000
+	if c.Resolution == second || c.Resolution == 0 {
+		return ticks
+	}
+	negative := ticks < 0
+	if negative {
+		ticks = -ticks
+	}
+	high, low := bits.Mul64(uint64(ticks), second)
+	n := int64(-1)
+	if high < c.Resolution {
+		q, _ := bits.Div64(high, low, c.Resolution)
+		n = int64(q)
+	}
+	if negative {
+		return -n
+	}
+	return n
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// processKey is a process of the minimal profiler: one file may hold several.
+type processKey struct {
+	path string
+	pid  int64
+}
+
+// clocks says which processes share a clock, and what its time 0 is. The minimal profiler writes CLOCK_MONOTONIC, which the
+// processes of one host share, and no names of hosts.
+type clocks struct{ by map[processKey]hostClock }
+
+type hostClock struct {
+	host string
+	base int64 // ns since 1970 of time 0, as far as anything tells
+}
+
+func (c *clocks) of(k processKey) hostClock {
+	if h, ok := c.by[k]; ok {
+		return h
+	}
+	return hostClock{host: unknownHost}
+}
+
+const unknownHost = "unknown host"
+
+// initSlack is by how much the ranks of a communicator may differ in when they make it, on one clock.
+const initSlack = 30_000_000_000
+
+// initRecord is a communicator rank's ProfilerInit.
+type initRecord struct {
+	process processKey
+	comm    uint64
+	time    int64
+}
+
+// nameTime finds the time (s since 1970) in the name of a file without a job's id.
+var nameTime = regexp.MustCompile(`^trace_(1[0-9]{9})(\.[0-9]+)?_`)
+
+// clocks looks at the lifecycle records only. Processes whose ranks made a communicator at about the same time share a clock.
+// Others get one each, which is shifted so that these times agree.
+func (im *importer) clocks(paths []string) (*clocks, error) {
+	var inits []initRecord
+	var processes []processKey
+	seen := make(map[processKey]bool)
+	begin := int64(math.MaxInt64)
+	for _, path := range paths {
+		if m := nameTime.FindStringSubmatch(filepath.Base(path)); m != nil {
+			s, _ := strconv.ParseInt(m[1], 10, 64)
+			begin = min(begin, s*1_000_000_000)
+		}
+		err := eachLine(path, func(_ int, text []byte, _ bool) error {
+			if !bytes.Contains(text, []byte(lifecycle)) {
+				return nil
+			}
+			var l line
+			if json.Unmarshal(text, &l) != nil || l.Func != "ProfilerInit" || l.Start == nil || !l.Start.Time.known || l.CommID == nil || l.Details != nil && l.Details.Host != "" {
+				return nil
+			}
+			id, err := strconv.ParseUint(string(*l.CommID), 10, 64)
+			if err != nil {
+				return nil
+			}
+			k := processKey{path, pidOf(&l)}
+			if !seen[k] {
+				seen[k] = true
+				processes = append(processes, k)
+			}
+			inits = append(inits, initRecord{k, id, l.Start.Time.ns})
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return im.arrange(processes, inits, begin), nil
+}
+
+// arrange groups processes by clock and shifts the clocks.
+func (im *importer) arrange(processes []processKey, inits []initRecord, begin int64) *clocks {
+	group := make(map[processKey]int)
+	for i, k := range processes {
+		group[k] = i
+	}
+	byComm := make(map[uint64][]initRecord)
+	for _, r := range inits {
+		byComm[r.comm] = append(byComm[r.comm], r)
+	}
+	merge := func(a, b int) {
+		for k, g := range group {
+			if g == b {
+				group[k] = a
+			}
+		}
+	}
+	alike := func(a, b processKey) bool { return !im.opts.SeparateClocks && a.pid != b.pid }
+	ids := slices.Sorted(maps.Keys(byComm))
+	for _, id := range ids {
+		all := byComm[id]
+		for i := 1; i < len(all); i++ {
+			a, b := all[0], all[i]
+			for _, other := range all[:i] {
+				if d := other.time - b.time; d < initSlack && d > -initSlack && alike(other.process, b.process) {
+					a = other
+					break
+				}
+			}
+			if d := a.time - b.time; d < initSlack && d > -initSlack && alike(a.process, b.process) && group[a.process] != group[b.process] {
+				merge(group[a.process], group[b.process])
+			}
+		}
+	}
+	shift := make(map[int]int64) // by group: ns to add
+	for _, k := range processes {
+		if len(shift) == 0 {
+			shift[group[k]] = 0
+		}
+	}
+	for changed := true; changed; { // from group to group by what they have in common
+		changed = false
+		for _, id := range ids {
+			for _, a := range byComm[id] {
+				sa, ok := shift[group[a.process]]
+				if !ok {
+					continue
+				}
+				for _, b := range byComm[id] {
+					if _, known := shift[group[b.process]]; !known {
+						shift[group[b.process]] = sa + a.time - b.time
+						changed = true
+					}
+				}
+			}
+		}
+	}
+	first := int64(math.MaxInt64)
+	for _, r := range inits {
+		first = min(first, r.time+shift[group[r.process]])
+	}
+	base := int64(0)
+	if begin != math.MaxInt64 && first != math.MaxInt64 {
+		base = begin - first
+	}
+	out := &clocks{by: make(map[processKey]hostClock)}
+	names := make(map[int]string)
+	for _, k := range processes {
+		g := group[k]
+		if names[g] == "" {
+			names[g] = unknownHost
+			if len(names) > 1 {
+				names[g] = fmt.Sprintf("%s %d", unknownHost, len(names))
+			}
+		}
+		out.by[k] = hostClock{names[g], base + shift[g]}
+	}
+	if len(names) > 1 {
+		im.problem("the input does not name hosts; its processes have %d different clocks, which were brought together by when communicators were made", len(names))
+	}
+	return out
+}

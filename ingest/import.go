@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ncclotf2/shard"
+)
+
+// Options say how to import; nil means the zero value.
+type Options struct {
+	// SeparateClocks takes every process to have a clock of its own, where the input does not name hosts.
+	SeparateClocks bool
+	// Progress, if set, is told now and then what is being read, and how many files are done.
+	Progress func(what string, done, total int)
+}
+
+// Result tells what was read.
+type Result struct {
+	Files     int               `json:"files"`
+	Lines     uint64            `json:"lines"`
+	Malformed uint64            `json:"malformed"` // lines that were skipped
+	First     string            `json:"first_malformed,omitempty"`
+	Truncated uint64            `json:"truncated"`          // files whose last line is cut off
+	Processes int               `json:"processes"`          // shards made
+	Records   map[string]uint64 `json:"records"`            // that were used, by kind
+	NotUsed   map[string]uint64 `json:"not_used,omitempty"` // by why
+	Missing   []string          `json:"missing"`            // what the formats do not tell
+	// Problems, one line each: what keeps the archive from being as good as the input.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// used are the counts that tell what became of records that were used.
+var used = []string{"EVENTS", "STATES", "OPERATIONS"}
+
+// Extensions are those of the files that are taken from a folder.
+var Extensions = []string{".jsonl", ".json", ".log"}
+
+// Import reads files, and the files of folders, and leaves a shard per process in the experiment directory dir, which unify
+// makes an archive of. dir must hold no shards. If nothing can be imported, or on an error, what was made is removed.
+func Import(inputs []string, dir string, opts *Options) (*Result, error) {
+	if opts == nil {
+		opts = new(Options)
+	}
+	paths, err := files(inputs)
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Join(dir, shard.Folder)
+	if _, err := os.Lstat(root); err == nil {
+		return nil, fmt.Errorf("%s holds a recording: give another folder", dir)
+	}
+	im := &importer{
+		opts: opts, dir: dir, unclaimed: make(map[string]uint64), inspectors: make(map[inspectedKey]*inspected), missing: make(map[string]bool),
+		result: Result{Records: make(map[string]uint64), NotUsed: make(map[string]uint64)},
+	}
+	_, statErr := os.Lstat(dir)
+	if err := im.run(paths); err != nil {
+		os.RemoveAll(root)
+		if errors.Is(statErr, fs.ErrNotExist) {
+			os.Remove(dir)
+		}
+		return nil, err
+	}
+	return &im.result, nil
+}
+
+// files lists the input files. Of folders they are those with the extensions, in the order of their names.
+func files(inputs []string) ([]string, error) {
+	var all []string
+	for _, in := range inputs {
+		info, err := os.Stat(in)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			all = append(all, in)
+			continue
+		}
+		found := len(all)
+		err = filepath.WalkDir(in, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && slices.Contains(Extensions, filepath.Ext(path)) {
+				all = append(all, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(all) == found {
+			return nil, fmt.Errorf("%s holds no files whose names end in %s", in, strings.Join(Extensions, ", "))
+		}
+	}
+	return all, nil
+}
+
+// importer reads input and writes shards.
+type importer struct {
+	opts       *Options
+	dir        string
+	result     Result
+	inspectors map[inspectedKey]*inspected
+	order      []inspectedKey
+	missing    map[string]bool
+	unclaimed  map[string]uint64 // counts of files of which no shard has been made yet
+}
+
+type inspectedKey struct {
+	host string
+	pid  int
+}
+
+func (im *importer) run(paths []string) error {
+	clocks, err := im.clocks(paths)
+	if err != nil {
+		return err
+	}
+	for i, path := range paths {
+		im.progress(path, i, len(paths))
+		if err := im.file(path, clocks); err != nil {
+			return err
+		}
+		im.result.Files++
+	}
+	for i, k := range im.order {
+		im.progress("Inspector's operations", i, len(im.order))
+		if err := im.inspected(k, im.inspectors[k]); err != nil {
+			return err
+		}
+	}
+	if im.result.Processes == 0 {
+		text := "no record of the minimal profiler or of NCCL Inspector in it"
+		if im.result.First != "" {
+			text += ": " + im.result.First
+		}
+		return fmt.Errorf("%s: %s", paths[0], text)
+	}
+	im.result.Missing = slices.Sorted(maps.Keys(im.missing))
+	if im.result.Malformed > 0 {
+		im.problem("%d lines could not be read, the first: %s", im.result.Malformed, im.result.First)
+	}
+	if im.result.Truncated > 0 {
+		im.problem("%d files end in the middle of a line: their processes died, or still run", im.result.Truncated)
+	}
+	return nil
+}
+
+func (im *importer) progress(what string, done, total int) {
+	if im.opts.Progress != nil {
+		im.opts.Progress(what, done, total)
+	}
+}
+
+func (im *importer) problem(format string, args ...any) {
+	im.result.Problems = append(im.result.Problems, fmt.Sprintf(format, args...))
+}
+
+func (im *importer) notUsed(why string) { im.result.NotUsed[why]++ }
+
+// file reads one file and writes the shards of the processes whose records of the minimal profiler are in it.
+func (im *importer) file(path string, clocks *clocks) error {
+	byPID := make(map[int64]*minimal)
+	counts := make(map[string]uint64)
+	var pids []int64
+	err := eachLine(path, func(number int, text []byte, last bool) error {
+		im.result.Lines++
+		counts["LINES"]++
+		var l line
+		err := json.Unmarshal(text, &l)
+		var kind lineKind
+		if err == nil {
+			kind, err = l.kind()
+		}
+		if err != nil {
+			if last && !json.Valid(text) {
+				im.result.Truncated++
+				counts["TRUNCATED"]++
+				return nil
+			}
+			im.result.Malformed++
+			counts["MALFORMED"]++
+			if im.result.First == "" {
+				im.result.First = fmt.Sprintf("%s:%d: %s", path, number, describe(text, err))
+			}
+			return nil
+		}
+		why := ""
+		switch kind {
+		case lineInspector:
+			im.inspect(&l)
+			return nil
+		case lineOther:
+			why = "OTHER_RECORDS"
+		default:
+			pid := pidOf(&l)
+			m := byPID[pid]
+			if m == nil {
+				m = &minimal{identity: fmt.Sprintf("%s %d", path, pid), pid: int(pid)}
+				byPID[pid] = m
+				pids = append(pids, pid)
+			}
+			if kind == lineState {
+				why = m.addState(&l)
+			} else {
+				why = m.add(&l)
+			}
+		}
+		if why != "" {
+			im.notUsed(why)
+			counts[why]++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		m := byPID[pid]
+		if len(m.events) == 0 {
+			im.result.NotUsed["STATES_WITHOUT_EVENT"] += uint64(len(m.states))
+			continue
+		}
+		if err := im.minimal(path, m, clocks, counts); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		counts = nil // the file's own counts go to its first process
+	}
+	for what, n := range counts {
+		im.unclaimed[what] += n
+	}
+	return nil
+}
+
+// describe says what is wrong with a line.
+func describe(text []byte, err error) string {
+	var syntax *json.SyntaxError
+	switch {
+	case text == nil:
+		return fmt.Sprintf("a line of more than %d bytes", maxLine)
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("no JSON at byte %d: %v", syntax.Offset, err)
+	}
+	return err.Error()
+}
+
+func pidOf(l *line) int64 {
+	for _, p := range []*int64{l.StatePID, l.PID} {
+		if p != nil {
+			return *p
+		}
+	}
+	for _, s := range []*stamp{l.Start, l.Stop} {
+		if s != nil && s.PID != nil {
+			return *s.PID
+		}
+	}
+	return 0
+}
+
+func (im *importer) minimal(path string, m *minimal, clocks *clocks, counts map[string]uint64) error {
+	c := clocks.of(processKey{path, int64(m.pid)})
+	base := c.base
+	if m.epoch.known {
+		base = m.epoch.ns
+	}
+	first, last := m.span()
+	if lowest := int64(minTime); base+first < lowest { // 0 means "no time"
+		base = lowest - first
+	}
+	if base > math.MaxInt64-max(last, 0) || last-first > maxSpan {
+		return errors.New("its times are centuries apart")
+	}
+	host, from := cmp.Or(m.host, c.host), "JSONL of the minimal profiler"
+	boot := "import " + host
+	if m.ours { // its times are of one clock already
+		from, boot = "JSONL of nccl-otf2 export", "import"
+	}
+	mask := m.mask
+	if mask == 0 {
+		mask = m.seen
+	}
+	p, err := newProcessWriter(im.dir, m.identity, host, boot, m.pid, from, m.missing(), mask)
+	if err != nil {
+		return err
+	}
+	for what, n := range counts {
+		p.count(what, n)
+	}
+	if err := m.write(p, uint64(base)); err != nil {
+		return err
+	}
+	return im.finish(p, counts["MALFORMED"] > 0 || counts["TRUNCATED"] > 0)
+}
+
+// finish completes a shard and adds up what became of its input.
+func (im *importer) finish(p *processWriter, partial bool) error {
+	for what, n := range im.unclaimed { // of files before this one in which no process was found
+		p.count(what, n)
+	}
+	clear(im.unclaimed)
+	if err := p.finish(partial); err != nil {
+		return err
+	}
+	for what, n := range p.counts {
+		switch {
+		case slices.Contains(used, what):
+			im.result.Records[strings.ToLower(what)] += n
+		case what == "STATES_WITHOUT_EVENT", what == "ENDS_OF_UNKNOWN_COMMUNICATORS":
+			im.result.NotUsed[what] += n
+		case what == "COMMUNICATORS_WITHOUT_INIT":
+			im.problem("process %d: %d communicators without ProfilerInit: their size is not known, and their operations are not matched", p.process.PID, n)
+		case what == "SEQUENCE_GAPS":
+			im.problem("process %d: operations are missing in %d places, as Inspector numbers them", p.process.PID, n)
+		case what == "OPERATIONS_WITHOUT_ROOT":
+			im.problem("process %d: %d operations with a root that Inspector does not tell: they are regions only", p.process.PID, n)
+		}
+	}
+	for _, m := range p.process.Import.Missing {
+		im.missing[m] = true
+	}
+	im.result.Processes++
+	return nil
+}
+
+// Times of imported data: not 0, and a span that OTF2's clocks and this program's arithmetic can hold.
+const (
+	minTime = 1_000_000_000
+	maxSpan = math.MaxInt64 / 4
+)
+
+func (im *importer) inspect(l *line) {
+	k := inspectedKey{l.Metadata.Host, l.Metadata.PID}
+	in := im.inspectors[k]
+	if in == nil {
+		in = &inspected{host: k.host, pid: k.pid, version: l.Metadata.Version}
+		im.inspectors[k] = in
+		im.order = append(im.order, k)
+	}
+	in.samples = append(in.samples, newSample(l, len(in.samples)))
+}
+
+func (im *importer) inspected(k inspectedKey, in *inspected) error {
+	const mask = 1<<0 | 1<<1 | 1<<2 // Group, Coll, P2p
+	p, err := newProcessWriter(im.dir, fmt.Sprintf("inspector %s %d", k.host, k.pid), cmp.Or(k.host, "unknown host"), "import "+k.host, k.pid,
+		strings.TrimSpace("JSON of NCCL Inspector "+in.version), in.missing(), mask)
+	if err != nil {
+		return err
+	}
+	p.begin(mask, minimalAPI)
+	if err := in.records(p); err != nil {
+		return err
+	}
+	return im.finish(p, true)
+}

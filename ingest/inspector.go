@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/regions"
+	"ncclotf2/shard"
+)
+
+// Inspector's JSON, format v4.0 (inspector_json.cc of NCCL, June 2026): an object per operation and rank, with header,
+// metadata and coll_perf or p2p_perf. Times are those of gettimeofday in microseconds.
+type (
+	inspectorHeader struct {
+		ID    string `json:"id"` // commId in hexadecimal
+		Name  string `json:"comm_name"`
+		Rank  int    `json:"rank"`
+		Ranks int    `json:"n_ranks"`
+		Nodes int    `json:"nnodes"`
+	}
+	inspectorMetadata struct {
+		Version string `json:"inspector_output_format_version"`
+		Dumped  uint64 `json:"dump_timestamp_us"`
+		Host    string `json:"hostname"`
+		PID     int    `json:"pid"`
+	}
+	inspectorColl struct {
+		Function string          `json:"coll"`
+		Number   uint64          `json:"coll_sn"` // NCCL's sequence number
+		Size     uint64          `json:"coll_msg_size_bytes"`
+		Took     uint64          `json:"coll_exec_time_us"`
+		Source   string          `json:"coll_timing_source"`
+		Trace    *inspectorTrace `json:"event_trace_ts"`
+	}
+	inspectorP2P struct {
+		Function string          `json:"p2p"`
+		Number   uint64          `json:"p2p_sn"` // counted by Inspector, per communicator rank
+		Peer     int32           `json:"p2p_peer"`
+		Size     uint64          `json:"p2p_msg_size_bytes"`
+		Took     uint64          `json:"p2p_exec_time_us"`
+		Source   string          `json:"p2p_timing_source"`
+		Trace    *inspectorTrace `json:"event_trace_ts"`
+	}
+	// inspectorTrace is when the host heard of an operation's events, if that was asked for (NCCL_INSPECTOR_DUMP_VERBOSE).
+	inspectorTrace struct {
+		CollStart uint64 `json:"coll_start_ts"`
+		CollStop  uint64 `json:"coll_stop_ts"`
+		P2PStart  uint64 `json:"p2p_start_ts"`
+		P2PStop   uint64 `json:"p2p_stop_ts"`
+		Kernels   []struct {
+			Start  uint64 `json:"kernel_start_ts"`
+			Stop   uint64 `json:"kernel_stop_ts"`
+			Record uint64 `json:"kernel_record_ts"`
+		} `json:"kernel_events"`
+	}
+)
+
+// maxMicros is the largest time, or length of time, that is taken: later ones are damage.
+const maxMicros = 9e15
+
+func (l *line) inspectable() error {
+	switch {
+	case l.Coll != nil && l.Coll.Function == "" || l.P2P != nil && l.P2P.Function == "":
+		return errors.New("an operation without name")
+	case l.P2P != nil && l.P2P.Function != "Send" && l.P2P.Function != "Recv":
+		return fmt.Errorf("a message that is %.40q, neither Send nor Recv", l.P2P.Function)
+	case l.Header.Rank < 0 || l.Header.Ranks < 1 || l.Header.Rank >= l.Header.Ranks || l.Header.Ranks > maxRanks:
+		return fmt.Errorf("rank %d of %d", l.Header.Rank, l.Header.Ranks)
+	case l.Metadata.Dumped == 0 || l.Metadata.Dumped > maxMicros:
+		return errors.New("an operation without dump_timestamp_us")
+	case l.P2P != nil && (l.P2P.Peer < 0 || int(l.P2P.Peer) >= l.Header.Ranks):
+		return fmt.Errorf("a message with rank %d of %d", l.P2P.Peer, l.Header.Ranks)
+	case l.Coll != nil && l.Coll.Took > maxMicros || l.P2P != nil && l.P2P.Took > maxMicros:
+		return errors.New("an operation that takes centuries")
+	}
+	if _, err := strconv.ParseUint(strings.TrimPrefix(l.Header.ID, "0x"), 16, 64); err != nil {
+		return fmt.Errorf("%.40q is no id of a communicator", l.Header.ID)
+	}
+	return nil
+}
+
+// maxRanks bounds what is taken for the size of a communicator: lists of its members are made.
+const maxRanks = 1 << 20
+
+// sample is an operation of Inspector's.
+type sample struct {
+	header   inspectorHeader
+	id       uint64
+	function string
+	message  bool
+	peer     int32
+	number   uint64
+	size     uint64
+	dumped   uint64 // ns, as the following
+	took     uint64
+	source   string // regions.Timing…
+	begin    uint64 // 0: not known
+	end      uint64
+	slack    uint64 // uncertainty of begin and end
+	order    int    // in the input
+}
+
+func newSample(l *line, order int) sample {
+	s := sample{header: *l.Header, dumped: l.Metadata.Dumped * 1000, order: order}
+	s.id, _ = strconv.ParseUint(strings.TrimPrefix(l.Header.ID, "0x"), 16, 64)
+	if s.header.Name == "unknown" { // what Inspector writes for none
+		s.header.Name = ""
+	}
+	source, trace := "", (*inspectorTrace)(nil)
+	if c := l.Coll; c != nil {
+		s.function, s.number, s.size, s.took, source, trace = c.Function, c.Number, c.Size, c.Took*1000, c.Source, c.Trace
+	} else {
+		p := l.P2P
+		s.function, s.number, s.size, s.took, source, trace = p.Function, p.Number, p.Size, p.Took*1000, p.Source, p.Trace
+		s.message, s.peer = true, p.Peer
+	}
+	s.source = regions.TimingDuration
+	if trace != nil {
+		s.place(trace, source)
+	}
+	return s
+}
+
+// place finds when the operation ran, from when the host heard of its events. A report comes some time after what it
+// reports: the operation ended when the last end was reported, or earlier; began when the first begin was reported, or
+// earlier; and not before it was enqueued.
+func (s *sample) place(t *inspectorTrace, source string) {
+	const never = math.MaxUint64
+	enqueued, stopped := max(t.CollStart, t.P2PStart), max(t.CollStop, t.P2PStop)
+	began, ended := uint64(never), uint64(0)
+	for _, k := range t.Kernels {
+		if k.Start != 0 {
+			began = min(began, k.Start)
+		}
+		ended = max(ended, k.Stop, k.Record)
+	}
+	if enqueued == 0 || max(enqueued, stopped, ended) > maxMicros {
+		return
+	}
+	enqueued, stopped = enqueued*1000, stopped*1000
+	switch {
+	case source == "collective_cpu" || began == never || ended < began:
+		s.begin, s.end, s.source = enqueued, max(enqueued, stopped), regions.TimingEnqueue
+	case source == "kernel_cpu":
+		s.begin, s.end, s.source = began*1000, ended*1000, regions.TimingGPU
+	default:
+		s.end = min(ended*1000, began*1000+s.took)
+		s.begin = s.end - min(s.took, s.end)
+		s.source = regions.TimingGPU
+	}
+	if s.source == regions.TimingGPU {
+		s.slack = s.begin - min(s.begin, enqueued) + 1000 // times are whole microseconds
+	}
+}
+
+// inspected is what Inspector wrote of one process.
+type inspected struct {
+	host    string
+	pid     int
+	version string
+	samples []sample
+}
+
+// missing lists what Inspector's data does not tell.
+func (in *inspected) missing() []string {
+	out := []string{"calls", "kernel launches", "network", "algorithms and protocols", "element types", "roots", "GPUs", "operations below Inspector's least size"}
+	if slices.ContainsFunc(in.samples, func(s sample) bool { return s.source == regions.TimingDuration }) {
+		out = append(out, "when operations ran: they are laid one behind the other before the time at which Inspector wrote them")
+	}
+	return out
+}
+
+// records makes callbacks of the samples, communicator by communicator.
+func (in *inspected) records(p *processWriter) error {
+	type key struct {
+		id          uint64
+		rank, ranks int
+	}
+	index := make(map[key]int)
+	var byComm [][]sample
+	for _, s := range in.samples {
+		k := key{s.id, s.header.Rank, s.header.Ranks}
+		i, ok := index[k]
+		if !ok {
+			i = len(byComm)
+			index[k] = i
+			byComm = append(byComm, nil)
+		}
+		byComm[i] = append(byComm[i], s)
+	}
+	var all []placed
+	for comm, samples := range byComm {
+		layOut(samples)
+		first := samples[0].begin
+		for _, s := range samples {
+			first = min(first, s.begin)
+		}
+		h := samples[0].header
+		p.comms = append(p.comms, shard.Comm{ID: samples[0].id, Name: h.Name, NRanks: h.Ranks, Rank: h.Rank, NNodes: h.Nodes, InitTime: first})
+		for _, s := range samples {
+			all = append(all, placed{s, comm})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.order, b.order)) })
+	numbers := make(map[string]uint64) // last of each sequence
+	for _, o := range all {
+		if !o.message {
+			k := fmt.Sprint(o.comm, " ", o.function)
+			if last, ok := numbers[k]; ok && o.number > last+1 {
+				p.count("SEQUENCE_GAPS", 1)
+			}
+			numbers[k] = o.number
+		}
+		if err := p.sample(&o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type placed struct {
+	sample
+	comm int
+}
+
+// layOut puts operations of which only the length is known one behind the other, so that the last one that was written at
+// a time ends then; earlier ones that reach into these are moved back with them. Others keep their times.
+func layOut(samples []sample) {
+	until := uint64(math.MaxUint64)
+	for i := len(samples) - 1; i >= 0; i-- {
+		s := &samples[i]
+		if s.source != regions.TimingDuration {
+			continue
+		}
+		s.end = min(s.dumped, until)
+		s.begin = s.end - min(s.took, s.end-1)
+		until = s.begin
+	}
+}
+
+// sample writes the records of one operation.
+func (p *processWriter) sample(o *placed) error {
+	typ := shm.EventColl
+	r := shm.Record{
+		Kind: shm.RecordStart, Aux: uint32(o.comm), Func: o.function, Seq: o.number, Count: o.size, Datatype: bytesType, Root: -1, Rank: int32(o.header.Rank),
+		Peer: o.peer,
+	}
+	told := regions.Told{Begin: o.begin, End: o.end, Source: o.source, Uncertainty: o.slack, Stated: o.source == regions.TimingGPU}
+	if o.message {
+		typ = shm.EventP2p
+		r.Flags |= shm.FlagUnknownChannels
+	} else {
+		told.Number, told.Numbered = o.number, true
+	}
+	switch o.function {
+	case "Broadcast", "Reduce", "Gather", "Scatter":
+		p.count("OPERATIONS_WITHOUT_ROOT", 1)
+	}
+	r.Type, r.Handle = typ, p.handle(typ)
+	p.model.Tell(r.Handle, told)
+	if err := p.record(noThread, o.begin, &r); err != nil {
+		return err
+	}
+	p.count("OPERATIONS", 1)
+	return p.record(noThread, o.begin, &shm.Record{Kind: shm.RecordStop, Type: typ, Handle: r.Handle})
+}
+
+// bytesType is what NCCL prints for ncclUint8: the size in bytes is the number of elements.
+const bytesType = "Unknown"

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"cmp"
+	"slices"
+
+	"ncclotf2/plugin/shm"
+	"ncclotf2/regions"
+)
+
+// waits are the event types that the model waits for, where operations are not told.
+const waits = 1<<shm.EventKernelCh | 1<<shm.EventProxyOp
+
+// write makes the process's shard; base is the time of the input's time 0.
+func (m *minimal) write(p *processWriter, base uint64) error {
+	slices.SortStableFunc(m.events, func(a, b event) int { return cmp.Compare(a.start, b.start) })
+	mask := m.seen
+	if m.ours {
+		mask &^= waits
+	}
+	if m.world.Size > 0 {
+		p.process.Launcher = m.world
+	}
+	p.begin(mask, cmp.Or(m.api, minimalAPI))
+	m.resolve(p, base)
+	w := &minimalWriter{minimal: m, p: p, base: base, now: make(map[address]uint64), first: make(map[address]uint64), live: make(map[uint64]liveEvent), plans: make(map[planKey][]int32)}
+	for i := range m.events {
+		e := &m.events[i]
+		e.handle = p.handle(e.typ)
+		if e.address != 0 {
+			if _, ok := w.first[e.address]; !ok {
+				w.first[e.address] = e.handle
+			}
+		}
+		if e.tells() && e.details.Plan != nil {
+			k := planKey{e.index, *e.details.Plan}
+			w.plans[k] = append(w.plans[k], int32(i))
+		}
+	}
+	for _, s := range m.steps() {
+		if err := w.step(&s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// minimalAPI is the version of NCCL's profiler API that the minimal profiler is written for, maxAPI the newest.
+const (
+	minimalAPI = 5
+	maxAPI     = 7
+)
+
+// minimalWriter turns records into callbacks.
+type minimalWriter struct {
+	*minimal
+	p     *processWriter
+	base  uint64
+	now   map[address]uint64 // the event that has an address at the time
+	first map[address]uint64 // the first one that has it
+	live  map[uint64]liveEvent
+	plans map[planKey][]int32 // operations of one launch, in order
+}
+
+type planKey struct {
+	comm int
+	plan uint64
+}
+
+// liveEvent is an event between its start and its stop.
+type liveEvent struct {
+	op     uint64 // handle of the ProxyOp that was made for a step; 0: none
+	thread int32
+}
+
+// parentOf gives the event that an address means now. In our own export a child may begin before its parent does, and
+// addresses are used once.
+func (w *minimalWriter) parentOf(a address) uint64 {
+	if a == 0 {
+		return 0
+	}
+	if h, ok := w.now[a]; ok {
+		return h
+	}
+	return w.first[a]
+}
+
+func (w *minimalWriter) step(s *step) error {
+	switch s.kind {
+	case stepState:
+		return w.state(&w.states[s.at])
+	case stepStop:
+		return w.stop(&w.events[s.at])
+	}
+	e := &w.events[s.at]
+	t := w.base + uint64(e.start)
+	switch {
+	case e.life != lifeNone:
+		kind := shm.RecordInit
+		if e.life == lifeFinal {
+			kind = shm.RecordFinalize
+		}
+		if e.index < 0 {
+			return nil
+		}
+		w.p.count("EVENTS", 1)
+		return w.p.record(e.thread(0), t, &shm.Record{Kind: kind, Aux: uint32(e.index)})
+	case e.tells():
+		return w.told(s.at)
+	}
+	w.p.count("EVENTS", 1)
+	return w.start(e)
+}
+
+// start writes the start of an event.
+func (w *minimalWriter) start(e *event) error {
+	if e.address != 0 {
+		w.now[e.address] = e.handle
+	}
+	live := liveEvent{thread: e.thread(0)}
+	r := w.startRecord(e)
+	t := w.base + uint64(e.start)
+	if d := e.details; e.typ == shm.EventProxyStep && shm.TypeOf(r.Arg) != shm.EventProxyOp && d.Peer != nil && d.Channel != nil {
+		// Our export has no ProxyOps: the step tells what is theirs.
+		live.op = w.p.handle(shm.EventProxyOp)
+		op := shm.Record{
+			Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: live.op, Aux: r.Aux, Arg: r.Arg, Channel: *d.Channel, Peer: *d.Peer,
+			Rank: e.comm.rank, PID: int32(w.pid),
+		}
+		if d.IsSend {
+			op.Flags |= shm.FlagSend
+		}
+		if err := w.p.record(e.thread(0), t, &op); err != nil {
+			return err
+		}
+		r.Arg = live.op
+	}
+	w.live[e.handle] = live
+	return w.p.record(e.thread(0), t, r)
+}
+
+// startRecord makes the callback of an event's start.
+func (w *minimalWriter) startRecord(e *event) *shm.Record {
+	d := e.details
+	r := &shm.Record{
+		Kind: shm.RecordStart, Type: e.typ, Handle: e.handle, Aux: shm.None, Arg: w.parentOf(e.parent), Func: cmp.Or(d.Func, e.function), Datatype: d.Datatype,
+		Algo: d.Algo, Proto: d.Proto, Stream: uint64(d.Stream), Root: -1, Rank: e.comm.rank, UserTag: d.UserTag, KernelVariant: d.Variant,
+		SendBuff: uint64(d.SendBuff), RecvBuff: uint64(d.RecvBuff), ParentGroup: w.parentOf(d.ParentGroup), NSteps: d.Steps, ChunkSize: d.ChunkSize,
+		Step: d.Step, NetID: d.NetID, PID: d.EventPID,
+	}
+	if e.index >= 0 {
+		r.Aux = uint32(e.index)
+	}
+	for _, f := range []struct {
+		from *uint64
+		to   *uint64
+	}{{d.Count, &r.Count}, {d.Seq, &r.Seq}, {d.Timer, &r.PTimer}} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	for _, f := range []struct {
+		from *uint8
+		to   *uint8
+	}{{d.Channels, &r.NChannels}, {d.Warps, &r.NWarps}, {d.Channel, &r.Channel}} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	if d.Root != nil {
+		r.Root = *d.Root
+	}
+	if d.Peer != nil {
+		r.Peer = *d.Peer
+	}
+	if d.Captured {
+		r.Flags |= shm.FlagGraph
+	}
+	if d.IsSend {
+		r.Flags |= shm.FlagSend
+	}
+	switch e.typ {
+	case shm.EventGroupApi:
+		r.GroupDepth = 2 // not told: a group of the user's
+		if d.Depth != nil {
+			r.GroupDepth = *d.Depth
+		}
+	case shm.EventP2p:
+		r.SendBuff = uint64(d.Buff)
+		if d.Channels == nil {
+			r.Flags |= shm.FlagUnknownChannels
+		}
+	}
+	return r
+}
+
+func (w *minimalWriter) stop(e *event) error {
+	t := w.base + uint64(e.stop)
+	if err := w.p.record(e.thread(1), t, &shm.Record{Kind: shm.RecordStop, Type: e.typ, Handle: e.handle}); err != nil {
+		return err
+	}
+	op := w.live[e.handle].op
+	delete(w.live, e.handle)
+	if op == 0 {
+		return nil
+	}
+	return w.p.record(e.thread(1), t, &shm.Record{Kind: shm.RecordStop, Type: shm.EventProxyOp, Handle: op})
+}
+
+func (w *minimalWriter) state(s *state) error {
+	h, ok := w.now[s.address]
+	if !ok {
+		w.p.count("STATES_WITHOUT_EVENT", 1)
+		return nil
+	}
+	r := shm.Record{Kind: shm.RecordState, Type: shm.TypeOf(h), Handle: h, Aux: s.state, Arg: s.arg}
+	if s.hasArg {
+		r.Flags |= shm.FlagHasArg
+	}
+	w.p.count("STATES", 1)
+	thread := s.tid
+	if thread == noThread {
+		thread = w.live[h].thread
+	}
+	return w.p.record(thread, w.base+uint64(s.time), &r)
+}
+
+// told writes the operations of a launch whose times the input tells: a Group with all of them, which takes no time.
+func (w *minimalWriter) told(at int32) error {
+	e := &w.events[at]
+	ops := []int32{at}
+	if e.details.Plan != nil {
+		k := planKey{e.index, *e.details.Plan}
+		if ops = w.plans[k]; len(ops) == 0 {
+			return nil // written with the first one
+		}
+		w.plans[k] = nil
+	}
+	t := w.base + uint64(e.stop)
+	group := w.p.handle(shm.EventGroup)
+	write := func(r *shm.Record) error { return w.p.record(noThread, t, r) }
+	if err := write(&shm.Record{Kind: shm.RecordStart, Type: shm.EventGroup, Handle: group, Aux: uint32(e.index)}); err != nil {
+		return err
+	}
+	for _, i := range ops {
+		op := &w.events[i]
+		d := op.details
+		told := regions.Told{Begin: w.base + uint64(op.start), End: w.base + uint64(op.stop), Source: d.Source, Graph: d.Graph}
+		if d.Uncertainty != nil {
+			told.Uncertainty, told.Stated = *d.Uncertainty, true
+		}
+		w.p.model.Tell(op.handle, told)
+		if op.address != 0 {
+			w.now[op.address] = op.handle
+		}
+		r := w.startRecord(op)
+		r.ParentGroup = group
+		w.p.count("EVENTS", 1)
+		if err := write(r); err != nil {
+			return err
+		}
+	}
+	for _, i := range ops {
+		op := &w.events[i]
+		if op.details.Unfinished {
+			continue
+		}
+		if err := write(&shm.Record{Kind: shm.RecordStop, Type: op.typ, Handle: op.handle}); err != nil {
+			return err
+		}
+	}
+	return write(&shm.Record{Kind: shm.RecordStop, Type: shm.EventGroup, Handle: group})
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"cmp"
+	"slices"
+
+	"ncclotf2/plugin/shm"
+)
+
+// step is a moment of an event or state.
+type step struct {
+	time  int64
+	class uint8 // order at one time
+	at    int32 // index into events or states
+	kind  stepKind
+}
+
+type stepKind uint8
+
+const (
+	stepStart stepKind = iota
+	stepState
+	stepStop
+)
+
+// depths order the starts of one time: parents come before their children.
+var depths = [shm.TypeCount]uint8{
+	shm.EventGroupApi: 1, shm.EventCollApi: 2, shm.EventP2pApi: 2, shm.EventKernelLaunch: 3, shm.EventGroup: 4, shm.EventColl: 5, shm.EventP2p: 5,
+	shm.EventCeColl: 5, shm.EventProxyOp: 6, shm.EventProxyStep: 7, shm.EventKernelCh: 6, shm.EventCeSync: 6, shm.EventCeBatch: 6,
+	shm.EventNetPlugin: 8, shm.EventKernelPhase: 7, shm.EventProxyCtrl: 6,
+}
+
+// Classes order the steps of one time: parents begin before their children and stop after them.
+const (
+	classEarlierStop = 10 // less the depth
+	classInit        = 15
+	classStart       = 20 // and the depth
+	classState       = 40
+	classStop        = 60 // less the depth: of what starts at the same time
+	classFinal       = 70
+)
+
+func (m *minimal) steps() []step {
+	all := make([]step, 0, 2*len(m.events)+len(m.states))
+	for i := range m.events {
+		e := &m.events[i]
+		depth := depths[e.typ]
+		switch e.life {
+		case lifeInit:
+			all = append(all, step{e.start, classInit, int32(i), stepStart})
+			continue
+		case lifeFinal:
+			all = append(all, step{e.start, classFinal, int32(i), stepStart})
+			continue
+		}
+		if e.tells() { // its records come together, when its call has ended, as NCCL has it
+			all = append(all, step{e.stop, classStart + depth, int32(i), stepStart})
+			continue
+		}
+		all = append(all, step{e.start, classStart + depth, int32(i), stepStart})
+		stop := step{e.stop, classEarlierStop - depth, int32(i), stepStop}
+		if e.stop == e.start {
+			stop.class = classStop - depth
+		}
+		all = append(all, stop)
+	}
+	for i := range m.states {
+		all = append(all, step{m.states[i].time, classState, int32(i), stepState})
+	}
+	slices.SortStableFunc(all, func(a, b step) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.class, b.class)) })
+	return all
+}

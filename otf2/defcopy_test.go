@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// Copied definitions say the same in the same order, whatever the byte order and the size of chunks, and what is written
+// behind them follows.
+func TestCopiedDefinitionsAreUnchanged(t *testing.T) {
+	for _, path := range fixtures(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			anchor, err := ReadAnchor(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := strings.TrimSuffix(path, ".otf2") + ".def"
+			want, err := ReadGlobalDefs(from, anchor.DefChunkSize)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, chunk := range []uint64{MinChunkSize, MaxChunkSize} {
+				to := filepath.Join(t.TempDir(), "copy.def")
+				w := newDefs(t, to, chunk)
+				if err := w.Copy(from, anchor.DefChunkSize); err != nil {
+					t.Fatal(err)
+				}
+				if got := w.Count(); got != uint64(len(want.Order)) {
+					t.Errorf("%d records, %d were there", got, len(want.Order))
+				}
+				const last = 1 << 30
+				_ = w.String(last, "behind them")
+				if err := w.Close(); err != nil {
+					t.Fatal(err)
+				}
+				got, err := ReadGlobalDefs(to, chunk)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n := len(got.Order) - 1
+				if got.Order[n] != DefString || got.String(last) != "behind them" {
+					t.Errorf("at the end: %v", got.Order[n])
+				}
+				got.Order, got.Strings = got.Order[:n], got.Strings[:len(got.Strings)-1]
+				got.finish()
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("chunks of %d: the definitions differ", chunk)
+				}
+			}
+		})
+	}
+}
+
+func newDefs(t *testing.T, path string, chunk uint64) *GlobalDefWriter {
+	t.Helper()
+	w, err := CreateGlobalDefWriter(path, chunk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// Kinds of later versions are copied, those that are not wanted are not, and damage is told.
+func TestCopyOfUnusualDefinitions(t *testing.T) {
+	const unknown = 99
+	record := func(id byte, fields ...byte) []byte { return append([]byte{id, byte(len(fields))}, fields...) }
+	whole := appendHeader(nil, 1, 0)
+	whole = append(whole, record(byte(DefClockProperties), 1, 1, 1, 2, 1, 3, 1, 4)...)
+	whole = append(whole, record(byte(DefString), 0, 'a', 0)...)
+	whole = append(whole, record(unknown, 7, 0, 9)...)
+	whole = append(whole, recordEndOfFile, recordEndOfBuffer)
+	for _, c := range []struct {
+		name    string
+		content []byte
+		kinds   []DefKind
+		err     error
+	}{
+		{"whole", whole, []DefKind{DefString, unknown}, nil},
+		{"cut off", whole[:len(whole)-4], []DefKind{DefString}, ErrTruncated},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			from, to := filepath.Join(t.TempDir(), "from.def"), filepath.Join(t.TempDir(), "to.def")
+			if err := os.WriteFile(from, c.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w := newDefs(t, to, 0)
+			if err := w.Copy(from, 0, DefClockProperties); !errors.Is(err, c.err) {
+				t.Errorf("%v, want %v", err, c.err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := ReadGlobalDefs(to, 0)
+			if err != nil || !reflect.DeepEqual(got.Order, c.kinds) {
+				t.Errorf("%v, %v", got.Order, err)
+			}
+			if len(c.kinds) == 2 && !reflect.DeepEqual(got.Other, []Record{{ID: unknown, Args: []uint64{7, 0, 9}}}) {
+				t.Errorf("of a kind that is not known: %+v", got.Other)
+			}
+		})
+	}
+}

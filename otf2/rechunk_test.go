@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+// fill writes n events with what can precede and follow them.
+func fill(t *testing.T, w *EventWriter, n int) {
+	t.Helper()
+	var a AttributeList
+	for i := range n {
+		a.Reset()
+		if i%3 == 0 {
+			a.Uint64(1, uint64(i))
+			a.String(2, StringRef(i%7))
+		}
+		check(t, w.Enter(Timestamp(1000+i/2), &a, RegionRef(i%100)))
+		check(t, w.MpiSend(Timestamp(1000+i/2), nil, 1, 2, 3, uint64(i)))
+		check(t, w.Leave(Timestamp(1000+i/2), nil, RegionRef(i%100)))
+	}
+}
+
+func TestRewrittenEventsAreTheSame(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from.evt"), filepath.Join(dir, "to.evt")
+	w, err := CreateEventWriter(from, &EventWriterOptions{ChunkSize: MinChunkSize})
+	check(t, err)
+	fill(t, w, 40_000)
+	check(t, w.Close())
+	if w.Size() < 4*MinChunkSize {
+		t.Fatalf("only %d bytes", w.Size())
+	}
+	want, err := readEvents(from, MinChunkSize)
+	check(t, err)
+	for _, chunk := range []uint64{1 << 20, MinChunkSize + 7} {
+		n, err := RewriteEvents(from, to, MinChunkSize, chunk)
+		check(t, err)
+		got, err := readEvents(to, chunk)
+		check(t, err)
+		if n != w.Events() || !reflect.DeepEqual(got, want) {
+			t.Errorf("chunks of %d: %d events of %d, or others", chunk, n, w.Events())
+		}
+		to += "2"
+	}
+	if _, err := RewriteEvents(from, from, MinChunkSize, 1<<20); err == nil {
+		t.Error("written over itself")
+	}
+}
+
+// A file that is widened in time has chunks of the new size only; later it cannot be.
+func TestWiden(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.evt")
+	const wide = 1 << 20
+	w, err := CreateEventWriter(path, &EventWriterOptions{ChunkSize: MinChunkSize})
+	check(t, err)
+	fill(t, w, 9_000)
+	check(t, w.Flush())
+	if size := w.Size(); size > MinChunkSize || size < MinChunkSize*3/4 {
+		t.Fatalf("%d bytes", size)
+	}
+	if w.Widen(MinChunkSize-1) || w.Widen(MinChunkSize/2) {
+		t.Error("made narrower")
+	}
+	if !w.Widen(wide) {
+		t.Error("not widened")
+	}
+	for i := range 80_000 {
+		check(t, w.MpiSend(Timestamp(10_000+i), nil, 1, 2, 3, uint64(i)))
+	}
+	if w.Widen(2 * wide) {
+		t.Error("widened with several chunks")
+	}
+	check(t, w.Close())
+	if w.Size() < wide {
+		t.Fatalf("only %d bytes", w.Size())
+	}
+	events, err := readEvents(path, wide)
+	check(t, err)
+	if len(events) != 107_000 {
+		t.Errorf("%d events", len(events))
+	}
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever a writer flushes, and whenever, is read once, in order, with the times it was written with.
+func TestTailReadsWhatIsFlushed(t *testing.T) {
+	dir, n := t.TempDir(), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		path := filepath.Join(dir, string(rune('a'+n%26))+"-"+rapid.StringMatching(`[a-z]{12}`).Draw(rt, "name")+".evt")
+		tail, err := NewEventTail(path, 7, MinChunkSize)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for range tail.Events() {
+			rt.Fatal("an event of a file that is not there")
+		}
+		w, err := CreateEventWriter(path, &EventWriterOptions{ChunkSize: MinChunkSize})
+		if err != nil {
+			rt.Skip("the name is taken")
+		}
+		var written, flushed, read int
+		times := []Timestamp{}
+		now := Timestamp(1000)
+		var a AttributeList
+		for range rapid.IntRange(1, 12).Draw(rt, "rounds") {
+			for range rapid.OneOf(rapid.IntRange(0, 50), rapid.Just(20_000)).Draw(rt, "events") {
+				now += Timestamp(rapid.SampledFrom([]uint64{0, 0, 1, 1 << 20}).Draw(rt, "step"))
+				a.Reset()
+				if written%3 == 0 {
+					a.Uint64(1, uint64(written))
+				}
+				if err := w.Enter(now, &a, RegionRef(written)); err != nil {
+					rt.Fatal(err)
+				}
+				times = append(times, now)
+				written++
+			}
+			if rapid.Bool().Draw(rt, "flush") {
+				if err := w.Flush(); err != nil {
+					rt.Fatal(err)
+				}
+				flushed = written
+			}
+			leaveAt := rapid.IntRange(-1, 300).Draw(rt, "leave after")
+			for ev, err := range tail.Events() {
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if ev.Kind != EventEnter || ev.Args[0] != uint64(read) || ev.Time != times[read] || ev.Location != 7 || (len(ev.Attributes) > 0) != (read%3 == 0) {
+					rt.Fatalf("event %d: %+v", read, ev)
+				}
+				read++
+				if leaveAt--; leaveAt == 0 {
+					break
+				}
+			}
+			if leaveAt < 0 && read < flushed {
+				rt.Fatalf("%d of %d flushed events were read", read, flushed)
+			}
+		}
+		if err := w.Close(); err != nil {
+			rt.Fatal(err)
+		}
+		for range tail.Events() {
+			read++
+		}
+		info, err := os.Stat(path)
+		if err != nil || read != written || tail.Offset() != info.Size()-endSize {
+			rt.Fatalf("%d of %d events, up to %d of %d: %v", read, written, tail.Offset(), info.Size(), err)
+		}
+	})
+}
+
+func TestTailSkipsToATime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.evt")
+	w, err := CreateEventWriter(path, &EventWriterOptions{ChunkSize: MinChunkSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100_000 {
+		if err := w.Enter(Timestamp(i), nil, RegionRef(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	tail, err := NewEventTail(path, 0, MinChunkSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := func() uint64 {
+		for ev, err := range tail.Events() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ev.Args[0]
+		}
+		t.Fatal("no events")
+		return 0
+	}
+	if err := tail.SkipTo(80_000); err != nil {
+		t.Fatal(err)
+	}
+	at := first()
+	if at > 80_000 || at < 55_000 {
+		t.Errorf("skipping to 80000 goes on at %d", at)
+	}
+	if err := tail.SkipTo(1000); err != nil {
+		t.Fatal(err)
+	}
+	if back := first(); back != at+1 {
+		t.Errorf("skipping back goes on at %d, not %d", back, at+1)
+	}
+	if err := tail.SkipTo(1 << 60); err != nil {
+		t.Fatal(err)
+	}
+	if last := first(); last < 75_000 {
+		t.Errorf("skipping to the end goes on at %d", last)
+	}
+	missing, err := NewEventTail(path+".none", 0, MinChunkSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := missing.SkipTo(5); err != nil {
+		t.Error(err)
+	}
+	if _, err := NewEventTail(path, 0, 17); !errors.Is(err, ErrInvalid) {
+		t.Errorf("chunk size 17: %v", err)
+	}
+}
+
+// Damage is an error of each reading, and nothing behind it is taken for events.
+func TestTailOfADamagedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.evt")
+	w, err := CreateEventWriter(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		if err := w.Enter(Timestamp(i), nil, RegionRef(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-2] = 7 // no record has this id
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	tail, err := NewEventTail(path, 0, DefaultEventChunkSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round, want := range []int{10, 0} {
+		n, failures := 0, 0
+		for _, err := range tail.Events() {
+			var damage *FormatError
+			switch {
+			case err == nil:
+				n++
+			case errors.As(err, &damage):
+				failures++
+			default:
+				t.Error(err)
+			}
+		}
+		if n != want || failures != 1 {
+			t.Errorf("reading %d: %d events, %d errors", round, n, failures)
+		}
+	}
+}

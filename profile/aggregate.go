@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"ncclotf2/shard"
+)
+
+// Version is the schema version of aggregates on disk. A reader refuses other versions.
+const Version = 1
+
+// Aggregate is what an Aggregator has summed up. Times are nanoseconds.
+type Aggregate struct {
+	Version int    `json:"version"`
+	Nodes   []Node `json:"nodes"` // parents before their children
+	Rows    []Row  `json:"rows"`  // by location
+	// Taken is up to which of its process's records a collector has summed up, in ticks of their clock.
+	Taken uint64 `json:"taken,omitempty"`
+	// Folded counts what got no node of its own because there were too many.
+	Folded uint64 `json:"folded,omitempty"`
+}
+
+// Row is the values of one location.
+type Row struct {
+	Location uint64             `json:"location"` // id, or number in the process
+	Kind     shard.LocationKind `json:"kind"`
+	Ranks    int                `json:"ranks,omitempty"` // of its communicator
+	Rank     int                `json:"rank,omitempty"`  // in it
+	First    uint64             `json:"first"`           // time of its first event
+	Last     uint64             `json:"last"`
+	Ended    bool               `json:"ended,omitempty"` // its communicator has been destroyed
+	// Others is the number of further locations, of communicators that are gone, whose values are in this row.
+	Others uint64   `json:"others,omitempty"`
+	Cells  []CellAt `json:"cells"` // by node
+	Stats  []Stats  `json:"stats,omitempty"`
+	// Strata are samples of the collectives, FirstSample is the first of all; nil where none are kept.
+	Strata      []Stratum    `json:"strata,omitempty"`
+	FirstSample *FirstSample `json:"firstSample,omitempty"`
+}
+
+// CellAt is a cell and its node, an index into Aggregate.Nodes.
+type CellAt struct {
+	Node int32 `json:"node"`
+	Cell
+}
+
+// Cell is the values of one call path at one location, without what is below it.
+type Cell struct {
+	Visits     uint64      `json:"visits,omitempty"`
+	Unfinished uint64      `json:"unfinished,omitempty"` // of the visits; their times end with the data
+	Time       uint64      `json:"time,omitempty"`       // without what is below
+	Timed      uint64      `json:"timed,omitempty"`      // visits that Min and Max are of
+	Min        uint64      `json:"min,omitempty"`        // of one visit, with what is below
+	Max        uint64      `json:"max,omitempty"`
+	Sent       uint64      `json:"sent,omitempty"` // bytes, as Score-P counts them for the MPI operation of the name
+	Received   uint64      `json:"received,omitempty"`
+	Put        uint64      `json:"put,omitempty"`   // bytes of transfers over the network
+	Moved      uint64      `json:"moved,omitempty"` // bytes as nccl-tests counts sizes, of operations with a bandwidth
+	Bus        float64     `json:"bus,omitempty"`   // the same times nccl-tests' factor for the bus
+	Busy       uint64      `json:"busy,omitempty"`  // time of these operations
+	Waits      WaitsByKind `json:"waits,omitzero"`
+}
+
+// WaitKind is a cause of waiting.
+type WaitKind uint8
+
+// Causes of waiting, as Scalasca defines them; waits in a communicator's first collective, in which processes start up, are
+// counted apart from the others.
+const (
+	WaitNxN WaitKind = iota
+	WaitLateBroadcast
+	WaitEarlyReduce
+	WaitLateSender
+	WaitLateReceiver
+	WaitStartUp
+	NumWaitKinds
+)
+
+// WaitsByKind is time spent waiting, by cause. It is part of the time of the same cell.
+type WaitsByKind [NumWaitKinds]uint64
+
+// Total is the sum.
+func (w *WaitsByKind) Total() (sum uint64) {
+	for _, ns := range w {
+		sum += ns
+	}
+	return sum
+}
+
+// LimitWaits makes estimated waits part of the cell's time, which they can exceed by chance.
+func (c *Cell) LimitWaits() {
+	total := c.Waits.Total()
+	if total <= c.Time {
+		return
+	}
+	for k, ns := range c.Waits {
+		c.Waits[k] = uint64(float64(c.Time) * float64(ns) / float64(total))
+	}
+}
+
+// visit counts one visit of a region: its time, and of that what lies in regions inside.
+func (c *Cell) visit(took, inside uint64, unfinished bool) {
+	c.Visits++
+	c.Time += took - min(inside, took)
+	if unfinished {
+		c.Unfinished++
+		return
+	}
+	if c.Timed == 0 || took < c.Min {
+		c.Min = took
+	}
+	c.Max = max(c.Max, took)
+	c.Timed++
+}
+
+// Add adds another cell of the same call path.
+func (c *Cell) Add(o *Cell) {
+	if o.Timed > 0 && (c.Timed == 0 || o.Min < c.Min) {
+		c.Min = o.Min
+	}
+	c.Max = max(c.Max, o.Max)
+	c.Visits += o.Visits
+	c.Unfinished += o.Unfinished
+	c.Time += o.Time
+	c.Timed += o.Timed
+	c.Sent += o.Sent
+	c.Received += o.Received
+	c.Put += o.Put
+	c.Moved += o.Moved
+	c.Bus += o.Bus
+	c.Busy += o.Busy
+	for k, ns := range o.Waits {
+		c.Waits[k] += ns
+	}
+}
+
+// Stats are the operations of one function on one location.
+type Stats struct {
+	Function string `json:"function"` // or "Group" for launches of several
+	Source   string `json:"source"`   // what the times are: "gpu", "network", "enqueue", or "" if that is not told
+	Grouped  bool   `json:"grouped,omitempty"`
+	// Time has the durations; empty for operations that were launched together with others.
+	Time  Histogram `json:"time"`
+	Size  Histogram `json:"size"` // as nccl-tests counts sizes
+	Moved uint64    `json:"moved,omitempty"`
+	Bus   float64   `json:"bus,omitempty"`
+	Busy  uint64    `json:"busy,omitempty"`
+}
+
+// merge adds the same operations of another location.
+func (s *Stats) Merge(o *Stats) {
+	s.Time.Merge(&o.Time)
+	s.Size.Merge(&o.Size)
+	s.Moved += o.Moved
+	s.Bus += o.Bus
+	s.Busy += o.Busy
+}
+
+// Write writes the aggregate.
+func (a *Aggregate) Write(w io.Writer) error { return json.NewEncoder(w).Encode(a) }
+
+// Open reads an aggregate from a file of an experiment directory.
+func Open(path string) (*Aggregate, error) {
+	f, err := shard.OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	a, err := Read(bufio.NewReader(f))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return a, nil
+}
+
+// Read reads an aggregate and checks that its references hold.
+func Read(r io.Reader) (*Aggregate, error) {
+	a := new(Aggregate)
+	if err := json.NewDecoder(r).Decode(a); err != nil {
+		return nil, err
+	}
+	if a.Version != Version {
+		return nil, fmt.Errorf("version %d, this program reads %d", a.Version, Version)
+	}
+	for i, n := range a.Nodes {
+		if n.Parent < None || int(n.Parent) >= i {
+			return nil, fmt.Errorf("node %d has parent %d", i, n.Parent)
+		}
+	}
+	for i := range a.Rows {
+		r := &a.Rows[i]
+		for _, c := range r.Cells {
+			if c.Node < 0 || int(c.Node) >= len(a.Nodes) {
+				return nil, errors.New("a value belongs to no node")
+			}
+		}
+	}
+	return a, nil
+}

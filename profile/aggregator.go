@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+	"ncclotf2/shard"
+)
+
+// Names tells what the ids in events mean.
+type Names interface {
+	Region(otf2.RegionRef) Region
+	String(otf2.StringRef) string
+	CommSize(otf2.CommRef) int // ranks; 0 if not known
+	Location(otf2.LocationRef) Location
+	// Attribute gives the attribute of package regions that an id stands for, or false.
+	Attribute(otf2.AttributeRef) (otf2.AttributeRef, bool)
+}
+
+// Region is what is known of a region.
+type Region struct {
+	Name  string
+	Group string // one of package regions; others have nothing to do with NCCL
+	Role  otf2.RegionRole
+	// Paradigm of regions of other groups, as OTF2 names it.
+	Paradigm otf2.Paradigm
+}
+
+// Location is what is known of a location.
+type Location struct {
+	Kind  shard.LocationKind
+	Ranks int // of the communicator that it is a rank of, 0: none
+	Rank  int // in it
+}
+
+// Aggregator sums up events.
+type Aggregator struct {
+	names Names
+	tree  *tree
+	rows  map[otf2.LocationRef]*row
+
+	samples bool // keep samples of collectives
+	strata  int
+	retired int
+	others  map[shard.LocationKind]*row // what further retired locations share
+
+	regions []*region                  // by id, nil until it is looked at
+	further map[otf2.RegionRef]*region // of large ids
+	steps   map[step]int32
+	sources map[otf2.StringRef]source
+	sizes   map[otf2.StringRef]uint64 // of element types
+	leaves  map[leafKey]int32
+}
+
+// region is a region with what follows from its name.
+type region struct {
+	Region
+	kind     Kind
+	title    string // of its node
+	single   bool   // names one operation, not a launch of several
+	nccl     bool   // a kernel of NCCL's
+	paradigm string // of kind Other
+	sizeNode string // prefix of the class of sizes of a call
+}
+
+// source is the kind of an operation's times; later ones say more.
+type source uint8
+
+const (
+	sourceUnknown source = iota
+	sourceEnqueue
+	sourceNetwork
+	sourceGPU
+)
+
+// sourceTrees says in which tree operations are, by the kind of their times. Archives without TIMING_SOURCE have times of one kind.
+var sourceTrees = [...]Kind{sourceUnknown: Kernels, sourceEnqueue: ByEnqueue, sourceNetwork: ByNetwork, sourceGPU: Kernels}
+
+var sourceNames = [...]string{sourceUnknown: "", sourceEnqueue: regions.TimingEnqueue, sourceNetwork: regions.TimingNetwork, sourceGPU: regions.TimingGPU}
+
+// step is from a node into a region; class is that of what a call asks for, −1: none.
+type step struct {
+	from   int32
+	region otf2.RegionRef
+	class  int32
+}
+
+// row is the state of one location.
+type row struct {
+	Location
+	take        func(g *Aggregator, r *row, t uint64, ev *otf2.Event) // nil: its events show again what stands elsewhere
+	base        int32                                                 // node that outermost regions are below, of threads and networks
+	cells       map[int32]*Cell
+	transfers   *Cell // of networks, one of cells
+	stats       map[statsKey]*Stats
+	stack       []frame
+	first, last uint64
+	outer       uint64 // time in outermost regions
+	ended       bool
+	others      uint64 // retired locations in it
+	sampling    *sampling
+	plan        plan // open
+	open        map[uint64]request
+}
+
+type statsKey struct {
+	function string
+	source   source
+	grouped  bool
+}
+
+// frame is an open region.
+type frame struct {
+	region *region
+	begin  uint64
+	inside uint64 // time of regions inside
+	node   int32  // None: it is not counted
+	plan   bool   // it is row.plan
+}
+
+// request is an operation that has begun.
+type request struct {
+	details
+	length uint64
+	comm   otf2.CommRef
+}
+
+// details is what attributes tell of an operation or call.
+type details struct {
+	algo, proto, variant, dtype otf2.StringRef
+	count                       uint64
+	counted                     bool
+	source                      source
+	unfinished                  bool
+	linked                      bool // a kernel that an NCCL operation launched
+	ordinal                     uint64
+	numbered                    bool
+}
+
+var noDetails = details{algo: otf2.UndefinedString, proto: otf2.UndefinedString, variant: otf2.UndefinedString, dtype: otf2.UndefinedString}
+
+// plan is a launch of NCCL: one region of a communicator rank's location.
+type plan struct {
+	details
+	begin  uint64
+	region *region
+	begun  int // requests
+	ops    []operation
+}
+
+// operation is a member's part in an operation.
+type operation struct {
+	details
+	function       string
+	size           uint64 // as nccl-tests counts it
+	bus            float64
+	sent, received uint64
+	comm           otf2.CommRef
+	collective     bool
+	root           int64 // −1: none
+}
+
+// leafKey is the call path of an operation below that of a launch or tree.
+type leafKey struct {
+	parent               int32
+	function             string
+	algo, proto, variant otf2.StringRef
+	class                int
+}
+
+// NewAggregator makes an aggregator of nothing.
+func NewAggregator(names Names) *Aggregator {
+	return &Aggregator{
+		names: names, tree: newTree(), rows: make(map[otf2.LocationRef]*row), others: make(map[shard.LocationKind]*row),
+		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), sources: make(map[otf2.StringRef]source),
+		sizes: make(map[otf2.StringRef]uint64), leaves: make(map[leafKey]int32),
+	}
+}
+
+// Event takes the next event of a location.
+func (g *Aggregator) Event(ev *otf2.Event) { g.event(g.row(ev.Location), ev) }
+
+func (g *Aggregator) event(r *row, ev *otf2.Event) {
+	t := uint64(ev.Time)
+	if r.first == 0 {
+		r.first = t
+	}
+	r.last = max(r.last, t)
+	if r.take != nil {
+		r.take(g, r, t, ev)
+	}
+}
+
+// handlers says who takes the events of a location. Others show again what stands elsewhere, or nothing that can be summed up.
+var handlers map[shard.LocationKind]func(g *Aggregator, r *row, t uint64, ev *otf2.Event)
+
+func init() {
+	handlers = map[shard.LocationKind]func(g *Aggregator, r *row, t uint64, ev *otf2.Event){
+		shard.KindThread:  (*Aggregator).threadEvent,
+		shard.KindEnqueue: (*Aggregator).threadEvent,
+		shard.KindRank:    (*Aggregator).rankEvent,
+		shard.KindStream:  (*Aggregator).streamEvent,
+		shard.KindNetSend: (*Aggregator).networkEvent,
+		shard.KindNetRecv: (*Aggregator).networkEvent,
+	}
+}
+
+// maxRetired is how many locations of communicators that are gone keep values of their own.
+const maxRetired = 128
+
+// Retire tells that no more events of a location will come. Beyond a number of such locations their values go into one row for
+// each kind.
+func (g *Aggregator) Retire(l otf2.LocationRef) {
+	r := g.rows[l]
+	if r == nil {
+		return
+	}
+	if g.retired++; g.retired <= maxRetired {
+		return
+	}
+	all := g.others[r.Kind]
+	if all == nil {
+		r.ended, r.others = true, 1
+		g.others[r.Kind] = r
+		return
+	}
+	all.others++
+	for n, c := range r.cells {
+		all.cell(n).Add(c)
+	}
+	for k, s := range r.stats {
+		if all.stats[k] == nil {
+			all.stats[k] = s
+		} else {
+			all.stats[k].Merge(s)
+		}
+	}
+	if r.first != 0 && (all.first == 0 || r.first < all.first) {
+		all.first = r.first
+	}
+	all.last = max(all.last, r.last)
+	delete(g.rows, l)
+}
+
+func (g *Aggregator) row(l otf2.LocationRef) *row {
+	r := g.rows[l]
+	if r == nil {
+		r = &row{Location: g.names.Location(l), cells: make(map[int32]*Cell), stats: make(map[statsKey]*Stats), open: make(map[uint64]request)}
+		r.take = handlers[r.Kind]
+		switch r.Kind {
+		case shard.KindThread, shard.KindEnqueue:
+			r.base = g.tree.root(Host)
+		case shard.KindNetSend:
+			r.base = g.tree.child(g.tree.root(Network), Direction, "send", 0)
+		case shard.KindNetRecv:
+			r.base = g.tree.child(g.tree.root(Network), Direction, "receive", 0)
+		}
+		g.rows[l] = r
+	}
+	return r
+}
+
+func (r *row) cell(node int32) *Cell {
+	c := r.cells[node]
+	if c == nil {
+		c = new(Cell)
+		r.cells[node] = c
+	}
+	return c
+}
+
+// region gives what a region is.
+func (g *Aggregator) region(ref otf2.RegionRef) *region {
+	if int(ref) < len(g.regions) {
+		if r := g.regions[ref]; r != nil {
+			return r
+		}
+	} else if r := g.further[ref]; r != nil {
+		return r
+	}
+	r := &region{Region: g.names.Region(ref), kind: Other, single: true}
+	r.title = r.Name
+	switch r.Group {
+	case regions.GroupEnqueue:
+		r.kind = Call
+	case regions.GroupApplication:
+		r.kind = Phase
+		if stem := strings.TrimRight(r.Name, "0123456789"); len(stem) < len(r.Name) {
+			r.title = stem + "*"
+		}
+	case regions.GroupProxy:
+		r.kind = Proxy
+	case regions.GroupNetwork:
+		r.kind = NetPhase
+	case regions.GroupAPI:
+		r.kind = Call
+		r.sizeNode = r.Name
+	}
+	if strings.HasPrefix(r.Name, "Group (") {
+		r.title, r.single = "Group", false
+	}
+	if r.kind == Other {
+		r.paradigm = strings.ToLower(r.Paradigm.String())
+	}
+	r.nccl = strings.HasPrefix(r.Name, "nccl")
+	const direct = 1 << 16
+	if ref >= direct {
+		g.further[ref] = r
+		return r
+	}
+	for int(ref) >= len(g.regions) {
+		g.regions = append(g.regions, nil)
+	}
+	g.regions[ref] = r
+	return r
+}
+
+// read takes what an event's attributes tell over what base told.
+func (g *Aggregator) read(ev *otf2.Event, base details) details {
+	for _, a := range ev.Attributes {
+		id, ok := g.names.Attribute(a.ID)
+		if !ok {
+			continue
+		}
+		switch id {
+		case regions.AttrOrdinal:
+			base.ordinal, base.numbered = a.Bits, true
+		case regions.AttrAlgo:
+			base.algo = otf2.StringRef(a.Bits)
+		case regions.AttrProto:
+			base.proto = otf2.StringRef(a.Bits)
+		case regions.AttrKernelVariant, regions.AttrSyncStrategy:
+			base.variant = otf2.StringRef(a.Bits)
+		case regions.AttrDatatype:
+			base.dtype = otf2.StringRef(a.Bits)
+		case regions.AttrCount:
+			base.count, base.counted = a.Bits, true
+		case regions.AttrTimingSource:
+			base.source = g.source(otf2.StringRef(a.Bits))
+		case regions.AttrUnfinished:
+			base.unfinished = a.Bits != 0
+		case regions.AttrExternalID, regions.AttrPlanID:
+			base.linked = true
+		}
+	}
+	return base
+}
+
+func (g *Aggregator) source(ref otf2.StringRef) source {
+	s, ok := g.sources[ref]
+	if !ok {
+		s = source(max(0, slices.Index(sourceNames[:], g.names.String(ref))))
+		g.sources[ref] = s
+	}
+	return s
+}
+
+func (g *Aggregator) elementSize(ref otf2.StringRef) uint64 {
+	n, ok := g.sizes[ref]
+	if !ok {
+		n = regions.DatatypeSize(g.names.String(ref))
+		g.sizes[ref] = n
+	}
+	return n
+}
+
+// threadEvent takes an event of a thread.
+func (g *Aggregator) threadEvent(r *row, t uint64, ev *otf2.Event) {
+	switch ev.Kind {
+	case otf2.EventEnter:
+		ref := otf2.RegionRef(ev.Args[0])
+		region, class := g.region(ref), int32(-1)
+		if region.sizeNode != "" {
+			if d := g.read(ev, noDetails); d.counted {
+				if bytes := d.count * g.elementSize(d.dtype); bytes > 0 || d.count == 0 {
+					class = int32(regions.SizeClassOf(bytes))
+				}
+			}
+		}
+		r.stack = append(r.stack, frame{region: region, begin: t, node: g.enter(r.top(), ref, region, class)})
+	case otf2.EventLeave:
+		g.leave(r, t, ev)
+	}
+}
+
+// top is the node of the innermost open region, or what outermost ones are below.
+func (r *row) top() int32 {
+	if n := len(r.stack); n > 0 {
+		return r.stack[n-1].node
+	}
+	return r.base
+}
+
+// enter gives the node of a region entered from another.
+func (g *Aggregator) enter(from int32, ref otf2.RegionRef, region *region, class int32) int32 {
+	s := step{from, ref, class}
+	if n, ok := g.steps[s]; ok {
+		return n
+	}
+	n := g.tree.below(Node{Parent: from, Kind: region.kind, Name: region.title, Role: region.Role, Paradigm: region.paradigm})
+	if class >= 0 {
+		n = g.tree.child(n, Size, region.sizeNode+", "+className(int(class)), region.Role)
+	}
+	if len(g.steps) < maxNodes {
+		g.steps[s] = n
+	}
+	return n
+}
+
+// leave ends the innermost region of that name; those inside it that have no end with it.
+func (g *Aggregator) leave(r *row, t uint64, ev *otf2.Event) {
+	region := g.region(otf2.RegionRef(ev.Args[0]))
+	at := len(r.stack) - 1
+	for at >= 0 && r.stack[at].region != region {
+		at--
+	}
+	if at < 0 {
+		return // its beginning is not there
+	}
+	for len(r.stack) > at+1 {
+		r.pop(t, true)
+	}
+	r.pop(t, len(ev.Attributes) > 0 && g.read(ev, noDetails).unfinished)
+}
+
+// pop counts the innermost region.
+func (r *row) pop(t uint64, unfinished bool) {
+	f := r.stack[len(r.stack)-1]
+	r.stack = r.stack[:len(r.stack)-1]
+	took := t - min(f.begin, t)
+	if f.node != None {
+		r.cell(f.node).visit(took, f.inside, unfinished)
+	}
+	if n := len(r.stack); n > 0 {
+		r.stack[n-1].inside += took
+	} else {
+		r.outer += took
+	}
+}
+
+// streamEvent takes an event of a CUDA stream.
+func (g *Aggregator) streamEvent(r *row, t uint64, ev *otf2.Event) {
+	switch ev.Kind {
+	case otf2.EventEnter:
+		region := g.region(otf2.RegionRef(ev.Args[0]))
+		node := int32(None)
+		if !region.nccl && !g.read(ev, noDetails).linked && len(r.stack) == 0 {
+			node = g.tree.child(g.tree.root(Kernels), Kernel, region.title, region.Role)
+		}
+		r.stack = append(r.stack, frame{region: region, begin: t, node: node})
+	case otf2.EventLeave:
+		g.leave(r, t, ev)
+	}
+}
+
+// networkEvent takes an event of a network's row.
+func (g *Aggregator) networkEvent(r *row, t uint64, ev *otf2.Event) {
+	switch ev.Kind {
+	case otf2.EventEnter:
+		ref := otf2.RegionRef(ev.Args[0])
+		region := g.region(ref)
+		r.stack = append(r.stack, frame{region: region, begin: t, node: g.enter(r.top(), ref, region, -1)})
+	case otf2.EventLeave:
+		g.leave(r, t, ev)
+	case otf2.EventRmaPut:
+		if r.transfers == nil {
+			r.transfers = r.cell(g.tree.child(r.base, Transfer, "transfer", otf2.RegionRoleDataTransfer))
+		}
+		c := r.transfers
+		c.Visits++
+		c.Put += ev.RmaPut().Bytes
+	}
+}
+
+// Aggregate gives what has been summed up so far. Regions that are open count up to the last event of their location, as
+// unfinished.
+func (g *Aggregator) Aggregate() *Aggregate {
+	a := &Aggregate{Version: Version, Folded: g.tree.folded}
+	for l, r := range g.rows {
+		a.Rows = append(a.Rows, g.snapshot(uint64(l), r))
+	}
+	slices.SortFunc(a.Rows, func(x, y Row) int { return cmp.Compare(x.Location, y.Location) })
+	a.Nodes = slices.Clone(g.tree.nodes) // snapshots may have made some
+	return a
+}
+
+func (g *Aggregator) snapshot(l uint64, r *row) Row {
+	out := Row{Location: l, Kind: r.Kind, Ranks: r.Ranks, Rank: r.Rank, First: r.first, Last: r.last, Ended: r.ended, Others: r.others}
+	cells := make(map[int32]Cell, len(r.cells)+1)
+	for n, c := range r.cells {
+		cells[n] = *c
+	}
+	outer, inside := r.outer, uint64(0)
+	for i := len(r.stack) - 1; i >= 0; i-- {
+		f := &r.stack[i]
+		took := r.last - min(f.begin, r.last)
+		if f.node != None && !f.plan {
+			c := cells[f.node]
+			c.visit(took, f.inside+inside, true)
+			cells[f.node] = c
+		}
+		if inside = took; i == 0 {
+			outer += took
+		}
+	}
+	if r.Kind == shard.KindThread && r.last > r.first {
+		n := g.tree.root(Host)
+		c := cells[n]
+		c.visit(r.last-r.first, outer, false)
+		cells[n] = c
+	}
+	if r.sampling != nil && r.others == 0 {
+		out.Strata, out.FirstSample = r.sampling.snapshot(), r.sampling.first
+	}
+	for n, c := range cells {
+		out.Cells = append(out.Cells, CellAt{n, c})
+	}
+	slices.SortFunc(out.Cells, func(x, y CellAt) int { return cmp.Compare(x.Node, y.Node) })
+	for _, s := range r.stats {
+		out.Stats = append(out.Stats, *s)
+	}
+	slices.SortFunc(out.Stats, func(x, y Stats) int {
+		return cmp.Or(cmp.Compare(x.Function, y.Function), cmp.Compare(x.Source, y.Source), boolCompare(x.Grouped, y.Grouped))
+	})
+	return out
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

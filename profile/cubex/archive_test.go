@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cubex
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ncclotf2/analysis"
+	"ncclotf2/cube"
+	"ncclotf2/cube/cubeprint"
+	"ncclotf2/otf2"
+	"ncclotf2/profile/cubex/cubextest"
+	"ncclotf2/regions"
+	"ncclotf2/scorep"
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const (
+	t0 = shardtest.Epoch + 1_000_000
+	us = 1000
+)
+
+func check(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
+// makeJob leaves a finished job of three processes on two hosts and unifies it: collectives with and without times of the GPU,
+// launched together and alone, messages, phases, transfers, a communicator of one rank. Ids depend on the salt, as they do on the run.
+func makeJob(t testing.TB, salt int) string {
+	t.Helper()
+	dir := t.TempDir()
+	for r := range 3 {
+		p := shardtest.New(t, dir, fmt.Sprint("p", salt, r)).On("node"+fmt.Sprint(r/2), 100*salt+r).Launched("slurm", r, 3)
+		p.GPU(r%2, fmt.Sprint("GPU-", salt, r), "")
+		world := p.Comm(shard.Comm{ID: uint64(1000 + salt), NRanks: 3, Rank: r, InitTime: t0})
+		late := uint64(r) * 10 * us
+		phase := p.Region("step 7", regions.GroupApplication, otf2.RegionRoleCode)
+		check(t, p.Writer(0).Enter(otf2.Timestamp(t0+90*us), nil, phase))
+		for i := range uint64(3) {
+			p.Call("ncclAllReduce", t0+(100+i*100)*us, t0+(105+i*100)*us)
+			p.AllReduce(world, t0+(110+i*100)*us+late, t0+(150+i*100)*us, 1000)
+		}
+		check(t, p.Writer(0).Leave(otf2.Timestamp(t0+390*us), nil, phase))
+		p.Call("ncclBroadcast", t0+395*us, t0+399*us)
+		bcast := shardtest.Op{
+			Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: t0 + 400*us + uint64(r)*5*us, End: t0 + 430*us,
+			Rooted: true, Root: 1, Received: 800, Count: 200, Source: "network",
+		}
+		if r == 1 {
+			bcast.Sent = 2400
+		}
+		p.Collective(world, bcast)
+		bcast.Begin, bcast.End, bcast.Source = t0+440*us, t0+442*us, "enqueue"
+		p.Collective(world, bcast)
+		p.Plan(world, []shardtest.Op{
+			{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: t0 + 450*us + late, End: t0 + 490*us, Sent: 1200, Received: 1200, Count: 100},
+			{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: t0 + 450*us + late, End: t0 + 490*us, Sent: 2400, Received: 2400, Count: 200},
+		})
+		switch r {
+		case 0:
+			p.Send(world, 1, t0+500*us, t0+510*us, 4096)
+			p.Send(world, 1, t0+520*us, t0+530*us, 64)
+		case 1:
+			p.Recv(world, 0, t0+500*us, t0+512*us, 4096)
+			p.Recv(world, 0, t0+525*us, t0+532*us, 64)
+		}
+		p.Destroy(world, t0+600*us)
+		alone := p.Comm(shard.Comm{ID: uint64(2000 + 10*salt + r), Name: "self", NRanks: 1, Rank: 0, InitTime: t0 + 610*us})
+		p.AllReduce(alone, t0+620*us, t0+625*us, 500)
+		next := p.Comm(shard.Comm{ID: uint64(3000 + salt), NRanks: 3, Rank: r, InitTime: t0 + 700*us})
+		p.AllReduce(next, t0+710*us+late, t0+750*us, 1<<20)
+		p.Finish()
+	}
+	res, err := scorep.Unify(dir, nil)
+	check(t, err)
+	return res.Runs[0].Archive
+}
+
+// profileArchive makes a profile of an archive and compares it with the reports.
+func profileArchive(t testing.TB, anchor string) (file string, m *cubextest.Profile) {
+	t.Helper()
+	a, err := otf2.Open(anchor, nil)
+	check(t, err)
+	defer a.Close()
+	p, report, err := FromArchive(a)
+	check(t, err)
+	p.Creator = "test"
+	file = filepath.Join(t.TempDir(), "p.cubex")
+	check(t, p.Write(file, false))
+	m = cubextest.Load(t, file)
+	m.Sound(t)
+	if p.WaitsKnown {
+		m.Agrees(t, report, analysis.Tally(a))
+	}
+	return file, m
+}
+
+func TestArchive(t *testing.T) {
+	anchor := makeJob(t, 1)
+	file, m := profileArchive(t, anchor)
+
+	// Bytes are those of the events.
+	a, err := otf2.Open(anchor, nil)
+	check(t, err)
+	defer a.Close()
+	var sent, received float64
+	for ev, err := range a.Events(nil) {
+		check(t, err)
+		switch ev.Kind {
+		case otf2.EventMpiCollectiveEnd:
+			sent, received = sent+float64(ev.Args[3]), received+float64(ev.Args[4])
+		case otf2.EventNonBlockingCollectiveComplete:
+			sent, received = sent+float64(ev.Args[3]), received+float64(ev.Args[4])
+		case otf2.EventMpiIsend:
+			sent += float64(ev.Args[3])
+		case otf2.EventMpiIrecv:
+			received += float64(ev.Args[3])
+		}
+	}
+	all := func(int) bool { return true }
+	if s, r := m.Sum("bytes_sent", all), m.Sum("bytes_received", all); s != sent || r != received || s == 0 {
+		t.Errorf("%g and %g bytes, the events have %g and %g", s, r, sent, received)
+	}
+
+	p, err := cube.Open(file)
+	check(t, err)
+	defer p.Close()
+	var text bytes.Buffer
+	check(t, cubeprint.Print(&text, p, nil))
+	golden := filepath.Join("testdata", "archive.txt")
+	if *update {
+		check(t, os.MkdirAll("testdata", 0o755))
+		check(t, os.WriteFile(golden, text.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	check(t, err)
+	if text.String() != string(want) {
+		t.Errorf("the profile is not that of %s (-update writes it anew):\n%s", golden, text.String())
+	}
+}
+
+// Two runs of one program give the same ids, although processes and communicators have others.
+func TestRunsHaveTheSameIDs(t *testing.T) {
+	var texts []string
+	for salt := 1; salt <= 2; salt++ {
+		file, _ := profileArchive(t, makeJob(t, salt))
+		p, err := cube.Open(file)
+		check(t, err)
+		for i := range p.Groups { // which GPU it was may differ
+			p.Groups[i].Attributes = p.Groups[i].Attributes[:min(1, len(p.Groups[i].Attributes))]
+		}
+		var text bytes.Buffer
+		check(t, cubeprint.Print(&text, p, nil))
+		check(t, p.Close())
+		lines := strings.Split(text.String(), "\n")
+		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "anchor.xml") })
+		texts = append(texts, strings.Join(lines, "\n"))
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("one run:\n%s\nanother:\n%s", texts[0], texts[1])
+	}
+}
+
+// Archives of other tools have calls of other kinds, and no operations.
+func TestArchivesOfOtherTools(t *testing.T) {
+	for _, name := range []string{"collectives/nccl.otf2", "scorep-mpi/traces.otf2", "scalasca-min/traces.otf2"} {
+		t.Run(name, func(t *testing.T) {
+			anchor := filepath.Join("../../analysis/testdata", name)
+			_, m := profileArchive(t, anchor)
+			if m.Sum("visits", func(int) bool { return true }) == 0 {
+				t.Error("nothing was counted")
+			}
+		})
+	}
+}

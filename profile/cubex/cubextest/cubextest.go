@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cubextest says whether profiles of jobs are as they should be, by a reader of its own.
+package cubextest
+
+import (
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"ncclotf2/analysis"
+	"ncclotf2/cube/cubetest"
+	"ncclotf2/profile"
+	"ncclotf2/regions"
+)
+
+// waits are the metrics of wait states, by the names of the report.
+var waits = map[string]string{
+	"collective": "mpi_wait_nxn", "late broadcast": "mpi_latebroadcast", "early reduce": "mpi_earlyreduce", "late sender": "mpi_latesender",
+	"late receiver": "mpi_latereceiver", "": "nccl_startup_wait",
+}
+
+func check(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
+// Profile is a profile as the tests' own reader finds it.
+type Profile struct {
+	*cubetest.Profile
+	values map[string][][]float64 // by metric, cnode id, location
+	parent map[int]int
+}
+
+// Load reads a file.
+func Load(t testing.TB, file string) *Profile {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	check(t, err)
+	m := new(Profile)
+	m.Profile, err = cubetest.Decode(text)
+	check(t, err)
+	m.values, m.parent = make(map[string][][]float64), make(map[int]int)
+	for _, metric := range m.AllMetrics {
+		if metric.Kind == "POSTDERIVED" {
+			continue
+		}
+		bits, _, err := m.Values(metric)
+		check(t, err)
+		all := make([][]float64, len(bits))
+		for c := range bits {
+			for _, v := range bits[c] {
+				f := math.Float64frombits(v[0])
+				if metric.Type == "UINT64" {
+					f = float64(v[0])
+				}
+				all[c] = append(all[c], f)
+			}
+		}
+		m.values[metric.Name] = all
+	}
+	for id, c := range m.CnodeByID {
+		for _, k := range c.Children {
+			m.parent[k.ID] = id
+		}
+	}
+	for _, c := range m.Cnodes {
+		m.parent[c.ID] = -1
+	}
+	return m
+}
+
+// Tree is the name of the root above a cnode.
+func (m *Profile) Tree(c int) string {
+	for m.parent[c] >= 0 {
+		c = m.parent[c]
+	}
+	return m.Name(c)
+}
+
+// Name is that of the region of a cnode.
+func (m *Profile) Name(c int) string { return m.Regions[m.CnodeByID[c].Callee].Name }
+
+// Sum adds up a metric over the cnodes that where chooses, and all locations.
+func (m *Profile) Sum(metric string, where func(c int) bool) (sum float64) {
+	for c, row := range m.values[metric] {
+		if where(c) {
+			for _, v := range row {
+				sum += v
+			}
+		}
+	}
+	return sum
+}
+
+func same(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b))+1e-12 }
+
+// Sound checks what holds in every profile: times with what is below are at least the sum of those below, waits and extremes are
+// within times, processes and locations are named so that tools can tell them apart.
+func (m *Profile) Sound(t testing.TB) {
+	t.Helper()
+	for c := range m.CnodeByID {
+		for l := range m.LocationByID {
+			total, below := m.values["time"][c][l], 0.0
+			for _, k := range m.CnodeByID[c].Children {
+				below += m.values["time"][k.ID][l]
+			}
+			if below > total*(1+1e-12)+1e-12 {
+				t.Errorf("%s at location %d: %g s below it, %g in all", m.Name(c), l, below, total)
+			}
+			sum := 0.0
+			for _, name := range waits {
+				sum += m.values[name][c][l]
+			}
+			if all := m.values["nccl_wait_time"][c][l]; !same(sum, all) || sum > total+1e-12 {
+				t.Errorf("%s at location %d: waits of %g s, %g in all, within %g s", m.Name(c), l, sum, all, total)
+			}
+			least, most, visits := m.values["min_time"][c][l], m.values["max_time"][c][l], m.values["visits"][c][l]
+			if (least != math.MaxFloat64) != (most != -math.MaxFloat64) || least < math.MaxFloat64 && (least > most || visits == 0 || least*visits > total*(1+1e-9)+1e-12) {
+				t.Errorf("%s at location %d: %g to %g s in %g visits, %g s", m.Name(c), l, least, most, visits, total)
+			}
+		}
+	}
+	names := make(map[string]bool)
+	m.EachGroup(func(n cubetest.Node, g cubetest.Group) {
+		if n.Class != "node" || names[g.Name] {
+			t.Errorf("group %q on %q of class %q", g.Name, n.Name, n.Class)
+		}
+		names[g.Name] = true
+		in := make(map[string]bool)
+		for _, l := range g.Locations {
+			if in[l.Name] {
+				t.Errorf("%s has two locations %q", g.Name, l.Name)
+			}
+			in[l.Name] = true
+		}
+		if i := slices.IndexFunc(g.Attrs, func(a cubetest.Attr) bool { return a.Key == "Creating location group" }); g.Type == "accelerator" && (i < 0 || !names[g.Attrs[i].Value]) {
+			t.Errorf("%s: attributes %v", g.Name, g.Attrs)
+		}
+	})
+}
+
+// operationTrees are the trees in which operations are.
+func operationTree(name string) bool {
+	return name == "KERNELS" || strings.HasPrefix(name, "OPERATIONS")
+}
+
+// Agrees compares the profile with the reports on the same archive. It must have no rows of channels.
+func (m *Profile) Agrees(t testing.TB, report *analysis.Report, tally *analysis.TallyReport) {
+	t.Helper()
+	calls := float64(report.Summary.Alone)
+	for i := range report.Operations {
+		calls += float64(report.Operations[i].Calls)
+	}
+	leaf := func(c int) bool {
+		return operationTree(m.Tree(c)) && len(m.CnodeByID[c].Children) == 0 && !strings.HasPrefix(m.Regions[m.CnodeByID[c].Callee].Name, "Group")
+	}
+	if got := m.Sum("visits", leaf); report.Summary.Unfinished+report.Summary.LeftOut == 0 && got != calls {
+		t.Errorf("%g operations, the report has %g calls", got, calls)
+	}
+	waited := make(map[string]float64)
+	for _, k := range report.WaitStates.Kinds {
+		waited[waits[k.Name]] = float64(k.Waited) / 1e9
+	}
+	waited["nccl_startup_wait"] = float64(report.WaitStates.StartUp.Waited) / 1e9
+	for _, name := range waits {
+		if got := m.Sum(name, func(int) bool { return true }); !same(got, waited[name]) {
+			t.Errorf("%s: %g s, the report has %g", name, got, waited[name])
+		}
+	}
+	operations := 0.0
+	for _, g := range tally.Groups {
+		switch g.Group {
+		case regions.GroupCollectives, regions.GroupPointToPoint:
+			operations += float64(g.Total) / 1e9
+		case regions.GroupAPI:
+			for _, r := range g.Rows {
+				named := func(c int) bool { return m.Tree(c) == "program" && m.Name(c) == r.Name }
+				visits := m.Sum("visits", func(c int) bool {
+					return named(c) || m.parent[c] >= 0 && named(m.parent[c]) && strings.HasPrefix(m.Name(c), r.Name+", ")
+				})
+				if time := m.Sum("time", named); !same(time, float64(r.Time)/1e9) || visits != float64(r.Calls) {
+					t.Errorf("%s: %g in %g s, tallied %d in %d ns", r.Name, visits, time, r.Calls, r.Time)
+				}
+			}
+		}
+	}
+	if got := m.Sum("time", func(c int) bool { return m.parent[c] < 0 && operationTree(m.Name(c)) }); !same(got, operations) {
+		t.Errorf("operations took %g s, tallied %g", got, operations)
+	}
+	for i := range report.Operations {
+		o := &report.Operations[i]
+		alike := 0
+		for j := range report.Operations {
+			if x := &report.Operations[j]; x.Operation == o.Operation && x.Comm == o.Comm && x.AlgBW > 0 {
+				alike++
+			}
+		}
+		if o.AlgBW == 0 || alike != 1 {
+			continue
+		}
+		class := profile.ClassName(o.Size)
+		at := func(c int) bool {
+			return (strings.HasPrefix(m.Name(c), o.Operation+" ") || strings.HasPrefix(m.Name(c), o.Operation+",")) && strings.HasSuffix(m.Name(c), ", "+class) && m.parent[c] >= 0
+		}
+		seconds := m.Sum("nccl_busy_time", at)
+		if alg, bus := m.Sum("nccl_bytes", at)/seconds, m.Sum("nccl_bus_bytes", at)/seconds; !same(alg, o.AlgBW*1e9) || !same(bus, o.BusBW*1e9) {
+			t.Errorf("%s of %d bytes: %g and %g B/s, the report has %g and %g GB/s", o.Operation, o.Size, alg, bus, o.AlgBW, o.BusBW)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cubex
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+	"ncclotf2/profile"
+	"ncclotf2/regions"
+)
+
+// Estimate tells how wait states were found where no events were kept: in samples of collectives that all members chose alike. Of
+// each call path at each location the mean of the sampled ones stands for all. Waits in messages are not looked for.
+type Estimate struct {
+	Sampled     uint64 `json:"sampled_collectives"` // whose members' times were compared
+	Collectives uint64 `json:"collectives"`         // that they stand for
+	Hosts       int    `json:"hosts"`               // whose clocks were compared, as they were
+}
+
+func (e *Estimate) String() string {
+	text := fmt.Sprintf("estimated from %d of %d collectives; none in messages", e.Sampled, e.Collectives)
+	if e.Hosts > 1 {
+		text += fmt.Sprintf("; clocks of %d hosts as they were", e.Hosts)
+	}
+	return text
+}
+
+// sampledRow is a communicator rank with its samples.
+type sampledRow struct {
+	*profile.Row
+	cells map[int32]*profile.Cell
+	at    func(uint64) uint64 // from the process's clock to the job's
+}
+
+// collectiveKey names a collective on its communicator.
+type collectiveKey struct {
+	function string
+	ordinal  uint64
+}
+
+// member is one rank's part in a sampled collective.
+type member struct {
+	row        *sampledRow
+	rank       int64
+	node       int32
+	begin, end uint64
+	source     string
+	root       int64
+}
+
+// estimateSum is what the sampled collectives of a call path at a location waited.
+type estimateSum struct {
+	n     uint64
+	waits profile.WaitsByKind
+}
+
+type estimateKey struct {
+	row  *sampledRow
+	node int32
+}
+
+// estimator fills in the waits of aggregates' cells.
+type estimator struct {
+	rows      map[otf2.LocationRef]*sampledRow
+	stretches []analysis.Stretch
+	out       Estimate
+}
+
+// addRows takes the rows with samples of an aggregate.
+func (e *estimator) addRows(a *profile.Aggregate, location func(uint64) (otf2.LocationRef, bool), at func(uint64) uint64) {
+	for i := range a.Rows {
+		r := &a.Rows[i]
+		ref, ok := location(r.Location)
+		if !ok || r.FirstSample == nil {
+			continue
+		}
+		s := &sampledRow{Row: r, cells: make(map[int32]*profile.Cell, len(r.Cells)), at: at}
+		for j := range r.Cells {
+			s.cells[r.Cells[j].Node] = &r.Cells[j].Cell
+		}
+		e.rows[ref] = s
+	}
+}
+
+// estimate looks at each communicator. One of which a process has two parts, as its collector died, is left out: its ordinals count
+// anew.
+func (e *estimator) estimate(defs *otf2.Definitions) {
+	of := make(map[otf2.LocationRef]int)
+	comms := analysis.Communicators(defs)
+	for _, c := range comms {
+		for _, l := range c.Members {
+			of[l]++
+		}
+	}
+	for _, c := range comms {
+		var rows []*sampledRow
+		alone := true
+		for _, l := range c.Members {
+			alone = alone && of[l] == 1
+			if r := e.rows[l]; r != nil {
+				rows = append(rows, r)
+			}
+		}
+		most := uint64(0)
+		for _, r := range rows {
+			n := uint64(0)
+			for i := range r.Strata {
+				n += r.Strata[i].Count
+			}
+			most = max(most, n)
+		}
+		e.out.Collectives += most
+		if alone && len(rows) > 1 {
+			e.communicator(c.Ref, rows, most)
+		}
+	}
+}
+
+// communicator estimates the waits on one communicator, of most collectives.
+func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint64) {
+	sampled := make(map[collectiveKey][]member)
+	first := collectiveKey{rows[0].FirstSample.Function, rows[0].FirstSample.Ordinal}
+	for _, r := range rows {
+		take := func(node int32, s *profile.Sample) {
+			k := collectiveKey{s.Function, s.Ordinal}
+			sampled[k] = append(sampled[k], member{r, int64(r.Rank), node, r.at(s.Begin), r.at(s.End), s.Source, s.Root})
+		}
+		f := r.FirstSample
+		if (collectiveKey{f.Function, f.Ordinal}) == first {
+			take(f.Node, &f.Sample)
+		}
+		for i := range r.Strata {
+			st := &r.Strata[i]
+			for j := range st.Samples {
+				if s := &st.Samples[j]; s.Function != f.Function || s.Ordinal != f.Ordinal {
+					take(st.Node, s)
+				}
+			}
+		}
+	}
+	sums := make(map[estimateKey]*estimateSum)
+	for k, members := range sampled {
+		if len(members) < len(rows) || e.notAlike(ref, k) {
+			continue
+		}
+		waits, kind, ok := waitsOf(k.function, members)
+		if !ok {
+			continue
+		}
+		e.out.Sampled++
+		for i := range members {
+			m := &members[i]
+			if k == first && most > 1 {
+				if c := m.row.cells[m.node]; c != nil {
+					c.Waits[profile.WaitStartUp] += waits[i]
+				}
+				continue
+			}
+			key := estimateKey{m.row, m.node}
+			if sums[key] == nil {
+				sums[key] = new(estimateSum)
+			}
+			sums[key].n++
+			sums[key].waits[kind] += waits[i]
+		}
+	}
+	for _, r := range rows {
+		for i := range r.Strata {
+			st := &r.Strata[i]
+			sum, c := sums[estimateKey{r, st.Node}], r.cells[st.Node]
+			if sum == nil || c == nil {
+				continue
+			}
+			count := st.Count
+			if r.FirstSample.Node == st.Node && most > 1 {
+				count--
+			}
+			for kind, ns := range sum.waits {
+				c.Waits[kind] += uint64(math.Round(float64(ns) * float64(count) / float64(sum.n)))
+			}
+			c.LimitWaits()
+		}
+	}
+}
+
+// notAlike tells whether the members' recordings of a collective are known to differ.
+func (e *estimator) notAlike(ref otf2.CommRef, k collectiveKey) bool {
+	return slices.ContainsFunc(e.stretches, func(s analysis.Stretch) bool {
+		return s.Comm == ref && s.Function == k.function && s.First <= k.ordinal && k.ordinal <= s.Last
+	})
+}
+
+// waitsOf gives what each member of a collective waited, by the rules of analysis.WaitStates; ok is false if their times cannot be
+// compared.
+func waitsOf(function string, members []member) (waits []uint64, kind profile.WaitKind, ok bool) {
+	source := ""
+	for _, s := range []string{regions.TimingGPU, regions.TimingNetwork} {
+		n := 0
+		for i := range members {
+			if members[i].source == s {
+				n++
+			}
+		}
+		if n > 1 {
+			source = s
+			break
+		}
+	}
+	if source == "" {
+		return nil, 0, false
+	}
+	last, root, others := -1, -1, -1
+	later := func(i, j int) bool { // of equal ones the lowest rank
+		return j < 0 || members[i].begin > members[j].begin || members[i].begin == members[j].begin && members[i].rank < members[j].rank
+	}
+	for i := range members {
+		m := &members[i]
+		if m.source != source {
+			continue
+		}
+		if later(i, last) {
+			last = i
+		}
+		if m.root == m.rank {
+			root = i
+		} else if later(i, others) {
+			others = i
+		}
+	}
+	awaited := last
+	switch kind = kindOf(function); kind {
+	case profile.WaitLateBroadcast:
+		awaited = root
+	case profile.WaitEarlyReduce:
+		if awaited = others; root < 0 {
+			awaited = -1
+		}
+	}
+	if awaited < 0 {
+		return nil, 0, false
+	}
+	waits = make([]uint64, len(members))
+	by := members[awaited].begin
+	for i := range members {
+		m := &members[i]
+		if m.source == source && i != awaited && m.begin < by && (kind != profile.WaitEarlyReduce || i == root) {
+			waits[i] = min(by-m.begin, m.end-min(m.begin, m.end))
+		}
+	}
+	return waits, kind, true
+}
+
+// kindOf is the cause for which members of a collective can wait.
+func kindOf(function string) profile.WaitKind {
+	switch function {
+	case "Broadcast", "Scatter":
+		return profile.WaitLateBroadcast
+	case "Reduce", "Gather":
+		return profile.WaitEarlyReduce
+	}
+	return profile.WaitNxN
+}

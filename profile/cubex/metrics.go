@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cubex
+
+import (
+	"ncclotf2/cube"
+	"ncclotf2/profile"
+)
+
+// metric is one metric of profiles and how to get its values; exactly one of the last three is set for metrics with values.
+type metric struct {
+	cube.Metric
+	above   string                                // unique name of the metric it is below
+	count   func(n *node, c *profile.Cell) uint64 // integers
+	seconds func(n *node, c *profile.Cell) uint64 // ns, written as seconds
+	extreme func(c *profile.Cell) uint64          // ns, of cells with timed visits
+	number  func(c *profile.Cell) float64
+	total   bool // times with what is below
+	wait    bool // of wait states
+}
+
+// ratio divides where there is something to divide by. It is evaluated after adding up, so that bandwidths of several
+// operations or ranks are bytes together / time together.
+func ratio(bytes string) string {
+	return "{ ${s} = metric::nccl_busy_time(); ${v} = 0; if (${s} > 0) { ${v} = metric::" + bytes + "() / ${s}; }; return ${v}; }"
+}
+
+func waitMetric(unique, display, description string, kind profile.WaitKind) metric {
+	return metric{wait: true, above: "nccl_wait_time", seconds: func(_ *node, c *profile.Cell) uint64 { return c.Waits[kind] },
+		Metric: cube.Metric{UniqueName: unique, DisplayName: display, Type: cube.Double, Unit: "sec", Kind: cube.Exclusive, Description: description}}
+}
+
+// ofTree gives own times of nodes in a tree, of the kinds listed.
+func ofTree(tree profile.Kind, kinds ...profile.Kind) func(n *node, c *profile.Cell) uint64 {
+	return func(n *node, c *profile.Cell) uint64 {
+		if n.tree != tree {
+			return 0
+		}
+		for _, k := range kinds {
+			if n.Kind == k {
+				return c.Time
+			}
+		}
+		return 0
+	}
+}
+
+// metrics are all metrics, in the order of profiles. Those of wait states have the names that Scalasca's trace analysis gives them.
+var metrics = []metric{
+	{count: func(_ *node, c *profile.Cell) uint64 { return c.Visits },
+		Metric: cube.Metric{UniqueName: "visits", DisplayName: "Visits", Type: cube.Uint64, Unit: "occ", Kind: cube.Exclusive,
+			Description: "Calls, operations, launches of several operations, phases, transfers"}},
+	{total: true,
+		Metric: cube.Metric{UniqueName: "time", DisplayName: "Time", Type: cube.Double, Unit: "sec", Kind: cube.Inclusive,
+			Description: "Of the host under program, of GPUs under KERNELS, of networks under NETWORK: times of one kind in each tree"}},
+	{wait: true, above: "time", seconds: func(_ *node, c *profile.Cell) uint64 { return c.Waits.Total() },
+		Metric: cube.Metric{UniqueName: "nccl_wait_time", DisplayName: "NCCL wait states", Type: cube.Double, Unit: "sec", Kind: cube.Exclusive,
+			Description: "Time in operations of NCCL spent waiting for other ranks"}},
+	waitMetric("mpi_wait_nxn", "Wait at N x N", "In an AllReduce, AllGather, ReduceScatter or AlltoAll, until the last member begins", profile.WaitNxN),
+	waitMetric("mpi_latebroadcast", "Late Broadcast", "In a Broadcast or Scatter, until the root begins", profile.WaitLateBroadcast),
+	waitMetric("mpi_earlyreduce", "Early Reduce", "Of the root of a Reduce or Gather, until the last of the others begins", profile.WaitEarlyReduce),
+	waitMetric("mpi_latesender", "Late Sender", "Of a receiver, until the sender begins", profile.WaitLateSender),
+	waitMetric("mpi_latereceiver", "Late Receiver", "Of a sender, until the receiver begins", profile.WaitLateReceiver),
+	waitMetric("nccl_startup_wait", "NCCL start-up", "In the first of several collectives of a communicator: who starts late is waited for there", profile.WaitStartUp),
+	{extreme: func(c *profile.Cell) uint64 { return c.Min },
+		Metric: cube.Metric{UniqueName: "min_time", DisplayName: "Minimum Inclusive Time", Type: cube.MinDouble, Unit: "sec", Kind: cube.Exclusive, Description: "Of one visit, with what it calls"}},
+	{extreme: func(c *profile.Cell) uint64 { return c.Max },
+		Metric: cube.Metric{UniqueName: "max_time", DisplayName: "Maximum Inclusive Time", Type: cube.MaxDouble, Unit: "sec", Kind: cube.Exclusive, Description: "Of one visit, with what it calls"}},
+	{count: func(_ *node, c *profile.Cell) uint64 { return c.Sent },
+		Metric: cube.Metric{UniqueName: "bytes_sent", DisplayName: "bytes_sent", Type: cube.Uint64, Unit: "bytes", Kind: cube.Exclusive,
+			Description: "By operations, counted as Score-P does for the MPI operation of the name"}},
+	{count: func(_ *node, c *profile.Cell) uint64 { return c.Received },
+		Metric: cube.Metric{UniqueName: "bytes_received", DisplayName: "bytes_received", Type: cube.Uint64, Unit: "bytes", Kind: cube.Exclusive,
+			Description: "By operations, counted as Score-P does for the MPI operation of the name"}},
+	{count: func(_ *node, c *profile.Cell) uint64 { return c.Put },
+		Metric: cube.Metric{UniqueName: "bytes_put", DisplayName: "bytes_put", Type: cube.Uint64, Unit: "bytes", Kind: cube.Exclusive,
+			Description: "By transfers over the network, as proxies saw them"}},
+	{seconds: ofTree(profile.Host, profile.Call, profile.Size),
+		Metric: cube.Metric{UniqueName: "nccl_enqueue_time", DisplayName: "NCCL enqueue time", Type: cube.Double, Unit: "sec", Kind: cube.Exclusive,
+			Description: "Of the host in NCCL's calls, launches and enqueueing"}},
+	{seconds: ofTree(profile.Kernels, profile.Launch, profile.Size),
+		Metric: cube.Metric{UniqueName: "nccl_gpu_time", DisplayName: "NCCL GPU time", Type: cube.Double, Unit: "sec", Kind: cube.Exclusive,
+			Description: "Of GPUs in NCCL's operations, waiting included"}},
+	{seconds: ofTree(profile.Network, profile.NetPhase),
+		Metric: cube.Metric{UniqueName: "nccl_network_time", DisplayName: "NCCL network time", Type: cube.Double, Unit: "sec", Kind: cube.Exclusive,
+			Description: "While transfers were under way, by the phase of the oldest in each direction"}},
+	{number: func(c *profile.Cell) float64 { return float64(c.Moved) },
+		Metric: cube.Metric{UniqueName: "nccl_bytes", DisplayName: "NCCL bytes", Type: cube.Double, Unit: "bytes", Kind: cube.Exclusive,
+			Description: "Sizes, as nccl-tests counts them, of operations that have a bandwidth: launched alone, with times of the GPU or network"}},
+	{number: func(c *profile.Cell) float64 { return c.Bus },
+		Metric: cube.Metric{UniqueName: "nccl_bus_bytes", DisplayName: "NCCL bus bytes", Type: cube.Double, Unit: "bytes", Kind: cube.Exclusive,
+			Description: "The same times nccl-tests' factor of the operation for the bus"}},
+	{seconds: func(_ *node, c *profile.Cell) uint64 { return c.Busy },
+		Metric: cube.Metric{UniqueName: "nccl_busy_time", DisplayName: "NCCL bandwidth time", Type: cube.Double, Unit: "sec", Kind: cube.Exclusive,
+			Description: "Times of these operations"}},
+	{Metric: cube.Metric{UniqueName: "algbw", DisplayName: "Algorithm bandwidth", Type: cube.Double, Unit: "bytes/sec", Kind: cube.PostDerived,
+		Description: "nccl-tests' algbw: bytes together / time together", Expression: ratio("nccl_bytes")}},
+	{Metric: cube.Metric{UniqueName: "busbw", DisplayName: "Bus bandwidth", Type: cube.Double, Unit: "bytes/sec", Kind: cube.PostDerived,
+		Description: "nccl-tests' busbw: bus bytes together / time together", Expression: ratio("nccl_bus_bytes")}},
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cubex
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"ncclotf2/analysis"
+	"ncclotf2/cube"
+	"ncclotf2/otf2"
+	"ncclotf2/profile"
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+)
+
+// Names of what is made of a job in profile mode, in its experiment directory.
+const (
+	FileName    = "profile" + cube.Suffix
+	SummaryName = "profile.json"
+)
+
+// Job is a job in profile mode.
+type Job struct {
+	*Profile
+	description               *scorep.Description
+	Dir                       string // where its profile belongs
+	Running, Crashed, Missing int    // processes; missing ones left nothing
+}
+
+// FromShards puts together what the processes of the jobs in an experiment directory have summed up, as far as they have come.
+// Problems, one line each, tell of what could not be read. Errors: fs.ErrNotExist if no process was in profile mode.
+func FromShards(dir string) (jobs []*Job, problems []string, err error) {
+	described, problems, err := scorep.Describe(dir)
+	if err != nil {
+		return nil, problems, err
+	}
+	for _, d := range described {
+		b := newBuilder(d.Defs)
+		e := &estimator{rows: make(map[otf2.LocationRef]*sampledRow), out: Estimate{Hosts: d.Hosts}}
+		e.stretches, _ = analysis.Stretches(&otf2.Anchor{Properties: d.Properties})
+		var all []*profile.Aggregate
+		var locations []func(uint64) (otf2.LocationRef, bool)
+		for _, s := range d.Shards {
+			a, err := profile.Open(shard.ProfileFile(s.Dir))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // it has just begun
+			} else if err != nil {
+				problems = append(problems, fmt.Sprintf("process %s:%d is left out: %v", s.Process.Host, s.Process.PID, err))
+				continue
+			}
+			e.addRows(a, s.Location, s.At)
+			all, locations = append(all, a), append(locations, s.Location)
+		}
+		e.estimate(d.Defs)
+		for i, a := range all {
+			b.add(a, locations[i])
+		}
+		p := b.build()
+		p.Estimate = &e.out
+		p.keepProperties(d.Properties)
+		jobs = append(jobs, &Job{Profile: p, description: d, Dir: d.Dir, Running: d.Running, Crashed: d.Crashed, Missing: d.Missing})
+	}
+	return jobs, problems, nil
+}
+
+// WriteSummary writes a summary as JSON. It replaces an older file when it is whole.
+func WriteSummary(path string, s *Summary) (err error) {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// MakeFiles makes profile and summary of each job of an experiment directory in profile mode. creator is who does so.
+func MakeFiles(dir, creator string) (jobs []*Job, problems []string, err error) {
+	jobs, problems, err = FromShards(dir)
+	if err != nil {
+		return nil, problems, err
+	}
+	for _, j := range jobs {
+		j.Creator = creator
+		if err := j.description.MakeDir(); err != nil {
+			return nil, problems, err
+		}
+		if err := j.Write(filepath.Join(j.Dir, FileName), false); err != nil {
+			return nil, problems, err
+		}
+		if err := WriteSummary(filepath.Join(j.Dir, SummaryName), j.Summary()); err != nil {
+			return nil, problems, err
+		}
+	}
+	return jobs, problems, nil
+}

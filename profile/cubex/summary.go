@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cubex
+
+import (
+	"cmp"
+	"slices"
+
+	"ncclotf2/otf2"
+	"ncclotf2/profile"
+)
+
+// Summary is the figures of a profile by operation. Times are nanoseconds, sizes bytes.
+type Summary struct {
+	Creator   string `json:"creator"`
+	Processes int    `json:"processes"`
+	Begin     uint64 `json:"begin"` // of the first event, ns since 1970; 0 if there is none
+	Duration  uint64 `json:"duration_ns"`
+	// Complete tells that nothing is known to be missing, Lost how many events were not recorded.
+	Complete bool   `json:"complete"`
+	Lost     uint64 `json:"lost"`
+	// PercentileError is the most that percentiles are off by, relatively.
+	PercentileError float64            `json:"percentile_error"`
+	Operations      []OperationSummary `json:"operations"`
+	// Waits is the time spent waiting, by cause, of all ranks; absent if it was not looked for.
+	Waits    map[string]uint64 `json:"waits_ns,omitempty"`
+	Estimate *Estimate         `json:"waits_estimated,omitempty"`
+	Folded   uint64            `json:"folded_names,omitempty"`
+}
+
+// OperationSummary is the operations of one function on one communicator, each member's apart: a collective of 8 ranks counts
+// 8 times.
+type OperationSummary struct {
+	Communicator string       `json:"communicator"`
+	Operation    string       `json:"operation"`
+	Grouped      bool         `json:"grouped"` // launched together with others: Time is of the launches, Size of the operations
+	Source       string       `json:"timing_source"`
+	Count        uint64       `json:"count"`
+	Time         Distribution `json:"time_ns"`
+	Size         Distribution `json:"size"`
+	AlgBW        float64      `json:"algbw"` // GB/s; 0: not known
+	BusBW        float64      `json:"busbw"`
+}
+
+// Distribution describes values by their number, sum, extremes, and percentiles from classes.
+type Distribution struct {
+	Count uint64  `json:"count"`
+	Sum   uint64  `json:"sum"`
+	Avg   float64 `json:"avg"`
+	Min   uint64  `json:"min"`
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+	Max   uint64  `json:"max"`
+}
+
+func distributionOf(h *profile.Histogram) Distribution {
+	d := Distribution{Count: h.Count, Sum: h.Sum, Min: h.Min, Max: h.Max, P50: h.Percentile(50), P99: h.Percentile(99)}
+	if h.Count > 0 {
+		d.Avg = float64(h.Sum) / float64(h.Count)
+	}
+	return d
+}
+
+// waitNames are the names of the metrics of waits.
+var waitNames = [profile.NumWaitKinds]string{
+	profile.WaitNxN: "mpi_wait_nxn", profile.WaitLateBroadcast: "mpi_latebroadcast", profile.WaitEarlyReduce: "mpi_earlyreduce",
+	profile.WaitLateSender: "mpi_latesender", profile.WaitLateReceiver: "mpi_latereceiver", profile.WaitStartUp: "nccl_startup_wait",
+}
+
+// Summary gives the figures of the profile.
+func (p *Profile) Summary() *Summary {
+	s := &Summary{
+		Creator: p.Creator, Processes: p.system.processes, Begin: p.first, Duration: p.last - p.first, Complete: p.Complete(), Lost: p.Lost(),
+		PercentileError: profile.PercentileError, Operations: []OperationSummary{}, Estimate: p.Estimate, Folded: p.Folded,
+	}
+	type key struct {
+		comm, function, source string
+		grouped                bool
+	}
+	sums := make(map[key]*profile.Stats)
+	comm := func(ref otf2.LocationRef) string {
+		if name := p.system.comms[ref]; name != "" {
+			return name
+		}
+		return "NCCL"
+	}
+	for _, l := range p.stats {
+		k := key{comm(l.location), l.Function, l.Source, l.Grouped}
+		if sums[k] == nil {
+			sums[k] = &profile.Stats{}
+		}
+		sums[k].Merge(l.Stats)
+	}
+	for k, st := range sums {
+		o := OperationSummary{
+			Communicator: k.comm, Operation: k.function, Grouped: k.grouped, Source: k.source, Count: max(st.Time.Count, st.Size.Count),
+			Time: distributionOf(&st.Time), Size: distributionOf(&st.Size),
+		}
+		if st.Busy > 0 {
+			o.AlgBW, o.BusBW = float64(st.Moved)/float64(st.Busy), st.Bus/float64(st.Busy)
+		}
+		s.Operations = append(s.Operations, o)
+	}
+	slices.SortFunc(s.Operations, func(x, y OperationSummary) int {
+		grouped := map[bool]int{true: 1}
+		return cmp.Or(compareNames(x.Communicator, y.Communicator), cmp.Compare(x.Operation, y.Operation),
+			cmp.Compare(grouped[x.Grouped], grouped[y.Grouped]), cmp.Compare(x.Source, y.Source))
+	})
+	if p.WaitsKnown || p.Estimate != nil {
+		s.Waits = make(map[string]uint64)
+		for k, name := range waitNames {
+			s.Waits[name] = 0
+			for _, n := range p.nodes {
+				for _, c := range n.cells {
+					s.Waits[name] += c.Waits[k]
+				}
+			}
+		}
+	}
+	return s
+}

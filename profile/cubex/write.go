@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cubex
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"ncclotf2/cube"
+	"ncclotf2/otf2"
+	"ncclotf2/profile"
+)
+
+// Names of the trees in profiles.
+var treeNames = map[profile.Kind]string{
+	profile.Host: "program", profile.Kernels: "KERNELS", profile.ByNetwork: "OPERATIONS BY NETWORK TIME",
+	profile.ByEnqueue: "OPERATIONS BY ENQUEUE TIME", profile.Network: "NETWORK",
+}
+
+// Paradigms of regions. That of calls makes tools count them as those of a wrapped library.
+const (
+	paradigmNCCL = "libwrap:nccl"
+	paradigmUser = "user"
+	paradigmHIP  = "hip"
+	moduleHIP    = "HIP_KERNEL"
+)
+
+// treeParadigms are those of what is below a root, but for the host's. Only times of the GPU are CUDA's.
+var treeParadigms = map[profile.Kind]string{
+	profile.Host: cube.ParadigmMeasurement, profile.Kernels: cube.ParadigmCUDA, profile.ByNetwork: "nccl:operation",
+	profile.ByEnqueue: "nccl:operation", profile.Network: "nccl:network",
+}
+
+// roles are Score-P's words for roles of regions; others are functions.
+var roles = map[otf2.RegionRole]string{
+	otf2.RegionRoleCollOne2All: "one2all", otf2.RegionRoleCollAll2One: "all2one", otf2.RegionRoleCollAll2All: "all2all",
+	otf2.RegionRoleCollOther: "other collective", otf2.RegionRolePoint2Point: "point2point", otf2.RegionRoleDataTransfer: "rma",
+}
+
+// regionOf is the region of a node.
+func regionOf(n *node) cube.Region {
+	r := cube.Region{Name: clean(n.Name), Role: cube.RoleFunction}
+	if role, ok := roles[n.Role]; ok {
+		r.Role = role
+	}
+	if r.Name == "" {
+		r.Name = "(unnamed)"
+	}
+	if n.parent == profile.None {
+		r.Name, r.Role, r.Paradigm = treeNames[n.Kind], cube.RoleArtificial, treeParadigms[n.Kind]
+		if n.Kind == profile.Host {
+			r.Attributes = []cube.Attribute{{Key: cube.AttributeArguments, Value: "0"}}
+		}
+		return r
+	}
+	switch n.Kind {
+	case profile.Phase:
+		r.Paradigm, r.Role = paradigmUser, "phase"
+	case profile.Other:
+		r.Paradigm = n.Paradigm
+	case profile.Call:
+		r.Paradigm = paradigmNCCL
+	case profile.Size:
+		if r.Paradigm = treeParadigms[n.tree]; n.tree == profile.Host {
+			r.Paradigm = paradigmNCCL
+		}
+	case profile.Operation, profile.Variant:
+		r.Paradigm, r.Role = treeParadigms[n.tree], cube.RoleArtificial
+	default:
+		r.Paradigm = treeParadigms[n.tree]
+	}
+	if r.Paradigm == cube.ParadigmCUDA && r.Role != cube.RoleArtificial {
+		r.Module = cube.ModuleKernel
+	}
+	return r
+}
+
+// region is the region of a node in this profile.
+func (p *Profile) region(n *node) cube.Region {
+	r := regionOf(n)
+	if p.hip && r.Paradigm == cube.ParadigmCUDA {
+		r.Paradigm = paradigmHIP
+		if r.Module != "" {
+			r.Module = moduleHIP
+		}
+	}
+	return r
+}
+
+// definitions are all of the file but its values.
+func (p *Profile) definitions() *cube.Definitions {
+	d := &cube.Definitions{Nodes: p.system.nodes, Groups: p.system.groups, Locations: p.system.locations}
+	d.Attributes = append(d.Attributes, cube.Attribute{Key: cube.AttributeCreator, Value: clean(p.Creator)})
+	d.Attributes = append(d.Attributes, p.properties...)
+	if p.Folded > 0 {
+		d.Attributes = append(d.Attributes, cube.Attribute{Key: "NCCL_OTF2::FOLDED_NAMES", Value: fmt.Sprint(p.Folded)})
+	}
+	d.Attributes = append(d.Attributes, p.waitAttributes()...)
+	ids := make(map[string]cube.MetricID)
+	for _, m := range metrics {
+		def := m.Metric
+		def.Parent = cube.None
+		switch {
+		case p.Estimate == nil || !m.wait:
+		case def.UniqueName == "mpi_latesender" || def.UniqueName == "mpi_latereceiver":
+			def.Description += " (not looked for in profile mode)"
+		default:
+			def.Description += " (estimated, see " + waitAttribute + ")"
+		}
+		if m.above != "" {
+			def.Parent = ids[m.above]
+		}
+		ids[def.UniqueName] = d.AddMetric(def)
+	}
+	type regionKey struct{ name, paradigm, role, module string }
+	keyOf := func(r cube.Region) regionKey { return regionKey{r.Name, r.Paradigm, r.Role, r.Module} }
+	known := make(map[regionKey]cube.RegionID)
+	var all []cube.Region
+	for _, n := range p.nodes {
+		if r := p.region(n); known[keyOf(r)] == 0 {
+			known[keyOf(r)] = 1
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(x, y cube.Region) int {
+		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Paradigm, y.Paradigm), cmp.Compare(x.Role, y.Role), cmp.Compare(x.Module, y.Module))
+	})
+	for _, r := range all {
+		known[keyOf(r)] = d.AddRegion(r)
+	}
+	for _, n := range p.nodes {
+		d.AddCnode(cube.Cnode{Parent: cube.CnodeID(n.parent), Callee: known[keyOf(p.region(n))]})
+	}
+	return d
+}
+
+// waitAttribute is the attribute of profiles whose wait states are not those of all operations.
+const waitAttribute = "NCCL_OTF2::WAIT_STATES"
+
+// waitAttributes says what wait states the profile has.
+func (p *Profile) waitAttributes() []cube.Attribute {
+	switch {
+	case p.Estimate != nil:
+		return []cube.Attribute{{Key: waitAttribute, Value: p.Estimate.String()}}
+	case p.WaitsKnown:
+		return nil
+	}
+	return []cube.Attribute{{Key: waitAttribute, Value: "not looked for"}}
+}
+
+// Write writes the profile to a file, whose name must end in .cubex. It replaces an older one when it is whole.
+func (p *Profile) Write(path string, compress bool) error {
+	w, err := cube.Create(path, p.definitions(), &cube.Options{Compress: compress})
+	if err != nil {
+		return err
+	}
+	defer w.Abandon()
+	for i := range metrics {
+		m := &metrics[i]
+		if m.Kind.Derived() {
+			continue
+		}
+		if err := w.WriteMetric(cube.MetricID(i), func(c cube.CnodeID, row *cube.Row) error {
+			m.fill(p.nodes[c], row)
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// fill sets the values of a metric at a node.
+func (m *metric) fill(n *node, row *cube.Row) {
+	if m.total {
+		for _, s := range n.total {
+			row.SetFloat64(s.location, inSeconds(s.ns))
+		}
+		return
+	}
+	for _, c := range n.cells {
+		switch {
+		case m.count != nil:
+			row.SetUint64(c.location, m.count(n, c.Cell))
+		case m.seconds != nil:
+			row.SetFloat64(c.location, inSeconds(m.seconds(n, c.Cell)))
+		case m.number != nil:
+			row.SetFloat64(c.location, m.number(c.Cell))
+		case c.Timed > 0:
+			row.SetFloat64(c.location, inSeconds(m.extreme(c.Cell)))
+		}
+	}
+}
+
+func inSeconds(ns uint64) float64 { return float64(ns) / 1e9 }

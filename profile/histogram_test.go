@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Percentiles are off by no more than is stated, however values are spread and merged, also after a way over the disk.
+func TestPercentilesAreAsGoodAsStated(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 200), rapid.Uint64Range(1e3, 1e9)), 1, 300).Draw(t, "values")
+		cut := rapid.IntRange(0, len(values)).Draw(t, "cut")
+		var h, other Histogram
+		sum := uint64(0)
+		for i, v := range values {
+			into := &h
+			if i >= cut {
+				into = &other
+			}
+			into.Add(v)
+			sum += v
+		}
+		h.Merge(&other)
+		text, err := json.Marshal(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Histogram
+		if err := json.Unmarshal(text, &back); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(values)
+		if back.Count != uint64(len(values)) || back.Sum != sum || back.Min != values[0] || back.Max != values[len(values)-1] {
+			t.Fatalf("%d values with sum %d from %d to %d", back.Count, back.Sum, back.Min, back.Max)
+		}
+		for _, p := range []float64{1, 50, 99, 100} {
+			want := float64(values[int(math.Ceil(p/100*float64(len(values))))-1])
+			if got := back.Percentile(p); math.Abs(got-want) > PercentileError*want {
+				t.Fatalf("percentile %g is %g, want %g to %g of it", p, got, want, PercentileError)
+			}
+		}
+	})
+}
+
+func TestHistogramClasses(t *testing.T) {
+	last := histogramClass(math.MaxUint64)
+	if last > 2000 {
+		t.Errorf("%d classes", last+1)
+	}
+	for v, before := uint64(0), uint16(0); v < 1<<20; v++ {
+		c := histogramClass(v)
+		if c != before && c != before+1 {
+			t.Fatalf("value %d is in class %d behind %d", v, c, before)
+		}
+		before = c
+	}
+	if err := json.Unmarshal([]byte(`{"classes":[[60000,1]]}`), new(Histogram)); err == nil {
+		t.Error("a class that there is not was read")
+	}
+}

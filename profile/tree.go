@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import "ncclotf2/otf2"
+
+// Kind is what a node of the call tree stands for.
+type Kind string
+
+// The roots, and the kinds of nodes below them.
+const (
+	Host      Kind = "host"
+	Kernels   Kind = "kernels"
+	ByNetwork Kind = "by-network"
+	ByEnqueue Kind = "by-enqueue"
+	Network   Kind = "network"
+
+	Phase     Kind = "phase"     // of the application
+	Call      Kind = "call"      // of NCCL, and what else its threads do
+	Other     Kind = "other"     // region of a thread that has nothing to do with NCCL
+	Size      Kind = "size"      // class of sizes of calls or operations
+	Operation Kind = "operation" // function
+	Variant   Kind = "variant"   // algorithm and protocol
+	Launch    Kind = "launch"    // of several operations
+	Kernel    Kind = "kernel"    // of the application, and what else its GPU does
+	Direction Kind = "direction" // of transfers
+	NetPhase  Kind = "net-phase" // of the oldest transfer under way
+	Transfer  Kind = "transfer"
+	Proxy     Kind = "proxy" // what a proxy thread does beside transfers
+)
+
+// roots are the trees in the order of profiles.
+var roots = []Kind{Host, Kernels, ByNetwork, ByEnqueue, Network}
+
+// Roots lists the kinds of trees in their order.
+func Roots() []Kind { return append([]Kind(nil), roots...) }
+
+// None is the parent of roots.
+const None = -1
+
+// Node is one call path: the node above it, and what it is.
+type Node struct {
+	Parent int32           `json:"parent"` // index; None for a root
+	Kind   Kind            `json:"kind"`
+	Name   string          `json:"name"`
+	Role   otf2.RegionRole `json:"role,omitempty"`
+	// Paradigm is that of regions of the kind Other, in Score-P's word.
+	Paradigm string `json:"paradigm,omitempty"`
+}
+
+// Bounds of the tree, so that a program that makes names for weeks does not fill memory with them. What would be more shares a
+// node, or is not told apart from what is around it.
+const (
+	maxChildren = 1000    // of one node
+	maxNodes    = 1 << 14 // below which everything gets its own
+	furtherName = "(further names)"
+)
+
+// tree is the call tree in the making. Parents have smaller indices than their children.
+type tree struct {
+	nodes    []Node
+	index    map[Node]int32
+	children []int // of each node
+	folded   uint64
+}
+
+func newTree() *tree { return &tree{index: make(map[Node]int32)} }
+
+func (t *tree) root(k Kind) int32 { return t.node(Node{Parent: None, Kind: k}) }
+
+// child finds or makes a node. Beyond the bounds it gives the one that further names share, or the parent itself.
+func (t *tree) child(parent int32, k Kind, name string, role otf2.RegionRole) int32 {
+	return t.below(Node{Parent: parent, Kind: k, Name: name, Role: role})
+}
+
+// below is child for a node with all that it is.
+func (t *tree) below(n Node) int32 {
+	parent, k := n.Parent, n.Kind
+	if id, ok := t.index[n]; ok {
+		return id
+	}
+	if t.children[parent] >= maxChildren {
+		t.folded++
+		n.Name, n.Role, n.Paradigm = furtherName, 0, ""
+		if id, ok := t.index[n]; ok {
+			return id
+		}
+	}
+	if len(t.nodes) >= maxNodes && (k == Phase || k == Call || k == Other || k == Kernel) {
+		t.folded++
+		return parent
+	}
+	return t.node(n)
+}
+
+func (t *tree) node(n Node) int32 {
+	id, ok := t.index[n]
+	if !ok {
+		id = int32(len(t.nodes))
+		t.nodes = append(t.nodes, n)
+		t.children = append(t.children, 0)
+		t.index[n] = id
+		if n.Parent != None {
+			t.children[n.Parent]++
+		}
+	}
+	return id
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+// TimingDuration is the timing source of operations of which only the length is known: when they began was set so that
+// they lie one behind the other. It comes from imported data alone.
+const TimingDuration = "duration"
+
+// Told is what somebody else than NCCL's callbacks tells of an operation: a trace that is imported.
+type Told struct {
+	Begin, End  uint64 // on the process's line
+	Source      string // TimingGPU, …
+	Uncertainty uint64 // ns
+	Stated      bool   // Uncertainty is known
+	Graph       bool   // it was replayed from a graph
+	// Number is the operation's in a numbering that all members share, where there is one: then members that lack
+	// different operations are seen to differ.
+	Number   uint64
+	Numbered bool
+}
+
+// Tell gives the times of an operation ahead of the record that starts it. Operations of one plan have the times of the
+// first.
+func (m *Model) Tell(handle uint64, t Told) {
+	if m.tales == nil {
+		m.tales = make(map[uint64]*Told)
+	}
+	m.tales[handle] = &t
+}
+
+// takeTold gives an operation that begins what was told of it.
+func (m *Model) takeTold(op *operation) {
+	t := m.tales[op.handle]
+	if t == nil {
+		return
+	}
+	delete(m.tales, op.handle)
+	op.told = t
+	op.plan.graph = op.plan.graph || t.Graph
+}
+
+// told is what was told of a plan's times, nil if nothing was.
+func (p *plan) told() *Told {
+	if len(p.ops) == 0 {
+		return nil
+	}
+	return p.ops[0].told
+}
+
+// uncertain tells whether there is an uncertainty of a plan's times to state.
+func (p *plan) uncertain(source string) bool {
+	if t := p.told(); t != nil {
+		return t.Stated
+	}
+	return source == TimingGPU
+}
+
+// shared lists what all members of a collective must have alike, for the digest of their sequence.
+func (op *operation) shared(bytes uint64) []uint64 {
+	values := []uint64{bytes, uint64(op.root)}
+	if op.told != nil && op.told.Numbered {
+		values = append(values, op.told.Number)
+	}
+	return values
+}

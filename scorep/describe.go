@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// Description is a job of an experiment directory as an archive of it would be defined, without event files.
+type Description struct {
+	// Dir is where what is made of the job belongs: the directory, or run-1, run-2, … in it if jobs share it.
+	Dir        string
+	Defs       *otf2.Definitions
+	Properties []otf2.Property
+	Shards     []DescribedShard
+	Hosts      int
+	Crashed    int // processes that ended without completing
+	Running    int
+	Missing    int // of which only their places in communicators are known
+}
+
+// DescribedShard is a process of the job and what its locations are called in the definitions.
+type DescribedShard struct {
+	Dir      string
+	Process  *shard.Process
+	Location func(number uint64) (otf2.LocationRef, bool)
+	At       func(uint64) uint64 // from the process's clock to the job's, as far as the hosts' clocks agree
+}
+
+// MakeDir makes Dir unless it is there. A symbolic link is an error.
+func (d *Description) MakeDir() error { return ownFolder(d.Dir) }
+
+// profiled gives the processes that were in profile mode, or the others.
+func profiled(parts []*part, mode bool) []*part {
+	return slices.DeleteFunc(parts, func(p *part) bool { return p.process.IsProfile() != mode })
+}
+
+// Describe defines the jobs of an experiment directory whose processes were recorded in profile mode. Problems, one line each,
+// tell of shards that could not be read. Errors: fs.ErrNotExist if there are no shards.
+func Describe(dir string) (jobs []*Description, problems []string, err error) {
+	opts := new(UnifyOptions)
+	parts, problems, err := readShards(dir, opts)
+	if err != nil {
+		return nil, problems, err
+	}
+	if parts = profiled(parts, true); len(parts) == 0 {
+		return nil, problems, fmt.Errorf("no process of %s was in profile mode: %w", dir, fs.ErrNotExist)
+	}
+	runs := separateRuns(parts)
+	for i, r := range runs {
+		d := &Description{Dir: dir}
+		if len(runs) > 1 {
+			d.Dir = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
+		}
+		a := newArchive(r, opts, nil)
+		a.define()
+		d.Defs, d.Properties = &a.Definitions, a.properties
+		d.Defs.Reindex()
+		d.Missing = a.missingProcesses()
+		hosts := make(map[string]bool)
+		for _, p := range r.parts {
+			hosts[p.process.Host+"\x00"+p.process.BootID] = true
+			ids := a.ids[p]
+			d.Shards = append(d.Shards, DescribedShard{Dir: p.dir, Process: p.process, Location: func(number uint64) (otf2.LocationRef, bool) {
+				l, ok := ids[uint32(number)]
+				if !ok {
+					return 0, false
+				}
+				return l.Self, true
+			}, At: p.at})
+			switch p.state {
+			case Crashed:
+				d.Crashed++
+			case Running:
+				d.Running++
+			}
+		}
+		d.Hosts = len(hosts)
+		jobs = append(jobs, d)
+	}
+	return jobs, problems, nil
+}

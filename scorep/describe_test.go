@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+// Jobs in profile mode are described as their archives would be; they get none, and do not get into those of others.
+func TestDescribe(t *testing.T) {
+	dir := t.TempDir()
+	job := func(name string, id uint64, profile bool) {
+		for r := range 2 {
+			p := shardtest.New(t, dir, fmt.Sprint(name, r)).On("node0", int(id)+r).Launched(name, r, 2)
+			if profile {
+				p.Shard.Settings = map[string]string{"MODE": "profile"}
+			}
+			p.Comm(shard.Comm{ID: id, Name: name, NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000*id})
+			p.Finish()
+		}
+	}
+	job("one", 100, true)
+	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("unify: %v", err)
+	}
+	jobs, problems, err := Describe(dir)
+	if err != nil || len(problems) > 0 || len(jobs) != 1 || jobs[0].Dir != dir {
+		t.Fatalf("%d jobs, %v, %v", len(jobs), problems, err)
+	}
+	d := jobs[0]
+	if len(d.Shards) != 2 || d.Hosts != 1 || d.Crashed+d.Running+d.Missing != 0 || len(d.Defs.Comms) != 1 {
+		t.Errorf("description %+v", d)
+	}
+	for i, s := range d.Shards {
+		ref, ok := s.Location(1)
+		l := d.Defs.Location(ref)
+		if !ok || l == nil || d.Defs.String(l.Name) != fmt.Sprintf("one rank %d", s.Process.Launcher.Rank) || l.Type != otf2.LocationTypeAcceleratorStream {
+			t.Errorf("shard %d: location %v, %+v", i, ref, l)
+		}
+		if _, ok := s.Location(7); ok {
+			t.Error("a location that there is not has an id")
+		}
+	}
+
+	job("two", 200, true)
+	job("traced", 300, false)
+	if jobs, _, err = Describe(dir); err != nil || len(jobs) != 2 || jobs[1].Dir != filepath.Join(dir, "run-2") {
+		t.Fatalf("%d jobs, %v", len(jobs), err)
+	}
+	if _, err := os.Stat(jobs[1].Dir); err == nil {
+		t.Error("describing made a folder")
+	}
+	if err := jobs[1].MakeDir(); err != nil {
+		t.Error(err)
+	}
+	res, err := Unify(dir, nil)
+	if err != nil || len(res.Runs) != 1 || res.Runs[0].Processes() != 2 {
+		t.Errorf("unify: %+v, %v", res, err)
+	}
+}

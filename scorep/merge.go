@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+	"ncclotf2/shard"
+)
+
+// MergeOptions says how to merge; nil means the zero value.
+type MergeOptions struct {
+	UnifyOptions
+	// KeepForwarded keeps rows of threads whose calls Score-P has, too, and does not mark them.
+	KeepForwarded bool
+}
+
+// MergeResult tells what Merge made.
+type MergeResult struct {
+	Archive string `json:"archive"` // path of its anchor
+	Timer   string `json:"timer"`   // Score-P's, as SCOREP_TIMER names it
+
+	Paired     int `json:"paired"`      // processes of both
+	ScorepOnly int `json:"scorep_only"` // processes that only Score-P has
+	NCCLOnly   int `json:"nccl_only"`   // and only we
+
+	ScorepLocations int    `json:"scorep_locations"`
+	Locations       int    `json:"locations"` // added to them
+	ScorepEvents    uint64 `json:"scorep_events"`
+	Events          uint64 `json:"events"` // added to them
+	Communicators   int    `json:"communicators"`
+
+	// Rows of threads that are not there because Score-P has all their calls, and those that are there with the calls
+	// that Score-P has marked.
+	ThreadsLeftOut int `json:"threads_left_out"`
+	ThreadsMarked  int `json:"threads_marked"`
+
+	Linked    int  `json:"linked"`    // event files of both that were linked
+	Copied    int  `json:"copied"`    // and copied, for want of links or because a process had not finished
+	Rewritten int  `json:"rewritten"` // of the copied ones: into chunks of Score-P's size
+	Extended  bool `json:"extended"`  // our events begin before, or end behind, those of Score-P
+
+	Problems []string `json:"problems,omitempty"`
+}
+
+// mergedProperty marks archives that Merge has made; its value is the creator of the measurement's.
+const mergedProperty = prefix + "MERGED"
+
+// forwardedMark is added to the names of regions that Score-P has, too.
+const forwardedMark = " (forwarded)"
+
+// Merge makes one archive in the folder out of a Score-P measurement's trace and of what the processes of the same job
+// have left in the experiment directory dir. An earlier archive of Merge in out is replaced.
+//
+// Score-P's definitions come first, byte for byte, and keep their ids; its event files and local definitions are
+// linked. Ours follow with ids behind theirs; what differs between the two, ids and clocks, is in our local
+// definition files. So events are not read, except the first one of each of Score-P's threads, which names it.
+//
+// Errors: ErrBusy if the directory is being unified; else what is wrong with the input, in one line.
+func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, error) {
+	if opts == nil {
+		opts = new(MergeOptions)
+	}
+	m, err := openMeasurement(measurementDir)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayReplace(out); err != nil {
+		return nil, err
+	}
+	unifyOpts := opts.UnifyOptions
+	unifyOpts.Paradigm200 = true
+	runs, problems, unlock, err := readRuns(dir, &unifyOpts)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	into, r, more, err := pairRuns(m, runs)
+	if err != nil {
+		return nil, err
+	}
+	into.keepForwarded = opts.KeepForwarded
+	res, err := into.write(r, out, &unifyOpts)
+	if err != nil {
+		return nil, fmt.Errorf("merge into %s: %w", out, err)
+	}
+	res.Problems = slices.Concat(problems, more, res.Problems)
+	return res, nil
+}
+
+// SameJob tells whether a process of an experiment directory is in a Score-P measurement, by host and process id. The
+// error is fs.ErrNotExist if that has no trace.
+func SameJob(measurementDir, dir string) (bool, error) {
+	if _, err := os.Stat(filepath.Join(measurementDir, archiveName+".otf2")); err != nil {
+		return false, err
+	}
+	m, err := openMeasurement(measurementDir)
+	if err != nil {
+		return false, err
+	}
+	parts, _, err := readShards(dir, new(UnifyOptions))
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(parts, func(p *part) bool { return len(m.candidates(p)) > 0 }), nil
+}
+
+// mayReplace tells whether an archive may be written into a folder: one that is not there, empty, or of Merge.
+func mayReplace(out string) error {
+	entries, err := os.ReadDir(out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0:
+		return nil
+	case err != nil:
+		return err
+	}
+	if a, err := otf2.ReadAnchor(filepath.Join(out, archiveName+".otf2")); err == nil &&
+		slices.ContainsFunc(a.Properties, func(p otf2.Property) bool { return p.Name == mergedProperty }) {
+		return nil
+	}
+	return fmt.Errorf("%s is there and holds something else than a merged archive: name a new folder", out)
+}
+
+// merger adds a run's archive to that of a measurement.
+type merger struct {
+	*measurement
+	pairs         map[*part]*pairing
+	keepForwarded bool
+
+	threadsLeftOut, threadsMarked int
+	extended                      bool
+}
+
+// pairRuns finds the jobs of an experiment directory that a measurement is of, as one run.
+func pairRuns(m *measurement, runs []*run) (*merger, *run, []string, error) {
+	var all []*part
+	for _, r := range runs {
+		all = append(all, r.parts...)
+	}
+	pairs, reasons := pairProcesses(all, m)
+	var chosen *run
+	others := 0
+	for _, r := range runs {
+		switch {
+		case !slices.ContainsFunc(r.parts, func(p *part) bool { return pairs[p] != nil }):
+			others += len(r.parts)
+		case chosen == nil:
+			chosen = r
+		default:
+			chosen.join(r)
+		}
+	}
+	if chosen == nil {
+		return nil, nil, nil, noPair(m, all, reasons)
+	}
+	chosen.settle()
+	if others > 0 {
+		reasons = append(reasons, fmt.Sprintf("%s of other jobs in the directory left out", plural(uint64(others), "process")))
+	}
+	return &merger{measurement: m, pairs: pairs}, chosen, reasons, nil
+}
+
+// begin gives the processes of a world their places in the measurement, and their times its clock.
+func (g *merger) begin(a *archive) {
+	a.definitions.from = g.firstIDs()
+	for _, s := range g.archive.Defs.Strings {
+		if _, known := a.refs[s.Text]; !known {
+			a.refs[s.Text] = s.Self
+		}
+	}
+	next := int(g.groups)
+	base := make(map[otf2.LocationGroupRef]uint32) // numbers of locations in use
+	for _, pl := range a.world.places {
+		pl.base = g.numbers
+		fit := g.pairs[pl.part]
+		if pl.part == nil || fit == nil {
+			pl.index = next
+			next++
+		} else {
+			pl.index, pl.name = int(fit.group), fit.name
+			pl.base += base[fit.group]
+			// A further shard of the process has its rows behind these, those kept for ranks without events included.
+			for _, l := range pl.part.process.Locations {
+				base[fit.group] = max(base[fit.group], pl.base-g.numbers+l.Number+1)
+			}
+			base[fit.group] += uint32(len(pl.part.process.Comms))
+		}
+		if pl.part != nil {
+			pl.part.index, pl.part.name, pl.part.base = pl.index, pl.name, pl.base
+		}
+	}
+	for _, p := range a.run.parts {
+		t := g.transferOf(p, a.run.parts)
+		p.onto = t.records(p.life.begin, max(p.life.end, p.process.LastTime))
+	}
+}
+
+// transferOf is the process's own way to the measurement's clock, or, without, that of a process which has one: best on
+// the same machine, whose clock it shares; else it is as near as the machines' real-time clocks are.
+func (g *merger) transferOf(p *part, parts []*part) *transfer {
+	if fit := g.pairs[p]; fit != nil {
+		return fit.transfer
+	}
+	var by *part
+	for _, q := range parts {
+		if g.pairs[q] != nil && (by == nil || clockKey(q) == clockKey(p) && clockKey(by) != clockKey(p)) {
+			by = q
+		}
+	}
+	t := *g.pairs[by].transfer
+	t.shift = p.offset - by.offset
+	return &t
+}
+
+// plant puts the machines of a world into the measurement's system tree.
+func (g *merger) plant(t *systemTree, w *world) {
+	t.machine = g.root
+	for _, pl := range w.places {
+		if fit := g.pairs[pl.part]; pl.part != nil && fit != nil && fit.node != otf2.UndefinedSystemTreeNode {
+			t.nodes[hostKey(pl.part)] = fit.node
+		}
+	}
+	taken := make(map[otf2.SystemTreeNodeRef]bool)
+	for _, n := range t.nodes {
+		taken[n] = true
+	}
+	for _, pl := range w.places { // machines on which no process is of both
+		if pl.part == nil {
+			continue
+		}
+		if _, known := t.nodes[hostKey(pl.part)]; known {
+			continue
+		}
+		for _, q := range g.processes {
+			if !taken[q.node] && q.host != "" && sameHost(q.host, pl.part.process.Host) {
+				t.nodes[hostKey(pl.part)] = q.node
+				taken[q.node] = true
+				break
+			}
+		}
+	}
+}
+
+// treatment is what becomes of one of our rows among those of the measurement.
+type treatment uint8
+
+const (
+	keepRow  treatment = iota // as it is
+	markRow                   // its forwarded calls are marked: there is more in it than the measurement has
+	leaveRow                  // out: the measurement has all its calls
+)
+
+// row tells what becomes of a location, and its name.
+func (g *merger) row(p *part, l *shard.Location) (treatment, string) {
+	fit := g.pairs[p]
+	if fit == nil || l.Kind != shard.KindThread || l.TID == 0 {
+		return keepRow, l.Name
+	}
+	i := slices.IndexFunc(fit.threads, func(t *measuredThread) bool { return t.tid == l.TID })
+	if i < 0 {
+		return keepRow, l.Name
+	}
+	name := fit.threads[i].name + " NCCL"
+	switch {
+	case g.keepForwarded || !g.forwards(p, l):
+		return keepRow, name
+	case slices.ContainsFunc(p.process.Regions, func(r shard.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
+		return markRow, name
+	}
+	return leaveRow, name
+}
+
+// forwards tells whether all calls of a thread were forwarded to Score-P, and recorded by it. Calls that were not are
+// counted by process and reason, so where there are any it is not known whose they were; but other threads' are not those
+// of the main thread, which is never one of them.
+func (g *merger) forwards(p *part, l *shard.Location) bool {
+	s, calls := p.process.Scorep, p.process.Counts.Scorep
+	if s == nil || s.State != scorepOn || calls[callsForwarded] == 0 || len(g.regions) == 0 {
+		return false
+	}
+	main := l.TID == p.process.PID
+	for reason, n := range calls {
+		if n > 0 && reason != callsForwarded && (reason != callsOfOthers || !main) {
+			return false
+		}
+	}
+	return main || s.Model == scorepAnyThread
+}
+
+// States and models of shard.Scorep, and keys of shard.Counts.Scorep, that matter here.
+const (
+	scorepOn        = "on"
+	scorepAnyThread = "pthread"
+	callsForwarded  = "FORWARDED"
+	callsOfOthers   = "OTHER_THREADS"
+)
+
+// forwarded tells whether the measurement has a region of calls.
+func (g *merger) forwarded(r *shard.Region) bool {
+	return r.Group == regions.GroupAPI && g.regions[r.Name]
+}
+
+// marks tells whether a row of a process has its forwarded calls marked.
+func (g *merger) marks(p *part) bool {
+	return slices.ContainsFunc(p.process.Locations, func(l shard.Location) bool {
+		do, _ := g.row(p, &l)
+		return do == markRow
+	})
+}
+
+// setClock leaves the measurement's clock as it is, unless our events lie outside of it.
+func (g *merger) setClock(a *archive) {
+	c := g.archive.Defs.Clock
+	end := c.Offset + c.Length
+	if a.first > a.last {
+		a.first, a.last = c.Offset, end
+	}
+	g.extended = a.first < c.Offset || a.last > end
+	a.first, a.last = min(a.first, c.Offset), max(a.last, end)
+	if g.extended {
+		a.Clock = otf2.ClockProperties{Resolution: c.Resolution, Offset: a.first, Length: a.last - a.first, Realtime: c.Realtime}
+	}
+}
+
+// write makes the archive in a folder beside out, then puts it in its place.
+func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, error) {
+	if err := os.MkdirAll(out, shard.FolderMode); err != nil {
+		return nil, err
+	}
+	staging := filepath.Join(out, newDir)
+	if err := os.RemoveAll(staging); err != nil {
+		return nil, err
+	}
+	events := filepath.Join(staging, archiveName)
+	if err := os.MkdirAll(events, shard.FolderMode); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(staging)
+
+	a := newArchive(r, opts, g)
+	a.chunk = g.archive.Anchor.EventChunkSize
+	theirs, err := g.linkFiles(a, staging)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := a.placeEvents(events)
+	if err != nil {
+		return nil, err
+	}
+	a.define()
+	if err := g.writeDefinitions(a, staging); err != nil {
+		return nil, err
+	}
+	if err := replaceArchive(staging, out); err != nil {
+		return nil, err
+	}
+	res := g.result(a)
+	res.Archive = filepath.Join(out, archiveName+".otf2")
+	res.Linked, res.Copied, res.Rewritten = theirs.linked+ours.linked, theirs.copied+ours.copied, ours.rewritten
+	return res, nil
+}
+
+// linkFiles puts all files of the measurement's locations, and what else belongs to its archive, into the folder staging.
+func (g *merger) linkFiles(a *archive, staging string) (*placed, error) {
+	out := new(placed)
+	at := func(name string) (from, to string) { return filepath.Join(g.dir, name), filepath.Join(staging, name) }
+	all := g.archive.Defs.Locations
+	err := forEach(len(all), a.opts.workers(), func(i int) error {
+		for _, suffix := range []string{".evt", ".def", ".snap"} {
+			from, to := at(filepath.Join(archiveName, fileName(all[i].Self, suffix)))
+			placed := new(placed)
+			if suffix == ".evt" {
+				placed = out
+			}
+			if err := a.link(from, to, placed); err != nil && (suffix == ".evt" || !errors.Is(err, fs.ErrNotExist)) {
+				return err
+			}
+		}
+		a.opts.progress("Score-P's files", i+1, len(all))
+		return nil
+	})
+	for i := uint32(0); i < g.archive.Anchor.Thumbnails && err == nil; i++ {
+		from, to := at(fmt.Sprintf("%s.%d.thumb", archiveName, i))
+		err = a.link(from, to, new(placed))
+	}
+	return out, err
+}
+
+// writeDefinitions writes all but the event files.
+func (g *merger) writeDefinitions(a *archive, staging string) error {
+	path := func(suffix string) string { return filepath.Join(staging, archiveName+suffix) }
+	anchor := *g.archive.Anchor
+	if need := a.chunkSizeFor(); need > anchor.DefChunkSize {
+		if err := g.localDefsFit(); err != nil {
+			return err
+		}
+		anchor.DefChunkSize = need
+	}
+	if err := a.writeLocalDefs(path(""), anchor.DefChunkSize); err != nil {
+		return err
+	}
+	from := filepath.Join(g.dir, archiveName+".def")
+	count, err := a.definitions.write(path(".def"), anchor.DefChunkSize, func(w *otf2.GlobalDefWriter) error {
+		if g.extended {
+			return w.Copy(from, g.archive.Anchor.DefChunkSize, otf2.DefClockProperties)
+		}
+		return w.Copy(from, g.archive.Anchor.DefChunkSize)
+	})
+	if err != nil {
+		return err
+	}
+	if err := g.writeMarkers(a, path(".marker"), anchor.DefChunkSize); err != nil {
+		return err
+	}
+	anchor.Version = [3]uint8{}
+	anchor.Locations += uint64(len(a.locations))
+	anchor.GlobalDefs = count
+	anchor.Creator = fmt.Sprintf("%s, %s", g.archive.Anchor.Creator, a.opts.creator())
+	anchor.Properties = g.properties(a)
+	anchor.TraceID = g.traceID(a)
+	if err := otf2.WriteAnchor(path(".otf2"), &anchor); err != nil {
+		return err
+	}
+	for _, suffix := range archiveParts[1:] {
+		if err := private(path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeMarkers writes the measurement's markers, if it has any, and ours.
+func (g *merger) writeMarkers(a *archive, path string, chunkSize uint64) error {
+	defs, markers, err := g.archive.Markers()
+	if err != nil || len(defs)+len(a.markers) == 0 {
+		return err
+	}
+	w, err := otf2.CreateMarkerWriter(path, chunkSize)
+	if err != nil {
+		return err
+	}
+	next := otf2.MarkerRef(0) // the writer keeps its first error for Close
+	for _, d := range defs {
+		next = max(next, d.Self+1)
+		_ = w.DefMarker(d.Self, d.Group, d.Category, d.Severity)
+	}
+	for _, m := range markers {
+		_ = w.Marker(m.Time, m.Duration, m.Marker, m.ScopeType, m.Scope, m.Text)
+	}
+	a.addMarkers(w, next)
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("write markers: %w", err)
+	}
+	return nil
+}
+
+// localDefsFit tells whether the measurement's local definitions can be read with larger chunks: those of one can.
+func (g *merger) localDefsFit() error {
+	for _, l := range g.archive.Defs.Locations {
+		info, err := os.Stat(filepath.Join(g.dir, archiveName, fileName(l.Self, ".def")))
+		if err == nil && uint64(info.Size()) > g.archive.Anchor.DefChunkSize {
+			return fmt.Errorf("our definitions need chunks of more than %d bytes, and Score-P's of location %d take several of those",
+				g.archive.Anchor.DefChunkSize, l.Self)
+		}
+	}
+	return nil
+}
+
+// properties are those of the measurement, then ours. What both have is true if it is of both.
+func (g *merger) properties(a *archive) properties {
+	all := slices.Clone(properties(g.archive.Anchor.Properties))
+	all.add(mergedProperty, g.archive.Anchor.Creator)
+	all.number("MERGED::PROCESSES", uint64(len(g.pairs)))
+	all.positive("MERGED::THREADS_LEFT_OUT", uint64(g.threadsLeftOut))
+	all.positive("MERGED::THREADS_MARKED", uint64(g.threadsMarked))
+	for _, p := range a.properties {
+		i := slices.IndexFunc(all, func(q otf2.Property) bool { return q.Name == p.Name })
+		switch {
+		case i < 0:
+			all = append(all, p)
+		case p.Value != all[i].Value:
+			all[i].Value = strconv.FormatBool(false)
+		}
+	}
+	return all
+}
+
+func (g *merger) traceID(a *archive) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %d", g.archive.Anchor.TraceID, a.traceID())
+	return max(h.Sum64(), 1)
+}
+
+func (g *merger) result(a *archive) *MergeResult {
+	r := &MergeResult{
+		ScorepLocations: len(g.archive.Defs.Locations), Locations: len(a.locations), Communicators: len(a.instances),
+		ThreadsLeftOut: g.threadsLeftOut, ThreadsMarked: g.threadsMarked, Extended: g.extended, Problems: a.problems,
+	}
+	of := make(map[*measured]bool)
+	for _, p := range a.run.parts {
+		if fit := g.pairs[p]; fit != nil {
+			of[fit.measured] = true
+			r.Timer = fit.timer.String()
+		} else if p.continues == nil {
+			r.NCCLOnly++
+		}
+	}
+	r.Paired, r.ScorepOnly = len(of), len(g.processes)-len(of)
+	for _, l := range g.archive.Defs.Locations {
+		r.ScorepEvents += l.Events
+	}
+	for _, l := range a.locations {
+		r.Events += l.Events
+	}
+	return r
+}

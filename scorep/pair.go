@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"ncclotf2/otf2"
+)
+
+// pairing is what a process of ours and one of a measurement have been found to be: the same.
+type pairing struct {
+	*measured
+	timer    timer
+	transfer *transfer // from the process's times to the measurement's
+}
+
+// pairProcesses finds the measurement's process of each of ours: that of the same host and process id, if ours lived while
+// the measurement ran, by its clock. Process ids come back, and names of hosts need not be unique; what fits twice is
+// no pair. Reasons, one line each, tell of processes that nearly fit.
+func pairProcesses(parts []*part, m *measurement) (pairs map[*part]*pairing, reasons []string) {
+	pairs = make(map[*part]*pairing)
+	unrelated := make(map[string][]string) // processes by why their clocks and Score-P's do not fit together
+	lives := make(map[*measured]map[processLife]bool)
+	for _, p := range parts {
+		var fits []*pairing
+		for _, q := range m.candidates(p) {
+			fit, err := m.relate(p, q)
+			if err != nil {
+				unrelated[err.Error()] = append(unrelated[err.Error()], p.id())
+				continue
+			}
+			fits = append(fits, fit)
+		}
+		switch {
+		case len(fits) == 1:
+			pairs[p] = fits[0]
+			q := fits[0].measured
+			if lives[q] == nil {
+				lives[q] = make(map[processLife]bool)
+			}
+			lives[q][lifeOf(p.process)] = true
+		case len(fits) > 1:
+			reasons = append(reasons, fmt.Sprintf("%s fits %d processes of Score-P, so it goes by itself", p.id(), len(fits)))
+		}
+	}
+	for p, fit := range pairs {
+		if n := len(lives[fit.measured]); n > 1 {
+			reasons = append(reasons, fmt.Sprintf("%s fits %d processes, so they go by themselves", fit.id(), n))
+			delete(pairs, p)
+		}
+	}
+	for why, ids := range unrelated {
+		reasons = append(reasons, fmt.Sprintf("%s: %s", some(ids), why))
+	}
+	slices.Sort(reasons)
+	return pairs, slices.Compact(reasons)
+}
+
+// candidates are the measurement's processes of the host and process id of one of ours.
+func (m *measurement) candidates(p *part) (all []*measured) {
+	for _, q := range m.byPID[p.process.PID] {
+		if sameHost(p.process.Host, q.host) {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// sameHost compares the names of hosts. One may have a domain behind it that the other lacks.
+func sameHost(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, xDomain, _ := strings.Cut(a, ".")
+	y, yDomain, _ := strings.Cut(b, ".")
+	return x == y && x != "" && (xDomain == "") != (yDomain == "")
+}
+
+// relate finds the timer by which a process's life lies in the measurement.
+func (m *measurement) relate(p *part, q *measured) (*pairing, error) {
+	c := m.archive.Defs.Clock
+	var why error
+	for _, by := range m.timers() {
+		t, err := newTransfer(p.process, by, q.clock)
+		if err != nil {
+			why = firstError(why, err)
+			continue
+		}
+		// What the clocks of hosts differ by after Score-P's corrections is far below a second.
+		slack := c.Resolution
+		begin, end := t.exact(p.life.begin), t.exact(max(p.life.end, p.life.begin))
+		if begin.Cmp(integer(c.Offset+c.Length+slack)) > 0 || end.Cmp(integer(c.Offset-min(c.Offset, slack))) < 0 {
+			why = firstError(why, fmt.Errorf("alive from %s to %s s of the measurement, by its timer (%v); it took %.3f s",
+				seconds(begin, c), seconds(end, c), by, float64(c.Length)/float64(max(1, c.Resolution))))
+			continue
+		}
+		return &pairing{measured: q, timer: by, transfer: t}, nil
+	}
+	return nil, why
+}
+
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// seconds writes a time of a measurement since its begin.
+func seconds(v *big.Rat, c otf2.ClockProperties) string {
+	since := new(big.Rat).Sub(v, integer(c.Offset))
+	return since.Quo(since, integer(max(1, c.Resolution))).FloatString(3)
+}
+
+// noPair says what each side has.
+func noPair(m *measurement, parts []*part, reasons []string) error {
+	var theirs, ours []string
+	for _, q := range m.processes {
+		theirs = append(theirs, q.id())
+	}
+	for _, p := range parts {
+		ours = append(ours, p.id())
+	}
+	text := fmt.Sprintf("nothing pairs: Score-P measured %s; NCCL was recorded in %s", some(theirs), some(ours))
+	const most = 3
+	for _, r := range reasons[:min(len(reasons), most)] {
+		text += "; " + r
+	}
+	return fmt.Errorf("%s", text)
+}
+
+// some joins the first words of a list.
+func some(list []string) string {
+	const most = 4
+	if len(list) == 0 {
+		return "nothing"
+	}
+	slices.Sort(list)
+	text := strings.Join(list[:min(len(list), most)], ", ")
+	if more := len(list) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command pictures takes the pictures of a timeline page that the documentation shows.
+//
+//	go run ./tests/browser/pictures build/demo/timeline.html docs
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"ncclotf2/tests/browser"
+)
+
+// picture is one of them: how wide, in which colours, and what is done first.
+type picture struct {
+	name          string
+	width, height int64
+	dark          bool
+	scale         float64
+	prepare       string // expression; a promise is waited for
+}
+
+// The part of the run in which a rank comes late, with that collective selected.
+const late = `(async () => {
+	const app = window.__timeline, head = app.store.head;
+	const worst = head.ranks.reduce((a, b) => b.worst > a.worst ? b : a);
+	if (worst.worst === 0) return;
+	app.go(worst.worstAt - 2.4 * worst.worst, worst.worstAt + 0.5 * worst.worst);
+	const row = head.rows.findIndex((r, i) => r.kind === "rank" && (r.parent === worst.row || head.rows[r.parent].parent === worst.row));
+	const lane = app.store.lanes[head.rows[row].lanes[0]];
+	for (let k = 0; k * head.chunk < lane.count; k++) {
+		const bars = await app.store.bars(lane, k);
+		const i = bars.start.indexOf(worst.worstAt);
+		if (i >= 0) await app.select(lane.first + k * head.chunk + i, false);
+	}
+})()`
+
+var pictures = []picture{
+	{"timeline-light.png", 1280, 720, false, 1, late},
+	{"timeline-dark.png", 1280, 720, true, 1, late},
+	{"timeline-narrow.png", 390, 780, false, 1.5, late},
+}
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: pictures PAGE FOLDER")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "pictures:", err)
+		os.Exit(1)
+	}
+}
+
+func run(page, folder string) error {
+	abs, err := filepath.Abs(page)
+	if err != nil {
+		return err
+	}
+	b, err := browser.Start(context.Background())
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	for _, pic := range pictures {
+		if err := take(b, "file://"+abs, folder, &pic); err != nil {
+			return fmt.Errorf("%s: %w", pic.name, err)
+		}
+	}
+	return nil
+}
+
+func take(b *browser.Browser, url, folder string, pic *picture) error {
+	p, err := b.Open(url, browser.Options{Width: pic.width, Height: pic.height, Dark: pic.dark, Scale: pic.scale})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := p.Eval(pic.prepare, nil); err != nil {
+		return err
+	}
+	if err := p.Settle(); err != nil {
+		return err
+	}
+	png, err := p.Picture()
+	if err != nil {
+		return err
+	}
+	if errs := p.Errors(); len(errs) > 0 {
+		return fmt.Errorf("the page complains: %q", errs)
+	}
+	path := filepath.Join(folder, pic.name)
+	fmt.Printf("%s: %d KiB\n", path, len(png)>>10)
+	return os.WriteFile(path, png, 0o644)
+}

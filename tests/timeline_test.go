@@ -1,0 +1,725 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+	"ncclotf2/replay"
+	"ncclotf2/scorep"
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+	"ncclotf2/tests/browser"
+	"ncclotf2/timeline"
+)
+
+var startBrowser = sync.OnceValues(func() (*browser.Browser, error) { return browser.Start(context.Background()) })
+
+// needBrowser gives the browser that all tests of the page share.
+func needBrowser(t *testing.T) *browser.Browser {
+	t.Helper()
+	_, err := browser.Find()
+	needReference(t, "the browser that the timeline's page is tested in", err)
+	b, err := startBrowser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// tab is a page with helpers that fail the test.
+type tab struct {
+	*testing.T
+	page *browser.Page
+}
+
+func openTab(t *testing.T, url string, o browser.Options) *tab {
+	t.Helper()
+	if o.Width == 0 {
+		o.Width, o.Height = 1400, 1000
+	}
+	p, err := needBrowser(t).Open(url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	tb := &tab{t, p}
+	tb.settle()
+	return tb
+}
+
+// eval evaluates an expression; "app" in it is the page's state.
+func eval[T any](t *tab, expression string) (value T) {
+	t.Helper()
+	if err := t.page.Eval("(async (app) => "+expression+")(window.__timeline)", &value); err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+func (t *tab) settle() {
+	t.Helper()
+	if err := t.page.Settle(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (t *tab) do(actions ...chromedp.Action) {
+	t.Helper()
+	if err := t.page.Run(actions...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until something is so.
+func (t *tab) await(condition string) {
+	t.Helper()
+	if !eval[bool](t, `new Promise((done) => {
+		const end = Date.now() + 20000;
+		const look = () => (`+condition+`) ? done(true) : Date.now() > end ? done(false) : setTimeout(look, 10);
+		look();
+	})`) {
+		t.Fatalf("it never is so: %s", condition)
+	}
+}
+
+// key presses keys one after the other.
+func (t *tab) key(keys string) {
+	t.Helper()
+	t.do(chromedp.KeyEvent(keys))
+	t.settle()
+}
+
+func (t *tab) mouse(typ input.MouseType, x, y float64, set func(*input.DispatchMouseEventParams)) {
+	t.Helper()
+	e := input.DispatchMouseEvent(typ, x, y)
+	if set != nil {
+		set(e)
+	}
+	t.do(e)
+}
+
+// drag moves the pointer with the button held down.
+func (t *tab) drag(x0, y0, x1, y1 float64, modifiers input.Modifier) {
+	t.Helper()
+	left := func(e *input.DispatchMouseEventParams) {
+		e.Button, e.Buttons, e.ClickCount, e.Modifiers = input.Left, 1, 1, modifiers
+	}
+	t.mouse(input.MousePressed, x0, y0, left)
+	for i := range 5 {
+		f := float64(i+1) / 5
+		t.mouse(input.MouseMoved, x0+f*(x1-x0), y0+f*(y1-y0), left)
+	}
+	t.mouse(input.MouseReleased, x1, y1, left)
+	t.settle()
+}
+
+func (t *tab) text(id string) string {
+	t.Helper()
+	return eval[string](t, fmt.Sprintf("document.getElementById(%q).innerText", id))
+}
+
+func (t *tab) noErrors() {
+	t.Helper()
+	if errs := append(t.page.Errors(), eval[[]string](t, "app.errors")...); len(errs) > 0 {
+		t.Errorf("the page complains: %q", errs)
+	}
+}
+
+// box is where a bar is in the window: the first that is wide enough on the first row with a name that fits.
+type box struct {
+	Bar           int
+	X, Y          float64 // its middle
+	Width, Height float64
+}
+
+func (t *tab) box(row, region string, nth int) box {
+	t.Helper()
+	b := eval[box](t, fmt.Sprintf(`{
+		const head = app.store.head, at = document.getElementById("base").getBoundingClientRect();
+		const all = app.painted.boxes.filter((b) => head.regions[b.region].name === %q && head.rows[app.store.laneOf(b.bar).row].name.includes(%q) && b.x + b.width > 4 && b.x < app.view.width - 4);
+		const b = all[%d];
+		if (!b) return { Bar: -1 };
+		const from = Math.max(b.x, 0), to = Math.min(b.x + b.width, app.view.width);
+		return { Bar: b.bar, X: at.left + (from + to) / 2, Y: at.top + b.y + b.height / 2, Width: to - from, Height: b.height };
+	}`, region, row, nth))
+	if b.Bar < 0 {
+		t.Fatalf("no bar %s on %s is in the picture", region, row)
+	}
+	return b
+}
+
+func writePage(t *testing.T, anchor string) (url string, page []byte) {
+	t.Helper()
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	d, err := timeline.Read(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "page.html")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.WritePage(f, timeline.Options{Title: "a test", Tool: "tests"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if page, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	return "file://" + path, page
+}
+
+// shownBar is a bar as the page has it.
+type shownBar struct {
+	Row    string
+	Region string
+	Depth  int
+	Start  uint64
+	Length uint64
+}
+
+// barsOf reads the regions of an archive event by event.
+func barsOf(t *testing.T, anchor string) (all []shownBar) {
+	t.Helper()
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for _, l := range a.Defs.Locations {
+		var open []int
+		for ev, err := range a.EventsOf(l.Self) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := uint64(ev.Time) - a.Defs.Clock.Offset
+			switch ev.Kind {
+			case otf2.EventEnter:
+				open = append(open, len(all))
+				name := a.Defs.String(a.Defs.Region(otf2.RegionRef(ev.Args[0])).Name)
+				all = append(all, shownBar{Row: fmt.Sprint(uint64(l.Self)), Region: name, Depth: len(open) - 1, Start: at})
+			case otf2.EventLeave:
+				b := &all[open[len(open)-1]]
+				b.Length = at - b.Start
+				open = open[:len(open)-1]
+			}
+		}
+	}
+	return all
+}
+
+func sorted(all []shownBar) []string {
+	var out []string
+	for _, b := range all {
+		out = append(out, fmt.Sprintf("%s %d %20d %d %s", b.Row, b.Depth, b.Start, b.Length, b.Region))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// The page of a recorded job, in a browser, from disk.
+func TestTimelinePage(t *testing.T) {
+	t.Parallel()
+	rec, err := replay.Load("../testdata/nccl-callbacks/02-allcoll-4p-net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(o *replay.Options) { o.Env = append(o.Env, "NCCL_OTF2_CHANNELS=on") }})
+	anchor := filepath.Join(dir, "traces.otf2")
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := analysis.Operations(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, page := writePage(t, anchor)
+	for _, foreign := range []string{"http://", "https://", "src="} {
+		if at := strings.Index(string(page), foreign); at >= 0 {
+			t.Errorf("the page names another place: %s", page[at:min(at+60, len(page))])
+		}
+	}
+	tb := openTab(t, url, browser.Options{})
+
+	t.Run("rows", func(t *testing.T) {
+		var want []string
+		for r := range 4 {
+			want = append(want, fmt.Sprintf("Rank %d", r), "Thread 0", fmt.Sprintf("comm a9f8e48f rank %d", r), "comm a9f8e48f net send", "comm a9f8e48f net recv", "comm a9f8e48f ch 00", "comm a9f8e48f ch 01")
+		}
+		names := eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)")
+		if diff := cmp.Diff(want, names[1:]); diff != "" {
+			t.Error(diff)
+		}
+		if got := eval[int](tb, `document.querySelectorAll("#tree [role=treeitem]").length`); got < 20 {
+			t.Errorf("%d names of rows are in the tree", got)
+		}
+	})
+
+	t.Run("every region is there", func(t *testing.T) {
+		got := eval[[]shownBar](tb, `{
+			const out = [], head = app.store.head;
+			for (const lane of app.store.lanes) {
+				for (let k = 0; k * head.chunk < lane.count; k++) {
+					const b = await app.store.bars(lane, k);
+					for (let i = 0; i < b.start.length; i++) out.push({ Row: head.rows[lane.row].location, Region: head.regions[b.region[i]].name, Depth: lane.depth, Start: b.start[i], Length: b.length[i] });
+				}
+			}
+			return out;
+		}`)
+		if diff := cmp.Diff(sorted(barsOf(t, anchor)), sorted(got)); diff != "" {
+			t.Error(diff)
+		}
+	})
+
+	t.Run("zoom and move", func(st *testing.T) {
+		t := &tab{st, tb.page}
+		span := func() float64 { return eval[float64](t, "app.view.to - app.view.from") }
+		whole := span()
+		t.key("+")
+		if s := span(); s > 0.7*whole {
+			t.Errorf("+ shows %.0f ns of %.0f", s, whole)
+		}
+		at := eval[float64](t, "app.view.time(300)")
+		base := eval[[]float64](t, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top]; }`)
+		before := span()
+		t.mouse(input.MouseWheel, base[0]+300, base[1]+200, func(e *input.DispatchMouseEventParams) { e.DeltaY, e.Modifiers = -60, input.ModifierCtrl })
+		t.settle()
+		if now := eval[float64](t, "app.view.time(300)"); span() >= before || now-at > whole/1e6 || at-now > whole/1e6 {
+			t.Errorf("the wheel does not zoom at the pointer: %.0f ns, then %.0f; at %.0f, then %.0f", before, span(), at, now)
+		}
+		from := eval[float64](t, "app.view.from")
+		t.drag(base[0]+500, base[1]+200, base[0]+400, base[1]+200, 0)
+		if now := eval[float64](t, "app.view.from"); now <= from {
+			t.Errorf("dragging to the left shows what is before %.0f: %.0f", from, now)
+		}
+		from = eval[float64](t, "app.view.from")
+		t.do(chromedp.KeyEvent("\u0303")) // kb.ArrowRight
+		t.settle()
+		if now := eval[float64](t, "app.view.from"); now <= from {
+			t.Errorf("the right arrow does not move on")
+		}
+		t.key("0")
+		if s := span(); s != whole {
+			t.Errorf("0 shows %.0f ns, want %.0f", s, whole)
+		}
+	})
+
+	t.Run("hover and select", func(st *testing.T) {
+		t := &tab{st, tb.page}
+		b := t.box("rank 1", "AllReduce", 0)
+		t.mouse(input.MouseMoved, b.X, b.Y, nil)
+		t.await(`!document.getElementById("tip").hidden`)
+		tip := t.text("tip")
+		for _, want := range []string{"AllReduce", "comm a9f8e48f rank 1", "RING", "SIMPLE", "ncclFloat32", "uncertainty", "waited"} {
+			if !strings.Contains(tip, want) {
+				t.Errorf("the tip does not say %q: %s", want, tip)
+			}
+		}
+		t.do(chromedp.MouseClickXY(b.X, b.Y))
+		t.await(`document.querySelector("#details table")`)
+		t.settle()
+		if bar := eval[int](t, "app.selected.bar"); bar != b.Bar {
+			t.Errorf("bar %d is selected, want %d", bar, b.Bar)
+		}
+		details := t.text("details")
+		for _, want := range []string{"AllReduce", "COLLECTIVE", "ncclComm 0xa9f8e48f364795bd", "1 (this)", "CAUSED BY", "ncclAllReduce · Thread 0", "CAUSED (", "Send network"} {
+			if !strings.Contains(details, want) {
+				t.Errorf("the details do not say %q: %s", want, details)
+			}
+		}
+		if got := eval[map[string]any](t, "({ c: app.strong.collectives, p: app.strong.parents, parts: app.selected.instances[0].parts.length })"); got["c"] != 1.0 || got["p"].(float64) < 3 || got["parts"] != 4.0 {
+			t.Errorf("lines of the selected bar: %v, want one through the 4 parts, and several to what it caused", got)
+		}
+		// The line through the parts is to be seen: between the rows of two ranks the picture above has colour.
+		if n := eval[int](t, `{
+			const over = document.getElementById("over"), y = app.rows.items.find((i) => app.store.head.rows[i.row].name === "Rank 2").y - app.view.top + 4;
+			const d = over.getContext("2d").getImageData(0, y, over.width, 1).data;
+			let n = 0;
+			for (let i = 3; i < d.length; i += 4) n += d[i] > 0;
+			return n;
+		}`); n == 0 {
+			t.Error("nothing is drawn between the ranks")
+		}
+		t.key("u")
+		if got := eval[string](t, "app.store.head.regions[app.store.peekBar(app.selected.bar).region].name"); got != "ncclAllReduce" {
+			t.Errorf("u selects %s", got)
+		}
+		t.key("\x1b")
+		if eval[bool](t, "app.selected !== undefined") {
+			t.Error("Escape leaves something selected")
+		}
+	})
+
+	t.Run("search", func(st *testing.T) {
+		t := &tab{st, tb.page}
+		t.key("/")
+		if !eval[bool](t, `document.activeElement.id === "query"`) {
+			t.Error("/ does not go to the search")
+		}
+		eval[any](t, `void (document.getElementById("query").value = "")`) // a key that comes from here leaves its sign there, too
+		t.key("allreduce rank 2")
+		want := 0
+		for _, b := range barsOf(t.T, anchor) {
+			if l := a.Defs.Location(rowOf(b)); strings.Contains(strings.ToLower(b.Region), "allreduce") && l.Self%4 == 2 {
+				want++
+			}
+		}
+		if hits := t.text("hits"); hits != fmt.Sprint(want) || want == 0 {
+			t.Errorf("%s are found, want %d", hits, want)
+		}
+		t.key("\r")
+		t.await(`app.selected`)
+		first := eval[float64](t, "app.store.peekBar(app.selected.bar).start")
+		eval[any](t, "app.step(true)")
+		if second := eval[float64](t, "app.store.peekBar(app.selected.bar).start"); second <= first {
+			t.Errorf("the next match is at %.0f, after %.0f", second, first)
+		}
+		eval[any](t, `app.search("nothing of this name")`)
+		if hits := t.text("hits"); hits != "none" {
+			t.Errorf("found %s of nothing", hits)
+		}
+		eval[any](t, `app.search("")`)
+		t.key("\x1b")
+	})
+
+	t.Run("lines", func(st *testing.T) {
+		t := &tab{st, tb.page}
+		// Where the first Broadcast is there are few enough of everything.
+		eval[any](t, `{
+			app.unselect();
+			const region = app.store.head.regions.findIndex((r) => r.name === "AllGather");
+			for (const lane of app.store.lanes) {
+				const b = await app.store.bars(lane, 0), i = b.region.indexOf(region);
+				if (i >= 0) { app.go(b.start[i] - b.length[i], b.start[i] + 2 * b.length[i]); break; }
+			}
+			for (const s of ["parents"]) if (!app.shown[s]) app.toggleShown(s);
+		}`)
+		t.settle()
+		t.settle()
+		drawn := eval[map[string]any](t, "app.drawn")
+		for _, kind := range []string{"parents", "collectives", "transfers"} {
+			if drawn[kind].(float64) < 1 {
+				t.Errorf("no %s are drawn: %v", kind, drawn)
+			}
+			// Each kind changes the picture.
+			if !eval[bool](t, fmt.Sprintf(`{
+				const base = document.getElementById("base"), c = base.getContext("2d"), take = () => c.getImageData(0, 0, base.width, base.height).data;
+				const before = take();
+				app.toggleShown(%[1]q); app.draw();
+				const after = take();
+				app.toggleShown(%[1]q); app.draw();
+				return before.some((v, i) => v !== after[i]);
+			}`, kind)) {
+				t.Errorf("the lines of %s are not to be seen", kind)
+			}
+		}
+		if n := eval[int](t, `{ const b = app.painted.boxes.filter((b) => b.wait > 0).length; return b; }`); n == 0 {
+			t.Error("no waiting in the picture")
+		}
+		// A transfer tells of itself where nothing else is.
+		wire := eval[[]float64](t, `{
+			const at = document.getElementById("base").getBoundingClientRect();
+			for (const w of app.lines.wires) for (let k = 1; k < 40; k++) {
+				const x = w.from.x + (k / 40) * (w.to.x - w.from.x), y = w.from.y + (k / 40) * (w.to.y - w.from.y);
+				if (x > 0 && x < app.view.width && y > 0 && y < app.view.height && app.at(x, y) === undefined) return [at.left + x, at.top + y];
+			}
+			return [];
+		}`)
+		if len(wire) == 0 {
+			t.Fatal("no transfer passes anything free")
+		}
+		t.mouse(input.MouseMoved, wire[0], wire[1], nil)
+		t.await(`document.getElementById("tip").innerText.startsWith("Transfer") && !document.getElementById("tip").hidden`)
+		if tip := t.text("tip"); !strings.Contains(tip, "net send → vm") || !strings.Contains(tip, "channel") || !strings.Contains(tip, "GB/s") {
+			t.Errorf("a transfer says %q", tip)
+		}
+		t.key("0")
+	})
+
+	t.Run("range", func(st *testing.T) {
+		t := &tab{st, tb.page}
+		eval[any](t, "(app.focusRow(-1), app.setRange({ from: 0, to: app.view.duration }))")
+		sums := eval[map[string]any](t, "{ const s = await app.sumRange(); return { count: s.count, waited: s.waited, time: [...s.regions.values()].reduce((n, r) => n + r.time, 0) }; }")
+		var time float64
+		all := barsOf(t.T, anchor)
+		for _, b := range all {
+			time += float64(b.Length)
+		}
+		w := report.WaitStates
+		if sums["count"] != float64(len(all)) || sums["time"] != time || sums["waited"] != float64(w.Total.Waited+w.StartUp.Waited) {
+			t.Errorf("%v, want %d regions, %.0f ns, %d ns of waiting", sums, len(all), time, w.Total.Waited+w.StartUp.Waited)
+		}
+		if text := t.text("range"); !strings.Contains(text, "Recv network") {
+			t.Errorf("the statistics do not name the regions: %s", text)
+		}
+	})
+
+	t.Run("waits and matrix", func(st *testing.T) {
+		t := &tab{st, tb.page}
+		t.do(chromedp.Click("#tab-waits", chromedp.ByQuery))
+		if n := eval[int](t, `document.querySelectorAll("#waits .wait-row .meter.waited").length`); n != 4 {
+			t.Errorf("%d ranks have a bar of waiting", n)
+		}
+		got := eval[[]uint64](t, "app.store.head.ranks.map((r) => r.waited)")
+		for i, r := range report.WaitStates.Ranks {
+			if got[i] != r.Waited {
+				t.Errorf("%s waited %d, want %d", r.Name, got[i], r.Waited)
+			}
+		}
+		t.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
+		var want uint64
+		for _, f := range analysis.Matrix(a).Ranks {
+			want += f.Bytes
+		}
+		if sum := eval[uint64](t, "app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)"); sum != want || want == 0 {
+			t.Errorf("the matrix has %d bytes, want %d", sum, want)
+		}
+		if n := eval[int](t, `document.querySelectorAll("#matrix td").length`); n != 16 {
+			t.Errorf("the matrix has %d cells", n)
+		}
+		if n := eval[int](t, "[...app.store.head.rows].reduce((n, r) => n + r.transfers.count, 0)"); n != int(report.Summary.Network["PUTS"]) {
+			t.Errorf("%d transfers, want %d", n, report.Summary.Network["PUTS"])
+		}
+		t.do(chromedp.Click("#tab-details", chromedp.ByQuery))
+	})
+
+	t.Run("rows close and open", func(st *testing.T) {
+		t := &tab{st, tb.page}
+		n := eval[int](t, "app.rows.items.length")
+		t.do(chromedp.Click("#row1 .twist", chromedp.ByQuery))
+		t.settle()
+		if now := eval[int](t, "app.rows.items.length"); now != n-6 {
+			t.Errorf("%d rows, then %d", n, now)
+		}
+		if eval[string](t, `document.getElementById("row1").getAttribute("aria-expanded")`) != "false" {
+			t.Error("the row does not say that it is closed")
+		}
+		if eval[int](t, "app.painted.pixels") == 0 {
+			t.Error("the closed row shows nothing of what is in it")
+		}
+		t.key("a")
+		t.key("a")
+		eval[any](t, "app.rows.closed.size > 0 && app.toggleAll()")
+	})
+
+	t.Run("paper and colours", func(st *testing.T) {
+		t := &tab{st, tb.page}
+		paper := eval[string](t, "app.colours.paper")
+		t.key("d")
+		if now := eval[string](t, "app.colours.paper"); now == paper {
+			t.Error("d does not change the colours")
+		}
+		var pdf []byte
+		t.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			pdf, _, err = cdppage.PrintToPDF().WithPrintBackground(true).Do(ctx)
+			return err
+		}))
+		if len(pdf) < 10_000 {
+			t.Errorf("the printed page has %d bytes only", len(pdf))
+		}
+		if now := eval[string](t, "app.colours.paper"); now == paper {
+			t.Error("after printing the colours are not what they were")
+		}
+		t.key("d")
+		t.key("?")
+		if !eval[bool](t, `document.getElementById("help").open`) {
+			t.Error("? does not open the help")
+		}
+		t.do(chromedp.KeyEvent("\x1b"))
+	})
+	tb.noErrors()
+}
+
+func rowOf(b shownBar) (l otf2.LocationRef) {
+	_, _ = fmt.Sscan(b.Row, &l)
+	return l
+}
+
+// On a small screen nothing sticks out, and fingers do what mice do.
+func TestTimelineTouch(t *testing.T) {
+	t.Parallel()
+	url, _ := writePage(t, hostileJob(t, "fine"))
+	tb := openTab(t, url, browser.Options{Width: 390, Height: 800, Touch: true, Dark: true, Scale: 2})
+	if wide := eval[int](tb, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
+		t.Errorf("the page is %d pixels too wide", wide)
+	}
+	if eval[string](tb, "document.documentElement.dataset.theme") != "dark" {
+		t.Error("the page does not follow the system's dark colours")
+	}
+	base := eval[[]float64](tb, `{ const r = document.getElementById("base").getBoundingClientRect(); return [r.left, r.top]; }`)
+	touch := func(typ input.TouchType, points ...*input.TouchPoint) { tb.do(input.DispatchTouchEvent(typ, points)) }
+	point := func(id, x, y float64) *input.TouchPoint {
+		return &input.TouchPoint{ID: id, X: base[0] + x, Y: base[1] + y}
+	}
+	span := eval[float64](tb, "app.view.to - app.view.from")
+	touch(input.TouchStart, point(1, 100, 60), point(2, 140, 60))
+	for i := range 6 {
+		d := float64(10 * i)
+		touch(input.TouchMove, point(1, 100-d, 60), point(2, 140+d, 60))
+	}
+	touch(input.TouchEnd)
+	tb.settle()
+	if now := eval[float64](tb, "app.view.to - app.view.from"); now > 0.6*span {
+		t.Errorf("two fingers do not zoom: %.0f ns, then %.0f", span, now)
+	}
+	tb.key("0")
+	if n := eval[int](tb, "app.drawn.collectives"); n != 2 {
+		t.Errorf("%d lines of operations, want that of the collective and that of the message", n)
+	}
+	b := tb.box("world rank 0", "AllReduce", 0)
+	touch(input.TouchStart, &input.TouchPoint{X: b.X, Y: b.Y})
+	touch(input.TouchEnd)
+	tb.await(`app.selected`)
+	tb.noErrors()
+}
+
+// hostileJob is a small job in which everything that has a name is called like that.
+func hostileJob(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	const t0 = shardtest.Epoch + 1_000_000
+	for r := range 2 {
+		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node "+name, 100+r).Launched("slurm", r, 2)
+		p.GPU(r, fmt.Sprint("GPU-", r), "")
+		comm := "world"
+		if name != "fine" {
+			comm = name
+		}
+		world := p.Comm(shard.Comm{ID: 1, Name: comm, NRanks: 2, Rank: r, InitTime: t0})
+		p.Call("nccl"+name, t0+50_000, t0+60_000)
+		p.AllReduce(world, t0+100_000+uint64(r)*20_000, t0+150_000, 1000)
+		if r == 0 {
+			p.Send(world, 1, t0+200_000, t0+210_000, 4096)
+		} else {
+			p.Recv(world, 0, t0+202_000, t0+212_000, 4096)
+		}
+		p.Destroy(world, t0+300_000)
+		p.Finish()
+	}
+	if _, err := scorep.Unify(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "traces.otf2")
+}
+
+// Names are text, whatever they look like.
+func TestTimelineNamesAreText(t *testing.T) {
+	t.Parallel()
+	const name = `<img src=x onerror=window.__hurt=1></script><script>window.__hurt=1</script>`
+	url, page := writePage(t, hostileJob(t, name))
+	if strings.Contains(string(page), "onerror") {
+		t.Error("a name stands in the page as it is")
+	}
+	tb := openTab(t, url, browser.Options{})
+	if text := tb.text("tree"); !strings.Contains(text, "<img") {
+		t.Errorf("the names are not shown: %s", text)
+	}
+	eval[any](tb, "(app.search('nccl'), app.step(true))")
+	eval[any](tb, "app.search('')")
+	for _, id := range []string{"details", "waits", "matrix", "about"} {
+		tb.do(chromedp.Click("#tab-"+id, chromedp.ByQuery))
+	}
+	b := tb.box("rank 1", "AllReduce", 0)
+	tb.mouse(input.MouseMoved, b.X, b.Y, nil)
+	tb.await(`!document.getElementById("tip").hidden`)
+	tb.do(chromedp.MouseClickXY(b.X, b.Y))
+	tb.await(`document.querySelector("#details table")`)
+	if details := tb.text("details"); !strings.Contains(details, "<img src=x onerror") {
+		t.Errorf("the communicator's name is not shown: %s", details)
+	}
+	if got := eval[[]int](tb, "[document.images.length, document.scripts.length - document.querySelectorAll('script[type]').length, window.__hurt ?? 0]"); got[0] != 0 || got[1] != 1 || got[2] != 0 {
+		t.Errorf("names have become markup: %d images, %d programs, %d", got[0], got[1], got[2])
+	}
+	tb.noErrors()
+}
+
+// An archive without regions gives a page that says so.
+func TestTimelineOfNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a, err := otf2.Create(dir, "traces", &otf2.ArchiveOptions{Creator: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := a.Definitions()
+	for _, err := range []error{d.ClockProperties(1_000_000_000, 0, 0, 0), d.String(0, ""), a.Close()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	url, _ := writePage(t, a.Path())
+	tb := openTab(t, url, browser.Options{})
+	if note := tb.text("note"); note != "There are no regions in this archive." {
+		t.Errorf("the page says %q", note)
+	}
+	for _, id := range []string{"range", "waits", "matrix", "about"} {
+		tb.do(chromedp.Click("#tab-"+id, chromedp.ByQuery))
+		if tb.text(id) == "" {
+			t.Errorf("%s is empty", id)
+		}
+	}
+	tb.key("+0?")
+	tb.noErrors()
+}
+
+// The page works with a tool that gives it its data.
+func TestTimelineServed(t *testing.T) {
+	t.Parallel()
+	needBrowser(t)
+	a, err := otf2.Open(hostileJob(t, "fine"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := timeline.Read(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := d.NewServer(timeline.Options{Title: "served"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := s.Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
+		t.Errorf("listening on %v", ip)
+	}
+	go func() { _ = s.Serve(l) }()
+	tb := openTab(t, s.URL(), browser.Options{})
+	tb.box("world rank 1", "AllReduce", 0)
+	eval[any](tb, "app.select(app.painted.boxes[0].bar, false)")
+	if title := eval[string](tb, "document.title"); title != "served – timeline" {
+		t.Errorf("the page is called %q", title)
+	}
+	errs := slices.DeleteFunc(tb.page.Errors(), func(e string) bool { return strings.Contains(e, "favicon") })
+	if len(errs) > 0 {
+		t.Errorf("the page complains: %q", errs)
+	}
+}

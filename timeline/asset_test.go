@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The committed page is what its sources give: it names their hash. (That it would be made alike again `make page-check`
+// says, where there is node.)
+func TestAssetIsMadeOfItsSources(t *testing.T) {
+	names := []string{"build.mjs", "package-lock.json", "package.json", "tsconfig.json"}
+	entries, err := os.ReadDir("page/src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, "src/"+e.Name())
+	}
+	slices.Sort(names)
+	hash := sha256.New()
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join("page", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(hash, "%s %d\n", name, len(content))
+		hash.Write(content)
+	}
+	if want := fmt.Sprintf(`<meta name="sources" content="sha256:%x">`, hash.Sum(nil)); !strings.Contains(string(asset), want) {
+		t.Error("timeline/asset/page.html is not made of what is in timeline/page: make page")
+	}
+}
+
+// Whatever comes from an archive gets into the page as text: no source knows another way.
+func TestPageMakesNoMarkupOfTexts(t *testing.T) {
+	files, err := filepath.Glob("page/src/*.ts")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	dangerous := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\(|new Function|javascript:`)
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := dangerous.Find(b); found != nil {
+			t.Errorf("%s: %s", f, found)
+		}
+	}
+}
+
+// The page connects to nothing, and runs nothing but its own program.
+func TestPolicyOfThePage(t *testing.T) {
+	policy := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`).FindSubmatch(asset)
+	if policy == nil {
+		t.Fatal("the page has no policy")
+	}
+	for _, want := range []string{"default-src 'none'", "connect-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "base-uri 'none'"} {
+		if !strings.Contains(string(policy[1]), want) {
+			t.Errorf("the policy does not say %s: %s", want, policy[1])
+		}
+	}
+	if strings.Contains(string(policy[1]), "unsafe") {
+		t.Errorf("the policy allows too much: %s", policy[1])
+	}
+}
+
+// The list of the packages that the page is made with names versions and hashes, and no place that they come from.
+func TestLockedPackages(t *testing.T) {
+	lock, err := os.ReadFile("page/package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(lock), "://") || strings.Contains(string(lock), `"resolved"`) {
+		t.Error("package-lock.json names a registry: .npmrc should keep it from that")
+	}
+	if strings.Count(string(lock), `"integrity"`) < 2 {
+		t.Error("package-lock.json has no hashes")
+	}
+	list, err := os.ReadFile("page/package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, wanted, _ := strings.Cut(string(list), `"devDependencies"`)
+	if loose := regexp.MustCompile(`"[\^~><*]`).FindString(wanted); loose != "" || wanted == "" {
+		t.Errorf("package.json does not name exact versions: %s", loose)
+	}
+}

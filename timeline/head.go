@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+)
+
+// formatVersion is that of the blocks; page and tool belong together, so it only has to tell them apart.
+const formatVersion = 1
+
+// head is what the page knows from the start. page/src/head.ts has the same fields.
+type head struct {
+	Version    int             `json:"version"`
+	Tool       string          `json:"tool"`
+	Title      string          `json:"title"`
+	Origin     string          `json:"origin"` // time 0, ns since 1970 where the archive's clock is real time; too large for a number of JSON's readers
+	Realtime   bool            `json:"realtime"`
+	Duration   uint64          `json:"duration"`
+	Chunk      int             `json:"chunk"`
+	Leaf       int             `json:"leaf"` // bars of a node
+	Categories []string        `json:"categories"`
+	Regions    []headRegion    `json:"regions"`
+	Attributes []headAttribute `json:"attributes"`
+	Texts      map[uint64]any  `json:"texts"` // of attributes that name a string
+	Rows       []headRow       `json:"rows"`
+	Lanes      []headLane      `json:"lanes"`
+	Comms      []headComm      `json:"comms"`
+	Functions  []string        `json:"functions"`
+	WaitKinds  []string        `json:"waitKinds"`
+	Ranks      []headRank      `json:"ranks"`
+	Markers    []headMarker    `json:"markers"`
+	Matrix     headMatrix      `json:"matrix"`
+	Facts      []analysis.Line `json:"facts"` // the report's summary
+	Totals     headTotals      `json:"totals"`
+	Problems   []string        `json:"problems"`
+	Nodes      int             `json:"nodes"`     // block
+	Instances  headSeries      `json:"instances"` // first block, and how many there are
+	Blocks     any             `json:"blocks,omitempty"`
+}
+
+type headTotals struct {
+	Bars        uint32 `json:"bars"`
+	Operations  int    `json:"operations"` // parts of collectives, ends of messages
+	Transfers   int    `json:"transfers"`
+	Events      uint64 `json:"events"`
+	Hosts       int    `json:"hosts"`
+	Comms       int    `json:"comms"`
+	Collectives uint64 `json:"collectives"` // compared for waits
+	Waited      uint64 `json:"waited"`      // ns
+}
+
+type headRegion struct {
+	Name     string `json:"name"`
+	Category int    `json:"category"`
+}
+
+type headAttribute struct {
+	ID          otf2.AttributeRef `json:"id"`
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Type        string            `json:"type"`
+}
+
+type headRow struct {
+	Name       string     `json:"name"`
+	Kind       Kind       `json:"kind"`
+	Parent     int        `json:"parent"`
+	Location   string     `json:"location,omitempty"` // a number that may be too large for JSON's readers
+	Lanes      [2]int     `json:"lanes"`              // first and behind the last
+	Cut        int        `json:"cut,omitempty"`      // regions without begin or end
+	Transfers  headSeries `json:"transfers"`
+	Operations headSeries `json:"operations"`
+	FirstOps   []uint32   `json:"firstOps,omitempty"` // by block of operations: its first bar
+}
+
+// headSeries is a number of things in blocks that follow each other.
+type headSeries struct {
+	Block int `json:"block"`
+	Count int `json:"count"`
+}
+
+type headLane struct {
+	First uint32 `json:"first"` // bar
+	Count int    `json:"count"`
+	Block int    `json:"block"` // the blocks of bars and of notes take turns
+}
+
+type headComm struct {
+	Name    string  `json:"name"`
+	Members []int64 `json:"members"` // rows by rank, −1: not there
+}
+
+type headRank struct {
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	Row     int64  `json:"row"`
+	Time    uint64 `json:"time"`   // in operations that were compared, ns
+	Waited  uint64 `json:"waited"` // of that
+	Caused  uint64 `json:"caused"` // what others waited for it
+	Last    uint64 `json:"last"`   // operations in which others waited for it
+	Worst   uint64 `json:"worst"`  // the most that one operation waited for it, in all
+	WorstAt uint64 `json:"worstAt"`
+}
+
+type headMarker struct {
+	Time     uint64 `json:"time"`
+	Length   uint64 `json:"length"`
+	Kind     string `json:"kind"`
+	Severity string `json:"severity"`
+	Text     string `json:"text"`
+	Row      int64  `json:"row"`
+}
+
+// headMatrix is who sent whom how much: transfers over the network where they were recorded, and beside them what the
+// operations of other communicators amount to.
+type headMatrix struct {
+	Transfers []headFlow `json:"transfers"`
+	Nominal   []headFlow `json:"nominal"`
+	Remarks   []string   `json:"remarks"`
+}
+
+type headFlow struct {
+	From  int    `json:"from"` // index into ranks, −1: not known
+	To    int    `json:"to"`
+	Count uint64 `json:"count"`
+	Bytes uint64 `json:"bytes"`
+}
+
+// orEmpty keeps lists from becoming null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func rowNumber(at uint32) int64 {
+	if at == noRow {
+		return -1
+	}
+	return int64(at)
+}
+
+func (d *Data) head(p *plan) *head {
+	h := &head{
+		Version: formatVersion, Title: d.title, Origin: fmt.Sprint(uint64(d.origin)), Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
+		Duration: d.duration, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories), Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
+		Texts: make(map[uint64]any), Problems: orEmpty(d.problems), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, len(d.instances)},
+		Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
+	}
+	for _, r := range d.regions {
+		h.Regions = append(h.Regions, headRegion{r.name, r.category})
+	}
+	for _, a := range d.attributes {
+		h.Attributes = append(h.Attributes, headAttribute{a.Self, d.defs.String(a.Name), d.defs.String(a.Description), a.Type.String()})
+	}
+	d.texts(h.Texts)
+	for i := range d.rows {
+		r := &d.rows[i]
+		row := headRow{Name: r.name, Kind: r.kind, Parent: r.parent, Lanes: d.layout.lanesOf[i]}
+		if b := r.bars; b != nil {
+			row.Location, row.Cut, row.FirstOps = fmt.Sprint(uint64(r.location)), b.cut, p.firstOps[i]
+			row.Transfers = headSeries{p.transfers[i], len(b.transfers)}
+			row.Operations = headSeries{p.operations[i], len(b.operations)}
+		}
+		h.Rows = append(h.Rows, row)
+	}
+	for i := range d.layout.lanes {
+		l := &d.layout.lanes[i]
+		h.Lanes = append(h.Lanes, headLane{l.first, l.count, p.bars[i]})
+	}
+	for _, c := range d.comms {
+		one := headComm{Name: c.name, Members: []int64{}}
+		for _, m := range c.members {
+			one.Members = append(one.Members, rowNumber(m))
+		}
+		h.Comms = append(h.Comms, one)
+	}
+	index := make(map[[2]string]int)
+	for i, r := range d.ranks {
+		one := headRank{Name: r.name, Host: r.host, Row: rowNumber(r.row)}
+		if w := d.report.WaitStates; i < len(w.Ranks) {
+			s := &w.Ranks[i]
+			one.Time, one.Waited, one.Caused, one.Last, one.Worst = s.Time, s.Waited, s.Caused, s.Last, s.MaxCaused
+			one.WorstAt = uint64(s.WorstAt - min(s.WorstAt, d.origin))
+		}
+		h.Ranks = append(h.Ranks, one)
+		index[[2]string{r.name, r.host}] = i
+	}
+	for _, m := range d.markers {
+		h.Markers = append(h.Markers, headMarker{m.time, m.length, m.kind, m.severity.String(), m.text, rowNumber(m.row)})
+	}
+	place := func(name, host string) int {
+		if i, ok := index[[2]string{name, host}]; ok {
+			return i
+		}
+		return -1
+	}
+	h.Matrix = headMatrix{Transfers: []headFlow{}, Nominal: []headFlow{}, Remarks: orEmpty(d.matrix.Remarks)}
+	for _, f := range d.matrix.Ranks {
+		h.Matrix.Transfers = append(h.Matrix.Transfers, headFlow{place(f.From, f.FromHost), place(f.To, f.ToHost), f.Transfers, f.Bytes})
+	}
+	for _, f := range d.matrix.Nominal {
+		h.Matrix.Nominal = append(h.Matrix.Nominal, headFlow{place(f.From, f.FromHost), place(f.To, f.ToHost), f.Transfers, f.Bytes})
+	}
+	h.Facts = d.report.Summary.Lines()
+	h.Totals.Bars = d.layout.total
+	for i := range h.Rows {
+		h.Totals.Transfers += h.Rows[i].Transfers.Count
+		h.Totals.Operations += h.Rows[i].Operations.Count
+	}
+	s := &d.report.Summary
+	h.Totals.Hosts, h.Totals.Comms, h.Totals.Events = s.Hosts, s.Communicators, s.Events
+	h.Totals.Collectives, h.Totals.Waited = d.report.WaitStates.Collectives, d.report.WaitStates.Total.Waited
+	return h
+}
+
+// texts are the strings that attributes can name: those that some attribute does name.
+func (d *Data) texts(out map[uint64]any) {
+	textual := make(map[uint32]bool)
+	for _, a := range d.attributes {
+		if a.Type == otf2.TypeString {
+			textual[uint32(a.Self)] = true
+		}
+	}
+	var list []note
+	look := func(n notes) {
+		for at := uint32(0); int(at) < len(n); {
+			list, at = n.read(at, list)
+			for _, v := range list {
+				if textual[v.id] {
+					if _, known := out[v.value]; !known {
+						out[v.value] = d.defs.String(otf2.StringRef(v.value))
+					}
+				}
+			}
+		}
+	}
+	for i := range d.rows {
+		if b := d.rows[i].bars; b != nil {
+			look(b.notes)
+		}
+	}
+}
+
+// packed is the head as a block.
+func (h *head) packed() ([]byte, error) {
+	b, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	return pack(b), nil
+}

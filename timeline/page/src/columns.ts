@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns of numbers, as ../../format.go describes them.
+
+// Column reads the values of a column one after the other.
+export class Column {
+  constructor(private readonly bytes: Uint8Array, private at: number, private readonly end: number) {}
+
+  get more(): boolean {
+    return this.at < this.end;
+  }
+
+  // next reads a number below 2^53.
+  next(): number {
+    let b = this.bytes[this.at++]!;
+    if (b < 0x80) return b;
+    let v = b & 0x7f;
+    let factor = 0x80;
+    for (;;) {
+      b = this.bytes[this.at++]!;
+      v += (b & 0x7f) * factor;
+      if (b < 0x80) return v;
+      factor *= 0x80;
+    }
+  }
+
+  // signed reads a difference between numbers below 2^52.
+  signed(): number {
+    const v = this.next();
+    return v % 2 === 0 ? v / 2 : -(v + 1) / 2;
+  }
+
+  // big reads a difference of 64 bits.
+  big(): bigint {
+    const from = this.at;
+    let v = 0n;
+    let length = 0;
+    while (this.bytes[this.at]! >= 0x80) {
+      this.at++;
+      length++;
+    }
+    this.at++;
+    if (length < 7) {
+      this.at = from;
+      return BigInt(this.signed());
+    }
+    for (let i = length; i >= 0; i--) v = (v << 7n) | BigInt(this.bytes[from + i]! & 0x7f);
+    return (v >> 1n) ^ -(v & 1n);
+  }
+}
+
+// Columns gives the columns of a block in their order.
+export class Columns {
+  private at = 0;
+  constructor(private readonly bytes: Uint8Array) {}
+
+  next(): Column {
+    const length = new Column(this.bytes, this.at, this.bytes.length);
+    const n = length.next();
+    let size = 1;
+    for (let v = n; v >= 0x80; v = Math.floor(v / 0x80)) size++;
+    const from = this.at + size;
+    this.at = from + n;
+    return new Column(this.bytes, from, this.at);
+  }
+}
+
+// Note is an attribute of a bar: the number of its definition, and its 64 bits.
+export interface Note {
+  id: number;
+  value: bigint;
+}
+
+// Notes are the attribute lists of a block. They are read when somebody wants one: few blocks are looked at so closely.
+export class Notes {
+  private lists: Note[][] | undefined;
+  constructor(private readonly columns: Columns) {}
+
+  of(i: number): Note[] {
+    this.lists ??= readNotes(this.columns);
+    return this.lists[i] ?? [];
+  }
+}
+
+function readNotes(columns: Columns): Note[][] {
+  const of: number[] = [];
+  for (const c = columns.next(); c.more; ) of.push(c.next());
+  const shapes: number[][] = [];
+  for (const c = columns.next(); c.more; ) shapes.push(Array.from({ length: c.next() }, () => c.next()));
+  const values = shapes.map((ids) => ids.map(() => ({ column: columns.next(), last: 0n })));
+  return of.map((shape) =>
+    shapes[shape]!.map((id, i) => {
+      const v = values[shape]![i]!;
+      v.last = BigInt.asUintN(64, v.last + v.column.big());
+      return { id, value: v.last };
+    }),
+  );
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making elements. Whatever comes from the archive gets in as text and never as markup.
+
+type Child = Node | string | null | undefined | false;
+
+interface Options {
+  class?: string;
+  title?: string;
+  onclick?: (e: MouseEvent) => void;
+  [attribute: `aria-${string}`]: string;
+  role?: string;
+  type?: string;
+  id?: string;
+  tabindex?: string;
+  scope?: string;
+  colspan?: string;
+}
+
+export function el<K extends keyof HTMLElementTagNameMap>(name: K, options: Options | null, ...children: Child[]): HTMLElementTagNameMap[K] {
+  const e = document.createElement(name);
+  for (const [key, value] of Object.entries(options ?? {})) {
+    if (key === "onclick") e.addEventListener("click", value as (e: Event) => void);
+    else e.setAttribute(key, value as string);
+  }
+  e.append(...children.filter((c): c is Node | string => c !== null && c !== undefined && c !== false));
+  return e;
+}
+
+export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
+  const e = document.getElementById(id);
+  if (!e) throw new Error(`the page has no #${id}`);
+  return e as T;
+}
+
+// swatch is a small field of colour.
+export function swatch(colour: string): HTMLElement {
+  const s = el("span", { class: "swatch", "aria-hidden": "true" });
+  s.style.background = colour;
+  return s;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers for people.
+
+const units: [number, string][] = [
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+  [1, "ns"],
+];
+
+// time writes a length of time with three significant digits.
+export function time(ns: number): string {
+  if (ns === 0) return "0";
+  const a = Math.abs(ns);
+  if (a >= 3600e9) return `${digits(ns / 3600e9)} h`;
+  if (a >= 300e9) return `${digits(ns / 60e9)} min`;
+  const [factor, unit] = units.find(([f]) => a >= f) ?? units[3]!;
+  return `${digits(ns / factor)} ${unit}`;
+}
+
+// exact writes a length of time to the nanosecond.
+export function exact(ns: number): string {
+  const a = Math.abs(ns);
+  const [factor, unit] = units.find(([f]) => a >= f) ?? units[3]!;
+  const places = Math.round(Math.log10(factor));
+  return `${group((ns / factor).toFixed(places))} ${unit}`;
+}
+
+export function digits(v: number): string {
+  const a = Math.abs(v);
+  if (a === 0) return "0";
+  if (a >= 100) return v.toFixed(0);
+  if (a >= 10) return v.toFixed(1);
+  return v.toFixed(2);
+}
+
+// group puts thin spaces between thousands, on both sides of the point.
+export function group(text: string): string {
+  const [whole, part] = text.split(".");
+  const left = whole!.replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+  return part ? left + "." + part.replace(/(\d{3})(?=\d)/g, "$1\u202f") : left;
+}
+
+export function count(n: number): string {
+  return group(String(n));
+}
+
+export function bytes(n: number): string {
+  if (n < 1024) return `${n} B`;
+  const names = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+  let i = -1;
+  let v = n;
+  while (v >= 1024 && i < names.length - 1) {
+    v /= 1024;
+    i++;
+  }
+  return `${digits(v)} ${names[i]}`;
+}
+
+export function percent(part: number, whole: number): string {
+  return whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "–";
+}
+
+export function plural(n: number, one: string, many: string): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+// ticks chooses round times for a ruler: about one for every room pixels.
+export function ticks(from: number, to: number, width: number, room: number): { step: number; at: number[] } {
+  const least = ((to - from) / Math.max(width, 1)) * room;
+  let step = 1;
+  while (step < least) step *= 10;
+  for (const s of [step / 5, step / 2]) {
+    if (s >= least && s >= 1) {
+      step = s;
+      break;
+    }
+  }
+  const at: number[] = [];
+  for (let t = Math.ceil(from / step) * step; t <= to && at.length < 1000; t += step) at.push(t);
+  return { step, at };
+}
+
+// onRuler writes a time with as many digits as steps of that size need.
+export function onRuler(t: number, step: number): string {
+  if (t === 0) return "0";
+  const a = Math.max(Math.abs(t), step);
+  const [factor, unit] = units.find(([f]) => a >= f) ?? units[3]!;
+  const places = Math.max(0, Math.ceil(Math.log10(factor / step) - 1e-9));
+  return `${group((t / factor).toFixed(places))} ${unit}`;
+}

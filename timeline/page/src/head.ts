@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page knows from the start: the JSON that ../../head.go writes. Times are ns.
+
+export interface Series {
+  block: number;
+  count: number;
+}
+
+export interface HeadRow {
+  name: string;
+  kind: "host" | "process" | "device" | "thread" | "rank" | "channel" | "network" | "stream";
+  parent: number;
+  location?: string;
+  lanes: [number, number];
+  cut?: number;
+  transfers: Series;
+  operations: Series;
+  firstOps?: number[];
+}
+
+export interface Flow {
+  from: number;
+  to: number;
+  count: number;
+  bytes: number;
+}
+
+export interface Rank {
+  name: string;
+  host: string;
+  row: number;
+  time: number;
+  waited: number;
+  caused: number;
+  last: number;
+  worst: number;
+  worstAt: number;
+}
+
+export interface Marker {
+  time: number;
+  length: number;
+  kind: string;
+  severity: string;
+  text: string;
+  row: number;
+}
+
+export interface Attribute {
+  id: number;
+  name: string;
+  description: string;
+  type: string;
+}
+
+export interface Head {
+  version: number;
+  tool: string;
+  title: string;
+  origin: string;
+  realtime: boolean;
+  duration: number;
+  chunk: number;
+  leaf: number;
+  categories: string[];
+  regions: { name: string; category: number }[];
+  attributes: Attribute[];
+  texts: Record<string, string>;
+  rows: HeadRow[];
+  lanes: { first: number; count: number; block: number }[];
+  comms: { name: string; members: number[] }[];
+  functions: string[];
+  waitKinds: string[];
+  ranks: Rank[];
+  markers: Marker[];
+  matrix: { transfers: Flow[]; nominal: Flow[]; remarks: string[] };
+  facts: { name: string; text: string; alarm?: boolean }[];
+  totals: {
+    bars: number;
+    operations: number;
+    transfers: number;
+    events: number;
+    hosts: number;
+    comms: number;
+    collectives: number;
+    waited: number;
+  };
+  problems: string[];
+  nodes: number;
+  instances: Series;
+  blocks?: [number, number, number][];
+}
+
+// formatVersion is the one this page understands.
+export const formatVersion = 1;

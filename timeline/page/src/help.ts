@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { byId, el } from "./dom";
+
+const topics: [string, [string[], string][]][] = [
+  [
+    "Move",
+    [
+      [["drag"], "move in time and over the rows"],
+      [["wheel"], "over the rows; with Shift in time"],
+      [["Ctrl wheel", "pinch"], "zoom at the pointer"],
+      [["←", "→"], "move in time; with Shift further"],
+      [["↑", "↓"], "row before, after"],
+      [["+", "−"], "zoom in, out"],
+      [["0"], "show the whole run"],
+      [["Z"], "zoom to the selection"],
+      [["double click"], "zoom to a bar"],
+    ],
+  ],
+  [
+    "Select",
+    [
+      [["click", "tap"], "a bar: everything that is known of it"],
+      [[",", "."], "bar before, after on the row"],
+      [["U"], "what caused the selected bar"],
+      [["J"], "the first thing that it caused"],
+      [["Shift drag"], "a range of time, with statistics; also on the ruler"],
+      [["Esc"], "select nothing"],
+    ],
+  ],
+  [
+    "Find",
+    [
+      [["/"], "search: words in names of regions, groups, rows and communicators"],
+      [["N"], "next match; with Shift the one before"],
+      [["X"], "next wait; with Shift the one before"],
+    ],
+  ],
+  [
+    "Show",
+    [
+      [["W"], "waiting"],
+      [["C"], "collectives and messages"],
+      [["T"], "transfers"],
+      [["P"], "calls to what they caused"],
+      [["Enter"], "open or close the row"],
+      [["A"], "open or close all rows"],
+      [["D"], "dark or light"],
+      [["I"], "panel"],
+    ],
+  ],
+];
+
+export function fillHelp(): void {
+  byId("help-body").append(
+    ...topics.map(([title, keys]) =>
+      el("section", null, el("h3", null, title), el("dl", null, ...keys.flatMap(([names, text]) => [el("dt", null, ...names.flatMap((n, i) => [i > 0 ? " " : "", el("kbd", null, n)])), el("dd", null, text)]))),
+    ),
+  );
+}

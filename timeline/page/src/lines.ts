@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines between bars: from parents to children, through the parts of a collective, along messages and transfers.
+
+import type { Box } from "./paint";
+import type { Rows } from "./rows";
+import type { Instance, Lane, Store } from "./store";
+import type { Colours } from "./theme";
+import type { View } from "./view";
+
+export interface Shown {
+  parents: boolean;
+  collectives: boolean;
+  transfers: boolean;
+  waits: boolean;
+}
+
+// Most lines of a kind in a picture: more would hide it. What is left out is said.
+const most = { parents: 400, collectives: 300, transfers: 1500 };
+
+export interface Drawn {
+  parents: number;
+  collectives: number; // and messages
+  transfers: number;
+  crowded: string[]; // kinds of which there are too many
+}
+
+interface Point {
+  x: number;
+  y: number;
+}
+
+// Wire is a transfer in the picture.
+export interface Wire {
+  row: number;
+  index: number; // among the row's transfers
+  from: Point;
+  to: Point;
+}
+
+export class Lines {
+  colours!: Colours;
+  wires: Wire[] = [];
+  constructor(
+    private readonly store: Store,
+    private readonly rows: Rows,
+    private readonly view: View,
+  ) {}
+
+  // height is where a lane is in the picture: the middle of its bars, or of the closed group that it is in.
+  height(lane: Lane): number | undefined {
+    const item = this.rows.of(lane.row);
+    if (!item) return undefined;
+    const at = item.lanes.find((l) => l.lane === lane);
+    return item.y - this.view.top + (at ? at.y + at.height / 2 : item.height / 2);
+  }
+
+  private rowHeight(row: number): number | undefined {
+    const item = this.rows.of(row);
+    return item && item.y - this.view.top + item.height / 2;
+  }
+
+  private inside(p: Point, q: Point): boolean {
+    const v = this.view;
+    return Math.max(p.x, q.x) >= -50 && Math.min(p.x, q.x) <= v.width + 50 && Math.max(p.y, q.y) >= 0 && Math.min(p.y, q.y) <= v.height;
+  }
+
+  // all draws the lines of everything in the picture.
+  all(c: CanvasRenderingContext2D, boxes: Box[], shown: Shown): Drawn {
+    const drawn: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] };
+    this.wires = [];
+    if (shown.transfers) this.transfers(c, drawn);
+    if (shown.collectives) this.collectives(c, boxes, drawn);
+    if (shown.parents) this.parents(c, boxes, drawn);
+    return drawn;
+  }
+
+  private parents(c: CanvasRenderingContext2D, boxes: Box[], drawn: Drawn): void {
+    const wide = boxes.filter((b) => b.width >= 2);
+    if (wide.length > 6 * most.parents) {
+      drawn.crowded.push("calls to what they caused");
+      return;
+    }
+    const pairs: [Point, Point][] = [];
+    for (const b of wide) {
+      const pair = this.toParent(b.bar);
+      if (pair) pairs.push(pair);
+    }
+    if (pairs.length > most.parents) {
+      drawn.crowded.push("calls to what they caused");
+      return;
+    }
+    c.strokeStyle = this.colours.parent;
+    c.globalAlpha = 0.4;
+    c.lineWidth = 1;
+    c.beginPath();
+    for (const [p, q] of pairs) drawn.parents += this.curve(c, p, q);
+    c.stroke();
+    c.globalAlpha = 1;
+  }
+
+  // toParent is where a line from a bar's parent to it begins and ends; undefined: it has none on another row.
+  private toParent(bar: number): [Point, Point] | undefined {
+    const lane = this.store.laneOf(bar);
+    const at = bar - lane.first;
+    const notes = this.store.peekNotes(lane, Math.floor(at / this.store.head.chunk));
+    const parent = notes?.parent[at % this.store.head.chunk] ?? -1;
+    return parent < 0 ? undefined : this.between(parent, bar);
+  }
+
+  private between(parent: number, bar: number): [Point, Point] | undefined {
+    const p = this.store.peekBar(parent);
+    const b = this.store.peekBar(bar);
+    if (!p || !b || p.lane.row === b.lane.row) return undefined;
+    const from = this.height(p.lane);
+    const to = this.height(b.lane);
+    if (from === undefined || to === undefined || from === to) return undefined;
+    const at = Math.min(Math.max(b.start, p.start), p.start + p.length);
+    return [{ x: this.view.x(at), y: from }, { x: this.view.x(b.start), y: to }];
+  }
+
+  private curve(c: CanvasRenderingContext2D, p: Point, q: Point): number {
+    if (!this.inside(p, q)) return 0;
+    c.moveTo(p.x, p.y);
+    const middle = (p.y + q.y) / 2;
+    c.bezierCurveTo(p.x, middle, q.x, middle, q.x, q.y);
+    return 1;
+  }
+
+  private collectives(c: CanvasRenderingContext2D, boxes: Box[], drawn: Drawn): void {
+    const seen = new Map<number, Instance>();
+    let pending = 0;
+    for (const b of boxes) {
+      const lane = this.store.laneOf(b.bar);
+      if (this.store.head.rows[lane.row]!.kind !== "rank" || b.width < 2) continue;
+      if (++pending > 8 * most.collectives) break;
+      for (const n of this.instancesOf(lane, b.bar)) {
+        if (seen.has(n)) continue;
+        const i = this.store.peekInstance(n);
+        if (i) seen.set(n, i);
+      }
+      if (seen.size > most.collectives) break;
+    }
+    if (seen.size > most.collectives || pending > 8 * most.collectives) {
+      drawn.crowded.push("collectives and messages");
+      return;
+    }
+    for (const message of [false, true]) {
+      c.strokeStyle = message ? this.colours.message : this.colours.collective;
+      c.globalAlpha = message ? 0.7 : 0.45;
+      c.lineWidth = 1;
+      c.beginPath();
+      for (const i of seen.values()) if (i.message === message) drawn.collectives += this.through(c, i);
+      c.stroke();
+    }
+    c.globalAlpha = 1;
+  }
+
+  // instancesOf lists the operations of a bar, as far as they are unpacked.
+  instancesOf(lane: Lane, bar: number): number[] {
+    const o = this.store.peekOperations(lane.row, bar);
+    if (!o) return [];
+    const out: number[] = [];
+    for (let i = lowerBound(o.bar, bar); i < o.bar.length && o.bar[i] === bar; i++) out.push(o.instance[i]!);
+    return out;
+  }
+
+  // through draws the path through the begins of a collective's parts, or from a message's sender to its receiver.
+  private through(c: CanvasRenderingContext2D, i: Instance): number {
+    const points: Point[] = [];
+    for (const [n, part] of i.parts.entries()) {
+      const b = this.store.peekBar(part.bar);
+      const y = b && this.height(b.lane);
+      if (!b || y === undefined) return 0;
+      // A message goes from the sender's begin to the receiver's end.
+      points.push({ x: this.view.x(i.message && n === 1 ? b.start + b.length : b.start), y });
+    }
+    if (points.length < 2) return 0;
+    if (!i.message) points.sort((p, q) => p.y - q.y);
+    let n = 0;
+    for (let k = 1; k < points.length; k++) {
+      const [p, q] = [points[k - 1]!, points[k]!];
+      if (!this.inside(p, q)) continue;
+      c.moveTo(p.x, p.y);
+      c.lineTo(q.x, q.y);
+      n = 1;
+      if (i.message) arrow(c, p, q);
+    }
+    return n;
+  }
+
+  private transfers(c: CanvasRenderingContext2D, drawn: Drawn): void {
+    const { from, to } = this.view;
+    const leaf = this.store.head.leaf;
+    const parts: { row: number; first: number; last: number }[] = [];
+    let n = 0;
+    for (const [row, levels] of this.store.transferLevels) {
+      const level = levels[0]!;
+      const first = lowerBound(level.end, from);
+      const last = lowerBound(level.start, to);
+      if (last <= first) continue;
+      n += (last - first) * leaf;
+      if (n > 4 * most.transfers) break;
+      parts.push({ row, first: first * leaf, last: Math.min(last * leaf, this.store.head.rows[row]!.transfers.count) });
+    }
+    if (n > 4 * most.transfers) {
+      drawn.crowded.push("transfers");
+      return;
+    }
+    c.strokeStyle = this.colours.transfer;
+    c.globalAlpha = 0.75;
+    c.lineWidth = 1;
+    c.beginPath();
+    const chunk = this.store.head.chunk;
+    for (const part of parts) {
+      const y = this.rowHeight(part.row);
+      if (y === undefined) continue;
+      for (let at = part.first; at < part.last && drawn.transfers < most.transfers; at++) {
+        const t = this.store.peekTransfers(part.row, Math.floor(at / chunk));
+        if (!t) {
+          at += chunk - (at % chunk) - 1;
+          continue;
+        }
+        const i = at % chunk;
+        const end = t.start[i]! + Math.max(0, t.length[i]!);
+        const other = t.row[i]! < 0 ? undefined : this.rowHeight(t.row[i]!);
+        if (end < from || t.start[i]! > to || other === undefined || other === y) continue;
+        const p = { x: this.view.x(t.start[i]!), y };
+        const q = { x: this.view.x(end), y: other };
+        if (!this.inside(p, q)) continue;
+        c.moveTo(p.x, p.y);
+        c.lineTo(q.x, q.y);
+        arrow(c, p, q);
+        this.wires.push({ row: part.row, index: at, from: p, to: q });
+        drawn.transfers++;
+      }
+    }
+    c.stroke();
+    c.globalAlpha = 1;
+    if (drawn.transfers >= most.transfers) drawn.crowded.push("transfers");
+  }
+
+  // wireAt is the transfer whose line is nearest to a point, if any is near.
+  wireAt(x: number, y: number): Wire | undefined {
+    let best: Wire | undefined;
+    let distance = 5;
+    for (const w of this.wires) {
+      const [dx, dy] = [w.to.x - w.from.x, w.to.y - w.from.y];
+      const along = Math.max(0, Math.min(1, ((x - w.from.x) * dx + (y - w.from.y) * dy) / Math.max(1, dx * dx + dy * dy)));
+      const d = Math.hypot(x - w.from.x - along * dx, y - w.from.y - along * dy);
+      if (d < distance) {
+        distance = d;
+        best = w;
+      }
+    }
+    return best;
+  }
+
+  // family draws the lines of one bar, strongly: to its parents, its children, and the parts of its operations.
+  family(c: CanvasRenderingContext2D, family: Family): Drawn {
+    const drawn: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] };
+    const stroke = (colour: string, draw: () => void) => {
+      for (const [width, style] of [
+        [4, this.colours.paper],
+        [1.8, colour],
+      ] as const) {
+        c.beginPath();
+        c.lineWidth = width;
+        c.strokeStyle = style;
+        c.globalAlpha = width > 2 ? 0.75 : 1;
+        draw();
+        c.stroke();
+      }
+      c.globalAlpha = 1;
+    };
+    stroke(this.colours.parent, () => {
+      drawn.parents = 0;
+      const up = [family.bar, ...family.parents];
+      for (let i = 1; i < up.length; i++) {
+        const pair = this.between(up[i]!, up[i - 1]!);
+        if (pair) drawn.parents += this.curve(c, ...pair);
+      }
+      for (const kid of family.children.slice(0, most.parents)) {
+        const pair = this.between(family.bar, kid);
+        if (pair) drawn.parents += this.curve(c, ...pair);
+      }
+    });
+    for (const message of [false, true]) {
+      let n = 0;
+      stroke(message ? this.colours.message : this.colours.collective, () => {
+        n = 0;
+        for (const i of family.instances.slice(0, 64)) if (i.message === message) n += this.through(c, i);
+      });
+      drawn.collectives += n;
+    }
+    return drawn;
+  }
+}
+
+// Family is what belongs to a bar.
+export interface Family {
+  bar: number;
+  parents: number[]; // the nearest first
+  children: number[];
+  instances: Instance[];
+}
+
+export async function familyOf(store: Store, bar: number): Promise<Family> {
+  const family: Family = { bar, parents: [], children: [], instances: [] };
+  const chunk = store.head.chunk;
+  for (let at = bar; at >= 0 && family.parents.length < 16; ) {
+    const lane = store.laneOf(at);
+    const i = at - lane.first;
+    const notes = await store.notes(lane, Math.floor(i / chunk));
+    if (at === bar) {
+      const k = i % chunk;
+      family.children = [...notes.kid.slice(notes.kids[k]!, notes.kids[k + 1]!)];
+    }
+    const parent = notes.parent[i % chunk]!;
+    if (parent < 0 || family.parents.includes(parent)) break;
+    family.parents.push(parent);
+    at = parent;
+  }
+  const lane = store.laneOf(bar);
+  const o = await store.operations(lane.row, bar);
+  if (o) {
+    for (let i = lowerBound(o.bar, bar); i < o.bar.length && o.bar[i] === bar; i++) family.instances.push(await store.instance(o.instance[i]!));
+  }
+  return family;
+}
+
+function arrow(c: CanvasRenderingContext2D, p: Point, q: Point): void {
+  const length = Math.hypot(q.x - p.x, q.y - p.y);
+  if (length < 8) return;
+  const [ux, uy] = [(q.x - p.x) / length, (q.y - p.y) / length];
+  for (const side of [-1, 1]) {
+    c.moveTo(q.x, q.y);
+    c.lineTo(q.x - 5 * ux + side * 2.5 * uy, q.y - 5 * uy - side * 2.5 * ux);
+  }
+}
+
+// lowerBound is the first index of an ascending list whose entry is not less than v.
+export function lowerBound(list: ArrayLike<number>, v: number): number {
+  let lo = 0;
+  let hi = list.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (list[mid]! < v) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}

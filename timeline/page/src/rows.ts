@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rows are shown, and where.
+
+import type { Head, HeadRow } from "./head";
+import type { Lane, Store } from "./store";
+
+// Heights in pixels.
+export const heights = { group: 24, strip: 34, lane: { rank: 22, thread: 18, stream: 18, network: 14, channel: 12 } as Record<string, number>, nested: 14, gap: 6 };
+
+export interface Item {
+  row: number;
+  level: number;
+  y: number;
+  height: number;
+  open: boolean; // its children are shown
+  parent: boolean; // it has children
+  lanes: { lane: Lane; y: number; height: number }[]; // y within the item
+  strip: Lane[]; // of a closed group: what is summed up in it
+}
+
+export class Rows {
+  readonly children: number[][];
+  readonly closed = new Set<number>();
+  items: Item[] = [];
+  height = 0;
+  stretch = 1; // where there is room, rows are higher
+  private readonly place = new Map<number, Item>();
+  private filter: ((row: number) => boolean) | undefined;
+
+  constructor(private readonly store: Store) {
+    const rows = store.head.rows;
+    this.children = rows.map(() => []);
+    rows.forEach((r, i) => r.parent >= 0 && this.children[r.parent]!.push(i));
+    this.closeByDefault();
+    this.layout();
+  }
+
+  private get head(): Head {
+    return this.store.head;
+  }
+
+  // closeByDefault leaves about as much open as one can look at.
+  private closeByDefault(): void {
+    const rows = this.head.rows;
+    const most = 60;
+    const close = (kind: HeadRow["kind"]) => rows.forEach((r, i) => r.kind === kind && this.children[i]!.length > 0 && this.closed.add(i));
+    const shown = () => {
+      const count = (i: number): number => 1 + (this.closed.has(i) ? 0 : this.children[i]!.reduce((n, c) => n + count(c), 0));
+      return rows.reduce((n, r, i) => n + (r.parent < 0 ? count(i) : 0), 0);
+    };
+    for (const kind of ["rank", "device", "process", "host"] as const) {
+      if (shown() > most) close(kind);
+    }
+    // Of very many hosts all is closed; of few the first stays open, so that there is something to see.
+    if (rows.length > 0 && rows.filter((r) => r.parent < 0).length === 1) this.closed.delete(0);
+  }
+
+  toggle(row: number): void {
+    if (this.children[row]!.length === 0) return;
+    if (!this.closed.delete(row)) this.closed.add(row);
+    this.layout();
+  }
+
+  // closeKind closes or opens all rows of a kind.
+  setAll(open: boolean): void {
+    this.closed.clear();
+    if (!open) this.children.forEach((c, i) => c.length > 0 && this.head.rows[i]!.kind !== "host" && this.closed.add(i));
+    this.layout();
+  }
+
+  // reveal opens what a row lies in.
+  reveal(row: number): void {
+    for (let p = this.head.rows[row]!.parent; p >= 0; p = this.head.rows[p]!.parent) this.closed.delete(p);
+    this.layout();
+  }
+
+  show(filter: ((row: number) => boolean) | undefined): void {
+    this.filter = filter;
+    this.layout();
+  }
+
+  // fit makes rows higher where all of them have room for it.
+  fit(room: number): void {
+    const before = this.stretch;
+    this.stretch = 1;
+    this.layout();
+    this.stretch = Math.max(1, Math.min(1.5, Math.floor((20 * room) / Math.max(1, this.height)) / 20));
+    if (this.stretch !== 1 || before !== 1) this.layout();
+    if (this.height > room && this.stretch > 1) {
+      this.stretch = 1;
+      this.layout();
+    }
+  }
+
+  layout(): void {
+    this.items = [];
+    this.place.clear();
+    let y = 0;
+    const wanted = (i: number): boolean => !this.filter || this.filter(i) || this.children[i]!.some(wanted);
+    const add = (i: number, level: number) => {
+      if (!wanted(i)) return;
+      const r = this.head.rows[i]!;
+      const parent = this.children[i]!.length > 0;
+      const open = parent && !this.closed.has(i);
+      const item: Item = { row: i, level, y, height: 0, open, parent, lanes: [], strip: [] };
+      const first = heights.lane[r.kind];
+      if (first !== undefined) {
+        let at = heights.gap / 2;
+        for (let l = r.lanes[0]; l < r.lanes[1]; l++) {
+          const h = Math.round((l === r.lanes[0] ? first : heights.nested) * this.stretch);
+          item.lanes.push({ lane: this.store.lanes[l]!, y: at, height: h });
+          at += h + 1;
+        }
+        item.height = Math.max(at + heights.gap / 2, Math.round(first * this.stretch) + heights.gap);
+      } else {
+        item.height = open ? heights.group : Math.round(heights.strip * this.stretch);
+        if (!open) item.strip = this.strip(i);
+      }
+      this.items.push(item);
+      this.place.set(i, item);
+      y += item.height;
+      if (open) this.children[i]!.forEach((c) => add(c, level + 1));
+    };
+    this.head.rows.forEach((r, i) => r.parent < 0 && add(i, 0));
+    this.height = y;
+  }
+
+  // strip is what stands for a closed group: its communicator ranks, or all it has if it has none.
+  private strip(row: number): Lane[] {
+    const all: Lane[] = [];
+    const ranks: Lane[] = [];
+    const visit = (i: number) => {
+      const r = this.head.rows[i]!;
+      if (r.lanes[1] > r.lanes[0]) {
+        const lane = this.store.lanes[r.lanes[0]]!;
+        all.push(lane);
+        if (r.kind === "rank" || r.kind === "stream") ranks.push(lane);
+      }
+      this.children[i]!.forEach(visit);
+    };
+    visit(row);
+    return ranks.length > 0 ? ranks : all;
+  }
+
+  // of is the item of a row, or of the closed group that it is in.
+  of(row: number): Item | undefined {
+    for (let r = row; r >= 0; r = this.head.rows[r]!.parent) {
+      const item = this.place.get(r);
+      if (item) return item;
+    }
+    return undefined;
+  }
+
+  // at is the item at a height.
+  at(y: number): Item | undefined {
+    let lo = 0;
+    let hi = this.items.length - 1;
+    while (lo < hi) {
+      const mid = (lo + hi + 1) >> 1;
+      if (this.items[mid]!.y <= y) lo = mid;
+      else hi = mid - 1;
+    }
+    const item = this.items[lo];
+    return item && y >= item.y && y < item.y + item.height ? item : undefined;
+  }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ruler above the picture, and the overview of the whole run.
+
+import { byId } from "./dom";
+import * as f from "./format";
+import { Painter } from "./paint";
+import type { Store } from "./store";
+import type { Colours } from "./theme";
+import { View } from "./view";
+
+const font = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
+
+// sized makes a canvas as fine as the screen.
+export function sized(canvas: HTMLCanvasElement, width: number, height: number): { c: CanvasRenderingContext2D; ratio: number } {
+  const ratio = Math.min(2, window.devicePixelRatio || 1);
+  const w = Math.max(1, Math.round(width * ratio));
+  const h = Math.max(1, Math.round(height * ratio));
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+  }
+  const c = canvas.getContext("2d")!;
+  c.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return { c, ratio };
+}
+
+export interface Range {
+  from: number;
+  to: number;
+}
+
+export class Ruler {
+  private readonly canvas = byId<HTMLCanvasElement>("ruler");
+  constructor(
+    private readonly store: Store,
+    private readonly view: View,
+  ) {}
+
+  // draw draws the ruler, and gives the places of its ticks for the grid.
+  draw(colours: Colours, range: Range | undefined): number[] {
+    const height = 26;
+    const { c } = sized(this.canvas, this.view.width, height);
+    c.clearRect(0, 0, this.view.width, height);
+    if (range) {
+      c.fillStyle = colours.range;
+      const a = this.view.x(range.from);
+      c.fillRect(a, 0, this.view.x(range.to) - a, height);
+    }
+    // Far into the run, in small steps, ticks count from a round time that stands at the left.
+    const span = this.view.to - this.view.from;
+    const base = span < this.view.from / 500 ? Math.floor(this.view.from / roundAbove(span)) * roundAbove(span) : 0;
+    const { step, at } = f.ticks(this.view.from - base, this.view.to - base, this.view.width, 96);
+    c.font = font;
+    c.textBaseline = "middle";
+    const lead = base > 0 ? f.onRuler(base, roundAbove(span)) + " +" : "";
+    const room = lead ? c.measureText(lead).width + 14 : 0;
+    for (const t of at) {
+      const x = this.view.x(t + base);
+      c.fillStyle = colours.faint;
+      c.fillRect(Math.round(x), height - 7, 1, 7);
+      if (x + 4 < room) continue;
+      c.fillText(f.onRuler(t, step), x + 4, height / 2 - 2);
+    }
+    if (lead) {
+      c.fillStyle = colours.ink;
+      c.fillText(lead, 6, height / 2 - 2);
+    }
+    for (const m of this.store.head.markers) {
+      const x = this.view.x(m.time);
+      if (x < -4 || x > this.view.width + 4) continue;
+      c.fillStyle = /high|medium/i.test(m.severity) ? colours.wait : colours.faint;
+      c.beginPath();
+      c.moveTo(x - 4, height - 9);
+      c.lineTo(x + 4, height - 9);
+      c.lineTo(x, height - 2);
+      c.fill();
+    }
+    return at.map((t) => this.view.x(t + base));
+  }
+}
+
+function roundAbove(span: number): number {
+  return 10 ** Math.ceil(Math.log10(span));
+}
+
+// Overview shows all rows in the whole run, a line or less each, and what part of it is in the picture.
+export class Overview {
+  readonly canvas = byId<HTMLCanvasElement>("minimap");
+  private picture: HTMLCanvasElement | undefined;
+  private key = "";
+  readonly whole: View;
+
+  constructor(
+    private readonly store: Store,
+    private readonly view: View,
+  ) {
+    this.whole = new View(store.head.duration);
+  }
+
+  draw(colours: Colours, paletteKey: string): void {
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    const { c, ratio } = sized(this.canvas, width, height);
+    this.whole.width = width;
+    const key = `${width} ${height} ${ratio} ${paletteKey}`;
+    if (key !== this.key || !this.picture) {
+      this.key = key;
+      this.picture = document.createElement("canvas");
+      this.paint(this.picture, width, height, ratio, colours);
+    }
+    c.clearRect(0, 0, width, height);
+    c.drawImage(this.picture, 0, 0, width, height);
+    const a = Math.max(0, this.whole.x(this.view.from));
+    const b = Math.min(width, this.whole.x(this.view.to));
+    c.fillStyle = colours.mode === "dark" ? "rgba(10,12,16,.62)" : "rgba(238,240,244,.78)";
+    c.fillRect(0, 0, a, height);
+    c.fillRect(b, 0, width - b, height);
+    c.fillStyle = colours.collective;
+    const w = Math.max(2, b - a);
+    c.fillRect(a, 0, w, 1.5);
+    c.fillRect(a, height - 1.5, w, 1.5);
+    c.fillRect(a, 0, 2, height);
+    c.fillRect(a + w - 2, 0, 2, height);
+    this.canvas.setAttribute("aria-valuenow", String(Math.round((100 * Math.max(0, this.view.from)) / Math.max(1, this.store.head.duration))));
+    this.canvas.setAttribute("aria-valuetext", `${f.time(Math.max(0, this.view.from))} to ${f.time(Math.min(this.store.head.duration, this.view.to))}`);
+  }
+
+  private paint(canvas: HTMLCanvasElement, width: number, height: number, ratio: number, colours: Colours): void {
+    const { c } = sized(canvas, width, height);
+    const rows = this.store.head.rows;
+    const wanted = rows.some((r) => r.kind === "rank") ? "rank" : rows.some((r) => r.kind === "stream") ? "stream" : "thread";
+    const lanes = this.store.lanes.filter((l) => l.depth === 0 && rows[l.row]!.kind === wanted);
+    const painter = new Painter();
+    painter.colours = colours;
+    painter.summary(c, ratio, this.whole, lanes, this.store, 5, height - 10);
+  }
+}
+

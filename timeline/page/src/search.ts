@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding regions by their names, on rows by theirs.
+
+import type { Head } from "./head";
+import type { Lane, Store } from "./store";
+
+export interface Query {
+  text: string;
+  regions: Set<number>; // that are meant on any row
+  on(row: number): Set<number>; // that are meant on a row
+  rows: ((row: number) => boolean) | undefined; // on which something is meant; undefined: rows were not asked for
+  count: number;
+  waiting?: boolean; // only bars that waited
+}
+
+// parse understands words: each must be in the name of the region, of its group, of its row or of what that lies in.
+export function parse(store: Store, text: string): Query | undefined {
+  const words = text.toLowerCase().split(/\s+/).filter((w) => w !== "");
+  if (words.length === 0) return undefined;
+  const head = store.head;
+  const names = head.regions.map((r) => (r.name + " " + (head.categories[r.category] ?? "")).toLowerCase());
+  const known = new Map<string, Set<number>>(); // by the words that are left for the region
+  let rowsMeant = false;
+  const byRow = head.rows.map((_, row) => {
+    const inside = path(head, row).toLowerCase();
+    const left = words.filter((w) => !inside.includes(w));
+    if (left.length < words.length) rowsMeant = true;
+    const key = left.join(" ");
+    let set = known.get(key);
+    if (!set) {
+      set = new Set(names.flatMap((n, i) => (left.every((w) => n.includes(w)) ? [i] : [])));
+      known.set(key, set);
+    }
+    return set;
+  });
+  const regions = new Set<number>();
+  const found = new Set<number>();
+  let count = 0;
+  for (const lane of store.lanes) {
+    for (const s of lane.sums) {
+      if (!byRow[lane.row]!.has(s.region)) continue;
+      regions.add(s.region);
+      found.add(lane.row);
+      count += s.count;
+    }
+  }
+  return { text, regions, on: (row) => byRow[row]!, rows: rowsMeant ? (row) => found.has(row) : undefined, count };
+}
+
+function path(head: Head, row: number): string {
+  let name = "";
+  for (let r = row; r >= 0; r = head.rows[r]!.parent) name += " " + head.rows[r]!.name;
+  return name;
+}
+
+// waits are all regions that waited.
+export function waits(store: Store): Query {
+  const all = new Set(store.head.regions.keys());
+  const none = new Set<number>();
+  return { text: "", regions: all, on: (row) => (store.head.rows[row]!.kind === "rank" ? all : none), rows: undefined, count: 0, waiting: true };
+}
+
+// next is the match that follows a bar (or a time) in time, over all rows; undefined: there is none.
+export async function next(store: Store, query: Query, after: { time: number; bar: number }, forward: boolean): Promise<number | undefined> {
+  const before = (a: { time: number; bar: number }, b: { time: number; bar: number }) => a.time < b.time || (a.time === b.time && a.bar < b.bar);
+  let best: { time: number; bar: number } | undefined;
+  for (const lane of store.lanes) {
+    const regions = query.on(lane.row);
+    if (!lane.sums.some((s) => regions.has(s.region))) continue;
+    const found = await onLane(store, lane, query, after, forward, best?.time);
+    if (found && (!best || (forward ? before(found, best) : before(best, found)))) best = found;
+  }
+  return best?.bar;
+}
+
+async function onLane(
+  store: Store, lane: Lane, query: Query, after: { time: number; bar: number }, forward: boolean, limit: number | undefined,
+): Promise<{ time: number; bar: number } | undefined> {
+  const regions = query.on(lane.row);
+  const chunk = store.head.chunk;
+  const perChunk = chunk / store.head.leaf;
+  const chunks = Math.ceil(lane.count / chunk);
+  const level = lane.levels[0]!;
+  const startOf = (k: number) => level.start[k * perChunk] ?? Infinity;
+  let k = 0;
+  if (forward) while (k + 1 < chunks && startOf(k + 1) < after.time) k++;
+  else for (k = chunks - 1; k > 0 && startOf(k) > after.time; ) k--;
+  for (; k >= 0 && k < chunks; k += forward ? 1 : -1) {
+    if (limit !== undefined && (forward ? startOf(k) > limit : (startOf(k + 1) ?? Infinity) < limit)) return undefined;
+    const bars = await store.bars(lane, k);
+    const n = bars.start.length;
+    for (let j = 0; j < n; j++) {
+      const i = forward ? j : n - 1 - j;
+      if (!regions.has(bars.region[i]!) || (query.waiting && bars.wait[i] === 0)) continue;
+      const time = bars.start[i]!;
+      const bar = lane.first + k * chunk + i;
+      if (forward ? time > after.time || (time === after.time && bar > after.bar) : time < after.time || (time === after.time && bar < after.bar)) return { time, bar };
+    }
+  }
+  return undefined;
+}

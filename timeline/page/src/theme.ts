@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Colours: one hue for each group of regions, shades of it for its regions.
+
+import type { Head } from "./head";
+
+export type Mode = "light" | "dark";
+
+// What is waited for, or does nothing, is pale.
+const quiet = /\b(wait|idle|sleep)\b/i;
+
+interface Hue {
+  h: number;
+  s: number;
+  light: number;
+  dark: number;
+}
+
+const hues: Record<string, Hue> = {
+  "NCCL collectives": { h: 217, s: 58, light: 50, dark: 60 },
+  "NCCL point-to-point": { h: 172, s: 52, light: 36, dark: 46 },
+  "NCCL API": { h: 222, s: 12, light: 54, dark: 52 },
+  "NCCL enqueue": { h: 222, s: 16, light: 70, dark: 44 },
+  "NCCL network": { h: 95, s: 34, light: 45, dark: 48 },
+  "NCCL proxy": { h: 220, s: 8, light: 78, dark: 32 },
+  "CUDA kernels": { h: 268, s: 42, light: 58, dark: 64 },
+  "CUDA memory": { h: 300, s: 30, light: 58, dark: 60 },
+  Application: { h: 20, s: 22, light: 64, dark: 44 },
+  Other: { h: 220, s: 6, light: 62, dark: 46 },
+};
+const spare = [330, 195, 140, 250, 350, 60];
+
+export interface Colours {
+  mode: Mode;
+  css: string[]; // by region
+  rgb: Uint8Array; // by region, three each
+  text: string[]; // by region: what is readable on it
+  faded: Uint8Array; // by region: 1 while others are looked for
+  category: string[]; // by group
+  paper: string;
+  stripe: string;
+  line: string;
+  grid: string;
+  ink: string;
+  faint: string;
+  wait: string;
+  waitRGB: [number, number, number];
+  collective: string;
+  parent: string;
+  transfer: string;
+  message: string;
+  select: string;
+  range: string;
+}
+
+function hslToRGB(h: number, s: number, l: number): [number, number, number] {
+  const a = (s / 100) * Math.min(l / 100, 1 - l / 100);
+  const f = (n: number) => {
+    const k = (n + h / 30) % 12;
+    return Math.round(255 * (l / 100 - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  };
+  return [f(0), f(8), f(4)];
+}
+
+const css = ([r, g, b]: [number, number, number]) => `rgb(${r},${g},${b})`;
+
+// colours makes the palette. shown says which regions are not faded, undefined: all.
+export function colours(head: Head, mode: Mode, shown?: (region: number) => boolean): Colours {
+  const dark = mode === "dark";
+  const paper: [number, number, number] = dark ? [21, 24, 30] : [255, 255, 255];
+  let next = 0;
+  const hueOf = head.categories.map((name) => hues[name] ?? { h: spare[next++ % spare.length]!, s: 34, light: 52, dark: 56 });
+  const seen = head.categories.map(() => 0);
+  const out: Colours = {
+    mode,
+    css: [],
+    rgb: new Uint8Array(3 * head.regions.length),
+    text: [],
+    faded: new Uint8Array(head.regions.length),
+    category: hueOf.map((c) => css(hslToRGB(c.h, c.s, dark ? c.dark : c.light))),
+    paper: css(paper),
+    stripe: dark ? "#1a1e25" : "#f7f8fa",
+    line: dark ? "#2a303a" : "#e3e6eb",
+    grid: dark ? "rgba(255,255,255,.055)" : "rgba(20,30,50,.06)",
+    ink: dark ? "#e6e9ee" : "#1d2430",
+    faint: dark ? "#8b94a3" : "#68717f",
+    wait: dark ? "#ff9f43" : "#e8790c",
+    waitRGB: dark ? [255, 159, 67] : [232, 121, 12],
+    collective: dark ? "#8db4ff" : "#1f4fa8",
+    parent: dark ? "#c9cfda" : "#4a5260",
+    transfer: dark ? "#a6d178" : "#4c7a22",
+    message: dark ? "#5fd3bf" : "#0f766a",
+    select: dark ? "#ffffff" : "#10151d",
+    range: dark ? "rgba(141,180,255,.16)" : "rgba(31,79,168,.10)",
+  };
+  head.regions.forEach((region, i) => {
+    const c = hueOf[region.category] ?? hues["Other"]!;
+    const n = seen[region.category] ?? 0;
+    seen[region.category] = n + 1;
+    // Neighbours in the list differ in lightness, and a little in hue.
+    const shade = [0, -9, 8, -4, 12, -13, 4][n % 7]!;
+    let l = (dark ? c.dark : c.light) + shade;
+    let s = c.s;
+    if (quiet.test(region.name)) {
+      l = dark ? 30 + shade / 4 : 84 + shade / 4;
+      s *= 0.6;
+    }
+    let rgb = hslToRGB((c.h + [0, 10, -10, 5, -14, 14, 18][n % 7]! + 360) % 360, s, Math.max(16, Math.min(90, l)));
+    const faded = shown !== undefined && !shown(i);
+    out.faded[i] = faded ? 1 : 0;
+    if (faded) rgb = rgb.map((v, k) => Math.round(paper[k]! + (0.3 * v + 0.7 * 128 - paper[k]!) * 0.16)) as [number, number, number];
+    out.css.push(css(rgb));
+    out.rgb.set(rgb, 3 * i);
+    const luminance = 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];
+    out.text.push(faded ? out.faint : luminance > 140 ? "#10151d" : "#ffffff");
+  });
+  return out;
+}

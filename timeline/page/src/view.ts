@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which part of time and of the rows is shown.
+
+export class View {
+  from = 0;
+  to = 1;
+  top = 0; // pixels of rows above the picture
+  width = 1; // of the picture, CSS pixels
+  height = 1;
+
+  constructor(readonly duration: number) {
+    this.fit();
+  }
+
+  get scale(): number {
+    return this.width / (this.to - this.from);
+  }
+  x(t: number): number {
+    return (t - this.from) * this.scale;
+  }
+  time(x: number): number {
+    return this.from + x / this.scale;
+  }
+
+  fit(): void {
+    const margin = Math.max(1, this.duration * 0.01);
+    this.from = -margin;
+    this.to = this.duration + margin;
+  }
+
+  // set shows a part of time, within bounds: some of the run stays in the picture, and nothing is wider than the run.
+  set(from: number, to: number): void {
+    const whole = Math.max(100, this.duration * 1.1);
+    const span = Math.min(whole, Math.max(20, to - from));
+    const middle = (from + to) / 2;
+    let a = middle - span / 2;
+    a = Math.max(a, -span * 0.9);
+    a = Math.min(a, this.duration - span * 0.1);
+    if (span >= whole) a = (this.duration - span) / 2;
+    this.from = a;
+    this.to = a + span;
+  }
+
+  // zoom makes the time at x stay where it is.
+  zoom(factor: number, x: number): void {
+    const t = this.time(x);
+    const span = (this.to - this.from) * factor;
+    const share = x / this.width;
+    this.set(t - span * share, t + span * (1 - share));
+  }
+
+  pan(dx: number): void {
+    const dt = dx / this.scale;
+    this.set(this.from + dt, this.to + dt);
+  }
+
+  scroll(dy: number, rows: number): void {
+    this.top = Math.max(0, Math.min(this.top + dy, rows - this.height));
+  }
+}

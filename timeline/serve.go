@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Server gives the page and, as the page asks for them, its data. Who does not know the token gets nothing.
+type Server struct {
+	token string
+	hosts []string // that requests may name
+	page  []byte
+	head  []byte
+	file  *os.File // blocks, one after the other; it has no name
+	ends  []int64  // by block
+}
+
+// NewServer puts the blocks into a temporary file. Close gives it back.
+func (d *Data) NewServer(o Options) (*Server, error) {
+	s := &Server{page: bytes.Replace(asset, connectMark, []byte("connect-src 'self'"), 1)}
+	var token [16]byte
+	if _, err := rand.Read(token[:]); err != nil {
+		return nil, err
+	}
+	s.token = hex.EncodeToString(token[:])
+	f, err := os.CreateTemp("", "nccl-otf2-timeline-")
+	if err != nil {
+		return nil, err
+	}
+	s.file = f
+	if err := os.Remove(f.Name()); err != nil {
+		s.Close()
+		return nil, err
+	}
+	d.title = o.Title
+	p := d.plan()
+	if err := p.write(s, o.Progress); err != nil {
+		s.Close()
+		return nil, err
+	}
+	h := d.head(p)
+	h.Tool = o.Tool
+	if s.head, err = h.packed(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) Close() error { return s.file.Close() }
+
+func (s *Server) block(packed []byte) error {
+	_, err := s.file.Write(packed)
+	end := int64(len(packed))
+	if n := len(s.ends); n > 0 {
+		end += s.ends[n-1]
+	}
+	s.ends = append(s.ends, end)
+	return err
+}
+
+// Listen opens a port of this machine that no other can reach. port 0: any that is free.
+func (s *Server) Listen(port int) (net.Listener, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	at := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	s.hosts = []string{"127.0.0.1:" + at, "localhost:" + at}
+	return l, nil
+}
+
+// URL is where the page is.
+func (s *Server) URL() string { return "http://" + s.hosts[0] + "/" + s.token + "/" }
+
+// Serve answers requests until the listener is closed.
+func (s *Server) Serve(l net.Listener) error {
+	server := http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 14}
+	return server.Serve(l)
+}
+
+// ServeHTTP answers GET /TOKEN/, /TOKEN/head and /TOKEN/block/N, and nothing else. A request whose Host is not this
+// address comes from a page of another site whose name was made to point here, and is refused.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	if !slices.Contains(s.hosts, r.Host) {
+		http.Error(w, "wrong host", http.StatusMisdirectedRequest)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET", http.StatusMethodNotAllowed)
+		return
+	}
+	token, path, slash := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1 || !slash {
+		http.NotFound(w, r)
+		return
+	}
+	send := func(kind string, size int64, body io.ReadSeeker) {
+		h.Set("Content-Type", kind)
+		h.Set("Content-Length", fmt.Sprint(size))
+		if r.Method == http.MethodGet {
+			_, _ = io.Copy(w, body) // a reader that has gone needs no answer
+		}
+	}
+	number, isBlock := strings.CutPrefix(path, "block/")
+	switch {
+	case path == "":
+		send("text/html; charset=utf-8", int64(len(s.page)), bytes.NewReader(s.page))
+	case path == "head":
+		send("application/octet-stream", int64(len(s.head)), bytes.NewReader(s.head))
+	case isBlock:
+		n, err := strconv.ParseUint(number, 10, 31)
+		if err != nil || n >= uint64(len(s.ends)) {
+			http.NotFound(w, r)
+			return
+		}
+		from := int64(0)
+		if n > 0 {
+			from = s.ends[n-1]
+		}
+		send("application/octet-stream", s.ends[n]-from, io.NewSectionReader(s.file, from, s.ends[n]-from))
+	default:
+		http.NotFound(w, r)
+	}
+}

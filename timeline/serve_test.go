@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func serve(t *testing.T) *Server {
+	t.Helper()
+	s, err := readJob(t).NewServer(Options{Title: "job", Tool: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	l, err := s.Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return s
+}
+
+// Only who knows the token gets anything, and only the page, its head and its blocks.
+func TestServerAnswers(t *testing.T) {
+	s := serve(t)
+	at, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := strings.TrimSuffix(at.Path, "/")
+	if len(good) < 33 {
+		t.Fatalf("the token is short: %s", good)
+	}
+	bad := "/" + strings.Repeat("0", len(good)-1)
+	for _, c := range []struct {
+		method, path, host string
+		want               int
+	}{
+		{"GET", good + "/", at.Host, 200},
+		{"HEAD", good + "/", at.Host, 200},
+		{"GET", good + "/head", at.Host, 200},
+		{"GET", good + "/block/0", at.Host, 200},
+		{"GET", good + "/", "localhost:" + at.Port(), 200},
+		{"GET", good, at.Host, 404},
+		{"GET", "/", at.Host, 404},
+		{"GET", bad + "/", at.Host, 404},
+		{"GET", good[:len(good)-1] + "/", at.Host, 404},
+		{"GET", good + "/block/999999", at.Host, 404},
+		{"GET", good + "/block/-1", at.Host, 404},
+		{"GET", good + "/block/../head", at.Host, 404},
+		{"GET", good + "/../../etc/passwd", at.Host, 404},
+		{"GET", good + "/traces.otf2", at.Host, 404},
+		{"POST", good + "/head", at.Host, 405},
+		{"GET", good + "/", "attacker.example:" + at.Port(), 421},
+		{"GET", good + "/head", "127.0.0.1", 421},
+	} {
+		r := httptest.NewRequest(c.method, "/", nil)
+		r.URL.Path, r.Host = c.path, c.host
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%s %s at %s: %d, want %d", c.method, c.path, c.host, w.Code, c.want)
+		}
+		if w.Code != 200 && (bytes.Contains(w.Body.Bytes(), []byte(good[1:])) || w.Body.Len() > 100) {
+			t.Errorf("%s %s tells too much: %s", c.method, c.path, w.Body)
+		}
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s %s: %s is %q", c.method, c.path, name, got)
+			}
+		}
+	}
+}
+
+// What is sent is what a page would have in it.
+func TestServerSendsTheBlocks(t *testing.T) {
+	s := serve(t)
+	get := func(path string) []byte {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.URL.Path, r.Host = "/"+s.token+path, s.hosts[0]
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusOK || w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
+			t.Fatalf("%s: %d, %s bytes", path, w.Code, w.Header().Get("Content-Length"))
+		}
+		return w.Body.Bytes()
+	}
+	if page := get("/"); !bytes.Contains(page, []byte("connect-src 'self'")) {
+		t.Error("the page cannot ask for its data")
+	}
+	packed, err := io.ReadAll(flate.NewReader(bytes.NewReader(get("/head"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h head
+	if err := json.Unmarshal(packed, &h); err != nil {
+		t.Fatal(err)
+	}
+	if h.Title != "job" || h.Nodes != len(s.ends)-1 || h.Blocks != nil {
+		t.Errorf("%d blocks, the nodes are %d, title %q", len(s.ends), h.Nodes, h.Title)
+	}
+	p := readJob(t).plan()
+	for i, f := range p.make {
+		got, err := io.ReadAll(flate.NewReader(bytes.NewReader(get(fmt.Sprint("/block/", i)))))
+		if err != nil || !bytes.Equal(got, f()) {
+			t.Errorf("block %d: %d bytes, %v", i, len(got), err)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"ncclotf2/otf2"
+)
+
+// Kind says what a row of the page is.
+type Kind string
+
+const (
+	KindHost    Kind = "host"
+	KindProcess Kind = "process"
+	KindDevice  Kind = "device" // a GPU, in processes that have several
+	KindThread  Kind = "thread"
+	KindRank    Kind = "rank" // of a communicator
+	KindChannel Kind = "channel"
+	KindNetwork Kind = "network"
+	KindStream  Kind = "stream"
+)
+
+// row is a line of the page. Rows that have a location have bars.
+type row struct {
+	name     string
+	kind     Kind
+	parent   int // index, −1
+	location otf2.LocationRef
+	group    otf2.LocationGroupRef
+	*bars    // nil: no location
+}
+
+// rankProperty is the property of network locations that tells whose transfers they show, by rank in the communicator.
+const rankProperty = "NCCL_OTF2::RANK"
+
+var (
+	rankName    = regexp.MustCompile(`^(.*) rank (\d+)$`)
+	channelName = regexp.MustCompile(`^(.*) ch \d+$`)
+	networkName = regexp.MustCompile(`^(.*) net (send|recv)$`)
+)
+
+// makeRows arranges the locations of an archive: hosts, their processes, and in these threads, then each
+// communicator rank with its channels and network under it, then everything else.
+func makeRows(defs *otf2.Definitions) []row {
+	t := tree{defs: defs, ranks: make(map[otf2.LocationRef]string), seen: make(map[otf2.LocationRef]bool)}
+	for _, p := range defs.LocationProperties {
+		if defs.String(p.Name) == rankProperty {
+			t.ranks[p.Location] = (&otf2.Field{Type: "uint64"}).Text(uint64(p.Value))
+		}
+	}
+	byProcess := make(map[otf2.LocationGroupRef][]*otf2.Location)
+	var processes []otf2.LocationGroupRef
+	for i := range defs.Locations {
+		l := &defs.Locations[i]
+		if t.seen[l.Self] || l.Type == otf2.LocationTypeMetric {
+			continue
+		}
+		t.seen[l.Self] = true
+		p := t.process(l.Group)
+		if byProcess[p] == nil {
+			processes = append(processes, p)
+		}
+		byProcess[p] = append(byProcess[p], l)
+	}
+	slices.Sort(processes)
+	var hosts []string
+	byHost := make(map[string][]otf2.LocationGroupRef)
+	for _, p := range processes {
+		h := t.host(p)
+		if byHost[h] == nil {
+			hosts = append(hosts, h)
+		}
+		byHost[h] = append(byHost[h], p)
+	}
+	for _, h := range hosts {
+		at := t.add(row{name: h, kind: KindHost, parent: -1})
+		for _, p := range byHost[h] {
+			t.addProcess(at, p, byProcess[p])
+		}
+	}
+	return t.rows
+}
+
+type tree struct {
+	defs  *otf2.Definitions
+	rows  []row
+	ranks map[otf2.LocationRef]string // of network locations
+	seen  map[otf2.LocationRef]bool
+}
+
+func (t *tree) add(r row) int {
+	t.rows = append(t.rows, r)
+	return len(t.rows) - 1
+}
+
+func (t *tree) addLocation(parent int, l *otf2.Location, kind Kind) int {
+	name := t.defs.String(l.Name)
+	if name == "" {
+		name = "(no name)"
+	}
+	return t.add(row{name: name, kind: kind, parent: parent, location: l.Self, group: l.Group, bars: newBars(l.Self)})
+}
+
+// place is what a location's name and type make of it.
+func (t *tree) place(l *otf2.Location) (kind Kind, comm string) {
+	name := t.defs.String(l.Name)
+	accelerator := l.Type == otf2.LocationTypeAcceleratorStream
+	if m := rankName.FindStringSubmatch(name); m != nil && accelerator {
+		return KindRank, m[1]
+	}
+	if m := channelName.FindStringSubmatch(name); m != nil && accelerator {
+		return KindChannel, m[1]
+	}
+	if m := networkName.FindStringSubmatch(name); m != nil {
+		if _, known := t.ranks[l.Self]; known || !accelerator {
+			return KindNetwork, m[1]
+		}
+	}
+	if accelerator {
+		return KindStream, ""
+	}
+	return KindThread, ""
+}
+
+// order is that of kinds within a process.
+var order = map[Kind]int{KindThread: 0, KindRank: 1, KindNetwork: 2, KindChannel: 3, KindStream: 4}
+
+func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*otf2.Location) {
+	name := ""
+	if g := t.defs.LocationGroup(process); g != nil {
+		name = t.defs.String(g.Name)
+	}
+	at := t.add(row{name: cmp.Or(name, "(no process)"), kind: KindProcess, parent: host, group: process})
+	slices.SortStableFunc(locations, func(a, b *otf2.Location) int {
+		ka, _ := t.place(a)
+		kb, _ := t.place(b)
+		return cmp.Or(cmp.Compare(order[ka], order[kb]), cmp.Compare(a.Self, b.Self))
+	})
+	devices := make(map[otf2.LocationGroupRef]bool)
+	for _, l := range locations {
+		if l.Group != process {
+			devices[l.Group] = true
+		}
+	}
+	// Each communicator rank gets its parts beneath it; those that belong to no rank stand by themselves.
+	parts := make(map[*otf2.Location][]*otf2.Location)
+	owned := make(map[*otf2.Location]bool)
+	for _, owner := range locations {
+		kind, comm := t.place(owner)
+		if kind != KindRank {
+			continue
+		}
+		rank := rankName.FindStringSubmatch(t.defs.String(owner.Name))[2]
+		for _, l := range locations {
+			k, of := t.place(l)
+			if of != comm || owned[l] {
+				continue
+			}
+			if k == KindChannel && l.Group == owner.Group || k == KindNetwork && t.ranks[l.Self] == rank {
+				parts[owner] = append(parts[owner], l)
+				owned[l] = true
+			}
+		}
+	}
+	add := func(parent int, l *otf2.Location) {
+		kind, _ := t.place(l)
+		at := t.addLocation(parent, l, kind)
+		for _, part := range parts[l] {
+			k, _ := t.place(part)
+			t.addLocation(at, part, k)
+		}
+	}
+	for _, l := range locations {
+		if !owned[l] && (l.Group == process || len(devices) < 2) {
+			add(at, l)
+		}
+	}
+	if len(devices) < 2 {
+		return
+	}
+	groups := make([]otf2.LocationGroupRef, 0, len(devices))
+	for g := range devices {
+		groups = append(groups, g)
+	}
+	slices.Sort(groups)
+	for _, g := range groups {
+		name := "(no name)"
+		if d := t.defs.LocationGroup(g); d != nil {
+			name = t.defs.String(d.Name)
+		}
+		device := t.add(row{name: name, kind: KindDevice, parent: at, group: g})
+		for _, l := range locations {
+			if !owned[l] && l.Group == g {
+				add(device, l)
+			}
+		}
+	}
+}
+
+// process is the process that a location group is or belongs to.
+func (t *tree) process(group otf2.LocationGroupRef) otf2.LocationGroupRef {
+	return processOf(t.defs, group)
+}
+
+func processOf(defs *otf2.Definitions, group otf2.LocationGroupRef) otf2.LocationGroupRef {
+	if g := defs.LocationGroup(group); g != nil && g.Type == otf2.LocationGroupTypeAccelerator && defs.LocationGroup(g.Creator) != nil {
+		return g.Creator
+	}
+	return group
+}
+
+// host is the name of the machine a process runs on: the nearest node of class "node", else the nearest at all.
+func (t *tree) host(process otf2.LocationGroupRef) string {
+	nearest := ""
+	if g := t.defs.LocationGroup(process); g != nil {
+		for ref, steps := g.SystemTreeParent, 0; steps < len(t.defs.SystemTreeNodes); steps++ {
+			n := t.defs.SystemTreeNode(ref)
+			if n == nil {
+				break
+			}
+			name := t.defs.String(n.Name)
+			if t.defs.String(n.Class) == "node" {
+				return name
+			}
+			nearest = cmp.Or(nearest, name)
+			ref = n.Parent
+		}
+	}
+	return cmp.Or(strings.TrimSpace(nearest), "(no host)")
+}
