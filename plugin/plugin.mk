@@ -76,7 +76,7 @@ $(PLUGIN_FAKE_NCCL): plugin/tests/fake_nccl.c $(PLUGIN_HDR) plugin/plugin.mk
 
 # All programs run, then the failed ones are named.
 plugin-test: $(PLUGIN_TESTS) $(PLUGIN_OUT)/tests/stub_collector $(PLUGIN_OUT)/tests/libcuda.so.1 $(PLUGIN_FAKE_NCCL) \
-		$(FAKECUPTI) $(FAKESCOREP) $(BUILD)/libnccl-profiler-otf2.so
+		$(FAKECUPTI) $(FAKESCOREP) $(BUILD)/libnccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so
 	@failed=; for test in $(PLUGIN_TESTS); do $$test || failed="$$failed $$test"; done; \
 	if [ -n "$$failed" ]; then echo "plugin-test: failed:$$failed" >&2; exit 1; fi
 

@@ -30,7 +30,7 @@ import (
 //	TIMING::<SOURCE>          operations by the source of their times
 //	NETWORK::<WHAT>           what went over the network, see package regions: PUTS, PUT_BYTES, RECEIVED_BYTES, …
 //	CUPTI::<WHAT>             what CUPTI told, see package regions: RECORDS, KERNELS, KERNELS_LINKED and, by reason, the other ones, …
-//	SCOREP::<WHAT>            calls forwarded to Score-P (FORWARDED), or by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED
+//	SCOREP::<WHAT>            calls forwarded to Score-P (FORWARDED), or by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED, MEMORY
 //	IMPORT::<WHAT>            of an imported archive, what became of the input: LINES, MALFORMED, TRUNCATED, EVENTS, and by kind what
 //	                          could not be used, see package ingest
 //	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> tells them (see Difference)

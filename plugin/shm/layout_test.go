@@ -100,7 +100,7 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_MARK_PHASE_END": uint64(MarkPhaseEnd), "NCCLOTF2_MARK_POINT": uint64(MarkPoint),
 		"NCCLOTF2_RECORD_CUPTI": uint64(RecordCupti), "NCCLOTF2_RECORD_CUPTI_CLOCK": uint64(RecordCuptiClock),
 		"NCCLOTF2_RECORD_SCOREP_THREAD": uint64(RecordScorepThread),
-		"NCCLOTF2_CUPTI_OFF": uint64(CuptiOff), "NCCLOTF2_CUPTI_ON": uint64(CuptiOn),
+		"NCCLOTF2_CUPTI_OFF":            uint64(CuptiOff), "NCCLOTF2_CUPTI_ON": uint64(CuptiOn),
 		"NCCLOTF2_CUPTI_NO_LIBRARY": uint64(CuptiNoLibrary), "NCCLOTF2_CUPTI_BUSY": uint64(CuptiBusy),
 		"NCCLOTF2_CUPTI_FAILED": uint64(CuptiFailed), "NCCLOTF2_CUPTI_ENDED": uint64(CuptiEnded),
 		"NCCLOTF2_SCOREP_OFF": uint64(ScorepOff), "NCCLOTF2_SCOREP_ON": uint64(ScorepOn), "NCCLOTF2_SCOREP_ABSENT": uint64(ScorepAbsent),

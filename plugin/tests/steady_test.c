@@ -17,6 +17,7 @@
 
 #include "../cupti.h"
 #include "../mark.h"
+#include "../measurement.h"
 #include "../scorep.h"
 #include "host.h"
 #include "test.h"
@@ -216,7 +217,7 @@ static const struct flavour {
   unsigned api;
   uint32_t record; /* beside the types */
   uint64_t first, last;
-  enum { ALONE, CUPTI, SCOREP } with;
+  enum { ALONE, CUPTI, SCOREP, MEASURED } with;
 } flavours[] = {
     {"version 6", round_v6, 6, 0, 0, 0, ALONE},
     {"version 7", round_v7, 7, 0, 0, 0, ALONE},
@@ -228,6 +229,7 @@ static const struct flavour {
     {"record mode", round_raw, 6, NCCLOTF2_RECORD_RAW, 0, 0, ALONE},
     {"with CUPTI", round_v6, 6, 0, 0, 0, CUPTI},
     {"with Score-P", round_of_calls, 6, 0, 0, 0, SCOREP},
+    {"in a measurement", round_v6, 6, 0, 0, UINT64_MAX, MEASURED},
 };
 static const struct flavour *flavour;
 enum { ROUNDS = 100000 };
@@ -308,9 +310,15 @@ static void begin_cupti(void) {
 static void begin_scorep(void) {
   setenv("FAKESCOREP_SWIFT", "1", 1);
   CHECK(dlopen(beside_tests("/fakescorep/pthread/libscorep_adapter_user_event.so.11"), RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
-  ncclotf2_scorep_begin(6);
+  ncclotf2_scorep_begin(6, (const void *)(uintptr_t)begin_scorep);
   EQUAL(host_header()->scorep_state, NCCLOTF2_SCOREP_ON, "state");
   ncclotf2_scorep_prepare();
+}
+
+static void begin_measurement(void) {
+  CHECK(dlopen(beside_tests("/" NCCLOTF2_SUBSTRATE_LIBRARY), RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
+  ncclotf2_measurement_find(NULL);
+  EQUAL(ncclotf2_fast.measured, 1, "measured");
 }
 
 static void steady(const struct flavour *chosen) {
@@ -327,6 +335,7 @@ static void steady(const struct flavour *chosen) {
   host_header()->record_mask = 0xffff | flavour->record;
   if (flavour->with == CUPTI) begin_cupti();
   if (flavour->with == SCOREP) begin_scorep();
+  if (flavour->with == MEASURED) begin_measurement();
   const bool outside = flavour->first != 0;
   handed_over_least = outside ? 0 : 1000;
   struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
@@ -362,6 +371,7 @@ static void steady_marks(void) { steady(&flavours[6]); }
 static void steady_raw(void) { steady(&flavours[7]); }
 static void steady_cupti(void) { steady(&flavours[8]); }
 static void steady_scorep(void) { steady(&flavours[9]); }
+static void steady_measured(void) { steady(&flavours[10]); }
 
 TEST_MAIN({"a warm thread makes no system call, no allocation and no page fault", steady_v6},
           {"... nor with version 7", steady_v7},
@@ -372,7 +382,8 @@ TEST_MAIN({"a warm thread makes no system call, no allocation and no page fault"
           {"... nor with marks", steady_marks},
           {"... nor in record mode", steady_raw},
           {"... nor when CUPTI is told its launches", steady_cupti},
-          {"... nor when Score-P is told its calls, but for what that does", steady_scorep})
+          {"... nor when Score-P is told its calls, but for what that does", steady_scorep},
+          {"... nor when a measurement has a say in what is recorded", steady_measured})
 
 #else
 int main(void) {
