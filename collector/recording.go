@@ -495,7 +495,7 @@ func (r *recording) snapshot() {
 			Kinds: h.CuptiKinds, Records: r.activities}
 	}
 	if h.ScorepState != shm.ScorepOff {
-		p.Scorep = &shard.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(), Why: h.ScorepReason()}
+		p.Scorep = &shard.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(), Why: h.ScorepReason(), Points: h.ScorepPoints != 0}
 	}
 	if h.ScorepMeasured != 0 {
 		if p.Scorep == nil {

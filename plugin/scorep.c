@@ -286,6 +286,7 @@ void ncclotf2_scorep_begin(unsigned api_version, const void *caller) {
     ncclotf2_log(NCCLOTF2_LOG_INFO, "NCCL's calls are forwarded to Score-P, from %s",
                  any_thread ? "all threads" : "the main thread (that is what its thread model allows)");
     points = ncclotf2_is_instrumented(caller);
+    __atomic_store_n(&header()->scorep_points, points, __ATOMIC_RELAXED);
     if (points)
       ncclotf2_log(NCCLOTF2_LOG_WARN, "NCCL itself is instrumented: its calls are regions without duration in Score-P; build it without "
                    "(SCOREP_WRAPPER=off, or scorep --nocompiler)");

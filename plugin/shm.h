@@ -218,8 +218,10 @@ struct ncclotf2_header {
   char scorep_why[512];        /* one line, if calls cannot be forwarded; else empty. Written before the state */
   uint32_t scorep_measured;    /* 1: our substrate plugin is loaded in the Score-P measurement */
   int32_t scorep_rank;         /* then: Score-P's number of this process, -1 if it is not known */
+  uint32_t scorep_points;      /* 1: forwarded calls are regions without duration */
+  uint32_t pad_scorep;
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
-               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512 - 8];
+               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512 - 16];
 
   /* written by the collector (offset 6144) */
   uint32_t collector_state;    /* futex, enum ncclotf2_collector_state */

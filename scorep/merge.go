@@ -273,6 +273,8 @@ func (g *merger) row(p *part, l *shard.Location) (treatment, string) {
 	switch {
 	case g.keepForwarded || !g.forwards(p, l):
 		return keepRow, name
+	case p.process.Scorep.Points:
+		return markRow, name
 	case slices.ContainsFunc(p.process.Regions, func(r shard.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
 		return markRow, name
 	}

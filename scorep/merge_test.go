@@ -407,6 +407,8 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 			p.Shard.Locations[0].TID++
 			p.Shard.Scorep.Substrate = &shard.ScorepSubstrate{Rank: rank, Threads: []shard.ScorepThread{{TID: p.Shard.Locations[0].TID}}}
 		}), true, 0, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
+		{"without durations in Score-P", forwarded(func(rank int, p *shardtest.Process) { p.Shard.Scorep.Points = true }), false, 0, 4,
+			[]string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce (forwarded)"}},
 		{"Score-P lacks the region", forwarded(func(rank int, p *shardtest.Process) {
 			at := uint64(p.Writer(0).LastTime())
 			p.Call("ncclReduce", at+10, at+20)

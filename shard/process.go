@@ -135,6 +135,8 @@ type Scorep struct {
 	Model string `json:"model"`         // how it sees threads: "none", "omp", "pthread", or "unknown"
 	Why   string `json:"why,omitempty"` // one line, if calls cannot be forwarded
 
+	Points bool `json:"points,omitempty"` // forwarded calls are regions without duration there
+
 	Substrate *ScorepSubstrate `json:"substrate,omitempty"` // nil: our substrate plugin was not loaded in it
 }
 

@@ -321,8 +321,10 @@ type Header struct {
 	ScorepWhy       [512]byte                 // one line, if calls cannot be forwarded; else empty
 	ScorepMeasured  uint32                    // 1: our substrate plugin is loaded in the Score-P measurement
 	ScorepRank      int32                     // then: Score-P's number of the process, −1 if it is not known
+	ScorepPoints    uint32                    // 1: forwarded calls are regions without duration
+	_               uint32
 
-	_ [696]byte
+	_ [688]byte
 
 	// written by the collector
 	CollectorState CollectorState
