@@ -18,7 +18,6 @@ import (
 // Data is an archive made ready to be shown.
 type Data struct {
 	defs       *otf2.Definitions
-	title      string
 	rows       []row
 	regions    []region
 	categories []string
@@ -313,7 +312,7 @@ func (r *reader) event(lane int, ev *otf2.Event) {
 	row := &r.rows[at]
 	b := row.bars
 	time := r.scale(uint64(ev.Time - min(ev.Time, r.origin)))
-	b.lengthOf = time
+	b.last = time
 	switch ev.Kind {
 	case otf2.EventEnter:
 		p := r.process(lane, row)
@@ -524,7 +523,7 @@ func (r *reader) end() {
 			continue
 		}
 		b.end()
-		r.duration = max(r.duration, b.lengthOf)
+		r.duration = max(r.duration, b.last)
 		slices.SortStableFunc(b.operations, func(x, y operation) int { return cmp.Compare(x.number, y.number) })
 		slices.SortFunc(b.waits, func(x, y wait) int { return cmp.Compare(x.number, y.number) })
 		unknown = unknown || slices.Contains(b.region, r.unknownRegion())

@@ -68,7 +68,7 @@ export class App {
     ].join(" · ");
     this.panel = new Panel({
       store, colours: () => this.colours, select: (bar, go) => void this.select(bar, go), go: (a, b) => this.go(a, b), focus: (row) => this.focusRow(row),
-      find: (text) => this.search(text), highlight: (c) => this.highlight(c), highlighted: () => this.category,
+      highlight: (c) => this.highlight(c), highlighted: () => this.category,
     });
     this.tree = new Tree(store, this.rows, this.view, (row) => this.toggleRow(row), (row) => this.focusRow(row));
     fillHelp();

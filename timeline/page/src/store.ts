@@ -119,8 +119,7 @@ export class Store {
       for (let i = 0; i < n; i++) {
         at += start.next();
         level.start[i] = at;
-        at += length.next();
-        level.end[i] = at;
+        level.end[i] = at + length.next();
         level.busy[i] = busy.next() / 255;
         level.region[i] = region.next();
         level.wait[i] = wait.next() / 255;
