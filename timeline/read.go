@@ -127,7 +127,7 @@ func firstEvent(a *otf2.Archive) otf2.Timestamp {
 	return first
 }
 
-// Groups of regions that are in no group.
+// Names for groups of regions, where the archive has none.
 const (
 	categoryApplication = "Application"
 	categoryOther       = "Other"
@@ -161,8 +161,8 @@ func (d *Data) defineRegions() {
 		case known:
 		case r.Paradigm == otf2.ParadigmUser:
 			at = category(categoryApplication)
-		default:
-			at = category(categoryOther)
+		default: // archives of other tools have no groups
+			at = category(r.Paradigm.String())
 		}
 		d.regions = append(d.regions, region{cmp.Or(d.defs.String(r.Name), "(no name)"), at})
 	}
