@@ -19,7 +19,7 @@ PLUGIN := $(BUILD)/libnccl-profiler-otf2.so
 HOST   := $(BUILD)/fakenccl
 
 # Packages whose code runs in several goroutines or beside another process.
-RACE_PACKAGES ?= ./collector/... ./gpu/... ./scorep/... ./replay/... ./plugin/shm/...
+RACE_PACKAGES ?= ./collector/... ./gpu/... ./scorep/... ./timeline/... ./replay/... ./plugin/shm/...
 
 export CGO_ENABLED ?= 0
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/input"
 	cdppage "github.com/chromedp/cdproto/page"
@@ -53,6 +54,7 @@ func openTab(t *testing.T, url string, o browser.Options) *tab {
 	if o.Width == 0 {
 		o.Width, o.Height = 1400, 1000
 	}
+	o.Timeout = 3 * time.Minute // what is tested is not how busy the machine is
 	p, err := needBrowser(t).Open(url, o)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +92,7 @@ func (t *tab) do(actions ...chromedp.Action) {
 func (t *tab) await(condition string) {
 	t.Helper()
 	if !eval[bool](t, `new Promise((done) => {
-		const end = Date.now() + 20000;
+		const end = Date.now() + 60000;
 		const look = () => (`+condition+`) ? done(true) : Date.now() > end ? done(false) : setTimeout(look, 10);
 		look();
 	})`) {
@@ -507,6 +509,42 @@ func TestTimelinePage(t *testing.T) {
 		t.do(chromedp.Click("#tab-details", chromedp.ByQuery))
 	})
 
+	t.Run("keys alone", func(st *testing.T) {
+		t := &tab{st, tb.page}
+		eval[any](t, "(app.unselect(), app.fit(), app.rows.setAll(true))")
+		t.key("\u0301\u0301\u0301\u0301") // kb.ArrowDown: host, process, thread, rank
+		t.key(".")
+		t.await("app.selected")
+		if got := eval[string](t, "app.store.head.rows[app.store.laneOf(app.selected.bar).row].name"); got != "comm a9f8e48f rank 0" {
+			t.Errorf("a bar on %s is selected", got)
+		}
+		bar := eval[int](t, "app.selected.bar")
+		t.key(".")
+		t.await(fmt.Sprintf("app.selected.bar === %d", bar+1))
+		t.key("j")
+		t.await(fmt.Sprintf("app.selected.bar !== %d", bar+1))
+		t.key("\x1b")
+	})
+
+	t.Run("what is not seen is forgotten", func(st *testing.T) {
+		t := &tab{st, tb.page}
+		held := eval[[]int](t, `{
+			for (const lane of app.store.lanes) await app.store.notes(lane, 0);
+			const before = app.store.held;
+			app.store.budget = 200;
+			app.go(0, 1000);
+			for (let i = 0; i < 4; i++) app.draw();
+			return [before, app.store.held];
+		}`)
+		if held[1] > held[0]/4 {
+			t.Errorf("%d were held, %d still are", held[0], held[1])
+		}
+		eval[any](t, "app.fit()")
+		t.settle()
+		t.box("rank 1", "AllReduce", 0)
+		eval[any](t, "void (app.store.budget = 8000000)")
+	})
+
 	t.Run("rows close and open", func(st *testing.T) {
 		t := &tab{st, tb.page}
 		n := eval[int](t, "app.rows.items.length")
@@ -718,8 +756,5 @@ func TestTimelineServed(t *testing.T) {
 	if title := eval[string](tb, "document.title"); title != "served – timeline" {
 		t.Errorf("the page is called %q", title)
 	}
-	errs := slices.DeleteFunc(tb.page.Errors(), func(e string) bool { return strings.Contains(e, "favicon") })
-	if len(errs) > 0 {
-		t.Errorf("the page complains: %q", errs)
-	}
+	tb.noErrors()
 }

@@ -12,7 +12,6 @@ import (
 // bars is what a location has: its regions in the order in which they were entered, and its transfers. One goroutine
 // fills it from the events; another adds operations and waits.
 type bars struct {
-	location  otf2.LocationRef
 	start     []uint64 // ns since the begin of the archive
 	length    []uint64 // ns
 	region    []uint32 // index into archive.regions
@@ -21,7 +20,7 @@ type bars struct {
 	attribute []uint32 // offset into notes
 	notes     notes
 	open      []int32 // numbers of regions under way
-	lengthOf  uint64  // ns of the last event
+	last      uint64  // ns of the last event
 	cut       int     // regions without an end
 
 	transfers []transfer
@@ -38,9 +37,7 @@ type request struct {
 	event  uint64
 }
 
-func newBars(l otf2.LocationRef) *bars {
-	return &bars{location: l, puts: make(map[putKey]int), asked: make(map[request]uint32)}
-}
+func newBars() *bars { return &bars{puts: make(map[putKey]int), asked: make(map[request]uint32)} }
 
 // place is a region: the n-th of a location.
 type place struct {
@@ -172,7 +169,7 @@ func (b *bars) annotate(at uint32, more []otf2.AttributeValue) {
 func (b *bars) end() {
 	b.cut += len(b.open)
 	for _, at := range b.open {
-		b.length[at] = b.lengthOf - min(b.lengthOf, b.start[at])
+		b.length[at] = b.last - min(b.last, b.start[at])
 	}
 	b.open = nil
 	b.puts = nil

@@ -3,8 +3,9 @@
 package timeline
 
 import (
+	"maps"
 	"runtime"
-	"sort"
+	"slices"
 )
 
 // sink takes blocks in the order of their numbers.
@@ -241,12 +242,11 @@ func (d *Data) instanceBlock(from, to int) []byte {
 func (d *Data) nodeBlock() []byte {
 	var start, length, busy, region, waits, regions column
 	write := func(all []node) {
-		end := uint64(0)
+		begin := uint64(0)
 		for _, n := range all {
-			at := max(n.start, end)
-			start.add(at - end)
-			end = max(n.end, at)
-			length.add(end - at)
+			start.add(n.start - begin)
+			begin = n.start
+			length.add(n.end - n.start)
 			busy.add(uint64(n.busy))
 			region.add(uint64(n.region))
 			waits.add(uint64(n.wait))
@@ -255,16 +255,11 @@ func (d *Data) nodeBlock() []byte {
 	for i := range d.layout.lanes {
 		all, sums := d.layout.nodes(d, &d.layout.lanes[i])
 		write(all)
-		ids := make([]int, 0, len(sums))
-		for id := range sums {
-			ids = append(ids, int(id))
-		}
-		sort.Ints(ids)
-		regions.add(uint64(len(ids)))
-		for _, id := range ids {
+		regions.add(uint64(len(sums)))
+		for _, id := range slices.Sorted(maps.Keys(sums)) {
 			regions.add(uint64(id))
-			regions.add(sums[uint32(id)].count)
-			regions.add(sums[uint32(id)].time)
+			regions.add(sums[id].count)
+			regions.add(sums[id].time)
 		}
 	}
 	for i := range d.rows {

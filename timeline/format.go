@@ -19,12 +19,12 @@ import (
 //	             differences), waits (place in the block, kind, rank, whether first), attributes (see below)
 //	transfers    of a row, up to chunk: start (differences), length + 1 (0: not known), row (+ 1, 0: not known), bytes,
 //	             parent (bar + 1; signed differences), attributes
-//	operations   of a row, up to chunk: bar (differences), instance (signed differences), sent, received, root + 1,
+//	operations   of a row, chunk or a few more: bar (differences), instance (signed differences), sent, received, root + 1,
 //	             attributes
 //	instances    up to chunk: kind (bit 0: message, 1: not matched), communicator, function, ordinal (signed
 //	             differences), expected parts, parts, then of all parts: rank, bar (signed differences from
 //	             that of the same place in the instance before)
-//	nodes        of all lanes, then of all rows with transfers; each: start (from the end of the node before), length,
+//	nodes        of all lanes, then of all rows with transfers; each: start (from that of the node before), length,
 //	             busy, region, wait. Then of each lane: number of regions, and of each the region, count, time
 //
 // Attributes are: of each entry the number of a shape; the shapes (number of attributes, their ids); then for each shape

@@ -146,9 +146,9 @@ func rowNumber(at uint32) int64 {
 	return int64(at)
 }
 
-func (d *Data) head(p *plan) *head {
+func (d *Data) head(p *plan, o *Options) *head {
 	h := &head{
-		Version: formatVersion, Title: d.title, Origin: fmt.Sprint(uint64(d.origin)), Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
+		Version: formatVersion, Tool: o.Tool, Title: o.Title, Origin: fmt.Sprint(uint64(d.origin)), Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
 		Duration: d.duration, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories), Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
 		Texts: make(map[uint64]any), Problems: orEmpty(d.problems), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, len(d.instances)},
 		Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// lane is the regions of a row at one depth, which do not overlap. Bars have numbers on the page: those of a lane
+// lane is the regions of a row at one depth, which do not overlap (those deeper than maxDepth, which share one, do). Bars have numbers on the page: those of a lane
 // follow each other, and lanes stand in the order of rows.
 type lane struct {
 	row   int
@@ -83,10 +83,6 @@ func (l *layout) addRow(row int, b *bars) {
 		lane := &l.lanes[base+int(depth)]
 		index[i] = uint32(len(lane.bars))
 		lane.bars = append(lane.bars, uint32(i))
-	}
-	for at := base; at < len(l.lanes); at++ {
-		// Regions deeper than maxDepth share the last lane: they are put in order of their begin, as they were entered.
-		l.lanes[at].count = len(l.lanes[at].bars)
 	}
 	l.index[row] = index
 	l.lanesOf[row][1] = len(l.lanes)
@@ -197,13 +193,15 @@ func share(part, whole uint64) uint8 {
 	return uint8(min(255, math.Round(255*float64(part)/float64(whole))))
 }
 
-// transferNodes sums up a row's transfers.
+// transferNodes sums up a row's transfers. They can overlap: the end of a node is the last one up to there.
 func (l *layout) transferNodes(b *bars) (all []node) {
+	end := uint64(0)
 	for from := 0; from < len(b.transfers); from += l.leaf {
 		n := node{start: b.transfers[from].start, busy: 255}
 		for _, t := range b.transfers[from:min(from+l.leaf, len(b.transfers))] {
-			n.end = max(n.end, t.start+t.length)
+			end = max(end, t.start+t.length)
 		}
+		n.end = end
 		all = append(all, n)
 	}
 	return all

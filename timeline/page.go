@@ -42,7 +42,6 @@ func (d *Data) WritePage(w io.Writer, o Options) error {
 	if _, err := out.Write(before); err != nil {
 		return err
 	}
-	d.title = o.Title
 	p := d.plan()
 	s := &pageSink{w: out}
 	if err := p.write(s, o.Progress); err != nil {
@@ -51,8 +50,8 @@ func (d *Data) WritePage(w io.Writer, o Options) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	h := d.head(p)
-	h.Tool, h.Blocks = o.Tool, s.places
+	h := d.head(p, &o)
+	h.Blocks = s.places
 	packed, err := h.packed()
 	if err != nil {
 		return err

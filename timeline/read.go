@@ -18,7 +18,6 @@ import (
 // Data is an archive made ready to be shown.
 type Data struct {
 	defs       *otf2.Definitions
-	title      string
 	rows       []row
 	regions    []region
 	categories []string
@@ -128,7 +127,7 @@ func firstEvent(a *otf2.Archive) otf2.Timestamp {
 	return first
 }
 
-// Groups of regions that are in no group.
+// Names for groups of regions, where the archive has none.
 const (
 	categoryApplication = "Application"
 	categoryOther       = "Other"
@@ -162,8 +161,8 @@ func (d *Data) defineRegions() {
 		case known:
 		case r.Paradigm == otf2.ParadigmUser:
 			at = category(categoryApplication)
-		default:
-			at = category(categoryOther)
+		default: // archives of other tools have no groups
+			at = category(r.Paradigm.String())
 		}
 		d.regions = append(d.regions, region{cmp.Or(d.defs.String(r.Name), "(no name)"), at})
 	}
@@ -313,7 +312,7 @@ func (r *reader) event(lane int, ev *otf2.Event) {
 	row := &r.rows[at]
 	b := row.bars
 	time := r.scale(uint64(ev.Time - min(ev.Time, r.origin)))
-	b.lengthOf = time
+	b.last = time
 	switch ev.Kind {
 	case otf2.EventEnter:
 		p := r.process(lane, row)
@@ -524,7 +523,7 @@ func (r *reader) end() {
 			continue
 		}
 		b.end()
-		r.duration = max(r.duration, b.lengthOf)
+		r.duration = max(r.duration, b.last)
 		slices.SortStableFunc(b.operations, func(x, y operation) int { return cmp.Compare(x.number, y.number) })
 		slices.SortFunc(b.waits, func(x, y wait) int { return cmp.Compare(x.number, y.number) })
 		unknown = unknown || slices.Contains(b.region, r.unknownRegion())

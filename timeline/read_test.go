@@ -207,11 +207,11 @@ func TestLayoutOfRandomRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &Data{regions: []region{{"r", 0}}, categories: []string{"c"}}
 		for range rapid.IntRange(0, 4).Draw(t, "rows") {
-			b := newBars(0)
+			b := newBars()
 			time := uint64(0)
 			for range rapid.IntRange(0, 60).Draw(t, "events") {
 				time += rapid.Uint64Range(0, 9).Draw(t, "step")
-				b.lengthOf = time
+				b.last = time
 				if rapid.Bool().Draw(t, "enter") {
 					parent := nowhere
 					if n := len(b.open); n > 0 {
@@ -265,6 +265,26 @@ func TestLayoutOfRandomRows(t *testing.T) {
 			t.Fatalf("%d of %d bars", len(seen), l.total)
 		}
 	})
+}
+
+// Transfers that are under way when later ones begin are found from both ends.
+func TestNodesOfTransfers(t *testing.T) {
+	b := newBars()
+	for i := range uint64(40) {
+		long := uint64(5)
+		if i == 3 {
+			long = 1000
+		}
+		b.transfers = append(b.transfers, transfer{start: 10 * i, length: long, ended: true})
+	}
+	l := &layout{leaf: minLeaf}
+	var got []uint64
+	for _, n := range l.transferNodes(b) {
+		got = append(got, n.start, n.end)
+	}
+	if diff := cmp.Diff([]uint64{0, 1030, 160, 1030, 320, 1030}, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // Attributes come out of notes as they went in.

@@ -45,15 +45,12 @@ func (d *Data) NewServer(o Options) (*Server, error) {
 		s.Close()
 		return nil, err
 	}
-	d.title = o.Title
 	p := d.plan()
 	if err := p.write(s, o.Progress); err != nil {
 		s.Close()
 		return nil, err
 	}
-	h := d.head(p)
-	h.Tool = o.Tool
-	if s.head, err = h.packed(); err != nil {
+	if s.head, err = d.head(p, &o).packed(); err != nil {
 		s.Close()
 		return nil, err
 	}

@@ -68,7 +68,7 @@ export class App {
     ].join(" · ");
     this.panel = new Panel({
       store, colours: () => this.colours, select: (bar, go) => void this.select(bar, go), go: (a, b) => this.go(a, b), focus: (row) => this.focusRow(row),
-      find: (text) => this.search(text), highlight: (c) => this.highlight(c), highlighted: () => this.category,
+      highlight: (c) => this.highlight(c), highlighted: () => this.category,
     });
     this.tree = new Tree(store, this.rows, this.view, (row) => this.toggleRow(row), (row) => this.focusRow(row));
     fillHelp();
@@ -334,10 +334,23 @@ export class App {
   }
   async selectNeighbour(step: number): Promise<void> {
     const bar = this.selected?.bar;
-    if (bar === undefined) return;
+    if (bar === undefined) return this.selectFirst();
     const lane = this.store.laneOf(bar);
     const to = bar + step;
     if (to >= lane.first && to < lane.first + lane.count) await this.select(to, true);
+  }
+  // selectFirst selects the first bar in the picture on the chosen row, or on the first row that has any.
+  private async selectFirst(): Promise<void> {
+    const head = this.store.head;
+    const row = this.tree.focus >= 0 && head.rows[this.tree.focus]!.lanes[1] > head.rows[this.tree.focus]!.lanes[0] ? this.tree.focus : this.rows.items.find((i) => i.lanes.length > 0)?.row;
+    const lane = row === undefined ? undefined : this.store.lanes[head.rows[row]!.lanes[0]];
+    if (!lane) return;
+    const n = Math.min(firstAfter(lane.levels[0]!.end, this.view.from), lane.levels[0]!.start.length - 1);
+    const at = n * head.leaf;
+    const bars = await this.store.bars(lane, Math.floor(at / head.chunk));
+    let i = at % head.chunk;
+    while (i + 1 < bars.start.length && bars.start[i]! + bars.length[i]! < this.view.from) i++;
+    await this.select(lane.first + at - (at % head.chunk) + i, true);
   }
   selectKin(up: boolean): void {
     const to = up ? this.selected?.parents[0] : this.selected?.children[0];

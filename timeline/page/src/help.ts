@@ -21,7 +21,7 @@ const topics: [string, [string[], string][]][] = [
     "Select",
     [
       [["click", "tap"], "a bar: everything that is known of it"],
-      [[",", "."], "bar before, after on the row"],
+      [[",", "."], "bar before, after on the row; at first the first one in sight"],
       [["U"], "what caused the selected bar"],
       [["J"], "the first thing that it caused"],
       [["Shift drag"], "a range of time, with statistics; also on the ruler"],

@@ -131,7 +131,7 @@ export class Lines {
     let pending = 0;
     for (const b of boxes) {
       const lane = this.store.laneOf(b.bar);
-      if (this.store.head.rows[lane.row]!.kind !== "rank" || b.width < 2) continue;
+      if (this.store.head.rows[lane.row]!.operations.count === 0 || b.width < 2) continue;
       if (++pending > 8 * most.collectives) break;
       for (const n of this.instancesOf(lane, b.bar)) {
         if (seen.has(n)) continue;
@@ -207,7 +207,7 @@ export class Lines {
       return;
     }
     c.strokeStyle = this.colours.transfer;
-    c.globalAlpha = 0.75;
+    c.globalAlpha = n < most.transfers / 3 ? 0.75 : 0.4;
     c.lineWidth = 1;
     c.beginPath();
     const chunk = this.store.head.chunk;

@@ -16,7 +16,6 @@ export interface Host {
   select(bar: number, go: boolean): void;
   go(from: number, to: number): void;
   focus(row: number): void;
-  find(text: string): void;
   highlight(category: number): void;
   highlighted(): number;
 }

@@ -57,7 +57,7 @@ function path(head: Head, row: number): string {
 export function waits(store: Store): Query {
   const all = new Set(store.head.regions.keys());
   const none = new Set<number>();
-  return { text: "", regions: all, on: (row) => (store.head.rows[row]!.kind === "rank" ? all : none), rows: undefined, count: 0, waiting: true };
+  return { text: "", regions: all, on: (row) => (store.head.rows[row]!.operations.count > 0 ? all : none), rows: undefined, count: 0, waiting: true };
 }
 
 // next is the match that follows a bar (or a time) in time, over all rows; undefined: there is none.

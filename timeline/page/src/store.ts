@@ -77,9 +77,6 @@ export interface Lane {
   sums: { region: number; count: number; time: number }[];
 }
 
-// budget bounds the bars that are unpacked at the same time.
-const budget = 8_000_000;
-
 // atOnce is how many blocks are unpacked at the same time.
 const atOnce = 4;
 
@@ -99,8 +96,9 @@ export class Store {
   onLoad: () => void = () => {};
   onError: (e: unknown) => void = () => {};
   loading = 0;
+  budget = 8_000_000; // of bars that are unpacked at the same time, beyond those in the picture
   private readonly cache = new Map<string, Entry<unknown>>();
-  private held = 0;
+  held = 0; // bars, or as much as
   private running = 0;
   private readonly waiting: (() => void)[] = [];
   private tick = 0;
@@ -119,8 +117,7 @@ export class Store {
       for (let i = 0; i < n; i++) {
         at += start.next();
         level.start[i] = at;
-        at += length.next();
-        level.end[i] = at;
+        level.end[i] = at + length.next();
         level.busy[i] = busy.next() / 255;
         level.region[i] = region.next();
         level.wait[i] = wait.next() / 255;
@@ -186,10 +183,10 @@ export class Store {
   // frame tells that a picture begins: what the ones before it did not need may go.
   frame(): void {
     this.tick++;
-    if (this.held <= budget) return;
+    if (this.held <= this.budget) return;
     const old = [...this.cache].filter(([, e]) => e.value !== undefined && e.used < this.tick - 1).sort((a, b) => a[1].used - b[1].used);
     for (const [key, e] of old) {
-      if (this.held <= budget * 0.8) break;
+      if (this.held <= this.budget * 0.8) break;
       this.cache.delete(key);
       this.held -= e.size;
     }
@@ -225,8 +222,8 @@ export class Store {
   }
 
   private operationsEntry(row: number, chunk: number): Entry<Operations> {
-    const block = this.head.rows[row]!.operations.block + chunk;
-    return this.load("o" + block, block, 4 * this.head.chunk, readOperations);
+    const s = this.head.rows[row]!.operations;
+    return this.load("o" + (s.block + chunk), s.block + chunk, 4 * Math.min(this.head.chunk, s.count), readOperations);
   }
 
   // chunkOfOperations is the block of a row that has the operations of a bar, −1: it has none.
@@ -244,7 +241,7 @@ export class Store {
 
   private instancesEntry(n: number): Entry<Instance[]> {
     const block = this.head.instances.block + Math.floor(n / this.head.chunk);
-    return this.load("i" + block, block, 4 * this.head.chunk, readInstances);
+    return this.load("i" + block, block, 4 * Math.min(this.head.chunk, this.head.instances.count), readInstances);
   }
   peekInstance(n: number): Instance | undefined {
     return this.instancesEntry(n).value?.[n % this.head.chunk];

@@ -24,6 +24,8 @@ const hues: Record<string, Hue> = {
   "NCCL proxy": { h: 220, s: 8, light: 78, dark: 32 },
   "CUDA kernels": { h: 268, s: 42, light: 58, dark: 64 },
   "CUDA memory": { h: 300, s: 30, light: 58, dark: 60 },
+  COMPILER: { h: 215, s: 9, light: 68, dark: 42 },
+  MPI: { h: 217, s: 58, light: 50, dark: 60 },
   Application: { h: 20, s: 22, light: 64, dark: 44 },
   Other: { h: 220, s: 6, light: 62, dark: 46 },
 };
