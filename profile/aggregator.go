@@ -245,6 +245,7 @@ func (g *Aggregator) Retire(l otf2.LocationRef) {
 	}
 	all.last = max(all.last, r.last)
 	delete(g.rows, l)
+	*r = row{} // its writer still holds it
 }
 
 func (g *Aggregator) row(l otf2.LocationRef) *row {

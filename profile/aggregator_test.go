@@ -341,3 +341,14 @@ func TestMembersSampleAlike(t *testing.T) {
 		t.Errorf("samples are not of all times: %v", halves)
 	}
 }
+
+// Estimated waits stay within the time in which was waited.
+func TestWaitsAreWithinTime(t *testing.T) {
+	c := Cell{Time: 100, Waits: WaitsByKind{WaitNxN: 150, WaitStartUp: 50}}
+	if c.LimitWaits(); c.Waits != (WaitsByKind{WaitNxN: 75, WaitStartUp: 25}) {
+		t.Errorf("waits %v", c.Waits)
+	}
+	if c.LimitWaits(); c.Waits.Total() != 100 {
+		t.Errorf("waits %v", c.Waits)
+	}
+}

@@ -209,5 +209,8 @@ func (m *Model) forget(c *commRank) {
 	maps.DeleteFunc(m.kernels.m, func(_ uint64, k *kernel) bool { return k.comm == c })
 	maps.DeleteFunc(m.phases.m, func(_ uint64, k *kernel) bool { return k.comm == c })
 	c.captured = newBounded[*call](0)
-	c.calls, c.queue = nil, nil
+	c.calls, c.queue, c.stamps = nil, nil, stampFilter{}
+	if c.index < len(m.nets) && m.nets[c.index] != nil {
+		m.nets[c.index].loose = newBounded[*proxyStep](maxSteps)
+	}
 }
