@@ -632,6 +632,14 @@ func TestTimelineTouch(t *testing.T) {
 	touch(input.TouchStart, &input.TouchPoint{X: b.X, Y: b.Y})
 	touch(input.TouchEnd)
 	tb.await(`app.selected`)
+	tb.key("0")
+	tb.key("\u001b") // Escape
+	tb.await(`!app.selected`)
+	b = tb.box("world rank 0", "AllReduce", 0)
+	touch(input.TouchStart, &input.TouchPoint{X: b.X, Y: b.Y})
+	eval[bool](tb, `new Promise((done) => setTimeout(() => done(true), 600))`) // the finger rests
+	touch(input.TouchEnd)
+	tb.await(`app.selected && !app.range`) // a long tap is a tap
 	tb.noErrors()
 }
 

@@ -92,8 +92,11 @@ export class Input {
       clearTimeout(this.timer);
       base.classList.remove("grabbing");
       if (!p || this.pointers.size > 0) return;
-      if (this.mode === "press" && e.type === "pointerup") this.click(p, e.pointerType === "mouse" ? 4 : 14);
-      if (this.mode === "range") void app.sumRange();
+      const rested = Math.hypot(p.x - this.start.x, p.y - this.start.y) <= calm;
+      if (e.type === "pointerup" && (this.mode === "press" || (this.mode === "range" && rested))) {
+        if (this.mode === "range") app.setRange(undefined); // nothing was chosen: a long tap
+        this.click(p, e.pointerType === "mouse" ? 4 : 14);
+      } else if (this.mode === "range") void app.sumRange();
       this.mode = "none";
     };
     base.addEventListener("pointerup", end);
