@@ -37,7 +37,8 @@ step "C tests" "$MAKE" --no-print-directory plugin-test
 step "C tests, address sanitizer" "$MAKE" --no-print-directory plugin-test-asan
 step "C tests, thread sanitizer" "$MAKE" --no-print-directory plugin-test-tsan
 step "go vet" "$GO" vet ./...
-step "Go tests" "$GO" test -timeout 20m ./...
+# Most of the time tests of whole jobs wait: for recordings that are played as slowly as they were made.
+step "Go tests" "$GO" test -timeout 20m -parallel 4 ./...
 intervals() { # how far operations are from the kernels that really ran, per recording
   "$GO" test -count=1 -v -run TestIntervalsAgainstTruth ./tests | sed -nE 's/^ *recordings_test.go:[0-9]+: //p; /^(ok|FAIL)/p'
 }

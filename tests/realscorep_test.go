@@ -47,12 +47,17 @@ var realHostKinds = map[string]realHostKind{
 	"instrumented": {model: "pthread", flags: []string{"-pthread"}, nccl: true},
 }
 
-// realHost is a host that writes its measurement to DIR/scorep-<rank>, DIR being $REALSCOREP_DIR.
-func realHost(t *testing.T, kind string) string {
+func needRealScorep(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("scorep"); err != nil {
 		t.Skip(noRealScorep)
 	}
+}
+
+// realHost is a host that writes its measurement to DIR/scorep-<rank>, DIR being $REALSCOREP_DIR.
+func realHost(t *testing.T, kind string) string {
+	t.Helper()
+	needRealScorep(t)
 	realHosts.Lock()
 	defer realHosts.Unlock()
 	if realHosts.dir == "" {
@@ -307,6 +312,7 @@ func playReal(t *testing.T, rec *replay.Recording, kind string, set func(*replay
 
 // What tests/fakescorep is told, the real Score-P is: every call of every recording and of every hazard, traced and profiled.
 func TestRealScorepGetsTheCalls(t *testing.T) {
+	needRealScorep(t)
 	for kind, k := range realHostKinds {
 		play := func(t *testing.T, rec *replay.Recording, set func(*replay.Options)) {
 			got := playReal(t, rec, kind, set)
