@@ -101,8 +101,9 @@ static struct location *here(void)
   orphan = calloc(1, sizeof *orphan);
   if (!orphan) fakescorep_die("out of memory");
   pthread_mutex_lock(&lock);
-  orphan->self.id = location_count++;
-  take_memory(location_count);
+  /* The plugin asks for their count without the lock, as it does of Score-P. */
+  orphan->self.id = __atomic_fetch_add(&location_count, 1, __ATOMIC_RELAXED);
+  take_memory(orphan->self.id + 1);
   pthread_mutex_unlock(&lock);
   pthread_setspecific(orphan_key, orphan);
   substrates_activate(&orphan->self);
