@@ -40,12 +40,15 @@ struct test_case {
 
 enum { TEST_SECONDS = 120 };
 
+extern pid_t test_case_pid; /* of the process of a case, 0 outside of them */
+
 /* The exit status of a case's process, or 128 + signal. The case ends by exit(), so that the
  * plugin's exit handler is part of it. */
 static inline int test_run_one(const struct test_case *test) {
   fflush(NULL);
   pid_t pid = fork();
   if (pid == 0) {
+    test_case_pid = getpid();
     alarm(TEST_SECONDS);
     test->run();
     exit(0);
