@@ -113,9 +113,14 @@ static int create_shm_file(const struct ncclotf2_header *who, char *path, size_t
 }
 
 /* In /dev/shm there must be room for all of it from the beginning: NCCL uses it, too, and a page that cannot
- * be had when it is touched kills the program. */
+ * be had when it is touched kills the program. A signal makes the call give back all that it had; a profiler's timer
+ * would never let it end. */
 static bool reserve(int fd, uint64_t size) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const int problem = posix_fallocate(fd, 0, (off_t)size);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (problem) errno = problem;
   return problem == 0;
 }

@@ -73,7 +73,7 @@ static int high(int fd) {
 static bool reopen_if_lost(void) {
   struct stat info;
   if (fstat(spool.fd, &info) == 0 && info.st_dev == spool.device && info.st_ino == spool.inode) return true;
-  int fd = open(spool.path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  int fd = (int)TEMP_FAILURE_RETRY(open(spool.path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd < 0) return false;
   if (fstat(fd, &info) != 0 || info.st_dev != spool.device || info.st_ino != spool.inode) {
     close(fd);
@@ -292,18 +292,19 @@ static void *run(void *unused) {
 
 bool ncclotf2_spool_thread(void) { return ncclotf2_thread_start(run); }
 
-/* Below a directory that others may write to (/tmp, a shared scratch), a link that somebody put where our
+/* File systems of other machines and of other programs (Lustre, FUSE) may end these calls for a profiler's timer. Below
+ * a directory that others may write to (/tmp, a shared scratch), a link that somebody put where our
  * directories are to be must not lead us elsewhere. The experiment directory itself may be the user's
  * own link. */
 static int open_directory(int parent, const char *name, int flags) {
-  if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) return -1;
-  return openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+  if (TEMP_FAILURE_RETRY(mkdirat(parent, name, 0700)) != 0 && errno != EEXIST) return -1;
+  return (int)TEMP_FAILURE_RETRY(openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
 }
 
 static int create_file(const char *folder, const char *name) {
   int file = -1, experiment = open_directory(AT_FDCWD, folder, 0);
   int shards = experiment < 0 ? -1 : open_directory(experiment, "shards", O_NOFOLLOW);
-  if (shards >= 0) file = openat(shards, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (shards >= 0) file = (int)TEMP_FAILURE_RETRY(openat(shards, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   const int problem = errno;
   if (shards >= 0) close(shards);
   if (experiment >= 0) close(experiment);

@@ -16,6 +16,7 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "../collector.h"
 #include "../ring.h"
 #include "host.h"
 #include "test.h"
@@ -254,6 +255,40 @@ static void timers(const char *behaviour) {
 
 static void timers_collector(void) { timers("ready"); }
 static void timers_spool(void) { timers(NULL); }
+
+static void on_beat(int number) { handled[number]++; }
+
+/* Sampling profilers interrupt system calls, also those that do not wait. */
+static void beat(long microseconds) {
+  struct sigaction action = {.sa_handler = on_beat};
+  sigaction(SIGPROF, &action, NULL);
+  sigaction(SIGALRM, &action, NULL);
+  const struct itimerval often = {{0, microseconds}, {0, microseconds}};
+  setitimer(ITIMER_REAL, &often, NULL);
+  setitimer(ITIMER_PROF, &often, NULL);
+}
+
+static void timers_alive(void) {
+  alarm(0);
+  beat(20);
+  for (int i = 0; i < 200000; i++) CHECK(ncclotf2_process_alive(getpid()), "we are dead, at look %d", i);
+  beat(0);
+}
+
+static void timers_shm(void) {
+  alarm(0);
+  setenv("NCCL_OTF2_RING", "shm", 1);
+  setenv("NCCL_OTF2_MEMORY", "256M", 1);
+  use("ready");
+  beat(50);
+  void *context = host_init(1, 2, 0);
+  beat(0);
+  CHECK(handled[SIGALRM], "no signals");
+  EQUAL(host_header()->memory_kind, NCCLOTF2_MEMORY_SHM, "the memory's kind");
+  EQUAL((uint64_t)host_header()->chunk_count * NCCLOTF2_CHUNK_SIZE, 256 << 20, "its chunks");
+  EQUAL(host_header()->collector_state, NCCLOTF2_COLLECTOR_READY, "the collector's state");
+  ncclProfiler_v6.finalize(context);
+}
 
 /* ---- threads, descriptors, surroundings ---- */
 
@@ -548,6 +583,8 @@ TEST_MAIN({"signals, with a collector", signals_collector}, {"signals, with the 
           {"SIGCHLD stays ignored", child_signal_ignored},
           {"the host's own children stay its own", own_children},
           {"timers, with a collector", timers_collector}, {"timers, with the spool", timers_spool},
+          {"timers do not kill the collector", timers_alive},
+          {"timers, with memory in /dev/shm", timers_shm},
           {"a collector costs one descriptor and no thread", costs_collector},
           {"the spool costs two descriptors and one thread", costs_spool},
           {"a refusal costs one descriptor", costs_refused},
