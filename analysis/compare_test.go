@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
@@ -413,12 +414,12 @@ func TestComparisonInAllFormats(t *testing.T) {
 	try(t, d.WriteText(&text))
 	try(t, d.WriteCSV(&values))
 	try(t, d.WriteMarkdown(&markdown))
-	golden(t, "compare.txt", text.String())
-	golden(t, "compare.csv", values.String())
-	golden(t, "compare.md", markdown.String())
+	golden.Text(t, "testdata/compare.txt", text.String())
+	golden.Text(t, "testdata/compare.csv", values.String())
+	golden.Text(t, "testdata/compare.md", markdown.String())
 	j, err := json.MarshalIndent(c, "", "  ")
 	try(t, err)
-	golden(t, "compare.json", string(j)+"\n")
+	golden.Text(t, "testdata/compare.json", string(j)+"\n")
 }
 
 // What is paired with what: launches count once, messages are one operation, and runs whose ordinals do not fit are

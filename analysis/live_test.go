@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
@@ -266,10 +267,10 @@ func TestLiveInAllFormats(t *testing.T) {
 	var all, short strings.Builder
 	try(t, v.Document(0, 0).WriteText(&all))
 	try(t, v.Document(1, 2).WriteText(&short))
-	golden(t, "live.txt", all.String()+"\nin short:\n\n"+short.String())
+	golden.Text(t, "testdata/live.txt", all.String()+"\nin short:\n\n"+short.String())
 	b, err := json.MarshalIndent(v, "", "  ")
 	try(t, err)
-	golden(t, "live.json", string(b)+"\n")
+	golden.Text(t, "testdata/live.json", string(b)+"\n")
 	waiting := LiveView{Directory: "exp", State: LiveWaiting}
 	var text strings.Builder
 	try(t, waiting.Document(0, 0).WriteText(&text))

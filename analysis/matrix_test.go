@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
@@ -69,10 +70,10 @@ func TestMatrixOfTransfers(t *testing.T) {
 	}
 	var text bytes.Buffer
 	try(t, r.Document().WriteText(&text))
-	golden(t, "matrix.txt", text.String())
+	golden.Text(t, "testdata/matrix.txt", text.String())
 	text.Reset()
 	try(t, r.Document().WriteCSV(&text))
-	golden(t, "matrix.csv", text.String())
+	golden.Text(t, "testdata/matrix.csv", text.String())
 }
 
 // Without recorded transfers the operations tell what each rank has for the others.
@@ -136,10 +137,10 @@ func TestTally(t *testing.T) {
 	r := Tally(openArchive(t, s.write()))
 	var text bytes.Buffer
 	try(t, r.Document().WriteText(&text))
-	golden(t, "tally.txt", text.String())
+	golden.Text(t, "testdata/tally.txt", text.String())
 	text.Reset()
 	try(t, r.Document().WriteCSV(&text))
-	golden(t, "tally.csv", text.String())
+	golden.Text(t, "testdata/tally.csv", text.String())
 }
 
 // Operations on device memory have rows of their own.

@@ -16,29 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (run with -update to make it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (run with -update to accept):\n%s", path, diff)
-	}
-}
 
 func openArchive(t testing.TB, path string) *otf2.Archive {
 	t.Helper()
@@ -253,9 +236,9 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "self.txt", text.String())
-	golden(t, "self.csv", table.String())
-	golden(t, "self.md", markdown.String())
+	golden.Text(t, "testdata/self.txt", text.String())
+	golden.Text(t, "testdata/self.csv", table.String())
+	golden.Text(t, "testdata/self.md", markdown.String())
 	rows, err := csv.NewReader(&table).ReadAll()
 	if err != nil || len(rows) < 20 {
 		t.Errorf("%d rows, %v", len(rows), err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
@@ -73,7 +74,7 @@ func TestOverlap(t *testing.T) {
 	}
 	var text bytes.Buffer
 	try(t, r.Document().WriteText(&text))
-	golden(t, "overlap.txt", text.String())
+	golden.Text(t, "testdata/overlap.txt", text.String())
 }
 
 func TestNoOverlapWithoutKernels(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/scorep"
@@ -343,12 +344,12 @@ func TestWaitsInAllFormats(t *testing.T) {
 	try(t, w.Document().WriteText(&text))
 	try(t, w.Document().WriteCSV(&values))
 	try(t, w.Document().WriteMarkdown(&markdown))
-	golden(t, "waits.txt", text.String())
-	golden(t, "waits.csv", values.String())
-	golden(t, "waits.md", markdown.String())
+	golden.Text(t, "testdata/waits.txt", text.String())
+	golden.Text(t, "testdata/waits.csv", values.String())
+	golden.Text(t, "testdata/waits.md", markdown.String())
 	b, err := json.MarshalIndent(w, "", "  ")
 	try(t, err)
-	golden(t, "waits.json", string(b)+"\n")
+	golden.Text(t, "testdata/waits.json", string(b)+"\n")
 }
 
 // Messages whose other end is not in the archive, or comes very late, are counted once the data has ended.

@@ -4,9 +4,7 @@ package cubex
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"ncclotf2/analysis"
 	"ncclotf2/cube"
 	"ncclotf2/cube/cubeprint"
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/profile/cubex/cubextest"
 	"ncclotf2/regions"
@@ -22,8 +21,6 @@ import (
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 const (
 	t0 = shardtest.Epoch + 1_000_000
@@ -140,16 +137,7 @@ func TestArchive(t *testing.T) {
 	defer p.Close()
 	var text bytes.Buffer
 	check(t, cubeprint.Print(&text, p, nil))
-	golden := filepath.Join("testdata", "archive.txt")
-	if *update {
-		check(t, os.MkdirAll("testdata", 0o755))
-		check(t, os.WriteFile(golden, text.Bytes(), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	check(t, err)
-	if text.String() != string(want) {
-		t.Errorf("the profile is not that of %s (-update writes it anew):\n%s", golden, text.String())
-	}
+	golden.Text(t, "testdata/archive.txt", text.String())
 }
 
 // Two runs of one program give the same ids, although processes and communicators have others.
