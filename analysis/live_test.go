@@ -16,7 +16,6 @@ import (
 	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
 )
 
 // liveJob is a job of some ranks that is being recorded.
@@ -32,7 +31,7 @@ func newLiveJob(t testing.TB, ranks, hosts int) *liveJob {
 	for r := range ranks {
 		p := shardtest.New(t, j.dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r*hosts/ranks), 100+r).Launched("slurm", r, ranks)
 		p.GPU(0, fmt.Sprint("GPU-", r), "")
-		j.comms = append(j.comms, p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: ranks, Rank: r, InitTime: t0}))
+		j.comms = append(j.comms, p.World())
 		j.processes = append(j.processes, p)
 	}
 	return j
