@@ -51,3 +51,19 @@ func Section(t testing.TB, page, name, got string) {
 	}
 	Text(t, page, before+begin+got+end+after)
 }
+
+// SameLines compares two long texts and names the first line that differs.
+func SameLines(t testing.TB, what, got, want string) {
+	t.Helper()
+	if got == want {
+		return
+	}
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			t.Errorf("%s: line %d\n got %q\nwant %q", what, i+1, g[i], w[i])
+			return
+		}
+	}
+	t.Errorf("%s: %d lines, want %d", what, len(g), len(w))
+}

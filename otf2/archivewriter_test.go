@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/otf2/otf2print"
 )
@@ -176,10 +177,10 @@ func TestWholeArchive(t *testing.T) {
 		}
 		return otf2print.Snapshots(b, a, opts)
 	})
-	sameText(t, "events and snapshots", ours, output(t, print, "-Werror", anchor))
-	sameText(t, "definitions", text(t, func(b *bytes.Buffer) error { return otf2print.Definitions(b, a, opts) }), output(t, print, "-Werror", "-G", anchor))
-	sameText(t, "anchor", text(t, func(b *bytes.Buffer) error { return otf2print.Anchor(b, a) }), output(t, print, "-Werror", "-I", anchor))
-	sameText(t, "local definitions", text(t, func(b *bytes.Buffer) error { return otf2print.LocalDefs(b, a, opts) }), output(t, print, "-Werror", "-M", "-C", anchor))
+	golden.SameLines(t, "events and snapshots", ours, output(t, print, "-Werror", anchor))
+	golden.SameLines(t, "definitions", text(t, func(b *bytes.Buffer) error { return otf2print.Definitions(b, a, opts) }), output(t, print, "-Werror", "-G", anchor))
+	golden.SameLines(t, "anchor", text(t, func(b *bytes.Buffer) error { return otf2print.Anchor(b, a) }), output(t, print, "-Werror", "-I", anchor))
+	golden.SameLines(t, "local definitions", text(t, func(b *bytes.Buffer) error { return otf2print.LocalDefs(b, a, opts) }), output(t, print, "-Werror", "-M", "-C", anchor))
 }
 
 func TestPythonReadsWholeArchive(t *testing.T) {

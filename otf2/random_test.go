@@ -18,6 +18,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/otf2/otf2print"
 )
@@ -107,7 +108,7 @@ func compareAll(t *testing.T, anchor string) {
 			}
 			return otf2print.LocalDefs(b, a, &c.opts)
 		})
-		sameText(t, strings.Join(c.args, " "), got, output(t, "otf2-print", append(append([]string{"-Werror"}, c.args...), anchor)...))
+		golden.SameLines(t, strings.Join(c.args, " "), got, output(t, "otf2-print", append(append([]string{"-Werror"}, c.args...), anchor)...))
 	}
 }
 
@@ -206,7 +207,7 @@ func TestRandomArchivesInBigEndian(t *testing.T) {
 				turn(path, otf2.BigEndianLocalDefs, s.DefChunk)
 			}
 		}
-		sameText(t, "big-endian", texts(), little)
+		golden.SameLines(t, "big-endian", texts(), little)
 		if _, err := exec.LookPath("otf2-print"); err == nil || os.Getenv("CI") == "true" {
 			compareAll(t, anchor)
 		}

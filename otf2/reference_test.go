@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/otf2/otf2print"
 )
@@ -52,20 +53,6 @@ func output(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-func sameText(t *testing.T, what, got, want string) {
-	t.Helper()
-	if got == want {
-		return
-	}
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			t.Fatalf("%s: line %d\n   ours %q\ntheirs %q", what, i+1, g[i], w[i])
-		}
-	}
-	t.Fatalf("%s: %d lines, theirs %d", what, len(g), len(w))
-}
-
 func text(t *testing.T, write func(*bytes.Buffer) error) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -85,10 +72,10 @@ func compareWithTools(t *testing.T, anchor string) {
 		t.Fatal(err)
 	}
 	opts := &otf2print.Options{Zone: time.UTC}
-	sameText(t, "events", text(t, func(b *bytes.Buffer) error { return otf2print.Events(b, a, opts) }), output(t, print, "-Werror", anchor))
-	sameText(t, "definitions", text(t, func(b *bytes.Buffer) error { return otf2print.Definitions(b, a, opts) }), output(t, print, "-Werror", "-G", anchor))
-	sameText(t, "anchor", text(t, func(b *bytes.Buffer) error { return otf2print.Anchor(b, a) }), output(t, print, "-Werror", "-I", anchor))
-	sameText(t, "local definitions", text(t, func(b *bytes.Buffer) error { return otf2print.LocalDefs(b, a, opts) }), output(t, print, "-Werror", "-M", "-C", anchor))
+	golden.SameLines(t, "events", text(t, func(b *bytes.Buffer) error { return otf2print.Events(b, a, opts) }), output(t, print, "-Werror", anchor))
+	golden.SameLines(t, "definitions", text(t, func(b *bytes.Buffer) error { return otf2print.Definitions(b, a, opts) }), output(t, print, "-Werror", "-G", anchor))
+	golden.SameLines(t, "anchor", text(t, func(b *bytes.Buffer) error { return otf2print.Anchor(b, a) }), output(t, print, "-Werror", "-I", anchor))
+	golden.SameLines(t, "local definitions", text(t, func(b *bytes.Buffer) error { return otf2print.LocalDefs(b, a, opts) }), output(t, print, "-Werror", "-M", "-C", anchor))
 }
 
 // An archive that we write is read by otf2-print without a warning, and both print it alike; otf2-marker reads its
@@ -104,7 +91,7 @@ func TestReferenceToolReadsOurArchive(t *testing.T) {
 	if err := otf2print.Markers(&b, a); err != nil {
 		t.Fatal(err)
 	}
-	sameText(t, "markers", b.String(), output(t, tool(t, "otf2-marker"), anchor))
+	golden.SameLines(t, "markers", b.String(), output(t, tool(t, "otf2-marker"), anchor))
 }
 
 // pythonReader reads an archive to its end, definitions included, and prints what it met.
