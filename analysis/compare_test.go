@@ -16,8 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -73,7 +74,7 @@ func makeRun(t testing.TB, seed uint64, steps int, alter change) string {
 	for r := range ranks {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r/2), 100+r).Launched("slurm", r, 4)
 		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
-		world[r] = p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 4, Rank: r, InitTime: t0})
+		world[r] = p.World()
 		pair[r] = p.Comm(shard.Comm{ID: 2 + uint64(r/2), Name: fmt.Sprint("pair", r/2), NRanks: 2, Rank: r % 2, InitTime: t0})
 		ranks[r] = p
 	}
@@ -123,9 +124,7 @@ func makeRun(t testing.TB, seed uint64, steps int, alter change) string {
 	for _, p := range ranks {
 		p.Finish()
 	}
-	res, err := scorep.Unify(dir, nil)
-	try(t, err)
-	return res.Runs[0].Archive
+	return jobtest.Unify(t, dir)
 }
 
 func compareArchives(t testing.TB, a, b string) *Comparison {
@@ -413,12 +412,12 @@ func TestComparisonInAllFormats(t *testing.T) {
 	try(t, d.WriteText(&text))
 	try(t, d.WriteCSV(&values))
 	try(t, d.WriteMarkdown(&markdown))
-	golden(t, "compare.txt", text.String())
-	golden(t, "compare.csv", values.String())
-	golden(t, "compare.md", markdown.String())
+	golden.Text(t, "testdata/compare.txt", text.String())
+	golden.Text(t, "testdata/compare.csv", values.String())
+	golden.Text(t, "testdata/compare.md", markdown.String())
 	j, err := json.MarshalIndent(c, "", "  ")
 	try(t, err)
-	golden(t, "compare.json", string(j)+"\n")
+	golden.Text(t, "testdata/compare.json", string(j)+"\n")
 }
 
 // What is paired with what: launches count once, messages are one operation, and runs whose ordinals do not fit are
@@ -426,12 +425,8 @@ func TestComparisonInAllFormats(t *testing.T) {
 func TestPairs(t *testing.T) {
 	const rounds = 20
 	run := func(extra int) string {
-		dir := t.TempDir()
-		for r := range 2 {
-			p := shardtest.New(t, dir, fmt.Sprint("p", r)).Launched("slurm", r, 2)
-			p.GPU(r, fmt.Sprint("GPU-", r), "")
-			c := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: r, InitTime: t0})
-			now := uint64(t0)
+		return jobtest.Make(t, 2, 2, func(r int, p *shardtest.Process) {
+			c, now := p.World(), uint64(t0)
 			step := func() (begin, end uint64) {
 				now += 100 * us
 				return now - 90*us + uint64(r)*10*us, now
@@ -446,10 +441,7 @@ func TestPairs(t *testing.T) {
 				begin, end = step()
 				p.AllReduce(c, begin, end, 2000)
 				begin, end = step()
-				p.Plan(c, []shardtest.Op{
-					{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: begin, End: end, Sent: 800, Received: 800, Count: 100},
-					{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: begin, End: end, Sent: 1600, Received: 1600, Count: 200},
-				})
+				p.GatherAndScatter(c, begin, end, 100)
 				begin, end = step()
 				if r == 0 {
 					p.Send(c, 1, begin, end, 4096)
@@ -457,11 +449,7 @@ func TestPairs(t *testing.T) {
 					p.Recv(c, 0, begin, end, 4096)
 				}
 			}
-			p.Finish()
-		}
-		res, err := scorep.Unify(dir, nil)
-		try(t, err)
-		return res.Runs[0].Archive
+		})
 	}
 	a, b := run(0), run(1)
 	for _, tc := range []struct {

@@ -3,15 +3,13 @@
 package analysis
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
 
 	"ncclotf2/otf2"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
 )
 
 // What an operation's times are good for depends on what they are.
@@ -63,11 +61,8 @@ func TestWhatTimesBind(t *testing.T) {
 // fits their clocks.
 func hostsJob(t *testing.T, source [2]string, times func(rank int, i uint64) (begin, end uint64)) *ClockFit {
 	t.Helper()
-	dir := t.TempDir()
-	for r := range 2 {
-		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r), 100+r).Launched("slurm", r, 2)
-		c := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: r, InitTime: t0})
-		end := uint64(0)
+	anchor := jobtest.Make(t, 2, 1, func(r int, p *shardtest.Process) {
+		c, end := p.World(), uint64(0)
 		for i := range uint64(20) {
 			var begin uint64
 			begin, end = times(r, i)
@@ -76,13 +71,8 @@ func hostsJob(t *testing.T, source [2]string, times func(rank int, i uint64) (be
 			})
 		}
 		p.Destroy(c, end)
-		p.Finish()
-	}
-	res, err := scorep.Unify(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fit, err := FitClocks(res.Runs[0].Archive, 2, func(l otf2.LocationRef) int { return int(uint32(l)) }, nil)
+	})
+	fit, err := FitClocks(anchor, 2, func(l otf2.LocationRef) int { return int(uint32(l)) }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

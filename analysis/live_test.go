@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
 )
 
 // liveJob is a job of some ranks that is being recorded.
@@ -31,7 +31,7 @@ func newLiveJob(t testing.TB, ranks, hosts int) *liveJob {
 	for r := range ranks {
 		p := shardtest.New(t, j.dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r*hosts/ranks), 100+r).Launched("slurm", r, ranks)
 		p.GPU(0, fmt.Sprint("GPU-", r), "")
-		j.comms = append(j.comms, p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: ranks, Rank: r, InitTime: t0}))
+		j.comms = append(j.comms, p.World())
 		j.processes = append(j.processes, p)
 	}
 	return j
@@ -266,10 +266,10 @@ func TestLiveInAllFormats(t *testing.T) {
 	var all, short strings.Builder
 	try(t, v.Document(0, 0).WriteText(&all))
 	try(t, v.Document(1, 2).WriteText(&short))
-	golden(t, "live.txt", all.String()+"\nin short:\n\n"+short.String())
+	golden.Text(t, "testdata/live.txt", all.String()+"\nin short:\n\n"+short.String())
 	b, err := json.MarshalIndent(v, "", "  ")
 	try(t, err)
-	golden(t, "live.json", string(b)+"\n")
+	golden.Text(t, "testdata/live.json", string(b)+"\n")
 	waiting := LiveView{Directory: "exp", State: LiveWaiting}
 	var text strings.Builder
 	try(t, waiting.Document(0, 0).WriteText(&text))

@@ -11,8 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
+	"ncclotf2/scorep/jobtest"
 )
 
 // The time of a union is that of its nanoseconds, however many intervals there are.
@@ -40,7 +42,7 @@ func TestUnion(t *testing.T) {
 }
 
 func TestMatrixOfTransfers(t *testing.T) {
-	r := Matrix(openArchive(t, networkJob(t)))
+	r := Matrix(jobtest.Open(t, networkJob(t)))
 	flow := func(from, to int, transfers, bytes, busy uint64) Flow {
 		host := []string{"node0", "node0", "node1"}
 		name := []string{"Rank 0", "Rank 1", "Rank 2"}
@@ -69,15 +71,15 @@ func TestMatrixOfTransfers(t *testing.T) {
 	}
 	var text bytes.Buffer
 	try(t, r.Document().WriteText(&text))
-	golden(t, "matrix.txt", text.String())
+	golden.Text(t, "testdata/matrix.txt", text.String())
 	text.Reset()
 	try(t, r.Document().WriteCSV(&text))
-	golden(t, "matrix.csv", text.String())
+	golden.Text(t, "testdata/matrix.csv", text.String())
 }
 
 // Without recorded transfers the operations tell what each rank has for the others.
 func TestNominalMatrix(t *testing.T) {
-	r := Matrix(openArchive(t, makeJob(t, nil)))
+	r := Matrix(jobtest.Open(t, makeJob(t, nil)))
 	if len(r.Ranks)+len(r.Hosts)+len(r.Channels)+len(r.Networks) > 0 {
 		t.Errorf("%+v", r)
 	}
@@ -114,7 +116,7 @@ func TestMatrixSaysWhatIsMissing(t *testing.T) {
 	s.remove(sends, s.index(sends, otf2.EventRmaOpCompleteNonBlocking, 1), 1)
 	s.defs.LocationProperties = slices.DeleteFunc(s.defs.LocationProperties, func(p otf2.LocationProperty) bool { return p.Location == sends|1 })
 	s.property("NCCL_OTF2::LOST::RING::ProxyStep", "3")
-	r := Matrix(openArchive(t, s.write()))
+	r := Matrix(jobtest.Open(t, s.write()))
 	want := []string{
 		r.Remarks[0],
 		"Incomplete: of 4 transfers, 2.94 KiB, the sender is not known.",
@@ -133,13 +135,13 @@ func TestTally(t *testing.T) {
 	s := load(t, networkJob(t))
 	last := len(s.events[thread(0)]) - 1
 	s.remove(thread(0), last, 1) // an end is missing
-	r := Tally(openArchive(t, s.write()))
+	r := Tally(jobtest.Open(t, s.write()))
 	var text bytes.Buffer
 	try(t, r.Document().WriteText(&text))
-	golden(t, "tally.txt", text.String())
+	golden.Text(t, "testdata/tally.txt", text.String())
 	text.Reset()
 	try(t, r.Document().WriteCSV(&text))
-	golden(t, "tally.csv", text.String())
+	golden.Text(t, "testdata/tally.csv", text.String())
 }
 
 // Operations on device memory have rows of their own.
@@ -150,7 +152,7 @@ func TestTallyOfDeviceMemory(t *testing.T) {
 	ev := s.find(stream(1), otf2.EventEnter, 0)
 	ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: regions.AttrRecvBuffClass, Type: otf2.TypeString, Bits: uint64(texts)})
 	calls := make(map[bool]uint64)
-	for _, g := range Tally(openArchive(t, s.write())).Groups {
+	for _, g := range Tally(jobtest.Open(t, s.write())).Groups {
 		for _, row := range g.Rows {
 			if row.Name == "AllReduce" {
 				calls[row.Device] += row.Calls

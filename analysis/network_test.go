@@ -16,39 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (run with -update to make it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (run with -update to accept):\n%s", path, diff)
-	}
-}
-
-func openArchive(t testing.TB, path string) *otf2.Archive {
-	t.Helper()
-	a, err := otf2.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { a.Close() })
-	return a
-}
 
 func networks(a *otf2.Archive) ([]NetworkMatrix, []string) {
 	r := Matrix(a)
@@ -80,7 +54,7 @@ func TestTheNetworkMatrixIsThatOfThePuts(t *testing.T) {
 	if res := check(t, path); len(res.Findings) > 0 {
 		t.Errorf("findings:\n%s", lines(res))
 	}
-	got, problems := networks(openArchive(t, path))
+	got, problems := networks(jobtest.Open(t, path))
 	want := []NetworkMatrix{{
 		Communicator: "world", Comm: 1, Ranks: 3, Total: Traffic{13, 3*1000 + 3*1001 + 3*1002 + 21 + 500},
 		Cells: []Cell{
@@ -107,7 +81,7 @@ func TestSendersThatAreNotToldAreNotGuessed(t *testing.T) {
 		}
 		return told > 1
 	})
-	got, _ := networks(openArchive(t, s.write()))
+	got, _ := networks(jobtest.Open(t, s.write()))
 	if len(got) != 1 || got[0].UnknownSender.Transfers != 9 || len(got[0].Cells) != 2 || got[0].Total.Transfers != 13 {
 		t.Errorf("%+v", got)
 	}
@@ -115,7 +89,7 @@ func TestSendersThatAreNotToldAreNotGuessed(t *testing.T) {
 
 func TestArchivesWithoutNetworksHaveNoMatrix(t *testing.T) {
 	for _, path := range []string{makeJob(t, nil), filepath.Join("testdata", "scorep-mpi", "traces.otf2")} {
-		if got, problems := networks(openArchive(t, path)); len(got) > 0 || len(problems) > 0 {
+		if got, problems := networks(jobtest.Open(t, path)); len(got) > 0 || len(problems) > 0 {
 			t.Errorf("%s: %+v, %v", path, got, problems)
 		}
 	}
@@ -159,15 +133,12 @@ func TestNetworkMatrixOfAnyJob(t *testing.T) {
 		for _, p := range procs {
 			p.Finish()
 		}
-		out, err := scorep.Unify(dir, nil)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if res := check(t, out.Runs[0].Archive); res.Errors() > 0 {
+		anchor := jobtest.Unify(t, dir)
+		if res := check(t, anchor); res.Errors() > 0 {
 			rt.Errorf("findings:\n%s", lines(res))
 		}
 		got := make(map[[2]int]Traffic)
-		matrices, _ := networks(openArchive(t, out.Runs[0].Archive))
+		matrices, _ := networks(jobtest.Open(t, anchor))
 		for _, m := range matrices {
 			for _, c := range m.Cells {
 				got[[2]int{c.From, c.To}] = c.Traffic
@@ -244,7 +215,7 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 		p.Shard.Comms[0].Gaps = []shard.Gap{{From: 2, To: 4, FromTime: t0 + 200*us, ToTime: t0 + 300*us}}
 		p.Shard.Costs = []shard.Cost{{Callback: "start", Type: "ProxyStep", Samples: 10, MeanNs: 17.5, MostNs: 90}}
 	})
-	a := openArchive(t, path)
+	a := jobtest.Open(t, path)
 	s := SelfReport(a)
 	s.Archive = "traces.otf2"
 	var text, table, markdown bytes.Buffer
@@ -253,9 +224,9 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "self.txt", text.String())
-	golden(t, "self.csv", table.String())
-	golden(t, "self.md", markdown.String())
+	golden.Text(t, "testdata/self.txt", text.String())
+	golden.Text(t, "testdata/self.csv", table.String())
+	golden.Text(t, "testdata/self.md", markdown.String())
 	rows, err := csv.NewReader(&table).ReadAll()
 	if err != nil || len(rows) < 20 {
 		t.Errorf("%d rows, %v", len(rows), err)
@@ -272,7 +243,7 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 		t.Error(diff)
 	}
 	// An archive of another tool says nothing of itself.
-	other := SelfReport(openArchive(t, filepath.Join("testdata", "scorep-mpi", "traces.otf2")))
+	other := SelfReport(jobtest.Open(t, filepath.Join("testdata", "scorep-mpi", "traces.otf2")))
 	if len(other.Recording)+len(other.Costs)+len(other.Counts)+len(other.Remarks) > 0 || !other.Complete {
 		t.Errorf("%+v", other)
 	}
@@ -314,7 +285,7 @@ func TestContinuedProcessesAreSound(t *testing.T) {
 	if res := check(t, out.Runs[0].Archive); res.Errors() > 0 {
 		t.Errorf("findings:\n%s", lines(res))
 	}
-	matrices, _ := networks(openArchive(t, out.Runs[0].Archive))
+	matrices, _ := networks(jobtest.Open(t, out.Runs[0].Archive))
 	want := []Cell{{0, 1, Traffic{130, 130 * 40}}, {1, 0, Traffic{130, 130 * 40}}}
 	if len(matrices) != 1 || cmp.Diff(want, matrices[0].Cells) != "" {
 		t.Errorf("%+v", matrices)

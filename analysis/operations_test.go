@@ -5,10 +5,8 @@ package analysis
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,14 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 func operationsOfArchive(t testing.TB, path string) *Report {
 	t.Helper()
@@ -243,22 +240,7 @@ func TestReportAsText(t *testing.T) {
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", "report.txt")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (run with -update to make it)", err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Error(diff)
-	}
+	golden.Text(t, "testdata/report.txt", b.String())
 }
 
 func TestReportAsJSONHasStableNames(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -18,12 +19,9 @@ import (
 // overlapJob is a job of two ranks; rank 0 has kernels of its own, and NCCL's, on two streams.
 func overlapJob(t testing.TB) string {
 	t.Helper()
-	dir := t.TempDir()
 	at := func(us uint64) otf2.Timestamp { return otf2.Timestamp(t0 + us*1000) }
-	for r := range 2 {
-		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node0", 100+r).Launched("slurm", r, 2)
-		p.GPU(r, fmt.Sprint("GPU-", r), "")
-		world := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: r, InitTime: t0})
+	return jobtest.Make(t, 2, 2, func(r int, p *shardtest.Process) {
+		world := p.World()
 		second := p.Comm(shard.Comm{ID: 2, Name: "second", NRanks: 2, Rank: r, InitTime: t0})
 		p.AllReduce(world, uint64(at(100)), uint64(at(200)), 10)
 		p.AllReduce(world, uint64(at(300)), uint64(at(400)), 10)
@@ -48,15 +46,11 @@ func overlapJob(t testing.TB) string {
 		}
 		p.Destroy(world, uint64(at(1000)))
 		p.Destroy(second, uint64(at(1000)))
-		p.Finish()
-	}
-	res, err := scorep.Unify(dir, nil)
-	try(t, err)
-	return res.Runs[0].Archive
+	})
 }
 
 func TestOverlap(t *testing.T) {
-	r := FindOverlap(openArchive(t, overlapJob(t)))
+	r := FindOverlap(jobtest.Open(t, overlapJob(t)))
 	want := &OverlapReport{
 		GPUs: []OverlapGPU{{
 			Rank: "Rank 0", Host: "node0", GPU: r.GPUs[0].GPU, Kernels: 4, Operations: 3,
@@ -73,11 +67,11 @@ func TestOverlap(t *testing.T) {
 	}
 	var text bytes.Buffer
 	try(t, r.Document().WriteText(&text))
-	golden(t, "overlap.txt", text.String())
+	golden.Text(t, "testdata/overlap.txt", text.String())
 }
 
 func TestNoOverlapWithoutKernels(t *testing.T) {
-	r := FindOverlap(openArchive(t, makeJob(t, nil)))
+	r := FindOverlap(jobtest.Open(t, makeJob(t, nil)))
 	if len(r.GPUs)+len(r.Communicators) > 0 || r.WithoutKernels != 3 {
 		t.Errorf("%+v", r)
 	}

@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/scorep/jobtest"
 )
 
 // What is passed on one by one adds up to the report.
 func TestPartsAddUpToTheReport(t *testing.T) {
-	a := openArchive(t, networkJob(t))
+	a := jobtest.Open(t, networkJob(t))
 	report, err := Operations(a)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +70,7 @@ func TestPartsAddUpToTheReport(t *testing.T) {
 
 // Waits that are passed on are those that the report sums up, in the same order whatever the machine.
 func TestWaitsAddUpToTheReport(t *testing.T) {
-	a := openArchive(t, waitJob(t))
+	a := jobtest.Open(t, waitJob(t))
 	report, err := Operations(a)
 	if err != nil {
 		t.Fatal(err)

@@ -7,17 +7,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -115,25 +114,11 @@ func (g *program) plan(comm int, from, to uint64, source string, unfinished bool
 // phaseJob unifies a job of two processes on one communicator and opens its archive.
 func phaseJob(t testing.TB, run func(rank int, g *program)) *otf2.Archive {
 	t.Helper()
-	dir := t.TempDir()
-	for r := range 2 {
-		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r), 100+r).Launched("slurm", r, 2)
-		p.GPU(0, fmt.Sprint("GPU-", r), "")
-		p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: r, InitTime: t0})
+	return jobtest.Open(t, jobtest.Make(t, 2, 1, func(r int, p *shardtest.Process) {
+		p.World()
 		run(r, &program{t, p, p.Writer(0)})
 		p.Destroy(0, t0+1_000_000*us)
-		p.Finish()
-	}
-	res, err := scorep.Unify(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := otf2.Open(res.Runs[0].Archive, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { a.Close() })
-	return a
+	}))
 }
 
 func phasesOf(t testing.TB, a *otf2.Archive) []PhaseRow {
@@ -244,19 +229,7 @@ func TestPhasesInTheReport(t *testing.T) {
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", "phases.txt")
-	if *update {
-		if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (run with -update to make it)", err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Error(diff)
-	}
+	golden.Text(t, "testdata/phases.txt", b.String())
 	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)

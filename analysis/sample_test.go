@@ -3,16 +3,14 @@
 package analysis
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"ncclotf2/otf2"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
 )
 
 const t0 = shardtest.Epoch + 1_000_000
@@ -24,28 +22,15 @@ const us = 1000
 // change alter each before it is finished, and unifies it.
 func makeJob(t testing.TB, change func(rank int, p *shardtest.Process)) string {
 	t.Helper()
-	dir := t.TempDir()
-	for r := range 3 {
-		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r/2), 100+r).Launched("slurm", r, 3)
-		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
-		world := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0})
+	return jobtest.Make(t, 3, 2, func(r int, p *shardtest.Process) {
+		world := p.World()
 		late := uint64(r) * 10 * us // rank 2 is last
 		for i := range uint64(2) {
 			p.Call("ncclAllReduce", t0+(100+i*100)*us, t0+(105+i*100)*us)
 			p.AllReduce(world, t0+(110+i*100)*us+late, t0+(150+i*100)*us, 1000)
 		}
-		bcast := shardtest.Op{
-			Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: t0 + 310*us, End: t0 + 330*us,
-			Rooted: true, Root: 1, Received: 800, Count: 200, Source: "enqueue",
-		}
-		if r == 1 {
-			bcast.Sent = 2400
-		}
-		p.Collective(world, bcast)
-		p.Plan(world, []shardtest.Op{
-			{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: t0 + 400*us + late, End: t0 + 440*us, Sent: 1200, Received: 1200, Count: 100},
-			{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: t0 + 400*us + late, End: t0 + 440*us, Sent: 2400, Received: 2400, Count: 200},
-		})
+		p.Broadcast(world, 1, t0+310*us, t0+330*us, 200, "enqueue")
+		p.GatherAndScatter(world, t0+400*us+late, t0+440*us, 100)
 		switch r {
 		case 0:
 			p.Send(world, 1, t0+500*us, t0+510*us, 4096)
@@ -61,13 +46,7 @@ func makeJob(t testing.TB, change func(rank int, p *shardtest.Process)) string {
 		if change != nil {
 			change(r, p)
 		}
-		p.Finish()
-	}
-	res, err := scorep.Unify(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.Runs[0].Archive
+	})
 }
 
 // Locations of makeJob's archives.

@@ -11,9 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -21,12 +22,9 @@ import (
 // waitJob leaves a job of three ranks on two hosts with waits of every kind, whose lengths stand beside them.
 func waitJob(t testing.TB) string {
 	t.Helper()
-	dir := t.TempDir()
 	at := func(us uint64) uint64 { return t0 + us*1000 }
-	for r := range 3 {
-		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r/2), 100+r).Launched("slurm", r, 3)
-		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
-		world := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0})
+	return jobtest.Make(t, 3, 2, func(r int, p *shardtest.Process) {
+		world := p.World()
 		p.Network(world)
 		rooted := func(function string, kind otf2.CollectiveOp, root uint32, begin, end uint64, sent, received uint64) {
 			p.Collective(world, shardtest.Op{
@@ -91,11 +89,7 @@ func waitJob(t testing.TB) string {
 			}
 		}
 		p.Destroy(world, at(1000))
-		p.Finish()
-	}
-	res, err := scorep.Unify(dir, nil)
-	try(t, err)
-	return res.Runs[0].Archive
+	})
 }
 
 func try(t testing.TB, err error) {
@@ -343,12 +337,12 @@ func TestWaitsInAllFormats(t *testing.T) {
 	try(t, w.Document().WriteText(&text))
 	try(t, w.Document().WriteCSV(&values))
 	try(t, w.Document().WriteMarkdown(&markdown))
-	golden(t, "waits.txt", text.String())
-	golden(t, "waits.csv", values.String())
-	golden(t, "waits.md", markdown.String())
+	golden.Text(t, "testdata/waits.txt", text.String())
+	golden.Text(t, "testdata/waits.csv", values.String())
+	golden.Text(t, "testdata/waits.md", markdown.String())
 	b, err := json.MarshalIndent(w, "", "  ")
 	try(t, err)
-	golden(t, "waits.json", string(b)+"\n")
+	golden.Text(t, "testdata/waits.json", string(b)+"\n")
 }
 
 // Messages whose other end is not in the archive, or comes very late, are counted once the data has ended.

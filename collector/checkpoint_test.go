@@ -6,11 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
 	"ncclotf2/shard"
 )
 
@@ -34,33 +31,8 @@ func threadEvents(t *testing.T, e shard.Entry) (n uint64) {
 // once in the end. The two calls that a kill falls into may be incomplete.
 func TestKillsAtAnyMoment(t *testing.T) {
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 1024})
-	a := newApplication(job, 0, monotonic)
-	vars := []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=light"}
-	const kills, calls = 6, 2500
-	n := uint64(0)
-	for k := range kills {
-		collector := startCollector(t, job, "collector", vars...)
-		for range calls {
-			a.allReduce(n)
-			n++
-		}
-		if k%2 == 1 {
-			flushAll(t, job)
-			for range calls {
-				a.allReduce(n)
-				n++
-			}
-		}
-		time.Sleep(time.Duration(k) * 30 * time.Millisecond) // some before their first flush, some after
-		collector.Process.Kill()
-		collector.Wait()
-	}
-	last := startCollector(t, job, "collector", vars...)
-	process.end()
-	if err := last.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, last.Stderr)
-	}
+	const kills = 6
+	n := killedAgain(t, kills, 2500, 1024, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")
 	total, events, done := uint64(0), uint64(0), 0
 	for _, e := range shards(t, dir) {
 		total += starts(e.Process)

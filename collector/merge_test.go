@@ -19,21 +19,29 @@ type given struct {
 	seq   uint64
 }
 
+// newMemory is a job's memory of so many chunks (0: as many as usual), mapped until the test ends.
+func newMemory(t interface {
+	Fatal(...any)
+	Cleanup(func())
+}, chunks int) (*shmtest.Job, *shm.Memory) {
+	job, err := shmtest.New(shmtest.Options{Chunks: chunks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { job.Close() })
+	memory, err := shm.Map(job.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	return job, memory
+}
+
 // Whatever the rings hold and however often they are drained in between: each record is given once, a
 // ring's records in their order, and all in order of time as long as no horizon was wrong.
 func TestMergeOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		job, err := shmtest.New(shmtest.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer job.Close()
-		memory, err := shm.Map(job.FD())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer memory.Close()
-
+		job, memory := newMemory(t, 0)
 		var got []given
 		m := &merge{}
 		drain := func(horizon uint64) {
@@ -82,16 +90,7 @@ func TestMergeOrder(t *testing.T) {
 }
 
 func TestLateRecordsAreGivenAndTold(t *testing.T) {
-	job, err := shmtest.New(shmtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer job.Close()
-	memory, err := shm.Map(job.FD())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer memory.Close()
+	job, memory := newMemory(t, 0)
 	a, b := job.Thread(1, 1, "a"), job.Thread(1, 2, "b")
 	m := &merge{}
 	var ticks []uint64
@@ -118,16 +117,7 @@ func TestLateRecordsAreGivenAndTold(t *testing.T) {
 }
 
 func BenchmarkMerge(b *testing.B) {
-	job, err := shmtest.New(shmtest.Options{Chunks: 1024})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer job.Close()
-	memory, err := shm.Map(job.FD())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer memory.Close()
+	job, memory := newMemory(b, 1024)
 	threads := []*shmtest.Thread{job.Thread(0, 1, "a"), job.Thread(0, 2, "b"), job.Thread(0, 3, "c"), job.Thread(0, 4, "d")}
 	m := &merge{}
 	n, ticks := 0, uint64(0)

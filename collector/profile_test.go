@@ -84,33 +84,8 @@ func TestProfileMode(t *testing.T) {
 // A collector is killed at any moment, again and again: each call is in the profiles once in the end.
 func TestProfileSurvivesKills(t *testing.T) {
 	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 512})
-	a := newApplication(job, 0, monotonic)
-	vars := []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE=profile"}
-	const kills, calls = 4, 1000
-	n := uint64(0)
-	for k := range kills {
-		collector := startCollector(t, job, "collector", vars...)
-		for range calls {
-			a.allReduce(n)
-			n++
-		}
-		if k%2 == 1 {
-			flushAll(t, job)
-			for range calls {
-				a.allReduce(n)
-				n++
-			}
-		}
-		time.Sleep(time.Duration(k) * 30 * time.Millisecond)
-		collector.Process.Kill()
-		collector.Wait()
-	}
-	last := startCollector(t, job, "collector", vars...)
-	process.end()
-	if err := last.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, last.Stderr)
-	}
+	const kills = 4
+	n := killedAgain(t, kills, 1000, 512, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE=profile")
 	entries := shards(t, dir)
 	total := uint64(0)
 	for _, e := range entries {

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -115,6 +116,37 @@ func newJob(t *testing.T, o shmtest.Options) (*shmtest.Job, *process) {
 }
 
 func monotonic() uint64 { return shm.ReadClock(shm.ClockMonotonic).Ticks }
+
+// killedAgain lets an application make calls under collectors that are killed at any moment, one after the other, and ends with
+// one that is not. It returns how many calls there were.
+func killedAgain(t *testing.T, kills, calls int, chunks int, vars ...string) (n uint64) {
+	t.Helper()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: chunks})
+	a := newApplication(job, 0, monotonic)
+	call := func() {
+		for range calls {
+			a.allReduce(n)
+			n++
+		}
+	}
+	for k := range kills {
+		collector := startCollector(t, job, "collector", vars...)
+		call()
+		if k%2 == 1 {
+			flushAll(t, job)
+			call()
+		}
+		time.Sleep(time.Duration(k) * 30 * time.Millisecond) // some before their first flush, some after
+		collector.Process.Kill()
+		collector.Wait()
+	}
+	last := startCollector(t, job, "collector", vars...)
+	process.end()
+	if err := last.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, last.Stderr)
+	}
+	return n
+}
 
 func newApplication(job *shmtest.Job, index int, now func() uint64) *application {
 	comm := job.Comm(shm.Comm{APIVersion: 6, ID: 0xc0ffee00 + uint64(index), NRanks: 2, Rank: index % 2, NNodes: 1, Device: index, InitTicks: now(),

@@ -5,7 +5,6 @@ package collector
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,14 +12,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"ncclotf2/golden"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/plugin/shm/shmtest"
 	"ncclotf2/shard"
 )
-
-var update = flag.Bool("update", false, "write golden files anew")
 
 // transcriptOf is the text of the only transcript in an experiment directory, assembled or not.
 func transcriptOf(t *testing.T, dir string) string {
@@ -106,16 +102,7 @@ func TestTranscript(t *testing.T) {
 		t.Errorf("state %v, %+v", e.State, p)
 	}
 	got := strings.NewReplacer("\"pid\":"+itoa(process.cmd.Process.Pid), `"pid":PID`).Replace(transcriptOf(t, dir))
-	golden := filepath.Join("testdata", "transcript.jsonl")
-	if *update {
-		must(t, os.MkdirAll("testdata", 0o777))
-		must(t, os.WriteFile(golden, []byte(got), 0o666))
-	}
-	want, err := os.ReadFile(golden)
-	must(t, err)
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Error(d)
-	}
+	golden.Text(t, "testdata/transcript.jsonl", got)
 }
 
 func itoa(n int) string {

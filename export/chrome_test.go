@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"ncclotf2/otf2"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 )
 
@@ -239,13 +239,8 @@ func TestOpenAndLongRegions(t *testing.T) {
 		must(w.Leave(t0+10*i+5, nil, inner))
 	}
 	p.Finish()
-	res, err := scorep.Unify(dir, nil)
-	must(err)
-	a, err := otf2.Open(res.Runs[0].Archive, nil)
-	must(err)
-	defer a.Close()
 	var out bytes.Buffer
-	made, err := Chrome(a, "-", &out, nil)
+	made, err := Chrome(jobtest.Open(t, jobtest.Unify(t, dir)), "-", &out, nil)
 	must(err)
 	_, tracks := readTrace(t, &out)
 	for _, all := range tracks {

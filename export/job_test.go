@@ -3,12 +3,11 @@
 package export
 
 import (
-	"fmt"
 	"testing"
 
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -25,26 +24,16 @@ const odd = "tp \"<b>\\é\n"
 // messages, waits, transfers (one by another process: PXN), metrics. It opens its archive.
 func job(t testing.TB) *otf2.Archive {
 	t.Helper()
-	dir := t.TempDir()
 	var origin uint16
-	for r := range 3 {
-		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r/2), 100+r).Launched("slurm", r, 3)
-		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
+	return jobtest.Open(t, jobtest.Make(t, 3, 2, func(r int, p *shardtest.Process) {
 		world := p.Comm(shard.Comm{ID: 0xfedcba9876543210, Name: odd, NRanks: 3, Rank: r, InitTime: t0})
 		late := uint64(r) * 10 * us // rank 2 is last
 		for i := range uint64(3) {
 			p.Call("ncclAllReduce", t0+(100+i*50)*us, t0+(105+i*50)*us)
 			p.AllReduce(world, t0+(110+i*50)*us+late, t0+(145+i*50)*us, 1<<20)
 		}
-		bcast := shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: t0 + 310*us, End: t0 + 330*us, Rooted: true, Root: 1, Received: 800, Count: 200, Source: "enqueue"}
-		if r == 1 {
-			bcast.Sent = 2400
-		}
-		p.Collective(world, bcast)
-		p.Plan(world, []shardtest.Op{
-			{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: t0 + 400*us + late, End: t0 + 440*us, Sent: 1200, Received: 1200, Count: 100},
-			{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: t0 + 400*us + late, End: t0 + 440*us, Sent: 2400, Received: 2400, Count: 200},
-		})
+		p.Broadcast(world, 1, t0+310*us, t0+330*us, 200, "enqueue")
+		p.GatherAndScatter(world, t0+400*us+late, t0+440*us, 100)
 		traced(t, p, world)
 		switch r {
 		case 0:
@@ -69,18 +58,7 @@ func job(t testing.TB) *otf2.Archive {
 		row, power := p.GPUMetrics(0, shardtest.Power)
 		p.Measure(row, power, t0+50*us, 300_000)
 		p.Destroy(world, t0+700*us)
-		p.Finish()
-	}
-	res, err := scorep.Unify(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := otf2.Open(res.Runs[0].Archive, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { a.Close() })
-	return a
+	}))
 }
 
 // traced draws a ReduceScatter with its call, both with their ids, and the launch inside the call.

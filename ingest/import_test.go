@@ -20,6 +20,7 @@ import (
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -177,11 +178,7 @@ func TestOurOwnExportComesBack(t *testing.T) {
 		}
 		defer os.RemoveAll(dir)
 		randomJob(rt, t, dir)
-		made, err := scorep.Unify(dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := otf2.Open(made.Runs[0].Archive, nil)
+		a, err := otf2.Open(jobtest.Unify(t, dir), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,16 +7,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"ncclotf2/otf2"
-	"ncclotf2/otf2/otf2print"
 )
 
 func must(t testing.TB, err error) {
@@ -168,26 +165,11 @@ func TestWholeArchive(t *testing.T) {
 		t.Errorf("%d kinds of snapshot records, want all 20", len(kinds))
 	}
 
-	print := tool(t, "otf2-print")
-	opts := &otf2print.Options{Zone: time.UTC}
-	ours := text(t, func(b *bytes.Buffer) error {
-		if err := otf2print.Events(b, a, opts); err != nil {
-			return err
-		}
-		return otf2print.Snapshots(b, a, opts)
-	})
-	sameText(t, "events and snapshots", ours, output(t, print, "-Werror", anchor))
-	sameText(t, "definitions", text(t, func(b *bytes.Buffer) error { return otf2print.Definitions(b, a, opts) }), output(t, print, "-Werror", "-G", anchor))
-	sameText(t, "anchor", text(t, func(b *bytes.Buffer) error { return otf2print.Anchor(b, a) }), output(t, print, "-Werror", "-I", anchor))
-	sameText(t, "local definitions", text(t, func(b *bytes.Buffer) error { return otf2print.LocalDefs(b, a, opts) }), output(t, print, "-Werror", "-M", "-C", anchor))
+	compareAll(t, anchor)
 }
 
 func TestPythonReadsWholeArchive(t *testing.T) {
-	python := "/usr/bin/python3"
-	if err := exec.Command(python, "-c", "import otf2").Run(); err != nil {
-		missing(t, python+" cannot import otf2 (Debian: python3-otf2): archives are NOT read by the reference bindings")
-	}
-	got := output(t, python, "-c", pythonReader, wholeArchive(t, t.TempDir(), 10))
+	got := readByPython(t, wholeArchive(t, t.TempDir(), 10))
 	want := "80 40 3 1 [('Enter', 20), ('Leave', 20), ('MpiCollectiveBegin', 20), ('MpiCollectiveEnd', 20)]\n"
 	if got != want {
 		t.Errorf("read %swant %s", got, want)

@@ -210,7 +210,7 @@ func TestRecoverCutEvents(t *testing.T) {
 // referenceReads has the reference tool, if it is there, read the whole archive without a warning.
 func referenceReads(t *testing.T, anchor string) {
 	t.Helper()
-	t.Run("otf2-print", func(t *testing.T) { compareWithTools(t, anchor) })
+	t.Run("otf2-print", func(t *testing.T) { compareAll(t, anchor) })
 }
 
 // Malformed bytes inside an event file end it there; wrong numbers in headers are corrected.

@@ -5,6 +5,7 @@ package otf2_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/otf2/otf2print"
 )
@@ -52,20 +54,6 @@ func output(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-func sameText(t *testing.T, what, got, want string) {
-	t.Helper()
-	if got == want {
-		return
-	}
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			t.Fatalf("%s: line %d\n   ours %q\ntheirs %q", what, i+1, g[i], w[i])
-		}
-	}
-	t.Fatalf("%s: %d lines, theirs %d", what, len(g), len(w))
-}
-
 func text(t *testing.T, write func(*bytes.Buffer) error) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -76,26 +64,48 @@ func text(t *testing.T, write func(*bytes.Buffer) error) string {
 	return b.String()
 }
 
-// compareWithTools prints an archive with the reference tools and with our printer.
-func compareWithTools(t *testing.T, anchor string) {
+// compareAll compares all that both tools print of an archive, and the reference must not warn.
+func compareAll(t *testing.T, anchor string) {
 	t.Helper()
-	print := tool(t, "otf2-print")
+	tool(t, "otf2-print")
 	a, err := otf2.Open(anchor, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := &otf2print.Options{Zone: time.UTC}
-	sameText(t, "events", text(t, func(b *bytes.Buffer) error { return otf2print.Events(b, a, opts) }), output(t, print, "-Werror", anchor))
-	sameText(t, "definitions", text(t, func(b *bytes.Buffer) error { return otf2print.Definitions(b, a, opts) }), output(t, print, "-Werror", "-G", anchor))
-	sameText(t, "anchor", text(t, func(b *bytes.Buffer) error { return otf2print.Anchor(b, a) }), output(t, print, "-Werror", "-I", anchor))
-	sameText(t, "local definitions", text(t, func(b *bytes.Buffer) error { return otf2print.LocalDefs(b, a, opts) }), output(t, print, "-Werror", "-M", "-C", anchor))
+	for _, c := range []struct {
+		args   []string
+		opts   otf2print.Options
+		events bool
+	}{
+		{nil, otf2print.Options{}, true},
+		{[]string{"--timestamps=offset", "--unwind-calling-context"}, otf2print.Options{Relative: true, Unwind: true}, true},
+		{[]string{"-G"}, otf2print.Options{}, false},
+		{[]string{"-I"}, otf2print.Options{}, false},
+		{[]string{"-M", "-C"}, otf2print.Options{}, false},
+	} {
+		c.opts.Zone = time.UTC
+		got := text(t, func(b *bytes.Buffer) error {
+			switch {
+			case c.events && a.Anchor.Snapshots > 0:
+				return errors.Join(otf2print.Events(b, a, &c.opts), otf2print.Snapshots(b, a, &c.opts))
+			case c.events:
+				return otf2print.Events(b, a, &c.opts)
+			case c.args[0] == "-G":
+				return otf2print.Definitions(b, a, &c.opts)
+			case c.args[0] == "-I":
+				return otf2print.Anchor(b, a)
+			}
+			return otf2print.LocalDefs(b, a, &c.opts)
+		})
+		golden.SameLines(t, strings.Join(c.args, " "), got, output(t, "otf2-print", append(append([]string{"-Werror"}, c.args...), anchor)...))
+	}
 }
 
 // An archive that we write is read by otf2-print without a warning, and both print it alike; otf2-marker reads its
 // markers.
 func TestReferenceToolReadsOurArchive(t *testing.T) {
 	anchor := sampleArchive(t, t.TempDir(), 12_000) // several chunks
-	compareWithTools(t, anchor)
+	compareAll(t, anchor)
 	a, err := otf2.Open(anchor, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -104,10 +114,19 @@ func TestReferenceToolReadsOurArchive(t *testing.T) {
 	if err := otf2print.Markers(&b, a); err != nil {
 		t.Fatal(err)
 	}
-	sameText(t, "markers", b.String(), output(t, tool(t, "otf2-marker"), anchor))
+	golden.SameLines(t, "markers", b.String(), output(t, tool(t, "otf2-marker"), anchor))
 }
 
-// pythonReader reads an archive to its end, definitions included, and prints what it met.
+// readByPython lets the reference bindings read an archive to its end, definitions included, and gives what they met.
+func readByPython(t *testing.T, anchor string) string {
+	t.Helper()
+	const python = "/usr/bin/python3" // the one for which Debian's package is installed
+	if err := exec.Command(python, "-c", "import otf2").Run(); err != nil {
+		missing(t, python+" cannot import otf2 (Debian: python3-otf2): archives are NOT read by the reference bindings")
+	}
+	return output(t, python, "-c", pythonReader, anchor)
+}
+
 const pythonReader = `
 import sys, otf2
 with otf2.reader.open(sys.argv[1]) as trace:
@@ -122,12 +141,8 @@ with otf2.reader.open(sys.argv[1]) as trace:
 
 // The Python bindings, which are strict about references, read it to the end.
 func TestPythonReadsOurArchive(t *testing.T) {
-	python := "/usr/bin/python3" // the one for which Debian's package is installed
-	if err := exec.Command(python, "-c", "import otf2").Run(); err != nil {
-		missing(t, python+" cannot import otf2 (Debian: python3-otf2): archives are NOT read by the reference bindings")
-	}
 	const calls = 3000
-	got := output(t, python, "-c", pythonReader, sampleArchive(t, t.TempDir(), calls))
+	got := readByPython(t, sampleArchive(t, t.TempDir(), calls))
 	want := fmt.Sprintf("%d %d 2 1 [('Enter', %d), ('Leave', %[3]d), ('MpiCollectiveBegin', %[3]d), ('MpiCollectiveEnd', %[3]d)]\n", 8*calls, 4*calls, 2*calls)
 	if got != want {
 		t.Errorf("read %swant %s", got, want)
@@ -245,5 +260,5 @@ func TestReferenceToolReadsRandomEvents(t *testing.T) {
 			{Time: 100, Offset: 1000, StdDev: 1e-3}, {Time: 5000, Offset: 1100 + int64(loc), StdDev: 0.25}, {Time: 20_000, Offset: -500, StdDev: 1e9},
 		}[:3-loc], 0))
 	}
-	compareWithTools(t, base+".otf2")
+	compareAll(t, base+".otf2")
 }

@@ -13,6 +13,7 @@ import (
 
 	"ncclotf2/cupti"
 	"ncclotf2/cupti/cuptitest"
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
@@ -560,17 +561,5 @@ func TestCUDAGolden(t *testing.T) {
 			out.WriteString("  " + s.line(e, all) + "\n")
 		}
 	}
-	golden := filepath.Join("testdata", "cuda.txt")
-	if *update {
-		if err := os.WriteFile(golden, []byte(out.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), out.String()); d != "" {
-		t.Errorf("want (−), got (+):\n%s", d)
-	}
+	golden.Text(t, "testdata/cuda.txt", out.String())
 }

@@ -135,28 +135,12 @@ func TestOutstandingOperations(t *testing.T) {
 // A transfer is in flight from its handing over to its end, an arrived one until the GPU has it.
 func TestBytesInFlight(t *testing.T) {
 	s := newMetricScene(t, 4)
-	s.allReduce(100, "a")
-	s.proxyOp(120, "op", "a", true, 2)
-	s.step(121, "s0", "op", 0)
-	s.stepState(122, "s0", sendGPUWait)
-	s.step(123, "s1", "op", 1)
-	s.stepState(124, "s1", sendGPUWait)
-	s.stepState(140, "s0", sendWait, 1000)
-	s.stepState(145, "s1", sendWait, 500)
-	s.stop(1, 150, shm.EventProxyStep, "s1")
-	s.stop(1, 160, shm.EventProxyStep, "s0")
-	s.proxyOp(161, "in", "a", false, 0)
-	s.step(162, "r0", "in", 0)
-	s.stepState(163, "r0", recvWait, 77)
-	s.stepState(170, "r0", recvFlushWait, 300)
-	s.stepState(171, "r0", recvGPUWait)
-	s.stop(1, 175, shm.EventProxyStep, "r0")
-	s.stop(1, 176, shm.EventProxyOp, "in")
-	s.stop(1, 176, shm.EventProxyOp, "op")
-	s.kernel(120, 180, "a")
+	s.transfers()
 	s.expect(s.lines(shard.KindNetSend), `
 		122 Enter Send GPU wait
-		140 Leave Send GPU wait
+		130 Leave Send GPU wait
+		130 Enter Send peer wait
+		140 Leave Send peer wait
 		140 Enter Send network
 		140 RmaPut [0 2 1000 1]
 		140 Metric NCCL bytes in flight=1000

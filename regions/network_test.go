@@ -44,8 +44,8 @@ func (s *scene) stepState(us uint64, name string, state uint32, value ...uint64)
 	s.state(us, shm.EventProxyStep, name, state, value...)
 }
 
-func TestPhasesFollowTheOldestStep(t *testing.T) {
-	s := newScene(t, 4)
+// transfers is an AllReduce on the network: two steps that are sent, with a peer that is waited for, and one that is received.
+func (s *scene) transfers() {
 	s.allReduce(100, "a")
 	s.proxyOp(120, "op", "a", true, 2)
 	s.step(121, "s0", "op", 0)
@@ -68,6 +68,11 @@ func TestPhasesFollowTheOldestStep(t *testing.T) {
 	s.stop(1, 176, shm.EventProxyOp, "in")
 	s.stop(1, 176, shm.EventProxyOp, "op")
 	s.kernel(120, 180, "a")
+}
+
+func TestPhasesFollowTheOldestStep(t *testing.T) {
+	s := newScene(t, 4)
+	s.transfers()
 	op := fmt.Sprint(s.id("a"))
 	s.expect(s.lines(shard.KindNetSend, AttrPeer, AttrChannel, AttrStep, AttrParentID), `
 		122 Enter Send GPU wait PARENT_ID=`+op+` CHANNEL=3 PEER=2

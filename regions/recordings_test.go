@@ -6,20 +6,17 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/replay"
 	"ncclotf2/shard"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // memorySink keeps the event files of a model in memory.
 type memorySink struct {
@@ -180,19 +177,7 @@ func TestRecordings(t *testing.T) {
 			if sent != received {
 				t.Errorf("%d bytes were sent, %d received", sent, received)
 			}
-			golden := filepath.Join("testdata", rec.Name+".txt")
-			if *update {
-				if err := os.WriteFile(golden, out.Bytes(), 0o666); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(want, out.Bytes()) {
-				t.Errorf("the model differs from %s (run with -update to accept):\n%s", golden, out.String())
-			}
+			golden.Text(t, filepath.Join("testdata", rec.Name+".txt"), out.String())
 		})
 	}
 }

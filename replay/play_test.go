@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ncclotf2/replay/replaytest"
 )
 
 func TestEachRecordingPlaysAsRecorded(t *testing.T) {
@@ -78,7 +80,7 @@ func (c *comparison) inits(rec *Recording) {
 }
 
 func TestDumpSaysWhatIsPlayed(t *testing.T) {
-	host := filepath.Join(build(t, ""), "fakenccl")
+	host := filepath.Join(replaytest.Build(t, ""), "fakenccl")
 	for _, name := range names {
 		rec := load(t, name)
 		calls, starts, states := map[string]int{}, map[string]int{}, map[string]int{}
@@ -356,7 +358,7 @@ func TestWaysToEnd(t *testing.T) {
 }
 
 func TestThePluginIsFoundAsNCCLFindsIt(t *testing.T) {
-	built := build(t, "")
+	built := replaytest.Build(t, "")
 	rec := load(t, "01-allreduce-2p")
 	path := t.TempDir()
 	for link, to := range map[string]string{
@@ -408,7 +410,7 @@ func TestThePluginIsFoundAsNCCLFindsIt(t *testing.T) {
 
 func TestAnOlderPluginIsAdaptedAsNCCLDoes(t *testing.T) {
 	rec := load(t, "01-allreduce-2p") // NCCL 2.29.7 speaks version 6
-	res, out := mustPlay(t, rec, Options{Plugin: filepath.Join(build(t, ""), "librecorder-v5.so")})
+	res, out := mustPlay(t, rec, Options{Plugin: filepath.Join(replaytest.Build(t, ""), "librecorder-v5.so")})
 	if mask := res.Total().Mask; mask != 36863 {
 		t.Errorf("mask %d, want 36863: copy-engine bits are taken out for version 5", mask)
 	}
@@ -447,7 +449,7 @@ func TestPacedCallsKeepTheirDistances(t *testing.T) {
 
 func TestCancelKillsTheHosts(t *testing.T) {
 	rec := load(t, "09-straggler-4p")
-	dir := build(t, "")
+	dir := replaytest.Build(t, "")
 	ctx, cancel := context.WithCancel(context.Background())
 	out := t.TempDir()
 	go func() {
@@ -517,7 +519,7 @@ func TestHostsHaveTheEnvironmentOfALauncher(t *testing.T) {
 }
 
 func TestABrokenProgramIsRefused(t *testing.T) {
-	host := filepath.Join(build(t, ""), "fakenccl")
+	host := filepath.Join(replaytest.Build(t, ""), "fakenccl")
 	rec := load(t, "05-p2p-3p")
 	good, err := Compile(rec, 0)
 	if err != nil {

@@ -10,42 +10,35 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"ncclotf2/replay/replaytest"
 )
 
 // The recordings with most going on at the same time, with reloading, and with each kind of event.
 var sanitized = []string{"03-onethread-4r-groups", "04-threads-4r", "05-p2p-3p", "07-twocomms-streams", "10-graph-3p"}
 
 func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED, NOT TESTED: -short leaves out the sanitizers, which need two more builds of the host")
-	}
-	for sanitizer, settings := range map[string]string{
-		"thread":            "TSAN_OPTIONS=halt_on_error=1:exitcode=66",
-		"address,undefined": "ASAN_OPTIONS=detect_leaks=1:exitcode=66",
-	} {
-		t.Run(sanitizer, func(t *testing.T) {
-			dir := build(t, sanitizer)
-			for _, name := range sanitized {
-				rec := load(t, name)
-				for _, opt := range []Options{
-					{Clock: ClockLive},
-					{Clock: ClockRecorded},
-					{Clock: ClockLive, NoFinalize: true, Env: []string{fmt.Sprintf("RECORDER_DECLINE=%d", TypeColl.Bit()|TypeProxyStep.Bit())}},
-					{Clock: ClockLive, Die: "300"},
-					{Clock: ClockLive, Env: []string{"RECORDER_SWITCH=2:0"}},
-				} {
-					opt.Host = filepath.Join(dir, "fakenccl")
-					opt.Env = append(opt.Env, settings, "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1")
-					res, _ := mustPlay(t, rec, opt)
-					for _, p := range res.Processes {
-						if p.Stderr != "" {
-							t.Errorf("%s: process %d says %s", name, p.Rank, p.Stderr)
-						}
+	replaytest.Sanitizers(t, func(t *testing.T, dir string, env []string) {
+		for _, name := range sanitized {
+			rec := load(t, name)
+			for _, opt := range []Options{
+				{Clock: ClockLive},
+				{Clock: ClockRecorded},
+				{Clock: ClockLive, NoFinalize: true, Env: []string{fmt.Sprintf("RECORDER_DECLINE=%d", TypeColl.Bit()|TypeProxyStep.Bit())}},
+				{Clock: ClockLive, Die: "300"},
+				{Clock: ClockLive, Env: []string{"RECORDER_SWITCH=2:0"}},
+			} {
+				opt.Host = filepath.Join(dir, "fakenccl")
+				opt.Env = append(opt.Env, env...)
+				res, _ := mustPlay(t, rec, opt)
+				for _, p := range res.Processes {
+					if p.Stderr != "" {
+						t.Errorf("%s: process %d says %s", name, p.Rank, p.Stderr)
 					}
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 func TestTheHostIsCleanUnderValgrind(t *testing.T) {
@@ -54,9 +47,9 @@ func TestTheHostIsCleanUnderValgrind(t *testing.T) {
 	}
 	valgrind, err := exec.LookPath("valgrind")
 	if err != nil {
-		unavailable(t, "no valgrind: "+err.Error())
+		replaytest.Unavailable(t, "no valgrind: "+err.Error())
 	}
-	dir := build(t, "")
+	dir := replaytest.Build(t, "")
 	rec := load(t, "07-twocomms-streams")
 	program, err := Compile(rec, 0)
 	if err != nil {

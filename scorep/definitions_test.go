@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
@@ -283,7 +284,7 @@ func TestCountsAndMarkersOfProcessesAreInTheArchive(t *testing.T) {
 	for _, m := range markers {
 		fmt.Fprintf(&text, "marker %d at %d for %d: %v %d: %s\n", m.Marker, m.Time-t0, m.Duration, m.ScopeType, m.Scope, m.Text)
 	}
-	golden(t, "properties.txt", text.String())
+	golden.Text(t, "testdata/properties.txt", text.String())
 	accept(t, run.Archive)
 }
 
@@ -332,7 +333,7 @@ func TestDevices(t *testing.T) {
 			lines = append(lines, line)
 		}
 	}
-	golden(t, "devices.defs.txt", strings.Join(lines, ""))
+	golden.Text(t, "testdata/devices.defs.txt", strings.Join(lines, ""))
 }
 
 func TestComponentsOfPropertyNames(t *testing.T) {

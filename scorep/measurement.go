@@ -230,42 +230,31 @@ func configuredTimer(path string) timer {
 	return unknownTimer
 }
 
+// behind is the id behind those of all definitions of a kind.
+func behind[D any, Ref ~uint32](definitions []D, self func(*D) Ref) (id Ref) {
+	for i := range definitions {
+		id = max(id, self(&definitions[i])+1)
+	}
+	return id
+}
+
 // firstIDs are the ids behind those of the measurement's definitions.
 func (m *measurement) firstIDs() firstIDs {
 	d := m.archive.Defs
-	f := firstIDs{locationGroup: m.groups}
-	for i := range d.Strings {
-		f.text = max(f.text, d.Strings[i].Self+1)
+	return firstIDs{
+		text:          behind(d.Strings, func(x *otf2.String) otf2.StringRef { return x.Self }),
+		attribute:     behind(d.Attributes, func(x *otf2.Attribute) otf2.AttributeRef { return x.Self }),
+		node:          behind(d.SystemTreeNodes, func(x *otf2.SystemTreeNode) otf2.SystemTreeNodeRef { return x.Self }),
+		locationGroup: m.groups,
+		region:        behind(d.Regions, func(x *otf2.Region) otf2.RegionRef { return x.Self }),
+		group:         behind(d.Groups, func(x *otf2.Group) otf2.GroupRef { return x.Self }),
+		comm: max(
+			behind(d.Comms, func(x *otf2.Comm) otf2.CommRef { return x.Self }),
+			behind(d.InterComms, func(x *otf2.InterComm) otf2.CommRef { return x.Self })),
+		rmaWin:       behind(d.RmaWins, func(x *otf2.RmaWin) otf2.RmaWinRef { return x.Self }),
+		metricMember: behind(d.MetricMembers, func(x *otf2.MetricMember) otf2.MetricMemberRef { return x.Self }),
+		metric: max(
+			behind(d.MetricClasses, func(x *otf2.MetricClass) otf2.MetricRef { return x.Self }),
+			behind(d.MetricInstances, func(x *otf2.MetricInstance) otf2.MetricRef { return x.Self })),
 	}
-	for i := range d.Attributes {
-		f.attribute = max(f.attribute, d.Attributes[i].Self+1)
-	}
-	for i := range d.SystemTreeNodes {
-		f.node = max(f.node, d.SystemTreeNodes[i].Self+1)
-	}
-	for i := range d.Regions {
-		f.region = max(f.region, d.Regions[i].Self+1)
-	}
-	for i := range d.Groups {
-		f.group = max(f.group, d.Groups[i].Self+1)
-	}
-	for i := range d.Comms {
-		f.comm = max(f.comm, d.Comms[i].Self+1)
-	}
-	for i := range d.InterComms {
-		f.comm = max(f.comm, d.InterComms[i].Self+1)
-	}
-	for i := range d.RmaWins {
-		f.rmaWin = max(f.rmaWin, d.RmaWins[i].Self+1)
-	}
-	for i := range d.MetricMembers {
-		f.metricMember = max(f.metricMember, d.MetricMembers[i].Self+1)
-	}
-	for i := range d.MetricClasses {
-		f.metric = max(f.metric, d.MetricClasses[i].Self+1)
-	}
-	for i := range d.MetricInstances {
-		f.metric = max(f.metric, d.MetricInstances[i].Self+1)
-	}
-	return f
 }

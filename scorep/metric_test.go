@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
@@ -62,7 +63,7 @@ func TestGPUsAndMetrics(t *testing.T) {
 			lines = append(lines, line)
 		}
 	}
-	golden(t, "metrics.defs.txt", strings.Join(lines, ""))
+	golden.Text(t, "testdata/metrics.defs.txt", strings.Join(lines, ""))
 
 	// Of the GPU that two processes measured, those who did so more often are taken; nothing of the others is there.
 	a := open(t, run.Archive)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
@@ -85,7 +86,7 @@ func TestTransfersNameTheirReceivers(t *testing.T) {
 	if !run.Complete || run.Communicators != 3 {
 		t.Errorf("%+v", run)
 	}
-	golden(t, "network.defs.txt", accept(t, run.Archive))
+	golden.Text(t, "testdata/network.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
 	want := []put{
 		{"Rank 0/world net send", "Rank 1/world net recv", "world network", 100},
@@ -158,7 +159,7 @@ func TestWorkForOtherProcessesIsTheirs(t *testing.T) {
 	if !run.Complete || run.Communicators != 1 {
 		t.Errorf("%+v", run)
 	}
-	golden(t, "pxn.defs.txt", accept(t, run.Archive))
+	golden.Text(t, "testdata/pxn.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
 	want := []put{
 		{"Rank 1/world net send", "Rank 3/world net recv", "world network", 11},
@@ -318,7 +319,7 @@ func TestCommunicatorsOfUnknownSize(t *testing.T) {
 	if run.Communicators != 1 || run.Complete || run.MissingRanks != 0 || len(run.Problems) > 0 {
 		t.Errorf("%+v", run)
 	}
-	golden(t, "unsized.defs.txt", accept(t, run.Archive))
+	golden.Text(t, "testdata/unsized.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
 	if got := property(a, "NCCL_OTF2::RANKS_OF_UNKNOWN_SIZE"); got != "6" {
 		t.Errorf("%q ranks of communicators of unknown size", got)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/golden"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -224,7 +225,7 @@ func TestEvidenceOfTheRecording(t *testing.T) {
 	for _, p := range open(t, run.Archive).Anchor.Properties {
 		fmt.Fprintf(&text, "%s = %s\n", p.Name, p.Value)
 	}
-	golden(t, "evidence.txt", text.String())
+	golden.Text(t, "testdata/evidence.txt", text.String())
 	accept(t, run.Archive)
 	for code, want := range map[int]string{0: "", -3: "", 2804: "2.8.4", 20903: "2.9.3", 22907: "2.29.7", 30001: "3.0.1"} {
 		if got := libraryVersion(code); got != want {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,13 +20,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 const t0 = shardtest.Epoch + 1_000_000
 
@@ -173,27 +171,6 @@ func tail(b []byte) string {
 	return string(b)
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (run with -update to make it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (run with -update to accept):\n%s", path, diff)
-	}
-}
-
 func TestAFinishedJobBecomesAnArchive(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 8, 3, nil))
@@ -210,7 +187,7 @@ func TestAFinishedJobBecomesAnArchive(t *testing.T) {
 	if diff := cmp.Diff(want, run); diff != "" {
 		t.Error(diff)
 	}
-	golden(t, "finished.defs.txt", accept(t, filepath.Join(dir, "traces.otf2")))
+	golden.Text(t, "testdata/finished.defs.txt", accept(t, filepath.Join(dir, "traces.otf2")))
 	a := open(t, res.Runs[0].Archive)
 	if got := property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"); got != "true" {
 		t.Errorf("communication complete: %q", got)
@@ -517,7 +494,7 @@ func TestMissingMembersKeepTheirPlaces(t *testing.T) {
 	if run.Finished != 3 || run.Missing != 1 || run.MissingRanks != 2 || run.Complete {
 		t.Errorf("%+v", run)
 	}
-	golden(t, "missing.defs.txt", accept(t, run.Archive))
+	golden.Text(t, "testdata/missing.defs.txt", accept(t, run.Archive))
 	a := open(t, run.Archive)
 	if property(a, "NCCL_OTF2::PROCESSES_MISSING") != "1" || property(a, "NCCL_OTF2::RANKS_MISSING") != "2" {
 		t.Errorf("properties: %+v", a.Anchor.Properties)
@@ -554,7 +531,7 @@ func TestSeveralRanksPerProcess(t *testing.T) {
 	if run.Communicators != 1 || run.Finished != 2 || !run.Complete {
 		t.Errorf("%+v", run)
 	}
-	golden(t, "several.defs.txt", accept(t, run.Archive))
+	golden.Text(t, "testdata/several.defs.txt", accept(t, run.Archive))
 }
 
 func TestOneCommIDForSeveralCommunicators(t *testing.T) {
@@ -581,7 +558,7 @@ func TestOneCommIDForSeveralCommunicators(t *testing.T) {
 	if run.Communicators != 5 || len(run.Differences) > 0 || run.MissingRanks > 0 {
 		t.Errorf("%+v", run)
 	}
-	golden(t, "instances.defs.txt", accept(t, run.Archive))
+	golden.Text(t, "testdata/instances.defs.txt", accept(t, run.Archive))
 }
 
 func TestClocksOfOneBootAreAligned(t *testing.T) {

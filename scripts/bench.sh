@@ -9,8 +9,8 @@
 #   scripts/bench.sh timeline     how large a timeline's page is, and how fast it draws
 #   scripts/bench.sh              all
 #
-# Further arguments go to the program: --json, --markdown, --case REGEXP, --rounds N, --scale FACTOR (report: --json, --events MILLIONS; timeline: --json,
-# --regions MILLIONS), or
+# Further arguments go to the program: --json, --markdown, and --case REGEXP, --rounds N, --scale FACTOR (report: --events MILLIONS; timeline: --regions
+# MILLIONS), or
 #
 #   scripts/bench.sh --update docs/performance.md      puts the tables into that page
 set -euo pipefail

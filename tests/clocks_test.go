@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"ncclotf2/otf2"
-	"ncclotf2/replay"
 	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
@@ -231,7 +230,7 @@ func TestClocksOfPretendedHosts(t *testing.T) {
 		}
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(rec.Name, "/", seed), func(t *testing.T) {
-				dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(*replay.Options) {}})
+				dir, _ := play(t, rec)
 				anchor := filepath.Join(dir, "traces.otf2")
 				truth := readArchive(t, anchor)
 				random := rand.New(rand.NewPCG(seed, 7))
@@ -373,8 +372,8 @@ func sameTimes(t *testing.T, a *otf2.Archive, l otf2.LocationRef, want []*event)
 // Records with several knots and large slopes are applied by the reference readers as by ours: linear between knots, and
 // beyond them.
 func TestClockOffsetsAreAppliedAlike(t *testing.T) {
-	rec := recordings(t)[4]
-	dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(*replay.Options) {}})
+	rec := recording(t, "05-p2p-3p")
+	dir, _ := play(t, rec)
 	pretendHosts(t, dir, make([]hostClock, len(rec.Processes)))
 	before := readArchive(t, filepath.Join(dir, "traces.otf2"))
 	first, last := uint64(math.MaxUint64), uint64(0)
@@ -437,8 +436,8 @@ func TestClockOffsetsAreAppliedAlike(t *testing.T) {
 
 // Without --sync the archive is, byte by byte, what it was before clocks were ever compared.
 func TestClocksAreLeftAloneOnRequest(t *testing.T) {
-	rec := recordings(t)[5]
-	dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(*replay.Options) {}})
+	rec := recording(t, "06-twohosts-2x2")
+	dir, _ := play(t, rec)
 	pretendHosts(t, dir, []hostClock{{}, {offset: 7e6}})
 	files := func() map[string]string {
 		all := make(map[string]string)

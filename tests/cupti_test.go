@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -12,38 +11,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"ncclotf2/analysis"
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/replay"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
 )
 
 // playKernels plays a recording with its kernels on the fake CUPTI.
-func playKernels(t *testing.T, rec *replay.Recording, dir string, set func(*replay.Options)) *replay.Result {
+func playKernels(t *testing.T, rec *replay.Recording, dir string, changes ...change) *replay.Result {
 	t.Helper()
-	opt := replay.Options{
-		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"),
-		Clock: replay.ClockRecorded, Kernels: true,
-		Env: []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"},
-	}
-	set(&opt)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-	res, err := replay.Run(ctx, rec, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := res.Err(); err != nil {
-		t.Fatal(err)
-	}
+	res := runQuietly(t, rec, usual(t, dir, append(changes, kernels)...))
 	for i := range res.Processes {
-		if s := res.Processes[i].Stderr; strings.Contains(s, "NCCL_OTF2") {
-			t.Errorf("the plugin had to say something: %s", s)
-		}
 		if gpu := res.Processes[i].GPU; gpu == nil || len(gpu.Kernels) == 0 {
 			t.Fatalf("process %d ran no kernels: %+v", i, gpu)
 		}
@@ -186,10 +165,7 @@ func TestKernelsReachTheRecords(t *testing.T) {
 			t.Run(fmt.Sprint(rec.Name, "/", version), func(t *testing.T) {
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "experiment")
-				res := playKernels(t, rec, dir, func(o *replay.Options) {
-					o.Spool = true
-					o.Env = append(o.Env, fmt.Sprint("FAKECUPTI_VERSION=", version))
-				})
+				res := playKernels(t, rec, dir, spool, env(fmt.Sprint("FAKECUPTI_VERSION=", version)))
 				launches := map[int]int{}
 				for i := range res.Processes {
 					p := &res.Processes[i]
@@ -220,19 +196,13 @@ func TestKernelsReachTheRecords(t *testing.T) {
 // Whatever CUPTI does, what came back of it is in the shard or is counted.
 func TestKernelsReachTheShards(t *testing.T) {
 	faults := []string{"", "zero:3,reversed:5,early:7", "drop:4", "unknown:1", "truncated:1", "stranger,slower:20,clock:100"}
-	for _, rec := range recordings(t) {
-		if !slices.Contains([]string{"02-allcoll-4p-net", "04-threads-4r", "07-twocomms-streams", "10-graph-3p"}, rec.Name) {
-			continue
-		}
+	for _, rec := range recordings(t, "02-allcoll-4p-net", "04-threads-4r", "07-twocomms-streams", "10-graph-3p") {
 		for _, list := range faults {
-			for _, clock := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
-				t.Run(fmt.Sprint(rec.Name, "/", clock, "/", list), func(t *testing.T) {
+			for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
+				t.Run(fmt.Sprint(rec.Name, "/", c, "/", list), func(t *testing.T) {
 					t.Parallel()
 					dir := filepath.Join(t.TempDir(), "experiment")
-					res := playKernels(t, rec, dir, func(o *replay.Options) {
-						o.Clock = clock
-						o.Env = append(o.Env, "FAKECUPTI_VERSION=130000", "FAKECUPTI_SHUFFLE=1", "FAKECUPTI_FAULTS="+list)
-					})
+					res := playKernels(t, rec, dir, clock(c), env("FAKECUPTI_VERSION=130000", "FAKECUPTI_SHUFFLE=1", "FAKECUPTI_FAULTS="+list))
 					waitDone(t, dir, len(rec.Processes))
 					byPID := shardsByProcess(t, dir)
 					for i := range res.Processes {
@@ -266,24 +236,9 @@ func TestKernelsReachTheShards(t *testing.T) {
 	}
 }
 
-// shardsByProcess are those of an experiment directory, by process id.
-func shardsByProcess(t *testing.T, dir string) map[int]*shard.Process {
-	t.Helper()
-	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
-	byPID := make(map[int]*shard.Process)
-	for _, f := range files {
-		p, err := shard.Read(filepath.Dir(f))
-		if err != nil {
-			t.Fatal(err)
-		}
-		byPID[p.PID] = p
-	}
-	return byPID
-}
-
 // Where CUPTI cannot be had the rest is as ever, one line says why, and so does the shard.
 func TestWithoutCupti(t *testing.T) {
-	rec := recordings(t)[0]
+	rec := recording(t, "01-allreduce-2p")
 	for _, tc := range []struct{ env, state, line string }{
 		{"FAKECUPTI_BUSY=1", "busy", "another profiler"},
 		{"FAKECUPTI_NO_DRIVER=1", "failed", "NOT_INITIALIZED"},
@@ -293,15 +248,7 @@ func TestWithoutCupti(t *testing.T) {
 		t.Run(tc.env, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "experiment")
-			ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-			defer cancel()
-			res, err := replay.Run(ctx, rec, replay.Options{
-				Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockRecorded, Kernels: true,
-				Env: []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60", tc.env},
-			})
-			if err != nil || res.Err() != nil {
-				t.Fatal(err, res.Err())
-			}
+			res := run(t, rec, usual(t, dir, kernels, env("NCCL_OTF2_EVENTS=gpu", tc.env)))
 			waitDone(t, dir, len(rec.Processes))
 			byPID := shardsByProcess(t, dir)
 			for i := range res.Processes {
@@ -316,10 +263,7 @@ func TestWithoutCupti(t *testing.T) {
 					t.Errorf("%d launches, want %d", got, want)
 				}
 			}
-			if _, err := scorep.Unify(dir, nil); err != nil {
-				t.Fatal(err)
-			}
-			a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
+			a, err := otf2.Open(unified(t, dir), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,6 @@ package tests
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,9 +18,7 @@ import (
 	"time"
 
 	"ncclotf2/analysis"
-	"ncclotf2/collector"
 	"ncclotf2/replay"
-	"ncclotf2/scorep"
 	"ncclotf2/shard"
 	"ncclotf2/tests/scenario"
 )
@@ -128,10 +125,7 @@ func fault(t *testing.T, seed uint64, who victim, killed *atomic.Int64) {
 	}
 	at := 1 + random.IntN(least)
 	dir := filepath.Join(t.TempDir(), "experiment")
-	opt := replay.Options{
-		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"),
-		Env: []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60", "NCCL_OTF2_MEMORY=16M"},
-	}
+	opt := usual(t, dir, clock(replay.ClockLive), env("NCCL_OTF2_MEMORY=16M"))
 	kill := func(_, pid int) {
 		for _, c := range collectorsOf(dir) {
 			if follows(c, pid) && syscall.Kill(c, syscall.SIGKILL) == nil {
@@ -153,36 +147,12 @@ func fault(t *testing.T, seed uint64, who victim, killed *atomic.Int64) {
 			opt.Env = append(opt.Env, "NCCL_OTF2_RING=shm")
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-	res, err := replay.Run(ctx, rec, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := res.Err(); err != nil {
-		t.Fatal(err)
-	}
+	res := run(t, rec, opt)
 	awaitNoCollectors(t, dir)
 	if _, err := os.Stat(filepath.Join(dir, "shards")); os.IsNotExist(err) && who != bothWithFiles {
 		return // killed before anything was
 	}
-	if _, err := collector.Salvage(dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
-		t.Fatal(err)
-	}
-	anchor := filepath.Join(dir, "traces.otf2")
-	otf2Print(t, anchor)
-	checked, err := analysis.Check(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range checked.Findings {
-		if f.Severity == analysis.Error { // notes are what the archive says of itself: unfinished, incomplete
-			t.Errorf("check: %v", f)
-		}
-	}
+	checkSound(t, unified(t, dir), analysis.Note) // notes are what the archive says of itself: unfinished, incomplete
 	if who != both {
 		nothingLost(t, dir, res)
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"ncclotf2/replay"
-	"ncclotf2/shard"
 )
 
 // ran is when the GPU ran something, on CLOCK_MONOTONIC_RAW.
@@ -207,7 +206,7 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 	for _, rec := range recordings(t) {
 		t.Run(rec.Name, func(t *testing.T) {
 			t.Parallel()
-			dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(*replay.Options) {}})
+			dir, _ := play(t, rec)
 			got := readArchive(t, filepath.Join(dir, "traces.otf2"))
 			want := expect(rec)
 			// The archive's clock is the first process's real time at the opening, continued by the raw clock.
@@ -318,23 +317,6 @@ func TestIntervalsAgainstTruth(t *testing.T) {
 			}
 		})
 	}
-}
-
-// shardsOf reads what the processes left.
-func shardsOf(t *testing.T, dir string) []*shard.Process {
-	t.Helper()
-	entries, err := shard.List(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []*shard.Process
-	for _, e := range entries {
-		if e.Process == nil {
-			t.Fatalf("a shard without description: %v", e.Err)
-		}
-		out = append(out, e.Process)
-	}
-	return out
 }
 
 // quantile of sorted durations; 0 if there are none.

@@ -55,11 +55,7 @@ func TestHang(t *testing.T) {
 }
 
 func (h *hang) run(t *testing.T) {
-	rec, err := replay.Load("../testdata/nccl-callbacks/" + h.recording)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec, stops := h.cut(t, rec)
+	rec, stops := h.cut(t, recording(t, h.recording))
 	dir := filepath.Join(t.TempDir(), "experiment")
 	stopped := make(chan struct{})
 	var all sync.WaitGroup
@@ -69,20 +65,17 @@ func (h *hang) run(t *testing.T) {
 		close(stopped)
 	}()
 	seen := make(chan struct{})
-	opt := replay.Options{
-		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), // with the live clock: time goes on while they hang
-		Env:    []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=" + h.events, "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"},
-		StopAt: func(process int) int { return stops[process] },
-		Stopped: func(process, pid int) {
-			all.Done()
-			<-seen
-			switch {
-			case h.end == "abort":
-				_ = syscall.Kill(pid, syscall.SIGABRT)
-			case h.end == "kill" || h.isMissing(rec.Processes[process]):
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-		},
+	opt := usual(t, dir, clock(replay.ClockLive), env("NCCL_OTF2_EVENTS="+h.events)) // time goes on while they hang
+	opt.StopAt = func(process int) int { return stops[process] }
+	opt.Stopped = func(process, pid int) {
+		all.Done()
+		<-seen
+		switch {
+		case h.end == "abort":
+			_ = syscall.Kill(pid, syscall.SIGABRT)
+		case h.end == "kill" || h.isMissing(rec.Processes[process]):
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()

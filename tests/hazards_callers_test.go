@@ -43,8 +43,7 @@ var callerHazards = []hazard{
 		name: "unknown-types", releases: every,
 		what:    "event types and states that no version has",
 		outcome: "refused with NULL, ignored, counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(allReduce))
 			u := ranks[0].App
 			e := u.Start(ranks[0].Context, replay.Other{}, scenario.WithType(1<<7|1<<6), scenario.Before(scenario.Raw(0x1234)))
@@ -54,8 +53,7 @@ var callerHazards = []hazard{
 				u.State(d[0].Group, 77, new(replay.Args))
 			}
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) { o.want("reductions", o.reductions(), 4) },
 	},
 }

@@ -13,11 +13,9 @@ var communicatorHazards = []hazard{
 		name: "size-never-told", releases: []string{v1, v2, v3},
 		what:    "up to 2.26 NCCL tells no communicator's size, and its id and rank only with an operation",
 		outcome: "operations are regions with attributes on a row of the rank; no records of a communicator, and that is counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("communicators", communicators(o), 0)
 			o.want("reductions", o.entered("AllReduce", "dp rank "), 6)
@@ -42,10 +40,7 @@ var communicatorHazards = []hazard{
 			reduceAgain(s, first, 2)
 			scenario.Leave(first)
 			s.Advance(1000)
-			var second []*scenario.Rank
-			for i, r := range first {
-				second = append(second, r.App.Join(scenario.Comm{ID: 0x5ec0, Name: "second", NRanks: 2, Rank: i}))
-			}
+			second := join(first, scenario.Comm{ID: 0x5ec0, Name: "second"})
 			reduceAgain(s, second, 2)
 			scenario.Leave(second)
 		},
@@ -61,10 +56,7 @@ var communicatorHazards = []hazard{
 		script: func(s *scenario.Scenario) {
 			ranks := pair(s)
 			reduceAgain(s, ranks, 2)
-			var child []*scenario.Rank
-			for i, r := range ranks {
-				child = append(child, r.App.Join(scenario.Comm{ID: 0xc41d, Name: "child", NRanks: 2, Rank: i}))
-			}
+			child := join(ranks, scenario.Comm{ID: 0xc41d, Name: "child"})
 			scenario.Leave(ranks)
 			reduceAgain(s, child, 1)
 			p := ranks[0].Progress
@@ -107,11 +99,8 @@ var communicatorHazards = []hazard{
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0x111, Name: "parent"})
 			reduceAgain(s, ranks, 1)
-			for _, left := range [][]int{{0, 1}, {1, 2}} {
-				var small []*scenario.Rank
-				for i, r := range left {
-					small = append(small, ranks[r].App.Join(scenario.Comm{ID: 0x5417, Name: "shrunk", NRanks: 2, Rank: i}))
-				}
+			for _, left := range [][]*scenario.Rank{ranks[:2], ranks[1:]} {
+				small := join(left, scenario.Comm{ID: 0x5417, Name: "shrunk"})
 				reduceAgain(s, small, 2)
 				scenario.Leave(small)
 				s.Advance(5000)
@@ -130,10 +119,7 @@ var communicatorHazards = []hazard{
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0x1d})
 			reduceAgain(s, ranks, 1)
-			var pairs []*scenario.Rank
-			for i := range 2 {
-				pairs = append(pairs, ranks[i].App.Join(scenario.Comm{ID: 0x1d, NRanks: 2, Rank: i}))
-			}
+			pairs := join(ranks[:2], scenario.Comm{ID: 0x1d})
 			reduceAgain(s, pairs, 2)
 			scenario.Leave(pairs)
 			scenario.Leave(ranks)
@@ -147,13 +133,11 @@ var communicatorHazards = []hazard{
 		name: "one-rank", releases: withSize,
 		what:    "a communicator of one rank reports nothing of its collectives",
 		outcome: "no communicator in the archive; nothing is missing",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			alone := ranks[0].App.Join(scenario.Comm{ID: 0x1, Name: "alone", NRanks: 1})
 			reduceAgain(s, ranks, 2)
 			scenario.Leave([]*scenario.Rank{alone})
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("communicators", communicators(o), 1)
 			o.want("reductions", o.reductions(), 4)
@@ -163,14 +147,12 @@ var communicatorHazards = []hazard{
 		name: "members-differ", releases: withSize,
 		what:    "members of a communicator do not call the same: an operation is missing on one of them",
 		outcome: "the archive says which communicator and from which operation on; event files stay as they are",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 4)
 			ranks[0].Call(scenario.Op{Func: "AllReduce", Count: 77})
 			s.Advance(200)
 			reduceAgain(s, ranks, 4)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 17)
 			if o.properties()["NCCL_OTF2::SEQUENCES_DIFFER"] == "" {

@@ -13,11 +13,9 @@ var gpuHazards = []hazard{
 		name: "no-stamps", releases: []string{v3},
 		what:    "KernelCh without stamps (2.26)",
 		outcome: "times are the network's, else the enqueueing's, and say so",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 2)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 4)
 			o.want("kernels", o.sum(starts, "KernelCh"), 8)
@@ -27,18 +25,11 @@ var gpuHazards = []hazard{
 		name: "zero-stamps", releases: withGPU,
 		what:    "stamps that NCCL never read: 0",
 		outcome: "not a time; the operation falls back, marked and counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
-			reduceAgain(s, ranks, 2)
-			for _, r := range ranks {
-				d := r.Call(scenario.Op{Func: "AllReduce", NoKernel: true})
-				k := r.Progress.Start(r.Context, replay.KernelCh{}, scenario.Under(d.Tasks[0]))
-				r.Progress.State(k, replay.StateKernelChStop, scenario.PTimer(0))
-				r.Progress.Stop(k)
-			}
-			s.Advance(200)
-			scenario.Leave(ranks)
-		},
+		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
+			k := r.Progress.Start(r.Context, replay.KernelCh{}, scenario.Under(task))
+			r.Progress.State(k, replay.StateKernelChStop, scenario.PTimer(0))
+			r.Progress.Stop(k)
+		}),
 		check: func(o *outcome) {
 			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 4)
 			o.want("implausible", o.oddity("IMPLAUSIBLE_GPU_TIMES"), 2)
@@ -48,20 +39,12 @@ var gpuHazards = []hazard{
 		name: "stop-before-start", releases: withGPU,
 		what:    "a kernel ends before it began, because the ring of stamps was overrun",
 		outcome: "not used; marked and counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
-			reduceAgain(s, ranks, 2)
-			for _, r := range ranks {
-				d := r.Call(scenario.Op{Func: "AllReduce", NoKernel: true})
-				now := s.Now()
-				p := r.App.Process()
-				k := r.Progress.Start(r.Context, replay.KernelCh{PTimer: p.GPU(now)}, scenario.Under(d.Tasks[0]))
-				r.Progress.State(k, replay.StateKernelChStop, scenario.PTimer(p.GPU(now-40)))
-				r.Progress.Stop(k)
-			}
-			s.Advance(200)
-			scenario.Leave(ranks)
-		},
+		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
+			now, p := s.Now(), r.App.Process()
+			k := r.Progress.Start(r.Context, replay.KernelCh{PTimer: p.GPU(now)}, scenario.Under(task))
+			r.Progress.State(k, replay.StateKernelChStop, scenario.PTimer(p.GPU(now-40)))
+			r.Progress.Stop(k)
+		}),
 		check: func(o *outcome) {
 			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 4)
 			o.want("implausible", o.oddity("IMPLAUSIBLE_GPU_TIMES"), 2)
@@ -71,15 +54,9 @@ var gpuHazards = []hazard{
 		name: "kernels-purged", releases: withGPU,
 		what:    "kernels of operations that are reported as started, and never as ended (purge at teardown, abort)",
 		outcome: "the operation is written when the communicator ends, marked as unfinished",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
-			reduceAgain(s, ranks, 2)
-			for _, r := range ranks {
-				d := r.Call(scenario.Op{Func: "AllReduce", NoKernel: true})
-				r.Progress.Start(r.Context, replay.KernelCh{PTimer: r.App.Process().GPU(s.Now())}, scenario.Under(d.Tasks[0]))
-			}
-			scenario.Leave(ranks)
-		},
+		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
+			r.Progress.Start(r.Context, replay.KernelCh{PTimer: r.App.Process().GPU(s.Now())}, scenario.Under(task))
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 6)
 			o.want("incomplete", o.oddity("INCOMPLETE_OPERATIONS"), 2)
@@ -89,13 +66,11 @@ var gpuHazards = []hazard{
 		name: "no-kernel-events", releases: withGPU,
 		what:    "no KernelCh comes at all for operations that should have some",
 		outcome: "times of the enqueueing, and the memory of what waits stays bounded",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 10 {
 				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", NoKernel: true}))
 			}
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 20)
 			o.want("with enqueue times", sources(o.operationsOf("AllReduce"))["enqueue"], 20)
@@ -105,8 +80,7 @@ var gpuHazards = []hazard{
 		name: "many-channels", releases: withGPU,
 		what:    "64 channels, each with its KernelCh; a number of channels of 0 where there are some",
 		outcome: "the interval spans all of them",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Channels: 64}))
 			for i, r := range ranks {
 				d := ranks[i].Call(scenario.Op{Func: "AllReduce", NoKernel: true, Channels: 256}) // a byte: 0
@@ -117,8 +91,7 @@ var gpuHazards = []hazard{
 			}
 			s.Advance(300)
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 6)
 		},
@@ -127,14 +100,23 @@ var gpuHazards = []hazard{
 		name: "channels-on-request", releases: withGPU, env: []string{"NCCL_OTF2_CHANNELS=on"},
 		what:    "each channel's kernel has a time of its own",
 		outcome: "with NCCL_OTF2_CHANNELS=on, a row for each channel",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("on channel 0", o.entered("AllReduce", " ch 00"), 6)
 			o.want("on channel 1", o.entered("AllReduce", " ch 01"), 6)
 		},
 	},
+}
+
+// withKernel is a script in which each rank's third operation has the kernel that NCCL is made to tell of.
+func withKernel(tell func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event)) func(*scenario.Scenario) {
+	return onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
+		reduceAgain(s, ranks, 2)
+		for _, r := range ranks {
+			tell(s, r, r.Call(scenario.Op{Func: "AllReduce", NoKernel: true}).Tasks[0])
+		}
+		s.Advance(200)
+	})
 }

@@ -13,8 +13,7 @@ var graphHazards = []hazard{
 		name: "graph-replays", releases: withAPI,
 		what:    "calls are reported when a graph captures them, their operations at each replay, with the capture's calls as parents",
 		outcome: "one operation per replay, marked GRAPH; the capture itself is a call without operation",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			var graphs []*scenario.Graph
 			for _, r := range ranks {
 				graphs = append(graphs, r.Capture(allReduce, scenario.Op{Func: "AllGather", Steps: 1}))
@@ -25,8 +24,7 @@ var graphHazards = []hazard{
 				}
 				s.Advance(400)
 			}
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 10)
 			o.want("gathers", len(o.operationsOf("AllGather")), 10)
@@ -38,8 +36,7 @@ var graphHazards = []hazard{
 		name: "replays-of-one-number", releases: withAPI,
 		what:    "sequence numbers do not count replays: several operations carry the same one",
 		outcome: "operations are numbered here (ORDINAL) and matched by that",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			var captured [2]*scenario.Done
 			for i, r := range ranks {
 				captured[i] = r.Capture(allReduce).Captured()
@@ -55,8 +52,7 @@ var graphHazards = []hazard{
 				}
 				s.Advance(100)
 			}
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 8)
 			for i, op := range o.operationsOf("AllReduce") {
@@ -70,8 +66,7 @@ var graphHazards = []hazard{
 		name: "graph-seen-once", releases: withAPI,
 		what:    "a captured plan without proxy work is reported at its capture and never again",
 		outcome: "the call is there; no operation is made up, and what follows is right",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				d := r.Capture(allReduce).Captured()
 				g := r.App.Start(r.Context, replay.Group{})
@@ -82,8 +77,7 @@ var graphHazards = []hazard{
 			}
 			s.Advance(1000)
 			reduceAgain(s, ranks, 2)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 4)
 			o.want("calls", o.entered("ncclAllReduce", "Thread"), 6)
@@ -93,8 +87,7 @@ var graphHazards = []hazard{
 		name: "deferred-plan", releases: withAPI,
 		what:    "a plan is enqueued by a callback of the stream, on a thread of the driver, long after the call returned",
 		outcome: "drawn on \"NCCL enqueue\" of its communicator rank; the operation belongs to its call",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 3 {
 				for i, r := range ranks {
 					g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 1})
@@ -120,8 +113,7 @@ var graphHazards = []hazard{
 				}
 				s.Advance(200)
 			}
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 6)
 			o.want("plans on the enqueue rows", o.entered("Enqueue plan", "NCCL enqueue"), 6)
@@ -132,8 +124,7 @@ var graphHazards = []hazard{
 		name: "captured-and-direct", releases: []string{v5, v6},
 		what:    "a graph captured without KernelCh in the mask counts on the device and not on the host: later stamps are those of other kernels (to 2.30)",
 		outcome: "stamps that cannot be true are noticed, marked and not used any more on that communicator",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 2)
 			for range 6 {
 				for _, r := range ranks {
@@ -143,8 +134,7 @@ var graphHazards = []hazard{
 				}
 				s.Advance(1000)
 			}
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 16)
 			o.atLeast("implausible", o.oddity("IMPLAUSIBLE_GPU_TIMES"), 12)

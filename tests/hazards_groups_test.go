@@ -13,8 +13,7 @@ var groupHazards = []hazard{
 		name: "nested-group", releases: withAPI,
 		what:    "ncclGroupStart inside an open group: the inner end closes the GroupApi, the rest gets a second one, and launches name the first",
 		outcome: "two groups on the thread, each with its calls; every operation once",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				u := r.App
 				call := func(g *scenario.Event) *scenario.Event {
@@ -51,8 +50,7 @@ var groupHazards = []hazard{
 			}
 			s.Advance(100)
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 8)
 			o.want("groups", o.entered("ncclGroup", "Thread"), 4)
@@ -109,11 +107,9 @@ var groupHazards = []hazard{
 		name: "tasks-overlap", releases: every,
 		what:    "operations of one plan are all started, then all stopped, in an order of their own, and carry the same stamps",
 		outcome: "one region \"Group (k ops)\" with the operations inside",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			s.All(ranks, scenario.Same(allReduce, scenario.Op{Func: "AllGather"}, scenario.Op{Func: "ReduceScatter"}))
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("plans", o.entered("Group (3 ops)", " rank "), 2)
 		},
@@ -122,15 +118,13 @@ var groupHazards = []hazard{
 		name: "broadcast-without-operation", releases: []string{v6, v7},
 		what:    "a plain Broadcast has a call and nothing else (2.29 and later)",
 		outcome: "an operation with the call's times (TIMING_SOURCE enqueue), in its place in the communicator's order",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 2 {
 				reduceAgain(s, ranks, 1)
 				s.All(ranks, scenario.Same(scenario.Op{Func: "Broadcast", Root: 1}))
 			}
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("broadcasts", len(o.operationsOf("Broadcast")), 4)
 			o.want("with enqueue times", sources(o.operationsOf("Broadcast"))["enqueue"], 4)
@@ -188,14 +182,12 @@ var groupHazards = []hazard{
 		name: "symmetric-kernels", releases: withAPI,
 		what:    "symmetric kernels: calls alone up to 2.30; then operations without protocol, KernelCh on the first of the plan, and phases",
 		outcome: "operations; from 2.31 on with the kernel's name (KERNEL_VARIANT) and its phases inside",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 3 {
 				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Symmetric: "AllReduce_AGxLL_R", Channels: 2}))
 			}
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 8)
 			if o.shards[0].APIVersion == 7 {
@@ -209,14 +201,12 @@ var groupHazards = []hazard{
 		name: "copy-engine", releases: []string{v6, v7},
 		what:    "collectives by copy engine have events of their own, of which NCCL tells the enqueueing only",
 		outcome: "operations with enqueue times; synchronisation and batches as regions inside the call",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 2 {
 				s.All(ranks, scenario.Same(scenario.Op{Func: "AllGather", CE: true}))
 			}
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("gathers", len(o.operationsOf("AllGather")), 4)
 			o.want("with enqueue times", sources(o.operationsOf("AllGather"))["enqueue"], 4)
@@ -228,8 +218,7 @@ var groupHazards = []hazard{
 		name: "message-to-oneself", releases: withAPI,
 		what:    "a send and a receive of one rank to itself: no proxies, no KernelCh; with one buffer for both, no operation",
 		outcome: "messages with enqueue times; dropped ones are counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				r.Group(scenario.Op{Func: "Send", Peer: r.Rank, NoKernel: true}, scenario.Op{Func: "Recv", Peer: r.Rank, NoKernel: true})
 				g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 2})
@@ -243,8 +232,7 @@ var groupHazards = []hazard{
 			}
 			s.Advance(100)
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("sends", len(o.operationsOf("Send")), 2)
 			o.want("dropped", o.oddity("DROPPED_MESSAGES"), 4)
@@ -255,14 +243,12 @@ var groupHazards = []hazard{
 		name: "zero-and-unknown", releases: withSize,
 		what:    "messages of no bytes, ncclUint8 printed as Unknown, functions and algorithms that nobody has heard of",
 		outcome: "shown as they are; an unknown function is a region without a record of the communicator, and counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
 			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Datatype: "Unknown", Algo: "MSCCLPP", Proto: "LL256"}))
 			s.All(ranks, scenario.Same(scenario.Op{Func: "AllFrobnicate"}))
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 6)
 			o.want("unknown functions", o.oddity("UNKNOWN_FUNCTIONS"), 2)
@@ -273,13 +259,11 @@ var groupHazards = []hazard{
 		name: "user-tags", releases: []string{v7},
 		what:    "calls carry tags of the application (2.31 and later)",
 		outcome: "attribute USER_TAG of call and operation",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for i := range 3 {
 				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", UserTag: uint64(100 + i)}))
 			}
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			seen := map[int64]int{}
 			for _, events := range o.archive.events {

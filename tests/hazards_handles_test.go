@@ -12,6 +12,25 @@ func pair(s *scenario.Scenario) []*scenario.Rank {
 	return s.Job(2, scenario.Comm{ID: 0xabcdef0123456789, Name: "dp"})
 }
 
+// onPair is a script of that job, whose ranks leave their communicator in the end.
+func onPair(script func(s *scenario.Scenario, ranks []*scenario.Rank)) func(*scenario.Scenario) {
+	return func(s *scenario.Scenario) {
+		ranks := pair(s)
+		script(s, ranks)
+		scenario.Leave(ranks)
+	}
+}
+
+// join makes a communicator of ranks of another one.
+func join(ranks []*scenario.Rank, comm scenario.Comm) (joined []*scenario.Rank) {
+	comm.NRanks = len(ranks)
+	for i, r := range ranks {
+		comm.Rank = i
+		joined = append(joined, r.App.Join(comm))
+	}
+	return joined
+}
+
 // allReduce is the operation of most scenarios: two channels, three network transfers each.
 var allReduce = scenario.Op{Func: "AllReduce", Channels: 2, Steps: 3}
 
@@ -37,8 +56,7 @@ var handleHazards = []hazard{
 		name: "garbage-slot", releases: every,
 		what:    "*eHandle holds garbage when an event is started (ProxyCtrl, pooled proxy slots)",
 		outcome: "nothing is read from it; it is written on every path",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
 			p := ranks[0].Progress
 			for _, garbage := range []scenario.Raw{0x7fc900000003, 1, ^scenario.Raw(0), 0x00ff_5000_0000_0001} {
@@ -47,8 +65,7 @@ var handleHazards = []hazard{
 				p.Stop(e)
 			}
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 4)
 			o.want("slots that were not written", int(o.result.Total().Unwritten), 0)
@@ -58,8 +75,7 @@ var handleHazards = []hazard{
 		name: "stale-handles", releases: every,
 		what:    "stops and states come for handles of other events, of nobody, and NULL",
 		outcome: "told by their value; ignored and counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
 			u := ranks[0].App
 			for _, wild := range []scenario.Raw{0, 8, 0xdeadbeef, 0x7fff12345678, 0xffffffffffffffff, 0x0000_8000_0000_0000} {
@@ -67,8 +83,7 @@ var handleHazards = []hazard{
 				u.State(wild, replay.StateKernelChStop, new(replay.Args))
 			}
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 4)
 			o.want("foreign handles", o.oddity("FOREIGN_HANDLES"), 10)
@@ -79,16 +94,14 @@ var handleHazards = []hazard{
 		name: "second-stop", releases: withAPI,
 		what:    "a CollApi is stopped again, because NCCL does not clear its slot",
 		outcome: "the first stop holds; the second is counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(allReduce))
 			ranks[0].App.Stop(d[0].Apis[0])
 			ranks[0].App.Stop(d[0].Tasks[0])
 			ranks[0].App.Stop(d[0].Group)
 			ranks[0].App.State(d[0].GroupApi, replay.StateGroupEndApiStart, nil)
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 4)
 			o.atLeast("stray stops", o.oddity("STRAY_STOPS"), 3)
@@ -98,8 +111,7 @@ var handleHazards = []hazard{
 		name: "repeated-receive-step", releases: every,
 		what:    "a receive's ProxyStep is started again and again until the network takes it; only the last start is stopped",
 		outcome: "the last start counts; the others are counted as repeated",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce"}))
 			r, p := ranks[0], ranks[0].Progress
 			op := p.Start(r.Context, replay.ProxyOp{Peer: 1, NSteps: 1, ChunkSize: 4096}, scenario.Under(d[0].Tasks[0]))
@@ -112,8 +124,7 @@ var handleHazards = []hazard{
 			p.State(step, replay.StateProxyStepRecvGPUWait, scenario.TransSize(4096))
 			p.Stop(step)
 			p.Stop(op)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 2)
 			o.want("repeated steps", o.oddity("REPEATED_STEPS"), 4)
@@ -124,8 +135,7 @@ var handleHazards = []hazard{
 		name: "unstopped-steps", releases: []string{v2, v3},
 		what:    "of a batch of receive steps only one is stopped (2.24 to 2.26)",
 		outcome: "the others end with their ProxyOp, and are counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce"}))
 			r, p := ranks[0], ranks[0].Progress
 			op := p.Start(r.Context, replay.ProxyOp{Peer: 1, NSteps: 4, ChunkSize: 4096}, scenario.Under(d[0].Tasks[0]))
@@ -138,8 +148,7 @@ var handleHazards = []hazard{
 			p.State(op, replay.StateProxyOpRecvDone, scenario.OpSteps(16384, 4))
 			p.Stop(op)
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 4)
 			o.want("unstopped steps", o.oddity("UNSTOPPED_STEPS"), 3)
@@ -149,8 +158,7 @@ var handleHazards = []hazard{
 		name: "kernel-stop-without-start", releases: []string{v4, v5, v6},
 		what:    "a KernelCh is stopped that was never started: the handle is that of an earlier operation (2.27 to 2.30)",
 		outcome: "the earlier operation keeps its times; the stop is counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			d := s.All(ranks, scenario.Same(allReduce))
 			old := d[0].Kernels[0]
 			s.Advance(500)
@@ -161,8 +169,7 @@ var handleHazards = []hazard{
 			p.State(old, replay.StateKernelChStop, scenario.PTimer(ranks[0].App.Process().GPU(s.Now())))
 			p.Stop(old)
 			reduceAgain(s, ranks, 2)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 8)
 			o.want("stray stops", o.oddity("STRAY_STOPS"), 1)
@@ -174,8 +181,7 @@ var handleHazards = []hazard{
 		name: "replay-stops-again", releases: []string{v5, v6},
 		what:    "a graph's replay whose start is skipped stops the handles of the last one again (to 2.30)",
 		outcome: "ignored and counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			var graphs []*scenario.Graph
 			for _, r := range ranks {
 				graphs = append(graphs, r.Capture(allReduce))
@@ -190,8 +196,7 @@ var handleHazards = []hazard{
 					}
 				}
 			}
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 6)
 			o.want("stray stops", o.oddity("STRAY_STOPS"), 6)
@@ -201,14 +206,12 @@ var handleHazards = []hazard{
 		name: "aborted-communicator", releases: every,
 		what:    "after an abort what is open stays open: ProxyOp, ProxyStep, KernelCh, calls",
 		outcome: "operations end where they were last seen and say that they are unfinished",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 2)
 			open := allReduce
 			open.Open = true
 			s.All(ranks, scenario.Same(open))
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 6)
 			o.atLeast("starts without stop", o.sum(starts, "ProxyStep")-stopped(o, "ProxyStep"), 1)
@@ -218,8 +221,7 @@ var handleHazards = []hazard{
 		name: "proxy-op-never-stops", releases: withSize,
 		what:    "a ProxyOp of CollNet or of a memory-copy proxy is started and never stopped (2.27 and later)",
 		outcome: "nothing waits for it: the operation's times come from the GPU",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 3 {
 				d := s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Algo: "COLLNET_DIRECT"}))
 				for i, r := range ranks {
@@ -227,8 +229,7 @@ var handleHazards = []hazard{
 				}
 			}
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 8)
 		},
@@ -237,8 +238,7 @@ var handleHazards = []hazard{
 		name: "simulated-group", releases: withAPI,
 		what:    "ncclGroupSimulateEnd: calls are reported, and nothing is launched",
 		outcome: "the calls are on the application's thread; as operations they have enqueue times, and what follows is right",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 2})
 				r.App.State(g, replay.StateGroupStartApiStop, nil)
@@ -248,8 +248,7 @@ var handleHazards = []hazard{
 				r.App.Stop(g)
 			}
 			reduceAgain(s, ranks, 2)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 4)
 			o.want("calls", o.entered("ncclAllGather", "Thread"), 2)
@@ -260,16 +259,14 @@ var handleHazards = []hazard{
 		name: "failed-append", releases: withAPI,
 		what:    "an operation fails between start and stop of its CollApi, and the group between start and stop of its GroupApi",
 		outcome: "the call ends where the thread's next one begins, and says that it is unfinished",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			r := ranks[0]
 			g := r.App.Start(r.Context, replay.GroupApi{GroupDepth: 1})
 			r.App.State(g, replay.StateGroupStartApiStop, nil)
 			r.App.Start(r.Context, replay.CollApi{Func: "AllReduce", Count: 64, Datatype: "ncclFloat32"}, scenario.Under(g))
 			s.Advance(100)
 			reduceAgain(s, ranks, 2)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("unfinished calls", o.oddity("UNFINISHED_CALLS"), 1)
 			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 4)
@@ -279,8 +276,7 @@ var handleHazards = []hazard{
 		name: "short-lived-threads", releases: every,
 		what:    "non-blocking communicators: each group is launched by a new thread that ends at once",
 		outcome: "one row per communicator rank, not one per thread; the threads' memory is used again",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			r := ranks[0]
 			for range 100 {
 				u := r.App.Process().ShortThread("")
@@ -288,8 +284,7 @@ var handleHazards = []hazard{
 				u.Stop(g)
 			}
 			reduceAgain(s, ranks, 2)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 4)
 			if n := len(o.shards[0].Locations); n > 8 {

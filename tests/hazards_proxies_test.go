@@ -15,13 +15,11 @@ var proxyHazards = []hazard{
 		name: "transfers", releases: withSize,
 		what:    "steps of many ProxyOps are open at once and end in any order; sizes stand in two states only",
 		outcome: "phases of the oldest step as regions; every transfer an RMA put with its bytes",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for range 3 {
 				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Channels: 4, Steps: 5, StepBytes: 32768}))
 			}
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			puts, bytes := o.puts()
 			o.want("puts", puts, 2*3*4*5)
@@ -34,11 +32,9 @@ var proxyHazards = []hazard{
 		name: "early-proxy-states", releases: []string{v1, v2, v3},
 		what:    "up to 2.26 sizes come with the states of ProxyOp, summed up, and steps have none",
 		outcome: "phases are drawn; what goes over the network is not attributed to a communicator whose size is not known",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 2)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.atLeast("sends", o.entered("Send network", "net send"), 1)
 			o.atLeast("receives", o.entered("Recv network", "net recv"), 1)
@@ -89,8 +85,7 @@ var proxyHazards = []hazard{
 		name: "pxn-of-nobody", releases: withSize,
 		what:    "PXN for a process that has no plugin, or whose data are not there: contexts that nobody has given",
 		outcome: "drawn where it ran, in a network of its own, and counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
 			p := ranks[1].Progress
 			stranger := scenario.Raw(0x7f00_1234_5678)
@@ -101,21 +96,18 @@ var proxyHazards = []hazard{
 			p.Stop(step)
 			p.Stop(op)
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) { o.want("reductions", o.reductions(), 4) },
 	},
 	{
 		name: "network-plugins", releases: withKern,
 		what:    "InfiniBand and socket transports report requests; InfiniBand's are stopped twice",
 		outcome: "counted with their bytes; the second stops, too",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, net := range []int64{scenario.NetIB, scenario.NetSocket} {
 				s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Steps: 2, Net: net}))
 			}
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 4)
 			o.atLeast("events", o.sum(starts, "NetPlugin"), 8)
@@ -125,11 +117,9 @@ var proxyHazards = []hazard{
 		name: "unknown-network-plugin", releases: withKern,
 		what:    "a network plugin of somebody else's: its id is unknown, its data are its own",
 		outcome: "the data are not looked at; counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Steps: 2, Net: 0x70003}))
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 2)
 			o.atLeast("unknown", o.oddity("UNKNOWN_NET_EVENTS"), 4)
@@ -139,8 +129,7 @@ var proxyHazards = []hazard{
 		name: "null-network-stops", releases: withKern,
 		what:    "a network plugin's stop and update come with the handle NULL",
 		outcome: "ignored and counted",
-		script: func(s *scenario.Scenario) {
-			ranks := pair(s)
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
 			p := ranks[0].Progress
 			for range 4 {
@@ -148,8 +137,7 @@ var proxyHazards = []hazard{
 				p.Stop(scenario.Raw(0))
 			}
 			reduceAgain(s, ranks, 1)
-			scenario.Leave(ranks)
-		},
+		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 4)
 			o.want("null handles", int(o.shards[0].Counts.NullHandles), 8)

@@ -3,20 +3,16 @@
 package tests
 
 import (
-	"flag"
 	"fmt"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"ncclotf2/golden"
 	"ncclotf2/replay"
 	"ncclotf2/tests/scenario"
 )
-
-var update = flag.Bool("update", false, "write the table in docs/hazards.md anew")
 
 // hazard is something that NCCL does and that a profiler plugin must live with.
 type hazard struct {
@@ -27,6 +23,18 @@ type hazard struct {
 	env      []string
 	script   func(s *scenario.Scenario)
 	check    func(o *outcome)
+}
+
+// load gives the recording of a release's job.
+func (h *hazard) load(t *testing.T, release string) *replay.Recording {
+	t.Helper()
+	s := scenario.New(h.name, release)
+	h.script(s)
+	rec, err := s.Load(filepath.Join(t.TempDir(), h.name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
 }
 
 // One release of each version of the profiler API.
@@ -56,8 +64,7 @@ func TestHazards(t *testing.T) {
 				t.Parallel()
 				s := scenario.New(h.name, release)
 				h.script(s)
-				o := playScenario(t, s, func(opt *replay.Options) { opt.Env = append(opt.Env, h.env...) })
-				h.check(o)
+				h.check(playScenario(t, s, env(h.env...)))
 			})
 		}
 	}
@@ -73,9 +80,7 @@ func TestHazardNamesAreUnique(t *testing.T) {
 	}
 }
 
-const hazardsPage = "../docs/hazards.md"
-
-// The page lists what the tests play.
+// The page lists what the tests play (go test ./tests -run TestHazardsPage -update).
 func TestHazardsPage(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| scenario | what NCCL does | what comes of it | API |\n|---|---|---|---|\n")
@@ -91,24 +96,5 @@ func TestHazardsPage(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", h.name, h.what, h.outcome, api)
 	}
-	const begin, end = "<!-- scenarios: made by `make generate` -->\n", "<!-- scenarios end -->"
-	page, err := os.ReadFile(hazardsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(page), begin)
-	_, foot, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table", hazardsPage)
-	}
-	want := head + begin + table.String() + end + foot
-	if *update {
-		if err := os.WriteFile(hazardsPage, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(want, string(page)); d != "" {
-		t.Errorf("%s is not what the tests play (go test ./tests -run TestHazardsPage -update):\n%s", hazardsPage, d)
-	}
+	golden.Section(t, "../docs/hazards.md", "scenarios", table.String())
 }

@@ -5,7 +5,6 @@ package tests
 import (
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -31,14 +30,11 @@ func burnCPU(t *testing.T, processes int) {
 // linked.
 func TestKernelsOfShortJobsOnALoadedMachine(t *testing.T) {
 	burnCPU(t, 6)
-	for _, rec := range recordings(t) {
-		if !slices.Contains([]string{"01-allreduce-2p", "04-threads-4r", "07-twocomms-streams"}, rec.Name) {
-			continue
-		}
+	for _, rec := range recordings(t, "01-allreduce-2p", "04-threads-4r", "07-twocomms-streams") {
 		t.Run(rec.Name, func(t *testing.T) {
 			for range 4 {
 				dir := filepath.Join(t.TempDir(), "experiment")
-				res := playKernels(t, rec, dir, func(o *replay.Options) { o.Clock = replay.ClockLive })
+				res := playKernels(t, rec, dir, clock(replay.ClockLive))
 				waitDone(t, dir, len(rec.Processes))
 				var kernels, launched, unannounced uint64
 				for i := range res.Processes {

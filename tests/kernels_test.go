@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"ncclotf2/analysis"
-	"ncclotf2/collector"
 	"ncclotf2/otf2"
 	"ncclotf2/replay"
-	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
 
@@ -66,19 +64,13 @@ func (a *archive) kernels() (map[uint64][]*shownKernel, error) {
 	return out, nil
 }
 
-// play plays a recording with its kernels, and unifies what is left.
-func playKernelsUnified(t *testing.T, rec *replay.Recording, env ...string) (string, *replay.Result, *archive) {
+// playKernelsUnified plays a recording with its kernels, and unifies what is left.
+func playKernelsUnified(t *testing.T, rec *replay.Recording, vars ...string) (string, *replay.Result, *archive) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "experiment")
-	res := playKernels(t, rec, dir, func(o *replay.Options) {
-		o.Clock, o.Pace = replay.ClockRecorded, replay.PaceRecorded // in real time, as the records come by it
-		o.Env = append(o.Env, env...)
-	})
+	res := playKernels(t, rec, dir, env(vars...), func(o *replay.Options) { o.Pace = replay.PaceRecorded }) // in real time, as the records come by it
 	waitDone(t, dir, len(rec.Processes))
-	if _, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
-		t.Fatal(err)
-	}
-	anchor := filepath.Join(dir, "traces.otf2")
+	anchor := unified(t, dir)
 	otf2Print(t, anchor)
 	return dir, res, readArchive(t, anchor)
 }

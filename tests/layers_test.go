@@ -28,6 +28,7 @@ type folder struct {
 }
 
 var layers = []folder{
+	{dir: "golden", external: []string{"github.com/google/go-cmp"}},
 	{dir: "otf2"},
 	{dir: "cube", external: []string{"github.com/klauspost/compress"}},
 	{dir: "plugin/abi"},
@@ -52,7 +53,9 @@ var layers = []folder{
 	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys", "github.com/chromedp"}},
 }
 
-// testModules may be imported by tests of every folder.
+// testSupport are the folders, and testModules the modules, that may be imported by tests of every folder.
+var testSupport = []string{"golden"}
+
 var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid", "github.com/prometheus/common", "github.com/parquet-go/parquet-go"}
 
 // folderOf gives the row that a slash path relative to the root belongs to.
@@ -102,7 +105,7 @@ func TestImportDirection(t *testing.T) {
 				}
 			case first == module:
 				to := folderOf(strings.TrimPrefix(imported, module+"/"))
-				if to == nil || to != f && !slices.Contains(f.own, to.dir) && !(test && slices.Contains(f.tests, to.dir)) && f.dir != "tests" {
+				if to == nil || to != f && !slices.Contains(f.own, to.dir) && !(test && (slices.Contains(f.tests, to.dir) || slices.Contains(testSupport, to.dir))) && f.dir != "tests" {
 					t.Errorf("%s imports %s: %s may import only %v, and in tests %v", file, imported, f.dir, f.own, f.tests)
 				}
 			case strings.Contains(first, "."):

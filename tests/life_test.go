@@ -5,6 +5,7 @@ package tests
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,33 +20,43 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/collector"
-	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
 
-// lifeHost is the program of life/host.c, built once for all tests; with a C++ compiler it can throw exceptions.
-var lifeHost = sync.OnceValues(func() (string, error) {
+// lifeDir is where programs of life/ are compiled to.
+var lifeDir = sync.OnceValues(func() (string, error) {
 	dir, err := filepath.Abs(filepath.Join("..", "build", "life"))
+	if err == nil {
+		err = os.MkdirAll(dir, 0o777)
+	}
+	return dir, err
+})
+
+// lifeProgram compiles a program of life/.
+func lifeProgram(name string, flags ...string) (string, error) {
+	dir, err := lifeDir()
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return "", err
-	}
-	cc := os.Getenv("CC")
-	if cc == "" {
-		cc = "cc"
-	}
-	path, object := filepath.Join(dir, "host"), filepath.Join(dir, "throw.o")
-	args := []string{"-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-pthread", "-rdynamic", "-Wall", "-Wextra", "-Werror", "-o", path, "life/host.c"}
-	if exec.Command("c++", "-O2", "-g", "-c", "-o", object, "life/throw.cc").Run() == nil {
-		args = append(args, object, "-lstdc++")
-	}
-	if out, err := exec.Command(cc, append(args, "-ldl")...).CombinedOutput(); err != nil {
+	path, cc := filepath.Join(dir, name), cmp.Or(os.Getenv("CC"), "cc")
+	args := append([]string{"-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", path, "life/" + name + ".c"}, flags...)
+	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cc, err, out)
 	}
 	return path, nil
+}
+
+// lifeHost is the program of life/host.c, built once for all tests; with a C++ compiler it can throw exceptions.
+var lifeHost = sync.OnceValues(func() (string, error) {
+	dir, err := lifeDir()
+	if err != nil {
+		return "", err
+	}
+	flags, object := []string{"-pthread", "-rdynamic"}, filepath.Join(dir, "throw.o")
+	if exec.Command("c++", "-O2", "-g", "-c", "-o", object, "life/throw.cc").Run() == nil {
+		flags = append(flags, object, "-lstdc++")
+	}
+	return lifeProgram("host", append(flags, "-ldl")...)
 })
 
 // keeper is who takes the records out of the memory, and where that lies.
@@ -225,18 +236,6 @@ func called(t *testing.T, anchor string) map[string][]int64 {
 		slices.Sort(c)
 	}
 	return calls
-}
-
-// unified makes the archive of what is there, as `nccl-otf2 unify` does.
-func unified(t *testing.T, dir string) (anchor string) {
-	t.Helper()
-	if _, err := collector.Salvage(dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "traces.otf2")
 }
 
 // oneToN checks that an archive of one process has calls 1 … n, each once.

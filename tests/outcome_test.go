@@ -3,21 +3,14 @@
 package tests
 
 import (
-	"context"
-	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"ncclotf2/analysis"
-	"ncclotf2/collector"
 	"ncclotf2/otf2"
 	"ncclotf2/replay"
-	"ncclotf2/scorep"
 	"ncclotf2/shard"
 	"ncclotf2/tests/scenario"
 )
@@ -35,30 +28,15 @@ type outcome struct {
 
 // playScenario plays a scenario through plugin, collector and unify, and has the archive read by the
 // reference tools: whatever NCCL did, the archive must be sound.
-func playScenario(t *testing.T, s *scenario.Scenario, set func(*replay.Options)) *outcome {
+func playScenario(t *testing.T, s *scenario.Scenario, changes ...change) *outcome {
 	t.Helper()
 	rec, err := s.Load(filepath.Join(t.TempDir(), s.Name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &outcome{t: t, dir: filepath.Join(t.TempDir(), "experiment")}
-	opt := replay.Options{
-		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"),
-		Clock: replay.ClockRecorded, Pace: replay.PaceFast,
-		Env: []string{"NCCL_OTF2_DIR=" + o.dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"},
-	}
-	if set != nil {
-		set(&opt)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-	if o.result, err = replay.Run(ctx, rec, opt); err != nil {
-		t.Fatal(err)
-	}
+	o.result = run(t, rec, usual(t, o.dir, changes...))
 	for i := range o.result.Processes {
-		if err := o.result.Processes[i].Err(); err != nil {
-			t.Fatal(err)
-		}
 		o.said += o.result.Processes[i].Stderr
 	}
 	waitDone(t, o.dir, len(rec.Processes))
@@ -70,36 +48,14 @@ func playScenario(t *testing.T, s *scenario.Scenario, set func(*replay.Options))
 func (o *outcome) unify() {
 	t := o.t
 	t.Helper()
-	if _, err := scorep.Unify(o.dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
-		t.Fatal(err)
-	}
-	anchor := filepath.Join(o.dir, "traces.otf2")
-	checked, err := analysis.Check(anchor, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range checked.Findings {
-		t.Errorf("check: %v", f)
-	}
-	otf2Print(t, anchor)
+	anchor := unified(t, o.dir)
+	checkSound(t, anchor)
 	o.archive = readArchive(t, anchor)
 	o.readShards()
 }
 
 func (o *outcome) readShards() {
-	files, _ := filepath.Glob(filepath.Join(o.dir, "shards", "*", "shard.json"))
-	o.shards = nil
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			o.t.Fatal(err)
-		}
-		p := &shard.Process{}
-		if err := json.Unmarshal(b, p); err != nil {
-			o.t.Fatal(err)
-		}
-		o.shards = append(o.shards, p)
-	}
+	o.shards = shardsOf(o.t, o.dir)
 	slices.SortFunc(o.shards, func(a, b *shard.Process) int { return a.Launcher.Rank - b.Launcher.Rank })
 }
 

@@ -10,24 +10,15 @@ import (
 	"ncclotf2/otf2"
 	"ncclotf2/profile/cubex"
 	"ncclotf2/profile/cubex/cubextest"
-	"ncclotf2/replay"
 )
 
 // Profiles of all recordings' archives are sound, and their sums are those of the reports. That profile mode gives the same is
 // tested with the tool (cmd/nccl-otf2/testdata/script/profile.txt).
 func TestProfilesOfRecordings(t *testing.T) {
 	t.Parallel()
-	dirs, err := filepath.Glob("../testdata/nccl-callbacks/[0-9]*")
-	if err != nil || len(dirs) < 10 {
-		t.Fatal(len(dirs), err)
-	}
-	for _, d := range dirs {
-		t.Run(filepath.Base(d), func(t *testing.T) {
-			rec, err := replay.Load(d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(*replay.Options) {}})
+	for _, rec := range recordings(t) {
+		t.Run(rec.Name, func(t *testing.T) {
+			dir, _ := play(t, rec)
 			a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
 			if err != nil {
 				t.Fatal(err)

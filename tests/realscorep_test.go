@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,14 +11,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"ncclotf2/cube"
 	"ncclotf2/otf2"
 	"ncclotf2/replay"
-	"ncclotf2/tests/scenario"
 )
 
 const noRealScorep = "SKIPPED, NOT TESTED: no Score-P on the PATH; tests/fakescorep stands for it"
@@ -269,26 +266,13 @@ func checkReadable(t *testing.T, dir string) {
 }
 
 // playReal plays a recording in processes that are instrumented with the real Score-P, and gives what each process's has.
-func playReal(t *testing.T, rec *replay.Recording, kind string, set func(*replay.Options)) [][][]userRegion {
+func playReal(t *testing.T, rec *replay.Recording, kind string, changes ...change) [][][]userRegion {
 	t.Helper()
 	host, dir := realHost(t, kind), t.TempDir()
-	opt := replay.Options{
-		Host: host, Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockRecorded, Spool: true,
-		Env: []string{"NCCL_OTF2_DIR=" + filepath.Join(dir, "experiment"), "NCCL_OTF2_EVENTS=all", "REALSCOREP_DIR=" + dir,
-			"SCOREP_TOTAL_MEMORY=256M", "SCOREP_ENABLE_TRACING=true", "SCOREP_ENABLE_PROFILING=true"},
-	}
-	if set != nil {
-		set(&opt)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	res, err := replay.Run(ctx, rec, opt)
-	if err == nil {
-		err = res.Err()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	changes = append([]change{spool, env("REALSCOREP_DIR="+dir, "SCOREP_TOTAL_MEMORY=256M", "SCOREP_ENABLE_TRACING=true", "SCOREP_ENABLE_PROFILING=true")}, changes...)
+	opt := usual(t, filepath.Join(dir, "experiment"), changes...)
+	opt.Host = host
+	res := run(t, rec, opt)
 	var all [][][]userRegion
 	for i := range res.Processes {
 		said := res.Processes[i].Stderr
@@ -314,16 +298,16 @@ func playReal(t *testing.T, rec *replay.Recording, kind string, set func(*replay
 func TestRealScorepGetsTheCalls(t *testing.T) {
 	needRealScorep(t)
 	for kind, k := range realHostKinds {
-		play := func(t *testing.T, rec *replay.Recording, set func(*replay.Options)) {
-			got := playReal(t, rec, kind, set)
+		play := func(t *testing.T, rec *replay.Recording, c change) {
+			got := playReal(t, rec, kind, c)
 			for i, p := range rec.Processes {
 				compareUserRegions(t, p, k.model, got[i])
 			}
 		}
 		for _, rec := range recordings(t) {
-			for _, clock := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
-				t.Run(fmt.Sprint(kind, "/", rec.Name, "/", clock), func(t *testing.T) {
-					play(t, rec, func(o *replay.Options) { o.Clock = clock })
+			for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
+				t.Run(fmt.Sprint(kind, "/", rec.Name, "/", c), func(t *testing.T) {
+					play(t, rec, clock(c))
 				})
 			}
 		}
@@ -333,13 +317,7 @@ func TestRealScorepGetsTheCalls(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprint(kind, "/", h.name, "/", release), func(t *testing.T) {
-					s := scenario.New(h.name, release)
-					h.script(s)
-					rec, err := s.Load(filepath.Join(t.TempDir(), h.name))
-					if err != nil {
-						t.Fatal(err)
-					}
-					play(t, rec, func(o *replay.Options) { o.Env = append(o.Env, h.env...) })
+					play(t, h.load(t, release), env(h.env...))
 				})
 			}
 		}
@@ -347,8 +325,6 @@ func TestRealScorepGetsTheCalls(t *testing.T) {
 }
 
 func TestRealScorepKeepsItsMemory(t *testing.T) {
-	got := playReal(t, callsOfManyThreads(t), "orphans", func(o *replay.Options) {
-		o.Env = append(o.Env, "SCOREP_TOTAL_MEMORY=16000k") // its default
-	})
+	got := playReal(t, callsOfManyThreads(t), "orphans", env("SCOREP_TOTAL_MEMORY=16000k")) // its default
 	checkManyThreads(t, got)
 }

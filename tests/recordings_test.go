@@ -6,131 +6,42 @@
 package tests
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"ncclotf2/analysis"
-	"ncclotf2/collector"
 	"ncclotf2/replay"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
 )
 
 // way is one way of playing a recording.
 type way struct {
-	name  string
-	clock replay.Clock
-	pace  replay.Pace
-	set   func(*replay.Options)
+	name    string
+	changes []change
 }
 
 // ways are all ways a recording is played: both clocks, both paces; through a collector, through
 // spool files, and with the host processes killed after their last callback.
 func ways() []way {
 	var out []way
-	for _, clock := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
+	for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
 		for _, pace := range []replay.Pace{replay.PaceFast, replay.PaceRecorded} {
 			for _, mode := range []struct {
 				name string
-				set  func(*replay.Options)
+				set  change
 			}{
 				{"collector", func(*replay.Options) {}},
-				{"spool", func(o *replay.Options) { o.Spool = true }},
+				{"spool", spool},
 				{"killed", func(o *replay.Options) { o.Die = replay.DieAfterLast }},
 			} {
-				out = append(out, way{fmt.Sprintf("%s-%s-%s", clock, pace, mode.name), clock, pace, mode.set})
+				out = append(out, way{fmt.Sprintf("%s-%s-%s", c, pace, mode.name), []change{clock(c), mode.set, func(o *replay.Options) { o.Pace = pace }}})
 			}
 		}
-	}
-	return out
-}
-
-// builtFile is a file that `make build` makes.
-func builtFile(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "build", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is not built: run `make build` first", name)
-	}
-	return path
-}
-
-// play plays a recording in host processes and unifies what they left, returning the directory.
-func play(t *testing.T, rec *replay.Recording, w way) (string, *replay.Result) {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "experiment")
-	opt := replay.Options{
-		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"),
-		Clock: w.clock, Pace: w.pace,
-		Env: []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"},
-	}
-	w.set(&opt)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-	res, err := replay.Run(ctx, rec, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range res.Processes {
-		if err := res.Processes[i].Err(); err != nil {
-			t.Fatal(err)
-		}
-		if s := res.Processes[i].Stderr; strings.Contains(s, "NCCL_OTF2") {
-			t.Errorf("the plugin had to say something: %s", s)
-		}
-	}
-	if !opt.Spool {
-		waitDone(t, dir, len(rec.Processes))
-	}
-	if _, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
-		t.Fatal(err)
-	}
-	return dir, res
-}
-
-// waitDone waits for the collectors, which outlive their processes while they have work.
-func waitDone(t *testing.T, dir string, processes int) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		done, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "done"))
-		if len(done) == processes {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d collectors have finished in %s", len(done), processes, dir)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-func recordings(t *testing.T) []*replay.Recording {
-	t.Helper()
-	dirs, err := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
-	if err != nil || len(dirs) != 10 {
-		t.Fatalf("%d recordings found, want 10: %v", len(dirs), err)
-	}
-	var out []*replay.Recording
-	for _, d := range dirs {
-		rec, err := replay.Load(filepath.Dir(d))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, rec)
 	}
 	return out
 }
@@ -143,17 +54,10 @@ func TestRecordings(t *testing.T) {
 		for _, w := range ways() {
 			t.Run(rec.Name+"/"+w.name, func(t *testing.T) {
 				t.Parallel()
-				dir, res := play(t, rec, w)
+				dir, res := play(t, rec, w.changes...)
 				anchor := filepath.Join(dir, "traces.otf2")
-				checked, err := analysis.Check(anchor, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, f := range checked.Findings {
-					t.Errorf("check: %v", f)
-				}
+				checkSound(t, anchor)
 				compareCounts(t, dir, res)
-				otf2Print(t, anchor)
 				got := readArchive(t, anchor)
 				compareOperations(t, want, got)
 			})
@@ -163,26 +67,13 @@ func TestRecordings(t *testing.T) {
 
 // Whatever is recorded, the archive is sound and says what was delivered.
 func TestSelectionsOfEvents(t *testing.T) {
-	for _, rec := range recordings(t) {
-		if !slices.Contains([]string{"02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams", "10-graph-3p"}, rec.Name) {
-			continue
-		}
+	for _, rec := range recordings(t, "02-allcoll-4p-net", "03-onethread-4r-groups", "07-twocomms-streams", "10-graph-3p") {
 		for _, events := range []string{"light", "gpu", "net", "GroupApi", "CollApi,P2pApi", "Coll", "P2p,Group", "KernelCh", "KernelLaunch", "ProxyOp", "ProxyStep", "ProxyCtrl", "light,NetPlugin"} {
 			t.Run(rec.Name+"/"+events, func(t *testing.T) {
 				t.Parallel()
-				dir, res := play(t, rec, way{clock: replay.ClockLive, pace: replay.PaceFast, set: func(o *replay.Options) {
-					o.Env = append(o.Env, "NCCL_OTF2_EVENTS="+events)
-				}})
-				anchor := filepath.Join(dir, "traces.otf2")
-				checked, err := analysis.Check(anchor, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, f := range checked.Findings {
-					t.Errorf("check: %v", f)
-				}
+				dir, res := play(t, rec, clock(replay.ClockLive), env("NCCL_OTF2_EVENTS="+events))
+				checkSound(t, filepath.Join(dir, "traces.otf2"))
 				compareCounts(t, dir, res)
-				otf2Print(t, anchor)
 			})
 		}
 	}
@@ -191,22 +82,10 @@ func TestSelectionsOfEvents(t *testing.T) {
 // compareCounts holds the counts of the shards against what the hosts delivered.
 func compareCounts(t *testing.T, dir string, res *replay.Result) {
 	t.Helper()
-	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
-	if len(files) != len(res.Processes) {
-		t.Fatalf("%d shards, want one for each of %d processes", len(files), len(res.Processes))
+	if n := len(shardsOf(t, dir)); n != len(res.Processes) {
+		t.Fatalf("%d shards, want one for each of %d processes", n, len(res.Processes))
 	}
-	byPID := make(map[int]*shard.Process)
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := &shard.Process{}
-		if err := json.Unmarshal(b, p); err != nil {
-			t.Fatal(err)
-		}
-		byPID[p.PID] = p
-	}
+	byPID := shardsByProcess(t, dir)
 	for _, r := range res.Processes {
 		p := byPID[r.PID]
 		if p == nil {

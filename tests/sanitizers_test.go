@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"ncclotf2/replay"
-	"ncclotf2/tests/scenario"
 )
 
 // checker is a way to run host and plugin such that faults in them come to light.
@@ -72,13 +71,7 @@ func TestHostAndPluginAreCleanUnderCheckers(t *testing.T) {
 				for _, release := range releases {
 					t.Run(fmt.Sprintf("%s/%s", h.name, release), func(t *testing.T) {
 						t.Parallel()
-						s := scenario.New(h.name, release)
-						h.script(s)
-						rec, err := s.Load(filepath.Join(t.TempDir(), s.Name))
-						if err != nil {
-							t.Fatal(err)
-						}
-						c.play(t, rec, replay.Options{Host: host, Plugin: plugin, Env: h.env})
+						c.play(t, h.load(t, release), replay.Options{Host: host, Plugin: plugin, Env: h.env})
 					})
 				}
 			}
@@ -125,11 +118,8 @@ func (c *checker) play(t *testing.T, rec *replay.Recording, opt replay.Options) 
 	defer cancel()
 	var stderr bytes.Buffer
 	opt.Stderr = &stderr
-	env := []string{
-		"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_MEMORY=64M", "NCCL_OTF2_START_LIMIT=60",
-		"NCCL_OTF2_COLLECTOR=" + map[bool]string{false: builtFile(t, "nccl-otf2"), true: "spool"}[opt.Spool],
-	}
-	opt.Env = slices.Concat(env, c.env, opt.Env)
+	keeper := "NCCL_OTF2_COLLECTOR=" + map[bool]string{false: builtFile(t, "nccl-otf2"), true: "spool"}[opt.Spool]
+	opt.Env = slices.Concat(settings(dir), []string{"NCCL_OTF2_MEMORY=64M", keeper}, c.env, opt.Env)
 	res, err := replay.Run(ctx, rec, opt)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ package tests
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,14 +12,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"ncclotf2/analysis"
 	"ncclotf2/otf2"
 	"ncclotf2/replay"
-	"ncclotf2/scorep"
 	"ncclotf2/tests/scenario"
 )
 
@@ -215,26 +212,11 @@ func readUserRegions(t *testing.T, path string) (threads [][]userRegion, ignored
 
 // playInstrumented plays a recording in processes with a Score-P, and gives what each process's Score-P has, and what the
 // plugin said.
-func playInstrumented(t *testing.T, rec *replay.Recording, model string, set func(*replay.Options)) ([][][]userRegion, *replay.Result) {
+func playInstrumented(t *testing.T, rec *replay.Recording, model string, changes ...change) ([][][]userRegion, *replay.Result) {
 	t.Helper()
 	dir := t.TempDir()
-	opt := replay.Options{
-		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockRecorded, Spool: true,
-		Env: append([]string{"NCCL_OTF2_DIR=" + filepath.Join(dir, "experiment"), "NCCL_OTF2_EVENTS=all"},
-			instrumented(t, model, filepath.Join(dir, "truth-%p"))...),
-	}
-	if set != nil {
-		set(&opt)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-	res, err := replay.Run(ctx, rec, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := res.Err(); err != nil {
-		t.Fatal(err)
-	}
+	changes = append([]change{spool, env(instrumented(t, model, filepath.Join(dir, "truth-%p"))...)}, changes...)
+	res := run(t, rec, usual(t, filepath.Join(dir, "experiment"), changes...))
 	var out [][][]userRegion
 	for i := range res.Processes {
 		if strings.Contains(res.Processes[i].Stderr, "fakescorep") {
@@ -285,10 +267,10 @@ var scorepModels = []string{"none", "omp", "pthread"}
 func TestScorepGetsTheCallsOfRecordings(t *testing.T) {
 	for _, rec := range recordings(t) {
 		for _, model := range scorepModels {
-			for _, clock := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
-				t.Run(fmt.Sprint(rec.Name, "/", model, "/", clock), func(t *testing.T) {
+			for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
+				t.Run(fmt.Sprint(rec.Name, "/", model, "/", c), func(t *testing.T) {
 					t.Parallel()
-					got, _ := playInstrumented(t, rec, model, func(o *replay.Options) { o.Clock = clock })
+					got, _ := playInstrumented(t, rec, model, clock(c))
 					for i, p := range rec.Processes {
 						if calls := compareUserRegions(t, p, model, got[i]); calls == 0 {
 							t.Errorf("process %d made no calls", i)
@@ -310,13 +292,8 @@ func TestScorepLivesWithHazards(t *testing.T) {
 			for _, model := range scorepModels {
 				t.Run(fmt.Sprintf("%s/%s/%s", h.name, release, model), func(t *testing.T) {
 					t.Parallel()
-					s := scenario.New(h.name, release)
-					h.script(s)
-					rec, err := s.Load(filepath.Join(t.TempDir(), h.name))
-					if err != nil {
-						t.Fatal(err)
-					}
-					got, _ := playInstrumented(t, rec, model, func(o *replay.Options) { o.Env = append(o.Env, h.env...) })
+					rec := h.load(t, release)
+					got, _ := playInstrumented(t, rec, model, env(h.env...))
 					for i, p := range rec.Processes {
 						compareUserRegions(t, p, model, got[i])
 					}
@@ -335,7 +312,7 @@ func TestScorepLivesWithRandomJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 		model := scorepModels[seed/2%3]
-		got, _ := playInstrumented(t, rec, model, nil)
+		got, _ := playInstrumented(t, rec, model)
 		for i, p := range rec.Processes {
 			calls += compareUserRegions(t, p, model, got[i])
 		}
@@ -383,16 +360,16 @@ func checkManyThreads(t *testing.T, got [][][]userRegion) {
 
 // Each thread takes of Score-P's memory for good: it gets to know no more than it has room for.
 func TestScorepKeepsItsMemory(t *testing.T) {
-	got, _ := playInstrumented(t, callsOfManyThreads(t), "pthread", func(o *replay.Options) { o.Env = append(o.Env, "FAKESCOREP_MEMORY=16") })
+	got, _ := playInstrumented(t, callsOfManyThreads(t), "pthread", env("FAKESCOREP_MEMORY=16"))
 	checkManyThreads(t, got)
 }
 
 // Before and behind the measurement, in a pause, and where jobs end otherwise than in order, Score-P is left alone.
 func TestScorepIsLeftAlone(t *testing.T) {
-	rec := recordings(t)[0]
-	for _, env := range []string{"FAKESCOREP_PHASE=-1", "FAKESCOREP_PHASE=1", "FAKESCOREP_RECORDING=off", "NCCL_OTF2_SCOREP=off"} {
-		t.Run(env, func(t *testing.T) {
-			got, _ := playInstrumented(t, rec, "none", func(o *replay.Options) { o.Env = append(o.Env, env) })
+	rec := recording(t, "01-allreduce-2p")
+	for _, variable := range []string{"FAKESCOREP_PHASE=-1", "FAKESCOREP_PHASE=1", "FAKESCOREP_RECORDING=off", "NCCL_OTF2_SCOREP=off"} {
+		t.Run(variable, func(t *testing.T) {
+			got, _ := playInstrumented(t, rec, "none", env(variable))
 			for i := range got {
 				if len(got[i][0]) > 0 {
 					t.Errorf("Score-P was told %v", got[i][0])
@@ -410,10 +387,6 @@ func TestScorepIsLeftAlone(t *testing.T) {
 
 // What became of the calls is in the shards and in the archive, and what the user can do about it in the log.
 func TestScorepStateIsVisible(t *testing.T) {
-	all := recordings(t)
-	find := func(name string) *replay.Recording {
-		return all[slices.IndexFunc(all, func(r *replay.Recording) bool { return r.Name == name })]
-	}
 	for _, tc := range []struct {
 		name, recording string
 		env             func(t *testing.T) []string
@@ -431,16 +404,8 @@ func TestScorepStateIsVisible(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			rec, dir := find(tc.recording), filepath.Join(t.TempDir(), "experiment")
-			ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-			defer cancel()
-			res, err := replay.Run(ctx, rec, replay.Options{
-				Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockRecorded,
-				Env: append([]string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"}, tc.env(t)...),
-			})
-			if err != nil || res.Err() != nil {
-				t.Fatal(err, res.Err())
-			}
+			rec, dir := recording(t, tc.recording), filepath.Join(t.TempDir(), "experiment")
+			res := run(t, rec, usual(t, dir, env("NCCL_OTF2_EVENTS=gpu"), env(tc.env(t)...)))
 			waitDone(t, dir, len(rec.Processes))
 			for _, p := range shardsByProcess(t, dir) {
 				if p.Scorep == nil || !strings.HasPrefix(tc.state, p.Scorep.State) {
@@ -464,10 +429,7 @@ func TestScorepStateIsVisible(t *testing.T) {
 					t.Errorf("the plugin says %q", said)
 				}
 			}
-			if _, err := scorep.Unify(dir, nil); err != nil {
-				t.Fatal(err)
-			}
-			a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
+			a, err := otf2.Open(unified(t, dir), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

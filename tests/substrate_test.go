@@ -15,7 +15,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"ncclotf2/otf2"
-	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
 
@@ -45,9 +44,7 @@ func runPauses(t *testing.T, program, dir string, env ...string) (*shard.Process
 		tids = append(tids, tid)
 	}
 	waitDone(t, experiment, 1)
-	if _, err := scorep.Unify(experiment, nil); err != nil {
-		t.Fatal(err)
-	}
+	unified(t, experiment)
 	return shardsByProcess(t, experiment)[tids[0]], tids
 }
 

@@ -21,7 +21,6 @@ import (
 
 	"ncclotf2/analysis"
 	"ncclotf2/otf2"
-	"ncclotf2/replay"
 	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
@@ -245,11 +244,7 @@ func sorted(all []shownBar) []string {
 // The page of a recorded job, in a browser, from disk.
 func TestTimelinePage(t *testing.T) {
 	t.Parallel()
-	rec, err := replay.Load("../testdata/nccl-callbacks/02-allcoll-4p-net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(o *replay.Options) { o.Env = append(o.Env, "NCCL_OTF2_CHANNELS=on") }})
+	dir, _ := play(t, recording(t, "02-allcoll-4p-net"), env("NCCL_OTF2_CHANNELS=on"))
 	anchor := filepath.Join(dir, "traces.otf2")
 	a, err := otf2.Open(anchor, nil)
 	if err != nil {

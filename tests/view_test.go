@@ -23,10 +23,10 @@ import (
 func TestViewsOfRecordings(t *testing.T) {
 	for _, rec := range recordings(t) {
 		want, collectives, messages := expectedRecords(expect(rec))
-		for _, clock := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
-			t.Run(fmt.Sprintf("%s/%s", rec.Name, clock), func(t *testing.T) {
+		for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
+			t.Run(fmt.Sprintf("%s/%s", rec.Name, c), func(t *testing.T) {
 				t.Parallel()
-				dir, _ := play(t, rec, way{clock: clock, pace: replay.PaceFast, set: func(*replay.Options) {}})
+				dir, _ := play(t, rec, clock(c))
 				res, err := view.Scalasca(filepath.Join(dir, "traces.otf2"), filepath.Join(dir, "scalasca"), nil)
 				if err != nil {
 					t.Fatal(err)
@@ -47,7 +47,7 @@ func TestViewsOfRecordings(t *testing.T) {
 					}
 				}
 				otf2Print(t, res.Archive)
-				if clock == replay.ClockLive && cycles > 0 {
+				if c == replay.ClockLive && cycles > 0 {
 					return
 				}
 				if diff := cmp.Diff(want, recordsOf(t, res.Archive)); diff != "" {

@@ -19,11 +19,8 @@ const waitLimit = 100 * time.Microsecond
 // In the straggler's recording rank 2 comes 15 ms late to every third all-reduce. The report names it, and what
 // each rank waited is what it was on the pretended GPUs.
 func TestWaitsAgainstTruth(t *testing.T) {
-	rec, err := replay.Load("../testdata/nccl-callbacks/09-straggler-4p")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, _ := play(t, rec, way{clock: replay.ClockRecorded, pace: replay.PaceFast, set: func(*replay.Options) {}})
+	rec := recording(t, "09-straggler-4p")
+	dir, _ := play(t, rec)
 	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"ncclotf2/analysis"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -150,14 +150,7 @@ func (m *made) unify() string {
 	for _, p := range m.procs {
 		p.Finish()
 	}
-	res, err := scorep.Unify(m.dir, nil)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if len(res.Runs) != 1 {
-		m.t.Fatalf("%d runs", len(res.Runs))
-	}
-	return res.Runs[0].Archive
+	return jobtest.Unify(m.t, m.dir)
 }
 
 // viewOf makes the view of an archive, which must be sound.

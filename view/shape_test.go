@@ -15,7 +15,7 @@ import (
 
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -181,11 +181,7 @@ func TestRanksWithoutDataDoNothing(t *testing.T) {
 		p.Collective(c, shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: t0 + 300, End: t0 + 400, Rooted: true, Root: 3, Received: 8})
 		p.Finish()
 	}
-	out, err := scorep.Unify(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res := viewOf(t, out.Runs[0].Archive, nil)
+	res := viewOf(t, jobtest.Unify(t, dir), nil)
 	if res.Ranks != 4 || res.Collectives != 1 || res.MembersWithoutData != 1 || res.Dropped[ReasonRoot] != 1 {
 		t.Errorf("%+v", res)
 	}

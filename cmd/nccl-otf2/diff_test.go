@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,32 +12,22 @@ import (
 	"testing"
 
 	"ncclotf2/analysis"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
 )
 
 // steadyRun makes a run of two ranks: AllReduces that take so many nanoseconds, give or take some.
 func steadyRun(t *testing.T, operations int, takes uint64) string {
 	t.Helper()
-	dir := t.TempDir()
-	for r := range 2 {
-		p := shardtest.New(t, dir, fmt.Sprint("p", r)).Launched("slurm", r, 2)
-		p.GPU(r, fmt.Sprint("GPU-", r), "")
-		now := uint64(shardtest.Epoch + 1_000_000)
-		world := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: r, InitTime: now})
+	return filepath.Dir(jobtest.Make(t, 2, 2, func(r int, p *shardtest.Process) {
+		now, world := uint64(shardtest.Epoch+1_000_000), p.World()
 		for i := range operations {
 			now += 50_000
 			end := now + takes + uint64(i*i*7919%997) // some 500 ns on average
 			p.AllReduce(world, now, end, 1<<20)
 			now = end
 		}
-		p.Finish()
-	}
-	if _, err := scorep.Unify(dir, nil); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	}))
 }
 
 func TestDiffSaysWithItsExitCodeWhetherARunIsTooSlow(t *testing.T) {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,41 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ncclotf2/config"
+	"ncclotf2/golden"
 )
-
-var update = flag.Bool("update", false, "write generated texts anew")
 
 const readme = "../../README.md"
 
-// inREADME compares the text between two marks of the README with what it should be, or writes it there.
-func inREADME(t *testing.T, name, want string) {
-	t.Helper()
-	begin, end := "<!-- "+name+": made by `make generate` -->\n", "<!-- "+name+" end -->"
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	got, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the %s, between %q and %q", readme, name, begin, end)
-	}
-	if *update {
-		if err := os.WriteFile(readme, []byte(before+begin+want+end+after), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("the %s in %s are not as they should be; run make generate (-want +got):\n%s", name, readme, d)
-	}
-}
-
 // TestREADMEHasTheSettings keeps the settings table of the README equal to package config's.
-func TestREADMEHasTheSettings(t *testing.T) { inREADME(t, "settings", config.Markdown()) }
+func TestREADMEHasTheSettings(t *testing.T) { golden.Section(t, readme, "settings", config.Markdown()) }
 
 // TestREADMEHasTheDemo keeps the example in the README equal to what the demo prints.
 func TestREADMEHasTheDemo(t *testing.T) {
@@ -68,7 +40,7 @@ func TestREADMEHasTheDemo(t *testing.T) {
 	if host, err := os.Hostname(); err == nil {
 		text = strings.ReplaceAll(text, " on "+host+" ", " on node1 ")
 	}
-	inREADME(t, "demo", "```\n"+text+"```\n")
+	golden.Section(t, readme, "demo", "```\n"+text+"```\n")
 }
 
 // The host's name, and with it the width of its column, is this machine's.

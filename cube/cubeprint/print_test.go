@@ -4,18 +4,14 @@ package cubeprint
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"ncclotf2/cube"
+	"ncclotf2/golden"
 )
-
-var update = flag.Bool("update", false, "write the expected texts anew")
 
 // The texts of profiles of other writers, and of one of ours with one of everything.
 func TestTexts(t *testing.T) {
@@ -28,19 +24,7 @@ func TestTexts(t *testing.T) {
 		if err := Print(&b, p, nil); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join("../testdata", name+".print.txt")
-		if *update {
-			if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatalf("%v (run with -update to make it)", err)
-		}
-		if diff := cmp.Diff(string(want), b.String()); diff != "" {
-			t.Errorf("%s (run with -update to accept):\n%s", path, diff)
-		}
+		golden.Text(t, "../testdata/"+name+".print.txt", b.String())
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}

@@ -176,18 +176,20 @@ func (p *Printer) callers(b []byte, e *otf2.Event) []byte {
 	b = append(b, '\n')
 	ref := otf2.CallingContextRef(e.Args[0])
 	for i := uint32(1); ref != otf2.UndefinedCallingContext; i++ {
-		mark := byte(' ')
-		switch {
-		case distance == 1<<32-1:
-			mark = '?'
-		case i < distance:
-			mark = '+'
-		case i == distance:
-			mark = '*'
-		}
-		b = append(appendPadded(b, "", 71), mark)
-		b = append(p.names.appendRef(b, spaceCallingContext, uint64(ref)), '\n')
 		c := p.names.defs.CallingContext(ref)
+		b = appendPadded(b, "", 71)
+		switch {
+		case c == nil: // the reference has no mark there
+		case distance == 1<<32-1:
+			b = append(b, '?')
+		case i < distance:
+			b = append(b, '+')
+		case i == distance:
+			b = append(b, '*')
+		default:
+			b = append(b, ' ')
+		}
+		b = append(p.names.appendRef(b, spaceCallingContext, uint64(ref)), '\n')
 		if c == nil || int(i) > len(p.names.defs.CallingContexts) { // the second: a circle
 			break
 		}

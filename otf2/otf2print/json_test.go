@@ -6,18 +6,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/otf2/otf2print"
 )
-
-var update = flag.Bool("update", false, "write the expected texts anew")
 
 func allJSON(t *testing.T, a *otf2.Archive, opts *otf2print.Options) string {
 	t.Helper()
@@ -33,13 +31,7 @@ func TestJSONForm(t *testing.T) {
 		a, err := otf2.Open("../testdata/"+name+".otf2", nil)
 		check(t, err)
 		got := allJSON(t, a, nil)
-		path := filepath.Join("testdata", filepath.Base(name)+".jsonl")
-		if *update {
-			check(t, os.WriteFile(path, []byte(got), 0o644))
-		}
-		want, err := os.ReadFile(path)
-		check(t, err)
-		same(t, name, got, string(want))
+		golden.Text(t, filepath.Join("testdata", filepath.Base(name)+".jsonl"), got)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/otf2/otf2print"
 )
@@ -36,22 +37,6 @@ func reference(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-// same compares texts and names the first line that differs.
-func same(t *testing.T, what, got, want string) {
-	t.Helper()
-	if got == want {
-		return
-	}
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			t.Errorf("%s: line %d\n got %q\nwant %q", what, i+1, g[i], w[i])
-			return
-		}
-	}
-	t.Errorf("%s: %d lines, want %d", what, len(g), len(w))
 }
 
 func check(t *testing.T, err error) {
@@ -96,12 +81,12 @@ func TestTextOfReferenceArchives(t *testing.T) {
 		check(t, err)
 		name := filepath.Base(filepath.Dir(path))
 		text := filepath.Join(filepath.Dir(path), name)
-		same(t, name+" definitions", definitionsText(t, a), reference(t, text+".defs.txt"))
+		golden.SameLines(t, name+" definitions", definitionsText(t, a), reference(t, text+".defs.txt"))
 		events := ".print.txt"
 		if name == "v32-events" {
 			events = ".print-3.2.txt"
 		}
-		same(t, name+" events", eventsText(t, a, nil), reference(t, text+events))
+		golden.SameLines(t, name+" events", eventsText(t, a, nil), reference(t, text+events))
 	}
 }
 
@@ -162,7 +147,7 @@ func TestSelection(t *testing.T) {
 		}
 	}
 	got := eventsText(t, a, &otf2print.Options{Locations: []otf2.LocationRef{1}, From: 1200, To: 1399})
-	same(t, "selection", got, strings.Join(want, "\n")+"\n")
+	golden.SameLines(t, "selection", got, strings.Join(want, "\n")+"\n")
 	if len(want) < 10 {
 		t.Errorf("only %d lines", len(want))
 	}

@@ -6,17 +6,14 @@ package abi
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"ncclotf2/golden"
 )
-
-var update = flag.Bool("update", false, "write plugin/abi_check.c anew")
 
 type field struct {
 	Name   string `json:"name"`
@@ -154,18 +151,5 @@ func TestTheCompilerChecksThePublishedLayouts(t *testing.T) {
 	if len(p.Versions) != 7 || len(newest.EventTypes) != len(typeNames) || newest.States["ncclProfilerKernelPhaseStop"] != 31 {
 		t.Fatalf("%d versions, %d event types: not the table that this test knows", len(p.Versions), len(newest.EventTypes))
 	}
-	want := check(&p)
-	const file = "../abi_check.c"
-	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(want, string(got)); d != "" {
-		t.Errorf("plugin/abi_check.c is not what the table says (go test ./plugin/abi -update):\n%s", d)
-	}
+	golden.Text(t, "../abi_check.c", check(&p))
 }

@@ -4,9 +4,7 @@ package cubex
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,15 +13,14 @@ import (
 	"ncclotf2/analysis"
 	"ncclotf2/cube"
 	"ncclotf2/cube/cubeprint"
+	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/profile/cubex/cubextest"
 	"ncclotf2/regions"
-	"ncclotf2/scorep"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 const (
 	t0 = shardtest.Epoch + 1_000_000
@@ -55,20 +52,9 @@ func makeJob(t testing.TB, salt int) string {
 		}
 		check(t, p.Writer(0).Leave(otf2.Timestamp(t0+390*us), nil, phase))
 		p.Call("ncclBroadcast", t0+395*us, t0+399*us)
-		bcast := shardtest.Op{
-			Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: t0 + 400*us + uint64(r)*5*us, End: t0 + 430*us,
-			Rooted: true, Root: 1, Received: 800, Count: 200, Source: "network",
-		}
-		if r == 1 {
-			bcast.Sent = 2400
-		}
-		p.Collective(world, bcast)
-		bcast.Begin, bcast.End, bcast.Source = t0+440*us, t0+442*us, "enqueue"
-		p.Collective(world, bcast)
-		p.Plan(world, []shardtest.Op{
-			{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: t0 + 450*us + late, End: t0 + 490*us, Sent: 1200, Received: 1200, Count: 100},
-			{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: t0 + 450*us + late, End: t0 + 490*us, Sent: 2400, Received: 2400, Count: 200},
-		})
+		p.Broadcast(world, 1, t0+400*us+uint64(r)*5*us, t0+430*us, 200, "network")
+		p.Broadcast(world, 1, t0+440*us, t0+442*us, 200, "enqueue")
+		p.GatherAndScatter(world, t0+450*us+late, t0+490*us, 100)
 		switch r {
 		case 0:
 			p.Send(world, 1, t0+500*us, t0+510*us, 4096)
@@ -84,17 +70,13 @@ func makeJob(t testing.TB, salt int) string {
 		p.AllReduce(next, t0+710*us+late, t0+750*us, 1<<20)
 		p.Finish()
 	}
-	res, err := scorep.Unify(dir, nil)
-	check(t, err)
-	return res.Runs[0].Archive
+	return jobtest.Unify(t, dir)
 }
 
 // profileArchive makes a profile of an archive and compares it with the reports.
 func profileArchive(t testing.TB, anchor string) (file string, m *cubextest.Profile) {
 	t.Helper()
-	a, err := otf2.Open(anchor, nil)
-	check(t, err)
-	defer a.Close()
+	a := jobtest.Open(t, anchor)
 	p, report, err := FromArchive(a)
 	check(t, err)
 	p.Creator = "test"
@@ -113,11 +95,8 @@ func TestArchive(t *testing.T) {
 	file, m := profileArchive(t, anchor)
 
 	// Bytes are those of the events.
-	a, err := otf2.Open(anchor, nil)
-	check(t, err)
-	defer a.Close()
 	var sent, received float64
-	for ev, err := range a.Events(nil) {
+	for ev, err := range jobtest.Open(t, anchor).Events(nil) {
 		check(t, err)
 		switch ev.Kind {
 		case otf2.EventMpiCollectiveEnd:
@@ -140,16 +119,7 @@ func TestArchive(t *testing.T) {
 	defer p.Close()
 	var text bytes.Buffer
 	check(t, cubeprint.Print(&text, p, nil))
-	golden := filepath.Join("testdata", "archive.txt")
-	if *update {
-		check(t, os.MkdirAll("testdata", 0o755))
-		check(t, os.WriteFile(golden, text.Bytes(), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	check(t, err)
-	if text.String() != string(want) {
-		t.Errorf("the profile is not that of %s (-update writes it anew):\n%s", golden, text.String())
-	}
+	golden.Text(t, "testdata/archive.txt", text.String())
 }
 
 // Two runs of one program give the same ids, although processes and communicators have others.

@@ -164,6 +164,11 @@ func (p *Process) Comm(c shard.Comm) int {
 	return i
 }
 
+// World adds the communicator of all ranks that the launcher numbered, created 1 ms after the epoch.
+func (p *Process) World() int {
+	return p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: p.Shard.Launcher.Size, Rank: p.Shard.Launcher.Rank, InitTime: Epoch + 1_000_000})
+}
+
 // Destroy ends a communicator rank.
 func (p *Process) Destroy(comm int, t uint64) {
 	c := &p.Shard.Comms[comm]
@@ -300,6 +305,27 @@ func (p *Process) AllReduce(comm int, begin, end, elements uint64) {
 	p.Collective(comm, Op{
 		Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: end,
 		Sent: bytes, Received: bytes, Count: elements, Algo: "RING", Proto: "SIMPLE", Channels: 4,
+	})
+}
+
+// Broadcast draws a Broadcast of float32 elements.
+func (p *Process) Broadcast(comm, root int, begin, end, elements uint64, source string) {
+	op := Op{
+		Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: begin, End: end,
+		Rooted: true, Root: uint32(root), Received: 4 * elements, Count: elements, Source: source,
+	}
+	if c := &p.Shard.Comms[comm]; c.Rank == root {
+		op.Sent = uint64(c.NRanks) * 4 * elements
+	}
+	p.Collective(comm, op)
+}
+
+// GatherAndScatter draws an AllGather of float32 elements and a ReduceScatter of twice as many, launched together.
+func (p *Process) GatherAndScatter(comm int, begin, end, elements uint64) {
+	bytes := uint64(p.Shard.Comms[comm].NRanks) * 4 * elements
+	p.Plan(comm, []Op{
+		{Function: "AllGather", Kind: otf2.CollectiveOpAllgather, Begin: begin, End: end, Sent: bytes, Received: bytes, Count: elements},
+		{Function: "ReduceScatter", Kind: otf2.CollectiveOpReduceScatterBlock, Begin: begin, End: end, Sent: 2 * bytes, Received: 2 * bytes, Count: 2 * elements},
 	})
 }
 

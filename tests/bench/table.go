@@ -3,11 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"ncclotf2/tests/bench/measure"
 )
@@ -140,40 +137,12 @@ func (f *figure) cells() []string {
 	return []string{f.Case, f.Unit, show(&f.Ours), show(f.Libotf2), ratio(f.Ratio), ratio(f.RatioCPU), aim, f.Verdict}
 }
 
-func (r *result) heading() string {
-	return fmt.Sprintf("%s; %s; libotf2 %s; best (median) of up to %d alternating rounds", r.Machine, r.Go, r.Libotf2, r.Rounds)
-}
-
-// text returns the table for a terminal.
-func (r *result) text() string {
-	var b bytes.Buffer
-	fmt.Fprintln(&b, r.heading())
-	fmt.Fprintln(&b)
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(columns, "\t"))
+// Page shows the rows as a table.
+func (r *result) Page() *measure.Page {
+	t := measure.Table{Columns: columns}
 	for i := range r.Rows {
-		fmt.Fprintln(w, strings.Join(r.Rows[i].cells(), "\t"))
+		t.Rows = append(t.Rows, r.Rows[i].cells())
 	}
-	_ = w.Flush() // into memory
-	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "\nnote: %s", n)
-	}
-	if r.Notes != nil {
-		fmt.Fprintln(&b)
-	}
-	return b.String()
-}
-
-// markdown returns the table in Markdown.
-func (r *result) markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", r.heading())
-	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
-	for i := range r.Rows {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.Rows[i].cells(), " | "))
-	}
-	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "\n%s.\n", n)
-	}
-	return b.String()
+	heading := fmt.Sprintf("%s; %s; libotf2 %s; best (median) of up to %d alternating rounds", r.Machine, r.Go, r.Libotf2, r.Rounds)
+	return &measure.Page{Heading: heading, Tables: []measure.Table{t}, Notes: r.Notes}
 }

@@ -8,80 +8,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"ncclotf2/replay"
+	"ncclotf2/replay/replaytest"
 )
 
-var (
-	builds     = map[string]error{} // by sanitizer
-	buildsLock sync.Mutex
-	buildsDir  string
-)
-
-func TestMain(m *testing.M) {
-	var err error
-	if buildsDir, err = os.MkdirTemp("", "scenario-test-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(buildsDir)
-	os.Exit(code)
-}
-
-// unavailable skips a test for want of a tool, loudly; in continuous integration that is a failure.
-func unavailable(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal("CI must have it: " + why)
-	}
-	t.Skip("SKIPPED, NOT TESTED: " + why)
-}
-
-// build gives the folder with the host and the recording plugins, built once for each sanitizer ("":
-// none).
-func build(t testing.TB, sanitizer string) string {
-	t.Helper()
-	for _, tool := range []string{"make", "cc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			unavailable(t, "the host cannot be built: "+err.Error())
-		}
-	}
-	buildsLock.Lock()
-	defer buildsLock.Unlock()
-	dir := filepath.Join(buildsDir, "build-"+sanitizer)
-	err, done := builds[sanitizer]
-	if !done {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, "make", "-f", "tests/fakenccl/fakenccl.mk", "fakenccl", "BUILD="+dir, "SANITIZE="+sanitizer)
-		cmd.Dir = filepath.Join("..", "..")
-		// Variables and jobs of a make that runs these tests are not for this one.
-		for _, kv := range os.Environ() {
-			if !strings.HasPrefix(kv, "MAKE") && !strings.HasPrefix(kv, "MFLAGS=") {
-				cmd.Env = append(cmd.Env, kv)
-			}
-		}
-		var out []byte
-		if out, err = cmd.CombinedOutput(); err != nil {
-			err = fmt.Errorf("%w\n%s", err, out)
-		}
-		builds[sanitizer] = err
-	}
-	if err != nil {
-		if sanitizer != "" && strings.Contains(err.Error(), "cannot find") {
-			unavailable(t, "no -fsanitize="+sanitizer+" library: "+err.Error())
-		}
-		t.Fatalf("building the host: %v", err)
-	}
-	return dir
-}
+func TestMain(m *testing.M) { replaytest.Main(m) }
 
 // line is what the recording plugin wrote down of one call.
 type line struct {
@@ -110,7 +45,7 @@ func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 	t.Helper()
 	dir := filepath.Dir(opt.Host)
 	if opt.Host == "" {
-		dir = build(t, "")
+		dir = replaytest.Build(t, "")
 	}
 	rec, err := s.Load(t.TempDir())
 	if err != nil {

@@ -63,8 +63,8 @@ func TestCallbacks(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"first init, median", "job idle, without rings", "collector idle, without rings"} {
-		if !strings.Contains(r.text(), want) || !strings.Contains(r.markdown(), want) {
-			t.Errorf("%q is missing in the tables:\n%s", want, r.text())
+		if !strings.Contains(r.Page().Text(), want) || !strings.Contains(r.Page().Markdown(), want) {
+			t.Errorf("%q is missing in the tables:\n%s", want, r.Page().Text())
 		}
 	}
 

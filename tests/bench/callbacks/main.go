@@ -11,84 +11,35 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 
 	"ncclotf2/tests/bench/caller"
 	"ncclotf2/tests/bench/measure"
 )
 
-// pageMarker names the place of the tables in a page.
-const pageMarker = "callbacks"
-
 func main() {
 	var (
-		rounds   = flag.Int("rounds", 3, "`number` of times that each case runs")
-		scale    = flag.Float64("scale", 1, "`factor` on how long everything takes")
-		only     = flag.String("case", "", "only cases whose names match this `regexp`; \"start\", \"memory\" and \"sustained\" are names too")
-		dir      = flag.String("dir", "", "`folder` for what is recorded, about 1 GB (default /dev/shm if it has room, else the temporary folder)")
-		mode     = flag.String("mode", "trace", "NCCL_OTF2_MODE of the job: trace or profile")
-		root     = flag.String("root", ".", "`folder` of the repository")
-		build    = flag.String("build", "build", "`folder` with what make build makes")
-		asJSON   = flag.Bool("json", false, "print JSON")
-		markdown = flag.Bool("markdown", false, "print the tables in Markdown")
-		update   = flag.String("update", "", "put the tables into this Markdown `file`, between its markers")
-		quiet    = flag.Bool("quiet", false, "do not say what is being run")
+		rounds = flag.Int("rounds", 3, "`number` of times that each case runs")
+		scale  = flag.Float64("scale", 1, "`factor` on how long everything takes")
+		match  = regexp.MustCompile("")
+		mode   = flag.String("mode", "trace", "NCCL_OTF2_MODE of the job: trace or profile")
+		root   = flag.String("root", ".", "`folder` of the repository")
+		build  = flag.String("build", "build", "`folder` with what make build makes")
+		quiet  = flag.Bool("quiet", false, "do not say what is being run")
 	)
-	flag.Parse()
-	if flag.NArg() > 0 || *rounds < 1 || *scale <= 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	match, err := regexp.Compile(*only)
-	exitOn(err)
-	if *update != "" {
-		_, err := measure.Splice(*update, pageMarker, "") // before the minutes, not after them
-		exitOn(err)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	work, err := measure.WorkFolder(*dir)
-	exitOn(err)
-	r, err := func() (*result, error) {
-		host, err := caller.Build(*root, *build, work)
+	flag.TextVar(match, "case", match, "only cases whose names match this `regexp`; \"start\", \"memory\" and \"sustained\" are names too")
+	command := measure.NewCommand("callbacks", "what is recorded, about 1 GB")
+	command.Run(func() bool { return *rounds >= 1 && *scale > 0 }, func(ctx context.Context, dir string) (measure.Findings, error) {
+		host, err := caller.Build(*root, *build, dir)
 		if err != nil {
 			return nil, err
 		}
-		b := &bench{host: host, dir: work, rounds: *rounds, scale: *scale, match: match, mode: *mode}
+		b := &bench{host: host, dir: dir, rounds: *rounds, scale: *scale, match: match, mode: *mode}
 		if !*quiet {
 			b.log = os.Stderr
 		}
 		return b.run(ctx)
-	}()
-	if removed := os.RemoveAll(work); err == nil {
-		err = removed
-	}
-	exitOn(err)
-	switch {
-	case *update != "":
-		text, err := measure.Splice(*update, pageMarker, r.markdown())
-		exitOn(err)
-		exitOn(os.WriteFile(*update, []byte(text), 0o644))
-	case *asJSON:
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "  ")
-		exitOn(e.Encode(r))
-	case *markdown:
-		fmt.Print(r.markdown())
-	default:
-		fmt.Print(r.text())
-	}
-}
-
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	})
 }

@@ -3,10 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"ncclotf2/tests/bench/measure"
 )
@@ -90,13 +88,6 @@ func (r *result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// table is a heading and rows.
-type table struct {
-	title   string
-	columns []string
-	rows    [][]string
-}
-
 // beside writes a figure of ours, the empty plugin's and the difference.
 func beside(ours, empty float64) string {
 	return fmt.Sprintf("%s − %s = %s", measure.Digits(ours), measure.Digits(empty), measure.Digits(ours-empty))
@@ -107,12 +98,12 @@ func with(ours, empty float64) string {
 	return fmt.Sprintf("%s (%s)", measure.Digits(ours), measure.Digits(empty))
 }
 
-func (r *result) tables() []table {
-	var all []table
+func (r *result) tables() []measure.Table {
+	var all []measure.Table
 	if len(r.Costs) > 0 {
-		costs := table{title: "Cost of a callback, ns", columns: []string{"case", "mean: ours − empty", "median: ours − empty",
+		costs := measure.Table{Title: "Cost of a callback, ns", Columns: []string{"case", "mean: ours − empty", "median: ours − empty",
 			"p99 (empty)", "p99.9 (empty)", "max (empty), µs", "M callbacks/s", "starts refused", "aim", ""}}
-		single := table{title: "Each kind of callback by itself, paced, ns", columns: []string{"callback", "threads", "mean: ours − empty", "p99 (empty)", "p99.9 (empty)"}}
+		single := measure.Table{Title: "Each kind of callback by itself, paced, ns", Columns: []string{"callback", "threads", "mean: ours − empty", "p99 (empty)", "p99.9 (empty)"}}
 		for i := range r.Costs {
 			c := &r.Costs[i]
 			o, e := &c.Ours, &c.Empty
@@ -123,7 +114,7 @@ func (r *result) tables() []table {
 			if o.Lost > 0 {
 				lost = fmt.Sprintf("%.2f %%", 100*o.Lost)
 			}
-			costs.rows = append(costs.rows, []string{c.Case, beside(o.Mean, e.Mean), beside(o.Median, e.Median), with(o.P99, e.P99), with(o.P999, e.P999),
+			costs.Rows = append(costs.Rows, []string{c.Case, beside(o.Mean, e.Mean), beside(o.Median, e.Median), with(o.P99, e.P99), with(o.P999, e.P999),
 				with(o.Max/1e3, e.Max/1e3), measure.Digits(o.Rate / 1e6), lost, aim, c.Verdict})
 			if c.Aim == "" {
 				continue
@@ -132,16 +123,16 @@ func (r *result) tables() []table {
 			threads, _, _ = strings.Cut(threads, " ")
 			for k := range o.Callbacks {
 				oc, ec := &o.Callbacks[k], &e.Callbacks[k]
-				single.rows = append(single.rows, []string{oc.Name, threads, beside(oc.Mean, ec.Mean), with(oc.P99, ec.P99), with(oc.P999, ec.P999)})
+				single.Rows = append(single.Rows, []string{oc.Name, threads, beside(oc.Mean, ec.Mean), with(oc.P99, ec.P99), with(oc.P999, ec.P999)})
 			}
 		}
 		all = append(all, costs)
-		if len(single.rows) > 0 {
+		if len(single.Rows) > 0 {
 			all = append(all, single)
 		}
 	}
 	if len(r.Others) > 0 {
-		others := table{title: "Start, memory, rate", columns: []string{"figure", "unit", "ours", "empty", "difference", "aim", ""}}
+		others := measure.Table{Title: "Start, memory, rate", Columns: []string{"figure", "unit", "ours", "empty", "difference", "aim", ""}}
 		for i := range r.Others {
 			o := &r.Others[i]
 			empty, difference, aim := "–", "–", "–"
@@ -154,7 +145,7 @@ func (r *result) tables() []table {
 					aim = fmt.Sprintf("≥ %g", o.Aim)
 				}
 			}
-			others.rows = append(others.rows, []string{o.Title, o.Unit, measure.Digits(o.Ours), empty, difference, aim, o.Verdict})
+			others.Rows = append(others.Rows, []string{o.Title, o.Unit, measure.Digits(o.Ours), empty, difference, aim, o.Verdict})
 		}
 		all = append(all, others)
 	}
@@ -173,37 +164,7 @@ func (r *result) heading() string {
 	return s
 }
 
-// text returns the tables for a terminal.
-func (r *result) text() string {
-	var b bytes.Buffer
-	fmt.Fprintln(&b, r.heading())
-	for _, t := range r.tables() {
-		fmt.Fprintf(&b, "\n%s\n", t.title)
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, strings.Join(t.columns, "\t"))
-		for _, row := range t.rows {
-			fmt.Fprintln(w, strings.Join(row, "\t"))
-		}
-		_ = w.Flush() // into memory
-	}
-	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "\nnote: %s\n", n)
-	}
-	return b.String()
-}
-
-// markdown returns the tables in Markdown.
-func (r *result) markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", r.heading())
-	for _, t := range r.tables() {
-		fmt.Fprintf(&b, "\n**%s**\n\n| %s |\n|%s\n", t.title, strings.Join(t.columns, " | "), strings.Repeat("---|", len(t.columns)))
-		for _, row := range t.rows {
-			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
-		}
-	}
-	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "\n%s.\n", n)
-	}
-	return b.String()
+// Page shows all tables.
+func (r *result) Page() *measure.Page {
+	return &measure.Page{Heading: r.heading(), Tables: r.tables(), Notes: r.Notes}
 }

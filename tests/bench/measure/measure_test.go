@@ -34,3 +34,18 @@ func TestDigits(t *testing.T) {
 		}
 	}
 }
+
+func TestPage(t *testing.T) {
+	p := Page{Heading: "a machine", Notes: []string{"slow"}, Tables: []Table{
+		{Columns: []string{"case", "ns"}, Rows: [][]string{{"write", "9.5"}}, Figures: true},
+		{Columns: []string{"case", "aim"}, Rows: [][]string{{"start", "–"}}, Title: "Start"},
+	}}
+	const text = "a machine\n\ncase   ns\nwrite  9.5\n\nStart\ncase   aim\nstart  –\n\nnote: slow\n"
+	if got := p.Text(); got != text {
+		t.Errorf("text:\n%s\nwant:\n%s", got, text)
+	}
+	const markdown = "a machine\n\n| case | ns |\n|---|--:|\n| write | 9.5 |\n\n**Start**\n\n| case | aim |\n|---|---|\n| start | – |\n\nslow.\n"
+	if got := p.Markdown(); got != markdown {
+		t.Errorf("Markdown:\n%s\nwant:\n%s", got, markdown)
+	}
+}

@@ -10,6 +10,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -17,16 +18,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
 	"ncclotf2/tests/bench/measure"
 	"ncclotf2/tests/bench/synthetic"
 )
-
-// pageMarker names the place of the table in a page.
-const pageMarker = "report"
 
 // Aims, for 100 million events on two processors.
 const (
@@ -85,48 +82,30 @@ type outcome struct {
 	RSS     int64   `json:"max_rss"` // bytes
 }
 
+// findings are the runs, and where they ran.
+type findings struct {
+	machine string
+	all     []outcome
+}
+
+// MarshalJSON writes the runs alone.
+func (f *findings) MarshalJSON() ([]byte, error) { return json.Marshal(f.all) }
+
 func main() {
 	var (
 		millions = flag.Float64("events", 100, "`million` events of the larger archive")
 		ranks    = flag.Int("ranks", 8, "`number` of ranks")
-		dir      = flag.String("dir", "", "`folder` for the archives, 5 GB (default /dev/shm if it has room, else the temporary folder)")
 		tool     = flag.String("tool", "build/nccl-otf2", "`file` that is measured")
-		asJSON   = flag.Bool("json", false, "print JSON")
-		update   = flag.String("update", "", "put the table into this Markdown `file`, between its report markers")
 	)
-	flag.Parse()
-	if flag.NArg() > 0 || *millions <= 0 || *ranks < 2 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	machine := measure.Machine()
-	work, err := measure.WorkFolder(*dir)
-	exitOn(err)
-	all, err := measureAll(work, *tool, uint64(*millions*1e6), *ranks)
-	if removed := os.RemoveAll(work); err == nil {
-		err = removed
-	}
-	exitOn(err)
-	switch {
-	case *asJSON:
-		exitOn(json.NewEncoder(os.Stdout).Encode(all))
-	case *update != "":
-		text, err := measure.Splice(*update, pageMarker, table(machine, all))
-		exitOn(err)
-		exitOn(os.WriteFile(*update, []byte(text), 0o644))
-	default:
-		fmt.Print(table(machine, all))
-	}
+	command := measure.NewCommand("report", "the archives, 5 GB")
+	command.Run(func() bool { return *millions > 0 && *ranks >= 2 }, func(ctx context.Context, dir string) (measure.Findings, error) {
+		machine := measure.Machine()
+		all, err := measureAll(ctx, dir, *tool, uint64(*millions*1e6), *ranks)
+		return &findings{machine, all}, err
+	})
 }
 
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
-
-func measureAll(work, tool string, events uint64, ranks int) (all []outcome, err error) {
+func measureAll(ctx context.Context, work, tool string, events uint64, ranks int) (all []outcome, err error) {
 	for _, n := range []uint64{events / 10, events} {
 		s := synthetic.New(n, ranks)
 		dir := filepath.Join(work, fmt.Sprint(n))
@@ -137,7 +116,7 @@ func measureAll(work, tool string, events uint64, ranks int) (all []outcome, err
 		}
 		fmt.Fprintf(os.Stderr, "%d events made in %.1f s\n", s.Events(), time.Since(began).Seconds())
 		for _, sec := range sections {
-			o, err := run(tool, path, s, &sec)
+			o, err := run(ctx, tool, path, s, &sec)
 			if err != nil {
 				return nil, fmt.Errorf("%s of %d events: %w", sec.name, s.Events(), err)
 			}
@@ -151,12 +130,12 @@ func measureAll(work, tool string, events uint64, ranks int) (all []outcome, err
 	return all, nil
 }
 
-func run(tool, archive string, s *synthetic.Archive, sec *section) (outcome, error) {
+func run(ctx context.Context, tool, archive string, s *synthetic.Archive, sec *section) (outcome, error) {
 	args := []string{"report", archive, "--format", "json"}
 	if sec.flag != "" {
 		args = append(args, sec.flag)
 	}
-	cmd := exec.Command(tool, args...)
+	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
 	cmd.Stderr = os.Stderr
 	began := time.Now()
@@ -182,13 +161,14 @@ func run(tool, archive string, s *synthetic.Archive, sec *section) (outcome, err
 	}, nil
 }
 
-func table(machine string, all []outcome) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s. Two processors for the tool. Aims for 100 million events: %.0f s, %d MiB. Where others use the machine the time of processors says more: half of it is what two idle ones would take.\n\n", machine, timeAim.Seconds(), memoryAim>>20)
-	b.WriteString("| section | million events | time, s | processors, s | ns of processors / event | memory, MiB |\n|---|--:|--:|--:|--:|--:|\n")
-	for _, o := range all {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %d |\n", o.Section, measure.Digits(float64(o.Events)/1e6), measure.Digits(o.Wall), measure.Digits(o.CPU),
-			measure.Digits(o.CPU*1e9/float64(o.Events)), o.RSS>>20)
+// Page shows the runs as a table.
+func (f *findings) Page() *measure.Page {
+	t := measure.Table{Figures: true, Columns: []string{"section", "million events", "time, s", "processors, s", "ns of processors / event", "memory, MiB"}}
+	for _, o := range f.all {
+		t.Rows = append(t.Rows, []string{o.Section, measure.Digits(float64(o.Events) / 1e6), measure.Digits(o.Wall), measure.Digits(o.CPU),
+			measure.Digits(o.CPU * 1e9 / float64(o.Events)), fmt.Sprint(o.RSS >> 20)})
 	}
-	return b.String()
+	heading := fmt.Sprintf("%s. Two processors for the tool. Aims for 100 million events: %.0f s, %d MiB. Where others use the machine the time of processors says more: half of it is what two idle ones would take.",
+		f.machine, timeAim.Seconds(), memoryAim>>20)
+	return &measure.Page{Heading: heading, Tables: []measure.Table{t}}
 }

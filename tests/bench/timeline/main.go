@@ -12,13 +12,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -26,9 +24,6 @@ import (
 	"ncclotf2/tests/bench/synthetic"
 	"ncclotf2/tests/browser"
 )
-
-// pageMarker names the place of the table in a page.
-const pageMarker = "timeline"
 
 // Aims for a picture: what a screen of 60 Hz leaves, and what still looks as if it moved.
 const (
@@ -38,6 +33,7 @@ const (
 
 // outcome is all that was measured.
 type outcome struct {
+	machine   string
 	Regions   uint64  `json:"regions"`
 	Events    uint64  `json:"events"`
 	Transfers uint64  `json:"transfers"`
@@ -79,59 +75,32 @@ func main() {
 	var (
 		millions = flag.Float64("regions", 5, "`millions` of regions")
 		ranks    = flag.Int("ranks", 32, "`number` of ranks")
-		dir      = flag.String("dir", "", "`folder` for archive and page, 1 GB (default /dev/shm if it has room, else the temporary folder)")
 		tool     = flag.String("tool", "build/nccl-otf2", "`file` that is measured")
-		asJSON   = flag.Bool("json", false, "print JSON")
-		update   = flag.String("update", "", "put the table into this Markdown `file`, between its timeline markers")
 	)
-	flag.Parse()
-	if flag.NArg() > 0 || *millions <= 0 || *ranks < 2 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	machine := measure.Machine()
-	work, err := measure.WorkFolder(*dir)
-	exitOn(err)
-	o, err := run(work, *tool, uint64(*millions*1e6), *ranks)
-	if removed := os.RemoveAll(work); err == nil {
-		err = removed
-	}
-	exitOn(err)
-	switch {
-	case *asJSON:
-		exitOn(json.NewEncoder(os.Stdout).Encode(o))
-	case *update != "":
-		text, err := measure.Splice(*update, pageMarker, table(machine, o))
-		exitOn(err)
-		exitOn(os.WriteFile(*update, []byte(text), 0o644))
-	default:
-		fmt.Print(table(machine, o))
-	}
+	command := measure.NewCommand("timeline", "archive and page, 1 GB")
+	command.Run(func() bool { return *millions > 0 && *ranks >= 2 }, func(ctx context.Context, dir string) (measure.Findings, error) {
+		o := &outcome{machine: measure.Machine(), Ranks: *ranks}
+		return o, o.run(ctx, dir, *tool, uint64(*millions*1e6))
+	})
 }
 
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
-
-func run(work, tool string, regions uint64, ranks int) (*outcome, error) {
-	per := synthetic.New(1, ranks) // for its proportions
-	s := synthetic.New(regions*per.Events()/per.Regions(), ranks)
+// run makes archive and page in the folder, and looks at the page.
+func (o *outcome) run(ctx context.Context, work, tool string, regions uint64) error {
+	per := synthetic.New(1, o.Ranks) // for its proportions
+	s := synthetic.New(regions*per.Events()/per.Regions(), o.Ranks)
 	s.Jitter = true
 	archive, err := s.Write(filepath.Join(work, "archive"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	o := &outcome{Regions: s.Regions(), Events: s.Events(), Transfers: s.Transfers(), Ranks: ranks}
+	o.Regions, o.Events, o.Transfers = s.Regions(), s.Events(), s.Transfers()
 	page := filepath.Join(work, "page.html")
-	cmd := exec.Command(tool, "timeline", archive, "-o", page)
+	cmd := exec.CommandContext(ctx, tool, "timeline", archive, "-o", page)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
 	cmd.Stderr = os.Stderr
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
-		return nil, err
+		return err
 	}
 	o.Make = time.Since(began).Seconds()
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
@@ -139,16 +108,16 @@ func run(work, tool string, regions uint64, ranks int) (*outcome, error) {
 	}
 	st, err := os.Stat(page)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o.Size = st.Size()
 	fmt.Fprintf(os.Stderr, "page of %d MiB made in %.1f s, %d MiB\n", o.Size>>20, o.Make, o.MakeRSS>>20)
-	return o, o.look("file://" + page)
+	return o.look(ctx, "file://"+page)
 }
 
 // look opens the page and moves about in it.
-func (o *outcome) look(url string) error {
-	b, err := browser.Start(context.Background())
+func (o *outcome) look(ctx context.Context, url string) error {
+	b, err := browser.Start(ctx)
 	if err != nil {
 		return err
 	}
@@ -215,15 +184,15 @@ func (o *outcome) look(url string) error {
 	return nil
 }
 
-func table(machine string, o *outcome) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s. %s million regions (%s million events) and %s million transfers of %d ranks: the page is %d MiB (%s bytes per region), made in %s s with %d MiB, and shows its first picture %s s after it is opened. ",
-		machine, measure.Digits(float64(o.Regions)/1e6), measure.Digits(float64(o.Events)/1e6), measure.Digits(float64(o.Transfers)/1e6), o.Ranks, o.Size>>20,
+// Page shows the movements as a table.
+func (o *outcome) Page() *measure.Page {
+	heading := fmt.Sprintf("%s. %s million regions (%s million events) and %s million transfers of %d ranks: the page is %d MiB (%s bytes per region), made in %s s with %d MiB, and shows its first picture %s s after it is opened. ",
+		o.machine, measure.Digits(float64(o.Regions)/1e6), measure.Digits(float64(o.Events)/1e6), measure.Digits(float64(o.Transfers)/1e6), o.Ranks, o.Size>>20,
 		measure.Digits(float64(o.Size)/float64(o.Regions)), measure.Digits(o.Make), o.MakeRSS>>20, measure.Digits(o.Open))
-	fmt.Fprintf(&b, "Pictures of 1440 × 900 pixels in headless Chromium, which draws with the processor; what the page's program takes for one. Where others use the machine only the processor's time says something; it has unpacking and laying out in it. Aims: median %.0f ms, 99 of 100 below %.0f ms.\n\n", frameAim, frameMax)
-	b.WriteString("| movement | pictures | median, ms | 99 of 100 below, ms | longest, ms | apart, median, ms | processor, mean, ms |\n|---|--:|--:|--:|--:|--:|--:|\n")
+	heading += fmt.Sprintf("Pictures of 1440 × 900 pixels in headless Chromium, which draws with the processor; what the page's program takes for one. Where others use the machine only the processor's time says something; it has unpacking and laying out in it. Aims: median %.0f ms, 99 of 100 below %.0f ms.", frameAim, frameMax)
+	t := measure.Table{Figures: true, Columns: []string{"movement", "pictures", "median, ms", "99 of 100 below, ms", "longest, ms", "apart, median, ms", "processor, mean, ms"}}
 	for _, f := range o.Frames {
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s |\n", f.Name, f.Count, measure.Digits(f.Median), measure.Digits(f.P99), measure.Digits(f.Max), measure.Digits(f.Apart), measure.Digits(f.CPU))
+		t.Rows = append(t.Rows, []string{f.Name, fmt.Sprint(f.Count), measure.Digits(f.Median), measure.Digits(f.P99), measure.Digits(f.Max), measure.Digits(f.Apart), measure.Digits(f.CPU)})
 	}
-	return b.String()
+	return &measure.Page{Heading: heading, Tables: []measure.Table{t}}
 }

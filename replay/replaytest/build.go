@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package replaytest builds, for tests, the host that plays recordings and the plugins that record what they hear.
+package replaytest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	builds     = map[string]error{} // by sanitizer
+	buildsLock sync.Mutex
+	buildsDir  string
+)
+
+// Main runs the tests of a package, and removes what Build has made for them.
+func Main(m *testing.M) {
+	var err error
+	if buildsDir, err = os.MkdirTemp("", "replay-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(buildsDir)
+	os.Exit(code)
+}
+
+// Unavailable skips a test for want of a tool, loudly; in continuous integration that is a failure.
+func Unavailable(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal("CI must have it: " + why)
+	}
+	t.Skip("SKIPPED, NOT TESTED: " + why)
+}
+
+// root is the module's folder: the nearest above the package under test that has go.mod.
+func root() string {
+	for dir, _ := os.Getwd(); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil || dir == "/" {
+			return dir
+		}
+	}
+}
+
+// Build gives the folder with the host and the recording plugins, built once for each sanitizer ("": none). It needs Main.
+func Build(t testing.TB, sanitizer string) string {
+	t.Helper()
+	for _, tool := range []string{"make", "cc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			Unavailable(t, "the host cannot be built: "+err.Error())
+		}
+	}
+	buildsLock.Lock()
+	defer buildsLock.Unlock()
+	dir := filepath.Join(buildsDir, "build-"+sanitizer)
+	err, done := builds[sanitizer]
+	if !done {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "make", "-f", "tests/fakenccl/fakenccl.mk", "fakenccl", "BUILD="+dir, "SANITIZE="+sanitizer)
+		cmd.Dir = root()
+		// Variables and jobs of a make that runs these tests are not for this one.
+		for _, kv := range os.Environ() {
+			if !strings.HasPrefix(kv, "MAKE") && !strings.HasPrefix(kv, "MFLAGS=") {
+				cmd.Env = append(cmd.Env, kv)
+			}
+		}
+		var out []byte
+		if out, err = cmd.CombinedOutput(); err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		builds[sanitizer] = err
+	}
+	if err != nil {
+		if sanitizer != "" && strings.Contains(err.Error(), "cannot find") {
+			Unavailable(t, "no -fsanitize="+sanitizer+" library: "+err.Error())
+		}
+		t.Fatalf("building the host: %v", err)
+	}
+	return dir
+}
+
+// Sanitizers calls test with each sanitizer's build, and with what the host's environment needs for its first fault to be one of the test's.
+func Sanitizers(t *testing.T, test func(t *testing.T, dir string, env []string)) {
+	if testing.Short() {
+		t.Skip("SKIPPED, NOT TESTED: -short leaves out the sanitizers, which need two more builds of the host")
+	}
+	for sanitizer, settings := range map[string]string{
+		"thread":            "TSAN_OPTIONS=halt_on_error=1:exitcode=66",
+		"address,undefined": "ASAN_OPTIONS=detect_leaks=1:exitcode=66",
+	} {
+		t.Run(sanitizer, func(t *testing.T) {
+			test(t, Build(t, sanitizer), []string{settings, "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1"})
+		})
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package jobtest makes archives of made-up jobs for tests: shards as shardtest draws them, unified.
+package jobtest
+
+import (
+	"fmt"
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/scorep"
+	"ncclotf2/scorep/shardtest"
+)
+
+// Make lets draw draw each process of a job, ends and unifies them. Each process is a rank that the launcher has numbered,
+// with a GPU of its own; perHost of them run on each of the hosts "node0", "node1", …. It returns the archive's anchor.
+func Make(t testing.TB, ranks, perHost int, draw func(rank int, p *shardtest.Process)) string {
+	t.Helper()
+	dir := t.TempDir()
+	for r := range ranks {
+		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r/perHost), 100+r).Launched("slurm", r, ranks)
+		p.GPU(r%perHost, fmt.Sprint("GPU-", r), "")
+		draw(r, p)
+		p.Finish()
+	}
+	return Unify(t, dir)
+}
+
+// Unify makes the archive of an experiment directory that has one run, and returns its anchor.
+func Unify(t testing.TB, dir string) string {
+	t.Helper()
+	res, err := scorep.Unify(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Runs) != 1 {
+		t.Fatalf("%d runs", len(res.Runs))
+	}
+	return res.Runs[0].Archive
+}
+
+// Open opens an archive until the test ends.
+func Open(t testing.TB, anchor string) *otf2.Archive {
+	t.Helper()
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}

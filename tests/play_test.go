@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ncclotf2/analysis"
+	"ncclotf2/collector"
+	"ncclotf2/replay"
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+)
+
+// builtFile is a file that `make build` makes.
+func builtFile(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "build", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is not built: run `make build` first", name)
+	}
+	return path
+}
+
+func recording(t *testing.T, name string) *replay.Recording {
+	t.Helper()
+	rec, err := replay.Load(filepath.Join("../testdata/nccl-callbacks", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// recordings are those of the names, all if there are none.
+func recordings(t *testing.T, names ...string) (out []*replay.Recording) {
+	t.Helper()
+	if len(names) == 0 {
+		files, err := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
+		if err != nil || len(files) != 10 {
+			t.Fatalf("%d recordings found, want 10: %v", len(files), err)
+		}
+		for _, f := range files {
+			names = append(names, filepath.Base(filepath.Dir(f)))
+		}
+	}
+	for _, name := range names {
+		out = append(out, recording(t, name))
+	}
+	return out
+}
+
+// change is something of a play that is not as usual.
+type change func(*replay.Options)
+
+// env adds variables to the hosts' environment; of a variable that is there already the last one counts.
+func env(vars ...string) change {
+	return func(o *replay.Options) { o.Env = append(o.Env, vars...) }
+}
+
+func clock(c replay.Clock) change { return func(o *replay.Options) { o.Clock = c } }
+
+func spool(o *replay.Options)   { o.Spool = true }
+func kernels(o *replay.Options) { o.Kernels = true }
+
+// settings are the plugin's in nearly all tests: everything is recorded into the directory, and not yet unified.
+func settings(dir string) []string {
+	return []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"}
+}
+
+// usual is how recordings are played: all calls in the recorded order, with our plugin.
+func usual(t *testing.T, dir string, changes ...change) replay.Options {
+	t.Helper()
+	opt := replay.Options{
+		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockRecorded, Env: settings(dir),
+	}
+	for _, c := range changes {
+		c(&opt)
+	}
+	return opt
+}
+
+// run plays a recording in host processes, which must end as they are to.
+func run(t *testing.T, rec *replay.Recording, opt replay.Options) *replay.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	res, err := replay.Run(ctx, rec, opt)
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// runQuietly is run where the plugin has nothing to say.
+func runQuietly(t *testing.T, rec *replay.Recording, opt replay.Options) *replay.Result {
+	t.Helper()
+	res := run(t, rec, opt)
+	for i := range res.Processes {
+		if s := res.Processes[i].Stderr; strings.Contains(s, "NCCL_OTF2") {
+			t.Errorf("the plugin had to say something: %s", s)
+		}
+	}
+	return res
+}
+
+// play plays a recording in host processes and unifies what they left, returning the directory.
+func play(t *testing.T, rec *replay.Recording, changes ...change) (dir string, res *replay.Result) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "experiment")
+	opt := usual(t, dir, changes...)
+	res = runQuietly(t, rec, opt)
+	if !opt.Spool {
+		waitDone(t, dir, len(rec.Processes))
+	}
+	unified(t, dir)
+	return dir, res
+}
+
+// waitDone waits for the collectors, which outlive their processes while they have work.
+func waitDone(t *testing.T, dir string, processes int) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		done, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "done"))
+		if len(done) == processes {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d collectors have finished in %s", len(done), processes, dir)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// unified makes the archive of what is there, as `nccl-otf2 unify` does.
+func unified(t *testing.T, dir string) (anchor string) {
+	t.Helper()
+	if _, err := collector.Salvage(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "traces.otf2")
+}
+
+// checkSound wants an archive to be without findings, but for those of the severities that may be, and read by the reference
+// tool without a warning.
+func checkSound(t *testing.T, anchor string, mayBe ...analysis.Severity) {
+	t.Helper()
+	checked, err := analysis.Check(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range checked.Findings {
+		if !slices.Contains(mayBe, f.Severity) {
+			t.Errorf("check: %v", f)
+		}
+	}
+	otf2Print(t, anchor)
+}
+
+// shardsOf are the shards of an experiment directory.
+func shardsOf(t *testing.T, dir string) (out []*shard.Process) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
+	for _, f := range files {
+		p, err := shard.Read(filepath.Dir(f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// shardsByProcess are those of an experiment directory, by process id.
+func shardsByProcess(t *testing.T, dir string) map[int]*shard.Process {
+	t.Helper()
+	byPID := make(map[int]*shard.Process)
+	for _, p := range shardsOf(t, dir) {
+		byPID[p.PID] = p
+	}
+	return byPID
+}
