@@ -272,14 +272,14 @@ func (a *archive) defineLocations(t *systemTree) {
 		if pl.part == nil {
 			continue
 		}
-		for gpu, g := range t.devicesOf(pl.part) {
-			dev := device{pl.part, gpu}
+		for _, g := range gpusOf(pl.part) {
+			dev := device{pl.part, g.index}
 			if !used[dev] {
 				continue
 			}
-			ordinal := g.Device
+			ordinal := g.shard.Device
 			if ordinal < 0 {
-				ordinal = gpu
+				ordinal = g.index
 			}
 			groups[dev] = a.locationGroup(fmt.Sprintf("%s GPU %d", pl.name, ordinal), otf2.LocationGroupTypeAccelerator,
 				t.devices[dev], otf2.LocationGroupRef(pl.index))

@@ -336,6 +336,31 @@ func TestDevices(t *testing.T) {
 	golden.Text(t, "testdata/devices.defs.txt", strings.Join(lines, ""))
 }
 
+// A process meets its GPUs in the order in which its threads make communicators; readers show them in the order of their
+// definitions.
+func TestDevicesAreInOrder(t *testing.T) {
+	dir := t.TempDir()
+	p := shardtest.New(t, dir, "0").On("a", 1).Launched("slurm", 0, 1)
+	for rank, device := range []int{3, 0, 2, 1} {
+		gpu := p.GPU(device, "", "")
+		p.Comm(shard.Comm{ID: 1, NRanks: 4, Rank: rank, GPU: gpu, InitTime: t0})
+	}
+	p.Finish()
+	var names []string
+	for line := range strings.Lines(accept(t, unify(t, dir, nil).Runs[0].Archive)) {
+		if strings.HasPrefix(line, "LOCATION_GROUP ") || strings.HasPrefix(line, "SYSTEM_TREE_NODE ") {
+			names = append(names, strings.Split(line, `"`)[1])
+		}
+	}
+	want := []string{
+		"Linux", "a", "CUDA Device 0", "CUDA Device 1", "CUDA Device 2", "CUDA Device 3",
+		"Rank 0", "Rank 0 GPU 0", "Rank 0 GPU 1", "Rank 0 GPU 2", "Rank 0 GPU 3",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestComponentsOfPropertyNames(t *testing.T) {
 	for in, want := range map[string]string{
 		"Coll": "COLL", "ProxyStep": "PROXY_STEP", "P2pApi": "P2P_API", "KernelCh": "KERNEL_CH", "NETPlugin": "NET_PLUGIN",

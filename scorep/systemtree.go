@@ -3,6 +3,7 @@
 package scorep
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -64,57 +65,57 @@ func hostKey(p *part) string { return p.process.Host + "\x00" + p.process.BootID
 // uses them. An ordinal alone does not name a GPU (every process may see its own as 0), so equal
 // names on a machine get the PCI address or UUID added.
 func (t *systemTree) gpus(w *world) {
-	type gpu struct {
-		node    otf2.SystemTreeNodeRef // of the machine
+	type node struct {
+		host    otf2.SystemTreeNodeRef
 		name    string
 		class   string
 		shard   shard.GPU
 		devices []device
 	}
 	type identity struct {
-		node otf2.SystemTreeNodeRef
+		host otf2.SystemTreeNodeRef
 		uuid string
 	}
-	var all []*gpu
-	known := make(map[identity]*gpu)
+	var all []*node
+	known := make(map[identity]*node)
 	for _, pl := range w.places {
 		if pl.part == nil {
 			continue
 		}
-		node := t.host(pl.part)
+		host := t.host(pl.part)
 		platform := regions.PlatformOf(pl.part.process.Library)
-		for i, g := range t.devicesOf(pl.part) {
-			dev := device{pl.part, i}
-			uuid := identityOf(&g)
+		for _, g := range gpusOf(pl.part) {
+			dev := device{pl.part, g.index}
+			uuid := identityOf(&g.shard)
 			if uuid != "" {
-				if same := known[identity{node, uuid}]; same != nil {
+				if same := known[identity{host, uuid}]; same != nil {
 					same.devices = append(same.devices, dev)
 					if same.shard.Facts == nil {
-						same.shard.Facts = g.Facts
+						same.shard.Facts = g.shard.Facts
 					}
 					continue
 				}
 			}
-			one := &gpu{node: node, shard: g, devices: []device{dev}, name: platform.DeviceName(g.Device), class: platform.DeviceClass()}
-			if g.Device < 0 {
+			one := &node{host: host, shard: g.shard, devices: []device{dev}, name: platform.DeviceName(g.shard.Device), class: platform.DeviceClass()}
+			if g.shard.Device < 0 {
 				one.name = "GPU of " + pl.name
 			}
 			if uuid != "" {
-				known[identity{node, uuid}] = one
+				known[identity{host, uuid}] = one
 			}
 			all = append(all, one)
 		}
 	}
 	type place struct {
-		node otf2.SystemTreeNodeRef
+		host otf2.SystemTreeNodeRef
 		name string
 	}
 	count, seen := make(map[place]int), make(map[place]int)
 	for _, g := range all {
-		count[place{g.node, g.name}]++
+		count[place{g.host, g.name}]++
 	}
 	for _, g := range all {
-		key, name := place{g.node, g.name}, g.name
+		key, name := place{g.host, g.name}, g.name
 		seen[key]++
 		switch {
 		case count[key] == 1:
@@ -125,7 +126,7 @@ func (t *systemTree) gpus(w *world) {
 		case seen[key] > 1:
 			name += fmt.Sprintf(" #%d", seen[key])
 		}
-		ref := t.d.node(name, g.class, g.node, otf2.SystemTreeDomainAcceleratorDevice)
+		ref := t.d.node(name, g.class, g.host, otf2.SystemTreeDomainAcceleratorDevice)
 		t.d.describeGPU(ref, &g.shard)
 		for _, dev := range g.devices {
 			t.devices[dev] = ref
@@ -133,13 +134,24 @@ func (t *systemTree) gpus(w *world) {
 	}
 }
 
-// devicesOf lists the process's GPUs. A process that ran on a GPU without describing one has one
-// that nothing is known of.
-func (t *systemTree) devicesOf(p *part) []shard.GPU {
+// gpu is one of a process's GPUs: its index there, and what is known of it.
+type gpu struct {
+	index int
+	shard shard.GPU
+}
+
+// gpusOf lists the process's GPUs in the order of their devices, whichever it used first. A process that ran on a GPU
+// without describing one has one that nothing is known of.
+func gpusOf(p *part) []gpu {
 	if len(p.process.GPUs) == 0 && slices.ContainsFunc(p.process.Locations, onGPU) {
-		return []shard.GPU{{Device: -1}}
+		return []gpu{{shard: shard.GPU{Device: -1}}}
 	}
-	return p.process.GPUs
+	all := make([]gpu, len(p.process.GPUs))
+	for i, g := range p.process.GPUs {
+		all[i] = gpu{i, g}
+	}
+	slices.SortStableFunc(all, func(a, b gpu) int { return cmp.Compare(a.shard.Device, b.shard.Device) })
+	return all
 }
 
 func onGPU(l shard.Location) bool { return l.Type == otf2.LocationTypeAcceleratorStream }
