@@ -293,7 +293,7 @@ func TestSharesOfSizes(t *testing.T) {
 		{otf2.CollectiveOpAlltoall, 400, 400, false, []uint64{100}},
 		{otf2.CollectiveOpReduceScatterBlock, 400, 400, false, []uint64{100}},
 	} {
-		if got := collectiveOf(c.op).shares(c.sent, c.received, 4, c.root); !cmp.Equal(got, c.want) {
+		if got := shares(regions.CollectiveOf(c.op), c.sent, c.received, 4, c.root); !cmp.Equal(got, c.want) {
 			t.Errorf("%v %d/%d: %v, want %v", c.op, c.sent, c.received, got, c.want)
 		}
 	}
@@ -305,10 +305,8 @@ func TestBusBandwidthFactors(t *testing.T) {
 		"AllReduce": 1.5, "AllGather": 0.75, "ReduceScatter": 0.75, "AlltoAll": 0.75,
 		"Broadcast": 1, "Reduce": 1, "Gather": 0.75, "Scatter": 0.75,
 	} {
-		for _, c := range collectives {
-			if c.name == name && math.Abs(c.factor(4)-want) > 1e-15 {
-				t.Errorf("%s: %g", name, c.factor(4))
-			}
+		if got := regions.CollectiveNamed(name).BusFactor(4); math.Abs(got-want) > 1e-15 {
+			t.Errorf("%s: %g", name, got)
 		}
 	}
 }

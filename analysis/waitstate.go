@@ -302,7 +302,7 @@ func (w *waitCounter) arrive(members []operation) *arrival {
 	a := &w.work
 	*a = arrival{comm: op.comm, function: op.function, ordinal: op.ordinal, source: src, kind: waitCollective, parts: a.parts[:0], culprit: -1}
 	if op.collective != nil {
-		a.kind = waitKindOf(op.collective.op)
+		a.kind = waitKindOf(op.collective.Op)
 	}
 	last, root, others := -1, -1, -1 // indices into members
 	var first, end otf2.Timestamp
