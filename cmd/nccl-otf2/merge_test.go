@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"ncclotf2/otf2"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/shard"
 )
 
@@ -172,7 +173,7 @@ func TestMergeOfRecordings(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			theirs := archiveAt(t, filepath.Join(trace, "traces.otf2"))
+			theirs := jobtest.Open(t, filepath.Join(trace, "traces.otf2"))
 			pids := c.pids
 			if pids == nil {
 				for i := range theirs.Defs.LocationGroups {
@@ -198,7 +199,7 @@ func TestMergeOfRecordings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			merged := archiveAt(t, filepath.Join(out, "traces.otf2"))
+			merged := jobtest.Open(t, filepath.Join(out, "traces.otf2"))
 			readByReference(t, merged)
 			// Score-P's reductions in place look like nothing that check knows, whoever reads them.
 			found := func(anchor string) string {
@@ -217,7 +218,7 @@ func TestMergeOfRecordings(t *testing.T) {
 				}
 				linked(t, theirs.EventFile(l.Self), merged.EventFile(l.Self))
 			}
-			alone := archiveAt(t, unified)
+			alone := jobtest.Open(t, unified)
 			rows := merged.Defs.Locations[len(theirs.Defs.Locations):]
 			if len(rows) != len(alone.Defs.Locations) {
 				t.Fatalf("%d rows, there are %d", len(rows), len(alone.Defs.Locations))
@@ -257,15 +258,6 @@ func TestMergeOfRecordings(t *testing.T) {
 			}
 		})
 	}
-}
-
-func archiveAt(t *testing.T, path string) *otf2.Archive {
-	t.Helper()
-	a, err := otf2.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
 }
 
 func linked(t *testing.T, a, b string) {
