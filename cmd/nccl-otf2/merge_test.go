@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"ncclotf2/need"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep/jobtest"
 	"ncclotf2/shard"
@@ -278,15 +279,7 @@ func linked(t *testing.T, a, b string) {
 // readByReference lets both reference readers read an archive, warnings being errors, and counts its events.
 func readByReference(t *testing.T, a *otf2.Archive) {
 	t.Helper()
-	missing := func(what string) {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is required", what)
-		}
-		t.Skipf("SKIPPED: %s of the reference implementation is not installed (Debian: otf2-tools, python3-otf2)", what)
-	}
-	if _, err := exec.LookPath("otf2-print"); err != nil {
-		missing("otf2-print")
-	}
+	need.Reference(t, "otf2-print")
 	for _, what := range []string{"-G", "-A"} {
 		cmd := exec.Command("otf2-print", "-Werror", what, a.Path())
 		var stderr bytes.Buffer
@@ -295,13 +288,8 @@ func readByReference(t *testing.T, a *otf2.Archive) {
 			t.Fatalf("otf2-print %s: %v\n%s", what, err, stderr.String())
 		}
 	}
-	const script = "import sys\ntry:\n import otf2\nexcept ImportError:\n sys.exit(77)\n" +
-		"with otf2.reader.open(sys.argv[1]) as trace:\n print(sum(1 for _ in trace.events))\n"
-	cmd := exec.Command("/usr/bin/python3", "-c", script, a.Path())
-	out, err := cmd.Output()
-	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 77 {
-		missing("python3-otf2")
-	}
+	const script = "import sys, otf2\nwith otf2.reader.open(sys.argv[1]) as trace:\n print(sum(1 for _ in trace.events))\n"
+	out, err := exec.Command(need.Python(t), "-c", script, a.Path()).Output()
 	events := uint64(0)
 	for _, l := range a.Defs.Locations {
 		events += l.Events

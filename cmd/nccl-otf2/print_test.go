@@ -5,13 +5,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"ncclotf2/need"
 )
 
 // outputOf runs a command with arguments.
@@ -26,13 +27,7 @@ func outputOf(cmd *cobra.Command, args ...string) (string, error) {
 
 // TestPrintIsThatOfTheReferenceTool compares the output of all options that both tools have.
 func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
-	reference, err := exec.LookPath("otf2-print")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("otf2-print is not installed (Debian: otf2-tools)")
-		}
-		t.Skip("SKIPPED: otf2-print is not installed (Debian: otf2-tools): print is NOT compared with it")
-	}
+	reference := need.Reference(t, "otf2-print")
 	t.Setenv("TZ", "UTC")
 	anchors, err := filepath.Glob("../../otf2/testdata/*/*.otf2")
 	if err != nil || len(anchors) != 11 {
