@@ -51,6 +51,13 @@ func TestNumbersOfOperations(t *testing.T) {
 		change(&o)
 		return o
 	}
+	message := func(operation string, size uint64, took float64) OperationRow {
+		return row(func(o *OperationRow) {
+			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = operation, size, "ncclInt8", 1, 0, one(took)
+			o.AlgBW = float64(size) / took
+			o.BusBW = o.AlgBW
+		})
+	}
 	want := []OperationRow{
 		row(func(o *OperationRow) { // 100 float32 per rank
 			o.Operation, o.Size, o.Grouped, o.Time = "AllGather", 1200, true, one(30_000)
@@ -65,33 +72,15 @@ func TestNumbersOfOperations(t *testing.T) {
 		row(func(o *OperationRow) { // enqueue times are no execution, so no bandwidth
 			o.Operation, o.Size, o.TimingSource, o.Time = "Broadcast", 800, "enqueue", one(20_000)
 		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Recv", 64, "ncclInt8", 1, 0, one(12_000)
-			o.AlgBW, o.BusBW = 64.0/12_000, 64.0/12_000
-		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Recv", 100, "ncclInt8", 1, 0, one(11_000)
-			o.AlgBW, o.BusBW = 100.0/11_000, 100.0/11_000
-		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Recv", 4096, "ncclInt8", 1, 0, one(12_000)
-			o.AlgBW, o.BusBW = 4096.0/12_000, 4096.0/12_000
-		}),
+		message("Recv", 64, 12_000),
+		message("Recv", 100, 11_000),
+		message("Recv", 4096, 12_000),
 		row(func(o *OperationRow) { // 200 float32 per rank
 			o.Operation, o.Size, o.Grouped, o.Time = "ReduceScatter", 2400, true, one(30_000)
 		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Send", 64, "ncclInt8", 1, 0, one(10_000)
-			o.AlgBW, o.BusBW = 64.0/10_000, 64.0/10_000
-		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Send", 100, "ncclInt8", 1, 0, one(10_000)
-			o.AlgBW, o.BusBW = 100.0/10_000, 100.0/10_000
-		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Send", 4096, "ncclInt8", 1, 0, one(10_000)
-			o.AlgBW, o.BusBW = 4096.0/10_000, 4096.0/10_000
-		}),
+		message("Send", 64, 10_000),
+		message("Send", 100, 10_000),
+		message("Send", 4096, 10_000),
 	}
 	if diff := cmp.Diff(want, r.Operations, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 		t.Error(diff)
