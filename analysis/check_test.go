@@ -45,15 +45,39 @@ func TestSoundArchivesHaveNoFindings(t *testing.T) {
 	}
 }
 
+// defect is something that is wrong with an archive, and what a check is to say of it.
+type defect struct {
+	name  string
+	spoil func(s *sample)
+	want  string // part of a line, its beginning if it is a note; "": no findings
+}
+
+func findDefects(t *testing.T, check func(t testing.TB, path string) *CheckResult, original func(t testing.TB) *sample, defects []defect) {
+	t.Helper()
+	for _, d := range defects {
+		t.Run(d.name, func(t *testing.T) {
+			s := original(t)
+			d.spoil(s)
+			res := check(t, s.write())
+			switch got := lines(res); {
+			case d.want == "":
+				if len(res.Findings) > 0 {
+					t.Errorf("findings:\n%s", got)
+				}
+			case !strings.Contains(got, d.want):
+				t.Errorf("want %s\ngot:\n%s", d.want, got)
+			case strings.HasPrefix(d.want, "note") != (res.Errors() == 0):
+				t.Errorf("%d errors:\n%s", res.Errors(), got)
+			}
+		})
+	}
+}
+
 const incomplete = "OTF2::MPI_COMMUNICATION_COMPLETE"
 
 func TestEachDefectIsFound(t *testing.T) {
 	original := makeJob(t, nil)
-	for _, d := range []struct {
-		name  string
-		spoil func(s *sample)
-		want  string // part of a line
-	}{
+	findDefects(t, check, func(t testing.TB) *sample { return load(t, original) }, []defect{
 		{"regions left in the wrong order", func(s *sample) {
 			s.find(thread(0), otf2.EventLeave, 0).Args[0] = 1
 		}, `error: nesting: location 0, event 2, time 1760000000001105000: region "AllReduce" is left, but "ncclAllReduce" is open (event 1)`},
@@ -194,19 +218,7 @@ func TestEachDefectIsFound(t *testing.T) {
 		{"marker outside the clock and of nothing", func(s *sample) {
 			s.markers = []otf2.Marker{{Time: t0 - 5, Marker: 0, ScopeType: otf2.MarkerScopeComm, Scope: 4}}
 		}, "reference: marker 0: its scope, COMM 4, is not defined"},
-	} {
-		t.Run(d.name, func(t *testing.T) {
-			s := load(t, original)
-			d.spoil(s)
-			res := check(t, s.write())
-			if got := lines(res); !strings.Contains(got, d.want) {
-				t.Errorf("want %s\ngot:\n%s", d.want, got)
-			}
-			if strings.HasPrefix(d.want, "note") != (res.Errors() == 0) {
-				t.Errorf("%d errors:\n%s", res.Errors(), lines(res))
-			}
-		})
-	}
+	})
 }
 
 func (s *sample) group(typ otf2.GroupType) *otf2.Group {

@@ -642,7 +642,7 @@ func (c *liveComm) align(members []operation) bool {
 	if !c.apart {
 		return true
 	}
-	if members[0].collective == nil || waitKindOf(members[0].collective.op) != waitCollective {
+	if members[0].collective == nil || waitKindOf(members[0].collective.Op) != waitCollective {
 		return false
 	}
 	ends, end := make(map[string]otf2.Timestamp), otf2.Timestamp(0)
@@ -679,7 +679,7 @@ func (l *Live) count(o *operation, key liveRowKey, members int, time float64, gr
 	if !grouped && src >= sourceNetwork && time > 0 {
 		factor := 1.0
 		if o.collective != nil {
-			factor = o.collective.factor(float64(o.comm.size()))
+			factor = o.collective.BusFactor(float64(o.comm.size()))
 		}
 		s.bandwidth += float64(o.size) * factor
 		s.timed += time

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // matcher brings together what belongs together across locations: collectives by (communicator,
@@ -135,13 +136,13 @@ func (m *matcher) take(ranks int) *pendingCollective {
 
 // sizes checks that the member's sizes are those of such an operation and fit the other members'.
 func (m *matcher) sizes(at place, p *pendingCollective, comm *communicator, rank int, op otf2.CollectiveOp, root uint32, sent, received, ordinal uint64) {
-	c := collectiveOf(op)
+	c := regions.CollectiveOf(op)
 	if c == nil {
 		return
 	}
-	fits := c.shares(sent, received, uint64(len(comm.members)), int64(root) == int64(rank))
+	fits := shares(c, sent, received, uint64(len(comm.members)), int64(root) == int64(rank))
 	if len(fits) == 0 {
-		m.at(Error, at, RuleSize, "%s %d on %q sends %d and receives %d bytes: no such operation of %d ranks does", c.name, ordinal, comm.name, sent, received, len(comm.members))
+		m.at(Error, at, RuleSize, "%s %d on %q sends %d and receives %d bytes: no such operation of %d ranks does", c.Name, ordinal, comm.name, sent, received, len(comm.members))
 		return
 	}
 	if len(p.shares) == 0 {
@@ -151,7 +152,7 @@ func (m *matcher) sizes(at place, p *pendingCollective, comm *communicator, rank
 	common := slices.DeleteFunc(slices.Clone(p.shares), func(s uint64) bool { return !slices.Contains(fits, s) })
 	if len(common) == 0 {
 		m.at(Error, at, RuleSize, "%s %d on %q has %d bytes per rank here, %d at location %d, event %d",
-			c.name, ordinal, comm.name, fits[0], p.shares[0], p.first.location, p.first.event)
+			c.Name, ordinal, comm.name, fits[0], p.shares[0], p.first.location, p.first.event)
 		return
 	}
 	p.shares = append(p.shares[:0], common...)

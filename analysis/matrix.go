@@ -214,13 +214,14 @@ func (l *matrixLane) event(ev *otf2.Event, done []transfer) []transfer {
 	return done
 }
 
-func at[K comparable](all map[K]*flow, key K) *flow {
-	f := all[key]
-	if f == nil {
-		f = new(flow)
-		all[key] = f
+// at gives what a map has for a key, which is made if there is none.
+func at[K comparable, V any](all map[K]*V, key K) *V {
+	v := all[key]
+	if v == nil {
+		v = new(V)
+		all[key] = v
 	}
-	return f
+	return v
 }
 
 // add takes a transfer that has ended.

@@ -31,7 +31,7 @@ func (n *nominal) add(o *operation) {
 		return
 	}
 	root := nominalKey{me.comm, int(o.root)}
-	switch o.collective.op {
+	switch o.collective.Op {
 	case otf2.CollectiveOpAllreduce:
 		n.all(me, 1, 2*o.size/ranks)
 	case otf2.CollectiveOpAllgather, otf2.CollectiveOpReduceScatterBlock, otf2.CollectiveOpAlltoall:

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // source is what an operation's interval is; later ones say more.
@@ -39,7 +40,7 @@ type operation struct {
 	rank       int // in the communicator
 	location   otf2.LocationRef
 	function   string // "AllReduce", "Send"
-	collective *collective
+	collective *regions.Collective
 	begin, end otf2.Timestamp
 	root       uint32
 	size       uint64 // as nccl-tests counts it, bytes
@@ -344,7 +345,7 @@ func (r *operationReader) collective(row *rowState, ev *otf2.Event, begin otf2.T
 	o := &r.op
 	*o = operation{
 		comm: comm, rank: comm.rankOf(ev.Location), location: ev.Location,
-		function: functionName(op), collective: collectiveOf(op),
+		function: functionName(op), collective: regions.CollectiveOf(op),
 		begin: begin, end: ev.Time, root: uint32(ev.Args[2]), sent: ev.Args[3], received: ev.Args[4], details: d,
 	}
 	r.begun(row, o, false)
@@ -362,11 +363,11 @@ func (r *operationReader) size(o *operation, sent, received uint64) uint64 {
 	if o.collective == nil {
 		return max(sent, received)
 	}
-	if bytes := datatypeSizes[r.defs.String(o.dtype)]; bytes > 0 && o.counted {
-		return o.collective.size(o.count*bytes, ranks)
+	if bytes := regions.DatatypeSize(r.defs.String(o.dtype)); bytes > 0 && o.counted {
+		return o.collective.Size(o.count*bytes, ranks)
 	}
-	if fits := o.collective.shares(sent, received, ranks, int64(o.root) == int64(o.rank)); len(fits) > 0 {
-		return o.collective.size(fits[0], ranks)
+	if fits := shares(o.collective, sent, received, ranks, int64(o.root) == int64(o.rank)); len(fits) > 0 {
+		return o.collective.Size(fits[0], ranks)
 	}
 	return max(sent, received)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // Report is what Operations found.
@@ -231,7 +232,7 @@ type rowKey struct {
 }
 
 type row struct {
-	collective    *collective
+	collective    *regions.Collective
 	times         durations
 	algos, protos map[otf2.StringRef]bool
 	min, max      uint32
@@ -240,7 +241,7 @@ type row struct {
 	least, most   uint64         // size
 }
 
-func newRow(c *collective) *row {
+func newRow(c *regions.Collective) *row {
 	return &row{
 		collective: c, calls: make(map[int]uint64), min: math.MaxUint32,
 		algos: make(map[otf2.StringRef]bool), protos: make(map[otf2.StringRef]bool),
@@ -388,7 +389,7 @@ func (o *operations) table(classOf func(uint64) *SizeClass) []OperationRow {
 			out.AlgBW = size / out.Time.Avg // bytes per ns are GB/s
 			out.BusBW = out.AlgBW
 			if r.collective != nil {
-				out.BusBW *= r.collective.factor(float64(comm.size()))
+				out.BusBW *= r.collective.BusFactor(float64(comm.size()))
 			}
 		}
 		rows = append(rows, out)

@@ -51,6 +51,13 @@ func TestNumbersOfOperations(t *testing.T) {
 		change(&o)
 		return o
 	}
+	message := func(operation string, size uint64, took float64) OperationRow {
+		return row(func(o *OperationRow) {
+			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = operation, size, "ncclInt8", 1, 0, one(took)
+			o.AlgBW = float64(size) / took
+			o.BusBW = o.AlgBW
+		})
+	}
 	want := []OperationRow{
 		row(func(o *OperationRow) { // 100 float32 per rank
 			o.Operation, o.Size, o.Grouped, o.Time = "AllGather", 1200, true, one(30_000)
@@ -65,33 +72,15 @@ func TestNumbersOfOperations(t *testing.T) {
 		row(func(o *OperationRow) { // enqueue times are no execution, so no bandwidth
 			o.Operation, o.Size, o.TimingSource, o.Time = "Broadcast", 800, "enqueue", one(20_000)
 		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Recv", 64, "ncclInt8", 1, 0, one(12_000)
-			o.AlgBW, o.BusBW = 64.0/12_000, 64.0/12_000
-		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Recv", 100, "ncclInt8", 1, 0, one(11_000)
-			o.AlgBW, o.BusBW = 100.0/11_000, 100.0/11_000
-		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Recv", 4096, "ncclInt8", 1, 0, one(12_000)
-			o.AlgBW, o.BusBW = 4096.0/12_000, 4096.0/12_000
-		}),
+		message("Recv", 64, 12_000),
+		message("Recv", 100, 11_000),
+		message("Recv", 4096, 12_000),
 		row(func(o *OperationRow) { // 200 float32 per rank
 			o.Operation, o.Size, o.Grouped, o.Time = "ReduceScatter", 2400, true, one(30_000)
 		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Send", 64, "ncclInt8", 1, 0, one(10_000)
-			o.AlgBW, o.BusBW = 64.0/10_000, 64.0/10_000
-		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Send", 100, "ncclInt8", 1, 0, one(10_000)
-			o.AlgBW, o.BusBW = 100.0/10_000, 100.0/10_000
-		}),
-		row(func(o *OperationRow) {
-			o.Operation, o.Size, o.Datatype, o.Calls, o.MinCallsPerRank, o.Time = "Send", 4096, "ncclInt8", 1, 0, one(10_000)
-			o.AlgBW, o.BusBW = 4096.0/10_000, 4096.0/10_000
-		}),
+		message("Send", 64, 10_000),
+		message("Send", 100, 10_000),
+		message("Send", 4096, 10_000),
 	}
 	if diff := cmp.Diff(want, r.Operations, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 		t.Error(diff)
@@ -293,7 +282,7 @@ func TestSharesOfSizes(t *testing.T) {
 		{otf2.CollectiveOpAlltoall, 400, 400, false, []uint64{100}},
 		{otf2.CollectiveOpReduceScatterBlock, 400, 400, false, []uint64{100}},
 	} {
-		if got := collectiveOf(c.op).shares(c.sent, c.received, 4, c.root); !cmp.Equal(got, c.want) {
+		if got := shares(regions.CollectiveOf(c.op), c.sent, c.received, 4, c.root); !cmp.Equal(got, c.want) {
 			t.Errorf("%v %d/%d: %v, want %v", c.op, c.sent, c.received, got, c.want)
 		}
 	}
@@ -305,10 +294,8 @@ func TestBusBandwidthFactors(t *testing.T) {
 		"AllReduce": 1.5, "AllGather": 0.75, "ReduceScatter": 0.75, "AlltoAll": 0.75,
 		"Broadcast": 1, "Reduce": 1, "Gather": 0.75, "Scatter": 0.75,
 	} {
-		for _, c := range collectives {
-			if c.name == name && math.Abs(c.factor(4)-want) > 1e-15 {
-				t.Errorf("%s: %g", name, c.factor(4))
-			}
+		if got := regions.CollectiveNamed(name).BusFactor(4); math.Abs(got-want) > 1e-15 {
+			t.Errorf("%s: %g", name, got)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func fillPart(p *Part, o *operation, defs *otf2.Definitions, stretches []stretch
 		p.Root = int(o.root)
 	}
 	if o.collective != nil {
-		p.BusFactor = o.collective.factor(float64(o.comm.size()))
+		p.BusFactor = o.collective.BusFactor(float64(o.comm.size()))
 	}
 	p.Alike = !excluded(stretches, o.comm.ref, sequence, o.ordinal)
 }

@@ -113,11 +113,7 @@ const none = otf2.UndefinedComm
 
 // Each of the requirements, broken. What is not an error is a note, or nothing.
 func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
-	for _, d := range []struct {
-		name  string
-		spoil func(s *sample)
-		want  string // part of a line; "": no findings
-	}{
+	findDefects(t, checkScalasca, smallest, []defect{
 		{"nothing", func(*sample) {}, ""},
 		{"old format", func(s *sample) { s.anchor.Version = [3]uint8{1, 1, 0} }, "error: scout-anchor: the archive is of OTF2 1.1"},
 		{"accelerator stream", func(s *sample) { s.defs.Locations[2].Type = otf2.LocationTypeAcceleratorStream }, "error: scout-location: location 2 is of type ACCELERATOR_STREAM"},
@@ -311,23 +307,7 @@ func TestEachRequirementOfScalascaIsHeld(t *testing.T) {
 		}, "note: scout-payload: location 0, event 9, time 10000000: message without bytes"},
 		{"missing events", func(s *sample) { s.drop[2] = true }, "traces/2.evt: no such file"},
 		{"cut events", func(s *sample) { s.patch(2, func(b []byte) []byte { return b[:len(b)-30] }) }, "record Timestamp: file ends without an end mark"},
-	} {
-		t.Run(d.name, func(t *testing.T) {
-			s := smallest(t)
-			d.spoil(s)
-			res := checkScalasca(t, s.write())
-			switch got := lines(res); {
-			case d.want == "":
-				if len(res.Findings) > 0 {
-					t.Errorf("findings:\n%s", got)
-				}
-			case !strings.Contains(got, d.want):
-				t.Errorf("want %s\ngot:\n%s", d.want, got)
-			case strings.HasPrefix(d.want, "note") != (res.Errors() == 0):
-				t.Errorf("%d errors:\n%s", res.Errors(), got)
-			}
-		})
-	}
+	})
 }
 
 func TestScalascaWantsItsNameForAnchors(t *testing.T) {

@@ -145,7 +145,7 @@ func (w *waitCounter) settle(p *messagePlan) {
 	if !p.sealed || p.open > 0 || !p.compared || p.silent {
 		return
 	}
-	for _, g := range [...]*WaitGroup{groupOf(w.comms, p.comm.ref), groupOf(w.operations, p.function), &w.kinds[p.kind]} {
+	for _, g := range [...]*WaitGroup{at(w.comms, p.comm.ref), at(w.operations, p.function), &w.kinds[p.kind]} {
 		g.add(&p.part)
 	}
 	w.rows[p.rank].add(&p.part)

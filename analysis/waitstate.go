@@ -302,7 +302,7 @@ func (w *waitCounter) arrive(members []operation) *arrival {
 	a := &w.work
 	*a = arrival{comm: op.comm, function: op.function, ordinal: op.ordinal, source: src, kind: waitCollective, parts: a.parts[:0], culprit: -1}
 	if op.collective != nil {
-		a.kind = waitKindOf(op.collective.op)
+		a.kind = waitKindOf(op.collective.Op)
 	}
 	last, root, others := -1, -1, -1 // indices into members
 	var first, end otf2.Timestamp
@@ -444,21 +444,12 @@ func (s *WaitSums) sum(o *WaitSums) {
 	s.BelowTime += o.BelowTime
 }
 
-func groupOf[K comparable](all map[K]*WaitGroup, key K) *WaitGroup {
-	g := all[key]
-	if g == nil {
-		g = new(WaitGroup)
-		all[key] = g
-	}
-	return g
-}
-
 func (w *waitCounter) count(a *arrival) {
 	w.tell(a, false)
 	w.counted++
 	w.out.Collectives++
 	w.out.Times[timesName(a.source)]++
-	groups := [...]*WaitGroup{groupOf(w.comms, a.comm.ref), groupOf(w.operations, a.function), &w.kinds[a.kind]}
+	groups := [...]*WaitGroup{at(w.comms, a.comm.ref), at(w.operations, a.function), &w.kinds[a.kind]}
 	for _, g := range groups {
 		g.Collectives++
 		g.skew += float64(a.skew)
@@ -501,7 +492,7 @@ func (r *WaitRow) blame(caused uint64, at otf2.Timestamp) {
 // inPhases counts a part into the phase in which it was called and those around it.
 func (w *waitCounter) inPhases(p *part) {
 	for n := p.phase; n != nil && n.parent != nil; n = n.parent {
-		groupOf(w.phases, n).add(p)
+		at(w.phases, n).add(p)
 	}
 }
 

@@ -52,40 +52,33 @@ const (
 	attributeClustering        = "CLUSTERING"                             // ON makes readers join iterations
 )
 
-// AddMetric, like the other Add functions, appends a definition and returns its id.
-func (d *Definitions) AddMetric(m Metric) MetricID {
-	d.Metrics = append(d.Metrics, m)
-	return MetricID(len(d.Metrics) - 1)
+func add[ID ~int32, D any](all *[]D, d D) ID {
+	*all = append(*all, d)
+	return ID(len(*all) - 1)
 }
+
+// AddMetric, like the other Add functions, appends a definition and returns its id.
+func (d *Definitions) AddMetric(m Metric) MetricID { return add[MetricID](&d.Metrics, m) }
 
 // AddRegion appends a region.
-func (d *Definitions) AddRegion(r Region) RegionID {
-	d.Regions = append(d.Regions, r)
-	return RegionID(len(d.Regions) - 1)
-}
+func (d *Definitions) AddRegion(r Region) RegionID { return add[RegionID](&d.Regions, r) }
 
 // AddCnode appends a node of the call tree.
-func (d *Definitions) AddCnode(c Cnode) CnodeID {
-	d.Cnodes = append(d.Cnodes, c)
-	return CnodeID(len(d.Cnodes) - 1)
-}
+func (d *Definitions) AddCnode(c Cnode) CnodeID { return add[CnodeID](&d.Cnodes, c) }
 
 // AddNode appends a node of the system tree.
 func (d *Definitions) AddNode(n SystemTreeNode) SystemTreeNodeID {
-	d.Nodes = append(d.Nodes, n)
-	return SystemTreeNodeID(len(d.Nodes) - 1)
+	return add[SystemTreeNodeID](&d.Nodes, n)
 }
 
 // AddGroup appends a location group.
 func (d *Definitions) AddGroup(g LocationGroup) LocationGroupID {
-	d.Groups = append(d.Groups, g)
-	return LocationGroupID(len(d.Groups) - 1)
+	return add[LocationGroupID](&d.Groups, g)
 }
 
 // AddLocation appends a location.
 func (d *Definitions) AddLocation(l Location) LocationID {
-	d.Locations = append(d.Locations, l)
-	return LocationID(len(d.Locations) - 1)
+	return add[LocationID](&d.Locations, l)
 }
 
 // Check says what of the definitions readers of the format do not take, read as something else, or crash on; the error

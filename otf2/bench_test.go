@@ -92,6 +92,23 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
+// benchmarkReading reads all events of an archive.
+func benchmarkReading(b *testing.B, path string) {
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		a, err := Open(path, nil)
+		check(b, err)
+		for _, err := range a.Events(nil) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/event")
+}
+
 func BenchmarkReadGlobal(b *testing.B) {
 	for _, locations := range []int{1, 10, 1000} {
 		b.Run(strconv.Itoa(locations), func(b *testing.B) {
@@ -100,20 +117,7 @@ func BenchmarkReadGlobal(b *testing.B) {
 			for i := range locations {
 				files[LocationRef(i)] = file
 			}
-			path := archiveOf(b, files, nil)
-			n := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				a, err := Open(path, nil)
-				check(b, err)
-				for _, err := range a.Events(nil) {
-					if err != nil {
-						b.Fatal(err)
-					}
-					n++
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/event")
+			benchmarkReading(b, archiveOf(b, files, nil))
 		})
 	}
 }
@@ -122,20 +126,7 @@ func BenchmarkReadGlobal(b *testing.B) {
 func BenchmarkReadArchive(b *testing.B) {
 	for _, c := range benchCases {
 		b.Run(c.name, func(b *testing.B) {
-			path := archiveOf(b, map[LocationRef][]byte{0: benchFile(b, 200_000, c.write)}, nil)
-			n := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				a, err := Open(path, nil)
-				check(b, err)
-				for _, err := range a.Events(nil) {
-					if err != nil {
-						b.Fatal(err)
-					}
-					n++
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/event")
+			benchmarkReading(b, archiveOf(b, map[LocationRef][]byte{0: benchFile(b, 200_000, c.write)}, nil))
 		})
 	}
 }

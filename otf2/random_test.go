@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ncclotf2/golden"
+	"ncclotf2/need"
 	"ncclotf2/otf2"
 	"ncclotf2/otf2/otf2print"
 )
@@ -80,7 +81,7 @@ func writeShape(t *testing.T, rt *rapid.T, s shape) string {
 // A random archive is printed as the reference prints it, in all forms that both have, and the reference has no
 // warning for it.
 func TestRandomArchivesReadAlike(t *testing.T) {
-	tool(t, "otf2-print")
+	need.Reference(t, "otf2-print")
 	kinds := map[string]bool{}
 	checkRandom(t, 6, func(rt *rapid.T) {
 		anchor := writeShape(t, rt, anyShape(rt))
@@ -183,7 +184,7 @@ func TestRandomArchivesInBigEndian(t *testing.T) {
 // Cut anywhere, and without its anchor, a random archive is recovered, and what is left is read alike by the
 // reference.
 func TestRandomArchivesRecovered(t *testing.T) {
-	tool(t, "otf2-print")
+	need.Reference(t, "otf2-print")
 	checkRandom(t, 4, func(rt *rapid.T) {
 		s := anyShape(rt)
 		anchor := writeShape(t, rt, s)

@@ -108,7 +108,7 @@ func (f *frames) chunkRecords(s *scanned, start int64, b []byte) (done bool, pos
 			continue // belongs to the record that follows
 		}
 		d := fieldDecoder{buf: raw, pos: head, big: big}
-		if err := checkFields(&f.table[raw[0]], &d); err != nil {
+		if err := readFields(&f.table[raw[0]], &d, func(*Field, uint64) {}); err != nil {
 			return false, pos, err
 		}
 		pos += size
@@ -174,8 +174,9 @@ func checkAttributes(d *fieldDecoder) error {
 	return d.err
 }
 
-// checkFields reads the fields of a record as the table describes them. Records of unknown kinds are fine.
-func checkFields(spec *recordSpec, d *fieldDecoder) error {
+// readFields reads the fields of a record as the table describes them and hands the numbers to visit, in on-disk order. Records
+// of unknown kinds are fine.
+func readFields(spec *recordSpec, d *fieldDecoder, visit func(f *Field, v uint64)) error {
 	var typ Type
 	var times uint64 // last number outside a repetition
 	one := func(f *Field) {
@@ -189,12 +190,14 @@ func checkFields(spec *recordSpec, d *fieldDecoder) error {
 			v = d.f64()
 		case EncodingString:
 			d.str()
+			return
 		case EncodingValue:
-			d.value(typ)
+			v = uint64(d.value(typ))
 		case EncodingIDMap:
 			if times < mappingTypes { // tables of unknown types are skipped by readers
 				checkIDMap(d)
 			}
+			return
 		default:
 			v = d.c64()
 		}
@@ -204,6 +207,7 @@ func checkFields(spec *recordSpec, d *fieldDecoder) error {
 		if !f.Repeated {
 			times = v
 		}
+		visit(f, v)
 	}
 	for i := 0; i < len(spec.Fields) && d.err == nil; {
 		if !spec.Fields[i].Repeated {

@@ -16,27 +16,10 @@ import (
 	"time"
 
 	"ncclotf2/golden"
+	"ncclotf2/need"
 	"ncclotf2/otf2"
 	"ncclotf2/otf2/otf2print"
 )
-
-// tool finds a reference tool. Without it the test is skipped, but not where tests must be complete.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		missing(t, name+" is not installed (Debian: otf2-tools, python3-otf2): archives are NOT compared with the reference implementation")
-	}
-	return path
-}
-
-func missing(t *testing.T, reason string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(reason)
-	}
-	t.Skip(reason)
-}
 
 // output runs a reference tool, bounded in time because it may loop on broken files, and returns its output.
 func output(t *testing.T, name string, args ...string) string {
@@ -67,7 +50,7 @@ func text(t *testing.T, write func(*bytes.Buffer) error) string {
 // compareAll compares all that both tools print of an archive, and the reference must not warn.
 func compareAll(t *testing.T, anchor string) {
 	t.Helper()
-	tool(t, "otf2-print")
+	need.Reference(t, "otf2-print")
 	a, err := otf2.Open(anchor, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -114,17 +97,13 @@ func TestReferenceToolReadsOurArchive(t *testing.T) {
 	if err := otf2print.Markers(&b, a); err != nil {
 		t.Fatal(err)
 	}
-	golden.SameLines(t, "markers", b.String(), output(t, tool(t, "otf2-marker"), anchor))
+	golden.SameLines(t, "markers", b.String(), output(t, need.Reference(t, "otf2-marker"), anchor))
 }
 
 // readByPython lets the reference bindings read an archive to its end, definitions included, and gives what they met.
 func readByPython(t *testing.T, anchor string) string {
 	t.Helper()
-	const python = "/usr/bin/python3" // the one for which Debian's package is installed
-	if err := exec.Command(python, "-c", "import otf2").Run(); err != nil {
-		missing(t, python+" cannot import otf2 (Debian: python3-otf2): archives are NOT read by the reference bindings")
-	}
-	return output(t, python, "-c", pythonReader, anchor)
+	return output(t, need.Python(t), "-c", pythonReader, anchor)
 }
 
 const pythonReader = `
@@ -152,7 +131,7 @@ func TestPythonReadsOurArchive(t *testing.T) {
 // Random events of all kinds that libotf2 3.0 knows, with attributes of all types and sparse and dense tables, are
 // printed alike: every number, name and correction is read as the reference reads it.
 func TestReferenceToolReadsRandomEvents(t *testing.T) {
-	tool(t, "otf2-print")
+	need.Reference(t, "otf2-print")
 	const seed = 4
 	r := rand.New(rand.NewPCG(seed, seed))
 	dir := t.TempDir()

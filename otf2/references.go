@@ -122,7 +122,7 @@ func (r *references) definition(id uint8, fields []byte) error {
 	var typ Type
 	members, memberType := []uint64(nil), ""
 	d := fieldDecoder{buf: fields}
-	decodeFields(spec, &d, func(f *Field, v uint64) {
+	err := readFields(spec, &d, func(f *Field, v uint64) {
 		use := func(typ string) {
 			uses = append(uses, reference{typ, v})
 			names = append(names, f.Name)
@@ -149,6 +149,9 @@ func (r *references) definition(id uint8, fields []byte) error {
 			use(memberType)
 		}
 	})
+	if err != nil {
+		return fmt.Errorf("otf2: definition to be checked cannot be read: %v: %w", err, ErrInvalid)
+	}
 	if memberType != "" {
 		for _, m := range members {
 			uses = append(uses, reference{memberType, m})
@@ -169,53 +172,6 @@ func (r *references) definition(id uint8, fields []byte) error {
 		}
 	}
 	return nil
-}
-
-// decodeFields hands the numbers of a definition to visit, in on-disk order.
-func decodeFields(spec *recordSpec, d *fieldDecoder, visit func(f *Field, v uint64)) {
-	var previous, typ uint64 // last number outside a repetition; last Type
-	one := func(f *Field) {
-		if f.Encoding == EncodingString {
-			d.str()
-			return
-		}
-		var v uint64
-		switch f.Encoding {
-		case EncodingU8:
-			v = uint64(d.u8())
-		case EncodingC32:
-			v = uint64(d.c32())
-		case EncodingF64, EncodingDouble:
-			v = d.f64()
-		case EncodingValue:
-			v = uint64(d.value(Type(typ)))
-		default:
-			v = d.c64()
-		}
-		if f.Type == "Type" {
-			typ = v
-		}
-		if !f.Repeated {
-			previous = v
-		}
-		visit(f, v)
-	}
-	for i := 0; i < len(spec.Fields) && d.more(); i++ {
-		if !spec.Fields[i].Repeated {
-			one(&spec.Fields[i])
-			continue
-		}
-		n := i
-		for n < len(spec.Fields) && spec.Fields[n].Repeated {
-			n++
-		}
-		for range previous {
-			for j := i; j < n; j++ {
-				one(&spec.Fields[j])
-			}
-		}
-		i = n - 1
-	}
 }
 
 // referenceCheck checks the events of one location as they are written, by reading them back.

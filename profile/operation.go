@@ -91,18 +91,20 @@ func (g *Aggregator) rankEvent(r *row, t uint64, ev *otf2.Event) {
 
 // collective describes a member's part of a collective. Without the elements' number and type its size is what it moves.
 func (g *Aggregator) collective(d details, op otf2.CollectiveOp, comm otf2.CommRef, root uint32, sent, received uint64) operation {
-	o := operation{details: d, function: regions.CollectiveName(op), comm: comm, sent: sent, received: received, size: max(sent, received), collective: true, root: -1}
+	o := operation{details: d, function: op.String(), comm: comm, sent: sent, received: received, size: max(sent, received), collective: true, root: -1}
 	if root != otf2.CollectiveRootNone {
 		o.root = int64(root)
 	}
-	if o.function == "" {
-		o.function = op.String()
-	}
 	o.bus = float64(o.size)
+	c := regions.CollectiveOf(op)
+	if c == nil {
+		return o
+	}
+	o.function = c.Name
 	if element := g.elementSize(d.dtype); element > 0 && d.counted {
-		if size, bus, ok := regions.CollectiveSize(o.function, d.count*element, g.names.CommSize(comm)); ok {
-			o.size, o.bus = size, bus
-		}
+		n := g.names.CommSize(comm)
+		o.size = c.Size(d.count*element, uint64(n))
+		o.bus = float64(o.size) * c.BusFactor(float64(n))
 	}
 	return o
 }
@@ -172,8 +174,8 @@ func (p *plan) only(g *Aggregator, r *row) operation {
 	o := operation{details: p.details, function: p.region.Name}
 	if element := g.elementSize(p.dtype); element > 0 && p.counted {
 		o.size = p.count * element
-		if size, _, ok := regions.CollectiveSize(o.function, o.size, max(r.Ranks, 1)); ok {
-			o.size = size
+		if c := regions.CollectiveNamed(o.function); c != nil {
+			o.size = c.Size(o.size, uint64(max(r.Ranks, 1)))
 		}
 	}
 	return o

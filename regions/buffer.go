@@ -215,14 +215,14 @@ func (m *Model) inPlace(c *commRank, op *operation) (same, known bool) {
 		return false, false
 	}
 	count, datatype := op.elements()
-	part := uint64(c.Rank) * count * datatypeSize(datatype)
+	part := uint64(c.Rank) * count * DatatypeSize(datatype)
 	switch op.name {
 	case "AllReduce", "Broadcast", "Reduce":
 		return op.send == op.recv, true
 	case "AllGather":
-		return op.send == op.recv+part, datatypeSize(datatype) > 0
+		return op.send == op.recv+part, DatatypeSize(datatype) > 0
 	case "ReduceScatter":
-		return op.recv == op.send+part, datatypeSize(datatype) > 0
+		return op.recv == op.send+part, DatatypeSize(datatype) > 0
 	}
 	return false, false
 }

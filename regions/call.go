@@ -232,7 +232,7 @@ func (m *Model) closeGroupCall(th *thread, t uint64, unfinished bool) {
 func (m *Model) groupSpan(g *groupCall, unfinished bool) span {
 	name, role := "Group", otf2.RegionRoleFunction
 	if composite, ok := g.compositeName(); ok {
-		name, role = composite, functions[composite].role
+		name, role = composite, CollectiveNamed(composite).Role
 	}
 	return span{g.start, g.stop, m.defs.region("nccl"+name, GroupAPI, role), func(a *otf2.AttributeList) {
 		if g.graph {
@@ -285,8 +285,8 @@ func (g *groupCall) compositeName() (string, bool) {
 // callSpan is the region of one call.
 func (m *Model) callSpan(c *call, name string, start, stop uint64, unfinished bool) span {
 	role := otf2.RegionRolePoint2Point
-	if f := functions[c.name]; f != nil {
-		role = f.role
+	if f := CollectiveNamed(c.name); f != nil {
+		role = f.Role
 	} else if !c.p2p {
 		role = otf2.RegionRoleCollOther
 	}

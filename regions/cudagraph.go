@@ -250,7 +250,7 @@ func functionIn(name string) string {
 		return ""
 	}
 	function, _, _ := strings.Cut(rest, "_")
-	if functions[function] == nil && function != "SendRecv" {
+	if CollectiveNamed(function) == nil && function != "SendRecv" {
 		return ""
 	}
 	return function

@@ -4,81 +4,92 @@ package regions
 
 import "ncclotf2/otf2"
 
-// function is what the model knows of an NCCL function: one row of the table below.
-type function struct {
-	name   string // as NCCL's events have it
-	role   otf2.RegionRole
-	op     otf2.CollectiveOp
-	rooted bool
-	// totalSize tells that nccl-tests' size is that of all ranks' parts together, else of one; busFactor turns
+// Collective is what is known of one of NCCL's collectives: one row of the table below.
+type Collective struct {
+	Name string // as NCCL's events have it
+	Op   otf2.CollectiveOp
+	Role otf2.RegionRole // whose bytes count follows from it
+	// InPlace tells that a rank's own share is not counted if its send buffer is its part of the receive buffer.
+	InPlace bool
+	// totalSize tells that nccl-tests' size is that of all ranks' shares together, else of one; busFactor turns
 	// algorithm bandwidth into bus bandwidth (doc/PERFORMANCE.md of nccl-tests).
 	totalSize bool
 	busFactor func(ranks float64) float64
-	// bytes gives what a rank sends and receives, as Score-P counts it for the MPI namesake.
-	bytes func(volume) (sent, received uint64)
-}
-
-// volume is what the sizes of a collective depend on.
-type volume struct {
-	perRank uint64 // bytes that each rank contributes (or gets)
-	ranks   uint64
-	root    bool // this rank is the root
-	inPlace bool
 }
 
 func busOnce(float64) float64    { return 1 }
 func busRing(n float64) float64  { return (n - 1) / n }
 func busTwice(n float64) float64 { return 2 * (n - 1) / n }
 
-func allToAll(v volume) (uint64, uint64) { return v.ranks * v.perRank, v.ranks * v.perRank }
+// Collectives are all of NCCL's.
+var Collectives = []Collective{
+	{Name: "AllReduce", Op: otf2.CollectiveOpAllreduce, Role: otf2.RegionRoleCollAll2All, busFactor: busTwice},
+	{Name: "AllGather", Op: otf2.CollectiveOpAllgather, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true, InPlace: true},
+	{Name: "ReduceScatter", Op: otf2.CollectiveOpReduceScatterBlock, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true},
+	{Name: "AlltoAll", Op: otf2.CollectiveOpAlltoall, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true},
+	{Name: "Broadcast", Op: otf2.CollectiveOpBcast, Role: otf2.RegionRoleCollOne2All, busFactor: busOnce},
+	{Name: "Scatter", Op: otf2.CollectiveOpScatter, Role: otf2.RegionRoleCollOne2All, busFactor: busRing, totalSize: true},
+	{Name: "Reduce", Op: otf2.CollectiveOpReduce, Role: otf2.RegionRoleCollAll2One, busFactor: busOnce},
+	{Name: "Gather", Op: otf2.CollectiveOpGather, Role: otf2.RegionRoleCollAll2One, busFactor: busRing, totalSize: true},
+}
 
-// functions holds the collectives. Sizes follow Score-P's counting rules for the MPI operations of the
-// same names; for n ranks and c bytes per rank they stand in docs/architecture.md.
-var functions = map[string]*function{}
+var collectivesByName = make(map[string]*Collective)
 
 func init() {
-	for _, f := range []function{
-		{name: "AllReduce", busFactor: busTwice, role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpAllreduce, bytes: allToAll},
-		{name: "AllGather", totalSize: true, busFactor: busRing, role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpAllgather, bytes: func(v volume) (uint64, uint64) {
-			if v.inPlace {
-				return (v.ranks - 1) * v.perRank, (v.ranks - 1) * v.perRank
-			}
-			return allToAll(v)
-		}},
-		{name: "ReduceScatter", totalSize: true, busFactor: busRing, role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpReduceScatterBlock, bytes: allToAll},
-		{name: "AlltoAll", totalSize: true, busFactor: busRing, role: otf2.RegionRoleCollAll2All, op: otf2.CollectiveOpAlltoall, bytes: allToAll},
-		{name: "Broadcast", busFactor: busOnce, role: otf2.RegionRoleCollOne2All, op: otf2.CollectiveOpBcast, rooted: true, bytes: func(v volume) (uint64, uint64) {
-			if v.root {
-				return v.ranks * v.perRank, v.perRank
-			}
-			return 0, v.perRank
-		}},
-		{name: "Scatter", totalSize: true, busFactor: busRing, role: otf2.RegionRoleCollOne2All, op: otf2.CollectiveOpScatter, rooted: true, bytes: func(v volume) (uint64, uint64) {
-			if v.root {
-				return v.ranks * v.perRank, v.perRank
-			}
-			return 0, v.perRank
-		}},
-		{name: "Reduce", busFactor: busOnce, role: otf2.RegionRoleCollAll2One, op: otf2.CollectiveOpReduce, rooted: true, bytes: func(v volume) (uint64, uint64) {
-			if v.root {
-				return v.perRank, v.ranks * v.perRank
-			}
-			return v.perRank, 0
-		}},
-		{name: "Gather", totalSize: true, busFactor: busRing, role: otf2.RegionRoleCollAll2One, op: otf2.CollectiveOpGather, rooted: true, bytes: func(v volume) (uint64, uint64) {
-			if v.root {
-				return v.perRank, v.ranks * v.perRank
-			}
-			return v.perRank, 0
-		}},
-	} {
-		functions[f.name] = &f
+	for i := range Collectives {
+		collectivesByName[Collectives[i].Name] = &Collectives[i]
 	}
 }
 
-// datatypeSize is the size in bytes of an element of NCCL's datatype; 0 if the name is not known.
+// CollectiveNamed finds a collective by NCCL's name of it; nil for other functions.
+func CollectiveNamed(name string) *Collective { return collectivesByName[name] }
+
+// CollectiveOf finds a collective by OTF2's number of it; nil for operations that NCCL does not have.
+func CollectiveOf(op otf2.CollectiveOp) *Collective {
+	for i := range Collectives {
+		if Collectives[i].Op == op {
+			return &Collectives[i]
+		}
+	}
+	return nil
+}
+
+// Rooted tells that one rank is the root.
+func (c *Collective) Rooted() bool {
+	return c.Role == otf2.RegionRoleCollOne2All || c.Role == otf2.RegionRoleCollAll2One
+}
+
+// Bytes gives what a member sends and receives if each rank contributes (or gets) share bytes, as Score-P counts it for the MPI
+// operation of the same name; for n ranks and c bytes per rank it stands in docs/architecture.md.
+func (c *Collective) Bytes(share, ranks uint64, root bool) (sent, received uint64) {
+	all := ranks * share
+	switch {
+	case !c.Rooted():
+		return all, all
+	case c.Role == otf2.RegionRoleCollOne2All && root:
+		return all, share
+	case c.Role == otf2.RegionRoleCollOne2All:
+		return 0, share
+	case root:
+		return share, all
+	}
+	return share, 0
+}
+
+// Size gives what nccl-tests calls the size of the operation, from the bytes per rank.
+func (c *Collective) Size(share, ranks uint64) uint64 {
+	if c.totalSize {
+		return share * ranks
+	}
+	return share
+}
+
+// BusFactor turns algorithm bandwidth into bus bandwidth.
+func (c *Collective) BusFactor(ranks float64) float64 { return c.busFactor(ranks) }
+
+// DatatypeSize is the size in bytes of an element of NCCL's datatype; 0 if the name is not known.
 // "Unknown" is what NCCL prints for ncclUint8 (NCCL src/misc/utils.cc has no case for it).
-func datatypeSize(name string) uint64 {
+func DatatypeSize(name string) uint64 {
 	switch name {
 	case "ncclInt8", "ncclUint8", "ncclFloat8e4m3", "ncclFloat8e5m2", "Unknown":
 		return 1

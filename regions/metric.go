@@ -90,8 +90,7 @@ func (m *Model) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busb
 	var sent, received, sentAway, receivedAway float64
 	for _, op := range p.ops {
 		if op.p2p {
-			count, datatype := op.elements()
-			bytes := float64(count * datatypeSize(datatype))
+			bytes := float64(op.share())
 			all, away := &received, &receivedAway
 			if op.name == "Send" {
 				all, away = &sent, &sentAway
@@ -102,17 +101,13 @@ func (m *Model) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busb
 			}
 			continue
 		}
-		f := functions[op.name]
+		f := CollectiveNamed(op.name)
 		if f == nil {
 			return 0, 0, false
 		}
-		n, v := float64(c.NRanks), m.volume(c, op)
-		size := float64(v.perRank)
-		if f.totalSize {
-			size *= n
-		}
+		size := float64(f.Size(op.share(), uint64(c.NRanks)))
 		sizes += size
-		moved += size * f.busFactor(n)
+		moved += size * f.BusFactor(float64(c.NRanks))
 	}
 	seconds := float64(nanoseconds) / 1e9
 	sizes += max(sent, received)

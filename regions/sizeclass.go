@@ -4,8 +4,6 @@ package regions
 
 import (
 	"math"
-
-	"ncclotf2/otf2"
 )
 
 // SizeClass is a range of sizes: From ≤ size < To, in bytes.
@@ -24,32 +22,4 @@ func SizeClassOf(size uint64) int {
 		i++
 	}
 	return i
-}
-
-// DatatypeSize is the size in bytes of an element of NCCL's datatype; 0 if the name is not known.
-func DatatypeSize(name string) uint64 { return datatypeSize(name) }
-
-// CollectiveSize gives what nccl-tests calls the size of a collective to which each of n ranks contributes (or in which each
-// gets) perRank bytes, and its bytes on the bus: size times the factor of doc/PERFORMANCE.md of nccl-tests. ok is false
-// for other functions.
-func CollectiveSize(name string, perRank uint64, n int) (size uint64, bus float64, ok bool) {
-	f := functions[name]
-	if f == nil {
-		return 0, 0, false
-	}
-	size = perRank
-	if f.totalSize {
-		size *= uint64(n)
-	}
-	return size, float64(size) * f.busFactor(float64(n)), true
-}
-
-// CollectiveName is NCCL's name of a collective, "" for operations that NCCL does not have.
-func CollectiveName(op otf2.CollectiveOp) string {
-	for name, f := range functions {
-		if f.op == op {
-			return name
-		}
-	}
-	return ""
 }

@@ -95,7 +95,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 // if NCCL made sends and receives of it; else "Group (k ops)". The second is one operation, of messages.
 func (m *Model) planRegion(c *commRank, p *plan) (region otf2.RegionRef, composite bool) {
 	if f := p.composite(c); f != nil {
-		return m.defs.region(f.name, GroupCollectives, f.role), true
+		return m.defs.region(f.Name, GroupCollectives, f.Role), true
 	}
 	group, role := GroupPointToPoint, otf2.RegionRolePoint2Point
 	for _, op := range p.ops {
@@ -115,15 +115,15 @@ func (m *Model) operationRegion(op *operation) otf2.RegionRef {
 	if op.p2p {
 		group, role = GroupPointToPoint, otf2.RegionRolePoint2Point
 	}
-	if f := functions[op.name]; f != nil {
-		role = f.role
+	if f := CollectiveNamed(op.name); f != nil {
+		role = f.Role
 	}
 	return m.defs.region(op.name, group, role)
 }
 
 // composite gives the function whose sends and receives the plan consists of; nil if there is none. A large
 // one may take several plans.
-func (p *plan) composite(c *commRank) *function {
+func (p *plan) composite(c *commRank) *Collective {
 	if len(p.ops) < 2 || p.ops[0].call == nil || p.ops[0].call.group == nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (p *plan) composite(c *commRank) *function {
 		}
 	}
 	if name, ok := g.compositeName(); ok {
-		return functions[name]
+		return CollectiveNamed(name)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin,
 	comm := otf2.CommRef(c.index)
 	single := a == nil
 	if op.p2p {
-		length := op.count * datatypeSize(op.datatype)
+		length := op.count * DatatypeSize(op.datatype)
 		if c.NRanks < 2 {
 			return nil
 		}
@@ -175,7 +175,7 @@ func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin,
 		m.fail(loc.w.MpiIrecvRequest(begin, a, request))
 		return func() { m.fail(loc.w.MpiIrecv(end, nil, peer, comm, 0, length, request)) }
 	}
-	f := functions[op.name]
+	f := CollectiveNamed(op.name)
 	if f == nil {
 		m.oddity(OddUnknownFunction)
 		return nil
@@ -184,23 +184,23 @@ func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin,
 		return nil
 	}
 	root := otf2.CollectiveRootNone
-	if f.rooted {
+	if f.Rooted() {
 		if op.root < 0 || int(op.root) >= c.NRanks {
 			m.oddity(OddUnplacedTransfer)
 			return nil
 		}
 		root = uint32(op.root)
 	}
-	sent, received := f.bytes(m.volume(c, op))
+	sent, received := op.bytes(f, c)
 	if single {
 		m.fail(loc.w.MpiCollectiveBegin(begin, nil))
-		return func() { m.fail(loc.w.MpiCollectiveEnd(end, nil, f.op, comm, root, sent, received)) }
+		return func() { m.fail(loc.w.MpiCollectiveEnd(end, nil, f.Op, comm, root, sent, received)) }
 	}
 	c.request++
 	request := c.request
 	m.fail(loc.w.NonBlockingCollectiveRequest(begin, a, request))
 	return func() {
-		m.fail(loc.w.NonBlockingCollectiveComplete(end, nil, f.op, comm, root, sent, received, request))
+		m.fail(loc.w.NonBlockingCollectiveComplete(end, nil, f.Op, comm, root, sent, received, request))
 	}
 }
 
@@ -212,11 +212,19 @@ func (op *operation) elements() (count uint64, datatype string) {
 	return op.count, op.datatype
 }
 
-func (m *Model) volume(c *commRank, op *operation) volume {
+// share gives the bytes that each rank contributes (or gets).
+func (op *operation) share() uint64 {
 	count, datatype := op.elements()
-	v := volume{perRank: count * datatypeSize(datatype), ranks: uint64(c.NRanks), root: int(op.root) == c.Rank}
-	v.inPlace = op.task && op.send != 0 && op.send == op.recv+uint64(c.Rank)*v.perRank
-	return v
+	return count * DatatypeSize(datatype)
+}
+
+// bytes gives what the rank sends and receives.
+func (op *operation) bytes(f *Collective, c *commRank) (sent, received uint64) {
+	share, ranks := op.share(), uint64(c.NRanks)
+	if f.InPlace && op.task && op.send != 0 && op.send == op.recv+uint64(c.Rank)*share {
+		return (ranks - 1) * share, (ranks - 1) * share
+	}
+	return f.Bytes(share, ranks, int(op.root) == c.Rank)
 }
 
 // sequenceKey names the sequence in which the operation is numbered, see shard.Comm.
@@ -235,12 +243,12 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 	count, datatype := op.elements()
 	var ordinal uint64
 	if op.p2p {
-		bytes := count * datatypeSize(datatype)
+		bytes := count * DatatypeSize(datatype)
 		s := c.sequence(op.sequenceKey())
 		ordinal = s.next(bytes)
 		s.Bytes += bytes
 	} else {
-		ordinal = c.sequence(op.name).next(op.shared(count * datatypeSize(datatype))...)
+		ordinal = c.sequence(op.name).next(op.shared(count * DatatypeSize(datatype))...)
 	}
 	if op.task && !op.p2p {
 		a.Uint64(AttrSeq, op.seq)

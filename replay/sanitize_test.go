@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/need"
 	"ncclotf2/replay/replaytest"
 )
 
@@ -45,10 +46,7 @@ func TestTheHostIsCleanUnderValgrind(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED, NOT TESTED: -short leaves out valgrind")
 	}
-	valgrind, err := exec.LookPath("valgrind")
-	if err != nil {
-		replaytest.Unavailable(t, "no valgrind: "+err.Error())
-	}
+	valgrind := need.Program(t, "valgrind", "to look at the host")
 	dir := replaytest.Build(t, "")
 	rec := load(t, "07-twocomms-streams")
 	program, err := Compile(rec, 0)

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ncclotf2/golden"
+	"ncclotf2/need"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/scorep/shardtest"
@@ -85,26 +86,11 @@ func property(a *otf2.Archive, name string) string {
 	return ""
 }
 
-// referenceTool finds a program of the reference implementation; where it is required (CI) its
-// absence is a failure.
-func referenceTool(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is required: %v", name, err)
-	}
-	t.Skipf("SKIPPED: %s of the reference implementation is not installed (Debian: otf2-tools, python3-otf2)", name)
-	return ""
-}
-
 // accept lets both reference readers read the archive to its end, warnings being errors, and returns
 // what otf2-print says of the definitions.
 func accept(t testing.TB, anchor string) string {
 	t.Helper()
-	print := referenceTool(t, "otf2-print")
+	print := need.Reference(t, "otf2-print")
 	for _, args := range [][]string{{"-Werror", "-G"}, {"-Werror", "-A"}} {
 		cmd := exec.Command(print, append(args, anchor)...)
 		var stderr bytes.Buffer
@@ -115,23 +101,15 @@ func accept(t testing.TB, anchor string) string {
 		}
 	}
 	const script = `
-import sys
-try:
-    import otf2
-except ImportError:
-    sys.exit(77)
+import sys, otf2
 n = 0
 with otf2.reader.open(sys.argv[1]) as trace:
     for location, event in trace.events:
         n += 1
 print(n)
 `
-	out, err := exec.Command("/usr/bin/python3", "-c", script, anchor).CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit) && exit.ExitCode() == 77:
-		referenceTool(t, "python3-otf2")
-	case err != nil:
+	out, err := exec.Command(need.Python(t), "-c", script, anchor).CombinedOutput()
+	if err != nil {
 		t.Fatalf("python3-otf2: %v\n%s", err, tail(out))
 	}
 	total := uint64(0)

@@ -7,10 +7,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"ncclotf2/need"
 )
 
 // archive is what the reference binding (python3-otf2) read from an archive, see reference/dump.py.
@@ -97,23 +98,10 @@ func (e *event) handle(name string) handle {
 	return h
 }
 
-// needReference skips a test without a reference tool, loudly; on CI that is a failure.
-func needReference(t *testing.T, what string, missing error) {
-	t.Helper()
-	if missing == nil {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is needed to test against the reference: %v", what, missing)
-	}
-	t.Skipf("NOT TESTED AGAINST THE REFERENCE: %s is missing: %v", what, missing)
-}
-
 // otf2Print reads the archive with the reference tool; any warning is a failure.
 func otf2Print(t *testing.T, anchor string) {
 	t.Helper()
-	_, err := exec.LookPath("otf2-print")
-	needReference(t, "otf2-print (package otf2-tools)", err)
+	need.Reference(t, "otf2-print")
 	for _, what := range [][]string{nil, {"-G"}, {"-M", "-C"}} {
 		cmd := exec.Command("otf2-print", append(what, "-Werror", anchor)...)
 		var stderr bytes.Buffer
@@ -130,14 +118,10 @@ func tail(s string) string {
 	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }
 
-// python3 is the distribution's own: the binding belongs to it.
-const python3 = "/usr/bin/python3"
-
 // readArchive reads an archive to its end with python3-otf2.
 func readArchive(t *testing.T, anchor string) *archive {
 	t.Helper()
-	needReference(t, "python3-otf2", exec.Command(python3, "-c", "import otf2").Run())
-	cmd := exec.Command(python3, "reference/dump.py", anchor)
+	cmd := exec.Command(need.Python(t), "reference/dump.py", anchor)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -29,6 +29,7 @@ type folder struct {
 
 var layers = []folder{
 	{dir: "golden", external: []string{"github.com/google/go-cmp"}},
+	{dir: "need"},
 	{dir: "otf2"},
 	{dir: "cube", external: []string{"github.com/klauspost/compress"}},
 	{dir: "plugin/abi"},
@@ -47,14 +48,14 @@ var layers = []folder{
 	{dir: "ingest", own: []string{"otf2", "shard", "plugin/shm", "regions"}, tests: []string{"scorep", "analysis", "export", "replay"}, external: []string{"github.com/google/uuid"}},
 	{dir: "profile/cubex", own: []string{"otf2", "shard", "regions", "scorep", "analysis", "cube", "profile"}},
 	{dir: "timeline", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}, tests: []string{"replay"}, external: []string{"github.com/klauspost/compress"}},
-	{dir: "replay", external: []string{"golang.org/x/sys"}},
+	{dir: "replay", own: []string{"need"}, external: []string{"golang.org/x/sys"}},
 	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay", "cube", "profile/cubex", "timeline"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys", "github.com/chromedp"}},
 }
 
 // testSupport are the folders, and testModules the modules, that may be imported by tests of every folder.
-var testSupport = []string{"golden"}
+var testSupport = []string{"golden", "need"}
 
 var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid", "github.com/prometheus/common", "github.com/parquet-go/parquet-go"}
 

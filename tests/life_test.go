@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/need"
 	"ncclotf2/shard"
 )
 
@@ -309,8 +310,7 @@ func TestEndsOfTheHost(t *testing.T) {
 		for _, e := range ends {
 			t.Run(k.name+"/"+e.way, func(t *testing.T) {
 				if e.throwing {
-					_, err := exec.LookPath("c++")
-					needReference(t, "c++ (for a C++ exception that nobody catches)", err)
+					need.Program(t, "c++", "for a C++ exception that nobody catches")
 				}
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "experiment")

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/need"
 )
 
 // A program's phases, marked with the Python module, are regions on its threads; what it marks before anything is
 // recorded does nothing.
 func TestPhasesOfAPythonProgram(t *testing.T) {
-	_, err := exec.LookPath(python3)
-	needReference(t, "python3", err)
+	python3 := need.Program(t, "python3", "to run the program")
 	o := &outcome{t: t, dir: filepath.Join(t.TempDir(), "experiment")}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/need"
 	"ncclotf2/replay"
 )
 
@@ -100,8 +101,7 @@ func (c *checker) prepare(t *testing.T) (host, plugin string) {
 		return builtFile(t, c.build+"/fakenccl"), builtFile(t, c.build+"/libnccl-profiler-otf2.so")
 	}
 	name := strings.Fields(c.wrapper)[0]
-	_, err := exec.LookPath(name)
-	needReference(t, name, err)
+	need.Program(t, name, "to look at host and plugin")
 	host = filepath.Join(t.TempDir(), "host")
 	script := fmt.Sprintf("#!/bin/sh\nexec %s '%s' \"$@\"\n", c.wrapper, builtFile(t, "fakenccl"))
 	if err := os.WriteFile(host, []byte(script), 0o777); err != nil {

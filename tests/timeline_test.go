@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ncclotf2/analysis"
+	"ncclotf2/need"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
@@ -34,7 +35,7 @@ var startBrowser = sync.OnceValues(func() (*browser.Browser, error) { return bro
 func needBrowser(t *testing.T) *browser.Browser {
 	t.Helper()
 	_, err := browser.Find()
-	needReference(t, "the browser that the timeline's page is tested in", err)
+	need.NoError(t, "the browser that the timeline's page is tested in", err)
 	b, err := startBrowser()
 	if err != nil {
 		t.Fatal(err)

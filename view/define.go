@@ -82,10 +82,10 @@ func (d *definitions) defineRegions() {
 	for i := range functions {
 		f := &functions[i]
 		for s := range d.call[i] {
-			d.call[i][s] = d.mpi("nccl"+f.name+styleSuffix[s], f.canonical, styleText[s], f.role)
+			d.call[i][s] = d.mpi("nccl"+f.Name+styleSuffix[s], f.canonical, styleText[s], f.Role)
 		}
 		if i < int(fnMessages) {
-			of := "nccl" + f.name
+			of := "nccl" + f.Name
 			for k, dir := range [2]string{"Send", "Recv"} {
 				d.made[i][k] = d.mpi(of+" "+dir, functions[int(fnSend)+k].canonical, "message that NCCL made of "+of, otf2.RegionRolePoint2Point)
 			}

@@ -129,10 +129,10 @@ func (r *member) plan(t testing.TB, begin, end uint64, source, name string, item
 			must(w.MpiIrecv(to, nil, uint32(it.peer), comm, 0, it.sent, request))
 		default:
 			root := otf2.CollectiveRootNone
-			if functions[f].rooted {
+			if functions[f].Rooted() {
 				root = uint32(it.peer)
 			}
-			must(w.NonBlockingCollectiveComplete(to, nil, functions[f].op, comm, root, it.sent, it.received, request))
+			must(w.NonBlockingCollectiveComplete(to, nil, functions[f].Op, comm, root, it.sent, it.received, request))
 		}
 	}
 	must(w.Leave(to, nil, region))

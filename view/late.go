@@ -75,6 +75,9 @@ func (j *job) receivers() {
 		v.ready = append(v.ready, l)
 	}
 	for len(v.ready) > 0 || v.quieten() {
+		if len(v.ready) == 0 {
+			continue // what did without a tale waits for others' ends as well, which wait for tales
+		}
 		l := v.ready[len(v.ready)-1]
 		v.ready = v.ready[:len(v.ready)-1]
 		v.run(l)

@@ -64,7 +64,7 @@ func (j *job) leaveOut(c *comm) {
 					p.flags |= flagDropped
 					j.count.drop(ReasonDiffers, 1)
 				}
-			} else if j.differs(c, p.function().name, p.ordinal) {
+			} else if j.differs(c, p.function().Name, p.ordinal) {
 				p.flags |= flagDropped
 				distinct[p.key()] = true
 			}
@@ -207,7 +207,7 @@ func (c *comm) eachCollective(f func(parts []*part)) {
 func (j *job) roots(c *comm) {
 	c.eachCollective(func(parts []*part) {
 		root := parts[0].peer
-		agree := !parts[0].function().rooted || c.rank[root] >= 0
+		agree := !parts[0].function().Rooted() || c.rank[root] >= 0
 		for _, p := range parts {
 			agree = agree && p.peer == root
 		}

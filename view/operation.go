@@ -2,47 +2,29 @@
 
 package view
 
-import "ncclotf2/otf2"
+import (
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+)
 
 // function is an operation of NCCL as the view shows it: one row of the table below.
 type function struct {
-	name      string // as the native archive's regions have it
-	canonical string // of MPI's counterpart: what scout goes by
-	op        otf2.CollectiveOp
-	role      otf2.RegionRole
-	rooted    bool
-	// sizes is what a member sends and receives for ranks that contribute (or get) c bytes each.
-	sizes func(c, ranks uint64, root bool) (sent, received uint64)
+	regions.Collective        // of messages name and role
+	canonical          string // of MPI's counterpart: what scout goes by
 }
 
-func allToAll(c, n uint64, _ bool) (uint64, uint64) { return n * c, n * c }
-
-func oneToAll(c, n uint64, root bool) (uint64, uint64) {
-	if root {
-		return n * c, c
-	}
-	return 0, c
-}
-
-func allToOne(c, n uint64, root bool) (uint64, uint64) {
-	if root {
-		return c, n * c
-	}
-	return c, 0
-}
-
-// functions is indexed by part.fn. Source of the names: MPI 4.0; of the operations: OTF2's enumeration.
+// functions is indexed by part.fn. Source of the names: MPI 4.0.
 var functions = [...]function{
-	{name: "AllReduce", canonical: "MPI_Allreduce", op: otf2.CollectiveOpAllreduce, role: otf2.RegionRoleCollAll2All, sizes: allToAll},
-	{name: "AllGather", canonical: "MPI_Allgather", op: otf2.CollectiveOpAllgather, role: otf2.RegionRoleCollAll2All, sizes: allToAll},
-	{name: "ReduceScatter", canonical: "MPI_Reduce_scatter_block", op: otf2.CollectiveOpReduceScatterBlock, role: otf2.RegionRoleCollAll2All, sizes: allToAll},
-	{name: "AlltoAll", canonical: "MPI_Alltoall", op: otf2.CollectiveOpAlltoall, role: otf2.RegionRoleCollAll2All, sizes: allToAll},
-	{name: "Broadcast", canonical: "MPI_Bcast", op: otf2.CollectiveOpBcast, role: otf2.RegionRoleCollOne2All, rooted: true, sizes: oneToAll},
-	{name: "Scatter", canonical: "MPI_Scatter", op: otf2.CollectiveOpScatter, role: otf2.RegionRoleCollOne2All, rooted: true, sizes: oneToAll},
-	{name: "Reduce", canonical: "MPI_Reduce", op: otf2.CollectiveOpReduce, role: otf2.RegionRoleCollAll2One, rooted: true, sizes: allToOne},
-	{name: "Gather", canonical: "MPI_Gather", op: otf2.CollectiveOpGather, role: otf2.RegionRoleCollAll2One, rooted: true, sizes: allToOne},
-	{name: "Send", canonical: "MPI_Isend", role: otf2.RegionRolePoint2Point},
-	{name: "Recv", canonical: "MPI_Irecv", role: otf2.RegionRolePoint2Point},
+	{*regions.CollectiveNamed("AllReduce"), "MPI_Allreduce"},
+	{*regions.CollectiveNamed("AllGather"), "MPI_Allgather"},
+	{*regions.CollectiveNamed("ReduceScatter"), "MPI_Reduce_scatter_block"},
+	{*regions.CollectiveNamed("AlltoAll"), "MPI_Alltoall"},
+	{*regions.CollectiveNamed("Broadcast"), "MPI_Bcast"},
+	{*regions.CollectiveNamed("Scatter"), "MPI_Scatter"},
+	{*regions.CollectiveNamed("Reduce"), "MPI_Reduce"},
+	{*regions.CollectiveNamed("Gather"), "MPI_Gather"},
+	{regions.Collective{Name: "Send", Role: otf2.RegionRolePoint2Point}, "MPI_Isend"},
+	{regions.Collective{Name: "Recv", Role: otf2.RegionRolePoint2Point}, "MPI_Irecv"},
 }
 
 const (
@@ -54,7 +36,7 @@ const (
 
 func functionOf(op otf2.CollectiveOp) uint8 {
 	for i := range functions[:fnMessages] {
-		if functions[i].op == op {
+		if functions[i].Op == op {
 			return uint8(i)
 		}
 	}
@@ -63,7 +45,7 @@ func functionOf(op otf2.CollectiveOp) uint8 {
 
 func functionNamed(name string) uint8 {
 	for i := range functions {
-		if functions[i].name == name {
+		if functions[i].Name == name {
 			return uint8(i)
 		}
 	}

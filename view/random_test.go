@@ -67,7 +67,7 @@ func drawJob(t *testing.T, rt *rapid.T, faults bool) *drawn {
 				var items []item
 				skip := make(map[string]uint64)
 				for i, f := range fns {
-					it := item{fn: functions[f].name, peer: roots[i], sent: uint64(i), received: uint64(r * i)}
+					it := item{fn: functions[f].Name, peer: roots[i], sent: uint64(i), received: uint64(r * i)}
 					if rare("missing") {
 						skip[it.fn]++
 						continue

@@ -254,7 +254,7 @@ func (rd *rowReader) leave(end otf2.Timestamp) {
 
 // place takes the operation's root or peer, and tells whether it is one of the communicator's ranks.
 func (p *part) place(r *row, peer int32) bool {
-	if !p.message() && !p.function().rooted {
+	if !p.message() && !p.function().Rooted() {
 		return true
 	}
 	p.peer = peer

@@ -170,6 +170,30 @@ func TestOperationsInTheView(t *testing.T) {
 	}
 }
 
+// Times can contradict each other such that a send without the tale of its receiver still has to wait, in its group, for what
+// another send's tale holds up: rank 0's send and receive (0-50) wait for rank 1's receives, those for rank 0's next send, and rank
+// 2's send to rank 0 for its send to rank 1.
+func TestSendsThatWaitForSeveralTales(t *testing.T) {
+	send := func(peer int) item { return item{fn: "Send", peer: peer, sent: 8} }
+	receive := func(peer int) item { return item{fn: "Recv", peer: peer, sent: 8} }
+	m := makeJob(t, 3)
+	a, b := m.comm("a", 0, 1, 2), m.comm("b", 0, 1)
+	for _, p := range []struct {
+		on         *member
+		begin, end uint64
+		items      []item
+	}{
+		{a[0], 0, 50, []item{send(1), receive(2)}}, {b[0], 60, 70, []item{send(1)}},
+		{b[1], 10, 20, []item{receive(0)}}, {a[1], 30, 40, []item{receive(0), receive(2)}},
+		{a[2], 1, 50, []item{send(1)}}, {a[2], 51, 55, []item{send(0)}},
+	} {
+		p.on.plan(t, p.begin*us, p.end*us, regions.TimingGPU, "", p.items...)
+	}
+	if res := viewOf(t, m.unify(), nil); res.Messages != 4 || res.Untimed.Receivers != 2 {
+		t.Errorf("%d messages, %+v", res.Messages, res.Untimed)
+	}
+}
+
 // Ranks that left nothing do nothing; the others' operations are shown without them.
 func TestRanksWithoutDataDoNothing(t *testing.T) {
 	dir := t.TempDir()

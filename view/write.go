@@ -142,15 +142,15 @@ func (lw *locationWriter) write(l *location, t span) error {
 func (lw *locationWriter) collective(r *row, p *part) {
 	f, c := p.function(), r.comm
 	root := otf2.CollectiveRootNone
-	if f.rooted {
+	if f.Rooted() {
 		root = uint32(c.rank[p.peer])
 	}
 	sent, received := p.sent, p.received
 	if sent == 0 && received == 0 { // scout takes no bytes for no operation
-		sent, received = f.sizes(1, uint64(len(c.present)), f.rooted && int(p.peer) == r.rank)
+		sent, received = f.Bytes(1, uint64(len(c.present)), f.Rooted() && int(p.peer) == r.rank)
 		lw.unknown++
 	}
-	op := f.op
+	op := f.Op
 	if p.is(flagUntimed) {
 		op = otf2.CollectiveOpAlltoallv
 	}

@@ -14,7 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"ncclotf2/need"
 	"ncclotf2/otf2"
+	"ncclotf2/scorep/jobtest"
 	"ncclotf2/shard"
 )
 
@@ -172,7 +174,7 @@ func TestMergeOfRecordings(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			theirs := archiveAt(t, filepath.Join(trace, "traces.otf2"))
+			theirs := jobtest.Open(t, filepath.Join(trace, "traces.otf2"))
 			pids := c.pids
 			if pids == nil {
 				for i := range theirs.Defs.LocationGroups {
@@ -198,7 +200,7 @@ func TestMergeOfRecordings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			merged := archiveAt(t, filepath.Join(out, "traces.otf2"))
+			merged := jobtest.Open(t, filepath.Join(out, "traces.otf2"))
 			readByReference(t, merged)
 			// Score-P's reductions in place look like nothing that check knows, whoever reads them.
 			found := func(anchor string) string {
@@ -217,7 +219,7 @@ func TestMergeOfRecordings(t *testing.T) {
 				}
 				linked(t, theirs.EventFile(l.Self), merged.EventFile(l.Self))
 			}
-			alone := archiveAt(t, unified)
+			alone := jobtest.Open(t, unified)
 			rows := merged.Defs.Locations[len(theirs.Defs.Locations):]
 			if len(rows) != len(alone.Defs.Locations) {
 				t.Fatalf("%d rows, there are %d", len(rows), len(alone.Defs.Locations))
@@ -259,15 +261,6 @@ func TestMergeOfRecordings(t *testing.T) {
 	}
 }
 
-func archiveAt(t *testing.T, path string) *otf2.Archive {
-	t.Helper()
-	a, err := otf2.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
 func linked(t *testing.T, a, b string) {
 	t.Helper()
 	x, err := os.Stat(a)
@@ -286,15 +279,7 @@ func linked(t *testing.T, a, b string) {
 // readByReference lets both reference readers read an archive, warnings being errors, and counts its events.
 func readByReference(t *testing.T, a *otf2.Archive) {
 	t.Helper()
-	missing := func(what string) {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is required", what)
-		}
-		t.Skipf("SKIPPED: %s of the reference implementation is not installed (Debian: otf2-tools, python3-otf2)", what)
-	}
-	if _, err := exec.LookPath("otf2-print"); err != nil {
-		missing("otf2-print")
-	}
+	need.Reference(t, "otf2-print")
 	for _, what := range []string{"-G", "-A"} {
 		cmd := exec.Command("otf2-print", "-Werror", what, a.Path())
 		var stderr bytes.Buffer
@@ -303,13 +288,8 @@ func readByReference(t *testing.T, a *otf2.Archive) {
 			t.Fatalf("otf2-print %s: %v\n%s", what, err, stderr.String())
 		}
 	}
-	const script = "import sys\ntry:\n import otf2\nexcept ImportError:\n sys.exit(77)\n" +
-		"with otf2.reader.open(sys.argv[1]) as trace:\n print(sum(1 for _ in trace.events))\n"
-	cmd := exec.Command("/usr/bin/python3", "-c", script, a.Path())
-	out, err := cmd.Output()
-	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 77 {
-		missing("python3-otf2")
-	}
+	const script = "import sys, otf2\nwith otf2.reader.open(sys.argv[1]) as trace:\n print(sum(1 for _ in trace.events))\n"
+	out, err := exec.Command(need.Python(t), "-c", script, a.Path()).Output()
 	events := uint64(0)
 	for _, l := range a.Defs.Locations {
 		events += l.Events

@@ -5,17 +5,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"ncclotf2/need"
 )
 
-// printed runs the print command with arguments.
-func printed(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	cmd := printCommand()
+// outputOf runs a command with arguments.
+func outputOf(cmd *cobra.Command, args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetArgs(args)
@@ -26,13 +27,7 @@ func printed(t *testing.T, args ...string) (string, error) {
 
 // TestPrintIsThatOfTheReferenceTool compares the output of all options that both tools have.
 func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
-	reference, err := exec.LookPath("otf2-print")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("otf2-print is not installed (Debian: otf2-tools)")
-		}
-		t.Skip("SKIPPED: otf2-print is not installed (Debian: otf2-tools): print is NOT compared with it")
-	}
+	reference := need.Reference(t, "otf2-print")
 	t.Setenv("TZ", "UTC")
 	anchors, err := filepath.Glob("../../otf2/testdata/*/*.otf2")
 	if err != nil || len(anchors) != 11 {
@@ -54,7 +49,7 @@ func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
 			case name == "mapping" && strings.HasPrefix(options, "--time "): // its corrected times go back, and our reader stops at the first beyond
 				continue
 			}
-			got, err := printed(t, args...)
+			got, err := outputOf(printCommand(), args...)
 			if err != nil {
 				t.Errorf("%s %s: %v", options, name, err)
 			}
@@ -71,7 +66,7 @@ func TestPrintIsThatOfTheReferenceTool(t *testing.T) {
 
 // TestPrintJSON has all sections in one stream.
 func TestPrintJSON(t *testing.T) {
-	out, err := printed(t, "--json", "-A", "-M", "-C", "--show-markers", "../../otf2/testdata/aux-files/aux.otf2")
+	out, err := outputOf(printCommand(), "--json", "-A", "-M", "-C", "--show-markers", "../../otf2/testdata/aux-files/aux.otf2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,19 +88,19 @@ func TestPrintJSON(t *testing.T) {
 // TestPrintTime takes its two numbers wherever they stand.
 func TestPrintTime(t *testing.T) {
 	const anchor = "../../otf2/testdata/collectives/nccl.otf2"
-	want, err := printed(t, "--time", "1200,1250", anchor)
+	want, err := outputOf(printCommand(), "--time", "1200,1250", anchor)
 	if err != nil || strings.Count(want, "\n") < 10 {
 		t.Fatalf("%v, %s", err, want)
 	}
 	for _, args := range [][]string{
 		{"--time", "1200", "1250", anchor}, {anchor, "--time", "1200", "1250"}, {"--time=1200", "1250", anchor}, {"--from", "1200", "--to", "1250", anchor},
 	} {
-		if got, err := printed(t, args...); err != nil || got != want {
+		if got, err := outputOf(printCommand(), args...); err != nil || got != want {
 			t.Errorf("%v: %v, %q", args, err, got)
 		}
 	}
 	for _, args := range [][]string{{"--time", "1200", anchor}, {"--time", "1250,1200", anchor}, {"--time", "1,x", anchor}, {"--timestamps=x", anchor}} {
-		if got, err := printed(t, args...); err == nil {
+		if got, err := outputOf(printCommand(), args...); err == nil {
 			t.Errorf("%v: no error, %q", args, got)
 		}
 	}

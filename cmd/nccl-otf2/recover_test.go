@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -13,17 +12,6 @@ import (
 
 	"ncclotf2/otf2"
 )
-
-// recoverOutput runs the recover command with arguments.
-func recoverOutput(args ...string) (string, error) {
-	cmd := recoverCommand()
-	var out bytes.Buffer
-	cmd.SetOut(&out)
-	cmd.SetArgs(args)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	err := cmd.Execute()
-	return out.String(), err
-}
 
 // TestRecoverCommand repairs a cut archive, says so, and changes nothing when asked not to, or again.
 func TestRecoverCommand(t *testing.T) {
@@ -35,14 +23,14 @@ func TestRecoverCommand(t *testing.T) {
 	if err := errors.Join(os.Truncate(events, 200), os.Remove(filepath.Join(dir, "nccl.otf2"))); err != nil {
 		t.Fatal(err)
 	}
-	dry, err := recoverOutput("-n", filepath.Join(dir, "nccl.otf2"))
+	dry, err := outputOf(recoverCommand(), "-n", filepath.Join(dir, "nccl.otf2"))
 	if err != nil || !strings.Contains(dry, "1.evt: repaired: ") || !strings.HasSuffix(dry, "nothing was changed (--dry-run)\n") {
 		t.Errorf("dry run: %v\n%s", err, dry)
 	}
 	if st, err := os.Stat(events); err != nil || st.Size() != 200 {
 		t.Errorf("after a dry run: %v, %v", st, err)
 	}
-	out, err := recoverOutput(dir)
+	out, err := outputOf(recoverCommand(), dir)
 	for _, want := range []string{events + ": repaired: file ends without an end mark at byte ", "number of events corrected", "nccl.otf2: created: it was missing", "lost: anchor: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%v: no %q in\n%s", err, want, out)
@@ -55,14 +43,14 @@ func TestRecoverCommand(t *testing.T) {
 		otf2.RecoverResult
 		DryRun bool
 	}
-	out, err = recoverOutput("--format", "json", dir)
+	out, err = outputOf(recoverCommand(), "--format", "json", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal([]byte(out), &res); err != nil || res.Changed() || len(res.Files) < 10 || len(res.Lost) != 0 {
 		t.Errorf("second time: %v\n%s", err, out)
 	}
-	if out, err := printed(t, dir); err != nil || !strings.Contains(out, "MPI_COLLECTIVE") && !strings.Contains(out, "NON_BLOCKING") {
+	if out, err := outputOf(printCommand(), dir); err != nil || !strings.Contains(out, "MPI_COLLECTIVE") && !strings.Contains(out, "NON_BLOCKING") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -70,7 +58,7 @@ func TestRecoverCommand(t *testing.T) {
 // TestRecoverCommandFails where files cannot be helped, and where there is nothing to recover.
 func TestRecoverCommandFails(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := recoverOutput(dir); err == nil {
+	if _, err := outputOf(recoverCommand(), dir); err == nil {
 		t.Error("an empty folder: no error")
 	}
 	if err := os.CopyFS(dir, os.DirFS("../../otf2/testdata/collectives")); err != nil {
@@ -79,7 +67,7 @@ func TestRecoverCommandFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "nccl.def"), []byte("these are no definitions"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := recoverOutput(dir)
+	out, err := outputOf(recoverCommand(), dir)
 	var code exitCode
 	if !errors.As(err, &code) || code != exitInput || !strings.Contains(out, "nccl.def: failed: ") || !strings.Contains(out, "lost: all global definitions") {
 		t.Errorf("%v\n%s", err, out)

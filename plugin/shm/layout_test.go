@@ -5,6 +5,7 @@ package shm
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,21 +15,14 @@ import (
 	"testing"
 	"unicode"
 	"unsafe"
+
+	"ncclotf2/need"
 )
 
 // cFacts asks the C compiler for the values of expressions over plugin/shm.h.
 func cFacts(t *testing.T, expressions []string) map[string]string {
 	t.Helper()
-	cc := os.Getenv("CC")
-	if cc == "" {
-		cc = "cc"
-	}
-	if _, err := exec.LookPath(cc); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("no C compiler (%s): the layout cannot be compared", cc)
-		}
-		t.Skipf("SKIPPED: no C compiler (%s): THE LAYOUT OF shm.h IS NOT COMPARED", cc)
-	}
+	cc := need.Program(t, cmp.Or(os.Getenv("CC"), "cc"), "to compare the layout of shm.h")
 	header, err := filepath.Abs("../shm.h")
 	if err != nil {
 		t.Fatal(err)

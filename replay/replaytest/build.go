@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"ncclotf2/need"
 )
 
 var (
@@ -33,15 +35,6 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Unavailable skips a test for want of a tool, loudly; in continuous integration that is a failure.
-func Unavailable(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal("CI must have it: " + why)
-	}
-	t.Skip("SKIPPED, NOT TESTED: " + why)
-}
-
 // root is the module's folder: the nearest above the package under test that has go.mod.
 func root() string {
 	for dir, _ := os.Getwd(); ; dir = filepath.Dir(dir) {
@@ -55,9 +48,7 @@ func root() string {
 func Build(t testing.TB, sanitizer string) string {
 	t.Helper()
 	for _, tool := range []string{"make", "cc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			Unavailable(t, "the host cannot be built: "+err.Error())
-		}
+		need.Program(t, tool, "to build the host")
 	}
 	buildsLock.Lock()
 	defer buildsLock.Unlock()
@@ -82,7 +73,7 @@ func Build(t testing.TB, sanitizer string) string {
 	}
 	if err != nil {
 		if sanitizer != "" && strings.Contains(err.Error(), "cannot find") {
-			Unavailable(t, "no -fsanitize="+sanitizer+" library: "+err.Error())
+			need.NoError(t, "the library of -fsanitize="+sanitizer, err)
 		}
 		t.Fatalf("building the host: %v", err)
 	}

@@ -13,18 +13,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ncclotf2/need"
 )
 
 // compile makes a shared library of a few lines of C.
 func compile(t *testing.T, path, source string) string {
 	t.Helper()
-	cc, err := exec.LookPath("gcc")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("gcc is missing")
-		}
-		t.Skip("gcc is missing: libraries cannot be made to look at")
-	}
+	cc := need.Program(t, "gcc", "to make libraries to look at")
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package need is for tests that need something of the machine: a compiler, the reference tools. Where that is missing they are
+// left out, loudly; with CI=true they fail.
+package need
+
+import (
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+)
+
+// NoError ends a test if there is an error, which says that what it needs is missing.
+func NoError(t testing.TB, what string, err error) {
+	t.Helper()
+	switch {
+	case err == nil:
+	case os.Getenv("CI") == "true":
+		t.Fatalf("needed: %s: %v", what, err)
+	default:
+		t.Skipf("SKIPPED, NOT TESTED: needed: %s: %v", what, err)
+	}
+}
+
+// Program finds a program; hint says what for, or of what package it is.
+func Program(t testing.TB, name, hint string) (path string) {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	NoError(t, name+" ("+hint+")", err)
+	return path
+}
+
+// Reference finds a program of the reference implementation of OTF2.
+func Reference(t testing.TB, name string) (path string) {
+	t.Helper()
+	return Program(t, name, "Debian: otf2-tools")
+}
+
+const python = "/usr/bin/python3" // the one for which Debian's package is installed
+
+var bindings = sync.OnceValue(func() error { return exec.Command(python, "-c", "import otf2").Run() })
+
+// Python is the interpreter that has the bindings of the reference implementation.
+func Python(t testing.TB) (path string) {
+	t.Helper()
+	NoError(t, "OTF2's Python bindings (Debian: python3-otf2)", bindings())
+	return python
+}
