@@ -237,7 +237,7 @@ func newReader(d *Data) *reader {
 			return q
 		}
 	}
-	piece := min(max(piecesBytes/(streamsPerRow*max(len(d.rows), 1)), leastPiece), runPiece)
+	piece := min(max(piecesBytes/(streamsPerRow*max(len(d.rows), 1)), leastPiece), mostPiece)
 	for i := range d.rows {
 		if row := &d.rows[i]; row.bars != nil {
 			row.bars = newBars(uint32(i), &d.spool, piece)

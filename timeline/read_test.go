@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
+	"ncclotf2/tests/bench/synthetic"
 )
 
 const (
@@ -313,6 +315,74 @@ func TestPagesOfRandomArchives(t *testing.T) {
 			got.compare(t, &want)
 		}
 	})
+}
+
+// discard takes blocks and looks once at what memory is used then.
+type discard struct {
+	at, blocks int
+	used       uint64
+}
+
+func (s *discard) block([]byte) error {
+	if s.blocks++; s.blocks == s.at {
+		s.used = liveHeap()
+	}
+	return nil
+}
+
+// An archive of many blocks is shown as it is, and what is used of memory does not grow with it.
+func TestLargeArchive(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	measure := func(regions uint64) (a *otf2.Archive, d *Data, used [2]int64) {
+		size := synthetic.New(regions*16/5, 8)
+		size.Jitter = true
+		anchor, err := size.Write(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := liveHeap()
+		if a, err = otf2.Open(anchor, nil); err != nil {
+			t.Fatal(err)
+		}
+		if d, err = readKeeping(a, 64<<10); err != nil {
+			t.Fatal(err)
+		}
+		if d.layout.total != uint32(size.Regions()) {
+			t.Fatalf("%d regions, want %d", d.layout.total, size.Regions())
+		}
+		used[0] = int64(liveHeap() - before)
+		half := &discard{at: d.blocks() / 2}
+		if _, err := d.write(half, nil); err != nil {
+			t.Fatal(err)
+		}
+		used[1] = int64(half.used - before)
+		return a, d, used
+	}
+	a, d, few := measure(100_000)
+	small := d.layout.total
+	d.Close()
+	a.Close()
+	a, d, many := measure(300_000)
+	defer d.Close()
+	defer a.Close()
+	for i, c := range []struct {
+		when   string
+		chance int64 // bytes: how many blocks are being packed just then
+	}{{"read", 1 << 19}, {"half written", 4 << 20}} {
+		if each := float64(many[i]-few[i]-c.chance) / float64(d.layout.total-small); each > 3 {
+			t.Errorf("%s: %d KiB of memory for %d regions, and %d KiB for %d: %.1f bytes for each more", c.when, few[i]>>10, small, many[i]>>10, d.layout.total, each)
+		}
+	}
+	got, want := show(t, d), expect(t, a, d)
+	got.compare(t, &want)
+}
+
+func liveHeap() uint64 {
+	runtime.GC()
+	runtime.GC() // pools keep what they have for one collection
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // Transfers that are under way when later ones begin are found from both ends.

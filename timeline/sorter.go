@@ -21,8 +21,8 @@ type sorter struct {
 	runs  []*stream     // by age
 }
 
-// runPiece is what is read of each run at a time.
-const runPiece = 8 << 10
+// runPieces is in how many pieces about a run is read, at least: one of each run is in memory.
+const runPieces = 256
 
 func newSorter(t *temp, limit int) *sorter {
 	s := &sorter{spool: spool{temp: t}, limit: limit, kept: new(entries), spare: make(chan *entries, 1)}
@@ -35,6 +35,7 @@ type entries struct {
 	keys  []keys
 	other []keys // for sort
 	data  []byte
+	out   []byte // of write
 }
 
 type keys struct {
@@ -140,7 +141,7 @@ func (f *feed) flush() {
 	}
 	full := s.kept
 	s.kept = <-s.spare
-	run := &stream{to: &s.spool, piece: runPiece}
+	run := &stream{to: &s.spool, piece: max(s.limit/runPieces, 1)}
 	s.runs = append(s.runs, run)
 	s.mu.Unlock()
 	full.sort()
@@ -152,6 +153,7 @@ func (f *feed) flush() {
 // write puts entries into a run: the keys as differences.
 func (e *entries) write(run *stream) {
 	var a, b uint64
+	run.buf = e.out
 	for i := range e.keys {
 		k := &e.keys[i]
 		run.number(k.a - a)
@@ -162,12 +164,13 @@ func (e *entries) write(run *stream) {
 		a, b = k.a, k.b
 	}
 	run.flush()
+	e.out, run.buf = run.buf, nil
 }
 
 // finish is called when all feeds have been flushed, before sorted. It gives back memory that is not needed any more.
 func (s *sorter) finish() {
 	s.kept.sort()
-	s.kept.other, s.spare = nil, nil
+	s.kept.other, s.kept.out, s.spare = nil, nil, nil
 }
 
 func (s *sorter) close() {

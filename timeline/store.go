@@ -37,13 +37,14 @@ const (
 	// piecesBytes is about what the streams of all rows keep before they write.
 	piecesBytes   = 64 << 20
 	streamsPerRow = 4
-	leastPiece    = 2 << 10
+	// A piece of a stream.
+	leastPiece, mostPiece = 2 << 10, 8 << 10
 )
 
 func newStore(kept int) *store {
 	s := &store{kept: kept}
 	s.spool.temp = &s.temp
-	s.parents = stream{to: &s.spool, piece: runPiece}
+	s.parents = stream{to: &s.spool, piece: mostPiece}
 	s.instances = s.parents
 	for _, at := range []**sorter{&s.deep, &s.claims, &s.kids, &s.waits, &s.operations, &s.asked, &s.ends, &s.askers, &s.parts} {
 		*at = s.newSorter()
