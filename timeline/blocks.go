@@ -139,6 +139,9 @@ func (d *Data) blocks() int {
 	return n
 }
 
+// wait is how long a region waited, and for which rank.
+type wait struct{ length, kind, rank, first uint64 }
+
 func (w *writer) nextParent() {
 	if !w.parents.more() {
 		w.child = nowhere
@@ -200,20 +203,23 @@ func (w *writer) lane(l *lane) {
 			kids++
 		}
 		kidCount.add(kids)
-		// A region shows one wait: that of its first collective, or the longest of its messages.
-		var shown, waiting uint64
-		for first := true; w.waits.is(uint64(at)); w.waits.next() {
+		// A region shows one wait, the longest: an MPI_Sendrecv has one for each of its messages.
+		var longest wait
+		waiting := uint64(0)
+		for ; w.waits.is(uint64(at)); w.waits.next() {
 			e := &w.waits.entry
-			long := e.number()
-			if waiting += long; first {
-				shown, first = long, false
-				waits.add(uint64(i % chunk))
-				waits.add(e.number())
-				waits.add(e.number())
-				waits.add(e.number())
+			one := wait{e.number(), e.number(), e.number(), e.number()}
+			if waiting += one.length; one.length > longest.length {
+				longest = one
 			}
 		}
-		waited.add(shown)
+		if longest.length > 0 {
+			waits.add(uint64(i % chunk))
+			waits.add(longest.kind)
+			waits.add(longest.rank)
+			waits.add(longest.first)
+		}
+		waited.add(longest.length)
 		w.attributes.add(w.list)
 		if l.depth == maxDepth {
 			w.deep.next()

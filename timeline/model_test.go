@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"math/big"
 	"slices"
 
 	"ncclotf2/analysis"
@@ -72,14 +73,18 @@ type modelOperation struct {
 }
 
 type modelInstance struct {
-	key   instanceKey
-	whole int
-	parts []modelPart
+	kind     uint64
+	function uint16
+	comm     uint32
+	ordinal  uint64
+	whole    int
+	parts    []modelPart
 }
 
 type modelPart struct {
-	rank int32
-	at   *modelRegion
+	rank  uint64
+	order int64 // among the parts
+	at    *modelRegion
 }
 
 // expect is what the page of an archive should show. d is the archive as it was read: its rows and names are taken.
@@ -108,13 +113,14 @@ func expect(t fatals, a *otf2.Archive, d *Data) shown {
 		m.attribute[a.Defs.String(at.Name)] = at.Self
 	}
 	for _, c := range a.Defs.Comms {
-		m.members[c.Self] = a.Defs.Group(c.Group).Members
+		if g := a.Defs.Group(c.Group); g != nil {
+			m.members[c.Self] = g.Members
+		}
 	}
 	for ev, err := range a.Events(nil) {
-		if err != nil {
-			t.Fatalf("%v", err)
+		if err == nil { // what is damaged is shown as far as it is whole
+			m.event(ev)
 		}
-		m.event(ev)
 	}
 	for i := range m.rows {
 		for _, r := range m.rows[i].open {
@@ -125,6 +131,11 @@ func expect(t fatals, a *otf2.Archive, d *Data) shown {
 		t.Fatalf("%v", err)
 	}
 	return m.shown()
+}
+
+func (m *model) ns(ticks uint64) uint64 {
+	t := new(big.Int).SetUint64(ticks)
+	return t.Div(t.Mul(t, big.NewInt(1e9)), new(big.Int).SetUint64(cmp.Or(m.d.defs.Clock.Resolution, 1e9))).Uint64()
 }
 
 func (m *model) notes(ev *otf2.Event) (all []uint64) {
@@ -151,7 +162,7 @@ func (m *model) event(ev *otf2.Event) {
 		return
 	}
 	row := &m.rows[at]
-	time := uint64(ev.Time - m.d.origin)
+	time := m.ns(uint64(ev.Time - min(ev.Time, m.d.origin)))
 	row.last = time
 	id := m.named(ev, regions.Attributes[regions.AttrEventID].Name)
 	var names []modelName
@@ -175,11 +186,11 @@ func (m *model) event(ev *otf2.Event) {
 		}
 	case otf2.EventLeave:
 		if top != nil {
-			top.end = time
+			top.end = max(time, top.start)
 			top.notes = append(top.notes, m.notes(ev)...)
 			row.open = row.open[:len(row.open)-1]
 		}
-	case otf2.EventNonBlockingCollectiveRequest:
+	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest, otf2.EventMpiIsend:
 		if top == nil || len(ev.Attributes) == 0 {
 			return
 		}
@@ -206,7 +217,7 @@ func (m *model) event(ev *otf2.Event) {
 		}
 		row.transfers = append(row.transfers, t)
 		row.puts[ev.Args[3]] = t
-	case otf2.EventRmaOpCompleteNonBlocking:
+	case otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
 		if t := row.puts[ev.Args[1]]; t != nil {
 			t.length = time - t.start + 1
 			delete(row.puts, ev.Args[1])
@@ -220,22 +231,31 @@ func (m *model) operation(p *analysis.Part) {
 		return
 	}
 	r := m.rows[at].regions[p.Enter]
-	key := instanceKey{comm: uint32(slices.IndexFunc(m.d.comms, func(c communicator) bool { return c.ref == p.Comm })), ordinal: p.Ordinal}
-	key.function = uint16(slices.Index(m.d.functions, p.Function))
+	in := &modelInstance{function: uint16(slices.Index(m.d.functions, p.Function)), ordinal: p.Ordinal, kind: bit(p.Message()) | bit(!p.Alike)<<1}
+	in.comm = uint32(max(slices.IndexFunc(m.d.comms, func(c communicator) bool { return c.ref == p.Comm }), 0))
+	in.whole = len(m.d.comms[in.comm].members)
+	key := instanceKey{comm: in.comm, function: in.function, src: -1, dst: -1, ordinal: p.Ordinal}
+	one := modelPart{uint64(int32(p.Rank)), int64(p.Rank), r}
+	if p.Message() {
+		in.whole, key.function, key.src, key.dst, one.order = 2, math.MaxUint16, int32(p.Rank), int32(p.Peer), 0
+		if p.Function == "Recv" {
+			key.src, key.dst, one.order = key.dst, key.src, 1
+		}
+	}
 	i, known := m.numbers[key]
-	if !known {
+	if !known || !p.Alike || len(m.instances[i].parts) >= in.whole {
 		i = len(m.instances)
 		m.numbers[key] = i
-		m.instances = append(m.instances, &modelInstance{key: key, whole: len(m.d.comms[key.comm].members)})
+		m.instances = append(m.instances, in)
 	}
-	m.instances[i].parts = append(m.instances[i].parts, modelPart{int32(p.Rank), r})
+	m.instances[i].parts = append(m.instances[i].parts, one)
 	m.rows[at].operations = append(m.rows[at].operations, &modelOperation{r, p.Event, i, p.Sent, p.Received, uint64(uint32(p.Root + 1))})
 }
 
 func (m *model) wait(w *analysis.Wait) {
 	if at, ok := m.rowOf[w.Place.Location]; ok && w.Place.Enter != analysis.NoRegion {
 		r := m.rows[at].regions[w.Place.Enter]
-		r.waits = append(r.waits, []uint64{w.Waited, uint64(slices.Index(m.d.waitKinds, w.Kind)), uint64(max(w.For, 0)), bit(w.StartUp)})
+		r.waits = append(r.waits, []uint64{m.ns(w.Waited), uint64(slices.Index(m.d.waitKinds, w.Kind)), uint64(max(w.For, 0)), bit(w.StartUp)})
 	}
 }
 
@@ -317,17 +337,18 @@ func (m *model) shown() (s shown) {
 			}
 			from := max(r.start, end)
 			end = from + r.end - r.start
+			var longest []uint64
 			waited := uint64(0)
-			if len(r.waits) > 0 {
-				waited = r.waits[0][0]
+			for _, w := range r.waits {
+				if w[0] > waited {
+					longest, waited = w[1:], w[0]
+				}
 			}
 			bar := []uint64{uint64(r.row), uint64(r.depth), from, r.end - r.start, r.region, reference(r.parent), waited, uint64(len(r.kids))}
 			for _, k := range r.kids {
 				bar = append(bar, k.bar)
 			}
-			if len(r.waits) > 0 {
-				bar = append(bar, r.waits[0][1:]...)
-			}
+			bar = append(bar, longest...)
 			s.bars = append(s.bars, append(bar, look(r.notes)...))
 			if sums[r.region] == nil {
 				sums[r.region] = []uint64{r.region, 0, 0}
@@ -366,10 +387,10 @@ func (m *model) shown() (s shown) {
 		}
 	}
 	for _, in := range m.instances {
-		slices.SortStableFunc(in.parts, func(a, b modelPart) int { return cmp.Compare(a.rank, b.rank) })
-		one := []uint64{0, uint64(in.key.comm), uint64(in.key.function), in.key.ordinal, uint64(in.whole)}
+		slices.SortStableFunc(in.parts, func(a, b modelPart) int { return cmp.Compare(a.order, b.order) })
+		one := []uint64{in.kind, uint64(in.comm), uint64(in.function), in.ordinal, uint64(in.whole)}
 		for _, p := range in.parts {
-			one = append(one, uint64(p.rank), p.at.bar)
+			one = append(one, p.rank, p.at.bar)
 		}
 		s.instances = append(s.instances, one)
 	}

@@ -145,7 +145,7 @@ func TestInstancesAndWaits(t *testing.T) {
 	}
 }
 
-// Archives of other tools give a page, too.
+// Archives of other tools give a page, too, which shows what is in them.
 func TestForeignArchives(t *testing.T) {
 	anchors := []string{}
 	for _, pattern := range []string{"../analysis/testdata/*/*.otf2", "../otf2/testdata/*/*.otf2", "../otf2/testdata/*/*/*.otf2"} {
@@ -173,6 +173,10 @@ func TestForeignArchives(t *testing.T) {
 		if err := d.WritePage(io.Discard, Options{}); err != nil {
 			t.Errorf("%s: %v", anchor, err)
 		}
+		got, want := show(t, d), expect(t, a, d)
+		t.Run(anchor, func(t *testing.T) { got.compare(t, &want) })
+		d.Close()
+		a.Close()
 	}
 	if read < 3 {
 		t.Errorf("%d of %d archives were read", read, len(anchors))
