@@ -349,6 +349,22 @@ func (w *writer) operationsOf(b *bars) (firsts []uint32) {
 	return firsts
 }
 
+// asking is the attributes with which an operation was asked for.
+type asking struct {
+	event uint64
+	notes []note
+}
+
+// lastOf finds the last attributes of an event.
+func lastOf(all []asking, event uint64) []note {
+	for _, a := range slices.Backward(all) {
+		if a.event == event {
+			return a.notes
+		}
+	}
+	return nil
+}
+
 func (w *writer) allInstances() {
 	var kind, comm, function, ordinal, expected, count, ranks, bar column
 	var before []uint64 // bars, by place in an instance

@@ -42,10 +42,10 @@ type block struct {
 	packed bytes.Buffer
 }
 
-// blocks and packers keep what takes much memory for the next.
+// spareBlocks and packers keep what takes much memory for the next.
 var (
-	blocks  = sync.Pool{New: func() any { return new(block) }}
-	packers = sync.Pool{New: func() any {
+	spareBlocks = sync.Pool{New: func() any { return new(block) }}
+	packers     = sync.Pool{New: func() any {
 		w, _ := flate.NewWriter(nil, 6) // the level is one it knows
 		return w
 	}}
@@ -53,14 +53,14 @@ var (
 
 // newBlock makes a block of columns, and empties them.
 func newBlock(all ...*column) *block {
-	b := blocks.Get().(*block)
+	b := spareBlocks.Get().(*block)
 	b.buf = b.buf[:0]
 	b.columns(all...)
 	return b
 }
 
 // free gives the block back.
-func (b *block) free() { blocks.Put(b) }
+func (b *block) free() { spareBlocks.Put(b) }
 
 func (b *block) columns(all ...*column) {
 	for _, c := range all {
