@@ -338,7 +338,7 @@ func (s *discard) block([]byte) error {
 func TestLargeArchive(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	measure := func(regions uint64) (a *otf2.Archive, d *Data, used [2]int64) {
-		size := synthetic.New(regions*16/5, 8)
+		size := synthetic.New(regions*16/5, 2)
 		size.Jitter = true
 		anchor, err := size.Write(t.TempDir())
 		if err != nil {
@@ -362,11 +362,11 @@ func TestLargeArchive(t *testing.T) {
 		used[1] = int64(half.used - before)
 		return a, d, used
 	}
-	a, d, few := measure(100_000)
+	a, d, few := measure(50_000)
 	small := d.layout.total
 	d.Close()
 	a.Close()
-	a, d, many := measure(300_000)
+	a, d, many := measure(200_000)
 	defer d.Close()
 	defer a.Close()
 	for i, c := range []struct {
@@ -376,6 +376,9 @@ func TestLargeArchive(t *testing.T) {
 		if each := float64(many[i]-few[i]-c.chance) / float64(d.layout.total-small); each > 3 {
 			t.Errorf("%s: %d KiB of memory for %d regions, and %d KiB for %d: %.1f bytes for each more", c.when, few[i]>>10, small, many[i]>>10, d.layout.total, each)
 		}
+	}
+	if n, lanes := d.blocks(), len(d.layout.lanes); n < 6*lanes {
+		t.Errorf("%d blocks only, of %d lanes", n, lanes)
 	}
 	got, want := show(t, d), expect(t, a, d)
 	got.compare(t, &want)
