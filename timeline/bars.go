@@ -13,7 +13,8 @@ import (
 const maxDepth = 15
 
 // address is a region: 32 bits say on which row and how deep, 32 bits which of those it is, in the order in which they
-// were entered. Addresses are known when regions are entered, and are in the order of the numbers that bars get on the page when all have been.
+// were entered. It is known when the region is entered. The numbers that bars have on the page, which are known when
+// all have been entered, are in the same order.
 type address uint64
 
 const nowhere address = math.MaxUint64
@@ -38,11 +39,12 @@ type bars struct {
 	last   uint64   // ns of the last event
 	cut    int      // regions without an end
 
-	// depths are the depths of the regions in the order in which they were entered: depth, and how many follow each other that have it.
+	// depths are the depths of the regions in the order in which they were entered: depth, and how many with it follow
+	// each other.
 	depths stream
 	run    struct{ depth, count uint64 }
 
-	transfers     stream // see transferRecord
+	transfers     stream // see reader.put
 	transferCount uint32
 	transferStart uint64 // of the last one
 	puts          map[putKey]put
@@ -53,7 +55,7 @@ type bars struct {
 
 // level is the regions of one depth. They follow each other, so that they end in the order in which they begin.
 type level struct {
-	stream           // see region record
+	stream           // see frame.record
 	count     uint32 // entered
 	start     uint64 // of the last one in the stream
 	enclosing uint32 // index of the region that it is in

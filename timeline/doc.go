@@ -11,14 +11,15 @@
 // temporary files without names, in two forms.
 //
 //   - Streams (spool.go) have what is known when a region ends, by location and depth: regions of one depth follow each
-//     other, so that they end in the order in which the page has them. A region's address (depth and place in it) is known when it
-//     begins; bars are numbered by lane, which is the order of addresses, so that nothing has to be looked up.
-//   - Sorters (sorter.go) put everything else in the order of addresses, by runs on disk that are merged: what a region was asked for by
-//     (names of NCCL's events are joined with who has them), its children, its waits and operations, the parts of each
-//     instance, how long transfers took. store.go lists them; settle.go makes one of the other.
+//     other, so that they end in the order in which the page has them. A region's address (location, depth, and which of
+//     those it is) is known when it begins; bars are numbered in the order of addresses.
+//   - Sorters (sorter.go) put everything else in the order of addresses, by runs on disk that are merged: what asked for
+//     a region (names of NCCL's events are joined with who has them), its children, its waits and operations, the parts
+//     of each instance, how long transfers took. store.go lists them; settle.go makes one of the other.
 //
-// The blocks are then made lane by lane from a stream and the sorters side by side, as often as wanted. In memory are buffers, what is
-// pending (regions, transfers and instances that have not ended), and the block at hand. Archives of some ten thousand regions need no files.
+// The blocks are then made lane by lane from a stream and the sorters side by side, as often as wanted. In memory are
+// buffers, what is pending (regions, transfers and instances that have not ended), and the block at hand, of which the
+// numbers of a region's children are the part that has no bound. Archives of some ten thousand regions need no files.
 //
 // The page itself is in page/, in TypeScript. `make page` makes asset/ of it.
 package timeline

@@ -175,7 +175,7 @@ type reader struct {
 	regionOf map[otf2.RegionRef]uint32
 	event0   otf2.AttributeRef // EVENT_ID
 	parents  []otf2.AttributeRef
-	readers  []*laneReader
+	lanes    []*laneReader
 	windows  map[otf2.RmaWinRef][]uint32 // rows by rank
 	scale    func(uint64) uint64         // ticks to ns
 
@@ -183,9 +183,9 @@ type reader struct {
 		sync.Mutex
 		hosts []uint32 // rows, by process
 	}
-	names *sorter // of events of NCCL: see nameRecord
+	names *sorter // of events of NCCL: see nameGiven
 
-	told       feed   // what analysis finds, by number of region: see toldRecord
+	told       feed   // what analysis finds, by number of region: see toldOperation
 	order      uint64 // of what was told
 	commOf     map[otf2.CommRef]uint32
 	present    []int // by communicator: members that have recorded something
@@ -331,9 +331,8 @@ func (r *reader) withData(rows []uint32) (n int) {
 // lane gives what takes the events of one more lane.
 func (r *reader) lane() func(*otf2.Event) {
 	lane := &laneReader{processes: make(map[otf2.LocationGroupRef]*process)}
-	lane.deep.to, lane.kids.to, lane.asked.to, lane.ends.to, lane.fallback.to = r.deep, r.kids, r.asked, r.ends, r.claims
-	lane.names.to = r.names
-	r.readers = append(r.readers, lane)
+	lane.deep.to, lane.kids.to, lane.asked.to, lane.ends.to, lane.names.to, lane.fallback.to = r.deep, r.kids, r.asked, r.ends, r.names, r.claims
+	r.lanes = append(r.lanes, lane)
 	return func(ev *otf2.Event) { r.event(lane, ev) }
 }
 
@@ -383,7 +382,8 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 // unknownRegion is the index that regions get which are not defined.
 func (r *reader) unknownRegion() uint32 { return uint32(len(r.regions)) }
 
-// request takes the begin of an operation within a launch of several: what it tells belongs to the launch's region, also what asked for it, if nothing else did.
+// request takes the begin of an operation within a launch of several: what it tells belongs to the launch's region,
+// also what asked for it, if nothing else did.
 func (r *reader) request(lane *laneReader, row *row, ev *otf2.Event) {
 	b := row.bars
 	if len(b.open) == 0 || len(ev.Attributes) == 0 {
@@ -502,19 +502,17 @@ func (r *reader) operation(p *analysis.Part) {
 	}
 	comm := r.commOf[p.Comm]
 	key := instanceKey{comm: comm, function: fn, src: -1, dst: -1, ordinal: p.Ordinal}
-	expected := len(r.comms[comm].members)
-	rank := int32(p.Rank)
+	members, rank := r.comms[comm].members, int32(p.Rank)
+	expected, present := len(members), r.present[comm]
+	// The members of a collective stand by rank, of a message the sender stands first.
+	place := uint64(rank) ^ 1<<63
 	if p.Message() {
-		key.function, expected = math.MaxUint16, 2
-		key.src, key.dst = rank, int32(p.Peer)
+		expected, present, place = 2, 2, 0
+		key.function, key.src, key.dst = math.MaxUint16, rank, int32(p.Peer)
 		if p.Function == "Recv" {
-			key.src, key.dst = key.dst, key.src
+			key.src, key.dst, place = key.dst, key.src, 1
 		}
-	}
-	present := r.present[comm]
-	if p.Message() {
-		present = 2
-		if members := r.comms[comm].members; p.Peer < len(members) && members[p.Peer] == noRow {
+		if p.Peer < len(members) && members[p.Peer] == noRow {
 			present = 1
 		}
 	}
@@ -533,11 +531,6 @@ func (r *reader) operation(p *analysis.Part) {
 		delete(r.open, key)
 	} else if p.Alike {
 		r.open[key] = in
-	}
-	// The members of a collective stand by rank, of a message the sender stands first.
-	place := uint64(rank) ^ 1<<63
-	if p.Message() {
-		place = bit(p.Function != "Send")
 	}
 	r.tell(at, p.Enter, toldOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)), p.Event)
 }

@@ -19,13 +19,13 @@ func (r *reader) end() {
 	}
 	deep.flush()
 	r.told.flush()
-	for _, l := range r.readers {
+	for _, l := range r.lanes {
 		for _, f := range []*feed{&l.deep, &l.kids, &l.asked, &l.ends, &l.names, &l.fallback} {
 			f.flush()
 		}
 		unknown = unknown || l.unknown
 	}
-	r.readers = nil
+	r.lanes = nil
 	r.resolve()
 	r.choose()
 	r.locate()
