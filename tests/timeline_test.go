@@ -177,6 +177,7 @@ func writePage(t *testing.T, anchor string) (url string, page []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer d.Close()
 	path := filepath.Join(t.TempDir(), "page.html")
 	f, err := os.Create(path)
 	if err != nil {
@@ -740,6 +741,7 @@ func TestTimelineServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer d.Close()
 	s, err := d.NewServer(timeline.Options{Title: "served"})
 	if err != nil {
 		t.Fatal(err)

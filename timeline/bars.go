@@ -9,96 +9,211 @@ import (
 	"ncclotf2/otf2"
 )
 
-// bars is what a location has: its regions in the order in which they were entered, and its transfers. One goroutine
-// fills it from the events; another adds operations and waits.
+// maxDepth bounds how many regions of a row lie within each other on the page; deeper ones are on the last lane.
+const maxDepth = 15
+
+// address is a region: 32 bits say on which row and how deep, 32 bits which of those it is, in the order in which they
+// were entered. It is known when the region is entered. The numbers that bars have on the page, which are known when
+// all have been entered, are in the same order.
+type address uint64
+
+const nowhere address = math.MaxUint64
+
+func addressOf(row uint32, depth int, index uint32) address {
+	return address(uint64(row)*(maxDepth+1)+uint64(depth))<<32 | address(index)
+}
+
+func (a address) row() uint32   { return uint32(a >> 32 / (maxDepth + 1)) }
+func (a address) depth() int    { return int(a >> 32 % (maxDepth + 1)) }
+func (a address) index() uint32 { return uint32(a) }
+
+// numbered is the n-th thing of a row, as a key.
+func numbered(row, number uint32) uint64 { return uint64(row)<<32 | uint64(number) }
+
+// bars is what a location has: its regions by depth, and its transfers. One goroutine fills it from the events.
 type bars struct {
-	start     []uint64 // ns since the begin of the archive
-	length    []uint64 // ns
-	region    []uint32 // index into archive.regions
-	depth     []uint8
-	parent    []place  // of the region that asked for it; none
-	attribute []uint32 // offset into notes
+	row    uint32
+	levels []*level // by depth
+	count  uint32   // of regions
+	open   []frame  // regions under way
+	last   uint64   // ns of the last event
+	cut    int      // regions without an end
+
+	// depths are the depths of the regions in the order in which they were entered: depth, and how many with it follow
+	// each other.
+	depths stream
+	run    struct{ depth, count uint64 }
+
+	transfers     stream // see reader.put
+	transferCount uint32
+	transferStart uint64 // of the last one
+	puts          map[putKey]put
+	operations    int
+
+	process *process
+}
+
+// level is the regions of one depth. They follow each other, so that they end in the order in which they begin.
+type level struct {
+	stream           // see frame.record
+	count     uint32 // entered
+	start     uint64 // of the last one in the stream
+	enclosing uint32 // index of the region that it is in
+}
+
+// frame is a region under way.
+type frame struct {
+	at        address
+	enclosing address
+	number    uint32 // of the row's regions
+	region    uint32 // index into Data.regions
+	start     uint64 // ns since the begin of the archive
 	notes     notes
-	open      []int32 // numbers of regions under way
-	last      uint64  // ns of the last event
-	cut       int     // regions without an end
-
-	transfers []transfer
-	puts      map[putKey]int // transfers under way
-
-	operations []operation
-	asked      map[request]uint32 // offset into notes, of operations that were launched together with others
-	waits      []wait
 }
-
-// request names an operation within a region.
-type request struct {
-	number uint32
-	event  uint64
-}
-
-func newBars() *bars { return &bars{puts: make(map[putKey]int), asked: make(map[request]uint32)} }
-
-// place is a region: the n-th of a location.
-type place struct {
-	row, number uint32
-}
-
-var nowhere = place{math.MaxUint32, math.MaxUint32}
 
 type putKey struct {
 	window   otf2.RmaWinRef
 	matching uint64
 }
 
-// transfer is a line between two rows.
-type transfer struct {
-	start, length uint64 // ns
-	bytes         uint64
-	to            uint32 // row; noRow
-	parent        place
-	notes         uint32
-	ended         bool
+// put is a transfer under way.
+type put struct {
+	number uint32
+	start  uint64
 }
 
 const noRow = math.MaxUint32
 
-// operation is one part of a collective, or an end of a message.
-type operation struct {
-	number         uint32 // of the region on its row
-	instance       uint32 // index into archive.instances
-	sent, received uint64
-	root           uint32
-	event          uint64
+func newBars(row uint32, to *spool, piece int) *bars {
+	empty := stream{to: to, piece: piece}
+	return &bars{row: row, depths: empty, transfers: empty, puts: make(map[putKey]put)}
 }
 
-type wait struct {
-	number uint32
-	length uint64
-	kind   uint8  // index into archive.waitKinds
-	rank   uint16 // that was waited for
-	first  bool
-}
-
-// notes holds attribute lists: for each the number of attributes, then id and value of each, as varints.
-type notes []byte
-
-// add appends the attributes of lists and gives the offset of what it appended.
-func (n *notes) add(lists ...[]otf2.AttributeValue) uint32 {
-	at := uint32(len(*n))
-	count := 0
-	for _, l := range lists {
-		count += len(l)
+// enter begins a region.
+func (b *bars) enter(time uint64, region uint32, attributes []otf2.AttributeValue) *frame {
+	depth := min(len(b.open), maxDepth)
+	if depth == len(b.levels) {
+		b.levels = append(b.levels, &level{stream: stream{to: b.depths.to, piece: b.depths.piece}})
 	}
-	b := binary.AppendUvarint(*n, uint64(count))
-	for _, l := range lists {
-		for i := range l {
-			b = binary.AppendUvarint(b, uint64(l[i].ID))
-			b = binary.AppendUvarint(b, l[i].Bits)
+	level := b.levels[depth]
+	if b.run.depth != uint64(depth) {
+		b.endRun()
+		b.run.depth = uint64(depth)
+	}
+	b.run.count++
+	enclosing := nowhere
+	if n := len(b.open); n > 0 {
+		enclosing = b.open[n-1].at
+	}
+	if n := len(b.open); n < cap(b.open) {
+		b.open = b.open[:n+1]
+	} else {
+		b.open = append(b.open, frame{})
+	}
+	f := &b.open[len(b.open)-1]
+	*f = frame{addressOf(b.row, depth, level.count), enclosing, b.count, region, time, notes{bytes: f.notes.bytes[:0]}}
+	f.notes.add(attributes)
+	level.count++
+	b.count++
+	return f
+}
+
+func (b *bars) endRun() {
+	if b.run.count > 0 {
+		b.depths.number(b.run.depth)
+		b.depths.number(b.run.count)
+		b.depths.end()
+		b.run.count = 0
+	}
+}
+
+// leave ends the innermost region. Attributes that come with the end are put behind those of the begin. deep takes the
+// regions that lie too deep to follow each other.
+func (b *bars) leave(time uint64, attributes []otf2.AttributeValue, deep *feed) {
+	n := len(b.open)
+	if n == 0 {
+		b.cut++
+		return
+	}
+	f := &b.open[n-1]
+	b.open = b.open[:n-1]
+	f.notes.add(attributes)
+	if f.at.depth() == maxDepth {
+		from := len(deep.data)
+		deep.data = f.record(deep.data, 0, time, uint64(f.enclosing))
+		deep.end(uint64(f.at), 0, from)
+		return
+	}
+	l := b.levels[f.at.depth()]
+	l.buf = f.record(l.buf, l.start, time, uint64(f.enclosing.index()-l.enclosing))
+	l.end()
+	l.start, l.enclosing = f.start, f.enclosing.index()
+}
+
+// record appends a region: start (from base), length, region, enclosing, attributes. The region that it lies in is given by
+// its index (from that of the one before; it is the depth above), in the last level by its address.
+func (f *frame) record(b []byte, base, end, enclosing uint64) []byte {
+	b = binary.AppendUvarint(b, f.start-base)
+	b = binary.AppendUvarint(b, end-min(end, f.start))
+	b = binary.AppendUvarint(b, uint64(f.region))
+	b = binary.AppendUvarint(b, enclosing)
+	return f.notes.record(b)
+}
+
+// end closes what is open when the events have ended.
+func (b *bars) end(deep *feed) {
+	b.cut += len(b.open)
+	for len(b.open) > 0 {
+		b.leave(b.last, nil, deep)
+	}
+	b.endRun()
+	b.open, b.puts = nil, nil
+}
+
+// places finds the regions of a row by their numbers, one after the other.
+type places struct {
+	row    uint32
+	runs   *cursor
+	counts [maxDepth + 1]uint32 // of the runs before
+	depth  int
+	from   uint32 // number of the first of the run
+	to     uint32
+}
+
+func (b *bars) places() *places { return &places{row: b.row, runs: b.depths.open()} }
+
+// at gives the region with a number not less than the one before. ok: there is one.
+func (p *places) at(number uint32) (a address, ok bool) {
+	for number >= p.to {
+		if !p.runs.more() {
+			return nowhere, false
 		}
+		p.counts[p.depth] += p.to - p.from
+		p.depth = min(int(p.runs.number()), maxDepth)
+		p.from = p.to
+		p.to += uint32(p.runs.number())
 	}
-	*n = b
-	return at
+	return addressOf(p.row, p.depth, p.counts[p.depth]+number-p.from), true
+}
+
+// notes are attributes: id and value of each, as varints.
+type notes struct {
+	count uint64
+	bytes []byte
+}
+
+func (n *notes) add(list []otf2.AttributeValue) {
+	for i := range list {
+		n.bytes = binary.AppendUvarint(n.bytes, uint64(list[i].ID))
+		n.bytes = binary.AppendUvarint(n.bytes, list[i].Bits)
+	}
+	n.count += uint64(len(list))
+}
+
+// record appends them to a record.
+func (n *notes) record(b []byte) []byte {
+	b = binary.AppendUvarint(b, n.count)
+	return append(b, n.bytes...)
 }
 
 // note is one attribute of a list.
@@ -107,70 +222,13 @@ type note struct {
 	value uint64
 }
 
-// at reads the list at an offset into out.
-func (n notes) at(offset uint32, out []note) []note {
-	out, _ = n.read(offset, out)
-	return out
-}
-
-// read is at that tells where the next list begins, too.
-func (n notes) read(offset uint32, out []note) ([]note, uint32) {
-	at := int(offset)
-	next := func() uint64 {
-		v, size := binary.Uvarint(n[at:])
-		at += max(size, 0)
-		return v
+// notes reads attributes of a record.
+func (c *cursor) notes(list []note) []note {
+	list = list[:0]
+	count := c.number()
+	for range min(count, uint64(len(c.buf)-c.at)) {
+		id := c.number()
+		list = append(list, note{uint32(id), c.number()})
 	}
-	out = out[:0]
-	for range next() {
-		id := next()
-		out = append(out, note{uint32(id), next()})
-	}
-	return out, uint32(at)
-}
-
-// maxDepth bounds how many regions of a row lie within each other on the page; deeper ones are on the last lane.
-const maxDepth = 15
-
-func (b *bars) enter(time uint64, region uint32, parent place, attributes []otf2.AttributeValue) {
-	b.start = append(b.start, time)
-	b.length = append(b.length, 0)
-	b.region = append(b.region, region)
-	b.depth = append(b.depth, uint8(min(len(b.open), maxDepth)))
-	b.parent = append(b.parent, parent)
-	b.attribute = append(b.attribute, b.notes.add(attributes))
-	b.open = append(b.open, int32(len(b.start)-1))
-}
-
-// leave ends the innermost region. Attributes that come with the end are put behind those of the begin.
-func (b *bars) leave(time uint64, attributes []otf2.AttributeValue) {
-	n := len(b.open)
-	if n == 0 {
-		b.cut++
-		return
-	}
-	at := b.open[n-1]
-	b.open = b.open[:n-1]
-	b.length[at] = time - min(time, b.start[at])
-	if len(attributes) > 0 {
-		b.annotate(uint32(at), attributes)
-	}
-}
-
-func (b *bars) annotate(at uint32, more []otf2.AttributeValue) {
-	var first []otf2.AttributeValue
-	for _, n := range b.notes.at(b.attribute[at], nil) {
-		first = append(first, otf2.AttributeValue{ID: otf2.AttributeRef(n.id), Bits: n.value})
-	}
-	b.attribute[at] = b.notes.add(first, more)
-}
-
-// end closes what is open when the events have ended.
-func (b *bars) end() {
-	b.cut += len(b.open)
-	for _, at := range b.open {
-		b.length[at] = b.last - min(b.last, b.start[at])
-	}
-	b.open = nil
-	b.puts = nil
+	return list
 }

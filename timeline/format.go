@@ -5,8 +5,12 @@ package timeline
 import (
 	"bytes"
 	"encoding/binary"
+	"io"
+	"sync"
 
 	"github.com/klauspost/compress/flate"
+
+	"ncclotf2/otf2"
 )
 
 // The page's data are blocks, each compressed by itself (raw deflate, RFC 1951). The head is JSON (see head.go); all
@@ -32,18 +36,44 @@ import (
 // wrap.
 const chunk = 8192
 
-// block is a block in the making.
-type block struct{ buf []byte }
-
-func (b *block) column(c *column) {
-	b.buf = binary.AppendUvarint(b.buf, uint64(len(c.buf)))
-	b.buf = append(b.buf, c.buf...)
+// block is a block: its columns, and then itself compressed.
+type block struct {
+	buf    []byte
+	packed bytes.Buffer
 }
+
+// spareBlocks and packers keep what takes much memory for the next.
+var (
+	spareBlocks = sync.Pool{New: func() any { return new(block) }}
+	packers     = sync.Pool{New: func() any {
+		w, _ := flate.NewWriter(nil, 6) // the level is one it knows
+		return w
+	}}
+)
+
+// newBlock makes a block of columns, and empties them.
+func newBlock(all ...*column) *block {
+	b := spareBlocks.Get().(*block)
+	b.buf = b.buf[:0]
+	b.columns(all...)
+	return b
+}
+
+// free gives the block back.
+func (b *block) free() { spareBlocks.Put(b) }
 
 func (b *block) columns(all ...*column) {
 	for _, c := range all {
-		b.column(c)
+		b.buf = binary.AppendUvarint(b.buf, uint64(len(c.buf)))
+		b.buf = append(b.buf, c.buf...)
+		c.buf, c.last = c.buf[:0], 0
 	}
+}
+
+// pack compresses the block.
+func (b *block) pack() {
+	b.packed.Reset()
+	pack(b.buf, &b.packed)
 }
 
 // column is a column in the making.
@@ -66,15 +96,22 @@ func (c *column) signed(v uint64) {
 	c.last = v
 }
 
-func (c *column) zigzag(d uint64) { c.add(d<<1 ^ uint64(int64(d)>>63)) }
+func (c *column) zigzag(d uint64) { c.add(zigzag(d)) }
 
 // shapes collects attribute lists.
 type shapes struct {
-	of     column
-	ids    [][]note
-	known  map[string]int
-	values [][]column
-	key    []byte
+	of    column
+	known map[string]int
+	all   []shape
+	key   []byte
+	texts texts
+}
+
+// shape is the lists with the same attributes.
+type shape struct {
+	ids     []uint32
+	textual []bool // by attribute: its values name strings
+	values  []column
 }
 
 func (s *shapes) add(list []note) {
@@ -87,38 +124,69 @@ func (s *shapes) add(list []note) {
 		if s.known == nil {
 			s.known = make(map[string]int)
 		}
-		at = len(s.ids)
+		at = len(s.all)
 		s.known[string(s.key)] = at
-		s.ids = append(s.ids, append([]note(nil), list...))
-		s.values = append(s.values, make([]column, len(list)))
+		one := shape{values: make([]column, len(list))}
+		for i := range list {
+			one.ids = append(one.ids, list[i].id)
+			one.textual = append(one.textual, s.texts.textual[list[i].id])
+			if one.textual[i] {
+				s.texts.named[list[i].value] = true
+			}
+		}
+		s.all = append(s.all, one)
 	}
 	s.of.add(uint64(at))
+	one := &s.all[at]
 	for i := range list {
-		s.values[at][i].signed(list[i].value)
+		c := &one.values[i]
+		if one.textual[i] && list[i].value != c.last {
+			s.texts.named[list[i].value] = true
+		}
+		c.signed(list[i].value)
 	}
 }
 
+// write adds the columns to a block, and empties them.
 func (s *shapes) write(b *block) {
 	var table column
-	for _, list := range s.ids {
-		table.add(uint64(len(list)))
-		for i := range list {
-			table.add(uint64(list[i].id))
+	for _, one := range s.all {
+		table.add(uint64(len(one.ids)))
+		for _, id := range one.ids {
+			table.add(uint64(id))
 		}
 	}
 	b.columns(&s.of, &table)
-	for i := range s.values {
-		for j := range s.values[i] {
-			b.column(&s.values[i][j])
+	for _, one := range s.all {
+		for i := range one.values {
+			b.columns(&one.values[i])
 		}
 	}
+	clear(s.known)
+	s.all = s.all[:0]
 }
 
-// pack compresses a block.
-func pack(b []byte) []byte {
-	var out bytes.Buffer
-	w, _ := flate.NewWriter(&out, 6) // the level is one it knows
-	_, _ = w.Write(b)                // a bytes.Buffer takes everything
+// texts are the strings that attributes name.
+type texts struct {
+	textual map[uint32]bool // by attribute
+	named   map[uint64]bool
+}
+
+func textsOf(attributes []otf2.Attribute, named map[uint64]bool) texts {
+	t := texts{make(map[uint32]bool), named}
+	for _, a := range attributes {
+		if a.Type == otf2.TypeString {
+			t.textual[uint32(a.Self)] = true
+		}
+	}
+	return t
+}
+
+// pack compresses.
+func pack(b []byte, to io.Writer) {
+	w := packers.Get().(*flate.Writer)
+	w.Reset(to)
+	_, _ = w.Write(b) // buffers take everything
 	_ = w.Close()
-	return out.Bytes()
+	packers.Put(w)
 }

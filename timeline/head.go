@@ -3,6 +3,7 @@
 package timeline
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -150,7 +151,7 @@ func (d *Data) head(p *plan, o *Options) *head {
 	h := &head{
 		Version: formatVersion, Tool: o.Tool, Title: o.Title, Origin: fmt.Sprint(uint64(d.origin)), Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
 		Duration: d.duration, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories), Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
-		Texts: make(map[uint64]any), Problems: orEmpty(d.problems), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, len(d.instances)},
+		Texts: make(map[uint64]any), Problems: orEmpty(d.problems), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, int(d.instanceCount)},
 		Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
 	}
 	for _, r := range d.regions {
@@ -159,14 +160,16 @@ func (d *Data) head(p *plan, o *Options) *head {
 	for _, a := range d.attributes {
 		h.Attributes = append(h.Attributes, headAttribute{a.Self, d.defs.String(a.Name), d.defs.String(a.Description), a.Type.String()})
 	}
-	d.texts(h.Texts)
+	for ref := range p.texts {
+		h.Texts[ref] = d.defs.String(otf2.StringRef(ref))
+	}
 	for i := range d.rows {
 		r := &d.rows[i]
 		row := headRow{Name: r.name, Kind: r.kind, Parent: r.parent, Lanes: d.layout.lanesOf[i]}
 		if b := r.bars; b != nil {
 			row.Location, row.Cut, row.FirstOps = fmt.Sprint(uint64(r.location)), b.cut, p.firstOps[i]
-			row.Transfers = headSeries{p.transfers[i], len(b.transfers)}
-			row.Operations = headSeries{p.operations[i], len(b.operations)}
+			row.Transfers = headSeries{p.transfers[i], int(b.transferCount)}
+			row.Operations = headSeries{p.operations[i], b.operations}
 		}
 		h.Rows = append(h.Rows, row)
 	}
@@ -220,39 +223,13 @@ func (d *Data) head(p *plan, o *Options) *head {
 	return h
 }
 
-// texts are the strings that attributes can name: those that some attribute does name.
-func (d *Data) texts(out map[uint64]any) {
-	textual := make(map[uint32]bool)
-	for _, a := range d.attributes {
-		if a.Type == otf2.TypeString {
-			textual[uint32(a.Self)] = true
-		}
-	}
-	var list []note
-	look := func(n notes) {
-		for at := uint32(0); int(at) < len(n); {
-			list, at = n.read(at, list)
-			for _, v := range list {
-				if textual[v.id] {
-					if _, known := out[v.value]; !known {
-						out[v.value] = d.defs.String(otf2.StringRef(v.value))
-					}
-				}
-			}
-		}
-	}
-	for i := range d.rows {
-		if b := d.rows[i].bars; b != nil {
-			look(b.notes)
-		}
-	}
-}
-
 // packed is the head as a block.
 func (h *head) packed() ([]byte, error) {
 	b, err := json.Marshal(h)
 	if err != nil {
 		return nil, err
 	}
-	return pack(b), nil
+	var out bytes.Buffer
+	pack(b, &out)
+	return out.Bytes(), nil
 }

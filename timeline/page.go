@@ -42,9 +42,9 @@ func (d *Data) WritePage(w io.Writer, o Options) error {
 	if _, err := out.Write(before); err != nil {
 		return err
 	}
-	p := d.plan()
 	s := &pageSink{w: out}
-	if err := p.write(s, o.Progress); err != nil {
+	p, err := d.write(s, o.Progress)
+	if err != nil {
 		return err
 	}
 	if err := s.flush(); err != nil {

@@ -4,10 +4,12 @@ package timeline
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 	"time"
 
 	"ncclotf2/analysis"
@@ -22,7 +24,6 @@ type Data struct {
 	regions    []region
 	categories []string
 	attributes []otf2.Attribute
-	instances  []instance
 	functions  []string
 	comms      []communicator
 	ranks      []rank
@@ -35,28 +36,12 @@ type Data struct {
 
 	problems []string
 	layout   *layout
+	*store
 }
 
 type region struct {
 	name     string
 	category int // index into Data.categories
-}
-
-// instance is a collective with its parts, or a message with its ends, sender first.
-type instance struct {
-	comm     uint32
-	function uint16
-	message  bool
-	unlike   bool // the archive says that the members did not record it alike: it is not matched
-	ordinal  uint64
-	expected int32
-	parts    []part
-}
-
-// part is the region of one member.
-type part struct {
-	place
-	rank int32
 }
 
 type communicator struct {
@@ -79,14 +64,26 @@ type marker struct {
 }
 
 // Read reads an archive. Files that cannot be read to their end are named on the page; what was read of them is shown.
-func Read(a *otf2.Archive) (*Data, error) {
-	d := &Data{defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), attributes: a.Defs.Attributes, rows: makeRows(a.Defs)}
+// Close gives back what it takes of the temporary folder.
+func Read(a *otf2.Archive) (*Data, error) { return readKeeping(a, keptBytes) }
+
+// readKeeping keeps that many bytes of entries in each sorter.
+func readKeeping(a *otf2.Archive, kept int) (*Data, error) {
+	d := &Data{defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), attributes: a.Defs.Attributes, rows: makeRows(a.Defs), store: newStore(kept)}
+	if err := d.read(a); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Data) read(a *otf2.Archive) error {
 	total := uint64(0)
 	for i := range a.Defs.Locations {
 		total += a.Defs.Locations[i].Events
 	}
 	if total > math.MaxUint32 {
-		return nil, fmt.Errorf("the archive has %d events: a timeline can have %d at most", total, uint32(math.MaxUint32))
+		return fmt.Errorf("the archive has %d events: a timeline can have %d at most", total, uint32(math.MaxUint32))
 	}
 	if d.origin == 0 || len(d.rows) == 0 {
 		d.origin = firstEvent(a)
@@ -95,9 +92,12 @@ func Read(a *otf2.Archive) (*Data, error) {
 	r := newReader(d)
 	report, err := analysis.Observe(a, &analysis.Observer{Lane: r.lane, Part: r.operation, Waited: r.wait})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.end()
+	if err := d.temp.failed(); err != nil {
+		return err
+	}
 	d.report, d.matrix = report, analysis.Matrix(a)
 	d.problems = append(d.problems, report.Problems...)
 	d.problems = append(d.problems, d.matrix.Problems...)
@@ -107,7 +107,7 @@ func Read(a *otf2.Archive) (*Data, error) {
 		d.problems = append(d.problems, err.Error())
 	}
 	d.layout = newLayout(d)
-	return d, nil
+	return nil
 }
 
 // firstEvent is when the first event of an archive without clock offset was.
@@ -175,13 +175,22 @@ type reader struct {
 	regionOf map[otf2.RegionRef]uint32
 	event0   otf2.AttributeRef // EVENT_ID
 	parents  []otf2.AttributeRef
-	states   []map[otf2.LocationGroupRef]*process // by lane
-	windows  map[otf2.RmaWinRef][]uint32          // rows by rank
-	scale    func(uint64) uint64                  // ticks to ns
+	lanes    []*laneReader
+	windows  map[otf2.RmaWinRef][]uint32 // rows by rank
+	scale    func(uint64) uint64         // ticks to ns
 
+	processes struct {
+		sync.Mutex
+		hosts []uint32 // rows, by process
+	}
+	names *sorter // of events of NCCL: see nameGiven
+
+	told       feed   // what analysis finds, by number of region: see toldOperation
+	order      uint64 // of what was told
 	commOf     map[otf2.CommRef]uint32
+	present    []int // by communicator: members that have recorded something
 	functionOf map[string]uint16
-	open       map[instanceKey]uint32
+	open       map[instanceKey]openInstance
 	kindOf     map[string]uint8
 	homeless   uint64 // operations outside of regions
 }
@@ -193,19 +202,24 @@ type instanceKey struct {
 	ordinal  uint64
 }
 
-// process is what is known of the events of a process while it is read.
-type process struct {
-	host    uint32
-	ids     map[uint64]place // the last region of each event of NCCL
-	missing []orphan
+// openInstance is an instance that further parts can belong to.
+type openInstance struct {
+	index uint64
+	parts int
 }
 
-// orphan is a region or transfer whose parent had not been seen before it.
-type orphan struct {
-	row      uint32
-	number   uint32
-	transfer bool
-	id       uint64
+// laneReader is what takes the events of a lane of analysis.
+type laneReader struct {
+	processes map[otf2.LocationGroupRef]*process
+	unknown   bool // there are regions that are not defined
+
+	deep, kids, asked, ends, names, fallback feed
+}
+
+// process is what is known of a process while its events are read.
+type process struct {
+	key uint64 // its number, in the upper bits
+	seq uint64 // of registrations and references
 }
 
 const noAttribute = otf2.AttributeRef(math.MaxUint32)
@@ -214,7 +228,7 @@ func newReader(d *Data) *reader {
 	r := &reader{
 		Data: d, rowOf: make(map[otf2.LocationRef]uint32), regionOf: make(map[otf2.RegionRef]uint32), event0: noAttribute,
 		windows: make(map[otf2.RmaWinRef][]uint32), commOf: make(map[otf2.CommRef]uint32), functionOf: make(map[string]uint16),
-		open: make(map[instanceKey]uint32), kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
+		open: make(map[instanceKey]openInstance), names: d.newSorter(), told: feed{to: d.newSorter()}, kindOf: make(map[string]uint8), scale: func(t uint64) uint64 { return t },
 	}
 	if res := d.defs.Clock.Resolution; res != 1e9 && res != 0 {
 		r.scale = func(t uint64) uint64 {
@@ -223,9 +237,11 @@ func newReader(d *Data) *reader {
 			return q
 		}
 	}
+	piece := min(max(piecesBytes/(streamsPerRow*max(len(d.rows), 1)), leastPiece), mostPiece)
 	for i := range d.rows {
-		if d.rows[i].bars != nil {
-			r.rowOf[d.rows[i].location] = uint32(i)
+		if row := &d.rows[i]; row.bars != nil {
+			row.bars = newBars(uint32(i), &d.spool, piece)
+			r.rowOf[row.location] = uint32(i)
 		}
 	}
 	for i := range d.defs.Regions {
@@ -279,6 +295,7 @@ func (r *reader) communicators() {
 	for _, c := range analysis.Communicators(r.defs) {
 		r.commOf[c.Ref] = uint32(len(r.comms))
 		r.comms = append(r.comms, communicator{c.Ref, c.Name, members[c.Ref]})
+		r.present = append(r.present, r.withData(members[c.Ref]))
 	}
 	ranks, _ := analysis.WorldRanks(r.defs)
 	processes := make(map[otf2.LocationGroupRef]uint32)
@@ -296,15 +313,31 @@ func (r *reader) communicators() {
 	}
 }
 
+// withData is how many of some rows have events. Where the archive does not say, all are taken to have some.
+func (r *reader) withData(rows []uint32) (n int) {
+	for _, at := range rows {
+		if at != noRow {
+			if l := r.defs.Location(r.rows[at].location); l != nil && l.Events > 0 {
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return len(rows)
+	}
+	return n
+}
+
 // lane gives what takes the events of one more lane.
 func (r *reader) lane() func(*otf2.Event) {
-	lane := len(r.states)
-	r.states = append(r.states, make(map[otf2.LocationGroupRef]*process))
+	lane := &laneReader{processes: make(map[otf2.LocationGroupRef]*process)}
+	lane.deep.to, lane.kids.to, lane.asked.to, lane.ends.to, lane.names.to, lane.fallback.to = r.deep, r.kids, r.asked, r.ends, r.names, r.claims
+	r.lanes = append(r.lanes, lane)
 	return func(ev *otf2.Event) { r.event(lane, ev) }
 }
 
 // event takes an event of a lane.
-func (r *reader) event(lane int, ev *otf2.Event) {
+func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 	at, ok := r.rowOf[ev.Location]
 	if !ok {
 		return
@@ -315,33 +348,33 @@ func (r *reader) event(lane int, ev *otf2.Event) {
 	b.last = time
 	switch ev.Kind {
 	case otf2.EventEnter:
-		p := r.process(lane, row)
-		number := uint32(len(b.start))
 		region, known := r.regionOf[otf2.RegionRef(ev.Args[0])]
 		if !known {
 			region = r.unknownRegion()
+			lane.unknown = true
 		}
-		parent, id := r.parent(p, ev)
-		if id != 0 {
-			p.missing = append(p.missing, orphan{at, number, false, id})
+		f := b.enter(time, region, ev.Attributes)
+		p := r.process(lane, row)
+		named := r.refer(lane, p, ev, nameRegion, uint64(f.at), uint64(f.number))
+		switch {
+		case f.enclosing == nowhere:
+		case named: // the region around it, if that is not found
+			lane.fallback.add(uint64(f.at), math.MaxUint64, uint64(f.enclosing), uint64(f.number))
+		default:
+			lane.kids.add(uint64(f.enclosing), numbered(at, f.number), uint64(f.at))
 		}
-		if n := len(b.open); parent == nowhere && n > 0 {
-			parent = place{at, uint32(b.open[n-1])}
-		}
-		b.enter(time, region, parent, ev.Attributes)
-		r.register(p, ev, place{at, number})
+		r.register(lane, p, ev, f.at)
 	case otf2.EventLeave:
-		b.leave(time, ev.Attributes)
+		b.leave(time, ev.Attributes, &lane.deep)
 	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest, otf2.EventMpiIsend:
-		r.request(lane, at, ev)
+		r.request(lane, row, ev)
 	case otf2.EventRmaPut:
-		r.put(lane, at, time, ev)
+		r.put(lane, row, time, ev)
 	case otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
 		key := putKey{otf2.RmaWinRef(ev.Args[0]), ev.Args[1]}
-		if i, ok := b.puts[key]; ok {
+		if put, ok := b.puts[key]; ok {
 			delete(b.puts, key)
-			t := &b.transfers[i]
-			t.length, t.ended = time-min(time, t.start), true
+			lane.ends.add(numbered(at, put.number), 0, time-min(time, put.start))
 		}
 	}
 }
@@ -349,49 +382,61 @@ func (r *reader) event(lane int, ev *otf2.Event) {
 // unknownRegion is the index that regions get which are not defined.
 func (r *reader) unknownRegion() uint32 { return uint32(len(r.regions)) }
 
-// request takes the begin of an operation within a launch of several: what it tells belongs to the launch's region.
-func (r *reader) request(lane int, at uint32, ev *otf2.Event) {
-	b := r.rows[at].bars
+// request takes the begin of an operation within a launch of several: what it tells belongs to the launch's region,
+// also what asked for it, if nothing else did.
+func (r *reader) request(lane *laneReader, row *row, ev *otf2.Event) {
+	b := row.bars
 	if len(b.open) == 0 || len(ev.Attributes) == 0 {
 		return
 	}
-	number := uint32(b.open[len(b.open)-1])
-	p := r.process(lane, &r.rows[at])
-	if event := r.register(p, ev, place{at, number}); event != 0 {
-		b.asked[request{number, event}] = b.notes.add(ev.Attributes)
+	f := &b.open[len(b.open)-1]
+	p := r.process(lane, row)
+	if event := r.register(lane, p, ev, f.at); event != 0 {
+		var own notes
+		own.add(ev.Attributes)
+		from := len(lane.asked.data)
+		lane.asked.data = own.record(lane.asked.data)
+		lane.asked.end(uint64(f.at), event, from)
 	}
-	if b.parent[number] != nowhere {
-		return
-	}
-	parent, id := r.parent(p, ev)
-	if b.parent[number] = parent; id != 0 {
-		p.missing = append(p.missing, orphan{at, number, false, id})
+	if f.enclosing == nowhere {
+		r.refer(lane, p, ev, nameRegion, uint64(f.at), uint64(f.number))
 	}
 }
 
-func (r *reader) put(lane int, at uint32, time uint64, ev *otf2.Event) {
-	b := r.rows[at].bars
-	parent, id := r.parent(r.process(lane, &r.rows[at]), ev)
-	t := transfer{start: time, bytes: ev.Args[2], to: noRow, parent: parent, notes: b.notes.add(ev.Attributes)}
+// put begins a transfer. Its record: start (from that of the one before), bytes, row + 1 (0: not known), attributes.
+func (r *reader) put(lane *laneReader, row *row, time uint64, ev *otf2.Event) {
+	b := row.bars
+	to := uint32(noRow)
 	if members := r.windows[otf2.RmaWinRef(ev.Args[0])]; ev.Args[1] < uint64(len(members)) {
-		t.to = members[ev.Args[1]]
+		to = members[ev.Args[1]]
 	}
-	number := len(b.transfers)
-	b.transfers = append(b.transfers, t)
-	b.puts[putKey{otf2.RmaWinRef(ev.Args[0]), ev.Args[3]}] = number
-	if id != 0 {
-		p := r.process(lane, &r.rows[at])
-		p.missing = append(p.missing, orphan{at, uint32(number), true, id})
-	}
+	b.transfers.number(time - b.transferStart)
+	b.transfers.number(ev.Args[2])
+	b.transfers.number(uint64(to + 1))
+	var own notes
+	own.add(ev.Attributes)
+	b.transfers.buf = own.record(b.transfers.buf)
+	b.transfers.end()
+	r.refer(lane, r.process(lane, row), ev, nameTransfer, numbered(b.row, b.transferCount), 0)
+	b.puts[putKey{otf2.RmaWinRef(ev.Args[0]), ev.Args[3]}] = put{b.transferCount, time}
+	b.transferCount++
+	b.transferStart = time
 }
 
-func (r *reader) process(lane int, row *row) *process {
-	group := processOf(r.defs, row.group)
-	p := r.states[lane][group]
-	if p == nil {
-		p = &process{ids: make(map[uint64]place), host: r.hostRow(row)}
-		r.states[lane][group] = p
+func (r *reader) process(lane *laneReader, row *row) *process {
+	if row.process != nil {
+		return row.process
 	}
+	group := processOf(r.defs, row.group)
+	p := lane.processes[group]
+	if p == nil {
+		r.processes.Lock()
+		p = &process{key: uint64(len(r.processes.hosts)) << processShift}
+		r.processes.hosts = append(r.processes.hosts, r.hostRow(row))
+		r.processes.Unlock()
+		lane.processes[group] = p
+	}
+	row.process = p
 	return p
 }
 
@@ -403,26 +448,39 @@ func (r *reader) hostRow(row *row) uint32 {
 	return uint32(at)
 }
 
-// parent is the region that an event names as what asked for it; id is the event that it names if that is not known (yet).
-func (r *reader) parent(p *process, ev *otf2.Event) (at place, id uint64) {
+// Kinds of entries of reader.names: by id of an event of NCCL, then process and order within it.
+const (
+	nameGiven    = iota // the event is of a region: address
+	nameRegion          // asked for a region: its address and number
+	nameTransfer        // asked for a transfer: row and number
+)
+
+// processShift leaves room for the numbers of entries of a process.
+const processShift = 40
+
+func (p *process) next() uint64 {
+	p.seq++
+	return p.key | p.seq
+}
+
+// refer notes that an event names another as what asked for it. named: it does.
+func (r *reader) refer(lane *laneReader, p *process, ev *otf2.Event, kind, what, number uint64) (named bool) {
 	for _, want := range r.parents {
 		for i := range ev.Attributes {
 			if a := &ev.Attributes[i]; a.ID == want && a.Bits != 0 {
-				if at, ok := p.ids[a.Bits]; ok {
-					return at, 0
-				}
-				return nowhere, a.Bits
+				lane.names.add(a.Bits, p.next(), kind, what, number)
+				return true
 			}
 		}
 	}
-	return nowhere, 0
+	return false
 }
 
-// register remembers the region of the event of NCCL that an event names itself by, and returns its id.
-func (r *reader) register(p *process, ev *otf2.Event, at place) uint64 {
+// register notes the region of the event of NCCL that an event names itself by, and returns its id.
+func (r *reader) register(lane *laneReader, p *process, ev *otf2.Event, at address) uint64 {
 	for i := range ev.Attributes {
 		if a := &ev.Attributes[i]; a.ID == r.event0 && a.Bits != 0 {
-			p.ids[a.Bits] = at
+			lane.names.add(a.Bits, p.next(), nameGiven, uint64(at))
 			return a.Bits
 		}
 	}
@@ -444,36 +502,37 @@ func (r *reader) operation(p *analysis.Part) {
 	}
 	comm := r.commOf[p.Comm]
 	key := instanceKey{comm: comm, function: fn, src: -1, dst: -1, ordinal: p.Ordinal}
-	expected := len(r.comms[comm].members)
-	rank := int32(p.Rank)
+	members, rank := r.comms[comm].members, int32(p.Rank)
+	expected, present := len(members), r.present[comm]
+	// The members of a collective stand by rank, of a message the sender stands first.
+	place := uint64(rank) ^ 1<<63
 	if p.Message() {
-		key.function, expected = math.MaxUint16, 2
-		key.src, key.dst = rank, int32(p.Peer)
+		expected, present, place = 2, 2, 0
+		key.function, key.src, key.dst = math.MaxUint16, rank, int32(p.Peer)
 		if p.Function == "Recv" {
-			key.src, key.dst = key.dst, key.src
+			key.src, key.dst, place = key.dst, key.src, 1
+		}
+		if p.Peer < len(members) && members[p.Peer] == noRow {
+			present = 1
 		}
 	}
-	i, known := r.open[key]
+	in, known := r.open[key]
 	if !known || !p.Alike {
-		i = uint32(len(r.instances))
-		r.instances = append(r.instances, instance{comm: comm, function: fn, message: p.Message(), unlike: !p.Alike, ordinal: p.Ordinal, expected: int32(expected)})
-		if p.Alike {
-			r.open[key] = i
-		}
+		in = openInstance{index: r.instanceCount}
+		r.instanceCount++
+		r.instances.number(bit(p.Message()) | bit(!p.Alike)<<1)
+		r.instances.number(uint64(comm))
+		r.instances.number(uint64(fn))
+		r.instances.number(p.Ordinal)
+		r.instances.number(uint64(expected))
+		r.instances.end()
 	}
-	in := &r.instances[i]
-	one := part{place{at, uint32(p.Enter)}, rank}
-	if p.Message() && p.Function == "Send" {
-		in.parts = slices.Insert(in.parts, 0, one)
-	} else {
-		in.parts = append(in.parts, one)
-	}
-	if len(in.parts) >= expected {
+	if in.parts++; in.parts >= present {
 		delete(r.open, key)
+	} else if p.Alike {
+		r.open[key] = in
 	}
-	b := r.rows[at].bars
-	op := operation{number: uint32(p.Enter), instance: i, sent: p.Sent, received: p.Received, root: uint32(p.Root), event: p.Event}
-	b.operations = append(b.operations, op)
+	r.tell(at, p.Enter, toldOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)), p.Event)
 }
 
 func (r *reader) wait(w *analysis.Wait) {
@@ -487,73 +546,23 @@ func (r *reader) wait(w *analysis.Wait) {
 		r.kindOf[w.Kind] = kind
 		r.waitKinds = append(r.waitKinds, w.Kind)
 	}
-	b := r.rows[at].bars
-	b.waits = append(b.waits, wait{number: uint32(w.Place.Enter), length: r.scale(w.Waited), kind: kind, rank: uint16(min(max(w.For, 0), math.MaxUint16)), first: w.StartUp})
+	r.tell(at, w.Place.Enter, toldWait, r.scale(w.Waited), uint64(kind), uint64(min(max(w.For, 0), math.MaxUint16)), bit(w.StartUp))
 }
 
-// end settles what only the end of all events tells.
-func (r *reader) end() {
-	var all []*process
-	for _, states := range r.states {
-		for _, p := range states {
-			all = append(all, p)
-		}
-	}
-	for _, p := range all {
-		for _, o := range p.missing {
-			at, ok := p.ids[o.id]
-			if !ok {
-				at, ok = elsewhere(all, p, o.id)
-			}
-			if !ok {
-				continue
-			}
-			if b := r.rows[o.row].bars; o.transfer {
-				b.transfers[o.number].parent = at
-			} else if at != (place{o.row, o.number}) {
-				b.parent[o.number] = at
-			}
-		}
-	}
-	r.states = nil
-	unknown := false
-	for i := range r.rows {
-		b := r.rows[i].bars
-		if b == nil {
-			continue
-		}
-		b.end()
-		r.duration = max(r.duration, b.last)
-		slices.SortStableFunc(b.operations, func(x, y operation) int { return cmp.Compare(x.number, y.number) })
-		slices.SortFunc(b.waits, func(x, y wait) int { return cmp.Compare(x.number, y.number) })
-		unknown = unknown || slices.Contains(b.region, r.unknownRegion())
-	}
-	if unknown {
-		r.regions = append(r.regions, region{"(not defined)", len(r.categories)})
-		r.categories = append(r.categories, categoryOther)
-	}
-	for i := range r.instances {
-		if in := &r.instances[i]; !in.message {
-			slices.SortFunc(in.parts, func(a, b part) int { return cmp.Compare(a.rank, b.rank) })
-		}
-	}
-}
+// Kinds of entries of reader.told: by number of the region, then in their order.
+const (
+	toldOperation = iota // instance, key of the part in it, rank, then as in an operation record
+	toldWait             // as in a wait record
+)
 
-// elsewhere looks for an event in the other processes of the host: with PXN they carry out transfers for each other.
-// Ids can come twice; then none is meant.
-func elsewhere(all []*process, but *process, id uint64) (found place, ok bool) {
-	for _, p := range all {
-		if p == but || p.host != but.host {
-			continue
-		}
-		if at, has := p.ids[id]; has {
-			if ok {
-				return nowhere, false
-			}
-			found, ok = at, true
-		}
+func (r *reader) tell(row uint32, enter uint64, kind uint64, numbers ...uint64) {
+	from := len(r.told.data)
+	r.told.data = binary.AppendUvarint(r.told.data, kind)
+	for _, n := range numbers {
+		r.told.data = binary.AppendUvarint(r.told.data, n)
 	}
-	return found, ok
+	r.order++
+	r.told.end(numbered(row, uint32(enter)), r.order, from)
 }
 
 func (r *reader) readMarkers(a *otf2.Archive) error {

@@ -8,17 +8,20 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ncclotf2/analysis"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
+	"ncclotf2/tests/bench/synthetic"
 )
 
 const (
@@ -105,13 +108,15 @@ host: node1
 // Parts of collectives are brought together, also those that were launched at once, and waits are those of the report.
 func TestInstancesAndWaits(t *testing.T) {
 	d := readJob(t)
+	s := show(t, d)
+	rowOf := func(bar uint64) string { return d.rows[s.bars[bar][0]].name }
 	seen := map[string]int{}
-	for i := range d.instances {
-		in := &d.instances[i]
-		seen[fmt.Sprintf("%s %d of %d parts", d.functions[in.function], in.ordinal, len(in.parts))]++
-		for rank, p := range in.parts {
-			if p.rank != int32(rank) || d.rows[p.row].name != fmt.Sprintf("world rank %d", rank) {
-				t.Errorf("part %d of %d is %+v on %s", rank, i, p, d.rows[p.row].name)
+	for i, in := range s.instances {
+		parts := in[5:]
+		seen[fmt.Sprintf("%s %d of %d parts", d.functions[in[2]], in[3], len(parts)/2)]++
+		for rank := range len(parts) / 2 {
+			if parts[2*rank] != uint64(rank) || rowOf(parts[2*rank+1]) != fmt.Sprintf("world rank %d", rank) {
+				t.Errorf("part %d of %d is of rank %d on %s", rank, i, parts[2*rank], rowOf(parts[2*rank+1]))
 			}
 		}
 	}
@@ -120,19 +125,18 @@ func TestInstancesAndWaits(t *testing.T) {
 		t.Error(diff)
 	}
 	var first, later uint64
-	for i := range d.rows {
-		if d.rows[i].bars == nil {
+	for _, bar := range s.bars {
+		waited, wait := bar[6], bar[8+bar[7]:]
+		if waited == 0 {
 			continue
 		}
-		for _, w := range d.rows[i].waits {
-			if d.ranks[w.rank].name != "Rank 1 GPU 1" {
-				t.Errorf("waited for %s", d.ranks[w.rank].name)
-			}
-			if w.first {
-				first += w.length
-			} else {
-				later += w.length
-			}
+		if d.ranks[wait[1]].name != "Rank 1 GPU 1" {
+			t.Errorf("waited for %s", d.ranks[wait[1]].name)
+		}
+		if wait[2] == 1 {
+			first += waited
+		} else {
+			later += waited
 		}
 	}
 	// Three ranks wait 30, 20 and 10 µs for the last one, twice.
@@ -141,7 +145,7 @@ func TestInstancesAndWaits(t *testing.T) {
 	}
 }
 
-// Archives of other tools give a page, too.
+// Archives of other tools give a page, too, which shows what is in them.
 func TestForeignArchives(t *testing.T) {
 	anchors := []string{}
 	for _, pattern := range []string{"../analysis/testdata/*/*.otf2", "../otf2/testdata/*/*.otf2", "../otf2/testdata/*/*/*.otf2"} {
@@ -169,6 +173,10 @@ func TestForeignArchives(t *testing.T) {
 		if err := d.WritePage(io.Discard, Options{}); err != nil {
 			t.Errorf("%s: %v", anchor, err)
 		}
+		got, want := show(t, d), expect(t, a, d)
+		t.Run(anchor, func(t *testing.T) { got.compare(t, &want) })
+		d.Close()
+		a.Close()
 	}
 	if read < 3 {
 		t.Errorf("%d of %d archives were read", read, len(anchors))
@@ -201,113 +209,216 @@ func TestDamagedArchive(t *testing.T) {
 	}
 }
 
-// Regions of a lane follow each other, parents and children are the same relation, and every number of a bar is
-// given once, whatever was entered and left.
-func TestLayoutOfRandomRows(t *testing.T) {
+// randomArchive writes events as they can come, and as they should not: names of what asked for something that come
+// late, twice, in another process or never; regions that lie very deep, are not defined or never end.
+func randomArchive(t *rapid.T, dir string) *otf2.Archive {
+	w, err := otf2.Create(dir, "traces", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	must := func(errs ...error) {
+		for _, err := range errs {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	defs := w.Definitions()
+	texts := uint32(0)
+	text := func(s string) otf2.StringRef {
+		must(defs.String(otf2.StringRef(texts), s))
+		texts++
+		return otf2.StringRef(texts - 1)
+	}
+	must(defs.ClockProperties(1e9, 1000, 1e6, 0))
+	for _, a := range regions.Attributes {
+		must(defs.Attribute(a.Ref, text(a.Name), a.Type, 0))
+	}
+	must(defs.SystemTreeNode(0, text("one"), text("node"), otf2.UndefinedSystemTreeNode), defs.SystemTreeNode(1, text("two"), text("node"), otf2.UndefinedSystemTreeNode))
+	const processes, threads = 3, 2
+	var members, ranks []uint64
+	for p := range uint64(processes) {
+		must(defs.LocationGroup(otf2.LocationGroupRef(p), text(fmt.Sprint("Rank ", p)), otf2.LocationGroupTypeProcess, otf2.SystemTreeNodeRef(p/2), otf2.UndefinedLocationGroup))
+		for i := range uint64(threads) {
+			must(defs.Location(otf2.LocationRef(p*threads+i), text(fmt.Sprint("Thread ", i)), otf2.LocationTypeCPUThread, 1, otf2.LocationGroupRef(p)))
+		}
+		members, ranks = append(members, p*threads), append(ranks, p)
+	}
+	must(defs.Region(0, text("outer"), 0, 0, otf2.RegionRoleFunction, otf2.ParadigmUser, 0, otf2.UndefinedString, 0, 0),
+		defs.Region(1, text("barrier"), 0, 0, otf2.RegionRoleBarrier, otf2.ParadigmMPI, 0, otf2.UndefinedString, 0, 0),
+		defs.Group(0, 0, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, 0, members),
+		defs.Group(1, 0, otf2.GroupTypeCommGroup, otf2.ParadigmMPI, 0, ranks),
+		defs.Comm(0, text("world"), 1, otf2.UndefinedComm, 0),
+		defs.RmaWin(0, text("window"), 0, 0))
+	var writers [processes * threads]*otf2.EventWriter
+	for l := range writers {
+		if writers[l], err = w.Events(otf2.LocationRef(l)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deep := rapid.IntRange(0, maxDepth+3).Draw(t, "depth")
+	var depth [len(writers)]int
+	time := otf2.Timestamp(1000)
+	put := uint64(0)
+	for range rapid.IntRange(0, 200).Draw(t, "events") {
+		time += otf2.Timestamp(rapid.IntRange(1, 9).Draw(t, "step"))
+		l := rapid.IntRange(0, len(writers)-1).Draw(t, "location")
+		var list otf2.AttributeList
+		for _, attribute := range []otf2.AttributeRef{regions.AttrEventID, regions.AttrParentID, regions.AttrSeq} {
+			if v := rapid.Uint64Range(0, 12).Draw(t, "value"); v%2 == 1 {
+				list.Uint64(attribute, v)
+			}
+		}
+		if rapid.Bool().Draw(t, "text") {
+			list.String(regions.AttrDatatype, otf2.StringRef(rapid.Uint32Range(0, texts-1).Draw(t, "of")))
+		}
+		switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
+		case what == 0:
+			must(writers[l].NonBlockingCollectiveRequest(time, &list, 1))
+		case what == 1:
+			put++
+			must(writers[l].RmaPut(time, &list, 0, rapid.Uint32Range(0, processes).Draw(t, "remote"), put, put))
+		case what == 2 && put > 0:
+			must(writers[l].RmaOpCompleteNonBlocking(time, nil, 0, rapid.Uint64Range(1, put).Draw(t, "matching")))
+		case what == 3 && l%threads == 0 && depth[l] > 0:
+			must(writers[l].MpiCollectiveBegin(time, nil))
+			time++
+			must(writers[l].MpiCollectiveEnd(time, nil, otf2.CollectiveOpBarrier, 0, otf2.CollectiveRootNone, put, 2*put))
+		case depth[l] < deep && (what < 7 || depth[l] == 0):
+			must(writers[l].Enter(time, &list, otf2.RegionRef(rapid.IntRange(0, 2).Draw(t, "region"))))
+			depth[l]++
+		case depth[l] > 0:
+			must(writers[l].Leave(time, &list, 0))
+			depth[l]--
+		}
+	}
+	must(w.Close())
+	a, err := otf2.Open(w.Path(), nil)
+	must(err)
+	return a
+}
+
+// Whatever an archive has in it, the page says the same as a model that holds all of it in memory, also where
+// everything goes through files.
+func TestPagesOfRandomArchives(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	n := 0
 	rapid.Check(t, func(t *rapid.T) {
-		d := &Data{regions: []region{{"r", 0}}, categories: []string{"c"}}
-		for range rapid.IntRange(0, 4).Draw(t, "rows") {
-			b := newBars()
-			time := uint64(0)
-			for range rapid.IntRange(0, 60).Draw(t, "events") {
-				time += rapid.Uint64Range(0, 9).Draw(t, "step")
-				b.last = time
-				if rapid.Bool().Draw(t, "enter") {
-					parent := nowhere
-					if n := len(b.open); n > 0 {
-						parent = place{uint32(len(d.rows)), uint32(b.open[n-1])}
-					}
-					b.enter(time, 0, parent, nil)
-				} else {
-					b.leave(time, nil)
-				}
-			}
-			b.end()
-			d.rows = append(d.rows, row{bars: b})
+		n++
+		a := randomArchive(t, filepath.Join(os.Getenv("TMPDIR"), fmt.Sprint(n)))
+		defer a.Close()
+		d, err := readKeeping(a, rapid.SampledFrom([]int{1, 200, keptBytes}).Draw(t, "kept"))
+		if err != nil {
+			t.Fatal(err)
 		}
-		l := newLayout(d)
-		d.layout = l
-		seen := make(map[uint32]bool)
-		for at := range l.lanes {
-			lane := &l.lanes[at]
-			b := d.rows[lane.row].bars
-			depth := at - l.lanesOf[lane.row][0]
-			for i := range lane.count {
-				n := lane.of(i)
-				if i > 0 && depth < maxDepth {
-					if before := lane.of(i - 1); b.start[before]+b.length[before] > b.start[n] {
-						t.Fatalf("lane %d: bars %d and %d overlap", at, before, n)
-					}
-				}
-				bar := l.bar(d, place{uint32(lane.row), uint32(n)})
-				if bar != lane.first+uint32(i) || seen[bar] {
-					t.Fatalf("bar %d is at %d of lane %d", bar, i, at)
-				}
-				seen[bar] = true
-				if p := b.parent[n]; p != nowhere {
-					parent := l.bar(d, p)
-					kids := l.kids[l.firstKid[parent]:l.firstKid[parent+1]]
-					if !slices.Contains(kids, bar) {
-						t.Fatalf("bar %d is not among the children %v of %d", bar, kids, parent)
-					}
-				}
-			}
-			var count uint64
-			all, sums := l.nodes(d, lane)
-			for _, s := range sums {
-				count += s.count
-			}
-			if len(all) != (lane.count+l.leaf-1)/l.leaf || count != uint64(lane.count) {
-				t.Fatalf("%d nodes and %d bars of %d", len(all), count, lane.count)
-			}
-		}
-		if len(seen) != int(l.total) {
-			t.Fatalf("%d of %d bars", len(seen), l.total)
+		defer d.Close()
+		want := expect(t, a, d)
+		for range 2 { // it can be written again
+			got := show(t, d)
+			got.compare(t, &want)
 		}
 	})
+}
+
+// discard takes blocks and looks once at what memory is used then.
+type discard struct {
+	at, blocks int
+	used       uint64
+}
+
+func (s *discard) block([]byte) error {
+	if s.blocks++; s.blocks == s.at {
+		s.used = liveHeap()
+	}
+	return nil
+}
+
+// An archive of many blocks is shown as it is, and what is used of memory does not grow with it.
+func TestLargeArchive(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	measure := func(regions uint64) (a *otf2.Archive, d *Data, used [2]int64) {
+		size := synthetic.New(regions*16/5, 2)
+		size.Jitter = true
+		anchor, err := size.Write(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := liveHeap()
+		if a, err = otf2.Open(anchor, nil); err != nil {
+			t.Fatal(err)
+		}
+		if d, err = readKeeping(a, 64<<10); err != nil {
+			t.Fatal(err)
+		}
+		if d.layout.total != uint32(size.Regions()) {
+			t.Fatalf("%d regions, want %d", d.layout.total, size.Regions())
+		}
+		used[0] = int64(liveHeap() - before)
+		half := &discard{at: d.blocks() / 2}
+		if _, err := d.write(half, nil); err != nil {
+			t.Fatal(err)
+		}
+		used[1] = int64(half.used - before)
+		return a, d, used
+	}
+	a, d, few := measure(50_000)
+	small := d.layout.total
+	d.Close()
+	a.Close()
+	a, d, many := measure(200_000)
+	defer d.Close()
+	defer a.Close()
+	for i, c := range []struct {
+		when   string
+		chance int64 // bytes: how many blocks are being packed just then
+	}{{"read", 1 << 19}, {"half written", 4 << 20}} {
+		if each := float64(many[i]-few[i]-c.chance) / float64(d.layout.total-small); each > 3 {
+			t.Errorf("%s: %d KiB of memory for %d regions, and %d KiB for %d: %.1f bytes for each more", c.when, few[i]>>10, small, many[i]>>10, d.layout.total, each)
+		}
+	}
+	if n, lanes := d.blocks(), len(d.layout.lanes); n < 6*lanes {
+		t.Errorf("%d blocks only, of %d lanes", n, lanes)
+	}
+	got, want := show(t, d), expect(t, a, d)
+	got.compare(t, &want)
+}
+
+func liveHeap() uint64 {
+	runtime.GC()
+	runtime.GC() // pools keep what they have for one collection
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // Transfers that are under way when later ones begin are found from both ends.
 func TestNodesOfTransfers(t *testing.T) {
-	b := newBars()
-	for i := range uint64(40) {
-		long := uint64(5)
-		if i == 3 {
-			long = 1000
-		}
-		b.transfers = append(b.transfers, transfer{start: 10 * i, length: long, ended: true})
+	d := &Data{defs: new(otf2.Definitions), rows: []row{{parent: -1}, {bars: new(bars), parent: 0}}, store: newStore(keptBytes), report: new(analysis.Report), matrix: new(analysis.MatrixReport)}
+	d.report.WaitStates = new(analysis.WaitStates)
+	r := newReader(d)
+	take := r.lane()
+	event := func(kind otf2.EventKind, time uint64, args ...uint64) {
+		take(&otf2.Event{Kind: kind, Time: otf2.Timestamp(time), Args: args})
 	}
-	l := &layout{leaf: minLeaf}
+	for i := range uint64(40) {
+		event(otf2.EventRmaPut, 10*i, 0, 0, 8, i)
+		if i != 3 {
+			event(otf2.EventRmaOpCompleteNonBlocking, 10*i+5, 0, i)
+		}
+	}
+	event(otf2.EventRmaOpCompleteNonBlocking, 1030, 0, 3)
+	r.end()
+	d.layout = newLayout(d)
+	s := show(t, d)
 	var got []uint64
-	for _, n := range l.transferNodes(b) {
-		got = append(got, n.start, n.end)
+	for _, n := range s.nodes {
+		got = append(got, n[0], n[1])
 	}
 	if diff := cmp.Diff([]uint64{0, 1030, 160, 1030, 320, 1030}, got); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// Attributes come out of notes as they went in.
-func TestNotes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var n notes
-		var offsets []uint32
-		lists := rapid.SliceOf(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) otf2.AttributeValue {
-			return otf2.AttributeValue{ID: otf2.AttributeRef(rapid.Uint32().Draw(t, "id")), Bits: rapid.Uint64().Draw(t, "bits")}
-		}), 0, 5)).Draw(t, "lists")
-		for _, l := range lists {
-			offsets = append(offsets, n.add(l))
-		}
-		for i, l := range lists {
-			got := n.at(offsets[i], nil)
-			if len(got) != len(l) {
-				t.Fatalf("%d of %d", len(got), len(l))
-			}
-			for j := range l {
-				if got[j] != (note{uint32(l[j].ID), l[j].Bits}) {
-					t.Fatalf("%v, want %v", got[j], l[j])
-				}
-			}
-		}
-	})
+	if s.transfers[3][2] != 1001 || s.transfers[4][2] != 6 {
+		t.Errorf("transfers took %d and %d, less 1", s.transfers[3][2], s.transfers[4][2])
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +23,10 @@ type Server struct {
 	hosts []string // that requests may name
 	page  []byte
 	head  []byte
-	file  *os.File // blocks, one after the other; it has no name
-	ends  []int64  // by block
+
+	temp   temp
+	spool  spool
+	blocks []extent
 }
 
 // NewServer puts the blocks into a temporary file. Close gives it back.
@@ -36,17 +37,9 @@ func (d *Data) NewServer(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.token = hex.EncodeToString(token[:])
-	f, err := os.CreateTemp("", "nccl-otf2-timeline-")
+	s.spool.temp = &s.temp
+	p, err := d.write(s, o.Progress)
 	if err != nil {
-		return nil, err
-	}
-	s.file = f
-	if err := os.Remove(f.Name()); err != nil {
-		s.Close()
-		return nil, err
-	}
-	p := d.plan()
-	if err := p.write(s, o.Progress); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -57,16 +50,15 @@ func (d *Data) NewServer(o Options) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) Close() error { return s.file.Close() }
+// Close gives back what the blocks take of the temporary folder.
+func (s *Server) Close() error {
+	s.spool.close()
+	return nil
+}
 
 func (s *Server) block(packed []byte) error {
-	_, err := s.file.Write(packed)
-	end := int64(len(packed))
-	if n := len(s.ends); n > 0 {
-		end += s.ends[n-1]
-	}
-	s.ends = append(s.ends, end)
-	return err
+	s.blocks = append(s.blocks, s.spool.write(packed))
+	return s.temp.failed()
 }
 
 // Listen opens a port of this machine that no other can reach. port 0: any that is free.
@@ -128,15 +120,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		send("application/octet-stream", int64(len(s.head)), bytes.NewReader(s.head))
 	case isBlock:
 		n, err := strconv.ParseUint(number, 10, 31)
-		if err != nil || n >= uint64(len(s.ends)) {
+		if err != nil || n >= uint64(len(s.blocks)) {
 			http.NotFound(w, r)
 			return
 		}
-		from := int64(0)
-		if n > 0 {
-			from = s.ends[n-1]
-		}
-		send("application/octet-stream", s.ends[n]-from, io.NewSectionReader(s.file, from, s.ends[n]-from))
+		b := s.blocks[n]
+		send("application/octet-stream", int64(b.size), io.NewSectionReader(s.spool.file, b.at, int64(b.size)))
 	default:
 		http.NotFound(w, r)
 	}

@@ -106,14 +106,16 @@ func TestServerSendsTheBlocks(t *testing.T) {
 	if err := json.Unmarshal(packed, &h); err != nil {
 		t.Fatal(err)
 	}
-	if h.Title != "job" || h.Nodes != len(s.ends)-1 || h.Blocks != nil {
-		t.Errorf("%d blocks, the nodes are %d, title %q", len(s.ends), h.Nodes, h.Title)
+	if h.Title != "job" || h.Nodes != len(s.blocks)-1 || h.Blocks != nil {
+		t.Errorf("%d blocks, the nodes are %d, title %q", len(s.blocks), h.Nodes, h.Title)
 	}
-	p := readJob(t).plan()
-	for i, f := range p.make {
-		got, err := io.ReadAll(flate.NewReader(bytes.NewReader(get(fmt.Sprint("/block/", i)))))
-		if err != nil || !bytes.Equal(got, f()) {
-			t.Errorf("block %d: %d bytes, %v", i, len(got), err)
+	var want collector
+	if _, err := readJob(t).write(&want, nil); err != nil || len(want) != len(s.blocks) {
+		t.Fatalf("%d blocks, want %d: %v", len(s.blocks), len(want), err)
+	}
+	for i := range want {
+		if got := get(fmt.Sprint("/block/", i)); !bytes.Equal(got, want[i]) {
+			t.Errorf("block %d: %d bytes, want %d", i, len(got), len(want[i]))
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (t *tree) addLocation(parent int, l *otf2.Location, kind Kind) int {
 	if name == "" {
 		name = "(no name)"
 	}
-	return t.add(row{name: name, kind: kind, parent: parent, location: l.Self, group: l.Group, bars: newBars()})
+	return t.add(row{name: name, kind: kind, parent: parent, location: l.Self, group: l.Group, bars: new(bars)})
 }
 
 // place is what a location's name and type make of it.

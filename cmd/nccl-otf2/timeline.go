@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -30,7 +31,10 @@ func timelineCommand() *cobra.Command {
 current browser, and can be sent to others. Its ? key says how it is used.
 
 Archives of more than some ten million regions are better looked at with --serve: the tool then gives the page what
-it shows, on this machine only, at an address with a secret in it, until it is interrupted.`,
+it shows, on this machine only, at an address with a secret in it, until it is interrupted.
+
+Of what it reads the tool keeps little in memory. The rest lies in the temporary folder (TMPDIR) meanwhile, about as
+much as the archive has.`,
 		Example: `  nccl-otf2 timeline exp1
   nccl-otf2 timeline exp1 -o page.html
   nccl-otf2 timeline exp1 --serve`,
@@ -58,6 +62,7 @@ it shows, on this machine only, at an address with a secret in it, until it is i
 			if err != nil {
 				return err
 			}
+			defer d.Close()
 			d.Damage(damage)
 			opts := timeline.Options{Title: titleOf(anchor), Tool: "nccl-otf2 " + toolVersion}
 			opts.Progress = func(done, total int) { p.say("writing: %d of %d", done, total) }
@@ -127,6 +132,8 @@ func serveTimeline(cmd *cobra.Command, d *timeline.Data, opts timeline.Options, 
 		return err
 	}
 	defer s.Close()
+	_ = d.Close()        // the server has all it needs
+	debug.FreeOSMemory() // it may run for days
 	l, err := s.Listen(port)
 	if err != nil {
 		return err

@@ -11,12 +11,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -41,7 +44,10 @@ type outcome struct {
 	Make      float64 `json:"make_s"`
 	MakeRSS   int64   `json:"make_rss"`
 	Size      int64   `json:"size"`
-	Open      float64 `json:"open_s"` // until the first picture
+	Serve     float64 `json:"serve_s"` // until it is there
+	ServePeak int64   `json:"serve_peak_rss"`
+	ServeRSS  int64   `json:"serve_rss"` // from then on
+	Open      float64 `json:"open_s"`    // until the first picture
 	Frames    []frame `json:"frames"`
 }
 
@@ -112,7 +118,49 @@ func (o *outcome) run(ctx context.Context, work, tool string, regions uint64) er
 	}
 	o.Size = st.Size()
 	fmt.Fprintf(os.Stderr, "page of %d MiB made in %.1f s, %d MiB\n", o.Size>>20, o.Make, o.MakeRSS>>20)
+	if err := o.serve(ctx, tool, archive); err != nil {
+		return err
+	}
 	return o.look(ctx, "file://"+page)
+}
+
+// serve lets the tool serve the archive, until it is there.
+func (o *outcome) serve(ctx context.Context, tool, archive string) (err error) {
+	cmd := exec.CommandContext(ctx, tool, "timeline", archive, "--serve")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		if ended := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err == nil {
+			err = ended
+		}
+	}()
+	for lines := bufio.NewScanner(out); !strings.Contains(lines.Text(), "Ctrl-C"); {
+		if !lines.Scan() {
+			return errors.New("the tool does not say where it serves")
+		}
+	}
+	o.Serve = time.Since(began).Seconds()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if err != nil {
+		return err
+	}
+	for name, at := range map[string]*int64{"VmHWM": &o.ServePeak, "VmRSS": &o.ServeRSS} {
+		_, rest, _ := strings.Cut(string(status), name+":")
+		if _, err := fmt.Sscan(rest, at); err != nil {
+			return fmt.Errorf("%s in /proc: %w", name, err)
+		}
+		*at <<= 10
+	}
+	fmt.Fprintf(os.Stderr, "served after %.1f s, %d MiB at most, then %d MiB\n", o.Serve, o.ServePeak>>20, o.ServeRSS>>20)
+	return nil
 }
 
 // look opens the page and moves about in it.
@@ -186,9 +234,10 @@ func (o *outcome) look(ctx context.Context, url string) error {
 
 // Page shows the movements as a table.
 func (o *outcome) Page() *measure.Page {
-	heading := fmt.Sprintf("%s. %s million regions (%s million events) and %s million transfers of %d ranks: the page is %d MiB (%s bytes per region), made in %s s with %d MiB, and shows its first picture %s s after it is opened. ",
+	heading := fmt.Sprintf("%s. %s million regions (%s million events) and %s million transfers of %d ranks: the page is %d MiB (%s bytes per region), made in %s s with %d MiB of memory, and shows its first picture %s s after it is opened. With --serve it is there in %s s, with %d MiB at most, and then %d MiB. ",
 		o.machine, measure.Digits(float64(o.Regions)/1e6), measure.Digits(float64(o.Events)/1e6), measure.Digits(float64(o.Transfers)/1e6), o.Ranks, o.Size>>20,
-		measure.Digits(float64(o.Size)/float64(o.Regions)), measure.Digits(o.Make), o.MakeRSS>>20, measure.Digits(o.Open))
+		measure.Digits(float64(o.Size)/float64(o.Regions)), measure.Digits(o.Make), o.MakeRSS>>20, measure.Digits(o.Open),
+		measure.Digits(o.Serve), o.ServePeak>>20, o.ServeRSS>>20)
 	heading += fmt.Sprintf("Pictures of 1440 × 900 pixels in headless Chromium, which draws with the processor; what the page's program takes for one. Where others use the machine only the processor's time says something; it has unpacking and laying out in it. Aims: median %.0f ms, 99 of 100 below %.0f ms.", frameAim, frameMax)
 	t := measure.Table{Figures: true, Columns: []string{"movement", "pictures", "median, ms", "99 of 100 below, ms", "longest, ms", "apart, median, ms", "processor, mean, ms"}}
 	for _, f := range o.Frames {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// end settles what only the end of all events tells.
+func (r *reader) end() {
+	unknown := false
+	deep := feed{to: r.deep}
+	for i := range r.rows {
+		if b := r.rows[i].bars; b != nil {
+			b.end(&deep)
+			r.duration = max(r.duration, b.last)
+		}
+	}
+	deep.flush()
+	r.told.flush()
+	for _, l := range r.lanes {
+		for _, f := range []*feed{&l.deep, &l.kids, &l.asked, &l.ends, &l.names, &l.fallback} {
+			f.flush()
+		}
+		unknown = unknown || l.unknown
+	}
+	r.lanes = nil
+	r.resolve()
+	r.choose()
+	r.locate()
+	for _, s := range []*sorter{r.deep, r.kids, r.waits, r.operations, r.asked, r.ends, r.askers, r.parts} {
+		s.finish()
+	}
+	if unknown {
+		r.regions = append(r.regions, region{"(not defined)", len(r.categories)})
+		r.categories = append(r.categories, categoryOther)
+	}
+}
+
+// resolve finds the regions that are named as what asked for others.
+//
+// Meant is the last one of the process that had been given that name before; else, where what was asked for began
+// earlier, the last one of all; else, as with PXN processes carry out transfers for each other, that of another process
+// of the host. There names can come twice; then none is meant.
+func (r *reader) resolve() {
+	type reference struct {
+		key, kind, what, number uint64
+	}
+	type owner struct {
+		process uint64
+		at      address
+	}
+	claims, askers := feed{to: r.claims}, feed{to: r.askers}
+	found := func(ref *reference, at address) {
+		switch {
+		case ref.kind == nameTransfer:
+			askers.add(ref.what, 0, uint64(at))
+		case uint64(at) != ref.what:
+			claims.add(ref.what, ref.key, uint64(at), ref.number)
+		}
+	}
+	var owners []owner // of an id, by process
+	var early []reference
+	r.names.finish()
+	for m := r.names.sorted(); m.more; {
+		owners, early = owners[:0], early[:0]
+		for id := m.a; m.more && m.a == id; m.next() {
+			process, last := m.b>>processShift, len(owners)-1
+			known := last >= 0 && owners[last].process == process
+			ref := reference{m.b, m.entry.number(), m.entry.number(), m.entry.number()}
+			switch {
+			case ref.kind == nameGiven && known:
+				owners[last].at = address(ref.what)
+			case ref.kind == nameGiven:
+				owners = append(owners, owner{process, address(ref.what)})
+			case known:
+				found(&ref, owners[last].at)
+			default:
+				early = append(early, ref)
+			}
+		}
+		for i := range early {
+			process := early[i].key >> processShift
+			meant, matches := nowhere, 0
+			for _, o := range owners {
+				if o.process == process {
+					meant, matches = o.at, 1
+					break
+				}
+				if r.processes.hosts[o.process] == r.processes.hosts[process] {
+					meant = o.at
+					matches++
+				}
+			}
+			if matches == 1 {
+				found(&early[i], meant)
+			}
+		}
+	}
+	claims.flush()
+	askers.flush()
+	r.names.close()
+}
+
+// choose settles by what each region was asked for.
+func (r *reader) choose() {
+	kids := feed{to: r.kids}
+	last := uint64(0)
+	r.claims.finish()
+	for m := r.claims.sorted(); m.more; {
+		child, own := m.a, m.b != math.MaxUint64
+		parent, number := m.entry.number(), m.entry.number()
+		kids.add(parent, numbered(address(child).row(), uint32(number)), child)
+		if own {
+			r.store.parents.number(child - last)
+			r.store.parents.number(parent)
+			r.store.parents.end()
+			last = child
+		}
+		for m.more && m.a == child {
+			m.next()
+		}
+	}
+	kids.flush()
+	r.claims.close()
+}
+
+// locate finds the addresses of what analysis told.
+func (r *reader) locate() {
+	operations, waits, parts := feed{to: r.operations}, feed{to: r.waits}, feed{to: r.parts}
+	var p *places
+	r.told.to.finish()
+	for m := r.told.to.sorted(); m.more; m.next() {
+		row := uint32(m.a >> 32)
+		b := r.rows[row].bars
+		if p == nil || p.row != row {
+			p = b.places()
+		}
+		at, ok := p.at(uint32(m.a))
+		if !ok {
+			r.homeless++
+			continue
+		}
+		if m.entry.number() == toldWait {
+			from := len(waits.data)
+			waits.data = append(waits.data, m.entry.rest()...)
+			waits.end(uint64(at), m.b, from)
+			continue
+		}
+		instance, place, rank := m.entry.number(), m.entry.number(), m.entry.number()
+		parts.add(instance, place, rank, uint64(at))
+		from := len(operations.data)
+		operations.data = binary.AppendUvarint(operations.data, instance)
+		operations.data = append(operations.data, m.entry.rest()...)
+		operations.end(uint64(at), m.b, from)
+		b.operations++
+	}
+	for _, f := range []*feed{&operations, &waits, &parts} {
+		f.flush()
+	}
+	r.told.to.close()
+}
