@@ -20,6 +20,8 @@ type plan struct {
 	firstOps   [][]uint32
 	instances  int
 	nodes      int
+	ready      [][]byte // blocks of metrics, which have been packed; they follow those to be made
+	metrics    headMetrics
 }
 
 func (d *Data) plan() *plan {
@@ -68,6 +70,7 @@ func (d *Data) plan() *plan {
 		add(func() []byte { return d.instanceBlock(from, min(from+chunk, len(d.instances))) })
 	}
 	p.nodes = add(func() []byte { return d.nodeBlock() })
+	d.planMetrics(p)
 	return p
 }
 
@@ -106,6 +109,11 @@ func (p *plan) write(to sink, progress func(done, total int)) error {
 		}
 		if done++; progress != nil {
 			progress(done, len(p.make))
+		}
+	}
+	for _, b := range p.ready {
+		if err := to.block(b); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -28,6 +28,8 @@ type Data struct {
 	ranks      []rank
 	waitKinds  []string
 	markers    []marker
+	series     []*series // of metrics
+	metricLeaf int       // intervals of a node of theirs
 	report     *analysis.Report
 	matrix     *analysis.MatrixReport
 	origin     otf2.Timestamp // time 0 of the page
@@ -184,6 +186,8 @@ type reader struct {
 	open       map[instanceKey]uint32
 	kindOf     map[string]uint8
 	homeless   uint64 // operations outside of regions
+
+	recorders map[otf2.LocationRef]*recorder
 }
 
 type instanceKey struct {
@@ -244,6 +248,7 @@ func newReader(d *Data) *reader {
 		}
 	}
 	r.communicators()
+	r.recorders = recorders(d.defs)
 	return r
 }
 
@@ -305,6 +310,9 @@ func (r *reader) lane() func(*otf2.Event) {
 
 // event takes an event of a lane.
 func (r *reader) event(lane int, ev *otf2.Event) {
+	if ev.Kind == otf2.EventMetric {
+		r.metric(r.scale(uint64(ev.Time-min(ev.Time, r.origin))), ev)
+	}
 	at, ok := r.rowOf[ev.Location]
 	if !ok {
 		return
@@ -528,6 +536,7 @@ func (r *reader) end() {
 		slices.SortFunc(b.waits, func(x, y wait) int { return cmp.Compare(x.number, y.number) })
 		unknown = unknown || slices.Contains(b.region, r.unknownRegion())
 	}
+	r.endMetrics()
 	if unknown {
 		r.regions = append(r.regions, region{"(not defined)", len(r.categories)})
 		r.categories = append(r.categories, categoryOther)

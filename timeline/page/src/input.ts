@@ -126,6 +126,7 @@ export class Input {
     const bar = this.app.at(p.x, p.y, within);
     const item = this.app.rows.at(p.y + this.app.view.top);
     if (bar !== undefined) void this.app.select(bar, false);
+    else if (this.app.curveAt(p.y)) void this.app.selectValue(p);
     else if (item && item.strip.length > 0) this.app.toggleRow(item.row);
     else this.app.unselect();
   }
@@ -252,6 +253,7 @@ export class Input {
       d: () => app.toggleTheme(),
       i: () => app.togglePanel(),
       j: () => app.selectKin(false),
+      m: () => app.toggleMetrics(),
       n: () => void app.step(!e.shiftKey),
       p: () => app.toggleShown("parents"),
       t: () => app.toggleShown("transfers"),

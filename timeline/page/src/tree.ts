@@ -36,6 +36,8 @@ export class Tree {
       let e = this.made.get(item.row);
       if (!e) {
         e = el("div", { class: "row " + r.kind, role: "treeitem", id: "row" + item.row, title: r.name, "aria-level": String(item.level + 1) }, el("span", { class: "twist", "aria-hidden": "true" }), el("span", { class: "name" }, r.name));
+        const curve = this.store.curves.of(item.row);
+        if (curve) e.append(el("span", { class: "axis", title: "The top of its axis" }, this.store.curves.write(curve, curve.axis.to)));
         e.dataset["row"] = String(item.row);
         this.made.set(item.row, e);
         this.root.append(e);
