@@ -267,6 +267,8 @@ func TestTimelineMetrics(t *testing.T) {
 	if name := eval[string](tb, "app.store.head.rows[app.focused].name"); name != "bandwidth" {
 		t.Errorf("the search leads to %q", name)
 	}
+	tb.key("\r")
+	tb.await(`document.getElementById("details").innerText.startsWith("bandwidth")`)
 	if names := eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)"); len(names) != 4 || names[3] != "bandwidth" {
 		t.Errorf("the search shows %q", names)
 	}

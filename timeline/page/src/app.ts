@@ -285,6 +285,8 @@ export class App {
   }
 
   toggleRow(row: number): void {
+    const curve = this.store.curves.of(row);
+    if (curve) return void this.selectCurve(curve);
     this.rows.toggle(row);
     this.relayout();
   }
@@ -428,12 +430,6 @@ export class App {
     return best;
   }
 
-  // curveAt is the curve at a height of the picture.
-  curveAt(y: number): Curve | undefined {
-    const item = this.rows.at(y + this.view.top);
-    return item && this.store.curves.of(item.row);
-  }
-
   // hoverCurve shows what a curve says of the time at x.
   private hoverCurve(curve: Curve, x: number, place: () => void): void {
     const tip = byId("tip");
@@ -455,14 +451,12 @@ export class App {
     );
   }
 
-  // selectValue shows all that is known of the curve at a point of the picture.
-  async selectValue(p: { x: number; y: number }): Promise<void> {
-    const curve = this.curveAt(p.y);
-    if (!curve) return;
+  // selectCurve shows all that is known of a curve, and what it says of a time.
+  async selectCurve(curve: Curve, time?: number): Promise<void> {
     const ask = ++this.asked;
     try {
       const { curves, head } = this.store;
-      const reading = await curves.reading(curve, this.view.time(p.x));
+      const reading = time === undefined ? undefined : await curves.reading(curve, time);
       const whole = await curves.sums(curve, 0, head.duration);
       if (ask !== this.asked) return;
       this.selected = undefined;
@@ -495,7 +489,8 @@ export class App {
         this.pointed = undefined;
         this.drawOver();
       }
-      const curve = this.curveAt(y);
+      const item = this.rows.at(y + this.view.top);
+      const curve = item && this.store.curves.of(item.row);
       if (curve) return this.hoverCurve(curve, x, place);
       const wire = this.lines.wireAt(x, y);
       tip.hidden = wire === undefined;

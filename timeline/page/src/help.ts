@@ -44,7 +44,7 @@ const topics: [string, [string[], string][]][] = [
       [["T"], "transfers"],
       [["P"], "calls to what they caused"],
       [["M"], "metrics"],
-      [["Enter"], "open or close the row"],
+      [["Enter"], "open or close the row; of a metric: what it is"],
       [["A"], "open or close all rows"],
       [["D"], "dark or light"],
       [["I"], "panel"],

@@ -126,7 +126,7 @@ export class Curves {
   private entry(curve: Curve, k: number) {
     const s = curve.series;
     const n = Math.min(this.head.chunk, s.count - k * this.head.chunk);
-    return this.store.load("m" + (s.block + k), s.block + k, 3 * n * s.members.length, (c) => readPoints(c, n, s, k === Math.ceil(s.count / this.head.chunk) - 1));
+    return this.store.load("m" + (s.block + k), s.block + k, n * (1 + s.members.length), (c) => readPoints(c, n, s, k === Math.ceil(s.count / this.head.chunk) - 1));
   }
 
   peek(curve: Curve, k: number): Points | undefined {
@@ -362,7 +362,7 @@ export class CurvePainter {
     c.textBaseline = "top";
     const text = this.store.curves.write(curve, curve.axis.to);
     const width = c.measureText(text).width;
-    c.globalAlpha = 0.8;
+    c.globalAlpha = 0.9;
     c.fillStyle = this.colours.paper;
     c.fillRect(2, top, width + 6, 12);
     c.globalAlpha = 1;

@@ -101,7 +101,7 @@ export class Panel {
       this.mark(colours.message, "message, sender to receiver"),
       this.mark(colours.transfer, "transfer over the network"),
       this.mark(colours.parent, "call to what it caused"),
-      ...(this.host.store.curves.all.length > 0 ? [this.mark(colours.metric.css, "metric: mean of a pixel, and from what to what it is")] : []),
+      ...(this.host.store.curves.all.length > 0 ? [this.mark("var(--metric)", "metric; pale: least to greatest of a pixel")] : []),
     );
   }
 
@@ -216,7 +216,7 @@ export class Panel {
     const section = byId("details");
     section.classList.remove("empty");
     section.replaceChildren(
-      el("h2", null, swatch(this.host.colours().metric.css), this.head.rows[curve.row]!.name),
+      el("h2", null, swatch("var(--metric)"), this.head.rows[curve.row]!.name),
       el("p", { class: "sub" }, this.path(this.head.rows[curve.row]!.parent)),
       ...(metric.description ? [el("p", null, metric.description)] : []),
       ...(reading ? [el("h3", null, "Here"), ...this.curveTip(curve, reading, undefined).slice(2)] : []),
