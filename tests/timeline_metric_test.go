@@ -114,7 +114,7 @@ func metricArchive(t *testing.T) (anchor string) {
 	}
 	d := a.Definitions()
 	must(d.ClockProperties(1_000_000_000, epoch, 0, 0))
-	for i, s := range []string{"", "vm0", "node", "Process 0", "Thread 0", "cycles", "#", hostileMetric, "°C", "bandwidth", "B/s", "memory", "B"} {
+	for i, s := range []string{"", "vm0", "node", "Process 0", "Thread 0", "cycles", "#", hostileMetric, "°C", "bandwidth", "B/s", "memory", "B", "limits", "bits"} {
 		must(d.String(otf2.StringRef(i), s))
 	}
 	must(d.SystemTreeNode(0, 1, 2, otf2.UndefinedSystemTreeNode))
@@ -124,9 +124,11 @@ func metricArchive(t *testing.T) (anchor string) {
 	must(d.MetricMember(1, 7, 7, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeInt64, otf2.BaseDecimal, -1, 8))
 	must(d.MetricMember(2, 9, 0, otf2.MetricTypeOther, otf2.MetricAbsoluteNext, otf2.TypeDouble, otf2.BaseDecimal, 0, 10))
 	must(d.MetricMember(3, 11, 0, otf2.MetricTypeOther, otf2.MetricAbsoluteNext, otf2.TypeUint64, otf2.BaseBinary, 10, 12))
+	must(d.MetricMember(4, 13, 0, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeUint64, otf2.BaseDecimal, 0, 14))
 	must(d.MetricClass(0, []otf2.MetricMemberRef{0, 1}, otf2.MetricSynchronous, otf2.RecorderKindCPU))
 	must(d.MetricClass(1, []otf2.MetricMemberRef{2}, otf2.MetricAsynchronous, otf2.RecorderKindCPU))
 	must(d.MetricClass(2, []otf2.MetricMemberRef{3}, otf2.MetricAsynchronous, otf2.RecorderKindCPU))
+	must(d.MetricClass(3, []otf2.MetricMemberRef{4}, otf2.MetricAsynchronous, otf2.RecorderKindCPU))
 	w, err := a.Events(0)
 	must(err)
 	value := func(at uint64, metric otf2.MetricRef, types []otf2.Type, bits ...uint64) {
@@ -136,6 +138,7 @@ func metricArchive(t *testing.T) (anchor string) {
 	below := -55 // tenths of a degree
 	value(1000, 0, pair, 1<<60, uint64(below))
 	value(1000, 2, pair[:1], 3072)
+	value(1000, 3, pair[:1], 0x24)
 	value(5_001_000, 0, pair, 1<<60+12_345_000, 250)
 	for i := range uint64(20_000) {
 		value(6_000_000+1000*i, 1, []otf2.Type{otf2.TypeDouble}, math.Float64bits(bandwidthAt(i)))
@@ -156,7 +159,7 @@ func TestTimelineMetrics(t *testing.T) {
 		t.Error("a name stands in the page as it is")
 	}
 	tb := openTab(t, url, browser.Options{})
-	if diff := cmp.Diff([]string{"vm0", "Process 0", "Thread 0", "cycles", hostileMetric, "bandwidth", "memory"}, eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)")); diff != "" {
+	if diff := cmp.Diff([]string{"vm0", "Process 0", "Thread 0", "cycles", hostileMetric, "bandwidth", "memory", "limits"}, eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)")); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(valuesOf(t, anchor), curvesOf(tb)); diff != "" {
@@ -220,6 +223,10 @@ func TestTimelineMetrics(t *testing.T) {
 		t.Errorf("the memory says %q", text)
 	}
 
+	if text := tip("limits", 2_000_000); !strings.Contains(text, "value 0x24") {
+		t.Errorf("the bits say %q", text)
+	}
+
 	// Close by, a value at a time.
 	eval[any](tb, "app.go(9_000_000, 9_010_000)")
 	tb.settle()
@@ -254,7 +261,8 @@ func TestTimelineMetrics(t *testing.T) {
 	if s := got["/s"]; s.Min != 0 || s.Mean != 0 {
 		t.Errorf("the counter stood still, the range says %+v", s)
 	}
-	if text := strings.Join(strings.Fields(tb.text("range")), " "); !strings.Contains(text, "bandwidth Thread 0 1.00 GB/s 4.00 GB/s 7.00 GB/s") || !strings.Contains(text, hostileMetric) {
+	if text := strings.Join(strings.Fields(tb.text("range")), " "); !strings.Contains(text, "bandwidth Thread 0 1.00 GB/s 4.00 GB/s 7.00 GB/s") || !strings.Contains(text, hostileMetric) ||
+		!strings.Contains(text, "limits Thread 0 0x24 – 0x24") {
 		t.Errorf("the range says %q", text)
 	}
 

@@ -63,6 +63,7 @@ const prefixed = /^(B\/s|bit\/s|b\/s|Hz|W|J|V|A|eV|\/s|FLOPS?|FLOPS?\/s|)$/i;
 // quantity writes a value with its unit, with three significant digits where it is long.
 export function quantity(v: number, unit: string): string {
   if (!Number.isFinite(v)) return "–";
+  if (unit === "bits") return "0x" + v.toString(16);
   const sign = v < 0 ? "−" : "";
   const a = Math.abs(v);
   if (unit === "B") return sign + bytes(a < 1024 ? Number(digits(a)) : a);

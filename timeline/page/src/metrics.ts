@@ -23,7 +23,6 @@ export interface Sums {
 export const curveGap = 2;
 
 export const noSums = (): Sums => ({ min: Infinity, max: -Infinity, area: 0, time: 0, count: 0 });
-export const mean = (s: Sums): number => (s.time > 0 ? s.area / s.time : s.max);
 
 // A level of a series: entry i stands for some intervals from start[i] to start[i + 1].
 interface Level {
@@ -177,6 +176,11 @@ export class Curves {
   place(curve: Curve, v: number): number {
     const { from, to } = curve.axis;
     return to > from ? (to - v) / (to - from) : 1;
+  }
+
+  // mean writes the mean of sums. Bits have none.
+  mean(curve: Curve, s: Sums): string {
+    return curve.unit === "bits" ? "–" : this.write(curve, s.time > 0 ? s.area / s.time : s.max);
   }
 
   // write writes a value of a curve.

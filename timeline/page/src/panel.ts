@@ -6,7 +6,7 @@ import * as f from "./format";
 import type { Attribute, Flow, Head } from "./head";
 import type { Family } from "./lines";
 import { lowerBound } from "./lines";
-import { mean, type Curve, type Reading, type Sums } from "./metrics";
+import type { Curve, Reading, Sums } from "./metrics";
 import type { Note } from "./columns";
 import type { Store } from "./store";
 import type { Colours } from "./theme";
@@ -200,7 +200,7 @@ export class Panel {
       rows.push(["value", write(reading.value) + exact]);
     }
     rows.push(["since", f.exact(reading.from)], ["for", f.exact(reading.to - reading.from)]);
-    if (pixel && pixel.count > 1 && pixel.min < pixel.max) rows.push(["around", `${write(pixel.min)} to ${write(pixel.max)}, mean ${write(mean(pixel))}`]);
+    if (pixel && pixel.count > 1 && pixel.min < pixel.max) rows.push(["around", `${write(pixel.min)} to ${write(pixel.max)}, mean ${this.host.store.curves.mean(curve, pixel)}`]);
     return [
       el("b", null, this.head.rows[curve.row]!.name),
       el("span", { class: "sub" }, this.path(this.head.rows[curve.row]!.parent)),
@@ -226,7 +226,7 @@ export class Panel {
         ...(
           [
             ["least", write(whole.min)],
-            ["mean", write(mean(whole))],
+            ["mean", this.host.store.curves.mean(curve, whole)],
             ["greatest", write(whole.max)],
             ["values", f.count(series.count - (series.closed ? 1 : 0))],
             ["unit", curve.unit || "–"],
@@ -417,8 +417,10 @@ export class Panel {
         el("tr", null, ...["metric", "min", "mean", "max"].map((h) => el("th", { scope: "col" }, h))),
         ...all.map(({ curve, sums }) => {
           const row = this.head.rows[curve.row]!;
-          const write = (v: number) => el("td", null, sums.min <= sums.max ? this.host.store.curves.write(curve, v) : "–");
-          return el("tr", null, el("td", null, row.name, el("span", { class: "sub" }, this.head.rows[row.parent]?.name ?? "")), write(sums.min), write(mean(sums)), write(sums.max));
+          const { curves } = this.host.store;
+          const texts = sums.min <= sums.max ? [curves.write(curve, sums.min), curves.mean(curve, sums), curves.write(curve, sums.max)] : ["–", "–", "–"];
+          const name = el("td", null, row.name, el("span", { class: "sub" }, this.head.rows[row.parent]?.name ?? ""));
+          return el("tr", null, name, ...texts.map((text) => el("td", null, text)));
         }),
       ),
       el("p", { class: "sub" }, "Of the metrics that are shown; means are over time."),
