@@ -285,7 +285,11 @@ func TestTimelineMetrics(t *testing.T) {
 	if n := eval[int](tb, "app.rows.items.length"); n != 3 {
 		t.Errorf("m leaves %d rows", n)
 	}
-	tb.key("m")
+	eval[any](tb, "app.search('bandw')")
+	if n := eval[int](tb, "app.rows.items.length"); n != 4 {
+		t.Errorf("a search for what is hidden shows %d rows", n)
+	}
+	eval[any](tb, "app.search('')")
 	if got := eval[[]int](tb, "[document.images.length, window.__hurt ?? 0]"); got[0] != 0 || got[1] != 0 {
 		t.Errorf("names have become markup: %v", got)
 	}

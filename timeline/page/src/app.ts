@@ -527,6 +527,7 @@ export class App {
     if (input.value !== text) input.value = text;
     byId("search").classList.toggle("active", this.query !== undefined);
     byId("hits").textContent = this.query ? (this.query.count > 0 ? f.count(this.query.count) : this.query.metrics.length > 0 ? f.plural(this.query.metrics.length, "metric", "metrics") : "none") : "";
+    if (this.query?.count === 0 && this.query.metrics.length > 0 && !this.rows.metrics) this.toggleMetrics();
     // A search that chooses rows shows only these.
     const rows = this.query?.rows;
     this.rows.show(rows);
