@@ -141,7 +141,8 @@ type series struct {
 	time   []uint64   // ns, of the points of the block under way
 	bits   [][]uint64 // by quantity: their values
 	count  int        // intervals
-	closed bool       // the last point is the end of the archive
+	finish uint64     // of the last interval, once it is known
+	closed bool       // that is the end of the archive, behind the last values
 	blocks [][]byte
 	starts []uint64 // by node
 	sums   [][]sum  // by quantity and node
@@ -237,7 +238,7 @@ func (s *series) end(duration uint64) {
 	if len(s.time) > 1 {
 		s.flush()
 	}
-	s.time, s.bits = s.time[len(s.time)-1:], nil
+	s.finish, s.time, s.bits = s.time[len(s.time)-1], nil, nil
 }
 
 // coarser makes one node of each four.
@@ -464,7 +465,7 @@ func (d *Data) planMetrics(p *plan) {
 		return
 	}
 	for _, s := range d.series {
-		one := headMetricSeries{headSeries: headSeries{len(p.make) + len(p.ready), s.count}, End: s.time[0], Closed: s.closed}
+		one := headMetricSeries{headSeries: headSeries{len(p.make) + len(p.ready), s.count}, End: s.finish, Closed: s.closed}
 		for i := range s.quantities {
 			q := &s.quantities[i]
 			one.Members = append(one.Members, headMetric{s.rows[i], q.description, q.unit, q.mode.String(), timingNames[q.timing], q.typ.String(), q.factor, q.divisor})

@@ -227,8 +227,7 @@ func (s *series) summary(i int) string {
 	for _, n := range s.sums[i] {
 		all.merge(&n)
 	}
-	end := s.time[0]
-	return fmt.Sprintf("%g to %g, mean %.6g, %d missing", all.min, all.max, all.area/float64(end-s.starts[0]-all.missing), all.missing)
+	return fmt.Sprintf("%g to %g, mean %.6g, %d missing", all.min, all.max, all.area/float64(s.finish-s.starts[0]-all.missing), all.missing)
 }
 
 // What lies between values depends on the mode; values are in the unit that is defined. The archive ends at 100.
