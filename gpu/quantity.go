@@ -20,7 +20,7 @@ var Quantities = [...]Quantity{
 	MemoryUtilisation: {Name: "GPU memory utilisation", Unit: "%",
 		Description: "Share of NVML's last sample period (1/6 s to 1 s) in which memory was read or written"},
 	Temperature:  {Name: "GPU temperature", Unit: "°C", Description: "Temperature of the GPU's die"},
-	ClockReasons: {Name: "GPU clock limits", Description: "Why the clocks are not higher: bits of nvmlClocksEventReasons… (0x1 idle, 0x4 power cap, 0x8 hardware slowdown, 0x20 software thermal, 0x40 hardware thermal, 0x80 power brake)"},
+	ClockReasons: {Name: "GPU clock limits", Unit: "bits", Description: "Why the clocks are not higher: bits of nvmlClocksEventReasons… (0x1 idle, 0x4 power cap, 0x8 hardware slowdown, 0x20 software thermal, 0x40 hardware thermal, 0x80 power brake)"},
 	MemoryUsed:   {Name: "GPU memory used", Unit: "B", Description: "Memory in use, by whichever process"},
 	NVLinkSent:   {Name: "NVLink sent", Unit: "B/s", Float: true, Period: true, Description: "Data sent over all links since the value before"},
 	NVLinkReceived: {Name: "NVLink received", Unit: "B/s", Float: true, Period: true,

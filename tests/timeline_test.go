@@ -267,7 +267,8 @@ func TestTimelinePage(t *testing.T) {
 	t.Run("rows", func(t *testing.T) {
 		var want []string
 		for r := range 4 {
-			want = append(want, fmt.Sprintf("Rank %d", r), "Thread 0", fmt.Sprintf("comm a9f8e48f rank %d", r), "comm a9f8e48f net send", "comm a9f8e48f net recv", "comm a9f8e48f ch 00", "comm a9f8e48f ch 01")
+			want = append(want, fmt.Sprintf("Rank %d", r), "Thread 0", fmt.Sprintf("comm a9f8e48f rank %d", r), "NCCL outstanding", "NCCL algbw", "NCCL busbw",
+				"comm a9f8e48f net send", "NCCL bytes in flight", "comm a9f8e48f net recv", "NCCL bytes arrived", "comm a9f8e48f ch 00", "comm a9f8e48f ch 01")
 		}
 		names := eval[[]string](tb, "app.rows.items.map((i) => app.store.head.rows[i.row].name)")
 		if diff := cmp.Diff(want, names[1:]); diff != "" {
@@ -291,6 +292,12 @@ func TestTimelinePage(t *testing.T) {
 		}`)
 		if diff := cmp.Diff(sorted(barsOf(t, anchor)), sorted(got)); diff != "" {
 			t.Error(diff)
+		}
+	})
+
+	t.Run("every value of every metric is there", func(st *testing.T) {
+		if diff := cmp.Diff(valuesOf(st, anchor), curvesOf(&tab{st, tb.page})); diff != "" {
+			st.Error(diff)
 		}
 	})
 
@@ -547,7 +554,7 @@ func TestTimelinePage(t *testing.T) {
 		n := eval[int](t, "app.rows.items.length")
 		t.do(chromedp.Click("#row1 .twist", chromedp.ByQuery))
 		t.settle()
-		if now := eval[int](t, "app.rows.items.length"); now != n-6 {
+		if now := eval[int](t, "app.rows.items.length"); now != n-11 {
 			t.Errorf("%d rows, then %d", n, now)
 		}
 		if eval[string](t, `document.getElementById("row1").getAttribute("aria-expanded")`) != "false" {

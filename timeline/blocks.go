@@ -21,6 +21,7 @@ type plan struct {
 	instances  int
 	nodes      int
 	texts      map[uint64]bool // that attributes name
+	metrics    headMetrics
 }
 
 // press packs blocks, several at a time, and hands them on in order.
@@ -118,6 +119,9 @@ func (d *Data) write(to sink, progress func(done, total int)) (*plan, error) {
 	w.allInstances()
 	w.plan.nodes = p.block(w.nodes.block())
 	err := p.close()
+	if err == nil {
+		w.plan.metrics, err = d.writeMetrics(to, p.made)
+	}
 	if failed := d.temp.failed(); err == nil {
 		err = failed
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package timeline makes a page of HTML that shows an archive in time: a row for each location, a bar for each
-// region, lines from calls to what they caused, through the parts of a collective and along transfers.
+// region, a curve for each metric, lines from calls to what they caused, through the parts of a collective and along
+// transfers.
 //
 // What the page needs is written in blocks that are compressed by themselves, so that the page unpacks
 // only what it shows (format.go says how they look). The same blocks stand in the page, or are sent to it by a server
@@ -17,8 +18,10 @@
 //     a region (names of NCCL's events are joined with who has them), its children, its waits and operations, the parts
 //     of each instance, how long transfers took. store.go lists them; settle.go makes one of the other.
 //
+// Values of metrics come in the order of the page: their blocks are packed at once (metric.go).
+//
 // The blocks are then made lane by lane from a stream and the sorters side by side, as often as wanted. In memory are
-// buffers, what is pending (regions, transfers and instances that have not ended), and the block at hand, of which the
+// buffers, what is pending (regions, transfers and instances that have not ended), sums of metrics, and the block at hand, of which the
 // numbers of a region's children are the part that has no bound. Archives of some ten thousand regions need no files.
 //
 // The page itself is in page/, in TypeScript. `make page` makes asset/ of it.

@@ -28,6 +28,11 @@ import (
 //	instances    up to chunk: kind (bit 0: message, 1: not matched), communicator, function, ordinal (signed
 //	             differences), expected parts, parts, then of all parts: rank, bar (signed differences from
 //	             that of the same place in the instance before)
+//	metrics      of a series, up to chunk intervals: time of the points around them (differences; one more than there are
+//	             intervals), then of each member its values there: integers as signed differences in 64 bits that wrap,
+//	             doubles as they are, in 8 bytes, the lowest first
+//	metric nodes of all series: start (differences; of a series from 0); then of all series, their members, the nodes of
+//	             each: least, greatest, area (values times ns), as doubles; ns without a value
 //	nodes        of all lanes, then of all rows with transfers; each: start (from that of the node before), length,
 //	             busy, region, wait. Then of each lane: number of regions, and of each the region, count, time
 //
@@ -95,6 +100,9 @@ func (c *column) signed(v uint64) {
 	c.zigzag(v - c.last)
 	c.last = v
 }
+
+// raw adds 64 bits as they are.
+func (c *column) raw(v uint64) { c.buf = binary.LittleEndian.AppendUint64(c.buf, v) }
 
 func (c *column) zigzag(d uint64) { c.add(zigzag(d)) }
 

@@ -41,6 +41,7 @@ type head struct {
 	Problems   []string        `json:"problems"`
 	Nodes      int             `json:"nodes"`     // block
 	Instances  headSeries      `json:"instances"` // first block, and how many there are
+	Metrics    headMetrics     `json:"metrics"`
 	Blocks     any             `json:"blocks,omitempty"`
 }
 
@@ -152,7 +153,7 @@ func (d *Data) head(p *plan, o *Options) *head {
 		Version: formatVersion, Tool: o.Tool, Title: o.Title, Origin: fmt.Sprint(uint64(d.origin)), Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
 		Duration: d.duration, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories), Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
 		Texts: make(map[uint64]any), Problems: orEmpty(d.problems), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, int(d.instanceCount)},
-		Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
+		Metrics: p.metrics, Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
 	}
 	for _, r := range d.regions {
 		h.Regions = append(h.Regions, headRegion{r.name, r.category})

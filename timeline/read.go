@@ -29,6 +29,8 @@ type Data struct {
 	ranks      []rank
 	waitKinds  []string
 	markers    []marker
+	series     []*series // of metrics
+	metricLeaf int       // intervals of a node of theirs
 	report     *analysis.Report
 	matrix     *analysis.MatrixReport
 	origin     otf2.Timestamp // time 0 of the page
@@ -193,6 +195,8 @@ type reader struct {
 	open       map[instanceKey]openInstance
 	kindOf     map[string]uint8
 	homeless   uint64 // operations outside of regions
+
+	recorders map[otf2.LocationRef]*recorder
 }
 
 type instanceKey struct {
@@ -260,6 +264,7 @@ func newReader(d *Data) *reader {
 		}
 	}
 	r.communicators()
+	r.recorders = recorders(d.defs)
 	return r
 }
 
@@ -338,6 +343,9 @@ func (r *reader) lane() func(*otf2.Event) {
 
 // event takes an event of a lane.
 func (r *reader) event(lane *laneReader, ev *otf2.Event) {
+	if ev.Kind == otf2.EventMetric {
+		r.metric(r.scale(uint64(ev.Time-min(ev.Time, r.origin))), ev)
+	}
 	at, ok := r.rowOf[ev.Location]
 	if !ok {
 		return

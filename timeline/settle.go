@@ -17,6 +17,7 @@ func (r *reader) end() {
 			r.duration = max(r.duration, b.last)
 		}
 	}
+	r.endMetrics()
 	deep.flush()
 	r.told.flush()
 	for _, l := range r.lanes {

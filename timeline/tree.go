@@ -23,6 +23,8 @@ const (
 	KindChannel Kind = "channel"
 	KindNetwork Kind = "network"
 	KindStream  Kind = "stream"
+	KindSensors Kind = "sensors" // a location of nothing but metrics
+	KindMetric  Kind = "metric"
 )
 
 // row is a line of the page. Rows that have a location have bars.

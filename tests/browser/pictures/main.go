@@ -39,8 +39,8 @@ const late = `(async () => {
 })()`
 
 var pictures = []picture{
-	{"timeline-light.png", 1280, 720, false, 1, late},
-	{"timeline-dark.png", 1280, 720, true, 1, late},
+	{"timeline-light.png", 1280, 800, false, 1, late},
+	{"timeline-dark.png", 1280, 800, true, 1, late},
 	{"timeline-narrow.png", 390, 780, false, 1.5, late},
 }
 

@@ -6,6 +6,7 @@ import * as f from "./format";
 import { fillHelp } from "./help";
 import { Input } from "./input";
 import { familyOf, Lines, type Drawn, type Family, type Shown } from "./lines";
+import { curveGap, type Curve } from "./metrics";
 import { Painter, type Painted } from "./paint";
 import { Panel, type RangeSums } from "./panel";
 import { Rows } from "./rows";
@@ -47,6 +48,7 @@ export class App {
   private due = false;
   private asked = 0;
   private rangeAsked = 0;
+  private pointed: { curve: Curve; time: number; value?: number } | undefined; // at a curve
   private found = { time: -Infinity, bar: -1 };
 
   constructor(readonly store: Store) {
@@ -72,6 +74,8 @@ export class App {
     });
     this.tree = new Tree(store, this.rows, this.view, (row) => this.toggleRow(row), (row) => this.focusRow(row));
     fillHelp();
+    byId("show-metrics").hidden = store.curves.all.length === 0;
+    byId("show-metrics").addEventListener("click", () => this.toggleMetrics());
     for (const name of toggles) byId("show-" + name).addEventListener("click", () => this.toggleShown(name));
     const click = (id: string, what: () => void) => byId(id).addEventListener("click", what);
     click("in", () => this.zoom(0.6));
@@ -169,6 +173,20 @@ export class App {
     if (this.selected) this.strong = this.lines.family(c, this.selected);
     if (this.hovered >= 0) this.outline(c, this.hovered, 1);
     if (this.selected) this.outline(c, this.selected.bar, 2);
+    if (this.pointed) this.dot(c, this.pointed);
+  }
+
+  // dot marks the value of a curve that is pointed at.
+  private dot(c: CanvasRenderingContext2D, { curve, time, value }: { curve: Curve; time: number; value?: number }): void {
+    const item = this.rows.of(curve.row);
+    if (value === undefined || !Number.isFinite(value) || item?.row !== curve.row) return;
+    c.fillStyle = this.colours.metric.css;
+    c.strokeStyle = this.colours.paper;
+    c.lineWidth = 1.5;
+    c.beginPath();
+    c.arc(this.view.x(time), item.y - this.view.top + curveGap + this.store.curves.place(curve, value) * (item.height - 2 * curveGap), 3.5, 0, 2 * Math.PI);
+    c.fill();
+    c.stroke();
   }
 
   private outline(c: CanvasRenderingContext2D, bar: number, width: number): void {
@@ -190,7 +208,7 @@ export class App {
     const round = (t: number) => f.onRuler(Math.round(Math.max(0, Math.min(this.store.head.duration, t)) / step) * step, step).replace(/(\.\d+)\u202f(\d+)/g, "$1$2");
     byId("span").textContent = `${round(from)} – ${round(to)} (${f.time(to - from)} shown)`;
     if (this.errors.length === 0) byId("busy").textContent = this.store.loading > 0 ? "Unpacking…" : "";
-    const empty = this.store.head.totals.bars === 0;
+    const empty = this.store.head.totals.bars === 0 && this.store.curves.all.length === 0;
     byId("note").textContent = empty
       ? "There are no regions in this archive."
       : this.drawn.crowded.length > 0 && this.painted.coarse === 0
@@ -250,6 +268,12 @@ export class App {
     byId("show-" + name).setAttribute("aria-pressed", String(this.shown[name]));
     this.invalidate();
   }
+  toggleMetrics(): void {
+    this.rows.metrics = !this.rows.metrics;
+    byId("show-metrics").setAttribute("aria-pressed", String(this.rows.metrics));
+    this.rows.layout();
+    this.relayout();
+  }
   togglePanel(): void {
     const off = document.body.classList.toggle("no-panel");
     byId("panel-toggle").setAttribute("aria-expanded", String(!off));
@@ -261,6 +285,8 @@ export class App {
   }
 
   toggleRow(row: number): void {
+    const curve = this.store.curves.of(row);
+    if (curve) return void this.selectCurve(curve);
     this.rows.toggle(row);
     this.relayout();
   }
@@ -404,6 +430,45 @@ export class App {
     return best;
   }
 
+  // hoverCurve shows what a curve says of the time at x.
+  private hoverCurve(curve: Curve, x: number, place: () => void): void {
+    const tip = byId("tip");
+    const pointed: NonNullable<App["pointed"]> = { curve, time: this.view.time(x) };
+    this.pointed = pointed;
+    const half = 0.5 / this.view.scale;
+    const { curves } = this.store;
+    Promise.all([curves.reading(curve, pointed.time), curves.sums(curve, pointed.time - half, pointed.time + half)]).then(
+      ([reading, sums]) => {
+        if (this.pointed !== pointed) return;
+        tip.hidden = reading === undefined;
+        if (!reading) return;
+        pointed.value = reading.value;
+        this.drawOver();
+        tip.replaceChildren(...this.panel.curveTip(curve, reading, sums));
+        place();
+      },
+      (e: unknown) => this.fail(e),
+    );
+  }
+
+  // selectCurve shows all that is known of a curve, and what it says of a time.
+  async selectCurve(curve: Curve, time?: number): Promise<void> {
+    const ask = ++this.asked;
+    try {
+      const { curves, head } = this.store;
+      const reading = time === undefined ? undefined : await curves.reading(curve, time);
+      const whole = await curves.sums(curve, 0, head.duration);
+      if (ask !== this.asked) return;
+      this.selected = undefined;
+      this.focusRow(curve.row);
+      if (innerWidth <= 900 && document.body.classList.contains("no-panel")) this.togglePanel();
+      this.panel.show("details");
+      this.panel.curve(curve, reading, whole);
+    } catch (e) {
+      this.fail(e);
+    }
+  }
+
   hover(x: number, y: number): void {
     const bar = this.at(x, y) ?? -1;
     byId("cursor").textContent = f.exact(Math.max(0, Math.min(this.store.head.duration, this.view.time(x))));
@@ -420,12 +485,20 @@ export class App {
         this.hovered = -1;
         this.drawOver();
       }
+      if (this.pointed) {
+        this.pointed = undefined;
+        this.drawOver();
+      }
+      const item = this.rows.at(y + this.view.top);
+      const curve = item && this.store.curves.of(item.row);
+      if (curve) return this.hoverCurve(curve, x, place);
       const wire = this.lines.wireAt(x, y);
       tip.hidden = wire === undefined;
       if (!wire) return;
       tip.replaceChildren(...this.panel.transferTip(wire.row, wire.index));
       return place();
     }
+    this.pointed = undefined;
     if (bar === this.hovered) return place();
     this.hovered = bar;
     this.drawOver();
@@ -441,6 +514,7 @@ export class App {
   }
   unhover(): void {
     this.hovered = -1;
+    this.pointed = undefined;
     byId("tip").hidden = true;
     byId("cursor").textContent = "";
     this.drawOver();
@@ -452,7 +526,8 @@ export class App {
     const input = byId<HTMLInputElement>("query");
     if (input.value !== text) input.value = text;
     byId("search").classList.toggle("active", this.query !== undefined);
-    byId("hits").textContent = this.query ? (this.query.count > 0 ? f.count(this.query.count) : "none") : "";
+    byId("hits").textContent = this.query ? (this.query.count > 0 ? f.count(this.query.count) : this.query.metrics.length > 0 ? f.plural(this.query.metrics.length, "metric", "metrics") : "none") : "";
+    if (this.query?.count === 0 && this.query.metrics.length > 0 && !this.rows.metrics) this.toggleMetrics();
     // A search that chooses rows shows only these.
     const rows = this.query?.rows;
     this.rows.show(rows);
@@ -463,6 +538,10 @@ export class App {
   // step goes to the next match.
   async step(forward: boolean, query = this.query): Promise<void> {
     if (!query) return;
+    if (query.count === 0 && query.metrics.length > 0) {
+      const at = query.metrics.indexOf(this.tree.focus);
+      return this.focusRow(query.metrics[(at + (forward ? 1 : query.metrics.length - 1 + Number(at < 0))) % query.metrics.length]!);
+    }
     const selected = this.selected && this.store.peekBar(this.selected.bar);
     const after = selected ? { time: selected.start, bar: this.selected!.bar } : forward ? this.found : { time: Infinity, bar: Infinity };
     try {
@@ -495,7 +574,7 @@ export class App {
     const focus = this.tree.focus;
     const inside = (row: number): boolean => row >= 0 && (row === focus || inside(this.store.head.rows[row]!.parent));
     const lanes = focus >= 0 ? this.store.lanes.filter((l) => inside(l.row)) : this.store.lanes;
-    const sums: RangeSums = { ...range, scope: focus >= 0 ? `on ${this.store.head.rows[focus]!.name}` : "on all rows", count: 0, waited: 0, regions: new Map() };
+    const sums: RangeSums = { ...range, scope: focus >= 0 ? `on ${this.store.head.rows[focus]!.name}` : "on all rows", count: 0, waited: 0, regions: new Map(), metrics: [] };
     try {
       let shown = performance.now();
       for (const [n, lane] of lanes.entries()) {
@@ -505,6 +584,12 @@ export class App {
           shown = performance.now();
           this.panel.rangeUnderWay(n / lanes.length);
         }
+      }
+      for (const item of this.rows.items) {
+        const curve = this.store.curves.of(item.row);
+        if (!curve || (focus >= 0 && !inside(item.row))) continue;
+        sums.metrics.push({ curve, sums: await this.store.curves.sums(curve, range.from, range.to) });
+        if (ask !== this.rangeAsked) return undefined;
       }
       this.panel.range(sums);
     } catch (e) {

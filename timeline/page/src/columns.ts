@@ -29,6 +29,13 @@ export class Column {
     return v % 2 === 0 ? v / 2 : -(v + 1) / 2;
   }
 
+  // double reads a number of 8 bytes.
+  double(): number {
+    const v = new DataView(this.bytes.buffer, this.bytes.byteOffset + this.at, 8).getFloat64(0, true);
+    this.at += 8;
+    return v;
+  }
+
   // big reads a difference of 64 bits.
   big(): bigint {
     const from = this.at;

@@ -57,6 +57,33 @@ export function bytes(n: number): string {
   return `${digits(v)} ${names[i]}`;
 }
 
+// Units that are written with the prefixes of powers of 1000.
+const prefixed = /^(B\/s|bit\/s|b\/s|Hz|W|J|V|A|eV|\/s|FLOPS?|FLOPS?\/s|)$/i;
+
+// quantity writes a value with its unit, with three significant digits where it is long.
+export function quantity(v: number, unit: string): string {
+  if (!Number.isFinite(v)) return "–";
+  if (unit === "bits") return "0x" + v.toString(16);
+  const sign = v < 0 ? "−" : "";
+  const a = Math.abs(v);
+  const name = unit === "#" ? "" : unit.replace(/^bytes?(?=\/|$)/i, "B"); // as Score-P writes them
+  if (name === "B") return sign + bytes(a < 1024 ? Number(digits(a)) : a);
+  if (name === "s") return sign + time(a * 1e9);
+  if (prefixed.test(name)) {
+    if (a >= 1000 && (a >= 1e5 || name !== "" || !Number.isInteger(a))) {
+      const prefixes = ["k", "M", "G", "T", "P", "E"];
+      const i = Math.min(prefixes.length - 1, Math.floor(Math.log10(a) / 3 + 1e-12) - 1);
+      return `${sign}${digits(a / 1000 ** (i + 1))} ${prefixes[i]}${name}`;
+    }
+    if (a > 0 && a < 1 && name !== "" && name !== "/s") {
+      const [factor, prefix] = a >= 1e-3 ? [1e3, "m"] : a >= 1e-6 ? [1e6, "µ"] : [1e9, "n"];
+      return `${sign}${digits(a * factor)} ${prefix}${name}`;
+    }
+  }
+  const number = Number.isInteger(a) ? (a < 1e15 ? group(String(a)) : a.toExponential(2)) : a >= 1e6 ? group(a.toFixed(0)) : a < 0.01 ? a.toExponential(2) : digits(a);
+  return name === "" ? sign + number : `${sign}${number} ${name}`;
+}
+
 export function percent(part: number, whole: number): string {
   return whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "–";
 }

@@ -8,7 +8,7 @@ export interface Series {
 
 export interface HeadRow {
   name: string;
-  kind: "host" | "process" | "device" | "thread" | "rank" | "channel" | "network" | "stream";
+  kind: "host" | "process" | "device" | "thread" | "rank" | "channel" | "network" | "stream" | "sensors" | "metric";
   parent: number;
   location?: string;
   lanes: [number, number];
@@ -16,6 +16,24 @@ export interface HeadRow {
   transfers: Series;
   operations: Series;
   firstOps?: number[];
+}
+
+// HeadSeries is what a location recorded of a metric: as many intervals between its values as it counts.
+export interface HeadSeries extends Series {
+  end: number; // of the last interval
+  closed: boolean; // the last one is behind the last values
+  members: HeadMetric[];
+}
+
+export interface HeadMetric {
+  row: number;
+  description: string;
+  unit: string;
+  mode: string; // as OTF2 names it
+  timing: "next" | "last" | "rate"; // what is shown of an interval: the value at its begin, at its end, how fast it grew
+  type: "UINT64" | "INT64" | "DOUBLE";
+  factor: number; // of what was recorded, to get the unit
+  divisor: number;
 }
 
 export interface Flow {
@@ -88,6 +106,7 @@ export interface Head {
   problems: string[];
   nodes: number;
   instances: Series;
+  metrics: { leaf: number; nodes: number; series: HeadSeries[] };
   blocks?: [number, number, number][];
 }
 

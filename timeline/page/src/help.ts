@@ -20,7 +20,7 @@ const topics: [string, [string[], string][]][] = [
   [
     "Select",
     [
-      [["click", "tap"], "a bar: everything that is known of it"],
+      [["click", "tap"], "a bar: everything that is known of it; a curve: its value"],
       [[",", "."], "bar before, after on the row; at first the first one in sight"],
       [["U"], "what caused the selected bar"],
       [["J"], "the first thing that it caused"],
@@ -31,7 +31,7 @@ const topics: [string, [string[], string][]][] = [
   [
     "Find",
     [
-      [["/"], "search: words in names of regions, groups, rows and communicators"],
+      [["/"], "search: words in names of regions, groups, rows, communicators and metrics"],
       [["N"], "next match; with Shift the one before"],
       [["X"], "next wait; with Shift the one before"],
     ],
@@ -43,7 +43,8 @@ const topics: [string, [string[], string][]][] = [
       [["C"], "collectives and messages"],
       [["T"], "transfers"],
       [["P"], "calls to what they caused"],
-      [["Enter"], "open or close the row"],
+      [["M"], "metrics"],
+      [["Enter"], "open or close the row; of a metric: what it is"],
       [["A"], "open or close all rows"],
       [["D"], "dark or light"],
       [["I"], "panel"],

@@ -125,7 +125,9 @@ export class Input {
   private click(p: Pointer, within: number): void {
     const bar = this.app.at(p.x, p.y, within);
     const item = this.app.rows.at(p.y + this.app.view.top);
+    const curve = item && this.app.store.curves.of(item.row);
     if (bar !== undefined) void this.app.select(bar, false);
+    else if (curve) void this.app.selectCurve(curve, this.app.view.time(p.x));
     else if (item && item.strip.length > 0) this.app.toggleRow(item.row);
     else this.app.unselect();
   }
@@ -252,6 +254,7 @@ export class Input {
       d: () => app.toggleTheme(),
       i: () => app.togglePanel(),
       j: () => app.selectKin(false),
+      m: () => app.toggleMetrics(),
       n: () => void app.step(!e.shiftKey),
       p: () => app.toggleShown("parents"),
       t: () => app.toggleShown("transfers"),

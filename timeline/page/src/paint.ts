@@ -3,6 +3,7 @@
 // the highest level of detail that is no coarser than the picture, so that a picture costs about the same however many
 // events there are.
 
+import { CurvePainter } from "./metrics";
 import type { Item, Rows } from "./rows";
 import { fan, type Lane, type Level, type Store } from "./store";
 import type { Colours } from "./theme";
@@ -41,6 +42,7 @@ export class Painter {
   private readonly widths = new Map<string, number>();
   private hatch: CanvasPattern | null = null;
   private hatchOf = "";
+  private curves: CurvePainter | undefined;
   private lines: { y: number; height: number }[] = []; // of the strip, one for each lane that was added up
 
   // Of the lane under way.
@@ -80,6 +82,10 @@ export class Painter {
     }
     this.blit(c);
     this.boxes(c, view);
+    this.curves ??= new CurvePainter(store, view);
+    this.curves.colours = this.colours;
+    this.curves.paint(c, ratio, shown);
+    this.out.coarse += this.curves.coarse;
     return this.out;
   }
 
@@ -122,7 +128,7 @@ export class Painter {
   private background(c: CanvasRenderingContext2D, view: View, item: Item, focus: number, store: Store): void {
     const y = item.y - view.top;
     const kind = store.head.rows[item.row]!.kind;
-    if (item.lanes.length === 0) {
+    if (item.lanes.length === 0 && kind !== "metric") {
       c.fillStyle = this.colours.stripe;
       c.fillRect(0, y, view.width, item.height);
     }

@@ -6,6 +6,7 @@ import * as f from "./format";
 import type { Attribute, Flow, Head } from "./head";
 import type { Family } from "./lines";
 import { lowerBound } from "./lines";
+import type { Curve, Reading, Sums } from "./metrics";
 import type { Note } from "./columns";
 import type { Store } from "./store";
 import type { Colours } from "./theme";
@@ -100,6 +101,7 @@ export class Panel {
       this.mark(colours.message, "message, sender to receiver"),
       this.mark(colours.transfer, "transfer over the network"),
       this.mark(colours.parent, "call to what it caused"),
+      ...(this.host.store.curves.all.length > 0 ? [this.mark("var(--metric)", "metric; pale: least to greatest of a pixel")] : []),
     );
   }
 
@@ -181,6 +183,59 @@ export class Panel {
         ...this.notes(t.attributes.of(i)),
       ),
     ];
+  }
+
+  // curveTip is what a curve says of a moment, in short. pixel: what it is around there.
+  curveTip(curve: Curve, reading: Reading, pixel: Sums | undefined): HTMLElement[] {
+    const write = (v: number) => this.host.store.curves.write(curve, v);
+    const { metric } = curve;
+    const integral = metric.type !== "DOUBLE";
+    const rows: [string, string][] = [];
+    if (metric.timing === "rate") {
+      rows.push(["mean", write(reading.value)]);
+      if (integral) rows.push(["counter", `${f.group(reading.stored)} → ${f.group(reading.after)}`]);
+    } else {
+      const stored = metric.timing === "last" ? reading.after : reading.stored;
+      const exact = integral && metric.factor === 1 && metric.divisor === 1 && Math.abs(reading.value) >= 1000 ? ` (${f.group(stored)})` : "";
+      rows.push(["value", write(reading.value) + exact]);
+    }
+    rows.push(["since", f.exact(reading.from)], ["for", f.exact(reading.to - reading.from)]);
+    if (pixel && pixel.count > 1 && pixel.min < pixel.max) rows.push(["around", `${write(pixel.min)} to ${write(pixel.max)}, mean ${this.host.store.curves.mean(curve, pixel)}`]);
+    return [
+      el("b", null, this.head.rows[curve.row]!.name),
+      el("span", { class: "sub" }, this.path(this.head.rows[curve.row]!.parent)),
+      el("dl", null, ...rows.flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)])),
+    ];
+  }
+
+  // curve shows all that is known of a metric.
+  curve(curve: Curve, reading: Reading | undefined, whole: Sums): void {
+    this.asked++;
+    const write = (v: number) => this.host.store.curves.write(curve, v);
+    const { metric, series } = curve;
+    const section = byId("details");
+    section.classList.remove("empty");
+    section.replaceChildren(
+      el("h2", null, swatch("var(--metric)"), this.head.rows[curve.row]!.name),
+      el("p", { class: "sub" }, this.path(this.head.rows[curve.row]!.parent)),
+      ...(metric.description ? [el("p", null, metric.description)] : []),
+      ...(reading ? [el("h3", null, "Here"), ...this.curveTip(curve, reading, undefined).slice(2)] : []),
+      el("h3", null, "In the whole run"),
+      el(
+        "dl", null,
+        ...(
+          [
+            ["least", write(whole.min)],
+            ["mean", this.host.store.curves.mean(curve, whole)],
+            ["greatest", write(whole.max)],
+            ["values", f.count(series.count - (series.closed ? 1 : 0))],
+            ["unit", curve.unit || "–"],
+            ["mode", `${metric.mode}: ${modes[metric.timing]}`],
+          ] as const
+        ).flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)]),
+      ),
+    );
+    section.scrollTop = 0;
   }
 
   async details(bar: number, family: Family): Promise<void> {
@@ -349,7 +404,27 @@ export class Panel {
             ),
             el("p", { class: "sub" }, "Time is what lies in the range; mean and max are of whole regions that touch it. Regions within others count in both."),
           ]),
+      ...this.metricSums(r.metrics),
     );
+  }
+
+  private metricSums(all: RangeSums["metrics"]): HTMLElement[] {
+    if (all.length === 0) return [];
+    return [
+      el("h3", null, "By metric"),
+      el(
+        "table", { class: "metrics" },
+        el("tr", null, ...["metric", "min", "mean", "max"].map((h) => el("th", { scope: "col" }, h))),
+        ...all.map(({ curve, sums }) => {
+          const row = this.head.rows[curve.row]!;
+          const { curves } = this.host.store;
+          const texts = sums.min <= sums.max ? [curves.write(curve, sums.min), curves.mean(curve, sums), curves.write(curve, sums.max)] : ["–", "–", "–"];
+          const name = el("td", null, row.name, el("span", { class: "sub" }, this.head.rows[row.parent]?.name ?? ""));
+          return el("tr", null, name, ...texts.map((text) => el("td", null, text)));
+        }),
+      ),
+      el("p", { class: "sub" }, "Of the metrics that are shown; means are over time."),
+    ];
   }
 
   private waits(): void {
@@ -502,7 +577,15 @@ export interface RangeSums {
   count: number;
   waited: number;
   regions: Map<number, { count: number; time: number; whole: number; max: number }>;
+  metrics: { curve: Curve; sums: Sums }[];
 }
+
+// What the modes of metrics mean for what is shown.
+const modes = {
+  next: "a value holds until the next one",
+  last: "a value is of the time since the one before",
+  rate: "the counter's growth per second between two values",
+};
 
 function readable(name: string): string {
   return name.toLowerCase().replaceAll("_", " ").replace(/^buff /, "buffer ");

@@ -2,10 +2,11 @@
 // Which rows are shown, and where.
 
 import type { Head, HeadRow } from "./head";
+import { curveGap } from "./metrics";
 import type { Lane, Store } from "./store";
 
 // Heights in pixels.
-export const heights = { group: 24, strip: 34, lane: { rank: 22, thread: 18, stream: 18, network: 14, channel: 12 } as Record<string, number>, nested: 14, gap: 6 };
+export const heights = { group: 24, strip: 34, lane: { rank: 22, thread: 18, stream: 18, network: 14, channel: 12, metric: 18 } as Record<string, number>, nested: 14, gap: 6 };
 
 export interface Item {
   row: number;
@@ -23,6 +24,7 @@ export class Rows {
   readonly closed = new Set<number>();
   items: Item[] = [];
   height = 0;
+  metrics = true; // are shown
   stretch = 1; // where there is room, rows are higher
   private readonly place = new Map<number, Item>();
   private filter: ((row: number) => boolean) | undefined;
@@ -31,12 +33,18 @@ export class Rows {
     const rows = store.head.rows;
     this.children = rows.map(() => []);
     rows.forEach((r, i) => r.parent >= 0 && this.children[r.parent]!.push(i));
+    // Curves stand right below the bars they belong to.
+    this.children.forEach((c) => c.sort((a, b) => Number(this.isMetric(b)) - Number(this.isMetric(a)) || a - b));
     this.closeByDefault();
     this.layout();
   }
 
   private get head(): Head {
     return this.store.head;
+  }
+
+  private isMetric(row: number): boolean {
+    return this.head.rows[row]!.kind === "metric";
   }
 
   // closeByDefault leaves about as much open as one can look at.
@@ -48,6 +56,7 @@ export class Rows {
       const count = (i: number): number => 1 + (this.closed.has(i) ? 0 : this.children[i]!.reduce((n, c) => n + count(c), 0));
       return rows.reduce((n, r, i) => n + (r.parent < 0 ? count(i) : 0), 0);
     };
+    if (shown() > most) this.children.forEach((c, i) => c.length > 0 && c.every((r) => this.isMetric(r)) && this.closed.add(i));
     for (const kind of ["rank", "device", "process", "host"] as const) {
       if (shown() > most) close(kind);
     }
@@ -96,11 +105,12 @@ export class Rows {
     this.items = [];
     this.place.clear();
     let y = 0;
-    const wanted = (i: number): boolean => !this.filter || this.filter(i) || this.children[i]!.some(wanted);
+    const wanted = (i: number): boolean => (this.metrics || !this.isMetric(i)) && (!this.filter || this.filter(i) || this.children[i]!.some(wanted));
     const add = (i: number, level: number) => {
       if (!wanted(i)) return;
       const r = this.head.rows[i]!;
-      const parent = this.children[i]!.length > 0;
+      const parent = this.children[i]!.some((c) => this.metrics || !this.isMetric(c));
+      if (r.kind === "sensors" && !parent) return;
       const open = parent && !this.closed.has(i);
       const item: Item = { row: i, level, y, height: 0, open, parent, lanes: [], strip: [] };
       const first = heights.lane[r.kind];
@@ -111,10 +121,10 @@ export class Rows {
           item.lanes.push({ lane: this.store.lanes[l]!, y: at, height: h });
           at += h + 1;
         }
-        item.height = Math.max(at + heights.gap / 2, Math.round(first * this.stretch) + heights.gap);
+        item.height = Math.max(at + heights.gap / 2, Math.round(first * this.stretch) + (r.kind === "metric" ? 2 * curveGap : heights.gap));
       } else {
-        item.height = open ? heights.group : Math.round(heights.strip * this.stretch);
         if (!open) item.strip = this.strip(i);
+        item.height = item.strip.length === 0 ? heights.group : Math.round(heights.strip * this.stretch);
       }
       this.items.push(item);
       this.place.set(i, item);

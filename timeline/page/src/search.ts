@@ -10,6 +10,7 @@ export interface Query {
   on(row: number): Set<number>; // that are meant on a row
   rows: ((row: number) => boolean) | undefined; // on which something is meant; undefined: rows were not asked for
   count: number;
+  metrics: number[]; // rows of metrics with all the words in their path, some in their own name
   waiting?: boolean; // only bars that waited
 }
 
@@ -44,7 +45,15 @@ export function parse(store: Store, text: string): Query | undefined {
       count += s.count;
     }
   }
-  return { text, regions, on: (row) => byRow[row]!, rows: rowsMeant ? (row) => found.has(row) : undefined, count };
+  const metrics: number[] = [];
+  for (const { row } of store.curves.all) {
+    const own = head.rows[row]!.name.toLowerCase();
+    const inside = path(head, row).toLowerCase();
+    if (!words.every((w) => inside.includes(w))) continue;
+    found.add(row);
+    if (words.some((w) => own.includes(w))) metrics.push(row);
+  }
+  return { text, regions, on: (row) => byRow[row]!, rows: rowsMeant ? (row) => found.has(row) : undefined, count, metrics };
 }
 
 function path(head: Head, row: number): string {
@@ -57,7 +66,7 @@ function path(head: Head, row: number): string {
 export function waits(store: Store): Query {
   const all = new Set(store.head.regions.keys());
   const none = new Set<number>();
-  return { text: "", regions: all, on: (row) => (store.head.rows[row]!.operations.count > 0 ? all : none), rows: undefined, count: 0, waiting: true };
+  return { text: "", regions: all, on: (row) => (store.head.rows[row]!.operations.count > 0 ? all : none), rows: undefined, count: 0, metrics: [], waiting: true };
 }
 
 // next is the match that follows a bar (or a time) in time, over all rows; undefined: there is none.

@@ -3,6 +3,7 @@
 
 import { Columns, Notes } from "./columns";
 import type { Head } from "./head";
+import { Curves } from "./metrics";
 import type { Source } from "./source";
 
 // Level sums up a lane: each entry stands for bars that follow each other. Of the lowest level each is of
@@ -91,6 +92,7 @@ interface Entry<T> {
 // when it has come.
 export class Store {
   readonly head: Head;
+  readonly curves: Curves;
   lanes: Lane[] = [];
   transferLevels = new Map<number, Level[]>(); // by row
   onLoad: () => void = () => {};
@@ -105,6 +107,7 @@ export class Store {
 
   constructor(private readonly source: Source) {
     this.head = source.head;
+    this.curves = new Curves(this);
   }
 
   async open(): Promise<void> {
@@ -135,9 +138,11 @@ export class Store {
     this.head.rows.forEach((row, r) => {
       if (row.transfers.count > 0) this.transferLevels.set(r, read(row.transfers.count));
     });
+    const { metrics } = this.head;
+    if (metrics.series.length > 0) this.curves.open(await this.source.block(metrics.nodes));
   }
 
-  private load<T>(key: string, block: number, size: number, make: (c: Columns) => T): Entry<T> {
+  load<T>(key: string, block: number, size: number, make: (c: Columns) => T): Entry<T> {
     let e = this.cache.get(key) as Entry<T> | undefined;
     if (!e) {
       this.loading++;

@@ -52,6 +52,7 @@ export interface Colours {
   message: string;
   select: string;
   range: string;
+  metric: { css: string; words: [number, number, number, number] }; // words of pixels: range, fill, both, line
 }
 
 function hslToRGB(h: number, s: number, l: number): [number, number, number] {
@@ -64,6 +65,11 @@ function hslToRGB(h: number, s: number, l: number): [number, number, number] {
 }
 
 const css = ([r, g, b]: [number, number, number]) => `rgb(${r},${g},${b})`;
+
+function curveColours(rgb: [number, number, number]): Colours["metric"] {
+  const word = (alpha: number) => ((alpha << 24) | (rgb[2] << 16) | (rgb[1] << 8) | rgb[0]) >>> 0;
+  return { css: css(rgb), words: [word(70), word(56), word(105), word(255)] };
+}
 
 // colours makes the palette. shown says which regions are not faded, undefined: all.
 export function colours(head: Head, mode: Mode, shown?: (region: number) => boolean): Colours {
@@ -93,6 +99,7 @@ export function colours(head: Head, mode: Mode, shown?: (region: number) => bool
     message: dark ? "#5fd3bf" : "#0f766a",
     select: dark ? "#ffffff" : "#10151d",
     range: dark ? "rgba(141,180,255,.16)" : "rgba(31,79,168,.10)",
+    metric: curveColours(dark ? [222, 132, 178] : [168, 62, 118]),
   };
   head.regions.forEach((region, i) => {
     const c = hueOf[region.category] ?? hues["Other"]!;

@@ -35,7 +35,10 @@ export class Tree {
       const r = this.store.head.rows[item.row]!;
       let e = this.made.get(item.row);
       if (!e) {
-        e = el("div", { class: "row " + r.kind, role: "treeitem", id: "row" + item.row, title: r.name, "aria-level": String(item.level + 1) }, el("span", { class: "twist", "aria-hidden": "true" }), el("span", { class: "name" }, r.name));
+        const curve = this.store.curves.of(item.row);
+        const title = curve?.metric.description ? `${r.name}: ${curve.metric.description}` : r.name;
+        e = el("div", { class: "row " + r.kind, role: "treeitem", id: "row" + item.row, title, "aria-level": String(item.level + 1) }, el("span", { class: "twist", "aria-hidden": "true" }), el("span", { class: "name" }, r.name));
+        if (curve) e.append(el("span", { class: "axis", title: "The top of its axis" }, this.store.curves.write(curve, curve.axis.to)));
         e.dataset["row"] = String(item.row);
         this.made.set(item.row, e);
         this.root.append(e);
@@ -46,6 +49,7 @@ export class Tree {
       e.classList.toggle("focus", item.row === this.focus);
       e.firstElementChild!.textContent = item.parent ? (item.open ? "▼" : "▶") : "";
       if (item.parent) e.setAttribute("aria-expanded", String(item.open));
+      else e.removeAttribute("aria-expanded");
     }
     for (const [row, e] of this.made) {
       if (!seen.has(row)) {
