@@ -5,17 +5,16 @@ package analysis
 import (
 	"encoding/json"
 	"io"
-	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"ncclotf2/otf2"
+	"ncclotf2/otf2/otf2test"
 	"ncclotf2/shard"
 )
 
@@ -66,52 +65,6 @@ func analyse(t testing.TB, path string) {
 	}
 }
 
-// files reads an archive's files, by their paths beside the anchor.
-func files(t testing.TB, anchor string) map[string][]byte {
-	t.Helper()
-	dir := filepath.Dir(anchor)
-	all := make(map[string][]byte)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, _ := filepath.Rel(dir, path)
-		if d.IsDir() {
-			if name == "shards" {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if name == "traces.otf2" || name == "traces.def" || strings.HasPrefix(name, "traces"+string(filepath.Separator)) {
-			all[name], err = os.ReadFile(path)
-		}
-		return err
-	})
-	try(t, err)
-	return all
-}
-
-// put writes an archive's files into a folder, with one of them altered, and returns the anchor.
-func put(t testing.TB, dir string, all map[string][]byte, name string, content []byte) string {
-	t.Helper()
-	try(t, os.MkdirAll(filepath.Join(dir, "traces"), 0o777))
-	for n, b := range all {
-		if n == name {
-			b = content
-		}
-		try(t, os.WriteFile(filepath.Join(dir, n), b, 0o666))
-	}
-	return filepath.Join(dir, "traces.otf2")
-}
-
-func sorted(all map[string][]byte) (names []string) {
-	for n := range all {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // archives are those that are damaged: together they have all that analyses look at.
 func archives(t testing.TB) []string {
 	t.Helper()
@@ -121,11 +74,11 @@ func archives(t testing.TB) []string {
 func TestTruncatedArchives(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, path := range archives(t) {
-		all := files(t, path)
-		for _, name := range sorted(all) {
-			b := all[name]
+		all := otf2test.ReadFiles(t, path)
+		for _, name := range all.Names() {
+			b := all.Content(name)
 			for range 4 {
-				analyse(t, put(t, t.TempDir(), all, name, b[:random.IntN(len(b)+1)]))
+				analyse(t, all.With(t, name, b[:random.IntN(len(b)+1)]))
 			}
 		}
 	}
@@ -190,36 +143,9 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// FuzzAnalysis alters bytes of an archive's files.
+// FuzzAnalysis: whatever stands in an archive, everything that can be made of it comes to an end.
 func FuzzAnalysis(f *testing.F) {
-	var bases []map[string][]byte
-	for _, path := range archives(f) {
-		bases = append(bases, files(f, path))
-	}
-	f.Add(uint8(0), uint8(0), uint32(40), []byte{0xff}, uint32(0))
-	f.Add(uint8(1), uint8(3), uint32(20), []byte{0x0c, 0, 0x0d}, uint32(7))
-	f.Add(uint8(2), uint8(1), uint32(100), []byte("\x00\x00\x00\xff"), uint32(1))
-	f.Fuzz(func(t *testing.T, base, file uint8, at uint32, patch []byte, cut uint32) {
-		all := bases[int(base)%len(bases)]
-		names := sorted(all)
-		name := names[int(file)%len(names)]
-		b := slices.Clone(all[name])
-		if len(b) == 0 {
-			return
-		}
-		copy(b[int(at)%len(b):], patch)
-		b = b[:len(b)-int(cut)%len(b)]
-		done := make(chan struct{})
-		go func() { // what goes on for ever is a fault, too
-			select {
-			case <-done:
-			case <-time.After(time.Minute):
-				panic("the analysis does not end")
-			}
-		}()
-		analyse(t, put(t, t.TempDir(), all, name, b))
-		close(done)
-	})
+	otf2test.Fuzz(f, archives(f), func(t *testing.T, anchor string) { analyse(t, anchor) })
 }
 
 // FuzzHang alters the description of a process of a job that is looked at while it runs.

@@ -22,10 +22,12 @@ const odd = "tp \"<b>\\é\n"
 
 // job leaves a job of three processes on two hosts with what exports look at: collectives of one and of several a launch,
 // messages, waits, transfers (one by another process: PXN), metrics. It opens its archive.
-func job(t testing.TB) *otf2.Archive {
+func job(t testing.TB) *otf2.Archive { return jobtest.Open(t, makeJob(t)) }
+
+func makeJob(t testing.TB) (anchor string) {
 	t.Helper()
 	var origin uint16
-	return jobtest.Open(t, jobtest.Make(t, 3, 2, func(r int, p *shardtest.Process) {
+	return jobtest.Make(t, 3, 2, func(r int, p *shardtest.Process) {
 		world := p.Comm(shard.Comm{ID: 0xfedcba9876543210, Name: odd, NRanks: 3, Rank: r, InitTime: t0})
 		late := uint64(r) * 10 * us // rank 2 is last
 		for i := range uint64(3) {
@@ -58,7 +60,7 @@ func job(t testing.TB) *otf2.Archive {
 		row, power := p.GPUMetrics(0, shardtest.Power)
 		p.Measure(row, power, t0+50*us, 300_000)
 		p.Destroy(world, t0+700*us)
-	}))
+	})
 }
 
 // traced draws a ReduceScatter with its call, both with their ids, and the launch inside the call.

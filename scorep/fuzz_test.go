@@ -5,9 +5,11 @@ package scorep
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"ncclotf2/otf2"
+	"ncclotf2/otf2/otf2test"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -53,5 +55,24 @@ func FuzzShardDescription(f *testing.F) {
 			}
 			a.Close()
 		}
+	})
+}
+
+// FuzzMerge: whatever stands in a Score-P trace, merging is an error in one line, or makes an archive that opens.
+func FuzzMerge(f *testing.F) {
+	dir := mpiTSC.job(f, nil)
+	otf2test.Fuzz(f, []string{filepath.Join(mpiTSC.dir, "traces.otf2")}, func(t *testing.T, anchor string) {
+		res, err := Merge(filepath.Dir(anchor), dir, filepath.Join(t.TempDir(), "merged"), nil)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than a line: %v", err)
+			}
+			return
+		}
+		a, err := otf2.Open(res.Archive, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Close()
 	})
 }

@@ -31,7 +31,7 @@ const (
 
 // makeJob is a job of two hosts with two GPUs in each process, a communicator of all four ranks with a network, and
 // launches of one and of several operations.
-func makeJob(t *testing.T) string {
+func makeJob(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	for h := range 2 {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"io"
+	"path/filepath"
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/otf2/otf2test"
+)
+
+// FuzzExports: whatever stands in an archive, each export is an error, or comes to an end.
+func FuzzExports(f *testing.F) {
+	otf2test.Fuzz(f, []string{makeJob(f)}, func(t *testing.T, anchor string) {
+		dir := t.TempDir()
+		for _, write := range []func(a *otf2.Archive) (*Result, error){
+			func(a *otf2.Archive) (*Result, error) { return JSONL(a, filepath.Join(dir, "jsonl"), nil) },
+			func(a *otf2.Archive) (*Result, error) { return Chrome(a, "-", io.Discard, nil) },
+			func(a *otf2.Archive) (*Result, error) { return Parquet(a, filepath.Join(dir, "parquet"), "none", nil) },
+			func(a *otf2.Archive) (*Result, error) { return Prometheus(a, "-", io.Discard, nil) },
+		} {
+			a, err := otf2.Open(anchor, nil)
+			if a == nil {
+				if err == nil {
+					t.Fatal("neither archive nor error")
+				}
+				return
+			}
+			if made, err := write(a); made == nil && err == nil {
+				t.Error("neither result nor error")
+			}
+			a.Close()
+		}
+	})
+}

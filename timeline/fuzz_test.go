@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package timeline
+
+import (
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/otf2/otf2test"
+)
+
+// FuzzRead: whatever stands in an archive, it is refused, or makes blocks that the page can read.
+func FuzzRead(f *testing.F) {
+	otf2test.Fuzz(f, []string{makeJob(f)}, func(t *testing.T, anchor string) {
+		a, err := otf2.Open(anchor, nil)
+		if a == nil {
+			if err == nil {
+				t.Fatal("neither archive nor error")
+			}
+			return
+		}
+		defer a.Close()
+		d, err := Read(a)
+		if err != nil {
+			return
+		}
+		defer d.Close()
+		show(t, d)
+	})
+}
