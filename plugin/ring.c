@@ -121,6 +121,9 @@ static bool refill(uint8_t *base, struct ncclotf2_ring *ring, enum ncclotf2_clas
 
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(base, taken - 1);
+  /* Who had the chunk before has long left it: the collector gave it back, having read all that was committed to it.
+   * That order goes through another process; this makes it one that can be seen in ours, too (thread checkers look). */
+  (void)__atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
   uint64_t sequence = ring->chunk ? ring->sequence + 1 : 0;
   chunk->ring = (uint32_t)(ring - ncclotf2_ring_at(base, 0));
   chunk->sequence = sequence;

@@ -175,13 +175,13 @@ enum { MARK = 0x70616765 };
 bool ncclotf2_chunk_map(uint32_t index) {
   struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(ncclotf2_session.base, index);
   uint32_t *mark = &chunk->pad[0];
-  if (*mark == MARK) return true;
+  if (__atomic_load_n(mark, __ATOMIC_RELAXED) == MARK) return true;
   if (madvise(chunk, NCCLOTF2_CHUNK_SIZE, MADV_POPULATE_WRITE) != 0) {
     /* Where the kernel knows the call, its failure is no memory: touching the pages would kill us. */
     if (errno != EINVAL) return false;
     for (unsigned i = 0; i < NCCLOTF2_CHUNK_SIZE; i += NCCLOTF2_PAGE) *((volatile uint8_t *)chunk + i) = 0;
   }
-  *mark = MARK;
+  __atomic_store_n(mark, MARK, __ATOMIC_RELAXED);
   return true;
 }
 
