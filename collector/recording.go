@@ -73,6 +73,8 @@ type recording struct {
 	pending        []shard.Pending // at the end of the process; nil before
 	sensorFailures uint64          // readings of GPUs' sensors that failed
 	sensorLosses   uint64          // values that found no room
+	died           uint64          // operations that a dead collector had in memory
+	unresolved     uint64          // calls of which it had not seen the operations
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
@@ -152,13 +154,14 @@ func memoryOf(h *shm.Header) shard.Memory {
 // memoryShm is shard.Memory.Kind of memory that is a file.
 const memoryShm = "shm"
 
-// takeOver looks for the shard of an earlier collector of this process that died. What it has taken
-// must not be taken again; what it had not written yet is lost, and marked.
+// takeOver looks for the shards of earlier collectors of this process that died, and goes on from the last of them. What
+// they have taken must not be taken again; what the last one had not written yet is lost, counted and marked.
 func (r *recording) takeOver(experiment string) error {
 	entries, err := shard.List(experiment)
 	if err != nil {
 		return err
 	}
+	dead := make(map[string]*shard.Process) // by uuid
 	for _, e := range entries {
 		p := e.Process
 		if p == nil || p.Finished || e.State == shard.Writing || !sameProcess(p, r.process) {
@@ -172,27 +175,44 @@ func (r *recording) takeOver(experiment string) error {
 		for i := range p.Locations {
 			r.inherited += uint64(p.Locations[i].Bytes)
 		}
+		dead[p.UUID] = p
+	}
+	generation := func(p *shard.Process) (n int) {
+		for ; p != nil && n <= len(dead); n++ {
+			p = dead[p.Settings[shard.SettingContinues]]
+		}
+		return n
+	}
+	var last *shard.Process
+	for _, p := range dead {
 		taken, err := strconv.ParseUint(p.Settings[settingTaken], 10, 64)
-		if err != nil || taken < r.skip {
+		if err != nil || last != nil && (taken < r.skip || taken == r.skip && generation(p) < generation(last)) {
 			continue
 		}
-		r.skip = taken
-		r.process.Settings[shard.SettingContinues] = p.UUID
-		r.process.Settings[settingTaken] = strconv.FormatUint(taken, 10)
-		if size, ok := p.Settings[settingTranscript]; ok {
-			r.process.Settings[settingTranscript] = size
-		}
-		underWay := 0
-		for _, o := range p.Pending {
-			if !o.Left {
-				underWay++
-			}
-		}
-		r.markers = append(r.markers[:0], shard.Marker{
-			Time: p.LastTime, Severity: severityHigh, Category: "NCCL collector", Location: -1,
-			Text: fmt.Sprintf("the collector died here and another took over; up to %d operations under way are incomplete", underWay),
-		})
+		last, r.skip = p, taken
 	}
+	if last == nil {
+		return nil
+	}
+	r.process.Settings[shard.SettingContinues] = last.UUID
+	r.process.Settings[settingTaken] = strconv.FormatUint(r.skip, 10)
+	if size, ok := last.Settings[settingTranscript]; ok {
+		r.process.Settings[settingTranscript] = size
+	}
+	for i := range last.Comms {
+		operations, calls := last.Unwritten(i)
+		for _, n := range operations {
+			r.died += n
+		}
+		r.unresolved += uint64(calls)
+	}
+	text := fmt.Sprintf("the collector died here and another took over; operations that it had in memory are missing: %d", r.died)
+	if r.unresolved > 0 {
+		text += fmt.Sprintf(", and up to %d that had only been called", r.unresolved)
+	}
+	r.markers = append(r.markers, shard.Marker{
+		Time: last.LastTime, Severity: severityHigh, Category: "NCCL collector", Location: -1, Text: text,
+	})
 	return nil
 }
 
@@ -532,6 +552,8 @@ func (r *recording) snapshot() {
 		"BROKEN_RINGS":    r.brokenRings(),
 		"SENSOR_FAILURES": r.sensorFailures,
 		"SENSOR_LOSSES":   r.sensorLosses,
+		"DIED_OPERATIONS": r.died,
+		"DIED_CALLS":      r.unresolved,
 		"MISSING_BYTES":   missingBytes(r.source),
 		"CUPTI_LOST":      h.CuptiLost,
 		"CUPTI_DROPPED":   h.CuptiDropped,
