@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"strconv"
 
 	"github.com/google/uuid"
 
@@ -34,7 +33,7 @@ const (
 
 // Keys of shard.Process.Settings that are not settings: what a collector that takes over from a dead
 // one needs to know of it.
-const settingTaken = "TAKEN_TICKS" // records up to this were in the shard, or pending, at its last flush
+const settingTaken = "TAKEN_TICKS" // what was in the shard, or pending, at its last flush, see taken
 
 // recording is one process's records on their way from a source into a shard.
 type recording struct {
@@ -53,13 +52,13 @@ type recording struct {
 
 	announced int // communicator entries below are known to the model
 	comms     map[int]bool
-	skip      uint64 // records up to these ticks are in another shard
+	skip      taken  // these are in another shard
 	given     uint64 // time of the last record, or of the last advance
 	window    uint64 // ns
 	before    uint64 // ticks when the rings were read last but one
 	records   uint64
-	taken     uint64 // ticks up to which records are on disk, or pending, once the flush at hand is over
-	defined   int    // definitions in shard.json
+	taken     taken // what is on disk, or pending, once the flush at hand is over
+	defined   int   // definitions in shard.json
 
 	cap            uint64 // bytes on disk, see checkCap; 0: no limit
 	inherited      uint64 // bytes on disk of earlier collectors of this process
@@ -185,17 +184,17 @@ func (r *recording) takeOver(experiment string) error {
 	}
 	var last *shard.Process
 	for _, p := range dead {
-		taken, err := strconv.ParseUint(p.Settings[settingTaken], 10, 64)
-		if err != nil || last != nil && (taken < r.skip || taken == r.skip && generation(p) < generation(last)) {
+		t, err := parseTaken(p.Settings[settingTaken])
+		if err != nil || last != nil && (t.last < r.skip.last || t.last == r.skip.last && generation(p) < generation(last)) {
 			continue
 		}
-		last, r.skip = p, taken
+		last, r.skip = p, t
 	}
 	if last == nil {
 		return nil
 	}
 	r.process.Settings[shard.SettingContinues] = last.UUID
-	r.process.Settings[settingTaken] = strconv.FormatUint(r.skip, 10)
+	r.taken, r.merge.taken = r.skip, r.skip.clone()
 	if size, ok := last.Settings[settingTranscript]; ok {
 		r.process.Settings[settingTranscript] = size
 	}
@@ -314,16 +313,17 @@ func (r *recording) take(horizon uint64) int {
 
 func (r *recording) record(ring int, rec *shm.Record, late bool) {
 	// A dead collector has had these. The rings' owners are still of interest.
-	if rec.Ticks <= r.skip && rec.Kind != shm.RecordThread {
+	another := r.skip.has(ring, rec.Ticks)
+	if another && rec.Kind != shm.RecordThread {
 		return
 	}
-	if rec.Ticks > r.skip {
+	if !another {
 		r.records++
 	}
 	if r.records%capPeriod == 0 {
 		r.checkCap()
 	}
-	if late {
+	if late && !another {
 		r.model.Late()
 		if r.before > rec.Ticks {
 			r.window = max(r.window, min(2*r.line.nanoseconds(r.before-rec.Ticks), mostWindow))
@@ -419,7 +419,7 @@ func (r *recording) flush() error {
 		// First what was taken, then what says that it was.
 		r.fail(r.script.flush())
 		if r.failed == nil {
-			r.taken = r.merge.last
+			r.taken = r.merge.taken.clone()
 			r.fail(r.describe())
 		}
 		return r.failed
@@ -493,7 +493,7 @@ func (r *recording) snapshot() {
 	for i := range p.Comms {
 		// The FINALIZE record may have found no room.
 		if c := &p.Comms[i]; c.NRanks > 0 && c.FinalTime == 0 {
-			if e, ok := r.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= r.merge.last {
+			if e, ok := r.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= r.merge.taken.last {
 				c.FinalTime = r.line.time(e.FinalTicks)
 			}
 		}
@@ -506,7 +506,7 @@ func (r *recording) snapshot() {
 		p.Markers = append(p.Markers, r.line.jumps...)
 	}
 	r.markers, r.line.jumps = nil, nil
-	p.Settings[settingTaken] = strconv.FormatUint(max(r.taken, r.skip), 10)
+	p.Settings[settingTaken] = r.taken.String()
 
 	h := r.source.Header()
 	p.Masks = shard.Masks{Event: h.EventMask, Record: h.RecordMask & allTypes}
@@ -626,7 +626,7 @@ func (r *recording) finish(finished bool) error {
 	if r.failed == nil {
 		r.fail(r.model.Finish())
 	}
-	r.taken = r.merge.last
+	r.taken = r.merge.taken
 	if r.script != nil {
 		if r.failed == nil {
 			r.fail(r.script.flush())

@@ -4,6 +4,7 @@ package collector
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,11 +94,11 @@ func (e *exchange) exchange(i uint64) {
 	}
 }
 
-// collect begins a collector. Readings of the clocks scatter, by off nanoseconds here.
-func (e *exchange) collect(t *testing.T, dir string, off uint64) *recording {
+// collect begins a collector.
+func collect(t *testing.T, job *shmtest.Job, dir string) *recording {
 	t.Helper()
 	settings := config.Recorded(map[string]string{"EVENTS": "all"})
-	memory, err := shm.Map(e.FD())
+	memory, err := shm.Map(job.FD())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,9 +111,23 @@ func (e *exchange) collect(t *testing.T, dir string, off uint64) *recording {
 	if _, err := memory.Refresh(); err != nil {
 		t.Fatal(err)
 	}
+	memory.SetState(shm.CollectorReady)
+	return r
+}
+
+// die leaves a shard as a collector does that is killed behind a flush.
+func die(t *testing.T, r *recording) {
+	t.Helper()
+	must(t, r.flush())
+	must(t, r.store.Close())
+}
+
+// collect begins a collector of the process. Readings of the clocks scatter, by off nanoseconds here.
+func (e *exchange) collect(t *testing.T, dir string, off uint64) *recording {
+	t.Helper()
+	r := collect(t, e.Job, dir)
 	ran := e.ticks + pause - e.clock.Ticks
 	r.line.add(shm.ClockTuple{Ticks: e.clock.Ticks + ran, Raw: e.clock.Raw + ran + off, Mono: e.clock.Mono + ran, Real: e.clock.Real + ran})
-	memory.SetState(shm.CollectorReady)
 	return r
 }
 
@@ -125,8 +140,7 @@ func (e *exchange) takenOver(t *testing.T, dir string, at uint64, settled bool) 
 	if settled {
 		first.settle()
 	}
-	must(t, first.flush())
-	must(t, first.store.Close())
+	die(t, first)
 	second := e.collect(t, dir, 40)
 	second.takeRest()
 	must(t, second.finish(true))
@@ -225,4 +239,63 @@ func messages(t *testing.T, dir string) (written, died, calls uint64) {
 		}
 	}
 	return written, died, calls
+}
+
+// A thread that is held up between reading the clock and publishing leaves a record that is older than what the dead
+// collector had taken of other threads: it is taken all the same, once, and so is what came after.
+func TestTakeoverWithALateRecord(t *testing.T) {
+	for _, deaths := range []int{1, 2, 3} {
+		dir := t.TempDir()
+		job, err := shmtest.New(shmtest.Options{})
+		must(t, err)
+		t.Cleanup(func() { job.Close() })
+		ticks := uint64(1e9)
+		now := func() uint64 { ticks += 1000; return ticks }
+		a, b := newApplication(job, 0, now), newApplication(job, 1, now)
+		calls := uint64(0)
+		for range deaths {
+			a.allReduce(calls)
+			heldUp := now()
+			a.allReduce(calls + 1)
+			r := collect(t, job, dir)
+			r.takeRest()
+			die(t, r)
+			present := ticks
+			ticks = heldUp - 500 // b's records all have times before a's last ones
+			b.now = func() uint64 { ticks++; return ticks }
+			b.allReduce(calls + 2)
+			ticks = present
+			calls += 3
+		}
+		last := collect(t, job, dir)
+		last.takeRest()
+		must(t, last.finish(true))
+		total, late := uint64(0), uint64(0)
+		for _, e := range shards(t, dir) {
+			total += starts(e.Process)
+			late += e.Process.Counts.Oddities["LATE_RECORDS"]
+		}
+		if total != calls*perCall || late == 0 {
+			t.Errorf("%d deaths: %d starts in the shards, want %d; %d records were late", deaths, total, calls*perCall, late)
+		}
+	}
+}
+
+func TestTakenText(t *testing.T) {
+	for text, want := range map[string]taken{
+		"0":         {},
+		"17":        {last: 17, whole: true},
+		"17 17":     {last: 17, rings: []uint64{17}},
+		"17 0,17,9": {last: 17, rings: []uint64{0, 17, 9}},
+	} {
+		got, err := parseTaken(text)
+		if err != nil || got.String() != text || got.last != want.last || !slices.Equal(got.rings, want.rings) || got.whole != want.whole {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "x", "1 ", "1 2,", "-1", "1 2 3"} {
+		if got, err := parseTaken(text); err == nil {
+			t.Errorf("%q is %+v", text, got)
+		}
+	}
 }
