@@ -105,17 +105,27 @@ func lockFolder(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		switch err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-		case err == nil, errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
-			return func() { dir.Close() }, nil // or the file system has no locks
-		case !errors.Is(err, unix.EWOULDBLOCK):
-			dir.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		case time.Now().After(deadline):
-			dir.Close()
-			return nil, fmt.Errorf("another process is at work in %s", path)
+	switch err := awaitLock(int(dir.Fd()), time.Now().Add(10*time.Second)); {
+	case err == nil, errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
+		return func() { dir.Close() }, nil // or the file system has no locks
+	case errors.Is(err, unix.EWOULDBLOCK):
+		dir.Close()
+		return nil, fmt.Errorf("another process is at work in %s", path)
+	default:
+		dir.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+}
+
+// awaitLock locks a file for this program alone. While others have it locked it waits, up to the deadline; then the
+// error is EWOULDBLOCK.
+func awaitLock(fd int, deadline time.Time) error {
+	for {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

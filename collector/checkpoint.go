@@ -24,7 +24,7 @@ import (
 const checkpointFile = "checkpoint.json"
 
 func (r *recording) checkpoint() error {
-	r.taken = r.merge.last
+	r.taken = r.merge.taken.clone()
 	r.snapshot()
 	text, err := json.Marshal(r.process)
 	if err != nil {

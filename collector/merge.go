@@ -9,7 +9,7 @@ import "ncclotf2/plugin/shm"
 type merge struct {
 	heap   []head
 	record shm.Record
-	last   uint64 // greatest ticks given so far
+	taken  taken // what has been given so far
 }
 
 // head is the next record of a ring.
@@ -38,8 +38,8 @@ func (m *merge) drain(rings []*shm.Ring, horizon uint64, take func(ring int, r *
 	for len(m.heap) > 0 {
 		top := &m.heap[0]
 		if top.ring.Next(&m.record) {
-			late := m.record.Ticks < m.last
-			m.last = max(m.last, m.record.Ticks)
+			late := m.record.Ticks < m.taken.last
+			m.taken.add(top.ring.Index(), m.record.Ticks)
 			n++
 			if !take(top.ring.Index(), &m.record, late) {
 				return n

@@ -4,7 +4,6 @@ package collector
 
 import (
 	"bytes"
-	"strconv"
 	"time"
 
 	"ncclotf2/profile"
@@ -16,9 +15,9 @@ import (
 // writeProfile brings what has been summed up to disk. What it says of itself is true whatever else has been written: up to which
 // records it goes.
 func (r *recording) writeProfile() error {
-	r.taken = r.merge.last
+	r.taken = r.merge.taken.clone()
 	a := r.profile.Aggregate()
-	a.Taken = r.taken
+	a.Taken = r.taken.last
 	var text bytes.Buffer
 	if err := a.Write(&text); err != nil {
 		return err
@@ -34,10 +33,14 @@ func resumeProfile(path string) (*shard.Process, error) {
 		return p, err
 	}
 	a, err := profile.Open(shard.ProfileFile(path))
-	if err == nil {
-		p.Settings[settingTaken] = strconv.FormatUint(a.Taken, 10)
+	if err != nil {
+		return p, nil // without a profile that can be read, what its description says is lost
 	}
-	return p, nil // without a profile that can be read, what its description says is lost
+	if t, err := parseTaken(p.Settings[settingTaken]); err != nil || t.last != a.Taken {
+		ahead := taken{last: a.Taken, whole: true}
+		p.Settings[settingTaken] = ahead.String()
+	}
+	return p, nil
 }
 
 // profiles makes profiles of the job while it runs, in the collector of its first rank.

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"strconv"
 
 	"github.com/google/uuid"
 
@@ -34,7 +33,7 @@ const (
 
 // Keys of shard.Process.Settings that are not settings: what a collector that takes over from a dead
 // one needs to know of it.
-const settingTaken = "TAKEN_TICKS" // records up to this were in the shard, or pending, at its last flush
+const settingTaken = "TAKEN_TICKS" // what was in the shard, or pending, at its last flush, see taken
 
 // recording is one process's records on their way from a source into a shard.
 type recording struct {
@@ -53,13 +52,13 @@ type recording struct {
 
 	announced int // communicator entries below are known to the model
 	comms     map[int]bool
-	skip      uint64 // records up to these ticks are in another shard
+	skip      taken  // these are in another shard
 	given     uint64 // time of the last record, or of the last advance
 	window    uint64 // ns
 	before    uint64 // ticks when the rings were read last but one
 	records   uint64
-	taken     uint64 // ticks up to which records are on disk, or pending, once the flush at hand is over
-	defined   int    // definitions in shard.json
+	taken     taken // what is on disk, or pending, once the flush at hand is over
+	defined   int   // definitions in shard.json
 
 	cap            uint64 // bytes on disk, see checkCap; 0: no limit
 	inherited      uint64 // bytes on disk of earlier collectors of this process
@@ -73,6 +72,8 @@ type recording struct {
 	pending        []shard.Pending // at the end of the process; nil before
 	sensorFailures uint64          // readings of GPUs' sensors that failed
 	sensorLosses   uint64          // values that found no room
+	died           uint64          // operations that a dead collector had in memory
+	unresolved     uint64          // calls of which it had not seen the operations
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
@@ -152,13 +153,14 @@ func memoryOf(h *shm.Header) shard.Memory {
 // memoryShm is shard.Memory.Kind of memory that is a file.
 const memoryShm = "shm"
 
-// takeOver looks for the shard of an earlier collector of this process that died. What it has taken
-// must not be taken again; what it had not written yet is lost, and marked.
+// takeOver looks for the shards of earlier collectors of this process that died, and goes on from the last of them. What
+// they have taken must not be taken again; what the last one had not written yet is lost, counted and marked.
 func (r *recording) takeOver(experiment string) error {
 	entries, err := shard.List(experiment)
 	if err != nil {
 		return err
 	}
+	dead := make(map[string]*shard.Process) // by uuid
 	for _, e := range entries {
 		p := e.Process
 		if p == nil || p.Finished || e.State == shard.Writing || !sameProcess(p, r.process) {
@@ -172,27 +174,44 @@ func (r *recording) takeOver(experiment string) error {
 		for i := range p.Locations {
 			r.inherited += uint64(p.Locations[i].Bytes)
 		}
-		taken, err := strconv.ParseUint(p.Settings[settingTaken], 10, 64)
-		if err != nil || taken < r.skip {
+		dead[p.UUID] = p
+	}
+	generation := func(p *shard.Process) (n int) {
+		for ; p != nil && n <= len(dead); n++ {
+			p = dead[p.Settings[shard.SettingContinues]]
+		}
+		return n
+	}
+	var last *shard.Process
+	for _, p := range dead {
+		t, err := parseTaken(p.Settings[settingTaken])
+		if err != nil || last != nil && (t.last < r.skip.last || t.last == r.skip.last && generation(p) < generation(last)) {
 			continue
 		}
-		r.skip = taken
-		r.process.Settings[shard.SettingContinues] = p.UUID
-		r.process.Settings[settingTaken] = strconv.FormatUint(taken, 10)
-		if size, ok := p.Settings[settingTranscript]; ok {
-			r.process.Settings[settingTranscript] = size
-		}
-		underWay := 0
-		for _, o := range p.Pending {
-			if !o.Left {
-				underWay++
-			}
-		}
-		r.markers = append(r.markers[:0], shard.Marker{
-			Time: p.LastTime, Severity: severityHigh, Category: "NCCL collector", Location: -1,
-			Text: fmt.Sprintf("the collector died here and another took over; up to %d operations under way are incomplete", underWay),
-		})
+		last, r.skip = p, t
 	}
+	if last == nil {
+		return nil
+	}
+	r.process.Settings[shard.SettingContinues] = last.UUID
+	r.taken, r.merge.taken = r.skip, r.skip.clone()
+	if size, ok := last.Settings[settingTranscript]; ok {
+		r.process.Settings[settingTranscript] = size
+	}
+	for i := range last.Comms {
+		operations, calls := last.Unwritten(i)
+		for _, n := range operations {
+			r.died += n
+		}
+		r.unresolved += uint64(calls)
+	}
+	text := fmt.Sprintf("the collector died here and another took over; operations that it had in memory are missing: %d", r.died)
+	if r.unresolved > 0 {
+		text += fmt.Sprintf(", and up to %d that had only been called", r.unresolved)
+	}
+	r.markers = append(r.markers, shard.Marker{
+		Time: last.LastTime, Severity: severityHigh, Category: "NCCL collector", Location: -1, Text: text,
+	})
 	return nil
 }
 
@@ -294,16 +313,17 @@ func (r *recording) take(horizon uint64) int {
 
 func (r *recording) record(ring int, rec *shm.Record, late bool) {
 	// A dead collector has had these. The rings' owners are still of interest.
-	if rec.Ticks <= r.skip && rec.Kind != shm.RecordThread {
+	another := r.skip.has(ring, rec.Ticks)
+	if another && rec.Kind != shm.RecordThread {
 		return
 	}
-	if rec.Ticks > r.skip {
+	if !another {
 		r.records++
 	}
 	if r.records%capPeriod == 0 {
 		r.checkCap()
 	}
-	if late {
+	if late && !another {
 		r.model.Late()
 		if r.before > rec.Ticks {
 			r.window = max(r.window, min(2*r.line.nanoseconds(r.before-rec.Ticks), mostWindow))
@@ -399,7 +419,7 @@ func (r *recording) flush() error {
 		// First what was taken, then what says that it was.
 		r.fail(r.script.flush())
 		if r.failed == nil {
-			r.taken = r.merge.last
+			r.taken = r.merge.taken.clone()
 			r.fail(r.describe())
 		}
 		return r.failed
@@ -473,7 +493,7 @@ func (r *recording) snapshot() {
 	for i := range p.Comms {
 		// The FINALIZE record may have found no room.
 		if c := &p.Comms[i]; c.NRanks > 0 && c.FinalTime == 0 {
-			if e, ok := r.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= r.merge.last {
+			if e, ok := r.source.Comm(i); ok && e.FinalTicks != 0 && e.FinalTicks <= r.merge.taken.last {
 				c.FinalTime = r.line.time(e.FinalTicks)
 			}
 		}
@@ -486,7 +506,7 @@ func (r *recording) snapshot() {
 		p.Markers = append(p.Markers, r.line.jumps...)
 	}
 	r.markers, r.line.jumps = nil, nil
-	p.Settings[settingTaken] = strconv.FormatUint(max(r.taken, r.skip), 10)
+	p.Settings[settingTaken] = r.taken.String()
 
 	h := r.source.Header()
 	p.Masks = shard.Masks{Event: h.EventMask, Record: h.RecordMask & allTypes}
@@ -532,6 +552,8 @@ func (r *recording) snapshot() {
 		"BROKEN_RINGS":    r.brokenRings(),
 		"SENSOR_FAILURES": r.sensorFailures,
 		"SENSOR_LOSSES":   r.sensorLosses,
+		"DIED_OPERATIONS": r.died,
+		"DIED_CALLS":      r.unresolved,
 		"MISSING_BYTES":   missingBytes(r.source),
 		"CUPTI_LOST":      h.CuptiLost,
 		"CUPTI_DROPPED":   h.CuptiDropped,
@@ -604,7 +626,7 @@ func (r *recording) finish(finished bool) error {
 	if r.failed == nil {
 		r.fail(r.model.Finish())
 	}
-	r.taken = r.merge.last
+	r.taken = r.merge.taken
 	if r.script != nil {
 		if r.failed == nil {
 			r.fail(r.script.flush())

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,12 +21,16 @@ import (
 // collectors were killed: it converts the rest, as a collector does that takes over from a dead one, and removes
 // the files. It returns how many there were. Only files of this user and of processes of this machine that have ended are
 // touched. An error names each file that could not be converted; the others are done all the same.
+//
+// Processes that were killed let go of their memory a little later than others see them end, and later still while somebody
+// looks at them in /proc. So a file in use is waited for, and named if it stays so.
 func Salvage(experiment string) (saved int, err error) {
 	entries, err := shard.List(experiment)
 	if err != nil {
 		return 0, err
 	}
 	boot := bootID()
+	deadline := time.Now().Add(releaseLimit)
 	var problems []error
 	for _, e := range entries {
 		p := e.Process
@@ -36,10 +40,16 @@ func Salvage(experiment string) (saved int, err error) {
 		if start, err := shm.ProcessStart(p.PID); err == nil && start == p.PIDStart {
 			continue // the plugin starts another collector, or writes a spool file
 		}
-		finished := slices.ContainsFunc(entries, func(o shard.Entry) bool {
-			return o.Process != nil && o.Process.Finished && sameProcess(o.Process, p)
-		})
-		done, err := salvage(p, finished, experiment)
+		finished, writing := false, false
+		for _, o := range entries {
+			if o.Process != nil && sameProcess(o.Process, p) {
+				finished, writing = finished || o.Process.Finished, writing || o.State == shard.Writing
+			}
+		}
+		if writing {
+			continue // its collector removes the file
+		}
+		done, err := salvage(p, finished, experiment, deadline)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", p.Memory.Path, err))
 		} else if done {
@@ -48,6 +58,9 @@ func Salvage(experiment string) (saved int, err error) {
 	}
 	return saved, errors.Join(problems...)
 }
+
+// releaseLimit is how long Salvage waits, in all, for files that are in use.
+var releaseLimit = 5 * time.Second
 
 func bootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -59,13 +72,18 @@ func bootID() string {
 
 // salvage converts the rest of one process's memory; false if there is nothing to convert. If a collector has
 // finished with the process, only the file was left.
-func salvage(p *shard.Process, finished bool, experiment string) (bool, error) {
+func salvage(p *shard.Process, finished bool, experiment string, deadline time.Time) (bool, error) {
 	fd, err := unix.Open(p.Memory.Path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil // the collector has removed it
 	} else if err != nil {
 		return false, err
 	}
+	return salvageOpen(fd, p, finished, experiment, deadline)
+}
+
+// salvageOpen does so when the file is open. It takes over the descriptor.
+func salvageOpen(fd int, p *shard.Process, finished bool, experiment string, deadline time.Time) (bool, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		unix.Close(fd)
@@ -75,9 +93,13 @@ func salvage(p *shard.Process, finished bool, experiment string) (bool, error) {
 		unix.Close(fd)
 		return false, errors.New("it is no file of this user")
 	}
-	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := awaitLock(fd, deadline); err != nil {
 		unix.Close(fd)
-		return false, nil // the process or its collector lives, or somebody else is at it
+		return false, errors.New("it is in use: the process, or a collector of it, lives, or somebody else saves it: unify again when they have ended")
+	}
+	if err := unix.Fstat(fd, &st); err != nil || st.Nlink == 0 {
+		unix.Close(fd)
+		return false, err // somebody else has saved it meanwhile
 	}
 	file := inodeOf(fd)
 	memory, err := shm.Map(fd)

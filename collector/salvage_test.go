@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -169,5 +171,89 @@ func TestSalvageTouchesNothingElse(t *testing.T) {
 				t.Error("a shard was made")
 			}
 		})
+	}
+}
+
+// inUse leaves a file of a killed job and a killed collector that is still in use, as it is until both are gone for good.
+func inUse(t *testing.T, dir string) (path string, calls uint64, letGo func()) {
+	t.Helper()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
+	path, keep := inFile(t, job)
+	a := newApplication(job, 0, monotonic)
+	collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
+	a.allReduce(0)
+	flushAll(t, job)
+	collector.Process.Kill()
+	collector.Wait()
+	a.allReduce(1)
+	keep()
+	process.end()
+	user, err := os.Open(path)
+	must(t, err)
+	must(t, unix.Flock(int(user.Fd()), unix.LOCK_SH|unix.LOCK_NB))
+	return path, 2, func() { user.Close() }
+}
+
+// A file that is in use for a moment more is waited for.
+func TestSalvageWaitsForTheKilled(t *testing.T) {
+	dir := t.TempDir()
+	path, calls, letGo := inUse(t, dir)
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		letGo()
+	}()
+	if n, err := Salvage(dir); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	total := uint64(0)
+	for _, e := range shards(t, dir) {
+		total += starts(e.Process)
+	}
+	if total != calls*perCall {
+		t.Errorf("%d starts, want %d", total, calls*perCall)
+	}
+}
+
+// One that stays in use is named, and left for the next time.
+func TestSalvageTellsOfFilesInUse(t *testing.T) {
+	defer func(limit time.Duration) { releaseLimit = limit }(releaseLimit)
+	releaseLimit = 0
+	dir := t.TempDir()
+	path, _, letGo := inUse(t, dir)
+	if n, err := Salvage(dir); n != 0 || err == nil || !strings.Contains(err.Error(), path+": it is in use") {
+		t.Errorf("%d, %v", n, err)
+	}
+	if len(shards(t, dir)) != 1 {
+		t.Error("a shard was made")
+	}
+	letGo()
+	if n, err := Salvage(dir); n != 1 || err != nil {
+		t.Errorf("when nobody uses it: %d, %v", n, err)
+	}
+}
+
+// Two programs save one file: the second one, which had opened it before the first removed it, takes nothing.
+func TestSalvageOfAFileThatWasSavedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	path, calls, letGo := inUse(t, dir)
+	letGo()
+	e := onlyShard(t, dir)
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	must(t, err)
+	if n, err := Salvage(dir); n != 1 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if done, err := salvageOpen(fd, e.Process, false, dir, time.Now()); done || err != nil {
+		t.Errorf("the second: %v, %v", done, err)
+	}
+	total := uint64(0)
+	for _, e := range shards(t, dir) {
+		total += starts(e.Process)
+	}
+	if total != calls*perCall {
+		t.Errorf("%d starts, want %d", total, calls*perCall)
 	}
 }

@@ -29,7 +29,7 @@
 //     process's proxy did for another process's rank (PXN) is in the same window, if it is certain whose
 //     it was, see origins.
 //   - If a collector died and another took over, their shards are one process in several location groups,
-//     see continued.
+//     and what follows is on communicators of its own, see continued.
 //   - Processes on one boot of one machine share a clock, so their offsets are exact; between
 //     machines nothing is corrected here.
 //

@@ -2,7 +2,11 @@
 
 package shard
 
-import "ncclotf2/otf2"
+import (
+	"maps"
+
+	"ncclotf2/otf2"
+)
 
 // Version is the schema version of shard.json. A reader refuses other versions.
 const Version = 2
@@ -332,4 +336,25 @@ type Pending struct {
 	// Left: the communicator was finalized, or aborted, before the operation's end was seen. NCCL does not always
 	// report the end of the last ones.
 	Left bool `json:"left,omitempty"`
+}
+
+// Unwritten counts the operations of a communicator rank that had been seen and were in no event file at the last flush,
+// complete or under way, by the keys of Comm.Sequences: they are lost if the collector died then. Of calls nobody had
+// seen the operations; these may come later, or never.
+func (p *Process) Unwritten(comm int) (operations map[string]uint64, calls int) {
+	c := &p.Comms[comm]
+	operations = maps.Clone(c.Held)
+	if operations == nil {
+		operations = make(map[string]uint64)
+	}
+	for _, o := range p.Pending {
+		switch {
+		case o.Comm != comm || o.Left:
+		case o.State == "calling" || o.State == "called":
+			calls++
+		case o.Ordinal >= c.Sequences[o.Function].Count: // others have been written before their end
+			operations[o.Function]++
+		}
+	}
+	return operations, calls
 }

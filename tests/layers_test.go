@@ -40,7 +40,7 @@ var layers = []folder{
 	{dir: "shard", own: []string{"otf2"}},
 	{dir: "regions", own: []string{"otf2", "shard", "plugin/shm", "cupti"}, tests: []string{"replay"}},
 	{dir: "profile", own: []string{"otf2", "shard", "regions"}},
-	{dir: "collector", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "profile"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
+	{dir: "collector", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "profile"}, tests: []string{"scorep", "analysis"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "scorep", own: []string{"otf2", "shard", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "analysis", own: []string{"otf2", "shard", "regions", "scorep"}},
 	{dir: "view", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}},
