@@ -585,3 +585,16 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 		}
 	}
 }
+
+// A record that was published late can be older than the first one that came.
+func TestFirstTimeIsTheEarliest(t *testing.T) {
+	s := newSceneOfHeir(t, 2, 0, &Options{})
+	if err := s.m.Record(1, at(0)-500, &shm.Record{Kind: shm.RecordThread, TID: 101}); err != nil {
+		t.Fatal(err)
+	}
+	s.api(3, "call", "", "AllReduce", 0)
+	s.m.Snapshot()
+	if s.p.FirstTime != at(0)-500 {
+		t.Errorf("first at %d", int64(s.p.FirstTime-base))
+	}
+}

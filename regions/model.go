@@ -183,7 +183,7 @@ const (
 // counting after it.
 func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	th := m.thread(ring)
-	if m.first == 0 {
+	if m.first == 0 || t < m.first { // records that were published late are older than others before them
 		m.first = t
 	}
 	m.last = max(m.last, t)
