@@ -470,6 +470,15 @@ func TestCancelKillsTheHosts(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
+	if len(res.Processes) == 0 {
+		t.Error("nothing is told of the host that played")
+	}
+	wantKilled(t, res)
+}
+
+// wantKilled says that every host that was started was killed, and is gone.
+func wantKilled(t *testing.T, res *Result) {
+	t.Helper()
 	for _, p := range res.Processes {
 		if p.Signal != syscall.SIGKILL || p.Err() == nil {
 			t.Errorf("process %d: status %d, signal %v", p.Rank, p.ExitCode, p.Signal)
@@ -477,6 +486,35 @@ func TestCancelKillsTheHosts(t *testing.T) {
 		if err := syscall.Kill(p.PID, 0); !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("process %d is still there: %v", p.Rank, err)
 		}
+	}
+}
+
+// However many hosts have been started by then.
+func TestCancelWhileHostsAreStarted(t *testing.T) {
+	rec := load(t, "09-straggler-4p")
+	dir := replaytest.Build(t, "")
+	for after := time.Duration(0); after < 8*time.Millisecond; after += 500 * time.Microsecond {
+		ctx, cancel := context.WithTimeout(context.Background(), after)
+		res, err := Run(ctx, rec, Options{
+			Host: filepath.Join(dir, "fakenccl"), Plugin: filepath.Join(dir, "librecorder.so"), Pace: PaceRecorded,
+			Env: []string{"RECORDER_DIR=" + t.TempDir()},
+		})
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("after %s: error %v", after, err)
+		}
+		if res == nil {
+			t.Fatalf("after %s: no result", after)
+		}
+		wantKilled(t, res)
+	}
+}
+
+func TestAHostThatCannotBeStarted(t *testing.T) {
+	rec := load(t, "09-straggler-4p")
+	res, err := Run(context.Background(), rec, Options{Host: filepath.Join(t.TempDir(), "none")})
+	if !errors.Is(err, os.ErrNotExist) || res == nil || len(res.Processes) != 0 {
+		t.Errorf("result %v, error %v", res, err)
 	}
 }
 

@@ -222,9 +222,9 @@ func HostPath() (string, error) {
 // Run plays a recording: one host per recorded process, all at the same time, each with its rank in
 // RANK, LOCAL_RANK and WORLD_SIZE. With ClockRecorded it sets NCCL_OTF2_CLOCK=host.
 //
-// It returns when all hosts have ended. When ctx is done the hosts still running are killed. The
-// error is about what kept hosts from running at all, or ctx's; what became of each is in the
-// Result (Result.Err).
+// It returns when all hosts have ended. When ctx is done the hosts still running are killed, and so they are when one
+// of them cannot be started. The error is about what kept hosts from running at all, or ctx's; what became of those
+// that were started is in the Result (Result.Err).
 func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 	host := opt.Host
 	if host == "" {
@@ -260,6 +260,8 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 		}
 		args = append(args, "--published", published)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	jobs := make([]*job, len(rec.Processes))
 	for k := range jobs {
 		program, err := Compile(rec, k)
@@ -291,13 +293,12 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 		}
 		defer jobs[k].close()
 	}
+	var notStarted error
 	for k, j := range jobs {
-		if err := j.cmd.Start(); err != nil {
-			for _, started := range jobs[:k] {
-				started.cmd.Process.Kill()
-				started.cmd.Wait()
-			}
-			return nil, fmt.Errorf("replay: %w", err)
+		if notStarted = j.cmd.Start(); notStarted != nil {
+			cancel() // the others would wait for it
+			jobs = jobs[:k]
+			break
 		}
 	}
 	var all, watchers sync.WaitGroup
@@ -326,6 +327,9 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 				return nil, fmt.Errorf("replay: %w", err)
 			}
 		}
+	}
+	if notStarted != nil {
+		return res, fmt.Errorf("replay: process %d was not started: %w", len(jobs), notStarted)
 	}
 	for _, j := range jobs {
 		if j.killed {
