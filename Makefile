@@ -26,24 +26,34 @@ export CGO_ENABLED ?= 0
 include plugin/plugin.mk
 include tests/fakenccl/fakenccl.mk
 
-.PHONY: page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build sanitize generate clean setup tool
+.PHONY: vulnerabilities page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(HOST) $(FAKECUPTI) $(FAKESCOREP) ## the plugin, the tool and the test host, in build/
+build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(BUILD)/THIRD-PARTY-LICENCES $(HOST) $(FAKECUPTI) $(FAKESCOREP) ## the plugin, the tool and the test host, in build/
 
 # NVML is reached through cgo, which needs a C compiler; TOOL_CGO=0 builds the tool without NVML. Functions that the
 # driver's library lacks must not keep a program from starting: they are bound when they are first called.
 TOOL_CGO ?= 1
 comma := ,
 LAZY := -extldflags=-Wl$(comma)-z$(comma)lazy
+# A position-independent program where Go can link one for this machine.
+PIE := $(if $(filter linux/amd64 linux/arm64,$(shell $(GO) env GOOS 2>/dev/null)/$(shell $(GO) env GOARCH 2>/dev/null)),-buildmode=pie)
 TOOL_LDFLAGS = -s -w -X main.commit=$(COMMIT)$(if $(filter 1,$(TOOL_CGO)), $(LAZY))
 
 tool:
 	@mkdir -p $(BUILD)
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing: install the version named in go.mod (https://go.dev/dl)" >&2; exit 1; }
-	CGO_ENABLED=$(TOOL_CGO) $(GO) build -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
+	CGO_ENABLED=$(TOOL_CGO) $(GO) build $(PIE) -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
+
+$(BUILD)/THIRD-PARTY-LICENCES: go.sum packaging/licences/main.go | tool
+	$(GO) run ./packaging/licences ./cmd/nccl-otf2 >$@.new
+	mv $@.new $@
+
+vulnerabilities: ## govulncheck against the database that GOVULNDB names
+	@if [ -n "$${GOVULNDB:-}" ]; then $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$$GOVULNDB" ./...; \
+	else echo "vulnerabilities: NOT CHECKED: GOVULNDB names no database of known vulnerabilities"; fi
 
 demo: build ## play a recording of a real NCCL job, make its archive, say which rank was late, and draw it
 	@rm -rf $(BUILD)/demo

@@ -8,12 +8,17 @@ CC ?= cc
 CPPCHECK ?= cppcheck
 SANITIZE ?=
 
+# Hardening, as far as the compiler knows it. The sanitizers bring checks of their own, which FORTIFY would hide from them.
+supports = $(shell echo 'int main(void){return 0;}' | $(CC) -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo $(1))
+HARDENING := $(foreach flag,-fstack-protector-strong -fstack-clash-protection -fcf-protection=full -mbranch-protection=standard,$(call supports,$(flag))) \
+	$(if $(SANITIZE),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+
 PLUGIN_OUT := $(BUILD)/plugin
 PLUGIN_SRC := $(wildcard plugin/*.c)
 PLUGIN_HDR := $(wildcard plugin/*.h plugin/*.inc plugin/substrate/*.h)
 PLUGIN_OBJ := $(PLUGIN_SRC:plugin/%.c=$(PLUGIN_OUT)/%.o)
 PLUGIN_CFLAGS := -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -Werror \
-	-D_GNU_SOURCE -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+	-D_GNU_SOURCE -pthread $(HARDENING) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 PLUGIN_LDFLAGS := -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--no-undefined \
 	-Wl,--version-script=plugin/export.map -pthread
 PLUGIN_LIBS := -ldl -lpthread

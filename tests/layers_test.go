@@ -51,6 +51,7 @@ var layers = []folder{
 	{dir: "replay", own: []string{"need"}, external: []string{"golang.org/x/sys"}},
 	{dir: "cmd/nccl-otf2", own: []string{"otf2", "shard", "plugin/shm", "config", "gpu", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay", "cube", "profile/cubex", "timeline"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
+	{dir: "packaging"},
 	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys", "github.com/chromedp"}},
 }
 
