@@ -48,7 +48,7 @@ tool:
 	CGO_ENABLED=$(TOOL_CGO) $(GO) build $(PIE) -trimpath -ldflags '$(TOOL_LDFLAGS)' -o $(TOOL) ./cmd/nccl-otf2
 
 $(BUILD)/THIRD-PARTY-LICENCES: go.sum packaging/licences/main.go | tool
-	$(GO) run ./packaging/licences ./cmd/nccl-otf2 >$@.new
+	CGO_ENABLED=$(TOOL_CGO) $(GO) run ./packaging/licences ./cmd/nccl-otf2 >$@.new
 	mv $@.new $@
 
 vulnerabilities: ## govulncheck against the database that GOVULNDB names
