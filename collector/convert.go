@@ -5,22 +5,32 @@ package collector
 import (
 	"fmt"
 	"os"
+	"strconv"
+
+	"github.com/google/uuid"
 
 	"ncclotf2/config"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
 )
 
-// convertedSuffix is added to the name of a spool file that has become a shard.
+// convertedSuffix is added to the name of a complete spool file that has become a shard.
 const convertedSuffix = ".done"
 
-// Convert makes a shard in the experiment directory of a spool file, which it then renames. A file that
-// is cut off gives a shard with all that is whole in it. If it fails it leaves the file as it was, and no
-// shard.
+// settingSpooled is the key of shard.Process.Settings that says how many bytes of a spool file a shard was made of, and
+// settingWhole that the process had written all of them when it ended.
+const (
+	settingSpooled = "SPOOLED_BYTES"
+	settingWhole   = "SPOOLED_WHOLE"
+)
+
+// Convert makes a shard in the experiment directory of a spool file. The same file always makes the same shard, so that
+// whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. A file whose process has
+// ended in order is renamed; any other one stays as it is, for its process may still be writing it. If Convert fails there is no shard.
 //
 // What the launcher said of the process is not in spool files.
 func Convert(spoolFile, experiment string) (err error) {
-	file, err := os.Open(spoolFile)
+	file, err := shard.OpenRegular(spoolFile)
 	if err != nil {
 		return err
 	}
@@ -33,8 +43,17 @@ func Convert(spoolFile, experiment string) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", spoolFile, err)
 	}
+	h := spool.Header()
+	name := spooledShard(&h)
+	size := strconv.FormatInt(info.Size(), 10)
+	if before := shard.Find(experiment, name); before.State == shard.Done && before.Process != nil && before.Process.Settings[settingSpooled] == size {
+		return converted(spoolFile, before.Process)
+	}
+	if err := shard.Remove(experiment, name); err != nil {
+		return err
+	}
 	settings, launcher := spooled(spool)
-	r, err := newRecording(spool, settings, launcher, experiment)
+	r, err := newRecording(spool, settings, launcher, experiment, name)
 	if err != nil {
 		return err
 	}
@@ -44,6 +63,36 @@ func Convert(spoolFile, experiment string) (err error) {
 			err = fmt.Errorf("%s: %w", spoolFile, err)
 		}
 	}()
+	if err := r.takeSpool(spool); err != nil {
+		return err
+	}
+	writing := !spool.Orderly() && (shard.Locked(file) || alive(&h))
+	if cut := spool.Cut(); cut != "" && !writing {
+		r.markers = append(r.markers, shard.Marker{
+			Time: r.given, Severity: severityHigh, Category: "NCCL spool file", Location: -1, Text: "the raw file ends early: " + cut,
+		})
+	}
+	r.process.Settings[settingSpooled], r.process.Settings[settingWhole] = size, strconv.FormatBool(spool.Orderly())
+	if err := r.finish(!writing); err != nil {
+		return err
+	}
+	if writing {
+		// Its lock says of the shard, too, that there will be more. Without links it looks as if the process had been killed.
+		_ = r.store.LockLike(spoolFile)
+	}
+	return converted(spoolFile, r.process)
+}
+
+// converted gives a spool file that is complete its name.
+func converted(spoolFile string, p *shard.Process) error {
+	if p.Settings[settingWhole] != "true" {
+		return nil
+	}
+	return os.Rename(spoolFile, spoolFile+convertedSuffix)
+}
+
+// takeSpool takes all that a spool file has.
+func (r *recording) takeSpool(spool *shm.Spool) error {
 	for {
 		round, err := spool.Refresh()
 		if err != nil {
@@ -52,7 +101,7 @@ func Convert(spoolFile, experiment string) (err error) {
 		if round.Ended {
 			r.line.add(round.Clock)
 			r.takeRest()
-			break
+			return nil
 		}
 		// The program's clock says nothing of what other threads may still record: all at the end.
 		if !r.line.host {
@@ -62,15 +111,20 @@ func Convert(spoolFile, experiment string) (err error) {
 			return r.failed
 		}
 	}
-	if cut := spool.Cut(); cut != "" {
-		r.markers = append(r.markers, shard.Marker{
-			Time: r.given, Severity: severityHigh, Category: "NCCL spool file", Location: -1, Text: "the raw file ends early: " + cut,
-		})
+}
+
+// spooledShard is the name of the shard that a process's spool file becomes.
+func spooledShard(h *shm.Header) string {
+	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s %s %d %d %x %d", h.Host(), h.Boot(), h.PID, h.PIDStart, h.Tag, h.Created.Real)).String()
+}
+
+// alive says that the process is one of this machine, as this program sees it, and has not ended.
+func alive(h *shm.Header) bool {
+	if h.Boot() != bootID() {
+		return false
 	}
-	if err := r.finish(true); err != nil {
-		return err
-	}
-	return os.Rename(spoolFile, spoolFile+convertedSuffix)
+	start, err := shm.ProcessStart(int(h.PID))
+	return err == nil && start == h.PIDStart
 }
 
 // spooled gives the settings that a spool file's header tells of.

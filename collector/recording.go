@@ -10,8 +10,6 @@ import (
 	"math"
 	"os"
 
-	"github.com/google/uuid"
-
 	"ncclotf2/config"
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
@@ -83,8 +81,9 @@ const (
 	scorepChunkSize = 1 << 20
 )
 
-// newRecording makes a shard in the experiment directory and describes the process in it.
-func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, experiment string) (*recording, error) {
+// newRecording makes a shard of that name, which must not be there yet, in the experiment directory and describes the process
+// in it.
+func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, experiment, name string) (*recording, error) {
 	h := source.Header()
 	r := &recording{
 		source: source, line: newTimeline(&h), window: firstWindow,
@@ -93,7 +92,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		cap:        settings.Disk, refuse: func() {},
 	}
 	r.process = &shard.Process{
-		Version: shard.Version, UUID: uuid.NewString(),
+		Version: shard.Version, UUID: name,
 		Host: h.Host(), BootID: h.Boot(), PID: int(h.PID), PIDStart: h.PIDStart, Tag: uint16(h.Tag), Executable: h.Exe(),
 		APIVersion:     int(h.APIVersion),
 		Library:        h.Library.String(),

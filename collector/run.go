@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/config"
@@ -181,7 +182,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		return err
 	}
 	c.again = h.CollectorPID != 0
-	if c.recording, err = newRecording(c.memory, c.settings, c.launcher, c.experiment); err != nil {
+	if c.recording, err = newRecording(c.memory, c.settings, c.launcher, c.experiment, uuid.NewString()); err != nil {
 		c.watch.close()
 		return fmt.Errorf("nothing can be recorded in %s: %w", c.experiment, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/config"
@@ -115,7 +116,7 @@ func salvageOpen(fd int, p *shard.Process, finished bool, experiment string, dea
 		file.remove(p.Memory)
 		return false, nil
 	}
-	r, err := newRecording(memory, config.Recorded(p.Settings), config.Launcher(p.Launcher), experiment)
+	r, err := newRecording(memory, config.Recorded(p.Settings), config.Launcher(p.Launcher), experiment, uuid.NewString())
 	if err != nil {
 		return false, err
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"ncclotf2/analysis"
 	"ncclotf2/config"
 	"ncclotf2/plugin/shm"
@@ -104,7 +106,7 @@ func collect(t *testing.T, job *shmtest.Job, dir string) *recording {
 	}
 	t.Cleanup(func() { memory.Close() })
 	memory.SetMasks(1<<shm.TypeCount-1, 1<<shm.TypeCount-1)
-	r, err := newRecording(memory, settings, config.Launcher{Rank: -1, Size: -1}, dir)
+	r, err := newRecording(memory, settings, config.Launcher{Rank: -1, Size: -1}, dir, uuid.NewString())
 	if err != nil {
 		t.Fatal(err)
 	}

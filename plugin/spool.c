@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -67,6 +68,11 @@ static int high(int fd) {
   return moved >= 0 ? moved : fd;
 }
 
+/* Tells who converts the file that more may come. Where files cannot be locked they go by the process. */
+static void hold(void) {
+  while (flock(spool.fd, LOCK_EX | LOCK_NB) != 0 && errno == EINTR) {}
+}
+
 /* A program that closes all descriptors closes this one too, and the number may then be a file of
  * its own: nothing must ever be written there. The number is a high one, which a program that goes on opening files
  * does not come to soon. */
@@ -81,6 +87,7 @@ static bool reopen_if_lost(void) {
     return false;
   }
   spool.fd = high(fd);
+  hold();
   return true;
 }
 
@@ -334,6 +341,7 @@ bool ncclotf2_spool_open(char *why, size_t why_size) {
   }
   spool.device = info.st_dev;
   spool.inode = info.st_ino;
+  hold();
   /* The program may change its working directory; the file must be found again all the same. */
   char absolute[PATH_MAX];
   if (realpath(spool.path, absolute)) memcpy(spool.path, absolute, sizeof absolute);

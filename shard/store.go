@@ -212,6 +212,26 @@ func (s *Store) Remove() error {
 	return os.RemoveAll(s.path)
 }
 
+// Remove deletes a shard of an experiment directory, which may not be there. Nobody may be writing it.
+func Remove(experiment, uuid string) error {
+	root, err := os.OpenRoot(filepath.Join(experiment, Folder))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.RemoveAll(uuid)
+}
+
+// LockLike makes the lock of another file the shard's own: it is taken for being written as long as that file is locked.
+// The shard must be closed.
+func (s *Store) LockLike(file string) error {
+	lock := filepath.Join(s.path, lockFile)
+	if err := os.Link(file, lock+newSuffix); err != nil {
+		return err
+	}
+	return os.Rename(lock+newSuffix, lock)
+}
+
 // State tells what becomes of a shard.
 type State int
 
@@ -247,19 +267,24 @@ func List(experiment string) ([]Entry, error) {
 		if !d.IsDir() {
 			continue
 		}
-		e := Entry{Path: filepath.Join(root, d.Name())}
-		// The state first: a writer that finishes in between has written more than its state says, not less.
-		e.State = stateOf(e.Path)
-		e.Process, e.Err = Read(e.Path)
-		if errors.Is(e.Err, fs.ErrNotExist) {
-			e.Err = nil
-			if e.State != Dead || young(e.Path) {
-				e.State = Starting
-			}
-		}
-		entries = append(entries, e)
+		entries = append(entries, Find(experiment, d.Name()))
 	}
 	return entries, nil
+}
+
+// Find looks at one shard of an experiment directory. One that is not there is dead.
+func Find(experiment, uuid string) Entry {
+	e := Entry{Path: filepath.Join(experiment, Folder, uuid)}
+	// The state first: a writer that finishes in between has written more than its state says, not less.
+	e.State = stateOf(e.Path)
+	e.Process, e.Err = Read(e.Path)
+	if errors.Is(e.Err, fs.ErrNotExist) {
+		e.Err = nil
+		if e.State != Dead || young(e.Path) {
+			e.State = Starting
+		}
+	}
+	return e
 }
 
 // startTime is how long a writer may take from making its folder to describing itself, at most.
@@ -279,11 +304,17 @@ func stateOf(path string) State {
 		return Dead
 	}
 	defer lock.Close()
-	// A shared lock tells whether the writer has its own, and does not keep others from asking.
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) || unsupported(err) {
+	if Locked(lock) {
 		return Writing
 	}
 	return Dead
+}
+
+// Locked says that somebody has the file locked, or may have: some file systems cannot tell.
+func Locked(f *os.File) bool {
+	// A shared lock tells whether another has its own, and does not keep others from asking.
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	return errors.Is(err, syscall.EWOULDBLOCK) || unsupported(err)
 }
 
 // Read reads the shard.json of a shard's folder. It refuses other versions of the schema.
