@@ -25,6 +25,7 @@ export CGO_ENABLED ?= 0
 
 include plugin/plugin.mk
 include tests/fakenccl/fakenccl.mk
+include tests/realnccl/realnccl.mk
 
 .PHONY: page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build sanitize generate clean setup tool
 
