@@ -24,7 +24,8 @@ enum {
   cudaErrorIllegalState = 401,
   cudaErrorNotFound = 500,
   cudaErrorNotReady = 600,
-  cudaErrorNotSupported = 801
+  cudaErrorNotSupported = 801,
+  cudaErrorStreamCaptureUnsupported = 900
 };
 
 typedef struct CUstream_st *cudaStream_t;

@@ -1,58 +1,84 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Stand-in for libnvidia-ml: N fake GPUs, no NVLink, no fabric. */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A libnvidia-ml.so.1 for pretended GPUs: their number and capability, no NVLink, no fabric.
+ */
+#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-typedef int ret_t; /* 0 ok, 2 invalid argument, 3 not supported, 6 not found */
-typedef struct dev *dev_t_;
-#define NV __attribute__((visibility("default"))) ret_t
-static int ndev(void) { const char *s = getenv("REALNCCL_NDEV"); return s && *s ? atoi(s) : 8; }
-static int cc(void) { const char *s = getenv("REALNCCL_CC"); return s && *s ? atoi(s) : 80; }
-static dev_t_ H(int i) { return (dev_t_)(size_t)(0x100 + i); }
-static int I(dev_t_ d) { return (int)((size_t)d - 0x100); }
-NV nvmlInit(void) { return 0; }
-NV nvmlInit_v2(void) { return 0; }
-NV nvmlShutdown(void) { return 0; }
-NV nvmlDeviceGetCount(unsigned *n) { *n = ndev(); return 0; }
-NV nvmlDeviceGetCount_v2(unsigned *n) { *n = ndev(); return 0; }
-NV nvmlDeviceGetHandleByIndex(unsigned i, dev_t_ *d) { if ((int)i >= ndev()) return 2; *d = H(i); return 0; }
-NV nvmlDeviceGetHandleByPciBusId(const char *s, dev_t_ *d) {
-  unsigned dom, bus;
-  if (sscanf(s, "%x:%x:", &dom, &bus) != 2 || bus < 0x10 || (int)(bus / 16) > ndev()) return 6;
-  *d = H(bus / 16 - 1);
-  return 0;
-}
-NV nvmlDeviceGetIndex(dev_t_ d, unsigned *i) { *i = I(d); return 0; }
-__attribute__((visibility("default"))) const char *nvmlErrorString(ret_t r) { return r ? "imaginary NVML error" : "ok"; }
-NV nvmlDeviceGetNvLinkState(dev_t_ d, unsigned l, int *a) { (void)d; (void)l; *a = 0; return 3; }
-NV nvmlDeviceGetNvLinkRemotePciInfo(dev_t_ d, unsigned l, void *p) { (void)d; (void)l; (void)p; return 3; }
-NV nvmlDeviceGetNvLinkCapability(dev_t_ d, unsigned l, int c, unsigned *r) { (void)d; (void)l; (void)c; *r = 0; return 3; }
-NV nvmlDeviceGetCudaComputeCapability(dev_t_ d, int *a, int *b) { (void)d; *a = cc() / 10; *b = cc() % 10; return 0; }
-NV nvmlDeviceGetP2PStatus(dev_t_ a, dev_t_ b, int i, int *s) { (void)i; *s = a == b ? 0 : 0; return 0; }
-NV nvmlDeviceGetFieldValues(dev_t_ d, int n, void *v) { (void)d; (void)n; (void)v; return 3; }
 
-/* asked for by NCCL 2.30 */
-struct pci { char id[16]; unsigned domain, bus, device, dev_id, sub_id, r0, r1, r2, r3; };
-NV nvmlDeviceGetPciInfo_v3(dev_t_ d, struct pci *p) {
-  memset(p, 0, sizeof *p);
-  p->bus = 0x10 * (I(d) + 1);
-  snprintf(p->id, sizeof p->id, "0000:%02X:00.0", p->bus);
-  p->dev_id = 0xfa4e10de; /* made-up device */
-  p->sub_id = 0xfa4e10de;
-  return 0;
+#include "../gpu/settings.h"
+
+enum { OK, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6 };
+enum { FIRST_BUS = 0x10, FIRST_HANDLE = 0x100, IDENTITY = 0x7a4e10de };
+#define API __attribute__((visibility("default"))) int
+
+typedef struct device *device;
+
+static unsigned count(void) { return (unsigned)setting_number("REALNCCL_NDEV", 8); }
+static unsigned index_of(device d) { return (unsigned)(uintptr_t)d - FIRST_HANDLE; }
+static unsigned bus_of(device d) { return FIRST_BUS * (index_of(d) + 1); }
+
+API nvmlInit(void) { return OK; }
+API nvmlInit_v2(void) { return OK; }
+API nvmlShutdown(void) { return OK; }
+API nvmlDeviceGetCount(unsigned *n) { *n = count(); return OK; }
+API nvmlDeviceGetCount_v2(unsigned *n) { *n = count(); return OK; }
+__attribute__((visibility("default"))) const char *nvmlErrorString(int error) { return error ? "imaginary NVML error" : "ok"; }
+
+API nvmlDeviceGetHandleByIndex(unsigned index, device *d)
+{
+  if (index >= count()) return INVALID_ARGUMENT;
+  *d = (device)(uintptr_t)(FIRST_HANDLE + index);
+  return OK;
 }
-struct pciext { unsigned version, domain, bus, device, dev_id, sub_id, base_class, sub_class; char id[32]; };
-NV nvmlDeviceGetPciInfoExt(dev_t_ d, struct pciext *p) {
-  unsigned v = p->version;
-  memset(p, 0, sizeof *p);
-  p->version = v;
-  p->bus = 0x10 * (I(d) + 1);
-  p->dev_id = 0xfa4e10de;
-  p->sub_id = 0xfa4e10de;
-  p->base_class = 3; p->sub_class = 2;
-  snprintf(p->id, sizeof p->id, "00000000:%02X:00.0", p->bus);
-  return 0;
+
+API nvmlDeviceGetHandleByPciBusId(const char *name, device *d)
+{
+  unsigned domain, bus;
+  if (sscanf(name, "%x:%x:", &domain, &bus) != 2 || bus < FIRST_BUS || bus / FIRST_BUS > count()) return NOT_FOUND;
+  return nvmlDeviceGetHandleByIndex(bus / FIRST_BUS - 1, d);
 }
-NV nvmlDeviceGetPcieLinkMaxSpeed(dev_t_ d, int *s) { (void)d; *s = 16000; return 0; }
-NV nvmlDeviceGetCurrPcieLinkGeneration(dev_t_ d, unsigned *g) { (void)d; *g = 4; return 0; }
-NV nvmlDeviceGetCurrPcieLinkWidth(dev_t_ d, unsigned *w) { (void)d; *w = 16; return 0; }
+
+API nvmlDeviceGetIndex(device d, unsigned *index) { *index = index_of(d); return OK; }
+
+API nvmlDeviceGetCudaComputeCapability(device d, int *major, int *minor)
+{
+  (void)d;
+  const int cc = (int)setting_number("REALNCCL_CC", 80);
+  *major = cc / 10;
+  *minor = cc % 10;
+  return OK;
+}
+
+API nvmlDeviceGetP2PStatus(device a, device b, int which, int *status) { (void)a, (void)b, (void)which; *status = OK; return OK; }
+API nvmlDeviceGetNvLinkState(device d, unsigned link, int *active) { (void)d, (void)link; *active = 0; return NOT_SUPPORTED; }
+API nvmlDeviceGetNvLinkRemotePciInfo(device d, unsigned link, void *info) { (void)d, (void)link, (void)info; return NOT_SUPPORTED; }
+API nvmlDeviceGetNvLinkCapability(device d, unsigned link, int what, unsigned *can) { (void)d, (void)link, (void)what; *can = 0; return NOT_SUPPORTED; }
+API nvmlDeviceGetFieldValues(device d, int n, void *values) { (void)d, (void)n, (void)values; return NOT_SUPPORTED; }
+API nvmlDeviceGetPcieLinkMaxSpeed(device d, int *speed) { (void)d; *speed = 16000; return OK; }
+API nvmlDeviceGetCurrPcieLinkGeneration(device d, unsigned *generation) { (void)d; *generation = 4; return OK; }
+API nvmlDeviceGetCurrPcieLinkWidth(device d, unsigned *width) { (void)d; *width = 16; return OK; }
+
+struct pci {
+  char legacy[16];
+  unsigned domain, bus, device, identity, subsystem, reserved[4];
+};
+
+API nvmlDeviceGetPciInfo_v3(device d, struct pci *p)
+{
+  *p = (struct pci){.bus = bus_of(d), .identity = IDENTITY, .subsystem = IDENTITY};
+  snprintf(p->legacy, sizeof p->legacy, "0000:%02X:00.0", p->bus & 0xff);
+  return OK;
+}
+
+struct pci_more {
+  unsigned version, domain, bus, device, identity, subsystem, base_class, sub_class;
+  char name[32];
+};
+
+API nvmlDeviceGetPciInfoExt(device d, struct pci_more *p)
+{
+  *p = (struct pci_more){.version = p->version, .bus = bus_of(d), .identity = IDENTITY, .subsystem = IDENTITY, .base_class = 3, .sub_class = 2};
+  snprintf(p->name, sizeof p->name, "00000000:%02X:00.0", p->bus & 0xff);
+  return OK;
+}

@@ -1,35 +1,64 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* yield.c: LD_PRELOAD: sched_yield gives the core up for 40 us, and recv/accept that find nothing 16 times in a row for 50 us, so that
- * the spinning threads of all ranks do not queue for the two cores (a real node has a core for each).
- * SOCKBUF=N: socket buffers of N bytes, so that a sender feels its receiver. */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Preloaded: threads that wait for each other by spinning leave the few cores of a test machine to those they wait for.
+ * sched_yield sleeps 40 us; recv and accept that found nothing 16 times in a row sleep 50 us. SOCKBUF=N: sockets with buffers of
+ * N bytes, so that a sender feels a slow receiver.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
-static __thread int idle;
-static void nap(long ns) { struct timespec t = {0, ns}; nanosleep(&t, 0); }
-int sched_yield(void) { nap(40000); return 0; }
-static void tally(int bad) { if (!bad) { idle = 0; return; } int e = errno; if ((e == EAGAIN || e == EWOULDBLOCK) && ++idle > 16) nap(50000); errno = e; }
-ssize_t recv(int fd, void *b, size_t n, int fl) {
-  static ssize_t (*real)(int, void *, size_t, int);
-  if (!real) real = (ssize_t (*)(int, void *, size_t, int))dlsym(RTLD_NEXT, "recv");
-  ssize_t k = real(fd, b, n, fl);
-  tally(k < 0);
-  return k;
+
+enum { YIELD_NS = 40000, IDLE_NS = 50000, IDLE_AFTER = 16 };
+
+static void nap(long ns)
+{
+  nanosleep(&(struct timespec){0, ns}, NULL);
 }
-int accept(int fd, struct sockaddr *a, socklen_t *l) {
-  static int (*real)(int, struct sockaddr *, socklen_t *);
-  if (!real) real = (int (*)(int, struct sockaddr *, socklen_t *))dlsym(RTLD_NEXT, "accept");
-  int k = real(fd, a, l);
-  tally(k < 0);
-  return k;
+
+int sched_yield(void)
+{
+  nap(YIELD_NS);
+  return 0;
 }
-int socket(int d, int t, int p) {
-  static int (*real)(int, int, int);
-  if (!real) real = (int (*)(int, int, int))dlsym(RTLD_NEXT, "socket");
-  int fd = real(d, t, p);
-  const char *e = getenv("SOCKBUF");
-  if (fd >= 0 && e) { int n = atoi(e); setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n, sizeof n); setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &n, sizeof n); }
-  return fd;
+
+static void count_idle(int failed)
+{
+  static __thread int idle;
+  const int error = errno;
+  if (!failed) idle = 0;
+  else if ((error == EAGAIN || error == EWOULDBLOCK) && ++idle > IDLE_AFTER) nap(IDLE_NS);
+  errno = error;
+}
+
+ssize_t recv(int socket, void *buffer, size_t bytes, int flags)
+{
+  static ssize_t (*next)(int, void *, size_t, int);
+  if (!next) next = (ssize_t(*)(int, void *, size_t, int))dlsym(RTLD_NEXT, "recv");
+  const ssize_t got = next(socket, buffer, bytes, flags);
+  count_idle(got < 0);
+  return got;
+}
+
+int accept(int socket, struct sockaddr *address, socklen_t *size)
+{
+  static int (*next)(int, struct sockaddr *, socklen_t *);
+  if (!next) next = (int (*)(int, struct sockaddr *, socklen_t *))dlsym(RTLD_NEXT, "accept");
+  const int got = next(socket, address, size);
+  count_idle(got < 0);
+  return got;
+}
+
+int socket(int domain, int type, int protocol)
+{
+  static int (*next)(int, int, int);
+  if (!next) next = (int (*)(int, int, int))dlsym(RTLD_NEXT, "socket");
+  const int got = next(domain, type, protocol);
+  const char *bytes = getenv("SOCKBUF");
+  if (got < 0 || !bytes) return got;
+  const int size = atoi(bytes);
+  setsockopt(got, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+  setsockopt(got, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+  return got;
 }
