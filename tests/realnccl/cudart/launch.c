@@ -101,6 +101,9 @@ static CUresult driver_address_range(CUdeviceptr *base, size_t *bytes, CUdevicep
 
 static CUresult driver_pointer_attribute(void *value, int attribute, CUdeviceptr address) { (void)value, (void)attribute, (void)address; return cudaErrorNotSupported; }
 
+/* Asked by 2.30 even where there is no virtual memory. */
+static CUresult driver_granularity(size_t *bytes, const void *properties, int which) { (void)properties, (void)which; *bytes = 2 << 20; return cudaSuccess; }
+
 /* A context is the number of its device. */
 static __thread CUcontext context;
 static CUcontext context_of(int device) { return (CUcontext)(uintptr_t)(0x1000 + device); }
@@ -125,6 +128,7 @@ static const struct {
   {"cuCtxCreate", driver_context_create}, {"cuCtxDestroy", driver_context_destroy}, {"cuCtxGetCurrent", driver_context_get},
   {"cuCtxSetCurrent", driver_context_set}, {"cuCtxGetDevice", driver_context_device}, {"cuLaunchKernel", driver_launch},
   {"cuLaunchKernelEx", driver_launch_ex}, {"cuPointerGetAttribute", driver_pointer_attribute},
+  {"cuMemGetAllocationGranularity", driver_granularity},
 };
 
 API cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags, enum cudaDriverEntryPointQueryResult *result)

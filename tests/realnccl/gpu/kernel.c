@@ -109,9 +109,10 @@ static void *run_channel(void *argument)
   return NULL;
 }
 
-static struct kernel *channel_begin(int device, const struct arguments *a, int number, int batch, long slice_delay_us)
+static struct kernel *channel_begin(int device, const struct arguments *a, unsigned launch, int number, int batch, long slice_delay_us)
 {
   struct kernel *k = calloc(1, sizeof *k);
+  k->launch = launch;
   k->device = device;
   k->number = number;
   k->arguments = a;
@@ -133,12 +134,14 @@ void gpu_run(int device, const void *kernel, const void *arguments, unsigned gri
   functions_find(kernel);
   layout_find(kernel);
   layout_check(a);
+  static unsigned launches;
+  const unsigned launch = __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
   const long slice_delay_us = disturb(device);
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK);
   for (int c = 0; c < CHANNELS; c++) {
     if (!(a->channel_mask >> c & 1)) continue;
-    pthread_create(&threads[n], &attributes, run_channel, channel_begin(device, a, c, (int)n, slice_delay_us));
+    pthread_create(&threads[n], &attributes, run_channel, channel_begin(device, a, launch, c, (int)n, slice_delay_us));
     n++;
   }
   pthread_attr_destroy(&attributes);
