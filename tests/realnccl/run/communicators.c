@@ -15,7 +15,7 @@ static void take_name(struct rank *r, int slot, const char *name)
 static int next_slot(struct rank *r)
 {
   if (r->communicators >= COMMS_MOST) give_up(BAD_USAGE, "more than %d communicators", COMMS_MOST);
-  r->gone[r->communicators] = 0;
+  r->gone[r->communicators] = r->finalized[r->communicators] = 0;
   return r->communicators++;
 }
 
@@ -246,6 +246,7 @@ static void finalize(struct actor *a, const struct word *w)
     if (!is_alive(r, (int)w->number)) continue;
     CUDA(cudaSetDevice(r->device));
     NCCL(ncclCommFinalize(r->comm[w->number]));
+    r->finalized[w->number] = 1;
   }
   group_end(a);
   settle(a);

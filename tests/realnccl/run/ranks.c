@@ -101,7 +101,7 @@ void init_slot(struct actor *a, int slot, const int *members, int count, const c
     char text[64];
     snprintf(text, sizeof text, slot && !*name ? "%s.%d" : "%s", *name ? name : options.name ? options.name : "", slot);
     r->comm_name[slot] = *name || options.name ? strdup(text) : NULL; /* NCCL keeps the pointer */
-    r->gone[slot] = 0;
+    r->gone[slot] = r->finalized[slot] = 0;
     if (r->communicators <= slot) r->communicators = slot + 1;
     ncclConfig_t config = new_config(r->comm_name[slot]);
     CUDA(cudaSetDevice(r->device));
@@ -129,6 +129,14 @@ static void init_world(struct actor *a)
   }
 }
 
+static void end_one(struct rank *r, int slot, int finalizes)
+{
+  if (!is_alive(r, slot)) return;
+  CUDA(cudaSetDevice(r->device));
+  if (!finalizes) NCCL(ncclCommDestroy(r->comm[slot]));
+  else if (!r->finalized[slot]) NCCL(ncclCommFinalize(r->comm[slot]));
+}
+
 /* Communicators are ended from the newest to the oldest. A non-blocking one has to be finalized first. */
 static void end_all(struct actor *a)
 {
@@ -140,12 +148,7 @@ static void end_all(struct actor *a)
       EACH_RANK(a, r) any |= is_alive(r, slot);
       if (!any) continue;
       group_begin(a);
-      EACH_RANK(a, r) {
-        if (!is_alive(r, slot)) continue;
-        CUDA(cudaSetDevice(r->device));
-        if (finalizes) NCCL(ncclCommFinalize(r->comm[slot]));
-        else NCCL(ncclCommDestroy(r->comm[slot]));
-      }
+      EACH_RANK(a, r) end_one(r, slot, finalizes);
       group_end(a);
     }
     if (finalizes) settle(a);

@@ -51,7 +51,7 @@ struct rank {
   int communicators, current, stream;
   int capturing; /* number of the graph, -1: none */
   ncclComm_t comm[COMMS_MOST];
-  int gone[COMMS_MOST]; /* destroyed or aborted */
+  int gone[COMMS_MOST], finalized[COMMS_MOST]; /* gone: destroyed or aborted */
   const char *comm_name[COMMS_MOST];
   cudaStream_t streams[STREAMS];
   char *send[SLOTS], *receive[SLOTS];
