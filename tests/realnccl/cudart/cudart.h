@@ -48,6 +48,7 @@ struct task {
   int value;
   unsigned grid;
   const void *function;
+  const char *label; /* of a kernel's communicator */
   cudaHostFn_t call;
 };
 

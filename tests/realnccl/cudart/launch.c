@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../gpu/gpu.h"
 #include "cudart.h"
 #include "registration.h"
 
@@ -25,7 +26,8 @@ static void launch(cudaStream_t stream, const void *function, const void *argume
     fprintf(stderr, "realnccl: kernel %s is not emulated: left out\n", name);
     return;
   }
-  struct task t = {.kind = KERNEL, .bytes = bytes < ARGUMENTS ? bytes : ARGUMENTS, .grid = grid, .function = function};
+  struct task t = {.kind = KERNEL, .bytes = bytes < ARGUMENTS ? bytes : ARGUMENTS, .grid = grid, .function = function,
+                   .label = gpu_label(arguments)};
   arguments_copy(&t, arguments);
   if (begun && stream_captured_into(stream)) cudaEventRecord(begun, stream);
   else if (begun) t.ticket = event_arm(begun);

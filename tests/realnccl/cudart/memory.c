@@ -61,13 +61,11 @@ int memory_find(const void *address, struct allocation *found)
 
 int memory_free(void *at)
 {
-  struct node *hit = NULL;
+  struct node **at_node = &allocations;
   pthread_mutex_lock(&lock);
-  for (struct node **n = &allocations; *n && !hit; n = hit ? n : &(*n)->next) {
-    if ((*n)->a.at != at) continue;
-    hit = *n;
-    *n = hit->next;
-  }
+  while (*at_node && (*at_node)->a.at != at) at_node = &(*at_node)->next;
+  struct node *hit = *at_node;
+  if (hit) *at_node = hit->next;
   pthread_mutex_unlock(&lock);
   if (!hit) return 0;
   munmap(hit->a.at, hit->a.bytes);

@@ -27,7 +27,7 @@ static void run_task(struct CUstream_st *s, struct task *t)
   switch (t->kind) {
   case KERNEL:
     if (t->ticket) ticket_done(t->ticket);
-    gpu_run(s->device, t->function, t->to, t->grid);
+    gpu_run(s->device, t->function, t->to, t->grid, t->label);
     free(t->from);
     break;
   case HOST_FUNCTION: t->call(t->to); break;

@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "gpu.h"
+#include "label.h"
 
 void kernel_relax(struct kernel *k, unsigned *spins)
 {
@@ -109,9 +110,11 @@ static void *run_channel(void *argument)
   return NULL;
 }
 
-static struct kernel *channel_begin(int device, const struct arguments *a, unsigned launch, int number, int batch, long slice_delay_us)
+static struct kernel *channel_begin(int device, const struct arguments *a, unsigned launch, const char *label, int number, int batch,
+                                    long slice_delay_us)
 {
   struct kernel *k = calloc(1, sizeof *k);
+  k->label = label;
   k->launch = launch;
   k->device = device;
   k->number = number;
@@ -124,7 +127,12 @@ static struct kernel *channel_begin(int device, const struct arguments *a, unsig
   return k;
 }
 
-void gpu_run(int device, const void *kernel, const void *arguments, unsigned grid)
+const char *gpu_label(const void *arguments)
+{
+  return label_of(((const struct arguments *)arguments)->communicator);
+}
+
+void gpu_run(int device, const void *kernel, const void *arguments, unsigned grid, const char *label)
 {
   enum { STACK = 256 << 10 };
   const struct arguments *a = arguments;
@@ -141,7 +149,7 @@ void gpu_run(int device, const void *kernel, const void *arguments, unsigned gri
   pthread_attr_setstacksize(&attributes, STACK);
   for (int c = 0; c < CHANNELS; c++) {
     if (!(a->channel_mask >> c & 1)) continue;
-    pthread_create(&threads[n], &attributes, run_channel, channel_begin(device, a, launch, c, (int)n, slice_delay_us));
+    pthread_create(&threads[n], &attributes, run_channel, channel_begin(device, a, launch, label, c, (int)n, slice_delay_us));
     n++;
   }
   pthread_attr_destroy(&attributes);

@@ -17,6 +17,7 @@ static inline size_t parts(size_t n, size_t of) { return (n + of - 1) / of; }
 struct kernel {
   int device, number; /* of the channel */
   unsigned launch;    /* number of the launch in this process */
+  const char *label;  /* of the communicator */
   const struct arguments *arguments;
   struct communicator *communicator;
   struct channel channel;

@@ -33,9 +33,9 @@ void truth_batch(const struct kernel *k, const struct function *f, uint64_t begi
     file = truth_open("kernel");
   }
   if (file) {
-    fprintf(file, "{\"dev\":%d,\"launch\":%u,\"comm\":\"%p\",\"commRank\":%d,\"nranks\":%d,\"channel\":%d,\"func\":\"%s\",\"works\":%d,\"firstCounter\":%" PRIu64
+    fprintf(file, "{\"dev\":%d,\"launch\":%u,%s\"commRank\":%d,\"nranks\":%d,\"channel\":%d,\"func\":\"%s\",\"works\":%d,\"firstCounter\":%" PRIu64
             ",\"t0\":%" PRIu64 ",\"t1\":%" PRIu64 ",\"aborted\":%d,\"pTimers\":[",
-            k->device, k->launch, (void *)k->communicator, k->communicator->rank, k->communicator->ranks, k->number, f->name, k->works, first + 1, begin, end, k->aborted);
+            k->device, k->launch, k->label, k->communicator->rank, k->communicator->ranks, k->number, f->name, k->works, first + 1, begin, end, k->aborted);
     write_stamps(k, first);
     fputs("]}\n", file);
   }

@@ -55,6 +55,7 @@ static struct descent descend(struct rank *r, const char *how, int parent, const
 static void finish_descents(struct actor *a, struct descent *all, int count)
 {
   group_end(a);
+  for (int i = 0; i < count; i++) label(all[i].rank, all[i].slot);
   settle(a);
   for (int i = 0; i < count; i++)
     if (is_alive(all[i].rank, all[i].parent)) log_descent(&all[i]);
@@ -156,11 +157,6 @@ static void init_of(struct actor *a, const struct word *w)
   init_slot(a, (int)(w->number % COMMS_MOST), members, count, w->argument[2]);
 }
 
-static void bury(struct rank *r, int slot)
-{
-  __atomic_store_n(&r->gone[slot], 1, __ATOMIC_RELEASE);
-}
-
 struct ending {
   struct rank *rank;
   int slot;
@@ -233,8 +229,8 @@ static void destroy(struct actor *a, const struct word *w)
   EACH_RANK(a, r) {
     if (!is_alive(r, slot)) continue;
     CUDA(cudaSetDevice(r->device));
-    NCCL(ncclCommDestroy(r->comm[slot]));
     bury(r, slot);
+    NCCL(ncclCommDestroy(r->comm[slot]));
   }
   group_end(a);
 }

@@ -15,6 +15,23 @@ int is_alive(const struct rank *r, int slot)
   return r->comm[slot] && !__atomic_load_n(&r->gone[slot], __ATOMIC_ACQUIRE);
 }
 
+/* Of the stand-in for the CUDA runtime. */
+extern void realnccl_label(const void *communicator, const char *label);
+
+void label(struct rank *r, int slot)
+{
+  char text[128];
+  if (!r->comm[slot]) return;
+  snprintf(text, sizeof text, "\"comm\":%d,\"commName\":\"%s\",\"worldRank\":%d,", slot, r->comm_name[slot] ? r->comm_name[slot] : "", r->rank);
+  realnccl_label(r->comm[slot], text);
+}
+
+void bury(struct rank *r, int slot)
+{
+  __atomic_store_n(&r->gone[slot], 1, __ATOMIC_RELEASE);
+  realnccl_label(r->comm[slot], NULL);
+}
+
 void group_begin(struct actor *a)
 {
   if (a->count > 1) NCCL(ncclGroupStart());
@@ -108,6 +125,7 @@ void init_slot(struct actor *a, int slot, const int *members, int count, const c
     NCCL(ncclCommInitRankConfig(&r->comm[slot], count, id, places[i], &config));
   }
   group_end(&in);
+  for (int i = 0; i < in.count; i++) label(in.ranks[i], slot);
   settle(&in);
 }
 
@@ -126,6 +144,7 @@ static void init_world(struct actor *a)
   for (int i = 0; i < a->count; i++) {
     a->ranks[i]->comm[0] = comms[i];
     a->ranks[i]->communicators = 1;
+    label(a->ranks[i], 0);
   }
 }
 

@@ -106,6 +106,8 @@ void group_end(struct actor *a);
 ncclConfig_t new_config(const char *name);
 void init_slot(struct actor *a, int slot, const int *members, int count, const char *name);
 int is_alive(const struct rank *r, int slot);
+void label(struct rank *r, int slot); /* tells the pretended GPU what a new communicator is called */
+void bury(struct rank *r, int slot);  /* it is about to end */
 
 /* operations.c: false if there is no such word */
 int is_operation(const char *name);
