@@ -31,8 +31,8 @@ link_static() { # package folder, bed
   ar d "$lib" enhcompat.o
   ${CXX:-g++} -shared -o "$bed/libnccl.so.2.new" -Wl,-soname,libnccl.so.2 -Wl,--no-relax \
     -Wl,--whole-archive "$lib" -Wl,--no-whole-archive "$out/common/isoc23.o" "$bed/libcudart.so.12" -lpthread -lrt -ldl
-  rm "$lib"
   mv "$bed/libnccl.so.2.new" "$bed/libnccl.so.2"
+  rm "$lib" "$1/libnccl_static.a" # 240 MB each
 }
 furnish() { # bed
   local f
@@ -50,7 +50,8 @@ driver() { # bed, folder of nccl.h
   mv "$bed/ncclrun.new" "$bed/ncclrun"
 }
 published() {
-  local why status=0 bed
+  local why status=0 bed header=$out/package/nccl.h
+  if [ -f "$header" ] && [ ! -f "$out/package/libnccl_static.a" ] && [ ! -f "$out/$(release "$header")/libnccl.so.2" ]; then rm "$header"; fi
   { why=$("$here/fetch.sh" "$out/package" 2>&1 >&3); } 3>&1 || status=$?
   case $status in
   0) ;;
@@ -60,7 +61,7 @@ published() {
   *) echo "$why" >&2; return "$status" ;;
   esac
   rm -f "$out/NOT_CHECKED"
-  bed=$out/$(release "$out/package/nccl.h")
+  bed=$out/$(release "$header")
   furnish "$bed"
   link_static "$out/package" "$bed"
   driver "$bed" "$out/package"
@@ -80,6 +81,7 @@ given() { # DIR
   readelf -d "$library" | grep -q 'NEEDED.*\[libcudart\.so\.12\]' ||
     fail "REALNCCL: $library does not take libcudart.so.12 as a shared library; only such a library can run without a GPU"
   bed=$out/given-$(release "$header")
+  while grep -qx "$bed" "$out/beds.new"; do bed=$bed+; done
   furnish "$bed"
   ln -sfn "$library" "$bed/libnccl.so.2"
   driver "$bed" "$(dirname "$header")"

@@ -56,8 +56,10 @@ Dir::Etc::preferencesparts "-";
 Dir::State::lists "$work/lists";
 Dir::Cache "$work/cache";
 EOF
-  echo "real-nccl: fetching $package $version (100 MB)" >&2
-  apt-get -c "$work/apt.conf" update >"$log" 2>&1 || nothing "apt-get update: $(grep -m1 '^[EW]:' "$log" || tail -1 "$log")"
+  echo "real-nccl: fetching $package $version (100 MB)"
+  if ! apt-get -c "$work/apt.conf" update >"$log" 2>&1 || grep -q '^[EW]: Failed' "$log"; then
+    nothing "apt-get update: $(grep -m1 '^[EW]:' "$log" || tail -1 "$log")"
+  fi
   (cd "$work" && apt-get -c "$work/apt.conf" download "$package=$version" >"$log" 2>&1) ||
     nothing "apt-get download $package=$version: $(grep -m1 '^E:' "$log" || tail -1 "$log")"
   right "$work/$deb" || nothing "$deb has another hash than the pinned one"

@@ -101,6 +101,14 @@ API cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStre
   return answer(cudaSuccess);
 }
 
+API cudaMemcpyBatchAsync(void **to, void **from, size_t *bytes, size_t count, const void *attributes, const size_t *which, size_t attribute_count,
+                         size_t *failed, cudaStream_t stream)
+{
+  (void)attributes, (void)which, (void)attribute_count, (void)failed;
+  for (size_t i = 0; i < count; i++) stream_push(stream, (struct task){.kind = COPY, .to = to[i], .from = from[i], .bytes = bytes[i]});
+  return answer(cudaSuccess);
+}
+
 API cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
   stream_push(stream, (struct task){.kind = SET, .to = to, .value = value, .bytes = bytes});

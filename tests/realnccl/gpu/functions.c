@@ -94,14 +94,24 @@ static void enter(size_t row, struct function f, const int *ids)
   functions[ids[row]] = f;
 }
 
-/* Kernels made for one function alone are registered under its name: _Z<length>ncclDevKernel_<name>… */
-static int is_named(const char *registered, const char *function_name)
+/* A name as it is, or mangled: _Z<length>name… */
+static int is_called(const char *registered, const char *want)
 {
-  char want[96];
-  int n = snprintf(want, sizeof want, "ncclDevKernel_%s", function_name);
   char *at;
   if (strncmp(registered, "_Z", 2) != 0) return strcmp(registered, want) == 0;
-  return strtol(registered + 2, &at, 10) == n && strncmp(at, want, (size_t)n) == 0;
+  return strtol(registered + 2, &at, 10) == (long)strlen(want) && strncmp(at, want, strlen(want)) == 0;
+}
+
+/* Kernels made for one function alone are registered under its name: ncclDevKernel_<name>, from 2.31 on without the operation. */
+static int is_named(const char *registered, struct function f)
+{
+  char want[96];
+  snprintf(want, sizeof want, "ncclDevKernel_%s", f.name);
+  if (is_called(registered, want)) return 1;
+  f.operation = NO_OPERATION;
+  name(&f);
+  snprintf(want, sizeof want, "ncclDevKernel_%s", f.name);
+  return is_called(registered, want);
 }
 
 static void hold_against_names(const char *library, const void *const *kernels, const unsigned char *special)
@@ -110,7 +120,7 @@ static void hold_against_names(const char *library, const void *const *kernels, 
   for (unsigned i = 0; i < function_count; i++) {
     const char *registered = special[i] ? registered_name(kernels[i]) : NULL;
     if (!registered) continue;
-    if (!is_named(registered, functions[i].name))
+    if (!is_named(registered, functions[i]))
       give_up(library, "device function %u is %s by the table of rows, and its kernel is %s: the rows of this release have another "
               "order than gpu/functions.c knows", i, functions[i].name, registered);
     alike++;

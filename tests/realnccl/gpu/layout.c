@@ -16,7 +16,7 @@ static const struct layout {
 } layouts[] = {
   {28, 28, 368, 24, 32, 352, 96, 8, 56},
   {29, 29, 368, 32, 40, 360, 96, 8, 56},
-  {30, 30, 368, 32, 40, 360, 128, 24, 80}, /* a collective's parts are padded to 16 bytes each */
+  {30, 31, 368, 32, 40, 360, 128, 24, 80}, /* a collective's parts are padded to 16 bytes each */
 };
 static const struct layout *layout;
 static int version; /* 22907 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The words that call NCCL's operations. Arguments stand in a word's own order: COUNT[:type[:reduction]], or COUNT:root[:type[:reduction]],
- * COUNT:peer[:type], COUNT:from:to.
+ * COUNT:peer[:type], COUNT:from:to, COUNT,COUNT,…[:type].
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "run.h"
 
 struct call {
+  const struct word *word;
   const struct operation *o;
   int rank, ranks;
   char *in, *out;
@@ -42,6 +43,28 @@ static void all_to_all(const struct call *c)
   NCCL(ncclGroupEnd());
 }
 
+struct uneven uneven_part(const struct word *w, int rank)
+{
+  struct uneven u = {0, 0};
+  const char *at = w->argument[0];
+  for (int i = 0; i <= rank && at; i++, at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+    u.begin += u.count;
+    u.count = number_of(at);
+  }
+  return u;
+}
+
+/* As frameworks do it: a group of Broadcasts, each rank the root of its part. */
+static void all_gather_uneven(const struct call *c)
+{
+  NCCL(ncclGroupStart());
+  for (int k = 0; k < c->ranks; k++) {
+    const struct uneven u = uneven_part(c->word, k);
+    NCCL(ncclBroadcast(c->in, c->out + u.begin * c->size, u.count, c->o->type, k, c->comm, c->stream));
+  }
+  NCCL(ncclGroupEnd());
+}
+
 static void shift(const struct call *c)
 {
   NCCL(ncclGroupStart());
@@ -68,6 +91,7 @@ static const struct verb {
   {"rs", 1, 2, 0, 0, 0, reduce_scatter},
   {"bc", 2, 0, 1, 0, 0, broadcast},
   {"rd", 2, 3, 1, 0, 0, reduce},
+  {"agv", 1, 0, 0, 0, 0, all_gather_uneven},
   {"a2a", 1, 0, 0, 0, 0, all_to_all},
   {"sr", 1, 0, 0, 0, 0, shift},
   {"pair", 3, 0, 1, 0, 2, pair},
@@ -116,7 +140,7 @@ struct operation operation(const struct word *w, int rank, int ranks)
 void issue(struct rank *r, const struct word *w, int slot)
 {
   const struct verb *v = verb(w->name);
-  struct call c = {.in = r->send[slot], .out = r->receive[slot], .comm = r->comm[r->current], .stream = r->streams[r->stream]};
+  struct call c = {.word = w, .in = r->send[slot], .out = r->receive[slot], .comm = r->comm[r->current], .stream = r->streams[r->stream]};
   if (!is_alive(r, r->current)) return;
   NCCL(ncclCommUserRank(c.comm, &c.rank));
   NCCL(ncclCommCount(c.comm, &c.ranks));
@@ -132,5 +156,5 @@ void issue(struct rank *r, const struct word *w, int slot)
   log_line("issue", "{\"t0\":%llu,\"t1\":%llu,\"worldRank\":%d,\"comm\":%d,\"commName\":\"%s\",\"commRank\":%d,\"nranks\":%d,\"stream\":%d,\"op\":\"%s\","
            "\"count\":%zu,\"a\":[\"%s\",\"%s\"],\"type\":%d,\"root\":%d%s}\n",
            (unsigned long long)begin, (unsigned long long)now_ns(), r->rank, r->current, r->comm_name[r->current] ? r->comm_name[r->current] : "",
-           c.rank, c.ranks, r->stream, w->name, o.count, w->argument[1], w->argument[2], (int)o.type, o.root, graph);
+           c.rank, c.ranks, r->stream, w->name, o.count, v->call == all_gather_uneven ? w->argument[0] : w->argument[1], w->argument[2], (int)o.type, o.root, graph);
 }

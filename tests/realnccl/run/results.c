@@ -108,7 +108,7 @@ static double reduced(const struct operation *o, int ranks, size_t i)
 }
 
 /* What comes out where: element i of the receive buffer. */
-enum pattern { OWN_REDUCTION, PART_OF_REDUCTION, ROOTS_REDUCTION, ROOTS, GATHERED, ALL_TO_ALL, GATHERED_AT_ROOT, SCATTERED, PEERS, RECEIVERS };
+enum pattern { OWN_REDUCTION, PART_OF_REDUCTION, ROOTS_REDUCTION, ROOTS, GATHERED, ALL_TO_ALL, GATHERED_AT_ROOT, SCATTERED, PEERS, RECEIVERS, GATHERED_UNEVEN };
 static const struct {
   const char *name;
   enum pattern pattern;
@@ -117,6 +117,7 @@ static const struct {
   {"ar", OWN_REDUCTION, 1, 1}, {"ari", OWN_REDUCTION, 1, 1}, {"rs", PART_OF_REDUCTION, 0, 1}, {"rd", ROOTS_REDUCTION, 1, 1},
   {"bc", ROOTS, 1, 1}, {"ag", GATHERED, 1, 0}, {"a2a", ALL_TO_ALL, 0, 0}, {"alltoall", ALL_TO_ALL, 0, 0},
   {"gather", GATHERED_AT_ROOT, 1, 0}, {"scatter", SCATTERED, 0, 1}, {"sr", PEERS, 1, 1}, {"recv", PEERS, 1, 1}, {"pair", RECEIVERS, 1, 1},
+  {"agv", GATHERED_UNEVEN, 1, 1},
 };
 
 static int pattern_of(const char *name)
@@ -124,6 +125,25 @@ static int pattern_of(const char *name)
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
     if (strcmp(name, patterns[i].name) == 0) return (int)i;
   return -1;
+}
+
+/* The elements that a rank puts in and gets, which for an uneven gather is not the same number everywhere. */
+static void sizes(const struct word *w, const struct operation *o, int p, int rank, int ranks, size_t *inputs, size_t *outputs)
+{
+  *inputs = o->count * (p >= 0 && !patterns[p].inputs ? (size_t)ranks : 1);
+  *outputs = o->count * (p >= 0 && !patterns[p].outputs ? (size_t)ranks : 1);
+  if (p < 0 || patterns[p].pattern != GATHERED_UNEVEN) return;
+  const struct uneven last = uneven_part(w, ranks - 1);
+  *inputs = uneven_part(w, rank).count;
+  *outputs = last.begin + last.count;
+}
+
+static double expected_uneven(const struct word *w, size_t i)
+{
+  int root = 0;
+  struct uneven u = uneven_part(w, 0);
+  while (i >= u.begin + u.count) u = uneven_part(w, ++root);
+  return sent(ncclSum, root, i - u.begin);
 }
 
 static double expected(enum pattern p, const struct operation *o, int rank, int ranks, size_t i)
@@ -136,6 +156,7 @@ static double expected(enum pattern p, const struct operation *o, int rank, int 
   case SCATTERED: return sent(ncclSum, o->root, (size_t)rank * o->count + i);
   case ROOTS: case RECEIVERS: return sent(ncclSum, o->root, i);
   case PEERS: return sent(ncclSum, o->peer, i);
+  case GATHERED_UNEVEN: break; /* expected_uneven */
   }
   return 0;
 }
@@ -153,8 +174,9 @@ void fill(struct rank *r, const struct word *w, int slot)
   identity(r, &rank, &ranks);
   const struct operation o = operation(w, rank, ranks);
   const int p = pattern_of(w->name);
-  const size_t size = type_bytes(o.type), inputs = o.count * (p >= 0 && !patterns[p].inputs ? (size_t)ranks : 1);
-  const size_t outputs = o.count * (p >= 0 && !patterns[p].outputs ? (size_t)ranks : 1);
+  const size_t size = type_bytes(o.type);
+  size_t inputs, outputs;
+  sizes(w, &o, p, rank, ranks, &inputs, &outputs);
   if (inputs * size > options.buffer_bytes || outputs * size > options.buffer_bytes)
     give_up(BAD_USAGE, "%s:%s does not fit into buffers of %zu bytes (-b)", w->name, w->argument[0], options.buffer_bytes);
   memset(r->receive[slot], 0xff, outputs * size);
@@ -200,10 +222,11 @@ void verify(struct rank *r, const struct word *w, int slot)
   const int fraction8 = type_bytes(o.type) == 1 && o.type != ncclInt8 && o.type != ncclUint8, reduces = patterns[p].pattern <= ROOTS_REDUCTION;
   const int at_root = patterns[p].pattern == ROOTS_REDUCTION || patterns[p].pattern == GATHERED_AT_ROOT;
   if ((at_root && rank != o.root) || (patterns[p].pattern == RECEIVERS && rank != o.to) || (reduces && fraction8)) return;
-  const size_t outputs = o.count * (patterns[p].outputs ? 1 : (size_t)ranks);
+  size_t inputs, outputs;
+  sizes(w, &o, p, rank, ranks, &inputs, &outputs);
   for (size_t i = 0; i < outputs && wrong < 3; i++) {
     uint64_t in_type[1];
-    set_element(o.type, in_type, 0, expected(patterns[p].pattern, &o, rank, ranks, i));
+    set_element(o.type, in_type, 0, patterns[p].pattern == GATHERED_UNEVEN ? expected_uneven(w, i) : expected(patterns[p].pattern, &o, rank, ranks, i));
     const double got = element(o.type, r->receive[slot], i), want = element(o.type, in_type, 0);
     if (is_right(&o, got, want)) continue;
     fprintf(stderr, "ncclrun: rank %d, %s:%s: element %zu is %g, not %g\n", r->rank, w->name, w->argument[0], i, got, want);

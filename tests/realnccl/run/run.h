@@ -112,6 +112,11 @@ void bury(struct rank *r, int slot);  /* it is about to end */
 /* operations.c: false if there is no such word */
 int is_operation(const char *name);
 void issue(struct rank *r, const struct word *w, int slot);
+/* Counts of an uneven all-gather, COUNT,COUNT,…: the part of a rank, and where it begins. */
+struct uneven {
+  size_t begin, count;
+};
+struct uneven uneven_part(const struct word *w, int rank);
 
 /* results.c */
 void fill(struct rank *r, const struct word *w, int slot);
