@@ -102,13 +102,15 @@ static int is_called(const char *registered, const char *want)
   return strtol(registered + 2, &at, 10) == (long)strlen(want) && strncmp(at, want, strlen(want)) == 0;
 }
 
-/* Kernels made for one function alone are registered under its name: ncclDevKernel_<name>, from 2.31 on without the operation. */
+/* Kernels made for one function alone are registered under its name: ncclDevKernel_<name>, without operation and
+ * protocol from 2.31 on. */
 static int is_named(const char *registered, struct function f)
 {
   char want[96];
   snprintf(want, sizeof want, "ncclDevKernel_%s", f.name);
   if (is_called(registered, want)) return 1;
   f.operation = NO_OPERATION;
+  f.protocol = NO_PROTOCOL;
   name(&f);
   snprintf(want, sizeof want, "ncclDevKernel_%s", f.name);
   return is_called(registered, want);
