@@ -39,8 +39,10 @@ type Summary struct {
 	Network  map[string]uint64 `json:"network"` // PUTS, PUT_BYTES, RECEIVED_BYTES, …; empty if proxies were not recorded
 	CUPTI    map[string]uint64 `json:"cupti"`   // KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
 	// CUPTIStates says what became of CUPTI in which processes; empty if none was to use it.
-	CUPTIStates []SelfValue       `json:"cupti_states,omitempty"`
-	Paused      map[string]uint64 `json:"paused"` // starts that were not recorded on request, by type
+	CUPTIStates []SelfValue `json:"cupti_states,omitempty"`
+	// Withheld says what was wanted and could not be asked of NCCL without hanging the job, by processes; empty if nothing was.
+	Withheld []SelfValue       `json:"withheld,omitempty"`
+	Paused   map[string]uint64 `json:"paused"` // starts that were not recorded on request, by type
 	// Gaps are the operations that were not recorded on request. The archive names the first ones only;
 	// GapCount is their number.
 	Gaps     []Gap  `json:"gaps"`
@@ -65,7 +67,7 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 		Unfinished: o.unfinished, Alone: o.alone, LeftOut: o.leftOut, Begin: o.first, Duration: uint64(o.last - o.first),
 		Complete: !ps.incomplete(), Lost: ps.below("LOST"), Oddities: ps.below("ODDITIES"),
 		Timing: ps.below("TIMING"), Filtered: ps.below("FILTERED"),
-		Network: ps.below("NETWORK"), CUPTI: ps.below("CUPTI"), CUPTIStates: ps.values("CUPTI_STATE"), Paused: ps.below("PAUSED"), Gaps: ps.gaps(),
+		Network: ps.below("NETWORK"), CUPTI: ps.below("CUPTI"), CUPTIStates: ps.values("CUPTI_STATE"), Withheld: ps.values("WITHHELD"), Paused: ps.below("PAUSED"), Gaps: ps.gaps(),
 	}
 	s.Missing, _ = ps.number("PROCESSES_MISSING")
 	s.Running, _ = ps.number("PROCESSES_RUNNING")

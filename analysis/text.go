@@ -90,6 +90,13 @@ func (s *Summary) Lines() (all []Line) {
 	}
 	line("duration", "%s, %d events in %d locations", formatTime(float64(s.Duration)), s.Events, s.Locations)
 	line("timing", "%s", counters(s.Timing))
+	for _, w := range s.Withheld {
+		if w.Processes != "all" {
+			w.Value += " (process " + w.Processes + ")"
+		}
+		line("withheld", "%s", w.Value)
+		alarm()
+	}
 	line("losses", "%s", counters(s.Lost))
 	if len(s.Lost) > 0 {
 		alarm()

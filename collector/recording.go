@@ -114,7 +114,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		}
 	}
 	options := regions.Options{
-		RecordMask: chosenEvents(settings, launcher, &h), Channels: settings.Channels, Metrics: settings.Metrics,
+		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Metrics: settings.Metrics,
 		Paradigm: regions.PlatformOf(r.process.Library).Paradigm,
 	}
 	if settings.Profile {
@@ -508,7 +508,7 @@ func (r *recording) snapshot() {
 	p.Settings[settingTaken] = r.taken.String()
 
 	h := r.source.Header()
-	p.Masks = shard.Masks{Event: h.EventMask, Record: h.RecordMask & allTypes}
+	p.Masks = shard.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes, Withheld: h.Withheld & h.EventMask}
 	if h.CuptiKinds != 0 || h.CuptiState != shm.CuptiOff {
 		p.Cupti = &shard.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError, Why: h.CuptiReason(),
 			Kinds: h.CuptiKinds, Records: r.activities}

@@ -40,7 +40,7 @@ func chosenEvents(s *config.Settings, l config.Launcher, h *shm.Header) uint32 {
 // selectBy reads the settings.
 func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 	types := chosenEvents(s, l, h)
-	sel := selection{event: types, record: types, window: everything}
+	sel := selection{event: types, record: types &^ h.Withheld, window: everything}
 	switch {
 	case s.Record: // a transcript has NCCL's callbacks and nothing else
 		sel.record |= shm.RecordRaw

@@ -98,6 +98,13 @@ unsigned ncclotf2_config_start_limit(void) {
   return isdigit((unsigned char)*value) && !*end && seconds >= 1 && seconds <= MOST ? (unsigned)seconds : DEFAULT;
 }
 
+bool ncclotf2_config_allgatherv(void) {
+  const char *value = setting("NCCL_ALLGATHERV_ENABLE");
+  if (!value) return true;
+  errno = 0;
+  return strtoll(value, NULL, 0) != 0 || errno;
+}
+
 #define BIT(type) (1u << (type))
 #define LIGHT                                                                                       \
   (BIT(NCCLOTF2_GROUP_API) | BIT(NCCLOTF2_COLL_API) | BIT(NCCLOTF2_P2P_API) | BIT(NCCLOTF2_KERNEL_LAUNCH) | \

@@ -44,6 +44,10 @@ enum ncclotf2_scorep_setting ncclotf2_config_scorep(const char **why);
 /* NCCL_OTF2_CUPTI_LIBRARY, or NULL. */
 const char *ncclotf2_config_cupti_library(void);
 
+/* NCCL_ALLGATHERV_ENABLE, a setting of NCCL's, read as NCCL reads it: unless it is 0, NCCL from 2.29 on makes one
+ * operation of Broadcasts with several roots in a group. NCCL puts what its own settings files say into the environment. */
+bool ncclotf2_config_allgatherv(void);
+
 /* ---- without a collector ---- */
 
 /* The activity kinds that NCCL_OTF2_CUPTI asks for, as bits of header.cupti_kinds; 0: CUPTI is left alone. `why` gets

@@ -84,7 +84,7 @@ static bool start_spool(void) {
   }
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   __atomic_store_n(&header()->event_mask, mask, __ATOMIC_RELEASE);
-  __atomic_store_n(&header()->record_mask, mask | window, __ATOMIC_RELEASE);
+  __atomic_store_n(&header()->record_mask, (mask & ~header()->withheld) | window, __ATOMIC_RELEASE);
   __atomic_store_n(&header()->collector_state, NCCLOTF2_COLLECTOR_SPOOL, __ATOMIC_RELEASE);
   state = ncclotf2_spool_thread() ? SPOOL_THREAD : SPOOL_CALLER;
   return true;

@@ -19,6 +19,7 @@
 #include "handle.h"
 #include "intern.h"
 #include "log.h"
+#include "mask.h"
 #include "measurement.h"
 #include "ring.h"
 #include "scorep.h"
@@ -26,8 +27,7 @@
 
 enum {
   FLUSH_SECONDS = 5,
-  CUPTI_SECONDS = 3, /* … before that, for CUPTI to give back what it has */
-  MASKS_MOST = 8 /* copies of libnccl in one process, each with a mask of its own */
+  CUPTI_SECONDS = 3 /* … before that, for CUPTI to give back what it has */
 };
 
 /* ncclotf2_comm.ready */
@@ -37,8 +37,6 @@ pthread_mutex_t ncclotf2_life = PTHREAD_MUTEX_INITIALIZER;
 
 static bool forked;
 static bool tried; /* whether a session was or could not be made: not again in this process */
-static int *masks[MASKS_MOST];
-static unsigned mask_count;
 
 /* In a forked child there is neither collector nor spool thread, and the memory is the parent's. */
 static void after_fork(void) {
@@ -97,6 +95,7 @@ static bool open_session(const struct ncclotf2_init_args *args) {
   if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   if (!opened) return false;
+  ncclotf2_mask_open(args->api.version);
   ncclotf2_caller_identify(ncclotf2_header_at(ncclotf2_session.base), args->logger, args->caller);
   pthread_atfork(NULL, NULL, after_fork);
   atexit(process_ends); /* the library is never unmapped, so the handler is always there */
@@ -165,17 +164,6 @@ static uint32_t add_comm(const struct ncclotf2_init_args *args) {
   return index;
 }
 
-/* NCCL passes the same word to every init, and it may have been changed since by whoever pauses
- * recording: it is written once per life of the communicators. */
-static void ask_for_events(int *mask, uint32_t known) {
-  for (unsigned i = 0; i < mask_count; i++)
-    if (masks[i] == mask) return;
-  if (mask_count == MASKS_MOST) return;
-  masks[mask_count++] = mask;
-  const uint32_t wanted = __atomic_load_n(&ncclotf2_header_at(ncclotf2_session.base)->event_mask, __ATOMIC_ACQUIRE);
-  __atomic_store_n(mask, (int)(wanted & known), __ATOMIC_RELAXED);
-}
-
 ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
   *args->context = NCCLOTF2_CONTEXT_IGNORED;
   if (__atomic_load_n(&forked, __ATOMIC_RELAXED)) return NCCLOTF2_SUCCESS;
@@ -208,8 +196,8 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
   if (ncclotf2_consumer_ready()) {
     begin_cupti(early);
     ncclotf2_scorep_begin(args->api.version, args->caller);
-    ask_for_events(args->mask, args->api.known);
   }
+  ncclotf2_mask_ask(args->mask, args->api, ncclotf2_consumer_ready());
   ncclotf2_consumer_messages();
 done:
   pthread_mutex_unlock(&ncclotf2_life);
@@ -270,7 +258,7 @@ ncclotf2_result ncclotf2_finalize(void *context) {
         ncclotf2_scorep_report();
         ncclotf2_consumer_messages();
         ncclotf2_log_use(NULL); /* NCCL may now close us and be closed itself */
-        mask_count = 0;
+        ncclotf2_mask_forget();
       } else {
         ncclotf2_consumer_messages();
       }

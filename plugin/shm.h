@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define NCCLOTF2_SHM_MAGIC   0x3266744f6c63636eULL /* "ncclOtf2" read as little-endian */
-#define NCCLOTF2_SHM_VERSION 5u
+#define NCCLOTF2_SHM_VERSION 6u
 
 #define NCCLOTF2_PAGE        4096u
 #define NCCLOTF2_CHUNK_SIZE  65536u  /* ring memory is handed out in these units */
@@ -219,7 +219,7 @@ struct ncclotf2_header {
   uint32_t scorep_measured;    /* 1: our substrate plugin is loaded in the Score-P measurement */
   int32_t scorep_rank;         /* then: Score-P's number of this process, -1 if it is not known */
   uint32_t scorep_points;      /* 1: forwarded calls are regions without duration */
-  uint32_t pad_scorep;
+  uint32_t withheld;           /* types that NCCL is not asked for because it would hang the job (mask.c) */
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
                24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512 - 16];
 
@@ -227,7 +227,7 @@ struct ncclotf2_header {
   uint32_t collector_state;    /* futex, enum ncclotf2_collector_state */
   uint32_t collector_pid;
   uint32_t answered;           /* futex: the latest request whose work is done */
-  uint32_t event_mask;         /* what NCCL is asked for */
+  uint32_t event_mask;         /* what NCCL is to be asked for; less header.withheld that is what it is asked for */
   uint32_t record_mask;        /* types that are recorded, a subset of what event_mask implies; NCCLOTF2_RECORD_… */
   uint32_t message_number;     /* raised with each new message */
   uint64_t window_first;       /* what the entries of new communicators begin with, see struct ncclotf2_comm */

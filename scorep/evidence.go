@@ -24,6 +24,7 @@ var evidence = []struct {
 	{"LIBRARY_PATH", func(p *shard.Process) string { return p.LibraryPath }, ""},
 	{"API_VERSION", func(p *shard.Process) string { return strconv.Itoa(p.APIVersion) }, ""},
 	{"EVENT_MASK", func(p *shard.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
+	{"WITHHELD", withheld, nothingWithheld},
 	{"RECORD_MASK", func(p *shard.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
 	{"CLOCK_SOURCE", func(p *shard.Process) string { return p.Clock.Source }, ""},
 	{"MEMORY_KIND", func(p *shard.Process) string { return p.Memory.Kind }, ""},
@@ -32,6 +33,21 @@ var evidence = []struct {
 	{"SCOREP_STATE", scorepState, scorepOff},
 	{"IMPORTED_FROM", func(p *shard.Process) string { return importOf(p).From }, notImported},
 	{"IMPORT_MISSING", func(p *shard.Process) string { return strings.Join(importOf(p).Missing, "; ") }, notImported},
+}
+
+// nothingWithheld is said of processes that got all events that they wanted.
+const nothingWithheld = "nothing"
+
+// withheld says what a process wanted to know and NCCL could not be asked for without hanging the job. So far that is
+// KernelCh alone.
+func withheld(p *shard.Process) string {
+	switch {
+	case p.Masks.Withheld == 0:
+		return nothingWithheld
+	case p.APIVersion == 6:
+		return "GPU times (KernelCh): NCCL 2.29 and 2.30 can hang with them; NCCL_ALLGATHERV_ENABLE=0 in all processes makes them safe"
+	}
+	return "GPU times (KernelCh): the collector was ready late, and NCCL before 2.31 cannot begin with them later"
 }
 
 // unknownValue stands for what could not be learnt.

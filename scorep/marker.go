@@ -5,6 +5,7 @@ package scorep
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -30,6 +31,7 @@ const (
 	categoryDiffer     = "Sequences differ"
 	categoryPaused     = "Recording paused"
 	categoryPXN        = "Unknown originator"
+	categoryWithheld   = "Withheld"
 )
 
 // maxDifferences bounds the list of differences in markers and properties; the number is always told.
@@ -116,6 +118,12 @@ func (a *archive) mark() {
 			text: fmt.Sprintf("%s (%s) sent for communicator %d, rank %d of the process with tag %04x (its pid: %d): %s",
 				u.part.name, u.part.id(), f.Index, f.Rank, f.Tag, f.PID, u.why),
 			scope: otf2.MarkerScopeLocationGroup, ref: uint64(u.part.index),
+		})
+	}
+	if i := slices.IndexFunc(a.ordered(), func(p *part) bool { return p.process.Masks.Withheld != 0 }); i >= 0 {
+		a.markers = append(a.markers, marker{
+			time: a.first, duration: whole, severity: otf2.MarkerSeverityMedium, category: categoryWithheld,
+			text: withheld(a.ordered()[i].process), scope: otf2.MarkerScopeGlobal, ref: math.MaxUint64,
 		})
 	}
 	slices.SortStableFunc(a.markers, func(x, y marker) int { return cmp.Compare(x.time, y.time) })

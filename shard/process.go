@@ -103,8 +103,9 @@ type ClockTuple struct {
 
 // Masks are sets of NCCL's event types, by the bit numbers of its activation mask.
 type Masks struct {
-	Event  uint32 `json:"event"`  // what NCCL was asked for
-	Record uint32 `json:"record"` // what of it was written down, at the last flush
+	Event    uint32 `json:"event"`              // what NCCL was asked for
+	Record   uint32 `json:"record"`             // what of it was written down, at the last flush
+	Withheld uint32 `json:"withheld,omitempty"` // what was wanted besides, and would have hung the job
 }
 
 // Memory is how the plugin and the collector shared their memory.

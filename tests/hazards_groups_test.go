@@ -3,6 +3,8 @@
 package tests
 
 import (
+	"strings"
+
 	"ncclotf2/replay"
 	"ncclotf2/tests/scenario"
 )
@@ -129,6 +131,26 @@ var groupHazards = []hazard{
 			o.want("broadcasts", len(o.operationsOf("Broadcast")), 4)
 			o.want("with enqueue times", sources(o.operationsOf("Broadcast"))["enqueue"], 4)
 			o.want("reductions", o.reductions(), 6)
+		},
+	},
+	{
+		name: "hang-broadcasts", releases: []string{v6}, env: []string{"NCCL_ALLGATHERV_ENABLE=1"},
+		what: "Broadcasts of several roots in a group are counted on the device and not on the host, one that a graph captures is without stamps (2.29 and 2.30, unless NCCL_ALLGATHERV_ENABLE=0): " +
+			"asked for KernelCh, NCCL then waits for ever for stamps that nobody writes, and so does ncclCommDestroy",
+		outcome: "KernelCh is not asked for, with one warning; the archive says so (marker Withheld, property WITHHELD), and so does the report",
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
+			s.All(ranks, scenario.Same(scenario.Op{Func: "Broadcast", Root: 1}, scenario.Op{Func: "Broadcast", Root: 0}))
+			reduceAgain(s, ranks, 3)
+		}),
+		check: func(o *outcome) {
+			o.want("broadcasts", len(o.operationsOf("Broadcast")), 4)
+			o.want("reductions", o.reductions(), 6)
+			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 0)
+			o.want("KernelCh events", o.sum(starts, "KernelCh"), 0)
+			if said := o.properties()["NCCL_OTF2::WITHHELD"]; !strings.Contains(said, "NCCL_ALLGATHERV_ENABLE=0") {
+				o.t.Errorf("the archive says of what was withheld: %q", said)
+			}
+			o.want("markers", o.markers("Withheld"), 1)
 		},
 	},
 	{

@@ -121,6 +121,27 @@ func (o *outcome) properties() map[string]string {
 	return all
 }
 
+// markers counts the markers of a category.
+func (o *outcome) markers(category string) (n int) {
+	a, err := otf2.Open(filepath.Join(o.dir, "traces.otf2"), nil)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer a.Close()
+	defs, all, err := a.Markers()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for _, d := range defs {
+		for _, m := range all {
+			if d.Category == category && m.Marker == d.Self {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // sum adds up a count per event type over the processes.
 func (o *outcome) sum(of func(*shard.Counts) map[string]uint64, typ string) (n int) {
 	for _, p := range o.shards {

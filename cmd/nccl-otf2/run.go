@@ -46,6 +46,9 @@ func runCommand() *cobra.Command {
 one archive of what its processes recorded, and ends as COMMAND ended: with its exit code, with 128+n
 if signal n ended it, with 127 or 126 if it could not be found or started.
 
+GPU times need NCCL_ALLGATHERV_ENABLE=0 with NCCL 2.29 and 2.30. It is set, unless you have set it, if GPU times are to
+be recorded and nothing says that the job has processes on other hosts that would not get it.
+
 Started by a launcher once per rank (srun nccl-otf2 run -- …), it leaves the archive to the last
 process that ends.
 
@@ -118,6 +121,9 @@ func run(o *runOptions, args []string) error {
 		env.set("NCCL_OTF2_UNIFY", "off")
 	}
 
+	if text := ensureGPUTimes(settings, env, args); text != "" {
+		fmt.Fprintln(os.Stderr, "nccl-otf2:", text)
+	}
 	began := time.Now()
 	code, err := runChild(args, env.list())
 	if err != nil {

@@ -7,7 +7,7 @@ import "fmt"
 // Constants of plugin/shm.h.
 const (
 	Magic   = 0x3266744f6c63636e // "ncclOtf2" read as little-endian
-	Version = 5
+	Version = 6
 
 	PageSize      = 4096
 	HeaderSize    = 2 * PageSize // of struct ncclotf2_header
@@ -322,7 +322,7 @@ type Header struct {
 	ScorepMeasured  uint32                    // 1: our substrate plugin is loaded in the Score-P measurement
 	ScorepRank      int32                     // then: Score-P's number of the process, −1 if it is not known
 	ScorepPoints    uint32                    // 1: forwarded calls are regions without duration
-	_               uint32
+	Withheld        uint32                    // types that NCCL is not asked for because it would hang the job
 
 	_ [688]byte
 

@@ -147,6 +147,7 @@ func (m *Memory) Header() Header {
 	c.ScorepModel = ScorepModel(atomic.LoadUint32((*uint32)(&h.ScorepModel)))
 	c.ScorepMeasured = atomic.LoadUint32(&h.ScorepMeasured)
 	c.ScorepPoints = atomic.LoadUint32(&h.ScorepPoints)
+	c.Withheld = atomic.LoadUint32(&h.Withheld)
 	c.ScorepRank = atomic.LoadInt32(&h.ScorepRank)
 	c.ScorepForwarded = atomic.LoadUint64(&h.ScorepForwarded)
 	for i := range h.ScorepKept {

@@ -57,6 +57,49 @@ static void mask_is_written_once(void) {
   CHECK(host_logged("stub: ready"), "the collector's message was not printed");
 }
 
+/* GPU and host count Broadcasts of several roots differently in 2.29 and 2.30, and NCCL waits for ever then. */
+static void stamps_that_hang(void) {
+  static const struct {
+    const char *setting; /* NULL: unset */
+    uint32_t asked;
+  } cases[] = {{NULL, 0xf07}, {"", 0xf07}, {"1", 0xf07}, {"99999999999999999999", 0xf07}, {"0x0", 0xf47}, {"off", 0xf47}, {"0", 0xf47}};
+  host_use_stub("ready", 0xf47);
+  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+    if (cases[i].setting)
+      setenv("NCCL_ALLGATHERV_ENABLE", cases[i].setting, 1);
+    else
+      unsetenv("NCCL_ALLGATHERV_ENABLE");
+    const pid_t child = fork();
+    if (child == 0) {
+      host_init(1, 2, 0);
+      EQUAL(host_mask, cases[i].asked, "mask");
+      EQUAL(host_header()->withheld, 0xf47 ^ cases[i].asked, "withheld");
+      EQUAL(host_logged("NCCL_ALLGATHERV_ENABLE=0"), cases[i].asked != 0xf47, "said");
+      host_mask = 0;
+      void *context = NULL;
+      ncclProfiler_v6.init(&context, 2, &host_mask, NULL, 1, 2, 0, host_logger);
+      EQUAL(host_mask, 0, "mask after the second init");
+      _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "NCCL_ALLGATHERV_ENABLE=%s", cases[i].setting ? cases[i].setting : "(unset)");
+  }
+}
+
+/* The other versions have nothing that is to be switched off. */
+static void stamps_of_other_versions(void) {
+  unsetenv("NCCL_ALLGATHERV_ENABLE");
+  host_use_stub("ready", 0xf47);
+  int mask = 0;
+  void *context = NULL;
+  EQUAL(ncclProfiler_v7.init(&context, 1, &mask, NULL, 1, 2, 0, host_logger), 0, "init");
+  EQUAL(mask, 0xf47, "mask of v7");
+  EQUAL(host_header()->withheld, 0, "withheld");
+  int other = 0;
+  EQUAL(ncclProfiler_v5.init(&context, 2, &other, NULL, 1, 2, 0, host_logger), 0, "init");
+  EQUAL(other, 0xf47, "mask of v5");
+}
+
 static uint32_t lives_kinds[8];
 static void count_kind(uint32_t ring, const struct ncclotf2_record *record, void *unused) {
   (void)ring;
@@ -360,6 +403,8 @@ static void (*const unused_here)(void) __attribute__((unused)) = little_address_
 #endif
 
 TEST_MAIN({"the mask is written once per life", mask_is_written_once},
+          {"stamps of kernels are not asked for where NCCL hangs with them", stamps_that_hang},
+          {"other versions are asked for them", stamps_of_other_versions},
           {"init, finalize, init goes on in the same session", several_lives},
           {"communicators may be initialised at one time", concurrent_inits},
           {"switched off, nothing is done", switched_off},

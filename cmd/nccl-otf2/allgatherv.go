@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ncclotf2/cmd/nccl-otf2/internal/doctor"
+	"ncclotf2/config"
+)
+
+// ensureGPUTimes sets what the plugin needs to ask NCCL 2.29 and 2.30 for GPU times (docs/hazards.md): that groups of
+// Broadcasts with several roots do not become one operation. All processes of a job must have that alike, so it is left
+// alone where it may not reach all of them, and where the user has set it. It returns what there is to say, "" if nothing.
+func ensureGPUTimes(s *config.Settings, env *environment, args []string) string {
+	stamps, _ := config.ParseEvents("KernelCh")
+	if !s.Enable || !s.Record && s.Events&stamps == 0 || env.get(doctor.AllGatherV) != "" {
+		return ""
+	}
+	if sign := otherHosts(env, args); sign != "" {
+		return "no GPU times with NCCL 2.29 and 2.30: for them set " + doctor.AllGatherV + "=0 in all processes of the job (" +
+			sign + ": it may not reach all of them from here)"
+	}
+	env.set(doctor.AllGatherV, "0")
+	if config.FindLauncher(env.lookup).Rank > 0 {
+		return ""
+	}
+	return doctor.AllGatherV + "=0 is set, for GPU times with NCCL 2.29 and 2.30; other processes of the job, if there are any, need it, too"
+}
+
+// Options of launchers that name other hosts, or say how many there are.
+var (
+	hostOptions  = []string{"H", "host", "hosts", "hostfile", "machinefile", "hostlist"}
+	countOptions = []string{"nnodes", "num_nodes", "num-nodes", "num_machines", "num-machines"}
+)
+
+// Variables of batch systems: how many hosts a job has, and where they are listed.
+var (
+	countVariables = []string{"SLURM_JOB_NUM_NODES", "SLURM_NNODES", "NNODES", "PET_NNODES"}
+	listVariables  = []string{"PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE", "OMPI_MCA_orte_default_hostfile"}
+)
+
+// otherHosts names a sign that a command starts processes on other hosts, where not all launchers hand the environment
+// on, or is started on each of several hosts; "" if there is none. Started once per rank by a launcher, the same
+// command runs everywhere; srun hands the environment on.
+func otherHosts(env *environment, args []string) string {
+	for i, arg := range args[1:] {
+		name, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		switch {
+		case !strings.HasPrefix(arg, "-"):
+		case slices.Contains(hostOptions, name):
+			return arg
+		case slices.Contains(countOptions, name):
+			if !joined && i+2 < len(args) {
+				value = args[i+2]
+			}
+			if value != "1" {
+				return arg
+			}
+		}
+	}
+	if startedPerRank(env) || filepath.Base(args[0]) == "srun" {
+		return ""
+	}
+	for _, name := range countVariables {
+		if n, err := strconv.Atoi(env.get(name)); err == nil && n > 1 {
+			return name + "=" + env.get(name)
+		}
+	}
+	for _, name := range listVariables {
+		if env.get(name) != "" {
+			return name
+		}
+	}
+	return ""
+}
