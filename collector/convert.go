@@ -67,6 +67,9 @@ func Convert(spoolFile, experiment string) (err error) {
 			Time: r.given, Severity: severityHigh, Category: "NCCL spool file", Location: -1, Text: "the raw file ends early: " + cut,
 		})
 	}
+	if h := spool.Header(); !alive(&h) {
+		r.end = &shard.End{Called: spool.Orderly()}
+	}
 	if err := r.finish(true); err != nil {
 		return err
 	}
@@ -79,4 +82,10 @@ func spooled(s *shm.Spool) (*config.Settings, config.Launcher) {
 	return config.Recorded(map[string]string{
 		"EVENTS": config.EventList(h.RecordMask), "METRICS": "on", "COLLECTOR": "spool", "CLOCK": h.ClockSource.String(),
 	}), config.Launcher{Rank: -1, Size: -1}
+}
+
+// alive tells that a process is still there. Of those of other machines nobody knows: they are taken for ended.
+func alive(h *shm.Header) bool {
+	start, err := shm.ProcessStart(int(h.PID))
+	return err == nil && start == h.PIDStart && h.Boot() == bootID()
 }
