@@ -57,6 +57,10 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 	fs.lenient = ps.incomplete()
 	(&definitionCheck{findings: fs, anchor: a.Anchor, defs: a.Defs}).run()
 
+	for _, died := range ps.numbered("DIED") {
+		fs.add(Finding{Severity: Note, Rule: RuleProcess, Text: died})
+	}
+
 	c := newEventCheck(a, fs)
 	c.markers()
 	c.run()

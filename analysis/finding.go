@@ -46,6 +46,7 @@ const (
 	RuleMessage        Rule = "message-match"    // a send without receive, or the reverse
 	RuleLength         Rule = "message-length"   // their lengths differ
 	RuleMeasurement    Rule = "measurement"      // recording goes on or off twice
+	RuleProcess        Rule = "process"          // a process did not end in order
 	RuleCounter        Rule = "counter"          // a counter of the archive is not what the events give
 )
 

@@ -24,11 +24,13 @@ type HangReport struct {
 
 // HangJob is one job of the directory. Times are nanoseconds since 1970 on its common clock.
 type HangJob struct {
-	Processes int    `json:"processes"` // with data
-	Running   int    `json:"running"`
-	Ended     int    `json:"ended"`
-	Crashed   int    `json:"crashed"` // whose collector died, too
-	Last      uint64 `json:"last"`    // the last event of all, of a running job now
+	Processes int `json:"processes"` // with data
+	Running   int `json:"running"`
+	Ended     int `json:"ended"`
+	Crashed   int `json:"crashed"` // whose collector died, too
+	// Died tells of those that did not end in order: how, and who was first.
+	Died []string `json:"died"`
+	Last uint64   `json:"last"` // the last event of all, or the end of a process; of a running job now
 	// Communicators that were looked at, and those on which operations are under way or not reached by all.
 	Looked        int        `json:"communicators_looked_at"`
 	Communicators []HangComm `json:"communicators"` // the longest first
@@ -42,11 +44,12 @@ type HangJob struct {
 type HangComm struct {
 	Communicator string     `json:"communicator"`
 	Ranks        int        `json:"ranks"`
-	Operation    string     `json:"operation"` // "AllReduce", or "Send 0>3" for a message from rank 0 to 3
-	Ordinal      uint64     `json:"ordinal"`   // among the communicator's operations of this function, from 0
-	Since        uint64     `json:"since"`     // when the first member began it
-	Age          uint64     `json:"age_ns"`    // from then to Last of the job
-	AtLeast      bool       `json:"at_least"`  // Since is when a later one was begun: it is older
+	Operation    string     `json:"operation"` // "AllReduce", or "Send 0>3" for a message from rank 0 to 3 of the communicator
+	words        [2]string  // the same for people, what comes before the ordinal and behind it
+	Ordinal      uint64     `json:"ordinal"`  // among the communicator's operations of this function, from 0
+	Since        uint64     `json:"since"`    // when the first member began it
+	Age          uint64     `json:"age_ns"`   // from then to the end of the last process that is in it, or to now
+	AtLeast      bool       `json:"at_least"` // it is older: Since is when a later one was begun, or nobody saw when the processes ended
 	Verdict      Verdict    `json:"verdict"`
 	Members      []HangRank `json:"members"` // by rank
 	// Behind is the greatest number of operations that a member has begun on this communicator after this one.
@@ -69,10 +72,12 @@ const (
 // HangRank is where one member stands.
 type HangRank struct {
 	Rank    int    `json:"rank"` // in the communicator
+	Name    string `json:"name"` // in the world: "Rank 3"
 	Process string `json:"process"`
 	Host    string `json:"host"`
 	PID     int    `json:"pid"`
-	// Process state: "running", "ended" (also by a signal), "crashed"; "" if there is no data.
+	// Process state: "running", "ended", "crashed", or how it ended if that was not in order ("killed by SIGKILL"); "" if there is
+	// no data.
 	ProcessState string `json:"process_state"`
 	// State: "missing", "calling" (inside NCCL's call), "called" (and NCCL has not told of its launch), "enqueued",
 	// "running", "done", "no data".
@@ -99,9 +104,10 @@ func Hang(dir string, now time.Time) (*HangReport, error) {
 }
 
 func hangOf(j *scorep.Job, now uint64) HangJob {
-	h := HangJob{Processes: len(j.Processes), Looked: len(j.Communicators), Communicators: []HangComm{}, Inexact: []string{}, Partial: []string{}}
+	h := HangJob{Processes: len(j.Processes), Looked: len(j.Communicators), Communicators: []HangComm{}, Inexact: []string{}, Partial: []string{},
+		Died: append([]string{}, j.Deaths...)}
 	for _, p := range j.Processes {
-		h.Last = max(h.Last, p.Last)
+		h.Last = max(h.Last, p.Last, p.Ended)
 		switch p.State {
 		case scorep.Running:
 			h.Running++
@@ -123,7 +129,7 @@ func hangOf(j *scorep.Job, now uint64) HangJob {
 	doing := whatRanksDo(j)
 	for _, c := range j.Communicators {
 		if found := stuck(c, doing); found != nil {
-			found.Age = h.Last - min(h.Last, found.Since)
+			found.age(c, h.Last)
 			for i := range found.Members {
 				if r := c.Ranks[found.Members[i].Rank]; r != nil {
 					found.Members[i].LastAgo = h.Last - min(h.Last, r.Process.Last)
@@ -134,6 +140,35 @@ func hangOf(j *scorep.Job, now uint64) HangJob {
 	}
 	slices.SortStableFunc(h.Communicators, func(a, b HangComm) int { return a.compare(&b) })
 	return h
+}
+
+// age counts to the end of the last process that is in the operation, of one that runs to now. Of one whose end nobody saw only
+// the last event is known.
+func (h *HangComm) age(c *scorep.JobCommunicator, now uint64) {
+	end, seen := uint64(0), false
+	for i := range h.Members {
+		r := c.Ranks[h.Members[i].Rank]
+		if r == nil || !h.Members[i].inside() {
+			continue
+		}
+		until, known := r.Process.Ended, true
+		switch {
+		case r.Process.State == scorep.Running:
+			until = now
+		case until == 0:
+			until, known = r.Process.Last, false
+		}
+		if until > end || until == end && known {
+			end, seen = max(until, end), known
+		}
+	}
+	h.Age = end - min(end, h.Since)
+	h.AtLeast = h.AtLeast || !seen
+}
+
+// inside tells that the member has begun the operation and is not known to have ended it.
+func (m *HangRank) inside() bool {
+	return m.State != "missing" && m.State != "done" && m.State != "no data"
 }
 
 // compare orders operations by what they tell of a hang: those that are known not to have ended by age, then the
@@ -171,6 +206,7 @@ func whatRanksDo(j *scorep.Job) map[*scorep.JobProcess][]pendingOf {
 // of a pair, of which each end has a sequence of its own.
 type hangTrack struct {
 	name    string
+	words   [2]string // the same for people, what comes before the ordinal and behind it
 	members []int
 	keys    []string // of Reached, Done and Pending, by member
 }
@@ -187,11 +223,12 @@ func tracksOf(c *scorep.JobCommunicator) []hangTrack {
 			continue
 		}
 		for key := range r.Reached {
-			t := hangTrack{name: key, members: everybody}
+			t := hangTrack{name: key, words: [2]string{key}, members: everybody}
 			var peer int
 			switch {
 			case key == "Send" || key == "Recv": // only called: the other end is not known
 				t.name, t.members, t.keys = fmt.Sprintf("%s of rank %d", key, rank), []int{rank}, []string{key}
+				t.words[1] = " of " + c.Names[rank]
 			case scan(key, "Send>", &peer):
 				t.name, t.members = fmt.Sprintf("Send %d>%d", rank, peer), []int{rank, peer}
 				t.keys = []string{key, fmt.Sprintf("Recv<%d", rank)}
@@ -206,6 +243,9 @@ func tracksOf(c *scorep.JobCommunicator) []hangTrack {
 			}
 			if peer < 0 || peer >= c.Size || peer == rank && len(t.members) == 2 || seen[t.name] {
 				continue
+			}
+			if len(t.members) == 2 {
+				t.words = [2]string{"Send", fmt.Sprintf(" from %s to %s", c.Names[t.members[0]], c.Names[t.members[1]])}
 			}
 			seen[t.name] = true
 			all = append(all, t)
@@ -275,7 +315,7 @@ func (t *hangTrack) suspects(c *scorep.JobCommunicator) []uint64 {
 
 // look tells where the members of an operation stand; nil if nothing speaks against its being complete.
 func (t *hangTrack) look(c *scorep.JobCommunicator, ordinal uint64, doing map[*scorep.JobProcess][]pendingOf) *HangComm {
-	h := &HangComm{Communicator: c.Name, Ranks: c.Size, Operation: t.name, Ordinal: ordinal}
+	h := &HangComm{Communicator: c.Name, Ranks: c.Size, Operation: t.name, words: t.words, Ordinal: ordinal}
 	seen := func(since uint64, later bool) {
 		if since != 0 && (h.Since == 0 || h.AtLeast && !later || h.AtLeast == later && since < h.Since) {
 			h.Since, h.AtLeast = since, later
@@ -285,7 +325,7 @@ func (t *hangTrack) look(c *scorep.JobCommunicator, ordinal uint64, doing map[*s
 	states := make(map[string]int)
 	elsewhere := 0
 	for i, rank := range t.members {
-		m := HangRank{Rank: rank, State: "no data"}
+		m := HangRank{Rank: rank, Name: c.Names[rank], State: "no data"}
 		if r := c.Ranks[rank]; r != nil {
 			m.of(r, t.keys[i], ordinal)
 			switch p := pendingIn(r, t.keys[i], ordinal); {
@@ -349,7 +389,7 @@ func behind(r *scorep.JobRank, key string, ordinal uint64) (n int) {
 func (m *HangRank) of(r *scorep.JobRank, key string, ordinal uint64) {
 	p := r.Process
 	m.Process, m.Host, m.PID = p.Name, p.Host, p.PID
-	m.ProcessState = map[scorep.State]string{scorep.Running: "running", scorep.Crashed: "crashed", scorep.Finished: "ended"}[p.State]
+	m.ProcessState = p.Is()
 	m.Reached = r.Reached[key]
 	switch q := pendingIn(r, key, ordinal); {
 	case q != nil:
@@ -369,11 +409,11 @@ func (m *HangRank) lookElsewhere(c *scorep.JobCommunicator, r *scorep.JobRank, d
 	for _, d := range doing[r.Process] {
 		here := d.comm == c && pendingIn(r, d.Function, d.Ordinal) != nil
 		if here {
-			m.Instead = fmt.Sprintf("%s %d on this communicator", readable(d.Function), d.Ordinal)
+			m.Instead = d.words() + " on this communicator"
 			return true
 		}
 		if m.Instead == "" {
-			m.Instead = fmt.Sprintf("%s %d on %s", readable(d.Function), d.Ordinal, d.comm.Name)
+			m.Instead = d.words() + " on " + d.comm.Name
 		}
 	}
 	if m.Instead == "" && r.Finalized {
@@ -382,13 +422,13 @@ func (m *HangRank) lookElsewhere(c *scorep.JobCommunicator, r *scorep.JobRank, d
 	return false
 }
 
-// readable writes the key of a sequence for people.
-func readable(key string) string {
-	if peer, ok := strings.CutPrefix(key, "Send>"); ok {
-		return "Send to " + peer
+// words names the operation for people.
+func (d *pendingOf) words() string {
+	var peer int
+	for prefix, words := range map[string]string{"Send>": "Send %d to %s", "Recv<": "Recv %d from %s"} {
+		if scan(d.Function, prefix, &peer) && peer >= 0 && peer < len(d.comm.Names) {
+			return fmt.Sprintf(words, d.Ordinal, d.comm.Names[peer])
+		}
 	}
-	if peer, ok := strings.CutPrefix(key, "Recv<"); ok {
-		return "Recv from " + peer
-	}
-	return key
+	return fmt.Sprintf("%s %d", d.Function, d.Ordinal)
 }

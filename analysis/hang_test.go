@@ -34,15 +34,15 @@ func TestHangVerdicts(t *testing.T) {
 	}{
 		{"nothing", seesEnds, nil, nil, "", "", "", "no operation is under way"},
 		{"one is missing", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "enqueued")}}, nil,
-			"AllReduce 2", NotReached, "running missing enqueued", "world: AllReduce 2 is not reached by all: rank 1 missing, ranks 0, 2 inside; for 300 µs"},
+			"AllReduce 2", NotReached, "running missing enqueued", "world: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0, 2 inside; for 16 s"},
 		{"all are inside", seesEnds, map[int][]shard.Pending{
 			0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running"), {Function: "AllGather", Ordinal: 1, Since: t0 + 710*us, State: "enqueued"}},
 		}, nil, "AllReduce 2", AllInside, "running running running", ", 1 further operation behind it"},
-		{"one has ended it", seesEnds, map[int][]shard.Pending{0: {pending("Broadcast", 0, "running")}}, nil, "Broadcast 0", AllInside, "running done done", "rank 0 inside, ranks 1, 2 done"},
+		{"one has ended it", seesEnds, map[int][]shard.Pending{0: {pending("Broadcast", 0, "running")}}, nil, "Broadcast 0", AllInside, "running done done", "Rank 0 inside, Ranks 1, 2 done"},
 		{"programs differ", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 720*us, State: "running"}}}, nil,
 			"AllReduce 2", Different, "running running missing", "in another one instead"},
-		{"a message without its receiver", seesEnds, map[int][]shard.Pending{0: {pending("Send>2", 0, "running")}}, nil, "Send 0>2 0", NotReached, "running missing", "rank 2 missing, rank 0 inside"},
-		{"a message without its sender", seesEnds, map[int][]shard.Pending{2: {pending("Recv<1", 1, "running")}}, nil, "Send 1>2 1", NotReached, "missing running", "rank 1 missing, rank 2 inside"},
+		{"a message without its receiver", seesEnds, map[int][]shard.Pending{0: {pending("Send>2", 0, "running")}}, nil, "Send 0>2 0", NotReached, "running missing", "Send 0 from Rank 0 to Rank 2 is not reached by all: Rank 2 missing, Rank 0 inside"},
+		{"a message without its sender", seesEnds, map[int][]shard.Pending{2: {pending("Recv<1", 1, "running")}}, nil, "Send 1>2 1", NotReached, "missing running", "Rank 1 missing, Rank 2 inside"},
 		{"a message that is being called", seesEnds, map[int][]shard.Pending{2: {pending("Send", 0, "calling")}}, nil, "Send of rank 2 0", NoPeer, "calling", "its other end is not known"},
 		{"called by all", seesEnds, map[int][]shard.Pending{0: {pending("Broadcast", 1, "called")}, 1: {pending("Broadcast", 1, "called")}, 2: {pending("Broadcast", 1, "called")}}, nil,
 			"Broadcast 1", CalledOnly, "called called called", "NCCL does not report"},
@@ -62,7 +62,7 @@ func TestHangVerdicts(t *testing.T) {
 			if rank == 1 {
 				p.Shard.Comms[0].Held = map[string]uint64{"AllGather": 1}
 			}
-		}, "AllGather 1", NotReached, "missing enqueued missing", "for at least 350 µs"},
+		}, "AllGather 1", NotReached, "missing enqueued missing", "for at least 16.0 s"},
 		{"lost and paused", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
 			switch rank {
 			case 1:
@@ -71,11 +71,22 @@ func TestHangVerdicts(t *testing.T) {
 				p.Shard.Comms[0].Gaps = []shard.Gap{{From: 2, FromTime: t0}}
 			}
 		}, "AllReduce 2", NotReached, "running missing missing", "events of Rank 1 were lost"},
+		{"nobody saw the end", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}}, func(_ int, p *shardtest.Process) { p.Shard.End = nil },
+			"AllReduce 2", NotReached, "running missing missing", "for at least 300 µs\nnobody saw when the processes ended"},
+		{"one died long before", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
+			status := uint32(15)
+			if rank == 1 {
+				p.Shard.End.Time, status = t0+900*us, 11
+			}
+			p.Shard.End.Status = &status
+		}, "AllReduce 2", NotReached, "running missing running",
+			"Rank 1 was the first to end, 16.0 s before the next: killed by SIGSEGV\nRanks 0,2 killed by SIGTERM\nworld: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0, 2 inside; for 16 s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := makeJob(t, func(rank int, p *shardtest.Process) {
 				p.Shard.Masks.Record = tc.mask
 				p.Shard.Pending = tc.of[rank]
+				p.Shard.End = &shard.End{Time: t0 + 700*us + 16_000_000*us, Called: true}
 				if tc.also != nil {
 					tc.also(rank, p)
 				}

@@ -4,7 +4,6 @@ package analysis
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -24,8 +23,9 @@ func hangColumns(jobs bool) []column[hangRow] {
 		label("verdict", "", func(r *hangRow) string { return string(r.comm.Verdict) }),
 		number("age_ns", "", func(r *hangRow) uint64 { return r.comm.Age }),
 		{"at_least", "", nil, func(r *hangRow) any { return r.comm.AtLeast }},
-		{"comm_rank", "rank", nil, func(r *hangRow) any { return r.Rank }},
-		{"process", "<process", func(r *hangRow) string { return orDash(r.Process) }, func(r *hangRow) any { return r.Process }},
+		{"comm_rank", "comm rank", nil, func(r *hangRow) any { return r.Rank }},
+		label("rank", "rank", func(r *hangRow) string { return r.Name }),
+		{"process", "", nil, func(r *hangRow) any { return r.Process }},
 		{"host", "<host", func(r *hangRow) string { return orDash(r.Host) }, func(r *hangRow) any { return r.Host }},
 		{"pid", "pid", nil, func(r *hangRow) any {
 			if r.PID == 0 {
@@ -75,6 +75,9 @@ func (h *HangReport) Document() *Document {
 		}
 		d.say("%s%s (%d running, %d ended, %d crashed), %s looked at", job, count(j.Processes, "process", "processes"), j.Running, j.Ended, j.Crashed,
 			count(j.Looked, "communicator", "communicators"))
+		for _, died := range j.Died {
+			d.say("%s%s", job, died)
+		}
 		for k := range j.Communicators {
 			c := &j.Communicators[k]
 			d.say("%s", job+c.sentence())
@@ -88,6 +91,8 @@ func (h *HangReport) Document() *Document {
 		case j.Communicators[0].Age >= slowNotHung:
 		case j.Running > 0:
 			d.say("%sall of this is younger than %s: look again to see whether it is stuck or just running", job, formatTime(slowNotHung))
+		case j.Communicators[0].AtLeast:
+			d.say("%snobody saw when the processes ended: it may be older", job)
 		default:
 			d.say("%sall of this is younger than %s: it may just be where the job was when it ended", job, formatTime(slowNotHung))
 		}
@@ -118,40 +123,33 @@ func (h *HangReport) Document() *Document {
 
 // sentence says in one line what is the matter.
 func (c *HangComm) sentence() string {
-	by := make(map[string][]int)
+	by := make(map[string][]string)
 	for i := range c.Members {
 		m := &c.Members[i]
-		by[m.State] = append(by[m.State], m.Rank)
-	}
-	ranks := func(list []int) string {
-		slices.Sort(list)
-		if len(list) > 16 {
-			return fmt.Sprintf("%d ranks (%s, …)", len(list), numbers(list[:16]))
+		state := m.State
+		if m.inside() {
+			state = "inside"
 		}
-		if len(list) == 1 {
-			return "rank " + numbers(list)
-		}
-		return "ranks " + numbers(list)
+		by[state] = append(by[state], m.Name)
 	}
 	var parts []string
 	if l := by["missing"]; len(l) > 0 {
-		parts = append(parts, ranks(l)+" missing")
+		parts = append(parts, rankList(l)+" missing")
 	}
-	inside := slices.Concat(by["running"], by["enqueued"], by["called"], by["calling"])
-	if len(inside) > 0 {
-		parts = append(parts, ranks(inside)+" inside")
+	if l := by["inside"]; len(l) > 0 {
+		parts = append(parts, rankList(l)+" inside")
 	}
 	if l := by["done"]; len(l) > 0 {
-		parts = append(parts, ranks(l)+" done")
+		parts = append(parts, rankList(l)+" done")
 	}
 	if l := by["no data"]; len(l) > 0 {
-		parts = append(parts, "no data of "+ranks(l))
+		parts = append(parts, "no data of "+rankList(l))
 	}
 	age := formatTime(float64(c.Age))
 	if c.AtLeast {
 		age = "at least " + age
 	}
-	text := fmt.Sprintf("%s: %s %d is %s: %s; for %s", c.Communicator, c.Operation, c.Ordinal, c.Verdict.words(), strings.Join(parts, ", "), age)
+	text := fmt.Sprintf("%s: %s %d%s is %s: %s; for %s", c.Communicator, c.words[0], c.Ordinal, c.words[1], c.Verdict.words(), strings.Join(parts, ", "), age)
 	if c.Behind > 0 {
 		text += fmt.Sprintf(", %s behind it", count(c.Behind, "further operation", "further operations"))
 	}
@@ -174,11 +172,23 @@ func (v Verdict) words() string {
 	return string(v)
 }
 
-// numbers writes a list of numbers.
-func numbers(list []int) string {
-	text := make([]string, len(list))
-	for i, n := range list {
-		text[i] = fmt.Sprint(n)
+// maxRankList is how many ranks a sentence names.
+const maxRankList = 16
+
+// rankList names ranks: "Ranks 0, 2", and those that are not numbered one by one.
+func rankList(names []string) string {
+	short := make([]string, 0, len(names))
+	for _, name := range names {
+		if number, ok := strings.CutPrefix(name, "Rank "); ok && !strings.Contains(number, " ") {
+			short = append(short, number)
+		}
 	}
-	return strings.Join(text, ", ")
+	head := "Ranks "
+	if len(short) < len(names) || len(names) == 1 {
+		head, short = "", names
+	}
+	if len(names) > maxRankList {
+		return fmt.Sprintf("%d ranks (%s%s, …)", len(names), head, strings.Join(short[:maxRankList], ", "))
+	}
+	return head + strings.Join(short, ", ")
 }

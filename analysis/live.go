@@ -32,6 +32,7 @@ type LiveView struct {
 	Running   int               `json:"running"`
 	Ended     int               `json:"ended"`
 	Crashed   int               `json:"crashed"` // whose collector died, too
+	Died      []string          `json:"died"`    // of processes that did not end in order: how, and who was first
 	Hosts     int               `json:"hosts"`
 	Done      uint64            `json:"operations"` // that have ended so far on some rank; messages count at their sender
 	Lost      uint64            `json:"lost"`       // events that could not be recorded so far
@@ -82,7 +83,7 @@ type LiveRank struct {
 	Rank    string  `json:"rank"`
 	Host    string  `json:"host"`
 	PID     int     `json:"pid"`
-	State   string  `json:"state"` // "running", "ended", "crashed"
+	State   string  `json:"state"` // "running", "ended", how it died ("killed by SIGKILL"), "crashed"
 	Rate    float64 `json:"operations_per_second"`
 	Inside  float64 `json:"inside"`  // part of the window that it was in operations, of those of which it is known how long they ran; more than 1 if they overlap
 	Waiting float64 `json:"waiting"` // part of the window that it waited in collectives
@@ -204,7 +205,7 @@ type liveRankSum struct {
 func (l *Live) Look(now time.Time) (*LiveView, error) {
 	v := &LiveView{
 		Time: now, Directory: l.dir, State: LiveWaiting, LostBy: make(map[string]uint64),
-		Operations: []LiveOperation{}, Ranks: []LiveRank{}, Problems: []string{},
+		Operations: []LiveOperation{}, Ranks: []LiveRank{}, Problems: []string{}, Died: []string{},
 	}
 	jobs, problems, err := scorep.Jobs(l.dir)
 	v.Problems = append(v.Problems, problems...)
@@ -268,6 +269,7 @@ func (l *Live) state(v *LiveView, j *scorep.Job, now time.Time) {
 		}
 		v.Partial += int(boolCount(p.Paused))
 	}
+	v.Died = append([]string{}, j.Deaths...)
 	v.Processes, v.Hosts, v.State = len(j.Processes), len(hosts), LiveRunning
 	for _, c := range j.Communicators {
 		v.Done += doneOn(c)
@@ -461,8 +463,7 @@ func (l *Live) describeRanks(j *scorep.Job) {
 	}
 	l.ranks, l.order = l.ranks[:0], l.order[:0]
 	for _, p := range j.Processes {
-		state := map[scorep.State]string{scorep.Running: "running", scorep.Crashed: "crashed", scorep.Finished: "ended"}[p.State]
-		row := LiveRank{Rank: p.Name, Host: p.Host, PID: p.PID, State: state, Lost: p.Lost}
+		row := LiveRank{Rank: p.Name, Host: p.Host, PID: p.PID, State: p.Is(), Lost: p.Lost}
 		units := slices.Sorted(maps.Keys(gpus[p]))
 		if len(units) == 0 {
 			units = []int{-1} // no communicator yet

@@ -39,6 +39,9 @@ func (v *LiveView) Document(operations, ranks int) *Document {
 	if v.Skipped {
 		d.say("! there is more than can be followed: parts were not looked at")
 	}
+	for _, died := range v.Died {
+		d.say("! died        %s", died)
+	}
 	if v.Crashed > 0 {
 		d.say("! of %s the collector has died, too", count(v.Crashed, "process", "processes"))
 	}

@@ -8,18 +8,20 @@ import (
 
 // Summary is an archive in a few numbers.
 type Summary struct {
-	Archive       string `json:"archive"`
-	Creator       string `json:"creator"`
-	Processes     int    `json:"processes"` // with data
-	Missing       uint64 `json:"processes_missing"`
-	Running       uint64 `json:"processes_running"`
-	Crashed       uint64 `json:"processes_crashed"`
-	Ranks         int    `json:"ranks"` // processes or GPUs with communicators
-	Hosts         int    `json:"hosts"`
-	GPUs          int    `json:"gpus"`
-	Communicators int    `json:"communicators"` // of more than one rank
-	Locations     int    `json:"locations"`
-	Events        uint64 `json:"events"`
+	Archive   string `json:"archive"`
+	Creator   string `json:"creator"`
+	Processes int    `json:"processes"` // with data
+	Missing   uint64 `json:"processes_missing"`
+	Running   uint64 `json:"processes_running"`
+	Crashed   uint64 `json:"processes_crashed"`
+	// Died tells of processes that did not end in order: how, and who was first.
+	Died          []string `json:"died"`
+	Ranks         int      `json:"ranks"` // processes or GPUs with communicators
+	Hosts         int      `json:"hosts"`
+	GPUs          int      `json:"gpus"`
+	Communicators int      `json:"communicators"` // of more than one rank
+	Locations     int      `json:"locations"`
+	Events        uint64   `json:"events"`
 	// Operations that all members ended (a collective is one), and their sizes together: what the
 	// program moved, as nccl-tests counts it. Messages count once, at the sender.
 	Operations uint64 `json:"operations"`
@@ -72,6 +74,7 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 	s.Missing, _ = ps.number("PROCESSES_MISSING")
 	s.Running, _ = ps.number("PROCESSES_RUNNING")
 	s.Crashed, _ = ps.number("PROCESSES_CRASHED")
+	s.Died = append([]string{}, ps.numbered("DIED")...)
 	s.Differences, _ = ps.number("SEQUENCES_DIFFER")
 	s.GapCount, _ = ps.number("GAPS")
 	hosts := make(map[otf2.SystemTreeNodeRef]bool)

@@ -74,6 +74,14 @@ func (s *Summary) Lines() (all []Line) {
 	if s.Missing+s.Running+s.Crashed > 0 {
 		alarm()
 	}
+	for i, died := range s.Died {
+		name := ""
+		if i == 0 {
+			name = "died"
+		}
+		line(name, "%s", died)
+		alarm()
+	}
 	line("ranks", "%d on %s", s.Ranks, count(s.GPUs, "GPU", "GPUs"))
 	line("communicators", "%d", s.Communicators)
 	line("operations", "%d in %d calls, %s", s.Operations, s.Calls, formatBytes(s.Bytes))

@@ -72,6 +72,9 @@ func Convert(spoolFile, experiment string) (err error) {
 			Time: r.given, Severity: severityHigh, Category: "NCCL spool file", Location: -1, Text: "the raw file ends early: " + cut,
 		})
 	}
+	if !writing {
+		r.end = &shard.End{Called: spool.Orderly()}
+	}
 	r.process.Settings[settingSpooled], r.process.Settings[settingWhole] = size, strconv.FormatBool(spool.Orderly())
 	if err := r.finish(!writing); err != nil {
 		return err

@@ -4,6 +4,8 @@ package collector
 
 import (
 	"fmt"
+	"os/exec"
+	"syscall"
 	"testing"
 
 	"ncclotf2/plugin/shm"
@@ -93,15 +95,61 @@ func TestProcessWatch(t *testing.T) {
 		t.Fatalf("a living process: %v, %v", w, err)
 	}
 	defer w.close()
-	old := &processWatch{pidfd: -1, pid: pid, start: start} // as on kernels without pidfd
-	if old.gone() {
-		t.Error("a living process, without pidfd")
+	old, err := watchDescriptor(-1, pid, start) // as on kernels without pidfd
+	if err != nil || old.gone() {
+		t.Errorf("a living process, without pidfd: %v", err)
 	}
+	defer old.close()
 	p.end()
+	<-w.over
+	<-old.over
 	if !w.gone() || !old.gone() {
 		t.Error("an ended process")
 	}
 	if w, err := watchProcess(1<<30, 1); err != nil || !w.gone() {
 		t.Errorf("no process: %v, %v", w, err)
+	}
+}
+
+// How a process ended is known whether its parent has fetched the status (which Linux tells others of since 6.15) or not yet,
+// and when it did.
+func TestProcessWatchTellsHowItEnded(t *testing.T) {
+	for _, signal := range []syscall.Signal{0, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGSEGV, syscall.SIGABRT} {
+		for _, fetched := range []bool{false, true} {
+			if fetched && !tellsExits() {
+				continue
+			}
+			t.Run(fmt.Sprintf("%d-%v", signal, fetched), func(t *testing.T) {
+				// A signal to a Go program is the runtime's; to a shell it is the system's.
+				cmd := exec.Command("/bin/sh", "-c", "read line; exit 3")
+				stdin, err := cmd.StdinPipe()
+				must(t, err)
+				must(t, cmd.Start())
+				defer cmd.Wait()
+				start, err := shm.ProcessStart(cmd.Process.Pid)
+				must(t, err)
+				w, err := watchProcess(cmd.Process.Pid, start)
+				must(t, err)
+				defer w.close()
+				before := shm.ReadClock(shm.ClockMonotonic).Raw
+				want := uint32(signal)
+				if signal == 0 {
+					stdin.Close()
+					want = 3 << 8
+				} else {
+					must(t, cmd.Process.Signal(signal))
+				}
+				if fetched {
+					cmd.Wait()
+				}
+				<-w.over
+				if !w.gone() || w.end.status == nil || *w.end.status&^0x80 != want {
+					t.Errorf("gone %v, %+v; want status %#x", w.gone(), w.end, want)
+				}
+				if now := shm.ReadClock(shm.ClockMonotonic).Raw; w.end.raw < before || w.end.raw > now {
+					t.Errorf("ended at %d, not between %d and %d", w.end.raw, before, now)
+				}
+			})
+		}
 	}
 }

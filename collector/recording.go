@@ -72,6 +72,7 @@ type recording struct {
 	sensorLosses   uint64          // values that found no room
 	died           uint64          // operations that a dead collector had in memory
 	unresolved     uint64          // calls of which it had not seen the operations
+	end            *shard.End      // of the process; nil: it is still there, or nobody knows
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
@@ -506,6 +507,7 @@ func (r *recording) snapshot() {
 	}
 	r.markers, r.line.jumps = nil, nil
 	p.Settings[settingTaken] = r.taken.String()
+	p.End = r.end
 
 	h := r.source.Header()
 	p.Masks = shard.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes, Withheld: h.Withheld & h.EventMask}

@@ -357,6 +357,9 @@ func (c *live) end() error {
 	c.line.add(round.Clock)
 	c.takeRest()
 	c.endGPUs()
+	if c.ended {
+		c.recording.end = c.watch.end.of(c.memory, c.line, round.Clock)
+	}
 	err = c.finish(c.ended)
 	c.say("%d records taken, process ended: %v", c.records, c.ended)
 	if c.ended {

@@ -129,6 +129,7 @@ func salvageOpen(fd int, p *shard.Process, finished bool, experiment string, dea
 			file.remove(p.Memory)
 			return false, nil
 		}
+		r.end = &shard.End{Called: memory.Ended()}
 		err = r.finish(true)
 	}
 	if err != nil {

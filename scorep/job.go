@@ -3,10 +3,12 @@
 package scorep
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ncclotf2/regions"
 	"ncclotf2/shard"
@@ -17,6 +19,7 @@ import (
 type Job struct {
 	Processes     []*JobProcess      // in world order
 	Communicators []*JobCommunicator // of more than one rank, in the order of their begin
+	Deaths        []string           // of processes that did not end in order, in words, the first one first
 }
 
 // JobProcess is one process of a job. Times are nanoseconds since 1970 on the job's common clock.
@@ -26,6 +29,8 @@ type JobProcess struct {
 	PID       int
 	State     State
 	Last      uint64 // time of its last event; 0 if there is none
+	Ended     uint64 // when it had ended; 0 if it runs, or nobody saw that
+	How       string // how it ended, if that was not in order: "killed by SIGKILL"; else ""
 	Lost      uint64 // events that could not be recorded
 	Continued bool   // another collector took over: counts of operations may be off by those under way then
 	Ends      bool   // the ends of operations were recorded, not just that they were called
@@ -41,6 +46,9 @@ type JobCommunicator struct {
 	Name  string
 	Size  int
 	Ranks []*JobRank // by rank; nil: no data of this rank was found
+	// Names are those of the ranks, in the world: "Rank 3"; where there is no world order, or a process has several GPUs without
+	// ranks of their own, what tells them apart.
+	Names []string
 }
 
 // JobRank is one rank of a communicator: how far it has come.
@@ -72,6 +80,18 @@ type JobPart struct {
 // At brings a time of the shard to the job's common clock.
 func (p *JobPart) At(t uint64) uint64 { return p.part.at(t) }
 
+// Is says in words how a process stands: "running", "ended" (in order), how it died ("killed by SIGKILL"), or "crashed": its
+// collector died, too.
+func (p *JobProcess) Is() string {
+	switch p.State {
+	case Running:
+		return "running"
+	case Crashed:
+		return "crashed"
+	}
+	return cmp.Or(p.How, "ended")
+}
+
 // Last is the time of the job's last event.
 func (j *Job) Last() (last uint64) {
 	for _, p := range j.Processes {
@@ -99,8 +119,9 @@ func Jobs(dir string) (jobs []*Job, problems []string, err error) {
 
 func newJob(r *run) *Job {
 	job := new(Job)
-	arrange(r)
 	nameInstances(r.instances)
+	_, kept := arrange(r)
+	numbers := numberWorld(r)
 	processes := make(map[*part]*JobProcess)
 	ordered := slices.Clone(r.parts)
 	slices.SortFunc(ordered, func(a, b *part) int { return a.index - b.index })
@@ -131,9 +152,10 @@ func newJob(r *run) *Job {
 			}
 			last = q
 		}
-		jp.State = last.state
+		jp.State, jp.Ended, jp.How = last.state, last.ended(), howEnded(last.process)
 		job.Processes = append(job.Processes, jp)
 	}
+	job.Deaths = deathWords(deaths(ordered))
 	home := make(map[*instance]*JobCommunicator)
 	for _, in := range r.instances {
 		c := home[in.base]
@@ -142,6 +164,7 @@ func newJob(r *run) *Job {
 				continue
 			}
 			c = &JobCommunicator{Name: in.name, Size: in.nranks, Ranks: make([]*JobRank, in.nranks)}
+			c.Names = in.rankNames(&numbers, kept[in])
 			home[in] = c
 			job.Communicators = append(job.Communicators, c)
 		}
@@ -157,6 +180,29 @@ func newJob(r *run) *Job {
 		}
 	}
 	return job
+}
+
+// rankNames names the ranks of a communicator for people.
+func (in *instance) rankNames(n *numbering, kept map[int]slot) []string {
+	names := make([]string, in.nranks)
+	of := make(map[*part]int)
+	for m := range in.present() {
+		of[m.part]++
+	}
+	for rank, m := range in.members {
+		if m == nil {
+			names[rank] = strings.TrimSuffix(kept[rank].place.name, noData)
+			continue
+		}
+		names[rank] = m.part.origin().name
+		gpu := m.shard().GPU
+		if world, ok := n.device[device{m.part, gpu}]; ok {
+			names[rank] = fmt.Sprintf("Rank %d", world)
+		} else if of[m.part] > 1 && gpu >= 0 && gpu < len(m.part.process.GPUs) {
+			names[rank] += fmt.Sprintf(" GPU %d", m.part.process.GPUs[gpu].Device)
+		}
+	}
+	return names
 }
 
 // add takes a further shard's view of the rank, in the order of collectors. A collector that took over knows

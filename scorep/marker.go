@@ -28,6 +28,7 @@ const markerGroup = "nccl-otf2"
 const (
 	categoryMissing    = "Missing data"
 	categoryIncomplete = "Incomplete process"
+	categoryDied       = "Process died"
 	categoryDiffer     = "Sequences differ"
 	categoryPaused     = "Recording paused"
 	categoryPXN        = "Unknown originator"
@@ -59,6 +60,12 @@ func (a *archive) mark() {
 			out.time = min(max(out.time, a.first), a.last)
 			out.duration = min(out.duration, a.last-out.time)
 			a.markers = append(a.markers, out)
+		}
+		if how := howEnded(p.process); how != "" {
+			a.markers = append(a.markers, marker{
+				time: min(max(p.at(p.process.LastTime), p.ended(), a.first), a.last), severity: otf2.MarkerSeverityHigh,
+				category: categoryDied, text: fmt.Sprintf("%s (%s): %s", p.name, p.id(), how), scope: otf2.MarkerScopeLocationGroup, ref: group,
+			})
 		}
 		if p.state == Finished {
 			continue

@@ -17,6 +17,7 @@ import (
 //
 //	PROCESSES, PROCESSES_FINISHED, PROCESSES_RUNNING, PROCESSES_CRASHED   processes with data, by state
 //	PROCESSES_CONTINUED       of them, those that are a process counted before: another collector took over
+//	PROCESSES_DIED            of them, those that did not end in order; DIED::<n> tells how, and who was first
 //	PROCESSES_MISSING         processes of which only their places in communicators are known
 //	RANKS_MISSING             communicator ranks without data
 //	COMMUNICATORS             of more than one rank, those of networks not counted
@@ -92,6 +93,11 @@ func (a *archive) describe() {
 	ps.number("PROCESSES_RUNNING", states[1])
 	ps.number("PROCESSES_CRASHED", states[2])
 	ps.positive("PROCESSES_CONTINUED", a.continuedProcesses())
+	dead := deaths(a.ordered())
+	ps.positive("PROCESSES_DIED", uint64(len(dead)))
+	for i, line := range deathWords(dead) {
+		ps.add(fmt.Sprintf("%sDIED::%d", prefix, i), line)
+	}
 	ps.number("PROCESSES_MISSING", uint64(a.missingProcesses()))
 	ps.number("RANKS_MISSING", uint64(missingRanks))
 	ps.number("COMMUNICATORS", uint64(len(a.instances)))
@@ -169,7 +175,7 @@ func (a *archive) missingProcesses() int {
 // definitions tell.
 func (a *archive) complete(sum *counts) bool {
 	for _, p := range a.run.parts {
-		if p.state != Finished || p.process.Import != nil && p.process.Import.Partial {
+		if p.state != Finished || p.process.End.Died() || p.process.Import != nil && p.process.Import.Partial {
 			return false
 		}
 	}

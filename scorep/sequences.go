@@ -41,7 +41,7 @@ func compareSequences(instances []*instance) []Difference {
 		for _, f := range in.functions() {
 			var tracks []track
 			for m := range in.present() {
-				tracks = append(tracks, track{rank: m.shard().Rank, of: m.shard().Sequences[f], unfinished: m.part.state == Running})
+				tracks = append(tracks, track{rank: m.shard().Rank, of: m.shard().Sequences[f], unfinished: m.part.unfinished()})
 			}
 			first, last, detail, differ := compareTracks(tracks)
 			if in.parted != nil {
@@ -54,8 +54,8 @@ func compareSequences(instances []*instance) []Difference {
 		for _, pair := range in.pairs() {
 			src, dst := in.members[pair.src], in.members[pair.dst]
 			tracks := []track{
-				{pair.src, src.shard().Sequences[pair.sendKey()], src.part.state == Running},
-				{pair.dst, dst.shard().Sequences[pair.recvKey()], dst.part.state == Running},
+				{pair.src, src.shard().Sequences[pair.sendKey()], src.part.unfinished()},
+				{pair.dst, dst.shard().Sequences[pair.recvKey()], dst.part.unfinished()},
 			}
 			first, last, detail, differ := compareTracks(tracks)
 			if in.parted != nil { // messages are chosen by the collectives around them
@@ -155,12 +155,18 @@ type track struct {
 	unfinished bool // more may follow
 }
 
+// unfinished tells that the operations of a process are those of a beginning, and others would have followed: it runs, or it
+// died, and all that it had done was recorded.
+func (p *part) unfinished() bool {
+	return p.state == Running || p.process.End.Died() && len(p.process.Counts.Lost) == 0
+}
+
 // compareTracks finds the ordinals from which on the sequences may differ.
 //
 // Digests are running hashes: the first that differs convicts the operations since the one before,
 // and all later ones, because a lost operation shifts the rest. Where the counts differ, the
 // operations after the last common digest cannot be compared and count as different, too; not so
-// for a process that is still running, whose tail is simply not there yet.
+// for a process that is still running, or died, whose tail is simply not there.
 func compareTracks(tracks []track) (first, last uint64, detail string, differ bool) {
 	if len(tracks) < 2 {
 		return 0, 0, "", false

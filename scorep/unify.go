@@ -77,7 +77,8 @@ type RunResult struct {
 	Finished      int          `json:"finished"`
 	Running       int          `json:"running"`
 	Crashed       int          `json:"crashed"`
-	Missing       int          `json:"missing"` // processes of which only their places in communicators are known
+	Died          []string     `json:"died,omitempty"` // of those that did not end in order, in words, the first one first
+	Missing       int          `json:"missing"`        // processes of which only their places in communicators are known
 	MissingRanks  int          `json:"missing_ranks"`
 	Hosts         int          `json:"hosts"`
 	Locations     int          `json:"locations"`
@@ -255,7 +256,7 @@ func (a *archive) result(files *placed) *RunResult {
 	r := &RunResult{
 		Missing: a.missingProcesses(), Locations: len(a.locations), Communicators: len(a.instances),
 		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied, Rewritten: files.rewritten,
-		Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
+		Died: deathWords(deaths(a.ordered())), Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
 	}
 	hosts := make(map[string]bool)
 	sum := newCounts()

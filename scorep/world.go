@@ -14,6 +14,9 @@ type world struct {
 	places []*place
 }
 
+// noData ends the names of places without data.
+const noData = " (no data)"
+
 // place is one PROCESS location group: a process with data, or one that is known only because a
 // communicator has more ranks than data was found for.
 type place struct {
@@ -213,7 +216,7 @@ func (w *world) keepMissing(r *run, n *numbering) map[*instance]map[int]slot {
 	at := func(rank int) *place {
 		p := byRank[rank]
 		if p == nil {
-			p = &place{rank: rank, name: fmt.Sprintf("Rank %d (no data)", rank)}
+			p = &place{rank: rank, name: fmt.Sprintf("Rank %d", rank) + noData}
 			byRank[rank] = p
 			w.places = append(w.places, p)
 		}
@@ -233,7 +236,7 @@ func (w *world) keepMissing(r *run, n *numbering) map[*instance]map[int]slot {
 					each := len(g.ranks) / k
 					s = slot{at(candidates[i/each]), i % each}
 				} else {
-					s = slot{place: &place{rank: -1, name: fmt.Sprintf("%s rank %d (no data)", in.name, rank)}}
+					s = slot{place: &place{rank: -1, name: fmt.Sprintf("%s rank %d", in.name, rank) + noData}}
 					w.places = append(w.places, s.place)
 				}
 				s.place.idle = max(s.place.idle, s.n+1)

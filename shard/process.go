@@ -68,6 +68,8 @@ type Process struct {
 	Counts  Counts    `json:"counts"`
 	Costs   []Cost    `json:"costs,omitempty"`
 	Pending []Pending `json:"pending"` // operations begun and not ended at the last flush
+
+	End *End `json:"end,omitempty"` // nil: nobody has seen the process's end, or it is still there
 }
 
 // SettingContinues is the key of Process.Settings under which a collector that took over from a dead one

@@ -29,8 +29,10 @@ type hang struct {
 	ordinal   int
 	missing   []int // ranks, of the communicator in which the operation is the first of the recording
 	events    string
-	end       string // "kill", "abort" (SIGABRT), "finalize": as after ncclCommAbort, those that are inside
+	end       ending // "kill", "abort" (SIGABRT), "finalize": as after ncclCommAbort, those that are inside
 }
+
+type ending string
 
 var hangs = []hang{
 	{"01-allreduce-2p", "AllReduce", 4, []int{1}, "gpu", "kill"},
@@ -57,7 +59,7 @@ func TestHang(t *testing.T) {
 func (h *hang) run(t *testing.T) {
 	rec, stops := h.cut(t, recording(t, h.recording))
 	dir := filepath.Join(t.TempDir(), "experiment")
-	stopped := make(chan struct{})
+	stopped, began := make(chan struct{}), time.Now()
 	var all sync.WaitGroup
 	all.Add(len(rec.Processes))
 	go func() {
@@ -90,7 +92,7 @@ func (h *hang) run(t *testing.T) {
 		t.Fatalf("the hosts ended before they stopped: %v", err)
 	}
 	// What is not on disk yet comes with the next flush.
-	fault := ""
+	fault, stood := "", time.Now()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if fault = h.fault(dir, true); fault == "" {
 			break
@@ -99,6 +101,7 @@ func (h *hang) run(t *testing.T) {
 	if fault != "" {
 		t.Errorf("while it hangs: %s", fault)
 	}
+	hung := time.Since(stood)
 	close(seen)
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -106,6 +109,107 @@ func (h *hang) run(t *testing.T) {
 	awaitNoCollectors(t, dir)
 	if fault := h.fault(dir, false); fault != "" {
 		t.Errorf("when it is dead: %s", fault)
+	}
+	if fault := h.end.fault(dir, rec, h.missing, hung, time.Since(began)); fault != "" {
+		t.Error(fault)
+	}
+}
+
+// fault compares what is said of the processes' ends, and how long they hung before, with what is true; "" if it fits.
+func (e ending) fault(dir string, rec *replay.Recording, missing []int, least, most time.Duration) string {
+	r, err := analysis.Hang(dir, time.Now())
+	if err != nil || len(r.Jobs) != 1 || len(r.Jobs[0].Communicators) == 0 {
+		return fmt.Sprint(r, err)
+	}
+	c := &r.Jobs[0].Communicators[0]
+	if age := time.Duration(c.Age); (age < least || age > most) && e != "finalize" {
+		return fmt.Sprintf("it was so for %v, and not for %v to %v", age, least, most)
+	}
+	for _, m := range c.Members {
+		want := map[ending]string{"kill": "killed by SIGKILL", "abort": "killed by SIGABRT", "finalize": "ended"}[e]
+		if e == "finalize" && slices.Contains(missing, m.Rank) {
+			want = "killed by SIGKILL"
+		}
+		if m.ProcessState != want {
+			return fmt.Sprintf("rank %d is %q, want %q", m.Rank, m.ProcessState, want)
+		}
+	}
+	return ""
+}
+
+// Of recordings of jobs that were killed while nobody went on: the report names what is missing, or in another order, says
+// that it was so until the end, and who was killed.
+func TestHangUntilTheEnd(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		operation string
+		ordinal   uint64
+		missing   []int
+	}{
+		{"c10-missing-4p", "AllReduce", 16, []int{2}},
+		{"c11-order-3p", "AllReduce", 7, nil}, // on one of the two communicators
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			rec, err := replay.Load(filepath.Join("../testdata/nccl-causes", tc.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var run struct {
+				Truth struct {
+					KilledAt uint64 `json:"killedAt"`
+				} `json:"truth"`
+			}
+			text, err := os.ReadFile(filepath.Join(rec.Dir, "run.json"))
+			if err == nil {
+				err = json.Unmarshal(text, &run)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(t.TempDir(), "experiment")
+			opt := usual(t, dir, clock(replay.ClockLive), env("NCCL_OTF2_EVENTS=gpu"))
+			opt.Pace = replay.PaceRecorded
+			opt.StopAt = func(process int) int { return len(rec.Processes[process].Calls) }
+			left := func(process int) time.Duration { // to live, after its last call
+				calls := rec.Processes[process].Calls
+				return time.Duration(run.Truth.KilledAt - calls[len(calls)-1].T)
+			}
+			opt.Stopped = func(process, pid int) {
+				time.Sleep(left(process))
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			began, least := time.Now(), left(0)
+			for i := range rec.Processes {
+				if !slices.Contains(tc.missing, i) {
+					least = min(least, left(i))
+				}
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+			defer cancel()
+			if _, err := replay.Run(ctx, rec, opt); err != nil {
+				t.Fatal(err)
+			}
+			awaitNoCollectors(t, dir)
+			if fault := ending("kill").fault(dir, rec, tc.missing, least, time.Since(began)); fault != "" {
+				t.Error(fault)
+			}
+			r, err := analysis.Hang(dir, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &r.Jobs[0].Communicators[0]
+			var missing []int
+			for _, m := range c.Members {
+				if m.State == "missing" {
+					missing = append(missing, m.Rank)
+				}
+			}
+			if c.Operation != tc.operation || c.Ordinal != tc.ordinal || !slices.Equal(missing, tc.missing) {
+				t.Errorf("%+v", c)
+			}
+			checkSound(t, unified(t, dir), analysis.Note)
+		})
 	}
 }
 
@@ -157,9 +261,9 @@ func (h *hang) fault(dir string, alive bool) string {
 	}
 	var text strings.Builder
 	_ = r.Document().WriteText(&text) // to memory
-	list := "ranks"
+	list := "Ranks"
 	if len(missing) == 1 {
-		list = "rank"
+		list = "Rank"
 	}
 	want := fmt.Sprintf("%s %s missing", list, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(missing)), ", "), "[]"))
 	if !strings.Contains(text.String(), want) {

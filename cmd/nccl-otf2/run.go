@@ -125,13 +125,13 @@ func run(o *runOptions, args []string) error {
 		fmt.Fprintln(os.Stderr, "nccl-otf2:", text)
 	}
 	began := time.Now()
-	code, err := runChild(args, env.list())
+	code, child, err := runChild(args, env.list())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "nccl-otf2:", err)
 		return exitCode(code)
 	}
 	if dir != "" {
-		conclude(dir, env, member, unify, began, filepath.Base(args[0]))
+		conclude(dir, env, member, unify, began, filepath.Base(args[0]), child)
 	}
 	return exitCode(code)
 }
@@ -143,7 +143,7 @@ func newDirectory() string {
 
 // conclude makes the archive after the command and says what came of it. Nothing here changes the
 // exit code: it is the command's.
-func conclude(dir string, env *environment, member, archive bool, began time.Time, command string) {
+func conclude(dir string, env *environment, member, archive bool, began time.Time, command string, child *os.ProcessState) {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "nccl-otf2: "+format+"\n", args...)
 	}
@@ -154,6 +154,11 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	p := newProgress()
 	late := waitForCollectors(wait, dir, p)
 	p.done()
+	if status, ok := child.Sys().(syscall.WaitStatus); ok {
+		if err := shard.TellStatus(dir, child.Pid(), uint32(status)); err != nil {
+			say("how %s ended was not noted: %s", command, oneLine(err.Error()))
+		}
+	}
 	if !recordedSince(dir, began) {
 		if !member {
 			say("nothing was recorded: %s did not load the plugin (no NCCL, NCCL older than 2.23, or another plugin in force); `nccl-otf2 doctor` looks for the reason", command)
@@ -211,15 +216,15 @@ func join(dir string, env *environment, began time.Time, say func(format string,
 	return to, err == nil
 }
 
-// runChild runs the command on the tool's own streams and gives its exit code. An error means that it
+// runChild runs the command on the tool's own streams and gives its exit code, and how it ended. An error means that it
 // did not start.
-func runChild(args, env []string) (int, error) {
+func runChild(args, env []string) (int, *os.ProcessState, error) {
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		if errors.Is(err, os.ErrPermission) {
-			return exitCannotRun, fmt.Errorf("%s cannot be started: no right to execute it", args[0])
+			return exitCannotRun, nil, fmt.Errorf("%s cannot be started: no right to execute it", args[0])
 		}
-		return exitNotFound, fmt.Errorf("%s: no such command", args[0])
+		return exitNotFound, nil, fmt.Errorf("%s: no such command", args[0])
 	}
 	child := exec.Command(path, args[1:]...)
 	child.Args[0] = args[0]
@@ -235,7 +240,7 @@ func runChild(args, env []string) (int, error) {
 	}
 	defer signal.Stop(signals)
 	if err := child.Start(); err != nil {
-		return exitCannotRun, fmt.Errorf("%s cannot be started: %w", args[0], err)
+		return exitCannotRun, nil, fmt.Errorf("%s cannot be started: %w", args[0], err)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -257,12 +262,12 @@ func runChild(args, env []string) (int, error) {
 	close(ended)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return exitCannotRun, fmt.Errorf("wait for %s: %w", args[0], err)
+		return exitCannotRun, nil, fmt.Errorf("wait for %s: %w", args[0], err)
 	}
 	if status, ok := child.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal()), nil
+		return 128 + int(status.Signal()), child.ProcessState, nil
 	}
-	return child.ProcessState.ExitCode(), nil
+	return child.ProcessState.ExitCode(), child.ProcessState, nil
 }
 
 // inForeground reports whether this process is in the foreground group of a terminal.

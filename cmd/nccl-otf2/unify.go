@@ -206,6 +206,9 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		if r.Crashed > 0 {
 			warn("%s ended without completing: what had reached the disk is in the archive", count(r.Crashed, "process", "processes"))
 		}
+		for _, line := range r.Died {
+			warn("%s", line)
+		}
 		if r.Missing > 0 {
 			warn("%s left nothing here", count(r.Missing, "process of the job", "processes of the job"))
 		}

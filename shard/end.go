@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// End is how and when the job process ended.
+type End struct {
+	// Time is when the system had taken the process down, on its own time line; 0 if nobody saw it. With the clock "host" it is
+	// what the program's clock last said.
+	Time uint64 `json:"time"`
+	// Status is what waitpid(2) gave the process's parent; nil if nobody could tell: it is the parent's to know, and what the
+	// system tells others depends on its version.
+	Status *uint32 `json:"status,omitempty"`
+	// Called: its exit handlers have begun, so it called exit, or returned from main.
+	Called bool `json:"called"`
+}
+
+// Signal is the one that ended the process; 0 if none is known to have.
+func (e *End) Signal() unix.Signal {
+	if e == nil || e.Status == nil || !unix.WaitStatus(*e.Status).Signaled() {
+		return 0
+	}
+	return unix.WaitStatus(*e.Status).Signal()
+}
+
+// Died tells that the process did not end in order: by a signal, with another exit code than 0, or without it being known how
+// and without a call of exit.
+func (e *End) Died() bool {
+	switch {
+	case e == nil:
+		return false
+	case e.Status != nil:
+		return *e.Status != 0
+	}
+	return !e.Called
+}
+
+// String says how the process ended, as in "Rank 3: killed by SIGSEGV"; "" if nothing is known.
+func (e *End) String() string {
+	switch {
+	case e == nil:
+		return ""
+	case e.Signal() != 0:
+		if name := unix.SignalName(e.Signal()); name != "" {
+			return "killed by " + name
+		}
+		return fmt.Sprintf("killed by signal %d", int(e.Signal()))
+	case e.Status != nil && *e.Status != 0:
+		return fmt.Sprintf("exited with code %d", unix.WaitStatus(*e.Status).ExitStatus())
+	case e.Status == nil && !e.Called:
+		return "ended without exit (killed, or by _exit)"
+	}
+	return "exited"
+}
+
+// TellStatus notes how a process of this machine ended, in its shard of an experiment directory, if its collector could not
+// tell: its parent can. A process without a finished shard is none of ours.
+func TellStatus(experiment string, pid int, status uint32) error {
+	entries, err := List(experiment)
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if p := e.Process; e.State == Done && p != nil && p.PID == pid && p.Host == host && p.End != nil && p.End.Status == nil {
+			p.End.Status = &status
+			if err := (&Store{path: e.Path}).Write(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"os"
+	"testing"
+)
+
+func TestEndWords(t *testing.T) {
+	status := func(s uint32) *uint32 { return &s }
+	for _, tc := range []struct {
+		end  *End
+		text string
+		died bool
+	}{
+		{nil, "", false},
+		{&End{}, "ended without exit (killed, or by _exit)", true},
+		{&End{Called: true}, "exited", false},
+		{&End{Status: status(0)}, "exited", false},
+		{&End{Status: status(0), Called: true}, "exited", false},
+		{&End{Status: status(3 << 8), Called: true}, "exited with code 3", true},
+		{&End{Status: status(9)}, "killed by SIGKILL", true},
+		{&End{Status: status(9), Called: true}, "killed by SIGKILL", true},
+		{&End{Status: status(15)}, "killed by SIGTERM", true},
+		{&End{Status: status(11 | 0x80)}, "killed by SIGSEGV", true}, // with a core file
+		{&End{Status: status(6)}, "killed by SIGABRT", true},
+		{&End{Status: status(40)}, "killed by signal 40", true},
+	} {
+		if tc.end.String() != tc.text || tc.end.Died() != tc.died {
+			t.Errorf("%+v: %q, died %v; want %q, %v", tc.end, tc.end, tc.end.Died(), tc.text, tc.died)
+		}
+	}
+}
+
+// What a parent knows is noted where nobody else knew.
+func TestTellStatus(t *testing.T) {
+	dir := t.TempDir()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := uint32(9)
+	for uuid, p := range map[string]*Process{
+		"child": {PID: 10, Host: host, End: &End{}}, "other": {PID: 11, Host: host, End: &End{}}, "elsewhere": {PID: 10, Host: host + "x", End: &End{}},
+		"known": {PID: 10, Host: host, End: &End{Status: &known}}, "running": {PID: 10, Host: host},
+	} {
+		p.Version, p.UUID = Version, uuid
+		s, err := Create(dir, uuid)
+		if err == nil {
+			err = s.Write(p)
+		}
+		if err == nil && p.End != nil {
+			err = s.Finish()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+	}
+	if err := TellStatus(dir, 10, 15); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := List(dir)
+	if err != nil || len(entries) != 5 {
+		t.Fatal(entries, err)
+	}
+	for _, e := range entries {
+		want := map[string]string{"child": "killed by SIGTERM", "known": "killed by SIGKILL", "running": ""}
+		text, ok := want[e.Process.UUID]
+		if !ok {
+			text = (&End{}).String()
+		}
+		if got := e.Process.End.String(); got != text {
+			t.Errorf("%s: %q, want %q", e.Process.UUID, got, text)
+		}
+	}
+}
