@@ -33,6 +33,9 @@ type fakeGPU struct {
 	late    float64 // mean of the rest
 	rare    float64 // share of reports that come a thousand times later
 	garbage float64 // share of stamps that are nonsense
+	away    float64 // mean time, ns, that the thread which reports is kept from running at a time; 0: never
+	runs    float64 // mean time, ns, that it runs between
+	turn    turn
 
 	// The kernels.
 	n      int
@@ -83,6 +86,24 @@ func (f *fakeGPU) delay() float64 {
 	return d
 }
 
+// turn is when the thread that reports runs, and from when on it does not; it is back at the last time.
+type turn struct{ stops, back float64 }
+
+// report is when something that happens at a time is reported. Times rise, as far as they are away.
+func (f *fakeGPU) report(t float64) float64 {
+	if f.away == 0 {
+		return t + f.delay()
+	}
+	for t >= f.turn.back {
+		f.turn.stops = f.turn.back + f.rand.ExpFloat64()*f.runs
+		f.turn.back = f.turn.stops + f.rand.ExpFloat64()*f.away
+	}
+	if t >= f.turn.stops {
+		t = f.turn.back
+	}
+	return t + f.delay()
+}
+
 // kernels runs one kernel after the other, each launched some µs before it begins.
 func (f *fakeGPU) kernels() []fakeKernel {
 	var out []fakeKernel
@@ -116,8 +137,12 @@ func (f *fakeGPU) kernels() []fakeKernel {
 			k.launch, queue = queue, queue+12e3
 		}
 		t = k.end
-		k.began = k.begin + f.delay()
-		k.ended = max(k.end+f.delay(), k.began)
+		k.began = f.report(k.begin)
+		k.ended = max(f.report(k.end), k.began)
+		if n := len(out); n > 0 && f.away > 0 { // in order
+			k.began = max(k.began, out[n-1].ended+500)
+			k.ended = max(k.ended, k.began+500)
+		}
 		k.first, k.last = f.stamp(k.begin), f.stamp(k.end)
 		out = append(out, k)
 	}

@@ -18,7 +18,12 @@ import (
 // unknown rate. A gamma distribution as what is known of the rate beforehand (priorShape, priorNs: of the order of one
 // report per µs; measured on recordings of real NCCL runs) makes e Lomax distributed. Its median is
 // the correction, its 95th percentile the uncertainty; what all reports are late (systematicNs: the stamp's way
-// to the host and one round of NCCL's polling) and the stamps' rounding come on top, and the lower bounds limit it.
+// to the host and one round of NCCL's polling; more, sharedDelay, where reports usually are very late) and the stamps'
+// rounding come on top, and the lower bounds limit it.
+//
+// That holds for delays that have nothing to do with each other. On a starved host the thread that reports is kept from running
+// for milliseconds, and then reports all that has happened in one go: all late together, some by nearly the same time. Such
+// reports are one witness (fitScratch.fit).
 type clockLine struct {
 	g     uint64  // middle of the block
 	d     int64   // offset there
@@ -43,6 +48,9 @@ const (
 	priorShape   = 2.0
 	priorNs      = 2000.0
 	systematicNs = 2000.0
+
+	polledNs    = 10_000.0 // a thread that is never kept from reporting is less late
+	sharedDelay = 0.005    // share of the usual delay that all reports may have in common (recordings of starved jobs)
 
 	minSlopePoints = 5 // fewer do not tell a slope
 	stretches      = 8
@@ -90,10 +98,6 @@ type fitScratch struct {
 	apart []float64
 }
 
-func (f *fitScratch) append(x uint64, y int64) {
-	f.x, f.y = append(f.x, float64(int64(x))), append(f.y, float64(y))
-}
-
 // lowest finds the m least of y − slope·x in [from, to), in order, and their x. They are put behind what is there.
 func (f *fitScratch) lowest(slope float64, from, to, m int) {
 	first := len(f.low)
@@ -133,20 +137,56 @@ func (f *fitScratch) agreeing(n int) int {
 }
 
 // fit fits a line to points, to be used around the stamp middle.
+//
+// Reports of one go agree on nothing: two that are closer together than the quickest may be late can have been late for one
+// reason. So they count as one, and the line is fitted again, until it is not said to be off by more than the reports
+// are apart. Where too few remain they do not tell how late they were: only launches do.
 func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, grain float64) clockLine {
+	f.take(points, middle, 0)
+	l := f.line(points, middle, before, grain)
+	latest := slices.Max(f.y) - slices.Min(f.y)
+	for apart := polledNs; l.stat > apart; {
+		apart = max(l.stat, 2*apart)
+		f.take(points, middle, apart)
+		l = f.line(points, middle, before, grain)
+		if len(f.x) <= few {
+			if l.stat = latest; !math.IsInf(l.limit, 1) {
+				l.stat = l.limit
+			}
+			break
+		}
+	}
+	return l
+}
+
+// take takes the reports of points to fit to: of those made less than apart (ns) after one another, the quickest.
+func (f *fitScratch) take(points []clockPoint, middle uint64, apart float64) {
 	f.x, f.y = f.x[:0], f.y[:0]
-	d0 := points[0].d
+	add := func(g uint64, d int64) {
+		x, y, last := float64(int64(g-middle)), float64(d-points[0].d), len(f.x)-1
+		switch {
+		case last < 0 || math.Abs((x+y)-(f.x[last]+f.y[last])) >= apart:
+			f.x, f.y = append(f.x, x), append(f.y, y)
+		case y < f.y[last]:
+			f.x[last], f.y[last] = x, y
+		}
+	}
 	for i := range points {
 		p := &points[i]
 		if p.g2 != 0 && p.g2 < p.g {
-			f.append(p.g2-middle, p.d2-d0)
+			add(p.g2, p.d2)
 		}
-		f.append(p.g-middle, p.d-d0)
+		add(p.g, p.d)
 		if p.g2 >= p.g {
-			f.append(p.g2-middle, p.d2-d0)
+			add(p.g2, p.d2)
 		}
 	}
+}
+
+// line fits a line to what was taken of points.
+func (f *fitScratch) line(points []clockPoint, middle uint64, before *clockLine, grain float64) clockLine {
 	n := len(f.x)
+	d0 := points[0].d
 	span := f.x[n-1] - f.x[0]
 	known := 0.0
 	if before != nil {
@@ -173,17 +213,33 @@ func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, 
 		l.pivot += x / float64(m)
 	}
 	l.bend = f.bend(slope)
-	l.stat = max(most-late, late) + systematicNs + grain + l.bend
+	l.stat = max(most-late, late) + max(systematicNs, sharedDelay*f.usually(slope)) + grain + l.bend
+	least := 0.0
 	for i := range points {
-		if p := &points[i]; p.begin != 0 {
-			if gap := -l.above(p.begin, p.least); gap >= 0 {
-				if limit := max(gap, late) + grain; limit < l.limit {
-					l.limit, l.limitAt = limit, float64(int64(p.begin-middle))
-				}
-			}
+		p := &points[i]
+		if p.begin == 0 {
+			continue
+		}
+		gap := -l.above(p.begin, p.least)
+		if least = min(least, gap); gap < 0 {
+			continue
+		}
+		if limit := max(gap, late) + grain; limit < l.limit {
+			l.limit, l.limitAt = limit, float64(int64(p.begin-middle))
 		}
 	}
+	l.stat, l.limit = l.stat-least, l.limit-least // the line lies below what a launch allows
 	return l
+}
+
+// usually is how late reports usually are, beyond the quickest: the median.
+func (f *fitScratch) usually(slope float64) float64 {
+	f.apart = f.apart[:0]
+	for i := range f.x {
+		f.apart = append(f.apart, f.y[i]-slope*f.x[i])
+	}
+	slices.Sort(f.apart)
+	return f.apart[len(f.apart)/2] - f.apart[0]
 }
 
 // bend is by how much the quickest reports of some stretch lie farther above the line than chance explains: 0, or what

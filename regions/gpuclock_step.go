@@ -9,8 +9,9 @@ import (
 
 // Jumps of a GPU's clock, or of the host's line, begin a new segment.
 //
-// A jump ahead of the GPU's clock makes reports seem to come before their stamps were taken. That cannot be explained
-// by anything else, but a stamp can be garbage: three pairs that agree are asked for.
+// A jump ahead of the GPU's clock makes reports seem to come before their stamps were taken. So does the first quick report
+// after many late ones, as on a starved host: that is no jump as long as one line lies below all reports and above all launches.
+// And a stamp can be garbage: three pairs that agree are asked for.
 //
 // A jump back makes reports seem to come late, and kernels to begin before their launch. So do the stamps of earlier
 // kernels that NCCL hands out when its counters have parted (notes on the API, §7.4), which is far more
@@ -22,6 +23,7 @@ const (
 	stepSlackNs   = 10_000       // beyond the uncertainty
 	aheadPoints   = 2 * quickest // that a line must have been fitted to
 	aheadPairs    = 3
+	lateBeyond    = 15 // times the uncertainty of the line: all reports were as late by a chance of one in a million
 	aheadSpreadNs = 500_000
 	backPlans     = 8
 	backPairs     = 16
@@ -53,7 +55,7 @@ type stepBack struct {
 func (k *gpuClock) jumpedAhead(line *clockLine, g, c uint64) bool {
 	a := &k.ahead
 	above := line.above(g, int64(c-g))
-	if line.points < aheadPoints || above > -3*line.uncertainty(g).most-stepSlackNs {
+	if line.points < aheadPoints || above > -line.contradicted(g)-stepSlackNs {
 		if len(a.pairs) > 0 {
 			if a.agree++; a.agree >= agreeingPairs {
 				*a = stepAhead{}
@@ -78,6 +80,13 @@ func (k *gpuClock) jumpedAhead(line *clockLine, g, c uint64) bool {
 	pairs := slices.DeleteFunc(a.pairs, func(p clockPair) bool { return math.Abs(p.above-above) >= aheadSpreadNs })
 	k.jump(pairs, false, pairs[0].c)
 	return true
+}
+
+// contradicted is by how much a report must lie below the line for both not to be of one line: the line would be below what
+// launches allow. What they do not bound can all have been late, unless it is by many times what the line may be off by.
+func (l *clockLine) contradicted(g uint64) float64 {
+	x := float64(int64(g - l.g))
+	return min(math.Hypot(lateBeyond*l.stat, 3*l.slopeOff.most*(x-l.pivot)), l.limit+l.slopeOff.most*math.Abs(x-l.limitAt))
 }
 
 // early takes a kernel that seems to have begun before its launch, at host time t, and has nothing else

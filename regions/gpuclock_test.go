@@ -125,6 +125,40 @@ func TestGPUTimeOfManyClocks(t *testing.T) {
 	}
 }
 
+// On a starved host the thread that reports is kept from running for milliseconds at a time, and then reports all that has
+// happened in one go. All stamps lie on one line: none is thrown away, no jump is seen, and what is said of the times is true.
+func TestGPUTimeOnStarvedHosts(t *testing.T) {
+	covered, ends := 0, 0
+	var uncertainties []float64
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		f := newFakeGPU(seed)
+		f.drift = (r.Float64() - 0.5) * 40e-6
+		f.away, f.runs = 1e6*math.Exp2(5*r.Float64()), 2e3*math.Exp2(8*r.Float64())
+		f.late, f.rare = 500+r.ExpFloat64()*2000, 0
+		f.n, f.burst, f.queued = 20+r.IntN(400), 1+r.IntN(40), r.IntN(2) == 0
+		f.pause = 1e6 * math.Exp2(7*r.Float64())
+		kernels := f.kernels()
+		s, shown := f.play(t, kernels, otf2.ParadigmCUDA)
+		var a accuracy
+		if err := a.add(kernels, shown); err != nil {
+			t.Fatal(err)
+		}
+		if a.gpu < a.operations || s.m.clocks[0].steps > 0 || len(s.p.Markers) > 0 {
+			t.Errorf("seed %d (away for %.1f ms, runs for %.0f µs): %v; %d steps, %d markers", seed, f.away/1e6, f.runs/1e3, a.String(), s.m.clocks[0].steps, len(s.p.Markers))
+		}
+		covered, ends = covered+a.covered, ends+len(a.errors)
+		uncertainties = append(uncertainties, nth(a.uncertainties, .5))
+		if testing.Verbose() {
+			t.Logf("seed %d (away for %.1f ms, runs for %.0f µs): %v", seed, f.away/1e6, f.runs/1e3, a.String())
+		}
+	}
+	t.Logf("%d of %d errors are within the uncertainty, of which the median of medians is %.2f µs", covered, ends, nth(uncertainties, .5)/1000)
+	if covered*100 < ends*95 {
+		t.Error("that is not 95 in 100")
+	}
+}
+
 // strictSlackNs is by how much an interval may be off beyond its uncertainty where stamps are not its own.
 const strictSlackNs = 20_000
 

@@ -510,11 +510,10 @@ func TestStampsThatCannotBeTrueAreNotUsed(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		begin, end uint64 // stamps
-		first      int    // where the operation before is shown: the later the reports, the less is known of the clock
 	}{
-		{"missing", 0, 0, 61},
-		{"end before begin", gpu(150), gpu(120), 61},
-		{"of a kernel before the launch", gpu(10), gpu(40), 60},
+		{"missing", 0, 0},
+		{"end before begin", gpu(150), gpu(120)},
+		{"of a kernel before the launch", gpu(10), gpu(40)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t, 4)
@@ -524,16 +523,16 @@ func TestStampsThatCannotBeTrueAreNotUsed(t *testing.T) {
 			s.start(1, 151, shm.EventKernelCh, "k", "a", shm.Record{PTimer: c.begin})
 			s.give(1, 160, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22, Flags: shm.FlagHasArg, Arg: c.end})
 			s.stop(1, 160, shm.EventKernelCh, "k")
-			s.expect(s.lines(shard.KindRank, AttrTimingSource), fmt.Sprintf(`
+			s.expect(s.lines(shard.KindRank, AttrTimingSource), `
 				0 CommCreate
-				%[1]d Enter AllReduce TIMING_SOURCE=gpu
-				%[1]d MpiCollectiveBegin
-				%[2]d MpiCollectiveEnd [11 0 4294967295 4096 4096]
-				%[2]d Leave AllReduce
+				61 Enter AllReduce TIMING_SOURCE=gpu
+				61 MpiCollectiveBegin
+				90 MpiCollectiveEnd [11 0 4294967295 4096 4096]
+				90 Leave AllReduce
 				104 Enter AllReduce TIMING_SOURCE=enqueue
 				104 MpiCollectiveBegin
 				109 MpiCollectiveEnd [11 0 4294967295 4096 4096]
-				109 Leave AllReduce`, c.first, c.first+29))
+				109 Leave AllReduce`)
 			if n := s.p.Counts.Oddities["IMPLAUSIBLE_GPU_TIMES"]; n != 1 {
 				t.Errorf("%d implausible times counted, want 1", n)
 			}

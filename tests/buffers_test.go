@@ -34,7 +34,7 @@ func TestClassesOfBuffers(t *testing.T) {
 	versions := slices.Sorted(maps.Keys(kernelSizes))
 	var all classesSeen
 	t.Run("recordings", func(t *testing.T) {
-		for i, rec := range recordings(t) {
+		for i, rec := range kernelRecordings(t) {
 			for k, version := range versions {
 				if k != i%len(versions) && rec.Name != "02-allcoll-4p-net" {
 					continue

@@ -160,7 +160,7 @@ func compareKernels(t *testing.T, version uint32, truth *replay.GPUTruth, got *a
 // Kernels of all recordings, under every layout of records, reach the records exactly once, and each launch of NCCL's
 // has told CUPTI its handle.
 func TestKernelsReachTheRecords(t *testing.T) {
-	for _, rec := range recordings(t) {
+	for _, rec := range kernelRecordings(t) {
 		for version := range kernelSizes {
 			t.Run(fmt.Sprint(rec.Name, "/", version), func(t *testing.T) {
 				t.Parallel()

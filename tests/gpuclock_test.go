@@ -134,17 +134,33 @@ func stampTruth(p *replay.Process, group *replay.Event) (ran, bool) {
 		if ev.Type != replay.TypeKernelCh || ev.Parent == nil || ev.Parent.Group != group {
 			continue
 		}
-		start, stop := stampsOf(ev)
-		k := kernelWith(p, ev.Context.Rank, start, stop)
-		if k == nil {
+		begin, end, ok := kernelOf(p, ev)
+		if !ok {
 			return r, false
 		}
-		if r.begin == 0 || k.T0 < r.begin {
-			r.begin = k.T0
+		if r.begin == 0 || begin < r.begin {
+			r.begin = begin
 		}
-		r.end = max(r.end, k.T1)
+		r.end = max(r.end, end)
 	}
 	return r, r.begin != 0
+}
+
+// pretendedClock is what the pretended GPU's clock is behind CLOCK_REALTIME (testdata/nccl-callbacks/README.md).
+const pretendedClock = 73_500_000_000_123
+
+// kernelOf tells when the kernel ran whose stamps an event has. Of runs without a reference the stamps tell: all are the
+// kernel's own, by a clock that neither drifts nor jumps.
+func kernelOf(p *replay.Process, ev *replay.Event) (begin, end uint64, ok bool) {
+	start, stop := stampsOf(ev)
+	if len(p.Kernels) == 0 {
+		o := p.Opens[0]
+		return start + pretendedClock - o.Real + o.T, stop + pretendedClock - o.Real + o.T, true
+	}
+	if k := kernelWith(p, ev.Context.Rank, start, stop); k != nil {
+		return k.T0, k.T1, true
+	}
+	return 0, 0, false
 }
 
 func stampsOf(ev *replay.Event) (start, stop uint64) {
@@ -175,14 +191,13 @@ func smallestDelay(p *replay.Process, rank int) time.Duration {
 		if c.Event == nil || c.Event.Type != replay.TypeKernelCh || c.Event.Context.Rank != rank {
 			continue
 		}
-		start, stop := stampsOf(c.Event)
-		k := kernelWith(p, rank, start, stop)
+		begin, end, ok := kernelOf(p, c.Event)
 		switch {
-		case k == nil:
+		case !ok:
 		case c.Kind == replay.CallStart:
-			least = min(least, time.Duration(c.T-k.T0))
+			least = min(least, time.Duration(c.T-begin))
 		case c.Kind == replay.CallState:
-			least = min(least, time.Duration(c.T-k.T1))
+			least = min(least, time.Duration(c.T-end))
 		}
 	}
 	return least

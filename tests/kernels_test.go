@@ -94,7 +94,7 @@ const kernelSlack = 100 * time.Microsecond
 // carried out; the application's own are linked to nothing.
 func TestKernelsInTheTimeline(t *testing.T) {
 	versions := slices.Sorted(maps.Keys(kernelSizes))
-	for i, rec := range recordings(t) {
+	for i, rec := range kernelRecordings(t) {
 		for k, version := range versions {
 			if k != i%len(versions) && rec.Name != "10-graph-3p" {
 				continue

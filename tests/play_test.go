@@ -45,8 +45,8 @@ func recordings(t *testing.T, names ...string) (out []*replay.Recording) {
 	t.Helper()
 	if len(names) == 0 {
 		files, err := filepath.Glob("../testdata/nccl-callbacks/*/run.json")
-		if err != nil || len(files) != 10 {
-			t.Fatalf("%d recordings found, want 10: %v", len(files), err)
+		if err != nil || len(files) != 11 {
+			t.Fatalf("%d recordings found, want 11: %v", len(files), err)
 		}
 		for _, f := range files {
 			names = append(names, filepath.Base(filepath.Dir(f)))
@@ -56,6 +56,12 @@ func recordings(t *testing.T, names ...string) (out []*replay.Recording) {
 		out = append(out, recording(t, name))
 	}
 	return out
+}
+
+// kernelRecordings are those of which it is known what the GPU ran.
+func kernelRecordings(t *testing.T) []*replay.Recording {
+	t.Helper()
+	return slices.DeleteFunc(recordings(t), func(rec *replay.Recording) bool { return len(rec.Processes[0].Kernels) == 0 })
 }
 
 // change is something of a play that is not as usual.
