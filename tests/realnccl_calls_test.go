@@ -22,9 +22,9 @@ type calledRank struct {
 	pid, worldRank, comm, rank, nranks int
 }
 
-// driverTypes are the driver's words for datatypes.
+// driverTypes are the driver's words for datatypes, as NCCL names them to a profiler; for one it has no name.
 var driverTypes = map[string]string{"": "ncclFloat32", "f32": "ncclFloat32", "f64": "ncclFloat64", "f16": "ncclFloat16", "bf16": "ncclBfloat16",
-	"i32": "ncclInt32", "i64": "ncclInt64", "i8": "ncclInt8", "u8": "ncclUint8"}
+	"i32": "ncclInt32", "i64": "ncclInt64", "i8": "ncclInt8", "u8": "Unknown"}
 
 // driverFunctions are its words for collectives, and whether a root follows the count.
 var driverFunctions = map[string]struct {

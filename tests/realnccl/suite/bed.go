@@ -49,6 +49,9 @@ type Result struct {
 	Took   time.Duration
 }
 
+// Limit, if it is not 0, is the limit of time of every program.
+var Limit time.Duration
+
 // grace is what the driver has beyond its own limit of time to end its processes.
 const grace = 15 * time.Second
 

@@ -20,11 +20,18 @@ type Call struct {
 	Graph *int // that the call is captured into; of op "replay", the one that is launched
 }
 
+// Kernel is one batch and channel that the pretended GPU ran.
+type Kernel struct {
+	replay.Kernel
+	Launch *int   // what was launched at once has one number
+	Comm   string // the communicator, in the process
+}
+
 // Process is what one of the driver's processes logged.
 type Process struct {
 	PID     int
-	Calls   []Call          // in the order of their returns
-	Kernels []replay.Kernel // in the order of their ends
+	Calls   []Call   // in the order of their returns
+	Kernels []Kernel // in the order of their ends
 }
 
 // Logs reads what a run left, by process id.
@@ -48,7 +55,7 @@ func Logs(dir string) (map[int]*Process, error) {
 		case "issue":
 			p.Calls, err = lines[Call](f)
 		case "kernel":
-			p.Kernels, err = lines[replay.Kernel](f)
+			p.Kernels, err = lines[Kernel](f)
 		}
 		if err != nil {
 			return nil, err

@@ -3,6 +3,7 @@
 package suite
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,10 +27,7 @@ type Program struct {
 }
 
 func (p *Program) limit() time.Duration {
-	if p.Seconds > 0 {
-		return time.Duration(p.Seconds) * time.Second
-	}
-	return 20 * time.Second
+	return cmp.Or(Limit, time.Duration(p.Seconds)*time.Second, 20*time.Second)
 }
 
 // number is the value of an option of the driver.
@@ -49,7 +47,7 @@ func (p *Program) Processes() int { return p.number("-n", 1) }
 func (p *Program) RanksEach() int { return p.number("-g", 1) }
 
 // Programs is everything that is run.
-var Programs = slices.Concat(collectives, messages, groups, broadcasts, communicators, graphs, drivers, lives)
+var Programs = slices.Concat(collectives, messages, groups, broadcasts, communicators, graphs, drivers, lives, frameworks)
 
 func on(n int) []string { return []string{"-n", strconv.Itoa(n)} }
 
