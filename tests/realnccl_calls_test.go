@@ -20,11 +20,12 @@ import (
 // calledRank is a rank of a communicator as the driver knows it.
 type calledRank struct {
 	pid, worldRank, comm, rank, nranks int
+	name                               string
 }
 
-// driverTypes are the driver's words for datatypes, as NCCL names them to a profiler; for one it has no name.
-var driverTypes = map[string]string{"": "ncclFloat32", "f32": "ncclFloat32", "f64": "ncclFloat64", "f16": "ncclFloat16", "bf16": "ncclBfloat16",
-	"i32": "ncclInt32", "i64": "ncclInt64", "i8": "ncclInt8", "u8": "Unknown"}
+// typeNames are those that NCCL tells a profiler, by ncclDataType_t; for one it has none.
+var typeNames = []string{"ncclInt8", "Unknown", "ncclInt32", "ncclUint32", "ncclInt64", "ncclUint64", "ncclFloat16", "ncclFloat32", "ncclFloat64",
+	"ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"}
 
 // driverFunctions are its words for collectives, and whether a root follows the count.
 var driverFunctions = map[string]struct {
@@ -34,53 +35,51 @@ var driverFunctions = map[string]struct {
 
 // operationsOfCall gives the operations that NCCL makes of a call on rank me of n.
 func operationsOfCall(c *suite.Call) (all []*operation, err error) {
-	me, n := c.CommRank, c.NRanks
-	number := func(i int) int {
-		v, _ := strconv.Atoi(c.Args[i])
-		return v
-	}
-	add := func(name string, peer int, dtype string) {
-		o := &operation{Name: name, Root: int64(peer), Count: c.Count, Datatype: dtype}
-		if bytes := c.Count * elementSize[dtype]; name == "Send" {
-			o.Sent = bytes
-		} else {
-			o.Received = bytes
-		}
-		all = append(all, o)
-	}
+	me, n, root, dtype := c.CommRank, c.NRanks, c.Root%max(c.NRanks, 1), typeNames[c.Type]
+	bytes := c.Count * elementSize[dtype]
 	if f, ok := driverFunctions[c.Op]; ok {
-		o := &operation{Name: f.name, Root: -1, Count: c.Count, Datatype: driverTypes[c.Args[0]]}
+		o := &operation{Name: f.name, Root: -1, Count: c.Count, Datatype: dtype}
 		if f.rooted {
-			o.Root, o.Datatype = int64(number(0)%n), driverTypes[c.Args[1]]
+			o.Root = int64(root)
 		}
-		o.Sent, o.Received = sizes(f.name, uint64(n), c.Count*elementSize[o.Datatype], int(o.Root) == me)
+		o.Sent, o.Received = sizes(f.name, uint64(n), bytes, int(o.Root) == me)
 		return []*operation{o}, nil
 	}
+	send := func(peer int) {
+		all = append(all, &operation{Name: "Send", Root: int64(peer), Count: c.Count, Datatype: dtype, Sent: bytes})
+	}
+	recv := func(peer int) {
+		all = append(all, &operation{Name: "Recv", Root: int64(peer), Count: c.Count, Datatype: dtype, Received: bytes})
+	}
 	switch c.Op {
+	case "send":
+		send(peerOf(c, 0))
+	case "recv":
+		recv(peerOf(c, 0))
 	case "sr":
-		add("Send", (me+1)%n, driverTypes[c.Args[0]])
-		add("Recv", (me+n-1)%n, driverTypes[c.Args[0]])
+		send((me + 1) % n)
+		recv((me + n - 1) % n)
 	case "a2a", "alltoall":
 		for peer := range n {
-			add("Send", peer, driverTypes[c.Args[0]])
-			add("Recv", peer, driverTypes[c.Args[0]])
+			send(peer)
+			recv(peer)
 		}
 	case "gather", "scatter":
-		root, to, from := number(0)%n, "Send", "Recv"
+		one, many := send, recv
 		if c.Op == "scatter" {
-			to, from = from, to
+			one, many = recv, send
 		}
-		add(to, root, driverTypes[c.Args[1]])
+		one(root)
 		for peer := range n {
 			if me == root {
-				add(from, peer, driverTypes[c.Args[1]])
+				many(peer)
 			}
 		}
 	case "pair":
-		if from, to := number(0)%n, number(1)%n; me == from {
-			add("Send", to, "ncclFloat32")
+		if from, to := peerOf(c, 0), peerOf(c, 1); me == from {
+			send(to)
 		} else {
-			add("Recv", from, "ncclFloat32")
+			recv(from)
 		}
 	default:
 		return nil, fmt.Errorf("call %q is not known here", c.Op)
@@ -88,14 +87,23 @@ func operationsOfCall(c *suite.Call) (all []*operation, err error) {
 	return all, nil
 }
 
-// called lists what each rank of each communicator called, in order: what is captured comes with each replay.
+// peerOf is an argument that names a rank, with a sign one relative to the caller's.
+func peerOf(c *suite.Call, i int) int {
+	v, _ := strconv.Atoi(c.Args[i])
+	if strings.HasPrefix(c.Args[i], "+") || strings.HasPrefix(c.Args[i], "-") {
+		v += c.CommRank
+	}
+	return (v + c.NRanks) % c.NRanks
+}
+
+// calledOperations lists what each rank of each communicator called, in order: what is captured comes with each replay.
 func calledOperations(t *testing.T, logs map[int]*suite.Process) map[calledRank]map[string][]*operation {
 	t.Helper()
 	out := make(map[calledRank]map[string][]*operation)
 	for pid, p := range logs {
 		captured := make(map[[2]int][]suite.Call) // by world rank and graph
 		add := func(c *suite.Call) {
-			key := calledRank{pid, c.WorldRank, c.Comm, c.CommRank, c.NRanks}
+			key := calledRank{pid, c.WorldRank, c.Comm, c.CommRank, c.NRanks, c.CommName}
 			ops, err := operationsOfCall(c)
 			if err != nil {
 				t.Fatal(err)
@@ -181,7 +189,7 @@ func compareCalls(t *testing.T, logs map[int]*suite.Process, p *suite.Program, g
 	for _, key := range order {
 		var fits []*row
 		for _, r := range rows {
-			if !r.taken && r.process == places[key.pid] && r.rank == key.rank && len(r.comm.Members) == key.nranks {
+			if !r.taken && r.process == places[key.pid] && r.rank == key.rank && len(r.comm.Members) == key.nranks && (key.name == "" || r.comm.Name == key.name) {
 				fits = append(fits, r)
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,10 +45,11 @@ func Open(dir string) (*Bed, error) {
 
 // Result is what became of a run.
 type Result struct {
-	Exit   int  // of the driver; minus the signal that ended it
-	Hung   bool // it had not ended when its time was over
-	Output string
-	Took   time.Duration
+	Exit    int  // of the driver; minus the signal that ended it
+	Hung    bool // it had not ended when its time was over
+	Output  string
+	Results []string // of what was checked, a line for each rank
+	Took    time.Duration
 }
 
 // Limit, if it is not 0, is the limit of time of every program.
@@ -55,8 +58,8 @@ var Limit time.Duration
 // grace is what the driver has beyond its own limit of time to end its processes.
 const grace = 15 * time.Second
 
-// timeLimit is what the driver says when it has ended its processes because their time was over.
-const timeLimit = "ncclrun: time limit"
+// timeIsOver is how the driver exits when it has ended its processes because their time was over.
+const timeIsOver = 124
 
 // Run runs a program, with further variables in its environment, and leaves the driver's logs in folder logs. On a hang only
 // processes of this run are ended. The error is that of starting it.
@@ -70,9 +73,11 @@ func (b *Bed) Run(ctx context.Context, p *Program, logs string, env ...string) (
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(b.Dir, "ncclrun"), append(args, p.Text)...)
 	cmd.Env = append(append(foreign(), p.Env...), env...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // whose end would be taken for ours
+	defer runtime.UnlockOSThread()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second // who inherited the streams may live on
 	began := time.Now()
@@ -80,13 +85,14 @@ func (b *Bed) Run(ctx context.Context, p *Program, logs string, env ...string) (
 	if cmd.ProcessState == nil {
 		return nil, err
 	}
-	r := &Result{Output: out.String(), Took: time.Since(began)}
-	r.Hung = errors.Is(ctx.Err(), context.DeadlineExceeded) || strings.Contains(r.Output, timeLimit)
+	r := &Result{Output: said.String(), Took: time.Since(began)}
+	r.Results = slices.Sorted(strings.Lines(out.String()))
 	if st := cmd.ProcessState.Sys().(syscall.WaitStatus); st.Signaled() {
 		r.Exit = -int(st.Signal())
 	} else {
 		r.Exit = st.ExitStatus()
 	}
+	r.Hung = r.Exit == timeIsOver || errors.Is(ctx.Err(), context.DeadlineExceeded)
 	return r, nil
 }
 

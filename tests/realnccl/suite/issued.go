@@ -17,14 +17,18 @@ import (
 // Call is one that the application made on a rank, as the driver logged it.
 type Call struct {
 	replay.Issue
-	Graph *int // that the call is captured into; of op "replay", the one that is launched
+	CommName string
+	Type     int  // ncclDataType_t
+	Root     int  // of rooted ones; not the rank, as the program has it
+	Graph    *int // that the call is captured into; of op "replay", the one that is launched
 }
 
 // Kernel is one batch and channel that the pretended GPU ran.
 type Kernel struct {
 	replay.Kernel
-	Launch *int   // what was launched at once has one number
-	Comm   string // the communicator, in the process
+	Launch    int // what a device launched at once has one number
+	WorldRank int
+	Comm      int // as in Issue
 }
 
 // Process is what one of the driver's processes logged.

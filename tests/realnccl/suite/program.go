@@ -4,6 +4,8 @@ package suite
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +23,7 @@ type Program struct {
 	Seconds int    // limit of time; 0: 20
 	Since   string // first release that can do it; "": all
 	Source  string // programs that do as a framework does: repository at a tag, file, function
-	Dies    bool   // processes end otherwise than by themselves: not everything is demanded of what they leave
+	Exit    int    // of the driver
 	// Unfinished: operations are called that never run.
 	Unfinished bool
 }
@@ -57,9 +59,18 @@ func options(n int, more ...string) []string { return append(on(n), more...) }
 func (p *Program) FullName() string { return strings.ReplaceAll(p.Group, " ", "-") + "/" + p.Name }
 
 // Ends is how the driver should end: see Result.Says.
-func (p *Program) Ends() string {
-	if p.Dies {
-		return "exit 1"
+func (p *Program) Ends() string { return (&Result{Exit: p.Exit}).Says() }
+
+// RunsOn says whether a release can do what the program does.
+func (p *Program) RunsOn(release string) bool {
+	return p.Since == "" || version(release) >= version(p.Since)
+}
+
+// version makes releases comparable: their first two numbers.
+func version(release string) int {
+	var major, minor int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n < 2 {
+		return math.MaxInt // one without a number is new
 	}
-	return "ok"
+	return major*1000 + minor
 }
