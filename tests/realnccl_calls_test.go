@@ -189,7 +189,7 @@ func compareCalls(t *testing.T, logs map[int]*suite.Process, p *suite.Program, g
 	for _, key := range order {
 		var fits []*row
 		for _, r := range rows {
-			if !r.taken && r.process == places[key.pid] && r.rank == key.rank && len(r.comm.Members) == key.nranks && (key.name == "" || r.comm.Name == key.name) {
+			if !r.taken && r.process == places[key.pid] && r.rank == key.rank && len(r.comm.Members) == key.nranks && isNamed(r.comm, key.name) {
 				fits = append(fits, r)
 			}
 		}
@@ -216,6 +216,11 @@ func compareCalls(t *testing.T, logs map[int]*suite.Process, p *suite.Program, g
 		}
 	}
 	return out
+}
+
+// isNamed tells communicators by their name, if they have one; those of one name are numbered in the archive.
+func isNamed(c *communicator, name string) bool {
+	return name == "" || c.Name == name || strings.HasPrefix(c.Name, name+" #")
 }
 
 // counts says in one line how many operations of each kind there should be and are.

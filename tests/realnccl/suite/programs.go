@@ -25,7 +25,7 @@ var collectives = []Program{
 	{Group: "collectives", Name: "tree-ll", Args: on(3), Env: treeLL, Text: someReductions},
 	{Group: "collectives", Name: "tree-simple", Args: on(4), Env: treeSimple, Text: someReductions},
 	{Group: "collectives", Name: "chosen", Args: on(2), Text: everyCollective, Short: true},
-	{Group: "collectives", Name: "types", Args: on(2), Text: "!ar:100:f16 !ar:100:bf16 !ar:100:i8 !ar:100:u8 !ar:100:i32 !ar:100:u32 !ar:100:i64 !ar:100:u64 !ar:100:f64 !ar:100:f8e4m3 !ag:100:f16 !rs:100:i32 !bc:100:0:u8 !rd:100:1:f64"},
+	{Group: "collectives", Name: "types", Args: on(2), Text: "!ar:100:f16 !ar:100:bf16 !ar:100:i8 !ar:100:u8 !ar:100:i32 !ar:100:u32 !ar:100:i64 !ar:100:u64 !ar:100:f64 !ag:100:f16 !rs:100:i32 !bc:100:0:u8 !rd:100:1:f64"},
 	{Group: "collectives", Name: "reductions", Args: on(2), Text: "!ar:100:f32:prod !ar:100:f32:max !ar:100:f32:min !ar:100:f32:avg !rs:100:f32:max !rs:100:f32:avg"},
 	{Group: "collectives", Name: "many", Args: on(2), Text: "100*[ ar:100 ] sync 50*[ ag:10 rs:10 ] sync !ar:100"},
 	{Group: "collectives", Name: "large", Args: options(2, "-b", "8m"), Text: "!ar:2m !ag:500k !rs:500k sync"},
