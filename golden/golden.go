@@ -15,6 +15,9 @@ import (
 
 var update = flag.Bool("update", false, "write golden files and generated texts anew")
 
+// Updating says whether texts are written anew.
+func Updating() bool { return *update }
+
 // Text compares a text with that of a file.
 func Text(t testing.TB, path, got string) {
 	t.Helper()
@@ -39,7 +42,13 @@ func Text(t testing.TB, path, got string) {
 // Section compares a text with what stands in a page between two marks of that name.
 func Section(t testing.TB, page, name, got string) {
 	t.Helper()
-	begin, end := "<!-- "+name+": made by `make generate` -->\n", "<!-- "+name+" end -->"
+	SectionMadeBy(t, page, name, "make generate", got)
+}
+
+// SectionMadeBy is Section where another command makes the text.
+func SectionMadeBy(t testing.TB, page, name, command, got string) {
+	t.Helper()
+	begin, end := "<!-- "+name+": made by `"+command+"` -->\n", "<!-- "+name+" end -->"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Program is a job: what its ranks call, in the language of the driver (README.md beside it).
+type Program struct {
+	Group   string // of programs, a row of docs/nccl-releases.md
+	Name    string
+	Args    []string // of the driver: processes, ranks in each, how they are driven
+	Text    string
+	Env     []string
+	Short   bool   // also in make test
+	Seconds int    // limit of time; 0: 20
+	Since   string // first release that can do it; "": all
+	Source  string // programs that do as a framework does: repository at a tag, file, function
+	Exit    int    // of the driver
+	// Unfinished: operations are called that never run.
+	Unfinished bool
+}
+
+func (p *Program) limit() time.Duration {
+	return cmp.Or(Limit, time.Duration(p.Seconds)*time.Second, 20*time.Second)
+}
+
+// number is the value of an option of the driver.
+func (p *Program) number(option string, otherwise int) int {
+	if i := slices.Index(p.Args, option); i >= 0 {
+		if n, err := strconv.Atoi(p.Args[i+1]); err == nil {
+			return n
+		}
+	}
+	return otherwise
+}
+
+// Processes is how many the driver starts.
+func (p *Program) Processes() int { return p.number("-n", 1) }
+
+// RanksEach is how many ranks each of them drives.
+func (p *Program) RanksEach() int { return p.number("-g", 1) }
+
+// Programs is everything that is run.
+var Programs = slices.Concat(collectives, messages, groups, broadcasts, communicators, graphs, drivers, lives, frameworks)
+
+func on(n int) []string { return []string{"-n", strconv.Itoa(n)} }
+
+func options(n int, more ...string) []string { return append(on(n), more...) }
+
+// FullName tells a program from all others.
+func (p *Program) FullName() string { return strings.ReplaceAll(p.Group, " ", "-") + "/" + p.Name }
+
+// Ends is how the driver should end: see Result.Says.
+func (p *Program) Ends() string { return (&Result{Exit: p.Exit}).Says() }
+
+// RunsOn says whether a release can do what the program does.
+func (p *Program) RunsOn(release string) bool {
+	return p.Since == "" || version(release) >= version(p.Since)
+}
+
+// version makes releases comparable: their first two numbers.
+func version(release string) int {
+	var major, minor int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n < 2 {
+		return math.MaxInt // one without a number is new
+	}
+	return major*1000 + minor
+}

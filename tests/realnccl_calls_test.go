@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"ncclotf2/tests/realnccl/suite"
+)
+
+// calledRank is a rank of a communicator as the driver knows it.
+type calledRank struct {
+	pid, worldRank, comm, rank, nranks int
+	name                               string
+}
+
+// typeNames are those that NCCL tells a profiler, by ncclDataType_t; for one it has none.
+var typeNames = []string{"ncclInt8", "Unknown", "ncclInt32", "ncclUint32", "ncclInt64", "ncclUint64", "ncclFloat16", "ncclFloat32", "ncclFloat64",
+	"ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"}
+
+// driverFunctions are its words for collectives, and whether a root follows the count.
+var driverFunctions = map[string]struct {
+	name   string
+	rooted bool
+}{"ar": {"AllReduce", false}, "ari": {"AllReduce", false}, "ag": {"AllGather", false}, "rs": {"ReduceScatter", false}, "bc": {"Broadcast", true}, "rd": {"Reduce", true}}
+
+// operationsOfCall gives the operations that NCCL makes of a call on rank me of n.
+func operationsOfCall(c *suite.Call) (all []*operation, err error) {
+	me, n, root, dtype := c.CommRank, c.NRanks, c.Root%max(c.NRanks, 1), typeNames[c.Type]
+	bytes := c.Count * elementSize[dtype]
+	if f, ok := driverFunctions[c.Op]; ok {
+		o := &operation{Name: f.name, Root: -1, Count: c.Count, Datatype: dtype}
+		if f.rooted {
+			o.Root = int64(root)
+		}
+		o.Sent, o.Received = sizes(f.name, uint64(n), bytes, int(o.Root) == me)
+		return []*operation{o}, nil
+	}
+	send := func(peer int) {
+		all = append(all, &operation{Name: "Send", Root: int64(peer), Count: c.Count, Datatype: dtype, Sent: bytes})
+	}
+	recv := func(peer int) {
+		all = append(all, &operation{Name: "Recv", Root: int64(peer), Count: c.Count, Datatype: dtype, Received: bytes})
+	}
+	switch c.Op {
+	case "send":
+		send(peerOf(c, 0))
+	case "recv":
+		recv(peerOf(c, 0))
+	case "sr":
+		send((me + 1) % n)
+		recv((me + n - 1) % n)
+	case "a2a", "alltoall":
+		for peer := range n {
+			send(peer)
+			recv(peer)
+		}
+	case "gather", "scatter":
+		one, many := send, recv
+		if c.Op == "scatter" {
+			one, many = recv, send
+		}
+		one(root)
+		for peer := range n {
+			if me == root {
+				many(peer)
+			}
+		}
+	case "pair":
+		if from, to := peerOf(c, 0), peerOf(c, 1); me == from {
+			send(to)
+		} else {
+			recv(from)
+		}
+	default:
+		return nil, fmt.Errorf("call %q is not known here", c.Op)
+	}
+	return all, nil
+}
+
+// peerOf is an argument that names a rank, with a sign one relative to the caller's.
+func peerOf(c *suite.Call, i int) int {
+	v, _ := strconv.Atoi(c.Args[i])
+	if strings.HasPrefix(c.Args[i], "+") || strings.HasPrefix(c.Args[i], "-") {
+		v += c.CommRank
+	}
+	return (v + c.NRanks) % c.NRanks
+}
+
+// calledOperations lists what each rank of each communicator called, in order: what is captured comes with each replay.
+func calledOperations(t *testing.T, logs map[int]*suite.Process) map[calledRank]map[string][]*operation {
+	t.Helper()
+	out := make(map[calledRank]map[string][]*operation)
+	for pid, p := range logs {
+		captured := make(map[[2]int][]suite.Call) // by world rank and graph
+		add := func(c *suite.Call) {
+			key := calledRank{pid, c.WorldRank, c.Comm, c.CommRank, c.NRanks, c.CommName}
+			ops, err := operationsOfCall(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out[key] == nil {
+				out[key] = make(map[string][]*operation)
+			}
+			for _, o := range ops {
+				out[key][o.sequenceKey()] = append(out[key][o.sequenceKey()], o)
+			}
+		}
+		calls := slices.Clone(p.Calls)
+		slices.SortStableFunc(calls, func(a, b suite.Call) int { return cmp.Compare(a.T0, b.T0) })
+		for _, c := range calls {
+			switch {
+			case c.Op == "replay":
+				for _, of := range captured[[2]int{c.WorldRank, *c.Graph}] {
+					add(&of)
+				}
+			case c.NRanks < 2: // NCCL reports nothing of them
+			case c.Graph != nil:
+				at := [2]int{c.WorldRank, *c.Graph}
+				captured[at] = append(captured[at], c)
+			default:
+				add(&c)
+			}
+		}
+	}
+	return out
+}
+
+// row is a communicator rank's location in the archive.
+type row struct {
+	comm    *communicator
+	process uint64 // its place
+	rank    int
+	ops     map[string][]*operation
+	taken   bool
+}
+
+// processPlace is the place of a location's process in the archive's order: ids are number << 32 | place.
+func processPlace(location uint64) uint64 { return location & 0xffffffff }
+
+// archiveRows lists the rows of all communicators on which something ran.
+func archiveRows(t *testing.T, got *archive) (all []*row) {
+	t.Helper()
+	for _, id := range slices.Sorted(maps.Keys(got.comms)) {
+		c := got.comms[id]
+		if isNetwork(c) {
+			continue
+		}
+		for rank, loc := range c.Members {
+			ops, err := got.operations(loc)
+			if err != nil {
+				t.Errorf("%s rank %d: %v", c.Name, rank, err)
+				continue
+			}
+			if len(ops) > 0 {
+				all = append(all, &row{comm: c, process: processPlace(loc), rank: rank, ops: ops})
+			}
+		}
+	}
+	return all
+}
+
+// asCalled is an operation as a call describes it.
+var asCalled = cmpopts.IgnoreFields(operation{}, "Seq", "Algo", "Proto")
+
+// compareCalls wants each call of each rank in the archive once, on a communicator of its size, and nothing else. It returns the
+// row of each rank.
+func compareCalls(t *testing.T, logs map[int]*suite.Process, p *suite.Program, got *archive) map[calledRank]*row {
+	t.Helper()
+	want := calledOperations(t, logs)
+	rows := archiveRows(t, got)
+	places := make(map[int]uint64) // of process ids
+	for key := range want {
+		places[key.pid] = uint64(key.worldRank / p.RanksEach())
+	}
+	out := make(map[calledRank]*row)
+	order := slices.SortedFunc(maps.Keys(want), func(a, b calledRank) int {
+		return cmp.Or(cmp.Compare(a.worldRank, b.worldRank), cmp.Compare(a.comm, b.comm))
+	})
+	for _, key := range order {
+		var fits []*row
+		for _, r := range rows {
+			if !r.taken && r.process == places[key.pid] && r.rank == key.rank && len(r.comm.Members) == key.nranks && isNamed(r.comm, key.name) {
+				fits = append(fits, r)
+			}
+		}
+		if len(fits) == 0 {
+			t.Errorf("rank %d: communicator number %d, rank %d of %d, is not in the archive", key.worldRank, key.comm, key.rank, key.nranks)
+			continue
+		}
+		best, least := fits[0], ""
+		for i, r := range fits {
+			diff := gocmp.Diff(want[key], r.ops, asCalled, cmpopts.IgnoreUnexported(operation{}))
+			if i == 0 || len(diff) < len(least) {
+				best, least = r, diff
+			}
+		}
+		best.taken = true
+		out[key] = best
+		if least != "" {
+			t.Errorf("rank %d, communicator number %d (%s rank %d): called (−) and in the archive (+): %s\n%s", key.worldRank, key.comm, best.comm.Name, key.rank, counts(want[key], best.ops), least)
+		}
+	}
+	for _, r := range rows {
+		if !r.taken {
+			t.Errorf("%s rank %d is in the archive, and nothing was called on it: %s", r.comm.Name, r.rank, counts(nil, r.ops))
+		}
+	}
+	return out
+}
+
+// isNamed tells communicators by their name, if they have one; those of one name are numbered in the archive.
+func isNamed(c *communicator, name string) bool {
+	return name == "" || c.Name == name || strings.HasPrefix(c.Name, name+" #")
+}
+
+// counts says in one line how many operations of each kind there should be and are.
+func counts(want, got map[string][]*operation) string {
+	keys := make(map[string]bool)
+	for k := range want {
+		keys[k] = true
+	}
+	for k := range got {
+		keys[k] = true
+	}
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		out = append(out, fmt.Sprintf("%s %d/%d", k, len(got[k]), len(want[k])))
+	}
+	return strings.Join(out, ", ")
+}
