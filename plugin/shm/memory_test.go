@@ -173,7 +173,7 @@ func TestHeaderIsCopiedWhole(t *testing.T) {
 
 func TestSparesArePreparedAndUsed(t *testing.T) {
 	j, m := newJob(t, shmtest.Options{Chunks: 8, Reserve: 2})
-	if n := m.KeepSpares(2); n != 2 {
+	if n, _ := m.KeepSpares(2); n != 2 {
 		t.Fatalf("%d spares", n)
 	}
 	if _, spare := j.Free(); spare != 2 {
@@ -187,7 +187,7 @@ func TestSparesArePreparedAndUsed(t *testing.T) {
 	if _, spare := j.Free(); spare != 1 {
 		t.Fatalf("%d chunks are spare after one was taken", spare)
 	}
-	if n := m.KeepSpares(shm.SpareMax); n != 5 { // 8 − 2 in reserve − 1 used
+	if n, added := m.KeepSpares(shm.SpareMax); n != 5 || added != 4 { // 8 − 2 in reserve − 1 used
 		t.Fatalf("%d spares, want all that starts may take", n)
 	}
 	// A chunk that was given back with its pages in place is the next spare.
@@ -197,7 +197,7 @@ func TestSparesArePreparedAndUsed(t *testing.T) {
 	readAll(t, m)
 	m.Mark()
 	m.Release()
-	if n := m.KeepSpares(2); n != 2 {
+	if n, _ := m.KeepSpares(2); n != 2 {
 		t.Fatalf("%d spares after the release", n)
 	}
 }
