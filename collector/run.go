@@ -56,7 +56,11 @@ const (
 
 // hotBytes is how much a round must have read for the next to follow at once: with less, the rings
 // are far from using up the spare chunks within a sleep.
-const hotBytes = shm.SpareMax * shm.ChunkSize / 4
+const hotBytes = 128 << 10
+
+// leastSpares is how many chunks an idle process has prepared (2 MiB): more than it can use up while the collector
+// sleeps longest, at 2.7 million callbacks a second. When more of them go in a round, twice as many are kept.
+const leastSpares = 32
 
 // graceAfterTerm is how long a collector that was told to end goes on if its process does.
 const graceAfterTerm = 10 * time.Second
@@ -144,6 +148,7 @@ type live struct {
 	deadline time.Time      // after SIGTERM
 	interval time.Duration
 	flushAt  time.Time // zero until there is something to flush
+	spares   int       // chunks that are kept prepared
 	answered uint32
 	flushed  uint64 // records and samples as of the last flush
 	sampled  uint64 // values of GPUs' sensors
@@ -186,7 +191,8 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		c.watch.close()
 		return fmt.Errorf("nothing can be recorded in %s: %w", c.experiment, err)
 	}
-	c.memory.KeepSpares(shm.SpareMax)
+	c.spares = leastSpares
+	c.memory.KeepSpares(c.spares)
 	// Requests of before belong to a collector that died; they are open still.
 	_, c.answered = c.memory.Requested()
 	c.chosen = choose(c.memory, selectBy(c.settings, c.launcher, &h))
@@ -273,7 +279,8 @@ func (c *live) round() (n int, err error) {
 	c.takeGPUs()
 	c.checkCap()
 	c.tell()
-	c.memory.KeepSpares(shm.SpareMax)
+	_, used := c.memory.KeepSpares(c.spares)
+	c.spares = min(max(leastSpares, 2*used, c.spares-1), shm.SpareMax)
 	return n, nil
 }
 

@@ -10,6 +10,7 @@
 #include "config.h"
 #include "futex.h"
 #include "log.h"
+#include "prepare.h"
 #include "session.h"
 #include "spool.h"
 #include "thread.h"
@@ -93,6 +94,7 @@ static bool start_spool(void) {
 static void works(void) {
   state = COLLECTOR;
   __atomic_store_n(&watched, collector, __ATOMIC_RELEASE);
+  ncclotf2_prepare_start();
 }
 
 static bool start_collector(void) {

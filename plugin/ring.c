@@ -72,8 +72,8 @@ static uint32_t take_spare(uint8_t *base, uint32_t limit) {
   const uint32_t most = header->chunk_count - header->chunk_reserve;
   for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
     uint32_t chunk = __atomic_load_n(&header->spare[i], __ATOMIC_RELAXED);
-    /* Those that this class may not use wait for another one. */
-    if (!chunk || (chunk > limit && chunk <= most) ||
+    /* Those that this class may not use wait for another one, cold ones for their pages. */
+    if (!chunk || chunk & NCCLOTF2_SPARE_COLD || (chunk > limit && chunk <= most) ||
         !__atomic_compare_exchange_n(&header->spare[i], &chunk, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       continue;
     if (chunk <= limit) {
@@ -183,6 +183,23 @@ uint64_t ncclotf2_ring_numbers(struct ncclotf2_ring *ring) {
                                       __ATOMIC_RELAXED);
   ring->number_end = first + NCCLOTF2_NUMBER_BLOCK;
   return first;
+}
+
+bool ncclotf2_ring_prepare(void) {
+  uint8_t *base = ncclotf2_session.base;
+  struct ncclotf2_header *header = ncclotf2_header_at(base);
+  bool any = false;
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
+    uint32_t cold = __atomic_load_n(&header->spare[i], __ATOMIC_ACQUIRE);
+    const uint32_t chunk = cold & ~NCCLOTF2_SPARE_COLD;
+    if (chunk == cold || !chunk || chunk > header->chunk_count) continue;
+    any = true;
+    const bool mapped = ncclotf2_chunk_map(chunk - 1);
+    if (__atomic_compare_exchange_n(&header->spare[i], &cold, mapped ? chunk : 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) &&
+        !mapped)
+      make_free(base, chunk - 1);
+  }
+  return any;
 }
 
 void ncclotf2_chunk_free(uint32_t chunk) {

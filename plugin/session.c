@@ -185,10 +185,12 @@ bool ncclotf2_chunk_map(uint32_t index) {
   return true;
 }
 
-/* Every slot gets a chunk with its pages in place, so that the first threads find theirs ready. */
+/* Some slots get a chunk with its pages in place, so that the first threads find theirs ready; the others are filled
+ * once there is a thread for it (prepare.c). */
 static void prepare_spares(struct ncclotf2_header *header) {
+  enum { FIRST = 8 };
   uint32_t *states = ncclotf2_chunk_states_at(ncclotf2_session.base);
-  for (uint32_t i = 0; i < NCCLOTF2_SPARE_MAX && i < header->chunk_count - header->chunk_reserve; i++) {
+  for (uint32_t i = 0; i < FIRST && i < header->chunk_count - header->chunk_reserve; i++) {
     if (!ncclotf2_chunk_map(i)) return;
     __atomic_store_n(&states[i], NCCLOTF2_CHUNK_SPARE, __ATOMIC_RELAXED);
     __atomic_store_n(&header->spare[i], i + 1, __ATOMIC_RELEASE);
@@ -197,8 +199,8 @@ static void prepare_spares(struct ncclotf2_header *header) {
 
 /* Makes the memory as large as can be had, down to the least that works. */
 static uint8_t *make(int fd, uint64_t memory, bool in_shm, struct ncclotf2_header *wanted) {
-  /* Chunk numbers and their successors must fit 32 bits. */
-  if (memory / NCCLOTF2_CHUNK_SIZE > UINT32_MAX - 2) memory = (uint64_t)(UINT32_MAX - 2) * NCCLOTF2_CHUNK_SIZE;
+  /* Chunk numbers, their successors and a mark must fit 32 bits. */
+  if (memory / NCCLOTF2_CHUNK_SIZE > INT32_MAX - 2) memory = (uint64_t)(INT32_MAX - 2) * NCCLOTF2_CHUNK_SIZE;
   for (; memory >= NCCLOTF2_MEMORY_LEAST; memory /= 2) {
     *wanted = layout((uint32_t)(memory / NCCLOTF2_CHUNK_SIZE));
     uint8_t *base = NULL;

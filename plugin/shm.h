@@ -27,7 +27,8 @@
 #define NCCLOTF2_RING_MAX    4096u   /* threads that can record at one time */
 #define NCCLOTF2_COMM_MAX    65536u  /* communicator ranks over the life of the process */
 #define NCCLOTF2_STRING_SIZE (4u << 20)
-#define NCCLOTF2_SPARE_MAX   8u      /* free chunks the collector keeps at hand */
+#define NCCLOTF2_SPARE_MAX   128u    /* most free chunks that the collector keeps at hand */
+#define NCCLOTF2_SPARE_COLD  (1u << 31) /* in such a slot: its pages are not in place in the job's process yet */
 #define NCCLOTF2_UNIT        32u     /* records are multiples of this */
 #define NCCLOTF2_TYPES       16u     /* event types: bit numbers of NCCL's activation mask */
 #define NCCLOTF2_NONE        0xffffffffu
@@ -220,8 +221,9 @@ struct ncclotf2_header {
   int32_t scorep_rank;         /* then: Score-P's number of this process, -1 if it is not known */
   uint32_t scorep_points;      /* 1: forwarded calls are regions without duration */
   uint32_t withheld;           /* types that NCCL is not asked for because it would hang the job (mask.c) */
+  uint32_t preparer;           /* 1 while a thread of the plugin puts the pages of SPARE_COLD chunks in place */
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
-               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512 - 16];
+               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512 - 20];
 
   /* written by the collector (offset 6144) */
   uint32_t collector_state;    /* futex, enum ncclotf2_collector_state */
@@ -234,9 +236,10 @@ struct ncclotf2_header {
   uint64_t window_last;
   uint64_t freed;              /* raised after any chunk has become free, by whoever made it so */
   uint64_t cupti_kinds;        /* bit k: CUPTI activity kind k is wanted; 0: CUPTI is left alone. Before READY */
-  uint32_t spare[NCCLOTF2_SPARE_MAX]; /* chunk index + 1, or 0; exchanged atomically */
+  uint32_t prepare;            /* futex: raised when there are SPARE_COLD chunks */
+  uint32_t spare[NCCLOTF2_SPARE_MAX]; /* chunk index + 1, perhaps SPARE_COLD, or 0; exchanged atomically */
   char message[512];           /* one line for NCCL's logger, NUL-terminated */
-  uint8_t pad2[8192 - 6144 - 56 - 4 * NCCLOTF2_SPARE_MAX - 512];
+  uint8_t pad2[8192 - 6144 - 60 - 4 * NCCLOTF2_SPARE_MAX - 512];
 };
 
 /* ---- chunks and rings ----------------------------------------------------------------------- */

@@ -7,10 +7,11 @@
 #   scripts/bench.sh callbacks    what the plugin costs the job, against an empty plugin in the same run
 #   scripts/bench.sh report       how long reports take, and how much memory
 #   scripts/bench.sh timeline     how large a timeline's page is, and how fast it draws
-#   scripts/bench.sh              all
+#   scripts/bench.sh              all of these
+#   scripts/bench.sh real-nccl    what the plugin costs a job on the real NCCL library with emulated GPUs (make real-nccl-bed), 15 minutes
 #
 # Further arguments go to the program: --json, --markdown, and --case REGEXP, --rounds N, --scale FACTOR (report: --events MILLIONS; timeline: --regions
-# MILLIONS), or
+# MILLIONS; real-nccl: --bed DIR, --operations N, --communicators N), or
 #
 #   scripts/bench.sh --update docs/performance.md      puts the tables into that page
 set -euo pipefail
@@ -18,7 +19,7 @@ cd "$(dirname "$0")/.."
 
 parts=(otf2 callbacks report timeline)
 case ${1:-} in
-  otf2 | callbacks | report | timeline)
+  otf2 | callbacks | report | timeline | real-nccl)
     parts=("$1")
     shift
     ;;
@@ -34,6 +35,10 @@ for part in "${parts[@]}"; do
     report)
       "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
       "${GO:-go}" run ./tests/bench/report --tool "$build/nccl-otf2" "$@"
+      ;;
+    real-nccl)
+      "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
+      "${GO:-go}" run ./tests/bench/realnccl --build "$build" "$@"
       ;;
     timeline)
       "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2

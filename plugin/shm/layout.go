@@ -19,10 +19,11 @@ const (
 	StringMax     = 127  // longer strings were cut by the plugin,
 	KernelNameMax = 1000 // … names of kernels here
 
-	ActivityMost = 512 // bytes of a CUPTI record; longer ones were cut
-	SpareMax     = 8   // free chunks the collector keeps at hand
-	Unit         = 32  // records are multiples of this
-	TypeCount    = 16  // event types
+	ActivityMost = 512     // bytes of a CUPTI record; longer ones were cut
+	SpareMax     = 128     // most free chunks that the collector keeps at hand
+	spareCold    = 1 << 31 // in such a slot: its pages are not in place in the job's process yet
+	Unit         = 32      // records are multiples of this
+	TypeCount    = 16      // event types
 	None         = 1<<32 - 1
 
 	FrameMagic = 0x4c4f5053 // "SPOL"
@@ -323,8 +324,9 @@ type Header struct {
 	ScorepRank      int32                     // then: Score-P's number of the process, −1 if it is not known
 	ScorepPoints    uint32                    // 1: forwarded calls are regions without duration
 	Withheld        uint32                    // types that NCCL is not asked for because it would hang the job
+	Preparer        uint32                    // 1 while a thread of the plugin puts pages of cold spares in place
 
-	_ [688]byte
+	_ [684]byte
 
 	// written by the collector
 	CollectorState CollectorState
@@ -337,9 +339,10 @@ type Header struct {
 	WindowLast     uint64
 	Freed          uint64 // raised after any chunk has become free
 	CuptiKinds     uint64 // bit k: CUPTI activity kind k is wanted; 0: CUPTI is left alone. Set before CollectorReady
+	Prepare        uint32 // raised when there are cold spares
 	Spare          [SpareMax]uint32
 	Message        [512]byte
-	_              [1448]byte
+	_              [964]byte
 }
 
 // States of a chunk.

@@ -148,6 +148,7 @@ func (m *Memory) Header() Header {
 	c.ScorepMeasured = atomic.LoadUint32(&h.ScorepMeasured)
 	c.ScorepPoints = atomic.LoadUint32(&h.ScorepPoints)
 	c.Withheld = atomic.LoadUint32(&h.Withheld)
+	c.Preparer = atomic.LoadUint32(&h.Preparer)
 	c.ScorepRank = atomic.LoadInt32(&h.ScorepRank)
 	c.ScorepForwarded = atomic.LoadUint64(&h.ScorepForwarded)
 	for i := range h.ScorepKept {
@@ -406,14 +407,23 @@ func (m *Memory) trim(keep int) {
 	m.warm = append(m.warm[:0], m.warm[drop:]...)
 }
 
-// KeepSpares fills empty spare slots until n are filled (n ≤ SpareMax), with chunks whose pages are
-// in place. It never takes from the reserve. It returns how many slots are filled.
-func (m *Memory) KeepSpares(n int) int {
-	filled := 0
+// KeepSpares sees to it that n spare slots are filled (n ≤ SpareMax), and no more than that. Their pages are in place, or
+// put there by the plugin's thread for that, which is woken. It never takes from the reserve. It returns how many slots
+// are filled, and how many of these were empty before.
+func (m *Memory) KeepSpares(n int) (filled, added int) {
+	cold := false
 	for i := range m.header.Spare {
-		if atomic.LoadUint32(&m.header.Spare[i]) != 0 {
-			filled++
+		c := atomic.LoadUint32(&m.header.Spare[i])
+		switch {
+		case c == 0:
+			continue
+		case c&spareCold != 0:
+			cold = true
+		case filled >= n && atomic.CompareAndSwapUint32(&m.header.Spare[i], c, 0):
+			m.giveBack(c - 1)
+			continue
 		}
+		filled++
 	}
 	for i := range m.header.Spare {
 		if filled >= n {
@@ -422,45 +432,60 @@ func (m *Memory) KeepSpares(n int) int {
 		if atomic.LoadUint32(&m.header.Spare[i]) != 0 {
 			continue
 		}
-		c, ok := m.takeFree()
+		c, isCold, ok := m.takeFree()
 		if !ok {
 			break
 		}
-		if !atomic.CompareAndSwapUint32(&m.header.Spare[i], 0, c+1) {
+		slot := c + 1
+		if isCold {
+			slot |= spareCold
+		}
+		if !atomic.CompareAndSwapUint32(&m.header.Spare[i], 0, slot) {
 			m.free(c)
 			continue
 		}
+		cold = cold || isCold
 		filled++
+		added++
 	}
-	return filled
+	if cold {
+		atomic.AddUint32(&m.header.Prepare, 1)
+		futexWake(&m.header.Prepare)
+	}
+	return filled, added
 }
 
-// takeFree makes one free chunk a spare: one whose pages are in place if there is any.
-func (m *Memory) takeFree() (chunk uint32, ok bool) {
+// takeFree makes one free chunk a spare: one whose pages are in place if there is any, else a cold one, if the plugin
+// has a thread for these.
+func (m *Memory) takeFree() (chunk uint32, cold, ok bool) {
 	limit := m.header.ChunkCount - m.header.ChunkReserve
 	for len(m.warm) > 0 {
 		c := m.warm[len(m.warm)-1]
 		m.warm = m.warm[:len(m.warm)-1]
 		if c < limit && atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
-			return c, true
+			return c, false, true
 		}
 	}
+	prepared := atomic.LoadUint32(&m.header.Preparer) != 0
 	for c := range m.states[:limit] {
-		if !atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
+		if atomic.LoadUint32(&m.states[c]) != chunkFree || !atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
 			continue
+		}
+		if prepared {
+			return uint32(c), true, true
 		}
 		// Allocate first: writing to a full /dev/shm would kill this process.
 		start := m.header.ChunkOffset + uint64(c)*ChunkSize
 		if err := unix.Fallocate(int(m.file.Fd()), 0, int64(start), ChunkSize); err != nil {
 			m.free(uint32(c))
-			return 0, false
+			return 0, false, false
 		}
 		for at := start; at < start+ChunkSize; at += PageSize {
 			m.data[at] = 0
 		}
-		return uint32(c), true
+		return uint32(c), false, true
 	}
-	return 0, false
+	return 0, false, false
 }
 
 // FreeChunks counts the chunks that starts may take, and all that there are for them.

@@ -173,7 +173,7 @@ func TestHeaderIsCopiedWhole(t *testing.T) {
 
 func TestSparesArePreparedAndUsed(t *testing.T) {
 	j, m := newJob(t, shmtest.Options{Chunks: 8, Reserve: 2})
-	if n := m.KeepSpares(2); n != 2 {
+	if n, _ := m.KeepSpares(2); n != 2 {
 		t.Fatalf("%d spares", n)
 	}
 	if _, spare := j.Free(); spare != 2 {
@@ -187,7 +187,7 @@ func TestSparesArePreparedAndUsed(t *testing.T) {
 	if _, spare := j.Free(); spare != 1 {
 		t.Fatalf("%d chunks are spare after one was taken", spare)
 	}
-	if n := m.KeepSpares(shm.SpareMax); n != 5 { // 8 − 2 in reserve − 1 used
+	if n, added := m.KeepSpares(shm.SpareMax); n != 5 || added != 4 { // 8 − 2 in reserve − 1 used
 		t.Fatalf("%d spares, want all that starts may take", n)
 	}
 	// A chunk that was given back with its pages in place is the next spare.
@@ -197,8 +197,42 @@ func TestSparesArePreparedAndUsed(t *testing.T) {
 	readAll(t, m)
 	m.Mark()
 	m.Release()
-	if n := m.KeepSpares(2); n != 2 {
+	if n, _ := m.KeepSpares(2); n != 2 {
 		t.Fatalf("%d spares after the release", n)
+	}
+}
+
+// With a thread for it in the plugin, fresh chunks are handed out cold, and the thread is woken; what has its pages is not,
+// and what is too much goes back.
+func TestColdSpares(t *testing.T) {
+	const cold = 1 << 31
+	j, m := newJob(t, shmtest.Options{Chunks: 64, Reserve: 2})
+	h := j.Header()
+	if m.KeepSpares(1); h.Prepare != 0 || h.Spare[0] != 1 {
+		t.Fatalf("without a thread: slot %#x, woken %d times", h.Spare[0], h.Prepare)
+	}
+	h.Preparer = 1
+	if filled, added := m.KeepSpares(3); filled != 3 || added != 2 {
+		t.Fatalf("%d spares, %d of them new", filled, added)
+	}
+	if h.Prepare != 1 || h.Spare[1] != 2|cold || h.Spare[2] != 3|cold {
+		t.Fatalf("slots %#x, woken %d times", h.Spare[:3], h.Prepare)
+	}
+	// As long as it has not done its work, it is woken again: it may be that of a collector that has died.
+	if m.KeepSpares(3); h.Prepare != 2 {
+		t.Errorf("woken %d times", h.Prepare)
+	}
+	h.Spare[1] &^= cold
+	if filled, added := m.KeepSpares(1); filled != 2 || added != 0 {
+		t.Errorf("%d spares, %d of them new; want the one, and the cold one, which the thread may be at work on", filled, added)
+	}
+	if h.Spare[0] != 1 || h.Spare[1] != 0 || h.Spare[2] != 3|cold {
+		t.Errorf("slots %#x", h.Spare[:3])
+	}
+	h.Spare[2] &^= cold
+	before := h.Prepare
+	if m.KeepSpares(3); h.Prepare != before || h.Spare[1] != 2 {
+		t.Errorf("slot %#x, woken %d times: the chunk that was put back has its pages", h.Spare[1], h.Prepare-before)
 	}
 }
 

@@ -141,7 +141,7 @@ uint32_t host_string_id(const char *text) {
 }
 
 void host_fill_free_chunks(void) {
-  for (uint32_t i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
+  for (uint32_t i = 0; i < 8; i++) { /* those that were prepared first */
     uint8_t *chunk = (uint8_t *)ncclotf2_chunk_at(ncclotf2_session.base, i);
     const bool used = ncclotf2_chunk_states_at(ncclotf2_session.base)[i] == NCCLOTF2_CHUNK_USED;
     const size_t from = NCCLOTF2_CHUNK_HEAD + (used ? ncclotf2_chunk_at(ncclotf2_session.base, i)->committed : 0);

@@ -210,7 +210,7 @@ static void identity(void) {
   struct stat info;
   fstat(ncclotf2_session.memfd, &info);
   EQUAL(info.st_size, header->total_size, "size");
-  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) /* one went to this thread */
+  for (unsigned i = 0; i < 8; i++) /* one went to this thread */
     CHECK(header->spare[i] || i == 0, "slot %u is empty", i);
   /* What lies idle must be small. */
   CHECK((uint64_t)info.st_blocks * 512 < 4u << 20, "%llu bytes are in use", (unsigned long long)info.st_blocks * 512);
@@ -226,7 +226,27 @@ static void standard_streams_closed(void) {
   EQUAL(host_mask, 1, "mask");
 }
 
+/* A thread of ours must not keep a program alive whose main thread has ended by itself. */
+static void main_thread_ends(void) {
+  pid_t pid = fork();
+  if (pid == 0) {
+    host_use_stub("ready", 0xf47);
+    host_init(1, 2, 0);
+    if (host_header()->preparer != 1) _exit(9);
+    pthread_exit(NULL);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  EQUAL(status, 0, "the program's end");
+}
+
 /* ---- fork ---- */
+
+#if defined(__SANITIZE_THREAD__)
+/* Else no thread can begin in the child of a process with threads. */
+const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void) { return "die_after_fork=0"; }
+#endif
 
 static void in_child(void *context, void *handle) {
   uint64_t before = host_header()->lost[NCCLOTF2_LOSS_FORK][NCCLOTF2_COLL];
@@ -405,6 +425,7 @@ static void (*const unused_here)(void) __attribute__((unused)) = little_address_
 TEST_MAIN({"the mask is written once per life", mask_is_written_once},
           {"stamps of kernels are not asked for where NCCL hangs with them", stamps_that_hang},
           {"other versions are asked for them", stamps_of_other_versions},
+          {"a program is over when its main thread has ended and no other of its own is left", main_thread_ends},
           {"init, finalize, init goes on in the same session", several_lives},
           {"communicators may be initialised at one time", concurrent_inits},
           {"switched off, nothing is done", switched_off},

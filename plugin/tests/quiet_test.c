@@ -321,7 +321,7 @@ static void costs(const char *behaviour, unsigned more_threads, unsigned more_de
   }
 }
 
-static void costs_collector(void) { costs("ready", 0, 1); }  /* the memory */
+static void costs_collector(void) { costs("ready", 1, 1); }  /* that prepares memory; the memory */
 static void costs_spool(void) { costs(NULL, 1, 2); }         /* and the file */
 static void costs_refused(void) { costs("refuse", 0, 1); }
 
@@ -586,7 +586,7 @@ TEST_MAIN({"signals, with a collector", signals_collector}, {"signals, with the 
           {"timers, with a collector", timers_collector}, {"timers, with the spool", timers_spool},
           {"timers do not kill the collector", timers_alive},
           {"timers, with memory in /dev/shm", timers_shm},
-          {"a collector costs one descriptor and no thread", costs_collector},
+          {"a collector costs one descriptor and one thread", costs_collector},
           {"the spool costs two descriptors and one thread", costs_spool},
           {"a refusal costs one descriptor", costs_refused},
           {"what surrounds the host, with a collector", surroundings_collector},

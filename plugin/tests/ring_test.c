@@ -30,6 +30,11 @@ static void begin(void) {
   EQUAL(host_header()->chunk_reserve, RESERVE, "reserve");
 }
 
+/* The thread that prepares chunks looks there, too. */
+static void no_spares(void) {
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) __atomic_store_n(&host_header()->spare[i], 0, __ATOMIC_RELEASE);
+}
+
 static uint64_t lost(unsigned reason, unsigned type) {
   return __atomic_load_n(&host_header()->lost[reason][type], __ATOMIC_RELAXED);
 }
@@ -216,9 +221,9 @@ static void reserve_for_stops_alone(void) {
 static void reserve_chunk_in_a_slot(void) {
   begin();
   uint32_t last = LEAST_CHUNKS - 1;
-  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) host_header()->spare[i] = 0;
+  no_spares();
   ncclotf2_chunk_states_at(ncclotf2_session.base)[last] = NCCLOTF2_CHUNK_SPARE;
-  host_header()->spare[3] = last + 1;
+  __atomic_store_n(&host_header()->spare[3], last + 1, __ATOMIC_RELEASE);
   for (unsigned i = 0; i < 2 * CHUNK_UNITS; i++) CHECK(host_start(context, host_descr(NCCLOTF2_GROUP)), "refused");
   EQUAL(host_header()->spare[3], 0, "slot");
   EQUAL(ncclotf2_chunk_states_at(ncclotf2_session.base)[last], NCCLOTF2_CHUNK_FREE, "state");
@@ -317,7 +322,7 @@ static void least_goes_first(void) {
 static void each_has_its_limit(void) {
   begin();
   uint32_t *states = ncclotf2_chunk_states_at(ncclotf2_session.base);
-  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) host_header()->spare[i] = 0;
+  no_spares();
   for (uint32_t limit = 1; limit < LEAST_CHUNKS; limit++) {
     /* Chunks below the limit are in use, and so is all of this ring's. */
     for (uint32_t i = 0; i < LEAST_CHUNKS; i++) states[i] = i < limit ? NCCLOTF2_CHUNK_USED : NCCLOTF2_CHUNK_FREE;
@@ -340,10 +345,10 @@ static void spares_for_others(void) {
   begin();
   uint32_t *states = ncclotf2_chunk_states_at(ncclotf2_session.base);
   for (uint32_t i = 0; i < LEAST_CHUNKS; i++) states[i] = NCCLOTF2_CHUNK_USED;
-  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) host_header()->spare[i] = 0;
+  no_spares();
   const uint32_t high = 50; /* steps may use 48, channels 56 */
   states[high] = NCCLOTF2_CHUNK_SPARE;
-  host_header()->spare[2] = high + 1;
+  __atomic_store_n(&host_header()->spare[2], high + 1, __ATOMIC_RELEASE);
   ncclotf2_ring->cursor = ncclotf2_ring->limit;
   CHECK(!start_child(NCCLOTF2_PROXY_CTRL) && !start_child(NCCLOTF2_PROXY_STEP), "recorded beyond the limit");
   EQUAL(host_header()->spare[2], high + 1, "slot");
@@ -367,7 +372,7 @@ static void one_class_alone(void) {
   EQUAL(host_header()->chunk_count, CHUNKS, "chunks");
   uint32_t *states = ncclotf2_chunk_states_at(ncclotf2_session.base);
   for (uint32_t i = 0; i < CONTROL; i++) states[i] = NCCLOTF2_CHUNK_USED;
-  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) host_header()->spare[i] = 0;
+  no_spares();
   ncclotf2_ring->cursor = ncclotf2_ring->limit;
   for (uint32_t chunk = 0; chunk < OPERATION - CONTROL; chunk++) {
     CHECK(!start_child(NCCLOTF2_PROXY_CTRL), "recorded beyond the limit");

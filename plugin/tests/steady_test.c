@@ -16,8 +16,10 @@
 #include <sys/syscall.h>
 
 #include "../cupti.h"
+#include "../futex.h"
 #include "../mark.h"
 #include "../measurement.h"
+#include "../ring.h"
 #include "../scorep.h"
 #include "host.h"
 #include "test.h"
@@ -361,6 +363,77 @@ static void steady(const struct flavour *chosen) {
   free(reader);
 }
 
+/* ---- the first time that memory is used ---- */
+
+enum { FIRST_CHUNKS = 800 }; /* none of them given back */
+
+static bool prepared(void) {
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
+    const uint32_t slot = __atomic_load_n(&host_header()->spare[i], __ATOMIC_RELAXED);
+    if (slot && !(slot & NCCLOTF2_SPARE_COLD)) return true;
+  }
+  return false;
+}
+
+static void *first_recorder(void *unused) {
+  for (uint64_t i = 0; i < 20; i++) round_v6(i); /* the thread's ring, and the names */
+  trap_system_calls(host_header()->clock_source == NCCLOTF2_CLOCK_MONOTONIC);
+  struct rusage before, after;
+  getrusage(RUSAGE_THREAD, &before);
+  const uint64_t allocated = allocations;
+  while (ncclotf2_ring->sequence < FIRST_CHUNKS) {
+    while (!prepared()) {
+    }
+    result.refused += !round_v6(result.rounds++); /* less than a chunk */
+  }
+  result.allocations = allocations - allocated;
+  getrusage(RUSAGE_THREAD, &after);
+  result.traps = (uint64_t)trapped;
+  result.faults = after.ru_minflt - before.ru_minflt + after.ru_majflt - before.ru_majflt;
+  done = true;
+  syscall(SYS_exit, 0);
+  return unused;
+}
+
+/* In the collector's place: hands out chunks that nobody has used, as they are. */
+static void hand_out(uint32_t *next) {
+  struct ncclotf2_header *header = host_header();
+  uint32_t *states = ncclotf2_chunk_states_at(ncclotf2_session.base);
+  bool any = false;
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
+    if (__atomic_load_n(&header->spare[i], __ATOMIC_RELAXED)) continue;
+    CHECK(states[*next] == NCCLOTF2_CHUNK_FREE, "chunk %u is in state %u", *next, states[*next]);
+    states[*next] = NCCLOTF2_CHUNK_SPARE;
+    __atomic_store_n(&header->spare[i], ++*next | NCCLOTF2_SPARE_COLD, __ATOMIC_RELEASE);
+    any = true;
+  }
+  if (!any) return;
+  __atomic_fetch_add(&header->prepare, 1, __ATOMIC_RELEASE);
+  ncclotf2_futex_wake(&header->prepare);
+}
+
+static void first_time(void) {
+  setenv("NCCL_OTF2_MEMORY", "128M", 1); /* all types may use what is handed out */
+  host_use_stub("ready", 0x7fff);
+  context = host_init(1, 2, 0);
+  EQUAL(host_header()->preparer, 1, "threads that prepare memory");
+  struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+  sigaction(SIGSYS, &action, NULL);
+  uint32_t next = 8; /* those that init has prepared */
+  pthread_t thread;
+  hand_out(&next);
+  CHECK(pthread_create(&thread, NULL, first_recorder, NULL) == 0, "no thread");
+  while (!done) {
+    hand_out(&next);
+    sched_yield();
+  }
+  EQUAL(result.traps, 0, "system calls");
+  EQUAL(result.allocations, 0, "allocations");
+  CHECK(result.faults < 16, "%ld page faults", result.faults);
+  EQUAL(result.refused, 0, "refused");
+  EQUAL(host_header()->faulted_chunks, 0, "chunks that nobody had prepared");
+}
+
 static void steady_v6(void) { steady(&flavours[0]); }
 static void steady_v7(void) { steady(&flavours[1]); }
 static void steady_v4(void) { steady(&flavours[2]); }
@@ -373,7 +446,8 @@ static void steady_cupti(void) { steady(&flavours[8]); }
 static void steady_scorep(void) { steady(&flavours[9]); }
 static void steady_measured(void) { steady(&flavours[10]); }
 
-TEST_MAIN({"a warm thread makes no system call, no allocation and no page fault", steady_v6},
+TEST_MAIN({"memory that is used for the first time costs no system call and no page fault", first_time},
+          {"a warm thread makes no system call, no allocation and no page fault", steady_v6},
           {"... nor with version 7", steady_v7},
           {"... nor with version 4", steady_v4},
           {"... nor with version 1", steady_v1},

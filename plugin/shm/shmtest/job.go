@@ -275,7 +275,7 @@ func (t *Thread) KeepForSpool() { t.keepBytes = true }
 
 func (j *Job) take() (uint32, bool) {
 	for i := range j.header.Spare {
-		if c := atomic.SwapUint32(&j.header.Spare[i], 0); c != 0 {
+		if c := atomic.LoadUint32(&j.header.Spare[i]); c != 0 && c&(1<<31) == 0 && atomic.CompareAndSwapUint32(&j.header.Spare[i], c, 0) {
 			atomic.StoreUint32(j.u32(j.header.ChunkStateOffset+4*uint64(c-1)), 2)
 			return c - 1, true
 		}

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The plugin that does nothing: what the callbacks of a real one cost more than its own is that one's.
- * It asks for all events and gives each a handle, as NCCL calls on only for events that have one.
+ * It asks for all events, or those of EMPTY_PLUGIN_EVENTS (a mask), and gives each a handle, as NCCL calls on only for
+ * events that have one.
  */
+#include <stdlib.h>
+
 #include "plugin/abi_v5.h"
 #include "plugin/abi_v6.h"
 
@@ -17,7 +20,8 @@ static ncclotf2_result init(void **context, uint64_t commId, int *eActivationMas
   (void)logfn;
   static int some;
   *context = &some;
-  *eActivationMask = NCCLOTF2_KNOWN_V6;
+  const char *events = getenv("EMPTY_PLUGIN_EVENTS");
+  *eActivationMask = events ? (int)strtol(events, NULL, 0) : (int)NCCLOTF2_KNOWN_V6;
   return NCCLOTF2_SUCCESS;
 }
 

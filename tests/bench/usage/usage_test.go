@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -105,5 +106,17 @@ func TestOfAProcessThatIsNone(t *testing.T) {
 	}
 	if Ended(nil) {
 		t.Error("no error, and the process has ended")
+	}
+}
+
+func TestProcessorGrowsWithWork(t *testing.T) {
+	before := Processor(os.Getpid())
+	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
+	}
+	if after := Processor(os.Getpid()); after <= before {
+		t.Errorf("%v s before, %v s after 50 ms of work", before, after)
+	}
+	if s := Processor(1 << 30); s != 0 {
+		t.Errorf("%v s of a process that is none", s)
 	}
 }
