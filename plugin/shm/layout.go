@@ -339,7 +339,8 @@ type Header struct {
 	CuptiKinds     uint64 // bit k: CUPTI activity kind k is wanted; 0: CUPTI is left alone. Set before CollectorReady
 	Spare          [SpareMax]uint32
 	Message        [512]byte
-	_              [1448]byte
+	Place          [512]byte // the experiment directory; before CollectorReady, then constant
+	_              [936]byte
 }
 
 // States of a chunk.
