@@ -189,7 +189,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	c.again = h.CollectorPID != 0
 	if c.recording, err = newRecording(c.memory, c.settings, c.launcher, c.experiment, uuid.NewString()); err != nil {
 		c.watch.close()
-		return fmt.Errorf("nothing can be recorded in %s: %w", c.experiment, err)
+		return fmt.Errorf("nothing can be recorded in %s: %w: set NCCL_OTF2_DIR to where this process can write", c.experiment, err)
 	}
 	c.spares = leastSpares
 	c.memory.KeepSpares(c.spares)
@@ -207,6 +207,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	} else if len(c.settings.Ranks) > 0 && c.launcher.Rank < 0 {
 		c.memory.Post(config.Prefix + "RANKS has no effect: no launcher tells this process's rank")
 	}
+	c.memory.SetPlace(c.experiment)
 	c.memory.SetState(shm.CollectorReady)
 	c.say("records process %d in %s, events %s", h.PID, c.store.Path(), config.EventList(c.chosen.record&allTypes))
 	return nil
@@ -288,7 +289,7 @@ func (c *live) round() (n int, err error) {
 func (c *live) tell() {
 	if reason := c.stopped(); reason != "" && !c.told {
 		c.told = true
-		c.memory.Post(fmt.Sprintf("recording stopped in %s: %s", c.experiment, reason))
+		c.memory.Post(fmt.Sprintf("recording stopped in %s (what is there is whole; the next time give it more room, or set NCCL_OTF2_DIR elsewhere): %s", c.experiment, reason))
 		c.say("recording stopped: %s", reason)
 	}
 }

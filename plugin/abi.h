@@ -15,9 +15,12 @@
 typedef int ncclotf2_result; /* ncclResult_t; the plugin only ever answers success */
 #define NCCLOTF2_SUCCESS 0
 
-/* ncclDebugLogLevel and the subsystem flag of profiler messages (NCCL_DEBUG_SUBSYS=PROFILE). */
+/* ncclDebugLogLevel, and flags of NCCL_DEBUG_SUBSYS: NCCL shows no line, a warning neither, that has none of the subsystems
+ * chosen there. Without a choice these are INIT, ENV and BOOTSTRAP. */
 enum ncclotf2_log_level { NCCLOTF2_LOG_WARN = 2, NCCLOTF2_LOG_INFO = 3 };
+#define NCCLOTF2_LOG_INIT 0x1UL
 #define NCCLOTF2_LOG_PROFILE 0x4000UL
+#define NCCLOTF2_LOG_ALL (~0UL)
 
 typedef void (*ncclotf2_logger)(int level, unsigned long flags, const char *file, int line,
                                 const char *format, ...);

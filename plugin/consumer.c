@@ -10,6 +10,7 @@
 #include "config.h"
 #include "futex.h"
 #include "log.h"
+#include "losses.h"
 #include "prepare.h"
 #include "session.h"
 #include "spool.h"
@@ -41,13 +42,24 @@ void ncclotf2_consumer_messages(void) {
     for (size_t i = 0; i < sizeof text; i++) text[i] = __atomic_load_n(&header()->message[i], __ATOMIC_RELAXED);
     text[sizeof text - 1] = '\0';
     printed = number;
+    ncclotf2_losses_heard(number);
     if (*text) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", text); /* it only says what is amiss */
   }
   int problem = ncclotf2_spool_problem();
   if (problem && !problem_logged) {
     problem_logged = true;
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "the spool file cannot be written (%s); records wait in memory", strerror(problem));
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the spool file cannot be written (%s); records wait in memory: make room in %s", strerror(problem), header()->place);
   }
+}
+
+void ncclotf2_consumer_introduce(void) {
+  static bool introduced;
+  if (introduced || !ncclotf2_consumer_ready()) return;
+  introduced = true;
+  if (state == COLLECTOR)
+    ncclotf2_log(NCCLOTF2_LOG_INFO, "this process is recorded in %s, by process %u", header()->place, header()->collector_pid);
+  else
+    ncclotf2_log(NCCLOTF2_LOG_INFO, "this process is recorded in %s; `nccl-otf2 unify` makes an archive of it", header()->place);
 }
 
 /* For the communicators that are there and those to come. */
@@ -64,7 +76,7 @@ static void set_window(uint64_t first, uint64_t last) {
 static bool start_spool(void) {
   char why[512];
   if (!ncclotf2_spool_open(why, sizeof why)) {
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; nothing is recorded", why);
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; nothing is recorded: set NCCL_OTF2_DIR to where this process can write", why);
     __atomic_store_n(&header()->record_mask, 0, __ATOMIC_RELEASE);
     state = NOBODY;
     ncclotf2_session_drop_file();
@@ -112,11 +124,11 @@ static bool start_collector(void) {
       return false;
     case NCCLOTF2_START_LATE:
       state = LATE;
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector is not ready after %u s (NCCL_OTF2_START_LIMIT); nothing is recorded",
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector is not ready after %u s; nothing is recorded: raise NCCL_OTF2_START_LIMIT",
                    ncclotf2_config_start_limit());
       return false;
     default:
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; spool files are written instead", why);
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; spool files are written instead, for `nccl-otf2 unify`", why);
       return start_spool();
   }
 }
@@ -138,7 +150,7 @@ void ncclotf2_consumer_check(void) {
   __atomic_store_n(&watched, 0, __ATOMIC_RELEASE);
   ncclotf2_consumer_messages(); /* its last words */
   if (restarted) {
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended again; spool files are written instead");
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended again; spool files are written instead, for `nccl-otf2 unify`");
     start_spool();
     return;
   }

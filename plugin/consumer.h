@@ -21,6 +21,9 @@ bool ncclotf2_consumer_start(uint32_t known);
 /* Whether events may be asked for; notices a collector that was slow to get ready. */
 bool ncclotf2_consumer_ready(void);
 
+/* Says once where it is recorded. */
+void ncclotf2_consumer_introduce(void);
+
 /* Starts a new one if the collector has died: a collector the first time, then the spool. */
 void ncclotf2_consumer_check(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "event.h"
 
+#include "losses.h"
 #include "measurement.h"
 
 /* What a state's argument holds, by the value of the state. */
@@ -40,6 +41,7 @@ static void launch_refused(unsigned type) {
 ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type) {
   launch_refused(type);
   ncclotf2_count(&ncclotf2_header_at(base)->lost[loss][type]);
+  ncclotf2_losses_noticed(loss);
   return NCCLOTF2_SUCCESS;
 }
 
@@ -50,9 +52,10 @@ bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHa
       call.record_mask & NCCLOTF2_RECORD_WINDOW || __atomic_load_n(&ncclotf2_fast.measured, __ATOMIC_RELAXED);
   launch_refused(type);
   if (call.wanted) {
-    if (call.record_mask & NCCLOTF2_RECORD_FULL)
+    if (call.record_mask & NCCLOTF2_RECORD_FULL) {
       ncclotf2_count(&header->lost[NCCLOTF2_LOSS_DISK][type]);
-    else if (window && !ncclotf2_window_admits(base, &call))
+      ncclotf2_losses_listen(base);
+    } else if (window && !ncclotf2_window_admits(base, &call))
       ncclotf2_count(&header->paused[type]);
     else
       return true;
@@ -79,6 +82,7 @@ void ncclotf2_record_before(uint8_t *base, void *at, uint64_t handle, uint64_t b
 }
 
 void ncclotf2_measure(uint8_t *base, enum ncclotf2_callback callback, unsigned type, uint64_t ticks) {
+  ncclotf2_losses_listen(base);
   /* The program's own clock stands still within a callback. */
   if (ncclotf2_fast.clock == NCCLOTF2_CLOCK_HOST) return;
   const uint64_t took = ncclotf2_ticks() - ticks;

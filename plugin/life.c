@@ -19,6 +19,7 @@
 #include "handle.h"
 #include "intern.h"
 #include "log.h"
+#include "losses.h"
 #include "mask.h"
 #include "measurement.h"
 #include "ring.h"
@@ -193,6 +194,7 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     ncclotf2_consumer_start(args->api.known);
   else
     ncclotf2_consumer_check();
+  ncclotf2_consumer_introduce();
   if (ncclotf2_consumer_ready()) {
     begin_cupti(early);
     ncclotf2_scorep_begin(args->api.version, args->caller);
@@ -203,38 +205,6 @@ done:
   pthread_mutex_unlock(&ncclotf2_life);
   ncclotf2_scorep_prepare();
   return NCCLOTF2_SUCCESS;
-}
-
-/* One line that names every reason for a loss since the last such line. */
-static void report_losses(const struct ncclotf2_header *header) {
-  static const char *const reasons[NCCLOTF2_LOSS_REASONS] = {
-      [NCCLOTF2_LOSS_MEMORY] = "events: memory was full (NCCL_OTF2_MEMORY)",
-      [NCCLOTF2_LOSS_STOP_MEMORY] = "stops and states: even the reserve was full",
-      [NCCLOTF2_LOSS_RING] = "events: too many threads",
-      [NCCLOTF2_LOSS_COMM] = "events: too many communicators",
-      [NCCLOTF2_LOSS_FORK] = "events: in forked processes",
-      [NCCLOTF2_LOSS_DISK] = "events: recording had stopped",
-  };
-  static uint64_t reported[NCCLOTF2_LOSS_REASONS];
-  char line[512] = "";
-  size_t used = 0;
-  for (unsigned reason = 0; reason < NCCLOTF2_LOSS_REASONS; reason++) {
-    uint64_t lost = 0;
-    for (unsigned type = 0; type < NCCLOTF2_TYPES; type++)
-      lost += __atomic_load_n(&header->lost[reason][type], __ATOMIC_RELAXED);
-    if (lost == reported[reason]) continue;
-    int length = snprintf(line + used, sizeof line - used, "%s%llu %s", used ? "; " : "",
-                          (unsigned long long)(lost - reported[reason]), reasons[reason]);
-    reported[reason] = lost;
-    if (length > 0 && (size_t)length < sizeof line - used) used += (size_t)length;
-  }
-  if (used) ncclotf2_log(NCCLOTF2_LOG_WARN, "not recorded: %s", line);
-  static uint64_t names_reported;
-  uint64_t names = ncclotf2_strings_lost();
-  if (names != names_reported)
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "%llu names were not recorded: too many different ones",
-                 (unsigned long long)(names - names_reported));
-  names_reported = names;
 }
 
 ncclotf2_result ncclotf2_finalize(void *context) {
@@ -254,7 +224,7 @@ ncclotf2_result ncclotf2_finalize(void *context) {
         ncclotf2_cupti_end(CUPTI_SECONDS);
         ncclotf2_measurement_threads();
         ncclotf2_consumer_flush(FLUSH_SECONDS);
-        report_losses(header);
+        ncclotf2_losses_sum_up();
         ncclotf2_scorep_report();
         ncclotf2_consumer_messages();
         ncclotf2_log_use(NULL); /* NCCL may now close us and be closed itself */

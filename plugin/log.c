@@ -16,5 +16,7 @@ void ncclotf2_log(enum ncclotf2_log_level level, const char *format, ...) {
   va_start(args, format);
   vsnprintf(line, sizeof line, format, args);
   va_end(args);
-  function(level, NCCLOTF2_LOG_PROFILE, "nccl-otf2", __LINE__, "NCCL_OTF2: %s", line);
+  const unsigned long subsystems =
+      level == NCCLOTF2_LOG_WARN ? NCCLOTF2_LOG_ALL : NCCLOTF2_LOG_INIT | NCCLOTF2_LOG_PROFILE;
+  function(level, subsystems, "nccl-otf2", __LINE__, "NCCL_OTF2: %s", line);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages to the user go through NCCL's logger, so they obey NCCL_DEBUG and NCCL_DEBUG_FILE. The
- * logger lives in libnccl: it is forgotten after the last finalize, and messages after that are
+ * Messages to the user go through NCCL's logger, so they obey NCCL_DEBUG and NCCL_DEBUG_FILE: warnings, once per cause
+ * and process, say what is amiss and what to do about it. What NCCL was last warned of it shows in errors, too, so nothing
+ * that is as it should be is a warning. The logger lives in libnccl: it is forgotten after the last finalize, and messages after that are
  * dropped.
  */
 #ifndef NCCLOTF2_LOG_H

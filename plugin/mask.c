@@ -28,7 +28,7 @@ static void tell(uint32_t stamps, bool late) {
   static bool told;
   if (!stamps || told) return;
   told = true;
-  ncclotf2_log(NCCLOTF2_LOG_WARN, "no GPU times are recorded: %s",
+  ncclotf2_log(NCCLOTF2_LOG_INFO, "no GPU times are recorded: %s",
                late ? "the collector was ready late (NCCL_OTF2_START_LIMIT), and NCCL before 2.31 cannot begin with them later"
                     : "NCCL 2.29 and 2.30 hang with them after grouped or captured Broadcasts; "
                       "NCCL_ALLGATHERV_ENABLE=0 in all processes of the job makes them safe");

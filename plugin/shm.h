@@ -238,8 +238,9 @@ struct ncclotf2_header {
   uint64_t cupti_kinds;        /* bit k: CUPTI activity kind k is wanted; 0: CUPTI is left alone. Before READY */
   uint32_t prepare;            /* futex: raised when there are SPARE_COLD chunks */
   uint32_t spare[NCCLOTF2_SPARE_MAX]; /* chunk index + 1, perhaps SPARE_COLD, or 0; exchanged atomically */
-  char message[512];           /* one line for NCCL's logger, NUL-terminated */
-  uint8_t pad2[8192 - 6144 - 60 - 4 * NCCLOTF2_SPARE_MAX - 512];
+  char message[512];           /* one line for NCCL's logger, NUL-terminated: what is amiss */
+  char place[512];             /* the experiment directory, NUL-terminated; before READY or SPOOL, then constant */
+  uint8_t pad2[8192 - 6144 - 60 - 4 * NCCLOTF2_SPARE_MAX - 512 - 512];
 };
 
 /* ---- chunks and rings ----------------------------------------------------------------------- */

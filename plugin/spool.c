@@ -345,6 +345,7 @@ bool ncclotf2_spool_open(char *why, size_t why_size) {
   /* The program may change its working directory; the file must be found again all the same. */
   char absolute[PATH_MAX];
   if (realpath(spool.path, absolute)) memcpy(spool.path, absolute, sizeof absolute);
+  snprintf(ncclotf2_header_at(base)->place, sizeof header->place, "%s", spool.path);
   const size_t rings = sizeof *spool.rings * NCCLOTF2_RING_MAX, comms = sizeof *spool.comms * NCCLOTF2_COMM_MAX;
   void *tables = mmap(NULL, rings + comms, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (tables == MAP_FAILED) {

@@ -342,7 +342,8 @@ type Header struct {
 	Prepare        uint32 // raised when there are cold spares
 	Spare          [SpareMax]uint32
 	Message        [512]byte
-	_              [964]byte
+	Place          [512]byte // the experiment directory; before CollectorReady, then constant
+	_              [452]byte
 }
 
 // States of a chunk.

@@ -538,6 +538,12 @@ func (m *Memory) Post(line string) {
 	atomic.AddUint32(&m.header.MessageNumber, 1)
 }
 
+// SetPlace says where the process is recorded; what does not fit is cut. To be called before the state is CollectorReady.
+func (m *Memory) SetPlace(directory string) {
+	n := copy(m.header.Place[:len(m.header.Place)-1], directory)
+	m.header.Place[n] = 0
+}
+
 // Message returns the last line posted, and its number.
 func (m *Memory) Message() (string, uint32) {
 	number := atomic.LoadUint32(&m.header.MessageNumber)

@@ -28,11 +28,12 @@ extern struct ncclotf2_plugin_v7 ncclProfiler_v7;
 
 /* Mask and lines that the plugin handed to "NCCL". */
 extern int host_mask;
-extern int host_lines;
-extern char host_line[1024]; /* the last one */
+extern int host_lines;       /* warnings that NCCL would show */
+extern char host_line[1024]; /* the last line, shown or not */
+extern unsigned long host_subsystems; /* NCCL_DEBUG_SUBSYS; at first NCCL's default: INIT, ENV, BOOTSTRAP */
 void host_logger(int level, unsigned long flags, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-bool host_logged(const char *part); /* whether any line so far contained the part */
+bool host_logged(const char *part); /* whether any line that NCCL would show contained the part */
 
 /* The folder of the case, made under $TMPDIR and removed by host_clean (at exit). */
 const char *host_folder(void);

@@ -100,11 +100,37 @@ static void stamps_of_other_versions(void) {
   EQUAL(other, 0xf47, "mask of v5");
 }
 
+
 static uint32_t lives_kinds[8];
 static void count_kind(uint32_t ring, const struct ncclotf2_record *record, void *unused) {
   (void)ring;
   (void)unused;
   lives_kinds[record->kind]++;
+}
+
+/* Of what is lost, and of what the collector has to say, the user hears while the job runs, once, at NCCL_DEBUG=WARN. */
+static void told_at_once(void) {
+  setenv("NCCL_OTF2_MEMORY", "4M", 1);
+  host_use_stub("ready", 0xf47);
+  void *context = host_init(1, 2, 0);
+  CHECK(host_logged("this process is recorded in /stub"), "%s", host_line);
+  const int before = host_lines;
+  for (int i = 0; i < 100000; i++) host_start(context, host_descr(NCCLOTF2_COLL));
+  for (int i = 0; i < 500 && host_lines == before; i++) usleep(10000);
+  CHECK(host_logged("events are being lost: memory is full: raise NCCL_OTF2_MEMORY"), "%s", host_line);
+  EQUAL(host_lines, before + 1, "warnings");
+  struct reader *reader = calloc(1, sizeof *reader);
+  reader_drain(reader, count_kind, NULL); /* there is room again */
+  free(reader);
+  struct ncclotf2_header *header = host_header();
+  snprintf(header->message, sizeof header->message, "recording stopped in /stub: no space");
+  __atomic_add_fetch(&header->message_number, 1, __ATOMIC_RELEASE);
+  for (int i = 0; i < 100000; i++) host_start(context, host_descr(NCCLOTF2_COLL));
+  for (int i = 0; i < 500 && host_lines == before + 1; i++) usleep(10000);
+  CHECK(host_logged("recording stopped in /stub: no space"), "%s", host_line);
+  stop_all(context);
+  EQUAL(host_lines, before + 2, "warnings");
+  CHECK(host_logged("events: memory was full (NCCL_OTF2_MEMORY)"), "%s", host_line);
 }
 
 static void several_lives(void) {
@@ -426,6 +452,7 @@ TEST_MAIN({"the mask is written once per life", mask_is_written_once},
           {"stamps of kernels are not asked for where NCCL hangs with them", stamps_that_hang},
           {"other versions are asked for them", stamps_of_other_versions},
           {"a program is over when its main thread has ended and no other of its own is left", main_thread_ends},
+          {"losses and the collector's words are told at once", told_at_once},
           {"init, finalize, init goes on in the same session", several_lives},
           {"communicators may be initialised at one time", concurrent_inits},
           {"switched off, nothing is done", switched_off},

@@ -90,9 +90,12 @@ static void wait_for_call(uint32_t n)
 
 /* ---- NCCL's logger -------------------------------------------------------------------------- */
 
+/* INIT, ENV and BOOTSTRAP: what NCCL shows where NCCL_DEBUG_SUBSYS is not set. */
+enum { DEFAULT_SUBSYSTEMS = 0x1 | 0x80 | 0x1000 };
+
 void play_log(int level, unsigned long flags, const char *file, int line, const char *fmt, va_list ap)
 {
-  (void)flags;
+  if (!(flags & DEFAULT_SUBSYSTEMS)) return; /* NCCL's filter, which holds for warnings, too */
   count(level == NCCL_LOG_WARN ? &tally.warnings : &tally.infos);
   if (level != NCCL_LOG_WARN && !opt.verbose) return;
   char text[1024];

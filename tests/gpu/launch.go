@@ -56,7 +56,7 @@ func (j *job) environment(rank int) []string {
 	env = append(env,
 		"RANK="+strconv.Itoa(rank), "LOCAL_RANK="+strconv.Itoa(rank), "WORLD_SIZE="+strconv.Itoa(j.ranks), "LOCAL_WORLD_SIZE="+strconv.Itoa(j.ranks),
 		"NCCL_HOSTID=gputest-rank"+strconv.Itoa(rank),
-		"NCCL_NET=Socket", "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1", "NCCL_MNNVL_ENABLE=0", "NCCL_MAX_NCHANNELS=2",
+		"NCCL_NET=Socket", "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1", "NCCL_MNNVL_ENABLE=0", "NCCL_MAX_NCHANNELS=2", "NCCL_ALLGATHERV_ENABLE=0",
 		"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,ENV,PROFILE",
 		"PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONFAULTHANDLER=1")
 	return append(env, j.settings...)

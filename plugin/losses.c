@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "losses.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "consumer.h"
+#include "intern.h"
+#include "life.h"
+#include "log.h"
+#include "thread.h"
+
+/* Why, and what to do about it. */
+static const struct {
+  const char *why, *advice; /* NULL: said elsewhere, or only at the end */
+} reasons[NCCLOTF2_LOSS_REASONS] = {
+    [NCCLOTF2_LOSS_MEMORY] = {"events: memory was full (NCCL_OTF2_MEMORY)",
+                              "memory is full: raise NCCL_OTF2_MEMORY, or record less with NCCL_OTF2_EVENTS"},
+    [NCCLOTF2_LOSS_STOP_MEMORY] = {"stops and states: even the reserve was full", NULL}, /* memory was full long before */
+    [NCCLOTF2_LOSS_RING] = {"events: too many threads", "too many threads call NCCL at one time"},
+    [NCCLOTF2_LOSS_COMM] = {"events: too many communicators", NULL}, /* init has said so */
+    [NCCLOTF2_LOSS_FORK] = {"events: in forked processes", NULL},    /* in them nobody logs */
+    [NCCLOTF2_LOSS_DISK] = {"events: recording had stopped", NULL},  /* the collector says why */
+};
+
+static uint32_t noticed; /* bit per reason: a thread has been started */
+/* Bit per reason: the user knows, for these from elsewhere. Under the life lock. */
+static uint32_t told = 1u << NCCLOTF2_LOSS_STOP_MEMORY | 1u << NCCLOTF2_LOSS_COMM | 1u << NCCLOTF2_LOSS_DISK;
+static uint32_t heard;   /* the number of the last message that was told, or that a thread has been started for */
+
+static void tell(void) {
+  for (unsigned reason = 0; reason < NCCLOTF2_LOSS_REASONS; reason++) {
+    const uint32_t bit = 1u << reason;
+    if (!(__atomic_load_n(&noticed, __ATOMIC_RELAXED) & ~told & bit)) continue;
+    told |= bit;
+    if (reasons[reason].advice) ncclotf2_log(NCCLOTF2_LOG_WARN, "events are being lost: %s", reasons[reason].advice);
+  }
+}
+
+static void *tell_beside(void *unused) {
+  pthread_mutex_lock(&ncclotf2_life);
+  ncclotf2_consumer_messages();
+  tell();
+  pthread_mutex_unlock(&ncclotf2_life);
+  return unused;
+}
+
+void ncclotf2_losses_noticed(unsigned reason) {
+  const uint32_t bit = 1u << reason;
+  if (__atomic_load_n(&noticed, __ATOMIC_RELAXED) & bit || __atomic_fetch_or(&noticed, bit, __ATOMIC_RELAXED) & bit) return;
+  if (reasons[reason].advice) ncclotf2_thread_start(tell_beside); /* else, the end of the last communicator tells */
+}
+
+void ncclotf2_losses_listen(uint8_t *base) {
+  const uint32_t number = __atomic_load_n(&ncclotf2_header_at(base)->message_number, __ATOMIC_RELAXED);
+  uint32_t last = __atomic_load_n(&heard, __ATOMIC_RELAXED);
+  if (__builtin_expect(number == last, 1)) return;
+  if (__atomic_compare_exchange_n(&heard, &last, number, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    ncclotf2_thread_start(tell_beside);
+}
+
+void ncclotf2_losses_heard(uint32_t number) { __atomic_store_n(&heard, number, __ATOMIC_RELAXED); }
+
+void ncclotf2_losses_sum_up(void) {
+  const struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
+  static uint64_t reported[NCCLOTF2_LOSS_REASONS];
+  char line[512] = "";
+  size_t used = 0;
+  enum ncclotf2_log_level level = NCCLOTF2_LOG_INFO;
+  for (unsigned reason = 0; reason < NCCLOTF2_LOSS_REASONS; reason++) {
+    uint64_t lost = 0;
+    for (unsigned type = 0; type < NCCLOTF2_TYPES; type++)
+      lost += __atomic_load_n(&header->lost[reason][type], __ATOMIC_RELAXED);
+    if (lost == reported[reason]) continue;
+    int length = snprintf(line + used, sizeof line - used, "%s%llu %s", used ? "; " : "",
+                          (unsigned long long)(lost - reported[reason]), reasons[reason].why);
+    reported[reason] = lost;
+    if (length > 0 && (size_t)length < sizeof line - used) used += (size_t)length;
+    if (!(told & 1u << reason)) level = NCCLOTF2_LOG_WARN;
+    told |= 1u << reason;
+  }
+  if (used) ncclotf2_log(level, "not recorded: %s", line);
+  static uint64_t names_reported;
+  uint64_t names = ncclotf2_strings_lost();
+  if (names != names_reported)
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "%llu names were not recorded: too many different ones",
+                 (unsigned long long)(names - names_reported));
+  names_reported = names;
+}
