@@ -37,7 +37,9 @@ Where a job ran on more than one host, their clocks are brought together (--sync
 rank has entered, no message arrives before it was sent. What is found becomes clock offsets beside the event files, which
 readers apply; the event files stay as they are. This is the only part that reads events, those of the communicators
 that span hosts (some seconds for ten million), and needs some 100 MiB of memory. --no-sync leaves the clocks as they
-were and takes an earlier correction back.`,
+were and takes an earlier correction back.
+
+Processes whose data is damaged are left out, named, and the exit code is 1; the archive is made of the others.`,
 		Example: `  nccl-otf2 unify nccl-otf2-20260131-101500-4711
   nccl-otf2 unify exp1 --format json
   nccl-otf2 unify exp1 --no-sync`,
@@ -48,10 +50,14 @@ were and takes an earlier correction back.`,
 				return err
 			}
 			if f == formatJSON {
-				return writeJSON(cmd.OutOrStdout(), res)
+				err = writeJSON(cmd.OutOrStdout(), res)
+			} else {
+				printUnified(cmd.OutOrStdout(), res)
 			}
-			printUnified(cmd.OutOrStdout(), res)
-			return nil
+			if err == nil && res.Result != nil && res.Damaged > 0 {
+				return exitCode(exitInput)
+			}
+			return err
 		},
 	}
 	addFormat(cmd, &f)
