@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ncclotf2/collector"
+	"ncclotf2/printable"
 	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
@@ -167,19 +168,19 @@ func modes(dir string) (found foundModes, err error) {
 // printUnified says what was made and what is missing in it.
 func printUnified(w io.Writer, u *unified) {
 	for _, folder := range u.Recordings {
-		fmt.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n", paint(w, bold, relative(folder)), relative(folder))
+		printable.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n", paint(w, bold, relative(folder)), relative(folder))
 	}
 	for i := range u.Profiles {
 		u.Profiles[i].print(w)
 	}
 	if u.Recorded > 0 {
-		fmt.Fprintf(w, "%s %s still recorded for replay: unify again when the job has ended\n", paint(w, yellow, "!"), count(u.Recorded, "process is", "processes are"))
+		printable.Fprintf(w, "%s %s still recorded for replay: unify again when the job has ended\n", paint(w, yellow, "!"), count(u.Recorded, "process is", "processes are"))
 	}
 	if u.Saved > 0 {
-		fmt.Fprintf(w, "saved what %s had left in shared memory\n", count(u.Saved, "process", "processes"))
+		printable.Fprintf(w, "saved what %s had left in shared memory\n", count(u.Saved, "process", "processes"))
 	}
 	for _, problem := range u.Unsaved {
-		fmt.Fprintf(w, "%s left in shared memory: %s\n", paint(w, yellow, "!"), problem)
+		printable.Fprintf(w, "%s left in shared memory: %s\n", paint(w, yellow, "!"), problem)
 	}
 	if u.Result != nil {
 		printArchives(w, u.Result)
@@ -190,15 +191,15 @@ func printUnified(w io.Writer, u *unified) {
 func printArchives(w io.Writer, res *scorep.Result) {
 	for i := range res.Runs {
 		r := &res.Runs[i]
-		fmt.Fprintln(w, paint(w, bold, relative(r.Archive)))
-		fmt.Fprintf(w, "  %s on %s, %s, %s, %s", count(r.Processes(), "process", "processes"), count(r.Hosts, "host", "hosts"),
+		printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
+		printable.Fprintf(w, "  %s on %s, %s, %s, %s", count(r.Processes(), "process", "processes"), count(r.Hosts, "host", "hosts"),
 			count(r.Communicators, "communicator", "communicators"), count(r.Locations, "location", "locations"), count(r.Events, "event", "events"))
 		if r.Last > r.First {
-			fmt.Fprintf(w, " over %v", time.Duration(r.Last-r.First).Round(10*time.Microsecond))
+			printable.Fprintf(w, " over %v", time.Duration(r.Last-r.First).Round(10*time.Microsecond))
 		}
-		fmt.Fprintln(w)
+		printable.Fprintln(w)
 		warn := func(format string, args ...any) {
-			fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
+			printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
 		}
 		if r.ClockSync != nil {
 			printClocks(w, r.ClockSync, warn)
@@ -229,7 +230,7 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		}
 	}
 	for _, p := range res.Problems {
-		fmt.Fprintf(w, "%s %s\n", paint(w, yellow, "!"), p)
+		printable.Fprintf(w, "%s %s\n", paint(w, yellow, "!"), p)
 	}
 }
 
@@ -257,7 +258,7 @@ func summarize(w io.Writer, u *unified) {
 		return
 	}
 	for _, r := range u.Runs {
-		fmt.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
+		printable.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
 	}
 }
 
