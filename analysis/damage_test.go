@@ -143,6 +143,13 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
+// What happens at a location that is not defined is left out.
+func TestUndefinedLocations(t *testing.T) {
+	for _, path := range archives(t) {
+		otf2test.EachWithoutLocation(t, path, func(t *testing.T, anchor string) { analyse(t, anchor) })
+	}
+}
+
 // FuzzAnalysis: whatever stands in an archive, everything that can be made of it comes to an end.
 func FuzzAnalysis(f *testing.F) {
 	otf2test.Fuzz(f, archives(f), func(t *testing.T, anchor string) { analyse(t, anchor) })

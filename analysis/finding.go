@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ncclotf2/otf2"
+	"ncclotf2/printable"
 )
 
 // Severity of a finding.
@@ -64,15 +65,15 @@ type Finding struct {
 // String is the finding in one line: severity, rule, location, event, time, text.
 func (f Finding) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s: ", f.Severity, f.Rule)
+	printable.Fprintf(&b, "%s: %s: ", f.Severity, f.Rule)
 	if f.HasLocation {
-		fmt.Fprintf(&b, "location %d", f.Location)
+		printable.Fprintf(&b, "location %d", f.Location)
 		if f.Event > 0 {
-			fmt.Fprintf(&b, ", event %d, time %d", f.Event, f.Time)
+			printable.Fprintf(&b, ", event %d, time %d", f.Event, f.Time)
 		}
 		b.WriteString(": ")
 	}
-	b.WriteString(f.Text)
+	b.WriteString(printable.Name(f.Text))
 	return b.String()
 }
 

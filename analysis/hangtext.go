@@ -115,7 +115,7 @@ func (h *HangReport) Document() *Document {
 		shown = append(shown, d.sheets[0].text[i])
 	}
 	if left := len(rows) - len(shown); left > 0 {
-		d.sheets[0].more = fmt.Sprintf("%d further members that are not missing are left out here; they are in the other formats.", left)
+		d.sheets[0].more = []string{fmt.Sprintf("%d further members that are not missing are left out here; they are in the other formats.", left)}
 	}
 	d.sheets[0].text = shown
 	return d

@@ -13,9 +13,9 @@ import (
 // Document makes the view's lines and tables. Of operations and ranks at most so many are shown (0: all), of ranks those
 // that are waited for or wait the most. Lines of what is out of order begin with "!".
 func (v *LiveView) Document(operations, ranks int) *Document {
-	d := &Document{Title: printable(v.Directory) + ": " + v.describe()}
+	d := &Document{Title: v.Directory + ": " + v.describe()}
 	for _, p := range v.Problems {
-		d.say("! %s", printable(p))
+		d.say("! %s", p)
 	}
 	if v.State == LiveWaiting {
 		return d
@@ -112,7 +112,7 @@ func formatRate(v float64) string {
 func firstRows(s sheet, most int, one, many string) sheet {
 	if left := len(s.text) - most; most > 0 && left > 0 {
 		s.text = s.text[:most]
-		s.more = fmt.Sprintf("… and %s", count(left, one, many))
+		s.more = []string{fmt.Sprintf("… and %s", count(left, one, many))}
 	}
 	return s
 }

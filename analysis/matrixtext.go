@@ -123,7 +123,7 @@ func (s *sheet) limit(weight func(row int) uint64) {
 		rows = append(rows, s.text[i])
 	}
 	s.text = rows
-	s.more = fmt.Sprintf("%d rows of less weight are left out here; they are in the other formats.", left)
+	s.more = []string{fmt.Sprintf("%d rows of less weight are left out here; they are in the other formats.", left)}
 }
 
 // gridOf draws flows as a matrix, if it is small.

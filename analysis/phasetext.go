@@ -5,8 +5,8 @@ package analysis
 import (
 	"fmt"
 	"io"
-	"strings"
-	"unicode"
+
+	"ncclotf2/printable"
 )
 
 const notKnown = "n/a"
@@ -52,13 +52,13 @@ func phaseSheet(rows []PhaseRow) sheet {
 func phaseRows(rows []PhaseRow) (cells [][]string) {
 	for i := range rows {
 		p := &rows[i]
-		cells = append(cells, append([]string{printable(p.Phase), fmt.Sprint(p.Ranks), p.countText()}, p.timeCells()...))
+		cells = append(cells, append([]string{p.Phase, fmt.Sprint(p.Ranks), p.countText()}, p.timeCells()...))
 	}
 	return cells
 }
 
 func writePhases(w io.Writer, rows []PhaseRow) {
-	fmt.Fprintln(w, "Phases of the application")
+	printable.Fprintln(w, "Phases of the application")
 	t := newTable(phaseHeads...)
 	t.rows = phaseRows(rows)
 	var unfinished, captured uint64
@@ -71,13 +71,13 @@ func writePhases(w io.Writer, rows []PhaseRow) {
 	}
 	_ = t.write(w) // a buffered writer keeps its error
 	if approximate {
-		fmt.Fprintln(w, "~ right to 1 %")
+		printable.Fprintln(w, "~ right to 1 %")
 	}
 	if unfinished > 0 {
-		fmt.Fprintf(w, "%s not ended in the data and not in these times.\n", count(int(unfinished), "phase had", "phases had"))
+		printable.Fprintf(w, "%s not ended in the data and not in these times.\n", count(int(unfinished), "phase had", "phases had"))
 	}
 	if captured > 0 {
-		fmt.Fprintln(w, "Calls that were captured into graphs are in the calls; what their replays took is in no phase.")
+		printable.Fprintln(w, "Calls that were captured into graphs are in the calls; what their replays took is in no phase.")
 	}
 }
 
@@ -125,14 +125,4 @@ func (p *PhaseRow) timeCells() []string {
 		gpu = none
 	}
 	return append(append(cells, calls, timed, gpu), slowest...)
-}
-
-// printable replaces what a terminal would act upon: names come from the program.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
-			return '?'
-		}
-		return r
-	}, s)
 }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"ncclotf2/printable"
 )
 
 // section is a part of the report as a table.
@@ -56,12 +58,12 @@ func (s *Self) heading() string {
 // WriteText writes the report as tables for people.
 func (s *Self) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, s.heading())
+	printable.Fprintln(b, s.heading())
 	for _, part := range s.sections() {
 		if len(part.rows) == 0 {
 			continue
 		}
-		fmt.Fprintln(b)
+		printable.Fprintln(b)
 		t := newTable(part.heads...)
 		t.rows = part.rows
 		_ = t.write(b) // a buffered writer keeps its error
@@ -74,14 +76,14 @@ func (s *Self) WriteMarkdown(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	cell := strings.NewReplacer("|", `\|`, "\n", " ")
 	line := func(cells []string) {
-		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+		printable.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
 	}
-	fmt.Fprintln(b, cell.Replace(s.heading()))
+	printable.Fprintln(b, cell.Replace(s.heading()))
 	for _, part := range s.sections() {
 		if len(part.rows) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n## %s\n\n", part.title)
+		printable.Fprintf(b, "\n## %s\n\n", part.title)
 		heads, rule := make([]string, len(part.heads)), make([]string, len(part.heads))
 		for i, h := range part.heads {
 			text, left := strings.CutPrefix(h, "<")
@@ -107,7 +109,12 @@ func (s *Self) WriteMarkdown(w io.Writer) error {
 // value. Kinds and names are those of the archive's properties; costs are three rows each.
 func (s *Self) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	row := func(cells ...string) { _ = c.Write(cells) } // the writer keeps its error
+	row := func(cells ...string) {
+		for i := range cells {
+			cells[i] = printable.Cell(cells[i])
+		}
+		_ = c.Write(cells) // the writer keeps its error
+	}
 	row("section", "kind", "name", "processes", "value")
 	row("archive", "PROCESSES", "", "all", strconv.FormatUint(s.Processes, 10))
 	row("archive", "COMPLETE", "", "all", strconv.FormatBool(s.Complete))

@@ -9,6 +9,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"ncclotf2/printable"
 )
 
 // Document is a part of the report in a form that can be written as text, comma-separated values or Markdown.
@@ -33,7 +35,7 @@ type sheet struct {
 	text        [][]string
 	fields      []string // in CSV, where values are plain numbers
 	values      [][]string
-	more        string // a line behind it
+	more        []string // lines behind it
 }
 
 // column is one column of a table of T: its name in CSV, its head for people ("<": aligned to the left; "": not
@@ -63,14 +65,14 @@ func sheetOf[T any](name, title string, rows []T, columns []column[T]) sheet {
 				plain = plainText(c.value(r))
 			}
 			if c.field != "" {
-				values = append(values, plain)
+				values = append(values, printable.Cell(plain))
 			}
 			switch {
 			case c.head == "":
 			case c.text != nil:
-				text = append(text, printable(c.text(r)))
+				text = append(text, c.text(r))
 			default:
-				text = append(text, printable(plain))
+				text = append(text, plain)
 			}
 		}
 		s.text, s.values = append(s.text, text), append(s.values, values)
@@ -99,27 +101,27 @@ func plainText(v any) string {
 // WriteText writes tables in aligned columns.
 func (d *Document) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, d.Title)
+	printable.Fprintln(b, d.Title)
 	for _, line := range d.intro {
-		fmt.Fprintln(b, line)
+		printable.Fprintln(b, line)
 	}
 	for _, s := range d.sheets {
 		if len(s.text) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n%s\n", s.title)
+		printable.Fprintf(b, "\n%s\n", s.title)
 		t := newTable(s.heads...)
 		t.rows = s.text
 		_ = t.write(b) // a buffered writer keeps its error
-		if s.more != "" {
-			fmt.Fprintln(b, s.more)
+		for _, line := range s.more {
+			printable.Fprintln(b, line)
 		}
 	}
 	if len(d.notes) > 0 {
-		fmt.Fprintln(b)
+		printable.Fprintln(b)
 	}
 	for _, line := range d.notes {
-		fmt.Fprintln(b, line)
+		printable.Fprintln(b, line)
 	}
 	return b.Flush()
 }
@@ -133,20 +135,20 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 		for i, c := range cells {
 			escaped[i] = cell.Replace(c)
 		}
-		fmt.Fprintf(b, "| %s |\n", strings.Join(escaped, " | "))
+		printable.Fprintf(b, "| %s |\n", strings.Join(escaped, " | "))
 	}
 	lines := func(all []string) {
 		for _, l := range all {
-			fmt.Fprintf(b, "\n%s\n", cell.Replace(strings.TrimSpace(l)))
+			printable.Fprintf(b, "\n%s\n", cell.Replace(strings.TrimSpace(l)))
 		}
 	}
-	fmt.Fprintf(b, "# %s\n", cell.Replace(d.Title))
+	printable.Fprintf(b, "# %s\n", cell.Replace(d.Title))
 	lines(d.intro)
 	for _, s := range d.sheets {
 		if len(s.text) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n## %s\n\n", cell.Replace(s.title))
+		printable.Fprintf(b, "\n## %s\n\n", cell.Replace(s.title))
 		heads, rule := make([]string, len(s.heads)), make([]string, len(s.heads))
 		for i, h := range s.heads {
 			text, left := strings.CutPrefix(h, "<")
@@ -156,12 +158,12 @@ func (d *Document) WriteMarkdown(w io.Writer) error {
 			}
 		}
 		line(heads)
-		fmt.Fprintf(b, "| %s |\n", strings.Join(rule, " | "))
+		printable.Fprintf(b, "| %s |\n", strings.Join(rule, " | "))
 		for _, row := range s.text {
 			line(row)
 		}
-		if s.more != "" {
-			lines([]string{s.more})
+		if len(s.more) > 0 {
+			lines([]string{strings.Join(s.more, " ")})
 		}
 	}
 	lines(d.notes)
@@ -178,7 +180,7 @@ func (d *Document) WriteCSV(w io.Writer) error {
 		}
 		if i > 0 {
 			c.Flush()
-			if _, err := fmt.Fprintln(w); err != nil {
+			if _, err := printable.Fprintln(w); err != nil {
 				return err
 			}
 		}

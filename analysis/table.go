@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"ncclotf2/printable"
 )
 
 // table writes rows in aligned columns, numbers to the right.
@@ -28,12 +30,20 @@ func newTable(heads ...string) *table {
 
 func (t *table) write(w io.Writer) error {
 	widths := make([]int, len(t.heads))
-	for _, row := range append([][]string{t.heads}, t.rows...) {
+	rows := [][]string{t.heads}
+	for _, cells := range t.rows {
+		row := make([]string, len(cells))
+		for i, c := range cells {
+			row[i] = printable.Name(c)
+		}
+		rows = append(rows, row)
+	}
+	for _, row := range rows {
 		for i, c := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c))
 		}
 	}
-	for _, row := range append([][]string{t.heads}, t.rows...) {
+	for _, row := range rows {
 		var b strings.Builder
 		for i, c := range row {
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
@@ -46,7 +56,7 @@ func (t *table) write(w io.Writer) error {
 				b.WriteString(pad + c)
 			}
 		}
-		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
+		if _, err := printable.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
 			return err
 		}
 	}

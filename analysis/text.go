@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ncclotf2/printable"
 )
 
 // WriteText writes the report for people: summary, operations, phases if there are any, waiting.
@@ -17,34 +19,34 @@ func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	r.Summary.write(b)
 	for _, p := range r.Problems {
-		fmt.Fprintf(b, "  problem        %s\n", p)
+		printable.Fprintf(b, "  problem        %s\n", p)
 	}
-	fmt.Fprintln(b)
+	printable.Fprintln(b)
 	r.writeOperations(b)
-	fmt.Fprintln(b)
+	printable.Fprintln(b)
 	if len(r.Phases) > 0 {
 		writePhases(b, r.Phases)
-		fmt.Fprintln(b)
+		printable.Fprintln(b)
 	}
 	r.Waits.write(b)
 	if len(r.Communicators) > 1 {
 		s := sheetOf("", "", r.Communicators, communicatorColumns)
 		s.limit(func(i int) uint64 { return uint64(r.Communicators[i].Ranks) })
-		fmt.Fprintln(b, "\nCommunicators: what they may be for, by their names or members")
+		printable.Fprintf(b, "\nCommunicators: what they may be for, by their names or members\n")
 		t := newTable(s.heads...)
 		t.rows = s.text
 		_ = t.write(b)
-		if s.more != "" {
-			fmt.Fprintln(b, s.more)
+		for _, line := range s.more {
+			printable.Fprintln(b, line)
 		}
 	}
 	return b.Flush() // bufio keeps the first error
 }
 
 func (s *Summary) write(w io.Writer) {
-	fmt.Fprintln(w, s.Archive)
+	printable.Fprintln(w, s.Archive)
 	for _, l := range s.Lines() {
-		fmt.Fprintf(w, "  %-14s %s\n", l.Name, l.Text)
+		printable.Fprintf(w, "  %-14s %s\n", l.Name, l.Text)
 	}
 }
 
@@ -315,21 +317,21 @@ func (r *Report) operationSheet() sheet {
 	if slices.ContainsFunc(r.Operations, func(o OperationRow) bool { return o.Approximate }) {
 		notes = append(notes, "~ right to 1 %")
 	}
-	s.more = strings.Join(notes, "\n")
+	s.more = notes
 	return s
 }
 
 func (r *Report) writeOperations(w io.Writer) {
 	s := r.operationSheet()
 	if len(s.text) == 0 {
-		fmt.Fprintln(w, "No operations.")
+		printable.Fprintln(w, "No operations.")
 		return
 	}
 	t := newTable(s.heads...)
 	t.rows = s.text
 	_ = t.write(w) // a buffered writer keeps its error
-	if s.more != "" {
-		fmt.Fprintln(w, s.more)
+	for _, line := range s.more {
+		printable.Fprintln(w, line)
 	}
 }
 
@@ -379,14 +381,16 @@ func orDash(s string) string {
 
 func (ws *Waits) write(w io.Writer) {
 	s := ws.sheet()
-	fmt.Fprintln(w, s.title)
+	printable.Fprintln(w, s.title)
 	if ws.Collectives == 0 {
 		return
 	}
 	t := newTable(s.heads...)
 	t.rows = s.text
 	_ = t.write(w)
-	fmt.Fprintln(w, ws.remark())
+	for _, line := range ws.remark() {
+		printable.Fprintln(w, line)
+	}
 }
 
 var waitsColumns = func(total uint64) []column[RankWait] {
@@ -418,9 +422,9 @@ func (ws *Waits) sheet() sheet {
 }
 
 // remark says in words who was waited for; it is empty if no collectives were looked at.
-func (ws *Waits) remark() string {
+func (ws *Waits) remark() []string {
 	if ws.Collectives == 0 {
-		return ""
+		return nil
 	}
 	lines := []string{"Nobody waited."}
 	if i := ws.Culprit(); i >= 0 {
@@ -434,5 +438,5 @@ func (ws *Waits) remark() string {
 	if ws.Hosts > 1 {
 		lines = append(lines, fmt.Sprintf("Times of %d hosts are compared as recorded; errors of their clocks are in these figures.", ws.Hosts))
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }

@@ -200,8 +200,8 @@ func (w *WaitStates) Document() *Document {
 		}
 	}
 	if e := &w.Enqueue; e.Collectives > 0 {
-		d.sheets[9].more = fmt.Sprintf("%s: from the first to the last call %s on average, at most %s.",
-			count(int(e.Collectives), "collective", "collectives"), formatTime(e.SkewAvg), formatTime(float64(e.SkewMax)))
+		d.sheets[9].more = []string{fmt.Sprintf("%s: from the first to the last call %s on average, at most %s.",
+			count(int(e.Collectives), "collective", "collectives"), formatTime(e.SkewAvg), formatTime(float64(e.SkewMax)))}
 	}
 	if i := w.Culprit(); i >= 0 {
 		r := &w.Ranks[i]

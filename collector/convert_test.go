@@ -12,11 +12,13 @@ import (
 
 	"ncclotf2/plugin/shm"
 	"ncclotf2/plugin/shm/shmtest"
+	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
 
-// spoolOf plays a job that the plugin's own thread spools, in three flushes, and returns the file.
-func spoolOf(t *testing.T, clock shm.ClockSource) (file []byte, calls uint64) {
+// spoolOf plays a job of two threads that the plugin's own thread spools, in three flushes of some calls each, and returns
+// the file.
+func spoolOf(t testing.TB, clock shm.ClockSource, each int) (file []byte, calls uint64) {
 	t.Helper()
 	job, err := shmtest.New(shmtest.Options{Clock: clock, Chunks: 256})
 	if err != nil {
@@ -36,7 +38,7 @@ func spoolOf(t *testing.T, clock shm.ClockSource) (file []byte, calls uint64) {
 	}
 	var out bytes.Buffer
 	for range 3 {
-		for range 50 {
+		for range each {
 			for _, a := range apps {
 				a.allReduce(calls / 2)
 				calls++
@@ -56,7 +58,7 @@ func spoolOf(t *testing.T, clock shm.ClockSource) (file []byte, calls uint64) {
 	return out.Bytes(), calls
 }
 
-func writeSpool(t *testing.T, content []byte) (file, experiment string) {
+func writeSpool(t testing.TB, content []byte) (file, experiment string) {
 	t.Helper()
 	experiment = t.TempDir()
 	file = filepath.Join(experiment, "shards", "host-1-0001.spool")
@@ -72,7 +74,7 @@ func writeSpool(t *testing.T, content []byte) (file, experiment string) {
 func TestConvert(t *testing.T) {
 	for _, clock := range []shm.ClockSource{shm.ClockMonotonic, shm.ClockHost} {
 		t.Run(clock.String(), func(t *testing.T) {
-			content, calls := spoolOf(t, clock)
+			content, calls := spoolOf(t, clock, 50)
 			file, dir := writeSpool(t, content)
 			if err := Convert(file, dir); err != nil {
 				t.Fatal(err)
@@ -102,7 +104,7 @@ func TestConvert(t *testing.T) {
 }
 
 func TestConvertWhatIsWhole(t *testing.T) {
-	content, calls := spoolOf(t, shm.ClockMonotonic)
+	content, calls := spoolOf(t, shm.ClockMonotonic, 50)
 	for _, size := range []int{shm.HeaderSize + 32, len(content) / 3, len(content) - 33, len(content) - 1} {
 		file, dir := writeSpool(t, content[:size])
 		if err := Convert(file, dir); err != nil {
@@ -135,5 +137,38 @@ func TestConvertRefuses(t *testing.T) {
 	}
 	if err := Convert(filepath.Join(t.TempDir(), "none.spool"), t.TempDir()); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// A record of a type that there is not ends its ring: what precedes it is in the archive, with all that others have
+// recorded, and the process is named.
+func TestDamagedRecords(t *testing.T) {
+	content, calls := spoolOf(t, shm.ClockMonotonic, 50)
+	whole, _ := spoolOf(t, shm.ClockMonotonic, 50)
+	for _, kind := range []string{"stop", "state"} {
+		damaged := bytes.Clone(content)
+		last := damaged[len(damaged)-frameHead-shm.Unit:]
+		last[9] = 200
+		if kind == "state" {
+			last[8] = byte(shm.RecordState)
+		}
+		file, dir := writeSpool(t, damaged)
+		if err := os.WriteFile(filepath.Join(filepath.Dir(file), "other.spool"), whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		result, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: Convert})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Damaged != 1 || !strings.Contains(strings.Join(result.Problems, "\n"), "the records of 1 thread are damaged") {
+			t.Errorf("%s: %d damaged: %v", kind, result.Damaged, result.Problems)
+		}
+		n := uint64(0)
+		for _, e := range shards(t, dir) {
+			n += starts(e.Process)
+		}
+		if n != 2*calls*perCall {
+			t.Errorf("%s: %d starts of %d", kind, n, 2*calls*perCall)
+		}
 	}
 }

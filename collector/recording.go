@@ -550,7 +550,7 @@ func (r *recording) snapshot() {
 		"LOST_MARKS":      h.LostMarks,
 		"FOREIGN_HANDLES": h.Foreign,
 		"UNKNOWN_STRINGS": r.source.Strings().Missing,
-		"BROKEN_RINGS":    r.brokenRings(),
+		shard.BrokenRings: r.brokenRings(),
 		"SENSOR_FAILURES": r.sensorFailures,
 		"SENSOR_LOSSES":   r.sensorLosses,
 		"DIED_OPERATIONS": r.died,

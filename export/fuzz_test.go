@@ -13,25 +13,32 @@ import (
 
 // FuzzExports: whatever stands in an archive, each export is an error, or comes to an end.
 func FuzzExports(f *testing.F) {
-	otf2test.Fuzz(f, []string{makeJob(f)}, func(t *testing.T, anchor string) {
-		dir := t.TempDir()
-		for _, write := range []func(a *otf2.Archive) (*Result, error){
-			func(a *otf2.Archive) (*Result, error) { return JSONL(a, filepath.Join(dir, "jsonl"), nil) },
-			func(a *otf2.Archive) (*Result, error) { return Chrome(a, "-", io.Discard, nil) },
-			func(a *otf2.Archive) (*Result, error) { return Parquet(a, filepath.Join(dir, "parquet"), "none", nil) },
-			func(a *otf2.Archive) (*Result, error) { return Prometheus(a, "-", io.Discard, nil) },
-		} {
-			a, err := otf2.Open(anchor, nil)
-			if a == nil {
-				if err == nil {
-					t.Fatal("neither archive nor error")
-				}
-				return
+	otf2test.Fuzz(f, []string{makeJob(f)}, exports)
+}
+
+func exports(t *testing.T, anchor string) {
+	dir := t.TempDir()
+	for _, write := range []func(a *otf2.Archive) (*Result, error){
+		func(a *otf2.Archive) (*Result, error) { return JSONL(a, filepath.Join(dir, "jsonl"), nil) },
+		func(a *otf2.Archive) (*Result, error) { return Chrome(a, "-", io.Discard, nil) },
+		func(a *otf2.Archive) (*Result, error) { return Parquet(a, filepath.Join(dir, "parquet"), "none", nil) },
+		func(a *otf2.Archive) (*Result, error) { return Prometheus(a, "-", io.Discard, nil) },
+	} {
+		a, err := otf2.Open(anchor, nil)
+		if a == nil {
+			if err == nil {
+				t.Fatal("neither archive nor error")
 			}
-			if made, err := write(a); made == nil && err == nil {
-				t.Error("neither result nor error")
-			}
-			a.Close()
+			return
 		}
-	})
+		if made, err := write(a); made == nil && err == nil {
+			t.Error("neither result nor error")
+		}
+		a.Close()
+	}
+}
+
+// What happens at a location that is not defined is named, and left out.
+func TestUndefinedLocations(t *testing.T) {
+	otf2test.EachWithoutLocation(t, makeJob(t), exports)
 }

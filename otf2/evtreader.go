@@ -44,6 +44,8 @@ func (e *Event) Clone() Event {
 //
 // At the end of a truncated or damaged file, after everything that is whole, it yields nil and a *FormatError.
 // Damaged local definitions are reported first; the events then follow with the definitions before the damage.
+// A location that the archive does not define has no events, only an error, whatever its file holds: what an event's
+// Location names is always defined.
 func (a *Archive) EventsOf(loc LocationRef) iter.Seq2[*Event, error] {
 	return a.stream(context.Background(), loc, &Selection{})
 }
@@ -76,6 +78,10 @@ func (a *Archive) eventReader(loc LocationRef, window int) (*eventReader, error)
 	var err error
 	r := newEventReader(&fileSource{path: a.EventFile(loc), budget: a.open, size: -1}, a.Anchor.EventChunkSize, window)
 	r.event.Location = loc
+	if a.Defs.Location(loc) == nil {
+		r.fail(fmt.Errorf("%w: location %d is not defined", ErrCorrupt, loc))
+		return r, nil
+	}
 	if !a.opts.Raw {
 		if r.maps, err = a.localDefs(loc); r.maps.identity() {
 			r.maps = nil

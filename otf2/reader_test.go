@@ -253,11 +253,19 @@ func TestDamagedLocation(t *testing.T) {
 			t.Errorf("%s: %v events, want 100 and %d", c.name, events[1:], c.events)
 		}
 	}
-	a, err := Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes()}, nil), nil)
+	a, err := Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes(), 77: good.Bytes()}, nil), nil)
 	check(t, err)
-	for _, err := range a.EventsOf(77) {
-		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "77.evt") {
-			t.Errorf("location without file: %v", err)
+	check(t, os.Remove(a.EventFile(77)))
+	check(t, os.Rename(a.EventFile(1), a.EventFile(78)))
+	for loc, cause := range map[LocationRef]error{77: os.ErrNotExist, 78: ErrCorrupt} { // without file, without definition
+		n := 0
+		for _, err := range a.EventsOf(loc) {
+			if n++; !errors.Is(err, cause) || !strings.Contains(err.Error(), a.EventFile(loc)) {
+				t.Errorf("location %d: %v", loc, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("location %d: %d errors", loc, n)
 		}
 	}
 }

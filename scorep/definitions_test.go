@@ -134,9 +134,9 @@ func TestRuns(t *testing.T) {
 				}
 				p.Finish()
 			}
-			parts, problems, err := readShards(dir, new(UnifyOptions))
-			if err != nil || len(problems) > 0 {
-				t.Fatal(err, problems)
+			parts, left, err := readShards(dir, new(UnifyOptions))
+			if err != nil || len(left.problems) > 0 {
+				t.Fatal(err, left.problems)
 			}
 			var got [][]int
 			for _, r := range separateRuns(parts) {

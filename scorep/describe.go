@@ -45,7 +45,8 @@ func profiled(parts []*part, mode bool) []*part {
 // tell of shards that could not be read. Errors: fs.ErrNotExist if there are no shards.
 func Describe(dir string) (jobs []*Description, problems []string, err error) {
 	opts := new(UnifyOptions)
-	parts, problems, err := readShards(dir, opts)
+	parts, left, err := readShards(dir, opts)
+	problems = left.problems
 	if err != nil {
 		return nil, problems, err
 	}

@@ -99,13 +99,34 @@ func (p *part) ancestors() (all []*part) {
 // id names the process in messages.
 func (p *part) id() string { return fmt.Sprintf("%s:%d", p.process.Host, p.process.PID) }
 
+// unused is what of an experiment directory could not be used.
+type unused struct {
+	problems []string // one line each
+	damaged  int      // how many of them tell of shards or raw files that hold something that cannot be read
+}
+
+func (u *unused) add(damaged bool, format string, args ...any) {
+	u.problems = append(u.problems, fmt.Sprintf(format, args...))
+	if damaged {
+		u.damaged++
+	}
+}
+
+// error is the problems as one error; nil if there are none.
+func (u *unused) error() error {
+	if len(u.problems) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(u.problems, "\n"))
+}
+
 // readShards reads the description of every shard below dir. What cannot be read is a problem, not
 // an error, as long as one shard can.
-func readShards(dir string, opts *UnifyOptions) (parts []*part, problems []string, err error) {
+func readShards(dir string, opts *UnifyOptions) (parts []*part, left unused, err error) {
 	root := filepath.Join(dir, shardsDir)
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read experiment directory: %w", err)
+		return nil, left, fmt.Errorf("read experiment directory: %w", err)
 	}
 	var dirs []string
 	for _, e := range entries {
@@ -122,19 +143,22 @@ func readShards(dir string, opts *UnifyOptions) (parts []*part, problems []strin
 	})
 	for i, err := range failures {
 		if err != nil {
-			problems = append(problems, fmt.Sprintf("shard %s is left out: %v", filepath.Base(dirs[i]), err))
+			left.add(!errors.Is(err, errUndescribed), "shard %s is left out: %v", filepath.Base(dirs[i]), err)
 		}
 	}
 	parts = slices.DeleteFunc(parts, func(p *part) bool { return p == nil })
 	if len(parts) == 0 {
-		if len(problems) > 0 {
-			return nil, problems, fmt.Errorf("no usable shard in %s: %s", root, problems[0])
+		if len(left.problems) > 0 {
+			return nil, left, fmt.Errorf("no usable shard in %s: %s", root, left.problems[0])
 		}
-		return nil, nil, fmt.Errorf("no shards in %s: %w", root, fs.ErrNotExist)
+		return nil, left, fmt.Errorf("no shards in %s: %w", root, fs.ErrNotExist)
 	}
 	slices.SortFunc(parts, func(a, b *part) int { return strings.Compare(a.process.UUID, b.process.UUID) })
-	return parts, problems, nil
+	return parts, left, nil
 }
+
+// errUndescribed: there is nothing in the shard yet, or there never was.
+var errUndescribed = errors.New("no " + definitionFile)
 
 func readShard(dir, host string, now time.Time) (*part, error) {
 	path := filepath.Join(dir, definitionFile)
@@ -147,9 +171,9 @@ func readShard(dir, host string, now time.Time) (*part, error) {
 	p, err := shard.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if state == Running {
-			return nil, fmt.Errorf("its process has not described itself yet (no %s)", definitionFile)
+			return nil, fmt.Errorf("its process has not described itself yet (%w)", errUndescribed)
 		}
-		return nil, fmt.Errorf("its process ended before it described itself (no %s)", definitionFile)
+		return nil, fmt.Errorf("its process ended before it described itself (%w)", errUndescribed)
 	} else if err != nil {
 		return nil, err
 	}
@@ -267,14 +291,14 @@ func foreignWork(l *shard.Location) bool {
 }
 
 // convertSpools hands raw data that no collector has processed to the conversion of the caller.
-func convertSpools(dir string, opts *UnifyOptions) (problems []string) {
+func convertSpools(dir string, opts *UnifyOptions) (left unused) {
 	files, _ := filepath.Glob(filepath.Join(dir, shardsDir, "*"+spoolSuffix))
 	for _, file := range files {
 		if opts.ConvertSpool == nil {
-			problems = append(problems, fmt.Sprintf("%s holds raw data and was not converted", file))
+			left.add(false, "%s holds raw data and was not converted", file)
 		} else if err := opts.ConvertSpool(file, dir); err != nil {
-			problems = append(problems, fmt.Sprintf("convert %s: %v", file, err))
+			left.add(true, "convert %s: %v", file, err)
 		}
 	}
-	return problems
+	return left
 }

@@ -104,7 +104,8 @@ func (j *Job) Last() (last uint64) {
 // read. Errors: fs.ErrNotExist if there are no shards.
 func Jobs(dir string) (jobs []*Job, problems []string, err error) {
 	opts := new(UnifyOptions)
-	parts, problems, err := readShards(dir, opts)
+	parts, left, err := readShards(dir, opts)
+	problems = left.problems
 	if err != nil {
 		return nil, problems, err
 	}

@@ -79,7 +79,7 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 	}
 	unifyOpts := opts.UnifyOptions
 	unifyOpts.Paradigm200 = true
-	runs, problems, unlock, err := readRuns(dir, &unifyOpts)
+	runs, left, unlock, err := readRuns(dir, &unifyOpts)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 	if err != nil {
 		return nil, fmt.Errorf("merge into %s: %w", out, err)
 	}
-	res.Problems = slices.Concat(problems, more, res.Problems)
+	res.Problems = slices.Concat(left.problems, more, res.Problems)
 	return res, nil
 }
 

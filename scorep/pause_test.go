@@ -177,9 +177,9 @@ func TestEqualIDs(t *testing.T) {
 				}
 				p.Finish()
 			}
-			parts, problems, err := readShards(dir, new(UnifyOptions))
-			if err != nil || len(problems) > 0 {
-				t.Fatal(err, problems)
+			parts, left, err := readShards(dir, new(UnifyOptions))
+			if err != nil || len(left.problems) > 0 {
+				t.Fatal(err, left.problems)
 			}
 			var got [][2]int
 			for _, r := range separateRuns(parts) {

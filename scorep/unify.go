@@ -69,6 +69,9 @@ type Result struct {
 	Runs []RunResult `json:"runs"` // in the order of their begin; more than one if jobs shared the directory
 	// Problems, one line each: what could not be used, or is not as it should be.
 	Problems []string `json:"problems,omitempty"`
+	// Damaged is how many shards and raw files hold something that cannot be read: they, or what follows the damage in
+	// them, are not in the archives. Each is named in a problem.
+	Damaged int `json:"damaged,omitempty"`
 }
 
 // RunResult describes the archive of one job.
@@ -110,12 +113,12 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	if opts == nil {
 		opts = new(UnifyOptions)
 	}
-	runs, problems, unlock, err := readRuns(dir, opts)
+	runs, left, unlock, err := readRuns(dir, opts)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	res := &Result{Problems: problems}
+	res := &Result{Problems: left.problems, Damaged: left.damaged}
 	if len(runs) > 1 {
 		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))
 	}
@@ -132,6 +135,12 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 			return nil, fmt.Errorf("unify %s: %w", dir, err)
 		}
 		res.Runs = append(res.Runs, *made)
+		for _, p := range r.parts {
+			if n := p.process.Counts.Oddities[shard.BrokenRings]; n > 0 {
+				res.Damaged++
+				res.Problems = append(res.Problems, fmt.Sprintf("%s: the records of %s are damaged, and are missing from there on", p.id(), plural(n, "thread")))
+			}
+		}
 	}
 	if len(runs) > 1 {
 		// An archive of the time when there was one job holds nothing that run-1 does not.
@@ -150,26 +159,26 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 }
 
 // readRuns locks an experiment directory and finds the jobs in it, as far as they can be read.
-func readRuns(dir string, opts *UnifyOptions) (runs []*run, problems []string, unlock func(), err error) {
+func readRuns(dir string, opts *UnifyOptions) (runs []*run, left unused, unlock func(), err error) {
 	if info, err := os.Lstat(filepath.Join(dir, shardsDir)); err != nil {
-		return nil, nil, nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
+		return nil, left, nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
 	} else if !info.IsDir() {
-		return nil, nil, nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, shardsDir)
+		return nil, left, nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, shardsDir)
 	}
 	if unlock, err = lockExperiment(dir, opts.now()); err != nil {
-		return nil, nil, nil, err
+		return nil, left, nil, err
 	}
-	problems = convertSpools(dir, opts)
+	left = convertSpools(dir, opts)
 	parts, more, err := readShards(dir, opts)
 	if err != nil {
 		unlock()
-		return nil, nil, nil, err
+		return nil, left, nil, errors.Join(err, left.error())
 	}
 	if parts = profiled(parts, false); len(parts) == 0 {
 		unlock()
-		return nil, nil, nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
+		return nil, left, nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
 	}
-	return separateRuns(parts), append(problems, more...), unlock, nil
+	return separateRuns(parts), unused{append(left.problems, more.problems...), left.damaged + more.damaged}, unlock, nil
 }
 
 // writeArchive writes one run's archive beside the present one in dir, then puts it in its place.

@@ -392,8 +392,8 @@ func TestSpoolFilesAreConvertedFirst(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	res = unify(t, dir, &UnifyOptions{ConvertSpool: func(string, string) error { return errors.New("no such thing") }})
-	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "no such thing") {
-		t.Errorf("%+v", res.Problems)
+	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "no such thing") || res.Damaged != 1 {
+		t.Errorf("%d damaged: %+v", res.Damaged, res.Problems)
 	}
 }
 

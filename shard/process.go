@@ -76,6 +76,9 @@ type Process struct {
 // names that one's shard by its uuid: both shards are of one life of one process.
 const SettingContinues = "CONTINUES"
 
+// BrokenRings is the key of Counts.Oddities that counts threads whose records could not be read to their end.
+const BrokenRings = "BROKEN_RINGS"
+
 // Launcher is what the job's launcher said of this process in its environment.
 type Launcher struct {
 	Name string `json:"name"` // "slurm", "openmpi", "pmix", "torchrun", … or "" if nothing was found

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ncclotf2/analysis"
+	"ncclotf2/otf2/otf2test"
 	"ncclotf2/regions"
 )
 
@@ -74,6 +75,20 @@ func FuzzView(f *testing.F) {
 			if f.Severity == analysis.Error {
 				t.Errorf("%v", f)
 			}
+		}
+	})
+}
+
+// What happens at a location that is not defined is left out, or the archive is refused.
+func TestUndefinedLocations(t *testing.T) {
+	m := makeJob(t, 3)
+	for r, c := range m.comm("world", 0, 1, 2) {
+		c.one(t, 0, 10*us, "AllReduce", -1)
+		c.plan(t, 40*us, 50*us, regions.TimingGPU, "", item{fn: "Send", peer: (r + 1) % 3, sent: 8}, item{fn: "Recv", peer: (r + 2) % 3, sent: 8})
+	}
+	otf2test.EachWithoutLocation(t, m.unify(), func(t *testing.T, anchor string) {
+		if made, err := Scalasca(anchor, filepath.Join(t.TempDir(), "scalasca"), nil); made == nil && err == nil {
+			t.Error("neither result nor error")
 		}
 	})
 }

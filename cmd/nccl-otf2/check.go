@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/analysis"
+	"ncclotf2/printable"
 )
 
 // checked is the JSON form of `nccl-otf2 check`.
@@ -83,19 +83,19 @@ what it bears but makes nothing of. Archives for it are made by nccl-otf2 view -
 
 func printFindings(w io.Writer, res *analysis.CheckResult) error {
 	for _, f := range res.Findings {
-		line := f.String()
+		c := plain
 		if f.Severity == analysis.Error {
-			line = paint(w, red, line)
+			c = red
 		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
+		if _, err := printable.Fprintln(w, paint(w, c, f.String())); err != nil {
 			return err
 		}
 	}
 	for _, rule := range slices.Sorted(maps.Keys(res.Dropped)) {
-		fmt.Fprintf(w, "and %s of rule %s\n", count(res.Dropped[rule], "more finding", "more findings"), rule)
+		printable.Fprintf(w, "and %s of rule %s\n", count(res.Dropped[rule], "more finding", "more findings"), rule)
 	}
 	if len(res.Findings) == 0 {
-		_, err := fmt.Fprintf(w, "no findings (%s)\n", count(res.Events, "event", "events"))
+		_, err := printable.Fprintf(w, "no findings (%s)\n", count(res.Events, "event", "events"))
 		return err
 	}
 	return nil

@@ -3,12 +3,12 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"time"
 
 	"ncclotf2/analysis"
 	"ncclotf2/otf2"
+	"ncclotf2/printable"
 	"ncclotf2/scorep"
 )
 
@@ -65,11 +65,11 @@ func printClocks(w io.Writer, s *scorep.ClockSync, warn func(format string, args
 		drift = max(drift, abs(h.DriftPPM))
 	}
 	if corrected+oneSided > 0 {
-		fmt.Fprintf(w, "  clocks of %s corrected by up to %v and %.3g ppm", count(corrected+oneSided, "host", "hosts"), nanoseconds(offset), drift)
+		printable.Fprintf(w, "  clocks of %s corrected by up to %v and %.3g ppm", count(corrected+oneSided, "host", "hosts"), nanoseconds(offset), drift)
 		if corrected > 0 {
-			fmt.Fprintf(w, ", to within %v", nanoseconds(uncertainty))
+			printable.Fprintf(w, ", to within %v", nanoseconds(uncertainty))
 		}
-		fmt.Fprintf(w, " (%s between hosts)\n", count(s.Exchanges, "operation", "operations"))
+		printable.Fprintf(w, " (%s between hosts)\n", count(s.Exchanges, "operation", "operations"))
 	}
 	if references > 1 {
 		warn("there are %d sets of hosts that no operation ties together: times of different sets do not compare", references)

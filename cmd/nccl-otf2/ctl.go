@@ -19,6 +19,7 @@ import (
 
 	"ncclotf2/collector"
 	"ncclotf2/config"
+	"ncclotf2/printable"
 	"ncclotf2/shard"
 )
 
@@ -123,23 +124,23 @@ func printChange(w io.Writer, c *collector.Change, on bool) {
 		if !on && edge == 0 { // recording was to begin later than now
 			from = "from the next operation on"
 		}
-		fmt.Fprintf(w, "communicator %s (%s): %s %s\n", name, ranks, what, from)
+		printable.Fprintf(w, "communicator %s (%s): %s %s\n", name, ranks, what, from)
 		if m.Mixed {
-			fmt.Fprintf(w, "  it has calls and replayed graphs: each come to that number in their own time\n")
+			printable.Fprintf(w, "  it has calls and replayed graphs: each come to that number in their own time\n")
 		}
 	}
 	if len(c.Comms) == 0 {
-		fmt.Fprintln(w, map[bool]string{true: "all communicators are recorded, and so are those to come", false: "no communicator is recorded, nor those to come"}[on])
+		printable.Fprintln(w, map[bool]string{true: "all communicators are recorded, and so are those to come", false: "no communicator is recorded, nor those to come"}[on])
 	}
 	printUnconfirmed(w, c)
 }
 
 func printUnconfirmed(w io.Writer, c *collector.Change) {
 	for _, name := range c.Late {
-		fmt.Fprintf(w, "%s %s learnt of it too late: its recording changes elsewhere than that of the others (try --lead)\n", paint(w, yellow, "!"), name)
+		printable.Fprintf(w, "%s %s learnt of it too late: its recording changes elsewhere than that of the others (try --lead)\n", paint(w, yellow, "!"), name)
 	}
 	for _, name := range c.Silent {
-		fmt.Fprintf(w, "%s %s has not confirmed it\n", paint(w, yellow, "!"), name)
+		printable.Fprintf(w, "%s %s has not confirmed it\n", paint(w, yellow, "!"), name)
 	}
 }
 
@@ -177,9 +178,9 @@ by itself. Only what NCCL was asked for when the job began can be had.`,
 				}{change, slices.Concat([]string{}, missing)})
 				return confirmed(change, err)
 			}
-			fmt.Fprintf(out, "recorded from now on: %s\n", config.EventList(mask&^maskOfNames(missing)))
+			printable.Fprintf(out, "recorded from now on: %s\n", config.EventList(mask&^maskOfNames(missing)))
 			if len(missing) > 0 {
-				fmt.Fprintf(out, "%s NCCL was not asked for %s when the job began: they cannot be had any more\n", paint(out, yellow, "!"), strings.Join(missing, ", "))
+				printable.Fprintf(out, "%s NCCL was not asked for %s when the job began: they cannot be had any more\n", paint(out, yellow, "!"), strings.Join(missing, ", "))
 			}
 			printUnconfirmed(out, change)
 			return confirmed(change, nil)
@@ -247,7 +248,7 @@ and how far each communicator is.`,
 
 func printStatus(w io.Writer, rows []processStatus, silent []string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rank\thost\tpid\trecording\trecords\trecords/s\tlost\tpaused\tmemory\tdisk\t")
+	printable.Fprintln(t, printable.Raw("rank\thost\tpid\trecording\trecords\trecords/s\tlost\tpaused\tmemory\tdisk\t"))
 	for i := range rows {
 		s := &rows[i]
 		lost := uint64(0)
@@ -258,22 +259,22 @@ func printStatus(w io.Writer, rows []processStatus, silent []string) error {
 		if s.DiskLimit > 0 {
 			disk += " of " + mebibytes(s.DiskLimit)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%.0f\t%d\t%d\t%s of %s\t%s\t\n", orDash(s.Rank), s.Host, s.PID, recordingWord(&s.Status),
+		printable.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%.0f\t%d\t%d\t%s of %s\t%s\t\n", orDash(s.Rank), s.Host, s.PID, recordingWord(&s.Status),
 			s.Records, s.Rate, lost, s.Paused, mebibytes(s.MemoryUsed), mebibytes(s.MemoryTotal), disk)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w)
+	printable.Fprintln(w)
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rank\tcommunicator\tits rank\tcollectives\tmessages\treplayed\trecorded\t")
+	printable.Fprintln(t, printable.Raw("rank\tcommunicator\tits rank\tcollectives\tmessages\treplayed\trecorded\t"))
 	for i := range rows {
 		for _, c := range rows[i].Comms {
 			name := c.Name
 			if name == "" {
 				name = fmt.Sprintf("0x%016x", c.ID)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%d of %d\t%d\t%d\t%d\t%s\t\n", orDash(rows[i].Rank), name, c.Rank, c.NRanks, c.Collectives, c.Messages, c.Replayed, windowWord(&c))
+			printable.Fprintf(t, "%s\t%s\t%d of %d\t%d\t%d\t%d\t%s\t\n", orDash(rows[i].Rank), name, c.Rank, c.NRanks, c.Collectives, c.Messages, c.Replayed, windowWord(&c))
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -281,11 +282,11 @@ func printStatus(w io.Writer, rows []processStatus, silent []string) error {
 	}
 	for i := range rows {
 		if s := &rows[i]; s.Stopped != "" {
-			fmt.Fprintf(w, "%s %s:%d records nothing new: %s\n", paint(w, yellow, "!"), s.Host, s.PID, s.Stopped)
+			printable.Fprintf(w, "%s %s:%d records nothing new: %s\n", paint(w, yellow, "!"), s.Host, s.PID, s.Stopped)
 		}
 	}
 	for _, name := range silent {
-		fmt.Fprintf(w, "%s %s does not answer\n", paint(w, yellow, "!"), name)
+		printable.Fprintf(w, "%s %s does not answer\n", paint(w, yellow, "!"), name)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"ncclotf2/analysis"
 	"ncclotf2/otf2"
+	"ncclotf2/printable"
 )
 
 // percentage is a flag such as "5%"; its value is a part of 1.
@@ -98,7 +99,7 @@ func diff(w io.Writer, before, after string, opts analysis.CompareOptions, limit
 	case len(c.A.Problems)+len(c.B.Problems) > 0:
 		if format == "csv" {
 			for _, text := range append(c.A.Problems, c.B.Problems...) {
-				fmt.Fprintln(os.Stderr, "nccl-otf2:", oneLine(text))
+				printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(text))
 			}
 		}
 		return exitCode(exitInput)

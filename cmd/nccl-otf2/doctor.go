@@ -11,6 +11,7 @@ import (
 
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
 	"ncclotf2/gpu"
+	"ncclotf2/printable"
 )
 
 func doctorCommand() *cobra.Command {
@@ -59,14 +60,14 @@ func printDoctor(w io.Writer, r *doctor.Report) {
 	for _, c := range r.Checks {
 		if c.Group != group {
 			group = c.Group
-			fmt.Fprintln(w, paint(w, bold, group))
+			printable.Fprintln(w, paint(w, bold, group))
 		}
-		fmt.Fprintf(w, "  %s  %s: %s\n", paint(w, statusColours[c.Status], fmt.Sprintf("%-4s", c.Status)), c.Name, c.Found)
+		printable.Fprintf(w, "  %s  %s: %s\n", paint(w, statusColours[c.Status], fmt.Sprintf("%-4s", c.Status)), c.Name, c.Found)
 		if c.Advice != "" {
-			fmt.Fprintf(w, "        %s\n", c.Advice)
+			printable.Fprintf(w, "        %s\n", c.Advice)
 		}
 	}
-	fmt.Fprintln(w, map[doctor.Status]string{
+	printable.Fprintln(w, map[doctor.Status]string{
 		doctor.OK:   "Nothing here keeps a job from being recorded.",
 		doctor.Warn: "Nothing here keeps a job from being recorded; see the warnings.",
 		doctor.Fail: "A job started here would NOT be recorded: see the failed checks.",

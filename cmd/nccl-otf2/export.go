@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"ncclotf2/export"
 	"ncclotf2/otf2"
+	"ncclotf2/printable"
 )
 
 // exportForm is a form that archives are exported in.
@@ -134,19 +134,19 @@ func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec, job str
 func printExport(w io.Writer, r *export.Result) {
 	switch n := len(r.Files); {
 	case n > 8:
-		fmt.Fprintf(w, "%s and %d more\n", paint(w, bold, relative(r.Files[0])), n-1)
+		printable.Fprintf(w, "%s and %d more\n", paint(w, bold, relative(r.Files[0])), n-1)
 	default:
 		for _, f := range r.Files {
-			fmt.Fprintln(w, paint(w, bold, relative(f)))
+			printable.Fprintln(w, paint(w, bold, relative(f)))
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Records)) {
-		fmt.Fprintf(w, "  %d %s\n", r.Records[kind], kind)
+		printable.Fprintf(w, "  %d %s\n", r.Records[kind], kind)
 	}
 	for _, what := range slices.Sorted(maps.Keys(r.LeftOut)) {
-		fmt.Fprintf(w, "  %s left out: %d %s\n", paint(w, yellow, "!"), r.LeftOut[what], what)
+		printable.Fprintf(w, "  %s left out: %d %s\n", paint(w, yellow, "!"), r.LeftOut[what], what)
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(p))
+		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(p))
 	}
 }

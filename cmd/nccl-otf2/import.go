@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ncclotf2/ingest"
+	"ncclotf2/printable"
 	"ncclotf2/scorep"
 )
 
@@ -86,16 +86,16 @@ to share a clock, others to be on other hosts; --separate-clocks takes each to b
 
 // printImported says what was read, what not, and what archive it made.
 func printImported(w io.Writer, r *ingest.Result, made *scorep.Result) {
-	fmt.Fprintf(w, "%s, %s, %s\n", count(r.Files, "file", "files"), count(r.Lines, "line", "lines"), count(r.Processes, "process", "processes"))
+	printable.Fprintf(w, "%s, %s, %s\n", count(r.Files, "file", "files"), count(r.Lines, "line", "lines"), count(r.Processes, "process", "processes"))
 	for _, kind := range slices.Sorted(maps.Keys(r.Records)) {
-		fmt.Fprintf(w, "  %d %s\n", r.Records[kind], kind)
+		printable.Fprintf(w, "  %d %s\n", r.Records[kind], kind)
 	}
 	for _, why := range slices.Sorted(maps.Keys(r.NotUsed)) {
-		fmt.Fprintf(w, "  %s not used: %d %s\n", paint(w, yellow, "!"), r.NotUsed[why], strings.ToLower(strings.ReplaceAll(why, "_", " ")))
+		printable.Fprintf(w, "  %s not used: %d %s\n", paint(w, yellow, "!"), r.NotUsed[why], strings.ToLower(strings.ReplaceAll(why, "_", " ")))
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(p))
+		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(p))
 	}
-	fmt.Fprintf(w, "  such data does not tell: %s\n", strings.Join(r.Missing, "; "))
+	printable.Fprintf(w, "  such data does not tell: %s\n", strings.Join(r.Missing, "; "))
 	printArchives(w, made)
 }

@@ -9,8 +9,9 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
+
+	"ncclotf2/printable"
 )
 
 // Exit codes of the tool.
@@ -36,7 +37,7 @@ func Main(args []string) int {
 	if errors.As(err, &exit) {
 		return int(exit)
 	}
-	fmt.Fprintln(os.Stderr, "nccl-otf2:", oneLine(err.Error()))
+	printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(err.Error()))
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ncclotf2/printable"
 	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
@@ -98,14 +99,14 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 
 // printMerged says what is in a merged archive, and what became of rows that both have.
 func printMerged(w io.Writer, r *scorep.MergeResult) {
-	fmt.Fprintln(w, paint(w, bold, relative(r.Archive)))
-	fmt.Fprintf(w, "  %s of both, by Score-P's timer (%s)\n", count(r.Paired, "process", "processes"), r.Timer)
-	fmt.Fprintf(w, "  of Score-P: %s, %s\n", count(r.ScorepLocations, "location", "locations"), count(r.ScorepEvents, "event", "events"))
-	fmt.Fprintf(w, "  of NCCL: %s, %s, %s\n", count(r.Locations, "location", "locations"), count(r.Communicators, "communicator", "communicators"),
+	printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
+	printable.Fprintf(w, "  %s of both, by Score-P's timer (%s)\n", count(r.Paired, "process", "processes"), r.Timer)
+	printable.Fprintf(w, "  of Score-P: %s, %s\n", count(r.ScorepLocations, "location", "locations"), count(r.ScorepEvents, "event", "events"))
+	printable.Fprintf(w, "  of NCCL: %s, %s, %s\n", count(r.Locations, "location", "locations"), count(r.Communicators, "communicator", "communicators"),
 		count(r.Events, "event", "events"))
 	note := func(n int, format string, args ...any) {
 		if n > 0 {
-			fmt.Fprintf(w, "  %s\n", fmt.Sprintf(format, args...))
+			printable.Fprintf(w, "  "+format+"\n", args...)
 		}
 	}
 	threads := func(n int) string { return count(n, "thread", "threads") }
@@ -114,7 +115,7 @@ func printMerged(w io.Writer, r *scorep.MergeResult) {
 	note(r.Rewritten, "%s rewritten in chunks of Score-P's size", count(r.Rewritten, "event file was", "event files were"))
 	note(r.Copied-r.Rewritten, "%s copied, for want of links or because a process had not finished", count(r.Copied-r.Rewritten, "event file was", "event files were"))
 	warn := func(n int, format string, args ...any) {
-		note(n, "%s %s", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
+		note(n, "%s "+format, append([]any{paint(w, yellow, "!")}, args...)...)
 	}
 	warn(r.ScorepOnly, "%s of Score-P left nothing of NCCL", count(r.ScorepOnly, "process", "processes"))
 	warn(r.NCCLOnly, "%s not in Score-P's trace; where no other one of its machine is, times are by the real-time clock",
@@ -125,5 +126,5 @@ func printMerged(w io.Writer, r *scorep.MergeResult) {
 	for _, p := range r.Problems {
 		warn(1, "%s", p)
 	}
-	fmt.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
+	printable.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
 }

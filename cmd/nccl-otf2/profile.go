@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ncclotf2/cube"
+	"ncclotf2/printable"
 	"ncclotf2/profile/cubex"
 )
 
@@ -168,20 +169,20 @@ func (m *madeProfile) remarks() (list []string) {
 
 func (m *madeProfile) print(w io.Writer) {
 	printProfile(w, m.Path, m.Profile, m.remarks())
-	fmt.Fprintf(w, "  figures by operation: %s\n", relative(m.Summary))
+	printable.Fprintf(w, "  figures by operation: %s\n", relative(m.Summary))
 }
 
 // printProfile says what is in the profile.
 func printProfile(w io.Writer, path string, p *cubex.Profile, problems []string) error {
 	c := p.Count()
-	fmt.Fprintln(w, paint(w, bold, relative(path)))
-	_, err := fmt.Fprintf(w, "  %s, %s, %s, %s\n", count(c.Processes, "process", "processes"), count(c.Locations, "location", "locations"),
+	printable.Fprintln(w, paint(w, bold, relative(path)))
+	_, err := printable.Fprintf(w, "  %s, %s, %s, %s\n", count(c.Processes, "process", "processes"), count(c.Locations, "location", "locations"),
 		count(c.CallPaths, "call path", "call paths"), count(c.Visits, "visit", "visits"))
 	if n := p.Lost(); n > 0 {
 		problems = append(problems, fmt.Sprintf("%s not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: NCCL_OTF2_EVENTS may ask for less", count(n, "event was", "events were")))
 	}
 	for _, problem := range problems {
-		fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(problem))
+		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(problem))
 	}
 	return err
 }

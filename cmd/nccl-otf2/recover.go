@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 
@@ -13,6 +12,7 @@ import (
 
 	"ncclotf2/collector"
 	"ncclotf2/otf2"
+	"ncclotf2/printable"
 	"ncclotf2/shard"
 )
 
@@ -78,12 +78,12 @@ not be helped.`,
 func saveMemory(w io.Writer, dir string) error {
 	saved, err := collector.Salvage(dir)
 	if err != nil {
-		fmt.Fprintln(w, "nccl-otf2:", oneLine(err.Error()))
+		printable.Fprintln(w, "nccl-otf2:", oneLine(err.Error()))
 	}
 	if saved == 0 {
 		return nil
 	}
-	fmt.Fprintf(w, "saved what %s had left in shared memory\n", count(saved, "process", "processes"))
+	printable.Fprintf(w, "saved what %s had left in shared memory\n", count(saved, "process", "processes"))
 	u, err := unify(dir, true)
 	if err == nil {
 		printUnified(w, u)
@@ -108,17 +108,17 @@ func printRecovered(w io.Writer, res *otf2.RecoverResult, dry bool) error {
 			whole++
 			continue
 		}
-		if _, err := fmt.Fprintln(w, paint(w, colours[file.Action], file.String())); err != nil {
+		if _, err := printable.Fprintln(w, paint(w, colours[file.Action], file.String())); err != nil {
 			return err
 		}
 	}
 	for _, lost := range res.Lost {
-		fmt.Fprintln(w, paint(w, red, "lost: "+lost))
+		printable.Fprintln(w, paint(w, red, "lost: "+lost))
 	}
 	end := ""
 	if dry && res.Changed() {
 		end = "; nothing was changed (--dry-run)"
 	}
-	_, err := fmt.Fprintf(w, "%s whole%s\n", count(whole, "file is", "files are"), end)
+	_, err := printable.Fprintf(w, "%s whole%s\n", count(whole, "file is", "files are"), end)
 	return err
 }

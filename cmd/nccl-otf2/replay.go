@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
+	"ncclotf2/printable"
 	"ncclotf2/replay"
 )
 
@@ -133,7 +134,7 @@ func play(out io.Writer, o *replayOptions, name string) error {
 			starts += n
 		}
 	}
-	fmt.Fprintf(out, "replayed %s: NCCL %s, %s, %s\n", rec.Name, rec.Run.NCCL,
+	printable.Fprintf(out, "replayed %s: NCCL %s, %s, %s\n", rec.Name, rec.Run.NCCL,
 		count(len(res.Processes), "process", "processes"), count(starts, "event", "events")+" of NCCL")
 	return concludeReplay(ctx, out, dir, began)
 }

@@ -15,6 +15,7 @@ import (
 
 	"ncclotf2/analysis"
 	"ncclotf2/otf2"
+	"ncclotf2/printable"
 )
 
 // reportSection is a part of the report that is made on request.
@@ -270,7 +271,7 @@ func reportParts(w io.Writer, in *reportInput, sections []reportSection, format 
 			continue
 		}
 		if i > 0 {
-			if _, err := fmt.Fprintln(w); err != nil {
+			if _, err := printable.Fprintln(w); err != nil {
 				return readerGone(err)
 			}
 		}
@@ -292,7 +293,7 @@ func reportParts(w io.Writer, in *reportInput, sections []reportSection, format 
 	}
 	if format != "json" {
 		for _, text := range problems {
-			fmt.Fprintln(os.Stderr, "nccl-otf2:", oneLine(text))
+			printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(text))
 		}
 	}
 	return exitCode(exitInput)

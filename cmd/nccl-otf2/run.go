@@ -19,6 +19,7 @@ import (
 
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
 	"ncclotf2/config"
+	"ncclotf2/printable"
 	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
@@ -127,7 +128,7 @@ func run(o *runOptions, args []string) error {
 	began := time.Now()
 	code, child, err := runChild(args, env.list())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "nccl-otf2:", err)
+		printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(err.Error()))
 		return exitCode(code)
 	}
 	if dir != "" {
@@ -145,7 +146,7 @@ func newDirectory() string {
 // exit code: it is the command's.
 func conclude(dir string, env *environment, member, archive bool, began time.Time, command string, child *os.ProcessState) {
 	say := func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, "nccl-otf2: "+format+"\n", args...)
+		printable.Fprintf(os.Stderr, "nccl-otf2: "+format+"\n", args...)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
@@ -199,7 +200,7 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	made.moved(dir, to)
 	summarize(os.Stderr, made)
 	if joined && isFile(filepath.Join(filepath.Dir(to), anchorName)) {
-		fmt.Fprintf(os.Stderr, "  with Score-P's trace: nccl-otf2 merge %s --output DIR\n", relative(filepath.Dir(to)))
+		printable.Fprintf(os.Stderr, "  with Score-P's trace: nccl-otf2 merge %s --output DIR\n", relative(filepath.Dir(to)))
 	}
 }
 

@@ -120,13 +120,14 @@ func (s *screen) draw(lines []string) {
 		if r := []rune(line); len(r) > columns {
 			line = string(r[:columns])
 		}
+		c := plain
 		switch {
 		case i == 0:
-			line = paint(s.out, bold, line)
+			c = bold
 		case strings.HasPrefix(line, "!"):
-			line = paint(s.out, yellow, line)
+			c = yellow
 		}
-		b.WriteString(line + "\x1b[K")
+		b.WriteString(string(paint(s.out, c, line)) + "\x1b[K")
 	}
 	b.WriteString("\x1b[J")
 	s.mu.Lock()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ncclotf2/printable"
 )
 
 // isTerminal reports whether a stream is a terminal.
@@ -35,11 +37,12 @@ const (
 )
 
 // paint colours s if w is a terminal that wants it (NO_COLOR and TERM=dumb do not).
-func paint(w io.Writer, c colour, s string) string {
+func paint(w io.Writer, c colour, s string) printable.Raw {
+	shown := printable.Raw(printable.Name(s))
 	if c == plain || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !isTerminal(w) {
-		return s
+		return shown
 	}
-	return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
+	return printable.Raw("\x1b["+string(c)+"m") + shown + "\x1b[0m"
 }
 
 // progress shows one line on a terminal while something takes long; elsewhere it shows nothing. Its
@@ -62,7 +65,7 @@ func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shown = true
-	fmt.Fprintf(p.w, "\r\x1b[K"+format, args...)
+	printable.Fprintf(p.w, "\r\x1b[K"+format, args...)
 }
 
 // working shows text and the time passed until stop is called, for work that tells no progress.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/printable"
 	"ncclotf2/timeline"
 )
 
@@ -82,7 +83,7 @@ much as the archive has.`,
 				return err
 			}
 			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d, fileSize(st.Size()))
+			printable.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d, fileSize(st.Size()))
 			return readerGone(nil)
 		},
 	}
@@ -139,7 +140,7 @@ func serveTimeline(cmd *cobra.Command, d *timeline.Data, opts timeline.Options, 
 		return err
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s\n  %s; only this machine can reach it, and who knows the address. Ctrl-C ends it.\n", paint(out, bold, s.URL()), d)
+	printable.Fprintf(out, "%s\n  %s; only this machine can reach it, and who knows the address. Ctrl-C ends it.\n", paint(out, bold, s.URL()), d)
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, unix.SIGTERM)
 	go func() {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/analysis"
+	"ncclotf2/printable"
 )
 
 // topShare is the part of one processor that looking takes at most: between looks it pauses so much longer than one took.
@@ -178,7 +179,7 @@ func (t *top) watch(ctx context.Context, terminal *os.File) error {
 	}
 	_, rows := s.size()
 	for _, line := range topLines(last, rows) {
-		if _, err := fmt.Fprintln(terminal, line); err != nil {
+		if _, err := printable.Fprintln(terminal, line); err != nil {
 			return err
 		}
 	}

@@ -135,7 +135,7 @@ func TestTopOnATerminal(t *testing.T) {
 	for _, end := range []string{"q", "\x03"} { // the key, and Ctrl-C
 		s := startOnTerminal(t, 100, 30, "top", dir, "--interval", "100ms")
 		page := s.until("whole page", func(drawn string) bool { return len(pageLines(drawn)) > 0 })
-		for _, want := range []string{"\x1b[?1049h\x1b[?25l", "\x1b[1m", "running, 2 processes on 1 host", "q: end", "AllReduce", "world?[31m", "Rank 1"} {
+		for _, want := range []string{"\x1b[?1049h\x1b[?25l", "\x1b[1m", "running, 2 processes on 1 host", "q: end", "AllReduce", "world\\x1b[31m", "Rank 1"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("no %q in %q", want, page)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ncclotf2/collector"
+	"ncclotf2/printable"
 	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
@@ -37,7 +38,9 @@ Where a job ran on more than one host, their clocks are brought together (--sync
 rank has entered, no message arrives before it was sent. What is found becomes clock offsets beside the event files, which
 readers apply; the event files stay as they are. This is the only part that reads events, those of the communicators
 that span hosts (some seconds for ten million), and needs some 100 MiB of memory. --no-sync leaves the clocks as they
-were and takes an earlier correction back.`,
+were and takes an earlier correction back.
+
+Processes whose data is damaged are left out, named, and the exit code is 1; the archive is made of the others.`,
 		Example: `  nccl-otf2 unify nccl-otf2-20260131-101500-4711
   nccl-otf2 unify exp1 --format json
   nccl-otf2 unify exp1 --no-sync`,
@@ -48,10 +51,14 @@ were and takes an earlier correction back.`,
 				return err
 			}
 			if f == formatJSON {
-				return writeJSON(cmd.OutOrStdout(), res)
+				err = writeJSON(cmd.OutOrStdout(), res)
+			} else {
+				printUnified(cmd.OutOrStdout(), res)
 			}
-			printUnified(cmd.OutOrStdout(), res)
-			return nil
+			if err == nil && res.Result != nil && res.Damaged > 0 {
+				return exitCode(exitInput)
+			}
+			return err
 		},
 	}
 	addFormat(cmd, &f)
@@ -161,19 +168,19 @@ func modes(dir string) (found foundModes, err error) {
 // printUnified says what was made and what is missing in it.
 func printUnified(w io.Writer, u *unified) {
 	for _, folder := range u.Recordings {
-		fmt.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n", paint(w, bold, relative(folder)), relative(folder))
+		printable.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n", paint(w, bold, relative(folder)), relative(folder))
 	}
 	for i := range u.Profiles {
 		u.Profiles[i].print(w)
 	}
 	if u.Recorded > 0 {
-		fmt.Fprintf(w, "%s %s still recorded for replay: unify again when the job has ended\n", paint(w, yellow, "!"), count(u.Recorded, "process is", "processes are"))
+		printable.Fprintf(w, "%s %s still recorded for replay: unify again when the job has ended\n", paint(w, yellow, "!"), count(u.Recorded, "process is", "processes are"))
 	}
 	if u.Saved > 0 {
-		fmt.Fprintf(w, "saved what %s had left in shared memory\n", count(u.Saved, "process", "processes"))
+		printable.Fprintf(w, "saved what %s had left in shared memory\n", count(u.Saved, "process", "processes"))
 	}
 	for _, problem := range u.Unsaved {
-		fmt.Fprintf(w, "%s left in shared memory: %s\n", paint(w, yellow, "!"), problem)
+		printable.Fprintf(w, "%s left in shared memory: %s\n", paint(w, yellow, "!"), problem)
 	}
 	if u.Result != nil {
 		printArchives(w, u.Result)
@@ -184,15 +191,15 @@ func printUnified(w io.Writer, u *unified) {
 func printArchives(w io.Writer, res *scorep.Result) {
 	for i := range res.Runs {
 		r := &res.Runs[i]
-		fmt.Fprintln(w, paint(w, bold, relative(r.Archive)))
-		fmt.Fprintf(w, "  %s on %s, %s, %s, %s", count(r.Processes(), "process", "processes"), count(r.Hosts, "host", "hosts"),
+		printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
+		printable.Fprintf(w, "  %s on %s, %s, %s, %s", count(r.Processes(), "process", "processes"), count(r.Hosts, "host", "hosts"),
 			count(r.Communicators, "communicator", "communicators"), count(r.Locations, "location", "locations"), count(r.Events, "event", "events"))
 		if r.Last > r.First {
-			fmt.Fprintf(w, " over %v", time.Duration(r.Last-r.First).Round(10*time.Microsecond))
+			printable.Fprintf(w, " over %v", time.Duration(r.Last-r.First).Round(10*time.Microsecond))
 		}
-		fmt.Fprintln(w)
+		printable.Fprintln(w)
 		warn := func(format string, args ...any) {
-			fmt.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
+			printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
 		}
 		if r.ClockSync != nil {
 			printClocks(w, r.ClockSync, warn)
@@ -226,7 +233,7 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		}
 	}
 	for _, p := range res.Problems {
-		fmt.Fprintf(w, "%s %s\n", paint(w, yellow, "!"), p)
+		printable.Fprintf(w, "%s %s\n", paint(w, yellow, "!"), p)
 	}
 }
 
@@ -254,7 +261,7 @@ func summarize(w io.Writer, u *unified) {
 		return
 	}
 	for _, r := range u.Runs {
-		fmt.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
+		printable.Fprintf(w, "  report: nccl-otf2 report %s\n", relative(filepath.Dir(r.Archive)))
 	}
 }
 

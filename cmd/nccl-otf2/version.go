@@ -12,6 +12,7 @@ import (
 
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
 	"ncclotf2/gpu"
+	"ncclotf2/printable"
 )
 
 // toolVersion follows semantic versioning; CHANGELOG.md has an entry for each.
@@ -48,11 +49,11 @@ func versionCommand() *cobra.Command {
 			if f == formatJSON {
 				return writeJSON(out, v)
 			}
-			fmt.Fprintf(out, "nccl-otf2 %s (commit %s)\n", v.Version, v.Commit)
-			fmt.Fprintf(out, "archive format: OTF2 %s\n", v.OTF2)
-			fmt.Fprintf(out, "NCCL profiler API: %s\n", cmp.Or(strings.Join(v.ProfilerAPI, ", "), "none: no plugin beside the tool"))
-			fmt.Fprintf(out, "GPUs through NVML: %s\n", map[bool]string{true: "yes", false: "no: built without cgo"}[v.NVML])
-			fmt.Fprintf(out, "built with %s for %s\n", v.Go, v.Platform)
+			printable.Fprintf(out, "nccl-otf2 %s (commit %s)\n", v.Version, v.Commit)
+			printable.Fprintf(out, "archive format: OTF2 %s\n", v.OTF2)
+			printable.Fprintf(out, "NCCL profiler API: %s\n", cmp.Or(strings.Join(v.ProfilerAPI, ", "), "none: no plugin beside the tool"))
+			printable.Fprintf(out, "GPUs through NVML: %s\n", map[bool]string{true: "yes", false: "no: built without cgo"}[v.NVML])
+			printable.Fprintf(out, "built with %s for %s\n", v.Go, v.Platform)
 			return nil
 		},
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ncclotf2/printable"
 	"ncclotf2/view"
 )
 
@@ -92,13 +92,13 @@ var dropWords = map[view.Reason]string{
 
 // printView says what is in the view, what is not, and how to go on.
 func printView(w io.Writer, r *view.Result) {
-	fmt.Fprintln(w, paint(w, bold, relative(r.Archive)))
-	fmt.Fprintf(w, "  %s on %s, %s, %s, %s, %s\n", count(r.Ranks, "rank", "ranks"), count(r.Hosts, "host", "hosts"),
+	printable.Fprintln(w, paint(w, bold, relative(r.Archive)))
+	printable.Fprintf(w, "  %s on %s, %s, %s, %s, %s\n", count(r.Ranks, "rank", "ranks"), count(r.Hosts, "host", "hosts"),
 		count(r.Communicators, "communicator", "communicators"), count(r.Collectives, "collective", "collectives"),
 		count(r.Messages, "message", "messages"), count(r.Events, "event", "events"))
 	note := func(n uint64, format string, args ...any) {
 		if n > 0 {
-			fmt.Fprintf(w, "  %s\n", fmt.Sprintf(format, args...))
+			printable.Fprintf(w, "  "+format+"\n", args...)
 		}
 	}
 	collectives := func(n uint64) string { return count(n, "collective", "collectives") }
@@ -110,7 +110,7 @@ func printView(w io.Writer, r *view.Result) {
 	note(r.Clipped.Operations, "%s on single ranks end earlier than recorded, because the next one overlaps: %v in all, %d without length",
 		count(r.Clipped.Operations, "operation", "operations"), time.Duration(r.Clipped.Time), r.Clipped.ToNothing)
 	warn := func(n uint64, format string, args ...any) {
-		note(n, "%s %s", paint(w, yellow, "!"), fmt.Sprintf(format, args...))
+		note(n, "%s "+format, append([]any{paint(w, yellow, "!")}, args...)...)
 	}
 	for _, why := range slices.Sorted(maps.Keys(r.Dropped)) {
 		warn(r.Dropped[why], "left out: %s %s", count(r.Dropped[why], "operation", "operations"), dropWords[why])
@@ -120,5 +120,5 @@ func printView(w io.Writer, r *view.Result) {
 	for _, p := range r.Problems {
 		warn(1, "%s", p)
 	}
-	fmt.Fprintf(w, "  analyse: mpirun -np %d --oversubscribe scout.mpi %s\n  look:    scalasca -examine %s\n", r.Ranks, relative(r.Archive), relative(filepath.Dir(r.Archive)))
+	printable.Fprintf(w, "  analyse: mpirun -np %d --oversubscribe scout.mpi %s\n  look:    scalasca -examine %s\n", r.Ranks, relative(r.Archive), relative(filepath.Dir(r.Archive)))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ncclotf2/cube"
+	"ncclotf2/printable"
 )
 
 // Options say what is printed; the zero value is everything.
@@ -52,7 +53,7 @@ func Print(w io.Writer, p *cube.Profile, o *Options) error {
 }
 
 func (o *printer) line(depth int, format string, args ...any) {
-	fmt.Fprintf(o, "%s%s\n", strings.Repeat("  ", depth), strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	printable.Fprintf(o, "%s%s\n", strings.Repeat("  ", depth), strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
 func (o *printer) attributes(depth int, list []cube.Attribute) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ncclotf2/otf2"
+	"ncclotf2/printable"
 )
 
 // Definitions writes the global definitions in file order. opts may be nil.
@@ -17,7 +18,7 @@ func Definitions(w io.Writer, a *otf2.Archive, opts *Options) error {
 	opts = orDefault(opts)
 	out := bufio.NewWriterSize(w, 64<<10)
 	out.WriteString("\n=== Global Definitions =========================================================\n\n")
-	fmt.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "ID")
+	printable.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "ID")
 	out.WriteString(rule)
 	p := &defPrinter{names: newNames(a.Defs), out: out, zone: opts.Zone}
 	if p.zone == nil {
@@ -41,12 +42,12 @@ type defPrinter struct {
 
 // row writes the line of a definition with an id.
 func (p *defPrinter) row(self uint64, format string, args ...any) {
-	fmt.Fprintf(p.out, "%-27s %12d  "+format+"\n", append([]any{p.kind, self}, args...)...)
+	printable.Fprintf(p.out, "%-27s %12d  "+format+"\n", append([]any{p.kind, self}, args...)...)
 }
 
 // plain writes the line of a definition without id.
 func (p *defPrinter) plain(format string, args ...any) {
-	fmt.Fprintf(p.out, "%-27s %12s  "+format+"\n", append([]any{p.kind, ""}, args...)...)
+	printable.Fprintf(p.out, "%-27s %12s  "+format+"\n", append([]any{p.kind, ""}, args...)...)
 }
 
 func (p *defPrinter) str(ref otf2.StringRef) string { return p.names.ref(spaceString, uint64(ref)) }
@@ -201,7 +202,7 @@ func (p *defPrinter) print(kind otf2.DefKind, i int) {
 		v := &d.IoPreCreatedHandleStates[i]
 		p.plain("Handle: %s, Access Mode: %s, Status Flags: %s", n.ref(spaceIoHandle, uint64(v.IoHandle)), enum("IoAccessMode", uint64(v.Mode)), flags("IoStatusFlag", uint64(v.StatusFlags)))
 	default:
-		fmt.Fprintf(p.out, "%-27s\n", "UNKNOWN")
+		printable.Fprintf(p.out, "%-27s\n", "UNKNOWN")
 	}
 }
 

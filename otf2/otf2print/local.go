@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"ncclotf2/otf2"
+	"ncclotf2/printable"
 )
 
 // LocalDefs writes the mapping tables and clock offsets of the selected locations. opts may be nil. Errors are as
@@ -18,7 +19,7 @@ func LocalDefs(w io.Writer, a *otf2.Archive, opts *Options) error {
 	opts = orDefault(opts)
 	out := bufio.NewWriterSize(w, 64<<10)
 	out.WriteString("\n=== Per Location Definitions ===================================================\n\n")
-	fmt.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "Location")
+	printable.Fprintf(out, "%-27s %12s  Attributes\n", "Definition", "Location")
 	out.WriteString(rule)
 	var damage []error
 	var b []byte
@@ -81,7 +82,7 @@ func appendMapping(b []byte, m *otf2.MappingTable) []byte {
 func Anchor(w io.Writer, a *otf2.Archive) error {
 	out := bufio.NewWriter(w)
 	out.WriteString("\nContent of OTF2 anchor file:\n")
-	line := func(name string, value any) { fmt.Fprintf(out, "%-30s %v\n", name, value) }
+	line := func(name string, value any) { printable.Fprintf(out, "%-30s %v\n", name, value) }
 	n := a.Anchor
 	line("Version", fmt.Sprintf("%d.%d.%d", n.Version[0], n.Version[1], n.Version[2]))
 	line("Chunk size events", n.EventChunkSize)
@@ -120,10 +121,10 @@ func Thumbnails(w io.Writer, a *otf2.Archive) error {
 			continue
 		}
 		n := len(t.Refs)
-		fmt.Fprintf(out, "%-16s %12d  Name: \"%s\", Description: \"%s\", Type: %s, Samples: %d, %d%s", "THUMBNAIL_HEADER", i,
+		printable.Fprintf(out, "%-16s %12d  Name: \"%s\", Description: \"%s\", Type: %s, Samples: %d, %d%s", "THUMBNAIL_HEADER", i,
 			t.Name, t.Description, appendEnum(nil, "ThumbnailType", uint64(t.Type)), t.Declared, n, plural(" Metric", uint64(n)))
 		for k, ref := range t.Refs {
-			fmt.Fprintf(out, "%s%d", separator(k), ref)
+			printable.Fprintf(out, "%s%d", separator(k), ref)
 		}
 		out.WriteString("\n")
 	}
@@ -138,7 +139,7 @@ func Markers(w io.Writer, a *otf2.Archive) error {
 	defs, markers, damage := a.Markers()
 	out := bufio.NewWriter(w)
 	for _, d := range defs {
-		fmt.Fprintf(out, "MARKER_DEF  Group: \"%s\", Category: \"%s\", Severity: %s\n", d.Group, d.Category,
+		printable.Fprintf(out, "MARKER_DEF  Group: \"%s\", Category: \"%s\", Severity: %s\n", d.Group, d.Category,
 			appendEnum(nil, "MarkerSeverity", uint64(d.Severity)))
 		for _, m := range markers {
 			if m.Marker != d.Self {
@@ -148,7 +149,7 @@ func Markers(w io.Writer, a *otf2.Archive) error {
 			if m.ScopeType != otf2.MarkerScopeGlobal {
 				scope += ":" + strconv.FormatUint(m.Scope, 10)
 			}
-			fmt.Fprintf(out, "MARKER      Time: %d, Duration %d, Scope: %s, Text: \"%s\"\n", m.Time, m.Duration, scope, m.Text)
+			printable.Fprintf(out, "MARKER      Time: %d, Duration %d, Scope: %s, Text: \"%s\"\n", m.Time, m.Duration, scope, m.Text)
 		}
 	}
 	if err := out.Flush(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"ncclotf2/otf2"
+	"ncclotf2/printable"
 )
 
 // space is an id space of definitions.
@@ -132,7 +133,7 @@ func (n *names) appendRef(b []byte, s space, id uint64) []byte {
 }
 
 func appendNamed(b []byte, name string, id uint64) []byte {
-	b = append(append(b, '"'), name...)
+	b = append(append(b, '"'), printable.Name(name)...)
 	b = append(b, "\" <"...)
 	b = strconv.AppendUint(b, id, 10)
 	return append(b, '>')

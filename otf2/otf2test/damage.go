@@ -4,6 +4,8 @@
 package otf2test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"io/fs"
 	"maps"
 	"os"
@@ -12,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ncclotf2/otf2"
 )
 
 // Files are an archive's files, by their paths beside the anchor.
@@ -93,4 +97,41 @@ func Fuzz(f *testing.F, anchors []string, use func(t *testing.T, anchor string))
 		defer limit.Stop()
 		use(t, all.With(t, name, b))
 	})
+}
+
+// unknownRecord is the id of no definition: readers pass over such records.
+const unknownRecord = 250
+
+// EachWithoutLocation lets use look at the archive with that anchor without the definition of each of its locations in
+// turn. All else is left, also what refers to the location, and its events.
+func EachWithoutLocation(t *testing.T, anchor string, use func(t *testing.T, anchor string)) {
+	t.Helper()
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := ReadFiles(t, anchor)
+	name := strings.TrimSuffix(files.anchor, ".otf2") + ".def"
+	for _, l := range a.Defs.Locations {
+		record := appendCompressed(nil, uint64(l.Self))
+		record = append(appendCompressed(record, uint64(l.Name)), byte(l.Type))
+		record = appendCompressed(appendCompressed(record, l.Events), uint64(l.Group))
+		record = append([]byte{byte(otf2.DefLocation), byte(len(record))}, record...)
+		b := slices.Clone(files.Content(name))
+		at := bytes.Index(b, record)
+		if at < 0 {
+			t.Fatalf("no definition of location %d in %s", l.Self, name)
+		}
+		b[at] = unknownRecord
+		use(t, files.With(t, name, b))
+	}
+}
+
+// appendCompressed writes a number as definitions have it, in little-endian order.
+func appendCompressed(b []byte, v uint64) []byte {
+	n := 0
+	for rest := v; rest > 0; rest >>= 8 {
+		n++
+	}
+	return append(append(b, byte(n)), binary.LittleEndian.AppendUint64(nil, v)[:n]...)
 }

@@ -371,10 +371,13 @@ const proxyOpStates = 8
 
 // layoutOf finds the row for a record; nil if there is none.
 func layoutOf(kind RecordKind, typ EventType) *recordLayout {
+	typed := kind == RecordStart || kind == RecordStop || kind == RecordState
 	switch {
-	case kind == RecordStart && int(typ) < len(starts):
+	case typed && int(typ) >= TypeCount:
+		return nil
+	case kind == RecordStart:
 		return &starts[typ]
-	case kind >= RecordThread && int(kind) < len(others) && kind != RecordStart:
+	case kind >= RecordThread && int(kind) < len(others):
 		return &others[kind]
 	}
 	return nil
@@ -385,8 +388,8 @@ var ErrRecord = errors.New("not a record")
 
 // Decode reads the record at the start of b into r and returns its length in bytes. Strings are
 // looked up in s (an unknown id gives "", and is counted there). Bytes that are no record give an error
-// that wraps ErrRecord. It allocates only for strings not seen before
-// and for activity records.
+// that wraps ErrRecord; who takes a record may rely on its kind, on the type of a start, stop or state, and on nothing
+// else. It allocates only for strings not seen before and for activity records.
 func Decode(b []byte, s *Strings, r *Record) (int, error) {
 	if len(b) < Unit {
 		return 0, fmt.Errorf("%w: %d bytes", ErrRecord, len(b))
