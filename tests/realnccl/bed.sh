@@ -16,7 +16,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 exec 8>"$out/.lock"
 flock 8
-: >"$out/beds.new"
+beds=()
 
 release() { # nccl.h
   sed -nE 's/^#define NCCL_(MAJOR|MINOR|PATCH) +([0-9]+).*/\2/p' "$1" | paste -sd.
@@ -65,7 +65,7 @@ published() {
   furnish "$bed"
   link_static "$out/package" "$bed"
   driver "$bed" "$out/package"
-  echo "$bed" >>"$out/beds.new"
+  beds=("$bed" "${beds[@]}")
 }
 fail() { # why
   echo "real-nccl: $*" >&2
@@ -81,14 +81,16 @@ given() { # DIR
   readelf -d "$library" | grep -q 'NEEDED.*\[libcudart\.so\.12\]' ||
     fail "REALNCCL: $library does not take libcudart.so.12 as a shared library; only such a library can run without a GPU"
   bed=$out/given-$(release "$header")
-  while grep -qx "$bed" "$out/beds.new"; do bed=$bed+; done
+  while [[ " ${beds[*]} " == *" $bed "* ]]; do bed=$bed+; done
   furnish "$bed"
   ln -sfn "$library" "$bed/libnccl.so.2"
   driver "$bed" "$(dirname "$header")"
-  echo "$bed" >>"$out/beds.new"
+  beds+=("$bed")
 }
 
-published
 IFS=: read -ra dirs <<<"${REALNCCL:-}"
 for dir in "${dirs[@]}"; do given "$dir"; done
+published
+[ ${#beds[@]} = 0 ] || printf '%s\n' "${beds[@]}" >"$out/beds.new"
+[ ${#beds[@]} != 0 ] || : >"$out/beds.new"
 mv "$out/beds.new" "$out/beds"

@@ -88,10 +88,12 @@ static void run_batch(struct kernel *k)
   } else if (f->collective == ALL_GATHER_V) {
     run_broadcasts(k, f);
   } else {
+    stamp_within(k, 1);
     for (int i = 0; i < k->works && !k->aborted; i++) {
       const struct work_collective w = work_collective(k->storage + (size_t)i * work_bytes(k->type));
       run_collective(k, f, &w);
     }
+    stamp_within(k, 2);
   }
   stamp_end(k);
   truth_batch(k, f, begin, raw_ns(), first);

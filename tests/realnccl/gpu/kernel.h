@@ -48,6 +48,8 @@ void run_p2p(struct kernel *k);
 /* What the library asked to be stamped of the batch at hand; the counter moves on at its end. */
 void stamp_begin(struct kernel *k);
 void stamp_end(struct kernel *k);
+/* Of a collective's kernel: 1 when it begins to move data, 2 when it has. */
+void stamp_within(struct kernel *k, int phase);
 
 /* Writes down what a batch did and when (CLOCK_MONOTONIC_RAW, ns). first: the counter before it. */
 void truth_batch(const struct kernel *k, const struct function *f, uint64_t begin, uint64_t end, uint64_t first);

@@ -13,10 +13,12 @@ static const struct layout {
   int first, last; /* minor numbers of the releases 2.x that have it */
   size_t channel, ring_index, tree, work_counter;
   size_t collective, receive, counts;
+  int has_phases;
 } layouts[] = {
-  {28, 28, 368, 24, 32, 352, 96, 8, 56},
-  {29, 29, 368, 32, 40, 360, 96, 8, 56},
-  {30, 31, 368, 32, 40, 360, 128, 24, 80}, /* a collective's parts are padded to 16 bytes each */
+  {28, 28, 368, 24, 32, 352, 96, 8, 56, 0},
+  {29, 29, 368, 32, 40, 360, 96, 8, 56, 0},
+  {30, 30, 368, 32, 40, 360, 128, 24, 80, 0}, /* a collective's parts are padded to 16 bytes each */
+  {31, 31, 368, 32, 40, 360, 128, 24, 80, 1},
 };
 static const struct layout *layout;
 static int version; /* 22907 */
@@ -89,6 +91,11 @@ size_t work_bytes(enum work_type type)
   case WORK_BROADCAST: return sizeof(struct work_broadcast);
   }
   return 0;
+}
+
+struct phases *phases_of(const struct communicator *c, int number)
+{
+  return layout->has_phases ? &c->phases[number] : NULL;
 }
 
 enum { OPERAND_IS_POINTER = 24, STAMPED = 31 }; /* bits of a collective's first word, after its first and last channel */

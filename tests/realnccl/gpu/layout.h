@@ -47,6 +47,14 @@ struct stamps {
   } slot[STAMPS];
 };
 
+/* Begin, end of the opening and begin of the closing synchronisation, end; written before the counter. */
+enum { PHASE_STAMPS = 4 };
+struct phases {
+  struct {
+    uint64_t counter, time[PHASE_STAMPS];
+  } slot[STAMPS];
+};
+
 struct communicator {
   int32_t rank, ranks, node, nodes;
   int32_t buffer_bytes[PROTOCOLS];
@@ -57,6 +65,7 @@ struct communicator {
   char *channels;
   int32_t *rank_to_local;
   struct stamps *started, *completed;
+  struct phases *phases; /* see phases_of */
 };
 
 /* The kernel's parameter block; its batches follow. */
@@ -125,6 +134,8 @@ void layout_check(const struct arguments *arguments);
 size_t work_bytes(enum work_type type);
 struct work_collective work_collective(const char *work);
 int work_is_stamped(enum work_type type, const char *works, int index);
+/* A channel's ring of phases; NULL before 2.31. */
+struct phases *phases_of(const struct communicator *communicator, int channel);
 struct channel channel(const struct communicator *communicator, int number);
 
 #endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package realnccl tests what the real NCCL runs on without a GPU: what it does where something is missing or unknown.
+package realnccl
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ncclotf2/need"
+)
+
+// root is the module's folder, from which make works.
+const root = "../.."
+
+// nowhere is a mirror that nobody answers for.
+const nowhere = "DEBIAN_MIRROR=http://127.0.0.1:1/debian"
+
+func command(t *testing.T, dir, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	return cmd
+}
+
+// A library that the emulator does not know ends the job with a message that says what to do, and not with wrong results.
+func TestAnUnknownLibraryIsNamed(t *testing.T) {
+	need.Program(t, "make", "to build the stand-ins")
+	cc := need.Program(t, "cc", "to build the stand-ins")
+	build := t.TempDir()
+	standin := filepath.Join(build, "realnccl/common/libcudart.so.12")
+	if out, err := command(t, root, "make", "-f", "tests/realnccl/realnccl.mk", "BUILD="+build, standin).CombinedOutput(); err != nil {
+		t.Fatalf("make: %v\n%s", err, out)
+	}
+	for _, test := range []struct{ name, define, says string }{
+		{"release", "-DVERSION=29901", "is NCCL 2.99.1; the layouts of its device side are known from 2.28 to 2.31"},
+		{"rows", "-DROWS=2002", "its table of device functions has 2002 rows; known are 1999 (since 2.29) and 1996"},
+		{"order", `-DKERNEL_NAME="ncclDevKernel_AllGather_RING_LL"`, "device function 0 is SendRecv by the table of rows, and its kernel is ncclDevKernel_AllGather_RING_LL"},
+		{"no names", `-DKERNEL_NAME=NULL`, "no kernel was registered under a name"},
+		{"no table", "-DWITHOUT_TABLE", "no symbol ncclDevFuncRowToId in its symbol table"},
+		{"stripped", "-s", "no symbol ncclDevFuncRowToId in its symbol table"},
+		{"layout", "-DRANKS=-5", "a launch of NCCL 2.29.7 has a number of ranks of -5: its device side is laid out otherwise"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			library := filepath.Join(t.TempDir(), "libstrange.so")
+			program := filepath.Join(filepath.Dir(library), "strange")
+			for _, args := range [][]string{
+				{"-fPIC", "-shared", test.define, "-o", library, "strange.c", standin},
+				{"-DMAIN", "-o", program, "strange.c", library, standin, "-Wl,-rpath,$ORIGIN"},
+			} {
+				if out, err := command(t, "testdata", cc, args...).CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			}
+			run := command(t, "", program)
+			run.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(standin))
+			out, err := run.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), test.says) {
+				t.Errorf("it ended with %v and said %q, not %q", err, out, test.says)
+			}
+		})
+	}
+}
+
+// furnish makes beds where the published library is not to be had.
+func furnish(t *testing.T, out string, env ...string) (said string, err error) {
+	t.Helper()
+	need.Program(t, "flock", "util-linux")
+	bed := command(t, root, "tests/realnccl/bed.sh", out)
+	bed.Env = append(os.Environ(), append([]string{"CC=cc", "CFLAGS=", "REALNCCL=", "HOME=" + t.TempDir(), "XDG_CACHE_HOME=", nowhere}, env...)...)
+	var stderr bytes.Buffer
+	bed.Stderr = &stderr
+	err = bed.Run()
+	return stderr.String(), err
+}
+
+// What cannot be fetched is said, in one line, and fails nothing.
+func TestWhatIsNotCheckedIsSaid(t *testing.T) {
+	out := t.TempDir()
+	said, err := furnish(t, out)
+	if err != nil || strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "real-nccl: NOT CHECKED: nothing runs on the published NCCL: ") {
+		t.Errorf("it ended with %v and said %q", err, said)
+	}
+	why, err := os.ReadFile(filepath.Join(out, "NOT_CHECKED"))
+	if err != nil || !strings.HasSuffix(said, string(why)) {
+		t.Errorf("NOT_CHECKED is %q (%v), where %q was said", why, err, said)
+	}
+	if beds, err := os.ReadFile(filepath.Join(out, "beds")); err != nil || len(beds) != 0 {
+		t.Errorf("beds are %q (%v)", beds, err)
+	}
+}
+
+// A library that was asked for and cannot be used is a failure.
+func TestAGivenLibraryHasToBeOne(t *testing.T) {
+	empty, headless, static := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, file := range []string{filepath.Join(headless, "libnccl.so.2"), filepath.Join(static, "libnccl.so.2"), filepath.Join(static, "nccl.h")} {
+		if err := os.WriteFile(file, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct{ dir, says string }{
+		{"/nonexistent/nccl", "no folder /nonexistent/nccl"},
+		{empty, "no libnccl.so.2 in " + empty},
+		{headless, "no nccl.h in " + headless},
+		{static, "does not take libcudart.so.12 as a shared library"},
+	} {
+		said, err := furnish(t, t.TempDir(), "REALNCCL="+test.dir)
+		if err == nil || !strings.Contains(said, test.says) {
+			t.Errorf("REALNCCL=%s ended with %v and said %q, not %q", test.dir, err, said, test.says)
+		}
+	}
+}
