@@ -90,7 +90,7 @@ void flagged_send(const struct kernel *k, const struct flagged *g, struct connec
 {
   char *slot = flagged_slot(k, g, c, step);
   const size_t lines = is_cleaning(g, step) ? slot_bytes(k, g) / g->line : flagged_lines(g, bytes);
-  if (c->mail) WRITE(&c->mail[step % STEPS].size, (int64_t)(lines * g->line));
+  if (c->mail) WRITE(mail_size(c, step), (int64_t)(lines * g->line));
   for (size_t i = 0; i < lines; i++) {
     const size_t at = least(i * g->data, bytes);
     g->pack(slot + i * g->line, data + at, least(g->data, bytes - at), step);

@@ -13,12 +13,13 @@ static const struct layout {
   int first, last; /* minor numbers of the releases 2.x that have it */
   size_t channel, ring_index, tree, work_counter;
   size_t collective, receive, counts;
+  size_t mail, mail_size; /* {mode, offset, size, address}; the offset was widened */
   int has_phases;
 } layouts[] = {
-  {28, 28, 368, 24, 32, 352, 96, 8, 56, 0},
-  {29, 29, 368, 32, 40, 360, 96, 8, 56, 0},
-  {30, 30, 368, 32, 40, 360, 128, 24, 80, 0}, /* a collective's parts are padded to 16 bytes each */
-  {31, 31, 368, 32, 40, 360, 128, 24, 80, 1},
+  {28, 28, 368, 24, 32, 352, 96, 8, 56, 24, 8, 0},
+  {29, 29, 368, 32, 40, 360, 96, 8, 56, 24, 8, 0},
+  {30, 30, 368, 32, 40, 360, 128, 24, 80, 24, 8, 0}, /* a collective's parts are padded to 16 bytes each */
+  {31, 31, 368, 32, 40, 360, 128, 24, 80, 32, 16, 1},
 };
 static const struct layout *layout;
 static int version; /* 22907 */
@@ -26,7 +27,7 @@ static int version; /* 22907 */
 static void __attribute__((noreturn)) unknown(const char *library, int first, int last)
 {
   fprintf(stderr, "realnccl: %s is NCCL %d.%d.%d; the layouts of its device side are known from 2.%d to 2.%d: compare ncclDevChannel, "
-          "ncclKernelComm, ncclConnInfo, ncclDevWorkColl, ncclDevWorkP2p, ncclDevWorkBcast and ncclDevWorkBatch (src/include/device.h) "
+          "ncclKernelComm, ncclConnInfo, ncclDevWorkColl, ncclDevWorkP2p, ncclDevWorkBcast, ncclDevWorkBatch (src/include/device.h) and ncclConnFifo (collectives.h) "
           "with gpu/layout.h and add a row to gpu/layout.c\n", library, version / 10000, version / 100 % 100, version % 100, first, last);
   abort();
 }
@@ -80,6 +81,18 @@ void layout_check(const struct arguments *a)
     if (c->ranks > 1 && (h.previous < 0 || h.previous >= c->ranks || h.next < 0 || h.next >= c->ranks)) implausible("a ring's next rank of", h.next);
     if (*h.work_counter > 1ull << 48) implausible("a work counter of", (long long)*h.work_counter);
   }
+}
+
+int64_t *mail_size(const struct connection *c, uint64_t step)
+{
+  return (int64_t *)(c->mail + step % STEPS * layout->mail + layout->mail_size);
+}
+
+int64_t mail_offset(const struct connection *c, uint64_t step)
+{
+  const volatile char *mail = c->mail + step % STEPS * layout->mail;
+  if (*(const volatile int32_t *)mail != 1) return -1; /* mode */
+  return layout->mail_size == 8 ? *(const volatile int32_t *)(mail + 4) : *(const volatile int64_t *)(mail + 8);
 }
 
 size_t work_bytes(enum work_type type)

@@ -13,14 +13,6 @@
 
 enum { STEPS = 8, CHANNELS = 64, STAMPS = 64, PROTOCOLS = 3 };
 
-/* One slot of the mailbox between a kernel and a proxy thread. */
-struct mail {
-  int32_t mode; /* 1: the data is at an offset from the buffer's start */
-  int32_t offset;
-  int64_t size; /* bytes in the slot */
-  void *address;
-};
-
 struct connection {
   char *buffers[PROTOCOLS];
   void *handles[PROTOCOLS];
@@ -28,7 +20,7 @@ struct connection {
   int32_t flags, shared, step_bytes;
   void **pointer_exchange;
   uint64_t *operation_exchange;
-  struct mail *mail; /* NULL: the peer is another kernel */
+  char *mail; /* between a kernel and a proxy thread, one for each step's slot; NULL: the peer is another kernel */
   uint64_t step, last_clean;
   char device_handle[32];
 };
@@ -101,7 +93,7 @@ struct work_broadcast {
   char pad[8];
 } __attribute__((aligned(16)));
 
-_Static_assert(sizeof(struct mail) == 24 && sizeof(struct arguments) == 32 && sizeof(struct connection) == 152 && sizeof(struct batch) == 16 &&
+_Static_assert(sizeof(struct arguments) == 32 && sizeof(struct connection) == 152 && sizeof(struct batch) == 16 &&
                  sizeof(struct work_p2p) == 48 && sizeof(struct work_broadcast) == 48 && offsetof(struct communicator, channels) == 56,
                "layout of NCCL's device side");
 
@@ -130,6 +122,11 @@ void layout_find(const void *kernel);
 
 /* Ends the process with a message where what a launch hands over cannot be right. */
 void layout_check(const struct arguments *arguments);
+
+/* What a connection's mail says of a step: where its data is from the buffer's start, -1: in the step's own slot; and the place of
+ * the number of bytes that are in it. */
+int64_t mail_offset(const struct connection *c, uint64_t step);
+int64_t *mail_size(const struct connection *c, uint64_t step);
 
 size_t work_bytes(enum work_type type);
 struct work_collective work_collective(const char *work);

@@ -37,7 +37,7 @@ static void send_chunk(const struct kernel *k, struct transfer *t, size_t n)
     flagged_send(k, &flagged_ll, c, t->step++, t->address + t->done, n);
     return;
   }
-  if (c->mail) __atomic_store_n(&c->mail[t->step % STEPS].size, (int64_t)n, __ATOMIC_RELAXED);
+  if (c->mail) __atomic_store_n(mail_size(c, t->step), (int64_t)n, __ATOMIC_RELAXED);
   memcpy(simple_slot(c, t->step), t->address + t->done, n);
   t->step++;
   WRITE(c->tail, t->step);

@@ -52,8 +52,8 @@ void ports_close(struct ports *p)
 
 char *simple_slot(const struct connection *c, uint64_t step)
 {
-  const volatile struct mail *m = c->mail ? &c->mail[step % STEPS] : NULL;
-  return c->buffers[SIMPLE] + (m && m->mode == 1 ? (size_t)m->offset : step % STEPS * (size_t)c->step_bytes);
+  const int64_t offset = c->mail ? mail_offset(c, step) : -1;
+  return c->buffers[SIMPLE] + (offset >= 0 ? (size_t)offset : step % STEPS * (size_t)c->step_bytes);
 }
 
 /* What the source and everything received come to: into the destination and all that is sent. */
@@ -101,7 +101,7 @@ static void move_simple(struct ports *p, int what, const char *source, char *des
     for (int s = 0; s < sends; s++) {
       struct port *to = &p->send[s];
       wait_for_room(p, to, p->steps_per_slice);
-      if (to->connection->mail) __atomic_store_n(&to->connection->mail[to->step % STEPS].size, (int64_t)(n * size), __ATOMIC_RELAXED);
+      if (to->connection->mail) __atomic_store_n(mail_size(to->connection, to->step), (int64_t)(n * size), __ATOMIC_RELAXED);
       sent[s] = simple_slot(to->connection, to->step);
     }
     for (int r = 0; r < receives; r++) {
