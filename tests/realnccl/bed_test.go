@@ -20,6 +20,22 @@ const root = "../.."
 // nowhere is a mirror that nobody answers for.
 const nowhere = "DEBIAN_MIRROR=http://127.0.0.1:1/debian"
 
+// TestMain looks at the sources beside the tests, so that a change of theirs makes the tests run again.
+func TestMain(m *testing.M) {
+	for _, pattern := range []string{"*.sh", "*.mk", "*/*.[ch]"} {
+		sources, err := filepath.Glob(pattern)
+		if err != nil || len(sources) == 0 {
+			panic(pattern)
+		}
+		for _, source := range sources {
+			if _, err := os.Stat(source); err != nil {
+				panic(err)
+			}
+		}
+	}
+	os.Exit(m.Run())
+}
+
 func command(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)

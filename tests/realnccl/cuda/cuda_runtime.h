@@ -89,7 +89,8 @@ struct cudaDeviceProp {
 };
 _Static_assert(sizeof(struct cudaDeviceProp) == 1032 && offsetof(struct cudaDeviceProp, totalGlobalMem) == 288 &&
                  offsetof(struct cudaDeviceProp, major) == 360 && offsetof(struct cudaDeviceProp, multiProcessorCount) == 388 &&
-                 offsetof(struct cudaDeviceProp, pciBusID) == 584 && offsetof(struct cudaDeviceProp, unifiedAddressing) == 604 &&
+                 offsetof(struct cudaDeviceProp, pciBusID) == 584 &&
+                 offsetof(struct cudaDeviceProp, unifiedAddressing) == 604 &&
                  offsetof(struct cudaDeviceProp, sharedMemPerBlockOptin) == 696,
                "cudaDeviceProp of CUDA 12");
 

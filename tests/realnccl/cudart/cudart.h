@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The stand-in for the CUDA runtime, between its own files. "Device" memory is memory of the host, a stream is a thread that works
- * off a queue, an event is a ticket that the queue stamps, a graph is the list of what was captured.
+ * The stand-in for the CUDA runtime, between its own files. "Device" memory is memory of the host, a stream is a thread that
+ * works off a queue, an event is a ticket that the queue stamps, a graph is the list of what was captured.
  */
 #ifndef REALNCCL_CUDART_H
 #define REALNCCL_CUDART_H

@@ -48,16 +48,45 @@ cudaUUID_t device_uuid(int device)
   return uuid;
 }
 
-API cudaGetDeviceCount(int *count) { *count = device_count(); return answer(cudaSuccess); }
-API cudaGetDevice(int *device) { *device = current_device; return answer(cudaSuccess); }
+API cudaGetDeviceCount(int *count)
+{
+  *count = device_count();
+  return answer(cudaSuccess);
+}
+
+API cudaGetDevice(int *device)
+{
+  *device = current_device;
+  return answer(cudaSuccess);
+}
+
 API cudaDeviceSynchronize(void) { return answer(cudaSuccess); }
-API cudaDeviceSetLimit(int limit, size_t value) { (void)limit; (void)value; return answer(cudaSuccess); }
-API cudaDeviceCanAccessPeer(int *can, int a, int b) { *can = a != b; return answer(cudaSuccess); }
-API cudaDeviceEnablePeerAccess(int device, unsigned flags) { (void)device; (void)flags; return answer(cudaSuccess); }
-API cudaDeviceDisablePeerAccess(int device) { (void)device; return answer(cudaSuccess); }
-API cudaDriverGetVersion(int *version) { *version = CUDART_VERSION; return answer(cudaSuccess); }
-API cudaRuntimeGetVersion(int *version) { *version = CUDART_VERSION; return answer(cudaSuccess); }
-API cudaDeviceGetAttribute(int *value, int attribute, int device) { *value = device_attribute(attribute, device); return answer(cudaSuccess); }
+API cudaDeviceSetLimit(int limit, size_t value) { return answer(cudaSuccess); }
+API cudaDeviceCanAccessPeer(int *can, int a, int b)
+{
+  *can = a != b;
+  return answer(cudaSuccess);
+}
+
+API cudaDeviceEnablePeerAccess(int device, unsigned flags) { return answer(cudaSuccess); }
+API cudaDeviceDisablePeerAccess(int device) { return answer(cudaSuccess); }
+API cudaDriverGetVersion(int *version)
+{
+  *version = CUDART_VERSION;
+  return answer(cudaSuccess);
+}
+
+API cudaRuntimeGetVersion(int *version)
+{
+  *version = CUDART_VERSION;
+  return answer(cudaSuccess);
+}
+
+API cudaDeviceGetAttribute(int *value, int attribute, int device)
+{
+  *value = device_attribute(attribute, device);
+  return answer(cudaSuccess);
+}
 
 API cudaSetDevice(int device)
 {
@@ -75,7 +104,8 @@ API cudaDeviceGetPCIBusId(char *name, int size, int device)
 API cudaDeviceGetByPCIBusId(int *device, const char *name)
 {
   unsigned domain, bus;
-  if (sscanf(name, "%x:%x:", &domain, &bus) != 2 || bus % FIRST_BUS || bus < FIRST_BUS || (int)(bus / FIRST_BUS) > device_count())
+  if (sscanf(name, "%x:%x:", &domain, &bus) != 2 || bus % FIRST_BUS || bus < FIRST_BUS ||
+      (int)(bus / FIRST_BUS) > device_count())
     return answer(cudaErrorInvalidDevice);
   *device = (int)(bus / FIRST_BUS) - 1;
   return answer(cudaSuccess);
@@ -84,8 +114,16 @@ API cudaDeviceGetByPCIBusId(int *device, const char *name)
 API cudaGetDeviceProperties_v2(struct cudaDeviceProp *p, int device)
 {
   *p = (struct cudaDeviceProp){
-    .uuid = device_uuid(device), .totalGlobalMem = 16ull << 30, .sharedMemPerBlock = 48 << 10, .warpSize = WARP, .maxThreadsPerBlock = BLOCK,
-    .major = capability() / 10, .minor = capability() % 10, .multiProcessorCount = PROCESSORS, .pciBusID = bus_of(device), .unifiedAddressing = 1,
+    .uuid = device_uuid(device),
+    .totalGlobalMem = 16ull << 30,
+    .sharedMemPerBlock = 48 << 10,
+    .warpSize = WARP,
+    .maxThreadsPerBlock = BLOCK,
+    .major = capability() / 10,
+    .minor = capability() % 10,
+    .multiProcessorCount = PROCESSORS,
+    .pciBusID = bus_of(device),
+    .unifiedAddressing = 1,
     .sharedMemPerBlockOptin = (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)};
   snprintf(p->name, sizeof p->name, "Imaginary GPU %d", capability());
   return answer(cudaSuccess);

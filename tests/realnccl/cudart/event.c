@@ -86,7 +86,12 @@ struct ticket *event_latest(cudaEvent_t event)
   return t;
 }
 
-API cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) { (void)flags; *event = calloc(1, sizeof **event); return answer(cudaSuccess); }
+API cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+  *event = calloc(1, sizeof **event);
+  return answer(cudaSuccess);
+}
+
 API cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
 
 API cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
@@ -123,7 +128,10 @@ API cudaEventDestroy(cudaEvent_t event)
   return answer(cudaSuccess);
 }
 
-API cudaEventQuery(cudaEvent_t event) { return answer(!event->latest || ticket_is_done(event->latest) ? cudaSuccess : cudaErrorNotReady); }
+API cudaEventQuery(cudaEvent_t event)
+{
+  return answer(!event->latest || ticket_is_done(event->latest) ? cudaSuccess : cudaErrorNotReady);
+}
 
 API cudaEventSynchronize(cudaEvent_t event)
 {
@@ -135,7 +143,8 @@ API cudaEventSynchronize(cudaEvent_t event)
 
 API cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
-  if (!from->latest || !to->latest || !ticket_is_done(from->latest) || !ticket_is_done(to->latest)) return answer(cudaErrorNotReady);
+  if (!from->latest || !to->latest || !ticket_is_done(from->latest) || !ticket_is_done(to->latest))
+    return answer(cudaErrorNotReady);
   *ms = (float)ticket_ms(from->latest, to->latest);
   return answer(cudaSuccess);
 }

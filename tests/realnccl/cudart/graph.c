@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A graph is what was captured, in the order in which it was called: one valid order of the real graph. A launch puts it all into
- * one stream. The executable graph is the graph with one more reference.
+ * A graph is what was captured, in the order in which it was called: one valid order of the real graph. A launch puts it all
+ * into one stream. The executable graph is the graph with one more reference.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -33,10 +33,7 @@ void graph_add(struct graph *g, struct task task)
   pthread_mutex_unlock(&lock);
 }
 
-int graph_is_open(struct graph *g)
-{
-  return __atomic_load_n(&g->open, __ATOMIC_ACQUIRE);
-}
+int graph_is_open(struct graph *g) { return __atomic_load_n(&g->open, __ATOMIC_ACQUIRE); }
 
 /* As the CUDA runtime does: destructors of user objects run on a thread of its own. */
 static void *destroy_objects(void *argument)
@@ -66,7 +63,6 @@ API cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
   static atomic_ullong ids = 1;
   struct graph *g = calloc(1, sizeof *g);
-  (void)mode;
   g->id = atomic_fetch_add(&ids, 1);
   g->open = g->references = 1;
   g->last = &g->first;
@@ -87,7 +83,6 @@ API cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 API cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
 {
   struct graph *g = (struct graph *)graph;
-  (void)flags;
   pthread_mutex_lock(&lock);
   g->references++;
   pthread_mutex_unlock(&lock);
@@ -121,8 +116,8 @@ API cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *sta
   return answer(cudaSuccess);
 }
 
-API cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
-                                const cudaGraphNode_t **dependencies, size_t *count)
+API cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+                                cudaGraph_t *graph, const cudaGraphNode_t **dependencies, size_t *count)
 {
   struct graph *g = stream_captured_into(stream);
   *status = g ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
@@ -133,24 +128,29 @@ API cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cudaStreamCaptureStatu
   return answer(cudaSuccess);
 }
 
-API cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
-                                const cudaGraphNode_t **dependencies, const void **edges, size_t *count)
+API cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+                                cudaGraph_t *graph, const cudaGraphNode_t **dependencies, const void **edges, size_t *count)
 {
   if (edges) *edges = NULL;
   return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
 }
 
 /* Order comes from the order of the calls: what the real graph depends on is not kept. */
-API cudaStreamUpdateCaptureDependencies(cudaStream_t s, void *d, size_t n, unsigned f) { (void)s; (void)d; (void)n; (void)f; return answer(cudaSuccess); }
-API cudaStreamUpdateCaptureDependencies_v2(cudaStream_t s, void *d, const void *e, size_t n, unsigned f) { (void)s; (void)d; (void)e; (void)n; (void)f; return answer(cudaSuccess); }
-API cudaGraphAddDependencies(cudaGraph_t g, const void *from, const void *to, size_t n) { (void)g; (void)from; (void)to; (void)n; return answer(cudaSuccess); }
-API cudaGraphAddDependencies_v2(cudaGraph_t g, const void *from, const void *to, const void *e, size_t n) { (void)g; (void)from; (void)to; (void)e; (void)n; return answer(cudaSuccess); }
+API cudaStreamUpdateCaptureDependencies(cudaStream_t s, void *d, size_t n, unsigned f) { return answer(cudaSuccess); }
+API cudaStreamUpdateCaptureDependencies_v2(cudaStream_t s, void *d, const void *e, size_t n, unsigned f)
+{
+  return answer(cudaSuccess);
+}
+
+API cudaGraphAddDependencies(cudaGraph_t g, const void *from, const void *to, size_t n) { return answer(cudaSuccess); }
+API cudaGraphAddDependencies_v2(cudaGraph_t g, const void *from, const void *to, const void *e, size_t n)
+{
+  return answer(cudaSuccess);
+}
 
 API cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *d, size_t n, cudaEvent_t event)
 {
   static int some;
-  (void)d;
-  (void)n;
   graph_add((struct graph *)graph, (struct task){.kind = RECORD_EVENT, .to = event});
   *node = (cudaGraphNode_t)&some; /* only named as a dependency */
   return answer(cudaSuccess);
@@ -168,8 +168,6 @@ API cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 API cudaUserObjectCreate(cudaUserObject_t *object, void *data, cudaHostFn_t destroy, unsigned references, unsigned flags)
 {
   struct user_object *o = calloc(1, sizeof *o);
-  (void)references;
-  (void)flags;
   o->object = data;
   o->destroy = destroy;
   *object = (cudaUserObject_t)o;
@@ -180,8 +178,6 @@ API cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsign
 {
   struct graph *g = (struct graph *)graph;
   struct user_object *o = (struct user_object *)object;
-  (void)count;
-  (void)flags;
   pthread_mutex_lock(&lock);
   o->next = g->objects;
   g->objects = o;

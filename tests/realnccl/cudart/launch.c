@@ -19,14 +19,18 @@ void arguments_copy(struct task *kernel, const void *arguments)
   memcpy(kernel->to, arguments, kernel->bytes);
 }
 
-static void launch(cudaStream_t stream, const void *function, const void *arguments, size_t bytes, unsigned grid, cudaEvent_t begun)
+static void launch(cudaStream_t stream, const void *function, const void *arguments, size_t bytes, unsigned grid,
+                   cudaEvent_t begun)
 {
   const char *name = registered_name(function);
   if (name && !strstr(name, "ncclDevKernel_")) {
     fprintf(stderr, "realnccl: kernel %s is not emulated: left out\n", name);
     return;
   }
-  struct task t = {.kind = KERNEL, .bytes = bytes < ARGUMENTS ? bytes : ARGUMENTS, .grid = grid, .function = function,
+  struct task t = {.kind = KERNEL,
+                   .bytes = bytes < ARGUMENTS ? bytes : ARGUMENTS,
+                   .grid = grid,
+                   .function = function,
                    .label = gpu_label(arguments)};
   arguments_copy(&t, arguments);
   if (begun && stream_captured_into(stream)) cudaEventRecord(begun, stream);
@@ -36,21 +40,22 @@ static void launch(cudaStream_t stream, const void *function, const void *argume
 
 API cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream)
 {
-  (void)block;
-  (void)shared;
   launch(stream, function, arguments[0], ARGUMENTS, grid.x, NULL);
   return answer(cudaSuccess);
 }
 
 API cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function)
 {
-  (void)function;
   *attributes = (struct cudaFuncAttributes){.sharedSizeBytes = 30000, .maxThreadsPerBlock = 640};
   return answer(cudaSuccess);
 }
 
-API cudaFuncSetAttribute(const void *function, int attribute, int value) { (void)function; (void)attribute; (void)value; return answer(cudaSuccess); }
-API cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol) { *function = (cudaFunction_t)symbol; return answer(cudaSuccess); }
+API cudaFuncSetAttribute(const void *function, int attribute, int value) { return answer(cudaSuccess); }
+API cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol)
+{
+  *function = (cudaFunction_t)symbol;
+  return answer(cudaSuccess);
+}
 
 static int packed_arguments(void **extra, void **arguments, size_t *bytes)
 {
@@ -75,10 +80,9 @@ static CUresult driver_launch_ex(const CUlaunchConfig *c, const void *function, 
   return cudaSuccess;
 }
 
-static CUresult driver_launch(const void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                              unsigned shared, cudaStream_t stream, void **parameters, void **extra)
+static CUresult driver_launch(const void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                              unsigned bz, unsigned shared, cudaStream_t stream, void **parameters, void **extra)
 {
-  (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared;
   void *arguments;
   size_t bytes;
   if (parameters || !packed_arguments(extra, &arguments, &bytes)) return cudaErrorInvalidValue;
@@ -86,11 +90,35 @@ static CUresult driver_launch(const void *function, unsigned gx, unsigned gy, un
   return cudaSuccess;
 }
 
-static CUresult driver_error_string(CUresult error, const char **text) { *text = error ? "imaginary driver error" : "no error"; return cudaSuccess; }
-static CUresult driver_error_name(CUresult error, const char **text) { *text = error ? "CUDA_ERROR_IMAGINARY" : "CUDA_SUCCESS"; return cudaSuccess; }
-static CUresult driver_device(CUdevice *device, int ordinal) { *device = ordinal; return cudaSuccess; }
-static CUresult driver_attribute(int *value, int attribute, CUdevice device) { *value = device_attribute(attribute, device); return cudaSuccess; }
-static CUresult driver_uuid(cudaUUID_t *uuid, CUdevice device) { *uuid = device_uuid(device); return cudaSuccess; }
+static CUresult driver_error_string(CUresult error, const char **text)
+{
+  *text = error ? "imaginary driver error" : "no error";
+  return cudaSuccess;
+}
+
+static CUresult driver_error_name(CUresult error, const char **text)
+{
+  *text = error ? "CUDA_ERROR_IMAGINARY" : "CUDA_SUCCESS";
+  return cudaSuccess;
+}
+
+static CUresult driver_device(CUdevice *device, int ordinal)
+{
+  *device = ordinal;
+  return cudaSuccess;
+}
+
+static CUresult driver_attribute(int *value, int attribute, CUdevice device)
+{
+  *value = device_attribute(attribute, device);
+  return cudaSuccess;
+}
+
+static CUresult driver_uuid(cudaUUID_t *uuid, CUdevice device)
+{
+  *uuid = device_uuid(device);
+  return cudaSuccess;
+}
 
 static CUresult driver_address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr address)
 {
@@ -101,18 +129,36 @@ static CUresult driver_address_range(CUdeviceptr *base, size_t *bytes, CUdevicep
   return cudaSuccess;
 }
 
-static CUresult driver_pointer_attribute(void *value, int attribute, CUdeviceptr address) { (void)value, (void)attribute, (void)address; return cudaErrorNotSupported; }
+static CUresult driver_pointer_attribute(void *value, int attribute, CUdeviceptr address) { return cudaErrorNotSupported; }
 
 /* Asked by 2.30 even where there is no virtual memory. */
-static CUresult driver_granularity(size_t *bytes, const void *properties, int which) { (void)properties, (void)which; *bytes = 2 << 20; return cudaSuccess; }
+static CUresult driver_granularity(size_t *bytes, const void *properties, int which)
+{
+  *bytes = 2 << 20;
+  return cudaSuccess;
+}
 
 /* A context is the number of its device. */
 static __thread CUcontext context;
 static CUcontext context_of(int device) { return (CUcontext)(uintptr_t)(0x1000 + device); }
-static CUresult driver_context_create(CUcontext *c, unsigned flags, CUdevice device) { (void)flags; *c = context = context_of(device); return cudaSuccess; }
-static CUresult driver_context_destroy(CUcontext c) { (void)c; return cudaSuccess; }
-static CUresult driver_context_get(CUcontext *c) { *c = context ? context : context_of(current_device); return cudaSuccess; }
-static CUresult driver_context_device(CUdevice *device) { *device = current_device; return cudaSuccess; }
+static CUresult driver_context_create(CUcontext *c, unsigned flags, CUdevice device)
+{
+  *c = context = context_of(device);
+  return cudaSuccess;
+}
+
+static CUresult driver_context_destroy(CUcontext c) { return cudaSuccess; }
+static CUresult driver_context_get(CUcontext *c)
+{
+  *c = context ? context : context_of(current_device);
+  return cudaSuccess;
+}
+
+static CUresult driver_context_device(CUdevice *device)
+{
+  *device = current_device;
+  return cudaSuccess;
+}
 
 static CUresult driver_context_set(CUcontext c)
 {
@@ -125,17 +171,26 @@ static const struct {
   const char *name;
   void *function;
 } driver[] = {
-  {"cuGetErrorString", driver_error_string}, {"cuGetErrorName", driver_error_name}, {"cuDeviceGet", driver_device},
-  {"cuDeviceGetAttribute", driver_attribute}, {"cuDeviceGetUuid", driver_uuid}, {"cuMemGetAddressRange", driver_address_range},
-  {"cuCtxCreate", driver_context_create}, {"cuCtxDestroy", driver_context_destroy}, {"cuCtxGetCurrent", driver_context_get},
-  {"cuCtxSetCurrent", driver_context_set}, {"cuCtxGetDevice", driver_context_device}, {"cuLaunchKernel", driver_launch},
-  {"cuLaunchKernelEx", driver_launch_ex}, {"cuPointerGetAttribute", driver_pointer_attribute},
+  {"cuGetErrorString", driver_error_string},
+  {"cuGetErrorName", driver_error_name},
+  {"cuDeviceGet", driver_device},
+  {"cuDeviceGetAttribute", driver_attribute},
+  {"cuDeviceGetUuid", driver_uuid},
+  {"cuMemGetAddressRange", driver_address_range},
+  {"cuCtxCreate", driver_context_create},
+  {"cuCtxDestroy", driver_context_destroy},
+  {"cuCtxGetCurrent", driver_context_get},
+  {"cuCtxSetCurrent", driver_context_set},
+  {"cuCtxGetDevice", driver_context_device},
+  {"cuLaunchKernel", driver_launch},
+  {"cuLaunchKernelEx", driver_launch_ex},
+  {"cuPointerGetAttribute", driver_pointer_attribute},
   {"cuMemGetAllocationGranularity", driver_granularity},
 };
 
-API cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags, enum cudaDriverEntryPointQueryResult *result)
+API cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
+                            enum cudaDriverEntryPointQueryResult *result)
 {
-  (void)flags;
   *function = NULL;
   for (size_t i = 0; i < sizeof driver / sizeof *driver; i++)
     if (strcmp(name, driver[i].name) == 0) *function = driver[i].function;
@@ -146,6 +201,5 @@ API cudaGetDriverEntryPoint(const char *name, void **function, unsigned long lon
 API cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version, unsigned long long flags,
                                      enum cudaDriverEntryPointQueryResult *result)
 {
-  (void)version;
   return cudaGetDriverEntryPoint(name, function, flags, result);
 }

@@ -75,24 +75,43 @@ int memory_free(void *at)
 }
 
 API cudaMalloc(void **at, size_t bytes) { return allocate(at, bytes, 0); }
-API cudaMallocAsync(void **at, size_t bytes, cudaStream_t stream) { (void)stream; return allocate(at, bytes, 0); }
-API cudaMallocFromPoolAsync(void **at, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) { (void)pool; (void)stream; return allocate(at, bytes, 0); }
-API cudaHostAlloc(void **at, size_t bytes, unsigned flags) { (void)flags; return allocate(at, bytes, 1); }
+API cudaMallocAsync(void **at, size_t bytes, cudaStream_t stream) { return allocate(at, bytes, 0); }
+API cudaMallocFromPoolAsync(void **at, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) { return allocate(at, bytes, 0); }
+API cudaHostAlloc(void **at, size_t bytes, unsigned flags) { return allocate(at, bytes, 1); }
 API cudaMallocHost(void **at, size_t bytes) { return allocate(at, bytes, 1); }
 API cudaFree(void *at) { return answer(!at || memory_free(at) ? cudaSuccess : cudaErrorInvalidValue); }
 API cudaFreeHost(void *at) { return cudaFree(at); }
-API cudaFreeAsync(void *at, cudaStream_t stream) { stream_push(stream, (struct task){.kind = FREE, .to = at}); return answer(cudaSuccess); }
-API cudaHostRegister(void *at, size_t bytes, unsigned flags) { (void)at; (void)bytes; (void)flags; return answer(cudaSuccess); }
-API cudaHostUnregister(void *at) { (void)at; return answer(cudaSuccess); }
-API cudaHostGetDevicePointer(void **device, void *host, unsigned flags) { (void)flags; *device = host; return answer(cudaSuccess); }
-API cudaMemcpy(void *to, const void *from, size_t bytes, int kind) { (void)kind; memmove(to, from, bytes); return answer(cudaSuccess); }
-API cudaMemset(void *to, int value, size_t bytes) { memset(to, value, bytes); return answer(cudaSuccess); }
+API cudaFreeAsync(void *at, cudaStream_t stream)
+{
+  stream_push(stream, (struct task){.kind = FREE, .to = at});
+  return answer(cudaSuccess);
+}
+
+API cudaHostRegister(void *at, size_t bytes, unsigned flags) { return answer(cudaSuccess); }
+API cudaHostUnregister(void *at) { return answer(cudaSuccess); }
+API cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
+{
+  *device = host;
+  return answer(cudaSuccess);
+}
+
+API cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
+{
+  memmove(to, from, bytes);
+  return answer(cudaSuccess);
+}
+
+API cudaMemset(void *to, int value, size_t bytes)
+{
+  memset(to, value, bytes);
+  return answer(cudaSuccess);
+}
 
 API cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStream_t stream)
 {
   struct allocation a;
-  (void)kind;
-  if (!stream_captured_into(stream) && !memory_find(from, &a)) { /* memory that CUDA does not know is copied before it returns */
+  if (!stream_captured_into(stream) &&
+      !memory_find(from, &a)) { /* memory that CUDA does not know is copied before it returns */
     cudaStreamSynchronize(stream);
     memmove(to, from, bytes);
   } else {
@@ -101,11 +120,11 @@ API cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, cudaStre
   return answer(cudaSuccess);
 }
 
-API cudaMemcpyBatchAsync(void **to, void **from, size_t *bytes, size_t count, const void *attributes, const size_t *which, size_t attribute_count,
-                         size_t *failed, cudaStream_t stream)
+API cudaMemcpyBatchAsync(void **to, void **from, size_t *bytes, size_t count, const void *attributes, const size_t *which,
+                         size_t attribute_count, size_t *failed, cudaStream_t stream)
 {
-  (void)attributes, (void)which, (void)attribute_count, (void)failed;
-  for (size_t i = 0; i < count; i++) stream_push(stream, (struct task){.kind = COPY, .to = to[i], .from = from[i], .bytes = bytes[i]});
+  for (size_t i = 0; i < count; i++)
+    stream_push(stream, (struct task){.kind = COPY, .to = to[i], .from = from[i], .bytes = bytes[i]});
   return answer(cudaSuccess);
 }
 
@@ -120,15 +139,25 @@ API cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const voi
   struct allocation a;
   *attributes = (struct cudaPointerAttributes){cudaMemoryTypeUnregistered, 0, NULL, (void *)address};
   if (memory_find(address, &a))
-    *attributes = (struct cudaPointerAttributes){a.on_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice, a.device, (void *)address,
-                                                 a.on_host ? (void *)address : NULL};
+    *attributes = (struct cudaPointerAttributes){a.on_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice, a.device,
+                                                 (void *)address, a.on_host ? (void *)address : NULL};
   return answer(cudaSuccess);
 }
 
 /* Pools have no memory of their own. */
-API cudaMemPoolCreate(cudaMemPool_t *pool, const void *properties) { (void)properties; *pool = calloc(1, 16); return answer(cudaSuccess); }
-API cudaMemPoolDestroy(cudaMemPool_t pool) { free(pool); return answer(cudaSuccess); }
-API cudaMemPoolSetAttribute(cudaMemPool_t pool, int attribute, void *value) { (void)pool; (void)attribute; (void)value; return answer(cudaSuccess); }
+API cudaMemPoolCreate(cudaMemPool_t *pool, const void *properties)
+{
+  *pool = calloc(1, 16);
+  return answer(cudaSuccess);
+}
+
+API cudaMemPoolDestroy(cudaMemPool_t pool)
+{
+  free(pool);
+  return answer(cudaSuccess);
+}
+
+API cudaMemPoolSetAttribute(cudaMemPool_t pool, int attribute, void *value) { return answer(cudaSuccess); }
 
 /* A handle names the memfd of the process that exports it. */
 struct handle {
@@ -152,7 +181,6 @@ API cudaIpcOpenMemHandle(void **at, cudaIpcMemHandle_t handle, unsigned flags)
 {
   struct handle h;
   char path[64];
-  (void)flags;
   memcpy(&h, &handle, sizeof h);
   snprintf(path, sizeof path, "/proc/%d/fd/%d", h.process, h.file);
   int file = open(path, O_RDWR | O_CLOEXEC);

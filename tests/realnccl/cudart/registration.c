@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What object files with device code call before main: their kernels' host functions get names here. The device code itself stays
- * where it is and is never run.
+ * What object files with device code call before main: their kernels' host functions get names here. The device code itself
+ * stays where it is and is never run.
  */
 #include "registration.h"
 
@@ -35,21 +35,21 @@ EXPORT void **__cudaRegisterFatBinary(void *image)
   return handle;
 }
 
-EXPORT void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
+EXPORT void __cudaRegisterFatBinaryEnd(void **handle) {}
 EXPORT void __cudaUnregisterFatBinary(void **handle) { free(handle); }
-EXPORT char __cudaInitModule(void **handle) { (void)handle; return 0; }
+EXPORT char __cudaInitModule(void **handle) { return 0; }
 
-EXPORT void __cudaRegisterFunction(void **handle, const void *host, char *device, const char *name, int limit, void *a, void *b, void *c, void *d, int *e)
+EXPORT void __cudaRegisterFunction(void **handle, const void *host, char *device, const char *name, int limit, void *a, void *b,
+                                   void *c, void *d, int *e)
 {
-  (void)handle, (void)device, (void)limit, (void)a, (void)b, (void)c, (void)d, (void)e;
   struct kernel_name *n = malloc(sizeof *n);
   *n = (struct kernel_name){host, name, names[bucket(host)]};
   names[bucket(host)] = n;
 }
 
-EXPORT void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int external, size_t size, int constant, int global)
+EXPORT void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int external, size_t size,
+                              int constant, int global)
 {
-  (void)handle, (void)host, (void)device, (void)name, (void)external, (void)size, (void)constant, (void)global;
 }
 
 /* What the <<<…>>> of a launch leaves for the host function. */

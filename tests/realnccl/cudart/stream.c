@@ -36,7 +36,8 @@ static void run_task(struct CUstream_st *s, struct task *t)
   case MARK: ticket_done(t->ticket); break;
   case WAIT: ticket_wait(t->ticket); break;
   case FREE: memory_free(t->to); break;
-  case RECORD_EVENT: case WAIT_EVENT: break; /* only in graphs */
+  case RECORD_EVENT:
+  case WAIT_EVENT: break; /* only in graphs */
   }
   ticket_put(t->ticket);
   free(t);
@@ -133,10 +134,19 @@ void stream_push(cudaStream_t handle, struct task task)
   pthread_mutex_unlock(&s->lock);
 }
 
-API cudaStreamCreate(cudaStream_t *stream) { *stream = stream_new(); return answer(cudaSuccess); }
-API cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) { (void)flags; return cudaStreamCreate(stream); }
-API cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) { (void)flags; (void)priority; return cudaStreamCreate(stream); }
-API cudaStreamGetId(cudaStream_t stream, unsigned long long *id) { *id = stream_of(stream)->id; return answer(cudaSuccess); }
+API cudaStreamCreate(cudaStream_t *stream)
+{
+  *stream = stream_new();
+  return answer(cudaSuccess);
+}
+
+API cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) { return cudaStreamCreate(stream); }
+API cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) { return cudaStreamCreate(stream); }
+API cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
+{
+  *id = stream_of(stream)->id;
+  return answer(cudaSuccess);
+}
 
 API cudaStreamDestroy(cudaStream_t s)
 {

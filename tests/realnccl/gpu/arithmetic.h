@@ -13,7 +13,8 @@
 
 size_t element_bytes(enum element e);
 
-/* Two numbers into the first of them. Elements of 8 bits with a fraction are added as they are on no GPU: they are left alone. */
+/* Two numbers into the first of them. Elements of 8 bits with a fraction are added as they are on no GPU: they are left alone.
+ */
 void combine(enum element e, enum operation o, uint64_t operand, void *into, const void *from, size_t count);
 
 /* What is done to a rank's own numbers before, and to the result after. */

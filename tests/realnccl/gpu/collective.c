@@ -13,10 +13,7 @@ struct part {
   size_t begin, count, chunk;
 };
 
-static size_t grain_bytes(enum protocol p)
-{
-  return p == LL ? 16 : p == LL128 ? 1920 : 512;
-}
+static size_t grain_bytes(enum protocol p) { return p == LL ? 16 : p == LL128 ? 1920 : 512; }
 
 static struct part part_of(const struct kernel *k, const struct function *f, const struct work_collective *w)
 {
@@ -109,8 +106,9 @@ static void ring_reduce_scatter(const struct job *j)
     for (size_t i = 0; i < j->ranks; i++) {
       const size_t of = (size_t)j->channel->ranks[j->ranks - 1 - i];
       const int last = i == j->ranks - 1;
-      move(j->ports, OWN | (i ? RECEIVE : 0) | (last ? RESULT : SEND), j->in + (of * j->part.total + j->part.begin + at) * j->size,
-           last ? j->out + (j->part.begin + at) * j->size : NULL, count);
+      move(j->ports, OWN | (i ? RECEIVE : 0) | (last ? RESULT : SEND),
+           j->in + (of * j->part.total + j->part.begin + at) * j->size, last ? j->out + (j->part.begin + at) * j->size : NULL,
+           count);
     }
   }
 }
@@ -158,9 +156,11 @@ static void on_tree(struct job *j, const struct function *f, uint64_t operand)
 
 static void on_ring(struct job *j, const struct function *f, uint64_t operand)
 {
-  static void (*const run[])(const struct job *) = {
-    [ALL_REDUCE] = ring_all_reduce, [BROADCAST] = ring_broadcast, [REDUCE] = ring_reduce,
-    [ALL_GATHER] = ring_all_gather, [REDUCE_SCATTER] = ring_reduce_scatter};
+  static void (*const run[])(const struct job *) = {[ALL_REDUCE] = ring_all_reduce,
+                                                    [BROADCAST] = ring_broadcast,
+                                                    [REDUCE] = ring_reduce,
+                                                    [ALL_GATHER] = ring_all_gather,
+                                                    [REDUCE_SCATTER] = ring_reduce_scatter};
   const int rooted = f->collective == BROADCAST || f->collective == REDUCE;
   ports_open(j->ports, j->ports->kernel, f, operand, rooted ? 1 : STEPS / 4, rooted ? 1 : 2);
   ports_receive_from(j->ports, &j->channel->previous, 1, 0);
@@ -172,8 +172,15 @@ static void on_ring(struct job *j, const struct function *f, uint64_t operand)
 void run_collective(struct kernel *k, const struct function *f, const struct work_collective *w)
 {
   struct ports ports = {.kernel = k};
-  struct job j = {.ports = &ports, .kernel = k, .channel = &k->channel, .part = part_of(k, f, w), .size = element_bytes(f->element),
-                  .ranks = (size_t)k->communicator->ranks, .in = w->send, .out = w->receive, .root = w->root};
+  struct job j = {.ports = &ports,
+                  .kernel = k,
+                  .channel = &k->channel,
+                  .part = part_of(k, f, w),
+                  .size = element_bytes(f->element),
+                  .ranks = (size_t)k->communicator->ranks,
+                  .in = w->send,
+                  .out = w->receive,
+                  .root = w->root};
   uint64_t operand = w->operand;
   if (w->operand_is_pointer) memcpy(&operand, (const void *)w->operand, f->operation == SUM_POST_DIV ? sizeof operand : j.size);
   (f->algorithm == TREE ? on_tree : on_ring)(&j, f, operand);

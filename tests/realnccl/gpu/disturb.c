@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Disturbances of a device, for recordings whose cause is to be known:
- * REALNCCL_SLOW="DEVICE:KIND:US:EVERY[:PHASE],…". KIND start: every EVERY-th launch of the device begins US late; slice: in every
- * EVERY-th launch each slice that is moved takes US more. Each is written to inject.PID.jsonl. REALNCCL_KERNEL_DELAY_US holds every
- * launch of every device up.
+ * REALNCCL_SLOW="DEVICE:KIND:US:EVERY[:PHASE],…". KIND start: every EVERY-th launch of the device begins US late; slice: in
+ * every EVERY-th launch each slice that is moved takes US more. Each is written to inject.PID.jsonl. REALNCCL_KERNEL_DELAY_US
+ * holds every launch of every device up.
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -29,10 +29,7 @@ static void ll_unpack(const char *line, char *data)
   memcpy(data + 4, line + 8, 4);
 }
 
-static int ll128_ready(const char *line, uint64_t step)
-{
-  return READ(&((const uint64_t *)line)[15]) == step + 1;
-}
+static int ll128_ready(const char *line, uint64_t step) { return READ(&((const uint64_t *)line)[15]) == step + 1; }
 
 static void ll128_pack(char *line, const char *data, size_t bytes, uint64_t step)
 {
@@ -40,18 +37,12 @@ static void ll128_pack(char *line, const char *data, size_t bytes, uint64_t step
   WRITE(&((uint64_t *)line)[15], step + 1);
 }
 
-static void ll128_unpack(const char *line, char *data)
-{
-  memcpy(data, line, 120);
-}
+static void ll128_unpack(const char *line, char *data) { memcpy(data, line, 120); }
 
 const struct flagged flagged_ll = {LL, 16, 8, 1, ll_ready, ll_pack, ll_unpack};
 const struct flagged flagged_ll128 = {LL128, 128, 120, 16, ll128_ready, ll128_pack, ll128_unpack};
 
-size_t flagged_lines(const struct flagged *g, size_t bytes)
-{
-  return up(parts(bytes, g->data), g->unit);
-}
+size_t flagged_lines(const struct flagged *g, size_t bytes) { return up(parts(bytes, g->data), g->unit); }
 
 static size_t slot_bytes(const struct kernel *k, const struct flagged *g)
 {
@@ -86,7 +77,8 @@ static int is_cleaning(const struct flagged *g, uint64_t step)
   return g->protocol == LL && (step & all) == all;
 }
 
-void flagged_send(const struct kernel *k, const struct flagged *g, struct connection *c, uint64_t step, const char *data, size_t bytes)
+void flagged_send(const struct kernel *k, const struct flagged *g, struct connection *c, uint64_t step, const char *data,
+                  size_t bytes)
 {
   char *slot = flagged_slot(k, g, c, step);
   const size_t lines = is_cleaning(g, step) ? slot_bytes(k, g) / g->line : flagged_lines(g, bytes);

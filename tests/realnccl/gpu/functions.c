@@ -2,7 +2,6 @@
 #include "functions.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +10,11 @@
 #include "../cudart/registration.h"
 #include "symbols.h"
 
-static const char *const collective_names[] = {"SendRecv", "AllGather", "Broadcast", "AllGatherV", "AllReduce", "Reduce", "ReduceScatter"};
+static const char *const collective_names[] = {"SendRecv",  "AllGather", "Broadcast",    "AllGatherV",
+                                               "AllReduce", "Reduce",    "ReduceScatter"};
 static const char *const operation_names[] = {"Sum", "Prod", "MinMax", "PreMulSum", "SumPostDiv"};
-static const char *const element_names[] = {"i8", "u8", "i32", "u32", "i64", "u64", "f16", "f32", "f64", "bf16", "f8e4m3", "f8e5m2"};
+static const char *const element_names[] = {"i8",  "u8",  "i32", "u32",  "i64",    "u64",
+                                            "f16", "f32", "f64", "bf16", "f8e4m3", "f8e5m2"};
 static const char *const algorithm_names[] = {"RING", "TREE", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
 static const char *const protocol_names[] = {"LL", "LL128", "SIMPLE"};
 
@@ -71,9 +72,12 @@ static size_t rows(int with_all_gather_v, void (*each)(size_t row, struct functi
     for (unsigned i = 0; i < operations * elements * algorithms * protocols; i++, row++) {
       unsigned protocol = i % protocols, algorithm = i / protocols % algorithms;
       unsigned element = i / protocols / algorithms % elements, operation = i / protocols / algorithms / elements;
-      struct function f = {k->collective, k->reduces ? operation : NO_OPERATION, k->reduces ? element : NO_ELEMENT,
+      struct function f = {k->collective,
+                           k->reduces ? operation : NO_OPERATION,
+                           k->reduces ? element : NO_ELEMENT,
                            k->algorithm_count ? k->algorithms[algorithm] : NO_ALGORITHM,
-                           k->algorithm_count ? protocol : NO_PROTOCOL, ""};
+                           k->algorithm_count ? protocol : NO_PROTOCOL,
+                           ""};
       if (each) each(row, f, ids);
     }
   }
@@ -123,8 +127,10 @@ static void hold_against_names(const char *library, const void *const *kernels, 
     const char *registered = special[i] ? registered_name(kernels[i]) : NULL;
     if (!registered) continue;
     if (!is_named(registered, functions[i]))
-      give_up(library, "device function %u is %s by the table of rows, and its kernel is %s: the rows of this release have another "
-              "order than gpu/functions.c knows", i, functions[i].name, registered);
+      give_up(library,
+              "device function %u is %s by the table of rows, and its kernel is %s: the rows of this release have another "
+              "order than gpu/functions.c knows",
+              i, functions[i].name, registered);
     alike++;
   }
   if (!alike) give_up(library, "no kernel was registered under a name: the order of the rows cannot be checked");
@@ -133,11 +139,13 @@ static void hold_against_names(const char *library, const void *const *kernels, 
 static const void *need(const struct symbols *l, const char *symbol, size_t *size)
 {
   const void *at = symbols_find(l, symbol, size);
-  if (!at) give_up(l->path, "no symbol %s in its symbol table (a stripped library, or a release that names its functions otherwise)", symbol);
+  if (!at)
+    give_up(l->path, "no symbol %s in its symbol table (a stripped library, or a release that names its functions otherwise)",
+            symbol);
   return at;
 }
 
-static void read_tables(const void *kernel)
+void functions_find(const void *kernel)
 {
   struct symbols l;
   size_t row_bytes, size;
@@ -149,30 +157,16 @@ static void read_tables(const void *kernel)
   size_t have = row_bytes / sizeof *ids - 1; /* the last one ends the table */
   int with = have == rows(1, NULL, NULL);
   if (!with && have != rows(0, NULL, NULL))
-    give_up(l.path, "its table of device functions has %zu rows; known are %zu (since 2.29) and %zu: add the new rows to gpu/functions.c",
-            have, rows(1, NULL, NULL), rows(0, NULL, NULL));
+    give_up(
+      l.path,
+      "its table of device functions has %zu rows; known are %zu (since 2.29) and %zu: add the new rows to gpu/functions.c",
+      have, rows(1, NULL, NULL), rows(0, NULL, NULL));
   function_count = (unsigned)*count;
   functions = calloc(function_count, sizeof *functions);
   if (!functions) give_up(l.path, "out of memory");
   rows(with, enter, ids);
   hold_against_names(l.path, kernels, special);
   symbols_close(&l);
-}
-
-static const void *first_kernel;
-static void read_once(void)
-{
-  read_tables(first_kernel);
-}
-
-void functions_find(const void *kernel)
-{
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&lock);
-  if (!first_kernel) first_kernel = kernel;
-  pthread_mutex_unlock(&lock);
-  pthread_once(&once, read_once);
 }
 
 const struct function *function(unsigned number)

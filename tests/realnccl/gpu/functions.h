@@ -21,7 +21,7 @@ struct function {
   char name[64]; /* as in the names of kernels: AllReduce_Sum_f32_RING_LL */
 };
 
-/* Reads the tables of the library that a kernel's host function belongs to, once; ends the process with a message where they
+/* Reads the tables of the library that a kernel's host function belongs to; ends the process with a message where they
  * are not there or do not fit the names under which the library registered its kernels. */
 void functions_find(const void *kernel);
 

@@ -16,7 +16,8 @@ void gpu_run(int device, const void *kernel, const void *arguments, unsigned gri
 /* What the driver program calls the communicator of a launch, to be asked for while it is called. */
 const char *gpu_label(const void *arguments);
 
-/* A device's nanosecond clock (globaltimer): CLOCK_REALTIME moved by settings, in steps, so that nobody can take one for the other. */
+/* A device's nanosecond clock (globaltimer): CLOCK_REALTIME moved by settings, in steps, so that nobody can take one for the
+ * other. */
 uint64_t gpu_clock(int device);
 
 #endif

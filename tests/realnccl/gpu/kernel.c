@@ -50,7 +50,8 @@ static void take_works(struct kernel *k, const struct batch *b)
     if ((size_t)(k->works + 1) * bytes > sizeof k->storage) too_many(k);
     for (size_t o = 0; o < bytes; o += 16) { /* the buffer is a ring, in pieces of 16 bytes */
       const size_t at = b->base + i * bytes + o;
-      memcpy(k->storage + (size_t)k->works * bytes + o, a->storage == 0 ? (const char *)a + at : a->work_buffer + (at & a->work_mask), 16);
+      memcpy(k->storage + (size_t)k->works * bytes + o,
+             a->storage == 0 ? (const char *)a + at : a->work_buffer + (at & a->work_mask), 16);
     }
     k->works++;
   }
@@ -74,7 +75,8 @@ static const struct function *emulated(unsigned number)
 {
   const struct function *f = function(number);
   if (f && (f->algorithm == RING || f->algorithm == TREE || f->algorithm == NO_ALGORITHM)) return f;
-  fprintf(stderr, "realnccl: kernel %s (%u) is not emulated: set NCCL_ALGO to Ring,Tree\n", f ? f->name : "of an unknown function", number);
+  fprintf(stderr, "realnccl: kernel %s (%u) is not emulated: set NCCL_ALGO to Ring,Tree\n",
+          f ? f->name : "of an unknown function", number);
   abort();
 }
 
@@ -112,8 +114,8 @@ static void *run_channel(void *argument)
   return NULL;
 }
 
-static struct kernel *channel_begin(int device, const struct arguments *a, unsigned launch, const char *label, int number, int batch,
-                                    long slice_delay_us)
+static struct kernel *channel_begin(int device, const struct arguments *a, unsigned launch, const char *label, int number,
+                                    int batch, long slice_delay_us)
 {
   struct kernel *k = calloc(1, sizeof *k);
   k->label = label;
@@ -129,20 +131,28 @@ static struct kernel *channel_begin(int device, const struct arguments *a, unsig
   return k;
 }
 
-const char *gpu_label(const void *arguments)
+const char *gpu_label(const void *arguments) { return label_of(((const struct arguments *)arguments)->communicator); }
+
+/* Which NCCL it is, is looked up with the first launch. */
+static const void *first_kernel;
+
+static void find_library(void)
 {
-  return label_of(((const struct arguments *)arguments)->communicator);
+  functions_find(first_kernel);
+  layout_find(first_kernel);
 }
 
 void gpu_run(int device, const void *kernel, const void *arguments, unsigned grid, const char *label)
 {
   enum { STACK = 256 << 10 };
+  static pthread_once_t found = PTHREAD_ONCE_INIT;
   const struct arguments *a = arguments;
   pthread_t threads[CHANNELS];
   pthread_attr_t attributes;
   unsigned n = 0;
-  functions_find(kernel);
-  layout_find(kernel);
+  const void *none = NULL;
+  __atomic_compare_exchange_n(&first_kernel, &none, kernel, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  pthread_once(&found, find_library);
   layout_check(a);
   static unsigned launches;
   const unsigned launch = __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);

@@ -36,7 +36,8 @@ struct kernel {
 /* Waits a little; sets aborted where the communicator was. spins counts the calls of one wait. */
 void kernel_relax(struct kernel *k, unsigned *spins);
 
-#define WAIT_WHILE(k, condition) for (unsigned spins_ = 0; !(k)->aborted && (condition);) kernel_relax((k), &spins_)
+#define WAIT_WHILE(k, condition) \
+  for (unsigned spins_ = 0; !(k)->aborted && (condition);) kernel_relax((k), &spins_)
 
 /* Memory of the thread's own; the call before this one's is given up. */
 void *kernel_scratch(struct kernel *k, size_t bytes);

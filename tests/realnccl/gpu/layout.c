@@ -2,7 +2,6 @@
 #include "layout.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,20 +25,24 @@ static int version; /* 22907 */
 
 static void __attribute__((noreturn)) unknown(const char *library, int first, int last)
 {
-  fprintf(stderr, "realnccl: %s is NCCL %d.%d.%d; the layouts of its device side are known from 2.%d to 2.%d: compare ncclDevChannel, "
-          "ncclKernelComm, ncclConnInfo, ncclDevWorkColl, ncclDevWorkP2p, ncclDevWorkBcast, ncclDevWorkBatch (src/include/device.h) and ncclConnFifo (collectives.h) "
-          "with gpu/layout.h and add a row to gpu/layout.c\n", library, version / 10000, version / 100 % 100, version % 100, first, last);
+  fprintf(
+    stderr,
+    "realnccl: %s is NCCL %d.%d.%d; the layouts of its device side are known from 2.%d to 2.%d: compare ncclDevChannel, "
+    "ncclKernelComm, ncclConnInfo, ncclDevWorkColl, ncclDevWorkP2p, ncclDevWorkBcast, ncclDevWorkBatch "
+    "(src/include/device.h) and ncclConnFifo (collectives.h) "
+    "with gpu/layout.h and add a row to gpu/layout.c\n",
+    library, version / 10000, version / 100 % 100, version % 100, first, last);
   abort();
 }
 
-static const void *first_kernel;
-static void choose(void)
+void layout_find(const void *kernel)
 {
   Dl_info info = {0};
-  void *library = dladdr(first_kernel, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+  void *library = dladdr(kernel, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
   int (*get)(int *) = library ? (int (*)(int *))dlsym(library, "ncclGetVersion") : NULL;
   if (!get || get(&version) != 0) {
-    fprintf(stderr, "realnccl: %s does not tell its version (ncclGetVersion)\n", info.dli_fname ? info.dli_fname : "the library of a kernel");
+    fprintf(stderr, "realnccl: %s does not tell its version (ncclGetVersion)\n",
+            info.dli_fname ? info.dli_fname : "the library of a kernel");
     abort();
   }
   const size_t count = sizeof layouts / sizeof *layouts;
@@ -48,19 +51,10 @@ static void choose(void)
   if (!layout || version / 10000 != 2) unknown(info.dli_fname, layouts[0].first, layouts[count - 1].last);
 }
 
-void layout_find(const void *kernel)
-{
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&lock);
-  if (!first_kernel) first_kernel = kernel;
-  pthread_mutex_unlock(&lock);
-  pthread_once(&once, choose);
-}
-
 static void __attribute__((noreturn)) implausible(const char *what, long long value)
 {
-  fprintf(stderr, "realnccl: a launch of NCCL %d.%d.%d has %s %lld: its device side is laid out otherwise than gpu/layout.h says\n",
+  fprintf(stderr,
+          "realnccl: a launch of NCCL %d.%d.%d has %s %lld: its device side is laid out otherwise than gpu/layout.h says\n",
           version / 10000, version / 100 % 100, version % 100, what, value);
   abort();
 }
@@ -78,7 +72,8 @@ void layout_check(const struct arguments *a)
     if (!(a->channel_mask >> i & 1)) continue;
     struct channel h = channel(c, i);
     if (!h.peers || h.index < 0 || h.index >= c->ranks) implausible("a ring's index of", h.index);
-    if (c->ranks > 1 && (h.previous < 0 || h.previous >= c->ranks || h.next < 0 || h.next >= c->ranks)) implausible("a ring's next rank of", h.next);
+    if (c->ranks > 1 && (h.previous < 0 || h.previous >= c->ranks || h.next < 0 || h.next >= c->ranks))
+      implausible("a ring's next rank of", h.next);
     if (*h.work_counter > 1ull << 48) implausible("a work counter of", (long long)*h.work_counter);
   }
 }
@@ -106,10 +101,7 @@ size_t work_bytes(enum work_type type)
   return 0;
 }
 
-struct phases *phases_of(const struct communicator *c, int number)
-{
-  return layout->has_phases ? &c->phases[number] : NULL;
-}
+struct phases *phases_of(const struct communicator *c, int number) { return layout->has_phases ? &c->phases[number] : NULL; }
 
 enum { OPERAND_IS_POINTER = 24, STAMPED = 31 }; /* bits of a collective's first word, after its first and last channel */
 
@@ -128,11 +120,19 @@ struct work_collective work_collective(const char *work)
   memcpy(&root, work + 4, sizeof root);
   memcpy(address, work + layout->receive, sizeof address);
   memcpy(counts, work + layout->counts, sizeof counts);
-  return (struct work_collective){
-    .first_channel = word & 0xff, .last_channel = word >> 8 & 0xff, .root = (int)root, .receive = address[0], .send = address[1],
-    .first_count = counts[0], .middle_count = counts[1], .last_count = counts[2], .first_grains = counts[3] & 0x1fffff,
-    .middle_grains = counts[3] >> 21 & 0x1fffff, .last_grains = counts[3] >> 42 & 0x1fffff,
-    .operand_is_pointer = word >> OPERAND_IS_POINTER & 1, .operand = counts[4]};
+  return (struct work_collective){.first_channel = word & 0xff,
+                                  .last_channel = word >> 8 & 0xff,
+                                  .root = (int)root,
+                                  .receive = address[0],
+                                  .send = address[1],
+                                  .first_count = counts[0],
+                                  .middle_count = counts[1],
+                                  .last_count = counts[2],
+                                  .first_grains = counts[3] & 0x1fffff,
+                                  .middle_grains = counts[3] >> 21 & 0x1fffff,
+                                  .last_grains = counts[3] >> 42 & 0x1fffff,
+                                  .operand_is_pointer = word >> OPERAND_IS_POINTER & 1,
+                                  .operand = counts[4]};
 }
 
 /* As the kernels do it: whatever is not point to point is looked at as if it were a collective's, Broadcasts too. */

@@ -94,7 +94,8 @@ struct work_broadcast {
 } __attribute__((aligned(16)));
 
 _Static_assert(sizeof(struct arguments) == 32 && sizeof(struct connection) == 152 && sizeof(struct batch) == 16 &&
-                 sizeof(struct work_p2p) == 48 && sizeof(struct work_broadcast) == 48 && offsetof(struct communicator, channels) == 56,
+                 sizeof(struct work_p2p) == 48 && sizeof(struct work_broadcast) == 48 &&
+                 offsetof(struct communicator, channels) == 56,
                "layout of NCCL's device side");
 
 /* A collective's work, read out of its release's layout. */
@@ -116,15 +117,15 @@ struct channel {
   uint64_t *work_counter;
 };
 
-/* Chooses the layout of the library that a kernel belongs to, once; ends the process with a message for a release whose layout is
- * not known. */
+/* Chooses the layout of the library that a kernel belongs to; ends the process with a message for a release whose layout
+ * is not known. */
 void layout_find(const void *kernel);
 
 /* Ends the process with a message where what a launch hands over cannot be right. */
 void layout_check(const struct arguments *arguments);
 
-/* What a connection's mail says of a step: where its data is from the buffer's start, -1: in the step's own slot; and the place of
- * the number of bytes that are in it. */
+/* What a connection's mail says of a step: where its data is from the buffer's start, -1: in the step's own slot; and the place
+ * of the number of bytes that are in it. */
 int64_t mail_offset(const struct connection *c, uint64_t step);
 int64_t *mail_size(const struct connection *c, uint64_t step);
 

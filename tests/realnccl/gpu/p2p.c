@@ -74,7 +74,8 @@ static void bounds(size_t bytes, int channels, int part, size_t *begin, size_t *
 
 static struct transfer transfer_of(const struct kernel *k, const struct work_p2p *w, int send, int part)
 {
-  struct transfer t = {.send = send, .ll = send ? w->send_ll : w->receive_ll, .chunk = chunk_bytes(send ? w->send_chunk8 : w->receive_chunk8)};
+  struct transfer t = {
+    .send = send, .ll = send ? w->send_ll : w->receive_ll, .chunk = chunk_bytes(send ? w->send_chunk8 : w->receive_chunk8)};
   struct peer *peer = k->channel.peers[send ? w->send_rank : w->receive_rank];
   size_t begin;
   bounds(send ? w->send_bytes : w->receive_bytes, send ? w->send_channels : w->receive_channels, part, &begin, &t.bytes);

@@ -7,7 +7,8 @@
 
 #include "arithmetic.h"
 
-void ports_open(struct ports *p, struct kernel *k, const struct function *f, uint64_t operand, int steps_per_slice, int slices_per_chunk)
+void ports_open(struct ports *p, struct kernel *k, const struct function *f, uint64_t operand, int steps_per_slice,
+                int slices_per_chunk)
 {
   memset(p, 0, sizeof *p);
   p->kernel = k;
@@ -57,8 +58,8 @@ char *simple_slot(const struct connection *c, uint64_t step)
 }
 
 /* What the source and everything received come to: into the destination and all that is sent. */
-static void spread(const struct ports *p, int what, const char *source, char *destination, char *const *received, char *const *sent, int sends,
-                   size_t count)
+static void spread(const struct ports *p, int what, const char *source, char *destination, char *const *received,
+                   char *const *sent, int sends, size_t count)
 {
   const struct function *f = p->function;
   const size_t bytes = count * element_bytes(f->element);
@@ -109,8 +110,9 @@ static void move_simple(struct ports *p, int what, const char *source, char *des
       received[r] = simple_slot(p->receive[r].connection, p->receive[r].step);
     }
     if (k->slice_delay_us && n) usleep((useconds_t)k->slice_delay_us);
-    if (!k->aborted) spread(p, what, source ? source + at * size : NULL, destination ? destination + at * size : NULL, received, sent,
-                         sends, n);
+    if (!k->aborted)
+      spread(p, what, source ? source + at * size : NULL, destination ? destination + at * size : NULL, received, sent, sends,
+             n);
     for (int r = 0; r < receives; r++) {
       p->receive[r].step += (uint64_t)p->steps_per_slice;
       WRITE(p->receive[r].connection->head, p->receive[r].step);
@@ -123,7 +125,8 @@ static void move_simple(struct ports *p, int what, const char *source, char *des
 }
 
 /* Data is unpacked from all that is received and packed again for all that is sent. */
-static void move_flagged(struct ports *p, const struct flagged *g, int what, const char *source, char *destination, size_t count)
+static void move_flagged(struct ports *p, const struct flagged *g, int what, const char *source, char *destination,
+                         size_t count)
 {
   struct kernel *k = p->kernel;
   const size_t bytes = count * element_bytes(p->function->element), room = up(bytes, 128);

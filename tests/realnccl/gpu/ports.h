@@ -26,7 +26,8 @@ struct ports {
 };
 
 /* Negative peers are none. which: of a peer's two connections. */
-void ports_open(struct ports *p, struct kernel *k, const struct function *f, uint64_t operand, int steps_per_slice, int slices_per_chunk);
+void ports_open(struct ports *p, struct kernel *k, const struct function *f, uint64_t operand, int steps_per_slice,
+                int slices_per_chunk);
 void ports_receive_from(struct ports *p, const int *peers, int count, int which);
 void ports_send_to(struct ports *p, const int *peers, int count, int which);
 void ports_close(struct ports *p);
@@ -60,6 +61,7 @@ char *flagged_slot(const struct kernel *k, const struct flagged *g, const struct
 int flagged_ready(const struct flagged *g, const char *slot, size_t bytes, uint64_t step);
 void flagged_unpack(const struct flagged *g, const char *slot, char *data, size_t bytes);
 /* Waits for nothing: there has to be room. */
-void flagged_send(const struct kernel *k, const struct flagged *g, struct connection *c, uint64_t step, const char *data, size_t bytes);
+void flagged_send(const struct kernel *k, const struct flagged *g, struct connection *c, uint64_t step, const char *data,
+                  size_t bytes);
 
 #endif

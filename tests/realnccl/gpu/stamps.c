@@ -32,10 +32,7 @@ static void stamp(struct kernel *k, struct stamps *ring, int phase)
   }
 }
 
-void stamp_begin(struct kernel *k)
-{
-  stamp(k, &k->communicator->started[k->number], 0);
-}
+void stamp_begin(struct kernel *k) { stamp(k, &k->communicator->started[k->number], 0); }
 
 void stamp_end(struct kernel *k)
 {

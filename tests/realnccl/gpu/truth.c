@@ -19,8 +19,7 @@ static void write_stamps(const struct kernel *k, uint64_t first)
     if (i) fputc(',', file);
     if (work_is_stamped(k->type, k->storage, i))
       fprintf(file, "[%" PRIu64 ",%" PRIu64 "]", started->slot[slot].time, completed->slot[slot].time);
-    else
-      fputs("null", file);
+    else fputs("null", file);
   }
 }
 
@@ -33,9 +32,12 @@ void truth_batch(const struct kernel *k, const struct function *f, uint64_t begi
     file = truth_open("kernel");
   }
   if (file) {
-    fprintf(file, "{\"dev\":%d,\"launch\":%u,%s\"commRank\":%d,\"nranks\":%d,\"channel\":%d,\"func\":\"%s\",\"works\":%d,\"firstCounter\":%" PRIu64
-            ",\"t0\":%" PRIu64 ",\"t1\":%" PRIu64 ",\"aborted\":%d,\"pTimers\":[",
-            k->device, k->launch, k->label, k->communicator->rank, k->communicator->ranks, k->number, f->name, k->works, first + 1, begin, end, k->aborted);
+    fprintf(
+      file,
+      "{\"dev\":%d,\"launch\":%u,%s\"commRank\":%d,\"nranks\":%d,\"channel\":%d,\"func\":\"%s\",\"works\":%d,\"firstCounter\":%" PRIu64
+      ",\"t0\":%" PRIu64 ",\"t1\":%" PRIu64 ",\"aborted\":%d,\"pTimers\":[",
+      k->device, k->launch, k->label, k->communicator->rank, k->communicator->ranks, k->number, f->name, k->works, first + 1,
+      begin, end, k->aborted);
     write_stamps(k, first);
     fputs("]}\n", file);
   }

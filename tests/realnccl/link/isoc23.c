@@ -8,25 +8,13 @@
 #include <stdlib.h>
 
 #if !__GLIBC_PREREQ(2, 38)
-long __isoc23_strtol(const char *text, char **end, int base)
-{
-  return strtol(text, end, base);
-}
+long __isoc23_strtol(const char *text, char **end, int base) { return strtol(text, end, base); }
 
-long long __isoc23_strtoll(const char *text, char **end, int base)
-{
-  return strtoll(text, end, base);
-}
+long long __isoc23_strtoll(const char *text, char **end, int base) { return strtoll(text, end, base); }
 
-unsigned long __isoc23_strtoul(const char *text, char **end, int base)
-{
-  return strtoul(text, end, base);
-}
+unsigned long __isoc23_strtoul(const char *text, char **end, int base) { return strtoul(text, end, base); }
 
-unsigned long long __isoc23_strtoull(const char *text, char **end, int base)
-{
-  return strtoull(text, end, base);
-}
+unsigned long long __isoc23_strtoull(const char *text, char **end, int base) { return strtoull(text, end, base); }
 
 int __isoc23_sscanf(const char *text, const char *format, ...)
 {

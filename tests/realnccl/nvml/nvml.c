@@ -21,8 +21,18 @@ static unsigned bus_of(device d) { return FIRST_BUS * (index_of(d) + 1); }
 API nvmlInit(void) { return OK; }
 API nvmlInit_v2(void) { return OK; }
 API nvmlShutdown(void) { return OK; }
-API nvmlDeviceGetCount(unsigned *n) { *n = count(); return OK; }
-API nvmlDeviceGetCount_v2(unsigned *n) { *n = count(); return OK; }
+API nvmlDeviceGetCount(unsigned *n)
+{
+  *n = count();
+  return OK;
+}
+
+API nvmlDeviceGetCount_v2(unsigned *n)
+{
+  *n = count();
+  return OK;
+}
+
 __attribute__((visibility("default"))) const char *nvmlErrorString(int error) { return error ? "imaginary NVML error" : "ok"; }
 
 API nvmlDeviceGetHandleByIndex(unsigned index, device *d)
@@ -39,25 +49,57 @@ API nvmlDeviceGetHandleByPciBusId(const char *name, device *d)
   return nvmlDeviceGetHandleByIndex(bus / FIRST_BUS - 1, d);
 }
 
-API nvmlDeviceGetIndex(device d, unsigned *index) { *index = index_of(d); return OK; }
+API nvmlDeviceGetIndex(device d, unsigned *index)
+{
+  *index = index_of(d);
+  return OK;
+}
 
 API nvmlDeviceGetCudaComputeCapability(device d, int *major, int *minor)
 {
-  (void)d;
   const int cc = (int)setting_number("REALNCCL_CC", 80);
   *major = cc / 10;
   *minor = cc % 10;
   return OK;
 }
 
-API nvmlDeviceGetP2PStatus(device a, device b, int which, int *status) { (void)a, (void)b, (void)which; *status = OK; return OK; }
-API nvmlDeviceGetNvLinkState(device d, unsigned link, int *active) { (void)d, (void)link; *active = 0; return NOT_SUPPORTED; }
-API nvmlDeviceGetNvLinkRemotePciInfo(device d, unsigned link, void *info) { (void)d, (void)link, (void)info; return NOT_SUPPORTED; }
-API nvmlDeviceGetNvLinkCapability(device d, unsigned link, int what, unsigned *can) { (void)d, (void)link, (void)what; *can = 0; return NOT_SUPPORTED; }
-API nvmlDeviceGetFieldValues(device d, int n, void *values) { (void)d, (void)n, (void)values; return NOT_SUPPORTED; }
-API nvmlDeviceGetPcieLinkMaxSpeed(device d, int *speed) { (void)d; *speed = 16000; return OK; }
-API nvmlDeviceGetCurrPcieLinkGeneration(device d, unsigned *generation) { (void)d; *generation = 4; return OK; }
-API nvmlDeviceGetCurrPcieLinkWidth(device d, unsigned *width) { (void)d; *width = 16; return OK; }
+API nvmlDeviceGetP2PStatus(device a, device b, int which, int *status)
+{
+  *status = OK;
+  return OK;
+}
+
+API nvmlDeviceGetNvLinkState(device d, unsigned link, int *active)
+{
+  *active = 0;
+  return NOT_SUPPORTED;
+}
+
+API nvmlDeviceGetNvLinkRemotePciInfo(device d, unsigned link, void *info) { return NOT_SUPPORTED; }
+API nvmlDeviceGetNvLinkCapability(device d, unsigned link, int what, unsigned *can)
+{
+  *can = 0;
+  return NOT_SUPPORTED;
+}
+
+API nvmlDeviceGetFieldValues(device d, int n, void *values) { return NOT_SUPPORTED; }
+API nvmlDeviceGetPcieLinkMaxSpeed(device d, int *speed)
+{
+  *speed = 16000;
+  return OK;
+}
+
+API nvmlDeviceGetCurrPcieLinkGeneration(device d, unsigned *generation)
+{
+  *generation = 4;
+  return OK;
+}
+
+API nvmlDeviceGetCurrPcieLinkWidth(device d, unsigned *width)
+{
+  *width = 16;
+  return OK;
+}
 
 struct pci {
   char legacy[16];
@@ -78,7 +120,8 @@ struct pci_more {
 
 API nvmlDeviceGetPciInfoExt(device d, struct pci_more *p)
 {
-  *p = (struct pci_more){.version = p->version, .bus = bus_of(d), .identity = IDENTITY, .subsystem = IDENTITY, .base_class = 3, .sub_class = 2};
+  *p = (struct pci_more){
+    .version = p->version, .bus = bus_of(d), .identity = IDENTITY, .subsystem = IDENTITY, .base_class = 3, .sub_class = 2};
   snprintf(p->name, sizeof p->name, "00000000:%02X:00.0", p->bus & 0xff);
   return OK;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded: makes what one rank's process sends slow. In the process whose NCCLRUN_CHILD is SHAPE_FROM, pieces of at least SHAPE_MIN
- * bytes (1024) are held to SHAPE_KBPS kilobytes a second (10000) by a token bucket of SHAPE_BURST bytes (16384): what does not
- * fit is answered with EAGAIN, as a full socket of a slow link answers. What it did is written to inject.PID.jsonl at the end.
+ * Preloaded: makes what one rank's process sends slow. In the process whose NCCLRUN_CHILD is SHAPE_FROM, pieces of at least
+ * SHAPE_MIN bytes (1024) are held to SHAPE_KBPS kilobytes a second (10000) by a token bucket of SHAPE_BURST bytes (16384): what
+ * does not fit is answered with EAGAIN, as a full socket of a slow link answers. What it did is written to inject.PID.jsonl at
+ * the end.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -37,8 +38,11 @@ __attribute__((destructor)) static void write_down(void)
 {
   FILE *file = shaped ? truth_open("inject") : NULL;
   if (!file) return;
-  fprintf(file, "{\"t\":%" PRIu64 ",\"t1\":%" PRIu64 ",\"worldRank\":%ld,\"kind\":\"link shaped\",\"bytesPerSecond\":%.0f,\"bytesSent\":%" PRIu64
-          ",\"timesHeldBack\":%" PRIu64 "}\n", began, raw_ns(), setting_number("NCCLRUN_CHILD", -1), bytes_per_second, sent, held_back);
+  fprintf(file,
+          "{\"t\":%" PRIu64 ",\"t1\":%" PRIu64
+          ",\"worldRank\":%ld,\"kind\":\"link shaped\",\"bytesPerSecond\":%.0f,\"bytesSent\":%" PRIu64
+          ",\"timesHeldBack\":%" PRIu64 "}\n",
+          began, raw_ns(), setting_number("NCCLRUN_CHILD", -1), bytes_per_second, sent, held_back);
   fclose(file);
 }
 

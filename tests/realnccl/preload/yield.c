@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Preloaded: threads that wait for each other by spinning leave the few cores of a test machine to those they wait for.
- * sched_yield sleeps 40 us; recv and accept that found nothing 16 times in a row sleep 50 us. SOCKBUF=N: sockets with buffers of
- * N bytes, so that a sender feels a slow receiver.
+ * sched_yield sleeps 40 us; recv and accept that found nothing 16 times in a row sleep 50 us. SOCKBUF=N: sockets with buffers
+ * of N bytes, so that a sender feels a slow receiver.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,10 +12,7 @@
 
 enum { YIELD_NS = 40000, IDLE_NS = 50000, IDLE_AFTER = 16 };
 
-static void nap(long ns)
-{
-  nanosleep(&(struct timespec){0, ns}, NULL);
-}
+static void nap(long ns) { nanosleep(&(struct timespec){0, ns}, NULL); }
 
 int sched_yield(void)
 {

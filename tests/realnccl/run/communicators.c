@@ -35,10 +35,12 @@ static void log_descent(const struct descent *d)
     NCCL(ncclCommUserRank(r->comm[d->slot], &rank));
     NCCL(ncclCommCount(r->comm[d->slot], &ranks));
   }
-  log_line("lineage", "{\"t0\":%llu,\"t1\":%llu,\"worldRank\":%d,\"how\":\"%s\",\"slot\":%d,\"parentSlot\":%d,\"parentRank\":%d,\"parentRanks\":%d,"
-           "\"colour\":%d,\"key\":%d,\"rank\":%d,\"nranks\":%d,\"name\":\"%s\"}\n",
-           (unsigned long long)d->begin, (unsigned long long)now_ns(), r->rank, d->how, d->slot, d->parent, d->parent_rank, d->parent_ranks,
-           d->colour, d->key, rank, ranks, r->comm_name[d->slot] ? r->comm_name[d->slot] : "");
+  log_line(
+    "lineage",
+    "{\"t0\":%llu,\"t1\":%llu,\"worldRank\":%d,\"how\":\"%s\",\"slot\":%d,\"parentSlot\":%d,\"parentRank\":%d,\"parentRanks\":%d,"
+    "\"colour\":%d,\"key\":%d,\"rank\":%d,\"nranks\":%d,\"name\":\"%s\"}\n",
+    (unsigned long long)d->begin, (unsigned long long)now_ns(), r->rank, d->how, d->slot, d->parent, d->parent_rank,
+    d->parent_ranks, d->colour, d->key, rank, ranks, r->comm_name[d->slot] ? r->comm_name[d->slot] : "");
 }
 
 static struct descent descend(struct rank *r, const char *how, int parent, const char *name)
@@ -76,7 +78,7 @@ static void split_by(struct actor *a, int parent, const char *colour, const char
   const int n = atoi(colour + 1), reverse = strchr(colour + 1, 'r') != NULL;
   if (!strchr("mdx", *colour) || (n == 0 && *colour != 'x')) give_up(BAD_USAGE, "no colours %s", colour);
   group_begin(a);
-  EACH_RANK(a, r) {
+  EACH_RANK (a, r) {
     struct descent *d = &all[count++];
     *d = descend(r, "split", parent, name);
     if (!is_alive(r, parent)) continue;
@@ -108,7 +110,7 @@ static void shrink_by(struct actor *a, int parent, int without, const char *name
   struct descent all[RANKS_MOST];
   int count = 0;
   group_begin(a);
-  EACH_RANK(a, r) {
+  EACH_RANK (a, r) {
     struct descent *d = &all[count++];
     *d = descend(r, "shrink", parent, name);
     d->key = d->parent_rank;
@@ -119,7 +121,6 @@ static void shrink_by(struct actor *a, int parent, int without, const char *name
     config.shrinkShare = share;
     NCCL(ncclCommShrink(r->comm[parent], &without, 1, &r->comm[d->slot], &config, flags));
 #else
-    (void)flags, (void)share;
     give_up(BAD_USAGE, "this release cannot shrink");
 #endif
   }
@@ -127,10 +128,7 @@ static void shrink_by(struct actor *a, int parent, int without, const char *name
 }
 
 /* shrink:R  the world without R */
-static void shrink(struct actor *a, const struct word *w)
-{
-  shrink_by(a, 0, (int)w->number, "", 0, 0);
-}
+static void shrink(struct actor *a, const struct word *w) { shrink_by(a, 0, (int)w->number, "", 0, 0); }
 
 /* cshrink:PARENT:R[:name][:abort][:share] */
 static void shrink_parent(struct actor *a, const struct word *w)
@@ -192,14 +190,14 @@ static void abort_communicator(struct actor *a, const struct word *w)
 {
   pthread_t threads[RANKS_MOST];
   int count = 0;
-  EACH_RANK(a, r) pthread_create(&threads[count++], NULL, abort_one, ending(r, (int)w->number, 0));
+  EACH_RANK (a, r) pthread_create(&threads[count++], NULL, abort_one, ending(r, (int)w->number, 0));
   for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
 }
 
 /* watchdog:MS:K  aborts communicator K after that time, while the program goes on */
 static void watchdog(struct actor *a, const struct word *w)
 {
-  EACH_RANK(a, r) {
+  EACH_RANK (a, r) {
     pthread_t thread;
     pthread_create(&thread, NULL, abort_one, ending(r, atoi(w->argument[1]), (long)w->number));
     pthread_detach(thread);
@@ -209,14 +207,13 @@ static void watchdog(struct actor *a, const struct word *w)
 static void revoke(struct actor *a, const struct word *w)
 {
 #ifdef NCCL_REVOKE_DEFAULT
-  EACH_RANK(a, r)
+  EACH_RANK (a, r)
     if (is_alive(r, (int)w->number)) NCCL(ncclCommRevoke(r->comm[w->number], NCCL_REVOKE_DEFAULT));
   int waits = options.non_blocking; /* the communicator is busy until it is quiet */
   options.non_blocking = 1;
   settle(a);
   options.non_blocking = waits;
 #else
-  (void)a, (void)w;
   give_up(BAD_USAGE, "this release cannot revoke");
 #endif
 }
@@ -226,7 +223,7 @@ static void destroy(struct actor *a, const struct word *w)
 {
   const int slot = (int)w->number;
   group_begin(a);
-  EACH_RANK(a, r) {
+  EACH_RANK (a, r) {
     if (!is_alive(r, slot)) continue;
     CUDA(cudaSetDevice(r->device));
     bury(r, slot);
@@ -238,7 +235,7 @@ static void destroy(struct actor *a, const struct word *w)
 static void finalize(struct actor *a, const struct word *w)
 {
   group_begin(a);
-  EACH_RANK(a, r) {
+  EACH_RANK (a, r) {
     if (!is_alive(r, (int)w->number)) continue;
     CUDA(cudaSetDevice(r->device));
     NCCL(ncclCommFinalize(r->comm[w->number]));
@@ -250,21 +247,32 @@ static void finalize(struct actor *a, const struct word *w)
 
 static void choose(struct actor *a, const struct word *w)
 {
-  EACH_RANK(a, r) r->current = (int)(w->number % COMMS_MOST);
+  EACH_RANK (a, r) r->current = (int)(w->number % COMMS_MOST);
 }
 
 /* register:K, deregister:K  the first send buffer */
 static void register_buffer(struct actor *a, const struct word *w)
 {
-  EACH_RANK(a, r) NCCL(ncclCommRegister(r->comm[w->number], r->send[0], options.buffer_bytes, &r->registered[w->number]));
+  EACH_RANK (a, r) NCCL(ncclCommRegister(r->comm[w->number], r->send[0], options.buffer_bytes, &r->registered[w->number]));
 }
 
 static void deregister_buffer(struct actor *a, const struct word *w)
 {
-  EACH_RANK(a, r) NCCL(ncclCommDeregister(r->comm[w->number], r->registered[w->number]));
+  EACH_RANK (a, r) NCCL(ncclCommDeregister(r->comm[w->number], r->registered[w->number]));
 }
 
-const struct word_action communicator_words[] = {
-  {"comm", choose}, {"split", split}, {"csplit", split_parent}, {"shrink", shrink}, {"cshrink", shrink_parent}, {"init", init},
-  {"initof", init_of}, {"abort", abort_communicator}, {"watchdog", watchdog}, {"revoke", revoke}, {"destroy", destroy},
-  {"finalize", finalize}, {"register", register_buffer}, {"deregister", deregister_buffer}, {NULL, NULL}};
+const struct word_action communicator_words[] = {{"comm", choose},
+                                                 {"split", split},
+                                                 {"csplit", split_parent},
+                                                 {"shrink", shrink},
+                                                 {"cshrink", shrink_parent},
+                                                 {"init", init},
+                                                 {"initof", init_of},
+                                                 {"abort", abort_communicator},
+                                                 {"watchdog", watchdog},
+                                                 {"revoke", revoke},
+                                                 {"destroy", destroy},
+                                                 {"finalize", finalize},
+                                                 {"register", register_buffer},
+                                                 {"deregister", deregister_buffer},
+                                                 {NULL, NULL}};

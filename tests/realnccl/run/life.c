@@ -14,7 +14,7 @@
 
 static void inject(const struct actor *a, uint64_t begin, const char *kind, long us)
 {
-  EACH_RANK(a, r)
+  EACH_RANK (a, r)
     log_line("inject", "{\"t\":%llu,\"t1\":%llu,\"worldRank\":%d,\"kind\":\"%s\",\"us\":%ld}\n", (unsigned long long)begin,
              (unsigned long long)now_ns(), r->rank, kind, us);
 }
@@ -27,17 +27,9 @@ static void sleep_for(struct actor *a, const struct word *w)
   inject(a, begin, "host sleep", (long)w->number * 1000);
 }
 
-static void work(struct actor *a, const struct word *w)
-{
-  (void)a;
-  sleep_ms((long)w->number);
-}
+static void work(struct actor *a, const struct word *w) { sleep_ms((long)w->number); }
 
-static void meet(struct actor *a, const struct word *w)
-{
-  (void)a, (void)w;
-  pthread_barrier_wait(&shared->barrier);
-}
+static void meet(struct actor *a, const struct word *w) { pthread_barrier_wait(&shared->barrier); }
 
 /* killall:MS  after that time the whole job is killed */
 static void kill_all(struct actor *a, const struct word *w)
@@ -51,7 +43,8 @@ static void kill_all(struct actor *a, const struct word *w)
 static const struct {
   const char *name;
   int number;
-} signals[] = {{"KILL", SIGKILL}, {"TERM", SIGTERM}, {"SEGV", SIGSEGV}, {"ABRT", SIGABRT}, {"INT", SIGINT}, {"HUP", SIGHUP}, {"STOP", SIGSTOP}, {"CONT", SIGCONT}};
+} signals[] = {{"KILL", SIGKILL}, {"TERM", SIGTERM}, {"SEGV", SIGSEGV}, {"ABRT", SIGABRT},
+               {"INT", SIGINT},   {"HUP", SIGHUP},   {"STOP", SIGSTOP}, {"CONT", SIGCONT}};
 
 /* kill:SIGNAL  the own process: SEGV by a store to nowhere, ABRT by abort() */
 static void kill_self(struct actor *a, const struct word *w)
@@ -81,11 +74,7 @@ static void leave(struct actor *a, const struct word *w)
 }
 
 /* The program's end leaves the communicators as they are. */
-static void no_destroy(struct actor *a, const struct word *w)
-{
-  (void)w;
-  a->keep = 1;
-}
+static void no_destroy(struct actor *a, const struct word *w) { a->keep = 1; }
 
 static void wait_for_child(pid_t child)
 {
@@ -101,7 +90,6 @@ static void wait_for_child(pid_t child)
 static void fork_child(struct actor *a, const struct word *w)
 {
   const pid_t child = fork();
-  (void)a;
   if (child == 0) {
     if (w->number) sleep_ms((long)w->number);
     _exit(0);
@@ -113,7 +101,6 @@ static void fork_child(struct actor *a, const struct word *w)
 static void fork_exit(struct actor *a, const struct word *w)
 {
   const pid_t child = fork();
-  (void)a, (void)w;
   if (child == 0) exit(0);
   wait_for_child(child);
 }
@@ -122,7 +109,6 @@ static void fork_exit(struct actor *a, const struct word *w)
 static void fork_exec(struct actor *a, const struct word *w)
 {
   const pid_t child = fork();
-  (void)a, (void)w;
   if (child == 0) {
     execl("/bin/true", "true", (char *)NULL);
     _exit(1);
@@ -130,9 +116,10 @@ static void fork_exec(struct actor *a, const struct word *w)
   wait_for_child(child);
 }
 
-static void nothing(int signal) { (void)signal; }
+static void nothing(int signal) {}
 
-/* timer:US and profile:US  interval timers whose signals interrupt system calls (ALRM) or come with processor time (PROF); 0: none */
+/* timer:US and profile:US  interval timers whose signals interrupt system calls (ALRM) or come with processor time (PROF); 0:
+ * none */
 static void interrupt_by(int which, int signal, int flags, size_t us)
 {
   const struct sigaction action = {.sa_handler = nothing, .sa_flags = flags};
@@ -141,8 +128,8 @@ static void interrupt_by(int which, int signal, int flags, size_t us)
   setitimer(which, &(struct itimerval){every, every}, NULL);
 }
 
-static void timer(struct actor *a, const struct word *w) { (void)a; interrupt_by(ITIMER_REAL, SIGALRM, 0, w->number); }
-static void profile(struct actor *a, const struct word *w) { (void)a; interrupt_by(ITIMER_PROF, SIGPROF, SA_RESTART, w->number); }
+static void timer(struct actor *a, const struct word *w) { interrupt_by(ITIMER_REAL, SIGALRM, 0, w->number); }
+static void profile(struct actor *a, const struct word *w) { interrupt_by(ITIMER_PROF, SIGPROF, SA_RESTART, w->number); }
 
 /* handlers  as frameworks have them: they say something and let the signal do what it does */
 static void tell_and_die(int number)
@@ -156,7 +143,6 @@ static void tell_and_die(int number)
 static void handlers(struct actor *a, const struct word *w)
 {
   static const int deadly[] = {SIGTERM, SIGSEGV, SIGABRT, SIGINT};
-  (void)a, (void)w;
   for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
     const struct sigaction action = {.sa_handler = tell_and_die, .sa_flags = SA_NODEFER};
     sigaction(deadly[i], &action, NULL);
@@ -164,6 +150,7 @@ static void handlers(struct actor *a, const struct word *w)
 }
 
 const struct word_action life_words[] = {
-  {"sleep", sleep_for}, {"work", work}, {"barrier", meet}, {"killall", kill_all}, {"kill", kill_self}, {"raise", kill_self}, {"quit", quit},
-  {"leave", leave}, {"nodestroy", no_destroy}, {"fork", fork_child}, {"forkexit", fork_exit}, {"exec", fork_exec}, {"timer", timer},
-  {"profile", profile}, {"handlers", handlers}, {NULL, NULL}};
+  {"sleep", sleep_for},      {"work", work},       {"barrier", meet},       {"killall", kill_all},
+  {"kill", kill_self},       {"raise", kill_self}, {"quit", quit},          {"leave", leave},
+  {"nodestroy", no_destroy}, {"fork", fork_child}, {"forkexit", fork_exit}, {"exec", fork_exec},
+  {"timer", timer},          {"profile", profile}, {"handlers", handlers},  {NULL, NULL}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Starts the processes of a job, waits for them, and says how it ended. Each process is this program once more, so that it begins
- * as any program does; what they share lies in a memfd.
+ * Starts the processes of a job, waits for them, and says how it ended. Each process is this program once more, so that it
+ * begins as any program does; what they share lies in a memfd.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,15 +17,17 @@
 
 enum { GRACE_SECONDS = 5 }; /* for the others, after one has failed */
 
-struct options options = {.processes = 1, .ranks_each = 1, .communicators = 1, .folder = ".", .buffer_bytes = 1 << 20, .seconds = 120};
+struct options options = {
+  .processes = 1, .ranks_each = 1, .communicators = 1, .folder = ".", .buffer_bytes = 1 << 20, .seconds = 120};
 int process_number;
 struct shared *shared;
 
-/* What a job without a GPU needs; what the caller has set already stays. Of the algorithms and protocols others are not emulated. */
+/* What a job without a GPU needs; what the caller has set already stays. Of the algorithms and protocols others are not
+ * emulated. */
 static const char *const settings[][2] = {
-  {"NCCL_CUMEM_ENABLE", "0"}, {"NCCL_CUMEM_HOST_ENABLE", "0"}, {"NCCL_NVLS_ENABLE", "0"}, {"NCCL_SOCKET_IFNAME", "lo"},
-  {"NCCL_NET", "Socket"}, {"NCCL_IB_DISABLE", "1"}, {"NCCL_GRAPH_REGISTER", "0"}, {"NCCL_LOCAL_REGISTER", "0"},
-  {"NCCL_RAS_ENABLE", "0"}, {"NCCL_ALGO", "Ring,Tree"}, {"NCCL_PROTO", "LL,Simple"},
+  {"NCCL_CUMEM_ENABLE", "0"}, {"NCCL_CUMEM_HOST_ENABLE", "0"}, {"NCCL_NVLS_ENABLE", "0"},    {"NCCL_SOCKET_IFNAME", "lo"},
+  {"NCCL_NET", "Socket"},     {"NCCL_IB_DISABLE", "1"},        {"NCCL_GRAPH_REGISTER", "0"}, {"NCCL_LOCAL_REGISTER", "0"},
+  {"NCCL_RAS_ENABLE", "0"},   {"NCCL_ALGO", "Ring,Tree"},      {"NCCL_PROTO", "LL,Simple"},
 };
 
 static void own_path(char *path, size_t size)
@@ -59,7 +61,8 @@ static int usage(void)
 {
   fputs("usage: ncclrun [-n processes] [-g ranks of each] [-m group|threads|initall] [-o folder] [-N name] [-c communicators]\n"
         "               [-b buffer bytes] [-t seconds] [-H] [-B] [-S] 'program'\n"
-        "-H every process is a host of its own; -B non-blocking communicators; -S waiting threads spin\n", stderr);
+        "-H every process is a host of its own; -B non-blocking communicators; -S waiting threads spin\n",
+        stderr);
   return BAD_USAGE;
 }
 
@@ -68,7 +71,9 @@ static int read_options(int argc, char **argv)
   for (int o; (o = getopt(argc, argv, "n:g:m:o:N:c:b:t:HBS")) != -1;) switch (o) {
     case 'n': options.processes = atoi(optarg); break;
     case 'g': options.ranks_each = atoi(optarg); break;
-    case 'm': options.driving = strcmp(optarg, "threads") == 0 ? BY_THREADS : strcmp(optarg, "initall") == 0 ? BY_INIT_ALL : BY_GROUPS; break;
+    case 'm':
+      options.driving = strcmp(optarg, "threads") == 0 ? BY_THREADS : strcmp(optarg, "initall") == 0 ? BY_INIT_ALL : BY_GROUPS;
+      break;
     case 'o': options.folder = optarg; break;
     case 'N': options.name = optarg; break;
     case 'c': options.communicators = atoi(optarg); break;
@@ -81,7 +86,8 @@ static int read_options(int argc, char **argv)
     }
   options.program = argv[optind];
   const int ranks = options.processes * options.ranks_each;
-  return optind == argc - 1 && options.processes > 0 && ranks > 0 && ranks <= RANKS_MOST && options.communicators >= 0 && options.communicators <= COMMS_MOST;
+  return optind == argc - 1 && options.processes > 0 && ranks > 0 && ranks <= RANKS_MOST && options.communicators >= 0 &&
+         options.communicators <= COMMS_MOST;
 }
 
 static int share(void)
@@ -93,7 +99,8 @@ static int share(void)
   if (shared == MAP_FAILED) return -1;
   pthread_barrierattr_init(&attributes);
   pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  pthread_barrier_init(&shared->barrier, &attributes, (unsigned)(options.driving == BY_THREADS ? options.processes * options.ranks_each : options.processes));
+  pthread_barrier_init(&shared->barrier, &attributes,
+                       (unsigned)(options.driving == BY_THREADS ? options.processes * options.ranks_each : options.processes));
   return file;
 }
 
@@ -121,7 +128,9 @@ static void say_where(const pid_t *processes)
 {
   for (int i = 0; i < options.processes * options.ranks_each; i++) {
     const pid_t pid = processes[i / options.ranks_each];
-    if (pid) fprintf(stderr, "ncclrun: process %d (pid %d), rank %d is at: %s\n", i / options.ranks_each, (int)pid, i, shared->ranks[i].word);
+    if (pid)
+      fprintf(stderr, "ncclrun: process %d (pid %d), rank %d is at: %s\n", i / options.ranks_each, (int)pid, i,
+              shared->ranks[i].word);
   }
 }
 
@@ -129,10 +138,12 @@ static void say_where(const pid_t *processes)
 static int code_of(int number, pid_t pid, int status)
 {
   if (WIFSIGNALED(status)) {
-    fprintf(stderr, "ncclrun: process %d (pid %d) was killed by signal %d (%s)\n", number, (int)pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    fprintf(stderr, "ncclrun: process %d (pid %d) was killed by signal %d (%s)\n", number, (int)pid, WTERMSIG(status),
+            strsignal(WTERMSIG(status)));
     return PROCESS_KILLED;
   }
-  if (WEXITSTATUS(status)) fprintf(stderr, "ncclrun: process %d (pid %d) ended with exit code %d\n", number, (int)pid, WEXITSTATUS(status));
+  if (WEXITSTATUS(status))
+    fprintf(stderr, "ncclrun: process %d (pid %d) ended with exit code %d\n", number, (int)pid, WEXITSTATUS(status));
   return WEXITSTATUS(status);
 }
 

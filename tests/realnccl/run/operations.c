@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words that call NCCL's operations. Arguments stand in a word's own order: COUNT[:type[:reduction]], or COUNT:root[:type[:reduction]],
- * COUNT:peer[:type], COUNT:from:to, COUNT,COUNT,…[:type].
+ * The words that call NCCL's operations. Arguments stand in a word's own order: COUNT[:type[:reduction]], or
+ * COUNT:root[:type[:reduction]], COUNT:peer[:type], COUNT:from:to, COUNT,COUNT,…[:type].
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +18,56 @@ struct call {
   cudaStream_t stream;
 };
 
-static void all_reduce(const struct call *c) { NCCL(ncclAllReduce(c->in, c->out, c->o->count, c->o->type, c->o->reduction, c->comm, c->stream)); }
-static void all_reduce_in_place(const struct call *c) { NCCL(ncclAllReduce(c->out, c->out, c->o->count, c->o->type, c->o->reduction, c->comm, c->stream)); }
-static void broadcast(const struct call *c) { NCCL(ncclBroadcast(c->in, c->out, c->o->count, c->o->type, c->o->root, c->comm, c->stream)); }
-static void reduce(const struct call *c) { NCCL(ncclReduce(c->in, c->out, c->o->count, c->o->type, c->o->reduction, c->o->root, c->comm, c->stream)); }
-static void all_gather(const struct call *c) { NCCL(ncclAllGather(c->in, c->out, c->o->count, c->o->type, c->comm, c->stream)); }
-static void reduce_scatter(const struct call *c) { NCCL(ncclReduceScatter(c->in, c->out, c->o->count, c->o->type, c->o->reduction, c->comm, c->stream)); }
+static void all_reduce(const struct call *c)
+{
+  NCCL(ncclAllReduce(c->in, c->out, c->o->count, c->o->type, c->o->reduction, c->comm, c->stream));
+}
+
+static void all_reduce_in_place(const struct call *c)
+{
+  NCCL(ncclAllReduce(c->out, c->out, c->o->count, c->o->type, c->o->reduction, c->comm, c->stream));
+}
+
+static void broadcast(const struct call *c)
+{
+  NCCL(ncclBroadcast(c->in, c->out, c->o->count, c->o->type, c->o->root, c->comm, c->stream));
+}
+
+static void reduce(const struct call *c)
+{
+  NCCL(ncclReduce(c->in, c->out, c->o->count, c->o->type, c->o->reduction, c->o->root, c->comm, c->stream));
+}
+
+static void all_gather(const struct call *c)
+{
+  NCCL(ncclAllGather(c->in, c->out, c->o->count, c->o->type, c->comm, c->stream));
+}
+
+static void reduce_scatter(const struct call *c)
+{
+  NCCL(ncclReduceScatter(c->in, c->out, c->o->count, c->o->type, c->o->reduction, c->comm, c->stream));
+}
+
 static void send_one(const struct call *c) { NCCL(ncclSend(c->in, c->o->count, c->o->type, c->o->peer, c->comm, c->stream)); }
-static void receive_one(const struct call *c) { NCCL(ncclRecv(c->out, c->o->count, c->o->type, c->o->peer, c->comm, c->stream)); }
+static void receive_one(const struct call *c)
+{
+  NCCL(ncclRecv(c->out, c->o->count, c->o->type, c->o->peer, c->comm, c->stream));
+}
 #if NCCL_VERSION_CODE >= 22800
-static void all_to_all_call(const struct call *c) { NCCL(ncclAlltoAll(c->in, c->out, c->o->count, c->o->type, c->comm, c->stream)); }
-static void gather(const struct call *c) { NCCL(ncclGather(c->in, c->out, c->o->count, c->o->type, c->o->root, c->comm, c->stream)); }
-static void scatter(const struct call *c) { NCCL(ncclScatter(c->in, c->out, c->o->count, c->o->type, c->o->root, c->comm, c->stream)); }
+static void all_to_all_call(const struct call *c)
+{
+  NCCL(ncclAlltoAll(c->in, c->out, c->o->count, c->o->type, c->comm, c->stream));
+}
+
+static void gather(const struct call *c)
+{
+  NCCL(ncclGather(c->in, c->out, c->o->count, c->o->type, c->o->root, c->comm, c->stream));
+}
+
+static void scatter(const struct call *c)
+{
+  NCCL(ncclScatter(c->in, c->out, c->o->count, c->o->type, c->o->root, c->comm, c->stream));
+}
 #endif
 
 static void all_to_all(const struct call *c)
@@ -111,10 +149,7 @@ static const struct verb *verb(const char *name)
   return NULL;
 }
 
-int is_operation(const char *name)
-{
-  return verb(name) != NULL;
-}
+int is_operation(const char *name) { return verb(name) != NULL; }
 
 /* +1 and -1 are counted from the own rank. */
 static int rank_argument(const struct word *w, int which, int rank, int ranks)
@@ -140,7 +175,8 @@ struct operation operation(const struct word *w, int rank, int ranks)
 void issue(struct rank *r, const struct word *w, int slot)
 {
   const struct verb *v = verb(w->name);
-  struct call c = {.word = w, .in = r->send[slot], .out = r->receive[slot], .comm = r->comm[r->current], .stream = r->streams[r->stream]};
+  struct call c = {
+    .word = w, .in = r->send[slot], .out = r->receive[slot], .comm = r->comm[r->current], .stream = r->streams[r->stream]};
   if (!is_alive(r, r->current)) return;
   NCCL(ncclCommUserRank(c.comm, &c.rank));
   NCCL(ncclCommCount(c.comm, &c.ranks));
@@ -153,8 +189,11 @@ void issue(struct rank *r, const struct word *w, int slot)
   v->call(&c);
   char graph[32] = "";
   if (r->capturing >= 0) snprintf(graph, sizeof graph, ",\"graph\":%d", r->capturing);
-  log_line("issue", "{\"t0\":%llu,\"t1\":%llu,\"worldRank\":%d,\"comm\":%d,\"commName\":\"%s\",\"commRank\":%d,\"nranks\":%d,\"stream\":%d,\"op\":\"%s\","
-           "\"count\":%zu,\"a\":[\"%s\",\"%s\"],\"type\":%d,\"root\":%d%s}\n",
-           (unsigned long long)begin, (unsigned long long)now_ns(), r->rank, r->current, r->comm_name[r->current] ? r->comm_name[r->current] : "",
-           c.rank, c.ranks, r->stream, w->name, o.count, v->call == all_gather_uneven ? w->argument[0] : w->argument[1], w->argument[2], (int)o.type, o.root, graph);
+  log_line(
+    "issue",
+    "{\"t0\":%llu,\"t1\":%llu,\"worldRank\":%d,\"comm\":%d,\"commName\":\"%s\",\"commRank\":%d,\"nranks\":%d,\"stream\":%d,\"op\":\"%s\","
+    "\"count\":%zu,\"a\":[\"%s\",\"%s\"],\"type\":%d,\"root\":%d%s}\n",
+    (unsigned long long)begin, (unsigned long long)now_ns(), r->rank, r->current,
+    r->comm_name[r->current] ? r->comm_name[r->current] : "", c.rank, c.ranks, r->stream, w->name, o.count,
+    v->call == all_gather_uneven ? w->argument[0] : w->argument[1], w->argument[2], (int)o.type, o.root, graph);
 }

@@ -25,7 +25,8 @@ static struct word word_of(const char *begin, size_t length)
   part = strsep(&rest, ":");
   if (strlen(part) >= sizeof w.name) give_up(BAD_USAGE, "no word %s", part);
   memcpy(w.name, part, strlen(part) + 1);
-  for (int i = 0; i < ARGUMENTS_MOST && (part = strsep(&rest, ":")); i++) snprintf(w.argument[i], sizeof w.argument[i], "%s", part);
+  for (int i = 0; i < ARGUMENTS_MOST && (part = strsep(&rest, ":")); i++)
+    snprintf(w.argument[i], sizeof w.argument[i], "%s", part);
   w.number = number_of(w.argument[0]);
   return w;
 }
@@ -61,13 +62,13 @@ static void verify_later(struct actor *a, struct rank *r, const struct word *w)
 static void operate(struct actor *a, const struct word *w, int checked)
 {
   if (checked)
-    EACH_RANK(a, r) {
+    EACH_RANK (a, r) {
       CUDA(cudaStreamSynchronize(r->streams[r->stream]));
       fill(r, w, a->slot % SLOTS);
       verify_later(a, r, w);
     }
   group_begin(a);
-  EACH_RANK(a, r) issue(r, w, a->slot % SLOTS);
+  EACH_RANK (a, r) issue(r, w, a->slot % SLOTS);
   group_end(a);
   settle(a);
   if (a->depth) a->slot++;
@@ -79,10 +80,12 @@ static void do_word(struct actor *a, const char *begin, size_t length)
   const int checks_only = *begin == '=', checked = *begin == '!';
   const struct word w = word_of(begin + (checks_only | checked), length - (size_t)(checks_only | checked));
   const struct word_action *act = action(w.name);
-  EACH_RANK(a, r) snprintf(shared->ranks[r->rank].word, sizeof shared->ranks[0].word, "%.*s", (int)length, begin);
-  if (checks_only) EACH_RANK(a, r) verify(r, &w, a->slot % SLOTS);
+  EACH_RANK (a, r) snprintf(shared->ranks[r->rank].word, sizeof shared->ranks[0].word, "%.*s", (int)length, begin);
+  if (checks_only)
+    EACH_RANK (a, r) verify(r, &w, a->slot % SLOTS);
   else if (is_operation(w.name)) operate(a, &w, checked);
-  else if (strcmp(w.name, "fill") == 0) EACH_RANK(a, r) fill_all(r);
+  else if (strcmp(w.name, "fill") == 0)
+    EACH_RANK (a, r) fill_all(r);
   else if (strcmp(w.name, "slot") == 0) a->slot = (int)(w.number % SLOTS);
   else if (act) act->act(a, &w);
   else give_up(BAD_USAGE, "no word %s", w.name);
@@ -150,7 +153,8 @@ void run_program(struct actor *a, const char *p, const char *end)
       const char *after = end_of_block(next + 1);
       if (!length || !strchr("*?", next[-1])) give_up(BAD_USAGE, "N*[ or RANKS?[ is wanted at: %s", p);
       if (next[-1] == '?') for_some(a, p, next, next + 1, after - 1);
-      else for (long n = atol(p); n > 0; n--) run_program(a, next + 1, after - 1);
+      else
+        for (long n = atol(p); n > 0; n--) run_program(a, next + 1, after - 1);
       p = after;
     }
   }

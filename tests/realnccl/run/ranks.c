@@ -10,10 +10,7 @@
 
 enum { DEVICES = 8 };
 
-int is_alive(const struct rank *r, int slot)
-{
-  return r->comm[slot] && !__atomic_load_n(&r->gone[slot], __ATOMIC_ACQUIRE);
-}
+int is_alive(const struct rank *r, int slot) { return r->comm[slot] && !__atomic_load_n(&r->gone[slot], __ATOMIC_ACQUIRE); }
 
 /* Of the stand-in for the CUDA runtime. */
 extern void realnccl_label(const void *communicator, const char *label);
@@ -22,7 +19,8 @@ void label(struct rank *r, int slot)
 {
   char text[128];
   if (!r->comm[slot]) return;
-  snprintf(text, sizeof text, "\"comm\":%d,\"commName\":\"%s\",\"worldRank\":%d,", slot, r->comm_name[slot] ? r->comm_name[slot] : "", r->rank);
+  snprintf(text, sizeof text, "\"comm\":%d,\"commName\":\"%s\",\"worldRank\":%d,", slot,
+           r->comm_name[slot] ? r->comm_name[slot] : "", r->rank);
   realnccl_label(r->comm[slot], text);
 }
 
@@ -55,7 +53,7 @@ static void wait_until_ready(ncclComm_t comm)
 void settle(struct actor *a)
 {
   if (!options.non_blocking || a->depth) return;
-  EACH_RANK(a, r)
+  EACH_RANK (a, r)
     for (int slot = 0; slot < COMMS_MOST; slot++)
       if (is_alive(r, slot)) wait_until_ready(r->comm[slot]);
 }
@@ -67,7 +65,6 @@ ncclConfig_t new_config(const char *name)
 #if NCCL_VERSION_CODE >= 22700
   if (name) config.commName = name;
 #else
-  (void)name;
 #endif
   return config;
 }
@@ -91,7 +88,7 @@ static const ncclUniqueId *next_id(struct actor *a, int slot, int first)
 {
   const unsigned round = ++a->rounds[slot][first];
   ncclUniqueId *id = &shared->ids[slot][first].id;
-  EACH_RANK(a, r) {
+  EACH_RANK (a, r) {
     if (r->rank != first) continue;
     NCCL(ncclGetUniqueId(id));
     __atomic_store_n(&shared->ids[slot][first].round, round, __ATOMIC_RELEASE);
@@ -104,7 +101,7 @@ void init_slot(struct actor *a, int slot, const int *members, int count, const c
 {
   struct actor in = {.depth = a->depth};
   int places[RANKS_MOST];
-  EACH_RANK(a, r)
+  EACH_RANK (a, r)
     for (int i = 0; i < count; i++)
       if (members[i] == r->rank) {
         places[in.count] = i;
@@ -134,7 +131,8 @@ static void init_world(struct actor *a)
   int everybody[RANKS_MOST];
   for (int i = 0; i < options.processes * options.ranks_each; i++) everybody[i] = i;
   if (options.driving != BY_INIT_ALL) {
-    for (int slot = 0; slot < options.communicators; slot++) init_slot(a, slot, everybody, options.processes * options.ranks_each, "");
+    for (int slot = 0; slot < options.communicators; slot++)
+      init_slot(a, slot, everybody, options.processes * options.ranks_each, "");
     return;
   }
   ncclComm_t comms[RANKS_MOST];
@@ -159,15 +157,15 @@ static void end_one(struct rank *r, int slot, int finalizes)
 /* Communicators are ended from the newest to the oldest. A non-blocking one has to be finalized first. */
 static void end_all(struct actor *a)
 {
-  EACH_RANK(a, r)
+  EACH_RANK (a, r)
     for (int i = 0; i < STREAMS; i++) CUDA(cudaStreamSynchronize(r->streams[i]));
   for (int finalizes = options.non_blocking; finalizes >= 0; finalizes--) {
     for (int slot = COMMS_MOST - 1; slot >= 0; slot--) {
       int any = 0;
-      EACH_RANK(a, r) any |= is_alive(r, slot);
+      EACH_RANK (a, r) any |= is_alive(r, slot);
       if (!any) continue;
       group_begin(a);
-      EACH_RANK(a, r) end_one(r, slot, finalizes);
+      EACH_RANK (a, r) end_one(r, slot, finalizes);
       group_end(a);
     }
     if (finalizes) settle(a);
@@ -182,12 +180,14 @@ static void *drive(void *argument)
     snprintf(name, sizeof name, "rank%d", a->ranks[0]->rank);
     pthread_setname_np(pthread_self(), name);
   }
-  EACH_RANK(a, r) snprintf(shared->ranks[r->rank].word, sizeof shared->ranks[0].word, "init");
+  EACH_RANK (a, r) snprintf(shared->ranks[r->rank].word, sizeof shared->ranks[0].word, "init");
   init_world(a);
   run_program(a, options.program, options.program + strlen(options.program));
-  EACH_RANK(a, r) snprintf(shared->ranks[r->rank].word, sizeof shared->ranks[0].word, "the end: waiting for streams, destroying communicators");
+  EACH_RANK (a, r)
+    snprintf(shared->ranks[r->rank].word, sizeof shared->ranks[0].word,
+             "the end: waiting for streams, destroying communicators");
   if (!a->keep) end_all(a);
-  EACH_RANK(a, r) shared->ranks[r->rank].word[0] = 0;
+  EACH_RANK (a, r) shared->ranks[r->rank].word[0] = 0;
   return NULL;
 }
 
@@ -201,8 +201,8 @@ static void start_late(void)
     if (i == process_number && ms > 0) {
       const uint64_t begin = now_ns();
       sleep_ms(ms);
-      log_line("inject", "{\"t\":%llu,\"t1\":%llu,\"worldRank\":%d,\"kind\":\"before init\",\"us\":%ld}\n", (unsigned long long)begin,
-               (unsigned long long)now_ns(), process_number * options.ranks_each, ms * 1000);
+      log_line("inject", "{\"t\":%llu,\"t1\":%llu,\"worldRank\":%d,\"kind\":\"before init\",\"us\":%ld}\n",
+               (unsigned long long)begin, (unsigned long long)now_ns(), process_number * options.ranks_each, ms * 1000);
     }
     if (*end != ',') break;
     text = end + 1;

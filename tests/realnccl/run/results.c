@@ -13,8 +13,9 @@ static const struct {
   ncclDataType_t type;
   size_t bytes;
 } types[] = {
-  {"f32", ncclFloat32, 4}, {"i8", ncclInt8, 1}, {"u8", ncclUint8, 1}, {"i32", ncclInt32, 4}, {"u32", ncclUint32, 4}, {"i64", ncclInt64, 8},
-  {"u64", ncclUint64, 8}, {"f16", ncclFloat16, 2}, {"f64", ncclFloat64, 8}, {"bf16", ncclBfloat16, 2},
+  {"f32", ncclFloat32, 4},       {"i8", ncclInt8, 1},           {"u8", ncclUint8, 1},   {"i32", ncclInt32, 4},
+  {"u32", ncclUint32, 4},        {"i64", ncclInt64, 8},         {"u64", ncclUint64, 8}, {"f16", ncclFloat16, 2},
+  {"f64", ncclFloat64, 8},       {"bf16", ncclBfloat16, 2},
 #if NCCL_VERSION_CODE >= 22400
   {"f8e4m3", ncclFloat8e4m3, 1}, {"f8e5m2", ncclFloat8e5m2, 1},
 #endif
@@ -73,8 +74,10 @@ static void set_element(ncclDataType_t type, void *p, size_t i, double x)
   const float f = (float)x;
   uint32_t bits;
   switch ((int)type) {
-  case ncclInt32: case ncclUint32: ((uint32_t *)p)[i] = (uint32_t)(int64_t)x; break;
-  case ncclInt64: case ncclUint64: ((uint64_t *)p)[i] = (uint64_t)(int64_t)x; break;
+  case ncclInt32:
+  case ncclUint32: ((uint32_t *)p)[i] = (uint32_t)(int64_t)x; break;
+  case ncclInt64:
+  case ncclUint64: ((uint64_t *)p)[i] = (uint64_t)(int64_t)x; break;
   case ncclFloat16: ((_Float16 *)p)[i] = (_Float16)x; break;
   case ncclFloat32: ((float *)p)[i] = f; break;
   case ncclFloat64: ((double *)p)[i] = x; break;
@@ -108,15 +111,37 @@ static double reduced(const struct operation *o, int ranks, size_t i)
 }
 
 /* What comes out where: element i of the receive buffer. */
-enum pattern { OWN_REDUCTION, PART_OF_REDUCTION, ROOTS_REDUCTION, ROOTS, GATHERED, ALL_TO_ALL, GATHERED_AT_ROOT, SCATTERED, PEERS, RECEIVERS, GATHERED_UNEVEN };
+enum pattern {
+  OWN_REDUCTION,
+  PART_OF_REDUCTION,
+  ROOTS_REDUCTION,
+  ROOTS,
+  GATHERED,
+  ALL_TO_ALL,
+  GATHERED_AT_ROOT,
+  SCATTERED,
+  PEERS,
+  RECEIVERS,
+  GATHERED_UNEVEN
+};
 static const struct {
   const char *name;
   enum pattern pattern;
   int inputs, outputs; /* 1: count elements; 0: count for each rank */
 } patterns[] = {
-  {"ar", OWN_REDUCTION, 1, 1}, {"ari", OWN_REDUCTION, 1, 1}, {"rs", PART_OF_REDUCTION, 0, 1}, {"rd", ROOTS_REDUCTION, 1, 1},
-  {"bc", ROOTS, 1, 1}, {"ag", GATHERED, 1, 0}, {"a2a", ALL_TO_ALL, 0, 0}, {"alltoall", ALL_TO_ALL, 0, 0},
-  {"gather", GATHERED_AT_ROOT, 1, 0}, {"scatter", SCATTERED, 0, 1}, {"sr", PEERS, 1, 1}, {"recv", PEERS, 1, 1}, {"pair", RECEIVERS, 1, 1},
+  {"ar", OWN_REDUCTION, 1, 1},
+  {"ari", OWN_REDUCTION, 1, 1},
+  {"rs", PART_OF_REDUCTION, 0, 1},
+  {"rd", ROOTS_REDUCTION, 1, 1},
+  {"bc", ROOTS, 1, 1},
+  {"ag", GATHERED, 1, 0},
+  {"a2a", ALL_TO_ALL, 0, 0},
+  {"alltoall", ALL_TO_ALL, 0, 0},
+  {"gather", GATHERED_AT_ROOT, 1, 0},
+  {"scatter", SCATTERED, 0, 1},
+  {"sr", PEERS, 1, 1},
+  {"recv", PEERS, 1, 1},
+  {"pair", RECEIVERS, 1, 1},
   {"agv", GATHERED_UNEVEN, 1, 1},
 };
 
@@ -149,12 +174,15 @@ static double expected_uneven(const struct word *w, size_t i)
 static double expected(enum pattern p, const struct operation *o, int rank, int ranks, size_t i)
 {
   switch (p) {
-  case OWN_REDUCTION: case ROOTS_REDUCTION: return reduced(o, ranks, i);
+  case OWN_REDUCTION:
+  case ROOTS_REDUCTION: return reduced(o, ranks, i);
   case PART_OF_REDUCTION: return reduced(o, ranks, (size_t)rank * o->count + i);
-  case GATHERED: case GATHERED_AT_ROOT: return sent(ncclSum, (int)(i / o->count), i % o->count);
+  case GATHERED:
+  case GATHERED_AT_ROOT: return sent(ncclSum, (int)(i / o->count), i % o->count);
   case ALL_TO_ALL: return sent(ncclSum, (int)(i / o->count), (size_t)rank * o->count + i % o->count);
   case SCATTERED: return sent(ncclSum, o->root, (size_t)rank * o->count + i);
-  case ROOTS: case RECEIVERS: return sent(ncclSum, o->root, i);
+  case ROOTS:
+  case RECEIVERS: return sent(ncclSum, o->root, i);
   case PEERS: return sent(ncclSum, o->peer, i);
   case GATHERED_UNEVEN: break; /* expected_uneven */
   }
@@ -191,7 +219,8 @@ void fill_all(struct rank *r)
     if (!is_alive(r, r->current)) return;
     identity(r, &rank, &ranks);
     memset(r->receive[slot], 0xff, options.buffer_bytes);
-    for (size_t i = 0; i < options.buffer_bytes / sizeof(float); i++) set_element(ncclFloat32, r->send[slot], i, sent(ncclSum, rank, i));
+    for (size_t i = 0; i < options.buffer_bytes / sizeof(float); i++)
+      set_element(ncclFloat32, r->send[slot], i, sent(ncclSum, rank, i));
   }
 }
 
@@ -219,14 +248,17 @@ void verify(struct rank *r, const struct word *w, int slot)
   if (!is_alive(r, r->current)) return;
   identity(r, &rank, &ranks);
   const struct operation o = operation(w, rank, ranks);
-  const int fraction8 = type_bytes(o.type) == 1 && o.type != ncclInt8 && o.type != ncclUint8, reduces = patterns[p].pattern <= ROOTS_REDUCTION;
+  const int fraction8 = type_bytes(o.type) == 1 && o.type != ncclInt8 && o.type != ncclUint8,
+            reduces = patterns[p].pattern <= ROOTS_REDUCTION;
   const int at_root = patterns[p].pattern == ROOTS_REDUCTION || patterns[p].pattern == GATHERED_AT_ROOT;
   if ((at_root && rank != o.root) || (patterns[p].pattern == RECEIVERS && rank != o.to) || (reduces && fraction8)) return;
   size_t inputs, outputs;
   sizes(w, &o, p, rank, ranks, &inputs, &outputs);
   for (size_t i = 0; i < outputs && wrong < 3; i++) {
     uint64_t in_type[1];
-    set_element(o.type, in_type, 0, patterns[p].pattern == GATHERED_UNEVEN ? expected_uneven(w, i) : expected(patterns[p].pattern, &o, rank, ranks, i));
+    set_element(o.type, in_type, 0,
+                patterns[p].pattern == GATHERED_UNEVEN ? expected_uneven(w, i)
+                                                       : expected(patterns[p].pattern, &o, rank, ranks, i));
     const double got = element(o.type, r->receive[slot], i), want = element(o.type, in_type, 0);
     if (is_right(&o, got, want)) continue;
     fprintf(stderr, "ncclrun: rank %d, %s:%s: element %zu is %g, not %g\n", r->rank, w->name, w->argument[0], i, got, want);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ncclrun: starts processes with ranks on pretended GPUs and lets them run a small program. The language is in docs/realnccl.md.
+ * ncclrun: starts processes with ranks on pretended GPUs and lets them run a small program. The language is in
+ * docs/realnccl.md.
  */
 #ifndef NCCLRUN_H
 #define NCCLRUN_H
@@ -86,7 +87,8 @@ struct actor {
   pthread_t thread;
 };
 
-#define EACH_RANK(a, r) for (struct rank *r, *const *r##_at = (a)->ranks; r##_at < (a)->ranks + (a)->count && (r = *r##_at); r##_at++)
+#define EACH_RANK(a, r) \
+  for (struct rank * r, *const *r##_at = (a)->ranks; r##_at < (a)->ranks + (a)->count && (r = *r##_at); r##_at++)
 
 void __attribute__((noreturn, format(printf, 2, 3))) give_up(enum exit_code code, const char *format, ...);
 void cuda_must(cudaError_t error, const char *what);
