@@ -20,20 +20,20 @@ const root = "../.."
 // nowhere is a mirror that nobody answers for.
 const nowhere = "DEBIAN_MIRROR=http://127.0.0.1:1/debian"
 
-// TestMain looks at the sources beside the tests, so that a change of theirs makes the tests run again.
-func TestMain(m *testing.M) {
+// watch looks at the sources beside the tests, so that a change of theirs makes the tests run again.
+func watch(t *testing.T) {
+	t.Helper()
 	for _, pattern := range []string{"*.sh", "*.mk", "*/*.[ch]"} {
 		sources, err := filepath.Glob(pattern)
 		if err != nil || len(sources) == 0 {
-			panic(pattern)
+			t.Fatalf("no %s (%v)", pattern, err)
 		}
 		for _, source := range sources {
 			if _, err := os.Stat(source); err != nil {
-				panic(err)
+				t.Fatal(err)
 			}
 		}
 	}
-	os.Exit(m.Run())
 }
 
 func command(t *testing.T, dir, name string, args ...string) *exec.Cmd {
@@ -45,6 +45,7 @@ func command(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 
 // A library that the emulator does not know ends the job with a message that says what to do, and not with wrong results.
 func TestAnUnknownLibraryIsNamed(t *testing.T) {
+	watch(t)
 	need.Program(t, "make", "to build the stand-ins")
 	cc := need.Program(t, "cc", "to build the stand-ins")
 	build := t.TempDir()
@@ -85,6 +86,7 @@ func TestAnUnknownLibraryIsNamed(t *testing.T) {
 // furnish makes beds where the published library is not to be had.
 func furnish(t *testing.T, out string, env ...string) (said string, err error) {
 	t.Helper()
+	watch(t)
 	need.Program(t, "flock", "util-linux")
 	bed := command(t, root, "tests/realnccl/bed.sh", out)
 	bed.Env = append(os.Environ(), append([]string{"CC=cc", "CFLAGS=", "REALNCCL=", "HOME=" + t.TempDir(), "XDG_CACHE_HOME=", nowhere}, env...)...)
@@ -127,6 +129,52 @@ func TestAGivenLibraryHasToBeOne(t *testing.T) {
 		said, err := furnish(t, t.TempDir(), "REALNCCL="+test.dir)
 		if err == nil || !strings.Contains(said, test.says) {
 			t.Errorf("REALNCCL=%s ended with %v and said %q, not %q", test.dir, err, said, test.says)
+		}
+	}
+}
+
+// beds are the folders that `make real-nccl-bed` has made.
+func beds(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "build/realnccl/beds"))
+	if folders := strings.Fields(string(text)); len(folders) > 0 {
+		return folders
+	}
+	why, _ := os.ReadFile(filepath.Join(root, "build/realnccl/NOT_CHECKED"))
+	t.Skipf("NOT CHECKED: no library to run (make real-nccl-bed): %v %s", err, why)
+	return nil
+}
+
+// The driver program tells right from wrong, and says how a job ended.
+func TestTheDriverSaysHowAJobEnds(t *testing.T) {
+	for _, bed := range beds(t) {
+		for _, test := range []struct {
+			args []string
+			env  string
+			exit int
+			says string
+		}{
+			{args: []string{"!ar:100 ( !ag:20:f64 !rs:10:bf16:max ) !agv:5,6:i8"}, exit: 0, says: "rank 1: 4 results, "},
+			{args: []string{"fill =ar:100"}, exit: 1, says: "wrong results"},
+			{args: []string{"0?[ ar:100 ]", "-t", "2"}, exit: 124, says: "ncclrun: time limit of 2 s"},
+			{args: []string{"0?[ ar:100 sync ]", "-t", "2"}, exit: 124, says: ", rank 0 is at: sync"},
+			{args: []string{"kill:KILL"}, exit: 5, says: "was killed by signal 9"},
+			{args: []string{"quit:7"}, exit: 7, says: "ended with exit code 7"},
+			{args: []string{"nonsense"}, exit: 2, says: "no word nonsense"},
+			{args: []string{"bc:100:0:f128"}, exit: 2, says: "no type f128"},
+			{args: []string{"!ag:1m"}, exit: 2, says: "does not fit into buffers"},
+			{args: []string{"ag:1000", "-H"}, env: "NCCL_ALGO=PAT", exit: 5, says: "is not emulated: set NCCL_ALGO to Ring,Tree"},
+		} {
+			t.Run(filepath.Base(bed)+"/"+test.args[0], func(t *testing.T) {
+				t.Parallel()
+				args := append([]string{"-n", "2", "-o", t.TempDir()}, test.args[1:]...)
+				run := command(t, "", filepath.Join(bed, "ncclrun"), append(args, test.args[0])...)
+				run.Env = append(os.Environ(), test.env)
+				out, _ := run.CombinedOutput()
+				if run.ProcessState.ExitCode() != test.exit || !strings.Contains(string(out), test.says) {
+					t.Errorf("it ended with %v, not %d, and said %q, not %q", run.ProcessState, test.exit, out, test.says)
+				}
+			})
 		}
 	}
 }
