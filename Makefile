@@ -27,7 +27,7 @@ include plugin/plugin.mk
 include tests/fakenccl/fakenccl.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: vulnerabilities page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build sanitize generate clean setup tool
+.PHONY: vulnerabilities page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -131,6 +131,21 @@ gpu-test-build: tool $(PLUGIN) $(BUILD)/gpu/libnccl-profiler-empty.so ## what ha
 $(BUILD)/gpu/libnccl-profiler-empty.so: tests/bench/host/empty_plugin.c $(wildcard plugin/abi*.h)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -I. -o $@ $<
+
+# Programs inside the real NCCL, on every bed that there is (tests/realnccl/realnccl.mk). What is said is what is not as it should
+# be, and the numbers.
+REAL_NCCL ?=
+REAL_NCCL_JOBS ?= $(shell nproc)
+REAL_NCCL_SHORT ?= -short-form -ways none,gpu,all:NCCL_ALLGATHERV_ENABLE=0
+real_nccl = if [ -s $(BUILD)/realnccl/beds ]; then \
+	$(GO) test -count=1 -v -timeout 600m -parallel $(REAL_NCCL_JOBS) -run 'TestReal(NCCL|ProgramsAreNamed)$$' ./tests -beds "$$(paste -sd: $(BUILD)/realnccl/beds)" $(1) | { grep -vE '^ *(=== |--- (PASS|SKIP))' || true; }; \
+	else echo "NOT CHECKED: nothing runs inside the real NCCL: $$(cat $(BUILD)/realnccl/NOT_CHECKED)"; fi
+
+real-nccl: build $(BUILD)/gpu/libnccl-profiler-empty.so real-nccl-bed ## all programs inside the real NCCL, without a plugin, with an empty one, with ours (REALNCCL=DIR[:DIR]: other libraries; REAL_NCCL='-programs REGEXP -ways none,gpu -update')
+	@$(call real_nccl,$(REAL_NCCL))
+
+real-nccl-short: build real-nccl-bed ## a dozen of them
+	@$(call real_nccl,$(REAL_NCCL_SHORT))
 
 sanitize: plugin-test-asan plugin-test-tsan ## the C tests under the address and the thread sanitizer
 

@@ -39,6 +39,8 @@ step "C tests, thread sanitizer" "$MAKE" -j "$(nproc)" --no-print-directory plug
 step "go vet" "$GO" vet ./...
 # Most of the time tests of whole jobs wait: for recordings that are played as slowly as they were made.
 step "Go tests" "$GO" test -timeout 20m -parallel 4 ./...
+# Fetches the published library the first time; where it is not to be had one line says NOT CHECKED, and why.
+step "real NCCL" "$MAKE" --no-print-directory real-nccl-short
 intervals() { # how far operations are from the kernels that really ran, per recording
   "$GO" test -count=1 -v -run TestIntervalsAgainstTruth ./tests | sed -nE 's/^ *recordings_test.go:[0-9]+: //p; /^(ok|FAIL)/p'
 }

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
+	"ncclotf2/golden"
 	"ncclotf2/tests/realnccl/suite"
 )
 
@@ -63,40 +65,44 @@ func (c *releaseResults) text() string {
 }
 
 // page is the results as docs/nccl-releases.md shows them.
-func page(all []*releaseResults) string {
+func (c *releaseResults) page() string {
+	origin := "built by hand"
+	if c.bed.Published {
+		origin = "as published"
+	}
 	var b strings.Builder
-	for _, c := range all {
-		origin := "built by hand from the public sources"
-		if c.bed.Published {
-			origin = "as published"
-		}
-		fmt.Fprintf(&b, "\n### NCCL %s, %s, API v%d\n\n| programs |", c.bed.Release, origin, c.api)
+	fmt.Fprintf(&b, "### NCCL %s, %s, API v%d\n\n| programs |", c.bed.Release, origin, c.api)
+	for _, w := range c.ways {
+		fmt.Fprintf(&b, " %s |", w)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(c.ways)) + "\n")
+	var odd []string
+	for programs := range byGroup() {
+		fmt.Fprintf(&b, "| %s |", programs[0].Group)
 		for _, w := range c.ways {
-			fmt.Fprintf(&b, " %s |", w)
+			b.WriteString(" " + c.cell(programs, w) + " |")
 		}
-		b.WriteString("\n|---|" + strings.Repeat("---|", len(c.ways)) + "\n")
-		var odd []string
-		for programs := range byGroup() {
-			fmt.Fprintf(&b, "| %s |", programs[0].Group)
-			for _, w := range c.ways {
-				b.WriteString(" " + c.cell(programs, w) + " |")
-			}
-			b.WriteByte('\n')
-			for i := range programs {
-				odd = append(odd, c.oddities(&programs[i])...)
-			}
-		}
-		if len(odd) > 0 {
-			b.WriteString("\n| otherwise | | |\n|---|---|---|\n" + strings.Join(odd, ""))
+		b.WriteByte('\n')
+		for i := range programs {
+			odd = append(odd, c.oddities(&programs[i])...)
 		}
 	}
-	b.WriteString("\n### What frameworks call\n\n| program | what it calls | read in |\n|---|---|---|\n")
+	if len(odd) > 0 {
+		b.WriteString("\n| program | what it calls | otherwise than it should be |\n|---|---|---|\n" + strings.Join(odd, ""))
+	}
+	return b.String()
+}
+
+// The page lists what frameworks' programs call, and where that was read (go test ./tests -run TestRealProgramsPage -update).
+func TestRealProgramsPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| program | what it calls | read in |\n|---|---|---|\n")
 	for i := range suite.Programs {
 		if p := &suite.Programs[i]; p.Source != "" {
 			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", p.FullName(), p.Text, p.Source)
 		}
 	}
-	return b.String() + "\n"
+	golden.Section(t, "../docs/nccl-releases.md", "programs of frameworks", b.String())
 }
 
 // byGroup goes through the programs, group by group.

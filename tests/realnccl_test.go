@@ -21,7 +21,7 @@ import (
 var (
 	realBeds     = flag.String("beds", "", "run programs inside the real NCCL of these `folders` (separated by colons)")
 	realPrograms = flag.String("programs", "", "only those whose group/name matches `REGEXP`")
-	realWays     = flag.String("ways", "none,empty,light,gpu,net,all", "run each of them in these `ways`, the first to compare with: without a plugin, with an empty one, or what ours records (NCCL_OTF2_EVENTS, names separated by +)")
+	realWays     = flag.String("ways", "none,empty,light,gpu,net,all,gpu:NCCL_ALLGATHERV_ENABLE=0,all:NCCL_ALLGATHERV_ENABLE=0", "run each of them in these `ways`, the first to compare with: without a plugin, with an empty one, or what ours records (NCCL_OTF2_EVENTS, names separated by +), behind a colon a variable")
 	realShort    = flag.Bool("short-form", false, "only the programs of the short form")
 	realLimit    = flag.Duration("limit", 0, "of time for each run, in place of the program's own")
 	realKeep     = flag.String("keep", "", "keep what runs leave in this `folder`")
@@ -44,14 +44,12 @@ func TestRealNCCL(t *testing.T) {
 		t.Fatal(err)
 	}
 	suite.Limit = *realLimit
-	var all []*releaseResults
 	for dir := range strings.SplitSeq(*realBeds, ":") {
 		bed, err := suite.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		results := &releaseResults{bed: bed, ways: strings.Split(*realWays, ","), of: make(map[string]map[string]string)}
-		all = append(all, results)
 		t.Run(bed.Release, func(t *testing.T) {
 			for i := range suite.Programs {
 				p := &suite.Programs[i]
@@ -64,9 +62,9 @@ func TestRealNCCL(t *testing.T) {
 			}
 		})
 		fmt.Print(results.text())
-	}
-	if golden.Updating() {
-		golden.SectionMadeBy(t, "../docs/nccl-releases.md", "results", "make real-nccl", page(all))
+		if golden.Updating() {
+			golden.SectionMadeBy(t, "../docs/nccl-releases.md", "results of NCCL "+bed.Release, "make real-nccl", results.page())
+		}
 	}
 }
 
@@ -136,12 +134,17 @@ func (r *realRun) play() {
 	case emptyPlugin:
 		env = []string{"NCCL_PROFILER_PLUGIN=" + builtFile(r.t, "gpu/libnccl-profiler-empty.so")}
 	default:
+		events, variable, _ := strings.Cut(r.way, ":")
 		env = append(settings(r.experiment()), "NCCL_PROFILER_PLUGIN="+builtFile(r.t, "libnccl-profiler-otf2.so"),
-			"NCCL_OTF2_EVENTS="+strings.ReplaceAll(r.way, "+", ","))
+			"NCCL_OTF2_EVENTS="+strings.ReplaceAll(events, "+", ","), variable)
 	}
 	var err error
 	if r.result, err = r.bed.Run(context.Background(), r.program, r.logs(), env...); err != nil {
 		r.t.Fatal(err)
+	}
+	if r.ours() {
+		r.collected()
+		r.shards = shardsOf(r.t, r.experiment())
 	}
 }
 
@@ -170,12 +173,11 @@ func (r *realRun) outcome(base *suite.Result) string {
 
 // recorded looks at what the plugin left.
 func (r *realRun) recorded() string {
-	r.collected()
 	logs, err := suite.Logs(r.logs())
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if r.shards = shardsOf(r.t, r.experiment()); len(r.shards) == 0 && !anyReported(logs) {
+	if len(r.shards) == 0 && !anyReported(logs) {
 		return "ok" // nothing was called of which NCCL tells anything
 	}
 	anchor := unified(r.t, r.experiment())
@@ -184,7 +186,7 @@ func (r *realRun) recorded() string {
 		mayBe = append(mayBe, analysis.Note)
 	}
 	checkSound(r.t, anchor, mayBe...)
-	rows := compareCalls(r.t, logs, r.program, readArchive(r.t, anchor))
+	rows := compareCalls(r, logs, readArchive(r.t, anchor))
 	if r.t.Failed() {
 		return "archive"
 	}

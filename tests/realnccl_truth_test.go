@@ -4,6 +4,7 @@ package tests
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -101,12 +102,12 @@ func timesAgainstTruth(t *testing.T, logs map[int]*suite.Process, rows map[calle
 	}
 	slices.Sort(errors)
 	slices.Sort(uncertainties)
-	t.Logf("%d plans with GPU time, %d with another, of %d it is not told what ran; errors: median %v, p95 %v, max %v; uncertainty: median %v, max %v; %d outside it",
+	summary := fmt.Sprintf("%d plans with GPU time, %d with another, of %d it is not told what ran; errors: median %v, p95 %v, max %v; uncertainty: median %v, max %v; %d outside it",
 		len(uncertainties), other, untold, quantile(errors, .5), quantile(errors, .95), quantile(errors, 1), quantile(uncertainties, .5), quantile(uncertainties, 1), outside)
 	if untold > 0 {
-		t.Errorf("of %d plans it is not told what ran for them: launches and plans differ in number", untold)
+		t.Errorf("launches and plans differ in number: %s", summary)
 	}
 	if outside > 2 && outside*20 > len(errors) {
-		t.Errorf("%d of %d ends of GPU intervals are farther from the kernels' than the archive says", outside, len(errors))
+		t.Errorf("%d of %d ends of GPU intervals are farther from the kernels' than the archive says: %s", outside, len(errors), summary)
 	}
 }
