@@ -37,7 +37,7 @@ for part in "${parts[@]}"; do
       "${GO:-go}" run ./tests/bench/report --tool "$build/nccl-otf2" "$@"
       ;;
     real-nccl)
-      "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
+      "${MAKE:-make}" --no-print-directory BUILD="$build" build real-nccl-bed >&2
       "${GO:-go}" run ./tests/bench/realnccl --build "$build" "$@"
       ;;
     timeline)
