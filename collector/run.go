@@ -185,6 +185,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		c.watch.close()
 		return fmt.Errorf("nothing can be recorded in %s: %w", c.experiment, err)
 	}
+	c.recording.notePlace(lookup)
 	c.memory.KeepSpares(shm.SpareMax)
 	// Requests of before belong to a collector that died; they are open still.
 	_, c.answered = c.memory.Requested()
