@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ncclotf2/hidden"
 	"ncclotf2/otf2"
 )
 
@@ -46,6 +47,17 @@ func (ps properties) below(kind string) map[string]uint64 {
 
 // incomplete tells whether the archive says that parts of the job's communication are not in it.
 func (ps properties) incomplete() bool { return ps["OTF2::MPI_COMMUNICATION_COMPLETE"] == "false" }
+
+// hidden reads the property HIDDEN: key, key.
+func (ps properties) hidden() []hidden.Traffic {
+	all := []hidden.Traffic{}
+	for key := range strings.SplitSeq(ps[prefix+"HIDDEN"], ", ") {
+		if key != "" {
+			all = append(all, hidden.Keyed(key))
+		}
+	}
+	return all
+}
 
 // merged tells whether there are processes and communicators of others in the archive, too.
 func (ps properties) merged() bool {

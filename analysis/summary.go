@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"ncclotf2/hidden"
 	"ncclotf2/otf2"
 )
 
@@ -51,6 +52,8 @@ type Summary struct {
 	GapCount uint64 `json:"gap_count"`
 	// Differences between the members' sequences, see package scorep.
 	Differences uint64 `json:"sequence_differences"`
+	// Hidden is what the library does not tell a profiler plugin, at least not on all processes.
+	Hidden []hidden.Traffic `json:"hidden"`
 }
 
 // Gap is a run of a communicator's operations that were not recorded on request.
@@ -69,7 +72,7 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 		Unfinished: o.unfinished, Alone: o.alone, LeftOut: o.leftOut, Begin: o.first, Duration: uint64(o.last - o.first),
 		Complete: !ps.incomplete(), Lost: ps.below("LOST"), Oddities: ps.below("ODDITIES"),
 		Timing: ps.below("TIMING"), Filtered: ps.below("FILTERED"),
-		Network: ps.below("NETWORK"), CUPTI: ps.below("CUPTI"), CUPTIStates: ps.values("CUPTI_STATE"), Withheld: ps.values("WITHHELD"), Paused: ps.below("PAUSED"), Gaps: ps.gaps(),
+		Network: ps.below("NETWORK"), CUPTI: ps.below("CUPTI"), CUPTIStates: ps.values("CUPTI_STATE"), Withheld: ps.values("WITHHELD"), Paused: ps.below("PAUSED"), Gaps: ps.gaps(), Hidden: ps.hidden(),
 	}
 	s.Missing, _ = ps.number("PROCESSES_MISSING")
 	s.Running, _ = ps.number("PROCESSES_RUNNING")

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ncclotf2/hidden"
 	"ncclotf2/printable"
 )
 
@@ -122,11 +123,27 @@ func (s *Summary) Lines() (all []Line) {
 		line("kernels", "%s", text)
 	}
 	s.writePaused(line)
+	s.writeHidden(line, alarm)
 	if !s.Complete {
 		line("complete", "no: parts of the communication are missing")
 		alarm()
 	}
 	return all
+}
+
+// writeHidden tells what the library does not report.
+func (s *Summary) writeHidden(line func(name, format string, args ...any), alarm func()) {
+	head := "not visible"
+	for _, t := range s.Hidden {
+		if t.Grave {
+			line(head, "%s", t)
+			alarm()
+			head = ""
+		}
+	}
+	if used := hidden.Used(s.Hidden); used != "" {
+		line(head, "if used: %s", used)
+	}
 }
 
 // maxGaps is how many gaps the text names.

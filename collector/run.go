@@ -191,6 +191,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		c.watch.close()
 		return fmt.Errorf("nothing can be recorded in %s: %w: set NCCL_OTF2_DIR to where this process can write", c.experiment, err)
 	}
+	c.recording.notePlace(lookup)
 	c.spares = leastSpares
 	c.memory.KeepSpares(c.spares)
 	// Requests of before belong to a collector that died; they are open still.

@@ -102,6 +102,7 @@ func (a *archive) describe() {
 	ps.number("RANKS_MISSING", uint64(missingRanks))
 	ps.number("COMMUNICATORS", uint64(len(a.instances)))
 	a.describeEvidence(ps)
+	a.describeHidden(ps)
 	ps.number("LOST", sum.total("LOST"))
 	sum.list(ps)
 	losers := 0

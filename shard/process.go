@@ -34,6 +34,12 @@ type Process struct {
 	LibraryVersion int    `json:"libraryVersion"`
 	LibraryPath    string `json:"libraryPath"`
 
+	// LibrarySettings are the library's own settings that decide what it tells (package hidden), as far as they are set in the
+	// process's environment; nil if that is not known.
+	LibrarySettings map[string]string `json:"librarySettings,omitempty"`
+	// Architectures are those of the machine's AMD GPUs, "gfx942"; of RCCL only, none if not known.
+	Architectures []string `json:"architectures,omitempty"`
+
 	Masks  Masks   `json:"masks"`
 	Memory Memory  `json:"memory"`
 	Cupti  *Cupti  `json:"cupti,omitempty"`  // nil: it was not asked for

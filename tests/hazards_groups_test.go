@@ -12,6 +12,34 @@ import (
 // Groups, and functions that NCCL does not name (notes on the API, §3.2, §3.5, §3.6, §4).
 var groupHazards = []hazard{
 	{
+		name: "no-calls", releases: []string{v7},
+		what:    "NCCL_ENQUEUE_REARCH_ENABLE=1 (2.31 and later): no call of the application is reported, and Coll, P2p and KernelLaunch have no parents",
+		outcome: "operations, their times and transfers are there; the enqueueing is on \"NCCL enqueue\"; the archive says that calls are missing, and why",
+		env:     []string{"NCCL_ENQUEUE_REARCH_ENABLE=1"},
+		script: func(s *scenario.Scenario) {
+			s.Rearch, s.Library = true, "nccl"
+			onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
+				reduceAgain(s, ranks, 3)
+				s.All(ranks, func(rank int) []scenario.Op {
+					return []scenario.Op{{Func: "Send", Peer: 1 - rank, Steps: 1}, {Func: "Recv", Peer: 1 - rank, Steps: 1}}
+				})
+				s.All(ranks, scenario.Same(allReduce, scenario.Op{Func: "AllGather", Steps: 1}), 0, 500)
+				reduceAgain(s, ranks, 1)
+			})(s)
+		},
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 10)
+			o.want("reductions with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 10)
+			o.want("sends", len(o.operationsOf("Send")), 2)
+			o.want("gathers", len(o.operationsOf("AllGather")), 2)
+			o.want("enqueued", o.entered("ncclKernelLaunch", "NCCL enqueue"), 12)
+			o.want("calls", o.entered("ncclAllReduce", "Thread"), 0)
+			if keys := o.properties()["NCCL_OTF2::HIDDEN"]; !strings.HasPrefix(keys, "application-calls, ") {
+				o.t.Errorf("not visible: %q", keys)
+			}
+		},
+	},
+	{
 		name: "nested-group", releases: withAPI,
 		what:    "ncclGroupStart inside an open group: the inner end closes the GroupApi, the rest gets a second one, and launches name the first",
 		outcome: "two groups on the thread, each with its calls; every operation once",

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ncclotf2/golden"
+	"ncclotf2/hidden"
 	"ncclotf2/replay"
 	"ncclotf2/tests/scenario"
 )
@@ -97,4 +98,5 @@ func TestHazardsPage(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", h.name, h.what, h.outcome, api)
 	}
 	golden.Section(t, "../docs/hazards.md", "scenarios", table.String())
+	golden.Section(t, "../docs/hazards.md", "hidden", hidden.Markdown())
 }

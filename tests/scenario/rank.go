@@ -241,7 +241,7 @@ func (r *Rank) operate(ops []Op, depth int, end uint64) *Done {
 // operate makes one group of all, from the first rank's thread.
 func operate(ranks []*Rank, all []*Done, depth int, end uint64) {
 	s, u := ranks[0].p.s, ranks[0].App
-	api := s.minor >= 28
+	api := s.callsReported()
 	if api {
 		group := ranks[0].openGroup(depth, false)
 		for i, r := range ranks {
@@ -352,7 +352,11 @@ func (r *Rank) launch(u *Thread, d *Done) uint64 {
 	s := r.p.s
 	at := s.now
 	if s.minor >= 28 {
-		d.Launch = u.Start(r.Context, replay.KernelLaunch{Stream: d.ops[0].Stream}, Under(d.GroupApi))
+		var options []Option
+		if d.GroupApi != nil {
+			options = append(options, Under(d.GroupApi))
+		}
+		d.Launch = u.Start(r.Context, replay.KernelLaunch{Stream: d.ops[0].Stream}, options...)
 		u.Stop(d.Launch)
 	}
 	return at
@@ -385,9 +389,9 @@ func (r *Rank) task(u *Thread, d *Done, i int, group *Event) *Event {
 	s, op := r.p.s, &d.ops[i]
 	options := []Option{InGroup(group)}
 	switch {
-	case s.minor >= 28:
+	case s.callsReported():
 		options = append(options, Under(d.Apis[i]))
-	default:
+	case s.minor < 28:
 		options = []Option{Under(group)}
 	}
 	tag := op.UserTag

@@ -53,6 +53,7 @@ type Scenario struct {
 	What    string // one line for run.json
 	Release string // of NCCL, "2.29.7"
 	Library string // "", "nccl" or "rccl": which library seems to call
+	Rearch  bool   // with NCCL_ENQUEUE_REARCH_ENABLE=1 (2.31 and later): calls are not reported, parents are NULL
 
 	processes []*Process
 	now, step uint64 // ns on the run's clock
@@ -79,6 +80,9 @@ func New(name, release string) *Scenario {
 	}
 	return s
 }
+
+// callsReported tells whether calls of the application are events.
+func (s *Scenario) callsReported() bool { return s.minor >= 28 && !s.Rearch }
 
 func (s *Scenario) fail(format string, args ...any) {
 	if s.err == nil {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"slices"
+	"strings"
+
+	"ncclotf2/hidden"
+	"ncclotf2/shard"
+)
+
+// Bits of NCCL's activation mask.
+const (
+	netPlugin = 1 << 7
+	collAPI   = 1 << 9
+)
+
+// describeHidden says what the processes' libraries did not tell: the keys of package hidden, in its order.
+func (a *archive) describeHidden(ps *properties) {
+	requests := false
+	for _, p := range a.ordered() {
+		requests = requests || p.process.Counts.Starts["NetPlugin"] > 0
+	}
+	var keys []string
+	grave := 0
+	for _, p := range a.ordered() {
+		if p.process.Import != nil {
+			continue
+		}
+		for _, t := range hidden.Of(placeOf(p.process, requests)) {
+			switch {
+			case slices.Contains(keys, t.Key):
+			case t.Grave:
+				keys = slices.Insert(keys, grave, t.Key)
+				grave++
+			default:
+				keys = append(keys, t.Key)
+			}
+		}
+	}
+	if len(keys) > 0 {
+		ps.add(prefix+"HIDDEN", strings.Join(keys, ", "))
+	}
+}
+
+// placeOf is what a process tells of its library. requests: some process has seen requests of a network plugin.
+func placeOf(p *shard.Process, requests bool) hidden.Place {
+	place := hidden.Place{
+		Library: p.Library, Version: p.LibraryVersion, GPUs: p.Architectures,
+		Network: !requests && p.Masks.Record&netPlugin != 0,
+		Calls:   callsUnseen(p),
+		Getenv:  func(name string) string { return p.LibrarySettings[name] },
+	}
+	for _, c := range p.Comms {
+		if c.NNodes > 0 {
+			place.NodeRanks = append(place.NodeRanks, (c.NRanks+c.NNodes-1)/c.NNodes)
+		}
+	}
+	return place
+}
+
+// callsUnseen tells whether no call came of a process whose collectives did, though the API has them and they were wanted.
+func callsUnseen(p *shard.Process) bool {
+	n := p.Counts.Starts
+	return p.APIVersion > 4 && p.Masks.Record&collAPI != 0 && n["Coll"] > 0 && n["CollApi"]+n["GroupApi"] == 0
+}
