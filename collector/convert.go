@@ -8,6 +8,7 @@ import (
 
 	"ncclotf2/config"
 	"ncclotf2/plugin/shm"
+	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
@@ -20,7 +21,7 @@ const convertedSuffix = ".done"
 //
 // What the launcher said of the process is not in spool files.
 func Convert(spoolFile, experiment string) (err error) {
-	file, err := os.Open(spoolFile)
+	file, err := regular.OpenOwn(spoolFile)
 	if err != nil {
 		return err
 	}
