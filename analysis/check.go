@@ -6,10 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regular"
 )
 
 // CheckOptions says how to check; nil means the zero value.
@@ -145,7 +145,7 @@ func (c *eventCheck) markers() {
 
 // headerEvents reads the number of the last event from the header of an event file's last chunk.
 func headerEvents(path string, chunkSize uint64) (uint64, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return 0, err
 	}

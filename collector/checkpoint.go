@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
@@ -36,7 +37,7 @@ func (r *recording) checkpoint() error {
 // rewind brings the shard of a dead collector back to its last checkpoint and returns its description then; nil if
 // there never was one.
 func rewind(path string) (*shard.Process, error) {
-	text, err := os.ReadFile(filepath.Join(path, checkpointFile))
+	text, err := regular.ReadOwn(filepath.Join(path, checkpointFile), shard.MaxDescription)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {

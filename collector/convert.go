@@ -11,6 +11,7 @@ import (
 
 	"ncclotf2/config"
 	"ncclotf2/plugin/shm"
+	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
@@ -30,7 +31,7 @@ const (
 //
 // What the launcher said of the process is not in spool files.
 func Convert(spoolFile, experiment string) (err error) {
-	file, err := shard.OpenRegular(spoolFile)
+	file, err := regular.OpenOwn(spoolFile)
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"ncclotf2/plugin/shm"
+	"ncclotf2/regular"
+	"ncclotf2/shard"
 )
 
 // Status is how the recording of one process stands.
@@ -146,7 +147,7 @@ func (c *live) publish() error {
 
 // readStatus reads what a collector has published; nil if it has not.
 func readStatus(shardPath string) (*Status, error) {
-	text, err := os.ReadFile(filepath.Join(shardPath, statusFile))
+	text, err := regular.ReadOwn(filepath.Join(shardPath, statusFile), shard.MaxDescription)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/plugin/shm"
+	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
@@ -528,18 +529,22 @@ func text(b []byte, name, s string) []byte {
 
 // eachLine calls take with each line of a transcript.
 func eachLine(path string, take func(line []byte) error) error {
-	file, err := os.Open(path)
+	file, err := regular.OpenOwn(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	zip, err := gzip.NewReader(bufio.NewReader(file))
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	zip, err := regular.Gunzip(file, info.Size())
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	in := bufio.NewReaderSize(zip, 1<<16)
 	for {
-		line, err := in.ReadBytes('\n')
+		line, err := regular.Line(in)
 		if err == io.EOF && len(line) == 0 {
 			return nil
 		}

@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/klauspost/compress/gzip"
+	"ncclotf2/regular"
 )
 
 // Profile is a profile that was opened. It is for one goroutine.
@@ -34,7 +34,7 @@ type File struct {
 
 // Open opens the profile path.
 func Open(path string) (*Profile, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +83,19 @@ func read(r io.ReaderAt, size int64, path string) (*Profile, error) {
 	return p, p.openValues(ids)
 }
 
+// maxAnchor is what an anchor has at most: trees of a million call paths take a tenth.
+const maxAnchor = 1 << 30
+
 // anchorText reads the anchor, which may be compressed.
 func anchorText(anchor section) ([]byte, error) {
+	if anchor.size > maxAnchor {
+		return nil, corrupt("%d bytes", anchor.size)
+	}
 	b, err := anchor.read(0, anchor.size)
 	if err != nil || !bytes.HasPrefix(b, []byte{0x1f, 0x8b}) {
 		return b, err
 	}
-	z, err := gzip.NewReader(bytes.NewReader(b))
+	z, err := regular.Gunzip(bytes.NewReader(b), anchor.size)
 	if err != nil {
 		return nil, corrupt("compressed: %v", err)
 	}

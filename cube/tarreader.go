@@ -48,12 +48,16 @@ const (
 	tarExtended = 'x' // the size of members of 8 GiB and more
 )
 
+// maxBlank is how many empty bytes end a tar file at the latest: tar fills up its last record of 10 KiB with them.
+const maxBlank = 1 << 20
+
 // scanTar lists the members of a file. It goes from header to header as the reference reader does, and refuses what that
 // reader would step over or read as something else.
 func scanTar(r io.ReaderAt, size int64) ([]member, error) {
 	var list []member
 	file := section{r, 0, size}
 	large := int64(-1) // the size that an extended header gives for the next member
+	blank := int64(0)  // bytes of the empty blocks before this one
 	for at := int64(0); at < size; {
 		h, err := file.read(at, min(tarBlock, size-at))
 		if err != nil {
@@ -61,8 +65,12 @@ func scanTar(r io.ReaderAt, size int64) ([]member, error) {
 		}
 		if zero(h) {
 			at += tarBlock
+			if blank += tarBlock; blank >= maxBlank {
+				break // a sparse file may go on for ever
+			}
 			continue
 		}
+		blank = 0
 		m, typeflag, err := readTarHeader(h)
 		if err != nil {
 			return nil, fmt.Errorf("byte %d: %w", at, err)

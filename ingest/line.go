@@ -10,9 +10,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
+
+	"ncclotf2/regular"
 )
 
 // line is a line of input: a record of the minimal profiler or of Inspector. Members that a record has not got are nil
@@ -209,7 +210,7 @@ const maxLine = 4 << 20
 // eachLine calls f with each line of a file and its number, from 1. last tells that the line has no end: it is the last, and
 // perhaps cut off. Empty lines are left out.
 func eachLine(path string, f func(number int, text []byte, last bool) error) error {
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

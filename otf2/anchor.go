@@ -5,8 +5,11 @@ package otf2
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
+
+	"ncclotf2/regular"
 )
 
 // Anchor is the content of an archive's anchor file, <archive>.otf2, the file by which an archive is opened.
@@ -131,21 +134,38 @@ func checkPropertyName(name string) error {
 // ReadAnchor reads the anchor file at path. It returns what it finds also for archives that Open refuses, such
 // as compressed ones. Errors are *FormatError or those of the operating system.
 func ReadAnchor(path string) (*Anchor, error) {
-	f, err := os.Open(path)
-	if err != nil {
+	b, err := readAnchor(path)
+	if errors.Is(err, regular.ErrTooLarge) {
+		return nil, &FormatError{File: path, Location: UndefinedLocation, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+	} else if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	const tooMuch = 16 << 20 // later formats may append; no anchor is near this
-	b, err := readLimited(f, tooMuch)
-	if err != nil {
-		return nil, &FormatError{File: path, Location: UndefinedLocation, Err: err}
 	}
 	a, offset, err := parseAnchor(b)
 	if err != nil {
 		return nil, &FormatError{File: path, Location: UndefinedLocation, Offset: int64(offset), Err: err}
 	}
 	return a, nil
+}
+
+// readAnchor reads the bytes of an anchor file.
+func readAnchor(path string) ([]byte, error) {
+	const tooMuch = 16 << 20 // later formats may append; no anchor is near this
+	b, err := regular.Read(path, tooMuch)
+	return b, irregular(err)
+}
+
+// irregular makes an ErrNotSupported of a file that is no regular one.
+func irregular(err error) error {
+	if errors.Is(err, regular.ErrIrregular) {
+		return fmt.Errorf("otf2: %w: %w", ErrNotSupported, err)
+	}
+	return err
+}
+
+// openRegular opens a file of an archive for reading.
+func openRegular(path string) (*os.File, error) {
+	f, err := regular.Open(path)
+	return f, irregular(err)
 }
 
 // parseAnchor decodes an anchor; offset is where decoding stopped.

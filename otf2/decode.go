@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 )
 
 // fieldDecoder decodes the fields of one record. Its first error sticks and everything after it is zero, so that
@@ -143,15 +142,6 @@ func count[T number](d *fieldDecoder, n T, size int) int {
 		return 0
 	}
 	return int(n)
-}
-
-// readLimited reads all of r, refusing more than limit bytes.
-func readLimited(r io.Reader, limit int64) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("%w: more than %d bytes", ErrCorrupt, limit)
-	}
-	return b, err
 }
 
 // byteOrder returns how a chunk that begins with b is to be read.

@@ -5,6 +5,7 @@ package otf2
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -386,16 +387,17 @@ func (r *recovery) otherChunkSize(path string, s *scanned, table *recordTable, s
 	return true
 }
 
-// zeroed reports whether a file holds nothing but zeros, as a machine's crash may leave it.
+// zeroed reports whether a file holds nothing but zeros, as a machine's crash may leave it, as far as its first chunk can
+// reach: behind that nothing can be understood.
 func zeroed(path string) bool {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	buf := make([]byte, 64<<10)
+	buf, in := make([]byte, 64<<10), io.LimitReader(f, MaxChunkSize)
 	for {
-		n, err := f.Read(buf)
+		n, err := in.Read(buf)
 		for _, b := range buf[:n] {
 			if b != 0 {
 				return false

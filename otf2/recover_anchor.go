@@ -29,7 +29,7 @@ func (r *recovery) readAnchor() error {
 	case errors.Is(err, fs.ErrNotExist):
 		r.anchorFlaw = "it was missing"
 	case errors.As(err, &fe) && !errors.Is(err, ErrNotSupported):
-		b, rerr := os.ReadFile(path)
+		b, rerr := readAnchor(path)
 		if rerr != nil {
 			return rerr
 		}
@@ -166,7 +166,7 @@ func (r *recovery) finishAnchor() {
 		r.whole(path, 0)
 		return
 	}
-	b, err := os.ReadFile(path)
+	b, err := readAnchor(path)
 	if err != nil || len(b) < anchorDefs+8 {
 		r.fail(path, 0, fmt.Sprintf("cannot be read again: %v", err))
 		return

@@ -84,7 +84,7 @@ func (r *recovery) renumber(path string, s *scanned, c *countedChange) {
 
 // copyStart copies the first size bytes of a file.
 func copyStart(out *os.File, path string, size int64) error {
-	in, err := os.Open(path)
+	in, err := openRegular(path)
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,7 @@ package otf2
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 )
 
 // frames walks the records of a chunked file for repair. Unlike the readers it keeps nothing but where records
@@ -42,7 +40,7 @@ type scanned struct {
 // walk reads a file from start to end. The error is one of reading the file; damage is scanned.flaw. With resync
 // it goes on at the next chunk behind damage, and flaw is the first one.
 func (f *frames) walk(path string, resync bool) (*scanned, error) {
-	file, err := os.Open(path)
+	file, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +48,6 @@ func (f *frames) walk(path string, resync bool) (*scanned, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("otf2: %s is no regular file: %w", path, ErrNotSupported)
 	}
 	s := &scanned{size: info.Size()}
 	buf := make([]byte, min(f.chunk, s.size))
@@ -254,7 +249,7 @@ func checkIDMap(d *fieldDecoder) {
 // deduceChunkSize finds the size of a file's chunks from the file itself: the first chunk ends with zero bytes,
 // and the second begins with a header. It returns 0 for files of one chunk, and where damage hides the border.
 func deduceChunkSize(path string, table *recordTable, stamped bool) (uint64, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return 0, err
 	}

@@ -19,6 +19,7 @@ import (
 	"ncclotf2/need"
 	"ncclotf2/otf2"
 	"ncclotf2/otf2/otf2print"
+	"ncclotf2/printable"
 )
 
 // output runs a reference tool, bounded in time because it may loop on broken files, and returns its output.
@@ -34,7 +35,12 @@ func output(t *testing.T, name string, args ...string) string {
 	if err != nil || stderr.Len() > 0 {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, stderr.Bytes())
 	}
-	return string(out)
+	// Names that hold a tab or worse are shown otherwise; all else is the same byte for byte.
+	lines := strings.Split(string(out), "\n")
+	for i := range lines {
+		lines[i] = printable.Name(lines[i])
+	}
+	return strings.Join(lines, "\n")
 }
 
 func text(t *testing.T, write func(*bytes.Buffer) error) string {

@@ -4,7 +4,6 @@ package otf2
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
@@ -85,14 +84,11 @@ func (s *fileSource) release(f openFile) {
 }
 
 func (s *fileSource) open() (*os.File, error) {
-	f, err := os.Open(s.path)
+	f, err := openRegular(s.path)
 	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("no regular file: %w", ErrNotSupported)
-	}
 	if err != nil {
 		f.Close()
 		return nil, err

@@ -3,12 +3,13 @@
 package profile
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
+	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
@@ -167,12 +168,11 @@ func (a *Aggregate) Write(w io.Writer) error { return json.NewEncoder(w).Encode(
 
 // Open reads an aggregate from a file of an experiment directory.
 func Open(path string) (*Aggregate, error) {
-	f, err := shard.OpenRegular(path)
+	text, err := regular.ReadOwn(path, shard.MaxDescription)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	a, err := Read(bufio.NewReader(f))
+	a, err := Read(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

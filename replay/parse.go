@@ -5,32 +5,36 @@ package replay
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
+
+	"ncclotf2/regular"
 )
 
 // eachLine calls f with each line of a gzipped JSON-lines file, from line 1, and gives the number of
 // lines. Errors name the file and the line.
 func eachLine(path string, f func(line []byte) error) (int, error) {
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return 0, err
 	}
 	defer file.Close()
-	zip, err := gzip.NewReader(bufio.NewReader(file))
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	zip, err := regular.Gunzip(file, info.Size())
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, cutOff(err))
 	}
 	in := bufio.NewReaderSize(zip, 1<<16)
 	for n := 0; ; n++ {
-		line, err := in.ReadBytes('\n')
+		line, err := regular.Line(in)
 		switch {
 		case err == io.EOF && len(line) == 0:
 			return n, nil

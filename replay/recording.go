@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"ncclotf2/regular"
 )
 
 // Pointer is an address or another opaque 64-bit number, written in hex in the recordings; 0 is NULL.
@@ -280,11 +282,14 @@ type Kernel struct {
 	PTimers []*[2]uint64 `json:"pTimers"`
 }
 
+// maxRun is what a run.json has at most: some hundred bytes for each process.
+const maxRun = 64 << 20
+
 // Load reads the recording in a folder. An error names file and line.
 func Load(dir string) (*Recording, error) {
 	rec := &Recording{Name: filepath.Base(filepath.Clean(dir)), Dir: dir}
 	path := filepath.Join(dir, "run.json")
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, maxRun)
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 
 	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"ncclotf2/regular"
 )
 
 // placed is what became of the event files.
@@ -97,7 +97,7 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	}
 	from := filepath.Join(l.part.dir, strconv.FormatUint(uint64(l.number), 10)+".evt")
 	chunk := l.part.process.EventChunkSize
-	info, err := regular(from)
+	info, err := ownFile(from)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		out.problem(i, "%s, location %d: the event file was not taken: %v", l.part.id(), l.number, err)
 		return writeEmpty(to)
@@ -196,7 +196,7 @@ var linkFile = os.Link
 // copyFile copies at most limit bytes of a file. On one file system the kernel does it without
 // moving the data where it can.
 func copyFile(from, to string, limit int64) error {
-	in, err := shard.OpenRegular(from)
+	in, err := regular.OpenOwn(from)
 	if err != nil {
 		return err
 	}

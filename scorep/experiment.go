@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
@@ -201,7 +202,7 @@ func shardState(dir, host string, now time.Time) (State, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	f, err := shard.OpenRegular(filepath.Join(dir, lockFile))
+	f, err := regular.OpenOwn(filepath.Join(dir, lockFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return unfinishedElsewhere, nil
 	} else if err != nil {

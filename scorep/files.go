@@ -41,8 +41,8 @@ func newFile(path string) (*os.File, error) {
 // private takes the group's and others' rights to a file away that a writer of package otf2 has made.
 func private(path string) error { return os.Chmod(path, shard.FileMode) }
 
-// regular refuses what is no file of its own: links, pipes, devices.
-func regular(path string) (fs.FileInfo, error) {
+// ownFile refuses what is no file of its own: links, pipes, devices.
+func ownFile(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is no regular file", path)

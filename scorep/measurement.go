@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regular"
 )
 
 // measurement is the trace of a Score-P measurement, or of another tool that writes the same: what it says of its
@@ -203,7 +204,7 @@ func (m *measurement) hostOf(n otf2.SystemTreeNodeRef) (name string, node otf2.S
 
 // configuredTimer reads which timer Score-P was set to from the copy of its settings in the experiment directory.
 func configuredTimer(path string) timer {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return unknownTimer
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regular"
 )
 
 // Names of files in an experiment directory and in a shard.
@@ -112,23 +112,9 @@ func createNew(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, FileMode)
 }
 
-// OpenRegular opens a file of an experiment directory for reading. It follows no symbolic link and does
-// not wait, as it would for the other end of a pipe; what is no regular file is an error.
-func OpenRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", path)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
+// MaxDescription is what a shard.json, and what is written beside it, has at most (bytes): 65536 communicator ranks and as many
+// rows of the timeline come to a quarter.
+const MaxDescription = 256 << 20
 
 // takeLock waits for those who look at the very moment whether the shard has a writer (stateOf).
 func takeLock(fd int) error {
@@ -299,7 +285,7 @@ func stateOf(path string) State {
 	if _, err := os.Lstat(filepath.Join(path, doneFile)); err == nil {
 		return Done
 	}
-	lock, err := OpenRegular(filepath.Join(path, lockFile))
+	lock, err := regular.OpenOwn(filepath.Join(path, lockFile))
 	if err != nil {
 		return Dead
 	}
@@ -319,12 +305,7 @@ func Locked(f *os.File) bool {
 
 // Read reads the shard.json of a shard's folder. It refuses other versions of the schema.
 func Read(path string) (*Process, error) {
-	f, err := OpenRegular(filepath.Join(path, processFile))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(f)
+	text, err := regular.ReadOwn(filepath.Join(path, processFile), MaxDescription)
 	if err != nil {
 		return nil, err
 	}

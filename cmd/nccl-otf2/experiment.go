@@ -16,6 +16,7 @@ import (
 
 	"ncclotf2/plugin/shm"
 	"ncclotf2/profile/cubex"
+	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
@@ -108,7 +109,7 @@ func collectorWorks(dir string) bool {
 	if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
 		return false
 	}
-	f, err := os.Open(filepath.Join(dir, "lock"))
+	f, err := regular.OpenOwn(filepath.Join(dir, "lock"))
 	if err != nil {
 		return false
 	}

@@ -113,6 +113,9 @@ func (s *Spool) Refresh() (Round, error) {
 	return Round{Clock: s.clocks[2], Ended: true}, nil
 }
 
+// maxFrame is what a frame holds at most: the plugin's largest are all the strings.
+const maxFrame = 2 * StringSize
+
 // frame reads and applies one frame. Kind 0 is the end; s.cut then says whether it is a proper one.
 func (s *Spool) frame() (kind uint32, err error) {
 	var raw [frameHeadSize]byte
@@ -129,6 +132,9 @@ func (s *Spool) frame() (kind uint32, err error) {
 	// No body is larger than what is left of the file, so a broken length allocates no more than that.
 	if f.Length > uint64(max(0, s.size-s.at-frameHeadSize)) {
 		return s.stop(nil, "a frame is cut off")
+	}
+	if f.Length > maxFrame { // a sparse file has any size
+		return s.stop(nil, fmt.Sprintf("a frame of %d bytes", f.Length))
 	}
 	padded := (f.Length + 7) &^ 7
 	body := make([]byte, padded)

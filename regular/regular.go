@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package regular opens the files of archives, experiment directories and recordings, which others may have made: a pipe in
+// the place of one would keep a reader waiting for ever, a device feed it without end, a sparse or a compressed file unfold to
+// more than there is memory. So only regular files are opened, and only as much is read as such a file can hold.
+package regular
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// Errors that the functions wrap.
+var (
+	ErrIrregular = errors.New("is no regular file") // a folder, a pipe, a device, a socket
+	ErrTooLarge  = errors.New("too large")
+)
+
+// Open opens a file for reading, wherever symbolic links lead. It never waits.
+func Open(path string) (*os.File, error) { return open(path, 0) }
+
+// OpenOwn opens a file of a directory that others may write to: a symbolic link in its place is an error.
+func OpenOwn(path string) (*os.File, error) { return open(path, syscall.O_NOFOLLOW) }
+
+func open(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
+	if errors.Is(err, syscall.ENXIO) { // a socket
+		return nil, fmt.Errorf("%s %w", path, ErrIrregular)
+	} else if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s %w", path, ErrIrregular)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Read reads a file that holds at most limit bytes.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return all(f, limit)
+}
+
+// ReadOwn does so with [OpenOwn].
+func ReadOwn(path string, limit int64) ([]byte, error) {
+	f, err := OpenOwn(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return all(f, limit)
+}
+
+func all(f *os.File, limit int64) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s is %w: %d bytes, and no such file has more than %d", f.Name(), ErrTooLarge, info.Size(), limit)
+	}
+	return io.ReadAll(io.LimitReader(f, limit)) // what is appended meanwhile is left out
+}
+
+// A compressed text is refused that unfolds to more than unfolded bytes and more than ratio times its size: lines of
+// recordings and trees of profiles come to a fiftieth at best, and bombs to a thousandth.
+const (
+	unfolded = 64 << 20
+	ratio    = 250
+)
+
+// Gunzip gives what a gzip file of some size unfolds to; where that is what no such file holds, an error that wraps
+// ErrTooLarge.
+func Gunzip(in io.Reader, size int64) (io.Reader, error) {
+	z, err := gzip.NewReader(bufio.NewReader(in))
+	if err != nil {
+		return nil, err
+	}
+	return &bounded{z, max(unfolded, ratio*size)}, nil
+}
+
+type bounded struct {
+	in   io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.in.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("what it unfolds to is %w", ErrTooLarge)
+	}
+	return n, err
+}
+
+// maxLine is what a line of text has at most.
+const maxLine = 4 << 20
+
+// Line reads a line with its end; at the end of the input what is left and io.EOF. A longer one than 4 MiB gives an error that
+// wraps ErrTooLarge. The line is valid until the next one is read.
+func Line(in *bufio.Reader) ([]byte, error) {
+	line, err := in.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	long := append([]byte(nil), line...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		line, err = in.ReadSlice('\n')
+		if long = append(long, line...); len(long) > maxLine {
+			return nil, fmt.Errorf("a line is %w: more than %d bytes", ErrTooLarge, maxLine)
+		}
+	}
+	return long, err
+}
