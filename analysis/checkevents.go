@@ -129,6 +129,7 @@ func newEventCheck(a *otf2.Archive, fs *findings) *eventCheck {
 	ps := propertiesOf(a.Anchor)
 	_, ours := ps.number("PROCESSES")
 	c.match = newMatcher(fs, c.comms, silent, ps.stretches(), ours)
+	c.match.untold, _ = ps.number("PAUSED::" + byRAS)
 	c.match.merged = ps.merged()
 	return c
 }

@@ -23,6 +23,7 @@ type matcher struct {
 	silent    map[otf2.LocationRef]bool
 	comms     map[otf2.CommRef]*communicator
 
+	untold   uint64               // parts of collectives that the archive says were paused by RAS
 	expected map[otf2.CommRef]int // members that will have the collectives
 	pending  map[collectiveKey]*pendingCollective
 	next     map[memberKey]uint64 // ordinal of the next operation
@@ -220,18 +221,27 @@ func (m *matcher) endCollectives() {
 		if j > i+1 {
 			which += fmt.Sprintf(" to %d", keys[j-1].ordinal)
 		}
-		m.at(m.pairing(), p.first, RuleCollectiveMate, "%s on %q: %s no such operation", which, m.comms[k.comm].name, m.lacking(k.comm, p))
+		if parts := uint64(j-i) * uint64(m.missing(k.comm, p)); parts <= m.untold {
+			m.untold -= parts
+		} else {
+			m.at(m.pairing(), p.first, RuleCollectiveMate, "%s on %q: %s no such operation", which, m.comms[k.comm].name, m.lacking(k.comm, p))
+		}
 		i = j
 	}
 }
 
+// missing counts the members that have not got a collective.
+func (m *matcher) missing(ref otf2.CommRef, p *pendingCollective) int {
+	n := len(m.comms[ref].members)
+	for _, w := range p.seen {
+		n -= bits.OnesCount64(w)
+	}
+	return n
+}
+
 // lacking names the members that have not got a collective: "ranks 2, 5 have".
 func (m *matcher) lacking(ref otf2.CommRef, p *pendingCollective) string {
-	comm := m.comms[ref]
-	missing := len(comm.members)
-	for _, w := range p.seen {
-		missing -= bits.OnesCount64(w)
-	}
+	comm, missing := m.comms[ref], m.missing(ref, p)
 	var names []string
 	for rank := range comm.members {
 		if p.seen[rank/64]>>(rank%64)&1 == 0 && len(names) < 8 {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,6 +147,9 @@ func (s *Summary) writeHidden(line func(name, format string, args ...any), alarm
 	}
 }
 
+// byRAS is the counter of what is missing because somebody else has changed NCCL's activation mask.
+const byRAS = "OPERATIONS_BY_RAS"
+
 // maxGaps is how many gaps the text names.
 const maxGaps = 8
 
@@ -172,7 +176,13 @@ func (s *Summary) writePaused(line func(name, format string, args ...any)) {
 		line(head, "on request: %s more", count(int(n)-maxGaps, "stretch", "stretches"))
 		head = ""
 	}
-	if text := counters(s.Paused); text != "none" {
+	onRequest := maps.Clone(s.Paused)
+	if n := onRequest[byRAS]; n > 0 {
+		line(head, "paused by RAS: %s", count(int(n), "operation that NCCL made and did not tell", "operations that NCCL made and did not tell"))
+		head = ""
+		delete(onRequest, byRAS)
+	}
+	if text := counters(onRequest); text != "none" {
 		line(head, "on request: %s events of NCCL", text)
 	}
 }

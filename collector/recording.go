@@ -529,6 +529,11 @@ func (r *recording) snapshot() {
 	p.Counts.NullHandles = h.NullHandles
 	p.Counts.Network = r.model.Network()
 	p.Counts.Paused = shm.ByName(&h.Paused)
+	for i := range p.Comms {
+		if n := p.Comms[i].Untold; n > 0 {
+			p.Counts.Paused["OperationsByRAS"] += n
+		}
+	}
 	p.Counts.Filtered = shm.ByName(&h.Filtered)
 	p.Counts.Lost = make(map[string]map[string]uint64)
 	for reason := range h.Lost {

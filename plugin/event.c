@@ -160,6 +160,7 @@ ncclotf2_result ncclotf2_stop(void *eHandle) {
   if (!unit.base) return NCCLOTF2_SUCCESS;
   if (__builtin_expect(__atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_ACQUIRE), 0)) ncclotf2_cupti_stopped(unit.handle);
   record_unit(unit, NCCLOTF2_CALLBACK_STOP, 0, 0, 0, NCCLOTF2_CLASS_STOP);
+  ncclotf2_mask_look(unit.base);
   if (__builtin_expect(__atomic_load_n(&ncclotf2_fast.scorep, __ATOMIC_ACQUIRE), 0))
     ncclotf2_scorep_stopped(unit.base, unit.handle);
   return NCCLOTF2_SUCCESS;

@@ -17,6 +17,7 @@
 #include "cupti.h"
 #include "handle.h"
 #include "intern.h"
+#include "mask.h"
 #include "ring.h"
 #include "scorep.h"
 #include "session.h"
@@ -314,6 +315,7 @@ ncclotf2_start(void *context, void **eHandle, const struct ncclotf2_descr_v7 *d,
     if (!ncclotf2_start_unusual(base, call, eHandle)) return NCCLOTF2_SUCCESS;
   }
 
+  if (api.version >= 7 && bit & NCCLOTF2_CALLS) ncclotf2_mask_look(base);
   const uint64_t ticks = ncclotf2_ticks();
   const unsigned type = (unsigned)__builtin_ctzll(bit);
   if (__builtin_expect(comm == NCCLOTF2_NONE && index < NCCLOTF2_CONTEXT_BIT, 0))

@@ -199,7 +199,7 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     begin_cupti(early);
     ncclotf2_scorep_begin(args->api.version, args->caller);
   }
-  ncclotf2_mask_ask(args->mask, args->api, ncclotf2_consumer_ready());
+  ncclotf2_mask_ask(args->mask, args->api.version, args->api.known, ncclotf2_consumer_ready());
   ncclotf2_consumer_messages();
 done:
   pthread_mutex_unlock(&ncclotf2_life);

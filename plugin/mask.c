@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mask.h"
 
+#include "abi_v7.h"
+#include "clock.h"
 #include "config.h"
 #include "log.h"
+#include "ring.h"
 #include "session.h"
 
 enum { WORDS_MOST = 8 }; /* copies of libnccl in one process */
@@ -12,6 +15,8 @@ static struct {
   bool asked;
 } words[WORDS_MOST];
 static unsigned word_count;
+
+struct ncclotf2_watched ncclotf2_watched;
 
 enum { STAMPS = 1u << NCCLOTF2_KERNEL_CH };
 
@@ -34,19 +39,35 @@ static void tell(uint32_t stamps, bool late) {
                       "NCCL_ALLGATHERV_ENABLE=0 in all processes of the job makes them safe");
 }
 
-static void ask(int *word, struct ncclotf2_api api, bool late) {
+static void ask(int *word, unsigned version, uint32_t known, bool late) {
   struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
-  const bool safe = api.version >= 7 || !late;
+  const bool safe = version >= 7 || !late;
   uint32_t withheld = __atomic_load_n(&header->withheld, __ATOMIC_RELAXED);
-  const bool known = withheld & STAMPS;
+  const bool told = withheld & STAMPS;
   if (!safe) withheld |= STAMPS;
-  const uint32_t wanted = __atomic_load_n(&header->event_mask, __ATOMIC_ACQUIRE) & api.known;
+  const uint32_t wanted = __atomic_load_n(&header->event_mask, __ATOMIC_ACQUIRE) & known;
   __atomic_store_n(&header->withheld, withheld, __ATOMIC_RELEASE);
-  tell(wanted & withheld & STAMPS, !known);
+  tell(wanted & withheld & STAMPS, !told);
   __atomic_store_n(word, (int)(wanted & ~withheld), __ATOMIC_RELAXED);
+  if (version < 7 || word_count != 1) return;
+  ncclotf2_watched.asked = ncclotf2_watched.seen = wanted & ~withheld;
+  __atomic_store_n(&ncclotf2_watched.word, word, __ATOMIC_RELEASE);
 }
 
-void ncclotf2_mask_ask(int *word, struct ncclotf2_api api, bool ready) {
+void ncclotf2_mask_changed(uint8_t *base, uint32_t now) {
+  uint32_t before = __atomic_load_n(&ncclotf2_watched.seen, __ATOMIC_RELAXED);
+  if (before == now || !__atomic_compare_exchange_n(&ncclotf2_watched.seen, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    return; /* another thread tells */
+  const uint64_t ticks = ncclotf2_ticks();
+  unsigned loss;
+  struct ncclotf2_record *at = ncclotf2_reserve(base, sizeof *at, NCCLOTF2_CLASS_STOP, ticks, &loss);
+  if (!at) return;
+  *at = (struct ncclotf2_record){.ticks = ticks, .kind = NCCLOTF2_RECORD_MASK, .units = 1, .aux = now, .arg = before};
+  ncclotf2_commit(base, sizeof *at);
+  ncclotf2_ticks_recorded(ticks);
+}
+
+void ncclotf2_mask_ask(int *word, unsigned version, uint32_t known, bool ready) {
   unsigned i = 0;
   while (i < word_count && words[i].word != word) i++;
   if (i == WORDS_MOST) return;
@@ -55,10 +76,14 @@ void ncclotf2_mask_ask(int *word, struct ncclotf2_api api, bool ready) {
     words[i].word = word;
     words[i].asked = false;
     word_count++;
+    if (word_count > 1) __atomic_store_n(&ncclotf2_watched.word, NULL, __ATOMIC_RELAXED); /* whose callback it is, cannot be told */
   }
   if (!ready || words[i].asked) return;
-  ask(word, api, late);
+  ask(word, version, known, late);
   words[i].asked = true;
 }
 
-void ncclotf2_mask_forget(void) { word_count = 0; }
+void ncclotf2_mask_forget(void) {
+  __atomic_store_n(&ncclotf2_watched.word, NULL, __ATOMIC_RELAXED);
+  word_count = 0;
+}

@@ -67,6 +67,37 @@ func (m *Model) edge(t uint64, r *shm.Record) {
 	m.enqueue(c, &plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
 }
 
+// maskChanged tells that somebody else has changed what NCCL reports: RAS, which does so for all ranks at one time. What is
+// missing by that is known when NCCL reports again, see untold.
+func (m *Model) maskChanged(t uint64, r *shm.Record) {
+	m.oddity(OddMaskChanged)
+	const operations = 1<<shm.EventColl | 1<<shm.EventP2p | 1<<shm.EventCollApi | 1<<shm.EventP2pApi
+	off := r.Aux&operations == 0
+	text, mode := "paused by RAS", otf2.MeasurementOff
+	switch {
+	case !off && uint32(r.Arg)&operations == 0:
+		text, mode = "goes on", otf2.MeasurementOn
+	case !off:
+		text = "changed by RAS"
+	}
+	m.mark(nil, t, SeverityHigh, CategoryRecording, fmt.Sprintf(
+		"recording %s (or another that wrote NCCL's activation mask): of the events asked for NCCL tells %#x, before %#x", text, r.Aux, r.Arg))
+	for _, c := range m.comms {
+		if c == nil || !c.announced || c.final || c.off == off {
+			continue
+		}
+		c.off = off
+		m.enqueue(c, &plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
+	}
+}
+
+// pausedByRAS tells of n operations before op, from an ordinal on, that NCCL made and did not report.
+func (m *Model) pausedByRAS(c *commRank, op *operation, ordinal, n uint64) {
+	c.Untold += n
+	m.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording, fmt.Sprintf(
+		"%s rank %d: paused by RAS (or another that wrote NCCL's activation mask): %s %d-%d before this were made and not told", c.label, c.Rank, op.name, ordinal, ordinal+n-1))
+}
+
 // enqueue adds a plan to the queue of its communicator rank. Recording is switched off after the calls that
 // are still chosen, so plans that come then belong to those.
 func (m *Model) enqueue(c *commRank, p *plan, t uint64) {

@@ -203,6 +203,8 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 		m.applicationMark(th, t, r)
 	case shm.RecordEdge:
 		m.edge(t, r)
+	case shm.RecordMask:
+		m.maskChanged(t, r)
 	case shm.RecordCupti:
 		m.takeActivity(t, r)
 	case shm.RecordCuptiClock:

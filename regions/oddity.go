@@ -38,6 +38,7 @@ const (
 	OddCrossingPhase                     // application phase that began or ended inside an NCCL group only: moved to the group's end
 	OddDeepPhase                         // application phase inside too many others: not drawn
 	OddTimesDiffer                       // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
+	OddMaskChanged                       // change of NCCL's activation mask by somebody else than the plugin: RAS
 	numOddities
 )
 
@@ -49,7 +50,7 @@ var oddityNames = [numOddities]string{
 	"REPEATED_STEPS", "UNSTOPPED_STEPS", "FORGOTTEN_EVENTS", "UNPLACED_TRANSFERS", "UNSIZED_TRANSFERS",
 	"REPEATED_NET_STOPS", "UNKNOWN_NET_EVENTS", "IMPLAUSIBLE_CHANNEL_TIMES",
 	"STRAY_PHASE_ENDS", "UNFINISHED_PHASES", "CROSSING_PHASES", "DEEP_PHASES",
-	"GPU_TIMES_DIFFER",
+	"GPU_TIMES_DIFFER", "MASK_CHANGED_BY_RAS",
 }
 
 func (m *Model) oddity(o oddity) { m.oddities[o]++ }

@@ -9,6 +9,10 @@ import "ncclotf2/shard"
 type sequence struct {
 	shard.Sequence
 	lasting bool // no digests but the last
+	blank   bool // operations are missing in it
+
+	told  uint64 // NCCL's number of the collective that is to come; 0 before the first
+	graph bool   // some were of graphs: NCCL counts their replays, or does not
 }
 
 // FNV-1a, 64 bits.
@@ -23,6 +27,9 @@ func (s *sequence) next(values ...uint64) uint64 {
 	if s.Count == 0 {
 		s.Last = hashStart
 	}
+	if s.blank {
+		values = nil
+	}
 	for _, v := range values {
 		for range 8 {
 			s.Last = (s.Last ^ v&0xff) * hashPrime
@@ -34,6 +41,30 @@ func (s *sequence) next(values ...uint64) uint64 {
 		s.Digests = append(s.Digests, s.Last)
 	}
 	return s.Count - 1
+}
+
+// skip leaves places for operations that were not told. What they were is not known, so digests are 0 from there on.
+func (s *sequence) skip(n uint64) {
+	s.blank, s.Last = true, 0
+	if !s.lasting {
+		s.Digests = append(s.Digests, make([]uint64, (s.Count%shard.DigestStep+n)/shard.DigestStep)...)
+	}
+	s.Count += n
+}
+
+// untold is how many collectives NCCL has counted, by the number of the one that is to be written, and not told since the
+// last one. From API v7 on (NCCL 2.31) that happens where RAS has changed the activation mask. With graphs, and where the
+// settings left operations out, numbers do not tell.
+func (m *Model) untold(c *commRank, s *sequence, op *operation) (n uint64) {
+	if !op.task || op.copied || m.process.APIVersion < 7 {
+		return 0
+	}
+	s.graph = s.graph || op.plan.graph
+	if s.told > 0 && op.seq > s.told && !s.graph && len(c.Gaps) == 0 {
+		n = op.seq - s.told
+	}
+	s.told = max(s.told, op.seq+1)
+	return n
 }
 
 func (c *commRank) sequence(key string) *sequence {

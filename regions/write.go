@@ -248,7 +248,12 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 		ordinal = s.next(bytes)
 		s.Bytes += bytes
 	} else {
-		ordinal = c.sequence(op.name).next(op.shared(count * DatatypeSize(datatype))...)
+		s := c.sequence(op.name)
+		if n := m.untold(c, s, op); n > 0 {
+			m.pausedByRAS(c, op, s.Count, n)
+			s.skip(n)
+		}
+		ordinal = s.next(op.shared(count * DatatypeSize(datatype))...)
 	}
 	if op.task && !op.p2p {
 		a.Uint64(AttrSeq, op.seq)

@@ -206,6 +206,9 @@ func firstLast(tracks []track) (count uint64, differ bool) {
 	first := make(map[uint64]*shard.Sequence)
 	for i := range tracks {
 		t := &tracks[i].of
+		if t.Last == 0 {
+			continue // operations are missing in it
+		}
 		if f := first[t.Count]; f == nil {
 			first[t.Count] = t
 		} else if t.Count < count && (t.Last != f.Last || t.Bytes != f.Bytes) {
@@ -221,7 +224,7 @@ func firstDigest(tracks []track) (index int, found bool) {
 		var digest uint64
 		have := 0
 		for _, t := range tracks {
-			if i >= len(t.of.Digests) {
+			if i >= len(t.of.Digests) || t.of.Digests[i] == 0 {
 				continue
 			}
 			if have > 0 && t.of.Digests[i] != digest {

@@ -241,6 +241,10 @@ type Comm struct {
 
 	Begun uint64 `json:"begun,omitempty"` // when the latest of its operations that were recorded was called, or enqueued
 
+	// Untold are the collectives that NCCL counted and did not report, because somebody else than the plugin (RAS) had
+	// changed the activation mask. They have their places in Sequences.
+	Untold uint64 `json:"untold,omitempty"`
+
 	// Gaps are the parts of its operations that were not recorded on request, in order.
 	Gaps []Gap `json:"gaps,omitempty"`
 }
@@ -262,6 +266,7 @@ const DigestStep = 64
 // Sequence is a short digest of the operations of one function on one communicator rank, in order.
 type Sequence struct {
 	Count uint64 `json:"count"`
+	// Digests are 0 from where operations are missing on: they cannot be compared.
 	// Digests[i] is a running hash over the first (i+1)·DigestStep operations (what all members must
 	// have alike: element count, datatype, root); Last is the hash over all of them.
 	Digests []uint64 `json:"digests"`

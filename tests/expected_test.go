@@ -24,6 +24,7 @@ type operation struct {
 
 	begin, end  uint64 // archives: of the region around it
 	source      string // archives: TIMING_SOURCE
+	ordinal     int64  // archives: ORDINAL
 	uncertainty int64  // archives: UNCERTAINTY, −1 where there is none
 	id, plan    handle // archives: EVENT_ID, PLAN_ID
 	send, recv  string // archives: SENDBUFF_CLASS, RECVBUFF_CLASS

@@ -182,6 +182,50 @@ var groupHazards = []hazard{
 		},
 	},
 	{
+		name: "mask-changed-by-ras", releases: []string{v7},
+		what:    "RAS sets the activation mask for the whole job (ncclras CONTROL PROFILER_MASK), at one time and so at other operations on each rank",
+		outcome: "NCCL's numbers say how many collectives are missing: they keep their places (ORDINAL), so that later ones match; marked, counted (PAUSED::OPERATIONS_BY_RAS), and told as paused by RAS",
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
+			reduceAgain(s, ranks, 3)
+			ranks[0].Untold("AllReduce", 3)
+			ranks[1].Call(allReduce)
+			ranks[1].Untold("AllReduce", 3)
+			s.Advance(500)
+			ranks[0].Call(allReduce)
+			s.Advance(500)
+			reduceAgain(s, ranks, 100)
+		}),
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 208)
+			properties := o.properties()
+			if got := properties["NCCL_OTF2::PAUSED::OPERATIONS_BY_RAS"]; got != "6" {
+				o.t.Errorf("paused by RAS: %q, want 6", got)
+			}
+			for _, name := range []string{"NCCL_OTF2::SEQUENCES_DIFFER", "OTF2::MPI_COMMUNICATION_COMPLETE"} {
+				if got := properties[name]; got != "false" && got != "" && got != "0" {
+					o.t.Errorf("%s is %s", name, got)
+				}
+			}
+			ordinals := make(map[int64]int)
+			for _, op := range o.operationsOf("AllReduce") {
+				ordinals[op.ordinal]++
+			}
+			for ordinal := range int64(107) {
+				want := 2
+				switch ordinal {
+				case 3, 6:
+					want = 1
+				case 4, 5:
+					want = 0
+				}
+				if ordinals[ordinal] != want {
+					o.t.Errorf("operation %d: on %d ranks, want %d", ordinal, ordinals[ordinal], want)
+				}
+			}
+			o.want("markers", o.markers("NCCL recording"), 2)
+		},
+	},
+	{
 		name: "all-to-all-as-messages", releases: withAPI,
 		what:    "AlltoAll is a series of sends and receives; no event names it (2.28 and later)",
 		outcome: "recognised by its shape: ncclAlltoAll on the thread, AlltoAll with its messages on the ranks",

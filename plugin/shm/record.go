@@ -91,9 +91,10 @@ const (
 	RecordCuptiClock RecordKind = 11 // Handle: cuptiGetTimestamp at Ticks; Arg: how many ticks reading it took; Real
 
 	RecordScorepThread RecordKind = 12 // Aux: tid; Arg: number of a Score-P location that it recorded at
+	RecordMask         RecordKind = 13 // Aux: the types asked for that NCCL tells now; Arg: those that it told before
 )
 
-var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before", "Cupti", "CuptiClock", "ScorepThread"}
+var recordKindNames = [...]string{"", "Thread", "Start", "Stop", "State", "Init", "Finalize", "Mark", "Edge", "Before", "Cupti", "CuptiClock", "ScorepThread", "Mask"}
 
 // Mark is what a RecordMark says.
 type Mark uint8
@@ -364,6 +365,7 @@ var others = [...]recordLayout{
 		{"real", 32, wide, unsafe.Offsetof(rec.Real)},
 	}},
 	RecordScorepThread: {"record", 1, nil},
+	RecordMask:         {"record", 1, nil},
 }
 
 // proxyOpStates is the number of ProxyOp's own states of API v1 … v3: their Aux holds the steps, too.

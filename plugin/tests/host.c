@@ -190,7 +190,7 @@ uint64_t reader_drain(struct reader *reader, void (*each)(uint32_t, const struct
         const struct ncclotf2_record *record =
             (const void *)((const uint8_t *)chunk + NCCLOTF2_CHUNK_HEAD + reader->rings[i].bytes);
         CHECK(record->units && record->units * NCCLOTF2_UNIT <= committed - reader->rings[i].bytes, "units %u", record->units);
-        CHECK(record->kind >= NCCLOTF2_RECORD_THREAD && record->kind <= NCCLOTF2_RECORD_SCOREP_THREAD, "kind %u",
+        CHECK(record->kind >= NCCLOTF2_RECORD_THREAD && record->kind <= NCCLOTF2_RECORD_MASK, "kind %u",
               record->kind);
         CHECK(reader->rings[i].records++ || record->kind == NCCLOTF2_RECORD_THREAD, "a ring begins with kind %u", record->kind);
         if (each) each(i, record, closure);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -84,6 +85,43 @@ static void stamps_that_hang(void) {
     int status;
     CHECK(waitpid(child, &status, 0) == child && status == 0, "NCCL_ALLGATHERV_ENABLE=%s", cases[i].setting ? cases[i].setting : "(unset)");
   }
+}
+
+static struct ncclotf2_record mask_changes[4];
+static unsigned mask_change_count;
+static void note_mask(uint32_t ring, const struct ncclotf2_record *record, void *unused) {
+  (void)ring, (void)unused;
+  if (record->kind == NCCLOTF2_RECORD_MASK) mask_changes[mask_change_count++ % 4] = *record;
+}
+
+/* RAS (NCCL 2.31) sets the word for the whole job; callbacks of what had begun still come. */
+static void mask_changed_by_ras(void) {
+  host_use_stub("ready", 0xf47);
+  int *mask = host_guarded(sizeof *mask);
+  *mask = 0;
+  void *context = NULL, *handle = NULL;
+  EQUAL(ncclProfiler_v7.init(&context, 1, mask, NULL, 1, 2, 0, host_logger), 0, "init");
+  EQUAL(*mask, 0xf47, "mask");
+  struct ncclotf2_descr_v7 call = {.type = 1ULL << NCCLOTF2_COLL_API};
+  *mask |= 0x8000; /* NCCL's own doing: nothing is missing by it */
+  ncclProfiler_v7.startEvent(context, &handle, &call);
+  *mask = 0;
+  ncclProfiler_v7.stopEvent(handle);
+  ncclProfiler_v7.stopEvent(handle);
+  *mask = 0x47;
+  ncclProfiler_v7.startEvent(context, &handle, &call);
+  struct reader *reader = calloc(1, sizeof *reader);
+  reader_drain(reader, note_mask, NULL);
+  free(reader);
+  EQUAL(mask_change_count, 2, "changes");
+  EQUAL(mask_changes[0].aux, 0, "mask");
+  EQUAL(mask_changes[0].arg, 0xf47, "mask before");
+  EQUAL(mask_changes[1].aux, 0x47, "mask");
+  EQUAL(mask_changes[1].arg, 0, "mask before");
+  ncclProfiler_v7.finalize(context);
+  munmap((void *)((uintptr_t)mask & ~4095UL), 4096); /* libnccl is gone */
+  ncclProfiler_v7.stopEvent(handle);
+  ncclProfiler_v7.startEvent(context, &handle, &call);
 }
 
 /* The other versions have nothing that is to be switched off. */
@@ -452,6 +490,7 @@ TEST_MAIN({"the mask is written once per life", mask_is_written_once},
           {"stamps of kernels are not asked for where NCCL hangs with them", stamps_that_hang},
           {"other versions are asked for them", stamps_of_other_versions},
           {"a program is over when its main thread has ended and no other of its own is left", main_thread_ends},
+          {"a mask that somebody else changes is noticed, and not looked at when libnccl may be gone", mask_changed_by_ras},
           {"losses and the collector's words are told at once", told_at_once},
           {"init, finalize, init goes on in the same session", several_lives},
           {"communicators may be initialised at one time", concurrent_inits},
