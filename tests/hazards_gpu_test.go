@@ -63,6 +63,47 @@ var gpuHazards = []hazard{
 		},
 	},
 	{
+		name: "kernels-thrown-away", releases: []string{v7},
+		what:    "a communicator ends with operations whose kernels wait to be told (2.31): some KernelCh never start, some never stop, others of the same operation are whole",
+		outcome: "nothing is lost but those times: the operations are written when the communicator ends, marked as unfinished where a kernel was open",
+		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
+			begin := s.Now()
+			kernel(s, r, task, 0, begin+5, begin+30)
+			r.Progress.Start(r.Context, replay.KernelCh{ChannelID: 1, PTimer: r.App.Process().GPU(begin + 6)}, scenario.Under(task))
+			for range 3 { // of these, nothing is told
+				r.Call(scenario.Op{Func: "AllReduce", NoKernel: true})
+			}
+		}),
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 12)
+			o.atLeast("incomplete", o.oddity("INCOMPLETE_OPERATIONS"), 2)
+		},
+	},
+	{
+		name: "pair-of-kernels", releases: []string{v7},
+		what:    "a send and the receive that it is paired with both get a KernelCh, with the same stamps (2.31; before, one of them)",
+		outcome: "both have these times, and later operations have theirs: the stamps that come twice are no other kernels'",
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
+			for range 4 {
+				for i, r := range ranks {
+					d := r.Group(scenario.Op{Func: "Send", Peer: 1 - i, NoKernel: true, Channels: 1}, scenario.Op{Func: "Recv", Peer: 1 - i, NoKernel: true, Channels: 1})
+					begin := s.Now()
+					for _, task := range d.Tasks {
+						kernel(s, r, task, 0, begin+5, begin+30)
+					}
+				}
+				s.Advance(300)
+			}
+			reduceAgain(s, ranks, 2)
+		}),
+		check: func(o *outcome) {
+			o.want("sends with GPU times", sources(o.operationsOf("Send"))["gpu"], 8)
+			o.want("receives with GPU times", sources(o.operationsOf("Recv"))["gpu"], 8)
+			o.want("reductions with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 4)
+			o.want("implausible", o.oddity("IMPLAUSIBLE_GPU_TIMES"), 0)
+		},
+	},
+	{
 		name: "no-kernel-events", releases: withGPU,
 		what:    "no KernelCh comes at all for operations that should have some",
 		outcome: "times of the enqueueing, and the memory of what waits stays bounded",
