@@ -116,7 +116,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	}
 	options := regions.Options{
 		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Metrics: settings.Metrics,
-		Paradigm: regions.PlatformOf(r.process.Library).Paradigm,
+		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Lost: r.lostCollectives,
 	}
 	if settings.Profile {
 		options.Channels, options.Metrics, options.Lasting = false, false, true
@@ -475,6 +475,17 @@ func (r *recording) describe() error {
 	r.snapshot()
 	r.defined = r.definitions()
 	return r.store.Write(r.process)
+}
+
+// lostCollectives tells whether the plugin, or a collector before this one, has lost any so far.
+func (r *recording) lostCollectives() bool {
+	h := r.source.Header()
+	for reason := range h.Lost {
+		if shm.LossReason(reason) != shm.LossStopMemory && h.Lost[reason][shm.EventColl] > 0 {
+			return true
+		}
+	}
+	return r.lost[shm.EventColl] > 0
 }
 
 // maxMarkers bounds what is kept of them in a process that goes on for ever; the model bounds its own.

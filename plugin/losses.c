@@ -10,10 +10,10 @@
 #include "log.h"
 #include "thread.h"
 
-/* Why, and what to do about it. */
+/* Why events are lost (NULL: none are), and what to do about it. */
 static const struct {
   const char *why, *advice; /* NULL: said elsewhere, or only at the end */
-} reasons[NCCLOTF2_LOSS_REASONS] = {
+} reasons[NCCLOTF2_NOTICES] = {
     [NCCLOTF2_LOSS_MEMORY] = {"events: memory was full (NCCL_OTF2_MEMORY)",
                               "memory is full: raise NCCL_OTF2_MEMORY, or record less with NCCL_OTF2_EVENTS"},
     [NCCLOTF2_LOSS_STOP_MEMORY] = {"stops and states: even the reserve was full", NULL}, /* memory was full long before */
@@ -21,6 +21,8 @@ static const struct {
     [NCCLOTF2_LOSS_COMM] = {"events: too many communicators", NULL}, /* init has said so */
     [NCCLOTF2_LOSS_FORK] = {"events: in forked processes", NULL},    /* in them nobody logs */
     [NCCLOTF2_LOSS_DISK] = {"events: recording had stopped", NULL},  /* the collector says why */
+    [NCCLOTF2_NOTICE_STAMPS] = {NULL, "RAS, or another that writes NCCL's activation mask, has switched stamps of kernels on (KernelCh): NCCL 2.31 can "
+                                      "crash with them from now on, and its GPU times are wrong; do not use PROFILER_MASK all, nor kernelch"},
 };
 
 static uint32_t noticed; /* bit per reason: a thread has been started */
@@ -29,11 +31,11 @@ static uint32_t told = 1u << NCCLOTF2_LOSS_STOP_MEMORY | 1u << NCCLOTF2_LOSS_COM
 static uint32_t heard;   /* the number of the last message that was told, or that a thread has been started for */
 
 static void tell(void) {
-  for (unsigned reason = 0; reason < NCCLOTF2_LOSS_REASONS; reason++) {
+  for (unsigned reason = 0; reason < NCCLOTF2_NOTICES; reason++) {
     const uint32_t bit = 1u << reason;
     if (!(__atomic_load_n(&noticed, __ATOMIC_RELAXED) & ~told & bit)) continue;
     told |= bit;
-    if (reasons[reason].advice) ncclotf2_log(NCCLOTF2_LOG_WARN, "events are being lost: %s", reasons[reason].advice);
+    if (reasons[reason].advice) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s%s", reasons[reason].why ? "events are being lost: " : "", reasons[reason].advice);
   }
 }
 

@@ -7,7 +7,10 @@
 
 #include "session.h"
 
-/* Something was lost for this reason (enum ncclotf2_loss): the first time, a thread of ours tells. Any thread. */
+/* What there is to tell beside the reasons of enum ncclotf2_loss. */
+enum { NCCLOTF2_NOTICE_STAMPS = NCCLOTF2_LOSS_REASONS, NCCLOTF2_NOTICES };
+
+/* Something was lost for this reason, or is to be told: the first time, a thread of ours does. Any thread. */
 void ncclotf2_losses_noticed(unsigned reason);
 
 /* If the collector has said something new, a thread of ours tells. Any thread; costs two loads if not. */

@@ -5,10 +5,14 @@
 #include "clock.h"
 #include "config.h"
 #include "log.h"
+#include "losses.h"
 #include "ring.h"
 #include "session.h"
 
 enum { WORDS_MOST = 8 }; /* copies of libnccl in one process */
+
+/* What else is watched beside what was asked for. */
+enum { CHANNELS = 1u << NCCLOTF2_KERNEL_CH };
 
 static struct {
   int *word;
@@ -46,12 +50,14 @@ static void ask(int *word, unsigned version, uint32_t known, bool late) {
   uint32_t withheld = __atomic_load_n(&header->withheld, __ATOMIC_RELAXED);
   const bool told = withheld & STAMPS;
   if (late) withheld |= STAMPS; /* the GPU has counted what the host has not */
-  const uint32_t wanted = __atomic_load_n(&header->event_mask, __ATOMIC_ACQUIRE) & known;
+  uint32_t wanted = __atomic_load_n(&header->event_mask, __ATOMIC_ACQUIRE) & known;
+  if (wanted & STAMPS) wanted |= CHANNELS; /* NCCL would add it by itself */
   __atomic_store_n(&header->withheld, withheld, __ATOMIC_RELEASE);
   tell(wanted & withheld & STAMPS, !told);
   __atomic_store_n(word, (int)(wanted & ~withheld), __ATOMIC_RELAXED);
   if (version < 7 || word_count != 1) return;
-  ncclotf2_watched.asked = ncclotf2_watched.seen = wanted & ~withheld;
+  ncclotf2_watched.seen = wanted & ~withheld;
+  ncclotf2_watched.types = ncclotf2_watched.seen | CHANNELS;
   __atomic_store_n(&ncclotf2_watched.word, word, __ATOMIC_RELEASE);
 }
 
@@ -59,6 +65,7 @@ void ncclotf2_mask_changed(uint8_t *base, uint32_t now) {
   uint32_t before = __atomic_load_n(&ncclotf2_watched.seen, __ATOMIC_RELAXED);
   if (before == now || !__atomic_compare_exchange_n(&ncclotf2_watched.seen, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     return; /* another thread tells */
+  if (now & ~before & CHANNELS) ncclotf2_losses_noticed(NCCLOTF2_NOTICE_STAMPS);
   const uint64_t ticks = ncclotf2_ticks();
   unsigned loss;
   struct ncclotf2_record *at = ncclotf2_reserve(base, sizeof *at, NCCLOTF2_CLASS_STOP, ticks, &loss);

@@ -17,21 +17,21 @@ void ncclotf2_mask_open(unsigned version);
  * withheld is left out. Caller holds the life lock. */
 void ncclotf2_mask_ask(int *word, unsigned version, uint32_t known, bool ready);
 
-/* The word that is watched, NULL for none, and what of the types asked for was last seen in it: from API v7 on (NCCL
- * 2.31) RAS may change it at any time. It lies in libnccl, so it may be read within a callback of that library and nowhere else. */
+/* The word that is watched, NULL for none, the types that are, and what of them was last seen in it: from API v7 on (NCCL
+ * 2.31) RAS may change it at any time. Types are those asked for, and KernelCh, which is dangerous when it comes. It lies in libnccl, so it may be read within a callback of that library and nowhere else. */
 extern struct ncclotf2_watched {
   int *word;
-  uint32_t asked, seen;
+  uint32_t types, seen;
 } ncclotf2_watched;
 
-/* Records that types asked for have vanished, or have returned. */
+/* Records that watched types have vanished, or have come. */
 void ncclotf2_mask_changed(uint8_t *base, uint32_t now);
 
 /* Within a callback: two loads, if nothing has changed. */
 static inline void ncclotf2_mask_look(uint8_t *base) {
   const int *word = __atomic_load_n(&ncclotf2_watched.word, __ATOMIC_ACQUIRE);
   if (__builtin_expect(!word, 1)) return;
-  const uint32_t now = (uint32_t)__atomic_load_n(word, __ATOMIC_RELAXED) & ncclotf2_watched.asked;
+  const uint32_t now = (uint32_t)__atomic_load_n(word, __ATOMIC_RELAXED) & ncclotf2_watched.types;
   if (__builtin_expect(now != __atomic_load_n(&ncclotf2_watched.seen, __ATOMIC_RELAXED), 0)) ncclotf2_mask_changed(base, now);
 }
 

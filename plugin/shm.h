@@ -347,7 +347,7 @@ enum ncclotf2_record_kind {
                                    held before */
   NCCLOTF2_RECORD_CUPTI = 10,   /* struct ncclotf2_cupti */
   NCCLOTF2_RECORD_CUPTI_CLOCK = 11, /* struct ncclotf2_cupti_clock */
-  NCCLOTF2_RECORD_MASK = 13,        /* somebody else has changed the activation mask; aux: what of the types asked for is
+  NCCLOTF2_RECORD_MASK = 13,        /* somebody else has changed the activation mask; aux: what of the types asked for, and of KernelCh, is
                                        set now, arg: what was */
   NCCLOTF2_RECORD_SCOREP_THREAD = 12 /* aux: tid; arg: number of a Score-P location that it recorded at */
 };

@@ -71,6 +71,7 @@ func (m *Model) edge(t uint64, r *shm.Record) {
 // missing by that is known when NCCL reports again, see untold.
 func (m *Model) maskChanged(t uint64, r *shm.Record) {
 	m.oddity(OddMaskChanged)
+	m.masked = true
 	const operations = 1<<shm.EventColl | 1<<shm.EventP2p | 1<<shm.EventCollApi | 1<<shm.EventP2pApi
 	off := r.Aux&operations == 0
 	text, mode := "paused by RAS", otf2.MeasurementOff
@@ -80,8 +81,12 @@ func (m *Model) maskChanged(t uint64, r *shm.Record) {
 	case !off:
 		text = "changed by RAS"
 	}
+	stamps := ""
+	if r.Aux&^uint32(r.Arg)&(1<<shm.EventKernelCh) != 0 {
+		stamps = "; it has switched stamps of kernels (KernelCh) on, with which NCCL 2.31 can crash"
+	}
 	m.mark(nil, t, SeverityHigh, CategoryRecording, fmt.Sprintf(
-		"recording %s (or another that wrote NCCL's activation mask): of the events asked for NCCL tells %#x, before %#x", text, r.Aux, r.Arg))
+		"recording %s (or another that wrote NCCL's activation mask): of the events looked at NCCL tells %#x, before %#x%s", text, r.Aux, r.Arg, stamps))
 	for _, c := range m.comms {
 		if c == nil || !c.announced || c.final || c.off == off {
 			continue
@@ -91,11 +96,16 @@ func (m *Model) maskChanged(t uint64, r *shm.Record) {
 	}
 }
 
-// pausedByRAS tells of n operations before op, from an ordinal on, that NCCL made and did not report.
-func (m *Model) pausedByRAS(c *commRank, op *operation, ordinal, n uint64) {
-	c.Untold += n
-	m.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording, fmt.Sprintf(
-		"%s rank %d: paused by RAS (or another that wrote NCCL's activation mask): %s %d-%d before this were made and not told", c.label, c.Rank, op.name, ordinal, ordinal+n-1))
+// missing tells of n operations before op, from an ordinal on, that NCCL counted and that are not here. Unless a change of the
+// mask was seen they may as well be those that the plugin has lost, which are counted elsewhere.
+func (m *Model) missing(c *commRank, op *operation, ordinal, n uint64) {
+	why := "paused by RAS (or another that wrote NCCL's activation mask): %s %d-%d before this were made and not told"
+	if !m.masked && m.opts.Lost != nil && m.opts.Lost() {
+		why = "lost: %s %d-%d before this were made and not recorded"
+	} else {
+		c.Untold += n
+	}
+	m.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
 }
 
 // enqueue adds a plan to the queue of its communicator rank. Recording is switched off after the calls that

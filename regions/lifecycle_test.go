@@ -4,6 +4,7 @@ package regions
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -596,5 +597,42 @@ func TestFirstTimeIsTheEarliest(t *testing.T) {
 	s.m.Snapshot()
 	if s.p.FirstTime != at(0)-500 {
 		t.Errorf("first at %d", int64(s.p.FirstTime-base))
+	}
+}
+
+// From API v7 on NCCL counts collectives: those that are missing have been paused by RAS, unless the plugin has lost some.
+func TestWhyCollectivesAreMissing(t *testing.T) {
+	for _, c := range []struct {
+		masked, lost bool
+		untold       uint64
+		says         string
+	}{
+		{false, false, 2, "paused by RAS (or another that wrote NCCL's activation mask): AllReduce 1-2"},
+		{true, false, 2, "paused by RAS"},
+		{true, true, 2, "paused by RAS"},
+		{false, true, 0, "lost: AllReduce 1-2"},
+	} {
+		s := newSceneWith(t, 4, 7, &Options{RecordMask: 1 << shm.EventColl, Lost: func() bool { return c.lost }})
+		s.allReduce(100, "a")
+		if c.masked {
+			s.give(0, 200, shm.Record{Kind: shm.RecordMask, Aux: 0, Arg: 0xf07})
+			s.give(0, 300, shm.Record{Kind: shm.RecordMask, Aux: 0xf07, Arg: 0})
+		}
+		s.start(0, 400, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
+		s.api(401, "api of b", "g", "AllReduce", 0)
+		s.start(0, 402, shm.EventGroup, "p", "", shm.Record{})
+		s.start(0, 403, shm.EventColl, "b", "api of b", shm.Record{
+			ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Seq: 3, Algo: "RING", Proto: "LL", NChannels: 1, NWarps: 16,
+		})
+		s.stop(0, 404, shm.EventColl, "b")
+		s.stop(0, 405, shm.EventGroup, "p")
+		s.stop(0, 406, shm.EventGroupApi, "g")
+		s.end(filepath.Join(s.dir, "traces.otf2"))
+		if n := s.p.Comms[0].Untold; n != c.untold {
+			t.Errorf("%+v: %d are said to be paused by RAS", c, n)
+		}
+		if k := s.p.Markers; len(k) == 0 || !strings.Contains(k[len(k)-1].Text, c.says) {
+			t.Errorf("%+v: markers %v", c, k)
+		}
 	}
 }

@@ -39,6 +39,8 @@ type Options struct {
 	// Lasting is for processes of any length whose events are summed up: sequences get no digests on the way, and the rows of ended
 	// threads are used again where there are many, so that memory stays the same.
 	Lasting bool
+	// Lost tells whether the plugin itself has lost collectives so far. Nil: it has not.
+	Lost func() bool
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool
 }
@@ -59,6 +61,7 @@ type Model struct {
 	threadsNamed int
 	threadsIdle  []*location // rows of threads that have ended
 	groupNumber  int64
+	masked       bool // somebody else has changed the activation mask
 
 	// Events by handle, as long as something may refer to them.
 	groups     map[uint64]*groupCall

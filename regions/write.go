@@ -250,7 +250,7 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 	} else {
 		s := c.sequence(op.name)
 		if n := m.untold(c, s, op); n > 0 {
-			m.pausedByRAS(c, op, s.Count, n)
+			m.missing(c, op, s.Count, n)
 			s.skip(n)
 		}
 		ordinal = s.next(op.shared(count * DatatypeSize(datatype))...)

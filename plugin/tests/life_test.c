@@ -160,6 +160,46 @@ static void mask_changed_by_ras(void) {
   ncclProfiler_v7.startEvent(context, &handle, &call);
 }
 
+static bool host_logged_soon(const char *part) {
+  for (int i = 0; i < 500 && !host_logged(part); i++) usleep(10000);
+  return host_logged(part);
+}
+
+/* Stamps that RAS switches on make 2.31 count otherwise than the GPU has. Its "all" does that, asked for by us or not. */
+static void stamps_switched_on_by_ras(void) {
+  enum { CHANNELS = 1 << NCCLOTF2_KERNEL_CH };
+  static const char said[] = "has switched stamps of kernels on";
+  for (unsigned asked = 0; asked < 2; asked++) {
+    setenv("NCCL_ALLGATHERV_ENABLE", asked ? "0" : "1", 1);
+    const pid_t child = fork();
+    if (child == 0) {
+      host_use_stub("ready", 0xf47);
+      int mask = 0;
+      void *context = init_as(7, 1, &mask), *handle = NULL;
+      EQUAL((uint32_t)mask & CHANNELS, asked ? CHANNELS : 0, "stamps asked for");
+      struct ncclotf2_descr_v7 call = {.type = 1ULL << NCCLOTF2_COLL_API};
+      const int before = host_lines;
+      ncclProfiler_v7.startEvent(context, &handle, &call);
+      mask = 0;
+      ncclProfiler_v7.stopEvent(handle);
+      usleep(50000);
+      CHECK(!host_logged(said), "too early");
+      for (int i = 0; i < 2; i++) { /* said once */
+        mask = 0x7fff;
+        ncclProfiler_v7.startEvent(context, &handle, &call);
+        mask = 0;
+        ncclProfiler_v7.startEvent(context, &handle, &call);
+      }
+      CHECK(host_logged_soon(said), "not said");
+      ncclProfiler_v7.finalize(context);
+      EQUAL(host_lines, before + 1, "warnings");
+      _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "asked: %u", asked);
+  }
+}
+
 /* The other versions have nothing that is to be switched off. */
 static void stamps_of_other_versions(void) {
   unsetenv("NCCL_ALLGATHERV_ENABLE");
@@ -521,6 +561,7 @@ static void (*const unused_here)(void) __attribute__((unused)) = little_address_
 
 TEST_MAIN({"the mask is written once per life", mask_is_written_once},
           {"stamps of kernels are not asked for where NCCL hangs or crashes with them", stamps_that_kill},
+          {"stamps of kernels that RAS switches on are warned of", stamps_switched_on_by_ras},
           {"other versions are asked for them", stamps_of_other_versions},
           {"a program is over when its main thread has ended and no other of its own is left", main_thread_ends},
           {"a mask that somebody else changes is noticed, and not looked at when libnccl may be gone", mask_changed_by_ras},
