@@ -54,7 +54,7 @@ func TestAnUnknownLibraryIsNamed(t *testing.T) {
 		t.Fatalf("make: %v\n%s", err, out)
 	}
 	for _, test := range []struct{ name, define, says string }{
-		{"release", "-DVERSION=29901", "is NCCL 2.99.1; the layouts of its device side are known from 2.28 to 2.31"},
+		{"release", "-DVERSION=29901", "is NCCL 2.99.1; the layouts of its device side are known of NCCL 2.28 to 2.31"},
 		{"rows", "-DROWS=2002", "its table of device functions has 2002 rows; known are 1999 (since 2.29) and 1996"},
 		{"order", `-DKERNEL_NAME="ncclDevKernel_AllGather_RING_LL"`, "device function 0 is SendRecv by the table of rows, and its kernel is ncclDevKernel_AllGather_RING_LL"},
 		{"no names", `-DKERNEL_NAME=NULL`, "no kernel was registered under a name"},
