@@ -89,7 +89,7 @@ func furnish(t *testing.T, out string, env ...string) (said string, err error) {
 	watch(t)
 	need.Program(t, "flock", "util-linux")
 	bed := command(t, root, "tests/realnccl/bed.sh", out)
-	bed.Env = append(os.Environ(), append([]string{"CC=cc", "CFLAGS=", "REALNCCL=", "HOME=" + t.TempDir(), "XDG_CACHE_HOME=", nowhere}, env...)...)
+	bed.Env = append(os.Environ(), append([]string{"CC=cc", "CFLAGS=", "REALNCCL=", "RCCL=", "HOME=" + t.TempDir(), "XDG_CACHE_HOME=", nowhere}, env...)...)
 	var stderr bytes.Buffer
 	bed.Stderr = &stderr
 	err = bed.Run()
@@ -165,6 +165,9 @@ func TestTheDriverSaysHowAJobEnds(t *testing.T) {
 			{args: []string{"!ag:1m"}, exit: 2, says: "does not fit into buffers"},
 			{args: []string{"ag:1000", "-H"}, env: "NCCL_ALGO=PAT", exit: 5, says: "is not emulated: set NCCL_ALGO to Ring,Tree"},
 		} {
+			if test.env != "" && strings.HasPrefix(filepath.Base(bed), "rccl-") {
+				continue // it takes another algorithm
+			}
 			t.Run(filepath.Base(bed)+"/"+test.args[0], func(t *testing.T) {
 				t.Parallel()
 				args := append([]string{"-n", "2", "-o", t.TempDir()}, test.args[1:]...)
