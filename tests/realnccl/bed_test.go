@@ -157,7 +157,7 @@ func TestTheDriverSaysHowAJobEnds(t *testing.T) {
 			{args: []string{"!ar:100 ( !ag:20:f64 !rs:10:bf16:max ) !agv:5,6:i8"}, exit: 0, says: "rank 1: 4 results, "},
 			{args: []string{"fill =ar:100"}, exit: 1, says: "wrong results"},
 			{args: []string{"0?[ ar:100 ]", "-t", "2"}, exit: 124, says: "ncclrun: time limit of 2 s"},
-			{args: []string{"0?[ ar:100 sync ]", "-t", "2"}, exit: 124, says: ", rank 0 is at: sync"},
+			{args: []string{"1?[ quit:7 ] ar:100 sync"}, exit: 7, says: ", rank 0 is at: sync"},
 			{args: []string{"kill:KILL"}, exit: 5, says: "was killed by signal 9"},
 			{args: []string{"quit:7"}, exit: 7, says: "ended with exit code 7"},
 			{args: []string{"nonsense"}, exit: 2, says: "no word nonsense"},
