@@ -40,6 +40,7 @@ import (
 //	GPU_METRICS_LEFT_OUT      rows of measurements of a GPU that are not in the archive: another process's of the same GPU are
 //	PXN, PXN_UNRESOLVED       communicator ranks whose network work another process did, and those of them
 //	                          whose process is not certain
+//	HIDDEN                    what the libraries did not tell: keys of package hidden, what is gravest first
 //	TAG_COLLISIONS            processes of one machine with equal tags: ids of their events may be equal
 //	CLOCK_SYNC                by what the clocks of the hosts were brought together; absent if they were not
 //	CLOCK_SYNC::<WHAT>        HOSTS, EXCHANGES, BROKEN, UNCERTAINTY_MOST_NS, and hosts by state: REFERENCE, CORRECTED, ONE_SIDED, UNTIED

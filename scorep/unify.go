@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/hidden"
 	"ncclotf2/otf2"
 	"ncclotf2/shard"
 )
@@ -97,6 +98,8 @@ type RunResult struct {
 	Differences   []Difference `json:"differences,omitempty"`
 	Problems      []string     `json:"problems,omitempty"`
 	ClockSync     *ClockSync   `json:"clock_sync,omitempty"` // nil: the hosts' clocks were left alone
+	// Hidden is what is gravest of what the libraries did not tell.
+	Hidden []hidden.Traffic `json:"hidden,omitempty"`
 }
 
 // Processes is the number of processes with data.
@@ -266,6 +269,7 @@ func (a *archive) result(files *placed) *RunResult {
 		Missing: a.missingProcesses(), Locations: len(a.locations), Communicators: len(a.instances),
 		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied, Rewritten: files.rewritten,
 		Died: deathWords(deaths(a.ordered())), Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
+		Hidden: slices.DeleteFunc(a.hidden(), func(t hidden.Traffic) bool { return !t.Grave }),
 	}
 	hosts := make(map[string]bool)
 	sum := newCounts()

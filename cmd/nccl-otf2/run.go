@@ -19,6 +19,7 @@ import (
 
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
 	"ncclotf2/config"
+	"ncclotf2/hidden"
 	"ncclotf2/printable"
 	"ncclotf2/scorep"
 	"ncclotf2/shard"
@@ -124,6 +125,9 @@ func run(o *runOptions, args []string) error {
 
 	if text := ensureGPUTimes(settings, env, args); text != "" {
 		fmt.Fprintln(os.Stderr, "nccl-otf2:", text)
+	}
+	for _, t := range hidden.Set(env.get) {
+		fmt.Fprintf(os.Stderr, "nccl-otf2: not visible: %s\n", t)
 	}
 	began := time.Now()
 	code, child, err := runChild(args, env.list())

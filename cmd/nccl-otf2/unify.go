@@ -204,6 +204,11 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		if r.ClockSync != nil {
 			printClocks(w, r.ClockSync, warn)
 		}
+		for _, t := range r.Hidden {
+			if t.Grave {
+				warn("not visible: %s", t)
+			}
+		}
 		if r.Events == 0 {
 			warn("no events: NCCL made communicators but no operations of more than one rank")
 		}

@@ -208,6 +208,7 @@ func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 		if common == 6 {
 			e.gpuTimes(group)
 		}
+		e.hides(group, name, l)
 	case len(pluginExports) == 0: // reported with the installation
 		e.add(group, name, Info, found, "")
 	default:
