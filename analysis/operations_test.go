@@ -124,7 +124,7 @@ func TestSummaryOfAJob(t *testing.T) {
 	s := operationsOfArchive(t, makeJob(t, nil)).Summary
 	s.Archive = ""
 	want := Summary{
-		Creator: "nccl-otf2", Processes: 3, Ranks: 3, Hosts: 2, GPUs: 3, Communicators: 1, Locations: 6,
+		Creator: "nccl-otf2", Processes: 3, Died: []string{}, Ranks: 3, Hosts: 2, GPUs: 3, Communicators: 1, Locations: 6,
 		Events: 3*4 + 28 + 32 + 24, Operations: 5 + 3, Bytes: 1200 + 2*4000 + 800 + 2400 + 64 + 100 + 4096, Calls: 15 + 6,
 		Begin: t0, Duration: 600 * us, Complete: true,
 		Lost: map[string]uint64{}, Oddities: map[string]uint64{}, Filtered: map[string]uint64{},

@@ -39,6 +39,9 @@ type Options struct {
 	// Lasting is for processes of any length whose events are summed up: sequences get no digests on the way, and the rows of ended
 	// threads are used again where there are many, so that memory stays the same.
 	Lasting bool
+	// Resume is the description that another model left of the same process, nil if this is the first: ordinals, and calls whose
+	// operations were not seen, go on from there. What it had in memory is missing.
+	Resume *shard.Process
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool
 }
@@ -116,7 +119,7 @@ func New(sink Sink, p *shard.Process, opts *Options) *Model {
 	if o.Paradigm == 0 {
 		o.Paradigm = otf2.ParadigmCUDA
 	}
-	return &Model{
+	m := &Model{
 		sink: sink, process: p, opts: o, defs: newDefinitions(p, o.Paradigm),
 		groups: make(map[uint64]*groupCall), calls: make(map[uint64]*call), launches: newBounded[*launch](maxLaunches),
 		kept:  newBounded[*launch](firstKeptLaunches),
@@ -127,6 +130,8 @@ func New(sink Sink, p *shard.Process, opts *Options) *Model {
 		foreign:    make(map[uint64]*netRank),
 		attributes: &otf2.AttributeList{}, timing: make(map[string]uint64),
 	}
+	m.resume()
+	return m
 }
 
 // Records tells whether events of a type are recorded at all.
@@ -187,8 +192,14 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 		m.first = t
 	}
 	m.last = max(m.last, t)
+	if r.Kind != shm.RecordThread {
+		m.resumeThread(th)
+	}
 	switch r.Kind {
 	case shm.RecordThread:
+		if th.application && th.tid == int(r.TID) {
+			break // as it was
+		}
 		m.endThread(th, t)
 		m.threads[ring] = &thread{tid: int(r.TID)}
 	case shm.RecordInit:

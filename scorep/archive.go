@@ -460,13 +460,10 @@ func (a *archive) defineComms() {
 // locationsOf lists the locations of a communicator's ranks.
 func (a *archive) locationsOf(in *instance) []otf2.LocationRef {
 	all := make([]otf2.LocationRef, in.nranks)
-	if in.base != nil {
-		all = a.locationsOf(in.base)
-	}
 	for rank, m := range in.members {
 		if m != nil {
 			all[rank] = m.location
-		} else if in.base == nil {
+		} else {
 			s := a.kept[in][rank]
 			all[rank] = s.place.location(s.n)
 		}

@@ -95,6 +95,9 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	if l.source == nil {
 		return writeEmpty(to)
 	}
+	if l.part.pieces != nil {
+		return a.placePieces(l, to, out, i, times)
+	}
 	from := filepath.Join(l.part.dir, strconv.FormatUint(uint64(l.number), 10)+".evt")
 	chunk := l.part.process.EventChunkSize
 	info, err := ownFile(from)

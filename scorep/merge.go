@@ -533,7 +533,7 @@ func (g *merger) result(a *archive) *MergeResult {
 		if fit := g.pairs[p]; fit != nil {
 			of[fit.measured] = true
 			r.Timer = fit.timer.String()
-		} else if p.continues == nil {
+		} else {
 			r.NCCLOnly++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -89,7 +90,8 @@ type RunResult struct {
 	Communicators int          `json:"communicators"` // of more than one rank
 	Events        uint64       `json:"events"`
 	Lost          uint64       `json:"lost"`
-	First         uint64       `json:"first"` // time of the first event, ns since 1970
+	LostWith      uint64       `json:"lost_with_collectors,omitempty"` // of these: operations in the memory of collectors that died
+	First         uint64       `json:"first"`                          // time of the first event, ns since 1970
 	Last          uint64       `json:"last"`
 	Linked        int          `json:"linked"`              // event files that were linked
 	Copied        int          `json:"copied"`              // and copied
@@ -292,8 +294,16 @@ func (a *archive) result(files *placed) *RunResult {
 	for _, l := range a.locations {
 		r.Events += l.Events
 	}
+	for name, n := range sum.byName {
+		if strings.HasPrefix(name, lostWithCollector) {
+			r.LostWith += n
+		}
+	}
 	return r
 }
+
+// lostWithCollector begins the properties that count operations which died with a collector.
+var lostWithCollector = "LOST::" + component(shard.LostWithCollector) + "::"
 
 // eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size must
 // be rewritten; one that is shorter than a chunk is readable with any size.
