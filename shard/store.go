@@ -29,7 +29,7 @@ const (
 	eventSuffix = ".evt"
 )
 
-// What is in an experiment directory is its owner's: traces tell what a program does.
+// What is in a shard, and what steers the recording, is its owner's. The archive made of it is a result, see regular.Readable.
 const (
 	FolderMode = 0o700
 	FileMode   = 0o600
@@ -74,7 +74,7 @@ func Create(experiment, uuid string) (*Store, error) {
 }
 
 func createFolder(experiment, uuid string) error {
-	if err := os.MkdirAll(experiment, FolderMode); err != nil {
+	if err := os.MkdirAll(experiment, regular.Folder); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(experiment)
@@ -139,15 +139,14 @@ func (s *Store) EventFile(number uint32) string {
 	return filepath.Join(s.path, strconv.FormatUint(uint64(number), 10)+eventSuffix)
 }
 
-// EventWriter creates a location's event file, which nobody but the owner can read.
+// EventWriter creates a location's event file. Its mode is that of results, as it becomes part of the archive under a second name;
+// before that the shard's folder keeps others out.
 func (s *Store) EventWriter(number uint32, opts *otf2.EventWriterOptions) (*otf2.EventWriter, error) {
 	path := s.EventFile(number)
 	w, err := otf2.CreateEventWriter(path, opts)
 	if err != nil {
 		return nil, err
 	}
-	// Some file systems have no modes to change; there the folder must keep others out.
-	_ = os.Chmod(path, FileMode)
 	return w, nil
 }
 
