@@ -575,11 +575,7 @@ func (a *archive) writeLocalDefs(dir string, chunkSize uint64) error {
 			if j > 0 && linkFile(files[k][0], path) == nil {
 				continue
 			}
-			err := otf2.WriteLocalDefs(path, maps, clocks, chunkSize)
-			if err == nil {
-				err = private(path)
-			}
-			if err != nil {
+			if err := otf2.WriteLocalDefs(path, maps, clocks, chunkSize); err != nil {
 				return fmt.Errorf("write local definitions of %s: %w", filepath.Base(path), err)
 			}
 		}

@@ -180,7 +180,7 @@ func (a *archive) rewrite(path string, chunk uint64, out *placed) error {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.rewritten++
-	return errors.Join(private(path), os.Remove(old))
+	return os.Remove(old)
 }
 
 // link makes a hard link, or a copy where the file system has none to offer.
@@ -221,7 +221,7 @@ func writeEmpty(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.Close(), private(path))
+	return w.Close()
 }
 
 // mend makes a copied event file end after its last whole record, and brings the number of events

@@ -394,7 +394,7 @@ func (a *archive) placePieces(l *location, to string, out *placed, i int, times 
 	if l.Events, err = otf2.JoinEvents(to, a.chunk, files); err != nil {
 		return err
 	}
-	return private(to)
+	return nil
 }
 
 func (out *placed) joined() {

@@ -16,6 +16,7 @@ import (
 
 	"ncclotf2/hidden"
 	"ncclotf2/otf2"
+	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
@@ -194,7 +195,7 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	}
 	events := filepath.Join(staging, archiveName)
 	for _, folder := range []string{staging, events} {
-		if err := os.Mkdir(folder, shard.FolderMode); err != nil {
+		if err := os.Mkdir(folder, regular.Folder); err != nil {
 			return nil, err
 		}
 	}
@@ -255,15 +256,7 @@ func (a *archive) write(staging string, files *placed) error {
 		Description: fmt.Sprintf("NCCL: %s on %s", plural(uint64(len(a.run.parts)), "process"), plural(uint64(result.Hosts), "host")),
 		Properties:  a.properties, TraceID: a.traceID(),
 	})
-	if err != nil {
-		return err
-	}
-	for _, suffix := range archiveParts[1:] {
-		if err := private(path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 func (a *archive) result(files *placed) *RunResult {
