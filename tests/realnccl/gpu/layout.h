@@ -140,6 +140,9 @@ size_t work_bytes(enum work_type type);
 struct work_p2p work_p2p(const char *work);
 struct work_collective work_collective(const char *work);
 int work_is_stamped(enum work_type type, const char *works, int index);
+/* Nanoseconds of a stamp's unit: NCCL's kernels read a clock in ns, RCCL's one of 100 MHz. */
+uint64_t stamp_unit_ns(void);
+
 /* A channel's ring of phases; NULL before 2.31. */
 struct phases *phases_of(const struct communicator *communicator, int channel);
 struct channel channel(const struct communicator *communicator, int number);
