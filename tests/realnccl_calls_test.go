@@ -107,6 +107,7 @@ func calledOperations(t *testing.T, logs map[int]*suite.Process, replays bool) c
 	out := make(calls)
 	for pid, p := range logs {
 		captured := make(map[[2]int][]suite.Call) // by world rank and graph
+		replayed := make(map[[2]int]bool)
 		add := func(c *suite.Call) {
 			key := calledRank{pid, c.WorldRank, c.Comm, c.CommRank, c.NRanks, c.CommName}
 			ops, err := operationsOfCall(c)
@@ -124,14 +125,20 @@ func calledOperations(t *testing.T, logs map[int]*suite.Process, replays bool) c
 		slices.SortStableFunc(calls, func(a, b suite.Call) int { return cmp.Compare(a.T0, b.T0) })
 		for _, c := range calls {
 			switch {
-			case c.Op == "replay" && !replays:
 			case c.Op == "replay":
-				for _, of := range captured[[2]int{c.WorldRank, *c.Graph}] {
-					add(&of)
+				at := [2]int{c.WorldRank, *c.Graph}
+				replayed[at] = true
+				for _, of := range captured[at] {
+					if replays {
+						add(&of)
+					}
 				}
 			case c.NRanks < 2: // NCCL reports nothing of them
 			case c.Graph != nil:
 				at := [2]int{c.WorldRank, *c.Graph}
+				if replayed[at] { // another graph takes the number
+					captured[at], replayed[at] = nil, false
+				}
 				captured[at] = append(captured[at], c)
 			default:
 				add(&c)
