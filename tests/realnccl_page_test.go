@@ -85,6 +85,9 @@ func (c *releaseResults) page() string {
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(c.ways)) + "\n")
 	var odd []string
 	for programs := range byGroup() {
+		if !slices.ContainsFunc(programs, func(p suite.Program) bool { return c.of[p.FullName()] != nil }) {
+			continue
+		}
 		fmt.Fprintf(&b, "| %s |", programs[0].Group)
 		for _, w := range c.ways {
 			b.WriteString(" " + c.cell(programs, w) + " |")
@@ -142,10 +145,7 @@ func (c *releaseResults) cell(programs []suite.Program, way string) string {
 			}
 		}
 	}
-	switch {
-	case run == 0:
-		return "–"
-	case run == good:
+	if run == good {
 		return fmt.Sprintf("ok (%d)", run)
 	}
 	return fmt.Sprintf("**%d of %d**", good, run)
