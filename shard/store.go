@@ -73,6 +73,15 @@ func Create(experiment, uuid string) (*Store, error) {
 	return s, nil
 }
 
+// reopen holds a finished shard, whose writer is gone, to replace a file of it.
+func reopen(path string) (*Store, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{path: path, root: root}, nil
+}
+
 // createFolder makes the shard's folder and holds it open: from here on no name that somebody puts in its place matters.
 func createFolder(experiment, uuid string) (*os.Root, error) {
 	if err := os.MkdirAll(experiment, regular.Folder); err != nil {
