@@ -43,7 +43,7 @@ type Summary struct {
 	CUPTI    map[string]uint64 `json:"cupti"`   // KERNELS, KERNELS_LINKED, NCCL_KERNELS_UNLINKED, …; empty if CUPTI told nothing
 	// CUPTIStates says what became of CUPTI in which processes; empty if none was to use it.
 	CUPTIStates []SelfValue `json:"cupti_states,omitempty"`
-	// Withheld says what was wanted and could not be asked of NCCL without hanging the job, by processes; empty if nothing was.
+	// Withheld says what was wanted and could not be asked of NCCL safely, by processes; empty if nothing was.
 	Withheld []SelfValue       `json:"withheld,omitempty"`
 	Paused   map[string]uint64 `json:"paused"` // starts that were not recorded on request, by type
 	// Gaps are the operations that were not recorded on request. The archive names the first ones only;

@@ -65,7 +65,7 @@ var table = []row{
 			Why:  "with NCCL_ENQUEUE_REARCH_ENABLE=1 NCCL does not report them; operations, their GPU times and transfers are there",
 			Cure: "unset NCCL_ENQUEUE_REARCH_ENABLE",
 		},
-		library: "NCCL", from: 23100, variable: "NCCL_ENQUEUE_REARCH_ENABLE", on: []string{"1"}, calls: true,
+		library: "NCCL", from: 23100, variable: Rearch, on: []string{"1"}, calls: true,
 	},
 	{
 		Traffic: Traffic{
@@ -97,7 +97,7 @@ var table = []row{
 			Why:  "it goes the way of AllGatherV, of which only the call is reported, no kernel and no transfer",
 			Cure: "NCCL_ALLGATHERV_ENABLE=0 turns that way off",
 		},
-		library: "NCCL", from: 22900, variable: "NCCL_ALLGATHERV_ENABLE", off: []string{"0"},
+		library: "NCCL", from: 22900, variable: AllGatherV, off: []string{"0"},
 	},
 	{
 		Traffic: Traffic{

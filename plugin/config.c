@@ -98,11 +98,18 @@ unsigned ncclotf2_config_start_limit(void) {
   return isdigit((unsigned char)*value) && !*end && seconds >= 1 && seconds <= MOST ? (unsigned)seconds : DEFAULT;
 }
 
-bool ncclotf2_config_allgatherv(void) {
-  const char *value = setting("NCCL_ALLGATHERV_ENABLE");
-  if (!value) return true;
+/* A switch of NCCL's, read as NCCL reads it. */
+static bool nccl_switch(const char *name, bool otherwise) {
+  const char *value = setting(name);
+  if (!value) return otherwise;
   errno = 0;
-  return strtoll(value, NULL, 0) != 0 || errno;
+  const bool on = strtoll(value, NULL, 0) != 0;
+  return errno ? otherwise : on;
+}
+
+bool ncclotf2_config_stamps(unsigned version) {
+  return version < 6 || !nccl_switch("NCCL_ALLGATHERV_ENABLE", true) ||
+         (version > 6 && nccl_switch("NCCL_ENQUEUE_REARCH_ENABLE", false));
 }
 
 #define BIT(type) (1u << (type))

@@ -44,9 +44,10 @@ enum ncclotf2_scorep_setting ncclotf2_config_scorep(const char **why);
 /* NCCL_OTF2_CUPTI_LIBRARY, or NULL. */
 const char *ncclotf2_config_cupti_library(void);
 
-/* NCCL_ALLGATHERV_ENABLE, a setting of NCCL's, read as NCCL reads it: unless it is 0, NCCL from 2.29 on makes one
- * operation of Broadcasts with several roots in a group. NCCL puts what its own settings files say into the environment. */
-bool ncclotf2_config_allgatherv(void);
+/* NCCL of this API version can be asked for stamps of kernels as NCCL's own settings are: from 2.29 on (version 6) not its
+ * way of AllGatherV for Broadcasts (NCCL_ALLGATHERV_ENABLE=0), or from 2.31 on (7) its other way of enqueueing, which does
+ * without (NCCL_ENQUEUE_REARCH_ENABLE=1). NCCL puts what its own settings files say into the environment. */
+bool ncclotf2_config_stamps(unsigned version);
 
 /* ---- without a collector ---- */
 

@@ -18,14 +18,16 @@ static unsigned word_count;
 
 struct ncclotf2_watched ncclotf2_watched;
 
-enum { STAMPS = 1u << NCCLOTF2_KERNEL_CH };
+/* Asked for phases, NCCL reports the channels as well. */
+enum { STAMPS = 1u << NCCLOTF2_KERNEL_CH | 1u << NCCLOTF2_KERNEL_PHASE };
 
-/* NCCL's progress threads wait for the stamps of kernels, and ncclCommDestroy for them. Up to 2.30 they find a kernel's by
- * counting the work on its channel, as the GPU does: where the two do not count alike they wait for ever. To ask for
- * stamps all the same and take it back in time is no way: operations of the same group, and graphs, may have been enqueued
- * with the bit, and a pair of a send with it and a receive without is enough. */
+/* A thread of NCCL's looks for the stamps of kernels. It finds a kernel's by counting the work on its channel, as the GPU
+ * does. Where the two do not count alike it waits for ever, and ncclCommDestroy for it (to 2.30), or takes stamps of
+ * earlier kernels and reads memory that ncclCommDestroy has freed (2.31). To ask for stamps all the same and take it back
+ * in time is no way: operations of the same group, and graphs, may have been enqueued with the bit, and a pair of a send
+ * with it and a receive without is enough. */
 void ncclotf2_mask_open(unsigned version) {
-  if (version == 6 && ncclotf2_config_allgatherv())
+  if (!ncclotf2_config_stamps(version))
     __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->withheld, STAMPS, __ATOMIC_RELEASE);
 }
 
@@ -34,17 +36,16 @@ static void tell(uint32_t stamps, bool late) {
   if (!stamps || told) return;
   told = true;
   ncclotf2_log(NCCLOTF2_LOG_INFO, "no GPU times are recorded: %s",
-               late ? "the collector was ready late (NCCL_OTF2_START_LIMIT), and NCCL before 2.31 cannot begin with them later"
-                    : "NCCL 2.29 and 2.30 hang with them after grouped or captured Broadcasts; "
+               late ? "the collector was ready late (NCCL_OTF2_START_LIMIT), and NCCL cannot begin with them later"
+                    : "NCCL 2.29 and newer can hang or crash with them after Broadcasts; "
                       "NCCL_ALLGATHERV_ENABLE=0 in all processes of the job makes them safe");
 }
 
 static void ask(int *word, unsigned version, uint32_t known, bool late) {
   struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
-  const bool safe = version >= 7 || !late;
   uint32_t withheld = __atomic_load_n(&header->withheld, __ATOMIC_RELAXED);
   const bool told = withheld & STAMPS;
-  if (!safe) withheld |= STAMPS;
+  if (late) withheld |= STAMPS; /* the GPU has counted what the host has not */
   const uint32_t wanted = __atomic_load_n(&header->event_mask, __ATOMIC_ACQUIRE) & known;
   __atomic_store_n(&header->withheld, withheld, __ATOMIC_RELEASE);
   tell(wanted & withheld & STAMPS, !told);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Says in header.withheld what NCCL must not be asked for because it would hang the job; before a consumer is started.
+/* Says in header.withheld what NCCL must not be asked for because it could hang or crash the job; before a consumer is started.
  * Caller holds the life lock. */
 void ncclotf2_mask_open(unsigned version);
 

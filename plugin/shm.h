@@ -220,7 +220,7 @@ struct ncclotf2_header {
   uint32_t scorep_measured;    /* 1: our substrate plugin is loaded in the Score-P measurement */
   int32_t scorep_rank;         /* then: Score-P's number of this process, -1 if it is not known */
   uint32_t scorep_points;      /* 1: forwarded calls are regions without duration */
-  uint32_t withheld;           /* types that NCCL is not asked for because it would hang the job (mask.c) */
+  uint32_t withheld;           /* types that NCCL is not asked for because it could hang or crash (mask.c) */
   uint32_t preparer;           /* 1 while a thread of the plugin puts the pages of SPARE_COLD chunks in place */
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
                24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512 - 20];

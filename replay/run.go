@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ncclotf2/hidden"
 )
 
 // Clock says what the host's exported clock tells, and how its threads are kept in step.
@@ -174,9 +176,6 @@ var launcherVariables = []string{
 	"MPI_LOCALRANKID", "JSM_NAMESPACE_RANK", "FLUX_TASK_RANK", "PALS_RANKID",
 }
 
-// allGatherV is the setting of NCCL's that the plugin looks at before it asks for GPU times.
-const allGatherV = "NCCL_ALLGATHERV_ENABLE"
-
 // environment is that of process k of n.
 func environment(opt *Options, k, n int) []string {
 	var env []string
@@ -189,8 +188,8 @@ next:
 		}
 		env = append(env, kv)
 	}
-	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, allGatherV+"=") }) {
-		env = append(env, allGatherV+"=0") // recordings have what NCCL 2.29 and 2.30 are not asked for without
+	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, hidden.AllGatherV+"=") }) {
+		env = append(env, hidden.AllGatherV+"=0") // recordings have what NCCL 2.29 and newer are not asked for without
 	}
 	env = append(env,
 		"RANK="+strconv.Itoa(k), "LOCAL_RANK="+strconv.Itoa(k),

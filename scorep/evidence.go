@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ncclotf2/hidden"
 	"ncclotf2/shard"
 )
 
@@ -38,16 +39,15 @@ var evidence = []struct {
 // nothingWithheld is said of processes that got all events that they wanted.
 const nothingWithheld = "nothing"
 
-// withheld says what a process wanted to know and NCCL could not be asked for without hanging the job. So far that is
-// KernelCh alone.
+// withheld says what a process wanted to know and NCCL could not be asked for safely. So far that is GPU times alone.
 func withheld(p *shard.Process) string {
-	switch {
-	case p.Masks.Withheld == 0:
+	if p.Masks.Withheld == 0 {
 		return nothingWithheld
-	case p.APIVersion == 6:
-		return "GPU times (KernelCh): NCCL 2.29 and 2.30 can hang with them; NCCL_ALLGATHERV_ENABLE=0 in all processes makes them safe"
 	}
-	return "GPU times (KernelCh): the collector was ready late, and NCCL before 2.31 cannot begin with them later"
+	if asked, _ := hidden.Stamps(p.APIVersion, func(name string) string { return p.LibrarySettings[name] }); !asked {
+		return "GPU times (KernelCh): " + hidden.Danger + "; " + hidden.AllGatherV + "=0 in all processes makes them safe"
+	}
+	return "GPU times (KernelCh): the collector was ready late, and NCCL cannot begin with them later"
 }
 
 // unknownValue stands for what could not be learnt.

@@ -119,7 +119,7 @@ type ClockTuple struct {
 type Masks struct {
 	Event    uint32 `json:"event"`              // what NCCL was asked for
 	Record   uint32 `json:"record"`             // what of it was written down, at the last flush
-	Withheld uint32 `json:"withheld,omitempty"` // what was wanted besides, and would have hung the job
+	Withheld uint32 `json:"withheld,omitempty"` // what was wanted besides, and could have hung or crashed the job
 }
 
 // Memory is how the plugin and the collector shared their memory.

@@ -5,6 +5,7 @@ package tests
 import (
 	"strings"
 
+	"ncclotf2/hidden"
 	"ncclotf2/replay"
 	"ncclotf2/tests/scenario"
 )
@@ -162,9 +163,10 @@ var groupHazards = []hazard{
 		},
 	},
 	{
-		name: "hang-broadcasts", releases: []string{v6}, env: []string{"NCCL_ALLGATHERV_ENABLE=1"},
-		what: "Broadcasts of several roots in a group are counted on the device and not on the host, one that a graph captures is without stamps (2.29 and 2.30, unless NCCL_ALLGATHERV_ENABLE=0): " +
-			"asked for KernelCh, NCCL then waits for ever for stamps that nobody writes, and so does ncclCommDestroy",
+		name: "hang-broadcasts", releases: []string{v6, v7}, env: []string{"NCCL_ALLGATHERV_ENABLE=1"},
+		what: "Broadcasts of several roots in a group are counted on the device and not on the host, one that a graph captures is without stamps (" + hidden.Unsafe + ", unless " + hidden.AllGatherV + "=0), " +
+			"from 2.31 on each single one: asked for KernelCh, NCCL then waits for ever for stamps that nobody writes, and so does ncclCommDestroy (to 2.30), " +
+			"or hands out stamps of earlier kernels and reads freed memory in ncclCommDestroy (2.31)",
 		outcome: "KernelCh is not asked for, which NCCL's log tells (INFO); the archive says so (marker Withheld, property WITHHELD), and so does the report",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			s.All(ranks, scenario.Same(scenario.Op{Func: "Broadcast", Root: 1}, scenario.Op{Func: "Broadcast", Root: 0}))

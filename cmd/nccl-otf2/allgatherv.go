@@ -8,27 +8,27 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/cmd/nccl-otf2/internal/doctor"
 	"ncclotf2/config"
+	"ncclotf2/hidden"
 )
 
-// ensureGPUTimes sets what the plugin needs to ask NCCL 2.29 and 2.30 for GPU times (docs/hazards.md): that groups of
-// Broadcasts with several roots do not become one operation. All processes of a job must have that alike, so it is left
+// ensureGPUTimes sets what the plugin needs to ask NCCL 2.29 and newer for GPU times (docs/gpu.md): that Broadcasts do not
+// go the way of AllGatherV. All processes of a job must have that alike, so it is left
 // alone where it may not reach all of them, and where the user has set it. It returns what there is to say, "" if nothing.
 func ensureGPUTimes(s *config.Settings, env *environment, args []string) string {
 	stamps, _ := config.ParseEvents("KernelCh")
-	if !s.Enable || !s.Record && s.Events&stamps == 0 || env.get(doctor.AllGatherV) != "" {
+	if !s.Enable || !s.Record && s.Events&stamps == 0 || env.get(hidden.AllGatherV) != "" {
 		return ""
 	}
 	if sign := otherHosts(env, args); sign != "" {
-		return "no GPU times with NCCL 2.29 and 2.30: for them set " + doctor.AllGatherV + "=0 in all processes of the job (" +
+		return "no GPU times with " + hidden.Unsafe + ": for them set " + hidden.AllGatherV + "=0 in all processes of the job (" +
 			sign + ": it may not reach all of them from here)"
 	}
-	env.set(doctor.AllGatherV, "0")
+	env.set(hidden.AllGatherV, "0")
 	if config.FindLauncher(env.lookup).Rank > 0 {
 		return ""
 	}
-	return doctor.AllGatherV + "=0 is set, for GPU times with NCCL 2.29 and 2.30; other processes of the job, if there are any, need it, too"
+	return hidden.AllGatherV + "=0 is set, for GPU times with " + hidden.Unsafe + "; other processes of the job, if there are any, need it, too"
 }
 
 // Options of launchers that name other hosts, or say how many there are.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/cmd/nccl-otf2/internal/doctor"
 	"ncclotf2/config"
+	"ncclotf2/hidden"
 )
 
 func TestGPUTimesAreEnsuredWhereAllProcessesGetThem(t *testing.T) {
@@ -39,8 +39,8 @@ func TestGPUTimesAreEnsuredWhereAllProcessesGetThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		said := ensureGPUTimes(settings, env, strings.Fields(c.command))
-		if got := env.get(doctor.AllGatherV); got != c.value {
-			t.Errorf("%q with %q: %s is %q, want %q", c.command, c.environment, doctor.AllGatherV, got, c.value)
+		if got := env.get(hidden.AllGatherV); got != c.value {
+			t.Errorf("%q with %q: %s is %q, want %q", c.command, c.environment, hidden.AllGatherV, got, c.value)
 		}
 		if !strings.Contains(said, c.says) || (said == "") != (c.says == "") {
 			t.Errorf("%q with %q: says %q, want %q", c.command, c.environment, said, c.says)

@@ -48,7 +48,7 @@ func runCommand() *cobra.Command {
 one archive of what its processes recorded, and ends as COMMAND ended: with its exit code, with 128+n
 if signal n ended it, with 127 or 126 if it could not be found or started.
 
-GPU times need NCCL_ALLGATHERV_ENABLE=0 with NCCL 2.29 and 2.30. It is set, unless you have set it, if GPU times are to
+GPU times need ` + hidden.AllGatherV + `=0 with ` + hidden.Unsafe + `. It is set, unless you have set it, if GPU times are to
 be recorded and nothing says that the job has processes on other hosts that would not get it.
 
 Started by a launcher once per rank (srun nccl-otf2 run -- …), it leaves the archive to the last

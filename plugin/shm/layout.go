@@ -323,7 +323,7 @@ type Header struct {
 	ScorepMeasured  uint32                    // 1: our substrate plugin is loaded in the Score-P measurement
 	ScorepRank      int32                     // then: Score-P's number of the process, −1 if it is not known
 	ScorepPoints    uint32                    // 1: forwarded calls are regions without duration
-	Withheld        uint32                    // types that NCCL is not asked for because it would hang the job
+	Withheld        uint32                    // types that NCCL is not asked for because it could hang or crash
 	Preparer        uint32                    // 1 while a thread of the plugin puts pages of cold spares in place
 
 	_ [684]byte

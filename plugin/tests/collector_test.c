@@ -183,6 +183,7 @@ static void late(void) {
   host_init(2, 2, 0);
   EQUAL(host_mask, 0xf07, "mask once it is ready: what is under way was enqueued without stamps");
   CHECK(host_logged("no GPU times are recorded: the collector was ready late"), "%s", host_line);
+  EQUAL(host_header()->withheld & 1u << NCCLOTF2_KERNEL_CH, 1u << NCCLOTF2_KERNEL_CH, "withheld");
   EQUAL(stub_runs(), 1, "starts");
 }
 

@@ -62,6 +62,7 @@ var groups = []Program{
 // one AllGatherV.
 var broadcasts = []Program{
 	{Group: "broadcasts", Name: "single", Args: on(2), Text: "!bc:1000:0 !bc:1000:1 5*[ bc:500:0 ] sync 3*[ ar:500 ] sync"},
+	{Group: "broadcasts", Name: "one-before", Args: on(2), Text: "bc:100:0 sync ar:100 sync", Short: true},
 	{Group: "broadcasts", Name: "one-root", Args: on(2), Text: "( bc:100:0 bc:200:0 ) sync 3*[ ar:500 ] sync"},
 	{Group: "broadcasts", Name: "two-roots", Args: on(2), Text: "( !bc:100:0 !bc:200:1 ) sync 3*[ !ar:500 ] sync", Short: true},
 	{Group: "broadcasts", Name: "two-roots-only", Args: on(2), Text: "( bc:100:0 bc:200:1 ) sync"},

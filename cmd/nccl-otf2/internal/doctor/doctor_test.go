@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/hidden"
 	"ncclotf2/need"
 )
 
@@ -253,7 +254,7 @@ func TestSoundInstallation(t *testing.T) {
 	expect(t, r, "plugin", OK, "v5 to v6")
 	expect(t, r, "collector", OK, "nccl-otf2")
 	expect(t, r, "libnccl.so.2", OK, "version 2.29.7 (version string in its constant data), looks for ncclProfiler v1 to v6 (names in its constant data), would use v6")
-	expect(t, r, "GPU times", Warn, "can hang with them unless NCCL_ALLGATHERV_ENABLE is 0")
+	expect(t, r, "GPU times", Warn, "NCCL 2.29 and newer can hang or crash with them unless NCCL_ALLGATHERV_ENABLE is 0")
 	expect(t, r, "NCCL_PROFILER_PLUGIN", OK, "the plugin beside this tool")
 	expect(t, r, "experiment directory", OK, "writable")
 	expect(t, r, "memfd", OK, "works")
@@ -261,7 +262,7 @@ func TestSoundInstallation(t *testing.T) {
 	if r.Status == Fail {
 		t.Errorf("a sound installation fails: %+v", r.Checks)
 	}
-	f.env[AllGatherV] = "0"
+	f.env[hidden.AllGatherV] = "0"
 	expect(t, f.examine(), "GPU times", OK, "NCCL_ALLGATHERV_ENABLE=0")
 }
 

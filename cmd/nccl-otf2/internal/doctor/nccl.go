@@ -8,8 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"ncclotf2/hidden"
 )
 
 // ncclNames are the sonames of the libraries that take profiler plugins: NVIDIA's and AMD's.
@@ -142,19 +143,15 @@ func lacking(api int) string {
 	return ""
 }
 
-// AllGatherV is the setting of NCCL's without which the plugin does not ask NCCL 2.29 and 2.30 for GPU times
-// (docs/hazards.md). NCCL reads it as C's strtoll does.
-const AllGatherV = "NCCL_ALLGATHERV_ENABLE"
-
-// gpuTimes says whether such a library is asked for GPU times.
-func (e *examiner) gpuTimes(group string) {
-	value := e.Getenv(AllGatherV)
-	if n, err := strconv.ParseInt(strings.TrimSpace(value), 0, 64); value != "" && err == nil && n == 0 {
-		e.add(group, "GPU times", OK, AllGatherV+"="+value, "")
-		return
+// gpuTimes says whether a library that would use this version of the API is asked for GPU times, if that depends on settings.
+func (e *examiner) gpuTimes(group string, api int) {
+	switch asked, by := hidden.Stamps(api, e.Getenv); {
+	case !asked:
+		e.add(group, "GPU times", Warn, hidden.Danger+" unless "+hidden.AllGatherV+" is 0: they are not recorded",
+			"start the job with `nccl-otf2 run`, which sets it, or set it for all processes")
+	case by != "":
+		e.add(group, "GPU times", OK, by, "")
 	}
-	e.add(group, "GPU times", Warn, "NCCL 2.29 and 2.30 can hang with them unless "+AllGatherV+" is 0: they are not recorded",
-		"start the job with `nccl-otf2 run`, which sets it, or set it for all processes")
 }
 
 func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
@@ -205,9 +202,7 @@ func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 	switch {
 	case common > 0:
 		e.add(group, name, OK, fmt.Sprintf("%s, would use v%d%s", found, common, lacking(common)), "")
-		if common == 6 {
-			e.gpuTimes(group)
-		}
+		e.gpuTimes(group, common)
 		e.hides(group, name, l)
 	case len(pluginExports) == 0: // reported with the installation
 		e.add(group, name, Info, found, "")
