@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"ncclotf2/otf2"
 	"ncclotf2/regular"
@@ -59,6 +61,12 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 
 	for _, died := range ps.numbered("DIED") {
 		fs.add(Finding{Severity: Note, Rule: RuleProcess, Text: died})
+	}
+
+	lost := ps.below("LOST")
+	maps.DeleteFunc(lost, func(name string, _ uint64) bool { return !strings.HasPrefix(name, diedPrefix) })
+	if len(lost) > 0 {
+		fs.add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing: " + counters(lost)})
 	}
 
 	c := newEventCheck(a, fs)

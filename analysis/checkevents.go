@@ -238,7 +238,10 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 		c.begin(t, ordinal, known)
 	case otf2.EventMpiCollectiveEnd:
 		c.collectiveEnd(t, ev, ordinal, known)
-	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
+	case otf2.EventNonBlockingCollectiveRequest:
+		c.open(t, ev.Kind, ev.Args[0], ordinal, known)
+	case otf2.EventMpiIrecvRequest:
+		ordinal, known = t.ordinal(ordinal, known)
 		c.open(t, ev.Kind, ev.Args[0], ordinal, known)
 	case otf2.EventNonBlockingCollectiveComplete:
 		r, _ := c.complete(t, ev.Args[5], otf2.EventNonBlockingCollectiveRequest)
@@ -248,21 +251,21 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 		c.collective(t, otf2.CollectiveOp(ev.Args[0]), otf2.CommRef(ev.Args[1]), uint32(ev.Args[2]), ev.Args[3], ev.Args[4], ordinal, known)
 	case otf2.EventMpiIsend:
 		c.open(t, ev.Kind, ev.Args[4], ordinal, known)
-		c.message(t, ev, true)
+		ordinal, known = t.ordinal(ordinal, known)
+		c.message(t, ev, true, ordinal, known)
 	case otf2.EventMpiIsendComplete:
 		c.complete(t, ev.Args[0], otf2.EventMpiIsend)
 	case otf2.EventMpiIrecv:
-		c.complete(t, ev.Args[4], otf2.EventMpiIrecvRequest)
-		c.message(t, ev, false)
+		r, _ := c.complete(t, ev.Args[4], otf2.EventMpiIrecvRequest)
+		c.message(t, ev, false, r.ordinal, r.known)
 	case otf2.EventMpiRequestCancelled:
 		if _, ok := t.requests[ev.Args[0]]; !ok {
 			c.report(t, RuleRequest, "request %d is cancelled, but is not open", ev.Args[0])
 		}
 		delete(t.requests, ev.Args[0])
-	case otf2.EventMpiSend:
-		c.message(t, ev, true)
-	case otf2.EventMpiRecv:
-		c.message(t, ev, false)
+	case otf2.EventMpiSend, otf2.EventMpiRecv:
+		ordinal, known = t.ordinal(ordinal, known)
+		c.message(t, ev, ev.Kind == otf2.EventMpiSend, ordinal, known)
 	case otf2.EventCommCreate:
 		c.commCreate(t, otf2.CommRef(ev.Args[0]))
 	case otf2.EventCommDestroy:
@@ -532,9 +535,17 @@ func (c *eventCheck) collective(t *track, op otf2.CollectiveOp, ref otf2.CommRef
 	}
 }
 
+// ordinal is that of an event, if it says so, else of the region that it is in.
+func (t *track) ordinal(own uint64, known bool) (uint64, bool) {
+	if n := len(t.stack); !known && n > 0 {
+		return t.stack[n-1].ordinal, t.stack[n-1].known
+	}
+	return own, known
+}
+
 // message takes MpiSend, MpiIsend, MpiRecv and MpiIrecv, whose first fields are peer, communicator,
 // tag, length.
-func (c *eventCheck) message(t *track, ev *otf2.Event, send bool) {
+func (c *eventCheck) message(t *track, ev *otf2.Event, send bool, ordinal uint64, known bool) {
 	comm := c.use(t, otf2.CommRef(ev.Args[1]))
 	if comm == nil {
 		return
@@ -545,7 +556,7 @@ func (c *eventCheck) message(t *track, ev *otf2.Event, send bool) {
 		return
 	}
 	if rank := comm.rankOf(t.location.Self); rank >= 0 {
-		c.match.message(t.here(), comm, rank, int(peer), ev.Args[2], ev.Args[3], send)
+		c.match.message(t.here(), comm, rank, int(peer), ev.Args[2], ev.Args[3], send, ordinal, known)
 	}
 }
 

@@ -172,11 +172,10 @@ type liveShard struct {
 type liveTail struct {
 	*otf2.EventTail
 	location otf2.LocationRef
-	before   map[string]uint64 // see scorep.JobPart
-	plan     uint64            // the last one whose time has been counted
-	synced   bool              // it stands between operations
-	size     int64             // of the file, as its shard says: that of the flush before
-	bad      bool              // damage has been met
+	plan     uint64 // the last one whose time has been counted
+	synced   bool   // it stands between operations
+	size     int64  // of the file, as its shard says: that of the flush before
+	bad      bool   // damage has been met
 }
 
 // liveBucket sums up a part of the window.
@@ -414,7 +413,7 @@ func (l *Live) followRank(lc *liveComm, rank int, r *scorep.JobRank, p *scorep.J
 		t = &liveTail{EventTail: tail, location: location}
 		s.tails[location] = t
 	}
-	t.size, t.before = where.Bytes, p.Before
+	t.size = where.Bytes
 }
 
 // define gives the reader the definitions that a shard has by now, with those of attributes behind its strings.
@@ -586,7 +585,6 @@ func (l *Live) add(s *liveShard, o *operation) {
 	case "Send":
 		l.count(o, liveRowKey{o.comm.ref, sendRecv}, 1, float64(o.duration()), o.grouped, o.source)
 	default:
-		o.ordinal += t.before[o.function]
 		l.assembly.add(partKey{o.comm.ref, o.function, o.ordinal}, o, lc.expected)
 	}
 }

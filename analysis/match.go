@@ -14,7 +14,7 @@ import (
 )
 
 // matcher brings together what belongs together across locations: collectives by (communicator,
-// operation, ordinal on that communicator), messages by (communicator, pair, order).
+// operation, ordinal on that communicator), messages by (communicator, pair, ordinal).
 type matcher struct {
 	*findings
 	stretches []stretch
@@ -56,7 +56,11 @@ type messageKey struct {
 	comm     otf2.CommRef
 	src, dst int
 	tag      uint64
+	ordinal  uint64 // noOrdinal: not known
 }
+
+// noOrdinal stands for ordinals that are not known: the n-th send of a pair belongs to its n-th receive.
+const noOrdinal = 1<<64 - 1
 
 // messageQueue holds the messages of a pair that one side has and the other does not yet.
 type messageQueue struct {
@@ -166,11 +170,14 @@ func rootName(root uint32) string {
 	return fmt.Sprint(root)
 }
 
-// message takes one end of a message; the n-th send of a pair belongs to its n-th receive.
-func (m *matcher) message(at place, comm *communicator, rank, peer int, tag, length uint64, send bool) {
-	key := messageKey{comm.ref, rank, peer, tag}
+// message takes one end of a message. Without a known ordinal it is the next one of its pair.
+func (m *matcher) message(at place, comm *communicator, rank, peer int, tag, length uint64, send bool, ordinal uint64, known bool) {
+	key := messageKey{comm.ref, rank, peer, tag, noOrdinal}
 	if !send {
 		key.src, key.dst = peer, rank
+	}
+	if known {
+		key.ordinal = ordinal
 	}
 	q := m.messages[key]
 	if q == nil {
@@ -264,14 +271,28 @@ func (m *matcher) endMessages() {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, func(a, b messageKey) int {
-		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst), cmp.Compare(a.tag, b.tag))
+		return cmp.Or(cmp.Compare(a.comm, b.comm), cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst), cmp.Compare(a.tag, b.tag), cmp.Compare(a.ordinal, b.ordinal))
 	})
-	for _, k := range keys {
-		q := m.messages[k]
-		left, lack := q.sends, "receive"
-		if len(left) == 0 {
-			left, lack = q.receives, "send"
+	lacking := func(k messageKey) (left []message, lack string) {
+		if q := m.messages[k]; len(q.sends) > 0 {
+			return q.sends, "receive"
 		}
-		m.at(m.pairing(), left[0].at, RuleMessage, "%d message(s) %d>%d on %q without %s", len(left), k.src, k.dst, m.comms[k.comm].name, lack)
+		return m.messages[k].receives, "send"
+	}
+	for i := 0; i < len(keys); {
+		k, n := keys[i], 0
+		left, lack := lacking(k)
+		for ; i < len(keys); i++ { // the others of the pair that lack the same
+			next := keys[i]
+			if next.ordinal = k.ordinal; next != k {
+				break
+			}
+			more, lacks := lacking(keys[i])
+			if lacks != lack {
+				break
+			}
+			n += len(more)
+		}
+		m.at(m.pairing(), left[0].at, RuleMessage, "%d message(s) %d>%d on %q without %s", n, k.src, k.dst, m.comms[k.comm].name, lack)
 	}
 }

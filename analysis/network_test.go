@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -238,12 +239,17 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 // A collector that died leaves an archive that says so and is sound.
 func TestContinuedProcessesAreSound(t *testing.T) {
 	dir := t.TempDir()
+	var before map[string]shard.Sequence
 	for _, uuid := range []string{"p0", "p1", "p1-again"} {
 		rank := int(uuid[1] - '0')
 		p := shardtest.New(t, dir, uuid).On("node0", rank).Launched("slurm", rank, 2)
 		p.Shard.Tag, p.Shard.Host = uint16(rank+1), hostname(t)
 		p.GPU(rank, "", "")
-		p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: t0})
+		comm := shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: t0}
+		if uuid == "p1-again" {
+			comm.Sequences = maps.Clone(before)
+		}
+		p.Comm(comm)
 		p.Network(0)
 		first, n := uint64(0), uint64(130)
 		if rank == 1 {
@@ -258,6 +264,7 @@ func TestContinuedProcessesAreSound(t *testing.T) {
 			p.Put(0, 1-rank, t0+(first+i+1)*us, t0+(first+i+1)*us+500, 40)
 		}
 		if uuid == "p1" {
+			before = p.Shard.Comms[0].Sequences
 			p.Flush()
 			p.Crash(-1, nil)
 		} else {
@@ -265,10 +272,10 @@ func TestContinuedProcessesAreSound(t *testing.T) {
 		}
 	}
 	out, err := scorep.Unify(dir, nil)
-	if err != nil || len(out.Runs) != 1 || out.Runs[0].Complete {
+	if err != nil || len(out.Runs) != 1 || !out.Runs[0].Complete { // nothing was in the memory of the one that died
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if res := check(t, out.Runs[0].Archive); res.Errors() > 0 {
+	if res := check(t, out.Runs[0].Archive); res.Errors() > 0 || len(res.Findings) > 0 {
 		t.Errorf("findings:\n%s", lines(res))
 	}
 	matrices, _ := networks(jobtest.Open(t, out.Runs[0].Archive))

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"ncclotf2/golden"
+	"ncclotf2/hidden"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/scorep"
@@ -124,12 +125,13 @@ func TestSummaryOfAJob(t *testing.T) {
 	s := operationsOfArchive(t, makeJob(t, nil)).Summary
 	s.Archive = ""
 	want := Summary{
-		Creator: "nccl-otf2", Processes: 3, Ranks: 3, Hosts: 2, GPUs: 3, Communicators: 1, Locations: 6,
+		Creator: "nccl-otf2", Processes: 3, Died: []string{}, Ranks: 3, Hosts: 2, GPUs: 3, Communicators: 1, Locations: 6,
 		Events: 3*4 + 28 + 32 + 24, Operations: 5 + 3, Bytes: 1200 + 2*4000 + 800 + 2400 + 64 + 100 + 4096, Calls: 15 + 6,
 		Begin: t0, Duration: 600 * us, Complete: true,
 		Lost: map[string]uint64{}, Oddities: map[string]uint64{}, Filtered: map[string]uint64{},
 		Network: map[string]uint64{}, CUPTI: map[string]uint64{}, Paused: map[string]uint64{}, Gaps: []Gap{},
 		Timing: map[string]uint64{"GPU": 18, "ENQUEUE": 3},
+		Hidden: hidden.Of(hidden.Place{Library: "NCCL", Version: 22907, Network: true}),
 	}
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Error(diff)
@@ -211,7 +213,7 @@ func TestKernelsInTheSummary(t *testing.T) {
 		if err := r.WriteText(&b); err != nil {
 			t.Fatal(err)
 		}
-		if tc.want == "" && strings.Contains(b.String(), "kernels") || !strings.Contains(b.String(), tc.want) {
+		if tc.want == "" && strings.Contains(b.String(), "\n  kernels ") || !strings.Contains(b.String(), tc.want) {
 			t.Errorf("no %q in\n%s", tc.want, b.String())
 		}
 		for name, n := range tc.counts {

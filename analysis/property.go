@@ -24,6 +24,9 @@ func propertiesOf(a *otf2.Anchor) properties {
 	return ps
 }
 
+// diedPrefix begins the names, below LOST, of operations that died with collectors, by function.
+const diedPrefix = "COLLECTOR_DIED::"
+
 // number is the value of a counter; ok tells whether the archive has it.
 func (ps properties) number(name string) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(ps[prefix+name], 10, 64)

@@ -251,6 +251,8 @@ func count(n int, one, many string) string {
 }
 
 // counters writes counters in one line, ordered by name.
+//
+// Those of operations that died with collectors say so behind their function.
 func counters(all map[string]uint64) string {
 	names := make([]string, 0, len(all))
 	for name, n := range all {
@@ -263,7 +265,11 @@ func counters(all map[string]uint64) string {
 	}
 	slices.Sort(names)
 	for i, name := range names {
-		names[i] = fmt.Sprintf("%d %s", all[name], strings.ToLower(strings.NewReplacer("::", " ", "_", " ").Replace(name)))
+		what, died := strings.CutPrefix(name, diedPrefix)
+		names[i] = fmt.Sprintf("%d %s", all[name], strings.ToLower(strings.NewReplacer("::", " ", "_", " ").Replace(what)))
+		if died {
+			names[i] += " with a collector that died"
+		}
 	}
 	return strings.Join(names, ", ")
 }

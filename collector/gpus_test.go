@@ -160,10 +160,13 @@ func bareArchive(t *testing.T, e shard.Entry) *otf2.Archive {
 	defs, err := otf2.CreateGlobalDefWriter(path, 1<<20)
 	must(t, err)
 	must(t, defs.ClockProperties(1e9, 0, 1, 0))
+	for _, l := range e.Process.Locations {
+		must(t, defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread, l.Events, otf2.UndefinedLocationGroup))
+	}
 	must(t, defs.Close())
 	must(t, os.Rename(path, filepath.Join(dir, "traces.def")))
 	anchor := filepath.Join(dir, "traces.otf2")
-	must(t, otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: chunkSize, DefChunkSize: 1 << 20, GlobalDefs: defs.Count()}))
+	must(t, otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: chunkSize, DefChunkSize: 1 << 20, Locations: uint64(len(e.Process.Locations)), GlobalDefs: defs.Count()}))
 	a, err := otf2.Open(anchor, nil)
 	must(t, err)
 	t.Cleanup(func() { a.Close() })

@@ -67,12 +67,13 @@ type recording struct {
 	markers        []shard.Marker
 	activities     map[uint32]uint64 // records of CUPTI's taken, by kind
 	scorepThreads  []shard.ScorepThread
-	pending        []shard.Pending // at the end of the process; nil before
-	sensorFailures uint64          // readings of GPUs' sensors that failed
-	sensorLosses   uint64          // values that found no room
-	died           uint64          // operations that a dead collector had in memory
-	unresolved     uint64          // calls of which it had not seen the operations
-	end            *shard.End      // of the process; nil: it is still there, or nobody knows
+	pending        []shard.Pending   // at the end of the process; nil before
+	sensorFailures uint64            // readings of GPUs' sensors that failed
+	sensorLosses   uint64            // values that found no room
+	resume         *shard.Process    // what a dead collector left; nil: there was none
+	died           map[string]uint64 // operations that it had in memory, by function
+	diedCalls      uint64            // calls whose groups were open: their regions are missing
+	end            *shard.End        // of the process; nil: it is still there, or nobody knows
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
@@ -116,7 +117,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	}
 	options := regions.Options{
 		RecordMask: chosenEvents(settings, launcher, &h) &^ h.Withheld, Channels: settings.Channels, Metrics: settings.Metrics,
-		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Lost: r.lostCollectives,
+		Paradigm: regions.PlatformOf(r.process.Library).Paradigm, Resume: r.resume, Lost: r.lostCollectives,
 	}
 	if settings.Profile {
 		options.Channels, options.Metrics, options.Lasting = false, false, true
@@ -198,17 +199,20 @@ func (r *recording) takeOver(experiment string) error {
 	if size, ok := last.Settings[settingTranscript]; ok {
 		r.process.Settings[settingTranscript] = size
 	}
+	r.resume, r.died = last, make(map[string]uint64)
+	total := uint64(0)
 	for i := range last.Comms {
-		operations, calls := last.Unwritten(i)
-		for _, n := range operations {
-			r.died += n
+		for key, n := range last.Unwritten(i) {
+			r.died[shard.FunctionOf(key)] += n
+			total += n
 		}
-		r.unresolved += uint64(calls)
 	}
-	text := fmt.Sprintf("the collector died here and another took over; operations that it had in memory are missing: %d", r.died)
-	if r.unresolved > 0 {
-		text += fmt.Sprintf(", and up to %d that had only been called", r.unresolved)
+	for _, c := range last.Resume.Calls {
+		if c.Open {
+			r.diedCalls++
+		}
 	}
+	text := fmt.Sprintf("the collector died here and another took over; operations that it had in memory are missing: %d", total)
 	r.markers = append(r.markers, shard.Marker{
 		Time: last.LastTime, Severity: severityHigh, Category: "NCCL collector", Location: -1, Text: text,
 	})
@@ -559,6 +563,9 @@ func (r *recording) snapshot() {
 	if n := shm.ByName(&taken); len(n) > 0 {
 		p.Counts.Lost[shm.LossDisk.String()] = n
 	}
+	if len(r.died) > 0 {
+		p.Counts.Lost[shard.LostWithCollector] = r.died
+	}
 	if r.script != nil {
 		r.script.describe(p)
 	}
@@ -569,8 +576,7 @@ func (r *recording) snapshot() {
 		shard.BrokenRings: r.brokenRings(),
 		"SENSOR_FAILURES": r.sensorFailures,
 		"SENSOR_LOSSES":   r.sensorLosses,
-		"DIED_OPERATIONS": r.died,
-		"DIED_CALLS":      r.unresolved,
+		"DIED_CALLS":      r.diedCalls,
 		"MISSING_BYTES":   missingBytes(r.source),
 		"CUPTI_LOST":      h.CuptiLost,
 		"CUPTI_DROPPED":   h.CuptiDropped,

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
+
+	"ncclotf2/regular"
 )
 
 // Suffix is the end of the name of every profile: tools take no other.
@@ -53,7 +55,7 @@ func Create(path string, d *Definitions, o *Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Chmod(0o644); err != nil { // CreateTemp's 0600 would lock the owner's colleagues out
+	if err := f.Chmod(regular.Readable()); err != nil { // CreateTemp's 0600 would lock the owner's colleagues out
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	w, err := newWriter(f, d, o)

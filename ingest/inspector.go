@@ -87,8 +87,9 @@ func (l *line) inspectable() error {
 	return nil
 }
 
-// maxRanks bounds what is taken for the size of a communicator: lists of its members are made.
-const maxRanks = 1 << 20
+// maxRanks bounds what is taken for the size of a communicator: lists of its members are made, and each that is missing
+// gets files in the archive.
+const maxRanks = 1 << 17
 
 // sample is an operation of Inspector's.
 type sample struct {

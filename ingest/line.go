@@ -197,6 +197,9 @@ func (l *line) kind() (lineKind, error) {
 		if l.Stop.Time.ns < l.Start.Time.ns {
 			return 0, errors.New("an event that stops before it starts")
 		}
+		if l.Rank != nil && *l.Rank >= maxRanks {
+			return 0, fmt.Errorf("rank %d: communicators have at most %d ranks", *l.Rank, maxRanks)
+		}
 		return lineEvent, nil
 	case l.RecordType != "":
 		return lineOther, nil

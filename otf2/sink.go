@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"ncclotf2/regular"
 )
 
 // sink is what an event writer needs of a file.
@@ -50,7 +52,7 @@ func createAtomic(path string) (*atomicFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Chmod(0o644); err != nil { // CreateTemp's 0600 would lock the owner's colleagues out
+	if err := f.Chmod(regular.Readable()); err != nil { // CreateTemp's 0600 would lock the owner's colleagues out
 		f.Close()
 		os.Remove(f.Name())
 		return nil, err

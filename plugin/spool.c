@@ -303,14 +303,27 @@ bool ncclotf2_spool_thread(void) { return ncclotf2_thread_start(run); }
  * a directory that others may write to (/tmp, a shared scratch), a link that somebody put where our
  * directories are to be must not lead us elsewhere. The experiment directory itself may be the user's
  * own link. */
-static int open_directory(int parent, const char *name, int flags) {
-  if (TEMP_FAILURE_RETRY(mkdirat(parent, name, 0700)) != 0 && errno != EEXIST) return -1;
+static int open_directory(int parent, const char *name, mode_t mode, int flags) {
+  if (TEMP_FAILURE_RETRY(mkdirat(parent, name, mode)) != 0 && errno != EEXIST) return -1;
   return (int)TEMP_FAILURE_RETRY(openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
 }
 
+/* Whether somebody else can rename and remove what is made in a directory; in a sticky one, as /tmp is, nobody can. */
+static bool others_own(int directory) {
+  struct stat info;
+  if (fstat(directory, &info) != 0) return true;
+  if (info.st_uid != geteuid() && info.st_uid != 0) return true;
+  return (info.st_mode & (S_IWGRP | S_IWOTH)) && !(info.st_mode & S_ISVTX);
+}
+
 static int create_file(const char *folder, const char *name) {
-  int file = -1, experiment = open_directory(AT_FDCWD, folder, 0);
-  int shards = experiment < 0 ? -1 : open_directory(experiment, "shards", O_NOFOLLOW);
+  int file = -1, experiment = open_directory(AT_FDCWD, folder, 0755, 0);
+  int shards = experiment < 0 ? -1 : open_directory(experiment, "shards", 0700, O_NOFOLLOW);
+  if (shards >= 0 && others_own(shards)) {
+    close(shards);
+    shards = -1;
+    errno = EPERM;
+  }
   if (shards >= 0) file = (int)TEMP_FAILURE_RETRY(openat(shards, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   const int problem = errno;
   if (shards >= 0) close(shards);

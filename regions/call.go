@@ -18,6 +18,8 @@ type thread struct {
 	ce     *ceCall    // open
 	ctrl   ctrl       // open, of proxy threads
 
+	application bool // it had a row when another model went; see resumeThread
+
 	phases []otf2.RegionRef // of the application, open
 	deep   int              // further ones that are not drawn
 }
@@ -47,6 +49,7 @@ type call struct {
 	handle, parent uint64
 	comm           *commRank
 	group          *groupCall // nil if NCCL named none
+	before         int64      // without: the number that it counts as, below all of this model's groups; see resumeComm
 	p2p            bool
 	name           string
 	count          uint64
@@ -60,7 +63,7 @@ type call struct {
 // groupNumber is the number of the call's group; calls without one count as their own time.
 func (c *call) groupNumber() int64 {
 	if c.group == nil {
-		return 0
+		return c.before
 	}
 	return c.group.number
 }

@@ -75,6 +75,7 @@ func (m *Model) Comm(i int, c shard.Comm, gpu shard.GPU) {
 	r.GPU = m.gpu(r, gpu)
 	r.gpu = m.clocks[r.GPU]
 	r.Location = -1
+	m.resumeComm(r)
 	m.process.Comms[i] = r.Comm
 }
 

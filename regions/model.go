@@ -41,6 +41,9 @@ type Options struct {
 	Lasting bool
 	// Lost tells whether the plugin itself has lost collectives so far. Nil: it has not.
 	Lost func() bool
+	// Resume is the description that another model left of the same process, nil if this is the first: ordinals, and calls whose
+	// operations were not seen, go on from there. What it had in memory is missing.
+	Resume *shard.Process
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool
 }
@@ -119,7 +122,7 @@ func New(sink Sink, p *shard.Process, opts *Options) *Model {
 	if o.Paradigm == 0 {
 		o.Paradigm = otf2.ParadigmCUDA
 	}
-	return &Model{
+	m := &Model{
 		sink: sink, process: p, opts: o, defs: newDefinitions(p, o.Paradigm),
 		groups: make(map[uint64]*groupCall), calls: make(map[uint64]*call), launches: newBounded[*launch](maxLaunches),
 		kept:  newBounded[*launch](firstKeptLaunches),
@@ -130,6 +133,8 @@ func New(sink Sink, p *shard.Process, opts *Options) *Model {
 		foreign:    make(map[uint64]*netRank),
 		attributes: &otf2.AttributeList{}, timing: make(map[string]uint64),
 	}
+	m.resume()
+	return m
 }
 
 // Records tells whether events of a type are recorded at all.
@@ -190,8 +195,14 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 		m.first = t
 	}
 	m.last = max(m.last, t)
+	if r.Kind != shm.RecordThread {
+		m.resumeThread(th)
+	}
 	switch r.Kind {
 	case shm.RecordThread:
+		if th.application && th.tid == int(r.TID) {
+			break // as it was
+		}
 		m.endThread(th, t)
 		m.threads[ring] = &thread{tid: int(r.TID)}
 	case shm.RecordInit:

@@ -250,11 +250,27 @@ func (m *Model) resolveCalls(c *commRank, before int64) {
 		if len(c.queue) == 0 {
 			c.headAt = stop
 		}
-		c.queue = slices.Insert(c.queue, at, p)
+		place := at
+		if before == noGroup { // nobody has seen the last plans stop
+			place = min(at, c.firstAfter(call))
+		}
+		c.queue = slices.Insert(c.queue, place, p)
 		at++
 	}
 	clear(c.calls[len(rest):])
 	c.calls = rest
+}
+
+// firstAfter is the place in the queue of the first plan with operations of a later group than a call's.
+func (c *commRank) firstAfter(call *call) int {
+	for i, p := range c.queue {
+		for _, op := range p.ops {
+			if op.call != nil && !op.call.graph && op.call.groupNumber() > call.groupNumber() {
+				return i
+			}
+		}
+	}
+	return len(c.queue)
 }
 
 // progress notes when the last child of a plan has ended. Proxy work is waited for only where no

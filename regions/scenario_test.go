@@ -212,10 +212,15 @@ func (s *scene) end(anchor string) {
 	if err := defs.ClockProperties(1e9, 0, 1, 0); err != nil {
 		s.t.Fatal(err)
 	}
+	for _, l := range s.m.locations {
+		if err := defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread, 0, otf2.UndefinedLocationGroup); err != nil {
+			s.t.Fatal(err)
+		}
+	}
 	if err := defs.Close(); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: 1 << 18, DefChunkSize: 1 << 20, GlobalDefs: defs.Count()}); err != nil {
+	if err := otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: 1 << 18, DefChunkSize: 1 << 20, Locations: uint64(len(s.m.locations)), GlobalDefs: defs.Count()}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.ended = true

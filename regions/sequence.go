@@ -37,7 +37,7 @@ func (s *sequence) next(values ...uint64) uint64 {
 		}
 	}
 	s.Count++
-	if s.Count%shard.DigestStep == 0 && !s.lasting {
+	if s.Count%shard.DigestStep == 0 && !s.lasting && len(s.Holes) == 0 {
 		s.Digests = append(s.Digests, s.Last)
 	}
 	return s.Count - 1

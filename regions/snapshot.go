@@ -56,7 +56,7 @@ func (m *Model) Snapshot() {
 		p.Counts.Timing[k] = n
 	}
 	p.Counts.CUPTI = m.cuptiCounts()
-	p.Pending = m.pending()
+	p.Pending, p.Resume = m.pending(), m.resumable()
 }
 
 // pending lists what has begun and not ended, communicator by communicator in issue order.

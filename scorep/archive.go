@@ -460,13 +460,10 @@ func (a *archive) defineComms() {
 // locationsOf lists the locations of a communicator's ranks.
 func (a *archive) locationsOf(in *instance) []otf2.LocationRef {
 	all := make([]otf2.LocationRef, in.nranks)
-	if in.base != nil {
-		all = a.locationsOf(in.base)
-	}
 	for rank, m := range in.members {
 		if m != nil {
 			all[rank] = m.location
-		} else if in.base == nil {
+		} else {
 			s := a.kept[in][rank]
 			all[rank] = s.place.location(s.n)
 		}
@@ -578,11 +575,7 @@ func (a *archive) writeLocalDefs(dir string, chunkSize uint64) error {
 			if j > 0 && linkFile(files[k][0], path) == nil {
 				continue
 			}
-			err := otf2.WriteLocalDefs(path, maps, clocks, chunkSize)
-			if err == nil {
-				err = private(path)
-			}
-			if err != nil {
+			if err := otf2.WriteLocalDefs(path, maps, clocks, chunkSize); err != nil {
 				return fmt.Errorf("write local definitions of %s: %w", filepath.Base(path), err)
 			}
 		}

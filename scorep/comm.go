@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"ncclotf2/otf2"
 	"ncclotf2/shard"
@@ -29,8 +28,7 @@ type instance struct {
 	members []*member // by rank; nil: no data of this rank was found
 	name    string    // unique in the archive, set by nameInstances
 	ref     otf2.CommRef
-	base    *instance // the communicator whose ranks this one continues, see heirs; nil: its own
-	parted  *parting  // nil: its members paused alike, if at all
+	parted  *parting // nil: its members paused alike, if at all
 
 	together map[string]lifespan // by boot, "" for all: when all members so far were alive
 }
@@ -89,9 +87,6 @@ func (in *instance) present() func(yield func(*member) bool) {
 // missing lists the ranks without data.
 func (in *instance) missing() []int {
 	var ranks []int
-	if in.base != nil {
-		return nil // those that it does not continue are there in the other
-	}
 	for r, m := range in.members {
 		if m == nil {
 			ranks = append(ranks, r)
@@ -162,15 +157,10 @@ func findInstances(parts []*part) []*instance {
 		part *part
 		gpu  int
 	}
-	var order, heirs []*member
+	var order []*member
 	for _, p := range parts {
 		for i := range p.process.Comms {
-			m := &member{part: p, comm: i}
-			switch {
-			case unannounced(m.shard()):
-			case m.earlier() != nil:
-				heirs = append(heirs, m)
-			default:
+			if m := (&member{part: p, comm: i}); !unannounced(m.shard()) {
 				order = append(order, m)
 			}
 		}
@@ -205,128 +195,7 @@ func findInstances(parts []*part) []*instance {
 		}
 		home.add(m)
 	}
-	return append(all, continued(all, heirs)...)
-}
-
-// earlier is the same communicator rank in the shard that this one's continues; nil: it was made later. A rank's place in
-// the list is the plugin's, which uses none twice in a process's life. Times do not tell: each collector converts the
-// process's ticks by its own readings of the clocks.
-func (m *member) earlier() *member {
-	q := m.part.continues
-	if q == nil || m.comm >= len(q.process.Comms) {
-		return nil
-	}
-	c, was := m.shard(), &q.process.Comms[m.comm]
-	if unannounced(was) || was.ID != c.ID || was.NRanks != c.NRanks || was.Rank != c.Rank {
-		return nil
-	}
-	return &member{part: q, comm: m.comm}
-}
-
-// first is the communicator rank in the shard of the process's life in which it was made.
-func (m *member) first() *member {
-	for e := m.earlier(); e != nil; e = m.earlier() {
-		m = e
-	}
-	return m
-}
-
-// continued makes the communicators of ranks that were already members when another collector took over
-// their process. A rank has one location in a communicator, and what the second collector wrote is
-// another location. So what it wrote is on a communicator of its own, in which the ranks of all other
-// processes are those of the first.
-//
-// Several ranks share one if what they recorded there begins with the same operations: then these belong together by
-// their order, as readers take it. If not they have one each, and their operations have no counterparts.
-func continued(all []*instance, heirs []*member) (more []*instance) {
-	type place struct {
-		part *part
-		comm int
-	}
-	type key struct {
-		base       *instance
-		generation int
-	}
-	home := make(map[place]*instance)
-	for _, in := range all {
-		for m := range in.present() {
-			home[place{m.part, m.comm}] = in
-		}
-	}
-	made := make(map[key][]*instance)
-	begins := make(map[*member]beginning)
-	slices.SortStableFunc(heirs, func(a, b *member) int { return cmp.Compare(a.part.generation, b.part.generation) })
-	for _, m := range heirs {
-		begins[m] = m.beginning()
-		first := m.first()
-		base := home[place{first.part, first.comm}]
-		k := key{base, m.part.generation - first.part.generation}
-		var in *instance
-		for _, other := range made[k] {
-			fits := true
-			for o := range other.present() {
-				fits = fits && begins[o].meets(begins[m])
-			}
-			if fits {
-				in = other
-				break
-			}
-		}
-		if in == nil {
-			in = &instance{id: base.id, nranks: base.nranks, unsized: base.unsized, base: base, members: make([]*member, len(base.members))}
-			made[k] = append(made[k], in)
-			more = append(more, in)
-		}
-		for rank, o := range base.members {
-			if o != nil && o.part == first.part && o.comm == m.comm {
-				in.members[rank] = m
-			}
-		}
-	}
-	return more
-}
-
-// beginning is with which operations the part of a communicator rank's life begins that a shard has.
-type beginning struct {
-	rank   int
-	before map[string]uint64 // how many earlier collectors had taken, by the keys of its sequences
-	known  bool
-}
-
-// beginning counts what the shards that this one's continues have of a communicator rank, and what their collectors
-// held in memory when they died. Of calls whose operations they had not seen yet nobody knows: those may follow, or not.
-func (m *member) beginning() beginning {
-	b := beginning{rank: m.shard().Rank, before: make(map[string]uint64), known: true}
-	for m = m.earlier(); m != nil; m = m.earlier() {
-		for f, s := range m.shard().Sequences {
-			b.before[f] += s.Count
-		}
-		lost, calls := m.part.process.Unwritten(m.comm)
-		for f, n := range lost {
-			b.before[f] += n
-		}
-		b.known = b.known && calls == 0
-	}
-	return b
-}
-
-// meets tells that the n-th operation of each function is the same one for two ranks of a communicator, and the n-th
-// message between them.
-func (b beginning) meets(o beginning) bool {
-	return b.known && o.known && b.agrees(o) && o.agrees(b)
-}
-
-func (b beginning) agrees(o beginning) bool {
-	there, back := pair{b.rank, o.rank}, pair{o.rank, b.rank}
-	if b.before[there.sendKey()] != o.before[there.recvKey()] || b.before[back.recvKey()] != o.before[back.sendKey()] {
-		return false
-	}
-	for f, n := range b.before {
-		if !strings.ContainsAny(f, "<>") && o.before[f] != n {
-			return false
-		}
-	}
-	return true
+	return all
 }
 
 // nameInstances gives every communicator of an archive its own name: as the user named it, else by

@@ -4,6 +4,7 @@ package scorep
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 		t.Run(fmt.Sprint("launched ", launched), func(t *testing.T) {
 			dir := t.TempDir()
 			for r := range 3 {
+				var before map[string]shard.Sequence
 				shards := 1
 				if r == 1 {
 					shards = 3
@@ -34,14 +36,28 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 						p.Launched("slurm", r, 3)
 					}
 					p.GPU(0, fmt.Sprint("GPU-", r), "")
-					p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0})
+					p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0, Sequences: before})
 					p.Network(0)
-					for i := range uint64(6 / shards) {
+					if k == 2 {
+						p.Shard.Counts.Lost = map[string]map[string]uint64{shard.LostWithCollector: {"AllReduce": 2}}
+					}
+					n := uint64(6 / shards)
+					if r != 1 {
+						n = 8
+					}
+					for i := range n {
 						at := t0 + 1_000_000*(1+i+uint64(6/shards*k))
 						p.AllReduce(0, at, at+1000, 10)
 						p.Put(0, (r+1)%3, at, at+10, 100)
 					}
 					if k < shards-1 {
+						before = maps.Clone(p.Shard.Comms[0].Sequences)
+						if k == 1 { // of what it held in memory it is known what it was
+							s := before["AllReduce"]
+							s.Holes = []shard.Hole{{From: s.Count, To: s.Count + 2}}
+							s.Count += 2
+							before["AllReduce"] = s
+						}
 						p.Flush()
 						p.Crash(-1, nil)
 					} else {
@@ -54,23 +70,29 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 				t.Fatalf("%d runs", len(res.Runs))
 			}
 			run := res.Runs[0]
-			if run.MissingRanks != 0 || run.Missing != 0 || run.Complete || run.Crashed != 2 || run.Finished != 3 || run.Communicators != 3 {
+			if run.MissingRanks != 0 || run.Missing != 0 || run.Complete || run.Crashed != 0 || run.Finished != 3 || run.Communicators != 1 || run.Lost != 2 {
 				t.Errorf("%+v", run)
 			}
 			accept(t, run.Archive)
 			a := open(t, run.Archive)
-			want := []string{"Rank 0", "Rank 1", "Rank 1 (continued)", "Rank 1 (continued) #2", "Rank 2"}
+			want := []string{"Rank 0", "Rank 1", "Rank 2"}
 			if diff := cmp.Diff(want, processNames(a)); diff != "" {
 				t.Error(diff)
 			}
 			if got := property(a, "NCCL_OTF2::PROCESSES_CONTINUED"); got != "2" {
 				t.Errorf("%q processes continued", got)
 			}
+			if got := property(a, "NCCL_OTF2::LOST::COLLECTOR_DIED::ALL_REDUCE"); got != "2" {
+				t.Errorf("%q AllReduces died with a collector", got)
+			}
+			if want := `comm 0 AllReduce 4-5 "world": Rank 1 lacks them: they were in the memory of a collector that died`; len(run.Differences) != 1 || run.Differences[0].String() != want {
+				t.Errorf("%v, want %s", run.Differences, want)
+			}
 			var members []string
 			for _, c := range a.Defs.Comms {
 				members = append(members, fmt.Sprint(a.Defs.String(c.Name), a.Defs.Group(c.Group).Members))
 			}
-			wantMembers := []string{"world[0 1 4]", "world #2[0 2 4]", "world #3[0 3 4]", "world network[6 8 12 5 7 9 10 11]"}
+			wantMembers := []string{"world[0 1 2]", "world network[4 6 8 3 5 7]"}
 			if diff := cmp.Diff(wantMembers, members); diff != "" {
 				t.Error(diff)
 			}
@@ -78,7 +100,7 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 			for _, p := range puts(t, a) {
 				got[strings.TrimSuffix(p.From, "/world net send")+" to "+strings.TrimSuffix(p.To, "/world net recv")]++
 			}
-			wantPuts := map[string]int{"Rank 0 to Rank 1": 6, "Rank 1 to Rank 2": 2, "Rank 1 (continued) to Rank 2": 2, "Rank 1 (continued) #2 to Rank 2": 2, "Rank 2 to Rank 0": 6}
+			wantPuts := map[string]int{"Rank 0 to Rank 1": 8, "Rank 1 to Rank 2": 6, "Rank 2 to Rank 0": 8}
 			if diff := cmp.Diff(wantPuts, got); diff != "" {
 				t.Error(diff)
 			}

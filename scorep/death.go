@@ -31,7 +31,7 @@ const (
 func deaths(parts []*part) (all []death) {
 	for _, p := range parts {
 		if e := p.process.End; e.Died() {
-			all = append(all, death{p.origin().name, e.String(), p.process.BootID, p.ended()})
+			all = append(all, death{p.name, e.String(), p.process.BootID, p.ended()})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b death) int { return cmp.Compare(a.time-1, b.time-1) }) // 0 becomes the greatest number

@@ -174,18 +174,22 @@ func TestSequencesAreCompared(t *testing.T) {
 		tracks []track
 		want   string // "" if alike
 	}{
-		{"alike", []track{{0, run(200, same), false}, {1, run(200, same), false}}, ""},
-		{"nobody did anything", []track{{0, shard.Sequence{}, false}, {1, shard.Sequence{}, false}}, ""},
-		{"one alone", []track{{0, run(3, same), false}}, ""},
-		{"one that differs in the second block", []track{{0, run(200, same), false}, {1, run(200, but(70)), false}, {2, run(200, same), false}},
+		{"alike", []track{{rank: 0, of: run(200, same)}, {rank: 1, of: run(200, same)}}, ""},
+		{"nobody did anything", []track{{rank: 0, of: shard.Sequence{}}, {rank: 1, of: shard.Sequence{}}}, ""},
+		{"one alone", []track{{rank: 0, of: run(3, same)}}, ""},
+		{"one that differs in the second block", []track{{rank: 0, of: run(200, same)}, {rank: 1, of: run(200, but(70))}, {rank: 2, of: run(200, same)}},
 			"64-199: 200 operations, but of other sizes on rank 1 than on ranks 0,2"},
-		{"one that differs behind the last digest", []track{{0, run(70, same), false}, {1, run(70, but(69)), false}},
+		{"one that differs behind the last digest", []track{{rank: 0, of: run(70, same)}, {rank: 1, of: run(70, but(69))}},
 			"64-69: 70 operations, but of other sizes on rank 0 than on rank 1"},
-		{"one that ends early", []track{{0, run(130, same), false}, {1, run(129, same), false}, {2, run(130, same), false}, {3, run(130, same), false}},
+		{"one that ends early", []track{{rank: 0, of: run(130, same)}, {rank: 1, of: run(129, same)}, {rank: 2, of: run(130, same)}, {rank: 3, of: run(130, same)}},
 			"128-129: rank 1 has 129 operations, ranks 0,2-3 have 130 operations"},
-		{"one that did nothing", []track{{0, run(5, same), false}, {1, shard.Sequence{}, false}}, "0-4: rank 0 has 5 operations, rank 1 has 0 operations"},
-		{"one that still runs", []track{{0, run(130, same), true}, {1, run(129, same), false}}, ""},
-		{"one that still runs and differs", []track{{0, run(130, but(3)), true}, {1, run(129, same), false}}, "0-129: rank 0 has 130 operations, rank 1 has 129 operations"},
+		{"one that did nothing", []track{{rank: 0, of: run(5, same)}, {rank: 1, of: shard.Sequence{}}}, "0-4: rank 0 has 5 operations, rank 1 has 0 operations"},
+		{"one that still runs", []track{{rank: 0, of: run(130, same), unfinished: true}, {rank: 1, of: run(129, same)}}, ""},
+		{"one that still runs and differs", []track{{rank: 0, of: run(130, but(3)), unfinished: true}, {rank: 1, of: run(129, same)}}, "0-129: rank 0 has 130 operations, rank 1 has 129 operations"},
+		{"one that died inside", []track{{rank: 0, of: run(7, same), died: true, settled: 6}, {rank: 1, of: run(6, same), died: true, settled: 6}},
+			"6-6: rank 0 has 7 operations, rank 1 has 6 operations"},
+		{"one that died between others", []track{{rank: 0, of: run(7, same), settled: 7}, {rank: 1, of: run(5, same), died: true, settled: 3}},
+			"3-6: rank 0 has 7 operations, rank 1 has 5 operations"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ""

@@ -68,13 +68,15 @@ func Describe(dir string) (jobs []*Description, problems []string, err error) {
 		for _, p := range r.parts {
 			hosts[p.process.Host+"\x00"+p.process.BootID] = true
 			ids := a.ids[p]
-			d.Shards = append(d.Shards, DescribedShard{Dir: p.dir, Process: p.process, Location: func(number uint64) (otf2.LocationRef, bool) {
-				l, ok := ids[uint32(number)]
-				if !ok {
-					return 0, false
-				}
-				return l.Self, true
-			}, At: p.at})
+			for _, s := range p.shards() {
+				d.Shards = append(d.Shards, DescribedShard{Dir: s.dir, Process: s.process, Location: func(number uint64) (otf2.LocationRef, bool) {
+					l, ok := ids[s.number(uint32(number))]
+					if !ok {
+						return 0, false
+					}
+					return l.Self, true
+				}, At: p.at})
+			}
 			switch p.state {
 			case Crashed:
 				d.Crashed++

@@ -95,6 +95,9 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	if l.source == nil {
 		return writeEmpty(to)
 	}
+	if l.part.pieces != nil {
+		return a.placePieces(l, to, out, i, times)
+	}
 	from := filepath.Join(l.part.dir, strconv.FormatUint(uint64(l.number), 10)+".evt")
 	chunk := l.part.process.EventChunkSize
 	info, err := ownFile(from)
@@ -177,7 +180,7 @@ func (a *archive) rewrite(path string, chunk uint64, out *placed) error {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.rewritten++
-	return errors.Join(private(path), os.Remove(old))
+	return os.Remove(old)
 }
 
 // link makes a hard link, or a copy where the file system has none to offer.
@@ -218,7 +221,7 @@ func writeEmpty(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.Close(), private(path))
+	return w.Close()
 }
 
 // mend makes a copied event file end after its last whole record, and brings the number of events

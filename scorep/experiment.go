@@ -51,9 +51,7 @@ type part struct {
 	state   State
 	life    lifespan // on its own clock
 
-	// continues is the shard of the same process that a collector left which died; generation counts them.
-	continues  *part
-	generation int
+	pieces []*piece // what several collectors wrote of the process, in their order; nil: one did
 
 	offset int64       // nanoseconds to add to its times, see alignClocks
 	knots  []ClockKnot // and then these, see synchronize; nil: none
@@ -61,40 +59,6 @@ type part struct {
 	index  int         // of its location group in the archive
 	base   uint32      // added to the numbers of its locations there
 	name   string
-}
-
-// origin is the shard in which the process's life began.
-func (p *part) origin() *part {
-	for p.continues != nil {
-		p = p.continues
-	}
-	return p
-}
-
-// linkLives finds out which shards continue others.
-func linkLives(parts []*part) {
-	byUUID := make(map[string]*part)
-	for _, p := range parts {
-		byUUID[p.process.UUID] = p
-		p.continues, p.generation = nil, 0
-	}
-	for _, p := range parts {
-		q := byUUID[p.process.Settings[shard.SettingContinues]]
-		if q != nil && lifeOf(q.process) == lifeOf(p.process) && !slices.Contains(q.ancestors(), p) {
-			p.continues = q
-		}
-	}
-	for _, p := range parts {
-		p.generation = len(p.ancestors()) - 1
-	}
-}
-
-// ancestors are the shard itself and those that it continues, the latest first.
-func (p *part) ancestors() (all []*part) {
-	for ; p != nil; p = p.continues {
-		all = append(all, p)
-	}
-	return all
 }
 
 // id names the process in messages.

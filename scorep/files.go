@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/shard"
+	"ncclotf2/regular"
 )
 
 // Experiment directories may lie where others can make files, too. So whatever is written there is new
@@ -19,7 +19,7 @@ import (
 
 // ownFolder makes a folder unless it is there. A symbolic link, also to a folder, is an error.
 func ownFolder(path string) error {
-	err := os.Mkdir(path, shard.FolderMode)
+	err := os.Mkdir(path, regular.Folder)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -35,11 +35,8 @@ func ownFolder(path string) error {
 
 // newFile makes a file that is not there yet.
 func newFile(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NOFOLLOW, shard.FileMode)
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NOFOLLOW, regular.Readable())
 }
-
-// private takes the group's and others' rights to a file away that a writer of package otf2 has made.
-func private(path string) error { return os.Chmod(path, shard.FileMode) }
 
 // ownFile refuses what is no file of its own: links, pipes, devices.
 func ownFile(path string) (fs.FileInfo, error) {

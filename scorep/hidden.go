@@ -16,32 +16,39 @@ const (
 	collAPI   = 1 << 9
 )
 
-// describeHidden says what the processes' libraries did not tell: the keys of package hidden, in its order.
+// describeHidden says what the processes' libraries did not tell.
 func (a *archive) describeHidden(ps *properties) {
+	var keys []string
+	for _, t := range a.hidden() {
+		keys = append(keys, t.Key)
+	}
+	if len(keys) > 0 {
+		ps.add(prefix+"HIDDEN", strings.Join(keys, ", "))
+	}
+}
+
+// hidden is what the libraries of all processes did not tell, what is grave first.
+func (a *archive) hidden() []hidden.Traffic {
 	requests := false
 	for _, p := range a.ordered() {
 		requests = requests || p.process.Counts.Starts["NetPlugin"] > 0
 	}
-	var keys []string
-	grave := 0
+	var grave, others []hidden.Traffic
 	for _, p := range a.ordered() {
 		if p.process.Import != nil {
 			continue
 		}
 		for _, t := range hidden.Of(placeOf(p.process, requests)) {
-			switch {
-			case slices.Contains(keys, t.Key):
-			case t.Grave:
-				keys = slices.Insert(keys, grave, t.Key)
-				grave++
-			default:
-				keys = append(keys, t.Key)
+			list := &others
+			if t.Grave {
+				list = &grave
+			}
+			if !slices.Contains(*list, t) {
+				*list = append(*list, t)
 			}
 		}
 	}
-	if len(keys) > 0 {
-		ps.add(prefix+"HIDDEN", strings.Join(keys, ", "))
-	}
+	return append(grave, others...)
 }
 
 // placeOf is what a process tells of its library. requests: some process has seen requests of a network plugin.

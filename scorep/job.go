@@ -5,7 +5,6 @@ package scorep
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,8 +70,6 @@ type JobPart struct {
 	Path  string         // the shard's folder
 	Shard *shard.Process // its description
 	Comm  int            // index into Shard.Comms
-	// Before is how many operations of each sequence the parts before this one have: its ordinals count on from there.
-	Before map[string]uint64
 
 	part *part
 }
@@ -126,58 +123,31 @@ func newJob(r *run) *Job {
 	processes := make(map[*part]*JobProcess)
 	ordered := slices.Clone(r.parts)
 	slices.SortFunc(ordered, func(a, b *part) int { return a.index - b.index })
-	next := make(map[*part]*part) // the shard that continues one
 	for _, p := range ordered {
-		if p.continues != nil {
-			next[p.continues] = p
+		counts := newCounts()
+		counts.add(&p.process.Counts)
+		jp := &JobProcess{
+			Name: p.name, Host: p.process.Host, PID: p.process.PID, Size: p.process.Launcher.Size, Shard: p.process.UUID, State: p.state,
+			Last: p.at(p.process.LastTime), Ended: p.ended(), How: howEnded(p.process), Continued: p.pieces != nil,
+			Ends: regions.SeesEnds(p.process.Masks.Record), Lost: counts.total("LOST"), Losses: make(map[string]uint64),
 		}
-	}
-	for _, p := range ordered {
-		if p.continues != nil {
-			continue
-		}
-		last := p
-		jp := &JobProcess{Name: p.name, Host: p.process.Host, PID: p.process.PID, Size: p.process.Launcher.Size, Shard: p.process.UUID, Losses: make(map[string]uint64)}
-		for q := p; q != nil; q = next[q] {
-			processes[q] = jp
-			jp.Continued = q != p
-			jp.Ends = regions.SeesEnds(q.process.Masks.Record)
-			jp.Last = max(jp.Last, q.at(q.process.LastTime))
-			counts := newCounts()
-			counts.add(&q.process.Counts)
-			jp.Lost += counts.total("LOST")
-			for reason, types := range q.process.Counts.Lost {
-				for _, n := range types {
-					jp.Losses[reason] += n
-				}
+		for reason, types := range p.process.Counts.Lost {
+			for _, n := range types {
+				jp.Losses[reason] += n
 			}
-			last = q
 		}
-		jp.State, jp.Ended, jp.How = last.state, last.ended(), howEnded(last.process)
+		processes[p] = jp
 		job.Processes = append(job.Processes, jp)
 	}
 	job.Deaths = deathWords(deaths(ordered))
-	home := make(map[*instance]*JobCommunicator)
 	for _, in := range r.instances {
-		c := home[in.base]
-		if in.base == nil {
-			if in.nranks < 2 || in.unsized {
-				continue
-			}
-			c = &JobCommunicator{Name: in.name, Size: in.nranks, Ranks: make([]*JobRank, in.nranks)}
-			c.Names = in.rankNames(&numbers, kept[in])
-			home[in] = c
-			job.Communicators = append(job.Communicators, c)
-		}
-		if c == nil {
+		if in.nranks < 2 || in.unsized {
 			continue
 		}
+		c := &JobCommunicator{Name: in.name, Size: in.nranks, Ranks: make([]*JobRank, in.nranks), Names: in.rankNames(&numbers, kept[in])}
+		job.Communicators = append(job.Communicators, c)
 		for m := range in.present() {
-			rank := m.shard().Rank
-			if c.Ranks[rank] == nil {
-				c.Ranks[rank] = &JobRank{Process: processes[m.part], Done: make(map[string]uint64), Reached: make(map[string]uint64)}
-			}
-			c.Ranks[rank].add(m)
+			c.Ranks[m.shard().Rank] = newJobRank(processes[m.part], m)
 		}
 	}
 	return job
@@ -195,7 +165,7 @@ func (in *instance) rankNames(n *numbering, kept map[int]slot) []string {
 			names[rank] = strings.TrimSuffix(kept[rank].place.name, noData)
 			continue
 		}
-		names[rank] = m.part.origin().name
+		names[rank] = m.part.name
 		gpu := m.shard().GPU
 		if world, ok := n.device[device{m.part, gpu}]; ok {
 			names[rank] = fmt.Sprintf("Rank %d", world)
@@ -206,20 +176,17 @@ func (in *instance) rankNames(n *numbering, kept map[int]slot) []string {
 	return names
 }
 
-// add takes a further shard's view of the rank, in the order of collectors. A collector that took over knows
-// nothing of the operations that were under way; they are taken for done.
-func (j *JobRank) add(m *member) {
+// newJobRank tells how far a rank has come. A collector that took over knows nothing of the operations that were under way;
+// they are taken for done.
+func newJobRank(process *JobProcess, m *member) *JobRank {
 	c := m.shard()
-	j.Finalized = c.FinalTime != 0
-	if c.Begun != 0 {
-		j.Begun = max(j.Begun, m.part.at(c.Begun))
+	j := &JobRank{Process: process, Finalized: c.FinalTime != 0, Done: make(map[string]uint64), Reached: make(map[string]uint64), Begun: m.part.at(c.Begun)}
+	process.Paused = process.Paused || len(c.Gaps) > 0
+	for _, p := range m.part.shards() {
+		if m.comm < len(p.process.Comms) {
+			j.Parts = append(j.Parts, JobPart{Path: p.dir, Shard: p.process, Comm: m.comm, part: m.part})
+		}
 	}
-	if len(c.Gaps) > 0 {
-		j.Process.Paused = true
-	}
-	before := maps.Clone(j.Reached)
-	j.Parts = append(j.Parts, JobPart{Path: m.part.dir, Shard: m.part.process, Comm: m.comm, Before: before, part: m.part})
-	j.Pending = nil
 	type open struct{ least, past, n uint64 } // pending ordinals
 	pending := make(map[string]open)
 	for _, p := range m.part.process.Pending {
@@ -235,7 +202,6 @@ func (j *JobRank) add(m *member) {
 			o.n++
 		}
 		pending[p.Function] = o
-		p.Ordinal += before[p.Function]
 		p.Since = m.part.at(p.Since)
 		j.Pending = append(j.Pending, p)
 	}
@@ -256,6 +222,7 @@ func (j *JobRank) add(m *member) {
 			done = min(done, o.least)
 			reached = max(reached+o.n, o.past)
 		}
-		j.Done[f], j.Reached[f] = before[f]+done, before[f]+reached
+		j.Done[f], j.Reached[f] = done, reached
 	}
+	return j
 }

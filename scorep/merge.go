@@ -14,6 +14,7 @@ import (
 
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
+	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
@@ -356,7 +357,7 @@ func (g *merger) setClock(a *archive) {
 
 // write makes the archive in a folder beside out, then puts it in its place.
 func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, error) {
-	if err := os.MkdirAll(out, shard.FolderMode); err != nil {
+	if err := os.MkdirAll(out, regular.Folder); err != nil {
 		return nil, err
 	}
 	staging := filepath.Join(out, newDir)
@@ -364,7 +365,7 @@ func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, er
 		return nil, err
 	}
 	events := filepath.Join(staging, archiveName)
-	if err := os.MkdirAll(events, shard.FolderMode); err != nil {
+	if err := os.MkdirAll(events, regular.Folder); err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(staging)
@@ -450,15 +451,7 @@ func (g *merger) writeDefinitions(a *archive, staging string) error {
 	anchor.Creator = fmt.Sprintf("%s, %s", g.archive.Anchor.Creator, a.opts.creator())
 	anchor.Properties = g.properties(a)
 	anchor.TraceID = g.traceID(a)
-	if err := otf2.WriteAnchor(path(".otf2"), &anchor); err != nil {
-		return err
-	}
-	for _, suffix := range archiveParts[1:] {
-		if err := private(path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return otf2.WriteAnchor(path(".otf2"), &anchor)
 }
 
 // writeMarkers writes the measurement's markers, if it has any, and ours.
@@ -533,7 +526,7 @@ func (g *merger) result(a *archive) *MergeResult {
 		if fit := g.pairs[p]; fit != nil {
 			of[fit.measured] = true
 			r.Timer = fit.timer.String()
-		} else if p.continues == nil {
+		} else {
 			r.NCCLOnly++
 		}
 	}

@@ -751,7 +751,7 @@ func TestMergeOfContinuedAndMissingProcesses(t *testing.T) {
 			rows++
 		}
 	}
-	if rows != 2 {
+	if rows != 1 {
 		t.Errorf("%d rows of our own in group 0", rows)
 	}
 }

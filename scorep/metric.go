@@ -37,20 +37,20 @@ func (a *archive) chooseGPUMetrics() {
 			if events[key] == nil {
 				events[key] = make(map[*part]uint64)
 			}
-			events[key][p.origin()] += l.Events
+			events[key][p] += l.Events
 			rows[key] = append(rows[key], row{p, l.Number})
 		}
 	}
 	a.leftOut = make(map[*part]map[uint32]bool)
 	for key, all := range rows {
-		best := all[0].part.origin()
+		best := all[0].part
 		for _, r := range all { // in the world's order
-			if o := r.part.origin(); events[key][o] > events[key][best] {
-				best = o
+			if events[key][r.part] > events[key][best] {
+				best = r.part
 			}
 		}
 		for _, r := range all {
-			if r.part.origin() == best {
+			if r.part == best {
 				continue
 			}
 			if a.leftOut[r.part] == nil {

@@ -72,9 +72,6 @@ func (a *archive) planNetworks() {
 		if m := a.origins.of[o]; m != nil {
 			in = home[owner{m.part, m.comm, -1}]
 		}
-		if in != nil && in.base != nil {
-			in = in.base // one window for all of the ranks' lives
-		}
 		if n := byInstance[in]; in != nil && n != nil {
 			return n
 		}

@@ -16,7 +16,7 @@ import (
 // properties of an archive: what a reader should know of it beside the events. Under NCCL_OTF2:
 //
 //	PROCESSES, PROCESSES_FINISHED, PROCESSES_RUNNING, PROCESSES_CRASHED   processes with data, by state
-//	PROCESSES_CONTINUED       of them, those that are a process counted before: another collector took over
+//	PROCESSES_CONTINUED       how often another collector took over from one that had died
 //	PROCESSES_DIED            of them, those that did not end in order; DIED::<n> tells how, and who was first
 //	PROCESSES_MISSING         processes of which only their places in communicators are known
 //	RANKS_MISSING             communicator ranks without data
@@ -40,6 +40,7 @@ import (
 //	GPU_METRICS_LEFT_OUT      rows of measurements of a GPU that are not in the archive: another process's of the same GPU are
 //	PXN, PXN_UNRESOLVED       communicator ranks whose network work another process did, and those of them
 //	                          whose process is not certain
+//	HIDDEN                    what the libraries did not tell: keys of package hidden, what is gravest first
 //	TAG_COLLISIONS            processes of one machine with equal tags: ids of their events may be equal
 //	CLOCK_SYNC                by what the clocks of the hosts were brought together; absent if they were not
 //	CLOCK_SYNC::<WHAT>        HOSTS, EXCHANGES, BROKEN, UNCERTAINTY_MOST_NS, and hosts by state: REFERENCE, CORRECTED, ONE_SIDED, UNTIED
@@ -144,7 +145,7 @@ func (a *archive) describe() {
 // ranksOfUnknownSize counts the ranks of communicators that get no definition because NCCL never told their size.
 func (a *archive) ranksOfUnknownSize() (n uint64) {
 	for _, in := range a.run.instances {
-		if in.unsized && in.base == nil {
+		if in.unsized {
 			for range in.present() {
 				n++
 			}
@@ -155,9 +156,7 @@ func (a *archive) ranksOfUnknownSize() (n uint64) {
 
 func (a *archive) continuedProcesses() (n uint64) {
 	for _, p := range a.run.parts {
-		if p.continues != nil {
-			n++
-		}
+		n += uint64(max(len(p.pieces), 1) - 1)
 	}
 	return n
 }

@@ -41,7 +41,7 @@ func (r *run) overlaps(o *run) bool {
 // there twice, however, belongs to another run. Processes that the launcher says nothing of, and
 // which have no communicator (they ended before they made one), join the run they overlap with.
 func separateRuns(parts []*part) []*run {
-	linkLives(parts)
+	parts = joinLives(parts)
 	alignClocks(parts)
 	components := connect(parts, findInstances(parts))
 	slices.SortStableFunc(components, func(a, b *run) int { return cmp.Compare(a.begin(), b.begin()) })
@@ -106,11 +106,6 @@ func connect(parts []*part, instances []*instance) []*run {
 			} else if r := root(m.part); r != first {
 				parent[r] = first
 			}
-		}
-	}
-	for _, p := range parts {
-		if p.continues != nil && root(p) != root(p.continues) {
-			parent[root(p)] = root(p.continues)
 		}
 	}
 	byRoot := make(map[*part]*run)

@@ -23,7 +23,8 @@ type Difference struct {
 	Function string       `json:"function"` // "AllReduce", or "Send 0>3" for the messages from rank 0 to 3
 	First    uint64       `json:"first"`    // ordinals, inclusive
 	Last     uint64       `json:"last"`
-	Detail   string       `json:"detail"` // which ranks recorded what
+	Detail   string       `json:"detail"`         // which ranks recorded what
+	Died     bool         `json:"died,omitempty"` // with the collector of one rank; all others have them, as far as is known
 }
 
 // String is the form of the archive's properties:
@@ -38,10 +39,11 @@ func (d Difference) String() string {
 func compareSequences(instances []*instance) []Difference {
 	var all []Difference
 	for _, in := range instances {
+		all = append(all, in.holes()...)
 		for _, f := range in.functions() {
 			var tracks []track
 			for m := range in.present() {
-				tracks = append(tracks, track{rank: m.shard().Rank, of: m.shard().Sequences[f], unfinished: m.part.unfinished()})
+				tracks = append(tracks, m.track(f))
 			}
 			first, last, detail, differ := compareTracks(tracks)
 			if in.parted != nil {
@@ -53,10 +55,7 @@ func compareSequences(instances []*instance) []Difference {
 		}
 		for _, pair := range in.pairs() {
 			src, dst := in.members[pair.src], in.members[pair.dst]
-			tracks := []track{
-				{pair.src, src.shard().Sequences[pair.sendKey()], src.part.unfinished()},
-				{pair.dst, dst.shard().Sequences[pair.recvKey()], dst.part.unfinished()},
-			}
+			tracks := []track{src.track(pair.sendKey()), dst.track(pair.recvKey())}
 			first, last, detail, differ := compareTracks(tracks)
 			if in.parted != nil { // messages are chosen by the collectives around them
 				first, last, detail, differ = afterParting(in, tracks, 0, first, last, detail, differ)
@@ -153,12 +152,25 @@ type track struct {
 	rank       int
 	of         shard.Sequence
 	unfinished bool // more may follow
+	// died: more would have followed. settled is how many had been completed, one after the other: of the last ones of a process that
+	// died the order is not certain.
+	died    bool
+	settled uint64
 }
 
-// unfinished tells that the operations of a process are those of a beginning, and others would have followed: it runs, or it
-// died, and all that it had done was recorded.
-func (p *part) unfinished() bool {
-	return p.state == Running || p.process.End.Died() && len(p.process.Counts.Lost) == 0
+// track is a member's sequence of a key.
+func (m *member) track(key string) track {
+	t := track{rank: m.shard().Rank, of: m.shard().Sequences[key], unfinished: m.part.state == Running}
+	t.settled = t.of.Count
+	if p := m.part.process; p.End.Died() {
+		t.died = m.part.pieces == nil && len(p.Counts.Lost) == 0
+		for _, o := range p.Pending {
+			if o.Comm == m.comm && (o.Function == key || o.Function == shard.FunctionOf(key)) {
+				t.settled = min(t.settled, o.Ordinal)
+			}
+		}
+	}
+	return t
 }
 
 // compareTracks finds the ordinals from which on the sequences may differ.
@@ -166,16 +178,19 @@ func (p *part) unfinished() bool {
 // Digests are running hashes: the first that differs convicts the operations since the one before,
 // and all later ones, because a lost operation shifts the rest. Where the counts differ, the
 // operations after the last common digest cannot be compared and count as different, too; not so
-// for a process that is still running, or died, whose tail is simply not there.
+// for a process that is still running, whose tail is simply not there yet; and where
+// one has died only from where it, or another, had not completed them.
 func compareTracks(tracks []track) (first, last uint64, detail string, differ bool) {
 	if len(tracks) < 2 {
 		return 0, 0, "", false
 	}
 	fewest, most := uint64(math.MaxUint64), uint64(0)
-	running := false
+	settled, died := uint64(math.MaxUint64), false
+	running, holed := false, false
 	for _, t := range tracks {
 		fewest, most = min(fewest, t.of.Count), max(most, t.of.Count)
-		running = running || t.unfinished
+		running, holed = running || t.unfinished, holed || len(t.of.Holes) > 0
+		settled, died = min(settled, t.settled), died || t.died
 	}
 	if most == 0 {
 		return 0, 0, "", false
@@ -184,6 +199,8 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	switch {
 	case found:
 		return uint64(bad) * shard.DigestStep, most - 1, describeTracks(tracks, bad), true
+	case fewest == most && holed: // nobody knows what was done in them
+		return 0, 0, "", false
 	case fewest == most:
 		if _, differ := firstLast(tracks); !differ {
 			return 0, 0, "", false
@@ -196,6 +213,8 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 			return 0, 0, "", false
 		}
 		return count / shard.DigestStep * shard.DigestStep, most - 1, describeTracks(tracks, -1), true
+	case died && !holed:
+		return min(settled, fewest), most - 1, describeTracks(tracks, -1), true
 	}
 	return fewest / shard.DigestStep * shard.DigestStep, most - 1, describeTracks(tracks, -1), true
 }
@@ -206,7 +225,7 @@ func firstLast(tracks []track) (count uint64, differ bool) {
 	first := make(map[uint64]*shard.Sequence)
 	for i := range tracks {
 		t := &tracks[i].of
-		if t.Last == 0 {
+		if t.Last == 0 || len(t.Holes) > 0 {
 			continue // operations are missing in it
 		}
 		if f := first[t.Count]; f == nil {

@@ -9,11 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/hidden"
 	"ncclotf2/otf2"
+	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
@@ -88,7 +91,8 @@ type RunResult struct {
 	Communicators int          `json:"communicators"` // of more than one rank
 	Events        uint64       `json:"events"`
 	Lost          uint64       `json:"lost"`
-	First         uint64       `json:"first"` // time of the first event, ns since 1970
+	LostWith      uint64       `json:"lost_with_collectors,omitempty"` // of these: operations in the memory of collectors that died
+	First         uint64       `json:"first"`                          // time of the first event, ns since 1970
 	Last          uint64       `json:"last"`
 	Linked        int          `json:"linked"`              // event files that were linked
 	Copied        int          `json:"copied"`              // and copied
@@ -97,6 +101,8 @@ type RunResult struct {
 	Differences   []Difference `json:"differences,omitempty"`
 	Problems      []string     `json:"problems,omitempty"`
 	ClockSync     *ClockSync   `json:"clock_sync,omitempty"` // nil: the hosts' clocks were left alone
+	// Hidden is what is gravest of what the libraries did not tell.
+	Hidden []hidden.Traffic `json:"hidden,omitempty"`
 }
 
 // Processes is the number of processes with data.
@@ -189,7 +195,7 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	}
 	events := filepath.Join(staging, archiveName)
 	for _, folder := range []string{staging, events} {
-		if err := os.Mkdir(folder, shard.FolderMode); err != nil {
+		if err := os.Mkdir(folder, regular.Folder); err != nil {
 			return nil, err
 		}
 	}
@@ -250,15 +256,7 @@ func (a *archive) write(staging string, files *placed) error {
 		Description: fmt.Sprintf("NCCL: %s on %s", plural(uint64(len(a.run.parts)), "process"), plural(uint64(result.Hosts), "host")),
 		Properties:  a.properties, TraceID: a.traceID(),
 	})
-	if err != nil {
-		return err
-	}
-	for _, suffix := range archiveParts[1:] {
-		if err := private(path(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 func (a *archive) result(files *placed) *RunResult {
@@ -266,6 +264,7 @@ func (a *archive) result(files *placed) *RunResult {
 		Missing: a.missingProcesses(), Locations: len(a.locations), Communicators: len(a.instances),
 		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied, Rewritten: files.rewritten,
 		Died: deathWords(deaths(a.ordered())), Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
+		Hidden: slices.DeleteFunc(a.hidden(), func(t hidden.Traffic) bool { return !t.Grave }),
 	}
 	hosts := make(map[string]bool)
 	sum := newCounts()
@@ -288,8 +287,16 @@ func (a *archive) result(files *placed) *RunResult {
 	for _, l := range a.locations {
 		r.Events += l.Events
 	}
+	for name, n := range sum.byName {
+		if strings.HasPrefix(name, lostWithCollector) {
+			r.LostWith += n
+		}
+	}
 	return r
 }
+
+// lostWithCollector begins the properties that count operations which died with a collector.
+var lostWithCollector = "LOST::" + component(shard.LostWithCollector) + "::"
 
 // eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size must
 // be rewritten; one that is shorter than a chunk is readable with any size.

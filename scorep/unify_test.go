@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ncclotf2/golden"
+	"ncclotf2/hidden"
 	"ncclotf2/need"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
@@ -160,7 +161,7 @@ func TestAFinishedJobBecomesAnArchive(t *testing.T) {
 	run.Archive = ""
 	want := RunResult{
 		Finished: 8, Hosts: 2, Locations: 16, Communicators: 1, Events: 8 * (3*2 + 2 + 3*4),
-		First: t0, Last: t0 + 2_501_000, Linked: 16, Complete: true,
+		First: t0, Last: t0 + 2_501_000, Linked: 16, Complete: true, Hidden: []hidden.Traffic{},
 	}
 	if diff := cmp.Diff(want, run); diff != "" {
 		t.Error(diff)

@@ -48,19 +48,13 @@ type device struct {
 // rank in every process. It may fail: then there are no ranks.
 func numberWorld(r *run) numbering {
 	n := numbering{rank: make(map[*part]int)}
-	lives := 0
-	for _, p := range r.parts {
-		if p.continues == nil {
-			lives++
-		}
-	}
 	if numbered(r.parts) {
 		taken := make(map[int]bool)
 		for _, p := range r.parts {
 			n.rank[p] = p.process.Launcher.Rank
 			taken[p.process.Launcher.Rank] = true
 		}
-		if len(taken) == lives {
+		if len(taken) == len(r.parts) {
 			n.size = r.parts[0].process.Launcher.Size
 			return n
 		}
@@ -72,17 +66,12 @@ func numberWorld(r *run) numbering {
 				ranks[m.part] = m.shard().Rank
 			}
 		}
-		if len(ranks) == lives && in.base == nil && in.nranks > n.size {
+		if len(ranks) == len(r.parts) && in.nranks > n.size {
 			n.rank, n.size, n.spanning = ranks, in.nranks, in
 		}
 	}
 	if n.spanning == nil {
 		return numbering{}
-	}
-	for _, p := range r.parts {
-		if _, ok := n.rank[p]; !ok {
-			n.rank[p] = n.rank[p.origin()]
-		}
 	}
 	n.device = make(map[device]int)
 	for m := range n.spanning.present() {
@@ -109,10 +98,7 @@ func arrange(r *run) (w *world, kept map[*instance]map[int]slot) {
 		pl := &place{part: p, rank: -1, name: fmt.Sprintf("Process %s:%d", p.process.Host, p.process.PID)}
 		if n.size > 0 {
 			pl.rank = n.rank[p]
-			pl.name = n.processName(p.origin())
-		}
-		if p.continues != nil {
-			pl.name += " (continued)"
+			pl.name = n.processName(p)
 		}
 		w.places = append(w.places, pl)
 	}
@@ -171,7 +157,6 @@ func compareParts(a, b *part) int {
 		cmp.Compare(a.process.BootID, b.process.BootID),
 		cmp.Compare(a.process.PID, b.process.PID),
 		cmp.Compare(a.process.PIDStart, b.process.PIDStart),
-		cmp.Compare(a.generation, b.generation),
 		cmp.Compare(firstDevice(a), firstDevice(b)),
 		cmp.Compare(a.process.UUID, b.process.UUID))
 }

@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -73,7 +74,11 @@ func TellStatus(experiment string, pid int, status uint32) error {
 	for _, e := range entries {
 		if p := e.Process; e.State == Done && p != nil && p.PID == pid && p.Host == host && p.End != nil && p.End.Status == nil {
 			p.End.Status = &status
-			if err := (&Store{path: e.Path}).Write(p); err != nil {
+			s, err := reopen(e.Path)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(s.Write(p), s.Close()); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,7 +143,8 @@ func TestAShardIsItsOwnersOnly(t *testing.T) {
 		t.Errorf("a second event file of the location: %v", err)
 	}
 	err = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
+		// Event files become part of the archive, and the experiment directory holds it; the folder between them keeps others out.
+		if result := path == dir || filepath.Ext(path) == eventSuffix; err == nil && !result && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v", path, info.Mode())
 		}
 		return err
@@ -163,5 +165,52 @@ func mkdir(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A folder that others could take things away from is refused, and one that was exchanged is noticed.
+func TestForeignFolders(t *testing.T) {
+	dir := t.TempDir()
+	shards := filepath.Join(dir, Folder)
+	for mode, allowed := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o777: false, 0o770: false, 0o777 | os.ModeSticky: true} {
+		if err := errors.Join(os.RemoveAll(shards), os.Mkdir(shards, 0o700), os.Chmod(shards, mode)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Create(dir, "a")
+		if allowed != (err == nil) || err != nil && !strings.Contains(err.Error(), "can be written by others") {
+			t.Errorf("%v: %v", mode, err)
+		}
+		if s != nil {
+			s.Close()
+		}
+	}
+	if os.Geteuid() == 0 {
+		if err := errors.Join(os.RemoveAll(shards), os.Mkdir(shards, 0o700), os.Chown(shards, 65534, 65534)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Create(dir, "a"); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+			t.Error(err)
+		}
+	}
+	if err := os.RemoveAll(shards); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Create(dir, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	elsewhere := t.TempDir()
+	if err := errors.Join(os.Rename(filepath.Join(shards, "a"), filepath.Join(shards, "b")), os.Symlink(elsewhere, filepath.Join(shards, "a"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(&Process{Version: Version}); err == nil || !strings.Contains(err.Error(), "another folder") {
+		t.Error(err)
+	}
+	if _, err := s.EventWriter(0, nil); err == nil {
+		t.Error("an event file is made elsewhere")
+	}
+	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 }

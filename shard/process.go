@@ -4,6 +4,7 @@ package shard
 
 import (
 	"maps"
+	"strings"
 
 	"ncclotf2/otf2"
 )
@@ -74,6 +75,8 @@ type Process struct {
 	Counts  Counts    `json:"counts"`
 	Costs   []Cost    `json:"costs,omitempty"`
 	Pending []Pending `json:"pending"` // operations begun and not ended at the last flush
+
+	Resume Resume `json:"resume"` // what a collector that takes over needs
 
 	End *End `json:"end,omitempty"` // nil: nobody has seen the process's end, or it is still there
 }
@@ -272,6 +275,41 @@ type Sequence struct {
 	Digests []uint64 `json:"digests"`
 	Last    uint64   `json:"last,string"`
 	Bytes   uint64   `json:"bytes"` // point-to-point: sum of message lengths
+
+	// Holes are the operations, of those that Count counts, that are missing because a collector died: it held them in memory. From
+	// the first one on there are no digests, as nobody knows what these were.
+	Holes []Hole `json:"holes,omitempty"`
+}
+
+// Hole is a run of operations by their ordinals: From ≤ ordinal < To.
+type Hole struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+}
+
+// Resume is what is under way in a process beside Process.Pending: a collector that takes over goes on with it.
+type Resume struct {
+	Threads []int  `json:"threads,omitempty"` // tids of the rings' owners
+	Calls   []Call `json:"calls,omitempty"`   // those whose operations were not seen
+}
+
+// Call is a call of the application, in the words of NCCL's CollApi and P2pApi events.
+type Call struct {
+	Comm     int    `json:"comm"` // index into Process.Comms
+	Handle   uint64 `json:"handle,string"`
+	Parent   uint64 `json:"parent,string"`
+	P2P      bool   `json:"p2p,omitempty"`
+	Function string `json:"function"`
+	Count    uint64 `json:"count"`
+	Datatype string `json:"datatype"`
+	Root     int32  `json:"root"`
+	Stream   uint64 `json:"stream,string"`
+	Tag      uint64 `json:"tag,string"`
+	Start    uint64 `json:"start"`
+	Stop     uint64 `json:"stop"`  // Start: it had not ended
+	Group    int64  `json:"group"` // number of its group, in order of time; 0: it had none
+	// Open: its group had not ended. Its region would have been written then, and is missing.
+	Open bool `json:"open,omitempty"`
 }
 
 // Location is a location of this process; Number names its event file and is its local id.
@@ -355,10 +393,28 @@ type Pending struct {
 	Left bool `json:"left,omitempty"`
 }
 
+// LostWithCollector is the reason, in Counts.Lost, of operations that were in the memory of a collector that died; by function
+// instead of event type.
+const LostWithCollector = "collector died"
+
+// PluginOddities are the keys of Counts.Oddities that the plugin counts from the beginning of the process, whoever collects.
+var PluginOddities = []string{
+	"LOST_MARKS", "FOREIGN_HANDLES", "UNKNOWN_STRINGS", BrokenRings, "MISSING_BYTES", "CUPTI_LOST", "CUPTI_DROPPED", "CUPTI_UNKNOWN",
+	"CUPTI_BUFFERS_OUT", "CUPTI_BUFFERS_STRANGE", "CUPTI_BUFFERS_OVERWRITTEN",
+}
+
+// FunctionOf is the function of a key of Comm.Sequences: "Send" of "Send>3".
+func FunctionOf(key string) string {
+	if i := strings.IndexAny(key, "<>"); i >= 0 {
+		return key[:i]
+	}
+	return key
+}
+
 // Unwritten counts the operations of a communicator rank that had been seen and were in no event file at the last flush,
-// complete or under way, by the keys of Comm.Sequences: they are lost if the collector died then. Of calls nobody had
-// seen the operations; these may come later, or never.
-func (p *Process) Unwritten(comm int) (operations map[string]uint64, calls int) {
+// complete or under way, by the keys of Comm.Sequences: they are lost if the collector died then. Those of calls whose
+// operations nobody had seen come later.
+func (p *Process) Unwritten(comm int) (operations map[string]uint64) {
 	c := &p.Comms[comm]
 	operations = maps.Clone(c.Held)
 	if operations == nil {
@@ -368,10 +424,9 @@ func (p *Process) Unwritten(comm int) (operations map[string]uint64, calls int) 
 		switch {
 		case o.Comm != comm || o.Left:
 		case o.State == "calling" || o.State == "called":
-			calls++
 		case o.Ordinal >= c.Sequences[o.Function].Count: // others have been written before their end
 			operations[o.Function]++
 		}
 	}
-	return operations, calls
+	return operations
 }

@@ -29,7 +29,7 @@ const (
 	eventSuffix = ".evt"
 )
 
-// What is in an experiment directory is its owner's: traces tell what a program does.
+// What is in a shard, and what steers the recording, is its owner's. The archive made of it is a result, see regular.Readable.
 const (
 	FolderMode = 0o700
 	FileMode   = 0o600
@@ -38,6 +38,7 @@ const (
 // Store is a shard being written. It is locked while it is open.
 type Store struct {
 	path string
+	root *os.Root // the folder itself, wherever its name leads
 	lock *os.File
 }
 
@@ -45,10 +46,10 @@ type Store struct {
 // it is not there. In it nothing that somebody else has put there is followed or overwritten: if the
 // shards folder is a symbolic link, or the shard is there already, the error tells so.
 func Create(experiment, uuid string) (*Store, error) {
-	path := filepath.Join(experiment, Folder, uuid)
+	s := &Store{path: filepath.Join(experiment, Folder, uuid)}
 	for tries := 3; ; tries-- {
-		err := createFolder(experiment, uuid)
-		if err == nil {
+		var err error
+		if s.root, err = createFolder(experiment, uuid); err == nil {
 			break
 		}
 		// Somebody may have tried whether the directory can be made, and removed it again.
@@ -56,8 +57,7 @@ func Create(experiment, uuid string) (*Store, error) {
 			return nil, err
 		}
 	}
-	s := &Store{path: path}
-	lock, err := createNew(filepath.Join(path, lockFile))
+	lock, err := s.createNew(lockFile)
 	if err == nil {
 		s.lock = lock
 		err = takeLock(int(lock.Fd()))
@@ -68,33 +68,72 @@ func Create(experiment, uuid string) (*Store, error) {
 	}
 	if err != nil {
 		s.Remove()
-		return nil, fmt.Errorf("lock of shard %s: %w", path, err)
+		return nil, fmt.Errorf("lock of shard %s: %w", s.path, err)
 	}
 	return s, nil
 }
 
-func createFolder(experiment, uuid string) error {
-	if err := os.MkdirAll(experiment, FolderMode); err != nil {
-		return err
+// reopen holds a finished shard, whose writer is gone, to replace a file of it.
+func reopen(path string) (*Store, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{path: path, root: root}, nil
+}
+
+// createFolder makes the shard's folder and holds it open: from here on no name that somebody puts in its place matters.
+func createFolder(experiment, uuid string) (*os.Root, error) {
+	if err := os.MkdirAll(experiment, regular.Folder); err != nil {
+		return nil, err
 	}
 	root, err := os.OpenRoot(experiment)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer root.Close()
 	if err := root.Mkdir(Folder, FolderMode); err != nil {
 		if !errors.Is(err, fs.ErrExist) {
-			return err
+			return nil, err
 		}
 		info, err := root.Lstat(Folder)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !info.IsDir() {
-			return fmt.Errorf("%s is no directory of its own, but %s", filepath.Join(experiment, Folder), kindOf(info.Mode()))
+			return nil, fmt.Errorf("%s is no directory of its own, but %s", filepath.Join(experiment, Folder), kindOf(info.Mode()))
 		}
 	}
-	return root.Mkdir(filepath.Join(Folder, uuid), FolderMode)
+	shards, err := root.OpenRoot(Folder)
+	if err != nil {
+		return nil, err
+	}
+	defer shards.Close()
+	info, err := shards.Stat(".")
+	if err != nil {
+		return nil, err
+	}
+	if why := foreign(info); why != "" {
+		return nil, fmt.Errorf("%s %s: somebody else could redirect what is written there; name another directory", filepath.Join(experiment, Folder), why)
+	}
+	if err := shards.Mkdir(uuid, FolderMode); err != nil {
+		return nil, err
+	}
+	return shards.OpenRoot(uuid)
+}
+
+// foreign says why a folder is not this user's alone to rename and remove things in; "" if it is. In a sticky folder, as /tmp is,
+// nobody can take away what another has made there.
+func foreign(info fs.FileInfo) string {
+	const othersWrite = 0o022
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case ok && int(st.Uid) != os.Geteuid() && st.Uid != 0:
+		return fmt.Sprintf("belongs to user %d", st.Uid)
+	case info.Mode().Perm()&othersWrite != 0 && info.Mode()&fs.ModeSticky == 0:
+		return fmt.Sprintf("can be written by others (mode %#o)", info.Mode().Perm())
+	}
+	return ""
 }
 
 func kindOf(m fs.FileMode) string {
@@ -108,8 +147,8 @@ func kindOf(m fs.FileMode) string {
 }
 
 // createNew makes a file that is not there yet, not even as a symbolic link to somewhere.
-func createNew(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, FileMode)
+func (s *Store) createNew(name string) (*os.File, error) {
+	return s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, FileMode)
 }
 
 // MaxDescription is what a shard.json, and what is written beside it, has at most (bytes): 65536 communicator ranks and as many
@@ -139,16 +178,32 @@ func (s *Store) EventFile(number uint32) string {
 	return filepath.Join(s.path, strconv.FormatUint(uint64(number), 10)+eventSuffix)
 }
 
-// EventWriter creates a location's event file, which nobody but the owner can read.
+// EventWriter creates a location's event file. Its mode is that of results, as it becomes part of the archive under a second name;
+// before that the shard's folder keeps others out.
 func (s *Store) EventWriter(number uint32, opts *otf2.EventWriterOptions) (*otf2.EventWriter, error) {
+	if err := s.inPlace(); err != nil {
+		return nil, err
+	}
 	path := s.EventFile(number)
 	w, err := otf2.CreateEventWriter(path, opts)
 	if err != nil {
 		return nil, err
 	}
-	// Some file systems have no modes to change; there the folder must keep others out.
-	_ = os.Chmod(path, FileMode)
 	return w, nil
+}
+
+// inPlace tells that the shard's name still leads to the folder that was made: nobody has moved it away, or put another or a
+// link in its place.
+func (s *Store) inPlace() error {
+	named, err := os.Lstat(s.path)
+	if err != nil {
+		return err
+	}
+	held, err := s.root.Stat(".")
+	if err == nil && !os.SameFile(named, held) {
+		err = fmt.Errorf("%s is another folder than the one that was made", s.path)
+	}
+	return err
 }
 
 // Write replaces shard.json as a whole: a reader finds the old or the new one.
@@ -164,11 +219,16 @@ func (s *Store) Write(p *Process) error {
 func (s *Store) Finish() error { return s.replace(doneFile, nil) }
 
 func (s *Store) replace(name string, content []byte) error {
-	path := filepath.Join(s.path, name)
-	f, err := createNew(path + newSuffix)
+	if err := s.inPlace(); err != nil {
+		return err
+	}
+	f, err := s.createNew(name + newSuffix)
 	if errors.Is(err, fs.ErrExist) { // left by a writer that died, or a link to somewhere: neither is wanted
-		if err = syscall.Unlink(path + newSuffix); err == nil {
-			f, err = createNew(path + newSuffix)
+		if info, lost := s.root.Lstat(name + newSuffix); lost == nil && info.IsDir() {
+			return err
+		}
+		if err = s.root.Remove(name + newSuffix); err == nil {
+			f, err = s.createNew(name + newSuffix)
 		}
 	}
 	if err != nil {
@@ -176,10 +236,10 @@ func (s *Store) replace(name string, content []byte) error {
 	}
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Close()); err != nil {
-		os.Remove(path + newSuffix) // half a file helps nobody and takes room
+		_ = s.root.Remove(name + newSuffix) // half a file helps nobody and takes room
 		return err
 	}
-	return os.Rename(path+newSuffix, path)
+	return s.root.Rename(name+newSuffix, name)
 }
 
 // Close releases the lock.

@@ -46,7 +46,7 @@ var layers = []folder{
 	{dir: "collector", own: []string{"regular", "otf2", "shard", "plugin/shm", "config", "gpu", "hidden", "regions", "profile"}, tests: []string{"scorep", "analysis"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "scorep", own: []string{"regular", "otf2", "shard", "hidden", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
 	{dir: "analysis", own: []string{"regular", "printable", "otf2", "shard", "hidden", "regions", "scorep"}},
-	{dir: "view", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}},
+	{dir: "view", own: []string{"regular", "otf2", "shard", "regions", "scorep", "analysis"}},
 	{dir: "export", own: []string{"otf2", "plugin/shm", "regions", "analysis"}, tests: []string{"scorep", "shard"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
 	{dir: "ingest", own: []string{"regular", "otf2", "shard", "plugin/shm", "regions"}, tests: []string{"scorep", "analysis", "export", "replay"}, external: []string{"github.com/google/uuid"}},
 	{dir: "profile/cubex", own: []string{"otf2", "shard", "regions", "scorep", "analysis", "cube", "profile"}},

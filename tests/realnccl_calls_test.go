@@ -107,6 +107,7 @@ func calledOperations(t *testing.T, logs map[int]*suite.Process, replays bool) c
 	out := make(calls)
 	for pid, p := range logs {
 		captured := make(map[[2]int][]suite.Call) // by world rank and graph
+		replayed := make(map[[2]int]bool)
 		add := func(c *suite.Call) {
 			key := calledRank{pid, c.WorldRank, c.Comm, c.CommRank, c.NRanks, c.CommName}
 			ops, err := operationsOfCall(c)
@@ -124,14 +125,20 @@ func calledOperations(t *testing.T, logs map[int]*suite.Process, replays bool) c
 		slices.SortStableFunc(calls, func(a, b suite.Call) int { return cmp.Compare(a.T0, b.T0) })
 		for _, c := range calls {
 			switch {
-			case c.Op == "replay" && !replays:
 			case c.Op == "replay":
-				for _, of := range captured[[2]int{c.WorldRank, *c.Graph}] {
-					add(&of)
+				at := [2]int{c.WorldRank, *c.Graph}
+				replayed[at] = true
+				for _, of := range captured[at] {
+					if replays {
+						add(&of)
+					}
 				}
 			case c.NRanks < 2: // NCCL reports nothing of them
 			case c.Graph != nil:
 				at := [2]int{c.WorldRank, *c.Graph}
+				if replayed[at] { // another graph takes the number
+					captured[at], replayed[at] = nil, false
+				}
 				captured[at] = append(captured[at], c)
 			default:
 				add(&c)
@@ -226,7 +233,7 @@ func nearest(key calledRank, want map[string][]*operation, all []*row, p *suite.
 		if r.taken || r.process != uint64(key.worldRank/p.RanksEach()) || r.rank != key.rank || len(r.comm.Members) != key.nranks || !isNamed(r.comm, key.name) {
 			continue
 		}
-		d := gocmp.Diff(want, r.ops, asCalled, cmpopts.IgnoreUnexported(operation{}))
+		d := gocmp.Diff(inPlansOf(r.ops, want), inPlansOf(r.ops, r.ops), asCalled, cmpopts.IgnoreUnexported(operation{}))
 		if best == nil || len(d) < len(diff) {
 			best, diff = r, d
 		}
@@ -235,6 +242,24 @@ func nearest(key calledRank, want map[string][]*operation, all []*row, p *suite.
 		return nil, "it is not there"
 	}
 	return best, diff
+}
+
+// inPlansOf gives sequences with the operations that were launched at once in order of size: NCCL sorts those of a group by it.
+func inPlansOf(shown, ops map[string][]*operation) map[string][]*operation {
+	out := make(map[string][]*operation)
+	for k, list := range ops {
+		list, plans := slices.Clone(list), shown[k]
+		for i := 0; i < len(plans); {
+			j := i + 1
+			for j < len(plans) && plans[j].begin == plans[i].begin && plans[j].end == plans[i].end {
+				j++
+			}
+			slices.SortStableFunc(list[min(i, len(list)):min(j, len(list))], func(a, b *operation) int { return cmp.Compare(a.Count, b.Count) })
+			i = j
+		}
+		out[k] = list
+	}
+	return out
 }
 
 // begunBy says whether an archive has what was called, and at most one operation more of a sequence: one that had not returned.

@@ -20,6 +20,7 @@ type releaseResults struct {
 	mu   sync.Mutex
 	api  int                          // version of the profiler API that it chose; 0: not known
 	of   map[string]map[string]string // by program and way
+	gpu  timing
 }
 
 func (c *releaseResults) set(r *realRun, says string) {
@@ -32,6 +33,9 @@ func (c *releaseResults) set(r *realRun, says string) {
 	c.of[name][r.way] = says
 	for _, p := range r.shards {
 		c.api = p.APIVersion
+	}
+	if r.times != nil {
+		c.gpu.add(r.times)
 	}
 }
 
@@ -60,6 +64,9 @@ func (c *releaseResults) text() string {
 		}
 		b.WriteByte('\n')
 	}
+	if len(c.gpu.errors) > 0 {
+		fmt.Fprintf(&b, "NCCL %s: %v\n", c.bed.Release, &c.gpu)
+	}
 	fmt.Fprintf(&b, "NCCL %s: %d of %d programs as they should be in all ways: %s\n", c.bed.Release, good, len(c.of), strings.Join(c.ways, ", "))
 	return b.String()
 }
@@ -78,6 +85,9 @@ func (c *releaseResults) page() string {
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(c.ways)) + "\n")
 	var odd []string
 	for programs := range byGroup() {
+		if !slices.ContainsFunc(programs, func(p suite.Program) bool { return c.of[p.FullName()] != nil }) {
+			continue
+		}
 		fmt.Fprintf(&b, "| %s |", programs[0].Group)
 		for _, w := range c.ways {
 			b.WriteString(" " + c.cell(programs, w) + " |")
@@ -89,6 +99,9 @@ func (c *releaseResults) page() string {
 	}
 	if len(odd) > 0 {
 		b.WriteString("\n| program | what it calls | otherwise than it should be |\n|---|---|---|\n" + strings.Join(odd, ""))
+	}
+	if len(c.gpu.errors) > 0 {
+		fmt.Fprintf(&b, "\nHeld against the kernels: %v.\n", &c.gpu)
 	}
 	return b.String()
 }
@@ -132,10 +145,7 @@ func (c *releaseResults) cell(programs []suite.Program, way string) string {
 			}
 		}
 	}
-	switch {
-	case run == 0:
-		return "–"
-	case run == good:
+	if run == good {
 		return fmt.Sprintf("ok (%d)", run)
 	}
 	return fmt.Sprintf("**%d of %d**", good, run)

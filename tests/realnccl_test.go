@@ -33,6 +33,9 @@ const (
 	emptyPlugin   = "empty"
 )
 
+// fewEnds of GPU intervals say nothing of how often uncertainties are true.
+const fewEnds = 1000
+
 // Every program inside the real NCCL ends with our plugin as it does without one, whatever is recorded; the archive then
 // has what was called, at the times at which it ran.
 func TestRealNCCL(t *testing.T) {
@@ -62,6 +65,9 @@ func TestRealNCCL(t *testing.T) {
 			}
 		})
 		fmt.Print(results.text())
+		if g := &results.gpu; len(g.errors) >= fewEnds && g.covered*100 < len(g.errors)*95 {
+			t.Errorf("NCCL %s: GPU times are less sure than the archives say: %v", bed.Release, g)
+		}
 		if golden.Updating() {
 			golden.SectionMadeBy(t, "../docs/nccl-releases.md", "results of NCCL "+bed.Release, "make real-nccl", results.page())
 		}
@@ -119,6 +125,7 @@ type realRun struct {
 	dir     string
 	result  *suite.Result
 	shards  []*shard.Process
+	times   *timing // nil: not looked at
 }
 
 func (r *realRun) ours() bool { return r.way != withoutPlugin && r.way != emptyPlugin }
@@ -191,7 +198,7 @@ func (r *realRun) recorded() string {
 		return "archive"
 	}
 	if !r.program.Unfinished {
-		timesAgainstTruth(r.t, logs, rows, r.shards)
+		r.times = timesAgainstTruth(r.t, logs, rows, r.shards)
 	}
 	if r.t.Failed() {
 		return "times"

@@ -11,8 +11,8 @@ import (
 	"strconv"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regular"
 	"ncclotf2/scorep"
-	"ncclotf2/shard"
 )
 
 // Options say how to make a view; nil means the zero value.
@@ -108,7 +108,7 @@ func sameFolder(a, b string) (bool, error) {
 
 // replace writes the archive beside the present one in dir, then puts it in its place.
 func (j *job) replace(dir string, o *Options) error {
-	if err := os.MkdirAll(dir, shard.FolderMode); err != nil {
+	if err := os.MkdirAll(dir, regular.Folder); err != nil {
 		return err
 	}
 	staging, err := os.MkdirTemp(dir, ".view-")
@@ -118,18 +118,6 @@ func (j *job) replace(dir string, o *Options) error {
 	defer os.RemoveAll(staging)
 	if err := j.write(staging, o); err != nil {
 		return fmt.Errorf("write the view: %w", err)
-	}
-	err = filepath.WalkDir(staging, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		return os.Chmod(path, shard.FileMode)
-	})
-	if err == nil {
-		err = os.Chmod(filepath.Join(staging, archiveName), shard.FolderMode)
-	}
-	if err != nil {
-		return err
 	}
 	return scorep.Replace(staging, dir)
 }

@@ -38,8 +38,12 @@ func anchorPath(arg string) (string, error) {
 		}
 		return arg, nil
 	}
-	if path := filepath.Join(arg, anchorName); isFile(path) {
+	path := filepath.Join(arg, anchorName)
+	if isFile(path) {
 		return path, nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("%w: its owner can let you read it (chmod)", err)
 	}
 	// Jobs that share a directory have their archives in run-1, run-2, …; other tools name anchors otherwise.
 	anchors, _ := filepath.Glob(filepath.Join(arg, "run-*", anchorName))

@@ -126,6 +126,9 @@ func run(o *runOptions, args []string) error {
 	if text := ensureGPUTimes(settings, env, args); text != "" {
 		fmt.Fprintln(os.Stderr, "nccl-otf2:", text)
 	}
+	for _, t := range hidden.Set(env.get) {
+		fmt.Fprintf(os.Stderr, "nccl-otf2: not visible: %s\n", t)
+	}
 	began := time.Now()
 	code, child, err := runChild(args, env.list())
 	if err != nil {

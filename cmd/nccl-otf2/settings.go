@@ -11,6 +11,7 @@ import (
 
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
 	"ncclotf2/config"
+	"ncclotf2/plugin/shm"
 )
 
 // jobSettings reads the settings that a job with this environment would have, and puts into it what
@@ -64,6 +65,7 @@ func settingsForDoctor() (doctor.Settings, error) {
 	out := doctor.Settings{
 		Summary:   fmt.Sprintf("events %s, memory %d MiB per process, %s", config.EventList(s.Events), s.Memory>>20, source),
 		Directory: dir, Memory: s.Memory, Shared: s.Ring == "shm", NVML: s.NVML > 0, Collector: s.Collector,
+		Network: s.Events&(1<<shm.EventNetPlugin) != 0,
 	}
 	if s.Record {
 		out.Summary = fmt.Sprintf("callbacks for replay, memory %d MiB per process, %s", s.Memory>>20, source)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ncclotf2/printable"
+	"ncclotf2/regular"
 	"ncclotf2/timeline"
 )
 
@@ -112,7 +113,7 @@ func writeTimeline(d *timeline.Data, path string, opts timeline.Options) error {
 	}
 	err = d.WritePage(f, opts)
 	if err == nil {
-		err = f.Chmod(0o600)
+		err = f.Chmod(regular.Readable())
 	}
 	if closed := f.Close(); err == nil {
 		err = closed

@@ -204,6 +204,11 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		if r.ClockSync != nil {
 			printClocks(w, r.ClockSync, warn)
 		}
+		for _, t := range r.Hidden {
+			if t.Grave {
+				warn("not visible: %s", t)
+			}
+		}
 		if r.Events == 0 {
 			warn("no events: NCCL made communicators but no operations of more than one rank")
 		}
@@ -222,11 +227,16 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		if r.MissingRanks > 0 {
 			warn("%s without data", count(r.MissingRanks, "communicator rank is", "communicator ranks are"))
 		}
-		if r.Lost > 0 {
-			warn("%s not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: `nccl-otf2 report` says why; NCCL_OTF2_EVENTS may ask for less", count(r.Lost, "event was", "events were"))
+		if n := r.Lost - r.LostWith; n > 0 {
+			warn("%s not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: `nccl-otf2 report` says why; NCCL_OTF2_EVENTS may ask for less", count(n, "event was", "events were"))
+		}
+		if r.LostWith > 0 {
+			warn("%s missing: a collector that died had them in memory", count(r.LostWith, "operation is", "operations are"))
 		}
 		for _, d := range r.Differences {
-			warn("ranks differ: %s", d)
+			if !d.Died { // it has been said how many
+				warn("ranks differ: %s", d)
+			}
 		}
 		for _, p := range r.Problems {
 			warn("%s", p)

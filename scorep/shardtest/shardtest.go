@@ -156,7 +156,9 @@ func (p *Process) Comm(c shard.Comm) int {
 	}
 	w := p.Location(shard.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", label, c.Rank), i)
 	c.Location = len(p.writers) - 1
-	c.Sequences = make(map[string]shard.Sequence)
+	if c.Sequences == nil { // else the process goes on with those of an earlier shard
+		c.Sequences = make(map[string]shard.Sequence)
+	}
 	p.Shard.Comms = append(p.Shard.Comms, c)
 	if c.NRanks > 1 {
 		p.check(w.CommCreate(otf2.Timestamp(c.InitTime), nil, otf2.CommRef(i)))

@@ -139,7 +139,7 @@ static int init(int version, void **context, int *mask, uint64_t comm_id, const 
   if (log) caller((void *)(uintptr_t)log);
   end_init(comm_name, comm_id, before, wanted, nnodes, nranks, rank);
   pthread_mutex_unlock(&lock);
-  if (log) log(NCCL_LOG_INFO, 0x4000, __FILE__, __LINE__, "recorder: rank %d of %d", rank, nranks);
+  if (log) log(NCCL_LOG_INFO, 1 /* INIT, which is shown by default */, __FILE__, __LINE__, "recorder: rank %d of %d", rank, nranks);
   return NCCL_SUCCESS;
 }
 

@@ -1,31 +1,49 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fetches the static library of a published NCCL, pinned by version and hash, and its nccl.h:
+# Fetches published packages of Debian and takes out of them what is needed:
 #
-#	fetch.sh DIRECTORY        leaves DIRECTORY/nccl.h and DIRECTORY/libnccl_static.a
+#	fetch.sh nccl DIRECTORY   nccl.h, libnccl_static.a
+#	fetch.sh rccl DIRECTORY   rccl/rccl.h, librccl.so.1
+#	fetch.sh libc DIRECTORY   the C and C++ libraries that newer packages want, with their loader
 #
-# The package is Debian's; the mirror is the one that this machine's apt uses (or DEBIAN_MIRROR=URL). Nothing of the machine's
-# apt is changed: lists and cache are DIRECTORY's own. A copy in ${XDG_CACHE_HOME:-~/.cache}/nccl-otf2 is taken if it is there,
-# and one is left there if that folder is. Exit code 3, with one line that says why, where the package is not to be had.
+# NCCL and RCCL are pinned by version and hash; the C library is the one that Debian has now. The mirror is the one that this
+# machine's apt uses (or DEBIAN_MIRROR=URL). Nothing of the machine's apt is changed: lists and cache are DIRECTORY's own. A copy
+# in ${XDG_CACHE_HOME:-~/.cache}/nccl-otf2 is taken if it is there, and one is left there if that folder is. Exit code 3, with one
+# line that says why, where the packages are not to be had.
 set -euo pipefail
 
-package=libnccl-dev version=2.29.7-1-1 architecture=amd64 suite=sid component=contrib
-sha256=598ea23cc4b336d08554de28753ac2442443d1bec23ef9620c5f374cda5999dc
-deb=${package}_${version}_${architecture}.deb
-library=usr/lib/x86_64-linux-gnu/libnccl_static.a
+what=$1 out=$2 libraries=usr/lib/x86_64-linux-gnu
+case $what in # packages as NAME VERSION SHA256 (-: any), files as PATH-IN-PACKAGES:NAME
+nccl)
+  suite=sid component=contrib megabytes=100
+  packages=("libnccl-dev 2.29.7-1-1 598ea23cc4b336d08554de28753ac2442443d1bec23ef9620c5f374cda5999dc")
+  files=(usr/include/nccl.h:nccl.h "$libraries/libnccl_static.a:libnccl_static.a") ;;
+rccl)
+  suite=experimental component=main megabytes=370
+  packages=("librccl1 7.2.4-1~exp3 505da86bed73fa221b97681410dcdb25a6a4b05be9bf40023a976ba9936f060f"
+    "librccl-dev 7.2.4-1~exp3 c224353521f931fc9e9eb0800e401d5dde27d428a144f86d3766e52b9f40fdd5")
+  files=(usr/include/rccl/rccl.h:rccl/rccl.h "$libraries/librccl.so.1.0:librccl.so.1") ;;
+libc)
+  suite=sid component=main megabytes=15 # lists of packages included
+  packages=("libc6 - -" "libgcc-s1 - -" "libstdc++6 - -")
+  files=()
+  for file in ld-linux-x86-64.so.2 libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libgcc_s.so.1 libstdc++.so.6; do
+    files+=("$libraries/$file:$file")
+  done ;;
+*) echo "fetch.sh: nccl, rccl or libc?" >&2; exit 2 ;;
+esac
 
-out=$1
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-[ ! -f "$out/nccl.h" ] || exit 0 # the last thing to get there
+[ ! -f "$out/fetched" ] || exit 0
 
 nothing() { # why
   echo "$*" >&2
   exit 3
 }
-right() { # file
-  [ -f "$1" ] && echo "$sha256  $1" | sha256sum --check --status
+right() { # file, hash
+  [ -f "$1" ] && { [ "$2" = - ] || echo "$2  $1" | sha256sum --check --status; }
 }
 mirror() { # the address that apt has for this machine's own release
   local release
@@ -33,51 +51,73 @@ mirror() { # the address that apt has for this machine's own release
   release=$(. /etc/os-release && [ "${ID:-}" = debian ] && echo "${VERSION_CODENAME:-}") || return 0
   apt-get indextargets --format '$(SITE)' 'Identifier: Packages' "Release: $release" 2>/dev/null | head -1
 }
-download() { # into $work
-  local site keyring=/usr/share/keyrings/debian-archive-keyring.gpg log=$work/log
-  command -v apt-get >/dev/null || nothing "no apt-get: $package $version is a package of Debian"
+configure() { # an apt of its own in $work
+  local site keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  command -v apt-get >/dev/null || nothing "no apt-get: ${packages[0]% *} is a package of Debian"
   site=$(mirror)
   [ -n "$site" ] || nothing "this machine's apt knows no mirror of Debian (set DEBIAN_MIRROR=URL)"
-  mkdir -p "$work"/{lists,cache}/partial "$work/cache/archives/partial"
-  echo "deb [arch=$architecture$([ ! -f $keyring ] || echo " signed-by=$keyring")] $site $suite $component" >"$work/sources.list"
+  mkdir -p "$work"/lists/partial "$work"/cache/archives/partial
+  echo "deb [arch=amd64$([ ! -f $keyring ] || echo " signed-by=$keyring")] $site $suite $component" >"$work/sources.list"
   cat >"$work/apt.conf" <<EOF
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
 #clear Acquire::IndexTargets;
-Acquire::IndexTargets::deb::Packages { MetaKey "\$(COMPONENT)/binary-\$(ARCHITECTURE)/Packages"; flatMetaKey "Packages"; ShortDescription "Packages"; Description "\$(RELEASE)/\$(COMPONENT) \$(ARCHITECTURE) Packages"; Optional "0"; };
+Acquire::IndexTargets::deb::Packages {
+  MetaKey "\$(COMPONENT)/binary-\$(ARCHITECTURE)/Packages";
+  flatMetaKey "Packages";
+  ShortDescription "Packages";
+  Description "\$(RELEASE)/\$(COMPONENT) \$(ARCHITECTURE) Packages";
+  Optional "0";
+};
 Acquire::Languages "none";
 Acquire::Retries "2";
 Acquire::http::Timeout "30";
 APT::Sandbox::User "root";
-APT::Architecture "$architecture";
+APT::Architecture "amd64";
 Dir::Etc::sourcelist "$work/sources.list";
 Dir::Etc::sourceparts "-";
 Dir::Etc::preferencesparts "-";
 Dir::State::lists "$work/lists";
 Dir::Cache "$work/cache";
 EOF
-  echo "real-nccl: fetching $package $version (100 MB)"
+  echo "real-nccl: fetching $what (${packages[*]%% *}: $megabytes MB)"
   if ! apt-get -c "$work/apt.conf" update >"$log" 2>&1 || grep -q '^[EW]: Failed' "$log"; then
     nothing "apt-get update: $(grep -m1 '^[EW]:' "$log" || tail -1 "$log")"
   fi
-  (cd "$work" && apt-get -c "$work/apt.conf" download "$package=$version" >"$log" 2>&1) ||
-    nothing "apt-get download $package=$version: $(grep -m1 '^E:' "$log" || tail -1 "$log")"
-  right "$work/$deb" || nothing "$deb has another hash than the pinned one"
+}
+package() { # name, version, hash: its file is $work/deb/NAME
+  local wanted=$1 cached=$cache/$1_$2.deb
+  [ "$2" = - ] || wanted=$1=$2
+  mkdir -p "$work/deb" "$work/download"
+  if [ "$2" != - ] && right "$cached" "$3"; then
+    ln -s "$cached" "$work/deb/$1"
+    return
+  fi
+  [ -f "$work/apt.conf" ] || configure
+  (cd "$work/download" && apt-get -c "$work/apt.conf" download "$wanted" >"$log" 2>&1) ||
+    nothing "apt-get download $wanted: $(grep -m1 '^E:' "$log" || tail -1 "$log")"
+  mv "$work"/download/*.deb "$work/deb/$1"
+  right "$work/deb/$1" "$3" || nothing "$wanted has another hash than the pinned one"
+  if [ "$2" != - ] && [ -d "$cache" ]; then cp "$work/deb/$1" "$cached.$$" && mv "$cached.$$" "$cached" || true; fi
 }
 
-[ "$(uname -sm)" = "Linux x86_64" ] || nothing "the published library is for Linux on x86-64"
+[ "$(uname -sm)" = "Linux x86_64" ] || nothing "the published libraries are for Linux on x86-64"
 exec 9>"$out/.lock"
 flock 9
-[ ! -f "$out/nccl.h" ] || exit 0
+[ ! -f "$out/fetched" ] || exit 0
 work=$(mktemp -d "$out/.work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+log=$work/log
 cache=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/nccl-otf2
-if right "$cache/$deb"; then
-  ln -s "$cache/$deb" "$work/$deb"
-else
-  download
-  [ ! -d "$cache" ] || { cp "$work/$deb" "$cache/$deb.$$" && mv "$cache/$deb.$$" "$cache/$deb"; } || true
-fi
-dpkg-deb --fsys-tarfile "$work/$deb" | tar -x -C "$work" ./usr/include/nccl.h "./$library"
-mv "$work/$library" "$out/libnccl_static.a"
-mv "$work/usr/include/nccl.h" "$out/nccl.h"
+for p in "${packages[@]}"; do
+  # shellcheck disable=SC2086 # three words
+  package $p
+done
+mkdir "$work/root"
+for deb in "$work"/deb/*; do dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$work/root" --exclude=./usr/share; done
+for file in "${files[@]}"; do
+  mkdir -p "$out/$(dirname "${file#*:}")"
+  cp --dereference --no-preserve=mode "$work/root/${file%%:*}" "$out/${file#*:}"
+  chmod +rx "$out/${file#*:}"
+done
+touch "$out/fetched"

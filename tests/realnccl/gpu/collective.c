@@ -138,33 +138,34 @@ static void tree_all_reduce(const struct job *j, struct ports *up_ports, struct 
   }
 }
 
-static void on_tree(struct job *j, const struct function *f, uint64_t operand)
+static void on_tree(struct job *j, const struct function *f, const struct work_collective *w, uint64_t operand)
 {
+  const int which = w->connection;
   struct kernel *k = j->ports->kernel;
   const struct tree *t = &j->channel->tree;
   struct ports upward, downward;
   ports_open(&upward, k, f, operand, 1, 1);
-  ports_receive_from(&upward, t->down, 3, 0);
-  ports_send_to(&upward, &t->up, 1, 0);
+  ports_receive_from(&upward, t->down, 3, which);
+  ports_send_to(&upward, &t->up, 1, which);
   ports_open(&downward, k, f, operand, 1, 1);
-  ports_receive_from(&downward, &t->up, 1, 0);
-  ports_send_to(&downward, t->down, 3, 0);
+  ports_receive_from(&downward, &t->up, 1, which);
+  ports_send_to(&downward, t->down, 3, which);
   tree_all_reduce(j, &upward, &downward);
   ports_close(&upward);
   ports_close(&downward);
 }
 
-static void on_ring(struct job *j, const struct function *f, uint64_t operand)
+static void on_ring(struct job *j, const struct function *f, const struct work_collective *w, uint64_t operand)
 {
   static void (*const run[])(const struct job *) = {[ALL_REDUCE] = ring_all_reduce,
                                                     [BROADCAST] = ring_broadcast,
                                                     [REDUCE] = ring_reduce,
                                                     [ALL_GATHER] = ring_all_gather,
                                                     [REDUCE_SCATTER] = ring_reduce_scatter};
-  const int rooted = f->collective == BROADCAST || f->collective == REDUCE;
-  ports_open(j->ports, j->ports->kernel, f, operand, rooted ? 1 : STEPS / 4, rooted ? 1 : 2);
-  ports_receive_from(j->ports, &j->channel->previous, 1, 0);
-  ports_send_to(j->ports, &j->channel->next, 1, 0);
+  const int rooted = f->collective == BROADCAST || f->collective == REDUCE, slices = rooted || w->one_slice ? 1 : 2;
+  ports_open(j->ports, j->ports->kernel, f, operand, rooted ? 1 : STEPS / 2 / slices, slices);
+  ports_receive_from(j->ports, &j->channel->previous, 1, w->connection);
+  ports_send_to(j->ports, &j->channel->next, 1, w->connection);
   run[f->collective](j);
   ports_close(j->ports);
 }
@@ -183,7 +184,7 @@ void run_collective(struct kernel *k, const struct function *f, const struct wor
                   .root = w->root};
   uint64_t operand = w->operand;
   if (w->operand_is_pointer) memcpy(&operand, (const void *)w->operand, f->operation == SUM_POST_DIV ? sizeof operand : j.size);
-  (f->algorithm == TREE ? on_tree : on_ring)(&j, f, operand);
+  (f->algorithm == TREE ? on_tree : on_ring)(&j, f, w, operand);
 }
 
 /* Broadcasts of several roots, one chunk of each in turn. */

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "../cudart/registration.h"
+#include "functions_rccl.h"
+#include "layout.h"
 #include "symbols.h"
 
 static const char *const collective_names[] = {"SendRecv",  "AllGather", "Broadcast",    "AllGatherV",
@@ -90,13 +92,15 @@ static int unsigned_of(struct function f, struct function signed_one)
   return f.element % 2 == 1 && f.element <= U64 && signed_one.element == f.element - 1;
 }
 
-static void enter(size_t row, struct function f, const int *ids)
+static void enter(int number, struct function f)
 {
-  if (ids[row] < 0 || (unsigned)ids[row] >= function_count) return;
-  if (functions[ids[row]].name[0] && !unsigned_of(f, functions[ids[row]])) return;
+  if (number < 0 || (unsigned)number >= function_count) return;
+  if (functions[number].name[0] && !unsigned_of(f, functions[number])) return;
   name(&f);
-  functions[ids[row]] = f;
+  functions[number] = f;
 }
+
+static void enter_row(size_t row, struct function f, const int *ids) { enter(ids[row], f); }
 
 /* A name as it is, or mangled: _Z<length>name… */
 static int is_called(const char *registered, const char *want)
@@ -145,27 +149,45 @@ static const void *need(const struct symbols *l, const char *symbol, size_t *siz
   return at;
 }
 
+static void make_room(const struct symbols *l, size_t count)
+{
+  function_count = (unsigned)count;
+  functions = calloc(count, sizeof *functions);
+  if (!functions) give_up(l->path, "out of memory");
+}
+
+static void find_in_nccl(const struct symbols *l)
+{
+  size_t row_bytes, size;
+  const int *ids = need(l, "ncclDevFuncRowToId", &row_bytes);
+  const int *count = need(l, "ncclDevFuncIdCount", &size);
+  const void *const *kernels = need(l, "ncclDevKernelForFunc", &size);
+  const unsigned char *special = need(l, "ncclDevKernelForFuncIsSpecialized", &size);
+  const size_t have = row_bytes / sizeof *ids - 1, old = rows(0, NULL, NULL),
+               new = rows(1, NULL, NULL); /* the last one ends the table */
+  if (have != old && have != new)
+    give_up(
+      l->path,
+      "its table of device functions has %zu rows; known are %zu (since 2.29) and %zu: add the new rows to gpu/functions.c",
+      have, new, old);
+  make_room(l, (size_t)*count);
+  rows(have == new, enter_row, ids);
+  hold_against_names(l->path, kernels, special);
+}
+
+static void find_in_rccl(const struct symbols *l)
+{
+  const size_t count = functions_of_rccl(l, NULL);
+  if (!count) give_up(l->path, "no table of device functions in its read-only data: see gpu/functions_rccl.c");
+  make_room(l, count);
+  functions_of_rccl(l, enter);
+}
+
 void functions_find(const void *kernel)
 {
   struct symbols l;
-  size_t row_bytes, size;
   if (!symbols_open(&l, kernel)) give_up(l.path ? l.path : "the library of a kernel", "%s", strerror(errno));
-  const int *ids = need(&l, "ncclDevFuncRowToId", &row_bytes);
-  const int *count = need(&l, "ncclDevFuncIdCount", &size);
-  const void *const *kernels = need(&l, "ncclDevKernelForFunc", &size);
-  const unsigned char *special = need(&l, "ncclDevKernelForFuncIsSpecialized", &size);
-  size_t have = row_bytes / sizeof *ids - 1; /* the last one ends the table */
-  int with = have == rows(1, NULL, NULL);
-  if (!with && have != rows(0, NULL, NULL))
-    give_up(
-      l.path,
-      "its table of device functions has %zu rows; known are %zu (since 2.29) and %zu: add the new rows to gpu/functions.c",
-      have, rows(1, NULL, NULL), rows(0, NULL, NULL));
-  function_count = (unsigned)*count;
-  functions = calloc(function_count, sizeof *functions);
-  if (!functions) give_up(l.path, "out of memory");
-  rows(with, enter, ids);
-  hold_against_names(l.path, kernels, special);
+  (is_rccl(l.path) ? find_in_rccl : find_in_nccl)(&l);
   symbols_close(&l);
 }
 

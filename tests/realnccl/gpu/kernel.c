@@ -43,15 +43,14 @@ static void __attribute__((noreturn)) too_many(const struct kernel *k)
 
 static void take_works(struct kernel *k, const struct batch *b)
 {
-  const struct arguments *a = k->arguments;
+  const struct arguments *a = &k->arguments;
   const size_t bytes = work_bytes((enum work_type)b->type);
   for (unsigned i = 0; i < 64; i++) {
     if (!(b->works >> i & 1)) continue;
     if ((size_t)(k->works + 1) * bytes > sizeof k->storage) too_many(k);
     for (size_t o = 0; o < bytes; o += 16) { /* the buffer is a ring, in pieces of 16 bytes */
       const size_t at = b->base + i * bytes + o;
-      memcpy(k->storage + (size_t)k->works * bytes + o,
-             a->storage == 0 ? (const char *)a + at : a->work_buffer + (at & a->work_mask), 16);
+      memcpy(k->storage + (size_t)k->works * bytes + o, a->in_block ? a->block + at : a->buffer + (at & a->buffer_mask), 16);
     }
     k->works++;
   }
@@ -59,7 +58,7 @@ static void take_works(struct kernel *k, const struct batch *b)
 
 static void take_batch(struct kernel *k, int index)
 {
-  const struct batch *batches = (const struct batch *)(k->arguments + 1);
+  const struct batch *batches = k->arguments.batches;
   k->works = 0;
   for (const struct batch *b;; index += b->next_jump) {
     b = &batches[index];
@@ -122,7 +121,7 @@ static struct kernel *channel_begin(int device, const struct arguments *a, unsig
   k->launch = launch;
   k->device = device;
   k->number = number;
-  k->arguments = a;
+  k->arguments = *a;
   k->communicator = a->communicator;
   k->channel = channel(a->communicator, number);
   k->counter = *k->channel.work_counter;
@@ -131,7 +130,7 @@ static struct kernel *channel_begin(int device, const struct arguments *a, unsig
   return k;
 }
 
-const char *gpu_label(const void *arguments) { return label_of(((const struct arguments *)arguments)->communicator); }
+const char *gpu_label(const void *arguments) { return label_of(*(const void *const *)arguments); /* it comes first */ }
 
 /* Which NCCL it is, is looked up with the first launch. */
 static const void *first_kernel;
@@ -142,26 +141,26 @@ static void find_library(void)
   layout_find(first_kernel);
 }
 
-void gpu_run(int device, const void *kernel, const void *arguments, unsigned grid, const char *label)
+void gpu_run(int device, const void *kernel, const void *block, unsigned grid, const char *label)
 {
   enum { STACK = 256 << 10 };
   static pthread_once_t found = PTHREAD_ONCE_INIT;
-  const struct arguments *a = arguments;
   pthread_t threads[CHANNELS];
   pthread_attr_t attributes;
   unsigned n = 0;
   const void *none = NULL;
   __atomic_compare_exchange_n(&first_kernel, &none, kernel, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   pthread_once(&found, find_library);
-  layout_check(a);
+  const struct arguments a = arguments_of(block);
+  layout_check(&a);
   static unsigned launches;
   const unsigned launch = __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
   const long slice_delay_us = disturb(device);
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, STACK);
   for (int c = 0; c < CHANNELS; c++) {
-    if (!(a->channel_mask >> c & 1)) continue;
-    pthread_create(&threads[n], &attributes, run_channel, channel_begin(device, a, launch, label, c, (int)n, slice_delay_us));
+    if (!has_channel(&a, c)) continue;
+    pthread_create(&threads[n], &attributes, run_channel, channel_begin(device, &a, launch, label, c, (int)n, slice_delay_us));
     n++;
   }
   pthread_attr_destroy(&attributes);

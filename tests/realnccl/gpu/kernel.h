@@ -18,7 +18,7 @@ struct kernel {
   int device, number; /* of the channel */
   unsigned launch;    /* number of the launch in this process */
   const char *label;  /* of the communicator */
-  const struct arguments *arguments;
+  struct arguments arguments;
   struct communicator *communicator;
   struct channel channel;
   uint64_t counter; /* works that this channel has seen */

@@ -76,11 +76,11 @@ static struct transfer transfer_of(const struct kernel *k, const struct work_p2p
 {
   struct transfer t = {
     .send = send, .ll = send ? w->send_ll : w->receive_ll, .chunk = chunk_bytes(send ? w->send_chunk8 : w->receive_chunk8)};
-  struct peer *peer = k->channel.peers[send ? w->send_rank : w->receive_rank];
   size_t begin;
   bounds(send ? w->send_bytes : w->receive_bytes, send ? w->send_channels : w->receive_channels, part, &begin, &t.bytes);
   t.address = (send ? w->send_address : w->receive_address) + begin;
-  t.connection = send ? &peer->send[1] : &peer->receive[1];
+  t.connection = connection(&k->channel, send ? w->send_rank : w->receive_rank, send,
+                            send ? w->send_connection : w->receive_connection);
   t.step = t.connection->step;
   if (!send && !t.ll) WRITE(t.connection->head, t.step);
   return t;
@@ -90,8 +90,8 @@ static int transfers_of(struct kernel *k, struct transfer *t)
 {
   int count = 0;
   for (int i = 0; i < k->works; i++) {
-    const struct work_p2p *w = &((const struct work_p2p *)k->storage)[i];
-    const int part = (k->number - w->channel_base) & (w->channel_count - 1);
+    const struct work_p2p work = work_p2p(k->storage + (size_t)i * work_bytes(WORK_P2P)), *w = &work;
+    const int part = p2p_part(k->communicator, w, k->number);
     if (w->send_rank == k->communicator->rank) { /* to itself: no connection */
       size_t from, to, count_from, count_to;
       bounds(w->send_bytes, w->send_channels, part, &from, &count_from);

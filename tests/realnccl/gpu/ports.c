@@ -29,7 +29,7 @@ void ports_receive_from(struct ports *p, const int *peers, int count, int which)
   for (int i = 0; i < count; i++) {
     if (peers[i] < 0) continue;
     struct port *r = &p->receive[p->receives++];
-    r->connection = &p->kernel->channel.peers[peers[i]]->receive[which];
+    r->connection = connection(&p->kernel->channel, peers[i], 0, which);
     r->step = first_step(p, r->connection);
     if (p->function->protocol == SIMPLE) WRITE(r->connection->head, r->step); /* gives back what was skipped */
   }
@@ -40,7 +40,7 @@ void ports_send_to(struct ports *p, const int *peers, int count, int which)
   for (int i = 0; i < count; i++) {
     if (peers[i] < 0) continue;
     struct port *s = &p->send[p->sends++];
-    s->connection = &p->kernel->channel.peers[peers[i]]->send[which];
+    s->connection = connection(&p->kernel->channel, peers[i], 1, which);
     s->step = first_step(p, s->connection);
   }
 }

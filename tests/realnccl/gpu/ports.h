@@ -25,7 +25,7 @@ struct ports {
   struct port receive[PEERS_MOST], send[PEERS_MOST];
 };
 
-/* Negative peers are none. which: of a peer's two connections. */
+/* Negative peers are none. which: of a peer's connections. */
 void ports_open(struct ports *p, struct kernel *k, const struct function *f, uint64_t operand, int steps_per_slice,
                 int slices_per_chunk);
 void ports_receive_from(struct ports *p, const int *peers, int count, int which);

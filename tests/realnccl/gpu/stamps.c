@@ -5,13 +5,15 @@
 #include "gpu.h"
 #include "kernel.h"
 
+static uint64_t now(const struct kernel *k) { return gpu_clock(k->device) / stamp_unit_ns(); }
+
 /* From 2.31 on also into a ring of phases, without whose counter the host takes no work for completed. */
 static void stamp_phase(struct kernel *k, int i, int phase)
 {
   struct phases *ring = phases_of(k->communicator, k->number);
   const uint64_t counter = k->counter + (uint64_t)i + 1;
   if (!ring) return;
-  ring->slot[counter % STAMPS].time[phase] = gpu_clock(k->device);
+  ring->slot[counter % STAMPS].time[phase] = now(k);
   if (phase == PHASE_STAMPS - 1) WRITE(&ring->slot[counter % STAMPS].counter, counter);
 }
 
@@ -26,7 +28,7 @@ static void stamp(struct kernel *k, struct stamps *ring, int phase)
   for (int i = 0; i < k->works; i++) {
     const uint64_t counter = k->counter + (uint64_t)i + 1;
     if (!work_is_stamped(k->type, k->storage, i)) continue;
-    __atomic_store_n(&ring->slot[counter % STAMPS].time, gpu_clock(k->device), __ATOMIC_RELAXED);
+    __atomic_store_n(&ring->slot[counter % STAMPS].time, now(k), __ATOMIC_RELAXED);
     WRITE(&ring->slot[counter % STAMPS].counter, counter);
     stamp_phase(k, i, phase);
   }

@@ -58,3 +58,16 @@ const void *symbols_find(const struct symbols *l, const char *name, size_t *size
   }
   return NULL;
 }
+
+const void *symbols_section(const struct symbols *l, const char *name, size_t *size)
+{
+  const Elf64_Ehdr *head = (const void *)l->image;
+  const Elf64_Shdr *sections = (const void *)(l->image + head->e_shoff);
+  const char *names = l->image + sections[head->e_shstrndx].sh_offset;
+  for (unsigned i = 0; i < head->e_shnum; i++) {
+    if (strcmp(names + sections[i].sh_name, name) != 0) continue;
+    *size = sections[i].sh_size;
+    return (const void *)(l->base + sections[i].sh_addr);
+  }
+  return NULL;
+}

@@ -25,4 +25,7 @@ void symbols_close(struct symbols *library);
 /* Where a name is in memory, and its size; NULL where the table lacks it. */
 const void *symbols_find(const struct symbols *library, const char *name, size_t *size);
 
+/* Where a section of its file is in memory, and its size; NULL: there is none. */
+const void *symbols_section(const struct symbols *library, const char *name, size_t *size);
+
 #endif

@@ -25,9 +25,11 @@ struct shared *shared;
 /* What a job without a GPU needs; what the caller has set already stays. Of the algorithms and protocols others are not
  * emulated. */
 static const char *const settings[][2] = {
-  {"NCCL_CUMEM_ENABLE", "0"}, {"NCCL_CUMEM_HOST_ENABLE", "0"}, {"NCCL_NVLS_ENABLE", "0"},    {"NCCL_SOCKET_IFNAME", "lo"},
-  {"NCCL_NET", "Socket"},     {"NCCL_IB_DISABLE", "1"},        {"NCCL_GRAPH_REGISTER", "0"}, {"NCCL_LOCAL_REGISTER", "0"},
-  {"NCCL_RAS_ENABLE", "0"},   {"NCCL_ALGO", "Ring,Tree"},      {"NCCL_PROTO", "LL,Simple"},
+  {"NCCL_CUMEM_ENABLE", "0"},   {"NCCL_CUMEM_HOST_ENABLE", "0"}, {"NCCL_NVLS_ENABLE", "0"},
+  {"NCCL_SOCKET_IFNAME", "lo"}, {"NCCL_NET", "Socket"},          {"NCCL_IB_DISABLE", "1"},
+  {"NCCL_GRAPH_REGISTER", "0"}, {"NCCL_LOCAL_REGISTER", "0"},    {"NCCL_RAS_ENABLE", "0"},
+  {"NCCL_ALGO", "Ring,Tree"},   {"NCCL_PROTO", "LL,Simple"},     {"RCCL_USE_ROCM_SMI_LIB", "1"}, /* and not what sysfs says */
+  {"RCCL_MSCCL_ENABLE", "0"},   {"RCCL_MSCCLPP_ENABLE", "0"},    {"HSA_NO_SCRATCH_RECLAIM", "1"},
 };
 
 static void own_path(char *path, size_t size)

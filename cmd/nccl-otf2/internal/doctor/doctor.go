@@ -80,6 +80,7 @@ type Settings struct {
 	Memory    uint64   // cap of ring memory per process in bytes
 	Shared    bool     // the memory is to be a file in /dev/shm
 	NVML      bool     // sensors of GPUs are to be read
+	Network   bool     // requests of network plugins are to be recorded
 	Collector string   // path of the collector if set, "spool", or "" for the tool itself
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -467,6 +468,41 @@ func TestNVML(t *testing.T) {
 	for _, check := range f.examine().Checks {
 		if check.Name == "NVML" {
 			t.Errorf("of another collector: %+v", check)
+		}
+	}
+}
+
+// What a library does not tell is said of it: a warning where settings or GPUs make it go, else an information.
+func TestWhatLibrariesHide(t *testing.T) {
+	f := newInstallation(t)
+	f.env["LD_LIBRARY_PATH"] = f.nccl
+	const name = "libnccl.so.2, not visible"
+	expect(t, f.examine(), name, Info, "if used: GPU times of Broadcast; one-sided operations of the host")
+	f.env["NCCL_ALLGATHERV_ENABLE"] = "0"
+	expect(t, f.examine(), name, Info, "if used: one-sided operations of the host")
+
+	rccl := filepath.Join(f.root, "rocm")
+	compile(t, filepath.Join(rccl, "librccl.so.1"), strings.ReplaceAll(ncclSource, "NCCL version 2.29.7", "RCCL version 2.30.4"))
+	f.env = map[string]string{"LD_LIBRARY_PATH": rccl}
+	c := f.examine().Checks
+	i := slices.IndexFunc(c, func(c Check) bool { return c.Name == "librccl.so.1, not visible" })
+	if i < 0 || c[i].Status != Warn || !strings.Contains(c[i].Found, "DDA") || !strings.Contains(c[i].Advice, "RCCL_DDA_ENABLE=0") {
+		t.Errorf("%+v", c)
+	}
+	const node = "/sys/class/kfd/kfd/topology/nodes/1/properties"
+	f.write(t, node, "gfx_target_version 90010\n")
+	expect(t, f.examine(), "librccl.so.1, not visible", Info, "communication of kernels")
+	f.write(t, node, "gfx_target_version 90402\n")
+	f.env["RCCL_DDA_ENABLE"] = "0"
+	expect(t, f.examine(), "librccl.so.1, not visible", Info, "communication of kernels")
+	f.settings.Network = true
+	expect(t, f.examine(), "librccl.so.1, not visible", Info, "requests of the network plugin")
+}
+
+func TestVersionCode(t *testing.T) {
+	for version, want := range map[string]int{"": 0, "2.29": 0, "2.29.7": 22907, "2.30.4": 23004, "2.9.6": 20906} {
+		if got := versionCode(version); got != want {
+			t.Errorf("%q: %d", version, got)
 		}
 	}
 }

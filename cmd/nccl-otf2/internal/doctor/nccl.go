@@ -203,6 +203,7 @@ func (e *examiner) examineLibrary(group string, f place, pluginExports []int) {
 	case common > 0:
 		e.add(group, name, OK, fmt.Sprintf("%s, would use v%d%s", found, common, lacking(common)), "")
 		e.gpuTimes(group, common)
+		e.hides(group, name, l)
 	case len(pluginExports) == 0: // reported with the installation
 		e.add(group, name, Info, found, "")
 	default:

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"ncclotf2/gpu"
+	"ncclotf2/hidden"
+)
+
+// hides says what a library does not tell a plugin, here and with these settings. How many ranks a node will have is not known.
+func (e *examiner) hides(group, name string, l *library) {
+	all := hidden.Of(hidden.Place{
+		Library: libraryName(name), Version: versionCode(l.Version), GPUs: gpu.AMD(e.Root), Getenv: e.Getenv,
+		Network: e.settings.Network,
+	})
+	for _, t := range all {
+		if t.Grave {
+			e.add(group, name+", not visible", Warn, t.What+": "+t.Why, t.Cure)
+		}
+	}
+	if used := hidden.Used(all); used != "" {
+		e.add(group, name+", not visible", Info, "if used: "+used, "")
+	}
+}
+
+// libraryName is "RCCL" or "NCCL", by the file's name.
+func libraryName(file string) string {
+	if strings.HasPrefix(file, "librccl") {
+		return "RCCL"
+	}
+	return "NCCL"
+}
+
+// versionCode is what ncclGetVersion would give for "2.29.7": 22907; 0 if the version is not known.
+func versionCode(version string) int {
+	var major, minor, patch int
+	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n < 3 {
+		return 0
+	}
+	return major*10000 + minor*100 + patch
+}

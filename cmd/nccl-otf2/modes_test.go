@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Results can be read by whom the umask lets; what steers a recording, and the shards, are their owner's alone.
+func TestModes(t *testing.T) {
+	dir := wholeJob(t)
+	tool(t, "timeline", dir)
+	umask := fs.FileMode(unix.Umask(0o022))
+	unix.Umask(int(umask))
+	for name, want := range map[string]fs.FileMode{
+		"traces.otf2": 0o644, "traces.def": 0o644, "traces": 0o755, "traces/0.def": 0o644, "profile.cubex": 0o644, "timeline.html": 0o644,
+		"shards": 0o700, "shards/p0/shard.json": 0o600, "shards/unify.lock": 0o600,
+	} {
+		st, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := st.Mode().Perm(); got != want&^umask {
+			t.Errorf("%s: %v, want %v", name, got, want&^umask)
+		}
+	}
+}
+
+// What somebody else has locked away is not called missing.
+func TestPermissionDenied(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED, NOT TESTED: only root can become somebody else")
+	}
+	dir := wholeJob(t)
+	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Setfsuid(65534); err != nil {
+		t.Fatal(err)
+	}
+	_, err := anchorPath(dir)
+	if back := unix.Setfsuid(0); back != nil {
+		t.Fatal(back)
+	}
+	if err == nil || !strings.Contains(err.Error(), "permission denied") || strings.Contains(err.Error(), "no archive") {
+		t.Errorf("%v", err)
+	}
+}

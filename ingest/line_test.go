@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingest
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestRankIsBounded(t *testing.T) {
+	for rank, fine := range map[int32]bool{0: true, maxRanks - 1: true, maxRanks: false, 1_000_000: false} {
+		l := line{RecordType: "event", Type: "ncclProfileColl", Rank: &rank}
+		at := []byte(`{"start":{"ts":1},"stop":{"ts":2}}`)
+		if err := json.Unmarshal(at, &l); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.kind(); fine != (err == nil) {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}

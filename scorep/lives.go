@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// piece is what one collector wrote of a process: a shard, whose ids are brought to those of the process as a whole.
+type piece struct {
+	dir     string
+	process *shard.Process
+	state   State
+	numbers map[uint32]uint32 // of locations
+	maps    []*otf2.MappingTable
+}
+
+// joinLives makes one process of the shards of each in which a collector died and another took over.
+func joinLives(parts []*part) []*part {
+	byUUID := make(map[string]*part)
+	for _, p := range parts {
+		byUUID[p.process.UUID] = p
+	}
+	before := func(p *part) *part {
+		q := byUUID[p.process.Settings[shard.SettingContinues]]
+		if q == nil || q == p || lifeOf(q.process) != lifeOf(p.process) {
+			return nil
+		}
+		return q
+	}
+	inside := make(map[*part]bool) // somebody continues it
+	for _, p := range parts {
+		if q := before(p); q != nil {
+			inside[q] = true
+		}
+	}
+	var all []*part
+	for _, p := range parts {
+		if inside[p] {
+			continue
+		}
+		chain := []*part{p}
+		for q := before(p); q != nil && !slices.Contains(chain, q); q = before(q) {
+			chain = append(chain, q)
+		}
+		slices.Reverse(chain)
+		if len(chain) > 1 {
+			p = joinLife(chain)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// joinLife makes one process of the shards of its life, in their order.
+func joinLife(chain []*part) *part {
+	last := chain[len(chain)-1]
+	j := newJoined(last.process)
+	joined := &part{dir: last.dir, state: last.state, process: &j.process}
+	j.process.UUID = chain[0].process.UUID
+	for _, p := range chain {
+		joined.pieces = append(joined.pieces, j.add(p))
+	}
+	joined.life = life(&j.process)
+	return joined
+}
+
+// shards are what collectors wrote of the process, one at least.
+func (p *part) shards() []*piece {
+	if p.pieces == nil {
+		return []*piece{{dir: p.dir, process: p.process, state: p.state}}
+	}
+	return p.pieces
+}
+
+// number is the number in the process of a location that the shard has.
+func (p *piece) number(own uint32) uint32 {
+	if n, ok := p.numbers[own]; ok {
+		return n
+	}
+	return own
+}
+
+// joined is a process's description in the making.
+type joined struct {
+	process   shard.Process
+	strings   map[string]int
+	regions   map[shard.Region]int
+	gpus      map[string]int
+	locations map[string]int
+	threads   int
+}
+
+// newJoined begins with what the last collector knew: counts of the plugin, and all that is the same in the whole life.
+func newJoined(last *shard.Process) *joined {
+	j := &joined{
+		process: *last,
+		strings: make(map[string]int), regions: make(map[shard.Region]int), gpus: make(map[string]int), locations: make(map[string]int),
+	}
+	p := &j.process
+	p.FirstTime, p.LastTime, p.EventChunkSize = 0, 0, 0
+	p.Strings, p.Regions, p.GPUs, p.Comms, p.Locations, p.Metrics, p.Foreign, p.Wins = nil, nil, nil, nil, nil, nil, nil, nil
+	p.Markers, p.Clock.Tuples, p.Counts = []shard.Marker{}, nil, shard.Counts{NullHandles: last.Counts.NullHandles}
+	return j
+}
+
+// nth tells apart what a shard has several of: its key with a number.
+func nth(seen map[string]int, key string) string {
+	seen[key]++
+	return fmt.Sprintf("%s\x00%d", key, seen[key])
+}
+
+// add joins the description of a further shard.
+func (j *joined) add(of *part) *piece {
+	q, p := of.process, &j.process
+	out := &piece{dir: of.dir, process: q, state: of.state, numbers: make(map[uint32]uint32)}
+	if q.FirstTime != 0 && (p.FirstTime == 0 || q.FirstTime < p.FirstTime) {
+		p.FirstTime = q.FirstTime
+	}
+	p.LastTime, p.EventChunkSize = max(p.LastTime, q.LastTime), max(p.EventChunkSize, q.EventChunkSize)
+
+	text := make([]uint64, len(q.Strings))
+	for i, s := range q.Strings {
+		text[i] = uint64(index(j.strings, &p.Strings, s, s))
+	}
+	regions := make([]uint64, len(q.Regions))
+	for i, r := range q.Regions {
+		regions[i] = uint64(index(j.regions, &p.Regions, r, r))
+	}
+	seen := make(map[string]int)
+	gpus := make([]int, len(q.GPUs))
+	for i, g := range q.GPUs {
+		gpus[i] = index(j.gpus, &p.GPUs, nth(seen, fmt.Sprint(g.Device, g.UUID, g.PCI)), g)
+		if g.Facts != nil {
+			p.GPUs[gpus[i]] = g
+		}
+	}
+	gpu := func(i int) int {
+		if i < 0 || i >= len(gpus) {
+			return i
+		}
+		return gpus[i]
+	}
+	foreign := make([]int, len(q.Foreign))
+	for i, f := range q.Foreign {
+		foreign[i] = slices.IndexFunc(p.Foreign, func(o shard.ForeignComm) bool { return o.Tag == f.Tag && o.Index == f.Index })
+		if foreign[i] < 0 {
+			foreign[i] = len(p.Foreign)
+			p.Foreign = append(p.Foreign, f)
+		}
+	}
+	j.addLocations(q, out, gpu, foreign)
+	j.addComms(q, out, gpu)
+	wins := make([]uint64, len(q.Wins))
+	for i, w := range q.Wins {
+		if w.Foreign >= 0 {
+			w.Foreign = foreign[w.Foreign]
+		}
+		at := slices.IndexFunc(p.Wins, func(o shard.Win) bool { return o.Comm == w.Comm && o.Foreign == w.Foreign })
+		if at < 0 {
+			at = len(p.Wins)
+			p.Wins = append(p.Wins, w)
+		}
+		p.Wins[at].Ranks = max(p.Wins[at].Ranks, w.Ranks)
+		wins[i] = uint64(at)
+	}
+	metrics := make([]uint64, len(q.Metrics))
+	for i, m := range q.Metrics {
+		metrics[i] = uint64(j.addMetric(m, out, gpu))
+	}
+	for _, m := range q.Markers {
+		if m.Location >= 0 {
+			m.Location = int(out.numbers[uint32(m.Location)])
+		}
+		p.Markers = append(p.Markers, m)
+	}
+	for _, t := range q.Clock.Tuples {
+		if n := len(p.Clock.Tuples); n == 0 || t.Ticks > p.Clock.Tuples[n-1].Ticks && t.Raw > p.Clock.Tuples[n-1].Raw {
+			p.Clock.Tuples = append(p.Clock.Tuples, t)
+		}
+	}
+	j.addCounts(&q.Counts)
+	if of := q.Scorep; of != nil && of.Substrate != nil && p.Scorep != nil && p.Scorep.Substrate != nil && of != p.Scorep {
+		all := *p.Scorep
+		substrate := *all.Substrate
+		substrate.Threads = slices.Concat(of.Substrate.Threads, substrate.Threads)
+		all.Substrate, p.Scorep = &substrate, &all
+	}
+	out.maps = []*otf2.MappingTable{
+		otf2.OptimalMapping(otf2.MappingString, text), otf2.OptimalMapping(otf2.MappingRegion, regions),
+		otf2.OptimalMapping(otf2.MappingRmaWin, wins), otf2.OptimalMapping(otf2.MappingMetric, metrics),
+	}
+	return out
+}
+
+// index finds a value in a list by its key, or puts it behind.
+func index[K comparable, V any](known map[K]int, list *[]V, key K, value V) int {
+	at, ok := known[key]
+	if !ok {
+		at = len(*list)
+		known[key] = at
+		*list = append(*list, value)
+	}
+	return at
+}
+
+// addLocations finds the rows of a shard in those that are there: threads by their ids, others by what they show.
+func (j *joined) addLocations(q *shard.Process, out *piece, gpu func(int) int, foreign []int) {
+	p := &j.process
+	seen := make(map[string]int)
+	for _, l := range q.Locations {
+		l.GPU = gpu(l.GPU)
+		if l.Foreign >= 0 && l.Foreign < len(foreign) {
+			l.Foreign = foreign[l.Foreign]
+		}
+		key := fmt.Sprintf("%s %q %d %d %d", l.Kind, l.Name, l.Comm, l.Foreign, l.GPU)
+		if l.Kind == shard.KindThread {
+			key = fmt.Sprintf("%s %d", l.Kind, l.TID)
+		}
+		key = nth(seen, key)
+		at, known := j.locations[key]
+		if l.Kind == shard.KindThread && !known && len(p.Locations) > 0 {
+			switch first := &p.Locations[0]; { // it may have been made ahead of its first event
+			case l.TID == 0 && l.Events == 0:
+				at, known = 0, true
+			case first.TID == 0 && first.Events == 0:
+				first.TID, at, known = l.TID, 0, true
+			}
+			j.locations[key] = at
+		}
+		if !known {
+			at = len(p.Locations)
+			j.locations[key] = at
+			made := l
+			made.Number, made.Events, made.Bytes = uint32(at), 0, 0
+			if l.Kind == shard.KindThread {
+				made.Name = fmt.Sprintf("Thread %d", j.threads)
+				j.threads++
+			}
+			p.Locations = append(p.Locations, made)
+		}
+		out.numbers[l.Number] = p.Locations[at].Number
+		p.Locations[at].Events += l.Events
+		p.Locations[at].Bytes += l.Bytes
+	}
+}
+
+// addComms takes communicator ranks as the later shard has them: its ordinals and digests go on from the earlier one's.
+func (j *joined) addComms(q *shard.Process, out *piece, gpu func(int) int) {
+	p := &j.process
+	for i, c := range q.Comms {
+		if i >= len(p.Comms) {
+			p.Comms = append(p.Comms, shard.Comm{Location: -1})
+		}
+		if unannounced(&c) {
+			continue
+		}
+		was := p.Comms[i]
+		c.GPU = gpu(c.GPU)
+		if c.Location >= 0 {
+			c.Location = int(out.numbers[uint32(c.Location)])
+		}
+		if !unannounced(&was) {
+			c.Gaps = slices.Concat(was.Gaps, c.Gaps)
+			c.InitTime = min(c.InitTime, was.InitTime)
+			c.FinalTime = cmp.Or(was.FinalTime, c.FinalTime)
+			if c.Location < 0 {
+				c.Location = was.Location
+			}
+		}
+		p.Comms[i] = c
+	}
+}
+
+func (j *joined) addMetric(m shard.Metric, out *piece, gpu func(int) int) int {
+	p := &j.process
+	m.GPU = gpu(m.GPU)
+	if m.Location >= 0 {
+		m.Location = int(out.numbers[uint32(m.Location)])
+	}
+	rows := make([]uint32, len(m.Locations))
+	for i, n := range m.Locations {
+		rows[i] = out.numbers[n]
+	}
+	m.Locations = rows
+	for i := range p.Metrics {
+		o := &p.Metrics[i]
+		if o.Recorder == m.Recorder && o.Location == m.Location && o.GPU == m.GPU && reflect.DeepEqual(o.Members, m.Members) {
+			for _, n := range rows {
+				if !slices.Contains(o.Locations, n) {
+					o.Locations = append(o.Locations, n)
+				}
+			}
+			return i
+		}
+	}
+	p.Metrics = append(p.Metrics, m)
+	return len(p.Metrics) - 1
+}
+
+// addCounts adds what each collector counted for itself. What the plugin counts, it counts from the beginning: the last one
+// has it all.
+func (j *joined) addCounts(q *shard.Counts) {
+	c := &j.process.Counts
+	for _, m := range []struct {
+		to   *map[string]uint64
+		from map[string]uint64
+		most bool
+	}{
+		{&c.Starts, q.Starts, false}, {&c.Stops, q.Stops, false}, {&c.States, q.States, false}, {&c.Oddities, q.Oddities, false},
+		{&c.Timing, q.Timing, false}, {&c.Network, q.Network, false}, {&c.CUPTI, q.CUPTI, false}, {&c.Import, q.Import, false},
+		{&c.Filtered, q.Filtered, true}, {&c.Paused, q.Paused, true}, {&c.Scorep, q.Scorep, true},
+	} {
+		*m.to = sum(*m.to, m.from, m.most)
+	}
+	for reason, n := range q.Lost {
+		if c.Lost == nil {
+			c.Lost = make(map[string]map[string]uint64)
+		}
+		c.Lost[reason] = sum(c.Lost[reason], n, reason != shard.LostWithCollector)
+	}
+}
+
+// sum adds counts by name, or takes the greater ones; those of oddities that the plugin counts are such.
+func sum(a, b map[string]uint64, most bool) map[string]uint64 {
+	out := maps.Clone(a)
+	if out == nil {
+		out = make(map[string]uint64, len(b))
+	}
+	for name, n := range b {
+		if most || slices.Contains(shard.PluginOddities, name) {
+			out[name] = max(out[name], n)
+		} else {
+			out[name] += n
+		}
+	}
+	return out
+}
+
+// placePieces puts the event files that collectors wrote of a location, one behind the other, into one.
+func (a *archive) placePieces(l *location, to string, out *placed, i int, times *lifespan) (err error) {
+	var files []otf2.EventPiece
+	defer func() {
+		for _, f := range files {
+			_ = os.Remove(f.Path)
+		}
+	}()
+	for k, p := range l.part.pieces {
+		for _, from := range p.process.Locations {
+			if n, ok := p.numbers[from.Number]; !ok || n != l.source.Number || from.Events == 0 {
+				continue
+			}
+			limit := int64(math.MaxInt64)
+			if p.state == Running {
+				limit = from.Bytes
+			}
+			copied := to + "." + strconv.Itoa(k) + "." + strconv.Itoa(len(files))
+			if err := copyFile(filepath.Join(p.dir, strconv.FormatUint(uint64(from.Number), 10)+".evt"), copied, limit); err != nil {
+				out.problem(i, "%s, location %d: an event file with %d events was not taken: %v", l.part.id(), from.Number, from.Events, err)
+				continue
+			}
+			files = append(files, otf2.EventPiece{Path: copied, ChunkSize: p.process.EventChunkSize, Maps: p.maps})
+			scan, damage, err := mend(copied, p.process.EventChunkSize)
+			if err != nil {
+				return err
+			}
+			if damage != nil && p.state != Running {
+				out.problem(i, "%s, location %d: the event file is damaged after %d events; they were taken: %v", l.part.id(), from.Number, scan.Events, damage)
+			}
+			if scan.Events > 0 {
+				times.begin, times.end = min(times.begin, uint64(scan.First)), max(times.end, uint64(scan.Last))
+			}
+		}
+	}
+	if len(files) == 0 {
+		return writeEmpty(to)
+	}
+	out.joined()
+	if err := removeFile(to); err != nil {
+		return err
+	}
+	if l.Events, err = otf2.JoinEvents(to, a.chunk, files); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (out *placed) joined() {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.copied++
+	out.rewritten++
+}
+
+// holes lists what is missing of a communicator's operations because collectors died, by the keys of its functions and pairs.
+func (in *instance) holes() (all []Difference) {
+	for m := range in.present() {
+		name := in.nameOf(m)
+		for _, key := range slices.Sorted(maps.Keys(m.shard().Sequences)) {
+			function := key
+			if peer, ok := strings.CutPrefix(key, "Send>"); ok {
+				function = fmt.Sprintf("Send %d>%s", m.shard().Rank, peer)
+			} else if peer, ok := strings.CutPrefix(key, "Recv<"); ok {
+				function = fmt.Sprintf("Send %s>%d", peer, m.shard().Rank)
+			}
+			for _, h := range m.shard().Sequences[key].Holes {
+				all = append(all, Difference{Comm: in.ref, Name: in.name, Function: function, First: h.From, Last: h.To - 1, Died: true,
+					Detail: name + " lacks them: they were in the memory of a collector that died"})
+			}
+		}
+	}
+	return all
+}
+
+func (in *instance) nameOf(m *member) string {
+	if m.part.name != "" {
+		return m.part.name
+	}
+	return fmt.Sprintf("rank %d", m.shard().Rank)
+}

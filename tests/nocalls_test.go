@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
+	"ncclotf2/profile/cubex"
+	"ncclotf2/profile/cubex/cubextest"
+	"ncclotf2/tests/scenario"
+	"ncclotf2/view"
+)
+
+// withoutCalls is a job of NCCL 2.31 with NCCL_ENQUEUE_REARCH_ENABLE=1: rank 2 comes 2 ms late to each second operation.
+func withoutCalls(stuck bool) *scenario.Scenario {
+	s := scenario.New("without-calls", v7)
+	s.Library, s.Rearch = "nccl", true
+	ranks := s.Job(4, scenario.Comm{ID: 0x2e, Name: "dp"})
+	for i := range 12 {
+		late := []float64{0, 0, 0, 0}
+		if i%2 == 1 {
+			late[2] = 2000
+		}
+		s.All(ranks, scenario.Same(scenario.Op{Func: "AllReduce", Kernel: 3000}), late...)
+		s.Advance(500)
+	}
+	s.All(ranks, func(rank int) []scenario.Op {
+		return []scenario.Op{{Func: "Send", Peer: (rank + 1) % 4, Steps: 1}, {Func: "Recv", Peer: (rank + 3) % 4, Steps: 1}}
+	})
+	if stuck { // rank 1 never comes, the others' kernels never end
+		for i, r := range ranks {
+			if i != 1 {
+				r.Call(scenario.Op{Func: "AllReduce", NoKernel: true, Steps: 1, Open: true})
+			}
+		}
+		return s
+	}
+	scenario.Leave(ranks)
+	return s
+}
+
+// Without a single call of the application, everything is made of the operations.
+func TestJobWithoutCalls(t *testing.T) {
+	t.Parallel()
+	o := playScenario(t, withoutCalls(false), env("NCCL_ENQUEUE_REARCH_ENABLE=1"))
+	anchor := filepath.Join(o.dir, "traces.otf2")
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	r, err := analysis.Operations(a)
+	if err != nil || len(r.Problems) > 0 {
+		t.Fatal(err, r.Problems)
+	}
+	o.want("operations", int(r.Summary.Operations), 12+4)
+	w := r.WaitStates
+	if i := w.Culprit(); i < 0 || w.Ranks[i].Name != "Rank 2" || 2*w.Ranks[i].Caused < w.Total.Waited {
+		t.Errorf("culprit %d of %+v", i, w.Ranks)
+	}
+	if h := r.Summary.Hidden; len(h) == 0 || h[0].Key != "application-calls" {
+		t.Errorf("not visible: %+v", h)
+	}
+
+	res, err := view.Scalasca(anchor, filepath.Join(o.dir, "scalasca"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Collectives != 12 || res.Messages != 4 || res.Lost() > 0 || len(res.Problems) > 0 {
+		t.Errorf("view: %+v", res)
+	}
+	found, err := analysis.CheckScalasca(res.Archive, nil)
+	if err != nil || len(found.Findings) > 0 {
+		t.Error(err, found)
+	}
+
+	p, report, err := cubex.FromArchive(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(o.dir, "profile.cubex")
+	if err := p.Write(file, false); err != nil {
+		t.Fatal(err)
+	}
+	made := cubextest.Load(t, file)
+	made.Sound(t)
+	made.Agrees(t, report, analysis.Tally(a))
+}
+
+func TestHangWithoutCalls(t *testing.T) {
+	t.Parallel()
+	o := playScenario(t, withoutCalls(true), env("NCCL_ENQUEUE_REARCH_ENABLE=1"))
+	r, err := analysis.Hang(o.dir, time.Now())
+	if err != nil || len(r.Jobs) != 1 || len(r.Jobs[0].Communicators) == 0 {
+		t.Fatalf("%v %+v", err, r)
+	}
+	c := &r.Jobs[0].Communicators[0]
+	if c.Operation != "AllReduce" || c.Ordinal != 12 || c.Verdict != analysis.NotReached {
+		t.Errorf("%+v", c)
+	}
+	for _, m := range c.Members {
+		if (m.Rank == 1) != (m.State == "missing") {
+			t.Errorf("rank %d: %+v", m.Rank, m)
+		}
+	}
+}
