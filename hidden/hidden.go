@@ -21,6 +21,8 @@ type Place struct {
 	Network bool
 	// Calls tells that calls of the application are wanted, and that none came with the operations that did.
 	Calls bool
+	// Graphs tells that operations were reported when CUDA graphs captured them only.
+	Graphs bool
 	// Getenv gives a variable of the job's environment, "" where it is not set or nothing is known of it.
 	Getenv func(string) string
 }
@@ -56,6 +58,7 @@ type row struct {
 	gpus     []string
 	network  bool // where Place.Network holds
 	calls    bool // and where Place.Calls holds
+	graphs   bool // and where Place.Graphs holds
 }
 
 var table = []row{
@@ -66,6 +69,14 @@ var table = []row{
 			Cure: "unset NCCL_ENQUEUE_REARCH_ENABLE",
 		},
 		library: "NCCL", from: 23100, variable: Rearch, on: []string{"1"}, calls: true,
+	},
+	{
+		Traffic: Traffic{
+			Key: "graph-replays", What: "replays of CUDA graphs inside a host", Grave: true,
+			Why:  "where it needs neither proxies nor GPU stamps, the library reports operations when a graph captures them, and no more when it runs",
+			Cure: "ask for GPU times: NCCL_OTF2_EVENTS=gpu, with " + Unsafe + " and " + AllGatherV + "=0 in all processes",
+		},
+		graphs: true,
 	},
 	{
 		Traffic: Traffic{
@@ -145,7 +156,7 @@ func (r *row) at(p *Place) bool {
 		value = p.Getenv(r.variable)
 	}
 	switch {
-	case r.library != "" && r.library != library, r.network && !p.Network:
+	case r.library != "" && r.library != library, r.network && !p.Network, r.graphs && !p.Graphs:
 		return false
 	case r.from > p.Version && (p.Version != 0 || r.on == nil):
 		return false

@@ -28,6 +28,7 @@ func TestOf(t *testing.T) {
 		{"of some release", Place{Getenv: env(map[string]string{"NCCL_ENQUEUE_REARCH_ENABLE": "1"})}, []string{"application-calls", "device-api"}},
 		{"by a file of NCCL's", Place{Library: "NCCL", Version: 23102, Calls: true}, []string{"application-calls", "broadcast-times", "one-sided", "device-api"}},
 		{"before there was one", Place{Library: "NCCL", Version: 23007, Getenv: env(map[string]string{"NCCL_ENQUEUE_REARCH_ENABLE": "1"})}, []string{"broadcast-times", "one-sided", "device-api"}},
+		{"graphs", Place{Library: "NCCL", Version: 23007, Graphs: true}, []string{"graph-replays", "broadcast-times", "one-sided", "device-api"}},
 		{"network requests wanted", Place{Library: "NCCL", Version: 22809, Network: true}, []string{"network-requests", "device-api"}},
 		{"RCCL before DDA", Place{Library: "RCCL", Version: 22707}, []string{"device-api"}},
 		{"RCCL", Place{Library: "RCCL", Version: 23004}, []string{"dda", "device-api"}},

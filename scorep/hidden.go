@@ -57,6 +57,7 @@ func placeOf(p *shard.Process, requests bool) hidden.Place {
 		Library: p.Library, Version: p.LibraryVersion, GPUs: p.Architectures,
 		Network: !requests && p.Masks.Record&netPlugin != 0,
 		Calls:   callsUnseen(p),
+		Graphs:  p.Counts.Oddities["CAPTURE_ONLY_PLANS"] > 0,
 		Getenv:  func(name string) string { return p.LibrarySettings[name] },
 	}
 	for _, c := range p.Comms {

@@ -37,6 +37,10 @@ func TestPlaceOfAProcess(t *testing.T) {
 			p.Library, p.LibraryVersion, p.APIVersion, p.Masks.Record = "NCCL", 23102, 7, 1<<9|1<<1
 			p.Counts.Starts = map[string]uint64{"Coll": 3}
 		}, true, []string{"application-calls", "broadcast-times", "one-sided", "device-api"}},
+		{"graphs of which nothing more is heard", func(p *shard.Process) {
+			p.Library, p.LibraryVersion, p.APIVersion = "NCCL", 22907, 6
+			p.Counts.Oddities = map[string]uint64{"CAPTURE_ONLY_PLANS": 2}
+		}, true, []string{"graph-replays", "broadcast-times", "one-sided", "device-api"}},
 		{"calls that come", func(p *shard.Process) {
 			p.Library, p.LibraryVersion, p.APIVersion, p.Masks.Record = "NCCL", 22809, 5, 1<<9|1<<1
 			p.Counts.Starts = map[string]uint64{"Coll": 3, "CollApi": 3}

@@ -3,6 +3,8 @@
 package tests
 
 import (
+	"strings"
+
 	"ncclotf2/replay"
 	"ncclotf2/tests/scenario"
 )
@@ -65,7 +67,7 @@ var graphHazards = []hazard{
 	{
 		name: "graph-seen-once", releases: withAPI,
 		what:    "a captured plan without proxy work is reported at its capture and never again",
-		outcome: "the call is there; no operation is made up, and what follows is right",
+		outcome: "the call is there; no operation is made up, and what follows is right; report says that replays are not visible (property HIDDEN, a marker)",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			for _, r := range ranks {
 				d := r.Capture(allReduce).Captured()
@@ -81,6 +83,10 @@ var graphHazards = []hazard{
 		check: func(o *outcome) {
 			o.want("with GPU times", sources(o.operationsOf("AllReduce"))["gpu"], 4)
 			o.want("calls", o.entered("ncclAllReduce", "Thread"), 6)
+			if keys := o.properties()["NCCL_OTF2::HIDDEN"]; !strings.HasPrefix(keys, "graph-replays, ") {
+				o.t.Errorf("not visible: %q", keys)
+			}
+			o.want("markers", o.markers("Graph replays not seen"), 2)
 		},
 	},
 	{

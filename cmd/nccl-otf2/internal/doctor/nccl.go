@@ -147,7 +147,7 @@ func lacking(api int) string {
 func (e *examiner) gpuTimes(group string, api int) {
 	switch asked, by := hidden.Stamps(api, e.Getenv); {
 	case !asked:
-		e.add(group, "GPU times", Warn, hidden.Danger+" unless "+hidden.AllGatherV+" is 0: they are not recorded",
+		e.add(group, "GPU times", Warn, hidden.Danger+" unless "+hidden.AllGatherV+" is 0: they are not recorded, nor are replays of CUDA graphs inside a host",
 			"start the job with `nccl-otf2 run`, which sets it, or set it for all processes")
 	case by != "":
 		e.add(group, "GPU times", OK, by, "")
