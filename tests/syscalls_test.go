@@ -105,7 +105,6 @@ func systemFaults(opened int) []systemFault {
 		{name: "no descriptors later", failures: creating(unix.EMFILE, 3), effect: cut, says: ends},
 		{name: "no renaming", failures: renaming(unix.EIO, 0), effect: refused, says: cannot},
 		{name: "no renaming later", failures: renaming(unix.EIO, 2), effect: cut, says: ends},
-		{name: "no modes", failures: []failure{{call: unix.SYS_FCHMODAT, errno: unix.EPERM}}},
 		{name: "no folders", failures: []failure{{call: unix.SYS_MKDIRAT, errno: unix.EROFS}}, effect: refused, says: cannot},
 		{name: "no folders later", failures: []failure{{call: unix.SYS_MKDIRAT, errno: unix.EROFS, skip: 1}}, effect: refused, says: cannot},
 		{name: "no room set aside", failures: []failure{{call: unix.SYS_FALLOCATE, errno: unix.EOPNOTSUPP}}},
