@@ -63,6 +63,14 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 		fs.add(Finding{Severity: Note, Rule: RuleProcess, Text: died})
 	}
 
+	for _, differ := range ps.numbered("SEQUENCES_DIFFER") { // the matching leaves these operations out
+		rule := RuleCollectiveMate
+		if strings.Contains(differ, " Send ") {
+			rule = RuleMessage
+		}
+		fs.add(Finding{Severity: Note, Rule: rule, Text: saidToDiffer + differ})
+	}
+
 	lost := ps.below("LOST")
 	maps.DeleteFunc(lost, func(name string, _ uint64) bool { return !strings.HasPrefix(name, diedPrefix) })
 	if len(lost) > 0 {
@@ -76,6 +84,9 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 
 	return fs.result(c.events), nil
 }
+
+// saidToDiffer begins findings of what the archive says of itself.
+const saidToDiffer = "not compared, as members differ: "
 
 // counters compares what the archive counts of itself with what is in it.
 func (c *eventCheck) counters(ps properties) {

@@ -183,7 +183,9 @@ func unify(t testing.TB, dir string, sync func(*scorep.SyncInput) (*scorep.SyncO
 		t.Fatal(err)
 	}
 	for _, f := range checked.Findings {
-		t.Errorf("check: %v", f)
+		if f.Severity != analysis.Note || !strings.Contains(f.Text, "members differ") { // which the tests ask the archive for
+			t.Errorf("check: %v", f)
+		}
 	}
 	a, err := otf2.Open(res.Runs[0].Archive, nil)
 	if err != nil {

@@ -3,6 +3,11 @@
 package tests
 
 import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ncclotf2/analysis"
 	"ncclotf2/replay"
 	"ncclotf2/tests/scenario"
 )
@@ -215,6 +220,30 @@ var handleHazards = []hazard{
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 6)
 			o.atLeast("starts without stop", o.sum(starts, "ProxyStep")-stopped(o, "ProxyStep"), 1)
+		},
+	},
+	{
+		name: "aborted-alone", releases: withGPU,
+		what:    "a communicator is aborted while one of its members is in an operation that the others never called",
+		outcome: "the operation is there, marked as unfinished where a kernel of it was open; check, unify and the archive (SEQUENCES_DIFFER) say which member has more than the others",
+		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
+			reduceAgain(s, ranks, 3)
+			open := allReduce
+			open.Open = true
+			ranks[0].Call(open)
+			s.Advance(300)
+		}),
+		check: func(o *outcome) {
+			o.want("reductions", o.reductions(), 7)
+			checked, err := analysis.Check(filepath.Join(o.dir, "traces.otf2"), nil)
+			if err != nil {
+				o.t.Fatal(err)
+			}
+			if !slices.ContainsFunc(checked.Findings, func(f analysis.Finding) bool {
+				return f.Rule == analysis.RuleCollectiveMate && strings.Contains(f.Text, "rank 0 has 4 operations, rank 1 has 3 operations")
+			}) {
+				o.t.Errorf("check does not name it: %v", checked.Findings)
+			}
 		},
 	},
 	{

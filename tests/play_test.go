@@ -162,8 +162,8 @@ func unified(t *testing.T, dir string) (anchor string) {
 	return filepath.Join(dir, "traces.otf2")
 }
 
-// checkSound wants an archive to be without findings, but for those of the severities that may be, and read by the reference
-// tool without a warning.
+// checkSound wants an archive to be without findings, but for those of the severities that may be and for what unify has said
+// (SEQUENCES_DIFFER, which tests ask for where it matters), and read by the reference tool without a warning.
 func checkSound(t *testing.T, anchor string, mayBe ...analysis.Severity) {
 	t.Helper()
 	checked, err := analysis.Check(anchor, nil)
@@ -171,7 +171,8 @@ func checkSound(t *testing.T, anchor string, mayBe ...analysis.Severity) {
 		t.Fatal(err)
 	}
 	for _, f := range checked.Findings {
-		if !slices.Contains(mayBe, f.Severity) {
+		said := f.Severity == analysis.Note && strings.HasPrefix(f.Text, "not compared, as members differ: ")
+		if !said && !slices.Contains(mayBe, f.Severity) {
 			t.Errorf("check: %v", f)
 		}
 	}
