@@ -15,9 +15,16 @@
 #include "test.h"
 
 int host_mask;
-int host_lines;
+_Atomic int host_lines;
 unsigned long host_subsystems = 0x1 | 0x80 | 0x1000;
 char host_line[1024];
+
+#if defined(__SANITIZE_THREAD__)
+/* Else no thread can begin in the child of a process with threads, and the plugin has some. */
+const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void) { return "die_after_fork=0"; }
+#endif
+
 static char all_lines[64 << 10];
 static pthread_mutex_t lines = PTHREAD_MUTEX_INITIALIZER; /* the plugin logs from threads of its own too */
 

@@ -28,7 +28,7 @@ extern struct ncclotf2_plugin_v7 ncclProfiler_v7;
 
 /* Mask and lines that the plugin handed to "NCCL". */
 extern int host_mask;
-extern int host_lines;       /* warnings that NCCL would show */
+extern _Atomic int host_lines; /* warnings that NCCL would show */
 extern char host_line[1024]; /* the last line, shown or not */
 extern unsigned long host_subsystems; /* NCCL_DEBUG_SUBSYS; at first NCCL's default: INIT, ENV, BOOTSTRAP */
 void host_logger(int level, unsigned long flags, const char *file, int line, const char *format, ...)

@@ -364,6 +364,7 @@ static void standard_streams_closed(void) {
 }
 
 /* A thread of ours must not keep a program alive whose main thread has ended by itself. */
+#if !defined(__SANITIZE_THREAD__) /* which has a thread of its own */
 static void main_thread_ends(void) {
   pid_t pid = fork();
   if (pid == 0) {
@@ -376,14 +377,12 @@ static void main_thread_ends(void) {
   waitpid(pid, &status, 0);
   EQUAL(status, 0, "the program's end");
 }
+#define MAIN_THREAD_CASE {"a program is over when its main thread has ended and no other of its own is left", main_thread_ends},
+#else
+#define MAIN_THREAD_CASE
+#endif
 
 /* ---- fork ---- */
-
-#if defined(__SANITIZE_THREAD__)
-/* Else no thread can begin in the child of a process with threads. */
-const char *__tsan_default_options(void);
-__attribute__((visibility("default"))) const char *__tsan_default_options(void) { return "die_after_fork=0"; }
-#endif
 
 static void in_child(void *context, void *handle) {
   uint64_t before = host_header()->lost[NCCLOTF2_LOSS_FORK][NCCLOTF2_COLL];
@@ -563,7 +562,7 @@ TEST_MAIN({"the mask is written once per life", mask_is_written_once},
           {"stamps of kernels are not asked for where NCCL hangs or crashes with them", stamps_that_kill},
           {"stamps of kernels that RAS switches on are warned of", stamps_switched_on_by_ras},
           {"other versions are asked for them", stamps_of_other_versions},
-          {"a program is over when its main thread has ended and no other of its own is left", main_thread_ends},
+          MAIN_THREAD_CASE
           {"a mask that somebody else changes is noticed, and not looked at when libnccl may be gone", mask_changed_by_ras},
           {"losses and the collector's words are told at once", told_at_once},
           {"init, finalize, init goes on in the same session", several_lives},
