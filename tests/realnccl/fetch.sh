@@ -113,11 +113,11 @@ for p in "${packages[@]}"; do
   # shellcheck disable=SC2086 # three words
   package $p
 done
-mkdir "$work/root"
-for deb in "$work"/deb/*; do dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$work/root" --exclude=./usr/share; done
+mkdir "$work/tree"
+for deb in "$work"/deb/*; do dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$work/tree" --exclude=./usr/share; done
 for file in "${files[@]}"; do
   mkdir -p "$out/$(dirname "${file#*:}")"
-  cp --dereference --no-preserve=mode "$work/root/${file%%:*}" "$out/${file#*:}"
+  cp --dereference --no-preserve=mode "$work/tree/${file%%:*}" "$out/${file#*:}"
   chmod +rx "$out/${file#*:}"
 done
 touch "$out/fetched"
