@@ -389,8 +389,12 @@ func (m *Memory) giveBack(c uint32) {
 	m.free(c)
 }
 
-// trim returns memory of all but the keep chunks that were given back last to the system.
+// trim returns memory of all but the keep chunks that were given back last to the system. In /dev/shm it does not: somebody
+// else might take the room meanwhile, and who then touches the page that is gone, a thread of NCCL's, dies of SIGBUS.
 func (m *Memory) trim(keep int) {
+	if m.header.MemoryKind == MemoryShm {
+		return
+	}
 	drop := len(m.warm) - keep
 	if drop <= 0 {
 		return

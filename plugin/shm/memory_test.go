@@ -202,6 +202,35 @@ func TestSparesArePreparedAndUsed(t *testing.T) {
 	}
 }
 
+// What has not been used for a while goes back to the system, but for a file in /dev/shm, whose room was set aside for good.
+func TestIdleMemoryIsReturned(t *testing.T) {
+	for kind, returned := range map[shm.MemoryKind]bool{shm.MemoryMemfd: true, shm.MemoryShm: false} {
+		j, m := newJob(t, shmtest.Options{Chunks: 256, Reserve: 2})
+		j.Header().MemoryKind = kind
+		th := j.Thread(1, 1, "t")
+		for range 300_000 {
+			th.Write(&shm.Record{Ticks: 1, Kind: shm.RecordState, Type: shm.EventProxyStep})
+		}
+		readAll(t, m)
+		m.Mark()
+		m.Release()
+		size := func() int64 {
+			var st unix.Stat_t
+			if err := unix.Fstat(j.FD(), &st); err != nil {
+				t.Fatal(err)
+			}
+			return st.Blocks
+		}
+		before := size()
+		for range 30 {
+			m.Release()
+		}
+		if less := size() < before; less != returned {
+			t.Errorf("kind %d: %d blocks, and %d after a while", kind, before, size())
+		}
+	}
+}
+
 // With a thread for it in the plugin, fresh chunks are handed out cold, and the thread is woken; what has its pages is not,
 // and what is too much goes back.
 func TestColdSpares(t *testing.T) {
