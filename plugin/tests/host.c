@@ -20,9 +20,10 @@ unsigned long host_subsystems = 0x1 | 0x80 | 0x1000;
 char host_line[1024];
 
 #if defined(__SANITIZE_THREAD__)
-/* Else no thread can begin in the child of a process with threads, and the plugin has some. */
+/* Else no thread can begin in the child of a process with threads, and each process with threads sleeps for a second at its end:
+ * the plugin has some. */
 const char *__tsan_default_options(void);
-__attribute__((visibility("default"))) const char *__tsan_default_options(void) { return "die_after_fork=0"; }
+__attribute__((visibility("default"))) const char *__tsan_default_options(void) { return "die_after_fork=0:atexit_sleep_ms=50"; }
 #endif
 
 static char all_lines[64 << 10];
