@@ -25,6 +25,7 @@ export CGO_ENABLED ?= 0
 
 include plugin/plugin.mk
 include tests/fakenccl/fakenccl.mk
+include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
 .PHONY: vulnerabilities page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
@@ -32,7 +33,7 @@ include tests/realnccl/realnccl.mk
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(BUILD)/THIRD-PARTY-LICENCES $(HOST) $(FAKECUPTI) $(FAKESCOREP) ## the plugin, the tool and the test host, in build/
+build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(BUILD)/THIRD-PARTY-LICENCES $(HOST) $(INJECT) $(FAKECUPTI) $(FAKESCOREP) ## the plugin, the tool and the test host, in build/
 
 # NVML is reached through cgo, which needs a C compiler; TOOL_CGO=0 builds the tool without NVML. Functions that the
 # driver's library lacks must not keep a program from starting: they are bound when they are first called.
@@ -100,7 +101,7 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	CGO_ENABLED=1 $(GO) vet ./gpu/... ./collector/...
 	CGO_ENABLED=1 $(GO) tool staticcheck ./gpu/... ./collector/...
 	$(MAKE) --no-print-directory plugin-lint
-	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. tests/fakenccl/*.c tests/fakecupti/*.c tests/fakescorep/*.c tests/realnccl/*/*.c tests/bench/host/*.c tests/bench/realnccl/job/*.c tests/life/*.c
+	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. tests/fakenccl/*.c tests/fakecupti/*.c tests/fakescorep/*.c tests/realnccl/*/*.c tests/bench/host/*.c tests/bench/realnccl/job/*.c tests/life/*.c tests/faults/inject/*.c
 
 race: build ## the tests of the concurrent packages under Go's race detector
 	CGO_ENABLED=1 $(GO) test -race -ldflags=$(LAZY) $(RACE_PACKAGES)

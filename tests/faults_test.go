@@ -3,23 +3,19 @@
 package tests
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"ncclotf2/analysis"
 	"ncclotf2/replay"
 	"ncclotf2/shard"
+	"ncclotf2/tests/collectors"
 	"ncclotf2/tests/scenario"
 )
 
@@ -39,58 +35,6 @@ const (
 
 func (v victim) String() string {
 	return [victims]string{"job", "collector", "both", "both-shm"}[v]
-}
-
-// collectorsOf finds the collectors that work for an experiment directory, by their environment.
-func collectorsOf(dir string) (pids []int) {
-	wanted := []byte("NCCL_OTF2_DIR=" + dir + "\x00")
-	processes, _ := filepath.Glob("/proc/[0-9]*")
-	for _, p := range processes {
-		comm, _ := os.ReadFile(filepath.Join(p, "comm"))
-		if string(bytes.TrimSpace(comm)) != "nccl-otf2" {
-			continue
-		}
-		env, _ := os.ReadFile(filepath.Join(p, "environ"))
-		if bytes.Contains(append(env, 0), wanted) {
-			if pid, err := strconv.Atoi(filepath.Base(p)); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
-}
-
-// follows tells whether a collector has begun the shard of a process. One that dies before is replaced by a spool file,
-// whose last 10 ms are not in any file while the job runs.
-func follows(collector, pid int) bool {
-	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", collector))
-	for _, fd := range fds {
-		lock, err := os.Readlink(fd)
-		if err != nil || filepath.Base(lock) != "lock" {
-			continue
-		}
-		if p, err := shard.Read(filepath.Dir(lock)); err == nil && p.PID == pid {
-			return true
-		}
-	}
-	return false
-}
-
-// awaitNoCollectors waits until all collectors of a directory have ended and let go of their shards.
-func awaitNoCollectors(t *testing.T, dir string) {
-	t.Helper()
-	atWork := func() bool {
-		entries, err := shard.List(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
-		return len(collectorsOf(dir)) > 0 || slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Writing })
-	}
-	for deadline := time.Now().Add(30 * time.Second); atWork(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("collectors %v are still at work in %s", collectorsOf(dir), dir)
-		}
-	}
 }
 
 // Whoever dies, and when: what is left is an archive. If only the job dies nothing that it recorded is lost, and if both
@@ -127,8 +71,8 @@ func fault(t *testing.T, seed uint64, who victim, killed *atomic.Int64) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	opt := usual(t, dir, clock(replay.ClockLive), env("NCCL_OTF2_MEMORY=16M"))
 	kill := func(_, pid int) {
-		for _, c := range collectorsOf(dir) {
-			if follows(c, pid) && syscall.Kill(c, syscall.SIGKILL) == nil {
+		for _, c := range collectors.Of(dir) {
+			if collectors.Follows(c, pid) && syscall.Kill(c, syscall.SIGKILL) == nil {
 				killed.Add(1)
 			}
 		}
@@ -148,7 +92,7 @@ func fault(t *testing.T, seed uint64, who victim, killed *atomic.Int64) {
 		}
 	}
 	res := run(t, rec, opt)
-	awaitNoCollectors(t, dir)
+	collectors.Await(t, dir)
 	if _, err := os.Stat(filepath.Join(dir, "shards")); os.IsNotExist(err) && who != bothWithFiles {
 		return // killed before anything was
 	}
