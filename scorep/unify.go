@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"ncclotf2/hidden"
 	"ncclotf2/otf2"
 	"ncclotf2/regular"
@@ -330,26 +328,40 @@ func machineName(r *run) string {
 // parts of an archive in the order in which they are put in place; the anchor makes it exist.
 var archiveParts = []string{"", ".def", ".marker", ".otf2"}
 
-// replaceArchive moves a complete archive from staging into dir. The old anchor goes first, so that
-// nobody reads old definitions with new events.
-func replaceArchive(staging, dir string) error {
-	if err := removeFile(filepath.Join(dir, archiveName+".otf2")); err != nil {
-		return err
+// replaceArchive moves a complete archive from staging into dir. The old anchor goes first, so that nobody reads old
+// definitions with new events; after an error what was there is put back.
+func replaceArchive(staging, dir string) (err error) {
+	var undo []func() error
+	defer func() {
+		for _, u := range slices.Backward(undo) {
+			if err != nil {
+				err = errors.Join(err, u())
+			}
+		}
+	}()
+	move := func(from, to string) error {
+		if err := os.Rename(from, to); err != nil {
+			return err
+		}
+		undo = append(undo, func() error { return os.Rename(to, from) })
+		return nil
+	}
+	aside := func(path string) error {
+		if err := move(path, filepath.Join(staging, filepath.Base(path)+".old")); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	parts := slices.Concat([]string{".otf2"}, archiveParts[:len(archiveParts)-1])
+	for _, suffix := range parts {
+		if err := aside(filepath.Join(dir, archiveName+suffix)); err != nil {
+			return fmt.Errorf("put the archive in place: %w", err)
+		}
 	}
 	for _, suffix := range archiveParts {
-		from, to := filepath.Join(staging, archiveName+suffix), filepath.Join(dir, archiveName+suffix)
-		err := os.Rename(from, to)
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // there are no markers now
-			err = removeFile(to)
-		case suffix == "" && err != nil:
-			// A directory that is not empty is not replaced: exchange them, or move the old one away.
-			err = unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
-			if err != nil {
-				if err = os.Rename(to, from+".old"); err == nil {
-					err = os.Rename(from, to)
-				}
-			}
+		err := move(filepath.Join(staging, archiveName+suffix), filepath.Join(dir, archiveName+suffix))
+		if errors.Is(err, fs.ErrNotExist) && suffix == ".marker" { // there are none now
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("put the archive in place: %w", err)

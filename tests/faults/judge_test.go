@@ -3,12 +3,12 @@
 package faults
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -83,7 +83,7 @@ func (p *play) judge(when string) {
 	}
 	lost := p.lost(a, when)
 	p.compare(when, missing, kinds, lost, want, got)
-	p.sound(when)
+	p.sound(when, lost)
 }
 
 // operationsOf counts the operations of an archive by their events' handles.
@@ -121,7 +121,7 @@ func (p *play) operationsOf(a *otf2.Archive) map[uint64]int {
 	return got
 }
 
-// lost is what the archive counts as lost, "COLLECTOR_DIED::ALL_REDUCE". check and report must name each.
+// lost is what the archive counts as lost, "COLLECTOR_DIED::ALL_REDUCE".
 func (p *play) lost(a *otf2.Archive, when string) map[string]int {
 	lost := make(map[string]int)
 	for _, property := range a.Anchor.Properties {
@@ -160,19 +160,6 @@ func (p *play) compare(when string, missing map[string]int, kinds map[string]str
 		p.t.Errorf("%s: %d of %d operations are missing and not counted: missing %v, lost %v%s", when, uncounted, len(want), missing, lost, p.where(want, got))
 	default:
 		p.onlyTheLast(when, want, got)
-	}
-	for name, n := range lost {
-		if function, ok := strings.CutPrefix(name, "COLLECTOR_DIED::"); ok {
-			m := 0
-			for f, k := range missing {
-				if component(f) == function {
-					m = k
-				}
-			}
-			if n > m && !p.unwritten && !p.lasting {
-				p.t.Logf("%s: %s: %d counted, %d missing", when, name, n, m)
-			}
-		}
 	}
 }
 
@@ -216,37 +203,63 @@ func (p *play) onlyTheLast(when string, want []operation, got map[uint64]int) {
 	}
 }
 
-// sound wants the archive to be without findings, but for what it says of itself.
-func (p *play) sound(when string) {
+// sound wants the archive to be without findings, but for what it says of itself, and what is lost to be named.
+func (p *play) sound(when string, lost map[string]int) {
 	p.t.Helper()
 	checked, err := analysis.Check(p.anchor(), nil)
 	if err != nil {
 		p.t.Errorf("%s: check: %v", when, err)
 		return
 	}
+	named := ""
 	for _, f := range checked.Findings {
 		if f.Severity != analysis.Note {
 			p.t.Errorf("%s: check: %v", when, f)
 		}
-	}
-	if p.number%8 != 0 {
-		return
-	}
-	if path, err := exec.LookPath("otf2-print"); err == nil {
-		out, err := exec.Command(path, "-Werror", p.anchor()).CombinedOutput()
-		if err != nil || strings.Contains(string(out), "INVALID") || strings.Contains(string(out), "UNKNOWN <") {
-			p.t.Errorf("%s: otf2-print: %v", when, err)
+		if f.Rule == analysis.RuleLoss {
+			named += f.Text
 		}
 	}
-	for _, args := range [][]string{{"check", p.dir}, {"report", p.dir}} {
-		if status, said := p.tool(args...); status != 0 {
-			p.t.Errorf("%s: %v ended with %d:\n%s", when, args, status, said)
+	says := map[string]string{"check": named}
+	if p.number%8 == 0 {
+		p.readByOthers(when)
+		status, report := p.tool("report", p.dir)
+		if status != 0 {
+			p.t.Errorf("%s: report ended with %d:\n%s", when, status, report)
+		}
+		says["report"] = report
+	}
+	for name, n := range lost {
+		reason, what, _ := strings.Cut(name, "::")
+		words := strings.ToLower(reason + " " + what)
+		if reason == "COLLECTOR_DIED" {
+			words = strings.ToLower(what) + " with a collector that died"
+		}
+		words = fmt.Sprintf("%d %s", n, strings.ReplaceAll(words, "_", " "))
+		for who, text := range says {
+			if !strings.Contains(text, words) {
+				p.t.Errorf("%s: %s does not say %q: %s", when, who, words, text)
+			}
 		}
 	}
 }
 
-// judgeProfile compares the numbers of collectives, which profiles have.
+// readByOthers has the reference implementation read the archive.
+func (p *play) readByOthers(when string) {
+	p.t.Helper()
+	path, err := exec.LookPath("otf2-print")
+	if err != nil {
+		return // TestFaults has said so
+	}
+	out, err := exec.Command(path, "-Werror", p.anchor()).CombinedOutput()
+	if err != nil || bytes.Contains(out, []byte("INVALID")) || bytes.Contains(out, []byte("UNKNOWN <")) {
+		p.t.Errorf("%s: otf2-print: %v", when, err)
+	}
+}
+
+// judgeProfile compares numbers of operations, which is what profiles have.
 func (p *play) judgeProfile(when string, want []operation) {
+	p.t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, "profile.json"))
 	if err != nil {
 		p.t.Error(err)
@@ -256,7 +269,6 @@ func (p *play) judgeProfile(when string, want []operation) {
 		Lost       int
 		Operations []struct {
 			Operation string
-			Grouped   bool
 			Count     int
 		}
 	}
@@ -264,10 +276,26 @@ func (p *play) judgeProfile(when string, want []operation) {
 		p.t.Errorf("%s: %v", when, err)
 		return
 	}
-	n := 0
-	for _, o := range summary.Operations {
-		n += o.Count
+	all := make(map[string]int)
+	for _, o := range want {
+		all[o.function]++
 	}
-	p.t.Logf("%s: profile: %d operations, %d lost, %d wanted: %+v", when, n, summary.Lost, len(want), summary.Operations)
-	_ = slices.Sort[[]int]
+	missing := 0
+	for function, n := range all {
+		for _, o := range summary.Operations {
+			if o.Operation == function {
+				n -= o.Count
+			}
+		}
+		missing += max(0, n)
+		if n < -mostInFlight && function != "Broadcast" && !p.hazards { // of which not all have an event
+			p.t.Errorf("%s: %d too many of %s, of %d: %+v", when, -n, function, all[function], summary.Operations)
+		}
+	}
+	if missing > summary.Lost && !p.unwritten && !p.lasting {
+		p.t.Errorf("%s: %d of %d operations are missing, %d counted: %v, %+v", when, missing, len(want), summary.Lost, all, summary.Operations)
+	}
 }
+
+// mostInFlight is how many calls of one function can be under way when a job is killed: one for each thread.
+const mostInFlight = 12

@@ -263,14 +263,14 @@ func (p *play) injected(log string) string {
 }
 
 // unify runs it with something done to its calls. It may fail, but not break.
-func (p *play) unify(what, kinds string, at, times int) (status int, injected string) {
+func (p *play) unify(what, kinds string, at, times int) (status int, injected, said string) {
 	p.mu.Lock()
 	log := filepath.Join(p.own, fmt.Sprintf("unify-%d.inject", p.logs))
 	p.logs++
 	p.mu.Unlock()
 	cmd := exec.Command(builtFile(p.t, "inject"), "unify", p.dir)
 	cmd.Env = append(os.Environ(), p.injection(builtFile(p.t, "nccl-otf2"), what, kinds, log, at, times)...)
-	status, said := p.end(cmd)
+	status, said = p.end(cmd)
 	injected = p.injected(log)
 	if injected != "" {
 		p.hit.Store(true)
@@ -278,7 +278,7 @@ func (p *play) unify(what, kinds string, at, times int) (status int, injected st
 	if status > 1 || status < 0 && what != "kill" {
 		p.t.Errorf("unify, with %s, ended with %d:\n%s", injected, status, said)
 	}
-	return status, injected
+	return status, injected, said
 }
 
 // tool runs nccl-otf2, which may fail, but not break.
