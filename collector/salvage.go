@@ -95,7 +95,7 @@ func salvage(p *shard.Process, finished bool, experiment string, deadline time.T
 	if err == nil {
 		r.line.add(round.Clock)
 		r.takeRest()
-		if r.records == 0 { // the collector was killed when only the file was left to be removed
+		if r.records == 0 && r.resume == nil { // nothing was recorded; of what a dead collector had taken, it is known what is lost
 			r.store.Remove()
 			file.remove(p.Memory)
 			return false, nil

@@ -17,6 +17,7 @@ var (
 	casesFlag = flag.Int("cases", 240, "how many")
 	caseFlag  = flag.Int("case", -1, "only the one of this number")
 	atOnce    = flag.Int("at-once", 6, "how many run at a time; they wait more than they work")
+	keepFlag  = flag.String("keep", "", "folder in which what cases made stays")
 	onlyFlag  = flag.String("faults", "", "only cases of the fault with this name")
 )
 
