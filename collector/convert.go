@@ -27,8 +27,12 @@ const (
 )
 
 // Convert makes a shard in the experiment directory of a spool file. The same file always makes the same shard, so that
-// whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. A file whose process has
-// ended in order is renamed; any other one stays as it is, for its process may still be writing it. If Convert fails there is no shard.
+// whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. Of an empty file, whose process
+// was killed before it wrote, nothing is made. A file whose process has ended in order is renamed; any other one stays as it is, for
+// its process may still be writing it. If Convert fails there is no shard.
+//
+// Where the process was killed and its memory is a file (setting RING=shm), what it had recorded and not yet written is taken
+// from there, and the file is removed.
 //
 // What the launcher said of the process is not in spool files.
 func Convert(spoolFile, experiment string) (err error) {
@@ -40,6 +44,9 @@ func Convert(spoolFile, experiment string) (err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return err
+	}
+	if info.Size() == 0 {
+		return nil
 	}
 	spool, err := shm.OpenSpool(file, info.Size())
 	if err != nil {

@@ -334,7 +334,12 @@ func (p *play) end(cmd *exec.Cmd) (status int, said string) {
 // recorded tells whether anything was: processes may be killed, and disks full, before.
 func (p *play) recorded() bool {
 	entries, err := os.ReadDir(filepath.Join(p.dir, "shards"))
-	return err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() || strings.HasSuffix(e.Name(), ".spool") })
+	return err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		if info, err := e.Info(); err != nil || strings.HasSuffix(e.Name(), ".spool") && info.Size() == 0 {
+			return false
+		}
+		return e.IsDir() || strings.Contains(e.Name(), ".spool")
+	})
 }
 
 func (p *play) anchor() string { return filepath.Join(p.dir, "traces.otf2") }
