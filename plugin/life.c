@@ -27,8 +27,8 @@
 #include "session.h"
 
 enum {
-  FLUSH_SECONDS = 5,
-  CUPTI_SECONDS = 3 /* … before that, for CUPTI to give back what it has */
+  LOCK_SECONDS = 5, /* at the process's end: for another thread that is inside init or finalize */
+  CUPTI_SECONDS = 3 /* for CUPTI to give back what it has */
 };
 
 /* ncclotf2_comm.ready */
@@ -47,12 +47,19 @@ static void after_fork(void) {
   __atomic_store_n(&ncclotf2_fast.scorep, 0, __ATOMIC_RELEASE);
 }
 
-/* Another thread may be inside init and stay there. */
+/* Another thread may be inside init and stay there: then no other handler waits for it either. Tried again and again, because
+ * pthread_mutex_timedlock goes by a clock that can be set. */
 static bool lock_at_end(void) {
-  struct timespec limit;
-  clock_gettime(CLOCK_REALTIME, &limit);
-  limit.tv_sec += FLUSH_SECONDS;
-  return pthread_mutex_timedlock(&ncclotf2_life, &limit) == 0;
+  static bool in_vain;
+  const uint64_t deadline = ncclotf2_clock_monotonic() + LOCK_SECONDS * (uint64_t)1000000000;
+  while (pthread_mutex_trylock(&ncclotf2_life) != 0) {
+    if (__atomic_load_n(&in_vain, __ATOMIC_RELAXED)) return false;
+    if (ncclotf2_clock_monotonic() < deadline)
+      nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    else
+      __atomic_store_n(&in_vain, true, __ATOMIC_RELAXED);
+  }
+  return true;
 }
 
 /* Exit handlers run in the opposite order of their registration. This one is registered when CUPTI and the driver are
@@ -69,7 +76,7 @@ static void process_ends(void) {
   ncclotf2_log_use(NULL); /* libnccl's own exit handlers may have run already */
   ncclotf2_measurement_threads();
   __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->ended, 1, __ATOMIC_RELEASE);
-  ncclotf2_consumer_flush(FLUSH_SECONDS);
+  ncclotf2_consumer_flush();
   pthread_mutex_unlock(&ncclotf2_life);
 }
 
@@ -78,7 +85,7 @@ static void measurement_ends(void) {
   if (!ncclotf2_session_is_owner() || !lock_at_end()) return;
   ncclotf2_log_use(NULL);
   ncclotf2_measurement_threads();
-  ncclotf2_consumer_flush(FLUSH_SECONDS);
+  ncclotf2_consumer_flush();
   pthread_mutex_unlock(&ncclotf2_life);
 }
 
@@ -223,7 +230,7 @@ ncclotf2_result ncclotf2_finalize(void *context) {
       if (__atomic_sub_fetch(&header->live_comms, 1, __ATOMIC_ACQ_REL) == 0) {
         ncclotf2_cupti_end(CUPTI_SECONDS);
         ncclotf2_measurement_threads();
-        ncclotf2_consumer_flush(FLUSH_SECONDS);
+        ncclotf2_consumer_flush();
         ncclotf2_losses_sum_up();
         ncclotf2_scorep_report();
         ncclotf2_consumer_messages();

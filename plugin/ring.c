@@ -185,21 +185,18 @@ uint64_t ncclotf2_ring_numbers(struct ncclotf2_ring *ring) {
   return first;
 }
 
-bool ncclotf2_ring_prepare(void) {
+void ncclotf2_ring_prepare(void) {
   uint8_t *base = ncclotf2_session.base;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
-  bool any = false;
   for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
     uint32_t cold = __atomic_load_n(&header->spare[i], __ATOMIC_ACQUIRE);
     const uint32_t chunk = cold & ~NCCLOTF2_SPARE_COLD;
     if (chunk == cold || !chunk || chunk > header->chunk_count) continue;
-    any = true;
     const bool mapped = ncclotf2_chunk_map(chunk - 1);
     if (__atomic_compare_exchange_n(&header->spare[i], &cold, mapped ? chunk : 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) &&
         !mapped)
       make_free(base, chunk - 1);
   }
-  return any;
 }
 
 void ncclotf2_chunk_free(uint32_t chunk) {

@@ -149,6 +149,8 @@ func (m *Memory) Header() Header {
 	c.ScorepPoints = atomic.LoadUint32(&h.ScorepPoints)
 	c.Withheld = atomic.LoadUint32(&h.Withheld)
 	c.Preparer = atomic.LoadUint32(&h.Preparer)
+	c.Unanswered = atomic.LoadUint32(&h.Unanswered)
+	c.Waited = atomic.LoadUint64(&h.Waited)
 	c.ScorepRank = atomic.LoadInt32(&h.ScorepRank)
 	c.ScorepForwarded = atomic.LoadUint64(&h.ScorepForwarded)
 	for i := range h.ScorepKept {
