@@ -36,12 +36,11 @@ enum { UNKNOWN = 0, READY = 1, CLAIMED = 2 };
 
 pthread_mutex_t ncclotf2_life = PTHREAD_MUTEX_INITIALIZER;
 
-static bool forked;
 static bool tried; /* whether a session was or could not be made: not again in this process */
 
-/* In a forked child there is neither collector nor spool thread, and the memory is the parent's. */
+/* In a forked child there is neither collector nor spool thread, and the memory is the parent's. Where the kernel does not
+ * see to it (struct ncclotf2_fast), this does. */
 static void after_fork(void) {
-  __atomic_store_n(&forked, true, __ATOMIC_RELAXED);
   __atomic_store_n(&ncclotf2_fast.base, NULL, __ATOMIC_RELEASE);
   __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&ncclotf2_fast.scorep, 0, __ATOMIC_RELEASE);
@@ -174,7 +173,7 @@ static uint32_t add_comm(const struct ncclotf2_init_args *args) {
 
 ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
   *args->context = NCCLOTF2_CONTEXT_IGNORED;
-  if (__atomic_load_n(&forked, __ATOMIC_RELAXED)) return NCCLOTF2_SUCCESS;
+  if (ncclotf2_session_is_foreign()) return NCCLOTF2_SUCCESS;
   if (!ncclotf2_config_enabled()) return NCCLOTF2_SUCCESS;
 
   pthread_mutex_lock(&ncclotf2_life);

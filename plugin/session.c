@@ -19,6 +19,9 @@
 #include "config.h"
 #include "handle.h"
 
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -50,7 +53,11 @@ UNITS(ncclotf2_kernel_phase, 2);
 struct ncclotf2_fast ncclotf2_fast;
 struct ncclotf2_session ncclotf2_session = {.memfd = -1};
 
-bool ncclotf2_session_is_owner(void) { return ncclotf2_session.base && ncclotf2_session.owner == getpid(); }
+static pid_t owner(void) { return __atomic_load_n(&ncclotf2_session.owner, __ATOMIC_RELAXED); }
+
+bool ncclotf2_session_is_owner(void) { return ncclotf2_session.base && owner() == getpid(); }
+
+bool ncclotf2_session_is_foreign(void) { return owner() && owner() != getpid(); }
 
 uint32_t ncclotf2_class_chunks(const struct ncclotf2_header *header, enum ncclotf2_class class) {
   static const uint8_t sixteenths[NCCLOTF2_CLASSES] = {[NCCLOTF2_CLASS_CONTROL] = 10,
@@ -267,7 +274,8 @@ bool ncclotf2_session_open(uint64_t memory, bool in_shm, uint32_t clock, uint32_
 
   ncclotf2_session.base = base;
   ncclotf2_session.memfd = fd;
-  ncclotf2_session.owner = getpid();
+  __atomic_store_n(&ncclotf2_session.owner, getpid(), __ATOMIC_RELAXED);
+  madvise(&ncclotf2_fast, sizeof ncclotf2_fast, MADV_WIPEONFORK); /* without it, pthread_atfork's handler has to do */
   struct stat info;
   if (fstat(fd, &info) == 0) {
     ncclotf2_session.memfd_device = info.st_dev;
