@@ -269,6 +269,10 @@ enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, char *why, size_t why_s
   *pid = 0;
   char path[PATH_MAX];
   if (!find(path, sizeof path, why, why_size)) return NCCLOTF2_START_FAILED;
+  if (ncclotf2_session.memfd < 0) {
+    snprintf(why, why_size, "the collector cannot share the memory");
+    return NCCLOTF2_START_FAILED;
+  }
   if (!memory_is_open()) {
     snprintf(why, why_size, "the program has closed the shared memory's descriptor");
     return NCCLOTF2_START_FAILED;

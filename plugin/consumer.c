@@ -194,7 +194,7 @@ static bool stuck(void) { return in_vain && !answered(in_vain); }
 
 static uint64_t patience_ms(void) {
   if (stuck()) return 0;
-  const bool mortal = state == SPOOL_THREAD && header()->memory_kind == NCCLOTF2_MEMORY_MEMFD;
+  const bool mortal = state == SPOOL_THREAD && !*header()->memory_path;
   return mortal || getpid() == 1 || ncclotf2_fast.clock == NCCLOTF2_CLOCK_HOST ? ncclotf2_patience.longest_ms : ncclotf2_patience.collector_ms;
 }
 

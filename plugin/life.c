@@ -22,6 +22,7 @@
 #include "losses.h"
 #include "mask.h"
 #include "measurement.h"
+#include "memory.h"
 #include "ring.h"
 #include "scorep.h"
 #include "session.h"
@@ -96,9 +97,14 @@ static bool open_session(const struct ncclotf2_init_args *args) {
   if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
   uint32_t clock = ncclotf2_clock_choose(getenv("NCCL_OTF2_CLOCK"), &note);
   if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
-  char why[256];
-  const bool opened =
-      ncclotf2_session_open(memory, ncclotf2_config_ring_in_shm(&note), clock, args->api.version, why, sizeof why);
+  char why[512];
+  const struct ncclotf2_session_wish wish = {
+      .memory = memory,
+      .in_shm = ncclotf2_config_ring_in_shm(&note),
+      .processes = args->nranks > 0 && args->nnodes > 0 ? (uint32_t)((args->nranks - 1) / args->nnodes + 1) : 0,
+      .clock = clock,
+      .api_version = args->api.version};
+  const bool opened = ncclotf2_session_open(&wish, why, sizeof why);
   if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   if (!opened) return false;
@@ -151,11 +157,12 @@ static void begin_cupti(bool early) {
   atexit(cupti_ends);
 }
 
-/* The new communicator's index, or NCCLOTF2_NONE if the table is full. */
+/* The new communicator's index, or NCCLOTF2_NONE if there is no room for it. */
 static uint32_t add_comm(const struct ncclotf2_init_args *args) {
   struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
   uint32_t index = header->comm_used;
-  if (index == NCCLOTF2_COMM_MAX) return NCCLOTF2_NONE;
+  if (index == NCCLOTF2_COMM_MAX || !ncclotf2_memory_reaches(ncclotf2_session.base, NCCLOTF2_TABLE_COMMS, sizeof(struct ncclotf2_comm) * (index + 1ull)))
+    return NCCLOTF2_NONE;
   struct ncclotf2_comm *comm = ncclotf2_comm_at(ncclotf2_session.base, index);
   comm->api_version = args->api.version;
   comm->nranks = args->nranks;
@@ -187,7 +194,10 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     __atomic_fetch_add(&ncclotf2_fast.intern_epoch, 1, __ATOMIC_RELAXED);
   const uint32_t index = add_comm(args);
   if (index == NCCLOTF2_NONE) {
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators: this one is not recorded", NCCLOTF2_COMM_MAX);
+    if (header->comm_used == NCCLOTF2_COMM_MAX)
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators: this one is not recorded", NCCLOTF2_COMM_MAX);
+    else
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "no memory for a communicator: this one is not recorded");
     *args->context =
         (void *)(uintptr_t)(ncclotf2_fast.context_bits | NCCLOTF2_NUMBER_MASK); /* ours, and counted as lost */
     goto done;

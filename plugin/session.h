@@ -55,17 +55,23 @@ extern struct ncclotf2_fast ncclotf2_fast;
 /* The rest, for slow paths. */
 struct ncclotf2_session {
   uint8_t *base; /* stays in a forked child, unlike ncclotf2_fast.base */
-  int memfd;
+  int memfd; /* -1: no other process can have the memory */
   pid_t owner;
   uint64_t memfd_device, memfd_inode; /* to notice when the program closed our descriptor */
 };
 extern struct ncclotf2_session ncclotf2_session;
 
-/* Creates the memory, in /dev/shm if it shall outlive this process and its collector, and publishes it
- * to the callbacks. False if it cannot be had; *why is one line about that, or about memory in /dev/shm
- * that could not be had, else empty. Caller holds the life lock. */
-bool ncclotf2_session_open(uint64_t memory, bool in_shm, uint32_t clock, uint32_t api_version, char *why,
-                           size_t why_size);
+struct ncclotf2_session_wish {
+  uint64_t memory;      /* bytes of records */
+  bool in_shm;          /* in /dev/shm, so that they outlive this process and its collector */
+  uint32_t processes;   /* of the job on this node; 0 if unknown */
+  uint32_t clock;       /* enum ncclotf2_clock_source */
+  uint32_t api_version;
+};
+
+/* Creates the memory and publishes it to the callbacks. False if it cannot be had; *why is one line about that, or about memory that
+ * is not as it was wished, else empty. Caller holds the life lock. */
+bool ncclotf2_session_open(const struct ncclotf2_session_wish *wish, char *why, size_t why_size);
 
 /* Removes the memory's file, if it has one: nobody will read it later. The memory stays. */
 void ncclotf2_session_drop_file(void);
