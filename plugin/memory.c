@@ -115,13 +115,16 @@ static bool reserve(int fd, uint64_t size) {
   return problem == 0;
 }
 
+static bool scarce;
+
+bool ncclotf2_memory_is_scarce(void) { return scarce; }
+
 /* The head of the memory is there, and the rest can be put in place or is there, too. */
 static bool is_safe(int fd, uint8_t *base, const struct ncclotf2_header *header) {
-  switch (try_to_place(base, header->ring_offset)) {
-    case PLACED: return true;
-    case NO_MEMORY: return false;
-    default: return !is_accounted_strictly() || reserve(fd, header->total_size);
-  }
+  const enum placed placed = try_to_place(base, header->ring_offset);
+  const bool strict = is_accounted_strictly();
+  scarce = strict && placed == PLACED;
+  return placed == PLACED || (placed == NOT_TOLD && (!strict || reserve(fd, header->total_size)));
 }
 
 /* ---- files ---- */
@@ -188,10 +191,10 @@ static void count_ours(uint64_t *taken, uint64_t *held) {
   if (files) closedir(files);
 }
 
-/* One process at a time looks how much there is, and says how much of it it takes. */
-static bool lock(int directory) {
+/* Others hold such locks for a moment only. */
+static bool lock(int fd, int kind) {
   enum { PATIENCE_MS = 1000 };
-  for (int i = 0; flock(directory, LOCK_EX | LOCK_NB) != 0; i++) {
+  for (int i = 0; flock(fd, kind | LOCK_NB) != 0; i++) {
     if ((errno != EWOULDBLOCK && errno != EINTR) || i == PATIENCE_MS) return false;
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
@@ -228,9 +231,10 @@ static uint64_t share(uint32_t processes, char *why, size_t why_size) {
 static bool create_in_shm(const struct ncclotf2_memory_wish *wish, bool named, struct ncclotf2_memory *memory, char *path, char *why, size_t why_size) {
   const struct ncclotf2_header *who = wish->header;
   snprintf(path, sizeof who->memory_path, SHM "/" NAME "%u-%u-%04x-%llu", who->uid, who->pid, who->tag, (unsigned long long)who->pid_start);
+  /* One process at a time looks how much there is, and says how much of it it takes. */
   const int directory = open(SHM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   /* Without locks at all it has to go on without, unless the file itself needs one. */
-  if (directory < 0 || (!lock(directory) && (named || !is_forbidden(errno)))) {
+  if (directory < 0 || (!lock(directory, LOCK_EX) && (named || !is_forbidden(errno)))) {
     snprintf(why, why_size, "%s%s", directory < 0 ? "" : "flock: ", strerror(errno));
     if (directory >= 0) close(directory);
     return false;
@@ -242,7 +246,7 @@ static bool create_in_shm(const struct ncclotf2_memory_wish *wish, bool named, s
     uint64_t bytes = wish->bytes < records ? wish->bytes : records;
     if (memory->fd < 0)
       snprintf(why, why_size, "%s", strerror(errno));
-    else if (named && flock(memory->fd, LOCK_SH | LOCK_NB) != 0)
+    else if (named && !lock(memory->fd, LOCK_SH))
       snprintf(why, why_size, "flock: %s", strerror(errno));
     else if (!set_size(memory->fd, layout(bytes).total_size)) /* from now on others count it */
       snprintf(why, why_size, "%s", strerror(errno));

@@ -41,6 +41,10 @@ bool ncclotf2_memory_open(const struct ncclotf2_memory_wish *wish, struct ncclot
  * a system call. `at` is the begin of a page. */
 bool ncclotf2_memory_place(void *at, size_t size);
 
+/* Whether a page may not be had when it is touched, be it only for reading: under strict accounting (vm.overcommit_memory=2), where not
+ * all are reserved. */
+bool ncclotf2_memory_is_scarce(void);
+
 /* Tables whose pages are put in place as they fill. */
 enum ncclotf2_table { NCCLOTF2_TABLE_RINGS, NCCLOTF2_TABLE_COMMS, NCCLOTF2_TABLE_STRINGS, NCCLOTF2_TABLES };
 

@@ -109,7 +109,7 @@ enum { MARK = 0x70616765 };
 bool ncclotf2_chunk_map(uint32_t index) {
   struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(ncclotf2_session.base, index);
   uint32_t *mark = &chunk->pad[0];
-  if (__atomic_load_n(mark, __ATOMIC_RELAXED) == MARK) return true;
+  if (!ncclotf2_memory_is_scarce() && __atomic_load_n(mark, __ATOMIC_RELAXED) == MARK) return true;
   if (!ncclotf2_memory_place(chunk, NCCLOTF2_CHUNK_SIZE)) return false;
   __atomic_store_n(mark, MARK, __ATOMIC_RELAXED);
   return true;

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/collector"
 	"ncclotf2/need"
 	"ncclotf2/shard"
 )
@@ -513,6 +514,51 @@ func TestBothAreKilled(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What a killed process left in /dev/shm is found also where no shard tells of it, as long as nobody uses it.
+func TestOrphansInShm(t *testing.T) {
+	const count = 50 // too few for a chunk of memory to come back to the plugin
+	dir := filepath.Join(t.TempDir(), "experiment")
+	j := begin(t, dir, inShm, count, "killed", 0)
+	of := func(pid int) (found []collector.Orphan) {
+		for _, o := range collector.Orphans(collector.ShmFolder) {
+			if o.PID == pid {
+				found = append(found, o)
+			}
+		}
+		return found
+	}
+	if found := of(j.pid); found != nil {
+		t.Errorf("of a living process: %+v", found)
+	}
+	if err := syscall.Kill(j.collector, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, j.collector)
+	if found := of(j.pid); found != nil {
+		t.Errorf("of a process without a collector: %+v", found)
+	}
+	j.goOn()
+	j.end()
+	found := of(j.pid)
+	if len(found) != 1 || found[0].Bytes < 256<<20 || found[0].Experiment != dir || found[0].Path != leftInShm(t, j.pid)[0] {
+		t.Fatalf("%+v", found)
+	}
+	was, _ := filepath.Glob(filepath.Join(dir, "shards", "*-*"))
+	if len(was) != 1 {
+		t.Fatalf("shards %v", was)
+	}
+	if err := os.RemoveAll(was[0]); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := collector.Salvage(t.TempDir()); n != 0 || err != nil {
+		t.Errorf("into another directory: %d, %v", n, err)
+	}
+	oneToN(t, dir, count)
+	if left := leftInShm(t, j.pid); len(left) > 0 {
+		t.Errorf("%v is left behind", left)
 	}
 }
 
