@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"time"
 
 	"ncclotf2/config"
 	"ncclotf2/otf2"
@@ -541,6 +542,7 @@ func (r *recording) snapshot() {
 	}
 	p.Counts.Scorep = h.ScorepCalls()
 	p.Costs = r.costs(&h)
+	p.Waited = time.Duration(h.Waited)
 	p.Counts.NullHandles = h.NullHandles
 	p.Counts.Network = r.model.Network()
 	p.Counts.Paused = shm.ByName(&h.Paused)
@@ -577,6 +579,7 @@ func (r *recording) snapshot() {
 		"SENSOR_FAILURES": r.sensorFailures,
 		"SENSOR_LOSSES":   r.sensorLosses,
 		"DIED_CALLS":      r.diedCalls,
+		"UNANSWERED":      uint64(h.Unanswered),
 		"MISSING_BYTES":   missingBytes(r.source),
 		"CUPTI_LOST":      h.CuptiLost,
 		"CUPTI_DROPPED":   h.CuptiDropped,
