@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ncclotf2/scorep/shardtest"
+)
+
+// A job of many ranks of which few are recorded: every command reads what unify makes of it, says which ranks are not there, and
+// writes no file for each of them.
+func TestFewRecordedRanks(t *testing.T) {
+	dir := t.TempDir()
+	const size = 16384
+	for _, r := range []int{0, 1, 9000, 16383} {
+		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r/8), 1000+r).Launched("slurm", r, size)
+		p.GPU(r%8, fmt.Sprint("GPU-", r), "")
+		world := p.World()
+		p.AllReduce(world, shardtest.Epoch+10_000_000, shardtest.Epoch+20_000_000, 64)
+		p.Send(world, 5000, shardtest.Epoch+50_000_000, shardtest.Epoch+60_000_000, 8)
+		p.Network(world)
+		p.Put(world, 5000, shardtest.Epoch+51_000_000, shardtest.Epoch+52_000_000, 8)
+		p.Put(world, 12000, shardtest.Epoch+53_000_000, shardtest.Epoch+54_000_000, 16)
+		p.Finish()
+	}
+	seen := func(want string, args ...string) string {
+		t.Helper()
+		out := tool(t, args...)
+		if !strings.Contains(out, want) {
+			t.Errorf("%v: no %q in\n%.2000s", args, want, out)
+		}
+		return out
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	const absent = "nothing was recorded of ranks 2-8999,9001-16382"
+	seen("16380 processes of the job left nothing here", "unify", dir)
+	seen(absent, "report", dir)
+	seen("4 processes on 3 hosts, 16380 without data", "report", dir)
+	seen("Rank 5000 (no data)", "report", dir, "--matrix")
+	seen("Rank 12000 (no data)", "report", dir, "--matrix")
+	if text := seen("Rank 9000", "report", dir, "--waits"); strings.Contains(text, "(no data)") {
+		t.Errorf("%.2000s", text)
+	}
+	seen("4 processes (0 running, 4 ended", "report", "--hang", dir)
+	if text := seen(`message(s) 0>5000 on "world" without receive`, "check", dir); strings.Contains(text, "error: ") {
+		t.Error(text)
+	}
+	seen(`"Ranks 2-8999 (no data)"`, "print", "-A", dir)
+	seen("in 18 rows", "timeline", dir, "--output", out+".html")
+	seen("processes", "profile", dir)
+	seen("", "view", "--scalasca", dir, "--output", out+".view")
+	seen("no ", "check", "--scalasca", out+".view")
+	for _, form := range []string{"jsonl", "chrome", "parquet", "prometheus"} {
+		seen("", "export", "--"+form, dir, "--output", out+"."+form)
+	}
+	// What is exported and comes back has the same ranks.
+	back := filepath.Join(t.TempDir(), "back")
+	seen("", "import", out+".jsonl", "--output", back)
+	seen(absent, "report", back)
+	seen("Rank 9000", "top", "--once", dir)
+	seen("", "diff", dir, dir)
+	var report struct {
+		Summary struct {
+			Processes   int
+			Ranks       int
+			NotRecorded struct {
+				Processes int
+				Ranks     string
+			} `json:"not_recorded"`
+		}
+	}
+	if err := json.Unmarshal([]byte(tool(t, "report", dir, "--format", "json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	if s := report.Summary; s.Processes != 4 || s.Ranks != size || s.NotRecorded.Processes != size-4 || s.NotRecorded.Ranks != "2-8999,9001-16382" {
+		t.Errorf("%+v", s)
+	}
+	for _, folder := range []string{filepath.Join(dir, "traces"), out + ".view"} {
+		files := 0
+		if err := filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+			files++
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if files > 48 {
+			t.Errorf("%s: %d files", folder, files)
+		}
+	}
+}
