@@ -72,6 +72,7 @@ type recording struct {
 	sensorLosses   uint64            // values that found no room
 	resume         *shard.Process    // what a dead collector left; nil: there was none
 	died           map[string]uint64 // operations that it had in memory, by function
+	brokenComms    uint64            // communicators whose size or rank cannot be
 	diedCalls      uint64            // calls whose groups were open: their regions are missing
 	end            *shard.End        // of the process; nil: it is still there, or nobody knows
 }
@@ -394,6 +395,10 @@ func (r *recording) announceOne(i int) bool {
 		return false
 	}
 	r.comms[i] = true
+	if c.NRanks < 0 || c.NRanks > shard.MaxRanks || c.Rank >= shard.MaxRanks || c.NRanks > 0 && (c.Rank < 0 || c.Rank >= c.NRanks) {
+		c.NRanks, c.Rank = 0, -1 // as if NCCL had told neither
+		r.brokenComms++
+	}
 	r.model.Comm(i, shard.Comm{
 		ID: c.ID, Name: c.Name, NRanks: c.NRanks, Rank: c.Rank, NNodes: c.NNodes, InitTime: r.line.time(c.InitTicks),
 	}, shard.GPU{Device: c.Device, UUID: c.UUID, PCI: c.PCI})
@@ -577,6 +582,7 @@ func (r *recording) snapshot() {
 		"SENSOR_FAILURES": r.sensorFailures,
 		"SENSOR_LOSSES":   r.sensorLosses,
 		"DIED_CALLS":      r.diedCalls,
+		"BROKEN_COMMS":    r.brokenComms,
 		"MISSING_BYTES":   missingBytes(r.source),
 		"CUPTI_LOST":      h.CuptiLost,
 		"CUPTI_DROPPED":   h.CuptiDropped,

@@ -201,6 +201,9 @@ func (l *line) kind() (lineKind, error) {
 		if l.Rank != nil && *l.Rank >= shard.MaxRanks {
 			return 0, fmt.Errorf("rank %d: communicators have at most %d ranks", *l.Rank, shard.MaxRanks)
 		}
+		if d := l.Details; d != nil && d.Ranks != nil && *d.Ranks > shard.MaxRanks {
+			return 0, fmt.Errorf("a communicator of %d ranks: there are at most %d", *d.Ranks, shard.MaxRanks)
+		}
 		return lineEvent, nil
 	case l.RecordType != "":
 		return lineOther, nil

@@ -19,5 +19,10 @@ func TestRankIsBounded(t *testing.T) {
 		if _, err := l.kind(); fine != (err == nil) {
 			t.Errorf("rank %d: %v", rank, err)
 		}
+		ranks := int(rank)
+		l.Rank, l.Details = nil, &details{Ranks: &ranks}
+		if _, err := l.kind(); (ranks <= shard.MaxRanks) != (err == nil) {
+			t.Errorf("%d ranks: %v", ranks, err)
+		}
 	}
 }

@@ -138,7 +138,7 @@ func (m *minimal) add(l *line) (unused string) {
 			if d.EventMask != nil {
 				m.mask |= *d.EventMask
 			}
-			if d.Ranks != nil && (*d.Ranks < 0 || *d.Ranks > shard.MaxRanks || int(e.comm.rank) >= max(*d.Ranks, 1)) {
+			if d.Ranks != nil && (*d.Ranks < 0 || int(e.comm.rank) >= max(*d.Ranks, 1)) {
 				return "IMPOSSIBLE_RANKS"
 			}
 		}
