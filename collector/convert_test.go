@@ -61,6 +61,11 @@ func spoolOf(t testing.TB, clock shm.ClockSource, each int) (file []byte, calls 
 func writeSpool(t testing.TB, content []byte) (file, experiment string) {
 	t.Helper()
 	experiment = t.TempDir()
+	return writeSpoolIn(t, experiment, content), experiment
+}
+
+func writeSpoolIn(t testing.TB, experiment string, content []byte) (file string) {
+	t.Helper()
 	file = filepath.Join(experiment, "shards", "host-1-0001.spool")
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)
@@ -68,7 +73,7 @@ func writeSpool(t testing.TB, content []byte) (file, experiment string) {
 	if err := os.WriteFile(file, content, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	return file, experiment
+	return file
 }
 
 func TestConvert(t *testing.T) {

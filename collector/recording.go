@@ -31,7 +31,7 @@ const (
 
 // Keys of shard.Process.Settings that are not settings: what a collector that takes over from a dead
 // one needs to know of it.
-const settingTaken = "TAKEN_TICKS" // what was in the shard, or pending, at its last flush, see taken
+const settingTaken = "TAKEN" // what was in the shard, or pending, at its last flush, see taken
 
 // recording is one process's records on their way from a source into a shard.
 type recording struct {
@@ -310,15 +310,15 @@ func (r *recording) takeRest() { r.take(math.MaxUint64) }
 // take gives all records up to the horizon (ticks) to the model.
 func (r *recording) take(horizon uint64) int {
 	r.announce()
-	return r.merge.drain(r.source.Rings(), horizon, func(ring int, rec *shm.Record, late bool) bool {
-		r.record(ring, rec, late)
+	return r.merge.drain(r.source.Rings(), horizon, func(ring int, at uint64, rec *shm.Record, late bool) bool {
+		r.record(ring, at, rec, late)
 		return true
 	})
 }
 
-func (r *recording) record(ring int, rec *shm.Record, late bool) {
+func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
 	// A dead collector has had these. The rings' owners are still of interest.
-	another := r.skip.has(ring, rec.Ticks)
+	another := r.skip.has(ring, at)
 	if another && rec.Kind != shm.RecordThread {
 		return
 	}
