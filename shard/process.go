@@ -224,6 +224,10 @@ type GPU struct {
 	Facts *GPUFacts `json:"facts,omitempty"` // nil where the driver was not asked or did not answer
 }
 
+// MaxRanks bounds the number of ranks of a communicator, of windows and of jobs. It is several times what any machine has,
+// and little enough to make a list of: what says more is damaged.
+const MaxRanks = 1 << 18
+
 // Comm is one communicator rank: what one ncclCommInit… of this process made. Its index in
 // Process.Comms is its local communicator id.
 type Comm struct {
