@@ -82,6 +82,7 @@ func (p *play) judge(when string) {
 		}
 	}
 	lost := p.lost(a, when)
+	p.started(a, when, lost)
 	p.compare(when, missing, kinds, lost, want, got)
 	p.sound(when, lost)
 }
@@ -134,6 +135,50 @@ func (p *play) lost(a *otf2.Archive, when string) map[string]int {
 		}
 	}
 	return lost
+}
+
+// started wants the archive's counts of events to be those that got handles, and its processes and communicators to be no more than
+// there were, however many collectors recorded them.
+func (p *play) started(a *otf2.Archive, when string, lost map[string]int) {
+	p.t.Helper()
+	processes := 0
+	for _, g := range a.Defs.LocationGroups {
+		if g.Type == otf2.LocationGroupTypeProcess {
+			processes++
+		}
+	}
+	contexts := 0
+	for _, r := range p.rec.Processes {
+		contexts += len(r.Contexts)
+	}
+	if most := max(len(p.rec.Processes), contexts); processes > most { // of which some may have left nothing
+		p.t.Errorf("%s: %d processes, of %d", when, processes, most)
+	}
+	if p.unwritten || p.lasting {
+		return
+	}
+	made, counted := make(map[string]int), make(map[string]int)
+	for k, r := range p.res.Processes {
+		for i, handle := range r.Returned {
+			if c := p.rec.Processes[k].Calls[i]; c.Kind == replay.CallStart && handle > 1 {
+				made[strings.ReplaceAll(strings.ToUpper(component(c.Event.Type.String())), "_", "")]++
+			}
+		}
+	}
+	for _, property := range a.Anchor.Properties {
+		if name, ok := strings.CutPrefix(property.Name, "NCCL_OTF2::STARTS::"); ok {
+			counted[strings.ReplaceAll(name, "_", "")], _ = strconv.Atoi(property.Value)
+		}
+	}
+	for name, n := range lost {
+		_, what, _ := strings.Cut(name, "::")
+		counted[strings.ReplaceAll(what, "_", "")] += n
+	}
+	for name, n := range made {
+		if counted[name] < n {
+			p.t.Errorf("%s: %d starts of %s, %d were made", when, counted[name], name, n)
+		}
+	}
 }
 
 // compare wants what is missing to be counted.
