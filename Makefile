@@ -28,7 +28,7 @@ include tests/fakenccl/fakenccl.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: vulnerabilities page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
+.PHONY: vulnerabilities faults page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -105,6 +105,11 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 
 race: build ## the tests of the concurrent packages under Go's race detector
 	CGO_ENABLED=1 $(GO) test -race -ldflags=$(LAZY) $(RACE_PACKAGES)
+
+FAULTS ?= 2000
+SEED ?= 1
+faults: build ## FAULTS (2000) random jobs of SEED (1) in which something is killed, stopped or fails
+	$(GO) test -count=1 -timeout 600m -run 'TestFaults$$' ./tests/faults -cases $(FAULTS) -seed $(SEED)
 
 fuzz: ## each fuzz target for FUZZTIME (60s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' scripts/fuzz.sh

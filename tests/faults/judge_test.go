@@ -54,7 +54,7 @@ func (p *play) judge(when string) {
 	p.t.Helper()
 	want := p.acknowledged()
 	if !p.archived() {
-		if len(want) > 0 && !p.unwritten && !p.lasting {
+		if len(want) > 0 && !p.mayMiss() {
 			p.t.Errorf("%s: there is no archive, and %d operations were recorded", when, len(want))
 		}
 		return
@@ -154,7 +154,7 @@ func (p *play) started(a *otf2.Archive, when string, lost map[string]int) {
 	if most := max(len(p.rec.Processes), contexts); processes > most { // of which some may have left nothing
 		p.t.Errorf("%s: %d processes, of %d", when, processes, most)
 	}
-	if p.unwritten || p.lasting {
+	if p.mayMiss() {
 		return
 	}
 	made, counted := make(map[string]int), make(map[string]int)
@@ -201,7 +201,7 @@ func (p *play) compare(when string, missing map[string]int, kinds map[string]str
 	}
 	switch {
 	case uncounted == 0:
-	case !p.unwritten && !p.lasting:
+	case !p.mayMiss():
 		p.t.Errorf("%s: %d of %d operations are missing and not counted: missing %v, lost %v%s", when, uncounted, len(want), missing, lost, p.where(want, got))
 	default:
 		p.onlyTheLast(when, want, got)
@@ -339,7 +339,7 @@ func (p *play) judgeProfile(when string, want []operation) {
 			p.t.Errorf("%s: %d too many of %s, of %d: %+v", when, -n, function, all[function], summary.Operations)
 		}
 	}
-	if missing > summary.Lost && !p.unwritten && !p.lasting {
+	if missing > summary.Lost && !p.mayMiss() {
 		p.t.Errorf("%s: %d of %d operations are missing, %d counted: %v, %+v", when, missing, len(want), summary.Lost, all, summary.Operations)
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"ncclotf2/need"
 	"ncclotf2/replay"
+	"ncclotf2/shard"
 	"ncclotf2/tests/collectors"
 	"ncclotf2/tests/scenario"
 )
@@ -41,8 +42,8 @@ type play struct {
 	kinds string // of calls, of failure
 
 	// What may be otherwise than usual:
-	unwritten bool // what was not on disk yet may be missing without being counted: nobody is left who could
-	lasting   bool // the same, as the disk cannot be written any more, and NCCL's log says so
+	volatile bool // nobody is left who could write what is in memory
+	lasting  bool // the disk cannot be written any more
 
 	began time.Time
 	ended func() // called when the job has ended
@@ -329,6 +330,16 @@ func (p *play) end(cmd *exec.Cmd) (status int, said string) {
 		p.t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+// mayMiss tells that operations may be missing without being counted: the memory that they were in is gone, as it was no file, or
+// there was no room for one, or the disk takes nothing any more.
+func (p *play) mayMiss() bool {
+	if p.lasting || p.volatile && p.ring == "memfd" {
+		return true
+	}
+	entries, err := shard.List(p.dir)
+	return err == nil && p.volatile && slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.Process == nil || e.Process.Memory.Kind != "shm" })
 }
 
 // recorded tells whether anything was: processes may be killed, and disks full, before.

@@ -42,7 +42,7 @@ func jobDies(r *play) {
 		r.kill(pid, signal)
 	})
 	// The thread that writes raw files dies with the process, and so does a memfd.
-	r.unwritten = r.spool && r.ring == "memfd"
+	r.volatile = r.spool
 }
 
 func collectorDies(r *play) {
@@ -57,7 +57,7 @@ func collectorDiesAtCall(r *play) {
 			r.ends(process, syscall.SIGKILL)
 			r.kill(pid, syscall.SIGKILL)
 		})
-		r.unwritten = r.ring == "memfd"
+		r.volatile = true
 	}
 }
 
@@ -75,7 +75,7 @@ func bothDie(r *play) {
 		time.Sleep(wait)
 		r.kill(pid, syscall.SIGKILL)
 	})
-	r.unwritten = r.ring == "memfd"
+	r.volatile = true
 }
 
 func collectorIsTold(r *play) {
@@ -110,7 +110,7 @@ func collectorHangs(r *play) {
 			r.kill(c, signal)
 		}
 	}
-	r.unwritten = signal == syscall.SIGKILL && r.ring == "memfd"
+	r.volatile = signal == syscall.SIGKILL
 }
 
 func jobStops(r *play) {
