@@ -58,6 +58,8 @@ type recording struct {
 	taken     taken // what is on disk, or pending, once the flush at hand is over
 	defined   int   // definitions in shard.json
 
+	descriptions uint64 // how often shard.json has been written
+
 	cap            uint64 // bytes on disk, see checkCap; 0: no limit
 	inherited      uint64 // bytes on disk of earlier collectors of this process
 	capped         string // why nothing new is recorded; "" until the cap has been reached
@@ -128,6 +130,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	if r.store, err = shard.Create(experiment, r.process.UUID); err != nil {
 		return nil, err
 	}
+	r.store.BeforeEvents(r.define)
 	if settings.Record {
 		r.script, err = r.transcribe(experiment, &h)
 	}
@@ -358,11 +361,22 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 		return
 	}
 	r.fail(r.model.Record(ring, t, rec))
-	// A chunk goes to disk when it is full, whether it is time to flush or not: what it refers to must
-	// be there before.
-	if r.failed == nil && r.definitions() != r.defined {
-		r.fail(r.describe())
+}
+
+// define brings definitions to disk that are not there yet. A chunk of events goes there when it is full, whether it is time to
+// flush or not: what it refers to must be there before. All else stays as it was told last.
+func (r *recording) define() error {
+	if r.definitions() == r.defined {
+		return nil
 	}
+	r.defined = r.definitions()
+	return r.write()
+}
+
+// write replaces shard.json.
+func (r *recording) write() error {
+	r.descriptions++
+	return r.store.Write(r.process)
 }
 
 // definitions is how many there are that events refer to.
@@ -439,8 +453,12 @@ func (r *recording) flush() error {
 		return r.failed
 	}
 	for _, w := range r.files {
+		size := w.Size()
 		if err := w.Flush(); err != nil {
 			r.fail(err)
+		}
+		if w.Size() == size { // nothing has come since the last flush
+			w.Park()
 		}
 	}
 	if r.failed == nil {
@@ -478,7 +496,7 @@ func (r *recording) describe() error {
 	r.widen()
 	r.snapshot()
 	r.defined = r.definitions()
-	return r.store.Write(r.process)
+	return r.write()
 }
 
 // lostCollectives tells whether the plugin, or a collector before this one, has lost any so far.
