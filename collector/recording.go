@@ -43,10 +43,8 @@ type recording struct {
 	profile   *profile.Process // profile mode: takes the events instead of files
 	process   *shard.Process
 	store     *shard.Store
-	files     map[uint32]*otf2.EventWriter // open, by location
-	locations int                          // made so far
-	over      []uint32                     // locations whose files are to be closed
-	closed    uint64                       // bytes in files that are
+	files     []*otf2.EventWriter // by location
+	locations int                 // made so far
 
 	announced int // communicator entries below are known to the model
 	comms     map[int]bool
@@ -91,7 +89,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	h := source.Header()
 	r := &recording{
 		source: source, line: newTimeline(&h), window: firstWindow,
-		files: make(map[uint32]*otf2.EventWriter), comms: make(map[int]bool),
+		comms:      make(map[int]bool),
 		activities: make(map[uint32]uint64),
 		cap:        settings.Disk, refuse: func() {},
 	}
@@ -264,32 +262,16 @@ func (r *recording) EventWriter(loc shard.Location) (regions.EventWriter, error)
 	if err != nil {
 		return nil, err
 	}
-	r.files[loc.Number] = w
+	r.files = append(r.files, w) // numbers are 0, 1, 2, …
 	r.locations++
 	return w, nil
 }
 
-// Finished implements regions.Sink. Jobs make and destroy communicators for weeks: their files must not stay open.
+// Finished implements regions.Sink.
 func (r *recording) Finished(number uint32) {
 	if r.profile != nil {
 		r.profile.Retire(otf2.LocationRef(number))
 	}
-	if r.files[number] != nil {
-		r.over = append(r.over, number)
-	}
-}
-
-// closeFinished closes the files of locations that are over; everything they refer to is on disk.
-func (r *recording) closeFinished() {
-	for _, n := range r.over {
-		w := r.files[n]
-		if err := w.Close(); err != nil {
-			r.fail(err)
-		}
-		r.closed += uint64(w.Size())
-		delete(r.files, n)
-	}
-	r.over = r.over[:0]
 }
 
 // advanceTo takes the records of a round, less the window, and advances the model to that time. The round's
@@ -462,9 +444,6 @@ func (r *recording) flush() error {
 		}
 	}
 	if r.failed == nil {
-		r.closeFinished()
-	}
-	if r.failed == nil {
 		r.fail(r.checkpoint())
 	}
 	return r.failed
@@ -477,7 +456,7 @@ func (r *recording) flush() error {
 func (r *recording) widen() {
 	h := r.source.Header()
 	inside := h.ScorepState != shm.ScorepOff || h.ScorepMeasured != 0
-	if !inside || r.process.EventChunkSize == scorepChunkSize || r.closed > chunkSize {
+	if !inside || r.process.EventChunkSize == scorepChunkSize {
 		return
 	}
 	for _, w := range r.files {

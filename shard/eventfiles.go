@@ -22,6 +22,7 @@ type eventFiles struct {
 	open *list.List // *eventFile, the one used last in front
 
 	opened uint64       // how often a file has been opened
+	bytes  uint64       // in all of them
 	before func() error // called before anything is written to any of them; nil: nothing is to be done
 }
 
@@ -51,6 +52,7 @@ type eventFile struct {
 	place  *list.Element
 	broken error // of closing it meanwhile: what was written may be lost
 	begun  bool  // the empty file has been written
+	size   int64
 }
 
 // openAs opens the file, and closes those used longest ago for it. Who shares the descriptors with others closes more.
@@ -108,14 +110,24 @@ func (f *eventFile) WriteAt(b []byte, off int64) (int, error) {
 		return 0, err
 	}
 	f.begun = true
-	return f.file.WriteAt(b, off)
+	n, err := f.file.WriteAt(b, off)
+	if end := off + int64(n); end > f.size {
+		f.of.bytes += uint64(end - f.size)
+		f.size = end
+	}
+	return n, err
 }
 
 func (f *eventFile) Truncate(size int64) error {
 	if err := f.use(); err != nil {
 		return err
 	}
-	return f.file.Truncate(size)
+	err := f.file.Truncate(size)
+	if err == nil && size < f.size {
+		f.of.bytes -= uint64(f.size - size)
+		f.size = size
+	}
+	return err
 }
 
 func (f *eventFile) Sync() error {

@@ -187,6 +187,9 @@ func (s *Store) BeforeEvents(f func() error) { s.files.before = f }
 // FilesOpened is how often an event file has been opened so far; at most FilesOpenAtOnce are open at one time.
 func (s *Store) FilesOpened() uint64 { return s.files.opened }
 
+// EventBytes is how many bytes there are in event files.
+func (s *Store) EventBytes() uint64 { return s.files.bytes }
+
 // FilesOpenAtOnce is how many event files are open at one time, at most.
 func (s *Store) FilesOpenAtOnce() int { return s.files.most }
 
