@@ -377,18 +377,31 @@ func (p *play) unifyAll() {
 	}
 }
 
-// nothingIsLeft looks for processes, temporary files and shared memory of the case.
-func (p *play) nothingIsLeft() {
-	p.t.Helper()
-	var left []string
-	err := filepath.WalkDir(p.dir, func(path string, _ fs.DirEntry, err error) error {
-		if strings.HasSuffix(path, ".new") || strings.HasSuffix(path, ".tmp") {
-			left = append(left, path)
+func (p *play) temporaries() (all []string) {
+	err := filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && (strings.HasSuffix(path, ".new") || strings.HasSuffix(path, ".tmp")) {
+			all = append(all, path)
 		}
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.t.Error(err)
+	}
+	return all
+}
+
+// nothingIsLeft looks for processes, temporary files and shared memory of the case.
+func (p *play) nothingIsLeft() {
+	p.t.Helper()
+	left := p.temporaries()
+	if len(left) > 0 { // unify removes them when they are old
+		for _, path := range left {
+			if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+				p.t.Error(err)
+			}
+		}
+		p.tool("unify", p.dir)
+		left = p.temporaries()
 	}
 	tmp, _ := filepath.Glob(filepath.Join(p.own, "tmp", "*"))
 	left = append(left, tmp...)
