@@ -258,7 +258,11 @@ func (p *play) sound(when string, lost map[string]int) {
 	}
 	named := ""
 	for _, f := range checked.Findings {
-		if f.Severity != analysis.Note {
+		switch {
+		case f.Severity == analysis.Note:
+		case f.Rule == analysis.RuleSize && (p.hazards || p.volatile): // made-up calls are not the same on all members; nor are the last ones of a process that died without its collector
+			p.t.Logf("%s: check: %v", when, f)
+		default:
 			p.t.Errorf("%s: check: %v", when, f)
 		}
 		if f.Rule == analysis.RuleLoss {
