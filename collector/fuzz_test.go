@@ -37,7 +37,8 @@ func FuzzSpool(f *testing.F) {
 		file, _ := spoolOf(f, clock, 1)
 		heads[host] = file[:spoolHead:spoolHead]
 		f.Add(file[spoolHead:], host)
-		for _, stop := range []int{1, 2} { // of a type that there is not
+		f.Add(file[spoolHead:len(file)-frameHead], host) // without its end
+		for _, stop := range []int{1, 2} {               // of a type that there is not
 			damaged := bytes.Clone(file)
 			damaged[len(damaged)-frameHead-stop*shm.Unit+9] = 200
 			f.Add(damaged[spoolHead:], host)
@@ -66,8 +67,9 @@ func FuzzSpool(f *testing.F) {
 		if n := eventsOf(t, e); n != announced {
 			t.Errorf("%d events, announced are %d", n, announced)
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, shard.Folder, "*"+shard.SpoolSuffix)); len(left) > 0 {
-			t.Errorf("left: %v", left)
+		left, _ := filepath.Glob(filepath.Join(dir, shard.Folder, "*"+shard.SpoolSuffix))
+		if whole := e.Process.Settings[settingWhole] == "true"; len(left) > 0 == whole {
+			t.Errorf("whole: %v, left: %v", whole, left)
 		}
 	})
 }
