@@ -281,6 +281,7 @@ static void *run(void *unused) {
   uint8_t *base = ncclotf2_session.base;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   for (unsigned round = 1; round % ALONE_ROUNDS || !ncclotf2_thread_is_left_alone(); round++) {
+    if (round % ALONE_ROUNDS == 0) ncclotf2_consumer_look();
     uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
     flush_quietly(base, request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED));
     if (request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED)) {

@@ -4,6 +4,7 @@ package shm
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 	"time"
@@ -48,13 +49,18 @@ func Map(fd int) (*Memory, error) {
 	return m, nil
 }
 
-func mapFile(file *os.File) (*Memory, error) {
-	var head [headerSize]byte
-	if _, err := file.ReadAt(head[:], 0); err != nil {
-		return nil, fmt.Errorf("%w: header: %v", ErrCorrupt, err)
+// ReadHeader reads the header of a file that holds such memory.
+func ReadHeader(file io.ReaderAt) (Header, error) {
+	var h Header
+	if _, err := file.ReadAt((*[headerSize]byte)(unsafe.Pointer(&h))[:], 0); err != nil {
+		return Header{}, fmt.Errorf("%w: header: %v", ErrCorrupt, err)
 	}
-	h := *(*Header)(unsafe.Pointer(&head))
-	if err := h.check(); err != nil {
+	return h, h.check()
+}
+
+func mapFile(file *os.File) (*Memory, error) {
+	h, err := ReadHeader(file)
+	if err != nil {
 		return nil, err
 	}
 	info, err := file.Stat()
@@ -149,6 +155,8 @@ func (m *Memory) Header() Header {
 	c.ScorepPoints = atomic.LoadUint32(&h.ScorepPoints)
 	c.Withheld = atomic.LoadUint32(&h.Withheld)
 	c.Preparer = atomic.LoadUint32(&h.Preparer)
+	c.Unanswered = atomic.LoadUint32(&h.Unanswered)
+	c.Waited = atomic.LoadUint64(&h.Waited)
 	c.ScorepRank = atomic.LoadInt32(&h.ScorepRank)
 	c.ScorepForwarded = atomic.LoadUint64(&h.ScorepForwarded)
 	for i := range h.ScorepKept {

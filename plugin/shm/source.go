@@ -112,6 +112,10 @@ func (h *Header) Exe() string { return cString(h.Executable[:]) }
 // CallerPath is the file that holds the library which called the plugin, "" if that could not be told.
 func (h *Header) CallerPath() string { return cString(h.LibraryPath[:]) }
 
+// Directory is where the process is recorded: the experiment directory, or a raw file below it if the plugin writes that itself; "" before
+// that is settled.
+func (h *Header) Directory() string { return cString(h.Place[:]) }
+
 // File is the path of the memory if it is a file (MemoryShm), else "".
 func (h *Header) File() string { return cString(h.MemoryPath[:]) }
 
