@@ -167,4 +167,3 @@ func TestManyCommunicatorsAtOneTime(t *testing.T) {
 		t.Errorf("%d rows for %d communicators", n, comms)
 	}
 }
-
