@@ -10,15 +10,19 @@ import (
 )
 
 // What is given to the system survives the death of job and collector. To survive that of the machine it must be on the disk, which
-// can take seconds: so every secureInterval a checkpoint is brought there in a goroutine, beside the loop that drains the rings, and
-// nobody waits for it but the end.
-const secureInterval = 10 * time.Second
+// can take seconds: so now and then a checkpoint is brought there in a goroutine, beside the loop that drains the rings, and
+// nobody waits for it but the end. The first one is that of the first flush; the time to the next doubles.
+const (
+	firstSecure = time.Second
+	lastSecure  = 10 * time.Second
+)
 
 // securing is how far a recording is on the disk.
 type securing struct {
 	sizes    map[uint32]int64 // of event files
 	before   []string         // shards of collectors that died, which are not there yet
 	next     time.Time
+	interval time.Duration
 	busy     chan secured // gives what came of the one under way; nil: none is
 	failures uint64
 }
@@ -58,7 +62,8 @@ func (r *recording) beginSecuring(c *shard.Checkpoint) {
 	}
 	s.busy, s.before = busy, nil
 	began := time.Now()
-	s.next = began.Add(secureInterval)
+	s.interval = min(max(2*s.interval, firstSecure), lastSecure)
+	s.next = began.Add(s.interval)
 	go func() {
 		var errs []error
 		for _, path := range before {

@@ -28,6 +28,7 @@ type placed struct {
 	linked, copied int
 	rewritten      int              // of the copied ones, into chunks of another size
 	problems       map[int]string   // by location
+	others         []string         // and those of no location
 	damaged        []string         // of them: files that hold less than they should
 	lost           map[*part]uint64 // records that these held, as far as is known
 }
@@ -77,6 +78,7 @@ func (a *archive) placeEvents(dir string) (*placed, error) {
 			a.problems = append(a.problems, text)
 		}
 	}
+	a.problems = append(a.problems, out.others...)
 	a.damaged = append(a.damaged, out.damaged...)
 	slices.Sort(a.damaged)
 	for p, n := range out.lost {
@@ -176,24 +178,27 @@ func (out *placed) take(i int, of *part, s *piece, l *shard.Location, to string)
 	if err != nil {
 		return nil, err
 	}
-	missing := l.Events - min(l.Events, scan.Events)
+	written := l.Events
+	if s.state == Crashed && (damage != nil || s.cut()) { // behind the last flush that the description knows there may be more
+		whole, _ := otf2.ScanEventFile(from, s.process.EventChunkSize)
+		written = max(written, whole.Events)
+	}
+	missing := written - min(written, scan.Events)
 	switch {
 	case s.state == Running: // a file is cut where it ended at the last flush but one, and its end is overwritten
 	case damage != nil && !s.cut():
-		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(), plural(scan.Events, "event"), max(l.Events, scan.Events), damage)
-	case missing > 0 || s.state == Finished && info.Size() != l.Bytes:
+		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(), plural(scan.Events, "event"), max(written, scan.Events), damage)
+	case scan.Events < l.Events || s.state == Finished && info.Size() != l.Bytes:
 		out.damage(i, of, missing, "%s has %d bytes and %s instead of %d and %d; what is whole of it was taken", name(), info.Size(), plural(scan.Events, "event"), l.Bytes, l.Events)
-	case s.cut():
-		if whole, _ := otf2.ScanEventFile(from, s.process.EventChunkSize); whole.Events > scan.Events {
-			out.lose(of, whole.Events-scan.Events)
-		}
+	default:
+		out.lose(of, missing)
 	}
 	return &scan, nil
 }
 
-// leaveBehind counts what is in the event files of a shard that its description does not speak of.
+// leaveBehind counts what is in event files of an unfinished shard that its description does not speak of.
 func (out *placed) leaveBehind(of *part, s *piece) {
-	if !s.cut() {
+	if s.state != Crashed {
 		return
 	}
 	known := make(map[string]bool)
@@ -202,8 +207,14 @@ func (out *placed) leaveBehind(of *part, s *piece) {
 	}
 	files, _ := filepath.Glob(filepath.Join(s.dir, "*.evt"))
 	for _, file := range files {
-		if whole, _ := otf2.ScanEventFile(file, s.process.EventChunkSize); !known[file] {
+		if known[file] {
+			continue
+		}
+		if whole, _ := otf2.ScanEventFile(file, s.process.EventChunkSize); whole.Events > 0 {
 			out.lose(of, whole.Events)
+			text := fmt.Sprintf("%s: %s, with %s, is left out: the description of its location is missing", of.id(), s.nameOf(file), plural(whole.Events, "event"))
+			out.damaged = append(out.damaged, text)
+			out.others = append(out.others, text)
 		}
 	}
 }

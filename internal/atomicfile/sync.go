@@ -88,14 +88,20 @@ func syncData(root *os.Root, name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// SyncTree brings a folder and all that is in it to the disk. Files that have other names, too, were brought there under these.
+// SyncTree brings a folder and all that is in it to the disk. Files that have names elsewhere, too, were brought there under these.
 func SyncTree(path string) error {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	var files, folders []string
+	var folders []string
+	type file struct {
+		name  string
+		names uint64 // of its links, inside
+		links uint64
+	}
+	inside := make(map[uint64]*file)
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -108,13 +114,22 @@ func SyncTree(path string) error {
 		if err != nil {
 			return err
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); info.Mode().IsRegular() && !(ok && st.Nlink > 1) {
-			files = append(files, name)
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().IsRegular() {
+			if inside[st.Ino] == nil {
+				inside[st.Ino] = &file{name: name, links: uint64(st.Nlink)}
+			}
+			inside[st.Ino].names++
 		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	var files []string
+	for _, f := range inside {
+		if f.names >= f.links {
+			files = append(files, f.name)
+		}
 	}
 	if err := SyncFiles(root, files); err != nil {
 		return err
