@@ -74,8 +74,9 @@ func (s *Staging) Replace(dir string) error {
 func (s *Staging) exchange(old, dir string) error {
 	var done moves
 	at := func(folder, suffix string) string { return filepath.Join(folder, archiveName+suffix) }
+	_, none := os.Lstat(at(dir, anchorSuffix))
+	had := none == nil
 	err := done.move(at(dir, anchorSuffix), at(old, anchorSuffix))
-	had := len(done) > 0
 	if err == nil && had {
 		err = atomicfile.SyncFolder(dir) // no power cut may bring the old anchor together with new files
 	}
@@ -108,12 +109,15 @@ func (s *Staging) exchange(old, dir string) error {
 	return fmt.Errorf("%w; there is no archive, as before", err)
 }
 
+// rename is replaced by tests that need a disk which fails.
+var rename = os.Rename
+
 // moves are renamings that have been done.
 type moves [][2]string
 
 // move renames what is there, if anything is.
 func (m *moves) move(from, to string) error {
-	err := os.Rename(from, to)
+	err := rename(from, to)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -126,7 +130,7 @@ func (m *moves) move(from, to string) error {
 // undo takes them back, the last one first.
 func (m moves) undo() error {
 	for i := len(m) - 1; i >= 0; i-- {
-		if err := os.Rename(m[i][1], m[i][0]); err != nil {
+		if err := rename(m[i][1], m[i][0]); err != nil {
 			return err
 		}
 	}
