@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"ncclotf2/internal/atomicfile"
 )
@@ -84,7 +83,14 @@ func (c *Checkpoint) Secure(before map[uint32]int64, profile []byte, others ...s
 	if err := s.secureNames(); err != nil {
 		return err
 	}
-	return s.replace(durableFile, c.text, atomicfile.Durable)
+	if err := s.replace(durableFile, c.text, atomicfile.Durable); err != nil {
+		return err
+	}
+	s.there = make(map[string]int64, len(c.Sizes))
+	for number, size := range c.Sizes {
+		s.there[eventFile(number)] = size
+	}
+	return nil
 }
 
 // secureNames brings the names in the shard to the disk, and once those that lead to it.
@@ -118,7 +124,8 @@ func foldersAbove(experiment string) []string {
 	return folders
 }
 
-// Finish brings all that is in the shard to the disk and puts the done marker in place. Nothing may be written afterwards.
+// Finish brings all that is in the shard and that a checkpoint has not brought there to the disk, and puts the done marker in place.
+// Nothing may be written afterwards.
 func (s *Store) Finish() error {
 	if err := s.inPlace(); err != nil {
 		return err
@@ -136,8 +143,14 @@ func (s *Store) sync() error {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") { // unfinished ones are nobody's
-			names = append(names, e.Name())
+		switch name := e.Name(); {
+		case !e.Type().IsRegular():
+		case name == processFile || name == profileFile:
+			names = append(names, name)
+		case filepath.Ext(name) == eventSuffix:
+			if info, err := e.Info(); err != nil || info.Size() != s.there[name] {
+				names = append(names, name)
+			}
 		}
 	}
 	return errors.Join(atomicfile.SyncFiles(s.root, names), s.secureNames())

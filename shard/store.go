@@ -39,8 +39,9 @@ type Store struct {
 	path    string
 	root    *os.Root // the folder itself, wherever its name leads
 	lock    *os.File
-	above   []string // folders whose names were changed when it was made
-	secured bool     // and which are on the disk
+	above   []string         // folders whose names were changed when it was made
+	secured bool             // and these are on the disk
+	there   map[string]int64 // event files that are on the disk, with the sizes that they had
 }
 
 // Create makes the shard <experiment>/shards/<uuid> and locks it. The experiment directory is made if

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ncclotf2/analysis"
 	"ncclotf2/need"
@@ -58,7 +59,7 @@ var tracedJob = sync.OnceValues(func() (*recordedJob, error) {
 	job := &recordedJob{dir: filepath.Join(root, "below", "experiment")}
 	defer os.RemoveAll(root)
 	trace := filepath.Join(root, "trace")
-	cmd := powercut.Command(strace, trace, "sh", "-c", `"$0" replay "$1" --pace recorded --dir "$2" && "$0" unify "$2"`, tool, recording, job.dir)
+	cmd := powercut.Command(strace, trace, 0, "sh", "-c", `"$0" replay "$1" --pace recorded --dir "$2" && "$0" unify "$2"`, tool, recording, job.dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}
@@ -78,7 +79,7 @@ func straceWorks() (string, error) {
 	for _, path := range filepath.SplitList(os.Getenv("PATH")) {
 		strace := filepath.Join(path, "strace")
 		if _, err := os.Stat(strace); err == nil {
-			out, err := powercut.Command(strace, os.DevNull, "true").CombinedOutput()
+			out, err := powercut.Command(strace, os.DevNull, 0, "true").CombinedOutput()
 			if err != nil {
 				err = fmt.Errorf("%w: %s", err, out)
 			}
@@ -258,5 +259,38 @@ func TestPowerCutsAreNoticed(t *testing.T) {
 			}
 			t.Errorf("%d power cuts show nothing", most)
 		})
+	}
+}
+
+// On a disk that takes its time the collectors go on taking records and writing them while a sync waits: nothing is lost.
+func TestSlowDisk(t *testing.T) {
+	strace, err := straceWorks()
+	need.NoError(t, "strace, which makes the disk slow", err)
+	tool, err := filepath.Abs("../build/nccl-otf2")
+	need.NoError(t, "what make build makes", err)
+	root := t.TempDir()
+	dir, trace := filepath.Join(root, "experiment"), filepath.Join(root, "trace")
+	cmd := powercut.Command(strace, trace, 300*time.Millisecond, tool, "replay", filepath.Join("..", "testdata", "nccl-callbacks", "09-straggler-4p"), "--pace", "recorded", "--dir", dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	check, err := analysis.Check(filepath.Join(dir, "traces.otf2"), nil)
+	if err != nil || len(check.Findings) > 0 {
+		t.Errorf("the archive: %v, %v", err, check)
+	}
+	for _, p := range shardsOf(t, dir) {
+		if len(p.Counts.Lost) > 0 {
+			t.Errorf("process %d has lost %v", p.PID, p.Counts.Lost)
+		}
+	}
+	record, err := powercut.Read(trace, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range shardsOf(t, dir) {
+		shard := filepath.Join(dir, shard.Folder, e.UUID)
+		if n := record.DuringSyncs("renameat", func(path string) bool { return path == shard || filepath.Dir(path) == shard }); n == 0 {
+			t.Errorf("process %d: nothing was written while a sync waited", e.PID)
+		}
 	}
 }

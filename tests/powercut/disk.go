@@ -95,6 +95,23 @@ func (r *Record) Each(f func(moment int, call, path string, d *Disk)) error {
 	return nil
 }
 
+// DuringSyncs counts the calls of a name that were made while a sync was under way, both of paths of interest.
+func (r *Record) DuringSyncs(name string, interest func(path string) bool) (n int) {
+	var syncs []*call
+	for i := range r.calls {
+		if c := &r.calls[i]; (c.name == "fsync" || c.name == "fdatasync") && interest(c.descriptor(0)) {
+			syncs = append(syncs, c)
+		}
+	}
+	for i := range r.calls {
+		c := &r.calls[i]
+		if c.name == name && interest(c.descriptor(0)) && slices.ContainsFunc(syncs, func(s *call) bool { return s.begin < c.begin && c.end < s.end }) {
+			n++
+		}
+	}
+	return n
+}
+
 func (d *Disk) target(c *call) string {
 	if c.name == "rename" {
 		return c.text(1)
