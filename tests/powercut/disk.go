@@ -95,18 +95,19 @@ func (r *Record) Each(f func(moment int, call, path string, d *Disk)) error {
 	return nil
 }
 
-// DuringSyncs counts the calls of a name that were made while a sync was under way, both of paths of interest.
-func (r *Record) DuringSyncs(name string, interest func(path string) bool) (n int) {
-	var syncs []*call
-	for i := range r.calls {
-		if c := &r.calls[i]; (c.name == "fsync" || c.name == "fdatasync") && interest(c.descriptor(0)) {
-			syncs = append(syncs, c)
-		}
-	}
+// Between counts the files that were renamed to one path between the first sync of a file or folder below another, and the time at which
+// something had been renamed to a third.
+func (r *Record) Between(renamed, synced, end string) (n int) {
+	began, counted := false, 0
 	for i := range r.calls {
 		c := &r.calls[i]
-		if c.name == name && interest(c.descriptor(0)) && slices.ContainsFunc(syncs, func(s *call) bool { return s.begin < c.begin && c.end < s.end }) {
-			n++
+		switch path := c.descriptor(0); {
+		case strings.HasSuffix(c.name, "sync"):
+			began = began || strings.HasPrefix(path, synced)
+		case c.name == "renameat" && c.at(2, 3) == renamed && began:
+			counted++
+		case c.name == "renameat" && c.at(2, 3) == end:
+			n, began, counted = n+counted, false, 0
 		}
 	}
 	return n
