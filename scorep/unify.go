@@ -187,7 +187,10 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*run, left unused, unlock 
 		return nil, left, nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
 	}
 	left = unused{append(left.problems, more.problems...), append(left.damaged, more.damaged...)}
-	runs = separateRuns(parts)
+	if runs, err = separateRuns(parts); err != nil {
+		unlock()
+		return nil, left, nil, err
+	}
 	for _, r := range runs {
 		r.damaged = left.damaged
 	}
@@ -206,7 +209,10 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 		return nil, err
 	}
 
-	a := newArchive(r, opts, nil)
+	a, err := newArchive(r, opts, nil)
+	if err != nil {
+		return nil, err
+	}
 	a.chunk = eventChunkSize(r)
 	files, err := a.placeEvents(events)
 	if err != nil {

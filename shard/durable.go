@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"ncclotf2/internal/atomicfile"
 )
@@ -63,7 +62,7 @@ func (c *Checkpoint) Secure(before map[uint32]int64, profile []byte, others ...s
 	var names []string
 	for number, size := range c.Sizes {
 		if size > 0 && size != before[number] {
-			names = append(names, eventFile(number))
+			names = append(names, eventFileName(number))
 		}
 	}
 	if profile != nil {
@@ -88,7 +87,7 @@ func (c *Checkpoint) Secure(before map[uint32]int64, profile []byte, others ...s
 	}
 	s.there = make(map[string]int64, len(c.Sizes))
 	for number, size := range c.Sizes {
-		s.there[eventFile(number)] = size
+		s.there[eventFileName(number)] = size
 	}
 	return nil
 }
@@ -179,5 +178,3 @@ func Sync(path string) error {
 	defer s.root.Close()
 	return s.sync()
 }
-
-func eventFile(number uint32) string { return strconv.FormatUint(uint64(number), 10) + eventSuffix }
