@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"ncclotf2/internal/atomicfile"
 )
 
 // abandonedAfter is how long nobody has written a temporary file whose writer is taken for dead; the slowest write is over by then.
@@ -13,8 +15,7 @@ const abandonedAfter = time.Minute
 
 // temporaries are what writers name what is not whole yet, in an experiment directory.
 var temporaries = []string{
-	".*.tmp", "run-*/.*.tmp",
-	Folder + "/*" + newSuffix, Folder + "/.*.tmp", Folder + "/*/*" + newSuffix, Folder + "/*/.*.tmp",
+	atomicfile.Temporaries, "run-*/" + atomicfile.Temporaries, Folder + "/" + atomicfile.Temporaries, Folder + "/*/" + atomicfile.Temporaries,
 }
 
 // Tidy removes temporary files of writers that were killed. What cannot be removed stays.

@@ -15,16 +15,17 @@ func TestTidy(t *testing.T) {
 	mkdir(t, dir)
 	mkdir(t, filepath.Join(dir, Folder))
 	mkdir(t, filepath.Join(dir, Folder, "one"))
+	const young = ".young.0123456789abcdef.tmp"
 	names := map[string]bool{ // whether it stays
-		".profile.json.123.tmp": false, "shards/one/shard.json.new": false, "shards/one/.shard.json.0123456789abcdef.tmp": false, "shards/control.json.12.new": false,
-		"shards/one/shard.json": true, "shards/one/0.evt": true, "traces.otf2": true, "shards/one/young.new": true, "mine.tmp": true,
+		".profile.json.00000000000000aa.tmp": false, "shards/one/.shard.json.0123456789abcdef.tmp": false, "shards/.control.json.0123456789abcdef.tmp": false,
+		"shards/one/shard.json": true, "shards/one/0.evt": true, "traces.otf2": true, "shards/one/" + young: true, "mine.tmp": true, ".mine.tmp": true,
 	}
 	for name := range names {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, nil, FileMode); err != nil {
 			t.Fatal(err)
 		}
-		if old := time.Now().Add(-time.Hour); filepath.Base(name) != "young.new" {
+		if old := time.Now().Add(-time.Hour); filepath.Base(name) != young {
 			if err := os.Chtimes(path, old, old); err != nil {
 				t.Fatal(err)
 			}

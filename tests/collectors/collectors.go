@@ -67,7 +67,7 @@ func Await(t testing.TB, dir string) {
 		}
 		return len(Of(dir)) > 0 || slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Writing })
 	}
-	for deadline := time.Now().Add(60 * time.Second); atWork(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); atWork(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("collectors %v are still at work in %s", Of(dir), dir)
 		}
