@@ -97,6 +97,9 @@ func salvageUnlisted(experiment string, entries []shard.Entry, deadline time.Tim
 		}
 		p := &shard.Process{PID: o.PID, PIDStart: o.header.PIDStart, Tag: uint16(o.header.Tag), BootID: o.header.Boot(), Host: o.header.Host(),
 			Memory: shard.Memory{Kind: memoryShm, Path: o.Path}, Settings: toldSettings(&o.header), Launcher: shard.Launcher{Rank: -1, Size: -1}}
+		if spools(experiment, p) {
+			continue // goes with the raw file, see Convert
+		}
 		if done, err := salvage(p, false, experiment, deadline); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", o.Path, err))
 		} else if done {

@@ -112,10 +112,10 @@ func salvage(p *shard.Process, finished bool, experiment string, deadline time.T
 	return true, nil
 }
 
-// spools tells that a process wrote a raw file, or began to.
+// spools tells that a process wrote a raw file.
 func spools(experiment string, p *shard.Process) bool {
-	_, err := os.Lstat(filepath.Join(experiment, shard.Folder, fmt.Sprintf("%s-%d-%04x%s", p.Host, p.PID, p.Tag, shard.SpoolSuffix)))
-	return err == nil
+	info, err := os.Lstat(filepath.Join(experiment, shard.Folder, fmt.Sprintf("%s-%d-%04x%s", p.Host, p.PID, p.Tag, shard.SpoolSuffix)))
+	return err == nil && info.Size() > 0
 }
 
 // openLeft opens the file that a dead process's memory lies in; nil if it is not there any more, or is another process's by now.

@@ -124,6 +124,8 @@ func unify(dir string, sync bool) (*unified, error) {
 	switch {
 	case errors.Is(err, scorep.ErrBusy):
 		return nil, fmt.Errorf("%w: try again when it is done", err)
+	case errors.Is(err, fs.ErrNotExist) && found.profiles: // beside them is what died before it was described
+		return u, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s holds nothing to unify: %w", dir, err)
 	case errors.Is(err, fs.ErrPermission):

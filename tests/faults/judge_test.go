@@ -141,6 +141,9 @@ func (p *play) lost(a *otf2.Archive, when string) map[string]int {
 // there were, however many collectors recorded them.
 func (p *play) started(a *otf2.Archive, when string, lost map[string]int) {
 	p.t.Helper()
+	if p.mayMiss() {
+		return
+	}
 	processes := 0
 	for _, g := range a.Defs.LocationGroups {
 		if g.Type == otf2.LocationGroupTypeProcess {
@@ -153,9 +156,6 @@ func (p *play) started(a *otf2.Archive, when string, lost map[string]int) {
 	}
 	if most := max(len(p.rec.Processes), contexts); processes > most { // of which some may have left nothing
 		p.t.Errorf("%s: %d processes, of %d", when, processes, most)
-	}
-	if p.mayMiss() {
-		return
 	}
 	made, counted := make(map[string]int), make(map[string]int)
 	for k, r := range p.res.Processes {
@@ -258,7 +258,11 @@ func (p *play) sound(when string, lost map[string]int) {
 	}
 	named := ""
 	for _, f := range checked.Findings {
-		if f.Severity != analysis.Note {
+		switch {
+		case f.Severity == analysis.Note:
+		case f.Rule == analysis.RuleSize && (p.hazards || p.volatile): // made-up calls are not the same on all members; nor are the last ones of a process that died without its collector
+			p.t.Logf("%s: check: %v", when, f)
+		default:
 			p.t.Errorf("%s: check: %v", when, f)
 		}
 		if f.Rule == analysis.RuleLoss {

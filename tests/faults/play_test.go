@@ -346,7 +346,7 @@ func (p *play) mayMiss() bool {
 func (p *play) recorded() bool {
 	entries, err := os.ReadDir(filepath.Join(p.dir, "shards"))
 	return err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		if info, err := e.Info(); err != nil || strings.HasSuffix(e.Name(), ".spool") && info.Size() == 0 {
+		if info, err := e.Info(); err != nil || strings.HasSuffix(e.Name(), ".spool") && info.Size() == 0 && p.ring == "memfd" {
 			return false
 		}
 		return e.IsDir() || strings.Contains(e.Name(), ".spool")
@@ -372,7 +372,7 @@ func (p *play) unifyAll() {
 	}
 	status, said := p.tool("unify", p.dir)
 	p.t.Logf("unify ended with %d:\n%s", status, said)
-	if status != 0 && !p.lasting {
+	if status != 0 && !p.lasting && len(p.acknowledged()) > 0 {
 		p.t.Errorf("unify ended with %d", status)
 	}
 }
