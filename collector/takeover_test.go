@@ -125,6 +125,9 @@ func collect(t testing.TB, job *shmtest.Job, dir string) *recording {
 func die(t *testing.T, r *recording) {
 	t.Helper()
 	must(t, r.flush())
+	if r.securing.busy != nil { // it dies, too
+		<-r.securing.busy
+	}
 	must(t, r.store.Close())
 }
 
