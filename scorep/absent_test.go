@@ -57,6 +57,20 @@ func TestAbsentRanksShareFiles(t *testing.T) {
 	}
 }
 
+// Processes of which only the communicator is known are counted where the world has too few ranks for them.
+func TestAbsentRanksAreCounted(t *testing.T) {
+	for _, c := range []struct{ world, ranks, missing int }{{1, 2, 1}, {4, 4, 3}, {8, 4, 3}, {2, 5, 1}} {
+		dir := t.TempDir()
+		p := shardtest.New(t, dir, "p0").On("node", 1000).Launched("slurm", 0, c.world)
+		p.GPU(0, "", "")
+		p.Comm(shard.Comm{ID: 1, NRanks: c.ranks, Rank: 0, InitTime: t0})
+		p.Finish()
+		if run := unify(t, dir, nil).Runs[0]; run.Missing != c.missing || run.MissingRanks != c.ranks-1 {
+			t.Errorf("%+v: %d processes are missing, %d ranks", c, run.Missing, run.MissingRanks)
+		}
+	}
+}
+
 // Each member of a communicator that was not recorded is an entry of its own in the list of all locations, and which entry it is
 // tells its rank in the world.
 func TestAbsentRanksAreKnown(t *testing.T) {

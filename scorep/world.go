@@ -33,7 +33,7 @@ type place struct {
 	per   int   // communicator ranks on each of them, at most per communicator
 	idle  int   // entries in the list of all locations: for each rank as many
 	// missing is the number of processes that it stands for. Of those that nobody knows there are as many at least as
-	// one communicator lacks, but those of a world whose size is known are among its ranks.
+	// one communicator lacks, but those of a world whose size is known are among its ranks, as far as it has so many.
 	missing int
 }
 
@@ -232,7 +232,7 @@ func (w *world) keepMissing(r *run, n *numbering) map[*instance][]slot {
 	if unknown > 0 {
 		w.addUnknown(unknown)
 		if n.size > 0 {
-			w.unknown.missing = min(unknown, len(absent)-len(at))
+			w.unknown.missing = min(unknown, len(absent)-len(at)) + max(0, unknown-len(absent))
 		}
 	}
 	kept := make(map[*instance][]slot, len(all))
