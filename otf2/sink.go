@@ -11,15 +11,15 @@ import (
 	"ncclotf2/regular"
 )
 
-// sink is what an event writer needs of a file.
-type sink interface {
+// File is what an event writer needs of its file. It need not be open all the time.
+type File interface {
 	io.WriterAt
 	Truncate(size int64) error
 	Sync() error
 	Close() error
 }
 
-// memoryFile is a sink in memory.
+// memoryFile is a File in memory.
 type memoryFile struct{ data []byte }
 
 func (m *memoryFile) WriteAt(p []byte, off int64) (int, error) {

@@ -194,10 +194,13 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     __atomic_fetch_add(&ncclotf2_fast.intern_epoch, 1, __ATOMIC_RELAXED);
   const uint32_t index = add_comm(args);
   if (index == NCCLOTF2_NONE) {
-    if (header->comm_used == NCCLOTF2_COMM_MAX)
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators: this one is not recorded", NCCLOTF2_COMM_MAX);
-    else
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "no memory for a communicator: this one is not recorded");
+    static bool said;
+    if (!said && header->comm_used == NCCLOTF2_COMM_MAX)
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators in this process: what is called on further ones is not recorded, and counted",
+                   NCCLOTF2_COMM_MAX);
+    else if (!said)
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "no memory for a communicator: what is called on it is not recorded, and counted");
+    said = true;
     *args->context =
         (void *)(uintptr_t)(ncclotf2_fast.context_bits | NCCLOTF2_NUMBER_MASK); /* ours, and counted as lost */
     goto done;

@@ -503,7 +503,7 @@ enum ncclotf2_frame_kind {
   NCCLOTF2_FRAME_HEADER = 1,  /* struct ncclotf2_header: first frame, and again at each flush */
   NCCLOTF2_FRAME_COMM = 2,    /* index, then struct ncclotf2_comm: again whenever it changed */
   NCCLOTF2_FRAME_STRINGS = 3, /* index: offset in the heap; the bytes from there */
-  NCCLOTF2_FRAME_RING = 4,    /* index: ring; position: bytes of records of that ring before these */
+  NCCLOTF2_FRAME_RING = 4,    /* index: ring; position: sequence of the chunk << 32 | bytes of records in it before these */
   NCCLOTF2_FRAME_CLOCK = 5,   /* struct ncclotf2_clock_tuple */
   NCCLOTF2_FRAME_END = 6      /* the process ended in order */
 };

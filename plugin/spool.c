@@ -36,7 +36,6 @@ enum {
 struct progress {
   uint32_t chunk, bytes;         /* next to write: this many bytes of this chunk are written */
   uint32_t end_chunk, end_bytes; /* what was committed when this flush began */
-  uint64_t position;             /* bytes of records written */
 };
 
 static struct {
@@ -209,11 +208,10 @@ static bool put_ring(uint8_t *base, uint32_t index) {
     uint32_t end = last ? ring->end_bytes : __atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
     if (end > ring->bytes) {
       uint32_t length = end - ring->bytes;
-      if (!put(NCCLOTF2_FRAME_RING, index, ring->position,
+      if (!put(NCCLOTF2_FRAME_RING, index, chunk->sequence << 32 | ring->bytes,
                (const uint8_t *)chunk + NCCLOTF2_CHUNK_HEAD + ring->bytes, length))
         return false;
       ring->bytes = end;
-      ring->position += length;
     }
     if (last) return true;
     uint32_t next = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE);

@@ -277,14 +277,14 @@ type liveRing struct {
 }
 
 // more implements refiller.
-func (l *liveRing) more() ([]byte, error) {
+func (l *liveRing) more() ([]byte, uint64, error) {
 	if l.current == 0 {
 		first := atomic.LoadUint32(&l.ring.First)
 		if first == 0 {
-			return nil, nil
+			return nil, 0, nil
 		}
 		if err := l.enter(first, true); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	for {
@@ -293,21 +293,22 @@ func (l *liveRing) more() ([]byte, error) {
 		next := atomic.LoadUint32(&c.Next)
 		committed := atomic.LoadUint32(&c.Committed)
 		if committed > chunkPayload || committed < l.read {
-			return nil, fmt.Errorf("%w: chunk %d with %d bytes, %d read", ErrCorrupt, l.current-1, committed, l.read)
+			return nil, 0, fmt.Errorf("%w: chunk %d with %d bytes, %d read", ErrCorrupt, l.current-1, committed, l.read)
 		}
 		if committed > l.read {
 			start := l.m.header.ChunkOffset + uint64(l.current-1)*ChunkSize + ChunkHead
 			b := l.m.data[start+uint64(l.read) : start+uint64(committed) : start+uint64(committed)]
+			at := position(l.number, l.read)
 			l.m.read += uint64(len(b))
 			l.read = committed
-			return b, nil
+			return b, at, nil
 		}
 		if next == 0 {
-			return nil, nil
+			return nil, 0, nil
 		}
 		was := l.current - 1
 		if err := l.enter(next, false); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		l.behind = append(l.behind, was)
 		l.m.leave(was)
