@@ -177,13 +177,23 @@ static void give_back(struct ncclotf2_memory *memory) {
 
 /* ---- /dev/shm ---- */
 
+/* Nobody has it open: its process was killed, and the collector. What it takes is not free, and of no recording's part. */
+static bool is_abandoned(int directory, const char *name) {
+  const int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const bool abandoned = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+  if (fd >= 0) close(fd);
+  return abandoned;
+}
+
 /* What recordings have taken of it or are about to take; and what of that they have. */
 static void count_ours(uint64_t *taken, uint64_t *held) {
   *taken = *held = 0;
   DIR *files = opendir(SHM);
   for (const struct dirent *file; files && (file = readdir(files));) {
     struct stat info;
-    if (strncmp(file->d_name, NAME, strlen(NAME)) != 0 || fstatat(dirfd(files), file->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (strncmp(file->d_name, NAME, strlen(NAME)) != 0 || fstatat(dirfd(files), file->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        is_abandoned(dirfd(files), file->d_name))
+      continue;
     const uint64_t blocks = (uint64_t)info.st_blocks * 512, size = (uint64_t)info.st_size;
     *held += blocks;
     *taken += blocks > size ? blocks : size;
@@ -191,7 +201,7 @@ static void count_ours(uint64_t *taken, uint64_t *held) {
   if (files) closedir(files);
 }
 
-/* Others hold such locks for a moment only. */
+/* Others hold what keeps us from it for a moment only. */
 static bool lock(int fd, int kind) {
   enum { PATIENCE_MS = 1000 };
   for (int i = 0; flock(fd, kind | LOCK_NB) != 0; i++) {
@@ -201,7 +211,7 @@ static bool lock(int fd, int kind) {
   return true;
 }
 
-/* Bytes that a file of ours may take there, its own not counted: all recordings together a quarter of what is free without them, for
+/* Bytes that a file of ours may take there: all recordings together a quarter of what is free without them, for
  * NCCL needs room there; and of that, each of the job's processes on the node as much as the others. */
 static uint64_t share(uint32_t processes, char *why, size_t why_size) {
   struct statfs info;

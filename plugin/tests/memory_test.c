@@ -3,6 +3,7 @@
  * Where the shared memory lies: how much of /dev/shm it takes, what is taken in its place, and no page that cannot be had is touched.
  */
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
@@ -85,6 +86,17 @@ static void a_quarter(void) {
   EQUAL(processes(4, 4), 4, "processes in /dev/shm"); /* 50 MiB each */
   EQUAL(processes(12, 12), 0, "processes in /dev/shm"); /* 16 MiB are too little, and all have the same */
   EQUAL(processes(8, 1) > 0, 1, "processes in /dev/shm"); /* that know nothing of each other: who comes first */
+}
+
+/* What killed processes have left is not free, and no more. */
+static void abandoned(void) {
+  sandbox_mounts();
+  sandbox_shm(800);
+  use_shm();
+  const int fd = open("/dev/shm/nccl-otf2-0-1-0001-1", O_RDWR | O_CREAT, 0600);
+  CHECK(fd >= 0 && posix_fallocate(fd, 0, 190 << 20) == 0, "%s", strerror(errno));
+  close(fd);
+  EQUAL(processes(4, 4), 4, "processes in /dev/shm");
 }
 
 /* 64 MiB are what a container has. */
@@ -192,7 +204,8 @@ static void an_older_kernel(void) {
   CHECK(blocks() < 4 << 20, "%llu bytes are in use", (unsigned long long)blocks());
 }
 
-TEST_MAIN({"all together take a quarter of /dev/shm", a_quarter}, {"a container's /dev/shm is left alone", little_room},
+TEST_MAIN({"all together take a quarter of /dev/shm", a_quarter}, {"what was abandoned in /dev/shm is no recording's", abandoned},
+          {"a container's /dev/shm is left alone", little_room},
           {"a /dev/shm on a disk is left alone", not_in_memory}, {"pages that cannot be had are not touched", no_more_pages},
           {"without pages nothing is recorded", no_pages_at_all}, {"strict accounting without a call for pages: all are reserved", strict},
           {"strict accounting without memory: nothing is recorded", strict_without_memory},
