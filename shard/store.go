@@ -195,8 +195,8 @@ func (s *Store) FilesOpened() uint64 { return s.files.opened }
 // EventBytes is how many bytes there are in event files.
 func (s *Store) EventBytes() uint64 { return s.files.bytes }
 
-// FilesOpenAtOnce is how many event files are open at one time, at most.
-func (s *Store) FilesOpenAtOnce() int { return s.files.most }
+// FilesOpenAtOnce is how many event files are open at one time, at most, with those that are being brought to the disk.
+func (s *Store) FilesOpenAtOnce() int { return s.files.most + atomicfile.Syncers }
 
 // EventWriter creates a location's event file, which is open only while it is written. Its mode is that of results, as it becomes part of the archive under a second name;
 // before that the shard's folder keeps others out.

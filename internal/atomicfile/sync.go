@@ -51,9 +51,9 @@ func SyncFile(path string) error {
 	return errors.Join(syncData(root, filepath.Base(path)), syncIn(root, "."))
 }
 
-// syncers is how many files are brought to the disk at a time. File systems write the metadata of several at once, so that waiting
+// Syncers is how many files are brought to the disk at a time. File systems write the metadata of several at once, so that waiting
 // for them together takes little longer than for one.
-const syncers = 8
+const Syncers = 8
 
 // SyncFiles brings files of a folder that is held open to the disk, their data and their sizes; the folder's names are another
 // matter. The error joins those of all files.
@@ -61,7 +61,7 @@ func SyncFiles(root *os.Root, names []string) error {
 	errs := make([]error, len(names))
 	next := make(chan int)
 	var working sync.WaitGroup
-	for range min(syncers, len(names)) {
+	for range min(Syncers, len(names)) {
 		working.Go(func() {
 			for i := range next {
 				errs[i] = syncData(root, names[i])
