@@ -75,7 +75,9 @@ type recording struct {
 	died           map[string]uint64 // operations that it had in memory, by function
 	brokenComms    uint64            // communicators whose size or rank cannot be
 	diedCalls      uint64            // calls whose groups were open: their regions are missing
-	end            *shard.End        // of the process; nil: it is still there, or nobody knows
+	securing       securing
+	summed         []byte     // profile mode: the profile as it was last written
+	end            *shard.End // of the process; nil: it is still there, or nobody knows
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
@@ -179,6 +181,7 @@ func (r *recording) takeOver(experiment string) error {
 			r.inherited += uint64(p.Locations[i].Bytes)
 		}
 		dead[p.UUID] = p
+		r.securing.before = append(r.securing.before, e.Path)
 	}
 	generation := func(p *shard.Process) (n int) {
 		for ; p != nil && n <= len(dead); n++ {
@@ -427,6 +430,7 @@ func (r *recording) flush() error {
 		if r.failed == nil {
 			r.taken = r.merge.taken.clone()
 			r.fail(r.describe())
+			r.secureDescribed()
 		}
 		return r.failed
 	}
@@ -574,19 +578,20 @@ func (r *recording) snapshot() {
 		r.script.describe(p)
 	}
 	for name, n := range map[string]uint64{
-		"LOST_MARKS":      h.LostMarks,
-		"FOREIGN_HANDLES": h.Foreign,
-		"UNKNOWN_STRINGS": r.source.Strings().Missing,
-		shard.BrokenRings: r.brokenRings(),
-		"SENSOR_FAILURES": r.sensorFailures,
-		"SENSOR_LOSSES":   r.sensorLosses,
-		"DIED_CALLS":      r.diedCalls,
-		"UNANSWERED":      uint64(h.Unanswered),
-		"BROKEN_COMMS":    r.brokenComms,
-		"MISSING_BYTES":   missingBytes(r.source),
-		"CUPTI_LOST":      h.CuptiLost,
-		"CUPTI_DROPPED":   h.CuptiDropped,
-		"CUPTI_UNKNOWN":   h.CuptiUnknown,
+		"LOST_MARKS":         h.LostMarks,
+		"FOREIGN_HANDLES":    h.Foreign,
+		"UNKNOWN_STRINGS":    r.source.Strings().Missing,
+		shard.BrokenRings:    r.brokenRings(),
+		"SENSOR_FAILURES":    r.sensorFailures,
+		"DISK_SYNC_FAILURES": r.securing.failures,
+		"SENSOR_LOSSES":      r.sensorLosses,
+		"DIED_CALLS":         r.diedCalls,
+		"UNANSWERED":         uint64(h.Unanswered),
+		"BROKEN_COMMS":       r.brokenComms,
+		"MISSING_BYTES":      missingBytes(r.source),
+		"CUPTI_LOST":         h.CuptiLost,
+		"CUPTI_DROPPED":      h.CuptiDropped,
+		"CUPTI_UNKNOWN":      h.CuptiUnknown,
 
 		"CUPTI_BUFFERS_OUT":         h.CuptiBuffersOut,
 		"CUPTI_BUFFERS_STRANGE":     h.CuptiBuffersStrange,
@@ -680,13 +685,13 @@ func (r *recording) finish(finished bool) error {
 		}
 	}
 	r.process.Finished = finished && r.failed == nil
+	// A kill finds all that the process left, a power cut what was secured before.
 	if err := r.describe(); err != nil {
 		return errors.Join(r.failed, err)
 	}
+	err := r.secureEnd()
 	if finished {
-		if err := r.store.Finish(); err != nil {
-			return errors.Join(r.failed, err)
-		}
+		err = errors.Join(err, r.store.Finish())
 	}
-	return r.failed
+	return errors.Join(r.failed, err)
 }

@@ -44,6 +44,7 @@ type archive struct {
 	properties  properties
 	differences []Difference
 	problems    []string
+	damaged     []string // of the problems, and what of the directory was damaged: what should be in the archive, and is not
 
 	sync         *ClockSync // how the hosts' clocks were brought together, nil: they were not
 	syncProblems []string
