@@ -186,6 +186,7 @@ func findInstances(parts []*part) ([]*instance, error) {
 		mine := turns[u]
 		turns[u]++
 		var home *instance
+		open[k] = withoutPast(open[k], m.begin())
 		for _, in := range slices.Backward(open[k]) {
 			if in.admits(m) && (home == nil || turn[in] == mine && turn[home] != mine) {
 				home = in
@@ -223,6 +224,15 @@ func (n *absentees) take(ranks int, p *part, what string, index int) error {
 	}
 	return fmt.Errorf("%s: %s %d adds %d ranks, and with it more than %d have no data: that is more than an archive can name",
 		filepath.Join(p.dir, definitionFile), what, index, ranks, maxAbsent)
+}
+
+// withoutPast leaves out the first communicators of a list that were over, on every clock, before a time: none that begins then or
+// later is of them.
+func withoutPast(open []*instance, t uint64) []*instance {
+	for len(open) > 0 && later(t, open[0].together[anyBoot].end, clockSlack) {
+		open = open[1:]
+	}
+	return open
 }
 
 // nameInstances gives every communicator of an archive its own name: as the user named it, else by

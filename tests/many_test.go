@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ncclotf2/need"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/shard"
@@ -123,7 +124,10 @@ func (c *crowd) archive(calls, rows int) *otf2.Archive {
 	if n := len(a.Defs.Locations); n > rows {
 		c.t.Errorf("%d rows, want at most %d", n, rows)
 	}
-	otf2Print(c.t, anchor)
+	need.Reference(c.t, "otf2-print")
+	if out, err := exec.Command("otf2-print", "-Werror", "--silent", anchor).CombinedOutput(); err != nil || bytes.Contains(out, []byte("INVALID")) {
+		c.t.Errorf("otf2-print: %v\n%s", err, tail(string(out)))
+	}
 	if out := c.tool("check", anchor); !strings.Contains(out, "no findings") {
 		c.t.Errorf("check: %s", tail(out))
 	}

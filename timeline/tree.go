@@ -152,15 +152,21 @@ func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*
 	// Each communicator rank gets its parts beneath it; those that belong to no rank stand by themselves.
 	parts := make(map[*otf2.Location][]*otf2.Location)
 	owned := make(map[*otf2.Location]bool)
+	partsOf := make(map[string][]*otf2.Location) // by communicator
+	for _, l := range locations {
+		if k, comm := t.place(l); k == KindChannel || k == KindNetwork {
+			partsOf[comm] = append(partsOf[comm], l)
+		}
+	}
 	for _, owner := range locations {
 		kind, comm := t.place(owner)
 		if kind != KindRank {
 			continue
 		}
 		rank := rankName.FindStringSubmatch(t.defs.String(owner.Name))[2]
-		for _, l := range locations {
-			k, of := t.place(l)
-			if of != comm || owned[l] {
+		for _, l := range partsOf[comm] {
+			k, _ := t.place(l)
+			if owned[l] {
 				continue
 			}
 			if k == KindChannel && l.Group == owner.Group || k == KindNetwork && t.ranks[l.Self] == rank {
