@@ -29,13 +29,14 @@ import (
 // failing is the program of life/failing.c, built once for all tests.
 var failing = sync.OnceValues(func() (string, error) { return lifeProgram("failing") })
 
-// failure is a system call of the collector that fails from some time on.
+// failure is a system call of the collector that fails from some time on, or for a while.
 type failure struct {
 	call  int
 	errno syscall.Errno
 	skip  int  // calls that succeed before
 	flag  int  // of argument 2, only calls with it; 0: all
 	file  bool // only calls on a descriptor of a file
+	times int  // so many calls fail; 0: all further ones
 }
 
 // rule is how life/failing.c takes it.
@@ -44,7 +45,7 @@ func (f failure) rule() string {
 	if f.file {
 		file = 1
 	}
-	return fmt.Sprintf("%d,%d,%d,2,%x,%d;", f.call, int(f.errno), f.skip, f.flag, file)
+	return fmt.Sprintf("%d,%d,%d,2,%x,%d,%d;", f.call, int(f.errno), f.skip, f.flag, file, f.times)
 }
 
 func writing(errno syscall.Errno, skip int) []failure {
