@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"ncclotf2/regular"
 )
@@ -39,6 +40,77 @@ func (m *memoryFile) Truncate(size int64) error {
 
 func (m *memoryFile) Sync() error  { return nil }
 func (m *memoryFile) Close() error { return nil }
+
+// patientFile is a sink whose file is made and opened when it is written to, again after each error: an open file can become
+// useless for good, as on a file system that comes back from somewhere else (ESTALE).
+type patientFile struct {
+	path  string
+	file  *os.File // nil: it is not open
+	tried bool     // to make it
+	made  bool
+}
+
+func (p *patientFile) open() error {
+	if p.file != nil {
+		return nil
+	}
+	// An attempt that failed may have made it all the same.
+	flags := os.O_WRONLY | syscall.O_NOFOLLOW
+	switch {
+	case !p.tried:
+		flags |= os.O_CREATE | os.O_EXCL
+	case !p.made:
+		flags |= os.O_CREATE
+	}
+	p.tried = true
+	var err error
+	if p.file, err = os.OpenFile(p.path, flags, 0o644); err == nil {
+		p.made = true
+	}
+	return err
+}
+
+// done lets go of a file with which something is amiss.
+func (p *patientFile) done(err error) error {
+	if err != nil && p.file != nil {
+		p.file.Close()
+		p.file = nil
+	}
+	return err
+}
+
+func (p *patientFile) WriteAt(b []byte, off int64) (int, error) {
+	if err := p.open(); err != nil {
+		return 0, err
+	}
+	n, err := p.file.WriteAt(b, off)
+	return n, p.done(err)
+}
+
+func (p *patientFile) Truncate(size int64) error {
+	if err := p.open(); err != nil {
+		return err
+	}
+	return p.done(p.file.Truncate(size))
+}
+
+func (p *patientFile) Sync() error {
+	if err := p.open(); err != nil {
+		return err
+	}
+	return p.done(p.file.Sync())
+}
+
+func (p *patientFile) rest() error {
+	if p.file == nil {
+		return nil
+	}
+	err := p.file.Close()
+	p.file = nil
+	return err
+}
+
+func (p *patientFile) Close() error { return p.rest() }
 
 // atomicFile is written under a temporary name and appears under its own when it is complete, so that a reader
 // sees the old file or the new one, and an older file that is linked elsewhere stays as it is.
