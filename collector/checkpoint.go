@@ -31,7 +31,11 @@ func (r *recording) checkpoint() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(r.store.Path(), checkpointFile), append(text, '\n'))
+	if err := replaceFile(filepath.Join(r.store.Path(), checkpointFile), append(text, '\n')); err != nil {
+		return err
+	}
+	r.keepSafe()
+	return nil
 }
 
 // rewind brings the shard of a dead collector back to its last checkpoint and returns its description then; nil if

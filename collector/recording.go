@@ -43,7 +43,7 @@ type recording struct {
 	profile   *profile.Process // profile mode: takes the events instead of files
 	process   *shard.Process
 	store     *shard.Store
-	files     map[uint32]*otf2.EventWriter // open, by location
+	files     map[uint32]*otf2.EventWriter // of locations that are not over
 	locations int                          // made so far
 	over      []uint32                     // locations whose files are to be closed
 	closed    uint64                       // bytes in files that are
@@ -62,7 +62,8 @@ type recording struct {
 	inherited      uint64 // bytes on disk of earlier collectors of this process
 	capped         string // why nothing new is recorded; "" until the cap has been reached
 	refuse         func() // tells the plugin to record nothing new
-	failed         error  // of the disk; nothing is written any more
+	failed         error  // nothing is written any more
+	disk           disk
 	lost           [shm.TypeCount]uint64
 	markers        []shard.Marker
 	activities     map[uint32]uint64 // records of CUPTI's taken, by kind
@@ -257,7 +258,11 @@ func (r *recording) EventWriter(loc shard.Location) (regions.EventWriter, error)
 		r.locations++
 		return r.profile.EventWriter(loc), nil
 	}
-	w, err := r.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: r.process.EventChunkSize})
+	options := &otf2.EventWriterOptions{ChunkSize: r.process.EventChunkSize}
+	if r.disk.patient {
+		options.Patient = func(err error) { _ = r.hold(err) }
+	}
+	w, err := r.store.EventWriter(loc.Number, options)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +286,7 @@ func (r *recording) closeFinished() {
 	for _, n := range r.over {
 		w := r.files[n]
 		if err := w.Close(); err != nil {
-			r.fail(err)
+			r.closing(err)
 		}
 		r.closed += uint64(w.Size())
 		delete(r.files, n)
@@ -296,7 +301,7 @@ func (r *recording) advanceTo(clock shm.ClockTuple) int {
 	horizon := r.line.before(clock.Ticks, r.window)
 	n := r.take(horizon)
 	r.before = clock.Ticks
-	if t := r.line.time(horizon); r.failed == nil && t > r.given {
+	if t := r.line.time(horizon); r.writes() && t > r.given {
 		r.given = t
 		r.fail(r.model.Advance(t))
 	}
@@ -311,7 +316,7 @@ func (r *recording) take(horizon uint64) int {
 	r.announce()
 	return r.merge.drain(r.source.Rings(), horizon, func(ring int, rec *shm.Record, late bool) bool {
 		r.record(ring, rec, late)
-		return true
+		return r.disk.err == nil || r.failed != nil
 	})
 }
 
@@ -354,14 +359,18 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 	t := r.line.time(rec.Ticks)
 	r.given = max(r.given, t)
 	if r.script != nil {
-		r.fail(r.script.record(ring, t, rec))
+		_ = r.hold(r.script.record(ring, t, rec))
 		return
 	}
 	r.fail(r.model.Record(ring, t, rec))
-	// A chunk goes to disk when it is full, whether it is time to flush or not: what it refers to must
-	// be there before.
-	if r.failed == nil && r.definitions() != r.defined {
-		r.fail(r.describe())
+	r.describeNew()
+}
+
+// describeNew writes definitions that are new: a chunk goes to disk when it is full, whether it is time to flush or not, and what it
+// refers to must be there before.
+func (r *recording) describeNew() {
+	if r.writes() && r.definitions() != r.defined {
+		_ = r.hold(r.describe())
 	}
 }
 
@@ -373,7 +382,7 @@ func (r *recording) definitions() int {
 
 // settle writes what is complete without waiting for more.
 func (r *recording) settle() {
-	if r.failed == nil {
+	if r.writes() {
 		r.fail(r.model.Settle(r.given))
 	}
 }
@@ -400,8 +409,7 @@ func (r *recording) announceOne(i int) bool {
 	return true
 }
 
-// fail keeps the first error of the disk and tells of it. From here on what NCCL reports costs no more than
-// being counted.
+// fail ends the recording for good. From here on what NCCL reports costs no more than being counted.
 func (r *recording) fail(err error) {
 	if err != nil && r.failed == nil {
 		r.failed = err
@@ -413,43 +421,45 @@ func (r *recording) fail(err error) {
 	}
 }
 
-// flush brings everything to disk: definitions, then events, then what says so. The error is that of the disk, the same
-// one at each call once there was one.
+// flush brings everything to disk: definitions, then events, then what says so. The error is that of the disk: it is held, and
+// the next flush tries all of it again.
 func (r *recording) flush() error {
 	if r.failed != nil {
 		return r.failed
 	}
+	err := r.data()
+	if err == nil && r.script == nil {
+		r.closeFinished()
+		err = r.checkpoint()
+	}
+	if err == nil {
+		r.disk.err = nil
+	}
+	return r.hold(err)
+}
+
+// data brings all that has been taken to disk.
+func (r *recording) data() error {
 	if r.script != nil {
 		// First what was taken, then what says that it was.
-		r.fail(r.script.flush())
-		if r.failed == nil {
-			r.taken = r.merge.taken.clone()
-			r.fail(r.describe())
+		if err := r.script.flush(); err != nil {
+			return err
 		}
-		return r.failed
+		r.taken = r.merge.taken.clone()
+		return r.describe()
 	}
 	if err := r.describe(); err != nil {
-		r.fail(err)
-		return r.failed
+		return err
 	}
 	if r.profile != nil {
-		if r.fail(r.writeProfile()); r.failed == nil {
-			r.fail(r.checkpoint())
-		}
-		return r.failed
+		return r.writeProfile()
 	}
 	for _, w := range r.files {
 		if err := w.Flush(); err != nil {
-			r.fail(err)
+			return err
 		}
 	}
-	if r.failed == nil {
-		r.closeFinished()
-	}
-	if r.failed == nil {
-		r.fail(r.checkpoint())
-	}
-	return r.failed
+	return nil
 }
 
 // widen takes larger chunks for all files, unless one of them has several already. It is known that Score-P is in the
@@ -570,6 +580,7 @@ func (r *recording) snapshot() {
 		r.script.describe(p)
 	}
 	for name, n := range map[string]uint64{
+		oddDiskErrors:     r.disk.errors,
 		"LOST_MARKS":      h.LostMarks,
 		"FOREIGN_HANDLES": h.Foreign,
 		"UNKNOWN_STRINGS": r.source.Strings().Missing,
@@ -650,19 +661,30 @@ func (r *recording) finish(finished bool) error {
 		r.fail(r.model.Finish())
 	}
 	r.taken = r.merge.taken
-	if r.script != nil {
-		if r.failed == nil {
-			r.fail(r.script.flush())
-		}
-		r.script.close()
-	}
 	if r.failed == nil {
-		if err := r.describe(); err != nil { // before the events that use its definitions
-			r.fail(err)
+		r.fail(r.insist(r.data))
+	}
+	r.close()
+	r.process.Finished = finished && r.failed == nil
+	describe := r.describe
+	if r.failed != nil && r.disk.patient {
+		describe = r.describeLost
+	}
+	if err := r.insist(describe); err != nil {
+		return errors.Join(r.failed, err)
+	}
+	if finished {
+		if err := r.insist(r.store.Finish); err != nil {
+			return errors.Join(r.failed, err)
 		}
 	}
-	if r.failed == nil && r.profile != nil {
-		r.fail(r.writeProfile())
+	return r.failed
+}
+
+// close closes the files. All is in them, or what is not is lost.
+func (r *recording) close() {
+	if r.script != nil {
+		r.script.close()
 	}
 	for _, w := range r.files {
 		end := w.Close
@@ -670,17 +692,7 @@ func (r *recording) finish(finished bool) error {
 			end = w.Abandon
 		}
 		if err := end(); err != nil {
-			r.fail(err)
+			r.closing(err)
 		}
 	}
-	r.process.Finished = finished && r.failed == nil
-	if err := r.describe(); err != nil {
-		return errors.Join(r.failed, err)
-	}
-	if finished {
-		if err := r.store.Finish(); err != nil {
-			return errors.Join(r.failed, err)
-		}
-	}
-	return r.failed
 }

@@ -25,6 +25,8 @@ type EventWriterOptions struct {
 	// file is made, or opened anew, when it is written to. Patient is called with the error when a full chunk could not be
 	// written, which nobody has asked for. Each further chunk takes memory until a Flush succeeds: it is the caller's to stop.
 	Patient func(error)
+	// Open opens the file of a patient writer, as os.OpenFile does, which nil means.
+	Open func(path string, flag int, mode fs.FileMode) (*os.File, error)
 }
 
 // EventWriter writes the event file of one location. It has one method per event record, which take the time of
@@ -84,7 +86,7 @@ func CreateEventWriter(path string, opts *EventWriterOptions) (*EventWriter, err
 		return nil, err
 	}
 	if w.patient != nil {
-		w.sink = &patientFile{path: path}
+		w.sink = &patientFile{path: path, opener: opts.Open}
 		if err := w.start(); errors.Is(err, fs.ErrExist) {
 			return nil, err
 		} else if err != nil {

@@ -5,6 +5,7 @@ package otf2
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -44,10 +45,11 @@ func (m *memoryFile) Close() error { return nil }
 // patientFile is a sink whose file is made and opened when it is written to, again after each error: an open file can become
 // useless for good, as on a file system that comes back from somewhere else (ESTALE).
 type patientFile struct {
-	path  string
-	file  *os.File // nil: it is not open
-	tried bool     // to make it
-	made  bool
+	path   string
+	opener func(path string, flag int, mode fs.FileMode) (*os.File, error) // nil: os.OpenFile
+	file   *os.File                                                        // nil: it is not open
+	tried  bool                                                            // to make it
+	made   bool
 }
 
 func (p *patientFile) open() error {
@@ -63,11 +65,16 @@ func (p *patientFile) open() error {
 		flags |= os.O_CREATE
 	}
 	p.tried = true
-	var err error
-	if p.file, err = os.OpenFile(p.path, flags, 0o644); err == nil {
-		p.made = true
+	opener := p.opener
+	if opener == nil {
+		opener = os.OpenFile
 	}
-	return err
+	file, err := opener(p.path, flags, 0o644)
+	if err != nil {
+		return err
+	}
+	p.file, p.made = file, true
+	return nil
 }
 
 // done lets go of a file with which something is amiss.

@@ -324,8 +324,8 @@ type Location struct {
 	Foreign int    `json:"foreign"`
 	TID     int    `json:"tid"`           // of application threads, else 0
 	GPU     int    `json:"gpu,omitempty"` // of CUDA streams (KindStream): index into Process.GPUs
-	Events  uint64 `json:"events"`
-	Bytes   int64  `json:"bytes"` // of the event file; it was a whole file when this was written
+	Events  uint64 `json:"events"`        // in the event file
+	Bytes   int64  `json:"bytes"`         // of the event file; it was a whole file when this was written
 }
 
 // LocationKind is the role of a location in the timeline model.
