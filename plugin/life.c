@@ -181,7 +181,9 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     __atomic_fetch_add(&ncclotf2_fast.intern_epoch, 1, __ATOMIC_RELAXED);
   const uint32_t index = add_comm(args);
   if (index == NCCLOTF2_NONE) {
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators: this one is not recorded", NCCLOTF2_COMM_MAX);
+    static bool said;
+    if (!said) ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators: this one and later ones are not recorded", NCCLOTF2_COMM_MAX);
+    said = true;
     *args->context =
         (void *)(uintptr_t)(ncclotf2_fast.context_bits | NCCLOTF2_NUMBER_MASK); /* ours, and counted as lost */
     goto done;

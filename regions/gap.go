@@ -74,7 +74,7 @@ func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 	if c == nil || c.final || c.off {
 		return m.err
 	}
-	c.Gaps = append(c.Gaps, shard.Gap{From: from, To: to, FromTime: begin, ToTime: end})
+	c.Gaps = append(c.Gaps, shard.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
 	m.mark(c.loc, begin, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
 	for _, e := range []struct {
 		t    uint64

@@ -248,15 +248,16 @@ type Comm struct {
 	// changed the activation mask. They have their places in Sequences.
 	Untold uint64 `json:"untold,omitempty"`
 
-	// Gaps are the parts of its operations that were not recorded on request, in order.
+	// Gaps are the parts of its operations that were not recorded, in order.
 	Gaps []Gap `json:"gaps,omitempty"`
 }
 
 // Gap is a run of operations that were not recorded because the recording was paused or its window
-// left them out. From and To count the collectives that the application calls on the communicator, or those that
+// left them out, or because they could not be written (Lost). From and To count the collectives that the application calls on the communicator, or those that
 // replayed graphs bring, from 0, which all members count alike: operations From ≤ ordinal < To are missing.
 type Gap struct {
 	Replays  bool   `json:"replays,omitempty"` // of replayed graphs
+	Lost     bool   `json:"lost,omitempty"`    // not on request
 	From     uint64 `json:"from"`
 	To       uint64 `json:"to"` // 0: still open
 	FromTime uint64 `json:"fromTime"`
