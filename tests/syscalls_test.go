@@ -21,6 +21,7 @@ import (
 
 	"ncclotf2/analysis"
 	"ncclotf2/collector"
+	"ncclotf2/otf2"
 	"ncclotf2/replay"
 	"ncclotf2/scorep"
 	"ncclotf2/shard"
@@ -421,4 +422,74 @@ func passingFaults() (cases []systemFault) {
 		}
 	}
 	return cases
+}
+
+// Event files that cannot be written any more, from whichever write on: what was taken is in the archive or counted as lost, to
+// the last event, and no file has fewer events than is said of it.
+func TestEventFilesFailForGood(t *testing.T) {
+	if _, err := failing(); err != nil {
+		t.Fatal(err)
+	}
+	rec := recording(t, "01-allreduce-2p")
+	var reached atomic.Int64
+	const most = 12
+	t.Run("writes", func(t *testing.T) {
+		for skip := range most {
+			errno := []syscall.Errno{unix.ENOSPC, unix.EIO}[skip%2]
+			t.Run(fmt.Sprintf("%d %s", 2*skip, unix.ErrnoName(errno)), func(t *testing.T) {
+				t.Parallel()
+				o := runFailing(t, rec, systemFault{failures: []failure{{call: unix.SYS_PWRITE64, errno: errno, skip: 2 * skip, file: true}}})
+				if o.failed == 0 {
+					return
+				}
+				reached.Add(1)
+				entries, err := shard.List(o.dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found := 0
+				for _, e := range entries {
+					p := e.Process
+					for i := range o.result.Processes {
+						host := &o.result.Processes[i]
+						if p == nil || p.PID != host.PID {
+							continue
+						}
+						found++
+						for typ, n := range host.Report.Delivered.Starts {
+							have := p.Counts.Starts[typ]
+							for _, lost := range p.Counts.Lost {
+								have += lost[typ]
+							}
+							if have != uint64(n) {
+								t.Errorf("process %d: %d events %s recorded or lost, %d were delivered: %+v", host.Rank, have, typ, n, p.Counts)
+							}
+						}
+					}
+					for i := range p.Locations {
+						l := &p.Locations[i]
+						file := filepath.Join(e.Path, fmt.Sprintf("%d.evt", l.Number))
+						s, err := otf2.ScanEventFile(file, p.EventChunkSize)
+						if err != nil || s.Events < l.Events {
+							t.Errorf("%s: %+v, %v; announced: %d", file, s, err, l.Events)
+						}
+					}
+				}
+				if found != len(rec.Processes) {
+					t.Errorf("%d shards of %d processes", found, len(rec.Processes))
+				}
+				u, err := scorep.Unify(o.dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if u.Runs[0].Complete {
+					t.Error("the archive is said to be complete")
+				}
+				checkSound(t, filepath.Join(o.dir, "traces.otf2"), analysis.Note)
+			})
+		}
+	})
+	if n := reached.Load(); n < most/2 {
+		t.Errorf("only %d of %d cases made a call fail", n, most)
+	}
 }
