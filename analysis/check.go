@@ -102,7 +102,7 @@ func (c *eventCheck) counters(ps properties) {
 		}
 	}
 	if missing, ok := ps.number("PROCESSES_MISSING"); ok && !ps.merged() {
-		compare("PROCESSES", processes-missing, "processes with data")
+		compare("PROCESSES", processes-absentGroups(c.defs, missing), "processes with data")
 	}
 	networks := 0
 	for _, comm := range allCommunicators(c.defs) {

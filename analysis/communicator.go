@@ -26,6 +26,18 @@ type communicator struct {
 	parent  otf2.CommRef
 	threads bool // of threads, which have no operations of this kind
 	nccl    bool // of NCCL, in an archive that has communicators of others, too
+	// nth tells, of locations that stand for several ranks of the world without data, which one the member is; nil: there are
+	// no such among the members.
+	nth []int32
+}
+
+// place is the index of a member among the ranks of the world, as worldRanks gives them.
+func (c *communicator) place(of map[otf2.LocationRef]int, rank int) (int, bool) {
+	at, ok := of[c.members[rank]]
+	if ok && c.nth != nil {
+		at += int(c.nth[rank])
+	}
+	return at, ok
 }
 
 // rankOf is the rank of a location, −1 if it is no member.
@@ -72,10 +84,11 @@ func allCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
 			networks[w.Comm] = true
 		}
 	}
-	locations := make(map[otf2.Paradigm][]uint64)
+	locations, absent := make(map[otf2.Paradigm][]uint64), make(map[otf2.Paradigm][]int32)
 	for _, g := range defs.Groups {
 		if g.Type == otf2.GroupTypeCommLocations {
 			locations[g.Paradigm] = g.Members
+			absent[g.Paradigm] = absentOf(defs, g.Members)
 		}
 	}
 	all := make(map[otf2.CommRef]*communicator, len(defs.Comms))
@@ -95,11 +108,17 @@ func allCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*communicator {
 		case otf2.GroupTypeCommGroup:
 			c.global = g.Flags&otf2.GroupFlagGlobalMembers != 0
 			c.ranks = make(map[otf2.LocationRef]int, len(g.Members))
-			world := locations[g.Paradigm]
+			world, nth := locations[g.Paradigm], absent[g.Paradigm]
 			for rank, i := range g.Members {
 				if i >= uint64(len(world)) {
 					c = nil
 					break
+				}
+				if nth != nil && nth[i] > 0 && c.nth == nil {
+					c.nth = make([]int32, len(g.Members))
+				}
+				if c.nth != nil {
+					c.nth[rank] = nth[i]
 				}
 				l := otf2.LocationRef(world[i])
 				c.members = append(c.members, l)

@@ -250,7 +250,7 @@ func (m *matrix) place(n *networkCount, rank int) int {
 	if n.parent == nil || rank < 0 || rank >= len(n.parent.members) {
 		return -1
 	}
-	if i, ok := m.worldOf[n.parent.members[rank]]; ok {
+	if i, ok := n.parent.place(m.worldOf, rank); ok {
 		return i
 	}
 	return -1

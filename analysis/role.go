@@ -128,8 +128,8 @@ func describeCommunicators(defs *otf2.Definitions, comms map[otf2.CommRef]*commu
 			r.Basis = "name"
 		}
 		m := &memberList{row: r, hosts: make(map[string]bool)}
-		for _, l := range comms[r.Comm].members {
-			if place, ok := of[l]; ok {
+		for rank := range comms[r.Comm].members {
+			if place, ok := comms[r.Comm].place(of, rank); ok {
 				m.places = append(m.places, place)
 				m.hosts[world[place].host] = true
 			}

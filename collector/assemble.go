@@ -106,8 +106,8 @@ func lockFolder(path string) (unlock func(), err error) {
 		return nil, err
 	}
 	switch err := awaitLock(int(dir.Fd()), time.Now().Add(10*time.Second)); {
-	case err == nil, errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
-		return func() { dir.Close() }, nil // or the file system has no locks
+	case err == nil, shard.NoLocks(err):
+		return func() { dir.Close() }, nil
 	case errors.Is(err, unix.EWOULDBLOCK):
 		dir.Close()
 		return nil, fmt.Errorf("another process is at work in %s", path)

@@ -134,7 +134,7 @@ func alive(h *shm.Header) bool {
 // spooled gives the settings that a spool file's header tells of.
 func spooled(s *shm.Spool) (*config.Settings, config.Launcher) {
 	h := s.Header()
-	return config.Recorded(map[string]string{
-		"EVENTS": config.EventList(h.RecordMask), "METRICS": "on", "COLLECTOR": "spool", "CLOCK": h.ClockSource.String(),
-	}), config.Launcher{Rank: -1, Size: -1}
+	settings := toldSettings(&h)
+	settings["COLLECTOR"] = "spool"
+	return config.Recorded(settings), config.Launcher{Rank: -1, Size: -1}
 }

@@ -61,6 +61,11 @@ func spoolOf(t testing.TB, clock shm.ClockSource, each int) (file []byte, calls 
 func writeSpool(t testing.TB, content []byte) (file, experiment string) {
 	t.Helper()
 	experiment = t.TempDir()
+	return writeSpoolIn(t, experiment, content), experiment
+}
+
+func writeSpoolIn(t testing.TB, experiment string, content []byte) (file string) {
+	t.Helper()
 	file = filepath.Join(experiment, "shards", "host-1-0001.spool")
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)
@@ -68,7 +73,7 @@ func writeSpool(t testing.TB, content []byte) (file, experiment string) {
 	if err := os.WriteFile(file, content, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	return file, experiment
+	return file
 }
 
 func TestConvert(t *testing.T) {
@@ -169,6 +174,39 @@ func TestDamagedRecords(t *testing.T) {
 		}
 		if n != 2*calls*perCall {
 			t.Errorf("%s: %d starts of %d", kind, n, 2*calls*perCall)
+		}
+	}
+}
+
+// A communicator whose size is damage is shown as one of unknown size; the process's other data is not touched by it.
+func TestDamagedCommunicators(t *testing.T) {
+	for _, size := range []shm.Comm{{NRanks: 1 << 30, Rank: 5}, {NRanks: -7, Rank: 0}, {NRanks: 4, Rank: 4}, {NRanks: 4, Rank: -1}, {Rank: 1 << 30}} {
+		job, err := shmtest.New(shmtest.Options{Clock: shm.ClockHost, Chunks: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer job.Close()
+		job.Header().RecordMask = 0x0f07
+		ticks := uint64(1e9)
+		app := newApplication(job, 0, func() uint64 { ticks += 100; return ticks })
+		app.thread.KeepForSpool()
+		size.ID, size.InitTicks = 0x99, ticks
+		job.Comm(size, nil)
+		app.allReduce(0)
+		var out bytes.Buffer
+		if err := errors.Join(job.Spool(&out, shm.ClockTuple{Ticks: ticks, Raw: ticks, Mono: ticks, Real: ticks}), shmtest.SpoolEnd(&out)); err != nil {
+			t.Fatal(err)
+		}
+		file, dir := writeSpool(t, out.Bytes())
+		if err := Convert(file, dir); err != nil {
+			t.Fatal(err)
+		}
+		p := onlyShard(t, dir).Process
+		if p.Counts.Oddities["BROKEN_COMMS"] != 1 {
+			t.Errorf("%+v: %v", size, p.Counts.Oddities)
+		}
+		if res, err := scorep.Unify(dir, nil); err != nil || len(res.Problems) > 0 || res.Damaged > 0 {
+			t.Errorf("%+v: %v, %+v", size, err, res)
 		}
 	}
 }

@@ -146,6 +146,12 @@ func (r *recording) describeLost() error {
 		p.Counts = now.Counts
 		p.Counts.Starts, p.Counts.Stops, p.Counts.States = safe.Counts.Starts, safe.Counts.Stops, safe.Counts.States
 		p.Counts.Timing, p.Counts.Network, p.Counts.CUPTI = safe.Counts.Timing, safe.Counts.Network, safe.Counts.CUPTI
+		p.Counts.Starts = maps.Clone(p.Counts.Starts)
+		for i := range p.Comms {
+			for key, n := range safe.Unwritten(i) { // in no file then, as they waited for their times
+				moveLost(p.Counts.Starts, key, n)
+			}
+		}
 		r.cutBack(&p)
 	}
 	p.Finished = false
@@ -169,6 +175,19 @@ func (r *recording) describeLost() error {
 		p.Counts.Lost[shm.LossDisk.String()] = disk
 	}
 	return r.store.Write(&p)
+}
+
+// moveLost takes operations out of what is counted as recorded, which makes them losses.
+func moveLost(recorded map[string]uint64, key string, n uint64) {
+	types := []shm.EventType{shm.EventColl, shm.EventCeColl}
+	if shard.FunctionOf(key) != key {
+		types = []shm.EventType{shm.EventP2p}
+	}
+	for _, t := range types {
+		k := min(n, recorded[t.String()])
+		recorded[t.String()] -= k
+		n -= k
+	}
 }
 
 // taking counts the starts that have been taken, by type.

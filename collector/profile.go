@@ -17,7 +17,7 @@ import (
 func (r *recording) writeProfile() error {
 	r.taken = r.merge.taken.clone()
 	a := r.profile.Aggregate()
-	a.Taken = r.taken.last
+	a.Taken = r.taken.String()
 	var text bytes.Buffer
 	if err := a.Write(&text); err != nil {
 		return err
@@ -36,9 +36,8 @@ func resumeProfile(path string) (*shard.Process, error) {
 	if err != nil {
 		return p, nil // without a profile that can be read, what its description says is lost
 	}
-	if t, err := parseTaken(p.Settings[settingTaken]); err != nil || t.last != a.Taken {
-		ahead := taken{last: a.Taken, whole: true}
-		p.Settings[settingTaken] = ahead.String()
+	if a.Taken != "" {
+		p.Settings[settingTaken] = a.Taken
 	}
 	return p, nil
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"time"
 
 	"ncclotf2/config"
 	"ncclotf2/otf2"
@@ -31,7 +32,7 @@ const (
 
 // Keys of shard.Process.Settings that are not settings: what a collector that takes over from a dead
 // one needs to know of it.
-const settingTaken = "TAKEN_TICKS" // what was in the shard, or pending, at its last flush, see taken
+const settingTaken = "TAKEN" // what was in the shard, or pending, at its last flush, see taken
 
 // recording is one process's records on their way from a source into a shard.
 type recording struct {
@@ -73,6 +74,7 @@ type recording struct {
 	sensorLosses   uint64            // values that found no room
 	resume         *shard.Process    // what a dead collector left; nil: there was none
 	died           map[string]uint64 // operations that it had in memory, by function
+	brokenComms    uint64            // communicators whose size or rank cannot be
 	diedCalls      uint64            // calls whose groups were open: their regions are missing
 	end            *shard.End        // of the process; nil: it is still there, or nobody knows
 }
@@ -314,15 +316,15 @@ func (r *recording) takeRest() { r.take(math.MaxUint64) }
 // take gives all records up to the horizon (ticks) to the model.
 func (r *recording) take(horizon uint64) int {
 	r.announce()
-	return r.merge.drain(r.source.Rings(), horizon, func(ring int, rec *shm.Record, late bool) bool {
-		r.record(ring, rec, late)
+	return r.merge.drain(r.source.Rings(), horizon, func(ring int, at uint64, rec *shm.Record, late bool) bool {
+		r.record(ring, at, rec, late)
 		return r.disk.err == nil || r.failed != nil
 	})
 }
 
-func (r *recording) record(ring int, rec *shm.Record, late bool) {
+func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
 	// A dead collector has had these. The rings' owners are still of interest.
-	another := r.skip.has(ring, rec.Ticks)
+	another := r.skip.has(ring, at)
 	if another && rec.Kind != shm.RecordThread {
 		return
 	}
@@ -403,6 +405,10 @@ func (r *recording) announceOne(i int) bool {
 		return false
 	}
 	r.comms[i] = true
+	if c.NRanks < 0 || c.NRanks > shard.MaxRanks || c.Rank >= shard.MaxRanks || c.NRanks > 0 && (c.Rank < 0 || c.Rank >= c.NRanks) {
+		c.NRanks, c.Rank = 0, -1 // as if NCCL had told neither
+		r.brokenComms++
+	}
 	r.model.Comm(i, shard.Comm{
 		ID: c.ID, Name: c.Name, NRanks: c.NRanks, Rank: c.Rank, NNodes: c.NNodes, InitTime: r.line.time(c.InitTicks),
 	}, shard.GPU{Device: c.Device, UUID: c.UUID, PCI: c.PCI})
@@ -551,6 +557,7 @@ func (r *recording) snapshot() {
 	}
 	p.Counts.Scorep = h.ScorepCalls()
 	p.Costs = r.costs(&h)
+	p.Waited = time.Duration(h.Waited)
 	p.Counts.NullHandles = h.NullHandles
 	p.Counts.Network = r.model.Network()
 	p.Counts.Paused = shm.ByName(&h.Paused)
@@ -588,6 +595,8 @@ func (r *recording) snapshot() {
 		"SENSOR_FAILURES": r.sensorFailures,
 		"SENSOR_LOSSES":   r.sensorLosses,
 		"DIED_CALLS":      r.diedCalls,
+		"UNANSWERED":      uint64(h.Unanswered),
+		"BROKEN_COMMS":    r.brokenComms,
 		"MISSING_BYTES":   missingBytes(r.source),
 		"CUPTI_LOST":      h.CuptiLost,
 		"CUPTI_DROPPED":   h.CuptiDropped,

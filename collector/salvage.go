@@ -57,7 +57,8 @@ func Salvage(experiment string) (saved int, err error) {
 			saved++
 		}
 	}
-	return saved, errors.Join(problems...)
+	further, more := salvageUnlisted(experiment, entries, deadline)
+	return saved + further, errors.Join(append(problems, more...)...)
 }
 
 // releaseLimit is how long Salvage waits, in all, for files that are in use.

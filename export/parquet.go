@@ -255,7 +255,7 @@ func (r *rows) member(c *comm, rank int) (world *int32, name, host *string) {
 	if rank < 0 || rank >= len(c.Members) {
 		return nil, nil, nil
 	}
-	i := r.worldRank(c.Members[rank])
+	i := c.World[rank]
 	if i < 0 {
 		return nil, nil, nil
 	}

@@ -21,6 +21,7 @@ type rows struct {
 	comms     map[otf2.CommRef]*comm
 	world     []analysis.WorldRank
 	worldOf   map[otf2.LocationRef]int
+	size      int                       // processes, those without data included
 	group     map[otf2.RegionRef]string // name of the region group
 	clock     clock
 }
@@ -138,6 +139,10 @@ func (r *rows) addProcesses() {
 			row.commID, row.hasID = uint64(p.Value), true
 		}
 	}
+	r.size = len(r.processes)
+	for _, ranks := range analysis.AbsentRanks(r.defs) {
+		r.size += max(len(ranks), 1) - 1
+	}
 	slices.SortFunc(r.processes, func(a, b *process) int { return cmp.Compare(a.number, b.number) })
 	for i, p := range r.processes {
 		p.number = i
@@ -164,7 +169,7 @@ func (r *rows) regionName(ref otf2.RegionRef) string {
 func (r *rows) worldOfProcess(p *process) (rank, size int, ok bool) {
 	number, named := strings.CutPrefix(p.name, "Rank ")
 	rank, err := strconv.Atoi(number)
-	return rank, len(r.processes), named && err == nil && rank >= 0 && rank < len(r.processes)
+	return rank, r.size, named && err == nil && rank >= 0 && rank < r.size
 }
 
 // deviceNumber is the number of a device in its process, which stands behind its class: "CUDA Device 3".

@@ -48,7 +48,7 @@ $(PLUGIN_OUT)/%.o: plugin/%.c $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
 	$(CC) $(PLUGIN_CFLAGS) -c -o $@ $<
 
-$(PLUGIN_OUT)/tests/%.o: plugin/tests/%.c plugin/tests/test.h plugin/tests/host.h tests/fakecupti/fakecupti.h \
+$(PLUGIN_OUT)/tests/%.o: plugin/tests/%.c plugin/tests/test.h plugin/tests/host.h plugin/tests/sandbox.h tests/fakecupti/fakecupti.h \
 		tests/fakescorep/fakescorep.h $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
 	$(CC) $(PLUGIN_CFLAGS) -Wno-format-truncation -c -o $@ $<

@@ -21,8 +21,8 @@ type Aggregate struct {
 	Version int    `json:"version"`
 	Nodes   []Node `json:"nodes"` // parents before their children
 	Rows    []Row  `json:"rows"`  // by location
-	// Taken is up to which of its process's records a collector has summed up, in ticks of their clock.
-	Taken uint64 `json:"taken,omitempty"`
+	// Taken is up to which of its process's records a collector has summed up, in the collector's own words.
+	Taken string `json:"takenRecords,omitempty"`
 	// Folded counts what got no node of its own because there were too many.
 	Folded uint64 `json:"folded,omitempty"`
 }

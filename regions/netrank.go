@@ -62,7 +62,7 @@ const (
 	maxProxyOps = 16384
 	maxForeign  = 1024
 
-	maxRank = 1 << 22 // greater ones are garbage: no communicator is that large
+	maxRank = shard.MaxRanks // ranks from here on are garbage
 )
 
 // netPhase is what the oldest step of a direction waits for.

@@ -182,11 +182,8 @@ func shardState(dir, host string, now time.Time) (State, error) {
 	return unfinishedElsewhere, nil // free, or the file system knows no locks
 }
 
-// Bounds of what a description may say. They keep a damaged one from asking for any amount of memory.
-const (
-	maxRanks    = 1 << 22
-	maxLocation = 1 << 31
-)
+// maxLocation bounds the number of a location, as shard.MaxRanks does ranks.
+const maxLocation = 1 << 31
 
 // checkProcess refuses descriptions whose indices point nowhere: everything below relies on them.
 func checkProcess(p *shard.Process) error {
@@ -212,7 +209,7 @@ func checkProcess(p *shard.Process) error {
 		}
 	}
 	for i, f := range p.Foreign {
-		if f.Index < 0 || f.Rank >= maxRanks {
+		if f.Index < 0 || f.Rank >= shard.MaxRanks {
 			return fmt.Errorf("communicator rank %d of other processes: index %d, rank %d", i, f.Index, f.Rank)
 		}
 	}
@@ -220,8 +217,8 @@ func checkProcess(p *shard.Process) error {
 		if w.Comm < -1 || w.Comm >= len(p.Comms) || w.Foreign < -1 || w.Foreign >= len(p.Foreign) || (w.Comm < 0) == (w.Foreign < 0) {
 			return fmt.Errorf("window %d is of communicator %d of %d and of %d of %d of other processes", i, w.Comm, len(p.Comms), w.Foreign, len(p.Foreign))
 		}
-		if w.Ranks < 0 || w.Ranks > maxRanks {
-			return fmt.Errorf("window %d has %d ranks", i, w.Ranks)
+		if w.Ranks < 0 || w.Ranks > shard.MaxRanks {
+			return fmt.Errorf("window %d has %d ranks, of at most %d", i, w.Ranks, shard.MaxRanks)
 		}
 	}
 	for i, c := range p.Comms {
@@ -232,13 +229,13 @@ func checkProcess(p *shard.Process) error {
 			return fmt.Errorf("communicator %d refers to location %d, which is not there", i, c.Location)
 		}
 		if unsized(&c) {
-			if c.Rank >= maxRanks {
-				return fmt.Errorf("communicator %d: rank %d", i, c.Rank)
+			if c.Rank >= shard.MaxRanks {
+				return fmt.Errorf("communicator %d: rank %d, of at most %d ranks", i, c.Rank, shard.MaxRanks)
 			}
 			continue
 		}
-		if c.NRanks < 1 || c.NRanks > maxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
-			return fmt.Errorf("communicator %d: rank %d of %d", i, c.Rank, c.NRanks)
+		if c.NRanks < 1 || c.NRanks > shard.MaxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
+			return fmt.Errorf("communicator %d: rank %d of %d (of at most %d)", i, c.Rank, c.NRanks, shard.MaxRanks)
 		}
 	}
 	return nil

@@ -370,7 +370,10 @@ func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, er
 	}
 	defer os.RemoveAll(staging)
 
-	a := newArchive(r, opts, g)
+	a, err := newArchive(r, opts, g)
+	if err != nil {
+		return nil, err
+	}
 	a.chunk = g.archive.Anchor.EventChunkSize
 	theirs, err := g.linkFiles(a, staging)
 	if err != nil {

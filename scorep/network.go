@@ -51,8 +51,9 @@ type owner struct {
 }
 
 // planNetworks finds the networks that the processes' windows and locations belong to, in the order of
-// their communicators; those of unknown ones come last.
-func (a *archive) planNetworks() {
+// their communicators; those of unknown ones come last. The error tells of more ranks without data than can be shown.
+func (a *archive) planNetworks() error {
+	free := absentees(maxAbsent)
 	a.windows = make(map[*part][]*network)
 	home := make(map[owner]*instance)
 	order := make(map[*instance]int)
@@ -93,8 +94,11 @@ func (a *archive) planNetworks() {
 				networkOf(o).add(e, p.process.Locations[i].Kind)
 			}
 		}
-		for _, w := range p.process.Wins {
+		for i, w := range p.process.Wins {
 			n := networkOf(owner{p, w.Comm, w.Foreign})
+			if err := free.take(w.Ranks-n.ranks, p, "window", i); err != nil {
+				return err
+			}
 			n.ranks = max(n.ranks, w.Ranks)
 			a.windows[p] = append(a.windows[p], n)
 		}
@@ -113,12 +117,13 @@ func (a *archive) planNetworks() {
 			return cmp.Or(cmp.Compare(x.pxn, y.pxn), cmp.Compare(x.rank, y.rank), cmp.Compare(x.part.index, y.part.index))
 		})
 		for rank := range n.ranks {
-			if !n.stands(rank) && a.unknown == nil {
-				a.unknown = &place{index: a.nextGroup(), name: "Unknown ranks (no data)", rank: -1, idle: 1}
-				a.world.places = append(a.world.places, a.unknown)
+			if !n.stands(rank) && a.world.unknown == nil {
+				index := a.nextGroup()
+				a.world.addUnknown(1).index = index
 			}
 		}
 	}
+	return nil
 }
 
 // endpointOf tells whose transfers a location shows, if it shows any.
@@ -165,24 +170,21 @@ func (n *network) stands(rank int) bool {
 }
 
 // networkMembers lists the locations of a network's communicator.
-func (a *archive) networkMembers(n *network) []otf2.LocationRef {
-	all := make([]otf2.LocationRef, 0, n.ranks+len(n.send))
+func (a *archive) networkMembers(n *network) []seat {
+	all := make([]seat, 0, n.ranks+len(n.send))
 	for rank := range n.ranks {
 		e := n.recv[rank]
 		switch {
 		case e != nil:
-			all = append(all, e.location())
+			all = append(all, seat{e.location(), 0})
 		case !n.stands(rank):
-			all = append(all, a.unknown.location(0))
-		case n.of.members[rank] != nil:
-			all = append(all, n.of.members[rank].location)
+			all = append(all, seat{a.world.unknown.location(), 0})
 		default:
-			s := a.kept[n.of][rank]
-			all = append(all, s.place.location(s.n))
+			all = append(all, a.seatOf(n.of, rank))
 		}
 	}
 	for _, e := range n.send {
-		all = append(all, e.location())
+		all = append(all, seat{e.location(), 0})
 	}
 	return all
 }

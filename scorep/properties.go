@@ -164,9 +164,7 @@ func (a *archive) continuedProcesses() (n uint64) {
 func (a *archive) missingProcesses() int {
 	n := 0
 	for _, pl := range a.world.places {
-		if pl.part == nil {
-			n++
-		}
+		n += pl.missing
 	}
 	return n
 }

@@ -184,7 +184,11 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*run, left unused, unlock 
 		unlock()
 		return nil, left, nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
 	}
-	return separateRuns(parts), unused{append(left.problems, more.problems...), left.damaged + more.damaged}, unlock, nil
+	if runs, err = separateRuns(parts); err != nil {
+		unlock()
+		return nil, left, nil, err
+	}
+	return runs, unused{append(left.problems, more.problems...), left.damaged + more.damaged}, unlock, nil
 }
 
 // writeArchive writes one run's archive beside the present one in dir, then puts it in its place.
@@ -201,7 +205,10 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	}
 	defer os.RemoveAll(staging)
 
-	a := newArchive(r, opts, nil)
+	a, err := newArchive(r, opts, nil)
+	if err != nil {
+		return nil, err
+	}
 	a.chunk = eventChunkSize(r)
 	files, err := a.placeEvents(events)
 	if err != nil {

@@ -5,6 +5,7 @@ package shard
 import (
 	"maps"
 	"strings"
+	"time"
 
 	"ncclotf2/otf2"
 )
@@ -72,9 +73,11 @@ type Process struct {
 	// Import tells where the data came from if no plugin of ours recorded it; nil: one did.
 	Import *Import `json:"import,omitempty"`
 
-	Counts  Counts    `json:"counts"`
-	Costs   []Cost    `json:"costs,omitempty"`
-	Pending []Pending `json:"pending"` // operations begun and not ended at the last flush
+	Counts Counts `json:"counts"`
+	Costs  []Cost `json:"costs,omitempty"`
+	// Waited is how long the process's threads have waited, in all, until what they had recorded was on disk.
+	Waited  time.Duration `json:"waitedNs,omitempty"`
+	Pending []Pending     `json:"pending"` // operations begun and not ended at the last flush
 
 	Resume Resume `json:"resume"` // what a collector that takes over needs
 
@@ -220,6 +223,10 @@ type GPU struct {
 
 	Facts *GPUFacts `json:"facts,omitempty"` // nil where the driver was not asked or did not answer
 }
+
+// MaxRanks bounds the number of ranks of a communicator, of windows and of jobs. It is several times what any machine has,
+// and little enough to make a list of: what says more is damaged.
+const MaxRanks = 1 << 18
 
 // Comm is one communicator rank: what one ncclCommInit… of this process made. Its index in
 // Process.Comms is its local communicator id.
@@ -401,7 +408,7 @@ const LostWithCollector = "collector died"
 // PluginOddities are the keys of Counts.Oddities that the plugin counts from the beginning of the process, whoever collects.
 var PluginOddities = []string{
 	"LOST_MARKS", "FOREIGN_HANDLES", "UNKNOWN_STRINGS", BrokenRings, "MISSING_BYTES", "CUPTI_LOST", "CUPTI_DROPPED", "CUPTI_UNKNOWN",
-	"CUPTI_BUFFERS_OUT", "CUPTI_BUFFERS_STRANGE", "CUPTI_BUFFERS_OVERWRITTEN",
+	"CUPTI_BUFFERS_OUT", "CUPTI_BUFFERS_STRANGE", "CUPTI_BUFFERS_OVERWRITTEN", "UNANSWERED",
 }
 
 // FunctionOf is the function of a key of Comm.Sequences: "Send" of "Send>3".

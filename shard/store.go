@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -61,7 +62,7 @@ func Create(experiment, uuid string) (*Store, error) {
 	if err == nil {
 		s.lock = lock
 		err = takeLock(int(lock.Fd()))
-		if unsupported(err) {
+		if NoLocks(err) {
 			// Some network file systems have no locks. Readers then go by the age of the files.
 			err = nil
 		}
@@ -166,8 +167,9 @@ func takeLock(fd int) error {
 	}
 }
 
-func unsupported(err error) bool {
-	return errors.Is(err, syscall.ENOLCK) || errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EOPNOTSUPP)
+// NoLocks says that an error of flock means that files cannot be locked there: file systems without, and sandboxes that forbid it.
+func NoLocks(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM, syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // Path is the shard's folder.
@@ -380,7 +382,7 @@ func stateOf(path string) State {
 func Locked(f *os.File) bool {
 	// A shared lock tells whether another has its own, and does not keep others from asking.
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	return errors.Is(err, syscall.EWOULDBLOCK) || unsupported(err)
+	return errors.Is(err, syscall.EWOULDBLOCK) || NoLocks(err)
 }
 
 // Read reads the shard.json of a shard's folder. It refuses other versions of the schema.

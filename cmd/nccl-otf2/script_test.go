@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 // built names the parts in C that sessions need; `make build` makes them.
-var built = []string{doctor.PluginName, "fakenccl"}
+var built = []string{doctor.PluginName, substrateLibrary, "fakenccl"}
 
 const buildFolder = "../../build"
 

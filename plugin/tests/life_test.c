@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "../clock.h"
+#include "../consumer.h"
 #include "../handle.h"
 #include "host.h"
 #include "test.h"
@@ -460,14 +461,21 @@ static void forked_child(void) {
 static void bare_fork(void) {
   host_use_stub("ready", 0xf47);
   void *context = host_init(1, 2, 0);
+  void *handle = host_start(context, host_descr(NCCLOTF2_COLL));
+  const struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(ncclotf2_session.base, 0);
+  const uint32_t committed = chunk->committed;
+  pthread_mutex_lock(&ncclotf2_life); /* as if another thread had it when the child was made: there it is taken for ever */
   pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
   if (pid == 0) {
-    ncclProfiler_v6.finalize(context);
+    alarm(60);
+    in_child(context, handle);
     exit(0);
   }
+  pthread_mutex_unlock(&ncclotf2_life);
   int status = -1;
   waitpid(pid, &status, 0);
   EQUAL(status, 0, "the child's end");
+  EQUAL(chunk->committed, committed, "committed");
   EQUAL(host_header()->live_comms, 1, "live communicators");
   EQUAL(host_header()->ended, 0, "ended");
 }

@@ -8,11 +8,13 @@
  *               late     does nothing for STUB_DELAY ms, then gets ready
  *               leave    gets ready, then ends
  *               die      gets ready, then ends by itself at the first request, unanswered
+ *               busy     gets ready, answers nothing, and always wants a processor
  *   STUB_MASK   event and record mask
  *   STUB_CUPTI  header.cupti_kinds
  *   STUB_OUT    file to which a report line is appended
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -101,6 +103,8 @@ int main(int argc, char **argv) {
   post(header, "stub: ready");
   say(header, NCCLOTF2_COLLECTOR_READY);
   if (strcmp(behaviour, "leave") == 0) return 5;
+  while (strcmp(behaviour, "busy") == 0)
+    if (kill((pid_t)header->pid, 0) != 0) return 0;
   for (uint32_t answered = 0;;) {
     uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
     bool ended = __atomic_load_n(&header->ended, __ATOMIC_ACQUIRE);
@@ -111,7 +115,7 @@ int main(int argc, char **argv) {
       answered = request;
       if (ended) return 0;
     }
-    if (kill((pid_t)header->pid, 0) != 0) return 0;
+    if (kill((pid_t)header->pid, 0) != 0 && errno == ESRCH) return 0;
     ncclotf2_futex_wait(&header->request, request, 50);
   }
 }
