@@ -141,7 +141,11 @@ func (n *networkPhases) result() (all []NetworkWait, unknown uint64) {
 	for _, c := range allCommunicators(n.defs) {
 		if c.network {
 			for l := range c.ranks {
-				home[l] = c
+				if _, several := home[l]; several { // one after the other: which of them a phase was of is not told
+					home[l] = nil
+				} else {
+					home[l] = c
+				}
 			}
 		}
 	}

@@ -210,8 +210,8 @@ func (r *recording) cutBack(p *shard.Process) {
 		}
 	}
 	for number := range r.files {
-		if !known[number] {
-			_ = os.Remove(r.store.EventFile(number))
+		if n := uint32(number); !known[n] {
+			_ = os.Remove(r.store.EventFile(n))
 		}
 	}
 }

@@ -385,7 +385,6 @@ func (c *live) takeGPUs() {
 		}
 		c.sampled++
 		c.fail(c.model.Sample(s.gpu, &gpuQuantities[s.quantity], s.time, s.value))
-		c.describeNew()
 	}
 }
 

@@ -44,10 +44,8 @@ type recording struct {
 	profile   *profile.Process // profile mode: takes the events instead of files
 	process   *shard.Process
 	store     *shard.Store
-	files     map[uint32]*otf2.EventWriter // of locations that are not over
-	locations int                          // made so far
-	over      []uint32                     // locations whose files are to be closed
-	closed    uint64                       // bytes in files that are
+	files     []*otf2.EventWriter // by location
+	locations int                 // made so far
 
 	announced int // communicator entries below are known to the model
 	comms     map[int]bool
@@ -58,6 +56,8 @@ type recording struct {
 	records   uint64
 	taken     taken // what is on disk, or pending, once the flush at hand is over
 	defined   int   // definitions in shard.json
+
+	descriptions uint64 // how often shard.json has been written
 
 	cap            uint64 // bytes on disk, see checkCap; 0: no limit
 	inherited      uint64 // bytes on disk of earlier collectors of this process
@@ -92,7 +92,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	h := source.Header()
 	r := &recording{
 		source: source, line: newTimeline(&h), window: firstWindow,
-		files: make(map[uint32]*otf2.EventWriter), comms: make(map[int]bool),
+		comms:      make(map[int]bool),
 		activities: make(map[uint32]uint64),
 		cap:        settings.Disk, refuse: func() {},
 	}
@@ -131,6 +131,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	if r.store, err = shard.Create(experiment, r.process.UUID); err != nil {
 		return nil, err
 	}
+	r.store.BeforeEvents(r.define)
 	if settings.Record {
 		r.script, err = r.transcribe(experiment, &h)
 	}
@@ -268,32 +269,16 @@ func (r *recording) EventWriter(loc shard.Location) (regions.EventWriter, error)
 	if err != nil {
 		return nil, err
 	}
-	r.files[loc.Number] = w
+	r.files = append(r.files, w) // numbers are 0, 1, 2, …
 	r.locations++
 	return w, nil
 }
 
-// Finished implements regions.Sink. Jobs make and destroy communicators for weeks: their files must not stay open.
+// Finished implements regions.Sink.
 func (r *recording) Finished(number uint32) {
 	if r.profile != nil {
 		r.profile.Retire(otf2.LocationRef(number))
 	}
-	if r.files[number] != nil {
-		r.over = append(r.over, number)
-	}
-}
-
-// closeFinished closes the files of locations that are over; everything they refer to is on disk.
-func (r *recording) closeFinished() {
-	for _, n := range r.over {
-		w := r.files[n]
-		if err := w.Close(); err != nil {
-			r.closing(err)
-		}
-		r.closed += uint64(w.Size())
-		delete(r.files, n)
-	}
-	r.over = r.over[:0]
 }
 
 // advanceTo takes the records of a round, less the window, and advances the model to that time. The round's
@@ -365,15 +350,26 @@ func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
 		return
 	}
 	r.fail(r.model.Record(ring, t, rec))
-	r.describeNew()
 }
 
-// describeNew writes definitions that are new: a chunk goes to disk when it is full, whether it is time to flush or not, and what it
-// refers to must be there before.
-func (r *recording) describeNew() {
-	if r.writes() && r.definitions() != r.defined {
-		_ = r.hold(r.describe())
+// define brings definitions to disk that are not there yet. A chunk of events goes there when it is full, whether it is time to
+// flush or not: what it refers to must be there before. All else stays as it was told last.
+func (r *recording) define() error {
+	if r.definitions() == r.defined {
+		return nil
 	}
+	return r.write()
+}
+
+// write replaces shard.json.
+func (r *recording) write() error {
+	r.descriptions++
+	defined := r.definitions()
+	err := r.store.Write(r.process)
+	if err == nil {
+		r.defined = defined
+	}
+	return err
 }
 
 // definitions is how many there are that events refer to.
@@ -435,7 +431,6 @@ func (r *recording) flush() error {
 	}
 	err := r.data()
 	if err == nil && r.script == nil {
-		r.closeFinished()
 		err = r.checkpoint()
 	}
 	if err == nil {
@@ -461,8 +456,12 @@ func (r *recording) data() error {
 		return r.writeProfile()
 	}
 	for _, w := range r.files {
+		size := w.Size()
 		if err := w.Flush(); err != nil {
 			return err
+		}
+		if w.Size() == size { // nothing has come since the last flush
+			w.Park()
 		}
 	}
 	return nil
@@ -475,7 +474,7 @@ func (r *recording) data() error {
 func (r *recording) widen() {
 	h := r.source.Header()
 	inside := h.ScorepState != shm.ScorepOff || h.ScorepMeasured != 0
-	if !inside || r.process.EventChunkSize == scorepChunkSize || r.closed > chunkSize {
+	if !inside || r.process.EventChunkSize == scorepChunkSize {
 		return
 	}
 	for _, w := range r.files {
@@ -493,8 +492,7 @@ func (r *recording) widen() {
 func (r *recording) describe() error {
 	r.widen()
 	r.snapshot()
-	r.defined = r.definitions()
-	return r.store.Write(r.process)
+	return r.write()
 }
 
 // lostCollectives tells whether the plugin, or a collector before this one, has lost any so far.

@@ -101,7 +101,7 @@ func (e *exchange) exchange(i uint64) {
 }
 
 // collect begins a collector.
-func collect(t *testing.T, job *shmtest.Job, dir string) *recording {
+func collect(t testing.TB, job *shmtest.Job, dir string) *recording {
 	t.Helper()
 	settings := config.Recorded(map[string]string{"EVENTS": "all"})
 	memory, err := shm.Map(job.FD())

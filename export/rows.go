@@ -4,6 +4,7 @@ package export
 
 import (
 	"cmp"
+	"fmt"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ type rows struct {
 	defs      *otf2.Definitions
 	processes []*process // in world order
 	of        map[otf2.LocationRef]*row
+	members   map[memberKey]*row // rows of several communicators, as those of one
 	comms     map[otf2.CommRef]*comm
 	world     []analysis.WorldRank
 	worldOf   map[otf2.LocationRef]int
@@ -43,6 +45,7 @@ type row struct {
 	tid      uint64 // 0: not known
 	comm     *comm  // of a communicator rank's own row, else nil
 	rank     int    // in comm
+	several  bool   // it is the row of further communicators, too; see on
 	commID   uint64
 	hasID    bool // commID is known
 	events   uint64
@@ -57,7 +60,7 @@ type comm struct {
 
 func newRows(defs *otf2.Definitions) *rows {
 	r := &rows{
-		defs: defs, of: make(map[otf2.LocationRef]*row), comms: make(map[otf2.CommRef]*comm), group: make(map[otf2.RegionRef]string),
+		defs: defs, of: make(map[otf2.LocationRef]*row), members: make(map[memberKey]*row), comms: make(map[otf2.CommRef]*comm), group: make(map[otf2.RegionRef]string),
 		clock: clock(defs.Clock),
 	}
 	r.world, r.worldOf = analysis.WorldRanks(defs)
@@ -81,6 +84,8 @@ func newRows(defs *otf2.Definitions) *rows {
 			hosts[row.process.host] = true
 			if row.comm == nil {
 				row.comm, row.rank = one, rank
+			} else {
+				row.several = true
 			}
 		}
 		one.hosts = len(hosts)
@@ -92,6 +97,38 @@ func newRows(defs *otf2.Definitions) *rows {
 		}
 	}
 	return r
+}
+
+// on is a row as that of one communicator's rank: communicators whose lives do not overlap can share one.
+func (r *rows) on(l otf2.LocationRef, ref otf2.CommRef) *row {
+	row, c := r.of[l], r.comms[ref]
+	if row == nil || !row.several || c == nil {
+		return row
+	}
+	key := memberKey{l, ref}
+	if one := r.members[key]; one != nil {
+		return one
+	}
+	rank := slices.Index(c.Members, l)
+	if rank < 0 {
+		return row
+	}
+	one := *row
+	one.comm, one.rank = c, rank
+	one.commID, one.hasID = idInName(c.Name)
+	r.members[key] = &one
+	return &one
+}
+
+type memberKey struct {
+	location otf2.LocationRef
+	comm     otf2.CommRef
+}
+
+// idInName is NCCL's commId of a communicator that is named after it.
+func idInName(name string) (id uint64, ok bool) {
+	_, err := fmt.Sscanf(name, "ncclComm 0x%x", &id)
+	return id, err == nil
 }
 
 func (r *rows) addProcesses() {

@@ -5,9 +5,7 @@ package otf2
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 )
 
@@ -21,12 +19,10 @@ type EventWriterOptions struct {
 	CheckNesting bool
 
 	// Patient is for files that must survive a disk at fault. If it is not nil an error of the file is not final: what could
-	// not be written stays in memory, events are taken as before, and every Flush tries again from where the file ends. The
-	// file is made, or opened anew, when it is written to. Patient is called with the error when a full chunk could not be
+	// not be written stays in memory, events are taken as before, and every Flush tries again from where the file ends.
+	// Patient is called with the error when a full chunk could not be
 	// written, which nobody has asked for. Each further chunk takes memory until a Flush succeeds: it is the caller's to stop.
 	Patient func(error)
-	// Open opens the file of a patient writer, as os.OpenFile does, which nil means.
-	Open func(path string, flag int, mode fs.FileMode) (*os.File, error)
 }
 
 // EventWriter writes the event file of one location. It has one method per event record, which take the time of
@@ -53,7 +49,8 @@ type EventWriter struct {
 	events  uint64          // records written
 	chunk   int             // chunk size
 
-	sink    sink
+	sink    File
+	parked  bool   // buf is the chunk's header alone, see Park
 	base    int64  // offset of the current chunk in the file
 	flushed int    // the file has buf[:flushed] and an end mark behind it, once kept is in it
 	counted uint64 // events in the file: the number in the header of its last chunk
@@ -76,7 +73,7 @@ type keptChunk struct {
 const lastEventAt = 10
 
 // Size of a new writer's buffer; it grows up to the chunk size, so that a quiet location costs little.
-const firstBuffer = 4 << 10
+const firstBuffer = 1 << 10
 
 // CreateEventWriter creates the file at path, which must not exist, with a chunk header and an end mark: it can
 // be read at once. opts may be nil.
@@ -85,15 +82,6 @@ func CreateEventWriter(path string, opts *EventWriterOptions) (*EventWriter, err
 	if err != nil {
 		return nil, err
 	}
-	if w.patient != nil {
-		w.sink = &patientFile{path: path, opener: opts.Open}
-		if err := w.start(); errors.Is(err, fs.ErrExist) {
-			return nil, err
-		} else if err != nil {
-			w.patient(fmt.Errorf("otf2: writing events: %w", err))
-		}
-		return w, nil
-	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -101,6 +89,19 @@ func CreateEventWriter(path string, opts *EventWriterOptions) (*EventWriter, err
 	if err := w.open(f); err != nil {
 		f.Close()
 		os.Remove(path)
+		return nil, err
+	}
+	return w, nil
+}
+
+// NewEventWriter begins an event file, which must be there and empty. The writer takes it over, but when there is an error.
+// opts may be nil.
+func NewEventWriter(f File, opts *EventWriterOptions) (*EventWriter, error) {
+	w, err := newEventWriter(opts)
+	if err == nil {
+		err = w.open(f)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -138,9 +139,14 @@ func newEventWriter(opts *EventWriterOptions) (*EventWriter, error) {
 }
 
 // open writes the empty file.
-func (w *EventWriter) open(s sink) error {
+func (w *EventWriter) open(s File) error {
 	w.sink = s
-	return w.start()
+	err := w.start()
+	if err != nil && w.patient != nil {
+		w.patient(fmt.Errorf("otf2: writing events: %w", err))
+		return nil
+	}
+	return err
 }
 
 func (w *EventWriter) start() error {
@@ -218,6 +224,7 @@ func (w *EventWriter) stamp(p int, t Timestamp) int {
 
 // room is begin's slow path. libotf2's rule is kept: a record that may need as much as is free opens a new chunk.
 func (w *EventWriter) room(t Timestamp, size int) error {
+	w.unpark()
 	need := w.pos + size + stampSize
 	for need >= w.high && w.high < w.chunk-1 {
 		w.resize(2 * (w.high + 1))
@@ -429,15 +436,6 @@ func (w *EventWriter) flush() error {
 		return err
 	}
 	w.flushed = w.pos
-	return nil
-}
-
-// Rest closes the file's descriptor until there is something to be written again. Of writers that are not patient, which hold
-// their file, it does nothing. The error tells that what the system had taken of the file may not have come to its disk.
-func (w *EventWriter) Rest() error {
-	if f, ok := w.sink.(*patientFile); ok {
-		return f.rest()
-	}
 	return nil
 }
 

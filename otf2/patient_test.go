@@ -5,8 +5,6 @@ package otf2
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -112,35 +110,5 @@ func TestPatientWriterLosesNothing(t *testing.T) {
 				t.Fatalf("operations %d+%d fail: the file is another one", from, times)
 			}
 		}
-	}
-}
-
-// A patient writer makes its file when that is possible, and opens it again after an error.
-func TestPatientWriterMakesItsFileLater(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "later")
-	path := filepath.Join(dir, "0.evt")
-	told := 0
-	w, err := CreateEventWriter(path, &EventWriterOptions{Patient: func(err error) {
-		if !errors.Is(err, fs.ErrNotExist) {
-			t.Error(err)
-		}
-		told++
-	}})
-	check(t, err)
-	check(t, w.Enter(1, nil, 0))
-	if err := w.Flush(); told != 1 || !errors.Is(err, fs.ErrNotExist) || w.Size() != 0 || w.Flushed() != 0 {
-		t.Errorf("told %d times, %v, %d bytes, %d events", told, err, w.Size(), w.Flushed())
-	}
-	check(t, os.Mkdir(dir, 0o700))
-	check(t, w.Flush())
-	check(t, w.Rest())
-	check(t, w.Leave(2, nil, 0))
-	check(t, w.Close())
-	if s, err := ScanEventFile(path, DefaultEventChunkSize); err != nil || s.Events != 2 || !s.Complete {
-		t.Errorf("%+v, %v", s, err)
-	}
-	// What is there already belongs to somebody.
-	if _, err := CreateEventWriter(path, &EventWriterOptions{Patient: func(error) { told++ }}); !errors.Is(err, fs.ErrExist) || told != 1 {
-		t.Errorf("%v, told %d times", err, told)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
@@ -131,7 +132,7 @@ func (a *archive) locate() {
 			if a.leftOut[p][l.Number] {
 				continue
 			}
-			do, name := keepRow, l.Name
+			do, name := keepRow, rowName(l)
 			if a.into != nil {
 				do, name = a.into.row(p, l)
 			}
@@ -209,6 +210,26 @@ func (a *archive) add(p *part, number uint32, name string, typ otf2.LocationType
 	a.locations = append(a.locations, l)
 	a.ids[p][number] = l
 	return l
+}
+
+// rowName is the name of a row: who has it, or, where several communicator ranks had it, that it is theirs. Threads are
+// numbered, whoever they are.
+func rowName(l *shard.Location) string {
+	if !l.Shared() || l.Kind == shard.KindThread {
+		return l.Name
+	}
+	shared := fmt.Sprintf("shared %d", l.Number)
+	switch l.Kind {
+	case shard.KindEnqueue:
+		return "NCCL enqueue " + shared
+	case shard.KindNetSend:
+		return shared + " net send"
+	case shard.KindNetRecv:
+		return shared + " net recv"
+	case shard.KindChannel:
+		return shared + l.Name[max(0, strings.LastIndex(l.Name, " ch ")):]
+	}
+	return shared
 }
 
 // firstLocation is the process's location of the lowest number: its first application thread.
@@ -319,7 +340,8 @@ func (a *archive) defineLocations(t *systemTree) {
 }
 
 // Properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
-// their own pid namespace), of a communicator rank's row NCCL's commId.
+// their own pid namespace), of a communicator rank's row NCCL's commId. A row that several have had in turn tells how many
+// instead.
 // NoDataProperty tells of a location group that it stands for processes without data, and of which ranks of the world:
 // "4-15,20", or UnknownRanks. Their communicator ranks have one location, which is in the list of all locations (COMM_LOCATIONS)
 // once for each: for each rank of the world, ascending, as many times.
@@ -330,11 +352,14 @@ const (
 	pidProperty    = prefix + "PID"
 	tidProperty    = prefix + "TID"
 	commIDProperty = prefix + "COMM_ID"
+	ownersProperty = prefix + "OWNERS"
 )
 
 func (a *archive) identify(l *location) {
 	switch s := l.source; {
 	case s == nil:
+	case s.Shared():
+		a.locationProperty(l, ownersProperty, uint64(s.Owners))
 	case s.Kind == shard.KindThread && s.TID != 0:
 		a.locationProperty(l, tidProperty, uint64(s.TID))
 	case s.Kind == shard.KindRank && s.Comm >= 0 && s.Comm < len(l.part.process.Comms):

@@ -202,6 +202,9 @@ func checkProcess(p *shard.Process) error {
 		if l.Comm < -1 || l.Comm >= len(p.Comms) {
 			return fmt.Errorf("location %d (%q) refers to communicator %d of %d", i, l.Name, l.Comm, len(p.Comms))
 		}
+		if last := l.Present(); last.Comm < -1 || last.Comm >= len(p.Comms) || l.Owners < 0 {
+			return fmt.Errorf("location %d (%q) refers to communicator %d of %d, and has %d owners", i, l.Name, last.Comm, len(p.Comms), l.Owners)
+		}
 	}
 	for i, l := range p.Locations {
 		if foreignWork(&l) && l.Foreign >= len(p.Foreign) {
@@ -227,6 +230,9 @@ func checkProcess(p *shard.Process) error {
 		}
 		if c.Location >= 0 && !numbers[uint32(c.Location)] {
 			return fmt.Errorf("communicator %d refers to location %d, which is not there", i, c.Location)
+		}
+		if n := c.Network; n != nil && !(numbers[n.Send] && numbers[n.Recv]) {
+			return fmt.Errorf("communicator %d refers to locations %d and %d, which are not there", i, n.Send, n.Recv)
 		}
 		if unsized(&c) {
 			if c.Rank >= shard.MaxRanks {

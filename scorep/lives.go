@@ -219,18 +219,26 @@ func index[K comparable, V any](known map[K]int, list *[]V, key K, value V) int 
 // addLocations finds the rows of a shard in those that are there: threads by their ids, others by what they show.
 func (j *joined) addLocations(q *shard.Process, out *piece, gpu func(int) int, foreign []int) {
 	p := &j.process
-	seen := make(map[string]int)
+	seen, ends := make(map[string]int), make(map[string]int)
+	later := make(map[string]int) // rows by their last owners, for the shard that follows
+	taken := make(map[int]bool)
+	defer func() { maps.Copy(j.locations, later) }()
 	for _, l := range q.Locations {
 		l.GPU = gpu(l.GPU)
 		if l.Foreign >= 0 && l.Foreign < len(foreign) {
 			l.Foreign = foreign[l.Foreign]
 		}
-		key := fmt.Sprintf("%s %q %d %d %d", l.Kind, l.Name, l.Comm, l.Foreign, l.GPU)
-		if l.Kind == shard.KindThread {
-			key = fmt.Sprintf("%s %d", l.Kind, l.TID)
+		// Where a row had several owners, the one that the earlier collector saw last is the one that the later one saw first.
+		keyOf := func(o shard.Owner) string {
+			if l.Kind == shard.KindThread {
+				return fmt.Sprintf("%s %d", l.Kind, o.TID)
+			}
+			return fmt.Sprintf("%s %q %d %d %d", l.Kind, o.Name, o.Comm, l.Foreign, l.GPU)
 		}
-		key = nth(seen, key)
+		first, last := keyOf(shard.Owner{Name: l.Name, Comm: l.Comm, TID: l.TID}), keyOf(l.Present())
+		key := nth(seen, first)
 		at, known := j.locations[key]
+		known = known && !taken[at]
 		if l.Kind == shard.KindThread && !known && len(p.Locations) > 0 {
 			switch first := &p.Locations[0]; { // it may have been made ahead of its first event
 			case l.TID == 0 && l.Events == 0:
@@ -251,6 +259,15 @@ func (j *joined) addLocations(q *shard.Process, out *piece, gpu func(int) int, f
 			}
 			p.Locations = append(p.Locations, made)
 		}
+		if l.Shared() {
+			if known {
+				row := &p.Locations[at]
+				row.Owners, row.Last = max(row.Owners, 1)+l.Owners-1, l.Last
+			}
+			delete(j.locations, key)
+			later[nth(ends, last)] = at
+		}
+		taken[at] = true
 		out.numbers[l.Number] = p.Locations[at].Number
 		p.Locations[at].Events += l.Events
 		p.Locations[at].Bytes += l.Bytes
@@ -272,12 +289,18 @@ func (j *joined) addComms(q *shard.Process, out *piece, gpu func(int) int) {
 		if c.Location >= 0 {
 			c.Location = int(out.numbers[uint32(c.Location)])
 		}
+		if n := c.Network; n != nil {
+			c.Network = &shard.NetworkRows{Send: out.numbers[n.Send], Recv: out.numbers[n.Recv]}
+		}
 		if !unannounced(&was) {
 			c.Gaps = slices.Concat(was.Gaps, c.Gaps)
 			c.InitTime = min(c.InitTime, was.InitTime)
 			c.FinalTime = cmp.Or(was.FinalTime, c.FinalTime)
 			if c.Location < 0 {
 				c.Location = was.Location
+			}
+			if c.Network == nil {
+				c.Network = was.Network
 			}
 		}
 		p.Comms[i] = c

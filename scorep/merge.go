@@ -263,8 +263,8 @@ const (
 // row tells what becomes of a location, and its name.
 func (g *merger) row(p *part, l *shard.Location) (treatment, string) {
 	fit := g.pairs[p]
-	if fit == nil || l.Kind != shard.KindThread || l.TID == 0 {
-		return keepRow, l.Name
+	if fit == nil || l.Kind != shard.KindThread || l.TID == 0 || l.Shared() { // which of its calls whose thread made is not known
+		return keepRow, rowName(l)
 	}
 	thread := fit.thread(p, l.TID)
 	if thread == nil {

@@ -94,6 +94,9 @@ func (a *archive) planNetworks() error {
 				networkOf(o).add(e, p.process.Locations[i].Kind)
 			}
 		}
+		for o, e := range laterEndpoints(p) {
+			networkOf(o).add(e.endpoint, e.kind)
+		}
 		for i, w := range p.process.Wins {
 			n := networkOf(owner{p, w.Comm, w.Foreign})
 			if err := free.take(w.Ranks-n.ranks, p, "window", i); err != nil {
@@ -135,6 +138,32 @@ func endpointOf(p *part, l *shard.Location) (owner, *endpoint, bool) {
 		return owner{p, l.Comm, -1}, &endpoint{p, l.Number, p.process.Comms[l.Comm].Rank, 0}, true
 	}
 	return owner{}, nil, false
+}
+
+// sharedEndpoint is a location that shows transfers of a communicator rank, as it did of others before.
+type sharedEndpoint struct {
+	*endpoint
+	kind shard.LocationKind
+}
+
+// laterEndpoints yields the locations of a process's communicator ranks that others had before.
+func laterEndpoints(p *part) func(yield func(owner, sharedEndpoint) bool) {
+	return func(yield func(owner, sharedEndpoint) bool) {
+		for i := range p.process.Comms {
+			c := &p.process.Comms[i]
+			if c.Network == nil {
+				continue
+			}
+			for _, row := range []struct {
+				number uint32
+				kind   shard.LocationKind
+			}{{c.Network.Send, shard.KindNetSend}, {c.Network.Recv, shard.KindNetRecv}} {
+				if !yield(owner{p, i, -1}, sharedEndpoint{&endpoint{p, row.number, c.Rank, 0}, row.kind}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func newNetwork(in *instance, o owner) *network {
@@ -189,11 +218,23 @@ func (a *archive) networkMembers(n *network) []seat {
 	return all
 }
 
-// nameRanks gives network locations the property that tells whose transfers they show.
+// nameRanks gives network locations the property that tells whose transfers they show, if all are of one rank.
 func (a *archive) nameRanks() {
 	for _, p := range a.ordered() {
+		several := make(map[uint32]bool) // ranks, on a location
+		first := make(map[uint32]int)
 		for i := range p.process.Locations {
-			if _, e, ok := endpointOf(p, &p.process.Locations[i]); ok && e.rank >= 0 {
+			if _, e, ok := endpointOf(p, &p.process.Locations[i]); ok {
+				first[e.number] = e.rank
+			}
+		}
+		for _, e := range laterEndpoints(p) {
+			if rank, ok := first[e.number]; ok && rank != e.rank {
+				several[e.number] = true
+			}
+		}
+		for i := range p.process.Locations {
+			if _, e, ok := endpointOf(p, &p.process.Locations[i]); ok && e.rank >= 0 && !several[e.number] {
 				a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
 					Location: e.location(), Name: a.text(rankProperty), Type: otf2.TypeUint32, Value: otf2.Value(e.rank),
 				})

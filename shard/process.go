@@ -241,6 +241,9 @@ type Comm struct {
 	FinalTime uint64 `json:"finalTime"` // 0 while alive
 	Location  int    `json:"location"`  // local number of the communicator-rank location, −1 if none
 
+	// Network are the locations that show its transfers where they are not those whose Location.Comm it is: others had them first.
+	Network *NetworkRows `json:"network,omitempty"`
+
 	// Sequences, by NCCL function ("AllReduce", …; point-to-point as "Send>3", "Recv<0" with the peer
 	// rank): what unify compares between the members.
 	Sequences map[string]Sequence `json:"sequences"`
@@ -257,6 +260,12 @@ type Comm struct {
 
 	// Gaps are the parts of its operations that were not recorded, in order.
 	Gaps []Gap `json:"gaps,omitempty"`
+}
+
+// NetworkRows are the local numbers of the locations on which a communicator rank's transfers are drawn.
+type NetworkRows struct {
+	Send uint32 `json:"send"`
+	Recv uint32 `json:"recv"`
 }
 
 // Gap is a run of operations that were not recorded because the recording was paused or its window
@@ -334,6 +343,29 @@ type Location struct {
 	GPU     int    `json:"gpu,omitempty"` // of CUDA streams (KindStream): index into Process.GPUs
 	Events  uint64 `json:"events"`        // in the event file
 	Bytes   int64  `json:"bytes"`         // of the event file; it was a whole file when this was written
+
+	// Owners is how many threads, or communicator ranks, had the location one after the other; 0: one. Name, Comm and TID are those
+	// of the first, Last is the last one.
+	Owners int    `json:"owners,omitempty"`
+	Last   *Owner `json:"last,omitempty"`
+}
+
+// Owner is what a location shows: a thread of the application, or a part of a communicator rank.
+type Owner struct {
+	Name string `json:"name"`
+	Comm int    `json:"comm"` // as Location.Comm
+	TID  int    `json:"tid,omitempty"`
+}
+
+// Shared tells that the location had several owners.
+func (l *Location) Shared() bool { return l.Owners > 1 }
+
+// Present is the owner that the location has, or had last.
+func (l *Location) Present() Owner {
+	if l.Last != nil {
+		return *l.Last
+	}
+	return Owner{Name: l.Name, Comm: l.Comm, TID: l.TID}
 }
 
 // LocationKind is the role of a location in the timeline model.

@@ -38,9 +38,10 @@ const (
 
 // Store is a shard being written. It is locked while it is open.
 type Store struct {
-	path string
-	root *os.Root // the folder itself, wherever its name leads
-	lock *os.File
+	path  string
+	root  *os.Root // the folder itself, wherever its name leads
+	lock  *os.File
+	files *eventFiles
 }
 
 // Create makes the shard <experiment>/shards/<uuid> and locks it. The experiment directory is made if
@@ -58,6 +59,7 @@ func Create(experiment, uuid string) (*Store, error) {
 			return nil, err
 		}
 	}
+	s.files = newEventFiles(s.root)
 	lock, err := s.createNew(lockFile)
 	if err == nil {
 		s.lock = lock
@@ -177,28 +179,45 @@ func (s *Store) Path() string { return s.path }
 
 // EventFile is the path of a location's event file.
 func (s *Store) EventFile(number uint32) string {
-	return filepath.Join(s.path, strconv.FormatUint(uint64(number), 10)+eventSuffix)
+	return filepath.Join(s.path, eventFileName(number))
 }
 
-// EventWriter creates a location's event file. Its mode is that of results, as it becomes part of the archive under a second name;
+// BeforeEvents has a function called before anything is written to an event file: what events refer to must be on disk first. An
+// error of it is one of that file.
+func (s *Store) BeforeEvents(f func() error) { s.files.before = f }
+
+// FilesOpened is how often an event file has been opened so far; at most FilesOpenAtOnce are open at one time.
+func (s *Store) FilesOpened() uint64 { return s.files.opened }
+
+// EventBytes is how many bytes there are in event files.
+func (s *Store) EventBytes() uint64 { return s.files.bytes }
+
+// FilesOpenAtOnce is how many event files are open at one time, at most.
+func (s *Store) FilesOpenAtOnce() int { return s.files.most }
+
+// EventWriter creates a location's event file, which is open only while it is written. Its mode is that of results, as it becomes part of the archive under a second name;
 // before that the shard's folder keeps others out.
 //
 // A patient writer's file is made in the shard's folder wherever it is by now.
 func (s *Store) EventWriter(number uint32, opts *otf2.EventWriterOptions) (*otf2.EventWriter, error) {
-	path := s.EventFile(number)
-	if opts != nil && opts.Patient != nil {
-		inFolder := *opts
-		inFolder.Open = s.root.OpenFile
-		return otf2.CreateEventWriter(filepath.Base(path), &inFolder)
-	}
-	if err := s.inPlace(); err != nil {
+	name := eventFileName(number)
+	patient := opts != nil && opts.Patient != nil
+	if err := s.inPlace(); err != nil && !patient {
 		return nil, err
 	}
-	w, err := otf2.CreateEventWriter(path, opts)
+	f, err := s.files.create(name, patient)
 	if err != nil {
 		return nil, err
 	}
+	w, err := otf2.NewEventWriter(f, opts)
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), s.root.Remove(name))
+	}
 	return w, nil
+}
+
+func eventFileName(number uint32) string {
+	return strconv.FormatUint(uint64(number), 10) + eventSuffix
 }
 
 // inPlace tells that the shard's name still leads to the folder that was made: nobody has moved it away, or put another or a

@@ -39,7 +39,7 @@ var layers = []folder{
 	{dir: "hidden"},
 	{dir: "cupti", external: []string{"github.com/ianlancetaylor/demangle"}},
 	{dir: "gpu", external: []string{"github.com/google/uuid", "github.com/NVIDIA/go-nvml"}},
-	{dir: "config", external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
+	{dir: "config", own: []string{"regular"}, external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
 	{dir: "shard", own: []string{"regular", "otf2"}, external: []string{"golang.org/x/sys"}},
 	{dir: "regions", own: []string{"otf2", "shard", "plugin/shm", "cupti"}, tests: []string{"replay"}},
 	{dir: "profile", own: []string{"regular", "otf2", "shard", "regions"}},

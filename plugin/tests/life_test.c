@@ -14,7 +14,7 @@
 #include "../consumer.h"
 #include "../handle.h"
 #include "host.h"
-#include "test.h"
+#include "sandbox.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -220,6 +220,20 @@ static void count_kind(uint32_t ring, const struct ncclotf2_record *record, void
   lives_kinds[record->kind]++;
 }
 
+/* What is noticed on a thread that may make no other. */
+static void *make_calls(void *context) {
+  sandbox_forbid(SYS_clone, EPERM, SANDBOX_ANY, 0);
+  sandbox_forbid(SYS_clone3, EPERM, SANDBOX_ANY, 0);
+  for (int i = 0; i < 100000; i++) host_start(context, host_descr(NCCLOTF2_COLL));
+  return NULL;
+}
+
+static void on_a_thread_of_nccl(void *context) {
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, make_calls, context) == 0, "no thread");
+  pthread_join(thread, NULL);
+}
+
 /* Of what is lost, and of what the collector has to say, the user hears while the job runs, once, at NCCL_DEBUG=WARN. */
 static void told_at_once(void) {
   setenv("NCCL_OTF2_MEMORY", "4M", 1);
@@ -227,7 +241,7 @@ static void told_at_once(void) {
   void *context = host_init(1, 2, 0);
   CHECK(host_logged("this process is recorded in /stub"), "%s", host_line);
   const int before = host_lines;
-  for (int i = 0; i < 100000; i++) host_start(context, host_descr(NCCLOTF2_COLL));
+  on_a_thread_of_nccl(context);
   for (int i = 0; i < 500 && host_lines == before; i++) usleep(10000);
   CHECK(host_logged("events are being lost: memory is full: raise NCCL_OTF2_MEMORY"), "%s", host_line);
   EQUAL(host_lines, before + 1, "warnings");
@@ -237,7 +251,7 @@ static void told_at_once(void) {
   struct ncclotf2_header *header = host_header();
   snprintf(header->message, sizeof header->message, "recording stopped in /stub: no space");
   __atomic_add_fetch(&header->message_number, 1, __ATOMIC_RELEASE);
-  for (int i = 0; i < 100000; i++) host_start(context, host_descr(NCCLOTF2_COLL));
+  on_a_thread_of_nccl(context);
   for (int i = 0; i < 500 && host_lines == before + 1; i++) usleep(10000);
   CHECK(host_logged("recording stopped in /stub: no space"), "%s", host_line);
   stop_all(context);

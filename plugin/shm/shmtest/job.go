@@ -142,6 +142,9 @@ func (j *Job) Corrupt(at uint64, b ...byte) { copy(j.data[at:], b) }
 func (j *Job) u32(at uint64) *uint32 { return (*uint32)(unsafe.Pointer(&j.data[at])) }
 func (j *Job) u64(at uint64) *uint64 { return (*uint64)(unsafe.Pointer(&j.data[at])) }
 
+// Bytes is all of the memory, as it is.
+func (j *Job) Bytes() []byte { return slices.Clone(j.data) }
+
 // String returns the id of a string.
 func (j *Job) String(s string) uint32 {
 	j.mu.Lock()
