@@ -10,6 +10,7 @@ SHELL       := /bin/bash
 BUILD     ?= build
 GO       ?= go
 FUZZTIME ?= 60s
+LOOPS    ?= 8
 SOAK_TIME ?= 10m
 COMMIT   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 RECORDING ?= testdata/nccl-callbacks/09-straggler-4p
@@ -27,7 +28,7 @@ include plugin/plugin.mk
 include tests/fakenccl/fakenccl.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: vulnerabilities page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
+.PHONY: vulnerabilities page page-check pictures help build demo test test-loaded lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -87,6 +88,9 @@ pictures: demo ## take the pictures of the timeline in docs/ anew; needs chromiu
 
 test: ## install the reference tools if possible, build, and run every test
 	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' RACE_PACKAGES='$(RACE_PACKAGES)' LAZY='$(LAZY)' scripts/test.sh
+
+test-loaded: ## make test beside LOOPS (8) busy loops, then what failed: the suite must pass there, too
+	@LOOPS='$(LOOPS)' scripts/loaded.sh $(MAKE) --no-print-directory test
 
 setup: ## install (or name) the reference tools that the tests compare with
 	@scripts/setup.sh

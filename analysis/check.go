@@ -63,6 +63,10 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 		fs.add(Finding{Severity: Note, Rule: RuleProcess, Text: died})
 	}
 
+	for _, damaged := range ps.numbered("DAMAGED") {
+		fs.add(Finding{Severity: Error, Rule: RuleFile, Text: "when the archive was made: " + damaged})
+	}
+
 	for _, differ := range ps.numbered("SEQUENCES_DIFFER") { // the matching leaves these operations out
 		rule := RuleCollectiveMate
 		if strings.Contains(differ, " Send ") {

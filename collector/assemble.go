@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
 )
@@ -267,7 +268,7 @@ func assemble(folder string, job []recordedProcess) error {
 			return err
 		}
 	}
-	return replaceFile(filepath.Join(folder, "run.json"), append(out, '\n'))
+	return atomicfile.Write(filepath.Join(folder, "run.json"), shard.FileMode, append(out, '\n'), atomicfile.Durable)
 }
 
 // quoted is the string that follows a name in a line that transcript wrote: event and state names, which need no

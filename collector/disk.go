@@ -111,7 +111,7 @@ func (r *recording) insist(do func() error) error {
 // makeRoom removes what nobody needs any more of a process that has ended.
 func (r *recording) makeRoom(err error) {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		for _, name := range []string{checkpointFile, statusFile} {
+		for _, name := range []string{shard.CheckpointFile, statusFile} {
 			_ = os.Remove(r.store.Path() + "/" + name)
 		}
 	}

@@ -92,7 +92,7 @@ func FuzzCheckpoint(f *testing.F) {
 	if err := errors.Join(first.flush(), first.store.Close()); err != nil {
 		f.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(first.store.Path(), checkpointFile))
+	text, err := os.ReadFile(filepath.Join(first.store.Path(), shard.CheckpointFile))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func FuzzCheckpoint(f *testing.F) {
 			t.Fatal(err)
 		}
 		dead := filepath.Join(dir, shard.Folder, filepath.Base(first.store.Path()))
-		names := []string{checkpointFile}
+		names := []string{shard.CheckpointFile}
 		if both {
 			names = append(names, "shard.json")
 		}

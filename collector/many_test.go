@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"ncclotf2/analysis"
+	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/regions"
+	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
 
@@ -168,3 +171,68 @@ func TestManyCommunicatorsAtOneTime(t *testing.T) {
 	}
 }
 
+// A collector dies while most rows have had several owners, and another goes on: what was alive is one row in the archive, and every
+// call and operation is there once.
+func TestSharedRowsOutliveACollector(t *testing.T) {
+	const some = 3 * regions.OwnRows
+	c := newCrowd(t)
+	first := c.comm
+	come := func(from int) {
+		for i := range some {
+			c.comm = uint32(c.job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(from+i), NRanks: 2, Rank: 0, NNodes: 1, InitTicks: c.now()}, nil))
+			c.thread.Own(c.now(), 5000+from+i, "short")
+			c.write(shm.Record{Kind: shm.RecordInit, Aux: c.comm})
+			c.call()
+			if i == some-1 {
+				break // it lives on
+			}
+			c.job.FinishComm(int(c.comm), c.now())
+			c.write(shm.Record{Kind: shm.RecordFinalize, Aux: c.comm})
+		}
+	}
+	come(0)
+	survivor := c.comm
+	c.flush()
+	must(t, c.r.store.Close()) // the collector is gone
+	c.r = collect(t, c.job, c.dir)
+	c.call() // by the thread, and on the communicator, that were there
+	c.job.FinishComm(int(survivor), c.now())
+	c.write(shm.Record{Kind: shm.RecordFinalize, Aux: survivor})
+	come(some)
+	c.comm = first
+	c.call()
+	c.flush()
+	must(t, c.r.finish(true))
+
+	unified, err := scorep.Unify(c.dir, nil)
+	must(t, err)
+	a, err := otf2.Open(filepath.Join(c.dir, "traces.otf2"), nil)
+	must(t, err)
+	defer a.Close()
+	calls, operations := uint64(0), uint64(0)
+	for ev, err := range a.Events(nil) {
+		must(t, err)
+		switch ev.Kind {
+		case otf2.EventEnter:
+			if a.Defs.String(a.Defs.Region(ev.Enter().Region).Name) == "ncclAllReduce" {
+				calls++
+			}
+		case otf2.EventMpiCollectiveEnd:
+			operations++
+		}
+	}
+	// The operation under way goes with the collector, and is counted.
+	if lost := unified.Runs[0].LostWith; calls != c.calls || operations+lost != c.calls || lost > 1 {
+		t.Errorf("%d calls and %d operations are in the archive, %d were lost, want %d of each", calls, operations, lost, c.calls)
+	}
+	if n, most := len(a.Defs.Locations), 4*regions.OwnRows+8; n > most {
+		t.Errorf("%d rows, want at most %d", n, most)
+	}
+	checked, err := analysis.Check(filepath.Join(c.dir, "traces.otf2"), nil)
+	must(t, err)
+	for _, f := range checked.Findings {
+		if f.Severity != analysis.Note {
+			t.Errorf("check: %v", f)
+		}
+	}
+}

@@ -22,7 +22,8 @@ func (r *recording) writeProfile() error {
 	if err := a.Write(&text); err != nil {
 		return err
 	}
-	return r.store.WriteProfile(text.Bytes())
+	r.summed = text.Bytes()
+	return r.store.WriteProfile(r.summed)
 }
 
 // resumeProfile brings the shard of a dead collector back to its last checkpoint; nil if there never was one. The profile may be a
@@ -32,7 +33,7 @@ func resumeProfile(path string) (*shard.Process, error) {
 	if p == nil || err != nil {
 		return p, err
 	}
-	a, err := profile.Open(shard.ProfileFile(path))
+	a, _, err := profile.OpenShard(path)
 	if err != nil {
 		return p, nil // without a profile that can be read, what its description says is lost
 	}

@@ -76,7 +76,9 @@ type recording struct {
 	died           map[string]uint64 // operations that it had in memory, by function
 	brokenComms    uint64            // communicators whose size or rank cannot be
 	diedCalls      uint64            // calls whose groups were open: their regions are missing
-	end            *shard.End        // of the process; nil: it is still there, or nobody knows
+	securing       securing
+	summed         []byte     // profile mode: the profile as it was last written
+	end            *shard.End // of the process; nil: it is still there, or nobody knows
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
@@ -180,6 +182,7 @@ func (r *recording) takeOver(experiment string) error {
 			r.inherited += uint64(p.Locations[i].Bytes)
 		}
 		dead[p.UUID] = p
+		r.securing.before = append(r.securing.before, e.Path)
 	}
 	generation := func(p *shard.Process) (n int) {
 		for ; p != nil && n <= len(dead); n++ {
@@ -447,7 +450,11 @@ func (r *recording) data() error {
 			return err
 		}
 		r.taken = r.merge.taken.clone()
-		return r.describe()
+		err := r.describe()
+		if err == nil {
+			r.secureDescribed()
+		}
+		return err
 	}
 	if err := r.describe(); err != nil {
 		return err
@@ -585,20 +592,21 @@ func (r *recording) snapshot() {
 		r.script.describe(p)
 	}
 	for name, n := range map[string]uint64{
-		oddDiskErrors:     r.disk.errors,
-		"LOST_MARKS":      h.LostMarks,
-		"FOREIGN_HANDLES": h.Foreign,
-		"UNKNOWN_STRINGS": r.source.Strings().Missing,
-		shard.BrokenRings: r.brokenRings(),
-		"SENSOR_FAILURES": r.sensorFailures,
-		"SENSOR_LOSSES":   r.sensorLosses,
-		"DIED_CALLS":      r.diedCalls,
-		"UNANSWERED":      uint64(h.Unanswered),
-		"BROKEN_COMMS":    r.brokenComms,
-		"MISSING_BYTES":   missingBytes(r.source),
-		"CUPTI_LOST":      h.CuptiLost,
-		"CUPTI_DROPPED":   h.CuptiDropped,
-		"CUPTI_UNKNOWN":   h.CuptiUnknown,
+		oddDiskErrors:        r.disk.errors,
+		"LOST_MARKS":         h.LostMarks,
+		"FOREIGN_HANDLES":    h.Foreign,
+		"UNKNOWN_STRINGS":    r.source.Strings().Missing,
+		shard.BrokenRings:    r.brokenRings(),
+		"SENSOR_FAILURES":    r.sensorFailures,
+		"DISK_SYNC_FAILURES": r.securing.failures,
+		"SENSOR_LOSSES":      r.sensorLosses,
+		"DIED_CALLS":         r.diedCalls,
+		"UNANSWERED":         uint64(h.Unanswered),
+		"BROKEN_COMMS":       r.brokenComms,
+		"MISSING_BYTES":      missingBytes(r.source),
+		"CUPTI_LOST":         h.CuptiLost,
+		"CUPTI_DROPPED":      h.CuptiDropped,
+		"CUPTI_UNKNOWN":      h.CuptiUnknown,
 
 		"CUPTI_BUFFERS_OUT":         h.CuptiBuffersOut,
 		"CUPTI_BUFFERS_STRANGE":     h.CuptiBuffersStrange,
@@ -680,12 +688,15 @@ func (r *recording) finish(finished bool) error {
 	if err := r.insist(describe); err != nil {
 		return errors.Join(r.failed, err)
 	}
-	if finished {
-		if err := r.insist(r.store.Finish); err != nil {
-			return errors.Join(r.failed, err)
-		}
+	// A kill finds all that the process left, a power cut what was secured before.
+	var err error
+	if r.failed == nil {
+		err = r.secureEnd()
 	}
-	return r.failed
+	if finished {
+		err = errors.Join(err, r.insist(r.store.Finish))
+	}
+	return errors.Join(r.failed, err)
 }
 
 // close closes the files. All is in them, or what is not is lost.

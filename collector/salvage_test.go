@@ -196,6 +196,8 @@ func inUse(t *testing.T, dir string) (path string, calls uint64, letGo func()) {
 
 // A file that is in use for a moment more is waited for.
 func TestSalvageWaitsForTheKilled(t *testing.T) {
+	defer func(limit time.Duration) { releaseLimit = limit }(releaseLimit)
+	releaseLimit = 5 * time.Minute
 	dir := t.TempDir()
 	path, calls, letGo := inUse(t, dir)
 	go func() {
@@ -237,6 +239,8 @@ func TestSalvageTellsOfFilesInUse(t *testing.T) {
 
 // Two programs save one file: the second one, which had opened it before the first removed it, takes nothing.
 func TestSalvageOfAFileThatWasSavedMeanwhile(t *testing.T) {
+	defer func(limit time.Duration) { releaseLimit = limit }(releaseLimit)
+	releaseLimit = 5 * time.Minute
 	dir := t.TempDir()
 	path, calls, letGo := inUse(t, dir)
 	letGo()

@@ -35,6 +35,8 @@ enum {
 /* ncclotf2_comm.ready */
 enum { UNKNOWN = 0, READY = 1, CLAIMED = 2 };
 
+_Static_assert(NCCLOTF2_COMM_MAX == 65536, "what init says of it");
+
 pthread_mutex_t ncclotf2_life = PTHREAD_MUTEX_INITIALIZER;
 
 static bool tried; /* whether a session was or could not be made: not again in this process */
@@ -194,13 +196,11 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     __atomic_fetch_add(&ncclotf2_fast.intern_epoch, 1, __ATOMIC_RELAXED);
   const uint32_t index = add_comm(args);
   if (index == NCCLOTF2_NONE) {
-    static bool said[2]; /* by why */
+    static bool said[2];
     const bool full = header->comm_used == NCCLOTF2_COMM_MAX;
-    if (!said[full] && full)
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators in this process: what is called on further ones is not recorded, and counted",
-                   NCCLOTF2_COMM_MAX);
-    else if (!said[full])
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "no memory for a communicator: what is called on it is not recorded, and counted");
+    if (!said[full])
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "%s: what is called on further ones is not recorded, and counted",
+                   full ? "more than 65536 communicators in this process" : "no memory for a communicator");
     said[full] = true;
     *args->context =
         (void *)(uintptr_t)(ncclotf2_fast.context_bits | NCCLOTF2_NUMBER_MASK); /* ours, and counted as lost */

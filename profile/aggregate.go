@@ -179,6 +179,19 @@ func Open(path string) (*Aggregate, error) {
 	return a, nil
 }
 
+// OpenShard reads that of a shard's folder. Where it cannot be read, as a power cut may leave it, it gives an earlier one that can, and
+// instead says why; else the error is that of the first.
+func OpenShard(path string) (a *Aggregate, instead, err error) {
+	a, err = Open(shard.ProfileFile(path))
+	if err == nil {
+		return a, nil, nil
+	}
+	if earlier, lost := Open(shard.DurableProfile(path)); lost == nil {
+		return earlier, err, nil
+	}
+	return nil, nil, err
+}
+
 // Read reads an aggregate and checks that its references hold.
 func Read(r io.Reader) (*Aggregate, error) {
 	a := new(Aggregate)

@@ -44,6 +44,7 @@ type archive struct {
 	properties  properties
 	differences []Difference
 	problems    []string
+	damaged     []string // of the problems, and what of the directory was damaged: what should be in the archive, and is not
 
 	sync         *ClockSync // how the hosts' clocks were brought together, nil: they were not
 	syncProblems []string
@@ -342,6 +343,7 @@ func (a *archive) defineLocations(t *systemTree) {
 // Properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
 // their own pid namespace), of a communicator rank's row NCCL's commId. A row that several have had in turn tells how many
 // instead.
+//
 // NoDataProperty tells of a location group that it stands for processes without data, and of which ranks of the world:
 // "4-15,20", or UnknownRanks. Their communicator ranks have one location, which is in the list of all locations (COMM_LOCATIONS)
 // once for each: for each rank of the world, ascending, as many times.

@@ -64,16 +64,39 @@ type part struct {
 // id names the process in messages.
 func (p *part) id() string { return fmt.Sprintf("%s:%d", p.process.Host, p.process.PID) }
 
+// cut says that nothing of the shard's event files may be used but what its description speaks of: what follows may need
+// definitions that are missing.
+func (p *piece) cut() bool { return p.process.Instead != nil && p.state != Finished }
+
+// substituted says what the process's description was taken from, if not from where it should be.
+func (p *part) substituted() string {
+	instead := p.process.Instead
+	if instead == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s (shard %s): %s was used in place of %s, which cannot be (%s); ", p.id(), filepath.Base(p.dir), instead.File, definitionFile, instead.Why)
+	if p.process.Finished {
+		return text + "it says the same, nothing is missing"
+	}
+	return text + "what was recorded after " + p.lastSeen() + " is missing"
+}
+
+// lastSeen is the time of the last event that the description speaks of.
+func (p *part) lastSeen() string {
+	return time.Unix(0, int64(p.process.LastTime)).UTC().Format("2006-01-02 15:04:05.000 UTC")
+}
+
 // unused is what of an experiment directory could not be used.
 type unused struct {
 	problems []string // one line each
-	damaged  int      // how many of them tell of shards or raw files that hold something that cannot be read
+	damaged  []string // of them: those that tell of shards or raw files that hold something that cannot be read
 }
 
 func (u *unused) add(damaged bool, format string, args ...any) {
-	u.problems = append(u.problems, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	u.problems = append(u.problems, text)
 	if damaged {
-		u.damaged++
+		u.damaged = append(u.damaged, text)
 	}
 }
 
@@ -109,6 +132,8 @@ func readShards(dir string, opts *UnifyOptions) (parts []*part, left unused, err
 	for i, err := range failures {
 		if err != nil {
 			left.add(!errors.Is(err, errUndescribed), "shard %s is left out: %v", filepath.Base(dirs[i]), err)
+		} else if text := parts[i].substituted(); text != "" {
+			left.add(true, "%s", text)
 		}
 	}
 	parts = slices.DeleteFunc(parts, func(p *part) bool { return p == nil })
@@ -147,6 +172,9 @@ func readShard(dir, host string, now time.Time) (*part, error) {
 	}
 	if p.UUID == "" {
 		p.UUID = filepath.Base(dir)
+	}
+	if p.Instead != nil && !p.Finished && state == Finished {
+		state = Crashed
 	}
 	if state == unfinishedElsewhere {
 		state = Crashed

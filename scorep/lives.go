@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -110,7 +108,7 @@ func newJoined(last *shard.Process) *joined {
 		strings: make(map[string]int), regions: make(map[shard.Region]int), gpus: make(map[string]int), locations: make(map[string]int),
 	}
 	p := &j.process
-	p.FirstTime, p.LastTime, p.EventChunkSize = 0, 0, 0
+	p.FirstTime, p.LastTime, p.EventChunkSize, p.Instead = 0, 0, 0, nil
 	p.Strings, p.Regions, p.GPUs, p.Comms, p.Locations, p.Metrics, p.Foreign, p.Wins = nil, nil, nil, nil, nil, nil, nil, nil
 	p.Markers, p.Clock.Tuples, p.Counts = []shard.Marker{}, nil, shard.Counts{NullHandles: last.Counts.NullHandles}
 	return j
@@ -385,23 +383,14 @@ func (a *archive) placePieces(l *location, to string, out *placed, i int, times 
 			if n, ok := p.numbers[from.Number]; !ok || n != l.source.Number || from.Events == 0 {
 				continue
 			}
-			limit := int64(math.MaxInt64)
-			if p.state == Running {
-				limit = from.Bytes
-			}
 			copied := to + "." + strconv.Itoa(k) + "." + strconv.Itoa(len(files))
-			if err := copyFile(filepath.Join(p.dir, strconv.FormatUint(uint64(from.Number), 10)+".evt"), copied, limit); err != nil {
-				out.problem(i, "%s, location %d: an event file with %d events was not taken: %v", l.part.id(), from.Number, from.Events, err)
+			scan, err := out.take(i, l.part, p, &from, copied)
+			if err != nil {
+				return err
+			} else if scan == nil {
 				continue
 			}
 			files = append(files, otf2.EventPiece{Path: copied, ChunkSize: p.process.EventChunkSize, Maps: p.maps})
-			scan, damage, err := mend(copied, p.process.EventChunkSize)
-			if err != nil {
-				return err
-			}
-			if damage != nil && p.state != Running {
-				out.problem(i, "%s, location %d: the event file is damaged after %d events; they were taken: %v", l.part.id(), from.Number, scan.Events, damage)
-			}
 			if scan.Events > 0 {
 				times.begin, times.end = min(times.begin, uint64(scan.First)), max(times.end, uint64(scan.Last))
 			}

@@ -360,15 +360,15 @@ func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, er
 	if err := os.MkdirAll(out, regular.Folder); err != nil {
 		return nil, err
 	}
-	staging := filepath.Join(out, newDir)
-	if err := os.RemoveAll(staging); err != nil {
+	s, err := newStaging(filepath.Join(out, newDir))
+	if err != nil {
 		return nil, err
 	}
-	events := filepath.Join(staging, archiveName)
-	if err := os.MkdirAll(events, regular.Folder); err != nil {
+	defer s.Discard()
+	staging, events := s.Path, filepath.Join(s.Path, archiveName)
+	if err := os.Mkdir(events, regular.Folder); err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(staging)
 
 	a, err := newArchive(r, opts, g)
 	if err != nil {
@@ -387,7 +387,7 @@ func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, er
 	if err := g.writeDefinitions(a, staging); err != nil {
 		return nil, err
 	}
-	if err := replaceArchive(staging, out); err != nil {
+	if err := s.Replace(out); err != nil {
 		return nil, err
 	}
 	res := g.result(a)

@@ -14,6 +14,7 @@ import (
 type run struct {
 	parts     []*part
 	instances []*instance // in the order of their begin
+	damaged   []string    // what of the directory is, one line each: it may be of this job
 }
 
 func (r *run) begin() uint64 {

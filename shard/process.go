@@ -20,6 +20,7 @@ const Version = 2
 type Process struct {
 	Version  int    `json:"version"`
 	UUID     string `json:"uuid"`
+	Serial   uint64 `json:"serial"`   // how often shard.json had been written; what stands beside it has that of the last time before
 	Finished bool   `json:"finished"` // the job process has ended and all it left is on disk
 
 	Host       string `json:"host"`
@@ -82,6 +83,9 @@ type Process struct {
 	Resume Resume `json:"resume"` // what a collector that takes over needs
 
 	End *End `json:"end,omitempty"` // nil: nobody has seen the process's end, or it is still there
+
+	// Instead is set by Read where this is not what shard.json says; nil: it is.
+	Instead *Instead `json:"-"`
 }
 
 // SettingContinues is the key of Process.Settings under which a collector that took over from a dead one
@@ -436,6 +440,13 @@ type Pending struct {
 // LostWithCollector is the reason, in Counts.Lost, of operations that were in the memory of a collector that died; by function
 // instead of event type.
 const LostWithCollector = "collector died"
+
+// LostFromDisk is the reason, in Counts.Lost, of records of event files that were written and are not there any more, as far as they can be
+// counted; by LostRecords instead of event type.
+const (
+	LostFromDisk = "not on disk"
+	LostRecords  = "EventRecords"
+)
 
 // PluginOddities are the keys of Counts.Oddities that the plugin counts from the beginning of the process, whoever collects.
 var PluginOddities = []string{

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/otf2"
 	"ncclotf2/regular"
 )
@@ -24,7 +25,6 @@ const (
 	processFile = "shard.json"
 	lockFile    = "lock"
 	doneFile    = "done"
-	newSuffix   = ".new"
 	UnifyLock   = "unify.lock" // in Folder
 	SpoolSuffix = ".spool"     // raw files in Folder
 	eventSuffix = ".evt"
@@ -38,17 +38,20 @@ const (
 
 // Store is a shard being written. It is locked while it is open.
 type Store struct {
-	path  string
-	root  *os.Root // the folder itself, wherever its name leads
-	lock  *os.File
-	files *eventFiles
+	path    string
+	root    *os.Root // the folder itself, wherever its name leads
+	lock    *os.File
+	above   []string         // folders whose names were changed when it was made
+	secured bool             // and these are on the disk
+	there   map[string]int64 // event files that are on the disk, with the sizes that they had
+	files   *eventFiles
 }
 
 // Create makes the shard <experiment>/shards/<uuid> and locks it. The experiment directory is made if
 // it is not there. In it nothing that somebody else has put there is followed or overwritten: if the
 // shards folder is a symbolic link, or the shard is there already, the error tells so.
 func Create(experiment, uuid string) (*Store, error) {
-	s := &Store{path: filepath.Join(experiment, Folder, uuid)}
+	s := &Store{path: filepath.Join(experiment, Folder, uuid), above: foldersAbove(experiment)}
 	for tries := 3; ; tries-- {
 		var err error
 		if s.root, err = createFolder(experiment, uuid); err == nil {
@@ -82,7 +85,7 @@ func reopen(path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{path: path, root: root}, nil
+	return &Store{path: path, root: root, above: []string{filepath.Dir(path)}}, nil
 }
 
 // createFolder makes the shard's folder and holds it open: from here on no name that somebody puts in its place matters.
@@ -249,38 +252,38 @@ func (s *Store) Gone() bool {
 
 // Write replaces shard.json as a whole: a reader finds the old or the new one.
 func (s *Store) Write(p *Process) error {
-	text, err := json.Marshal(p)
+	p.Serial++
+	text, err := p.text()
 	if err != nil {
-		return fmt.Errorf("%s: %w", processFile, err)
+		return err
 	}
-	return s.replace(processFile, append(text, '\n'))
+	return s.replace(processFile, text, atomicfile.Volatile)
 }
 
-// Finish puts the done marker in place. Nothing may be written afterwards.
-func (s *Store) Finish() error { return s.replace(doneFile, nil) }
+// rewrite replaces shard.json of a finished shard.
+func (s *Store) rewrite(p *Process) error {
+	p.Serial++
+	text, err := p.text()
+	if err != nil {
+		return err
+	}
+	return s.replace(processFile, text, atomicfile.Durable)
+}
 
-func (s *Store) replace(name string, content []byte) error {
+// text is the description as a file has it.
+func (p *Process) text() ([]byte, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("description of a shard: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+func (s *Store) replace(name string, content []byte, l atomicfile.Lasting) error {
 	if err := s.inPlace(); err != nil {
 		return err
 	}
-	f, err := s.createNew(name + newSuffix)
-	if errors.Is(err, fs.ErrExist) { // left by a writer that died, or a link to somewhere: neither is wanted
-		if info, lost := s.root.Lstat(name + newSuffix); lost == nil && info.IsDir() {
-			return err
-		}
-		if err = s.root.Remove(name + newSuffix); err == nil {
-			f, err = s.createNew(name + newSuffix)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = s.root.Remove(name + newSuffix) // half a file helps nobody and takes room
-		return err
-	}
-	return s.root.Rename(name+newSuffix, name)
+	return atomicfile.WriteIn(s.root, name, FileMode, content, l)
 }
 
 // Close releases the lock.
@@ -313,10 +316,10 @@ func Remove(experiment, uuid string) error {
 // The shard must be closed.
 func (s *Store) LockLike(file string) error {
 	lock := filepath.Join(s.path, lockFile)
-	if err := os.Link(file, lock+newSuffix); err != nil {
+	if err := os.Link(file, lock+".new"); err != nil {
 		return err
 	}
-	return os.Rename(lock+newSuffix, lock)
+	return os.Rename(lock+".new", lock)
 }
 
 // State tells what becomes of a shard.
@@ -402,20 +405,4 @@ func Locked(f *os.File) bool {
 	// A shared lock tells whether another has its own, and does not keep others from asking.
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	return errors.Is(err, syscall.EWOULDBLOCK) || NoLocks(err)
-}
-
-// Read reads the shard.json of a shard's folder. It refuses other versions of the schema.
-func Read(path string) (*Process, error) {
-	text, err := regular.ReadOwn(filepath.Join(path, processFile), MaxDescription)
-	if err != nil {
-		return nil, err
-	}
-	p := new(Process)
-	if err := json.Unmarshal(text, p); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(path, processFile), err)
-	}
-	if p.Version != Version {
-		return nil, fmt.Errorf("%s has version %d, this program reads %d", filepath.Join(path, processFile), p.Version, Version)
-	}
-	return p, nil
 }

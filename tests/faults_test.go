@@ -86,7 +86,7 @@ func awaitNoCollectors(t *testing.T, dir string) {
 		}
 		return len(collectorsOf(dir)) > 0 || slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Writing })
 	}
-	for deadline := time.Now().Add(30 * time.Second); atWork(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); atWork(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("collectors %v are still at work in %s", collectorsOf(dir), dir)
 		}

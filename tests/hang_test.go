@@ -79,7 +79,7 @@ func (h *hang) run(t *testing.T) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
@@ -93,7 +93,7 @@ func (h *hang) run(t *testing.T) {
 	}
 	// What is not on disk yet comes with the next flush.
 	fault, stood := "", time.Now()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if fault = h.fault(dir, true); fault == "" {
 			break
 		}
@@ -185,7 +185,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 					least = min(least, left(i))
 				}
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 			defer cancel()
 			if _, err := replay.Run(ctx, rec, opt); err != nil {
 				t.Fatal(err)

@@ -166,10 +166,10 @@ func (j *job) goOn() {
 // end waits for the end of the process: its exit status, or minus the signal.
 func (j *job) end() int {
 	j.t.Helper()
-	tooLong := time.AfterFunc(time.Minute, func() { _ = j.cmd.Process.Kill() })
+	tooLong := time.AfterFunc(10*time.Minute, func() { _ = j.cmd.Process.Kill() })
 	_ = j.cmd.Wait()
 	if !tooLong.Stop() {
-		j.t.Fatalf("after a minute the host had not ended\n%s", j.stderr.String())
+		j.t.Fatalf("after ten minutes the host had not ended\n%s", j.stderr.String())
 	}
 	status := j.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
@@ -181,9 +181,9 @@ func (j *job) end() int {
 // eventually waits for a condition that is bound to come true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after a minute it is still not so: %s", what)
+			t.Fatalf("after ten minutes it is still not so: %s", what)
 		}
 	}
 }

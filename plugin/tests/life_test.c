@@ -161,11 +161,6 @@ static void mask_changed_by_ras(void) {
   ncclProfiler_v7.startEvent(context, &handle, &call);
 }
 
-static bool host_logged_soon(const char *part) {
-  for (int i = 0; i < 500 && !host_logged(part); i++) usleep(10000);
-  return host_logged(part);
-}
-
 /* Stamps that RAS switches on make 2.31 count otherwise than the GPU has. Its "all" does that, asked for by us or not. */
 static void stamps_switched_on_by_ras(void) {
   enum { CHANNELS = 1 << NCCLOTF2_KERNEL_CH };
@@ -191,7 +186,7 @@ static void stamps_switched_on_by_ras(void) {
         mask = 0;
         ncclProfiler_v7.startEvent(context, &handle, &call);
       }
-      CHECK(host_logged_soon(said), "not said");
+      EVENTUALLY(host_logged(said));
       ncclProfiler_v7.finalize(context);
       EQUAL(host_lines, before + 1, "warnings");
       _exit(0);
@@ -242,7 +237,7 @@ static void told_at_once(void) {
   CHECK(host_logged("this process is recorded in /stub"), "%s", host_line);
   const int before = host_lines;
   on_a_thread_of_nccl(context);
-  for (int i = 0; i < 500 && host_lines == before; i++) usleep(10000);
+  EVENTUALLY(host_lines > before);
   CHECK(host_logged("events are being lost: memory is full: raise NCCL_OTF2_MEMORY"), "%s", host_line);
   EQUAL(host_lines, before + 1, "warnings");
   struct reader *reader = calloc(1, sizeof *reader);
@@ -252,7 +247,7 @@ static void told_at_once(void) {
   snprintf(header->message, sizeof header->message, "recording stopped in /stub: no space");
   __atomic_add_fetch(&header->message_number, 1, __ATOMIC_RELEASE);
   on_a_thread_of_nccl(context);
-  for (int i = 0; i < 500 && host_lines == before + 1; i++) usleep(10000);
+  EVENTUALLY(host_lines > before + 1);
   CHECK(host_logged("recording stopped in /stub: no space"), "%s", host_line);
   stop_all(context);
   EQUAL(host_lines, before + 2, "warnings");

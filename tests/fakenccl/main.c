@@ -28,6 +28,7 @@ static const char usage_text[] =
   "  --clock recorded|live  recorded: calls in recorded order, the exported clock tells recorded times;\n"
   "                         live (default): threads run freely\n"
   "  --pace fast|recorded   recorded: keep the recorded distances in time (default fast)\n"
+  "                         FAKENCCL_FASTER=N in the environment: N times as fast\n"
   "  --start-at NS          with --pace recorded: CLOCK_MONOTONIC time of the recording's first call\n"
   "  --api N                look only for versions up to N of the plugin interface\n"
   "  --library self|nccl|rccl  who seems to call: this program (default), or callers/libnccl.so.2 or\n"
@@ -35,7 +36,8 @@ static const char usage_text[] =
   "  --published FILE       where processes tell each other handles; FILE: shared, zero-filled\n"
   "  --together FILE        wait for the other processes that join a communicator; FILE: shared, zero-filled\n"
   "  --die after-last|N     kill the process after the last call (no finalize), or after N calls\n"
-  "  --stop-at N            stop the process (SIGSTOP) after N calls; it goes on when it is told to (SIGCONT)\n"
+  "  --stop-at N            stop the process (SIGSTOP) after N calls; it goes on when it is told to (SIGCONT);\n"
+  "                         FAKENCCL_STOP_AT=N in the environment does the same\n"
   "  --no-finalize          end without finalize\n"
   "  --exit exit|_exit      how the process ends (default exit)\n"
   "  --no-cuda              the CUDA driver's functions answer that there is none\n"
@@ -87,7 +89,10 @@ int main(int argc, char **argv)
     { "library", required_argument, NULL, LIBRARY }, { "published", required_argument, NULL, PUBLISHED },
     { "kernels", required_argument, NULL, KERNELS }, { NULL, 0, NULL, 0 },
   };
-  struct play_options options = { .finalize = true };
+  struct play_options options = { .finalize = true, .faster = 1 };
+  const char *stop_at = getenv("FAKENCCL_STOP_AT"), *faster = getenv("FAKENCCL_FASTER");
+  if (faster && *faster) options.faster = positive(faster);
+  if (stop_at && *stop_at) options.stop_after = positive(stop_at);
   const char *together = NULL, *published = NULL, *gpu = NULL, *library = "self";
   int api = 0;
   bool at_once = false, no_cuda = false, dump = false;

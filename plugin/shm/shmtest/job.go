@@ -316,13 +316,12 @@ func (j *Job) Request() uint32 {
 	return n
 }
 
-// Await polls until ok returns true; false after ten seconds.
+// Await polls until ok returns true; false after ten minutes.
 func Await(ok func() bool) bool {
-	for range 2000 {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if ok() {
 			return true
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	return false
 }
