@@ -139,7 +139,6 @@ func (r *recording) describeLost() error {
 		for i := range p.Comms {
 			p.Comms[i].Sequences, p.Comms[i].Held, p.Comms[i].Location = nil, nil, -1
 		}
-		r.cutBack(&p)
 	default:
 		p = *safe
 		p.Markers, p.End, p.Clock, p.Costs, p.Masks, p.Cupti = now.Markers, now.End, now.Clock, now.Costs, now.Masks, now.Cupti
@@ -152,7 +151,6 @@ func (r *recording) describeLost() error {
 				moveLost(p.Counts.Starts, key, n)
 			}
 		}
-		r.cutBack(&p)
 	}
 	p.Finished = false
 	p.Markers = slices.Clone(p.Markers)
@@ -174,7 +172,12 @@ func (r *recording) describeLost() error {
 	if len(disk) > 0 {
 		p.Counts.Lost[shm.LossDisk.String()] = disk
 	}
-	return r.store.Write(&p)
+	// The files last: what is said of them must never be more than they have.
+	err := r.store.Write(&p)
+	if err == nil && r.script == nil {
+		r.cutBack(&p)
+	}
+	return err
 }
 
 // moveLost takes operations out of what is counted as recorded, which makes them losses.
