@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -75,9 +74,7 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 		fs.add(Finding{Severity: Note, Rule: rule, Text: saidToDiffer + differ})
 	}
 
-	lost := ps.below("LOST")
-	maps.DeleteFunc(lost, func(name string, _ uint64) bool { return !strings.HasPrefix(name, diedPrefix) })
-	if len(lost) > 0 {
+	if lost := ps.below("LOST"); len(lost) > 0 {
 		fs.add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing: " + counters(lost)})
 	}
 

@@ -126,8 +126,16 @@ func TestConvertWhatIsWhole(t *testing.T) {
 	}
 }
 
+// A process that was killed before it wrote anything has left nothing that could be damaged.
+func TestConvertNothing(t *testing.T) {
+	file, dir := writeSpool(t, nil)
+	if err := Convert(file, dir); err != nil || len(shards(t, dir)) != 0 {
+		t.Errorf("%v, %v", err, shards(t, dir))
+	}
+}
+
 func TestConvertRefuses(t *testing.T) {
-	for name, content := range map[string][]byte{"empty": nil, "rubbish": bytes.Repeat([]byte("rubbish "), 1000)} {
+	for name, content := range map[string][]byte{"rubbish": bytes.Repeat([]byte("rubbish "), 1000)} {
 		file, dir := writeSpool(t, content)
 		err := Convert(file, dir)
 		if !errors.Is(err, shm.ErrCorrupt) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {

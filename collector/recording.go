@@ -651,8 +651,11 @@ func (r *recording) brokenRings() (n uint64) {
 }
 
 func missingBytes(s shm.Source) uint64 {
-	if spool, ok := s.(*shm.Spool); ok {
-		return spool.Lacking()
+	switch s := s.(type) {
+	case *shm.Spool:
+		return s.Lacking()
+	case continued:
+		return s.spool.Lacking()
 	}
 	return 0
 }

@@ -250,8 +250,8 @@ func TestSalvageOfAFileThatWasSavedMeanwhile(t *testing.T) {
 	if n, err := Salvage(dir); n != 1 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
-	if done, err := salvageOpen(fd, e.Process, false, dir, time.Now()); done || err != nil {
-		t.Errorf("the second: %v, %v", done, err)
+	if memory, _, err := takeLeft(fd, e.Process, time.Now()); memory != nil || err != nil {
+		t.Errorf("the second: %v, %v", memory, err)
 	}
 	total := uint64(0)
 	for _, e := range shards(t, dir) {

@@ -20,6 +20,7 @@ import (
 
 	"ncclotf2/analysis"
 	"ncclotf2/replay"
+	"ncclotf2/tests/collectors"
 )
 
 // hang is a job in which some ranks never come to an operation.
@@ -106,7 +107,7 @@ func (h *hang) run(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	awaitNoCollectors(t, dir)
+	collectors.Await(t, dir)
 	if fault := h.fault(dir, false); fault != "" {
 		t.Errorf("when it is dead: %s", fault)
 	}
@@ -190,7 +191,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 			if _, err := replay.Run(ctx, rec, opt); err != nil {
 				t.Fatal(err)
 			}
-			awaitNoCollectors(t, dir)
+			collectors.Await(t, dir)
 			if fault := ending("kill").fault(dir, rec, tc.missing, least, time.Since(began)); fault != "" {
 				t.Error(fault)
 			}

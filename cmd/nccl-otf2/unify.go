@@ -97,6 +97,7 @@ func unify(dir string, sync bool) (*unified, error) {
 	if !isDir(filepath.Join(dir, shard.Folder)) {
 		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
 	}
+	shard.Tidy(dir)
 	u := new(unified)
 	var err error
 	if u.Saved, err = collector.Salvage(dir); err != nil {

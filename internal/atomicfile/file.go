@@ -64,6 +64,9 @@ func CreateIn(root *os.Root, name string, mode fs.FileMode) (*File, error) {
 	}
 }
 
+// Temporaries is the pattern (filepath.Match) of what files that are not whole yet are called.
+const Temporaries = ".*.????????????????.tmp"
+
 // temporaryName is hidden, so that patterns for the files of an archive do not match it, and leaves room in what a file system
 // allows for a name. Recovery of archives knows it.
 func temporaryName(name string) string {

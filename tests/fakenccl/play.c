@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "cuda.h"
 #include "kernels.h"
+#include "ledger.h"
 #include "loader.h"
 #include "meeting.h"
 #include "publish.h"
@@ -350,6 +351,7 @@ static void run_player(struct player *p)
     case CALL_FINALIZE: make_finalize(p, c); break;
     case CALL_KINDS: break;
     }
+    ledger_returned(index, c->kind == CALL_START && given[c->event.bits] ? handles[c->event.bits] : NULL);
     announce(c);
     kernels_play(index, handles);
     /* Threads that begin after this call: before anybody is told that it was made, so that all of them
