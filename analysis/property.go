@@ -115,6 +115,7 @@ func (ps properties) gaps() []Gap {
 			continue
 		}
 		g.Comm = otf2.CommRef(ref)
+		rest, g.Lost = strings.CutPrefix(rest, "lost ")
 		rest, g.Replayed = strings.CutPrefix(rest, "replayed ")
 		first, last, _ := strings.Cut(rest, "-")
 		if g.First, err = strconv.ParseUint(first, 10, 64); err != nil {

@@ -48,7 +48,7 @@ type Summary struct {
 	// Withheld says what was wanted and could not be asked of NCCL safely, by processes; empty if nothing was.
 	Withheld []SelfValue       `json:"withheld,omitempty"`
 	Paused   map[string]uint64 `json:"paused"` // starts that were not recorded on request, by type
-	// Gaps are the operations that were not recorded on request. The archive names the first ones only;
+	// Gaps are the operations that were not recorded on request, or could not be written. The archive names the first ones only;
 	// GapCount is their number.
 	Gaps     []Gap  `json:"gaps"`
 	GapCount uint64 `json:"gap_count"`
@@ -58,13 +58,14 @@ type Summary struct {
 	Hidden []hidden.Traffic `json:"hidden"`
 }
 
-// Gap is a run of a communicator's operations that were not recorded on request.
+// Gap is a run of a communicator's operations that were not recorded, on request or because they could not be written.
 type Gap struct {
 	Communicator string       `json:"communicator"`
 	Comm         otf2.CommRef `json:"comm"`
-	Replayed     bool         `json:"replayed"` // operations of replayed graphs, which count by themselves
-	First        uint64       `json:"first"`    // ordinal on the communicator, from 0, of any function
-	Last         *uint64      `json:"last"`     // nil: up to the end
+	Replayed     bool         `json:"replayed"`       // operations of replayed graphs, which count by themselves
+	First        uint64       `json:"first"`          // ordinal on the communicator, from 0, of any function
+	Last         *uint64      `json:"last"`           // nil: up to the end
+	Lost         bool         `json:"lost,omitempty"` // not on request
 }
 
 func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*communicator) Summary {

@@ -173,7 +173,11 @@ func (s *Summary) writePaused(line func(name, format string, args ...any)) {
 		if g.Replayed {
 			what = "replayed " + what
 		}
-		line(head, "on request: %s of %s", what, orDash(g.Communicator))
+		why := "on request"
+		if g.Lost {
+			why = "lost"
+		}
+		line(head, "%s: %s of %s", why, what, orDash(g.Communicator))
 		head = ""
 	}
 	if n := s.GapCount; n > maxGaps {

@@ -39,5 +39,8 @@ func (r *recording) stopped() string {
 	if r.failed != nil {
 		return r.failed.Error()
 	}
+	if r.disk.outage != nil && r.disk.err != nil {
+		return r.disk.err.Error()
+	}
 	return r.capped
 }

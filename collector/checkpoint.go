@@ -25,6 +25,7 @@ func (r *recording) checkpoint() error {
 	r.snapshot()
 	c, err := r.store.Checkpoint(r.process)
 	if err == nil {
+		r.keepSafe()
 		r.secure(c)
 	}
 	return err

@@ -24,6 +24,7 @@
 // transcripts of a job. A running job is given orders by a Controller: it writes the control file of the
 // experiment directory, which each collector looks at, and reads the collectors' status files.
 //
-// Once the disk is at fault, or as full as it may get, the plugin is told to refuse what is new, which costs it no more
-// than counting; the collector stays until the process ends.
+// Where the disk is at fault, records wait in memory and writing is tried again; when that takes long, or the disk is as full as it
+// may get, the plugin is told to refuse what is new, which costs it no more than counting (disk.go). The collector stays until the
+// process ends.
 package collector

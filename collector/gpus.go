@@ -355,8 +355,8 @@ func (w *gpuWatch) take() gpuNews {
 // takeGPUs asks about GPUs that are new, and hands on what was found about others.
 func (c *live) takeGPUs() {
 	w := c.gpus
-	if w == nil {
-		return
+	if w == nil || c.failed == nil && !c.writes() {
+		return // later
 	}
 	for ; c.gpusAsked < c.model.GPUs(); c.gpusAsked++ {
 		g := c.process.GPUs[c.gpusAsked]
@@ -380,14 +380,11 @@ func (c *live) takeGPUs() {
 	}
 	for i := range news.samples {
 		s := &news.samples[i]
-		if c.failed != nil || c.capped != "" {
+		if !c.writes() || c.capped != "" {
 			return
 		}
 		c.sampled++
 		c.fail(c.model.Sample(s.gpu, &gpuQuantities[s.quantity], s.time, s.value))
-		if c.failed == nil && c.definitions() != c.defined {
-			c.fail(c.describe())
-		}
 	}
 }
 

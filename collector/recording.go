@@ -63,7 +63,8 @@ type recording struct {
 	inherited      uint64 // bytes on disk of earlier collectors of this process
 	capped         string // why nothing new is recorded; "" until the cap has been reached
 	refuse         func() // tells the plugin to record nothing new
-	failed         error  // of the disk; nothing is written any more
+	failed         error  // nothing is written any more
+	disk           disk
 	lost           [shm.TypeCount]uint64
 	markers        []shard.Marker
 	activities     map[uint32]uint64 // records of CUPTI's taken, by kind
@@ -263,7 +264,11 @@ func (r *recording) EventWriter(loc shard.Location) (regions.EventWriter, error)
 		r.locations++
 		return r.profile.EventWriter(loc), nil
 	}
-	w, err := r.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: r.process.EventChunkSize})
+	options := &otf2.EventWriterOptions{ChunkSize: r.process.EventChunkSize}
+	if r.disk.patient {
+		options.Patient = func(err error) { _ = r.hold(err) }
+	}
+	w, err := r.store.EventWriter(loc.Number, options)
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +291,7 @@ func (r *recording) advanceTo(clock shm.ClockTuple) int {
 	horizon := r.line.before(clock.Ticks, r.window)
 	n := r.take(horizon)
 	r.before = clock.Ticks
-	if t := r.line.time(horizon); r.failed == nil && t > r.given {
+	if t := r.line.time(horizon); r.writes() && t > r.given {
 		r.given = t
 		r.fail(r.model.Advance(t))
 	}
@@ -301,7 +306,7 @@ func (r *recording) take(horizon uint64) int {
 	r.announce()
 	return r.merge.drain(r.source.Rings(), horizon, func(ring int, at uint64, rec *shm.Record, late bool) bool {
 		r.record(ring, at, rec, late)
-		return true
+		return r.disk.err == nil || r.failed != nil
 	})
 }
 
@@ -344,7 +349,7 @@ func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
 	t := r.line.time(rec.Ticks)
 	r.given = max(r.given, t)
 	if r.script != nil {
-		r.fail(r.script.record(ring, t, rec))
+		_ = r.hold(r.script.record(ring, t, rec))
 		return
 	}
 	r.fail(r.model.Record(ring, t, rec))
@@ -356,14 +361,18 @@ func (r *recording) define() error {
 	if r.definitions() == r.defined {
 		return nil
 	}
-	r.defined = r.definitions()
 	return r.write()
 }
 
 // write replaces shard.json.
 func (r *recording) write() error {
 	r.descriptions++
-	return r.store.Write(r.process)
+	defined := r.definitions()
+	err := r.store.Write(r.process)
+	if err == nil {
+		r.defined = defined
+	}
+	return err
 }
 
 // definitions is how many there are that events refer to.
@@ -374,7 +383,7 @@ func (r *recording) definitions() int {
 
 // settle writes what is complete without waiting for more.
 func (r *recording) settle() {
-	if r.failed == nil {
+	if r.writes() {
 		r.fail(r.model.Settle(r.given))
 	}
 }
@@ -405,8 +414,7 @@ func (r *recording) announceOne(i int) bool {
 	return true
 }
 
-// fail keeps the first error of the disk and tells of it. From here on what NCCL reports costs no more than
-// being counted.
+// fail ends the recording for good. From here on what NCCL reports costs no more than being counted.
 func (r *recording) fail(err error) {
 	if err != nil && r.failed == nil {
 		r.failed = err
@@ -418,45 +426,52 @@ func (r *recording) fail(err error) {
 	}
 }
 
-// flush brings everything to disk: definitions, then events, then what says so. The error is that of the disk, the same
-// one at each call once there was one.
+// flush brings everything to disk: definitions, then events, then what says so. The error is that of the disk: it is held, and
+// the next flush tries all of it again.
 func (r *recording) flush() error {
 	if r.failed != nil {
 		return r.failed
 	}
+	err := r.data()
+	if err == nil && r.script == nil {
+		err = r.checkpoint()
+	}
+	if err == nil {
+		r.disk.err = nil
+	}
+	return r.hold(err)
+}
+
+// data brings all that has been taken to disk.
+func (r *recording) data() error {
 	if r.script != nil {
 		// First what was taken, then what says that it was.
-		r.fail(r.script.flush())
-		if r.failed == nil {
-			r.taken = r.merge.taken.clone()
-			r.fail(r.describe())
+		if err := r.script.flush(); err != nil {
+			return err
+		}
+		r.taken = r.merge.taken.clone()
+		err := r.describe()
+		if err == nil {
 			r.secureDescribed()
 		}
-		return r.failed
+		return err
 	}
 	if err := r.describe(); err != nil {
-		r.fail(err)
-		return r.failed
+		return err
 	}
 	if r.profile != nil {
-		if r.fail(r.writeProfile()); r.failed == nil {
-			r.fail(r.checkpoint())
-		}
-		return r.failed
+		return r.writeProfile()
 	}
 	for _, w := range r.files {
 		size := w.Size()
 		if err := w.Flush(); err != nil {
-			r.fail(err)
+			return err
 		}
 		if w.Size() == size { // nothing has come since the last flush
 			w.Park()
 		}
 	}
-	if r.failed == nil {
-		r.fail(r.checkpoint())
-	}
-	return r.failed
+	return nil
 }
 
 // widen takes larger chunks for all files, unless one of them has several already. It is known that Score-P is in the
@@ -484,7 +499,6 @@ func (r *recording) widen() {
 func (r *recording) describe() error {
 	r.widen()
 	r.snapshot()
-	r.defined = r.definitions()
 	return r.write()
 }
 
@@ -578,6 +592,7 @@ func (r *recording) snapshot() {
 		r.script.describe(p)
 	}
 	for name, n := range map[string]uint64{
+		oddDiskErrors:        r.disk.errors,
 		"LOST_MARKS":         h.LostMarks,
 		"FOREIGN_HANDLES":    h.Foreign,
 		"UNKNOWN_STRINGS":    r.source.Strings().Missing,
@@ -664,19 +679,33 @@ func (r *recording) finish(finished bool) error {
 		r.fail(r.model.Finish())
 	}
 	r.taken = r.merge.taken
-	if r.script != nil {
-		if r.failed == nil {
-			r.fail(r.script.flush())
-		}
-		r.script.close()
-	}
 	if r.failed == nil {
-		if err := r.describe(); err != nil { // before the events that use its definitions
-			r.fail(err)
-		}
+		r.fail(r.insist(r.data))
 	}
-	if r.failed == nil && r.profile != nil {
-		r.fail(r.writeProfile())
+	r.close()
+	r.process.Finished = finished && r.failed == nil
+	describe := r.describe
+	if r.failed != nil && r.disk.patient {
+		describe = r.describeLost
+	}
+	if err := r.insist(describe); err != nil {
+		return errors.Join(r.failed, err)
+	}
+	// A kill finds all that the process left, a power cut what was secured before.
+	var err error
+	if r.failed == nil {
+		err = r.secureEnd()
+	}
+	if finished {
+		err = errors.Join(err, r.insist(r.store.Finish))
+	}
+	return errors.Join(r.failed, err)
+}
+
+// close closes the files. All is in them, or what is not is lost.
+func (r *recording) close() {
+	if r.script != nil {
+		r.script.close()
 	}
 	for _, w := range r.files {
 		end := w.Close
@@ -684,17 +713,7 @@ func (r *recording) finish(finished bool) error {
 			end = w.Abandon
 		}
 		if err := end(); err != nil {
-			r.fail(err)
+			r.closing(err)
 		}
 	}
-	r.process.Finished = finished && r.failed == nil
-	// A kill finds all that the process left, a power cut what was secured before.
-	if err := r.describe(); err != nil {
-		return errors.Join(r.failed, err)
-	}
-	err := r.secureEnd()
-	if finished {
-		err = errors.Join(err, r.store.Finish())
-	}
-	return errors.Join(r.failed, err)
 }

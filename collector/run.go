@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +95,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer memory.Close()
-	c := &live{memory: memory, inode: inode, term: term, log: o.Log}
+	c := &live{memory: memory, inode: inode, term: term, log: o.Log, told: make(map[string]bool)}
 	if err := c.begin(o.Lookup); err != nil {
 		memory.Post(err.Error())
 		memory.SetState(shm.CollectorRefused)
@@ -142,10 +143,10 @@ type live struct {
 	profiles profiles
 	gpus     *gpuWatch // nil: they are not looked at
 
-	now      shm.ClockTuple // of the last round
-	ended    bool           // the process has, and everything it left has been taken
-	told     bool           // that recording has stopped
-	deadline time.Time      // after SIGTERM
+	now      shm.ClockTuple  // of the last round
+	ended    bool            // the process has, and everything it left has been taken
+	told     map[string]bool // why recording stopped, as far as it was said
+	deadline time.Time       // after SIGTERM
 	interval time.Duration
 	flushAt  time.Time // zero until there is something to flush
 	spares   int       // chunks that are kept prepared
@@ -187,7 +188,7 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 		return err
 	}
 	c.again = h.CollectorPID != 0
-	if c.recording, err = newRecording(c.memory, c.settings, c.launcher, c.experiment, uuid.NewString()); err != nil {
+	if err = c.startRecording(); err != nil {
 		c.watch.close()
 		return fmt.Errorf("nothing can be recorded in %s: %w: set NCCL_OTF2_DIR to where this process can write", c.experiment, err)
 	}
@@ -214,6 +215,19 @@ func (c *live) begin(lookup config.Lookup) (err error) {
 	return nil
 }
 
+// startRecording makes the shard. One error of the disk does not keep a job from being recorded.
+func (c *live) startRecording() (err error) {
+	for failures := range uint64(4) {
+		c.recording, err = newRecording(c.memory, c.settings, c.launcher, c.experiment, uuid.NewString())
+		if err == nil {
+			c.disk = disk{patient: true, errors: failures}
+			return nil
+		}
+		time.Sleep(firstRetry)
+	}
+	return err
+}
+
 // run drains the memory until the process has ended.
 func (c *live) run(ctx context.Context) error {
 	sleep := shortSleep
@@ -233,7 +247,10 @@ func (c *live) run(ctx context.Context) error {
 			sleep = shortSleep
 			continue
 		}
-		if c.flushDue() {
+		switch {
+		case c.failed == nil && (c.disk.err != nil || c.disk.outage != nil):
+			c.retryDue()
+		case c.flushDue():
 			c.flush()
 		}
 		c.profileDue()
@@ -277,7 +294,11 @@ func (c *live) round() (n int, err error) {
 		return 0, err
 	}
 	c.now = round.Clock
-	n = c.advanceTo(round.Clock)
+	if c.disk.err == nil || c.failed != nil {
+		n = c.advanceTo(round.Clock)
+	} else {
+		c.line.add(round.Clock)
+	}
 	c.takeGPUs()
 	c.checkCap()
 	c.tell()
@@ -286,13 +307,28 @@ func (c *live) round() (n int, err error) {
 	return n, nil
 }
 
-// tell says in NCCL's log that recording has stopped, once.
+// tell says in NCCL's log that recording has stopped, once for each cause.
 func (c *live) tell() {
-	if reason := c.stopped(); reason != "" && !c.told {
-		c.told = true
-		c.memory.Post(fmt.Sprintf("recording stopped in %s (what is there is whole; the next time give it more room, or set NCCL_OTF2_DIR elsewhere): %s", c.experiment, reason))
-		c.say("recording stopped: %s", reason)
+	if reason := c.stopped(); reason != "" {
+		why := reason
+		if err := cmp.Or(c.failed, c.disk.err); err != nil {
+			why = cause(err)
+		}
+		c.tellWhy(why, reason)
 	}
+}
+
+func (c *live) tellWhy(cause, reason string) {
+	if c.told[cause] {
+		return
+	}
+	c.told[cause] = true
+	line := "recording stopped in %s (what is there is whole; the next time give it more room, or set NCCL_OTF2_DIR elsewhere): %s"
+	if c.failed == nil && c.capped == "" {
+		line = "%s cannot be written: what is recorded waits in memory, then nothing new is recorded until it can be (what is there is whole; make room, or set NCCL_OTF2_DIR elsewhere the next time): %s"
+	}
+	c.memory.Post(fmt.Sprintf(line, c.experiment, reason))
+	c.say("recording stopped: %s", reason)
 }
 
 // answer brings everything recorded before a request to disk and tells so.
@@ -311,6 +347,14 @@ func (c *live) answer(request uint32) error {
 	}
 	c.settle()
 	c.flush()
+	for !c.writes() && c.failed == nil && time.Since(c.disk.since) < answerPatience {
+		time.Sleep(firstRetry)
+		c.flush()
+	}
+	if !c.writes() && c.failed == nil {
+		// Who asks may not be there for long.
+		c.tellWhy(cause(c.disk.err), c.disk.err.Error())
+	}
 	c.answered = request
 	c.memory.Answer(request)
 	c.say("request %d answered, %d records so far", request, c.records)
@@ -336,12 +380,17 @@ func (c *live) flushDue() bool {
 	return free < total/2 && c.memory.Behind() >= max(1, total/16)
 }
 
-// flush brings everything taken so far to disk and gives its memory back. After an error of the disk
+// flush brings everything taken so far to disk and gives its memory back. When recording has ended
 // it only gives memory back, so that the plugin does not count the same losses for want of memory.
 func (c *live) flush() {
 	c.memory.Mark()
 	began := time.Now()
-	if err := c.recording.flush(); err != nil {
+	switch err := c.recording.flush(); {
+	case err == nil:
+	case c.failed == nil && !c.store.Gone():
+		return
+	default:
+		c.fail(err)
 		c.tell()
 	}
 	c.memory.Release()
@@ -363,8 +412,9 @@ func (c *live) end() error {
 	if err != nil {
 		return errors.Join(err, c.finish(false))
 	}
+	c.now = round.Clock
 	c.line.add(round.Clock)
-	c.takeRest()
+	c.rest()
 	c.endGPUs()
 	if c.ended {
 		c.recording.end = c.watch.end.of(c.memory, c.line, round.Clock)

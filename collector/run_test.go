@@ -666,7 +666,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer memory.Close()
-	stopped := func() bool { text, _ := memory.Message(); return strings.Contains(text, "recording stopped in "+dir) }
+	stopped := func() bool { text, _ := memory.Message(); return strings.Contains(text, dir+" cannot be written") }
 	for i := 0; i < 200 && !stopped(); i++ {
 		for range 100 {
 			a.allReduce(written)
@@ -680,13 +680,9 @@ func TestFullDisk(t *testing.T) {
 	if text, _ := memory.Message(); !stopped() || strings.Contains(text, "\n") {
 		t.Fatalf("message: %q", text)
 	}
-	// The rings are drained all the same.
-	for range 3000 {
+	for range 50 { // what threads record before they see that they should not
 		a.allReduce(written)
 		written++
-		if written%300 == 0 && !shmtest.Await(func() bool { free, spare := job.Free(); return free+spare > 8 }) {
-			t.Fatal("no memory comes back")
-		}
 	}
 	process.end()
 	if err := collector.Wait(); err == nil || !strings.Contains(fmt.Sprint(collector.Stderr), "file too large") {
@@ -698,7 +694,7 @@ func TestFullDisk(t *testing.T) {
 	for _, n := range p.Counts.Lost["disk"] {
 		lost += n
 	}
-	if starts(p)+lost != written*perCall || lost < 3000*perCall {
+	if starts(p)+lost != written*perCall || lost < 50*perCall {
 		t.Errorf("%d starts and %d lost, want %d together", starts(p), lost, written*perCall)
 	}
 	if p.Finished || len(p.Markers) == 0 || p.Markers[len(p.Markers)-1].Category != "NCCL recording stopped" {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -39,19 +40,25 @@ type transcript struct {
 	held bool   // there are lines in the present member
 	size uint64 // bytes in the file
 
-	source  shm.Source
-	header  shm.Header
-	raw     func(t uint64) uint64 // CLOCK_MONOTONIC_RAW of a time of the time line
-	seq     uint64
-	rings   []scribe
-	begun   map[uint32]bool          // communicator entries with an init line
-	blocks  map[uint64]*[block]event // of handles' numbers
-	events  uint32                   // begun so far
-	unknown uint64                   // references to events whose start is not in the file, or comes later
+	source shm.Source
+	header shm.Header
+	raw    func(t uint64) uint64 // CLOCK_MONOTONIC_RAW of a time of the time line
+	seq    uint64
+	rings  []scribe
+	begun  map[uint32]bool          // communicator entries with an init line
+	blocks map[uint64]*[block]event // of handles' numbers
+	events uint32                   // begun so far
 
+	tally
+	safe tally // of what is in the file
+}
+
+// tally is what has been written.
+type tally struct {
 	starts, stops [shm.TypeCount]uint64
 	states        map[uint32]uint64
 	first, last   uint64
+	unknown       uint64 // references to events whose start is not in the file, or comes later
 }
 
 // scribe is what is known of a ring's present owner.
@@ -118,7 +125,7 @@ func (r *recording) newTranscript(path string, h *shm.Header) (*transcript, erro
 	t := &transcript{
 		path: path, source: r.source, header: *h,
 		raw:   func(t uint64) uint64 { return t - clock.AnchorReal + clock.AnchorRaw },
-		begun: make(map[uint32]bool), blocks: make(map[uint64]*[block]event), states: make(map[uint32]uint64),
+		begun: make(map[uint32]bool), blocks: make(map[uint64]*[block]event), tally: tally{states: make(map[uint32]uint64)},
 	}
 	var err error
 	t.zip, err = gzip.NewWriterLevel(&t.out, gzip.BestSpeed)
@@ -144,7 +151,7 @@ func (t *transcript) resume(path, size string) error {
 	if err := os.Rename(path, t.path); err != nil {
 		return err
 	}
-	if err := t.open(unix.O_APPEND); err != nil {
+	if err := t.open(0); err != nil {
 		return err
 	}
 	if err := t.file.Truncate(bytes); err != nil {
@@ -240,22 +247,33 @@ func (t *transcript) end(b []byte) error {
 	return nil
 }
 
-// flush writes the present member. If it cannot be written as a whole the file is as before.
+// flush writes the present member, and those that could not be written before. If that fails the file is as before, and they are
+// kept.
 func (t *transcript) flush() error {
-	if !t.held {
-		return nil
+	if t.held {
+		if err := t.zip.Close(); err != nil {
+			return err
+		}
+		t.zip.Reset(&t.out)
+		t.held = false
 	}
-	if err := t.zip.Close(); err != nil {
-		return err
+	if t.out.Len() > 0 {
+		if t.file == nil {
+			if err := t.open(0); err != nil {
+				return err
+			}
+		}
+		if _, err := t.file.WriteAt(t.out.Bytes(), int64(t.size)); err != nil {
+			_ = t.file.Truncate(int64(t.size)) // what is whole is good without
+			t.close()
+			t.file = nil // it may be of use no more
+			return err
+		}
+		t.size += uint64(t.out.Len())
+		t.out.Reset()
 	}
-	if _, err := t.file.Write(t.out.Bytes()); err != nil {
-		_ = t.file.Truncate(int64(t.size)) // what is whole is good without
-		return err
-	}
-	t.size += uint64(t.out.Len())
-	t.out.Reset()
-	t.zip.Reset(&t.out)
-	t.held = false
+	t.safe = t.tally
+	t.safe.states = maps.Clone(t.states)
 	return nil
 }
 
@@ -470,17 +488,18 @@ func stateArgument(state uint32) string {
 	return ""
 }
 
-// describe brings the counts of a shard up to date.
+// describe brings the counts of a shard up to date: those of what is in the file.
 func (t *transcript) describe(p *shard.Process) {
 	p.Settings[settingTranscript] = strconv.FormatUint(t.size, 10)
-	p.FirstTime, p.LastTime = t.first, t.last
-	p.Counts.Starts, p.Counts.Stops = shm.ByName(&t.starts), shm.ByName(&t.stops)
-	p.Counts.States = make(map[string]uint64, len(t.states))
-	for s, n := range t.states {
+	in := &t.safe
+	p.FirstTime, p.LastTime = in.first, in.last
+	p.Counts.Starts, p.Counts.Stops = shm.ByName(&in.starts), shm.ByName(&in.stops)
+	p.Counts.States = make(map[string]uint64, len(in.states))
+	for s, n := range in.states {
 		p.Counts.States[shm.StateName(s)] = n
 	}
-	if t.unknown > 0 {
-		p.Counts.Oddities["UNKNOWN_EVENTS"] = t.unknown
+	if in.unknown > 0 {
+		p.Counts.Oddities["UNKNOWN_EVENTS"] = in.unknown
 	}
 }
 

@@ -3,6 +3,7 @@
 package otf2
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -16,6 +17,12 @@ type EventWriterOptions struct {
 
 	// CheckNesting refuses a Leave that does not match the innermost Enter, and reports open regions at Close.
 	CheckNesting bool
+
+	// Patient is for files that must survive a disk at fault. If it is not nil an error of the file is not final: what could
+	// not be written stays in memory, events are taken as before, and every Flush tries again from where the file ends.
+	// Patient is called with the error when a full chunk could not be
+	// written, which nobody has asked for. Each further chunk takes memory until a Flush succeeds: it is the caller's to stop.
+	Patient func(error)
 }
 
 // EventWriter writes the event file of one location. It has one method per event record, which take the time of
@@ -27,7 +34,7 @@ type EventWriterOptions struct {
 // whole records up to the last flush whatever happens to the process.
 //
 // The first error of the file sticks: every later call and Close return it, and the file ends as the last good
-// flush left it. Refused events (TimeError, NestingError, ErrInvalid, ErrTooLarge) leave the writer usable.
+// flush left it (but see EventWriterOptions.Patient). Refused events (TimeError, NestingError, ErrInvalid, ErrTooLarge) leave the writer usable.
 type EventWriter struct {
 	buf   []byte    // the current chunk from its header on; encoders may scribble behind pos
 	pos   int       // end of the used part of buf
@@ -43,13 +50,27 @@ type EventWriter struct {
 	chunk   int             // chunk size
 
 	sink    File
-	parked  bool  // buf is the chunk's header alone, see Park
-	base    int64 // offset of the current chunk in the file
-	flushed int   // the file has buf[:flushed] and an end mark behind it
-	counted uint64
+	parked  bool   // buf is the chunk's header alone, see Park
+	base    int64  // offset of the current chunk in the file
+	flushed int    // the file has buf[:flushed] and an end mark behind it, once kept is in it
+	counted uint64 // events in the file: the number in the header of its last chunk
+	kept    []keptChunk
+	patient func(error)
+	begun   bool // the file has a header
 	closed  bool
 	broken  error // why the file is not complete after Close
 }
+
+// keptChunk is a full chunk that could not be written, with the beginning of the next one.
+type keptChunk struct {
+	buf     []byte
+	base    int64
+	flushed int    // the file has so much of it
+	events  uint64 // up to its end
+}
+
+// lastEventAt is where a chunk's header has the number of its last event.
+const lastEventAt = 10
 
 // Size of a new writer's buffer; it grows up to the chunk size, so that a quiet location costs little.
 const firstBuffer = 1 << 10
@@ -107,23 +128,33 @@ func newEventWriter(opts *EventWriterOptions) (*EventWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &EventWriter{chunk: chunk}
+	w := &EventWriter{chunk: chunk, patient: opts.Patient}
 	if opts.CheckNesting {
 		w.nesting = &nesting{}
 	}
 	w.resize(firstBuffer)
+	appendHeader(w.buf[:0], 1, 0)
+	w.pos, w.flushed = headerSize, headerSize
 	return w, nil
 }
 
 // open writes the empty file.
 func (w *EventWriter) open(s File) error {
 	w.sink = s
+	err := w.start()
+	if err != nil && w.patient != nil {
+		w.patient(fmt.Errorf("otf2: writing events: %w", err))
+		return nil
+	}
+	return err
+}
+
+func (w *EventWriter) start() error {
 	start := append(appendHeader(nil, 1, 0), recordEndOfFile, recordEndOfBuffer)
-	if _, err := s.WriteAt(start, 0); err != nil {
+	if _, err := w.sink.WriteAt(start, 0); err != nil {
 		return err
 	}
-	w.pos = copy(w.buf, start[:headerSize])
-	w.flushed = w.pos
+	w.begun = true
 	return nil
 }
 
@@ -293,11 +324,22 @@ func (w *EventWriter) nextChunk(t Timestamp) error {
 	appendHeader(w.buf[:w.chunk], w.events+1, w.events)
 	end := w.chunk + headerSize
 	w.buf[end], w.buf[end+1] = recordEndOfFile, recordEndOfBuffer
-	if err := w.replaceEnd(end + endSize); err != nil {
-		return err
+	full := keptChunk{w.buf[:end+endSize], w.base, w.flushed, w.events}
+	var err error
+	behind := len(w.kept) > 0 || !w.begun
+	if !behind {
+		err = w.commit(full)
 	}
-	if err := w.count(); err != nil {
-		return err
+	switch {
+	case w.patient != nil && (behind || err != nil):
+		full.buf = bytes.Clone(full.buf)
+		w.kept = append(w.kept, full)
+		if err != nil {
+			w.patient(fmt.Errorf("otf2: writing events: %w", err))
+		}
+	case err != nil:
+		w.fail(fmt.Errorf("otf2: writing events: %w", err))
+		return w.err
 	}
 	w.base += int64(w.chunk)
 	copy(w.buf, w.buf[w.chunk:end])
@@ -306,20 +348,36 @@ func (w *EventWriter) nextChunk(t Timestamp) error {
 	return nil
 }
 
-// replaceEnd brings buf[flushed:end], which closes with an end mark, into the file. The file's present end mark
-// stays until everything behind it is there; then the two bytes that replace it make the new end valid at once.
-func (w *EventWriter) replaceEnd(end int) error {
-	mark := w.flushed
-	_, err := w.sink.WriteAt(w.buf[mark+endSize:end], w.base+int64(mark)+endSize)
-	if err == nil {
-		err = w.replaceMark(w.buf[mark:mark+endSize], w.base+int64(mark))
-	}
+// commit brings c.buf[c.flushed:], which closes with an end mark, into the file, and the number of its events into the chunk's
+// header. The file's present end mark stays until everything behind it is there; then the two bytes that replace it make the new
+// end valid at once. After an error the file is what it was, or, if not even that can be written, as much of what is new.
+func (w *EventWriter) commit(c keptChunk) error {
+	mark := c.base + int64(c.flushed)
+	_, err := w.sink.WriteAt(c.buf[c.flushed+endSize:], mark+endSize)
 	if err != nil {
-		w.fail(fmt.Errorf("otf2: writing events: %w", err))
-		// Best effort: without it the old end mark still holds, only with rubbish behind it.
-		w.sink.WriteAt([]byte{recordEndOfFile, recordEndOfBuffer}, w.base+int64(mark))
-		w.sink.Truncate(w.base + int64(mark) + endSize)
+		w.sink.Truncate(mark + endSize)
+		return err
 	}
+	err = w.replaceMark(c.buf[c.flushed:c.flushed+endSize], mark)
+	if err == nil {
+		err = w.count(c, c.events)
+	}
+	if err == nil {
+		w.counted = c.events
+		return nil
+	}
+	// In this order the file is whole all the time.
+	old := []byte{recordEndOfFile, recordEndOfBuffer}
+	if _, failed := w.sink.WriteAt(old, mark); failed == nil && w.count(c, w.counted) == nil {
+		w.sink.Truncate(mark + endSize)
+	}
+	return err
+}
+
+// count brings the number of the chunk's last event into its header.
+func (w *EventWriter) count(c keptChunk, events uint64) error {
+	binary.LittleEndian.PutUint64(c.buf[lastEventAt:], events)
+	_, err := w.sink.WriteAt(c.buf[lastEventAt:headerSize], c.base+lastEventAt)
 	return err
 }
 
@@ -343,34 +401,42 @@ func (w *EventWriter) fail(err error) {
 	w.high = 0 // no event fits any more, so that all come to begin
 }
 
-// count brings the number of the chunk's last event into its header.
-func (w *EventWriter) count() error {
-	if w.counted == w.events {
-		return nil
-	}
-	binary.LittleEndian.PutUint64(w.buf[10:], w.events)
-	if _, err := w.sink.WriteAt(w.buf[10:headerSize], w.base+10); err != nil {
-		w.fail(fmt.Errorf("otf2: writing events: %w", err))
-		return w.err
-	}
-	w.counted = w.events
-	return nil
-}
-
 // Flush brings everything written so far into the file. It does nothing if there is nothing new.
 func (w *EventWriter) Flush() error {
 	if w.err != nil {
 		return w.err
 	}
+	err := w.flush()
+	if err != nil {
+		err = fmt.Errorf("otf2: writing events: %w", err)
+		if w.patient == nil {
+			w.fail(err)
+		}
+	}
+	return err
+}
+
+func (w *EventWriter) flush() error {
+	if !w.begun {
+		if err := w.start(); err != nil {
+			return err
+		}
+	}
+	for len(w.kept) > 0 {
+		if err := w.commit(w.kept[0]); err != nil {
+			return err
+		}
+		w.kept = append(w.kept[:0], w.kept[1:]...)
+	}
 	if w.pos == w.flushed {
 		return nil
 	}
 	w.buf[w.pos], w.buf[w.pos+1] = recordEndOfFile, recordEndOfBuffer
-	if err := w.replaceEnd(w.pos + endSize); err != nil {
-		return w.err
+	if err := w.commit(keptChunk{w.buf[:w.pos+endSize], w.base, w.flushed, w.events}); err != nil {
+		return err
 	}
 	w.flushed = w.pos
-	return w.count()
+	return nil
 }
 
 // Sync flushes and waits until the file is on its device.
@@ -378,10 +444,14 @@ func (w *EventWriter) Sync() error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if err := w.sink.Sync(); err != nil {
-		w.fail(fmt.Errorf("otf2: writing events: %w", err))
+	err := w.sink.Sync()
+	if err != nil {
+		err = fmt.Errorf("otf2: writing events: %w", err)
+		if w.patient == nil {
+			w.fail(err)
+		}
 	}
-	return w.err
+	return err
 }
 
 // Abandon closes the file as of its last Flush, without what was written since: for a writer whose
@@ -421,8 +491,19 @@ func (w *EventWriter) Close() error {
 // Events returns the number of events written; attribute lists and time stamps do not count.
 func (w *EventWriter) Events() uint64 { return w.events }
 
-// Size returns the size of the file in bytes after the last flush.
-func (w *EventWriter) Size() int64 { return w.base + int64(w.flushed) + endSize }
+// Flushed returns how many of them are in the file: those of its Size.
+func (w *EventWriter) Flushed() uint64 { return w.counted }
+
+// Size returns the size of the file in bytes after the last flush; 0 if it could not even be made.
+func (w *EventWriter) Size() int64 {
+	switch {
+	case !w.begun:
+		return 0
+	case len(w.kept) > 0:
+		return w.kept[0].base + int64(w.kept[0].flushed) + endSize
+	}
+	return w.base + int64(w.flushed) + endSize
+}
 
 // LastTime returns the time of the last event, 0 if there is none.
 func (w *EventWriter) LastTime() Timestamp { return w.last }

@@ -42,6 +42,31 @@ static bool problem_logged;
 
 static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
 
+/* What a message is about: its beginning and its last words, without numbers. Collectors that follow each other say the same. */
+static uint64_t cause(const char *text) {
+  const char *first = strstr(text, ": "), *last = first;
+  for (const char *next = first; next; next = strstr(next + 2, ": ")) last = next;
+  uint64_t hash = 14695981039346656037u; /* FNV-1a */
+  for (const char *at = text; *at; at++) {
+    if (at == first) at = last;
+    if (*at < '0' || *at > '9') hash = (hash ^ (uint8_t)*at) * 1099511628211u;
+  }
+  return hash;
+}
+
+static bool is_news(const char *text) {
+  enum { MOST = 16 }; /* what is beyond is said each time */
+  static uint64_t said[MOST];
+  const uint64_t about = cause(text);
+  for (unsigned i = 0; i < MOST; i++) {
+    if (said[i] == about) return false;
+    if (said[i]) continue;
+    said[i] = about;
+    break;
+  }
+  return true;
+}
+
 void ncclotf2_consumer_messages(void) {
   uint32_t number = __atomic_load_n(&header()->message_number, __ATOMIC_ACQUIRE);
   if (number != printed) {
@@ -49,7 +74,7 @@ void ncclotf2_consumer_messages(void) {
     for (size_t i = 0; i < sizeof text; i++) text[i] = __atomic_load_n(&header()->message[i], __ATOMIC_RELAXED);
     text[sizeof text - 1] = '\0';
     printed = number;
-    if (*text) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", text); /* it only says what is amiss */
+    if (*text && is_news(text)) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", text); /* it only says what is amiss */
   }
   int problem = ncclotf2_spool_problem();
   if (problem && !problem_logged) {

@@ -221,6 +221,7 @@ static void only_launches(void) {
 }
 
 static bool enable(uint64_t kinds) {
+  static uint64_t said; /* which do not work: once in all lives of communicators */
   for (unsigned i = 0; i < ORDER; i++) {
     if (!(kinds >> order[i].kind & 1)) continue;
     const int result = cupti.enable(order[i].kind);
@@ -230,7 +231,8 @@ static bool enable(uint64_t kinds) {
     } else if (order[i].needed) {
       failed(result);
       return false;
-    } else {
+    } else if (!(said >> order[i].kind & 1)) {
+      said |= 1ULL << order[i].kind;
       ncclotf2_log(NCCLOTF2_LOG_WARN, "CUPTI does not record activities of kind %u: %s (%d)", order[i].kind, text_of(result),
                    result);
     }
@@ -322,5 +324,7 @@ void ncclotf2_cupti_end(unsigned seconds) {
     ncclotf2_futex_wait(&works, WORKS, 20);
   if (__atomic_load_n(&works, __ATOMIC_ACQUIRE) != WORKS) return;
   count_out(); /* as it is by now */
-  ncclotf2_log(NCCLOTF2_LOG_WARN, "CUPTI has not given back its records within %u s; the last ones may be missing", seconds);
+  static bool said;
+  if (!said) ncclotf2_log(NCCLOTF2_LOG_WARN, "CUPTI has not given back its records within %u s; the last ones may be missing", seconds);
+  said = true;
 }

@@ -61,7 +61,7 @@ void ncclotf2_losses_sum_up(void) {
   static uint64_t names_reported;
   uint64_t names = ncclotf2_strings_lost();
   if (names != names_reported)
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "%llu names were not recorded: too many different ones",
+    ncclotf2_log(names_reported ? NCCLOTF2_LOG_INFO : NCCLOTF2_LOG_WARN, "%llu names were not recorded: too many different ones",
                  (unsigned long long)(names - names_reported));
   names_reported = names;
   ncclotf2_losses_tell(); /* what is no loss */

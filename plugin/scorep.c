@@ -310,14 +310,16 @@ void ncclotf2_scorep_report(void) {
   static uint64_t reported[NCCLOTF2_SCOREP_KEPT_REASONS];
   char line[512] = "";
   size_t used = 0;
+  enum ncclotf2_log_level level = NCCLOTF2_LOG_INFO; /* of what was warned of in an earlier life */
   for (unsigned i = 0; i < NCCLOTF2_SCOREP_KEPT_REASONS; i++) {
     const uint64_t kept = __atomic_load_n(&header()->scorep_kept[i], __ATOMIC_RELAXED);
     /* Pauses are the user's own wish. */
     if (i == NCCLOTF2_SCOREP_KEPT_PAUSED || kept == reported[i]) continue;
     const int length = snprintf(line + used, sizeof line - used, "%s%llu %s", used ? "; " : "",
                                 (unsigned long long)(kept - reported[i]), reasons[i]);
+    if (!reported[i]) level = NCCLOTF2_LOG_WARN;
     reported[i] = kept;
     if (length > 0 && (size_t)length < sizeof line - used) used += (size_t)length;
   }
-  if (used) ncclotf2_log(NCCLOTF2_LOG_WARN, "calls not forwarded to Score-P: %s", line);
+  if (used) ncclotf2_log(level, "calls not forwarded to Score-P: %s", line);
 }

@@ -29,7 +29,8 @@ enum {
   PERIOD_MS = 10,
   ALONE_ROUNDS = 100, /* of that period */
   HEADER_MS = 100, /* the header's counters are repeated no more often than this, */
-  CLOCK_MS = 1000  /* and the clock even if nothing was recorded for so long */
+  CLOCK_MS = 1000, /* and the clock even if nothing was recorded for so long */
+  RETRY_MS = 100   /* after a failure */
 };
 
 /* How far a ring has been written, and how far it shall be this time. Chunks as index + 1. */
@@ -49,6 +50,7 @@ static struct {
   uint64_t *comms;              /* [NCCLOTF2_COMM_MAX]: 1 + final_ticks as last written, 0 never */
   uint32_t comms_open;          /* communicators below this have been finalised and written so */
   uint64_t header_written, clock_written; /* CLOCK_MONOTONIC, ns; 0 never */
+  uint64_t retry; /* not before that time, after a failure */
   bool ended;
   int problem;
 } spool = {.fd = -1};
@@ -77,7 +79,10 @@ static void hold(void) {
  * does not come to soon. */
 static bool reopen_if_lost(void) {
   struct stat info;
-  if (fstat(spool.fd, &info) == 0 && info.st_dev == spool.device && info.st_ino == spool.inode) return true;
+  if (fstat(spool.fd, &info) == 0 && info.st_dev == spool.device && info.st_ino == spool.inode) {
+    errno = ENOENT;
+    return info.st_nlink > 0; /* what was removed nobody wants, and it must not fill the disk under no name */
+  }
   int fd = (int)TEMP_FAILURE_RETRY(open(spool.path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd < 0) return false;
   if (fstat(fd, &info) != 0 || info.st_dev != spool.device || info.st_ino != spool.inode) {
@@ -104,6 +109,9 @@ static bool put(uint32_t kind, uint64_t index, uint64_t position, const void *bo
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
       spool.problem = got < 0 ? errno : EIO;
+      if (written && ftruncate(spool.fd, spool.size) != 0) {
+        /* The half frame at the end stays; readers stop before it, and the next flush overwrites it. */
+      }
       return false;
     }
     written += (size_t)got;
@@ -254,10 +262,8 @@ static bool flush(uint8_t *base, bool asked) {
 
 /* A file at the size limit raises a signal at each write, which would kill the program. */
 static void flush_quietly(uint8_t *base, bool asked) {
-  if (spool.ended) return;
-  if (!flush(base, asked) && ftruncate(spool.fd, spool.size) != 0) {
-    /* The half frame at the end stays; readers stop before it, and the next flush overwrites it. */
-  }
+  if (spool.ended || (!asked && spool.problem && ncclotf2_clock_monotonic() < spool.retry)) return;
+  if (!flush(base, asked)) spool.retry = ncclotf2_clock_monotonic() + RETRY_MS * 1000000ULL;
   __atomic_store_n(&shared_problem, spool.problem, __ATOMIC_RELAXED);
 }
 

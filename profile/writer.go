@@ -152,6 +152,9 @@ func (w *Writer) RmaOpCompleteNonBlocking(t otf2.Timestamp, a *otf2.AttributeLis
 // Events is the number of events taken.
 func (w *Writer) Events() uint64 { return w.events }
 
+// Flushed is the same.
+func (w *Writer) Flushed() uint64 { return w.events }
+
 // Size is 0: nothing is written.
 func (w *Writer) Size() int64 { return 0 }
 

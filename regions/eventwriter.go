@@ -26,8 +26,10 @@ type EventWriter interface {
 	RmaPut(time otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, remote uint32, bytes, matching uint64) error
 	RmaOpCompleteNonBlocking(time otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, matching uint64) error
 
-	// Events is the number of events, Size the bytes of the file as of its last flush, LastTime the time of the last event.
+	// Events is the number of events, LastTime the time of the last one. As of the last flush the file has Size bytes and Flushed
+	// events.
 	Events() uint64
+	Flushed() uint64
 	Size() int64
 	LastTime() otf2.Timestamp
 }

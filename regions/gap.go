@@ -67,6 +67,24 @@ func (m *Model) edge(t uint64, r *shm.Record) {
 	m.enqueue(c, &plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
 }
 
+// Outage tells that operations from ≤ ordinal < to of a communicator rank were called and not recorded, because the plugin was told to
+// refuse them between two times. All that was recorded before has been given.
+func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
+	c := m.comm(uint32(comm))
+	if c == nil || c.final || c.off {
+		return m.err
+	}
+	c.Gaps = append(c.Gaps, shard.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
+	m.mark(c.loc, begin, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
+	for _, e := range []struct {
+		t    uint64
+		mode otf2.MeasurementMode
+	}{{begin, otf2.MeasurementOff}, {end, otf2.MeasurementOn}} {
+		m.enqueue(c, &plan{comm: c, start: e.t, stop: e.t, stopped: true, completeAt: e.t, measurement: e.mode}, e.t)
+	}
+	return m.err
+}
+
 // maskChanged tells that somebody else has changed what NCCL reports: RAS, which does so for all ranks at one time. What is
 // missing by that is known when NCCL reports again, see untold.
 func (m *Model) maskChanged(t uint64, r *shm.Record) {

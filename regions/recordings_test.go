@@ -31,6 +31,15 @@ func (s *memorySink) EventWriter(shard.Location) (EventWriter, error) {
 	return w, nil
 }
 
+func (s *memorySink) flush(t *testing.T) {
+	t.Helper()
+	for _, w := range s.writers {
+		if err := w.Flush(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // feed gives the calls of a recorded process to a model, as the collector would after the plugin:
 // in the order of their times, with the ids of this recording as handles.
 func feed(m *Model, p *replay.Process) {
@@ -160,11 +169,13 @@ func TestRecordings(t *testing.T) {
 			sent, received := uint64(0), uint64(0)
 			for i, p := range rec.Processes {
 				description := &shard.Process{}
-				m := New(&memorySink{}, description, &Options{RecordMask: 0xffff})
+				sink := &memorySink{}
+				m := New(sink, description, &Options{RecordMask: 0xffff})
 				feed(m, p)
 				if err := m.Finish(); err != nil {
 					t.Error(err)
 				}
+				sink.flush(t)
 				m.Snapshot()
 				fmt.Fprintf(&out, "process %d\n", i)
 				summarize(&out, description, m.Network())

@@ -11,7 +11,7 @@ import (
 )
 
 // Snapshot brings the description of the process up to date: communicators, locations, counts and
-// pending operations. Sizes of event files are those of their last flush.
+// pending operations. Sizes of event files, and how many events are in them, are those of their last flush.
 func (m *Model) Snapshot() {
 	p := m.process
 	p.FirstTime, p.LastTime = m.begin(), m.last
@@ -21,7 +21,7 @@ func (m *Model) Snapshot() {
 	p.Locations = p.Locations[:0]
 	for _, l := range m.locations {
 		s := l.Location
-		s.Events, s.Bytes = l.w.Events(), l.w.Size()
+		s.Events, s.Bytes = l.w.Flushed(), l.w.Size()
 		p.Locations = append(p.Locations, s)
 		if l.w.Events() > 0 {
 			p.LastTime = max(p.LastTime, uint64(l.w.LastTime()))

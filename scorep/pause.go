@@ -12,16 +12,21 @@ import (
 	"ncclotf2/shard"
 )
 
-// pause is a run of a communicator's operations that its members did not record, on request.
+// pause is a run of a communicator's operations that its members did not record, on request or because they could not be written.
 type pause struct {
 	in         *instance
 	replays    bool   // of replayed graphs
+	lost       bool   // not on request
 	from, to   uint64 // NCCL's operations from ≤ ordinal < to; to 0: up to the end
 	begin, end uint64 // archive time, from the first member that paused to the last that went on; end 0: never
 }
 
 func (p *pause) String() string {
-	return fmt.Sprintf("comm %d %s %q", p.in.ref, p.operations(), p.in.name)
+	how := ""
+	if p.lost {
+		how = "lost "
+	}
+	return fmt.Sprintf("comm %d %s%s %q", p.in.ref, how, p.operations(), p.in.name)
 }
 
 // operations names what was not recorded: "10-19", "replayed 10-19".
@@ -80,6 +85,7 @@ func (in *instance) findPauses(replays bool) (all []pause) {
 				p.from = g.From
 			}
 			have++
+			p.lost = p.lost || g.Lost
 			p.to = max(p.to, g.To)
 			p.begin, p.end = min(p.begin, m.part.at(g.FromTime)), max(p.end, m.part.at(g.ToTime))
 		}
@@ -144,7 +150,7 @@ func (in *instance) describeGaps(i int, replays bool) string {
 	for m := range in.present() {
 		k := kind{lacks: true}
 		if gaps := m.gaps(replays); i < len(gaps) {
-			k = kind{gap: shard.Gap{From: gaps[i].From, To: gaps[i].To}}
+			k = kind{gap: shard.Gap{Lost: gaps[i].Lost, From: gaps[i].From, To: gaps[i].To}}
 		}
 		if groups[k] == nil {
 			order = append(order, k)
@@ -156,6 +162,8 @@ func (in *instance) describeGaps(i int, replays bool) string {
 	for j, k := range order {
 		if k.lacks {
 			parts[j] = rankWords(groups[k]) + " did not pause"
+		} else if k.gap.Lost {
+			parts[j] = fmt.Sprintf("%s lost %s", rankWords(groups[k]), pauseRange(k.gap.From, k.gap.To))
 		} else {
 			parts[j] = fmt.Sprintf("%s paused at %s", rankWords(groups[k]), pauseRange(k.gap.From, k.gap.To))
 		}

@@ -23,6 +23,11 @@ func TestPauses(t *testing.T) {
 		}
 		return g
 	}
+	lost := func(from, to uint64) shard.Gap {
+		g := at(from, to)
+		g.Lost = true
+		return g
+	}
 	for _, c := range []struct {
 		name     string
 		of       [3]gaps // by rank; each records 4 AllReduces, 2 Broadcasts behind them and a message 0>1
@@ -48,6 +53,14 @@ func TestPauses(t *testing.T) {
 				`comm 0 AllReduce 2-3 "world": recording was paused differently: rank 1 paused at 4-7, ranks 0,2 paused at 5-8`,
 				`comm 0 Broadcast 0-1 "world": recording was paused differently: rank 1 paused at 4-7, ranks 0,2 paused at 5-8`,
 				`comm 0 Send 0>1 0-0 "world": recording was paused differently: rank 1 paused at 4-7, ranks 0,2 paused at 5-8`,
+			}},
+		{name: "lost alike", of: [3]gaps{{lost(2, 5)}, {lost(2, 5)}, {lost(2, 5)}}, crashed: -1, gaps: []string{`comm 0 lost 2-4 "world"`}},
+		{name: "lost by one", of: [3]gaps{{}, {}, {lost(5, 8)}}, crashed: -1,
+			parted: `comm 0 "world": recording was paused differently: rank 2 lost 5-7, ranks 0-1 did not pause`,
+			differ: []string{
+				`comm 0 AllReduce 3-3 "world": recording was paused differently: rank 2 lost 5-7, ranks 0-1 did not pause`,
+				`comm 0 Broadcast 1-1 "world": recording was paused differently: rank 2 lost 5-7, ranks 0-1 did not pause`,
+				`comm 0 Send 0>1 0-0 "world": recording was paused differently: rank 2 lost 5-7, ranks 0-1 did not pause`,
 			}},
 		{name: "the second time", of: [3]gaps{{at(1, 3), at(7, 9)}, {at(1, 3), at(7, 9)}, {at(1, 3), at(7, 8)}}, crashed: -1,
 			gaps:   []string{`comm 0 1-2 "world"`},

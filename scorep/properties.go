@@ -36,7 +36,7 @@ import (
 //	                          could not be used, see package ingest
 //	DAMAGED, DAMAGED::<n>     what of the data on the disk was missing or damaged: shards, event files
 //	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> tells them (see Difference)
-//	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"
+//	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"; that could not be: comm 3 lost 10-19 "name"
 //	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
 //	GPU_METRICS_LEFT_OUT      rows of measurements of a GPU that are not in the archive: another process's of the same GPU are
 //	PXN, PXN_UNRESOLVED       communicator ranks whose network work another process did, and those of them

@@ -36,9 +36,10 @@ func newEventFiles(root *os.Root) *eventFiles {
 }
 
 // create makes an event file, which may not be there yet, not even as a link to somewhere.
-func (s *eventFiles) create(name string) (*eventFile, error) {
-	f := &eventFile{of: s, name: name}
-	if err := f.openAs(os.O_CREATE | os.O_EXCL); err != nil {
+// A patient one need not be made at once: every use of it tries again what failed before.
+func (s *eventFiles) create(name string, patient bool) (*eventFile, error) {
+	f := &eventFile{of: s, name: name, patient: patient}
+	if err := f.openAs(os.O_CREATE | os.O_EXCL); errors.Is(err, os.ErrExist) || err != nil && !patient {
 		return nil, err
 	}
 	return f, nil
@@ -46,13 +47,15 @@ func (s *eventFiles) create(name string) (*eventFile, error) {
 
 // eventFile is an otf2.File that is open while it is used.
 type eventFile struct {
-	of     *eventFiles
-	name   string
-	file   *os.File // nil: closed
-	place  *list.Element
-	broken error // of closing it meanwhile: what was written may be lost
-	begun  bool  // the empty file has been written
-	size   int64
+	of      *eventFiles
+	name    string
+	file    *os.File // nil: closed
+	made    bool
+	patient bool // an error is not final
+	place   *list.Element
+	broken  error // of closing it meanwhile: what was written may be lost
+	begun   bool  // the empty file has been written
+	size    int64
 }
 
 // openAs opens the file, and closes those used longest ago for it. Who shares the descriptors with others closes more.
@@ -71,6 +74,7 @@ func (f *eventFile) openAs(flags int) error {
 			return err
 		}
 		s.opened++
+		f.made = true
 		f.file, f.place = file, s.open.PushFront(f)
 		return nil
 	}
@@ -92,7 +96,13 @@ func (f *eventFile) shut() error {
 func (f *eventFile) use() error {
 	switch {
 	case f.broken != nil:
-		return f.broken
+		err := f.broken
+		if f.patient { // its size will tell
+			f.broken = nil
+		}
+		return err
+	case f.file == nil && !f.made:
+		return f.openAs(os.O_CREATE) // an attempt that failed may have made it all the same
 	case f.file == nil:
 		return f.openAs(0)
 	}
@@ -111,6 +121,9 @@ func (f *eventFile) WriteAt(b []byte, off int64) (int, error) {
 	}
 	f.begun = true
 	n, err := f.file.WriteAt(b, off)
+	if err != nil && f.patient {
+		_ = f.shut() // it can be of no use any more, as on a file system that comes back from somewhere else (ESTALE)
+	}
 	if end := off + int64(n); end > f.size {
 		f.of.bytes += uint64(end - f.size)
 		f.size = end

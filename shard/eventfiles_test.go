@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"ncclotf2/otf2"
 )
 
@@ -148,5 +150,49 @@ func TestFilesAreOpenedAgainInTheShardItself(t *testing.T) {
 	}
 	if st, _ := os.Stat(target); st.Size() != 0 {
 		t.Errorf("%d bytes were written behind a link", st.Size())
+	}
+}
+
+// The file of a patient writer is made when that is possible, and opened anew after an error.
+func TestPatientEventFiles(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Create(dir, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	way := s.EventFile(7)
+	if err := os.Symlink(way, way); err != nil { // nothing can be opened there
+		t.Fatal(err)
+	}
+	told := 0
+	opts := &otf2.EventWriterOptions{Patient: func(error) { told++ }}
+	if _, err := s.EventWriter(7, opts); !errors.Is(err, os.ErrExist) || told > 0 {
+		t.Errorf("what is there belongs to somebody: %v, told %d times", err, told)
+	}
+	if err := os.Remove(way); err != nil {
+		t.Fatal(err)
+	}
+	limit := new(unix.Rlimit)
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, limit)
+	none := unix.Rlimit{Cur: 0, Max: limit.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil { // no descriptor is to be had
+		t.Fatal(err)
+	}
+	w, err := s.EventWriter(7, opts)
+	failed := error(nil)
+	if err == nil {
+		_ = w.Enter(1, nil, 0)
+		failed = w.Flush()
+	}
+	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, limit)
+	if err != nil || failed == nil || told != 1 || w.Size() != 0 || w.Flushed() != 0 {
+		t.Fatalf("%v, flush: %v, told %d times, %d bytes, %d events", err, failed, told, w.Size(), w.Flushed())
+	}
+	if err := errors.Join(w.Flush(), w.Leave(2, nil, 0), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := otf2.ScanEventFile(way, otf2.DefaultEventChunkSize); err != nil || r.Events != 2 || !r.Complete {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

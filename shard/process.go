@@ -262,7 +262,7 @@ type Comm struct {
 	// changed the activation mask. They have their places in Sequences.
 	Untold uint64 `json:"untold,omitempty"`
 
-	// Gaps are the parts of its operations that were not recorded on request, in order.
+	// Gaps are the parts of its operations that were not recorded, in order.
 	Gaps []Gap `json:"gaps,omitempty"`
 }
 
@@ -273,10 +273,11 @@ type NetworkRows struct {
 }
 
 // Gap is a run of operations that were not recorded because the recording was paused or its window
-// left them out. From and To count the collectives that the application calls on the communicator, or those that
+// left them out, or because they could not be written (Lost). From and To count the collectives that the application calls on the communicator, or those that
 // replayed graphs bring, from 0, which all members count alike: operations From ≤ ordinal < To are missing.
 type Gap struct {
 	Replays  bool   `json:"replays,omitempty"` // of replayed graphs
+	Lost     bool   `json:"lost,omitempty"`    // not on request
 	From     uint64 `json:"from"`
 	To       uint64 `json:"to"` // 0: still open
 	FromTime uint64 `json:"fromTime"`
@@ -344,8 +345,8 @@ type Location struct {
 	Foreign int    `json:"foreign"`
 	TID     int    `json:"tid"`           // of application threads, else 0
 	GPU     int    `json:"gpu,omitempty"` // of CUDA streams (KindStream): index into Process.GPUs
-	Events  uint64 `json:"events"`
-	Bytes   int64  `json:"bytes"` // of the event file; it was a whole file when this was written
+	Events  uint64 `json:"events"`        // in the event file
+	Bytes   int64  `json:"bytes"`         // of the event file; it was a whole file when this was written
 
 	// Owners is how many threads, or communicator ranks, had the location one after the other; 0: one. Name, Comm and TID are those
 	// of the first, Last is the last one.

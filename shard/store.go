@@ -200,12 +200,15 @@ func (s *Store) FilesOpenAtOnce() int { return s.files.most + atomicfile.Syncers
 
 // EventWriter creates a location's event file, which is open only while it is written. Its mode is that of results, as it becomes part of the archive under a second name;
 // before that the shard's folder keeps others out.
+//
+// A patient writer's file is made in the shard's folder wherever it is by now.
 func (s *Store) EventWriter(number uint32, opts *otf2.EventWriterOptions) (*otf2.EventWriter, error) {
-	if err := s.inPlace(); err != nil {
+	name := eventFileName(number)
+	patient := opts != nil && opts.Patient != nil
+	if err := s.inPlace(); err != nil && !patient {
 		return nil, err
 	}
-	name := eventFileName(number)
-	f, err := s.files.create(name)
+	f, err := s.files.create(name, patient)
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +235,19 @@ func (s *Store) inPlace() error {
 		err = fmt.Errorf("%s is another folder than the one that was made", s.path)
 	}
 	return err
+}
+
+// Gone tells that the shard's folder is lost for good: it has been removed, or another is in its place.
+func (s *Store) Gone() bool {
+	held, err := s.root.Stat(".")
+	if err != nil {
+		return false
+	}
+	if st, ok := held.Sys().(*syscall.Stat_t); ok && st.Nlink == 0 {
+		return true
+	}
+	named, err := os.Lstat(s.path)
+	return err == nil && !os.SameFile(named, held)
 }
 
 // Write replaces shard.json as a whole: a reader finds the old or the new one.

@@ -254,6 +254,33 @@ static void told_at_once(void) {
   CHECK(host_logged("events: memory was full (NCCL_OTF2_MEMORY)"), "%s", host_line);
 }
 
+/* What a collector says another one may have said before; numbers in it may be others. */
+static void told_once_by_all_collectors(void) {
+  static const struct {
+    const char *text;
+    bool news;
+  } said[] = {
+      {"/a cannot be written: what is recorded waits: write /a/shards/x1: no space left on device", true},
+      {"/a cannot be written: what is recorded waits: write /a/shards/y22: no space left on device", false},
+      {"/a cannot be written: what is recorded waits: write /a/shards/y22: input/output error", true},
+      {"recording stopped in /a (what is there is whole): 1064 bytes are on disk", true},
+      {"recording stopped in /a (what is there is whole): 99531 bytes are on disk", false},
+      {"/a cannot be written: what is recorded waits: open /a/shards/z: no space left on device", false},
+  };
+  host_use_stub("ready", 0xf47);
+  void *context = host_init(1, 2, 0);
+  int lines = host_lines;
+  for (unsigned i = 0; i < sizeof said / sizeof *said; i++) {
+    struct ncclotf2_header *header = host_header();
+    snprintf(header->message, sizeof header->message, "%s", said[i].text);
+    __atomic_add_fetch(&header->message_number, 1, __ATOMIC_RELEASE);
+    ncclProfiler_v6.finalize(host_init(2 + i, 2, 0));
+    lines += said[i].news;
+    EQUAL(host_lines, lines, said[i].text);
+  }
+  stop_all(context);
+}
+
 static void several_lives(void) {
   host_use_stub("ready", 0xf47);
   uint32_t tag = 0;
@@ -511,6 +538,9 @@ static void too_many_communicators(void) {
   __atomic_store_n(&host_header()->comm_used, NCCLOTF2_COMM_MAX, __ATOMIC_RELEASE);
   void *beyond = host_init(2, 2, 0);
   CHECK(host_logged("more than"), "no line");
+  const int before = host_lines;
+  for (uint64_t id = 3; id < 10; id++) host_init(id, 2, 0);
+  EQUAL(host_lines, before, "warnings");
   CHECK(!host_start(beyond, host_descr(NCCLOTF2_P2P)), "recorded");
   EQUAL(host_header()->lost[NCCLOTF2_LOSS_COMM][NCCLOTF2_P2P], 1, "lost");
   stop_all(beyond);
@@ -582,6 +612,7 @@ TEST_MAIN({"the mask is written once per life", mask_is_written_once},
           MAIN_THREAD_CASE
           {"a mask that somebody else changes is noticed, and not looked at when libnccl may be gone", mask_changed_by_ras},
           {"losses and the collector's words are told at once", told_at_once},
+          {"what one collector has said another does not say again", told_once_by_all_collectors},
           {"init, finalize, init goes on in the same session", several_lives},
           {"communicators may be initialised at one time", concurrent_inits},
           {"switched off, nothing is done", switched_off},

@@ -262,6 +262,34 @@ static void full_disk(void) {
   free(found);
 }
 
+/* Whoever removes the directory wants no more of it: nothing goes on filling the disk under no name, the memory for records is all
+ * that is taken, and one line says so. */
+static void removed_directory(void) {
+  setenv("NCCL_OTF2_MEMORY", "8M", 1);
+  void *context = begin("gpu");
+  record(context, 0, 10);
+  usleep(50000);
+  char path[PATH_MAX];
+  spool_path(path, sizeof path);
+  struct stat before, after;
+  int file = open(path, O_RDONLY);
+  CHECK(file >= 0 && unlink(path) == 0 && fstat(file, &before) == 0, "%s: %s", path, strerror(errno));
+  const int lines = host_lines;
+  for (int i = 0; i < 3; i++) {
+    for (int k = 0; k < 60000; k++) ncclProfiler_v6.stopEvent(host_start(context, host_descr(NCCLOTF2_COLL)));
+    usleep(50000);
+    void *other = NULL;
+    ncclProfiler_v6.init(&other, 2, &host_mask, NULL, 1, 2, 0, host_logger);
+    ncclProfiler_v6.finalize(other);
+  }
+  CHECK(fstat(file, &after) == 0, "%s", strerror(errno));
+  EQUAL(after.st_size, before.st_size, "bytes of a file without a name");
+  CHECK(host_logged("cannot be written (No such file or directory)"), "%s", host_line);
+  CHECK(host_lines <= lines + 2, "%d lines", host_lines - lines); /* and that memory is full */
+  CHECK(host_header()->lost[NCCLOTF2_LOSS_MEMORY][NCCLOTF2_COLL] > 0, "nothing is counted");
+  close(file);
+}
+
 static void closed_descriptors(void) {
   void *context = begin("gpu");
   record(context, 0, 10);
@@ -269,6 +297,7 @@ static void closed_descriptors(void) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/own", host_folder());
   int own = open(path, O_CREAT | O_RDWR, 0600);
+  CHECK(write(own, "precious", 8) == 8, "write");
   /* Between two flushes: a number that is taken anew in the middle of one, after the look at it, is beyond
    * what a thread with the program's own descriptors can notice. */
   usleep(300000);
@@ -278,11 +307,20 @@ static void closed_descriptors(void) {
   ncclProfiler_v6.finalize(context);
   struct stat info;
   stat(path, &info);
-  EQUAL(info.st_size, 0, "bytes in a file that is not ours");
+  EQUAL(info.st_size, 8, "bytes in a file that is not ours");
   struct found *found = calloc(1, sizeof *found);
   check_file(found);
   EQUAL(found->count_next, 20, "events");
   free(found);
+  /* The same when ours is gone, too. */
+  char spooled[PATH_MAX];
+  spool_path(spooled, sizeof spooled);
+  CHECK(unlink(spooled) == 0, "%s: %s", spooled, strerror(errno));
+  for (int fd = 3; fd < 2048; fd++)
+    if (fd != own && fcntl(fd, F_GETFD) >= 0) dup2(own, fd);
+  usleep(300000);
+  stat(path, &info);
+  EQUAL(info.st_size, 8, "bytes in a file that is not ours");
 }
 
 static void own_clock(void) {
@@ -303,5 +341,6 @@ TEST_MAIN({"everything recorded is in the file, once and in order", all_is_there
           {"without a directory nothing is recorded", no_directory},
           {"an unknown event is named, and the default holds", unknown_event},
           {"on a full disk the records wait", full_disk},
+          {"a file that was removed is not written", removed_directory},
           {"nothing is written to a file that is not ours", closed_descriptors},
           {"ticks can be CLOCK_MONOTONIC", own_clock})

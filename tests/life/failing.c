@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Runs FAILING_PROGRAM in its own place, with its arguments and descriptors, and makes system calls of it fail as
- * FAILING_RULES says. A rule is "call,errno,skip,argument,mask,file": after `skip` calls of that number which the rule
- * fits, all further ones fail with `errno`. It fits when the argument's bits have one of the mask (a mask of 0: always),
+ * FAILING_RULES says. A rule is "call,errno,skip,argument,mask,file,times": after `skip` calls of that number which the rule
+ * fits, the next `times` fail with `errno`, or with 0 all further ones. It fits when the argument's bits have one of the mask (a mask of 0: always),
  * and, with `file` 1, when the first argument is a descriptor of a file (and not of an event counter, say, by which the
  * language's runtime wakes itself). Each failed call is a line in the file FAILING_REPORT.
  *
@@ -42,6 +42,8 @@ static struct rule {
   unsigned argument;
   unsigned long mask;
   int file;
+  unsigned long times;
+  bool over;
 } rules[RULES];
 static unsigned count;
 
@@ -54,7 +56,8 @@ static void parse(const char *text) {
   for (int length; *text; text += length) {
     struct rule *r = &rules[count];
     length = -1;
-    if (count == RULES || sscanf(text, "%d,%d,%lu,%u,%lx,%d;%n", &r->call, &r->error, &r->skip, &r->argument, &r->mask, &r->file, &length) != 6 ||
+    if (count == RULES || sscanf(text, "%d,%d,%lu,%u,%lx,%d,%lu;%n", &r->call, &r->error, &r->skip, &r->argument, &r->mask, &r->file, &r->times,
+                                       &length) != 7 ||
         length < 0 || r->argument > 5) {
       errno = EINVAL;
       fail("FAILING_RULES");
@@ -98,11 +101,12 @@ static __attribute__((noreturn)) void supervise(int listener) {
     answer->id = asked->id;
     answer->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     for (unsigned i = 0; i < count && !answer->error; i++) {
-      if (!fits(&rules[i], asked)) continue;
+      if (rules[i].over || !fits(&rules[i], asked)) continue;
       if (rules[i].skip > 0) {
         rules[i].skip--;
         continue;
       }
+      rules[i].over = rules[i].times > 0 && --rules[i].times == 0;
       answer->flags = 0;
       answer->error = -rules[i].error;
     }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// flaky is a sink of which some operations fail, a writing one after half of it.
+type flaky struct {
+	memoryFile
+	calls       int
+	from, times int // operations from ≤ number < from+times fail
+}
+
+func (f *flaky) fails() bool {
+	f.calls++
+	return f.from <= f.calls && f.calls < f.from+f.times
+}
+
+func (f *flaky) WriteAt(p []byte, off int64) (int, error) {
+	if f.fails() {
+		n, _ := f.memoryFile.WriteAt(p[:len(p)/2], off)
+		return n, syscall.EIO
+	}
+	return f.memoryFile.WriteAt(p, off)
+}
+
+func (f *flaky) Truncate(size int64) error {
+	if f.fails() {
+		return syscall.EIO
+	}
+	return f.memoryFile.Truncate(size)
+}
+
+// writeFlaky writes events of several chunks, with a flush now and then, and calls failed after each that failed.
+func writeFlaky(t *testing.T, sink *flaky, failed func(w *EventWriter)) (tries int) {
+	t.Helper()
+	unasked := 0
+	w, err := newEventWriter(&EventWriterOptions{Patient: func(error) { unasked++ }})
+	check(t, err)
+	w.sink = sink
+	flush := func() bool {
+		if w.Flush() == nil {
+			return true
+		}
+		tries++
+		if failed != nil {
+			failed(w)
+		}
+		return false
+	}
+	for i := range 80_000 {
+		check(t, w.Enter(Timestamp(i/2), nil, RegionRef(i)))
+		check(t, w.Leave(Timestamp(i/2), nil, RegionRef(i)))
+		if i%2003 == 0 {
+			flush()
+		}
+	}
+	for range 100 {
+		if flush() {
+			break
+		}
+	}
+	check(t, w.Close())
+	return tries + unasked
+}
+
+// Whatever operation fails, and for how long: nothing of what was written is lost, and meanwhile the file is whole, with as many
+// events as the writer says.
+func TestPatientWriterLosesNothing(t *testing.T) {
+	whole := &flaky{}
+	writeFlaky(t, whole, nil)
+	if len(whole.data) < 3*DefaultEventChunkSize {
+		t.Fatalf("%d bytes, want more than three chunks", len(whole.data))
+	}
+	path := filepath.Join(t.TempDir(), "0.evt")
+	for _, times := range []int{1, 2, 3, 40} {
+		for from := 1; from <= whole.calls; from += []int{1, 7}[min(times-1, 1)] {
+			sink := &flaky{from: from, times: times}
+			tries := writeFlaky(t, sink, func(w *EventWriter) {
+				if w.Size() == 0 {
+					return // it could not even be made
+				}
+				check(t, os.WriteFile(path, sink.data, 0o600))
+				s, err := ScanEventFile(path, DefaultEventChunkSize)
+				cleaned := sink.calls >= sink.from+sink.times // no operation failed that was to bring back what was
+				if err != nil || cleaned && !s.Complete || s.Events < w.Flushed() || int64(len(sink.data)) < w.Size() {
+					t.Fatalf("operations %d+%d fail: the file has %+v, %v, %d bytes; the writer says %d events, %d bytes",
+						from, times, s, err, len(sink.data), w.Flushed(), w.Size())
+				}
+				if times == 1 {
+					start := (len(sink.data) - 1) / DefaultEventChunkSize * DefaultEventChunkSize
+					n := binary.LittleEndian.Uint64(sink.data[start+lastEventAt:])
+					if s.Events != w.Flushed() || int64(len(sink.data)) != w.Size() || n != w.Flushed() {
+						t.Fatalf("operation %d fails: %d events, %d in the header, %d bytes; the writer says %d events, %d bytes",
+							from, s.Events, n, len(sink.data), w.Flushed(), w.Size())
+					}
+				}
+			})
+			if tries == 0 {
+				t.Fatalf("operations %d+%d: nobody was told of an error", from, times)
+			}
+			if !bytes.Equal(sink.data, whole.data) {
+				t.Fatalf("operations %d+%d fail: the file is another one", from, times)
+			}
+		}
+	}
+}
