@@ -23,5 +23,6 @@ code=0
 "$@" 2>&1 | tee "$log" || code=$?
 echo
 echo "== beside ${#loops[@]} busy loops on $(nproc) CPUs, $((SECONDS - begin)) s; failed:"
-grep -aE '^ *--- FAIL|^FAIL\s|^FAILED|^panic:|: failed:|WARNING: (DATA RACE|ThreadSanitizer)|ERROR: AddressSanitizer|runtime error:' "$log" || echo "nothing"
+grep -aE '^ *--- FAIL|^FAIL\s|^FAILED|^panic:|: failed:|WARNING: (DATA RACE|ThreadSanitizer)|ERROR: AddressSanitizer|runtime error:' "$log" ||
+  { [ "$code" = 0 ] && echo "nothing" || echo "nothing that has a name; exit code $code"; }
 exit "$code"
