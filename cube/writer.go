@@ -50,7 +50,7 @@ func Create(path string, d *Definitions, o *Options) (*Writer, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
-	f, err := atomicfile.CreateFollowing(path, regular.File)
+	f, err := atomicfile.OutputFile(path, regular.File)
 	if err != nil {
 		return nil, err
 	}

@@ -248,3 +248,25 @@ func TestOutputRefusesWhatAnotherHasPlanted(t *testing.T) {
 		t.Error("the file behind the link was written to")
 	}
 }
+
+// What can only be written to a regular file leaves devices and pipes as they are, also behind links.
+func TestOutputFileReplacesNoDevice(t *testing.T) {
+	dir := t.TempDir()
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("pipe", link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, link, "/dev/null"} {
+		before, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := OutputFile(path, 0o644); err == nil {
+			f.Abandon()
+			t.Errorf("%s: no error", path)
+		}
+		if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) || after.Mode() != before.Mode() {
+			t.Errorf("%s: %v is now %v, %v", path, before.Mode(), after, err)
+		}
+	}
+}

@@ -29,12 +29,15 @@ func Output(path string, mode fs.FileMode) (*File, error) {
 	return &File{File: f}, nil
 }
 
-// CreateFollowing is Output for what can only be written to a regular file: anything else that is found where the links lead is
-// replaced.
-func CreateFollowing(path string, mode fs.FileMode) (*File, error) {
-	target, _, err := destination(path)
+// OutputFile is Output for what can only be written to a regular file: where the name stands for anything else nothing is written,
+// and that stays as it is.
+func OutputFile(path string, mode fs.FileMode) (*File, error) {
+	target, through, err := destination(path)
 	if err != nil {
 		return nil, err
+	}
+	if through {
+		return nil, fmt.Errorf("%s is no regular file, and this cannot be written to anything else: name another file", target)
 	}
 	return Create(target, mode)
 }
