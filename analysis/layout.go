@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -19,7 +20,7 @@ type WorldRank struct {
 // WorldRanks lists the ranks of an archive in world order, and tells which of them a communicator's
 // location belongs to.
 func WorldRanks(defs *otf2.Definitions) ([]WorldRank, map[otf2.LocationRef]int) {
-	ranks, of := worldRanks(defs, communicators(defs))
+	ranks, of := worldRanks(defs, facts.Communicators(defs))
 	all := make([]WorldRank, len(ranks))
 	for i, r := range ranks {
 		all[i] = WorldRank{Name: r.name, Host: r.host, Process: r.process}
@@ -38,19 +39,19 @@ type Communicator struct {
 // Communicators lists an archive's communicators by id, without those of networks.
 func Communicators(defs *otf2.Definitions) []Communicator {
 	var all []Communicator
-	comms := communicators(defs)
+	comms := facts.Communicators(defs)
 	_, of := worldRanks(defs, comms)
 	for _, c := range comms {
-		if c.self {
+		if c.Self {
 			continue
 		}
 		var places []int
-		for _, l := range c.members {
+		for _, l := range c.Members {
 			if place, ok := of[l]; ok {
 				places = append(places, place)
 			}
 		}
-		all = append(all, Communicator{Ref: c.ref, Name: c.name, Members: c.members, Places: placesText(places)})
+		all = append(all, Communicator{Ref: c.Ref, Name: c.Name, Members: c.Members, Places: placesText(places)})
 	}
 	slices.SortFunc(all, func(a, b Communicator) int { return cmp.Compare(a.Ref, b.Ref) })
 	return all

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
@@ -107,7 +108,7 @@ func Operations(a *otf2.Archive) (*Report, error) { return Observe(a, new(Observ
 // Observe makes the report of Operations, and shows an observer what it reads.
 func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := propertiesOf(a.Anchor)
-	comms := communicators(a.Defs)
+	comms := facts.Communicators(a.Defs)
 	o := newOperations(a, ps, comms)
 	o.told, o.waits.see = see.Part, see.Waited
 	lanes := lanesOf(a.Defs)
@@ -151,7 +152,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	return report, nil
 }
 
-func newOperations(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*communicator) *operations {
+func newOperations(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*facts.Communicator) *operations {
 	o := &operations{
 		defs: a.Defs, stretches: ps.stretches(), rows: make(map[rowKey]*row),
 		comms: comms, expected: membersWithData(a.Defs, comms), waits: newWaitCounter(a.Defs, comms),
@@ -170,10 +171,10 @@ type laneReader struct {
 	first, last otf2.Timestamp
 }
 
-func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) *laneReader {
+func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *laneReader {
 	r := &laneReader{phases: newPhaseCounter(defs), network: newNetworkPhases(defs)}
 	r.operations = newOperationReader(defs, comms, func(op *operation) {
-		op.phase = r.phases.of(op.location, op.parent)
+		op.phase = r.phases.of(op.Location, op.Parent)
 		r.found = append(r.found, *op)
 	})
 	return r
@@ -186,7 +187,7 @@ func (r *laneReader) event(ev *otf2.Event, found []operation) []operation {
 	}
 	r.last = max(r.last, ev.Time)
 	r.found = found
-	r.operations.event(ev)
+	r.operations.Event(ev)
 	if r.phases.wanted() {
 		r.phases.event(ev)
 	}
@@ -204,7 +205,7 @@ func boolCount(b bool) uint64 {
 // operations gathers operations into rows.
 type operations struct {
 	defs        *otf2.Definitions
-	comms       map[otf2.CommRef]*communicator
+	comms       map[otf2.CommRef]*facts.Communicator
 	stretches   []stretch
 	rows        map[rowKey]*row
 	expected    map[otf2.CommRef]int // members with data
@@ -227,7 +228,7 @@ type rowKey struct {
 	dtype    otf2.StringRef
 	size     uint64
 	grouped  bool
-	source   source
+	source   facts.Source
 	device   bool
 }
 
@@ -263,7 +264,7 @@ func (r *row) merge(o *row, size uint64) {
 
 // key is the row that one member's part belongs to.
 func (op *operation) key() rowKey {
-	return rowKey{op.comm.ref, op.function, op.dtype, op.size, op.grouped, op.source, op.device}
+	return rowKey{op.comm.Ref, op.Function, op.Datatype, op.Size, op.Grouped, op.Source, op.Device}
 }
 
 // absorb takes over what a lane has counted.
@@ -285,20 +286,20 @@ func (o *operations) add(op *operation) {
 		fillPart(&o.part, op, o.defs, o.stretches)
 		o.told(&o.part)
 	}
-	if isMessage(op.function) {
-		o.enter(op.key(), []operation{*op}, float64(op.duration()))
-		if len(o.stretches) > 0 && excluded(o.stretches, op.comm.ref, op.pairName(), op.ordinal) {
+	if facts.IsMessage(op.Function) {
+		o.enter(op.key(), []operation{*op}, float64(op.Duration()))
+		if len(o.stretches) > 0 && excluded(o.stretches, op.comm.Ref, op.pairName(), op.Ordinal) {
 			o.waits.notAlike(op)
 		} else {
 			o.waits.message(op)
 		}
 		return
 	}
-	if excluded(o.stretches, op.comm.ref, op.function, op.ordinal) {
+	if excluded(o.stretches, op.comm.Ref, op.Function, op.Ordinal) {
 		o.leftOut++
 		return
 	}
-	o.assembly.add(partKey{op.comm.ref, op.function, op.ordinal}, op, o.expected[op.comm.ref])
+	o.assembly.add(partKey{op.comm.Ref, op.Function, op.Ordinal}, op, o.expected[op.comm.Ref])
 }
 
 // abandon counts a collective that not all members have ended.
@@ -312,11 +313,11 @@ func (o *operations) finish(members []operation) {
 	key, sum := members[0].key(), 0.0
 	for i := range members {
 		m := &members[i]
-		sum += float64(m.end - m.begin)
-		key.source = min(key.source, m.source)
-		key.grouped = key.grouped || m.grouped
-		key.device = key.device || m.device
-		key.size = max(key.size, m.size)
+		sum += float64(m.End - m.Begin)
+		key.source = min(key.source, m.Source)
+		key.grouped = key.grouped || m.Grouped
+		key.device = key.device || m.Device
+		key.size = max(key.size, m.Size)
 	}
 	o.enter(key, members, sum/float64(len(members)))
 	o.waits.collective(members)
@@ -328,16 +329,16 @@ func (o *operations) finish(members []operation) {
 func (o *operations) enter(key rowKey, members []operation, time float64) {
 	r := o.rows[key]
 	if r == nil {
-		r = newRow(members[0].collective)
+		r = newRow(members[0].Collective)
 		o.rows[key] = r
 	}
 	r.times.add(time)
 	for i := range members {
 		m := &members[i]
 		r.calls[m.rank]++
-		r.algos[m.algo] = true
-		r.protos[m.proto] = true
-		r.min, r.max = min(r.min, m.channels), max(r.max, m.channels)
+		r.algos[m.Algo] = true
+		r.protos[m.Proto] = true
+		r.min, r.max = min(r.min, m.Channels), max(r.max, m.Channels)
 	}
 }
 
@@ -366,7 +367,7 @@ func (o *operations) table(classOf func(uint64) *SizeClass) []OperationRow {
 	for key, r := range sums {
 		comm := o.comms[key.comm]
 		out := OperationRow{
-			Communicator: comm.name, Comm: key.comm, Role: o.roles[key.comm], Ranks: comm.size(), Operation: key.function,
+			Communicator: comm.Name, Comm: key.comm, Role: o.roles[key.comm], Ranks: comm.Size(), Operation: key.function,
 			Datatype: o.defs.String(key.dtype), Size: key.size, Class: key.class, Grouped: key.grouped, Device: key.device, TimingSource: key.source.String(),
 			Algorithms: o.names(r.algos), Protocols: o.names(r.protos), MinChannels: r.min, MaxChannels: r.max,
 			Count: r.times.n, MinCallsPerRank: math.MaxUint64,
@@ -376,7 +377,7 @@ func (o *operations) table(classOf func(uint64) *SizeClass) []OperationRow {
 			out.Calls += n
 			out.MinCallsPerRank, out.MaxCallsPerRank = min(out.MinCallsPerRank, n), max(out.MaxCallsPerRank, n)
 		}
-		if len(r.calls) < comm.size() {
+		if len(r.calls) < comm.Size() {
 			out.MinCallsPerRank = 0
 		}
 		size := float64(key.size)
@@ -385,11 +386,11 @@ func (o *operations) table(classOf func(uint64) *SizeClass) []OperationRow {
 			out.Size = uint64(math.Round(size))
 			out.MinSize, out.MaxSize = &r.least, &r.most
 		}
-		if !key.grouped && key.source != sourceEnqueue && out.Time.Avg > 0 {
+		if !key.grouped && key.source.HasLength() && out.Time.Avg > 0 {
 			out.AlgBW = size / out.Time.Avg // bytes per ns are GB/s
 			out.BusBW = out.AlgBW
 			if r.collective != nil {
-				out.BusBW *= r.collective.BusFactor(float64(comm.size()))
+				out.BusBW *= r.collective.BusFactor(float64(comm.Size()))
 			}
 		}
 		rows = append(rows, out)

@@ -18,7 +18,6 @@ import (
 	"ncclotf2/hidden"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
-	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -284,7 +283,7 @@ func TestSharesOfSizes(t *testing.T) {
 		{otf2.CollectiveOpAlltoall, 400, 400, false, []uint64{100}},
 		{otf2.CollectiveOpReduceScatterBlock, 400, 400, false, []uint64{100}},
 	} {
-		if got := shares(regions.CollectiveOf(c.op), c.sent, c.received, 4, c.root); !cmp.Equal(got, c.want) {
+		if got := regions.CollectiveOf(c.op).Shares(c.sent, c.received, 4, c.root); !cmp.Equal(got, c.want) {
 			t.Errorf("%v %d/%d: %v, want %v", c.op, c.sent, c.received, got, c.want)
 		}
 	}
@@ -327,7 +326,7 @@ func TestRanksOfMergedArchives(t *testing.T) {
 	threads := []uint64{uint64(thread(0)), uint64(thread(1)), uint64(thread(2))}
 	for _, g := range s.defs.Groups { // NCCL's are of its own paradigm then
 		if g.Paradigm == otf2.ParadigmMPI {
-			s.defs.Group(g.Self).Paradigm = scorep.ParadigmNCCL
+			s.defs.Group(g.Self).Paradigm = regions.ParadigmNCCL
 		}
 	}
 	s.defs.Paradigms = append(s.defs.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmPthread, Name: name, Class: otf2.ParadigmClassThreadCreateWait})

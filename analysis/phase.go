@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // PhaseRow sums up the phases of one name at one place in the nesting of the application's phases.
@@ -183,14 +185,14 @@ type phasePlan struct {
 func newPhaseCounter(defs *otf2.Definitions) *phaseCounter {
 	return &phaseCounter{
 		defs:    defs,
-		phases:  regionsOf(defs, "Application", otf2.ParadigmUser),
-		api:     regionsOf(defs, "NCCL API", otf2.ParadigmCUDA, otf2.ParadigmHIP),
-		eventID: findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
-		parent:  findAttribute(defs, "PARENT_ID", otf2.TypeUint64),
-		count:   findAttribute(defs, "COUNT", otf2.TypeUint64),
-		graph:   findAttribute(defs, "GRAPH", otf2.TypeUint8),
-		cutOff:  findAttribute(defs, "UNFINISHED", otf2.TypeUint8),
-		source:  findAttribute(defs, "TIMING_SOURCE", otf2.TypeString),
+		phases:  regionsOf(defs, regions.GroupApplication, otf2.ParadigmUser),
+		api:     regionsOf(defs, regions.GroupAPI, otf2.ParadigmCUDA, otf2.ParadigmHIP),
+		eventID: findAttribute(defs, regions.AttrEventID),
+		parent:  findAttribute(defs, regions.AttrParentID),
+		count:   findAttribute(defs, regions.AttrCount),
+		graph:   findAttribute(defs, regions.AttrGraph),
+		cutOff:  findAttribute(defs, regions.AttrUnfinished),
+		source:  findAttribute(defs, regions.AttrTimingSource),
 
 		processes: processes(defs),
 		root:      &phaseNode{children: make(map[phaseName]*phaseNode)},
@@ -375,7 +377,7 @@ func (c *phaseCounter) endPhase(ev *otf2.Event, f *phaseFrame, took uint64) {
 func (c *phaseCounter) beginPlan(ev *otf2.Event) {
 	source, _ := c.source.of(ev)
 	cut, _ := c.cutOff.of(ev)
-	p := &phasePlan{begin: ev.Time, gpu: cut == 0 && sourceOf(c.defs.String(otf2.StringRef(source))) == sourceGPU}
+	p := &phasePlan{begin: ev.Time, gpu: cut == 0 && facts.SourceOf(c.defs.String(otf2.StringRef(source))) == facts.SourceGPU}
 	c.plans[ev.Location] = p
 	c.addParent(ev, p)
 }

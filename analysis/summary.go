@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"ncclotf2/facts"
 	"ncclotf2/hidden"
 	"ncclotf2/otf2"
 )
@@ -65,7 +66,7 @@ type Gap struct {
 	Last         *uint64      `json:"last"`     // nil: up to the end
 }
 
-func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*communicator) Summary {
+func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*facts.Communicator) Summary {
 	defs := a.Defs
 	s := Summary{
 		Archive: a.Path(), Creator: a.Anchor.Creator, Locations: len(defs.Locations), Events: o.events,
@@ -101,7 +102,7 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 	ranks, _ := worldRanks(defs, comms)
 	s.Ranks = len(ranks)
 	for _, c := range comms {
-		if c.size() > 1 {
+		if c.Size() > 1 {
 			s.Communicators++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // TallyReport sums up all regions of an archive by name, in the manner of THAPI's iprof: one table for each
@@ -96,8 +97,8 @@ type tallyFrame struct {
 func newTally(defs *otf2.Definitions) *tally {
 	t := &tally{
 		defs: defs, group: make(map[otf2.RegionRef]int), sums: make(map[tallyKey]*TallyRow), rows: make(map[otf2.LocationRef]*tallyRowState),
-		cutOff: findAttribute(defs, "UNFINISHED", otf2.TypeUint8),
-		send:   findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString), recv: findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
+		cutOff: findAttribute(defs, regions.AttrUnfinished),
+		send:   findAttribute(defs, regions.AttrSendBuffClass), recv: findAttribute(defs, regions.AttrRecvBuffClass),
 	}
 	for _, g := range defs.Groups {
 		if g.Type != otf2.GroupTypeRegions {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -86,12 +87,12 @@ type worldRank struct {
 
 // worldRanks lists the ranks of the archive in world order, and which rank a communicator's location
 // belongs to.
-func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) ([]worldRank, map[otf2.LocationRef]int) {
+func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) ([]worldRank, map[otf2.LocationRef]int) {
 	type unit struct{ process, group otf2.LocationGroupRef }
 	units := make(map[otf2.LocationRef]unit)
 	gpus := make(map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool) // of processes
 	for _, c := range comms {
-		for _, l := range c.members {
+		for _, l := range c.Members {
 			d := defs.Location(l)
 			if d == nil {
 				continue

@@ -7,7 +7,9 @@ import (
 	"maps"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // WaitStates tells in detail who waited for whom in collectives and messages, and on what transfers over the
@@ -189,11 +191,11 @@ type waitCounter struct {
 
 // arrival is how the members of one collective came to it.
 type arrival struct {
-	comm      *communicator
+	comm      *facts.Communicator
 	function  string
 	ordinal   uint64
 	kind      waitKind
-	source    source
+	source    facts.Source
 	parts     []part
 	culprit   int // rank for which the others waited, an index into waitCounter.ranks
 	at        otf2.Timestamp
@@ -215,10 +217,10 @@ type part struct {
 	stated      bool
 }
 
-func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) *waitCounter {
+func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *waitCounter {
 	ranks, of := worldRanks(defs, comms)
 	w := &waitCounter{
-		of: of, unknown: !findAttribute(defs, "TIMING_SOURCE", otf2.TypeString).found, first: make(map[otf2.CommRef]*arrival),
+		of: of, unknown: !findAttribute(defs, regions.AttrTimingSource).found, first: make(map[otf2.CommRef]*arrival),
 		comms: make(map[otf2.CommRef]*WaitGroup), operations: make(map[string]*WaitGroup), phases: make(map[*phaseNode]*WaitGroup),
 		names: make(map[otf2.CommRef]string), plans: make(map[otf2.LocationRef]*messagePlan), network: newNetworkPhases(defs),
 	}
@@ -231,7 +233,7 @@ func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator
 		hosts[r.host] = true
 	}
 	for ref, c := range comms {
-		w.names[ref] = c.name
+		w.names[ref] = c.Name
 	}
 	w.out.Hosts = len(hosts)
 	w.out.Times = make(map[string]uint64)
@@ -242,26 +244,26 @@ func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator
 }
 
 // comparable chooses the kind of times in which members are compared: the best that two have.
-func (w *waitCounter) comparable(members []operation) (source, bool) {
+func (w *waitCounter) comparable(members []operation) (facts.Source, bool) {
 	if w.unknown {
-		return sourceUnknown, len(members) > 1
+		return facts.SourceUnknown, len(members) > 1
 	}
-	var n [len(sourceNames)]int
+	var n [facts.NumSources]int
 	for i := range members {
-		n[members[i].source]++
+		n[members[i].Source]++
 	}
-	for _, s := range []source{sourceGPU, sourceNetwork} {
+	for _, s := range []facts.Source{facts.SourceGPU, facts.SourceNetwork} {
 		if n[s] > 1 {
 			return s, true
 		}
 	}
-	return sourceUnknown, false
+	return facts.SourceUnknown, false
 }
 
 // collective takes a collective that all its members have ended.
 func (w *waitCounter) collective(members []operation) {
 	for i := range members {
-		if !members[i].leads {
+		if !members[i].Leads {
 			return // its plan has been counted with its first collective
 		}
 	}
@@ -276,17 +278,17 @@ func (w *waitCounter) collective(members []operation) {
 		return
 	}
 	w.out.NotCompared.Members += uint64(len(members) - len(a.parts))
-	held, seen := w.first[a.comm.ref]
+	held, seen := w.first[a.comm.Ref]
 	switch {
 	case !seen:
 		kept := *a
-		w.first[a.comm.ref] = &kept
+		w.first[a.comm.Ref] = &kept
 		w.work.parts = nil
 		return
 	case held != nil:
 		w.startUp = append(w.startUp, *held)
 		w.tell(held, true)
-		w.first[a.comm.ref] = nil
+		w.first[a.comm.Ref] = nil
 	}
 	w.count(a)
 }
@@ -300,35 +302,35 @@ func (w *waitCounter) arrive(members []operation) *arrival {
 	}
 	op := &members[0]
 	a := &w.work
-	*a = arrival{comm: op.comm, function: op.function, ordinal: op.ordinal, source: src, kind: waitCollective, parts: a.parts[:0], culprit: -1}
-	if op.collective != nil {
-		a.kind = waitKindOf(op.collective.Op)
+	*a = arrival{comm: op.comm, function: op.Function, ordinal: op.Ordinal, source: src, kind: waitCollective, parts: a.parts[:0], culprit: -1}
+	if op.Collective != nil {
+		a.kind = waitKindOf(op.Collective.Op)
 	}
 	last, root, others := -1, -1, -1 // indices into members
 	var first, end otf2.Timestamp
 	later := func(i, j int) bool { // of equal ones the lowest rank
-		return j < 0 || members[i].begin > members[j].begin || members[i].begin == members[j].begin && members[i].rank < members[j].rank
+		return j < 0 || members[i].Begin > members[j].Begin || members[i].Begin == members[j].Begin && members[i].rank < members[j].rank
 	}
 	for i := range members {
 		m := &members[i]
-		if m.source != src {
+		if m.Source != src {
 			continue
 		}
-		if len(a.parts) == 0 || m.begin < first {
-			first = m.begin
+		if len(a.parts) == 0 || m.Begin < first {
+			first = m.Begin
 		}
-		end = max(end, m.end)
+		end = max(end, m.End)
 		if later(i, last) {
 			last = i
 		}
-		if int64(m.root) == int64(m.rank) {
+		if int64(m.Root) == int64(m.rank) {
 			root = i
 		} else if later(i, others) {
 			others = i
 		}
 		a.parts = append(a.parts, part{
-			rank: w.of[m.location], member: m.rank, place: placeOf(m), phase: m.phase, begin: m.begin, time: uint64(m.end - m.begin),
-			uncertainty: m.uncertainty, stated: m.stated,
+			rank: w.of[m.Location], member: m.rank, place: placeOf(m), phase: m.phase, begin: m.Begin, time: uint64(m.End - m.Begin),
+			uncertainty: m.Uncertainty, stated: m.Stated,
 		})
 	}
 	awaited := last
@@ -344,29 +346,29 @@ func (w *waitCounter) arrive(members []operation) *arrival {
 		return nil
 	}
 	by := &members[awaited]
-	a.culprit, a.at = w.of[by.location], by.begin
-	a.lastBegin, a.skew, a.transfer = members[last].begin, uint64(members[last].begin-first), uint64(end-min(end, members[last].begin))
+	a.culprit, a.at = w.of[by.Location], by.Begin
+	a.lastBegin, a.skew, a.transfer = members[last].Begin, uint64(members[last].Begin-first), uint64(end-min(end, members[last].Begin))
 	for i, at := 0, 0; i < len(members); i++ {
 		m := &members[i]
-		if m.source != src {
+		if m.Source != src {
 			continue
 		}
 		p := &a.parts[at]
 		at++
-		waits := i != awaited && m.begin < by.begin && (a.kind != waitEarlyReduce || i == root)
+		waits := i != awaited && m.Begin < by.Begin && (a.kind != waitEarlyReduce || i == root)
 		if waits {
-			p.waits = min(uint64(by.begin-m.begin), p.time)
+			p.waits = min(uint64(by.Begin-m.Begin), p.time)
 			a.caused += p.waits
 		}
-		p.stated = m.stated && by.stated
-		p.uncertainty = m.uncertainty + by.uncertainty
+		p.stated = m.Stated && by.Stated
+		p.uncertainty = m.Uncertainty + by.Uncertainty
 	}
 	return a
 }
 
 func (w *waitCounter) unfinished(members []operation) {
 	for i := range members {
-		if !members[i].leads {
+		if !members[i].Leads {
 			return
 		}
 	}
@@ -381,13 +383,13 @@ func (w *waitCounter) enqueued(members []operation) {
 	var first otf2.Timestamp
 	for i := range members {
 		m := &members[i]
-		if m.source != sourceEnqueue {
+		if m.Source != facts.SourceEnqueue {
 			continue
 		}
-		if n == 0 || m.begin < first {
-			first = m.begin
+		if n == 0 || m.Begin < first {
+			first = m.Begin
 		}
-		if last < 0 || m.begin > members[last].begin || m.begin == members[last].begin && m.rank < members[last].rank {
+		if last < 0 || m.Begin > members[last].Begin || m.Begin == members[last].Begin && m.rank < members[last].rank {
 			last = i
 		}
 		n++
@@ -396,16 +398,16 @@ func (w *waitCounter) enqueued(members []operation) {
 		return
 	}
 	e := &w.out.Enqueue
-	skew := uint64(members[last].begin - first)
+	skew := uint64(members[last].Begin - first)
 	e.Collectives++
 	e.skew += float64(skew)
 	e.SkewMax = max(e.SkewMax, skew)
 	for i := range members {
-		if m := &members[i]; m.source == sourceEnqueue {
-			r := &w.enqueue[w.of[m.location]]
+		if m := &members[i]; m.Source == facts.SourceEnqueue {
+			r := &w.enqueue[w.of[m.Location]]
 			r.Parts++
-			r.Behind += uint64(m.begin - first)
-			r.MaxLate = max(r.MaxLate, uint64(m.begin-first))
+			r.Behind += uint64(m.Begin - first)
+			r.MaxLate = max(r.MaxLate, uint64(m.Begin-first))
 			if i == last && skew > 0 {
 				r.Last++
 			}
@@ -449,7 +451,7 @@ func (w *waitCounter) count(a *arrival) {
 	w.counted++
 	w.out.Collectives++
 	w.out.Times[timesName(a.source)]++
-	groups := [...]*WaitGroup{at(w.comms, a.comm.ref), at(w.operations, a.function), &w.kinds[a.kind]}
+	groups := [...]*WaitGroup{at(w.comms, a.comm.Ref), at(w.operations, a.function), &w.kinds[a.kind]}
 	for _, g := range groups {
 		g.Collectives++
 		g.skew += float64(a.skew)
@@ -496,8 +498,8 @@ func (w *waitCounter) inPhases(p *part) {
 	}
 }
 
-func timesName(s source) string {
-	if s == sourceUnknown {
+func timesName(s facts.Source) string {
+	if s == facts.SourceUnknown {
 		return "recorded"
 	}
 	return s.String()
@@ -510,7 +512,7 @@ func (w *waitCounter) remember(a *arrival) {
 		return
 	}
 	one := WaitInstance{
-		Communicator: a.comm.name, Operation: a.function, Ordinal: a.ordinal, At: a.lastBegin,
+		Communicator: a.comm.Name, Operation: a.function, Ordinal: a.ordinal, At: a.lastBegin,
 		Rank: w.ranks[a.culprit].Rank, Host: w.ranks[a.culprit].Host, Caused: a.caused, Skew: a.skew, Transfer: a.transfer,
 	}
 	sum, stated := uint64(0), true

@@ -224,7 +224,7 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 				ref = otf2.StringRef(100_001 + rank)
 				s.defs.Strings = append(s.defs.Strings, otf2.String{Self: ref, Text: name})
 			}
-			id := findAttribute(s.defs, "TIMING_SOURCE", otf2.TypeString).id
+			id := findAttribute(s.defs, regions.AttrTimingSource).id
 			for i := range s.events[stream(rank)] {
 				for k := range s.events[stream(rank)][i].Attributes {
 					if a := &s.events[stream(rank)][i].Attributes[k]; a.ID == id {

@@ -366,13 +366,9 @@ func (a *archive) defineRegions() {
 	}
 }
 
-// ParadigmNCCL is the paradigm of communicators if asked for: no OTF2 release has a value for NCCL,
-// and readers show the name that the archive's Paradigm definition gives it.
-const ParadigmNCCL otf2.Paradigm = 200
-
 func (a *archive) commParadigm() otf2.Paradigm {
 	if a.opts.Paradigm200 {
-		return ParadigmNCCL
+		return regions.ParadigmNCCL
 	}
 	return otf2.ParadigmMPI
 }
