@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"ncclotf2/facts"
+	"ncclotf2/internal/stats"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
@@ -64,7 +65,7 @@ type OperationRow struct {
 	MaxCallsPerRank uint64 `json:"max_calls_per_rank"`
 	Count           uint64 `json:"operations"` // that every member has ended; of these are the times
 	Time            Times  `json:"time"`
-	// Approximate: p50 and p99 are right to 1 %. With few operations they are exact.
+	// Approximate: p50 and p99 are right to 2 %. With few operations they are exact.
 	Approximate bool    `json:"approximate"`
 	AlgBW       float64 `json:"algbw"` // GB/s, size / average time; 0: not known
 	BusBW       float64 `json:"busbw"` // GB/s, algbw × nccl-tests' factor; 0: not known
@@ -80,22 +81,18 @@ type Times struct {
 	Max   float64 `json:"max_ns"`
 }
 
-func timesOf(all []float64) Times {
-	if len(all) == 0 {
-		return Times{}
-	}
-	slices.Sort(all)
-	t := Times{Min: all[0], Max: all[len(all)-1], P50: percentile(all, 50), P99: percentile(all, 99)}
-	for _, v := range all {
-		t.Total += v
-	}
-	t.Avg = t.Total / float64(len(all))
-	return t
-}
+// keptTimes is how many durations of a row are kept one by one, for exact percentiles.
+const keptTimes = 4096
 
-// percentile is the nearest-rank percentile of an ascending list.
-func percentile(all []float64, p float64) float64 {
-	return all[max(0, int(math.Ceil(p/100*float64(len(all))))-1)]
+// durations are those of a row, ns.
+type durations = stats.Distribution[float64]
+
+// timesOf gives the statistics, and whether their percentiles are approximate.
+func timesOf(d *durations) (t Times, approximate bool) {
+	if d.Count == 0 {
+		return Times{}, false
+	}
+	return Times{Total: d.Total(), Avg: d.Mean(), Min: d.Min, P50: d.Percentile(50), P99: d.Percentile(99), Max: d.Max}, d.Approximate()
 }
 
 // Operations reads all events of an archive and gives its summary, the operations with their times
@@ -244,15 +241,15 @@ type row struct {
 
 func newRow(c *regions.Collective) *row {
 	return &row{
-		collective: c, calls: make(map[int]uint64), min: math.MaxUint32,
+		collective: c, times: durations{Keep: keptTimes}, calls: make(map[int]uint64), min: math.MaxUint32,
 		algos: make(map[otf2.StringRef]bool), protos: make(map[otf2.StringRef]bool),
 	}
 }
 
 // merge adds the operations of one size.
 func (r *row) merge(o *row, size uint64) {
-	r.times.merge(&o.times)
-	r.bytes += float64(size) * float64(o.times.n)
+	r.times.Merge(&o.times)
+	r.bytes += float64(size) * float64(o.times.Count)
 	r.least, r.most = min(r.least, size), max(r.most, size)
 	r.min, r.max = min(r.min, o.min), max(r.max, o.max)
 	maps.Copy(r.algos, o.algos)
@@ -332,7 +329,7 @@ func (o *operations) enter(key rowKey, members []operation, time float64) {
 		r = newRow(members[0].Collective)
 		o.rows[key] = r
 	}
-	r.times.add(time)
+	r.times.Add(time)
 	for i := range members {
 		m := &members[i]
 		r.calls[m.rank]++
@@ -370,9 +367,9 @@ func (o *operations) table(classOf func(uint64) *SizeClass) []OperationRow {
 			Communicator: comm.Name, Comm: key.comm, Role: o.roles[key.comm], Ranks: comm.Size(), Operation: key.function,
 			Datatype: o.defs.String(key.dtype), Size: key.size, Class: key.class, Grouped: key.grouped, Device: key.device, TimingSource: key.source.String(),
 			Algorithms: o.names(r.algos), Protocols: o.names(r.protos), MinChannels: r.min, MaxChannels: r.max,
-			Count: r.times.n, MinCallsPerRank: math.MaxUint64,
+			Count: r.times.Count, MinCallsPerRank: math.MaxUint64,
 		}
-		out.Time, out.Approximate = r.times.result()
+		out.Time, out.Approximate = timesOf(&r.times)
 		for _, n := range r.calls {
 			out.Calls += n
 			out.MinCallsPerRank, out.MaxCallsPerRank = min(out.MinCallsPerRank, n), max(out.MaxCallsPerRank, n)
@@ -382,7 +379,7 @@ func (o *operations) table(classOf func(uint64) *SizeClass) []OperationRow {
 		}
 		size := float64(key.size)
 		if key.class != nil {
-			size = r.bytes / float64(max(r.times.n, 1))
+			size = r.bytes / float64(max(r.times.Count, 1))
 			out.Size = uint64(math.Round(size))
 			out.MinSize, out.MaxSize = &r.least, &r.most
 		}

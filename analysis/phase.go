@@ -29,7 +29,7 @@ type PhaseRow struct {
 	// Unfinished were open when the data of their thread ended. They are in no time of the phase.
 	Unfinished uint64 `json:"unfinished"`
 	Time       Times  `json:"time"`
-	// Approximate: p50 and p99 are right to 1 %. With few phases they are exact.
+	// Approximate: p50 and p99 are right to 2 %. With few phases they are exact.
 	Approximate bool `json:"approximate"`
 	// CallsKnown tells whether the archive has calls of NCCL's API at all: NCCL reports them since 2.28, and
 	// only to API v5 and newer. Without them nothing is known of NCCL in phases.
@@ -367,7 +367,7 @@ func (c *phaseCounter) endPhase(ev *otf2.Event, f *phaseFrame, took uint64) {
 	case took == 0:
 		f.phase.points++
 	default:
-		f.phase.times.add(float64(took))
+		f.phase.times.Add(float64(took))
 		r.Count++
 		r.Total += took
 		r.NCCL += f.nccl
@@ -472,7 +472,7 @@ func (c *phaseCounter) furtherNode() *phaseNode {
 
 func newPhaseNode(parent *phaseNode, name string) *phaseNode {
 	return &phaseNode{
-		parent: parent, name: name,
+		parent: parent, name: name, times: durations{Keep: keptTimes},
 		children: make(map[phaseName]*phaseNode), ranks: make(map[otf2.LocationGroupRef]*PhaseRank),
 	}
 }
@@ -514,7 +514,7 @@ func (n *phaseNode) absorb(o *phaseNode) {
 			n.ranks[process] = theirs
 		}
 	}
-	n.times.merge(&o.times)
+	n.times.Merge(&o.times)
 	n.points += o.points
 	n.unfinished += o.unfinished
 }
@@ -571,7 +571,7 @@ func (c *phaseCounter) row(n *phaseNode, path []string) PhaseRow {
 		Phase: strings.Join(path, " / "), Depth: len(path) - 1, Ranks: len(n.ranks),
 		Points: n.points, Unfinished: n.unfinished, ByRank: make([]PhaseRank, 0, len(n.ranks)), CallsKnown: len(c.api) > 0,
 	}
-	row.Time, row.Approximate = n.times.result()
+	row.Time, row.Approximate = timesOf(&n.times)
 	order := make([]otf2.LocationGroupRef, 0, len(n.ranks))
 	for process := range n.ranks {
 		order = append(order, process)

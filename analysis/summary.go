@@ -113,8 +113,8 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 		if key.function == "Recv" {
 			continue
 		}
-		s.Operations += r.times.n
-		s.Bytes += key.size * r.times.n
+		s.Operations += r.times.Count
+		s.Bytes += key.size * r.times.Count
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"ncclotf2/internal/stats"
 	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
@@ -140,6 +141,9 @@ func (c *Cell) Add(o *Cell) {
 		c.Waits[k] += ns
 	}
 }
+
+// Histogram has the values of members, in classes: it is merged between ranks and kept on disk.
+type Histogram = stats.Distribution[uint64]
 
 // Stats are the operations of one function on one location.
 type Stats struct {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/shard"
@@ -285,6 +286,7 @@ func (a *archive) defineLocations(t *systemTree) {
 				t.devices[dev], otf2.LocationGroupRef(pl.index))
 		}
 	}
+	a.tellRanksApart()
 	for _, l := range a.locations {
 		if g, ok := groups[device{l.part, l.gpu}]; ok && (l.typ == otf2.LocationTypeAcceleratorStream || l.typ == otf2.LocationTypeMetric) {
 			l.Group = g
@@ -293,6 +295,37 @@ func (a *archive) defineLocations(t *systemTree) {
 		l.Name = a.text(l.name)
 		a.Locations = append(a.Locations, l.Location)
 		a.identify(l)
+	}
+}
+
+// tellRanksApart names the rows beside those of communicator ranks, of its network and of what its threads enqueue, after the
+// rank where a process has several on a communicator: their rows would have one name.
+func (a *archive) tellRanksApart() {
+	type row struct {
+		part *part
+		name string
+	}
+	rank := func(l *location) (at row, rank int, ok bool) {
+		s := l.source
+		if s == nil || s.Comm < 0 || s.Comm >= len(l.part.process.Comms) {
+			return row{}, 0, false
+		}
+		switch s.Kind {
+		case shard.KindNetSend, shard.KindNetRecv, shard.KindEnqueue:
+			return row{l.part, l.name}, l.part.process.Comms[s.Comm].Rank, true
+		}
+		return row{}, 0, false
+	}
+	rows := make(map[row]int)
+	for _, l := range a.locations {
+		if at, _, ok := rank(l); ok {
+			rows[at]++
+		}
+	}
+	for _, l := range a.locations {
+		if at, rank, ok := rank(l); ok && rows[at] > 1 {
+			l.name = facts.OwnedRow(l.name, rank)
+		}
 	}
 }
 

@@ -3,9 +3,6 @@
 package cubex
 
 import (
-	"regexp"
-	"strings"
-
 	"ncclotf2/analysis"
 	"ncclotf2/facts"
 	"ncclotf2/otf2"
@@ -17,6 +14,7 @@ import (
 type archiveNames struct {
 	facts.Names
 	defs   *otf2.Definitions
+	rows   *facts.Rows
 	groups map[otf2.RegionRef]string
 	ranks  map[otf2.LocationRef]profile.Location // of communicators
 }
@@ -24,7 +22,7 @@ type archiveNames struct {
 func newArchiveNames(defs *otf2.Definitions) *archiveNames {
 	comms := facts.Communicators(defs)
 	n := &archiveNames{
-		Names: facts.ArchiveNames(defs, comms), defs: defs, groups: make(map[otf2.RegionRef]string), ranks: make(map[otf2.LocationRef]profile.Location),
+		Names: facts.ArchiveNames(defs, comms), defs: defs, rows: facts.RowsOf(defs, comms), groups: make(map[otf2.RegionRef]string), ranks: make(map[otf2.LocationRef]profile.Location),
 	}
 	for _, g := range defs.Groups {
 		if g.Type != otf2.GroupTypeRegions {
@@ -56,47 +54,15 @@ func (n *archiveNames) RegionOf(ref otf2.RegionRef) profile.Region {
 	return profile.Region{Name: n.defs.String(d.Name), Group: n.groups[ref], Role: d.Role, Paradigm: d.Paradigm}
 }
 
-// Names of rows that are not known otherwise: an archive does not tell what a location is for.
-var (
-	channelRow = regexp.MustCompile(` ch \d+$`)
-	rankRow    = regexp.MustCompile(` rank \d+$`)
-)
-
 func (n *archiveNames) LocationOf(ref otf2.LocationRef) profile.Location {
-	d := n.defs.Location(ref)
-	if d == nil {
-		return profile.Location{Kind: shard.KindThread}
+	l := profile.Location{Kind: n.rows.Kind(ref)}
+	if r, ok := n.ranks[ref]; ok && l.Kind == shard.KindRank {
+		return r
+	} else if l.Kind == shard.KindRank {
+		l.Ranks = 1
 	}
-	if l, ok := n.ranks[ref]; ok && d.Type == otf2.LocationTypeAcceleratorStream {
-		return l
-	}
-	name := n.defs.String(d.Name)
-	switch {
-	case d.Type == otf2.LocationTypeMetric:
-		return profile.Location{Kind: shard.KindGPUMetrics}
-	case d.Type == otf2.LocationTypeAcceleratorStream && channelRow.MatchString(name):
-		return profile.Location{Kind: shard.KindChannel}
-	case d.Type == otf2.LocationTypeAcceleratorStream && rankRow.MatchString(name):
-		return profile.Location{Kind: shard.KindRank, Ranks: 1}
-	case d.Type == otf2.LocationTypeAcceleratorStream:
-		return profile.Location{Kind: shard.KindStream}
-	case strings.HasPrefix(name, enqueueRow):
-		return profile.Location{Kind: shard.KindEnqueue}
-	case strings.HasSuffix(name, sendRow), strings.HasPrefix(name, pxnRow):
-		return profile.Location{Kind: shard.KindNetSend}
-	case strings.HasSuffix(name, receiveRow):
-		return profile.Location{Kind: shard.KindNetRecv}
-	}
-	return profile.Location{Kind: shard.KindThread}
+	return l
 }
-
-// Names of rows as package regions gives them.
-const (
-	enqueueRow = "NCCL enqueue "
-	sendRow    = " net send"
-	receiveRow = " net recv"
-	pxnRow     = "PXN "
-)
 
 // waitKinds gives the causes of package analysis.
 var waitKinds = map[string]profile.WaitKind{
