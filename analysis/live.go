@@ -113,10 +113,10 @@ type Live struct {
 	comms    map[otf2.CommRef]*liveComm
 	known    map[livePart]otf2.CommRef
 	assembly *assembly
-	waits    *waitCounter
-	rankOf   map[liveUnit]int // numbers in the order in which ranks were first seen
-	ranks    []LiveRank       // in world order
-	order    []int            // their numbers
+	arrivals
+	rankOf map[liveUnit]int // numbers in the order in which ranks were first seen
+	ranks  []LiveRank       // in world order
+	order  []int            // their numbers
 
 	buckets  map[uint64]*liveBucket // by time / (window / liveBuckets)
 	begin    otf2.Timestamp         // of what has been seen without a break
@@ -322,7 +322,7 @@ func (l *Live) follow(j *scorep.Job) {
 		l.assembly.most = livePending
 	}
 	l.describeRanks(j)
-	l.waits = &waitCounter{of: make(map[otf2.LocationRef]int)}
+	l.of = make(map[otf2.LocationRef]int)
 	for _, c := range j.Communicators {
 		lc := l.communicator(c)
 		hosts := make(map[string]bool)
@@ -403,7 +403,7 @@ func (l *Live) followRank(lc *liveComm, rank int, r *scorep.JobRank, p *scorep.J
 	lc.Members[rank], lc.Ranks[location], lc.hosts[location] = location, rank, r.Process.Host
 	s.reader.comms[otf2.CommRef(p.Comm)] = &lc.Communicator
 	s.reader.member[location] = true
-	l.waits.of[location] = l.rankOf[liveUnit{r.Process.Shard, p.Shard.Comms[p.Comm].GPU}]
+	l.of[location] = l.rankOf[liveUnit{r.Process.Shard, p.Shard.Comms[p.Comm].GPU}]
 	t := s.tails[location]
 	if t == nil {
 		tail, err := otf2.NewEventTail(filepath.Join(p.Path, fmt.Sprintf("%d.evt", where.Number)), location, p.Shard.EventChunkSize)
@@ -584,7 +584,7 @@ func first(j *scorep.Job) (t uint64) {
 func (l *Live) add(s *liveShard, o *operation) {
 	t, lc := s.tails[o.Location], l.comms[o.comm.Ref]
 	o.Begin, o.End = otf2.Timestamp(s.at(uint64(o.Begin))), otf2.Timestamp(s.at(uint64(o.End)))
-	rank := l.waits.of[o.Location]
+	rank := l.of[o.Location]
 	l.bucket(o.End).ranks[rank].operations++
 	if o.Source.HasPlace() && (o.Launch == 0 || o.Launch != t.plan) { // those that were launched together have one time
 		t.plan = o.Launch
@@ -623,7 +623,7 @@ func (l *Live) finish(members []operation) {
 	b := l.bucket(o.End)
 	var a *arrival
 	if c.align(members) {
-		a = l.waits.arrive(members)
+		a = l.arrive(members)
 	}
 	if a == nil {
 		b.notCompared++
@@ -651,7 +651,7 @@ func (c *liveComm) align(members []operation) bool {
 	if !c.apart {
 		return true
 	}
-	if members[0].Collective == nil || waitKindOf(members[0].Collective.Op) != waitCollective {
+	if members[0].Collective == nil || facts.WaitKindOf(members[0].Collective) != facts.WaitCollective {
 		return false
 	}
 	ends, end := make(map[string]otf2.Timestamp), otf2.Timestamp(0)

@@ -72,7 +72,7 @@ func (w *waitCounter) tell(a *arrival, startUp bool) {
 
 func (a *arrival) wait(p *part, startUp bool) *Wait {
 	return &Wait{
-		Kind: waitKindNames[a.kind], Comm: a.comm.Ref, Communicator: a.comm.Name, Function: a.function, Ordinal: a.ordinal,
+		Kind: waitKindName(a.kind), Comm: a.comm.Ref, Communicator: a.comm.Name, Function: a.function, Ordinal: a.ordinal,
 		Rank: p.member, Peer: -1, World: p.rank, For: a.culprit, Begin: p.begin, Time: p.time, Waited: p.waits,
 		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(a.source), StartUp: startUp, Skew: a.skew, Place: p.place,
 	}
@@ -80,7 +80,7 @@ func (a *arrival) wait(p *part, startUp bool) *Wait {
 
 func (p *messagePlan) wait() *Wait {
 	return &Wait{
-		Kind: waitKindNames[p.kind], Comm: p.comm.Ref, Communicator: p.comm.Name, Function: p.function, Ordinal: p.ordinal,
+		Kind: waitKindName(p.kind), Comm: p.comm.Ref, Communicator: p.comm.Name, Function: p.function, Ordinal: p.ordinal,
 		Rank: p.member, Peer: p.peer, World: p.part.rank, For: p.culprit, Begin: p.begin, Time: p.time, Waited: p.waits,
 		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(p.source), Place: p.place,
 	}

@@ -97,7 +97,7 @@ func TestWhoWaitedForWhom(t *testing.T) {
 		Ranks: []RankWait{
 			{Rank: "Rank 0", Host: "node0", Collectives: 2, Time: 80_000, Waited: 40_000},
 			{Rank: "Rank 1", Host: "node0", Collectives: 2, Time: 60_000, Waited: 20_000},
-			{Rank: "Rank 2", Host: "node1", Collectives: 2, Time: 40_000, Caused: 60_000, Last: 2, MaxCaused: 30_000, WorstAt: t0 + 230*us},
+			{Rank: "Rank 2", Host: "node1", Collectives: 2, Time: 40_000, Blame: Blame{Caused: 60_000, Last: 2, MaxCaused: 30_000, WorstAt: t0 + 230*us}},
 		},
 	}
 	if diff := cmp.Diff(want, w); diff != "" {

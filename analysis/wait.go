@@ -41,11 +41,25 @@ type RankWait struct {
 	Collectives uint64 `json:"collectives"`
 	Time        uint64 `json:"time_ns"`   // in these collectives
 	Waited      uint64 `json:"waited_ns"` // of that
-	Caused      uint64 `json:"caused_ns"` // what others waited for this rank
-	Last        uint64 `json:"last"`      // collectives in which others waited for it
-	MaxCaused   uint64 `json:"max_caused_ns"`
-	// WorstAt is when the collective of MaxCaused began on this rank, archive time; 0 if it caused none.
-	WorstAt otf2.Timestamp `json:"worst_at"`
+	Blame
+}
+
+// Blame is what others waited for a rank, GPU or host.
+type Blame struct {
+	Caused    uint64         `json:"caused_ns"`
+	Last      uint64         `json:"last"` // operations in which it was waited for
+	MaxCaused uint64         `json:"max_caused_ns"`
+	WorstAt   otf2.Timestamp `json:"worst_at"` // when the operation of MaxCaused began on it, archive time; 0 if it caused none
+}
+
+func (b *Blame) blame(caused uint64, at otf2.Timestamp) { b.merge(&Blame{caused, 1, caused, at}) }
+
+func (b *Blame) merge(o *Blame) {
+	b.Caused += o.Caused
+	b.Last += o.Last
+	if o.MaxCaused > b.MaxCaused {
+		b.MaxCaused, b.WorstAt = o.MaxCaused, o.WorstAt
+	}
 }
 
 // Culprit is the index of the rank that the others waited for most, −1 if nobody waited.

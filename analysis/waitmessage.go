@@ -44,7 +44,7 @@ type messagePlan struct {
 	messages int
 	compared bool
 	sealed   bool // no more messages will come
-	kind     waitKind
+	kind     facts.WaitKind
 	culprit  int
 	at       otf2.Timestamp
 	ordinal  uint64 // of the message that waited longest, with peer
@@ -105,9 +105,9 @@ func (w *waitCounter) match(a, b *messageEnd) {
 	if w.unknown || a.source == b.source && a.source.HasPlace() {
 		w.out.Messages++
 		w.out.Times[timesName(a.source)]++
-		kind := waitLateReceiver
+		kind := facts.WaitLateReceiver
 		if b.send {
-			kind = waitLateSender
+			kind = facts.WaitLateSender
 		}
 		b.plan.compared = true
 		a.plan.waited(kind, a, b)
@@ -121,7 +121,7 @@ func (w *waitCounter) match(a, b *messageEnd) {
 }
 
 // waited notes that a message of the plan waited for its other end.
-func (p *messagePlan) waited(kind waitKind, own, other *messageEnd) {
+func (p *messagePlan) waited(kind facts.WaitKind, own, other *messageEnd) {
 	p.compared = true
 	wait := min(uint64(other.begin-p.begin), p.time)
 	if wait <= p.waits {

@@ -80,10 +80,7 @@ type WaitRow struct {
 	Name string `json:"name"`
 	Host string `json:"host"`
 	WaitSums
-	Caused    uint64         `json:"caused_ns"`
-	Last      uint64         `json:"last"` // operations in which it was waited for
-	MaxCaused uint64         `json:"max_caused_ns"`
-	WorstAt   otf2.Timestamp `json:"worst_at"` // when the operation of MaxCaused began on it, 0 if it caused none
+	Blame
 }
 
 // WaitGroup is the waiting in operations of one kind, communicator or function. Skew and transfer are of its
@@ -133,40 +130,27 @@ type EnqueueRow struct {
 	MaxLate uint64 `json:"max_behind_ns"`
 }
 
-// waitKind is a cause of waiting: one row of the table below.
-type waitKind uint8
-
+// waitMessages is the row of launches of messages in which nobody waited, beside those of the causes of waiting.
 const (
-	waitCollective waitKind = iota
-	waitLateBroadcast
-	waitEarlyReduce
-	waitLateSender
-	waitLateReceiver
-	waitMessages // plans of messages in which nobody waited
-	numWaitKinds
+	waitMessages = facts.NumWaitKinds
+	numWaitKinds = waitMessages + 1
 )
 
-var waitKindNames = [numWaitKinds]string{"collective", "late broadcast", "early reduce", "late sender", "late receiver", "messages without waiting"}
-
-func waitKindOf(op otf2.CollectiveOp) waitKind {
-	switch op {
-	case otf2.CollectiveOpBcast, otf2.CollectiveOpScatter, otf2.CollectiveOpScatterv:
-		return waitLateBroadcast
-	case otf2.CollectiveOpReduce, otf2.CollectiveOpGather, otf2.CollectiveOpGatherv:
-		return waitEarlyReduce
+func waitKindName(k facts.WaitKind) string {
+	if k == waitMessages {
+		return "messages without waiting"
 	}
-	return waitCollective
+	return k.String()
 }
 
 const maxWorst = 20
 
 // waitCounter sums up waiting.
 type waitCounter struct {
-	ranks   []RankWait // of collectives alone
-	rows    []WaitRow
-	gpus    []string
-	of      map[otf2.LocationRef]int
-	unknown bool // times of all kinds are taken for one, there is no TIMING_SOURCE
+	ranks []RankWait // of collectives alone
+	rows  []WaitRow
+	gpus  []string
+	arrivals
 	counted uint64
 
 	comms      map[otf2.CommRef]*WaitGroup
@@ -178,7 +162,6 @@ type waitCounter struct {
 	first   map[otf2.CommRef]*arrival // of each communicator, until a second follows
 	startUp []arrival
 	out     WaitStates
-	work    arrival
 	enqueue []EnqueueRow
 
 	see    func(*Wait)            // if set, told of each wait
@@ -189,15 +172,23 @@ type waitCounter struct {
 	network  *networkPhases
 }
 
+// arrivals tells how members came to collectives.
+type arrivals struct {
+	of      map[otf2.LocationRef]int // rank of the world
+	unknown bool                     // times of all kinds are taken for one, there is no TIMING_SOURCE
+	came    []facts.Arrival
+	work    arrival
+}
+
 // arrival is how the members of one collective came to it.
 type arrival struct {
 	comm      *facts.Communicator
 	function  string
 	ordinal   uint64
-	kind      waitKind
+	kind      facts.WaitKind
 	source    facts.Source
 	parts     []part
-	culprit   int // rank for which the others waited, an index into waitCounter.ranks
+	culprit   int // rank of the world for which the others waited
 	at        otf2.Timestamp
 	lastBegin otf2.Timestamp
 	caused    uint64
@@ -220,7 +211,7 @@ type part struct {
 func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *waitCounter {
 	ranks, of := worldRanks(defs, comms)
 	w := &waitCounter{
-		of: of, unknown: !findAttribute(defs, regions.AttrTimingSource).found, first: make(map[otf2.CommRef]*arrival),
+		arrivals: arrivals{of: of, unknown: !findAttribute(defs, regions.AttrTimingSource).found}, first: make(map[otf2.CommRef]*arrival),
 		comms: make(map[otf2.CommRef]*WaitGroup), operations: make(map[string]*WaitGroup), phases: make(map[*phaseNode]*WaitGroup),
 		names: make(map[otf2.CommRef]string), plans: make(map[otf2.LocationRef]*messagePlan), network: newNetworkPhases(defs),
 	}
@@ -238,26 +229,9 @@ func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Commun
 	w.out.Hosts = len(hosts)
 	w.out.Times = make(map[string]uint64)
 	for k := range w.kinds {
-		w.kinds[k].Name = waitKindNames[k]
+		w.kinds[k].Name = waitKindName(facts.WaitKind(k))
 	}
 	return w
-}
-
-// comparable chooses the kind of times in which members are compared: the best that two have.
-func (w *waitCounter) comparable(members []operation) (facts.Source, bool) {
-	if w.unknown {
-		return facts.SourceUnknown, len(members) > 1
-	}
-	var n [facts.NumSources]int
-	for i := range members {
-		n[members[i].Source]++
-	}
-	for _, s := range []facts.Source{facts.SourceGPU, facts.SourceNetwork} {
-		if n[s] > 1 {
-			return s, true
-		}
-	}
-	return facts.SourceUnknown, false
 }
 
 // collective takes a collective that all its members have ended.
@@ -267,14 +241,12 @@ func (w *waitCounter) collective(members []operation) {
 			return // its plan has been counted with its first collective
 		}
 	}
-	if _, ok := w.comparable(members); !ok {
-		w.out.NotCompared.NoTimes++
-		w.enqueued(members)
-		return
-	}
 	a := w.arrive(members)
 	if a == nil {
 		w.out.NotCompared.NoTimes++
+		if _, ok := facts.Comparable(w.came, w.unknown); !ok {
+			w.enqueued(members)
+		}
 		return
 	}
 	w.out.NotCompared.Members += uint64(len(members) - len(a.parts))
@@ -295,73 +267,33 @@ func (w *waitCounter) collective(members []operation) {
 
 // arrive tells how the members came to a collective; nil if their times do not compare. The result is valid until the
 // next call.
-func (w *waitCounter) arrive(members []operation) *arrival {
-	src, ok := w.comparable(members)
+func (w *arrivals) arrive(members []operation) *arrival {
+	w.came = w.came[:0]
+	for i := range members {
+		m := &members[i]
+		w.came = append(w.came, facts.Arrival{Rank: m.rank, Begin: m.Begin, End: m.End, Source: m.Source, Root: int64(m.Root) == int64(m.rank)})
+	}
+	op := &members[0]
+	l, ok := facts.Arrive(facts.WaitKindOf(op.Collective), w.came, w.unknown)
 	if !ok {
 		return nil
 	}
-	op := &members[0]
+	by := &members[l.Awaited]
 	a := &w.work
-	*a = arrival{comm: op.comm, function: op.Function, ordinal: op.Ordinal, source: src, kind: waitCollective, parts: a.parts[:0], culprit: -1}
-	if op.Collective != nil {
-		a.kind = waitKindOf(op.Collective.Op)
-	}
-	last, root, others := -1, -1, -1 // indices into members
-	var first, end otf2.Timestamp
-	later := func(i, j int) bool { // of equal ones the lowest rank
-		return j < 0 || members[i].Begin > members[j].Begin || members[i].Begin == members[j].Begin && members[i].rank < members[j].rank
+	*a = arrival{
+		comm: op.comm, function: op.Function, ordinal: op.Ordinal, source: l.Source, kind: l.Kind, parts: a.parts[:0],
+		culprit: w.of[by.Location], at: by.Begin, caused: l.Caused,
+		lastBegin: members[l.Last].Begin, skew: uint64(members[l.Last].Begin - l.First), transfer: uint64(l.End - min(l.End, members[l.Last].Begin)),
 	}
 	for i := range members {
 		m := &members[i]
-		if m.Source != src {
+		if m.Source != l.Source {
 			continue
-		}
-		if len(a.parts) == 0 || m.Begin < first {
-			first = m.Begin
-		}
-		end = max(end, m.End)
-		if later(i, last) {
-			last = i
-		}
-		if int64(m.Root) == int64(m.rank) {
-			root = i
-		} else if later(i, others) {
-			others = i
 		}
 		a.parts = append(a.parts, part{
-			rank: w.of[m.Location], member: m.rank, place: placeOf(m), phase: m.phase, begin: m.Begin, time: uint64(m.End - m.Begin),
-			uncertainty: m.Uncertainty, stated: m.Stated,
+			rank: w.of[m.Location], member: m.rank, place: placeOf(m), phase: m.phase, begin: m.Begin, time: uint64(m.End - m.Begin), waits: w.came[i].Wait,
+			uncertainty: m.Uncertainty + by.Uncertainty, stated: m.Stated && by.Stated,
 		})
-	}
-	awaited := last
-	switch a.kind {
-	case waitLateBroadcast:
-		awaited = root
-	case waitEarlyReduce:
-		if awaited = others; root < 0 {
-			awaited = -1
-		}
-	}
-	if awaited < 0 {
-		return nil
-	}
-	by := &members[awaited]
-	a.culprit, a.at = w.of[by.Location], by.Begin
-	a.lastBegin, a.skew, a.transfer = members[last].Begin, uint64(members[last].Begin-first), uint64(end-min(end, members[last].Begin))
-	for i, at := 0, 0; i < len(members); i++ {
-		m := &members[i]
-		if m.Source != src {
-			continue
-		}
-		p := &a.parts[at]
-		at++
-		waits := i != awaited && m.Begin < by.Begin && (a.kind != waitEarlyReduce || i == root)
-		if waits {
-			p.waits = min(uint64(by.Begin-m.Begin), p.time)
-			a.caused += p.waits
-		}
-		p.stated = m.Stated && by.Stated
-		p.uncertainty = m.Uncertainty + by.Uncertainty
 	}
 	return a
 }
@@ -473,22 +405,9 @@ func (w *waitCounter) count(a *arrival) {
 	if a.caused == 0 {
 		return
 	}
-	r := &w.ranks[a.culprit]
-	r.Last++
-	r.Caused += a.caused
-	if a.caused > r.MaxCaused {
-		r.MaxCaused, r.WorstAt = a.caused, a.at
-	}
+	w.ranks[a.culprit].blame(a.caused, a.at)
 	w.rows[a.culprit].blame(a.caused, a.at)
 	w.remember(a)
-}
-
-func (r *WaitRow) blame(caused uint64, at otf2.Timestamp) {
-	r.Last++
-	r.Caused += caused
-	if caused > r.MaxCaused {
-		r.MaxCaused, r.WorstAt = caused, at
-	}
 }
 
 // inPhases counts a part into the phase in which it was called and those around it.
@@ -599,11 +518,7 @@ func (w *waitCounter) gather(of func(i int) (name, host string)) []WaitRow {
 		}
 		r, o := &all[at], &w.rows[i]
 		r.sum(&o.WaitSums)
-		r.Caused += o.Caused
-		r.Last += o.Last
-		if o.MaxCaused > r.MaxCaused {
-			r.MaxCaused, r.WorstAt = o.MaxCaused, o.WorstAt
-		}
+		r.Blame.merge(&o.Blame)
 	}
 	return all
 }

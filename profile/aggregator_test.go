@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/shard"
@@ -346,8 +347,8 @@ func TestMembersSampleAlike(t *testing.T) {
 
 // Estimated waits stay within the time in which was waited.
 func TestWaitsAreWithinTime(t *testing.T) {
-	c := Cell{Time: 100, Waits: WaitsByKind{WaitNxN: 150, WaitStartUp: 50}}
-	if c.LimitWaits(); c.Waits != (WaitsByKind{WaitNxN: 75, WaitStartUp: 25}) {
+	c := Cell{Time: 100, Waits: WaitsByKind{facts.WaitCollective: 150, WaitStartUp: 50}}
+	if c.LimitWaits(); c.Waits != (WaitsByKind{facts.WaitCollective: 75, WaitStartUp: 25}) {
 		t.Errorf("waits %v", c.Waits)
 	}
 	if c.LimitWaits(); c.Waits.Total() != 100 {

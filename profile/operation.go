@@ -208,7 +208,7 @@ type Place struct {
 }
 
 // Wait adds time that was waited in an operation.
-func (g *Aggregator) Wait(p *Place, kind WaitKind, ns uint64) {
+func (g *Aggregator) Wait(p *Place, kind facts.WaitKind, ns uint64) {
 	root := g.tree.root(sourceTrees[p.Source])
 	var node int32
 	if p.Grouped {

@@ -65,9 +65,9 @@ func (n *archiveNames) LocationOf(ref otf2.LocationRef) profile.Location {
 }
 
 // waitKinds gives the causes of package analysis.
-var waitKinds = map[string]profile.WaitKind{
-	"collective": profile.WaitNxN, "late broadcast": profile.WaitLateBroadcast, "early reduce": profile.WaitEarlyReduce,
-	"late sender": profile.WaitLateSender, "late receiver": profile.WaitLateReceiver,
+var waitKinds = map[string]facts.WaitKind{
+	"collective": facts.WaitCollective, "late broadcast": facts.WaitLateBroadcast, "early reduce": facts.WaitEarlyReduce,
+	"late sender": facts.WaitLateSender, "late receiver": facts.WaitLateReceiver,
 }
 
 // FromArchive sums up an archive, in one pass over its events. Files that cannot be read to their end are named in the report's

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/internal/stats"
 	"ncclotf2/otf2"
 	"ncclotf2/profile"
@@ -65,14 +66,14 @@ func distributionOf(h *profile.Histogram) Distribution {
 
 // waitNames are the names of the metrics of waits.
 var waitNames = [profile.NumWaitKinds]string{
-	profile.WaitNxN: "mpi_wait_nxn", profile.WaitLateBroadcast: "mpi_latebroadcast", profile.WaitEarlyReduce: "mpi_earlyreduce",
-	profile.WaitLateSender: "mpi_latesender", profile.WaitLateReceiver: "mpi_latereceiver", profile.WaitStartUp: "nccl_startup_wait",
+	facts.WaitCollective: "mpi_wait_nxn", facts.WaitLateBroadcast: "mpi_latebroadcast", facts.WaitEarlyReduce: "mpi_earlyreduce",
+	facts.WaitLateSender: "mpi_latesender", facts.WaitLateReceiver: "mpi_latereceiver", profile.WaitStartUp: "nccl_startup_wait",
 }
 
 // Summary gives the figures of the profile.
 func (p *Profile) Summary() *Summary {
 	s := &Summary{
-		Schema: summarySchema,
+		Schema:  summarySchema,
 		Creator: p.Creator, Processes: p.system.processes, Begin: p.first, Duration: p.last - p.first, Complete: p.Complete(), Lost: p.Lost(),
 		PercentileError: stats.PercentileError, Operations: []OperationSummary{}, Estimate: p.Estimate, Folded: p.Folded,
 	}
