@@ -330,11 +330,12 @@ func (a *archive) tellRanksApart() {
 }
 
 // Properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
-// their own pid namespace), of a communicator rank's row NCCL's commId.
+// their own pid namespace), of a communicator rank's row NCCL's commId; with it the number of nodes that NCCL has the communicator on.
 const (
 	pidProperty    = prefix + "PID"
 	tidProperty    = prefix + "TID"
 	commIDProperty = prefix + "COMM_ID"
+	nNodesProperty = prefix + "NNODES"
 )
 
 func (a *archive) identify(l *location) {
@@ -343,7 +344,11 @@ func (a *archive) identify(l *location) {
 	case s.Kind == shard.KindThread && s.TID != 0:
 		a.locationProperty(l, tidProperty, uint64(s.TID))
 	case s.Kind == shard.KindRank && s.Comm >= 0 && s.Comm < len(l.part.process.Comms):
-		a.locationProperty(l, commIDProperty, l.part.process.Comms[s.Comm].ID)
+		c := &l.part.process.Comms[s.Comm]
+		a.locationProperty(l, commIDProperty, c.ID)
+		if c.NNodes > 0 {
+			a.locationProperty(l, nNodesProperty, uint64(c.NNodes))
+		}
 	}
 }
 
