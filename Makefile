@@ -10,6 +10,7 @@ SHELL       := /bin/bash
 BUILD     ?= build
 GO       ?= go
 FUZZTIME ?= 60s
+LOOPS    ?= 8
 SOAK_TIME ?= 10m
 COMMIT   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 RECORDING ?= testdata/nccl-callbacks/09-straggler-4p
@@ -25,14 +26,15 @@ export CGO_ENABLED ?= 0
 
 include plugin/plugin.mk
 include tests/fakenccl/fakenccl.mk
+include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: vulnerabilities page page-check pictures help build demo test lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
+.PHONY: vulnerabilities faults page page-check pictures help build demo test test-loaded lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(BUILD)/THIRD-PARTY-LICENCES $(HOST) $(FAKECUPTI) $(FAKESCOREP) ## the plugin, the tool and the test host, in build/
+build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(BUILD)/THIRD-PARTY-LICENCES $(HOST) $(INJECT) $(FAKECUPTI) $(FAKESCOREP) ## the plugin, the tool and the test host, in build/
 
 # NVML is reached through cgo, which needs a C compiler; TOOL_CGO=0 builds the tool without NVML. Functions that the
 # driver's library lacks must not keep a program from starting: they are bound when they are first called.
@@ -88,6 +90,9 @@ pictures: demo ## take the pictures of the timeline in docs/ anew; needs chromiu
 test: ## install the reference tools if possible, build, and run every test
 	@MAKE='$(MAKE)' GO='$(GO)' BUILD='$(BUILD)' RACE_PACKAGES='$(RACE_PACKAGES)' LAZY='$(LAZY)' scripts/test.sh
 
+test-loaded: ## make test beside LOOPS (8) busy loops, then what failed: the suite must pass there, too
+	@LOOPS='$(LOOPS)' scripts/loaded.sh $(MAKE) --no-print-directory test
+
 setup: ## install (or name) the reference tools that the tests compare with
 	@scripts/setup.sh
 
@@ -100,10 +105,15 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	CGO_ENABLED=1 $(GO) vet ./gpu/... ./collector/...
 	CGO_ENABLED=1 $(GO) tool staticcheck ./gpu/... ./collector/...
 	$(MAKE) --no-print-directory plugin-lint
-	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. tests/fakenccl/*.c tests/fakecupti/*.c tests/fakescorep/*.c tests/realnccl/*/*.c tests/bench/host/*.c tests/bench/realnccl/job/*.c tests/life/*.c
+	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. tests/fakenccl/*.c tests/fakecupti/*.c tests/fakescorep/*.c tests/realnccl/*/*.c tests/bench/host/*.c tests/bench/realnccl/job/*.c tests/life/*.c tests/faults/inject/*.c
 
 race: build ## the tests of the concurrent packages under Go's race detector
 	CGO_ENABLED=1 $(GO) test -race -ldflags=$(LAZY) $(RACE_PACKAGES)
+
+FAULTS ?= 2000
+SEED ?= 1
+faults: build ## FAULTS (2000) random jobs of SEED (1) in which something is killed, stopped or fails
+	$(GO) test -count=1 -timeout 600m -run 'TestFaults$$' ./tests/faults -cases $(FAULTS) -seed $(SEED)
 
 fuzz: ## each fuzz target for FUZZTIME (60s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' scripts/fuzz.sh

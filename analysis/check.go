@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -64,6 +63,10 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 		fs.add(Finding{Severity: Note, Rule: RuleProcess, Text: died})
 	}
 
+	for _, damaged := range ps.numbered("DAMAGED") {
+		fs.add(Finding{Severity: Error, Rule: RuleFile, Text: "when the archive was made: " + damaged})
+	}
+
 	for _, differ := range ps.numbered("SEQUENCES_DIFFER") { // the matching leaves these operations out
 		rule := RuleCollectiveMate
 		if strings.Contains(differ, " Send ") {
@@ -72,9 +75,7 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 		fs.add(Finding{Severity: Note, Rule: rule, Text: saidToDiffer + differ})
 	}
 
-	lost := ps.below("LOST")
-	maps.DeleteFunc(lost, func(name string, _ uint64) bool { return !strings.HasPrefix(name, diedPrefix) })
-	if len(lost) > 0 {
+	if lost := ps.below("LOST"); len(lost) > 0 {
 		fs.add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing: " + counters(lost)})
 	}
 
@@ -103,7 +104,7 @@ func (c *eventCheck) counters(ps properties) {
 		}
 	}
 	if missing, ok := ps.number("PROCESSES_MISSING"); ok && !ps.merged() {
-		compare("PROCESSES", processes-missing, "processes with data")
+		compare("PROCESSES", processes-absentGroups(c.defs, missing), "processes with data")
 	}
 	networks := 0
 	for _, comm := range facts.AllCommunicators(c.defs) {

@@ -15,15 +15,21 @@ type WorldRank struct {
 	Name    string // "Rank 3", "Rank 0 GPU 1"
 	Host    string
 	Process otf2.LocationGroupRef
+	// Together is the name of what stands for it and other ranks without data: "Ranks 4-15 (no data)"; "" if nothing does.
+	Together string
 }
 
 // WorldRanks lists the ranks of an archive in world order, and tells which of them a communicator's
-// location belongs to.
+// location belongs to: of one that stands for several ranks without data the first.
 func WorldRanks(defs *otf2.Definitions) ([]WorldRank, map[otf2.LocationRef]int) {
 	ranks, of := worldRanks(defs, facts.Communicators(defs))
 	all := make([]WorldRank, len(ranks))
+	absent := facts.AbsentRanks(defs)
 	for i, r := range ranks {
 		all[i] = WorldRank{Name: r.name, Host: r.host, Process: r.process}
+		if g := defs.LocationGroup(r.process); len(absent[r.process]) > 1 && g != nil {
+			all[i].Together = defs.String(g.Name)
+		}
 	}
 	return all, of
 }
@@ -32,7 +38,8 @@ func WorldRanks(defs *otf2.Definitions) ([]WorldRank, map[otf2.LocationRef]int) 
 type Communicator struct {
 	Ref     otf2.CommRef
 	Name    string
-	Members []otf2.LocationRef // by rank
+	Members []otf2.LocationRef // by rank; one location stands for several ranks without data
+	World   []int              // by rank: indices into WorldRanks, −1 if it is not known
 	Places  string             // of the members among all ranks, as CommunicatorRow.Members
 }
 
@@ -46,12 +53,17 @@ func Communicators(defs *otf2.Definitions) []Communicator {
 			continue
 		}
 		var places []int
-		for _, l := range c.Members {
-			if place, ok := of[l]; ok {
-				places = append(places, place)
+		world := make([]int, len(c.Members))
+		for rank := range c.Members {
+			place, ok := c.Place(of, rank)
+			if !ok {
+				world[rank] = -1
+				continue
 			}
+			world[rank] = place
+			places = append(places, place)
 		}
-		all = append(all, Communicator{Ref: c.Ref, Name: c.Name, Members: c.Members, Places: placesText(places)})
+		all = append(all, Communicator{Ref: c.Ref, Name: c.Name, Members: c.Members, World: world, Places: placesText(places)})
 	}
 	slices.SortFunc(all, func(a, b Communicator) int { return cmp.Compare(a.Ref, b.Ref) })
 	return all

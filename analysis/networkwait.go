@@ -142,7 +142,11 @@ func (n *networkPhases) result() (all []NetworkWait, unknown uint64) {
 	for _, c := range facts.AllCommunicators(n.defs) {
 		if c.Network {
 			for l := range c.Ranks {
-				home[l] = c
+				if _, several := home[l]; several { // one after the other: which of them a phase was of is not told
+					home[l] = nil
+				} else {
+					home[l] = c
+				}
 			}
 		}
 	}

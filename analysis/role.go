@@ -129,8 +129,8 @@ func describeCommunicators(defs *otf2.Definitions, comms map[otf2.CommRef]*facts
 			r.Basis = "name"
 		}
 		m := &memberList{row: r, hosts: make(map[string]bool)}
-		for _, l := range comms[r.Comm].Members {
-			if place, ok := of[l]; ok {
+		for rank := range comms[r.Comm].Members {
+			if place, ok := comms[r.Comm].Place(of, rank); ok {
 				m.places = append(m.places, place)
 				m.hosts[world[place].host] = true
 			}

@@ -16,6 +16,8 @@ type Summary struct {
 	Missing   uint64 `json:"processes_missing"`
 	Running   uint64 `json:"processes_running"`
 	Crashed   uint64 `json:"processes_crashed"`
+	// NotRecorded tells which are missing; nil if none is.
+	NotRecorded *NotRecorded `json:"not_recorded,omitempty"`
 	// Died tells of processes that did not end in order: how, and who was first.
 	Died          []string `json:"died"`
 	Ranks         int      `json:"ranks"` // processes or GPUs with communicators
@@ -89,7 +91,8 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 		s.Processes++
 		hosts[g.SystemTreeParent] = true
 	}
-	s.Processes -= int(s.Missing)
+	s.NotRecorded = notRecorded(defs, s.Missing)
+	s.Processes -= int(absentGroups(defs, s.Missing))
 	s.Hosts = len(hosts)
 	if s.Missing > 0 {
 		s.Hosts-- // the node of those whose host is not known

@@ -78,6 +78,10 @@ func (s *Summary) Lines() (all []Line) {
 	if s.Missing+s.Running+s.Crashed > 0 {
 		alarm()
 	}
+	if s.NotRecorded != nil {
+		line("", "%s", s.NotRecorded.text())
+		alarm()
+	}
 	for i, died := range s.Died {
 		name := ""
 		if i == 0 {
@@ -451,7 +455,7 @@ func (ws *Waits) sheet() sheet {
 	if ws.LeftOut > 0 {
 		title += fmt.Sprintf(", %d left out (no times of two members that can be compared, or not ended by all)", ws.LeftOut)
 	}
-	s := sheetOf("waits", title, ws.Ranks, waitsColumns(ws.Total))
+	s := sheetOf("waits", title, recorded(ws.Ranks, func(r RankWait) bool { return r.NoData }), waitsColumns(ws.Total))
 	if ws.Collectives == 0 {
 		s.text = nil
 	}

@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"ncclotf2/facts"
@@ -42,6 +43,8 @@ type RankWait struct {
 	Time        uint64 `json:"time_ns"`   // in these collectives
 	Waited      uint64 `json:"waited_ns"` // of that
 	Blame
+
+	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
 }
 
 // Blame is what others waited for a rank, GPU or host.
@@ -97,10 +100,12 @@ type worldRank struct {
 	name, host     string
 	gpu            string // "" if it is not known to have one
 	process, group otf2.LocationGroupRef
+	nth            int  // of those that the group stands for
+	absent         bool // nothing was recorded of it
 }
 
 // worldRanks lists the ranks of the archive in world order, and which rank a communicator's location
-// belongs to.
+// belongs to: of one that stands for several ranks without data the first, see facts.Communicator.Place.
 func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) ([]worldRank, map[otf2.LocationRef]int) {
 	type unit struct{ process, group otf2.LocationGroupRef }
 	units := make(map[otf2.LocationRef]unit)
@@ -131,6 +136,7 @@ func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 	}
 	index := make(map[unit]int)
 	var ranks []worldRank
+	absent := facts.AbsentRanks(defs)
 	for _, u := range units {
 		if _, ok := index[u]; ok {
 			continue
@@ -144,13 +150,24 @@ func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 		if g := defs.LocationGroup(named); g != nil {
 			r.name = defs.String(g.Name)
 		}
-		ranks = append(ranks, r)
+		of, isAbsent := absent[u.process]
+		r.absent = isAbsent
+		if len(of) < 2 {
+			ranks = append(ranks, r)
+			continue
+		}
+		for i, rank := range of {
+			r.name, r.nth = fmt.Sprintf("Rank %d (no data)", rank), i
+			ranks = append(ranks, r)
+		}
 	}
 	slices.SortFunc(ranks, func(a, b worldRank) int {
-		return cmp.Or(cmp.Compare(a.process, b.process), cmp.Compare(a.group, b.group))
+		return cmp.Or(cmp.Compare(a.process, b.process), cmp.Compare(a.group, b.group), cmp.Compare(a.nth, b.nth))
 	})
 	for i, r := range ranks {
-		index[unit{r.process, r.group}] = i
+		if r.nth == 0 {
+			index[unit{r.process, r.group}] = i
+		}
 	}
 	of := make(map[otf2.LocationRef]int, len(units))
 	for l, u := range units {

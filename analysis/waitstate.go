@@ -81,6 +81,8 @@ type WaitRow struct {
 	Host string `json:"host"`
 	WaitSums
 	Blame
+
+	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
 }
 
 // WaitGroup is the waiting in operations of one kind, communicator or function. Skew and transfer are of its
@@ -128,6 +130,8 @@ type EnqueueRow struct {
 	Last    uint64 `json:"last"`
 	Behind  uint64 `json:"behind_ns"`
 	MaxLate uint64 `json:"max_behind_ns"`
+
+	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
 }
 
 // waitMessages is the row of launches of messages in which nobody waited, beside those of the causes of waiting.
@@ -217,11 +221,13 @@ func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Commun
 	}
 	hosts := make(map[string]bool)
 	for _, r := range ranks {
-		w.ranks = append(w.ranks, RankWait{Rank: r.name, Host: r.host})
-		w.rows = append(w.rows, WaitRow{Name: r.name, Host: r.host})
-		w.enqueue = append(w.enqueue, EnqueueRow{Rank: r.name, Host: r.host})
+		w.ranks = append(w.ranks, RankWait{Rank: r.name, Host: r.host, NoData: r.absent})
+		w.rows = append(w.rows, WaitRow{Name: r.name, Host: r.host, NoData: r.absent})
+		w.enqueue = append(w.enqueue, EnqueueRow{Rank: r.name, Host: r.host, NoData: r.absent})
 		w.gpus = append(w.gpus, r.gpu)
-		hosts[r.host] = true
+		if !r.absent {
+			hosts[r.host] = true
+		}
 	}
 	for ref, c := range comms {
 		w.names[ref] = c.Name
@@ -474,7 +480,12 @@ func (w *waitCounter) result() (Waits, *WaitStates) {
 		d.Total.sum(&d.Ranks[i].WaitSums)
 	}
 	d.GPUs = w.gather(func(i int) (name, host string) { return w.gpus[i], w.rows[i].Host })
-	d.HostRows = w.gather(func(i int) (name, host string) { return w.rows[i].Host, w.rows[i].Host })
+	d.HostRows = w.gather(func(i int) (name, host string) {
+		if w.rows[i].NoData {
+			return "", ""
+		}
+		return w.rows[i].Host, w.rows[i].Host
+	})
 	d.Communicators = finished(w.comms, func(ref otf2.CommRef) string { return w.names[ref] }, cmp.Compare)
 	d.Operations = finished(w.operations, func(name string) string { return name }, cmp.Compare)
 	d.Phases = finished(w.phases, (*phaseNode).path, func(a, b *phaseNode) int {

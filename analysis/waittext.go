@@ -184,7 +184,7 @@ func (w *WaitStates) Document() *Document {
 	total := w.Total.Waited
 	d.sheets = []sheet{
 		sheetOf("kinds", "By cause", w.Kinds, waitGroupColumns("cause", false)),
-		sheetOf("ranks", "By rank", w.Ranks, waitRowColumns("rank", true, total)),
+		sheetOf("ranks", "By rank", recorded(w.Ranks, func(r WaitRow) bool { return r.NoData }), waitRowColumns("rank", true, total)),
 		sheetOf("gpus", "By GPU", w.GPUs, waitRowColumns("GPU", true, total)),
 		sheetOf("hosts", "By host", w.HostRows, waitRowColumns("host", false, total)),
 		sheetOf("communicators", "By communicator", w.Communicators, waitGroupColumns("communicator", true)),
@@ -192,7 +192,7 @@ func (w *WaitStates) Document() *Document {
 		sheetOf("phases", "By phase of the application", w.Phases, waitGroupColumns("phase", false)),
 		sheetOf("worst", "Collectives that cost the most", w.Worst, worstColumns),
 		sheetOf("network", "Transfers over the network: what the oldest one of each rank waited for", w.Network, networkWaitColumns),
-		sheetOf("enqueue", "Enqueue arrival: who called last; this is not waiting", w.Enqueue.Ranks, enqueueColumns),
+		sheetOf("enqueue", "Enqueue arrival: who called last; this is not waiting", recorded(w.Enqueue.Ranks, func(r EnqueueRow) bool { return r.NoData }), enqueueColumns),
 	}
 	if w.Total.Parts == 0 {
 		for i := range d.sheets[:8] {

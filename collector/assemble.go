@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
 )
@@ -106,8 +107,8 @@ func lockFolder(path string) (unlock func(), err error) {
 		return nil, err
 	}
 	switch err := awaitLock(int(dir.Fd()), time.Now().Add(10*time.Second)); {
-	case err == nil, errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
-		return func() { dir.Close() }, nil // or the file system has no locks
+	case err == nil, shard.NoLocks(err):
+		return func() { dir.Close() }, nil
 	case errors.Is(err, unix.EWOULDBLOCK):
 		dir.Close()
 		return nil, fmt.Errorf("another process is at work in %s", path)
@@ -267,7 +268,7 @@ func assemble(folder string, job []recordedProcess) error {
 			return err
 		}
 	}
-	return replaceFile(filepath.Join(folder, "run.json"), append(out, '\n'))
+	return atomicfile.Write(filepath.Join(folder, "run.json"), shard.FileMode, append(out, '\n'), atomicfile.Durable)
 }
 
 // quoted is the string that follows a name in a line that transcript wrote: event and state names, which need no

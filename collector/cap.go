@@ -14,10 +14,7 @@ const capPeriod = 4096
 
 // onDisk is how many bytes of recorded events this process has on disk, those of earlier collectors included.
 func (r *recording) onDisk() uint64 {
-	n := r.inherited + r.closed
-	for _, w := range r.files {
-		n += uint64(w.Size())
-	}
+	n := r.inherited + r.store.EventBytes()
 	if r.script != nil {
 		n += r.script.size
 	}

@@ -4,7 +4,6 @@ package collector
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,37 +14,30 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
 
-// A checkpoint is shard.json as of the moment when everything taken so far was in the event files. What comes
+// A checkpoint (shard.CheckpointFile) is shard.json as of the moment when everything taken so far was in the event files. What comes
 // after it is still in the process's memory, so a collector that takes over from a dead one brings the shard back to
 // it and goes on from there: no event is lost, and none is in both shards.
-const checkpointFile = "checkpoint.json"
-
 func (r *recording) checkpoint() error {
 	r.taken = r.merge.taken.clone()
 	r.snapshot()
-	text, err := json.Marshal(r.process)
-	if err != nil {
-		return err
+	c, err := r.store.Checkpoint(r.process)
+	if err == nil {
+		r.secure(c)
 	}
-	return replaceFile(filepath.Join(r.store.Path(), checkpointFile), append(text, '\n'))
+	return err
 }
 
 // rewind brings the shard of a dead collector back to its last checkpoint and returns its description then; nil if
 // there never was one.
 func rewind(path string) (*shard.Process, error) {
-	text, err := regular.ReadOwn(filepath.Join(path, checkpointFile), shard.MaxDescription)
+	p, err := shard.ReadCheckpoint(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
-	}
-	p := new(shard.Process)
-	if err := json.Unmarshal(text, p); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(path, checkpointFile), err)
 	}
 	type size struct {
 		bytes  int64
@@ -75,7 +67,7 @@ func rewind(path string) (*shard.Process, error) {
 			return nil, err
 		}
 	}
-	return p, replaceFile(filepath.Join(path, "shard.json"), text)
+	return p, shard.Rewind(path, p)
 }
 
 // Of event files (docs/otf2-format.md): chunks begin with a header that has the number of the chunk's last event, and

@@ -30,6 +30,7 @@ func threadEvents(t *testing.T, e shard.Entry) (n uint64) {
 // A collector is killed at any moment, again and again: whatever had reached the disk, each call is in the shards
 // once in the end. The two calls that a kill falls into may be incomplete.
 func TestKillsAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const kills = 6
 	n := killedAgain(t, kills, 2500, 1024, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")

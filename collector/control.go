@@ -95,34 +95,6 @@ func readControl(experiment string) (*control, error) {
 	return c, nil
 }
 
-// replaceFile puts a file in place as a whole, readable and writable for its owner only. Nothing that is there
-// under its temporary name is followed or written to.
-func replaceFile(path string, content []byte) error {
-	temporary := fmt.Sprintf("%s.%d.new", path, os.Getpid())
-	for tries := 2; ; tries-- {
-		fd, err := unix.Open(temporary, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-		if errors.Is(err, unix.EEXIST) && tries > 0 {
-			os.Remove(temporary) // of a program that was killed
-			continue
-		}
-		if err != nil {
-			return &fs.PathError{Op: "create", Path: temporary, Err: err}
-		}
-		file := os.NewFile(uintptr(fd), temporary)
-		_, err = file.Write(content)
-		if e := file.Close(); err == nil {
-			err = e
-		}
-		if err == nil {
-			err = os.Rename(temporary, path)
-		}
-		if err != nil {
-			os.Remove(temporary)
-		}
-		return err
-	}
-}
-
 // How often a collector looks for orders. Where looking is a message to a server, seldom: there may be thousands of
 // collectors.
 const (

@@ -139,8 +139,8 @@ func TestOrdersToAJobThatEnds(t *testing.T) {
 	must(t, err)
 	must(t, s.Write(&shard.Process{Version: shard.Version, UUID: "a", PID: 10}))
 	go func() {
-		time.Sleep(100 * time.Millisecond)
-		if err := errors.Join(s.Finish(), s.Close()); err != nil {
+		told := shmtest.Await(func() bool { _, err := os.Stat(filepath.Join(dir, controlFile)); return err == nil })
+		if err := errors.Join(s.Finish(), s.Close()); err != nil || !told {
 			t.Error(err)
 		}
 	}()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -26,8 +27,12 @@ const (
 )
 
 // Convert makes a shard in the experiment directory of a spool file. The same file always makes the same shard, so that
-// whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. A file whose process has
-// ended in order is renamed; any other one stays as it is, for its process may still be writing it. If Convert fails there is no shard.
+// whatever was in it before, and a conversion that was killed, is replaced and nothing is there twice. Of an empty file, whose process
+// was killed before it wrote, nothing is made. A file whose process has ended in order is renamed; any other one stays as it is, for
+// its process may still be writing it. If Convert fails there is no shard.
+//
+// Where the process was killed and its memory is a file (setting RING=shm), what it had recorded and not yet written is taken
+// from there, and the file is removed.
 //
 // What the launcher said of the process is not in spool files.
 func Convert(spoolFile, experiment string) (err error) {
@@ -40,6 +45,9 @@ func Convert(spoolFile, experiment string) (err error) {
 	if err != nil {
 		return err
 	}
+	if info.Size() == 0 {
+		return nil
+	}
 	spool, err := shm.OpenSpool(file, info.Size())
 	if err != nil {
 		return fmt.Errorf("%s: %w", spoolFile, err)
@@ -48,6 +56,10 @@ func Convert(spoolFile, experiment string) (err error) {
 	name := spooledShard(&h)
 	size := strconv.FormatInt(info.Size(), 10)
 	if before := shard.Find(experiment, name); before.State == shard.Done && before.Process != nil && before.Process.Settings[settingSpooled] == size {
+		if memory, left, err := openLeft(before.Process, time.Now()); err == nil && memory != nil { // a conversion was killed before it did that
+			left.remove(before.Process.Memory)
+			memory.Close()
+		}
 		return converted(spoolFile, before.Process)
 	}
 	if err := shard.Remove(experiment, name); err != nil {
@@ -68,18 +80,30 @@ func Convert(spoolFile, experiment string) (err error) {
 		return err
 	}
 	writing := !spool.Orderly() && (shard.Locked(file) || alive(&h))
-	if cut := spool.Cut(); cut != "" && !writing {
+	var memory *shm.Memory
+	var left inode
+	if !writing {
+		memory, left = r.left()
+	}
+	if memory != nil {
+		defer memory.Close()
+		if err := r.takeOn(memory, spool); err != nil {
+			r.notSaved(err)
+		}
+	} else if cut := spool.Cut(); cut != "" && !writing {
 		r.markers = append(r.markers, shard.Marker{
 			Time: r.given, Severity: severityHigh, Category: "NCCL spool file", Location: -1, Text: "the raw file ends early: " + cut,
 		})
 	}
 	if !writing {
-		r.end = &shard.End{Called: spool.Orderly()}
+		h := r.source.Header()
+		r.end = &shard.End{Called: spool.Orderly() || h.Ended != 0}
 	}
 	r.process.Settings[settingSpooled], r.process.Settings[settingWhole] = size, strconv.FormatBool(spool.Orderly())
 	if err := r.finish(!writing); err != nil {
 		return err
 	}
+	left.remove(r.process.Memory)
 	if writing {
 		// Its lock says of the shard, too, that there will be more. Without links it looks as if the process had been killed.
 		_ = r.store.LockLike(spoolFile)
@@ -117,6 +141,45 @@ func (r *recording) takeSpool(spool *shm.Spool) error {
 	}
 }
 
+// continued is a spool file whose process was killed, with what is in its memory beyond.
+type continued struct {
+	*shm.Memory
+	spool *shm.Spool
+}
+
+// left opens the memory of a dead process that wrote a spool file, where it is a file (setting RING=shm): what it had recorded
+// and not yet written is there. Nil if there is none.
+func (r *recording) left() (*shm.Memory, inode) {
+	memory, file, err := openLeft(r.process, time.Now().Add(releaseLimit))
+	if err != nil {
+		r.notSaved(err)
+	}
+	return memory, file
+}
+
+func (r *recording) notSaved(err error) {
+	r.markers = append(r.markers, shard.Marker{
+		Time: r.given, Severity: severityHigh, Category: "NCCL spool file", Location: -1, Text: "what the process had in memory is not saved: " + err.Error(),
+	})
+}
+
+// takeOn goes on with the process's memory behind its spool file.
+func (r *recording) takeOn(memory *shm.Memory, spool *shm.Spool) error {
+	for _, ring := range spool.Rings() {
+		if err := ring.Err(); err != nil {
+			return err
+		}
+	}
+	round, err := memory.Refresh()
+	if err != nil {
+		return err
+	}
+	r.source, r.skip = continued{memory, spool}, r.merge.taken.clone()
+	r.line.add(round.Clock)
+	r.takeRest()
+	return r.failed
+}
+
 // spooledShard is the name of the shard that a process's spool file becomes.
 func spooledShard(h *shm.Header) string {
 	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s %s %d %d %x %d", h.Host(), h.Boot(), h.PID, h.PIDStart, h.Tag, h.Created.Real)).String()
@@ -134,7 +197,7 @@ func alive(h *shm.Header) bool {
 // spooled gives the settings that a spool file's header tells of.
 func spooled(s *shm.Spool) (*config.Settings, config.Launcher) {
 	h := s.Header()
-	return config.Recorded(map[string]string{
-		"EVENTS": config.EventList(h.RecordMask), "METRICS": "on", "COLLECTOR": "spool", "CLOCK": h.ClockSource.String(),
-	}), config.Launcher{Rank: -1, Size: -1}
+	settings := toldSettings(&h)
+	settings["COLLECTOR"] = "spool"
+	return config.Recorded(settings), config.Launcher{Rank: -1, Size: -1}
 }

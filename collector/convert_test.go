@@ -61,6 +61,11 @@ func spoolOf(t testing.TB, clock shm.ClockSource, each int) (file []byte, calls 
 func writeSpool(t testing.TB, content []byte) (file, experiment string) {
 	t.Helper()
 	experiment = t.TempDir()
+	return writeSpoolIn(t, experiment, content), experiment
+}
+
+func writeSpoolIn(t testing.TB, experiment string, content []byte) (file string) {
+	t.Helper()
 	file = filepath.Join(experiment, "shards", "host-1-0001.spool")
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)
@@ -68,7 +73,7 @@ func writeSpool(t testing.TB, content []byte) (file, experiment string) {
 	if err := os.WriteFile(file, content, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	return file, experiment
+	return file
 }
 
 func TestConvert(t *testing.T) {
@@ -121,8 +126,16 @@ func TestConvertWhatIsWhole(t *testing.T) {
 	}
 }
 
+// A process that was killed before it wrote anything has left nothing that could be damaged.
+func TestConvertNothing(t *testing.T) {
+	file, dir := writeSpool(t, nil)
+	if err := Convert(file, dir); err != nil || len(shards(t, dir)) != 0 {
+		t.Errorf("%v, %v", err, shards(t, dir))
+	}
+}
+
 func TestConvertRefuses(t *testing.T) {
-	for name, content := range map[string][]byte{"empty": nil, "rubbish": bytes.Repeat([]byte("rubbish "), 1000)} {
+	for name, content := range map[string][]byte{"rubbish": bytes.Repeat([]byte("rubbish "), 1000)} {
 		file, dir := writeSpool(t, content)
 		err := Convert(file, dir)
 		if !errors.Is(err, shm.ErrCorrupt) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
@@ -169,6 +182,39 @@ func TestDamagedRecords(t *testing.T) {
 		}
 		if n != 2*calls*perCall {
 			t.Errorf("%s: %d starts of %d", kind, n, 2*calls*perCall)
+		}
+	}
+}
+
+// A communicator whose size is damage is shown as one of unknown size; the process's other data is not touched by it.
+func TestDamagedCommunicators(t *testing.T) {
+	for _, size := range []shm.Comm{{NRanks: 1 << 30, Rank: 5}, {NRanks: -7, Rank: 0}, {NRanks: 4, Rank: 4}, {NRanks: 4, Rank: -1}, {Rank: 1 << 30}} {
+		job, err := shmtest.New(shmtest.Options{Clock: shm.ClockHost, Chunks: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer job.Close()
+		job.Header().RecordMask = 0x0f07
+		ticks := uint64(1e9)
+		app := newApplication(job, 0, func() uint64 { ticks += 100; return ticks })
+		app.thread.KeepForSpool()
+		size.ID, size.InitTicks = 0x99, ticks
+		job.Comm(size, nil)
+		app.allReduce(0)
+		var out bytes.Buffer
+		if err := errors.Join(job.Spool(&out, shm.ClockTuple{Ticks: ticks, Raw: ticks, Mono: ticks, Real: ticks}), shmtest.SpoolEnd(&out)); err != nil {
+			t.Fatal(err)
+		}
+		file, dir := writeSpool(t, out.Bytes())
+		if err := Convert(file, dir); err != nil {
+			t.Fatal(err)
+		}
+		p := onlyShard(t, dir).Process
+		if p.Counts.Oddities["BROKEN_COMMS"] != 1 {
+			t.Errorf("%+v: %v", size, p.Counts.Oddities)
+		}
+		if res, err := scorep.Unify(dir, nil); err != nil || len(res.Problems) > 0 || res.Damaged > 0 {
+			t.Errorf("%+v: %v, %+v", size, err, res)
 		}
 	}
 }

@@ -80,21 +80,21 @@ func TestDirectoryFaults(t *testing.T) {
 		name  string
 		fault func(t *testing.T, dir string)
 	}{
-		{"removed", func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)) }},
-		{"shard removed", func(t *testing.T, dir string) { must(t, os.RemoveAll(filepath.Join(dir, shard.Folder))) }},
+		{"removed", func(t *testing.T, dir string) { removeAll(t, dir) }},
+		{"shard removed", func(t *testing.T, dir string) { removeAll(t, filepath.Join(dir, shard.Folder)) }},
 		{"renamed", func(t *testing.T, dir string) { must(t, os.Rename(dir, dir+".old")) }},
 		{"read-only", func(t *testing.T, dir string) {
+			e := onlyShard(t, dir)
 			if os.Geteuid() == 0 { // who may write whatever the modes say
-				makeReadOnly(t, dir)
+				makeImmutable(t, e.Path)
 				return
 			}
-			e := onlyShard(t, dir)
 			must(t, os.Chmod(e.Path, 0o500))
 			t.Cleanup(func() { os.Chmod(e.Path, 0o700) })
 		}},
 		{"a file in place of the shard", func(t *testing.T, dir string) {
 			e := onlyShard(t, dir)
-			must(t, os.RemoveAll(e.Path))
+			removeAll(t, e.Path)
 			must(t, os.WriteFile(e.Path, nil, 0o600))
 		}},
 	} {
@@ -133,6 +133,35 @@ func TestDirectoryFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// removeAll removes a folder in which a collector may be making files at the moment.
+func removeAll(t *testing.T, dir string) {
+	t.Helper()
+	for tries := 100; ; tries-- {
+		err := os.RemoveAll(dir)
+		if err == nil || tries == 0 {
+			must(t, err)
+			return
+		}
+	}
+}
+
+// makeImmutable keeps everybody from making and removing files in a folder. What is open already can still be written.
+func makeImmutable(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Open(dir)
+	must(t, err)
+	const immutable = 0x10 // FS_IMMUTABLE_FL
+	flags, err := unix.IoctlGetUint32(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(flags)|immutable)
+	}
+	needMount(t, err)
+	t.Cleanup(func() {
+		must(t, unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(flags)))
+		f.Close()
+	})
 }
 
 // makeReadOnly mounts a folder over itself. What is open already can still be written.

@@ -8,8 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"ncclotf2/config"
 	"ncclotf2/plugin/shm"
+	"ncclotf2/plugin/shm/shmtest"
+	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
 
@@ -31,7 +37,8 @@ func FuzzSpool(f *testing.F) {
 		file, _ := spoolOf(f, clock, 1)
 		heads[host] = file[:spoolHead:spoolHead]
 		f.Add(file[spoolHead:], host)
-		for _, stop := range []int{1, 2} { // of a type that there is not
+		f.Add(file[spoolHead:len(file)-frameHead], host) // without its end
+		for _, stop := range []int{1, 2} {               // of a type that there is not
 			damaged := bytes.Clone(file)
 			damaged[len(damaged)-frameHead-stop*shm.Unit+9] = 200
 			f.Add(damaged[spoolHead:], host)
@@ -60,8 +67,153 @@ func FuzzSpool(f *testing.F) {
 		if n := eventsOf(t, e); n != announced {
 			t.Errorf("%d events, announced are %d", n, announced)
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, shard.Folder, "*"+shard.SpoolSuffix)); len(left) > 0 {
-			t.Errorf("left: %v", left)
+		left, _ := filepath.Glob(filepath.Join(dir, shard.Folder, "*"+shard.SpoolSuffix))
+		if whole := e.Process.Settings[settingWhole] == "true"; len(left) > 0 == whole {
+			t.Errorf("whole: %v, left: %v", whole, left)
+		}
+	})
+}
+
+// FuzzCheckpoint: whatever a dead collector's checkpoint and description say, one that takes over records what comes, and what both
+// have left makes an archive or an error.
+func FuzzCheckpoint(f *testing.F) {
+	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 16})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { job.Close() })
+	a := newApplication(job, 0, monotonic)
+	for i := range uint64(5) {
+		a.allReduce(i)
+	}
+	base := f.TempDir()
+	first := collect(f, job, base)
+	first.takeRest()
+	if err := errors.Join(first.flush(), first.store.Close()); err != nil {
+		f.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(first.store.Path(), shard.CheckpointFile))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text, true)
+	f.Add(text, false)
+	for _, word := range []string{`"bytes":`, `"events":`, `"number":`, `"TAKEN":"`, `"nranks":`, `"eventChunkSize":`} {
+		f.Add(bytes.Replace(text, []byte(word), []byte(word+"7"), 1), false)
+		f.Add(bytes.ReplaceAll(text, []byte(word), []byte(word+"99")), true)
+	}
+	f.Add(text[:len(text)/2], false)
+	f.Fuzz(func(t *testing.T, text []byte, both bool) {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
+			t.Fatal(err)
+		}
+		dead := filepath.Join(dir, shard.Folder, filepath.Base(first.store.Path()))
+		names := []string{shard.CheckpointFile}
+		if both {
+			names = append(names, "shard.json")
+		}
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(dead, name), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := collect(t, job, dir)
+		r.takeRest()
+		if err := r.finish(true); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = scorep.Unify(dir, nil)
+	})
+}
+
+// FuzzMemory: whatever stands in the memory that a process left, taking what is whole of it gives a shard, or an error.
+func FuzzMemory(f *testing.F) {
+	job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 8})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { job.Close() })
+	a := newApplication(job, 0, monotonic)
+	for i := range uint64(3) {
+		a.allReduce(i)
+	}
+	whole := job.Bytes()
+	var used []uint32 // what is worth changing: memory is large, and mostly empty
+	for i, b := range whole {
+		if b != 0 {
+			used = append(used, uint32(i))
+		}
+	}
+	for i := range 64 {
+		f.Add(uint32(i*len(used)/64), []byte{0xff}, uint32(0), []byte{})
+		f.Add(uint32(i*len(used)/64), []byte{0xff, 0xff, 0xff, 0x7f}, uint32(i), []byte{1})
+	}
+	f.Fuzz(func(t *testing.T, at uint32, patch []byte, at2 uint32, patch2 []byte) {
+		fd, err := unix.MemfdCreate("fuzz", unix.MFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := bytes.Clone(whole)
+		copy(b[used[int(at)%len(used)]:], patch)
+		copy(b[used[int(at2)%len(used)]:], patch2)
+		if _, err := unix.Write(fd, b); err != nil {
+			t.Fatal(err)
+		}
+		memory, err := shm.Map(fd)
+		if err != nil {
+			return
+		}
+		defer memory.Close()
+		dir := t.TempDir()
+		r, err := newRecording(memory, config.Recorded(map[string]string{"EVENTS": "all"}), config.Launcher{Rank: -1, Size: -1}, dir, "one")
+		if err != nil {
+			return
+		}
+		if _, err := memory.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+		r.takeRest()
+		if err := r.finish(true); err != nil {
+			t.Fatal(err)
+		}
+		if e := onlyShard(t, dir); e.State != shard.Done || e.Err != nil {
+			t.Fatalf("state %v: %v", e.State, e.Err)
+		}
+		res, err := scorep.Unify(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Damaged > 0 && len(res.Problems) == 0 {
+			t.Errorf("%+v", res)
+		}
+	})
+}
+
+// FuzzOrders: whatever the files say by which `ctl` and collectors speak to each other, they are refused or understood.
+func FuzzOrders(f *testing.F) {
+	f.Add([]byte(`{"version":1,"order":3,"ask":2,"new":{"First":5,"Last":9},"windows":[{"id":"7","nranks":2,"first":"3","last":"18446744073709551615"}],"events":7}`),
+		[]byte(`{"shard":"x","time":"2026-01-01T00:00:00Z","comms":[{"index":0,"id":"7","nranks":2,"rank":1,"collectives":5,"first":"3","last":"9"},{"index":1}]}`))
+	f.Add([]byte(`{}`), []byte(`{"comms":[{"collectives":18446744073709551615,"messages":18446744073709551615,"replayed":1}]}`))
+	f.Fuzz(func(t *testing.T, order, status []byte) {
+		dir := t.TempDir()
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, controlFile), order, 0o600), os.WriteFile(filepath.Join(dir, statusFile), status, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if o, err := readControl(dir); (o == nil) == (err == nil) {
+			t.Fatalf("%v, %v", o, err)
+		}
+		s, err := readStatus(dir)
+		if s == nil || err != nil {
+			return
+		}
+		later := *s
+		later.Time = later.Time.Add(time.Second)
+		for _, on := range []bool{true, false} {
+			changes, waiting := chooseWindows([]Status{*s}, []Status{later}, on, time.Second, on)
+			if len(changes)+len(waiting) > len(s.Comms) {
+				t.Errorf("%d communicators, %d changes, %d waiting", len(s.Comms), len(changes), len(waiting))
+			}
 		}
 	})
 }

@@ -23,9 +23,9 @@ func (a head) less(b head) bool {
 }
 
 // drain gives all published records with ticks up to the horizon to take, which must not keep them.
-// late tells that records with greater ticks have been given before. It ends early when take returns
+// at is the record's position in its ring; late tells that records with greater ticks have been given before. It ends early when take returns
 // false, and returns the number given.
-func (m *merge) drain(rings []*shm.Ring, horizon uint64, take func(ring int, r *shm.Record, late bool) bool) (n int) {
+func (m *merge) drain(rings []*shm.Ring, horizon uint64, take func(ring int, at uint64, r *shm.Record, late bool) bool) (n int) {
 	m.heap = m.heap[:0]
 	for _, ring := range rings {
 		if ticks, ok := ring.Peek(); ok && ticks <= horizon {
@@ -37,11 +37,12 @@ func (m *merge) drain(rings []*shm.Ring, horizon uint64, take func(ring int, r *
 	}
 	for len(m.heap) > 0 {
 		top := &m.heap[0]
+		at := top.ring.Position()
 		if top.ring.Next(&m.record) {
 			late := m.record.Ticks < m.taken.last
-			m.taken.add(top.ring.Index(), m.record.Ticks)
+			m.taken.add(top.ring.Index(), m.record.Ticks, top.ring.Position())
 			n++
-			if !take(top.ring.Index(), &m.record, late) {
+			if !take(top.ring.Index(), at, &m.record, late) {
 				return n
 			}
 		}

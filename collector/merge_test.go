@@ -46,7 +46,7 @@ func TestMergeOrder(t *testing.T) {
 		m := &merge{}
 		drain := func(horizon uint64) {
 			memory.Refresh()
-			m.drain(memory.Rings(), horizon, func(ring int, r *shm.Record, late bool) bool {
+			m.drain(memory.Rings(), horizon, func(ring int, _ uint64, r *shm.Record, late bool) bool {
 				if late {
 					t.Fatalf("ring %d: ticks %d are late", ring, r.Ticks)
 				}
@@ -97,7 +97,7 @@ func TestLateRecordsAreGivenAndTold(t *testing.T) {
 	lates := 0
 	drain := func() {
 		memory.Refresh()
-		m.drain(memory.Rings(), 100, func(_ int, r *shm.Record, late bool) bool {
+		m.drain(memory.Rings(), 100, func(_ int, _ uint64, r *shm.Record, late bool) bool {
 			if late {
 				lates++
 			}
@@ -130,7 +130,7 @@ func BenchmarkMerge(b *testing.B) {
 			}
 			memory.Refresh()
 			b.StartTimer()
-			n = m.drain(memory.Rings(), math.MaxUint64, func(int, *shm.Record, bool) bool { return true })
+			n = m.drain(memory.Rings(), math.MaxUint64, func(int, uint64, *shm.Record, bool) bool { return true })
 			b.StopTimer()
 			memory.Mark()
 			memory.Release()

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
 )
@@ -137,7 +138,7 @@ func (c *Controller) send(o *control, order bool, entries []shard.Entry) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(c.Dir, controlFile), append(text, '\n'))
+	return atomicfile.Write(filepath.Join(c.Dir, controlFile), shard.FileMode, append(text, '\n'), atomicfile.Volatile)
 }
 
 // gather waits for the answers to a question.

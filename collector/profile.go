@@ -17,12 +17,13 @@ import (
 func (r *recording) writeProfile() error {
 	r.taken = r.merge.taken.clone()
 	a := r.profile.Aggregate()
-	a.Taken = r.taken.last
+	a.Taken = r.taken.String()
 	var text bytes.Buffer
 	if err := a.Write(&text); err != nil {
 		return err
 	}
-	return r.store.WriteProfile(text.Bytes())
+	r.summed = text.Bytes()
+	return r.store.WriteProfile(r.summed)
 }
 
 // resumeProfile brings the shard of a dead collector back to its last checkpoint; nil if there never was one. The profile may be a
@@ -32,13 +33,12 @@ func resumeProfile(path string) (*shard.Process, error) {
 	if p == nil || err != nil {
 		return p, err
 	}
-	a, err := profile.Open(shard.ProfileFile(path))
+	a, _, err := profile.OpenShard(path)
 	if err != nil {
 		return p, nil // without a profile that can be read, what its description says is lost
 	}
-	if t, err := parseTaken(p.Settings[settingTaken]); err != nil || t.last != a.Taken {
-		ahead := taken{last: a.Taken, whole: true}
-		p.Settings[settingTaken] = ahead.String()
+	if a.Taken != "" {
+		p.Settings[settingTaken] = a.Taken
 	}
 	return p, nil
 }

@@ -44,6 +44,7 @@ func callsIn(t *testing.T, entries ...shard.Entry) (calls, operations uint64) {
 
 // In profile mode nothing is on disk but what events came to: as much after one flush as after many.
 func TestProfileMode(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 	a := newApplication(job, 0, monotonic)
@@ -83,6 +84,7 @@ func TestProfileMode(t *testing.T) {
 
 // A collector is killed at any moment, again and again: each call is in the profiles once in the end.
 func TestProfileSurvivesKills(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const kills = 4
 	n := killedAgain(t, kills, 1000, 512, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_MODE=profile")

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"time"
 
 	"ncclotf2/config"
 	"ncclotf2/otf2"
@@ -31,7 +32,7 @@ const (
 
 // Keys of shard.Process.Settings that are not settings: what a collector that takes over from a dead
 // one needs to know of it.
-const settingTaken = "TAKEN_TICKS" // what was in the shard, or pending, at its last flush, see taken
+const settingTaken = "TAKEN" // what was in the shard, or pending, at its last flush, see taken
 
 // recording is one process's records on their way from a source into a shard.
 type recording struct {
@@ -43,10 +44,8 @@ type recording struct {
 	profile   *profile.Process // profile mode: takes the events instead of files
 	process   *shard.Process
 	store     *shard.Store
-	files     map[uint32]*otf2.EventWriter // open, by location
-	locations int                          // made so far
-	over      []uint32                     // locations whose files are to be closed
-	closed    uint64                       // bytes in files that are
+	files     []*otf2.EventWriter // by location
+	locations int                 // made so far
 
 	announced int // communicator entries below are known to the model
 	comms     map[int]bool
@@ -57,6 +56,8 @@ type recording struct {
 	records   uint64
 	taken     taken // what is on disk, or pending, once the flush at hand is over
 	defined   int   // definitions in shard.json
+
+	descriptions uint64 // how often shard.json has been written
 
 	cap            uint64 // bytes on disk, see checkCap; 0: no limit
 	inherited      uint64 // bytes on disk of earlier collectors of this process
@@ -72,8 +73,11 @@ type recording struct {
 	sensorLosses   uint64            // values that found no room
 	resume         *shard.Process    // what a dead collector left; nil: there was none
 	died           map[string]uint64 // operations that it had in memory, by function
+	brokenComms    uint64            // communicators whose size or rank cannot be
 	diedCalls      uint64            // calls whose groups were open: their regions are missing
-	end            *shard.End        // of the process; nil: it is still there, or nobody knows
+	securing       securing
+	summed         []byte     // profile mode: the profile as it was last written
+	end            *shard.End // of the process; nil: it is still there, or nobody knows
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
@@ -89,7 +93,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	h := source.Header()
 	r := &recording{
 		source: source, line: newTimeline(&h), window: firstWindow,
-		files: make(map[uint32]*otf2.EventWriter), comms: make(map[int]bool),
+		comms:      make(map[int]bool),
 		activities: make(map[uint32]uint64),
 		cap:        settings.Disk, refuse: func() {},
 	}
@@ -128,6 +132,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	if r.store, err = shard.Create(experiment, r.process.UUID); err != nil {
 		return nil, err
 	}
+	r.store.BeforeEvents(r.define)
 	if settings.Record {
 		r.script, err = r.transcribe(experiment, &h)
 	}
@@ -176,6 +181,7 @@ func (r *recording) takeOver(experiment string) error {
 			r.inherited += uint64(p.Locations[i].Bytes)
 		}
 		dead[p.UUID] = p
+		r.securing.before = append(r.securing.before, e.Path)
 	}
 	generation := func(p *shard.Process) (n int) {
 		for ; p != nil && n <= len(dead); n++ {
@@ -261,32 +267,16 @@ func (r *recording) EventWriter(loc shard.Location) (regions.EventWriter, error)
 	if err != nil {
 		return nil, err
 	}
-	r.files[loc.Number] = w
+	r.files = append(r.files, w) // numbers are 0, 1, 2, …
 	r.locations++
 	return w, nil
 }
 
-// Finished implements regions.Sink. Jobs make and destroy communicators for weeks: their files must not stay open.
+// Finished implements regions.Sink.
 func (r *recording) Finished(number uint32) {
 	if r.profile != nil {
 		r.profile.Retire(otf2.LocationRef(number))
 	}
-	if r.files[number] != nil {
-		r.over = append(r.over, number)
-	}
-}
-
-// closeFinished closes the files of locations that are over; everything they refer to is on disk.
-func (r *recording) closeFinished() {
-	for _, n := range r.over {
-		w := r.files[n]
-		if err := w.Close(); err != nil {
-			r.fail(err)
-		}
-		r.closed += uint64(w.Size())
-		delete(r.files, n)
-	}
-	r.over = r.over[:0]
 }
 
 // advanceTo takes the records of a round, less the window, and advances the model to that time. The round's
@@ -309,15 +299,15 @@ func (r *recording) takeRest() { r.take(math.MaxUint64) }
 // take gives all records up to the horizon (ticks) to the model.
 func (r *recording) take(horizon uint64) int {
 	r.announce()
-	return r.merge.drain(r.source.Rings(), horizon, func(ring int, rec *shm.Record, late bool) bool {
-		r.record(ring, rec, late)
+	return r.merge.drain(r.source.Rings(), horizon, func(ring int, at uint64, rec *shm.Record, late bool) bool {
+		r.record(ring, at, rec, late)
 		return true
 	})
 }
 
-func (r *recording) record(ring int, rec *shm.Record, late bool) {
+func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
 	// A dead collector has had these. The rings' owners are still of interest.
-	another := r.skip.has(ring, rec.Ticks)
+	another := r.skip.has(ring, at)
 	if another && rec.Kind != shm.RecordThread {
 		return
 	}
@@ -358,11 +348,22 @@ func (r *recording) record(ring int, rec *shm.Record, late bool) {
 		return
 	}
 	r.fail(r.model.Record(ring, t, rec))
-	// A chunk goes to disk when it is full, whether it is time to flush or not: what it refers to must
-	// be there before.
-	if r.failed == nil && r.definitions() != r.defined {
-		r.fail(r.describe())
+}
+
+// define brings definitions to disk that are not there yet. A chunk of events goes there when it is full, whether it is time to
+// flush or not: what it refers to must be there before. All else stays as it was told last.
+func (r *recording) define() error {
+	if r.definitions() == r.defined {
+		return nil
 	}
+	r.defined = r.definitions()
+	return r.write()
+}
+
+// write replaces shard.json.
+func (r *recording) write() error {
+	r.descriptions++
+	return r.store.Write(r.process)
 }
 
 // definitions is how many there are that events refer to.
@@ -394,6 +395,10 @@ func (r *recording) announceOne(i int) bool {
 		return false
 	}
 	r.comms[i] = true
+	if c.NRanks < 0 || c.NRanks > shard.MaxRanks || c.Rank >= shard.MaxRanks || c.NRanks > 0 && (c.Rank < 0 || c.Rank >= c.NRanks) {
+		c.NRanks, c.Rank = 0, -1 // as if NCCL had told neither
+		r.brokenComms++
+	}
 	r.model.Comm(i, shard.Comm{
 		ID: c.ID, Name: c.Name, NRanks: c.NRanks, Rank: c.Rank, NNodes: c.NNodes, InitTime: r.line.time(c.InitTicks),
 	}, shard.GPU{Device: c.Device, UUID: c.UUID, PCI: c.PCI})
@@ -425,6 +430,7 @@ func (r *recording) flush() error {
 		if r.failed == nil {
 			r.taken = r.merge.taken.clone()
 			r.fail(r.describe())
+			r.secureDescribed()
 		}
 		return r.failed
 	}
@@ -439,12 +445,13 @@ func (r *recording) flush() error {
 		return r.failed
 	}
 	for _, w := range r.files {
+		size := w.Size()
 		if err := w.Flush(); err != nil {
 			r.fail(err)
 		}
-	}
-	if r.failed == nil {
-		r.closeFinished()
+		if w.Size() == size { // nothing has come since the last flush
+			w.Park()
+		}
 	}
 	if r.failed == nil {
 		r.fail(r.checkpoint())
@@ -459,7 +466,7 @@ func (r *recording) flush() error {
 func (r *recording) widen() {
 	h := r.source.Header()
 	inside := h.ScorepState != shm.ScorepOff || h.ScorepMeasured != 0
-	if !inside || r.process.EventChunkSize == scorepChunkSize || r.closed > chunkSize {
+	if !inside || r.process.EventChunkSize == scorepChunkSize {
 		return
 	}
 	for _, w := range r.files {
@@ -478,7 +485,7 @@ func (r *recording) describe() error {
 	r.widen()
 	r.snapshot()
 	r.defined = r.definitions()
-	return r.store.Write(r.process)
+	return r.write()
 }
 
 // lostCollectives tells whether the plugin, or a collector before this one, has lost any so far.
@@ -541,6 +548,7 @@ func (r *recording) snapshot() {
 	}
 	p.Counts.Scorep = h.ScorepCalls()
 	p.Costs = r.costs(&h)
+	p.Waited = time.Duration(h.Waited)
 	p.Counts.NullHandles = h.NullHandles
 	p.Counts.Network = r.model.Network()
 	p.Counts.Paused = shm.ByName(&h.Paused)
@@ -570,17 +578,20 @@ func (r *recording) snapshot() {
 		r.script.describe(p)
 	}
 	for name, n := range map[string]uint64{
-		"LOST_MARKS":      h.LostMarks,
-		"FOREIGN_HANDLES": h.Foreign,
-		"UNKNOWN_STRINGS": r.source.Strings().Missing,
-		shard.BrokenRings: r.brokenRings(),
-		"SENSOR_FAILURES": r.sensorFailures,
-		"SENSOR_LOSSES":   r.sensorLosses,
-		"DIED_CALLS":      r.diedCalls,
-		"MISSING_BYTES":   missingBytes(r.source),
-		"CUPTI_LOST":      h.CuptiLost,
-		"CUPTI_DROPPED":   h.CuptiDropped,
-		"CUPTI_UNKNOWN":   h.CuptiUnknown,
+		"LOST_MARKS":         h.LostMarks,
+		"FOREIGN_HANDLES":    h.Foreign,
+		"UNKNOWN_STRINGS":    r.source.Strings().Missing,
+		shard.BrokenRings:    r.brokenRings(),
+		"SENSOR_FAILURES":    r.sensorFailures,
+		"DISK_SYNC_FAILURES": r.securing.failures,
+		"SENSOR_LOSSES":      r.sensorLosses,
+		"DIED_CALLS":         r.diedCalls,
+		"UNANSWERED":         uint64(h.Unanswered),
+		"BROKEN_COMMS":       r.brokenComms,
+		"MISSING_BYTES":      missingBytes(r.source),
+		"CUPTI_LOST":         h.CuptiLost,
+		"CUPTI_DROPPED":      h.CuptiDropped,
+		"CUPTI_UNKNOWN":      h.CuptiUnknown,
 
 		"CUPTI_BUFFERS_OUT":         h.CuptiBuffersOut,
 		"CUPTI_BUFFERS_STRANGE":     h.CuptiBuffersStrange,
@@ -625,8 +636,11 @@ func (r *recording) brokenRings() (n uint64) {
 }
 
 func missingBytes(s shm.Source) uint64 {
-	if spool, ok := s.(*shm.Spool); ok {
-		return spool.Lacking()
+	switch s := s.(type) {
+	case *shm.Spool:
+		return s.Lacking()
+	case continued:
+		return s.spool.Lacking()
 	}
 	return 0
 }
@@ -674,13 +688,13 @@ func (r *recording) finish(finished bool) error {
 		}
 	}
 	r.process.Finished = finished && r.failed == nil
+	// A kill finds all that the process left, a power cut what was secured before.
 	if err := r.describe(); err != nil {
 		return errors.Join(r.failed, err)
 	}
+	err := r.secureEnd()
 	if finished {
-		if err := r.store.Finish(); err != nil {
-			return errors.Join(r.failed, err)
-		}
+		err = errors.Join(err, r.store.Finish())
 	}
-	return r.failed
+	return errors.Join(r.failed, err)
 }

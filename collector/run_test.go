@@ -366,6 +366,7 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 
 // A job that records more than the memory holds, at a speed the collector keeps up with, loses nothing.
 func TestMemoryIsReused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32, Reserve: 2})
 	a := newApplication(job, 0, monotonic)
@@ -405,6 +406,7 @@ func TestChunksOfScorepsSize(t *testing.T) {
 		{"not forwarding", 0, 17, shm.ScorepOff, 1, scorepChunkSize},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32, Reserve: 2})
 			a := newApplication(job, 0, monotonic)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -50,6 +51,9 @@ func Salvage(experiment string) (saved int, err error) {
 		if writing {
 			continue // its collector removes the file
 		}
+		if !finished && spools(experiment, p) {
+			continue // goes with the raw file, see Convert
+		}
 		done, err := salvage(p, finished, experiment, deadline)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", p.Memory.Path, err))
@@ -57,7 +61,8 @@ func Salvage(experiment string) (saved int, err error) {
 			saved++
 		}
 	}
-	return saved, errors.Join(problems...)
+	further, more := salvageUnlisted(experiment, entries, deadline)
+	return saved + further, errors.Join(append(problems, more...)...)
 }
 
 // releaseLimit is how long Salvage waits, in all, for files that are in use.
@@ -74,44 +79,11 @@ func bootID() string {
 // salvage converts the rest of one process's memory; false if there is nothing to convert. If a collector has
 // finished with the process, only the file was left.
 func salvage(p *shard.Process, finished bool, experiment string, deadline time.Time) (bool, error) {
-	fd, err := unix.Open(p.Memory.Path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // the collector has removed it
-	} else if err != nil {
-		return false, err
-	}
-	return salvageOpen(fd, p, finished, experiment, deadline)
-}
-
-// salvageOpen does so when the file is open. It takes over the descriptor.
-func salvageOpen(fd int, p *shard.Process, finished bool, experiment string, deadline time.Time) (bool, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
-		return false, err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() {
-		unix.Close(fd)
-		return false, errors.New("it is no file of this user")
-	}
-	if err := awaitLock(fd, deadline); err != nil {
-		unix.Close(fd)
-		return false, errors.New("it is in use: the process, or a collector of it, lives, or somebody else saves it: unify again when they have ended")
-	}
-	if err := unix.Fstat(fd, &st); err != nil || st.Nlink == 0 {
-		unix.Close(fd)
-		return false, err // somebody else has saved it meanwhile
-	}
-	file := inodeOf(fd)
-	memory, err := shm.Map(fd)
-	if err != nil {
+	memory, file, err := openLeft(p, deadline)
+	if memory == nil {
 		return false, err
 	}
 	defer memory.Close()
-	h := memory.Header()
-	if h.Boot() != p.BootID || int(h.PID) != p.PID || h.PIDStart != p.PIDStart || uint16(h.Tag) != p.Tag {
-		return false, nil // of another process; its own shard says so
-	}
 	if finished {
 		file.remove(p.Memory)
 		return false, nil
@@ -124,7 +96,7 @@ func salvageOpen(fd int, p *shard.Process, finished bool, experiment string, dea
 	if err == nil {
 		r.line.add(round.Clock)
 		r.takeRest()
-		if r.records == 0 { // the collector was killed when only the file was left to be removed
+		if r.records == 0 && r.resume == nil { // nothing was recorded; of what a dead collector had taken, it is known what is lost
 			r.store.Remove()
 			file.remove(p.Memory)
 			return false, nil
@@ -138,6 +110,56 @@ func salvageOpen(fd int, p *shard.Process, finished bool, experiment string, dea
 	}
 	file.remove(p.Memory)
 	return true, nil
+}
+
+// spools tells that a process wrote a raw file, or began to.
+func spools(experiment string, p *shard.Process) bool {
+	_, err := os.Lstat(filepath.Join(experiment, shard.Folder, fmt.Sprintf("%s-%d-%04x%s", p.Host, p.PID, p.Tag, shard.SpoolSuffix)))
+	return err == nil
+}
+
+// openLeft opens the file that a dead process's memory lies in; nil if it is not there any more, or is another process's by now.
+func openLeft(p *shard.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
+	fd, err := unix.Open(p.Memory.Path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, file, nil // the collector has removed it
+	} else if err != nil {
+		return nil, file, err
+	}
+	return takeLeft(fd, p, deadline)
+}
+
+// takeLeft does so when the file is open. It takes over the descriptor.
+func takeLeft(fd int, p *shard.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
+	if file, err = lockLeft(fd, deadline); err != nil || file == (inode{}) {
+		unix.Close(fd)
+		return nil, file, err
+	}
+	if memory, err = shm.Map(fd); err != nil {
+		return nil, file, err
+	}
+	if h := memory.Header(); h.Boot() != p.BootID || int(h.PID) != p.PID || h.PIDStart != p.PIDStart || uint16(h.Tag) != p.Tag {
+		return nil, file, memory.Close() // its own shard says so
+	}
+	return memory, file, nil
+}
+
+// lockLeft waits until nobody holds the file any more; no inode if somebody else has saved it meanwhile.
+func lockLeft(fd int, deadline time.Time) (inode, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return inode{}, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() {
+		return inode{}, errors.New("it is no file of this user")
+	}
+	if err := awaitLock(fd, deadline); err != nil {
+		return inode{}, errors.New("it is in use: the process, or a collector of it, lives, or somebody else saves it: unify again when they have ended")
+	}
+	if err := unix.Fstat(fd, &st); err != nil || st.Nlink == 0 {
+		return inode{}, err
+	}
+	return inode{uint64(st.Dev), st.Ino}, nil
 }
 
 // inode names a file for good.

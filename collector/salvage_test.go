@@ -196,6 +196,8 @@ func inUse(t *testing.T, dir string) (path string, calls uint64, letGo func()) {
 
 // A file that is in use for a moment more is waited for.
 func TestSalvageWaitsForTheKilled(t *testing.T) {
+	defer func(limit time.Duration) { releaseLimit = limit }(releaseLimit)
+	releaseLimit = 5 * time.Minute
 	dir := t.TempDir()
 	path, calls, letGo := inUse(t, dir)
 	go func() {
@@ -237,6 +239,8 @@ func TestSalvageTellsOfFilesInUse(t *testing.T) {
 
 // Two programs save one file: the second one, which had opened it before the first removed it, takes nothing.
 func TestSalvageOfAFileThatWasSavedMeanwhile(t *testing.T) {
+	defer func(limit time.Duration) { releaseLimit = limit }(releaseLimit)
+	releaseLimit = 5 * time.Minute
 	dir := t.TempDir()
 	path, calls, letGo := inUse(t, dir)
 	letGo()
@@ -246,8 +250,8 @@ func TestSalvageOfAFileThatWasSavedMeanwhile(t *testing.T) {
 	if n, err := Salvage(dir); n != 1 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
-	if done, err := salvageOpen(fd, e.Process, false, dir, time.Now()); done || err != nil {
-		t.Errorf("the second: %v, %v", done, err)
+	if memory, _, err := takeLeft(fd, e.Process, time.Now()); memory != nil || err != nil {
+		t.Errorf("the second: %v, %v", memory, err)
 	}
 	total := uint64(0)
 	for _, e := range shards(t, dir) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/regular"
 	"ncclotf2/shard"
@@ -142,7 +143,7 @@ func (c *live) publish() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(c.store.Path(), statusFile), append(text, '\n'))
+	return atomicfile.Write(filepath.Join(c.store.Path(), statusFile), shard.FileMode, append(text, '\n'), atomicfile.Volatile)
 }
 
 // readStatus reads what a collector has published; nil if it has not.

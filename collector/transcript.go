@@ -180,7 +180,7 @@ func (t *transcript) recall(text []byte) error {
 	}
 	switch l.F {
 	case "thread":
-		if l.Ring != nil {
+		if l.Ring != nil && *l.Ring >= 0 && *l.Ring < shm.RingMax {
 			t.ring(*l.Ring).tid = l.TID
 		}
 	case "init":

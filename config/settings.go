@@ -3,14 +3,16 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/viper"
+
+	"ncclotf2/regular"
 )
 
 // Lookup gives the value of an environment variable, and whether it is set: os.LookupEnv, or a
@@ -138,6 +140,9 @@ func (s *Settings) place(row *Setting, path string) string {
 	return row.Env()
 }
 
+// maxFile bounds a settings file (bytes): parsers take many times its size in memory.
+const maxFile = 1 << 20
+
 // readFile reads the settings file into v and refuses keys that are no settings.
 func readFile(v *viper.Viper, path string) error {
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
@@ -145,18 +150,17 @@ func readFile(v *viper.Viper, path string) error {
 	default:
 		return fmt.Errorf("%sCONFIG=%s: the name must end in .yaml, .toml or .json", Prefix, path)
 	}
-	if _, err := os.Stat(path); err != nil {
+	text, err := regular.Read(path, maxFile)
+	if err != nil {
 		return fmt.Errorf("%sCONFIG: %w", Prefix, err)
 	}
-	v.SetConfigFile(path)
-	if err := v.ReadInConfig(); err != nil {
-		return fmt.Errorf("%s: %s", path, oneLine(err.Error()))
-	}
-	// What is in the file alone: v knows the defaults' keys, too.
+	// What is in the file alone, too: v knows the defaults' keys.
 	file := viper.New()
-	file.SetConfigFile(path)
-	if err := file.ReadInConfig(); err != nil {
-		return fmt.Errorf("%s: %s", path, oneLine(err.Error()))
+	for _, to := range []*viper.Viper{v, file} {
+		to.SetConfigFile(path)
+		if err := to.ReadConfig(bytes.NewReader(text)); err != nil {
+			return fmt.Errorf("%s: %s", path, oneLine(err.Error()))
+		}
 	}
 	keys := file.AllKeys()
 	slices.Sort(keys)

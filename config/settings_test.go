@@ -126,7 +126,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{"not yaml", nil, "c.yaml:a: [\n", `c.yaml: `},
 		{"not json", nil, "c.json:{", `c.json: `},
 		{"ending", nil, "c.ini:events=gpu\n", `c.ini: the name must end in .yaml, .toml or .json`},
-		{"no file", []string{"NCCL_OTF2_CONFIG=/does/not/exist.yaml"}, "", `NCCL_OTF2_CONFIG: stat /does/not/exist.yaml`},
+		{"no file", []string{"NCCL_OTF2_CONFIG=/does/not/exist.yaml"}, "", `NCCL_OTF2_CONFIG: open /does/not/exist.yaml`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			vars := tc.vars

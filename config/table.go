@@ -98,7 +98,7 @@ var Table = []Setting{
 		Help:  "Most memory for records per process, at least 4 MiB. Beyond it events are refused and counted; NCCL never waits.",
 		parse: func(s *Settings, v string) (err error) { s.Memory, err = parseMemory(v); return err }},
 	{Key: "RING", Default: "memfd", Kind: Choice, Choices: []string{"memfd", "shm"}, Early: true,
-		Help:  "Where records wait for the collector. `memfd`: memory that ends with job and collector. `shm`: a file in /dev/shm, from which `unify` saves what is left when both were killed; where it finds no room there, the plugin takes a memfd.",
+		Help:  "Where records wait for the collector. `memfd`: memory that ends with job and collector. `shm`: a file in /dev/shm, from which `unify` saves what is left when both were killed; all recordings together take a quarter of what is free there at most; where that is too little, the plugin takes a memfd.",
 		parse: func(s *Settings, v string) error { s.Ring = v; return nil }},
 	{Key: "CLOCK", Default: "auto", Kind: Choice, Choices: []string{"auto", "tsc", "monotonic", "host"}, Early: true,
 		Help:  "Clock of the records. `auto`: the processor's counter if the kernel trusts it, else CLOCK_MONOTONIC. `host` is for tests: the program's own.",

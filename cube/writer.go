@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/regular"
 )
 
@@ -38,8 +38,7 @@ type Writer struct {
 	err     error // the first
 	closed  bool
 
-	file *os.File // nil for one in memory
-	path string
+	file *atomicfile.File // nil for one in memory
 }
 
 // Create begins the profile path, which ends in [Suffix]. The definitions must not change until Close. The file appears
@@ -51,18 +50,15 @@ func Create(path string, d *Definitions, o *Options) (*Writer, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	f, err := atomicfile.CreateFollowing(path, regular.File)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Chmod(regular.Readable()); err != nil { // CreateTemp's 0600 would lock the owner's colleagues out
-		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
 	w, err := newWriter(f, d, o)
 	if err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+		return nil, errors.Join(err, f.Abandon())
 	}
-	w.file, w.path = f, path
+	w.file = f
 	return w, nil
 }
 
@@ -204,14 +200,10 @@ func (w *Writer) Close() error {
 	if w.file == nil {
 		return w.err
 	}
-	err := errors.Join(w.err, w.file.Close())
-	if err == nil {
-		err = os.Rename(w.file.Name(), w.path)
+	if w.err != nil {
+		return errors.Join(w.err, w.file.Abandon())
 	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(w.file.Name()))
-	}
-	return err
+	return w.file.Commit(atomicfile.Durable)
 }
 
 // Abandon removes what was written. It does nothing after Close, so that it can be deferred.
@@ -223,7 +215,7 @@ func (w *Writer) Abandon() error {
 	if w.file == nil {
 		return nil
 	}
-	return errors.Join(w.file.Close(), os.Remove(w.file.Name()))
+	return w.file.Abandon()
 }
 
 func (w *Writer) writeDefinitions() error {

@@ -29,8 +29,11 @@ type knot struct {
 const (
 	// NTP slews by up to 500 ppm. More than twice that is no slewing.
 	mostSlew = 1e-3
-	// What the clock's rate beside the readings may differ from that between them.
+	// What the clock's rate beside the readings may differ from that of the other one.
 	unknownRate = 1e-3
+	// A stretch tells of one beside it how the clock ran there if it is at least this part of its length: what the readings
+	// at its ends are off by counts for as many times more there.
+	leastBeside = 1.0 / 64
 	// How far (ns) before the first reading and beyond the last one times are mapped: they are read by a thread that may
 	// have to wait for the CPU.
 	edge = 1e9
@@ -157,6 +160,7 @@ func (c *Clock) within(i int, s []knot, cupti uint64) (line, off uint64, ok bool
 	}
 	distance := float64(int64(cupti - base.cupti))
 	if outside {
+		r = 1 // the last two readings may lie so close to each other that their rate is anything
 		off += uint64(math.Ceil(math.Abs(distance) * unknownRate))
 	}
 	moved := int64(math.Round(distance / r))
@@ -170,23 +174,30 @@ func (c *Clock) within(i int, s []knot, cupti uint64) (line, off uint64, ok bool
 func reach(ns uint64) uint64 { return ns + uint64(float64(ns)*mostSlew) + 1 }
 
 // bend is how far CUPTI's clock can have been from the straight line between readings at-1 and at: what the rates of
-// the intervals beside do not explain. A small jump shows there, and a change of rate, unless there is another in the next
-// interval that makes up for it.
+// the stretches beside do not explain. A small jump shows there, and a change of rate, unless there is another in the next
+// stretch that makes up for it. Where there is none beside that is long enough to tell, what a rate of 1 does not explain.
 func (c *Clock) bend(s []knot, at int) uint64 {
 	a, b := s[at-1], s[at]
-	most := 0.0
+	least := max(1, uint64(float64(b.line-a.line)*leastBeside))
+	most, told := 0.0, false
 	beside := func(x, y knot) {
 		// The readings beside are off, too, and with them the rate.
 		noise := float64(x.off+y.off) * float64(b.line-a.line) / float64(y.line-x.line)
-		most = max(most, math.Abs(residual(a, b, rate(x, y)))+noise)
+		most, told = max(most, math.Abs(residual(a, b, rate(x, y)))+noise), true
 	}
-	if at >= 2 {
-		beside(s[at-2], a)
+	for i := at - 2; i >= 0; i-- {
+		if a.line-s[i].line >= least {
+			beside(s[i], a)
+			break
+		}
 	}
-	if at+1 < len(s) {
-		beside(b, s[at+1])
+	for i := at + 1; i < len(s); i++ {
+		if s[i].line-b.line >= least {
+			beside(b, s[i])
+			break
+		}
 	}
-	if len(s) == 2 {
+	if !told {
 		most = math.Abs(residual(a, b, 1))
 	}
 	return uint64(math.Ceil(most))

@@ -128,6 +128,28 @@ func TestClockIsBounded(t *testing.T) {
 	}
 }
 
+// TestReadingsInARow: two readings that were made one after the other say nothing of the rate beside them, which each of them is
+// off by too much for.
+func TestReadingsInARow(t *testing.T) {
+	for name, readings := range map[string][]uint64{
+		"at the end":           {0, second / 2, second/2 + 58_000},
+		"at the beginning":     {0, 58_000, second / 2},
+		"on both sides":        {0, 58_000, second / 2, second/2 + 58_000},
+		"with others beyond":   {0, second / 2, second/2 + 58_000, second/2 + 90_000, second},
+		"the one before's own": {0, second / 2, second, second + 58_000},
+	} {
+		var c Clock
+		for _, at := range readings {
+			c.Add(at, at, 150)
+		}
+		for _, at := range []uint64{second / 3, second/2 - 1} {
+			if line, off, err := c.Map(at); err != nil || line != at || off > 20_000 {
+				t.Errorf("%s: at %d: %d ± %d, %v", name, at, line, off, err)
+			}
+		}
+	}
+}
+
 // TestClockIsOffByNoMoreThanItSays reads a clock that is slewed and jumps, and asks about all sorts of moments.
 func TestClockIsOffByNoMoreThanItSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -166,6 +188,10 @@ func TestClockIsOffByNoMoreThanItSays(t *testing.T) {
 				pieces = append(pieces, p)
 			}
 			add(line)
+			if rapid.Bool().Draw(t, "again") { // a thread that was kept waiting reads twice in a row
+				line += int64(rapid.IntRange(1000, 200_000).Draw(t, "soon"))
+				add(line)
+			}
 		}
 		mapped := 0
 		for range 100 {

@@ -4,13 +4,12 @@ package export
 
 import (
 	"bufio"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/otf2"
 )
 
@@ -73,43 +72,31 @@ func (e *exporter) problems(all []string) {
 // file is an output that gets its name when it is complete.
 type file struct {
 	*bufio.Writer
-	path string
-	f    *os.File
+	f *atomicfile.File
 }
 
 // create opens an output. Parts of the path that are missing are made.
 func create(path string) (*file, error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(dir, fmt.Sprintf(".%s.%d.new", filepath.Base(path), os.Getpid()))
-	f, err := os.Create(name)
+	f, err := atomicfile.Output(path, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	return &file{Writer: bufio.NewWriterSize(f, 256<<10), path: path, f: f}, nil
+	return &file{Writer: bufio.NewWriterSize(f, 256<<10), f: f}, nil
 }
 
 // commit completes the file.
 func (f *file) commit() error {
-	if err := errors.Join(f.Flush(), f.f.Close()); err != nil {
-		os.Remove(f.f.Name())
+	if err := f.Flush(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.f.Name(), f.path); err != nil {
-		os.Remove(f.f.Name())
-		return err
-	}
-	return nil
+	return f.f.Commit(atomicfile.Durable)
 }
 
 // drop removes what was written. It may follow commit, and then does nothing.
-func (f *file) drop() {
-	if f.f.Close() == nil { // else it has been committed
-		os.Remove(f.f.Name())
-	}
-}
+func (f *file) drop() { _ = f.f.Abandon() }
 
 // into writes one file by means of write; "-" stands for the standard output that is given.
 func (e *exporter) into(path string, stdout io.Writer, write func(w io.Writer) error) error {

@@ -159,9 +159,9 @@ func (l *lines) read() {
 				l.region(row, &stack[n-1], stack[:n-1], ev)
 			}
 		case otf2.EventCommCreate:
-			l.lifecycle("ProfilerInit", row, ev.Time)
+			l.lifecycle("ProfilerInit", l.rows.on(ev.Location, otf2.CommRef(ev.Args[0])), ev.Time)
 		case otf2.EventCommDestroy:
-			l.lifecycle("ProfilerFinalize", row, ev.Time)
+			l.lifecycle("ProfilerFinalize", l.rows.on(ev.Location, otf2.CommRef(ev.Args[0])), ev.Time)
 		case otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
 			if ev.Kind == otf2.EventRmaPut {
 				puts++
@@ -227,7 +227,7 @@ func (l *lines) region(row *row, r *openRegion, outer []openRegion, leave *otf2.
 
 // operation takes an operation that has ended.
 func (l *lines) operation(p *analysis.Part) {
-	row := l.rows.of[p.Location]
+	row := l.rows.on(p.Location, p.Comm)
 	l.belongs(p.Parent, row)
 	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End, event: p.Event, parent: p.Parent}
 	seq, numbered := l.ids.seq.of(p.Attributes)
@@ -352,7 +352,7 @@ func (l *lines) transfer(x *analysis.Transfer) {
 	row := l.rows.of[x.Location]
 	one := record{typ: "ncclProfileProxyStep", function: "ProxyStep", row: row, begin: x.Begin, end: x.End, parent: x.Parent}
 	if c := l.rows.comms[x.Comm]; c != nil && x.From >= 0 && x.From < len(c.Members) {
-		one.of = l.rows.of[c.Members[x.From]]
+		one.of = l.rows.on(c.Members[x.From], x.Comm)
 	}
 	one.details = func(j *jsonWriter) {
 		for _, f := range [...]struct {

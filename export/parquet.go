@@ -193,7 +193,7 @@ func (e *exporter) operations(w io.Writer, codec compress.Codec) error {
 	t := newTable[Operation](e, w, "operations", codec)
 	r, clock := e.rows, &e.rows.clock
 	problems, err := analysis.EachPart(e.archive, func(p *analysis.Part) error {
-		row := r.of[p.Location]
+		row := r.on(p.Location, p.Comm)
 		o := Operation{
 			Communicator: p.Communicator, Comm: int32(p.Comm), CommID: known(row.commID, row.hasID), Ranks: int32(p.Ranks), Rank: int32(p.Rank),
 			WorldRank: int32(r.worldRank(p.Location)), Host: row.process.host, GPU: textOrNone(row.gpu), Function: p.Function,
@@ -255,7 +255,7 @@ func (r *rows) member(c *comm, rank int) (world *int32, name, host *string) {
 	if rank < 0 || rank >= len(c.Members) {
 		return nil, nil, nil
 	}
-	i := r.worldRank(c.Members[rank])
+	i := c.World[rank]
 	if i < 0 {
 		return nil, nil, nil
 	}

@@ -4,12 +4,14 @@ package export
 
 import (
 	"cmp"
+	"fmt"
 	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
 
 	"ncclotf2/analysis"
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -18,9 +20,11 @@ type rows struct {
 	defs      *otf2.Definitions
 	processes []*process // in world order
 	of        map[otf2.LocationRef]*row
+	members   map[memberKey]*row // rows of several communicators, as those of one
 	comms     map[otf2.CommRef]*comm
 	world     []analysis.WorldRank
 	worldOf   map[otf2.LocationRef]int
+	size      int                       // processes, those without data included
 	group     map[otf2.RegionRef]string // name of the region group
 	clock     clock
 }
@@ -42,6 +46,7 @@ type row struct {
 	tid      uint64 // 0: not known
 	comm     *comm  // of a communicator rank's own row, else nil
 	rank     int    // in comm
+	several  bool   // it is the row of further communicators, too; see on
 	commID   uint64
 	hasID    bool // commID is known
 	nodes    int  // that NCCL has its communicator on, 0: not known
@@ -56,7 +61,7 @@ type comm struct {
 
 func newRows(defs *otf2.Definitions) *rows {
 	r := &rows{
-		defs: defs, of: make(map[otf2.LocationRef]*row), comms: make(map[otf2.CommRef]*comm), group: make(map[otf2.RegionRef]string),
+		defs: defs, of: make(map[otf2.LocationRef]*row), members: make(map[memberKey]*row), comms: make(map[otf2.CommRef]*comm), group: make(map[otf2.RegionRef]string),
 		clock: clock(defs.Clock),
 	}
 	r.world, r.worldOf = analysis.WorldRanks(defs)
@@ -81,6 +86,8 @@ func newRows(defs *otf2.Definitions) *rows {
 			told = max(told, row.nodes)
 			if row.comm == nil {
 				row.comm, row.rank = one, rank
+			} else {
+				row.several = true
 			}
 		}
 		if one.nodes = told; told == 0 && hasAll {
@@ -94,6 +101,38 @@ func newRows(defs *otf2.Definitions) *rows {
 		}
 	}
 	return r
+}
+
+// on is a row as that of one communicator's rank: communicators whose lives do not overlap can share one.
+func (r *rows) on(l otf2.LocationRef, ref otf2.CommRef) *row {
+	row, c := r.of[l], r.comms[ref]
+	if row == nil || !row.several || c == nil {
+		return row
+	}
+	key := memberKey{l, ref}
+	if one := r.members[key]; one != nil {
+		return one
+	}
+	rank := slices.Index(c.Members, l)
+	if rank < 0 {
+		return row
+	}
+	one := *row
+	one.comm, one.rank = c, rank
+	one.commID, one.hasID = idInName(c.Name)
+	r.members[key] = &one
+	return &one
+}
+
+type memberKey struct {
+	location otf2.LocationRef
+	comm     otf2.CommRef
+}
+
+// idInName is NCCL's commId of a communicator that is named after it.
+func idInName(name string) (id uint64, ok bool) {
+	_, err := fmt.Sscanf(name, "ncclComm 0x%x", &id)
+	return id, err == nil
 }
 
 func (r *rows) addProcesses() {
@@ -143,6 +182,10 @@ func (r *rows) addProcesses() {
 			row.nodes = int(p.Value)
 		}
 	}
+	r.size = len(r.processes)
+	for _, ranks := range facts.AbsentRanks(r.defs) {
+		r.size += max(len(ranks), 1) - 1
+	}
 	slices.SortFunc(r.processes, func(a, b *process) int { return cmp.Compare(a.number, b.number) })
 	for i, p := range r.processes {
 		p.number = i
@@ -170,7 +213,7 @@ func (r *rows) regionName(ref otf2.RegionRef) string {
 func (r *rows) worldOfProcess(p *process) (rank, size int, ok bool) {
 	number, named := strings.CutPrefix(p.name, "Rank ")
 	rank, err := strconv.Atoi(number)
-	return rank, len(r.processes), named && err == nil && rank >= 0 && rank < len(r.processes)
+	return rank, r.size, named && err == nil && rank >= 0 && rank < r.size
 }
 
 // deviceNumber is the number of a device in its process, which stands behind its class: "CUDA Device 3".

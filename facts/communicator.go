@@ -26,6 +26,19 @@ type Communicator struct {
 	Parent  otf2.CommRef
 	Threads bool // of threads, which have no operations of this kind
 	NCCL    bool // of NCCL, in an archive that has communicators of others, too
+	// nth tells, of locations that stand for several ranks of the world without data, which one the member is; nil: there are
+	// no such among the members.
+	nth []int32
+}
+
+// Place is the index of a member among the ranks of the world; of gives that of locations, of one that stands for several ranks
+// the first.
+func (c *Communicator) Place(of map[otf2.LocationRef]int, rank int) (int, bool) {
+	at, ok := of[c.Members[rank]]
+	if ok && c.nth != nil {
+		at += int(c.nth[rank])
+	}
+	return at, ok
 }
 
 // RankOf is the rank of a location, −1 if it is no member.
@@ -72,10 +85,11 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 			networks[w.Comm] = true
 		}
 	}
-	locations := make(map[otf2.Paradigm][]uint64)
+	locations, absent := make(map[otf2.Paradigm][]uint64), make(map[otf2.Paradigm][]int32)
 	for _, g := range defs.Groups {
 		if g.Type == otf2.GroupTypeCommLocations {
 			locations[g.Paradigm] = g.Members
+			absent[g.Paradigm] = absentOf(defs, g.Members)
 		}
 	}
 	all := make(map[otf2.CommRef]*Communicator, len(defs.Comms))
@@ -95,11 +109,17 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 		case otf2.GroupTypeCommGroup:
 			c.Global = g.Flags&otf2.GroupFlagGlobalMembers != 0
 			c.Ranks = make(map[otf2.LocationRef]int, len(g.Members))
-			world := locations[g.Paradigm]
+			world, nth := locations[g.Paradigm], absent[g.Paradigm]
 			for rank, i := range g.Members {
 				if i >= uint64(len(world)) {
 					c = nil
 					break
+				}
+				if nth != nil && nth[i] > 0 && c.nth == nil {
+					c.nth = make([]int32, len(g.Members))
+				}
+				if c.nth != nil {
+					c.nth[rank] = nth[i]
 				}
 				l := otf2.LocationRef(world[i])
 				c.Members = append(c.Members, l)

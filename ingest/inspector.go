@@ -72,8 +72,10 @@ func (l *line) inspectable() error {
 		return errors.New("an operation without name")
 	case l.P2P != nil && l.P2P.Function != "Send" && l.P2P.Function != "Recv":
 		return fmt.Errorf("a message that is %.40q, neither Send nor Recv", l.P2P.Function)
-	case l.Header.Rank < 0 || l.Header.Ranks < 1 || l.Header.Rank >= l.Header.Ranks || l.Header.Ranks > maxRanks:
+	case l.Header.Rank < 0 || l.Header.Ranks < 1 || l.Header.Rank >= l.Header.Ranks:
 		return fmt.Errorf("rank %d of %d", l.Header.Rank, l.Header.Ranks)
+	case l.Header.Ranks > shard.MaxRanks:
+		return fmt.Errorf("a communicator of %d ranks: there are at most %d", l.Header.Ranks, shard.MaxRanks)
 	case l.Metadata.Dumped == 0 || l.Metadata.Dumped > maxMicros:
 		return errors.New("an operation without dump_timestamp_us")
 	case l.P2P != nil && (l.P2P.Peer < 0 || int(l.P2P.Peer) >= l.Header.Ranks):
@@ -86,10 +88,6 @@ func (l *line) inspectable() error {
 	}
 	return nil
 }
-
-// maxRanks bounds what is taken for the size of a communicator: lists of its members are made, and each that is missing
-// gets files in the archive.
-const maxRanks = 1 << 17
 
 // sample is an operation of Inspector's.
 type sample struct {

@@ -5,10 +5,12 @@ package ingest
 import (
 	"encoding/json"
 	"testing"
+
+	"ncclotf2/shard"
 )
 
 func TestRankIsBounded(t *testing.T) {
-	for rank, fine := range map[int32]bool{0: true, maxRanks - 1: true, maxRanks: false, 1_000_000: false} {
+	for rank, fine := range map[int32]bool{0: true, shard.MaxRanks - 1: true, shard.MaxRanks: false, 1_000_000: false} {
 		l := line{RecordType: "event", Type: "ncclProfileColl", Rank: &rank}
 		at := []byte(`{"start":{"ts":1},"stop":{"ts":2}}`)
 		if err := json.Unmarshal(at, &l); err != nil {
@@ -16,6 +18,11 @@ func TestRankIsBounded(t *testing.T) {
 		}
 		if _, err := l.kind(); fine != (err == nil) {
 			t.Errorf("rank %d: %v", rank, err)
+		}
+		ranks := int(rank)
+		l.Rank, l.Details = nil, &details{Ranks: &ranks}
+		if _, err := l.kind(); (ranks <= shard.MaxRanks) != (err == nil) {
+			t.Errorf("%d ranks: %v", ranks, err)
 		}
 	}
 }

@@ -132,13 +132,13 @@ func (m *minimal) add(l *line) (unused string) {
 			if v, err := strconv.Atoi(d.API); err == nil && v > 0 && v <= maxAPI {
 				m.api = v
 			}
-			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= maxRanks {
+			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= shard.MaxRanks {
 				m.world = shard.Launcher{Name: "imported", Rank: *r, Size: n}
 			}
 			if d.EventMask != nil {
 				m.mask |= *d.EventMask
 			}
-			if d.Ranks != nil && (*d.Ranks < 0 || *d.Ranks > maxRanks || int(e.comm.rank) >= max(*d.Ranks, 1)) {
+			if d.Ranks != nil && (*d.Ranks < 0 || int(e.comm.rank) >= max(*d.Ranks, 1)) {
 				return "IMPOSSIBLE_RANKS"
 			}
 		}

@@ -42,7 +42,8 @@ type EventWriter struct {
 	events  uint64          // records written
 	chunk   int             // chunk size
 
-	sink    sink
+	sink    File
+	parked  bool  // buf is the chunk's header alone, see Park
 	base    int64 // offset of the current chunk in the file
 	flushed int   // the file has buf[:flushed] and an end mark behind it
 	counted uint64
@@ -51,7 +52,7 @@ type EventWriter struct {
 }
 
 // Size of a new writer's buffer; it grows up to the chunk size, so that a quiet location costs little.
-const firstBuffer = 4 << 10
+const firstBuffer = 1 << 10
 
 // CreateEventWriter creates the file at path, which must not exist, with a chunk header and an end mark: it can
 // be read at once. opts may be nil.
@@ -67,6 +68,19 @@ func CreateEventWriter(path string, opts *EventWriterOptions) (*EventWriter, err
 	if err := w.open(f); err != nil {
 		f.Close()
 		os.Remove(path)
+		return nil, err
+	}
+	return w, nil
+}
+
+// NewEventWriter begins an event file, which must be there and empty. The writer takes it over, but when there is an error.
+// opts may be nil.
+func NewEventWriter(f File, opts *EventWriterOptions) (*EventWriter, error) {
+	w, err := newEventWriter(opts)
+	if err == nil {
+		err = w.open(f)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -102,7 +116,7 @@ func newEventWriter(opts *EventWriterOptions) (*EventWriter, error) {
 }
 
 // open writes the empty file.
-func (w *EventWriter) open(s sink) error {
+func (w *EventWriter) open(s File) error {
 	w.sink = s
 	start := append(appendHeader(nil, 1, 0), recordEndOfFile, recordEndOfBuffer)
 	if _, err := s.WriteAt(start, 0); err != nil {
@@ -179,6 +193,7 @@ func (w *EventWriter) stamp(p int, t Timestamp) int {
 
 // room is begin's slow path. libotf2's rule is kept: a record that may need as much as is free opens a new chunk.
 func (w *EventWriter) room(t Timestamp, size int) error {
+	w.unpark()
 	need := w.pos + size + stampSize
 	for need >= w.high && w.high < w.chunk-1 {
 		w.resize(2 * (w.high + 1))

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"ncclotf2/internal/atomicfile"
 )
 
 // whole notes a file that needs nothing.
@@ -120,20 +122,20 @@ func (r *recovery) exchange(f RecoveredFile, content func(out *os.File) error) b
 		r.res.Files = append(r.res.Files, f)
 		return true
 	}
-	out, err := os.CreateTemp(filepath.Dir(f.Path), "."+filepath.Base(f.Path)+".*.tmp")
+	out, err := atomicfile.Create(f.Path, mode)
 	if err != nil {
 		r.fail(f.Path, 0, err.Error())
 		return false
 	}
-	err = errors.Join(content(out), out.Chmod(mode), out.Sync(), out.Close())
+	defer out.Abandon()
+	err = errors.Join(content(out.File), out.Chmod(mode)) // that of the file that it replaces, whatever the umask
 	if err == nil && f.Action == RecoverRepaired && !r.opts.DropOriginals {
 		f.Original, err = keepOriginal(f.Path)
 	}
 	if err == nil {
-		err = os.Rename(out.Name(), f.Path)
+		err = out.Commit(atomicfile.Durable)
 	}
 	if err != nil {
-		os.Remove(out.Name())
 		r.fail(f.Path, 0, err.Error())
 		return false
 	}

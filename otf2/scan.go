@@ -2,7 +2,10 @@
 
 package otf2
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // ScanResult is what an event file holds.
 type ScanResult struct {
@@ -16,6 +19,11 @@ type ScanResult struct {
 // as a crash may leave it, is no error: the result says how far it is good. For malformed data it returns the
 // result up to there and a *FormatError.
 func ScanEventFile(path string, chunkSize uint64) (ScanResult, error) {
+	return ScanEventsWhile(path, chunkSize, func(*Event) error { return nil })
+}
+
+// ScanEventsWhile does so up to the first event that good gives an error for, which the FormatError then wraps beside ErrCorrupt.
+func ScanEventsWhile(path string, chunkSize uint64, good func(*Event) error) (ScanResult, error) {
 	var s ScanResult
 	chunk, err := checkChunkSize(chunkSize, DefaultEventChunkSize)
 	if err != nil {
@@ -24,8 +32,23 @@ func ScanEventFile(path string, chunkSize uint64) (ScanResult, error) {
 	r := newEventReader(&fileSource{path: path, budget: newOpenFiles(1), size: -1}, uint64(chunk), maxWindow)
 	r.event.Location = UndefinedLocation
 	defer r.close()
+	inside := int64(0) // end of the chunk that the last event is in
 	for {
 		ok, err := r.next()
+		if ok && r.win.chunkEnd != inside {
+			if inside = r.win.chunkEnd; r.win.first != s.Events+1 {
+				err = fmt.Errorf("%w: a chunk begins with event %d behind event %d", ErrCorrupt, r.win.first, s.Events)
+			}
+		}
+		if ok && err == nil {
+			if err = good(&r.event); err != nil {
+				err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+			}
+		}
+		if ok && err != nil {
+			r.fail(err)
+			return s, r.err
+		}
 		switch {
 		case errors.Is(err, ErrTruncated):
 			return s, nil

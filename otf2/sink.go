@@ -5,21 +5,20 @@ package otf2
 import (
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/regular"
 )
 
-// sink is what an event writer needs of a file.
-type sink interface {
+// File is what an event writer needs of its file. It need not be open all the time.
+type File interface {
 	io.WriterAt
 	Truncate(size int64) error
 	Sync() error
 	Close() error
 }
 
-// memoryFile is a sink in memory.
+// memoryFile is a File in memory.
 type memoryFile struct{ data []byte }
 
 func (m *memoryFile) WriteAt(p []byte, off int64) (int, error) {
@@ -41,38 +40,23 @@ func (m *memoryFile) Sync() error  { return nil }
 func (m *memoryFile) Close() error { return nil }
 
 // atomicFile is written under a temporary name and appears under its own when it is complete, so that a reader
-// sees the old file or the new one, and an older file that is linked elsewhere stays as it is.
+// sees the old file or the new one, and an older file that is linked elsewhere stays as it is. Whoever makes an archive
+// brings its files to the disk, all at once.
 type atomicFile struct {
-	*os.File
+	*atomicfile.File
 	path string
 }
 
 func createAtomic(path string) (*atomicFile, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	f, err := atomicfile.Create(path, regular.File)
 	if err != nil {
-		return nil, err
-	}
-	if err := f.Chmod(regular.Readable()); err != nil { // CreateTemp's 0600 would lock the owner's colleagues out
-		f.Close()
-		os.Remove(f.Name())
 		return nil, err
 	}
 	return &atomicFile{f, path}, nil
 }
 
 // commit closes the file and gives it its name; after an error nothing is left behind.
-func (f *atomicFile) commit() error {
-	err := f.Close()
-	if err == nil {
-		err = os.Rename(f.Name(), f.path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
+func (f *atomicFile) commit() error { return f.Commit(atomicfile.Volatile) }
 
 // abandon removes what was written and returns err.
-func (f *atomicFile) abandon(err error) error {
-	return errors.Join(err, f.Close(), os.Remove(f.Name()))
-}
+func (f *atomicFile) abandon(err error) error { return errors.Join(err, f.Abandon()) }

@@ -115,11 +115,12 @@ type window struct {
 	src      *fileSource
 	want     int // size of buf where the file is not smaller
 	buf      []byte
-	r, n     int   // buf[r:n] is unread
-	off      int64 // file offset of buf[0]
-	chunk    int64 // chunk size
-	chunkEnd int64 // file offset of the end of the current chunk
-	ended    bool  // nothing of this chunk or file lies behind buf[:n]
+	r, n     int    // buf[r:n] is unread
+	off      int64  // file offset of buf[0]
+	chunk    int64  // chunk size
+	chunkEnd int64  // file offset of the end of the current chunk
+	ended    bool   // nothing of this chunk or file lies behind buf[:n]
+	first    uint64 // number of the chunk's first event, as its header says
 }
 
 // smallest window that makes sense: a chunk header, a stamp and a usual record.
@@ -195,6 +196,7 @@ func (w *window) enter(off int64) (big bool, err error) {
 	}
 	big, err = byteOrder(w.buf[w.r:w.n])
 	if err == nil {
+		w.first, _ = eventNumbers(w.buf[w.r:w.n], big)
 		w.r += headerSize
 	}
 	return big, err

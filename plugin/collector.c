@@ -12,6 +12,7 @@
  */
 #include "collector.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "config.h"
 #include "config.h"
 #include "futex.h"
 #include "session.h"
@@ -172,6 +172,34 @@ bool ncclotf2_process_alive(pid_t pid) {
   return ends < 0 ? can_be_signalled(pid) : ends == 0;
 }
 
+/* A thread's state, field 3 of its stat; the second one is its name and may contain anything. */
+static char thread_state(const char *task, const char *thread) {
+  char path[PATH_MAX], stat[1024];
+  snprintf(path, sizeof path, "%s/%s/stat", task, thread);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd < 0 ? -1 : read(fd, stat, sizeof stat - 1);
+  if (fd >= 0) close(fd);
+  stat[got > 0 ? got : 0] = '\0';
+  const char *end = strrchr(stat, ')');
+  return end && end[1] ? end[2] : '\0';
+}
+
+const char *ncclotf2_process_holdup(pid_t pid) {
+  char task[64], states[256] = "";
+  snprintf(task, sizeof task, "/proc/%d/task", (int)pid);
+  DIR *threads = opendir(task);
+  size_t count = 0;
+  for (const struct dirent *thread; threads && count + 1 < sizeof states && (thread = readdir(threads));)
+    if (thread->d_name[0] != '.' && (states[count] = thread_state(task, thread->d_name))) count++;
+  if (threads) closedir(threads);
+  states[count] = '\0';
+  return !count                 ? "what it does is not to be seen"
+         : strchr(states, 'R')  ? NULL
+         : strpbrk(states, "Tt") ? "it is stopped"
+         : strchr(states, 'D')  ? "it waits for a disk or a network file system"
+                                : "it waits for something";
+}
+
 static bool beside(const char *library, char *path, size_t size) {
   const char *slash = strrchr(library, '/');
   int length = slash ? (int)(slash - library) : 1;
@@ -241,6 +269,10 @@ enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, char *why, size_t why_s
   *pid = 0;
   char path[PATH_MAX];
   if (!find(path, sizeof path, why, why_size)) return NCCLOTF2_START_FAILED;
+  if (ncclotf2_session.memfd < 0) {
+    snprintf(why, why_size, "the collector cannot share the memory");
+    return NCCLOTF2_START_FAILED;
+  }
   if (!memory_is_open()) {
     snprintf(why, why_size, "the program has closed the shared memory's descriptor");
     return NCCLOTF2_START_FAILED;

@@ -23,4 +23,7 @@ enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, char *why, size_t why_s
 /* False once the process has ended, even if nobody has reaped it. */
 bool ncclotf2_process_alive(pid_t pid);
 
+/* What keeps a process that should be at work from it, in a few words; NULL if it has work and no processor. */
+const char *ncclotf2_process_holdup(pid_t pid);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "collector.h"
@@ -25,10 +26,16 @@ static enum {
   SPOOL_CALLER  /* no thread to be had; written at requests */
 } state;
 
+/* How long an answer is waited for. What is not on disk by then is not lost with the process: it is in memory that the
+ * collector has, too, or that has a name in /dev/shm. Some wait longer: a memfd and the spool's thread end with the process; a
+ * container's first process takes collector and memory with it; and a program with a clock of its own (tests) lets it stand still until
+ * what it has done is on disk. */
+struct ncclotf2_patience ncclotf2_patience = {.collector_ms = 1000, .longest_ms = 5000};
+
 static pid_t collector;
-static pid_t watched; /* the same while it is at work, for threads without the lock; else 0 */
-static uint64_t looked; /* when a starved thread last looked after it, CLOCK_MONOTONIC in ns */
+static bool starved; /* a thread found no prepared chunk: the collector may have died */
 static bool restarted;
+static uint32_t in_vain; /* the request that was last waited for in vain; until it is answered no other is waited for */
 static uint32_t known_types;
 static uint32_t printed; /* the last message_number that was logged */
 static bool problem_logged;
@@ -42,7 +49,6 @@ void ncclotf2_consumer_messages(void) {
     for (size_t i = 0; i < sizeof text; i++) text[i] = __atomic_load_n(&header()->message[i], __ATOMIC_RELAXED);
     text[sizeof text - 1] = '\0';
     printed = number;
-    ncclotf2_losses_heard(number);
     if (*text) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", text); /* it only says what is amiss */
   }
   int problem = ncclotf2_spool_problem();
@@ -105,7 +111,6 @@ static bool start_spool(void) {
 
 static void works(void) {
   state = COLLECTOR;
-  __atomic_store_n(&watched, collector, __ATOMIC_RELEASE);
   ncclotf2_prepare_start();
 }
 
@@ -145,35 +150,34 @@ bool ncclotf2_consumer_ready(void) {
   return state == COLLECTOR || state == SPOOL_THREAD || state == SPOOL_CALLER;
 }
 
-void ncclotf2_consumer_check(void) {
-  if (state != COLLECTOR || ncclotf2_process_alive(collector)) return;
-  __atomic_store_n(&watched, 0, __ATOMIC_RELEASE);
+bool ncclotf2_consumer_check(void) {
+  if (state != COLLECTOR || ncclotf2_process_alive(collector)) return false;
   ncclotf2_consumer_messages(); /* its last words */
+  in_vain = 0;
   if (restarted) {
     ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended again; spool files are written instead, for `nccl-otf2 unify`");
     start_spool();
-    return;
+    return true;
   }
   restarted = true;
   ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector ended; a new one is started");
   start_collector();
-}
-
-static void *replace_collector(void *unused) {
-  pthread_mutex_lock(&ncclotf2_life);
-  ncclotf2_consumer_check();
-  pthread_mutex_unlock(&ncclotf2_life);
-  return unused;
+  return true;
 }
 
 void ncclotf2_consumer_starved(void) {
-  const uint64_t second = 1000000000, now = ncclotf2_clock_monotonic();
-  uint64_t last = __atomic_load_n(&looked, __ATOMIC_RELAXED);
-  if (now - last < second ||
-      !__atomic_compare_exchange_n(&looked, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    return; /* another thread does it */
-  pid_t pid = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
-  if (pid && !ncclotf2_process_alive(pid)) ncclotf2_thread_start(replace_collector);
+  if (!__atomic_load_n(&starved, __ATOMIC_RELAXED)) __atomic_store_n(&starved, true, __ATOMIC_RELAXED);
+}
+
+void ncclotf2_consumer_look(void) {
+  if (pthread_mutex_trylock(&ncclotf2_life) != 0) return; /* the next time */
+  if (ncclotf2_log_is_there()) {
+    ncclotf2_consumer_messages();
+    ncclotf2_losses_tell();
+  }
+  if (__atomic_exchange_n(&starved, false, __ATOMIC_RELAXED) && !__atomic_load_n(&header()->ended, __ATOMIC_RELAXED))
+    ncclotf2_consumer_check();
+  pthread_mutex_unlock(&ncclotf2_life);
 }
 
 static bool answered(uint32_t request) {
@@ -186,19 +190,59 @@ void ncclotf2_consumer_without_thread(void) {
   pthread_mutex_unlock(&ncclotf2_life);
 }
 
-void ncclotf2_consumer_flush(unsigned seconds) {
-  const uint64_t deadline = ncclotf2_clock_monotonic() + (uint64_t)seconds * 1000000000u;
+static bool stuck(void) { return in_vain && !answered(in_vain); }
+
+static uint64_t patience_ms(void) {
+  if (stuck()) return 0;
+  const bool mortal = state == SPOOL_THREAD && !*header()->memory_path;
+  return mortal || getpid() == 1 || ncclotf2_fast.clock == NCCLOTF2_CLOCK_HOST ? ncclotf2_patience.longest_ms : ncclotf2_patience.collector_ms;
+}
+
+/* Warned is once per process: a second time it says nothing new. */
+static void tell_in_vain(double seconds) {
+  static bool told;
+  const char *why = state == COLLECTOR ? ncclotf2_process_holdup(collector) : "";
+  if (!why) { /* the machine is busy, and nothing is amiss */
+    ncclotf2_log(NCCLOTF2_LOG_INFO, "the collector, process %d, was not given a processor to answer within %.1f s: it writes the records later", (int)collector, seconds);
+    return;
+  }
+  if (told || !ncclotf2_log_is_there()) return;
+  told = true;
+  if (state == SPOOL_THREAD) {
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the spool file was not written within %.1f s; it is not waited for again until it is, and what is not written when this process ends is lost: "
+                 "see what keeps the disk of %s", seconds, header()->place);
+  } else {
+    ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector, process %d, did not answer within %.1f s (%s); it is not waited for again until it does. Records stay in memory (NCCL_OTF2_MEMORY) "
+                 "and are written when it goes on, also after the job: kill -CONT %d, or see what keeps the disk of %s", (int)collector, seconds, why, (int)collector, header()->place);
+  }
+}
+
+static void give_up(uint32_t request, double seconds) {
+  __atomic_fetch_add(&header()->unanswered, 1, __ATOMIC_RELAXED);
+  if (stuck()) return;
+  in_vain = request;
+  tell_in_vain(seconds);
+}
+
+void ncclotf2_consumer_flush(void) {
   const uint32_t request = __atomic_add_fetch(&header()->request, 1, __ATOMIC_ACQ_REL);
   ncclotf2_futex_wake(&header()->request);
   ncclotf2_consumer_ready(); /* notices a collector that was late */
-  while (!answered(request) && ncclotf2_clock_monotonic() < deadline) {
-    ncclotf2_consumer_check();
+  const uint64_t begun = ncclotf2_clock_monotonic();
+  for (uint64_t since = begun; !answered(request);) {
+    const uint32_t seen = __atomic_load_n(&header()->answered, __ATOMIC_ACQUIRE);
+    if (ncclotf2_consumer_check()) since = ncclotf2_clock_monotonic(); /* another one begins anew */
     if (state == SPOOL_CALLER) {
       ncclotf2_spool_flush();
       __atomic_store_n(&header()->answered, request, __ATOMIC_RELEASE);
     }
-    if (state != COLLECTOR && state != SPOOL_THREAD && state != SPOOL_CALLER) return;
-    uint32_t seen = __atomic_load_n(&header()->answered, __ATOMIC_ACQUIRE);
-    if (!answered(request)) ncclotf2_futex_wait(&header()->answered, seen, 20);
+    if ((state != COLLECTOR && state != SPOOL_THREAD) || answered(request)) break;
+    const uint64_t waited = ncclotf2_clock_monotonic() - since;
+    if (waited >= patience_ms() * 1000000) {
+      give_up(request, (double)waited / 1e9);
+      break;
+    }
+    ncclotf2_futex_wait(&header()->answered, seen, 20);
   }
+  __atomic_fetch_add(&header()->waited, ncclotf2_clock_monotonic() - begun, __ATOMIC_RELAXED);
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cupti_buffers.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "cupti_abi.h"
 #include "futex.h"
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
+#include "memory.h"
 
 struct ncclotf2_cupti_limits ncclotf2_cupti_limits = {
     .size = 256 << 10, .count = 256, .ready = 8, .scrap_size = 8 << 10, .scrap_count = 1024, .late_ms = 200};
@@ -87,20 +83,13 @@ static uint32_t number_of(const uint8_t *address) {
 /* Where the kind of a buffer's first record will be; no kind is 0. */
 static uint32_t *first_kind(uint32_t number) { return (uint32_t *)(void *)(address_of(number) + CUPTI_AT_KIND); }
 
-static bool fault_in(uint8_t *address, size_t size) {
-  if (madvise(address, size, MADV_POPULATE_WRITE) == 0) return true;
-  if (errno != EINVAL) return false; /* no memory: touching the pages would kill the program */
-  for (size_t i = 0; i < size; i += 4096) *(volatile uint8_t *)(address + i) = 0;
-  return true;
-}
-
 /* One that has never been used; a number + 1, or 0. */
 static uint32_t make(void) {
   uint32_t number = __atomic_load_n(&made, __ATOMIC_RELAXED);
   do {
     if (number == ncclotf2_cupti_limits.count) return 0;
   } while (!__atomic_compare_exchange_n(&made, &number, number + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-  return fault_in(address_of(number), size_of(number)) ? number + 1 : 0;
+  return ncclotf2_memory_place(address_of(number), size_of(number)) ? number + 1 : 0;
 }
 
 bool ncclotf2_cupti_buffers_open(void) {

@@ -52,10 +52,9 @@ bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHa
       call.record_mask & NCCLOTF2_RECORD_WINDOW || __atomic_load_n(&ncclotf2_fast.measured, __ATOMIC_RELAXED);
   launch_refused(type);
   if (call.wanted) {
-    if (call.record_mask & NCCLOTF2_RECORD_FULL) {
+    if (call.record_mask & NCCLOTF2_RECORD_FULL)
       ncclotf2_count(&header->lost[NCCLOTF2_LOSS_DISK][type]);
-      ncclotf2_losses_listen(base);
-    } else if (window && !ncclotf2_window_admits(base, &call))
+    else if (window && !ncclotf2_window_admits(base, &call))
       ncclotf2_count(&header->paused[type]);
     else
       return true;
@@ -82,7 +81,6 @@ void ncclotf2_record_before(uint8_t *base, void *at, uint64_t handle, uint64_t b
 }
 
 void ncclotf2_measure(uint8_t *base, enum ncclotf2_callback callback, unsigned type, uint64_t ticks) {
-  ncclotf2_losses_listen(base);
   /* The program's own clock stands still within a callback. */
   if (ncclotf2_fast.clock == NCCLOTF2_CLOCK_HOST) return;
   const uint64_t took = ncclotf2_ticks() - ticks;

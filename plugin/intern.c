@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "memory.h"
+
 enum {
   PROBES = 8,          /* slots tried for an address, or for a text, before it is given up */
   INDEX_SLOTS = 1 << 15
@@ -59,7 +61,8 @@ static uint32_t id_of(const char *text, size_t most) {
   uint64_t *used = &ncclotf2_header_at(base)->string_used;
   uint64_t offset = __atomic_load_n(used, __ATOMIC_RELAXED);
   do {
-    if (offset + string_bytes(length) > NCCLOTF2_STRING_SIZE) {
+    if (offset + string_bytes(length) > NCCLOTF2_STRING_SIZE ||
+        !ncclotf2_memory_reaches(base, NCCLOTF2_TABLE_STRINGS, offset + string_bytes(length))) {
       ncclotf2_count(&lost);
       return 0;
     }

@@ -22,37 +22,46 @@
 #include "losses.h"
 #include "mask.h"
 #include "measurement.h"
+#include "memory.h"
 #include "ring.h"
 #include "scorep.h"
 #include "session.h"
 
 enum {
-  FLUSH_SECONDS = 5,
-  CUPTI_SECONDS = 3 /* … before that, for CUPTI to give back what it has */
+  LOCK_SECONDS = 5, /* at the process's end: for another thread that is inside init or finalize */
+  CUPTI_SECONDS = 3 /* for CUPTI to give back what it has */
 };
 
 /* ncclotf2_comm.ready */
 enum { UNKNOWN = 0, READY = 1, CLAIMED = 2 };
 
+_Static_assert(NCCLOTF2_COMM_MAX == 65536, "what init says of it");
+
 pthread_mutex_t ncclotf2_life = PTHREAD_MUTEX_INITIALIZER;
 
-static bool forked;
 static bool tried; /* whether a session was or could not be made: not again in this process */
 
-/* In a forked child there is neither collector nor spool thread, and the memory is the parent's. */
+/* In a forked child there is neither collector nor spool thread, and the memory is the parent's. Where the kernel does not
+ * see to it (struct ncclotf2_fast), this does. */
 static void after_fork(void) {
-  __atomic_store_n(&forked, true, __ATOMIC_RELAXED);
   __atomic_store_n(&ncclotf2_fast.base, NULL, __ATOMIC_RELEASE);
   __atomic_store_n(&ncclotf2_fast.cupti, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&ncclotf2_fast.scorep, 0, __ATOMIC_RELEASE);
 }
 
-/* Another thread may be inside init and stay there. */
+/* Another thread may be inside init and stay there: then no other handler waits for it either. Tried again and again, because
+ * pthread_mutex_timedlock goes by a clock that can be set. */
 static bool lock_at_end(void) {
-  struct timespec limit;
-  clock_gettime(CLOCK_REALTIME, &limit);
-  limit.tv_sec += FLUSH_SECONDS;
-  return pthread_mutex_timedlock(&ncclotf2_life, &limit) == 0;
+  static bool in_vain;
+  const uint64_t deadline = ncclotf2_clock_monotonic() + LOCK_SECONDS * (uint64_t)1000000000;
+  while (pthread_mutex_trylock(&ncclotf2_life) != 0) {
+    if (__atomic_load_n(&in_vain, __ATOMIC_RELAXED)) return false;
+    if (ncclotf2_clock_monotonic() < deadline)
+      nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    else
+      __atomic_store_n(&in_vain, true, __ATOMIC_RELAXED);
+  }
+  return true;
 }
 
 /* Exit handlers run in the opposite order of their registration. This one is registered when CUPTI and the driver are
@@ -69,7 +78,7 @@ static void process_ends(void) {
   ncclotf2_log_use(NULL); /* libnccl's own exit handlers may have run already */
   ncclotf2_measurement_threads();
   __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->ended, 1, __ATOMIC_RELEASE);
-  ncclotf2_consumer_flush(FLUSH_SECONDS);
+  ncclotf2_consumer_flush();
   pthread_mutex_unlock(&ncclotf2_life);
 }
 
@@ -78,7 +87,7 @@ static void measurement_ends(void) {
   if (!ncclotf2_session_is_owner() || !lock_at_end()) return;
   ncclotf2_log_use(NULL);
   ncclotf2_measurement_threads();
-  ncclotf2_consumer_flush(FLUSH_SECONDS);
+  ncclotf2_consumer_flush();
   pthread_mutex_unlock(&ncclotf2_life);
 }
 
@@ -90,9 +99,14 @@ static bool open_session(const struct ncclotf2_init_args *args) {
   if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
   uint32_t clock = ncclotf2_clock_choose(getenv("NCCL_OTF2_CLOCK"), &note);
   if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
-  char why[256];
-  const bool opened =
-      ncclotf2_session_open(memory, ncclotf2_config_ring_in_shm(&note), clock, args->api.version, why, sizeof why);
+  char why[512];
+  const struct ncclotf2_session_wish wish = {
+      .memory = memory,
+      .in_shm = ncclotf2_config_ring_in_shm(&note),
+      .processes = args->nranks > 0 && args->nnodes > 0 ? (uint32_t)((args->nranks - 1) / args->nnodes + 1) : 0,
+      .clock = clock,
+      .api_version = args->api.version};
+  const bool opened = ncclotf2_session_open(&wish, why, sizeof why);
   if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   if (!opened) return false;
@@ -145,11 +159,12 @@ static void begin_cupti(bool early) {
   atexit(cupti_ends);
 }
 
-/* The new communicator's index, or NCCLOTF2_NONE if the table is full. */
+/* The new communicator's index, or NCCLOTF2_NONE if there is no room for it. */
 static uint32_t add_comm(const struct ncclotf2_init_args *args) {
   struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
   uint32_t index = header->comm_used;
-  if (index == NCCLOTF2_COMM_MAX) return NCCLOTF2_NONE;
+  if (index == NCCLOTF2_COMM_MAX || !ncclotf2_memory_reaches(ncclotf2_session.base, NCCLOTF2_TABLE_COMMS, sizeof(struct ncclotf2_comm) * (index + 1ull)))
+    return NCCLOTF2_NONE;
   struct ncclotf2_comm *comm = ncclotf2_comm_at(ncclotf2_session.base, index);
   comm->api_version = args->api.version;
   comm->nranks = args->nranks;
@@ -167,7 +182,7 @@ static uint32_t add_comm(const struct ncclotf2_init_args *args) {
 
 ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
   *args->context = NCCLOTF2_CONTEXT_IGNORED;
-  if (__atomic_load_n(&forked, __ATOMIC_RELAXED)) return NCCLOTF2_SUCCESS;
+  if (ncclotf2_session_is_foreign()) return NCCLOTF2_SUCCESS;
   if (!ncclotf2_config_enabled()) return NCCLOTF2_SUCCESS;
 
   pthread_mutex_lock(&ncclotf2_life);
@@ -181,7 +196,12 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
     __atomic_fetch_add(&ncclotf2_fast.intern_epoch, 1, __ATOMIC_RELAXED);
   const uint32_t index = add_comm(args);
   if (index == NCCLOTF2_NONE) {
-    ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators: this one is not recorded", NCCLOTF2_COMM_MAX);
+    static bool said[2];
+    const bool full = header->comm_used == NCCLOTF2_COMM_MAX;
+    if (!said[full])
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "%s: what is called on further ones is not recorded, and counted",
+                   full ? "more than 65536 communicators in this process" : "no memory for a communicator");
+    said[full] = true;
     *args->context =
         (void *)(uintptr_t)(ncclotf2_fast.context_bits | NCCLOTF2_NUMBER_MASK); /* ours, and counted as lost */
     goto done;
@@ -223,7 +243,7 @@ ncclotf2_result ncclotf2_finalize(void *context) {
       if (__atomic_sub_fetch(&header->live_comms, 1, __ATOMIC_ACQ_REL) == 0) {
         ncclotf2_cupti_end(CUPTI_SECONDS);
         ncclotf2_measurement_threads();
-        ncclotf2_consumer_flush(FLUSH_SECONDS);
+        ncclotf2_consumer_flush();
         ncclotf2_losses_sum_up();
         ncclotf2_scorep_report();
         ncclotf2_consumer_messages();

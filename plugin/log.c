@@ -8,6 +8,8 @@ static ncclotf2_logger logger;
 
 void ncclotf2_log_use(ncclotf2_logger function) { __atomic_store_n(&logger, function, __ATOMIC_RELEASE); }
 
+bool ncclotf2_log_is_there(void) { return __atomic_load_n(&logger, __ATOMIC_ACQUIRE) != NULL; }
+
 void ncclotf2_log(enum ncclotf2_log_level level, const char *format, ...) {
   ncclotf2_logger function = __atomic_load_n(&logger, __ATOMIC_ACQUIRE);
   if (!function) return;

@@ -8,10 +8,15 @@
 #ifndef NCCLOTF2_LOG_H
 #define NCCLOTF2_LOG_H
 
+#include <stdbool.h>
+
 #include "abi.h"
 
 /* NULL forgets it. Caller holds the life lock. */
 void ncclotf2_log_use(ncclotf2_logger logger);
+
+/* Whether lines reach anybody. */
+bool ncclotf2_log_is_there(void);
 
 /* One line, "NCCL_OTF2: …". Never from an event callback. */
 void ncclotf2_log(enum ncclotf2_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "losses.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
-#include "consumer.h"
 #include "intern.h"
-#include "life.h"
 #include "log.h"
-#include "thread.h"
 
 /* Why events are lost (NULL: none are), and what to do about it. */
 static const struct {
@@ -25,12 +21,11 @@ static const struct {
                                       "crash with them from now on, and its GPU times are wrong; do not use PROFILER_MASK all, nor kernelch"},
 };
 
-static uint32_t noticed; /* bit per reason: a thread has been started */
+static uint32_t noticed; /* bit per reason */
 /* Bit per reason: the user knows, for these from elsewhere. Under the life lock. */
 static uint32_t told = 1u << NCCLOTF2_LOSS_STOP_MEMORY | 1u << NCCLOTF2_LOSS_COMM | 1u << NCCLOTF2_LOSS_DISK;
-static uint32_t heard;   /* the number of the last message that was told, or that a thread has been started for */
 
-static void tell(void) {
+void ncclotf2_losses_tell(void) {
   for (unsigned reason = 0; reason < NCCLOTF2_NOTICES; reason++) {
     const uint32_t bit = 1u << reason;
     if (!(__atomic_load_n(&noticed, __ATOMIC_RELAXED) & ~told & bit)) continue;
@@ -39,29 +34,10 @@ static void tell(void) {
   }
 }
 
-static void *tell_beside(void *unused) {
-  pthread_mutex_lock(&ncclotf2_life);
-  ncclotf2_consumer_messages();
-  tell();
-  pthread_mutex_unlock(&ncclotf2_life);
-  return unused;
-}
-
 void ncclotf2_losses_noticed(unsigned reason) {
   const uint32_t bit = 1u << reason;
-  if (__atomic_load_n(&noticed, __ATOMIC_RELAXED) & bit || __atomic_fetch_or(&noticed, bit, __ATOMIC_RELAXED) & bit) return;
-  if (reasons[reason].advice) ncclotf2_thread_start(tell_beside); /* else, the end of the last communicator tells */
+  if (!(__atomic_load_n(&noticed, __ATOMIC_RELAXED) & bit)) __atomic_fetch_or(&noticed, bit, __ATOMIC_RELAXED);
 }
-
-void ncclotf2_losses_listen(uint8_t *base) {
-  const uint32_t number = __atomic_load_n(&ncclotf2_header_at(base)->message_number, __ATOMIC_RELAXED);
-  uint32_t last = __atomic_load_n(&heard, __ATOMIC_RELAXED);
-  if (__builtin_expect(number == last, 1)) return;
-  if (__atomic_compare_exchange_n(&heard, &last, number, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    ncclotf2_thread_start(tell_beside);
-}
-
-void ncclotf2_losses_heard(uint32_t number) { __atomic_store_n(&heard, number, __ATOMIC_RELAXED); }
 
 void ncclotf2_losses_sum_up(void) {
   const struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
@@ -88,4 +64,5 @@ void ncclotf2_losses_sum_up(void) {
     ncclotf2_log(NCCLOTF2_LOG_WARN, "%llu names were not recorded: too many different ones",
                  (unsigned long long)(names - names_reported));
   names_reported = names;
+  ncclotf2_losses_tell(); /* what is no loss */
 }

@@ -10,14 +10,11 @@
 /* What there is to tell beside the reasons of enum ncclotf2_loss. */
 enum { NCCLOTF2_NOTICE_STAMPS = NCCLOTF2_LOSS_REASONS, NCCLOTF2_NOTICES };
 
-/* Something was lost for this reason, or is to be told: the first time, a thread of ours does. Any thread. */
+/* Something was lost for this reason, or is to be told: a thread of ours sees it within a second or so. Any thread; no system call. */
 void ncclotf2_losses_noticed(unsigned reason);
 
-/* If the collector has said something new, a thread of ours tells. Any thread; costs two loads if not. */
-void ncclotf2_losses_listen(uint8_t *base);
-
-/* Its message of this number has been told. */
-void ncclotf2_losses_heard(uint32_t number);
+/* A warning for each reason that was noticed and not told yet. Caller holds the life lock. */
+void ncclotf2_losses_tell(void);
 
 /* How much was lost since the last time: a warning, if the user has not been told yet that anything was. Caller holds the life lock. */
 void ncclotf2_losses_sum_up(void);

@@ -48,7 +48,7 @@ $(PLUGIN_OUT)/%.o: plugin/%.c $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
 	$(CC) $(PLUGIN_CFLAGS) -c -o $@ $<
 
-$(PLUGIN_OUT)/tests/%.o: plugin/tests/%.c plugin/tests/test.h plugin/tests/host.h tests/fakecupti/fakecupti.h \
+$(PLUGIN_OUT)/tests/%.o: plugin/tests/%.c plugin/tests/test.h plugin/tests/host.h plugin/tests/sandbox.h tests/fakecupti/fakecupti.h \
 		tests/fakescorep/fakescorep.h $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
 	$(CC) $(PLUGIN_CFLAGS) -Wno-format-truncation -c -o $@ $<
@@ -79,11 +79,13 @@ $(PLUGIN_FAKE_NCCL): plugin/tests/fake_nccl.c $(PLUGIN_HDR) plugin/plugin.mk
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror $(FAKE) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
 
-# All programs run, then the failed ones are named.
+# All programs run, some at a time (most of them wait), then the failed ones are named.
+PLUGIN_TEST_JOBS ?= 4
 plugin-test: $(PLUGIN_TESTS) $(PLUGIN_OUT)/tests/stub_collector $(PLUGIN_OUT)/tests/libcuda.so.1 $(PLUGIN_FAKE_NCCL) \
 		$(FAKECUPTI) $(FAKESCOREP) $(BUILD)/libnccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so
-	@failed=; for test in $(PLUGIN_TESTS); do $$test || failed="$$failed $$test"; done; \
-	if [ -n "$$failed" ]; then echo "plugin-test: failed:$$failed" >&2; exit 1; fi
+	@rm -f $(PLUGIN_OUT)/failed; \
+	printf '%s\n' $(PLUGIN_TESTS) | xargs -P $(PLUGIN_TEST_JOBS) -I{} sh -c '{} || echo {} >>$(PLUGIN_OUT)/failed'; \
+	if [ -s $(PLUGIN_OUT)/failed ]; then echo "plugin-test: failed:" $$(cat $(PLUGIN_OUT)/failed) >&2; exit 1; fi
 
 plugin-test-asan:
 	$(MAKE) -f plugin/plugin.mk BUILD=$(BUILD)/asan SANITIZE=address,undefined plugin-test

@@ -3,21 +3,28 @@
 
 #include <pthread.h>
 
+#include "clock.h"
+#include "consumer.h"
 #include "futex.h"
 #include "ring.h"
 #include "session.h"
 #include "thread.h"
 
-enum { PERIOD_MS = 1000 }; /* how late it notices that the program is over */
+enum { PERIOD_MS = 1000 }; /* how late it notices what there is to tell, and that the program is over */
 
 static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
 
 static void *run(void *unused) {
   pthread_setname_np(pthread_self(), "nccl-otf2 pages");
   ncclotf2_thread_stays();
-  for (;;) {
+  for (uint64_t looked = ncclotf2_clock_monotonic();;) {
     const uint32_t asked = __atomic_load_n(&header()->prepare, __ATOMIC_ACQUIRE);
-    if (!ncclotf2_ring_prepare() && ncclotf2_thread_is_left_alone()) break;
+    ncclotf2_ring_prepare();
+    if (ncclotf2_clock_monotonic() - looked >= PERIOD_MS * 1000000ULL) {
+      if (ncclotf2_thread_is_left_alone()) break;
+      ncclotf2_consumer_look();
+      looked = ncclotf2_clock_monotonic();
+    }
     ncclotf2_futex_wait(&header()->prepare, asked, PERIOD_MS);
   }
   __atomic_store_n(&header()->preparer, 0, __ATOMIC_RELEASE);

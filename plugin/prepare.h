@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The thread that puts pages of shared memory in place before NCCL's threads write to them. Pages are in place per
- * process, so the collector, which says which ones, cannot do it for us.
+ * process, so the collector, which says which ones, cannot do it for us. What NCCL's threads have noticed and must not see to
+ * themselves it sees to as well (ncclotf2_consumer_look).
  */
 #ifndef NCCLOTF2_PREPARE_H
 #define NCCLOTF2_PREPARE_H

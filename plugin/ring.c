@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "consumer.h"
+#include "memory.h"
 
 __thread struct ncclotf2_ring *ncclotf2_ring __attribute__((tls_model("initial-exec")));
 
@@ -45,7 +46,8 @@ static struct ncclotf2_ring *take_any(uint8_t *base) {
     uint32_t used = __atomic_load_n(&header->ring_used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < used; i++)
       if (take(ncclotf2_ring_at(base, i))) return ncclotf2_ring_at(base, i);
-    if (used == NCCLOTF2_RING_MAX) return NULL;
+    if (used == NCCLOTF2_RING_MAX || !ncclotf2_memory_reaches(base, NCCLOTF2_TABLE_RINGS, sizeof(struct ncclotf2_ring) * (used + 1ull)))
+      return NULL;
     if (__atomic_compare_exchange_n(&header->ring_used, &used, used + 1, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED) &&
         take(ncclotf2_ring_at(base, used)))
@@ -116,6 +118,7 @@ static bool refill(uint8_t *base, struct ncclotf2_ring *ring, enum ncclotf2_clas
   if (!taken) return false;
   if (!ncclotf2_chunk_map(taken - 1)) {
     make_free(base, taken - 1);
+    __atomic_store_n(&barren[class], __atomic_load_n(&ncclotf2_header_at(base)->freed, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED); /* nor has another one pages */
     return false;
   }
 
@@ -166,7 +169,7 @@ int ncclotf2_ring_room(unsigned bytes, enum ncclotf2_class class, uint64_t ticks
   if (!ring) {
     pthread_once(&key_once, make_key);
     ring = take_any(base);
-    if (!ring) return NCCLOTF2_LOSS_RING;
+    if (!ring) return ncclotf2_header_at(base)->ring_used == NCCLOTF2_RING_MAX ? NCCLOTF2_LOSS_RING : NCCLOTF2_LOSS_MEMORY;
     if (!announce(base, ring, class, ticks)) {
       give_back(ring);
       return NCCLOTF2_LOSS_MEMORY;
@@ -185,21 +188,18 @@ uint64_t ncclotf2_ring_numbers(struct ncclotf2_ring *ring) {
   return first;
 }
 
-bool ncclotf2_ring_prepare(void) {
+void ncclotf2_ring_prepare(void) {
   uint8_t *base = ncclotf2_session.base;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
-  bool any = false;
   for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
     uint32_t cold = __atomic_load_n(&header->spare[i], __ATOMIC_ACQUIRE);
     const uint32_t chunk = cold & ~NCCLOTF2_SPARE_COLD;
     if (chunk == cold || !chunk || chunk > header->chunk_count) continue;
-    any = true;
     const bool mapped = ncclotf2_chunk_map(chunk - 1);
     if (__atomic_compare_exchange_n(&header->spare[i], &cold, mapped ? chunk : 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) &&
         !mapped)
       make_free(base, chunk - 1);
   }
-  return any;
 }
 
 void ncclotf2_chunk_free(uint32_t chunk) {

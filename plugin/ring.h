@@ -30,8 +30,8 @@ int ncclotf2_ring_room(unsigned bytes, enum ncclotf2_class class, uint64_t ticks
 uint64_t ncclotf2_ring_numbers(struct ncclotf2_ring *ring);
 
 /* Puts the pages of the chunks that wait for it in the slots in place, so that no recording thread has to. For a
- * thread of this library. Returns whether there were some. */
-bool ncclotf2_ring_prepare(void);
+ * thread of this library. */
+void ncclotf2_ring_prepare(void);
 
 /* Gives a chunk whose records are all read and safe back to the writers: as a spare one if there is
  * a slot, and it is no reserve. For a reader in this process (the collector does the same). */

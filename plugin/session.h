@@ -26,7 +26,15 @@ enum ncclotf2_class {
   NCCLOTF2_CLASSES
 };
 
-/* What every callback reads: one cache line that is written only while it is being set up. */
+/* Where the largest pages of the architecture begin. */
+#if defined(__x86_64__)
+#define NCCLOTF2_LARGEST_PAGE 4096
+#else
+#define NCCLOTF2_LARGEST_PAGE 65536
+#endif
+
+/* What every callback reads: one cache line that is written only while it is being set up. It has a page to itself, which is
+ * empty in a child that has a copy of this process's memory, however it was made: no handler need run in it (Linux 4.14). */
 struct ncclotf2_fast {
   uint8_t *base;            /* the mapping; NULL: record nothing (no session, or a forked child) */
   uint64_t tag_bits;        /* tag << NCCLOTF2_TAG_SHIFT */
@@ -39,24 +47,31 @@ struct ncclotf2_fast {
   uint16_t cupti;           /* 1 while CUPTI is on: launches tell it their handles */
   uint8_t scorep;           /* 1 once calls are forwarded to Score-P; never again 0, as regions may be open */
   uint8_t measured;         /* 1 once there is a measurement that has a say in what is recorded (measurement.h) */
-} __attribute__((aligned(64)));
-_Static_assert(sizeof(struct ncclotf2_fast) == 64, "one cache line");
+} __attribute__((aligned(NCCLOTF2_LARGEST_PAGE)));
+_Static_assert(offsetof(struct ncclotf2_fast, measured) < 64, "one cache line");
+_Static_assert(sizeof(struct ncclotf2_fast) == NCCLOTF2_LARGEST_PAGE, "a page to itself");
 extern struct ncclotf2_fast ncclotf2_fast;
 
 /* The rest, for slow paths. */
 struct ncclotf2_session {
   uint8_t *base; /* stays in a forked child, unlike ncclotf2_fast.base */
-  int memfd;
+  int memfd; /* -1: no other process can have the memory */
   pid_t owner;
   uint64_t memfd_device, memfd_inode; /* to notice when the program closed our descriptor */
 };
 extern struct ncclotf2_session ncclotf2_session;
 
-/* Creates the memory, in /dev/shm if it shall outlive this process and its collector, and publishes it
- * to the callbacks. False if it cannot be had; *why is one line about that, or about memory in /dev/shm
- * that could not be had, else empty. Caller holds the life lock. */
-bool ncclotf2_session_open(uint64_t memory, bool in_shm, uint32_t clock, uint32_t api_version, char *why,
-                           size_t why_size);
+struct ncclotf2_session_wish {
+  uint64_t memory;      /* bytes of records */
+  bool in_shm;          /* in /dev/shm, so that they outlive this process and its collector */
+  uint32_t processes;   /* of the job on this node; 0 if unknown */
+  uint32_t clock;       /* enum ncclotf2_clock_source */
+  uint32_t api_version;
+};
+
+/* Creates the memory and publishes it to the callbacks. False if it cannot be had; *why is one line about that, or about memory that
+ * is not as it was wished, else empty. Caller holds the life lock. */
+bool ncclotf2_session_open(const struct ncclotf2_session_wish *wish, char *why, size_t why_size);
 
 /* Removes the memory's file, if it has one: nobody will read it later. The memory stays. */
 void ncclotf2_session_drop_file(void);
@@ -66,6 +81,9 @@ uint32_t ncclotf2_class_chunks(const struct ncclotf2_header *header, enum ncclot
 
 /* False in a forked child, also one made by a bare clone system call. */
 bool ncclotf2_session_is_owner(void);
+
+/* Whether this is such a child of a process with a session. Any thread, without the life lock, which in a child may be taken for ever. */
+bool ncclotf2_session_is_foreign(void);
 
 /* Brings the pages of a chunk that is ours into this process, so that recording into it does not
  * fault; no system call if they are in place. False if there is no memory left for them. */

@@ -9,7 +9,8 @@
  * both processes, and in a file (spool.h writes the same bytes).
  *
  * The Go mirror is plugin/shm/layout.go; a test compares every size and offset below with what the
- * C compiler says. Change both, and NCCLOTF2_SHM_VERSION, together.
+ * C compiler says. Change both, and NCCLOTF2_SHM_VERSION, together; a counter that takes the place of padding needs no new
+ * version, for it reads as 0 where nobody knows it.
  *
  * Byte order is the machine's: both sides run on one machine, and spool files are converted on a
  * machine of the same kind. All sizes are in bytes, all ticks in units of the header's clock.
@@ -222,8 +223,10 @@ struct ncclotf2_header {
   uint32_t scorep_points;      /* 1: forwarded calls are regions without duration */
   uint32_t withheld;           /* types that NCCL is not asked for because it could hang or crash (mask.c) */
   uint32_t preparer;           /* 1 while a thread of the plugin puts the pages of SPARE_COLD chunks in place */
+  uint32_t unanswered;         /* requests whose answer was not waited for any longer */
+  uint64_t waited;             /* ns that threads of the program have waited for answers */
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
-               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512 - 20];
+               24 * NCCLOTF2_CALLBACKS * NCCLOTF2_TYPES - 64 - 512 - 16 - 8 * NCCLOTF2_SCOREP_KEPT_REASONS - 512 - 32];
 
   /* written by the collector (offset 6144) */
   uint32_t collector_state;    /* futex, enum ncclotf2_collector_state */
@@ -500,7 +503,7 @@ enum ncclotf2_frame_kind {
   NCCLOTF2_FRAME_HEADER = 1,  /* struct ncclotf2_header: first frame, and again at each flush */
   NCCLOTF2_FRAME_COMM = 2,    /* index, then struct ncclotf2_comm: again whenever it changed */
   NCCLOTF2_FRAME_STRINGS = 3, /* index: offset in the heap; the bytes from there */
-  NCCLOTF2_FRAME_RING = 4,    /* index: ring; position: bytes of records of that ring before these */
+  NCCLOTF2_FRAME_RING = 4,    /* index: ring; position: sequence of the chunk << 32 | bytes of records in it before these */
   NCCLOTF2_FRAME_CLOCK = 5,   /* struct ncclotf2_clock_tuple */
   NCCLOTF2_FRAME_END = 6      /* the process ended in order */
 };

@@ -36,7 +36,6 @@ enum {
 struct progress {
   uint32_t chunk, bytes;         /* next to write: this many bytes of this chunk are written */
   uint32_t end_chunk, end_bytes; /* what was committed when this flush began */
-  uint64_t position;             /* bytes of records written */
 };
 
 static struct {
@@ -209,11 +208,10 @@ static bool put_ring(uint8_t *base, uint32_t index) {
     uint32_t end = last ? ring->end_bytes : __atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
     if (end > ring->bytes) {
       uint32_t length = end - ring->bytes;
-      if (!put(NCCLOTF2_FRAME_RING, index, ring->position,
+      if (!put(NCCLOTF2_FRAME_RING, index, chunk->sequence << 32 | ring->bytes,
                (const uint8_t *)chunk + NCCLOTF2_CHUNK_HEAD + ring->bytes, length))
         return false;
       ring->bytes = end;
-      ring->position += length;
     }
     if (last) return true;
     uint32_t next = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE);
@@ -283,6 +281,7 @@ static void *run(void *unused) {
   uint8_t *base = ncclotf2_session.base;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   for (unsigned round = 1; round % ALONE_ROUNDS || !ncclotf2_thread_is_left_alone(); round++) {
+    if (round % ALONE_ROUNDS == 0) ncclotf2_consumer_look();
     uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
     flush_quietly(base, request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED));
     if (request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED)) {

@@ -23,8 +23,8 @@ type Aggregate struct {
 	Version int    `json:"version"`
 	Nodes   []Node `json:"nodes"` // parents before their children
 	Rows    []Row  `json:"rows"`  // by location
-	// Taken is up to which of its process's records a collector has summed up, in ticks of their clock.
-	Taken uint64 `json:"taken,omitempty"`
+	// Taken is up to which of its process's records a collector has summed up, in the collector's own words.
+	Taken string `json:"takenRecords,omitempty"`
 	// Folded counts what got no node of its own because there were too many.
 	Folded uint64 `json:"folded,omitempty"`
 }
@@ -174,6 +174,19 @@ func Open(path string) (*Aggregate, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return a, nil
+}
+
+// OpenShard reads that of a shard's folder. Where it cannot be read, as a power cut may leave it, it gives an earlier one that can, and
+// instead says why; else the error is that of the first.
+func OpenShard(path string) (a *Aggregate, instead, err error) {
+	a, err = Open(shard.ProfileFile(path))
+	if err == nil {
+		return a, nil, nil
+	}
+	if earlier, lost := Open(shard.DurableProfile(path)); lost == nil {
+		return earlier, err, nil
+	}
+	return nil, nil, err
 }
 
 // Read reads an aggregate and checks that its references hold.

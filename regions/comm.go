@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
@@ -45,11 +46,9 @@ type commRank struct {
 	kernelsMissed int  // plans in a row of whose kernels CUPTI told nothing
 	differing     bool // marked: NCCL and CUPTI do not agree when kernels ran
 	sequences     map[string]*sequence
-	request       uint64 // last request id of this location
 	outstanding   outstanding
 	begun         uint64          // when the latest operation or call began
 	overtaken     []shard.Pending // operations written before their end, see overtake
-	left          []shard.Pending // what was not complete when it was finalized
 }
 
 // maxLabel keeps names of rows within 24 characters, "NCCL enqueue " or " rank 9999" included.
@@ -84,8 +83,8 @@ func (m *Model) Comm(i int, c shard.Comm, gpu shard.GPU) {
 func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
 	unknown := 0
 	if gpu.UUID == "" && gpu.Device < 0 && c.ID != 0 {
-		for _, o := range m.comms {
-			if o != nil && o != c && o.announced && o.ID == c.ID && !o.final {
+		for _, o := range m.live {
+			if o != c && o.announced && o.ID == c.ID && !o.final {
 				unknown++
 			}
 		}
@@ -137,10 +136,11 @@ func (m *Model) comm(aux uint32) *commRank {
 	if c == nil {
 		c = &commRank{
 			Comm: shard.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), gpu: &gpuClock{},
-			captured: newBounded[*call](maxCaptured), channels: make(map[uint8]*location),
-			sequences: make(map[string]*sequence), lasting: m.opts.Lasting,
+			captured: newBounded[*call](maxCaptured), sequences: make(map[string]*sequence), lasting: m.opts.Lasting,
 		}
 		m.comms[aux] = c
+		at, _ := slices.BinarySearchFunc(m.live, c.index, func(o *commRank, i int) int { return cmp.Compare(o.index, i) })
+		m.live = slices.Insert(m.live, at, c)
 	}
 	return c
 }
@@ -172,11 +172,11 @@ func (m *Model) finalizeComm(t uint64, c *commRank) {
 	for _, p := range c.queue {
 		m.progress(p, t)
 	}
-	c.leave()
+	m.leave(c)
 	m.resolveCalls(c, noGroup)
 	c.FinalTime, c.final = t, true
-	if c.index < len(m.nets) && m.nets[c.index] != nil {
-		m.closeNet(m.nets[c.index], t)
+	if n := m.netAt(c); n != nil {
+		m.closeNet(n, t)
 	}
 	m.closeComm(c, t, drainEnded)
 }
@@ -193,11 +193,37 @@ func (m *Model) closeComm(c *commRank, now uint64, mode drainMode) {
 	}
 	m.forget(c)
 	c.closed = true
-	for _, l := range m.locations {
-		if l.Comm == c.index && l.Kind != shard.KindThread {
-			m.sink.Finished(l.Number)
-		}
+	m.snapshotComm(c)
+	m.releaseRows(c)
+}
+
+// releaseRows gives the rows of a communicator rank that is gone to later ones. What still comes of it is not drawn.
+func (m *Model) releaseRows(c *commRank) {
+	rows := []**location{&c.loc, &c.enqueue}
+	if n := m.netAt(c); n != nil {
+		rows = append(rows, &n.send.loc, &n.recv.loc)
+		m.nets[c.index] = nil
 	}
+	for _, l := range rows {
+		m.over(l)
+	}
+	for _, l := range c.channels {
+		m.over(&l)
+	}
+	c.channels, c.sequences = nil, nil
+}
+
+// over ends a row of a communicator rank.
+func (m *Model) over(l **location) {
+	if *l == nil {
+		return
+	}
+	if m.opts.Lasting {
+		m.sink.Finished((*l).Number)
+	} else {
+		m.release(*l)
+	}
+	*l = m.gone
 }
 
 // forget drops what is kept of a communicator rank that is gone: calls captured in graphs (all of which are
@@ -211,7 +237,7 @@ func (m *Model) forget(c *commRank) {
 	maps.DeleteFunc(m.phases.m, func(_ uint64, k *kernel) bool { return k.comm == c })
 	c.captured = newBounded[*call](0)
 	c.calls, c.queue, c.stamps = nil, nil, stampFilter{}
-	if c.index < len(m.nets) && m.nets[c.index] != nil {
-		m.nets[c.index].loose = newBounded[*proxyStep](maxSteps)
+	if n := m.netAt(c); n != nil {
+		n.loose = newBounded[*proxyStep](maxSteps)
 	}
 }

@@ -326,6 +326,43 @@ func TestStaleIdsLinkNothing(t *testing.T) {
 	}
 }
 
+// Where the plugin's thread has waited long for the CPU, calls are judged as they are elsewhere: whatever readings of the clock
+// there are when, what lies within its launch is linked.
+func TestLinksWithUnevenReadings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, after []uint64 // readings (µs) before CUPTI's records, and when it is asked again
+		launch        uint64
+	}{
+		"the last two in a row":         {[]uint64{1, 600_000, 600_050}, nil, 300_000},
+		"the first two in a row":        {[]uint64{1, 60, 700_000}, nil, 300_000},
+		"long after the last":           {[]uint64{1, 500}, []uint64{1_200_000}, 1_000_400},
+		"longer after the last":         {[]uint64{1, 500}, []uint64{3_200_000}, 3_000_400},
+		"long after, then two in a row": {[]uint64{1, 500}, []uint64{1_200_000, 1_200_050}, 1_000_400},
+	} {
+		s := newScene(t, 4)
+		for _, at := range tc.before {
+			if at < tc.launch {
+				s.reading(at)
+			}
+		}
+		s.allReduce(tc.launch, "a")
+		for _, at := range tc.before {
+			if at > tc.launch {
+				s.reading(at)
+			}
+		}
+		s.launched(tc.launch+310_000, 3, tc.launch, "a")
+		s.activity(tc.launch+310_000, gpuKernel{begin: float64(tc.launch) + 20, end: float64(tc.launch) + 50, stream: 7, correlation: 3, name: allReduceKernel}.record())
+		for _, at := range tc.after {
+			s.reading(at)
+		}
+		s.lines(shard.KindStream)
+		if n := s.p.Counts.CUPTI["KERNELS_LINKED"]; n != 1 {
+			t.Errorf("%s: %v", name, s.p.Counts.CUPTI)
+		}
+	}
+}
+
 // Everything that CUPTI tells of streams has its row.
 func TestStreams(t *testing.T) {
 	s := newScene(t, 4)

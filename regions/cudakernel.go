@@ -94,12 +94,15 @@ func (m *Model) judgeCall(id uint64, call *cupti.Call) cupti.Verdict {
 	}
 	start, off, err := m.cuda.clock.Map(call.Start)
 	stop, more, err2 := m.cuda.clock.Map(call.End)
+	covered, _ := m.cuda.clock.Covered()
 	switch {
 	case err == cupti.ErrUnsure || err2 == cupti.ErrUnsure:
 		return cupti.Unsound
 	case err != nil || err2 != nil:
 		return cupti.Wait
-	case start+off < l.start || off > callOff || more > callOff:
+	case max(off, more) > callOff && call.End > covered: // the next reading will tell
+		return cupti.Wait
+	case start+off < l.start || max(off, more) > callOff:
 		return cupti.Unsound
 	case !l.stopped:
 		return cupti.Wait

@@ -87,8 +87,8 @@ func (m *Model) maskChanged(t uint64, r *shm.Record) {
 	}
 	m.mark(nil, t, SeverityHigh, CategoryRecording, fmt.Sprintf(
 		"recording %s (or another that wrote NCCL's activation mask): of the events looked at NCCL tells %#x, before %#x%s", text, r.Aux, r.Arg, stamps))
-	for _, c := range m.comms {
-		if c == nil || !c.announced || c.final || c.off == off {
+	for _, c := range m.live {
+		if !c.announced || c.final || c.off == off {
 			continue
 		}
 		c.off = off

@@ -570,12 +570,8 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 		for _, w := range sink.writers {
 			events += w.Events()
 		}
-		want := threads
-		if lasting {
-			want = maxThreadRows
-		}
-		if len(sink.writers) != want || events != 2*threads {
-			t.Errorf("lasting %v: %d rows with %d events, want %d", lasting, len(sink.writers), events, want)
+		if len(sink.writers) != OwnRows || events != 2*threads {
+			t.Errorf("lasting %v: %d rows with %d events, want %d with %d", lasting, len(sink.writers), events, OwnRows, 2*threads)
 		}
 		s := (&commRank{lasting: lasting, sequences: make(map[string]*sequence)}).sequence("AllReduce")
 		for range 10 * shard.DigestStep {

@@ -3,9 +3,11 @@
 package regions
 
 import (
+	"errors"
 	"fmt"
 
 	"ncclotf2/otf2"
+	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
 )
 
@@ -13,7 +15,10 @@ import (
 type location struct {
 	shard.Location
 	w        EventWriter
-	recorded uint8 // derived metrics (bits) that it has events of
+	class    rowClass
+	recorded uint8  // derived metrics (bits) that it has events of
+	request  uint64 // last id of an operation
+	matching uint64 // last id of a transfer
 }
 
 // at returns the time to write for an event of time t: times that run ahead of the location are
@@ -22,6 +27,13 @@ func (l *location) at(t uint64) otf2.Timestamp {
 	return max(otf2.Timestamp(t), l.w.LastTime())
 }
 
+// errRows says that a process has as many locations as it may have.
+var errRows = errors.New("too many rows")
+
+// MaxRows is how many locations a process has at most: a rank's, one for NCCL's threads and two for the network, of each of as many
+// communicators as the plugin records. What would be drawn on further ones is counted, and a marker says so.
+const MaxRows = 4 * shm.CommMax
+
 // newLocation makes the next location. Number 0 is always the first application thread: readers
 // expect every process to have one (OTF2 3.0: a PROCESS group holds at least one CPU_THREAD).
 func (m *Model) newLocation(kind shard.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (*location, error) {
@@ -29,6 +41,9 @@ func (m *Model) newLocation(kind shard.LocationKind, typ otf2.LocationType, name
 		if _, err := m.newLocation(shard.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1, -1); err != nil {
 			return nil, err
 		}
+	}
+	if len(m.locations) >= m.rows.most {
+		return nil, errRows
 	}
 	l := &location{Location: shard.Location{
 		Number: uint32(len(m.locations)), Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: foreign,
@@ -42,50 +57,40 @@ func (m *Model) newLocation(kind shard.LocationKind, typ otf2.LocationType, name
 	return l, nil
 }
 
-// maxThreadRows is from how many threads on the rows of ended ones are used again (Options.Lasting).
-const maxThreadRows = 256
-
 // threadLocation is the location of an application thread, made at its first event.
 func (m *Model) threadLocation(t *thread) *location {
 	if t.loc != nil {
 		return t.loc
 	}
-	if n := len(m.threadsIdle); n > 0 && m.threadsNamed >= maxThreadRows {
-		t.loc, m.threadsIdle = m.threadsIdle[n-1], m.threadsIdle[:n-1]
+	who := shard.Owner{TID: t.tid, Comm: -1, Name: fmt.Sprintf("Thread %d", m.rows.made[threadRows])}
+	if m.rows.made[threadRows] == 0 && len(m.locations) > 0 {
+		t.loc = m.locations[0] // made ahead of time by another kind of location
+		t.loc.TID = t.tid
+		m.rows.made[threadRows]++
 		return t.loc
 	}
-	if m.threadsNamed == 0 && len(m.locations) > 0 {
-		t.loc = m.locations[0] // made ahead of time by another kind of location
-	} else {
-		loc, err := m.newLocation(shard.KindThread, otf2.LocationTypeCPUThread, fmt.Sprintf("Thread %d", m.threadsNamed), -1, -1)
-		if m.fail(err) {
-			return nil
-		}
-		t.loc = loc
-	}
-	m.threadsNamed++
-	t.loc.TID = t.tid
+	t.loc = m.row(threadRows, otf2.LocationTypeCPUThread, who, -1, noTime)
 	return t.loc
+}
+
+// rowOf makes the location of a communicator rank, or gives it that of one that is gone.
+func (m *Model) rowOf(c *commRank, class rowClass, typ otf2.LocationType, name string) *location {
+	if c.closed {
+		return m.gone
+	}
+	return m.row(class, typ, shard.Owner{Comm: c.index, Name: name}, -1, c.InitTime)
 }
 
 func (m *Model) rankLocation(c *commRank) *location {
 	if c.loc == nil {
-		loc, err := m.newLocation(shard.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", c.label, c.Rank), c.index, -1)
-		if m.fail(err) {
-			return nil
-		}
-		c.loc = loc
+		c.loc = m.rowOf(c, rowClass{kind: shard.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", c.label, c.Rank))
 	}
 	return c.loc
 }
 
 func (m *Model) enqueueLocation(c *commRank) *location {
 	if c.enqueue == nil {
-		loc, err := m.newLocation(shard.KindEnqueue, otf2.LocationTypeCPUThread, "NCCL enqueue "+c.label, c.index, -1)
-		if m.fail(err) {
-			return nil
-		}
-		c.enqueue = loc
+		c.enqueue = m.rowOf(c, rowClass{kind: shard.KindEnqueue}, otf2.LocationTypeCPUThread, "NCCL enqueue "+c.label)
 	}
 	return c.enqueue
 }
@@ -96,14 +101,12 @@ func (m *Model) callsReported() bool { return m.process.APIVersion == 0 || m.pro
 
 // channelLocation is the row of one channel of a communicator rank.
 func (m *Model) channelLocation(c *commRank, channel uint8) *location {
-	loc := c.channels[channel]
-	if loc == nil {
-		var err error
-		loc, err = m.newLocation(shard.KindChannel, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s ch %02d", c.label, channel), c.index, -1)
-		if m.fail(err) {
-			return nil
+	if c.channels[channel] == nil {
+		if c.channels == nil {
+			c.channels = make(map[uint8]*location)
 		}
-		c.channels[channel] = loc
+		c.channels[channel] = m.rowOf(c, rowClass{kind: shard.KindChannel, gpu: c.GPU, channel: channel}, otf2.LocationTypeAcceleratorStream,
+			fmt.Sprintf("%s ch %02d", c.label, channel))
 	}
-	return loc
+	return c.channels[channel]
 }

@@ -4,6 +4,8 @@ package regions
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"ncclotf2/otf2"
 	"ncclotf2/plugin/shm"
@@ -14,8 +16,7 @@ import (
 type Sink interface {
 	// EventWriter opens the event file of a location. Numbers are 0, 1, 2, … in order of creation.
 	EventWriter(loc shard.Location) (EventWriter, error)
-	// Finished tells that nothing more will be written to a location: its file may be closed, once what is in it is
-	// allowed to be on disk.
+	// Finished tells that nothing more will be written to a location.
 	Finished(number uint32)
 }
 
@@ -36,8 +37,8 @@ type Options struct {
 	CUPTIHold uint64
 	// Channels asks for a location per communicator rank and channel with the intervals of its kernels.
 	Channels bool
-	// Lasting is for processes of any length whose events are summed up: sequences get no digests on the way, and the rows of ended
-	// threads are used again where there are many, so that memory stays the same.
+	// Lasting is for processes of any length whose events are summed up: sequences get no digests on the way, and rows of communicator
+	// ranks are not used again, as the sink makes one of those that are finished.
 	Lasting bool
 	// Lost tells whether the plugin itself has lost collectives so far. Nil: it has not.
 	Lost func() bool
@@ -56,15 +57,17 @@ type Model struct {
 	defs    *definitions
 	err     error
 
-	comms   []*commRank
-	clocks  []*gpuClock // by index into process.GPUs
-	threads []*thread   // by ring
+	comms   []*commRank     // by index
+	live    []*commRank     // those of them that are not closed, in order
+	left    []shard.Pending // what was not complete when their communicator ranks were finalized
+	gone    *location       // in the place of rows of communicator ranks that are
+	clocks  []*gpuClock     // by index into process.GPUs
+	threads []*thread       // by ring
 
-	locations    []*location
-	threadsNamed int
-	threadsIdle  []*location // rows of threads that have ended
-	groupNumber  int64
-	masked       bool // somebody else has changed the activation mask
+	locations   []*location
+	rows        rows
+	groupNumber int64
+	masked      bool // somebody else has changed the activation mask
 
 	// Events by handle, as long as something may refer to them.
 	groups     map[uint64]*groupCall
@@ -132,6 +135,7 @@ func New(sink Sink, p *shard.Process, opts *Options) *Model {
 		steps:   make(map[uint64]*proxyStep), transfers: newBounded[struct{}](maxTransfers),
 		foreign:    make(map[uint64]*netRank),
 		attributes: &otf2.AttributeList{}, timing: make(map[string]uint64),
+		rows: newRows(), gone: goneRow(),
 	}
 	m.resume()
 	return m
@@ -142,8 +146,16 @@ func (m *Model) Records(t shm.EventType) bool { return m.opts.RecordMask&(1<<t) 
 
 // fail keeps the first error and tells whether there was one.
 func (m *Model) fail(err error) bool {
-	if errors.Is(err, otf2.ErrClosed) { // on the row of a communicator rank that is gone
+	switch {
+	case errors.Is(err, otf2.ErrClosed): // on the row of a communicator rank that is gone
 		m.oddity(OddAfterFinalize)
+		return true
+	case errors.Is(err, errRows):
+		m.oddity(OddNoRow)
+		if !m.rows.full {
+			m.rows.full = true
+			m.mark(nil, m.last, SeverityHigh, "NCCL rows", fmt.Sprintf("the process has %d rows: what belongs on further ones is not drawn from here on", m.rows.most))
+		}
 		return true
 	}
 	if err != nil && m.err == nil {
@@ -256,11 +268,9 @@ func (m *Model) thread(ring int) *thread {
 
 // Advance tells that all records before t have been given, and writes the operations that are due.
 func (m *Model) Advance(t uint64) error {
-	for _, c := range m.comms {
-		switch {
-		case c == nil || c.closed:
-			continue
-		case c.final:
+	m.sweep()
+	for _, c := range m.live {
+		if c.final {
 			m.closeComm(c, t, drainEnded)
 			continue
 		}
@@ -282,8 +292,8 @@ func (m *Model) Advance(t uint64) error {
 
 // Settle writes what is complete without waiting for better knowledge of the GPU's clock.
 func (m *Model) Settle(t uint64) error {
-	for _, c := range m.comms {
-		if c != nil && !c.final {
+	for _, c := range m.live {
+		if !c.final {
 			m.drain(c, t, drainComplete)
 		}
 	}
@@ -298,9 +308,9 @@ func (m *Model) Finish() error {
 		m.endThread(th, m.last)
 	}
 	m.linkRest()
-	for _, c := range m.comms {
+	for _, c := range m.live {
 		switch {
-		case c == nil || c.closed:
+		case c.closed:
 		case c.final:
 			m.closeComm(c, m.last, drainAll)
 		default:
@@ -313,6 +323,19 @@ func (m *Model) Finish() error {
 	return m.err
 }
 
+// sweep forgets the communicator ranks that are closed, but that they were there.
+func (m *Model) sweep() {
+	m.live = slices.DeleteFunc(m.live, func(c *commRank) bool {
+		if c.closed {
+			m.comms[c.index] = closedRank
+		}
+		return c.closed
+	})
+}
+
+// closedRank stands for all communicator ranks that are closed: no event of theirs is drawn.
+var closedRank = &commRank{index: -1, final: true, closed: true}
+
 // endThread closes what a thread has open: its ring has another owner from here on, or the data ends.
 func (m *Model) endThread(th *thread, t uint64) {
 	m.endCtrl(th, t, true)
@@ -321,10 +344,8 @@ func (m *Model) endThread(th *thread, t uint64) {
 		m.closeGroupCall(th, t, true)
 	}
 	m.endPhases(th, t)
-	if m.opts.Lasting && th.loc != nil {
-		m.threadsIdle = append(m.threadsIdle, th.loc)
-		th.loc = nil
-	}
+	m.release(th.loc)
+	th.loc = nil
 }
 
 // afterFinalize tells whether an event comes too late to be drawn: its communicator rank is gone. Proxy

@@ -34,9 +34,8 @@ func newNetRank(label string, c *commRank, foreign int) *netRank {
 
 // netSide is one direction: a row of the timeline, and the steps under way in the order in which they began.
 type netSide struct {
-	rank     *netRank
-	loc      *location
-	matching uint64 // last id of a transfer
+	rank *netRank
+	loc  *location
 
 	head, tail *proxyStep
 	steps      int
@@ -62,7 +61,7 @@ const (
 	maxProxyOps = 16384
 	maxForeign  = 1024
 
-	maxRank = 1 << 22 // greater ones are garbage: no communicator is that large
+	maxRank = shard.MaxRanks // ranks from here on are garbage
 )
 
 // netPhase is what the oldest step of a direction waits for.
@@ -174,8 +173,8 @@ func (m *Model) ownNet(c *commRank) *netRank {
 
 // eachNet calls f for every network that may still be drawn.
 func (m *Model) eachNet(f func(*netRank)) {
-	for _, n := range m.nets {
-		if n != nil && !n.comm.final {
+	for _, c := range m.live {
+		if n := m.netAt(c); n != nil && !c.final {
 			f(n)
 		}
 	}
@@ -206,19 +205,27 @@ func (m *Model) netLocation(n *netRank, s *netSide, send bool) {
 	if s.loc != nil || m.err != nil {
 		return
 	}
-	kind, name, comm := shard.KindNetRecv, " net recv", -1
+	kind, name := shard.KindNetRecv, " net recv"
 	if send {
 		kind, name = shard.KindNetSend, " net send"
 	}
-	if n.comm == nil {
-		name = name[len(" net"):]
-	} else {
-		comm = n.comm.index
+	if c := n.comm; c != nil {
+		s.loc = m.rowOf(c, rowClass{kind: kind}, otf2.LocationTypeCPUThread, n.label+name)
+		return
 	}
-	loc, err := m.newLocation(kind, otf2.LocationTypeCPUThread, n.label+name, comm, n.foreign)
+	name = name[len(" net"):]
+	loc, err := m.newLocation(kind, otf2.LocationTypeCPUThread, n.label+name, -1, n.foreign)
 	if !m.fail(err) {
 		s.loc = loc
 	}
+}
+
+// netAt is the network of a communicator rank, nil if there is none.
+func (m *Model) netAt(c *commRank) *netRank {
+	if c.index >= len(m.nets) {
+		return nil
+	}
+	return m.nets[c.index]
 }
 
 // add puts a step behind the others of its direction.

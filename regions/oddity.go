@@ -39,6 +39,7 @@ const (
 	OddDeepPhase                         // application phase inside too many others: not drawn
 	OddTimesDiffer                       // plan whose kernel ran at other times by NCCL's stamps than by CUPTI
 	OddMaskChanged                       // change of NCCL's activation mask by somebody else than the plugin: RAS
+	OddNoRow                             // thing to draw that would have needed one row more than MaxRows
 	numOddities
 )
 
@@ -50,7 +51,7 @@ var oddityNames = [numOddities]string{
 	"REPEATED_STEPS", "UNSTOPPED_STEPS", "FORGOTTEN_EVENTS", "UNPLACED_TRANSFERS", "UNSIZED_TRANSFERS",
 	"REPEATED_NET_STOPS", "UNKNOWN_NET_EVENTS", "IMPLAUSIBLE_CHANNEL_TIMES",
 	"STRAY_PHASE_ENDS", "UNFINISHED_PHASES", "CROSSING_PHASES", "DEEP_PHASES",
-	"GPU_TIMES_DIFFER", "MASK_CHANGED_BY_RAS",
+	"GPU_TIMES_DIFFER", "MASK_CHANGED_BY_RAS", "NO_ROW",
 }
 
 func (m *Model) oddity(o oddity) { m.oddities[o]++ }
@@ -78,7 +79,7 @@ func (m *Model) mark(loc *location, t uint64, s otf2.MarkerSeverity, category, t
 		return
 	}
 	number := -1
-	if loc != nil {
+	if loc != nil && loc != m.gone {
 		number = int(loc.Number)
 	}
 	m.process.Markers = append(m.process.Markers, shard.Marker{Time: t, Severity: s, Category: category, Text: text, Location: number})

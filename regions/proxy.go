@@ -321,9 +321,9 @@ func (m *Model) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t uin
 			a.Uint32(AttrQP, uint32(s.qp))
 		}
 	}
-	side.matching++
-	m.fail(side.loc.w.RmaPut(side.loc.at(t), a, m.win(o.rank, o.peer), uint32(o.peer), bytes, side.matching))
-	return side.matching
+	side.loc.matching++
+	m.fail(side.loc.w.RmaPut(side.loc.at(t), a, m.win(o.rank, o.peer), uint32(o.peer), bytes, side.loc.matching))
+	return side.loc.matching
 }
 
 func (m *Model) completePut(side *netSide, id, t uint64, unfinished bool) {

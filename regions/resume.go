@@ -16,7 +16,8 @@ func (m *Model) resume() {
 	}
 	application := make(map[int]bool)
 	for _, l := range last.Locations {
-		application[l.TID] = l.Kind == shard.KindThread && l.TID != 0
+		tid := l.Present().TID
+		application[tid] = application[tid] || l.Kind == shard.KindThread && tid != 0
 	}
 	for ring, tid := range last.Resume.Threads {
 		th := m.thread(ring)
@@ -90,8 +91,8 @@ func (m *Model) resumable() (r shard.Resume) {
 	for _, th := range m.threads {
 		r.Threads = append(r.Threads, th.tid)
 	}
-	for _, c := range m.comms {
-		if c == nil || c.final {
+	for _, c := range m.live {
+		if c.final {
 			continue
 		}
 		for _, call := range c.calls {

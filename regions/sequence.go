@@ -71,6 +71,9 @@ func (c *commRank) sequence(key string) *sequence {
 	s := c.sequences[key]
 	if s == nil {
 		s = &sequence{lasting: c.lasting}
+		if c.sequences == nil { // it is gone, and its numbers have been told
+			return s
+		}
 		c.sequences[key] = s
 	}
 	return s

@@ -3,6 +3,9 @@
 package regions
 
 import (
+	"cmp"
+	"slices"
+
 	"ncclotf2/plugin/shm"
 	"ncclotf2/shard"
 )
@@ -12,21 +15,8 @@ import (
 func (m *Model) Snapshot() {
 	p := m.process
 	p.FirstTime, p.LastTime = m.begin(), m.last
-	for i, c := range m.comms {
-		if c == nil {
-			continue
-		}
-		s := c.Comm
-		s.Location = -1
-		if c.loc != nil {
-			s.Location = int(c.loc.Number)
-		}
-		s.Sequences = make(map[string]shard.Sequence, len(c.sequences))
-		for k, q := range c.sequences {
-			s.Sequences[k] = q.Sequence
-		}
-		s.Held, s.Begun = c.held(), c.begun
-		p.Comms[i] = s
+	for _, c := range m.live {
+		m.snapshotComm(c)
 	}
 	p.Locations = p.Locations[:0]
 	for _, l := range m.locations {
@@ -59,18 +49,37 @@ func (m *Model) Snapshot() {
 	p.Pending, p.Resume = m.pending(), m.resumable()
 }
 
+// snapshotComm describes a communicator rank; for good when it is closed.
+func (m *Model) snapshotComm(c *commRank) {
+	if c.closed && c.sequences == nil {
+		return
+	}
+	s := c.Comm
+	s.Location = -1
+	if c.loc != nil {
+		s.Location = int(c.loc.Number)
+	}
+	if n := m.netAt(c); n != nil && n.send.loc != nil && n.recv.loc != nil &&
+		(n.send.loc.Comm != c.index || n.recv.loc.Comm != c.index) {
+		s.Network = &shard.NetworkRows{Send: n.send.loc.Number, Recv: n.recv.loc.Number}
+	}
+	s.Sequences = make(map[string]shard.Sequence, len(c.sequences))
+	for k, q := range c.sequences {
+		s.Sequences[k] = q.Sequence
+	}
+	s.Held, s.Begun = c.held(), c.begun
+	m.process.Comms[c.index] = s
+}
+
 // pending lists what has begun and not ended, communicator by communicator in issue order.
 func (m *Model) pending() []shard.Pending {
-	var out []shard.Pending
-	for _, c := range m.comms {
-		switch {
-		case c == nil:
-		case c.final:
-			out = append(out, c.left...)
-		default:
+	out := slices.Clone(m.left)
+	for _, c := range m.live {
+		if !c.final {
 			out = c.underWay(append(out, c.overtaken...))
 		}
 	}
+	slices.SortStableFunc(out, func(a, b shard.Pending) int { return cmp.Compare(a.Comm, b.Comm) })
 	return out
 }
 
@@ -140,13 +149,16 @@ func (c *commRank) overtake(p *plan) {
 // maxOvertaken bounds what is kept of operations that were written before their end: the oldest matter.
 const maxOvertaken = 64
 
+// maxLeft bounds what is kept of all communicator ranks that are gone: the oldest matter.
+const maxLeft = 4096
+
 // leave notes what is not complete when a communicator rank is finalized, as after ncclCommAbort.
-func (c *commRank) leave() {
-	c.left = c.underWay(c.overtaken)
-	for i := range c.left {
-		c.left[i].Left = true
+func (m *Model) leave(c *commRank) {
+	left := c.underWay(c.overtaken)
+	for i := range left {
+		left[i].Left = true
 	}
-	c.left = c.left[:min(len(c.left), maxOvertaken)]
+	m.left = append(m.left, left[:min(len(left), maxOvertaken, maxLeft-len(m.left))]...)
 	c.overtaken = nil
 }
 

@@ -180,8 +180,8 @@ func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin,
 			m.oddity(OddUnplacedTransfer)
 			return nil
 		}
-		c.request++
-		request, peer := c.request, uint32(op.peer)
+		loc.request++
+		request, peer := loc.request, uint32(op.peer)
 		if op.name == "Send" {
 			m.fail(loc.w.MpiIsend(begin, a, peer, comm, 0, length, request))
 			return func() { m.fail(loc.w.MpiIsendComplete(end, nil, request)) }
@@ -210,8 +210,8 @@ func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin,
 		m.fail(loc.w.MpiCollectiveBegin(begin, nil))
 		return func() { m.fail(loc.w.MpiCollectiveEnd(end, nil, f.Op, comm, root, sent, received)) }
 	}
-	c.request++
-	request := c.request
+	loc.request++
+	request := loc.request
 	m.fail(loc.w.NonBlockingCollectiveRequest(begin, a, request))
 	return func() {
 		m.fail(loc.w.NonBlockingCollectiveComplete(end, nil, f.Op, comm, root, sent, received, request))

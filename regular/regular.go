@@ -13,7 +13,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"sync"
 	"syscall"
 )
 
@@ -128,21 +127,9 @@ func Line(in *bufio.Reader) ([]byte, error) {
 	return long, err
 }
 
-// Modes of what others may see, less the umask: archives and profiles are results, which are handed on.
+// Modes of what others may see, less the umask: archives and profiles are results, which are handed on. They are for calls that take
+// the umask off.
 const (
-	folderMode = 0o755
-	fileMode   = 0o644
+	Folder fs.FileMode = 0o755 // of those that lead to results
+	File   fs.FileMode = 0o644
 )
-
-// Folder is the mode of folders that lead to results, for a call that takes the umask off.
-const Folder fs.FileMode = folderMode
-
-// Readable is the mode of a file that is a result, with the umask taken off, for files whose mode is set.
-func Readable() fs.FileMode { return fileMode &^ umask() }
-
-// umask is read once: it can only be read by setting it, and for that moment it is the narrowest.
-var umask = sync.OnceValue(func() fs.FileMode {
-	old := syscall.Umask(0o077)
-	syscall.Umask(old)
-	return fs.FileMode(old)
-})

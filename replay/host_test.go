@@ -43,7 +43,7 @@ func play(t testing.TB, rec *Recording, opt Options) (*Result, string) {
 	}
 	out := t.TempDir()
 	opt.Env = append([]string{"RECORDER_DIR=" + out}, opt.Env...)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	res, err := Run(ctx, rec, opt)
 	if err != nil {

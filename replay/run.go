@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -80,6 +81,7 @@ type Options struct {
 	// with its place and pid, and when it returns the process goes on.
 	StopAt     func(process int) int
 	Stopped    func(process, pid int)
+	Ledger     bool // ProcessResult.Returned is wanted
 	NoFinalize bool // finalize is not called; the process ends in order otherwise
 	QuickExit  bool // the process ends by _exit, without exit handlers
 	NoCUDA     bool // the CUDA driver's functions answer that there is no driver
@@ -103,8 +105,11 @@ type ProcessResult struct {
 	ExitCode int            // -1 if a signal ended it
 	Signal   syscall.Signal // that ended it, 0 if none
 	Report   *Report        // nil if the host could not play
-	GPU      *GPUTruth      // Options.Kernels: what really ran; nil if the process did not end in order
-	Stderr   string         // empty if Options.Stderr is an *os.File
+	// Returned says, by call, whether it had returned when the process ended, whatever it died of: 0 if not, the handle of a
+	// start that was given one, and 1 of any other call. Nil without Options.Ledger.
+	Returned []uint64
+	GPU      *GPUTruth // Options.Kernels: what really ran; nil if the process did not end in order
+	Stderr   string    // empty if Options.Stderr is an *os.File
 }
 
 // Err says what went wrong, nil if the host played to the end that was asked for.
@@ -290,6 +295,14 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 			}
 			own = append(own, "--kernels", file)
 		}
+		ledger := ""
+		if opt.Ledger {
+			ledger = filepath.Join(dir, fmt.Sprintf("p%d.ledger", k))
+			if err := os.WriteFile(ledger, make([]byte, ledgerSize*len(rec.Processes[k].Calls)), 0o600); err != nil {
+				return nil, fmt.Errorf("replay: %w", err)
+			}
+			own = append(own, "--ledger", ledger)
+		}
 		if n := opt.stopAt(k); n > 0 {
 			own = append(own, "--stop-at", strconv.Itoa(n))
 		}
@@ -298,6 +311,7 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 			return nil, fmt.Errorf("replay: %w", err)
 		}
 		defer jobs[k].close()
+		jobs[k].ledger = ledger
 	}
 	var notStarted error
 	for k, j := range jobs {
@@ -372,6 +386,10 @@ func (j *job) resume(ended <-chan struct{}, do func(pid int)) {
 // handles (tests/fakenccl/publish.h).
 const publicationSize = 16
 
+// ledgerSize is the room, in bytes, for one call in the file in which a host says which have returned
+// (tests/fakenccl/ledger.h).
+const ledgerSize = 8
+
 // startDelay is the time that the hosts have to start and read their programs before the first call
 // is due, with PaceRecorded.
 const startDelay = 300 * time.Millisecond
@@ -424,6 +442,7 @@ type job struct {
 	cmd              *exec.Cmd
 	outFile, errFile *os.File // errFile is nil if standard error goes to the caller's file
 	truth            string   // the file of the fake CUPTI; "" without
+	ledger           string   // Options.Ledger: its file
 	waitErr          error
 	killed           bool // because ctx was done; written before Wait returns
 }
@@ -484,6 +503,15 @@ func (j *job) result(k int) (ProcessResult, error) {
 			return p, err
 		}
 		p.Stderr = string(text)
+	}
+	if j.ledger != "" {
+		file, err := os.ReadFile(j.ledger)
+		if err != nil {
+			return p, err
+		}
+		for ; len(file) >= ledgerSize; file = file[ledgerSize:] {
+			p.Returned = append(p.Returned, binary.NativeEndian.Uint64(file))
+		}
 	}
 	if p.Report, err = parseReport(out); err != nil || j.truth == "" {
 		return p, err

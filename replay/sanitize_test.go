@@ -55,7 +55,7 @@ func TestTheHostIsCleanUnderValgrind(t *testing.T) {
 	}
 	path := programFile(t, program)
 	for _, flags := range [][]string{nil, {"--clock", "recorded"}, {"--no-finalize"}} {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		args := []string{"--quiet", "--error-exitcode=66", "--leak-check=full", "--errors-for-leak-kinds=definite,possible", filepath.Join(dir, "fakenccl")}
 		cmd := exec.CommandContext(ctx, valgrind, append(append(args, flags...), path)...)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"ncclotf2/facts"
 	"ncclotf2/otf2"
@@ -21,15 +22,14 @@ import (
 type archive struct {
 	run       *run
 	world     *world
-	kept      map[*instance]map[int]slot
-	instances []*instance // those that get definitions: of more than one rank
+	kept      map[*instance][]slot // of ranks without data
+	instances []*instance          // those that get definitions: of more than one rank
 	opts      *UnifyOptions
 	into      *merger // nil: it is an archive of its own
 
 	networks []*network
 	windows  map[*part][]*network // of its local window ids
 	origins  *origins
-	unknown  *place // where ranks stand that are only known to receive; nil if there are none
 	pauses   []pause
 	leftOut  map[*part]map[uint32]bool // rows of measurements of a GPU that another process's are taken of
 
@@ -45,6 +45,7 @@ type archive struct {
 	properties  properties
 	differences []Difference
 	problems    []string
+	damaged     []string // of the problems, and what of the directory was damaged: what should be in the archive, and is not
 
 	sync         *ClockSync // how the hosts' clocks were brought together, nil: they were not
 	syncProblems []string
@@ -76,10 +77,10 @@ func locationID(number uint32, process int) otf2.LocationRef {
 
 func (p *part) location(number uint32) otf2.LocationRef { return locationID(p.base+number, p.index) }
 
-// location is the n-th empty location of a process without data.
-func (pl *place) location(n int) otf2.LocationRef { return locationID(pl.base+uint32(n), pl.index) }
+// location is the empty location of processes without data.
+func (pl *place) location() otf2.LocationRef { return locationID(pl.base, pl.index) }
 
-func newArchive(r *run, opts *UnifyOptions, into *merger) *archive {
+func newArchive(r *run, opts *UnifyOptions, into *merger) (*archive, error) {
 	a := &archive{
 		run: r, opts: opts, into: into, definitions: newDefinitions(),
 		ids:    make(map[*part]map[uint32]*location),
@@ -101,10 +102,12 @@ func newArchive(r *run, opts *UnifyOptions, into *merger) *archive {
 		into.begin(a)
 	}
 	a.origins = findOrigins(r)
-	a.planNetworks()
+	if err := a.planNetworks(); err != nil {
+		return nil, err
+	}
 	a.chooseGPUMetrics()
 	a.locate()
-	return a
+	return a, nil
 }
 
 // nextGroup is the id of a further PROCESS location group.
@@ -131,7 +134,7 @@ func (a *archive) locate() {
 			if a.leftOut[p][l.Number] {
 				continue
 			}
-			do, name := keepRow, l.Name
+			do, name := keepRow, rowName(l)
 			if a.into != nil {
 				do, name = a.into.row(p, l)
 			}
@@ -153,16 +156,26 @@ func (a *archive) locate() {
 			next[p]++
 		}
 	}
+	idle := make(map[device][]*location) // of communicator ranks without operations
 	for _, in := range a.instances {
+		taken := make(map[device]int)
 		for m := range in.present() {
 			c := m.shard()
-			if c.Location < 0 {
-				l := a.add(m.part, next[m.part], fmt.Sprintf("%s rank %d", in.name, c.Rank), otf2.LocationTypeAcceleratorStream, gpuOf(m.part, m.comm))
-				next[m.part]++
-				m.location = l.Self
+			if c.Location >= 0 {
+				m.location = a.ids[m.part][uint32(c.Location)].Self
 				continue
 			}
-			m.location = a.ids[m.part][uint32(c.Location)].Self
+			// One row of a GPU stands for all of them, whatever their number: each row needs files.
+			dev := device{m.part, gpuOf(m.part, m.comm)}
+			nth := taken[dev]
+			taken[dev]++
+			if nth == len(idle[dev]) {
+				idle[dev] = append(idle[dev], a.add(m.part, next[m.part], fmt.Sprintf("%s rank %d", in.name, c.Rank), otf2.LocationTypeAcceleratorStream, dev.gpu))
+				next[m.part]++
+			} else {
+				idle[dev][nth].name = noOperations
+			}
+			m.location = idle[dev][nth].Self
 		}
 	}
 	for _, n := range a.networks {
@@ -178,15 +191,18 @@ func (a *archive) locate() {
 		}
 	}
 	for _, pl := range a.world.places {
-		for n := range pl.idle {
+		if pl.part == nil {
 			a.locations = append(a.locations, &location{
-				Location: otf2.Location{Self: pl.location(n), Group: otf2.LocationGroupRef(pl.index)},
-				number:   uint32(n), name: "no data", typ: otf2.LocationTypeCPUThread,
+				Location: otf2.Location{Self: pl.location(), Group: otf2.LocationGroupRef(pl.index)},
+				name:     "no data", typ: otf2.LocationTypeCPUThread,
 			})
 		}
 	}
 	slices.SortFunc(a.locations, func(x, y *location) int { return cmp.Compare(x.Self, y.Self) })
 }
+
+// noOperations names the row of a GPU that stands for several communicator ranks which have nothing to show.
+const noOperations = "no operations"
 
 func (a *archive) add(p *part, number uint32, name string, typ otf2.LocationType, gpu int) *location {
 	l := &location{
@@ -196,6 +212,26 @@ func (a *archive) add(p *part, number uint32, name string, typ otf2.LocationType
 	a.locations = append(a.locations, l)
 	a.ids[p][number] = l
 	return l
+}
+
+// rowName is the name of a row: who has it, or, where several communicator ranks had it, that it is theirs. Threads are
+// numbered, whoever they are.
+func rowName(l *shard.Location) string {
+	if !l.Shared() || l.Kind == shard.KindThread {
+		return l.Name
+	}
+	shared := fmt.Sprintf("shared %d", l.Number)
+	switch l.Kind {
+	case shard.KindEnqueue:
+		return "NCCL enqueue " + shared
+	case shard.KindNetSend:
+		return shared + " net send"
+	case shard.KindNetRecv:
+		return shared + " net recv"
+	case shard.KindChannel:
+		return shared + l.Name[max(0, strings.LastIndex(l.Name, " ch ")):]
+	}
+	return shared
 }
 
 // firstLocation is the process's location of the lowest number: its first application thread.
@@ -260,7 +296,15 @@ func (a *archive) defineLocations(t *systemTree) {
 			a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
 				LocationGroup: group, Name: a.text(pidProperty), Type: otf2.TypeUint64, Value: otf2.Value(pl.part.process.PID),
 			})
+			continue
 		}
+		ranks := facts.UnknownRanks
+		if pl.ranks != nil {
+			ranks = formatRanks(pl.ranks)
+		}
+		a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
+			LocationGroup: group, Name: a.text(facts.NoDataProperty), Type: otf2.TypeString, Value: otf2.Value(a.text(ranks)),
+		})
 	}
 	used := make(map[device]bool)
 	for _, l := range a.locations {
@@ -330,17 +374,25 @@ func (a *archive) tellRanksApart() {
 }
 
 // Properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
-// their own pid namespace), of a communicator rank's row NCCL's commId; with it the number of nodes that NCCL has the communicator on.
+// their own pid namespace), of a communicator rank's row NCCL's commId, and the number of nodes that NCCL has the communicator on. A row that
+// several have had in turn tells how many instead.
+//
+// facts.NoDataProperty tells of a location group that it stands for processes without data, and of which ranks of the world:
+// "4-15,20", or facts.UnknownRanks. Their communicator ranks have one location, which is in the list of all locations (COMM_LOCATIONS)
+// once for each: for each rank of the world, ascending, as many times.
 const (
 	pidProperty    = prefix + "PID"
 	tidProperty    = prefix + "TID"
 	commIDProperty = prefix + "COMM_ID"
 	nNodesProperty = prefix + "NNODES"
+	ownersProperty = prefix + "OWNERS"
 )
 
 func (a *archive) identify(l *location) {
 	switch s := l.source; {
 	case s == nil:
+	case s.Shared():
+		a.locationProperty(l, ownersProperty, uint64(s.Owners))
 	case s.Kind == shard.KindThread && s.TID != 0:
 		a.locationProperty(l, tidProperty, uint64(s.TID))
 	case s.Kind == shard.KindRank && s.Comm >= 0 && s.Comm < len(l.part.process.Comms):
@@ -437,15 +489,27 @@ func (a *archive) defineParadigms() {
 	}
 }
 
+// seat is an entry of the list of all locations: a location, which has several if it stands for ranks without data.
+type seat struct {
+	location otf2.LocationRef
+	n        int
+}
+
 // defineComms defines the communicators and the windows of their networks. COMM_LOCATIONS lists the
 // locations of all communicator ranks by world rank and number in the process, then those that only
 // networks have; a COMM_GROUP lists indices into it.
 func (a *archive) defineComms() {
-	members := make([][]otf2.LocationRef, 0, len(a.instances)+len(a.networks))
-	for _, in := range a.instances {
-		members = append(members, a.locationsOf(in))
+	members := make([][]seat, 0, len(a.instances)+len(a.networks)+1)
+	var idle []seat
+	for _, pl := range a.world.places {
+		if pl.part == nil && pl != a.world.unknown {
+			idle = append(idle, pl.seats()...)
+		}
 	}
-	list := appendNew(nil, members)
+	for _, in := range a.instances {
+		members = append(members, a.seatsOf(in))
+	}
+	list := appendNew(nil, append(members, idle))
 	for _, n := range a.networks {
 		members = append(members, a.networkMembers(n))
 	}
@@ -453,15 +517,15 @@ func (a *archive) defineComms() {
 		return
 	}
 	list = appendNew(list, members[len(a.instances):])
-	index := make(map[otf2.LocationRef]uint64, len(list))
+	index := make(map[seat]uint64, len(list))
 	ids := make([]uint64, len(list))
 	for i, l := range list {
-		index[l], ids[i] = uint64(i), uint64(l)
+		index[l], ids[i] = uint64(i), uint64(l.location)
 	}
 	paradigm := a.commParadigm()
 	a.group("", otf2.GroupTypeCommLocations, paradigm, ids)
 	known := make(map[string]otf2.GroupRef)
-	comm := func(name string, members []otf2.LocationRef, parent otf2.CommRef, flags otf2.CommFlag) otf2.CommRef {
+	comm := func(name string, members []seat, parent otf2.CommRef, flags otf2.CommFlag) otf2.CommRef {
 		ranks := make([]uint64, len(members))
 		var key []byte
 		for r, l := range members {
@@ -491,23 +555,35 @@ func (a *archive) defineComms() {
 	}
 }
 
-// locationsOf lists the locations of a communicator's ranks.
-func (a *archive) locationsOf(in *instance) []otf2.LocationRef {
-	all := make([]otf2.LocationRef, in.nranks)
-	for rank, m := range in.members {
-		if m != nil {
-			all[rank] = m.location
-		} else {
-			s := a.kept[in][rank]
-			all[rank] = s.place.location(s.n)
-		}
+// seats are all entries of a place without data.
+func (pl *place) seats() []seat {
+	all := make([]seat, pl.idle)
+	for n := range all {
+		all[n] = seat{pl.location(), n}
 	}
 	return all
 }
 
-// appendNew appends the locations that are not in the list, each once, by process and number.
-func appendNew(list []otf2.LocationRef, more [][]otf2.LocationRef) []otf2.LocationRef {
-	known := make(map[otf2.LocationRef]bool, len(list))
+// seatsOf lists the entries of a communicator's ranks.
+func (a *archive) seatsOf(in *instance) []seat {
+	all := make([]seat, in.nranks)
+	for rank := range all {
+		all[rank] = a.seatOf(in, rank)
+	}
+	return all
+}
+
+func (a *archive) seatOf(in *instance, rank int) seat {
+	if m := in.members[rank]; m != nil {
+		return seat{m.location, 0}
+	}
+	s := a.kept[in][rank]
+	return seat{s.place.location(), s.n}
+}
+
+// appendNew appends the entries that are not in the list, each once, by process and number.
+func appendNew(list []seat, more [][]seat) []seat {
+	known := make(map[seat]bool, len(list))
 	for _, l := range list {
 		known[l] = true
 	}
@@ -520,8 +596,8 @@ func appendNew(list []otf2.LocationRef, more [][]otf2.LocationRef) []otf2.Locati
 			}
 		}
 	}
-	slices.SortFunc(list[n:], func(x, y otf2.LocationRef) int {
-		return cmp.Or(cmp.Compare(uint32(x), uint32(y)), cmp.Compare(x, y))
+	slices.SortFunc(list[n:], func(x, y seat) int {
+		return cmp.Or(cmp.Compare(uint32(x.location), uint32(y.location)), cmp.Compare(x.location, y.location), cmp.Compare(x.n, y.n))
 	})
 	return list
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"ncclotf2/otf2"
@@ -121,8 +122,8 @@ func (in *instance) admits(m *member) bool {
 
 func (in *instance) add(m *member) {
 	rank := m.shard().Rank
-	for in.unsized && rank >= len(in.members) {
-		in.members = append(in.members, nil)
+	if in.unsized && rank >= len(in.members) {
+		in.members = append(in.members, make([]*member, rank+1-len(in.members))...)
 		in.nranks = len(in.members)
 	}
 	in.members[rank] = m
@@ -147,7 +148,9 @@ func later(t, limit, slack uint64) bool { return t > limit && t-limit > slack }
 // where its turn is: programs make communicators in the same order on all members, so what is the
 // process's second one of an id, size and GPU belongs to the second instance. Without such a one it
 // takes the one begun nearest before it.
-func findInstances(parts []*part) []*instance {
+//
+// The error tells of more ranks without data than can be shown.
+func findInstances(parts []*part) ([]*instance, error) {
 	type key struct {
 		id     uint64
 		nranks int
@@ -168,6 +171,7 @@ func findInstances(parts []*part) []*instance {
 	slices.SortStableFunc(order, func(a, b *member) int { return cmp.Compare(a.begin(), b.begin()) })
 
 	var all []*instance
+	free := absentees(maxAbsent + len(order))
 	open := make(map[key][]*instance)
 	turns := make(map[user]int)
 	turn := make(map[*instance]int) // of its first member
@@ -187,6 +191,13 @@ func findInstances(parts []*part) []*instance {
 				home = in
 			}
 		}
+		known := 0
+		if home != nil {
+			known = home.nranks
+		}
+		if err := free.take(max(c.NRanks, c.Rank+1)-known, m.part, "communicator", m.comm); err != nil {
+			return nil, err
+		}
 		if home == nil {
 			home = &instance{id: c.ID, nranks: c.NRanks, unsized: unsized(c), members: make([]*member, c.NRanks), together: make(map[string]lifespan)}
 			open[k] = append(open[k], home)
@@ -195,7 +206,23 @@ func findInstances(parts []*part) []*instance {
 		}
 		home.add(m)
 	}
-	return all
+	return all, nil
+}
+
+// maxAbsent bounds how many ranks without data all communicators of a directory have together: each is an entry in the
+// lists of their members. A description that is damaged does not get near it, as one communicator has shard.MaxRanks at most.
+var maxAbsent = 1 << 24
+
+// absentees is how many more ranks without data there may be.
+type absentees int
+
+// take counts the ranks that something of a process adds. The error names it.
+func (n *absentees) take(ranks int, p *part, what string, index int) error {
+	if *n -= absentees(max(ranks, 0)); *n >= 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s %d adds %d ranks, and with it more than %d have no data: that is more than an archive can name",
+		filepath.Join(p.dir, definitionFile), what, index, ranks, maxAbsent)
 }
 
 // nameInstances gives every communicator of an archive its own name: as the user named it, else by

@@ -53,13 +53,19 @@ func Describe(dir string) (jobs []*Description, problems []string, err error) {
 	if parts = profiled(parts, true); len(parts) == 0 {
 		return nil, problems, fmt.Errorf("no process of %s was in profile mode: %w", dir, fs.ErrNotExist)
 	}
-	runs := separateRuns(parts)
+	runs, err := separateRuns(parts)
+	if err != nil {
+		return nil, problems, err
+	}
 	for i, r := range runs {
 		d := &Description{Dir: dir}
 		if len(runs) > 1 {
 			d.Dir = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
 		}
-		a := newArchive(r, opts, nil)
+		a, err := newArchive(r, opts, nil)
+		if err != nil {
+			return nil, problems, err
+		}
 		a.define()
 		d.Defs, d.Properties = &a.Definitions, a.properties
 		d.Defs.Reindex()

@@ -8,23 +8,29 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"ncclotf2/otf2"
 	"ncclotf2/regular"
+	"ncclotf2/shard"
 )
 
 // placed is what became of the event files.
 type placed struct {
 	mu             sync.Mutex
 	linked, copied int
-	rewritten      int            // of the copied ones, into chunks of another size
-	problems       map[int]string // by location
+	rewritten      int              // of the copied ones, into chunks of another size
+	problems       map[int]string   // by location
+	others         []string         // and those of no location
+	damaged        []string         // of them: files that hold less than they should
+	lost           map[*part]uint64 // records that these held, as far as is known
 }
 
 // endMark closes every event file: end of file, end of buffer.
@@ -41,7 +47,7 @@ const lastEventOffset = 10
 // may still be there, or may have died half-way through a record: up to what the process's
 // description says while it runs, else up to the last whole record.
 func (a *archive) placeEvents(dir string) (*placed, error) {
-	out := &placed{problems: make(map[int]string)}
+	out := &placed{problems: make(map[int]string), lost: make(map[*part]uint64)}
 	times := make([]lifespan, len(a.locations))
 	var done atomic.Int64
 	err := forEach(len(a.locations), a.opts.workers(), func(i int) error {
@@ -62,9 +68,27 @@ func (a *archive) placeEvents(dir string) (*placed, error) {
 			a.spans = append(a.spans, span{a.locations[i].part, t})
 		}
 	}
+	for _, p := range a.run.parts {
+		for _, s := range p.shards() {
+			out.leaveBehind(p, s)
+		}
+	}
 	for i := range a.locations {
 		if text := out.problems[i]; text != "" {
 			a.problems = append(a.problems, text)
+		}
+	}
+	a.problems = append(a.problems, out.others...)
+	a.damaged = append(a.damaged, out.damaged...)
+	slices.Sort(a.damaged)
+	for p, n := range out.lost {
+		if n > 0 {
+			lost := maps.Clone(p.process.Counts.Lost)
+			if lost == nil {
+				lost = make(map[string]map[string]uint64)
+			}
+			lost[shard.LostFromDisk] = map[string]uint64{shard.LostRecords: n}
+			p.process.Counts.Lost = lost
 		}
 	}
 	for _, p := range a.run.parts {
@@ -98,45 +122,19 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	if l.part.pieces != nil {
 		return a.placePieces(l, to, out, i, times)
 	}
-	from := filepath.Join(l.part.dir, strconv.FormatUint(uint64(l.number), 10)+".evt")
+	s := l.part.shards()[0]
+	from := s.eventFile(l.number)
 	chunk := l.part.process.EventChunkSize
 	info, err := ownFile(from)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		out.problem(i, "%s, location %d: the event file was not taken: %v", l.part.id(), l.number, err)
-		return writeEmpty(to)
+	if err == nil && s.state == Finished && info.Size() == l.source.Bytes && a.fits(info.Size(), chunk) {
+		l.Events = l.source.Events
+		return a.link(from, to, out)
 	}
-	if l.part.state == Finished && err == nil {
-		switch whole := info.Size() == l.source.Bytes; {
-		case whole && a.fits(info.Size(), chunk):
-			l.Events = l.source.Events
-			return a.link(from, to, out)
-		case !whole:
-			out.problem(i, "%s, location %d: the event file has %d bytes instead of %d; what is whole of it was taken",
-				l.part.id(), l.number, info.Size(), l.source.Bytes)
-		}
-	}
-	limit := int64(math.MaxInt64)
-	if l.part.state == Running {
-		limit = l.source.Bytes
-	}
-	err = copyFile(from, to, limit)
-	if errors.Is(err, fs.ErrNotExist) {
-		if l.source.Events > 0 {
-			out.problem(i, "%s, location %d: the event file with %d events is gone", l.part.id(), l.number, l.source.Events)
-		}
-		return writeEmpty(to)
-	} else if err != nil {
-		return err
+	scan, err := out.take(i, l.part, s, l.source, to)
+	if err != nil || scan == nil {
+		return errors.Join(err, writeEmpty(to))
 	}
 	out.count(false)
-	scan, damage, err := mend(to, chunk)
-	if err != nil {
-		return err
-	}
-	// While its writer works a file is cut where it ended at the last flush but one, and its end is overwritten.
-	if damage != nil && l.part.state != Running {
-		out.problem(i, "%s, location %d: the event file is damaged after %d events; they were taken: %v", l.part.id(), l.number, scan.Events, damage)
-	}
 	l.Events = scan.Events
 	if scan.Events > 0 {
 		*times = lifespan{uint64(scan.First), uint64(scan.Last)}
@@ -145,6 +143,125 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 		return err
 	}
 	return a.rewrite(to, chunk, out)
+}
+
+// take copies the event file of a location that a shard has and makes it end after its last whole record. It tells of what is not as the
+// shard's description says. nil: there is nothing to be taken.
+func (out *placed) take(i int, of *part, s *piece, l *shard.Location, to string) (*otf2.ScanResult, error) {
+	from := s.eventFile(l.Number)
+	name := func() string { return fmt.Sprintf("%s, location %d: %s", of.id(), l.Number, s.nameOf(from)) }
+	limit := int64(math.MaxInt64)
+	if s.state == Running || s.cut() {
+		limit = l.Bytes
+	}
+	info, err := ownFile(from)
+	if err == nil {
+		err = copyFile(from, to, limit)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if l.Events > 0 {
+			out.damage(i, of, l.Events, "%s, with %s, is gone", name(), plural(l.Events, "event"))
+		}
+		return nil, nil
+	case err != nil && info != nil && info.Mode().IsRegular():
+		return nil, err
+	case err != nil:
+		out.damage(i, of, l.Events, "%s, with %s, was not taken: %v", name(), plural(l.Events, "event"), err)
+		return nil, nil
+	}
+	good := func(*otf2.Event) error { return nil }
+	if s.state == Crashed {
+		good = definedIn(s.process)
+	}
+	scan, damage, err := mend(to, s.process.EventChunkSize, good)
+	if err != nil {
+		return nil, err
+	}
+	written := l.Events
+	if s.state == Crashed && (damage != nil || s.cut()) { // behind the last flush that the description knows there may be more
+		whole, _ := otf2.ScanEventFile(from, s.process.EventChunkSize)
+		written = max(written, whole.Events)
+	}
+	missing := written - min(written, scan.Events)
+	switch {
+	case s.state == Running: // a file is cut where it ended at the last flush but one, and its end is overwritten
+	case damage != nil && !s.cut():
+		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(), plural(scan.Events, "event"), max(written, scan.Events), damage)
+	case scan.Events < l.Events || s.state == Finished && info.Size() != l.Bytes:
+		out.damage(i, of, missing, "%s has %d bytes and %s instead of %d and %d; what is whole of it was taken", name(), info.Size(), plural(scan.Events, "event"), l.Bytes, l.Events)
+	default:
+		out.lose(of, missing)
+	}
+	return &scan, nil
+}
+
+// leaveBehind counts what is in event files of an unfinished shard that its description does not speak of.
+func (out *placed) leaveBehind(of *part, s *piece) {
+	if s.state != Crashed {
+		return
+	}
+	known := make(map[string]bool)
+	for _, l := range s.process.Locations {
+		known[s.eventFile(l.Number)] = true
+	}
+	files, _ := filepath.Glob(filepath.Join(s.dir, "*.evt"))
+	for _, file := range files {
+		if known[file] {
+			continue
+		}
+		if whole, _ := otf2.ScanEventFile(file, s.process.EventChunkSize); whole.Events > 0 {
+			out.lose(of, whole.Events)
+			text := fmt.Sprintf("%s: %s, with %s, is left out: the description of its location is missing", of.id(), s.nameOf(file), plural(whole.Events, "event"))
+			out.damaged = append(out.damaged, text)
+			out.others = append(out.others, text)
+		}
+	}
+}
+
+// eventFile is the path of a location's event file.
+func (p *piece) eventFile(number uint32) string {
+	return filepath.Join(p.dir, strconv.FormatUint(uint64(number), 10)+".evt")
+}
+
+// nameOf is what a file of the shard is called in messages, from the experiment directory on.
+func (p *piece) nameOf(file string) string {
+	return filepath.Join(shardsDir, filepath.Base(p.dir), filepath.Base(file))
+}
+
+// definedIn refuses events that refer to what a shard's description does not define. After a power cut there can be more in an
+// event file than in the description.
+func definedIn(p *shard.Process) func(*otf2.Event) error {
+	known := map[string]int{"StringRef": len(p.Strings), "RegionRef": len(p.Regions), "RmaWinRef": len(p.Wins), "MetricRef": len(p.Metrics), "CommRef": len(p.Comms)}
+	return func(e *otf2.Event) error {
+		fields := e.Kind.Fields()
+		for k := 0; k < len(fields) && k < len(e.Args); k++ {
+			if n, ok := known[fields[k].Type]; ok && e.Args[k] >= uint64(n) && e.Args[k] < math.MaxUint32 {
+				return fmt.Errorf("%v %s %d is not defined", e.Kind, fields[k].Name, e.Args[k])
+			}
+		}
+		for _, v := range e.Attributes {
+			if v.Type == otf2.TypeString && v.Bits >= uint64(len(p.Strings)) && v.Bits < math.MaxUint32 {
+				return fmt.Errorf("string %d is not defined", v.Bits)
+			}
+		}
+		return nil
+	}
+}
+
+// damage notes a problem of a file that holds less than it should, and how many records are missing for it.
+func (out *placed) damage(i int, of *part, records uint64, format string, args ...any) {
+	out.problem(i, format, args...)
+	out.lose(of, records)
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.damaged = append(out.damaged, out.problems[i])
+}
+
+func (out *placed) lose(of *part, records uint64) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.lost[of] += records
 }
 
 func (out *placed) problem(i int, format string, args ...any) {
@@ -170,7 +287,7 @@ func (a *archive) fits(size int64, chunk uint64) bool {
 
 // rewrite gives a copied event file chunks of the archive's size.
 func (a *archive) rewrite(path string, chunk uint64, out *placed) error {
-	old := path + ".old"
+	old := path + ".old" // nobody reads here yet
 	if err := os.Rename(path, old); err != nil {
 		return err
 	}
@@ -227,8 +344,10 @@ func writeEmpty(path string) error {
 // mend makes a copied event file end after its last whole record, and brings the number of events
 // into the header of its last chunk. damage tells why what follows that record cannot be one, if it
 // is not just cut off. A file of which not even a header is there becomes empty.
-func mend(path string, chunkSize uint64) (scan otf2.ScanResult, damage, err error) {
-	scan, err = otf2.ScanEventFile(path, chunkSize)
+//
+// What follows an event that is not good is left out, too.
+func mend(path string, chunkSize uint64, good func(*otf2.Event) error) (scan otf2.ScanResult, damage, err error) {
+	scan, err = otf2.ScanEventsWhile(path, chunkSize, good)
 	if errors.Is(err, otf2.ErrCorrupt) {
 		damage, err = err, nil
 	}

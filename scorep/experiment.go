@@ -64,16 +64,39 @@ type part struct {
 // id names the process in messages.
 func (p *part) id() string { return fmt.Sprintf("%s:%d", p.process.Host, p.process.PID) }
 
+// cut says that nothing of the shard's event files may be used but what its description speaks of: what follows may need
+// definitions that are missing.
+func (p *piece) cut() bool { return p.process.Instead != nil && p.state != Finished }
+
+// substituted says what the process's description was taken from, if not from where it should be.
+func (p *part) substituted() string {
+	instead := p.process.Instead
+	if instead == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s (shard %s): %s was used in place of %s, which cannot be (%s); ", p.id(), filepath.Base(p.dir), instead.File, definitionFile, instead.Why)
+	if p.process.Finished {
+		return text + "it says the same, nothing is missing"
+	}
+	return text + "what was recorded after " + p.lastSeen() + " is missing"
+}
+
+// lastSeen is the time of the last event that the description speaks of.
+func (p *part) lastSeen() string {
+	return time.Unix(0, int64(p.process.LastTime)).UTC().Format("2006-01-02 15:04:05.000 UTC")
+}
+
 // unused is what of an experiment directory could not be used.
 type unused struct {
 	problems []string // one line each
-	damaged  int      // how many of them tell of shards or raw files that hold something that cannot be read
+	damaged  []string // of them: those that tell of shards or raw files that hold something that cannot be read
 }
 
 func (u *unused) add(damaged bool, format string, args ...any) {
-	u.problems = append(u.problems, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	u.problems = append(u.problems, text)
 	if damaged {
-		u.damaged++
+		u.damaged = append(u.damaged, text)
 	}
 }
 
@@ -109,6 +132,8 @@ func readShards(dir string, opts *UnifyOptions) (parts []*part, left unused, err
 	for i, err := range failures {
 		if err != nil {
 			left.add(!errors.Is(err, errUndescribed), "shard %s is left out: %v", filepath.Base(dirs[i]), err)
+		} else if text := parts[i].substituted(); text != "" {
+			left.add(true, "%s", text)
 		}
 	}
 	parts = slices.DeleteFunc(parts, func(p *part) bool { return p == nil })
@@ -148,6 +173,9 @@ func readShard(dir, host string, now time.Time) (*part, error) {
 	if p.UUID == "" {
 		p.UUID = filepath.Base(dir)
 	}
+	if p.Instead != nil && !p.Finished && state == Finished {
+		state = Crashed
+	}
 	if state == unfinishedElsewhere {
 		state = Crashed
 		if info, err := os.Stat(path); err == nil && p.Host != host && now.Sub(info.ModTime()) < youngFor {
@@ -182,11 +210,8 @@ func shardState(dir, host string, now time.Time) (State, error) {
 	return unfinishedElsewhere, nil // free, or the file system knows no locks
 }
 
-// Bounds of what a description may say. They keep a damaged one from asking for any amount of memory.
-const (
-	maxRanks    = 1 << 22
-	maxLocation = 1 << 31
-)
+// maxLocation bounds the number of a location, as shard.MaxRanks does ranks.
+const maxLocation = 1 << 31
 
 // checkProcess refuses descriptions whose indices point nowhere: everything below relies on them.
 func checkProcess(p *shard.Process) error {
@@ -205,6 +230,9 @@ func checkProcess(p *shard.Process) error {
 		if l.Comm < -1 || l.Comm >= len(p.Comms) {
 			return fmt.Errorf("location %d (%q) refers to communicator %d of %d", i, l.Name, l.Comm, len(p.Comms))
 		}
+		if last := l.Present(); last.Comm < -1 || last.Comm >= len(p.Comms) || l.Owners < 0 {
+			return fmt.Errorf("location %d (%q) refers to communicator %d of %d, and has %d owners", i, l.Name, last.Comm, len(p.Comms), l.Owners)
+		}
 	}
 	for i, l := range p.Locations {
 		if foreignWork(&l) && l.Foreign >= len(p.Foreign) {
@@ -212,7 +240,7 @@ func checkProcess(p *shard.Process) error {
 		}
 	}
 	for i, f := range p.Foreign {
-		if f.Index < 0 || f.Rank >= maxRanks {
+		if f.Index < 0 || f.Rank >= shard.MaxRanks {
 			return fmt.Errorf("communicator rank %d of other processes: index %d, rank %d", i, f.Index, f.Rank)
 		}
 	}
@@ -220,8 +248,8 @@ func checkProcess(p *shard.Process) error {
 		if w.Comm < -1 || w.Comm >= len(p.Comms) || w.Foreign < -1 || w.Foreign >= len(p.Foreign) || (w.Comm < 0) == (w.Foreign < 0) {
 			return fmt.Errorf("window %d is of communicator %d of %d and of %d of %d of other processes", i, w.Comm, len(p.Comms), w.Foreign, len(p.Foreign))
 		}
-		if w.Ranks < 0 || w.Ranks > maxRanks {
-			return fmt.Errorf("window %d has %d ranks", i, w.Ranks)
+		if w.Ranks < 0 || w.Ranks > shard.MaxRanks {
+			return fmt.Errorf("window %d has %d ranks, of at most %d", i, w.Ranks, shard.MaxRanks)
 		}
 	}
 	for i, c := range p.Comms {
@@ -231,14 +259,17 @@ func checkProcess(p *shard.Process) error {
 		if c.Location >= 0 && !numbers[uint32(c.Location)] {
 			return fmt.Errorf("communicator %d refers to location %d, which is not there", i, c.Location)
 		}
+		if n := c.Network; n != nil && !(numbers[n.Send] && numbers[n.Recv]) {
+			return fmt.Errorf("communicator %d refers to locations %d and %d, which are not there", i, n.Send, n.Recv)
+		}
 		if unsized(&c) {
-			if c.Rank >= maxRanks {
-				return fmt.Errorf("communicator %d: rank %d", i, c.Rank)
+			if c.Rank >= shard.MaxRanks {
+				return fmt.Errorf("communicator %d: rank %d, of at most %d ranks", i, c.Rank, shard.MaxRanks)
 			}
 			continue
 		}
-		if c.NRanks < 1 || c.NRanks > maxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
-			return fmt.Errorf("communicator %d: rank %d of %d", i, c.Rank, c.NRanks)
+		if c.NRanks < 1 || c.NRanks > shard.MaxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
+			return fmt.Errorf("communicator %d: rank %d of %d (of at most %d)", i, c.Rank, c.NRanks, shard.MaxRanks)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func ownFolder(path string) error {
 
 // newFile makes a file that is not there yet.
 func newFile(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NOFOLLOW, regular.Readable())
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|unix.O_NOFOLLOW, regular.File)
 }
 
 // ownFile refuses what is no file of its own: links, pipes, devices.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"ncclotf2/regions"
 	"ncclotf2/shard"
@@ -109,7 +108,11 @@ func Jobs(dir string) (jobs []*Job, problems []string, err error) {
 	if spools, _ := filepath.Glob(filepath.Join(dir, shardsDir, "*"+spoolSuffix)); len(spools) > 0 {
 		problems = append(problems, fmt.Sprintf("%s hold raw data that has not been looked at: unify %s first", plural(uint64(len(spools)), "file"), dir))
 	}
-	for _, r := range separateRuns(parts) {
+	runs, err := separateRuns(parts)
+	if err != nil {
+		return nil, problems, err
+	}
+	for _, r := range runs {
 		jobs = append(jobs, newJob(r))
 	}
 	return jobs, problems, nil
@@ -154,7 +157,7 @@ func newJob(r *run) *Job {
 }
 
 // rankNames names the ranks of a communicator for people.
-func (in *instance) rankNames(n *numbering, kept map[int]slot) []string {
+func (in *instance) rankNames(n *numbering, kept []slot) []string {
 	names := make([]string, in.nranks)
 	of := make(map[*part]int)
 	for m := range in.present() {
@@ -162,7 +165,10 @@ func (in *instance) rankNames(n *numbering, kept map[int]slot) []string {
 	}
 	for rank, m := range in.members {
 		if m == nil {
-			names[rank] = strings.TrimSuffix(kept[rank].place.name, noData)
+			names[rank] = fmt.Sprintf("%s rank %d", in.name, rank)
+			if world := kept[rank].world(); world >= 0 {
+				names[rank] = fmt.Sprintf("Rank %d", world)
+			}
 			continue
 		}
 		names[rank] = m.part.name

@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -110,7 +108,7 @@ func newJoined(last *shard.Process) *joined {
 		strings: make(map[string]int), regions: make(map[shard.Region]int), gpus: make(map[string]int), locations: make(map[string]int),
 	}
 	p := &j.process
-	p.FirstTime, p.LastTime, p.EventChunkSize = 0, 0, 0
+	p.FirstTime, p.LastTime, p.EventChunkSize, p.Instead = 0, 0, 0, nil
 	p.Strings, p.Regions, p.GPUs, p.Comms, p.Locations, p.Metrics, p.Foreign, p.Wins = nil, nil, nil, nil, nil, nil, nil, nil
 	p.Markers, p.Clock.Tuples, p.Counts = []shard.Marker{}, nil, shard.Counts{NullHandles: last.Counts.NullHandles}
 	return j
@@ -219,18 +217,26 @@ func index[K comparable, V any](known map[K]int, list *[]V, key K, value V) int 
 // addLocations finds the rows of a shard in those that are there: threads by their ids, others by what they show.
 func (j *joined) addLocations(q *shard.Process, out *piece, gpu func(int) int, foreign []int) {
 	p := &j.process
-	seen := make(map[string]int)
+	seen, ends := make(map[string]int), make(map[string]int)
+	later := make(map[string]int) // rows by their last owners, for the shard that follows
+	taken := make(map[int]bool)
+	defer func() { maps.Copy(j.locations, later) }()
 	for _, l := range q.Locations {
 		l.GPU = gpu(l.GPU)
 		if l.Foreign >= 0 && l.Foreign < len(foreign) {
 			l.Foreign = foreign[l.Foreign]
 		}
-		key := fmt.Sprintf("%s %q %d %d %d", l.Kind, l.Name, l.Comm, l.Foreign, l.GPU)
-		if l.Kind == shard.KindThread {
-			key = fmt.Sprintf("%s %d", l.Kind, l.TID)
+		// Where a row had several owners, the one that the earlier collector saw last is the one that the later one saw first.
+		keyOf := func(o shard.Owner) string {
+			if l.Kind == shard.KindThread {
+				return fmt.Sprintf("%s %d", l.Kind, o.TID)
+			}
+			return fmt.Sprintf("%s %q %d %d %d", l.Kind, o.Name, o.Comm, l.Foreign, l.GPU)
 		}
-		key = nth(seen, key)
+		first, last := keyOf(shard.Owner{Name: l.Name, Comm: l.Comm, TID: l.TID}), keyOf(l.Present())
+		key := nth(seen, first)
 		at, known := j.locations[key]
+		known = known && !taken[at]
 		if l.Kind == shard.KindThread && !known && len(p.Locations) > 0 {
 			switch first := &p.Locations[0]; { // it may have been made ahead of its first event
 			case l.TID == 0 && l.Events == 0:
@@ -251,6 +257,15 @@ func (j *joined) addLocations(q *shard.Process, out *piece, gpu func(int) int, f
 			}
 			p.Locations = append(p.Locations, made)
 		}
+		if l.Shared() {
+			if known {
+				row := &p.Locations[at]
+				row.Owners, row.Last = max(row.Owners, 1)+l.Owners-1, l.Last
+			}
+			delete(j.locations, key)
+			later[nth(ends, last)] = at
+		}
+		taken[at] = true
 		out.numbers[l.Number] = p.Locations[at].Number
 		p.Locations[at].Events += l.Events
 		p.Locations[at].Bytes += l.Bytes
@@ -272,12 +287,18 @@ func (j *joined) addComms(q *shard.Process, out *piece, gpu func(int) int) {
 		if c.Location >= 0 {
 			c.Location = int(out.numbers[uint32(c.Location)])
 		}
+		if n := c.Network; n != nil {
+			c.Network = &shard.NetworkRows{Send: out.numbers[n.Send], Recv: out.numbers[n.Recv]}
+		}
 		if !unannounced(&was) {
 			c.Gaps = slices.Concat(was.Gaps, c.Gaps)
 			c.InitTime = min(c.InitTime, was.InitTime)
 			c.FinalTime = cmp.Or(was.FinalTime, c.FinalTime)
 			if c.Location < 0 {
 				c.Location = was.Location
+			}
+			if c.Network == nil {
+				c.Network = was.Network
 			}
 		}
 		p.Comms[i] = c
@@ -362,23 +383,14 @@ func (a *archive) placePieces(l *location, to string, out *placed, i int, times 
 			if n, ok := p.numbers[from.Number]; !ok || n != l.source.Number || from.Events == 0 {
 				continue
 			}
-			limit := int64(math.MaxInt64)
-			if p.state == Running {
-				limit = from.Bytes
-			}
 			copied := to + "." + strconv.Itoa(k) + "." + strconv.Itoa(len(files))
-			if err := copyFile(filepath.Join(p.dir, strconv.FormatUint(uint64(from.Number), 10)+".evt"), copied, limit); err != nil {
-				out.problem(i, "%s, location %d: an event file with %d events was not taken: %v", l.part.id(), from.Number, from.Events, err)
+			scan, err := out.take(i, l.part, p, &from, copied)
+			if err != nil {
+				return err
+			} else if scan == nil {
 				continue
 			}
 			files = append(files, otf2.EventPiece{Path: copied, ChunkSize: p.process.EventChunkSize, Maps: p.maps})
-			scan, damage, err := mend(copied, p.process.EventChunkSize)
-			if err != nil {
-				return err
-			}
-			if damage != nil && p.state != Running {
-				out.problem(i, "%s, location %d: the event file is damaged after %d events; they were taken: %v", l.part.id(), from.Number, scan.Events, damage)
-			}
 			if scan.Events > 0 {
 				times.begin, times.end = min(times.begin, uint64(scan.First)), max(times.end, uint64(scan.Last))
 			}

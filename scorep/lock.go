@@ -41,8 +41,8 @@ func lockExperiment(dir string, now time.Time) (unlock func(), err error) {
 		holder, _ := io.ReadAll(io.LimitReader(f, 512))
 		f.Close()
 		return nil, fmt.Errorf("%w by %s (%s)", ErrBusy, strings.TrimSpace(string(holder)), path)
-	case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
-		// No locks on this file system. Two unifiers at once waste work and the later rename wins.
+	case shard.NoLocks(err):
+		// No locks here. Two unifiers at once waste work and the later rename wins.
 	case err != nil:
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)

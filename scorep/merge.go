@@ -263,8 +263,8 @@ const (
 // row tells what becomes of a location, and its name.
 func (g *merger) row(p *part, l *shard.Location) (treatment, string) {
 	fit := g.pairs[p]
-	if fit == nil || l.Kind != shard.KindThread || l.TID == 0 {
-		return keepRow, l.Name
+	if fit == nil || l.Kind != shard.KindThread || l.TID == 0 || l.Shared() { // which of its calls whose thread made is not known
+		return keepRow, rowName(l)
 	}
 	thread := fit.thread(p, l.TID)
 	if thread == nil {
@@ -360,17 +360,20 @@ func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, er
 	if err := os.MkdirAll(out, regular.Folder); err != nil {
 		return nil, err
 	}
-	staging := filepath.Join(out, newDir)
-	if err := os.RemoveAll(staging); err != nil {
+	s, err := newStaging(filepath.Join(out, newDir))
+	if err != nil {
 		return nil, err
 	}
-	events := filepath.Join(staging, archiveName)
-	if err := os.MkdirAll(events, regular.Folder); err != nil {
+	defer s.Discard()
+	staging, events := s.Path, filepath.Join(s.Path, archiveName)
+	if err := os.Mkdir(events, regular.Folder); err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(staging)
 
-	a := newArchive(r, opts, g)
+	a, err := newArchive(r, opts, g)
+	if err != nil {
+		return nil, err
+	}
 	a.chunk = g.archive.Anchor.EventChunkSize
 	theirs, err := g.linkFiles(a, staging)
 	if err != nil {
@@ -384,7 +387,7 @@ func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, er
 	if err := g.writeDefinitions(a, staging); err != nil {
 		return nil, err
 	}
-	if err := replaceArchive(staging, out); err != nil {
+	if err := s.Replace(out); err != nil {
 		return nil, err
 	}
 	res := g.result(a)

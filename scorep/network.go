@@ -51,8 +51,9 @@ type owner struct {
 }
 
 // planNetworks finds the networks that the processes' windows and locations belong to, in the order of
-// their communicators; those of unknown ones come last.
-func (a *archive) planNetworks() {
+// their communicators; those of unknown ones come last. The error tells of more ranks without data than can be shown.
+func (a *archive) planNetworks() error {
+	free := absentees(maxAbsent)
 	a.windows = make(map[*part][]*network)
 	home := make(map[owner]*instance)
 	order := make(map[*instance]int)
@@ -93,8 +94,14 @@ func (a *archive) planNetworks() {
 				networkOf(o).add(e, p.process.Locations[i].Kind)
 			}
 		}
-		for _, w := range p.process.Wins {
+		for o, e := range laterEndpoints(p) {
+			networkOf(o).add(e.endpoint, e.kind)
+		}
+		for i, w := range p.process.Wins {
 			n := networkOf(owner{p, w.Comm, w.Foreign})
+			if err := free.take(w.Ranks-n.ranks, p, "window", i); err != nil {
+				return err
+			}
 			n.ranks = max(n.ranks, w.Ranks)
 			a.windows[p] = append(a.windows[p], n)
 		}
@@ -113,12 +120,13 @@ func (a *archive) planNetworks() {
 			return cmp.Or(cmp.Compare(x.pxn, y.pxn), cmp.Compare(x.rank, y.rank), cmp.Compare(x.part.index, y.part.index))
 		})
 		for rank := range n.ranks {
-			if !n.stands(rank) && a.unknown == nil {
-				a.unknown = &place{index: a.nextGroup(), name: "Unknown ranks (no data)", rank: -1, idle: 1}
-				a.world.places = append(a.world.places, a.unknown)
+			if !n.stands(rank) && a.world.unknown == nil {
+				index := a.nextGroup()
+				a.world.addUnknown(1).index = index
 			}
 		}
 	}
+	return nil
 }
 
 // endpointOf tells whose transfers a location shows, if it shows any.
@@ -130,6 +138,32 @@ func endpointOf(p *part, l *shard.Location) (owner, *endpoint, bool) {
 		return owner{p, l.Comm, -1}, &endpoint{p, l.Number, p.process.Comms[l.Comm].Rank, 0}, true
 	}
 	return owner{}, nil, false
+}
+
+// sharedEndpoint is a location that shows transfers of a communicator rank, as it did of others before.
+type sharedEndpoint struct {
+	*endpoint
+	kind shard.LocationKind
+}
+
+// laterEndpoints yields the locations of a process's communicator ranks that others had before.
+func laterEndpoints(p *part) func(yield func(owner, sharedEndpoint) bool) {
+	return func(yield func(owner, sharedEndpoint) bool) {
+		for i := range p.process.Comms {
+			c := &p.process.Comms[i]
+			if c.Network == nil {
+				continue
+			}
+			for _, row := range []struct {
+				number uint32
+				kind   shard.LocationKind
+			}{{c.Network.Send, shard.KindNetSend}, {c.Network.Recv, shard.KindNetRecv}} {
+				if !yield(owner{p, i, -1}, sharedEndpoint{&endpoint{p, row.number, c.Rank, 0}, row.kind}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func newNetwork(in *instance, o owner) *network {
@@ -165,33 +199,42 @@ func (n *network) stands(rank int) bool {
 }
 
 // networkMembers lists the locations of a network's communicator.
-func (a *archive) networkMembers(n *network) []otf2.LocationRef {
-	all := make([]otf2.LocationRef, 0, n.ranks+len(n.send))
+func (a *archive) networkMembers(n *network) []seat {
+	all := make([]seat, 0, n.ranks+len(n.send))
 	for rank := range n.ranks {
 		e := n.recv[rank]
 		switch {
 		case e != nil:
-			all = append(all, e.location())
+			all = append(all, seat{e.location(), 0})
 		case !n.stands(rank):
-			all = append(all, a.unknown.location(0))
-		case n.of.members[rank] != nil:
-			all = append(all, n.of.members[rank].location)
+			all = append(all, seat{a.world.unknown.location(), 0})
 		default:
-			s := a.kept[n.of][rank]
-			all = append(all, s.place.location(s.n))
+			all = append(all, a.seatOf(n.of, rank))
 		}
 	}
 	for _, e := range n.send {
-		all = append(all, e.location())
+		all = append(all, seat{e.location(), 0})
 	}
 	return all
 }
 
-// nameRanks gives network locations the property that tells whose transfers they show.
+// nameRanks gives network locations the property that tells whose transfers they show, if all are of one rank.
 func (a *archive) nameRanks() {
 	for _, p := range a.ordered() {
+		several := make(map[uint32]bool) // ranks, on a location
+		first := make(map[uint32]int)
 		for i := range p.process.Locations {
-			if _, e, ok := endpointOf(p, &p.process.Locations[i]); ok && e.rank >= 0 {
+			if _, e, ok := endpointOf(p, &p.process.Locations[i]); ok {
+				first[e.number] = e.rank
+			}
+		}
+		for _, e := range laterEndpoints(p) {
+			if rank, ok := first[e.number]; ok && rank != e.rank {
+				several[e.number] = true
+			}
+		}
+		for i := range p.process.Locations {
+			if _, e, ok := endpointOf(p, &p.process.Locations[i]); ok && e.rank >= 0 && !several[e.number] {
 				a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
 					Location: e.location(), Name: a.text(rankProperty), Type: otf2.TypeUint32, Value: otf2.Value(e.rank),
 				})

@@ -182,7 +182,7 @@ func TestEqualIDs(t *testing.T) {
 				t.Fatal(err, left.problems)
 			}
 			var got [][2]int
-			for _, r := range separateRuns(parts) {
+			for _, r := range runsOf(t, parts) {
 				for _, in := range r.instances {
 					of := [2]int{-1, -1}
 					for m := range in.present() {

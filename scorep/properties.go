@@ -34,6 +34,7 @@ import (
 //	SCOREP::<WHAT>            calls forwarded to Score-P (FORWARDED), or by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED, MEMORY
 //	IMPORT::<WHAT>            of an imported archive, what became of the input: LINES, MALFORMED, TRUNCATED, EVENTS, and by kind what
 //	                          could not be used, see package ingest
+//	DAMAGED, DAMAGED::<n>     what of the data on the disk was missing or damaged: shards, event files
 //	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> tells them (see Difference)
 //	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"
 //	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
@@ -116,6 +117,11 @@ func (a *archive) describe() {
 		}
 	}
 	ps.positive("RANKS_OF_UNKNOWN_SIZE", a.ranksOfUnknownSize())
+	damaged := slices.Concat(a.run.damaged, a.damaged)
+	ps.positive("DAMAGED", uint64(len(damaged)))
+	for i, text := range damaged[:min(len(damaged), maxDifferences)] {
+		ps.add(fmt.Sprintf("%sDAMAGED::%d", prefix, i), text)
+	}
 	ps.number("SEQUENCES_DIFFER", uint64(len(a.differences)))
 	for i, d := range a.differences[:min(len(a.differences), maxDifferences)] {
 		ps.add(fmt.Sprintf("%sSEQUENCES_DIFFER::%d", prefix, i), d.String())
@@ -164,9 +170,7 @@ func (a *archive) continuedProcesses() (n uint64) {
 func (a *archive) missingProcesses() int {
 	n := 0
 	for _, pl := range a.world.places {
-		if pl.part == nil {
-			n++
-		}
+		n += pl.missing
 	}
 	return n
 }

@@ -6,12 +6,15 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"ncclotf2/shard"
 )
 
 // run is one job: processes that get one archive.
 type run struct {
 	parts     []*part
 	instances []*instance // in the order of their begin
+	damaged   []string    // what of the directory is, one line each: it may be of this job
 }
 
 func (r *run) begin() uint64 {
@@ -40,10 +43,16 @@ func (r *run) overlaps(o *run) bool {
 // numbered differently within a world of one size, even if they never communicated: a rank that is
 // there twice, however, belongs to another run. Processes that the launcher says nothing of, and
 // which have no communicator (they ended before they made one), join the run they overlap with.
-func separateRuns(parts []*part) []*run {
+//
+// The error tells of more ranks without data than can be shown.
+func separateRuns(parts []*part) ([]*run, error) {
 	parts = joinLives(parts)
 	alignClocks(parts)
-	components := connect(parts, findInstances(parts))
+	instances, err := findInstances(parts)
+	if err != nil {
+		return nil, err
+	}
+	components := connect(parts, instances)
 	slices.SortStableFunc(components, func(a, b *run) int { return cmp.Compare(a.begin(), b.begin()) })
 
 	var runs, strays []*run
@@ -69,7 +78,7 @@ func separateRuns(parts []*part) []*run {
 	for _, r := range runs {
 		r.settle()
 	}
-	return runs
+	return runs, nil
 }
 
 // settle brings the clocks of the run's processes together, and its communicators into order. The reference must not
@@ -154,7 +163,7 @@ func sameJob(runs []*run, c *run) *run {
 func numbered(parts []*part) bool {
 	for _, p := range parts {
 		l, first := p.process.Launcher, parts[0].process.Launcher
-		if l.Rank < 0 || l.Size <= 0 || l.Size > maxRanks || l.Rank >= l.Size || l.Size != first.Size || l.Name != first.Name {
+		if l.Rank < 0 || l.Size <= 0 || l.Size > shard.MaxRanks || l.Rank >= l.Size || l.Size != first.Size || l.Name != first.Name {
 			return false
 		}
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"ncclotf2/hidden"
 	"ncclotf2/otf2"
 	"ncclotf2/regular"
@@ -72,8 +70,8 @@ type Result struct {
 	Runs []RunResult `json:"runs"` // in the order of their begin; more than one if jobs shared the directory
 	// Problems, one line each: what could not be used, or is not as it should be.
 	Problems []string `json:"problems,omitempty"`
-	// Damaged is how many shards and raw files hold something that cannot be read: they, or what follows the damage in
-	// them, are not in the archives. Each is named in a problem.
+	// Damaged is how many shards, event files and raw files are missing, shorter or longer than they should be, or hold something that
+	// cannot be read: they, or what follows the damage in them, are not in the archives. Each is named in a problem.
 	Damaged int `json:"damaged,omitempty"`
 }
 
@@ -103,6 +101,9 @@ type RunResult struct {
 	ClockSync     *ClockSync   `json:"clock_sync,omitempty"` // nil: the hosts' clocks were left alone
 	// Hidden is what is gravest of what the libraries did not tell.
 	Hidden []hidden.Traffic `json:"hidden,omitempty"`
+
+	LostFromDisk uint64 `json:"lost_from_disk,omitempty"` // of Lost: records of event files that are missing or damaged
+	DamagedFiles int    `json:"damaged_files,omitempty"`  // event files that are missing, or not as long as they should be
 }
 
 // Processes is the number of processes with data.
@@ -124,7 +125,7 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		return nil, err
 	}
 	defer unlock()
-	res := &Result{Problems: left.problems, Damaged: left.damaged}
+	res := &Result{Problems: left.problems, Damaged: len(left.damaged)}
 	if len(runs) > 1 {
 		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))
 	}
@@ -141,6 +142,7 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 			return nil, fmt.Errorf("unify %s: %w", dir, err)
 		}
 		res.Runs = append(res.Runs, *made)
+		res.Damaged += made.DamagedFiles
 		for _, p := range r.parts {
 			if n := p.process.Counts.Oddities[shard.BrokenRings]; n > 0 {
 				res.Damaged++
@@ -184,24 +186,33 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*run, left unused, unlock 
 		unlock()
 		return nil, left, nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
 	}
-	return separateRuns(parts), unused{append(left.problems, more.problems...), left.damaged + more.damaged}, unlock, nil
+	left = unused{append(left.problems, more.problems...), append(left.damaged, more.damaged...)}
+	if runs, err = separateRuns(parts); err != nil {
+		unlock()
+		return nil, left, nil, err
+	}
+	for _, r := range runs {
+		r.damaged = left.damaged
+	}
+	return runs, left, unlock, nil
 }
 
 // writeArchive writes one run's archive beside the present one in dir, then puts it in its place.
 func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
-	staging := filepath.Join(dir, newDir)
-	if err := os.RemoveAll(staging); err != nil {
+	s, err := newStaging(filepath.Join(dir, newDir))
+	if err != nil {
 		return nil, err
 	}
-	events := filepath.Join(staging, archiveName)
-	for _, folder := range []string{staging, events} {
-		if err := os.Mkdir(folder, regular.Folder); err != nil {
-			return nil, err
-		}
+	defer s.Discard()
+	staging, events := s.Path, filepath.Join(s.Path, archiveName)
+	if err := os.Mkdir(events, regular.Folder); err != nil {
+		return nil, err
 	}
-	defer os.RemoveAll(staging)
 
-	a := newArchive(r, opts, nil)
+	a, err := newArchive(r, opts, nil)
+	if err != nil {
+		return nil, err
+	}
 	a.chunk = eventChunkSize(r)
 	files, err := a.placeEvents(events)
 	if err != nil {
@@ -220,7 +231,8 @@ func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
 		}
 	}
 	result := a.result(files)
-	if err := replaceArchive(staging, dir); err != nil {
+	result.DamagedFiles = len(files.damaged)
+	if err := s.Replace(dir); err != nil {
 		return nil, err
 	}
 	result.Archive = filepath.Join(dir, archiveName+".otf2")
@@ -288,8 +300,11 @@ func (a *archive) result(files *placed) *RunResult {
 		r.Events += l.Events
 	}
 	for name, n := range sum.byName {
-		if strings.HasPrefix(name, lostWithCollector) {
+		switch {
+		case strings.HasPrefix(name, lostWithCollector):
 			r.LostWith += n
+		case strings.HasPrefix(name, lostFromDisk):
+			r.LostFromDisk += n
 		}
 	}
 	return r
@@ -297,6 +312,9 @@ func (a *archive) result(files *placed) *RunResult {
 
 // lostWithCollector begins the properties that count operations which died with a collector.
 var lostWithCollector = "LOST::" + component(shard.LostWithCollector) + "::"
+
+// lostFromDisk begins the one that counts records which were in event files.
+var lostFromDisk = "LOST::" + component(shard.LostFromDisk) + "::"
 
 // eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size must
 // be rewritten; one that is shorter than a chunk is readable with any size.
@@ -325,37 +343,6 @@ func machineName(r *run) string {
 		}
 	}
 	return name
-}
-
-// parts of an archive in the order in which they are put in place; the anchor makes it exist.
-var archiveParts = []string{"", ".def", ".marker", ".otf2"}
-
-// replaceArchive moves a complete archive from staging into dir. The old anchor goes first, so that
-// nobody reads old definitions with new events.
-func replaceArchive(staging, dir string) error {
-	if err := removeFile(filepath.Join(dir, archiveName+".otf2")); err != nil {
-		return err
-	}
-	for _, suffix := range archiveParts {
-		from, to := filepath.Join(staging, archiveName+suffix), filepath.Join(dir, archiveName+suffix)
-		err := os.Rename(from, to)
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // there are no markers now
-			err = removeFile(to)
-		case suffix == "" && err != nil:
-			// A directory that is not empty is not replaced: exchange them, or move the old one away.
-			err = unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
-			if err != nil {
-				if err = os.Rename(to, from+".old"); err == nil {
-					err = os.Rename(from, to)
-				}
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("put the archive in place: %w", err)
-		}
-	}
-	return nil
 }
 
 func removeArchive(dir string) error {

@@ -5,27 +5,36 @@ package scorep
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
 
 // world is a run's processes in the order in which the archive numbers them.
 type world struct {
-	places []*place
+	places  []*place
+	unknown *place // where ranks stand of which nothing is known but their communicator; nil: there are none
 }
 
 // noData ends the names of places without data.
 const noData = " (no data)"
 
-// place is one PROCESS location group: a process with data, or one that is known only because a
-// communicator has more ranks than data was found for.
+// place is one PROCESS location group: a process with data, or all those together that are known only because a
+// communicator has more ranks than data was found for, and between which there is none with data. They have one
+// location: readers want a file for each, and a job of 16 384 ranks of which four are recorded has no use for so many.
 type place struct {
 	index int    // of its location group in the archive
 	base  uint32 // added to the numbers of its locations there
 	name  string
 	part  *part // nil: no data
-	rank  int   // in the world, −1 if unknown
-	idle  int   // without data: number of communicator ranks kept on it, at most per communicator
+	rank  int   // in the world, −1 if unknown; of several the first
+	// Without data:
+	ranks []int // in the world, ascending; nil: nobody knows which
+	per   int   // communicator ranks on each of them, at most per communicator
+	idle  int   // entries in the list of all locations: for each rank as many
+	// missing is the number of processes that it stands for. Of those that nobody knows there are as many at least as
+	// one communicator lacks, but those of a world whose size is known are among its ranks.
+	missing int
 }
 
 // numbering says how the processes of a run are ranked in its world.
@@ -91,7 +100,7 @@ func (n *numbering) of(m *member) int {
 // arrange puts the processes of a run in world order: by rank if they are numbered, else by host,
 // process id and device. Processes without data get the place of their rank if that is known, else
 // one behind the others. kept gives, for each missing communicator rank, where it is kept.
-func arrange(r *run) (w *world, kept map[*instance]map[int]slot) {
+func arrange(r *run) (w *world, kept map[*instance][]slot) {
 	n := numberWorld(r)
 	w = new(world)
 	for _, p := range r.parts {
@@ -168,75 +177,145 @@ func firstDevice(p *part) int {
 	return p.process.GPUs[0].Device
 }
 
-// slot is where a communicator rank without data is kept: one of the empty locations of a place.
+// slot is where a communicator rank without data is kept: an entry of a place's in the list of all locations.
 type slot struct {
-	place *place
+	place *place // nil: the rank has data
 	n     int
 }
 
-// keepMissing makes places for the communicator ranks without data.
+// world is the rank in the world, −1 if it is not known.
+func (s slot) world() int {
+	if s.place.ranks == nil {
+		return -1
+	}
+	return s.place.ranks[s.n/s.place.per]
+}
+
+// keepMissing makes places for the communicator ranks without data. What it returns is by rank.
 //
 // Which process such a rank was is known only indirectly: ranks of a communicator usually follow the
 // world's order, so the ranks missing between two present ones are the processes missing between
-// those two, if their numbers agree. Where they do not, the rank gets a place of its own.
-func (w *world) keepMissing(r *run, n *numbering) map[*instance]map[int]slot {
-	kept := make(map[*instance]map[int]slot)
-	byRank := make(map[int]*place)
-	var absent []int // world ranks without data, ascending
-	if n.size > 0 {
-		present := make(map[int]bool, len(r.parts))
-		for _, p := range r.parts {
-			present[n.rank[p]] = true
-		}
-		if n.spanning != nil {
-			absent = n.spanning.missing()
-		} else {
-			for rank := range n.size {
-				if !present[rank] {
-					absent = append(absent, rank)
-				}
-			}
-		}
-	}
-	at := func(rank int) *place {
-		p := byRank[rank]
-		if p == nil {
-			p = &place{rank: rank, name: fmt.Sprintf("Rank %d", rank) + noData}
-			byRank[rank] = p
-			w.places = append(w.places, p)
-		}
-		return p
-	}
+// those two, if their numbers agree. Where they do not, nobody knows.
+func (w *world) keepMissing(r *run, n *numbering) map[*instance][]slot {
+	present, absent := n.split(r)
+	type found struct{ world, n int } // world −1: nobody knows
+	all := make(map[*instance][]found)
+	per := make(map[int]int) // by rank in the world
+	unknown := 0
 	for _, in := range r.instances {
-		if in.nranks < 2 || len(in.missing()) == 0 {
+		gaps := in.gaps(n)
+		if in.nranks < 2 || len(gaps) == 0 {
 			continue
 		}
-		slots := make(map[int]slot)
-		kept[in] = slots
-		for _, g := range in.gaps(n) {
+		list, lost := make([]found, in.nranks), 0
+		for _, g := range gaps {
 			candidates := between(absent, g.after, g.before)
-			for i, rank := range g.ranks {
-				var s slot
-				if k := len(candidates); g.ordered && k > 0 && len(g.ranks)%k == 0 {
-					each := len(g.ranks) / k
-					s = slot{at(candidates[i/each]), i % each}
+			each := 0
+			if k := len(candidates); g.ordered && k > 0 && g.ranks%k == 0 {
+				each = g.ranks / k
+			}
+			for i := range g.ranks {
+				f := found{-1, lost}
+				if each > 0 {
+					f = found{candidates[i/each], i % each}
+					per[f.world] = max(per[f.world], f.n+1)
 				} else {
-					s = slot{place: &place{rank: -1, name: fmt.Sprintf("%s rank %d", in.name, rank) + noData}}
-					w.places = append(w.places, s.place)
+					lost++
 				}
-				s.place.idle = max(s.place.idle, s.n+1)
-				slots[rank] = s
+				list[g.first+i] = f
 			}
 		}
+		all[in] = list
+		unknown = max(unknown, lost)
+	}
+	at := w.addMissing(present, per)
+	if unknown > 0 {
+		w.addUnknown(unknown)
+		if n.size > 0 {
+			w.unknown.missing = min(unknown, len(absent)-len(at))
+		}
+	}
+	kept := make(map[*instance][]slot, len(all))
+	for in, list := range all {
+		slots := make([]slot, in.nranks)
+		for rank, f := range list {
+			switch {
+			case in.members[rank] != nil:
+			case f.world < 0:
+				slots[rank] = slot{w.unknown, f.n}
+			default:
+				s := at[f.world]
+				slots[rank] = slot{s.place, s.n*s.place.per + f.n}
+			}
+		}
+		kept[in] = slots
 	}
 	return kept
 }
 
+// split lists the ranks of the world with data and those without, ascending.
+func (n *numbering) split(r *run) (present, absent []int) {
+	if n.size == 0 {
+		return nil, nil
+	}
+	has := make(map[int]bool, len(r.parts))
+	for _, p := range r.parts {
+		has[n.rank[p]] = true
+	}
+	for _, rank := range n.device {
+		has[rank] = true
+	}
+	for rank := range n.size {
+		if has[rank] {
+			present = append(present, rank)
+		} else {
+			absent = append(absent, rank)
+		}
+	}
+	return present, absent
+}
+
+// addMissing makes the places of ranks of the world without data: one for those that no rank with data lies between. per
+// is how many communicator ranks each holds. It tells where each rank is kept.
+func (w *world) addMissing(present []int, per map[int]int) map[int]slot {
+	at := make(map[int]slot, len(per))
+	var last *place
+	behind := -1 // how many ranks with data are before the last place
+	for _, rank := range slices.Sorted(maps.Keys(per)) {
+		if i, _ := slices.BinarySearch(present, rank); last == nil || i != behind {
+			last, behind = &place{rank: rank}, i
+			w.places = append(w.places, last)
+		}
+		at[rank] = slot{last, len(last.ranks)}
+		last.ranks = append(last.ranks, rank)
+		last.per = max(last.per, per[rank])
+	}
+	for _, p := range w.places {
+		switch len(p.ranks) {
+		case 0:
+			continue
+		case 1:
+			p.name = fmt.Sprintf("Rank %d", p.rank) + noData
+		default:
+			p.name = "Ranks " + formatRanks(p.ranks) + noData
+		}
+		p.idle, p.missing = p.per*len(p.ranks), len(p.ranks)
+	}
+	return at
+}
+
+// addUnknown makes the place of those that nobody knows, with n entries.
+func (w *world) addUnknown(n int) *place {
+	w.unknown = &place{rank: -1, name: "Unknown ranks" + noData, idle: n, missing: n}
+	w.places = append(w.places, w.unknown)
+	return w.unknown
+}
+
 // gap is a stretch of missing ranks of a communicator.
 type gap struct {
-	ranks         []int // in the communicator
-	after, before int   // world ranks of the neighbours with data
-	ordered       bool  // the communicator follows the world's order
+	first, ranks  int  // in the communicator: the first one, and how many
+	after, before int  // world ranks of the neighbours with data
+	ordered       bool // the communicator follows the world's order
 }
 
 func (in *instance) gaps(n *numbering) []gap {
@@ -264,11 +343,10 @@ func (in *instance) gaps(n *numbering) []gap {
 			continue
 		}
 		if !open {
-			gaps = append(gaps, gap{after: after, before: size, ordered: ordered})
+			gaps = append(gaps, gap{first: rank, after: after, before: size, ordered: ordered})
 			open = true
 		}
-		g := &gaps[len(gaps)-1]
-		g.ranks = append(g.ranks, rank)
+		gaps[len(gaps)-1].ranks++
 	}
 	return gaps
 }

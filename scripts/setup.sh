@@ -12,6 +12,7 @@ tools=(
   "OTF2 C library|command -v otf2-config|libotf2-trace-dev|otf2-devel"
   "cppcheck|command -v cppcheck|cppcheck|cppcheck"
   "valgrind|command -v valgrind|valgrind|valgrind"
+  "strace|command -v strace|strace|strace"
   "Chromium|compgen -G '/usr/bin/*chrom*'|chromium fonts-dejavu-core|chromium"
 )
 

@@ -78,7 +78,7 @@ func TellStatus(experiment string, pid int, status uint32) error {
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(s.Write(p), s.Close()); err != nil {
+			if err := errors.Join(s.rewrite(p), s.root.Close()); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ package shard
 import (
 	"maps"
 	"strings"
+	"time"
 
 	"ncclotf2/otf2"
 )
@@ -19,6 +20,7 @@ const Version = 2
 type Process struct {
 	Version  int    `json:"version"`
 	UUID     string `json:"uuid"`
+	Serial   uint64 `json:"serial"`   // how often shard.json had been written; what stands beside it has that of the last time before
 	Finished bool   `json:"finished"` // the job process has ended and all it left is on disk
 
 	Host       string `json:"host"`
@@ -72,13 +74,18 @@ type Process struct {
 	// Import tells where the data came from if no plugin of ours recorded it; nil: one did.
 	Import *Import `json:"import,omitempty"`
 
-	Counts  Counts    `json:"counts"`
-	Costs   []Cost    `json:"costs,omitempty"`
-	Pending []Pending `json:"pending"` // operations begun and not ended at the last flush
+	Counts Counts `json:"counts"`
+	Costs  []Cost `json:"costs,omitempty"`
+	// Waited is how long the process's threads have waited, in all, until what they had recorded was on disk.
+	Waited  time.Duration `json:"waitedNs,omitempty"`
+	Pending []Pending     `json:"pending"` // operations begun and not ended at the last flush
 
 	Resume Resume `json:"resume"` // what a collector that takes over needs
 
 	End *End `json:"end,omitempty"` // nil: nobody has seen the process's end, or it is still there
+
+	// Instead is set by Read where this is not what shard.json says; nil: it is.
+	Instead *Instead `json:"-"`
 }
 
 // SettingContinues is the key of Process.Settings under which a collector that took over from a dead one
@@ -221,6 +228,10 @@ type GPU struct {
 	Facts *GPUFacts `json:"facts,omitempty"` // nil where the driver was not asked or did not answer
 }
 
+// MaxRanks bounds the number of ranks of a communicator, of windows and of jobs. It is several times what any machine has,
+// and little enough to make a list of: what says more is damaged.
+const MaxRanks = 1 << 18
+
 // Comm is one communicator rank: what one ncclCommInit… of this process made. Its index in
 // Process.Comms is its local communicator id.
 type Comm struct {
@@ -233,6 +244,9 @@ type Comm struct {
 	InitTime  uint64 `json:"initTime"`
 	FinalTime uint64 `json:"finalTime"` // 0 while alive
 	Location  int    `json:"location"`  // local number of the communicator-rank location, −1 if none
+
+	// Network are the locations that show its transfers where they are not those whose Location.Comm it is: others had them first.
+	Network *NetworkRows `json:"network,omitempty"`
 
 	// Sequences, by NCCL function ("AllReduce", …; point-to-point as "Send>3", "Recv<0" with the peer
 	// rank): what unify compares between the members.
@@ -250,6 +264,12 @@ type Comm struct {
 
 	// Gaps are the parts of its operations that were not recorded on request, in order.
 	Gaps []Gap `json:"gaps,omitempty"`
+}
+
+// NetworkRows are the local numbers of the locations on which a communicator rank's transfers are drawn.
+type NetworkRows struct {
+	Send uint32 `json:"send"`
+	Recv uint32 `json:"recv"`
 }
 
 // Gap is a run of operations that were not recorded because the recording was paused or its window
@@ -326,6 +346,29 @@ type Location struct {
 	GPU     int    `json:"gpu,omitempty"` // of CUDA streams (KindStream): index into Process.GPUs
 	Events  uint64 `json:"events"`
 	Bytes   int64  `json:"bytes"` // of the event file; it was a whole file when this was written
+
+	// Owners is how many threads, or communicator ranks, had the location one after the other; 0: one. Name, Comm and TID are those
+	// of the first, Last is the last one.
+	Owners int    `json:"owners,omitempty"`
+	Last   *Owner `json:"last,omitempty"`
+}
+
+// Owner is what a location shows: a thread of the application, or a part of a communicator rank.
+type Owner struct {
+	Name string `json:"name"`
+	Comm int    `json:"comm"` // as Location.Comm
+	TID  int    `json:"tid,omitempty"`
+}
+
+// Shared tells that the location had several owners.
+func (l *Location) Shared() bool { return l.Owners > 1 }
+
+// Present is the owner that the location has, or had last.
+func (l *Location) Present() Owner {
+	if l.Last != nil {
+		return *l.Last
+	}
+	return Owner{Name: l.Name, Comm: l.Comm, TID: l.TID}
 }
 
 // LocationKind is the role of a location in the timeline model.
@@ -397,10 +440,17 @@ type Pending struct {
 // instead of event type.
 const LostWithCollector = "collector died"
 
+// LostFromDisk is the reason, in Counts.Lost, of records of event files that were written and are not there any more, as far as they can be
+// counted; by LostRecords instead of event type.
+const (
+	LostFromDisk = "not on disk"
+	LostRecords  = "EventRecords"
+)
+
 // PluginOddities are the keys of Counts.Oddities that the plugin counts from the beginning of the process, whoever collects.
 var PluginOddities = []string{
 	"LOST_MARKS", "FOREIGN_HANDLES", "UNKNOWN_STRINGS", BrokenRings, "MISSING_BYTES", "CUPTI_LOST", "CUPTI_DROPPED", "CUPTI_UNKNOWN",
-	"CUPTI_BUFFERS_OUT", "CUPTI_BUFFERS_STRANGE", "CUPTI_BUFFERS_OVERWRITTEN",
+	"CUPTI_BUFFERS_OUT", "CUPTI_BUFFERS_STRANGE", "CUPTI_BUFFERS_OVERWRITTEN", "UNANSWERED",
 }
 
 // FunctionOf is the function of a key of Comm.Sequences: "Send" of "Send>3".

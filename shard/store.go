@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/otf2"
 	"ncclotf2/regular"
 )
@@ -23,7 +25,6 @@ const (
 	processFile = "shard.json"
 	lockFile    = "lock"
 	doneFile    = "done"
-	newSuffix   = ".new"
 	UnifyLock   = "unify.lock" // in Folder
 	SpoolSuffix = ".spool"     // raw files in Folder
 	eventSuffix = ".evt"
@@ -37,16 +38,20 @@ const (
 
 // Store is a shard being written. It is locked while it is open.
 type Store struct {
-	path string
-	root *os.Root // the folder itself, wherever its name leads
-	lock *os.File
+	path    string
+	root    *os.Root // the folder itself, wherever its name leads
+	lock    *os.File
+	above   []string         // folders whose names were changed when it was made
+	secured bool             // and these are on the disk
+	there   map[string]int64 // event files that are on the disk, with the sizes that they had
+	files   *eventFiles
 }
 
 // Create makes the shard <experiment>/shards/<uuid> and locks it. The experiment directory is made if
 // it is not there. In it nothing that somebody else has put there is followed or overwritten: if the
 // shards folder is a symbolic link, or the shard is there already, the error tells so.
 func Create(experiment, uuid string) (*Store, error) {
-	s := &Store{path: filepath.Join(experiment, Folder, uuid)}
+	s := &Store{path: filepath.Join(experiment, Folder, uuid), above: foldersAbove(experiment)}
 	for tries := 3; ; tries-- {
 		var err error
 		if s.root, err = createFolder(experiment, uuid); err == nil {
@@ -57,11 +62,12 @@ func Create(experiment, uuid string) (*Store, error) {
 			return nil, err
 		}
 	}
+	s.files = newEventFiles(s.root)
 	lock, err := s.createNew(lockFile)
 	if err == nil {
 		s.lock = lock
 		err = takeLock(int(lock.Fd()))
-		if unsupported(err) {
+		if NoLocks(err) {
 			// Some network file systems have no locks. Readers then go by the age of the files.
 			err = nil
 		}
@@ -79,7 +85,7 @@ func reopen(path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{path: path, root: root}, nil
+	return &Store{path: path, root: root, above: []string{filepath.Dir(path)}}, nil
 }
 
 // createFolder makes the shard's folder and holds it open: from here on no name that somebody puts in its place matters.
@@ -166,8 +172,9 @@ func takeLock(fd int) error {
 	}
 }
 
-func unsupported(err error) bool {
-	return errors.Is(err, syscall.ENOLCK) || errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EOPNOTSUPP)
+// NoLocks says that an error of flock means that files cannot be locked there: file systems without, and sandboxes that forbid it.
+func NoLocks(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM, syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // Path is the shard's folder.
@@ -175,21 +182,42 @@ func (s *Store) Path() string { return s.path }
 
 // EventFile is the path of a location's event file.
 func (s *Store) EventFile(number uint32) string {
-	return filepath.Join(s.path, strconv.FormatUint(uint64(number), 10)+eventSuffix)
+	return filepath.Join(s.path, eventFileName(number))
 }
 
-// EventWriter creates a location's event file. Its mode is that of results, as it becomes part of the archive under a second name;
+// BeforeEvents has a function called before anything is written to an event file: what events refer to must be on disk first. An
+// error of it is one of that file.
+func (s *Store) BeforeEvents(f func() error) { s.files.before = f }
+
+// FilesOpened is how often an event file has been opened so far; at most FilesOpenAtOnce are open at one time.
+func (s *Store) FilesOpened() uint64 { return s.files.opened }
+
+// EventBytes is how many bytes there are in event files.
+func (s *Store) EventBytes() uint64 { return s.files.bytes }
+
+// FilesOpenAtOnce is how many event files are open at one time, at most.
+func (s *Store) FilesOpenAtOnce() int { return s.files.most }
+
+// EventWriter creates a location's event file, which is open only while it is written. Its mode is that of results, as it becomes part of the archive under a second name;
 // before that the shard's folder keeps others out.
 func (s *Store) EventWriter(number uint32, opts *otf2.EventWriterOptions) (*otf2.EventWriter, error) {
 	if err := s.inPlace(); err != nil {
 		return nil, err
 	}
-	path := s.EventFile(number)
-	w, err := otf2.CreateEventWriter(path, opts)
+	name := eventFileName(number)
+	f, err := s.files.create(name)
 	if err != nil {
 		return nil, err
 	}
+	w, err := otf2.NewEventWriter(f, opts)
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), s.root.Remove(name))
+	}
 	return w, nil
+}
+
+func eventFileName(number uint32) string {
+	return strconv.FormatUint(uint64(number), 10) + eventSuffix
 }
 
 // inPlace tells that the shard's name still leads to the folder that was made: nobody has moved it away, or put another or a
@@ -208,38 +236,38 @@ func (s *Store) inPlace() error {
 
 // Write replaces shard.json as a whole: a reader finds the old or the new one.
 func (s *Store) Write(p *Process) error {
-	text, err := json.Marshal(p)
+	p.Serial++
+	text, err := p.text()
 	if err != nil {
-		return fmt.Errorf("%s: %w", processFile, err)
+		return err
 	}
-	return s.replace(processFile, append(text, '\n'))
+	return s.replace(processFile, text, atomicfile.Volatile)
 }
 
-// Finish puts the done marker in place. Nothing may be written afterwards.
-func (s *Store) Finish() error { return s.replace(doneFile, nil) }
+// rewrite replaces shard.json of a finished shard.
+func (s *Store) rewrite(p *Process) error {
+	p.Serial++
+	text, err := p.text()
+	if err != nil {
+		return err
+	}
+	return s.replace(processFile, text, atomicfile.Durable)
+}
 
-func (s *Store) replace(name string, content []byte) error {
+// text is the description as a file has it.
+func (p *Process) text() ([]byte, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("description of a shard: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+func (s *Store) replace(name string, content []byte, l atomicfile.Lasting) error {
 	if err := s.inPlace(); err != nil {
 		return err
 	}
-	f, err := s.createNew(name + newSuffix)
-	if errors.Is(err, fs.ErrExist) { // left by a writer that died, or a link to somewhere: neither is wanted
-		if info, lost := s.root.Lstat(name + newSuffix); lost == nil && info.IsDir() {
-			return err
-		}
-		if err = s.root.Remove(name + newSuffix); err == nil {
-			f, err = s.createNew(name + newSuffix)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = s.root.Remove(name + newSuffix) // half a file helps nobody and takes room
-		return err
-	}
-	return s.root.Rename(name+newSuffix, name)
+	return atomicfile.WriteIn(s.root, name, FileMode, content, l)
 }
 
 // Close releases the lock.
@@ -272,10 +300,10 @@ func Remove(experiment, uuid string) error {
 // The shard must be closed.
 func (s *Store) LockLike(file string) error {
 	lock := filepath.Join(s.path, lockFile)
-	if err := os.Link(file, lock+newSuffix); err != nil {
+	if err := os.Link(file, lock+".new"); err != nil {
 		return err
 	}
-	return os.Rename(lock+newSuffix, lock)
+	return os.Rename(lock+".new", lock)
 }
 
 // State tells what becomes of a shard.
@@ -360,21 +388,5 @@ func stateOf(path string) State {
 func Locked(f *os.File) bool {
 	// A shared lock tells whether another has its own, and does not keep others from asking.
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	return errors.Is(err, syscall.EWOULDBLOCK) || unsupported(err)
-}
-
-// Read reads the shard.json of a shard's folder. It refuses other versions of the schema.
-func Read(path string) (*Process, error) {
-	text, err := regular.ReadOwn(filepath.Join(path, processFile), MaxDescription)
-	if err != nil {
-		return nil, err
-	}
-	p := new(Process)
-	if err := json.Unmarshal(text, p); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(path, processFile), err)
-	}
-	if p.Version != Version {
-		return nil, fmt.Errorf("%s has version %d, this program reads %d", filepath.Join(path, processFile), p.Version, Version)
-	}
-	return p, nil
+	return errors.Is(err, syscall.EWOULDBLOCK) || NoLocks(err)
 }

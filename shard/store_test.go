@@ -78,28 +78,6 @@ func TestCreateRefusesASecondWriter(t *testing.T) {
 	}
 }
 
-// What cannot be written leaves the old description in place.
-func TestWriteKeepsTheOldDescription(t *testing.T) {
-	s, err := Create(t.TempDir(), "one")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := s.Write(&Process{Version: Version, Host: "old"}); err != nil {
-		t.Fatal(err)
-	}
-	// A folder of that name is in the way of the new file.
-	if err := os.Mkdir(filepath.Join(s.Path(), processFile+newSuffix), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Write(&Process{Version: Version, Host: "new"}); err == nil {
-		t.Fatal("written")
-	}
-	if p, err := Read(s.Path()); err != nil || p.Host != "old" {
-		t.Errorf("%+v, %v", p, err)
-	}
-}
-
 func TestReadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                   "unexpected end",

@@ -20,6 +20,7 @@ import (
 
 	"ncclotf2/analysis"
 	"ncclotf2/replay"
+	"ncclotf2/tests/collectors"
 )
 
 // hang is a job in which some ranks never come to an operation.
@@ -79,7 +80,7 @@ func (h *hang) run(t *testing.T) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
@@ -93,7 +94,7 @@ func (h *hang) run(t *testing.T) {
 	}
 	// What is not on disk yet comes with the next flush.
 	fault, stood := "", time.Now()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if fault = h.fault(dir, true); fault == "" {
 			break
 		}
@@ -106,7 +107,7 @@ func (h *hang) run(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	awaitNoCollectors(t, dir)
+	collectors.Await(t, dir)
 	if fault := h.fault(dir, false); fault != "" {
 		t.Errorf("when it is dead: %s", fault)
 	}
@@ -185,12 +186,12 @@ func TestHangUntilTheEnd(t *testing.T) {
 					least = min(least, left(i))
 				}
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 			defer cancel()
 			if _, err := replay.Run(ctx, rec, opt); err != nil {
 				t.Fatal(err)
 			}
-			awaitNoCollectors(t, dir)
+			collectors.Await(t, dir)
 			if fault := ending("kill").fault(dir, rec, tc.missing, least, time.Since(began)); fault != "" {
 				t.Error(fault)
 			}

@@ -21,7 +21,7 @@ import (
 func TestPhasesOfAPythonProgram(t *testing.T) {
 	python3 := need.Program(t, "python3", "to run the program")
 	o := &outcome{t: t, dir: filepath.Join(t.TempDir(), "experiment")}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python3, "marks/program.py", builtFile(t, "libnccl-profiler-otf2.so"))
 	cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+o.dir, "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60", "PYTHONDONTWRITEBYTECODE=1")

@@ -97,7 +97,7 @@ func usual(t *testing.T, dir string, changes ...change) replay.Options {
 // run plays a recording in host processes, which must end as they are to.
 func run(t *testing.T, rec *replay.Recording, opt replay.Options) *replay.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	res, err := replay.Run(ctx, rec, opt)
 	if err == nil {
@@ -137,7 +137,7 @@ func play(t *testing.T, rec *replay.Recording, changes ...change) (dir string, r
 // waitDone waits for the collectors, which outlive their processes while they have work.
 func waitDone(t *testing.T, dir string, processes int) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		done, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "done"))
 		if len(done) == processes {

@@ -26,8 +26,9 @@ type way struct {
 	changes []change
 }
 
-// ways are all ways a recording is played: both clocks, both paces; through a collector, through
-// spool files, and with the host processes killed after their last callback.
+// ways are all ways a recording is played: both clocks, all at once and spread over some flushes; through a collector, through
+// spool files, and with the host processes killed after their last callback. In real time it is played once, with the live clock through
+// a collector: else it is spread by a fourth of the recorded distances, which is what the waiting is for.
 func ways() []way {
 	var out []way
 	for _, c := range []replay.Clock{replay.ClockRecorded, replay.ClockLive} {
@@ -40,7 +41,11 @@ func ways() []way {
 				{"spool", spool},
 				{"killed", func(o *replay.Options) { o.Die = replay.DieAfterLast }},
 			} {
-				out = append(out, way{fmt.Sprintf("%s-%s-%s", c, pace, mode.name), []change{clock(c), mode.set, func(o *replay.Options) { o.Pace = pace }}})
+				changes := []change{clock(c), mode.set, func(o *replay.Options) { o.Pace = pace }}
+				if pace == replay.PaceRecorded && (c != replay.ClockLive || mode.name != "collector") {
+					changes = append(changes, env("FAKENCCL_FASTER=4"))
+				}
+				out = append(out, way{fmt.Sprintf("%s-%s-%s", c, pace, mode.name), changes})
 			}
 		}
 	}

@@ -114,7 +114,7 @@ func (c *checker) prepare(t *testing.T) (host, plugin string) {
 func (c *checker) play(t *testing.T, rec *replay.Recording, opt replay.Options) []replay.ProcessResult {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "experiment")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	var stderr bytes.Buffer
 	opt.Stderr = &stderr

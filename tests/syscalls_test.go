@@ -24,6 +24,7 @@ import (
 	"ncclotf2/replay"
 	"ncclotf2/scorep"
 	"ncclotf2/shard"
+	"ncclotf2/tests/collectors"
 )
 
 // failing is the program of life/failing.c, built once for all tests.
@@ -235,7 +236,7 @@ func runFailing(t *testing.T, rec *replay.Recording, tc systemFault) *failed {
 	o.result = run(t, rec, usual(t, o.dir, clock(replay.ClockLive), env(
 		"NCCL_OTF2_MEMORY=16M", "NCCL_OTF2_COLLECTOR="+program, "FAILING_PROGRAM="+builtFile(t, "nccl-otf2"), "FAILING_RULES="+rules, "FAILING_REPORT="+report,
 	), env(tc.env...)))
-	awaitNoCollectors(t, o.dir)
+	collectors.Await(t, o.dir)
 	text, err := os.ReadFile(report)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"ncclotf2/otf2"
 	"ncclotf2/replay"
 	"ncclotf2/shard"
+	"ncclotf2/tests/collectors"
 )
 
 // Collectors are killed in the middle of a job. Each process stays one process, each communicator one communicator, and every
@@ -41,14 +42,14 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 	}
 	var killed atomic.Int64
 	opt.Stopped = func(_, pid int) {
-		for _, c := range collectorsOf(dir) {
-			if follows(c, pid) && syscall.Kill(c, syscall.SIGKILL) == nil {
+		for _, c := range collectors.Of(dir) {
+			if collectors.Follows(c, pid) && syscall.Kill(c, syscall.SIGKILL) == nil {
 				killed.Add(1)
 			}
 		}
 	}
 	run(t, rec, opt)
-	awaitNoCollectors(t, dir)
+	collectors.Await(t, dir)
 	if killed.Load() == 0 {
 		t.Fatal("no collector was killed")
 	}

@@ -54,7 +54,7 @@ func openTab(t *testing.T, url string, o browser.Options) *tab {
 	if o.Width == 0 {
 		o.Width, o.Height = 1400, 1000
 	}
-	o.Timeout = 3 * time.Minute // what is tested is not how busy the machine is
+	o.Timeout = 10 * time.Minute // what is tested is not how busy the machine is
 	p, err := needBrowser(t).Open(url, o)
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func newJob(a *otf2.Archive, count *Result) *job {
 	}
 	slices.SortFunc(order, func(a, b place) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.nth, b.nth)) })
 	for i, p := range order {
-		l := &location{id: i, name: ranks[p.rank].Name, host: ranks[p.rank].Host}
+		l := &location{id: i, name: cmp.Or(ranks[p.rank].Together, ranks[p.rank].Name), host: ranks[p.rank].Host}
 		if p.nth > 0 {
 			l.name = fmt.Sprintf("%s #%d", l.name, p.nth+1)
 		}

@@ -111,15 +111,15 @@ func (j *job) replace(dir string, o *Options) error {
 	if err := os.MkdirAll(dir, regular.Folder); err != nil {
 		return err
 	}
-	staging, err := os.MkdirTemp(dir, ".view-")
+	staging, err := scorep.NewStaging(dir)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(staging)
-	if err := j.write(staging, o); err != nil {
+	defer staging.Discard()
+	if err := j.write(staging.Path, o); err != nil {
 		return fmt.Errorf("write the view: %w", err)
 	}
-	return scorep.Replace(staging, dir)
+	return staging.Replace(dir)
 }
 
 // properties say on the archive what was made of what.

@@ -26,6 +26,14 @@ func (e *environment) set(name, value string) {
 	e.vars = append(e.vars, name+"="+value)
 }
 
+// extend adds a value at the end of a list.
+func (e *environment) extend(name, separator, value string) {
+	if old := e.get(name); old != "" {
+		value = old + separator + value
+	}
+	e.set(name, value)
+}
+
 // lookup is os.LookupEnv for this environment.
 func (e *environment) lookup(name string) (string, bool) {
 	for _, v := range e.vars {

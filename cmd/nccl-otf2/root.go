@@ -4,9 +4,12 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"ncclotf2/internal/atomicfile"
 )
 
 // usageError is a fault of the command line itself.
@@ -32,6 +35,9 @@ const rootExample = `  nccl-otf2 run -- torchrun --nproc-per-node 8 train.py
   nccl-otf2 report nccl-otf2-20260131-101500-4711
   nccl-otf2 doctor`
 
+// ownSignals are the commands that go on, or end in their own way, when a signal asks them to end.
+var ownSignals = []string{"run", "replay", "collect", "top"}
+
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "nccl-otf2",
@@ -51,6 +57,11 @@ func rootCommand() *cobra.Command {
 			}
 			return usagef("there is no command %q: %s", args[0], hint)
 		},
+	}
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		if !slices.Contains(ownSignals, cmd.Name()) {
+			atomicfile.RemoveOnSignals()
+		}
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

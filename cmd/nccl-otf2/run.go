@@ -55,7 +55,9 @@ Started by a launcher once per rank (srun nccl-otf2 run -- …), it leaves the a
 process that ends.
 
 Where variables of Score-P (SCOREP_…) are set, the experiment directory is moved into the one that Score-P made
-meanwhile, as its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archive of both.`,
+meanwhile, as its folder ` + ncclFolder + `; ` + "`nccl-otf2 merge`" + ` then makes one archive of both. Score-P is told to load the
+plugin by which its pauses hold for NCCL's archive, too: ` + substratePlugins + ` gets ` + substrateName + ` added, unless it is
+set and empty, and ` + libraryPath + ` the tool's folder.`,
 		Example: `  nccl-otf2 run -- torchrun --nproc-per-node 8 train.py
   nccl-otf2 run --dir exp1 --events light -- mpirun -np 4 ./all_reduce_perf -b 8 -e 128M
   srun -N 2 nccl-otf2 run --dir exp2 -- python train.py`,
@@ -123,8 +125,10 @@ func run(o *runOptions, args []string) error {
 		env.set("NCCL_OTF2_UNIFY", "off")
 	}
 
-	if text := ensureGPUTimes(settings, env, args); text != "" {
-		fmt.Fprintln(os.Stderr, "nccl-otf2:", text)
+	for _, text := range []string{ensureGPUTimes(settings, env, args), ensureSubstrate(env)} {
+		if text != "" {
+			printable.Fprintln(os.Stderr, "nccl-otf2:", text)
+		}
 	}
 	for _, t := range hidden.Set(env.get) {
 		fmt.Fprintf(os.Stderr, "nccl-otf2: not visible: %s\n", t)

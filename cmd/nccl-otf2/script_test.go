@@ -3,17 +3,23 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"ncclotf2/cmd/nccl-otf2/internal/doctor"
 	"ncclotf2/need"
+	"ncclotf2/shard"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // built names the parts in C that sessions need; `make build` makes them.
-var built = []string{doctor.PluginName, "fakenccl"}
+var built = []string{doctor.PluginName, substrateLibrary, "fakenccl"}
 
 const buildFolder = "../../build"
 
@@ -70,6 +76,8 @@ func TestSessions(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exitcode": exitCodeOf,
+			"still":    stillOf,
+			"goon":     goOnOf,
 		},
 	})
 }
@@ -85,6 +93,58 @@ func exitCodeOf(ts *testscript.TestScript, neg bool, args []string) {
 	if err != nil {
 		ts.Fatalf("%s: %v", strings.Join(args, " "), err)
 	}
+}
+
+// stillOf waits until the processes of a job stand still (FAKENCCL_STOP_AT) and each has events on disk: still DIR PROCESSES.
+func stillOf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: still DIR PROCESSES")
+	}
+	dir, want := ts.MkAbs(args[0]), args[1]
+	for limit := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		n := 0
+		for _, e := range shardsIn(dir) {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", e.Process.PID))
+			_, state, _ := strings.Cut(string(stat), ") ")
+			if err == nil && strings.HasPrefix(state, "T") && hasEvents(e.Path) {
+				n++
+			}
+		}
+		switch {
+		case strconv.Itoa(n) == want:
+			return
+		case time.Now().After(limit):
+			ts.Fatalf("%s: %d processes stand still, want %s", dir, n, want)
+		}
+	}
+}
+
+// goOnOf lets them go on: goon DIR.
+func goOnOf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: goon DIR")
+	}
+	for _, e := range shardsIn(ts.MkAbs(args[0])) {
+		ts.Check(syscall.Kill(e.Process.PID, syscall.SIGCONT))
+	}
+}
+
+// shardsIn are those that can be read by now.
+func shardsIn(dir string) []shard.Entry {
+	list, err := shard.List(dir)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(list, func(e shard.Entry) bool { return e.Process == nil })
+}
+
+// hasEvents tells whether a shard has an event file with more in it than the beginning of a communicator.
+func hasEvents(path string) bool {
+	files, _ := filepath.Glob(filepath.Join(path, "*.evt"))
+	return slices.ContainsFunc(files, func(f string) bool {
+		info, err := os.Stat(f)
+		return err == nil && info.Size() > 100
+	})
 }
 
 func copyFile(t *testing.T, from, to string) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/printable"
 	"ncclotf2/regular"
 	"ncclotf2/timeline"
@@ -107,24 +108,15 @@ func titleOf(anchor string) string {
 
 // writeTimeline replaces the file as a whole, so that a page that is open stays what it was until it is there.
 func writeTimeline(d *timeline.Data, path string, opts timeline.Options) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	f, err := atomicfile.Output(path, regular.File)
 	if err != nil {
 		return err
 	}
-	err = d.WritePage(f, opts)
-	if err == nil {
-		err = f.Chmod(regular.Readable())
+	defer f.Abandon()
+	if err := d.WritePage(f, opts); err != nil {
+		return err
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return f.Commit(atomicfile.Durable)
 }
 
 func serveTimeline(cmd *cobra.Command, d *timeline.Data, opts timeline.Options, port int, p *progress) error {

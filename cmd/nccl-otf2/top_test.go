@@ -97,7 +97,7 @@ func (s *terminalSession) resize(columns, rows uint16) {
 // until waits until the tool has drawn something, and gives all since the last call.
 func (s *terminalSession) until(what string, holds func(drawn string) bool) string {
 	s.t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(5 * time.Minute)
 	drawn := ""
 	for !holds(drawn) {
 		select {
@@ -150,7 +150,7 @@ func TestTopOnATerminal(t *testing.T) {
 		// Stopped by Ctrl-Z it gives the terminal back, and takes it again when it goes on.
 		s.press("\x1a")
 		s.until("the terminal given back", func(drawn string) bool { return strings.Contains(drawn, "\x1b[?25h\x1b[?1049l") })
-		for state, limit := "", time.Now().Add(30*time.Second); state != "T" && time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		for state, limit := "", time.Now().Add(5*time.Minute); state != "T" && time.Now().Before(limit); time.Sleep(time.Millisecond) {
 			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 			if err != nil {
 				t.Fatal(err)

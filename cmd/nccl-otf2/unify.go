@@ -101,6 +101,7 @@ func unify(dir string, sync bool) (*unified, error) {
 		}
 		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
 	}
+	shard.Tidy(dir)
 	u := new(unified)
 	var err error
 	if u.Saved, err = collector.Salvage(dir); err != nil {
@@ -234,7 +235,10 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		if r.MissingRanks > 0 {
 			warn("%s without data", count(r.MissingRanks, "communicator rank is", "communicator ranks are"))
 		}
-		if n := r.Lost - r.LostWith; n > 0 {
+		if r.LostFromDisk > 0 {
+			warn("%s missing that had been written: files are damaged or gone", count(r.LostFromDisk, "event record is", "event records are"))
+		}
+		if n := r.Lost - r.LostWith - r.LostFromDisk; n > 0 {
 			warn("%s not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: `nccl-otf2 report` says why; NCCL_OTF2_EVENTS may ask for less", count(n, "event was", "events were"))
 		}
 		if r.LostWith > 0 {

@@ -325,8 +325,10 @@ type Header struct {
 	ScorepPoints    uint32                    // 1: forwarded calls are regions without duration
 	Withheld        uint32                    // types that NCCL is not asked for because it could hang or crash
 	Preparer        uint32                    // 1 while a thread of the plugin puts pages of cold spares in place
+	Unanswered      uint32                    // requests whose answer was not waited for any longer
+	Waited          uint64                    // ns that threads of the program have waited for answers
 
-	_ [684]byte
+	_ [672]byte
 
 	// written by the collector
 	CollectorState CollectorState

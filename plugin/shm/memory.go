@@ -4,6 +4,7 @@ package shm
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 	"time"
@@ -48,13 +49,18 @@ func Map(fd int) (*Memory, error) {
 	return m, nil
 }
 
-func mapFile(file *os.File) (*Memory, error) {
-	var head [headerSize]byte
-	if _, err := file.ReadAt(head[:], 0); err != nil {
-		return nil, fmt.Errorf("%w: header: %v", ErrCorrupt, err)
+// ReadHeader reads the header of a file that holds such memory.
+func ReadHeader(file io.ReaderAt) (Header, error) {
+	var h Header
+	if _, err := file.ReadAt((*[headerSize]byte)(unsafe.Pointer(&h))[:], 0); err != nil {
+		return Header{}, fmt.Errorf("%w: header: %v", ErrCorrupt, err)
 	}
-	h := *(*Header)(unsafe.Pointer(&head))
-	if err := h.check(); err != nil {
+	return h, h.check()
+}
+
+func mapFile(file *os.File) (*Memory, error) {
+	h, err := ReadHeader(file)
+	if err != nil {
 		return nil, err
 	}
 	info, err := file.Stat()
@@ -149,6 +155,8 @@ func (m *Memory) Header() Header {
 	c.ScorepPoints = atomic.LoadUint32(&h.ScorepPoints)
 	c.Withheld = atomic.LoadUint32(&h.Withheld)
 	c.Preparer = atomic.LoadUint32(&h.Preparer)
+	c.Unanswered = atomic.LoadUint32(&h.Unanswered)
+	c.Waited = atomic.LoadUint64(&h.Waited)
 	c.ScorepRank = atomic.LoadInt32(&h.ScorepRank)
 	c.ScorepForwarded = atomic.LoadUint64(&h.ScorepForwarded)
 	for i := range h.ScorepKept {
@@ -269,14 +277,14 @@ type liveRing struct {
 }
 
 // more implements refiller.
-func (l *liveRing) more() ([]byte, error) {
+func (l *liveRing) more() ([]byte, uint64, error) {
 	if l.current == 0 {
 		first := atomic.LoadUint32(&l.ring.First)
 		if first == 0 {
-			return nil, nil
+			return nil, 0, nil
 		}
 		if err := l.enter(first, true); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	for {
@@ -285,21 +293,22 @@ func (l *liveRing) more() ([]byte, error) {
 		next := atomic.LoadUint32(&c.Next)
 		committed := atomic.LoadUint32(&c.Committed)
 		if committed > chunkPayload || committed < l.read {
-			return nil, fmt.Errorf("%w: chunk %d with %d bytes, %d read", ErrCorrupt, l.current-1, committed, l.read)
+			return nil, 0, fmt.Errorf("%w: chunk %d with %d bytes, %d read", ErrCorrupt, l.current-1, committed, l.read)
 		}
 		if committed > l.read {
 			start := l.m.header.ChunkOffset + uint64(l.current-1)*ChunkSize + ChunkHead
 			b := l.m.data[start+uint64(l.read) : start+uint64(committed) : start+uint64(committed)]
+			at := position(l.number, l.read)
 			l.m.read += uint64(len(b))
 			l.read = committed
-			return b, nil
+			return b, at, nil
 		}
 		if next == 0 {
-			return nil, nil
+			return nil, 0, nil
 		}
 		was := l.current - 1
 		if err := l.enter(next, false); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		l.behind = append(l.behind, was)
 		l.m.leave(was)

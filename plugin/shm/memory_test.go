@@ -453,6 +453,7 @@ func spoolFile(t *testing.T) (file []byte, want []shm.Record) {
 	j.Comm(shm.Comm{ID: 1, NRanks: 2, Name: "dp"}, nil)
 	th := j.Thread(1, 1, "t")
 	th.KeepForSpool()
+	want = []shm.Record{{Ticks: 1, Kind: shm.RecordThread, Aux: 1, TID: 1, ThreadName: "t"}}
 	var out bytes.Buffer
 	for round := range uint64(3) {
 		for i := range uint64(10) {
@@ -574,4 +575,77 @@ func FuzzSpool(f *testing.F) {
 			t.Errorf("%d records from %d bytes", len(got), len(b))
 		}
 	})
+}
+
+// A position names a record for whoever reads the ring, whatever the record's ticks: in shared memory as in a spool file, which
+// begins with the first chunk that was not given back.
+func TestPositions(t *testing.T) {
+	j, err := shmtest.New(shmtest.Options{Created: shm.ClockTuple{Ticks: 1, Raw: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	th := j.Thread(1, 1, "t")
+	const records = 3000
+	for i := range uint64(records) {
+		th.Write(&shm.Record{Ticks: 7, Kind: shm.RecordStart, Type: shm.EventCollApi, Count: i, Func: "AllReduce"})
+	}
+	m, err := shm.Map(j.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	at := make(map[uint64]uint64) // record by position
+	read := func(ring *shm.Ring, n int, known bool) (got int) {
+		for ; got < n; got++ {
+			if _, ok := ring.Peek(); !ok {
+				break
+			}
+			p := ring.Position()
+			var r shm.Record
+			if !ring.Next(&r) {
+				t.Fatal(ring.Err())
+			}
+			if r.Kind != shm.RecordStart {
+				continue
+			}
+			if other, twice := at[p]; twice != known || known && other != r.Count {
+				t.Fatalf("position %#x: record %d, there %v was %d", p, r.Count, twice, other)
+			}
+			at[p] = r.Count
+		}
+		return got
+	}
+	if _, err := m.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	read(m.Rings()[0], 2000, false)
+	m.Mark()
+	m.Release() // some chunks
+	read(m.Rings()[0], records, false)
+	if len(at) != records {
+		t.Fatalf("%d records at %d positions", records, len(at))
+	}
+	var out bytes.Buffer
+	if err := errors.Join(j.SpoolRest(&out, shm.ClockTuple{Ticks: 8, Raw: 8}), shmtest.SpoolEnd(&out)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := shm.OpenSpool(&out, int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for ended := false; !ended; {
+		round, err := s.Refresh()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ring := range s.Rings() {
+			n += read(ring, records, true)
+		}
+		ended = round.Ended
+	}
+	if n < records-2000 || n == records || s.Lacking() > 0 {
+		t.Errorf("%d records in the spool file, %d bytes lack", n, s.Lacking())
+	}
 }

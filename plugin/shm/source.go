@@ -112,6 +112,10 @@ func (h *Header) Exe() string { return cString(h.Executable[:]) }
 // CallerPath is the file that holds the library which called the plugin, "" if that could not be told.
 func (h *Header) CallerPath() string { return cString(h.LibraryPath[:]) }
 
+// Directory is where the process is recorded: the experiment directory, or a raw file below it if the plugin writes that itself; "" before
+// that is settled.
+func (h *Header) Directory() string { return cString(h.Place[:]) }
+
 // File is the path of the memory if it is a file (MemoryShm), else "".
 func (h *Header) File() string { return cString(h.MemoryPath[:]) }
 
@@ -131,19 +135,27 @@ func (h *Header) check() error {
 type Ring struct {
 	index   int
 	pending []byte // published, in one piece, not read yet
+	at      uint64 // position of what is pending, or follows
 	refill  refiller
 	strings *Strings
 	broken  error
 }
 
-// refiller gives the next published bytes of a ring after those before have been read; none if there
+// refiller gives the next published bytes of a ring after those before have been read, and their position; none if there
 // are none now.
 type refiller interface {
-	more() ([]byte, error)
+	more() ([]byte, uint64, error)
 }
+
+// position is where a record lies in its ring, for whoever reads it: the number of its chunk there, and the bytes of records
+// before it in that. Positions grow along a ring, whatever the ticks of its records.
+func position(chunk uint64, bytes uint32) uint64 { return chunk<<32 | uint64(bytes) }
 
 // Index is the ring's number.
 func (r *Ring) Index() int { return r.index }
+
+// Position is where the next record lies that Peek has seen, or behind the last one that Next gave. It is the same for all who read the ring.
+func (r *Ring) Position() uint64 { return r.at }
 
 // Err is the reason why the ring could not be read on, if any. What was read before is good.
 func (r *Ring) Err() error { return r.broken }
@@ -160,7 +172,7 @@ func (r *Ring) load() bool {
 	if r.broken != nil {
 		return false
 	}
-	b, err := r.refill.more()
+	b, at, err := r.refill.more()
 	if err == nil && len(b)%Unit != 0 {
 		err = fmt.Errorf("%w: %d bytes of records", ErrCorrupt, len(b))
 	}
@@ -168,7 +180,9 @@ func (r *Ring) load() bool {
 		r.broken = fmt.Errorf("ring %d: %w", r.index, err)
 		return false
 	}
-	r.pending = b
+	if r.pending = b; len(b) > 0 {
+		r.at = at
+	}
 	return len(b) > 0
 }
 
@@ -184,6 +198,6 @@ func (r *Ring) Next(rec *Record) bool {
 		r.pending = nil
 		return false
 	}
-	r.pending = r.pending[n:]
+	r.pending, r.at = r.pending[n:], r.at+uint64(n)
 	return true
 }

@@ -36,15 +36,24 @@ type Spool struct {
 
 // spoolRing collects a ring's records of a round.
 type spoolRing struct {
-	position uint64 // bytes seen so far
+	position uint64 // behind what has been seen
+	pieces   []spoolPiece
+}
+
+// spoolPiece are records of one chunk.
+type spoolPiece struct {
+	position uint64
 	bytes    []byte
 }
 
 // more implements refiller.
-func (s *spoolRing) more() ([]byte, error) {
-	b := s.bytes
-	s.bytes = nil
-	return b, nil
+func (s *spoolRing) more() ([]byte, uint64, error) {
+	if len(s.pieces) == 0 {
+		return nil, 0, nil
+	}
+	p := s.pieces[0]
+	s.pieces = s.pieces[1:]
+	return p.bytes, p.position, nil
 }
 
 // OpenSpool starts reading a spool file of the given size. It fails if the file does not begin with
@@ -200,7 +209,8 @@ func (s *Spool) apply(f *frameHeader, body []byte) (reason string) {
 	return ""
 }
 
-// append adds records to a ring. Bytes seen before are skipped, missing ones counted.
+// append adds records to a ring. Bytes seen before are skipped, missing ones counted, but for those at the end of a chunk: how
+// full it was is not known.
 func (s *Spool) append(ring int, position uint64, body []byte) {
 	for i := len(s.rings); i <= ring; i++ {
 		part := &spoolRing{}
@@ -215,13 +225,23 @@ func (s *Spool) append(ring int, position uint64, body []byte) {
 	if len(body) == 0 {
 		return
 	}
-	if position > p.position {
-		s.lacking += position - p.position
+	if p.position == 0 { // a collector may have had what was in earlier chunks
+		p.position = position >> 32 << 32
 	}
+	s.lacking += lacking(p.position, position)
 	p.position = position + uint64(len(body))
-	if p.bytes == nil {
-		p.bytes = body
+	if n := len(p.pieces); n > 0 && p.pieces[n-1].position+uint64(len(p.pieces[n-1].bytes)) == position {
+		p.pieces[n-1].bytes = append(p.pieces[n-1].bytes, body...)
 	} else {
-		p.bytes = append(p.bytes, body...)
+		p.pieces = append(p.pieces, spoolPiece{position, body})
 	}
+}
+
+// lacking is how many bytes lie between two positions of a ring at least.
+func lacking(from, to uint64) uint64 {
+	const bytes = 1<<32 - 1
+	if from>>32 == to>>32 {
+		return to - from
+	}
+	return (to>>32-from>>32-1)*chunkPayload + to&bytes
 }

@@ -885,13 +885,8 @@ static void driver_goes_first(void) {
 }
 
 static void slow_flush(void) {
-  void *context = begin(22, "slow:110000", KERNELS);
-  nccl_launch(context, NULL);
-  cuda->synchronize();
-  /* The thread's first round takes this one, however late the thread begins; the next is far away. */
-  while (ncclotf2_cupti_buffers_out()) usleep(1000);
-  nccl_launch(context, NULL);
-  cuda->synchronize();
+  void *context = begin(22, "slow:3600000", KERNELS);
+  launch_endless(); /* which only the flush that is slow gives back */
   ncclProfiler_v6.finalize(context);
   EQUAL(__atomic_load_n(&host_header()->cupti_state, __ATOMIC_RELAXED), NCCLOTF2_CUPTI_ON, "state: finalize was held");
   CHECK(host_logged("has not given back"), "%s", host_line);
@@ -954,11 +949,12 @@ static void spool_asks_for_itself(void) {
 static void late_collector(void) {
   prepare(22, "", KERNELS);
   host_use_stub("late", 0xf47);
-  setenv("STUB_DELAY", "2500", 1);
   setenv("NCCL_OTF2_START_LIMIT", "1", 1);
+  const char *gate = host_gate();
   void *first = host_init(1, 2, 0);
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_OFF, "state");
-  while (__atomic_load_n(&host_header()->collector_state, __ATOMIC_ACQUIRE) != NCCLOTF2_COLLECTOR_READY) usleep(10000);
+  CHECK(unlink(gate) == 0, "%s: %s", gate, strerror(errno));
+  EVENTUALLY(__atomic_load_n(&host_header()->collector_state, __ATOMIC_ACQUIRE) == NCCLOTF2_COLLECTOR_READY);
   void *second = host_init(2, 2, 0); /* the first may be at work on the GPU */
   EQUAL(host_header()->cupti_state, NCCLOTF2_CUPTI_FAILED, "state");
   CHECK(host_logged("too late"), "%s", host_line);

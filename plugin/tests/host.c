@@ -95,10 +95,20 @@ void host_use_stub(const char *behaviour, uint32_t mask) {
   CHECK(access(text, X_OK) == 0, "%s is missing", text);
   setenv("NCCL_OTF2_COLLECTOR", text, 1);
   setenv("STUB", behaviour, 1);
+  setenv("NCCL_OTF2_START_LIMIT", "60", 0); /* however busy the machine is elsewhere */
   snprintf(text, sizeof text, "%u", mask);
   setenv("STUB_MASK", text, 1);
   snprintf(text, sizeof text, "%s/stub.out", host_folder());
   setenv("STUB_OUT", text, 1);
+}
+
+const char *host_gate(void) {
+  static char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/gate", host_folder());
+  FILE *file = fopen(path, "w");
+  CHECK(file && fclose(file) == 0, "%s: %s", path, strerror(errno));
+  setenv("STUB_GATE", path, 1);
+  return path;
 }
 
 void *host_init(uint64_t comm_id, int nranks, int rank) {

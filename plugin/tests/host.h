@@ -42,6 +42,9 @@ const char *host_folder(void);
  * what `mask` says. */
 void host_use_stub(const char *behaviour, uint32_t mask);
 
+/* Makes a file that a late stub waits to see gone, however long that takes. */
+const char *host_gate(void);
+
 /* init of v6 for a communicator; never NULL. */
 void *host_init(uint64_t comm_id, int nranks, int rank);
 

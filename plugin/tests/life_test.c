@@ -11,9 +11,10 @@
 #include <sys/syscall.h>
 
 #include "../clock.h"
+#include "../consumer.h"
 #include "../handle.h"
 #include "host.h"
-#include "test.h"
+#include "sandbox.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -160,11 +161,6 @@ static void mask_changed_by_ras(void) {
   ncclProfiler_v7.startEvent(context, &handle, &call);
 }
 
-static bool host_logged_soon(const char *part) {
-  for (int i = 0; i < 500 && !host_logged(part); i++) usleep(10000);
-  return host_logged(part);
-}
-
 /* Stamps that RAS switches on make 2.31 count otherwise than the GPU has. Its "all" does that, asked for by us or not. */
 static void stamps_switched_on_by_ras(void) {
   enum { CHANNELS = 1 << NCCLOTF2_KERNEL_CH };
@@ -190,7 +186,7 @@ static void stamps_switched_on_by_ras(void) {
         mask = 0;
         ncclProfiler_v7.startEvent(context, &handle, &call);
       }
-      CHECK(host_logged_soon(said), "not said");
+      EVENTUALLY(host_logged(said));
       ncclProfiler_v7.finalize(context);
       EQUAL(host_lines, before + 1, "warnings");
       _exit(0);
@@ -219,6 +215,20 @@ static void count_kind(uint32_t ring, const struct ncclotf2_record *record, void
   lives_kinds[record->kind]++;
 }
 
+/* What is noticed on a thread that may make no other. */
+static void *make_calls(void *context) {
+  sandbox_forbid(SYS_clone, EPERM, SANDBOX_ANY, 0);
+  sandbox_forbid(SYS_clone3, EPERM, SANDBOX_ANY, 0);
+  for (int i = 0; i < 100000; i++) host_start(context, host_descr(NCCLOTF2_COLL));
+  return NULL;
+}
+
+static void on_a_thread_of_nccl(void *context) {
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, make_calls, context) == 0, "no thread");
+  pthread_join(thread, NULL);
+}
+
 /* Of what is lost, and of what the collector has to say, the user hears while the job runs, once, at NCCL_DEBUG=WARN. */
 static void told_at_once(void) {
   setenv("NCCL_OTF2_MEMORY", "4M", 1);
@@ -226,8 +236,8 @@ static void told_at_once(void) {
   void *context = host_init(1, 2, 0);
   CHECK(host_logged("this process is recorded in /stub"), "%s", host_line);
   const int before = host_lines;
-  for (int i = 0; i < 100000; i++) host_start(context, host_descr(NCCLOTF2_COLL));
-  for (int i = 0; i < 500 && host_lines == before; i++) usleep(10000);
+  on_a_thread_of_nccl(context);
+  EVENTUALLY(host_lines > before);
   CHECK(host_logged("events are being lost: memory is full: raise NCCL_OTF2_MEMORY"), "%s", host_line);
   EQUAL(host_lines, before + 1, "warnings");
   struct reader *reader = calloc(1, sizeof *reader);
@@ -236,8 +246,8 @@ static void told_at_once(void) {
   struct ncclotf2_header *header = host_header();
   snprintf(header->message, sizeof header->message, "recording stopped in /stub: no space");
   __atomic_add_fetch(&header->message_number, 1, __ATOMIC_RELEASE);
-  for (int i = 0; i < 100000; i++) host_start(context, host_descr(NCCLOTF2_COLL));
-  for (int i = 0; i < 500 && host_lines == before + 1; i++) usleep(10000);
+  on_a_thread_of_nccl(context);
+  EVENTUALLY(host_lines > before + 1);
   CHECK(host_logged("recording stopped in /stub: no space"), "%s", host_line);
   stop_all(context);
   EQUAL(host_lines, before + 2, "warnings");
@@ -433,14 +443,21 @@ static void forked_child(void) {
 static void bare_fork(void) {
   host_use_stub("ready", 0xf47);
   void *context = host_init(1, 2, 0);
+  void *handle = host_start(context, host_descr(NCCLOTF2_COLL));
+  const struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(ncclotf2_session.base, 0);
+  const uint32_t committed = chunk->committed;
+  pthread_mutex_lock(&ncclotf2_life); /* as if another thread had it when the child was made: there it is taken for ever */
   pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
   if (pid == 0) {
-    ncclProfiler_v6.finalize(context);
+    alarm(60);
+    in_child(context, handle);
     exit(0);
   }
+  pthread_mutex_unlock(&ncclotf2_life);
   int status = -1;
   waitpid(pid, &status, 0);
   EQUAL(status, 0, "the child's end");
+  EQUAL(chunk->committed, committed, "committed");
   EQUAL(host_header()->live_comms, 1, "live communicators");
   EQUAL(host_header()->ended, 0, "ended");
 }

@@ -70,7 +70,7 @@ static int in_child(void (*restrict_host)(rlim_t), rlim_t value, const char *wha
   pid_t pid = fork();
   CHECK(pid >= 0, "fork: %s", strerror(errno));
   if (pid == 0) {
-    alarm(30);
+    alarm(TEST_SECONDS);
     restrict_host(value);
     exit(live() ? 0 : 77);
   }

@@ -5,14 +5,16 @@
  *   STUB        ready    gets ready, answers requests, ends after the process's exit request
  *               refuse   refuses with a message
  *               exit     ends at once
- *               late     does nothing for STUB_DELAY ms, then gets ready
+ *               late     does nothing while there is a file STUB_GATE, then gets ready
  *               leave    gets ready, then ends
  *               die      gets ready, then ends by itself at the first request, unanswered
+ *               busy     gets ready, answers nothing, and always wants a processor
  *   STUB_MASK   event and record mask
  *   STUB_CUPTI  header.cupti_kinds
  *   STUB_OUT    file to which a report line is appended
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -77,12 +79,13 @@ int main(int argc, char **argv) {
   if (fstat(fd, &info) != 0) return 1;
   struct ncclotf2_header *header = mmap(NULL, (size_t)info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (header == MAP_FAILED || header->magic != NCCLOTF2_SHM_MAGIC) return 1;
-  alarm(200);
+  alarm(1200);
   report(fd);
   const char *behaviour = getenv("STUB") ? getenv("STUB") : "";
   uint32_t mask = (uint32_t)strtoul(getenv("STUB_MASK") ? getenv("STUB_MASK") : "0", NULL, 0);
   if (strcmp(behaviour, "exit") == 0) return 3;
-  if (strcmp(behaviour, "late") == 0) usleep(1000u * (unsigned)atoi(getenv("STUB_DELAY") ? getenv("STUB_DELAY") : "0"));
+  if (strcmp(behaviour, "late") == 0)
+    while (access(getenv("STUB_GATE"), F_OK) == 0 && kill((pid_t)header->pid, 0) == 0) usleep(1000);
   /* The default directory is named after the first communicator, so it must be there by now; before v4
    * nobody knows who it is. */
   struct ncclotf2_comm *comms = (void *)((char *)header + header->comm_offset);
@@ -101,6 +104,8 @@ int main(int argc, char **argv) {
   post(header, "stub: ready");
   say(header, NCCLOTF2_COLLECTOR_READY);
   if (strcmp(behaviour, "leave") == 0) return 5;
+  while (strcmp(behaviour, "busy") == 0)
+    if (kill((pid_t)header->pid, 0) != 0) return 0;
   for (uint32_t answered = 0;;) {
     uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
     bool ended = __atomic_load_n(&header->ended, __ATOMIC_ACQUIRE);
@@ -111,7 +116,7 @@ int main(int argc, char **argv) {
       answered = request;
       if (ended) return 0;
     }
-    if (kill((pid_t)header->pid, 0) != 0) return 0;
+    if (kill((pid_t)header->pid, 0) != 0 && errno == ESRCH) return 0;
     ncclotf2_futex_wait(&header->request, request, 50);
   }
 }

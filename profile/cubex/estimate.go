@@ -103,8 +103,8 @@ func (e *estimator) estimate(defs *otf2.Definitions) {
 		var rows []*sampledRow
 		alone := true
 		for _, l := range c.Members {
-			alone = alone && of[l] == 1
 			if r := e.rows[l]; r != nil {
+				alone = alone && of[l] == 1
 				rows = append(rows, r)
 			}
 		}

@@ -7,15 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"ncclotf2/analysis"
 	"ncclotf2/cube"
+	"ncclotf2/internal/atomicfile"
 	"ncclotf2/otf2"
 	"ncclotf2/profile"
+	"ncclotf2/regular"
 	"ncclotf2/scorep"
-	"ncclotf2/shard"
 )
 
 // Names of what is made of a job in profile mode, in its experiment directory.
@@ -46,12 +46,14 @@ func FromShards(dir string) (jobs []*Job, problems []string, err error) {
 		var all []*profile.Aggregate
 		var locations []func(uint64) (otf2.LocationRef, bool)
 		for _, s := range d.Shards {
-			a, err := profile.Open(shard.ProfileFile(s.Dir))
+			a, instead, err := profile.OpenShard(s.Dir)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // it has just begun
 			} else if err != nil {
 				problems = append(problems, fmt.Sprintf("process %s:%d is left out: %v", s.Process.Host, s.Process.PID, err))
 				continue
+			} else if instead != nil {
+				problems = append(problems, fmt.Sprintf("process %s:%d: what it summed up last is missing, an earlier profile was used: %v", s.Process.Host, s.Process.PID, instead))
 			}
 			e.addRows(a, s.Location, s.At)
 			all, locations = append(all, a), append(locations, s.Location)
@@ -69,23 +71,20 @@ func FromShards(dir string) (jobs []*Job, problems []string, err error) {
 }
 
 // WriteSummary writes a summary as JSON. It replaces an older file when it is whole.
-func WriteSummary(path string, s *Summary) (err error) {
+func WriteSummary(path string, s *Summary) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	f, err := atomicfile.Output(path, regular.File)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+	defer f.Abandon()
+	if _, err := f.Write(append(text, '\n')); err != nil {
+		return err
 	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return f.Commit(atomicfile.Durable)
 }
 
 // MakeFiles makes profile and summary of each job of an experiment directory in profile mode. creator is who does so.

@@ -55,7 +55,7 @@ func Build(t testing.TB, sanitizer string) string {
 	dir := filepath.Join(buildsDir, "build-"+sanitizer)
 	err, done := builds[sanitizer]
 	if !done {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "make", "-f", "tests/fakenccl/fakenccl.mk", "fakenccl", "BUILD="+dir, "SANITIZE="+sanitizer)
 		cmd.Dir = root()

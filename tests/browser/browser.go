@@ -50,7 +50,7 @@ func Start(parent context.Context) (*Browser, error) {
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("hide-scrollbars", true),
-		chromedp.Flag("enable-automation", false), chromedp.WSURLReadTimeout(60*time.Second))
+		chromedp.Flag("enable-automation", false), chromedp.WSURLReadTimeout(5*time.Minute))
 	alloc, endAlloc := chromedp.NewExecAllocator(parent, opts...)
 	quiet := func(string, ...any) {} // chromedp tells of news of the browser that it does not know
 	ctx, end := chromedp.NewContext(alloc, chromedp.WithErrorf(quiet))
@@ -79,7 +79,7 @@ type Options struct {
 	Width, Height int64
 	Dark, Touch   bool
 	Scale         float64       // of the screen; 0: 1
-	Timeout       time.Duration // of all that is done in it; 0: a minute
+	Timeout       time.Duration // of all that is done in it; 0: ten minutes
 }
 
 // Open opens an address and waits until the timeline in it is there or has failed.
@@ -106,7 +106,7 @@ func (b *Browser) Open(url string, o Options) (*Page, error) {
 func (b *Browser) Blank(o Options) (*Page, error) {
 	ctx, end := chromedp.NewContext(b.ctx)
 	if o.Timeout == 0 {
-		o.Timeout = 60 * time.Second
+		o.Timeout = 10 * time.Minute
 	}
 	ctx, endTime := context.WithTimeout(ctx, o.Timeout)
 	p := &Page{Context: ctx, close: func() { endTime(); end() }}

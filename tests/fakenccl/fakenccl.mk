@@ -10,7 +10,7 @@ BUILD ?= build
 
 FAKENCCL_DIR := tests/fakenccl
 FAKENCCL_SOURCES := $(addprefix $(FAKENCCL_DIR)/,main.c program.c events.c layouts.c adapt.c clock.c cuda.c \
-	kernels.c loader.c library_open.c tally.c meeting.c publish.c play.c)
+	kernels.c ledger.c loader.c library_open.c tally.c meeting.c publish.c play.c)
 FAKENCCL_HEADERS := $(wildcard $(FAKENCCL_DIR)/*.h) plugin/shm.h tests/fakecupti/fakecupti.h
 FAKENCCL_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -fvisibility=hidden \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)

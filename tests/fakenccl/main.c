@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "cuda.h"
 #include "kernels.h"
+#include "ledger.h"
 #include "library.h"
 #include "loader.h"
 #include "meeting.h"
@@ -28,14 +29,17 @@ static const char usage_text[] =
   "  --clock recorded|live  recorded: calls in recorded order, the exported clock tells recorded times;\n"
   "                         live (default): threads run freely\n"
   "  --pace fast|recorded   recorded: keep the recorded distances in time (default fast)\n"
+  "                         FAKENCCL_FASTER=N in the environment: N times as fast\n"
   "  --start-at NS          with --pace recorded: CLOCK_MONOTONIC time of the recording's first call\n"
   "  --api N                look only for versions up to N of the plugin interface\n"
   "  --library self|nccl|rccl  who seems to call: this program (default), or callers/libnccl.so.2 or\n"
   "                         callers/librccl.so.1 beside it; rccl also plays RCCL's own version 6\n"
   "  --published FILE       where processes tell each other handles; FILE: shared, zero-filled\n"
   "  --together FILE        wait for the other processes that join a communicator; FILE: shared, zero-filled\n"
+  "  --ledger FILE          say there which calls have returned; FILE: shared, zero-filled\n"
   "  --die after-last|N     kill the process after the last call (no finalize), or after N calls\n"
-  "  --stop-at N            stop the process (SIGSTOP) after N calls; it goes on when it is told to (SIGCONT)\n"
+  "  --stop-at N            stop the process (SIGSTOP) after N calls; it goes on when it is told to (SIGCONT);\n"
+  "                         FAKENCCL_STOP_AT=N in the environment does the same\n"
   "  --no-finalize          end without finalize\n"
   "  --exit exit|_exit      how the process ends (default exit)\n"
   "  --no-cuda              the CUDA driver's functions answer that there is none\n"
@@ -76,7 +80,7 @@ static void __attribute__((format(printf, 5, 6))) own_log(int level, unsigned lo
 
 int main(int argc, char **argv)
 {
-  enum { CLOCK = 256, PACE, START_AT, TOGETHER, DIE, STOP_AT, NO_FINALIZE, EXIT, NO_CUDA, VERBOSE, DUMP, API, LIBRARY, PUBLISHED, KERNELS };
+  enum { CLOCK = 256, PACE, START_AT, TOGETHER, DIE, STOP_AT, NO_FINALIZE, EXIT, NO_CUDA, VERBOSE, DUMP, API, LIBRARY, PUBLISHED, KERNELS, LEDGER };
   static const struct option names[] = {
     { "clock", required_argument, NULL, CLOCK }, { "pace", required_argument, NULL, PACE },
     { "start-at", required_argument, NULL, START_AT },
@@ -85,10 +89,13 @@ int main(int argc, char **argv)
     { "no-cuda", no_argument, NULL, NO_CUDA }, { "verbose", no_argument, NULL, VERBOSE },
     { "dump", no_argument, NULL, DUMP }, { "api", required_argument, NULL, API },
     { "library", required_argument, NULL, LIBRARY }, { "published", required_argument, NULL, PUBLISHED },
-    { "kernels", required_argument, NULL, KERNELS }, { NULL, 0, NULL, 0 },
+    { "kernels", required_argument, NULL, KERNELS }, { "ledger", required_argument, NULL, LEDGER }, { NULL, 0, NULL, 0 },
   };
-  struct play_options options = { .finalize = true };
-  const char *together = NULL, *published = NULL, *gpu = NULL, *library = "self";
+  struct play_options options = { .finalize = true, .faster = 1 };
+  const char *stop_at = getenv("FAKENCCL_STOP_AT"), *faster = getenv("FAKENCCL_FASTER");
+  if (faster && *faster) options.faster = positive(faster);
+  if (stop_at && *stop_at) options.stop_after = positive(stop_at);
+  const char *together = NULL, *published = NULL, *ledger = NULL, *gpu = NULL, *library = "self";
   int api = 0;
   bool at_once = false, no_cuda = false, dump = false;
   for (int o; (o = getopt_long(argc, argv, "", names, NULL)) != -1;) {
@@ -121,6 +128,7 @@ int main(int argc, char **argv)
       break;
     case PUBLISHED: published = optarg; break;
     case KERNELS: gpu = optarg; break;
+    case LEDGER: ledger = optarg; break;
     default: usage();
     }
   }
@@ -145,6 +153,7 @@ int main(int argc, char **argv)
   options.log = strcmp(library, "self") == 0 ? own_log : library_open(library, program.release, play_log);
   meeting_begin(&program, together);
   publish_begin(&program, published);
+  ledger_begin(&program, ledger);
   if (gpu) kernels_begin(&program, gpu, options.in_order, options.paced);
   play(&program, &options);
   tally_report(loader_version(), play_mask());

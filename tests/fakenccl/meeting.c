@@ -36,9 +36,13 @@ void meeting_arrive(const struct context *context)
   if (arrived) atomic_fetch_add(&arrived[context->meeting], 1);
 }
 
+/* Some 20 s, once: a member that has not come by then has died. */
 void meeting_wait(const struct context *context)
 {
+  static _Atomic bool given_up;
   if (!arrived) return;
-  for (int i = 0; i < 100000 && atomic_load(&arrived[context->meeting]) < context->members; i++)
+  for (int i = 0; !atomic_load(&given_up) && atomic_load(&arrived[context->meeting]) < context->members; i++) {
     nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
+    if (i == 100000) atomic_store(&given_up, true);
+  }
 }

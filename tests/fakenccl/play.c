@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "cuda.h"
 #include "kernels.h"
+#include "ledger.h"
 #include "loader.h"
 #include "meeting.h"
 #include "publish.h"
@@ -335,7 +336,7 @@ static void run_player(struct player *p)
     uint32_t index = p->calls[i];
     const struct call *c = &prog->calls[index];
     if (opt.in_order && index > 0) wait_for_call(index - 1);
-    if (opt.paced) clock_pace(opt.start_at, prog->base, c->time);
+    if (opt.paced) clock_pace(opt.start_at, prog->base, prog->base + (c->time - prog->base) / opt.faster);
     for (uint32_t k = 0; k < c->after_count; k++) wait_for_call(c->after[k]);
     if (c->kind != CALL_INIT && c->context.how == VALUE_CONTEXT) meeting_wait(&prog->contexts[c->context.bits]);
     clock_enter(c->time);
@@ -350,6 +351,7 @@ static void run_player(struct player *p)
     case CALL_FINALIZE: make_finalize(p, c); break;
     case CALL_KINDS: break;
     }
+    ledger_returned(index, c->kind == CALL_START && given[c->event.bits] ? handles[c->event.bits] : NULL);
     announce(c);
     kernels_play(index, handles);
     /* Threads that begin after this call: before anybody is told that it was made, so that all of them

@@ -13,6 +13,7 @@ struct play_options {
   bool in_order;    /* all calls in the order of the program, one at a time; else the threads run
                        freely, held back only by the calls that a call says it comes after */
   bool paced;       /* keep the recorded distances in time; else as fast as that allows */
+  uint64_t faster;  /* paced: so many times as fast as recorded */
   uint64_t start_at; /* paced: CLOCK_MONOTONIC time, ns, that stands for program->base */
   bool finalize;    /* else finalize is never called, and the library stays open */
   uint64_t stop_after; /* SIGSTOP to itself after so many calls, for somebody to look or do harm; 0: never */

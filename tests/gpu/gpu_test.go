@@ -220,7 +220,7 @@ func TestWholeRun(t *testing.T) {
 		}
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	o := &options{cases: "^(collectives/(gpu/2p$|gpu/4p)|few/|" + overheadName + ")", time: 5 * time.Minute, out: out, build: build, python: f.python, script: "job.py", rounds: 1}
+	o := &options{cases: "^(collectives/(gpu/2p$|gpu/4p)|few/|" + overheadName + ")", time: time.Hour, out: out, build: build, python: f.python, script: "job.py", rounds: 1}
 	bad, err := o.run(context.Background())
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,17 +69,20 @@ static void *init(uint64_t id) {
   return made;
 }
 
+static __thread void *other; /* the communicator that this thread calls on, instead of the first */
+
 static void *start(struct ncclotf2_descr_v6 *d, unsigned type, void *parent) {
   d->type = 1ULL << type;
   d->parentObj = parent;
   void *handle = (void *)0x7f5aULL;
-  plugin->startEvent(context, &handle, d);
+  plugin->startEvent(other ? other : context, &handle, d);
   return handle;
 }
 
 /* The collective as NCCL 2.29 tells of it. */
 static void collective(void) {
   struct ncclotf2_descr_v6 d;
+  const unsigned long number = __atomic_add_fetch(&called, 1, __ATOMIC_RELAXED);
   memset(&d, 0, sizeof d);
   d.groupApi.groupDepth = 1;
   void *group_api = start(&d, NCCLOTF2_GROUP_API, NULL);
@@ -86,7 +90,7 @@ static void collective(void) {
   memset(&d, 0, sizeof d);
   d.collApi.func = "AllReduce";
   d.collApi.datatype = "ncclFloat32";
-  d.collApi.count = ++called;
+  d.collApi.count = number;
   void *call = start(&d, NCCLOTF2_COLL_API, group_api);
   plugin->stopEvent(call);
   plugin->recordEventState(group_api, 24, NULL);
@@ -97,8 +101,8 @@ static void collective(void) {
   d.coll.datatype = "ncclFloat32";
   d.coll.algo = "RING";
   d.coll.proto = "LL";
-  d.coll.count = called;
-  d.coll.seqNumber = called - 1;
+  d.coll.count = number;
+  d.coll.seqNumber = number - 1;
   d.coll.nChannels = 1;
   d.coll.parentGroup = group;
   void *coll = start(&d, NCCLOTF2_COLL, call);
@@ -195,6 +199,52 @@ static void way_go_on(void) {
   plugin->finalize(context);
 }
 
+static void *call_once(void *unused) {
+  collective();
+  return unused;
+}
+
+/* As many threads as there are further collectives, four at a time: each calls one, and ends. */
+static void way_short_threads(void) {
+  enum { TOGETHER = 4 };
+  for (unsigned long i = 0; i < further; i += TOGETHER) {
+    pthread_t threads[TOGETHER];
+    for (int k = 0; k < TOGETHER; k++)
+      if (pthread_create(&threads[k], NULL, call_once, NULL) != 0) fail("pthread_create");
+    for (int k = 0; k < TOGETHER; k++) pthread_join(threads[k], NULL);
+  }
+  plugin->finalize(context);
+}
+
+/* As many communicators, one after another beside the first: each has one collective. */
+static void way_communicators(void) {
+  for (unsigned long i = 0; i < further; i++) {
+    other = init(0x10000 + i);
+    collective();
+    plugin->finalize(other);
+  }
+  other = NULL;
+  plugin->finalize(context);
+}
+
+/* As many communicators at one time, with two collectives each. */
+static void way_communicators_together(void) {
+  void **all = calloc(further, sizeof *all);
+  if (!all) fail("calloc");
+  for (unsigned long i = 0; i < further; i++) {
+    other = all[i] = init(0x10000 + i);
+    collective();
+  }
+  for (unsigned long i = 0; i < further; i++) {
+    other = all[i];
+    collective();
+  }
+  for (unsigned long i = 0; i < further; i++) plugin->finalize(all[i]);
+  other = NULL;
+  plugin->finalize(context);
+  free(all);
+}
+
 /* A shared proxy tells of itself after its owner's end. */
 static void way_after_finalize(void) {
   plugin->finalize(context);
@@ -214,13 +264,13 @@ static void in_child(void) {
   plugin->finalize(context);
 }
 
-/* Children without exec do what they like; what they do is not in the archive, and the parent's is. */
+/* Children without exec do what they like, also those made past the C library; what they do is not in the archive, and the parent's is. */
 static void way_children(void) {
   static void (*const ends[])(void) = {way_exit, way_exit_at_once, way_abort, way_killed, way_return};
   const unsigned long before = called;
   for (unsigned i = 0; i < sizeof ends / sizeof *ends; i++) {
     fflush(NULL);
-    pid_t pid = fork();
+    pid_t pid = i % 2 ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (pid == 0) {
       in_child();
       ends[i]();
@@ -245,7 +295,8 @@ static const struct {
     {"main-first", way_main_ends_first}, {"throw", way_throw},
     {"exec", way_exec},              {"lives", way_lives},
     {"go-on", way_go_on},            {"after-finalize", way_after_finalize},
-    {"children", way_children},
+    {"children", way_children},      {"short-threads", way_short_threads},
+    {"communicators", way_communicators}, {"communicators-together", way_communicators_together},
 };
 
 int main(int argc, char **argv) {

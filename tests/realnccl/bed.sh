@@ -45,7 +45,7 @@ furnish() { # bed, stand-ins
 driver() { # bed, header, flags of the compiler and libraries
   local bed=$1 header=$2 sources=("$here"/run/*.c) newest
   shift 2
-  newest=$(ls -t "${sources[@]}" "$here"/*/*.h "$header" "$here/bed.sh" | head -1)
+  newest=$(ls -t "${sources[@]}" "$here"/*/*.h "$header" "$here/bed.sh" | sed -n 1p)
   [ ! "$bed/ncclrun" -nt "$newest" ] || return 0
   # shellcheck disable=SC2086 # flags
   $CC $CFLAGS -I"$here/cuda" -o "$bed/ncclrun.new" "${sources[@]}" "$@" -Wl,--allow-shlib-undefined -pthread -lm
@@ -109,11 +109,11 @@ fail() { # why
 given() { # DIR
   local dir header library bed
   dir=$(cd "$1" 2>/dev/null && pwd) || fail "REALNCCL: no folder $1"
-  library=$(ls "$dir"/libnccl.so.2 "$dir"/lib/libnccl.so.2 2>/dev/null | head -1) || true
-  header=$(ls "$dir"/nccl.h "$dir"/include/nccl.h 2>/dev/null | head -1) || true
+  library=$(ls "$dir"/libnccl.so.2 "$dir"/lib/libnccl.so.2 2>/dev/null | sed -n 1p) || true
+  header=$(ls "$dir"/nccl.h "$dir"/include/nccl.h 2>/dev/null | sed -n 1p) || true
   [ -n "$library" ] || fail "REALNCCL: no libnccl.so.2 in $dir"
   [ -n "$header" ] || fail "REALNCCL: no nccl.h in $dir or $dir/include"
-  readelf -d "$library" | grep -q 'NEEDED.*\[libcudart\.so\.12\]' ||
+  readelf -d "$library" | grep 'NEEDED.*\[libcudart\.so\.12\]' >/dev/null ||
     fail "REALNCCL: $library does not take libcudart.so.12 as a shared library; only such a library can run without a GPU"
   bed=$out/given-$(release "$header")
   while [[ " ${beds[*]} " == *" $bed "* ]]; do bed=$bed+; done

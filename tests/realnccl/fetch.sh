@@ -49,7 +49,7 @@ mirror() { # the address that apt has for this machine's own release
   local release
   [ -z "${DEBIAN_MIRROR:-}" ] || { echo "$DEBIAN_MIRROR"; return; }
   release=$(. /etc/os-release && [ "${ID:-}" = debian ] && echo "${VERSION_CODENAME:-}") || return 0
-  apt-get indextargets --format '$(SITE)' 'Identifier: Packages' "Release: $release" 2>/dev/null | head -1
+  apt-get indextargets --format '$(SITE)' 'Identifier: Packages' "Release: $release" 2>/dev/null | sed -n 1p
 }
 configure() { # an apt of its own in $work
   local site keyring=/usr/share/keyrings/debian-archive-keyring.gpg

@@ -57,7 +57,7 @@ func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 		opt.Plugin = filepath.Join(dir, "librecorder.so")
 	}
 	opt.Env = append(opt.Env, "RECORDER_DIR="+out)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	res, err := replay.Run(ctx, rec, opt)
 	if err != nil {

@@ -100,7 +100,7 @@ func soak(ctx context.Context, host *caller.Host, o options) (*report, error) {
 // watch looks at the job and its collector until the job has run for its time.
 func watch(job int, o options) (samples []sample, err error) {
 	begin := time.Now()
-	collector, err := usage.Collector(job, 10*time.Second)
+	collector, err := usage.Collector(job, time.Minute)
 	if err != nil {
 		return nil, err
 	}

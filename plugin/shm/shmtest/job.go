@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -141,6 +142,9 @@ func (j *Job) Corrupt(at uint64, b ...byte) { copy(j.data[at:], b) }
 func (j *Job) u32(at uint64) *uint32 { return (*uint32)(unsafe.Pointer(&j.data[at])) }
 func (j *Job) u64(at uint64) *uint64 { return (*uint64)(unsafe.Pointer(&j.data[at])) }
 
+// Bytes is all of the memory, as it is.
+func (j *Job) Bytes() []byte { return slices.Clone(j.data) }
+
 // String returns the id of a string.
 func (j *Job) String(s string) uint32 {
 	j.mu.Lock()
@@ -204,9 +208,14 @@ type Thread struct {
 	used      uint32
 	seq       uint64
 	written   uint64
-	spooled   uint64
-	allBytes  []byte // what a spool writer has not written yet
+	allPieces []piece // what a spool writer has not written yet
 	keepBytes bool
+}
+
+// piece are records of one chunk, and where they lie in the ring.
+type piece struct {
+	position uint64
+	bytes    []byte
 }
 
 // Thread begins a ring with its THREAD record.
@@ -265,13 +274,21 @@ func (t *Thread) WriteBytes(b []byte, typ shm.EventType) bool {
 	atomic.StoreUint32(j.u32(at+chunkCommit), t.used)
 	t.written += uint64(len(b))
 	if t.keepBytes {
-		t.allBytes = append(t.allBytes, b...)
+		begin := t.seq<<32 | uint64(t.used) - uint64(len(b))
+		if n := len(t.allPieces); n > 0 && t.allPieces[n-1].position+uint64(len(t.allPieces[n-1].bytes)) == begin {
+			t.allPieces[n-1].bytes = append(t.allPieces[n-1].bytes, b...)
+		} else {
+			t.allPieces = append(t.allPieces, piece{begin, slices.Clone(b)})
+		}
 	}
 	return true
 }
 
-// KeepForSpool makes the thread remember its records for Job.Spool.
-func (t *Thread) KeepForSpool() { t.keepBytes = true }
+// KeepForSpool makes the thread remember its records for Job.Spool, from those of its present chunk on.
+func (t *Thread) KeepForSpool() {
+	begin := t.j.chunkAt(t.chunk-1) + shm.ChunkHead
+	t.keepBytes, t.allPieces = true, []piece{{t.seq << 32, slices.Clone(t.j.data[begin : begin+uint64(t.used)])}}
+}
 
 func (j *Job) take() (uint32, bool) {
 	for i := range j.header.Spare {
@@ -299,13 +316,12 @@ func (j *Job) Request() uint32 {
 	return n
 }
 
-// Await polls until ok returns true; false after ten seconds.
+// Await polls until ok returns true; false after ten minutes.
 func Await(ok func() bool) bool {
-	for range 2000 {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if ok() {
 			return true
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	return false
 }
@@ -342,6 +358,27 @@ func (j *Job) Free() (free, spare int) {
 // Spool writes what was not spooled yet as frames: header, communicators, strings, the clock, and the
 // records of threads with KeepForSpool.
 func (j *Job) Spool(w io.Writer, clock shm.ClockTuple) error {
+	return j.spool(w, clock, func(t *Thread) []piece {
+		all := t.allPieces
+		t.allPieces = nil
+		return all
+	})
+}
+
+// SpoolRest writes all that no collector has given back, as the plugin's thread does when there is none any more.
+func (j *Job) SpoolRest(w io.Writer, clock shm.ClockTuple) error {
+	return j.spool(w, clock, func(t *Thread) (all []piece) {
+		for c := atomic.LoadUint32(j.u32(j.ringAt(t.ring) + ringFirst)); c != 0; {
+			at := j.chunkAt(c - 1)
+			begin := at + shm.ChunkHead
+			all = append(all, piece{*j.u64(at + chunkSeq) << 32, j.data[begin : begin+uint64(*j.u32(at + chunkCommit))]})
+			c = *j.u32(at + chunkNext)
+		}
+		return all
+	})
+}
+
+func (j *Job) spool(w io.Writer, clock shm.ClockTuple, of func(t *Thread) []piece) error {
 	frame := func(kind uint32, index, position uint64, body []byte) error {
 		b := binary.NativeEndian.AppendUint32(nil, shm.FrameMagic)
 		b = binary.NativeEndian.AppendUint32(b, kind)
@@ -376,14 +413,11 @@ func (j *Job) Spool(w io.Writer, clock shm.ClockTuple) error {
 		return err
 	}
 	for _, t := range j.threads {
-		if len(t.allBytes) == 0 {
-			continue
+		for _, p := range of(t) {
+			if err := frame(4, uint64(t.ring), p.position, p.bytes); err != nil {
+				return err
+			}
 		}
-		if err := frame(4, uint64(t.ring), t.spooled, t.allBytes); err != nil {
-			return err
-		}
-		t.spooled += uint64(len(t.allBytes))
-		t.allBytes = nil
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (p *peak) see(pid int) error {
 func watch(run *caller.Run, withCollector bool, last time.Duration) (job, collector peak, err error) {
 	pid := 0
 	if withCollector {
-		if pid, err = usage.Collector(run.PID(), 10*time.Second); err != nil {
+		if pid, err = usage.Collector(run.PID(), time.Minute); err != nil {
 			return job, collector, err
 		}
 	}
@@ -60,7 +60,7 @@ func (b *bench) memory(ctx context.Context, r *result) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	const ranks = 2
-	seconds := max(0.5, b.seconds(10))
+	seconds := max(2, b.seconds(10)) // or it is over before the collector is found
 	var idle, load [2]peak
 	var idleCollector, loadCollector peak
 	for which, plugin := range b.plugins() {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 
 	"ncclotf2/hidden"
 	"ncclotf2/need"
+	"ncclotf2/plugin/shm"
+	"ncclotf2/plugin/shm/shmtest"
 )
 
 // compile makes a shared library of a few lines of C.
@@ -504,5 +507,47 @@ func TestVersionCode(t *testing.T) {
 		if got := versionCode(version); got != want {
 			t.Errorf("%q: %d", version, got)
 		}
+	}
+}
+
+// Files of killed processes in /dev/shm are named, with the command that saves them; those of living ones, of others, and what is no
+// such file are not.
+func TestOrphans(t *testing.T) {
+	f := newInstallation(t)
+	const none = "/dev/shm/nccl-otf2-%d-%d-4a0b-%d"
+	start, err := shm.ProcessStart(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(t, fmt.Sprintf(none, os.Geteuid(), os.Getpid(), start), "mine")
+	f.write(t, fmt.Sprintf(none, os.Geteuid()+1, 4711, 1), "another user's")
+	f.write(t, "/dev/shm/nccl-AbCdEf", "NCCL's")
+	for _, c := range f.examine().Checks {
+		if c.Name == "left in /dev/shm" {
+			t.Errorf("%+v", c)
+		}
+	}
+
+	left := fmt.Sprintf(none, os.Geteuid(), 4711, 1) // of a process whose number is another's by now, or nobody's
+	f.write(t, left, "begun")
+	expect(t, f.examine(), "left in /dev/shm", Warn, "in 1 files of processes that were killed")
+	if c := find(t, f.examine(), "left in /dev/shm"); c.Advice != "rm "+filepath.Join(f.root, left) {
+		t.Errorf("%+v", c)
+	}
+
+	job, err := shmtest.New(shmtest.Options{PID: 4711, PIDStart: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer job.Close()
+	experiment := t.TempDir()
+	copy(job.Header().Place[:], experiment)
+	memory, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", job.FD()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(t, left, string(memory))
+	if c := find(t, f.examine(), "left in /dev/shm"); !strings.HasPrefix(c.Advice, "nccl-otf2 unify "+experiment) || !strings.Contains(c.Found, "recorded in "+experiment) {
+		t.Errorf("%+v", c)
 	}
 }

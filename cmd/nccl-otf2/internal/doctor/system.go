@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"ncclotf2/collector"
 )
 
 const (
@@ -24,6 +28,7 @@ const (
 const (
 	leastDirectory = gibibyte       // free bytes where archives go
 	leastShared    = 256 * mebibyte // free bytes of /dev/shm; NCCL takes about 10 MB per pair of ranks on a node
+	sharedTables   = 22 * mebibyte  // of a process's memory beside records
 	leastFiles     = 1024           // open files: the collector holds one per location
 	leastProcesses = 64             // processes and threads left to the user: the collector has about ten
 	// Address space of the collector beside the shared memory: its Go runtime reserves about 1 GiB.
@@ -102,14 +107,14 @@ func (e *examiner) directory() {
 
 func (e *examiner) sharedMemory() {
 	const group = "directory"
-	shm := e.path("/dev/shm")
+	shm := e.path(collector.ShmFolder)
 	free, err := freeBytes(shm)
 	switch {
 	case err != nil:
 		e.add(group, "/dev/shm", Warn, fmt.Sprintf("cannot be looked at: %v", err), "NCCL needs it for ranks that share a node")
-	case e.settings.Shared && free < e.settings.Memory+leastShared:
-		e.add(group, "/dev/shm", Warn, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process, beside what NCCL needs", sizeText(free), sizeText(e.settings.Memory)),
-			"lower NCCL_OTF2_MEMORY, or leave NCCL_OTF2_RING unset; where there is no room the plugin takes a memfd")
+	case e.settings.Shared && free/4 < e.settings.Memory+sharedTables:
+		e.add(group, "/dev/shm", Warn, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process, and no more than a quarter for all", sizeText(free), sizeText(e.settings.Memory)),
+			"lower NCCL_OTF2_MEMORY, or in a container raise --shm-size; processes for which there is no room take memory that ends with them and their collectors")
 	case e.settings.Shared:
 		e.add(group, "/dev/shm", OK, fmt.Sprintf("%s free; NCCL_OTF2_RING=shm takes %s of it for each process", sizeText(free), sizeText(e.settings.Memory)), "")
 	case free < leastShared:
@@ -117,14 +122,44 @@ func (e *examiner) sharedMemory() {
 	default:
 		e.add(group, "/dev/shm", OK, sizeText(free)+" free", "")
 	}
+	e.orphans(shm)
 	// The plugin's rings lie in a memfd, which seccomp profiles of old containers forbid.
 	fd, err := unix.MemfdCreate("nccl-otf2-doctor", unix.MFD_CLOEXEC)
 	if err != nil {
-		e.add(group, "memfd", Fail, "memfd_create: "+err.Error(), "the plugin records into a memfd: allow memfd_create in the container's seccomp profile")
+		e.add(group, "memfd", Warn, "memfd_create: "+err.Error(), "the plugin takes memory in /dev/shm in its place: give it room there, or allow memfd_create in the container's seccomp profile")
 		return
 	}
 	unix.Close(fd)
 	e.add(group, "memfd", OK, "memfd_create works", "")
+}
+
+// orphans names what processes that were killed have left there, by the directory that they were recorded in.
+func (e *examiner) orphans(folder string) {
+	type left struct {
+		files []string
+		bytes uint64
+	}
+	found := make(map[string]*left)
+	for _, o := range collector.Orphans(folder) {
+		if !exists(o.Experiment) {
+			o.Experiment = ""
+		}
+		l := found[o.Experiment]
+		if l == nil {
+			l = new(left)
+			found[o.Experiment] = l
+		}
+		l.files, l.bytes = append(l.files, o.Path), l.bytes+uint64(o.Bytes)
+	}
+	for _, experiment := range slices.Sorted(maps.Keys(found)) {
+		l := found[experiment]
+		text := fmt.Sprintf("%s in %d files of processes that were killed, and their collectors", sizeText(l.bytes), len(l.files))
+		if experiment == "" {
+			e.add("directory", "left in /dev/shm", Warn, text+"; where they were recorded is not there any more", "rm "+strings.Join(l.files, " "))
+		} else {
+			e.add("directory", "left in /dev/shm", Warn, text+", recorded in "+experiment, "nccl-otf2 unify "+experiment+" (saves what is in them, and removes them)")
+		}
+	}
 }
 
 // limit is one row of /proc/<pid>/limits that matters to a recording.

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"ncclotf2/need"
+)
+
+// FuzzLibrary: whatever stands in a file that is named as a library, it says something of itself or is refused, and costs no
+// more memory than its size gives reason for.
+func FuzzLibrary(f *testing.F) {
+	dir := f.TempDir()
+	source, library := filepath.Join(dir, "l.c"), filepath.Join(dir, "l.so")
+	if err := os.WriteFile(source, []byte(`const char *f(void) { return "NCCL version 2.29.7+cuda13.0 ncclProfiler_v6"; } int ncclGetVersion(int *v) { return *v = 22907; }`), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-nostdlib", "-s", "-o", library, source).CombinedOutput(); err != nil {
+		need.NoError(f, "a C compiler", err)
+		f.Fatalf("%s", out)
+	}
+	whole, err := os.ReadFile(library)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	for _, at := range []int{16, 40, 60, 64, 200, len(whole) / 2, len(whole) - 200, len(whole) - 100} {
+		damaged := bytes.Clone(whole)
+		copy(damaged[at:], "\xff\xff\xff\x7f")
+		f.Add(damaged)
+		f.Add(whole[:at])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		path := filepath.Join(t.TempDir(), "libnccl.so.2")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		l, err := readLibrary(path)
+		runtime.ReadMemStats(&after)
+		if (l == nil) == (err == nil) {
+			t.Fatalf("%v, %v", l, err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20+200*uint64(len(b)) {
+			t.Errorf("%d bytes for a file of %d", n, len(b))
+		}
+	})
+}

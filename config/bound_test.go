@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A settings file of any size, or what is none, is refused before it is read.
+func TestSettingsFileIsBounded(t *testing.T) {
+	for _, kind := range []string{"yaml", "toml", "json"} {
+		sparse, pipe := filepath.Join(t.TempDir(), "sparse."+kind), filepath.Join(t.TempDir(), "pipe."+kind)
+		if err := os.WriteFile(sparse, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(sparse, 6<<30); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for path, want := range map[string]string{sparse: "too large", pipe: "is no regular file"} {
+			_, err := Load(func(name string) (string, bool) { return path, name == Prefix+"CONFIG" })
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s: %v, want %q", path, err, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Output begins what a user asked to be written to a name, see the package. A mode that the umask is taken off is that of a new
+// regular file.
+func Output(path string, mode fs.FileMode) (*File, error) {
+	target, through, err := destination(path)
+	if err != nil {
+		return nil, err
+	}
+	if !through {
+		return Create(target, mode)
+	}
+	// What /dev/stdout leads to may be a file that has something in it already.
+	f, err := os.OpenFile(target, os.O_WRONLY|os.O_APPEND|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &File{File: f}, nil
+}
+
+// CreateFollowing is Output for what can only be written to a regular file: anything else that is found where the links lead is
+// replaced.
+func CreateFollowing(path string, mode fs.FileMode) (*File, error) {
+	target, _, err := destination(path)
+	if err != nil {
+		return nil, err
+	}
+	return Create(target, mode)
+}
+
+// mostLinks is how many links may lead from one to the next; the kernel follows as many.
+const mostLinks = 40
+
+// destination follows a user's name to the one that is to be written. through says that it stands for something that cannot be
+// replaced: written to is what is there.
+func destination(path string) (target string, through bool, err error) {
+	named := path
+	for range mostLinks {
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return path, false, nil
+		case err != nil:
+			return "", false, err
+		case info.Mode().IsRegular():
+			return path, false, nil
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+			return "", false, fmt.Errorf("%s is %s of user %d, who could lead anywhere with it: name another file", path, kindOf(info.Mode()), st.Uid)
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			return path, true, nil
+		}
+		dir, _ := filepath.Split(path)
+		if dir, err = filepath.EvalSymlinks(filepath.Join(dir, ".")); err != nil {
+			return "", false, err
+		}
+		if descriptors(dir) {
+			return path, true, nil
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			return "", false, err
+		}
+		if path = to; !filepath.IsAbs(to) {
+			path = dir + "/" + to
+		}
+	}
+	return "", false, &fs.PathError{Op: "open", Path: named, Err: syscall.ELOOP}
+}
+
+func kindOf(m fs.FileMode) string {
+	switch m.Type() {
+	case fs.ModeSymlink:
+		return "a symbolic link"
+	case fs.ModeDir:
+		return "a folder"
+	}
+	return "a special file"
+}
+
+// descriptors says that a folder is /proc's: the links in it are open files and what they read as need be no name of these.
+func descriptors(dir string) bool {
+	const procfs = 0x9fa0
+	var st syscall.Statfs_t
+	return syscall.Statfs(dir, &st) == nil && st.Type == procfs
+}

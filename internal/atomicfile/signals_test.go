@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atomicfile
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const inFolder = "ATOMICFILE_TEST_FOLDER"
+
+// TestMain is also the program that is interrupted while it writes.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(inFolder); dir != "" {
+		RemoveOnSignals()
+		f, err := Create(filepath.Join(dir, "file"), 0o600)
+		if err != nil {
+			panic(err)
+		}
+		p := Temporary(filepath.Join(dir, "folder"))
+		defer p.Forget()
+		if err := os.MkdirAll(filepath.Join(dir, "folder", "inside"), 0o700); err != nil {
+			panic(err)
+		}
+		fmt.Fprintln(os.Stdout, f.Name())
+		time.Sleep(time.Minute)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestSignalsRemoveWhatIsUnfinished(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		dir := t.TempDir()
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), inFolder+"="+dir)
+		out, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		line, err := bufio.NewReader(out).ReadString('\n')
+		must(t, err)
+		if got := names(t, dir); len(got) != 2 {
+			t.Errorf("while it writes: %v (%s)", got, line)
+		}
+		must(t, cmd.Process.Signal(s))
+		_ = cmd.Wait()
+		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != s {
+			t.Errorf("%v: it ended with %v", s, cmd.ProcessState)
+		}
+		if got := names(t, dir); len(got) != 0 {
+			t.Errorf("%v left %v", s, got)
+		}
+	}
+}
+
+func TestWhatMustNotBeInterruptedIsNot(t *testing.T) {
+	p := Temporary(filepath.Join(t.TempDir(), "folder"))
+	defer p.Forget()
+	began, ended := make(chan bool), make(chan bool)
+	go func() {
+		_ = p.Uninterrupted(func() error { began <- true; <-ended; return nil })
+		ended <- true
+	}()
+	<-began
+	if pending.TryLock() {
+		t.Error("a signal would remove it meanwhile")
+	}
+	ended <- true
+	<-ended
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// synced leaves out that a file system cannot bring such a file to the disk by itself.
+func synced(err error) error {
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		return nil
+	}
+	return err
+}
+
+// syncIn brings a file, or a folder's names, to the disk.
+func syncIn(root *os.Root, name string) error {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(synced(f.Sync()), f.Close())
+}
+
+// SyncFolder brings the names in a folder to the disk: what was made, renamed and removed there.
+func SyncFolder(path string) error {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return syncIn(root, ".")
+}
+
+// SyncRoot is SyncFolder of a folder that is held open.
+func SyncRoot(root *os.Root) error { return syncIn(root, ".") }
+
+// SyncFile brings a file and its name to the disk.
+func SyncFile(path string) error {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return errors.Join(syncData(root, filepath.Base(path)), syncIn(root, "."))
+}
+
+// syncers is how many files are brought to the disk at a time. File systems write the metadata of several at once, so that waiting
+// for them together takes little longer than for one.
+const syncers = 8
+
+// SyncFiles brings files of a folder that is held open to the disk, their data and their sizes; the folder's names are another
+// matter. The error joins those of all files.
+func SyncFiles(root *os.Root, names []string) error {
+	errs := make([]error, len(names))
+	next := make(chan int)
+	var working sync.WaitGroup
+	for range min(syncers, len(names)) {
+		working.Go(func() {
+			for i := range next {
+				errs[i] = syncData(root, names[i])
+			}
+		})
+	}
+	for i := range names {
+		next <- i
+	}
+	close(next)
+	working.Wait()
+	return errors.Join(errs...)
+}
+
+func syncData(root *os.Root, name string) error {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	err = syscall.Fdatasync(int(f.Fd()))
+	if err = synced(err); err != nil {
+		err = &fs.PathError{Op: "fdatasync", Path: filepath.Join(root.Name(), name), Err: err}
+	}
+	return errors.Join(err, f.Close())
+}
+
+// SyncTree brings a folder and all that is in it to the disk. Files that have names elsewhere, too, were brought there under these.
+func SyncTree(path string) error {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var folders []string
+	type file struct {
+		name  string
+		names uint64 // of its links, inside
+		links uint64
+	}
+	inside := make(map[uint64]*file)
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			folders = append(folders, name)
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().IsRegular() {
+			if inside[st.Ino] == nil {
+				inside[st.Ino] = &file{name: name, links: uint64(st.Nlink)}
+			}
+			inside[st.Ino].names++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, f := range inside {
+		if f.names >= f.links {
+			files = append(files, f.name)
+		}
+	}
+	if err := SyncFiles(root, files); err != nil {
+		return err
+	}
+	for i := len(folders) - 1; i >= 0; i-- { // what is inside before what leads there
+		if err := syncIn(root, folders[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

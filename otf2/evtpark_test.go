@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// However often a writer is parked, the file is the same, byte for byte.
+func TestParkedWritersWriteTheSame(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		plain, parked := NewMemoryEventWriter(nil), NewMemoryEventWriter(nil)
+		parks := 0
+		var a AttributeList
+		for i := range 40_000 {
+			a.Reset()
+			for k := range random.IntN(6) {
+				a.Uint64(AttributeRef(k), random.Uint64()>>random.IntN(64))
+			}
+			if i > 2 && parked.Leave(0, nil, 0) == nil {
+				t.Fatal("an event that goes back in time was taken")
+			}
+			at, region := Timestamp(i/2), RegionRef(random.Uint32())
+			for _, w := range []*EventWriter{plain, parked} {
+				check(t, w.Enter(at, &a, region))
+			}
+			if random.IntN(1+int(seed)*20) > 0 {
+				continue
+			}
+			for _, w := range []*EventWriter{plain, parked} {
+				check(t, w.Flush())
+			}
+			parked.Park()
+			parks++
+			if n := cap(parked.buf); n > 64 {
+				t.Fatalf("a parked writer holds %d bytes", n)
+			}
+		}
+		check(t, plain.Close())
+		check(t, parked.Close())
+		if !bytes.Equal(plain.Bytes(), parked.Bytes()) {
+			t.Errorf("seed %d: the files differ: %d and %d bytes", seed, len(plain.Bytes()), len(parked.Bytes()))
+		}
+		if parks < 20 {
+			t.Errorf("seed %d: parked only %d times", seed, parks)
+		}
+	}
+}
+
+// What has not been flushed, and a writer that has failed, stay as they are.
+func TestOnlyFlushedWritersAreParked(t *testing.T) {
+	w := NewMemoryEventWriter(nil)
+	check(t, w.Enter(1, nil, 1))
+	w.Park()
+	if w.parked {
+		t.Error("an event that is in no file was parked")
+	}
+	check(t, w.Close())
+	w.Park()
+	if w.parked {
+		t.Error("a closed writer was parked")
+	}
+}

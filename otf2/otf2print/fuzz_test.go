@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otf2print
+
+import (
+	"io"
+	"path/filepath"
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/otf2/otf2test"
+)
+
+// FuzzPrint: whatever stands in an archive, all of it is printed, or an error comes, in both forms.
+func FuzzPrint(f *testing.F) {
+	var anchors []string
+	for _, name := range []string{"all-defs/alldefs", "all-events/events", "attributes/attrs", "aux-files/aux", "collectives/nccl", "mapping/mapping"} {
+		anchors = append(anchors, filepath.Join("../testdata", name+".otf2"))
+	}
+	otf2test.Fuzz(f, anchors, func(t *testing.T, anchor string) {
+		a, err := otf2.Open(anchor, nil)
+		if a == nil {
+			if err == nil {
+				t.Fatal("neither archive nor error")
+			}
+			return
+		}
+		defer a.Close()
+		_ = Anchor(io.Discard, a)
+		_ = Thumbnails(io.Discard, a)
+		_ = Markers(io.Discard, a)
+		for _, print := range []func(io.Writer, *otf2.Archive, *Options) error{Definitions, LocalDefs, Events, Snapshots} {
+			_ = print(io.Discard, a, &Options{})
+		}
+		j := NewJSON(io.Discard, a, &Options{})
+		for _, print := range []func() error{j.Anchor, j.Definitions, j.LocalDefs, j.Events, j.Snapshots, j.Markers, j.Thumbnails} {
+			_ = print()
+		}
+	})
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cubex
+
+import (
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/otf2/otf2test"
+)
+
+// FuzzArchiveProfile: whatever stands in an archive, it has a profile that tools can read, or an error.
+func FuzzArchiveProfile(f *testing.F) {
+	otf2test.Fuzz(f, []string{makeJob(f, 1)}, func(t *testing.T, anchor string) {
+		a, err := otf2.Open(anchor, nil)
+		if a == nil {
+			return
+		}
+		defer a.Close()
+		p, _, err := FromArchive(a)
+		if err != nil || len(a.Defs.LocationGroups) == 0 { // without locations there are no values, and writing says so
+			return
+		}
+		p.Summary()
+		if err := p.definitions().Check(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

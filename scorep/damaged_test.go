@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+// halves makes a job of two processes. What the first had after half of its operations is its checkpoint; after the other half,
+// which has definitions of its own, it is finished.
+func halves(t *testing.T, dir string) (checkpoint []byte, bytes int64) {
+	t.Helper()
+	host, err := os.Hostname() // of others nobody knows whether their processes still run
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := range 2 {
+		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(host, 100+r).Launched("slurm", r, 2)
+		world := p.Comm(shard.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000})
+		p.AllReduce(world, shardtest.Epoch+2000, shardtest.Epoch+3000, 8)
+		p.Flush()
+		if r == 0 {
+			if checkpoint, err = os.ReadFile(filepath.Join(p.Dir, "shard.json")); err != nil {
+				t.Fatal(err)
+			}
+			bytes = p.Shard.Locations[1].Bytes
+		}
+		other := p.Comm(shard.Comm{ID: 8, Name: "other", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 4000})
+		p.AllReduce(other, shardtest.Epoch+5000, shardtest.Epoch+6000, 8)
+		p.AllReduce(world, shardtest.Epoch+7000, shardtest.Epoch+8000, 8)
+		p.Call("ncclBroadcast", shardtest.Epoch+7000, shardtest.Epoch+7500)
+		p.Finish()
+	}
+	return checkpoint, bytes
+}
+
+// serial gives a description another place in the order in which descriptions were written.
+func serial(t *testing.T, text []byte, n int) []byte {
+	t.Helper()
+	var p map[string]any
+	if err := json.Unmarshal(text, &p); err != nil {
+		t.Fatal(err)
+	}
+	p["serial"] = n
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// What is missing or damaged in a directory is named, what can be used is used, and what is missing for it is counted.
+func TestDamagedShards(t *testing.T) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(path string, text []byte) { t.Helper(); must(os.WriteFile(path, text, 0o600)) }
+	sound := t.TempDir()
+	halves(t, sound)
+	whole := unify(t, sound, nil).Runs[0].Events
+	for _, c := range []struct {
+		name  string
+		spoil func(dir string, checkpoint []byte, bytes int64) // of the first process's shard
+		want  string                                           // in a problem
+		lost  bool
+		whole bool // all is in the archive
+		left  bool // the process is left out
+	}{
+		{name: "an event file is gone", want: "shards/p0/1.evt, with 9 events, is gone", lost: true,
+			spoil: func(dir string, _ []byte, _ int64) { must(os.Remove(filepath.Join(dir, "1.evt"))) }},
+		{name: "an event file is short", want: "shards/p0/1.evt has", lost: true,
+			spoil: func(dir string, _ []byte, bytes int64) { must(os.Truncate(filepath.Join(dir, "1.evt"), bytes)) }},
+		{name: "an event file is empty", want: "shards/p0/1.evt has 0 bytes and 0 events instead of", lost: true,
+			spoil: func(dir string, _ []byte, _ int64) { must(os.Truncate(filepath.Join(dir, "1.evt"), 0)) }},
+		{name: "an event file is longer", want: "shards/p0/1.evt has", whole: true,
+			spoil: func(dir string, _ []byte, _ int64) {
+				f, err := os.OpenFile(filepath.Join(dir, "1.evt"), os.O_WRONLY|os.O_APPEND, 0)
+				must(err)
+				_, err = f.Write(make([]byte, 100))
+				must(err)
+				must(f.Close())
+			}},
+		{name: "zeros in an unfinished file", want: "shards/p0/1.evt has", lost: true,
+			spoil: func(dir string, _ []byte, bytes int64) {
+				must(os.Remove(filepath.Join(dir, "done")))
+				file := filepath.Join(dir, "1.evt")
+				info, err := os.Stat(file)
+				must(err)
+				must(os.Truncate(file, bytes-2))
+				must(os.Truncate(file, info.Size()))
+			}},
+		{name: "an empty description", want: "checkpoint.json was used in place of shard.json", lost: true,
+			spoil: func(dir string, checkpoint []byte, _ int64) {
+				write(filepath.Join(dir, "checkpoint.json"), checkpoint)
+				write(filepath.Join(dir, "shard.json"), nil)
+			}},
+		{name: "a description of rubbish, and a later checkpoint that is damaged", want: "durable.json was used in place of shard.json", lost: true,
+			spoil: func(dir string, checkpoint []byte, _ int64) {
+				write(filepath.Join(dir, "durable.json"), checkpoint)
+				write(filepath.Join(dir, "checkpoint.json"), checkpoint[:len(checkpoint)/2])
+				write(filepath.Join(dir, "shard.json"), []byte("\x00\x00\x00"))
+			}},
+		{name: "no description", want: "checkpoint.json was used in place of shard.json", lost: true,
+			spoil: func(dir string, checkpoint []byte, _ int64) {
+				write(filepath.Join(dir, "checkpoint.json"), checkpoint)
+				must(os.Remove(filepath.Join(dir, "shard.json")))
+			}},
+		{name: "the same description twice", want: "it says the same, nothing is missing", whole: true,
+			spoil: func(dir string, checkpoint []byte, _ int64) {
+				write(filepath.Join(dir, "checkpoint.json"), checkpoint)
+				text, err := os.ReadFile(filepath.Join(dir, "shard.json"))
+				must(err)
+				write(filepath.Join(dir, "durable.json"), serial(t, text, 9))
+				write(filepath.Join(dir, "shard.json"), text[:len(text)-10])
+			}},
+		{name: "an older description", want: "durable.json was used in place of shard.json, which cannot be (it is older)", lost: true,
+			spoil: func(dir string, checkpoint []byte, _ int64) {
+				must(os.Remove(filepath.Join(dir, "done")))
+				write(filepath.Join(dir, "durable.json"), serial(t, checkpoint, 2))
+				write(filepath.Join(dir, "shard.json"), serial(t, checkpoint, 1))
+			}},
+		{name: "events whose definitions are missing", want: "is not defined", lost: true,
+			spoil: func(dir string, checkpoint []byte, _ int64) {
+				must(os.Remove(filepath.Join(dir, "done")))
+				write(filepath.Join(dir, "shard.json"), checkpoint)
+			}},
+		{name: "no description that can be read", want: "shard p0 is left out", left: true,
+			spoil: func(dir string, _ []byte, _ int64) { write(filepath.Join(dir, "shard.json"), []byte("{")) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			checkpoint, bytes := halves(t, dir)
+			c.spoil(filepath.Join(dir, "shards", "p0"), checkpoint, bytes)
+			res, err := Unify(dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := &res.Runs[0]
+			if c.name == "events whose definitions are missing" && !strings.Contains(strings.Join(run.Problems, "\n"), "shards/p0/2.evt, with 5 events, is left out") {
+				t.Errorf("problems %q", run.Problems)
+			}
+			if all := strings.Join(append(res.Problems, run.Problems...), "\n"); !strings.Contains(all, c.want) || res.Damaged == 0 {
+				t.Errorf("%d damaged, problems:\n%s\nwant %q", res.Damaged, all, c.want)
+			}
+			if (run.LostFromDisk > 0) != c.lost || run.Lost != run.LostFromDisk {
+				t.Errorf("%d events, %d lost, %d from the disk", run.Events, run.Lost, run.LostFromDisk)
+			}
+			if total := run.Events + run.LostFromDisk; c.whole && total != whole || c.lost && total > whole || c.left && run.Processes() != 1 {
+				t.Errorf("%d events, %d lost, of %d; %d processes", run.Events, run.LostFromDisk, whole, run.Processes())
+			}
+			a := open(t, run.Archive)
+			if got := property(a, "NCCL_OTF2::DAMAGED::0"); !strings.Contains(got, c.want) {
+				t.Errorf("property %q", got)
+			}
+			if got := property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"); got != "false" && !c.whole {
+				t.Errorf("communication complete: %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// failing makes the n-th rename that puts an archive in place fail, and with forever all that follow. It returns how many there were.
+func failing(t *testing.T, n int, forever bool) (count *int) {
+	t.Helper()
+	count = new(int)
+	rename = func(from, to string) error {
+		if *count++; *count == n || forever && *count > n {
+			return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EIO}
+		}
+		return os.Rename(from, to)
+	}
+	t.Cleanup(func() { rename = os.Rename })
+	return count
+}
+
+// files are the paths below a folder, without those of shards.
+func filesBelow(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.Contains(path, "/shards/") {
+			all = append(all, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Whatever rename of the last ones fails: the archive that was there is there, as it was; or, where it cannot be brought back either,
+// none, and every file is there yet. Unify makes it anew from there.
+func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
+	for _, forever := range []bool{false, true} {
+		n := 1
+		for ; ; n++ {
+			dir := t.TempDir()
+			procs := job(t, dir, 2, 1, nil)
+			for _, p := range procs {
+				p.Flush()
+			}
+			old := unify(t, dir, nil).Runs[0] // with markers
+			finish(procs)
+			anchor := filepath.Join(dir, "traces.otf2")
+			before := len(filesBelow(t, dir))
+
+			count := failing(t, n, forever)
+			res, err := Unify(dir, nil)
+			rename = os.Rename
+			if err == nil {
+				if *count >= n || !res.Runs[0].Complete {
+					t.Fatalf("no error of %d renames: %+v", *count, res)
+				}
+				break
+			}
+			_, missing := os.Stat(anchor)
+			switch said := err.Error(); {
+			case strings.Contains(said, "the earlier archive is in its place, as it was"):
+				accept(t, anchor)
+				events := uint64(0)
+				a := open(t, anchor)
+				for _, l := range a.Defs.Locations {
+					for _, err := range a.EventsOf(l.Self) {
+						if err != nil {
+							t.Error(err)
+						}
+						events++
+					}
+				}
+				if events != old.Events || forever && n > 1 {
+					t.Errorf("rename %d, forever %v: %d events, of %d before", n, forever, events, old.Events)
+				}
+				if got := len(filesBelow(t, dir)); got != before {
+					t.Errorf("rename %d: %d files, %d before", n, got, before)
+				}
+			case strings.Contains(said, "there is no archive now"):
+				if !forever || missing == nil {
+					t.Errorf("rename %d: %v, anchor: %v", n, err, missing)
+				}
+				if got := len(filesBelow(t, dir)); got < 2*before-2 { // shards/unify.lock is no part of an archive
+					t.Errorf("rename %d: %d files, %d before", n, got, before)
+				}
+			default:
+				t.Errorf("rename %d: %v", n, err)
+			}
+			if res := unify(t, dir, nil); !res.Runs[0].Complete {
+				t.Errorf("rename %d: made anew: %+v", n, res)
+			}
+			accept(t, anchor)
+			if _, err := os.Stat(filepath.Join(dir, newDir)); err == nil {
+				t.Errorf("rename %d: %s is left behind", n, newDir)
+			}
+		}
+		if n < 6 {
+			t.Errorf("only %d renames", n-1)
+		}
+	}
+}

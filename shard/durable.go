@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"ncclotf2/internal/atomicfile"
+)
+
+// Files beside shard.json that describe the shard as it was at some time.
+const (
+	// CheckpointFile is the description as of the last flush: all that it speaks of had been given to the system.
+	CheckpointFile = "checkpoint.json"
+	// durableFile is the description as of a moment when all that it speaks of was on the disk, and it is there itself. At the end
+	// it says what shard.json says.
+	durableFile = "durable.json"
+)
+
+// Checkpoint is a shard's description as of a moment when all that it speaks of had been given to the system.
+type Checkpoint struct {
+	store *Store
+	text  []byte
+	// Sizes are those of the event files then (bytes), by number.
+	Sizes map[uint32]int64
+}
+
+// Describe makes a checkpoint of a description, without a file.
+func (s *Store) Describe(p *Process) (*Checkpoint, error) {
+	text, err := p.text()
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{store: s, text: text, Sizes: make(map[uint32]int64, len(p.Locations))}
+	for i := range p.Locations {
+		c.Sizes[p.Locations[i].Number] = p.Locations[i].Bytes
+	}
+	return c, nil
+}
+
+// Checkpoint replaces checkpoint.json.
+func (s *Store) Checkpoint(p *Process) (*Checkpoint, error) {
+	c, err := s.Describe(p)
+	if err != nil {
+		return nil, err
+	}
+	return c, s.replace(CheckpointFile, c.text, atomicfile.Volatile)
+}
+
+// Secure brings what the checkpoint speaks of to the disk, and then the checkpoint: after it the shard survives a power cut as it was
+// then. Event files that had their sizes of before then are there already; others are files elsewhere that belong to the
+// shard, and its profile is what it has in profile mode (nil: nothing). It may be called beside whoever goes on writing the shard,
+// by one goroutine at a time.
+func (c *Checkpoint) Secure(before map[uint32]int64, profile []byte, others ...string) error {
+	s := c.store
+	if err := s.inPlace(); err != nil {
+		return err
+	}
+	var names []string
+	for number, size := range c.Sizes {
+		if size > 0 && size != before[number] {
+			names = append(names, eventFileName(number))
+		}
+	}
+	if profile != nil {
+		names = nil // there are none
+		if err := s.replace(durableProfile, profile, atomicfile.Durable); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.SyncFiles(s.root, names); err != nil {
+		return err
+	}
+	for _, other := range others {
+		if err := atomicfile.SyncFile(other); err != nil {
+			return err
+		}
+	}
+	if err := s.secureNames(); err != nil {
+		return err
+	}
+	if err := s.replace(durableFile, c.text, atomicfile.Durable); err != nil {
+		return err
+	}
+	s.there = make(map[string]int64, len(c.Sizes))
+	for number, size := range c.Sizes {
+		s.there[eventFileName(number)] = size
+	}
+	return nil
+}
+
+// secureNames brings the names in the shard to the disk, and once those that lead to it.
+func (s *Store) secureNames() error {
+	if err := atomicfile.SyncRoot(s.root); err != nil {
+		return err
+	}
+	if s.secured {
+		return nil
+	}
+	for _, folder := range s.above {
+		// A folder that may be passed and not be read cannot be brought to the disk; it was there before.
+		if err := atomicfile.SyncFolder(folder); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	s.secured = true
+	return nil
+}
+
+// foldersAbove are those whose names change, or may have been changed by another process just now, when a shard of an experiment
+// directory is made, which may not be there yet.
+func foldersAbove(experiment string) []string {
+	folders := []string{filepath.Join(experiment, Folder), experiment, filepath.Dir(experiment)}
+	for path := filepath.Dir(experiment); path != filepath.Dir(path); path = filepath.Dir(path) {
+		if _, err := os.Lstat(path); err == nil {
+			break
+		}
+		folders = append(folders, filepath.Dir(path))
+	}
+	return folders
+}
+
+// Finish brings all that is in the shard and that a checkpoint has not brought there to the disk, and puts the done marker in place.
+// Nothing may be written afterwards.
+func (s *Store) Finish() error {
+	if err := s.inPlace(); err != nil {
+		return err
+	}
+	if err := s.sync(); err != nil {
+		return err
+	}
+	return s.replace(doneFile, nil, atomicfile.Durable)
+}
+
+func (s *Store) sync() error {
+	entries, err := fs.ReadDir(s.root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case !e.Type().IsRegular():
+		case name == processFile || name == profileFile:
+			names = append(names, name)
+		case filepath.Ext(name) == eventSuffix:
+			if info, err := e.Info(); err != nil || info.Size() != s.there[name] {
+				names = append(names, name)
+			}
+		}
+	}
+	return errors.Join(atomicfile.SyncFiles(s.root, names), s.secureNames())
+}
+
+// Rewind makes a checkpoint the description of a shard that nobody writes any more.
+func Rewind(path string, p *Process) error {
+	s, err := reopen(path)
+	if err != nil {
+		return err
+	}
+	defer s.root.Close()
+	text, err := p.text()
+	if err != nil {
+		return err
+	}
+	return s.replace(processFile, text, atomicfile.Volatile)
+}
+
+// Sync brings a shard to the disk as it is now. Nobody may be writing it.
+func Sync(path string) error {
+	s, err := reopen(path)
+	if err != nil {
+		return err
+	}
+	defer s.root.Close()
+	return s.sync()
+}

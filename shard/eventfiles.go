@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"container/list"
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostOpenFiles is how many event files of a shard are open at a time; where the process may have few descriptors it is a quarter
+// of them.
+const mostOpenFiles = 64
+
+// eventFiles are the event files of a shard being written: any number of them, of which those that were written last are open.
+type eventFiles struct {
+	root *os.Root
+	most int
+	open *list.List // *eventFile, the one used last in front
+
+	opened uint64       // how often a file has been opened
+	bytes  uint64       // in all of them
+	before func() error // called before anything is written to any of them; nil: nothing is to be done
+}
+
+func newEventFiles(root *os.Root) *eventFiles {
+	most := mostOpenFiles
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+		most = int(max(1, min(uint64(most), limit.Cur/4)))
+	}
+	return &eventFiles{root: root, most: most, open: list.New()}
+}
+
+// create makes an event file, which may not be there yet, not even as a link to somewhere.
+func (s *eventFiles) create(name string) (*eventFile, error) {
+	f := &eventFile{of: s, name: name}
+	if err := f.openAs(os.O_CREATE | os.O_EXCL); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// eventFile is an otf2.File that is open while it is used.
+type eventFile struct {
+	of     *eventFiles
+	name   string
+	file   *os.File // nil: closed
+	place  *list.Element
+	broken error // of closing it meanwhile: what was written may be lost
+	begun  bool  // the empty file has been written
+	size   int64
+}
+
+// openAs opens the file, and closes those used longest ago for it. Who shares the descriptors with others closes more.
+func (f *eventFile) openAs(flags int) error {
+	s := f.of
+	for {
+		for s.open.Len() >= s.most {
+			s.closeOldest()
+		}
+		file, err := s.root.OpenFile(f.name, os.O_WRONLY|syscall.O_NOFOLLOW|flags, 0o644)
+		if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && s.open.Len() > 0 {
+			s.closeOldest()
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s.opened++
+		f.file, f.place = file, s.open.PushFront(f)
+		return nil
+	}
+}
+
+func (s *eventFiles) closeOldest() {
+	oldest := s.open.Back().Value.(*eventFile)
+	oldest.broken = oldest.shut()
+}
+
+func (f *eventFile) shut() error {
+	f.of.open.Remove(f.place)
+	err := f.file.Close()
+	f.file, f.place = nil, nil
+	return err
+}
+
+// use makes the file ready to be used.
+func (f *eventFile) use() error {
+	switch {
+	case f.broken != nil:
+		return f.broken
+	case f.file == nil:
+		return f.openAs(0)
+	}
+	f.of.open.MoveToFront(f.place)
+	return nil
+}
+
+func (f *eventFile) WriteAt(b []byte, off int64) (int, error) {
+	if f.begun && f.of.before != nil {
+		if err := f.of.before(); err != nil {
+			return 0, err
+		}
+	}
+	if err := f.use(); err != nil {
+		return 0, err
+	}
+	f.begun = true
+	n, err := f.file.WriteAt(b, off)
+	if end := off + int64(n); end > f.size {
+		f.of.bytes += uint64(end - f.size)
+		f.size = end
+	}
+	return n, err
+}
+
+func (f *eventFile) Truncate(size int64) error {
+	if err := f.use(); err != nil {
+		return err
+	}
+	err := f.file.Truncate(size)
+	if err == nil && size < f.size {
+		f.of.bytes -= uint64(f.size - size)
+		f.size = size
+	}
+	return err
+}
+
+func (f *eventFile) Sync() error {
+	if err := f.use(); err != nil {
+		return err
+	}
+	return f.file.Sync()
+}
+
+func (f *eventFile) Close() error {
+	if f.file == nil {
+		return f.broken
+	}
+	return f.shut()
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ncclotf2/otf2"
+)
+
+// openFiles are the event files of a folder that this process has open.
+func openFiles(t *testing.T, folder string) (n int) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		if to, err := os.Readlink(l); err == nil && filepath.Dir(to) == folder && filepath.Ext(to) == eventSuffix {
+			n++
+		}
+	}
+	return n
+}
+
+// However many rows are written in turn, few files are open, and all events are in them.
+func TestFewEventFilesAreOpen(t *testing.T) {
+	const rows, rounds = 300, 5
+	s, err := Create(t.TempDir(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.files.most = 10
+	var told int
+	s.BeforeEvents(func() error { told++; return nil })
+	writers := make([]*otf2.EventWriter, rows)
+	for i := range writers {
+		if writers[i], err = s.EventWriter(uint32(i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if told != 0 {
+		t.Errorf("empty files were announced %d times", told)
+	}
+	for round := range rounds {
+		for i, w := range writers {
+			err := errors.Join(w.Enter(otf2.Timestamp(10*round+1), nil, otf2.RegionRef(i)), w.Leave(otf2.Timestamp(10*round+2), nil, otf2.RegionRef(i)), w.Flush())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := openFiles(t, s.Path()); n > 10 {
+				t.Fatalf("%d event files are open", n)
+			}
+		}
+	}
+	if told < rows*rounds {
+		t.Errorf("only %d writes were announced", told)
+	}
+	if n := s.FilesOpened(); n < rows || n > rows*(rounds+1) {
+		t.Errorf("files were opened %d times, for %d flushes of %d files", n, rows*rounds, rows)
+	}
+	for i, w := range writers {
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		tail, err := otf2.NewEventTail(s.EventFile(uint32(i)), 0, otf2.DefaultEventChunkSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for ev, err := range tail.Events() {
+			if err != nil || ev.Args[0] != uint64(i) {
+				t.Fatalf("row %d: %+v, %v", i, ev, err)
+			}
+			n++
+		}
+		if n != 2*rounds {
+			t.Errorf("row %d: %d events, want %d", i, n, 2*rounds)
+		}
+	}
+	if n := openFiles(t, s.Path()); n != 0 {
+		t.Errorf("%d event files are open when all are closed", n)
+	}
+}
+
+// What must be on disk before events, and is not, keeps them out.
+func TestEventsWaitForWhatTheyReferTo(t *testing.T) {
+	s, err := Create(t.TempDir(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	no := errors.New("no room")
+	s.BeforeEvents(func() error { return no })
+	w, err := s.EventWriter(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Enter(1, nil, 1), w.Flush()); !errors.Is(err, no) {
+		t.Errorf("%v, want %v", err, no)
+	}
+	if err := w.Close(); !errors.Is(err, no) {
+		t.Errorf("%v, want %v", err, no)
+	}
+	if st, err := os.Stat(s.EventFile(0)); err != nil || st.Size() > 64 {
+		t.Errorf("the file has events: %v, %v", st, err)
+	}
+}
+
+// A shard that is exchanged while it is written gets nothing of what follows, also where a file was closed meanwhile.
+func TestFilesAreOpenedAgainInTheShardItself(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Create(dir, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.files.most = 1
+	var writers [2]*otf2.EventWriter
+	for i := range writers {
+		if writers[i], err = s.EventWriter(uint32(i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	away, foreign := filepath.Join(dir, "away"), filepath.Join(dir, "foreign")
+	if err := errors.Join(os.Rename(s.Path(), away), os.Mkdir(foreign, 0o700), os.Symlink(foreign, s.Path())); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range writers {
+		if err := errors.Join(w.Enter(1, nil, 1), w.Flush()); err != nil {
+			t.Error(err)
+		}
+	}
+	if names, _ := filepath.Glob(filepath.Join(foreign, "*")); len(names) > 0 {
+		t.Errorf("written elsewhere: %v", names)
+	}
+	// A link in the place of a closed file is not followed.
+	target := filepath.Join(dir, "target")
+	if err := errors.Join(os.Remove(filepath.Join(away, eventFileName(0))), os.WriteFile(target, nil, 0o600), os.Symlink(target, filepath.Join(away, eventFileName(0)))); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(writers[0].Leave(2, nil, 1), writers[0].Flush()); err == nil {
+		t.Error("a link was followed")
+	}
+	if st, _ := os.Stat(target); st.Size() != 0 {
+		t.Errorf("%d bytes were written behind a link", st.Size())
+	}
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package collectors finds, for tests, the collectors of an experiment directory.
+package collectors
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"ncclotf2/shard"
+)
+
+// Of finds the processes that work for an experiment directory, by their environment: collectors, unless names of
+// other programs are given.
+func Of(dir string, programs ...string) (pids []int) {
+	if len(programs) == 0 {
+		programs = []string{"nccl-otf2"}
+	}
+	wanted := []byte("NCCL_OTF2_DIR=" + dir + "\x00")
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range processes {
+		comm, _ := os.ReadFile(filepath.Join(p, "comm"))
+		if !slices.Contains(programs, string(bytes.TrimSpace(comm))) {
+			continue
+		}
+		env, _ := os.ReadFile(filepath.Join(p, "environ"))
+		if bytes.Contains(append(env, 0), wanted) {
+			if pid, err := strconv.Atoi(filepath.Base(p)); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// Follows tells whether a collector has begun the shard of a process. One that dies before is replaced by a spool file,
+// whose last 10 ms are not in any file while the job runs.
+func Follows(collector, pid int) bool {
+	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", collector))
+	for _, fd := range fds {
+		lock, err := os.Readlink(fd)
+		if err != nil || filepath.Base(lock) != "lock" {
+			continue
+		}
+		if p, err := shard.Read(filepath.Dir(lock)); err == nil && p.PID == pid {
+			return true
+		}
+	}
+	return false
+}
+
+// Await waits until all collectors of a directory have ended and let go of their shards.
+func Await(t testing.TB, dir string) {
+	t.Helper()
+	atWork := func() bool {
+		entries, err := shard.List(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return len(Of(dir)) > 0 || slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Writing })
+	}
+	for deadline := time.Now().Add(5 * time.Minute); atWork(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("collectors %v are still at work in %s", Of(dir), dir)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What docs/reliability.md promises names the tests that hold it: they, the files, and the faults of ours are there.
+func TestReliabilityPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := make(map[string]bool)
+	declaration := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "build" || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declaration.FindAllSubmatch(text, -1) {
+			declared[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1)
+	if len(names) < 20 {
+		t.Errorf("only %d names of tests on the page", len(names))
+	}
+	for _, name := range names {
+		if !declared[name] {
+			t.Errorf("docs/reliability.md names %s, which is no test", name)
+		}
+	}
+	for _, path := range regexp.MustCompile(`\b(?:plugin/)?tests/[\w/]+(?:\.c)?`).FindAllString(string(page), -1) {
+		if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
+			t.Errorf("docs/reliability.md: %v", err)
+		}
+	}
+	for _, row := range regexp.MustCompile("TestFaults \\(([^)]*)\\)").FindAllSubmatch(page, -1) {
+		for _, name := range bytes.Split(row[1], []byte(", ")) {
+			if !known(string(bytes.Trim(name, "`"))) {
+				t.Errorf("docs/reliability.md names the fault %s, which there is not", name)
+			}
+		}
+	}
+	for _, f := range faults {
+		if !bytes.Contains(page, []byte("`"+f.name+"`")) && f.name != "job-stopped" && f.name != "collector-told-to-end" {
+			t.Errorf("docs/reliability.md does not say what the fault %s costs", f.name)
+		}
+	}
+}
+
+func known(name string) bool {
+	for _, f := range faults {
+		if f.name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ncclotf2/analysis"
+	"ncclotf2/need"
+	"ncclotf2/scorep"
+	"ncclotf2/shard"
+	"ncclotf2/tests/powercut"
+)
+
+var powerCuts = flag.Int("powercuts", 100, "how many power cuts are tried")
+
+// recordedJob is what a job and its collectors did, and `unify` twice, as strace saw it.
+type recordedJob struct {
+	record  *powercut.Record
+	dir     string // of the experiment
+	secured []acknowledged
+	whole   [][2]int // from one moment to another an archive was promised
+	events  uint64   // of the whole job
+}
+
+// acknowledged is a durable checkpoint that was there at a moment.
+type acknowledged struct {
+	moment int
+	shard  string
+	events uint64
+}
+
+var tracedJob = sync.OnceValues(func() (*recordedJob, error) {
+	root, err := os.MkdirTemp("", "powercut-")
+	if err != nil {
+		return nil, err
+	}
+	tool, err := filepath.Abs("../build/nccl-otf2")
+	if err != nil {
+		return nil, err
+	}
+	recording, err := filepath.Abs("../testdata/nccl-callbacks/09-straggler-4p")
+	if err != nil {
+		return nil, err
+	}
+	strace, err := straceWorks()
+	if err != nil {
+		return nil, err
+	}
+	job := &recordedJob{dir: filepath.Join(root, "below", "experiment")}
+	defer os.RemoveAll(root)
+	trace := filepath.Join(root, "trace")
+	cmd := powercut.Command(strace, trace, 0, "sh", "-c", `"$0" replay "$1" --pace recorded --dir "$2" && "$0" unify "$2"`, tool, recording, job.dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	check, err := analysis.Check(filepath.Join(job.dir, "traces.otf2"), nil)
+	if err != nil || len(check.Findings) > 0 {
+		return nil, fmt.Errorf("the archive: %w, %v", err, check)
+	}
+	job.events = check.Events
+	if job.record, err = powercut.Read(trace, root); err != nil {
+		return nil, err
+	}
+	return job, job.promises()
+})
+
+// straceWorks finds a strace that may trace here.
+func straceWorks() (string, error) {
+	for _, path := range filepath.SplitList(os.Getenv("PATH")) {
+		strace := filepath.Join(path, "strace")
+		if _, err := os.Stat(strace); err == nil {
+			out, err := powercut.Command(strace, os.DevNull, 0, "true").CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("%w: %s", err, out)
+			}
+			return strace, err
+		}
+	}
+	return "", fmt.Errorf("there is no strace (Debian: strace)")
+}
+
+// promises finds out when what was promised.
+func (j *recordedJob) promises() error {
+	anchor := filepath.Join(j.dir, "traces.otf2")
+	last := make(map[string]string)
+	there := false
+	return j.record.Each(func(moment int, call, path string, d *powercut.Disk) {
+		if strings.HasPrefix(call, "rename") || call == "unlinkat" {
+			if _, ok := d.Content(anchor); there && !ok {
+				there = false
+				j.whole[len(j.whole)-1][1] = moment - 1
+			}
+		}
+		if call != "fsync" {
+			return
+		}
+		if text, ok := d.Content(filepath.Join(path, "durable.json")); ok && last[path] != string(text) {
+			last[path] = string(text)
+			var p shard.Process
+			if err := json.Unmarshal(text, &p); err != nil {
+				panic(err)
+			}
+			a := acknowledged{moment: moment, shard: filepath.Base(path)}
+			for _, l := range p.Locations {
+				a.events += l.Events
+			}
+			j.secured = append(j.secured, a)
+		}
+		if _, ok := d.Content(anchor); ok && path == j.dir && !there {
+			there = true
+			j.whole = append(j.whole, [2]int{moment, j.record.Moments})
+		}
+	})
+}
+
+// broken cuts the power at a moment and says what was promised and is not so; "": nothing.
+func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *rand.Rand, skip func(call, path string) bool) string {
+	t.Helper()
+	d, err := j.record.At(moment, skip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := os.MkdirTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(to)
+	if err := d.Cut(to, luck, r); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(to, "below", "experiment")
+
+	anchor := filepath.Join(dir, "traces.otf2")
+	_, err = os.Stat(anchor)
+	for _, w := range j.whole {
+		if w[0] <= moment && moment <= w[1] && err != nil {
+			return "the archive is gone"
+		}
+	}
+	if err == nil {
+		check, err := analysis.Check(anchor, nil)
+		if err != nil {
+			return fmt.Sprint("the archive: ", err)
+		}
+		if len(check.Findings) > 0 || check.Events != j.events {
+			return fmt.Sprintf("the archive: %d events, %v", check.Events, check.Findings)
+		}
+	}
+
+	promised := make(map[string]uint64)
+	for _, a := range j.secured {
+		if a.moment <= moment {
+			promised[a.shard] = a.events
+		}
+	}
+	total := uint64(0)
+	for _, n := range promised {
+		total += n
+	}
+	res, err := scorep.Unify(dir, nil)
+	if err != nil {
+		if len(promised) > 0 {
+			return fmt.Sprintf("unify: %v, %d events were promised", err, total)
+		}
+		return ""
+	}
+	events, honest := uint64(0), res.Damaged > 0
+	for i := range res.Runs {
+		run := &res.Runs[i]
+		events += run.Events
+		honest = honest || run.Finished < run.Processes() || run.Missing > 0 || run.MissingRanks > 0 || run.Lost > 0
+		check, err := analysis.Check(run.Archive, nil)
+		if err != nil {
+			return fmt.Sprint("the archive made after the cut: ", err)
+		}
+		for _, f := range check.Findings {
+			if f.Severity == analysis.Error && !strings.HasPrefix(f.Text, "when the archive was made") {
+				return fmt.Sprintf("the archive made after the cut: %v", f)
+			}
+		}
+	}
+	switch {
+	case events < total:
+		return fmt.Sprintf("%d events, %d were promised; problems %q", events, total, append(res.Problems, res.Runs[0].Problems...))
+	case events < j.events && !honest:
+		return fmt.Sprintf("%d events of %d, and nothing is said to be missing", events, j.events)
+	}
+	return ""
+}
+
+func needTracedJob(t *testing.T) *recordedJob {
+	t.Helper()
+	_, err := straceWorks()
+	need.NoError(t, "strace, to see in what order things come to the disk", err)
+	job, err := tracedJob()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+// Whenever the power goes, and whatever of what was not brought to the disk is there then: what a durable checkpoint speaks of is in the
+// archive that unify makes, an archive that has been made is whole, and what is missing is said to be.
+func TestPowerCuts(t *testing.T) {
+	job := needTracedJob(t)
+	if len(job.secured) < 2*4 || len(job.whole) != 2 { // on a busy machine there is none between the first and the last
+
+		t.Fatalf("%d durable checkpoints of 4 processes, and %d archives", len(job.secured), len(job.whole))
+	}
+	t.Logf("%d moments, %d durable checkpoints, archives at %v", job.record.Moments, len(job.secured), job.whole)
+	for seed := range uint64(*powerCuts) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		moment, luck := r.IntN(job.record.Moments+1), powercut.RandomLuck(r)
+		if text := job.broken(t, moment, luck, r, nil); text != "" {
+			t.Errorf("seed %d: power cut at %d, luck %d: %s", seed, moment, luck, text)
+		}
+	}
+}
+
+// With any kind of sync left out, promises are broken: each is needed, and the test above would see it missing.
+func TestPowerCutsAreNoticed(t *testing.T) {
+	job := needTracedJob(t)
+	shards := filepath.Join(job.dir, shard.Folder)
+	inShard := func(path string) bool { return filepath.Dir(filepath.Dir(path)) == shards }
+	for name, skip := range map[string]func(call, path string) bool{
+		"event files": func(_, path string) bool { return inShard(path) && strings.HasSuffix(path, ".evt") },
+		"checkpoints before they have their name": func(_, path string) bool {
+			return inShard(path) && strings.HasPrefix(filepath.Base(path), ".durable.json")
+		},
+		"names in the shard":      func(_, path string) bool { return filepath.Dir(path) == shards },
+		"names of the shards":     func(_, path string) bool { return path == shards },
+		"names in the experiment": func(_, path string) bool { return path == job.dir },
+		"name of the experiment":  func(_, path string) bool { return path == filepath.Dir(job.dir) },
+		"names above":             func(_, path string) bool { return path == filepath.Dir(filepath.Dir(job.dir)) },
+		"files of the archive": func(_, path string) bool {
+			return strings.HasPrefix(path, job.dir+"/traces.new/") && filepath.Ext(path) != ""
+		},
+		"names of its event files": func(_, path string) bool { return path == job.dir+"/traces.new/traces" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const most = 2000
+			for seed := range uint64(most) {
+				r := rand.New(rand.NewPCG(seed, 4))
+				moment, luck := r.IntN(job.record.Moments+1), powercut.RandomLuck(r)
+				if text := job.broken(t, moment, luck, r, skip); text != "" {
+					t.Logf("cut %d: %s", seed, text)
+					return
+				}
+			}
+			t.Errorf("%d power cuts show nothing", most)
+		})
+	}
+}
+
+// On a disk that takes its time the collectors go on taking records and writing them while a sync waits: nothing is lost.
+func TestSlowDisk(t *testing.T) {
+	strace, err := straceWorks()
+	need.NoError(t, "strace, which makes the disk slow", err)
+	tool, err := filepath.Abs("../build/nccl-otf2")
+	need.NoError(t, "what make build makes", err)
+	root := t.TempDir()
+	dir, trace := filepath.Join(root, "experiment"), filepath.Join(root, "trace")
+	cmd := powercut.Command(strace, trace, 300*time.Millisecond, tool, "replay", filepath.Join("..", "testdata", "nccl-callbacks", "09-straggler-4p"), "--pace", "recorded", "--dir", dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	check, err := analysis.Check(filepath.Join(dir, "traces.otf2"), nil)
+	if err != nil || len(check.Findings) > 0 {
+		t.Errorf("the archive: %v, %v", err, check)
+	}
+	for _, p := range shardsOf(t, dir) {
+		if len(p.Counts.Lost) > 0 {
+			t.Errorf("process %d has lost %v", p.PID, p.Counts.Lost)
+		}
+	}
+	record, err := powercut.Read(trace, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range shardsOf(t, dir) {
+		in := filepath.Join(dir, shard.Folder, e.UUID)
+		if n := record.Between(filepath.Join(in, "checkpoint.json"), in, filepath.Join(in, "durable.json")); n == 0 {
+			t.Errorf("process %d: nothing was written while a sync waited", e.PID)
+		}
+	}
+}
