@@ -8,51 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
 )
 
-// AbsentRanks lists the ranks of the world that location groups stand for which have no data, ascending (see
-// scorep.NoDataProperty). Those of which nobody knows the ranks have an empty list.
-func AbsentRanks(defs *otf2.Definitions) map[otf2.LocationGroupRef][]int {
-	all := make(map[otf2.LocationGroupRef][]int)
-	for _, p := range defs.LocationGroupProperties {
-		if g := defs.LocationGroup(p.LocationGroup); p.Type == otf2.TypeString && defs.String(p.Name) == scorep.NoDataProperty &&
-			g != nil && g.Type == otf2.LocationGroupTypeProcess {
-			all[p.LocationGroup] = parseRanks(defs.String(otf2.StringRef(p.Value)))
-		}
-	}
-	for _, g := range defs.LocationGroups {
-		if g.Type == otf2.LocationGroupTypeAccelerator {
-			delete(all, g.Creator) // who has a GPU has data
-		}
-	}
-	return all
-}
-
-// parseRanks reads an ascending list of ranks: "0-3,7". What is none, or has too many, is empty.
-func parseRanks(text string) (ranks []int) {
-	next := 0
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		first, err := strconv.Atoi(from)
-		last := first
-		if isRange && err == nil {
-			last, err = strconv.Atoi(to)
-		}
-		if err != nil || first < next || last < first || last-first >= shard.MaxRanks-len(ranks) {
-			return nil
-		}
-		for r := first; r <= last; r++ {
-			ranks = append(ranks, r)
-		}
-		next = last + 1
-	}
-	return ranks
-}
-
-// formatRanks writes an ascending list of ranks as parseRanks reads it.
+// formatRanks writes an ascending list of ranks as facts.AbsentRanks reads it.
 func formatRanks(ranks []int) string {
 	var parts []string
 	for i := 0; i < len(ranks); {
@@ -70,32 +30,6 @@ func formatRanks(ranks []int) string {
 	return strings.Join(parts, ",")
 }
 
-// absentOf tells, for each entry of a list of all locations, which of the ranks without data it is that its location stands
-// for, from 0. nil: there are none.
-func absentOf(defs *otf2.Definitions, list []uint64) []int32 {
-	ranks := AbsentRanks(defs)
-	if len(ranks) == 0 {
-		return nil
-	}
-	entries, seen := make(map[uint64]int), make(map[uint64]int)
-	for _, l := range list {
-		entries[l]++
-	}
-	nth := make([]int32, len(list))
-	for i, l := range list {
-		if entries[l] < 2 {
-			continue
-		}
-		if d := defs.Location(otf2.LocationRef(l)); d != nil {
-			if n := len(ranks[d.Group]); n > 0 && entries[l]%n == 0 {
-				nth[i] = int32(seen[l] / (entries[l] / n))
-			}
-		}
-		seen[l]++
-	}
-	return nth
-}
-
 // NotRecorded are the ranks that an archive has no data of.
 type NotRecorded struct {
 	Processes int    `json:"processes"` // of those of which only the communicator is known, as many as one lacks at least
@@ -107,7 +41,7 @@ type NotRecorded struct {
 // absentGroups is how many location groups stand for processes without data, of which the archive says how many there are.
 // Archives that do not mark them have a group for each.
 func absentGroups(defs *otf2.Definitions, missing uint64) uint64 {
-	if n := len(AbsentRanks(defs)); n > 0 {
+	if n := len(facts.AbsentRanks(defs)); n > 0 {
 		return uint64(n)
 	}
 	return missing
@@ -120,7 +54,7 @@ func notRecorded(defs *otf2.Definitions, missing uint64) *NotRecorded {
 	}
 	n := &NotRecorded{Processes: int(missing)}
 	var all []int
-	for _, ranks := range AbsentRanks(defs) {
+	for _, ranks := range facts.AbsentRanks(defs) {
 		all = append(all, ranks...)
 	}
 	slices.Sort(all)

@@ -2,7 +2,10 @@
 
 package analysis
 
-import "ncclotf2/otf2"
+import (
+	"ncclotf2/facts"
+	"ncclotf2/otf2"
+)
 
 // maxPendingParts bounds what is kept of collectives that some members have not ended. When there are more, the
 // oldest of the communicator that has just got one are given up as unfinished.
@@ -45,10 +48,10 @@ func newAssembly(finish, abandon func([]operation)) *assembly {
 }
 
 // membersWithData counts the members of each communicator whose locations have events.
-func membersWithData(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) map[otf2.CommRef]int {
+func membersWithData(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) map[otf2.CommRef]int {
 	n := make(map[otf2.CommRef]int, len(comms))
 	for ref, c := range comms {
-		for _, l := range c.members {
+		for _, l := range c.Members {
 			if d := defs.Location(l); d != nil && d.Events > 0 {
 				n[ref]++
 			}
@@ -104,7 +107,7 @@ func (as *assembly) take(key partKey, p *pendingParts) {
 // abandonBefore abandons the operations that somebody ended before a time.
 func (as *assembly) abandonBefore(t otf2.Timestamp) {
 	for key, p := range as.pending {
-		if p.members[0].end < t {
+		if p.members[0].End < t {
 			as.take(key, p)
 			as.abandon(p.members)
 			as.free = append(as.free, p)

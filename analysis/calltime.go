@@ -2,7 +2,10 @@
 
 package analysis
 
-import "ncclotf2/otf2"
+import (
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+)
 
 // callTimes tells how long the application's thread was in the call that asked for an operation: of a group of
 // calls, in the whole group. It is given the events of whole processes in order of time.
@@ -33,10 +36,10 @@ type apiCall struct {
 
 func newCallTimes(defs *otf2.Definitions, done func(*operation)) *callTimes {
 	return &callTimes{
-		api:     regionsOf(defs, "NCCL API", otf2.ParadigmCUDA, otf2.ParadigmHIP),
-		eventID: findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
-		count:   findAttribute(defs, "COUNT", otf2.TypeUint64),
-		graph:   findAttribute(defs, "GRAPH", otf2.TypeUint8),
+		api:     regionsOf(defs, regions.GroupAPI, otf2.ParadigmCUDA, otf2.ParadigmHIP),
+		eventID: findAttribute(defs, regions.AttrEventID),
+		count:   findAttribute(defs, regions.AttrCount),
+		graph:   findAttribute(defs, regions.AttrGraph),
 
 		processes: processes(defs), threads: make(map[otf2.LocationRef]*apiThread), waiting: make(map[*apiCall]bool),
 		operationDone: done,
@@ -94,8 +97,8 @@ func (c *callTimes) finish(o *operation, call *apiCall) {
 // operation takes an operation that has ended, and hands it on when its call has returned, too.
 func (c *callTimes) operation(o *operation) {
 	var call *apiCall
-	if o.parent != 0 {
-		call = c.calls.take(callKey{c.processes[o.location], o.parent})
+	if o.Parent != 0 {
+		call = c.calls.take(callKey{c.processes[o.Location], o.Parent})
 	}
 	switch {
 	case call == nil:

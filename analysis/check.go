@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regular"
 )
@@ -106,8 +107,8 @@ func (c *eventCheck) counters(ps properties) {
 		compare("PROCESSES", processes-absentGroups(c.defs, missing), "processes with data")
 	}
 	networks := 0
-	for _, comm := range allCommunicators(c.defs) {
-		networks += int(boolCount(comm.network))
+	for _, comm := range facts.AllCommunicators(c.defs) {
+		networks += int(boolCount(comm.Network))
 	}
 	if !ps.merged() {
 		compare("COMMUNICATORS", uint64(len(c.defs.Comms)-networks), "communicators")

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // eventCheck follows the events of all locations in time order.
@@ -16,9 +18,9 @@ type eventCheck struct {
 	archive  *otf2.Archive
 	defs     *otf2.Definitions
 	refs     *references
-	comms    map[otf2.CommRef]*communicator
-	windows  map[otf2.RmaWinRef]*communicator
-	memberOf map[otf2.LocationRef][]*communicator
+	comms    map[otf2.CommRef]*facts.Communicator
+	windows  map[otf2.RmaWinRef]*facts.Communicator
+	memberOf map[otf2.LocationRef][]*facts.Communicator
 	ordinal  attributeID // ORDINAL, as package regions writes it
 	timing   attributeID // TIMING_SOURCE
 	tracks   map[otf2.LocationRef]*track
@@ -88,9 +90,11 @@ type attributeID struct {
 	found bool
 }
 
-func findAttribute(defs *otf2.Definitions, name string, typ otf2.Type) attributeID {
+// findAttribute finds an attribute of package regions by its name and type.
+func findAttribute(defs *otf2.Definitions, want otf2.AttributeRef) attributeID {
+	row := &regions.Attributes[want]
 	for _, d := range defs.Attributes {
-		if d.Type == typ && defs.String(d.Name) == name {
+		if d.Type == row.Type && defs.String(d.Name) == row.Name {
 			return attributeID{d.Self, true}
 		}
 	}
@@ -111,14 +115,14 @@ func (a attributeID) of(ev *otf2.Event) (uint64, bool) {
 
 func newEventCheck(a *otf2.Archive, fs *findings) *eventCheck {
 	c := &eventCheck{
-		findings: fs, archive: a, defs: a.Defs, refs: newReferences(a.Defs), comms: communicators(a.Defs),
-		ordinal: findAttribute(a.Defs, "ORDINAL", otf2.TypeUint64),
-		timing:  findAttribute(a.Defs, "TIMING_SOURCE", otf2.TypeString),
+		findings: fs, archive: a, defs: a.Defs, refs: newReferences(a.Defs), comms: facts.Communicators(a.Defs),
+		ordinal: findAttribute(a.Defs, regions.AttrOrdinal),
+		timing:  findAttribute(a.Defs, regions.AttrTimingSource),
 		tracks:  make(map[otf2.LocationRef]*track, len(a.Defs.Locations)),
 		timed:   make(map[string]uint64),
 		perPlan: make(map[otf2.RegionRef]uint64),
 	}
-	c.memberOf = membership(a.Defs, c.comms)
+	c.memberOf = facts.Membership(a.Defs, c.comms)
 	c.windows = windows(a.Defs)
 	silent := make(map[otf2.LocationRef]bool)
 	for i := range a.Defs.Locations {
@@ -157,12 +161,12 @@ func (c *eventCheck) run() {
 func (c *eventCheck) destruction() {
 	for _, d := range c.defs.Comms {
 		comm := c.comms[d.Self]
-		if comm == nil || !comm.events || comm.self {
+		if comm == nil || !comm.Events || comm.Self {
 			continue
 		}
 		var without []otf2.LocationRef
 		created := 0
-		for _, l := range comm.members {
+		for _, l := range comm.Members {
 			if t := c.tracks[l]; t != nil && t.comms[d.Self] != nil && t.comms[d.Self].created {
 				created++
 				if !t.comms[d.Self].destroyed {
@@ -171,7 +175,7 @@ func (c *eventCheck) destruction() {
 			}
 		}
 		if n := len(without); n > 0 && n < created {
-			c.at(Note, place{location: without[0]}, RuleCommunicator, "no CommDestroy of communicator %q at %d of its %d members", comm.name, n, created)
+			c.at(Note, place{location: without[0]}, RuleCommunicator, "no CommDestroy of communicator %q at %d of its %d members", comm.Name, n, created)
 		}
 	}
 }
@@ -342,17 +346,8 @@ func (c *eventCheck) name(r otf2.RegionRef) string {
 func (c *eventCheck) operations(r otf2.RegionRef) uint64 {
 	n, ok := c.perPlan[r]
 	if !ok {
-		n = operationsOf(c.name(r))
+		n = regions.LaunchSize(c.name(r))
 		c.perPlan[r] = n
-	}
-	return n
-}
-
-// operationsOf reads the number from the name of a plan's region, "Group (4 ops)".
-func operationsOf(name string) uint64 {
-	n := uint64(1)
-	if _, err := fmt.Sscanf(name, "Group (%d ops)", &n); err != nil {
-		return 1
 	}
 	return n
 }
@@ -432,15 +427,15 @@ func (c *eventCheck) rmaBegin(t *track, op rmaOp) {
 // remote checks who is addressed in a window, and by whom.
 func (c *eventCheck) remote(t *track, ev *otf2.Event) {
 	comm := c.windows[otf2.RmaWinRef(ev.Args[0])]
-	if comm == nil || comm.global {
+	if comm == nil || comm.Global {
 		return // a broken definition that has been reported, or ranks of all locations
 	}
-	if remote := ev.Args[1]; remote >= uint64(comm.size()) {
-		c.report(t, RuleRank, "%v: rank %d of %q, which has %d ranks", ev.Kind, remote, comm.name, comm.size())
+	if remote := ev.Args[1]; remote >= uint64(comm.Size()) {
+		c.report(t, RuleRank, "%v: rank %d of %q, which has %d ranks", ev.Kind, remote, comm.Name, comm.Size())
 	}
-	if comm.rankOf(t.location.Self) < 0 && !t.strange {
+	if comm.RankOf(t.location.Self) < 0 && !t.strange {
 		t.strange = true // one finding is enough
-		c.report(t, RuleCommunicator, "%v: the location is no member of %q, whose window it is", ev.Kind, comm.name)
+		c.report(t, RuleCommunicator, "%v: the location is no member of %q, whose window it is", ev.Kind, comm.Name)
 	}
 }
 
@@ -457,7 +452,7 @@ func (c *eventCheck) onOff(t *track, mode otf2.MeasurementMode) {
 }
 
 // use checks that the location may use the communicator now; nil if nothing can be said of it.
-func (c *eventCheck) use(t *track, ref otf2.CommRef) *communicator {
+func (c *eventCheck) use(t *track, ref otf2.CommRef) *facts.Communicator {
 	comm := c.comms[ref]
 	if comm == nil {
 		return nil // an inter-communicator, or a broken definition that has been reported
@@ -466,15 +461,15 @@ func (c *eventCheck) use(t *track, ref otf2.CommRef) *communicator {
 	u.used = true
 	switch {
 	case u.reported: // one finding is enough
-	case comm.rankOf(t.location.Self) < 0:
+	case comm.RankOf(t.location.Self) < 0:
 		u.reported = true
-		c.report(t, RuleCommunicator, "communicator %q is used by a location that is no member", comm.name)
+		c.report(t, RuleCommunicator, "communicator %q is used by a location that is no member", comm.Name)
 	case u.destroyed:
 		u.reported = true
-		c.report(t, RuleCommunicator, "communicator %q is used after its CommDestroy", comm.name)
-	case comm.events && !u.created:
+		c.report(t, RuleCommunicator, "communicator %q is used after its CommDestroy", comm.Name)
+	case comm.Events && !u.created:
 		u.reported = true
-		c.report(t, RuleCommunicator, "communicator %q is used before its CommCreate", comm.name)
+		c.report(t, RuleCommunicator, "communicator %q is used before its CommCreate", comm.Name)
 	}
 	return comm
 }
@@ -495,10 +490,10 @@ func (c *eventCheck) commCreate(t *track, ref otf2.CommRef) {
 	}
 	u := t.use(ref)
 	switch {
-	case comm.rankOf(t.location.Self) < 0:
-		c.report(t, RuleCommunicator, "CommCreate of communicator %q by a location that is no member", comm.name)
+	case comm.RankOf(t.location.Self) < 0:
+		c.report(t, RuleCommunicator, "CommCreate of communicator %q by a location that is no member", comm.Name)
 	case u.created:
-		c.report(t, RuleCommunicator, "second CommCreate of communicator %q", comm.name)
+		c.report(t, RuleCommunicator, "second CommCreate of communicator %q", comm.Name)
 	}
 	u.created = true
 }
@@ -511,9 +506,9 @@ func (c *eventCheck) commDestroy(t *track, ref otf2.CommRef) {
 	u := t.use(ref)
 	switch {
 	case u.destroyed:
-		c.report(t, RuleCommunicator, "second CommDestroy of communicator %q", comm.name)
-	case comm.events && !u.created:
-		c.report(t, RuleCommunicator, "CommDestroy of communicator %q before its CommCreate", comm.name)
+		c.report(t, RuleCommunicator, "second CommDestroy of communicator %q", comm.Name)
+	case comm.Events && !u.created:
+		c.report(t, RuleCommunicator, "CommDestroy of communicator %q before its CommCreate", comm.Name)
 	}
 	u.destroyed = true
 }
@@ -526,11 +521,11 @@ func (c *eventCheck) collective(t *track, op otf2.CollectiveOp, ref otf2.CommRef
 	if comm == nil {
 		return
 	}
-	if root < otf2.CollectiveRootThisGroup && int64(root) >= int64(comm.size()) {
-		c.report(t, RuleRank, "root %d of communicator %q, which has %d ranks", root, comm.name, comm.size())
+	if root < otf2.CollectiveRootThisGroup && int64(root) >= int64(comm.Size()) {
+		c.report(t, RuleRank, "root %d of communicator %q, which has %d ranks", root, comm.Name, comm.Size())
 		return
 	}
-	if rank := comm.rankOf(t.location.Self); rank >= 0 && !comm.self {
+	if rank := comm.RankOf(t.location.Self); rank >= 0 && !comm.Self {
 		c.match.collective(t.here(), comm, rank, op, root, sent, received, ordinal, known)
 	}
 }
@@ -551,11 +546,11 @@ func (c *eventCheck) message(t *track, ev *otf2.Event, send bool, ordinal uint64
 		return
 	}
 	peer := ev.Args[0]
-	if peer >= uint64(comm.size()) {
-		c.report(t, RuleRank, "peer %d of communicator %q, which has %d ranks", peer, comm.name, comm.size())
+	if peer >= uint64(comm.Size()) {
+		c.report(t, RuleRank, "peer %d of communicator %q, which has %d ranks", peer, comm.Name, comm.Size())
 		return
 	}
-	if rank := comm.rankOf(t.location.Self); rank >= 0 {
+	if rank := comm.RankOf(t.location.Self); rank >= 0 {
 		c.match.message(t.here(), comm, rank, int(peer), ev.Args[2], ev.Args[3], send, ordinal, known)
 	}
 }
@@ -572,11 +567,11 @@ func (c *eventCheck) end(t *track) {
 	}
 	c.leftOver(t, severity)
 	for _, comm := range c.memberOf[t.location.Self] {
-		if !comm.events || t.events == 0 {
+		if !comm.Events || t.events == 0 {
 			continue
 		}
-		if u := t.use(comm.ref); !u.created && !u.reported {
-			c.at(severity, place{location: t.location.Self}, RuleCommunicator, "no CommCreate of communicator %q", comm.name)
+		if u := t.use(comm.Ref); !u.created && !u.reported {
+			c.at(severity, place{location: t.location.Self}, RuleCommunicator, "no CommCreate of communicator %q", comm.Name)
 		}
 	}
 	if t.damaged {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ncclotf2/facts"
 	"ncclotf2/golden"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep/jobtest"
@@ -243,7 +244,7 @@ func madeSamples(seed uint64, kinds, count int, factor func(kind int) float64) *
 	n := newNoise(seed)
 	for i := range count {
 		for k := range kinds {
-			key := sampleKey{sampleFamily: sampleFamily{shape: shape{8, 1, "8"}, function: "AllReduce", source: sourceGPU}, size: 1 << k}
+			key := sampleKey{sampleFamily: sampleFamily{shape: shape{8, 1, "8"}, function: "AllReduce", source: facts.SourceGPU}, size: 1 << k}
 			if s.sets[key] == nil {
 				s.sets[key] = newSampleSet()
 			}
@@ -481,7 +482,7 @@ func TestPairs(t *testing.T) {
 
 // A function with many sizes has classes of them, in both runs and however the sizes are spread over these.
 func TestManySizesAreClasses(t *testing.T) {
-	family := sampleFamily{shape: shape{2, 1, "2"}, function: "AlltoAll", source: sourceGPU}
+	family := sampleFamily{shape: shape{2, 1, "2"}, function: "AlltoAll", source: facts.SourceGPU}
 	run := func(sizes int) *samples {
 		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool), alike: make(map[shape]int)}
 		for i := range 2000 {
@@ -513,7 +514,7 @@ func TestManySizesAreClasses(t *testing.T) {
 // Of many operations the same ones are kept in both runs, also if one has many more, and operations that come in turns
 // are not thinned out one-sidedly.
 func TestManyOperationsAreThinnedAlike(t *testing.T) {
-	key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce", source: sourceGPU}, size: 8}
+	key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce", source: facts.SourceGPU}, size: 8}
 	run := func(operations int) *sampleSet {
 		set := newSampleSet()
 		for i := range operations {
@@ -543,7 +544,7 @@ func TestManyOperationsAreThinnedAlike(t *testing.T) {
 func TestUncertainTimesHideSmallChanges(t *testing.T) {
 	run := func(later, uncertainty float64) *samples {
 		s := &samples{sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool), alike: make(map[shape]int)}
-		key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce", source: sourceGPU}, size: 8}
+		key := sampleKey{sampleFamily: sampleFamily{shape: shape{2, 1, "2"}, function: "AllReduce", source: facts.SourceGPU}, size: 8}
 		for i := range 100 {
 			x := observation{identity: identity{0, -1, -1, uint64(i)}, begin: otf2.Timestamp(i), uncertainty: uncertainty}
 			x.values = [numFigures]float64{100_000, 5000, 10_000 + later, 90_000 - later}

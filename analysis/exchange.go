@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -180,12 +181,12 @@ type opSample struct {
 
 // sampleOf says what an operation's times are good for; ok is false if for nothing.
 func sampleOf(o *operation, origin otf2.Timestamp) (s opSample, ok bool) {
-	s = opSample{function: o.function, kind: opKinds[o.function], ordinal: o.ordinal, peer: o.peer}
-	if s.kind == opOther || o.size == 0 {
+	s = opSample{function: o.Function, kind: opKinds[o.Function], ordinal: o.Ordinal, peer: o.Peer}
+	if s.kind == opOther || o.Size == 0 {
 		return s, false
 	}
-	s.begin, s.end = float64(int64(o.begin-origin)), float64(int64(o.end-origin))
-	root := int64(o.root) == int64(o.rank)
+	s.begin, s.end = float64(int64(o.Begin-origin)), float64(int64(o.End-origin))
+	root := int64(o.Root) == int64(o.rank)
 	switch s.kind {
 	case opFromRoot:
 		s.hasBegin, s.hasEnd = root, !root
@@ -198,15 +199,15 @@ func sampleOf(o *operation, origin otf2.Timestamp) (s opSample, ok bool) {
 	default:
 		s.hasBegin, s.hasEnd = true, true
 	}
-	switch o.source {
-	case sourceGPU:
-		s.begin -= float64(o.uncertainty)
-		s.end += float64(o.uncertainty)
-	case sourceNetwork:
+	switch o.Source {
+	case facts.SourceGPU:
+		s.begin -= float64(o.Uncertainty)
+		s.end += float64(o.Uncertainty)
+	case facts.SourceNetwork:
 		if s.kind != opAllReduce && s.kind != opSend && s.kind != opRecv {
 			s.hasBegin, s.hasEnd = false, false
 		}
-	case sourceEnqueue:
+	case facts.SourceEnqueue:
 		s.hasEnd = false
 	default:
 		return s, false
@@ -233,17 +234,17 @@ type exchangeReader struct {
 // their operations and not by time, so what waits for counterparts is bounded however far their clocks are
 // apart.
 func (r *exchangeReader) read() {
-	comms := communicators(r.archive.Defs)
-	var spanning []*communicator
+	comms := facts.Communicators(r.archive.Defs)
+	var spanning []*facts.Communicator
 	for _, d := range r.archive.Defs.Comms {
 		c := comms[d.Self]
-		if c == nil || len(c.members) < 2 {
+		if c == nil || len(c.Members) < 2 {
 			continue
 		}
-		first := r.hostOf(c.members[0])
-		if slices.ContainsFunc(c.members, func(l otf2.LocationRef) bool { return r.hostOf(l) != first }) {
+		first := r.hostOf(c.Members[0])
+		if slices.ContainsFunc(c.Members, func(l otf2.LocationRef) bool { return r.hostOf(l) != first }) {
 			spanning = append(spanning, c)
-			for _, l := range c.members {
+			for _, l := range c.Members {
 				if d := r.archive.Defs.Location(l); d != nil {
 					r.expected += int(d.Events)
 				}
@@ -283,37 +284,34 @@ func (m *memberStream) fill(n int) {
 			m.net.event(ev, float64(int64(ev.Time-m.origin)))
 			continue
 		}
-		m.reader.event(ev)
+		m.reader.Event(ev)
 	}
 }
 
-func (r *exchangeReader) communicator(c *communicator) {
+func (r *exchangeReader) communicator(c *facts.Communicator) {
 	origin := otf2.Timestamp(r.archive.Defs.Clock.Offset)
-	comms := map[otf2.CommRef]*communicator{c.ref: c}
+	comms := map[otf2.CommRef]*facts.Communicator{c.Ref: c}
 	var members []*memberStream
 	rows := networkRows(r.archive.Defs, c, r.hostOf)
+	names, attributes := facts.ArchiveNames(r.archive.Defs, comms), facts.FindAttributes(r.archive.Defs)
 	phases, ids, wins := findStepPhases(r.archive.Defs), findTransferIDs(r.archive.Defs), windows(r.archive.Defs)
-	for rank, l := range c.members {
+	for rank, l := range c.Members {
 		if d := r.archive.Defs.Location(l); d == nil || d.Events == 0 {
 			continue
 		}
 		m := &memberStream{rank: rank, host: int32(r.hostOf(l)), row: l, origin: origin}
-		m.reader = &operationReader{
-			defs: r.archive.Defs, ids: findAttributes(r.archive.Defs), comms: comms,
-			rows: make(map[otf2.LocationRef]*rowState), perPlan: make(map[otf2.RegionRef]uint64),
-			emit: func(o *operation) {
-				if s, ok := sampleOf(o, origin); ok {
-					m.ops = append(m.ops, s)
+		m.reader = newOperationsOf(names, attributes, comms, func(o *operation) {
+			if s, ok := sampleOf(o, origin); ok {
+				m.ops = append(m.ops, s)
+			}
+			if m.net != nil && o.Event != 0 && !o.Graph { // transfers of all replays may name one operation
+				name := opName{function: o.Function, ordinal: o.Ordinal, peer: -1}
+				if s := opKinds[o.Function]; s == opSend || s == opRecv {
+					name.peer = o.Peer
 				}
-				if m.net != nil && o.event != 0 && !o.graph { // transfers of all replays may name one operation
-					name := opName{function: o.function, ordinal: o.ordinal, peer: -1}
-					if s := opKinds[o.function]; s == opSend || s == opRecv {
-						name.peer = o.peer
-					}
-					m.net.name(o.event, name)
-				}
-			},
-		}
+				m.net.name(o.Event, name)
+			}
+		})
 		if len(rows[rank]) > 0 {
 			m.net = &transferReader{
 				ids: ids, regions: phases, windows: wins, comm: c,
@@ -384,7 +382,7 @@ type hostPart struct {
 }
 
 type exchangeMatcher struct {
-	comm      *communicator
+	comm      *facts.Communicator
 	members   int
 	hosts     map[int]int32 // by rank
 	stretches []stretch
@@ -408,7 +406,7 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 	case opArrival:
 		key.src, key.dst, key.channel = s.peer, from.rank, s.channel
 	default:
-		if excluded(m.stretches, m.comm.ref, s.function, s.ordinal) {
+		if excluded(m.stretches, m.comm.Ref, s.function, s.ordinal) {
 			return
 		}
 	}
@@ -421,7 +419,7 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 			if opKinds[key.function] != opOther {
 				function = key.function
 			}
-			if excluded(m.stretches, m.comm.ref, function, s.ordinal) {
+			if excluded(m.stretches, m.comm.Ref, function, s.ordinal) {
 				return
 			}
 		}
@@ -473,7 +471,7 @@ func (m *exchangeMatcher) close(key exchangeKey, o *openExchange) {
 	if len(x.begins) == 0 || len(x.ends) == 0 {
 		return
 	}
-	kind := exchangeKind{comm: m.comm.ref, op: opKinds[key.function], from: -1, to: -1}
+	kind := exchangeKind{comm: m.comm.Ref, op: opKinds[key.function], from: -1, to: -1}
 	if key.src >= 0 {
 		kind = exchangeKind{op: opSend, from: x.begins[0].host, to: x.ends[0].host}
 	}

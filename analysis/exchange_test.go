@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep/jobtest"
 	"ncclotf2/scorep/shardtest"
@@ -20,24 +21,24 @@ func TestWhatTimesBind(t *testing.T) {
 		op         operation
 		begin, end float64 // NaN: binds nobody
 	}{
-		{"GPU", operation{function: "AllReduce", details: details{source: sourceGPU}}, 100, 200},
-		{"GPU, uncertain", operation{function: "AllReduce", details: details{source: sourceGPU, uncertainty: 7}}, 93, 207},
-		{"enqueue", operation{function: "AllReduce", details: details{source: sourceEnqueue}}, 100, math.NaN()},
-		{"network", operation{function: "AllReduce", details: details{source: sourceNetwork}}, 100, 200},
-		{"network, not on every link", operation{function: "AllGather", details: details{source: sourceNetwork}}, math.NaN(), math.NaN()},
-		{"broadcast's root", operation{function: "Broadcast", rank: 2, root: 2, details: details{source: sourceGPU}}, 100, math.NaN()},
-		{"broadcast's others", operation{function: "Broadcast", rank: 1, root: 2, details: details{source: sourceGPU}}, math.NaN(), 200},
-		{"reduce's root", operation{function: "Reduce", rank: 2, root: 2, details: details{source: sourceGPU}}, 100, 200},
-		{"reduce's others", operation{function: "Reduce", rank: 1, root: 2, details: details{source: sourceGPU}}, 100, math.NaN()},
-		{"send", operation{function: "Send", peer: 1, details: details{source: sourceGPU}}, 100, math.NaN()},
-		{"receive", operation{function: "Recv", peer: 1, details: details{source: sourceGPU}}, math.NaN(), 200},
-		{"receive, enqueue", operation{function: "Recv", peer: 1, details: details{source: sourceEnqueue}}, math.NaN(), math.NaN()},
-		{"reduce's root, enqueue", operation{function: "Reduce", rank: 2, root: 2, details: details{source: sourceEnqueue}}, 100, math.NaN()},
-		{"of unknown source", operation{function: "AllReduce"}, math.NaN(), math.NaN()},
-		{"unknown function", operation{function: "Frobnicate", details: details{source: sourceGPU}}, math.NaN(), math.NaN()},
+		{"GPU", operation{Operation: facts.Operation{Function: "AllReduce", Details: facts.Details{Source: facts.SourceGPU}}}, 100, 200},
+		{"GPU, uncertain", operation{Operation: facts.Operation{Function: "AllReduce", Details: facts.Details{Source: facts.SourceGPU, Uncertainty: 7}}}, 93, 207},
+		{"enqueue", operation{Operation: facts.Operation{Function: "AllReduce", Details: facts.Details{Source: facts.SourceEnqueue}}}, 100, math.NaN()},
+		{"network", operation{Operation: facts.Operation{Function: "AllReduce", Details: facts.Details{Source: facts.SourceNetwork}}}, 100, 200},
+		{"network, not on every link", operation{Operation: facts.Operation{Function: "AllGather", Details: facts.Details{Source: facts.SourceNetwork}}}, math.NaN(), math.NaN()},
+		{"broadcast's root", operation{Operation: facts.Operation{Function: "Broadcast", Root: 2, Details: facts.Details{Source: facts.SourceGPU}}, rank: 2}, 100, math.NaN()},
+		{"broadcast's others", operation{Operation: facts.Operation{Function: "Broadcast", Root: 2, Details: facts.Details{Source: facts.SourceGPU}}, rank: 1}, math.NaN(), 200},
+		{"reduce's root", operation{Operation: facts.Operation{Function: "Reduce", Root: 2, Details: facts.Details{Source: facts.SourceGPU}}, rank: 2}, 100, 200},
+		{"reduce's others", operation{Operation: facts.Operation{Function: "Reduce", Root: 2, Details: facts.Details{Source: facts.SourceGPU}}, rank: 1}, 100, math.NaN()},
+		{"send", operation{Operation: facts.Operation{Function: "Send", Peer: 1, Details: facts.Details{Source: facts.SourceGPU}}}, 100, math.NaN()},
+		{"receive", operation{Operation: facts.Operation{Function: "Recv", Peer: 1, Details: facts.Details{Source: facts.SourceGPU}}}, math.NaN(), 200},
+		{"receive, enqueue", operation{Operation: facts.Operation{Function: "Recv", Peer: 1, Details: facts.Details{Source: facts.SourceEnqueue}}}, math.NaN(), math.NaN()},
+		{"reduce's root, enqueue", operation{Operation: facts.Operation{Function: "Reduce", Root: 2, Details: facts.Details{Source: facts.SourceEnqueue}}, rank: 2}, 100, math.NaN()},
+		{"of unknown source", operation{Operation: facts.Operation{Function: "AllReduce"}}, math.NaN(), math.NaN()},
+		{"unknown function", operation{Operation: facts.Operation{Function: "Frobnicate", Details: facts.Details{Source: facts.SourceGPU}}}, math.NaN(), math.NaN()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.op.begin, c.op.end, c.op.size = origin+100, origin+200, 8
+			c.op.Begin, c.op.End, c.op.Size = origin+100, origin+200, 8
 			check := func(name string, has bool, got, want float64) {
 				if has == math.IsNaN(want) || has && got != want {
 					t.Errorf("%s: %v (binds: %v), want %v", name, got, has, want)
@@ -49,7 +50,7 @@ func TestWhatTimesBind(t *testing.T) {
 			}
 			check("begin", s.hasBegin, s.begin, c.begin)
 			check("end", s.hasEnd, s.end, c.end)
-			c.op.size = 0
+			c.op.Size = 0
 			if s, ok := sampleOf(&c.op, origin); ok {
 				t.Errorf("an operation without data binds: %+v", s)
 			}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -21,9 +22,9 @@ type WorldRank struct {
 // WorldRanks lists the ranks of an archive in world order, and tells which of them a communicator's
 // location belongs to: of one that stands for several ranks without data the first.
 func WorldRanks(defs *otf2.Definitions) ([]WorldRank, map[otf2.LocationRef]int) {
-	ranks, of := worldRanks(defs, communicators(defs))
+	ranks, of := worldRanks(defs, facts.Communicators(defs))
 	all := make([]WorldRank, len(ranks))
-	absent := AbsentRanks(defs)
+	absent := facts.AbsentRanks(defs)
 	for i, r := range ranks {
 		all[i] = WorldRank{Name: r.name, Host: r.host, Process: r.process}
 		if g := defs.LocationGroup(r.process); len(absent[r.process]) > 1 && g != nil {
@@ -45,16 +46,16 @@ type Communicator struct {
 // Communicators lists an archive's communicators by id, without those of networks.
 func Communicators(defs *otf2.Definitions) []Communicator {
 	var all []Communicator
-	comms := communicators(defs)
+	comms := facts.Communicators(defs)
 	_, of := worldRanks(defs, comms)
 	for _, c := range comms {
-		if c.self {
+		if c.Self {
 			continue
 		}
 		var places []int
-		world := make([]int, len(c.members))
-		for rank := range c.members {
-			place, ok := c.place(of, rank)
+		world := make([]int, len(c.Members))
+		for rank := range c.Members {
+			place, ok := c.Place(of, rank)
 			if !ok {
 				world[rank] = -1
 				continue
@@ -62,7 +63,7 @@ func Communicators(defs *otf2.Definitions) []Communicator {
 			world[rank] = place
 			places = append(places, place)
 		}
-		all = append(all, Communicator{Ref: c.ref, Name: c.name, Members: c.members, World: world, Places: placesText(places)})
+		all = append(all, Communicator{Ref: c.Ref, Name: c.Name, Members: c.Members, World: world, Places: placesText(places)})
 	}
 	slices.SortFunc(all, func(a, b Communicator) int { return cmp.Compare(a.Ref, b.Ref) })
 	return all

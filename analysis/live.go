@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
-	"ncclotf2/regions"
 	"ncclotf2/scorep"
 	"ncclotf2/shard"
 )
@@ -113,10 +113,10 @@ type Live struct {
 	comms    map[otf2.CommRef]*liveComm
 	known    map[livePart]otf2.CommRef
 	assembly *assembly
-	waits    *waitCounter
-	rankOf   map[liveUnit]int // numbers in the order in which ranks were first seen
-	ranks    []LiveRank       // in world order
-	order    []int            // their numbers
+	arrivals
+	rankOf map[liveUnit]int // numbers in the order in which ranks were first seen
+	ranks  []LiveRank       // in world order
+	order  []int            // their numbers
 
 	buckets  map[uint64]*liveBucket // by time / (window / liveBuckets)
 	begin    otf2.Timestamp         // of what has been seen without a break
@@ -151,7 +151,7 @@ type liveRowKey struct {
 
 // liveComm is a communicator of the job.
 type liveComm struct {
-	communicator
+	facts.Communicator
 	expected int  // members with data
 	started  bool // its first collective has been seen; who came late to that was late with starting up
 	apart    bool // members are on several hosts
@@ -160,12 +160,11 @@ type liveComm struct {
 
 // liveShard is what is kept of a shard between looks.
 type liveShard struct {
-	reader  *operationReader
-	at      func(uint64) uint64
-	tails   map[otf2.LocationRef]*liveTail
-	strings int // when the definitions were made
-	regions int
-	number  uint64
+	reader *operationReader
+	names  liveNames
+	at     func(uint64) uint64
+	tails  map[otf2.LocationRef]*liveTail
+	number uint64
 }
 
 // liveTail is a location that is being followed.
@@ -187,7 +186,7 @@ type liveBucket struct {
 }
 
 type liveSum struct {
-	source           source // the weakest
+	source           facts.Source // the weakest
 	n, compared      uint64
 	bytes, time      float64 // of all; time is the mean of the members
 	busy             float64 // time of all members together
@@ -323,7 +322,7 @@ func (l *Live) follow(j *scorep.Job) {
 		l.assembly.most = livePending
 	}
 	l.describeRanks(j)
-	l.waits = &waitCounter{of: make(map[otf2.LocationRef]int)}
+	l.of = make(map[otf2.LocationRef]int)
 	for _, c := range j.Communicators {
 		lc := l.communicator(c)
 		hosts := make(map[string]bool)
@@ -368,10 +367,10 @@ func (l *Live) communicator(c *scorep.JobCommunicator) *liveComm {
 	}
 	lc := l.comms[ref]
 	if lc == nil {
-		lc = &liveComm{communicator: communicator{ref: ref, members: make([]otf2.LocationRef, c.Size), ranks: make(map[otf2.LocationRef]int)}}
+		lc = &liveComm{Communicator: facts.Communicator{Ref: ref, Members: make([]otf2.LocationRef, c.Size), Ranks: make(map[otf2.LocationRef]int)}}
 		l.comms[ref] = lc
 	}
-	lc.name, lc.expected, lc.hosts = c.Name, 0, make(map[otf2.LocationRef]string)
+	lc.Name, lc.expected, lc.hosts = c.Name, 0, make(map[otf2.LocationRef]string)
 	for _, r := range c.Ranks {
 		if r == nil {
 			continue
@@ -394,16 +393,17 @@ func (l *Live) followRank(lc *liveComm, rank int, r *scorep.JobRank, p *scorep.J
 	s := l.shards[p.Path]
 	if s == nil {
 		s = &liveShard{tails: make(map[otf2.LocationRef]*liveTail), number: uint64(len(l.shards))}
-		s.reader = newOperationReader(new(otf2.Definitions), make(map[otf2.CommRef]*communicator), func(o *operation) { l.add(s, o) })
+		s.names.comms = make(map[otf2.CommRef]*facts.Communicator)
+		s.reader = newOperationsOf(&s.names, nil, s.names.comms, func(o *operation) { l.add(s, o) })
 		l.shards[p.Path] = s
 	}
 	s.at = p.At
-	s.define(p.Shard)
+	s.names.process = p.Shard
 	location := otf2.LocationRef(uint64(number)<<32 | s.number)
-	lc.members[rank], lc.ranks[location], lc.hosts[location] = location, rank, r.Process.Host
-	s.reader.comms[otf2.CommRef(p.Comm)] = &lc.communicator
+	lc.Members[rank], lc.Ranks[location], lc.hosts[location] = location, rank, r.Process.Host
+	s.reader.comms[otf2.CommRef(p.Comm)] = &lc.Communicator
 	s.reader.member[location] = true
-	l.waits.of[location] = l.rankOf[liveUnit{r.Process.Shard, p.Shard.Comms[p.Comm].GPU}]
+	l.of[location] = l.rankOf[liveUnit{r.Process.Shard, p.Shard.Comms[p.Comm].GPU}]
 	t := s.tails[location]
 	if t == nil {
 		tail, err := otf2.NewEventTail(filepath.Join(p.Path, fmt.Sprintf("%d.evt", where.Number)), location, p.Shard.EventChunkSize)
@@ -416,28 +416,38 @@ func (l *Live) followRank(lc *liveComm, rank int, r *scorep.JobRank, p *scorep.J
 	t.size = where.Bytes
 }
 
-// define gives the reader the definitions that a shard has by now, with those of attributes behind its strings.
-func (s *liveShard) define(p *shard.Process) {
-	if s.reader.defs.Attributes != nil && s.strings == len(p.Strings) && s.regions == len(p.Regions) {
-		return
+// liveNames tells what ids mean in a shard, by what it has described by now.
+type liveNames struct {
+	process *shard.Process
+	comms   map[otf2.CommRef]*facts.Communicator
+}
+
+func (n *liveNames) String(ref otf2.StringRef) string {
+	if int64(ref) < int64(len(n.process.Strings)) {
+		return n.process.Strings[ref]
 	}
-	s.strings, s.regions = len(p.Strings), len(p.Regions)
-	defs := new(otf2.Definitions)
-	add := func(text string) otf2.StringRef {
-		ref := otf2.StringRef(len(defs.Strings))
-		defs.Strings = append(defs.Strings, otf2.String{Self: ref, Text: text})
-		return ref
+	return ""
+}
+
+func (n *liveNames) RegionName(ref otf2.RegionRef) string {
+	if int64(ref) < int64(len(n.process.Regions)) {
+		return n.process.Regions[ref].Name
 	}
-	for _, text := range p.Strings {
-		add(text)
+	return ""
+}
+
+func (n *liveNames) CommSize(ref otf2.CommRef) int {
+	if c := n.comms[ref]; c != nil {
+		return c.Size()
 	}
-	for _, a := range regions.Attributes {
-		defs.Attributes = append(defs.Attributes, otf2.Attribute{Self: a.Ref, Name: add(a.Name), Type: a.Type})
+	return 0
+}
+
+func (n *liveNames) Rank(ref otf2.CommRef, l otf2.LocationRef) int {
+	if c := n.comms[ref]; c != nil {
+		return c.RankOf(l)
 	}
-	for i, r := range p.Regions {
-		defs.Regions = append(defs.Regions, otf2.Region{Self: otf2.RegionRef(i), Name: add(r.Name)})
-	}
-	s.reader.defs, s.reader.ids = defs, findAttributes(defs)
+	return -1
 }
 
 // describeRanks lists the ranks: processes, or the GPUs of processes that have communicators on several.
@@ -517,7 +527,7 @@ func (l *Live) read(j *scorep.Job, v *LiveView) {
 				}
 				t.synced = true
 			}
-			of[i].reader.event(ev)
+			of[i].reader.Event(ev)
 		}
 	}
 	if reach := otf2.Timestamp(max(3*l.window, 30*time.Second)); l.newest > reach {
@@ -544,7 +554,7 @@ func (l *Live) skip(j *scorep.Job, tails []*liveTail, of []*liveShard, stretch u
 		}
 		if t.Offset() != before {
 			moved, t.synced, t.plan = true, false, 0
-			delete(of[i].reader.rows, t.location)
+			of[i].reader.Forget(t.location)
 		}
 	}
 	if l.begin == 0 || moved {
@@ -572,48 +582,48 @@ func first(j *scorep.Job) (t uint64) {
 
 // add takes a member's operation.
 func (l *Live) add(s *liveShard, o *operation) {
-	t, lc := s.tails[o.location], l.comms[o.comm.ref]
-	o.begin, o.end = otf2.Timestamp(s.at(uint64(o.begin))), otf2.Timestamp(s.at(uint64(o.end)))
-	rank := l.waits.of[o.location]
-	l.bucket(o.end).ranks[rank].operations++
-	if o.source >= sourceNetwork && (o.plan == 0 || o.plan != t.plan) { // those that were launched together have one time
-		t.plan = o.plan
-		l.spread(o.begin, o.end, func(b *liveBucket, ns float64) { b.ranks[rank].inside += ns })
+	t, lc := s.tails[o.Location], l.comms[o.comm.Ref]
+	o.Begin, o.End = otf2.Timestamp(s.at(uint64(o.Begin))), otf2.Timestamp(s.at(uint64(o.End)))
+	rank := l.of[o.Location]
+	l.bucket(o.End).ranks[rank].operations++
+	if o.Source.HasPlace() && (o.Launch == 0 || o.Launch != t.plan) { // those that were launched together have one time
+		t.plan = o.Launch
+		l.spread(o.Begin, o.End, func(b *liveBucket, ns float64) { b.ranks[rank].inside += ns })
 	}
-	switch o.function {
+	switch o.Function {
 	case "Recv":
 	case "Send":
-		l.count(o, liveRowKey{o.comm.ref, sendRecv}, 1, float64(o.duration()), o.grouped, o.source)
+		l.count(o, liveRowKey{o.comm.Ref, sendRecv}, 1, float64(o.Duration()), o.Grouped, o.Source)
 	default:
-		l.assembly.add(partKey{o.comm.ref, o.function, o.ordinal}, o, lc.expected)
+		l.assembly.add(partKey{o.comm.Ref, o.Function, o.Ordinal}, o, lc.expected)
 	}
 }
 
 // finish takes a collective that all members have ended.
 func (l *Live) finish(members []operation) {
 	o := members[0]
-	time, grouped, src := 0.0, false, sourceGPU
+	time, grouped, src := 0.0, false, facts.SourceGPU
 	for i := range members {
 		m := &members[i]
-		o.end, o.begin, o.size = max(o.end, m.end), min(o.begin, m.begin), max(o.size, m.size)
-		time += float64(m.duration())
-		grouped, src = grouped || m.grouped, min(src, m.source)
+		o.End, o.Begin, o.Size = max(o.End, m.End), min(o.Begin, m.Begin), max(o.Size, m.Size)
+		time += float64(m.Duration())
+		grouped, src = grouped || m.Grouped, min(src, m.Source)
 	}
 	n := len(members)
-	sum := l.count(&o, liveRowKey{o.comm.ref, o.function}, n, time/float64(n), grouped, src)
-	if slices.ContainsFunc(members, func(m operation) bool { return !m.leads }) {
+	sum := l.count(&o, liveRowKey{o.comm.Ref, o.Function}, n, time/float64(n), grouped, src)
+	if slices.ContainsFunc(members, func(m operation) bool { return !m.Leads }) {
 		return // its launch is counted with the first of it
 	}
-	c := l.comms[o.comm.ref]
+	c := l.comms[o.comm.Ref]
 	if !c.started {
-		if c.started = true; o.ordinal == 0 {
+		if c.started = true; o.Ordinal == 0 {
 			return
 		}
 	}
-	b := l.bucket(o.end)
+	b := l.bucket(o.End)
 	var a *arrival
 	if c.align(members) {
-		a = l.waits.arrive(members)
+		a = l.arrive(members)
 	}
 	if a == nil {
 		b.notCompared++
@@ -641,29 +651,29 @@ func (c *liveComm) align(members []operation) bool {
 	if !c.apart {
 		return true
 	}
-	if members[0].collective == nil || waitKindOf(members[0].collective.Op) != waitCollective {
+	if members[0].Collective == nil || facts.WaitKindOf(members[0].Collective) != facts.WaitCollective {
 		return false
 	}
 	ends, end := make(map[string]otf2.Timestamp), otf2.Timestamp(0)
 	for i := range members {
 		m := &members[i]
-		host := c.hosts[m.location]
-		ends[host], end = max(ends[host], m.end), max(end, m.end)
+		host := c.hosts[m.Location]
+		ends[host], end = max(ends[host], m.End), max(end, m.End)
 	}
 	for i := range members {
 		m := &members[i]
-		by := end - ends[c.hosts[m.location]]
-		m.begin, m.end = m.begin+by, m.end+by
+		by := end - ends[c.hosts[m.Location]]
+		m.Begin, m.End = m.Begin+by, m.End+by
 	}
 	return true
 }
 
 // count adds an operation of several members to its row.
-func (l *Live) count(o *operation, key liveRowKey, members int, time float64, grouped bool, src source) *liveSum {
-	if o.end > l.newest {
-		l.newest, l.moved = o.end, true
+func (l *Live) count(o *operation, key liveRowKey, members int, time float64, grouped bool, src facts.Source) *liveSum {
+	if o.End > l.newest {
+		l.newest, l.moved = o.End, true
 	}
-	b := l.bucket(o.end)
+	b := l.bucket(o.End)
 	s := b.rows[key]
 	if s == nil {
 		s = new(liveSum)
@@ -672,15 +682,15 @@ func (l *Live) count(o *operation, key liveRowKey, members int, time float64, gr
 	if s.n++; s.n == 1 || src < s.source {
 		s.source = src
 	}
-	s.bytes += float64(o.size)
+	s.bytes += float64(o.Size)
 	s.time += time
 	s.busy += time * float64(members)
-	if !grouped && src >= sourceNetwork && time > 0 {
+	if !grouped && src.HasLength() && time > 0 {
 		factor := 1.0
-		if o.collective != nil {
-			factor = o.collective.BusFactor(float64(o.comm.size()))
+		if o.Collective != nil {
+			factor = o.Collective.BusFactor(float64(o.comm.Size()))
 		}
-		s.bandwidth += float64(o.size) * factor
+		s.bandwidth += float64(o.Size) * factor
 		s.timed += time
 	}
 	return s
@@ -813,7 +823,7 @@ func (s *liveRankSum) add(o *liveRankSum) {
 func (s *liveSum) row(c *liveComm, function string, seconds float64) LiveOperation {
 	n := float64(s.n)
 	row := LiveOperation{
-		Communicator: c.name, Ranks: c.size(), Operation: function, Rate: n / seconds, Size: uint64(s.bytes / n), Avg: s.time / n,
+		Communicator: c.Name, Ranks: c.Size(), Operation: function, Rate: n / seconds, Size: uint64(s.bytes / n), Avg: s.time / n,
 		TimingSource: s.source.String(), Compared: s.compared, busy: s.busy,
 	}
 	if s.timed > 0 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
@@ -21,7 +22,7 @@ type matcher struct {
 	ours      bool // the archive follows the timeline model, so sizes can be compared
 	merged    bool // but only those of communicators of NCCL: there are others'
 	silent    map[otf2.LocationRef]bool
-	comms     map[otf2.CommRef]*communicator
+	comms     map[otf2.CommRef]*facts.Communicator
 
 	untold   uint64               // parts of collectives that the archive says were paused by RAS
 	expected map[otf2.CommRef]int // members that will have the collectives
@@ -72,14 +73,14 @@ type message struct {
 	length uint64
 }
 
-func newMatcher(fs *findings, comms map[otf2.CommRef]*communicator, silent map[otf2.LocationRef]bool, stretches []stretch, ours bool) *matcher {
+func newMatcher(fs *findings, comms map[otf2.CommRef]*facts.Communicator, silent map[otf2.LocationRef]bool, stretches []stretch, ours bool) *matcher {
 	m := &matcher{
 		findings: fs, comms: comms, silent: silent, stretches: stretches, ours: ours,
 		expected: make(map[otf2.CommRef]int), pending: make(map[collectiveKey]*pendingCollective),
 		next: make(map[memberKey]uint64), messages: make(map[messageKey]*messageQueue),
 	}
 	for ref, c := range comms {
-		for _, l := range c.members {
+		for _, l := range c.Members {
 			if !fs.lenient || !silent[l] {
 				m.expected[ref]++
 			}
@@ -89,37 +90,37 @@ func newMatcher(fs *findings, comms map[otf2.CommRef]*communicator, silent map[o
 }
 
 // collective takes the end of a collective on one member. Without a known ordinal it is the next one.
-func (m *matcher) collective(at place, comm *communicator, rank int, op otf2.CollectiveOp, root uint32, sent, received, ordinal uint64, known bool) {
-	member := memberKey{comm.ref, op, rank}
+func (m *matcher) collective(at place, comm *facts.Communicator, rank int, op otf2.CollectiveOp, root uint32, sent, received, ordinal uint64, known bool) {
+	member := memberKey{comm.Ref, op, rank}
 	switch next := m.next[member]; {
 	case !known:
 		ordinal = next
 	case ordinal < next:
-		m.at(Error, at, RuleCollectiveMate, "%s %d on %q comes after %d", functionName(op), ordinal, comm.name, next-1)
+		m.at(Error, at, RuleCollectiveMate, "%s %d on %q comes after %d", facts.FunctionName(op), ordinal, comm.Name, next-1)
 		return
 	}
 	m.next[member] = ordinal + 1
-	if excluded(m.stretches, comm.ref, functionName(op), ordinal) {
+	if excluded(m.stretches, comm.Ref, facts.FunctionName(op), ordinal) {
 		return
 	}
-	key := collectiveKey{comm.ref, op, ordinal}
+	key := collectiveKey{comm.Ref, op, ordinal}
 	p := m.pending[key]
 	if p == nil {
-		p = m.take(len(comm.members))
+		p = m.take(len(comm.Members))
 		p.first, p.root = at, root
 		m.pending[key] = p
 	} else if p.root != root {
 		m.at(Error, at, RuleRoot, "%s %d on %q has root %s here, %s at location %d, event %d",
-			functionName(op), ordinal, comm.name, rootName(root), rootName(p.root), p.first.location, p.first.event)
+			facts.FunctionName(op), ordinal, comm.Name, rootName(root), rootName(p.root), p.first.location, p.first.event)
 	}
-	if m.ours && (!m.merged || comm.nccl) {
+	if m.ours && (!m.merged || comm.NCCL) {
 		m.sizes(at, p, comm, rank, op, root, sent, received, ordinal)
 	}
 	if p.seen[rank/64]>>(rank%64)&1 == 0 {
 		p.seen[rank/64] |= 1 << (rank % 64)
 		p.count++
 	}
-	if p.count >= m.expected[comm.ref] {
+	if p.count >= m.expected[comm.Ref] {
 		delete(m.pending, key)
 		m.free = append(m.free, p)
 	}
@@ -140,14 +141,14 @@ func (m *matcher) take(ranks int) *pendingCollective {
 }
 
 // sizes checks that the member's sizes are those of such an operation and fit the other members'.
-func (m *matcher) sizes(at place, p *pendingCollective, comm *communicator, rank int, op otf2.CollectiveOp, root uint32, sent, received, ordinal uint64) {
+func (m *matcher) sizes(at place, p *pendingCollective, comm *facts.Communicator, rank int, op otf2.CollectiveOp, root uint32, sent, received, ordinal uint64) {
 	c := regions.CollectiveOf(op)
 	if c == nil {
 		return
 	}
-	fits := shares(c, sent, received, uint64(len(comm.members)), int64(root) == int64(rank))
+	fits := c.Shares(sent, received, uint64(len(comm.Members)), int64(root) == int64(rank))
 	if len(fits) == 0 {
-		m.at(Error, at, RuleSize, "%s %d on %q sends %d and receives %d bytes: no such operation of %d ranks does", c.Name, ordinal, comm.name, sent, received, len(comm.members))
+		m.at(Error, at, RuleSize, "%s %d on %q sends %d and receives %d bytes: no such operation of %d ranks does", c.Name, ordinal, comm.Name, sent, received, len(comm.Members))
 		return
 	}
 	if len(p.shares) == 0 {
@@ -157,7 +158,7 @@ func (m *matcher) sizes(at place, p *pendingCollective, comm *communicator, rank
 	common := slices.DeleteFunc(slices.Clone(p.shares), func(s uint64) bool { return !slices.Contains(fits, s) })
 	if len(common) == 0 {
 		m.at(Error, at, RuleSize, "%s %d on %q has %d bytes per rank here, %d at location %d, event %d",
-			c.Name, ordinal, comm.name, fits[0], p.shares[0], p.first.location, p.first.event)
+			c.Name, ordinal, comm.Name, fits[0], p.shares[0], p.first.location, p.first.event)
 		return
 	}
 	p.shares = append(p.shares[:0], common...)
@@ -171,8 +172,8 @@ func rootName(root uint32) string {
 }
 
 // message takes one end of a message. Without a known ordinal it is the next one of its pair.
-func (m *matcher) message(at place, comm *communicator, rank, peer int, tag, length uint64, send bool, ordinal uint64, known bool) {
-	key := messageKey{comm.ref, rank, peer, tag, noOrdinal}
+func (m *matcher) message(at place, comm *facts.Communicator, rank, peer int, tag, length uint64, send bool, ordinal uint64, known bool) {
+	key := messageKey{comm.Ref, rank, peer, tag, noOrdinal}
 	if !send {
 		key.src, key.dst = peer, rank
 	}
@@ -196,7 +197,7 @@ func (m *matcher) message(at place, comm *communicator, rank, peer int, tag, len
 	*others = (*others)[1:]
 	if other.length != length {
 		m.at(Error, at, RuleLength, "message %d>%d on %q has %d bytes here, %d at location %d, event %d",
-			key.src, key.dst, comm.name, length, other.length, other.at.location, other.at.event)
+			key.src, key.dst, comm.Name, length, other.length, other.at.location, other.at.event)
 	}
 	if len(q.sends)+len(q.receives) == 0 {
 		delete(m.messages, key)
@@ -224,14 +225,14 @@ func (m *matcher) endCollectives() {
 			slices.Equal(m.pending[keys[j]].seen, p.seen) {
 			j++
 		}
-		which := fmt.Sprintf("%s %d", functionName(k.op), k.ordinal)
+		which := fmt.Sprintf("%s %d", facts.FunctionName(k.op), k.ordinal)
 		if j > i+1 {
 			which += fmt.Sprintf(" to %d", keys[j-1].ordinal)
 		}
 		if parts := uint64(j-i) * uint64(m.missing(k.comm, p)); parts <= m.untold {
 			m.untold -= parts
 		} else {
-			m.at(m.pairing(), p.first, RuleCollectiveMate, "%s on %q: %s no such operation", which, m.comms[k.comm].name, m.lacking(k.comm, p))
+			m.at(m.pairing(), p.first, RuleCollectiveMate, "%s on %q: %s no such operation", which, m.comms[k.comm].Name, m.lacking(k.comm, p))
 		}
 		i = j
 	}
@@ -239,7 +240,7 @@ func (m *matcher) endCollectives() {
 
 // missing counts the members that have not got a collective.
 func (m *matcher) missing(ref otf2.CommRef, p *pendingCollective) int {
-	n := len(m.comms[ref].members)
+	n := len(m.comms[ref].Members)
 	for _, w := range p.seen {
 		n -= bits.OnesCount64(w)
 	}
@@ -250,7 +251,7 @@ func (m *matcher) missing(ref otf2.CommRef, p *pendingCollective) int {
 func (m *matcher) lacking(ref otf2.CommRef, p *pendingCollective) string {
 	comm, missing := m.comms[ref], m.missing(ref, p)
 	var names []string
-	for rank := range comm.members {
+	for rank := range comm.Members {
 		if p.seen[rank/64]>>(rank%64)&1 == 0 && len(names) < 8 {
 			names = append(names, fmt.Sprint(rank))
 		}
@@ -293,6 +294,6 @@ func (m *matcher) endMessages() {
 			}
 			n += len(more)
 		}
-		m.at(m.pairing(), left[0].at, RuleMessage, "%d message(s) %d>%d on %q without %s", n, k.src, k.dst, m.comms[k.comm].name, lack)
+		m.at(m.pairing(), left[0].at, RuleMessage, "%d message(s) %d>%d on %q without %s", n, k.src, k.dst, m.comms[k.comm].Name, lack)
 	}
 }

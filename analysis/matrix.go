@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // MatrixReport tells who sent how much to whom: what went over the network, where transfers were recorded, and of
@@ -99,11 +101,11 @@ type putKey struct {
 // matrix sums up transfers.
 type matrix struct {
 	defs     *otf2.Definitions
-	windows  map[otf2.RmaWinRef]*communicator
+	windows  map[otf2.RmaWinRef]*facts.Communicator
 	ranks    map[otf2.LocationRef]int
 	networks map[otf2.CommRef]*networkCount
-	rows     map[otf2.CommRef]*communicator // of the networks
-	comms    map[otf2.CommRef]*communicator
+	rows     map[otf2.CommRef]*facts.Communicator // of the networks
+	comms    map[otf2.CommRef]*facts.Communicator
 	world    []worldRank
 	worldOf  map[otf2.LocationRef]int
 	flows    map[[2]int]*flow // by index in world; −1: a rank of which nothing is known
@@ -134,30 +136,30 @@ func (f *flow) take(t *transfer) {
 type networkCount struct {
 	NetworkMatrix
 	cells  map[[2]int]*Traffic
-	parent *communicator // nil: not known
+	parent *facts.Communicator // nil: not known
 }
 
 func newMatrix(defs *otf2.Definitions) *matrix {
-	comms := communicators(defs)
+	comms := facts.Communicators(defs)
 	m := &matrix{
 		defs: defs, windows: windows(defs), ranks: networkRanks(defs), networks: make(map[otf2.CommRef]*networkCount), comms: comms,
-		rows:  make(map[otf2.CommRef]*communicator),
+		rows:  make(map[otf2.CommRef]*facts.Communicator),
 		flows: make(map[[2]int]*flow), hosts: make(map[[2]string]*flow), channels: make(map[channelKey]*flow),
-		ids: findTransferIDs(defs), qp: findAttribute(defs, "QP", otf2.TypeUint32), nominal: newNominal(),
+		ids: findTransferIDs(defs), qp: findAttribute(defs, regions.AttrQP), nominal: newNominal(),
 	}
 	m.world, m.worldOf = worldRanks(defs, comms)
 	for _, c := range m.windows {
-		if !c.network || m.networks[c.ref] != nil {
+		if !c.Network || m.networks[c.Ref] != nil {
 			continue
 		}
 		n := &networkCount{
-			NetworkMatrix: NetworkMatrix{Communicator: c.name[:len(c.name)-len(networkSuffix)], Comm: c.ref, Cells: []Cell{}},
-			cells:         make(map[[2]int]*Traffic), parent: comms[c.parent],
+			NetworkMatrix: NetworkMatrix{Communicator: c.Name[:len(c.Name)-len(facts.NetworkSuffix)], Comm: c.Ref, Cells: []Cell{}},
+			cells:         make(map[[2]int]*Traffic), parent: comms[c.Parent],
 		}
 		if n.parent != nil {
-			n.Communicator, n.Ranks = n.parent.name, len(n.parent.members)
+			n.Communicator, n.Ranks = n.parent.Name, len(n.parent.Members)
 		}
-		m.networks[c.ref], m.rows[c.ref] = n, c
+		m.networks[c.Ref], m.rows[c.Ref] = n, c
 	}
 	return m
 }
@@ -180,10 +182,10 @@ func (l *matrixLane) event(ev *otf2.Event, done []transfer) []transfer {
 	switch ev.Kind {
 	case otf2.EventRmaPut:
 		c := l.windows[otf2.RmaWinRef(ev.Args[0])]
-		if c == nil || !c.network {
+		if c == nil || !c.Network {
 			break
 		}
-		t := transfer{network: l.networks[c.ref], from: -1, to: int(ev.Args[1]), channel: -1, step: -1, qp: -1, begin: ev.Time, end: ev.Time, bytes: ev.Args[2], location: ev.Location}
+		t := transfer{network: l.networks[c.Ref], from: -1, to: int(ev.Args[1]), channel: -1, step: -1, qp: -1, begin: ev.Time, end: ev.Time, bytes: ev.Args[2], location: ev.Location}
 		if from, known := l.ranks[ev.Location]; known {
 			t.from = from
 		}
@@ -209,7 +211,7 @@ func (l *matrixLane) event(ev *otf2.Event, done []transfer) []transfer {
 			done = append(done, t)
 		}
 	default:
-		l.operations.event(ev)
+		l.operations.Event(ev)
 	}
 	return done
 }
@@ -247,10 +249,10 @@ func (m *matrix) add(t *transfer) {
 
 // place is the index in world of a communicator's rank, −1 if it is not known.
 func (m *matrix) place(n *networkCount, rank int) int {
-	if n.parent == nil || rank < 0 || rank >= len(n.parent.members) {
+	if n.parent == nil || rank < 0 || rank >= len(n.parent.Members) {
 		return -1
 	}
-	if i, ok := n.parent.place(m.worldOf, rank); ok {
+	if i, ok := n.parent.Place(m.worldOf, rank); ok {
 		return i
 	}
 	return -1
@@ -288,7 +290,7 @@ func (m *matrix) result(ps properties) *MatrixReport {
 		slices.SortFunc(n.Cells, func(a, b Cell) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 		r.Networks = append(r.Networks, n.NetworkMatrix)
 		if n.parent != nil {
-			covered[n.parent.ref] = true
+			covered[n.parent.Ref] = true
 		}
 		unknown.Transfers += n.UnknownSender.Transfers
 		unknown.Bytes += n.UnknownSender.Bytes

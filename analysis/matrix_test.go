@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/scorep/jobtest"
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
 )
 
 // The time of a union is that of its nanoseconds, however many intervals there are.
@@ -161,5 +164,30 @@ func TestTallyOfDeviceMemory(t *testing.T) {
 	}
 	if calls[true] != 1 || calls[false] != 5 {
 		t.Errorf("calls %v", calls)
+	}
+}
+
+// Rows of channels show parts of the operations on the rows of ranks: they are a table of their own, and counts say what of.
+func TestTallyCountsOperationsOnce(t *testing.T) {
+	dir := t.TempDir()
+	for rank := range 2 {
+		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
+		p.World()
+		p.AllReduce(0, shardtest.Epoch+2_000_000, shardtest.Epoch+3_000_000, 1000)
+		w, region := p.Location(shard.KindChannel, otf2.LocationTypeAcceleratorStream, "world ch 00", 0), p.Region("AllReduce", regions.GroupCollectives, otf2.RegionRoleCollAll2All)
+		for _, err := range []error{w.Enter(shardtest.Epoch+2_000_100, nil, region), w.Leave(shardtest.Epoch+2_999_900, nil, region)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Finish()
+	}
+	got := make(map[string]string)
+	for _, g := range Tally(jobtest.Open(t, jobtest.Unify(t, dir))).Groups {
+		got[g.Group] = fmt.Sprintf("%d %s, %d ns, %d of %s", g.Calls, g.Counts, g.Total, g.Rows[0].Calls, g.Rows[0].Name)
+	}
+	want := map[string]string{"NCCL collectives": "2 launches, 2000000 ns, 2 of AllReduce", "NCCL channels": "2 channels, 1999600 ns, 2 of AllReduce"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -2,16 +2,19 @@
 
 package analysis
 
-import "ncclotf2/otf2"
+import (
+	"ncclotf2/facts"
+	"ncclotf2/otf2"
+)
 
 // rankProperty is the property of a network location that tells whose transfers it shows: a rank in the
 // communicator whose network it is.
 const rankProperty = prefix + "RANK"
 
 // windows resolves the communicator of each RMA window; those without one are left out.
-func windows(defs *otf2.Definitions) map[otf2.RmaWinRef]*communicator {
-	comms := allCommunicators(defs)
-	all := make(map[otf2.RmaWinRef]*communicator, len(defs.RmaWins))
+func windows(defs *otf2.Definitions) map[otf2.RmaWinRef]*facts.Communicator {
+	comms := facts.AllCommunicators(defs)
+	all := make(map[otf2.RmaWinRef]*facts.Communicator, len(defs.RmaWins))
 	for _, w := range defs.RmaWins {
 		if c := comms[w.Comm]; c != nil {
 			all[w.Self] = c

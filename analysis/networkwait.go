@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
@@ -73,7 +74,7 @@ type networkRow struct {
 func newNetworkPhases(defs *otf2.Definitions) *networkPhases {
 	n := &networkPhases{
 		defs: defs, regions: make(map[otf2.RegionRef]netPhase), rows: make(map[otf2.LocationRef]*networkRow),
-		peer: findAttribute(defs, "PEER", otf2.TypeUint32), cutOff: findAttribute(defs, "UNFINISHED", otf2.TypeUint8),
+		peer: findAttribute(defs, regions.AttrPeer), cutOff: findAttribute(defs, regions.AttrUnfinished),
 	}
 	for ref := range regionsOf(defs, regions.GroupNetwork, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
 		if i := slices.Index(netPhaseNames[:], defs.String(defs.Region(ref).Name)); i >= 0 {
@@ -137,10 +138,10 @@ func (n *networkPhases) result() (all []NetworkWait, unknown uint64) {
 		return all, 0
 	}
 	ranks := networkRanks(n.defs)
-	home := make(map[otf2.LocationRef]*communicator)
-	for _, c := range allCommunicators(n.defs) {
-		if c.network {
-			for l := range c.ranks {
+	home := make(map[otf2.LocationRef]*facts.Communicator)
+	for _, c := range facts.AllCommunicators(n.defs) {
+		if c.Network {
+			for l := range c.Ranks {
 				if _, several := home[l]; several { // one after the other: which of them a phase was of is not told
 					home[l] = nil
 				} else {
@@ -167,18 +168,18 @@ func (n *networkPhases) result() (all []NetworkWait, unknown uint64) {
 			if rank >= 0 {
 				unknown++
 			}
-			c = &communicator{ref: otf2.UndefinedComm, name: ""}
+			c = &facts.Communicator{Ref: otf2.UndefinedComm, Name: ""}
 		}
 		process := otf2.UndefinedLocationGroup
 		if d := n.defs.Location(l); d != nil {
 			process = processOf(n.defs, d.Group)
 		}
-		k := key{c.ref, rank, process}
+		k := key{c.Ref, rank, process}
 		at, known := index[k]
 		if !known {
 			at = len(all)
 			index[k] = at
-			w := NetworkWait{Communicator: networkOf(n.defs, c), Comm: c.ref, CommRank: rank, Host: hostOf(n.defs, process)}
+			w := NetworkWait{Communicator: networkOf(n.defs, c), Comm: c.Ref, CommRank: rank, Host: hostOf(n.defs, process)}
 			if g := n.defs.LocationGroup(process); g != nil {
 				w.Rank = n.defs.String(g.Name)
 			}
@@ -191,7 +192,7 @@ func (n *networkPhases) result() (all []NetworkWait, unknown uint64) {
 		w.Phases += r.phases
 		w.Unfinished += r.unfinished
 		for peer, ns := range r.peerWaits {
-			awaited[key{c.ref, peer, 0}] += ns
+			awaited[key{c.Ref, peer, 0}] += ns
 		}
 	}
 	slices.SortFunc(all, func(a, b NetworkWait) int {
@@ -217,9 +218,9 @@ func networkRanks(defs *otf2.Definitions) map[otf2.LocationRef]int {
 }
 
 // networkOf names the communicator that a network belongs to.
-func networkOf(defs *otf2.Definitions, c *communicator) string {
-	if parent := defs.Comm(c.parent); parent != nil && c.network {
+func networkOf(defs *otf2.Definitions, c *facts.Communicator) string {
+	if parent := defs.Comm(c.Parent); parent != nil && c.Network {
 		return defs.String(parent.Name)
 	}
-	return c.name
+	return c.Name
 }

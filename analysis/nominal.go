@@ -22,32 +22,32 @@ func newNominal() *nominal {
 }
 
 func (n *nominal) add(o *operation) {
-	me, ranks := nominalKey{o.comm.ref, o.rank}, uint64(o.comm.size())
-	if o.function == "Send" {
-		n.send(me, nominalKey{me.comm, o.peer}, 1, o.size)
+	me, ranks := nominalKey{o.comm.Ref, o.rank}, uint64(o.comm.Size())
+	if o.Function == "Send" {
+		n.send(me, nominalKey{me.comm, o.Peer}, 1, o.Size)
 		return
 	}
-	if o.collective == nil || ranks < 2 {
+	if o.Collective == nil || ranks < 2 {
 		return
 	}
-	root := nominalKey{me.comm, int(o.root)}
-	switch o.collective.Op {
+	root := nominalKey{me.comm, int(o.Root)}
+	switch o.Collective.Op {
 	case otf2.CollectiveOpAllreduce:
-		n.all(me, 1, 2*o.size/ranks)
+		n.all(me, 1, 2*o.Size/ranks)
 	case otf2.CollectiveOpAllgather, otf2.CollectiveOpReduceScatterBlock, otf2.CollectiveOpAlltoall:
-		n.all(me, 1, o.size/ranks)
+		n.all(me, 1, o.Size/ranks)
 	case otf2.CollectiveOpBcast:
 		if me == root {
-			n.all(me, 1, o.size)
+			n.all(me, 1, o.Size)
 		}
 	case otf2.CollectiveOpScatter:
 		if me == root {
-			n.all(me, 1, o.size/ranks)
+			n.all(me, 1, o.Size/ranks)
 		}
 	case otf2.CollectiveOpReduce:
-		n.send(me, root, 1, o.size)
+		n.send(me, root, 1, o.Size)
 	case otf2.CollectiveOpGather:
-		n.send(me, root, 1, o.size/ranks)
+		n.send(me, root, 1, o.Size/ranks)
 	}
 }
 
@@ -97,7 +97,7 @@ func (m *matrix) expand(covered map[otf2.CommRef]bool) (flows map[[2]int]*flow, 
 		f.Bytes += t.Bytes
 	}
 	for from, t := range m.nominal.toAll {
-		size := m.comms[from.comm].size()
+		size := m.comms[from.comm].Size()
 		switch {
 		case covered[from.comm]:
 		case size > maxNominalRanks:

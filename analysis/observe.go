@@ -53,8 +53,8 @@ type WaitPlace struct {
 
 func placeOf(o *operation) WaitPlace {
 	return WaitPlace{
-		Location: o.location, Enter: o.enter, Region: o.region, Grouped: o.grouped, Source: o.source.String(), Function: o.function,
-		Algo: o.algo, Proto: o.proto, Variant: o.variant, Size: o.size,
+		Location: o.Location, Enter: o.Enter, Region: o.Region, Grouped: o.Grouped, Source: o.Source.String(), Function: o.Function,
+		Algo: o.Algo, Proto: o.Proto, Variant: o.Variant, Size: o.Size,
 	}
 }
 
@@ -72,7 +72,7 @@ func (w *waitCounter) tell(a *arrival, startUp bool) {
 
 func (a *arrival) wait(p *part, startUp bool) *Wait {
 	return &Wait{
-		Kind: waitKindNames[a.kind], Comm: a.comm.ref, Communicator: a.comm.name, Function: a.function, Ordinal: a.ordinal,
+		Kind: waitKindName(a.kind), Comm: a.comm.Ref, Communicator: a.comm.Name, Function: a.function, Ordinal: a.ordinal,
 		Rank: p.member, Peer: -1, World: p.rank, For: a.culprit, Begin: p.begin, Time: p.time, Waited: p.waits,
 		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(a.source), StartUp: startUp, Skew: a.skew, Place: p.place,
 	}
@@ -80,7 +80,7 @@ func (a *arrival) wait(p *part, startUp bool) *Wait {
 
 func (p *messagePlan) wait() *Wait {
 	return &Wait{
-		Kind: waitKindNames[p.kind], Comm: p.comm.ref, Communicator: p.comm.name, Function: p.function, Ordinal: p.ordinal,
+		Kind: waitKindName(p.kind), Comm: p.comm.Ref, Communicator: p.comm.Name, Function: p.function, Ordinal: p.ordinal,
 		Rank: p.member, Peer: p.peer, World: p.part.rank, For: p.culprit, Begin: p.begin, Time: p.time, Waited: p.waits,
 		Uncertainty: p.uncertainty, Stated: p.stated, Source: timesName(p.source), Place: p.place,
 	}

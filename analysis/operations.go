@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"ncclotf2/facts"
+	"ncclotf2/internal/stats"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
@@ -63,7 +65,7 @@ type OperationRow struct {
 	MaxCallsPerRank uint64 `json:"max_calls_per_rank"`
 	Count           uint64 `json:"operations"` // that every member has ended; of these are the times
 	Time            Times  `json:"time"`
-	// Approximate: p50 and p99 are right to 1 %. With few operations they are exact.
+	// Approximate: p50 and p99 are right to 2 %. With few operations they are exact.
 	Approximate bool    `json:"approximate"`
 	AlgBW       float64 `json:"algbw"` // GB/s, size / average time; 0: not known
 	BusBW       float64 `json:"busbw"` // GB/s, algbw × nccl-tests' factor; 0: not known
@@ -79,22 +81,18 @@ type Times struct {
 	Max   float64 `json:"max_ns"`
 }
 
-func timesOf(all []float64) Times {
-	if len(all) == 0 {
-		return Times{}
-	}
-	slices.Sort(all)
-	t := Times{Min: all[0], Max: all[len(all)-1], P50: percentile(all, 50), P99: percentile(all, 99)}
-	for _, v := range all {
-		t.Total += v
-	}
-	t.Avg = t.Total / float64(len(all))
-	return t
-}
+// keptTimes is how many durations of a row are kept one by one, for exact percentiles.
+const keptTimes = 4096
 
-// percentile is the nearest-rank percentile of an ascending list.
-func percentile(all []float64, p float64) float64 {
-	return all[max(0, int(math.Ceil(p/100*float64(len(all))))-1)]
+// durations are those of a row, ns.
+type durations = stats.Distribution[float64]
+
+// timesOf gives the statistics, and whether their percentiles are approximate.
+func timesOf(d *durations) (t Times, approximate bool) {
+	if d.Count == 0 {
+		return Times{}, false
+	}
+	return Times{Total: d.Total(), Avg: d.Mean(), Min: d.Min, P50: d.Percentile(50), P99: d.Percentile(99), Max: d.Max}, d.Approximate()
 }
 
 // Operations reads all events of an archive and gives its summary, the operations with their times
@@ -107,7 +105,7 @@ func Operations(a *otf2.Archive) (*Report, error) { return Observe(a, new(Observ
 // Observe makes the report of Operations, and shows an observer what it reads.
 func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	ps := propertiesOf(a.Anchor)
-	comms := communicators(a.Defs)
+	comms := facts.Communicators(a.Defs)
 	o := newOperations(a, ps, comms)
 	o.told, o.waits.see = see.Part, see.Waited
 	lanes := lanesOf(a.Defs)
@@ -151,7 +149,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 	return report, nil
 }
 
-func newOperations(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*communicator) *operations {
+func newOperations(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*facts.Communicator) *operations {
 	o := &operations{
 		defs: a.Defs, stretches: ps.stretches(), rows: make(map[rowKey]*row),
 		comms: comms, expected: membersWithData(a.Defs, comms), waits: newWaitCounter(a.Defs, comms),
@@ -170,10 +168,10 @@ type laneReader struct {
 	first, last otf2.Timestamp
 }
 
-func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) *laneReader {
+func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *laneReader {
 	r := &laneReader{phases: newPhaseCounter(defs), network: newNetworkPhases(defs)}
 	r.operations = newOperationReader(defs, comms, func(op *operation) {
-		op.phase = r.phases.of(op.location, op.parent)
+		op.phase = r.phases.of(op.Location, op.Parent)
 		r.found = append(r.found, *op)
 	})
 	return r
@@ -186,7 +184,7 @@ func (r *laneReader) event(ev *otf2.Event, found []operation) []operation {
 	}
 	r.last = max(r.last, ev.Time)
 	r.found = found
-	r.operations.event(ev)
+	r.operations.Event(ev)
 	if r.phases.wanted() {
 		r.phases.event(ev)
 	}
@@ -204,7 +202,7 @@ func boolCount(b bool) uint64 {
 // operations gathers operations into rows.
 type operations struct {
 	defs        *otf2.Definitions
-	comms       map[otf2.CommRef]*communicator
+	comms       map[otf2.CommRef]*facts.Communicator
 	stretches   []stretch
 	rows        map[rowKey]*row
 	expected    map[otf2.CommRef]int // members with data
@@ -227,7 +225,7 @@ type rowKey struct {
 	dtype    otf2.StringRef
 	size     uint64
 	grouped  bool
-	source   source
+	source   facts.Source
 	device   bool
 }
 
@@ -243,15 +241,15 @@ type row struct {
 
 func newRow(c *regions.Collective) *row {
 	return &row{
-		collective: c, calls: make(map[int]uint64), min: math.MaxUint32,
+		collective: c, times: durations{Keep: keptTimes}, calls: make(map[int]uint64), min: math.MaxUint32,
 		algos: make(map[otf2.StringRef]bool), protos: make(map[otf2.StringRef]bool),
 	}
 }
 
 // merge adds the operations of one size.
 func (r *row) merge(o *row, size uint64) {
-	r.times.merge(&o.times)
-	r.bytes += float64(size) * float64(o.times.n)
+	r.times.Merge(&o.times)
+	r.bytes += float64(size) * float64(o.times.Count)
 	r.least, r.most = min(r.least, size), max(r.most, size)
 	r.min, r.max = min(r.min, o.min), max(r.max, o.max)
 	maps.Copy(r.algos, o.algos)
@@ -263,7 +261,7 @@ func (r *row) merge(o *row, size uint64) {
 
 // key is the row that one member's part belongs to.
 func (op *operation) key() rowKey {
-	return rowKey{op.comm.ref, op.function, op.dtype, op.size, op.grouped, op.source, op.device}
+	return rowKey{op.comm.Ref, op.Function, op.Datatype, op.Size, op.Grouped, op.Source, op.Device}
 }
 
 // absorb takes over what a lane has counted.
@@ -285,20 +283,20 @@ func (o *operations) add(op *operation) {
 		fillPart(&o.part, op, o.defs, o.stretches)
 		o.told(&o.part)
 	}
-	if isMessage(op.function) {
-		o.enter(op.key(), []operation{*op}, float64(op.duration()))
-		if len(o.stretches) > 0 && excluded(o.stretches, op.comm.ref, op.pairName(), op.ordinal) {
+	if facts.IsMessage(op.Function) {
+		o.enter(op.key(), []operation{*op}, float64(op.Duration()))
+		if len(o.stretches) > 0 && excluded(o.stretches, op.comm.Ref, op.pairName(), op.Ordinal) {
 			o.waits.notAlike(op)
 		} else {
 			o.waits.message(op)
 		}
 		return
 	}
-	if excluded(o.stretches, op.comm.ref, op.function, op.ordinal) {
+	if excluded(o.stretches, op.comm.Ref, op.Function, op.Ordinal) {
 		o.leftOut++
 		return
 	}
-	o.assembly.add(partKey{op.comm.ref, op.function, op.ordinal}, op, o.expected[op.comm.ref])
+	o.assembly.add(partKey{op.comm.Ref, op.Function, op.Ordinal}, op, o.expected[op.comm.Ref])
 }
 
 // abandon counts a collective that not all members have ended.
@@ -312,11 +310,11 @@ func (o *operations) finish(members []operation) {
 	key, sum := members[0].key(), 0.0
 	for i := range members {
 		m := &members[i]
-		sum += float64(m.end - m.begin)
-		key.source = min(key.source, m.source)
-		key.grouped = key.grouped || m.grouped
-		key.device = key.device || m.device
-		key.size = max(key.size, m.size)
+		sum += float64(m.End - m.Begin)
+		key.source = min(key.source, m.Source)
+		key.grouped = key.grouped || m.Grouped
+		key.device = key.device || m.Device
+		key.size = max(key.size, m.Size)
 	}
 	o.enter(key, members, sum/float64(len(members)))
 	o.waits.collective(members)
@@ -328,16 +326,16 @@ func (o *operations) finish(members []operation) {
 func (o *operations) enter(key rowKey, members []operation, time float64) {
 	r := o.rows[key]
 	if r == nil {
-		r = newRow(members[0].collective)
+		r = newRow(members[0].Collective)
 		o.rows[key] = r
 	}
-	r.times.add(time)
+	r.times.Add(time)
 	for i := range members {
 		m := &members[i]
 		r.calls[m.rank]++
-		r.algos[m.algo] = true
-		r.protos[m.proto] = true
-		r.min, r.max = min(r.min, m.channels), max(r.max, m.channels)
+		r.algos[m.Algo] = true
+		r.protos[m.Proto] = true
+		r.min, r.max = min(r.min, m.Channels), max(r.max, m.Channels)
 	}
 }
 
@@ -366,30 +364,30 @@ func (o *operations) table(classOf func(uint64) *SizeClass) []OperationRow {
 	for key, r := range sums {
 		comm := o.comms[key.comm]
 		out := OperationRow{
-			Communicator: comm.name, Comm: key.comm, Role: o.roles[key.comm], Ranks: comm.size(), Operation: key.function,
+			Communicator: comm.Name, Comm: key.comm, Role: o.roles[key.comm], Ranks: comm.Size(), Operation: key.function,
 			Datatype: o.defs.String(key.dtype), Size: key.size, Class: key.class, Grouped: key.grouped, Device: key.device, TimingSource: key.source.String(),
 			Algorithms: o.names(r.algos), Protocols: o.names(r.protos), MinChannels: r.min, MaxChannels: r.max,
-			Count: r.times.n, MinCallsPerRank: math.MaxUint64,
+			Count: r.times.Count, MinCallsPerRank: math.MaxUint64,
 		}
-		out.Time, out.Approximate = r.times.result()
+		out.Time, out.Approximate = timesOf(&r.times)
 		for _, n := range r.calls {
 			out.Calls += n
 			out.MinCallsPerRank, out.MaxCallsPerRank = min(out.MinCallsPerRank, n), max(out.MaxCallsPerRank, n)
 		}
-		if len(r.calls) < comm.size() {
+		if len(r.calls) < comm.Size() {
 			out.MinCallsPerRank = 0
 		}
 		size := float64(key.size)
 		if key.class != nil {
-			size = r.bytes / float64(max(r.times.n, 1))
+			size = r.bytes / float64(max(r.times.Count, 1))
 			out.Size = uint64(math.Round(size))
 			out.MinSize, out.MaxSize = &r.least, &r.most
 		}
-		if !key.grouped && key.source != sourceEnqueue && out.Time.Avg > 0 {
+		if !key.grouped && key.source.HasLength() && out.Time.Avg > 0 {
 			out.AlgBW = size / out.Time.Avg // bytes per ns are GB/s
 			out.BusBW = out.AlgBW
 			if r.collective != nil {
-				out.BusBW *= r.collective.BusFactor(float64(comm.size()))
+				out.BusBW *= r.collective.BusFactor(float64(comm.Size()))
 			}
 		}
 		rows = append(rows, out)

@@ -18,7 +18,6 @@ import (
 	"ncclotf2/hidden"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
-	"ncclotf2/scorep"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
 )
@@ -98,7 +97,7 @@ func TestWhoWaitedForWhom(t *testing.T) {
 		Ranks: []RankWait{
 			{Rank: "Rank 0", Host: "node0", Collectives: 2, Time: 80_000, Waited: 40_000},
 			{Rank: "Rank 1", Host: "node0", Collectives: 2, Time: 60_000, Waited: 20_000},
-			{Rank: "Rank 2", Host: "node1", Collectives: 2, Time: 40_000, Caused: 60_000, Last: 2, MaxCaused: 30_000, WorstAt: t0 + 230*us},
+			{Rank: "Rank 2", Host: "node1", Collectives: 2, Time: 40_000, Blame: Blame{Caused: 60_000, Last: 2, MaxCaused: 30_000, WorstAt: t0 + 230*us}},
 		},
 	}
 	if diff := cmp.Diff(want, w); diff != "" {
@@ -247,16 +246,15 @@ func TestReportAsJSONHasStableNames(t *testing.T) {
 }
 
 func TestPercentilesAreNearestRank(t *testing.T) {
-	var all []float64
+	d := durations{Keep: keptTimes}
 	for i := range 200 {
-		all = append(all, float64(200-i))
+		d.Add(float64(200 - i))
 	}
-	got := timesOf(all)
 	want := Times{Total: 20100, Avg: 100.5, Min: 1, P50: 100, P99: 198, Max: 200}
-	if got != want {
+	if got, approximate := timesOf(&d); got != want || approximate {
 		t.Errorf("%+v", got)
 	}
-	if got := timesOf(nil); got != (Times{}) {
+	if got, _ := timesOf(new(durations)); got != (Times{}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -284,7 +282,7 @@ func TestSharesOfSizes(t *testing.T) {
 		{otf2.CollectiveOpAlltoall, 400, 400, false, []uint64{100}},
 		{otf2.CollectiveOpReduceScatterBlock, 400, 400, false, []uint64{100}},
 	} {
-		if got := shares(regions.CollectiveOf(c.op), c.sent, c.received, 4, c.root); !cmp.Equal(got, c.want) {
+		if got := regions.CollectiveOf(c.op).Shares(c.sent, c.received, 4, c.root); !cmp.Equal(got, c.want) {
 			t.Errorf("%v %d/%d: %v, want %v", c.op, c.sent, c.received, got, c.want)
 		}
 	}
@@ -327,7 +325,7 @@ func TestRanksOfMergedArchives(t *testing.T) {
 	threads := []uint64{uint64(thread(0)), uint64(thread(1)), uint64(thread(2))}
 	for _, g := range s.defs.Groups { // NCCL's are of its own paradigm then
 		if g.Paradigm == otf2.ParadigmMPI {
-			s.defs.Group(g.Self).Paradigm = scorep.ParadigmNCCL
+			s.defs.Group(g.Self).Paradigm = regions.ParadigmNCCL
 		}
 	}
 	s.defs.Paradigms = append(s.defs.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmPthread, Name: name, Class: otf2.ParadigmClassThreadCreateWait})

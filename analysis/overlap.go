@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // OverlapReport tells how much of the communication ran while the same GPU computed. It needs the kernels of the
@@ -60,7 +62,7 @@ type OverlapComm struct {
 // FindOverlap reads all events. Files that cannot be read to their end are named in Problems; what was read of them
 // counts.
 func FindOverlap(a *otf2.Archive) *OverlapReport {
-	comms := communicators(a.Defs)
+	comms := facts.Communicators(a.Defs)
 	lanes := lanesOf(a.Defs)
 	counters := make([]*overlapCounter, len(lanes))
 	for i := range counters {
@@ -129,10 +131,10 @@ const wholeGraph = "CUDA graph"
 // kernelGroups are the groups of regions that hold kernels.
 var kernelGroups = []string{"CUDA kernels", "HIP kernels"}
 
-func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) *overlapCounter {
+func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *overlapCounter {
 	c := &overlapCounter{
 		defs: defs, kernels: make(map[otf2.RegionRef]bool), graphs: make(map[otf2.RegionRef]bool),
-		source: findAttribute(defs, "TIMING_SOURCE", otf2.TypeString), external: findAttribute(defs, "EXTERNAL_ID", otf2.TypeUint64), plan: findAttribute(defs, "PLAN_ID", otf2.TypeUint64),
+		source: findAttribute(defs, regions.AttrTimingSource), external: findAttribute(defs, regions.AttrExternalID), plan: findAttribute(defs, regions.AttrPlanID),
 		group: make(map[otf2.LocationRef]otf2.LocationGroupRef), comm: make(map[otf2.LocationRef]otf2.CommRef),
 		rows: make(map[otf2.LocationRef]*overlapRow), gpus: make(map[otf2.LocationGroupRef]*overlapState),
 	}
@@ -150,7 +152,7 @@ func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communica
 		c.group[l.Self] = l.Group
 	}
 	for ref, comm := range comms {
-		for _, l := range comm.members {
+		for _, l := range comm.Members {
 			c.comm[l] = ref
 		}
 	}
@@ -202,7 +204,7 @@ func (c *overlapCounter) event(ev *otf2.Event) {
 // classify tells what a region is. Kernels that NCCL launched are in its operations.
 func (c *overlapCounter) classify(ev *otf2.Event) activity {
 	if source, ok := c.source.of(ev); ok {
-		if sourceOf(c.defs.String(otf2.StringRef(source))) == sourceGPU {
+		if facts.SourceOf(c.defs.String(otf2.StringRef(source))) == facts.SourceGPU {
 			return activityCommunication
 		}
 		c.untimed++
@@ -276,7 +278,7 @@ func (o *Overlap) add(p *Overlap) {
 	o.Exposed += p.Communication - p.Hidden
 }
 
-func (c *overlapCounter) result(comms map[otf2.CommRef]*communicator) *OverlapReport {
+func (c *overlapCounter) result(comms map[otf2.CommRef]*facts.Communicator) *OverlapReport {
 	r := &OverlapReport{GPUs: []OverlapGPU{}, Communicators: []OverlapComm{}, Problems: []string{}, Untimed: c.untimed, WholeGraphs: c.whole}
 	type placed struct {
 		process, group otf2.LocationGroupRef
@@ -313,7 +315,7 @@ func (c *overlapCounter) result(comms map[otf2.CommRef]*communicator) *OverlapRe
 		}
 		s := sums[ref]
 		if s == nil {
-			s = &OverlapComm{Communicator: comms[ref].name, Comm: ref}
+			s = &OverlapComm{Communicator: comms[ref].Name, Comm: ref}
 			sums[ref] = s
 		}
 		s.GPUs++

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -23,7 +24,7 @@ type Part struct {
 	Begin, End   otf2.Timestamp
 	Root         int // rank, −1 if the operation has none
 	// Enter is the number of the innermost region that it ended in: that of the n-th Enter of the location, from 0;
-	// NoRegion without one.
+	// facts.NoRegion without one.
 	Enter       uint64
 	Peer        int // of a message: the other end's rank, else −1
 	Size        uint64
@@ -56,6 +57,7 @@ func (p *Part) Message() bool { return p.Peer >= 0 }
 // PartReader finds the operations in events of one or several locations, each in order of time.
 type PartReader struct {
 	reader    *operationReader
+	defs      *otf2.Definitions
 	stretches []stretch
 	emit      func(*Part)
 	part      Part
@@ -63,41 +65,42 @@ type PartReader struct {
 
 // NewPartReader makes a reader that passes operations to emit when they end. What emit gets is valid until it returns.
 func NewPartReader(a *otf2.Archive, attributes bool, emit func(*Part)) *PartReader {
-	r := &PartReader{stretches: propertiesOf(a.Anchor).stretches(), emit: emit}
-	r.reader = newOperationReader(a.Defs, communicators(a.Defs), r.take)
-	r.reader.keep = attributes
+	r := &PartReader{defs: a.Defs, stretches: propertiesOf(a.Anchor).stretches(), emit: emit}
+	r.reader = newOperationReader(a.Defs, facts.Communicators(a.Defs), r.take)
+	r.reader.Keep = attributes
 	return r
 }
 
 // Event takes the next event.
-func (r *PartReader) Event(ev *otf2.Event) { r.reader.event(ev) }
+func (r *PartReader) Event(ev *otf2.Event) { r.reader.Event(ev) }
 
 func (r *PartReader) take(o *operation) {
-	fillPart(&r.part, o, r.reader.defs, r.stretches)
+	fillPart(&r.part, o, r.defs, r.stretches)
 	r.emit(&r.part)
 }
 
 func fillPart(p *Part, o *operation, defs *otf2.Definitions, stretches []stretch) {
 	*p = Part{
-		Comm: o.comm.ref, Communicator: o.comm.name, Ranks: o.comm.size(), Rank: o.rank, Location: o.location,
-		Function: o.function, Ordinal: o.ordinal, Begin: o.begin, End: o.end, Root: -1, Peer: -1, Size: o.size,
-		Enter: o.enter, Sent: o.sent, Received: o.received,
-		Count: o.count, Counted: o.counted, Datatype: nameOf(defs, o.dtype), Algorithm: nameOf(defs, o.algo),
-		Protocol: nameOf(defs, o.proto), Channels: o.channels, Source: o.source.String(), Uncertainty: o.uncertainty,
-		Stated: o.stated, Event: o.event, Parent: o.parent, Graph: o.graph, Grouped: o.grouped, Plan: o.plan, BusFactor: 1,
-		Attributes: o.attributes,
+		Comm: o.comm.Ref, Communicator: o.comm.Name, Ranks: o.comm.Size(), Rank: o.rank, Location: o.Location,
+		Function: o.Function, Ordinal: o.Ordinal, Begin: o.Begin, End: o.End, Root: -1, Peer: -1, Size: o.Size,
+		Enter: o.Enter, Sent: o.Sent, Received: o.Received,
+		Count: o.Count, Counted: o.Counted, Datatype: nameOf(defs, o.Datatype), Algorithm: nameOf(defs, o.Algo),
+		Protocol: nameOf(defs, o.Proto), Channels: o.Channels, Source: o.Source.String(), Uncertainty: o.Uncertainty,
+		Stated: o.Stated, Event: o.Event, Parent: o.Parent, Graph: o.Graph, Grouped: o.Grouped, Plan: o.Launch, BusFactor: 1,
+		Attributes: o.Attributes,
 	}
-	sequence := o.function
+	sequence := o.Function
 	switch {
-	case o.collective == nil && (o.function == "Send" || o.function == "Recv"):
-		p.Peer, sequence = o.peer, o.pairName()
-	case int64(o.root) < int64(o.comm.size()):
-		p.Root = int(o.root)
+	case o.Collective == nil && (o.Function == "Send" || o.Function == "Recv"):
+		p.Peer, sequence = o.Peer, o.pairName()
+		p.Sent, p.Received = o.Size, o.Size
+	case int64(o.Root) < int64(o.comm.Size()):
+		p.Root = int(o.Root)
 	}
-	if o.collective != nil {
-		p.BusFactor = o.collective.BusFactor(float64(o.comm.size()))
+	if o.Collective != nil {
+		p.BusFactor = o.Collective.BusFactor(float64(o.comm.Size()))
 	}
-	p.Alike = !excluded(stretches, o.comm.ref, sequence, o.ordinal)
+	p.Alike = !excluded(stretches, o.comm.Ref, sequence, o.Ordinal)
 }
 
 // nameOf is a string's text, "" if it is not defined.
@@ -122,7 +125,7 @@ func EachPart(a *otf2.Archive, f func(*Part) error) (problems []string, err erro
 	})
 	locations := make(map[otf2.LocationRef]bool)
 	for _, c := range r.reader.comms {
-		for _, l := range c.members {
+		for _, l := range c.Members {
 			locations[l] = true
 		}
 	}
@@ -136,7 +139,7 @@ func EachPart(a *otf2.Archive, f func(*Part) error) (problems []string, err erro
 				return problems, err
 			}
 		}
-		delete(r.reader.rows, l)
+		r.reader.Forget(l)
 	}
 	return problems, nil
 }
@@ -219,7 +222,7 @@ func NewTransferReader(a *otf2.Archive) *TransferReader {
 func (r *TransferReader) Locations() []otf2.LocationRef {
 	locations := make(map[otf2.LocationRef]bool)
 	for _, w := range r.lane.windows {
-		for _, l := range w.members {
+		for _, l := range w.Members {
 			locations[l] = true
 		}
 	}
@@ -263,10 +266,10 @@ func (m *matrix) fill(t *Transfer, from *transfer) {
 		Ended: from.ended, Bytes: from.bytes, Parent: from.parent,
 	}
 	if p := from.network.parent; p != nil {
-		t.Comm = p.ref
+		t.Comm = p.Ref
 	}
-	if c := m.rows[from.network.Comm]; c != nil && from.to < len(c.members) {
-		t.Target = c.members[from.to]
+	if c := m.rows[from.network.Comm]; c != nil && from.to < len(c.Members) {
+		t.Target = c.Members[from.to]
 	}
 }
 
@@ -295,7 +298,7 @@ const matchLanes = 8
 // is the same whenever and wherever the archive is read.
 func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 	ps := propertiesOf(a.Anchor)
-	comms := communicators(a.Defs)
+	comms := facts.Communicators(a.Defs)
 	o := newOperations(a, ps, comms)
 	var parts []Part
 	if m.Collective != nil {
@@ -324,7 +327,7 @@ func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 	}
 	problems = readLanes(a, lanes, func(i int, ev *otf2.Event, items []operation) []operation {
 		found[i] = items
-		readers[i].event(ev)
+		readers[i].Event(ev)
 		return found[i]
 	}, o.add)
 	o.waits.result() // what waited for more to come
@@ -332,5 +335,5 @@ func EachMatch(a *otf2.Archive, m *Matches) (problems []string) {
 }
 
 func (e *messageEnd) end() *End {
-	return &End{Comm: e.plan.comm.ref, Location: e.plan.location, Rank: e.rank, Ordinal: e.ordinal, Begin: e.begin, End: e.begin + otf2.Timestamp(e.plan.time)}
+	return &End{Comm: e.plan.comm.Ref, Location: e.plan.location, Rank: e.rank, Ordinal: e.ordinal, Begin: e.begin, End: e.begin + otf2.Timestamp(e.plan.time)}
 }

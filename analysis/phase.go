@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // PhaseRow sums up the phases of one name at one place in the nesting of the application's phases.
@@ -27,7 +29,7 @@ type PhaseRow struct {
 	// Unfinished were open when the data of their thread ended. They are in no time of the phase.
 	Unfinished uint64 `json:"unfinished"`
 	Time       Times  `json:"time"`
-	// Approximate: p50 and p99 are right to 1 %. With few phases they are exact.
+	// Approximate: p50 and p99 are right to 2 %. With few phases they are exact.
 	Approximate bool `json:"approximate"`
 	// CallsKnown tells whether the archive has calls of NCCL's API at all: NCCL reports them since 2.28, and
 	// only to API v5 and newer. Without them nothing is known of NCCL in phases.
@@ -183,14 +185,14 @@ type phasePlan struct {
 func newPhaseCounter(defs *otf2.Definitions) *phaseCounter {
 	return &phaseCounter{
 		defs:    defs,
-		phases:  regionsOf(defs, "Application", otf2.ParadigmUser),
-		api:     regionsOf(defs, "NCCL API", otf2.ParadigmCUDA, otf2.ParadigmHIP),
-		eventID: findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
-		parent:  findAttribute(defs, "PARENT_ID", otf2.TypeUint64),
-		count:   findAttribute(defs, "COUNT", otf2.TypeUint64),
-		graph:   findAttribute(defs, "GRAPH", otf2.TypeUint8),
-		cutOff:  findAttribute(defs, "UNFINISHED", otf2.TypeUint8),
-		source:  findAttribute(defs, "TIMING_SOURCE", otf2.TypeString),
+		phases:  regionsOf(defs, regions.GroupApplication, otf2.ParadigmUser),
+		api:     regionsOf(defs, regions.GroupAPI, otf2.ParadigmCUDA, otf2.ParadigmHIP),
+		eventID: findAttribute(defs, regions.AttrEventID),
+		parent:  findAttribute(defs, regions.AttrParentID),
+		count:   findAttribute(defs, regions.AttrCount),
+		graph:   findAttribute(defs, regions.AttrGraph),
+		cutOff:  findAttribute(defs, regions.AttrUnfinished),
+		source:  findAttribute(defs, regions.AttrTimingSource),
 
 		processes: processes(defs),
 		root:      &phaseNode{children: make(map[phaseName]*phaseNode)},
@@ -365,7 +367,7 @@ func (c *phaseCounter) endPhase(ev *otf2.Event, f *phaseFrame, took uint64) {
 	case took == 0:
 		f.phase.points++
 	default:
-		f.phase.times.add(float64(took))
+		f.phase.times.Add(float64(took))
 		r.Count++
 		r.Total += took
 		r.NCCL += f.nccl
@@ -375,7 +377,7 @@ func (c *phaseCounter) endPhase(ev *otf2.Event, f *phaseFrame, took uint64) {
 func (c *phaseCounter) beginPlan(ev *otf2.Event) {
 	source, _ := c.source.of(ev)
 	cut, _ := c.cutOff.of(ev)
-	p := &phasePlan{begin: ev.Time, gpu: cut == 0 && sourceOf(c.defs.String(otf2.StringRef(source))) == sourceGPU}
+	p := &phasePlan{begin: ev.Time, gpu: cut == 0 && facts.SourceOf(c.defs.String(otf2.StringRef(source))) == facts.SourceGPU}
 	c.plans[ev.Location] = p
 	c.addParent(ev, p)
 }
@@ -470,7 +472,7 @@ func (c *phaseCounter) furtherNode() *phaseNode {
 
 func newPhaseNode(parent *phaseNode, name string) *phaseNode {
 	return &phaseNode{
-		parent: parent, name: name,
+		parent: parent, name: name, times: durations{Keep: keptTimes},
 		children: make(map[phaseName]*phaseNode), ranks: make(map[otf2.LocationGroupRef]*PhaseRank),
 	}
 }
@@ -512,7 +514,7 @@ func (n *phaseNode) absorb(o *phaseNode) {
 			n.ranks[process] = theirs
 		}
 	}
-	n.times.merge(&o.times)
+	n.times.Merge(&o.times)
 	n.points += o.points
 	n.unfinished += o.unfinished
 }
@@ -569,7 +571,7 @@ func (c *phaseCounter) row(n *phaseNode, path []string) PhaseRow {
 		Phase: strings.Join(path, " / "), Depth: len(path) - 1, Ranks: len(n.ranks),
 		Points: n.points, Unfinished: n.unfinished, ByRank: make([]PhaseRank, 0, len(n.ranks)), CallsKnown: len(c.api) > 0,
 	}
-	row.Time, row.Approximate = n.times.result()
+	row.Time, row.Approximate = timesOf(&n.times)
 	order := make([]otf2.LocationGroupRef, 0, len(n.ranks))
 	for process := range n.ranks {
 		order = append(order, process)

@@ -6,12 +6,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"ncclotf2/golden"
 	"ncclotf2/otf2"
@@ -358,43 +356,4 @@ func TestCallsWithoutOperationsAreForgotten(t *testing.T) {
 	if table.take(callKey{event: 0}) != nil || table.take(newest) != n || table.take(newest) != nil {
 		t.Error("the oldest are forgotten, the newest known once")
 	}
-}
-
-func TestDurationsInBoundedMemory(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		magnitudes := rapid.SliceOfN(rapid.Uint64Range(1, 1<<52), 1, 20).Draw(t, "magnitudes")
-		n := rapid.IntRange(1, 3*maxExact).Draw(t, "n")
-		var d durations
-		all := make([]float64, n)
-		for i := range all {
-			v := magnitudes[i%len(magnitudes)] + uint64(i*i)
-			d.add(float64(v))
-			all[i] = float64(v)
-		}
-		got, approximate := d.result()
-		want := timesOf(all)
-		if approximate != (n > maxExact) || len(d.exact) > maxExact {
-			t.Fatal(n, "durations, approximate:", approximate)
-		}
-		if math.Abs(got.Total-want.Total) > 1e-9*want.Total || math.Abs(got.Avg-want.Avg) > 1e-9*want.Avg || got.Min != want.Min || got.Max != want.Max {
-			t.Fatalf("%+v, want %+v", got, want)
-		}
-		for _, p := range [][2]float64{{got.P50, want.P50}, {got.P99, want.P99}} {
-			if math.Abs(p[0]-p[1]) > p[1]/100 {
-				t.Fatalf("%g, want %g to 1 %%", p[0], p[1])
-			}
-		}
-	})
-}
-
-func TestClassesOfDurationsAreOrdered(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.Uint64().Draw(t, "a"), rapid.Uint64().Draw(t, "b")
-		if a < b != (classOf(a) < classOf(b)) && classOf(a) != classOf(b) {
-			t.Fatal(classOf(a), classOf(b))
-		}
-		if m := middleOf(classOf(a)); math.Abs(m-float64(a)) > float64(a)/128 {
-			t.Fatalf("the middle of %d's class is %g", a, m)
-		}
-	})
 }

@@ -71,7 +71,7 @@ func writePhases(w io.Writer, rows []PhaseRow) {
 	}
 	_ = t.write(w) // a buffered writer keeps its error
 	if approximate {
-		printable.Fprintln(w, "~ right to 1 %")
+		printable.Fprintln(w, "~ right to 2 %")
 	}
 	if unfinished > 0 {
 		printable.Fprintf(w, "%s not ended in the data and not in these times.\n", count(int(unfinished), "phase had", "phases had"))

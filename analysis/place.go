@@ -2,7 +2,10 @@
 
 package analysis
 
-import "ncclotf2/otf2"
+import (
+	"ncclotf2/facts"
+	"ncclotf2/otf2"
+)
 
 // NetworkRow is whose transfers a row shows.
 type NetworkRow struct {
@@ -14,13 +17,13 @@ type NetworkRow struct {
 func NetworkRows(defs *otf2.Definitions) map[otf2.LocationRef]NetworkRow {
 	ranks := networkRanks(defs)
 	all := make(map[otf2.LocationRef]NetworkRow)
-	for _, c := range allCommunicators(defs) {
-		if !c.network || c.parent == otf2.UndefinedComm {
+	for _, c := range facts.AllCommunicators(defs) {
+		if !c.Network || c.Parent == otf2.UndefinedComm {
 			continue
 		}
-		for l := range c.ranks {
+		for l := range c.Ranks {
 			if rank, ok := ranks[l]; ok {
-				all[l] = NetworkRow{c.parent, rank}
+				all[l] = NetworkRow{c.Parent, rank}
 			}
 		}
 	}

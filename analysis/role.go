@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -112,12 +113,12 @@ func (m *memberList) stride() int {
 
 // describeCommunicators lists the communicators of more than one rank with what they may be for. used tells which
 // functions were seen on each.
-func describeCommunicators(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator, used map[otf2.CommRef]map[string]bool) []CommunicatorRow {
+func describeCommunicators(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, used map[otf2.CommRef]map[string]bool) []CommunicatorRow {
 	world, of := worldRanks(defs, comms)
 	rows := []CommunicatorRow{}
 	for ref, c := range comms {
-		if c.size() > 1 {
-			rows = append(rows, CommunicatorRow{Communicator: c.name, Comm: ref, Ranks: c.size(), Role: roleByName(c.name)})
+		if c.Size() > 1 {
+			rows = append(rows, CommunicatorRow{Communicator: c.Name, Comm: ref, Ranks: c.Size(), Role: roleByName(c.Name)})
 		}
 	}
 	slices.SortFunc(rows, func(a, b CommunicatorRow) int { return cmp.Compare(a.Comm, b.Comm) })
@@ -128,8 +129,8 @@ func describeCommunicators(defs *otf2.Definitions, comms map[otf2.CommRef]*commu
 			r.Basis = "name"
 		}
 		m := &memberList{row: r, hosts: make(map[string]bool)}
-		for rank := range comms[r.Comm].members {
-			if place, ok := comms[r.Comm].place(of, rank); ok {
+		for rank := range comms[r.Comm].Members {
+			if place, ok := comms[r.Comm].Place(of, rank); ok {
 				m.places = append(m.places, place)
 				m.hosts[world[place].host] = true
 			}

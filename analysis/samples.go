@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // What Compare keeps of one run: the operations by kind, each kind thinned out to a bounded number.
@@ -56,7 +58,7 @@ type sampleFamily struct {
 	shape
 	function string
 	grouped  bool
-	source   source
+	source   facts.Source
 }
 
 // sampleKey is a kind of operations: a family and a size, or a class of sizes.
@@ -167,7 +169,7 @@ func (s *sampleSet) merge(o *sampleSet) {
 // samples is one run.
 type samples struct {
 	defs      *otf2.Definitions
-	comms     map[otf2.CommRef]*communicator
+	comms     map[otf2.CommRef]*facts.Communicator
 	number    map[otf2.CommRef]int32 // among those of its shape, in the order of creation
 	shapes    map[otf2.CommRef]shape
 	alike     map[shape]int // communicators of a shape
@@ -200,11 +202,11 @@ type messagesKey struct {
 
 // readSamples reads all events of an archive.
 func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
-	comms := communicators(a.Defs)
+	comms := facts.Communicators(a.Defs)
 	s := &samples{
 		defs: a.Defs, comms: comms, number: make(map[otf2.CommRef]int32), shapes: make(map[otf2.CommRef]shape), alike: make(map[shape]int),
 		expected: membersWithData(a.Defs, comms), stretches: propertiesOf(a.Anchor).stretches(),
-		untimed: !findAttribute(a.Defs, "TIMING_SOURCE", otf2.TypeString).found, warmUp: warmUp,
+		untimed: !findAttribute(a.Defs, regions.AttrTimingSource).found, warmUp: warmUp,
 		sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool),
 		begun: make(map[warmKey]int), plans: make(map[otf2.LocationRef]messagesKey),
 	}
@@ -228,7 +230,7 @@ func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
 		l := readers[i]
 		l.found = found
 		l.calls.event(ev)
-		l.operations.event(ev)
+		l.operations.Event(ev)
 		return l.found
 	}, s.add)
 	for _, l := range readers {
@@ -246,37 +248,37 @@ func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
 func (s *samples) describe() {
 	for _, ref := range slices.Sorted(maps.Keys(s.comms)) {
 		c := s.comms[ref]
-		if c.size() < 2 {
+		if c.Size() < 2 {
 			continue
 		}
 		perHost := make(map[string]int)
-		for _, l := range c.members {
+		for _, l := range c.Members {
 			host := ""
 			if d := s.defs.Location(l); d != nil {
 				host = hostOf(s.defs, processOf(s.defs, d.Group))
 			}
 			perHost[host]++
 		}
-		sh := shape{c.size(), len(perHost), layoutOf(slices.Collect(maps.Values(perHost)))}
+		sh := shape{c.Size(), len(perHost), layoutOf(slices.Collect(maps.Values(perHost)))}
 		s.shapes[ref], s.number[ref] = sh, int32(s.alike[sh])
 		s.alike[sh]++
 	}
 }
 
 func (s *samples) add(op *operation) {
-	if op.comm.size() < 2 {
+	if op.comm.Size() < 2 {
 		return
 	}
-	sequence, expected := op.function, s.expected[op.comm.ref]
-	message := op.collective == nil && (op.function == "Send" || op.function == "Recv")
+	sequence, expected := op.Function, s.expected[op.comm.Ref]
+	message := op.Collective == nil && (op.Function == "Send" || op.Function == "Recv")
 	if message {
 		sequence, expected = op.pairName(), 2
 	}
-	if excluded(s.stretches, op.comm.ref, sequence, op.ordinal) {
+	if excluded(s.stretches, op.comm.Ref, sequence, op.Ordinal) {
 		s.leftOut++
 		return
 	}
-	s.assembly.add(partKey{op.comm.ref, sequence, op.ordinal}, op, expected)
+	s.assembly.add(partKey{op.comm.Ref, sequence, op.Ordinal}, op, expected)
 }
 
 // finish takes an operation that all members have ended. Of operations that were launched together, which have one
@@ -284,20 +286,20 @@ func (s *samples) add(op *operation) {
 func (s *samples) finish(members []operation) {
 	op := &members[0]
 	for i := range members {
-		if members[i].function == "Send" {
+		if members[i].Function == "Send" {
 			op = &members[i]
 		}
 	}
-	x := observation{identity: identity{s.number[op.comm.ref], -1, -1, op.ordinal}, begin: op.begin}
-	key := sampleKey{sampleFamily: sampleFamily{shape: s.shapes[op.comm.ref], function: op.function, source: op.source}}
-	message := op.function == "Send" || op.function == "Recv"
+	x := observation{identity: identity{s.number[op.comm.Ref], -1, -1, op.Ordinal}, begin: op.Begin}
+	key := sampleKey{sampleFamily: sampleFamily{shape: s.shapes[op.comm.Ref], function: op.Function, source: op.Source}}
+	message := op.Function == "Send" || op.Function == "Recv"
 	if message {
-		x.from, x.to, key.function = int32(op.rank), int32(op.peer), sendRecv
+		x.from, x.to, key.function = int32(op.rank), int32(op.Peer), sendRecv
 	}
 	for i := range members {
 		m := &members[i]
-		key.source, key.grouped, key.size = min(key.source, m.source), key.grouped || m.grouped, max(key.size, m.size)
-		x.begin = min(x.begin, m.begin)
+		key.source, key.grouped, key.size = min(key.source, m.Source), key.grouped || m.Grouped, max(key.size, m.Size)
+		x.begin = min(x.begin, m.Begin)
 	}
 	s.operations++
 	if !s.leads(members, op, message) {
@@ -318,14 +320,14 @@ func (s *samples) finish(members []operation) {
 // leads tells whether the operation stands for its launch.
 func (s *samples) leads(members []operation, op *operation, message bool) bool {
 	if !message {
-		return !slices.ContainsFunc(members, func(m operation) bool { return !m.leads })
+		return !slices.ContainsFunc(members, func(m operation) bool { return !m.Leads })
 	}
-	if slices.ContainsFunc(members, func(m operation) bool { return m.follows }) {
+	if slices.ContainsFunc(members, func(m operation) bool { return m.Follows }) {
 		return false
 	}
-	key := messagesKey{op.plan, op.comm.ref}
-	if !op.grouped || s.plans[op.location] != key {
-		s.plans[op.location] = key
+	key := messagesKey{op.Launch, op.comm.Ref}
+	if !op.Grouped || s.plans[op.Location] != key {
+		s.plans[op.Location] = key
 		return true
 	}
 	return false
@@ -375,27 +377,27 @@ func (s *samples) fold(f sampleFamily) {
 
 func (s *samples) way(o *operation) string {
 	name := func(ref otf2.StringRef) string { return orDash(s.defs.String(ref)) }
-	if s.defs.String(o.algo) == "" && s.defs.String(o.proto) == "" && o.channels == 0 {
+	if s.defs.String(o.Algo) == "" && s.defs.String(o.Proto) == "" && o.Channels == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s/%s/%d", name(o.algo), name(o.proto), o.channels)
+	return fmt.Sprintf("%s/%s/%d", name(o.Algo), name(o.Proto), o.Channels)
 }
 
 // measure takes the figures of an operation.
-func (s *samples) measure(x *observation, set *sampleSet, members []operation, weakest source) {
+func (s *samples) measure(x *observation, set *sampleSet, members []operation, weakest facts.Source) {
 	var last otf2.Timestamp
 	var time, calls, skew float64
-	called, alike, by := 0, weakest >= sourceNetwork || s.untimed, 0
+	called, alike, by := 0, weakest.HasPlace() || s.untimed, 0
 	for i := range members {
 		m := &members[i]
-		time += float64(m.duration())
+		time += float64(m.Duration())
 		if m.called {
 			calls += float64(m.call)
 			called++
 		}
-		alike = alike && m.source == weakest
-		if i == 0 || m.begin > last || m.begin == last && s.of[m.location] < s.of[members[by].location] {
-			last, by = m.begin, i
+		alike = alike && m.Source == weakest
+		if i == 0 || m.Begin > last || m.Begin == last && s.of[m.Location] < s.of[members[by].Location] {
+			last, by = m.Begin, i
 		}
 	}
 	n := float64(len(members))
@@ -409,13 +411,13 @@ func (s *samples) measure(x *observation, set *sampleSet, members []operation, w
 	stated := 0.0
 	for i := range members {
 		m := &members[i]
-		skew += float64(min(last, m.end) - min(m.begin, m.end))
-		if i != by && m.stated && members[by].stated {
-			stated += float64(m.uncertainty + members[by].uncertainty)
+		skew += float64(min(last, m.End) - min(m.Begin, m.End))
+		if i != by && m.Stated && members[by].Stated {
+			stated += float64(m.Uncertainty + members[by].Uncertainty)
 		}
 	}
 	x.values[figureSkew], x.values[figureTransfer] = skew/n, (time-skew)/n
 	x.uncertainty = stated / n
-	set.last[s.of[members[by].location]]++
+	set.last[s.of[members[by].Location]]++
 	set.arrivals++
 }

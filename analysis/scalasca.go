@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -67,7 +68,7 @@ func CheckScalasca(anchorPath string, opts *CheckOptions) (*CheckResult, error) 
 type scoutCheck struct {
 	*findings
 	defs   *otf2.Definitions
-	comms  map[otf2.CommRef]*communicator
+	comms  map[otf2.CommRef]*facts.Communicator
 	tracks map[otf2.LocationRef]*scoutTrack
 	order  []*scoutTrack
 	mpi    map[otf2.RegionRef]string // canonical names without "MPI_", in small letters, of regions that scout takes for MPI's
@@ -106,7 +107,7 @@ func (t *scoutTrack) here() place { return place{t.location, t.events, t.time} }
 
 func newScoutCheck(fs *findings, a *otf2.Archive) *scoutCheck {
 	c := &scoutCheck{
-		findings: fs, defs: a.Defs, comms: allCommunicators(a.Defs), tracks: make(map[otf2.LocationRef]*scoutTrack),
+		findings: fs, defs: a.Defs, comms: facts.AllCommunicators(a.Defs), tracks: make(map[otf2.LocationRef]*scoutTrack),
 		mpi: make(map[otf2.RegionRef]string),
 	}
 	c.replay = newScoutReplay(c)
@@ -318,7 +319,7 @@ func (c *scoutCheck) event(t *scoutTrack, ev *otf2.Event) {
 func (c *scoutCheck) decides(t *scoutTrack, ev *otf2.Event) bool {
 	comm := c.comms[otf2.CommRef(ev.Args[1])]
 	root := uint32(ev.Args[2])
-	return comm == nil || root == otf2.CollectiveRootNone || int64(comm.rankOf(t.location)) == int64(root)
+	return comm == nil || root == otf2.CollectiveRootNone || int64(comm.RankOf(t.location)) == int64(root)
 }
 
 // inMPI checks that a record of MPI stands in a region that scout takes for MPI's.

@@ -5,6 +5,7 @@ package analysis
 import (
 	"fmt"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -60,7 +61,7 @@ func newScoutReplay(c *scoutCheck) *scoutReplay {
 }
 
 // comm gives the communicator of a record and the location's rank in it; nil, with a finding, if scout would not take it.
-func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*communicator, int) {
+func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*facts.Communicator, int) {
 	d, c := r.defs.Comm(otf2.CommRef(ref)), r.comms[otf2.CommRef(ref)]
 	switch {
 	case d == nil || c == nil:
@@ -69,54 +70,54 @@ func (r *scoutReplay) comm(t *scoutTrack, ref uint64) (*communicator, int) {
 	case r.paradigmOf(d) != otf2.ParadigmMPI:
 		r.at(Error, t.here(), RuleScoutCommunicator, "communicator %d is of paradigm %v: records of MPI need one of MPI", ref, r.paradigmOf(d))
 		return nil, 0
-	case c.rankOf(t.location) < 0:
+	case c.RankOf(t.location) < 0:
 		r.at(Error, t.here(), RuleScoutCommunicator, "is no member of communicator %d", ref)
 		return nil, 0
 	}
-	return c, c.rankOf(t.location)
+	return c, c.RankOf(t.location)
 }
 
 func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
 	c, _ := r.comm(t, ev.Args[1])
-	if root := uint32(ev.Args[2]); c != nil && root != otf2.CollectiveRootNone && int64(root) >= int64(c.size()) {
-		r.at(Error, t.here(), RuleScoutReplay, "%v with root %d on communicator %d, which has %d ranks", otf2.CollectiveOp(ev.Args[0]), root, c.ref, c.size())
+	if root := uint32(ev.Args[2]); c != nil && root != otf2.CollectiveRootNone && int64(root) >= int64(c.Size()) {
+		r.at(Error, t.here(), RuleScoutReplay, "%v with root %d on communicator %d, which has %d ranks", otf2.CollectiveOp(ev.Args[0]), root, c.Ref, c.Size())
 		return
 	}
-	if c != nil && c.size() > 1 {
+	if c != nil && c.Size() > 1 {
 		r.step(t, replayStep{
-			kind: otf2.EventMpiCollectiveEnd, message: replayMessage{comm: c.ref}, op: otf2.CollectiveOp(ev.Args[0]),
+			kind: otf2.EventMpiCollectiveEnd, message: replayMessage{comm: c.Ref}, op: otf2.CollectiveOp(ev.Args[0]),
 			root: uint32(ev.Args[2]), at: t.here(),
 		})
-		r.tales.step(t, otf2.EventMpiCollectiveEnd, int(c.ref))
-		use := r.uses[c.ref]
+		r.tales.step(t, otf2.EventMpiCollectiveEnd, int(c.Ref))
+		use := r.uses[c.Ref]
 		use.collectives = true
-		r.uses[c.ref] = use
+		r.uses[c.Ref] = use
 	}
 }
 
 // peer tells whether the other end of a message is one of the communicator's ranks.
-func (r *scoutReplay) peer(t *scoutTrack, c *communicator, peer uint64) bool {
-	if peer < uint64(c.size()) {
+func (r *scoutReplay) peer(t *scoutTrack, c *facts.Communicator, peer uint64) bool {
+	if peer < uint64(c.Size()) {
 		return true
 	}
-	r.at(Error, t.here(), RuleScoutMessage, "the other end of a message is rank %d of communicator %d, which has %d ranks", peer, c.ref, c.size())
+	r.at(Error, t.here(), RuleScoutMessage, "the other end of a message is rank %d of communicator %d, which has %d ranks", peer, c.Ref, c.Size())
 	return false
 }
 
 func (r *scoutReplay) send(t *scoutTrack, ev *otf2.Event) {
 	if c, rank := r.comm(t, ev.Args[1]); c != nil && r.peer(t, c, ev.Args[0]) {
-		m := replayMessage{c.ref, rank, int(ev.Args[0]), ev.Args[2]}
+		m := replayMessage{c.Ref, rank, int(ev.Args[0]), ev.Args[2]}
 		r.step(t, replayStep{kind: otf2.EventMpiSend, message: m, at: t.here()})
 		r.tales.send(t, m, ev)
-		use := r.uses[c.ref]
+		use := r.uses[c.Ref]
 		use.untagged = use.untagged || m.tag == 0
-		r.uses[c.ref] = use
+		r.uses[c.Ref] = use
 	}
 }
 
 func (r *scoutReplay) receive(t *scoutTrack, ev *otf2.Event) {
 	if c, rank := r.comm(t, ev.Args[1]); c != nil && r.peer(t, c, ev.Args[0]) {
-		m := replayMessage{c.ref, int(ev.Args[0]), rank, ev.Args[2]}
+		m := replayMessage{c.Ref, int(ev.Args[0]), rank, ev.Args[2]}
 		r.step(t, replayStep{kind: otf2.EventMpiRecv, message: m, at: t.here()})
 		r.tales.receive(t, m, ev)
 	}
@@ -191,7 +192,7 @@ func (r *scoutReplay) do(t *scoutTrack, s *replayStep) bool {
 		r.at(Error, s.at, RuleScoutReplay, "%v with root %s on communicator %d meets the %v with root %s of location %d, event %d",
 			s.op, rootName(s.root), comm, g.op, rootName(g.root), other.location, other.event)
 	}
-	if len(g.members)+1 < r.comms[comm].size() {
+	if len(g.members)+1 < r.comms[comm].Size() {
 		g.members = append(g.members, t)
 		return false
 	}
@@ -214,12 +215,12 @@ func (r *scoutReplay) end() {
 		what := fmt.Sprintf("a message from rank %d of communicator %d", s.message.src, s.message.comm)
 		if s.kind == otf2.EventMpiCollectiveEnd {
 			what = fmt.Sprintf("%v on communicator %d, to which %d of %d members come", s.op, s.message.comm,
-				len(r.arrived[s.message.comm].members), r.comms[s.message.comm].size())
+				len(r.arrived[s.message.comm].members), r.comms[s.message.comm].Size())
 		}
 		r.at(Error, s.at, RuleScoutReplay, "scout would hang: rank %d waits for ever in %s", t.group, what)
 	}
 	if !hangs {
-		for _, t := range r.tales.replay(r.order, func(c otf2.CommRef) int { return r.comms[c].size() }) {
+		for _, t := range r.tales.replay(r.order, func(c otf2.CommRef) int { return r.comms[c].Size() }) {
 			r.at(Error, place{location: t.location}, RuleScoutReplay, "scout would hang: a send of rank %d waits, by its times, for a receiver that comes later than what the rank does next", t.group)
 		}
 	}

@@ -3,6 +3,7 @@
 package analysis
 
 import (
+	"ncclotf2/facts"
 	"ncclotf2/hidden"
 	"ncclotf2/otf2"
 )
@@ -68,7 +69,7 @@ type Gap struct {
 	Lost         bool         `json:"lost,omitempty"` // not on request
 }
 
-func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*communicator) Summary {
+func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*facts.Communicator) Summary {
 	defs := a.Defs
 	s := Summary{
 		Archive: a.Path(), Creator: a.Anchor.Creator, Locations: len(defs.Locations), Events: o.events,
@@ -105,7 +106,7 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 	ranks, _ := worldRanks(defs, comms)
 	s.Ranks = len(ranks)
 	for _, c := range comms {
-		if c.size() > 1 {
+		if c.Size() > 1 {
 			s.Communicators++
 		}
 	}
@@ -116,8 +117,8 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 		if key.function == "Recv" {
 			continue
 		}
-		s.Operations += r.times.n
-		s.Bytes += key.size * r.times.n
+		s.Operations += r.times.Count
+		s.Bytes += key.size * r.times.Count
 	}
 	return s
 }

@@ -6,8 +6,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
+	"ncclotf2/shard"
 )
 
 // TallyReport sums up all regions of an archive by name, in the manner of THAPI's iprof: one table for each
@@ -19,13 +23,27 @@ type TallyReport struct {
 
 // TallyGroup is the regions of one group.
 type TallyGroup struct {
-	Group     string     `json:"group"` // "" for regions of none
-	Hosts     int        `json:"hosts"` // on which they were
-	Processes int        `json:"processes"`
-	Threads   int        `json:"threads"` // locations: threads, and rows of GPUs and networks
-	Total     uint64     `json:"total_ns"`
-	Calls     uint64     `json:"calls"`
-	Rows      []TallyRow `json:"rows"` // the most time first
+	Group     string `json:"group"` // "" for regions of none
+	Hosts     int    `json:"hosts"` // on which they were
+	Processes int    `json:"processes"`
+	Threads   int    `json:"threads"` // locations: threads, and rows of GPUs and networks
+	Total     uint64 `json:"total_ns"`
+	// Counts says what the group's calls are, in the plural: "launches" of operations by each rank, "channels" that
+	// had a part in one, …
+	Counts string     `json:"counts"`
+	Calls  uint64     `json:"calls"`
+	Rows   []TallyRow `json:"rows"` // the most time first
+}
+
+// groupChannels holds the regions of rows of channels, which show parts of operations: these are in their groups with the
+// rows of ranks already.
+const groupChannels = "NCCL channels"
+
+// tallyCounts says what regions of the groups are; those of others are regions.
+var tallyCounts = map[string]string{
+	regions.GroupAPI: "calls", regions.GroupEnqueue: "calls", regions.GroupCollectives: "launches", regions.GroupPointToPoint: "launches",
+	regions.GroupKernel: "phases", regions.GroupNetwork: "stretches", regions.GroupProxy: "stretches", regions.GroupApplication: "phases",
+	regions.GroupCUDAKernels: "kernels", groupChannels: "channels",
 }
 
 // TallyRow is the regions of one name. Their times are inclusive: from Enter to Leave, with the regions inside.
@@ -47,15 +65,16 @@ type TallyRow struct {
 // was read of them counts.
 func Tally(a *otf2.Archive) *TallyReport {
 	lanes := lanesOf(a.Defs)
+	kinds := facts.RowsOf(a.Defs, facts.Communicators(a.Defs))
 	tallies := make([]*tally, len(lanes))
 	for i := range tallies {
-		tallies[i] = newTally(a.Defs)
+		tallies[i] = newTally(a.Defs, kinds)
 	}
 	problems := readLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
 		tallies[i].event(ev)
 		return none
 	}, func(*struct{}) {})
-	sum := newTally(a.Defs)
+	sum := newTally(a.Defs, kinds)
 	for _, t := range tallies {
 		sum.absorb(t)
 	}
@@ -67,6 +86,7 @@ func Tally(a *otf2.Archive) *TallyReport {
 // tally sums up the regions of some locations.
 type tally struct {
 	defs       *otf2.Definitions
+	kinds      *facts.Rows
 	group      map[otf2.RegionRef]int // index into names
 	names      []string               // of groups
 	sums       map[tallyKey]*TallyRow
@@ -76,8 +96,9 @@ type tally struct {
 }
 
 type tallyKey struct {
-	region otf2.RegionRef
-	device bool
+	region  otf2.RegionRef
+	device  bool
+	channel bool // on a channel's row
 }
 
 // tallyRowState is the open regions of a location, and of which groups it has had any.
@@ -85,6 +106,7 @@ type tallyRowState struct {
 	open   []tallyFrame
 	groups map[int]bool
 	last   int // group that was seen last, plus 1
+	kind   shard.LocationKind
 }
 
 type tallyFrame struct {
@@ -93,11 +115,11 @@ type tallyFrame struct {
 	device bool
 }
 
-func newTally(defs *otf2.Definitions) *tally {
+func newTally(defs *otf2.Definitions, kinds *facts.Rows) *tally {
 	t := &tally{
-		defs: defs, group: make(map[otf2.RegionRef]int), sums: make(map[tallyKey]*TallyRow), rows: make(map[otf2.LocationRef]*tallyRowState),
-		cutOff: findAttribute(defs, "UNFINISHED", otf2.TypeUint8),
-		send:   findAttribute(defs, "SENDBUFF_CLASS", otf2.TypeString), recv: findAttribute(defs, "RECVBUFF_CLASS", otf2.TypeString),
+		defs: defs, kinds: kinds, group: make(map[otf2.RegionRef]int), sums: make(map[tallyKey]*TallyRow), rows: make(map[otf2.LocationRef]*tallyRowState),
+		cutOff: findAttribute(defs, regions.AttrUnfinished),
+		send:   findAttribute(defs, regions.AttrSendBuffClass), recv: findAttribute(defs, regions.AttrRecvBuffClass),
 	}
 	for _, g := range defs.Groups {
 		if g.Type != otf2.GroupTypeRegions {
@@ -110,11 +132,14 @@ func newTally(defs *otf2.Definitions) *tally {
 		}
 		t.names = append(t.names, defs.String(g.Name))
 	}
-	t.names = append(t.names, "") // regions of no group
+	t.names = append(t.names, groupChannels, "") // the last has regions of no group
 	return t
 }
 
-func (t *tally) groupOf(region otf2.RegionRef) int {
+func (t *tally) groupOf(region otf2.RegionRef, channel bool) int {
+	if channel {
+		return len(t.names) - 2
+	}
 	if g, ok := t.group[region]; ok {
 		return g
 	}
@@ -124,14 +149,14 @@ func (t *tally) groupOf(region otf2.RegionRef) int {
 func (t *tally) event(ev *otf2.Event) {
 	r := t.rows[ev.Location]
 	if r == nil {
-		r = &tallyRowState{groups: make(map[int]bool)}
+		r = &tallyRowState{groups: make(map[int]bool), kind: t.kinds.Kind(ev.Location)}
 		t.rows[ev.Location] = r
 	}
 	switch ev.Kind {
 	case otf2.EventEnter:
 		f := tallyFrame{region: otf2.RegionRef(ev.Args[0]), begin: ev.Time, device: t.onDevice(ev)}
 		r.open = append(r.open, f)
-		if g := t.groupOf(f.region); r.last != g+1 {
+		if g := t.groupOf(f.region, r.kind == shard.KindChannel); r.last != g+1 {
 			r.groups[g] = true
 			r.last = g + 1
 		}
@@ -165,11 +190,11 @@ func (t *tally) leave(r *tallyRowState, ev *otf2.Event) {
 		return // its beginning is not there
 	}
 	for _, f := range r.open[at+1:] { // which has no end
-		t.row(&f).Unfinished++
+		t.row(r, &f).Unfinished++
 	}
 	f := r.open[at]
 	r.open = r.open[:at]
-	row := t.row(&f)
+	row := t.row(r, &f)
 	if cut, _ := t.cutOff.of(ev); cut != 0 || ev.Time < f.begin {
 		row.Unfinished++
 		return
@@ -183,8 +208,8 @@ func (t *tally) leave(r *tallyRowState, ev *otf2.Event) {
 	row.Calls++
 }
 
-func (t *tally) row(f *tallyFrame) *TallyRow {
-	key := tallyKey{f.region, f.device}
+func (t *tally) row(r *tallyRowState, f *tallyFrame) *TallyRow {
+	key := tallyKey{f.region, f.device, r.kind == shard.KindChannel}
 	row := t.sums[key]
 	if row == nil {
 		row = new(TallyRow)
@@ -197,7 +222,7 @@ func (t *tally) row(f *tallyFrame) *TallyRow {
 func (t *tally) absorb(o *tally) {
 	for l, r := range o.rows {
 		for i := range r.open {
-			o.row(&r.open[i]).Unfinished++
+			o.row(r, &r.open[i]).Unfinished++
 		}
 		r.open = nil
 		t.rows[l] = r
@@ -234,7 +259,7 @@ func (t *tally) result() *TallyReport {
 		if d := t.defs.Region(key.region); d != nil {
 			name = t.defs.String(d.Name)
 		}
-		k := named{t.groupOf(key.region), name, key.device}
+		k := named{t.groupOf(key.region, key.channel), name, key.device}
 		if sums[k] == nil {
 			sums[k] = &TallyRow{Name: name, Device: key.device}
 		}
@@ -258,6 +283,9 @@ func (t *tally) result() *TallyReport {
 			continue
 		}
 		g.Group = t.names[i]
+		if g.Counts = tallyCounts[g.Group]; g.Counts == "" {
+			g.Counts = "regions"
+		}
 		hosts, procs := make(map[string]bool), make(map[otf2.LocationGroupRef]bool)
 		for l, row := range t.rows {
 			if row.groups[i] {
@@ -280,6 +308,13 @@ func (t *tally) result() *TallyReport {
 	return r
 }
 
+// tallyNotes say what is easily mistaken.
+var tallyNotes = map[string]string{
+	regions.GroupCollectives: "Launches are of each rank: a collective of 4 ranks is 4, several operations that NCCL launched together are one.",
+	regions.GroupNetwork:     "Stretches are of a row, in which the oldest transfer under way was in that phase: not transfers, of which report --matrix has the number.",
+	groupChannels:            "Channels show the parts of operations that are in the other tables.",
+}
+
 // tallyLine is a row of a table, with its group; the last of each is the total.
 type tallyLine struct {
 	group *TallyGroup
@@ -287,7 +322,7 @@ type tallyLine struct {
 	total bool
 }
 
-func tallyColumns() []column[tallyLine] {
+func tallyColumns(counts string) []column[tallyLine] {
 	known := func(l *tallyLine, ns float64) string {
 		if l.Calls == 0 {
 			return "–"
@@ -305,7 +340,7 @@ func tallyColumns() []column[tallyLine] {
 		{"device", "", nil, func(l *tallyLine) any { return l.Device }},
 		duration("time_ns", "Time", func(l *tallyLine) uint64 { return l.Time }),
 		{"share", "Time(%)", func(l *tallyLine) string { return formatPercent(float64(l.Time), float64(l.group.Total)) }, func(l *tallyLine) any { return l.Share }},
-		number("calls", "Calls", func(l *tallyLine) uint64 { return l.Calls }),
+		number("calls", counts, func(l *tallyLine) uint64 { return l.Calls }),
 		{"average_ns", "Average", func(l *tallyLine) string { return known(l, l.Average) }, func(l *tallyLine) any { return l.Average }},
 		{"min_ns", "Min", func(l *tallyLine) string { return known(l, float64(l.Min)) }, func(l *tallyLine) any { return l.Min }},
 		{"max_ns", "Max", func(l *tallyLine) string { return known(l, float64(l.Max)) }, func(l *tallyLine) any { return l.Max }},
@@ -332,7 +367,7 @@ func (r *TallyReport) Document() *Document {
 		}
 		all = append(all, sum)
 	}
-	columns := tallyColumns()
+	columns := append(tallyColumns("Calls"), label("counts", "", func(l *tallyLine) string { return l.group.Counts }))
 	d.sheets = []sheet{sheetOf("tally", "", withoutTotals(all), columns)}
 	d.sheets[0].text = nil // its rows are in the tables that follow, which are not in CSV
 	d.sheets = append(d.sheets, sheetOf("tally_groups", "", r.Groups, []column[TallyGroup]{
@@ -342,6 +377,7 @@ func (r *TallyReport) Document() *Document {
 		{"threads", "", nil, func(g *TallyGroup) any { return g.Threads }},
 		number("time_ns", "", func(g *TallyGroup) uint64 { return g.Total }),
 		number("calls", "", func(g *TallyGroup) uint64 { return g.Calls }),
+		label("counts", "", func(g *TallyGroup) string { return g.Counts }),
 	}))
 	d.sheets[1].text = nil
 	for i := range r.Groups {
@@ -356,7 +392,7 @@ func (r *TallyReport) Document() *Document {
 		if name == "" {
 			name = "(no group)"
 		}
-		s := sheetOf("", fmt.Sprintf("%s | %s | %s | %s", name, count(g.Hosts, "host", "hosts"), count(g.Processes, "process", "processes"), count(g.Threads, "thread", "threads")), lines, columns)
+		s := sheetOf("", fmt.Sprintf("%s | %s | %s | %s", name, count(g.Hosts, "host", "hosts"), count(g.Processes, "process", "processes"), count(g.Threads, "thread", "threads")), lines, tallyColumns(strings.ToUpper(g.Counts[:1])+g.Counts[1:]))
 		s.fields, s.values = nil, nil
 		d.sheets = append(d.sheets, s)
 	}
@@ -365,6 +401,11 @@ func (r *TallyReport) Document() *Document {
 	}
 	if marked {
 		d.note("* of an operation: a buffer is in GPU memory")
+	}
+	for i := range r.Groups {
+		if note := tallyNotes[r.Groups[i].Group]; note != "" {
+			d.note("%s", note)
+		}
 	}
 	d.note("Times are from enter to leave, with what is inside. Threads are rows of the timeline: also those of GPUs and networks.")
 	return d

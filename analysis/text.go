@@ -356,7 +356,7 @@ func (r *Report) operationSheet() sheet {
 		notes = append(notes, "* launched together with others: the times are those of the whole launch")
 	}
 	if slices.ContainsFunc(r.Operations, func(o OperationRow) bool { return o.Approximate }) {
-		notes = append(notes, "~ right to 1 %")
+		notes = append(notes, "~ right to 2 %")
 	}
 	s.more = notes
 	return s
@@ -371,10 +371,13 @@ func (r *Report) writeOperations(w io.Writer) {
 	t := newTable(s.heads...)
 	t.rows = s.text
 	_ = t.write(w) // a buffered writer keeps its error
-	for _, line := range s.more {
+	for _, line := range append(s.more, timesRemark) {
 		printable.Fprintln(w, line)
 	}
 }
+
+// timesRemark says what is counted: others count members.
+const timesRemark = "count and times are of operations: of a collective the mean of its members' times. Profiles have the members' times."
 
 // Document gives the report as tables; for people WriteText has more to say.
 func (r *Report) Document() *Document {
@@ -389,6 +392,7 @@ func (r *Report) Document() *Document {
 	}
 	d.sheets = []sheet{r.operationSheet(), phaseSheet(r.Phases), r.Waits.sheet(), sheetOf("communicators", "Communicators", r.Communicators, communicatorColumns)}
 	d.sheets[2].more = r.Waits.remark()
+	d.sheets[0].more = append(d.sheets[0].more, timesRemark)
 	return d
 }
 

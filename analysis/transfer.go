@@ -3,7 +3,9 @@
 package analysis
 
 import (
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // transferReader finds, on the network rows of one communicator rank, the first transfer of each operation to each
@@ -18,8 +20,8 @@ import (
 type transferReader struct {
 	ids     transferIDs
 	regions map[otf2.RegionRef]stepPhase
-	windows map[otf2.RmaWinRef]*communicator
-	comm    *communicator
+	windows map[otf2.RmaWinRef]*facts.Communicator
+	comm    *facts.Communicator
 
 	ready    map[stepKey]float64 // when the oldest step entered its last phase before the transfer
 	open     map[uint64][]transferEnd
@@ -40,11 +42,11 @@ type transferIDs struct{ event, parent, channel, peer, step attributeID }
 
 func findTransferIDs(defs *otf2.Definitions) transferIDs {
 	return transferIDs{
-		event:   findAttribute(defs, "EVENT_ID", otf2.TypeUint64),
-		parent:  findAttribute(defs, "PARENT_ID", otf2.TypeUint64),
-		channel: findAttribute(defs, "CHANNEL", otf2.TypeUint32),
-		peer:    findAttribute(defs, "PEER", otf2.TypeUint32),
-		step:    findAttribute(defs, "STEP", otf2.TypeUint32),
+		event:   findAttribute(defs, regions.AttrEventID),
+		parent:  findAttribute(defs, regions.AttrParentID),
+		channel: findAttribute(defs, regions.AttrChannel),
+		peer:    findAttribute(defs, regions.AttrPeer),
+		step:    findAttribute(defs, regions.AttrStep),
 	}
 }
 
@@ -112,7 +114,7 @@ func (r *transferReader) event(ev *otf2.Event, time float64) {
 	case otf2.EventRmaPut:
 		w := r.windows[otf2.RmaWinRef(ev.Args[0])]
 		key, ok := r.key(ev, true)
-		if step, known := r.ids.step.of(ev); !ok || !known || step != 0 || w == nil || w.parent != r.comm.ref {
+		if step, known := r.ids.step.of(ev); !ok || !known || step != 0 || w == nil || w.Parent != r.comm.Ref {
 			return
 		}
 		key.peer = int(ev.Args[1])
@@ -194,20 +196,20 @@ func (r *transferReader) tell(op opName, end transferEnd) {
 
 // networkRows lists the network rows of each rank of a communicator: where it receives, and where processes of
 // its own host send for it.
-func networkRows(defs *otf2.Definitions, c *communicator, hostOf func(otf2.LocationRef) int) [][]otf2.LocationRef {
+func networkRows(defs *otf2.Definitions, c *facts.Communicator, hostOf func(otf2.LocationRef) int) [][]otf2.LocationRef {
 	ranks := make(map[otf2.LocationRef]int)
 	for _, p := range defs.LocationProperties {
 		if defs.String(p.Name) == rankProperty {
 			ranks[p.Location] = int(p.Value)
 		}
 	}
-	rows := make([][]otf2.LocationRef, len(c.members))
-	for _, n := range allCommunicators(defs) {
-		if !n.network || n.parent != c.ref {
+	rows := make([][]otf2.LocationRef, len(c.Members))
+	for _, n := range facts.AllCommunicators(defs) {
+		if !n.Network || n.Parent != c.Ref {
 			continue
 		}
-		for _, l := range n.members {
-			if r, ok := ranks[l]; ok && r >= 0 && r < len(rows) && hostOf(l) == hostOf(c.members[r]) && l != c.members[r] {
+		for _, l := range n.Members {
+			if r, ok := ranks[l]; ok && r >= 0 && r < len(rows) && hostOf(l) == hostOf(c.Members[r]) && l != c.Members[r] {
 				rows[r] = append(rows[r], l)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -19,13 +20,13 @@ func TestFirstTransfers(t *testing.T) {
 		attrParent, attrChannel                 = 10, 11
 		attrPeer, attrStep                      = 12, 13
 	)
-	comm := &communicator{ref: 5}
+	comm := &facts.Communicator{Ref: 5}
 	newReader := func(out *[]opSample) *transferReader {
 		id := func(n otf2.AttributeRef) attributeID { return attributeID{n, true} }
 		return &transferReader{
 			ids:     transferIDs{parent: id(attrParent), channel: id(attrChannel), peer: id(attrPeer), step: id(attrStep)},
 			regions: map[otf2.RegionRef]stepPhase{regionReady: phaseReady, regionArrived: phaseArrived},
-			windows: map[otf2.RmaWinRef]*communicator{window: {parent: 5, network: true}, otherWindow: {parent: 6, network: true}},
+			windows: map[otf2.RmaWinRef]*facts.Communicator{window: {Parent: 5, Network: true}, otherWindow: {Parent: 6, Network: true}},
 			comm:    comm, ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool),
 			ops: make(map[uint64]opName), emit: func(s opSample) { *out = append(*out, s) },
 		}

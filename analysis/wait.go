@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -41,13 +42,27 @@ type RankWait struct {
 	Collectives uint64 `json:"collectives"`
 	Time        uint64 `json:"time_ns"`   // in these collectives
 	Waited      uint64 `json:"waited_ns"` // of that
-	Caused      uint64 `json:"caused_ns"` // what others waited for this rank
-	Last        uint64 `json:"last"`      // collectives in which others waited for it
-	MaxCaused   uint64 `json:"max_caused_ns"`
-	// WorstAt is when the collective of MaxCaused began on this rank, archive time; 0 if it caused none.
-	WorstAt otf2.Timestamp `json:"worst_at"`
+	Blame
 
 	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
+}
+
+// Blame is what others waited for a rank, GPU or host.
+type Blame struct {
+	Caused    uint64         `json:"caused_ns"`
+	Last      uint64         `json:"last"` // operations in which it was waited for
+	MaxCaused uint64         `json:"max_caused_ns"`
+	WorstAt   otf2.Timestamp `json:"worst_at"` // when the operation of MaxCaused began on it, archive time; 0 if it caused none
+}
+
+func (b *Blame) blame(caused uint64, at otf2.Timestamp) { b.merge(&Blame{caused, 1, caused, at}) }
+
+func (b *Blame) merge(o *Blame) {
+	b.Caused += o.Caused
+	b.Last += o.Last
+	if o.MaxCaused > b.MaxCaused {
+		b.MaxCaused, b.WorstAt = o.MaxCaused, o.WorstAt
+	}
 }
 
 // Culprit is the index of the rank that the others waited for most, −1 if nobody waited.
@@ -90,13 +105,13 @@ type worldRank struct {
 }
 
 // worldRanks lists the ranks of the archive in world order, and which rank a communicator's location
-// belongs to: of one that stands for several ranks without data the first, see communicator.place.
-func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) ([]worldRank, map[otf2.LocationRef]int) {
+// belongs to: of one that stands for several ranks without data the first, see facts.Communicator.Place.
+func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) ([]worldRank, map[otf2.LocationRef]int) {
 	type unit struct{ process, group otf2.LocationGroupRef }
 	units := make(map[otf2.LocationRef]unit)
 	gpus := make(map[otf2.LocationGroupRef]map[otf2.LocationGroupRef]bool) // of processes
 	for _, c := range comms {
-		for _, l := range c.members {
+		for _, l := range c.Members {
 			d := defs.Location(l)
 			if d == nil {
 				continue
@@ -121,7 +136,7 @@ func worldRanks(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) ([
 	}
 	index := make(map[unit]int)
 	var ranks []worldRank
-	absent := AbsentRanks(defs)
+	absent := facts.AbsentRanks(defs)
 	for _, u := range units {
 		if _, ok := index[u]; ok {
 			continue

@@ -7,13 +7,14 @@ import (
 	"maps"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
 // messageEnd is one end of a message whose other end has not come yet.
 type messageEnd struct {
 	send   bool
-	source source
+	source facts.Source
 	begin  otf2.Timestamp
 	plan   *messagePlan
 
@@ -33,9 +34,9 @@ type messagePlan struct {
 	part
 	location otf2.LocationRef
 	number   uint64
-	comm     *communicator
+	comm     *facts.Communicator
 	function string
-	source   source
+	source   facts.Source
 	own      uint64 // uncertainty of its own begin
 	ownKnown bool
 	silent   bool // its time has been counted with a collective
@@ -43,7 +44,7 @@ type messagePlan struct {
 	messages int
 	compared bool
 	sealed   bool // no more messages will come
-	kind     waitKind
+	kind     facts.WaitKind
 	culprit  int
 	at       otf2.Timestamp
 	ordinal  uint64 // of the message that waited longest, with peer
@@ -60,30 +61,30 @@ const maxYoungMessages = 1 << 18
 
 // message takes one end of a message.
 func (w *waitCounter) message(op *operation) {
-	p := w.plans[op.location]
-	if p == nil || op.plan == 0 || p.number != op.plan {
+	p := w.plans[op.Location]
+	if p == nil || op.Launch == 0 || p.number != op.Launch {
 		w.seal(p)
 		p = &messagePlan{
 			part: part{
-				rank: w.of[op.location], member: op.rank, place: placeOf(op), phase: op.phase, begin: op.begin, time: op.duration(),
+				rank: w.of[op.Location], member: op.rank, place: placeOf(op), phase: op.phase, begin: op.Begin, time: op.Duration(),
 			},
-			location: op.location, number: op.plan, comm: op.comm, function: op.function, source: op.source,
-			own: op.uncertainty, ownKnown: op.stated, silent: op.follows, kind: waitMessages, culprit: -1,
+			location: op.Location, number: op.Launch, comm: op.comm, function: op.Function, source: op.Source,
+			own: op.Uncertainty, ownKnown: op.Stated, silent: op.Follows, kind: waitMessages, culprit: -1,
 		}
-		w.plans[op.location] = p
+		w.plans[op.Location] = p
 	}
 	if p.messages++; p.messages > 1 {
 		p.function, p.place.Grouped = groupedMessages, true
 	}
-	if op.peer == op.rank {
+	if op.Peer == op.rank {
 		return // a copy on the GPU
 	}
 	p.open++
-	key := messageEndKey{comm: op.comm.ref, src: op.rank, dst: op.peer, ordinal: op.ordinal, send: true}
-	if op.function != "Send" {
-		key.src, key.dst, key.send = op.peer, op.rank, false
+	key := messageEndKey{comm: op.comm.Ref, src: op.rank, dst: op.Peer, ordinal: op.Ordinal, send: true}
+	if op.Function != "Send" {
+		key.src, key.dst, key.send = op.Peer, op.rank, false
 	}
-	end := messageEnd{send: key.send, source: op.source, begin: op.begin, plan: p, rank: op.rank, peer: op.peer, ordinal: op.ordinal}
+	end := messageEnd{send: key.send, source: op.Source, begin: op.Begin, plan: p, rank: op.rank, peer: op.Peer, ordinal: op.Ordinal}
 	other := key
 	other.send = !key.send
 	if o, ok := w.messages.take(other); ok {
@@ -101,12 +102,12 @@ func (w *waitCounter) match(a, b *messageEnd) {
 	if w.paired != nil {
 		w.paired(a, b)
 	}
-	if w.unknown || a.source == b.source && a.source >= sourceNetwork {
+	if w.unknown || a.source == b.source && a.source.HasPlace() {
 		w.out.Messages++
 		w.out.Times[timesName(a.source)]++
-		kind := waitLateReceiver
+		kind := facts.WaitLateReceiver
 		if b.send {
-			kind = waitLateSender
+			kind = facts.WaitLateSender
 		}
 		b.plan.compared = true
 		a.plan.waited(kind, a, b)
@@ -120,7 +121,7 @@ func (w *waitCounter) match(a, b *messageEnd) {
 }
 
 // waited notes that a message of the plan waited for its other end.
-func (p *messagePlan) waited(kind waitKind, own, other *messageEnd) {
+func (p *messagePlan) waited(kind facts.WaitKind, own, other *messageEnd) {
 	p.compared = true
 	wait := min(uint64(other.begin-p.begin), p.time)
 	if wait <= p.waits {
@@ -145,7 +146,7 @@ func (w *waitCounter) settle(p *messagePlan) {
 	if !p.sealed || p.open > 0 || !p.compared || p.silent {
 		return
 	}
-	for _, g := range [...]*WaitGroup{at(w.comms, p.comm.ref), at(w.operations, p.function), &w.kinds[p.kind]} {
+	for _, g := range [...]*WaitGroup{at(w.comms, p.comm.Ref), at(w.operations, p.function), &w.kinds[p.kind]} {
 		g.add(&p.part)
 	}
 	w.rows[p.rank].add(&p.part)

@@ -7,7 +7,9 @@ import (
 	"maps"
 	"slices"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 )
 
 // WaitStates tells in detail who waited for whom in collectives and messages, and on what transfers over the
@@ -78,10 +80,7 @@ type WaitRow struct {
 	Name string `json:"name"`
 	Host string `json:"host"`
 	WaitSums
-	Caused    uint64         `json:"caused_ns"`
-	Last      uint64         `json:"last"` // operations in which it was waited for
-	MaxCaused uint64         `json:"max_caused_ns"`
-	WorstAt   otf2.Timestamp `json:"worst_at"` // when the operation of MaxCaused began on it, 0 if it caused none
+	Blame
 
 	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
 }
@@ -135,40 +134,27 @@ type EnqueueRow struct {
 	NoData bool `json:"no_data,omitempty"` // nothing was recorded of it
 }
 
-// waitKind is a cause of waiting: one row of the table below.
-type waitKind uint8
-
+// waitMessages is the row of launches of messages in which nobody waited, beside those of the causes of waiting.
 const (
-	waitCollective waitKind = iota
-	waitLateBroadcast
-	waitEarlyReduce
-	waitLateSender
-	waitLateReceiver
-	waitMessages // plans of messages in which nobody waited
-	numWaitKinds
+	waitMessages = facts.NumWaitKinds
+	numWaitKinds = waitMessages + 1
 )
 
-var waitKindNames = [numWaitKinds]string{"collective", "late broadcast", "early reduce", "late sender", "late receiver", "messages without waiting"}
-
-func waitKindOf(op otf2.CollectiveOp) waitKind {
-	switch op {
-	case otf2.CollectiveOpBcast, otf2.CollectiveOpScatter, otf2.CollectiveOpScatterv:
-		return waitLateBroadcast
-	case otf2.CollectiveOpReduce, otf2.CollectiveOpGather, otf2.CollectiveOpGatherv:
-		return waitEarlyReduce
+func waitKindName(k facts.WaitKind) string {
+	if k == waitMessages {
+		return "messages without waiting"
 	}
-	return waitCollective
+	return k.String()
 }
 
 const maxWorst = 20
 
 // waitCounter sums up waiting.
 type waitCounter struct {
-	ranks   []RankWait // of collectives alone
-	rows    []WaitRow
-	gpus    []string
-	of      map[otf2.LocationRef]int
-	unknown bool // times of all kinds are taken for one, there is no TIMING_SOURCE
+	ranks []RankWait // of collectives alone
+	rows  []WaitRow
+	gpus  []string
+	arrivals
 	counted uint64
 
 	comms      map[otf2.CommRef]*WaitGroup
@@ -180,7 +166,6 @@ type waitCounter struct {
 	first   map[otf2.CommRef]*arrival // of each communicator, until a second follows
 	startUp []arrival
 	out     WaitStates
-	work    arrival
 	enqueue []EnqueueRow
 
 	see    func(*Wait)            // if set, told of each wait
@@ -191,15 +176,23 @@ type waitCounter struct {
 	network  *networkPhases
 }
 
+// arrivals tells how members came to collectives.
+type arrivals struct {
+	of      map[otf2.LocationRef]int // rank of the world
+	unknown bool                     // times of all kinds are taken for one, there is no TIMING_SOURCE
+	came    []facts.Arrival
+	work    arrival
+}
+
 // arrival is how the members of one collective came to it.
 type arrival struct {
-	comm      *communicator
+	comm      *facts.Communicator
 	function  string
 	ordinal   uint64
-	kind      waitKind
-	source    source
+	kind      facts.WaitKind
+	source    facts.Source
 	parts     []part
-	culprit   int // rank for which the others waited, an index into waitCounter.ranks
+	culprit   int // rank of the world for which the others waited
 	at        otf2.Timestamp
 	lastBegin otf2.Timestamp
 	caused    uint64
@@ -219,10 +212,10 @@ type part struct {
 	stated      bool
 }
 
-func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator) *waitCounter {
+func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *waitCounter {
 	ranks, of := worldRanks(defs, comms)
 	w := &waitCounter{
-		of: of, unknown: !findAttribute(defs, "TIMING_SOURCE", otf2.TypeString).found, first: make(map[otf2.CommRef]*arrival),
+		arrivals: arrivals{of: of, unknown: !findAttribute(defs, regions.AttrTimingSource).found}, first: make(map[otf2.CommRef]*arrival),
 		comms: make(map[otf2.CommRef]*WaitGroup), operations: make(map[string]*WaitGroup), phases: make(map[*phaseNode]*WaitGroup),
 		names: make(map[otf2.CommRef]string), plans: make(map[otf2.LocationRef]*messagePlan), network: newNetworkPhases(defs),
 	}
@@ -237,142 +230,83 @@ func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*communicator
 		}
 	}
 	for ref, c := range comms {
-		w.names[ref] = c.name
+		w.names[ref] = c.Name
 	}
 	w.out.Hosts = len(hosts)
 	w.out.Times = make(map[string]uint64)
 	for k := range w.kinds {
-		w.kinds[k].Name = waitKindNames[k]
+		w.kinds[k].Name = waitKindName(facts.WaitKind(k))
 	}
 	return w
-}
-
-// comparable chooses the kind of times in which members are compared: the best that two have.
-func (w *waitCounter) comparable(members []operation) (source, bool) {
-	if w.unknown {
-		return sourceUnknown, len(members) > 1
-	}
-	var n [len(sourceNames)]int
-	for i := range members {
-		n[members[i].source]++
-	}
-	for _, s := range []source{sourceGPU, sourceNetwork} {
-		if n[s] > 1 {
-			return s, true
-		}
-	}
-	return sourceUnknown, false
 }
 
 // collective takes a collective that all its members have ended.
 func (w *waitCounter) collective(members []operation) {
 	for i := range members {
-		if !members[i].leads {
+		if !members[i].Leads {
 			return // its plan has been counted with its first collective
 		}
-	}
-	if _, ok := w.comparable(members); !ok {
-		w.out.NotCompared.NoTimes++
-		w.enqueued(members)
-		return
 	}
 	a := w.arrive(members)
 	if a == nil {
 		w.out.NotCompared.NoTimes++
+		if _, ok := facts.Comparable(w.came, w.unknown); !ok {
+			w.enqueued(members)
+		}
 		return
 	}
 	w.out.NotCompared.Members += uint64(len(members) - len(a.parts))
-	held, seen := w.first[a.comm.ref]
+	held, seen := w.first[a.comm.Ref]
 	switch {
 	case !seen:
 		kept := *a
-		w.first[a.comm.ref] = &kept
+		w.first[a.comm.Ref] = &kept
 		w.work.parts = nil
 		return
 	case held != nil:
 		w.startUp = append(w.startUp, *held)
 		w.tell(held, true)
-		w.first[a.comm.ref] = nil
+		w.first[a.comm.Ref] = nil
 	}
 	w.count(a)
 }
 
 // arrive tells how the members came to a collective; nil if their times do not compare. The result is valid until the
 // next call.
-func (w *waitCounter) arrive(members []operation) *arrival {
-	src, ok := w.comparable(members)
+func (w *arrivals) arrive(members []operation) *arrival {
+	w.came = w.came[:0]
+	for i := range members {
+		m := &members[i]
+		w.came = append(w.came, facts.Arrival{Rank: m.rank, Begin: m.Begin, End: m.End, Source: m.Source, Root: int64(m.Root) == int64(m.rank)})
+	}
+	op := &members[0]
+	l, ok := facts.Arrive(facts.WaitKindOf(op.Collective), w.came, w.unknown)
 	if !ok {
 		return nil
 	}
-	op := &members[0]
+	by := &members[l.Awaited]
 	a := &w.work
-	*a = arrival{comm: op.comm, function: op.function, ordinal: op.ordinal, source: src, kind: waitCollective, parts: a.parts[:0], culprit: -1}
-	if op.collective != nil {
-		a.kind = waitKindOf(op.collective.Op)
-	}
-	last, root, others := -1, -1, -1 // indices into members
-	var first, end otf2.Timestamp
-	later := func(i, j int) bool { // of equal ones the lowest rank
-		return j < 0 || members[i].begin > members[j].begin || members[i].begin == members[j].begin && members[i].rank < members[j].rank
+	*a = arrival{
+		comm: op.comm, function: op.Function, ordinal: op.Ordinal, source: l.Source, kind: l.Kind, parts: a.parts[:0],
+		culprit: w.of[by.Location], at: by.Begin, caused: l.Caused,
+		lastBegin: members[l.Last].Begin, skew: uint64(members[l.Last].Begin - l.First), transfer: uint64(l.End - min(l.End, members[l.Last].Begin)),
 	}
 	for i := range members {
 		m := &members[i]
-		if m.source != src {
+		if m.Source != l.Source {
 			continue
-		}
-		if len(a.parts) == 0 || m.begin < first {
-			first = m.begin
-		}
-		end = max(end, m.end)
-		if later(i, last) {
-			last = i
-		}
-		if int64(m.root) == int64(m.rank) {
-			root = i
-		} else if later(i, others) {
-			others = i
 		}
 		a.parts = append(a.parts, part{
-			rank: w.of[m.location], member: m.rank, place: placeOf(m), phase: m.phase, begin: m.begin, time: uint64(m.end - m.begin),
-			uncertainty: m.uncertainty, stated: m.stated,
+			rank: w.of[m.Location], member: m.rank, place: placeOf(m), phase: m.phase, begin: m.Begin, time: uint64(m.End - m.Begin), waits: w.came[i].Wait,
+			uncertainty: m.Uncertainty + by.Uncertainty, stated: m.Stated && by.Stated,
 		})
-	}
-	awaited := last
-	switch a.kind {
-	case waitLateBroadcast:
-		awaited = root
-	case waitEarlyReduce:
-		if awaited = others; root < 0 {
-			awaited = -1
-		}
-	}
-	if awaited < 0 {
-		return nil
-	}
-	by := &members[awaited]
-	a.culprit, a.at = w.of[by.location], by.begin
-	a.lastBegin, a.skew, a.transfer = members[last].begin, uint64(members[last].begin-first), uint64(end-min(end, members[last].begin))
-	for i, at := 0, 0; i < len(members); i++ {
-		m := &members[i]
-		if m.source != src {
-			continue
-		}
-		p := &a.parts[at]
-		at++
-		waits := i != awaited && m.begin < by.begin && (a.kind != waitEarlyReduce || i == root)
-		if waits {
-			p.waits = min(uint64(by.begin-m.begin), p.time)
-			a.caused += p.waits
-		}
-		p.stated = m.stated && by.stated
-		p.uncertainty = m.uncertainty + by.uncertainty
 	}
 	return a
 }
 
 func (w *waitCounter) unfinished(members []operation) {
 	for i := range members {
-		if !members[i].leads {
+		if !members[i].Leads {
 			return
 		}
 	}
@@ -387,13 +321,13 @@ func (w *waitCounter) enqueued(members []operation) {
 	var first otf2.Timestamp
 	for i := range members {
 		m := &members[i]
-		if m.source != sourceEnqueue {
+		if m.Source != facts.SourceEnqueue {
 			continue
 		}
-		if n == 0 || m.begin < first {
-			first = m.begin
+		if n == 0 || m.Begin < first {
+			first = m.Begin
 		}
-		if last < 0 || m.begin > members[last].begin || m.begin == members[last].begin && m.rank < members[last].rank {
+		if last < 0 || m.Begin > members[last].Begin || m.Begin == members[last].Begin && m.rank < members[last].rank {
 			last = i
 		}
 		n++
@@ -402,16 +336,16 @@ func (w *waitCounter) enqueued(members []operation) {
 		return
 	}
 	e := &w.out.Enqueue
-	skew := uint64(members[last].begin - first)
+	skew := uint64(members[last].Begin - first)
 	e.Collectives++
 	e.skew += float64(skew)
 	e.SkewMax = max(e.SkewMax, skew)
 	for i := range members {
-		if m := &members[i]; m.source == sourceEnqueue {
-			r := &w.enqueue[w.of[m.location]]
+		if m := &members[i]; m.Source == facts.SourceEnqueue {
+			r := &w.enqueue[w.of[m.Location]]
 			r.Parts++
-			r.Behind += uint64(m.begin - first)
-			r.MaxLate = max(r.MaxLate, uint64(m.begin-first))
+			r.Behind += uint64(m.Begin - first)
+			r.MaxLate = max(r.MaxLate, uint64(m.Begin-first))
 			if i == last && skew > 0 {
 				r.Last++
 			}
@@ -455,7 +389,7 @@ func (w *waitCounter) count(a *arrival) {
 	w.counted++
 	w.out.Collectives++
 	w.out.Times[timesName(a.source)]++
-	groups := [...]*WaitGroup{at(w.comms, a.comm.ref), at(w.operations, a.function), &w.kinds[a.kind]}
+	groups := [...]*WaitGroup{at(w.comms, a.comm.Ref), at(w.operations, a.function), &w.kinds[a.kind]}
 	for _, g := range groups {
 		g.Collectives++
 		g.skew += float64(a.skew)
@@ -477,22 +411,9 @@ func (w *waitCounter) count(a *arrival) {
 	if a.caused == 0 {
 		return
 	}
-	r := &w.ranks[a.culprit]
-	r.Last++
-	r.Caused += a.caused
-	if a.caused > r.MaxCaused {
-		r.MaxCaused, r.WorstAt = a.caused, a.at
-	}
+	w.ranks[a.culprit].blame(a.caused, a.at)
 	w.rows[a.culprit].blame(a.caused, a.at)
 	w.remember(a)
-}
-
-func (r *WaitRow) blame(caused uint64, at otf2.Timestamp) {
-	r.Last++
-	r.Caused += caused
-	if caused > r.MaxCaused {
-		r.MaxCaused, r.WorstAt = caused, at
-	}
 }
 
 // inPhases counts a part into the phase in which it was called and those around it.
@@ -502,8 +423,8 @@ func (w *waitCounter) inPhases(p *part) {
 	}
 }
 
-func timesName(s source) string {
-	if s == sourceUnknown {
+func timesName(s facts.Source) string {
+	if s == facts.SourceUnknown {
 		return "recorded"
 	}
 	return s.String()
@@ -516,7 +437,7 @@ func (w *waitCounter) remember(a *arrival) {
 		return
 	}
 	one := WaitInstance{
-		Communicator: a.comm.name, Operation: a.function, Ordinal: a.ordinal, At: a.lastBegin,
+		Communicator: a.comm.Name, Operation: a.function, Ordinal: a.ordinal, At: a.lastBegin,
 		Rank: w.ranks[a.culprit].Rank, Host: w.ranks[a.culprit].Host, Caused: a.caused, Skew: a.skew, Transfer: a.transfer,
 	}
 	sum, stated := uint64(0), true
@@ -608,11 +529,7 @@ func (w *waitCounter) gather(of func(i int) (name, host string)) []WaitRow {
 		}
 		r, o := &all[at], &w.rows[i]
 		r.sum(&o.WaitSums)
-		r.Caused += o.Caused
-		r.Last += o.Last
-		if o.MaxCaused > r.MaxCaused {
-			r.MaxCaused, r.WorstAt = o.MaxCaused, o.WorstAt
-		}
+		r.Blame.merge(&o.Blame)
 	}
 	return all
 }

@@ -122,15 +122,15 @@ func TestWaitsOfEveryKind(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]WaitRow{
-		{Name: "Rank 0", Host: "node0", WaitSums: waited(9, 390, 6, 120), Caused: 40 * us, Last: 1, MaxCaused: 40 * us, WorstAt: t0 + 640*us},
-		{Name: "Rank 1", Host: "node0", WaitSums: waited(7, 265, 2, 50), Caused: 110 * us, Last: 4, MaxCaused: 40 * us, WorstAt: t0 + 330*us},
-		{Name: "Rank 2", Host: "node1", WaitSums: waited(8, 285, 2, 30), Caused: 50 * us, Last: 3, MaxCaused: 30 * us, WorstAt: t0 + 220*us},
+		{Name: "Rank 0", Host: "node0", WaitSums: waited(9, 390, 6, 120), Blame: Blame{Caused: 40 * us, Last: 1, MaxCaused: 40 * us, WorstAt: t0 + 640*us}},
+		{Name: "Rank 1", Host: "node0", WaitSums: waited(7, 265, 2, 50), Blame: Blame{Caused: 110 * us, Last: 4, MaxCaused: 40 * us, WorstAt: t0 + 330*us}},
+		{Name: "Rank 2", Host: "node1", WaitSums: waited(8, 285, 2, 30), Blame: Blame{Caused: 50 * us, Last: 3, MaxCaused: 30 * us, WorstAt: t0 + 220*us}},
 	}, w.Ranks); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]WaitRow{
-		{Name: "node0", Host: "node0", WaitSums: waited(16, 655, 8, 170), Caused: 150 * us, Last: 5, MaxCaused: 40 * us, WorstAt: t0 + 640*us},
-		{Name: "node1", Host: "node1", WaitSums: waited(8, 285, 2, 30), Caused: 50 * us, Last: 3, MaxCaused: 30 * us, WorstAt: t0 + 220*us},
+		{Name: "node0", Host: "node0", WaitSums: waited(16, 655, 8, 170), Blame: Blame{Caused: 150 * us, Last: 5, MaxCaused: 40 * us, WorstAt: t0 + 640*us}},
+		{Name: "node1", Host: "node1", WaitSums: waited(8, 285, 2, 30), Blame: Blame{Caused: 50 * us, Last: 3, MaxCaused: 30 * us, WorstAt: t0 + 220*us}},
 	}, w.HostRows); diff != "" {
 		t.Error(diff)
 	}
@@ -224,7 +224,7 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 				ref = otf2.StringRef(100_001 + rank)
 				s.defs.Strings = append(s.defs.Strings, otf2.String{Self: ref, Text: name})
 			}
-			id := findAttribute(s.defs, "TIMING_SOURCE", otf2.TypeString).id
+			id := findAttribute(s.defs, regions.AttrTimingSource).id
 			for i := range s.events[stream(rank)] {
 				for k := range s.events[stream(rank)][i].Attributes {
 					if a := &s.events[stream(rank)][i].Attributes[k]; a.ID == id {

@@ -62,7 +62,7 @@ type runFile struct {
 // their whole job. What has been assembled before is not touched. The last collector of a job does this, and unify;
 // one of them at a time.
 func Assemble(experiment string) (folders []string, err error) {
-	root := filepath.Join(experiment, recordingFolder)
+	root := filepath.Join(experiment, RecordingFolder)
 	unlock, err := lockFolder(root)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil // nothing has been recorded

@@ -25,7 +25,7 @@ import (
 // replay plays (testdata/nccl-callbacks/README.md). A file is a row of gzip members, each written as a whole, so that it
 // is always whole as of its last member.
 const (
-	recordingFolder = "recording"
+	RecordingFolder = "recording" // in the experiment directory: where processes in record mode write
 	transcriptEnd   = ".rec.jsonl.gz"
 	memberSize      = 1 << 20 // compressed bytes after which a member is written
 )
@@ -82,7 +82,7 @@ const settingTranscript = "TRANSCRIPT_BYTES"
 
 // transcribe makes the file of a process's callbacks, or goes on with that of a collector that died.
 func (r *recording) transcribe(experiment string, h *shm.Header) (*transcript, error) {
-	folder := filepath.Join(experiment, recordingFolder)
+	folder := filepath.Join(experiment, RecordingFolder)
 	if err := os.Mkdir(folder, shard.FolderMode); err != nil && !os.IsExist(err) {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (r *recording) transcribe(experiment string, h *shm.Header) (*transcript, e
 }
 
 func transcriptPath(experiment, uuid string) string {
-	return filepath.Join(experiment, recordingFolder, uuid+transcriptEnd)
+	return filepath.Join(experiment, RecordingFolder, uuid+transcriptEnd)
 }
 
 func (r *recording) newTranscript(path string, h *shm.Header) (*transcript, error) {

@@ -21,7 +21,7 @@ import (
 // transcriptOf is the text of the only transcript in an experiment directory, assembled or not.
 func transcriptOf(t *testing.T, dir string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, recordingFolder, "*"+transcriptEnd))
+	files, err := filepath.Glob(filepath.Join(dir, RecordingFolder, "*"+transcriptEnd))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v", files, err)
 	}
@@ -231,7 +231,7 @@ func TestAssemble(t *testing.T) {
 		t.Fatalf("%v, %v", folders, err)
 	}
 	for folder, want := range map[string]int{"": 2, "run-2": 2, "run-3": 1} {
-		text, err := os.ReadFile(filepath.Join(dir, recordingFolder, folder, "run.json"))
+		text, err := os.ReadFile(filepath.Join(dir, RecordingFolder, folder, "run.json"))
 		must(t, err)
 		var run runInfo
 		must(t, json.Unmarshal(text, &run))

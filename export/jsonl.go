@@ -396,8 +396,8 @@ func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 			if n, ok := deviceNumber(row.gpu); ok {
 				j.integer("cudaDevice", int64(n))
 			}
-			if row.comm.hasAll {
-				j.integer("nnodes", int64(row.comm.hosts))
+			if row.comm.nodes > 0 {
+				j.integer("nnodes", int64(row.comm.nodes))
 			}
 			if l.api != "" {
 				j.text("apiVersion", l.api)

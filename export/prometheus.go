@@ -115,8 +115,8 @@ func (e *exporter) promKey(p *analysis.Part) promKey {
 		message: p.Message(), node: cmp.Or(row.process.host, "unknown"), gpu: promGPU(row.gpu), comm: cmp.Or(p.Communicator, "unknown"),
 		nodes: "unknown", ranks: p.Ranks, function: p.Function, size: lowerBound(promSize(p)),
 	}
-	if c := e.rows.comms[p.Comm]; c != nil && c.hasAll {
-		k.nodes = strconv.Itoa(c.hosts)
+	if c := e.rows.comms[p.Comm]; c != nil && c.nodes > 0 {
+		k.nodes = strconv.Itoa(c.nodes)
 	}
 	if !k.message {
 		k.algoProto = cmp.Or(p.Algorithm, "unknown") + "_" + cmp.Or(p.Protocol, "unknown")

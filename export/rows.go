@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ncclotf2/analysis"
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 )
 
@@ -48,14 +49,14 @@ type row struct {
 	several  bool   // it is the row of further communicators, too; see on
 	commID   uint64
 	hasID    bool // commID is known
+	nodes    int  // that NCCL has its communicator on, 0: not known
 	events   uint64
 	proxyOf  *row // of a proxy's row: the communicator rank that it works for, nil if that is not known
 }
 
 type comm struct {
 	analysis.Communicator
-	hosts  int  // that members run on
-	hasAll bool // of all members it is known
+	nodes int // that it is on: as NCCL tells, else the hosts of its members where all left data; 0: not known
 }
 
 func newRows(defs *otf2.Definitions) *rows {
@@ -73,22 +74,25 @@ func newRows(defs *otf2.Definitions) *rows {
 	}
 	r.addProcesses()
 	for _, c := range analysis.Communicators(defs) {
-		one := &comm{Communicator: c, hasAll: true}
+		one, hasAll, told := &comm{Communicator: c}, true, 0
 		hosts := make(map[string]bool)
 		for rank, l := range c.Members {
 			row := r.of[l]
 			if row == nil || row.events == 0 {
-				one.hasAll = false
+				hasAll = false
 				continue
 			}
 			hosts[row.process.host] = true
+			told = max(told, row.nodes)
 			if row.comm == nil {
 				row.comm, row.rank = one, rank
 			} else {
 				row.several = true
 			}
 		}
-		one.hosts = len(hosts)
+		if one.nodes = told; told == 0 && hasAll {
+			one.nodes = len(hosts)
+		}
 		r.comms[c.Ref] = one
 	}
 	for l, n := range analysis.NetworkRows(defs) {
@@ -174,10 +178,12 @@ func (r *rows) addProcesses() {
 			row.tid = uint64(p.Value)
 		case commIDProperty:
 			row.commID, row.hasID = uint64(p.Value), true
+		case nNodesProperty:
+			row.nodes = int(p.Value)
 		}
 	}
 	r.size = len(r.processes)
-	for _, ranks := range analysis.AbsentRanks(r.defs) {
+	for _, ranks := range facts.AbsentRanks(r.defs) {
 		r.size += max(len(ranks), 1) - 1
 	}
 	slices.SortFunc(r.processes, func(a, b *process) int { return cmp.Compare(a.number, b.number) })
@@ -192,6 +198,7 @@ const (
 	pidProperty    = "NCCL_OTF2::PID"
 	tidProperty    = "NCCL_OTF2::TID"
 	commIDProperty = "NCCL_OTF2::COMM_ID"
+	nNodesProperty = "NCCL_OTF2::NNODES"
 )
 
 func (r *rows) regionName(ref otf2.RegionRef) string {

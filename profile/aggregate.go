@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 
+	"ncclotf2/facts"
+	"ncclotf2/internal/stats"
 	"ncclotf2/regular"
 	"ncclotf2/shard"
 )
@@ -68,19 +70,11 @@ type Cell struct {
 	Waits      WaitsByKind `json:"waits,omitzero"`
 }
 
-// WaitKind is a cause of waiting.
-type WaitKind uint8
-
-// Causes of waiting, as Scalasca defines them; waits in a communicator's first collective, in which processes start up, are
-// counted apart from the others.
+// WaitStartUp is the row of waits in a communicator's first collective, in which processes start up: they are counted apart from
+// the others, whose causes are those of package facts.
 const (
-	WaitNxN WaitKind = iota
-	WaitLateBroadcast
-	WaitEarlyReduce
-	WaitLateSender
-	WaitLateReceiver
-	WaitStartUp
-	NumWaitKinds
+	WaitStartUp  = facts.NumWaitKinds
+	NumWaitKinds = WaitStartUp + 1
 )
 
 // WaitsByKind is time spent waiting, by cause. It is part of the time of the same cell.
@@ -140,6 +134,9 @@ func (c *Cell) Add(o *Cell) {
 		c.Waits[k] += ns
 	}
 }
+
+// Histogram has the values of members, in classes: it is merged between ranks and kept on disk.
+type Histogram = stats.Distribution[uint64]
 
 // Stats are the operations of one function on one location.
 type Stats struct {

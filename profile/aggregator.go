@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/shard"
@@ -14,12 +15,9 @@ import (
 
 // Names tells what the ids in events mean.
 type Names interface {
-	Region(otf2.RegionRef) Region
-	String(otf2.StringRef) string
-	CommSize(otf2.CommRef) int // ranks; 0 if not known
-	Location(otf2.LocationRef) Location
-	// Attribute gives the attribute of package regions that an id stands for, or false.
-	Attribute(otf2.AttributeRef) (otf2.AttributeRef, bool)
+	facts.Names
+	RegionOf(otf2.RegionRef) Region
+	LocationOf(otf2.LocationRef) Location
 }
 
 // Region is what is known of a region.
@@ -40,9 +38,11 @@ type Location struct {
 
 // Aggregator sums up events.
 type Aggregator struct {
-	names Names
-	tree  *tree
-	rows  map[otf2.LocationRef]*row
+	names  Names
+	reader *facts.Reader // of rows of communicator ranks
+	at     *row          // whose event it reads
+	tree   *tree
+	rows   map[otf2.LocationRef]*row
 
 	samples bool // keep samples of collectives
 	strata  int
@@ -52,8 +52,6 @@ type Aggregator struct {
 	regions []*region                  // by id, nil until it is looked at
 	further map[otf2.RegionRef]*region // of large ids
 	steps   map[step]int32
-	sources map[otf2.StringRef]source
-	sizes   map[otf2.StringRef]uint64 // of element types
 	leaves  map[leafKey]int32
 }
 
@@ -62,26 +60,16 @@ type region struct {
 	Region
 	kind     Kind
 	title    string // of its node
-	single   bool   // names one operation, not a launch of several
 	nccl     bool   // a kernel of NCCL's
 	paradigm string // of kind Other
 	sizeNode string // prefix of the class of sizes of a call
 }
 
-// source is the kind of an operation's times; later ones say more.
-type source uint8
-
-const (
-	sourceUnknown source = iota
-	sourceEnqueue
-	sourceNetwork
-	sourceGPU
-)
-
-// sourceTrees says in which tree operations are, by the kind of their times. Archives without TIMING_SOURCE have times of one kind.
-var sourceTrees = [...]Kind{sourceUnknown: Kernels, sourceEnqueue: ByEnqueue, sourceNetwork: ByNetwork, sourceGPU: Kernels}
-
-var sourceNames = [...]string{sourceUnknown: "", sourceEnqueue: regions.TimingEnqueue, sourceNetwork: regions.TimingNetwork, sourceGPU: regions.TimingGPU}
+// sourceTrees says in which tree operations are, by the source of their times. Archives without TIMING_SOURCE have times of one
+// kind.
+var sourceTrees = [facts.NumSources]Kind{
+	facts.SourceUnknown: Kernels, facts.SourceDuration: ByDuration, facts.SourceEnqueue: ByEnqueue, facts.SourceNetwork: ByNetwork, facts.SourceGPU: Kernels,
+}
 
 // step is from a node into a region; class is that of what a call asks for, −1: none.
 type step struct {
@@ -104,13 +92,13 @@ type row struct {
 	ended       bool
 	others      uint64 // retired locations in it
 	sampling    *sampling
-	plan        plan // open
-	open        map[uint64]request
+	events      *facts.Row        // of a communicator rank
+	ops         []facts.Operation // of its open launch
 }
 
 type statsKey struct {
 	function string
-	source   source
+	source   facts.Source
 	grouped  bool
 }
 
@@ -120,49 +108,6 @@ type frame struct {
 	begin  uint64
 	inside uint64 // time of regions inside
 	node   int32  // None: it is not counted
-	plan   bool   // it is row.plan
-}
-
-// request is an operation that has begun.
-type request struct {
-	details
-	length uint64
-	comm   otf2.CommRef
-}
-
-// details is what attributes tell of an operation or call.
-type details struct {
-	algo, proto, variant, dtype otf2.StringRef
-	count                       uint64
-	counted                     bool
-	source                      source
-	unfinished                  bool
-	linked                      bool // a kernel that an NCCL operation launched
-	ordinal                     uint64
-	numbered                    bool
-}
-
-var noDetails = details{algo: otf2.UndefinedString, proto: otf2.UndefinedString, variant: otf2.UndefinedString, dtype: otf2.UndefinedString}
-
-// plan is a launch of NCCL: one region of a communicator rank's location.
-type plan struct {
-	details
-	begin  uint64
-	region *region
-	begun  int // requests
-	ops    []operation
-}
-
-// operation is a member's part in an operation.
-type operation struct {
-	details
-	function       string
-	size           uint64 // as nccl-tests counts it
-	bus            float64
-	sent, received uint64
-	comm           otf2.CommRef
-	collective     bool
-	root           int64 // −1: none
 }
 
 // leafKey is the call path of an operation below that of a launch or tree.
@@ -173,13 +118,14 @@ type leafKey struct {
 	class                int
 }
 
-// NewAggregator makes an aggregator of nothing.
-func NewAggregator(names Names) *Aggregator {
-	return &Aggregator{
-		names: names, tree: newTree(), rows: make(map[otf2.LocationRef]*row), others: make(map[shard.LocationKind]*row),
-		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), sources: make(map[otf2.StringRef]source),
-		sizes: make(map[otf2.StringRef]uint64), leaves: make(map[leafKey]int32),
+// NewAggregator makes an aggregator of nothing. attributes is nil for events of a process.
+func NewAggregator(names Names, attributes *facts.Attributes) *Aggregator {
+	g := &Aggregator{
+		names: names, reader: facts.NewReader(names, attributes), tree: newTree(), rows: make(map[otf2.LocationRef]*row), others: make(map[shard.LocationKind]*row),
+		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), leaves: make(map[leafKey]int32),
 	}
+	g.reader.Operation, g.reader.Launch = g.operation, g.launch
+	return g
 }
 
 // Event takes the next event of a location.
@@ -245,13 +191,14 @@ func (g *Aggregator) Retire(l otf2.LocationRef) {
 	}
 	all.last = max(all.last, r.last)
 	delete(g.rows, l)
+	g.reader.Forget(l)
 	*r = row{} // its writer still holds it
 }
 
 func (g *Aggregator) row(l otf2.LocationRef) *row {
 	r := g.rows[l]
 	if r == nil {
-		r = &row{Location: g.names.Location(l), cells: make(map[int32]*Cell), stats: make(map[statsKey]*Stats), open: make(map[uint64]request)}
+		r = &row{Location: g.names.LocationOf(l), cells: make(map[int32]*Cell), stats: make(map[statsKey]*Stats)}
 		r.take = handlers[r.Kind]
 		switch r.Kind {
 		case shard.KindThread, shard.KindEnqueue:
@@ -284,7 +231,7 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 	} else if r := g.further[ref]; r != nil {
 		return r
 	}
-	r := &region{Region: g.names.Region(ref), kind: Other, single: true}
+	r := &region{Region: g.names.RegionOf(ref), kind: Other}
 	r.title = r.Name
 	switch r.Group {
 	case regions.GroupEnqueue:
@@ -302,8 +249,8 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 		r.kind = Call
 		r.sizeNode = r.Name
 	}
-	if strings.HasPrefix(r.Name, "Group (") {
-		r.title, r.single = "Group", false
+	if regions.LaunchSize(r.Name) > 1 {
+		r.title = "Group"
 	}
 	if r.kind == Other {
 		r.paradigm = strings.ToLower(r.Paradigm.String())
@@ -321,53 +268,13 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 	return r
 }
 
-// read takes what an event's attributes tell over what base told.
-func (g *Aggregator) read(ev *otf2.Event, base details) details {
-	for _, a := range ev.Attributes {
-		id, ok := g.names.Attribute(a.ID)
-		if !ok {
-			continue
-		}
-		switch id {
-		case regions.AttrOrdinal:
-			base.ordinal, base.numbered = a.Bits, true
-		case regions.AttrAlgo:
-			base.algo = otf2.StringRef(a.Bits)
-		case regions.AttrProto:
-			base.proto = otf2.StringRef(a.Bits)
-		case regions.AttrKernelVariant, regions.AttrSyncStrategy:
-			base.variant = otf2.StringRef(a.Bits)
-		case regions.AttrDatatype:
-			base.dtype = otf2.StringRef(a.Bits)
-		case regions.AttrCount:
-			base.count, base.counted = a.Bits, true
-		case regions.AttrTimingSource:
-			base.source = g.source(otf2.StringRef(a.Bits))
-		case regions.AttrUnfinished:
-			base.unfinished = a.Bits != 0
-		case regions.AttrExternalID, regions.AttrPlanID:
-			base.linked = true
-		}
+// told gives what an event's attributes tell.
+func (g *Aggregator) told(ev *otf2.Event) facts.Details {
+	d := facts.NoDetails
+	if len(ev.Attributes) > 0 {
+		g.reader.Read(ev, &d)
 	}
-	return base
-}
-
-func (g *Aggregator) source(ref otf2.StringRef) source {
-	s, ok := g.sources[ref]
-	if !ok {
-		s = source(max(0, slices.Index(sourceNames[:], g.names.String(ref))))
-		g.sources[ref] = s
-	}
-	return s
-}
-
-func (g *Aggregator) elementSize(ref otf2.StringRef) uint64 {
-	n, ok := g.sizes[ref]
-	if !ok {
-		n = regions.DatatypeSize(g.names.String(ref))
-		g.sizes[ref] = n
-	}
-	return n
+	return d
 }
 
 // threadEvent takes an event of a thread.
@@ -377,8 +284,8 @@ func (g *Aggregator) threadEvent(r *row, t uint64, ev *otf2.Event) {
 		ref := otf2.RegionRef(ev.Args[0])
 		region, class := g.region(ref), int32(-1)
 		if region.sizeNode != "" {
-			if d := g.read(ev, noDetails); d.counted {
-				if bytes := d.count * g.elementSize(d.dtype); bytes > 0 || d.count == 0 {
+			if d := g.told(ev); d.Counted {
+				if bytes := d.Count * g.reader.ElementSize(d.Datatype); bytes > 0 || d.Count == 0 {
 					class = int32(regions.SizeClassOf(bytes))
 				}
 			}
@@ -426,7 +333,7 @@ func (g *Aggregator) leave(r *row, t uint64, ev *otf2.Event) {
 	for len(r.stack) > at+1 {
 		r.pop(t, true)
 	}
-	r.pop(t, len(ev.Attributes) > 0 && g.read(ev, noDetails).unfinished)
+	r.pop(t, len(ev.Attributes) > 0 && g.told(ev).Unfinished)
 }
 
 // pop counts the innermost region.
@@ -450,7 +357,7 @@ func (g *Aggregator) streamEvent(r *row, t uint64, ev *otf2.Event) {
 	case otf2.EventEnter:
 		region := g.region(otf2.RegionRef(ev.Args[0]))
 		node := int32(None)
-		if !region.nccl && !g.read(ev, noDetails).linked && len(r.stack) == 0 {
+		if !region.nccl && !g.told(ev).Linked && len(r.stack) == 0 {
 			node = g.tree.child(g.tree.root(Kernels), Kernel, region.title, region.Role)
 		}
 		r.stack = append(r.stack, frame{region: region, begin: t, node: node})
@@ -500,7 +407,7 @@ func (g *Aggregator) snapshot(l uint64, r *row) Row {
 	for i := len(r.stack) - 1; i >= 0; i-- {
 		f := &r.stack[i]
 		took := r.last - min(f.begin, r.last)
-		if f.node != None && !f.plan {
+		if f.node != None {
 			c := cells[f.node]
 			c.visit(took, f.inside+inside, true)
 			cells[f.node] = c

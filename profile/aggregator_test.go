@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/shard"
@@ -184,6 +185,7 @@ func TestOperations(t *testing.T) {
 	single(w, 200, regions.TimingGPU)
 	single(w, 300, regions.TimingNetwork)
 	single(w, 400, regions.TimingEnqueue)
+	single(w, 450, regions.TimingDuration)
 	single(alone, 100, regions.TimingGPU)
 	a := new(otf2.AttributeList)
 	a.String(regions.AttrTimingSource, p.string(regions.TimingGPU))
@@ -196,13 +198,14 @@ func TestOperations(t *testing.T) {
 	p.check(w.CommDestroy(600, nil, 0))
 	got := p.to.Aggregate()
 	expect(t, paths(got), `
+by-duration/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
 by-enqueue/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0
 by-network/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
 kernels/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 3 in 120 ns, 40 to 40, bytes 3200 3200 0, 800 and 1200 bytes in 80 ns
 kernels/Group/AllReduce/AllReduce TREE/LL/AllReduce TREE/LL, below 1 KiB: 1 in 0 ns, 0 to 0, bytes 1600 1600 0
 kernels/Group/Send/Send, 1 KiB to 16 KiB: 1 in 0 ns, 0 to 0, bytes 2000 0 0
 kernels/Group: 1 in 70 ns, 70 to 70`)
-	if r := got.Rows[0]; !r.Ended || r.Ranks != 4 || r.Rank != 1 || len(r.Stats) != 6 {
+	if r := got.Rows[0]; !r.Ended || r.Ranks != 4 || r.Rank != 1 || len(r.Stats) != 7 {
 		t.Errorf("row %+v", r)
 	}
 	var text bytes.Buffer
@@ -344,8 +347,8 @@ func TestMembersSampleAlike(t *testing.T) {
 
 // Estimated waits stay within the time in which was waited.
 func TestWaitsAreWithinTime(t *testing.T) {
-	c := Cell{Time: 100, Waits: WaitsByKind{WaitNxN: 150, WaitStartUp: 50}}
-	if c.LimitWaits(); c.Waits != (WaitsByKind{WaitNxN: 75, WaitStartUp: 25}) {
+	c := Cell{Time: 100, Waits: WaitsByKind{facts.WaitCollective: 150, WaitStartUp: 50}}
+	if c.LimitWaits(); c.Waits != (WaitsByKind{facts.WaitCollective: 75, WaitStartUp: 25}) {
 		t.Errorf("waits %v", c.Waits)
 	}
 	if c.LimitWaits(); c.Waits.Total() != 100 {

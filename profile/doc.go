@@ -15,10 +15,11 @@
 //	host          phase → … → call of NCCL → class of sizes     threads: time on the CPU
 //	kernels       operation → algorithm and protocol → class of sizes; kernels of the application     times on the GPU
 //	by network    the same operations where only their network traffic tells when they were
+//	by duration   the same of imported data that tells their length alone
 //	by enqueue    the same where only enqueueing is known: not how long they took
 //	network       direction → phase of the oldest transfer; transfers
 //
-// Every operation is in one of the three trees of operations, as its TIMING_SOURCE says. Operations that were launched together have
+// Every operation is in one of the four trees of operations, as its TIMING_SOURCE says. Operations that were launched together have
 // one time: it is that of the node "Group" (or of the function that NCCL makes of messages), and the operations stand below it
 // with their bytes and without time. Kernels that CUPTI reports of NCCL are left out: their time is that of the operations.
 //

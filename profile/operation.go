@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
@@ -32,162 +33,128 @@ func byteText(n uint64) string {
 	return fmt.Sprintf("%d %s", n, [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[unit])
 }
 
-// rankEvent takes an event of a communicator rank: its launches, and the operations in them.
-func (g *Aggregator) rankEvent(r *row, t uint64, ev *otf2.Event) {
-	p := &r.plan
-	switch ev.Kind {
-	case otf2.EventEnter:
-		region := g.region(otf2.RegionRef(ev.Args[0]))
-		if len(r.stack) > 0 {
-			r.stack = append(r.stack, frame{region: region, begin: t, node: None})
-			return
-		}
-		*p = plan{details: g.read(ev, noDetails), begin: t, region: region, ops: p.ops[:0]}
-		r.stack = append(r.stack, frame{region: region, begin: t, node: None, plan: true})
-	case otf2.EventLeave:
-		n := len(r.stack)
-		if n == 0 {
-			return
-		}
-		f := r.stack[n-1]
-		r.stack = r.stack[:n-1]
-		if f.plan { // phases of its kernel are part of it
-			g.endPlan(r, t)
-		}
-	case otf2.EventMpiCollectiveEnd:
-		e := ev.MpiCollectiveEnd()
-		p.ops = append(p.ops, g.collective(g.read(ev, p.details), e.CollectiveOp, e.Communicator, e.Root, e.SizeSent, e.SizeReceived))
-	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
-		p.begun++
-		r.open[ev.Args[0]] = request{details: g.read(ev, p.details)}
-	case otf2.EventNonBlockingCollectiveComplete:
-		e := ev.NonBlockingCollectiveComplete()
-		if s, ok := r.open[e.RequestID]; ok {
-			delete(r.open, e.RequestID)
-			p.ops = append(p.ops, g.collective(g.read(ev, s.details), e.CollectiveOp, e.Communicator, e.Root, e.SizeSent, e.SizeReceived))
-		}
-	case otf2.EventMpiIsend:
-		e := ev.MpiIsend()
-		p.begun++
-		r.open[e.RequestID] = request{g.read(ev, p.details), e.MsgLength, e.Communicator}
-	case otf2.EventMpiIsendComplete:
-		if s, ok := r.open[ev.Args[0]]; ok {
-			delete(r.open, ev.Args[0])
-			p.ops = append(p.ops, operation{details: g.read(ev, s.details), function: "Send", comm: s.comm, size: s.length, bus: float64(s.length), sent: s.length})
-		}
-	case otf2.EventMpiIrecv:
-		e := ev.MpiIrecv()
-		if s, ok := r.open[e.RequestID]; ok {
-			delete(r.open, e.RequestID)
-			p.ops = append(p.ops, operation{details: g.read(ev, s.details), function: "Recv", comm: e.Communicator, size: e.MsgLength, bus: float64(e.MsgLength), received: e.MsgLength})
-		}
-	case otf2.EventCommDestroy:
+// rankEvent takes an event of a communicator rank.
+func (g *Aggregator) rankEvent(r *row, _ uint64, ev *otf2.Event) {
+	if ev.Kind == otf2.EventCommDestroy {
 		r.ended = true
-	}
-	if len(r.stack) == 0 { // operations outside of regions belong to no launch
-		p.ops = p.ops[:0]
-	}
-}
-
-// collective describes a member's part of a collective. Without the elements' number and type its size is what it moves.
-func (g *Aggregator) collective(d details, op otf2.CollectiveOp, comm otf2.CommRef, root uint32, sent, received uint64) operation {
-	o := operation{details: d, function: op.String(), comm: comm, sent: sent, received: received, size: max(sent, received), collective: true, root: -1}
-	if root != otf2.CollectiveRootNone {
-		o.root = int64(root)
-	}
-	o.bus = float64(o.size)
-	c := regions.CollectiveOf(op)
-	if c == nil {
-		return o
-	}
-	o.function = c.Name
-	if element := g.elementSize(d.dtype); element > 0 && d.counted {
-		n := g.names.CommSize(comm)
-		o.size = c.Size(d.count*element, uint64(n))
-		o.bus = float64(o.size) * c.BusFactor(float64(n))
-	}
-	return o
-}
-
-// endPlan counts a launch.
-func (g *Aggregator) endPlan(r *row, t uint64) {
-	p := &r.plan
-	took := t - p.begin
-	root := g.tree.root(sourceTrees[p.source])
-	if !p.grouped() {
-		o := p.only(g, r)
-		node := g.leaf(root, &o)
-		c := r.cell(node)
-		c.visit(took, 0, p.unfinished)
-		c.Sent += o.sent
-		c.Received += o.received
-		s := r.statsOf(o.function, p.source, false)
-		s.Time.Add(took)
-		s.Size.Add(o.size)
-		if p.source != sourceEnqueue && took > 0 && len(p.ops) > 0 {
-			c.Moved += o.size
-			c.Bus += o.bus
-			c.Busy += took
-			s.Moved += o.size
-			s.Bus += o.bus
-			s.Busy += took
-		}
-		g.sampleLead(r, node, t)
 		return
 	}
-	node := g.tree.child(root, Launch, p.region.title, 0)
-	r.cell(node).visit(took, 0, p.unfinished)
-	r.statsOf(p.region.title, p.source, true).Time.Add(took)
-	for i := range p.ops {
-		o := &p.ops[i]
+	if r.events == nil {
+		r.events = g.reader.Row(ev.Location)
+	}
+	g.at = r
+	r.events.Event(ev)
+}
+
+// operation keeps an operation until its launch ends; those outside of regions belong to no launch.
+func (g *Aggregator) operation(o *facts.Operation) {
+	if o.Enter != facts.NoRegion {
+		g.at.ops = append(g.at.ops, *o)
+	}
+}
+
+// bus is the operation's size times nccl-tests' factor.
+func (g *Aggregator) bus(o *facts.Operation) float64 {
+	if o.Collective == nil {
+		return float64(o.Size)
+	}
+	return float64(o.Size) * o.Collective.BusFactor(float64(g.names.CommSize(o.Comm)))
+}
+
+// launch counts a launch; regions in it are part of it.
+func (g *Aggregator) launch(l *facts.Launch) {
+	if l.Depth > 0 {
+		return
+	}
+	r := g.at
+	took := uint64(l.End - l.Begin)
+	root := g.tree.root(sourceTrees[l.Source])
+	node := int32(None)
+	if l.Grouped() {
+		node = g.grouped(r, l, root, took)
+	} else {
+		node = g.single(r, l, root, took)
+	}
+	g.sampleLead(r, node, l)
+	r.ops = r.ops[:0]
+}
+
+// single counts a launch of one operation.
+func (g *Aggregator) single(r *row, l *facts.Launch, root int32, took uint64) (node int32) {
+	known := len(r.ops) > 0
+	if !known {
+		r.ops = append(r.ops, g.alone(r, l))
+	}
+	o := &r.ops[0]
+	node = g.leaf(root, o)
+	c := r.cell(node)
+	c.visit(took, 0, l.Unfinished)
+	c.Sent += o.Sent
+	c.Received += o.Received
+	s := r.statsOf(o.Function, l.Source, false)
+	s.Time.Add(took)
+	s.Size.Add(o.Size)
+	if known && l.Source.HasLength() && took > 0 {
+		bus := g.bus(o)
+		c.Moved += o.Size
+		c.Bus += bus
+		c.Busy += took
+		s.Moved += o.Size
+		s.Bus += bus
+		s.Busy += took
+	}
+	return node
+}
+
+// grouped counts a launch of several operations.
+func (g *Aggregator) grouped(r *row, l *facts.Launch, root int32, took uint64) (node int32) {
+	title := g.region(l.Region).title
+	node = g.tree.child(root, Launch, title, 0)
+	r.cell(node).visit(took, 0, l.Unfinished)
+	r.statsOf(title, l.Source, true).Time.Add(took)
+	for i := range r.ops {
+		o := &r.ops[i]
 		c := r.cell(g.leaf(node, o))
 		c.Visits++
-		c.Sent += o.sent
-		c.Received += o.received
-		r.statsOf(o.function, p.source, true).Size.Add(o.size)
+		c.Sent += o.Sent
+		c.Received += o.Received
+		r.statsOf(o.Function, l.Source, true).Size.Add(o.Size)
 	}
-	g.sampleLead(r, node, t)
+	return node
 }
 
 // sampleLead samples the first collective of a launch: the others have its times.
-func (g *Aggregator) sampleLead(r *row, node int32, t uint64) {
+func (g *Aggregator) sampleLead(r *row, node int32, l *facts.Launch) {
 	if !g.samples {
 		return
 	}
-	for i := range r.plan.ops {
-		if o := &r.plan.ops[i]; o.collective && o.numbered {
-			g.sample(r, node, Sample{Function: o.function, Ordinal: o.ordinal, Root: o.root, Begin: r.plan.begin, End: t, Source: sourceNames[r.plan.source]})
-			return
+	for i := range r.ops {
+		o := &r.ops[i]
+		if o.Message || !o.Numbered {
+			continue
 		}
+		root := int64(-1)
+		if o.Root != otf2.CollectiveRootNone {
+			root = int64(o.Root)
+		}
+		g.sample(r, node, Sample{Function: o.Function, Ordinal: o.Ordinal, Root: root, Begin: uint64(l.Begin), End: uint64(l.End), Source: l.Source.String()})
+		return
 	}
 }
 
-// grouped tells whether the launch is one of several operations, which have no times of their own.
-func (p *plan) grouped() bool { return p.begun > 1 || len(p.ops) > 1 || !p.region.single }
-
-// only is the operation of a launch of one. On communicators of one rank, and where NCCL did not tell enough, there are no events of
-// it; then the region tells.
-func (p *plan) only(g *Aggregator, r *row) operation {
-	if len(p.ops) > 0 {
-		return p.ops[0]
-	}
-	o := operation{details: p.details, function: p.region.Name}
-	if element := g.elementSize(p.dtype); element > 0 && p.counted {
-		o.size = p.count * element
-		if c := regions.CollectiveNamed(o.function); c != nil {
-			o.size = c.Size(o.size, uint64(max(r.Ranks, 1)))
-		}
-	}
-	return o
+// alone is the operation of a launch that has no events of operations: on a communicator of one rank, and where NCCL did
+// not tell enough. Then the region tells.
+func (g *Aggregator) alone(r *row, l *facts.Launch) facts.Operation {
+	return facts.Operation{Details: l.Details, Function: g.region(l.Region).Name, Message: true, Size: g.reader.AloneSize(l, r.Ranks)}
 }
 
 // leaf is the call path of an operation: function, algorithm and protocol if they are known, class of sizes.
-func (g *Aggregator) leaf(parent int32, o *operation) int32 {
-	key := leafKey{parent, o.function, o.algo, o.proto, o.variant, regions.SizeClassOf(o.size)}
+func (g *Aggregator) leaf(parent int32, o *facts.Operation) int32 {
+	key := leafKey{parent, o.Function, o.Algo, o.Proto, o.Variant, regions.SizeClassOf(o.Size)}
 	if n, ok := g.leaves[key]; ok {
 		return n
 	}
-	name := o.function
+	name := o.Function
 	n := g.tree.child(parent, Operation, name, 0)
 	if v := g.variant(o); v != "" {
 		name += " " + v
@@ -201,14 +168,14 @@ func (g *Aggregator) leaf(parent int32, o *operation) int32 {
 }
 
 // variant says how an operation was carried out: "RING/LL", a symmetric kernel, or how copy engines synchronise.
-func (g *Aggregator) variant(o *operation) string {
+func (g *Aggregator) variant(o *facts.Operation) string {
 	text := func(ref otf2.StringRef) string {
 		if ref == otf2.UndefinedString {
 			return ""
 		}
 		return g.names.String(ref)
 	}
-	algo, proto, variant := text(o.algo), text(o.proto), text(o.variant)
+	algo, proto, variant := text(o.Algo), text(o.Proto), text(o.Variant)
 	switch {
 	case variant != "":
 		return variant
@@ -218,11 +185,11 @@ func (g *Aggregator) variant(o *operation) string {
 	return algo + proto
 }
 
-func (r *row) statsOf(function string, s source, grouped bool) *Stats {
+func (r *row) statsOf(function string, s facts.Source, grouped bool) *Stats {
 	key := statsKey{function, s, grouped}
 	st := r.stats[key]
 	if st == nil {
-		st = &Stats{Function: function, Source: sourceNames[s], Grouped: grouped}
+		st = &Stats{Function: function, Source: s.String(), Grouped: grouped}
 		r.stats[key] = st
 	}
 	return st
@@ -233,7 +200,7 @@ type Place struct {
 	Location    otf2.LocationRef
 	Region      otf2.RegionRef // of the launch
 	Grouped     bool
-	Source      string
+	Source      facts.Source
 	Function    string
 	Algo, Proto otf2.StringRef
 	Variant     otf2.StringRef
@@ -241,19 +208,13 @@ type Place struct {
 }
 
 // Wait adds time that was waited in an operation.
-func (g *Aggregator) Wait(p *Place, kind WaitKind, ns uint64) {
-	s := sourceUnknown
-	for i, name := range sourceNames {
-		if name == p.Source {
-			s = source(i)
-		}
-	}
-	root := g.tree.root(sourceTrees[s])
+func (g *Aggregator) Wait(p *Place, kind facts.WaitKind, ns uint64) {
+	root := g.tree.root(sourceTrees[p.Source])
 	var node int32
 	if p.Grouped {
 		node = g.tree.child(root, Launch, g.region(p.Region).title, 0)
 	} else {
-		node = g.leaf(root, &operation{details: details{algo: p.Algo, proto: p.Proto, variant: p.Variant}, function: p.Function, size: p.Size})
+		node = g.leaf(root, &facts.Operation{Details: facts.Details{Algo: p.Algo, Proto: p.Proto, Variant: p.Variant}, Function: p.Function, Size: p.Size})
 	}
 	g.row(p.Location).cell(node).Waits[kind] += ns
 }

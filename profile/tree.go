@@ -9,11 +9,12 @@ type Kind string
 
 // The roots, and the kinds of nodes below them.
 const (
-	Host      Kind = "host"
-	Kernels   Kind = "kernels"
-	ByNetwork Kind = "by-network"
-	ByEnqueue Kind = "by-enqueue"
-	Network   Kind = "network"
+	Host       Kind = "host"
+	Kernels    Kind = "kernels"
+	ByNetwork  Kind = "by-network"
+	ByEnqueue  Kind = "by-enqueue"
+	ByDuration Kind = "by-duration"
+	Network    Kind = "network"
 
 	Phase     Kind = "phase"     // of the application
 	Call      Kind = "call"      // of NCCL, and what else its threads do
@@ -30,7 +31,7 @@ const (
 )
 
 // roots are the trees in the order of profiles.
-var roots = []Kind{Host, Kernels, ByNetwork, ByEnqueue, Network}
+var roots = []Kind{Host, Kernels, ByNetwork, ByDuration, ByEnqueue, Network}
 
 // Roots lists the kinds of trees in their order.
 func Roots() []Kind { return append([]Kind(nil), roots...) }

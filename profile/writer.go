@@ -17,7 +17,7 @@ type Process struct {
 // NewProcess makes what sums up a process's timeline. p is the description that the model fills in.
 func NewProcess(p *shard.Process) *Process {
 	names := &processNames{process: p, locations: make(map[otf2.LocationRef]Location)}
-	g := NewAggregator(names)
+	g := NewAggregator(names, nil)
 	g.samples = true
 	return &Process{g, names}
 }
@@ -28,18 +28,22 @@ type processNames struct {
 	locations map[otf2.LocationRef]Location
 }
 
-func (n *processNames) Region(ref otf2.RegionRef) Region {
+func (n *processNames) RegionOf(ref otf2.RegionRef) Region {
 	r := &n.process.Regions[ref]
 	return Region{Name: r.Name, Group: r.Group, Role: r.Role}
 }
+
+func (n *processNames) RegionName(ref otf2.RegionRef) string { return n.process.Regions[ref].Name }
 
 func (n *processNames) String(ref otf2.StringRef) string { return n.process.Strings[ref] }
 
 func (n *processNames) CommSize(ref otf2.CommRef) int { return n.process.Comms[ref].NRanks }
 
-func (n *processNames) Location(ref otf2.LocationRef) Location { return n.locations[ref] }
+func (n *processNames) Rank(ref otf2.CommRef, _ otf2.LocationRef) int {
+	return n.process.Comms[ref].Rank
+}
 
-func (n *processNames) Attribute(ref otf2.AttributeRef) (otf2.AttributeRef, bool) { return ref, true }
+func (n *processNames) LocationOf(ref otf2.LocationRef) Location { return n.locations[ref] }
 
 // Writer takes the events of one location in the place of an event file's writer.
 type Writer struct {

@@ -76,6 +76,26 @@ func (c *Collective) Bytes(share, ranks uint64, root bool) (sent, received uint6
 	return share, 0
 }
 
+// Shares lists the bytes per rank that fit a member's sizes in the collective: none if the sizes are not those of such
+// an operation, two if it may have been in place or not.
+func (c *Collective) Shares(sent, received, ranks uint64, root bool) []uint64 {
+	share := sent
+	switch c.Role {
+	case otf2.RegionRoleCollOne2All:
+		share = received
+	case otf2.RegionRoleCollAll2All:
+		share = sent / ranks
+	}
+	var fits []uint64
+	if s, r := c.Bytes(share, ranks, root); s == sent && r == received {
+		fits = append(fits, share)
+	}
+	if others := ranks - 1; c.InPlace && others > 0 && sent == received && sent%others == 0 && (sent > 0 || len(fits) == 0) {
+		fits = append(fits, sent/others)
+	}
+	return fits
+}
+
 // Size gives what nccl-tests calls the size of the operation, from the bytes per rank.
 func (c *Collective) Size(share, ranks uint64) uint64 {
 	if c.totalSize {

@@ -104,9 +104,23 @@ func (m *Model) planRegion(c *commRank, p *plan) (region otf2.RegionRef, composi
 		}
 	}
 	if len(p.ops) > 1 {
-		return m.defs.region(fmt.Sprintf("Group (%d ops)", len(p.ops)), group, role), false
+		return m.defs.region(LaunchName(len(p.ops)), group, role), false
 	}
 	return m.operationRegion(p.ops[0]), false
+}
+
+const launchName = "Group (%d ops)"
+
+// LaunchName names the region of a launch of several operations.
+func LaunchName(operations int) string { return fmt.Sprintf(launchName, operations) }
+
+// LaunchSize is the number of operations that the name of a launch's region tells, 1 of names that tell none.
+func LaunchSize(name string) uint64 {
+	n := uint64(1)
+	if _, err := fmt.Sscanf(name, launchName, &n); err != nil {
+		return 1
+	}
+	return n
 }
 
 // operationRegion is the region of an operation that has times of its own.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -261,6 +262,30 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "run.json"), []byte(`{"nccl":"2.29.7"}`), 0o600)
 	}); err != nil {
 		t.Errorf("with the release alone in run.json: %v", err)
+	}
+	// Events that the recording plugin declined have no id, and nothing names them.
+	if err := broken(t, func(dir string) {
+		declined := 0
+		rewrite(t, filepath.Join(dir, file), func(lines []string) []string {
+			for i, l := range lines {
+				if l = regexp.MustCompile(`"id":13\b`).ReplaceAllString(l, `"id":null`); l != lines[i] {
+					lines[i], declined = regexp.MustCompile(`"h":"[^"]*"`).ReplaceAllString(l, `"h":"0x0"`), declined+1
+				}
+			}
+			return lines
+		})
+		if declined < 2 {
+			t.Fatal("there is no such event")
+		}
+		rec, err := Load(dir)
+		if err != nil {
+			return
+		}
+		if _, err := Compile(rec, 1); err != nil {
+			t.Errorf("with an event that was declined: %v", err)
+		}
+	}); err != nil {
+		t.Errorf("with an event that was declined: %v", err)
 	}
 	// References may be absent.
 	if err := broken(t, func(dir string) {

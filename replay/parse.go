@@ -249,11 +249,8 @@ func (l *loader) start(r *recLine) error {
 	if call.Context, err = l.context(r); err != nil {
 		return err
 	}
-	if r.ID == nil {
-		return errors.New("start without id")
-	}
 	e := &Event{
-		Index: len(l.p.Events) + 1, Open: call.Open, ID: *r.ID, Handle: r.H, Context: call.Context, ContextPointer: r.Ctx,
+		Index: len(l.p.Events) + 1, Open: call.Open, Handle: r.H, Context: call.Context, ContextPointer: r.Ctx,
 		ParentObj: r.ParentObj, ParentStopped: r.ParentStopped, Rank: r.Rank, Before: r.HandleBefore, Start: call,
 		Type: typeOf(r.Type, r.TypeName), TypeBits: r.Type,
 		Publish: r.Publish, ForeignContext: r.CtxFrom, ForeignParent: r.ParentFrom,
@@ -268,7 +265,10 @@ func (l *loader) start(r *recLine) error {
 	if err := l.descr(e, r.D); err != nil {
 		return err
 	}
-	l.events[e.ID] = e
+	if r.ID != nil { // else the plugin that recorded has declined it: the call is played, no other names it
+		e.ID = *r.ID
+		l.events[e.ID] = e
+	}
 	if e.Handle != 0 {
 		l.handles[e.Handle] = e
 	}

@@ -12,6 +12,9 @@ import (
 	"ncclotf2/regular"
 )
 
+// RunFile is the file of a recording's folder that says what it is of.
+const RunFile = "run.json"
+
 // Pointer is an address or another opaque 64-bit number, written in hex in the recordings; 0 is NULL.
 type Pointer uint64
 
@@ -288,7 +291,7 @@ const maxRun = 64 << 20
 // Load reads the recording in a folder. An error names file and line.
 func Load(dir string) (*Recording, error) {
 	rec := &Recording{Name: filepath.Base(filepath.Clean(dir)), Dir: dir}
-	path := filepath.Join(dir, "run.json")
+	path := filepath.Join(dir, RunFile)
 	text, err := regular.Read(path, maxRun)
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
@@ -369,6 +372,6 @@ func Find(name string) (string, error) {
 }
 
 func isRecording(dir string) bool {
-	st, err := os.Stat(filepath.Join(dir, "run.json"))
+	st, err := os.Stat(filepath.Join(dir, RunFile))
 	return err == nil && st.Mode().IsRegular()
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/scorep/shardtest"
 	"ncclotf2/shard"
@@ -88,7 +89,7 @@ func TestAbsentRanksAreKnown(t *testing.T) {
 	a := open(t, unify(t, dir, nil).Runs[0].Archive)
 	ranksOf := make(map[otf2.LocationGroupRef]string)
 	for _, p := range a.Defs.LocationGroupProperties {
-		if a.Defs.String(p.Name) == NoDataProperty {
+		if a.Defs.String(p.Name) == facts.NoDataProperty {
 			ranksOf[p.LocationGroup] = a.Defs.String(otf2.StringRef(p.Value))
 		}
 	}

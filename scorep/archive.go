@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 	"ncclotf2/shard"
@@ -297,12 +298,12 @@ func (a *archive) defineLocations(t *systemTree) {
 			})
 			continue
 		}
-		ranks := UnknownRanks
+		ranks := facts.UnknownRanks
 		if pl.ranks != nil {
 			ranks = formatRanks(pl.ranks)
 		}
 		a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
-			LocationGroup: group, Name: a.text(NoDataProperty), Type: otf2.TypeString, Value: otf2.Value(a.text(ranks)),
+			LocationGroup: group, Name: a.text(facts.NoDataProperty), Type: otf2.TypeString, Value: otf2.Value(a.text(ranks)),
 		})
 	}
 	used := make(map[device]bool)
@@ -329,6 +330,7 @@ func (a *archive) defineLocations(t *systemTree) {
 				t.devices[dev], otf2.LocationGroupRef(pl.index))
 		}
 	}
+	a.tellRanksApart()
 	for _, l := range a.locations {
 		if g, ok := groups[device{l.part, l.gpu}]; ok && (l.typ == otf2.LocationTypeAcceleratorStream || l.typ == otf2.LocationTypeMetric) {
 			l.Group = g
@@ -340,20 +342,49 @@ func (a *archive) defineLocations(t *systemTree) {
 	}
 }
 
+// tellRanksApart names the rows beside those of communicator ranks, of its network and of what its threads enqueue, after the
+// rank where a process has several on a communicator: their rows would have one name.
+func (a *archive) tellRanksApart() {
+	type row struct {
+		part *part
+		name string
+	}
+	rank := func(l *location) (at row, rank int, ok bool) {
+		s := l.source
+		if s == nil || s.Comm < 0 || s.Comm >= len(l.part.process.Comms) {
+			return row{}, 0, false
+		}
+		switch s.Kind {
+		case shard.KindNetSend, shard.KindNetRecv, shard.KindEnqueue:
+			return row{l.part, l.name}, l.part.process.Comms[s.Comm].Rank, true
+		}
+		return row{}, 0, false
+	}
+	rows := make(map[row]int)
+	for _, l := range a.locations {
+		if at, _, ok := rank(l); ok {
+			rows[at]++
+		}
+	}
+	for _, l := range a.locations {
+		if at, rank, ok := rank(l); ok && rows[at] > 1 {
+			l.name = facts.OwnedRow(l.name, rank)
+		}
+	}
+}
+
 // Properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
-// their own pid namespace), of a communicator rank's row NCCL's commId. A row that several have had in turn tells how many
-// instead.
+// their own pid namespace), of a communicator rank's row NCCL's commId, and the number of nodes that NCCL has the communicator on. A row that
+// several have had in turn tells how many instead.
 //
-// NoDataProperty tells of a location group that it stands for processes without data, and of which ranks of the world:
-// "4-15,20", or UnknownRanks. Their communicator ranks have one location, which is in the list of all locations (COMM_LOCATIONS)
+// facts.NoDataProperty tells of a location group that it stands for processes without data, and of which ranks of the world:
+// "4-15,20", or facts.UnknownRanks. Their communicator ranks have one location, which is in the list of all locations (COMM_LOCATIONS)
 // once for each: for each rank of the world, ascending, as many times.
 const (
-	NoDataProperty = prefix + "NO_DATA"
-	UnknownRanks   = "unknown"
-
 	pidProperty    = prefix + "PID"
 	tidProperty    = prefix + "TID"
 	commIDProperty = prefix + "COMM_ID"
+	nNodesProperty = prefix + "NNODES"
 	ownersProperty = prefix + "OWNERS"
 )
 
@@ -365,7 +396,11 @@ func (a *archive) identify(l *location) {
 	case s.Kind == shard.KindThread && s.TID != 0:
 		a.locationProperty(l, tidProperty, uint64(s.TID))
 	case s.Kind == shard.KindRank && s.Comm >= 0 && s.Comm < len(l.part.process.Comms):
-		a.locationProperty(l, commIDProperty, l.part.process.Comms[s.Comm].ID)
+		c := &l.part.process.Comms[s.Comm]
+		a.locationProperty(l, commIDProperty, c.ID)
+		if c.NNodes > 0 {
+			a.locationProperty(l, nNodesProperty, uint64(c.NNodes))
+		}
 	}
 }
 
@@ -421,13 +456,9 @@ func (a *archive) defineRegions() {
 	}
 }
 
-// ParadigmNCCL is the paradigm of communicators if asked for: no OTF2 release has a value for NCCL,
-// and readers show the name that the archive's Paradigm definition gives it.
-const ParadigmNCCL otf2.Paradigm = 200
-
 func (a *archive) commParadigm() otf2.Paradigm {
 	if a.opts.Paradigm200 {
-		return ParadigmNCCL
+		return regions.ParadigmNCCL
 	}
 	return otf2.ParadigmMPI
 }

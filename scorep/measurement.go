@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 	"ncclotf2/regular"
 )
 
@@ -84,8 +85,8 @@ func openMeasurement(dir string) (*measurement, error) {
 			return nil, fmt.Errorf("%s holds an archive of nccl-otf2, not one of Score-P", dir)
 		}
 	}
-	if a.Defs.ParadigmDef(ParadigmNCCL) != nil {
-		return nil, fmt.Errorf("%s: its paradigm %d is taken", anchor, ParadigmNCCL)
+	if a.Defs.ParadigmDef(regions.ParadigmNCCL) != nil {
+		return nil, fmt.Errorf("%s: its paradigm %d is taken", anchor, regions.ParadigmNCCL)
 	}
 	m := &measurement{
 		dir: dir, archive: a, timer: configuredTimer(filepath.Join(dir, "scorep.cfg")),

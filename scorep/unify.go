@@ -23,7 +23,7 @@ type UnifyOptions struct {
 	// ConvertSpool turns a file of raw callbacks (shards/*.spool) into a shard of the experiment
 	// directory. Without it such files are named as problems.
 	ConvertSpool func(file, dir string) error
-	// Paradigm200 gives communicators the paradigm ParadigmNCCL instead of MPI: for archives that are
+	// Paradigm200 gives communicators the paradigm regions.ParadigmNCCL instead of MPI: for archives that are
 	// to be merged with one of Score-P.
 	Paradigm200 bool
 	// Sync, if set, compares the clocks of the hosts of a run that ran on more than one, from an archive made

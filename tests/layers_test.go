@@ -32,6 +32,7 @@ var layers = []folder{
 	{dir: "need"},
 	{dir: "printable"},
 	{dir: "regular"},
+	{dir: "internal/stats"},
 	{dir: "internal/atomicfile"},
 	{dir: "otf2", own: []string{"printable", "regular", "internal/atomicfile"}},
 	{dir: "cube", own: []string{"printable", "regular", "internal/atomicfile"}, external: []string{"github.com/klauspost/compress"}},
@@ -43,15 +44,16 @@ var layers = []folder{
 	{dir: "config", own: []string{"regular"}, external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
 	{dir: "shard", own: []string{"regular", "internal/atomicfile", "otf2"}, external: []string{"golang.org/x/sys"}},
 	{dir: "regions", own: []string{"otf2", "shard", "plugin/shm", "cupti"}, tests: []string{"replay"}},
-	{dir: "profile", own: []string{"regular", "otf2", "shard", "regions"}},
+	{dir: "facts", own: []string{"otf2", "shard", "regions"}, tests: []string{"scorep"}},
+	{dir: "profile", own: []string{"regular", "internal/stats", "otf2", "shard", "regions", "facts"}},
 	{dir: "collector", own: []string{"regular", "internal/atomicfile", "otf2", "shard", "plugin/shm", "config", "gpu", "hidden", "regions", "profile"}, tests: []string{"scorep", "analysis"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
-	{dir: "scorep", own: []string{"regular", "internal/atomicfile", "otf2", "shard", "hidden", "regions"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
-	{dir: "analysis", own: []string{"regular", "printable", "otf2", "shard", "hidden", "regions", "scorep"}},
-	{dir: "view", own: []string{"regular", "otf2", "shard", "regions", "scorep", "analysis"}},
-	{dir: "export", own: []string{"internal/atomicfile", "otf2", "plugin/shm", "regions", "analysis"}, tests: []string{"scorep", "shard"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{dir: "scorep", own: []string{"regular", "internal/atomicfile", "otf2", "shard", "hidden", "regions", "facts"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
+	{dir: "analysis", own: []string{"regular", "printable", "internal/stats", "otf2", "shard", "hidden", "regions", "facts", "scorep"}},
+	{dir: "view", own: []string{"regular", "otf2", "shard", "regions", "facts", "scorep", "analysis"}},
+	{dir: "export", own: []string{"internal/atomicfile", "otf2", "plugin/shm", "regions", "facts", "analysis"}, tests: []string{"scorep", "shard"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
 	{dir: "ingest", own: []string{"regular", "otf2", "shard", "plugin/shm", "regions"}, tests: []string{"scorep", "analysis", "export", "replay"}, external: []string{"github.com/google/uuid"}},
-	{dir: "profile/cubex", own: []string{"regular", "internal/atomicfile", "otf2", "shard", "regions", "scorep", "analysis", "cube", "profile"}},
-	{dir: "timeline", own: []string{"otf2", "shard", "regions", "scorep", "analysis"}, tests: []string{"replay", "tests"}, external: []string{"github.com/klauspost/compress"}},
+	{dir: "profile/cubex", own: []string{"regular", "internal/atomicfile", "internal/stats", "otf2", "shard", "regions", "facts", "scorep", "analysis", "cube", "profile"}},
+	{dir: "timeline", own: []string{"otf2", "shard", "regions", "facts", "scorep", "analysis"}, tests: []string{"replay", "tests"}, external: []string{"github.com/klauspost/compress"}},
 	{dir: "replay", own: []string{"regular", "need", "hidden"}, external: []string{"golang.org/x/sys"}},
 	{dir: "cmd/nccl-otf2", own: []string{"regular", "internal/atomicfile", "printable", "otf2", "shard", "plugin/shm", "config", "gpu", "hidden", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay", "cube", "profile/cubex", "timeline"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
@@ -78,6 +80,34 @@ func folderOf(dir string) *folder {
 
 func within(importPath string, modules []string) bool {
 	return slices.ContainsFunc(modules, func(m string) bool { return importPath == m || strings.HasPrefix(importPath, m+"/") })
+}
+
+// decoders are the files that may look at the events of operations. What they mean is decided in facts; the others write
+// them, or hold archives, also those of other tools, against the rules of their grammar.
+var decoders = []string{"facts/operation.go", "profile/writer.go", "analysis/checkevents.go", "analysis/scalasca.go", "analysis/scalascareplay.go", "analysis/scalascatales.go"}
+
+func TestOperationsAreDecodedInOnePlace(t *testing.T) {
+	seen := 0
+	eachGoFile(t, func(file string, _ []string) {
+		if strings.HasPrefix(file, "otf2/") || strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		text, err := os.ReadFile(filepath.Join("..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range []string{"EventMpiCollectiveEnd", "EventNonBlockingCollectiveComplete", "EventMpiIsendComplete"} {
+			if !strings.Contains(string(text), "otf2."+event) {
+				continue
+			}
+			if seen++; !slices.Contains(decoders, file) {
+				t.Errorf("%s decodes %s: package facts does", file, event)
+			}
+		}
+	})
+	if seen == 0 {
+		t.Error("nobody decodes operations")
+	}
 }
 
 func TestLayersAreInOrder(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"ncclotf2/analysis"
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
@@ -227,7 +228,7 @@ func (m *model) event(ev *otf2.Event) {
 
 func (m *model) operation(p *analysis.Part) {
 	at, ok := m.rowOf[p.Location]
-	if !ok || p.Enter == analysis.NoRegion {
+	if !ok || p.Enter == facts.NoRegion {
 		return
 	}
 	r := m.rows[at].regions[p.Enter]
@@ -253,7 +254,7 @@ func (m *model) operation(p *analysis.Part) {
 }
 
 func (m *model) wait(w *analysis.Wait) {
-	if at, ok := m.rowOf[w.Place.Location]; ok && w.Place.Enter != analysis.NoRegion {
+	if at, ok := m.rowOf[w.Place.Location]; ok && w.Place.Enter != facts.NoRegion {
 		r := m.rows[at].regions[w.Place.Enter]
 		r.waits = append(r.waits, []uint64{m.ns(w.Waited), uint64(slices.Index(m.d.waitKinds, w.Kind)), uint64(max(w.For, 0)), bit(w.StartUp)})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ncclotf2/analysis"
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
@@ -498,7 +499,7 @@ func (r *reader) register(lane *laneReader, p *process, ev *otf2.Event, at addre
 // operation takes a part of a collective, or an end of a message.
 func (r *reader) operation(p *analysis.Part) {
 	at, ok := r.rowOf[p.Location]
-	if !ok || p.Enter == analysis.NoRegion {
+	if !ok || p.Enter == facts.NoRegion {
 		r.homeless++
 		return
 	}
@@ -545,7 +546,7 @@ func (r *reader) operation(p *analysis.Part) {
 
 func (r *reader) wait(w *analysis.Wait) {
 	at, ok := r.rowOf[w.Place.Location]
-	if !ok || w.Place.Enter == analysis.NoRegion {
+	if !ok || w.Place.Enter == facts.NoRegion {
 		return
 	}
 	kind, ok := r.kindOf[w.Kind]

@@ -4,11 +4,12 @@ package timeline
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/shard"
 )
 
 // Kind says what a row of the page is.
@@ -40,16 +41,10 @@ type row struct {
 // rankProperty is the property of network locations that tells whose transfers they show, by rank in the communicator.
 const rankProperty = "NCCL_OTF2::RANK"
 
-var (
-	rankName    = regexp.MustCompile(`^(.*) rank (\d+)$`)
-	channelName = regexp.MustCompile(`^(.*) ch \d+$`)
-	networkName = regexp.MustCompile(`^(.*) net (send|recv)$`)
-)
-
 // makeRows arranges the locations of an archive: hosts, their processes, and in these threads, then each
 // communicator rank with its channels and network under it, then everything else.
 func makeRows(defs *otf2.Definitions) []row {
-	t := tree{defs: defs, ranks: make(map[otf2.LocationRef]string), seen: make(map[otf2.LocationRef]bool)}
+	t := tree{defs: defs, kinds: facts.RowsOf(defs, facts.Communicators(defs)), ranks: make(map[otf2.LocationRef]string), seen: make(map[otf2.LocationRef]bool)}
 	for _, p := range defs.LocationProperties {
 		if defs.String(p.Name) == rankProperty {
 			t.ranks[p.Location] = (&otf2.Field{Type: "uint64"}).Text(uint64(p.Value))
@@ -90,6 +85,7 @@ func makeRows(defs *otf2.Definitions) []row {
 
 type tree struct {
 	defs  *otf2.Definitions
+	kinds *facts.Rows
 	rows  []row
 	ranks map[otf2.LocationRef]string // of network locations
 	seen  map[otf2.LocationRef]bool
@@ -108,25 +104,19 @@ func (t *tree) addLocation(parent int, l *otf2.Location, kind Kind) int {
 	return t.add(row{name: name, kind: kind, parent: parent, location: l.Self, group: l.Group, bars: new(bars)})
 }
 
-// place is what a location's name and type make of it.
-func (t *tree) place(l *otf2.Location) (kind Kind, comm string) {
-	name := t.defs.String(l.Name)
-	accelerator := l.Type == otf2.LocationTypeAcceleratorStream
-	if m := rankName.FindStringSubmatch(name); m != nil && accelerator {
-		return KindRank, m[1]
+// pageKinds are the kinds of rows; what is not in it is a thread.
+var pageKinds = map[shard.LocationKind]Kind{
+	shard.KindRank: KindRank, shard.KindChannel: KindChannel, shard.KindNetSend: KindNetwork, shard.KindNetRecv: KindNetwork, shard.KindStream: KindStream,
+}
+
+// place is what a location is for, and the label and rank of the communicator that it belongs to, as far as its name has them.
+func (t *tree) place(l *otf2.Location) (kind Kind, comm, rank string) {
+	kind = cmp.Or(pageKinds[t.kinds.Kind(l.Self)], KindThread)
+	switch name := t.defs.String(l.Name); kind {
+	case KindRank, KindChannel, KindNetwork:
+		comm, rank = facts.RowLabel(name)
 	}
-	if m := channelName.FindStringSubmatch(name); m != nil && accelerator {
-		return KindChannel, m[1]
-	}
-	if m := networkName.FindStringSubmatch(name); m != nil {
-		if _, known := t.ranks[l.Self]; known || !accelerator {
-			return KindNetwork, m[1]
-		}
-	}
-	if accelerator {
-		return KindStream, ""
-	}
-	return KindThread, ""
+	return kind, comm, rank
 }
 
 // order is that of kinds within a process.
@@ -139,8 +129,8 @@ func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*
 	}
 	at := t.add(row{name: cmp.Or(name, "(no process)"), kind: KindProcess, parent: host, group: process})
 	slices.SortStableFunc(locations, func(a, b *otf2.Location) int {
-		ka, _ := t.place(a)
-		kb, _ := t.place(b)
+		ka, _, _ := t.place(a)
+		kb, _, _ := t.place(b)
 		return cmp.Or(cmp.Compare(order[ka], order[kb]), cmp.Compare(a.Self, b.Self))
 	})
 	devices := make(map[otf2.LocationGroupRef]bool)
@@ -154,32 +144,31 @@ func (t *tree) addProcess(host int, process otf2.LocationGroupRef, locations []*
 	owned := make(map[*otf2.Location]bool)
 	partsOf := make(map[string][]*otf2.Location) // by communicator
 	for _, l := range locations {
-		if k, comm := t.place(l); k == KindChannel || k == KindNetwork {
+		if k, comm, _ := t.place(l); k == KindChannel || k == KindNetwork {
 			partsOf[comm] = append(partsOf[comm], l)
 		}
 	}
 	for _, owner := range locations {
-		kind, comm := t.place(owner)
+		kind, comm, rank := t.place(owner)
 		if kind != KindRank {
 			continue
 		}
-		rank := rankName.FindStringSubmatch(t.defs.String(owner.Name))[2]
 		for _, l := range partsOf[comm] {
-			k, _ := t.place(l)
+			k, _, _ := t.place(l)
 			if owned[l] {
 				continue
 			}
-			if k == KindChannel && l.Group == owner.Group || k == KindNetwork && t.ranks[l.Self] == rank {
+			if k == KindChannel && l.Group == owner.Group || k == KindNetwork && rank != "" && t.ranks[l.Self] == rank {
 				parts[owner] = append(parts[owner], l)
 				owned[l] = true
 			}
 		}
 	}
 	add := func(parent int, l *otf2.Location) {
-		kind, _ := t.place(l)
+		kind, _, _ := t.place(l)
 		at := t.addLocation(parent, l, kind)
 		for _, part := range parts[l] {
-			k, _ := t.place(part)
+			k, _, _ := t.place(part)
 			t.addLocation(at, part, k)
 		}
 	}

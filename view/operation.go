@@ -34,15 +34,6 @@ const (
 	fnNone     = 0xff
 )
 
-func functionOf(op otf2.CollectiveOp) uint8 {
-	for i := range functions[:fnMessages] {
-		if functions[i].Op == op {
-			return uint8(i)
-		}
-	}
-	return fnNone
-}
-
 func functionNamed(name string) uint8 {
 	for i := range functions {
 		if functions[i].Name == name {

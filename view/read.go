@@ -6,51 +6,38 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/regions"
 )
 
-// attributes are the ids of the native archive's attributes that the view needs.
-type attributes struct{ source, ordinal otf2.AttributeRef }
-
-func findAttributes(defs *otf2.Definitions) (attributes, error) {
-	find := func(of otf2.AttributeRef) (otf2.AttributeRef, error) {
-		want := &regions.Attributes[of]
-		for _, a := range defs.Attributes {
-			if a.Type == want.Type && defs.String(a.Name) == want.Name {
-				return a.Self, nil
-			}
+// attributes are those of the native archive, which has to have the ones that the view needs.
+func (j *job) attributes() (*facts.Attributes, error) {
+	found := facts.FindAttributes(j.archive.Defs)
+	for _, want := range []otf2.AttributeRef{regions.AttrTimingSource, regions.AttrOrdinal} {
+		if !found.Has(want) {
+			return nil, fmt.Errorf("it has no attribute %s: views are made of archives that `nccl-otf2 unify` made", regions.Attributes[want].Name)
 		}
-		return 0, fmt.Errorf("it has no attribute %s: views are made of archives that `nccl-otf2 unify` made", want.Name)
 	}
-	source, err := find(regions.AttrTimingSource)
-	if err != nil {
-		return attributes{}, err
-	}
-	ordinal, err := find(regions.AttrOrdinal)
-	return attributes{source, ordinal}, err
+	return found, nil
 }
 
 // read reads the operations of all communicator ranks, each location once. Damage is a problem of the
 // result: what lies behind it is missing.
 func (j *job) read(workers int, progress func(done, total int)) error {
-	ids, err := findAttributes(j.archive.Defs)
+	attributes, err := j.attributes()
 	if err != nil {
 		return err
 	}
-	gpu := make(map[otf2.StringRef]bool)
-	for _, s := range j.archive.Defs.Strings {
-		if s.Text == regions.TimingGPU {
-			gpu[s.Self] = true
-		}
-	}
+	names := facts.ArchiveNames(j.archive.Defs, facts.Communicators(j.archive.Defs))
 	// A location stands for one rank of a communicator, but what another collector took over is on a
 	// communicator of its own, of which the others' locations are members, too.
 	rows := make(map[otf2.LocationRef][]*row)
-	sel := &otf2.Selection{Kinds: wanted}
+	sel := &otf2.Selection{Kinds: facts.Kinds}
 	for _, r := range j.rows {
 		if rows[r.source] == nil {
 			sel.Locations = append(sel.Locations, r.source)
@@ -63,10 +50,7 @@ func (j *job) read(workers int, progress func(done, total int)) error {
 	var mu sync.Mutex
 	var done atomic.Int64
 	return j.archive.EachLocation(context.Background(), workers, sel, func(loc otf2.LocationRef, events iter.Seq2[*otf2.Event, error]) error {
-		rd := rowReader{defs: j.archive.Defs, ids: ids, gpu: gpu, rows: make(map[otf2.CommRef]*row), open: make(map[uint64]int), counted: make(map[countKey]uint64)}
-		for _, r := range rows[loc] {
-			rd.rows[r.comm.ref] = r
-		}
+		rd := newRowReader(facts.NewReader(names, attributes), rows[loc])
 		for ev, err := range events {
 			if err != nil {
 				mu.Lock()
@@ -74,175 +58,70 @@ func (j *job) read(workers int, progress func(done, total int)) error {
 				mu.Unlock()
 				continue
 			}
-			rd.event(ev)
+			rd.Event(ev)
 		}
 		progress(int(done.Add(1)), len(sel.Locations))
 		return nil
 	})
 }
 
-var wanted = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventMpiCollectiveBegin, otf2.EventMpiCollectiveEnd,
-	otf2.EventNonBlockingCollectiveRequest, otf2.EventNonBlockingCollectiveComplete,
-	otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest, otf2.EventMpiIrecv)
-
-// rowReader turns a location's events into parts. A region with a TIMING_SOURCE is a plan: one launch by NCCL, with
-// one time for all operations in it.
+// rowReader turns a location's operations into parts. Operations of one launch have one time, that of the launch.
 type rowReader struct {
-	defs *otf2.Definitions
-	ids  attributes
-	gpu  map[otf2.StringRef]bool
-	rows map[otf2.CommRef]*row // of which the location is a member
-
-	depth, planAt int // regions that are open; how many are when the plan is the innermost, 0: there is none
-	plan          described
-	begin         otf2.Timestamp
-	comparable    bool
-	of            uint8
-	ops           []pending      // of the plan
-	open          map[uint64]int // by request: index into ops
-	blocking      int            // index of the blocking collective
-	counted       map[countKey]uint64
+	*facts.Reader
+	rows []*row            // of which the location is a member
+	ops  []facts.Operation // of the launch, by the order in which they began; Launch is 0 where one has not ended
 }
 
-// described is what an event's attributes tell.
-type described struct {
-	ordinal  uint64
-	numbered bool
+func newRowReader(r *facts.Reader, rows []*row) *rowReader {
+	rd := &rowReader{Reader: r, rows: rows}
+	r.Operation, r.Launch = rd.operation, rd.launch
+	return rd
 }
 
-// pending is an operation of the plan under way.
-type pending struct {
-	described
-	comm           otf2.CommRef
-	fn             uint8
-	peer           int32
-	sent, received uint64
-	complete       bool
-}
-
-// countKey is a sequence of operations; they are numbered here where the archive does not.
-type countKey struct {
-	comm otf2.CommRef
-	fn   uint8
-	peer int32
-}
-
-func (rd *rowReader) event(ev *otf2.Event) {
-	a := ev.Args
-	switch ev.Kind {
-	case otf2.EventEnter:
-		rd.enter(ev)
-	case otf2.EventLeave:
-		if rd.depth > 0 && rd.depth == rd.planAt {
-			rd.leave(ev.Time)
-		}
-		rd.depth = max(rd.depth-1, 0)
-	case otf2.EventMpiCollectiveBegin:
-		rd.blocking = rd.add(ev)
-	case otf2.EventMpiCollectiveEnd:
-		rd.collective(rd.blocking, a)
-	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
-		rd.open[a[0]] = rd.add(ev)
-	case otf2.EventNonBlockingCollectiveComplete:
-		if i, ok := rd.open[a[5]]; ok {
-			rd.collective(i, a)
-		}
-	case otf2.EventMpiIsend:
-		i := rd.add(ev)
-		rd.open[a[4]] = i
-		rd.message(i, fnSend, a)
-		rd.ops[i].complete = false
-	case otf2.EventMpiIrecv:
-		if i, ok := rd.open[a[4]]; ok {
-			rd.message(i, fnRecv, a)
-		}
-	case otf2.EventMpiIsendComplete:
-		if i, ok := rd.open[a[0]]; ok {
-			rd.ops[i].complete = rd.ops[i].fn == fnSend
-		}
-	}
-}
-
-func (rd *rowReader) add(ev *otf2.Event) int {
-	rd.ops = append(rd.ops, pending{described: rd.describe(ev, rd.plan), fn: fnNone})
-	return len(rd.ops) - 1
-}
-
-func (rd *rowReader) describe(ev *otf2.Event, d described) described {
-	for i := range ev.Attributes {
-		if a := &ev.Attributes[i]; a.ID == rd.ids.ordinal {
-			d = described{a.Bits, true}
-		}
-	}
-	return d
-}
-
-// collective takes the fields of MpiCollectiveEnd, which those of NonBlockingCollectiveComplete begin with.
-func (rd *rowReader) collective(i int, a []uint64) {
-	if i < len(rd.ops) {
-		op := &rd.ops[i]
-		op.fn, op.comm, op.peer = functionOf(otf2.CollectiveOp(a[0])), otf2.CommRef(a[1]), int32(uint32(a[2]))
-		op.sent, op.received, op.complete = a[3], a[4], true
-	}
-}
-
-// message takes the fields of MpiIsend or MpiIrecv.
-func (rd *rowReader) message(i int, fn uint8, a []uint64) {
-	if i < len(rd.ops) {
-		op := &rd.ops[i]
-		op.fn, op.comm, op.peer, op.sent, op.complete = fn, otf2.CommRef(a[1]), int32(uint32(a[0])), a[3], true
-	}
-}
-
-func (rd *rowReader) enter(ev *otf2.Event) {
-	rd.depth++
-	if rd.planAt > 0 {
+func (rd *rowReader) operation(o *facts.Operation) {
+	if o.Launch == 0 {
 		return
 	}
-	for i := range ev.Attributes {
-		if a := &ev.Attributes[i]; a.ID == rd.ids.source {
-			rd.planAt, rd.begin, rd.comparable = rd.depth, ev.Time, rd.gpu[otf2.StringRef(a.Bits)]
-			rd.plan = rd.describe(ev, described{})
-			rd.of = fnNone
-			if d := rd.defs.Region(otf2.RegionRef(ev.Args[0])); d != nil {
-				rd.of = functionNamed(rd.defs.String(d.Name))
-			}
-		}
+	for len(rd.ops) <= o.Index {
+		rd.ops = append(rd.ops, facts.Operation{})
 	}
-	rd.ops = rd.ops[:0]
-	rd.blocking = 0
-	clear(rd.open)
+	rd.ops[o.Index] = *o
 }
 
-// leave ends the plan and makes parts of its operations.
-func (rd *rowReader) leave(end otf2.Timestamp) {
-	rd.planAt = 0
-	end = max(end, rd.begin) // damaged files may say otherwise
+// launch makes parts of its operations.
+func (rd *rowReader) launch(l *facts.Launch) {
+	if l.Number == 0 {
+		return
+	}
+	end := max(l.End, l.Begin) // damaged files may say otherwise
+	of := functionNamed(rd.Names.RegionName(l.Region))
 	var first *row
 	for i := range rd.ops {
-		op := &rd.ops[i]
-		r := rd.rows[op.comm]
-		if r == nil {
+		o := &rd.ops[i]
+		if o.Launch == 0 {
+			continue
+		}
+		at := slices.IndexFunc(rd.rows, func(r *row) bool { return r.comm.ref == o.Comm })
+		if at < 0 {
 			continue // of a communicator of one rank, or not among ours
 		}
-		key := countKey{op.comm, op.fn, -1}
-		if op.fn >= fnMessages {
-			key.peer = op.peer
-		}
-		if !op.numbered {
-			op.ordinal = rd.counted[key]
-		}
-		rd.counted[key] = op.ordinal + 1
+		r := rd.rows[at]
 		p := part{
-			begin: rd.begin, end: end, sent: op.sent, received: op.received, ordinal: op.ordinal, peer: -1, fn: op.fn, of: fnNone,
-			comparable: rd.comparable,
+			begin: l.Begin, end: end, sent: o.Sent, received: o.Received, ordinal: o.Ordinal, peer: -1, fn: functionNamed(o.Function), of: fnNone,
+			comparable: l.Source == facts.SourceGPU,
 		}
-		if !op.complete || op.fn == fnNone || !p.place(r, op.peer) {
+		peer := o.Peer
+		if o.Message {
+			p.sent, p.received = o.Size, 0
+		} else {
+			peer = int(int32(o.Root))
+		}
+		if p.fn == fnNone || !p.place(r, int32(peer)) {
 			r.unplaced++
 			continue
 		}
-		if p.message() && rd.of < fnMessages {
-			p.of = rd.of
+		if p.message() && of < fnMessages {
+			p.of = of
 		}
 		if first != r {
 			p.flags = flagPlan
@@ -250,6 +129,8 @@ func (rd *rowReader) leave(end otf2.Timestamp) {
 		}
 		r.parts = append(r.parts, p)
 	}
+	rd.rows[0].unplaced += uint64(max(l.Begun-l.Ended, 0)) // not ended
+	rd.ops = rd.ops[:0]
 }
 
 // place takes the operation's root or peer, and tells whether it is one of the communicator's ranks.

@@ -14,9 +14,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ncclotf2/collector"
 	"ncclotf2/plugin/shm"
 	"ncclotf2/profile/cubex"
 	"ncclotf2/regular"
+	"ncclotf2/replay"
 	"ncclotf2/shard"
 )
 
@@ -60,10 +62,36 @@ func anchorPath(arg string) (string, error) {
 			return "", fmt.Errorf("%s was recorded in profile mode, without events: its figures are in %s (print --cube, CUBE tools) and %s", arg, cubex.FileName, cubex.SummaryName)
 		}
 		return "", fmt.Errorf("%s was recorded in profile mode, without events: make its profile with `nccl-otf2 unify %s`", arg, arg)
+	case recordedForReplay(arg) != "":
+		return "", errors.New(recordedForReplay(arg))
 	case isDir(filepath.Join(arg, shard.Folder)):
 		return "", fmt.Errorf("%s has no archive yet: make it with `nccl-otf2 unify %s`", arg, arg)
 	}
 	return "", fmt.Errorf("%s holds no archive (no %s) and no recording (no shards)", arg, anchorName)
+}
+
+// recordedForReplay says what to do with a recording of NCCL's calls, or the directory of a job in record mode: neither has a
+// timeline. It is "" for others.
+func recordedForReplay(dir string) string {
+	const what = " was recorded for replay (NCCL_OTF2_MODE=record), without a timeline: "
+	if found := recordings(dir); len(found) > 0 {
+		return fmt.Sprintf("%s%s`nccl-otf2 replay %s --clock recorded` plays it and makes its archive", dir, what, found[0])
+	}
+	if found, err := modes(dir); err == nil && found.recorded > 0 && !found.traces && !found.profiles {
+		return fmt.Sprintf("%s%s`nccl-otf2 unify %s` makes the recording when the job has ended", dir, strings.Replace(what, " was ", " is being ", 1), dir)
+	}
+	return ""
+}
+
+// recordings lists the folders with recordings of a directory: itself, or what was made of a job in record mode.
+func recordings(dir string) (folders []string) {
+	for _, pattern := range []string{replay.RunFile, filepath.Join(collector.RecordingFolder, replay.RunFile), filepath.Join(collector.RecordingFolder, "*", replay.RunFile)} {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, file := range found {
+			folders = append(folders, filepath.Dir(file))
+		}
+	}
+	return folders
 }
 
 // inProfileMode reports whether the processes of an experiment directory were in profile mode, all of them.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ with run.json, or the name of one in testdata/nccl-callbacks.`,
 	fl := cmd.Flags()
 	fl.Var(&o.clock, "clock", "recorded: events get the times of the recording; live: those of the replay")
 	fl.Var(&o.pace, "pace", "recorded: keep the recorded distances in time; fast: as fast as it goes")
-	fl.StringVar(&o.dir, "dir", "", "experiment directory (default: a new nccl-otf2-<time>-<pid>)")
+	fl.StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
 	fl.StringVar(&o.events, "events", "", "what to record: light, gpu, net, all, or a list of event names")
 	fl.BoolVar(&o.spool, "spool", false, "record without collector, into spool files")
 	fl.BoolVar(&o.keep, "keep", false, "keep what the host programs play, as DIR/replay/p<k>.program (fakenccl plays one by itself)")
@@ -89,7 +90,17 @@ func play(out io.Writer, o *replayOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	dir := o.dir
+	env := newEnvironment(os.Environ())
+	set := []string{"NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"} // no job waits
+	if o.events != "" {
+		set = append(set, "NCCL_OTF2_EVENTS="+o.events)
+		env.set("NCCL_OTF2_EVENTS", o.events)
+	}
+	settings, err := jobSettings(env)
+	if err != nil {
+		return settingsFault(err, o.events)
+	}
+	dir := cmp.Or(o.dir, settings.Dir)
 	if dir == "" {
 		dir = newDirectory()
 	}
@@ -99,16 +110,7 @@ func play(out io.Writer, o *replayOptions, name string) error {
 	if err := writable(dir); err != nil {
 		return err
 	}
-
-	env := newEnvironment(os.Environ())
-	set := []string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60"} // no job waits
-	if o.events != "" {
-		set = append(set, "NCCL_OTF2_EVENTS="+o.events)
-		env.set("NCCL_OTF2_EVENTS", o.events)
-	}
-	if _, err := jobSettings(env); err != nil {
-		return settingsFault(err, o.events)
-	}
+	set = append(set, "NCCL_OTF2_DIR="+dir)
 
 	if o.keep {
 		if err := keepPrograms(rec, filepath.Join(dir, "replay")); err != nil {

@@ -80,10 +80,11 @@ func unifyOptions(sync bool, progress func(phase string, done, total int)) *scor
 // unified is what came of an experiment directory.
 type unified struct {
 	*scorep.Result          // nil if no process made a timeline
-	Recordings     []string `json:"recordings,omitempty"` // folders for `nccl-otf2 replay`, made now
-	Saved          int      `json:"saved,omitempty"`      // processes whose records lay in shared memory yet
-	Unsaved        []string `json:"unsaved,omitempty"`    // why those of others could not be saved
-	Recorded       int      `json:"recorded,omitempty"`   // processes in record mode that still run
+	Recordings     []string `json:"recordings,omitempty"`      // folders for `nccl-otf2 replay`, made now
+	Kept           []string `json:"recordings_kept,omitempty"` // such that were made before, if none was now
+	Saved          int      `json:"saved,omitempty"`           // processes whose records lay in shared memory yet
+	Unsaved        []string `json:"unsaved,omitempty"`         // why those of others could not be saved
+	Recorded       int      `json:"recorded,omitempty"`        // processes in record mode that still run
 
 	Profiles []madeProfile `json:"profiles,omitempty"` // of jobs in profile mode, made now
 }
@@ -95,6 +96,9 @@ func unify(dir string, sync bool) (*unified, error) {
 		return nil, fmt.Errorf("%s is not a folder: give the experiment directory", dir)
 	}
 	if !isDir(filepath.Join(dir, shard.Folder)) {
+		if text := recordedForReplay(dir); text != "" {
+			return nil, errors.New(text)
+		}
 		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
 	}
 	shard.Tidy(dir)
@@ -116,6 +120,9 @@ func unify(dir string, sync bool) (*unified, error) {
 		}
 	}
 	if u.Recorded = found.recorded; !found.traces {
+		if len(u.Recordings) == 0 {
+			u.Kept = recordings(dir)
+		}
 		return u, nil
 	}
 	p := newProgress()
@@ -170,7 +177,7 @@ func modes(dir string) (found foundModes, err error) {
 
 // printUnified says what was made and what is missing in it.
 func printUnified(w io.Writer, u *unified) {
-	for _, folder := range u.Recordings {
+	for _, folder := range append(u.Recordings, u.Kept...) {
 		printable.Fprintf(w, "%s\n  play it: nccl-otf2 replay %s --clock recorded\n", paint(w, bold, relative(folder)), relative(folder))
 	}
 	for i := range u.Profiles {

@@ -3,29 +3,26 @@
 package cubex
 
 import (
-	"regexp"
-	"strings"
-
 	"ncclotf2/analysis"
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/profile"
-	"ncclotf2/regions"
 	"ncclotf2/shard"
 )
 
 // archiveNames tells what ids mean in an archive.
 type archiveNames struct {
-	defs       *otf2.Definitions
-	groups     map[otf2.RegionRef]string
-	comms      map[otf2.CommRef]int
-	ranks      map[otf2.LocationRef]profile.Location // of communicators
-	attributes map[otf2.AttributeRef]otf2.AttributeRef
+	facts.Names
+	defs   *otf2.Definitions
+	rows   *facts.Rows
+	groups map[otf2.RegionRef]string
+	ranks  map[otf2.LocationRef]profile.Location // of communicators
 }
 
 func newArchiveNames(defs *otf2.Definitions) *archiveNames {
+	comms := facts.Communicators(defs)
 	n := &archiveNames{
-		defs: defs, groups: make(map[otf2.RegionRef]string), comms: make(map[otf2.CommRef]int),
-		ranks: make(map[otf2.LocationRef]profile.Location), attributes: make(map[otf2.AttributeRef]otf2.AttributeRef),
+		Names: facts.ArchiveNames(defs, comms), defs: defs, rows: facts.RowsOf(defs, comms), groups: make(map[otf2.RegionRef]string), ranks: make(map[otf2.LocationRef]profile.Location),
 	}
 	for _, g := range defs.Groups {
 		if g.Type != otf2.GroupTypeRegions {
@@ -37,23 +34,19 @@ func newArchiveNames(defs *otf2.Definitions) *archiveNames {
 			}
 		}
 	}
-	for _, c := range analysis.Communicators(defs) {
-		n.comms[c.Ref] = len(c.Members)
+	for _, d := range defs.Comms { // of several that a location is in the last
+		c := comms[d.Self]
+		if c == nil {
+			continue
+		}
 		for rank, l := range c.Members {
 			n.ranks[l] = profile.Location{Kind: shard.KindRank, Ranks: len(c.Members), Rank: rank}
-		}
-	}
-	for _, d := range defs.Attributes {
-		for _, a := range regions.Attributes {
-			if a.Type == d.Type && a.Name == defs.String(d.Name) {
-				n.attributes[d.Self] = a.Ref
-			}
 		}
 	}
 	return n
 }
 
-func (n *archiveNames) Region(ref otf2.RegionRef) profile.Region {
+func (n *archiveNames) RegionOf(ref otf2.RegionRef) profile.Region {
 	d := n.defs.Region(ref)
 	if d == nil {
 		return profile.Region{Name: "(undefined region)"}
@@ -61,78 +54,38 @@ func (n *archiveNames) Region(ref otf2.RegionRef) profile.Region {
 	return profile.Region{Name: n.defs.String(d.Name), Group: n.groups[ref], Role: d.Role, Paradigm: d.Paradigm}
 }
 
-func (n *archiveNames) String(ref otf2.StringRef) string { return n.defs.String(ref) }
-
-func (n *archiveNames) CommSize(ref otf2.CommRef) int { return n.comms[ref] }
-
-func (n *archiveNames) Attribute(ref otf2.AttributeRef) (otf2.AttributeRef, bool) {
-	id, ok := n.attributes[ref]
-	return id, ok
+func (n *archiveNames) LocationOf(ref otf2.LocationRef) profile.Location {
+	l := profile.Location{Kind: n.rows.Kind(ref)}
+	if r, ok := n.ranks[ref]; ok && l.Kind == shard.KindRank {
+		return r
+	} else if l.Kind == shard.KindRank {
+		l.Ranks = 1
+	}
+	return l
 }
-
-// Names of rows that are not known otherwise: an archive does not tell what a location is for.
-var (
-	channelRow = regexp.MustCompile(` ch \d+$`)
-	rankRow    = regexp.MustCompile(` rank \d+$`)
-)
-
-func (n *archiveNames) Location(ref otf2.LocationRef) profile.Location {
-	d := n.defs.Location(ref)
-	if d == nil {
-		return profile.Location{Kind: shard.KindThread}
-	}
-	if l, ok := n.ranks[ref]; ok && d.Type == otf2.LocationTypeAcceleratorStream {
-		return l
-	}
-	name := n.defs.String(d.Name)
-	switch {
-	case d.Type == otf2.LocationTypeMetric:
-		return profile.Location{Kind: shard.KindGPUMetrics}
-	case d.Type == otf2.LocationTypeAcceleratorStream && channelRow.MatchString(name):
-		return profile.Location{Kind: shard.KindChannel}
-	case d.Type == otf2.LocationTypeAcceleratorStream && rankRow.MatchString(name):
-		return profile.Location{Kind: shard.KindRank, Ranks: 1}
-	case d.Type == otf2.LocationTypeAcceleratorStream:
-		return profile.Location{Kind: shard.KindStream}
-	case strings.HasPrefix(name, enqueueRow):
-		return profile.Location{Kind: shard.KindEnqueue}
-	case strings.HasSuffix(name, sendRow), strings.HasPrefix(name, pxnRow):
-		return profile.Location{Kind: shard.KindNetSend}
-	case strings.HasSuffix(name, receiveRow):
-		return profile.Location{Kind: shard.KindNetRecv}
-	}
-	return profile.Location{Kind: shard.KindThread}
-}
-
-// Names of rows as package regions gives them.
-const (
-	enqueueRow = "NCCL enqueue "
-	sendRow    = " net send"
-	receiveRow = " net recv"
-	pxnRow     = "PXN "
-)
 
 // waitKinds gives the causes of package analysis.
-var waitKinds = map[string]profile.WaitKind{
-	"collective": profile.WaitNxN, "late broadcast": profile.WaitLateBroadcast, "early reduce": profile.WaitEarlyReduce,
-	"late sender": profile.WaitLateSender, "late receiver": profile.WaitLateReceiver,
+var waitKinds = map[string]facts.WaitKind{
+	"collective": facts.WaitCollective, "late broadcast": facts.WaitLateBroadcast, "early reduce": facts.WaitEarlyReduce,
+	"late sender": facts.WaitLateSender, "late receiver": facts.WaitLateReceiver,
 }
 
 // FromArchive sums up an archive, in one pass over its events. Files that cannot be read to their end are named in the report's
 // problems; what was read of them counts.
 func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
 	names := newArchiveNames(a.Defs)
+	attributes := facts.FindAttributes(a.Defs)
 	var lanes []*profile.Aggregator
-	waits := profile.NewAggregator(names)
+	waits := profile.NewAggregator(names, attributes)
 	report, err := analysis.Observe(a, &analysis.Observer{
 		Lane: func() func(*otf2.Event) {
-			g := profile.NewAggregator(names)
+			g := profile.NewAggregator(names, attributes)
 			lanes = append(lanes, g)
 			return g.Event
 		},
 		Waited: func(w *analysis.Wait) {
 			kind, ok := waitKinds[w.Kind]
-			if !ok || names.Location(w.Place.Location).Kind != shard.KindRank {
+			if !ok || names.LocationOf(w.Place.Location).Kind != shard.KindRank {
 				return
 			}
 			if w.StartUp {
@@ -140,7 +93,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
 			}
 			at := &w.Place
 			waits.Wait(&profile.Place{
-				Location: at.Location, Region: at.Region, Grouped: at.Grouped, Source: at.Source, Function: at.Function,
+				Location: at.Location, Region: at.Region, Grouped: at.Grouped, Source: facts.SourceOf(at.Source), Function: at.Function,
 				Algo: at.Algo, Proto: at.Proto, Variant: at.Variant, Size: at.Size,
 			}, kind, w.Waited)
 		},

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ncclotf2/analysis"
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/profile"
 	"ncclotf2/regions"
@@ -44,12 +45,14 @@ type collectiveKey struct {
 
 // member is one rank's part in a sampled collective.
 type member struct {
-	row        *sampledRow
-	rank       int64
-	node       int32
-	begin, end uint64
-	source     string
-	root       int64
+	row  *sampledRow
+	node int32
+}
+
+// collective is a sampled one: its members, and how they came to it.
+type collective struct {
+	members []member
+	came    []facts.Arrival
 }
 
 // estimateSum is what the sampled collectives of a call path at a location waited.
@@ -122,12 +125,20 @@ func (e *estimator) estimate(defs *otf2.Definitions) {
 
 // communicator estimates the waits on one communicator, of most collectives.
 func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint64) {
-	sampled := make(map[collectiveKey][]member)
+	sampled := make(map[collectiveKey]*collective)
 	first := collectiveKey{rows[0].FirstSample.Function, rows[0].FirstSample.Ordinal}
 	for _, r := range rows {
 		take := func(node int32, s *profile.Sample) {
 			k := collectiveKey{s.Function, s.Ordinal}
-			sampled[k] = append(sampled[k], member{r, int64(r.Rank), node, r.at(s.Begin), r.at(s.End), s.Source, s.Root})
+			c := sampled[k]
+			if c == nil {
+				c = new(collective)
+				sampled[k] = c
+			}
+			c.members = append(c.members, member{r, node})
+			c.came = append(c.came, facts.Arrival{
+				Rank: r.Rank, Begin: otf2.Timestamp(r.at(s.Begin)), End: otf2.Timestamp(r.at(s.End)), Source: facts.SourceOf(s.Source), Root: s.Root == int64(r.Rank),
+			})
 		}
 		f := r.FirstSample
 		if (collectiveKey{f.Function, f.Ordinal}) == first {
@@ -143,20 +154,20 @@ func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint
 		}
 	}
 	sums := make(map[estimateKey]*estimateSum)
-	for k, members := range sampled {
-		if len(members) < len(rows) || e.notAlike(ref, k) {
+	for k, one := range sampled {
+		if len(one.members) < len(rows) || e.notAlike(ref, k) {
 			continue
 		}
-		waits, kind, ok := waitsOf(k.function, members)
+		late, ok := facts.Arrive(facts.WaitKindOf(regions.CollectiveNamed(k.function)), one.came, false)
 		if !ok {
 			continue
 		}
 		e.out.Sampled++
-		for i := range members {
-			m := &members[i]
+		for i := range one.members {
+			m, wait := &one.members[i], one.came[i].Wait
 			if k == first && most > 1 {
 				if c := m.row.cells[m.node]; c != nil {
-					c.Waits[profile.WaitStartUp] += waits[i]
+					c.Waits[profile.WaitStartUp] += wait
 				}
 				continue
 			}
@@ -165,7 +176,7 @@ func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint
 				sums[key] = new(estimateSum)
 			}
 			sums[key].n++
-			sums[key].waits[kind] += waits[i]
+			sums[key].waits[late.Kind] += wait
 		}
 	}
 	for _, r := range rows {
@@ -192,75 +203,4 @@ func (e *estimator) notAlike(ref otf2.CommRef, k collectiveKey) bool {
 	return slices.ContainsFunc(e.stretches, func(s analysis.Stretch) bool {
 		return s.Comm == ref && s.Function == k.function && s.First <= k.ordinal && k.ordinal <= s.Last
 	})
-}
-
-// waitsOf gives what each member of a collective waited, by the rules of analysis.WaitStates; ok is false if their times cannot be
-// compared.
-func waitsOf(function string, members []member) (waits []uint64, kind profile.WaitKind, ok bool) {
-	source := ""
-	for _, s := range []string{regions.TimingGPU, regions.TimingNetwork} {
-		n := 0
-		for i := range members {
-			if members[i].source == s {
-				n++
-			}
-		}
-		if n > 1 {
-			source = s
-			break
-		}
-	}
-	if source == "" {
-		return nil, 0, false
-	}
-	last, root, others := -1, -1, -1
-	later := func(i, j int) bool { // of equal ones the lowest rank
-		return j < 0 || members[i].begin > members[j].begin || members[i].begin == members[j].begin && members[i].rank < members[j].rank
-	}
-	for i := range members {
-		m := &members[i]
-		if m.source != source {
-			continue
-		}
-		if later(i, last) {
-			last = i
-		}
-		if m.root == m.rank {
-			root = i
-		} else if later(i, others) {
-			others = i
-		}
-	}
-	awaited := last
-	switch kind = kindOf(function); kind {
-	case profile.WaitLateBroadcast:
-		awaited = root
-	case profile.WaitEarlyReduce:
-		if awaited = others; root < 0 {
-			awaited = -1
-		}
-	}
-	if awaited < 0 {
-		return nil, 0, false
-	}
-	waits = make([]uint64, len(members))
-	by := members[awaited].begin
-	for i := range members {
-		m := &members[i]
-		if m.source == source && i != awaited && m.begin < by && (kind != profile.WaitEarlyReduce || i == root) {
-			waits[i] = min(by-m.begin, m.end-min(m.begin, m.end))
-		}
-	}
-	return waits, kind, true
-}
-
-// kindOf is the cause for which members of a collective can wait.
-func kindOf(function string) profile.WaitKind {
-	switch function {
-	case "Broadcast", "Scatter":
-		return profile.WaitLateBroadcast
-	case "Reduce", "Gather":
-		return profile.WaitEarlyReduce
-	}
-	return profile.WaitNxN
 }

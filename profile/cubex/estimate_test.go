@@ -64,38 +64,3 @@ func TestEstimatedWaits(t *testing.T) {
 		}
 	}
 }
-
-// What each kind of collective makes wait: as analysis.WaitStates has it.
-func TestWaitsOf(t *testing.T) {
-	at := func(begins ...uint64) (all []member) {
-		for i, b := range begins {
-			all = append(all, member{rank: int64(i), begin: b, end: 100, source: "gpu", root: 1})
-		}
-		return all
-	}
-	for _, c := range []struct {
-		name, function string
-		members        []member
-		kind           profile.WaitKind
-		want           []uint64 // nil: cannot be told
-	}{
-		{"all wait for the last", "AllReduce", at(10, 30, 20), profile.WaitNxN, []uint64{20, 0, 10}},
-		{"a late root", "Broadcast", at(10, 30, 50), profile.WaitLateBroadcast, []uint64{20, 0, 0}},
-		{"an early root", "Reduce", at(10, 5, 50), profile.WaitEarlyReduce, []uint64{0, 45, 0}},
-		{"no wait is longer than the operation", "AllReduce", []member{{begin: 0, end: 5, source: "gpu"}, {rank: 1, begin: 50, end: 60, source: "gpu"}}, profile.WaitNxN, []uint64{5, 0}},
-		{"times of two kinds", "AllReduce", []member{{begin: 1, end: 9, source: "network"}, {rank: 1, begin: 2, end: 9, source: "gpu"}}, 0, nil},
-		{"enqueueing says nothing", "AllReduce", []member{{begin: 1, end: 9, source: "enqueue"}, {rank: 1, begin: 2, end: 9, source: "enqueue"}}, 0, nil},
-		{"a root without times", "Broadcast", append(at(10)[:1], member{rank: 2, begin: 20, end: 100, source: "gpu", root: 1}), 0, nil},
-	} {
-		waits, kind, ok := waitsOf(c.function, c.members)
-		if ok != (c.want != nil) {
-			t.Errorf("%s: %v, %v", c.name, waits, ok)
-			continue
-		}
-		for i := range c.want {
-			if waits[i] != c.want[i] || kind != c.kind {
-				t.Errorf("%s: %v of kind %d, want %v of kind %d", c.name, waits, kind, c.want, c.kind)
-			}
-		}
-	}
-}

@@ -4,6 +4,7 @@ package cubex
 
 import (
 	"ncclotf2/cube"
+	"ncclotf2/facts"
 	"ncclotf2/profile"
 )
 
@@ -25,7 +26,7 @@ func ratio(bytes string) string {
 	return "{ ${s} = metric::nccl_busy_time(); ${v} = 0; if (${s} > 0) { ${v} = metric::" + bytes + "() / ${s}; }; return ${v}; }"
 }
 
-func waitMetric(unique, display, description string, kind profile.WaitKind) metric {
+func waitMetric(unique, display, description string, kind facts.WaitKind) metric {
 	return metric{wait: true, above: "nccl_wait_time", seconds: func(_ *node, c *profile.Cell) uint64 { return c.Waits[kind] },
 		Metric: cube.Metric{UniqueName: unique, DisplayName: display, Type: cube.Double, Unit: "sec", Kind: cube.Exclusive, Description: description}}
 }
@@ -56,11 +57,11 @@ var metrics = []metric{
 	{wait: true, above: "time", seconds: func(_ *node, c *profile.Cell) uint64 { return c.Waits.Total() },
 		Metric: cube.Metric{UniqueName: "nccl_wait_time", DisplayName: "NCCL wait states", Type: cube.Double, Unit: "sec", Kind: cube.Exclusive,
 			Description: "Time in operations of NCCL spent waiting for other ranks"}},
-	waitMetric("mpi_wait_nxn", "Wait at N x N", "In an AllReduce, AllGather, ReduceScatter or AlltoAll, until the last member begins", profile.WaitNxN),
-	waitMetric("mpi_latebroadcast", "Late Broadcast", "In a Broadcast or Scatter, until the root begins", profile.WaitLateBroadcast),
-	waitMetric("mpi_earlyreduce", "Early Reduce", "Of the root of a Reduce or Gather, until the last of the others begins", profile.WaitEarlyReduce),
-	waitMetric("mpi_latesender", "Late Sender", "Of a receiver, until the sender begins", profile.WaitLateSender),
-	waitMetric("mpi_latereceiver", "Late Receiver", "Of a sender, until the receiver begins", profile.WaitLateReceiver),
+	waitMetric("mpi_wait_nxn", "Wait at N x N", "In an AllReduce, AllGather, ReduceScatter or AlltoAll, until the last member begins", facts.WaitCollective),
+	waitMetric("mpi_latebroadcast", "Late Broadcast", "In a Broadcast or Scatter, until the root begins", facts.WaitLateBroadcast),
+	waitMetric("mpi_earlyreduce", "Early Reduce", "Of the root of a Reduce or Gather, until the last of the others begins", facts.WaitEarlyReduce),
+	waitMetric("mpi_latesender", "Late Sender", "Of a receiver, until the sender begins", facts.WaitLateSender),
+	waitMetric("mpi_latereceiver", "Late Receiver", "Of a sender, until the receiver begins", facts.WaitLateReceiver),
 	waitMetric("nccl_startup_wait", "NCCL start-up", "In the first of several collectives of a communicator: who starts late is waited for there", profile.WaitStartUp),
 	{extreme: func(c *profile.Cell) uint64 { return c.Min },
 		Metric: cube.Metric{UniqueName: "min_time", DisplayName: "Minimum Inclusive Time", Type: cube.MinDouble, Unit: "sec", Kind: cube.Exclusive, Description: "Of one visit, with what it calls"}},

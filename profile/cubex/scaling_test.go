@@ -72,6 +72,7 @@ func sums(t testing.TB, ranks, rank, rounds int, begin func(i uint64) (b, e uint
 		a.String(regions.AttrProto, 2)
 		a.String(regions.AttrTimingSource, 0)
 		check(t, gpu.Enter(otf2.Timestamp(b), a, 1))
+		check(t, gpu.MpiCollectiveBegin(otf2.Timestamp(b), nil))
 		check(t, gpu.MpiCollectiveEnd(otf2.Timestamp(e), nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 8, 8))
 		check(t, gpu.Leave(otf2.Timestamp(e), nil, 1))
 	}

@@ -6,12 +6,18 @@ import (
 	"cmp"
 	"slices"
 
+	"ncclotf2/facts"
+	"ncclotf2/internal/stats"
 	"ncclotf2/otf2"
 	"ncclotf2/profile"
 )
 
+// summarySchema is the number of Summary's form.
+const summarySchema = 2
+
 // Summary is the figures of a profile by operation. Times are nanoseconds, sizes bytes.
 type Summary struct {
+	Schema    int    `json:"schema"`
 	Creator   string `json:"creator"`
 	Processes int    `json:"processes"`
 	Begin     uint64 `json:"begin"` // of the first event, ns since 1970; 0 if there is none
@@ -28,15 +34,16 @@ type Summary struct {
 	Folded   uint64            `json:"folded_names,omitempty"`
 }
 
-// OperationSummary is the operations of one function on one communicator, each member's apart: a collective of 8 ranks counts
-// 8 times.
+// OperationSummary is the operations of one function on one communicator, each member's apart: a collective of 8 ranks is 8
+// calls, as in package analysis, whose times are of operations: the mean of their members. Averages are the same if all
+// members have ended all operations; percentiles and extremes are not, as those here are of single members.
 type OperationSummary struct {
 	Communicator string       `json:"communicator"`
 	Operation    string       `json:"operation"`
 	Grouped      bool         `json:"grouped"` // launched together with others: Time is of the launches, Size of the operations
 	Source       string       `json:"timing_source"`
-	Count        uint64       `json:"count"`
-	Time         Distribution `json:"time_ns"`
+	Calls        uint64       `json:"calls"` // of all ranks
+	Time         Distribution `json:"member_time_ns"`
 	Size         Distribution `json:"size"`
 	AlgBW        float64      `json:"algbw"` // GB/s; 0: not known
 	BusBW        float64      `json:"busbw"`
@@ -54,24 +61,21 @@ type Distribution struct {
 }
 
 func distributionOf(h *profile.Histogram) Distribution {
-	d := Distribution{Count: h.Count, Sum: h.Sum, Min: h.Min, Max: h.Max, P50: h.Percentile(50), P99: h.Percentile(99)}
-	if h.Count > 0 {
-		d.Avg = float64(h.Sum) / float64(h.Count)
-	}
-	return d
+	return Distribution{Count: h.Count, Sum: h.Sum, Avg: float64(h.Sum) / float64(max(h.Count, 1)), Min: h.Min, Max: h.Max, P50: h.Percentile(50), P99: h.Percentile(99)}
 }
 
 // waitNames are the names of the metrics of waits.
 var waitNames = [profile.NumWaitKinds]string{
-	profile.WaitNxN: "mpi_wait_nxn", profile.WaitLateBroadcast: "mpi_latebroadcast", profile.WaitEarlyReduce: "mpi_earlyreduce",
-	profile.WaitLateSender: "mpi_latesender", profile.WaitLateReceiver: "mpi_latereceiver", profile.WaitStartUp: "nccl_startup_wait",
+	facts.WaitCollective: "mpi_wait_nxn", facts.WaitLateBroadcast: "mpi_latebroadcast", facts.WaitEarlyReduce: "mpi_earlyreduce",
+	facts.WaitLateSender: "mpi_latesender", facts.WaitLateReceiver: "mpi_latereceiver", profile.WaitStartUp: "nccl_startup_wait",
 }
 
 // Summary gives the figures of the profile.
 func (p *Profile) Summary() *Summary {
 	s := &Summary{
+		Schema:  summarySchema,
 		Creator: p.Creator, Processes: p.system.processes, Begin: p.first, Duration: p.last - p.first, Complete: p.Complete(), Lost: p.Lost(),
-		PercentileError: profile.PercentileError, Operations: []OperationSummary{}, Estimate: p.Estimate, Folded: p.Folded,
+		PercentileError: stats.PercentileError, Operations: []OperationSummary{}, Estimate: p.Estimate, Folded: p.Folded,
 	}
 	type key struct {
 		comm, function, source string
@@ -93,7 +97,7 @@ func (p *Profile) Summary() *Summary {
 	}
 	for k, st := range sums {
 		o := OperationSummary{
-			Communicator: k.comm, Operation: k.function, Grouped: k.grouped, Source: k.source, Count: max(st.Time.Count, st.Size.Count),
+			Communicator: k.comm, Operation: k.function, Grouped: k.grouped, Source: k.source, Calls: max(st.Time.Count, st.Size.Count),
 			Time: distributionOf(&st.Time), Size: distributionOf(&st.Size),
 		}
 		if st.Busy > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"ncclotf2/analysis"
 	"ncclotf2/cube"
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
 	"ncclotf2/profile"
 	"ncclotf2/shard"
@@ -238,21 +239,26 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 	case comm == "":
 		comm = "NCCL"
 	}
+	_, rank := facts.RowLabel(name)
+	if r.Kind == shard.KindRank {
+		if r.Others > 0 || rank == "" {
+			return comm
+		}
+		return comm + " rank " + rank
+	}
+	if rank != "" && r.Others == 0 { // one of several of the process
+		comm += " rank " + rank
+	}
 	switch r.Kind {
 	case shard.KindEnqueue:
 		return comm + " enqueue"
 	case shard.KindNetSend:
-		if strings.HasPrefix(name, pxnRow) {
+		if facts.IsPXN(name) {
 			return "PXN send"
 		}
 		return comm + " net send"
 	case shard.KindNetRecv:
 		return comm + " net recv"
-	case shard.KindRank:
-		if r.Others > 0 {
-			return comm
-		}
-		return comm + rankRow.FindString(name)
 	}
 	return name
 }
@@ -296,10 +302,7 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 		if d == nil {
 			return l
 		}
-		l.text = strings.TrimPrefix(defs.String(d.Name), enqueueRow)
-		for _, suffix := range []string{sendRow, receiveRow, rankRow.FindString(l.text)} {
-			l.text = strings.TrimSuffix(l.text, suffix)
-		}
+		l.text, _ = facts.RowLabel(defs.String(d.Name))
 		return l
 	}
 	for ref, name := range names {

@@ -15,7 +15,7 @@ import (
 // Names of the trees in profiles.
 var treeNames = map[profile.Kind]string{
 	profile.Host: "program", profile.Kernels: "KERNELS", profile.ByNetwork: "OPERATIONS BY NETWORK TIME",
-	profile.ByEnqueue: "OPERATIONS BY ENQUEUE TIME", profile.Network: "NETWORK",
+	profile.ByDuration: "OPERATIONS BY LENGTH", profile.ByEnqueue: "OPERATIONS BY ENQUEUE TIME", profile.Network: "NETWORK",
 }
 
 // Paradigms of regions. That of calls makes tools count them as those of a wrapped library.
@@ -29,7 +29,7 @@ const (
 // treeParadigms are those of what is below a root, but for the host's. Only times of the GPU are CUDA's.
 var treeParadigms = map[profile.Kind]string{
 	profile.Host: cube.ParadigmMeasurement, profile.Kernels: cube.ParadigmCUDA, profile.ByNetwork: "nccl:operation",
-	profile.ByEnqueue: "nccl:operation", profile.Network: "nccl:network",
+	profile.ByDuration: "nccl:operation", profile.ByEnqueue: "nccl:operation", profile.Network: "nccl:network",
 }
 
 // roles are Score-P's words for roles of regions; others are functions.

@@ -227,7 +227,7 @@ func (p *Process) Plan(comm int, ops []Op) {
 	single := len(ops) == 1
 	name, role := ops[0].Function, otf2.RegionRoleCollAll2All
 	if !single {
-		name, role = fmt.Sprintf("Group (%d ops)", len(ops)), otf2.RegionRoleCollOther
+		name, role = regions.LaunchName(len(ops)), otf2.RegionRoleCollOther
 	}
 	region := p.Region(name, regions.GroupCollectives, role)
 	begin, end := otf2.Timestamp(ops[0].Begin), otf2.Timestamp(ops[0].End)

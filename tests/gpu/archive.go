@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"ncclotf2/facts"
 	"ncclotf2/otf2"
+	"ncclotf2/regions"
 	"ncclotf2/shard"
 )
 
@@ -22,7 +24,7 @@ type operation struct {
 	root       int   // −1 for rootless ones; the peer of messages
 	begin, end int64 // CLOCK_MONOTONIC_RAW, ns; of its plan
 	source     string
-	plan       int      // number of the plan on its row: operations launched together have one
+	plan       int      // number of the launch on its row: operations launched together have one
 	ids        []uint64 // by which kernels name it, or that plan
 	graph      bool
 }
@@ -68,12 +70,6 @@ const prefix = "NCCL_OTF2::"
 // kernelRow begins the names of rows of CUDA streams: CUDA[device:stream].
 const kernelRow = "CUDA["
 
-var functions = map[otf2.CollectiveOp]string{
-	otf2.CollectiveOpAllreduce: "AllReduce", otf2.CollectiveOpBcast: "Broadcast", otf2.CollectiveOpReduce: "Reduce",
-	otf2.CollectiveOpAllgather: "AllGather", otf2.CollectiveOpReduceScatterBlock: "ReduceScatter",
-	otf2.CollectiveOpAlltoall: "AlltoAll", otf2.CollectiveOpGather: "Gather", otf2.CollectiveOpScatter: "Scatter",
-}
-
 // processOf is the place of a location's process, which is its world rank: ids are number << 32 | place.
 func processOf(l otf2.LocationRef) int { return int(uint32(l)) }
 
@@ -84,7 +80,7 @@ func readArchive(dir string) (*archive, error) {
 		return nil, err
 	}
 	defer a.Close()
-	r := &reader{archive: &archive{properties: make(map[string]string)}, defs: a.Defs, rows: make(map[otf2.LocationRef]*row)}
+	r := &reader{archive: &archive{properties: make(map[string]string)}, defs: a.Defs, rows: make(map[otf2.LocationRef]*row), attributes: facts.FindAttributes(a.Defs)}
 	if err := r.clock(dir); err != nil {
 		return nil, err
 	}
@@ -103,32 +99,32 @@ func readArchive(dir string) (*archive, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := r.event(ev); err != nil {
-			return nil, fmt.Errorf("location %d, time %d, %v: %w", ev.Location, ev.Time, ev.Kind, err)
-		}
+		r.event(ev)
+	}
+	if r.unended > 0 {
+		return nil, fmt.Errorf("%d operations have not ended", r.unended)
 	}
 	slices.SortStableFunc(r.comms, func(x, y *communicator) int { return cmp.Compare(x.begin(), y.begin()) })
 	return r.archive, nil
 }
 
-// reader turns events into operations.
+// reader takes what package facts finds in the events.
 type reader struct {
 	*archive
-	defs   *otf2.Definitions
-	rows   map[otf2.LocationRef]*row // also those of kernels
-	origin int64                     // archive's time at which the raw clock read 0
+	defs       *otf2.Definitions
+	attributes *facts.Attributes
+	events     *facts.Reader
+	rows       map[otf2.LocationRef]*row // also those of kernels
+	origin     int64                     // archive's time at which the raw clock read 0
+	unended    int
 }
 
-// row is the state of one location.
+// row is one location.
 type row struct {
-	into     *[]*operation // nil: the row shows something else
-	kernels  bool
-	depth    int
-	plans    int
-	enter    otf2.Event // of the plan or kernel
-	open     []*operation
-	pending  *operation            // a blocking collective
-	requests map[uint64]*operation // Recv and non-blocking collectives
+	into    *[]*operation // nil: the row shows something else
+	kernels bool
+	plans   int
+	open    []*operation // of the launch, in the order in which they began
 }
 
 // clock finds how the archive's time goes with the raw clock: readers add each process's offset to the one whose line
@@ -156,31 +152,23 @@ func (r *reader) clock(dir string) error {
 func (r *reader) raw(t otf2.Timestamp) int64 { return int64(t) - r.origin }
 
 func (r *reader) communicators() error {
-	var world []uint64
-	for _, g := range r.defs.Groups {
-		if g.Type == otf2.GroupTypeCommLocations {
-			world = g.Members
-		}
-	}
+	comms := facts.Communicators(r.defs)
+	r.events = facts.NewReader(facts.ArchiveNames(r.defs, comms), r.attributes)
+	r.events.Keep, r.events.Operation, r.events.Launch = true, r.operation, r.launch
 	for _, d := range r.defs.Comms {
-		g := r.defs.Group(d.Group)
-		c := &communicator{name: r.defs.String(d.Name)}
-		if strings.HasSuffix(c.name, " network") {
+		c := comms[d.Self]
+		if c == nil {
 			continue
 		}
-		if g == nil || g.Type != otf2.GroupTypeCommGroup {
-			return fmt.Errorf("communicator %q has no group of members", c.name)
+		if c.Self {
+			return fmt.Errorf("communicator %q has no group of members", c.Name)
 		}
-		c.rows = make([][]*operation, len(g.Members))
-		for i, m := range g.Members {
-			if m >= uint64(len(world)) {
-				return fmt.Errorf("communicator %q has a member that is no location", c.name)
-			}
-			l := otf2.LocationRef(world[m])
-			c.ranks = append(c.ranks, processOf(l))
-			r.rows[l] = &row{into: &c.rows[i], requests: make(map[uint64]*operation)}
+		one := &communicator{name: c.Name, rows: make([][]*operation, len(c.Members))}
+		for i, l := range c.Members {
+			one.ranks = append(one.ranks, processOf(l))
+			r.rows[l] = &row{into: &one.rows[i]}
 		}
-		r.comms = append(r.comms, c)
+		r.comms = append(r.comms, one)
 	}
 	for _, l := range r.defs.Locations {
 		if r.rows[l.Self] == nil && strings.HasPrefix(r.defs.String(l.Name), kernelRow) {
@@ -190,133 +178,70 @@ func (r *reader) communicators() error {
 	return nil
 }
 
-func (r *reader) event(ev *otf2.Event) error {
-	w := r.rows[ev.Location]
-	switch {
-	case w == nil:
-		if l := r.defs.Location(ev.Location); ev.Kind == otf2.EventEnter && l != nil && l.Type == otf2.LocationTypeCPUThread {
-			if p := processOf(l.Self); p < len(r.phases) {
-				r.phases[p][r.region(ev)]++
-			}
-		}
-		return nil
-	case ev.Kind == otf2.EventEnter:
-		if w.depth++; w.depth == 1 {
-			w.enter = ev.Clone()
-			w.open = nil
-			w.plans++
-		}
-		return nil
-	case ev.Kind == otf2.EventLeave:
-		if w.depth--; w.depth == 0 {
-			r.leave(w, ev)
-		}
-		return nil
-	case w.into == nil:
-		return nil
+func (r *reader) event(ev *otf2.Event) {
+	if r.rows[ev.Location] != nil {
+		r.events.Event(ev)
+		return
 	}
-	return r.operation(w, ev)
+	if l := r.defs.Location(ev.Location); ev.Kind == otf2.EventEnter && l != nil && l.Type == otf2.LocationTypeCPUThread {
+		if p := processOf(l.Self); p < len(r.phases) {
+			r.phases[p][r.events.Names.RegionName(otf2.RegionRef(ev.Args[0]))]++
+		}
+	}
 }
 
-func (r *reader) region(ev *otf2.Event) string {
-	if d := r.defs.Region(otf2.RegionRef(ev.Args[0])); d != nil {
-		return r.defs.String(d.Name)
+// launch takes a kernel, or the operations of a launch, which have its time.
+func (r *reader) launch(l *facts.Launch) {
+	w := r.rows[l.Location]
+	if l.Depth > 0 {
+		return
 	}
-	return ""
-}
-
-// attribute is the name of one.
-func (r *reader) attribute(a otf2.AttributeValue) string {
-	if d := r.defs.Attribute(a.ID); d != nil {
-		return r.defs.String(d.Name)
-	}
-	return ""
-}
-
-func (r *reader) leave(w *row, ev *otf2.Event) {
-	begin, end := r.raw(w.enter.Time), r.raw(ev.Time)
+	begin, end := r.raw(l.Begin), r.raw(l.End)
 	if w.kernels {
-		k := kernel{name: r.region(&w.enter), rank: processOf(ev.Location), begin: begin, end: end}
-		for _, a := range w.enter.Attributes {
-			switch r.attribute(a) {
-			case "EXTERNAL_ID":
+		k := kernel{name: r.events.Names.RegionName(l.Region), rank: processOf(l.Location), begin: begin, end: end}
+		for _, a := range l.Attributes {
+			switch id, _ := r.attributes.Of(a.ID); id {
+			case regions.AttrExternalID:
 				k.launched = true
-			case "PLAN_ID", "PARENT_ID":
+			case regions.AttrPlanID, regions.AttrParentID:
 				k.ids = append(k.ids, a.Bits)
 			}
 		}
 		r.kernels = append(r.kernels, k)
 		return
 	}
+	w.plans++
+	r.unended += l.Begun - l.Ended
 	for _, o := range w.open {
-		o.begin, o.end = begin, end
+		if o != nil {
+			o.begin, o.end, o.plan = begin, end, w.plans
+			*w.into = append(*w.into, o)
+		}
 	}
-	*w.into = append(*w.into, w.open...)
+	w.open = w.open[:0]
 }
 
-func (r *reader) operation(w *row, ev *otf2.Event) error {
-	request := func(i int) (*operation, error) {
-		o := w.requests[ev.Args[i]]
-		if o == nil {
-			return nil, fmt.Errorf("request %d is not open", ev.Args[i])
-		}
-		delete(w.requests, ev.Args[i])
-		return o, nil
+func (r *reader) operation(f *facts.Operation) {
+	w := r.rows[f.Location]
+	if w.into == nil {
+		return
 	}
-	switch ev.Kind {
-	case otf2.EventMpiCollectiveBegin:
-		w.pending = r.begun(w, ev)
-	case otf2.EventMpiCollectiveEnd:
-		if w.pending == nil {
-			return fmt.Errorf("no collective has begun")
-		}
-		w.pending.collective(ev)
-		w.pending = nil
-	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
-		w.requests[ev.Args[0]] = r.begun(w, ev)
-	case otf2.EventNonBlockingCollectiveComplete:
-		o, err := request(5)
-		if err != nil {
-			return err
-		}
-		o.collective(ev)
-	case otf2.EventMpiIrecv:
-		o, err := request(4)
-		if err != nil {
-			return err
-		}
-		o.function, o.root = "Recv", int(ev.Args[0])
-	case otf2.EventMpiIsend:
-		o := r.begun(w, ev)
-		o.function, o.root = "Send", int(ev.Args[0])
+	o := &operation{
+		function: f.Function, count: f.Count, source: f.Source.String(), graph: f.Graph, root: f.Peer,
 	}
-	return nil
-}
-
-// begun adds an operation to the open plan. A plan of one has its operation's attributes.
-func (r *reader) begun(w *row, ev *otf2.Event) *operation {
-	o := &operation{plan: w.plans}
-	for _, a := range slices.Concat(w.enter.Attributes, ev.Attributes) {
-		switch r.attribute(a) {
-		case "COUNT":
-			o.count = a.Bits
-		case "DATATYPE":
-			o.dtype = r.defs.String(otf2.StringRef(a.Bits))
-		case "TIMING_SOURCE":
-			o.source = r.defs.String(otf2.StringRef(a.Bits))
-		case "GRAPH":
-			o.graph = a.Bits != 0
-		case "PLAN_ID", "EVENT_ID":
+	if f.Datatype != otf2.UndefinedString {
+		o.dtype = r.defs.String(f.Datatype)
+	}
+	if !f.Message && f.Root != otf2.CollectiveRootNone {
+		o.root = int(f.Root)
+	}
+	for _, a := range f.Attributes { // a launch of one has its operation's
+		if id, ok := r.attributes.Of(a.ID); ok && (id == regions.AttrPlanID || id == regions.AttrEventID) {
 			o.ids = append(o.ids, a.Bits)
 		}
 	}
-	w.open = append(w.open, o)
-	return o
-}
-
-func (o *operation) collective(ev *otf2.Event) {
-	o.function, o.root = functions[otf2.CollectiveOp(ev.Args[0])], int(ev.Args[2])
-	if uint32(ev.Args[2]) == otf2.CollectiveRootNone {
-		o.root = -1
+	for len(w.open) <= f.Index {
+		w.open = append(w.open, nil)
 	}
+	w.open[f.Index] = o
 }

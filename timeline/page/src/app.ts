@@ -573,7 +573,7 @@ export class App {
     this.panel.show("range");
     const focus = this.tree.focus;
     const inside = (row: number): boolean => row >= 0 && (row === focus || inside(this.store.head.rows[row]!.parent));
-    const lanes = focus >= 0 ? this.store.lanes.filter((l) => inside(l.row)) : this.store.lanes;
+    const lanes = this.store.lanes.filter((l) => (focus < 0 || inside(l.row)) && (l.row === focus || !this.store.repeats(l)));
     const sums: RangeSums = { ...range, scope: focus >= 0 ? `on ${this.store.head.rows[focus]!.name}` : "on all rows", count: 0, waited: 0, regions: new Map(), metrics: [] };
     try {
       let shown = performance.now();

@@ -75,6 +75,7 @@ export class Panel {
     const colours = this.host.colours();
     const sums = this.head.categories.map(() => ({ count: 0, time: 0 }));
     for (const lane of this.host.store.lanes) {
+      if (this.host.store.repeats(lane)) continue;
       for (const s of lane.sums) {
         const sum = sums[this.head.regions[s.region]!.category]!;
         sum.count += s.count;

@@ -110,6 +110,11 @@ export class Store {
     this.curves = new Curves(this);
   }
 
+  // repeats tells whether a lane shows parts of what the rows of ranks show, so that adding both up would count it twice.
+  repeats(lane: Lane): boolean {
+    return this.head.rows[lane.row]!.kind === "channel";
+  }
+
   async open(): Promise<void> {
     const c = new Columns(await this.source.block(this.head.nodes));
     const [start, length, busy, region, wait, regions] = [c.next(), c.next(), c.next(), c.next(), c.next(), c.next()];

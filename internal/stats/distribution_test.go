@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package stats
 
 import (
 	"encoding/json"
@@ -16,7 +16,9 @@ func TestPercentilesAreAsGoodAsStated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 200), rapid.Uint64Range(1e3, 1e9)), 1, 300).Draw(t, "values")
 		cut := rapid.IntRange(0, len(values)).Draw(t, "cut")
-		var h, other Histogram
+		var h, other Distribution[uint64]
+		h.Keep = rapid.SampledFrom([]int{0, 10, 1000}).Draw(t, "keep")
+		other.Keep = h.Keep
 		sum := uint64(0)
 		for i, v := range values {
 			into := &h
@@ -31,9 +33,12 @@ func TestPercentilesAreAsGoodAsStated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back Histogram
+		var back Distribution[uint64]
 		if err := json.Unmarshal(text, &back); err != nil {
 			t.Fatal(err)
+		}
+		if len(h.exact) > h.Keep || h.Approximate() != (len(values) > h.Keep) {
+			t.Fatalf("%d values are kept of %d, at most %d are to be", len(h.exact), len(values), h.Keep)
 		}
 		slices.Sort(values)
 		if back.Count != uint64(len(values)) || back.Sum != sum || back.Min != values[0] || back.Max != values[len(values)-1] {
@@ -44,23 +49,26 @@ func TestPercentilesAreAsGoodAsStated(t *testing.T) {
 			if got := back.Percentile(p); math.Abs(got-want) > PercentileError*want {
 				t.Fatalf("percentile %g is %g, want %g to %g of it", p, got, want, PercentileError)
 			}
+			if got := h.Percentile(p); !h.Approximate() && got != want {
+				t.Fatalf("percentile %g of %d values that are kept is %g, want %g", p, len(values), got, want)
+			}
 		}
 	})
 }
 
-func TestHistogramClasses(t *testing.T) {
-	last := histogramClass(math.MaxUint64)
+func TestClasses(t *testing.T) {
+	last := classOf(math.MaxUint64)
 	if last > 2000 {
 		t.Errorf("%d classes", last+1)
 	}
 	for v, before := uint64(0), uint16(0); v < 1<<20; v++ {
-		c := histogramClass(v)
+		c := classOf(v)
 		if c != before && c != before+1 {
 			t.Fatalf("value %d is in class %d behind %d", v, c, before)
 		}
 		before = c
 	}
-	if err := json.Unmarshal([]byte(`{"classes":[[60000,1]]}`), new(Histogram)); err == nil {
+	if err := json.Unmarshal([]byte(`{"classes":[[60000,1]]}`), new(Distribution[uint64])); err == nil {
 		t.Error("a class that there is not was read")
 	}
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ncclotf2/scorep/jobtest"
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+// The number of nodes is what NCCL tells: hosts that left data may be fewer, and NCCL's nodes need not be hosts.
+func TestNodesAreNCCLs(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		told, ranks int
+		prometheus  string
+		jsonl       string // "": not written
+	}{
+		{"told", 4, 8, `n_nodes="4"`, `"nnodes":4`},
+		{"not told, ranks without data", 0, 8, `n_nodes="unknown"`, ""},
+		{"not told, all left data", 0, 2, `n_nodes="1"`, `"nnodes":1`},
+	} {
+		dir := t.TempDir()
+		for rank := range 2 {
+			p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, c.ranks)
+			comm := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: c.ranks, Rank: rank, NNodes: c.told, InitTime: shardtest.Epoch})
+			p.AllReduce(comm, shardtest.Epoch+1000, shardtest.Epoch+2000, 1000)
+			p.Finish()
+		}
+		a := jobtest.Open(t, jobtest.Unify(t, dir))
+		out := filepath.Join(dir, "m.prom")
+		if _, err := Prometheus(a, out, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := JSONL(a, filepath.Join(dir, "jsonl"), nil); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), c.prometheus) {
+			t.Errorf("%s: no %s in\n%s", c.name, c.prometheus, text)
+		}
+		files, _ := filepath.Glob(filepath.Join(dir, "jsonl", "*"))
+		lines := ""
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += string(text)
+		}
+		if lines == "" || strings.Contains(lines, "nnodes") != (c.jsonl != "") || !strings.Contains(lines, c.jsonl) {
+			t.Errorf("%s: want %q in\n%s", c.name, c.jsonl, lines)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+)
+
+// WaitKind is a cause of waiting, as Scalasca defines them.
+type WaitKind uint8
+
+// Causes of waiting: in collectives, then in messages.
+const (
+	WaitCollective    WaitKind = iota // all wait for the last
+	WaitLateBroadcast                 // the others wait for the root
+	WaitEarlyReduce                   // the root waits for the last of the others
+	WaitLateSender
+	WaitLateReceiver
+	NumWaitKinds
+)
+
+var waitKindNames = [NumWaitKinds]string{"collective", "late broadcast", "early reduce", "late sender", "late receiver"}
+
+func (k WaitKind) String() string { return waitKindNames[k] }
+
+// WaitKindOf is the cause for which members of a collective wait; nil stands for one that NCCL does not have.
+func WaitKindOf(c *regions.Collective) WaitKind {
+	switch {
+	case c == nil:
+		return WaitCollective
+	case c.Role == otf2.RegionRoleCollOne2All:
+		return WaitLateBroadcast
+	case c.Role == otf2.RegionRoleCollAll2One:
+		return WaitEarlyReduce
+	}
+	return WaitCollective
+}
+
+// Arrival is when one member came to a collective, and left it.
+type Arrival struct {
+	Rank       int // in the communicator
+	Begin, End otf2.Timestamp
+	Source     Source // of these times
+	Root       bool   // it is the collective's root
+	Wait       uint64 // ns that it waited; Arrive sets it
+}
+
+// Lateness is who was late to a collective.
+type Lateness struct {
+	Kind       WaitKind
+	Source     Source         // the kind of times in which members were compared
+	Compared   int            // members that have such times; the others waited for nobody
+	Last       int            // index of the member that came last, of equal ones that of the lowest rank
+	Awaited    int            // index of the member that the others waited for
+	First, End otf2.Timestamp // when the first came, and the last left
+	Caused     uint64         // ns that the others waited, together
+}
+
+// Comparable chooses the kind of times in which members are compared: the best that two have. Where an archive does not tell sources
+// (untold) all times are of one kind.
+func Comparable(members []Arrival, untold bool) (Source, bool) {
+	if untold {
+		return SourceUnknown, len(members) > 1
+	}
+	var n [NumSources]int
+	for i := range members {
+		n[members[i].Source]++
+	}
+	for s := NumSources - 1; s > SourceUnknown; s-- {
+		if s.HasPlace() && n[s] > 1 {
+			return s, true
+		}
+	}
+	return SourceUnknown, false
+}
+
+// Arrive tells who was late to a collective, and sets what each member waited: from its own begin to that of the member that
+// it had to wait for, its own end at most. ok is false if the members' times do not compare.
+func Arrive(kind WaitKind, members []Arrival, untold bool) (l Lateness, ok bool) {
+	l = Lateness{Kind: kind, Last: -1, Awaited: -1}
+	if l.Source, ok = Comparable(members, untold); !ok {
+		return l, false
+	}
+	root, others := -1, -1
+	later := func(i, j int) bool {
+		return j < 0 || members[i].Begin > members[j].Begin || members[i].Begin == members[j].Begin && members[i].Rank < members[j].Rank
+	}
+	for i := range members {
+		m := &members[i]
+		m.Wait = 0
+		if m.Source != l.Source {
+			continue
+		}
+		if l.Compared == 0 || m.Begin < l.First {
+			l.First = m.Begin
+		}
+		l.Compared++
+		l.End = max(l.End, m.End)
+		if later(i, l.Last) {
+			l.Last = i
+		}
+		if m.Root {
+			root = i
+		} else if later(i, others) {
+			others = i
+		}
+	}
+	l.Awaited = l.Last
+	switch kind {
+	case WaitLateBroadcast:
+		l.Awaited = root
+	case WaitEarlyReduce:
+		if l.Awaited = others; root < 0 {
+			l.Awaited = -1
+		}
+	}
+	if l.Awaited < 0 {
+		return l, false
+	}
+	by := members[l.Awaited].Begin
+	for i := range members {
+		m := &members[i]
+		if m.Source == l.Source && i != l.Awaited && m.Begin < by && (kind != WaitEarlyReduce || i == root) {
+			m.Wait = min(uint64(by-m.Begin), uint64(max(m.End, m.Begin)-m.Begin))
+			l.Caused += m.Wait
+		}
+	}
+	return l, true
+}

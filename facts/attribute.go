@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"slices"
+
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+)
+
+// Attributes tells which attributes of package regions an archive's ids stand for. nil stands for event files of a process,
+// whose ids are those of the table.
+type Attributes struct {
+	direct []otf2.AttributeRef // by id; noAttribute: another one
+	large  map[otf2.AttributeRef]otf2.AttributeRef
+}
+
+const noAttribute = ^otf2.AttributeRef(0)
+
+// directAttributes bounds the ids that are looked up in a list.
+const directAttributes = 1 << 12
+
+// FindAttributes finds the attributes by their names and types.
+func FindAttributes(defs *otf2.Definitions) *Attributes {
+	a := &Attributes{large: make(map[otf2.AttributeRef]otf2.AttributeRef)}
+	for _, d := range defs.Attributes {
+		name := defs.String(d.Name)
+		at := slices.IndexFunc(regions.Attributes[:], func(r regions.Attribute) bool { return r.Type == d.Type && r.Name == name })
+		if at < 0 || a.Has(regions.Attributes[at].Ref) { // of several of one name the first
+			continue
+		}
+		ref := regions.Attributes[at].Ref
+		if d.Self >= directAttributes {
+			a.large[d.Self] = ref
+			continue
+		}
+		for int(d.Self) >= len(a.direct) {
+			a.direct = append(a.direct, noAttribute)
+		}
+		a.direct[d.Self] = ref
+	}
+	return a
+}
+
+// Of gives the attribute that an id stands for; ok is false for those of others.
+func (a *Attributes) Of(id otf2.AttributeRef) (ref otf2.AttributeRef, ok bool) {
+	switch {
+	case a == nil:
+		return id, true
+	case int(id) < len(a.direct):
+		ref = a.direct[id]
+		return ref, ref != noAttribute
+	}
+	ref, ok = a.large[id]
+	return ref, ok
+}
+
+// Has tells whether the archive has an attribute.
+func (a *Attributes) Has(ref otf2.AttributeRef) bool {
+	if a == nil || slices.Contains(a.direct, ref) {
+		return true
+	}
+	for _, r := range a.large {
+		if r == ref {
+			return true
+		}
+	}
+	return false
+}
+
+// Value is the value of an attribute in an event.
+func (a *Attributes) Value(ev *otf2.Event, want otf2.AttributeRef) (bits uint64, ok bool) {
+	for i := range ev.Attributes {
+		if ref, known := a.Of(ev.Attributes[i].ID); known && ref == want {
+			return ev.Attributes[i].Bits, true
+		}
+	}
+	return 0, false
+}
+
+// Details is what attributes tell of an operation, launch or call. Strings are ids of the events' source, UndefinedString
+// where it is not told.
+type Details struct {
+	Algo, Proto, Datatype otf2.StringRef
+	Variant               otf2.StringRef        // symmetric kernel, or how copy engines synchronise
+	Recorded              uint64                // ordinal as recorded
+	Numbered              bool                  // it was
+	Counted               bool                  // Count is known
+	Stated                bool                  // Uncertainty is known
+	Device                bool                  // a buffer is in a GPU's memory
+	Graph                 bool                  // captured into or replayed from a CUDA graph
+	Unfinished            bool                  // it was open when the data ended
+	Linked                bool                  // of a kernel: NCCL launched it
+	Source                Source                // of the times
+	Channels              uint32                // 0: not known
+	Count                 uint64                // elements, as given in the call
+	Uncertainty           uint64                // ns that begin and end may be off by, of the GPU's times
+	Parent                uint64                // id of NCCL's event that asked for it, 0: not known
+	Event                 uint64                // id of NCCL's event, 0: not known
+	Attributes            []otf2.AttributeValue // of the events that tell it, the outer ones first; only if Reader.Keep
+}
+
+// NoDetails is what is known where nothing is told.
+var NoDetails = Details{Algo: otf2.UndefinedString, Proto: otf2.UndefinedString, Variant: otf2.UndefinedString, Datatype: otf2.UndefinedString}
+
+// Read takes what the event's attributes tell over what d has.
+func (r *Reader) Read(ev *otf2.Event, d *Details) {
+	for i := range ev.Attributes {
+		a := &ev.Attributes[i]
+		ref, ok := r.attributes.Of(a.ID)
+		if !ok {
+			continue
+		}
+		switch ref {
+		case regions.AttrOrdinal:
+			d.Recorded, d.Numbered = a.Bits, true
+		case regions.AttrAlgo:
+			d.Algo = otf2.StringRef(a.Bits)
+		case regions.AttrProto:
+			d.Proto = otf2.StringRef(a.Bits)
+		case regions.AttrKernelVariant, regions.AttrSyncStrategy:
+			d.Variant = otf2.StringRef(a.Bits)
+		case regions.AttrDatatype:
+			d.Datatype = otf2.StringRef(a.Bits)
+		case regions.AttrChannels:
+			d.Channels = uint32(a.Bits)
+		case regions.AttrCount:
+			d.Count, d.Counted = a.Bits, true
+		case regions.AttrTimingSource:
+			d.Source = r.source(otf2.StringRef(a.Bits))
+		case regions.AttrUncertainty:
+			d.Uncertainty, d.Stated = a.Bits, true
+		case regions.AttrEventID:
+			d.Event = a.Bits
+		case regions.AttrParentID:
+			d.Parent = a.Bits
+		case regions.AttrSendBuffClass, regions.AttrRecvBuffClass:
+			d.Device = d.Device || r.Names.String(otf2.StringRef(a.Bits)) == "device"
+		case regions.AttrGraph:
+			d.Graph = a.Bits != 0
+		case regions.AttrUnfinished:
+			d.Unfinished = a.Bits != 0
+		case regions.AttrExternalID, regions.AttrPlanID:
+			d.Linked = true
+		}
+	}
+	if r.Keep && len(ev.Attributes) > 0 {
+		d.Attributes = slices.Concat(d.Attributes, ev.Attributes)
+	}
+}
+
+// source is the source of times of a name; the names are few, and come with every launch.
+func (r *Reader) source(ref otf2.StringRef) Source {
+	s, ok := r.sources[ref]
+	if !ok {
+		s = SourceOf(r.Names.String(ref))
+		r.sources[ref] = s
+	}
+	return s
+}
+
+// ElementSize is the size in bytes of an element of a type, 0 if it is not known.
+func (r *Reader) ElementSize(dtype otf2.StringRef) uint64 {
+	if dtype == otf2.UndefinedString {
+		return 0
+	}
+	n, ok := r.sizes[dtype]
+	if !ok {
+		n = regions.DatatypeSize(r.Names.String(dtype))
+		r.sizes[dtype] = n
+	}
+	return n
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"maps"
+	"strings"
+
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+)
+
+// NetworkSuffix ends the names of communicators and windows of networks.
+const NetworkSuffix = " network"
+
+// Communicator is a communicator with its members resolved to locations.
+type Communicator struct {
+	Ref     otf2.CommRef
+	Name    string
+	Members []otf2.LocationRef       // by rank; empty for a self communicator
+	Ranks   map[otf2.LocationRef]int // the reverse
+	Events  bool                     // its creation and destruction are in the event streams
+	Self    bool                     // one member, the location of the event
+	Global  bool                     // ranks in events count in the list of all locations
+	Network bool                     // of the transfers of another communicator, see package scorep
+	Parent  otf2.CommRef
+	Threads bool // of threads, which have no operations of this kind
+	NCCL    bool // of NCCL, in an archive that has communicators of others, too
+	// nth tells, of locations that stand for several ranks of the world without data, which one the member is; nil: there are
+	// no such among the members.
+	nth []int32
+}
+
+// Place is the index of a member among the ranks of the world; of gives that of locations, of one that stands for several ranks
+// the first.
+func (c *Communicator) Place(of map[otf2.LocationRef]int, rank int) (int, bool) {
+	at, ok := of[c.Members[rank]]
+	if ok && c.nth != nil {
+		at += int(c.nth[rank])
+	}
+	return at, ok
+}
+
+// RankOf is the rank of a location, −1 if it is no member.
+func (c *Communicator) RankOf(l otf2.LocationRef) int {
+	if c.Self {
+		return 0
+	}
+	if r, ok := c.Ranks[l]; ok {
+		return r
+	}
+	return -1
+}
+
+func (c *Communicator) Size() int {
+	if c.Self {
+		return 1
+	}
+	return len(c.Members)
+}
+
+// Communicators resolves the communicators of an archive, by id, without those of networks and of threads.
+func Communicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
+	all := AllCommunicators(defs)
+	maps.DeleteFunc(all, func(_ otf2.CommRef, c *Communicator) bool { return c.Network || c.Threads })
+	return all
+}
+
+// ofThreads tells whether a paradigm's communicators are teams of threads, or lists of all that a tool measured.
+func ofThreads(defs *otf2.Definitions, p otf2.Paradigm) bool {
+	if p == otf2.ParadigmMeasurementSystem {
+		return true
+	}
+	d := defs.ParadigmDef(p)
+	return d != nil && (d.Class == otf2.ParadigmClassThreadForkJoin || d.Class == otf2.ParadigmClassThreadCreateWait)
+}
+
+// AllCommunicators resolves all communicators. Those whose group is not defined or has members that
+// are not are left out; Check tells why.
+func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
+	networks := make(map[otf2.CommRef]bool)
+	for _, w := range defs.RmaWins {
+		c := defs.Comm(w.Comm)
+		if c != nil && w.Name == c.Name && c.Flags == otf2.CommFlagNone && strings.HasSuffix(defs.String(c.Name), NetworkSuffix) {
+			networks[w.Comm] = true
+		}
+	}
+	locations, absent := make(map[otf2.Paradigm][]uint64), make(map[otf2.Paradigm][]int32)
+	for _, g := range defs.Groups {
+		if g.Type == otf2.GroupTypeCommLocations {
+			locations[g.Paradigm] = g.Members
+			absent[g.Paradigm] = absentOf(defs, g.Members)
+		}
+	}
+	all := make(map[otf2.CommRef]*Communicator, len(defs.Comms))
+	for _, def := range defs.Comms {
+		c := &Communicator{
+			Ref: def.Self, Name: defs.String(def.Name), Events: def.Flags&otf2.CommFlagCreateDestroyEvents != 0,
+			Network: networks[def.Self], Parent: def.Parent,
+		}
+		g := defs.Group(def.Group)
+		if g == nil {
+			continue
+		}
+		c.NCCL, c.Threads = g.Paradigm == regions.ParadigmNCCL, ofThreads(defs, g.Paradigm)
+		switch g.Type {
+		case otf2.GroupTypeCommSelf:
+			c.Self = true
+		case otf2.GroupTypeCommGroup:
+			c.Global = g.Flags&otf2.GroupFlagGlobalMembers != 0
+			c.Ranks = make(map[otf2.LocationRef]int, len(g.Members))
+			world, nth := locations[g.Paradigm], absent[g.Paradigm]
+			for rank, i := range g.Members {
+				if i >= uint64(len(world)) {
+					c = nil
+					break
+				}
+				if nth != nil && nth[i] > 0 && c.nth == nil {
+					c.nth = make([]int32, len(g.Members))
+				}
+				if c.nth != nil {
+					c.nth[rank] = nth[i]
+				}
+				l := otf2.LocationRef(world[i])
+				c.Members = append(c.Members, l)
+				if _, twice := c.Ranks[l]; !twice {
+					c.Ranks[l] = rank
+				}
+			}
+		default:
+			continue
+		}
+		if c != nil {
+			all[def.Self] = c
+		}
+	}
+	return all
+}
+
+// Membership lists the communicators that each location is a member of, in the order of their ids.
+func Membership(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) map[otf2.LocationRef][]*Communicator {
+	of := make(map[otf2.LocationRef][]*Communicator)
+	for _, d := range defs.Comms {
+		if c := comms[d.Self]; c != nil {
+			for l := range c.Ranks {
+				of[l] = append(of[l], c)
+			}
+		}
+	}
+	return of
+}
+
+// archiveNames tells what ids mean in an archive.
+type archiveNames struct {
+	*otf2.Definitions
+	comms map[otf2.CommRef]*Communicator
+}
+
+// ArchiveNames tells what ids in events mean in an archive with these definitions and communicators.
+func ArchiveNames(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) Names {
+	return archiveNames{defs, comms}
+}
+
+// RegionName is "" for a region that is not defined.
+func (n archiveNames) RegionName(ref otf2.RegionRef) string {
+	if d := n.Region(ref); d != nil {
+		return n.String(d.Name)
+	}
+	return ""
+}
+
+func (n archiveNames) CommSize(ref otf2.CommRef) int {
+	if c := n.comms[ref]; c != nil {
+		return c.Size()
+	}
+	return 0
+}
+
+func (n archiveNames) Rank(ref otf2.CommRef, l otf2.LocationRef) int {
+	if c := n.comms[ref]; c != nil {
+		return c.RankOf(l)
+	}
+	return -1
+}

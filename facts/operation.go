@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"fmt"
+
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+)
+
+// Names tells what ids in events mean: those of an archive, or those of a process that is being recorded.
+type Names interface {
+	String(otf2.StringRef) string
+	RegionName(otf2.RegionRef) string
+	// CommSize is the number of a communicator's ranks, 0 if it is not known.
+	CommSize(otf2.CommRef) int
+	// Rank is that of a location in a communicator, −1 if it is no member.
+	Rank(otf2.CommRef, otf2.LocationRef) int
+}
+
+// Operation is one member's part in a collective, or one end of a message, as its events tell it.
+type Operation struct {
+	Details
+	Location   otf2.LocationRef
+	Comm       otf2.CommRef
+	Function   string              // "AllReduce", "Send"; of collectives that NCCL does not have OTF2's name
+	Collective *regions.Collective // nil of messages, and of collectives that NCCL does not have
+	Message    bool
+	Begin, End otf2.Timestamp // of its own events; operations of one launch have one time
+	Root       uint32         // CollectiveRootNone without one
+	Peer       int            // of a message: the other end's rank
+	Size       uint64         // as nccl-tests counts it, bytes
+	Sent       uint64         // bytes, as the events have them; a message's one end has its length here,
+	Received   uint64         // the other one here
+	Ordinal    uint64         // in the sequence of its function on the communicator, of messages in that of the pair
+
+	Launch  uint64         // number of its launch on the row, from 1; 0 if it belongs to none
+	Index   int            // place among the operations that began in its region
+	Grouped bool           // one of several of a launch
+	Leads   bool           // the first collective of its launch on its communicator
+	Follows bool           // a message of a launch with collectives
+	Region  otf2.RegionRef // that it ended in, the innermost
+	Enter   uint64         // number of that region on the row, NoRegion without one
+}
+
+// NoRegion is the number of the region of operations outside of regions.
+const NoRegion = ^uint64(0)
+
+// Duration is the length of the interval, ns.
+func (o *Operation) Duration() uint64 { return uint64(o.End - o.Begin) }
+
+// PairName names the sequence of a message of a rank as sequences of an archive's properties do.
+func (o *Operation) PairName(rank int) string {
+	if o.Function == "Send" {
+		return fmt.Sprintf("Send %d>%d", rank, o.Peer)
+	}
+	return fmt.Sprintf("Send %d>%d", o.Peer, rank)
+}
+
+// Launch is a region of a row. With a TIMING_SOURCE, and so a number, it is one launch by NCCL; regions without are such of
+// threads and networks, and parts of launches.
+type Launch struct {
+	Details
+	Location   otf2.LocationRef
+	Region     otf2.RegionRef
+	Begin, End otf2.Timestamp
+	Number     uint64 // of the launch on its row, from 1; 0: the region is none
+	Depth      int    // regions around it
+	Begun      int    // operations that began in it
+	Ended      int    // and those that ended
+	Operations uint64 // that the region's name tells; 1 where it tells no number
+
+	enter    uint64
+	requests int
+	led      map[otf2.CommRef]bool
+}
+
+// Grouped tells whether it is one of several operations, which have no times of their own. It is known when its first
+// operation ends.
+func (l *Launch) Grouped() bool { return l.Operations > 1 || l.requests > 1 }
+
+// Reader decodes the events of rows.
+type Reader struct {
+	Names Names
+	// Operation, if set, is given each operation when it ends. It is valid during the call.
+	Operation func(*Operation)
+	// Launch, if set, is given each region when it ends, after its operations. It is valid during the call.
+	Launch func(*Launch)
+	Keep   bool // attributes, in Details.Attributes
+
+	attributes *Attributes
+	rows       map[otf2.LocationRef]*Row
+	sources    map[otf2.StringRef]Source
+	sizes      map[otf2.StringRef]uint64
+	launched   map[otf2.RegionRef]uint64 // operations that regions' names tell
+	op         Operation
+}
+
+// NewReader makes a reader of events with the ids that names tells. attributes is nil for those of a process.
+func NewReader(names Names, attributes *Attributes) *Reader {
+	return &Reader{
+		Names: names, attributes: attributes, rows: make(map[otf2.LocationRef]*Row), sources: make(map[otf2.StringRef]Source),
+		sizes: make(map[otf2.StringRef]uint64), launched: make(map[otf2.RegionRef]uint64),
+	}
+}
+
+// Row is the state of one location.
+type Row struct {
+	reader   *Reader
+	open     []Launch
+	launches uint64
+	enters   uint64
+	blocking started          // the collective without a request
+	blocks   bool             // it is open
+	begun    started          // that begins now
+	requests map[uint64]int32 // which of started
+	started  []started
+	free     []int32
+	ordinals map[sequence]*uint64 // the next one
+	last     sequence             // that was numbered, and its next one
+	next     *uint64
+}
+
+// sequence is one in which operations are numbered.
+type sequence struct {
+	comm     otf2.CommRef
+	function string
+	peer     int
+}
+
+// started is an operation that has begun.
+type started struct {
+	Details
+	begin   otf2.Timestamp
+	index   int
+	message bool
+	comm    otf2.CommRef
+	peer    int
+	length  uint64
+}
+
+// Kinds are the events that operations and launches are told by; others may be left out.
+var Kinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventMpiCollectiveBegin, otf2.EventMpiCollectiveEnd,
+	otf2.EventNonBlockingCollectiveRequest, otf2.EventNonBlockingCollectiveComplete,
+	otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest, otf2.EventMpiIrecv)
+
+// Event takes the next event of its location.
+func (r *Reader) Event(ev *otf2.Event) { r.Row(ev.Location).Event(ev) }
+
+// Row is the state of a location; who has it need not look for it at each event.
+func (r *Reader) Row(l otf2.LocationRef) *Row {
+	row := r.rows[l]
+	if row == nil {
+		row = &Row{reader: r}
+		r.rows[l] = row
+	}
+	return row
+}
+
+// Forget drops the state of a location.
+func (r *Reader) Forget(l otf2.LocationRef) { delete(r.rows, l) }
+
+// Event takes the next event of the location.
+func (row *Row) Event(ev *otf2.Event) {
+	switch ev.Kind {
+	case otf2.EventEnter:
+		row.enter(ev)
+	case otf2.EventLeave:
+		row.leave(ev)
+	case otf2.EventMpiCollectiveBegin:
+		row.begin(ev, false, &row.blocking)
+		row.blocks = true
+	case otf2.EventMpiCollectiveEnd:
+		if !row.blocks { // its begin is missing
+			row.begin(ev, false, &row.blocking)
+		}
+		row.blocks = false
+		row.collective(ev, &row.blocking)
+	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest:
+		row.begin(ev, true, &row.begun)
+		row.request(ev.Args[0], &row.begun)
+	case otf2.EventNonBlockingCollectiveComplete:
+		if s := row.take(ev.Args[5]); s != nil {
+			row.collective(ev, s)
+		}
+	case otf2.EventMpiIsend:
+		s := &row.begun
+		row.begin(ev, true, s)
+		s.message, s.comm, s.peer, s.length = true, otf2.CommRef(ev.Args[1]), int(ev.Args[0]), ev.Args[3]
+		row.request(ev.Args[4], s)
+	case otf2.EventMpiIsendComplete:
+		if i, ok := row.requests[ev.Args[0]]; ok && row.started[i].message {
+			row.message(ev, "Send", row.take(ev.Args[0]))
+		}
+	case otf2.EventMpiIrecv:
+		if s := row.take(ev.Args[4]); s != nil {
+			s.comm, s.peer, s.length = otf2.CommRef(ev.Args[1]), int(ev.Args[0]), ev.Args[3]
+			row.message(ev, "Recv", s)
+		}
+	}
+}
+
+func (row *Row) enter(ev *otf2.Event) {
+	n := len(row.open)
+	if n < cap(row.open) {
+		row.open = row.open[:n+1]
+	} else {
+		row.open = append(row.open, Launch{})
+	}
+	l := &row.open[n]
+	*l = Launch{
+		Details: NoDetails, Location: ev.Location, Region: otf2.RegionRef(ev.Args[0]), Begin: ev.Time, Depth: n, enter: row.enters,
+	}
+	row.enters++
+	if len(ev.Attributes) > 0 {
+		row.reader.Read(ev, &l.Details)
+	}
+	if l.Source != SourceUnknown {
+		row.launches++
+		l.Number = row.launches
+	}
+}
+
+func (row *Row) leave(ev *otf2.Event) {
+	n := len(row.open)
+	if n == 0 {
+		return // of a damaged archive
+	}
+	l := &row.open[n-1]
+	row.open = row.open[:n-1]
+	if done := row.reader.Launch; done != nil {
+		l.End = ev.Time
+		if l.Operations == 0 {
+			l.Operations = row.reader.operations(l.Region)
+		}
+		done(l)
+	}
+}
+
+// begin takes an event that begins an operation.
+func (row *Row) begin(ev *otf2.Event, request bool, s *started) {
+	*s = started{Details: NoDetails, begin: ev.Time}
+	if n := len(row.open); n > 0 {
+		l := &row.open[n-1]
+		s.Details, s.index = l.Details, l.Begun
+		l.Begun++
+		if request {
+			l.requests++
+		}
+	}
+	if len(ev.Attributes) > 0 {
+		row.reader.Read(ev, &s.Details)
+	}
+}
+
+// request keeps an operation until its request completes.
+func (row *Row) request(id uint64, s *started) {
+	if row.requests == nil {
+		row.requests = make(map[uint64]int32)
+	}
+	row.take(id) // a request that never completed
+	if n := len(row.free); n > 0 {
+		row.requests[id], row.free = row.free[n-1], row.free[:n-1]
+		row.started[row.requests[id]] = *s
+		return
+	}
+	row.requests[id] = int32(len(row.started))
+	row.started = append(row.started, *s)
+}
+
+// take gives the operation of a request, nil if there is none. It is valid until the next one begins.
+func (row *Row) take(id uint64) *started {
+	i, ok := row.requests[id]
+	if !ok {
+		return nil
+	}
+	delete(row.requests, id)
+	row.free = append(row.free, i)
+	return &row.started[i]
+}
+
+// operations is how many operations a launch of a region's name is of.
+func (r *Reader) operations(region otf2.RegionRef) uint64 {
+	n, ok := r.launched[region]
+	if !ok {
+		n = regions.LaunchSize(r.Names.RegionName(region))
+		r.launched[region] = n
+	}
+	return n
+}
+
+// place counts an operation into the innermost region and sets what that says of it.
+func (row *Row) place(o *Operation) {
+	o.Leads, o.Enter = !o.Message, NoRegion
+	n := len(row.open)
+	if n == 0 {
+		return
+	}
+	l := &row.open[n-1]
+	o.Enter, o.Region = l.enter, l.Region
+	l.Ended++
+	if l.Number > 0 {
+		if l.Operations == 0 {
+			l.Operations = row.reader.operations(l.Region)
+		}
+		o.Launch, o.Follows, o.Grouped = l.Number, o.Message && len(l.led) > 0, l.Grouped()
+	}
+	if !o.Grouped || o.Message {
+		return
+	}
+	if o.Leads = !l.led[o.Comm]; o.Leads {
+		if l.led == nil {
+			l.led = make(map[otf2.CommRef]bool)
+		}
+		l.led[o.Comm] = true
+	}
+}
+
+// collective takes the end of a collective; the fields of MpiCollectiveEnd are those that NonBlockingCollectiveComplete
+// begins with.
+func (row *Row) collective(ev *otf2.Event, s *started) {
+	r, op := row.reader, otf2.CollectiveOp(ev.Args[0])
+	o := &r.op
+	*o = Operation{
+		Details: s.Details, Location: ev.Location, Comm: otf2.CommRef(ev.Args[1]), Function: FunctionName(op), Collective: regions.CollectiveOf(op), Begin: s.begin, End: ev.Time,
+		Root: uint32(ev.Args[2]), Sent: ev.Args[3], Received: ev.Args[4], Peer: -1, Index: s.index,
+	}
+	if len(ev.Attributes) > 0 {
+		r.Read(ev, &o.Details)
+	}
+	row.place(o)
+	row.number(o)
+	o.Size = r.size(o)
+	if r.Operation != nil {
+		r.Operation(o)
+	}
+}
+
+func (row *Row) message(ev *otf2.Event, function string, s *started) {
+	r := row.reader
+	o := &r.op
+	*o = Operation{
+		Details: s.Details, Location: ev.Location, Comm: s.comm, Function: function, Message: true, Begin: s.begin, End: ev.Time,
+		Root: otf2.CollectiveRootNone, Peer: s.peer, Size: s.length, Index: s.index,
+	}
+	if function == "Send" {
+		o.Sent = s.length
+	} else {
+		o.Received = s.length
+	}
+	if len(ev.Attributes) > 0 {
+		r.Read(ev, &o.Details)
+	}
+	row.place(o)
+	row.number(o)
+	if r.Operation != nil {
+		r.Operation(o)
+	}
+}
+
+// number gives the operation its ordinal: as recorded, else counted.
+func (row *Row) number(o *Operation) {
+	key := sequence{o.Comm, o.Function, o.Peer}
+	if row.next == nil || key != row.last { // operations of one sequence often follow each other
+		if row.ordinals == nil {
+			row.ordinals = make(map[sequence]*uint64)
+		}
+		if row.last, row.next = key, row.ordinals[key]; row.next == nil {
+			row.next = new(uint64)
+			row.ordinals[key] = row.next
+		}
+	}
+	o.Ordinal = o.Recorded
+	if !o.Numbered {
+		o.Ordinal = *row.next
+	}
+	*row.next = o.Ordinal + 1
+}
+
+// size is nccl-tests' size of a collective: from element count and type where both are known, else from the bytes that the
+// member counts.
+func (r *Reader) size(o *Operation) uint64 {
+	c := o.Collective
+	if c == nil {
+		return max(o.Sent, o.Received)
+	}
+	ranks := uint64(max(r.Names.CommSize(o.Comm), 0))
+	if bytes := r.ElementSize(o.Datatype); bytes > 0 && o.Counted {
+		return c.Size(o.Count*bytes, ranks)
+	}
+	if ranks > 0 {
+		root := c.Rooted() && int64(r.Names.Rank(o.Comm, o.Location)) == int64(o.Root)
+		if fits := c.Shares(o.Sent, o.Received, ranks, root); len(fits) > 0 {
+			return c.Size(fits[0], ranks)
+		}
+	}
+	return max(o.Sent, o.Received)
+}
+
+// AloneSize is the size of the one operation of a launch that has no events of operations: on a communicator of one rank,
+// and where NCCL did not tell enough. 0 if it is not told.
+func (r *Reader) AloneSize(l *Launch, ranks int) uint64 {
+	element := r.ElementSize(l.Datatype)
+	if element == 0 || !l.Counted {
+		return 0
+	}
+	size := l.Count * element
+	if c := regions.CollectiveNamed(r.Names.RegionName(l.Region)); c != nil {
+		size = c.Size(size, uint64(max(ranks, 1)))
+	}
+	return size
+}
+
+// FunctionName names a collective as NCCL does, others as OTF2 does.
+func FunctionName(op otf2.CollectiveOp) string {
+	if c := regions.CollectiveOf(op); c != nil {
+		return c.Name
+	}
+	return op.String()
+}
+
+// IsMessage tells whether a function is one end of a message.
+func IsMessage(function string) bool { return function == "Send" || function == "Recv" }

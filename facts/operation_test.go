@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"ncclotf2/otf2"
+	"ncclotf2/regions"
+)
+
+// texts are the names of a made-up process: strings and regions by id; its one communicator is of four ranks.
+type texts []string
+
+func (t texts) String(ref otf2.StringRef) string        { return t[int(ref)%len(t)] }
+func (t texts) RegionName(ref otf2.RegionRef) string    { return t[int(ref)%len(t)] }
+func (t texts) CommSize(otf2.CommRef) int               { return 4 }
+func (t texts) Rank(otf2.CommRef, otf2.LocationRef) int { return 1 }
+func (t texts) of(text string) uint64                   { return uint64(slices.Index(t, text)) }
+func (t texts) attr(a otf2.AttributeRef, text string) otf2.AttributeValue {
+	return otf2.AttributeValue{ID: a, Type: otf2.TypeString, Bits: t.of(text)}
+}
+
+var named = texts{"gpu", "network", "enqueue", "duration", "AllReduce", "Group (2 ops)", "AlltoAll", "ncclFloat32", "RING", "Broadcast", "device"}
+
+func value(a otf2.AttributeRef, bits uint64) otf2.AttributeValue {
+	return otf2.AttributeValue{ID: a, Bits: bits}
+}
+
+func event(t otf2.Timestamp, kind otf2.EventKind, attributes []otf2.AttributeValue, args ...uint64) *otf2.Event {
+	return &otf2.Event{Location: 7, Time: t, Kind: kind, Args: args, Attributes: attributes}
+}
+
+type attrs = []otf2.AttributeValue
+
+// listed reads events and lists what is found, in order.
+func listed(events ...*otf2.Event) string {
+	var lines []string
+	r := NewReader(named, nil)
+	r.Operation = func(o *Operation) {
+		line := fmt.Sprintf("%s %d on %d: %d-%d %s, %d B, sent %d, received %d, launch %d, place %d", o.Function, o.Ordinal, o.Comm, o.Begin, o.End, o.Source, o.Size, o.Sent, o.Received, o.Launch, o.Index)
+		for _, f := range []struct {
+			is   bool
+			text string
+		}{{o.Grouped, "grouped"}, {o.Leads, "leads"}, {o.Follows, "follows"}, {o.Device, "device"}, {o.Peer >= 0, fmt.Sprint("peer ", o.Peer)}, {o.Root != otf2.CollectiveRootNone, fmt.Sprint("root ", o.Root)}} {
+			if f.is {
+				line += ", " + f.text
+			}
+		}
+		lines = append(lines, line)
+	}
+	r.Launch = func(l *Launch) {
+		lines = append(lines, fmt.Sprintf("%s %d: %d-%d, %d of %d ended, grouped %v", named.RegionName(l.Region), l.Number, l.Begin, l.End, l.Ended, l.Begun, l.Grouped()))
+	}
+	for _, ev := range events {
+		r.Event(ev)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestGrammar(t *testing.T) {
+	none := uint64(otf2.CollectiveRootNone)
+	gpu := named.attr(regions.AttrTimingSource, "gpu")
+	floats := attrs{value(regions.AttrCount, 100), named.attr(regions.AttrDatatype, "ncclFloat32")}
+	reduce, group := named.of("AllReduce"), named.of("Group (2 ops)")
+	for _, c := range []struct {
+		name   string
+		events []*otf2.Event
+		want   string
+	}{
+		{"a launch of one has its operation's attributes", []*otf2.Event{
+			event(10, otf2.EventEnter, append(attrs{gpu, value(regions.AttrOrdinal, 5)}, floats...), reduce),
+			event(10, otf2.EventMpiCollectiveBegin, nil),
+			event(30, otf2.EventMpiCollectiveEnd, nil, uint64(otf2.CollectiveOpAllreduce), 2, none, 1600, 1600),
+			event(30, otf2.EventLeave, nil, reduce),
+		}, "AllReduce 5 on 2: 10-30 gpu, 400 B, sent 1600, received 1600, launch 1, place 0, leads\nAllReduce 1: 10-30, 1 of 1 ended, grouped false"},
+		{"of a launch of several the first collective leads, messages follow", []*otf2.Event{
+			event(10, otf2.EventEnter, attrs{gpu}, group),
+			event(10, otf2.EventNonBlockingCollectiveRequest, floats, 1),
+			event(10, otf2.EventMpiIsend, attrs{value(regions.AttrOrdinal, 9)}, 3, 2, 0, 64, 2),
+			event(10, otf2.EventMpiIrecvRequest, attrs{named.attr(regions.AttrRecvBuffClass, "device")}, 3),
+			event(40, otf2.EventNonBlockingCollectiveComplete, nil, uint64(otf2.CollectiveOpBcast), 2, 0, 0, 400, 1),
+			event(40, otf2.EventMpiIsendComplete, nil, 2),
+			event(40, otf2.EventMpiIrecv, nil, 3, 2, 0, 32, 3),
+			event(40, otf2.EventLeave, nil, group),
+		}, `Broadcast 0 on 2: 10-40 gpu, 400 B, sent 0, received 400, launch 1, place 0, grouped, leads, root 0
+Send 9 on 2: 10-40 gpu, 64 B, sent 64, received 0, launch 1, place 1, grouped, follows, peer 3
+Recv 0 on 2: 10-40 gpu, 32 B, sent 0, received 32, launch 1, place 2, grouped, follows, device, peer 3
+Group (2 ops) 1: 10-40, 3 of 3 ended, grouped true`},
+		{"without type and count the bytes tell the size", []*otf2.Event{
+			event(10, otf2.EventEnter, attrs{gpu}, reduce),
+			event(10, otf2.EventMpiCollectiveBegin, nil),
+			event(30, otf2.EventMpiCollectiveEnd, nil, uint64(otf2.CollectiveOpAllreduce), 2, none, 1600, 1600),
+		}, "AllReduce 0 on 2: 10-30 gpu, 400 B, sent 1600, received 1600, launch 1, place 0, leads"},
+		{"regions without a source are no launches", []*otf2.Event{
+			event(10, otf2.EventEnter, nil, reduce),
+			event(10, otf2.EventMpiCollectiveBegin, nil),
+			event(30, otf2.EventMpiCollectiveEnd, nil, uint64(otf2.CollectiveOpAllreduce), 2, none, 1600, 1600),
+			event(30, otf2.EventLeave, nil, reduce),
+		}, "AllReduce 0 on 2: 10-30 , 400 B, sent 1600, received 1600, launch 0, place 0, leads\nAllReduce 0: 10-30, 1 of 1 ended, grouped false"},
+		{"ordinals go on behind recorded ones, for each sequence", []*otf2.Event{
+			event(10, otf2.EventMpiIsend, attrs{value(regions.AttrOrdinal, 4)}, 3, 2, 0, 64, 1),
+			event(11, otf2.EventMpiIsendComplete, nil, 1),
+			event(12, otf2.EventMpiIsend, nil, 3, 2, 0, 64, 1),
+			event(13, otf2.EventMpiIsendComplete, nil, 1),
+			event(14, otf2.EventMpiIsend, nil, 0, 2, 0, 64, 1),
+			event(15, otf2.EventMpiIsendComplete, nil, 1),
+		}, `Send 4 on 2: 10-11 , 64 B, sent 64, received 0, launch 0, place 0, peer 3
+Send 5 on 2: 12-13 , 64 B, sent 64, received 0, launch 0, place 0, peer 3
+Send 0 on 2: 14-15 , 64 B, sent 64, received 0, launch 0, place 0, peer 0`},
+		{"what has no end is none", []*otf2.Event{
+			event(10, otf2.EventEnter, attrs{gpu}, group),
+			event(10, otf2.EventMpiIsend, nil, 3, 2, 0, 64, 1),
+			event(10, otf2.EventMpiIsend, nil, 3, 2, 0, 64, 1),
+			event(40, otf2.EventLeave, nil, group),
+		}, "Group (2 ops) 1: 10-40, 0 of 2 ended, grouped true"},
+		{"damage", []*otf2.Event{
+			event(10, otf2.EventLeave, nil, group),
+			event(10, otf2.EventMpiIsendComplete, nil, 1),
+			event(10, otf2.EventMpiIrecv, nil, 3, 2, 0, 64, 1),
+			event(10, otf2.EventNonBlockingCollectiveComplete, nil, uint64(otf2.CollectiveOpBcast), 2, 0, 0, 400, 1),
+			event(20, otf2.EventEnter, attrs{gpu}, reduce),
+			event(30, otf2.EventMpiCollectiveEnd, nil, uint64(otf2.CollectiveOpAllreduce), 2, none, 1600, 1600),
+		}, "AllReduce 0 on 2: 30-30 gpu, 400 B, sent 1600, received 1600, launch 1, place 0, leads"},
+	} {
+		if got := listed(c.events...); got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)
+		}
+	}
+}
+
+// What is kept is what is open, however much has been read.
+func TestReaderKeepsWhatIsOpen(t *testing.T) {
+	r := NewReader(named, nil)
+	n := 0
+	r.Operation = func(*Operation) { n++ }
+	gpu := attrs{named.attr(regions.AttrTimingSource, "gpu")}
+	for i := range uint64(1000) {
+		r.Event(event(10, otf2.EventEnter, gpu, named.of("AllReduce")))
+		r.Event(event(10, otf2.EventMpiIsend, nil, 3, 2, 0, 64, i))
+		r.Event(event(10, otf2.EventMpiIsendComplete, nil, i))
+		r.Event(event(10, otf2.EventLeave, nil, named.of("AllReduce")))
+	}
+	row := r.Row(7)
+	if n != 1000 || len(row.started) != 1 || len(row.requests) != 0 || len(row.ordinals) != 1 || cap(row.open) > 8 {
+		t.Errorf("%d operations; kept: %d started, %d requests, %d sequences, %d regions", n, len(row.started), len(row.requests), len(row.ordinals), cap(row.open))
+	}
+	if allocated := testing.AllocsPerRun(100, func() {
+		r.Event(event(10, otf2.EventMpiIrecvRequest, nil, 1))
+		r.Event(event(10, otf2.EventMpiIrecv, nil, 3, 2, 0, 64, 1))
+	}); allocated > 4 { // the test's own events
+		t.Errorf("%v allocations for each operation", allocated)
+	}
+}
+
+func TestSourcesHaveOneTable(t *testing.T) {
+	for s := range NumSources {
+		if SourceOf(s.String()) != s {
+			t.Errorf("%d is %q, which is %d", s, s, SourceOf(s.String()))
+		}
+	}
+	for _, name := range []string{regions.TimingGPU, regions.TimingNetwork, regions.TimingEnqueue, regions.TimingDuration} {
+		if SourceOf(name) == SourceUnknown {
+			t.Errorf("%q is not known", name)
+		}
+	}
+	if SourceOf("sundial") != SourceUnknown || SourceEnqueue.HasLength() || SourceDuration.HasPlace() || !SourceDuration.HasLength() || !SourceGPU.HasPlace() {
+		t.Error("what times are good for")
+	}
+}
+
+// FuzzReader gives a reader events in any order.
+func FuzzReader(f *testing.F) {
+	f.Add([]byte("Enter Begin End Leave"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		kinds := []otf2.EventKind{otf2.EventEnter, otf2.EventLeave, otf2.EventMpiCollectiveBegin, otf2.EventMpiCollectiveEnd, otf2.EventNonBlockingCollectiveRequest,
+			otf2.EventNonBlockingCollectiveComplete, otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest, otf2.EventMpiIrecv}
+		r := NewReader(named, nil)
+		begun, ended := 0, 0
+		r.Operation = func(o *Operation) {
+			ended++
+			if o.Grouped && o.Launch == 0 {
+				t.Errorf("%+v", o)
+			}
+		}
+		for i, b := range data {
+			k := kinds[int(b)%len(kinds)]
+			if k == otf2.EventMpiCollectiveEnd || k == otf2.EventNonBlockingCollectiveRequest || k == otf2.EventMpiIsend || k == otf2.EventMpiIrecvRequest {
+				begun++
+			}
+			arg := uint64(b) / 32
+			r.Event(event(otf2.Timestamp(i), k, attrs{value(otf2.AttributeRef(b)%40, uint64(b))}, arg, arg, arg, arg, arg, arg))
+		}
+		if ended > begun {
+			t.Errorf("%d operations of %d have ended", ended, begun)
+		}
+	})
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"ncclotf2/otf2"
+	"ncclotf2/shard"
+)
+
+// Names of rows as package regions gives them: an archive does not tell otherwise what a location is for. A process with
+// several ranks of a communicator has the rank in front of the suffix.
+const (
+	enqueueRow = "NCCL enqueue "
+	sendRow    = " net send"
+	receiveRow = " net recv"
+	pxnRow     = "PXN "
+)
+
+var (
+	channelRow = regexp.MustCompile(` ch \d+$`)
+	rankRow    = regexp.MustCompile(` rank (\d+)$`)
+	ownerRank  = regexp.MustCompile(` r(\d+)$`)
+)
+
+// Rows tells what the locations of an archive are for.
+type Rows struct {
+	defs  *otf2.Definitions
+	ranks map[otf2.LocationRef]bool // of communicators
+}
+
+// RowsOf makes the table of an archive with these communicators.
+func RowsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) *Rows {
+	r := &Rows{defs: defs, ranks: make(map[otf2.LocationRef]bool)}
+	for _, c := range comms {
+		for _, l := range c.Members {
+			r.ranks[l] = true
+		}
+	}
+	return r
+}
+
+// Kind is what a location is for; those of other tools, and ones that are not defined, are threads.
+func (r *Rows) Kind(l otf2.LocationRef) shard.LocationKind {
+	d := r.defs.Location(l)
+	if d == nil {
+		return shard.KindThread
+	}
+	name, stream := r.defs.String(d.Name), d.Type == otf2.LocationTypeAcceleratorStream
+	switch {
+	case d.Type == otf2.LocationTypeMetric:
+		return shard.KindGPUMetrics
+	case stream && r.ranks[l]:
+		return shard.KindRank
+	case stream && channelRow.MatchString(name):
+		return shard.KindChannel
+	case stream && rankRow.MatchString(name):
+		return shard.KindRank
+	case stream:
+		return shard.KindStream
+	case strings.HasPrefix(name, enqueueRow):
+		return shard.KindEnqueue
+	case strings.HasSuffix(name, sendRow), strings.HasPrefix(name, pxnRow):
+		return shard.KindNetSend
+	case strings.HasSuffix(name, receiveRow):
+		return shard.KindNetRecv
+	}
+	return shard.KindThread
+}
+
+// IsPXN tells whether a row shows what its process sent for ranks of other processes.
+func IsPXN(name string) bool { return strings.HasPrefix(name, pxnRow) }
+
+// RowLabel splits the name of a row of a communicator rank, or beside it, into the communicator's label and the rank, "" where the
+// name has none.
+func RowLabel(name string) (label, rank string) {
+	label = strings.TrimPrefix(name, enqueueRow)
+	if m := rankRow.FindStringSubmatch(label); m != nil {
+		return strings.TrimSuffix(label, m[0]), m[1]
+	}
+	label = strings.TrimSuffix(strings.TrimSuffix(label, sendRow), receiveRow)
+	if m := channelRow.FindString(label); m != "" {
+		return strings.TrimSuffix(label, m), ""
+	}
+	if m := ownerRank.FindStringSubmatch(label); m != nil {
+		return strings.TrimSuffix(label, m[0]), m[1]
+	}
+	return label, ""
+}
+
+// OwnedRow is the name of a row of one of several ranks that a process has on a communicator; name is what the row is called where
+// there is one rank.
+func OwnedRow(name string, rank int) string {
+	owner := " r" + strconv.Itoa(rank)
+	for _, suffix := range []string{sendRow, receiveRow} {
+		if label, ok := strings.CutSuffix(name, suffix); ok {
+			return label + owner + suffix
+		}
+	}
+	return name + owner
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep_test
+
+import (
+	"slices"
+	"testing"
+
+	"ncclotf2/facts"
+	"ncclotf2/otf2"
+	"ncclotf2/scorep/jobtest"
+	"ncclotf2/scorep/shardtest"
+	"ncclotf2/shard"
+)
+
+// Rows beside those of communicator ranks are named after the rank where a process has several of one communicator, and only there.
+func TestRowsOfSeveralRanksHaveNamesOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	p := shardtest.New(t, dir, "a").Launched("slurm", 0, 1)
+	for rank := range 2 {
+		p.Network(p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: shardtest.Epoch, GPU: p.GPU(rank, "", "")}))
+		p.Location(shard.KindEnqueue, otf2.LocationTypeCPUThread, "NCCL enqueue world", rank)
+	}
+	p.Network(p.Comm(shard.Comm{ID: 2, Name: "half", NRanks: 2, InitTime: shardtest.Epoch}))
+	p.Finish()
+	a := jobtest.Open(t, jobtest.Unify(t, dir))
+	var names []string
+	kinds := facts.RowsOf(a.Defs, facts.Communicators(a.Defs))
+	for _, l := range a.Defs.Locations {
+		if kind := kinds.Kind(l.Self); kind == shard.KindNetSend || kind == shard.KindNetRecv || kind == shard.KindEnqueue {
+			names = append(names, a.Defs.String(l.Name))
+		}
+	}
+	slices.Sort(names)
+	want := []string{"NCCL enqueue world r0", "NCCL enqueue world r1", "half net recv", "half net send", "world r0 net recv", "world r0 net send", "world r1 net recv", "world r1 net send"}
+	if !slices.Equal(names, want) {
+		t.Errorf("rows %q, want %q", names, want)
+	}
+	for name, want := range map[string][2]string{"world r1 net send": {"world", "1"}, "half net recv": {"half", ""}, "world rank 12": {"world", "12"},
+		"NCCL enqueue world r0": {"world", "0"}, "world ch 03": {"world", ""}, "Thread 0": {"Thread 0", ""}} {
+		if label, rank := facts.RowLabel(name); label != want[0] || rank != want[1] {
+			t.Errorf("%q is of %q, rank %q", name, label, rank)
+		}
+	}
+}
