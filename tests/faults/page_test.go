@@ -52,7 +52,7 @@ func TestReliabilityPage(t *testing.T) {
 			t.Errorf("docs/reliability.md: %v", err)
 		}
 	}
-	for _, row := range regexp.MustCompile("TestFaults \\(([^)]*)\\)").FindAllSubmatch(page, -1) {
+	for _, row := range regexp.MustCompile(`TestFaults \(([^)]*)\)`).FindAllSubmatch(page, -1) {
 		for _, name := range bytes.Split(row[1], []byte(", ")) {
 			if !known(string(bytes.Trim(name, "`"))) {
 				t.Errorf("docs/reliability.md names the fault %s, which there is not", name)
