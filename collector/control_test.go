@@ -22,11 +22,21 @@ import (
 const (
 	commEntrySize     = 192
 	calledCollectives = 128
+	refusedFirst      = 96
 )
 
 // setCalled plays the plugin's count of a communicator's collectives.
 func setCalled(job *shmtest.Job, comm int, n uint64) {
 	job.Corrupt(job.Header().CommOffset+uint64(comm)*commEntrySize+calledCollectives, binary.NativeEndian.AppendUint64(nil, n)...)
+}
+
+// setRefused notes a refused call as the plugin does; m is the job's memory.
+func setRefused(job *shmtest.Job, m *shm.Memory, comm int, ordinal uint64) {
+	at := job.Header().CommOffset + uint64(comm)*commEntrySize + refusedFirst
+	job.Corrupt(at+8, binary.NativeEndian.AppendUint64(nil, ordinal+1)...)
+	if _, _, ok := m.Refused(comm); !ok {
+		job.Corrupt(at, binary.NativeEndian.AppendUint64(nil, ordinal+1)...)
+	}
 }
 
 func controlled(t *testing.T, vars ...string) (dir string, jobs []*shmtest.Job, end func()) {

@@ -52,9 +52,9 @@ type disk struct {
 
 // outage is a stretch of the job in which nothing new was recorded.
 type outage struct {
-	time uint64                // when it began, on the time line
-	from map[int]uint64        // ordinals of the communicators' next operations then
-	lost [shm.TypeCount]uint64 // by the plugin until then
+	time     uint64                // when it began, on the time line
+	replayed map[int]uint64        // how many operations of replayed graphs there had been of each communicator
+	lost     [shm.TypeCount]uint64 // by the plugin until then
 }
 
 // writes tells that the model may write.
@@ -244,13 +244,15 @@ func (c *live) short() bool {
 	return free < total/2
 }
 
-// stopNew has the plugin refuse what is new. The ordinals are read before, so that nothing that is refused is below them; a call that
-// is under way may still be recorded.
+// stopNew has the plugin refuse what is new, and note which calls those are.
 func (c *live) stopNew() {
-	o := &outage{time: c.line.time(c.now.Ticks), from: make(map[int]uint64), lost: c.memory.Header().Lost[shm.LossDisk]}
+	o := &outage{time: c.line.time(c.now.Ticks), replayed: make(map[int]uint64), lost: c.memory.Header().Lost[shm.LossDisk]}
 	for i := range c.memory.Comms() {
-		o.from[i] = c.called(i)
+		if comm, ok := c.memory.Comm(i); ok {
+			o.replayed[i] = comm.Replayed
+		}
 	}
+	c.memory.ForgetRefused()
 	c.disk.outage = o
 	c.refuse()
 	c.tell()
@@ -290,11 +292,22 @@ func (c *live) noteOutage(o *outage) {
 	if c.script != nil {
 		return
 	}
-	for i, from := range o.from {
-		if to := c.called(i); to > from {
+	for i := range c.memory.Comms() {
+		if from, to, ok := c.refused(i, o); ok {
 			c.fail(c.model.Outage(i, from, to, o.time, end))
 		}
 	}
+}
+
+// refused is which operations of a communicator an outage has taken, by their ordinals. Of calls that is known exactly. Operations of
+// replayed graphs are refused without their ordinals being noted: of those it is what was counted meanwhile, one too many
+// where one was under way.
+func (c *live) refused(i int, o *outage) (from, to uint64, ok bool) {
+	if from, to, ok = c.memory.Refused(i); ok {
+		return from, to, true
+	}
+	comm, _ := c.memory.Comm(i)
+	return o.replayed[i], comm.Replayed, comm.Replayed > o.replayed[i]
 }
 
 // rest takes everything that is left of a process that has ended, trying the disk again as long as that is worth it.

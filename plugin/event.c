@@ -45,12 +45,23 @@ ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type)
   return NCCLOTF2_SUCCESS;
 }
 
+/* The collector is told exactly which operations are missing where the disk was at fault. */
+static void call_refused(uint8_t *base, const struct ncclotf2_call *call) {
+  const uint64_t calls = call->api >= 5 ? 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API : 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P;
+  if (call->comm == NCCLOTF2_NONE || !(call->bit & calls) || call->captured) return;
+  struct ncclotf2_comm *comm = ncclotf2_comm_at(base, call->comm);
+  __atomic_store_n(&comm->refused_last, call->ordinal + 1, __ATOMIC_RELAXED);
+  if (!__atomic_load_n(&comm->refused_first, __ATOMIC_RELAXED))
+    __atomic_store_n(&comm->refused_first, call->ordinal + 1, __ATOMIC_RELEASE);
+}
+
 bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHandle) {
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   const unsigned type = counter_of(call.bit);
   const bool window =
       call.record_mask & NCCLOTF2_RECORD_WINDOW || __atomic_load_n(&ncclotf2_fast.measured, __ATOMIC_RELAXED);
   launch_refused(type);
+  if (call.record_mask & NCCLOTF2_RECORD_FULL) call_refused(base, &call);
   if (call.wanted) {
     if (call.record_mask & NCCLOTF2_RECORD_FULL)
       ncclotf2_count(&header->lost[NCCLOTF2_LOSS_DISK][type]);

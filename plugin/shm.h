@@ -316,7 +316,12 @@ struct ncclotf2_comm {
   uint8_t uuid[16];     /* of the GPU; zero if unknown */
   uint8_t pci[16];      /* "dddddddd:bb:dd" style text, NUL-padded; empty if unknown */
   uint32_t has_uuid;
-  uint32_t pad0[9];
+  uint32_t pad0;
+
+  /* The calls refused since NCCLOTF2_RECORD_FULL was set, by the ordinals below: the first one's and the last one's, each plus 1;
+   * 0: none. The collector takes them back to 0. */
+  uint64_t refused_first, refused_last;
+  uint32_t pad2[4];
 
   /* The window (second cache line and a half). With NCCLOTF2_RECORD_WINDOW an operation is recorded if
    * first <= ordinal < last, and what belongs to it likewise. Ordinals count from 0 on each communicator,

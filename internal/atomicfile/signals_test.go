@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -38,6 +39,10 @@ func TestMain(m *testing.M) {
 func TestSignalsRemoveWhatIsUnfinished(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		dir := t.TempDir()
+		// Under nohup a signal is ignored, by children, too; one that is handled here is by default there.
+		handled := make(chan os.Signal, 1)
+		signal.Notify(handled, s)
+		defer signal.Stop(handled)
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), inFolder+"="+dir)
 		out, err := cmd.StdoutPipe()

@@ -403,7 +403,11 @@ type commEntry struct {
 	UUID       [16]byte
 	PCI        [16]byte
 	HasUUID    uint32
-	_          [9]uint32
+	_          uint32
+
+	RefusedFirst uint64 // calls refused since RecordFull was set: the first one's ordinal and the last one's, each plus 1; 0: none
+	RefusedLast  uint64
+	_            [4]uint32
 
 	Collectives uint64 // called so far
 	Messages    uint64 // called so far

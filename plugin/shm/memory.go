@@ -208,6 +208,23 @@ func (m *Memory) Comm(i int) (Comm, bool) {
 	return c.comm(m.strings), true
 }
 
+// Refused is the range of ordinals from ≤ ordinal < to of a communicator's calls that were refused since ForgetRefused; false: none.
+func (m *Memory) Refused(comm int) (from, to uint64, ok bool) {
+	if comm < 0 || comm >= m.Comms() {
+		return 0, 0, false
+	}
+	e := m.comm(comm)
+	first := atomic.LoadUint64(&e.RefusedFirst)
+	return max(first, 1) - 1, atomic.LoadUint64(&e.RefusedLast), first != 0
+}
+
+// ForgetRefused begins to note anew which calls are refused. None may be refused now.
+func (m *Memory) ForgetRefused() {
+	for i := range m.Comms() {
+		atomic.StoreUint64(&m.comm(i).RefusedFirst, 0)
+	}
+}
+
 // comm returns a communicator's entry; its index must have been checked.
 func (m *Memory) comm(i int) *commEntry {
 	return (*commEntry)(unsafe.Pointer(&m.data[m.header.CommOffset+uint64(i)*commSize]))

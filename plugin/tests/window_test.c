@@ -458,6 +458,13 @@ static void full_disk(void) {
   EQUAL(host_header()->lost[NCCLOTF2_LOSS_DISK][NCCLOTF2_GROUP_API], 0, "lost of a type that nobody wants");
   EQUAL(filtered(NCCLOTF2_GROUP_API), 1, "filtered");
   EQUAL(comm_of(context)->collectives, 1, "the call counts all the same");
+  EQUAL(comm_of(context)->refused_first, 1, "first call that was refused, plus 1");
+  CHECK(!call(context, NCCLOTF2_COLL_API, NULL, false), "recorded");
+  EQUAL(comm_of(context)->refused_first, 1, "first call that was refused, plus 1");
+  EQUAL(comm_of(context)->refused_last, 2, "last call that was refused, plus 1");
+  host_header()->record_mask &= ~NCCLOTF2_RECORD_FULL;
+  CHECK(call(context, NCCLOTF2_COLL_API, NULL, false), "not recorded");
+  EQUAL(comm_of(context)->refused_last, 2, "last call that was refused, plus 1");
 }
 
 /* ---- other processes' communicators (PXN) ---- */

@@ -318,7 +318,7 @@ func (p *play) judgeProfile(when string, want []operation) {
 		Lost       int
 		Operations []struct {
 			Operation string
-			Count     int
+			Calls     int
 		}
 	}
 	if err := json.Unmarshal(text, &summary); err != nil {
@@ -335,7 +335,7 @@ func (p *play) judgeProfile(when string, want []operation) {
 		n -= traced[function]
 		for _, o := range summary.Operations {
 			if o.Operation == function {
-				n -= o.Count
+				n -= o.Calls
 			}
 		}
 		missing += max(0, n)
