@@ -48,6 +48,7 @@ func TestDiskCap(t *testing.T) {
 	if !full() {
 		t.Fatal("no end")
 	}
+	shmtest.Await(func() bool { _, n := memory.Message(); return n > 0 }) // comes after the refusal
 	text, n := memory.Message()
 	if n != 1 || !strings.Contains(text, "NCCL_OTF2_DISK allows 65536") {
 		t.Errorf("message %d: %q", n, text)
