@@ -151,8 +151,8 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		}
 	}
 	if len(runs) > 1 {
-		// An archive of the time when there was one job holds nothing that run-1 does not.
-		if err := removeArchive(dir); err != nil {
+		// An archive of the time when there was one job holds nothing that run-1 does not, nor does one that was never finished.
+		if err := errors.Join(removeArchive(dir), os.RemoveAll(filepath.Join(dir, newDir))); err != nil {
 			res.Problems = append(res.Problems, fmt.Sprintf("remove the former archive: %v", err))
 		}
 	}
