@@ -114,12 +114,19 @@ func unify(dir string, sync bool) (*unified, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found.profiles {
-		if u.Profiles, err = makeProfiles(dir); err != nil {
-			return nil, fmt.Errorf("profile of %s: %w", dir, err)
+	profiles := func() (err error) {
+		if !found.profiles {
+			return nil
 		}
+		if u.Profiles, err = makeProfiles(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // all of it is in the archive now
+			return fmt.Errorf("profile of %s: %w", dir, err)
+		}
+		return nil
 	}
 	if u.Recorded = found.recorded; !found.traces {
+		if err := profiles(); err != nil {
+			return nil, err
+		}
 		if len(u.Recordings) == 0 {
 			u.Kept = recordings(dir)
 		}
@@ -128,6 +135,10 @@ func unify(dir string, sync bool) (*unified, error) {
 	p := newProgress()
 	defer p.done()
 	res, err := scorep.Unify(dir, unifyOptions(sync, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }))
+	// After raw files have been converted: what a collector had summed up and never vouched for is taken from there.
+	if err := profiles(); err != nil {
+		return nil, err
+	}
 	switch {
 	case errors.Is(err, scorep.ErrBusy):
 		return nil, fmt.Errorf("%w: try again when it is done", err)

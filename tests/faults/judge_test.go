@@ -330,7 +330,8 @@ func (p *play) judgeProfile(when string, want []operation) {
 		all[o.function]++
 	}
 	missing := 0
-	traced := p.traced(want)
+	traced, counted := p.traced(want, when)
+	counted += summary.Lost
 	for function, n := range all {
 		n -= traced[function]
 		for _, o := range summary.Operations {
@@ -343,17 +344,17 @@ func (p *play) judgeProfile(when string, want []operation) {
 			p.t.Errorf("%s: %d too many of %s, of %d: %+v", when, -n, function, all[function], summary.Operations)
 		}
 	}
-	if missing > summary.Lost && !p.mayMiss() {
-		p.t.Errorf("%s: %d of %d operations are missing, %d counted: %v, %+v", when, missing, len(want), summary.Lost, all, summary.Operations)
+	if missing > counted && !p.mayMiss() {
+		p.t.Errorf("%s: %d of %d operations are missing, %d counted: %v, %+v", when, missing, len(want), counted, all, summary.Operations)
 	}
 }
 
 // traced counts operations in an archive beside a profile: what the plugin wrote when collectors had died twice is a trace.
-func (p *play) traced(want []operation) map[string]int {
-	all := make(map[string]int)
+func (p *play) traced(want []operation, when string) (all map[string]int, lost int) {
+	all = make(map[string]int)
 	a, err := otf2.Open(p.anchor(), nil)
 	if err != nil {
-		return all
+		return all, 0
 	}
 	defer a.Close()
 	got := p.operationsOf(a)
@@ -362,7 +363,10 @@ func (p *play) traced(want []operation) map[string]int {
 			all[o.function]++
 		}
 	}
-	return all
+	for _, n := range p.lost(a, when) {
+		lost += n
+	}
+	return all, lost
 }
 
 // mostInFlight is how many calls of one function can be under way when a job is killed: one for each thread.
