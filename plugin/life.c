@@ -198,9 +198,11 @@ ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
   if (index == NCCLOTF2_NONE) {
     static bool said[2];
     const bool full = header->comm_used == NCCLOTF2_COMM_MAX;
-    if (!said[full])
-      ncclotf2_log(NCCLOTF2_LOG_WARN, "%s: what is called on further ones is not recorded, and counted",
-                   full ? "more than 65536 communicators in this process" : "no memory for a communicator");
+    if (!said[full] && full)
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "more than %u communicators in this process: what is called on further ones is not recorded, and counted",
+                   NCCLOTF2_COMM_MAX);
+    else if (!said[full])
+      ncclotf2_log(NCCLOTF2_LOG_WARN, "no memory for a communicator: what is called on further ones is not recorded, and counted");
     said[full] = true;
     *args->context =
         (void *)(uintptr_t)(ncclotf2_fast.context_bits | NCCLOTF2_NUMBER_MASK); /* ours, and counted as lost */
