@@ -1,4 +1,4 @@
-module ncclotf2
+module github.com/nccl-otf2/nccl-otf2
 
 go 1.26.8
 

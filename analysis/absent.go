@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // formatRanks writes an ascending list of ranks as facts.AbsentRanks reads it.

@@ -3,8 +3,8 @@
 package analysis
 
 import (
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // maxPendingParts bounds what is kept of collectives that some members have not ended. When there are more, the

@@ -3,8 +3,8 @@
 package analysis
 
 import (
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // callTimes tells how long the application's thread was in the call that asked for an operation: of a group of

@@ -12,10 +12,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/otf2"
-	"ncclotf2/scorep"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 func check(t testing.TB, path string) *CheckResult {
@@ -283,7 +283,7 @@ func TestArchivesOfIncompleteJobsHaveNotesOnly(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).Launched("slurm", r, 4) // rank 3 left nothing
 		p.Shard.Host, _ = os.Hostname()
 		p.GPU(r, "", "")
-		c := p.Comm(shard.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
+		c := p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
 		for i := range uint64(100 - r) { // and they were not equally far
 			p.AllReduce(c, t0+i*1000+10, t0+i*1000+900, 100)
 		}
@@ -364,7 +364,7 @@ func TestWholeJobsAreSound(t *testing.T) {
 			var all []at
 			for rank, r := range members {
 				p := procs[r/perProcess]
-				all = append(all, at{p, p.Comm(shard.Comm{ID: id, NRanks: len(members), Rank: rank, GPU: r % perProcess, InitTime: now})})
+				all = append(all, at{p, p.Comm(experiment.Comm{ID: id, NRanks: len(members), Rank: rank, GPU: r % perProcess, InitTime: now})})
 			}
 			for range rapid.IntRange(0, 5).Draw(rt, "operations") {
 				now += 1000

@@ -5,7 +5,7 @@ package analysis
 import (
 	"fmt"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // references tells which ids are defined, by id space, and remembers nothing else.

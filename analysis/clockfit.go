@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // ClockOptions say how FitClocks works; nil means the zero value.

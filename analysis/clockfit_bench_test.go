@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // BenchmarkFitClocks fits the clocks of 16 hosts, from runs of a growing number of AllReduces: the time grows with the events, the memory

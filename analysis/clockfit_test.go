@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // testClock is a host's clock as a test makes it: what it shows at a true time.

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // CompareOptions say what two runs are compared by.

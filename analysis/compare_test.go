@@ -16,12 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"ncclotf2/facts"
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // noise is how times vary in a made-up run. Transfers have noise of their own, outliers, and a slow drift that
@@ -76,7 +76,7 @@ func makeRun(t testing.TB, seed uint64, steps int, alter change) string {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r/2), 100+r).Launched("slurm", r, 4)
 		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
 		world[r] = p.World()
-		pair[r] = p.Comm(shard.Comm{ID: 2 + uint64(r/2), Name: fmt.Sprint("pair", r/2), NRanks: 2, Rank: r % 2, InitTime: t0})
+		pair[r] = p.Comm(experiment.Comm{ID: 2 + uint64(r/2), Name: fmt.Sprint("pair", r/2), NRanks: 2, Rank: r % 2, InitTime: t0})
 		ranks[r] = p
 	}
 	now, event := [4]float64{}, uint64(0)

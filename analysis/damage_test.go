@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/otf2"
-	"ncclotf2/otf2/otf2test"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 )
 
 // analyse makes everything that can be made of an archive, and writes it in all forms. What is damaged may be named as an
@@ -160,9 +160,9 @@ func FuzzHang(f *testing.F) {
 	base := filepath.Join(filepath.Dir(waitJob(f)), "shards")
 	text, err := os.ReadFile(filepath.Join(base, "p1", "shard.json"))
 	try(f, err)
-	var p shard.Process
+	var p experiment.Process
 	try(f, json.Unmarshal(text, &p))
-	for _, pending := range [][]shard.Pending{
+	for _, pending := range [][]experiment.Pending{
 		{{Function: "AllReduce", Ordinal: 2, Since: t0 + 300*us, State: "running"}},
 		{{Function: "Send>2", Ordinal: math.MaxUint64, Since: 1, State: "enqueued"}},
 		{{Function: "Recv<-1", Since: math.MaxUint64, State: "calling"}, {Function: "Send", Ordinal: 7, State: "called", Left: true}},

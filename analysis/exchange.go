@@ -11,8 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // instant is a time on a host's clock, ns since the archive's begin. Times of a day fit a float64 exactly.

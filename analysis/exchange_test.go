@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // What an operation's times are good for depends on what they are.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/otf2"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Severity of a finding.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // HangReport tells which operations of the jobs in an experiment directory are not complete, and whose doing
@@ -180,7 +180,7 @@ func (h *HangComm) compare(o *HangComm) int {
 // pendingOf is what a process has under way on a communicator.
 type pendingOf struct {
 	comm *scorep.JobCommunicator
-	shard.Pending
+	experiment.Pending
 }
 
 // whatRanksDo lists what each process has under way, the oldest first.
@@ -362,7 +362,7 @@ func (t *hangTrack) look(c *scorep.JobCommunicator, ordinal uint64, doing map[*s
 	return h
 }
 
-func pendingIn(r *scorep.JobRank, key string, ordinal uint64) *shard.Pending {
+func pendingIn(r *scorep.JobRank, key string, ordinal uint64) *experiment.Pending {
 	for i := range r.Pending {
 		if p := &r.Pending[i]; p.Function == key && p.Ordinal == ordinal {
 			return p

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // pending is an operation that was begun 100 µs after the last of makeJob was ended.
-func pending(function string, ordinal uint64, state string) shard.Pending {
-	return shard.Pending{Function: function, Ordinal: ordinal, Since: t0 + 700*us, State: state}
+func pending(function string, ordinal uint64, state string) experiment.Pending {
+	return experiment.Pending{Function: function, Ordinal: ordinal, Since: t0 + 700*us, State: state}
 }
 
 func TestHangVerdicts(t *testing.T) {
@@ -25,7 +25,7 @@ func TestHangVerdicts(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		mask      uint32
-		of        map[int][]shard.Pending
+		of        map[int][]experiment.Pending
 		also      func(rank int, p *shardtest.Process)
 		operation string // "" none
 		verdict   Verdict
@@ -33,28 +33,28 @@ func TestHangVerdicts(t *testing.T) {
 		says      string
 	}{
 		{"nothing", seesEnds, nil, nil, "", "", "", "no operation is under way"},
-		{"one is missing", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "enqueued")}}, nil,
+		{"one is missing", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "enqueued")}}, nil,
 			"AllReduce 2", NotReached, "running missing enqueued", "world: AllReduce 2 is not reached by all: Rank 1 missing, Ranks 0, 2 inside; for 16 s"},
-		{"all are inside", seesEnds, map[int][]shard.Pending{
+		{"all are inside", seesEnds, map[int][]experiment.Pending{
 			0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running"), {Function: "AllGather", Ordinal: 1, Since: t0 + 710*us, State: "enqueued"}},
 		}, nil, "AllReduce 2", AllInside, "running running running", ", 1 further operation behind it"},
-		{"one has ended it", seesEnds, map[int][]shard.Pending{0: {pending("Broadcast", 0, "running")}}, nil, "Broadcast 0", AllInside, "running done done", "Rank 0 inside, Ranks 1, 2 done"},
-		{"programs differ", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 720*us, State: "running"}}}, nil,
+		{"one has ended it", seesEnds, map[int][]experiment.Pending{0: {pending("Broadcast", 0, "running")}}, nil, "Broadcast 0", AllInside, "running done done", "Rank 0 inside, Ranks 1, 2 done"},
+		{"programs differ", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 1: {pending("AllReduce", 2, "running")}, 2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 720*us, State: "running"}}}, nil,
 			"AllReduce 2", Different, "running running missing", "in another one instead"},
-		{"a message without its receiver", seesEnds, map[int][]shard.Pending{0: {pending("Send>2", 0, "running")}}, nil, "Send 0>2 0", NotReached, "running missing", "Send 0 from Rank 0 to Rank 2 is not reached by all: Rank 2 missing, Rank 0 inside"},
-		{"a message without its sender", seesEnds, map[int][]shard.Pending{2: {pending("Recv<1", 1, "running")}}, nil, "Send 1>2 1", NotReached, "missing running", "Rank 1 missing, Rank 2 inside"},
-		{"a message that is being called", seesEnds, map[int][]shard.Pending{2: {pending("Send", 0, "calling")}}, nil, "Send of rank 2 0", NoPeer, "calling", "its other end is not known"},
-		{"called by all", seesEnds, map[int][]shard.Pending{0: {pending("Broadcast", 1, "called")}, 1: {pending("Broadcast", 1, "called")}, 2: {pending("Broadcast", 1, "called")}}, nil,
+		{"a message without its receiver", seesEnds, map[int][]experiment.Pending{0: {pending("Send>2", 0, "running")}}, nil, "Send 0>2 0", NotReached, "running missing", "Send 0 from Rank 0 to Rank 2 is not reached by all: Rank 2 missing, Rank 0 inside"},
+		{"a message without its sender", seesEnds, map[int][]experiment.Pending{2: {pending("Recv<1", 1, "running")}}, nil, "Send 1>2 1", NotReached, "missing running", "Rank 1 missing, Rank 2 inside"},
+		{"a message that is being called", seesEnds, map[int][]experiment.Pending{2: {pending("Send", 0, "calling")}}, nil, "Send of rank 2 0", NoPeer, "calling", "its other end is not known"},
+		{"called by all", seesEnds, map[int][]experiment.Pending{0: {pending("Broadcast", 1, "called")}, 1: {pending("Broadcast", 1, "called")}, 2: {pending("Broadcast", 1, "called")}}, nil,
 			"Broadcast 1", CalledOnly, "called called called", "NCCL does not report"},
-		{"what hangs comes before what is only called", seesEnds, map[int][]shard.Pending{
+		{"what hangs comes before what is only called", seesEnds, map[int][]experiment.Pending{
 			0: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"}, pending("AllReduce", 2, "running")},
 			1: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"}, pending("AllReduce", 2, "running")},
 			2: {{Function: "Broadcast", Ordinal: 1, Since: t0 + 610*us, State: "called"}, pending("AllReduce", 2, "running")},
 		}, nil, "AllReduce 2", AllInside, "running running running", ""},
-		{"left by all at the end", seesEnds, map[int][]shard.Pending{
+		{"left by all at the end", seesEnds, map[int][]experiment.Pending{
 			0: {{Function: "AllReduce", Ordinal: 1, Since: t0, State: "running", Left: true}}, 1: {{Function: "AllReduce", Ordinal: 1, Since: t0, State: "running", Left: true}},
 		}, nil, "", "", "", ""},
-		{"aborted", seesEnds, map[int][]shard.Pending{
+		{"aborted", seesEnds, map[int][]experiment.Pending{
 			0: {{Function: "AllReduce", Ordinal: 2, Since: t0, State: "running", Left: true}}, 1: {{Function: "AllReduce", Ordinal: 2, Since: t0, State: "running", Left: true}},
 		}, nil, "AllReduce 2", NotReached, "running running missing", "it has finalized the communicator"},
 		{"ends are not recorded", 1 << 1, nil, func(rank int, p *shardtest.Process) {
@@ -63,17 +63,17 @@ func TestHangVerdicts(t *testing.T) {
 				p.Shard.Comms[0].Held = map[string]uint64{"AllGather": 1}
 			}
 		}, "AllGather 1", NotReached, "missing enqueued missing", "for at least 16.0 s"},
-		{"lost and paused", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
+		{"lost and paused", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
 			switch rank {
 			case 1:
 				p.Shard.Counts.Lost = map[string]map[string]uint64{"memory": {"Coll": 1}}
 			case 2:
-				p.Shard.Comms[0].Gaps = []shard.Gap{{From: 2, FromTime: t0}}
+				p.Shard.Comms[0].Gaps = []experiment.Gap{{From: 2, FromTime: t0}}
 			}
 		}, "AllReduce 2", NotReached, "running missing missing", "events of Rank 1 were lost"},
-		{"nobody saw the end", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}}, func(_ int, p *shardtest.Process) { p.Shard.End = nil },
+		{"nobody saw the end", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}}, func(_ int, p *shardtest.Process) { p.Shard.End = nil },
 			"AllReduce 2", NotReached, "running missing missing", "for at least 300 µs\nnobody saw when the processes ended"},
-		{"one died long before", seesEnds, map[int][]shard.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
+		{"one died long before", seesEnds, map[int][]experiment.Pending{0: {pending("AllReduce", 2, "running")}, 2: {pending("AllReduce", 2, "running")}}, func(rank int, p *shardtest.Process) {
 			status := uint32(15)
 			if rank == 1 {
 				p.Shard.End.Time, status = t0+900*us, 11
@@ -86,7 +86,7 @@ func TestHangVerdicts(t *testing.T) {
 			path := makeJob(t, func(rank int, p *shardtest.Process) {
 				p.Shard.Masks.Record = tc.mask
 				p.Shard.Pending = tc.of[rank]
-				p.Shard.End = &shard.End{Time: t0 + 700*us + 16_000_000*us, Called: true}
+				p.Shard.End = &experiment.End{Time: t0 + 700*us + 16_000_000*us, Called: true}
 				if tc.also != nil {
 					tc.also(rank, p)
 				}

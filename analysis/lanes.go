@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"slices"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Reading in lanes: an archive's processes are dealt out to a few lanes, which are read at the same time. A

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // WorldRank is a process of the job, or one GPU of a process with communicator ranks on several.

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"time"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // LiveView is how a job stands that is being recorded, and what it did in the last seconds.
@@ -208,7 +208,7 @@ func (l *Live) Look(now time.Time) (*LiveView, error) {
 	jobs, problems, err := scorep.Jobs(l.dir)
 	v.Problems = append(v.Problems, problems...)
 	if errors.Is(err, fs.ErrNotExist) {
-		if spools, _ := filepath.Glob(filepath.Join(l.dir, shard.Folder, "*"+shard.SpoolSuffix)); len(spools) > 0 {
+		if spools, _ := filepath.Glob(filepath.Join(l.dir, experiment.Folder, "*"+experiment.SpoolSuffix)); len(spools) > 0 {
 			v.Problems = append(v.Problems, "the job is recorded without collectors, into spool files: they can only be read when it has ended")
 		}
 		return v, nil
@@ -385,7 +385,7 @@ func (l *Live) communicator(c *scorep.JobCommunicator) *liveComm {
 // followRank follows the row of a communicator rank.
 func (l *Live) followRank(lc *liveComm, rank int, r *scorep.JobRank, p *scorep.JobPart) {
 	number := p.Shard.Comms[p.Comm].Location
-	at := slices.IndexFunc(p.Shard.Locations, func(l shard.Location) bool { return int(l.Number) == number })
+	at := slices.IndexFunc(p.Shard.Locations, func(l experiment.Location) bool { return int(l.Number) == number })
 	if at < 0 {
 		return // it has no events yet
 	}
@@ -418,7 +418,7 @@ func (l *Live) followRank(lc *liveComm, rank int, r *scorep.JobRank, p *scorep.J
 
 // liveNames tells what ids mean in a shard, by what it has described by now.
 type liveNames struct {
-	process *shard.Process
+	process *experiment.Process
 	comms   map[otf2.CommRef]*facts.Communicator
 }
 

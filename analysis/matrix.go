@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // MatrixReport tells who sent how much to whom: what went over the network, where transfers were recorded, and of

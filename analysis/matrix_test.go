@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // The time of a union is that of its nanoseconds, however many intervals there are.
@@ -174,7 +174,7 @@ func TestTallyCountsOperationsOnce(t *testing.T) {
 		p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, 2)
 		p.World()
 		p.AllReduce(0, shardtest.Epoch+2_000_000, shardtest.Epoch+3_000_000, 1000)
-		w, region := p.Location(shard.KindChannel, otf2.LocationTypeAcceleratorStream, "world ch 00", 0), p.Region("AllReduce", regions.GroupCollectives, otf2.RegionRoleCollAll2All)
+		w, region := p.Location(experiment.KindChannel, otf2.LocationTypeAcceleratorStream, "world ch 00", 0), p.Region("AllReduce", regions.GroupCollectives, otf2.RegionRoleCollAll2All)
 		for _, err := range []error{w.Enter(shardtest.Epoch+2_000_100, nil, region), w.Leave(shardtest.Epoch+2_999_900, nil, region)} {
 			if err != nil {
 				t.Fatal(err)

@@ -5,8 +5,8 @@ package analysis
 import (
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // Metrics on the rows of ranks and of GPUs are sound, and one that is not defined is found.

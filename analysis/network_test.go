@@ -16,12 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 func networks(a *otf2.Archive) ([]NetworkMatrix, []string) {
@@ -43,7 +43,7 @@ func networkJob(t testing.TB) string {
 		case 0:
 			origin = p.Shard.Tag
 		case 1:
-			f := p.Foreign(shard.ForeignComm{Tag: origin, Rank: 0, PID: 100})
+			f := p.Foreign(experiment.ForeignComm{Tag: origin, Rank: 0, PID: 100})
 			p.Put(-1-f, 2, t0+400*us, t0+401*us, 500)
 		}
 	})
@@ -107,7 +107,7 @@ func TestNetworkMatrixOfAnyJob(t *testing.T) {
 		for r := range size {
 			p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node0", r).Launched("slurm", r, size)
 			p.GPU(r, "", "")
-			p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: size, Rank: size - 1 - r, InitTime: t0})
+			p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: size, Rank: size - 1 - r, InitTime: t0})
 			if rapid.Bool().Draw(rt, "network") {
 				p.Network(0)
 				procs = append(procs, p)
@@ -199,8 +199,8 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 		if r > 0 {
 			c.Lost = map[string]map[string]uint64{"ring": {"ProxyStep": uint64(r)}}
 		}
-		p.Shard.Comms[0].Gaps = []shard.Gap{{From: 2, To: 4, FromTime: t0 + 200*us, ToTime: t0 + 300*us}}
-		p.Shard.Costs = []shard.Cost{{Callback: "start", Type: "ProxyStep", Samples: 10, MeanNs: 17.5, MostNs: 90}}
+		p.Shard.Comms[0].Gaps = []experiment.Gap{{From: 2, To: 4, FromTime: t0 + 200*us, ToTime: t0 + 300*us}}
+		p.Shard.Costs = []experiment.Cost{{Callback: "start", Type: "ProxyStep", Samples: 10, MeanNs: 17.5, MostNs: 90}}
 	})
 	a := jobtest.Open(t, path)
 	s := SelfReport(a)
@@ -239,13 +239,13 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 // A collector that died leaves an archive that says so and is sound.
 func TestContinuedProcessesAreSound(t *testing.T) {
 	dir := t.TempDir()
-	var before map[string]shard.Sequence
+	var before map[string]experiment.Sequence
 	for _, uuid := range []string{"p0", "p1", "p1-again"} {
 		rank := int(uuid[1] - '0')
 		p := shardtest.New(t, dir, uuid).On("node0", rank).Launched("slurm", rank, 2)
 		p.Shard.Tag, p.Shard.Host = uint16(rank+1), hostname(t)
 		p.GPU(rank, "", "")
-		comm := shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: t0}
+		comm := experiment.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: t0}
 		if uuid == "p1-again" {
 			comm.Sequences = maps.Clone(before)
 		}
@@ -257,7 +257,7 @@ func TestContinuedProcessesAreSound(t *testing.T) {
 		}
 		if uuid == "p1-again" {
 			first = 65
-			p.Shard.Settings = map[string]string{shard.SettingContinues: "p1"}
+			p.Shard.Settings = map[string]string{experiment.SettingContinues: "p1"}
 		}
 		for i := range n {
 			p.AllReduce(0, t0+(first+i+1)*us, t0+(first+i+1)*us+500, 10)

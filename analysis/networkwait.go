@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // netPhase is what the oldest transfer of a network row waits for.

@@ -2,7 +2,7 @@
 
 package analysis
 
-import "ncclotf2/otf2"
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // nominal adds up what operations would send from rank to rank if they were done without intermediaries. An AllReduce
 // is a ReduceScatter and an AllGather: so what a rank sends in all is what nccl-tests' bus bandwidth counts.

@@ -2,7 +2,7 @@
 
 package analysis
 
-import "ncclotf2/otf2"
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // Observer is shown what Observe reads, in the same pass over the events.
 type Observer struct {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // An observer is shown every event, operation and wait that the report counts, and of the regions that they are in.

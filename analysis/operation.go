@@ -3,8 +3,8 @@
 package analysis
 
 import (
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // operation is one member's part in a collective, or one end of a message, with what is known of its member.

@@ -8,10 +8,10 @@ import (
 	"math"
 	"slices"
 
-	"ncclotf2/facts"
-	"ncclotf2/internal/stats"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Report is what Operations found.

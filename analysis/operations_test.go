@@ -14,12 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"ncclotf2/golden"
-	"ncclotf2/hidden"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 func operationsOfArchive(t testing.TB, path string) *Report {
@@ -180,16 +180,16 @@ func TestDeviceMemoryIsMarked(t *testing.T) {
 
 // What CUPTI told of kernels, and what of it could not be used, is in the summary.
 func TestKernelsInTheSummary(t *testing.T) {
-	failed := func(rank int) *shard.Cupti {
+	failed := func(rank int) *experiment.Cupti {
 		if rank == 0 {
-			return &shard.Cupti{State: "ended", Version: 22}
+			return &experiment.Cupti{State: "ended", Version: 22}
 		}
-		return &shard.Cupti{State: "failed", Error: 15, Why: "libcupti.so.12: no driver"}
+		return &experiment.Cupti{State: "failed", Error: 15, Why: "libcupti.so.12: no driver"}
 	}
-	busy := func(int) *shard.Cupti { return &shard.Cupti{State: "busy", Error: 39} }
+	busy := func(int) *experiment.Cupti { return &experiment.Cupti{State: "busy", Error: 39} }
 	for _, tc := range []struct {
 		counts map[string]uint64 // of each rank
-		cupti  func(rank int) *shard.Cupti
+		cupti  func(rank int) *experiment.Cupti
 		want   string
 	}{
 		{nil, nil, ""},

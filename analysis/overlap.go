@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // OverlapReport tells how much of the communication ran while the same GPU computed. It needs the kernels of the

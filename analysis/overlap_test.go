@@ -9,11 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // overlapJob is a job of two ranks; rank 0 has kernels of its own, and NCCL's, on two streams.
@@ -22,7 +22,7 @@ func overlapJob(t testing.TB) string {
 	at := func(us uint64) otf2.Timestamp { return otf2.Timestamp(t0 + us*1000) }
 	return jobtest.Make(t, 2, 2, func(r int, p *shardtest.Process) {
 		world := p.World()
-		second := p.Comm(shard.Comm{ID: 2, Name: "second", NRanks: 2, Rank: r, InitTime: t0})
+		second := p.Comm(experiment.Comm{ID: 2, Name: "second", NRanks: 2, Rank: r, InitTime: t0})
 		p.AllReduce(world, uint64(at(100)), uint64(at(200)), 10)
 		p.AllReduce(world, uint64(at(300)), uint64(at(400)), 10)
 		p.AllReduce(second, uint64(at(350)), uint64(at(450)), 10)

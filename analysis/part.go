@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Part is one member's part in a collective, or one end of a message: what the archive tells of it. Parts of one

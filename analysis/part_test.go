@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 )
 
 // What is passed on one by one adds up to the report.

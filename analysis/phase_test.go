@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // program draws a process's thread and what NCCL does for it.
@@ -205,7 +205,7 @@ func TestPhasesInTheReport(t *testing.T) {
 		counts := &g.p.Shard.Counts
 		counts.Network = map[string]uint64{"PUTS": 2, "PUT_BYTES": 1500, "RECEIVED_BYTES": 300, "SOCKET_EVENTS": 1, "SOCKET_BYTES": 100}
 		counts.Paused = map[string]uint64{"Coll": 2, "ProxyOp": 10}
-		g.p.Shard.Comms[0].Gaps = []shard.Gap{
+		g.p.Shard.Comms[0].Gaps = []experiment.Gap{
 			{From: 10, To: 20, FromTime: t0 + 5001*us, ToTime: t0 + 5002*us}, {From: 30, FromTime: t0 + 5003*us},
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 const notKnown = "n/a"

@@ -3,8 +3,8 @@
 package analysis
 
 import (
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // NetworkRow is whose transfers a row shows.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/hidden"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // properties is what an archive says of itself. The names are listed in package scorep.

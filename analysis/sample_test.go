@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 const t0 = shardtest.Epoch + 1_000_000

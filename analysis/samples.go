@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // What Compare keeps of one run: the operations by kind, each kind thinned out to a bounded number.

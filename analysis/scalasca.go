@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // The rules that CheckScalasca knows beside those of Check: what scout of Scalasca 2.6 needs. Breaking one ends its

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // smallest is an archive in which scout.mpi of Scalasca 2.6 finds Wait at NxN: four ranks, one AllReduce.

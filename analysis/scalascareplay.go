@@ -5,8 +5,8 @@ package analysis
 import (
 	"fmt"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // scoutReplay carries the recorded communication out as scout does, with messages sent at once, receives that wait

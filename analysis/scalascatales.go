@@ -5,7 +5,7 @@ package analysis
 import (
 	"strings"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // scoutTales carries the communication out once more, as scout does to find what late receivers were late for: then

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Self is what an archive says of its own making: with what it was recorded, what that cost, and what

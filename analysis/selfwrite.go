@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // section is a part of the report as a table.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // Document is a part of the report in a form that can be written as text, comma-separated values or Markdown.

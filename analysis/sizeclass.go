@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"math"
 
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // SizeClass is one of regions.SizeClasses.

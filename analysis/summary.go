@@ -3,9 +3,9 @@
 package analysis
 
 import (
-	"ncclotf2/facts"
-	"ncclotf2/hidden"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Summary is an archive in a few numbers.

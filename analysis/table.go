@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // table writes rows in aligned columns, numbers to the right.

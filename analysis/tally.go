@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // TallyReport sums up all regions of an archive by name, in the manner of THAPI's iprof: one table for each
@@ -106,7 +106,7 @@ type tallyRowState struct {
 	open   []tallyFrame
 	groups map[int]bool
 	last   int // group that was seen last, plus 1
-	kind   shard.LocationKind
+	kind   experiment.LocationKind
 }
 
 type tallyFrame struct {
@@ -156,7 +156,7 @@ func (t *tally) event(ev *otf2.Event) {
 	case otf2.EventEnter:
 		f := tallyFrame{region: otf2.RegionRef(ev.Args[0]), begin: ev.Time, device: t.onDevice(ev)}
 		r.open = append(r.open, f)
-		if g := t.groupOf(f.region, r.kind == shard.KindChannel); r.last != g+1 {
+		if g := t.groupOf(f.region, r.kind == experiment.KindChannel); r.last != g+1 {
 			r.groups[g] = true
 			r.last = g + 1
 		}
@@ -209,7 +209,7 @@ func (t *tally) leave(r *tallyRowState, ev *otf2.Event) {
 }
 
 func (t *tally) row(r *tallyRowState, f *tallyFrame) *TallyRow {
-	key := tallyKey{f.region, f.device, r.kind == shard.KindChannel}
+	key := tallyKey{f.region, f.device, r.kind == experiment.KindChannel}
 	row := t.sums[key]
 	if row == nil {
 		row = new(TallyRow)

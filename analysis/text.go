@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/hidden"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // WriteText writes the report for people: summary, operations, phases if there are any, waiting.

@@ -3,9 +3,9 @@
 package analysis
 
 import (
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // transferReader finds, on the network rows of one communicator rank, the first transfer of each operation to each

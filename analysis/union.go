@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // union is the time during which at least one of many intervals lasted, in bounded memory. Intervals come about in

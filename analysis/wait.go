@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Waits tells who waited for whom at the beginning of collectives.

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // messageEnd is one end of a message whose other end has not come yet.

@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // WaitStates tells in detail who waited for whom in collectives and messages, and on what transfers over the

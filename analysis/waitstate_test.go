@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // waitJob leaves a job of three ranks on two hosts with waits of every kind, whose lengths stand beside them.
@@ -77,12 +77,12 @@ func waitJob(t testing.TB) string {
 		for i, l := range p.Shard.Locations {
 			w, k := p.Writer(i), uint64(r+1)
 			switch l.Kind {
-			case shard.KindNetSend:
+			case experiment.KindNetSend:
 				phase(w, "Send GPU wait", next, at(900), at(900+k))
 				phase(w, "Send peer wait", next, at(910), at(910+2*k))
 				phase(w, "Send network", next, at(920), at(920+3*k))
 				phase(w, "Send peer wait", previous, at(930), at(930+k))
-			case shard.KindNetRecv:
+			case experiment.KindNetRecv:
 				phase(w, "Recv network", previous, at(900), at(900+4*k))
 				phase(w, "Recv flush", previous, at(920), at(920+5*k))
 				phase(w, "Recv GPU wait", previous, at(940), at(940+6*k))

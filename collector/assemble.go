@@ -17,16 +17,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/internal/atomicfile"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // recordMode is the value of the setting MODE with which callbacks are written down.
 const recordMode = "record"
 
 // IsRecording tells that a shard is of a process whose callbacks were written down: it holds no events.
-func IsRecording(p *shard.Process) bool { return p != nil && p.Settings["MODE"] == recordMode }
+func IsRecording(p *experiment.Process) bool { return p != nil && p.Settings["MODE"] == recordMode }
 
 // runInfo is run.json, in the words of package replay.
 type runInfo struct {
@@ -61,8 +61,8 @@ type runFile struct {
 // and run-2, run-3, … in it where jobs shared the directory. Processes that still run are left out, with
 // their whole job. What has been assembled before is not touched. The last collector of a job does this, and unify;
 // one of them at a time.
-func Assemble(experiment string) (folders []string, err error) {
-	root := filepath.Join(experiment, RecordingFolder)
+func Assemble(directory string) (folders []string, err error) {
+	root := filepath.Join(directory, RecordingFolder)
 	unlock, err := lockFolder(root)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil // nothing has been recorded
@@ -70,7 +70,7 @@ func Assemble(experiment string) (folders []string, err error) {
 		return nil, err
 	}
 	defer unlock()
-	entries, err := shard.List(experiment)
+	entries, err := experiment.List(directory)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func Assemble(experiment string) (folders []string, err error) {
 		}
 	}
 	for _, job := range jobsOf(parts) {
-		if slices.ContainsFunc(job, func(p recordedProcess) bool { return p.State == shard.Writing || p.State == shard.Starting }) {
+		if slices.ContainsFunc(job, func(p recordedProcess) bool { return p.State == experiment.Writing || p.State == experiment.Starting }) {
 			continue
 		}
 		folder, err := newRunFolder(root)
@@ -107,7 +107,7 @@ func lockFolder(path string) (unlock func(), err error) {
 		return nil, err
 	}
 	switch err := awaitLock(int(dir.Fd()), time.Now().Add(10*time.Second)); {
-	case err == nil, shard.NoLocks(err):
+	case err == nil, experiment.NoLocks(err):
 		return func() { dir.Close() }, nil
 	case errors.Is(err, unix.EWOULDBLOCK):
 		dir.Close()
@@ -132,7 +132,7 @@ func awaitLock(fd int, deadline time.Time) error {
 
 // recordedProcess is one process's transcript.
 type recordedProcess struct {
-	shard.Entry
+	experiment.Entry
 	file string
 }
 
@@ -149,7 +149,7 @@ func newRunFolder(root string) (string, error) {
 		folder = filepath.Join(root, "run-"+strconv.Itoa(n))
 	}
 	if folder != root {
-		if err := os.Mkdir(folder, shard.FolderMode); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := os.Mkdir(folder, experiment.FolderMode); err != nil && !errors.Is(err, os.ErrExist) {
 			return "", err
 		}
 	}
@@ -183,15 +183,15 @@ func begin(job []recordedProcess) uint64 {
 	return first
 }
 
-func together(a, b *shard.Process) bool {
+func together(a, b *experiment.Process) bool {
 	if a.FirstTime > b.LastTime || b.FirstTime > a.LastTime {
 		return false
 	}
 	if a.Launcher.Size > 1 && a.Launcher.Name == b.Launcher.Name && a.Launcher.Size == b.Launcher.Size && a.Launcher.Rank != b.Launcher.Rank {
 		return true
 	}
-	return slices.ContainsFunc(a.Comms, func(c shard.Comm) bool {
-		return c.ID != 0 && slices.ContainsFunc(b.Comms, func(d shard.Comm) bool { return c.ID == d.ID && c.NRanks == d.NRanks })
+	return slices.ContainsFunc(a.Comms, func(c experiment.Comm) bool {
+		return c.ID != 0 && slices.ContainsFunc(b.Comms, func(d experiment.Comm) bool { return c.ID == d.ID && c.NRanks == d.NRanks })
 	})
 }
 
@@ -199,11 +199,11 @@ func together(a, b *shard.Process) bool {
 // largest communicator.
 func sortRanks(job []recordedProcess) {
 	numbered := !slices.ContainsFunc(job, func(p recordedProcess) bool { return p.Process.Launcher.Rank < 0 })
-	rank := func(p *shard.Process) int {
+	rank := func(p *experiment.Process) int {
 		if numbered {
 			return p.Launcher.Rank
 		}
-		best := shard.Comm{Rank: -1}
+		best := experiment.Comm{Rank: -1}
 		for _, c := range p.Comms {
 			if c.NRanks > best.NRanks || c.NRanks == best.NRanks && c.Rank < best.Rank {
 				best = c
@@ -237,7 +237,7 @@ func assemble(folder string, job []recordedProcess) error {
 			ranks[c.ID]++
 			run.RanksPerProcess = max(run.RanksPerProcess, ranks[c.ID])
 		}
-		run.ExitOK = run.ExitOK && p.State == shard.Done && p.Process.Finished
+		run.ExitOK = run.ExitOK && p.State == experiment.Done && p.Process.Finished
 		file := runFile{File: "p" + strconv.Itoa(k) + transcriptEnd, PID: p.Process.PID}
 		err := eachLine(p.file, func(line []byte) error {
 			file.Lines++
@@ -268,7 +268,7 @@ func assemble(folder string, job []recordedProcess) error {
 			return err
 		}
 	}
-	return atomicfile.Write(filepath.Join(folder, "run.json"), shard.FileMode, append(out, '\n'), atomicfile.Durable)
+	return atomicfile.Write(filepath.Join(folder, "run.json"), experiment.FileMode, append(out, '\n'), atomicfile.Durable)
 }
 
 // quoted is the string that follows a name in a line that transcript wrote: event and state names, which need no

@@ -5,8 +5,8 @@ package collector
 import (
 	"fmt"
 
-	"ncclotf2/config"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // capPeriod is after how many records a round looks at how much has been written.
@@ -29,7 +29,7 @@ func (r *recording) checkCap() {
 	}
 	r.refuse()
 	r.capped = fmt.Sprintf("nothing new is recorded from here on: %d bytes are on disk, %sDISK allows %d", r.onDisk(), config.Prefix, r.cap)
-	r.markers = append(r.markers, shard.Marker{
+	r.markers = append(r.markers, experiment.Marker{
 		Time: r.given, Severity: severityHigh, Category: "NCCL recording stopped", Location: -1, Text: r.capped,
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // A checkpoint (shard.CheckpointFile) is shard.json as of the moment when everything taken so far was in the event files. What comes
@@ -33,8 +33,8 @@ func (r *recording) checkpoint() error {
 
 // rewind brings the shard of a dead collector back to its last checkpoint and returns its description then; nil if
 // there never was one.
-func rewind(path string) (*shard.Process, error) {
-	p, err := shard.ReadCheckpoint(path)
+func rewind(path string) (*experiment.Process, error) {
+	p, err := experiment.ReadCheckpoint(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
@@ -68,7 +68,7 @@ func rewind(path string) (*shard.Process, error) {
 			return nil, err
 		}
 	}
-	return p, shard.Rewind(path, p)
+	return p, experiment.Rewind(path, p)
 }
 
 // Of event files (docs/otf2-format.md): chunks begin with a header that has the number of the chunk's last event, and

@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // threadEvents counts the events of application threads in event files.
-func threadEvents(t *testing.T, e shard.Entry) (n uint64) {
+func threadEvents(t *testing.T, e experiment.Entry) (n uint64) {
 	t.Helper()
 	for _, l := range e.Process.Locations {
-		if l.Kind != shard.KindThread {
+		if l.Kind != experiment.KindThread {
 			continue
 		}
 		s, err := otf2.ScanEventFile(filepath.Join(e.Path, itoa(int(l.Number))+".evt"), chunkSize)
@@ -38,7 +38,7 @@ func TestKillsAtAnyMoment(t *testing.T) {
 	for _, e := range shards(t, dir) {
 		total += starts(e.Process)
 		events += threadEvents(t, e)
-		if e.State == shard.Done {
+		if e.State == experiment.Done {
 			done++
 		}
 	}

@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/config"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Orders to running collectors are a file in the experiment directory, replaced as a whole; answers are
@@ -56,8 +56,8 @@ type commWindow struct {
 
 // readControl reads the control file of an experiment directory. A file that others than this user could have
 // written is refused.
-func readControl(experiment string) (*control, error) {
-	path := filepath.Join(experiment, controlFile)
+func readControl(directory string) (*control, error) {
+	path := filepath.Join(directory, controlFile)
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		if errors.Is(err, unix.ELOOP) {
@@ -176,9 +176,9 @@ func (c *live) listen() {
 
 // joins tells that one of the shards is still being written: the job that they are of goes on.
 func (c *live) joins(job []string) bool {
-	entries, err := shard.List(c.experiment)
-	return err == nil && slices.ContainsFunc(entries, func(e shard.Entry) bool {
-		return e.State == shard.Writing && e.Path != c.store.Path() && slices.Contains(job, filepath.Base(e.Path))
+	entries, err := experiment.List(c.experiment)
+	return err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool {
+		return e.State == experiment.Writing && e.Path != c.store.Path() && slices.Contains(job, filepath.Base(e.Path))
 	})
 }
 
@@ -246,7 +246,7 @@ func (c *live) obey(o *control) {
 		types := *o.Events & c.chosen.event
 		if was := c.chosen.record & allTypes; types != was {
 			c.chosen.record = c.chosen.record&^allTypes | types
-			c.markers = append(c.markers, shard.Marker{
+			c.markers = append(c.markers, experiment.Marker{
 				Time: c.line.time(c.now.Ticks), Category: "NCCL recording changed", Location: -1, Severity: regions.SeverityLow,
 				Text: fmt.Sprintf("from here on %s are recorded, before %s", orNothing(config.EventList(types)), orNothing(config.EventList(was))),
 			})

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
 // Where the number of called collectives stands in a communicator's entry, and how long entries are (plugin/shm.h).
@@ -145,9 +145,9 @@ func TestOrdersReachAllProcesses(t *testing.T) {
 // A job that ends while it is asked has not been told anything.
 func TestOrdersToAJobThatEnds(t *testing.T) {
 	dir := t.TempDir()
-	s, err := shard.Create(dir, "a")
+	s, err := experiment.Create(dir, "a")
 	must(t, err)
-	must(t, s.Write(&shard.Process{Version: shard.Version, UUID: "a", PID: 10}))
+	must(t, s.Write(&experiment.Process{Version: experiment.Version, UUID: "a", PID: 10}))
 	go func() {
 		told := shmtest.Await(func() bool { _, err := os.Stat(filepath.Join(dir, controlFile)); return err == nil })
 		if err := errors.Join(s.Finish(), s.Close()); err != nil || !told {

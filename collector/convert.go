@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"ncclotf2/config"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/regular"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // convertedSuffix is added to the name of a complete spool file that has become a shard.
@@ -35,7 +35,7 @@ const (
 // from there, and the file is removed.
 //
 // What the launcher said of the process is not in spool files.
-func Convert(spoolFile, experiment string) (err error) {
+func Convert(spoolFile, directory string) (err error) {
 	file, err := regular.OpenOwn(spoolFile)
 	if err != nil {
 		return err
@@ -55,18 +55,18 @@ func Convert(spoolFile, experiment string) (err error) {
 	h := spool.Header()
 	name := spooledShard(&h)
 	size := strconv.FormatInt(info.Size(), 10)
-	if before := shard.Find(experiment, name); before.State == shard.Done && before.Process != nil && before.Process.Settings[settingSpooled] == size {
+	if before := experiment.Find(directory, name); before.State == experiment.Done && before.Process != nil && before.Process.Settings[settingSpooled] == size {
 		if memory, left, err := openLeft(before.Process, time.Now()); err == nil && memory != nil { // a conversion was killed before it did that
 			left.remove(before.Process.Memory)
 			memory.Close()
 		}
 		return converted(spoolFile, before.Process)
 	}
-	if err := shard.Remove(experiment, name); err != nil {
+	if err := experiment.Remove(directory, name); err != nil {
 		return err
 	}
 	settings, launcher := spooled(spool)
-	r, err := newRecording(spool, settings, launcher, experiment, name)
+	r, err := newRecording(spool, settings, launcher, directory, name)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func Convert(spoolFile, experiment string) (err error) {
 	if err := r.takeSpool(spool); err != nil {
 		return err
 	}
-	writing := !spool.Orderly() && (shard.Locked(file) || alive(&h))
+	writing := !spool.Orderly() && (experiment.Locked(file) || alive(&h))
 	var memory *shm.Memory
 	var left inode
 	if !writing {
@@ -91,13 +91,13 @@ func Convert(spoolFile, experiment string) (err error) {
 			r.notSaved(err)
 		}
 	} else if cut := spool.Cut(); cut != "" && !writing {
-		r.markers = append(r.markers, shard.Marker{
+		r.markers = append(r.markers, experiment.Marker{
 			Time: r.given, Severity: severityHigh, Category: "NCCL spool file", Location: -1, Text: "the raw file ends early: " + cut,
 		})
 	}
 	if !writing {
 		h := r.source.Header()
-		r.end = &shard.End{Called: spool.Orderly() || h.Ended != 0}
+		r.end = &experiment.End{Called: spool.Orderly() || h.Ended != 0}
 	}
 	r.process.Settings[settingSpooled], r.process.Settings[settingWhole] = size, strconv.FormatBool(spool.Orderly())
 	if err := r.finish(!writing); err != nil {
@@ -112,7 +112,7 @@ func Convert(spoolFile, experiment string) (err error) {
 }
 
 // converted gives a spool file that is complete its name.
-func converted(spoolFile string, p *shard.Process) error {
+func converted(spoolFile string, p *experiment.Process) error {
 	if p.Settings[settingWhole] != "true" {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (r *recording) left() (*shm.Memory, inode) {
 }
 
 func (r *recording) notSaved(err error) {
-	r.markers = append(r.markers, shard.Marker{
+	r.markers = append(r.markers, experiment.Marker{
 		Time: r.given, Severity: severityHigh, Category: "NCCL spool file", Location: -1, Text: "what the process had in memory is not saved: " + err.Error(),
 	})
 }

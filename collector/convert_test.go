@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // spoolOf plays a job of two threads that the plugin's own thread spools, in three flushes of some calls each, and returns
@@ -58,15 +58,15 @@ func spoolOf(t testing.TB, clock shm.ClockSource, each int) (file []byte, calls 
 	return out.Bytes(), calls
 }
 
-func writeSpool(t testing.TB, content []byte) (file, experiment string) {
+func writeSpool(t testing.TB, content []byte) (file, directory string) {
 	t.Helper()
-	experiment = t.TempDir()
-	return writeSpoolIn(t, experiment, content), experiment
+	directory = t.TempDir()
+	return writeSpoolIn(t, directory, content), directory
 }
 
-func writeSpoolIn(t testing.TB, experiment string, content []byte) (file string) {
+func writeSpoolIn(t testing.TB, directory string, content []byte) (file string) {
 	t.Helper()
-	file = filepath.Join(experiment, "shards", "host-1-0001.spool")
+	file = filepath.Join(directory, "shards", "host-1-0001.spool")
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestConvert(t *testing.T) {
 			}
 			e := onlyShard(t, dir)
 			p := e.Process
-			if e.State != shard.Done || !p.Finished || starts(p) != calls*perCall {
+			if e.State != experiment.Done || !p.Finished || starts(p) != calls*perCall {
 				t.Errorf("state %v, finished %v, %d starts of %d", e.State, p.Finished, starts(p), calls*perCall)
 			}
 			if len(p.Counts.Oddities) != 0 || len(p.Markers) != 0 {
@@ -116,7 +116,7 @@ func TestConvertWhatIsWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := onlyShard(t, dir)
-		if e.State != shard.Done || starts(e.Process) > calls*perCall {
+		if e.State != experiment.Done || starts(e.Process) > calls*perCall {
 			t.Errorf("%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
 		}
 		marked := len(e.Process.Markers) > 0 && strings.HasPrefix(e.Process.Markers[0].Text, "the raw file ends early: ")

@@ -2,7 +2,7 @@
 
 package collector
 
-import "ncclotf2/plugin/shm"
+import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
 
 // A descriptorMember writes one member of an event's descriptor.
 type descriptorMember struct {

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // A disk at fault does not end the recording of a live process. What could not be written stays in memory (at most one chunk of
@@ -44,10 +44,10 @@ type disk struct {
 	since   time.Time // of err
 	next    time.Time // when to try again
 	pause   time.Duration
-	end     time.Time      // until when a process that has ended is worth trying again
-	outage  *outage        // nil: the plugin records
-	stretch uint64         // outages that are over
-	safe    *shard.Process // as of the last flush; nil: there was none
+	end     time.Time           // until when a process that has ended is worth trying again
+	outage  *outage             // nil: the plugin records
+	stretch uint64              // outages that are over
+	safe    *experiment.Process // as of the last flush; nil: there was none
 }
 
 // outage is a stretch of the job in which nothing new was recorded.
@@ -111,7 +111,7 @@ func (r *recording) insist(do func() error) error {
 // makeRoom removes what nobody needs any more of a process that has ended.
 func (r *recording) makeRoom(err error) {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		for _, name := range []string{shard.CheckpointFile, statusFile} {
+		for _, name := range []string{experiment.CheckpointFile, statusFile} {
 			_ = os.Remove(r.store.Path() + "/" + name)
 		}
 	}
@@ -183,7 +183,7 @@ func (r *recording) describeLost() error {
 // moveLost takes operations out of what is counted as recorded, which makes them losses.
 func moveLost(recorded map[string]uint64, key string, n uint64) {
 	types := []shm.EventType{shm.EventColl, shm.EventCeColl}
-	if shard.FunctionOf(key) != key {
+	if experiment.FunctionOf(key) != key {
 		types = []shm.EventType{shm.EventP2p}
 	}
 	for _, t := range types {
@@ -202,7 +202,7 @@ func (r *recording) taking() map[string]uint64 {
 }
 
 // cutBack brings the event files to what a description says of them. Where that fails `unify` finds the difference.
-func (r *recording) cutBack(p *shard.Process) {
+func (r *recording) cutBack(p *experiment.Process) {
 	known := make(map[uint32]bool)
 	for i := range p.Locations {
 		l := &p.Locations[i]
@@ -284,7 +284,7 @@ func (c *live) noteOutage(o *outage) {
 	for t, n := range h.Lost[shm.LossDisk] {
 		lost += n - o.lost[t]
 	}
-	c.markers = append(c.markers, shard.Marker{
+	c.markers = append(c.markers, experiment.Marker{
 		Time: o.time, Duration: end - min(end, o.time), Severity: severityHigh, Category: "NCCL recording stopped", Location: -1,
 		Text: fmt.Sprintf("nothing new was recorded for %v, as the disk could not be written; events lost: %d",
 			time.Duration(end-min(end, o.time)).Round(time.Millisecond), lost),

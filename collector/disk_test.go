@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
 // smallDisk makes a file system with room for so many KiB, and returns what gives it more.
@@ -135,7 +135,7 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 	}
 	e := onlyShard(t, dir)
 	p := e.Process
-	if e.State != shard.Done || !p.Finished || starts(p) != recorded*perCall || p.Counts.Oddities[oddDiskErrors] == 0 {
+	if e.State != experiment.Done || !p.Finished || starts(p) != recorded*perCall || p.Counts.Oddities[oddDiskErrors] == 0 {
 		t.Errorf("state %v, finished %v, %d starts of %d, oddities %v", e.State, p.Finished, starts(p), recorded*perCall, p.Counts.Oddities)
 	}
 	for i := range p.Locations {
@@ -216,9 +216,9 @@ func TestDiskStaysBroken(t *testing.T) {
 			}
 			// Whatever is written after the events has something in its way: so some of them come to the disk.
 			flushAll(t, job) // now it is there
-			entries, err := shard.List(dir)
+			entries, err := experiment.List(dir)
 			must(t, err)
-			way := filepath.Join(entries[0].Path, shard.CheckpointFile)
+			way := filepath.Join(entries[0].Path, experiment.CheckpointFile)
 			must(t, os.RemoveAll(way))
 			must(t, os.MkdirAll(filepath.Join(way, "full"), 0o700))
 			call(100)
@@ -253,7 +253,7 @@ func TestDiskStaysBroken(t *testing.T) {
 			if files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt")); len(files) != len(p.Locations) {
 				t.Errorf("%d event files of %d locations", len(files), len(p.Locations))
 			}
-			if _, err := os.Stat(filepath.Join(e.Path, "done")); err != nil && !os.IsNotExist(err) || os.IsNotExist(err) != (e.State != shard.Done) {
+			if _, err := os.Stat(filepath.Join(e.Path, "done")); err != nil && !os.IsNotExist(err) || os.IsNotExist(err) != (e.State != experiment.Done) {
 				t.Error(err)
 			}
 		})

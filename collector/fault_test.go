@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
 // flushAll waits until everything written so far has been taken.
@@ -64,7 +64,7 @@ func TestDiskCap(t *testing.T) {
 	}
 	e := onlyShard(t, dir)
 	p := e.Process
-	if e.State != shard.Done || !p.Finished || starts(p) != calls*perCall || p.Counts.Lost["disk"]["Coll"] != 3 || len(p.Counts.Lost) != 1 {
+	if e.State != experiment.Done || !p.Finished || starts(p) != calls*perCall || p.Counts.Lost["disk"]["Coll"] != 3 || len(p.Counts.Lost) != 1 {
 		t.Errorf("state %v, finished %v, %d starts of %d, lost %v", e.State, p.Finished, starts(p), calls*perCall, p.Counts.Lost)
 	}
 	if len(p.Markers) != 1 || p.Markers[0].Category != "NCCL recording stopped" || !strings.Contains(p.Markers[0].Text, "allows 65536") {
@@ -93,7 +93,7 @@ func TestDirectoryFaults(t *testing.T) {
 		fault func(t *testing.T, dir string)
 	}{
 		{"removed", true, func(t *testing.T, dir string) { removeAll(t, dir) }},
-		{"shard removed", true, func(t *testing.T, dir string) { removeAll(t, filepath.Join(dir, shard.Folder)) }},
+		{"shard removed", true, func(t *testing.T, dir string) { removeAll(t, filepath.Join(dir, experiment.Folder)) }},
 		{"renamed", false, func(t *testing.T, dir string) { must(t, os.Rename(dir, dir+".old")) }},
 		{"read-only", false, func(t *testing.T, dir string) {
 			e := onlyShard(t, dir)

@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/config"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // spoolHead is where the frames behind a spool file's first one, its header, begin.
@@ -57,7 +57,7 @@ func FuzzSpool(f *testing.F) {
 			return
 		}
 		e := onlyShard(t, dir)
-		if e.State != shard.Done || e.Err != nil {
+		if e.State != experiment.Done || e.Err != nil {
 			t.Fatalf("state %v: %v", e.State, e.Err)
 		}
 		announced := uint64(0)
@@ -67,7 +67,7 @@ func FuzzSpool(f *testing.F) {
 		if n := eventsOf(t, e); n != announced {
 			t.Errorf("%d events, announced are %d", n, announced)
 		}
-		left, _ := filepath.Glob(filepath.Join(dir, shard.Folder, "*"+shard.SpoolSuffix))
+		left, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, "*"+experiment.SpoolSuffix))
 		if whole := e.Process.Settings[settingWhole] == "true"; len(left) > 0 == whole {
 			t.Errorf("whole: %v, left: %v", whole, left)
 		}
@@ -92,7 +92,7 @@ func FuzzCheckpoint(f *testing.F) {
 	if err := errors.Join(first.flush(), first.store.Close()); err != nil {
 		f.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(first.store.Path(), shard.CheckpointFile))
+	text, err := os.ReadFile(filepath.Join(first.store.Path(), experiment.CheckpointFile))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -108,8 +108,8 @@ func FuzzCheckpoint(f *testing.F) {
 		if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
 			t.Fatal(err)
 		}
-		dead := filepath.Join(dir, shard.Folder, filepath.Base(first.store.Path()))
-		names := []string{shard.CheckpointFile}
+		dead := filepath.Join(dir, experiment.Folder, filepath.Base(first.store.Path()))
+		names := []string{experiment.CheckpointFile}
 		if both {
 			names = append(names, "shard.json")
 		}
@@ -177,7 +177,7 @@ func FuzzMemory(f *testing.F) {
 		if err := r.finish(true); err != nil {
 			t.Fatal(err)
 		}
-		if e := onlyShard(t, dir); e.State != shard.Done || e.Err != nil {
+		if e := onlyShard(t, dir); e.State != experiment.Done || e.Err != nil {
 			t.Fatalf("state %v: %v", e.State, e.Err)
 		}
 		res, err := scorep.Unify(dir, nil)

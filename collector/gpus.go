@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/config"
-	"ncclotf2/gpu"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 const (
@@ -120,7 +120,7 @@ func (c *live) unmeasurable() string {
 func (c *live) sensorProblem(why string) {
 	text := config.Prefix + "NVML: " + why
 	c.memory.Post(text)
-	c.markers = append(c.markers, shard.Marker{
+	c.markers = append(c.markers, experiment.Marker{
 		Time: max(c.given, c.line.anchor.Real), Severity: regions.SeverityHigh, Category: "NCCL GPU sensors", Location: -1, Text: text,
 	})
 }
@@ -399,25 +399,25 @@ func (c *live) endGPUs() {
 }
 
 // factsOf is what goes into a shard of an identity.
-func factsOf(id *gpu.Identity) *shard.GPUFacts {
-	f := &shard.GPUFacts{
+func factsOf(id *gpu.Identity) *experiment.GPUFacts {
+	f := &experiment.GPUFacts{
 		Index: id.Index, Name: id.Name, Memory: id.Memory, Driver: id.Driver,
 		PCIeGeneration: id.PCIeGeneration, PCIeWidth: id.PCIeWidth, MIGMode: id.MIGMode, Guess: id.Guess,
 	}
 	for _, l := range id.NVLinks {
-		f.NVLinks = append(f.NVLinks, shard.NVLink(l))
+		f.NVLinks = append(f.NVLinks, experiment.NVLink(l))
 	}
 	if id.MIG != nil {
-		m := shard.MIG(*id.MIG)
+		m := experiment.MIG(*id.MIG)
 		f.MIG = &m
 	}
 	return f
 }
 
 // gpuQuantities are package gpu's as members of metrics.
-var gpuQuantities = func() (members [len(gpu.Quantities)]shard.MetricMember) {
+var gpuQuantities = func() (members [len(gpu.Quantities)]experiment.MetricMember) {
 	for i, q := range gpu.Quantities {
-		m := shard.MetricMember{
+		m := experiment.MetricMember{
 			Name: q.Name, Description: q.Description, Unit: q.Unit, Exponent: int64(q.Exponent),
 			Type: otf2.TypeUint64, Mode: otf2.MetricAbsolutePoint,
 		}

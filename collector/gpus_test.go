@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"ncclotf2/gpu"
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
 // driver is a library whose GPUs are numbered like CUDA's, with sensors that count how often they were read.
@@ -86,12 +86,12 @@ func (d *driven) Sensors() (list []gpu.Sensor) {
 }
 
 // measured runs a job of two GPUs until done says so, and returns its shard and the last line for NCCL's log.
-func measured(t *testing.T, d *driver, done func() bool, vars ...string) (p *shard.Process, e shard.Entry, message string) {
+func measured(t *testing.T, d *driver, done func() bool, vars ...string) (p *experiment.Process, e experiment.Entry, message string) {
 	t.Helper()
 	return measuredWith(t, d.open, done, vars...)
 }
 
-func measuredWith(t *testing.T, open func() (gpu.Library, error), done func() bool, vars ...string) (p *shard.Process, e shard.Entry, message string) {
+func measuredWith(t *testing.T, open func() (gpu.Library, error), done func() bool, vars ...string) (p *experiment.Process, e experiment.Entry, message string) {
 	t.Helper()
 	dir := t.TempDir()
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
@@ -132,7 +132,7 @@ func measuredWith(t *testing.T, open func() (gpu.Library, error), done func() bo
 }
 
 // samples are the values of one quantity of a GPU in a shard, and their times.
-func samples(t *testing.T, e shard.Entry, g, quantity int) (values []uint64, times []otf2.Timestamp) {
+func samples(t *testing.T, e experiment.Entry, g, quantity int) (values []uint64, times []otf2.Timestamp) {
 	t.Helper()
 	a := bareArchive(t, e)
 	for id, m := range e.Process.Metrics {
@@ -152,7 +152,7 @@ func samples(t *testing.T, e shard.Entry, g, quantity int) (values []uint64, tim
 }
 
 // bareArchive makes a shard's event files readable, without any definition.
-func bareArchive(t *testing.T, e shard.Entry) *otf2.Archive {
+func bareArchive(t *testing.T, e experiment.Entry) *otf2.Archive {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.Symlink(e.Path, filepath.Join(dir, "traces")))
@@ -188,12 +188,12 @@ func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 		t.Errorf("the environment is not that of the job's process: %q, %v", role, set)
 	}
 	for g := range 2 {
-		want := shard.GPU{
+		want := experiment.GPU{
 			Device: g, UUID: fmt.Sprintf("GPU-%d", g), PCI: fmt.Sprintf("0000:0%d:00.0", g),
-			Facts: &shard.GPUFacts{
+			Facts: &experiment.GPUFacts{
 				Index: g + 4, Name: "Test GPU", Memory: 1 << 30, Driver: "1.2", PCIeGeneration: 5, PCIeWidth: 16,
-				NVLinks: []shard.NVLink{{Link: 1, Speed: 26562, Peer: "0000:09:00.0", Switch: true}},
-				MIG:     &shard.MIG{Parent: "GPU-p", GPUInstance: 3}, Guess: "ordinal",
+				NVLinks: []experiment.NVLink{{Link: 1, Speed: 26562, Peer: "0000:09:00.0", Switch: true}},
+				MIG:     &experiment.MIG{Parent: "GPU-p", GPUInstance: 3}, Guess: "ordinal",
 			},
 		}
 		if diff := cmp.Diff(want, p.GPUs[g]); diff != "" {
@@ -221,7 +221,7 @@ func TestGPUsAreIdentifiedAndMeasured(t *testing.T) {
 	}
 	rows := 0
 	for _, l := range p.Locations {
-		if l.Kind == shard.KindGPUMetrics {
+		if l.Kind == experiment.KindGPUMetrics {
 			rows++
 		}
 	}
@@ -242,7 +242,7 @@ func TestWithoutNVMLNothingIsRead(t *testing.T) {
 		t.Errorf("message %q, markers %v, %d readings, %+v", message, p.Markers, d.count(0, gpu.Power), p.GPUs[1])
 	}
 	for _, l := range p.Locations {
-		if l.Kind == shard.KindGPUMetrics {
+		if l.Kind == experiment.KindGPUMetrics {
 			t.Errorf("%+v", l)
 		}
 	}

@@ -2,7 +2,7 @@
 
 package collector
 
-import "ncclotf2/shard"
+import "github.com/nccl-otf2/nccl-otf2/experiment"
 
 // maxUnifyLocations is how many locations a collector unifies by itself; beyond it takes seconds per
 // thousand, on a machine where other things may want to run.
@@ -10,9 +10,9 @@ const maxUnifyLocations = 2000
 
 // isLast tells that all processes of the job have finished their shards, and that together they are
 // few enough to be unified here.
-func isLast(experiment string) (bool, error) {
-	entries, err := shard.List(experiment)
-	if err != nil || !shard.Complete(entries) {
+func isLast(directory string) (bool, error) {
+	entries, err := experiment.List(directory)
+	if err != nil || !experiment.Complete(entries) {
 		return false, err
 	}
 	locations := 0

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // part is a shard to be found: the launcher's rank, its communicators as id, ranks, rank; and how
@@ -17,7 +17,7 @@ import (
 type part struct {
 	rank      int
 	comms     [][3]int
-	state     shard.State
+	state     experiment.State
 	locations int
 }
 
@@ -29,45 +29,45 @@ func TestLastOfTheJob(t *testing.T) {
 		parts []part
 		want  bool
 	}{
-		{"one of one", 1, []part{{0, nil, shard.Done, 1}}, true},
-		{"one of two", 2, []part{{0, pair(0), shard.Done, 1}}, false},
-		{"two of two", 2, []part{{0, pair(0), shard.Done, 1}, {1, pair(1), shard.Done, 1}}, true},
-		{"the same rank twice", 2, []part{{0, pair(0), shard.Dead, 1}, {0, pair(0), shard.Done, 1}}, false},
-		{"the other one still writes", 2, []part{{0, pair(0), shard.Done, 1}, {1, pair(1), shard.Writing, 1}}, false},
-		{"another has just begun", 2, []part{{0, pair(0), shard.Done, 1}, {1, pair(1), shard.Starting, 1}}, false},
-		{"the other one died", 2, []part{{0, pair(0), shard.Done, 1}, {1, pair(1), shard.Dead, 1}}, true},
-		{"no launcher, one rank missing", -1, []part{{-1, pair(0), shard.Done, 1}}, false},
-		{"no launcher, all there", -1, []part{{-1, pair(0), shard.Done, 1}, {-1, pair(1), shard.Done, 1}}, true},
+		{"one of one", 1, []part{{0, nil, experiment.Done, 1}}, true},
+		{"one of two", 2, []part{{0, pair(0), experiment.Done, 1}}, false},
+		{"two of two", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Done, 1}}, true},
+		{"the same rank twice", 2, []part{{0, pair(0), experiment.Dead, 1}, {0, pair(0), experiment.Done, 1}}, false},
+		{"the other one still writes", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Writing, 1}}, false},
+		{"another has just begun", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Starting, 1}}, false},
+		{"the other one died", 2, []part{{0, pair(0), experiment.Done, 1}, {1, pair(1), experiment.Dead, 1}}, true},
+		{"no launcher, one rank missing", -1, []part{{-1, pair(0), experiment.Done, 1}}, false},
+		{"no launcher, all there", -1, []part{{-1, pair(0), experiment.Done, 1}, {-1, pair(1), experiment.Done, 1}}, true},
 		{"no launcher, second communicator lacks one", -1, []part{
-			{-1, [][3]int{{1, 2, 0}, {2, 3, 0}}, shard.Done, 1}, {-1, [][3]int{{1, 2, 1}, {2, 3, 1}}, shard.Done, 1}}, false},
-		{"no launcher, all ranks in one process", -1, []part{{-1, [][3]int{{1, 2, 0}, {1, 2, 1}}, shard.Done, 1}}, true},
-		{"too many locations", 1, []part{{0, nil, shard.Done, 2001}}, false},
-		{"as many as may be", 1, []part{{0, nil, shard.Done, 2000}}, true},
+			{-1, [][3]int{{1, 2, 0}, {2, 3, 0}}, experiment.Done, 1}, {-1, [][3]int{{1, 2, 1}, {2, 3, 1}}, experiment.Done, 1}}, false},
+		{"no launcher, all ranks in one process", -1, []part{{-1, [][3]int{{1, 2, 0}, {1, 2, 1}}, experiment.Done, 1}}, true},
+		{"too many locations", 1, []part{{0, nil, experiment.Done, 2001}}, false},
+		{"as many as may be", 1, []part{{0, nil, experiment.Done, 2000}}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for i, p := range tc.parts {
-				s, err := shard.Create(dir, fmt.Sprint(i))
+				s, err := experiment.Create(dir, fmt.Sprint(i))
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer s.Close()
-				if p.state == shard.Starting {
+				if p.state == experiment.Starting {
 					continue
 				}
-				d := &shard.Process{Version: shard.Version, Launcher: shard.Launcher{Rank: p.rank, Size: tc.size}, Locations: make([]shard.Location, p.locations)}
+				d := &experiment.Process{Version: experiment.Version, Launcher: experiment.Launcher{Rank: p.rank, Size: tc.size}, Locations: make([]experiment.Location, p.locations)}
 				for _, c := range p.comms {
-					d.Comms = append(d.Comms, shard.Comm{ID: uint64(c[0]), NRanks: c[1], Rank: c[2]})
+					d.Comms = append(d.Comms, experiment.Comm{ID: uint64(c[0]), NRanks: c[1], Rank: c[2]})
 				}
 				if err := s.Write(d); err != nil {
 					t.Fatal(err)
 				}
-				if p.state == shard.Done {
+				if p.state == experiment.Done {
 					if err := s.Finish(); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if p.state != shard.Writing {
+				if p.state != experiment.Writing {
 					s.Close()
 				}
 			}

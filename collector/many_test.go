@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/regions"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // crowd is a process of which many parts come and go while it is recorded, flushed every so often.
@@ -69,7 +69,7 @@ func (c *crowd) flush() {
 }
 
 // end finishes the shard and counts what it took. rows is how many locations there may be.
-func (c *crowd) end(rows int) *shard.Process {
+func (c *crowd) end(rows int) *experiment.Process {
 	c.t.Helper()
 	c.flush()
 	must(c.t, c.r.finish(true))
@@ -79,7 +79,7 @@ func (c *crowd) end(rows int) *shard.Process {
 	}
 	events := uint64(0)
 	for _, l := range p.Locations {
-		if l.Kind == shard.KindThread {
+		if l.Kind == experiment.KindThread {
 			events += l.Events
 		}
 	}
@@ -118,7 +118,7 @@ func TestManyShortThreads(t *testing.T) {
 	p := c.end(regions.OwnRows + 1)
 	owners := 0
 	for _, l := range p.Locations {
-		if l.Kind == shard.KindThread {
+		if l.Kind == experiment.KindThread {
 			owners += max(1, l.Owners)
 		}
 	}

@@ -2,7 +2,7 @@
 
 package collector
 
-import "ncclotf2/plugin/shm"
+import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
 
 // merge gives the records of several rings in order of their ticks. Records of one ring keep their
 // order whatever their ticks; between rings, equal ticks go by the ring's number.

@@ -21,9 +21,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/internal/atomicfile"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // ErrNoJob is wrapped by errors about directories in which no collector works.
@@ -70,12 +70,12 @@ type CommChange struct {
 }
 
 // live lists the shards that are being written.
-func (c *Controller) live() ([]shard.Entry, error) {
-	entries, err := shard.List(c.Dir)
+func (c *Controller) live() ([]experiment.Entry, error) {
+	entries, err := experiment.List(c.Dir)
 	if err != nil {
 		return nil, err
 	}
-	entries = slices.DeleteFunc(entries, func(e shard.Entry) bool { return e.State != shard.Writing })
+	entries = slices.DeleteFunc(entries, func(e experiment.Entry) bool { return e.State != experiment.Writing })
 	if len(entries) == 0 {
 		if _, err := os.Stat(c.Dir); err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ func (c *Controller) lock() (unlock func(), err error) {
 }
 
 // send puts a control file in place, with the next number for its question; order says that it has an order.
-func (c *Controller) send(o *control, order bool, entries []shard.Entry) error {
+func (c *Controller) send(o *control, order bool, entries []experiment.Entry) error {
 	last, err := readControl(c.Dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -138,15 +138,15 @@ func (c *Controller) send(o *control, order bool, entries []shard.Entry) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(c.Dir, controlFile), shard.FileMode, append(text, '\n'), atomicfile.Volatile)
+	return atomicfile.Write(filepath.Join(c.Dir, controlFile), experiment.FileMode, append(text, '\n'), atomicfile.Volatile)
 }
 
 // gather waits for the answers to a question.
-func (c *Controller) gather(ctx context.Context, ask uint64, entries []shard.Entry) (answers []Status, silent []string, err error) {
+func (c *Controller) gather(ctx context.Context, ask uint64, entries []experiment.Entry) (answers []Status, silent []string, err error) {
 	deadline := time.Now().Add(cmp.Or(c.Timeout, 5*time.Second) + pollInterval(c.Dir))
 	waiting := slices.Clone(entries)
 	for {
-		var still []shard.Entry
+		var still []experiment.Entry
 		for _, e := range waiting {
 			s, err := readStatus(e.Path)
 			switch {
@@ -178,11 +178,11 @@ func (c *Controller) gather(ctx context.Context, ask uint64, entries []shard.Ent
 }
 
 func collectorIsAlive(shardPath string) bool {
-	entries, err := shard.List(filepath.Dir(filepath.Dir(shardPath)))
-	return err == nil && slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.Path == shardPath && e.State == shard.Writing })
+	entries, err := experiment.List(filepath.Dir(filepath.Dir(shardPath)))
+	return err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.Path == shardPath && e.State == experiment.Writing })
 }
 
-func processName(e shard.Entry) string {
+func processName(e experiment.Entry) string {
 	if p := e.Process; p != nil {
 		if p.Launcher.Rank >= 0 {
 			return fmt.Sprintf("rank %d (%s:%d)", p.Launcher.Rank, p.Host, p.PID)

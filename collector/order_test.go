@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 var moment = time.Unix(1000, 0)

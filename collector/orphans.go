@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/config"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // ShmFolder is where the plugin puts memory that is to outlive job and collector.
@@ -72,21 +72,21 @@ func orphan(path string) (Orphan, bool) {
 // placeOf is the experiment directory of a process's memory. A plugin without a collector says which raw file it writes.
 func placeOf(h *shm.Header) string {
 	place := h.Directory()
-	if strings.HasSuffix(place, shard.SpoolSuffix) {
+	if strings.HasSuffix(place, experiment.SpoolSuffix) {
 		return filepath.Dir(filepath.Dir(place))
 	}
 	return place
 }
 
 // salvageUnlisted saves what orphans of an experiment hold of which no shard tells.
-func salvageUnlisted(experiment string, entries []shard.Entry, deadline time.Time) (saved int, problems []error) {
+func salvageUnlisted(directory string, entries []experiment.Entry, deadline time.Time) (saved int, problems []error) {
 	known := make(map[string]bool)
 	for _, e := range entries {
 		if e.Process != nil {
 			known[e.Process.Memory.Path] = true
 		}
 	}
-	own, err := os.Stat(experiment)
+	own, err := os.Stat(directory)
 	if err != nil {
 		return 0, nil
 	}
@@ -95,12 +95,12 @@ func salvageUnlisted(experiment string, entries []shard.Entry, deadline time.Tim
 		if o.Experiment == "" || err != nil || known[o.Path] || !os.SameFile(own, info) || o.header.Boot() != bootID() {
 			continue
 		}
-		p := &shard.Process{PID: o.PID, PIDStart: o.header.PIDStart, Tag: uint16(o.header.Tag), BootID: o.header.Boot(), Host: o.header.Host(),
-			Memory: shard.Memory{Kind: memoryShm, Path: o.Path}, Settings: toldSettings(&o.header), Launcher: shard.Launcher{Rank: -1, Size: -1}}
-		if spools(experiment, p) {
+		p := &experiment.Process{PID: o.PID, PIDStart: o.header.PIDStart, Tag: uint16(o.header.Tag), BootID: o.header.Boot(), Host: o.header.Host(),
+			Memory: experiment.Memory{Kind: memoryShm, Path: o.Path}, Settings: toldSettings(&o.header), Launcher: experiment.Launcher{Rank: -1, Size: -1}}
+		if spools(directory, p) {
 			continue // goes with the raw file, see Convert
 		}
-		if done, err := salvage(p, false, experiment, deadline); err != nil {
+		if done, err := salvage(p, false, directory, deadline); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", o.Path, err))
 		} else if done {
 			saved++

@@ -3,9 +3,9 @@
 package collector
 
 import (
-	"ncclotf2/config"
-	"ncclotf2/gpu"
-	"ncclotf2/hidden"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
 // notePlace notes what decides which operations the library tells of: its settings, and on what GPUs it runs.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // processWatch tells when the job process has ended, and how.
@@ -148,8 +148,8 @@ func tellsExits() bool {
 }
 
 // of describes the end for the shard. now is the time of the last round, which came after it.
-func (e *ending) of(memory *shm.Memory, line *timeline, now shm.ClockTuple) *shard.End {
-	end := &shard.End{Status: e.status, Called: memory.Ended()}
+func (e *ending) of(memory *shm.Memory, line *timeline, now shm.ClockTuple) *experiment.End {
+	end := &experiment.End{Status: e.status, Called: memory.Ended()}
 	switch {
 	case line.host:
 		end.Time = line.time(now.Ticks)

@@ -6,8 +6,8 @@ import (
 	"bytes"
 	"time"
 
-	"ncclotf2/profile"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // Profile mode: the timeline's events are summed up, and what they came to is replaced as a whole at each flush.
@@ -28,7 +28,7 @@ func (r *recording) writeProfile() error {
 
 // resumeProfile brings the shard of a dead collector back to its last checkpoint; nil if there never was one. The profile may be a
 // flush ahead of it, and says itself up to which records it goes.
-func resumeProfile(path string) (*shard.Process, error) {
+func resumeProfile(path string) (*experiment.Process, error) {
 	p, err := rewind(path)
 	if p == nil || err != nil {
 		return p, err

@@ -9,21 +9,21 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/config"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/profile"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // callsIn counts the calls and the operations in profiles.
-func callsIn(t *testing.T, entries ...shard.Entry) (calls, operations uint64) {
+func callsIn(t *testing.T, entries ...experiment.Entry) (calls, operations uint64) {
 	t.Helper()
 	for _, e := range entries {
 		if files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt")); len(files) > 0 {
 			t.Errorf("%s has event files", e.Path)
 		}
-		a, err := profile.Open(shard.ProfileFile(e.Path))
+		a, err := profile.Open(experiment.ProfileFile(e.Path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestProfileMode(t *testing.T) {
 			n++
 		}
 		flushAll(t, job)
-		info, err := os.Stat(shard.ProfileFile(onlyShard(t, dir).Path))
+		info, err := os.Stat(experiment.ProfileFile(onlyShard(t, dir).Path))
 		must(t, err)
 		sizes[n] = info.Size()
 	}
@@ -70,7 +70,7 @@ func TestProfileMode(t *testing.T) {
 	process.end()
 	must(t, wait())
 	e := onlyShard(t, dir)
-	if calls, operations := callsIn(t, e); calls != n || operations != n || e.State != shard.Done || !e.Process.IsProfile() {
+	if calls, operations := callsIn(t, e); calls != n || operations != n || e.State != experiment.Done || !e.Process.IsProfile() {
 		t.Errorf("%d calls, %d operations of %d, state %v", calls, operations, n, e.State)
 	}
 	for _, c := range e.Process.Comms {

@@ -5,8 +5,8 @@ package collector
 import (
 	"math"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // readings are the tuples that tell others how a process's times came about: the points of its line, and such on the line
@@ -62,13 +62,13 @@ func gain(a, b shm.ClockTuple, off float64) float64 {
 }
 
 // tuples are the readings up to now.
-func (r *readings) tuples() []shard.ClockTuple {
-	all := make([]shard.ClockTuple, 0, len(r.kept)+1)
+func (r *readings) tuples() []experiment.ClockTuple {
+	all := make([]experiment.ClockTuple, 0, len(r.kept)+1)
 	for _, c := range r.kept {
-		all = append(all, shard.ClockTuple(c))
+		all = append(all, experiment.ClockTuple(c))
 	}
 	if n := len(r.kept); n > 0 && r.last.Ticks > r.kept[n-1].Ticks {
-		all = append(all, shard.ClockTuple(r.last))
+		all = append(all, experiment.ClockTuple(r.last))
 	}
 	return all
 }

@@ -11,12 +11,12 @@ import (
 	"os"
 	"time"
 
-	"ncclotf2/config"
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/profile"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 const severityHigh = regions.SeverityHigh
@@ -42,8 +42,8 @@ type recording struct {
 	model     *regions.Model
 	script    *transcript      // record mode: takes the records instead of the model
 	profile   *profile.Process // profile mode: takes the events instead of files
-	process   *shard.Process
-	store     *shard.Store
+	process   *experiment.Process
+	store     *experiment.Store
 	files     []*otf2.EventWriter // by location
 	locations int                 // made so far
 
@@ -66,19 +66,19 @@ type recording struct {
 	failed         error  // nothing is written any more
 	disk           disk
 	lost           [shm.TypeCount]uint64
-	markers        []shard.Marker
+	markers        []experiment.Marker
 	activities     map[uint32]uint64 // records of CUPTI's taken, by kind
-	scorepThreads  []shard.ScorepThread
-	pending        []shard.Pending   // at the end of the process; nil before
-	sensorFailures uint64            // readings of GPUs' sensors that failed
-	sensorLosses   uint64            // values that found no room
-	resume         *shard.Process    // what a dead collector left; nil: there was none
-	died           map[string]uint64 // operations that it had in memory, by function
-	brokenComms    uint64            // communicators whose size or rank cannot be
-	diedCalls      uint64            // calls whose groups were open: their regions are missing
+	scorepThreads  []experiment.ScorepThread
+	pending        []experiment.Pending // at the end of the process; nil before
+	sensorFailures uint64               // readings of GPUs' sensors that failed
+	sensorLosses   uint64               // values that found no room
+	resume         *experiment.Process  // what a dead collector left; nil: there was none
+	died           map[string]uint64    // operations that it had in memory, by function
+	brokenComms    uint64               // communicators whose size or rank cannot be
+	diedCalls      uint64               // calls whose groups were open: their regions are missing
 	securing       securing
-	summed         []byte     // profile mode: the profile as it was last written
-	end            *shard.End // of the process; nil: it is still there, or nobody knows
+	summed         []byte          // profile mode: the profile as it was last written
+	end            *experiment.End // of the process; nil: it is still there, or nobody knows
 }
 
 // chunkSize is that of all event files. It is the same in all processes, as an archive has one. Score-P writes chunks of
@@ -90,7 +90,7 @@ const (
 
 // newRecording makes a shard of that name, which must not be there yet, in the experiment directory and describes the process
 // in it.
-func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, experiment, name string) (*recording, error) {
+func newRecording(source shm.Source, settings *config.Settings, launcher config.Launcher, directory, name string) (*recording, error) {
 	h := source.Header()
 	r := &recording{
 		source: source, line: newTimeline(&h), window: firstWindow,
@@ -98,25 +98,25 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 		activities: make(map[uint32]uint64),
 		cap:        settings.Disk, refuse: func() {},
 	}
-	r.process = &shard.Process{
-		Version: shard.Version, UUID: name,
+	r.process = &experiment.Process{
+		Version: experiment.Version, UUID: name,
 		Host: h.Host(), BootID: h.Boot(), PID: int(h.PID), PIDStart: h.PIDStart, Tag: uint16(h.Tag), Executable: h.Exe(),
 		APIVersion:     int(h.APIVersion),
 		Library:        h.Library.String(),
 		LibraryVersion: int(h.LibraryVersion),
 		LibraryPath:    h.CallerPath(),
 		Memory:         memoryOf(&h),
-		Launcher:       shard.Launcher{Name: launcher.Name, Rank: launcher.Rank, Size: launcher.Size},
-		Clock:          shard.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
+		Launcher:       experiment.Launcher{Name: launcher.Name, Rank: launcher.Rank, Size: launcher.Size},
+		Clock:          experiment.Clock{Source: h.ClockSource.String(), AnchorRaw: h.Created.Raw, AnchorReal: h.Created.Real},
 		Settings:       settings.Texts(),
 		EventChunkSize: chunkSize,
-		Markers:        []shard.Marker{},
+		Markers:        []experiment.Marker{},
 	}
 	if r.line.host {
 		r.window = mostWindow
 	}
 	if h.CollectorPID != 0 {
-		if err := r.takeOver(experiment); err != nil {
+		if err := r.takeOver(directory); err != nil {
 			return nil, err
 		}
 	}
@@ -130,12 +130,12 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	}
 	r.model = regions.New(r, r.process, &options)
 	var err error
-	if r.store, err = shard.Create(experiment, r.process.UUID); err != nil {
+	if r.store, err = experiment.Create(directory, r.process.UUID); err != nil {
 		return nil, err
 	}
 	r.store.BeforeEvents(r.define)
 	if settings.Record {
-		r.script, err = r.transcribe(experiment, &h)
+		r.script, err = r.transcribe(directory, &h)
 	}
 	if err == nil {
 		err = r.describe()
@@ -150,11 +150,11 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	return r, nil
 }
 
-func memoryOf(h *shm.Header) shard.Memory {
+func memoryOf(h *shm.Header) experiment.Memory {
 	if h.MemoryKind == shm.MemoryShm {
-		return shard.Memory{Kind: memoryShm, Path: h.File()}
+		return experiment.Memory{Kind: memoryShm, Path: h.File()}
 	}
-	return shard.Memory{Kind: "memfd"}
+	return experiment.Memory{Kind: "memfd"}
 }
 
 // memoryShm is shard.Memory.Kind of memory that is a file.
@@ -162,18 +162,18 @@ const memoryShm = "shm"
 
 // takeOver looks for the shards of earlier collectors of this process that died, and goes on from the last of them. What
 // they have taken must not be taken again; what the last one had not written yet is lost, counted and marked.
-func (r *recording) takeOver(experiment string) error {
-	entries, err := shard.List(experiment)
+func (r *recording) takeOver(directory string) error {
+	entries, err := experiment.List(directory)
 	if err != nil {
 		return err
 	}
-	dead := make(map[string]*shard.Process) // by uuid
+	dead := make(map[string]*experiment.Process) // by uuid
 	for _, e := range entries {
 		p := e.Process
-		if p == nil || p.Finished || e.State == shard.Writing || !sameProcess(p, r.process) {
+		if p == nil || p.Finished || e.State == experiment.Writing || !sameProcess(p, r.process) {
 			continue
 		}
-		if p, err = resumable(e, experiment); err != nil {
+		if p, err = resumable(e, directory); err != nil {
 			return err
 		} else if p == nil {
 			continue
@@ -184,13 +184,13 @@ func (r *recording) takeOver(experiment string) error {
 		dead[p.UUID] = p
 		r.securing.before = append(r.securing.before, e.Path)
 	}
-	generation := func(p *shard.Process) (n int) {
+	generation := func(p *experiment.Process) (n int) {
 		for ; p != nil && n <= len(dead); n++ {
-			p = dead[p.Settings[shard.SettingContinues]]
+			p = dead[p.Settings[experiment.SettingContinues]]
 		}
 		return n
 	}
-	var last *shard.Process
+	var last *experiment.Process
 	for _, p := range dead {
 		t, err := parseTaken(p.Settings[settingTaken])
 		if err != nil || last != nil && (t.last < r.skip.last || t.last == r.skip.last && generation(p) < generation(last)) {
@@ -201,7 +201,7 @@ func (r *recording) takeOver(experiment string) error {
 	if last == nil {
 		return nil
 	}
-	r.process.Settings[shard.SettingContinues] = last.UUID
+	r.process.Settings[experiment.SettingContinues] = last.UUID
 	r.taken, r.merge.taken = r.skip, r.skip.clone()
 	if size, ok := last.Settings[settingTranscript]; ok {
 		r.process.Settings[settingTranscript] = size
@@ -210,7 +210,7 @@ func (r *recording) takeOver(experiment string) error {
 	total := uint64(0)
 	for i := range last.Comms {
 		for key, n := range last.Unwritten(i) {
-			r.died[shard.FunctionOf(key)] += n
+			r.died[experiment.FunctionOf(key)] += n
 			total += n
 		}
 	}
@@ -220,7 +220,7 @@ func (r *recording) takeOver(experiment string) error {
 		}
 	}
 	text := fmt.Sprintf("the collector died here and another took over; operations that it had in memory are missing: %d", total)
-	r.markers = append(r.markers, shard.Marker{
+	r.markers = append(r.markers, experiment.Marker{
 		Time: last.LastTime, Severity: severityHigh, Category: "NCCL collector", Location: -1, Text: text,
 	})
 	return nil
@@ -228,13 +228,13 @@ func (r *recording) takeOver(experiment string) error {
 
 // resumable is what a dead collector's shard has for good; nil if that is nothing, and the shard is gone: all of it
 // is in the process's memory yet.
-func resumable(e shard.Entry, experiment string) (*shard.Process, error) {
+func resumable(e experiment.Entry, directory string) (*experiment.Process, error) {
 	p := e.Process
 	if IsRecording(p) {
 		if p.Settings[settingTranscript] != "0" {
 			return p, nil
 		}
-		if err := os.Remove(transcriptPath(experiment, p.UUID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(transcriptPath(directory, p.UUID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		return nil, os.RemoveAll(e.Path)
@@ -254,12 +254,12 @@ func resumable(e shard.Entry, experiment string) (*shard.Process, error) {
 }
 
 // sameProcess tells that two shards are of one job process.
-func sameProcess(a, b *shard.Process) bool {
+func sameProcess(a, b *experiment.Process) bool {
 	return a.Host == b.Host && a.BootID == b.BootID && a.PID == b.PID && a.PIDStart == b.PIDStart && a.Tag == b.Tag
 }
 
 // EventWriter implements regions.Sink.
-func (r *recording) EventWriter(loc shard.Location) (regions.EventWriter, error) {
+func (r *recording) EventWriter(loc experiment.Location) (regions.EventWriter, error) {
 	if r.profile != nil {
 		r.locations++
 		return r.profile.EventWriter(loc), nil
@@ -334,7 +334,7 @@ func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
 			r.activities[binary.NativeEndian.Uint32(rec.Activity)]++
 		}
 	case shm.RecordScorepThread:
-		r.scorepThreads = append(r.scorepThreads, shard.ScorepThread{TID: int(rec.Aux), Location: uint32(rec.Arg)})
+		r.scorepThreads = append(r.scorepThreads, experiment.ScorepThread{TID: int(rec.Aux), Location: uint32(rec.Arg)})
 	case shm.RecordStart, shm.RecordInit, shm.RecordFinalize, shm.RecordEdge:
 		if rec.Aux != shm.None && !r.comms[int(rec.Aux)] {
 			r.announceOne(int(rec.Aux))
@@ -404,13 +404,13 @@ func (r *recording) announceOne(i int) bool {
 		return false
 	}
 	r.comms[i] = true
-	if c.NRanks < 0 || c.NRanks > shard.MaxRanks || c.Rank >= shard.MaxRanks || c.NRanks > 0 && (c.Rank < 0 || c.Rank >= c.NRanks) {
+	if c.NRanks < 0 || c.NRanks > experiment.MaxRanks || c.Rank >= experiment.MaxRanks || c.NRanks > 0 && (c.Rank < 0 || c.Rank >= c.NRanks) {
 		c.NRanks, c.Rank = 0, -1 // as if NCCL had told neither
 		r.brokenComms++
 	}
-	r.model.Comm(i, shard.Comm{
+	r.model.Comm(i, experiment.Comm{
 		ID: c.ID, Name: c.Name, NRanks: c.NRanks, Rank: c.Rank, NNodes: c.NNodes, InitTime: r.line.time(c.InitTicks),
-	}, shard.GPU{Device: c.Device, UUID: c.UUID, PCI: c.PCI})
+	}, experiment.GPU{Device: c.Device, UUID: c.UUID, PCI: c.PCI})
 	return true
 }
 
@@ -419,7 +419,7 @@ func (r *recording) fail(err error) {
 	if err != nil && r.failed == nil {
 		r.failed = err
 		r.refuse()
-		r.markers = append(r.markers, shard.Marker{
+		r.markers = append(r.markers, experiment.Marker{
 			Time: r.given, Severity: severityHigh, Category: "NCCL recording stopped",
 			Text: "nothing is recorded from here on: " + err.Error(), Location: -1,
 		})
@@ -524,7 +524,7 @@ func (r *recording) snapshot() {
 		p.Pending = r.pending
 	}
 	if p.Pending == nil {
-		p.Pending = []shard.Pending{} // an empty list, not null
+		p.Pending = []experiment.Pending{} // an empty list, not null
 	}
 	for i := range p.Comms {
 		// The FINALIZE record may have found no room.
@@ -546,19 +546,19 @@ func (r *recording) snapshot() {
 	p.End = r.end
 
 	h := r.source.Header()
-	p.Masks = shard.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes, Withheld: h.Withheld & h.EventMask}
+	p.Masks = experiment.Masks{Event: h.EventMask &^ h.Withheld, Record: h.RecordMask & allTypes, Withheld: h.Withheld & h.EventMask}
 	if h.CuptiKinds != 0 || h.CuptiState != shm.CuptiOff {
-		p.Cupti = &shard.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError, Why: h.CuptiReason(),
+		p.Cupti = &experiment.Cupti{State: h.CuptiState.String(), Version: h.CuptiVersion, Error: h.CuptiError, Why: h.CuptiReason(),
 			Kinds: h.CuptiKinds, Records: r.activities}
 	}
 	if h.ScorepState != shm.ScorepOff {
-		p.Scorep = &shard.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(), Why: h.ScorepReason(), Points: h.ScorepPoints != 0}
+		p.Scorep = &experiment.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String(), Why: h.ScorepReason(), Points: h.ScorepPoints != 0}
 	}
 	if h.ScorepMeasured != 0 {
 		if p.Scorep == nil {
-			p.Scorep = &shard.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String()}
+			p.Scorep = &experiment.Scorep{State: h.ScorepState.String(), Model: h.ScorepModel.String()}
 		}
-		p.Scorep.Substrate = &shard.ScorepSubstrate{Rank: int(h.ScorepRank), Threads: r.scorepThreads}
+		p.Scorep.Substrate = &experiment.ScorepSubstrate{Rank: int(h.ScorepRank), Threads: r.scorepThreads}
 	}
 	p.Counts.Scorep = h.ScorepCalls()
 	p.Costs = r.costs(&h)
@@ -586,27 +586,27 @@ func (r *recording) snapshot() {
 		p.Counts.Lost[shm.LossDisk.String()] = n
 	}
 	if len(r.died) > 0 {
-		p.Counts.Lost[shard.LostWithCollector] = r.died
+		p.Counts.Lost[experiment.LostWithCollector] = r.died
 	}
 	if r.script != nil {
 		r.script.describe(p)
 	}
 	for name, n := range map[string]uint64{
-		oddDiskErrors:        r.disk.errors,
-		"LOST_MARKS":         h.LostMarks,
-		"FOREIGN_HANDLES":    h.Foreign,
-		"UNKNOWN_STRINGS":    r.source.Strings().Missing,
-		shard.BrokenRings:    r.brokenRings(),
-		"SENSOR_FAILURES":    r.sensorFailures,
-		"DISK_SYNC_FAILURES": r.securing.failures,
-		"SENSOR_LOSSES":      r.sensorLosses,
-		"DIED_CALLS":         r.diedCalls,
-		"UNANSWERED":         uint64(h.Unanswered),
-		"BROKEN_COMMS":       r.brokenComms,
-		"MISSING_BYTES":      missingBytes(r.source),
-		"CUPTI_LOST":         h.CuptiLost,
-		"CUPTI_DROPPED":      h.CuptiDropped,
-		"CUPTI_UNKNOWN":      h.CuptiUnknown,
+		oddDiskErrors:          r.disk.errors,
+		"LOST_MARKS":           h.LostMarks,
+		"FOREIGN_HANDLES":      h.Foreign,
+		"UNKNOWN_STRINGS":      r.source.Strings().Missing,
+		experiment.BrokenRings: r.brokenRings(),
+		"SENSOR_FAILURES":      r.sensorFailures,
+		"DISK_SYNC_FAILURES":   r.securing.failures,
+		"SENSOR_LOSSES":        r.sensorLosses,
+		"DIED_CALLS":           r.diedCalls,
+		"UNANSWERED":           uint64(h.Unanswered),
+		"BROKEN_COMMS":         r.brokenComms,
+		"MISSING_BYTES":        missingBytes(r.source),
+		"CUPTI_LOST":           h.CuptiLost,
+		"CUPTI_DROPPED":        h.CuptiDropped,
+		"CUPTI_UNKNOWN":        h.CuptiUnknown,
 
 		"CUPTI_BUFFERS_OUT":         h.CuptiBuffersOut,
 		"CUPTI_BUFFERS_STRANGE":     h.CuptiBuffersStrange,
@@ -622,16 +622,16 @@ func (r *recording) snapshot() {
 const allTypes = 1<<shm.TypeCount - 1
 
 // costs converts what the plugin has measured of itself.
-func (r *recording) costs(h *shm.Header) []shard.Cost {
+func (r *recording) costs(h *shm.Header) []experiment.Cost {
 	rate := r.line.rate
 	if r.line.host || rate == 0 {
 		rate = 1
 	}
-	var out []shard.Cost
+	var out []experiment.Cost
 	for c := range h.Cost {
 		for t, cost := range h.Cost[c] {
 			if cost.Samples > 0 {
-				out = append(out, shard.Cost{
+				out = append(out, experiment.Cost{
 					Callback: shm.Callback(c).String(), Type: shm.EventType(t).String(), Samples: cost.Samples,
 					MeanNs: float64(cost.Ticks) / float64(cost.Samples) * rate, MostNs: float64(cost.Most) * rate,
 				})
@@ -666,7 +666,7 @@ func (r *recording) finish(finished bool) error {
 	defer r.store.Close()
 	for _, ring := range r.source.Rings() {
 		if err := ring.Err(); err != nil {
-			r.markers = append(r.markers, shard.Marker{
+			r.markers = append(r.markers, experiment.Marker{
 				Time: r.given, Severity: severityHigh, Category: "NCCL records damaged", Text: err.Error(), Location: -1,
 			})
 		}

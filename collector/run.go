@@ -19,9 +19,9 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/config"
-	"ncclotf2/gpu"
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // Options of Run.

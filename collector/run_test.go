@@ -19,11 +19,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/config"
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
 // The test program plays two more parts: a job process, which waits for its standard input to close,
@@ -195,7 +195,7 @@ func (a *application) allReduce(seq uint64) {
 // perCall is how many starts an allReduce has.
 const perCall = 5
 
-func starts(p *shard.Process) (n uint64) {
+func starts(p *experiment.Process) (n uint64) {
 	for _, v := range p.Counts.Starts {
 		n += v
 	}
@@ -203,7 +203,7 @@ func starts(p *shard.Process) (n uint64) {
 }
 
 // onlyShard reads the experiment directory's one shard, whose files must all be whole.
-func onlyShard(t *testing.T, dir string) shard.Entry {
+func onlyShard(t *testing.T, dir string) experiment.Entry {
 	t.Helper()
 	list := shards(t, dir)
 	if len(list) != 1 {
@@ -212,9 +212,9 @@ func onlyShard(t *testing.T, dir string) shard.Entry {
 	return list[0]
 }
 
-func shards(t *testing.T, dir string) []shard.Entry {
+func shards(t *testing.T, dir string) []experiment.Entry {
 	t.Helper()
-	list, err := shard.List(dir)
+	list, err := experiment.List(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func shards(t *testing.T, dir string) []shard.Entry {
 }
 
 // eventsOf counts the events in a shard's files.
-func eventsOf(t *testing.T, e shard.Entry) (n uint64) {
+func eventsOf(t *testing.T, e experiment.Entry) (n uint64) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(e.Path, "*.evt"))
 	for _, f := range files {
@@ -277,7 +277,7 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	wait := startRun(t, job, Options{
 		Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "RANK=0", "WORLD_SIZE=1"),
 		Unify: func(dir string) error {
-			if e := onlyShard(t, dir); e.State != shard.Done {
+			if e := onlyShard(t, dir); e.State != experiment.Done {
 				t.Errorf("unified in state %v", e.State)
 			}
 			unified = append(unified, dir)
@@ -309,7 +309,7 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	}
 	// All that was recorded before the request is on disk, while the process lives.
 	e := onlyShard(t, dir)
-	if e.State != shard.Writing || e.Process.Finished || starts(e.Process) != 2*calls*perCall {
+	if e.State != experiment.Writing || e.Process.Finished || starts(e.Process) != 2*calls*perCall {
 		t.Errorf("after the request: state %v, %d starts", e.State, starts(e.Process))
 	}
 	onDisk := eventsOf(t, e)
@@ -328,7 +328,7 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	}
 	e = onlyShard(t, dir)
 	p := e.Process
-	if e.State != shard.Done || !p.Finished || starts(p) != 4*calls*perCall || len(p.Pending) != 0 {
+	if e.State != experiment.Done || !p.Finished || starts(p) != 4*calls*perCall || len(p.Pending) != 0 {
 		t.Errorf("at the end: state %v, finished %v, %d starts, pending %v", e.State, p.Finished, starts(p), p.Pending)
 	}
 	delete(p.Counts.Oddities, "LATE_RECORDS") // the scheduler's doing
@@ -345,7 +345,7 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	if got := eventsOf(t, e); got != total || got <= onDisk {
 		t.Errorf("%d events in files, %d in the description, %d before", got, total, onDisk)
 	}
-	if p.PID != process.cmd.Process.Pid || p.Host != "testhost" || p.Launcher != (shard.Launcher{Name: "torchrun", Rank: 0, Size: 1}) ||
+	if p.PID != process.cmd.Process.Pid || p.Host != "testhost" || p.Launcher != (experiment.Launcher{Name: "torchrun", Rank: 0, Size: 1}) ||
 		p.Settings["EVENTS"] != "light" || p.Clock.Source != "monotonic" {
 		t.Errorf("%+v", p)
 	}
@@ -461,7 +461,7 @@ func TestPendingOperationsOfADeadProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := onlyShard(t, dir)
-	if p := e.Process.Pending; e.State != shard.Done || len(p) != 1 || p[0].Function != "Broadcast" || p[0].State != "calling" {
+	if p := e.Process.Pending; e.State != experiment.Done || len(p) != 1 || p[0].Function != "Broadcast" || p[0].State != "calling" {
 		t.Errorf("state %v, pending %+v", e.State, p)
 	}
 }
@@ -623,7 +623,7 @@ func TestKilledCollectorIsReplaced(t *testing.T) {
 	first.Process.Kill()
 	first.Wait()
 	dead := onlyShard(t, dir)
-	if dead.State != shard.Dead || dead.Process.Finished || eventsOf(t, dead) < 4*calls {
+	if dead.State != experiment.Dead || dead.Process.Finished || eventsOf(t, dead) < 4*calls {
 		t.Fatalf("after the kill: state %v, %d events", dead.State, eventsOf(t, dead))
 	}
 
@@ -642,7 +642,7 @@ func TestKilledCollectorIsReplaced(t *testing.T) {
 			continue
 		}
 		p := e.Process
-		if e.State != shard.Done || !p.Finished || p.Settings["CONTINUES"] != dead.Process.UUID {
+		if e.State != experiment.Done || !p.Finished || p.Settings["CONTINUES"] != dead.Process.UUID {
 			t.Errorf("state %v, finished %v, settings %v", e.State, p.Finished, p.Settings)
 		}
 		if len(p.Markers) == 0 || p.Markers[0].Category != "NCCL collector" {
@@ -728,7 +728,7 @@ func TestTermWaitsForTheProcess(t *testing.T) {
 	if err := collector.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, collector.Stderr)
 	}
-	if e := onlyShard(t, dir); e.State != shard.Done || starts(e.Process) != 101*perCall {
+	if e := onlyShard(t, dir); e.State != experiment.Done || starts(e.Process) != 101*perCall {
 		t.Errorf("state %v, %d starts", e.State, starts(e.Process))
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/config"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // Salvage saves what processes recorded into files in shared memory (setting RING=shm) when both they and their
@@ -26,8 +26,8 @@ import (
 //
 // Processes that were killed let go of their memory a little later than others see them end, and later still while somebody
 // looks at them in /proc. So a file in use is waited for, and named if it stays so.
-func Salvage(experiment string) (saved int, err error) {
-	entries, err := shard.List(experiment)
+func Salvage(directory string) (saved int, err error) {
+	entries, err := experiment.List(directory)
 	if err != nil {
 		return 0, err
 	}
@@ -36,7 +36,7 @@ func Salvage(experiment string) (saved int, err error) {
 	var problems []error
 	for _, e := range entries {
 		p := e.Process
-		if p == nil || p.Memory.Kind != memoryShm || p.Memory.Path == "" || p.BootID != boot || e.State == shard.Writing {
+		if p == nil || p.Memory.Kind != memoryShm || p.Memory.Path == "" || p.BootID != boot || e.State == experiment.Writing {
 			continue
 		}
 		if start, err := shm.ProcessStart(p.PID); err == nil && start == p.PIDStart {
@@ -45,23 +45,23 @@ func Salvage(experiment string) (saved int, err error) {
 		finished, writing := false, false
 		for _, o := range entries {
 			if o.Process != nil && sameProcess(o.Process, p) {
-				finished, writing = finished || o.Process.Finished, writing || o.State == shard.Writing
+				finished, writing = finished || o.Process.Finished, writing || o.State == experiment.Writing
 			}
 		}
 		if writing {
 			continue // its collector removes the file
 		}
-		if !finished && spools(experiment, p) {
+		if !finished && spools(directory, p) {
 			continue // goes with the raw file, see Convert
 		}
-		done, err := salvage(p, finished, experiment, deadline)
+		done, err := salvage(p, finished, directory, deadline)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", p.Memory.Path, err))
 		} else if done {
 			saved++
 		}
 	}
-	further, more := salvageUnlisted(experiment, entries, deadline)
+	further, more := salvageUnlisted(directory, entries, deadline)
 	return saved + further, errors.Join(append(problems, more...)...)
 }
 
@@ -78,7 +78,7 @@ func bootID() string {
 
 // salvage converts the rest of one process's memory; false if there is nothing to convert. If a collector has
 // finished with the process, only the file was left.
-func salvage(p *shard.Process, finished bool, experiment string, deadline time.Time) (bool, error) {
+func salvage(p *experiment.Process, finished bool, directory string, deadline time.Time) (bool, error) {
 	memory, file, err := openLeft(p, deadline)
 	if memory == nil {
 		return false, err
@@ -88,7 +88,7 @@ func salvage(p *shard.Process, finished bool, experiment string, deadline time.T
 		file.remove(p.Memory)
 		return false, nil
 	}
-	r, err := newRecording(memory, config.Recorded(p.Settings), config.Launcher(p.Launcher), experiment, uuid.NewString())
+	r, err := newRecording(memory, config.Recorded(p.Settings), config.Launcher(p.Launcher), directory, uuid.NewString())
 	if err != nil {
 		return false, err
 	}
@@ -101,7 +101,7 @@ func salvage(p *shard.Process, finished bool, experiment string, deadline time.T
 			file.remove(p.Memory)
 			return false, nil
 		}
-		r.end = &shard.End{Called: memory.Ended()}
+		r.end = &experiment.End{Called: memory.Ended()}
 		err = r.finish(true)
 	}
 	if err != nil {
@@ -113,13 +113,13 @@ func salvage(p *shard.Process, finished bool, experiment string, deadline time.T
 }
 
 // spools tells that a process wrote a raw file.
-func spools(experiment string, p *shard.Process) bool {
-	info, err := os.Lstat(filepath.Join(experiment, shard.Folder, fmt.Sprintf("%s-%d-%04x%s", p.Host, p.PID, p.Tag, shard.SpoolSuffix)))
+func spools(directory string, p *experiment.Process) bool {
+	info, err := os.Lstat(filepath.Join(directory, experiment.Folder, fmt.Sprintf("%s-%d-%04x%s", p.Host, p.PID, p.Tag, experiment.SpoolSuffix)))
 	return err == nil && info.Size() > 0
 }
 
 // openLeft opens the file that a dead process's memory lies in; nil if it is not there any more, or is another process's by now.
-func openLeft(p *shard.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
+func openLeft(p *experiment.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
 	fd, err := unix.Open(p.Memory.Path, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, file, nil // the collector has removed it
@@ -130,7 +130,7 @@ func openLeft(p *shard.Process, deadline time.Time) (memory *shm.Memory, file in
 }
 
 // takeLeft does so when the file is open. It takes over the descriptor.
-func takeLeft(fd int, p *shard.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
+func takeLeft(fd int, p *experiment.Process, deadline time.Time) (memory *shm.Memory, file inode, err error) {
 	if file, err = lockLeft(fd, deadline); err != nil || file == (inode{}) {
 		unix.Close(fd)
 		return nil, file, err
@@ -174,7 +174,7 @@ func inodeOf(fd int) inode {
 }
 
 // remove removes the file that memory lies in, if the path still means that one.
-func (i inode) remove(m shard.Memory) {
+func (i inode) remove(m experiment.Memory) {
 	var st unix.Stat_t
 	if m.Kind != memoryShm || m.Path == "" || unix.Lstat(m.Path, &st) != nil || (inode{uint64(st.Dev), st.Ino}) != i {
 		return

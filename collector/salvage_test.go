@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
 // inFile makes a job say that its memory is a file; keep puts it there, as it is after the job's death.
@@ -58,7 +58,7 @@ func TestSalvage(t *testing.T) {
 				a.allReduce(i)
 			}
 			flushAll(t, job)
-			if p := onlyShard(t, dir).Process; p.Memory != (shard.Memory{Kind: "shm", Path: path}) {
+			if p := onlyShard(t, dir).Process; p.Memory != (experiment.Memory{Kind: "shm", Path: path}) {
 				t.Errorf("memory %+v", p.Memory)
 			}
 			collector.Process.Kill()
@@ -81,7 +81,7 @@ func TestSalvage(t *testing.T) {
 			total, done := uint64(0), 0
 			for _, e := range shards(t, dir) {
 				total += starts(e.Process)
-				if e.State == shard.Done {
+				if e.State == experiment.Done {
 					done++
 					if e.Process.Launcher.Rank != 3 || e.Process.Settings["EVENTS"] != "light" || !e.Process.Finished {
 						t.Errorf("%+v", e.Process)

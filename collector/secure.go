@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // What is given to the system survives the death of job and collector. To survive that of the machine it must be on the disk, which
@@ -34,7 +34,7 @@ type secured struct {
 }
 
 // secure brings a checkpoint to the disk if it is time to and the one before is there.
-func (r *recording) secure(c *shard.Checkpoint) {
+func (r *recording) secure(c *experiment.Checkpoint) {
 	s := &r.securing
 	select {
 	case done := <-s.busy:
@@ -53,7 +53,7 @@ func (r *recording) secureDescribed() {
 	}
 }
 
-func (r *recording) beginSecuring(c *shard.Checkpoint) {
+func (r *recording) beginSecuring(c *experiment.Checkpoint) {
 	s := &r.securing
 	busy, since, before, profile := make(chan secured, 1), s.sizes, s.before, r.summed
 	var others []string
@@ -67,7 +67,7 @@ func (r *recording) beginSecuring(c *shard.Checkpoint) {
 	go func() {
 		var errs []error
 		for _, path := range before {
-			errs = append(errs, shard.Sync(path))
+			errs = append(errs, experiment.Sync(path))
 		}
 		errs = append(errs, c.Secure(since, profile, others...))
 		busy <- secured{c.Sizes, time.Since(began), errors.Join(errs...)}
@@ -87,7 +87,7 @@ func (r *recording) secured(done secured) {
 		return
 	}
 	if s.failures++; s.failures == 1 {
-		r.markers = append(r.markers, shard.Marker{
+		r.markers = append(r.markers, experiment.Marker{
 			Time: r.given, Severity: severityHigh, Category: "NCCL recording", Location: -1,
 			Text: "what was recorded may not survive a power cut: " + done.err.Error(),
 		})

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"ncclotf2/config"
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // selection is what NCCL is asked for, and what the plugin records of it.

@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/config"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
 func TestSelection(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"ncclotf2/internal/atomicfile"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/regular"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // Status is how the recording of one process stands.
@@ -143,12 +143,12 @@ func (c *live) publish() error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(c.store.Path(), statusFile), shard.FileMode, append(text, '\n'), atomicfile.Volatile)
+	return atomicfile.Write(filepath.Join(c.store.Path(), statusFile), experiment.FileMode, append(text, '\n'), atomicfile.Volatile)
 }
 
 // readStatus reads what a collector has published; nil if it has not.
 func readStatus(shardPath string) (*Status, error) {
-	text, err := regular.ReadOwn(filepath.Join(shardPath, statusFile), shard.MaxDescription)
+	text, err := regular.ReadOwn(filepath.Join(shardPath, statusFile), experiment.MaxDescription)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {

@@ -13,13 +13,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"ncclotf2/analysis"
-	"ncclotf2/config"
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // exchange is one of two processes that send each other messages, each of another size. All records of its life lie in its
@@ -238,11 +238,11 @@ func messages(t *testing.T, dir, archive string) (written, died uint64) {
 	for _, e := range shards(t, dir) {
 		p := e.Process
 		n := uint64(0)
-		for _, m := range p.Counts.Lost[shard.LostWithCollector] {
+		for _, m := range p.Counts.Lost[experiment.LostWithCollector] {
 			n += m
 		}
 		died += n
-		if p.Settings[shard.SettingContinues] == "" {
+		if p.Settings[experiment.SettingContinues] == "" {
 			continue
 		}
 		want := fmt.Sprintf("operations that it had in memory are missing: %d", n)

@@ -5,8 +5,8 @@ package collector
 import (
 	"fmt"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // timeline converts a process's ticks to nanoseconds of its time line: AnchorReal plus what
@@ -24,7 +24,7 @@ type timeline struct {
 	first  knot           // of the present stretch: since the start or the last jump
 	seen   shm.ClockTuple // the last one that was taken
 	kept   readings
-	jumps  []shard.Marker
+	jumps  []experiment.Marker
 }
 
 // knot is a point of the line, and the rate from it to the next.
@@ -126,7 +126,7 @@ func (t *timeline) rawAt(ticks uint64) uint64 {
 }
 
 func (t *timeline) jump(c shm.ClockTuple, text string) {
-	t.jumps = append(t.jumps, shard.Marker{
+	t.jumps = append(t.jumps, experiment.Marker{
 		Time: t.anchor.Real + (c.Raw - t.anchor.Raw), Severity: severityHigh, Category: "NCCL clock",
 		Text: "the process's clock jumped (suspended or migrated?): " + text, Location: -1,
 	})

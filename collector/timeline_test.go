@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 const (

@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/regular"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // Record mode: the callbacks of a process as lines of JSON, one for each, in the schema of the recordings that package
@@ -81,20 +81,20 @@ type event struct {
 const settingTranscript = "TRANSCRIPT_BYTES"
 
 // transcribe makes the file of a process's callbacks, or goes on with that of a collector that died.
-func (r *recording) transcribe(experiment string, h *shm.Header) (*transcript, error) {
-	folder := filepath.Join(experiment, RecordingFolder)
-	if err := os.Mkdir(folder, shard.FolderMode); err != nil && !os.IsExist(err) {
+func (r *recording) transcribe(directory string, h *shm.Header) (*transcript, error) {
+	folder := filepath.Join(directory, RecordingFolder)
+	if err := os.Mkdir(folder, experiment.FolderMode); err != nil && !os.IsExist(err) {
 		return nil, err
 	}
 	if st, err := os.Lstat(folder); err != nil || !st.IsDir() {
 		return nil, fmt.Errorf("%s is no directory of its own", folder)
 	}
-	t, err := r.newTranscript(transcriptPath(experiment, r.process.UUID), h)
+	t, err := r.newTranscript(transcriptPath(directory, r.process.UUID), h)
 	if err != nil {
 		return nil, err
 	}
-	if before := r.process.Settings[shard.SettingContinues]; before != "" {
-		if t.resume(transcriptPath(experiment, before), r.process.Settings[settingTranscript]) == nil {
+	if before := r.process.Settings[experiment.SettingContinues]; before != "" {
+		if t.resume(transcriptPath(directory, before), r.process.Settings[settingTranscript]) == nil {
 			return t, nil
 		}
 		// Without what was written before, what follows is still a recording of its own.
@@ -116,8 +116,8 @@ func (r *recording) transcribe(experiment string, h *shm.Header) (*transcript, e
 	return t, t.end(b)
 }
 
-func transcriptPath(experiment, uuid string) string {
-	return filepath.Join(experiment, RecordingFolder, uuid+transcriptEnd)
+func transcriptPath(directory, uuid string) string {
+	return filepath.Join(directory, RecordingFolder, uuid+transcriptEnd)
 }
 
 func (r *recording) newTranscript(path string, h *shm.Header) (*transcript, error) {
@@ -133,7 +133,7 @@ func (r *recording) newTranscript(path string, h *shm.Header) (*transcript, erro
 }
 
 func (t *transcript) open(how int) error {
-	fd, err := unix.Open(t.path, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|how, uint32(shard.FileMode))
+	fd, err := unix.Open(t.path, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|how, uint32(experiment.FileMode))
 	if err != nil {
 		return &os.PathError{Op: "open", Path: t.path, Err: err}
 	}
@@ -489,7 +489,7 @@ func stateArgument(state uint32) string {
 }
 
 // describe brings the counts of a shard up to date: those of what is in the file.
-func (t *transcript) describe(p *shard.Process) {
+func (t *transcript) describe(p *experiment.Process) {
 	p.Settings[settingTranscript] = strconv.FormatUint(t.size, 10)
 	in := &t.safe
 	p.FirstTime, p.LastTime = in.first, in.last

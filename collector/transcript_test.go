@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"ncclotf2/golden"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
 // transcriptOf is the text of the only transcript in an experiment directory, assembled or not.
@@ -97,7 +97,7 @@ func TestTranscript(t *testing.T) {
 
 	e := onlyShard(t, dir)
 	p := e.Process
-	if e.State != shard.Done || !IsRecording(p) || len(p.Locations) != 0 || p.Counts.Starts["NetPlugin"] != 3 || p.Counts.Stops["Coll"] != 2 ||
+	if e.State != experiment.Done || !IsRecording(p) || len(p.Locations) != 0 || p.Counts.Starts["NetPlugin"] != 3 || p.Counts.Stops["Coll"] != 2 ||
 		p.Counts.States["KernelPhaseStop"] != 1 || p.Counts.Oddities["UNKNOWN_EVENTS"] != 1 {
 		t.Errorf("state %v, %+v", e.State, p)
 	}
@@ -188,10 +188,10 @@ func TestReleases(t *testing.T) {
 func TestAssemble(t *testing.T) {
 	dir := t.TempDir()
 	write := func(uuid string, rank, size int, comm, first, last uint64) {
-		p := &shard.Process{Version: shard.Version, UUID: uuid, PID: 10, Finished: true, APIVersion: 6, LibraryVersion: 22907,
-			Launcher: shard.Launcher{Name: "torchrun", Rank: rank, Size: size}, Settings: map[string]string{"MODE": "record"},
-			FirstTime: first, LastTime: last, Comms: []shard.Comm{{ID: comm, NRanks: 2, Rank: 1 - rank, Location: -1}}}
-		s, err := shard.Create(dir, uuid)
+		p := &experiment.Process{Version: experiment.Version, UUID: uuid, PID: 10, Finished: true, APIVersion: 6, LibraryVersion: 22907,
+			Launcher: experiment.Launcher{Name: "torchrun", Rank: rank, Size: size}, Settings: map[string]string{"MODE": "record"},
+			FirstTime: first, LastTime: last, Comms: []experiment.Comm{{ID: comm, NRanks: 2, Rank: 1 - rank, Location: -1}}}
+		s, err := experiment.Create(dir, uuid)
 		must(t, err)
 		must(t, s.Write(p))
 		r := &recording{process: p, source: nil}

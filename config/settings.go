@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/viper"
 
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // Lookup gives the value of an environment variable, and whether it is set: os.LookupEnv, or a

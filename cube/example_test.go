@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"ncclotf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/cube"
 )
 
 // A profile of two processes that call main, which calls work.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/cube/cubetest"
+	"github.com/nccl-otf2/nccl-otf2/cube/cubetest"
 )
 
 // The package and the second reader find the same bits in profiles of all writers.

@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"testing"
 
-	"ncclotf2/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 )
 
 // The bytes of the sample are always the same. What they mean is in sample.print.txt.

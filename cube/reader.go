@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // Profile is a profile that was opened. It is for one goroutine.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"ncclotf2/internal/atomicfile"
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // Suffix is the end of the name of every profile: tools take no other.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/cube/cubetest"
+	"github.com/nccl-otf2/nccl-otf2/cube/cubetest"
 )
 
 // What is written is what the second reader finds, bit by bit, and what the package reads back.

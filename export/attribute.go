@@ -3,7 +3,7 @@
 package export
 
 import (
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // attribute is one that the archive defines.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Chrome writes the timeline as trace-event JSON, which Perfetto and chrome://tracing open, to path, or to stdout if

@@ -16,9 +16,9 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // traceEvent is an event as the trace event format describes it (Google's document "Trace Event Format"), times in ns.

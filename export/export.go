@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"ncclotf2/internal/atomicfile"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Options say how to export; nil means the zero value.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/otf2/otf2test"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 )
 
 // FuzzExports: whatever stands in an archive, each export is an error, or comes to an end.

@@ -5,11 +5,11 @@ package export
 import (
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 const (
@@ -28,7 +28,7 @@ func makeJob(t testing.TB) (anchor string) {
 	t.Helper()
 	var origin uint16
 	return jobtest.Make(t, 3, 2, func(r int, p *shardtest.Process) {
-		world := p.Comm(shard.Comm{ID: 0xfedcba9876543210, Name: odd, NRanks: 3, Rank: r, InitTime: t0})
+		world := p.Comm(experiment.Comm{ID: 0xfedcba9876543210, Name: odd, NRanks: 3, Rank: r, InitTime: t0})
 		late := uint64(r) * 10 * us // rank 2 is last
 		for i := range uint64(3) {
 			p.Call("ncclAllReduce", t0+(100+i*50)*us, t0+(105+i*50)*us)
@@ -54,7 +54,7 @@ func makeJob(t testing.TB) (anchor string) {
 		if r == 0 {
 			origin = p.Shard.Tag
 		} else if r == 1 {
-			f := p.Foreign(shard.ForeignComm{Tag: origin, Rank: 0, PID: 100})
+			f := p.Foreign(experiment.ForeignComm{Tag: origin, Rank: 0, PID: 100})
 			p.Put(-1-f, 2, t0+640*us, t0+641*us, 500)
 		}
 		row, power := p.GPUMetrics(0, shardtest.Power)

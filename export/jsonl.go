@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // JSONL writes a file per process into a folder, which is made if it is not there, in the schema of the minimal

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 )
 
 // readLines parses a file and checks each line against the minimal profiler's schema: the members of event and state

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // heldGroup is a group call with what stands in it.

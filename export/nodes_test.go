@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // The number of nodes is what NCCL tells: hosts that left data may be fewer, and NCCL's nodes need not be hosts.
@@ -28,7 +28,7 @@ func TestNodesAreNCCLs(t *testing.T) {
 		dir := t.TempDir()
 		for rank := range 2 {
 			p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, c.ranks)
-			comm := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: c.ranks, Rank: rank, NNodes: c.told, InitTime: shardtest.Epoch})
+			comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: c.ranks, Rank: rank, NNodes: c.told, InitTime: shardtest.Epoch})
 			p.AllReduce(comm, shardtest.Epoch+1000, shardtest.Epoch+2000, 1000)
 			p.Finish()
 		}

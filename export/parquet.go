@@ -13,8 +13,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // SchemaVersion is the version of the tables. It counts up when a column changes its meaning; new columns do not

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
-	"ncclotf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 )
 
 func readTable[T any](t *testing.T, path string) []T {

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/analysis"
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // rows is what the definitions tell of the processes and rows of an archive.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // NoDataProperty is the property of a location group that stands for processes without data: which ranks of the world they are,
@@ -45,7 +45,7 @@ func parseRanks(text string) (ranks []int) {
 		if isRange && err == nil {
 			last, err = strconv.Atoi(to)
 		}
-		if err != nil || first < next || last < first || last-first >= shard.MaxRanks-len(ranks) {
+		if err != nil || first < next || last < first || last-first >= experiment.MaxRanks-len(ranks) {
 			return nil
 		}
 		for r := first; r <= last; r++ {

@@ -3,8 +3,8 @@
 package facts
 
 import (
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // WaitKind is a cause of waiting, as Scalasca defines them.

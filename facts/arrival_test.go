@@ -5,8 +5,8 @@ package facts
 import (
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // What each kind of collective makes wait, and when it cannot be told.

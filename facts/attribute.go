@@ -5,8 +5,8 @@ package facts
 import (
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Attributes tells which attributes of package regions an archive's ids stand for. nil stands for event files of a process,

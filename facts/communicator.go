@@ -6,8 +6,8 @@ import (
 	"maps"
 	"strings"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // NetworkSuffix ends the names of communicators and windows of networks.

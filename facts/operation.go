@@ -5,8 +5,8 @@ package facts
 import (
 	"fmt"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Names tells what ids in events mean: those of an archive, or those of a process that is being recorded.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // texts are the names of a made-up process: strings and regions by id; its one communicator is of four ranks.

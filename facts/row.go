@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Names of rows as package regions gives them: an archive does not tell otherwise what a location is for. A process with
@@ -44,31 +44,31 @@ func RowsOf(defs *otf2.Definitions, comms map[otf2.CommRef]*Communicator) *Rows 
 }
 
 // Kind is what a location is for; those of other tools, and ones that are not defined, are threads.
-func (r *Rows) Kind(l otf2.LocationRef) shard.LocationKind {
+func (r *Rows) Kind(l otf2.LocationRef) experiment.LocationKind {
 	d := r.defs.Location(l)
 	if d == nil {
-		return shard.KindThread
+		return experiment.KindThread
 	}
 	name, stream := r.defs.String(d.Name), d.Type == otf2.LocationTypeAcceleratorStream
 	switch {
 	case d.Type == otf2.LocationTypeMetric:
-		return shard.KindGPUMetrics
+		return experiment.KindGPUMetrics
 	case stream && r.ranks[l]:
-		return shard.KindRank
+		return experiment.KindRank
 	case stream && channelRow.MatchString(name):
-		return shard.KindChannel
+		return experiment.KindChannel
 	case stream && rankRow.MatchString(name):
-		return shard.KindRank
+		return experiment.KindRank
 	case stream:
-		return shard.KindStream
+		return experiment.KindStream
 	case strings.HasPrefix(name, enqueueRow):
-		return shard.KindEnqueue
+		return experiment.KindEnqueue
 	case strings.HasSuffix(name, sendRow), strings.HasPrefix(name, pxnRow):
-		return shard.KindNetSend
+		return experiment.KindNetSend
 	case strings.HasSuffix(name, receiveRow):
-		return shard.KindNetRecv
+		return experiment.KindNetRecv
 	}
-	return shard.KindThread
+	return experiment.KindThread
 }
 
 // IsPXN tells whether a row shows what its process sent for ranks of other processes.

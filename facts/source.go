@@ -2,7 +2,7 @@
 
 package facts
 
-import "ncclotf2/regions"
+import "github.com/nccl-otf2/nccl-otf2/regions"
 
 // Source is what the interval of an operation is; later ones say more.
 type Source uint8

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // FuzzImport imports any bytes: every line is accounted for, and what comes of it is an archive that can be read.
@@ -48,12 +48,12 @@ func FuzzImport(f *testing.F) {
 		if res.Malformed+res.Truncated > res.Lines || (res.First == "") != (res.Malformed == 0) {
 			t.Errorf("%+v", res)
 		}
-		entries, err := shard.List(out)
+		entries, err := experiment.List(out)
 		if err != nil || len(entries) != res.Processes {
 			t.Fatal(len(entries), res.Processes, err)
 		}
 		for _, e := range entries {
-			if e.Err != nil || e.State != shard.Done {
+			if e.Err != nil || e.State != experiment.Done {
 				t.Fatal(e.State, e.Err)
 			}
 			for _, c := range e.Process.Comms {

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // Options say how to import; nil means the zero value.
@@ -57,7 +57,7 @@ func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	root := filepath.Join(dir, shard.Folder)
+	root := filepath.Join(dir, experiment.Folder)
 	if _, err := os.Lstat(root); err == nil {
 		return nil, fmt.Errorf("%s holds a recording: give another folder", dir)
 	}

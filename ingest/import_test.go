@@ -15,14 +15,14 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 
-	"ncclotf2/analysis"
-	"ncclotf2/export"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/scorep"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 const (
@@ -109,7 +109,7 @@ func randomJob(t *rapid.T, tb testing.TB, dir string) {
 		p := shardtest.New(tb, dir, fmt.Sprint("p", r)).On("node"+fmt.Sprint(r%2), 100+r/2).Launched("slurm", r, ranks)
 		p.GPU(r%2, fmt.Sprint("GPU-", r), "")
 		for c := range comms {
-			p.Comm(shard.Comm{ID: uint64(7+c) << 40, Name: fmt.Sprint("c", c), NRanks: ranks, Rank: r, InitTime: t0})
+			p.Comm(experiment.Comm{ID: uint64(7+c) << 40, Name: fmt.Sprint("c", c), NRanks: ranks, Rank: r, InitTime: t0})
 			p.Network(c)
 		}
 		at := t0 + uint64(rapid.IntRange(1000, 90000).Draw(t, "late"))
@@ -156,11 +156,11 @@ func randomJob(t *rapid.T, tb testing.TB, dir string) {
 
 // put draws a transfer with its channel and step.
 func put(p *shardtest.Process, comm, peer int, begin, end, bytes, step uint64) {
-	at := slices.IndexFunc(p.Shard.Locations, func(l shard.Location) bool { return l.Kind == shard.KindNetSend && l.Comm == comm })
-	win := slices.IndexFunc(p.Shard.Wins, func(w shard.Win) bool { return w.Comm == comm })
+	at := slices.IndexFunc(p.Shard.Locations, func(l experiment.Location) bool { return l.Kind == experiment.KindNetSend && l.Comm == comm })
+	win := slices.IndexFunc(p.Shard.Wins, func(w experiment.Win) bool { return w.Comm == comm })
 	if win < 0 {
 		win = len(p.Shard.Wins)
-		p.Shard.Wins = append(p.Shard.Wins, shard.Win{Comm: comm, Foreign: -1, Ranks: p.Shard.Comms[comm].NRanks})
+		p.Shard.Wins = append(p.Shard.Wins, experiment.Win{Comm: comm, Foreign: -1, Ranks: p.Shard.Comms[comm].NRanks})
 	}
 	var a otf2.AttributeList
 	a.Uint32(regions.AttrChannel, 3)

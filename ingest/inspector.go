@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Inspector's JSON, format v4.0 (inspector_json.cc of NCCL, June 2026): an object per operation and rank, with header,
@@ -74,8 +74,8 @@ func (l *line) inspectable() error {
 		return fmt.Errorf("a message that is %.40q, neither Send nor Recv", l.P2P.Function)
 	case l.Header.Rank < 0 || l.Header.Ranks < 1 || l.Header.Rank >= l.Header.Ranks:
 		return fmt.Errorf("rank %d of %d", l.Header.Rank, l.Header.Ranks)
-	case l.Header.Ranks > shard.MaxRanks:
-		return fmt.Errorf("a communicator of %d ranks: there are at most %d", l.Header.Ranks, shard.MaxRanks)
+	case l.Header.Ranks > experiment.MaxRanks:
+		return fmt.Errorf("a communicator of %d ranks: there are at most %d", l.Header.Ranks, experiment.MaxRanks)
 	case l.Metadata.Dumped == 0 || l.Metadata.Dumped > maxMicros:
 		return errors.New("an operation without dump_timestamp_us")
 	case l.P2P != nil && (l.P2P.Peer < 0 || int(l.P2P.Peer) >= l.Header.Ranks):
@@ -203,7 +203,7 @@ func (in *inspected) records(p *processWriter) error {
 			first = min(first, s.begin)
 		}
 		h := samples[0].header
-		p.comms = append(p.comms, shard.Comm{ID: samples[0].id, Name: h.Name, NRanks: h.Ranks, Rank: h.Rank, NNodes: h.Nodes, InitTime: first})
+		p.comms = append(p.comms, experiment.Comm{ID: samples[0].id, Name: h.Name, NRanks: h.Ranks, Rank: h.Rank, NNodes: h.Nodes, InitTime: first})
 		for _, s := range samples {
 			all = append(all, placed{s, comm})
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
 )
 
 // inspectorLine is a line as inspector_json.cc writes it (NCCL, June 2026); trace is event_trace_ts, "" without.

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/regular"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // line is a line of input: a record of the minimal profiler or of Inspector. Members that a record has not got are nil
@@ -198,11 +198,11 @@ func (l *line) kind() (lineKind, error) {
 		if l.Stop.Time.ns < l.Start.Time.ns {
 			return 0, errors.New("an event that stops before it starts")
 		}
-		if l.Rank != nil && *l.Rank >= shard.MaxRanks {
-			return 0, fmt.Errorf("rank %d: communicators have at most %d ranks", *l.Rank, shard.MaxRanks)
+		if l.Rank != nil && *l.Rank >= experiment.MaxRanks {
+			return 0, fmt.Errorf("rank %d: communicators have at most %d ranks", *l.Rank, experiment.MaxRanks)
 		}
-		if d := l.Details; d != nil && d.Ranks != nil && *d.Ranks > shard.MaxRanks {
-			return 0, fmt.Errorf("a communicator of %d ranks: there are at most %d", *d.Ranks, shard.MaxRanks)
+		if d := l.Details; d != nil && d.Ranks != nil && *d.Ranks > experiment.MaxRanks {
+			return 0, fmt.Errorf("a communicator of %d ranks: there are at most %d", *d.Ranks, experiment.MaxRanks)
 		}
 		return lineEvent, nil
 	case l.RecordType != "":

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"testing"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 func TestRankIsBounded(t *testing.T) {
-	for rank, fine := range map[int32]bool{0: true, shard.MaxRanks - 1: true, shard.MaxRanks: false, 1_000_000: false} {
+	for rank, fine := range map[int32]bool{0: true, experiment.MaxRanks - 1: true, experiment.MaxRanks: false, 1_000_000: false} {
 		l := line{RecordType: "event", Type: "ncclProfileColl", Rank: &rank}
 		at := []byte(`{"start":{"ts":1},"stop":{"ts":2}}`)
 		if err := json.Unmarshal(at, &l); err != nil {
@@ -21,7 +21,7 @@ func TestRankIsBounded(t *testing.T) {
 		}
 		ranks := int(rank)
 		l.Rank, l.Details = nil, &details{Ranks: &ranks}
-		if _, err := l.kind(); (ranks <= shard.MaxRanks) != (err == nil) {
+		if _, err := l.kind(); (ranks <= experiment.MaxRanks) != (err == nil) {
 			t.Errorf("%d ranks: %v", ranks, err)
 		}
 	}

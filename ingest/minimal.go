@@ -8,20 +8,20 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // minimal is what the minimal profiler, or our export in its schema, wrote of one process.
 type minimal struct {
 	identity string
 	pid      int
-	host     string         // "" if the input does not tell
-	epoch    micros         // since 1970, of time 0; not known to the minimal profiler
-	ours     bool           // written by our export
-	api      int            // version of NCCL's profiler API, 0: not told
-	world    shard.Launcher // the process's rank in the job; Size 0: not told
-	mask     uint32         // event mask as ProfilerInit told it
+	host     string              // "" if the input does not tell
+	epoch    micros              // since 1970, of time 0; not known to the minimal profiler
+	ours     bool                // written by our export
+	api      int                 // version of NCCL's profiler API, 0: not told
+	world    experiment.Launcher // the process's rank in the job; Size 0: not told
+	mask     uint32              // event mask as ProfilerInit told it
 	events   []event
 	states   []state
 	seen     uint32 // types of events (bits)
@@ -132,8 +132,8 @@ func (m *minimal) add(l *line) (unused string) {
 			if v, err := strconv.Atoi(d.API); err == nil && v > 0 && v <= maxAPI {
 				m.api = v
 			}
-			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= shard.MaxRanks {
-				m.world = shard.Launcher{Name: "imported", Rank: *r, Size: n}
+			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= experiment.MaxRanks {
+				m.world = experiment.Launcher{Name: "imported", Rank: *r, Size: n}
 			}
 			if d.EventMask != nil {
 				m.mask |= *d.EventMask
@@ -220,8 +220,8 @@ func (m *minimal) resolve(p *processWriter, base uint64) {
 	at := func(t int64) uint64 { return base + uint64(t) }
 	add := func(e *event, ranks, nodes int, name string) int {
 		i := len(p.comms)
-		p.comms = append(p.comms, shard.Comm{ID: e.comm.id, Name: name, NRanks: ranks, Rank: int(e.comm.rank), NNodes: nodes, InitTime: at(e.start)})
-		gpu := shard.GPU{Device: -1, UUID: e.gpu}
+		p.comms = append(p.comms, experiment.Comm{ID: e.comm.id, Name: name, NRanks: ranks, Rank: int(e.comm.rank), NNodes: nodes, InitTime: at(e.start)})
+		gpu := experiment.GPU{Device: -1, UUID: e.gpu}
 		if d := e.details.Device; d != nil && *d >= 0 && *d < maxDevices {
 			gpu.Device = *d
 		}

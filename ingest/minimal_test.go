@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
-	"ncclotf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // profiler plays the minimal profiler: it writes what that writes of the callbacks of a recorded process. Its events live in

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // waits are the event types that the model waits for, where operations are not told.

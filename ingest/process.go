@@ -9,21 +9,21 @@ import (
 
 	"github.com/google/uuid"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // processWriter makes the shard of one process: records go through the timeline model into event files.
 type processWriter struct {
-	process *shard.Process
-	store   *shard.Store
+	process *experiment.Process
+	store   *experiment.Store
 	model   *regions.Model
 	writers []*otf2.EventWriter
-	comms   []shard.Comm // to be announced
-	gpus    []shard.GPU  // by communicator
-	told    int          // communicators that the model knows
+	comms   []experiment.Comm // to be announced
+	gpus    []experiment.GPU  // by communicator
+	told    int               // communicators that the model knows
 
 	rings    map[int32]int // by thread id
 	number   uint64        // of the last handle
@@ -47,19 +47,19 @@ func newProcessWriter(dir, identity, host, boot string, pid int, from string, mi
 	h.Write([]byte(identity))
 	p := &processWriter{
 		rings: make(map[int32]int), counts: make(map[string]uint64),
-		process: &shard.Process{
-			Version: shard.Version, UUID: uuid.NewSHA1(uuid.NameSpaceURL, []byte("nccl-otf2 import "+identity)).String(),
+		process: &experiment.Process{
+			Version: experiment.Version, UUID: uuid.NewSHA1(uuid.NameSpaceURL, []byte("nccl-otf2 import "+identity)).String(),
 			Host: host, BootID: boot, PID: pid, Tag: uint16(h.Sum32()%0xfffe) + 1,
-			Launcher: shard.Launcher{Rank: -1, Size: -1},
-			Clock:    shard.Clock{Source: "imported"}, Memory: shard.Memory{Kind: "none"},
-			Masks:          shard.Masks{Event: mask, Record: mask},
+			Launcher: experiment.Launcher{Rank: -1, Size: -1},
+			Clock:    experiment.Clock{Source: "imported"}, Memory: experiment.Memory{Kind: "none"},
+			Masks:          experiment.Masks{Event: mask, Record: mask},
 			Settings:       map[string]string{},
-			EventChunkSize: chunkSize, Markers: []shard.Marker{}, Pending: []shard.Pending{},
-			Import: &shard.Import{From: from, Missing: missing},
+			EventChunkSize: chunkSize, Markers: []experiment.Marker{}, Pending: []experiment.Pending{},
+			Import: &experiment.Import{From: from, Missing: missing},
 		},
 	}
 	var err error
-	if p.store, err = shard.Create(dir, p.process.UUID); err != nil {
+	if p.store, err = experiment.Create(dir, p.process.UUID); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -72,7 +72,7 @@ func (p *processWriter) begin(mask uint32, apiVersion int) {
 }
 
 // EventWriter implements regions.Sink.
-func (p *processWriter) EventWriter(loc shard.Location) (regions.EventWriter, error) {
+func (p *processWriter) EventWriter(loc experiment.Location) (regions.EventWriter, error) {
 	w, err := p.store.EventWriter(loc.Number, &otf2.EventWriterOptions{ChunkSize: chunkSize})
 	if err == nil {
 		p.writers = append(p.writers, w)
@@ -120,7 +120,7 @@ func (p *processWriter) record(tid int32, t uint64, r *shm.Record) error {
 // announce tells the model of the communicators up to one.
 func (p *processWriter) announce(comm int) {
 	for ; p.told <= comm && p.told < len(p.comms); p.told++ {
-		gpu := shard.GPU{Device: -1}
+		gpu := experiment.GPU{Device: -1}
 		if p.told < len(p.gpus) {
 			gpu = p.gpus[p.told]
 		}
@@ -135,7 +135,7 @@ func (p *processWriter) finish(partial bool) error {
 	err := errors.Join(p.model.Settle(p.last), p.model.Finish())
 	p.model.Snapshot()
 	if p.process.Pending == nil {
-		p.process.Pending = []shard.Pending{}
+		p.process.Pending = []experiment.Pending{}
 	}
 	p.process.Counts.Network = p.model.Network()
 	p.process.Counts.Import = p.counts
@@ -151,7 +151,7 @@ func (p *processWriter) finish(partial bool) error {
 	p.model.Snapshot() // sizes of the files
 	p.process.Counts.Import, p.process.Counts.Network = p.counts, p.model.Network()
 	if p.process.Pending == nil {
-		p.process.Pending = []shard.Pending{}
+		p.process.Pending = []experiment.Pending{}
 	}
 	if err := p.store.Write(p.process); err != nil {
 		return fmt.Errorf("%s: %w", p.store.Path(), err)

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // step is a moment of an event or state.

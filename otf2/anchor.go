@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // Anchor is the content of an archive's anchor file, <archive>.otf2, the file by which an archive is opened.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 func must(t testing.TB, err error) {

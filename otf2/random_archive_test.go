@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // shape says what a random archive is like.

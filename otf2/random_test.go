@@ -17,10 +17,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/golden"
-	"ncclotf2/need"
-	"ncclotf2/otf2"
-	"ncclotf2/otf2/otf2print"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
 )
 
 // randomRuns is the number of random archives of a test; OTF2_RANDOM_RUNS asks for more.

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"ncclotf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
 
 // whole notes a file that needs nothing.

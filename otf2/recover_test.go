@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // copyArchive copies the folder of an archive and returns the anchor in the copy.

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/golden"
-	"ncclotf2/need"
-	"ncclotf2/otf2"
-	"ncclotf2/otf2/otf2print"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
 )
 
 // output runs a reference tool, bounded in time because it may loop on broken files, and returns its output.

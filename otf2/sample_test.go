@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // sampleArchive writes a small archive with every kind of file that the writers make: two processes, host

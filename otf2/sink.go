@@ -6,8 +6,8 @@ import (
 	"errors"
 	"io"
 
-	"ncclotf2/internal/atomicfile"
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // File is what an event writer needs of its file. It need not be open all the time.

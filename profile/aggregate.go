@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"io"
 
-	"ncclotf2/facts"
-	"ncclotf2/internal/stats"
-	"ncclotf2/regular"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 )
 
 // Version is the schema version of aggregates on disk. A reader refuses other versions.
@@ -31,13 +31,13 @@ type Aggregate struct {
 
 // Row is the values of one location.
 type Row struct {
-	Location uint64             `json:"location"` // id, or number in the process
-	Kind     shard.LocationKind `json:"kind"`
-	Ranks    int                `json:"ranks,omitempty"` // of its communicator
-	Rank     int                `json:"rank,omitempty"`  // in it
-	First    uint64             `json:"first"`           // time of its first event
-	Last     uint64             `json:"last"`
-	Ended    bool               `json:"ended,omitempty"` // its communicator has been destroyed
+	Location uint64                  `json:"location"` // id, or number in the process
+	Kind     experiment.LocationKind `json:"kind"`
+	Ranks    int                     `json:"ranks,omitempty"` // of its communicator
+	Rank     int                     `json:"rank,omitempty"`  // in it
+	First    uint64                  `json:"first"`           // time of its first event
+	Last     uint64                  `json:"last"`
+	Ended    bool                    `json:"ended,omitempty"` // its communicator has been destroyed
 	// Others is the number of further locations, of communicators that are gone, whose values are in this row.
 	Others uint64   `json:"others,omitempty"`
 	Cells  []CellAt `json:"cells"` // by node
@@ -165,7 +165,7 @@ func (a *Aggregate) Write(w io.Writer) error { return json.NewEncoder(w).Encode(
 
 // Open reads an aggregate from a file of an experiment directory.
 func Open(path string) (*Aggregate, error) {
-	text, err := regular.ReadOwn(path, shard.MaxDescription)
+	text, err := regular.ReadOwn(path, experiment.MaxDescription)
 	if err != nil {
 		return nil, err
 	}
@@ -179,11 +179,11 @@ func Open(path string) (*Aggregate, error) {
 // OpenShard reads that of a shard's folder. Where it cannot be read, as a power cut may leave it, it gives an earlier one that can, and
 // instead says why; else the error is that of the first.
 func OpenShard(path string) (a *Aggregate, instead, err error) {
-	a, err = Open(shard.ProfileFile(path))
+	a, err = Open(experiment.ProfileFile(path))
 	if err == nil {
 		return a, nil, nil
 	}
-	if earlier, lost := Open(shard.DurableProfile(path)); lost == nil {
+	if earlier, lost := Open(experiment.DurableProfile(path)); lost == nil {
 		return earlier, err, nil
 	}
 	return nil, nil, err

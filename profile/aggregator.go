@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Names tells what the ids in events mean.
@@ -31,7 +31,7 @@ type Region struct {
 
 // Location is what is known of a location.
 type Location struct {
-	Kind  shard.LocationKind
+	Kind  experiment.LocationKind
 	Ranks int // of the communicator that it is a rank of, 0: none
 	Rank  int // in it
 }
@@ -47,7 +47,7 @@ type Aggregator struct {
 	samples bool // keep samples of collectives
 	strata  int
 	retired int
-	others  map[shard.LocationKind]*row // what further retired locations share
+	others  map[experiment.LocationKind]*row // what further retired locations share
 
 	regions []*region                  // by id, nil until it is looked at
 	further map[otf2.RegionRef]*region // of large ids
@@ -121,7 +121,7 @@ type leafKey struct {
 // NewAggregator makes an aggregator of nothing. attributes is nil for events of a process.
 func NewAggregator(names Names, attributes *facts.Attributes) *Aggregator {
 	g := &Aggregator{
-		names: names, reader: facts.NewReader(names, attributes), tree: newTree(), rows: make(map[otf2.LocationRef]*row), others: make(map[shard.LocationKind]*row),
+		names: names, reader: facts.NewReader(names, attributes), tree: newTree(), rows: make(map[otf2.LocationRef]*row), others: make(map[experiment.LocationKind]*row),
 		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), leaves: make(map[leafKey]int32),
 	}
 	g.reader.Operation, g.reader.Launch = g.operation, g.launch
@@ -143,16 +143,16 @@ func (g *Aggregator) event(r *row, ev *otf2.Event) {
 }
 
 // handlers says who takes the events of a location. Others show again what stands elsewhere, or nothing that can be summed up.
-var handlers map[shard.LocationKind]func(g *Aggregator, r *row, t uint64, ev *otf2.Event)
+var handlers map[experiment.LocationKind]func(g *Aggregator, r *row, t uint64, ev *otf2.Event)
 
 func init() {
-	handlers = map[shard.LocationKind]func(g *Aggregator, r *row, t uint64, ev *otf2.Event){
-		shard.KindThread:  (*Aggregator).threadEvent,
-		shard.KindEnqueue: (*Aggregator).threadEvent,
-		shard.KindRank:    (*Aggregator).rankEvent,
-		shard.KindStream:  (*Aggregator).streamEvent,
-		shard.KindNetSend: (*Aggregator).networkEvent,
-		shard.KindNetRecv: (*Aggregator).networkEvent,
+	handlers = map[experiment.LocationKind]func(g *Aggregator, r *row, t uint64, ev *otf2.Event){
+		experiment.KindThread:  (*Aggregator).threadEvent,
+		experiment.KindEnqueue: (*Aggregator).threadEvent,
+		experiment.KindRank:    (*Aggregator).rankEvent,
+		experiment.KindStream:  (*Aggregator).streamEvent,
+		experiment.KindNetSend: (*Aggregator).networkEvent,
+		experiment.KindNetRecv: (*Aggregator).networkEvent,
 	}
 }
 
@@ -201,11 +201,11 @@ func (g *Aggregator) row(l otf2.LocationRef) *row {
 		r = &row{Location: g.names.LocationOf(l), cells: make(map[int32]*Cell), stats: make(map[statsKey]*Stats)}
 		r.take = handlers[r.Kind]
 		switch r.Kind {
-		case shard.KindThread, shard.KindEnqueue:
+		case experiment.KindThread, experiment.KindEnqueue:
 			r.base = g.tree.root(Host)
-		case shard.KindNetSend:
+		case experiment.KindNetSend:
 			r.base = g.tree.child(g.tree.root(Network), Direction, "send", 0)
-		case shard.KindNetRecv:
+		case experiment.KindNetRecv:
 			r.base = g.tree.child(g.tree.root(Network), Direction, "receive", 0)
 		}
 		g.rows[l] = r
@@ -416,7 +416,7 @@ func (g *Aggregator) snapshot(l uint64, r *row) Row {
 			outer += took
 		}
 	}
-	if r.Kind == shard.KindThread && r.last > r.first {
+	if r.Kind == experiment.KindThread && r.last > r.first {
 		n := g.tree.root(Host)
 		c := cells[n]
 		c.visit(r.last-r.first, outer, false)

@@ -9,27 +9,27 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // process is a process in the making, with the tables that package regions fills in.
 type process struct {
 	t  *testing.T
-	d  *shard.Process
+	d  *experiment.Process
 	to *Process
 }
 
 func newProcess(t *testing.T) *process {
-	d := &shard.Process{Comms: []shard.Comm{{ID: 7, NRanks: 4, Rank: 1}, {ID: 8, NRanks: 1}}}
+	d := &experiment.Process{Comms: []experiment.Comm{{ID: 7, NRanks: 4, Rank: 1}, {ID: 8, NRanks: 1}}}
 	return &process{t, d, NewProcess(d)}
 }
 
-func (p *process) writer(kind shard.LocationKind, comm int) *Writer {
+func (p *process) writer(kind experiment.LocationKind, comm int) *Writer {
 	n := uint32(len(p.d.Locations))
-	p.d.Locations = append(p.d.Locations, shard.Location{Number: n, Kind: kind, Comm: comm})
+	p.d.Locations = append(p.d.Locations, experiment.Location{Number: n, Kind: kind, Comm: comm})
 	return p.to.EventWriter(p.d.Locations[n])
 }
 
@@ -39,7 +39,7 @@ func (p *process) region(name, group string) otf2.RegionRef {
 			return otf2.RegionRef(i)
 		}
 	}
-	p.d.Regions = append(p.d.Regions, shard.Region{Name: name, Group: group})
+	p.d.Regions = append(p.d.Regions, experiment.Region{Name: name, Group: group})
 	return otf2.RegionRef(len(p.d.Regions) - 1)
 }
 
@@ -128,7 +128,7 @@ func expect(t *testing.T, got, want string) {
 // is open counts up to the last event.
 func TestThreads(t *testing.T) {
 	p := newProcess(t)
-	w := p.writer(shard.KindThread, -1)
+	w := p.writer(experiment.KindThread, -1)
 	call, launch := p.region("ncclAllReduce", regions.GroupAPI), p.region("ncclKernelLaunch", regions.GroupEnqueue)
 	for i, count := range []uint64{10, 10000} {
 		phase, t0 := p.region(fmt.Sprint("step ", i), regions.GroupApplication), otf2.Timestamp(1000+1000*i)
@@ -168,7 +168,7 @@ host: 1 in 3400 ns, 4250 to 4250`)
 // Operations stand in the tree of the kind of their times. Those of one launch have its time together, and no bandwidth.
 func TestOperations(t *testing.T) {
 	p := newProcess(t)
-	w, alone := p.writer(shard.KindRank, 0), p.writer(shard.KindRank, 1)
+	w, alone := p.writer(experiment.KindRank, 0), p.writer(experiment.KindRank, 1)
 	reduce, group := p.region("AllReduce", regions.GroupCollectives), p.region("Group (2 ops)", regions.GroupCollectives)
 	single := func(w *Writer, t0 otf2.Timestamp, source string) {
 		p.check(w.Enter(t0, p.attributes(source, "RING", 100), reduce))
@@ -223,7 +223,7 @@ kernels/Group: 1 in 70 ns, 70 to 70`)
 // NCCL's own kernels are in its operations already; channels show them once more.
 func TestGPUTimeCountsOnce(t *testing.T) {
 	p := newProcess(t)
-	stream, channel := p.writer(shard.KindStream, -1), p.writer(shard.KindChannel, 0)
+	stream, channel := p.writer(experiment.KindStream, -1), p.writer(experiment.KindChannel, 0)
 	linked := new(otf2.AttributeList)
 	linked.Uint64(regions.AttrPlanID, 5)
 	at := otf2.Timestamp(100)
@@ -244,7 +244,7 @@ func TestGPUTimeCountsOnce(t *testing.T) {
 
 func TestNetwork(t *testing.T) {
 	p := newProcess(t)
-	w := p.writer(shard.KindNetSend, 0)
+	w := p.writer(experiment.KindNetSend, 0)
 	wait, append := p.region("Send GPU wait", regions.GroupNetwork), p.region("Proxy append", regions.GroupProxy)
 	p.check(w.Enter(100, nil, wait))
 	p.check(w.Enter(110, nil, append))
@@ -262,7 +262,7 @@ network/send/transfer: 1 in 0 ns, 0 to 0, bytes 0 0 4096`)
 func TestMemoryIsBounded(t *testing.T) {
 	size := func(rounds int) (int, *Aggregate) {
 		p := newProcess(t)
-		thread := p.writer(shard.KindThread, -1)
+		thread := p.writer(experiment.KindThread, -1)
 		call := p.region("ncclAllReduce", regions.GroupAPI)
 		reduce := p.region("AllReduce", regions.GroupCollectives)
 		at := otf2.Timestamp(1)
@@ -272,7 +272,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			p.check(thread.Enter(at+1, p.attributes("", "", uint64(i%5000)), call))
 			p.check(thread.Leave(at+2, nil, call))
 			p.check(thread.Leave(at+3, nil, phase))
-			rank := p.writer(shard.KindRank, 0)
+			rank := p.writer(experiment.KindRank, 0)
 			for k := range 3 {
 				a := p.attributes(regions.TimingGPU, "RING", uint64(i))
 				a.Uint64(regions.AttrOrdinal, uint64(k))
@@ -313,7 +313,7 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestMembersSampleAlike(t *testing.T) {
 	choose := func(seed int) []Sample {
 		p := newProcess(t)
-		w := p.writer(shard.KindRank, 0)
+		w := p.writer(experiment.KindRank, 0)
 		r := p.region("AllReduce", regions.GroupCollectives)
 		for i := range uint64(5000) {
 			a := p.attributes(regions.TimingGPU, "RING", 10)

@@ -5,19 +5,19 @@ package profile
 import (
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // BenchmarkWriter takes the events of a call, its operation and some transfers as a collector would write them.
 func BenchmarkWriter(b *testing.B) {
-	d := &shard.Process{Comms: []shard.Comm{{ID: 7, NRanks: 4, Rank: 1}}, Strings: []string{"gpu", "RING", "LL", "ncclFloat32"},
-		Regions: []shard.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI}, {Name: "AllReduce", Group: regions.GroupCollectives}, {Name: "Send GPU wait", Group: regions.GroupNetwork}}}
+	d := &experiment.Process{Comms: []experiment.Comm{{ID: 7, NRanks: 4, Rank: 1}}, Strings: []string{"gpu", "RING", "LL", "ncclFloat32"},
+		Regions: []experiment.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI}, {Name: "AllReduce", Group: regions.GroupCollectives}, {Name: "Send GPU wait", Group: regions.GroupNetwork}}}
 	p := NewProcess(d)
-	thread := p.EventWriter(shard.Location{Number: 0, Kind: shard.KindThread, Comm: -1})
-	rank := p.EventWriter(shard.Location{Number: 1, Kind: shard.KindRank})
-	net := p.EventWriter(shard.Location{Number: 2, Kind: shard.KindNetSend})
+	thread := p.EventWriter(experiment.Location{Number: 0, Kind: experiment.KindThread, Comm: -1})
+	rank := p.EventWriter(experiment.Location{Number: 1, Kind: experiment.KindRank})
+	net := p.EventWriter(experiment.Location{Number: 2, Kind: experiment.KindNetSend})
 	const transfers = 8
 	const events = 2 + 4 + 4*transfers
 	a := new(otf2.AttributeList)

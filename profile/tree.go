@@ -2,7 +2,7 @@
 
 package profile
 
-import "ncclotf2/otf2"
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // Kind is what a node of the call tree stands for.
 type Kind string

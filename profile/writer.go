@@ -3,9 +3,9 @@
 package profile
 
 import (
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Process sums up the timeline of one process as package regions draws it.
@@ -15,7 +15,7 @@ type Process struct {
 }
 
 // NewProcess makes what sums up a process's timeline. p is the description that the model fills in.
-func NewProcess(p *shard.Process) *Process {
+func NewProcess(p *experiment.Process) *Process {
 	names := &processNames{process: p, locations: make(map[otf2.LocationRef]Location)}
 	g := NewAggregator(names, nil)
 	g.samples = true
@@ -24,7 +24,7 @@ func NewProcess(p *shard.Process) *Process {
 
 // processNames tells what local ids mean.
 type processNames struct {
-	process   *shard.Process
+	process   *experiment.Process
 	locations map[otf2.LocationRef]Location
 }
 
@@ -58,9 +58,9 @@ type Writer struct {
 var _ regions.EventWriter = (*Writer)(nil)
 
 // EventWriter gives the writer of a location.
-func (p *Process) EventWriter(loc shard.Location) *Writer {
+func (p *Process) EventWriter(loc experiment.Location) *Writer {
 	l := Location{Kind: loc.Kind}
-	if loc.Comm >= 0 && loc.Kind == shard.KindRank {
+	if loc.Comm >= 0 && loc.Kind == experiment.KindRank {
 		c := &p.names.process.Comms[loc.Comm]
 		l.Ranks, l.Rank = c.NRanks, c.Rank
 	}

@@ -2,7 +2,7 @@
 
 package regions
 
-import "ncclotf2/otf2"
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // Attributes of operations and calls. Their ids are the same in every process, so they need no
 // mapping table. Each is written only where NCCL reported the value.

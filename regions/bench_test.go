@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // files makes event files that nobody reads.
 type files struct{ dir string }
 
-func (d files) EventWriter(l shard.Location) (EventWriter, error) {
+func (d files) EventWriter(l experiment.Location) (EventWriter, error) {
 	return otf2.CreateEventWriter(filepath.Join(d.dir, fmt.Sprint(l.Number)), nil)
 }
 
@@ -28,8 +28,8 @@ func BenchmarkTransfers(b *testing.B) {
 }
 
 func benchmarkTransfers(b *testing.B, metrics bool) {
-	m := New(files{b.TempDir()}, &shard.Process{}, &Options{RecordMask: 1 << shm.EventProxyStep, Metrics: metrics})
-	m.Comm(0, shard.Comm{ID: 1, NRanks: 2}, shard.GPU{})
+	m := New(files{b.TempDir()}, &experiment.Process{}, &Options{RecordMask: 1 << shm.EventProxyStep, Metrics: metrics})
+	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
 	op := shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: 1, Flags: shm.FlagSend, Peer: 1}
 	if err := m.Record(0, base, &op); err != nil {
 		b.Fatal(err)
@@ -73,8 +73,8 @@ func BenchmarkOperations(b *testing.B) {
 }
 
 func benchmarkOperations(b *testing.B, metrics bool) {
-	m := New(files{b.TempDir()}, &shard.Process{}, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventGroup | 1<<shm.EventKernelCh, Metrics: metrics})
-	m.Comm(0, shard.Comm{ID: 1, NRanks: 2}, shard.GPU{})
+	m := New(files{b.TempDir()}, &experiment.Process{}, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventGroup | 1<<shm.EventKernelCh, Metrics: metrics})
+	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
 	m.Record(0, base, &shm.Record{Kind: shm.RecordInit})
 	b.ReportAllocs()
 	n := uint64(0)
@@ -113,8 +113,8 @@ func benchmarkOperations(b *testing.B, metrics bool) {
 // Operations with GPU times: a call, its enqueueing, and a kernel on eight channels, one operation in 100 µs.
 func BenchmarkKernels(b *testing.B) {
 	const channels = 8
-	m := New(files{b.TempDir()}, &shard.Process{}, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventKernelLaunch})
-	m.Comm(0, shard.Comm{ID: 1, NRanks: 2}, shard.GPU{})
+	m := New(files{b.TempDir()}, &experiment.Process{}, &Options{RecordMask: 1<<shm.EventKernelCh | 1<<shm.EventKernelLaunch})
+	m.Comm(0, experiment.Comm{ID: 1, NRanks: 2}, experiment.GPU{})
 	b.ReportAllocs()
 	n := uint64(0)
 	give := func(ring int, t uint64, r shm.Record) {

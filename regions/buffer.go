@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/cupti"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Classes of memory that buffers can be in.

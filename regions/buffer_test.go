@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/cupti"
-	"ncclotf2/cupti/cuptitest"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 func TestBufferClasses(t *testing.T) {
@@ -93,7 +93,7 @@ func TestBufferClasses(t *testing.T) {
 				s.activity(300_000, r)
 			}
 			s.reading(500_000)
-			got := s.lines(shard.KindRank, AttrSendBuffClass, AttrRecvBuffClass, AttrInPlace)
+			got := s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, AttrInPlace)
 			if len(got) < 2 || !strings.HasSuffix(got[1], "Enter "+tc.op.function+" "+tc.want) {
 				t.Errorf("%q, want %s", got, tc.want)
 			}
@@ -106,7 +106,7 @@ func TestNoBufferClasses(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	s.allReduce(100, "a")
-	if got := strings.Join(s.lines(shard.KindRank, AttrSendBuffClass, AttrRecvBuffClass, AttrInPlace), "\n"); strings.Contains(got, "CLASS") || strings.Contains(got, "PLACE") {
+	if got := strings.Join(s.lines(experiment.KindRank, AttrSendBuffClass, AttrRecvBuffClass, AttrInPlace), "\n"); strings.Contains(got, "CLASS") || strings.Contains(got, "PLACE") {
 		t.Error(got)
 	}
 }

@@ -5,8 +5,8 @@ package regions
 import (
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // thread is the present owner of a ring: one of the process's threads.

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // writeKernelPhases draws the parts of a symmetric kernel inside its plan's region: each from its first channel's

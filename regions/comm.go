@@ -8,14 +8,14 @@ import (
 	"maps"
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // commRank is one communicator rank of this process, from its init to its finalize.
 type commRank struct {
-	shard.Comm
+	experiment.Comm
 	index     int    // in the shard's list; the local communicator id
 	label     string // short name, for rows of the timeline
 	gpu       *gpuClock
@@ -47,8 +47,8 @@ type commRank struct {
 	differing     bool // marked: NCCL and CUPTI do not agree when kernels ran
 	sequences     map[string]*sequence
 	outstanding   outstanding
-	begun         uint64          // when the latest operation or call began
-	overtaken     []shard.Pending // operations written before their end, see overtake
+	begun         uint64               // when the latest operation or call began
+	overtaken     []experiment.Pending // operations written before their end, see overtake
 }
 
 // maxLabel keeps names of rows within 24 characters, "NCCL enqueue " or " rank 9999" included.
@@ -59,7 +59,7 @@ const maxCaptured = 65536
 
 // Comm announces communicator rank i, before any record that names it; up to API v3, where NCCL tells which
 // communicator it is with the first operation, before the first Coll or P2p. A rank is announced once.
-func (m *Model) Comm(i int, c shard.Comm, gpu shard.GPU) {
+func (m *Model) Comm(i int, c experiment.Comm, gpu experiment.GPU) {
 	r := m.comm(uint32(i))
 	r.Comm, r.announced = c, true
 	switch {
@@ -80,7 +80,7 @@ func (m *Model) Comm(i int, c shard.Comm, gpu shard.GPU) {
 
 // gpu finds or adds the device that a communicator rank runs on. Where CUDA told nothing, ranks of
 // one communicator are on different devices, and the i-th rank of each communicator on the same one.
-func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
+func (m *Model) gpu(c *commRank, gpu experiment.GPU) int {
 	unknown := 0
 	if gpu.UUID == "" && gpu.Device < 0 && c.ID != 0 {
 		for _, o := range m.live {
@@ -90,7 +90,7 @@ func (m *Model) gpu(c *commRank, gpu shard.GPU) int {
 		}
 	}
 	for i, g := range m.told {
-		if g == (shard.GPU{Device: gpu.Device}) && gpu.Device >= 0 { // known by its kernels only so far
+		if g == (experiment.GPU{Device: gpu.Device}) && gpu.Device >= 0 { // known by its kernels only so far
 			known := &m.process.GPUs[i]
 			m.told[i], known.UUID, known.PCI = gpu, cmp.Or(gpu.UUID, known.UUID), cmp.Or(gpu.PCI, known.PCI)
 			return i
@@ -116,8 +116,8 @@ func (m *Model) deviceNumber(device int) int {
 			return i
 		}
 	}
-	m.told = append(m.told, shard.GPU{Device: device})
-	m.process.GPUs = append(m.process.GPUs, shard.GPU{Device: device})
+	m.told = append(m.told, experiment.GPU{Device: device})
+	m.process.GPUs = append(m.process.GPUs, experiment.GPU{Device: device})
 	m.clocks = append(m.clocks, &gpuClock{anyUnit: m.opts.Paradigm == otf2.ParadigmHIP})
 	return len(m.process.GPUs) - 1
 }
@@ -130,12 +130,12 @@ func (m *Model) comm(aux uint32) *commRank {
 	}
 	for len(m.comms) <= int(aux) {
 		m.comms = append(m.comms, nil)
-		m.process.Comms = append(m.process.Comms, shard.Comm{Location: -1})
+		m.process.Comms = append(m.process.Comms, experiment.Comm{Location: -1})
 	}
 	c := m.comms[aux]
 	if c == nil {
 		c = &commRank{
-			Comm: shard.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), gpu: &gpuClock{},
+			Comm: experiment.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), gpu: &gpuClock{},
 			captured: newBounded[*call](maxCaptured), sequences: make(map[string]*sequence), lasting: m.opts.Lasting,
 		}
 		m.comms[aux] = c

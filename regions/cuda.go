@@ -6,8 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"ncclotf2/cupti"
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // cuda is what CUPTI tells of a process: kernels, copies and waits on the streams of its GPUs, launches, and

@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/cupti"
-	"ncclotf2/cupti/cuptitest"
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // cuptiShift is how far CUPTI's clock is ahead of the process's line in scenes.
@@ -95,7 +95,7 @@ func (s *scene) launched(t uint64, correlation uint32, launchedAt uint64, name s
 func (s *scene) cupti(want map[string]uint64) {
 	s.t.Helper()
 	if !s.ended {
-		s.lines(shard.KindThread)
+		s.lines(experiment.KindThread)
 	}
 	got := make(map[string]uint64)
 	for name := range want {
@@ -115,18 +115,18 @@ func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
 	s.launched(400_001, 1<<32-1, 100, "a")
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	s.expect(s.lines(shard.KindStream, AttrGridX, AttrGridY, AttrBlockX, AttrRegisters, AttrStaticShared, AttrDynamicShared,
+	s.expect(s.lines(experiment.KindStream, AttrGridX, AttrGridY, AttrBlockX, AttrRegisters, AttrStaticShared, AttrDynamicShared,
 		AttrCorrelationID, AttrDevice, AttrContext, AttrStreamID, AttrGraphID, AttrGraphNodeID, AttrExternalID, AttrPlanID, AttrParentID), `
 		119 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL GRID_X=24 BLOCK_X=544 REGISTERS=96 STATIC_SHARED_MEMORY=1024 DYNAMIC_SHARED_MEMORY=84000 CORRELATION_ID=4294967295 DEVICE=0 CONTEXT=1 STREAM_ID=7 EXTERNAL_ID=3 PLAN_ID=4 PARENT_ID=5
 		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
-	s.expect(s.lines(shard.KindRank, AttrEventID, AttrPlanID, AttrTimingSource, AttrGPUSource), `
+	s.expect(s.lines(experiment.KindRank, AttrEventID, AttrPlanID, AttrTimingSource, AttrGPUSource), `
 		0 CommCreate
 		120 Enter AllReduce EVENT_ID=5 TIMING_SOURCE=gpu GPU_SOURCE=kernelch PLAN_ID=4
 		120 MpiCollectiveBegin
 		150 MpiCollectiveEnd [11 0 4294967295 4096 4096]
 		150 Leave AllReduce
 		9000000 CommDestroy`)
-	s.expect(s.lines(shard.KindThread, AttrEventID), `
+	s.expect(s.lines(experiment.KindThread, AttrEventID), `
 		100 Enter ncclAllReduce EVENT_ID=2
 		104 Enter ncclKernelLaunch EVENT_ID=3
 		106 Leave ncclKernelLaunch
@@ -134,7 +134,7 @@ func TestKernelIsLinkedToItsLaunchAndPlan(t *testing.T) {
 	s.cupti(map[string]uint64{"RECORDS": 3, "KERNELS": 1, "KERNELS_LINKED": 1, "NCCL_KERNELS_UNLINKED": 0, "LINKED_WITHOUT_PLAN": 0, "LAUNCHES_WITHOUT_KERNEL": 0})
 	s.oddities(nil)
 	for _, l := range s.p.Locations {
-		if l.Kind == shard.KindStream && (l.Name != "CUDA[0:7]" || l.Type != otf2.LocationTypeAcceleratorStream || l.GPU != 0 || l.Comm != -1) {
+		if l.Kind == experiment.KindStream && (l.Name != "CUDA[0:7]" || l.Type != otf2.LocationTypeAcceleratorStream || l.GPU != 0 || l.Comm != -1) {
 			t.Errorf("location %+v", l)
 		}
 	}
@@ -161,7 +161,7 @@ func TestCUPTIIsTheSecondSourceOfGPUTimes(t *testing.T) {
 		s.activity(400_001, gpuKernel{begin: 100_020, end: 100_090, stream: 7, correlation: 3, name: allReduceKernel}.record())
 		s.reading(500_000)
 		s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-		s.expect(s.lines(shard.KindRank, AttrTimingSource, AttrGPUSource), `
+		s.expect(s.lines(experiment.KindRank, AttrTimingSource, AttrGPUSource), `
 			0 CommCreate
 			100020 Enter AllReduce TIMING_SOURCE=gpu GPU_SOURCE=cupti
 			100020 MpiCollectiveBegin
@@ -198,7 +198,7 @@ func TestKernelsBeforeTheirLaunch(t *testing.T) {
 		s.launched(400_000, 3, 100_000, "a")
 		s.activity(400_001, gpuKernel{begin: tc.begin, end: tc.end, stream: 7, correlation: 3, name: allReduceKernel}.record())
 		s.reading(500_000)
-		got := s.lines(shard.KindRank, AttrTimingSource, AttrGPUSource)
+		got := s.lines(experiment.KindRank, AttrTimingSource, AttrGPUSource)
 		if got[1] != tc.want {
 			t.Errorf("%s: %q, want %q", name, got[1], tc.want)
 		}
@@ -278,7 +278,7 @@ func TestSourcesThatDiffer(t *testing.T) {
 	}
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	lines := strings.Join(s.lines(shard.KindRank, AttrGPUSource, AttrGPUApart), "\n")
+	lines := strings.Join(s.lines(experiment.KindRank, AttrGPUSource, AttrGPUApart), "\n")
 	if strings.Count(lines, "GPU_SOURCE=kernelch") != 3 || strings.Count(lines, "GPU_SOURCE=kernelch GPU_TIMES_APART=30") != 2 || strings.Count(lines, "APART") != 2 {
 		t.Error(lines)
 	}
@@ -320,7 +320,7 @@ func TestStaleIdsLinkNothing(t *testing.T) {
 	}
 	s.reading(500_000)
 	s.cupti(map[string]uint64{"KERNELS": 7, "KERNELS_LINKED": 1, "KERNELS_IMPLAUSIBLE": 6, "NCCL_KERNELS_UNLINKED": 6, "LINKED_WITHOUT_PLAN": 1})
-	got := strings.Join(s.lines(shard.KindStream, AttrExternalID), "\n")
+	got := strings.Join(s.lines(experiment.KindStream, AttrExternalID), "\n")
 	if strings.Count(got, "Enter") != 7 || strings.Count(got, "EXTERNAL_ID") != 1 || !strings.Contains(got, "460 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL EXTERNAL_ID=") {
 		t.Error(got)
 	}
@@ -356,7 +356,7 @@ func TestLinksWithUnevenReadings(t *testing.T) {
 		for _, at := range tc.after {
 			s.reading(at)
 		}
-		s.lines(shard.KindStream)
+		s.lines(experiment.KindStream)
 		if n := s.p.Counts.CUPTI["KERNELS_LINKED"]; n != 1 {
 			t.Errorf("%s: %v", name, s.p.Counts.CUPTI)
 		}
@@ -397,13 +397,13 @@ func TestStreams(t *testing.T) {
 	s.reading(500_000)
 	var got []string
 	for s.nth = 0; ; s.nth++ {
-		lines := s.lines(shard.KindStream, AttrBytes, AttrGraphID)
+		lines := s.lines(experiment.KindStream, AttrBytes, AttrGraphID)
 		if lines == nil {
 			break
 		}
 		n := 0
 		for _, l := range s.p.Locations {
-			if l.Kind == shard.KindStream {
+			if l.Kind == experiment.KindStream {
 				if n == s.nth {
 					got = append(got, l.Name)
 				}
@@ -444,7 +444,7 @@ func TestStreams(t *testing.T) {
 		"RECORDS": 20, "KERNELS": 6, "KERNELS_NO_EXTERNAL_ID": 5, "KERNELS_NO_API_CALL": 1, "COPIES": 2, "MEMSETS": 1, "GRAPHS": 1, "SYNCHRONIZATIONS": 3,
 		"UNKNOWN_RECORDS": 1, "BROKEN_RECORDS": 1, "WITHOUT_TIMES": 1, "WITHOUT_DEVICE": 1, "OVERLAPS": 2, "NCCL_KERNELS_UNLINKED": 0,
 	})
-	if want := []shard.GPU{{Device: 0}, {Device: 3}}; cmp.Diff(want, s.p.GPUs) != "" {
+	if want := []experiment.GPU{{Device: 0}, {Device: 3}}; cmp.Diff(want, s.p.GPUs) != "" {
 		t.Errorf("GPUs %v", s.p.GPUs)
 	}
 }
@@ -459,11 +459,11 @@ func TestLateActivities(t *testing.T) {
 	s.activity(5_000_000, gpuKernel{begin: 90, end: 95, stream: 7, name: "c"}.record())
 	s.activity(5_000_000, gpuKernel{begin: 6_000_000, end: 7_000_000, stream: 7, name: "d"}.record())
 	s.reading(5_500_000)
-	s.expect(s.lines(shard.KindStream), `
+	s.expect(s.lines(experiment.KindStream), `
 		100 Enter a
 		150 Leave a`)
 	s.nth = 1
-	s.expect(s.lines(shard.KindStream), `
+	s.expect(s.lines(experiment.KindStream), `
 		100 Enter c
 		100 Leave c
 		120 Enter b
@@ -480,7 +480,7 @@ func TestNamesOfKernels(t *testing.T) {
 		s.activity(500, gpuKernel{begin: 100 + 10*float64(i), end: 105 + 10*float64(i), stream: 7, name: name}.record())
 	}
 	s.reading(1000)
-	got := s.lines(shard.KindStream)
+	got := s.lines(experiment.KindStream)
 	if len(got) != 10 {
 		t.Fatalf("%q", got)
 	}
@@ -523,7 +523,7 @@ func TestNothingIsLinkedBehindTheTimeline(t *testing.T) {
 	s.reading(8_000_000)
 	s.activity(8_000_001, apiRecord(3, 100, 104.2, 105.8))
 	s.activity(8_000_001, externalRecord(3, s.id("launch of a")))
-	got := s.lines(shard.KindStream, AttrExternalID)
+	got := s.lines(experiment.KindStream, AttrExternalID)
 	s.expect(got, `
 		119 Enter ncclDevKernel_AllReduce_Sum_f32_RING_LL
 		151 Leave ncclDevKernel_AllReduce_Sum_f32_RING_LL`)
@@ -578,7 +578,7 @@ func TestCUDAGolden(t *testing.T) {
 	}
 	s.reading(500_000)
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	s.lines(shard.KindThread)
+	s.lines(experiment.KindThread)
 	all := make([]otf2.AttributeRef, numAttributes)
 	for i := range all {
 		all[i] = otf2.AttributeRef(i)

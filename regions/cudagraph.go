@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/cupti"
 )
 
 // replays links the plans that replayed graphs bring to the kernels that graphs launched.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // capture is a call that is captured into a graph.
@@ -105,7 +105,7 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 			s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
 			tc.want["LAUNCHES_WITHOUT_KERNEL"] = 1
 			s.cupti(tc.want)
-			for kind, want := range map[shard.LocationKind]uint64{shard.KindRank: uint64(len(tc.plans)), shard.KindStream: tc.want["KERNELS_GRAPH_LINKED"]} {
+			for kind, want := range map[experiment.LocationKind]uint64{experiment.KindRank: uint64(len(tc.plans)), experiment.KindStream: tc.want["KERNELS_GRAPH_LINKED"]} {
 				n := uint64(0)
 				for s.nth = 0; ; s.nth++ {
 					lines := s.lines(kind, AttrPlanID)
@@ -126,7 +126,7 @@ func TestReplaysAreLinkedWhereItIsCertain(t *testing.T) {
 // only later can, by the nodes of the graph.
 func TestNodesOfAGraphAreRemembered(t *testing.T) {
 	s := newScene(t, 4)
-	s.m.Comm(1, shard.Comm{ID: 0xdcba, Name: "other", NRanks: 4, Rank: 1}, shard.GPU{Device: 0})
+	s.m.Comm(1, experiment.Comm{ID: 0xdcba, Name: "other", NRanks: 4, Rank: 1}, experiment.GPU{Device: 0})
 	s.give(0, 0, shm.Record{Kind: shm.RecordInit, Aux: 1})
 	s.reading(1)
 	s.capture(100, "a")
@@ -160,7 +160,7 @@ func TestNodesOfAGraphAreRemembered(t *testing.T) {
 	s.give(0, 39_000_000, shm.Record{Kind: shm.RecordFinalize})
 	s.give(0, 39_000_001, shm.Record{Kind: shm.RecordFinalize, Aux: 1})
 	s.cupti(map[string]uint64{"KERNELS_GRAPH_LINKED": 10, "KERNELS_GRAPH_UNLINKED": 0, "REPLAYS_UNLINKED": 0})
-	plans := func(kind shard.LocationKind, nth int) (ids []string) {
+	plans := func(kind experiment.LocationKind, nth int) (ids []string) {
 		s.nth = nth
 		for _, l := range s.lines(kind, AttrPlanID) {
 			if _, id, ok := strings.Cut(l, "PLAN_ID="); ok {
@@ -173,14 +173,14 @@ func TestNodesOfAGraphAreRemembered(t *testing.T) {
 	for nth, comm := range []string{"a", "b"} {
 		stream := 0
 		for _, l := range s.p.Locations {
-			if l.Kind == shard.KindStream {
+			if l.Kind == experiment.KindStream {
 				if l.Name == fmt.Sprintf("CUDA[0:%d]", 10+nth) {
 					break
 				}
 				stream++
 			}
 		}
-		if got, want := fmt.Sprint(plans(shard.KindStream, stream)), fmt.Sprint(plans(shard.KindRank, nth)); got != want || strings.Count(got, " ") != 4 {
+		if got, want := fmt.Sprint(plans(experiment.KindStream, stream)), fmt.Sprint(plans(experiment.KindRank, nth)); got != want || strings.Count(got, " ") != 4 {
 			t.Errorf("%s: kernels of plans %s, operations of %s", comm, got, want)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"ncclotf2/cupti"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Sources of GPU times.

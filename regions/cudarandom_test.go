@@ -10,9 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // TestNoKernelIsLinkedWrongly plays a job of launches and replays with kernels of the application between them, whose
@@ -151,7 +151,7 @@ func TestNoKernelIsLinkedWrongly(t *testing.T) {
 		defer a.Close()
 		drawn := uint64(0)
 		for _, l := range s.p.Locations {
-			if l.Kind != shard.KindStream {
+			if l.Kind != experiment.KindStream {
 				continue
 			}
 			for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {
@@ -191,7 +191,7 @@ func FuzzActivities(f *testing.F) {
 	f.Add(kernel.Activity, apiRecord(3, 100, 5, 6).Activity, externalRecord(3, 9).Activity, uint32(cuptiVersion))
 	f.Add(memoryRecord(1, 3, 4096, 100, 5).Activity, memoryRecord(2, 3, 4096, 100, 5).Activity, []byte{}, uint32(130400))
 	f.Fuzz(func(t *testing.T, a, b, c []byte, version uint32) {
-		p := &shard.Process{}
+		p := &experiment.Process{}
 		m := New(&memorySink{}, p, nil)
 		for i, activity := range [][]byte{a, b, c, a} {
 			now := base + uint64(i)*1e9

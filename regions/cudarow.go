@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/cupti"
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Groups of the regions of CUDA streams.
@@ -206,7 +206,7 @@ func (m *Model) laneFor(g *cuda, id rowID, r *row, begin uint64) *lane {
 	}
 	g.locations++
 	gpu := m.gpuOf(g, id.device)
-	loc, err := m.newLocation(shard.KindStream, otf2.LocationTypeAcceleratorStream, m.rowName(g, id, len(r.lanes)), -1, -1)
+	loc, err := m.newLocation(experiment.KindStream, otf2.LocationTypeAcceleratorStream, m.rowName(g, id, len(r.lanes)), -1, -1)
 	if m.fail(err) {
 		return nil
 	}
@@ -286,7 +286,7 @@ func (m *Model) kernelRegion(g *cuda, mangled string) otf2.RegionRef {
 	name := cupti.FunctionName(mangled)
 	name = valid(name[:min(len(name), maxKernelNameLen)])
 	ref = otf2.RegionRef(len(m.process.Regions))
-	m.process.Regions = append(m.process.Regions, shard.Region{
+	m.process.Regions = append(m.process.Regions, experiment.Region{
 		Name: name, Canonical: valid(mangled), Role: otf2.RegionRoleFunction, Paradigm: m.defs.paradigm, Group: GroupCUDAKernels,
 	})
 	g.regions.byName[mangled] = ref

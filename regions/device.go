@@ -5,7 +5,7 @@ package regions
 import (
 	"fmt"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Platform is a maker's world of GPUs: what its devices and streams are called, and the paradigm of its regions.

@@ -2,7 +2,7 @@
 
 package regions
 
-import "ncclotf2/otf2"
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // EventWriter takes the events of one location in order of time: an event file's writer (otf2.EventWriter), or what sums events
 // up instead of writing them (package profile). Its methods are those of otf2.EventWriter of which the model makes use.

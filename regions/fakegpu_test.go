@@ -11,9 +11,9 @@ import (
 	"slices"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // fakeGPU makes up a GPU with its clock, the kernels it runs, and NCCL's reports of them. Times are ns since base on
@@ -249,7 +249,7 @@ func (s *scene) shown() []shown {
 	defer a.Close()
 	var out []shown
 	for _, l := range s.p.Locations {
-		if l.Kind != shard.KindRank {
+		if l.Kind != experiment.KindRank {
 			continue
 		}
 		for e, err := range a.EventsOf(otf2.LocationRef(l.Number)) {

@@ -2,7 +2,7 @@
 
 package regions
 
-import "ncclotf2/otf2"
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // Collective is what is known of one of NCCL's collectives: one row of the table below.
 type Collective struct {

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/replay"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // recordedHead is what stands before each record of FuzzRecords' inputs: its ring, what is done after it, and
@@ -101,7 +101,7 @@ func FuzzRecords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, channels bool) {
 		strings, _ := fuzzHeap()
-		p := &shard.Process{}
+		p := &experiment.Process{}
 		sink := &memorySink{}
 		m := New(sink, p, &Options{RecordMask: 0xffff, Channels: channels, Metrics: !channels, Lasting: channels})
 		announced := make(map[int]bool)
@@ -117,7 +117,7 @@ func FuzzRecords(f *testing.F) {
 			now = max(now, r.Ticks)
 			if r.Aux < 8 && head[1]%numThen == thenAnnounce && !announced[int(r.Aux)] {
 				announced[int(r.Aux)] = true
-				m.Comm(int(r.Aux), shard.Comm{ID: 7, NRanks: int(head[2]), Rank: int(int8(head[3])), InitTime: r.Ticks}, shard.GPU{Device: int(head[3] % 4)})
+				m.Comm(int(r.Aux), experiment.Comm{ID: 7, NRanks: int(head[2]), Rank: int(int8(head[3])), InitTime: r.Ticks}, experiment.GPU{Device: int(head[3] % 4)})
 			}
 			if err := m.Record(int(head[0]%4), r.Ticks, &r); err != nil {
 				t.Fatalf("%v: %+v", err, r)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // CategoryRecording is the category of markers where recording was paused or went on.
@@ -38,10 +38,10 @@ func (m *Model) edge(t uint64, r *shm.Record) {
 	case on && open:
 		c.Gaps[last].To, c.Gaps[last].ToTime = r.Arg, t
 	case on && last < 0 && r.Arg > 0: // off from the start
-		c.Gaps = append(c.Gaps, shard.Gap{Replays: replays, To: r.Arg, FromTime: c.InitTime, ToTime: t})
+		c.Gaps = append(c.Gaps, experiment.Gap{Replays: replays, To: r.Arg, FromTime: c.InitTime, ToTime: t})
 		c.off = true
 	case !on && !open:
-		c.Gaps = append(c.Gaps, shard.Gap{Replays: replays, From: r.Arg, FromTime: t})
+		c.Gaps = append(c.Gaps, experiment.Gap{Replays: replays, From: r.Arg, FromTime: t})
 	default:
 		return // nothing changes
 	}
@@ -55,7 +55,7 @@ func (m *Model) edge(t uint64, r *shm.Record) {
 	}
 	m.mark(c.loc, t, SeverityLow, CategoryRecording, text)
 	// The row is off while neither calls nor replays are recorded, as far as they were told apart.
-	off := slices.ContainsFunc(c.Gaps, func(g shard.Gap) bool { return g.ToTime == 0 })
+	off := slices.ContainsFunc(c.Gaps, func(g experiment.Gap) bool { return g.ToTime == 0 })
 	mode := otf2.MeasurementOn
 	if off {
 		mode = otf2.MeasurementOff
@@ -74,7 +74,7 @@ func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 	if c == nil || c.final || c.off {
 		return m.err
 	}
-	c.Gaps = append(c.Gaps, shard.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
+	c.Gaps = append(c.Gaps, experiment.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
 	m.mark(c.loc, begin, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
 	for _, e := range []struct {
 		t    uint64

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // newFakeGPU is what is usual; tests change what they are about.

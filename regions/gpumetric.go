@@ -5,8 +5,8 @@ package regions
 import (
 	"cmp"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // gpuMetrics is what was measured of one GPU: a row of its own, in the GPU's place.
@@ -20,7 +20,7 @@ func (m *Model) GPUs() int { return len(m.process.GPUs) }
 
 // Identify says what a GPU of the process is: an index below GPUs, and what the driver told of it. What the process
 // itself was told by CUDA stays.
-func (m *Model) Identify(gpu int, uuid, pci string, facts *shard.GPUFacts) {
+func (m *Model) Identify(gpu int, uuid, pci string, facts *experiment.GPUFacts) {
 	g := &m.process.GPUs[gpu]
 	if g.UUID == "" || facts.MIG != nil { // CUDA does not say that a UUID is a part's
 		g.UUID = uuid
@@ -31,7 +31,7 @@ func (m *Model) Identify(gpu int, uuid, pci string, facts *shard.GPUFacts) {
 
 // Sample writes what was measured of a GPU of the process, at a time on the process's time line. Samples of a GPU come
 // in order, but not in that of NCCL's records.
-func (m *Model) Sample(gpu int, q *shard.MetricMember, t, value uint64) error {
+func (m *Model) Sample(gpu int, q *experiment.MetricMember, t, value uint64) error {
 	for len(m.metrics.gpus) <= gpu {
 		m.metrics.gpus = append(m.metrics.gpus, nil)
 	}
@@ -41,7 +41,7 @@ func (m *Model) Sample(gpu int, q *shard.MetricMember, t, value uint64) error {
 		if ordinal < 0 {
 			ordinal = gpu
 		}
-		loc, err := m.newLocation(shard.KindGPUMetrics, otf2.LocationTypeMetric, gpuMetricsName(ordinal), -1, -1)
+		loc, err := m.newLocation(experiment.KindGPUMetrics, otf2.LocationTypeMetric, gpuMetricsName(ordinal), -1, -1)
 		if m.fail(err) {
 			return m.err
 		}
@@ -52,8 +52,8 @@ func (m *Model) Sample(gpu int, q *shard.MetricMember, t, value uint64) error {
 	if !ok {
 		ref = otf2.MetricRef(len(m.process.Metrics))
 		g.refs[q.Name] = ref
-		m.process.Metrics = append(m.process.Metrics, shard.Metric{
-			Members: []shard.MetricMember{*q}, Recorder: otf2.RecorderKindAbstract, Location: int(g.loc.Number), GPU: gpu,
+		m.process.Metrics = append(m.process.Metrics, experiment.Metric{
+			Members: []experiment.MetricMember{*q}, Recorder: otf2.RecorderKindAbstract, Location: int(g.loc.Number), GPU: gpu,
 		})
 	}
 	if m.metrics.first == 0 {

@@ -5,7 +5,7 @@ package regions
 import (
 	"math"
 
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // Timing sources: what the interval of an operation is.

@@ -2,7 +2,7 @@
 
 package regions
 
-import "ncclotf2/plugin/shm"
+import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
 
 // kernel is an open KernelCh event: one channel's share of an operation on the GPU.
 type kernel struct {

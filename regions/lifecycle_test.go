@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // A collective of the copy engines is an operation; its parts are drawn where they were enqueued.
@@ -31,7 +31,7 @@ func TestCopyEngineCollective(t *testing.T) {
 	s.stop(0, 111, shm.EventCeBatch, "batch")
 	s.stop(0, 112, shm.EventCeColl, "ce")
 	s.stop(0, 115, shm.EventGroupApi, "g")
-	s.expect(s.lines(shard.KindThread, AttrBytes), `
+	s.expect(s.lines(experiment.KindThread, AttrBytes), `
 		100 Enter ncclAllGather
 		105 Enter Enqueue CE AllGather
 		106 Enter CE sync
@@ -42,7 +42,7 @@ func TestCopyEngineCollective(t *testing.T) {
 		111 Leave CE batch
 		112 Leave Enqueue CE AllGather
 		115 Leave ncclAllGather`)
-	s.expect(s.lines(shard.KindRank, AttrSeq, AttrOrdinal, AttrCount, AttrDatatype, AttrStream, AttrChannels, AttrTimingSource, AttrSyncStrategy, AttrBatches), `
+	s.expect(s.lines(experiment.KindRank, AttrSeq, AttrOrdinal, AttrCount, AttrDatatype, AttrStream, AttrChannels, AttrTimingSource, AttrSyncStrategy, AttrBatches), `
 		0 CommCreate
 		105 Enter AllGather SEQ=4 ORDINAL=0 SYNC_STRATEGY=MC BATCHES=2 DATATYPE=ncclFloat32 COUNT=256 TIMING_SOURCE=enqueue STREAM=7
 		105 MpiCollectiveBegin
@@ -62,7 +62,7 @@ func TestCopyEngineOnNCCLsThreadAndUnfinished(t *testing.T) {
 	s.stop(2, 112, shm.EventCeColl, "ce2")
 	s.stop(2, 112, shm.EventCeBatch, "batch")
 	s.start(2, 113, shm.EventCeSync, "of nothing", "ce", shm.Record{})
-	s.expect(s.lines(shard.KindEnqueue), `
+	s.expect(s.lines(experiment.KindEnqueue), `
 		100 Enter Enqueue CE AlltoAll
 		101 Enter CE batch
 		110 Leave CE batch
@@ -86,7 +86,7 @@ func TestWorkSeenAtItsCaptureOnlyIsNotDrawn(t *testing.T) {
 	s.start(0, 125, shm.EventCeColl, "ce", "call", shm.Record{Func: "AllGather", Count: 1024, Datatype: "ncclInt8"})
 	s.stop(0, 126, shm.EventCeColl, "ce")
 	s.stop(0, 130, shm.EventGroupApi, "g2")
-	s.expect(s.lines(shard.KindRank), `0 CommCreate`)
+	s.expect(s.lines(experiment.KindRank), `0 CommCreate`)
 	s.oddities(map[string]uint64{"CAPTURE_ONLY_PLANS": 2})
 	if k := s.p.Markers; len(k) != 1 || k[0].Category != "Graph replays not seen" {
 		t.Errorf("markers: %+v", k)
@@ -123,7 +123,7 @@ func TestSymmetricKernelShowsItsPhases(t *testing.T) {
 	s.stop(0, 110, shm.EventGroupApi, "g")
 	s.channelKernel(120, 150, "a", 0, 120, 125, 125, 145, 145, 150)
 	s.channelKernel(122, 151, "a", 1, 122, 126, 126, 144, 146, 151)
-	s.expect(s.lines(shard.KindRank, AttrKernelVariant, AttrAlgo, AttrProto, AttrUserTag, AttrChannels), `
+	s.expect(s.lines(experiment.KindRank, AttrKernelVariant, AttrAlgo, AttrProto, AttrUserTag, AttrChannels), `
 		0 CommCreate
 		120 Enter AllReduce ALGO=AGxLL_R KERNEL_VARIANT=AllReduce_AGxLL_R CHANNELS=2 USER_TAG=77
 		120 MpiCollectiveBegin
@@ -135,7 +135,7 @@ func TestSymmetricKernelShowsItsPhases(t *testing.T) {
 		151 Leave final_sync
 		151 MpiCollectiveEnd [11 0 4294967295 4096 4096]
 		151 Leave AllReduce`)
-	s.expect(s.lines(shard.KindChannel), `
+	s.expect(s.lines(experiment.KindChannel), `
 		120 Enter AllReduce
 		120 Enter initial_sync
 		125 Leave initial_sync
@@ -145,7 +145,7 @@ func TestSymmetricKernelShowsItsPhases(t *testing.T) {
 		150 Leave final_sync
 		150 Leave AllReduce`)
 	s.nth = 1
-	s.expect(s.lines(shard.KindChannel), `
+	s.expect(s.lines(experiment.KindChannel), `
 		122 Enter AllReduce
 		122 Enter initial_sync
 		126 Leave initial_sync
@@ -169,7 +169,7 @@ func TestChannelsOfABatch(t *testing.T) {
 	s.channelKernel(120, 150, "b", 5)
 	s.allReduce(200, "late")
 	s.channelKernel(10, 20, "late", 5) // stamps of another kernel
-	s.expect(s.lines(shard.KindChannel), `
+	s.expect(s.lines(experiment.KindChannel), `
 		120 Enter Group (2 ops)
 		150 Leave Group (2 ops)`)
 	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1, "IMPLAUSIBLE_CHANNEL_TIMES": 1})
@@ -182,7 +182,7 @@ func TestChannelsOfABatch(t *testing.T) {
 func TestCommunicatorOfUnknownSize(t *testing.T) {
 	s := newSceneWith(t, 4, 3, &Options{RecordMask: 0xff})
 	s.start(2, 90, shm.EventGroup, "p", "", shm.Record{Aux: 1})
-	s.m.Comm(1, shard.Comm{ID: 0x1234567800000000, Rank: 2}, shard.GPU{Device: 0})
+	s.m.Comm(1, experiment.Comm{ID: 0x1234567800000000, Rank: 2}, experiment.GPU{Device: 0})
 	s.give(2, 91, shm.Record{Kind: shm.RecordInit, Aux: 1})
 	s.start(2, 91, shm.EventColl, "a", "p", shm.Record{
 		Aux: 1, ParentGroup: s.id("p"), Func: "AllReduce", Count: 256, Datatype: "ncclFloat32", Algo: "RING", Proto: "LL", NChannels: 1,
@@ -195,13 +195,13 @@ func TestCommunicatorOfUnknownSize(t *testing.T) {
 	s.start(2, 191, shm.EventP2p, "b", "p2", shm.Record{Aux: 1, ParentGroup: s.id("p2"), Func: "Send", Count: 4, Datatype: "ncclInt8", Peer: 1, Flags: shm.FlagUnknownChannels})
 	s.stop(2, 192, shm.EventP2p, "b")
 	s.stop(2, 193, shm.EventGroup, "p2")
-	s.expect(s.lines(shard.KindEnqueue), `
+	s.expect(s.lines(experiment.KindEnqueue), `
 		90 Enter Enqueue plan
 		93 Leave Enqueue plan
 		190 Enter Enqueue plan
 		193 Leave Enqueue plan`)
 	s.nth = 1
-	s.expect(s.lines(shard.KindRank, AttrOrdinal, AttrTimingSource, AttrParentID, AttrChannels), `
+	s.expect(s.lines(experiment.KindRank, AttrOrdinal, AttrTimingSource, AttrParentID, AttrChannels), `
 		90 Enter AllReduce ORDINAL=0 CHANNELS=1 PARENT_ID=1 TIMING_SOURCE=enqueue
 		93 Leave AllReduce
 		190 Enter Send ORDINAL=0 PARENT_ID=4 TIMING_SOURCE=enqueue
@@ -220,7 +220,7 @@ func TestPlansWithoutCallsShareARow(t *testing.T) {
 		s.give(2, 100+10*i, shm.Record{Kind: shm.RecordThread, TID: int32(i)})
 		s.plan(2, 101+10*i, fmt.Sprint("p", i), "AllReduce", fmt.Sprint("a", i))
 	}
-	s.lines(shard.KindEnqueue)
+	s.lines(experiment.KindEnqueue)
 	if n := len(s.p.Locations); n != 3 {
 		t.Errorf("%d locations, want the process's thread, the enqueue row and the rank", n)
 	}
@@ -259,7 +259,7 @@ func TestCompositeCallsKeepTheirNames(t *testing.T) {
 			}
 			s.stop(0, 133, shm.EventGroup, "p")
 			s.stop(0, 140, shm.EventGroupApi, "g")
-			got := s.lines(shard.KindRank)
+			got := s.lines(experiment.KindRank)
 			if len(got) != 3+2*len(calls) || got[1] != "130 Enter "+c.want {
 				t.Errorf("got %q, want region %q with %d messages", got, c.want, len(calls))
 			}
@@ -287,7 +287,7 @@ func TestApplicationPhases(t *testing.T) {
 	s.mark(40, shm.MarkPhaseEnd, "")
 	s.mark(41, shm.MarkPhaseBegin, "left open")
 	s.give(0, 50, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	s.expect(s.lines(shard.KindThread, AttrUnfinished), `
+	s.expect(s.lines(experiment.KindThread, AttrUnfinished), `
 		10 Enter epoch 1
 		11 Enter loaded
 		11 Leave loaded
@@ -333,7 +333,7 @@ func TestPhasesThatDoNotMatch(t *testing.T) {
 	for i := range maxNames + 10 {
 		s.mark(12, shm.MarkPoint, fmt.Sprint("point ", i))
 	}
-	if got := s.lines(shard.KindThread); len(got) != 2*maxPhases+2*(maxNames+10) || got[0] != "10 Enter "+noName {
+	if got := s.lines(experiment.KindThread); len(got) != 2*maxPhases+2*(maxNames+10) || got[0] != "10 Enter "+noName {
 		t.Errorf("%d events, the first is %q", len(got), got[0])
 	}
 	s.oddities(map[string]uint64{"STRAY_PHASE_ENDS": 1, "DEEP_PHASES": 2})
@@ -364,7 +364,7 @@ func TestGaps(t *testing.T) {
 	s.kernel(330, 340, "c")
 	edge(400, 11, 0)
 	s.give(0, 500, shm.Record{Kind: shm.RecordFinalize})
-	s.expect(s.lines(shard.KindRank, AttrOrdinal), `
+	s.expect(s.lines(experiment.KindRank, AttrOrdinal), `
 		0 CommCreate
 		50 MeasurementOnOff [1]
 		120 Enter AllReduce ORDINAL=0
@@ -383,7 +383,7 @@ func TestGaps(t *testing.T) {
 		340 Leave AllReduce
 		400 MeasurementOnOff [2]
 		500 CommDestroy`)
-	want := []shard.Gap{
+	want := []experiment.Gap{
 		{From: 0, To: 3, FromTime: s.p.Comms[0].InitTime, ToTime: at(50)},
 		{From: 4, To: 10, FromTime: at(200), ToTime: at(300)},
 		{From: 11, FromTime: at(400)},
@@ -410,7 +410,7 @@ func TestHIP(t *testing.T) {
 				s.stop(1, us+51, shm.EventKernelCh, "k"+op)
 			}
 			s.mark(900_000, shm.MarkPoint, "here")
-			if got := s.lines(shard.KindRank, AttrTimingSource); len(got) != 17 || got[1] != "120 Enter AllReduce TIMING_SOURCE=gpu" || got[16] != "90150 Leave AllReduce" {
+			if got := s.lines(experiment.KindRank, AttrTimingSource); len(got) != 17 || got[1] != "120 Enter AllReduce TIMING_SOURCE=gpu" || got[16] != "90150 Leave AllReduce" {
 				t.Errorf("got %q", got)
 			}
 			for _, r := range s.p.Regions {
@@ -428,7 +428,7 @@ func TestHIPWithTooFewStamps(t *testing.T) {
 	s := newSceneWith(t, 4, 6, &Options{RecordMask: 1 << shm.EventKernelCh, Paradigm: otf2.ParadigmHIP})
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
-	if got := s.lines(shard.KindRank, AttrTimingSource); len(got) != 5 || got[1] != "104 Enter AllReduce TIMING_SOURCE=enqueue" {
+	if got := s.lines(experiment.KindRank, AttrTimingSource); len(got) != 5 || got[1] != "104 Enter AllReduce TIMING_SOURCE=enqueue" {
 		t.Errorf("got %q", got)
 	}
 	s.oddities(map[string]uint64{"IMPLAUSIBLE_GPU_TIMES": 1})
@@ -454,7 +454,7 @@ func TestNestedGroupDefect(t *testing.T) {
 	for _, op := range []string{"a", "b", "c"} {
 		s.kernel(120, 150, op)
 	}
-	s.expect(s.lines(shard.KindThread), `
+	s.expect(s.lines(experiment.KindThread), `
 		100 Enter ncclGroup
 		101 Enter ncclAllReduce
 		102 Leave ncclAllReduce
@@ -467,7 +467,7 @@ func TestNestedGroupDefect(t *testing.T) {
 		110 Enter ncclKernelLaunch
 		111 Leave ncclKernelLaunch
 		116 Leave ncclGroup`)
-	if got := s.lines(shard.KindRank); len(got) != 9 || got[1] != "120 Enter Group (3 ops)" {
+	if got := s.lines(experiment.KindRank); len(got) != 9 || got[1] != "120 Enter Group (3 ops)" {
 		t.Errorf("got %q", got)
 	}
 	s.oddities(nil)
@@ -485,7 +485,7 @@ func TestSecondStops(t *testing.T) {
 	s.stop(1, 250, shm.EventKernelCh, "kernel of a")
 	s.allReduce(300, "c")
 	s.kernel(320, 350, "c")
-	s.expect(s.lines(shard.KindRank, AttrTimingSource), `
+	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
 		0 CommCreate
 		120 Enter AllReduce TIMING_SOURCE=gpu
 		120 MpiCollectiveBegin
@@ -527,7 +527,7 @@ func TestEventsAfterFinalize(t *testing.T) {
 	s.ctrl(110, 120, "sleep", ctrlSleepState)
 	s.allReduce(200, "a") // of a program that is wrong
 	s.kernel(220, 250, "a")
-	s.expect(s.lines(shard.KindRank), `
+	s.expect(s.lines(experiment.KindRank), `
 		0 CommCreate
 		100 CommDestroy`)
 	if n := s.p.Counts.Oddities["AFTER_FINALIZE"]; n != 7 {
@@ -541,7 +541,7 @@ func TestCommunicatorOfAnEarlierCollector(t *testing.T) {
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
 	s.give(0, 9_000_000, shm.Record{Kind: shm.RecordFinalize})
-	s.expect(s.lines(shard.KindRank), `
+	s.expect(s.lines(experiment.KindRank), `
 		120 CommCreate
 		120 Enter AllReduce
 		120 MpiCollectiveBegin
@@ -554,7 +554,7 @@ func TestCommunicatorOfAnEarlierCollector(t *testing.T) {
 func TestLastingProcessesStaySmall(t *testing.T) {
 	for _, lasting := range []bool{false, true} {
 		sink := new(memorySink)
-		m := New(sink, &shard.Process{APIVersion: 6}, &Options{Lasting: lasting})
+		m := New(sink, &experiment.Process{APIVersion: 6}, &Options{Lasting: lasting})
 		const threads = 1000
 		at := uint64(1000)
 		for i := range threads {
@@ -574,10 +574,10 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 			t.Errorf("lasting %v: %d rows with %d events, want %d with %d", lasting, len(sink.writers), events, OwnRows, 2*threads)
 		}
 		s := (&commRank{lasting: lasting, sequences: make(map[string]*sequence)}).sequence("AllReduce")
-		for range 10 * shard.DigestStep {
+		for range 10 * experiment.DigestStep {
 			s.next(1)
 		}
-		if s.Count != 10*shard.DigestStep || s.Last == 0 || (len(s.Digests) == 0) != lasting {
+		if s.Count != 10*experiment.DigestStep || s.Last == 0 || (len(s.Digests) == 0) != lasting {
 			t.Errorf("lasting %v: %d operations, %d digests", lasting, s.Count, len(s.Digests))
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // location is one row of the timeline and the end of its event file.
 type location struct {
-	shard.Location
+	experiment.Location
 	w        EventWriter
 	class    rowClass
 	recorded uint8  // derived metrics (bits) that it has events of
@@ -36,16 +36,16 @@ const MaxRows = 4 * shm.CommMax
 
 // newLocation makes the next location. Number 0 is always the first application thread: readers
 // expect every process to have one (OTF2 3.0: a PROCESS group holds at least one CPU_THREAD).
-func (m *Model) newLocation(kind shard.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (*location, error) {
-	if len(m.locations) == 0 && kind != shard.KindThread {
-		if _, err := m.newLocation(shard.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1, -1); err != nil {
+func (m *Model) newLocation(kind experiment.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (*location, error) {
+	if len(m.locations) == 0 && kind != experiment.KindThread {
+		if _, err := m.newLocation(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1, -1); err != nil {
 			return nil, err
 		}
 	}
 	if len(m.locations) >= m.rows.most {
 		return nil, errRows
 	}
-	l := &location{Location: shard.Location{
+	l := &location{Location: experiment.Location{
 		Number: uint32(len(m.locations)), Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: foreign,
 	}}
 	w, err := m.sink.EventWriter(l.Location)
@@ -62,7 +62,7 @@ func (m *Model) threadLocation(t *thread) *location {
 	if t.loc != nil {
 		return t.loc
 	}
-	who := shard.Owner{TID: t.tid, Comm: -1, Name: fmt.Sprintf("Thread %d", m.rows.made[threadRows])}
+	who := experiment.Owner{TID: t.tid, Comm: -1, Name: fmt.Sprintf("Thread %d", m.rows.made[threadRows])}
 	if m.rows.made[threadRows] == 0 && len(m.locations) > 0 {
 		t.loc = m.locations[0] // made ahead of time by another kind of location
 		t.loc.TID = t.tid
@@ -78,19 +78,19 @@ func (m *Model) rowOf(c *commRank, class rowClass, typ otf2.LocationType, name s
 	if c.closed {
 		return m.gone
 	}
-	return m.row(class, typ, shard.Owner{Comm: c.index, Name: name}, -1, c.InitTime)
+	return m.row(class, typ, experiment.Owner{Comm: c.index, Name: name}, -1, c.InitTime)
 }
 
 func (m *Model) rankLocation(c *commRank) *location {
 	if c.loc == nil {
-		c.loc = m.rowOf(c, rowClass{kind: shard.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", c.label, c.Rank))
+		c.loc = m.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", c.label, c.Rank))
 	}
 	return c.loc
 }
 
 func (m *Model) enqueueLocation(c *commRank) *location {
 	if c.enqueue == nil {
-		c.enqueue = m.rowOf(c, rowClass{kind: shard.KindEnqueue}, otf2.LocationTypeCPUThread, "NCCL enqueue "+c.label)
+		c.enqueue = m.rowOf(c, rowClass{kind: experiment.KindEnqueue}, otf2.LocationTypeCPUThread, "NCCL enqueue "+c.label)
 	}
 	return c.enqueue
 }
@@ -105,7 +105,7 @@ func (m *Model) channelLocation(c *commRank, channel uint8) *location {
 		if c.channels == nil {
 			c.channels = make(map[uint8]*location)
 		}
-		c.channels[channel] = m.rowOf(c, rowClass{kind: shard.KindChannel, gpu: c.GPU, channel: channel}, otf2.LocationTypeAcceleratorStream,
+		c.channels[channel] = m.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel}, otf2.LocationTypeAcceleratorStream,
 			fmt.Sprintf("%s ch %02d", c.label, channel))
 	}
 	return c.channels[channel]

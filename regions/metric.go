@@ -5,9 +5,9 @@ package regions
 import (
 	"math"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // derivedMetric is one of the metrics that the model makes of what NCCL told.
@@ -23,18 +23,18 @@ const (
 
 // derivedMetrics says what they are. Rows record them among their other events, of themselves: asynchronous classes
 // without instances, as Score-P records user metrics. A value holds until the next one.
-var derivedMetrics = [numDerivedMetrics]shard.Metric{
-	metricBandwidth: {Recorder: otf2.RecorderKindGPU, Members: []shard.MetricMember{
+var derivedMetrics = [numDerivedMetrics]experiment.Metric{
+	metricBandwidth: {Recorder: otf2.RecorderKindGPU, Members: []experiment.MetricMember{
 		{Name: "NCCL algbw", Type: otf2.TypeDouble, Unit: "B/s", Description: "Algorithm bandwidth of the operation: nccl-tests' size over its duration"},
 		{Name: "NCCL busbw", Type: otf2.TypeDouble, Unit: "B/s", Description: "Bus bandwidth of the operation: algbw times nccl-tests' factor for the function and the number of ranks"},
 	}},
-	metricOutstanding: {Recorder: otf2.RecorderKindGPU, Members: []shard.MetricMember{
+	metricOutstanding: {Recorder: otf2.RecorderKindGPU, Members: []experiment.MetricMember{
 		{Name: "NCCL outstanding", Type: otf2.TypeUint64, Unit: "#", Description: "Operations of the communicator rank that are enqueued and have not ended"},
 	}},
-	metricSending: {Recorder: otf2.RecorderKindCPU, Members: []shard.MetricMember{
+	metricSending: {Recorder: otf2.RecorderKindCPU, Members: []experiment.MetricMember{
 		{Name: "NCCL bytes in flight", Type: otf2.TypeUint64, Unit: "B", Description: "Handed to the network and not known to be sent"},
 	}},
-	metricReceiving: {Recorder: otf2.RecorderKindCPU, Members: []shard.MetricMember{
+	metricReceiving: {Recorder: otf2.RecorderKindCPU, Members: []experiment.MetricMember{
 		{Name: "NCCL bytes arrived", Type: otf2.TypeUint64, Unit: "B", Description: "Arrived from the network and not taken by the GPU"},
 	}},
 }

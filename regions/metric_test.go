@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 func newMetricScene(t *testing.T, nranks int) *scene {
@@ -46,7 +46,7 @@ func TestBandwidths(t *testing.T) {
 			s.plan(0, 106, "p", function, "a")
 			s.stop(0, 110, shm.EventGroupApi, "g")
 			s.kernel(120, 152, "a")
-			got := only(s.lines(shard.KindRank), "NCCL algbw")
+			got := only(s.lines(experiment.KindRank), "NCCL algbw")
 			if want == "" {
 				if len(got) > 0 {
 					t.Errorf("got %q", got)
@@ -62,13 +62,13 @@ func TestBandwidths(t *testing.T) {
 func TestBandwidthsThatAreNotKnown(t *testing.T) {
 	s := newMetricScene(t, 4)
 	s.allReduce(100, "a") // no stamps
-	if got := only(s.lines(shard.KindRank), "NCCL algbw"); len(got) > 0 {
+	if got := only(s.lines(experiment.KindRank), "NCCL algbw"); len(got) > 0 {
 		t.Errorf("of an enqueue: %q", got)
 	}
 	s = newMetricScene(t, 1)
 	s.allReduce(100, "a")
 	s.kernel(120, 152, "a")
-	if got := s.lines(shard.KindRank); strings.Contains(strings.Join(got, "\n"), "Metric") {
+	if got := s.lines(experiment.KindRank); strings.Contains(strings.Join(got, "\n"), "Metric") {
 		t.Errorf("of one rank: %q", got)
 	}
 }
@@ -80,7 +80,7 @@ func TestBandwidthIsOfTheWholeTime(t *testing.T) {
 	s.allReduce(112, "b")
 	s.kernel(130, 162, "a")
 	s.kernelOn(1, 146, 178, "b")
-	s.expect(only(s.lines(shard.KindRank), "NCCL algbw"), `
+	s.expect(only(s.lines(experiment.KindRank), "NCCL algbw"), `
 		130 Metric NCCL algbw=3.2e+07 NCCL busbw=4.8e+07
 		162 Metric NCCL algbw=0 NCCL busbw=0
 		162 Metric NCCL algbw=3.2e+07 NCCL busbw=4.8e+07
@@ -109,7 +109,7 @@ func TestBandwidthOfMessages(t *testing.T) {
 	s.stop(0, 123, shm.EventGroup, "p")
 	s.stop(0, 125, shm.EventGroupApi, "g")
 	s.kernel(130, 140, "0")
-	s.expect(only(s.lines(shard.KindRank), "NCCL algbw"), `
+	s.expect(only(s.lines(experiment.KindRank), "NCCL algbw"), `
 		130 Metric NCCL algbw=2.048e+08 NCCL busbw=1.024e+08
 		140 Metric NCCL algbw=0 NCCL busbw=0`)
 }
@@ -123,7 +123,7 @@ func TestOutstandingOperations(t *testing.T) {
 	s.kernel(120, 140, "a")
 	s.kernel(145, 170, "b")
 	s.kernel(200, 210, "c")
-	s.expect(only(s.lines(shard.KindRank), "NCCL outstanding"), `
+	s.expect(only(s.lines(experiment.KindRank), "NCCL outstanding"), `
 		104 Metric NCCL outstanding=1
 		116 Metric NCCL outstanding=2
 		140 Metric NCCL outstanding=1
@@ -136,7 +136,7 @@ func TestOutstandingOperations(t *testing.T) {
 func TestBytesInFlight(t *testing.T) {
 	s := newMetricScene(t, 4)
 	s.transfers()
-	s.expect(s.lines(shard.KindNetSend), `
+	s.expect(s.lines(experiment.KindNetSend), `
 		122 Enter Send GPU wait
 		130 Leave Send GPU wait
 		130 Enter Send peer wait
@@ -151,7 +151,7 @@ func TestBytesInFlight(t *testing.T) {
 		160 RmaOpCompleteNonBlocking [0 1]
 		160 Metric NCCL bytes in flight=0
 		160 Leave Send network`)
-	s.expect(only(s.lines(shard.KindNetRecv), "NCCL bytes arrived"), `
+	s.expect(only(s.lines(experiment.KindNetRecv), "NCCL bytes arrived"), `
 		170 Metric NCCL bytes arrived=300
 		175 Metric NCCL bytes arrived=0`)
 	// Each set is defined once, with the rows that have it.
@@ -181,36 +181,36 @@ func TestWithoutMetrics(t *testing.T) {
 	s := newScene(t, 4)
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
-	if got := s.lines(shard.KindRank); len(got) != 5 || len(s.p.Metrics) > 0 {
+	if got := s.lines(experiment.KindRank); len(got) != 5 || len(s.p.Metrics) > 0 {
 		t.Errorf("%q, %v", got, s.p.Metrics)
 	}
 }
 
 func TestSamplesOfGPUs(t *testing.T) {
 	s := newScene(t, 4)
-	s.m.Comm(1, shard.Comm{ID: 2, NRanks: 2}, shard.GPU{Device: 1, UUID: "GPU-told", PCI: "0000:02:00.0"})
-	s.m.Comm(2, shard.Comm{ID: 3, NRanks: 2}, shard.GPU{Device: 0}) // the first again
+	s.m.Comm(1, experiment.Comm{ID: 2, NRanks: 2}, experiment.GPU{Device: 1, UUID: "GPU-told", PCI: "0000:02:00.0"})
+	s.m.Comm(2, experiment.Comm{ID: 3, NRanks: 2}, experiment.GPU{Device: 0}) // the first again
 	if n := s.m.GPUs(); n != 2 {
 		t.Fatalf("%d GPUs", n)
 	}
-	facts := &shard.GPUFacts{Name: "Test"}
-	part := &shard.GPUFacts{Name: "Test", MIG: &shard.MIG{Parent: "GPU-told"}}
+	facts := &experiment.GPUFacts{Name: "Test"}
+	part := &experiment.GPUFacts{Name: "Test", MIG: &experiment.MIG{Parent: "GPU-told"}}
 	s.m.Identify(0, "GPU-found", "0000:01:00.0", facts)
 	s.m.Identify(1, "MIG-told", "0000:09:00.0", part)
 	// What has been found out does not make another GPU of one that is known.
-	s.m.Comm(3, shard.Comm{ID: 4, NRanks: 2}, shard.GPU{Device: 0})
-	want := []shard.GPU{
+	s.m.Comm(3, experiment.Comm{ID: 4, NRanks: 2}, experiment.GPU{Device: 0})
+	want := []experiment.GPU{
 		{Device: 0, UUID: "GPU-found", PCI: "0000:01:00.0", Facts: facts},
 		{Device: 1, UUID: "MIG-told", PCI: "0000:02:00.0", Facts: part},
 	}
 	if diff := cmp.Diff(want, s.p.GPUs); diff != "" {
 		t.Errorf("want (−), got (+):\n%s", diff)
 	}
-	power := shard.MetricMember{Name: "power", Type: otf2.TypeUint64, Unit: "W", Exponent: -3, Mode: otf2.MetricAbsolutePoint}
-	rate := shard.MetricMember{Name: "rate", Type: otf2.TypeDouble, Unit: "B/s", Mode: otf2.MetricAbsoluteLast}
+	power := experiment.MetricMember{Name: "power", Type: otf2.TypeUint64, Unit: "W", Exponent: -3, Mode: otf2.MetricAbsolutePoint}
+	rate := experiment.MetricMember{Name: "rate", Type: otf2.TypeDouble, Unit: "B/s", Mode: otf2.MetricAbsoluteLast}
 	for _, v := range []struct {
 		gpu       int
-		q         *shard.MetricMember
+		q         *experiment.MetricMember
 		us, value uint64
 	}{
 		{1, &power, 50, 7}, {0, &power, 51, 8}, {1, &rate, 52, math.Float64bits(1.5)}, {1, &power, 60, 9}, {1, &power, 59, 10},
@@ -219,9 +219,9 @@ func TestSamplesOfGPUs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.expect(s.lines(shard.KindGPUMetrics), "50 Metric power=7\n52 Metric rate=1.5\n60 Metric power=9\n60 Metric power=10")
+	s.expect(s.lines(experiment.KindGPUMetrics), "50 Metric power=7\n52 Metric rate=1.5\n60 Metric power=9\n60 Metric power=10")
 	s.nth = 1
-	s.expect(s.lines(shard.KindGPUMetrics), "51 Metric power=8")
+	s.expect(s.lines(experiment.KindGPUMetrics), "51 Metric power=8")
 	var got []string
 	for _, m := range s.p.Metrics {
 		got = append(got, fmt.Sprintf("%s of GPU %d on %s, %v", m.Members[0].Name, m.GPU, s.p.Locations[m.Location].Name, m.Recorder))

@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // Sink makes the event files of new locations.
 type Sink interface {
 	// EventWriter opens the event file of a location. Numbers are 0, 1, 2, … in order of creation.
-	EventWriter(loc shard.Location) (EventWriter, error)
+	EventWriter(loc experiment.Location) (EventWriter, error)
 	// Finished tells that nothing more will be written to a location.
 	Finished(number uint32)
 }
@@ -44,7 +44,7 @@ type Options struct {
 	Lost func() bool
 	// Resume is the description that another model left of the same process, nil if this is the first: ordinals, and calls whose
 	// operations were not seen, go on from there. What it had in memory is missing.
-	Resume *shard.Process
+	Resume *experiment.Process
 	// Metrics asks for the derived metrics: bandwidths, operations outstanding, bytes in flight.
 	Metrics bool
 }
@@ -52,17 +52,17 @@ type Options struct {
 // Model is the timeline of one process in the making.
 type Model struct {
 	sink    Sink
-	process *shard.Process
+	process *experiment.Process
 	opts    Options
 	defs    *definitions
 	err     error
 
-	comms   []*commRank     // by index
-	live    []*commRank     // those of them that are not closed, in order
-	left    []shard.Pending // what was not complete when their communicator ranks were finalized
-	gone    *location       // in the place of rows of communicator ranks that are
-	clocks  []*gpuClock     // by index into process.GPUs
-	threads []*thread       // by ring
+	comms   []*commRank          // by index
+	live    []*commRank          // those of them that are not closed, in order
+	left    []experiment.Pending // what was not complete when their communicator ranks were finalized
+	gone    *location            // in the place of rows of communicator ranks that are
+	clocks  []*gpuClock          // by index into process.GPUs
+	threads []*thread            // by ring
 
 	locations   []*location
 	rows        rows
@@ -91,7 +91,7 @@ type Model struct {
 
 	metrics metricState
 	tales   map[uint64]*Told // of operations to come, see Tell
-	told    []shard.GPU      // what CUDA told of the GPUs, by their indices
+	told    []experiment.GPU // what CUDA told of the GPUs, by their indices
 
 	attributes *otf2.AttributeList
 	first      uint64
@@ -108,7 +108,7 @@ type Model struct {
 
 // New makes the model of a process. It fills in the lists of p as they grow; Snapshot brings the
 // rest of p up to date.
-func New(sink Sink, p *shard.Process, opts *Options) *Model {
+func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	o := Options{}
 	if opts != nil {
 		o = *opts

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // span is one region of a thread that is known whole.

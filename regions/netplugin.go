@@ -2,7 +2,7 @@
 
 package regions
 
-import "ncclotf2/plugin/shm"
+import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
 
 // Kinds of network plugins, bits 16 … 31 of a NetPlugin's id (notes on the API, §8).
 const (

@@ -5,9 +5,9 @@ package regions
 import (
 	"fmt"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // netRank is the network of one communicator rank, as far as this process's proxy threads work for it:
@@ -61,7 +61,7 @@ const (
 	maxProxyOps = 16384
 	maxForeign  = 1024
 
-	maxRank = shard.MaxRanks // ranks from here on are garbage
+	maxRank = experiment.MaxRanks // ranks from here on are garbage
 )
 
 // netPhase is what the oldest step of a direction waits for.
@@ -152,7 +152,7 @@ func (m *Model) netOf(r *shm.Record) *netRank {
 		return nil
 	}
 	n := newNetRank(fmt.Sprintf("PXN %04x.%d", tag, index), nil, len(m.process.Foreign))
-	m.process.Foreign = append(m.process.Foreign, shard.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
+	m.process.Foreign = append(m.process.Foreign, experiment.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
 	m.foreign[r.Context] = n
 	m.foreignNets = append(m.foreignNets, n)
 	return n
@@ -205,9 +205,9 @@ func (m *Model) netLocation(n *netRank, s *netSide, send bool) {
 	if s.loc != nil || m.err != nil {
 		return
 	}
-	kind, name := shard.KindNetRecv, " net recv"
+	kind, name := experiment.KindNetRecv, " net recv"
 	if send {
-		kind, name = shard.KindNetSend, " net send"
+		kind, name = experiment.KindNetSend, " net send"
 	}
 	if c := n.comm; c != nil {
 		s.loc = m.rowOf(c, rowClass{kind: kind}, otf2.LocationTypeCPUThread, n.label+name)
@@ -317,7 +317,7 @@ func (m *Model) phaseRegion(p netPhase) otf2.RegionRef {
 func (m *Model) win(n *netRank, peer int32) otf2.RmaWinRef {
 	if n.window < 0 {
 		n.window = len(m.process.Wins)
-		w := shard.Win{Comm: -1, Foreign: n.foreign}
+		w := experiment.Win{Comm: -1, Foreign: n.foreign}
 		if n.comm != nil {
 			w.Comm = n.comm.index
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // proxyOp begins the network traffic of an operation with a peer.
@@ -74,7 +74,7 @@ func TestPhasesFollowTheOldestStep(t *testing.T) {
 	s := newScene(t, 4)
 	s.transfers()
 	op := fmt.Sprint(s.id("a"))
-	s.expect(s.lines(shard.KindNetSend, AttrPeer, AttrChannel, AttrStep, AttrParentID), `
+	s.expect(s.lines(experiment.KindNetSend, AttrPeer, AttrChannel, AttrStep, AttrParentID), `
 		122 Enter Send GPU wait PARENT_ID=`+op+` CHANNEL=3 PEER=2
 		130 Leave Send GPU wait
 		130 Enter Send peer wait PARENT_ID=`+op+` CHANNEL=3 PEER=2
@@ -85,7 +85,7 @@ func TestPhasesFollowTheOldestStep(t *testing.T) {
 		150 RmaOpCompleteNonBlocking [0 2]
 		160 RmaOpCompleteNonBlocking [0 1]
 		160 Leave Send network`)
-	s.expect(s.lines(shard.KindNetRecv), `
+	s.expect(s.lines(experiment.KindNetRecv), `
 		163 Enter Recv network
 		170 Leave Recv network
 		170 Enter Recv flush
@@ -93,7 +93,7 @@ func TestPhasesFollowTheOldestStep(t *testing.T) {
 		171 Enter Recv GPU wait
 		175 Leave Recv GPU wait`)
 	s.oddities(nil)
-	want := []shard.Win{{Comm: 0, Foreign: -1, Ranks: 3}}
+	want := []experiment.Win{{Comm: 0, Foreign: -1, Ranks: 3}}
 	if diff := cmp.Diff(want, s.p.Wins); diff != "" {
 		t.Errorf("windows: want (−), got (+):\n%s", diff)
 	}
@@ -102,7 +102,7 @@ func TestPhasesFollowTheOldestStep(t *testing.T) {
 		t.Errorf("counts: want (−), got (+):\n%s", diff)
 	}
 	for _, l := range s.p.Locations {
-		if l.Foreign != -1 || l.Kind == shard.KindNetSend && (l.Name != "world net send" || l.Comm != 0) {
+		if l.Foreign != -1 || l.Kind == experiment.KindNetSend && (l.Name != "world net send" || l.Comm != 0) {
 			t.Errorf("location %+v", l)
 		}
 	}
@@ -121,7 +121,7 @@ func TestRepeatedReceiveIsOneStep(t *testing.T) {
 	s.stop(1, 131, shm.EventProxyStep, "try 3")
 	s.stop(1, 132, shm.EventProxyOp, "in")
 	s.kernel(120, 180, "a")
-	s.expect(s.lines(shard.KindNetRecv), `
+	s.expect(s.lines(experiment.KindNetRecv), `
 		124 Enter Recv network
 		130 Leave Recv network
 		130 Enter Recv flush
@@ -141,7 +141,7 @@ func TestStepsThatAreNeverStoppedDoNotStay(t *testing.T) {
 	s.stepState(131, "r8", recvWait)
 	s.stop(1, 140, shm.EventProxyOp, "in")
 	s.kernel(120, 180, "a")
-	s.expect(s.lines(shard.KindNetRecv), `
+	s.expect(s.lines(experiment.KindNetRecv), `
 		122 Enter Recv network
 		130 Leave Recv network
 		131 Enter Recv network
@@ -163,7 +163,7 @@ func TestAbortClosesTransfers(t *testing.T) {
 	}
 	s.give(0, 200, shm.Record{Kind: shm.RecordFinalize})
 	s.step(210, "late", "op", 1)
-	s.expect(s.lines(shard.KindNetSend, AttrUnfinished), `
+	s.expect(s.lines(experiment.KindNetSend, AttrUnfinished), `
 		122 Enter Send GPU wait
 		130 Leave Send GPU wait
 		130 Enter Send network
@@ -188,7 +188,7 @@ func TestSilentProxyOpsHoldNothing(t *testing.T) {
 	if n := len(s.m.comms[0].queue); n != 0 {
 		t.Errorf("%d operations wait", n)
 	}
-	if got := s.lines(shard.KindNetRecv); got != nil {
+	if got := s.lines(experiment.KindNetRecv); got != nil {
 		t.Errorf("a row for nothing: %q", got)
 	}
 	for range maxProxyOps + 10 {
@@ -216,7 +216,7 @@ func TestNetworkTiming(t *testing.T) {
 			s.stop(1, us+70, shm.EventProxyOp, "late op")
 		}
 	}
-	s.expect(s.lines(shard.KindRank, AttrTimingSource), `
+	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
 		0 CommCreate
 		120 Enter AllReduce TIMING_SOURCE=network
 		120 MpiCollectiveBegin
@@ -244,7 +244,7 @@ func TestSizesOfOldReleases(t *testing.T) {
 	s.stepState(152, "s1", sendWait)
 	s.stop(1, 153, shm.EventProxyStep, "s1")
 	s.stop(1, 154, shm.EventProxyOp, "unsized")
-	s.expect(s.lines(shard.KindNetSend), `
+	s.expect(s.lines(experiment.KindNetSend), `
 		122 Enter Send network
 		135 Leave Send network
 		141 RmaPut [0 2 1400 1]
@@ -271,7 +271,7 @@ func TestForeignTransfersHaveTheirOwnRow(t *testing.T) {
 	for _, wrong := range []uint64{0, 0x1111_f800_0000_0001, 0x7fff_dead_beef} { // none, stale of this process, a pointer
 		s.give(1, 130, shm.Record{Kind: shm.RecordStart, Type: shm.EventProxyOp, Handle: s.id(fmt.Sprint(wrong)), Aux: shm.None, Context: wrong})
 	}
-	s.expect(s.lines(shard.KindNetSend, AttrParentID), `
+	s.expect(s.lines(experiment.KindNetSend, AttrParentID), `
 		102 Enter Send GPU wait PARENT_ID=2459545938683756610
 		110 Leave Send GPU wait
 		110 Enter Send network PARENT_ID=2459545938683756610
@@ -279,10 +279,10 @@ func TestForeignTransfersHaveTheirOwnRow(t *testing.T) {
 		120 RmaOpCompleteNonBlocking [0 1]
 		120 Leave Send network`)
 	s.oddities(map[string]uint64{"FOREIGN_CONTEXTS": 3})
-	if diff := cmp.Diff([]shard.ForeignComm{{Tag: 0x2222, Index: 5, Rank: 3, PID: 99}}, s.p.Foreign); diff != "" {
+	if diff := cmp.Diff([]experiment.ForeignComm{{Tag: 0x2222, Index: 5, Rank: 3, PID: 99}}, s.p.Foreign); diff != "" {
 		t.Errorf("foreign: want (−), got (+):\n%s", diff)
 	}
-	if diff := cmp.Diff([]shard.Win{{Comm: -1, Foreign: 0, Ranks: 7}}, s.p.Wins); diff != "" {
+	if diff := cmp.Diff([]experiment.Win{{Comm: -1, Foreign: 0, Ranks: 7}}, s.p.Wins); diff != "" {
 		t.Errorf("windows: want (−), got (+):\n%s", diff)
 	}
 	if l := s.p.Locations[len(s.p.Locations)-1]; l.Name != "PXN 2222.5 send" || l.Foreign != 0 || l.Comm != -1 {
@@ -320,7 +320,7 @@ func TestProxyCtrl(t *testing.T) {
 	s.start(1, 70, shm.EventProxyCtrl, "last", "", shm.Record{})
 	s.state(70, shm.EventProxyCtrl, "last", ctrlSleepState)
 	s.give(0, 90, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	s.expect(s.lines(shard.KindNetSend, AttrTimes, AttrUnfinished), `
+	s.expect(s.lines(experiment.KindNetSend, AttrTimes, AttrUnfinished), `
 		10 Enter Proxy sleep
 		20 Leave Proxy sleep
 		21 Enter Proxy append TIMES=2
@@ -367,7 +367,7 @@ func TestNetPluginIsCounted(t *testing.T) {
 	s.start(1, 60, shm.EventNetPlugin, "sock", "s0", shm.Record{NetID: 0x20001, Length: 100, Flags: shm.FlagKnownNet})
 	s.stop(1, 61, shm.EventNetPlugin, "sock")
 	s.start(1, 62, shm.EventNetPlugin, "other", "s0", shm.Record{NetID: 0x50001})
-	s.expect(s.lines(shard.KindNetSend, AttrQP), `
+	s.expect(s.lines(experiment.KindNetSend, AttrQP), `
 		42 Enter Send GPU wait
 		44 Leave Send GPU wait
 		44 Enter Send network
@@ -392,7 +392,7 @@ func TestTransfersThatCannotBePlaced(t *testing.T) {
 	s.step(51, "s1", "", 0) // its ProxyOp was refused
 	s.stepState(52, "s1", sendWait, 512)
 	s.stop(1, 53, shm.EventProxyStep, "s1")
-	s.expect(s.lines(shard.KindNetSend, AttrPeer), `
+	s.expect(s.lines(experiment.KindNetSend, AttrPeer), `
 		42 Enter Send network PEER=9
 		43 Leave Send network
 		52 Enter Send network
@@ -412,7 +412,7 @@ func TestOpenStepsAreBounded(t *testing.T) {
 	if n := len(s.m.steps); n > maxSteps {
 		t.Errorf("%d steps are kept", n)
 	}
-	s.lines(shard.KindNetSend)
+	s.lines(experiment.KindNetSend)
 	if s.p.Counts.Oddities["FORGOTTEN_EVENTS"] != 1000 {
 		t.Errorf("oddities: %v", s.p.Counts.Oddities)
 	}

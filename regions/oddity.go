@@ -3,8 +3,8 @@
 package regions
 
 import (
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // oddity is something that should not be, or that a reader of the archive must know: counted by kind.
@@ -82,5 +82,5 @@ func (m *Model) mark(loc *location, t uint64, s otf2.MarkerSeverity, category, t
 	if loc != nil && loc != m.gone {
 		number = int(loc.Number)
 	}
-	m.process.Markers = append(m.process.Markers, shard.Marker{Time: t, Severity: s, Category: category, Text: text, Location: number})
+	m.process.Markers = append(m.process.Markers, experiment.Marker{Time: t, Severity: s, Category: category, Text: text, Location: number})
 }

@@ -2,7 +2,7 @@
 
 package regions
 
-import "ncclotf2/otf2"
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // ParadigmNCCL is the paradigm of communicators if asked for: no OTF2 release has a value for NCCL,
 // and readers show the name that the archive's Paradigm definition gives it.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // underWay gives what is pending, one a line, and how many operations are held.
@@ -103,7 +103,7 @@ func TestPendingOperationsThatWereWrittenBeforeTheirEnd(t *testing.T) {
 	s.kernel(30_000_120, 30_000_130, "c")
 	s.give(0, 60_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
 	s.expectUnderWay("")
-	if len(s.lines(shard.KindRank)) == 0 {
+	if len(s.lines(experiment.KindRank)) == 0 {
 		t.Error("no events")
 	}
 }

@@ -5,8 +5,8 @@ package regions
 import (
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // plan is one entry of a communicator rank's issue order: a Group event, which is one kernel launch

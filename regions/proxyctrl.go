@@ -3,8 +3,8 @@
 package regions
 
 import (
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // ctrlKind is what a ProxyCtrl event was about, by its first state.

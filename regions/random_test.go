@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/cupti"
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // parentType is the type of event that NCCL names as an event's parent, and states what it says of it.
@@ -157,7 +157,7 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 			in.us += uint64(rapid.SampledFrom([]int{0, 1, 1, 1, 1, 5, 5, 3_000_000}).Draw(rt, "pause"))
 			r, us := in.next(), in.us
 			if i == 40 {
-				s.m.Comm(2, shard.Comm{ID: 7, NRanks: 2, Rank: 1}, shard.GPU{Device: -1})
+				s.m.Comm(2, experiment.Comm{ID: 7, NRanks: 2, Rank: 1}, experiment.GPU{Device: -1})
 			}
 			s.give(rapid.IntRange(0, 2).Draw(rt, "ring"), us, r)
 			if i%50 == 49 {

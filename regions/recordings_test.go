@@ -11,11 +11,11 @@ import (
 	"slices"
 	"testing"
 
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/replay"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // memorySink keeps the event files of a model in memory.
@@ -25,7 +25,7 @@ type memorySink struct {
 
 func (s *memorySink) Finished(uint32) {}
 
-func (s *memorySink) EventWriter(shard.Location) (EventWriter, error) {
+func (s *memorySink) EventWriter(experiment.Location) (EventWriter, error) {
 	w := otf2.NewMemoryEventWriter(&otf2.EventWriterOptions{CheckNesting: true})
 	s.writers = append(s.writers, w)
 	return w, nil
@@ -57,7 +57,7 @@ func feed(m *Model, p *replay.Process) {
 		}
 		if c.Kind == replay.CallInit {
 			x := c.Context
-			m.Comm(x.Index-1, shard.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank, NNodes: x.NNodes}, shard.GPU{Device: x.Rank})
+			m.Comm(x.Index-1, experiment.Comm{ID: x.CommID, Name: x.Name(), NRanks: x.NRanks, Rank: x.Rank, NNodes: x.NNodes}, experiment.GPU{Device: x.Rank})
 		}
 		r, ok := recordOf(c)
 		if !ok {
@@ -168,7 +168,7 @@ func TestRecordings(t *testing.T) {
 			var out bytes.Buffer
 			sent, received := uint64(0), uint64(0)
 			for i, p := range rec.Processes {
-				description := &shard.Process{}
+				description := &experiment.Process{}
 				sink := &memorySink{}
 				m := New(sink, description, &Options{RecordMask: 0xffff})
 				feed(m, p)
@@ -194,7 +194,7 @@ func TestRecordings(t *testing.T) {
 }
 
 // summarize writes one line for each definition and count.
-func summarize(out *bytes.Buffer, p *shard.Process, network map[string]uint64) {
+func summarize(out *bytes.Buffer, p *experiment.Process, network map[string]uint64) {
 	line := func(kind string, v any) {
 		b, _ := json.Marshal(v) // these types can always be marshalled
 		fmt.Fprintf(out, "  %s %s\n", kind, b)

@@ -3,8 +3,8 @@
 package regions
 
 import (
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Names of the region groups; Vampir colours regions by them.
@@ -22,7 +22,7 @@ const (
 // definitions collects the strings and regions that the events of this process refer to. A local id
 // is an index into the slices of the shard's description.
 type definitions struct {
-	process  *shard.Process
+	process  *experiment.Process
 	paradigm otf2.Paradigm
 	strings  map[string]otf2.StringRef
 	regions  map[regionKey]otf2.RegionRef
@@ -41,7 +41,7 @@ const (
 	noName    = "(unnamed)"
 )
 
-func newDefinitions(p *shard.Process, paradigm otf2.Paradigm) *definitions {
+func newDefinitions(p *experiment.Process, paradigm otf2.Paradigm) *definitions {
 	return &definitions{
 		process:  p,
 		paradigm: paradigm,
@@ -65,7 +65,7 @@ func (d *definitions) region(name, group string, role otf2.RegionRole) otf2.Regi
 	ref, ok := d.regions[key]
 	if !ok {
 		ref = otf2.RegionRef(len(d.process.Regions))
-		d.process.Regions = append(d.process.Regions, shard.Region{
+		d.process.Regions = append(d.process.Regions, experiment.Region{
 			Name: name, Canonical: name, Role: role, Paradigm: d.paradigmOf(group), Group: group,
 		})
 		d.regions[key] = ref

@@ -5,7 +5,7 @@ package regions
 import (
 	"slices"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // resume takes over what another model left of the process.
@@ -17,7 +17,7 @@ func (m *Model) resume() {
 	application := make(map[int]bool)
 	for _, l := range last.Locations {
 		tid := l.Present().TID
-		application[tid] = application[tid] || l.Kind == shard.KindThread && tid != 0
+		application[tid] = application[tid] || l.Kind == experiment.KindThread && tid != 0
 	}
 	for ring, tid := range last.Resume.Threads {
 		th := m.thread(ring)
@@ -81,13 +81,13 @@ func (s *sequence) lose(n uint64) {
 	if last := len(s.Holes) - 1; last >= 0 && s.Holes[last].To == s.Count {
 		s.Holes[last].To += n
 	} else {
-		s.Holes = append(s.Holes, shard.Hole{From: s.Count, To: s.Count + n})
+		s.Holes = append(s.Holes, experiment.Hole{From: s.Count, To: s.Count + n})
 	}
 	s.Count += n
 }
 
 // resumable tells what another model would need to go on.
-func (m *Model) resumable() (r shard.Resume) {
+func (m *Model) resumable() (r experiment.Resume) {
 	for _, th := range m.threads {
 		r.Threads = append(r.Threads, th.tid)
 	}
@@ -96,7 +96,7 @@ func (m *Model) resumable() (r shard.Resume) {
 			continue
 		}
 		for _, call := range c.calls {
-			r.Calls = append(r.Calls, shard.Call{
+			r.Calls = append(r.Calls, experiment.Call{
 				Comm: c.index, Handle: call.handle, Parent: call.parent, P2P: call.p2p, Function: call.name, Count: call.count, Datatype: call.datatype,
 				Root: call.root, Stream: call.stream, Tag: call.tag, Start: call.start, Stop: call.stop, Group: call.groupNumber(), Open: !call.over(),
 			})

@@ -3,8 +3,8 @@
 package regions
 
 import (
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Rows are used again. The first threads, and the first communicator ranks on a GPU, have rows of their own. Later ones get the
@@ -16,12 +16,12 @@ const OwnRows = 64
 
 // rowClass is what rows have in common that may be used for one another.
 type rowClass struct {
-	kind    shard.LocationKind
+	kind    experiment.LocationKind
 	gpu     int
 	channel uint8
 }
 
-var threadRows = rowClass{kind: shard.KindThread}
+var threadRows = rowClass{kind: experiment.KindThread}
 
 // rows are the locations of a process by what becomes of them.
 type rows struct {
@@ -40,7 +40,7 @@ const lookedAt = 16
 
 // row gives somebody whose life began at a time a location: a new one, or one whose last event was before that. nil if there are
 // too many.
-func (m *Model) row(class rowClass, typ otf2.LocationType, who shard.Owner, foreign int, begin uint64) *location {
+func (m *Model) row(class rowClass, typ otf2.LocationType, who experiment.Owner, foreign int, begin uint64) *location {
 	idle := m.rows.idle[class]
 	if m.rows.made[class] >= OwnRows {
 		for i := len(idle) - 1; i >= max(0, len(idle)-lookedAt); i-- {

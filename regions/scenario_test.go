@@ -13,16 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // scene plays made-up callbacks. Times are in µs after base, the GPU's clock is the host's less a day.
 type scene struct {
 	t      *testing.T
 	m      *Model
-	p      *shard.Process
+	p      *experiment.Process
 	dir    string
 	handle map[string]uint64
 	ended  bool
@@ -40,7 +40,7 @@ func at(us uint64) uint64  { return base + us*1000 }
 func gpu(us uint64) uint64 { return at(us) - gpuShift }
 
 // EventWriter makes the files of an archive.
-func (s *scene) EventWriter(l shard.Location) (EventWriter, error) {
+func (s *scene) EventWriter(l experiment.Location) (EventWriter, error) {
 	return otf2.CreateEventWriter(filepath.Join(s.dir, "traces", fmt.Sprintf("%d.evt", l.Number)), &otf2.EventWriterOptions{CheckNesting: true})
 }
 
@@ -69,12 +69,12 @@ func newSceneWith(t *testing.T, nranks, api int, o *Options) *scene {
 
 // newSceneOfHeir is what a collector sees that takes over: the communicator is known, its init is past.
 func newSceneOfHeir(t *testing.T, nranks, api int, o *Options) *scene {
-	s := &scene{t: t, p: &shard.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(), handle: make(map[string]uint64), finished: make(map[uint32]uint64)}
+	s := &scene{t: t, p: &experiment.Process{APIVersion: api, Tag: 0x1111}, dir: t.TempDir(), handle: make(map[string]uint64), finished: make(map[uint32]uint64)}
 	if err := os.Mkdir(filepath.Join(s.dir, "traces"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	s.m = New(s, s.p, o)
-	s.m.Comm(0, shard.Comm{ID: 0xabcd, Name: "world", NRanks: nranks, Rank: 1}, shard.GPU{Device: 0})
+	s.m.Comm(0, experiment.Comm{ID: 0xabcd, Name: "world", NRanks: nranks, Rank: 1}, experiment.GPU{Device: 0})
 	s.give(0, 0, shm.Record{Kind: shm.RecordThread, TID: 100})
 	return s
 }
@@ -162,7 +162,7 @@ func (s *scene) allReduce(us uint64, name string) {
 
 // lines ends the scene and gives the events of the first location of a kind, one a line:
 // time in µs, event, what it is about, and attributes named in show.
-func (s *scene) lines(kind shard.LocationKind, show ...otf2.AttributeRef) []string {
+func (s *scene) lines(kind experiment.LocationKind, show ...otf2.AttributeRef) []string {
 	s.t.Helper()
 	anchor := filepath.Join(s.dir, "traces.otf2")
 	if !s.ended {
@@ -262,7 +262,7 @@ func (s *scene) line(e *otf2.Event, show []otf2.AttributeRef) string {
 func (s *scene) oddities(want map[string]uint64) {
 	s.t.Helper()
 	if !s.ended {
-		s.lines(shard.KindThread)
+		s.lines(experiment.KindThread)
 	}
 	if diff := cmp.Diff(want, s.p.Counts.Oddities, cmpopts.EquateEmpty()); diff != "" {
 		s.t.Errorf("oddities: want (−), got (+):\n%s", diff)
@@ -285,14 +285,14 @@ func TestPlainCallIsOneRegionOnBothSides(t *testing.T) {
 	s.allReduce(100, "a")
 	s.kernel(120, 150, "a")
 	s.give(0, 200, shm.Record{Kind: shm.RecordFinalize})
-	s.expect(s.lines(shard.KindRank, AttrOrdinal, AttrTimingSource), `
+	s.expect(s.lines(experiment.KindRank, AttrOrdinal, AttrTimingSource), `
 		0 CommCreate
 		120 Enter AllReduce ORDINAL=0 TIMING_SOURCE=gpu
 		120 MpiCollectiveBegin
 		150 MpiCollectiveEnd [11 0 4294967295 4096 4096]
 		150 Leave AllReduce
 		200 CommDestroy`)
-	s.expect(s.lines(shard.KindThread, AttrCount, AttrDatatype), `
+	s.expect(s.lines(experiment.KindThread, AttrCount, AttrDatatype), `
 		100 Enter ncclAllReduce COUNT=256 DATATYPE=ncclFloat32
 		104 Enter ncclKernelLaunch
 		106 Leave ncclKernelLaunch
@@ -310,7 +310,7 @@ func TestCallWithoutOperationKeepsItsPlace(t *testing.T) {
 	s.allReduce(300, "b")
 	s.kernel(400, 450, "a")
 	s.kernel(500, 550, "b")
-	s.expect(s.lines(shard.KindRank, AttrTimingSource), `
+	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
 		0 CommCreate
 		400 Enter AllReduce TIMING_SOURCE=gpu
 		400 MpiCollectiveBegin
@@ -336,7 +336,7 @@ func TestCallsWaitForTheirPlansHoweverLong(t *testing.T) {
 	s.give(2, 200, shm.Record{Kind: shm.RecordThread, TID: 200})
 	s.plan(2, 90_000_000, "p", "AllReduce", "a")
 	s.kernel(90_000_010, 90_000_020, "a")
-	s.expect(s.lines(shard.KindRank), `
+	s.expect(s.lines(experiment.KindRank), `
 		0 CommCreate
 		90000010 Enter AllReduce
 		90000010 MpiCollectiveBegin
@@ -354,7 +354,7 @@ func TestCallsWaitForTheirPlansHoweverLong(t *testing.T) {
 			t.Fatalf("%d calls wait", n)
 		}
 	}
-	if got := len(s.lines(shard.KindRank)); got != 1+4*calls {
+	if got := len(s.lines(experiment.KindRank)); got != 1+4*calls {
 		t.Errorf("%d events of %d broadcasts, want 4 for each and one more", got, calls)
 	}
 }
@@ -371,7 +371,7 @@ func TestPlanOfSeveralOperationsIsOneRegion(t *testing.T) {
 	s.stop(0, 112, shm.EventGroupApi, "g")
 	s.kernel(120, 150, "a")
 	s.kernel(120, 150, "b")
-	s.expect(s.lines(shard.KindRank, AttrOrdinal, AttrTimingSource), `
+	s.expect(s.lines(experiment.KindRank, AttrOrdinal, AttrTimingSource), `
 		0 CommCreate
 		120 Enter Group (2 ops) TIMING_SOURCE=gpu
 		120 NonBlockingCollectiveRequest [1] ORDINAL=0
@@ -379,7 +379,7 @@ func TestPlanOfSeveralOperationsIsOneRegion(t *testing.T) {
 		150 NonBlockingCollectiveComplete [11 0 4294967295 4096 4096 1]
 		150 NonBlockingCollectiveComplete [11 0 4294967295 4096 4096 2]
 		150 Leave Group (2 ops)`)
-	s.expect(s.lines(shard.KindThread), `
+	s.expect(s.lines(experiment.KindThread), `
 		100 Enter ncclGroup
 		101 Enter ncclAllReduce
 		102 Leave ncclAllReduce
@@ -400,7 +400,7 @@ func TestLaunchAfterItsGroupStandsAlone(t *testing.T) {
 	s.stop(0, 112, shm.EventKernelLaunch, "l")
 	s.plan(0, 113, "p", "AllReduce", "a")
 	s.kernel(130, 140, "a")
-	s.expect(s.lines(shard.KindThread), `
+	s.expect(s.lines(experiment.KindThread), `
 		100 Enter ncclGroup
 		101 Enter ncclAllReduce
 		102 Leave ncclAllReduce
@@ -420,7 +420,7 @@ func TestReplaysOfAGraphAreOperationsOfTheirOwn(t *testing.T) {
 	s.kernel(210, 220, "a")
 	s.plan(2, 300, "p'", "AllReduce", "a'")
 	s.kernel(310, 320, "a'")
-	s.expect(s.lines(shard.KindRank, AttrGraph, AttrOrdinal), `
+	s.expect(s.lines(experiment.KindRank, AttrGraph, AttrOrdinal), `
 		0 CommCreate
 		210 Enter AllReduce ORDINAL=0 GRAPH=1
 		210 MpiCollectiveBegin
@@ -430,7 +430,7 @@ func TestReplaysOfAGraphAreOperationsOfTheirOwn(t *testing.T) {
 		310 MpiCollectiveBegin
 		320 MpiCollectiveEnd [11 0 4294967295 4096 4096]
 		320 Leave AllReduce`)
-	s.expect(s.lines(shard.KindEnqueue), `
+	s.expect(s.lines(experiment.KindEnqueue), `
 		200 Enter Enqueue plan
 		203 Leave Enqueue plan
 		300 Enter Enqueue plan
@@ -442,7 +442,7 @@ func TestOpenCallIsWrittenAsUnfinished(t *testing.T) {
 	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
 	s.api(101, "api of a", "g", "AllReduce", 0)
 	s.give(0, 150, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Handle: s.id("g"), Aux: 24})
-	s.expect(s.lines(shard.KindThread, AttrUnfinished), `
+	s.expect(s.lines(experiment.KindThread, AttrUnfinished), `
 		100 Enter ncclAllReduce UNFINISHED=1
 		150 Leave ncclAllReduce`)
 	if n := s.p.Counts.Oddities["UNFINISHED_CALLS"]; n != 1 {
@@ -463,7 +463,7 @@ func TestMissingKernelEventsDoNotHoldUpTheRest(t *testing.T) {
 	if got := len(s.m.comms[0].queue); got != 0 {
 		t.Errorf("%d plans are still waiting", got)
 	}
-	s.expect(s.lines(shard.KindRank, AttrTimingSource), `
+	s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
 		0 CommCreate
 		104 Enter AllReduce TIMING_SOURCE=enqueue
 		104 MpiCollectiveBegin
@@ -493,7 +493,7 @@ func TestRunningKernelIsWaitedFor(t *testing.T) {
 	}
 	s.give(1, 70_000_001, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22, Flags: shm.FlagHasArg, Arg: gpu(70_000_000)})
 	s.stop(1, 70_000_002, shm.EventKernelCh, "k")
-	got := s.lines(shard.KindRank, AttrTimingSource)
+	got := s.lines(experiment.KindRank, AttrTimingSource)
 	if len(got) != 5 || !strings.HasPrefix(got[1], "121 Enter AllReduce TIMING_SOURCE=gpu") && !strings.HasPrefix(got[1], "120 ") {
 		t.Errorf("got %q", got)
 	}
@@ -506,7 +506,7 @@ func TestOneRankHasNoCommunicator(t *testing.T) {
 	s.api(101, "api of a", "g", "Send", 0)
 	s.stop(0, 105, shm.EventGroupApi, "g")
 	s.plan(0, 106, "p", "Send", "a")
-	s.expect(s.lines(shard.KindRank), `
+	s.expect(s.lines(experiment.KindRank), `
 		106 Enter Send
 		109 Leave Send`)
 }
@@ -528,7 +528,7 @@ func TestStampsThatCannotBeTrueAreNotUsed(t *testing.T) {
 			s.start(1, 151, shm.EventKernelCh, "k", "a", shm.Record{PTimer: c.begin})
 			s.give(1, 160, shm.Record{Kind: shm.RecordState, Type: shm.EventKernelCh, Handle: s.id("k"), Aux: 22, Flags: shm.FlagHasArg, Arg: c.end})
 			s.stop(1, 160, shm.EventKernelCh, "k")
-			s.expect(s.lines(shard.KindRank, AttrTimingSource), `
+			s.expect(s.lines(experiment.KindRank, AttrTimingSource), `
 				0 CommCreate
 				61 Enter AllReduce TIMING_SOURCE=gpu
 				61 MpiCollectiveBegin
@@ -553,7 +553,7 @@ func TestStopsThatFitNothingAreCounted(t *testing.T) {
 	}
 	s.stop(0, 201, shm.EventColl, "a") // a second time
 	s.kernel(220, 230, "of nothing")
-	s.lines(shard.KindRank)
+	s.lines(experiment.KindRank)
 	if n := s.p.Counts.Oddities["STRAY_STOPS"]; n != 7 {
 		t.Errorf("%d stray stops counted, want 7", n)
 	}
@@ -570,7 +570,7 @@ func TestBufferOfAMessage(t *testing.T) {
 		s.start(0, 11, shm.EventP2p, "m", "", shm.Record{ParentGroup: s.id("p"), Func: function, Count: 1, Datatype: "ncclInt8", Peer: 2, SendBuff: 4096})
 		s.stop(0, 12, shm.EventP2p, "m")
 		s.stop(0, 13, shm.EventGroup, "p")
-		if got := s.lines(shard.KindRank, AttrSendBuff, AttrRecvBuff); len(got) < 2 || !strings.HasSuffix(got[1], want) {
+		if got := s.lines(experiment.KindRank, AttrSendBuff, AttrRecvBuff); len(got) < 2 || !strings.HasSuffix(got[1], want) {
 			t.Errorf("%s: %q", function, got)
 		}
 	}

@@ -2,12 +2,12 @@
 
 package regions
 
-import "ncclotf2/shard"
+import "github.com/nccl-otf2/nccl-otf2/experiment"
 
 // sequence numbers the operations of one function on one communicator rank and keeps the running
 // hash that lets unify compare the members without reading their events.
 type sequence struct {
-	shard.Sequence
+	experiment.Sequence
 	lasting bool // no digests but the last
 	blank   bool // operations are missing in it
 
@@ -37,7 +37,7 @@ func (s *sequence) next(values ...uint64) uint64 {
 		}
 	}
 	s.Count++
-	if s.Count%shard.DigestStep == 0 && !s.lasting && len(s.Holes) == 0 {
+	if s.Count%experiment.DigestStep == 0 && !s.lasting && len(s.Holes) == 0 {
 		s.Digests = append(s.Digests, s.Last)
 	}
 	return s.Count - 1
@@ -47,7 +47,7 @@ func (s *sequence) next(values ...uint64) uint64 {
 func (s *sequence) skip(n uint64) {
 	s.blank, s.Last = true, 0
 	if !s.lasting {
-		s.Digests = append(s.Digests, make([]uint64, (s.Count%shard.DigestStep+n)/shard.DigestStep)...)
+		s.Digests = append(s.Digests, make([]uint64, (s.Count%experiment.DigestStep+n)/experiment.DigestStep)...)
 	}
 	s.Count += n
 }

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // Snapshot brings the description of the process up to date: communicators, locations, counts and
@@ -61,9 +61,9 @@ func (m *Model) snapshotComm(c *commRank) {
 	}
 	if n := m.netAt(c); n != nil && n.send.loc != nil && n.recv.loc != nil &&
 		(n.send.loc.Comm != c.index || n.recv.loc.Comm != c.index) {
-		s.Network = &shard.NetworkRows{Send: n.send.loc.Number, Recv: n.recv.loc.Number}
+		s.Network = &experiment.NetworkRows{Send: n.send.loc.Number, Recv: n.recv.loc.Number}
 	}
-	s.Sequences = make(map[string]shard.Sequence, len(c.sequences))
+	s.Sequences = make(map[string]experiment.Sequence, len(c.sequences))
 	for k, q := range c.sequences {
 		s.Sequences[k] = q.Sequence
 	}
@@ -72,19 +72,19 @@ func (m *Model) snapshotComm(c *commRank) {
 }
 
 // pending lists what has begun and not ended, communicator by communicator in issue order.
-func (m *Model) pending() []shard.Pending {
+func (m *Model) pending() []experiment.Pending {
 	out := slices.Clone(m.left)
 	for _, c := range m.live {
 		if !c.final {
 			out = c.underWay(append(out, c.overtaken...))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b shard.Pending) int { return cmp.Compare(a.Comm, b.Comm) })
+	slices.SortStableFunc(out, func(a, b experiment.Pending) int { return cmp.Compare(a.Comm, b.Comm) })
 	return out
 }
 
 // underWay adds what a communicator rank has begun and not ended, in issue order.
-func (c *commRank) underWay(out []shard.Pending) []shard.Pending {
+func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 	next := make(map[string]uint64)
 	number := func(key string) uint64 {
 		n, known := next[key]
@@ -111,12 +111,12 @@ func (c *commRank) underWay(out []shard.Pending) []shard.Pending {
 		if !call.over() || call.group == nil && call.stop == call.start {
 			state = "calling"
 		}
-		out = append(out, shard.Pending{Comm: c.index, Function: call.name, Ordinal: number(call.name), Since: call.start, State: state})
+		out = append(out, experiment.Pending{Comm: c.index, Function: call.name, Ordinal: number(call.name), Since: call.start, State: state})
 	}
 	return out
 }
 
-func (op *operation) pending(ordinal uint64) shard.Pending {
+func (op *operation) pending(ordinal uint64) experiment.Pending {
 	p := op.plan
 	since, state := p.start, "enqueued"
 	if op.call != nil && !op.call.graph {
@@ -125,7 +125,7 @@ func (op *operation) pending(ordinal uint64) shard.Pending {
 	if p.kernelsOpen > 0 || p.proxiesOpen > 0 {
 		state = "running"
 	}
-	return shard.Pending{Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state, LastNet: op.lastNet}
+	return experiment.Pending{Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state, LastNet: op.lastNet}
 }
 
 // overtake keeps in mind that a plan is being written although nobody has seen it end, until a later one on the

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // stampFilter decides which GPU stamps of a communicator rank are to be believed. NCCL hands out stamps of other kernels

@@ -5,7 +5,7 @@ package regions
 import (
 	"fmt"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // writePlan writes one plan onto the location of its communicator rank, and counts its operations.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/replay/replaytest"
 )
 
 const recordings = "../testdata/nccl-callbacks"

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // eachLine calls f with each line of a gzipped JSON-lines file, from line 1, and gives the number of

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/replay/replaytest"
 )
 
 func TestEachRecordingPlaysAsRecorded(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // RunFile is the file of a recording's folder that says what it is of.

@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
 // Clock says what the host's exported clock tells, and how its threads are kept in step.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/need"
-	"ncclotf2/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/replay/replaytest"
 )
 
 // The recordings with most going on at the same time, with reloading, and with each kind of event.

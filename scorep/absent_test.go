@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // recordOf leaves a job of size ranks of which some are recorded. Each has the world and groups of eight neighbours and
@@ -27,8 +27,8 @@ func recordOf(t testing.TB, dir string, size int, ranks ...int) {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r/8), 1000+r).Launched("slurm", r, size)
 		p.GPU(r%8, fmt.Sprint("GPU-", r), "")
 		world := p.World()
-		p.Comm(shard.Comm{ID: 2 + uint64(r/8), Name: "tp", NRanks: 8, Rank: r % 8, InitTime: t0 + 2_000_000})
-		p.Comm(shard.Comm{ID: 1<<40 + uint64(r%4096), Name: "pp", NRanks: size / 4096, Rank: r / 4096, InitTime: t0 + 3_000_000})
+		p.Comm(experiment.Comm{ID: 2 + uint64(r/8), Name: "tp", NRanks: 8, Rank: r % 8, InitTime: t0 + 2_000_000})
+		p.Comm(experiment.Comm{ID: 1<<40 + uint64(r%4096), Name: "pp", NRanks: size / 4096, Rank: r / 4096, InitTime: t0 + 3_000_000})
 		p.AllReduce(world, t0+10_000_000, t0+20_000_000, 64)
 		p.AllReduce(1, t0+30_000_000, t0+40_000_000, 64)
 		p.Send(world, (r+1)%size, t0+50_000_000, t0+60_000_000, 8)
@@ -64,7 +64,7 @@ func TestAbsentRanksAreCounted(t *testing.T) {
 		dir := t.TempDir()
 		p := shardtest.New(t, dir, "p0").On("node", 1000).Launched("slurm", 0, c.world)
 		p.GPU(0, "", "")
-		p.Comm(shard.Comm{ID: 1, NRanks: c.ranks, Rank: 0, InitTime: t0})
+		p.Comm(experiment.Comm{ID: 1, NRanks: c.ranks, Rank: 0, InitTime: t0})
 		p.Finish()
 		if run := unify(t, dir, nil).Runs[0]; run.Missing != c.missing || run.MissingRanks != c.ranks-1 {
 			t.Errorf("%+v: %d processes are missing, %d ranks", c, run.Missing, run.MissingRanks)
@@ -81,9 +81,9 @@ func TestAbsentRanksAreKnown(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node", 1000+r).Launched("slurm", r, size)
 		p.GPU(r, fmt.Sprint("GPU-", r), "")
 		p.World()
-		p.Comm(shard.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2 * r, InitTime: t0 + 2_000_000})
+		p.Comm(experiment.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2 * r, InitTime: t0 + 2_000_000})
 		gpu := p.GPU(100+r, fmt.Sprint("GPU-b", r), "")
-		p.Comm(shard.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2*r + 1, GPU: gpu, InitTime: t0 + 2_000_000})
+		p.Comm(experiment.Comm{ID: 2, Name: "of two GPUs each", NRanks: 2 * size, Rank: 2*r + 1, GPU: gpu, InitTime: t0 + 2_000_000})
 		p.Finish()
 	}
 	a := open(t, unify(t, dir, nil).Runs[0].Archive)
@@ -136,7 +136,7 @@ func TestUnusedCommunicatorsShareARow(t *testing.T) {
 		p.GPU(r, fmt.Sprint("GPU-", r), "")
 		p.AllReduce(p.World(), t0+10_000_000, t0+20_000_000, 64)
 		for c := range comms {
-			p.Shard.Comms = append(p.Shard.Comms, shard.Comm{ID: 100 + uint64(c), NRanks: 2, Rank: r, InitTime: t0 + 2_000_000 + uint64(c), Location: -1})
+			p.Shard.Comms = append(p.Shard.Comms, experiment.Comm{ID: 100 + uint64(c), NRanks: 2, Rank: r, InitTime: t0 + 2_000_000 + uint64(c), Location: -1})
 		}
 		p.Finish()
 	}
@@ -153,12 +153,12 @@ func TestUnusedCommunicatorsShareARow(t *testing.T) {
 func TestSizesOfCommunicatorsAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		spoil func(p *shard.Process)
+		spoil func(p *experiment.Process)
 		want  string
 	}{
-		{"communicator", func(p *shard.Process) { p.Comms[0].NRanks = 1 << 31 }, "shard uuid-00 is left out: shard.json: communicator 0: rank 0 of 2147483648 (of at most 262144)"},
-		{"of unknown size", func(p *shard.Process) { p.Comms[0].NRanks, p.Comms[0].Rank = 0, 1<<30 }, "shard uuid-00 is left out: shard.json: communicator 0: rank 1073741824, of at most 262144 ranks"},
-		{"window", func(p *shard.Process) { p.Wins = []shard.Win{{Comm: 0, Foreign: -1, Ranks: 1 << 30}} }, "shard uuid-00 is left out: shard.json: window 0 has 1073741824 ranks, of at most 262144"},
+		{"communicator", func(p *experiment.Process) { p.Comms[0].NRanks = 1 << 31 }, "shard uuid-00 is left out: shard.json: communicator 0: rank 0 of 2147483648 (of at most 262144)"},
+		{"of unknown size", func(p *experiment.Process) { p.Comms[0].NRanks, p.Comms[0].Rank = 0, 1<<30 }, "shard uuid-00 is left out: shard.json: communicator 0: rank 1073741824, of at most 262144 ranks"},
+		{"window", func(p *experiment.Process) { p.Wins = []experiment.Win{{Comm: 0, Foreign: -1, Ranks: 1 << 30}} }, "shard uuid-00 is left out: shard.json: window 0 has 1073741824 ranks, of at most 262144"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -184,7 +184,7 @@ func TestAbsentRanksAreBounded(t *testing.T) {
 	p := shardtest.New(t, dir, "p0").On("node", 1)
 	p.GPU(0, "", "")
 	for c := range 3 {
-		p.Comm(shard.Comm{ID: 1 + uint64(c), NRanks: 40, Rank: 1, InitTime: t0})
+		p.Comm(experiment.Comm{ID: 1 + uint64(c), NRanks: 40, Rank: 1, InitTime: t0})
 	}
 	p.Finish()
 	_, err := Unify(dir, nil)

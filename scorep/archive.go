@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // archive is one run on its way into an OTF2 archive.
@@ -61,8 +61,8 @@ type span struct {
 type location struct {
 	otf2.Location
 	number uint32
-	part   *part           // nil: of a process without data
-	source *shard.Location // nil: kept for a communicator rank without events
+	part   *part                // nil: of a process without data
+	source *experiment.Location // nil: kept for a communicator rank without events
 	typ    otf2.LocationType
 	name   string
 	gpu    int
@@ -216,19 +216,19 @@ func (a *archive) add(p *part, number uint32, name string, typ otf2.LocationType
 
 // rowName is the name of a row: who has it, or, where several communicator ranks had it, that it is theirs. Threads are
 // numbered, whoever they are.
-func rowName(l *shard.Location) string {
-	if !l.Shared() || l.Kind == shard.KindThread {
+func rowName(l *experiment.Location) string {
+	if !l.Shared() || l.Kind == experiment.KindThread {
 		return l.Name
 	}
 	shared := fmt.Sprintf("shared %d", l.Number)
 	switch l.Kind {
-	case shard.KindEnqueue:
+	case experiment.KindEnqueue:
 		return "NCCL enqueue " + shared
-	case shard.KindNetSend:
+	case experiment.KindNetSend:
 		return shared + " net send"
-	case shard.KindNetRecv:
+	case experiment.KindNetRecv:
 		return shared + " net recv"
-	case shard.KindChannel:
+	case experiment.KindChannel:
 		return shared + l.Name[max(0, strings.LastIndex(l.Name, " ch ")):]
 	}
 	return shared
@@ -355,7 +355,7 @@ func (a *archive) tellRanksApart() {
 			return row{}, 0, false
 		}
 		switch s.Kind {
-		case shard.KindNetSend, shard.KindNetRecv, shard.KindEnqueue:
+		case experiment.KindNetSend, experiment.KindNetRecv, experiment.KindEnqueue:
 			return row{l.part, l.name}, l.part.process.Comms[s.Comm].Rank, true
 		}
 		return row{}, 0, false
@@ -393,9 +393,9 @@ func (a *archive) identify(l *location) {
 	case s == nil:
 	case s.Shared():
 		a.locationProperty(l, ownersProperty, uint64(s.Owners))
-	case s.Kind == shard.KindThread && s.TID != 0:
+	case s.Kind == experiment.KindThread && s.TID != 0:
 		a.locationProperty(l, tidProperty, uint64(s.TID))
-	case s.Kind == shard.KindRank && s.Comm >= 0 && s.Comm < len(l.part.process.Comms):
+	case s.Kind == experiment.KindRank && s.Comm >= 0 && s.Comm < len(l.part.process.Comms):
 		c := &l.part.process.Comms[s.Comm]
 		a.locationProperty(l, commIDProperty, c.ID)
 		if c.NNodes > 0 {
@@ -412,10 +412,10 @@ func (a *archive) locationProperty(l *location, name string, value uint64) {
 
 // defineRegions defines every region once, whichever processes have it, and the groups they are in.
 func (a *archive) defineRegions() {
-	known := make(map[shard.Region]otf2.RegionRef)
+	known := make(map[experiment.Region]otf2.RegionRef)
 	grouped := make(map[string][]uint64)
 	var order []string
-	define := func(r shard.Region) uint64 {
+	define := func(r experiment.Region) uint64 {
 		ref, ok := known[r]
 		if !ok {
 			ref = a.from.region + otf2.RegionRef(len(a.Regions))

@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // hostClock is the shard.Clock source of test hosts that hand out their own times.
@@ -60,7 +60,7 @@ func (p *part) at(t uint64) uint64 {
 }
 
 // life finds the process's first and last known times, on its own clock.
-func life(p *shard.Process) lifespan {
+func life(p *experiment.Process) lifespan {
 	l := lifespan{begin: math.MaxUint64, end: p.LastTime}
 	if p.FirstTime != 0 {
 		l.begin = p.FirstTime

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // clockSlack is by how much the clocks of two machines may differ when lifetimes are compared, in ns.
@@ -49,7 +49,7 @@ type member struct {
 	location otf2.LocationRef
 }
 
-func (m *member) shard() *shard.Comm { return &m.part.process.Comms[m.comm] }
+func (m *member) shard() *experiment.Comm { return &m.part.process.Comms[m.comm] }
 
 func (m *member) begin() uint64 { return m.part.at(m.shard().InitTime) }
 

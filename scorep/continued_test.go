@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // A collector died, another took over: one process has left two shards. It stays one rank of one job.
@@ -20,7 +20,7 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 		t.Run(fmt.Sprint("launched ", launched), func(t *testing.T) {
 			dir := t.TempDir()
 			for r := range 3 {
-				var before map[string]shard.Sequence
+				var before map[string]experiment.Sequence
 				shards := 1
 				if r == 1 {
 					shards = 3
@@ -36,10 +36,10 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 						p.Launched("slurm", r, 3)
 					}
 					p.GPU(0, fmt.Sprint("GPU-", r), "")
-					p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0, Sequences: before})
+					p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: 3, Rank: r, InitTime: t0, Sequences: before})
 					p.Network(0)
 					if k == 2 {
-						p.Shard.Counts.Lost = map[string]map[string]uint64{shard.LostWithCollector: {"AllReduce": 2}}
+						p.Shard.Counts.Lost = map[string]map[string]uint64{experiment.LostWithCollector: {"AllReduce": 2}}
 					}
 					n := uint64(6 / shards)
 					if r != 1 {
@@ -54,7 +54,7 @@ func TestALifeInSeveralShardsIsOneProcess(t *testing.T) {
 						before = maps.Clone(p.Shard.Comms[0].Sequences)
 						if k == 1 { // of what it held in memory it is known what it was
 							s := before["AllReduce"]
-							s.Holes = []shard.Hole{{From: s.Count, To: s.Count + 2}}
+							s.Holes = []experiment.Hole{{From: s.Count, To: s.Count + 2}}
 							s.Count += 2
 							before["AllReduce"] = s
 						}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // halves makes a job of two processes. What the first had after half of its operations is its checkpoint; after the other half,
@@ -24,7 +24,7 @@ func halves(t *testing.T, dir string) (checkpoint []byte, bytes int64) {
 	}
 	for r := range 2 {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(host, 100+r).Launched("slurm", r, 2)
-		world := p.Comm(shard.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000})
+		world := p.Comm(experiment.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000})
 		p.AllReduce(world, shardtest.Epoch+2000, shardtest.Epoch+3000, 8)
 		p.Flush()
 		if r == 0 {
@@ -33,7 +33,7 @@ func halves(t *testing.T, dir string) (checkpoint []byte, bytes int64) {
 			}
 			bytes = p.Shard.Locations[1].Bytes
 		}
-		other := p.Comm(shard.Comm{ID: 8, Name: "other", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 4000})
+		other := p.Comm(experiment.Comm{ID: 8, Name: "other", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 4000})
 		p.AllReduce(other, shardtest.Epoch+5000, shardtest.Epoch+6000, 8)
 		p.AllReduce(world, shardtest.Epoch+7000, shardtest.Epoch+8000, 8)
 		p.Call("ncclBroadcast", shardtest.Epoch+7000, shardtest.Epoch+7500)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // death is the end of a process that did not end in order.
@@ -48,7 +48,7 @@ func (p *part) ended() uint64 {
 
 // howEnded is how a process that nobody records any more has ended, if it was not in order: "killed by SIGKILL". Otherwise it
 // is "".
-func howEnded(p *shard.Process) string {
+func howEnded(p *experiment.Process) string {
 	if !p.End.Died() {
 		return ""
 	}

@@ -5,8 +5,8 @@ package scorep
 import (
 	"fmt"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // definitions collects an archive's global definitions and writes them so that each is defined

@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 func processNames(a *otf2.Archive) []string {
@@ -91,10 +91,10 @@ func TestProcessesAreInWorldOrder(t *testing.T) {
 				}
 				p.GPU(0, "", "")
 				if d.comm > 0 {
-					p.Comm(shard.Comm{ID: uint64(d.comm), NRanks: d.of, Rank: d.rank, InitTime: t0})
+					p.Comm(experiment.Comm{ID: uint64(d.comm), NRanks: d.of, Rank: d.rank, InitTime: t0})
 				}
 				if d.comm2 > 0 {
-					p.Comm(shard.Comm{ID: uint64(d.comm2), NRanks: d.of2, Rank: d.rank2, InitTime: t0})
+					p.Comm(experiment.Comm{ID: uint64(d.comm2), NRanks: d.of2, Rank: d.rank2, InitTime: t0})
 				}
 				p.Finish()
 			}
@@ -139,7 +139,7 @@ func TestRuns(t *testing.T) {
 				}
 				p.Shard.FirstTime, p.Shard.LastTime = t0+d.begin*second, t0+d.end*second
 				if d.comm > 0 {
-					p.Comm(shard.Comm{ID: uint64(d.comm), NRanks: d.of, Rank: d.rank, InitTime: t0 + d.begin*second, FinalTime: t0 + d.end*second})
+					p.Comm(experiment.Comm{ID: uint64(d.comm), NRanks: d.of, Rank: d.rank, InitTime: t0 + d.begin*second, FinalTime: t0 + d.end*second})
 				}
 				p.Finish()
 			}
@@ -166,7 +166,7 @@ func TestRuns(t *testing.T) {
 }
 
 func TestSequencesAreCompared(t *testing.T) {
-	run := func(n int, sizes func(i int) uint64) shard.Sequence {
+	run := func(n int, sizes func(i int) uint64) experiment.Sequence {
 		return digest(n, sizes)
 	}
 	same := func(int) uint64 { return 100 }
@@ -184,7 +184,7 @@ func TestSequencesAreCompared(t *testing.T) {
 		want   string // "" if alike
 	}{
 		{"alike", []track{{rank: 0, of: run(200, same)}, {rank: 1, of: run(200, same)}}, ""},
-		{"nobody did anything", []track{{rank: 0, of: shard.Sequence{}}, {rank: 1, of: shard.Sequence{}}}, ""},
+		{"nobody did anything", []track{{rank: 0, of: experiment.Sequence{}}, {rank: 1, of: experiment.Sequence{}}}, ""},
 		{"one alone", []track{{rank: 0, of: run(3, same)}}, ""},
 		{"one that differs in the second block", []track{{rank: 0, of: run(200, same)}, {rank: 1, of: run(200, but(70))}, {rank: 2, of: run(200, same)}},
 			"64-199: 200 operations, but of other sizes on rank 1 than on ranks 0,2"},
@@ -192,7 +192,7 @@ func TestSequencesAreCompared(t *testing.T) {
 			"64-69: 70 operations, but of other sizes on rank 0 than on rank 1"},
 		{"one that ends early", []track{{rank: 0, of: run(130, same)}, {rank: 1, of: run(129, same)}, {rank: 2, of: run(130, same)}, {rank: 3, of: run(130, same)}},
 			"128-129: rank 1 has 129 operations, ranks 0,2-3 have 130 operations"},
-		{"one that did nothing", []track{{rank: 0, of: run(5, same)}, {rank: 1, of: shard.Sequence{}}}, "0-4: rank 0 has 5 operations, rank 1 has 0 operations"},
+		{"one that did nothing", []track{{rank: 0, of: run(5, same)}, {rank: 1, of: experiment.Sequence{}}}, "0-4: rank 0 has 5 operations, rank 1 has 0 operations"},
 		{"one that still runs", []track{{rank: 0, of: run(130, same), unfinished: true}, {rank: 1, of: run(129, same)}}, ""},
 		{"one that still runs and differs", []track{{rank: 0, of: run(130, but(3)), unfinished: true}, {rank: 1, of: run(129, same)}}, "0-129: rank 0 has 130 operations, rank 1 has 129 operations"},
 		{"one that died inside", []track{{rank: 0, of: run(7, same), died: true, settled: 6}, {rank: 1, of: run(6, same), died: true, settled: 6}},
@@ -213,11 +213,11 @@ func TestSequencesAreCompared(t *testing.T) {
 }
 
 // digest runs FNV-1a over sizes, as processes do over what members must have alike.
-func digest(n int, size func(i int) uint64) shard.Sequence {
-	s := shard.Sequence{Count: uint64(n), Last: 14695981039346656037}
+func digest(n int, size func(i int) uint64) experiment.Sequence {
+	s := experiment.Sequence{Count: uint64(n), Last: 14695981039346656037}
 	for i := range n {
 		s.Last = (s.Last ^ size(i)) * 1099511628211
-		if (i+1)%shard.DigestStep == 0 {
+		if (i+1)%experiment.DigestStep == 0 {
 			s.Digests = append(s.Digests, s.Last)
 		}
 	}
@@ -270,7 +270,7 @@ func TestCountsAndMarkersOfProcessesAreInTheArchive(t *testing.T) {
 		c.Oddities = map[string]uint64{"STRAY_STOPS": uint64(rank)}
 		if rank == 1 {
 			c.Lost = map[string]map[string]uint64{"ring full": {"ProxyOp": 4, "Coll": 2}, "memory-cap": {"KernelCh": 1}}
-			p.Shard.Markers = []shard.Marker{
+			p.Shard.Markers = []experiment.Marker{
 				{Time: t0 + 400_000, Duration: 1000, Severity: otf2.MarkerSeverityHigh, Category: "Loss", Text: "7 events", Location: 1},
 				{Time: 0, Duration: 1 << 60, Severity: otf2.MarkerSeverityLow, Category: "Loss", Text: "at some time\x00", Location: -1},
 				{Time: t0 + 500_000, Severity: otf2.MarkerSeverityLow, Category: "Loss", Text: "of no location", Location: 99},
@@ -330,11 +330,11 @@ func TestDevices(t *testing.T) {
 		case 2:
 			p.GPU(-1, "", "")
 			gpu = p.GPU(-1, "", "") // two that nothing is known of
-			p.Comm(shard.Comm{ID: 2, NRanks: 1, GPU: 0, InitTime: t0})
+			p.Comm(experiment.Comm{ID: 2, NRanks: 1, GPU: 0, InitTime: t0})
 		case 3:
 			gpu = -1 // and none described at all
 		}
-		p.Comm(shard.Comm{ID: 1, NRanks: 4, Rank: i, GPU: gpu, InitTime: t0})
+		p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: i, GPU: gpu, InitTime: t0})
 		p.Region("AllReduce", "NCCL collectives", otf2.RegionRoleCollAll2All)
 		p.Shard.Regions[0].Paradigm, p.Shard.Library = otf2.ParadigmHIP, "RCCL"
 		p.Finish()
@@ -356,7 +356,7 @@ func TestDevicesAreInOrder(t *testing.T) {
 	p := shardtest.New(t, dir, "0").On("a", 1).Launched("slurm", 0, 1)
 	for rank, device := range []int{3, 0, 2, 1} {
 		gpu := p.GPU(device, "", "")
-		p.Comm(shard.Comm{ID: 1, NRanks: 4, Rank: rank, GPU: gpu, InitTime: t0})
+		p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: rank, GPU: gpu, InitTime: t0})
 	}
 	p.Finish()
 	var names []string
@@ -417,7 +417,7 @@ func TestManyLocations(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprintf("%03d", r)).On(fmt.Sprint("n", r/8), r).Launched("slurm", r, size)
 		p.GPU(r%8, fmt.Sprint("GPU-", r), "")
 		for c := range uint64(9) {
-			comm := p.Comm(shard.Comm{ID: 100 + c, Name: fmt.Sprint("c", c), NRanks: size, Rank: r, InitTime: t0 + c})
+			comm := p.Comm(experiment.Comm{ID: 100 + c, Name: fmt.Sprint("c", c), NRanks: size, Rank: r, InitTime: t0 + c})
 			p.AllReduce(comm, t0+1000, t0+2000, 1)
 		}
 		p.Finish()

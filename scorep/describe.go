@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Description is a job of an experiment directory as an archive of it would be defined, without event files.
@@ -28,7 +28,7 @@ type Description struct {
 // DescribedShard is a process of the job and what its locations are called in the definitions.
 type DescribedShard struct {
 	Dir      string
-	Process  *shard.Process
+	Process  *experiment.Process
 	Location func(number uint64) (otf2.LocationRef, bool)
 	At       func(uint64) uint64 // from the process's clock to the job's, as far as the hosts' clocks agree
 }

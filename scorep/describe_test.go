@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // Jobs in profile mode are described as their archives would be; they get none, and do not get into those of others.
@@ -24,7 +24,7 @@ func TestDescribe(t *testing.T) {
 			if profile {
 				p.Shard.Settings = map[string]string{"MODE": "profile"}
 			}
-			p.Comm(shard.Comm{ID: id, Name: name, NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000*id})
+			p.Comm(experiment.Comm{ID: id, Name: name, NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000*id})
 			p.Finish()
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regular"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // placed is what became of the event files.
@@ -87,7 +87,7 @@ func (a *archive) placeEvents(dir string) (*placed, error) {
 			if lost == nil {
 				lost = make(map[string]map[string]uint64)
 			}
-			lost[shard.LostFromDisk] = map[string]uint64{shard.LostRecords: n}
+			lost[experiment.LostFromDisk] = map[string]uint64{experiment.LostRecords: n}
 			p.process.Counts.Lost = lost
 		}
 	}
@@ -147,7 +147,7 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 
 // take copies the event file of a location that a shard has and makes it end after its last whole record. It tells of what is not as the
 // shard's description says. nil: there is nothing to be taken.
-func (out *placed) take(i int, of *part, s *piece, l *shard.Location, to string) (*otf2.ScanResult, error) {
+func (out *placed) take(i int, of *part, s *piece, l *experiment.Location, to string) (*otf2.ScanResult, error) {
 	from := s.eventFile(l.Number)
 	name := func() string { return fmt.Sprintf("%s, location %d: %s", of.id(), l.Number, s.nameOf(from)) }
 	limit := int64(math.MaxInt64)
@@ -231,7 +231,7 @@ func (p *piece) nameOf(file string) string {
 
 // definedIn refuses events that refer to what a shard's description does not define. After a power cut there can be more in an
 // event file than in the description.
-func definedIn(p *shard.Process) func(*otf2.Event) error {
+func definedIn(p *experiment.Process) func(*otf2.Event) error {
 	known := map[string]int{"StringRef": len(p.Strings), "RegionRef": len(p.Regions), "RmaWinRef": len(p.Wins), "MetricRef": len(p.Metrics), "CommRef": len(p.Comms)}
 	return func(e *otf2.Event) error {
 		fields := e.Kind.Fields()

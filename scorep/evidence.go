@@ -9,38 +9,38 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/hidden"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
 // evidence lists what is said of each process's recording: the properties' names and where the values
 // are. An empty value is unknown.
 var evidence = []struct {
 	name  string
-	value func(p *shard.Process) string
+	value func(p *experiment.Process) string
 	usual string // if all have this, nothing is said
 }{
-	{"LIBRARY", func(p *shard.Process) string { return p.Library }, ""},
-	{"LIBRARY_VERSION", func(p *shard.Process) string { return libraryVersion(p.LibraryVersion) }, ""},
-	{"LIBRARY_PATH", func(p *shard.Process) string { return p.LibraryPath }, ""},
-	{"API_VERSION", func(p *shard.Process) string { return strconv.Itoa(p.APIVersion) }, ""},
-	{"EVENT_MASK", func(p *shard.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
+	{"LIBRARY", func(p *experiment.Process) string { return p.Library }, ""},
+	{"LIBRARY_VERSION", func(p *experiment.Process) string { return libraryVersion(p.LibraryVersion) }, ""},
+	{"LIBRARY_PATH", func(p *experiment.Process) string { return p.LibraryPath }, ""},
+	{"API_VERSION", func(p *experiment.Process) string { return strconv.Itoa(p.APIVersion) }, ""},
+	{"EVENT_MASK", func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
 	{"WITHHELD", withheld, nothingWithheld},
-	{"RECORD_MASK", func(p *shard.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
-	{"CLOCK_SOURCE", func(p *shard.Process) string { return p.Clock.Source }, ""},
-	{"MEMORY_KIND", func(p *shard.Process) string { return p.Memory.Kind }, ""},
+	{"RECORD_MASK", func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
+	{"CLOCK_SOURCE", func(p *experiment.Process) string { return p.Clock.Source }, ""},
+	{"MEMORY_KIND", func(p *experiment.Process) string { return p.Memory.Kind }, ""},
 	{"CUPTI_STATE", cuptiState, cuptiOff},
 	{"CUPTI_VERSION", cuptiVersion, unknownValue},
 	{"SCOREP_STATE", scorepState, scorepOff},
-	{"IMPORTED_FROM", func(p *shard.Process) string { return importOf(p).From }, notImported},
-	{"IMPORT_MISSING", func(p *shard.Process) string { return strings.Join(importOf(p).Missing, "; ") }, notImported},
+	{"IMPORTED_FROM", func(p *experiment.Process) string { return importOf(p).From }, notImported},
+	{"IMPORT_MISSING", func(p *experiment.Process) string { return strings.Join(importOf(p).Missing, "; ") }, notImported},
 }
 
 // nothingWithheld is said of processes that got all events that they wanted.
 const nothingWithheld = "nothing"
 
 // withheld says what a process wanted to know and NCCL could not be asked for safely. So far that is GPU times alone.
-func withheld(p *shard.Process) string {
+func withheld(p *experiment.Process) string {
 	if p.Masks.Withheld == 0 {
 		return nothingWithheld
 	}
@@ -57,7 +57,7 @@ const unknownValue = "unknown"
 const cuptiOff = "off"
 
 // cuptiState tells what became of CUPTI in a process: its state as package shm names it, and why if it is not on.
-func cuptiState(p *shard.Process) string {
+func cuptiState(p *experiment.Process) string {
 	switch c := p.Cupti; {
 	case c == nil:
 		return cuptiOff
@@ -74,7 +74,7 @@ func cuptiState(p *shard.Process) string {
 const scorepOff = "off"
 
 // scorepState tells whether a process's calls were forwarded to Score-P: by which thread model, or why not.
-func scorepState(p *shard.Process) string {
+func scorepState(p *experiment.Process) string {
 	switch s := p.Scorep; {
 	case s == nil:
 		return scorepOff
@@ -88,14 +88,14 @@ func scorepState(p *shard.Process) string {
 // notImported is said of processes that a plugin of ours recorded.
 const notImported = "nothing"
 
-func importOf(p *shard.Process) *shard.Import {
+func importOf(p *experiment.Process) *experiment.Import {
 	if p.Import == nil {
-		return &shard.Import{From: notImported, Missing: []string{notImported}}
+		return &experiment.Import{From: notImported, Missing: []string{notImported}}
 	}
 	return p.Import
 }
 
-func cuptiVersion(p *shard.Process) string {
+func cuptiVersion(p *experiment.Process) string {
 	if p.Cupti == nil || p.Cupti.Version == 0 {
 		return ""
 	}

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regular"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Names in an experiment directory.
@@ -47,7 +47,7 @@ const youngFor = 60 * time.Second
 // part is one process's shard as found on disk.
 type part struct {
 	dir     string
-	process *shard.Process
+	process *experiment.Process
 	state   State
 	life    lifespan // on its own clock
 
@@ -158,7 +158,7 @@ func readShard(dir, host string, now time.Time) (*part, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := shard.Read(dir)
+	p, err := experiment.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if state == Running {
 			return nil, fmt.Errorf("its process has not described itself yet (%w)", errUndescribed)
@@ -214,7 +214,7 @@ func shardState(dir, host string, now time.Time) (State, error) {
 const maxLocation = 1 << 31
 
 // checkProcess refuses descriptions whose indices point nowhere: everything below relies on them.
-func checkProcess(p *shard.Process) error {
+func checkProcess(p *experiment.Process) error {
 	if p.EventChunkSize < otf2.MinChunkSize || p.EventChunkSize > otf2.MaxChunkSize {
 		return fmt.Errorf("event chunks of %d bytes", p.EventChunkSize)
 	}
@@ -240,7 +240,7 @@ func checkProcess(p *shard.Process) error {
 		}
 	}
 	for i, f := range p.Foreign {
-		if f.Index < 0 || f.Rank >= shard.MaxRanks {
+		if f.Index < 0 || f.Rank >= experiment.MaxRanks {
 			return fmt.Errorf("communicator rank %d of other processes: index %d, rank %d", i, f.Index, f.Rank)
 		}
 	}
@@ -248,8 +248,8 @@ func checkProcess(p *shard.Process) error {
 		if w.Comm < -1 || w.Comm >= len(p.Comms) || w.Foreign < -1 || w.Foreign >= len(p.Foreign) || (w.Comm < 0) == (w.Foreign < 0) {
 			return fmt.Errorf("window %d is of communicator %d of %d and of %d of %d of other processes", i, w.Comm, len(p.Comms), w.Foreign, len(p.Foreign))
 		}
-		if w.Ranks < 0 || w.Ranks > shard.MaxRanks {
-			return fmt.Errorf("window %d has %d ranks, of at most %d", i, w.Ranks, shard.MaxRanks)
+		if w.Ranks < 0 || w.Ranks > experiment.MaxRanks {
+			return fmt.Errorf("window %d has %d ranks, of at most %d", i, w.Ranks, experiment.MaxRanks)
 		}
 	}
 	for i, c := range p.Comms {
@@ -263,27 +263,27 @@ func checkProcess(p *shard.Process) error {
 			return fmt.Errorf("communicator %d refers to locations %d and %d, which are not there", i, n.Send, n.Recv)
 		}
 		if unsized(&c) {
-			if c.Rank >= shard.MaxRanks {
-				return fmt.Errorf("communicator %d: rank %d, of at most %d ranks", i, c.Rank, shard.MaxRanks)
+			if c.Rank >= experiment.MaxRanks {
+				return fmt.Errorf("communicator %d: rank %d, of at most %d ranks", i, c.Rank, experiment.MaxRanks)
 			}
 			continue
 		}
-		if c.NRanks < 1 || c.NRanks > shard.MaxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
-			return fmt.Errorf("communicator %d: rank %d of %d (of at most %d)", i, c.Rank, c.NRanks, shard.MaxRanks)
+		if c.NRanks < 1 || c.NRanks > experiment.MaxRanks || c.Rank < 0 || c.Rank >= c.NRanks {
+			return fmt.Errorf("communicator %d: rank %d of %d (of at most %d)", i, c.Rank, c.NRanks, experiment.MaxRanks)
 		}
 	}
 	return nil
 }
 
 // unannounced tells that the process reserved the communicator's place and never described it.
-func unannounced(c *shard.Comm) bool { return c.NRanks == 0 && c.InitTime == 0 }
+func unannounced(c *experiment.Comm) bool { return c.NRanks == 0 && c.InitTime == 0 }
 
 // unsized tells that NCCL never said how many ranks the communicator has (profiler API v1 to v3).
-func unsized(c *shard.Comm) bool { return c.NRanks == 0 && c.InitTime != 0 }
+func unsized(c *experiment.Comm) bool { return c.NRanks == 0 && c.InitTime != 0 }
 
 // foreignWork tells that the location shows network work for another process's communicator rank.
-func foreignWork(l *shard.Location) bool {
-	return l.Kind == shard.KindNetSend && l.Comm < 0 && l.Foreign >= 0
+func foreignWork(l *experiment.Location) bool {
+	return l.Kind == experiment.KindNetSend && l.Comm < 0 && l.Foreign >= 0
 }
 
 // convertSpools hands raw data that no collector has processed to the conversion of the caller.

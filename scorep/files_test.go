@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"ncclotf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // Others can make names in the experiment directory before Unify does. Whatever they point to stays

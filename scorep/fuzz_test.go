@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/otf2/otf2test"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // FuzzShardDescription: whatever stands in a shard's description, unifying gives an archive whose
@@ -19,7 +19,7 @@ import (
 func FuzzShardDescription(f *testing.F) {
 	dir := f.TempDir()
 	for _, p := range job(f, dir, 2, 2, func(rank int, p *shardtest.Process) {
-		p.Shard.Markers = []shard.Marker{{Time: t0, Category: "Loss", Text: "some", Location: 1}}
+		p.Shard.Markers = []experiment.Marker{{Time: t0, Category: "Loss", Text: "some", Location: 1}}
 		p.Shard.Counts.Lost = map[string]map[string]uint64{"ring": {"Coll": 1}}
 	}) {
 		p.Finish()

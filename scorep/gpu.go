@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // describeGPU says in the system tree what the driver told of a GPU. Properties of a device:
@@ -23,7 +23,7 @@ import (
 //	NVLINK_PEERS      the other ends, by PCI address: "6 x 0000:07:00.0 (switch)"
 //	MIG               the part of a divided GPU: "GPU-…, GPU instance 1, compute instance 0"; "on" if it is divided
 //	FOUND_BY          how it was found, if CUDA did not name it
-func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *shard.GPU) {
+func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *experiment.GPU) {
 	d.property(node, "UUID", g.UUID)
 	d.property(node, "PCI", g.PCI)
 	f := g.Facts
@@ -66,19 +66,19 @@ func (d *definitions) describeGPU(node otf2.SystemTreeNodeRef, g *shard.GPU) {
 
 // identityOf is what tells a GPU from all others: its UUID, unless the process's own CUDA did not tell and it was
 // guessed. Two processes' GPUs are not one because of guesses.
-func identityOf(g *shard.GPU) string {
+func identityOf(g *experiment.GPU) string {
 	if guessed(g) {
 		return ""
 	}
 	return g.UUID
 }
 
-func guessed(g *shard.GPU) bool { return g.Facts != nil && g.Facts.Guess != "" }
+func guessed(g *experiment.GPU) bool { return g.Facts != nil && g.Facts.Guess != "" }
 
 // divided tells that others share the GPU's address: it is a part.
-func divided(g *shard.GPU) bool { return g.Facts != nil && g.Facts.MIG != nil }
+func divided(g *experiment.GPU) bool { return g.Facts != nil && g.Facts.MIG != nil }
 
-func migText(f *shard.GPUFacts) string {
+func migText(f *experiment.GPUFacts) string {
 	if f.MIG == nil {
 		if f.MIGMode {
 			return "on"

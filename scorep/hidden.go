@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/hidden"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
 // Bits of NCCL's activation mask.
@@ -52,7 +52,7 @@ func (a *archive) hidden() []hidden.Traffic {
 }
 
 // placeOf is what a process tells of its library. requests: some process has seen requests of a network plugin.
-func placeOf(p *shard.Process, requests bool) hidden.Place {
+func placeOf(p *experiment.Process, requests bool) hidden.Place {
 	place := hidden.Place{
 		Library: p.Library, Version: p.LibraryVersion, GPUs: p.Architectures,
 		Network: !requests && p.Masks.Record&netPlugin != 0,
@@ -69,7 +69,7 @@ func placeOf(p *shard.Process, requests bool) hidden.Place {
 }
 
 // callsUnseen tells whether no call came of a process whose collectives did, though the API has them and they were wanted.
-func callsUnseen(p *shard.Process) bool {
+func callsUnseen(p *experiment.Process) bool {
 	n := p.Counts.Starts
 	return p.APIVersion > 4 && p.Masks.Record&collAPI != 0 && n["Coll"] > 0 && n["CollApi"]+n["GroupApi"] == 0
 }

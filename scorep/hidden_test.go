@@ -7,41 +7,41 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/hidden"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
 // What is known of a process decides what its library is said not to tell.
 func TestPlaceOfAProcess(t *testing.T) {
-	rccl := shard.Process{
-		Library: "RCCL", LibraryVersion: 23004, Architectures: []string{"gfx942"}, Masks: shard.Masks{Record: 1 << 7},
-		Comms: []shard.Comm{{NRanks: 16, NNodes: 2}, {NRanks: 2}}, // of the second it is not known
+	rccl := experiment.Process{
+		Library: "RCCL", LibraryVersion: 23004, Architectures: []string{"gfx942"}, Masks: experiment.Masks{Record: 1 << 7},
+		Comms: []experiment.Comm{{NRanks: 16, NNodes: 2}, {NRanks: 2}}, // of the second it is not known
 	}
 	for _, c := range []struct {
 		name     string
-		change   func(p *shard.Process)
+		change   func(p *experiment.Process)
 		requests bool
 		want     []string
 	}{
-		{"two nodes of 8", func(*shard.Process) {}, false, []string{"dda", "rccl-network-requests", "device-api"}},
-		{"requests were seen", func(*shard.Process) {}, true, []string{"dda", "device-api"}},
-		{"none were wanted", func(p *shard.Process) { p.Masks.Record = 2 }, false, []string{"dda", "device-api"}},
-		{"four nodes of 4", func(p *shard.Process) { p.Comms = []shard.Comm{{NRanks: 16, NNodes: 4}} }, true, []string{"device-api"}},
-		{"DDA off", func(p *shard.Process) { p.LibrarySettings = map[string]string{"RCCL_DDA_ENABLE": "0"} }, true, []string{"device-api"}},
-		{"other GPUs", func(p *shard.Process) { p.Architectures = []string{"gfx90a"} }, true, []string{"device-api"}},
-		{"older", func(p *shard.Process) { p.LibraryVersion = 22707 }, true, []string{"device-api"}},
-		{"NCCL", func(p *shard.Process) {
+		{"two nodes of 8", func(*experiment.Process) {}, false, []string{"dda", "rccl-network-requests", "device-api"}},
+		{"requests were seen", func(*experiment.Process) {}, true, []string{"dda", "device-api"}},
+		{"none were wanted", func(p *experiment.Process) { p.Masks.Record = 2 }, false, []string{"dda", "device-api"}},
+		{"four nodes of 4", func(p *experiment.Process) { p.Comms = []experiment.Comm{{NRanks: 16, NNodes: 4}} }, true, []string{"device-api"}},
+		{"DDA off", func(p *experiment.Process) { p.LibrarySettings = map[string]string{"RCCL_DDA_ENABLE": "0"} }, true, []string{"device-api"}},
+		{"other GPUs", func(p *experiment.Process) { p.Architectures = []string{"gfx90a"} }, true, []string{"device-api"}},
+		{"older", func(p *experiment.Process) { p.LibraryVersion = 22707 }, true, []string{"device-api"}},
+		{"NCCL", func(p *experiment.Process) {
 			p.Library, p.LibraryVersion, p.LibrarySettings = "NCCL", 23102, map[string]string{"NCCL_ENQUEUE_REARCH_ENABLE": "1"}
 		}, true, []string{"application-calls", "broadcast-times", "one-sided", "device-api"}},
-		{"calls that do not come", func(p *shard.Process) {
+		{"calls that do not come", func(p *experiment.Process) {
 			p.Library, p.LibraryVersion, p.APIVersion, p.Masks.Record = "NCCL", 23102, 7, 1<<9|1<<1
 			p.Counts.Starts = map[string]uint64{"Coll": 3}
 		}, true, []string{"application-calls", "broadcast-times", "one-sided", "device-api"}},
-		{"graphs of which nothing more is heard", func(p *shard.Process) {
+		{"graphs of which nothing more is heard", func(p *experiment.Process) {
 			p.Library, p.LibraryVersion, p.APIVersion = "NCCL", 22907, 6
 			p.Counts.Oddities = map[string]uint64{"CAPTURE_ONLY_PLANS": 2}
 		}, true, []string{"graph-replays", "broadcast-times", "one-sided", "device-api"}},
-		{"calls that come", func(p *shard.Process) {
+		{"calls that come", func(p *experiment.Process) {
 			p.Library, p.LibraryVersion, p.APIVersion, p.Masks.Record = "NCCL", 22809, 5, 1<<9|1<<1
 			p.Counts.Starts = map[string]uint64{"Coll": 3, "CollApi": 3}
 		}, true, []string{"device-api"}},

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Job is one job of an experiment directory, as its processes' shards tell it: what can be said without an
@@ -61,14 +61,14 @@ type JobRank struct {
 	Parts []JobPart
 	// Pending are those that it has begun and not ended, with ordinals that count on from Done and times on the
 	// job's clock.
-	Pending []shard.Pending
+	Pending []experiment.Pending
 }
 
 // JobPart is what one collector wrote of a rank.
 type JobPart struct {
-	Path  string         // the shard's folder
-	Shard *shard.Process // its description
-	Comm  int            // index into Shard.Comms
+	Path  string              // the shard's folder
+	Shard *experiment.Process // its description
+	Comm  int                 // index into Shard.Comms
 
 	part *part
 }

@@ -12,14 +12,14 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // piece is what one collector wrote of a process: a shard, whose ids are brought to those of the process as a whole.
 type piece struct {
 	dir     string
-	process *shard.Process
+	process *experiment.Process
 	state   State
 	numbers map[uint32]uint32 // of locations
 	maps    []*otf2.MappingTable
@@ -32,7 +32,7 @@ func joinLives(parts []*part) []*part {
 		byUUID[p.process.UUID] = p
 	}
 	before := func(p *part) *part {
-		q := byUUID[p.process.Settings[shard.SettingContinues]]
+		q := byUUID[p.process.Settings[experiment.SettingContinues]]
 		if q == nil || q == p || lifeOf(q.process) != lifeOf(p.process) {
 			return nil
 		}
@@ -93,24 +93,24 @@ func (p *piece) number(own uint32) uint32 {
 
 // joined is a process's description in the making.
 type joined struct {
-	process   shard.Process
+	process   experiment.Process
 	strings   map[string]int
-	regions   map[shard.Region]int
+	regions   map[experiment.Region]int
 	gpus      map[string]int
 	locations map[string]int
 	threads   int
 }
 
 // newJoined begins with what the last collector knew: counts of the plugin, and all that is the same in the whole life.
-func newJoined(last *shard.Process) *joined {
+func newJoined(last *experiment.Process) *joined {
 	j := &joined{
 		process: *last,
-		strings: make(map[string]int), regions: make(map[shard.Region]int), gpus: make(map[string]int), locations: make(map[string]int),
+		strings: make(map[string]int), regions: make(map[experiment.Region]int), gpus: make(map[string]int), locations: make(map[string]int),
 	}
 	p := &j.process
 	p.FirstTime, p.LastTime, p.EventChunkSize, p.Instead = 0, 0, 0, nil
 	p.Strings, p.Regions, p.GPUs, p.Comms, p.Locations, p.Metrics, p.Foreign, p.Wins = nil, nil, nil, nil, nil, nil, nil, nil
-	p.Markers, p.Clock.Tuples, p.Counts = []shard.Marker{}, nil, shard.Counts{NullHandles: last.Counts.NullHandles}
+	p.Markers, p.Clock.Tuples, p.Counts = []experiment.Marker{}, nil, experiment.Counts{NullHandles: last.Counts.NullHandles}
 	return j
 }
 
@@ -153,7 +153,7 @@ func (j *joined) add(of *part) *piece {
 	}
 	foreign := make([]int, len(q.Foreign))
 	for i, f := range q.Foreign {
-		foreign[i] = slices.IndexFunc(p.Foreign, func(o shard.ForeignComm) bool { return o.Tag == f.Tag && o.Index == f.Index })
+		foreign[i] = slices.IndexFunc(p.Foreign, func(o experiment.ForeignComm) bool { return o.Tag == f.Tag && o.Index == f.Index })
 		if foreign[i] < 0 {
 			foreign[i] = len(p.Foreign)
 			p.Foreign = append(p.Foreign, f)
@@ -166,7 +166,7 @@ func (j *joined) add(of *part) *piece {
 		if w.Foreign >= 0 {
 			w.Foreign = foreign[w.Foreign]
 		}
-		at := slices.IndexFunc(p.Wins, func(o shard.Win) bool { return o.Comm == w.Comm && o.Foreign == w.Foreign })
+		at := slices.IndexFunc(p.Wins, func(o experiment.Win) bool { return o.Comm == w.Comm && o.Foreign == w.Foreign })
 		if at < 0 {
 			at = len(p.Wins)
 			p.Wins = append(p.Wins, w)
@@ -215,7 +215,7 @@ func index[K comparable, V any](known map[K]int, list *[]V, key K, value V) int 
 }
 
 // addLocations finds the rows of a shard in those that are there: threads by their ids, others by what they show.
-func (j *joined) addLocations(q *shard.Process, out *piece, gpu func(int) int, foreign []int) {
+func (j *joined) addLocations(q *experiment.Process, out *piece, gpu func(int) int, foreign []int) {
 	p := &j.process
 	seen, ends := make(map[string]int), make(map[string]int)
 	later := make(map[string]int) // rows by their last owners, for the shard that follows
@@ -227,17 +227,17 @@ func (j *joined) addLocations(q *shard.Process, out *piece, gpu func(int) int, f
 			l.Foreign = foreign[l.Foreign]
 		}
 		// Where a row had several owners, the one that the earlier collector saw last is the one that the later one saw first.
-		keyOf := func(o shard.Owner) string {
-			if l.Kind == shard.KindThread {
+		keyOf := func(o experiment.Owner) string {
+			if l.Kind == experiment.KindThread {
 				return fmt.Sprintf("%s %d", l.Kind, o.TID)
 			}
 			return fmt.Sprintf("%s %q %d %d %d", l.Kind, o.Name, o.Comm, l.Foreign, l.GPU)
 		}
-		first, last := keyOf(shard.Owner{Name: l.Name, Comm: l.Comm, TID: l.TID}), keyOf(l.Present())
+		first, last := keyOf(experiment.Owner{Name: l.Name, Comm: l.Comm, TID: l.TID}), keyOf(l.Present())
 		key := nth(seen, first)
 		at, known := j.locations[key]
 		known = known && !taken[at]
-		if l.Kind == shard.KindThread && !known && len(p.Locations) > 0 {
+		if l.Kind == experiment.KindThread && !known && len(p.Locations) > 0 {
 			switch first := &p.Locations[0]; { // it may have been made ahead of its first event
 			case l.TID == 0 && l.Events == 0:
 				at, known = 0, true
@@ -251,7 +251,7 @@ func (j *joined) addLocations(q *shard.Process, out *piece, gpu func(int) int, f
 			j.locations[key] = at
 			made := l
 			made.Number, made.Events, made.Bytes = uint32(at), 0, 0
-			if l.Kind == shard.KindThread {
+			if l.Kind == experiment.KindThread {
 				made.Name = fmt.Sprintf("Thread %d", j.threads)
 				j.threads++
 			}
@@ -273,11 +273,11 @@ func (j *joined) addLocations(q *shard.Process, out *piece, gpu func(int) int, f
 }
 
 // addComms takes communicator ranks as the later shard has them: its ordinals and digests go on from the earlier one's.
-func (j *joined) addComms(q *shard.Process, out *piece, gpu func(int) int) {
+func (j *joined) addComms(q *experiment.Process, out *piece, gpu func(int) int) {
 	p := &j.process
 	for i, c := range q.Comms {
 		if i >= len(p.Comms) {
-			p.Comms = append(p.Comms, shard.Comm{Location: -1})
+			p.Comms = append(p.Comms, experiment.Comm{Location: -1})
 		}
 		if unannounced(&c) {
 			continue
@@ -288,7 +288,7 @@ func (j *joined) addComms(q *shard.Process, out *piece, gpu func(int) int) {
 			c.Location = int(out.numbers[uint32(c.Location)])
 		}
 		if n := c.Network; n != nil {
-			c.Network = &shard.NetworkRows{Send: out.numbers[n.Send], Recv: out.numbers[n.Recv]}
+			c.Network = &experiment.NetworkRows{Send: out.numbers[n.Send], Recv: out.numbers[n.Recv]}
 		}
 		if !unannounced(&was) {
 			c.Gaps = slices.Concat(was.Gaps, c.Gaps)
@@ -305,7 +305,7 @@ func (j *joined) addComms(q *shard.Process, out *piece, gpu func(int) int) {
 	}
 }
 
-func (j *joined) addMetric(m shard.Metric, out *piece, gpu func(int) int) int {
+func (j *joined) addMetric(m experiment.Metric, out *piece, gpu func(int) int) int {
 	p := &j.process
 	m.GPU = gpu(m.GPU)
 	if m.Location >= 0 {
@@ -333,7 +333,7 @@ func (j *joined) addMetric(m shard.Metric, out *piece, gpu func(int) int) int {
 
 // addCounts adds what each collector counted for itself. What the plugin counts, it counts from the beginning: the last one
 // has it all.
-func (j *joined) addCounts(q *shard.Counts) {
+func (j *joined) addCounts(q *experiment.Counts) {
 	c := &j.process.Counts
 	for _, m := range []struct {
 		to   *map[string]uint64
@@ -350,7 +350,7 @@ func (j *joined) addCounts(q *shard.Counts) {
 		if c.Lost == nil {
 			c.Lost = make(map[string]map[string]uint64)
 		}
-		c.Lost[reason] = sum(c.Lost[reason], n, reason != shard.LostWithCollector)
+		c.Lost[reason] = sum(c.Lost[reason], n, reason != experiment.LostWithCollector)
 	}
 }
 
@@ -361,7 +361,7 @@ func sum(a, b map[string]uint64, most bool) map[string]uint64 {
 		out = make(map[string]uint64, len(b))
 	}
 	for name, n := range b {
-		if most || slices.Contains(shard.PluginOddities, name) {
+		if most || slices.Contains(experiment.PluginOddities, name) {
 			out[name] = max(out[name], n)
 		} else {
 			out[name] += n

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // ErrBusy is returned (wrapped, with the holder named) if the directory is being unified already.
@@ -27,7 +27,7 @@ const unifyLock = "unify.lock"
 // content says who holds it, for people.
 func lockExperiment(dir string, now time.Time) (unlock func(), err error) {
 	path := filepath.Join(dir, shardsDir, unifyLock)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, shard.FileMode)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, experiment.FileMode)
 	if err != nil {
 		return nil, fmt.Errorf("lock experiment directory: %w", err)
 	}
@@ -41,7 +41,7 @@ func lockExperiment(dir string, now time.Time) (unlock func(), err error) {
 		holder, _ := io.ReadAll(io.LimitReader(f, 512))
 		f.Close()
 		return nil, fmt.Errorf("%w by %s (%s)", ErrBusy, strings.TrimSpace(string(holder)), path)
-	case shard.NoLocks(err):
+	case experiment.NoLocks(err):
 		// No locks here. Two unifiers at once waste work and the later rename wins.
 	case err != nil:
 		f.Close()

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // marker is a remark on an interval of the archive's time.

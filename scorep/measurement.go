@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // measurement is the trace of a Score-P measurement, or of another tool that writes the same: what it says of its

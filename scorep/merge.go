@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strconv"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/regular"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // MergeOptions says how to merge; nil means the zero value.
@@ -261,9 +261,9 @@ const (
 )
 
 // row tells what becomes of a location, and its name.
-func (g *merger) row(p *part, l *shard.Location) (treatment, string) {
+func (g *merger) row(p *part, l *experiment.Location) (treatment, string) {
 	fit := g.pairs[p]
-	if fit == nil || l.Kind != shard.KindThread || l.TID == 0 || l.Shared() { // which of its calls whose thread made is not known
+	if fit == nil || l.Kind != experiment.KindThread || l.TID == 0 || l.Shared() { // which of its calls whose thread made is not known
 		return keepRow, rowName(l)
 	}
 	thread := fit.thread(p, l.TID)
@@ -276,7 +276,7 @@ func (g *merger) row(p *part, l *shard.Location) (treatment, string) {
 		return keepRow, name
 	case p.process.Scorep.Points:
 		return markRow, name
-	case slices.ContainsFunc(p.process.Regions, func(r shard.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
+	case slices.ContainsFunc(p.process.Regions, func(r experiment.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
 		return markRow, name
 	}
 	return leaveRow, name
@@ -306,7 +306,7 @@ func (m *measured) thread(p *part, tid int) *measuredThread {
 // forwards tells whether all calls of a thread were forwarded to Score-P, and recorded by it. Calls that were not are
 // counted by process and reason, so where there are any it is not known whose they were; but other threads' are not those
 // of the main thread, which is never one of them.
-func (g *merger) forwards(p *part, l *shard.Location) bool {
+func (g *merger) forwards(p *part, l *experiment.Location) bool {
 	s, calls := p.process.Scorep, p.process.Counts.Scorep
 	if s == nil || s.State != scorepOn || calls[callsForwarded] == 0 || len(g.regions) == 0 {
 		return false
@@ -329,13 +329,13 @@ const (
 )
 
 // forwarded tells whether the measurement has a region of calls.
-func (g *merger) forwarded(r *shard.Region) bool {
+func (g *merger) forwarded(r *experiment.Region) bool {
 	return r.Group == regions.GroupAPI && g.regions[r.Name]
 }
 
 // marks tells whether a row of a process has its forwarded calls marked.
 func (g *merger) marks(p *part) bool {
-	return slices.ContainsFunc(p.process.Locations, func(l shard.Location) bool {
+	return slices.ContainsFunc(p.process.Locations, func(l experiment.Location) bool {
 		do, _ := g.row(p, &l)
 		return do == markRow
 	})

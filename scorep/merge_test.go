@@ -15,10 +15,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/need"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // trace is an archive of Score-P and what is known of the program behind it.
@@ -59,10 +59,10 @@ func (tr *trace) processIDs(t testing.TB, a *otf2.Archive) []int {
 func (tr *trace) raw(tick uint64) uint64 { return uint64(float64(tick) / tr.ticksPerNs) }
 
 // tuples are readings of the clocks every so many nanoseconds, which are off the true line by some nanoseconds.
-func (tr *trace) tuples(first, last uint64, every uint64) (all []shard.ClockTuple) {
+func (tr *trace) tuples(first, last uint64, every uint64) (all []experiment.ClockTuple) {
 	for i, raw := 0, first; ; i, raw = i+1, raw+every {
 		ticks := uint64(2.5*float64(raw)) + uint64(i*37%101)
-		all = append(all, shard.ClockTuple{Ticks: ticks, Raw: raw, Mono: raw - 12345, Real: shardtest.Epoch + raw - first + uint64(i)})
+		all = append(all, experiment.ClockTuple{Ticks: ticks, Raw: raw, Mono: raw - 12345, Real: shardtest.Epoch + raw - first + uint64(i)})
 		if raw > last {
 			return all
 		}
@@ -82,11 +82,11 @@ func (tr *trace) job(t testing.TB, change func(rank int, p *shardtest.Process)) 
 		p := shardtest.New(t, dir, fmt.Sprintf("uuid-%d", rank)).On(tr.host, pid).Launched("openmpi", rank, len(pids))
 		p.Shard.PIDStart = uint64(100 + rank)
 		anchor := begin - 3_000_000 + uint64(rank)*1000
-		p.Shard.Clock = shard.Clock{Source: "tsc", AnchorRaw: anchor, AnchorReal: shardtest.Epoch + uint64(rank)*777, Tuples: tr.tuples(anchor, end, (end-begin)/23)}
+		p.Shard.Clock = experiment.Clock{Source: "tsc", AnchorRaw: anchor, AnchorReal: shardtest.Epoch + uint64(rank)*777, Tuples: tr.tuples(anchor, end, (end-begin)/23)}
 		p.Shard.Locations[0].TID = pid
 		at := func(raw uint64) uint64 { return raw - p.Shard.Clock.AnchorRaw + p.Shard.Clock.AnchorReal }
 		p.GPU(0, fmt.Sprintf("GPU-%04d", rank), fmt.Sprintf("0000:%02x:00.0", rank))
-		p.Comm(shard.Comm{ID: 0xabcdef, Name: "world", NRanks: len(pids), Rank: rank, NNodes: 1, InitTime: at(begin + 1_000_000)})
+		p.Comm(experiment.Comm{ID: 0xabcdef, Name: "world", NRanks: len(pids), Rank: rank, NNodes: 1, InitTime: at(begin + 1_000_000)})
 		const calls = 40
 		step := (end - begin - 2_000_000) / (calls + 1)
 		for i := range uint64(calls) {
@@ -114,12 +114,12 @@ func merge(t testing.TB, measurement, dir string, opts *MergeOptions) (*MergeRes
 
 // expected is the exact time, in the measurement's clock, of a time of a process: by its readings of the clocks, and on by
 // the measurement's corrections of the rank. It is computed here in another way than by transfer.
-func (tr *trace) expected(p *shard.Process, offsets []otf2.ClockOffset, at uint64) *big.Rat {
+func (tr *trace) expected(p *experiment.Process, offsets []otf2.ClockOffset, at uint64) *big.Rat {
 	rat := func(v uint64) *big.Rat { r, _ := new(big.Rat).SetString(strconv.FormatUint(v, 10)); return r }
 	raw := rat(at - p.Clock.AnchorReal + p.Clock.AnchorRaw)
 	ticks := raw
 	if tr.ticksPerNs != 1 {
-		k := slices.IndexFunc(p.Clock.Tuples, func(c shard.ClockTuple) bool { return rat(c.Raw).Cmp(raw) >= 0 })
+		k := slices.IndexFunc(p.Clock.Tuples, func(c experiment.ClockTuple) bool { return rat(c.Raw).Cmp(raw) >= 0 })
 		if k < 0 {
 			k = len(p.Clock.Tuples) - 1
 		}
@@ -291,7 +291,7 @@ func (tr *trace) checkTimes(t testing.TB, dir string, theirs, merged *otf2.Archi
 	worst, checked, nearest := new(big.Rat), 0, 0
 	for rank := range theirs.Defs.LocationGroups {
 		shardDir := filepath.Join(dir, "shards", fmt.Sprintf("uuid-%d", rank))
-		p, err := shard.Read(shardDir)
+		p, err := experiment.Read(shardDir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +367,7 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 	measurement, filtered := withForwarded(t, mpiTSC.dir, "ncclAllReduce"), linkable(t, mpiTSC.dir)
 	forwarded := func(more func(rank int, p *shardtest.Process)) func(int, *shardtest.Process) {
 		return func(rank int, p *shardtest.Process) {
-			p.Shard.Scorep = &shard.Scorep{State: "on", Model: "none"}
+			p.Shard.Scorep = &experiment.Scorep{State: "on", Model: "none"}
 			p.Shard.Counts.Scorep = map[string]uint64{"FORWARDED": 40}
 			if more != nil {
 				more(rank, p)
@@ -406,7 +406,7 @@ func TestMergeShowsForwardedCallsOnce(t *testing.T) {
 		}), false, 3, 0, []string{"Thread 0", "world rank 0"}, []string{"ncclAllReduce"}},
 		{"from another thread that the substrate plugin names", forwarded(func(rank int, p *shardtest.Process) {
 			p.Shard.Locations[0].TID++
-			p.Shard.Scorep.Substrate = &shard.ScorepSubstrate{Rank: rank, Threads: []shard.ScorepThread{{TID: p.Shard.Locations[0].TID}}}
+			p.Shard.Scorep.Substrate = &experiment.ScorepSubstrate{Rank: rank, Threads: []experiment.ScorepThread{{TID: p.Shard.Locations[0].TID}}}
 		}), true, 0, 0, []string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce"}},
 		{"without durations in Score-P", forwarded(func(rank int, p *shardtest.Process) { p.Shard.Scorep.Points = true }), false, 0, 4,
 			[]string{"Master thread NCCL", "world rank 0"}, []string{"ncclAllReduce (forwarded)"}},
@@ -530,11 +530,11 @@ func TestMergeKeepsProcessesOfOneSide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	zero, err := shard.Read(filepath.Join(dir, "shards", "uuid-0"))
+	zero, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := shard.Read(filepath.Join(dir, "shards", "uuid-1"))
+	one, err := experiment.Read(filepath.Join(dir, "shards", "uuid-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -568,7 +568,7 @@ func TestMergeByRealTime(t *testing.T) {
 	if res.Timer != "gettimeofday" || res.Paired != 4 {
 		t.Errorf("%+v", res)
 	}
-	p, err := shard.Read(filepath.Join(dir, "shards", "uuid-0"))
+	p, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -675,7 +675,7 @@ func TestMergeKeepsWhatItDoesNotKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) {
-		p.Shard.Markers = append(p.Shard.Markers, shard.Marker{Time: p.Shard.Clock.AnchorReal + 200_000_000, Duration: 1_000_000,
+		p.Shard.Markers = append(p.Shard.Markers, experiment.Marker{Time: p.Shard.Clock.AnchorReal + 200_000_000, Duration: 1_000_000,
 			Severity: otf2.MarkerSeverityLow, Category: "Remark", Text: "of NCCL", Location: 0})
 	})
 	res, merged := merge(t, measurement, dir, nil)
@@ -721,18 +721,18 @@ func TestMergeOfContinuedAndMissingProcesses(t *testing.T) {
 	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) {
 		p.Shard.Comms[0].NRanks, p.Shard.Launcher.Size = 5, 5
 	})
-	zero, err := shard.Read(filepath.Join(dir, "shards", "uuid-0"))
+	zero, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := shardtest.New(t, dir, "uuid-9").On("vm", 13575).Launched("openmpi", 0, 5)
 	p.Shard.PIDStart, p.Shard.Clock, p.Shard.Tag = zero.PIDStart, zero.Clock, zero.Tag
 	p.Shard.BootID = zero.BootID
-	p.Shard.Settings = map[string]string{shard.SettingContinues: "uuid-0"}
+	p.Shard.Settings = map[string]string{experiment.SettingContinues: "uuid-0"}
 	p.Shard.Locations[0].TID = 13575
 	p.GPU(0, "GPU-0000", "0000:00:00.0")
 	at := zero.Clock.AnchorReal + 600_000_000
-	p.Comm(shard.Comm{ID: 0xabcdef, Name: "world", NRanks: 5, Rank: 0, NNodes: 1, InitTime: at})
+	p.Comm(experiment.Comm{ID: 0xabcdef, Name: "world", NRanks: 5, Rank: 0, NNodes: 1, InitTime: at})
 	p.Call("ncclAllReduce", at+1, at+2)
 	p.Finish()
 
@@ -818,15 +818,15 @@ func TestMergeRefusals(t *testing.T) {
 func TestMergeOfSeveralJobsAndDoubles(t *testing.T) {
 	dir := mpiTSC.job(t, nil)
 	other := shardtest.New(t, dir, "uuid-other").On("vm", 99)
-	other.Comm(shard.Comm{ID: 7, NRanks: 1, InitTime: shardtest.Epoch + 1e15})
+	other.Comm(experiment.Comm{ID: 7, NRanks: 1, InitTime: shardtest.Epoch + 1e15})
 	other.Finish()
 	twin := shardtest.New(t, dir, "uuid-twin").On("vm", 13578).Launched("openmpi", 3, 4)
-	three, err := shard.Read(filepath.Join(dir, "shards", "uuid-3"))
+	three, err := experiment.Read(filepath.Join(dir, "shards", "uuid-3"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	twin.Shard.Clock, twin.Shard.PIDStart = three.Clock, 4711
-	twin.Comm(shard.Comm{ID: 8, NRanks: 1, InitTime: three.FirstTime})
+	twin.Comm(experiment.Comm{ID: 8, NRanks: 1, InitTime: three.FirstTime})
 	twin.Finish()
 	res, _ := merge(t, linkable(t, mpiTSC.dir), dir, nil)
 	accept(t, res.Archive)
@@ -856,11 +856,11 @@ func TestMergeJoinsJobsOfOneMeasurement(t *testing.T) {
 	if res.Paired != 3 || res.NCCLOnly != 1 || res.Communicators != 2 || len(res.Problems) > 0 {
 		t.Errorf("%+v", res)
 	}
-	zero, err := shard.Read(filepath.Join(dir, "shards", "uuid-0"))
+	zero, err := experiment.Read(filepath.Join(dir, "shards", "uuid-0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	three, err := shard.Read(filepath.Join(dir, "shards", "uuid-3"))
+	three, err := experiment.Read(filepath.Join(dir, "shards", "uuid-3"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -900,7 +900,7 @@ func TestMergeDoesNotReadEvents(t *testing.T) {
 	}
 	for rank := range 4 {
 		path := filepath.Join(dir, "shards", fmt.Sprintf("uuid-%d", rank))
-		p, err := shard.Read(path)
+		p, err := experiment.Read(path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@ import (
 	"math/big"
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // timer is what a Score-P measurement takes its times from (SCOREP_TIMER).
@@ -62,7 +62,7 @@ type transfer struct {
 }
 
 // newTransfer relates a process's clock to a timer. An error says what is missing.
-func newTransfer(p *shard.Process, by timer, clock []otf2.ClockOffset) (*transfer, error) {
+func newTransfer(p *experiment.Process, by timer, clock []otf2.ClockOffset) (*transfer, error) {
 	c := &p.Clock
 	t := &transfer{scale: 1, clock: clock}
 	if len(clock) < 2 {

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Whatever the readings and the corrections of a trace are, within what clocks do: what readers make of the records is
@@ -18,10 +18,10 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		by := rapid.SampledFrom([]timer{tickTimer, rawTimer, realTimer}).Draw(t, "timer")
 		rate := rapid.SampledFrom([]float64{1, 2.5, 3.3333333, 0.025, 2.596705559}).Draw(t, "ticks per ns")
-		p := &shard.Process{Clock: shard.Clock{Source: "tsc", AnchorRaw: 3_000_000_000_000, AnchorReal: 1_760_000_000_000_000_000}}
+		p := &experiment.Process{Clock: experiment.Clock{Source: "tsc", AnchorRaw: 3_000_000_000_000, AnchorReal: 1_760_000_000_000_000_000}}
 		raw := p.Clock.AnchorRaw - rapid.Uint64Range(0, 1e9).Draw(t, "before")
 		for range rapid.IntRange(2, 40).Draw(t, "readings") {
-			p.Clock.Tuples = append(p.Clock.Tuples, shard.ClockTuple{
+			p.Clock.Tuples = append(p.Clock.Tuples, experiment.ClockTuple{
 				Raw: raw, Ticks: uint64(rate*float64(raw)) + rapid.Uint64Range(0, 60).Draw(t, "off"),
 				Real: p.Clock.AnchorReal + raw - p.Clock.AnchorRaw + rapid.Uint64Range(0, 100).Draw(t, "real off"),
 			})

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // chooseGPUMetrics decides whose measurements of a GPU are taken where several processes of a machine measured it: those
@@ -26,7 +26,7 @@ func (a *archive) chooseGPUMetrics() {
 	rows := make(map[gpu][]row)
 	for _, p := range a.ordered() {
 		for _, l := range p.process.Locations {
-			if l.Kind != shard.KindGPUMetrics {
+			if l.Kind != experiment.KindGPUMetrics {
 				continue
 			}
 			g := gpuOfMetrics(p, l.Number)
@@ -75,11 +75,11 @@ func gpuOfMetrics(p *part, number uint32) int {
 // defineMetrics defines each quantity and each set of them once, whichever processes have it, and what was measured of
 // GPUs as an instance per GPU: recorded by a row, on behalf of the device.
 func (a *archive) defineMetrics(t *systemTree) {
-	members := make(map[shard.MetricMember]otf2.MetricMemberRef)
+	members := make(map[experiment.MetricMember]otf2.MetricMemberRef)
 	classes := make(map[string]otf2.MetricRef)
 	next := a.from.metric // classes and instances share their ids
 	global := make(map[*part][]uint64)
-	class := func(m *shard.Metric) otf2.MetricRef {
+	class := func(m *experiment.Metric) otf2.MetricRef {
 		refs := make([]otf2.MetricMemberRef, len(m.Members))
 		var key strings.Builder
 		fmt.Fprintf(&key, "%d", m.Recorder)

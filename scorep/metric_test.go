@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // measuredJob has six ranks on one node: 0 and 1 on one GPU, 2 and 3 on two parts of another, 4 and 5 on GPUs that were
@@ -22,9 +22,9 @@ func measuredJob(t *testing.T, dir string) []*shardtest.Process {
 	return job(t, dir, 6, 2, func(rank int, p *shardtest.Process) {
 		p.On("node0", 1000+rank)
 		g := &p.Shard.GPUs[0]
-		facts := &shard.GPUFacts{
+		facts := &experiment.GPUFacts{
 			Index: 0, Name: "Test GPU", Memory: 80 << 30, Driver: "570.1", PCIeGeneration: 5, PCIeWidth: 16,
-			NVLinks: []shard.NVLink{
+			NVLinks: []experiment.NVLink{
 				{Link: 0, Version: "4.0", Speed: 26562, Peer: "0000:80:00.0", Switch: true}, {Link: 1, Version: "4.0", Speed: 26562, Peer: "0000:80:00.0", Switch: true},
 				{Link: 2, Speed: 20000, Peer: "0000:81:00.0"}, {Link: 3},
 			},
@@ -35,7 +35,7 @@ func measuredJob(t *testing.T, dir string) []*shardtest.Process {
 			g.Facts = nil // the driver had no answer for it
 		case 2, 3:
 			g.UUID, g.PCI = fmt.Sprintf("MIG-%d", rank), "0000:02:00.0"
-			facts.Index, facts.MIGMode, facts.MIG = 1, true, &shard.MIG{Parent: "GPU-second", GPUInstance: rank, ComputeInstance: 0}
+			facts.Index, facts.MIGMode, facts.MIG = 1, true, &experiment.MIG{Parent: "GPU-second", GPUInstance: rank, ComputeInstance: 0}
 		case 4, 5:
 			facts.Guess = "ordinal"
 		}
@@ -124,8 +124,8 @@ func TestMetricsOfDamagedShards(t *testing.T) {
 		p.Measure(location, 0, t0, 1)
 		if rank == 1 {
 			p.Shard.Metrics[0].GPU = 7
-			p.Shard.Metrics = append(p.Shard.Metrics, shard.Metric{Members: []shard.MetricMember{shardtest.Power}, Location: 99, GPU: -3, Recorder: otf2.RecorderKindAbstract},
-				shard.Metric{Members: []shard.MetricMember{shardtest.Outstanding}, Location: -1, GPU: -1, Locations: []uint32{1, 77}})
+			p.Shard.Metrics = append(p.Shard.Metrics, experiment.Metric{Members: []experiment.MetricMember{shardtest.Power}, Location: 99, GPU: -3, Recorder: otf2.RecorderKindAbstract},
+				experiment.Metric{Members: []experiment.MetricMember{shardtest.Outstanding}, Location: -1, GPU: -1, Locations: []uint32{1, 77}})
 		}
 	})
 	finish(procs)

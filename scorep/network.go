@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // network is the RMA window of one communicator's transfers: a put in it names the receiver by its
@@ -130,11 +130,11 @@ func (a *archive) planNetworks() error {
 }
 
 // endpointOf tells whose transfers a location shows, if it shows any.
-func endpointOf(p *part, l *shard.Location) (owner, *endpoint, bool) {
+func endpointOf(p *part, l *experiment.Location) (owner, *endpoint, bool) {
 	switch {
 	case foreignWork(l):
 		return owner{p, -1, l.Foreign}, &endpoint{p, l.Number, p.process.Foreign[l.Foreign].Rank, 1}, true
-	case l.Comm >= 0 && (l.Kind == shard.KindNetSend || l.Kind == shard.KindNetRecv):
+	case l.Comm >= 0 && (l.Kind == experiment.KindNetSend || l.Kind == experiment.KindNetRecv):
 		return owner{p, l.Comm, -1}, &endpoint{p, l.Number, p.process.Comms[l.Comm].Rank, 0}, true
 	}
 	return owner{}, nil, false
@@ -143,7 +143,7 @@ func endpointOf(p *part, l *shard.Location) (owner, *endpoint, bool) {
 // sharedEndpoint is a location that shows transfers of a communicator rank, as it did of others before.
 type sharedEndpoint struct {
 	*endpoint
-	kind shard.LocationKind
+	kind experiment.LocationKind
 }
 
 // laterEndpoints yields the locations of a process's communicator ranks that others had before.
@@ -156,8 +156,8 @@ func laterEndpoints(p *part) func(yield func(owner, sharedEndpoint) bool) {
 			}
 			for _, row := range []struct {
 				number uint32
-				kind   shard.LocationKind
-			}{{c.Network.Send, shard.KindNetSend}, {c.Network.Recv, shard.KindNetRecv}} {
+				kind   experiment.LocationKind
+			}{{c.Network.Send, experiment.KindNetSend}, {c.Network.Recv, experiment.KindNetRecv}} {
 				if !yield(owner{p, i, -1}, sharedEndpoint{&endpoint{p, row.number, c.Rank, 0}, row.kind}) {
 					return
 				}
@@ -180,9 +180,9 @@ func newNetwork(in *instance, o owner) *network {
 	return n
 }
 
-func (n *network) add(e *endpoint, kind shard.LocationKind) {
+func (n *network) add(e *endpoint, kind experiment.LocationKind) {
 	n.ranks = max(n.ranks, e.rank+1)
-	if kind == shard.KindNetSend {
+	if kind == experiment.KindNetSend {
 		n.send = append(n.send, e)
 	} else if n.recv[e.rank] == nil {
 		n.recv[e.rank] = e

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // put is an RmaPut as a reader of the archive understands it.
@@ -69,7 +69,7 @@ func puts(t *testing.T, a *otf2.Archive) []put {
 func TestTransfersNameTheirReceivers(t *testing.T) {
 	dir := t.TempDir()
 	procs := job(t, dir, 4, 1, func(rank int, p *shardtest.Process) {
-		p.Comm(shard.Comm{ID: 7, Name: "pp", NRanks: 2, Rank: rank / 2, InitTime: t0 + uint64(rank%2)})
+		p.Comm(experiment.Comm{ID: 7, Name: "pp", NRanks: 2, Rank: rank / 2, InitTime: t0 + uint64(rank%2)})
 		p.Shard.Comms[1].ID += uint64(rank % 2) // ranks 0, 2 and 1, 3
 		if rank == 3 {
 			return // no network events of it: its operations' location stands for it
@@ -131,15 +131,15 @@ func pxnJob(t *testing.T, dir string, change func(rank int, p *shardtest.Process
 		p := shardtest.New(t, dir, fmt.Sprint("uuid-", r)).On(fmt.Sprint("node", r/2), 1).Launched("slurm", r, 4) // all have pid 1
 		p.GPU(r%2, "", "")
 		if r%2 == 0 {
-			p.Comm(shard.Comm{ID: 99, NRanks: 1, InitTime: t0}) // so that the number is not 0
+			p.Comm(experiment.Comm{ID: 99, NRanks: 1, InitTime: t0}) // so that the number is not 0
 		}
-		p.Comm(shard.Comm{ID: 5, Name: "world", NRanks: 4, Rank: r, InitTime: t0})
+		p.Comm(experiment.Comm{ID: 5, Name: "world", NRanks: 4, Rank: r, InitTime: t0})
 		procs[r] = p
 	}
 	for r, p := range procs {
 		if r%2 == 1 {
 			p.Network(0)
-			f := p.Foreign(shard.ForeignComm{Tag: procs[r-1].Shard.Tag, Index: 1, Rank: r - 1, PID: 1})
+			f := p.Foreign(experiment.ForeignComm{Tag: procs[r-1].Shard.Tag, Index: 1, Rank: r - 1, PID: 1})
 			p.Put(0, 3-r+1, t0+1_000_000, t0+1_000_100, 11)
 			p.Put(-1-f, (r+1)%4, t0+2_000_000, t0+2_000_100, 22)
 		}
@@ -233,10 +233,10 @@ func TestOriginatorsThatAreNotCertainAreNotGuessed(t *testing.T) {
 				q := shardtest.New(t, strings.TrimSuffix(p.Dir, "/shards/uuid-0"), "stranger").On("node0", 77)
 				q.Shard.Tag = p.Shard.Tag
 				q.GPU(5, "", "")
-				q.Comm(shard.Comm{ID: 42, NRanks: 1, InitTime: t0})
-				q.Comm(shard.Comm{ID: 43, NRanks: 2, InitTime: t0})
+				q.Comm(experiment.Comm{ID: 42, NRanks: 1, InitTime: t0})
+				q.Comm(experiment.Comm{ID: 43, NRanks: 2, InitTime: t0})
 				q.Finish()
-				p.Comm(shard.Comm{ID: 43, NRanks: 2, Rank: 1, InitTime: t0})
+				p.Comm(experiment.Comm{ID: 43, NRanks: 2, Rank: 1, InitTime: t0})
 			}
 		}, ""},
 		{"two members of one number with one tag", func(rank int, p *shardtest.Process) {
@@ -244,12 +244,12 @@ func TestOriginatorsThatAreNotCertainAreNotGuessed(t *testing.T) {
 				q := shardtest.New(t, strings.TrimSuffix(p.Dir, "/shards/uuid-0"), "twin").On("node0", 77)
 				q.Shard.Tag = p.Shard.Tag
 				q.GPU(5, "", "")
-				q.Comm(shard.Comm{ID: 42, NRanks: 1, InitTime: t0})
-				q.Comm(shard.Comm{ID: 43, NRanks: 2, InitTime: t0})
+				q.Comm(experiment.Comm{ID: 42, NRanks: 1, InitTime: t0})
+				q.Comm(experiment.Comm{ID: 43, NRanks: 2, InitTime: t0})
 				q.Finish()
 			}
 			if rank == 1 {
-				p.Comm(shard.Comm{ID: 43, NRanks: 2, Rank: 1, InitTime: t0})
+				p.Comm(experiment.Comm{ID: 43, NRanks: 2, Rank: 1, InitTime: t0})
 			}
 		}, "2 processes of this machine have that tag"},
 	} {
@@ -305,10 +305,10 @@ func TestCommunicatorsOfUnknownSize(t *testing.T) {
 		p := shardtest.New(t, dir, fmt.Sprint(r)).On("node0", 10+r).Launched("slurm", r, 3)
 		p.Shard.APIVersion = 2
 		p.GPU(r, "", "")
-		p.Comm(shard.Comm{ID: 0x77, Rank: r, InitTime: t0}) // by its commHash
-		p.Comm(shard.Comm{Rank: -1, InitTime: t0})          // nothing was said
-		p.Comm(shard.Comm{ID: 0x88, NRanks: 3, Rank: r, InitTime: t0})
-		p.Shard.Comms = append(p.Shard.Comms, shard.Comm{Location: -1}) // not announced yet
+		p.Comm(experiment.Comm{ID: 0x77, Rank: r, InitTime: t0}) // by its commHash
+		p.Comm(experiment.Comm{Rank: -1, InitTime: t0})          // nothing was said
+		p.Comm(experiment.Comm{ID: 0x88, NRanks: 3, Rank: r, InitTime: t0})
+		p.Shard.Comms = append(p.Shard.Comms, experiment.Comm{Location: -1}) // not announced yet
 		for c := range 2 {
 			p.Network(c)
 			p.Put(c, (r+1)%3, t0+10_000+uint64(10*c+r), t0+20_000, uint64(10*c+r))

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // origins tells whose network work a process did for another one (PXN).
@@ -37,7 +37,7 @@ type processLife struct {
 	tag        uint16
 }
 
-func lifeOf(p *shard.Process) processLife {
+func lifeOf(p *experiment.Process) processLife {
 	return processLife{p.Host, p.BootID, p.PID, p.PIDStart, p.Tag}
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // pairing is what a process of ours and one of a measurement have been found to be: the same.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // pause is a run of a communicator's operations that its members did not record, on request or because they could not be written.
@@ -38,8 +38,8 @@ func (p *pause) operations() string {
 }
 
 // gaps are the member's gaps among its calls, or among its replays.
-func (m *member) gaps(replays bool) []shard.Gap {
-	return slices.DeleteFunc(slices.Clone(m.shard().Gaps), func(g shard.Gap) bool { return g.Replays != replays })
+func (m *member) gaps(replays bool) []experiment.Gap {
+	return slices.DeleteFunc(slices.Clone(m.shard().Gaps), func(g experiment.Gap) bool { return g.Replays != replays })
 }
 
 func pauseRange(from, to uint64) string {
@@ -143,14 +143,14 @@ func (m *member) recorded() (n uint64) {
 func (in *instance) describeGaps(i int, replays bool) string {
 	type kind struct {
 		lacks bool
-		gap   shard.Gap
+		gap   experiment.Gap
 	}
 	groups := make(map[kind][]int)
 	var order []kind
 	for m := range in.present() {
 		k := kind{lacks: true}
 		if gaps := m.gaps(replays); i < len(gaps) {
-			k = kind{gap: shard.Gap{Lost: gaps[i].Lost, From: gaps[i].From, To: gaps[i].To}}
+			k = kind{gap: experiment.Gap{Lost: gaps[i].Lost, From: gaps[i].From, To: gaps[i].To}}
 		}
 		if groups[k] == nil {
 			order = append(order, k)

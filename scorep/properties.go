@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // properties of an archive: what a reader should know of it beside the events. Under NCCL_OTF2:
@@ -197,7 +197,7 @@ type counts struct{ byName map[string]uint64 }
 
 func newCounts() *counts { return &counts{make(map[string]uint64)} }
 
-func (c *counts) add(of *shard.Counts) {
+func (c *counts) add(of *experiment.Counts) {
 	for _, kind := range []struct {
 		name string
 		n    map[string]uint64

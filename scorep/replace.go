@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"ncclotf2/internal/atomicfile"
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // Staging is a folder in which an archive is made, beside the one that it is to replace.

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // Rows beside those of communicator ranks are named after the rank where a process has several of one communicator, and only there.
@@ -18,16 +18,16 @@ func TestRowsOfSeveralRanksHaveNamesOfTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	p := shardtest.New(t, dir, "a").Launched("slurm", 0, 1)
 	for rank := range 2 {
-		p.Network(p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: shardtest.Epoch, GPU: p.GPU(rank, "", "")}))
-		p.Location(shard.KindEnqueue, otf2.LocationTypeCPUThread, "NCCL enqueue world", rank)
+		p.Network(p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: 2, Rank: rank, InitTime: shardtest.Epoch, GPU: p.GPU(rank, "", "")}))
+		p.Location(experiment.KindEnqueue, otf2.LocationTypeCPUThread, "NCCL enqueue world", rank)
 	}
-	p.Network(p.Comm(shard.Comm{ID: 2, Name: "half", NRanks: 2, InitTime: shardtest.Epoch}))
+	p.Network(p.Comm(experiment.Comm{ID: 2, Name: "half", NRanks: 2, InitTime: shardtest.Epoch}))
 	p.Finish()
 	a := jobtest.Open(t, jobtest.Unify(t, dir))
 	var names []string
 	kinds := facts.RowsOf(a.Defs, facts.Communicators(a.Defs))
 	for _, l := range a.Defs.Locations {
-		if kind := kinds.Kind(l.Self); kind == shard.KindNetSend || kind == shard.KindNetRecv || kind == shard.KindEnqueue {
+		if kind := kinds.Kind(l.Self); kind == experiment.KindNetSend || kind == experiment.KindNetRecv || kind == experiment.KindEnqueue {
 			names = append(names, a.Defs.String(l.Name))
 		}
 	}

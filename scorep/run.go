@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // run is one job: processes that get one archive.
@@ -163,7 +163,7 @@ func sameJob(runs []*run, c *run) *run {
 func numbered(parts []*part) bool {
 	for _, p := range parts {
 		l, first := p.process.Launcher, parts[0].process.Launcher
-		if l.Rank < 0 || l.Size <= 0 || l.Size > shard.MaxRanks || l.Rank >= l.Size || l.Size != first.Size || l.Name != first.Name {
+		if l.Rank < 0 || l.Size <= 0 || l.Size > experiment.MaxRanks || l.Rank >= l.Size || l.Size != first.Size || l.Name != first.Name {
 			return false
 		}
 	}

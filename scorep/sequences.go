@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Difference is a stretch of operations of one function that the members of a communicator did not
@@ -150,7 +150,7 @@ func (in *instance) has(rank int) bool {
 // track is one rank's sequence.
 type track struct {
 	rank       int
-	of         shard.Sequence
+	of         experiment.Sequence
 	unfinished bool // more may follow
 	// died: more would have followed. settled is how many had been completed, one after the other: of the last ones of a process that
 	// died the order is not certain.
@@ -165,7 +165,7 @@ func (m *member) track(key string) track {
 	if p := m.part.process; p.End.Died() {
 		t.died = m.part.pieces == nil && len(p.Counts.Lost) == 0
 		for _, o := range p.Pending {
-			if o.Comm == m.comm && (o.Function == key || o.Function == shard.FunctionOf(key)) {
+			if o.Comm == m.comm && (o.Function == key || o.Function == experiment.FunctionOf(key)) {
 				t.settled = min(t.settled, o.Ordinal)
 			}
 		}
@@ -198,31 +198,31 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	bad, found := firstDigest(tracks)
 	switch {
 	case found:
-		return uint64(bad) * shard.DigestStep, most - 1, describeTracks(tracks, bad), true
+		return uint64(bad) * experiment.DigestStep, most - 1, describeTracks(tracks, bad), true
 	case fewest == most && holed: // nobody knows what was done in them
 		return 0, 0, "", false
 	case fewest == most:
 		if _, differ := firstLast(tracks); !differ {
 			return 0, 0, "", false
 		}
-		return most / shard.DigestStep * shard.DigestStep, most - 1, describeTracks(tracks, -1), true
+		return most / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
 	case running:
 		// Of those that are equally far the last digests can be compared, too.
 		count, differ := firstLast(tracks)
 		if !differ {
 			return 0, 0, "", false
 		}
-		return count / shard.DigestStep * shard.DigestStep, most - 1, describeTracks(tracks, -1), true
+		return count / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
 	case died && !holed:
 		return min(settled, fewest), most - 1, describeTracks(tracks, -1), true
 	}
-	return fewest / shard.DigestStep * shard.DigestStep, most - 1, describeTracks(tracks, -1), true
+	return fewest / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
 }
 
 // firstLast finds the smallest number of operations that two tracks have without having done the same.
 func firstLast(tracks []track) (count uint64, differ bool) {
 	count = math.MaxUint64
-	first := make(map[uint64]*shard.Sequence)
+	first := make(map[uint64]*experiment.Sequence)
 	for i := range tracks {
 		t := &tracks[i].of
 		if t.Last == 0 || len(t.Holes) > 0 {

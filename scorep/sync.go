@@ -8,7 +8,7 @@ import (
 	"math"
 	"strconv"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // SyncInput is an archive whose hosts' clocks are to be compared: all that runs on one host has one

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // systemTree defines machine > node > device and remembers where things are.
@@ -69,7 +69,7 @@ func (t *systemTree) gpus(w *world) {
 		host    otf2.SystemTreeNodeRef
 		name    string
 		class   string
-		shard   shard.GPU
+		shard   experiment.GPU
 		devices []device
 	}
 	type identity struct {
@@ -137,14 +137,14 @@ func (t *systemTree) gpus(w *world) {
 // gpu is one of a process's GPUs: its index there, and what is known of it.
 type gpu struct {
 	index int
-	shard shard.GPU
+	shard experiment.GPU
 }
 
 // gpusOf lists the process's GPUs in the order of their devices, whichever it used first. A process that ran on a GPU
 // without describing one has one that nothing is known of.
 func gpusOf(p *part) []gpu {
 	if len(p.process.GPUs) == 0 && slices.ContainsFunc(p.process.Locations, onGPU) {
-		return []gpu{{shard: shard.GPU{Device: -1}}}
+		return []gpu{{shard: experiment.GPU{Device: -1}}}
 	}
 	all := make([]gpu, len(p.process.GPUs))
 	for i, g := range p.process.GPUs {
@@ -154,14 +154,14 @@ func gpusOf(p *part) []gpu {
 	return all
 }
 
-func onGPU(l shard.Location) bool { return l.Type == otf2.LocationTypeAcceleratorStream }
+func onGPU(l experiment.Location) bool { return l.Type == otf2.LocationTypeAcceleratorStream }
 
 // gpuOfLocation is the index of the GPU that a location is on: what it is of itself, else that of its communicator rank.
-func gpuOfLocation(p *part, l *shard.Location) int {
+func gpuOfLocation(p *part, l *experiment.Location) int {
 	switch {
-	case l.Kind == shard.KindGPUMetrics:
+	case l.Kind == experiment.KindGPUMetrics:
 		return max(0, gpuOfMetrics(p, l.Number))
-	case l.Kind == shard.KindStream && l.GPU >= 0 && l.GPU < len(p.process.GPUs):
+	case l.Kind == experiment.KindStream && l.GPU >= 0 && l.GPU < len(p.process.GPUs):
 		return l.GPU
 	}
 	return gpuOf(p, l.Comm)

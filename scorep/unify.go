@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"ncclotf2/hidden"
-	"ncclotf2/otf2"
-	"ncclotf2/regular"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // UnifyOptions says how to unify; nil means the zero value.
@@ -144,7 +144,7 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		res.Runs = append(res.Runs, *made)
 		res.Damaged += made.DamagedFiles
 		for _, p := range r.parts {
-			if n := p.process.Counts.Oddities[shard.BrokenRings]; n > 0 {
+			if n := p.process.Counts.Oddities[experiment.BrokenRings]; n > 0 {
 				res.Damaged++
 				res.Problems = append(res.Problems, fmt.Sprintf("%s: the records of %s are damaged, and are missing from there on", p.id(), plural(n, "thread")))
 			}
@@ -311,10 +311,10 @@ func (a *archive) result(files *placed) *RunResult {
 }
 
 // lostWithCollector begins the properties that count operations which died with a collector.
-var lostWithCollector = "LOST::" + component(shard.LostWithCollector) + "::"
+var lostWithCollector = "LOST::" + component(experiment.LostWithCollector) + "::"
 
 // lostFromDisk begins the one that counts records which were in event files.
-var lostFromDisk = "LOST::" + component(shard.LostFromDisk) + "::"
+var lostFromDisk = "LOST::" + component(experiment.LostFromDisk) + "::"
 
 // eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size must
 // be rewritten; one that is shorter than a chunk is readable with any size.

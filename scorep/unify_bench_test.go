@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // BenchmarkUnify unifies jobs of ten locations per process: the time should grow with the number of
@@ -20,7 +20,7 @@ func BenchmarkUnify(b *testing.B) {
 				p := shardtest.New(b, dir, fmt.Sprintf("%05d", r)).On(fmt.Sprint("n", r/8), r).Launched("slurm", r, c.processes)
 				p.GPU(r%8, fmt.Sprint("GPU-", r), "")
 				for i := range uint64(9) {
-					comm := p.Comm(shard.Comm{ID: i, Name: fmt.Sprint("c", i), NRanks: c.processes, Rank: r, InitTime: t0 + i})
+					comm := p.Comm(experiment.Comm{ID: i, Name: fmt.Sprint("c", i), NRanks: c.processes, Rank: r, InitTime: t0 + i})
 					for k := range uint64(c.operations) {
 						p.AllReduce(comm, t0+1000*(k+1), t0+1000*(k+1)+900, 1)
 					}

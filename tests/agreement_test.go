@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/export"
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/profile/cubex"
-	"ncclotf2/regions"
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // figures are numbers that products show of one recording, by what they are and by product.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 // archive is what the reference binding (python3-otf2) read from an archive, see reference/dump.py.

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // hostClock is a pretended host's clock: what it shows at a true time.
@@ -70,7 +70,7 @@ func pretendHosts(t *testing.T, dir string, clocks []hostClock) {
 		all[process] = append(all[process], w)
 	}
 	// A process's shard is the one whose event file its location 0 is.
-	shards, err := filepath.Glob(filepath.Join(dir, shard.Folder, "*", "shard.json"))
+	shards, err := filepath.Glob(filepath.Join(dir, experiment.Folder, "*", "shard.json"))
 	check(err)
 	for _, file := range shards {
 		folder := filepath.Dir(file)
@@ -85,7 +85,7 @@ func pretendHosts(t *testing.T, dir string, clocks []hostClock) {
 		if process < 0 {
 			t.Fatalf("%s is nobody's shard", folder)
 		}
-		p, err := shard.Read(folder)
+		p, err := experiment.Read(folder)
 		check(err)
 		shift := func(times ...*uint64) {
 			for _, at := range times {
@@ -104,7 +104,7 @@ func pretendHosts(t *testing.T, dir string, clocks []hostClock) {
 		}
 		for _, w := range all[process] {
 			number := uint32(w.location >> 32)
-			i := slices.IndexFunc(p.Locations, func(l shard.Location) bool { return l.Number == number })
+			i := slices.IndexFunc(p.Locations, func(l experiment.Location) bool { return l.Number == number })
 			if i < 0 {
 				continue // made by unify
 			}
@@ -126,7 +126,7 @@ func pretendHosts(t *testing.T, dir string, clocks []hostClock) {
 		}
 		b, err := json.Marshal(p)
 		check(err)
-		check(os.WriteFile(file, b, shard.FileMode))
+		check(os.WriteFile(file, b, experiment.FileMode))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // operation is one collective or message of one communicator rank: as a recording says it happened,

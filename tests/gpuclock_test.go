@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // ran is when the GPU ran something, on CLOCK_MONOTONIC_RAW.

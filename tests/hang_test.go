@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/analysis"
-	"ncclotf2/replay"
-	"ncclotf2/tests/collectors"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 )
 
 // hang is a job in which some ranks never come to an operation.

@@ -3,8 +3,8 @@
 package tests
 
 import (
-	"ncclotf2/replay"
-	"ncclotf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // Identities and lives of communicators (notes on the API, §2.1, §5).

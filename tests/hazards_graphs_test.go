@@ -5,8 +5,8 @@ package tests
 import (
 	"strings"
 
-	"ncclotf2/replay"
-	"ncclotf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // CUDA graphs and plans that run late (notes on the API, §3.5).

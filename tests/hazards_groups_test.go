@@ -5,9 +5,9 @@ package tests
 import (
 	"strings"
 
-	"ncclotf2/hidden"
-	"ncclotf2/replay"
-	"ncclotf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // Groups, and functions that NCCL does not name (notes on the API, §3.2, §3.5, §3.6, §4).

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/analysis"
-	"ncclotf2/replay"
-	"ncclotf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // pair is the job of most scenarios: two processes with a rank each of one communicator.

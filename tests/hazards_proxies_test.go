@@ -5,8 +5,8 @@ package tests
 import (
 	"strings"
 
-	"ncclotf2/replay"
-	"ncclotf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // Network activity, PXN and network plugins (notes on the API, §3.2, §6, §8).

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/golden"
-	"ncclotf2/hidden"
-	"ncclotf2/replay"
-	"ncclotf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // hazard is something that NCCL does and that a profiler plugin must live with.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // burnCPU keeps the machine busy with processes that do nothing else, until the test ends.

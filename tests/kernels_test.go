@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // shownKernel is a kernel on the row of a CUDA stream.
@@ -76,7 +76,7 @@ func playKernelsUnified(t *testing.T, rec *replay.Recording, vars ...string) (st
 }
 
 // sumCUPTI adds up the counts of all processes.
-func sumCUPTI(processes map[int]*shard.Process) map[string]uint64 {
+func sumCUPTI(processes map[int]*experiment.Process) map[string]uint64 {
 	sum := make(map[string]uint64)
 	for _, p := range processes {
 		for name, n := range p.Counts.CUPTI {

@@ -16,7 +16,15 @@ import (
 	"testing"
 )
 
-const module = "ncclotf2"
+// module is the path that go.mod gives the module.
+var module = func() string {
+	text, err := os.ReadFile("../go.mod")
+	if err != nil {
+		panic(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimPrefix(first, "module ")
+}()
 
 // folder is a row of the picture in docs/architecture.md. The folders stand in order of their
 // layers: each may import only what stands above it, and of that only what it names.
@@ -28,41 +36,41 @@ type folder struct {
 }
 
 var layers = []folder{
-	{dir: "golden", external: []string{"github.com/google/go-cmp"}},
-	{dir: "need"},
-	{dir: "printable"},
-	{dir: "regular"},
+	{dir: "internal/golden", external: []string{"github.com/google/go-cmp"}},
+	{dir: "internal/need"},
+	{dir: "internal/printable"},
+	{dir: "internal/regular"},
 	{dir: "internal/stats"},
 	{dir: "internal/atomicfile"},
-	{dir: "otf2", own: []string{"printable", "regular", "internal/atomicfile"}},
-	{dir: "cube", own: []string{"printable", "regular", "internal/atomicfile"}, external: []string{"github.com/klauspost/compress"}},
+	{dir: "otf2", own: []string{"internal/printable", "internal/regular", "internal/atomicfile"}},
+	{dir: "cube", own: []string{"internal/printable", "internal/regular", "internal/atomicfile"}, external: []string{"github.com/klauspost/compress"}},
 	{dir: "plugin/abi"},
 	{dir: "plugin/shm", external: []string{"golang.org/x/sys"}},
-	{dir: "hidden"},
+	{dir: "internal/hidden"},
 	{dir: "cupti", external: []string{"github.com/ianlancetaylor/demangle"}},
 	{dir: "gpu", external: []string{"github.com/google/uuid", "github.com/NVIDIA/go-nvml"}},
-	{dir: "config", own: []string{"regular"}, external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
-	{dir: "shard", own: []string{"regular", "internal/atomicfile", "otf2"}, external: []string{"golang.org/x/sys"}},
-	{dir: "regions", own: []string{"otf2", "shard", "plugin/shm", "cupti"}, tests: []string{"replay"}},
-	{dir: "facts", own: []string{"otf2", "shard", "regions"}, tests: []string{"scorep"}},
-	{dir: "profile", own: []string{"regular", "internal/stats", "otf2", "shard", "regions", "facts"}},
-	{dir: "collector", own: []string{"regular", "internal/atomicfile", "otf2", "shard", "plugin/shm", "config", "gpu", "hidden", "regions", "profile"}, tests: []string{"scorep", "analysis"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
-	{dir: "scorep", own: []string{"regular", "internal/atomicfile", "otf2", "shard", "hidden", "regions", "facts"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
-	{dir: "analysis", own: []string{"regular", "printable", "internal/stats", "otf2", "shard", "hidden", "regions", "facts", "scorep"}},
-	{dir: "view", own: []string{"regular", "otf2", "shard", "regions", "facts", "scorep", "analysis"}},
-	{dir: "export", own: []string{"internal/atomicfile", "otf2", "plugin/shm", "regions", "facts", "analysis"}, tests: []string{"scorep", "shard"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
-	{dir: "ingest", own: []string{"regular", "otf2", "shard", "plugin/shm", "regions"}, tests: []string{"scorep", "analysis", "export", "replay"}, external: []string{"github.com/google/uuid"}},
-	{dir: "profile/cubex", own: []string{"regular", "internal/atomicfile", "internal/stats", "otf2", "shard", "regions", "facts", "scorep", "analysis", "cube", "profile"}},
-	{dir: "timeline", own: []string{"otf2", "shard", "regions", "facts", "scorep", "analysis"}, tests: []string{"replay", "tests"}, external: []string{"github.com/klauspost/compress"}},
-	{dir: "replay", own: []string{"regular", "need", "hidden"}, external: []string{"golang.org/x/sys"}},
-	{dir: "cmd/nccl-otf2", own: []string{"regular", "internal/atomicfile", "printable", "otf2", "shard", "plugin/shm", "config", "gpu", "hidden", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay", "cube", "profile/cubex", "timeline"},
+	{dir: "config", own: []string{"internal/regular"}, external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
+	{dir: "experiment", own: []string{"internal/regular", "internal/atomicfile", "otf2"}, external: []string{"golang.org/x/sys"}},
+	{dir: "regions", own: []string{"otf2", "experiment", "plugin/shm", "cupti"}, tests: []string{"replay"}},
+	{dir: "facts", own: []string{"otf2", "experiment", "regions"}, tests: []string{"scorep"}},
+	{dir: "profile", own: []string{"internal/regular", "internal/stats", "otf2", "experiment", "regions", "facts"}},
+	{dir: "collector", own: []string{"internal/regular", "internal/atomicfile", "otf2", "experiment", "plugin/shm", "config", "gpu", "internal/hidden", "regions", "profile"}, tests: []string{"scorep", "analysis"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
+	{dir: "scorep", own: []string{"internal/regular", "internal/atomicfile", "otf2", "experiment", "internal/hidden", "regions", "facts"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
+	{dir: "analysis", own: []string{"internal/regular", "internal/printable", "internal/stats", "otf2", "experiment", "internal/hidden", "regions", "facts", "scorep"}},
+	{dir: "view", own: []string{"internal/regular", "otf2", "experiment", "regions", "facts", "scorep", "analysis"}},
+	{dir: "export", own: []string{"internal/atomicfile", "otf2", "plugin/shm", "regions", "facts", "analysis"}, tests: []string{"scorep", "experiment"}, external: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
+	{dir: "ingest", own: []string{"internal/regular", "otf2", "experiment", "plugin/shm", "regions"}, tests: []string{"scorep", "analysis", "export", "replay"}, external: []string{"github.com/google/uuid"}},
+	{dir: "profile/cubex", own: []string{"internal/regular", "internal/atomicfile", "internal/stats", "otf2", "experiment", "regions", "facts", "scorep", "analysis", "cube", "profile"}},
+	{dir: "timeline", own: []string{"otf2", "experiment", "regions", "facts", "scorep", "analysis"}, tests: []string{"replay", "tests"}, external: []string{"github.com/klauspost/compress"}},
+	{dir: "replay", own: []string{"internal/regular", "internal/need", "internal/hidden"}, external: []string{"golang.org/x/sys"}},
+	{dir: "cmd/nccl-otf2", own: []string{"internal/regular", "internal/atomicfile", "internal/printable", "otf2", "experiment", "plugin/shm", "config", "gpu", "internal/hidden", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay", "cube", "profile/cubex", "timeline"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "packaging"},
 	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys", "github.com/chromedp"}},
 }
 
 // testSupport are the folders, and testModules the modules, that may be imported by tests of every folder.
-var testSupport = []string{"golden", "need"}
+var testSupport = []string{"internal/golden", "internal/need"}
 
 var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid", "github.com/prometheus/common", "github.com/parquet-go/parquet-go"}
 
@@ -132,15 +140,17 @@ func TestImportDirection(t *testing.T) {
 			return
 		}
 		for _, imported := range imports {
-			switch first, _, _ := strings.Cut(imported, "/"); {
+			first, _, _ := strings.Cut(imported, "/")
+			own, isOwn := strings.CutPrefix(imported, module+"/")
+			switch {
 			case imported == "C":
 				t.Errorf("%s: import \"C\" is allowed nowhere", file)
 			case imported == "unsafe":
 				if f.dir != "plugin/shm" {
 					t.Errorf("%s: unsafe is allowed in plugin/shm only", file)
 				}
-			case first == module:
-				to := folderOf(strings.TrimPrefix(imported, module+"/"))
+			case isOwn:
+				to := folderOf(own)
 				if to == nil || to != f && !slices.Contains(f.own, to.dir) && !(test && (slices.Contains(f.tests, to.dir) || slices.Contains(testSupport, to.dir))) && f.dir != "tests" {
 					t.Errorf("%s imports %s: %s may import only %v, and in tests %v", file, imported, f.dir, f.own, f.tests)
 				}

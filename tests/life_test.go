@@ -21,9 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/collector"
-	"ncclotf2/need"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 // lifeDir is where programs of life/ are compiled to.
@@ -210,8 +210,8 @@ func gone(t *testing.T, pid int) {
 func unlocked(t *testing.T, dir string) {
 	t.Helper()
 	eventually(t, "the shards' writers have ended", func() bool {
-		entries, err := shard.List(dir)
-		return err == nil && !slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Starting || e.State == shard.Writing })
+		entries, err := experiment.List(dir)
+		return err == nil && !slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Starting || e.State == experiment.Writing })
 	})
 }
 
@@ -266,12 +266,12 @@ func holds(t *testing.T, process string, calls []int64, n int) {
 	}
 }
 
-func shards(t *testing.T, dir string) []*shard.Process {
+func shards(t *testing.T, dir string) []*experiment.Process {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
-	var out []*shard.Process
+	var out []*experiment.Process
 	for _, f := range files {
-		p, err := shard.Read(filepath.Dir(f))
+		p, err := experiment.Read(filepath.Dir(f))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,7 +366,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "experiment")
 		return begin(t, dir, k, count, "lives", further), dir
 	}
-	ends := func(t *testing.T, j *job, dir string) *shard.Process {
+	ends := func(t *testing.T, j *job, dir string) *experiment.Process {
 		t.Helper()
 		gone(t, j.collector)
 		oneToN(t, dir, count+3*further)
@@ -671,7 +671,7 @@ func waitFlushed(t *testing.T, dir string, k keeper, processes int) {
 		// The checkpoint is written when the events are.
 		files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "checkpoint.json"))
 		for _, f := range files {
-			var p shard.Process
+			var p experiment.Process
 			if text, err := os.ReadFile(f); err == nil && json.Unmarshal(text, &p) == nil && p.Counts.Stops["GroupApi"] == 300 {
 				n++
 			}

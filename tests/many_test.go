@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/need"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // fewDescriptors runs a command with as few descriptors as a careful administrator allows.
@@ -219,7 +219,7 @@ func TestManyCommunicatorsAtOneTime(t *testing.T) {
 	c.recorded(crowdBegins + 2*comms)
 	c.archive(crowdBegins+2*comms, comms+3)
 	for _, p := range shards(t, c.dir) {
-		if slices.ContainsFunc(p.Locations, func(l shard.Location) bool { return l.Shared() }) {
+		if slices.ContainsFunc(p.Locations, func(l experiment.Location) bool { return l.Shared() }) {
 			t.Error("communicators that were alive at one time share a row")
 		}
 	}

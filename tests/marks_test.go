@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 // A program's phases, marked with the Python module, are regions on its threads; what it marks before anything is

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/profile/cubex"
-	"ncclotf2/profile/cubex/cubextest"
-	"ncclotf2/tests/scenario"
-	"ncclotf2/view"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
+	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/view"
 )
 
 // withoutCalls is a job of NCCL 2.31 with NCCL_ENQUEUE_REARCH_ENABLE=1: rank 2 comes 2 ms late to each second operation.

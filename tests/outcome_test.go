@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
-	"ncclotf2/shard"
-	"ncclotf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // outcome is what came of a scenario: the shards that the collectors left, and the archive as the reference
@@ -21,7 +21,7 @@ type outcome struct {
 	t       *testing.T
 	dir     string
 	result  *replay.Result
-	shards  []*shard.Process // in order of the processes' launcher ranks
+	shards  []*experiment.Process // in order of the processes' launcher ranks
 	archive *archive
 	said    string // by the plugin, to NCCL's log
 }
@@ -56,7 +56,7 @@ func (o *outcome) unify() {
 
 func (o *outcome) readShards() {
 	o.shards = shardsOf(o.t, o.dir)
-	slices.SortFunc(o.shards, func(a, b *shard.Process) int { return a.Launcher.Rank - b.Launcher.Rank })
+	slices.SortFunc(o.shards, func(a, b *experiment.Process) int { return a.Launcher.Rank - b.Launcher.Rank })
 }
 
 // entered counts the regions of a name that were entered, on locations whose names contain a part.
@@ -143,14 +143,14 @@ func (o *outcome) markers(category string) (n int) {
 }
 
 // sum adds up a count per event type over the processes.
-func (o *outcome) sum(of func(*shard.Counts) map[string]uint64, typ string) (n int) {
+func (o *outcome) sum(of func(*experiment.Counts) map[string]uint64, typ string) (n int) {
 	for _, p := range o.shards {
 		n += int(of(&p.Counts)[typ])
 	}
 	return n
 }
 
-func starts(c *shard.Counts) map[string]uint64 { return c.Starts }
+func starts(c *experiment.Counts) map[string]uint64 { return c.Starts }
 
 // want compares a number, and says what it is.
 func (o *outcome) want(what string, got, want int) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 type stretch struct{ begin, end uint64 }

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/analysis"
-	"ncclotf2/collector"
-	"ncclotf2/replay"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // builtFile is a file that `make build` makes.
@@ -180,11 +180,11 @@ func checkSound(t *testing.T, anchor string, mayBe ...analysis.Severity) {
 }
 
 // shardsOf are the shards of an experiment directory.
-func shardsOf(t *testing.T, dir string) (out []*shard.Process) {
+func shardsOf(t *testing.T, dir string) (out []*experiment.Process) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
 	for _, f := range files {
-		p, err := shard.Read(filepath.Dir(f))
+		p, err := experiment.Read(filepath.Dir(f))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,9 +194,9 @@ func shardsOf(t *testing.T, dir string) (out []*shard.Process) {
 }
 
 // shardsByProcess are those of an experiment directory, by process id.
-func shardsByProcess(t *testing.T, dir string) map[int]*shard.Process {
+func shardsByProcess(t *testing.T, dir string) map[int]*experiment.Process {
 	t.Helper()
-	byPID := make(map[int]*shard.Process)
+	byPID := make(map[int]*experiment.Process)
 	for _, p := range shardsOf(t, dir) {
 		byPID[p.PID] = p
 	}

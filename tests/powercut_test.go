@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/analysis"
-	"ncclotf2/need"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
-	"ncclotf2/tests/powercut"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/tests/powercut"
 )
 
 var powerCuts = flag.Int("powercuts", 100, "how many power cuts are tried")
@@ -106,7 +106,7 @@ func (j *recordedJob) promises() error {
 		}
 		if text, ok := d.Content(filepath.Join(path, "durable.json")); ok && last[path] != string(text) {
 			last[path] = string(text)
-			var p shard.Process
+			var p experiment.Process
 			if err := json.Unmarshal(text, &p); err != nil {
 				panic(err)
 			}
@@ -230,7 +230,7 @@ func TestPowerCuts(t *testing.T) {
 // With any kind of sync left out, promises are broken: each is needed, and the test above would see it missing.
 func TestPowerCutsAreNoticed(t *testing.T) {
 	job := needTracedJob(t)
-	shards := filepath.Join(job.dir, shard.Folder)
+	shards := filepath.Join(job.dir, experiment.Folder)
 	inShard := func(path string) bool { return filepath.Dir(filepath.Dir(path)) == shards }
 	for name, skip := range map[string]func(call, path string) bool{
 		"event files": func(_, path string) bool { return inShard(path) && strings.HasSuffix(path, ".evt") },
@@ -288,7 +288,7 @@ func TestSlowDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range shardsOf(t, dir) {
-		in := filepath.Join(dir, shard.Folder, e.UUID)
+		in := filepath.Join(dir, experiment.Folder, e.UUID)
 		if n := record.Between(filepath.Join(in, "checkpoint.json"), in, filepath.Join(in, "durable.json")); n == 0 {
 			t.Errorf("process %d: nothing was written while a sync waited", e.PID)
 		}

@@ -14,9 +14,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
-	"ncclotf2/tests/realnccl/suite"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
 // calledRank is a rank of a communicator as the driver knows it.
@@ -186,8 +186,8 @@ func archiveRows(t *testing.T, got *archive) (all []*row) {
 var asCalled = cmpopts.IgnoreFields(operation{}, "Seq", "Algo", "Proto")
 
 // stamped says whether NCCL was asked for KernelCh. Where it was not, it reports no replays of graphs, unless these need its proxies.
-func stamped(shards []*shard.Process) bool {
-	return slices.ContainsFunc(shards, func(p *shard.Process) bool { return p.Masks.Event&(1<<shm.EventKernelCh) != 0 })
+func stamped(shards []*experiment.Process) bool {
+	return slices.ContainsFunc(shards, func(p *experiment.Process) bool { return p.Masks.Event&(1<<shm.EventKernelCh) != 0 })
 }
 
 // compareCalls wants each call of each rank in the archive once, on a communicator of its size, and nothing else. It returns the

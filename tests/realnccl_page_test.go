@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"ncclotf2/golden"
-	"ncclotf2/tests/realnccl/suite"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
 // releaseResults are what became of the programs on one release of NCCL.

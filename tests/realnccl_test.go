@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/golden"
-	"ncclotf2/shard"
-	"ncclotf2/tests/realnccl/suite"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
 var (
@@ -124,14 +124,14 @@ type realRun struct {
 	way     string
 	dir     string
 	result  *suite.Result
-	shards  []*shard.Process
+	shards  []*experiment.Process
 	times   *timing // nil: not looked at
 }
 
 func (r *realRun) ours() bool { return r.way != withoutPlugin && r.way != emptyPlugin }
 
-func (r *realRun) logs() string       { return filepath.Join(r.dir, "logs") }
-func (r *realRun) experiment() string { return filepath.Join(r.dir, "experiment") }
+func (r *realRun) logs() string      { return filepath.Join(r.dir, "logs") }
+func (r *realRun) directory() string { return filepath.Join(r.dir, "experiment") }
 
 func (r *realRun) play() {
 	var env []string
@@ -142,7 +142,7 @@ func (r *realRun) play() {
 		env = []string{"NCCL_PROFILER_PLUGIN=" + builtFile(r.t, "gpu/libnccl-profiler-empty.so")}
 	default:
 		events, variable, _ := strings.Cut(r.way, ":")
-		env = append(settings(r.experiment()), "NCCL_PROFILER_PLUGIN="+builtFile(r.t, "libnccl-profiler-otf2.so"),
+		env = append(settings(r.directory()), "NCCL_PROFILER_PLUGIN="+builtFile(r.t, "libnccl-profiler-otf2.so"),
 			"NCCL_OTF2_EVENTS="+strings.ReplaceAll(events, "+", ","), variable)
 	}
 	var err error
@@ -151,7 +151,7 @@ func (r *realRun) play() {
 	}
 	if r.ours() {
 		r.collected()
-		r.shards = shardsOf(r.t, r.experiment())
+		r.shards = shardsOf(r.t, r.directory())
 	}
 }
 
@@ -187,7 +187,7 @@ func (r *realRun) recorded() string {
 	if len(r.shards) == 0 && !anyReported(logs) {
 		return "ok" // nothing was called of which NCCL tells anything
 	}
-	anchor := unified(r.t, r.experiment())
+	anchor := unified(r.t, r.directory())
 	mayBe := []analysis.Severity{}
 	if r.program.Unfinished {
 		mayBe = append(mayBe, analysis.Note)
@@ -228,8 +228,8 @@ func (r *realRun) where() string {
 // collected waits until nobody works on the shards any more.
 func (r *realRun) collected() {
 	eventually(r.t, "the collectors have finished", func() bool {
-		entries, err := shard.List(r.experiment())
-		return err != nil || !slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Writing || e.State == shard.Starting })
+		entries, err := experiment.List(r.directory())
+		return err != nil || !slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Writing || e.State == experiment.Starting })
 	})
 }
 

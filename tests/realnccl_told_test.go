@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/replay"
-	"ncclotf2/tests/realnccl/suite"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
 // driverCall is a line of the driver's log: of rank 1 of three, floats.

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/shard"
-	"ncclotf2/tests/realnccl/suite"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
 )
 
 // rawClock gives how CLOCK_MONOTONIC_RAW is had from an archive's times: all processes' times continue the real time at which
 // the first of them began.
-func rawClock(shards []*shard.Process) func(uint64) int64 {
-	first := slices.MinFunc(shards, func(a, b *shard.Process) int { return cmp.Compare(a.Clock.AnchorRaw, b.Clock.AnchorRaw) }).Clock
+func rawClock(shards []*experiment.Process) func(uint64) int64 {
+	first := slices.MinFunc(shards, func(a, b *experiment.Process) int { return cmp.Compare(a.Clock.AnchorRaw, b.Clock.AnchorRaw) }).Clock
 	return func(t uint64) int64 { return int64(t - first.AnchorReal + first.AnchorRaw) }
 }
 
@@ -89,7 +89,7 @@ func (m *timing) add(o *timing) {
 const byFar = 4
 
 // timesAgainstTruth wants GPU intervals to be those of the kernels that ran, plan by plan.
-func timesAgainstTruth(t *testing.T, logs map[int]*suite.Process, rows map[calledRank]*row, shards []*shard.Process) *timing {
+func timesAgainstTruth(t *testing.T, logs map[int]*suite.Process, rows map[calledRank]*row, shards []*experiment.Process) *timing {
 	t.Helper()
 	m := &timing{}
 	if len(shards) == 0 {

@@ -14,9 +14,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"ncclotf2/cube"
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 const noRealScorep = "SKIPPED, NOT TESTED: no Score-P on the PATH; tests/fakescorep stands for it"

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/need"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // grownJob leaves a job whose archive is older than what it has recorded since.
@@ -32,7 +32,7 @@ func grownJob(t *testing.T, tool string) (dir string, old, young uint64) {
 	var processes []*shardtest.Process
 	for r := range 2 {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On(host, 100+r).Launched("slurm", r, 2)
-		world := p.Comm(shard.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000})
+		world := p.Comm(experiment.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000})
 		p.AllReduce(world, shardtest.Epoch+2000, shardtest.Epoch+3000, 8)
 		p.Flush()
 		processes = append(processes, p)

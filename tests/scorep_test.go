@@ -15,10 +15,10 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
-	"ncclotf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // instrumented is what a process's environment needs to look as if it had been linked by `scorep --user` with a thread model.

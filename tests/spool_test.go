@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/collector"
-	"ncclotf2/replay"
-	"ncclotf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // Unifying while processes still write raw files takes nothing from them: neither what they have written, nor what they

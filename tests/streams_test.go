@@ -13,15 +13,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/analysis"
-	"ncclotf2/collector"
-	"ncclotf2/cupti"
-	"ncclotf2/cupti/cuptitest"
-	"ncclotf2/otf2"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
-	"ncclotf2/regions"
-	"ncclotf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // streamJob is one process of a job whose kernels CUPTI records, as its spool file has it. Times are µs.

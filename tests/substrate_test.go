@@ -14,19 +14,19 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 const pauseCalls, pauseThreads = 5, 3
 
 // runPauses runs the program fakescorep/pauses with our substrate plugin in its measurement, and gives what the NCCL plugin left
 // and the tids of its threads, the main one's first.
-func runPauses(t *testing.T, program, dir string, env ...string) (*shard.Process, []int) {
+func runPauses(t *testing.T, program, dir string, env ...string) (*experiment.Process, []int) {
 	t.Helper()
-	experiment := filepath.Join(dir, "experiment")
+	directory := filepath.Join(dir, "experiment")
 	cmd := exec.Command(program, builtFile(t, "libnccl-profiler-otf2.so"), strconv.Itoa(pauseCalls), strconv.Itoa(pauseThreads))
-	cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+experiment, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60",
+	cmd.Env = append(os.Environ(), "NCCL_OTF2_DIR="+directory, "NCCL_OTF2_EVENTS=light", "NCCL_OTF2_UNIFY=off", "NCCL_OTF2_START_LIMIT=60",
 		"SCOREP_SUBSTRATE_PLUGINS=nccl_otf2", "LD_LIBRARY_PATH="+filepath.Dir(builtFile(t, "libscorep_substrate_nccl_otf2.so")))
 	cmd.Env = append(cmd.Env, env...)
 	var errs strings.Builder
@@ -43,22 +43,22 @@ func runPauses(t *testing.T, program, dir string, env ...string) (*shard.Process
 		}
 		tids = append(tids, tid)
 	}
-	waitDone(t, experiment, 1)
-	unified(t, experiment)
-	return shardsByProcess(t, experiment)[tids[0]], tids
+	waitDone(t, directory, 1)
+	unified(t, directory)
+	return shardsByProcess(t, directory)[tids[0]], tids
 }
 
 // checkPauses wants the calls of the pause to be missing, and no others, and to be known to be.
-func checkPauses(t *testing.T, p *shard.Process, dir string) {
+func checkPauses(t *testing.T, p *experiment.Process, dir string) {
 	t.Helper()
 	if len(p.Comms) != 1+pauseThreads {
 		t.Fatalf("%d communicators", len(p.Comms))
 	}
 	for _, c := range p.Comms {
-		want, gaps := uint64(pauseCalls), []shard.Gap(nil)
+		want, gaps := uint64(pauseCalls), []experiment.Gap(nil)
 		if c.ID == 1 {
 			want = 2 * pauseCalls
-			gaps = []shard.Gap{{From: pauseCalls, To: 2 * pauseCalls}}
+			gaps = []experiment.Gap{{From: pauseCalls, To: 2 * pauseCalls}}
 		}
 		if got := c.Sequences["AllReduce"].Count; got != want {
 			t.Errorf("communicator %d: %d operations, want %d", c.ID, got, want)

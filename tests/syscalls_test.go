@@ -19,13 +19,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/analysis"
-	"ncclotf2/collector"
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
-	"ncclotf2/tests/collectors"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 )
 
 // failing is the program of life/failing.c, built once for all tests.
@@ -261,7 +261,7 @@ func callsOf(r *replay.Report) map[string]int {
 // inspect looks at what is left.
 func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines int) {
 	t.Helper()
-	entries, err := shard.List(o.dir)
+	entries, err := experiment.List(o.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,13 +353,13 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 						}
 					}
 					compareCounts(t, o.dir, o.result)
-					entries, err := shard.List(o.dir)
+					entries, err := experiment.List(o.dir)
 					if err != nil {
 						t.Fatal(err)
 					}
 					errors := uint64(0)
 					for _, e := range entries {
-						if e.Process == nil || !e.Process.Finished || e.State != shard.Done || len(e.Process.Counts.Lost) > 0 {
+						if e.Process == nil || !e.Process.Finished || e.State != experiment.Done || len(e.Process.Counts.Lost) > 0 {
 							t.Errorf("%s: state %v, %+v", e.Path, e.State, e.Err)
 							continue
 						}
@@ -444,7 +444,7 @@ func TestEventFilesFailForGood(t *testing.T) {
 					return
 				}
 				reached.Add(1)
-				entries, err := shard.List(o.dir)
+				entries, err := experiment.List(o.dir)
 				if err != nil {
 					t.Fatal(err)
 				}

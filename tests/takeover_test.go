@@ -9,11 +9,11 @@ import (
 	"syscall"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
-	"ncclotf2/shard"
-	"ncclotf2/tests/collectors"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 )
 
 // Collectors are killed in the middle of a job. Each process stays one process, each communicator one communicator, and every
@@ -69,7 +69,7 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 	}
 	got := make(map[string]int)
 	for _, e := range shardsOf(t, dir) {
-		for function, n := range e.Counts.Lost[shard.LostWithCollector] {
+		for function, n := range e.Counts.Lost[experiment.LostWithCollector] {
 			got[function] += int(n)
 		}
 	}

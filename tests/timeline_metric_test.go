@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/otf2"
-	"ncclotf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
 // valuesOf reads the values of metrics event by event, by location and name: time and value.

@@ -20,14 +20,14 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/analysis"
-	"ncclotf2/need"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
-	"ncclotf2/tests/browser"
-	"ncclotf2/timeline"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/timeline"
 )
 
 var startBrowser = sync.OnceValues(func() (*browser.Browser, error) { return browser.Start(context.Background()) })
@@ -680,7 +680,7 @@ func hostileJob(t *testing.T, name string) string {
 		if name != "fine" {
 			comm = name
 		}
-		world := p.Comm(shard.Comm{ID: 1, Name: comm, NRanks: 2, Rank: r, InitTime: t0})
+		world := p.Comm(experiment.Comm{ID: 1, Name: comm, NRanks: 2, Rank: r, InitTime: t0})
 		p.Call("nccl"+name, t0+50_000, t0+60_000)
 		p.AllReduce(world, t0+100_000+uint64(r)*20_000, t0+150_000, 1000)
 		if r == 0 {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
-	"ncclotf2/view"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/view"
 )
 
 // The view of every recording meets what scout asks of archives, and shows every operation that was recorded, with

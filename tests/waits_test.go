@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // waitLimit is the greatest error of a wait of one rank in one collective.

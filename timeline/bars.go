@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // maxDepth bounds how many regions of a row lie within each other on the page; deeper ones are on the last lane.

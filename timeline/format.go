@@ -10,7 +10,7 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // The page's data are blocks, each compressed by itself (raw deflate, RFC 1951). The head is JSON (see head.go); all

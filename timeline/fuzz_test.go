@@ -5,8 +5,8 @@ package timeline
 import (
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/otf2/otf2test"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 )
 
 // FuzzRead: whatever stands in an archive, it is refused, or makes blocks that the page can read.

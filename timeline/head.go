@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // formatVersion is that of the blocks; page and tool belong together, so it only has to tell them apart.

@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Metrics: each member of a metric class gets a row of its own, with a curve. What a location records of one class, or

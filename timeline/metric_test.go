@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/otf2"
-	"ncclotf2/scorep"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // measured is an archive in the making, of a thread, a GPU's stream and a location of metrics alone, as other tools
@@ -193,7 +193,7 @@ func TestMetricRowsOfAJob(t *testing.T) {
 	p := shardtest.New(t, dir, "p0").On("node0", 100).Launched("slurm", 0, 1)
 	for g := range 2 {
 		p.GPU(g, fmt.Sprint("GPU-", g), "")
-		c := p.Comm(shard.Comm{ID: uint64(g + 1), Name: fmt.Sprint("c", g), NRanks: 1, Rank: 0, GPU: g, InitTime: t0})
+		c := p.Comm(experiment.Comm{ID: uint64(g + 1), Name: fmt.Sprint("c", g), NRanks: 1, Rank: 0, GPU: g, InitTime: t0})
 		p.AllReduce(c, t0+100*us, t0+200*us, 1000)
 		p.Measure(p.Shard.Comms[c].Location, p.Metric(otf2.RecorderKindGPU, shardtest.Outstanding), t0+250*us, 1)
 	}

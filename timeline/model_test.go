@@ -9,10 +9,10 @@ import (
 	"math/big"
 	"slices"
 
-	"ncclotf2/analysis"
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // model reads an archive as simply as can be, with everything in memory.

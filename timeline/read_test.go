@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/scorep"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
-	"ncclotf2/tests/bench/synthetic"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/synthetic"
 )
 
 const (
@@ -41,7 +41,7 @@ func makeJob(t testing.TB) string {
 		}
 		for g := range 2 {
 			rank := 2*h + g
-			c := p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: 4, Rank: rank, GPU: g, InitTime: t0})
+			c := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: 4, Rank: rank, GPU: g, InitTime: t0})
 			late := uint64(rank) * 10 * us
 			p.AllReduce(c, t0+100*us+late, t0+200*us, 1000)
 			p.AllReduce(c, t0+300*us+late, t0+400*us, 1000)

@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Entries come out in the order of their keys, those with equal ones as they came, however few are kept in memory; and

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Kind says what a row of the page is.
@@ -105,8 +105,8 @@ func (t *tree) addLocation(parent int, l *otf2.Location, kind Kind) int {
 }
 
 // pageKinds are the kinds of rows; what is not in it is a thread.
-var pageKinds = map[shard.LocationKind]Kind{
-	shard.KindRank: KindRank, shard.KindChannel: KindChannel, shard.KindNetSend: KindNetwork, shard.KindNetRecv: KindNetwork, shard.KindStream: KindStream,
+var pageKinds = map[experiment.LocationKind]Kind{
+	experiment.KindRank: KindRank, experiment.KindChannel: KindChannel, experiment.KindNetSend: KindNetwork, experiment.KindNetRecv: KindNetwork, experiment.KindStream: KindStream,
 }
 
 // place is what a location is for, and the label and rank of the communicator that it belongs to, as far as its name has them.

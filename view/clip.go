@@ -5,7 +5,7 @@ package view
 import (
 	"math"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // each calls f for the location's units in the order shown.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // sourceMPI is the source file that scout knows MPI's regions by; without it they have no MPI metrics.

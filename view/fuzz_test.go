@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2/otf2test"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // FuzzView: whatever stands in an archive's definitions and in one rank's events, its view is an error, or an archive

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // job is what the view is made of.

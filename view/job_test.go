@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 const (
@@ -70,7 +70,7 @@ func (m *made) comm(name string, ranks ...int) []*member {
 		p := m.procs[r]
 		c = append(c, &member{
 			p: p, ranks: len(ranks), counts: make(map[string]uint64),
-			comm: p.Comm(shard.Comm{ID: id, Name: name, NRanks: len(ranks), Rank: rank, InitTime: t0}),
+			comm: p.Comm(experiment.Comm{ID: id, Name: name, NRanks: len(ranks), Rank: rank, InitTime: t0}),
 		})
 	}
 	m.comms = append(m.comms, c)

@@ -3,8 +3,8 @@
 package view
 
 import (
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // function is an operation of NCCL as the view shows it: one row of the table below.

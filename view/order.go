@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // The scheduler puts the operations of all communicators into an order in which every rank can carry them out one

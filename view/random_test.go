@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ncclotf2/analysis"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // drawn is a random job: communicators whose operations overlap as they like, with times that contradict each other.

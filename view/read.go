@@ -10,9 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // attributes are those of the native archive, which has to have the ones that the view needs.

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regular"
-	"ncclotf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // Options say how to make a view; nil means the zero value.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // severities are the wait states that scout finds in an archive, ns by metric and rank, computed anew from what

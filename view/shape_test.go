@@ -13,11 +13,11 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // regionsOf lists the names of a rank's regions of MPI with their begins and ends, from t0.
@@ -200,7 +200,7 @@ func TestRanksWithoutDataDoNothing(t *testing.T) {
 	for r := range 3 {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node0", 100+r).Launched("slurm", r, 4)
 		p.GPU(r, "", "")
-		c := p.Comm(shard.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
+		c := p.Comm(experiment.Comm{ID: 1, NRanks: 4, Rank: r, InitTime: t0})
 		p.AllReduce(c, t0+100, t0+200, 8)
 		p.Collective(c, shardtest.Op{Function: "Broadcast", Kind: otf2.CollectiveOpBcast, Begin: t0 + 300, End: t0 + 400, Rooted: true, Root: 3, Received: 8})
 		p.Finish()

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // span is the time of the view. All ranks are in MPI_Init and in MPI_Finalize at the same times, before the first

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // A job of many ranks of which few are recorded: every command reads what unify makes of it, says which ranks are not there, and

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/config"
-	"ncclotf2/hidden"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
 // ensureGPUTimes sets what the plugin needs to ask NCCL 2.29 and newer for GPU times (docs/gpu.md): that Broadcasts do not

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/config"
-	"ncclotf2/hidden"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
 func TestGPUTimesAreEnsuredWhereAllProcessesGetThem(t *testing.T) {

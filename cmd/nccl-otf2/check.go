@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/analysis"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // checked is the JSON form of `nccl-otf2 check`.

@@ -6,10 +6,10 @@ import (
 	"io"
 	"time"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/printable"
-	"ncclotf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // clockMethod is what archives say of how their hosts' clocks were brought together.

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/collector"
-	"ncclotf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // finishJob makes what a job's mode asks for, and the profile of a job that still runs.

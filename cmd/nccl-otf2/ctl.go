@@ -17,10 +17,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/collector"
-	"ncclotf2/config"
-	"ncclotf2/printable"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // ctlOptions are those of all its commands.
@@ -359,8 +359,8 @@ func runningJob() (string, error) {
 	dirs, _ := filepath.Glob("nccl-otf2-*")
 	var running []string
 	for _, d := range dirs {
-		entries, err := shard.List(d)
-		if err == nil && slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Writing }) {
+		entries, err := experiment.List(d)
+		if err == nil && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Writing }) {
 			running = append(running, d)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // percentage is a flag such as "5%"; its value is a part of 1.

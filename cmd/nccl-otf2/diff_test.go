@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // steadyRun makes a run of two ranks: AllReduces that take so many nanoseconds, give or take some.

@@ -14,12 +14,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/collector"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/profile/cubex"
-	"ncclotf2/regular"
-	"ncclotf2/replay"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // anchorName is the anchor file of an experiment directory's archive.
@@ -64,7 +64,7 @@ func anchorPath(arg string) (string, error) {
 		return "", fmt.Errorf("%s was recorded in profile mode, without events: make its profile with `nccl-otf2 unify %s`", arg, arg)
 	case recordedForReplay(arg) != "":
 		return "", errors.New(recordedForReplay(arg))
-	case isDir(filepath.Join(arg, shard.Folder)):
+	case isDir(filepath.Join(arg, experiment.Folder)):
 		return "", fmt.Errorf("%s has no archive yet: make it with `nccl-otf2 unify %s`", arg, arg)
 	}
 	return "", fmt.Errorf("%s holds no archive (no %s) and no recording (no shards)", arg, anchorName)
@@ -117,7 +117,7 @@ func waitForCollectors(ctx context.Context, dir string, p *progress) (late []str
 	pause := 5 * time.Millisecond
 	for {
 		late = late[:0]
-		dirs, _ := filepath.Glob(filepath.Join(dir, shard.Folder, "*", "lock"))
+		dirs, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, "*", "lock"))
 		for _, lock := range dirs {
 			if d := filepath.Dir(lock); collectorWorks(d) && !processLives(d) {
 				late = append(late, filepath.Base(d))
@@ -153,7 +153,7 @@ func collectorWorks(dir string) bool {
 
 // processLives reports whether the job process of a shard still runs on this machine.
 func processLives(dir string) bool {
-	p, err := shard.Read(dir)
+	p, err := experiment.Read(dir)
 	if err != nil || p.PID <= 0 {
 		return false
 	}
@@ -167,8 +167,8 @@ func processLives(dir string) bool {
 // archiveIsDue reports whether all processes of a job have finished their shards and the archive is older
 // than they are, or not there.
 func archiveIsDue(dir string) bool {
-	entries, err := shard.List(dir)
-	if err != nil || !shard.Complete(entries) {
+	entries, err := experiment.List(dir)
+	if err != nil || !experiment.Complete(entries) {
 		return false
 	}
 	var newest time.Time

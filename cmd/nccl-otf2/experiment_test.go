@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 func write(t *testing.T, path, text string) {
@@ -69,7 +69,7 @@ func shardOf(t *testing.T, dir string, pid int) (release func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(shard.Process{Version: shard.Version, Host: host, PID: pid, PIDStart: start})
+	text, err := json.Marshal(experiment.Process{Version: experiment.Version, Host: host, PID: pid, PIDStart: start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,9 +125,9 @@ func TestLivingProcessIsKnownByItsStart(t *testing.T) {
 		t.Error("this process is said to have ended")
 	}
 	host, _ := os.Hostname()
-	for name, p := range map[string]shard.Process{
-		"another process under this id": {Version: shard.Version, Host: host, PID: os.Getpid(), PIDStart: start + 1},
-		"a process of another machine":  {Version: shard.Version, Host: host + "x", PID: os.Getpid(), PIDStart: start},
+	for name, p := range map[string]experiment.Process{
+		"another process under this id": {Version: experiment.Version, Host: host, PID: os.Getpid(), PIDStart: start + 1},
+		"a process of another machine":  {Version: experiment.Version, Host: host + "x", PID: os.Getpid(), PIDStart: start},
 	} {
 		text, err := json.Marshal(p)
 		if err != nil {
@@ -152,24 +152,24 @@ func TestEnvironmentHoldsEachNameOnce(t *testing.T) {
 }
 
 func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {
-	part := func(rank, size, commRank int) shard.Process {
-		return shard.Process{Version: shard.Version, Launcher: shard.Launcher{Rank: rank, Size: size},
-			Comms: []shard.Comm{{ID: 7, NRanks: 2, Rank: commRank}}}
+	part := func(rank, size, commRank int) experiment.Process {
+		return experiment.Process{Version: experiment.Version, Launcher: experiment.Launcher{Rank: rank, Size: size},
+			Comms: []experiment.Comm{{ID: 7, NRanks: 2, Rank: commRank}}}
 	}
 	for _, c := range []struct {
 		name    string
-		parts   []shard.Process
+		parts   []experiment.Process
 		writing int           // index of one that is not done, -1: none
 		archive time.Duration // age against the last done marker; 0: there is none
 		want    bool
 	}{
-		{"all of the launcher's processes", []shard.Process{part(0, 2, 0), part(1, 2, 1)}, -1, 0, true},
-		{"one of two", []shard.Process{part(0, 2, 0)}, -1, 0, false},
-		{"one still writes", []shard.Process{part(0, 2, 0), part(1, 2, 1)}, 1, 0, false},
-		{"without launcher, all ranks", []shard.Process{part(-1, -1, 0), part(-1, -1, 1)}, -1, 0, true},
-		{"without launcher, a rank is missing", []shard.Process{part(-1, -1, 0)}, -1, 0, false},
-		{"the archive is there", []shard.Process{part(0, 2, 0), part(1, 2, 1)}, -1, time.Second, false},
-		{"the archive is old", []shard.Process{part(0, 2, 0), part(1, 2, 1)}, -1, -time.Second, true},
+		{"all of the launcher's processes", []experiment.Process{part(0, 2, 0), part(1, 2, 1)}, -1, 0, true},
+		{"one of two", []experiment.Process{part(0, 2, 0)}, -1, 0, false},
+		{"one still writes", []experiment.Process{part(0, 2, 0), part(1, 2, 1)}, 1, 0, false},
+		{"without launcher, all ranks", []experiment.Process{part(-1, -1, 0), part(-1, -1, 1)}, -1, 0, true},
+		{"without launcher, a rank is missing", []experiment.Process{part(-1, -1, 0)}, -1, 0, false},
+		{"the archive is there", []experiment.Process{part(0, 2, 0), part(1, 2, 1)}, -1, time.Second, false},
+		{"the archive is old", []experiment.Process{part(0, 2, 0), part(1, 2, 1)}, -1, -time.Second, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -178,7 +178,7 @@ func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				at := filepath.Join(dir, shard.Folder, string(rune('a'+i)))
+				at := filepath.Join(dir, experiment.Folder, string(rune('a'+i)))
 				write(t, filepath.Join(at, "shard.json"), string(text))
 				lock, err := os.Create(filepath.Join(at, "lock"))
 				if err != nil {

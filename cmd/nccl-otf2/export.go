@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/export"
-	"ncclotf2/otf2"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // exportForm is a form that archives are exported in.

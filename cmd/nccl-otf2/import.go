@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/ingest"
-	"ncclotf2/printable"
-	"ncclotf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/ingest"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // imported is what came of an import.

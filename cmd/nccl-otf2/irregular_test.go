@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // wholeJob leaves a small finished job with an archive and a profile.
@@ -23,7 +23,7 @@ func wholeJob(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	for r := range 2 {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).On("node", 100+r).Launched("slurm", r, 2)
-		world := p.Comm(shard.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000})
+		world := p.Comm(experiment.Comm{ID: 7, Name: "world", NRanks: 2, Rank: r, InitTime: shardtest.Epoch + 1000})
 		p.AllReduce(world, shardtest.Epoch+2000, shardtest.Epoch+3000, 8)
 		p.Finish()
 	}

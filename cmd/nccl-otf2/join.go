@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // expectsScorep tells whether somebody has set anything of Score-P's for a job.

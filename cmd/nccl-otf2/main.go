@@ -11,7 +11,7 @@ import (
 	"errors"
 	"os"
 
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // Exit codes of the tool.

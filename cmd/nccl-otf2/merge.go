@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/printable"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // ncclFolder is where `run` puts the experiment directory in Score-P's.
@@ -76,8 +76,8 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 		return nil, fmt.Errorf("%s is not a folder: give Score-P's experiment directory", measurement)
 	case !isDir(dir):
 		return nil, fmt.Errorf("%s is not a folder: give the experiment directory of NCCL", dir)
-	case !isDir(filepath.Join(dir, shard.Folder)):
-		if isDir(filepath.Join(measurement, shard.Folder)) {
+	case !isDir(filepath.Join(dir, experiment.Folder)):
+		if isDir(filepath.Join(measurement, experiment.Folder)) {
 			return nil, fmt.Errorf("%s holds no recording (no shards), %s does: Score-P's directory comes first", dir, measurement)
 		}
 		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)

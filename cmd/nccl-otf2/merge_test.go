@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/need"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 )
 
 // played is a recording of a real NCCL job, played once.
@@ -34,20 +34,20 @@ func played(t *testing.T, tool, recording string) string {
 
 // disguise gives the shards of a played job the hosts, process ids and clocks of the processes of a trace, whose timer has
 // the given number of ticks in a nanosecond and starts at first. Of those they get readings that scatter.
-func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat) []*shard.Process {
+func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat) []*experiment.Process {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "shards", "*", "shard.json"))
 	if err != nil || len(files) != len(pids) {
 		t.Fatalf("%v: %d shards for %d processes", err, len(files), len(pids))
 	}
-	all := make([]*shard.Process, len(files))
+	all := make([]*experiment.Process, len(files))
 	for i, f := range files {
-		if all[i], err = shard.Read(filepath.Dir(f)); err != nil {
+		if all[i], err = experiment.Read(filepath.Dir(f)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	slices.SortFunc(all, func(a, b *shard.Process) int { return a.PID - b.PID })
-	begin := slices.MinFunc(all, func(a, b *shard.Process) int { return int(int64(a.FirstTime - b.FirstTime)) }).FirstTime
+	slices.SortFunc(all, func(a, b *experiment.Process) int { return a.PID - b.PID })
+	begin := slices.MinFunc(all, func(a, b *experiment.Process) int { return int(int64(a.FirstTime - b.FirstTime)) }).FirstTime
 	raw := new(big.Rat).Quo(new(big.Rat).SetFrac(new(big.Int).SetUint64(first), big.NewInt(1)), ticks)
 	start := new(big.Int).Quo(raw.Num(), raw.Denom()).Uint64() + 1_000_000 // what CLOCK_MONOTONIC_RAW shows at begin
 	for i, p := range all {
@@ -66,7 +66,7 @@ func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat
 		for n, r := uint64(0), start-5_000_000; r < last+100_000_000; n, r = n+1, r+70_000_000 {
 			v := new(big.Rat).Mul(new(big.Rat).SetFrac(new(big.Int).SetUint64(r), big.NewInt(1)), ticks)
 			at := new(big.Int).Quo(v.Num(), v.Denom()).Uint64() + n*37%53
-			p.Clock.Tuples = append(p.Clock.Tuples, shard.ClockTuple{Ticks: at, Raw: r, Mono: r, Real: p.Clock.AnchorReal + r - p.Clock.AnchorRaw})
+			p.Clock.Tuples = append(p.Clock.Tuples, experiment.ClockTuple{Ticks: at, Raw: r, Mono: r, Real: p.Clock.AnchorReal + r - p.Clock.AnchorRaw})
 		}
 		text, err := json.Marshal(p)
 		if err != nil {
@@ -130,7 +130,7 @@ func streamOf(t *testing.T, a *otf2.Archive, l otf2.LocationRef) (texts []string
 
 // exactTime is the time of an event of a process in the trace's clock: through the process's readings, or for ticks that
 // are those of CLOCK_MONOTONIC_RAW directly, and then by the trace's own corrections.
-func exactTime(p *shard.Process, direct bool, offsets []otf2.ClockOffset, at uint64) *big.Rat {
+func exactTime(p *experiment.Process, direct bool, offsets []otf2.ClockOffset, at uint64) *big.Rat {
 	rat := func(v uint64) *big.Rat { return new(big.Rat).SetFrac(new(big.Int).SetUint64(v), big.NewInt(1)) }
 	line := func(x, x0, y0, x1, y1 *big.Rat) *big.Rat {
 		d := new(big.Rat).Quo(new(big.Rat).Sub(x, x0), new(big.Rat).Sub(x1, x0))
@@ -138,7 +138,7 @@ func exactTime(p *shard.Process, direct bool, offsets []otf2.ClockOffset, at uin
 	}
 	local := rat(at - p.Clock.AnchorReal + p.Clock.AnchorRaw)
 	if !direct {
-		k := slices.IndexFunc(p.Clock.Tuples, func(c shard.ClockTuple) bool { return rat(c.Raw).Cmp(local) >= 0 })
+		k := slices.IndexFunc(p.Clock.Tuples, func(c experiment.ClockTuple) bool { return rat(c.Raw).Cmp(local) >= 0 })
 		a, b := p.Clock.Tuples[max(k, 1)-1], p.Clock.Tuples[max(k, 1)]
 		local = line(local, rat(a.Raw), rat(a.Ticks), rat(b.Raw), rat(b.Ticks))
 	}

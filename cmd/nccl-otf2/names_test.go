@@ -14,11 +14,11 @@ import (
 	"testing"
 	"unicode"
 
-	"ncclotf2/collector"
-	"ncclotf2/otf2"
-	"ncclotf2/scorep"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // evil is a name that takes a terminal over, turns what follows it round, and makes up a line of its own.
@@ -34,7 +34,7 @@ func evilJob(t *testing.T) (dir string) {
 		p.Shard.Executable, p.Shard.Library = "/bin/"+evil, evil
 		p.Shard.Settings = map[string]string{"MODE": "trace", "EVENTS": evil}
 		p.GPU(r, "GPU-"+evil, evil)
-		world := p.Comm(shard.Comm{ID: 7, Name: evil, NRanks: 2, Rank: r, InitTime: t0})
+		world := p.Comm(experiment.Comm{ID: 7, Name: evil, NRanks: 2, Rank: r, InitTime: t0})
 		for i := range uint64(3) {
 			p.Call("ncclAllReduce"+evil, t0+(100+i*50)*us, t0+(105+i*50)*us)
 			p.Collective(world, shardtest.Op{Function: "AllReduce", Algo: evil, Proto: evil, Datatype: evil, Begin: t0 + (110+i*50+uint64(r)*9)*us, End: t0 + (145+i*50)*us, Count: 8})
@@ -42,8 +42,8 @@ func evilJob(t *testing.T) (dir string) {
 		phase := p.Region(evil, "Application phases", otf2.RegionRoleUnknown)
 		p.Writer(0).Enter(t0+400*us, nil, phase)
 		p.Writer(0).Leave(t0+500*us, nil, phase)
-		p.Shard.Markers = append(p.Shard.Markers, shard.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: evil, Text: evil, Location: -1})
-		p.Shard.Pending = []shard.Pending{{Comm: world, Function: "AllReduce", Ordinal: uint64(3 + r), Since: t0 + 600*us, State: evil}}
+		p.Shard.Markers = append(p.Shard.Markers, experiment.Marker{Time: t0 + 120*us, Severity: otf2.MarkerSeverityHigh, Category: evil, Text: evil, Location: -1})
+		p.Shard.Pending = []experiment.Pending{{Comm: world, Function: "AllReduce", Ordinal: uint64(3 + r), Since: t0 + 600*us, State: evil}}
 		if r == 0 {
 			p.Finish()
 		} else {

@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/cube"
-	"ncclotf2/cube/cubeprint"
-	"ncclotf2/otf2"
-	"ncclotf2/otf2/otf2print"
-	"ncclotf2/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/cube/cubeprint"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 )
 
 type printOptions struct {

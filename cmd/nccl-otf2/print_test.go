@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 // outputOf runs a command with arguments.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/cube"
-	"ncclotf2/printable"
-	"ncclotf2/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 )
 
 func profileCommand() *cobra.Command {

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/config"
-	"ncclotf2/golden"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 )
 
 const readme = "../../README.md"

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/collector"
-	"ncclotf2/otf2"
-	"ncclotf2/printable"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // recovered is the JSON form of `nccl-otf2 recover`.
@@ -39,7 +39,7 @@ not be helped.`,
   nccl-otf2 recover exp1/traces.otf2`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !opts.DryRun && isDir(filepath.Join(args[0], shard.Folder)) {
+			if !opts.DryRun && isDir(filepath.Join(args[0], experiment.Folder)) {
 				if err := saveMemory(cmd.ErrOrStderr(), args[0]); err != nil {
 					return err
 				}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // TestRecoverCommand repairs a cut archive, says so, and changes nothing when asked not to, or again.

@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/cmd/nccl-otf2/internal/doctor"
-	"ncclotf2/printable"
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // hostName is the program that plays a recording; it lies beside the tool.

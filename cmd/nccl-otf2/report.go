@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // reportSection is a part of the report that is made on request.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
 
 // usageError is a fault of the command line itself.

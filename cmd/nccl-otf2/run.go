@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/cmd/nccl-otf2/internal/doctor"
-	"ncclotf2/config"
-	"ncclotf2/hidden"
-	"ncclotf2/printable"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // collectorsLimit bounds the wait for collectors after a command has ended.
@@ -164,7 +164,7 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	late := waitForCollectors(wait, dir, p)
 	p.done()
 	if status, ok := child.Sys().(syscall.WaitStatus); ok {
-		if err := shard.TellStatus(dir, child.Pid(), uint32(status)); err != nil {
+		if err := experiment.TellStatus(dir, child.Pid(), uint32(status)); err != nil {
 			say("how %s ended was not noted: %s", command, oneLine(err.Error()))
 		}
 	}
@@ -323,12 +323,12 @@ func writable(dir string) error {
 
 // recordedSince reports whether a process has recorded in dir since a time.
 func recordedSince(dir string, since time.Time) bool {
-	entries, err := os.ReadDir(filepath.Join(dir, shard.Folder))
+	entries, err := os.ReadDir(filepath.Join(dir, experiment.Folder))
 	if err != nil {
 		return false
 	}
 	for _, e := range entries {
-		spool := filepath.Ext(e.Name()) == shard.SpoolSuffix
+		spool := filepath.Ext(e.Name()) == experiment.SpoolSuffix
 		if !e.IsDir() && !spool {
 			continue
 		}

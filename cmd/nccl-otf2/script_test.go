@@ -17,9 +17,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"ncclotf2/cmd/nccl-otf2/internal/doctor"
-	"ncclotf2/need"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 func TestMain(m *testing.M) {
@@ -130,12 +130,12 @@ func goOnOf(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // shardsIn are those that can be read by now.
-func shardsIn(dir string) []shard.Entry {
-	list, err := shard.List(dir)
+func shardsIn(dir string) []experiment.Entry {
+	list, err := experiment.List(dir)
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(list, func(e shard.Entry) bool { return e.Process == nil })
+	return slices.DeleteFunc(list, func(e experiment.Entry) bool { return e.Process == nil })
 }
 
 // hasEvents tells whether a shard has an event file with more in it than the beginning of a communicator.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/cmd/nccl-otf2/internal/doctor"
-	"ncclotf2/config"
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // jobSettings reads the settings that a job with this environment would have, and puts into it what

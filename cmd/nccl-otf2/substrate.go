@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/config"
+	"github.com/nccl-otf2/nccl-otf2/config"
 )
 
 // Score-P's names: of the substrate plugins that it is to load, of what stands between them, and of ours, which it loads as

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/internal/atomicfile"
-	"ncclotf2/printable"
-	"ncclotf2/regular"
-	"ncclotf2/timeline"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/timeline"
 )
 
 // timelineFile is where the page of an experiment directory is written by default.

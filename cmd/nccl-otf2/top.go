@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/analysis"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // topShare is the part of one processor that looking takes at most: between looks it pauses so much longer than one took.

@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/analysis"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // runningShards makes the shards of a job that is being recorded; this process stands for its collectors.
@@ -29,7 +29,7 @@ func runningShards(t *testing.T) string {
 		p := shardtest.New(t, dir, fmt.Sprint("p", r)).Launched("slurm", r, 2)
 		p.GPU(r, fmt.Sprint("GPU-", r), "")
 		begin := uint64(time.Now().Add(-3 * time.Second).UnixNano())
-		world := p.Comm(shard.Comm{ID: 1, Name: "world\x1b[31m", NRanks: 2, Rank: r, InitTime: begin})
+		world := p.Comm(experiment.Comm{ID: 1, Name: "world\x1b[31m", NRanks: 2, Rank: r, InitTime: begin})
 		for i := range uint64(20) {
 			at := begin + i*100_000_000
 			p.AllReduce(world, at+uint64(r)*10_000_000, at+50_000_000, 1<<20)

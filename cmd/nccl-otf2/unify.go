@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/collector"
-	"ncclotf2/printable"
-	"ncclotf2/scorep"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 func unifyCommand() *cobra.Command {
@@ -95,13 +95,13 @@ func unify(dir string, sync bool) (*unified, error) {
 	if !isDir(dir) {
 		return nil, fmt.Errorf("%s is not a folder: give the experiment directory", dir)
 	}
-	if !isDir(filepath.Join(dir, shard.Folder)) {
+	if !isDir(filepath.Join(dir, experiment.Folder)) {
 		if text := recordedForReplay(dir); text != "" {
 			return nil, errors.New(text)
 		}
 		return nil, fmt.Errorf("%s holds no recording (no shards): give the experiment directory of a job", dir)
 	}
-	shard.Tidy(dir)
+	experiment.Tidy(dir)
 	u := new(unified)
 	var err error
 	if u.Saved, err = collector.Salvage(dir); err != nil {
@@ -164,7 +164,7 @@ type foundModes struct {
 
 // modes looks at the shards of a directory. What cannot be understood is left to unify to say.
 func modes(dir string) (found foundModes, err error) {
-	entries, err := shard.List(dir)
+	entries, err := experiment.List(dir)
 	if err != nil {
 		return found, err
 	}
@@ -176,12 +176,12 @@ func modes(dir string) (found foundModes, err error) {
 		case !collector.IsRecording(e.Process):
 			found.traces = true
 			continue
-		case e.State == shard.Writing:
+		case e.State == experiment.Writing:
 			found.recorded++
 		}
 		others++
 	}
-	spools, _ := filepath.Glob(filepath.Join(dir, shard.Folder, "*"+shard.SpoolSuffix))
+	spools, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, "*"+experiment.SpoolSuffix))
 	found.traces = found.traces || len(spools) > 0 || others == 0
 	return found, nil
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/cmd/nccl-otf2/internal/doctor"
-	"ncclotf2/gpu"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
+	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // toolVersion follows semantic versioning; CHANGELOG.md has an entry for each.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ncclotf2/printable"
-	"ncclotf2/view"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/view"
 )
 
 // viewFolder is where a view lies in its experiment directory.

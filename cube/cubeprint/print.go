@@ -9,8 +9,8 @@ import (
 	"io"
 	"strings"
 
-	"ncclotf2/cube"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // Options say what is printed; the zero value is everything.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/cube"
-	"ncclotf2/golden"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 )
 
 // The texts of profiles of other writers, and of one of ours with one of everything.

@@ -6,7 +6,7 @@ package cuptitest
 import (
 	"encoding/binary"
 
-	"ncclotf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/cupti"
 )
 
 // Record makes a record of a kind and size: values by offset, as wide as their Go types (uint8 to uint64). The bytes that

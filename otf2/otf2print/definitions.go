@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"ncclotf2/otf2"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Definitions writes the global definitions in file order. opts may be nil.

@@ -10,7 +10,7 @@ package otf2print
 import (
 	"time"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Title begins the output of otf2-print.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Events writes the events of all selected locations in global order. opts may be nil.

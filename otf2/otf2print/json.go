@@ -8,7 +8,7 @@ import (
 	"io"
 	"strconv"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // JSON writes the content of an archive for programs: one object per line, with "record" saying what it is.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/otf2/otf2print"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
 )
 
 func allJSON(t *testing.T, a *otf2.Archive, opts *otf2print.Options) string {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Definitions writes the global definitions in file order.

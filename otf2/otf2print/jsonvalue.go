@@ -7,7 +7,7 @@ import (
 	"math"
 	"strconv"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // rank writes a rank of a communicator with its location.

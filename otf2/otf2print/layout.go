@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // eventLayouts gives the text of each event's fields. {field} stands for a field's value by its type: a reference

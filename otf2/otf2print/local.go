@@ -9,8 +9,8 @@ import (
 	"io"
 	"strconv"
 
-	"ncclotf2/otf2"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // LocalDefs writes the mapping tables and clock offsets of the selected locations. opts may be nil. Errors are as

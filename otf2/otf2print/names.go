@@ -6,8 +6,8 @@ import (
 	"path"
 	"strconv"
 
-	"ncclotf2/otf2"
-	"ncclotf2/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // space is an id space of definitions.

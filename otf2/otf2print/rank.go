@@ -5,7 +5,7 @@ package otf2print
 import (
 	"strconv"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // appendRank writes a rank of a communicator with the location behind it: 3 ("host thread" <3>).

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // appendValue writes an attribute or property value of a type.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Files are an archive's files, by their paths beside the anchor.

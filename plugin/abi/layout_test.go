@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 )
 
 type field struct {

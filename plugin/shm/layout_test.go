@@ -16,7 +16,7 @@ import (
 	"unicode"
 	"unsafe"
 
-	"ncclotf2/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 // cFacts asks the C compiler for the values of expressions over plugin/shm.h.

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
 func newJob(t *testing.T, o shmtest.Options) (*shmtest.Job, *shm.Memory) {

@@ -3,11 +3,11 @@
 package cubex
 
 import (
-	"ncclotf2/analysis"
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // archiveNames tells what ids mean in an archive.
@@ -40,7 +40,7 @@ func newArchiveNames(defs *otf2.Definitions) *archiveNames {
 			continue
 		}
 		for rank, l := range c.Members {
-			n.ranks[l] = profile.Location{Kind: shard.KindRank, Ranks: len(c.Members), Rank: rank}
+			n.ranks[l] = profile.Location{Kind: experiment.KindRank, Ranks: len(c.Members), Rank: rank}
 		}
 	}
 	return n
@@ -56,9 +56,9 @@ func (n *archiveNames) RegionOf(ref otf2.RegionRef) profile.Region {
 
 func (n *archiveNames) LocationOf(ref otf2.LocationRef) profile.Location {
 	l := profile.Location{Kind: n.rows.Kind(ref)}
-	if r, ok := n.ranks[ref]; ok && l.Kind == shard.KindRank {
+	if r, ok := n.ranks[ref]; ok && l.Kind == experiment.KindRank {
 		return r
-	} else if l.Kind == shard.KindRank {
+	} else if l.Kind == experiment.KindRank {
 		l.Ranks = 1
 	}
 	return l
@@ -85,7 +85,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
 		},
 		Waited: func(w *analysis.Wait) {
 			kind, ok := waitKinds[w.Kind]
-			if !ok || names.LocationOf(w.Place.Location).Kind != shard.KindRank {
+			if !ok || names.LocationOf(w.Place.Location).Kind != experiment.KindRank {
 				return
 			}
 			if w.StartUp {
@@ -109,7 +109,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
 	p.Creator = a.Anchor.Creator
 	p.keepProperties(a.Anchor.Properties)
 	for _, r := range b.rows {
-		p.WaitsKnown = p.WaitsKnown || r.Kind == shard.KindRank
+		p.WaitsKnown = p.WaitsKnown || r.Kind == experiment.KindRank
 	}
 	return p, report, nil
 }

@@ -10,16 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/cube"
-	"ncclotf2/cube/cubeprint"
-	"ncclotf2/golden"
-	"ncclotf2/otf2"
-	"ncclotf2/profile/cubex/cubextest"
-	"ncclotf2/regions"
-	"ncclotf2/scorep/jobtest"
-	"ncclotf2/scorep/shardtest"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/cube/cubeprint"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 const (
@@ -42,7 +42,7 @@ func makeJob(t testing.TB, salt int) string {
 	for r := range 3 {
 		p := shardtest.New(t, dir, fmt.Sprint("p", salt, r)).On("node"+fmt.Sprint(r/2), 100*salt+r).Launched("slurm", r, 3)
 		p.GPU(r%2, fmt.Sprint("GPU-", salt, r), "")
-		world := p.Comm(shard.Comm{ID: uint64(1000 + salt), NRanks: 3, Rank: r, InitTime: t0})
+		world := p.Comm(experiment.Comm{ID: uint64(1000 + salt), NRanks: 3, Rank: r, InitTime: t0})
 		late := uint64(r) * 10 * us
 		phase := p.Region("step 7", regions.GroupApplication, otf2.RegionRoleCode)
 		check(t, p.Writer(0).Enter(otf2.Timestamp(t0+90*us), nil, phase))
@@ -64,9 +64,9 @@ func makeJob(t testing.TB, salt int) string {
 			p.Recv(world, 0, t0+525*us, t0+532*us, 64)
 		}
 		p.Destroy(world, t0+600*us)
-		alone := p.Comm(shard.Comm{ID: uint64(2000 + 10*salt + r), Name: "self", NRanks: 1, Rank: 0, InitTime: t0 + 610*us})
+		alone := p.Comm(experiment.Comm{ID: uint64(2000 + 10*salt + r), Name: "self", NRanks: 1, Rank: 0, InitTime: t0 + 610*us})
 		p.AllReduce(alone, t0+620*us, t0+625*us, 500)
-		next := p.Comm(shard.Comm{ID: uint64(3000 + salt), NRanks: 3, Rank: r, InitTime: t0 + 700*us})
+		next := p.Comm(experiment.Comm{ID: uint64(3000 + salt), NRanks: 3, Rank: r, InitTime: t0 + 700*us})
 		p.AllReduce(next, t0+710*us+late, t0+750*us, 1<<20)
 		p.Finish()
 	}

@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/cube"
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // Profile is a job's profile: call paths in the order of the file, with values by location. Its size is that of its values: it

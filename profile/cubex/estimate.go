@@ -7,11 +7,11 @@ import (
 	"math"
 	"slices"
 
-	"ncclotf2/analysis"
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Estimate tells how wait states were found where no events were kept: in samples of collectives that all members chose alike. Of

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // Waits that are estimated from samples are near those of all collectives; of few collectives they are those.

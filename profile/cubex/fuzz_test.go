@@ -6,8 +6,8 @@ import (
 	"bytes"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // Whatever a process has left is refused, or makes a profile that tools can read.

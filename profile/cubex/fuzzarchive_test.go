@@ -5,8 +5,8 @@ package cubex
 import (
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/otf2/otf2test"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 )
 
 // FuzzArchiveProfile: whatever stands in an archive, it has a profile that tools can read, or an error.

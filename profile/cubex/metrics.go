@@ -3,9 +3,9 @@
 package cubex
 
 import (
-	"ncclotf2/cube"
-	"ncclotf2/facts"
-	"ncclotf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // metric is one metric of profiles and how to get its values; exactly one of the last three is set for metrics with values.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/cube"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Properties of an archive, or of what would be one, that a profile has as attributes: what is missing, and what it was recorded

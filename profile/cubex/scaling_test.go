@@ -9,11 +9,11 @@ import (
 	"runtime"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
-	"ncclotf2/profile/cubex/cubextest"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // synthetic are the definitions of a job of so many ranks with one communicator, and what each has summed up.
@@ -51,11 +51,11 @@ func synthetic(t testing.TB, ranks int) (*otf2.Definitions, func(rank int) *prof
 // sums is what a rank has summed up of calls and AllReduces of all classes of sizes, rounds of them. begin, if set, says when each
 // begins and ends.
 func sums(t testing.TB, ranks, rank, rounds int, begin func(i uint64) (b, e uint64)) *profile.Aggregate {
-	p := &shard.Process{Comms: []shard.Comm{{ID: 1, NRanks: ranks, Rank: rank}}, Strings: []string{"gpu", "RING", "LL", "ncclInt8"},
-		Regions: []shard.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI}, {Name: "AllReduce", Group: regions.GroupCollectives}}}
+	p := &experiment.Process{Comms: []experiment.Comm{{ID: 1, NRanks: ranks, Rank: rank}}, Strings: []string{"gpu", "RING", "LL", "ncclInt8"},
+		Regions: []experiment.Region{{Name: "ncclAllReduce", Group: regions.GroupAPI}, {Name: "AllReduce", Group: regions.GroupCollectives}}}
 	g := profile.NewProcess(p)
-	thread := g.EventWriter(shard.Location{Number: 0, Kind: shard.KindThread, Comm: -1})
-	gpu := g.EventWriter(shard.Location{Number: 1, Kind: shard.KindRank, Comm: 0})
+	thread := g.EventWriter(experiment.Location{Number: 0, Kind: experiment.KindThread, Comm: -1})
+	gpu := g.EventWriter(experiment.Location{Number: 1, Kind: experiment.KindRank, Comm: 0})
 	for i := range uint64(rounds) {
 		at := otf2.Timestamp(1e9 + 1000*i)
 		b, e := uint64(at)+10, uint64(at)+20+i%7

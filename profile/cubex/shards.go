@@ -9,13 +9,13 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"ncclotf2/analysis"
-	"ncclotf2/cube"
-	"ncclotf2/internal/atomicfile"
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
-	"ncclotf2/regular"
-	"ncclotf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // Names of what is made of a job in profile mode, in its experiment directory.

@@ -6,10 +6,10 @@ import (
 	"cmp"
 	"slices"
 
-	"ncclotf2/facts"
-	"ncclotf2/internal/stats"
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // summarySchema is the number of Summary's form.

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/analysis"
-	"ncclotf2/cube"
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // system is the system tree of a profile, and which of its locations the rows of a timeline are.
@@ -43,7 +43,7 @@ type place struct {
 }
 
 // Order of locations within their group.
-var kindOrder = map[shard.LocationKind]int{shard.KindThread: 0, shard.KindEnqueue: 1, shard.KindNetSend: 2, shard.KindNetRecv: 3, shard.KindRank: 4, shard.KindStream: 5}
+var kindOrder = map[experiment.LocationKind]int{experiment.KindThread: 0, experiment.KindEnqueue: 1, experiment.KindNetSend: 2, experiment.KindNetRecv: 3, experiment.KindRank: 4, experiment.KindStream: 5}
 
 func newSystem(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum) *system {
 	s := &system{ids: make(map[otf2.LocationRef]cube.LocationID), comms: nameCommunicators(defs, rows)}
@@ -240,7 +240,7 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 		comm = "NCCL"
 	}
 	_, rank := facts.RowLabel(name)
-	if r.Kind == shard.KindRank {
+	if r.Kind == experiment.KindRank {
 		if r.Others > 0 || rank == "" {
 			return comm
 		}
@@ -250,14 +250,14 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 		comm += " rank " + rank
 	}
 	switch r.Kind {
-	case shard.KindEnqueue:
+	case experiment.KindEnqueue:
 		return comm + " enqueue"
-	case shard.KindNetSend:
+	case experiment.KindNetSend:
 		if facts.IsPXN(name) {
 			return "PXN send"
 		}
 		return comm + " net send"
-	case shard.KindNetRecv:
+	case experiment.KindNetRecv:
 		return comm + " net recv"
 	}
 	return name
@@ -279,7 +279,7 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 	}
 	var alone []otf2.LocationRef
 	for ref, r := range rows {
-		if _, known := names[ref]; r.Kind == shard.KindRank && !known {
+		if _, known := names[ref]; r.Kind == experiment.KindRank && !known {
 			alone = append(alone, ref)
 		}
 	}
@@ -314,7 +314,7 @@ func nameCommunicators(defs *otf2.Definitions, rows map[otf2.LocationRef]*rowSum
 	}
 	for ref, r := range rows {
 		switch r.Kind {
-		case shard.KindEnqueue, shard.KindNetSend, shard.KindNetRecv:
+		case experiment.KindEnqueue, experiment.KindNetSend, experiment.KindNetRecv:
 			names[ref] = labels[text(ref)]
 		}
 	}

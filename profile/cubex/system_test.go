@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"ncclotf2/cube"
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // Communicators of one name are numbered by which may be there at one time; who comes when another is gone takes its place.

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/cube"
-	"ncclotf2/otf2"
-	"ncclotf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/profile"
 )
 
 // Names of the trees in profiles.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 var (

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"testing"
 
-	"ncclotf2/otf2"
-	"ncclotf2/scorep"
-	"ncclotf2/scorep/shardtest"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
 // Make lets draw draw each process of a job, ends and unifies them. Each process is a rank that the launcher has numbered,

@@ -5,8 +5,8 @@ package shardtest
 import (
 	"fmt"
 
-	"ncclotf2/otf2"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // groupNetwork is the region group of network phases.
@@ -27,24 +27,24 @@ func (p *Process) Network(comm int) {
 		label = fmt.Sprintf("comm %x", c.ID)
 	}
 	p.network[comm] = &network{
-		send: p.Location(shard.KindNetSend, otf2.LocationTypeCPUThread, label+" net send", comm),
-		recv: p.Location(shard.KindNetRecv, otf2.LocationTypeCPUThread, label+" net recv", comm),
-		win:  p.window(shard.Win{Comm: comm, Foreign: -1}),
+		send: p.Location(experiment.KindNetSend, otf2.LocationTypeCPUThread, label+" net send", comm),
+		recv: p.Location(experiment.KindNetRecv, otf2.LocationTypeCPUThread, label+" net recv", comm),
+		win:  p.window(experiment.Win{Comm: comm, Foreign: -1}),
 	}
 }
 
 // Foreign adds a communicator rank of another process whose transfers this process sends, and returns
 // its index.
-func (p *Process) Foreign(f shard.ForeignComm) int {
+func (p *Process) Foreign(f experiment.ForeignComm) int {
 	i := len(p.Shard.Foreign)
 	p.Shard.Foreign = append(p.Shard.Foreign, f)
-	w := p.Location(shard.KindNetSend, otf2.LocationTypeCPUThread, fmt.Sprintf("PXN %04x.%d send", f.Tag, f.Index), -1)
+	w := p.Location(experiment.KindNetSend, otf2.LocationTypeCPUThread, fmt.Sprintf("PXN %04x.%d send", f.Tag, f.Index), -1)
 	p.Shard.Locations[len(p.Shard.Locations)-1].Foreign = i
-	p.network[-1-i] = &network{send: w, win: p.window(shard.Win{Comm: -1, Foreign: i})}
+	p.network[-1-i] = &network{send: w, win: p.window(experiment.Win{Comm: -1, Foreign: i})}
 	return i
 }
 
-func (p *Process) window(w shard.Win) otf2.RmaWinRef {
+func (p *Process) window(w experiment.Win) otf2.RmaWinRef {
 	p.Shard.Wins = append(p.Shard.Wins, w)
 	return otf2.RmaWinRef(len(p.Shard.Wins) - 1)
 }

@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Epoch is the time at which test jobs begin unless they say otherwise, ns since 1970.
@@ -28,8 +28,8 @@ const Epoch = 1_760_000_000_000_000_000
 // Process is one shard in the making.
 type Process struct {
 	t       testing.TB
-	Dir     string        // of the shard
-	Shard   shard.Process // as it will be written; tests may change it
+	Dir     string             // of the shard
+	Shard   experiment.Process // as it will be written; tests may change it
 	writers []*otf2.EventWriter
 	strings map[string]otf2.StringRef
 	regions map[string]otf2.RegionRef
@@ -49,19 +49,19 @@ func tag(uuid string) uint16 {
 
 // New begins a shard in the experiment directory: a process of host "node0" that no launcher
 // numbered, with an application thread as location 0.
-func New(t testing.TB, experiment, uuid string) *Process {
+func New(t testing.TB, directory, uuid string) *Process {
 	t.Helper()
 	p := &Process{
 		t:   t,
-		Dir: filepath.Join(experiment, "shards", uuid),
-		Shard: shard.Process{
-			Version: shard.Version, UUID: uuid, Host: "node0", BootID: "boot0", PID: 1000, PIDStart: 1, Tag: tag(uuid),
+		Dir: filepath.Join(directory, "shards", uuid),
+		Shard: experiment.Process{
+			Version: experiment.Version, UUID: uuid, Host: "node0", BootID: "boot0", PID: 1000, PIDStart: 1, Tag: tag(uuid),
 			Executable: "/usr/bin/python3", APIVersion: 6,
-			Launcher: shard.Launcher{Rank: -1, Size: -1},
-			Clock:    shard.Clock{Source: "tsc", AnchorRaw: 5_000_000_000, AnchorReal: Epoch},
+			Launcher: experiment.Launcher{Rank: -1, Size: -1},
+			Clock:    experiment.Clock{Source: "tsc", AnchorRaw: 5_000_000_000, AnchorReal: Epoch},
 			Library:  "NCCL", LibraryVersion: 22907, LibraryPath: "/usr/lib/libnccl.so.2",
-			Masks:          shard.Masks{Event: 0x7fff, Record: 0x7fff},
-			Memory:         shard.Memory{Kind: "memfd"},
+			Masks:          experiment.Masks{Event: 0x7fff, Record: 0x7fff},
+			Memory:         experiment.Memory{Kind: "memfd"},
 			EventChunkSize: 256 << 10,
 		},
 		strings: make(map[string]otf2.StringRef),
@@ -70,13 +70,13 @@ func New(t testing.TB, experiment, uuid string) *Process {
 		network: make(map[int]*network),
 	}
 	p.Shard.Counts.Timing = make(map[string]uint64)
-	p.check(os.MkdirAll(p.Dir, shard.FolderMode))
-	lock, err := os.OpenFile(filepath.Join(p.Dir, "lock"), os.O_CREATE|os.O_RDWR, shard.FileMode)
+	p.check(os.MkdirAll(p.Dir, experiment.FolderMode))
+	lock, err := os.OpenFile(filepath.Join(p.Dir, "lock"), os.O_CREATE|os.O_RDWR, experiment.FileMode)
 	p.check(err)
 	p.check(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	p.lock = lock
 	t.Cleanup(func() { lock.Close() })
-	p.Location(shard.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1)
+	p.Location(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1)
 	return p
 }
 
@@ -89,7 +89,7 @@ func (p *Process) check(err error) {
 
 // Launched sets what the launcher told the process.
 func (p *Process) Launched(name string, rank, size int) *Process {
-	p.Shard.Launcher = shard.Launcher{Name: name, Rank: rank, Size: size}
+	p.Shard.Launcher = experiment.Launcher{Name: name, Rank: rank, Size: size}
 	return p
 }
 
@@ -100,13 +100,13 @@ func (p *Process) On(host string, pid int) *Process {
 }
 
 // Location adds a location and returns the writer of its event file.
-func (p *Process) Location(kind shard.LocationKind, typ otf2.LocationType, name string, comm int) *otf2.EventWriter {
+func (p *Process) Location(kind experiment.LocationKind, typ otf2.LocationType, name string, comm int) *otf2.EventWriter {
 	n := uint32(len(p.Shard.Locations))
 	w, err := otf2.CreateEventWriter(p.eventFile(n), &otf2.EventWriterOptions{ChunkSize: p.Shard.EventChunkSize})
 	p.check(err)
 	p.writers = append(p.writers, w)
-	p.Shard.Locations = append(p.Shard.Locations, shard.Location{Number: n, Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: -1})
-	p.check(os.Chmod(p.eventFile(n), shard.FileMode))
+	p.Shard.Locations = append(p.Shard.Locations, experiment.Location{Number: n, Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: -1})
+	p.check(os.Chmod(p.eventFile(n), experiment.FileMode))
 	return w
 }
 
@@ -134,7 +134,7 @@ func (p *Process) Region(name, group string, role otf2.RegionRole) otf2.RegionRe
 	if !ok {
 		ref = otf2.RegionRef(len(p.Shard.Regions))
 		p.regions[name] = ref
-		p.Shard.Regions = append(p.Shard.Regions, shard.Region{
+		p.Shard.Regions = append(p.Shard.Regions, experiment.Region{
 			Name: name, Canonical: name, Role: role, Paradigm: otf2.ParadigmCUDA, Group: group,
 		})
 	}
@@ -143,21 +143,21 @@ func (p *Process) Region(name, group string, role otf2.RegionRole) otf2.RegionRe
 
 // GPU adds a device.
 func (p *Process) GPU(device int, uuid, pci string) int {
-	p.Shard.GPUs = append(p.Shard.GPUs, shard.GPU{Device: device, UUID: uuid, PCI: pci})
+	p.Shard.GPUs = append(p.Shard.GPUs, experiment.GPU{Device: device, UUID: uuid, PCI: pci})
 	return len(p.Shard.GPUs) - 1
 }
 
 // Comm adds a communicator rank with its location, created at c.InitTime. It returns its local id.
-func (p *Process) Comm(c shard.Comm) int {
+func (p *Process) Comm(c experiment.Comm) int {
 	i := len(p.Shard.Comms)
 	label := c.Name
 	if label == "" {
 		label = fmt.Sprintf("comm %x", c.ID)
 	}
-	w := p.Location(shard.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", label, c.Rank), i)
+	w := p.Location(experiment.KindRank, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", label, c.Rank), i)
 	c.Location = len(p.writers) - 1
 	if c.Sequences == nil { // else the process goes on with those of an earlier shard
-		c.Sequences = make(map[string]shard.Sequence)
+		c.Sequences = make(map[string]experiment.Sequence)
 	}
 	p.Shard.Comms = append(p.Shard.Comms, c)
 	if c.NRanks > 1 {
@@ -168,7 +168,7 @@ func (p *Process) Comm(c shard.Comm) int {
 
 // World adds the communicator of all ranks that the launcher numbered, created 1 ms after the epoch.
 func (p *Process) World() int {
-	return p.Comm(shard.Comm{ID: 1, Name: "world", NRanks: p.Shard.Launcher.Size, Rank: p.Shard.Launcher.Rank, InitTime: Epoch + 1_000_000})
+	return p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: p.Shard.Launcher.Size, Rank: p.Shard.Launcher.Rank, InitTime: Epoch + 1_000_000})
 }
 
 // Destroy ends a communicator rank.
@@ -275,7 +275,7 @@ func (p *Process) Plan(comm int, ops []Op) {
 	p.check(w.Leave(end, nil, region))
 }
 
-func (p *Process) describe(a *otf2.AttributeList, c *shard.Comm, op Op) {
+func (p *Process) describe(a *otf2.AttributeList, c *experiment.Comm, op Op) {
 	datatype := op.Datatype
 	if datatype == "" {
 		datatype = "ncclFloat32"
@@ -371,7 +371,7 @@ func (p *Process) message(comm, peer int, begin, end, length uint64, send bool) 
 
 // count takes the next operation into a sequence (FNV-1a over what members must have alike) and
 // returns its ordinal.
-func count(c *shard.Comm, key string, bytes uint64, values ...uint64) uint64 {
+func count(c *experiment.Comm, key string, bytes uint64, values ...uint64) uint64 {
 	s := c.Sequences[key]
 	if s.Count == 0 {
 		s.Last = 14695981039346656037
@@ -384,7 +384,7 @@ func count(c *shard.Comm, key string, bytes uint64, values ...uint64) uint64 {
 	}
 	s.Count++
 	s.Bytes += bytes
-	if s.Count%shard.DigestStep == 0 {
+	if s.Count%experiment.DigestStep == 0 {
 		s.Digests = append(s.Digests, s.Last)
 	}
 	c.Sequences[key] = s
@@ -416,7 +416,7 @@ func (p *Process) describeAll() {
 	text, err := json.MarshalIndent(&p.Shard, "", " ")
 	p.check(err)
 	path := filepath.Join(p.Dir, "shard.json")
-	p.check(os.WriteFile(path+".new", text, shard.FileMode))
+	p.check(os.WriteFile(path+".new", text, experiment.FileMode))
 	p.check(os.Rename(path+".new", path))
 }
 
@@ -427,7 +427,7 @@ func (p *Process) Finish() {
 		p.check(w.Close())
 	}
 	p.describeAll()
-	p.check(os.WriteFile(filepath.Join(p.Dir, "done"), nil, shard.FileMode))
+	p.check(os.WriteFile(filepath.Join(p.Dir, "done"), nil, experiment.FileMode))
 	p.check(p.lock.Close())
 }
 

@@ -16,7 +16,7 @@ import (
 	"runtime"
 	"strings"
 
-	"ncclotf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 )
 
 // childArgument makes this program run one case of ours instead of comparing.
@@ -164,7 +164,7 @@ func (b *bench) anchor(c *benchCase) string { return filepath.Join(b.dir, c.arch
 func (b *bench) prepare(c *benchCase) error {
 	if c.does == "print" && b.printer == "" {
 		tool := filepath.Join(b.dir, "nccl-otf2")
-		if out, err := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "build", "-o", tool, "ncclotf2/cmd/nccl-otf2").CombinedOutput(); err != nil {
+		if out, err := exec.Command(cmp.Or(os.Getenv("GO"), "go"), "build", "-o", tool, "github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2").CombinedOutput(); err != nil {
 			return fmt.Errorf("go build: %w\n%s", err, out)
 		}
 		b.printer = tool

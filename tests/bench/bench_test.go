@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 // TestMain lets the test binary run single cases, as the program does.

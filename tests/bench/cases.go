@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // benchCase is something that both implementations do, each in a process of its own.

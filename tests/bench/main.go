@@ -17,7 +17,7 @@ import (
 	"os"
 	"regexp"
 
-	"ncclotf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 )
 
 func main() {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 )
 
 // result is what a run found.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // Of finds the processes that work for an experiment directory, by their environment: collectors, unless names of
@@ -50,7 +50,7 @@ func Follows(collector, pid int) bool {
 		if err != nil || filepath.Base(lock) != "lock" {
 			continue
 		}
-		if p, err := shard.Read(filepath.Dir(lock)); err == nil && p.PID == pid {
+		if p, err := experiment.Read(filepath.Dir(lock)); err == nil && p.PID == pid {
 			return true
 		}
 	}
@@ -61,11 +61,11 @@ func Follows(collector, pid int) bool {
 func Await(t testing.TB, dir string) {
 	t.Helper()
 	atWork := func() bool {
-		entries, err := shard.List(dir)
+		entries, err := experiment.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
-		return len(Of(dir)) > 0 || slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Writing })
+		return len(Of(dir)) > 0 || slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Writing })
 	}
 	for deadline := time.Now().Add(5 * time.Minute); atWork(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // operation is one that a process knows to have recorded: the start of its Coll or P2p returned with a handle.

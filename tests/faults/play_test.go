@@ -19,11 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/need"
-	"ncclotf2/replay"
-	"ncclotf2/shard"
-	"ncclotf2/tests/collectors"
-	"ncclotf2/tests/scenario"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
+	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
 // mostTime is how long a job may take that lasts a second, on whatever machine: what NCCL may wait for is some 10 s.
@@ -338,8 +338,8 @@ func (p *play) mayMiss() bool {
 	if p.lasting || p.volatile && p.ring == "memfd" {
 		return true
 	}
-	entries, err := shard.List(p.dir)
-	return err == nil && p.volatile && slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.Process == nil || e.Process.Memory.Kind != "shm" })
+	entries, err := experiment.List(p.dir)
+	return err == nil && p.volatile && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.Process == nil || e.Process.Memory.Kind != "shm" })
 }
 
 // recorded tells whether anything was: processes may be killed, and disks full, before.

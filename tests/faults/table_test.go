@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"ncclotf2/tests/collectors"
+	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 )
 
 // fault is one kind of what goes wrong.

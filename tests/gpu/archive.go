@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/facts"
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // operation is one member's part in a collective, or one end of a message, as the archive shows it.
@@ -130,7 +130,7 @@ type row struct {
 // clock finds how the archive's time goes with the raw clock: readers add each process's offset to the one whose line
 // begins first.
 func (r *reader) clock(dir string) error {
-	entries, err := shard.List(dir)
+	entries, err := experiment.List(dir)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"regexp"
 	"strings"
 
-	"ncclotf2/analysis"
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // result is a case and what became of it.

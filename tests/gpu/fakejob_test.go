@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // fakeJob is a recording in a job's place: a program that is started as Python is plays each rank's calls through the plugin,

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/replay"
-	"ncclotf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
 func mustCompile(t *testing.T, pattern string) *regexp.Regexp {

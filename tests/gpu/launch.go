@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // harness is where everything is.
@@ -130,24 +130,24 @@ func outputFile(dir string, rank int) string {
 
 // collect waits until the collectors have finished and, if there is to be one, made the archive. If they do not make it,
 // that is a failure, and the tool makes it.
-func (h *harness) collect(ctx context.Context, v *verdict, experiment string, archived bool) error {
+func (h *harness) collect(ctx context.Context, v *verdict, directory string, archived bool) error {
 	deadline := time.Now().Add(collectLimit)
 	made := func() bool {
-		_, err := os.Stat(filepath.Join(experiment, "traces.otf2"))
+		_, err := os.Stat(filepath.Join(directory, "traces.otf2"))
 		return err == nil || !archived
 	}
 	for {
-		entries, err := shard.List(experiment)
+		entries, err := experiment.List(directory)
 		if err != nil {
 			return err
 		}
-		working := slices.ContainsFunc(entries, func(e shard.Entry) bool { return e.State == shard.Writing || e.State == shard.Starting })
+		working := slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.State == experiment.Writing || e.State == experiment.Starting })
 		if len(entries) > 0 && !working && made() {
 			break
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			if working || len(entries) == 0 {
-				return fmt.Errorf("%d collectors left something in %s, and not all have finished", len(entries), experiment)
+				return fmt.Errorf("%d collectors left something in %s, and not all have finished", len(entries), directory)
 			}
 			v.fail("the last collector made no archive")
 			break
@@ -156,7 +156,7 @@ func (h *harness) collect(ctx context.Context, v *verdict, experiment string, ar
 	}
 	// Also where there is an archive already: making it again must be possible, once the collector is done with it.
 	for {
-		out, err := exec.CommandContext(ctx, h.tool, "unify", experiment).CombinedOutput()
+		out, err := exec.CommandContext(ctx, h.tool, "unify", directory).CombinedOutput()
 		switch {
 		case err == nil:
 			return nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 // root is the module's folder, from which make works.

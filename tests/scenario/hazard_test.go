@@ -7,7 +7,7 @@ import (
 	"math"
 	"testing"
 
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 var clocks = []replay.Clock{replay.ClockRecorded, replay.ClockLive}

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/replay"
-	"ncclotf2/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay/replaytest"
 )
 
 func TestMain(m *testing.M) { replaytest.Main(m) }

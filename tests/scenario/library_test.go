@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 func TestThePluginSeesWhichLibraryCalls(t *testing.T) {

@@ -3,7 +3,7 @@
 package scenario
 
 import (
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // work makes what happens after the launch, on the progress thread (and from 2.31 on the profiler's):

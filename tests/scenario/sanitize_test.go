@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ncclotf2/replay"
-	"ncclotf2/replay/replaytest"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay/replaytest"
 )
 
 // TestTheHostIsCleanUnderSanitizers plays what recordings do not have: every version, hazards, RCCL.

@@ -44,7 +44,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // Scenario is one run. Not for several goroutines.

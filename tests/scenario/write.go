@@ -13,7 +13,7 @@ import (
 	"reflect"
 	"slices"
 
-	"ncclotf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 // Write makes the recording's folder. It may be called again.

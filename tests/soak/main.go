@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"ncclotf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"ncclotf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
 // report is what was seen, and what is wrong with it.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"ncclotf2/tests/bench/caller"
-	"ncclotf2/tests/bench/usage"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/usage"
 )
 
 // options of a soak.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"ncclotf2/need"
-	"ncclotf2/tests/bench/caller"
-	"ncclotf2/tests/bench/usage"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/usage"
 )
 
 // TestSoakSmoke runs the soak for some seconds, or for SOAK_TIME. Nothing may be lost and the archive must be whole; how things

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"ncclotf2/otf2/internal/schema"
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
 )
 
 // globalDefs returns all records of a global definition file.

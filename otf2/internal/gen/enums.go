@@ -5,7 +5,7 @@ package main
 import (
 	"fmt"
 
-	"ncclotf2/otf2/internal/schema"
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
 )
 
 // genEnums writes one type per enumeration, its constants, its table of names and String.

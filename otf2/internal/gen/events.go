@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"ncclotf2/otf2/internal/schema"
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
 )
 
 // genEventMethods writes one method of EventWriter per event record.

@@ -3,7 +3,7 @@
 package main
 
 import (
-	"ncclotf2/otf2/internal/schema"
+	"github.com/nccl-otf2/nccl-otf2/otf2/internal/schema"
 )
 
 // genRecords writes the kinds of events and definitions and one table per file kind.

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // Options describe a job. The zero value is a job of this process with 64 chunks on ClockHost.

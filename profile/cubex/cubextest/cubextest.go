@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/cube/cubetest"
-	"ncclotf2/profile"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/cube/cubetest"
+	"github.com/nccl-otf2/nccl-otf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // waits are the metrics of wait states, by the names of the report.

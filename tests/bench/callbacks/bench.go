@@ -12,8 +12,8 @@ import (
 	"runtime"
 	"time"
 
-	"ncclotf2/tests/bench/caller"
-	"ncclotf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 )
 
 // pacedRate is how many callbacks a second all threads of a paced case make together. The collector keeps up

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/need"
-	"ncclotf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
 // TestCallbacks runs everything small, with our plugin and the empty one. Times are not looked at.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"ncclotf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
 // piece is a part of what NCCL calls, see tests/bench/host/calls.h.

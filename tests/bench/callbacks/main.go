@@ -15,8 +15,8 @@ import (
 	"os"
 	"regexp"
 
-	"ncclotf2/tests/bench/caller"
-	"ncclotf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 )
 
 func main() {

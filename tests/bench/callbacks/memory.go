@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"ncclotf2/tests/bench/caller"
-	"ncclotf2/tests/bench/usage"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/usage"
 )
 
 // callsPerOperation is how many callbacks the program's mode "job" makes for an operation of a rank.

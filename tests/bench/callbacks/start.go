@@ -6,7 +6,7 @@ import (
 	"context"
 	"slices"
 
-	"ncclotf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
 // start measures init and the last finalize.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"ncclotf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
 // trial is one rate that was tried.

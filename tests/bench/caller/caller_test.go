@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 func build(t *testing.T) *Host {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"ncclotf2/shard"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
 // Recorded is what the shards of an experiment directory say of the callbacks.
@@ -25,15 +25,15 @@ type Recorded struct {
 }
 
 // Await waits until the collectors have finished their shards, of so many processes, and returns what is in them.
-func Await(ctx context.Context, experiment string, processes int) (*Recorded, error) {
+func Await(ctx context.Context, directory string, processes int) (*Recorded, error) {
 	for {
-		entries, err := shard.List(experiment)
+		entries, err := experiment.List(directory)
 		if err != nil {
 			return nil, err
 		}
 		done := 0
 		for _, e := range entries {
-			if e.State == shard.Done {
+			if e.State == experiment.Done {
 				done++
 			}
 		}
@@ -41,17 +41,17 @@ func Await(ctx context.Context, experiment string, processes int) (*Recorded, er
 			return sum(entries)
 		}
 		if len(entries) > processes {
-			return nil, fmt.Errorf("%s has %d shards of %d processes", experiment, len(entries), processes)
+			return nil, fmt.Errorf("%s has %d shards of %d processes", directory, len(entries), processes)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s: %d of %d shards were finished: %w", experiment, done, processes, ctx.Err())
+			return nil, fmt.Errorf("%s: %d of %d shards were finished: %w", directory, done, processes, ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-func sum(entries []shard.Entry) (*Recorded, error) {
+func sum(entries []experiment.Entry) (*Recorded, error) {
 	r := &Recorded{Reasons: make(map[string]uint64)}
 	for _, e := range entries {
 		if e.Err != nil {
@@ -82,13 +82,13 @@ func sum(entries []shard.Entry) (*Recorded, error) {
 var products = map[string]string{"trace": "traces.otf2", "profile": "profile.cubex"}
 
 // AwaitArchive waits for the archive that the job's last collector makes.
-func AwaitArchive(ctx context.Context, experiment string) (anchor string, err error) {
-	return AwaitProduct(ctx, experiment, "trace")
+func AwaitArchive(ctx context.Context, directory string) (anchor string, err error) {
+	return AwaitProduct(ctx, directory, "trace")
 }
 
 // AwaitProduct waits for what the job's last collector makes in a mode: archive or profile.
-func AwaitProduct(ctx context.Context, experiment, mode string) (path string, err error) {
-	path = filepath.Join(experiment, products[mode])
+func AwaitProduct(ctx context.Context, directory, mode string) (path string, err error) {
+	path = filepath.Join(directory, products[mode])
 	for {
 		if _, err = os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return path, err

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/config"
-	"ncclotf2/tests/bench/caller"
-	"ncclotf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 )
 
 // bench runs everything.

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"ncclotf2/tests/bench/usage"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/usage"
 )
 
 // job is what one run took: times in microseconds, of rank 0.

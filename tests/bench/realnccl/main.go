@@ -16,7 +16,7 @@ import (
 	"flag"
 	"os"
 
-	"ncclotf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 )
 
 func main() {

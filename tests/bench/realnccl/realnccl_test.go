@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"ncclotf2/config"
-	"ncclotf2/tests/bench/caller"
+	"github.com/nccl-otf2/nccl-otf2/config"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
 
 func TestPluginsAskForTheSame(t *testing.T) {

@@ -5,7 +5,7 @@ package main
 import (
 	"fmt"
 
-	"ncclotf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
 )
 
 // callAim is how much longer than with the empty plugin a call may take, as a ratio of medians.

@@ -21,8 +21,8 @@ import (
 	"syscall"
 	"time"
 
-	"ncclotf2/tests/bench/measure"
-	"ncclotf2/tests/bench/synthetic"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/synthetic"
 )
 
 // Aims, for 100 million events on two processors.

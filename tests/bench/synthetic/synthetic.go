@@ -9,8 +9,8 @@ import (
 	"os"
 	"sync"
 
-	"ncclotf2/otf2"
-	"ncclotf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Archive is an archive as the collector writes them: processes with one application thread, one row of operations and

@@ -5,8 +5,8 @@ package synthetic
 import (
 	"testing"
 
-	"ncclotf2/analysis"
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // The archive is sound, and the analysis finds in it what it was made of.

@@ -23,9 +23,9 @@ import (
 	"syscall"
 	"time"
 
-	"ncclotf2/tests/bench/measure"
-	"ncclotf2/tests/bench/synthetic"
-	"ncclotf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/measure"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/synthetic"
+	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
 // Aims for a picture: what a screen of 60 Hz leaves, and what still looks as if it moved.

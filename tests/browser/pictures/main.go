@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"ncclotf2/tests/browser"
+	"github.com/nccl-otf2/nccl-otf2/tests/browser"
 )
 
 // picture is one of them: how wide, in which colours, and what is done first.

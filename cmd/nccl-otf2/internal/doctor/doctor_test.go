@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ncclotf2/hidden"
-	"ncclotf2/need"
-	"ncclotf2/plugin/shm"
-	"ncclotf2/plugin/shm/shmtest"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
 
 // compile makes a shared library of a few lines of C.

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"testing"
 
-	"ncclotf2/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 // FuzzLibrary: whatever stands in a file that is named as a library, it says something of itself or is refused, and costs no

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"ncclotf2/gpu"
-	"ncclotf2/hidden"
+	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
 // hides says what a library does not tell a plugin, here and with these settings. How many ranks a node will have is not known.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"ncclotf2/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
 // ncclNames are the sonames of the libraries that take profiler plugins: NVIDIA's and AMD's.

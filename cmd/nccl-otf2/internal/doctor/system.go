@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ncclotf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/collector"
 )
 
 const (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package experiment
 
 import (
 	"encoding/json"
@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"ncclotf2/internal/atomicfile"
-	"ncclotf2/otf2"
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Names of files in an experiment directory and in a shard.
@@ -50,11 +50,11 @@ type Store struct {
 // Create makes the shard <experiment>/shards/<uuid> and locks it. The experiment directory is made if
 // it is not there. In it nothing that somebody else has put there is followed or overwritten: if the
 // shards folder is a symbolic link, or the shard is there already, the error tells so.
-func Create(experiment, uuid string) (*Store, error) {
-	s := &Store{path: filepath.Join(experiment, Folder, uuid), above: foldersAbove(experiment)}
+func Create(directory, uuid string) (*Store, error) {
+	s := &Store{path: filepath.Join(directory, Folder, uuid), above: foldersAbove(directory)}
 	for tries := 3; ; tries-- {
 		var err error
-		if s.root, err = createFolder(experiment, uuid); err == nil {
+		if s.root, err = createFolder(directory, uuid); err == nil {
 			break
 		}
 		// Somebody may have tried whether the directory can be made, and removed it again.
@@ -89,11 +89,11 @@ func reopen(path string) (*Store, error) {
 }
 
 // createFolder makes the shard's folder and holds it open: from here on no name that somebody puts in its place matters.
-func createFolder(experiment, uuid string) (*os.Root, error) {
-	if err := os.MkdirAll(experiment, regular.Folder); err != nil {
+func createFolder(directory, uuid string) (*os.Root, error) {
+	if err := os.MkdirAll(directory, regular.Folder); err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(experiment)
+	root, err := os.OpenRoot(directory)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func createFolder(experiment, uuid string) (*os.Root, error) {
 			return nil, err
 		}
 		if !info.IsDir() {
-			return nil, fmt.Errorf("%s is no directory of its own, but %s", filepath.Join(experiment, Folder), kindOf(info.Mode()))
+			return nil, fmt.Errorf("%s is no directory of its own, but %s", filepath.Join(directory, Folder), kindOf(info.Mode()))
 		}
 	}
 	shards, err := root.OpenRoot(Folder)
@@ -120,7 +120,7 @@ func createFolder(experiment, uuid string) (*os.Root, error) {
 		return nil, err
 	}
 	if why := foreign(info); why != "" {
-		return nil, fmt.Errorf("%s %s: somebody else could redirect what is written there; name another directory", filepath.Join(experiment, Folder), why)
+		return nil, fmt.Errorf("%s %s: somebody else could redirect what is written there; name another directory", filepath.Join(directory, Folder), why)
 	}
 	if err := shards.Mkdir(uuid, FolderMode); err != nil {
 		return nil, err
@@ -303,8 +303,8 @@ func (s *Store) Remove() error {
 }
 
 // Remove deletes a shard of an experiment directory, which may not be there. Nobody may be writing it.
-func Remove(experiment, uuid string) error {
-	root, err := os.OpenRoot(filepath.Join(experiment, Folder))
+func Remove(directory, uuid string) error {
+	root, err := os.OpenRoot(filepath.Join(directory, Folder))
 	if err != nil {
 		return err
 	}
@@ -344,8 +344,8 @@ type Entry struct {
 
 // List finds the shards of an experiment directory, in the order of their names. A missing
 // directory has none.
-func List(experiment string) ([]Entry, error) {
-	root := filepath.Join(experiment, Folder)
+func List(directory string) ([]Entry, error) {
+	root := filepath.Join(directory, Folder)
 	dirs, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -357,14 +357,14 @@ func List(experiment string) ([]Entry, error) {
 		if !d.IsDir() {
 			continue
 		}
-		entries = append(entries, Find(experiment, d.Name()))
+		entries = append(entries, Find(directory, d.Name()))
 	}
 	return entries, nil
 }
 
 // Find looks at one shard of an experiment directory. One that is not there is dead.
-func Find(experiment, uuid string) Entry {
-	e := Entry{Path: filepath.Join(experiment, Folder, uuid)}
+func Find(directory, uuid string) Entry {
+	e := Entry{Path: filepath.Join(directory, Folder, uuid)}
 	// The state first: a writer that finishes in between has written more than its state says, not less.
 	e.State = stateOf(e.Path)
 	e.Process, e.Err = Read(e.Path)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package experiment
 
 import (
 	"errors"
@@ -62,8 +62,8 @@ func (e *End) String() string {
 
 // TellStatus notes how a process of this machine ended, in its shard of an experiment directory, if its collector could not
 // tell: its parent can. A process without a finished shard is none of ours.
-func TellStatus(experiment string, pid int, status uint32) error {
-	entries, err := List(experiment)
+func TellStatus(directory string, pid int, status uint32) error {
+	entries, err := List(directory)
 	if err != nil {
 		return err
 	}

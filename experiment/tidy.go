@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package experiment
 
 import (
 	"os"
 	"path/filepath"
 	"time"
 
-	"ncclotf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
 
 // abandonedAfter is how long nobody has written a temporary file whose writer is taken for dead; the slowest write is over by then.
@@ -19,9 +19,9 @@ var temporaries = []string{
 }
 
 // Tidy removes temporary files of writers that were killed. What cannot be removed stays.
-func Tidy(experiment string) {
+func Tidy(directory string) {
 	for _, pattern := range temporaries {
-		files, _ := filepath.Glob(filepath.Join(quoted(experiment), pattern))
+		files, _ := filepath.Glob(filepath.Join(quoted(directory), pattern))
 		for _, file := range files {
 			info, err := os.Lstat(file)
 			if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > abandonedAfter {

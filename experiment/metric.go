@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package experiment
 
-import "ncclotf2/otf2"
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // Metric is a set of quantities that events give together, at any time (OTF2: asynchronous).
 type Metric struct {

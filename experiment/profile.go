@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package experiment
 
 import (
 	"path/filepath"
 
-	"ncclotf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
 
 // Profile mode: a shard has no event files but one file with what its events came to, which is replaced as a whole.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package experiment
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"ncclotf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
 
 // Files beside shard.json that describe the shard as it was at some time.
@@ -112,9 +112,9 @@ func (s *Store) secureNames() error {
 
 // foldersAbove are those whose names change, or may have been changed by another process just now, when a shard of an experiment
 // directory is made, which may not be there yet.
-func foldersAbove(experiment string) []string {
-	folders := []string{filepath.Join(experiment, Folder), experiment, filepath.Dir(experiment)}
-	for path := filepath.Dir(experiment); path != filepath.Dir(path); path = filepath.Dir(path) {
+func foldersAbove(directory string) []string {
+	folders := []string{filepath.Join(directory, Folder), directory, filepath.Dir(directory)}
+	for path := filepath.Dir(directory); path != filepath.Dir(path); path = filepath.Dir(path) {
 		if _, err := os.Lstat(path); err == nil {
 			break
 		}

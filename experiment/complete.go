@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package experiment
 
 // Complete tells whether the shards of a job are all there and nobody writes one any more. How many
 // processes there are the launcher says; without one, every communicator must have all its ranks.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package experiment
 
 import (
 	"maps"
 	"strings"
 	"time"
 
-	"ncclotf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Version is the schema version of shard.json. A reader refuses other versions.

@@ -20,4 +20,4 @@
 //
 // The package does not know NCCL's callbacks (package regions) nor how archives are put together
 // (package scorep).
-package shard
+package experiment

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package experiment
 
 // GPUFacts is what the driver (NVML) tells of a GPU; what it did not tell is zero.
 type GPUFacts struct {

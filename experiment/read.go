@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shard
+package experiment
 
 import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 
-	"ncclotf2/regular"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
 // Instead says that a shard's description was not taken from shard.json.
