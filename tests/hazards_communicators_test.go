@@ -11,7 +11,7 @@ import (
 var communicatorHazards = []hazard{
 	{
 		name: "size-never-told", releases: []string{v1, v2, v3},
-		what:    "up to 2.26 NCCL tells no communicator's size, and its id and rank only with an operation",
+		what:    "up to 2.26 NCCL reports no communicator's size, and its id and rank only with an operation",
 		outcome: "operations are regions with attributes on a row of the rank; no records of a communicator, and that is counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
