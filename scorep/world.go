@@ -147,11 +147,11 @@ func (n *numbering) processName(p *part) string {
 }
 
 // order puts unranked processes with data by host and pid, and those without data last.
-func (p *place) order() int {
+func (pl *place) order() int {
 	switch {
-	case p.rank >= 0:
-		return p.rank
-	case p.part != nil:
+	case pl.rank >= 0:
+		return pl.rank
+	case pl.part != nil:
 		return 0
 	}
 	return math.MaxInt
