@@ -282,7 +282,7 @@ func quoted(line []byte, name string) string {
 	return string(value)
 }
 
-// firstReleases are those that have the versions of the profiler API (notes on the API, §1).
+// firstReleases are those that have the versions of the profiler API (docs/nccl-profiler-api.md §1).
 var firstReleases = [...]string{1: "2.23.4", 2: "2.24.3", 3: "2.26.2", 4: "2.27.3", 5: "2.28.3", 6: "2.29.2", 7: "2.31.2"}
 
 // release writes NCCL's version number as a release; where it is not known, the first with that API, and false.

@@ -343,7 +343,7 @@ func (t *transcript) comm(i uint32) shm.Comm {
 
 // context writes the context of a communicator entry.
 func (t *transcript) context(b []byte, comm uint32) []byte {
-	value := uint64(t.header.Tag)<<shm.TagShift | uint64(shm.EventKernelPhase)<<shm.TypeShift | shm.ContextBit | uint64(comm)
+	value := uint64(t.header.Tag)<<shm.TagShift | shm.TypeMask<<shm.TypeShift | shm.ContextBit | uint64(comm)
 	b = pointer(b, "ctx", value)
 	return number(b, "ctxId", int64(comm)+1)
 }
@@ -397,9 +397,9 @@ func (t *transcript) start(ring int, time uint64, r *shm.Record) error {
 	b = pointer(b, "handleBefore", t.rings[ring].before)
 	t.rings[ring].before = 0
 	b = append(b, `,"d":{"_":0`...)
-	for _, m := range descriptors[r.Type] {
-		if api := int(t.header.APIVersion); api >= m.since && (m.until == 0 || api <= m.until) {
-			b = m.write(t, b, r)
+	for i := range descriptors[r.Type] {
+		if m := &descriptors[r.Type][i]; m.Told(int(t.header.APIVersion)) {
+			b = t.member(b, m, r)
 		}
 	}
 	b = append(b, '}')

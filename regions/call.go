@@ -138,7 +138,7 @@ func (m *Model) stopCall(th *thread, t uint64, r *shm.Record) {
 	}
 	if c.over() {
 		if c.stop != c.start || c.group != nil {
-			m.oddity(OddStrayStop) // a second stop of the same call (notes on the API, §3.4, 3), or one after its group
+			m.oddity(OddStrayStop) // a second stop of the same call (docs/nccl-profiler-api.md §3.4, 3), or one after its group
 			return
 		}
 		c.stop = t

@@ -167,7 +167,7 @@ func (m *Model) createComm(t uint64, c *commRank) {
 }
 
 // finalizeComm ends a communicator rank: NCCL delivers everything that belongs to it before it calls finalize
-// (notes on the API, §5.3).
+// (docs/nccl-profiler-api.md §5.3).
 func (m *Model) finalizeComm(t uint64, c *commRank) {
 	for _, p := range c.queue {
 		m.progress(p, t)
@@ -227,7 +227,7 @@ func (m *Model) over(l **location) {
 }
 
 // forget drops what is kept of a communicator rank that is gone: calls captured in graphs (all of which are
-// destroyed before finalize, notes on the API, §5.3), and events that were never ended.
+// destroyed before finalize, docs/nccl-profiler-api.md §5.3), and events that were never ended.
 func (m *Model) forget(c *commRank) {
 	maps.DeleteFunc(m.plans, func(_ uint64, p *plan) bool { return p.comm == c })
 	maps.DeleteFunc(m.calls, func(_ uint64, call *call) bool { return call.comm == c })

@@ -105,7 +105,7 @@ func (m *Model) enqueueInterval(_ *commRank, p *plan, now uint64) (interval, boo
 }
 
 // launched is a time before which no kernel of a plan can have begun: that of its launch; of its Group event, if a
-// callback of the stream made it, which the kernel waits for (notes on the API, §3.5); without
+// callback of the stream made it, which the kernel waits for (docs/nccl-profiler-api.md §3.5); without
 // events of launches, that of the first call, or the end of the enqueueing of the plan before.
 func (m *Model) launched(p *plan) uint64 {
 	switch {

@@ -349,7 +349,7 @@ func (m *Model) endThread(th *thread, t uint64) {
 }
 
 // afterFinalize tells whether an event comes too late to be drawn: its communicator rank is gone. Proxy
-// threads that several communicators share go on under the name of the first (notes on the API, §5.3).
+// threads that several communicators share go on under the name of the first (docs/nccl-profiler-api.md §5.3).
 // A group call belongs to its thread, not to the communicator it names.
 func (m *Model) afterFinalize(r *shm.Record) bool {
 	if int64(r.Aux) >= int64(len(m.comms)) {

@@ -11,7 +11,7 @@ import (
 )
 
 // netRank is the network of one communicator rank, as far as this process's proxy threads work for it:
-// one of this process, or of another one whose transfers are carried out here (PXN, notes on the API, §6).
+// one of this process, or of another one whose transfers are carried out here (PXN, docs/nccl-profiler-api.md §6).
 type netRank struct {
 	label   string
 	comm    *commRank // nil if foreign

@@ -8,7 +8,7 @@ import (
 )
 
 // proxyOp is an open ProxyOp event: one channel's network traffic with one peer for an operation. Those of
-// transports other than the network are begun and never heard of again (notes on the API, §3.4, 10).
+// transports other than the network are begun and never heard of again (docs/nccl-profiler-api.md §3.4, 10).
 type proxyOp struct {
 	handle, parent uint64
 	rank           *netRank
@@ -161,7 +161,7 @@ func (m *Model) startStep(_ *thread, t uint64, r *shm.Record) {
 	o := m.proxies[r.Arg]
 	var n *netRank
 	if o != nil {
-		n = o.rank // a foreign context stands in the parent, too (notes on the API, §6)
+		n = o.rank // a foreign context stands in the parent, too (docs/nccl-profiler-api.md §6)
 	} else if n = m.netOf(r); n == nil {
 		m.oddity(OddForeign)
 		return
