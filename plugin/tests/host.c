@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../chunk.h"
 #include "../ring.h"
 #include "test.h"
 
