@@ -18,6 +18,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -453,39 +454,21 @@ func (t *transcript) state(ring int, time uint64, r *shm.Record) error {
 		return t.end(append(b, "null"...))
 	}
 	at := len(b)
-	switch name := stateArgument(r.Aux); name {
-	case "":
+	argument := api.StateArgument(r.Aux)
+	switch argument {
+	case api.None:
 		return t.end(append(b, "{}"...))
-	case "pTimer":
-		b = unsigned(b, name, r.Arg)
-	case "data":
-		b = pointer(b, name, r.Arg)
+	case api.GPUTimer:
+		b = unsigned(b, argument.String(), r.Arg)
+	case api.NetArg:
+		b = pointer(b, argument.String(), r.Arg)
+	case api.OpProgress:
+		b = number(number(b, argument.String(), int64(r.Arg)), "steps", int64(r.Steps))
 	default:
-		b = number(b, name, int64(r.Arg))
-		if r.Aux < proxyOpStates {
-			b = number(b, "steps", int64(r.Steps))
-		}
+		b = number(b, argument.String(), int64(r.Arg))
 	}
 	b[at] = '{' // where the first member has its comma
 	return t.end(append(b, '}'))
-}
-
-// proxyOpStates are the first values of recordEventState's enumeration: those of API v1 to v3 for ProxyOp.
-const proxyOpStates = 8
-
-// stateArgument names the argument that NCCL passes with a state; "" if it has none.
-func stateArgument(state uint32) string {
-	switch {
-	case state < proxyOpStates, state >= 8 && state <= 12, state == 20:
-		return "transSize"
-	case state >= 13 && state <= 18:
-		return "appendedProxyOps"
-	case state == 21:
-		return "data"
-	case state == 22, state == 31:
-		return "pTimer"
-	}
-	return ""
 }
 
 // describe brings the counts of a shard up to date: those of what is in the file.

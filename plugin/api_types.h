@@ -44,4 +44,6 @@ enum ncclotf2_state {
 };
 #define NCCLOTF2_STATES 32
 
+#define NCCLOTF2_SHM_VERSION 7u
+
 #endif

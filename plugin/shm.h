@@ -9,8 +9,7 @@
  * both processes, and in a file (spool.h writes the same bytes).
  *
  * The Go mirror is plugin/shm/layout.go; a test compares every size and offset below with what the
- * C compiler says. Change both, and NCCLOTF2_SHM_VERSION, together; a counter that takes the place of padding needs no new
- * version, for it reads as 0 where nobody knows it.
+ * C compiler says. Change both, and Layout in plugin/api/table.go, together.
  *
  * Byte order is the machine's: both sides run on one machine, and spool files are converted on a
  * machine of the same kind. All sizes are in bytes, all ticks in units of the header's clock.
@@ -23,7 +22,6 @@
 #include "api_types.h"
 
 #define NCCLOTF2_SHM_MAGIC   0x3266744f6c63636eULL /* "ncclOtf2" read as little-endian */
-#define NCCLOTF2_SHM_VERSION 7u
 
 #define NCCLOTF2_PAGE        4096u
 #define NCCLOTF2_CHUNK_SIZE  65536u  /* ring memory is handed out in these units */

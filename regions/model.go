@@ -164,8 +164,8 @@ func (m *Model) fail(err error) bool {
 	return err != nil
 }
 
-// stateCount is the number of values of recordEventState's enumeration, up to API v7.
-const stateCount = 32
+// stateCount is the number of values of recordEventState's enumeration.
+const stateCount = shm.StateCount
 
 // handler takes one record of a thread.
 type handler func(m *Model, th *thread, t uint64, r *shm.Record)

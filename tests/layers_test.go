@@ -63,7 +63,7 @@ var layers = []folder{
 	{dir: "profile/cubex", own: []string{"internal/regular", "internal/atomicfile", "internal/stats", "otf2", "experiment", "regions", "facts", "scorep", "analysis", "cube", "profile"}},
 	{dir: "timeline", own: []string{"otf2", "experiment", "regions", "facts", "scorep", "analysis"}, tests: []string{"replay", "tests"}, external: []string{"github.com/klauspost/compress"}},
 	{dir: "replay", own: []string{"internal/regular", "plugin/api", "internal/need", "internal/hidden"}, external: []string{"golang.org/x/sys"}},
-	{dir: "cmd/nccl-otf2", own: []string{"internal/regular", "internal/atomicfile", "internal/printable", "otf2", "experiment", "plugin/shm", "config", "gpu", "internal/hidden", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay", "cube", "profile/cubex", "timeline"},
+	{dir: "cmd/nccl-otf2", own: []string{"internal/regular", "internal/atomicfile", "internal/printable", "otf2", "experiment", "plugin/api", "plugin/shm", "config", "gpu", "internal/hidden", "regions", "collector", "scorep", "analysis", "view", "export", "ingest", "replay", "cube", "profile/cubex", "timeline"},
 		external: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{dir: "packaging"},
 	{dir: "tests", own: []string{"replay"}, external: []string{"golang.org/x/sys", "github.com/chromedp"}},

@@ -138,6 +138,12 @@ type State struct {
 	Doc      string
 }
 
+// Minor is the release's second number: NCCL's first is 2.
+func (v Version) Minor() (minor int) {
+	fmt.Sscanf(v.Release, "2.%d", &minor)
+	return minor
+}
+
 // Newest is the newest version.
 func Newest() Version { return Versions[len(Versions)-1] }
 
@@ -300,6 +306,19 @@ func Snake(name string) string {
 
 // Macro is a name in the spelling of C's constants: ProxyOp is PROXY_OP.
 func Macro(name string) string { return strings.ToUpper(Snake(name)) }
+
+// String is the argument's name in NCCL's union; OpProgress has steps, too.
+func (a Argument) String() string {
+	return [...]string{"", "transSize", "appendedProxyOps", "data", "pTimer", "transSize"}[a]
+}
+
+// StateArgument is what the argument of a state's number holds.
+func StateArgument(state uint32) Argument {
+	if state < uint32(len(States)) {
+		return States[state].Argument
+	}
+	return None
+}
 
 // StateName names a state's number.
 func StateName(state uint32) string {

@@ -9,6 +9,11 @@ const (
 	initID   = "uint64_t commId, int *eActivationMask, const char *commName, int nNodes, int nranks, int rank, ncclotf2_logger logfn"
 )
 
+// Layout is the version of the memory that plugin and collector share: raised with every change of records, the members that
+// are recorded among them, or of plugin/shm.h. A counter that takes the place of padding needs no new one, for it reads as 0
+// where nobody knows it.
+const Layout = 7
+
 // Versions are all versions, from 1 on. The headers of versions 1 to 6 are the same in all later releases to 2.30.7.
 var Versions = []Version{
 	{1, "2.23.4", "v2.23.4-1 src/include/nccl_profiler.h", 120, 16, 1, initMask},

@@ -2,12 +2,16 @@
 
 package shm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
+)
 
 // Constants of plugin/shm.h.
 const (
 	Magic   = 0x3266744f6c63636e // "ncclOtf2" read as little-endian
-	Version = 7
+	Version = api.Layout
 
 	PageSize      = 4096
 	HeaderSize    = 2 * PageSize // of struct ncclotf2_header

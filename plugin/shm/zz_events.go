@@ -23,8 +23,11 @@ const (
 	EventKernelPhase  EventType = 15 // a part of a KernelCh
 )
 
-// TypeCount is how many event types there are.
-const TypeCount = 16
+// TypeCount is how many event types there are, StateCount how many states.
+const (
+	TypeCount  = 16
+	StateCount = 32
+)
 
 // Record is one decoded record. It is flat, so that one variable can be reused for all of them;
 // fields that a record's type does not have are zero. Strings stay valid after the next decode.

@@ -43,7 +43,7 @@ func types(s *source) {
 		items = append(items, fmt.Sprintf("NCCLOTF2_STATE_%s = %d,", stateMacro(state), i))
 	}
 	s.wrap("  ", items)
-	s.line("};\n#define NCCLOTF2_STATES %d\n\n#endif", len(api.States))
+	s.line("};\n#define NCCLOTF2_STATES %d\n\n#define NCCLOTF2_SHM_VERSION %du\n\n#endif", len(api.States), api.Layout)
 }
 
 // bound is a member at its place in one version.

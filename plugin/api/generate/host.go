@@ -143,8 +143,7 @@ func hostLayout(s *source, v api.Version, rccl bool) {
 	case !strings.Contains(v.Init, "commId"):
 		init = "INIT_V1"
 	}
-	minor := strings.Split(v.Release, ".")[1]
-	s.line("  { %d, %s, \"ncclProfiler_v%[1]d\", %[3]d, %d, %d, %s, %s, %d, %t, {", v.Number, minor, v.Descr, args, v.Type, init, types, last, v.Number == 1)
+	s.line("  { %d, %d, \"ncclProfiler_v%[1]d\", %[3]d, %d, %d, %s, %s, %d, %t, {", v.Number, v.Minor(), v.Descr, args, v.Type, init, types, last, v.Number == 1)
 	for _, e := range api.Events {
 		var items []string
 		for _, m := range e.Members {
