@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
 // commRank is one communicator rank of this process, from its init to its finalize.
@@ -18,25 +19,24 @@ type commRank struct {
 	experiment.Comm
 	index     int    // in the shard's list; the local communicator id
 	label     string // short name, for rows of the timeline
-	gpu       *gpuClock
-	announced bool // by Comm
-	lasting   bool // Options.Lasting
-	created   bool // CommCreate has been written
-	ending    bool // nothing more will come: what is left is being written
-	final     bool // NCCL has told all
-	closed    bool // and all of it is written
+	announced bool   // by Comm
+	lasting   bool   // Options.Lasting
+	created   bool   // CommCreate has been written
+	ending    bool   // nothing more will come: what is left is being written
+	final     bool   // NCCL has told all
+	closed    bool   // and all of it is written
 
 	loc, enqueue *location
 	channels     map[uint8]*location
 
-	off      bool           // recording is, as the row last said or is about to say
-	calls    []*call        // not captured, in the order of the application; no operation seen yet
-	captured bounded[*call] // kept for the replays of their graphs
-	queue    []*plan        // in issue order, not yet written
-	headAt   uint64         // when the present head of the queue became it
-	issued   uint64         // plans so far
-	enqueued uint64         // when the last of them had been enqueued
-	stamps   stampFilter
+	off      bool            // recording is, as the row last said or is about to say
+	calls    []*call         // not captured, in the order of the application; no operation seen yet
+	captured bounded[*call]  // kept for the replays of their graphs
+	queue    []*plan         // in issue order, not yet written
+	headAt   uint64          // when the present head of the queue became it
+	issued   uint64          // plans so far
+	enqueued uint64          // when the last of them had been enqueued
+	stamps   gpuclock.Filter // on the clock of its GPU
 
 	kernelsSeen    bool // there has been a KernelCh event
 	kernelTimeouts int  // plans in a row closed by the limit without any KernelCh
@@ -72,7 +72,7 @@ func (m *Model) Comm(i int, c experiment.Comm, gpu experiment.GPU) {
 		r.label = r.label[:maxLabel]
 	}
 	r.GPU = m.gpu(r, gpu)
-	r.gpu = m.clocks[r.GPU]
+	r.stamps.Clock = m.clocks[r.GPU]
 	r.Location = -1
 	m.resumeComm(r)
 	m.process.Comms[i] = r.Comm
@@ -105,7 +105,7 @@ func (m *Model) gpu(c *commRank, gpu experiment.GPU) int {
 	}
 	m.told = append(m.told, gpu)
 	m.process.GPUs = append(m.process.GPUs, gpu)
-	m.clocks = append(m.clocks, &gpuClock{anyUnit: m.opts.Paradigm == otf2.ParadigmHIP})
+	m.clocks = append(m.clocks, gpuclock.New(m.opts.Paradigm == otf2.ParadigmHIP))
 	return len(m.process.GPUs) - 1
 }
 
@@ -118,7 +118,7 @@ func (m *Model) deviceNumber(device int) int {
 	}
 	m.told = append(m.told, experiment.GPU{Device: device})
 	m.process.GPUs = append(m.process.GPUs, experiment.GPU{Device: device})
-	m.clocks = append(m.clocks, &gpuClock{anyUnit: m.opts.Paradigm == otf2.ParadigmHIP})
+	m.clocks = append(m.clocks, gpuclock.New(m.opts.Paradigm == otf2.ParadigmHIP))
 	return len(m.process.GPUs) - 1
 }
 
@@ -135,7 +135,7 @@ func (m *Model) comm(aux uint32) *commRank {
 	c := m.comms[aux]
 	if c == nil {
 		c = &commRank{
-			Comm: experiment.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), gpu: &gpuClock{},
+			Comm: experiment.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), stamps: gpuclock.Filter{Clock: gpuclock.New(false)},
 			captured: newBounded[*call](maxCaptured), sequences: make(map[string]*sequence), lasting: m.opts.Lasting,
 		}
 		m.comms[aux] = c
@@ -236,7 +236,7 @@ func (m *Model) forget(c *commRank) {
 	maps.DeleteFunc(m.kernels.m, func(_ uint64, k *kernel) bool { return k.comm == c })
 	maps.DeleteFunc(m.phases.m, func(_ uint64, k *kernel) bool { return k.comm == c })
 	c.captured = newBounded[*call](0)
-	c.calls, c.queue, c.stamps = nil, nil, stampFilter{}
+	c.calls, c.queue, c.stamps = nil, nil, gpuclock.Filter{Clock: c.stamps.Clock}
 	if n := m.netAt(c); n != nil {
 		n.loose = newBounded[*proxyStep](maxSteps)
 	}

@@ -222,7 +222,7 @@ func TestKernelInterval(t *testing.T) {
 	}
 	s.reading(500_000)
 	k, ok := s.m.kernelInterval(p)
-	if off := k.uncertainty; !ok || distance(k.begin, at(120)) > off || distance(k.end, at(190)) > off || off > 1000 {
+	if off := k.Uncertainty; !ok || distance(k.Begin, at(120)) > off || distance(k.End, at(190)) > off || off > 1000 {
 		t.Errorf("%+v, %v; want %d … %d", k, ok, at(120), at(190))
 	}
 }

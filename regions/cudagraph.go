@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
 // replays links the plans that replayed graphs bring to the kernels that graphs launched.
@@ -87,7 +88,7 @@ func (m *Model) replayed(p *plan) {
 
 // linkReplay links a replayed plan, with the times of its stamps if they are believed, as long as all kernels that ran
 // then are still here.
-func (m *Model) linkReplay(c *commRank, p *plan, when interval, stamped bool) {
+func (m *Model) linkReplay(c *commRank, p *plan, when gpuclock.Interval, stamped bool) {
 	if len(p.activities) > 0 { // with another plan of its launch
 		return
 	}
@@ -104,9 +105,9 @@ func (m *Model) linkReplay(c *commRank, p *plan, when interval, stamped bool) {
 	}
 }
 
-func (m *Model) linkByTimes(c *commRank, p *plan, when interval) bool {
+func (m *Model) linkByTimes(c *commRank, p *plan, when gpuclock.Interval) bool {
 	g := m.cuda
-	if g.written+2*slackNs > when.end+m.activityHold() || when.begin <= g.forced {
+	if g.written+2*slackNs > when.End+m.activityHold() || when.Begin <= g.forced {
 		return false
 	}
 	parent := p.ops[0].parent
@@ -116,7 +117,7 @@ func (m *Model) linkByTimes(c *commRank, p *plan, when interval) bool {
 		if known := g.replays.nodes[nodeOf(a.record.(*cupti.Kernel))]; known.times >= sureNodes && known.parent != parent {
 			continue
 		}
-		apart := max(distance(when.begin, a.begin), distance(when.end, a.end))
+		apart := max(distance(when.Begin, a.begin), distance(when.End, a.end))
 		if apart > 2*slackNs+a.off {
 			continue
 		}
@@ -227,9 +228,9 @@ func (r *replays) couldBe(p *plan, a *activity) bool {
 	}
 	var channels [256]bool
 	n := uint32(0)
-	for _, s := range p.spans {
-		if !channels[s.channel] {
-			channels[s.channel] = true
+	for _, k := range p.stamps.Kernels {
+		if !channels[k.Channel] {
+			channels[k.Channel] = true
 			n++
 		}
 	}

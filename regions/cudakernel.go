@@ -8,6 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
 // Sources of GPU times.
@@ -163,19 +164,19 @@ func (a *activity) beforeLaunch() bool {
 }
 
 // kernelInterval is when a plan's kernel ran, by CUPTI; false if CUPTI did not tell, or nothing certain.
-func (m *Model) kernelInterval(p *plan) (interval, bool) {
-	var i interval
+func (m *Model) kernelInterval(p *plan) (gpuclock.Interval, bool) {
+	var i gpuclock.Interval
 	for n, a := range p.activities {
 		if !a.timed || a.beforeLaunch() {
-			return interval{}, false
+			return gpuclock.Interval{}, false
 		}
-		if n == 0 || a.begin < i.begin {
-			i.begin = a.begin
+		if n == 0 || a.begin < i.Begin {
+			i.Begin = a.begin
 		}
-		i.end, i.uncertainty = max(i.end, a.end), max(i.uncertainty, a.off)
+		i.End, i.Uncertainty = max(i.End, a.end), max(i.Uncertainty, a.off)
 		if a.launch != nil {
-			i.begin = max(i.begin, a.launch.start)
-			i.end = max(i.end, i.begin)
+			i.Begin = max(i.Begin, a.launch.start)
+			i.End = max(i.End, i.Begin)
 		}
 	}
 	return i, len(p.activities) > 0
@@ -191,7 +192,7 @@ func (m *Model) kernelHold(c *commRank, p *plan) uint64 {
 		return 0
 	}
 	switch {
-	case p.launch != nil && len(p.spans) == 0:
+	case p.launch != nil && len(p.stamps.Kernels) == 0:
 		return m.opts.OperationLimit
 	case p.launch != nil || p.graph:
 		return m.opts.CUPTIHold
@@ -201,7 +202,7 @@ func (m *Model) kernelHold(c *commRank, p *plan) uint64 {
 
 // planTimes decides when a plan ran, and which of the GPU's sources says so: CUPTI where NCCL's own stamps do not
 // tell. Where both do, they must agree. gpuSource is empty unless CUPTI's records are there.
-func (m *Model) planTimes(c *commRank, p *plan, now uint64) (when interval, source, gpuSource string) {
+func (m *Model) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Interval, source, gpuSource string) {
 	when, source = m.interval(c, p, now)
 	if m.cuda == nil {
 		return when, source, ""
@@ -229,16 +230,16 @@ func (m *Model) planTimes(c *commRank, p *plan, now uint64) (when interval, sour
 }
 
 // compare holds NCCL's stamps of a plan against CUPTI's of its kernel.
-func (m *Model) compare(c *commRank, p *plan, stamps, kernel interval) {
-	apart := max(distance(stamps.begin, kernel.begin), distance(stamps.end, kernel.end))
-	if apart <= slackNs+stamps.uncertainty+kernel.uncertainty {
+func (m *Model) compare(c *commRank, p *plan, stamps, kernel gpuclock.Interval) {
+	apart := max(distance(stamps.Begin, kernel.Begin), distance(stamps.End, kernel.End))
+	if apart <= slackNs+stamps.Uncertainty+kernel.Uncertainty {
 		return
 	}
 	m.oddity(OddTimesDiffer)
 	p.apart = apart
 	if !c.differing {
 		c.differing = true
-		m.mark(c.loc, stamps.begin, SeverityLow, "GPU times differ",
+		m.mark(c.loc, stamps.Begin, SeverityLow, "GPU times differ",
 			fmt.Sprintf("%s rank %d: NCCL's stamps and CUPTI say otherwise when a kernel ran, by %d µs", c.label, c.Rank, apart/1000))
 	}
 }

@@ -133,7 +133,7 @@ func (m *Model) enqueue(c *commRank, p *plan, t uint64) {
 		c.headAt = t
 	}
 	c.issued++
-	p.number, p.floor = c.issued, c.enqueued
+	p.stamps.Number, p.floor = c.issued, c.enqueued
 	if n := len(c.queue); n > 0 && c.queue[n-1].measurement == otf2.MeasurementOff && p.measurement == 0 {
 		c.queue = slices.Insert(c.queue, n-1, p)
 		return

@@ -2,18 +2,17 @@
 
 package regions
 
-import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
+import (
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
+)
 
 // kernel is an open KernelCh event: one channel's share of an operation on the GPU.
 type kernel struct {
+	gpuclock.Kernel
 	comm    *commRank
 	op      *operation
-	channel uint8
-	begin   uint64 // the GPU's stamp
-	end     uint64
-	began   uint64 // host time at which NCCL reported begin
-	ended   uint64 // the same of end
-	stamped bool   // end is known
+	stamped bool // End is known
 	phases  []kernelPhase
 }
 
@@ -31,19 +30,19 @@ const maxKernelPhases = 16
 func (m *Model) startKernel(_ *thread, t uint64, r *shm.Record) {
 	comm := m.comm(r.Aux)
 	op := m.operations[r.Arg]
-	k := &kernel{comm: comm, op: op, channel: r.Channel, begin: r.PTimer, began: t}
+	k := &kernel{comm: comm, op: op, Kernel: gpuclock.Kernel{Channel: r.Channel, Begin: r.PTimer, Began: t}}
 	if op == nil {
 		m.oddity(OddLateChild)
 		// The pair is still good for the clock.
 		if comm != nil {
-			comm.gpu.add(r.PTimer, t, !comm.stamps.feeds())
+			comm.stamps.Report(r.PTimer, t)
 		}
 	} else {
 		k.comm = op.plan.comm
-		k.comm.gpu.add(r.PTimer, t, !k.comm.stamps.feeds())
+		k.comm.stamps.Report(r.PTimer, t)
 		k.comm.kernelsSeen = true
 		op.plan.kernelsOpen++
-		op.plan.lastReport = max(op.plan.lastReport, t)
+		op.plan.stamps.Reported = max(op.plan.stamps.Reported, t)
 		op.plan.completeAt = 0 // more channels than were known of
 	}
 	if gone, full := m.kernels.put(r.Handle, k); full {
@@ -56,7 +55,7 @@ func (m *Model) startKernel(_ *thread, t uint64, r *shm.Record) {
 func (m *Model) forgetKernel(k *kernel) {
 	if k.op != nil {
 		k.op.plan.kernelsOpen--
-		k.op.plan.unstamped++
+		k.op.plan.stamps.Unstamped++
 		k.op.kernelsDone++
 	}
 }
@@ -70,9 +69,9 @@ func (m *Model) stateKernel(_ *thread, t uint64, r *shm.Record) {
 	if r.Flags&shm.FlagHasArg == 0 || k.stamped {
 		return
 	}
-	k.end, k.ended, k.stamped = r.Arg, t, true
+	k.End, k.Ended, k.stamped = r.Arg, t, true
 	if k.op != nil {
-		k.comm.gpu.add(r.Arg, t, !k.comm.stamps.feeds())
+		k.comm.stamps.Report(r.Arg, t)
 	}
 }
 
@@ -88,12 +87,15 @@ func (m *Model) stopKernel(_ *thread, t uint64, r *shm.Record) {
 	}
 	p := k.op.plan
 	p.kernelsOpen--
-	p.lastReport = max(p.lastReport, t)
+	p.stamps.Reported = max(p.stamps.Reported, t)
 	k.op.kernelsDone++
 	if k.stamped {
-		p.spans = append(p.spans, channelSpan{k.op, k.channel, k.begin, k.end, k.began, k.ended, k.phases})
+		if m.opts.Channels || len(k.phases) > 0 {
+			p.shares = append(p.shares, kernelShare{len(p.stamps.Kernels), k.op, k.phases})
+		}
+		p.stamps.Kernels = append(p.stamps.Kernels, k.Kernel)
 	} else { // API v3 has no stamps at all
-		p.unstamped++
+		p.stamps.Unstamped++
 	}
 	m.progress(p, t)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
 // Sink makes the event files of new locations.
@@ -61,7 +62,7 @@ type Model struct {
 	live    []*commRank          // those of them that are not closed, in order
 	left    []experiment.Pending // what was not complete when their communicator ranks were finalized
 	gone    *location            // in the place of rows of communicator ranks that are
-	clocks  []*gpuClock          // by index into process.GPUs
+	clocks  []*gpuclock.Clock    // by index into process.GPUs
 	threads []*thread            // by ring
 
 	locations   []*location

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
 // plan is one entry of a communicator rank's issue order: a Group event, which is one kernel launch
@@ -29,9 +30,8 @@ type plan struct {
 	kernelsOpen int
 	proxiesOpen int           // ProxyOps that are under way, of the network transport
 	proxies     []*proxyOp    // all its ProxyOps
-	unstamped   int           // KernelCh that ended without a stamp
-	spans       []channelSpan // of the GPU, in its clock
-	lastReport  uint64        // time of the last KernelCh callback
+	stamps      gpuclock.Plan // of the GPU
+	shares      []kernelShare // of its kernels, where they are to be drawn
 	netStart    uint64        // network activity: first ProxyOp start … last ProxyOp stop
 	netStop     uint64
 	activities  []*activity // CUPTI's of its kernels
@@ -39,20 +39,15 @@ type plan struct {
 	completeAt  uint64      // when the last child ended; 0 before
 	incomplete  bool        // closed by a limit or at the end
 
-	number  uint64       // place in the order in which the communicator rank's plans were enqueued
-	floor   uint64       // when the plan before had been enqueued
-	verdict stampVerdict // on its GPU stamps
-	counted int          // operations of it that are counted as outstanding
+	floor   uint64 // when the plan before had been enqueued
+	counted int    // operations of it that are counted as outstanding
 }
 
-// channelSpan is a pair of GPU stamps.
-type channelSpan struct {
-	op         *operation
-	channel    uint8
-	begin, end uint64
-	began      uint64 // host time at which NCCL reported begin
-	ended      uint64 // the same of end
-	phases     []kernelPhase
+// kernelShare is what is drawn of one of a plan's kernels, beside its stamps.
+type kernelShare struct {
+	kernel int // index into plan.stamps.Kernels
+	op     *operation
+	phases []kernelPhase
 }
 
 // operation is a Coll or P2p event, or a call that got none.
@@ -340,7 +335,7 @@ func (m *Model) overdue(c *commRank, p *plan, now uint64) bool {
 		return true
 	}
 	for _, later := range c.queue[1:] {
-		if !later.callOnly && later.completeAt != 0 && len(later.spans) > 0 {
+		if !later.callOnly && later.completeAt != 0 && len(later.stamps.Kernels) > 0 {
 			return now > later.completeAt+m.opts.GPUHold/2
 		}
 	}
@@ -364,7 +359,7 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 	}
 	c.ending = mode >= drainEnded
 	if len(c.queue) > 0 {
-		c.gpu.fit(mode != drainDue)
+		c.stamps.Clock.Fit(mode != drainDue)
 	}
 	for len(c.queue) > 0 {
 		p := c.queue[0]
@@ -387,7 +382,7 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 			}
 			p.incomplete = true
 			p.completeAt = now
-			if len(p.spans) == 0 {
+			if len(p.stamps.Kernels) == 0 {
 				c.kernelTimeouts++
 			}
 		} else if mode == drainDue && now < p.completeAt+m.hold(p) || (mode == drainDue || mode == drainEnded) && now < p.completeAt+m.kernelHold(c, p) {
@@ -396,10 +391,10 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 		if m.mayHaveNetwork(p) && p.netStop == 0 {
 			c.quietPlans++
 		}
-		if len(p.spans) > 0 {
+		if len(p.stamps.Kernels) > 0 {
 			c.kernelTimeouts = 0
 		}
-		if len(p.spans) > 0 && !p.incomplete {
+		if len(p.stamps.Kernels) > 0 && !p.incomplete {
 			c.overtaken = nil // kernels of a communicator run one after the other
 		}
 		if !p.captureOnly {
@@ -413,7 +408,7 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 // traffic tells when it was, of which a channel's may begin when others have ended.
 func (m *Model) hold(p *plan) uint64 {
 	switch {
-	case len(p.spans) > 0:
+	case len(p.stamps.Kernels) > 0:
 		return m.opts.GPUHold
 	case p.netStop != 0:
 		return m.opts.GPUHold / 8

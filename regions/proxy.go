@@ -71,7 +71,7 @@ func (m *Model) startProxyOp(_ *thread, t uint64, r *shm.Record) {
 		if p.netStart == 0 {
 			p.netStart = t
 		}
-		if len(p.spans) == 0 {
+		if len(p.stamps.Kernels) == 0 {
 			p.completeAt = 0
 		}
 	}

@@ -23,9 +23,9 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 		return
 	}
 	m.process.Comms[c.index].Location = int(loc.Number)
-	m.createComm(when.begin, c)
-	enter := loc.at(when.begin)
-	leave := max(enter, otf2.Timestamp(when.end))
+	m.createComm(when.Begin, c)
+	enter := loc.at(when.Begin)
+	leave := max(enter, otf2.Timestamp(when.End))
 
 	single := len(p.ops) == 1
 	region, composite := m.planRegion(c, p)
@@ -36,7 +36,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	}
 	a.String(AttrTimingSource, m.defs.string(source))
 	if p.uncertain(source) {
-		a.Uint64(AttrUncertainty, when.uncertainty)
+		a.Uint64(AttrUncertainty, when.Uncertainty)
 	}
 	m.kernelAttributes(a, p, gpuSource)
 	if p.graph {
@@ -71,7 +71,7 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if composite {
 		m.timing[source]++
 	}
-	shown := source != TimingEnqueue && m.beginBandwidth(c, loc, p, when.begin, when.end)
+	shown := source != TimingEnqueue && m.beginBandwidth(c, loc, p, when.Begin, when.End)
 	stamped := source == TimingGPU && gpuSource != SourceCUPTI && p.told() == nil
 	if stamped {
 		m.writeKernelPhases(c, loc, p, enter, leave)
