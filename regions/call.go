@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
 // thread is the present owner of a ring: one of the process's threads.
@@ -72,11 +73,9 @@ func (c *call) over() bool { return c.group == nil || c.group.stopped }
 
 // launch is a KernelLaunch event.
 type launch struct {
-	handle, parent uint64
+	cuda.Launch
 	comm           *commRank
-	stream         uint64
-	start, stop    uint64
-	kernelLaunch
+	parent, stream uint64
 }
 
 func (m *Model) startGroupAPI(th *thread, t uint64, r *shm.Record) {
@@ -121,7 +120,7 @@ func (m *Model) startCall(th *thread, t uint64, r *shm.Record) {
 		c.group.calls = append(c.group.calls, c)
 	}
 	if c.graph {
-		if gone, full := comm.captured.put(c.handle, c); full {
+		if gone, full := comm.captured.Put(c.handle, c); full {
 			delete(m.calls, gone.handle)
 			m.oddity(OddForgottenCall)
 		}
@@ -160,25 +159,27 @@ func (m *Model) startLaunch(th *thread, t uint64, r *shm.Record) {
 		m.oddity(OddForeign)
 		return
 	}
-	th.launch = &launch{handle: r.Handle, parent: r.Arg, comm: comm, stream: r.Stream, start: t, stop: t}
-	th.launch.thread = uint32(th.tid)
-	m.keepLaunch(th.launch)
+	th.launch = &launch{
+		Launch: cuda.Launch{Handle: r.Handle, Rank: &comm.kernels, Thread: uint32(th.tid), Start: t, Stop: t},
+		comm:   comm, parent: r.Arg, stream: r.Stream,
+	}
+	m.cuda.Keep(&th.launch.Launch)
 	if g := m.groups[r.Arg]; g != nil {
 		g.launches = append(g.launches, th.launch)
 	}
-	if _, full := m.launches.put(r.Handle, th.launch); full {
+	if _, full := m.launches.Put(r.Handle, th.launch); full {
 		m.oddity(OddForgottenEvent)
 	}
 }
 
 func (m *Model) stopLaunch(th *thread, t uint64, r *shm.Record) {
-	l := m.launches.get(r.Handle)
+	l := m.launches.Get(r.Handle)
 	if l == nil {
 		m.oddity(OddStrayStop)
 		return
 	}
-	m.launches.remove(r.Handle)
-	l.stop, l.stopped = t, true
+	m.launches.Remove(r.Handle)
+	l.Stop, l.Stopped = t, true
 	m.onThread(th, l.comm, m.launchSpan(l))
 }
 
@@ -315,9 +316,9 @@ func (m *Model) callSpan(c *call, name string, start, stop uint64, unfinished bo
 
 func (m *Model) launchSpan(l *launch) span {
 	region := m.defs.region("ncclKernelLaunch", GroupEnqueue, otf2.RegionRoleFunction)
-	return span{l.start, l.stop, region, func(a *otf2.AttributeList) {
+	return span{l.Start, l.Stop, region, func(a *otf2.AttributeList) {
 		a.Uint64(AttrStream, l.stream)
-		a.Uint64(AttrEventID, l.handle)
+		a.Uint64(AttrEventID, l.Handle)
 		if l.parent != 0 {
 			a.Uint64(AttrParentID, l.parent)
 		}

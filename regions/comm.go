@@ -9,8 +9,10 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
@@ -29,26 +31,26 @@ type commRank struct {
 	loc, enqueue *location
 	channels     map[uint8]*location
 
-	off      bool            // recording is, as the row last said or is about to say
-	calls    []*call         // not captured, in the order of the application; no operation seen yet
-	captured bounded[*call]  // kept for the replays of their graphs
-	queue    []*plan         // in issue order, not yet written
-	headAt   uint64          // when the present head of the queue became it
-	issued   uint64          // plans so far
-	enqueued uint64          // when the last of them had been enqueued
-	stamps   gpuclock.Filter // on the clock of its GPU
+	off      bool               // recording is, as the row last said or is about to say
+	calls    []*call            // not captured, in the order of the application; no operation seen yet
+	captured bounded.Map[*call] // kept for the replays of their graphs
+	queue    []*plan            // in issue order, not yet written
+	headAt   uint64             // when the present head of the queue became it
+	issued   uint64             // plans so far
+	enqueued uint64             // when the last of them had been enqueued
+	stamps   gpuclock.Filter    // on the clock of its GPU
 
 	kernelsSeen    bool // there has been a KernelCh event
 	kernelTimeouts int  // plans in a row closed by the limit without any KernelCh
 	quietPlans     int  // plans in a row without network traffic
 	silentGraphs   bool // marked: graphs whose replays are not reported
 
-	kernelsMissed int  // plans in a row of whose kernels CUPTI told nothing
-	differing     bool // marked: NCCL and CUPTI do not agree when kernels ran
-	sequences     map[string]*sequence
-	outstanding   outstanding
-	begun         uint64               // when the latest operation or call began
-	overtaken     []experiment.Pending // operations written before their end, see overtake
+	kernels     cuda.Rank // what CUPTI tells of
+	differing   bool      // marked: NCCL and CUPTI do not agree when kernels ran
+	sequences   map[string]*sequence
+	outstanding outstanding
+	begun       uint64               // when the latest operation or call began
+	overtaken   []experiment.Pending // operations written before their end, see overtake
 }
 
 // maxLabel keeps names of rows within 24 characters, "NCCL enqueue " or " rank 9999" included.
@@ -73,6 +75,7 @@ func (m *Model) Comm(i int, c experiment.Comm, gpu experiment.GPU) {
 	}
 	r.GPU = m.gpu(r, gpu)
 	r.stamps.Clock = m.clocks[r.GPU]
+	r.kernels.GPU, r.kernels.Known = r.GPU, true
 	r.Location = -1
 	m.resumeComm(r)
 	m.process.Comms[i] = r.Comm
@@ -136,7 +139,7 @@ func (m *Model) comm(aux uint32) *commRank {
 	if c == nil {
 		c = &commRank{
 			Comm: experiment.Comm{Location: -1}, index: int(aux), label: fmt.Sprintf("comm #%d", aux), stamps: gpuclock.Filter{Clock: gpuclock.New(false)},
-			captured: newBounded[*call](maxCaptured), sequences: make(map[string]*sequence), lasting: m.opts.Lasting,
+			captured: bounded.New[*call](maxCaptured), sequences: make(map[string]*sequence), lasting: m.opts.Lasting,
 		}
 		m.comms[aux] = c
 		at, _ := slices.BinarySearchFunc(m.live, c.index, func(o *commRank, i int) int { return cmp.Compare(o.index, i) })
@@ -231,13 +234,13 @@ func (m *Model) over(l **location) {
 func (m *Model) forget(c *commRank) {
 	maps.DeleteFunc(m.plans, func(_ uint64, p *plan) bool { return p.comm == c })
 	maps.DeleteFunc(m.calls, func(_ uint64, call *call) bool { return call.comm == c })
-	maps.DeleteFunc(m.kept.m, func(_ uint64, l *launch) bool { return l.comm == c && m.cuda == nil })
-	maps.DeleteFunc(m.launches.m, func(_ uint64, l *launch) bool { return l.comm == c })
-	maps.DeleteFunc(m.kernels.m, func(_ uint64, k *kernel) bool { return k.comm == c })
-	maps.DeleteFunc(m.phases.m, func(_ uint64, k *kernel) bool { return k.comm == c })
-	c.captured = newBounded[*call](0)
+	m.cuda.Forget(&c.kernels)
+	m.launches.RemoveFunc(func(_ uint64, l *launch) bool { return l.comm == c })
+	m.kernels.RemoveFunc(func(_ uint64, k *kernel) bool { return k.comm == c })
+	m.phases.RemoveFunc(func(_ uint64, k *kernel) bool { return k.comm == c })
+	c.captured = bounded.New[*call](0)
 	c.calls, c.queue, c.stamps = nil, nil, gpuclock.Filter{Clock: c.stamps.Clock}
 	if n := m.netAt(c); n != nil {
-		n.loose = newBounded[*proxyStep](maxSteps)
+		n.loose = bounded.New[*proxyStep](maxSteps)
 	}
 }

@@ -119,7 +119,7 @@ func (m *Model) networkInterval(_ *commRank, p *plan, _ uint64) (gpuclock.Interv
 func (m *Model) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.Interval, bool) {
 	i := gpuclock.Interval{Begin: p.start, End: p.stop}
 	if p.launch != nil {
-		i.Begin = p.launch.start
+		i.Begin = p.launch.Start
 	}
 	if !p.stopped {
 		i.End = now
@@ -133,7 +133,7 @@ func (m *Model) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.Inte
 func (m *Model) launched(p *plan) uint64 {
 	switch {
 	case p.launch != nil && !p.deferred:
-		return max(p.floor, p.launch.start)
+		return max(p.floor, p.launch.Start)
 	case m.callsReported() && m.Records(shm.EventKernelLaunch) && p.handle != 0:
 		return p.start
 	}

@@ -45,7 +45,7 @@ func (m *Model) startKernel(_ *thread, t uint64, r *shm.Record) {
 		op.plan.stamps.Reported = max(op.plan.stamps.Reported, t)
 		op.plan.completeAt = 0 // more channels than were known of
 	}
-	if gone, full := m.kernels.put(r.Handle, k); full {
+	if gone, full := m.kernels.Put(r.Handle, k); full {
 		m.oddity(OddForgottenEvent)
 		m.forgetKernel(gone)
 	}
@@ -61,7 +61,7 @@ func (m *Model) forgetKernel(k *kernel) {
 }
 
 func (m *Model) stateKernel(_ *thread, t uint64, r *shm.Record) {
-	k := m.kernels.get(r.Handle)
+	k := m.kernels.Get(r.Handle)
 	if k == nil {
 		m.oddity(OddStrayState)
 		return
@@ -76,12 +76,12 @@ func (m *Model) stateKernel(_ *thread, t uint64, r *shm.Record) {
 }
 
 func (m *Model) stopKernel(_ *thread, t uint64, r *shm.Record) {
-	k := m.kernels.get(r.Handle)
+	k := m.kernels.Get(r.Handle)
 	if k == nil {
 		m.oddity(OddStrayStop)
 		return
 	}
-	m.kernels.remove(r.Handle)
+	m.kernels.Remove(r.Handle)
 	if k.op == nil {
 		return
 	}
@@ -102,13 +102,13 @@ func (m *Model) stopKernel(_ *thread, t uint64, r *shm.Record) {
 
 // startPhase takes a KernelPhase. NCCL makes start, state and stop of it in one go, while its KernelCh is open.
 func (m *Model) startPhase(_ *thread, t uint64, r *shm.Record) {
-	k := m.kernels.get(r.Arg)
+	k := m.kernels.Get(r.Arg)
 	if k == nil || len(k.phases) >= maxKernelPhases {
 		m.oddity(OddLateChild)
 		return
 	}
 	k.phases = append(k.phases, kernelPhase{handle: r.Handle, number: r.Phase, name: r.PhaseName, begin: r.PTimer})
-	if _, full := m.phases.put(r.Handle, k); full {
+	if _, full := m.phases.Put(r.Handle, k); full {
 		m.oddity(OddForgottenEvent)
 	}
 }
@@ -125,12 +125,12 @@ func (m *Model) stopPhase(_ *thread, _ uint64, r *shm.Record) {
 	if m.phase(r.Handle) == nil {
 		m.oddity(OddStrayStop)
 	}
-	m.phases.remove(r.Handle)
+	m.phases.Remove(r.Handle)
 }
 
 // phase finds the open KernelPhase of a handle.
 func (m *Model) phase(handle uint64) *kernelPhase {
-	k := m.phases.get(handle)
+	k := m.phases.Get(handle)
 	if k == nil {
 		return nil
 	}

@@ -57,6 +57,9 @@ func (m *Model) newLocation(kind experiment.LocationKind, typ otf2.LocationType,
 	return l, nil
 }
 
+// noTime is later than every time.
+const noTime = 1<<64 - 1
+
 // threadLocation is the location of an application thread, made at its first event.
 func (m *Model) threadLocation(t *thread) *location {
 	if t.loc != nil {

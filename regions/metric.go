@@ -165,7 +165,7 @@ func (m *Model) enqueued(c *commRank, loc *location, until otf2.Timestamp) {
 		}
 		at := otf2.Timestamp(p.start)
 		if p.launch != nil {
-			at = otf2.Timestamp(p.launch.start)
+			at = otf2.Timestamp(p.launch.Start)
 		}
 		if at > until {
 			return

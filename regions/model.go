@@ -8,8 +8,10 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
@@ -73,15 +75,14 @@ type Model struct {
 	// Events by handle, as long as something may refer to them.
 	groups     map[uint64]*groupCall
 	calls      map[uint64]*call
-	launches   bounded[*launch]
-	kept       bounded[*launch] // also when they have ended: CUPTI tells of their kernels later
+	launches   bounded.Map[*launch]
 	plans      map[uint64]*plan
 	operations map[uint64]*operation
-	kernels    bounded[*kernel]
-	phases     bounded[*kernel] // KernelPhase: the kernel it is part of
+	kernels    bounded.Map[*kernel]
+	phases     bounded.Map[*kernel] // KernelPhase: the kernel it is part of
 	proxies    map[uint64]*proxyOp
 	steps      map[uint64]*proxyStep
-	transfers  bounded[struct{}] // NetPlugin
+	transfers  bounded.Map[struct{}] // NetPlugin
 
 	nets         []*netRank          // of this process's communicator ranks, by their indices; nil where there is none
 	foreign      map[uint64]*netRank // of other processes', by context
@@ -102,9 +103,9 @@ type Model struct {
 	states        [stateCount]uint64
 	oddities      [numOddities]uint64
 	timing        map[string]uint64
-	cuda          *cuda // nil until CUPTI tells anything
-	markers       int   // of NCCL's side
-	points        int   // of the application's
+	cuda          *cuda.Recorder
+	markers       int // of NCCL's side
+	points        int // of the application's
 }
 
 // New makes the model of a process. It fills in the lists of p as they grow; Snapshot brings the
@@ -128,16 +129,17 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	}
 	m := &Model{
 		sink: sink, process: p, opts: o, defs: newDefinitions(p, o.Paradigm),
-		groups: make(map[uint64]*groupCall), calls: make(map[uint64]*call), launches: newBounded[*launch](maxLaunches),
-		kept:  newBounded[*launch](firstKeptLaunches),
+		groups: make(map[uint64]*groupCall), calls: make(map[uint64]*call), launches: bounded.New[*launch](maxLaunches),
 		plans: make(map[uint64]*plan), operations: make(map[uint64]*operation),
-		kernels: newBounded[*kernel](maxKernels), phases: newBounded[*kernel](maxLaunches),
+		kernels: bounded.New[*kernel](maxKernels), phases: bounded.New[*kernel](maxLaunches),
 		proxies: make(map[uint64]*proxyOp),
-		steps:   make(map[uint64]*proxyStep), transfers: newBounded[struct{}](maxTransfers),
+		steps:   make(map[uint64]*proxyStep), transfers: bounded.New[struct{}](maxTransfers),
 		foreign:    make(map[uint64]*netRank),
 		attributes: &otf2.AttributeList{}, timing: make(map[string]uint64),
 		rows: newRows(), gone: goneRow(),
 	}
+	// Activities wait longer for what belongs to them than plans do for activities.
+	m.cuda = cuda.New(&streams{m, make(map[string]otf2.RegionRef)}, cuda.Options{Hold: max(o.CUPTIHold, o.GPUHold) + 1e9, Functions: kernelFunctions()})
 	m.resume()
 	return m
 }
@@ -233,9 +235,9 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	case shm.RecordMask:
 		m.maskChanged(t, r)
 	case shm.RecordCupti:
-		m.takeActivity(t, r)
+		m.cuda.Take(t, r.Activity, uint32(r.Arg), r.ActivityName)
 	case shm.RecordCuptiClock:
-		m.readCUPTIClock(t, r)
+		m.cuda.Reading(t, r.Handle, r.Real, r.Ticks, r.Arg)
 	case shm.RecordStart:
 		m.starts[r.Type]++
 		if m.afterFinalize(r) {
@@ -287,7 +289,7 @@ func (m *Model) Advance(t uint64) error {
 			m.flushPolls(n)
 		}
 	})
-	m.advanceCUDA(t)
+	m.cuda.Advance(t)
 	return m.err
 }
 
@@ -308,7 +310,7 @@ func (m *Model) Finish() error {
 	for _, th := range m.threads {
 		m.endThread(th, m.last)
 	}
-	m.linkRest()
+	m.cuda.LinkRest()
 	for _, c := range m.live {
 		switch {
 		case c.closed:
@@ -320,7 +322,7 @@ func (m *Model) Finish() error {
 		}
 	}
 	m.eachNet(func(n *netRank) { m.closeNet(n, m.last) })
-	m.finishCUDA()
+	m.cuda.Finish()
 	return m.err
 }
 

@@ -14,7 +14,7 @@ const (
 // is. The queue pair goes to the transfer's RmaPut; with sockets and helper threads the parent may be wrong
 // (§8), so nothing is taken from those.
 func (m *Model) startNet(_ *thread, _ uint64, r *shm.Record) {
-	if _, full := m.transfers.put(r.Handle, struct{}{}); full {
+	if _, full := m.transfers.Put(r.Handle, struct{}{}); full {
 		m.oddity(OddForgottenEvent)
 	}
 	s := m.steps[r.Arg]
@@ -38,8 +38,8 @@ func (m *Model) startNet(_ *thread, _ uint64, r *shm.Record) {
 }
 
 func (m *Model) stopNet(_ *thread, _ uint64, r *shm.Record) {
-	if !m.transfers.has(r.Handle) {
+	if !m.transfers.Has(r.Handle) {
 		m.oddity(OddNetStop)
 	}
-	m.transfers.remove(r.Handle)
+	m.transfers.Remove(r.Handle)
 }

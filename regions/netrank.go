@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -23,11 +24,11 @@ type netRank struct {
 
 	oldest, newest *proxyOp // open
 	ops            int
-	loose          bounded[*proxyStep] // open steps of no known ProxyOp
+	loose          bounded.Map[*proxyStep] // open steps of no known ProxyOp
 }
 
 func newNetRank(label string, c *commRank, foreign int) *netRank {
-	n := &netRank{label: label, comm: c, foreign: foreign, window: -1, loose: newBounded[*proxyStep](maxSteps)}
+	n := &netRank{label: label, comm: c, foreign: foreign, window: -1, loose: bounded.New[*proxyStep](maxSteps)}
 	n.send.rank, n.recv.rank = n, n
 	return n
 }
@@ -341,7 +342,7 @@ func (m *Model) closeNet(n *netRank, t uint64) {
 			m.endStep(s.head, t, true)
 		}
 	}
-	for h := range n.loose.m { // those without a phase; the others are gone
+	for h := range n.loose.Handles() { // those without a phase; the others are gone
 		m.endStep(m.steps[h], t, true)
 	}
 }

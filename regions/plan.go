@@ -7,6 +7,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
@@ -34,10 +35,10 @@ type plan struct {
 	shares      []kernelShare // of its kernels, where they are to be drawn
 	netStart    uint64        // network activity: first ProxyOp start … last ProxyOp stop
 	netStop     uint64
-	activities  []*activity // CUPTI's of its kernels
-	apart       uint64      // ns by which the GPU's sources differ on its times; 0 if they agree
-	completeAt  uint64      // when the last child ended; 0 before
-	incomplete  bool        // closed by a limit or at the end
+	links       cuda.Links // to its kernels, by CUPTI
+	apart       uint64     // ns by which the GPU's sources differ on its times; 0 if they agree
+	completeAt  uint64     // when the last child ended; 0 before
+	incomplete  bool       // closed by a limit or at the end
 
 	floor   uint64 // when the plan before had been enqueued
 	counted int    // operations of it that are counted as outstanding
@@ -100,7 +101,7 @@ func (m *Model) startGroup(th *thread, t uint64, r *shm.Record) {
 	p := &plan{comm: comm, handle: r.Handle, start: t}
 	if th.launch != nil && th.launch.comm == comm {
 		p.launch = th.launch
-		p.launch.plan, p.launch.planID = p, p.handle
+		p.launch.Begin(p)
 	}
 	th.launch = nil
 	m.plans[r.Handle] = p
@@ -136,7 +137,7 @@ func (m *Model) endPlan(p *plan, t uint64) {
 	switch {
 	case p.captureOnly || p.launch != nil:
 	case p.graph:
-		m.replayed(p)
+		m.cuda.Replayed(p)
 	default:
 		p.findLaunch()
 	}
@@ -150,9 +151,9 @@ func (p *plan) findLaunch() {
 		return
 	}
 	for _, l := range p.ops[0].call.group.launches {
-		if l.comm == p.comm && l.planID == 0 && l.start < p.start {
+		if l.comm == p.comm && !l.HasPlan() && l.Start < p.start {
 			p.launch, p.deferred = l, true
-			l.plan, l.planID = p, p.handle
+			l.Begin(p)
 			return
 		}
 	}
@@ -428,6 +429,15 @@ func (m *Model) unqueue(c *commRank, now uint64, p *plan) {
 		o.op = nil
 	}
 	delete(m.plans, p.handle)
-	m.leavePlan(p)
+	p.written()
 	c.headAt = max(c.headAt, min(now, p.completeAt))
+}
+
+// written tells a plan's launch that the plan has been written.
+func (p *plan) written() {
+	var l *cuda.Launch
+	if p.launch != nil {
+		l = &p.launch.Launch
+	}
+	cuda.Written(p, l)
 }

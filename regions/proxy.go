@@ -197,7 +197,7 @@ func (m *Model) startStep(_ *thread, t uint64, r *shm.Record) {
 		return
 	}
 	// Without a ProxyOp nothing says when it is over, if it is never stopped.
-	if gone, full := n.loose.put(r.Handle, s); full {
+	if gone, full := n.loose.Put(r.Handle, s); full {
 		m.oddity(OddForgottenEvent)
 		m.endStep(gone, t, true)
 	}
@@ -278,7 +278,7 @@ func (m *Model) endStep(s *proxyStep, t uint64, unfinished bool) {
 			}
 		}
 	} else {
-		s.rank.loose.remove(s.handle)
+		s.rank.loose.Remove(s.handle)
 	}
 	if side := s.side; side != nil {
 		if s.put != 0 {

@@ -45,7 +45,7 @@ func (m *Model) Snapshot() {
 	for k, n := range m.timing {
 		p.Counts.Timing[k] = n
 	}
-	p.Counts.CUPTI = m.cuptiCounts()
+	p.Counts.CUPTI = m.cuda.Counts()
 	p.Pending, p.Resume = m.pending(), m.resumable()
 }
 
