@@ -19,18 +19,20 @@ const (
 )
 
 // bufferAttributes tells what memory an operation worked on.
-func (m *Model) bufferAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
-	if !m.cuda.SeesMemory() || !op.task {
+func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
+	if !pw.cuda.SeesMemory() || !op.task {
 		return
 	}
-	class := func(address uint64) otf2.StringRef { return m.defs.string(m.cuda.MemoryClass(address, op.plan.start)) }
+	class := func(address uint64) otf2.StringRef {
+		return pw.defs.string(pw.cuda.MemoryClass(address, op.plan.start))
+	}
 	if op.send != 0 {
 		a.String(AttrSendBuffClass, class(op.send))
 	}
 	if op.recv != 0 {
 		a.String(AttrRecvBuffClass, class(op.recv))
 	}
-	if same, known := m.inPlace(c, op); known {
+	if same, known := pw.inPlace(c, op); known {
 		v := uint8(0)
 		if same {
 			v = 1
@@ -41,7 +43,7 @@ func (m *Model) bufferAttributes(a *otf2.AttributeList, c *commRank, op *operati
 
 // inPlace tells whether an operation's buffers are one, as NCCL's documentation defines it: the part that belongs to
 // the rank lies in the whole where it belongs.
-func (m *Model) inPlace(c *commRank, op *operation) (same, known bool) {
+func (pw *planWriter) inPlace(c *commRank, op *operation) (same, known bool) {
 	if op.p2p || op.send == 0 || op.recv == 0 {
 		return false, false
 	}

@@ -12,7 +12,7 @@ import (
 
 // writeKernelPhases draws the parts of a symmetric kernel inside its plan's region: each from its first channel's
 // beginning to its last one's end.
-func (m *Model) writeKernelPhases(c *commRank, loc *location, p *plan, enter, leave otf2.Timestamp) {
+func (pw *planWriter) writeKernelPhases(c *commRank, loc *location, p *plan, enter, leave otf2.Timestamp) {
 	phases := make(map[uint8]kernelPhase)
 	for _, s := range p.shares {
 		for _, ph := range s.phases {
@@ -28,36 +28,36 @@ func (m *Model) writeKernelPhases(c *commRank, loc *location, p *plan, enter, le
 	for _, ph := range phases {
 		order = append(order, ph)
 	}
-	m.writePhases(c, loc, order, p.stamps.Reported, enter, leave)
+	pw.writePhases(c, loc, order, p.stamps.Reported, enter, leave)
 }
 
 // phaseSlackNs is how far a phase may reach beyond its kernel: stamps of one kernel are mapped alike.
 const phaseSlackNs = 20_000
 
 // writePhases draws phases between two times, one after the other; seen is when NCCL had reported them.
-func (m *Model) writePhases(c *commRank, loc *location, phases []kernelPhase, seen uint64, from, to otf2.Timestamp) {
+func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPhase, seen uint64, from, to otf2.Timestamp) {
 	slices.SortFunc(phases, func(a, b kernelPhase) int { return cmp.Compare(a.number, b.number) })
 	for _, ph := range phases {
 		begin, _, _ := c.stamps.Clock.Host(ph.begin, seen)
 		end, _, ok := c.stamps.Clock.Host(ph.end, seen)
 		if !ok || ph.begin == 0 || ph.end < ph.begin || end > uint64(to)+phaseSlackNs {
-			m.oddity(OddImplausible)
+			pw.oddity(OddImplausible)
 			continue
 		}
 		b := min(max(otf2.Timestamp(begin), from), to)
 		from = min(max(otf2.Timestamp(end), b), to)
-		region := m.defs.region(ph.name, GroupKernel, otf2.RegionRoleFunction)
-		m.fail(loc.w.Enter(b, nil, region))
-		m.fail(loc.w.Leave(from, nil, region))
+		region := pw.defs.region(ph.name, GroupKernel, otf2.RegionRoleFunction)
+		pw.fail(loc.w.Enter(b, nil, region))
+		pw.fail(loc.w.Leave(from, nil, region))
 	}
 }
 
 // writeChannels draws a plan's kernel intervals on the rows of their channels. Operations that NCCL ran in one
 // batch have the same stamps and are one region there, named after the plan. Intervals of a plan whose times
 // cannot be true are left out.
-func (m *Model) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plausible bool) {
+func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plausible bool) {
 	if !plausible {
-		m.oddities[OddImplausibleChannel] += uint64(len(p.stamps.Kernels))
+		pw.oddities[OddImplausibleChannel] += uint64(len(p.stamps.Kernels))
 		return
 	}
 	of := func(i int) (*gpuclock.Kernel, *kernelShare) {
@@ -80,21 +80,21 @@ func (m *Model) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plaus
 			alone = alone && s.op == share.op
 			phases = append(phases, s.phases...)
 		}
-		loc := m.channelLocation(c, k.Channel)
+		loc := pw.channelLocation(c, k.Channel)
 		if loc == nil {
 			return
 		}
 		begin, _, _ := c.stamps.Clock.Host(k.Begin, k.Began)
 		end, _, ok := c.stamps.Clock.Host(k.End, k.Ended)
 		if !ok {
-			m.oddity(OddImplausibleChannel)
+			pw.oddity(OddImplausibleChannel)
 			continue
 		}
 		name := region
-		a := m.attributes
+		a := pw.attributes
 		a.Reset()
 		if alone {
-			name = m.operationRegion(share.op)
+			name = pw.operationRegion(share.op)
 			a.Uint64(AttrParentID, share.op.handle)
 		}
 		if p.graph {
@@ -102,8 +102,8 @@ func (m *Model) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plaus
 		}
 		from := loc.at(begin)
 		to := max(from, otf2.Timestamp(end))
-		m.fail(loc.w.Enter(from, a, name))
-		m.writePhases(c, loc, phases, p.stamps.Reported, from, to)
-		m.fail(loc.w.Leave(to, nil, name))
+		pw.fail(loc.w.Enter(from, a, name))
+		pw.writePhases(c, loc, phases, p.stamps.Reported, from, to)
+		pw.fail(loc.w.Leave(to, nil, name))
 	}
 }

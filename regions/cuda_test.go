@@ -212,7 +212,7 @@ func TestKernelInterval(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	s.allReduce(100, "a")
-	p := s.m.comms[0].queue[0]
+	p := s.m.ranks.all[0].queue[0]
 	if _, ok := p.links.Interval(); ok {
 		t.Error("an interval before anything is known")
 	}
@@ -234,7 +234,7 @@ func TestPlansWaitForTheirKernels(t *testing.T) {
 	s := newSceneWith(t, 4, 5, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventKernelLaunch, CUPTIHold: 2e9, OperationLimit: 4e9})
 	s.reading(1)
 	s.reading(500)
-	waiting := func() int { return len(s.m.comms[0].queue) }
+	waiting := func() int { return len(s.m.ranks.all[0].queue) }
 	s.allReduce(1000, "a")
 	s.reading(3_000_000)
 	if waiting() != 1 {

@@ -78,7 +78,7 @@ func TestGPUTimeOfMadeUpKernels(t *testing.T) {
 				if err := a.add(kernels, shown); err != nil {
 					t.Fatal(err)
 				}
-				if n := s.m.clocks[0].Jumps(); n != c.steps && c.steps >= 0 {
+				if n := s.m.ranks.clocks[0].Jumps(); n != c.steps && c.steps >= 0 {
 					t.Errorf("%d steps of the clock were found, want %d", n, c.steps)
 				}
 			}
@@ -114,8 +114,8 @@ func TestGPUTimeOfManyClocks(t *testing.T) {
 		if err := a.add(kernels, shown); err != nil {
 			t.Fatal(err)
 		}
-		if bad := a.bad(); bad != "" || a.gpu < a.operations || s.m.clocks[0].Jumps() > 0 {
-			t.Errorf("seed %d: %s: %v; %d steps", seed, bad, a.String(), s.m.clocks[0].Jumps())
+		if bad := a.bad(); bad != "" || a.gpu < a.operations || s.m.ranks.clocks[0].Jumps() > 0 {
+			t.Errorf("seed %d: %s: %v; %d steps", seed, bad, a.String(), s.m.ranks.clocks[0].Jumps())
 		}
 		covered, ends = covered+a.covered, ends+len(a.errors)
 	}
@@ -144,8 +144,8 @@ func TestGPUTimeOnStarvedHosts(t *testing.T) {
 		if err := a.add(kernels, shown); err != nil {
 			t.Fatal(err)
 		}
-		if a.gpu < a.operations || s.m.clocks[0].Jumps() > 0 || len(s.p.Markers) > 0 {
-			t.Errorf("seed %d (away for %.1f ms, runs for %.0f µs): %v; %d steps, %d markers", seed, f.away/1e6, f.runs/1e3, a.String(), s.m.clocks[0].Jumps(), len(s.p.Markers))
+		if a.gpu < a.operations || s.m.ranks.clocks[0].Jumps() > 0 || len(s.p.Markers) > 0 {
+			t.Errorf("seed %d (away for %.1f ms, runs for %.0f µs): %v; %d steps, %d markers", seed, f.away/1e6, f.runs/1e3, a.String(), s.m.ranks.clocks[0].Jumps(), len(s.p.Markers))
 		}
 		covered, ends = covered+a.covered, ends+len(a.errors)
 		uncertainties = append(uncertainties, nth(a.uncertainties, .5))

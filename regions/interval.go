@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
@@ -19,20 +20,26 @@ const (
 // intervals are the sources of a plan's interval, best first. Each tells whether it has one that holds up.
 var intervals = [...]struct {
 	source string
-	of     func(m *Model, c *commRank, p *plan, now uint64) (gpuclock.Interval, bool)
+	of     func(ti *timing, c *commRank, p *plan, now uint64) (gpuclock.Interval, bool)
 }{
-	{TimingGPU, (*Model).channelsInterval},
-	{TimingNetwork, (*Model).networkInterval},
-	{TimingEnqueue, (*Model).enqueueInterval},
+	{TimingGPU, (*timing).channelsInterval},
+	{TimingNetwork, (*timing).networkInterval},
+	{TimingEnqueue, (*timing).enqueueInterval},
+}
+
+// timing decides when operations ran, and what says so.
+type timing struct {
+	*board
+	cuda *cuda.Recorder
 }
 
 // interval decides when the operations of a plan ran, by the best source that holds up.
-func (m *Model) interval(c *commRank, p *plan, now uint64) (gpuclock.Interval, string) {
+func (ti *timing) interval(c *commRank, p *plan, now uint64) (gpuclock.Interval, string) {
 	if t := p.told(); t != nil {
 		return gpuclock.Interval{Begin: t.Begin, End: t.End, Uncertainty: t.Uncertainty}, t.Source
 	}
 	for _, s := range intervals {
-		if i, ok := s.of(m, c, p, now); ok {
+		if i, ok := s.of(ti, c, p, now); ok {
 			return i, s.source
 		}
 	}
@@ -40,35 +47,35 @@ func (m *Model) interval(c *commRank, p *plan, now uint64) (gpuclock.Interval, s
 }
 
 // channelsInterval maps the stamps of a plan's KernelCh events, unless they are not to be believed.
-func (m *Model) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Interval, bool) {
+func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Interval, bool) {
 	if len(p.stamps.Kernels) == 0 {
 		return gpuclock.Interval{}, false
 	}
-	m.judge(p)
-	i, n, ok := c.stamps.Interval(&p.stamps, m.launched(p))
-	m.notice(p, n)
+	ti.judge(p)
+	i, n, ok := c.stamps.Interval(&p.stamps, ti.launched(p))
+	ti.notice(p, n)
 	if !ok {
-		m.oddity(OddImplausible)
+		ti.oddity(OddImplausible)
 	}
 	return i, ok
 }
 
 // judge holds the stamps of a plan whose reports have all come against what else is known of it.
-func (m *Model) judge(p *plan) {
+func (ti *timing) judge(p *plan) {
 	if p.captureOnly {
 		return
 	}
-	b := gpuclock.Bounds{Start: p.start, Launched: m.launched(p), SelfMessages: m.mayPart(p)}
-	if p.proxiesOpen == 0 && m.Records(shm.EventProxyOp) {
+	b := gpuclock.Bounds{Start: p.start, Launched: ti.launched(p), SelfMessages: ti.mayPart(p)}
+	if p.proxiesOpen == 0 && ti.Records(shm.EventProxyOp) {
 		b.NetStop = p.netStop
 	}
-	m.notice(p, p.comm.stamps.Judge(&p.stamps, b, p.comm))
+	ti.notice(p, p.comm.stamps.Judge(&p.stamps, b, p.comm))
 }
 
 // mayPart tells whether a plan makes host and device count differently, or may: messages to oneself up to NCCL
 // 2.30, which the device counts and the host does not.
-func (m *Model) mayPart(p *plan) bool {
-	if v := m.process.LibraryVersion; v >= 23100 {
+func (ti *timing) mayPart(p *plan) bool {
+	if v := ti.process.LibraryVersion; v >= 23100 {
 		return false
 	}
 	for _, op := range p.ops {
@@ -80,16 +87,16 @@ func (m *Model) mayPart(p *plan) bool {
 }
 
 // notice marks what is to be known of GPU times from a plan on.
-func (m *Model) notice(p *plan, n gpuclock.Notice) {
+func (ti *timing) notice(p *plan, n gpuclock.Notice) {
 	c := p.comm
 	switch n {
 	case gpuclock.NoticeSelfMessages:
-		m.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
+		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
 			c.label+": after messages to oneself GPU stamps may be those of other kernels; they are used only where they cannot be")
 	case gpuclock.NoticeWithheld:
-		m.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times", c.label+": the GPU stamps belong to other kernels; from here on they are not used")
+		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times", c.label+": the GPU stamps belong to other kernels; from here on they are not used")
 	case gpuclock.NoticeUnknownTick:
-		m.mark(c.loc, p.start, SeverityLow, "GPU times not used", c.label+": the unit of the GPU's stamps is not known yet")
+		ti.mark(c.loc, p.start, SeverityLow, "GPU times not used", c.label+": the unit of the GPU's stamps is not known yet")
 	}
 }
 
@@ -112,11 +119,11 @@ func (c *commRank) Since(number uint64) (uint64, bool) {
 	return c.queue[i].start, true
 }
 
-func (m *Model) networkInterval(_ *commRank, p *plan, _ uint64) (gpuclock.Interval, bool) {
+func (ti *timing) networkInterval(_ *commRank, p *plan, _ uint64) (gpuclock.Interval, bool) {
 	return gpuclock.Interval{Begin: p.netStart, End: p.netStop}, p.netStart != 0 && p.netStop > p.netStart
 }
 
-func (m *Model) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.Interval, bool) {
+func (ti *timing) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.Interval, bool) {
 	i := gpuclock.Interval{Begin: p.start, End: p.stop}
 	if p.launch != nil {
 		i.Begin = p.launch.Start
@@ -130,11 +137,11 @@ func (m *Model) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.Inte
 // launched is a time before which no kernel of a plan can have begun: that of its launch; of its Group event, if a
 // callback of the stream made it, which the kernel waits for (notes on the API, §3.5); without
 // events of launches, that of the first call, or the end of the enqueueing of the plan before.
-func (m *Model) launched(p *plan) uint64 {
+func (ti *timing) launched(p *plan) uint64 {
 	switch {
 	case p.launch != nil && !p.deferred:
 		return max(p.floor, p.launch.Start)
-	case m.callsReported() && m.Records(shm.EventKernelLaunch) && p.handle != 0:
+	case ti.callsReported() && ti.Records(shm.EventKernelLaunch) && p.handle != 0:
 		return p.start
 	}
 	first := uint64(0)

@@ -21,13 +21,13 @@ const (
 
 // planTimes decides when a plan ran, and which of the GPU's sources says so: CUPTI where NCCL's own stamps do not
 // tell. Where both do, they must agree. gpuSource is empty unless CUPTI's records are there.
-func (m *Model) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Interval, source, gpuSource string) {
-	when, source = m.interval(c, p, now)
-	if !m.cuda.Active() {
+func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Interval, source, gpuSource string) {
+	when, source = ti.interval(c, p, now)
+	if !ti.cuda.Active() {
 		return when, source, ""
 	}
 	if p.graph && p.launch == nil {
-		m.cuda.LinkReplay(p, when, source == TimingGPU)
+		ti.cuda.LinkReplay(p, when, source == TimingGPU)
 	}
 	kernel, ok := p.links.Interval()
 	switch {
@@ -43,29 +43,29 @@ func (m *Model) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Inter
 	case source != TimingGPU:
 		return kernel, TimingGPU, SourceCUPTI
 	case ok:
-		m.compare(c, p, when, kernel)
+		ti.compare(c, p, when, kernel)
 	}
 	return when, source, SourceKernelCh
 }
 
 // compare holds NCCL's stamps of a plan against CUPTI's of its kernel.
-func (m *Model) compare(c *commRank, p *plan, stamps, kernel gpuclock.Interval) {
+func (ti *timing) compare(c *commRank, p *plan, stamps, kernel gpuclock.Interval) {
 	p.apart = cuda.Apart(stamps, kernel)
 	if p.apart == 0 {
 		return
 	}
-	m.oddity(OddTimesDiffer)
+	ti.oddity(OddTimesDiffer)
 	if !c.differing {
 		c.differing = true
-		m.mark(c.loc, stamps.Begin, SeverityLow, "GPU times differ",
+		ti.mark(c.loc, stamps.Begin, SeverityLow, "GPU times differ",
 			fmt.Sprintf("%s rank %d: NCCL's stamps and CUPTI say otherwise when a kernel ran, by %d µs", c.label, c.Rank, p.apart/1000))
 	}
 }
 
 // kernelHold is how long a complete plan waits for what CUPTI tells of it: nothing if CUPTI tells nothing, or has told
 // nothing of several plans in a row. Where nothing else tells when kernels run, as long as for that.
-func (m *Model) kernelHold(c *commRank, p *plan) uint64 {
-	if !m.cuda.Active() || p.callOnly || p.captureOnly || len(p.ops) == 0 {
+func (ti *timing) kernelHold(c *commRank, p *plan) uint64 {
+	if !ti.cuda.Active() || p.callOnly || p.captureOnly || len(p.ops) == 0 {
 		return 0
 	}
 	if _, ok := p.links.Interval(); ok || c.kernels.Missed >= maxKernelTimeouts {
@@ -73,23 +73,23 @@ func (m *Model) kernelHold(c *commRank, p *plan) uint64 {
 	}
 	switch {
 	case p.launch != nil && len(p.stamps.Kernels) == 0:
-		return m.opts.OperationLimit
+		return ti.opts.OperationLimit
 	case p.launch != nil || p.graph:
-		return m.opts.CUPTIHold
+		return ti.opts.CUPTIHold
 	}
 	return 0
 }
 
 // kernelAttributes says which of the GPU's sources gave a plan's times, by how much the other one contradicts, and what
 // its kernel is linked by.
-func (m *Model) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource string) {
+func (ti *timing) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource string) {
 	if gpuSource != "" {
-		a.String(AttrGPUSource, m.defs.string(gpuSource))
+		a.String(AttrGPUSource, ti.defs.string(gpuSource))
 	}
 	if p.apart > 0 {
 		a.Uint64(AttrGPUApart, p.apart)
 	}
-	if m.cuda.Active() && p.handle != 0 {
+	if ti.cuda.Active() && p.handle != 0 {
 		a.Uint64(AttrPlanID, p.handle)
 	}
 }

@@ -170,10 +170,10 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 		s.end(filepath.Join(s.dir, "traces.otf2"))
 		checkWhole(rt, s)
 		m := s.m
-		if n := len(m.steps) + len(m.proxies); n != 0 {
+		if n := len(m.net.steps) + len(m.net.proxies); n != 0 {
 			rt.Errorf("%d network events are kept at the end", n)
 		}
-		for _, c := range m.comms {
+		for _, c := range m.ranks.all {
 			if c != nil && len(c.queue)+len(c.calls) > 0 {
 				rt.Errorf("%d plans and %d calls are kept at the end", len(c.queue), len(c.calls))
 			}

@@ -23,7 +23,8 @@ const (
 
 // streams are the rows of CUDA streams.
 type streams struct {
-	m       *Model
+	*board
+	ranks   *ranks
 	kernels map[string]otf2.RegionRef // by mangled name
 }
 
@@ -33,11 +34,11 @@ type streamRow struct {
 	loc     *location
 }
 
-func (s *streams) Device(ordinal int) int { return s.m.deviceNumber(ordinal) }
+func (s *streams) Device(ordinal int) int { return s.ranks.deviceNumber(ordinal) }
 
 func (s *streams) Row(id cuda.Stream, n, gpu int, further bool) cuda.Row {
-	loc, err := s.m.newLocation(experiment.KindStream, otf2.LocationTypeAcceleratorStream, s.name(id, n, further), -1, -1)
-	if s.m.fail(err) {
+	loc, err := s.newLocation(experiment.KindStream, otf2.LocationTypeAcceleratorStream, s.name(id, n, further), -1, -1)
+	if s.fail(err) {
 		return nil
 	}
 	loc.GPU = gpu
@@ -54,7 +55,7 @@ func (s *streams) name(id cuda.Stream, n int, further bool) string {
 	if further {
 		of = fmt.Sprintf(":%d", id.Context) + of
 	}
-	name := fmt.Sprintf("%s[%d%s]", PlatformOf(s.m.process.Library).Name, id.Device, of)
+	name := fmt.Sprintf("%s[%d%s]", PlatformOf(s.process.Library).Name, id.Device, of)
 	if id.Waits {
 		name += " sync"
 	}
@@ -65,7 +66,7 @@ func (s *streams) name(id cuda.Stream, n int, further bool) string {
 }
 
 func (s *streamRow) Draw(a *cuda.Activity, begin uint64) uint64 {
-	m := s.streams.m
+	m := s.streams
 	enter := s.loc.at(begin)
 	leave := max(enter, otf2.Timestamp(a.End()))
 	region := s.streams.region(a)
@@ -93,13 +94,13 @@ func (s *streams) region(a *cuda.Activity) otf2.RegionRef {
 		if kind := rec.CopyKind.String(); kind != "" {
 			name += " " + kind
 		}
-		return s.m.defs.region(name, GroupCUDAMemory, otf2.RegionRoleDataTransfer)
+		return s.defs.region(name, GroupCUDAMemory, otf2.RegionRoleDataTransfer)
 	case *cupti.Set:
-		return s.m.defs.region("memset", GroupCUDAMemory, otf2.RegionRoleFunction)
+		return s.defs.region("memset", GroupCUDAMemory, otf2.RegionRoleFunction)
 	case *cupti.Synchronization:
-		return s.m.defs.region(rec.Type.String(), GroupCUDAWaits, otf2.RegionRoleFunction)
+		return s.defs.region(rec.Type.String(), GroupCUDAWaits, otf2.RegionRoleFunction)
 	}
-	return s.m.defs.region("CUDA graph", GroupCUDAKernels, otf2.RegionRoleFunction)
+	return s.defs.region("CUDA graph", GroupCUDAKernels, otf2.RegionRoleFunction)
 }
 
 // kernelRegion names a kernel's region readably; the mangled name is its canonical one.
@@ -110,17 +111,17 @@ func (s *streams) kernelRegion(mangled string) otf2.RegionRef {
 	}
 	switch {
 	case mangled == "":
-		return s.m.defs.region(unnamedKernel, GroupCUDAKernels, otf2.RegionRoleFunction)
+		return s.defs.region(unnamedKernel, GroupCUDAKernels, otf2.RegionRoleFunction)
 	case len(s.kernels) >= maxKernelNames:
-		return s.m.defs.region(otherKernelName, GroupCUDAKernels, otf2.RegionRoleFunction)
+		return s.defs.region(otherKernelName, GroupCUDAKernels, otf2.RegionRoleFunction)
 	}
 	// Whatever a compiler puts into names, or cuts them at: strings of archives are UTF-8.
 	valid := func(s string) string { return strings.ToValidUTF8(s, "?") }
 	name := cupti.FunctionName(mangled)
 	name = valid(name[:min(len(name), maxKernelNameLen)])
-	ref = otf2.RegionRef(len(s.m.process.Regions))
-	s.m.process.Regions = append(s.m.process.Regions, experiment.Region{
-		Name: name, Canonical: valid(mangled), Role: otf2.RegionRoleFunction, Paradigm: s.m.defs.paradigm, Group: GroupCUDAKernels,
+	ref = otf2.RegionRef(len(s.process.Regions))
+	s.process.Regions = append(s.process.Regions, experiment.Region{
+		Name: name, Canonical: valid(mangled), Role: otf2.RegionRoleFunction, Paradigm: s.defs.paradigm, Group: GroupCUDAKernels,
 	})
 	s.kernels[mangled] = ref
 	return ref
