@@ -184,7 +184,7 @@ func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
 		}
 		c.stop = t
 		if loc := ts.threadLocation(th); loc != nil {
-			ts.writeNested(loc, []span{ts.callSpan(c, "nccl"+c.name, c.start, c.stop, false)})
+			ts.writeNested(loc, []span{ts.callSpan(c, NameCall+c.name, c.start, c.stop, false)})
 		}
 		return
 	}
@@ -266,7 +266,7 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	} else {
 		spans = append(spans, ts.groupSpan(g, unfinished))
 		for _, c := range g.calls {
-			spans = append(spans, ts.callSpan(c, "nccl"+c.name, c.start, c.stop, false))
+			spans = append(spans, ts.callSpan(c, NameCall+c.name, c.start, c.stop, false))
 		}
 	}
 	ts.writeNested(loc, append(spans, g.spans...))
@@ -280,7 +280,7 @@ func (ts *threads) groupSpan(g *groupCall, unfinished bool) span {
 	if composite, ok := g.compositeName(); ok {
 		name, role = composite, CollectiveNamed(composite).Role
 	}
-	return span{g.start, g.stop, ts.defs.region("nccl"+name, GroupAPI, role), func(a *otf2.AttributeList) {
+	return span{g.start, g.stop, ts.defs.region(NameCall+name, GroupAPI, role), func(a *otf2.AttributeList) {
 		if g.graph {
 			a.Uint8(AttrGraph, 1)
 		}
@@ -296,7 +296,7 @@ func (g *groupCall) plainName() (string, bool) {
 	if g.depth != 1 || len(g.calls) != 1 {
 		return "", false
 	}
-	return "nccl" + g.calls[0].name, true
+	return NameCall + g.calls[0].name, true
 }
 
 // compositeName recognises the API functions that NCCL carries out as a series of sends and
@@ -357,7 +357,7 @@ func (ts *threads) callSpan(c *call, name string, start, stop uint64, unfinished
 }
 
 func (ts *threads) launchSpan(l *launch) span {
-	region := ts.defs.region("ncclKernelLaunch", GroupEnqueue, otf2.RegionRoleFunction)
+	region := ts.defs.region(NameKernelLaunch, GroupEnqueue, otf2.RegionRoleFunction)
 	return span{l.Start, l.Stop, region, func(a *otf2.AttributeList) {
 		a.Uint64(AttrStream, l.stream)
 		a.Uint64(AttrEventID, l.Handle)

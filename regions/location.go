@@ -126,14 +126,14 @@ func (b *board) rowOf(c *commRank, class rowClass, typ otf2.LocationType, name s
 
 func (b *board) rankLocation(c *commRank) *location {
 	if c.loc == nil {
-		c.loc = b.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", c.label, c.Rank))
+		c.loc = b.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s"+RankRow+"%d", c.label, c.Rank))
 	}
 	return c.loc
 }
 
 func (b *board) enqueueLocation(c *commRank) *location {
 	if c.enqueue == nil {
-		c.enqueue = b.rowOf(c, rowClass{kind: experiment.KindEnqueue}, otf2.LocationTypeCPUThread, "NCCL enqueue "+c.label)
+		c.enqueue = b.rowOf(c, rowClass{kind: experiment.KindEnqueue}, otf2.LocationTypeCPUThread, EnqueueRow+c.label)
 	}
 	return c.enqueue
 }
@@ -145,7 +145,7 @@ func (b *board) channelLocation(c *commRank, channel uint8) *location {
 			c.channels = make(map[uint8]*location)
 		}
 		c.channels[channel] = b.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel}, otf2.LocationTypeAcceleratorStream,
-			fmt.Sprintf("%s ch %02d", c.label, channel))
+			fmt.Sprintf("%s"+ChannelRow+"%02d", c.label, channel))
 	}
 	return c.channels[channel]
 }

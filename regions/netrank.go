@@ -112,12 +112,12 @@ var netPhases = [numNetPhases]struct {
 	send  bool
 	state string
 }{
-	netSendGPU:   {"Send GPU wait", true, "ProxyStepSendGPUWait"},
-	netSendPeer:  {"Send peer wait", true, "ProxyStepSendPeerWait"},
-	netSend:      {"Send network", true, "ProxyStepSendWait"},
-	netRecv:      {"Recv network", false, "ProxyStepRecvWait"},
-	netRecvFlush: {"Recv flush", false, "ProxyStepRecvFlushWait"},
-	netRecvGPU:   {"Recv GPU wait", false, "ProxyStepRecvGPUWait"},
+	netSendGPU:   {NameSendGPUWait, true, "ProxyStepSendGPUWait"},
+	netSendPeer:  {NameSendPeerWait, true, "ProxyStepSendPeerWait"},
+	netSend:      {NameSendNetwork, true, "ProxyStepSendWait"},
+	netRecv:      {NameRecvNetwork, false, "ProxyStepRecvWait"},
+	netRecvFlush: {NameRecvFlush, false, "ProxyStepRecvFlushWait"},
+	netRecvGPU:   {NameRecvGPUWait, false, "ProxyStepRecvGPUWait"},
 }
 
 // phaseOfState gives the phase that a state begins.
@@ -179,7 +179,7 @@ func (net *network) netOf(r *shm.Record) *netRank {
 		r.Rank < 0 || r.Rank >= maxRank || len(net.foreignNets) >= maxForeign {
 		return nil
 	}
-	n := newNetRank(fmt.Sprintf("PXN %04x.%d", tag, index), nil, len(net.process.Foreign))
+	n := newNetRank(fmt.Sprintf(PXNRow+"%04x.%d", tag, index), nil, len(net.process.Foreign))
 	net.process.Foreign = append(net.process.Foreign, experiment.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
 	net.foreign[r.Context] = n
 	net.foreignNets = append(net.foreignNets, n)
@@ -228,9 +228,9 @@ func (net *network) netLocation(n *netRank, s *netSide, send bool) {
 	if s.loc != nil || net.err != nil {
 		return
 	}
-	kind, name := experiment.KindNetRecv, " net recv"
+	kind, name := experiment.KindNetRecv, RecvRow
 	if send {
-		kind, name = experiment.KindNetSend, " net send"
+		kind, name = experiment.KindNetSend, SendRow
 	}
 	if c := n.comm; c != nil {
 		s.loc = net.rowOf(c, rowClass{kind: kind}, otf2.LocationTypeCPUThread, n.label+name)

@@ -14,13 +14,6 @@ import (
 
 // CUDA streams on the timeline: what package cuda gives out, with names and attributes.
 
-// Groups of the regions of CUDA streams.
-const (
-	GroupCUDAKernels = "CUDA kernels"
-	GroupCUDAMemory  = "CUDA memory"
-	GroupCUDAWaits   = "CUDA synchronization"
-)
-
 // streams are the rows of CUDA streams.
 type streams struct {
 	*board
@@ -100,7 +93,7 @@ func (s *streams) region(a *cuda.Activity) otf2.RegionRef {
 	case *cupti.Synchronization:
 		return s.defs.region(rec.Type.String(), GroupCUDAWaits, otf2.RegionRoleFunction)
 	}
-	return s.defs.region("CUDA graph", GroupCUDAKernels, otf2.RegionRoleFunction)
+	return s.defs.region(NameCUDAGraph, GroupCUDAKernels, otf2.RegionRoleFunction)
 }
 
 // kernelRegion names a kernel's region readably; the mangled name is its canonical one.
