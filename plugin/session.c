@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "config.h"
 #include "handle.h"
 #include "memory.h"
 
