@@ -177,7 +177,7 @@ var texts = []string{
 }
 
 // The plugin takes each text for what the collector and the tool take it for.
-func TestPluginReadsAlike(t *testing.T) {
+func TestPluginReadsTheSame(t *testing.T) {
 	p := pluginOf(t)
 	for _, key := range pluginKeys() {
 		for _, text := range texts {
@@ -212,7 +212,7 @@ func text(t *rapid.T, label string) string {
 	return strings.ReplaceAll(drawn, "\x00", "")
 }
 
-func TestPluginReadsAnyTextAlike(t *testing.T) {
+func TestPluginReadsAnyTextTheSame(t *testing.T) {
 	p := pluginOf(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		key := rapid.SampledFrom(pluginKeys()).Draw(rt, "key")
@@ -245,11 +245,11 @@ func FuzzPlugin(f *testing.F) {
 var numbers = append([]string{"+1", "-1", "+0", "-0", "+-0", "- 0", "0x0", "0x1", "0X", "0xg", "00", "08", "01", "0b0", "0b1", "0B1", "0o1", "1_0", "0_1", "0 # quick", "12 # slow",
 	" 0", "\v0", "\u00a00", "-9223372036854775808", "-9223372036854775809", "-99999999999999999999", "0x7fffffffffffffff", "0x8000000000000000", "-0x8000000000000000", "0777777777777777777777", "01777777777777777777777"}, texts...)
 
-// Where GPU times are asked for is decided in the plugin, and told by doctor, run and report: alike, in all versions of the API and
+// Where GPU times are asked for is decided in the plugin, and reported by doctor, run and report: the same in all versions of the API and
 // with all settings.
 func TestPluginWithholdsStampsWhereTheTableSays(t *testing.T) {
 	p := pluginOf(t)
-	alike := func(t testing.TB, api int, allgatherv, rearch string) (asked bool) {
+	compare := func(t testing.TB, api int, allgatherv, rearch string) (asked bool) {
 		asked, _ = hidden.Stamps(api, func(name string) string {
 			return map[string]string{hidden.AllGatherV: allgatherv, hidden.Rearch: rearch}[name]
 		})
@@ -265,8 +265,8 @@ func TestPluginWithholdsStampsWhereTheTableSays(t *testing.T) {
 				continue
 			}
 			for _, other := range []string{"", "0", "1"} {
-				count[alike(t, api, value, other)]++
-				count[alike(t, api, other, value)]++
+				count[compare(t, api, value, other)]++
+				count[compare(t, api, other, value)]++
 			}
 		}
 	}
@@ -276,12 +276,12 @@ func TestPluginWithholdsStampsWhereTheTableSays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		number := rapid.OneOf(rapid.SampledFrom(numbers), rapid.StringMatching(`[ +-]?(0x?)?[0-9a-f]{0,20}[ _x#]?`), rapid.Custom(func(t *rapid.T) string { return text(t, "text") }))
 		value := func(label string) string { return strings.ReplaceAll(number.Draw(rt, label), "\x00", "") }
-		alike(t, rapid.IntRange(0, 9).Draw(rt, "api"), value("allgatherv"), value("rearch"))
+		compare(t, rapid.IntRange(0, 9).Draw(rt, "api"), value("allgatherv"), value("rearch"))
 	})
 }
 
 // Raw files of a job without a collector lie where its other processes' shards do.
-func TestPluginNamesTheDirectoryAlike(t *testing.T) {
+func TestPluginNamesTheSameDirectory(t *testing.T) {
 	p := pluginOf(t)
 	names := []string{Prefix + "DIR"}
 	for _, s := range steps {

@@ -361,7 +361,7 @@ func (r *recovery) counted(path string, table *recordTable, word string) (record
 	case !c.cut && c.wrong == 0:
 		r.whole(path, s.records)
 	case len(s.chunks) == 0 && s.size >= headerSize && !zeroed(path):
-		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing can be told of it", s.flaw))
+		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
 		return 0, false
 	case len(s.chunks) == 0:
 		r.replace(RecoveredFile{Path: path, Dropped: s.size, Detail: fmt.Sprintf("%d bytes without a %s: made an empty file", s.size, word)}, emptyFile())
@@ -428,7 +428,7 @@ func (r *recovery) records(path string, table *recordTable, chunk uint64, word, 
 		r.whole(path, s.records)
 	case r.otherChunkSize(path, s, table, false, chunk):
 	case len(s.chunks) == 0 && s.size >= headerSize && !zeroed(path):
-		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing can be told of it", s.flaw))
+		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
 		r.lost("%s: %s", path, loss)
 	default:
 		out := built.finish()

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../chunk.h"
 #include "../ring.h"
 #include "test.h"
 

@@ -443,7 +443,7 @@ export class Panel {
     section.replaceChildren(
       el("h2", null, `Others waited ${f.time(culprit.caused)} for ${culprit.name}`),
       el("p", { class: "sub" }, `${f.percent(culprit.caused, total)} of all waiting (${f.time(total)}), without the first collective of each communicator.`),
-      el("p", null, swatch("var(--wait)"), "waited for others ", swatch("var(--caused)"), "others waited for it"),
+      el("p", null, swatch("var(--wait)"), "waited for others ", swatch("var(--caused)"), "wait caused"),
       ...shown.map((r) => {
         const meter = (kind: string, v: number) => {
           const m = el("span", { class: "meter " + kind });
@@ -454,7 +454,7 @@ export class Panel {
         return el(
           "button",
           {
-            class: "wait-row", type: "button", title: r.worst > 0 ? `Go to where others waited longest for it: ${f.time(r.worst)}` : "Show its row",
+            class: "wait-row", type: "button", title: r.worst > 0 ? `Go to the longest wait that it caused: ${f.time(r.worst)}` : "Show its row",
             onclick: () => {
               if (r.row >= 0) this.host.focus(r.row);
               if (r.worst > 0) this.host.go(r.worstAt - 3 * r.worst, r.worstAt + 2 * r.worst);
