@@ -91,8 +91,7 @@ func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef,
 			continue
 		}
 		name := region
-		a := pw.attributes
-		a.Reset()
+		a := pw.blank()
 		if alone {
 			name = pw.operationRegion(share.op)
 			a.Uint64(AttrParentID, share.op.handle)

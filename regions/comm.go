@@ -123,9 +123,13 @@ func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
 		}
 		unknown--
 	}
+	return rs.addGPU(gpu)
+}
+
+func (rs *ranks) addGPU(gpu experiment.GPU) int {
 	rs.told = append(rs.told, gpu)
 	rs.process.GPUs = append(rs.process.GPUs, gpu)
-	rs.clocks = append(rs.clocks, gpuclock.New(rs.opts.Paradigm == otf2.ParadigmHIP))
+	rs.clocks = append(rs.clocks, gpuclock.New(rs.opts.Paradigm == otf2.ParadigmHIP)) // of AMD's stamps the unit is not documented
 	return len(rs.process.GPUs) - 1
 }
 
@@ -136,10 +140,7 @@ func (rs *ranks) deviceNumber(device int) int {
 			return i
 		}
 	}
-	rs.told = append(rs.told, experiment.GPU{Device: device})
-	rs.process.GPUs = append(rs.process.GPUs, experiment.GPU{Device: device})
-	rs.clocks = append(rs.clocks, gpuclock.New(rs.opts.Paradigm == otf2.ParadigmHIP))
-	return len(rs.process.GPUs) - 1
+	return rs.addGPU(experiment.GPU{Device: device})
 }
 
 // comm returns the communicator rank a record names, nil if it is none of this process's. Up to API v3 it
@@ -187,7 +188,7 @@ func (b *board) createComm(t uint64, c *commRank) {
 }
 
 // finalizeComm ends a communicator rank: NCCL delivers everything that belongs to it before it calls finalize
-// (notes on the API, §5.3).
+// (docs/nccl-profiler-api.md §5.3).
 func (m *Model) finalizeComm(t uint64, c *commRank) {
 	for _, p := range c.queue {
 		m.ops.progress(p, t)
@@ -247,7 +248,7 @@ func (b *board) over(l **location) {
 }
 
 // forget drops what is kept of a communicator rank that is gone: calls captured in graphs (all of which are
-// destroyed before finalize, notes on the API, §5.3), and events that were never ended.
+// destroyed before finalize, docs/nccl-profiler-api.md §5.3), and events that were never ended.
 func (m *Model) forget(c *commRank) {
 	m.ops.forget(c)
 	m.threads.forget(c)
@@ -273,7 +274,7 @@ func (rs *ranks) sweep() {
 var closedRank = &commRank{index: -1, final: true, closed: true}
 
 // afterFinalize tells whether an event comes too late to be drawn: its communicator rank is gone. Proxy
-// threads that several communicators share go on under the name of the first (notes on the API, §5.3).
+// threads that several communicators share go on under the name of the first (docs/nccl-profiler-api.md §5.3).
 // A group call belongs to its thread, not to the communicator it names.
 func (rs *ranks) afterFinalize(r *shm.Record) bool {
 	if int64(r.Aux) >= int64(len(rs.all)) {

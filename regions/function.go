@@ -44,6 +44,18 @@ func init() {
 // CollectiveNamed finds a collective by NCCL's name of it; nil for other functions.
 func CollectiveNamed(name string) *Collective { return collectivesByName[name] }
 
+// roleOf is the role of the regions of a function, which may be one that is not known.
+func roleOf(name string, p2p bool) otf2.RegionRole {
+	f := collectivesByName[name]
+	switch {
+	case f != nil:
+		return f.Role
+	case p2p:
+		return otf2.RegionRolePoint2Point
+	}
+	return otf2.RegionRoleCollOther
+}
+
 // CollectiveOf finds a collective by OTF2's number of it; nil for operations that NCCL does not have.
 func CollectiveOf(op otf2.CollectiveOp) *Collective {
 	for i := range Collectives {

@@ -41,6 +41,18 @@ func newBoard(sink Sink, s *setup) *board {
 	}
 }
 
+// blank is an empty list for the attributes of the next event.
+func (b *board) blank() *otf2.AttributeList {
+	b.attributes.Reset()
+	return b.attributes
+}
+
+// draw writes a region from start to stop, as far as the location allows.
+func (b *board) draw(loc *location, start, stop uint64, a *otf2.AttributeList, region otf2.RegionRef) {
+	b.fail(loc.w.Enter(loc.at(start), a, region))
+	b.fail(loc.w.Leave(loc.at(stop), nil, region))
+}
+
 // fail keeps the first error and tells whether there was one.
 func (b *board) fail(err error) bool {
 	switch {

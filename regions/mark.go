@@ -73,8 +73,7 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 		if g != nil {
 			g.spans = append(g.spans, span{start: t, stop: t, region: region})
 		} else {
-			ts.fail(loc.w.Enter(loc.at(t), nil, region))
-			ts.fail(loc.w.Leave(loc.at(t), nil, region))
+			ts.draw(loc, t, t, nil, region)
 		}
 		ts.mark(loc, t, SeverityNone, CategoryApplication, ts.process.Regions[region].Name)
 	}
@@ -84,8 +83,7 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 func (ts *threads) endPhase(th *thread, loc *location, t uint64, unfinished bool) {
 	region := th.phases[len(th.phases)-1]
 	th.phases = th.phases[:len(th.phases)-1]
-	a := ts.attributes
-	a.Reset()
+	a := ts.blank()
 	if unfinished {
 		a.Uint8(AttrUnfinished, 1)
 		ts.oddity(OddUnfinishedPhase)

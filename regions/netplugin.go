@@ -4,7 +4,7 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
 
-// Kinds of network plugins, bits 16 … 31 of a NetPlugin's id (notes on the API, §8).
+// Kinds of network plugins, bits 16 … 31 of a NetPlugin's id (docs/nccl-profiler-api.md §8).
 const (
 	pluginIB     = 1
 	pluginSocket = 2

@@ -55,6 +55,17 @@ var oddityNames = [numOddities]string{
 	"GPU_TIMES_DIFFER", "MASK_CHANGED_BY_RAS", "NO_ROW",
 }
 
+// named gives counts their names, without those that are 0.
+func named(counts []uint64, names []string) map[string]uint64 {
+	out := make(map[string]uint64)
+	for i, n := range counts {
+		if n > 0 {
+			out[names[i]] = n
+		}
+	}
+	return out
+}
+
 // ledger counts what came and what is odd about it, and keeps the markers.
 type ledger struct {
 	*setup

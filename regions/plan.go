@@ -116,7 +116,7 @@ func (ops *operations) forget(c *commRank) {
 }
 
 // kernelsDue is the number of KernelCh events that NCCL makes for the operation: one a channel, none
-// for messages to oneself (their traffic has no proxy work; notes on the API, §7.4) and for symmetric kernels
+// for messages to oneself (their traffic has no proxy work; docs/nccl-profiler-api.md §7.4) and for symmetric kernels
 // in graphs (§3.6), one at least where the number of channels is not known.
 func (o *operation) kernelsDue() int {
 	if o.p2p && int(o.peer) == o.plan.comm.Rank || o.sym && o.plan.graph {
@@ -181,7 +181,7 @@ func (ops *operations) endPlan(p *plan, t uint64) {
 }
 
 // findLaunch finds the launch of a plan that a callback of the stream brought, as NCCL has it while graphs may be running
-// (notes on the API, §3.5): plans of a group come in the order of its launches.
+// (docs/nccl-profiler-api.md §3.5): plans of a group come in the order of its launches.
 func (p *plan) findLaunch() {
 	if len(p.ops) == 0 || p.ops[0].call == nil || p.ops[0].call.group == nil {
 		return
@@ -266,7 +266,7 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 			continue
 		}
 		delete(ops.calls, call.handle)
-		if call.p2p { // a message to oneself with one buffer: dropped by NCCL (notes on the API, §4.3)
+		if call.p2p { // a message to oneself with one buffer: dropped by NCCL (docs/nccl-profiler-api.md §4.3)
 			ops.oddity(OddDroppedMessage)
 			continue
 		}
@@ -306,7 +306,7 @@ func (c *commRank) firstAfter(call *call) int {
 }
 
 // progress notes when the last child of a plan has ended. Proxy work is waited for only where no
-// kernels tell when the plan was over: some of NCCL's proxy operations never stop (notes on the API,
+// kernels tell when the plan was over: some of NCCL's proxy operations never stop (docs/nccl-profiler-api.md
 // §3.4, 10).
 func (ops *operations) progress(p *plan, t uint64) {
 	if p.completeAt != 0 || !p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0 {

@@ -2,10 +2,6 @@
 
 package regions
 
-// TimingDuration is the timing source of operations of which only the length is known: when they began was set so that
-// they lie one behind the other. It comes from imported data alone.
-const TimingDuration = "duration"
-
 // Told is what somebody else than NCCL's callbacks tells of an operation: a trace that is imported.
 type Told struct {
 	Begin, End  uint64 // on the process's line
