@@ -11,6 +11,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
+// Calls of the application (GroupApi, CollApi, P2pApi, KernelLaunch): what is drawn on its threads, and when a call ends. Who makes
+// these events, on which thread and under which parent: docs/nccl-profiler-api.md §3.1, §3.2, §3.5; what NCCL leaves open: §3.4.
+
 // thread is the present owner of a ring: one of the process's threads.
 type thread struct {
 	tid    int

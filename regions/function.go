@@ -4,6 +4,9 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
+// NCCL's functions: what they are in OTF2, and how bytes are counted. Sizes are nccl-tests' (doc/PERFORMANCE.md there), bytes sent and
+// received Score-P's for the MPI operation of the same name.
+
 // Collective is what is known of one of NCCL's collectives: one row of the table below.
 type Collective struct {
 	Name string // as NCCL's events have it

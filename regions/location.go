@@ -11,6 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// Rows of the timeline: which there are, and what they are called. Who has a row of its own stands in docs/architecture.md, "Rows".
+
 // location is one row of the timeline and the end of its event file.
 type location struct {
 	experiment.Location

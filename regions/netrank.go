@@ -11,6 +11,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// The network of a communicator rank: rows for sending and receiving, and on them the phase of the oldest transfer under way. States of
+// ProxyStep: docs/nccl-profiler-api.md §2.3; whose work a proxy thread does: §6.
+
 // netRank is the network of one communicator rank, as far as this process's proxy threads work for it:
 // one of this process, or of another one whose transfers are carried out here (PXN, docs/nccl-profiler-api.md §6).
 type netRank struct {

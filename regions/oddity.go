@@ -8,6 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// What should not be, or a reader must know: counts and markers. docs/hazards.md says what NCCL does that leads to them.
+
 // oddity is something that should not be, or that a reader of the archive must know: counted by kind.
 type oddity int
 

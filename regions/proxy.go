@@ -7,6 +7,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// ProxyOp and ProxyStep: transfers, their bytes and their ends. Which of them stop, and which start again: docs/nccl-profiler-api.md
+// §3.4.
+
 // proxyOp is an open ProxyOp event: one channel's network traffic with one peer for an operation. Those of
 // transports other than the network are begun and never heard of again (docs/nccl-profiler-api.md §3.4, 10).
 type proxyOp struct {

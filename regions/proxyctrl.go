@@ -7,6 +7,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// ProxyCtrl: what a proxy thread does beside transfers (docs/nccl-profiler-api.md §2.3).
+
 // ctrlKind is what a ProxyCtrl event was about, by its first state.
 type ctrlKind uint8
 

@@ -11,6 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// The description of the process at a moment, for shard.json: what `report --hang` compares is in it.
+
 // Snapshot brings the description of the process up to date: communicators, locations, counts and
 // pending operations. Sizes of event files, and how many events are in them, are those of their last flush.
 func (m *Model) Snapshot() {

@@ -2,6 +2,8 @@
 
 package regions
 
+// Times of operations that come from elsewhere than NCCL's callbacks: of imported data.
+
 // Told is what somebody else than NCCL's callbacks tells of an operation: a trace that is imported.
 type Told struct {
 	Begin, End  uint64 // on the process's line

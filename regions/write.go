@@ -10,6 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
+// Operations as events: which region a plan is, whether a collective is a blocking one or a request, which bytes it sends and receives.
+// What NCCL maps to which records of OTF2 stands in docs/architecture.md, "Operations".
+
 // planWriter writes plans, and with them operations, onto the rows of communicator ranks and their channels.
 type planWriter struct {
 	*board
