@@ -526,7 +526,7 @@ func (l *Live) read(j *scorep.Job, v *LiveView) {
 				break
 			}
 			if !t.synced {
-				if ev.Kind != otf2.EventEnter {
+				if !facts.Resumes(ev) {
 					continue
 				}
 				t.synced = true
