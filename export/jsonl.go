@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -78,13 +79,12 @@ type lines struct {
 	*exporter
 	process *process
 	out     *jsonWriter
-	ids     lineIDs
 	parts   *analysis.PartReader
 
 	transfers *analysis.TransferReader
-	open      map[otf2.LocationRef][]openRegion
-	made      uint64 // ids made
-	mask      string // event mask, "" if not known
+	open      map[otf2.LocationRef][]uint64 // events of the open regions, 0: not told
+	made      uint64                        // ids made
+	mask      string                        // event mask, "" if not known
 	api       string
 
 	// Calls tell their communicator only when an operation names them as its parent. Until then, or until there are
@@ -94,41 +94,20 @@ type lines struct {
 	calls  map[uint64]uint64 // group of each held call
 }
 
-type openRegion struct {
-	region     otf2.RegionRef
-	begin      otf2.Timestamp
-	attributes []otf2.AttributeValue
-}
-
-// lineIDs are the attributes that records are made of.
-type lineIDs struct {
-	event, parent, count, datatype, stream, graph, tag, times attribute
-	seq, warps, send, recv, unfinished, variant, strategy     attribute
-}
-
 func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	l := &lines{
-		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]openRegion),
+		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]uint64),
 		held: make(map[uint64]*heldGroup), calls: make(map[uint64]uint64),
-	}
-	for name, to := range map[string]*attribute{
-		"EVENT_ID": &l.ids.event, "PARENT_ID": &l.ids.parent, "COUNT": &l.ids.count, "DATATYPE": &l.ids.datatype, "STREAM": &l.ids.stream,
-		"GRAPH": &l.ids.graph, "USER_TAG": &l.ids.tag, "TIMES": &l.ids.times,
-		"SEQ": &l.ids.seq, "WARPS": &l.ids.warps, "SENDBUFF_ADDRESS": &l.ids.send, "RECVBUFF_ADDRESS": &l.ids.recv, "UNFINISHED": &l.ids.unfinished,
-		"KERNEL_VARIANT": &l.ids.variant, "SYNC_STRATEGY": &l.ids.strategy,
-	} {
-		*to = e.rows.attribute(name)
 	}
 	l.transfers = analysis.NewTransferReader(e.archive)
 	l.parts = analysis.NewPartReader(e.archive, true, l.operation)
-	for _, p := range e.archive.Anchor.Properties {
-		switch p.Name {
-		case "NCCL_OTF2::EVENT_MASK":
-			if _, err := strconv.ParseUint(p.Value, 0, 32); err == nil {
-				l.mask = p.Value
-			}
-		case "NCCL_OTF2::API_VERSION":
-			l.api = p.Value
+	r := l.parts.Reader()
+	r.Enter, r.Leave, r.Life = l.enter, l.leave, l.life
+	ps := facts.PropertiesOf(e.archive.Anchor)
+	l.api = ps.Text(facts.PropAPIVersion)
+	if mask := ps.Text(facts.PropEventMask); mask != "" {
+		if _, err := strconv.ParseUint(mask, 0, 32); err == nil {
+			l.mask = mask
 		}
 	}
 	return l
@@ -139,38 +118,18 @@ func (l *lines) read() {
 	for i, r := range l.process.rows {
 		locations[i] = r.location
 	}
-	puts := uint64(0) // under way
 	for ev, err := range l.archive.Events(&otf2.Selection{Locations: locations}) {
 		if err != nil {
 			l.problems([]string{err.Error()})
 			continue
 		}
-		row := l.rows.of[ev.Location]
-		if row.comm != nil {
-			l.parts.Event(ev)
-		}
-		switch ev.Kind {
-		case otf2.EventEnter:
-			l.open[ev.Location] = append(l.open[ev.Location], openRegion{ev.Enter().Region, ev.Time, append([]otf2.AttributeValue(nil), ev.Attributes...)})
-		case otf2.EventLeave:
-			stack := l.open[ev.Location]
-			if n := len(stack); n > 0 {
-				l.open[ev.Location] = stack[:n-1]
-				l.region(row, &stack[n-1], stack[:n-1], ev)
-			}
-		case otf2.EventCommCreate:
-			l.lifecycle("ProfilerInit", l.rows.on(ev.Location, otf2.CommRef(ev.Args[0])), ev.Time)
-		case otf2.EventCommDestroy:
-			l.lifecycle("ProfilerFinalize", l.rows.on(ev.Location, otf2.CommRef(ev.Args[0])), ev.Time)
-		case otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
-			if ev.Kind == otf2.EventRmaPut {
-				puts++
-			}
+		l.parts.Event(ev)
+		if facts.TransferKinds.Has(ev.Kind) {
 			if x := l.transfers.Event(ev); x != nil {
-				puts--
 				l.transfer(x)
 			}
-		case otf2.EventMetric:
+		}
+		if ev.Kind == otf2.EventMetric {
 			l.leaveOut("values of metrics")
 		}
 	}
@@ -180,23 +139,45 @@ func (l *lines) read() {
 	for _, stack := range l.open {
 		l.result.LeftOut["regions that were open at the end"] += uint64(len(stack))
 	}
-	l.result.LeftOut["transfers without an end"] += puts
+	l.result.LeftOut["transfers without an end"] += uint64(l.transfers.Unended())
 	maps.DeleteFunc(l.result.LeftOut, func(_ string, n uint64) bool { return n == 0 })
 }
 
-// region takes a region that has ended.
-func (l *lines) region(row *row, r *openRegion, outer []openRegion, leave *otf2.Event) {
-	name, group := l.rows.regionName(r.region), l.rows.group[r.region]
-	one := record{row: row, begin: r.begin, end: leave.Time}
-	one.event, _ = l.ids.event.of(r.attributes)
-	one.parent, _ = l.ids.parent.of(r.attributes)
-	attributes := r.attributes
+func (l *lines) enter(r *facts.Region) {
+	l.open[r.Location] = append(l.open[r.Location], r.Event)
+}
+
+func (l *lines) leave(r *facts.Region) {
+	outer := l.open[r.Location]
+	outer = outer[:len(outer)-1]
+	l.open[r.Location] = outer
+	if r.Lost {
+		l.leaveOut("regions that were open at the end")
+		return
+	}
+	l.region(l.rows.of[r.Location], r, outer)
+}
+
+// life takes the begin or the end of a communicator rank.
+func (l *lines) life(ev *otf2.Event, comm otf2.CommRef, begins bool) {
+	function := "ProfilerFinalize"
+	if begins {
+		function = "ProfilerInit"
+	}
+	l.lifecycle(function, l.rows.on(ev.Location, comm), ev.Time)
+}
+
+// region takes a region that has ended; outer are the events of those around it.
+func (l *lines) region(row *row, r *facts.Region, outer []uint64) {
+	name, group := l.rows.regionName(r.Region), l.rows.group[r.Region]
+	one := record{row: row, begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
+	attributes := r.Attributes
 	switch {
 	case group == regions.GroupAPI:
-		l.call(&one, strings.TrimPrefix(name, "nccl"), attributes, outer)
-	case group == regions.GroupEnqueue && name == "ncclKernelLaunch":
+		l.call(&one, strings.TrimPrefix(name, regions.NameCall), r, outer)
+	case group == regions.GroupEnqueue && name == regions.NameKernelLaunch:
 		one.typ, one.function = "ncclProfileKernelLaunch", "KernelLaunch"
-		stream, known := l.ids.stream.of(attributes)
+		stream, known := l.rows.attributes.Last(attributes, regions.AttrStream)
 		one.details = func(j *jsonWriter) {
 			if known {
 				j.hex("stream", stream)
@@ -230,15 +211,15 @@ func (l *lines) operation(p *analysis.Part) {
 	row := l.rows.on(p.Location, p.Comm)
 	l.belongs(p.Parent, row)
 	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End, event: p.Event, parent: p.Parent}
-	seq, numbered := l.ids.seq.of(p.Attributes)
-	warps, warped := l.ids.warps.of(p.Attributes)
-	send, sends := l.ids.send.of(p.Attributes)
-	recv, receives := l.ids.recv.of(p.Attributes)
-	stream, streamed := l.ids.stream.of(p.Attributes)
-	tag, tagged := l.ids.tag.of(p.Attributes)
-	variant, variants := l.ids.variant.of(p.Attributes)
-	unfinished, _ := l.ids.unfinished.of(p.Attributes)
-	if _, copied := l.ids.strategy.of(p.Attributes); copied {
+	seq, numbered := l.rows.attributes.Last(p.Attributes, regions.AttrSeq)
+	warps, warped := l.rows.attributes.Last(p.Attributes, regions.AttrWarps)
+	send, sends := l.rows.attributes.Last(p.Attributes, regions.AttrSendBuff)
+	recv, receives := l.rows.attributes.Last(p.Attributes, regions.AttrRecvBuff)
+	stream, streamed := l.rows.attributes.Last(p.Attributes, regions.AttrStream)
+	tag, tagged := l.rows.attributes.Last(p.Attributes, regions.AttrUserTag)
+	variant, variants := l.rows.attributes.Last(p.Attributes, regions.AttrKernelVariant)
+	unfinished, _ := l.rows.attributes.Last(p.Attributes, regions.AttrUnfinished)
+	if _, copied := l.rows.attributes.Last(p.Attributes, regions.AttrSyncStrategy); copied {
 		one.typ = "ncclProfileCeColl"
 	}
 	if p.Message() {
@@ -314,27 +295,26 @@ func (l *lines) operation(p *analysis.Part) {
 
 // channel takes the interval of a kernel on a row of a channel.
 func (l *lines) channel(one *record, name string, attributes []otf2.AttributeValue) {
-	_, number, _ := strings.Cut(one.row.name, " ch ")
-	channel, err := strconv.ParseUint(strings.TrimSpace(number), 10, 8)
-	if err != nil {
+	channel, ok := facts.RowChannel(one.row.name)
+	if !ok {
 		l.leaveOut("regions of unknown channels")
 		return
 	}
 	one.typ, one.function = "ncclProfileKernelCh", name
 	one.details = func(j *jsonWriter) {
-		j.unsigned("channel", channel)
+		j.integer("channel", int64(channel))
 		j.text("timingSource", "gpu")
 	}
 	l.event(one)
 }
 
 // controls are the regions of a proxy thread that stand for one ProxyCtrl event, with its state.
-var controls = map[string]string{"Proxy sleep": "ProxyCtrlSleep", "Proxy append": "ProxyCtrlAppend"}
+var controls = map[string]string{regions.NameProxySleep: "ProxyCtrlSleep", regions.NameProxyAppend: "ProxyCtrlAppend"}
 
 func (l *lines) control(one *record, name string, attributes []otf2.AttributeValue) {
 	state, ok := controls[name]
 	if !ok {
-		times, _ := l.ids.times.of(attributes)
+		times, _ := l.rows.attributes.Last(attributes, regions.AttrTimes)
 		l.result.LeftOut["turns of the proxy's loop"] += max(times, 1)
 		return
 	}

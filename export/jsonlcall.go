@@ -7,7 +7,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // heldGroup is a group call with what stands in it.
@@ -23,28 +25,28 @@ const maxHeld = 1 << 14
 
 // call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its parent's:
 // both are written.
-func (l *lines) call(one *record, function string, attributes []otf2.AttributeValue, outer []openRegion) {
-	count, counted := l.ids.count.of(attributes)
-	graph, _ := l.ids.graph.of(attributes)
+func (l *lines) call(one *record, function string, r *facts.Region, outer []uint64) {
 	one.function = function
-	if !counted { // it consists of several, or of none
+	graph := r.Graph
+	if !r.Counted { // it consists of several, or of none
 		one.typ = "ncclProfileGroupApi"
 		one.details = func(j *jsonWriter) {
 			if function != "Group" { // a call that NCCL makes several of
 				j.integer("depth", 1)
 			}
-			j.boolean("graphCaptured", graph != 0)
+			j.boolean("graphCaptured", graph)
 		}
 		l.event(one)
 		return
 	}
 	one.typ = "ncclProfileCollApi"
-	if function == "Send" || function == "Recv" {
+	if facts.IsMessage(function) {
 		one.typ = "ncclProfileP2pApi"
 	}
-	datatype, typed := l.ids.datatype.of(attributes)
-	stream, streamed := l.ids.stream.of(attributes)
-	tag, tagged := l.ids.tag.of(attributes)
+	attributes, count := r.Attributes, r.Count
+	datatype, typed := l.rows.attributes.Last(attributes, regions.AttrDatatype)
+	stream, streamed := l.rows.attributes.Last(attributes, regions.AttrStream)
+	tag, tagged := l.rows.attributes.Last(attributes, regions.AttrUserTag)
 	one.details = func(j *jsonWriter) {
 		j.text("func", function)
 		j.unsigned("count", count)
@@ -54,22 +56,16 @@ func (l *lines) call(one *record, function string, attributes []otf2.AttributeVa
 		if streamed {
 			j.hex("stream", stream)
 		}
-		j.boolean("graphCaptured", graph != 0)
+		j.boolean("graphCaptured", graph)
 		if tagged {
 			j.unsigned("userTag", tag)
 		}
 	}
-	inner := false
-	for i := range outer {
-		if id, ok := l.ids.event.of(outer[i].attributes); ok && id == one.parent {
-			inner = true
-		}
-	}
-	if !inner && one.parent != 0 {
+	if one.parent != 0 && !slices.Contains(outer, one.parent) {
 		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end, event: one.parent}
 		group.details = func(j *jsonWriter) {
 			j.integer("depth", 1)
-			j.boolean("graphCaptured", graph != 0)
+			j.boolean("graphCaptured", graph)
 		}
 		l.event(&group)
 	}
