@@ -21,7 +21,7 @@ import (
 // version of NCCL's profiler interface.
 const promFormat = 1
 
-// promKey is what samples are told apart by: NCCL Inspector's buckets.
+// promKey is what identifies a sample: NCCL Inspector's buckets.
 type promKey struct {
 	message   bool
 	node, gpu string

@@ -75,7 +75,7 @@ func newRows(defs *otf2.Definitions) *rows {
 	}
 	r.addProcesses()
 	for _, c := range analysis.Communicators(defs) {
-		one, hasAll, told := &comm{Communicator: c}, true, 0
+		one, hasAll, stated := &comm{Communicator: c}, true, 0
 		hosts := make(map[string]bool)
 		for rank, l := range c.Members {
 			row := r.of[l]
@@ -84,14 +84,14 @@ func newRows(defs *otf2.Definitions) *rows {
 				continue
 			}
 			hosts[row.process.host] = true
-			told = max(told, row.nodes)
+			stated = max(stated, row.nodes)
 			if row.comm == nil {
 				row.comm, row.rank = one, rank
 			} else {
 				row.several = true
 			}
 		}
-		if one.nodes = told; told == 0 && hasAll {
+		if one.nodes = stated; stated == 0 && hasAll {
 			one.nodes = len(hosts)
 		}
 		r.comms[c.Ref] = one
@@ -201,7 +201,7 @@ func (r *rows) regionName(ref otf2.RegionRef) string {
 	return ""
 }
 
-// worldOfProcess is a process's rank in the job and the number of processes, if the job's launcher told them: then it is
+// worldOfProcess is a process's rank in the job and the number of processes, if the job's launcher set them: then it is
 // named by it.
 func (r *rows) worldOfProcess(p *process) (rank, size int, ok bool) {
 	number, named := strings.CutPrefix(p.name, "Rank ")

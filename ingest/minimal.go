@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -19,9 +20,9 @@ type minimal struct {
 	host     string              // "" if the input does not tell
 	epoch    micros              // since 1970, of time 0; not known to the minimal profiler
 	ours     bool                // written by our export
-	api      int                 // version of NCCL's profiler API, 0: not told
-	world    experiment.Launcher // the process's rank in the job; Size 0: not told
-	mask     uint32              // event mask as ProfilerInit told it
+	api      int                 // version of NCCL's profiler API, 0: not stated
+	world    experiment.Launcher // the process's rank in the job; Size 0: not stated
+	mask     uint32              // event mask as ProfilerInit returned it
 	events   []event
 	states   []state
 	seen     uint32 // types of events (bits)
@@ -129,7 +130,7 @@ func (m *minimal) add(l *line) (unused string) {
 			if d.Epoch.known {
 				m.epoch = d.Epoch
 			}
-			if v, err := strconv.Atoi(d.API); err == nil && v > 0 && v <= maxAPI {
+			if v, err := strconv.Atoi(d.API); err == nil && v > 0 && v <= api.Newest().Number {
 				m.api = v
 			}
 			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= experiment.MaxRanks {

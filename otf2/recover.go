@@ -266,7 +266,7 @@ func (r *recovery) readDefinitions() {
 			r.add(loc)
 		}
 	}
-	// An error of reading is met again, and told, when the file is to be repaired.
+	// An error of reading is met again, and reported, when the file is to be repaired.
 	r.defs, _ = walk.walk(r.defsFrom, true)
 	slices.Sort(r.locations)
 }
@@ -323,7 +323,7 @@ type countedChange struct {
 	wrong  int            // chunks whose numbers are not those
 }
 
-// counted repairs an event or snapshot file and returns the number of its whole records, if that can be told.
+// counted repairs an event or snapshot file and returns the number of its whole records, if that is known.
 func (r *recovery) counted(path string, table *recordTable, word string) (records uint64, known bool) {
 	walk := frames{table: table, stamped: true, chunk: int64(r.eventChunk)}
 	if table == &snapshotTable {

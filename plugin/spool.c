@@ -305,19 +305,15 @@ static bool others_own(int directory) {
   return (info.st_mode & (S_IWGRP | S_IWOTH)) && !(info.st_mode & S_ISVTX);
 }
 
-static int create_file(const char *folder, const char *name) {
+/* The spool file; -1 with the reason if it cannot be made. */
+static int create_file(const char *folder, const char *name, const char **reason) {
   int file = -1, experiment = open_directory(AT_FDCWD, folder, 0755, 0);
   int shards = experiment < 0 ? -1 : open_directory(experiment, "shards", 0700, O_NOFOLLOW);
-  if (shards >= 0 && others_own(shards)) {
-    close(shards);
-    shards = -1;
-    errno = EPERM;
-  }
-  if (shards >= 0) file = (int)TEMP_FAILURE_RETRY(openat(shards, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  const int problem = errno;
+  const bool foreign = shards >= 0 && others_own(shards);
+  if (shards >= 0 && !foreign) file = (int)TEMP_FAILURE_RETRY(openat(shards, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  *reason = foreign ? "the folder belongs to another user or can be written by others" : strerror(errno);
   if (shards >= 0) close(shards);
   if (experiment >= 0) close(experiment);
-  errno = problem;
   return high(file);
 }
 
@@ -335,10 +331,11 @@ bool ncclotf2_spool_open(char *why, size_t why_size) {
     snprintf(why, why_size, "the experiment directory's name is too long");
     return false;
   }
-  spool.fd = create_file(folder, name);
+  const char *reason;
+  spool.fd = create_file(folder, name, &reason);
   struct stat info;
   if (spool.fd < 0 || fstat(spool.fd, &info) != 0) {
-    snprintf(why, why_size, "%s cannot be made (%s)", spool.path, strerror(errno));
+    snprintf(why, why_size, "%s cannot be made (%s)", spool.path, spool.fd < 0 ? reason : strerror(errno));
     return false;
   }
   spool.device = info.st_dev;

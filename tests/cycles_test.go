@@ -166,3 +166,30 @@ func TestPluginHeadersStandInNoCircle(t *testing.T) {
 		t.Error("event.h includes shm.h, which was not seen")
 	}
 }
+
+// pageFiles are the sources of the timeline's page; its types count as much as its values.
+func pageFiles(t *testing.T) graph {
+	t.Helper()
+	return naming(t, "../timeline/page/src/*.ts", regexp.MustCompile(`(?m)\bfrom "\./([^"]+)";$`), func(n string) string { return n + ".ts" })
+}
+
+func TestPageFilesStandInNoCircle(t *testing.T) {
+	g := pageFiles(t)
+	g.wantNoCircles(t, 40)
+	if !g.leads("main.ts", "columns.ts") || !g.leads("input.ts", "state.ts") {
+		t.Error("main.ts uses columns.ts, and input.ts uses state.ts, which was not seen")
+	}
+}
+
+func TestPageFilesAreShort(t *testing.T) {
+	const most = 300
+	for name := range pageFiles(t) {
+		text, err := os.ReadFile("../timeline/page/src/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(string(text), "\n"); lines > most {
+			t.Errorf("%s has %d lines, more than %d: it does more than one thing", name, lines, most)
+		}
+	}
+}
