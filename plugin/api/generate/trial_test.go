@@ -104,7 +104,7 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 	run := func(env []string, name string, args ...string) string {
 		t.Helper()
 		c := exec.Command(name, args...)
-		c.Dir, c.Env = tree, append(os.Environ(), append(env, "CGO_ENABLED=0")...)
+		c.Dir, c.Env = tree, append(os.Environ(), append(env, "CGO_ENABLED=0", "GOFLAGS=-trimpath")...)
 		var errors bytes.Buffer
 		c.Stderr = &errors
 		out, err := c.Output()
@@ -143,7 +143,7 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 	tool := filepath.Join(build, "nccl-otf2")
 	recorded, archive := filepath.Join(tree, "recorded"), filepath.Join(tree, "archive")
 	for dir, mode := range map[string]string{recorded: "record", archive: "trace"} {
-		if told := run([]string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_MODE=" + mode, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_START_LIMIT=60s"},
+		if told := run([]string{"NCCL_OTF2_DIR=" + dir, "NCCL_OTF2_MODE=" + mode, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_START_LIMIT=60"},
 			filepath.Join(build, "trial"), plugin); told != "" {
 			t.Errorf("%s: %s", mode, told)
 		}
