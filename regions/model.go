@@ -275,9 +275,3 @@ func (m *Model) Finish() error {
 	m.cuda.Finish()
 	return m.err
 }
-
-// endThread closes what a thread has open: its ring has another owner from here on, or the data ends.
-func (m *Model) endThread(th *thread, t uint64) {
-	m.net.endCtrl(th, t, true)
-	m.threads.end(th, t)
-}

@@ -13,6 +13,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
+// Operations from their beginning to their end: which plan, which call and which launch belong together, in which order the
+// communicator's members see them, when all of an operation has been told, and how long to wait. Facts: docs/nccl-profiler-api.md §3.2
+// (who begins what), §3.4 (what never ends), §3.5 (groups and graphs), §7.4 (kernels that are not counted).
+
 // plan is one entry of a communicator rank's issue order: a Group event, which is one kernel launch
 // with all operations in it; or a call for which NCCL reported nothing more.
 type plan struct {

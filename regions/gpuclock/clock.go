@@ -7,6 +7,8 @@ import (
 	"slices"
 )
 
+// How the mapping is made, and what was measured of it, is told in docs/gpu.md, "From the GPU's clock to the host's".
+
 // Clock maps the stamps of one GPU onto the host's time line (ns). All communicator ranks of a GPU share it.
 //
 // Every KernelCh callback gives a pair: a stamp g that the GPU took and the host time c at which NCCL
