@@ -50,7 +50,7 @@ var layers = []folder{
 	{dir: "cupti", external: []string{"github.com/ianlancetaylor/demangle"}},
 	{dir: "gpu", external: []string{"github.com/google/uuid", "github.com/NVIDIA/go-nvml"}},
 	{dir: "config", own: []string{"internal/regular"}, external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
-	{dir: "experiment", own: []string{"internal/regular", "internal/atomicfile", "otf2"}, external: []string{"golang.org/x/sys"}},
+	{dir: "experiment", own: []string{"internal/regular", "internal/atomicfile", "otf2", "plugin/shm"}, external: []string{"golang.org/x/sys"}},
 	{dir: "regions", own: []string{"otf2", "experiment", "plugin/shm", "cupti"}, tests: []string{"replay"}},
 	{dir: "facts", own: []string{"otf2", "experiment", "regions"}, tests: []string{"scorep"}},
 	{dir: "profile", own: []string{"internal/regular", "internal/stats", "otf2", "experiment", "regions", "facts"}},
