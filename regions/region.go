@@ -7,6 +7,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
+// Regions and strings of a process, each defined once; and the names by which readers tell regions and rows apart.
+
 // Names of the region groups; Vampir colours regions by them.
 const (
 	GroupAPI          = "NCCL API"
@@ -17,6 +19,9 @@ const (
 	GroupKernel       = "NCCL kernel" // phases inside a kernel
 	GroupProxy        = "NCCL proxy"  // what a proxy thread does beside transfers
 	GroupApplication  = "Application" // the application's own phases
+	GroupCUDAKernels  = "CUDA kernels"
+	GroupCUDAMemory   = "CUDA memory"
+	GroupCUDAWaits    = "CUDA synchronization"
 )
 
 // Names of regions that readers tell apart by them. Those of calls are "nccl" and NCCL's function, those of operations the function,

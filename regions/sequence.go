@@ -4,6 +4,9 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/experiment"
 
+// Ordinals: the n-th collective of a function on a communicator is the n-th on all its members (docs/architecture.md, "Windows"). NCCL's
+// own numbers only check it (docs/nccl-profiler-api.md §4.3).
+
 // sequence numbers the operations of one function on one communicator rank and keeps the running
 // hash that lets unify compare the members without reading their events.
 type sequence struct {
@@ -55,8 +58,8 @@ func (s *sequence) skip(n uint64) {
 // untold is how many collectives NCCL has counted, by the number of the one that is to be written, and not told since the
 // last one. From API v7 on (NCCL 2.31) that happens where RAS has changed the activation mask, or where events were lost. With graphs, and where the
 // settings left operations out, numbers do not tell.
-func (m *Model) untold(c *commRank, s *sequence, op *operation) (n uint64) {
-	if !op.task || op.copied || m.process.APIVersion < 7 {
+func (rs *ranks) untold(c *commRank, s *sequence, op *operation) (n uint64) {
+	if !op.task || op.copied || rs.process.APIVersion < 7 {
 		return 0
 	}
 	s.graph = s.graph || op.plan.graph

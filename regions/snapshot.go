@@ -4,19 +4,22 @@ package regions
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// The description of the process at a moment, for shard.json: what `report --hang` compares is in it.
+
 // Snapshot brings the description of the process up to date: communicators, locations, counts and
 // pending operations. Sizes of event files, and how many events are in them, are those of their last flush.
 func (m *Model) Snapshot() {
 	p := m.process
 	p.FirstTime, p.LastTime = m.begin(), m.last
-	for _, c := range m.live {
-		m.snapshotComm(c)
+	for _, c := range m.ranks.live {
+		m.ranks.snapshotComm(c)
 	}
 	p.Locations = p.Locations[:0]
 	for _, l := range m.locations {
@@ -35,22 +38,14 @@ func (m *Model) Snapshot() {
 			p.Counts.States[shm.StateName(uint32(i))] = n
 		}
 	}
-	p.Counts.Oddities = make(map[string]uint64)
-	for i, n := range m.oddities {
-		if n > 0 {
-			p.Counts.Oddities[oddityNames[i]] += n
-		}
-	}
-	p.Counts.Timing = make(map[string]uint64, len(m.timing))
-	for k, n := range m.timing {
-		p.Counts.Timing[k] = n
-	}
-	p.Counts.CUPTI = m.cuptiCounts()
-	p.Pending, p.Resume = m.pending(), m.resumable()
+	p.Counts.Oddities = named(m.oddities[:], oddityNames[:])
+	p.Counts.Timing = maps.Clone(m.sources)
+	p.Counts.CUPTI = m.cuda.Counts()
+	p.Pending, p.Resume = m.ranks.pending(), m.resumable()
 }
 
 // snapshotComm describes a communicator rank; for good when it is closed.
-func (m *Model) snapshotComm(c *commRank) {
+func (rs *ranks) snapshotComm(c *commRank) {
 	if c.closed && c.sequences == nil {
 		return
 	}
@@ -59,7 +54,7 @@ func (m *Model) snapshotComm(c *commRank) {
 	if c.loc != nil {
 		s.Location = int(c.loc.Number)
 	}
-	if n := m.netAt(c); n != nil && n.send.loc != nil && n.recv.loc != nil &&
+	if n := c.net; n != nil && n.send.loc != nil && n.recv.loc != nil &&
 		(n.send.loc.Comm != c.index || n.recv.loc.Comm != c.index) {
 		s.Network = &experiment.NetworkRows{Send: n.send.loc.Number, Recv: n.recv.loc.Number}
 	}
@@ -68,13 +63,13 @@ func (m *Model) snapshotComm(c *commRank) {
 		s.Sequences[k] = q.Sequence
 	}
 	s.Held, s.Begun = c.held(), c.begun
-	m.process.Comms[c.index] = s
+	rs.process.Comms[c.index] = s
 }
 
 // pending lists what has begun and not ended, communicator by communicator in issue order.
-func (m *Model) pending() []experiment.Pending {
-	out := slices.Clone(m.left)
-	for _, c := range m.live {
+func (rs *ranks) pending() []experiment.Pending {
+	out := slices.Clone(rs.left)
+	for _, c := range rs.live {
 		if !c.final {
 			out = c.underWay(append(out, c.overtaken...))
 		}
@@ -83,10 +78,10 @@ func (m *Model) pending() []experiment.Pending {
 	return out
 }
 
-// underWay adds what a communicator rank has begun and not ended, in issue order.
-func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
+// numbering gives the ordinals of operations that are not written yet, asked for in issue order.
+func (c *commRank) numbering() func(key string) uint64 {
 	next := make(map[string]uint64)
-	number := func(key string) uint64 {
+	return func(key string) uint64 {
 		n, known := next[key]
 		if s := c.sequences[key]; s != nil && !known {
 			n = s.Count
@@ -94,6 +89,11 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 		next[key] = n + 1
 		return n
 	}
+}
+
+// underWay adds what a communicator rank has begun and not ended, in issue order.
+func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
+	number := c.numbering()
 	for _, p := range c.queue {
 		if p.captureOnly {
 			continue
@@ -134,15 +134,9 @@ func (c *commRank) overtake(p *plan) {
 	if !c.kernelsSeen || p.captureOnly || len(c.overtaken) >= maxOvertaken {
 		return
 	}
-	next := make(map[string]uint64)
+	number := c.numbering()
 	for _, op := range p.ops {
-		key := op.sequenceKey()
-		n, known := next[key]
-		if s := c.sequences[key]; s != nil && !known {
-			n = s.Count
-		}
-		next[key] = n + 1
-		c.overtaken = append(c.overtaken, op.pending(n))
+		c.overtaken = append(c.overtaken, op.pending(number(op.sequenceKey())))
 	}
 }
 
@@ -153,12 +147,12 @@ const maxOvertaken = 64
 const maxLeft = 4096
 
 // leave notes what is not complete when a communicator rank is finalized, as after ncclCommAbort.
-func (m *Model) leave(c *commRank) {
+func (rs *ranks) leave(c *commRank) {
 	left := c.underWay(c.overtaken)
 	for i := range left {
 		left[i].Left = true
 	}
-	m.left = append(m.left, left[:min(len(left), maxOvertaken, maxLeft-len(m.left))]...)
+	rs.left = append(rs.left, left[:min(len(left), maxOvertaken, maxLeft-len(rs.left))]...)
 	c.overtaken = nil
 }
 
