@@ -99,7 +99,7 @@ func (r *recording) transcribe(directory string, h *shm.Header) (*transcript, er
 			return t, nil
 		}
 		// Without what was written before, what follows is still a recording of its own.
-		os.Remove(t.path)
+		_ = os.Remove(t.path)
 		if t, err = r.newTranscript(t.path, h); err != nil {
 			return nil, err
 		}
@@ -219,7 +219,7 @@ func (t *transcript) ring(i int) *scribe {
 
 func (t *transcript) remove() {
 	t.file.Close()
-	os.Remove(t.path)
+	_ = os.Remove(t.path)
 }
 
 func (t *transcript) close() error { return t.file.Close() }
@@ -266,7 +266,7 @@ func (t *transcript) flush() error {
 		}
 		if _, err := t.file.WriteAt(t.out.Bytes(), int64(t.size)); err != nil {
 			_ = t.file.Truncate(int64(t.size)) // what is whole is good without
-			t.close()
+			_ = t.close()
 			t.file = nil // it may be of use no more
 			return err
 		}

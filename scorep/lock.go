@@ -49,6 +49,6 @@ func lockExperiment(dir string, now time.Time) (unlock func(), err error) {
 	}
 	host, _ := os.Hostname()
 	_ = f.Truncate(0)
-	fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), now.UTC().Format(time.RFC3339))
+	_, _ = fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), now.UTC().Format(time.RFC3339))
 	return func() { f.Close() }, nil
 }
