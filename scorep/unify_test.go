@@ -254,7 +254,7 @@ func TestARunningJobCanBeUnifiedAndAgainWhenItHasEnded(t *testing.T) {
 }
 
 // muchLater is a time at which processes of other hosts that say nothing any more are given up.
-var muchLater = &UnifyOptions{clock: func() time.Time { return time.Now().Add(2 * youngFor) }}
+var muchLater = &UnifyOptions{clock: func() time.Time { return time.Now().Add(2 * experiment.YoungFor) }}
 
 func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 	enter := []byte{5, 1, 2, 3} // a time stamp cut off
@@ -646,13 +646,18 @@ func TestUnfinishedShardsOfOtherHosts(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  State
-	}{{time.Second, Running}, {2 * youngFor, Crashed}} {
-		got, err := readShard(p.Dir, "here", time.Now().Add(c.after))
+	}{{time.Second, Running}, {2 * experiment.YoungFor, Crashed}} {
+		got, err := readShard(p.Dir, time.Now().Add(c.after))
 		if err != nil || got.state != c.want {
 			t.Errorf("after %v: %v, %v", c.after, got.state, err)
 		}
 	}
-	got, err := readShard(p.Dir, "elsewhere", time.Now())
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.On(host, 1).Flush()
+	got, err := readShard(p.Dir, time.Now())
 	if err != nil || got.state != Crashed {
 		t.Errorf("on the host itself: %v, %v", got.state, err)
 	}
