@@ -123,7 +123,7 @@ func newEventCheck(a *otf2.Archive, fs *findings) *eventCheck {
 		perPlan: make(map[otf2.RegionRef]uint64),
 	}
 	c.memberOf = facts.Membership(a.Defs, c.comms)
-	c.windows = windows(a.Defs)
+	c.windows = facts.Windows(a.Defs)
 	silent := make(map[otf2.LocationRef]bool)
 	for i := range a.Defs.Locations {
 		l := &a.Defs.Locations[i]
@@ -132,7 +132,7 @@ func newEventCheck(a *otf2.Archive, fs *findings) *eventCheck {
 	}
 	ps := propertiesOf(a.Anchor)
 	_, ours := ps.number("PROCESSES")
-	c.match = newMatcher(fs, c.comms, silent, ps.stretches(), ours)
+	c.match = newMatcher(fs, c.comms, silent, stretchesOf(a.Anchor), ours)
 	c.match.untold, _ = ps.number("PAUSED::" + byRAS)
 	c.match.merged = ps.merged()
 	return c

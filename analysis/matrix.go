@@ -100,21 +100,20 @@ type putKey struct {
 
 // matrix sums up transfers.
 type matrix struct {
-	defs     *otf2.Definitions
-	windows  map[otf2.RmaWinRef]*facts.Communicator
-	ranks    map[otf2.LocationRef]int
-	networks map[otf2.CommRef]*networkCount
-	rows     map[otf2.CommRef]*facts.Communicator // of the networks
-	comms    map[otf2.CommRef]*facts.Communicator
-	world    []worldRank
-	worldOf  map[otf2.LocationRef]int
-	flows    map[[2]int]*flow // by index in world; −1: a rank of which nothing is known
-	hosts    map[[2]string]*flow
-	channels map[channelKey]*flow
-	ids      transferIDs
-	qp       attributeID
-	nominal  *nominal
-	unended  uint64
+	defs                      *otf2.Definitions
+	windows                   map[otf2.RmaWinRef]*facts.Communicator
+	ranks                     map[otf2.LocationRef]int
+	networks                  map[otf2.CommRef]*networkCount
+	rows                      map[otf2.CommRef]*facts.Communicator // of the networks
+	comms                     map[otf2.CommRef]*facts.Communicator
+	world                     []worldRank
+	worldOf                   map[otf2.LocationRef]int
+	flows                     map[[2]int]*flow // by index in world; −1: a rank of which nothing is known
+	hosts                     map[[2]string]*flow
+	channels                  map[channelKey]*flow
+	channel, step, parent, qp attributeID
+	nominal                   *nominal
+	unended                   uint64
 }
 
 type channelKey struct {
@@ -142,10 +141,11 @@ type networkCount struct {
 func newMatrix(defs *otf2.Definitions) *matrix {
 	comms := facts.Communicators(defs)
 	m := &matrix{
-		defs: defs, windows: windows(defs), ranks: networkRanks(defs), networks: make(map[otf2.CommRef]*networkCount), comms: comms,
+		defs: defs, windows: facts.Windows(defs), ranks: facts.NetworkRanks(defs), networks: make(map[otf2.CommRef]*networkCount), comms: comms,
 		rows:  make(map[otf2.CommRef]*facts.Communicator),
 		flows: make(map[[2]int]*flow), hosts: make(map[[2]string]*flow), channels: make(map[channelKey]*flow),
-		ids: findTransferIDs(defs), qp: findAttribute(defs, regions.AttrQP), nominal: newNominal(),
+		channel: findAttribute(defs, regions.AttrChannel), step: findAttribute(defs, regions.AttrStep),
+		parent: findAttribute(defs, regions.AttrParentID), qp: findAttribute(defs, regions.AttrQP), nominal: newNominal(),
 	}
 	m.world, m.worldOf = worldRanks(defs, comms)
 	for _, c := range m.windows {
@@ -192,12 +192,12 @@ func (l *matrixLane) event(ev *otf2.Event, done []transfer) []transfer {
 		for _, f := range [...]struct {
 			id attributeID
 			to *int
-		}{{l.ids.channel, &t.channel}, {l.ids.step, &t.step}, {l.qp, &t.qp}} {
+		}{{l.channel, &t.channel}, {l.step, &t.step}, {l.qp, &t.qp}} {
 			if v, ok := f.id.of(ev); ok {
 				*f.to = int(v)
 			}
 		}
-		t.parent, _ = l.ids.parent.of(ev)
+		t.parent, _ = l.parent.of(ev)
 		key := putKey{ev.Location, otf2.RmaWinRef(ev.Args[0]), ev.Args[3]}
 		if old, twice := l.open[key]; twice {
 			done = append(done, old)

@@ -3,10 +3,10 @@
 package analysis
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -68,38 +68,10 @@ func (ps properties) merged() bool {
 	return ok
 }
 
-// stretch is a range of operations that the members of a communicator did not record alike, as
-// unifying found. Comparing them would match the wrong ones.
-type stretch struct {
-	comm        otf2.CommRef
-	function    string // "AllReduce", "Send 0>3"
-	first, last uint64 // ordinals
-}
-
-// stretches reads the properties SEQUENCES_DIFFER::<n>: comm 3 AllReduce 64-127 "name": ….
-func (ps properties) stretches() []stretch {
-	var all []stretch
-	for i := 0; ; i++ {
-		value, ok := ps[prefix+"SEQUENCES_DIFFER::"+strconv.Itoa(i)]
-		if !ok {
-			return all
-		}
-		head, _, _ := strings.Cut(value, " \"")
-		words := strings.Fields(head)
-		if len(words) < 4 || words[0] != "comm" {
-			continue
-		}
-		var s stretch
-		comm, err := strconv.ParseUint(words[1], 10, 32)
-		if err != nil {
-			continue
-		}
-		if _, err := fmt.Sscanf(words[len(words)-1], "%d-%d", &s.first, &s.last); err != nil {
-			continue
-		}
-		s.comm, s.function = otf2.CommRef(comm), strings.Join(words[2:len(words)-1], " ")
-		all = append(all, s)
-	}
+// stretchesOf is what the archive's members did not record alike.
+func stretchesOf(a *otf2.Anchor) []facts.Stretch {
+	all, _ := facts.Stretches(a)
+	return all
 }
 
 // gaps reads the properties GAPS::<n>: comm 3 10-19 "name", comm 3 replayed 10- "name".
@@ -132,14 +104,4 @@ func (ps properties) gaps() []Gap {
 		all = append(all, g)
 	}
 	return all
-}
-
-// excluded tells whether an operation lies in one of the stretches.
-func excluded(all []stretch, comm otf2.CommRef, function string, ordinal uint64) bool {
-	for _, s := range all {
-		if s.comm == comm && s.function == function && s.first <= ordinal && ordinal <= s.last {
-			return true
-		}
-	}
-	return false
 }

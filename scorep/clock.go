@@ -50,13 +50,9 @@ func (p *part) at(t uint64) uint64 {
 		return 0
 	}
 	if p.onto != nil {
-		return t + uint64(offsetAt(p.onto, t))
+		return otf2.Corrected(p.onto, t)
 	}
-	t += uint64(p.offset)
-	if p.knots != nil {
-		t += uint64(offsetAt(p.knots, t))
-	}
-	return t
+	return otf2.Corrected(p.knots, t+uint64(p.offset))
 }
 
 // life finds the process's first and last known times, on its own clock.
@@ -93,19 +89,12 @@ func (p *part) end() uint64 {
 // single one has no effect, at different times.
 func (p *part) clockOffsets() []otf2.ClockOffset {
 	if p.onto != nil {
-		records := make([]otf2.ClockOffset, len(p.onto))
-		for i, k := range p.onto {
-			records[i] = otf2.ClockOffset{Time: k.Time, Offset: k.Offset}
-		}
-		return records
+		return p.onto
 	}
 	if p.knots != nil {
 		records := make([]otf2.ClockOffset, len(p.knots))
 		for i, k := range p.knots {
-			records[i] = otf2.ClockOffset{Time: k.Time - otf2.Timestamp(p.offset), Offset: p.offset + k.Offset}
-			if !math.IsInf(k.Uncertainty, 0) {
-				records[i].StdDev = k.Uncertainty
-			}
+			records[i] = otf2.ClockOffset{Time: k.Time - otf2.Timestamp(p.offset), Offset: p.offset + k.Offset, StdDev: k.StdDev}
 		}
 		return records
 	}

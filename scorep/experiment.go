@@ -53,11 +53,11 @@ type part struct {
 
 	pieces []*piece // what several collectors wrote of the process, in their order; nil: one did
 
-	offset int64       // nanoseconds to add to its times, see alignClocks
-	knots  []ClockKnot // and then these, see synchronize; nil: none
-	onto   []ClockKnot // instead of both, from its own times to those of another archive, see transfer; nil: none
-	index  int         // of its location group in the archive
-	base   uint32      // added to the numbers of its locations there
+	offset int64              // nanoseconds to add to its times, see alignClocks
+	knots  []otf2.ClockOffset // and then these, see synchronize; nil: none
+	onto   []otf2.ClockOffset // instead of both, from its own times to those of another archive, see transfer; nil: none
+	index  int                // of its location group in the archive
+	base   uint32             // added to the numbers of its locations there
 	name   string
 }
 

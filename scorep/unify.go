@@ -26,10 +26,10 @@ type UnifyOptions struct {
 	// Paradigm200 gives communicators the paradigm regions.ParadigmNCCL instead of MPI: for archives that are
 	// to be merged with one of Score-P.
 	Paradigm200 bool
-	// Sync, if set, compares the clocks of the hosts of a run that ran on more than one, from an archive made
-	// without it; what it finds is written as clock offsets. It is all of unifying that reads events. Without it the
+	// Sync compares the clocks of the hosts of a run that ran on more than one (package clocks), from an archive made
+	// without; what is found is written as clock offsets. It is all of unifying that reads events. Without it the
 	// archive has what the hosts' clocks said.
-	Sync    func(*SyncInput) (*SyncOutput, error)
+	Sync    bool
 	Creator string // of the archive; default "nccl-otf2"
 	Workers int    // goroutines; default 2
 	// Progress, if set, is told how much of a phase is done. It is called from several goroutines.

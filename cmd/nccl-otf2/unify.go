@@ -70,11 +70,7 @@ Processes whose data is damaged are left out, named, and the exit code is 1; the
 
 // unifyOptions are the same for everybody who unifies: this tool and the last collector of a job.
 func unifyOptions(sync bool, progress func(phase string, done, total int)) *scorep.UnifyOptions {
-	o := &scorep.UnifyOptions{ConvertSpool: collector.Convert, Creator: "nccl-otf2 " + toolVersion, Progress: progress}
-	if sync {
-		o.Sync = syncClocks
-	}
-	return o
+	return &scorep.UnifyOptions{ConvertSpool: collector.Convert, Creator: "nccl-otf2 " + toolVersion, Progress: progress, Sync: sync}
 }
 
 // unified is what came of an experiment directory.

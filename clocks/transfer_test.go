@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package clocks
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // Of each operation, peer and channel the first transfer and the first arrival are taken, once it is known which
@@ -17,14 +18,12 @@ func TestFirstTransfers(t *testing.T) {
 	const (
 		regionReady, regionArrived, regionOther = 0, 1, 2
 		window, otherWindow                     = 0, 1
-		attrParent, attrChannel                 = 10, 11
-		attrPeer, attrStep                      = 12, 13
+		attrParent, attrChannel                 = regions.AttrParentID, regions.AttrChannel
+		attrPeer, attrStep                      = regions.AttrPeer, regions.AttrStep
 	)
 	comm := &facts.Communicator{Ref: 5}
 	newReader := func(out *[]opSample) *transferReader {
-		id := func(n otf2.AttributeRef) attributeID { return attributeID{n, true} }
 		return &transferReader{
-			ids:     transferIDs{parent: id(attrParent), channel: id(attrChannel), peer: id(attrPeer), step: id(attrStep)},
 			regions: map[otf2.RegionRef]stepPhase{regionReady: phaseReady, regionArrived: phaseArrived},
 			windows: map[otf2.RmaWinRef]*facts.Communicator{window: {Parent: 5, Network: true}, otherWindow: {Parent: 6, Network: true}},
 			comm:    comm, ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool),

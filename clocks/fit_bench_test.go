@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package clocks_test
 
 import (
 	"fmt"
 	"runtime"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/clocks"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
-// BenchmarkFitClocks fits the clocks of 16 hosts, from runs of a growing number of AllReduces: the time grows with the events, the memory
+// BenchmarkFit fits the clocks of 16 hosts, from runs of a growing number of AllReduces: the time grows with the events, the memory
 // does not.
-func BenchmarkFitClocks(b *testing.B) {
+func BenchmarkFit(b *testing.B) {
 	const hosts = 16
 	for _, operations := range []uint64{1000, 10_000, 100_000} {
 		b.Run(fmt.Sprint("events=", operations*hosts*4), func(b *testing.B) {
@@ -24,9 +24,13 @@ func BenchmarkFitClocks(b *testing.B) {
 					p.AllReduce(c, t0+i*100*us+uint64(r)*us, t0+i*100*us+uint64(20+r%3)*us, 1000)
 				}
 			})
+			processes := make(clocks.Hosts, hosts)
+			for p := range processes {
+				processes[p] = p
+			}
 			b.ReportAllocs()
 			for b.Loop() {
-				fit, err := FitClocks(anchor, hosts, func(l otf2.LocationRef) int { return int(uint32(l)) }, &ClockOptions{Workers: 2})
+				fit, err := clocks.Fit(anchor, processes, &clocks.Options{Workers: 2})
 				if err != nil || fit.Exchanges != int(operations) {
 					b.Fatal(err, fit)
 				}

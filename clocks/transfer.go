@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package clocks
 
 import (
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -18,10 +18,10 @@ import (
 //
 // Rows name the operation by its event id; what it is the communicator rank's row tells, sooner or later.
 type transferReader struct {
-	ids     transferIDs
-	regions map[otf2.RegionRef]stepPhase
-	windows map[otf2.RmaWinRef]*facts.Communicator
-	comm    *facts.Communicator
+	attributes *facts.Attributes
+	regions    map[otf2.RegionRef]stepPhase
+	windows    map[otf2.RmaWinRef]*facts.Communicator
+	comm       *facts.Communicator
 
 	ready    map[stepKey]float64 // when the oldest step entered its last phase before the transfer
 	open     map[uint64][]transferEnd
@@ -37,18 +37,6 @@ const (
 	maxNamedOps = 1 << 13
 	maxSteps    = 1 << 15
 )
-
-type transferIDs struct{ event, parent, channel, peer, step attributeID }
-
-func findTransferIDs(defs *otf2.Definitions) transferIDs {
-	return transferIDs{
-		event:   findAttribute(defs, regions.AttrEventID),
-		parent:  findAttribute(defs, regions.AttrParentID),
-		channel: findAttribute(defs, regions.AttrChannel),
-		peer:    findAttribute(defs, regions.AttrPeer),
-		step:    findAttribute(defs, regions.AttrStep),
-	}
-}
 
 // stepPhase is what a region of a network row says of the oldest step.
 type stepPhase uint8
@@ -102,7 +90,7 @@ func (r *transferReader) event(ev *otf2.Event, time float64) {
 			return
 		}
 		key, ok := r.key(ev, phase == phaseReady)
-		if peer, known := r.ids.peer.of(ev); ok && known {
+		if peer, known := r.attributes.Value(ev, regions.AttrPeer); ok && known {
 			key.peer = int(peer)
 			if phase == phaseArrived {
 				r.first(key, time)
@@ -114,7 +102,7 @@ func (r *transferReader) event(ev *otf2.Event, time float64) {
 	case otf2.EventRmaPut:
 		w := r.windows[otf2.RmaWinRef(ev.Args[0])]
 		key, ok := r.key(ev, true)
-		if step, known := r.ids.step.of(ev); !ok || !known || step != 0 || w == nil || w.Parent != r.comm.Ref {
+		if step, known := r.attributes.Value(ev, regions.AttrStep); !ok || !known || step != 0 || w == nil || w.Parent != r.comm.Ref {
 			return
 		}
 		key.peer = int(ev.Args[1])
@@ -125,8 +113,8 @@ func (r *transferReader) event(ev *otf2.Event, time float64) {
 }
 
 func (r *transferReader) key(ev *otf2.Event, send bool) (stepKey, bool) {
-	parent, ok := r.ids.parent.of(ev)
-	channel, known := r.ids.channel.of(ev)
+	parent, ok := r.attributes.Value(ev, regions.AttrParentID)
+	channel, known := r.attributes.Value(ev, regions.AttrChannel)
 	return stepKey{parent: parent, channel: channel, send: send}, ok && known
 }
 
@@ -196,20 +184,15 @@ func (r *transferReader) tell(op opName, end transferEnd) {
 
 // networkRows lists the network rows of each rank of a communicator: where it receives, and where processes of
 // its own host send for it.
-func networkRows(defs *otf2.Definitions, c *facts.Communicator, hostOf func(otf2.LocationRef) int) [][]otf2.LocationRef {
-	ranks := make(map[otf2.LocationRef]int)
-	for _, p := range defs.LocationProperties {
-		if defs.String(p.Name) == rankProperty {
-			ranks[p.Location] = int(p.Value)
-		}
-	}
+func networkRows(defs *otf2.Definitions, c *facts.Communicator, hosts Hosts) [][]otf2.LocationRef {
+	ranks := facts.NetworkRanks(defs)
 	rows := make([][]otf2.LocationRef, len(c.Members))
 	for _, n := range facts.AllCommunicators(defs) {
 		if !n.Network || n.Parent != c.Ref {
 			continue
 		}
 		for _, l := range n.Members {
-			if r, ok := ranks[l]; ok && r >= 0 && r < len(rows) && hostOf(l) == hostOf(c.Members[r]) && l != c.Members[r] {
+			if r, ok := ranks[l]; ok && r >= 0 && r < len(rows) && hosts.of(l) == hosts.of(c.Members[r]) && l != c.Members[r] {
 				rows[r] = append(rows[r], l)
 			}
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package clocks
 
 import "math"
 
@@ -17,7 +17,7 @@ const (
 // exchanges the way leads there (Agmon's and Motzkin's method for linear inequalities). No push is larger than the room
 // that the hosts' bounds left at first, less with each round: what is wrong by more than that cannot pull the lines far
 // from those that are right.
-func (p *clockProblem) relaxLines(from, to float64) {
+func (p *problem) relaxLines(from, to float64) {
 	instants := 1
 	for i := range p.xs {
 		instants += p.xs[i].size()
@@ -70,7 +70,7 @@ func (p *clockProblem) relaxLines(from, to float64) {
 }
 
 // weight is by how much a time moves if its host is pushed by one; the references stay.
-func (p *clockProblem) weight(s *instant, half, stiff float64) float64 {
+func (p *problem) weight(s *instant, half, stiff float64) float64 {
 	if p.reference[s.host] == int(s.host) {
 		return 0
 	}
@@ -78,7 +78,7 @@ func (p *clockProblem) weight(s *instant, half, stiff float64) float64 {
 	return 1 + stiff*arm*arm
 }
 
-func (p *clockProblem) push(s *instant, by, half, stiff float64) {
+func (p *problem) push(s *instant, by, half, stiff float64) {
 	if p.reference[s.host] == int(s.host) {
 		return
 	}

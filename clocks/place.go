@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package clocks
 
 import (
 	"cmp"
@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// clockProblem is what is to be found: an offset curve for each host that keeps all exchanges.
-type clockProblem struct {
+// problem is what is to be found: an offset curve for each host that keeps all exchanges.
+type problem struct {
 	hosts     int
 	xs        []exchange
 	reference []int // of each host's group; itself for those that nothing ties to another
@@ -27,14 +27,14 @@ func (c *curve) at(t float64) float64 {
 	return c.value[i] + (c.value[i+1]-c.value[i])/(c.time[i+1]-c.time[i])*(t-c.time[i])
 }
 
-func newClockProblem(hosts int, xs []exchange) *clockProblem {
-	p := &clockProblem{hosts: hosts, xs: xs, outliers: make([]int, hosts)}
+func newProblem(hosts int, xs []exchange) *problem {
+	p := &problem{hosts: hosts, xs: xs, outliers: make([]int, hosts)}
 	p.findGroups()
 	return p
 }
 
 // findGroups finds the hosts that exchanges tie together. The first host of a group is its reference.
-func (p *clockProblem) findGroups() {
+func (p *problem) findGroups() {
 	p.reference = make([]int, p.hosts)
 	for h := range p.reference {
 		p.reference[h] = h
@@ -63,7 +63,7 @@ func (p *clockProblem) findGroups() {
 
 // place gives each host a straight line, from the references outwards: those of whom the hosts placed so far
 // tell most go first. Hosts that only one side is known of stay as they are, moved by what it takes.
-func (p *clockProblem) place() {
+func (p *problem) place() {
 	p.lines = make([]line, p.hosts)
 	placed := make([]bool, p.hosts)
 	left := 0
@@ -120,7 +120,7 @@ func (p *clockProblem) place() {
 const lineRounds = 3
 
 // ranges are the hosts' first and last times in exchanges.
-func (p *clockProblem) ranges() (from, to []float64) {
+func (p *problem) ranges() (from, to []float64) {
 	from, to = make([]float64, p.hosts), make([]float64, p.hosts)
 	for h := range from {
 		from[h], to[h] = math.Inf(1), math.Inf(-1)
@@ -136,7 +136,7 @@ func (p *clockProblem) ranges() (from, to []float64) {
 }
 
 // collect gives hosts that are not placed their bounds from those that are.
-func (p *clockProblem) collect(all []*bounds, placed []bool) {
+func (p *problem) collect(all []*bounds, placed []bool) {
 	for i := range p.xs {
 		x := &p.xs[i]
 		if x.outlier {
@@ -186,7 +186,7 @@ func (b *bounds) oneSided() line {
 
 // dropOutliers takes out of the exchanges what contradicts the others by more than tolerance: of an operation of
 // many hosts the times that break the most, a message as a whole. It returns how much it took out.
-func (p *clockProblem) dropOutliers(tolerance float64, at func(host int32, t float64) float64) int {
+func (p *problem) dropOutliers(tolerance float64, at func(host int32, t float64) float64) int {
 	dropped := 0
 	for i := range p.xs {
 		x := &p.xs[i]
@@ -214,7 +214,7 @@ func (p *clockProblem) dropOutliers(tolerance float64, at func(host int32, t flo
 	return dropped
 }
 
-func (p *clockProblem) dropExchange(x *exchange) {
+func (p *problem) dropExchange(x *exchange) {
 	x.outlier = true
 	seen := make(map[int32]bool)
 	for _, list := range [2][]instant{x.begins, x.ends} {
@@ -228,7 +228,7 @@ func (p *clockProblem) dropExchange(x *exchange) {
 }
 
 // worstOf finds the time in an exchange that contradicts the most others; host is −1 if that cannot be told.
-func (p *clockProblem) worstOf(x *exchange, tolerance float64, at func(host int32, t float64) float64) (host int32, which int, begin, found bool) {
+func (p *problem) worstOf(x *exchange, tolerance float64, at func(host int32, t float64) float64) (host int32, which int, begin, found bool) {
 	begins, ends := make([]float64, len(x.begins)), make([]float64, len(x.ends))
 	last, first := math.Inf(-1), math.Inf(1)
 	for i, b := range x.begins {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package clocks
 
 import (
 	"cmp"
@@ -179,14 +179,14 @@ type opSample struct {
 	hasBegin, hasEnd bool
 }
 
-// sampleOf says what an operation's times are good for; ok is false if for nothing.
-func sampleOf(o *operation, origin otf2.Timestamp) (s opSample, ok bool) {
+// sampleOf says what the times of a rank's operation are good for; ok is false if for nothing.
+func sampleOf(o *facts.Operation, rank int, origin otf2.Timestamp) (s opSample, ok bool) {
 	s = opSample{function: o.Function, kind: opKinds[o.Function], ordinal: o.Ordinal, peer: o.Peer}
 	if s.kind == opOther || o.Size == 0 {
 		return s, false
 	}
 	s.begin, s.end = float64(int64(o.Begin-origin)), float64(int64(o.End-origin))
-	root := int64(o.Root) == int64(o.rank)
+	root := int64(o.Root) == int64(rank)
 	switch s.kind {
 	case opFromRoot:
 		s.hasBegin, s.hasEnd = root, !root
@@ -218,8 +218,8 @@ func sampleOf(o *operation, origin otf2.Timestamp) (s opSample, ok bool) {
 // exchangeReader reads the operations of communicators that span hosts.
 type exchangeReader struct {
 	archive   *otf2.Archive
-	hostOf    func(otf2.LocationRef) int
-	stretches []stretch
+	hosts     Hosts
+	stretches []facts.Stretch
 	out       *exchanges
 	workers   int
 	window    int // operations of a member that are read at a time
@@ -241,8 +241,8 @@ func (r *exchangeReader) read() {
 		if c == nil || len(c.Members) < 2 {
 			continue
 		}
-		first := r.hostOf(c.Members[0])
-		if slices.ContainsFunc(c.Members, func(l otf2.LocationRef) bool { return r.hostOf(l) != first }) {
+		first := r.hosts.of(c.Members[0])
+		if slices.ContainsFunc(c.Members, func(l otf2.LocationRef) bool { return r.hosts.of(l) != first }) {
 			spanning = append(spanning, c)
 			for _, l := range c.Members {
 				if d := r.archive.Defs.Location(l); d != nil {
@@ -262,7 +262,7 @@ type memberStream struct {
 	host   int32
 	next   func() (*otf2.Event, error, bool)
 	stop   func()
-	reader *operationReader
+	reader *facts.Reader
 	row    otf2.LocationRef
 	net    *transferReader // nil without network rows
 	origin otf2.Timestamp
@@ -292,16 +292,20 @@ func (r *exchangeReader) communicator(c *facts.Communicator) {
 	origin := otf2.Timestamp(r.archive.Defs.Clock.Offset)
 	comms := map[otf2.CommRef]*facts.Communicator{c.Ref: c}
 	var members []*memberStream
-	rows := networkRows(r.archive.Defs, c, r.hostOf)
+	rows := networkRows(r.archive.Defs, c, r.hosts)
 	names, attributes := facts.ArchiveNames(r.archive.Defs, comms), facts.FindAttributes(r.archive.Defs)
-	phases, ids, wins := findStepPhases(r.archive.Defs), findTransferIDs(r.archive.Defs), windows(r.archive.Defs)
+	phases, wins := findStepPhases(r.archive.Defs), facts.Windows(r.archive.Defs)
 	for rank, l := range c.Members {
 		if d := r.archive.Defs.Location(l); d == nil || d.Events == 0 {
 			continue
 		}
-		m := &memberStream{rank: rank, host: int32(r.hostOf(l)), row: l, origin: origin}
-		m.reader = newOperationsOf(names, attributes, comms, func(o *operation) {
-			if s, ok := sampleOf(o, origin); ok {
+		m := &memberStream{rank: rank, host: int32(r.hosts.of(l)), row: l, origin: origin}
+		m.reader = facts.NewReader(names, attributes)
+		m.reader.Operation = func(o *facts.Operation) {
+			if o.Comm != c.Ref || c.Self && !o.Message {
+				return
+			}
+			if s, ok := sampleOf(o, rank, origin); ok {
 				m.ops = append(m.ops, s)
 			}
 			if m.net != nil && o.Event != 0 && !o.Graph { // transfers of all replays may name one operation
@@ -311,10 +315,10 @@ func (r *exchangeReader) communicator(c *facts.Communicator) {
 				}
 				m.net.name(o.Event, name)
 			}
-		})
+		}
 		if len(rows[rank]) > 0 {
 			m.net = &transferReader{
-				ids: ids, regions: phases, windows: wins, comm: c,
+				attributes: attributes, regions: phases, windows: wins, comm: c,
 				ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool), ops: make(map[uint64]opName),
 				emit: func(s opSample) { m.ops = append(m.ops, s) },
 			}
@@ -385,7 +389,7 @@ type exchangeMatcher struct {
 	comm      *facts.Communicator
 	members   int
 	hosts     map[int]int32 // by rank
-	stretches []stretch
+	stretches []facts.Stretch
 	out       *exchanges
 	open      map[exchangeKey]*openExchange
 	queue     []exchangeKey // in the order in which they were opened; may name closed ones
@@ -406,7 +410,7 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 	case opArrival:
 		key.src, key.dst, key.channel = s.peer, from.rank, s.channel
 	default:
-		if excluded(m.stretches, m.comm.Ref, s.function, s.ordinal) {
+		if facts.Excluded(m.stretches, m.comm.Ref, s.function, s.ordinal) {
 			return
 		}
 	}
@@ -419,7 +423,7 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 			if opKinds[key.function] != opOther {
 				function = key.function
 			}
-			if excluded(m.stretches, m.comm.Ref, function, s.ordinal) {
+			if facts.Excluded(m.stretches, m.comm.Ref, function, s.ordinal) {
 				return
 			}
 		}

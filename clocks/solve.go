@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package clocks
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 // least offset that each host can have; both sets of offsets keep all exchanges, and so does whatever lies
 // between them, such as the middle.
 type knotSystem struct {
-	p    *clockProblem
+	p    *problem
 	xs   []int32
 	skip map[int32]bool // exchanges that were found to contradict the others
 	// times of the exchanges' begins and ends, in the order of xs: on the curves so far, and how far from the knot
@@ -30,7 +30,7 @@ type knotTime struct {
 // rounding is what written offsets, which are whole nanoseconds, can move a begin later or an end earlier.
 const rounding = 1
 
-func newKnotSystem(p *clockProblem, xs []int32, knot float64) *knotSystem {
+func newKnotSystem(p *problem, xs []int32, knot float64) *knotSystem {
 	k := &knotSystem{p: p, xs: xs, skip: make(map[int32]bool)}
 	times := func(list []instant, shift float64) []knotTime {
 		out := make([]knotTime, len(list))

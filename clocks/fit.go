@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package clocks
 
 import (
 	"math"
@@ -9,26 +9,50 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// ClockOptions say how FitClocks works; nil means the zero value.
-type ClockOptions struct {
+// Method is what archives say of how their hosts' clocks were brought together.
+const Method = "collectives and messages"
+
+// Options say how Fit works; nil means the zero value.
+type Options struct {
 	Workers  int                   // goroutines; 0: as many as processors
 	Progress func(done, total int) // of the events that are read
 }
 
-// ClockFit is how the clocks of hosts went against each other.
-type ClockFit struct {
-	Hosts     []HostClock
+// Hosts numbers the hosts of an archive's processes, from 0 without gaps: by process, which is the lower half of a location's
+// id (see package scorep). What runs on one host has one clock.
+type Hosts []int
+
+// of is the host of a location, that of process 0 for locations of processes that are not listed.
+func (h Hosts) of(l otf2.LocationRef) int {
+	if process := uint32(l); int(process) < len(h) {
+		return h[process]
+	}
+	return 0
+}
+
+// number is how many there are.
+func (h Hosts) number() int {
+	if len(h) == 0 {
+		return 0
+	}
+	return slices.Max(h) + 1
+}
+
+// Fitted is how the clocks of hosts went against each other.
+type Fitted struct {
+	Hosts     []Host   // by number
 	Exchanges int      // operations and messages between hosts that say something about their clocks
 	Used      int      // of them, those that were used: all, or the tighter ones of very many
 	Broken    int      // of those used, what the result does not keep: outliers among them
 	Problems  []string // files that could not be read to their end
 }
 
-// HostClock is what was found about one host.
-type HostClock struct {
+// Host is what was found about one host.
+type Host struct {
 	// Reference is the host that this one was fitted to, through others if need be; its own number if it is the
 	// reference itself, or nothing ties it to another.
 	Reference int
@@ -37,48 +61,41 @@ type HostClock struct {
 	// OneSided: all exchanges between it and others go one way, so that its clock is bounded on one side
 	// only. It is as it was, moved by what it takes to have no message arrive before it was sent.
 	OneSided bool
-	// Knots is the correction, at increasing times; empty where there is none. Before the first and behind the
-	// last it goes on as it does next to them.
-	Knots       []ClockKnot
+	// Knots is the correction, at increasing times of the host's clock, as readers apply clock offsets: linear between the knots,
+	// and on beyond them. It is empty where there is none. StdDev is the uncertainty, ns either way, which may be infinite.
+	Knots       []otf2.ClockOffset
 	Constraints int // exchanges that it took part in
 	Outliers    int // times of the host, or exchanges with it, that contradicted the others
 	// DriftUncertainty is by how much its drift may be off beyond the first and the last knot.
 	DriftUncertainty float64
 }
 
-// ClockKnot is a host's correction at a time.
-type ClockKnot struct {
-	Time        otf2.Timestamp // on the host's clock, as in the archive
-	Offset      int64          // ns to add
-	Uncertainty float64        // ns either way
-}
-
 // At gives the correction at a time of the host's clock and its uncertainty, which is infinite for one-sided
 // hosts.
-func (h *HostClock) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
+func (h *Host) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 	if len(h.Knots) < 2 {
 		if h.Tied && !h.OneSided {
 			return 0, 0
 		}
 		return 0, math.Inf(1)
 	}
+	offset = int64(otf2.Corrected(h.Knots, uint64(t)) - uint64(t))
 	i := 0
 	for i < len(h.Knots)-2 && t > h.Knots[i+1].Time {
 		i++
 	}
 	a, b := &h.Knots[i], &h.Knots[i+1]
-	part := float64(int64(t-a.Time)) / float64(b.Time-a.Time)
-	offset = a.Offset + int64(math.RoundToEven(part*float64(b.Offset-a.Offset)))
-	if math.IsInf(a.Uncertainty+b.Uncertainty, 1) {
+	if math.IsInf(a.StdDev+b.StdDev, 1) {
 		return offset, math.Inf(1)
 	}
+	part := float64(int64(t-a.Time)) / float64(b.Time-a.Time)
 	inside := min(max(part, 0), 1)
-	uncertainty = a.Uncertainty + inside*(b.Uncertainty-a.Uncertainty)
+	uncertainty = a.StdDev + inside*(b.StdDev-a.StdDev)
 	return offset, uncertainty + math.Abs(part-inside)*float64(b.Time-a.Time)*h.DriftUncertainty
 }
 
-// FitClocks reads the archive and finds how the clocks of its hosts went against each other. hostOf tells the host of
-// a location, 0…hosts−1; what runs on one host has one clock. Times must not have been corrected yet between hosts.
+// Fit reads the archive and finds how the clocks of its hosts went against each other. Times must not have been corrected yet
+// between hosts.
 //
 // It needs no measurement of its own: a collective cannot end anywhere before its last rank entered, a message cannot
 // arrive before it was sent. Each such exchange (see exchange) bounds the difference of two clocks from one side; what
@@ -102,9 +119,9 @@ func (h *HostClock) At(t otf2.Timestamp) (offset int64, uncertainty float64) {
 //
 // It reads the rows of communicator ranks only, as a stream; memory is bounded by what is pending and by the
 // number of exchanges that are kept (maxInstants).
-func FitClocks(path string, hosts int, hostOf func(otf2.LocationRef) int, opts *ClockOptions) (*ClockFit, error) {
+func Fit(path string, hosts Hosts, opts *Options) (*Fitted, error) {
 	if opts == nil {
-		opts = new(ClockOptions)
+		opts = new(Options)
 	}
 	workers := opts.Workers
 	if workers <= 0 {
@@ -129,12 +146,13 @@ func FitClocks(path string, hosts int, hostOf func(otf2.LocationRef) int, opts *
 		progress = func(int, int) {}
 	}
 	found := newExchanges(maxInstants)
+	stretches, _ := facts.Stretches(a.Anchor)
 	r := &exchangeReader{
-		archive: a, hostOf: hostOf, stretches: propertiesOf(a.Anchor).stretches(), out: found, workers: workers,
+		archive: a, hosts: hosts, stretches: stretches, out: found, workers: workers,
 		window: min(1024, max(32, (1<<18)/largest)), pending: 1 << 16, progress: progress,
 	}
 	r.read()
-	fit := fitExchanges(hosts, found.list(), otf2.Timestamp(a.Defs.Clock.Offset), workers)
+	fit := fitExchanges(hosts.number(), found.list(), otf2.Timestamp(a.Defs.Clock.Offset), workers)
 	fit.Exchanges, fit.Problems = found.total, r.problems
 	return fit, nil
 }
@@ -157,12 +175,12 @@ const (
 )
 
 // fitExchanges fits clocks to exchanges whose times count from origin.
-func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) *ClockFit {
-	p := newClockProblem(hosts, xs)
-	fit := &ClockFit{Hosts: make([]HostClock, hosts), Used: len(xs)}
+func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) *Fitted {
+	p := newProblem(hosts, xs)
+	fit := &Fitted{Hosts: make([]Host, hosts), Used: len(xs)}
 	constraints := p.countConstraints()
 	for h := range fit.Hosts {
-		fit.Hosts[h] = HostClock{Reference: p.reference[h], Tied: constraints[h] > 0, Constraints: constraints[h]}
+		fit.Hosts[h] = Host{Reference: p.reference[h], Tied: constraints[h] > 0, Constraints: constraints[h]}
 	}
 	if len(xs) == 0 {
 		return fit
@@ -203,8 +221,8 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 		c.DriftUncertainty = drift[h]
 		for k := range knots {
 			t := origin + otf2.Timestamp(int64(math.Round(p.curves[h].time[k])))
-			c.Knots = append(c.Knots, ClockKnot{
-				Time: t, Offset: int64(math.RoundToEven(p.curves[h].at(float64(int64(t - origin))))), Uncertainty: uncertainty[k][h],
+			c.Knots = append(c.Knots, otf2.ClockOffset{
+				Time: t, Offset: int64(math.RoundToEven(p.curves[h].at(float64(int64(t - origin))))), StdDev: uncertainty[k][h],
 			})
 		}
 	}
@@ -212,9 +230,9 @@ func fitExchanges(hosts int, xs []exchange, origin otf2.Timestamp, workers int) 
 	return fit
 }
 
-func (p *clockProblem) byCurve(h int32, t float64) float64 { return p.curves[h].at(t) }
+func (p *problem) byCurve(h int32, t float64) float64 { return p.curves[h].at(t) }
 
-func (p *clockProblem) countConstraints() []int {
+func (p *problem) countConstraints() []int {
 	n, last := make([]int, p.hosts), make([]int, p.hosts)
 	for i := range p.xs {
 		for _, list := range [2][]instant{p.xs[i].begins, p.xs[i].ends} {
@@ -230,7 +248,7 @@ func (p *clockProblem) countConstraints() []int {
 }
 
 // countBroken counts exchanges that the written corrections do not keep.
-func (f *ClockFit) countBroken(xs []exchange, origin otf2.Timestamp) int {
+func (f *Fitted) countBroken(xs []exchange, origin otf2.Timestamp) int {
 	broken := 0
 	at := func(s instant) int64 {
 		t := int64(math.Round(s.time))
@@ -253,7 +271,7 @@ func (f *ClockFit) countBroken(xs []exchange, origin otf2.Timestamp) int {
 }
 
 // span is when the exchanges took place, on corrected clocks.
-func (p *clockProblem) span(at func(int32, float64) float64) (from, to float64) {
+func (p *problem) span(at func(int32, float64) float64) (from, to float64) {
 	from, to = math.Inf(1), math.Inf(-1)
 	for i := range p.xs {
 		if x := &p.xs[i]; !x.outlier {
@@ -270,7 +288,7 @@ func (p *clockProblem) span(at func(int32, float64) float64) (from, to float64) 
 }
 
 // makeCurves turns the lines into curves with knots, and returns the knots' times on the references' clocks.
-func (p *clockProblem) makeCurves(from, to float64) []float64 {
+func (p *problem) makeCurves(from, to float64) []float64 {
 	n := min(int((to-from)/knotDistance), maxKnots, len(p.xs)/knotExchanges)
 	n = max(n, 1)
 	step := max((to-from)/float64(n), 1e9)
@@ -293,7 +311,7 @@ func (p *clockProblem) makeCurves(from, to float64) []float64 {
 }
 
 // near lists the exchanges that belong to each knot.
-func (p *clockProblem) near(knots int) [][]int32 {
+func (p *problem) near(knots int) [][]int32 {
 	all := make([][]int32, knots)
 	for i := range p.xs {
 		x := &p.xs[i]
@@ -329,7 +347,7 @@ func (r *knotResult) bounded(h int) bool {
 func (r *knotResult) middle(h int) float64 { return (r.most[h] + r.least[h]) / 2 }
 
 // improve moves the curves so that they keep the exchanges.
-func (p *clockProblem) improve(knots []float64, tolerance float64, workers int) {
+func (p *problem) improve(knots []float64, tolerance float64, workers int) {
 	near := p.near(len(knots))
 	results := make([]knotResult, len(knots))
 	eachOf(len(knots), workers, func(k int) {
@@ -393,7 +411,7 @@ func fillGaps(knots []float64, results []knotResult, wanted [][]float64, h int) 
 // At first all that is known of a slope is what clocks can part by. With that the exchanges, each widened by what the
 // slopes of its hosts may be off times its distance, bound the offsets at the knots; and what is known of
 // the offsets at two knots bounds the slope between them. So one makes the other better until neither does.
-func (p *clockProblem) uncertainties(knots []float64, workers int) (all [][]float64, drift []float64) {
+func (p *problem) uncertainties(knots []float64, workers int) (all [][]float64, drift []float64) {
 	near := p.near(len(knots))
 	systems := make([]*knotSystem, len(knots))
 	all = make([][]float64, len(knots))

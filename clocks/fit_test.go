@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analysis
+package clocks
 
 import (
 	"math"
@@ -77,7 +77,7 @@ func (r *testRun) collective(hosts []int, t, spread, delay float64) {
 
 // bound is how far off the worst host's clock can be, were all drifts known, without any exchange ending before it can:
 // difference constraints between hosts, from true times, along chains of hosts.
-func (r *testRun) bound(fit *ClockFit) float64 {
+func (r *testRun) bound(fit *Fitted) float64 {
 	n := len(r.clocks)
 	room := make([][]float64, n) // room[a][b]: by how much b can be late against a
 	for a := range room {
@@ -114,7 +114,7 @@ func (r *testRun) bound(fit *ClockFit) float64 {
 
 // goesBackwards is by how much the worst exchange that can be true ends before it began on corrected clocks, and by how
 // much more than the uncertainty.
-func (r *testRun) goesBackwards(fit *ClockFit) (most, beyond float64) {
+func (r *testRun) goesBackwards(fit *Fitted) (most, beyond float64) {
 	at := func(s instant) (float64, float64) {
 		o, u := fit.Hosts[s.host].At(testOrigin + otf2.Timestamp(int64(s.time)))
 		return s.time + float64(o), u
@@ -138,7 +138,7 @@ func (r *testRun) goesBackwards(fit *ClockFit) (most, beyond float64) {
 }
 
 // errorAt is how far a host's corrected clock is from its reference's at a true time, and what the fit says of it.
-func (r *testRun) errorAt(fit *ClockFit, h int, t float64) (off, uncertainty float64) {
+func (r *testRun) errorAt(fit *Fitted, h int, t float64) (off, uncertainty float64) {
 	corrected := func(h int) (float64, float64) {
 		local := int64(r.clocks[h].shows(t))
 		o, u := fit.Hosts[h].At(testOrigin + otf2.Timestamp(local))
@@ -150,7 +150,7 @@ func (r *testRun) errorAt(fit *ClockFit, h int, t float64) (off, uncertainty flo
 }
 
 // judge measures all hosts' errors all over [from, to].
-func (r *testRun) judge(t *testing.T, fit *ClockFit, from, to float64) (worst, covered float64) {
+func (r *testRun) judge(t *testing.T, fit *Fitted, from, to float64) (worst, covered float64) {
 	t.Helper()
 	within, n, most := 0, 0, 0.0
 	for h := range r.clocks {
@@ -420,7 +420,7 @@ func TestClocksThatAreNotKnown(t *testing.T) {
 	}
 	r.clocks[1] = testClock{}
 	fit := fitExchanges(6, r.xs, testOrigin, 2)
-	for h, want := range []HostClock{
+	for h, want := range []Host{
 		{Reference: 0, Tied: true}, {Reference: 0, Tied: true, OneSided: true}, {Reference: 2},
 		{Reference: 3, Tied: true}, {Reference: 3, Tied: true}, {Reference: 5},
 	} {
