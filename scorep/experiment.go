@@ -28,7 +28,6 @@ const (
 	definitionFile = "shard.json"
 	doneMarker     = "done"
 	lockFile       = "lock"
-	spoolSuffix    = ".spool"
 )
 
 // State tells how far a process's data has come.
@@ -286,14 +285,18 @@ func foreignWork(l *experiment.Location) bool {
 	return l.Kind == experiment.KindNetSend && l.Comm < 0 && l.Foreign >= 0
 }
 
-// convertSpools hands raw data that no collector has processed to the conversion of the caller.
-func convertSpools(dir string, opts *UnifyOptions) (left unused) {
-	files, _ := filepath.Glob(filepath.Join(dir, shardsDir, "*"+spoolSuffix))
-	for _, file := range files {
-		if opts.ConvertSpool == nil {
+// notConverted names the raw files of a directory that have no shard; raw is what came of them.
+func notConverted(dir string, raw []experiment.RawFile) (left unused) {
+	tried := make(map[string]bool)
+	for _, f := range raw {
+		tried[filepath.Base(f.Path)] = true
+		if f.Err != nil {
+			left.add(true, "convert %s: %v", f.Path, f.Err)
+		}
+	}
+	for _, file := range experiment.RawFiles(dir) {
+		if !tried[filepath.Base(file)] {
 			left.add(false, "%s holds raw data and was not converted", file)
-		} else if err := opts.ConvertSpool(file, dir); err != nil {
-			left.add(true, "convert %s: %v", file, err)
 		}
 	}
 	return left

@@ -5,7 +5,6 @@ package scorep
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -105,8 +104,8 @@ func Jobs(dir string) (jobs []*Job, problems []string, err error) {
 	if err != nil {
 		return nil, problems, err
 	}
-	if spools, _ := filepath.Glob(filepath.Join(dir, shardsDir, "*"+spoolSuffix)); len(spools) > 0 {
-		problems = append(problems, fmt.Sprintf("%s hold raw data that has not been looked at: unify %s first", plural(uint64(len(spools)), "file"), dir))
+	if raw := experiment.RawFiles(dir); len(raw) > 0 {
+		problems = append(problems, fmt.Sprintf("%s hold raw data that has not been looked at: unify %s first", plural(uint64(len(raw)), "file"), dir))
 	}
 	runs, err := separateRuns(parts)
 	if err != nil {

@@ -66,7 +66,7 @@ const forwardedMark = " (forwarded)"
 // linked. Ours follow with ids behind theirs; what differs between the two, ids and clocks, is in our local
 // definition files. So events are not read, except the first one of each of Score-P's threads, which names it.
 //
-// Errors: ErrBusy if the directory is being unified; else what is wrong with the input, in one line.
+// Errors: experiment.ErrBusy if the directory is being unified; else what is wrong with the input, in one line.
 func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, error) {
 	if opts == nil {
 		opts = new(MergeOptions)

@@ -20,9 +20,9 @@ import (
 
 // UnifyOptions says how to unify; nil means the zero value.
 type UnifyOptions struct {
-	// ConvertSpool turns a file of raw callbacks (shards/*.spool) into a shard of the experiment
-	// directory. Without it such files are named as problems.
-	ConvertSpool func(file, dir string) error
+	// Raw is what came of the directory's raw files, which are to be converted before (collector.ConvertAll). Those that are not
+	// in it are named as problems.
+	Raw []experiment.RawFile
 	// Paradigm200 gives communicators the paradigm regions.ParadigmNCCL instead of MPI: for archives that are
 	// to be merged with one of Score-P.
 	Paradigm200 bool
@@ -113,7 +113,7 @@ func (r *RunResult) Processes() int { return r.Finished + r.Running + r.Crashed 
 // run-1/traces.otf2, run-2/… if several jobs left their shards there. An older archive is replaced,
 // its anchor last.
 //
-// Errors: ErrBusy if another process unifies the directory at the time; fs.ErrNotExist if there are
+// Errors: experiment.ErrBusy if another process unifies the directory at the time; fs.ErrNotExist if there are
 // no shards; else what kept the archive from being written. Shards that cannot be read do not keep
 // the others from being unified; they are named in the result's problems.
 func Unify(dir string, opts *UnifyOptions) (*Result, error) {
@@ -173,10 +173,10 @@ func readRuns(dir string, opts *UnifyOptions) (runs []*run, left unused, unlock 
 	} else if !info.IsDir() {
 		return nil, left, nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, shardsDir)
 	}
-	if unlock, err = lockExperiment(dir, opts.now()); err != nil {
+	if unlock, err = experiment.Lock(dir); err != nil {
 		return nil, left, nil, err
 	}
-	left = convertSpools(dir, opts)
+	left = notConverted(dir, opts.Raw)
 	parts, more, err := readShards(dir, opts)
 	if err != nil {
 		unlock()

@@ -358,19 +358,19 @@ func TestWhatIsNoExperimentIsRefused(t *testing.T) {
 func TestOnlyOneUnifiesAtATime(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 1, 1, nil))
-	unlock, err := lockExperiment(dir, time.Now())
+	unlock, err := experiment.Lock(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = Unify(dir, nil)
-	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "pid "+strconv.Itoa(os.Getpid())) {
+	if !errors.Is(err, experiment.ErrBusy) || !strings.Contains(err.Error(), "pid "+strconv.Itoa(os.Getpid())) {
 		t.Errorf("got %v", err)
 	}
 	unlock()
 	unify(t, dir, nil)
 }
 
-func TestSpoolFilesAreConvertedFirst(t *testing.T) {
+func TestRawFilesThatWereNotConvertedAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "shards"), 0o777); err != nil {
 		t.Fatal(err)
@@ -382,17 +382,16 @@ func TestSpoolFilesAreConvertedFirst(t *testing.T) {
 	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	res := unify(t, dir, &UnifyOptions{ConvertSpool: func(file, to string) error {
-		if file != spool || to != dir {
-			t.Errorf("asked to convert %s into %s", file, to)
-		}
-		finish(job(t, dir, 1, 1, nil))
-		return nil
-	}})
-	if res.Runs[0].Finished != 1 {
+	finish(job(t, dir, 1, 1, nil))
+	res := unify(t, dir, nil)
+	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "was not converted") || res.Damaged != 0 {
+		t.Errorf("%d damaged: %+v", res.Damaged, res.Problems)
+	}
+	res = unify(t, dir, &UnifyOptions{Raw: []experiment.RawFile{{Path: spool}}})
+	if res.Runs[0].Finished != 1 || len(res.Problems) != 0 {
 		t.Errorf("%+v", res)
 	}
-	res = unify(t, dir, &UnifyOptions{ConvertSpool: func(string, string) error { return errors.New("no such thing") }})
+	res = unify(t, dir, &UnifyOptions{Raw: []experiment.RawFile{{Path: spool, Err: errors.New("no such thing")}}})
 	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "no such thing") || res.Damaged != 1 {
 		t.Errorf("%d damaged: %+v", res.Damaged, res.Problems)
 	}

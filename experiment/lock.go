@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scorep
+package experiment
 
 import (
 	"errors"
@@ -13,21 +13,20 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
-// ErrBusy is returned (wrapped, with the holder named) if the directory is being unified already.
+// ErrBusy is returned (wrapped, with the holder named) by Lock if the directory is being unified already.
 var ErrBusy = errors.New("experiment directory is being unified")
 
 const unifyLock = "unify.lock"
 
-// lockExperiment takes shards/unify.lock. The lock is flock's, so it goes when its holder dies; the
+// Lock keeps others from unifying an experiment directory, or from converting raw files in it, until unlock is called: it takes
+// shards/unify.lock. The lock is flock's, so it goes when its holder dies; the
 // file stays, because removing it would let two processes hold locks on two files of that name. Its
 // content says who holds it, for people.
-func lockExperiment(dir string, now time.Time) (unlock func(), err error) {
-	path := filepath.Join(dir, shardsDir, unifyLock)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, experiment.FileMode)
+func Lock(dir string) (unlock func(), err error) {
+	path := filepath.Join(dir, Folder, unifyLock)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, FileMode)
 	if err != nil {
 		return nil, fmt.Errorf("lock experiment directory: %w", err)
 	}
@@ -41,7 +40,7 @@ func lockExperiment(dir string, now time.Time) (unlock func(), err error) {
 		holder, _ := io.ReadAll(io.LimitReader(f, 512))
 		f.Close()
 		return nil, fmt.Errorf("%w by %s (%s)", ErrBusy, strings.TrimSpace(string(holder)), path)
-	case experiment.NoLocks(err):
+	case NoLocks(err):
 		// No locks here. Two unifiers at once waste work and the later rename wins.
 	case err != nil:
 		f.Close()
@@ -49,6 +48,6 @@ func lockExperiment(dir string, now time.Time) (unlock func(), err error) {
 	}
 	host, _ := os.Hostname()
 	_ = f.Truncate(0)
-	fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), now.UTC().Format(time.RFC3339))
+	fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 	return func() { f.Close() }, nil
 }
