@@ -77,7 +77,7 @@ func TestSendersThatAreNotToldAreNotGuessed(t *testing.T) {
 	s := load(t, networkJob(t))
 	told := 0 // whose sends: rank 0's only
 	s.defs.LocationProperties = slices.DeleteFunc(s.defs.LocationProperties, func(p otf2.LocationProperty) bool {
-		if s.defs.String(p.Name) == facts.RankProperty {
+		if s.defs.String(p.Name) == facts.PropRank.Key() {
 			told++
 		}
 		return told > 1

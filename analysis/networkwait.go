@@ -25,7 +25,9 @@ const (
 )
 
 // netPhaseNames are the regions of the group regions.GroupNetwork that package regions draws.
-var netPhaseNames = [numNetPhases]string{"Send GPU wait", "Send peer wait", "Send network", "Recv network", "Recv flush", "Recv GPU wait"}
+var netPhaseNames = [numNetPhases]string{
+	regions.NameSendGPUWait, regions.NameSendPeerWait, regions.NameSendNetwork, regions.NameRecvNetwork, regions.NameRecvFlush, regions.NameRecvGPUWait,
+}
 
 // NetworkWait is what the transfers of one rank in one communicator waited for: the phases of the oldest
 // transfer under way, so that their sums are times of the row, not of each transfer.

@@ -47,8 +47,8 @@ const (
 )
 
 var stepPhases = map[string]stepPhase{
-	"Send GPU wait": phaseReady, "Send peer wait": phaseReady,
-	"Recv flush": phaseArrived, "Recv GPU wait": phaseArrived,
+	regions.NameSendGPUWait: phaseReady, regions.NameSendPeerWait: phaseReady,
+	regions.NameRecvFlush: phaseArrived, regions.NameRecvGPUWait: phaseArrived,
 }
 
 func findStepPhases(defs *otf2.Definitions) map[otf2.RegionRef]stepPhase {

@@ -18,16 +18,11 @@ type Stretch struct {
 	First, Last uint64 // ordinals, inclusive
 }
 
-const differProperty = "NCCL_OTF2::SEQUENCES_DIFFER"
-
-// Stretches reads from the archive's properties what its members did not record alike:
-// SEQUENCES_DIFFER::<n> = comm 3 AllReduce 64-127 "name": …. unnamed is how many more there are than the archive names.
+// Stretches reads from the archive's properties what its members did not record alike, PropDiffer:
+// comm 3 AllReduce 64-127 "name": …. unnamed is how many more there are than the archive names.
 func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
-	for i := 0; ; i++ {
-		value, ok := property(a, differProperty+"::"+strconv.Itoa(i))
-		if !ok {
-			break
-		}
+	ps := PropertiesOf(a)
+	for _, value := range ps.Numbered(PropDiffer) {
 		head, _, _ := strings.Cut(value, " \"")
 		words := strings.Fields(head)
 		if len(words) < 4 || words[0] != "comm" {
@@ -44,18 +39,8 @@ func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
 		s.Comm, s.Function = otf2.CommRef(comm), strings.Join(words[2:len(words)-1], " ")
 		all = append(all, s)
 	}
-	number, _ := property(a, differProperty)
-	n, _ := strconv.ParseUint(number, 10, 64)
+	n, _ := ps.Number(PropDiffer)
 	return all, n - min(n, uint64(len(all)))
-}
-
-func property(a *otf2.Anchor, name string) (string, bool) {
-	for _, p := range a.Properties {
-		if p.Name == name {
-			return p.Value, true
-		}
-	}
-	return "", false
 }
 
 // Excluded tells whether an operation lies in one of the stretches.

@@ -173,7 +173,7 @@ func TestWorkForOtherProcessesIsTheirs(t *testing.T) {
 	}
 	ranks := make(map[string]uint64)
 	for _, p := range a.Defs.LocationProperties {
-		if a.Defs.String(p.Name) == facts.RankProperty {
+		if a.Defs.String(p.Name) == facts.PropRank.Key() {
 			ranks[a.Defs.String(a.Defs.Location(p.Location).Name)+fmt.Sprint(uint32(p.Location))] = uint64(p.Value)
 		}
 	}

@@ -54,7 +54,7 @@ type taker struct{ file, to string }
 
 // takers are those that hand down what takes results, or gives the rows of a file, and so uses what is above; with what it is.
 var takers = map[taker]string{
-	{"analysis/operation.go", "facts"}:      "takes operations",
+	{"analysis/operation.go", "facts"}:       "takes operations",
 	{"collector/recording.go", "otf2"}:       "how long a disk that fails is waited for",
 	{"collector/recording.go", "regions"}:    "where the timeline goes: to event files, or in profile mode to sums",
 	{"profile/cubex/archive.go", "analysis"}: "takes waits and operations",
