@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -68,7 +69,7 @@ func newTransfer(p *experiment.Process, by timer, clock []otf2.ClockOffset) (*tr
 	if len(clock) < 2 {
 		t.clock = nil
 	}
-	if c.Source == hostClock || c.AnchorRaw == 0 {
+	if c.Source == jobs.HostClock || c.AnchorRaw == 0 {
 		return nil, fmt.Errorf("times that are not of the machine's clocks (source %q)", c.Source)
 	}
 	if by == rawTimer { // their difference is known, and the same for ever

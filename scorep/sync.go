@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/nccl-otf2/nccl-otf2/clocks"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -50,16 +51,16 @@ const (
 )
 
 // clockKey names the clock that a process's times come from: processes of one boot share it.
-func clockKey(p *part) string {
-	if p.process.BootID == "" {
-		return "process " + p.process.UUID
+func clockKey(p *jobs.Process) string {
+	if p.Shard.BootID == "" {
+		return "process " + p.Shard.UUID
 	}
-	return "boot " + p.process.BootID
+	return "boot " + p.Shard.BootID
 }
 
 // clocks numbers the clocks of a run by their first processes.
-func (a *archive) clocks() (of map[*part]int, first []*part) {
-	of = make(map[*part]int)
+func (a *archive) clocks() (of map[*jobs.Process]int, first []*jobs.Process) {
+	of = make(map[*jobs.Process]int)
 	known := make(map[string]int)
 	for _, p := range a.ordered() {
 		n, ok := known[clockKey(p)]
@@ -80,9 +81,9 @@ func (a *archive) synchronize(anchor string) bool {
 	if !a.opts.Sync || len(first) < 2 {
 		return false
 	}
-	hosts := make(clocks.Hosts, len(a.world.places))
+	hosts := make(clocks.Hosts, len(a.world.Places))
 	for p, n := range of {
-		hosts[p.index] = n
+		hosts[p.Index] = n
 	}
 	fit, err := clocks.Fit(anchor, hosts, &clocks.Options{
 		Workers:  a.opts.workers(),
@@ -95,17 +96,17 @@ func (a *archive) synchronize(anchor string) bool {
 	a.syncProblems = append(a.syncProblems, fit.Problems...)
 	a.sync = &ClockSync{Method: clocks.Method, Exchanges: fit.Exchanges, Broken: fit.Broken}
 	for n, p := range first {
-		h := HostSync{Host: p.process.Host, Processes: []int{}}
+		h := HostSync{Host: p.Shard.Host, Processes: []int{}}
 		for _, q := range a.ordered() {
 			if of[q] == n {
-				h.Processes = append(h.Processes, q.index)
+				h.Processes = append(h.Processes, q.Index)
 			}
 		}
-		life := a.lifeOf(func(q *part) bool { return of[q] == n })
-		a.sync.Hosts = append(a.sync.Hosts, h.describe(n, &fit.Hosts[n], life.begin, life.end))
+		life := a.lifeOf(func(q *jobs.Process) bool { return of[q] == n })
+		a.sync.Hosts = append(a.sync.Hosts, h.describe(n, &fit.Hosts[n], life.Begin, life.End))
 	}
 	for p, n := range of {
-		p.knots = corrections(&fit.Hosts[n])
+		p.Knots = corrections(&fit.Hosts[n])
 	}
 	a.retime()
 	return true
@@ -161,15 +162,15 @@ func (h HostSync) describe(n int, c *clocks.Host, first, last uint64) HostSync {
 }
 
 // lifeOf is from the first to the last event of some processes.
-func (a *archive) lifeOf(of func(*part) bool) lifespan {
-	l := lifespan{math.MaxUint64, 0}
+func (a *archive) lifeOf(of func(*jobs.Process) bool) jobs.Lifespan {
+	l := jobs.Lifespan{Begin: math.MaxUint64, End: 0}
 	for _, s := range a.spans {
 		if of(s.part) {
-			l.begin, l.end = min(l.begin, s.part.at(s.begin)), max(l.end, s.part.at(s.end))
+			l.Begin, l.End = min(l.Begin, s.part.At(s.Begin)), max(l.End, s.part.At(s.End))
 		}
 	}
-	if l.begin > l.end {
-		l = lifespan{a.first, a.last}
+	if l.Begin > l.End {
+		l = jobs.Lifespan{Begin: a.first, End: a.last}
 	}
 	return l
 }
@@ -178,7 +179,7 @@ func (a *archive) lifeOf(of func(*part) bool) lifespan {
 func (a *archive) retime() {
 	a.measure()
 	a.setClock()
-	a.pauses = findPauses(a.instances)
+	a.pauses = jobs.FindPauses(a.instances)
 	a.properties, a.markers = nil, nil
 	a.describe()
 	a.mark()

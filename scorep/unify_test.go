@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
@@ -254,7 +255,7 @@ func TestARunningJobCanBeUnifiedAndAgainWhenItHasEnded(t *testing.T) {
 }
 
 // muchLater is a time at which processes of other hosts that say nothing any more are given up.
-var muchLater = &UnifyOptions{clock: func() time.Time { return time.Now().Add(2 * youngFor) }}
+var muchLater = &UnifyOptions{clock: func() time.Time { return time.Now().Add(2 * time.Minute) }}
 
 func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 	enter := []byte{5, 1, 2, 3} // a time stamp cut off
@@ -582,10 +583,10 @@ func TestParadigmOfItsOwn(t *testing.T) {
 }
 
 func TestEventChunkSizeIsThatOfMost(t *testing.T) {
-	big := func(p *shardtest.Process, bytes int64) *part {
+	big := func(p *shardtest.Process, bytes int64) *jobs.Process {
 		p.Shard.Locations[0].Bytes = bytes
 		q := p.Shard
-		return &part{process: &q}
+		return &jobs.Process{Shard: &q}
 	}
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -602,7 +603,7 @@ func TestEventChunkSizeIsThatOfMost(t *testing.T) {
 	} {
 		a, b := shardtest.New(t, dir, c.name+"a"), shardtest.New(t, dir, c.name+"b")
 		a.Shard.EventChunkSize, b.Shard.EventChunkSize = c.sizeA, c.sizeB
-		if got := eventChunkSize(&run{parts: []*part{big(a, c.bytesA), big(b, c.bytesB)}}); got != c.want {
+		if got := eventChunkSize(&jobs.Run{Processes: []*jobs.Process{big(a, c.bytesA), big(b, c.bytesB)}}); got != c.want {
 			t.Errorf("%s: %d", c.name, got)
 		}
 	}
@@ -633,27 +634,6 @@ func TestUnifyRewritesChunksOfAnotherSize(t *testing.T) {
 	accept(t, run.Archive)
 	if run.Rewritten != 1 || run.Copied != 1 || run.Events != 10*calls+2 || len(run.Problems) > 0 {
 		t.Errorf("%+v", run)
-	}
-}
-
-func TestUnfinishedShardsOfOtherHosts(t *testing.T) {
-	dir := t.TempDir()
-	p := shardtest.New(t, dir, "p").On("elsewhere", 1)
-	p.Comm(experiment.Comm{ID: 1, NRanks: 1, InitTime: t0})
-	p.Flush()
-	p.Crash(-1, nil) // the lock is not held as far as this host can see
-	for _, c := range []struct {
-		after time.Duration
-		want  State
-	}{{time.Second, Running}, {2 * youngFor, Crashed}} {
-		got, err := readShard(p.Dir, "here", time.Now().Add(c.after))
-		if err != nil || got.state != c.want {
-			t.Errorf("after %v: %v, %v", c.after, got.state, err)
-		}
-	}
-	got, err := readShard(p.Dir, "elsewhere", time.Now())
-	if err != nil || got.state != Crashed {
-		t.Errorf("on the host itself: %v, %v", got.state, err)
 	}
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scorep
+package jobs
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
-	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -70,11 +70,11 @@ type JobPart struct {
 	Shard *experiment.Process // its description
 	Comm  int                 // index into Shard.Comms
 
-	part *part
+	part *Process
 }
 
 // At brings a time of the shard to the job's common clock.
-func (p *JobPart) At(t uint64) uint64 { return p.part.at(t) }
+func (p *JobPart) At(t uint64) uint64 { return p.part.At(t) }
 
 // Is says in words how a process stands: "running", "ended" (in order), how it died ("killed by SIGKILL"), or "crashed": its
 // collector died, too.
@@ -96,19 +96,18 @@ func (j *Job) Last() (last uint64) {
 	return last
 }
 
-// Jobs reads the shards of an experiment directory. Problems, one line each, tell of shards that could not be
+// List reads the shards of an experiment directory. Problems, one line each, tell of shards that could not be
 // read. Errors: fs.ErrNotExist if there are no shards.
-func Jobs(dir string) (jobs []*Job, problems []string, err error) {
-	opts := new(UnifyOptions)
-	parts, left, err := readShards(dir, opts)
-	problems = left.problems
+func List(dir string) (jobs []*Job, problems []string, err error) {
+	parts, left, err := Read(dir, 2, time.Now())
+	problems = left.Problems
 	if err != nil {
 		return nil, problems, err
 	}
 	if raw := experiment.RawFiles(dir); len(raw) > 0 {
-		problems = append(problems, fmt.Sprintf("%s hold raw data that has not been looked at: unify %s first", plural(uint64(len(raw)), "file"), dir))
+		problems = append(problems, fmt.Sprintf("%s hold raw data that has not been looked at: unify %s first", Plural(uint64(len(raw)), "file"), dir))
 	}
-	runs, err := separateRuns(parts)
+	runs, err := Separate(parts)
 	if err != nil {
 		return nil, problems, err
 	}
@@ -118,65 +117,64 @@ func Jobs(dir string) (jobs []*Job, problems []string, err error) {
 	return jobs, problems, nil
 }
 
-func newJob(r *run) *Job {
+func newJob(r *Run) *Job {
 	job := new(Job)
-	nameInstances(r.instances)
-	_, kept := arrange(r)
+	NameInstances(r.Communicators)
+	_, kept := Arrange(r)
 	numbers := numberWorld(r)
-	processes := make(map[*part]*JobProcess)
-	ordered := slices.Clone(r.parts)
-	slices.SortFunc(ordered, func(a, b *part) int { return a.index - b.index })
+	processes := make(map[*Process]*JobProcess)
+	ordered := slices.Clone(r.Processes)
+	slices.SortFunc(ordered, func(a, b *Process) int { return a.Index - b.Index })
 	for _, p := range ordered {
-		counts := newCounts()
-		counts.add(&p.process.Counts)
 		jp := &JobProcess{
-			Name: p.name, Host: p.process.Host, PID: p.process.PID, Size: p.process.Launcher.Size, Shard: p.process.UUID, State: p.state,
-			Last: p.at(p.process.LastTime), Ended: p.ended(), How: howEnded(p.process), Continued: p.pieces != nil,
-			Ends: regions.SeesEnds(p.process.Masks.Record), Lost: counts.total(facts.PropLost), Losses: make(map[string]uint64),
+			Name: p.Name, Host: p.Shard.Host, PID: p.Shard.PID, Size: p.Shard.Launcher.Size, Shard: p.Shard.UUID, State: p.State,
+			Last: p.At(p.Shard.LastTime), Ended: p.Ended(), How: HowEnded(p.Shard), Continued: p.Pieces != nil,
+			Ends: regions.SeesEnds(p.Shard.Masks.Record), Losses: make(map[string]uint64),
 		}
-		for reason, types := range p.process.Counts.Lost {
+		for reason, types := range p.Shard.Counts.Lost {
 			for _, n := range types {
 				jp.Losses[reason] += n
+				jp.Lost += n
 			}
 		}
 		processes[p] = jp
 		job.Processes = append(job.Processes, jp)
 	}
-	job.Deaths = deathWords(deaths(ordered))
-	for _, in := range r.instances {
-		if in.nranks < 2 || in.unsized {
+	job.Deaths = DeathWords(Deaths(ordered))
+	for _, in := range r.Communicators {
+		if in.Nranks < 2 || in.Unsized {
 			continue
 		}
-		c := &JobCommunicator{Name: in.name, Size: in.nranks, Ranks: make([]*JobRank, in.nranks), Names: in.rankNames(&numbers, kept[in])}
+		c := &JobCommunicator{Name: in.Name, Size: in.Nranks, Ranks: make([]*JobRank, in.Nranks), Names: in.rankNames(&numbers, kept[in])}
 		job.Communicators = append(job.Communicators, c)
-		for m := range in.present() {
-			c.Ranks[m.shard().Rank] = newJobRank(processes[m.part], m)
+		for m := range in.Present() {
+			c.Ranks[m.Comm().Rank] = newJobRank(processes[m.Process], m)
 		}
 	}
 	return job
 }
 
 // rankNames names the ranks of a communicator for people.
-func (in *instance) rankNames(n *numbering, kept []slot) []string {
-	names := make([]string, in.nranks)
-	of := make(map[*part]int)
-	for m := range in.present() {
-		of[m.part]++
+func (in *Communicator) rankNames(n *numbering, kept []Slot) []string {
+	names := make([]string, in.Nranks)
+	of := make(map[*Process]int)
+	for m := range in.Present() {
+		of[m.Process]++
 	}
-	for rank, m := range in.members {
+	for rank, m := range in.Members {
 		if m == nil {
-			names[rank] = fmt.Sprintf("%s rank %d", in.name, rank)
+			names[rank] = fmt.Sprintf("%s rank %d", in.Name, rank)
 			if world := kept[rank].world(); world >= 0 {
 				names[rank] = fmt.Sprintf("Rank %d", world)
 			}
 			continue
 		}
-		names[rank] = m.part.name
-		gpu := m.shard().GPU
-		if world, ok := n.device[device{m.part, gpu}]; ok {
+		names[rank] = m.Process.Name
+		gpu := m.Comm().GPU
+		if world, ok := n.device[Device{m.Process, gpu}]; ok {
 			names[rank] = fmt.Sprintf("Rank %d", world)
-		} else if of[m.part] > 1 && gpu >= 0 && gpu < len(m.part.process.GPUs) {
-			names[rank] += fmt.Sprintf(" GPU %d", m.part.process.GPUs[gpu].Device)
+		} else if of[m.Process] > 1 && gpu >= 0 && gpu < len(m.Process.Shard.GPUs) {
+			names[rank] += fmt.Sprintf(" GPU %d", m.Process.Shard.GPUs[gpu].Device)
 		}
 	}
 	return names
@@ -184,19 +182,19 @@ func (in *instance) rankNames(n *numbering, kept []slot) []string {
 
 // newJobRank tells how far a rank has come. A collector that took over knows nothing of the operations that were under way;
 // they are taken for done.
-func newJobRank(process *JobProcess, m *member) *JobRank {
-	c := m.shard()
-	j := &JobRank{Process: process, Finalized: c.FinalTime != 0, Done: make(map[string]uint64), Reached: make(map[string]uint64), Begun: m.part.at(c.Begun)}
+func newJobRank(process *JobProcess, m *Rank) *JobRank {
+	c := m.Comm()
+	j := &JobRank{Process: process, Finalized: c.FinalTime != 0, Done: make(map[string]uint64), Reached: make(map[string]uint64), Begun: m.Process.At(c.Begun)}
 	process.Paused = process.Paused || len(c.Gaps) > 0
-	for _, p := range m.part.shards() {
-		if m.comm < len(p.process.Comms) {
-			j.Parts = append(j.Parts, JobPart{Path: p.dir, Shard: p.process, Comm: m.comm, part: m.part})
+	for _, p := range m.Process.Shards() {
+		if m.Index < len(p.Shard.Comms) {
+			j.Parts = append(j.Parts, JobPart{Path: p.Dir, Shard: p.Shard, Comm: m.Index, part: m.Process})
 		}
 	}
 	type open struct{ least, past, n uint64 } // pending ordinals
 	pending := make(map[string]open)
-	for _, p := range m.part.process.Pending {
-		if p.Comm != m.comm {
+	for _, p := range m.Process.Shard.Pending {
+		if p.Comm != m.Index {
 			continue
 		}
 		o, known := pending[p.Function]
@@ -208,7 +206,7 @@ func newJobRank(process *JobProcess, m *member) *JobRank {
 			o.n++
 		}
 		pending[p.Function] = o
-		p.Since = m.part.at(p.Since)
+		p.Since = m.Process.At(p.Since)
 		j.Pending = append(j.Pending, p)
 	}
 	functions := make(map[string]bool)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scorep
+package jobs
 
 import (
 	"sync"
 	"sync/atomic"
 )
 
-// forEach calls f for 0…n−1 from several goroutines and returns the first error (by index). After
+// ForEach calls f for 0…n−1 from several goroutines and returns the first error (by index). After
 // an error no further call begins.
-func forEach(n, workers int, f func(i int) error) error {
+func ForEach(n, workers int, f func(i int) error) error {
 	var (
 		next, failed atomic.Int64
 		wg           sync.WaitGroup

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scorep
+package jobs
 
 import (
 	"cmp"
@@ -34,35 +34,35 @@ func (d Difference) String() string {
 	return fmt.Sprintf("comm %d %s %d-%d %q: %s", d.Comm, d.Function, d.First, d.Last, d.Name, d.Detail)
 }
 
-// compareSequences compares, per communicator and function, the digests that its members left, and
+// CompareSequences compares, per communicator and function, the digests that its members left, and
 // those of the two ends of messages.
-func compareSequences(instances []*instance) []Difference {
+func CompareSequences(instances []*Communicator) []Difference {
 	var all []Difference
 	for _, in := range instances {
 		all = append(all, in.holes()...)
 		for _, f := range in.functions() {
 			var tracks []track
-			for m := range in.present() {
+			for m := range in.Present() {
 				tracks = append(tracks, m.track(f))
 			}
 			first, last, detail, differ := compareTracks(tracks)
-			if in.parted != nil {
+			if in.Parted != nil {
 				first, last, detail, differ = afterParting(in, tracks, in.shifted(f), first, last, detail, differ)
 			}
 			if differ {
-				all = append(all, Difference{Comm: in.ref, Name: in.name, Function: f, First: first, Last: last, Detail: detail})
+				all = append(all, Difference{Comm: in.Ref, Name: in.Name, Function: f, First: first, Last: last, Detail: detail})
 			}
 		}
 		for _, pair := range in.pairs() {
-			src, dst := in.members[pair.src], in.members[pair.dst]
+			src, dst := in.Members[pair.src], in.Members[pair.dst]
 			tracks := []track{src.track(pair.sendKey()), dst.track(pair.recvKey())}
 			first, last, detail, differ := compareTracks(tracks)
-			if in.parted != nil { // messages are chosen by the collectives around them
+			if in.Parted != nil { // messages are chosen by the collectives around them
 				first, last, detail, differ = afterParting(in, tracks, 0, first, last, detail, differ)
 			}
 			if differ {
 				all = append(all, Difference{
-					Comm: in.ref, Name: in.name, Function: fmt.Sprintf("Send %d>%d", pair.src, pair.dst),
+					Comm: in.Ref, Name: in.Name, Function: fmt.Sprintf("Send %d>%d", pair.src, pair.dst),
 					First: first, Last: last, Detail: detail,
 				})
 			}
@@ -73,7 +73,7 @@ func compareSequences(instances []*instance) []Difference {
 
 // afterParting widens a difference to all operations since the members paused at different ones: the
 // digests tell nothing if the operations are of one size.
-func afterParting(in *instance, tracks []track, shifted, first, last uint64, detail string, differ bool) (uint64, uint64, string, bool) {
+func afterParting(in *Communicator, tracks []track, shifted, first, last uint64, detail string, differ bool) (uint64, uint64, string, bool) {
 	most := uint64(0)
 	for _, t := range tracks {
 		most = max(most, t.of.Count)
@@ -81,14 +81,14 @@ func afterParting(in *instance, tracks []track, shifted, first, last uint64, det
 	if shifted >= most || differ && first <= shifted {
 		return first, last, detail, differ
 	}
-	return shifted, most - 1, in.parted.detail, true
+	return shifted, most - 1, in.Parted.Detail, true
 }
 
 // functions lists the collectives that any member recorded.
-func (in *instance) functions() []string {
+func (in *Communicator) functions() []string {
 	seen := make(map[string]bool)
-	for m := range in.present() {
-		for f := range m.shard().Sequences {
+	for m := range in.Present() {
+		for f := range m.Comm().Sequences {
 			if !strings.ContainsAny(f, "<>") {
 				seen[f] = true
 			}
@@ -109,11 +109,11 @@ func (p pair) sendKey() string { return "Send>" + strconv.Itoa(p.dst) }
 func (p pair) recvKey() string { return "Recv<" + strconv.Itoa(p.src) }
 
 // pairs lists the directions in which either end recorded messages and both ends left data.
-func (in *instance) pairs() []pair {
+func (in *Communicator) pairs() []pair {
 	seen := make(map[pair]bool)
-	for m := range in.present() {
-		rank := m.shard().Rank
-		for f := range m.shard().Sequences {
+	for m := range in.Present() {
+		rank := m.Comm().Rank
+		for f := range m.Comm().Sequences {
 			var p pair
 			if peer, ok := strings.CutPrefix(f, "Send>"); ok {
 				n, err := strconv.Atoi(peer)
@@ -143,8 +143,8 @@ func (in *instance) pairs() []pair {
 	return all
 }
 
-func (in *instance) has(rank int) bool {
-	return rank >= 0 && rank < len(in.members) && in.members[rank] != nil
+func (in *Communicator) has(rank int) bool {
+	return rank >= 0 && rank < len(in.Members) && in.Members[rank] != nil
 }
 
 // track is one rank's sequence.
@@ -159,13 +159,13 @@ type track struct {
 }
 
 // track is a member's sequence of a key.
-func (m *member) track(key string) track {
-	t := track{rank: m.shard().Rank, of: m.shard().Sequences[key], unfinished: m.part.state == Running}
+func (m *Rank) track(key string) track {
+	t := track{rank: m.Comm().Rank, of: m.Comm().Sequences[key], unfinished: m.Process.State == Running}
 	t.settled = t.of.Count
-	if p := m.part.process; p.End.Died() {
-		t.died = m.part.pieces == nil && len(p.Counts.Lost) == 0
+	if p := m.Process.Shard; p.End.Died() {
+		t.died = m.Process.Pieces == nil && len(p.Counts.Lost) == 0
 		for _, o := range p.Pending {
-			if o.Comm == m.comm && (o.Function == key || o.Function == experiment.FunctionOf(key)) {
+			if o.Comm == m.Index && (o.Function == key || o.Function == experiment.FunctionOf(key)) {
 				t.settled = min(t.settled, o.Ordinal)
 			}
 		}
@@ -293,22 +293,22 @@ func describeTracks(tracks []track, index int) string {
 			if len(ranks) == 1 {
 				verb = "has"
 			}
-			parts = append(parts, fmt.Sprintf("%s %s %s", rankWords(ranks), verb, plural(k.count, "operation")))
+			parts = append(parts, fmt.Sprintf("%s %s %s", RankWords(ranks), verb, Plural(k.count, "operation")))
 		} else {
-			parts = append(parts, rankWords(ranks))
+			parts = append(parts, RankWords(ranks))
 		}
 	}
 	if len(counts) > 1 {
 		return strings.Join(parts, ", ")
 	}
-	return fmt.Sprintf("%s, but of other sizes on %s", plural(tracks[0].of.Count, "operation"), strings.Join(parts, " than on "))
+	return fmt.Sprintf("%s, but of other sizes on %s", Plural(tracks[0].of.Count, "operation"), strings.Join(parts, " than on "))
 }
 
-func rankWords(ranks []int) string {
+func RankWords(ranks []int) string {
 	if len(ranks) == 1 {
 		return fmt.Sprintf("rank %d", ranks[0])
 	}
-	text := formatRanks(ranks)
+	text := FormatRanks(ranks)
 	if len(text) > maxRankText {
 		cut := strings.LastIndexByte(text[:maxRankText], ',')
 		return fmt.Sprintf("%d ranks (%s,…)", len(ranks), text[:max(cut, 0)])
@@ -319,7 +319,7 @@ func rankWords(ranks []int) string {
 // maxRankText bounds a list of ranks: properties must fit into the anchor.
 const maxRankText = 120
 
-func plural(n uint64, noun string) string {
+func Plural(n uint64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

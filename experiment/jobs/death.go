@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scorep
+package jobs
 
 import (
 	"cmp"
@@ -27,36 +27,36 @@ const (
 	leadElsewhere = 100 * time.Millisecond
 )
 
-// deaths lists the processes that died, the first one first, those of which nobody knows when last.
-func deaths(parts []*part) (all []death) {
+// Deaths lists the processes that died, the first one first, those of which nobody knows when last.
+func Deaths(parts []*Process) (all []death) {
 	for _, p := range parts {
-		if e := p.process.End; e.Died() {
-			all = append(all, death{p.name, e.String(), p.process.BootID, p.ended()})
+		if e := p.Shard.End; e.Died() {
+			all = append(all, death{p.Name, e.String(), p.Shard.BootID, p.Ended()})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b death) int { return cmp.Compare(a.time-1, b.time-1) }) // 0 becomes the greatest number
 	return all
 }
 
-// ended is when the process ended, on the job's clock; 0 if nobody saw it.
-func (p *part) ended() uint64 {
-	if p.process.End == nil || p.process.End.Time == 0 {
+// Ended is when the process ended, on the job's clock; 0 if nobody saw it.
+func (p *Process) Ended() uint64 {
+	if p.Shard.End == nil || p.Shard.End.Time == 0 {
 		return 0
 	}
-	return p.at(p.process.End.Time)
+	return p.At(p.Shard.End.Time)
 }
 
-// howEnded is how a process that nobody records any more has ended, if it was not in order: "killed by SIGKILL". Otherwise it
+// HowEnded is how a process that nobody records any more has ended, if it was not in order: "killed by SIGKILL". Otherwise it
 // is "".
-func howEnded(p *experiment.Process) string {
+func HowEnded(p *experiment.Process) string {
 	if !p.End.Died() {
 		return ""
 	}
 	return p.End.String()
 }
 
-// deathWords tells of deaths, a line for each kind in the order of time. Where one was certainly first it says so.
-func deathWords(all []death) (lines []string) {
+// DeathWords tells of deaths, a line for each kind in the order of time. Where one was certainly first it says so.
+func DeathWords(all []death) (lines []string) {
 	var order []string
 	who := make(map[string][]string)
 	for _, d := range all {
@@ -119,7 +119,7 @@ func joinNames(names []string) string {
 	}
 	if len(names) > 1 && len(ranks) == len(names) {
 		slices.Sort(ranks)
-		return "Ranks " + formatRanks(ranks)
+		return "Ranks " + FormatRanks(ranks)
 	}
 	if most := 16; len(names) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)

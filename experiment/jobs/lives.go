@@ -1,55 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scorep
+package jobs
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// piece is what one collector wrote of a process: a shard, whose ids are brought to those of the process as a whole.
-type piece struct {
-	dir     string
-	process *experiment.Process
-	state   State
-	numbers map[uint32]uint32 // of locations
-	maps    []*otf2.MappingTable
+// Piece is what one collector wrote of a process: a shard, whose ids are brought to those of the process as a whole.
+type Piece struct {
+	Dir     string
+	Shard   *experiment.Process
+	State   State
+	Numbers map[uint32]uint32 // of locations
+	Maps    []*otf2.MappingTable
 }
 
 // joinLives makes one process of the shards of each in which a collector died and another took over.
-func joinLives(parts []*part) []*part {
-	byUUID := make(map[string]*part)
+func joinLives(parts []*Process) []*Process {
+	byUUID := make(map[string]*Process)
 	for _, p := range parts {
-		byUUID[p.process.UUID] = p
+		byUUID[p.Shard.UUID] = p
 	}
-	before := func(p *part) *part {
-		q := byUUID[p.process.Settings[experiment.SettingContinues]]
-		if q == nil || q == p || lifeOf(q.process) != lifeOf(p.process) {
+	before := func(p *Process) *Process {
+		q := byUUID[p.Shard.Settings[experiment.SettingContinues]]
+		if q == nil || q == p || LifeOf(q.Shard) != LifeOf(p.Shard) {
 			return nil
 		}
 		return q
 	}
-	inside := make(map[*part]bool) // somebody continues it
+	inside := make(map[*Process]bool) // somebody continues it
 	for _, p := range parts {
 		if q := before(p); q != nil {
 			inside[q] = true
 		}
 	}
-	var all []*part
+	var all []*Process
 	for _, p := range parts {
 		if inside[p] {
 			continue
 		}
-		chain := []*part{p}
+		chain := []*Process{p}
 		for q := before(p); q != nil && !slices.Contains(chain, q); q = before(q) {
 			chain = append(chain, q)
 		}
@@ -63,29 +61,29 @@ func joinLives(parts []*part) []*part {
 }
 
 // joinLife makes one process of the shards of its life, in their order.
-func joinLife(chain []*part) *part {
+func joinLife(chain []*Process) *Process {
 	last := chain[len(chain)-1]
-	j := newJoined(last.process)
-	joined := &part{dir: last.dir, state: last.state, process: &j.process}
-	j.process.UUID = chain[0].process.UUID
+	j := newJoined(last.Shard)
+	joined := &Process{dir: last.dir, State: last.State, Shard: &j.process}
+	j.process.UUID = chain[0].Shard.UUID
 	for _, p := range chain {
-		joined.pieces = append(joined.pieces, j.add(p))
+		joined.Pieces = append(joined.Pieces, j.add(p))
 	}
-	joined.life = life(&j.process)
+	joined.Life = life(&j.process)
 	return joined
 }
 
-// shards are what collectors wrote of the process, one at least.
-func (p *part) shards() []*piece {
-	if p.pieces == nil {
-		return []*piece{{dir: p.dir, process: p.process, state: p.state}}
+// Shards are what collectors wrote of the process, one at least.
+func (p *Process) Shards() []*Piece {
+	if p.Pieces == nil {
+		return []*Piece{{Dir: p.dir, Shard: p.Shard, State: p.State}}
 	}
-	return p.pieces
+	return p.Pieces
 }
 
-// number is the number in the process of a location that the shard has.
-func (p *piece) number(own uint32) uint32 {
-	if n, ok := p.numbers[own]; ok {
+// Number is the number in the process of a location that the shard has.
+func (p *Piece) Number(own uint32) uint32 {
+	if n, ok := p.Numbers[own]; ok {
 		return n
 	}
 	return own
@@ -121,9 +119,9 @@ func nth(seen map[string]int, key string) string {
 }
 
 // add joins the description of a further shard.
-func (j *joined) add(of *part) *piece {
-	q, p := of.process, &j.process
-	out := &piece{dir: of.dir, process: q, state: of.state, numbers: make(map[uint32]uint32)}
+func (j *joined) add(of *Process) *Piece {
+	q, p := of.Shard, &j.process
+	out := &Piece{Dir: of.dir, Shard: q, State: of.State, Numbers: make(map[uint32]uint32)}
 	if q.FirstTime != 0 && (p.FirstTime == 0 || q.FirstTime < p.FirstTime) {
 		p.FirstTime = q.FirstTime
 	}
@@ -180,7 +178,7 @@ func (j *joined) add(of *part) *piece {
 	}
 	for _, m := range q.Markers {
 		if m.Location >= 0 {
-			m.Location = int(out.numbers[uint32(m.Location)])
+			m.Location = int(out.Numbers[uint32(m.Location)])
 		}
 		p.Markers = append(p.Markers, m)
 	}
@@ -196,7 +194,7 @@ func (j *joined) add(of *part) *piece {
 		substrate.Threads = slices.Concat(of.Substrate.Threads, substrate.Threads)
 		all.Substrate, p.Scorep = &substrate, &all
 	}
-	out.maps = []*otf2.MappingTable{
+	out.Maps = []*otf2.MappingTable{
 		otf2.OptimalMapping(otf2.MappingString, text), otf2.OptimalMapping(otf2.MappingRegion, regions),
 		otf2.OptimalMapping(otf2.MappingRmaWin, wins), otf2.OptimalMapping(otf2.MappingMetric, metrics),
 	}
@@ -215,7 +213,7 @@ func index[K comparable, V any](known map[K]int, list *[]V, key K, value V) int 
 }
 
 // addLocations finds the rows of a shard in those that are there: threads by their ids, others by what they show.
-func (j *joined) addLocations(q *experiment.Process, out *piece, gpu func(int) int, foreign []int) {
+func (j *joined) addLocations(q *experiment.Process, out *Piece, gpu func(int) int, foreign []int) {
 	p := &j.process
 	seen, ends := make(map[string]int), make(map[string]int)
 	later := make(map[string]int) // rows by their last owners, for the shard that follows
@@ -266,14 +264,14 @@ func (j *joined) addLocations(q *experiment.Process, out *piece, gpu func(int) i
 			later[nth(ends, last)] = at
 		}
 		taken[at] = true
-		out.numbers[l.Number] = p.Locations[at].Number
+		out.Numbers[l.Number] = p.Locations[at].Number
 		p.Locations[at].Events += l.Events
 		p.Locations[at].Bytes += l.Bytes
 	}
 }
 
 // addComms takes communicator ranks as the later shard has them: its ordinals and digests go on from the earlier one's.
-func (j *joined) addComms(q *experiment.Process, out *piece, gpu func(int) int) {
+func (j *joined) addComms(q *experiment.Process, out *Piece, gpu func(int) int) {
 	p := &j.process
 	for i, c := range q.Comms {
 		if i >= len(p.Comms) {
@@ -285,10 +283,10 @@ func (j *joined) addComms(q *experiment.Process, out *piece, gpu func(int) int) 
 		was := p.Comms[i]
 		c.GPU = gpu(c.GPU)
 		if c.Location >= 0 {
-			c.Location = int(out.numbers[uint32(c.Location)])
+			c.Location = int(out.Numbers[uint32(c.Location)])
 		}
 		if n := c.Network; n != nil {
-			c.Network = &experiment.NetworkRows{Send: out.numbers[n.Send], Recv: out.numbers[n.Recv]}
+			c.Network = &experiment.NetworkRows{Send: out.Numbers[n.Send], Recv: out.Numbers[n.Recv]}
 		}
 		if !unannounced(&was) {
 			c.Gaps = slices.Concat(was.Gaps, c.Gaps)
@@ -305,15 +303,15 @@ func (j *joined) addComms(q *experiment.Process, out *piece, gpu func(int) int) 
 	}
 }
 
-func (j *joined) addMetric(m experiment.Metric, out *piece, gpu func(int) int) int {
+func (j *joined) addMetric(m experiment.Metric, out *Piece, gpu func(int) int) int {
 	p := &j.process
 	m.GPU = gpu(m.GPU)
 	if m.Location >= 0 {
-		m.Location = int(out.numbers[uint32(m.Location)])
+		m.Location = int(out.Numbers[uint32(m.Location)])
 	}
 	rows := make([]uint32, len(m.Locations))
 	for i, n := range m.Locations {
-		rows[i] = out.numbers[n]
+		rows[i] = out.Numbers[n]
 	}
 	m.Locations = rows
 	for i := range p.Metrics {
@@ -370,65 +368,19 @@ func sum(a, b map[string]uint64, most bool) map[string]uint64 {
 	return out
 }
 
-// placePieces puts the event files that collectors wrote of a location, one behind the other, into one.
-func (a *archive) placePieces(l *location, to string, out *placed, i int, times *lifespan) (err error) {
-	var files []otf2.EventPiece
-	defer func() {
-		for _, f := range files {
-			_ = os.Remove(f.Path)
-		}
-	}()
-	for k, p := range l.part.pieces {
-		for _, from := range p.process.Locations {
-			if n, ok := p.numbers[from.Number]; !ok || n != l.source.Number || from.Events == 0 {
-				continue
-			}
-			copied := to + "." + strconv.Itoa(k) + "." + strconv.Itoa(len(files))
-			scan, err := out.take(i, l.part, p, &from, copied)
-			if err != nil {
-				return err
-			} else if scan == nil {
-				continue
-			}
-			files = append(files, otf2.EventPiece{Path: copied, ChunkSize: p.process.EventChunkSize, Maps: p.maps})
-			if scan.Events > 0 {
-				times.begin, times.end = min(times.begin, uint64(scan.First)), max(times.end, uint64(scan.Last))
-			}
-		}
-	}
-	if len(files) == 0 {
-		return writeEmpty(to)
-	}
-	out.joined()
-	if err := removeFile(to); err != nil {
-		return err
-	}
-	if l.Events, err = otf2.JoinEvents(to, a.chunk, files); err != nil {
-		return err
-	}
-	return nil
-}
-
-func (out *placed) joined() {
-	out.mu.Lock()
-	defer out.mu.Unlock()
-	out.copied++
-	out.rewritten++
-}
-
 // holes lists what is missing of a communicator's operations because collectors died, by the keys of its functions and pairs.
-func (in *instance) holes() (all []Difference) {
-	for m := range in.present() {
+func (in *Communicator) holes() (all []Difference) {
+	for m := range in.Present() {
 		name := in.nameOf(m)
-		for _, key := range slices.Sorted(maps.Keys(m.shard().Sequences)) {
+		for _, key := range slices.Sorted(maps.Keys(m.Comm().Sequences)) {
 			function := key
 			if peer, ok := strings.CutPrefix(key, "Send>"); ok {
-				function = fmt.Sprintf("Send %d>%s", m.shard().Rank, peer)
+				function = fmt.Sprintf("Send %d>%s", m.Comm().Rank, peer)
 			} else if peer, ok := strings.CutPrefix(key, "Recv<"); ok {
-				function = fmt.Sprintf("Send %s>%d", peer, m.shard().Rank)
+				function = fmt.Sprintf("Send %s>%d", peer, m.Comm().Rank)
 			}
-			for _, h := range m.shard().Sequences[key].Holes {
-				all = append(all, Difference{Comm: in.ref, Name: in.name, Function: function, First: h.From, Last: h.To - 1, Died: true,
+			for _, h := range m.Comm().Sequences[key].Holes {
+				all = append(all, Difference{Comm: in.Ref, Name: in.Name, Function: function, First: h.From, Last: h.To - 1, Died: true,
 					Detail: name + " lacks them: they were in the memory of a collector that died"})
 			}
 		}
@@ -436,9 +388,31 @@ func (in *instance) holes() (all []Difference) {
 	return all
 }
 
-func (in *instance) nameOf(m *member) string {
-	if m.part.name != "" {
-		return m.part.name
+func (in *Communicator) nameOf(m *Rank) string {
+	if m.Process.Name != "" {
+		return m.Process.Name
 	}
-	return fmt.Sprintf("rank %d", m.shard().Rank)
+	return fmt.Sprintf("rank %d", m.Comm().Rank)
+}
+
+// ProcessLife names one life of a process, whatever became of its collectors.
+type ProcessLife struct {
+	host, boot string
+	pid        int
+	start      uint64
+	tag        uint16
+}
+
+func LifeOf(p *experiment.Process) ProcessLife {
+	return ProcessLife{p.Host, p.BootID, p.PID, p.PIDStart, p.Tag}
+}
+
+// Holds tells whether a process has a rank of the communicator.
+func (in *Communicator) Holds(p *Process) bool {
+	for m := range in.Present() {
+		if m.Process == p || LifeOf(m.Process.Shard) == LifeOf(p.Shard) {
+			return true
+		}
+	}
+	return false
 }

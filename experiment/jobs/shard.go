@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scorep
+package jobs
 
 import (
 	"errors"
@@ -21,10 +21,6 @@ import (
 
 // Names in an experiment directory.
 const (
-	shardsDir   = "shards"
-	archiveName = "traces"
-	newDir      = archiveName + ".new"
-
 	definitionFile = "shard.json"
 	doneMarker     = "done"
 	lockFile       = "lock"
@@ -43,74 +39,74 @@ const (
 // locks of other hosts cannot be relied on. A collector flushes at least every 2 s.
 const youngFor = 60 * time.Second
 
-// part is one process's shard as found on disk.
-type part struct {
-	dir     string
-	process *experiment.Process
-	state   State
-	life    lifespan // on its own clock
+// Process is one process's shard as found on disk.
+type Process struct {
+	dir   string
+	Shard *experiment.Process
+	State State
+	Life  Lifespan // on its own clock
 
-	pieces []*piece // what several collectors wrote of the process, in their order; nil: one did
+	Pieces []*Piece // what several collectors wrote of the process, in their order; nil: one did
 
-	offset int64              // nanoseconds to add to its times, see alignClocks
-	knots  []otf2.ClockOffset // and then these, see synchronize; nil: none
-	onto   []otf2.ClockOffset // instead of both, from its own times to those of another archive, see transfer; nil: none
-	index  int                // of its location group in the archive
-	base   uint32             // added to the numbers of its locations there
-	name   string
+	Offset int64              // nanoseconds to add to its times, see alignClocks
+	Knots  []otf2.ClockOffset // and then these, see synchronize; nil: none
+	Onto   []otf2.ClockOffset // instead of both, from its own times to those of another archive, see transfer; nil: none
+	Index  int                // of its location group in the archive
+	Base   uint32             // added to the numbers of its locations there
+	Name   string
 }
 
-// id names the process in messages.
-func (p *part) id() string { return fmt.Sprintf("%s:%d", p.process.Host, p.process.PID) }
+// ID names the process in messages.
+func (p *Process) ID() string { return fmt.Sprintf("%s:%d", p.Shard.Host, p.Shard.PID) }
 
-// cut says that nothing of the shard's event files may be used but what its description speaks of: what follows may need
+// Cut says that nothing of the shard's event files may be used but what its description speaks of: what follows may need
 // definitions that are missing.
-func (p *piece) cut() bool { return p.process.Instead != nil && p.state != Finished }
+func (p *Piece) Cut() bool { return p.Shard.Instead != nil && p.State != Finished }
 
 // substituted says what the process's description was taken from, if not from where it should be.
-func (p *part) substituted() string {
-	instead := p.process.Instead
+func (p *Process) substituted() string {
+	instead := p.Shard.Instead
 	if instead == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s (shard %s): %s was used in place of %s, which cannot be (%s); ", p.id(), filepath.Base(p.dir), instead.File, definitionFile, instead.Why)
-	if p.process.Finished {
+	text := fmt.Sprintf("%s (shard %s): %s was used in place of %s, which cannot be (%s); ", p.ID(), filepath.Base(p.dir), instead.File, definitionFile, instead.Why)
+	if p.Shard.Finished {
 		return text + "it says the same, nothing is missing"
 	}
 	return text + "what was recorded after " + p.lastSeen() + " is missing"
 }
 
 // lastSeen is the time of the last event that the description speaks of.
-func (p *part) lastSeen() string {
-	return time.Unix(0, int64(p.process.LastTime)).UTC().Format("2006-01-02 15:04:05.000 UTC")
+func (p *Process) lastSeen() string {
+	return time.Unix(0, int64(p.Shard.LastTime)).UTC().Format("2006-01-02 15:04:05.000 UTC")
 }
 
-// unused is what of an experiment directory could not be used.
-type unused struct {
-	problems []string // one line each
-	damaged  []string // of them: those that tell of shards or raw files that hold something that cannot be read
+// Unused is what of an experiment directory could not be used.
+type Unused struct {
+	Problems []string // one line each
+	Damaged  []string // of them: those that tell of shards or raw files that hold something that cannot be read
 }
 
-func (u *unused) add(damaged bool, format string, args ...any) {
+func (u *Unused) add(damaged bool, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	u.problems = append(u.problems, text)
+	u.Problems = append(u.Problems, text)
 	if damaged {
-		u.damaged = append(u.damaged, text)
+		u.Damaged = append(u.Damaged, text)
 	}
 }
 
-// error is the problems as one error; nil if there are none.
-func (u *unused) error() error {
-	if len(u.problems) == 0 {
+// Err is the problems as one error; nil if there are none.
+func (u *Unused) Err() error {
+	if len(u.Problems) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(u.problems, "\n"))
+	return errors.New(strings.Join(u.Problems, "\n"))
 }
 
-// readShards reads the description of every shard below dir. What cannot be read is a problem, not
+// Read reads the description of every shard below dir. What cannot be read is a problem, not
 // an error, as long as one shard can.
-func readShards(dir string, opts *UnifyOptions) (parts []*part, left unused, err error) {
-	root := filepath.Join(dir, shardsDir)
+func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused, err error) {
+	root := filepath.Join(dir, experiment.Folder)
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return nil, left, fmt.Errorf("read experiment directory: %w", err)
@@ -121,11 +117,11 @@ func readShards(dir string, opts *UnifyOptions) (parts []*part, left unused, err
 			dirs = append(dirs, filepath.Join(root, e.Name()))
 		}
 	}
-	parts = make([]*part, len(dirs))
+	parts = make([]*Process, len(dirs))
 	failures := make([]error, len(dirs))
 	host, _ := os.Hostname()
-	_ = forEach(len(dirs), opts.workers(), func(i int) error {
-		parts[i], failures[i] = readShard(dirs[i], host, opts.now())
+	_ = ForEach(len(dirs), workers, func(i int) error {
+		parts[i], failures[i] = readShard(dirs[i], host, now)
 		return nil
 	})
 	for i, err := range failures {
@@ -135,21 +131,21 @@ func readShards(dir string, opts *UnifyOptions) (parts []*part, left unused, err
 			left.add(true, "%s", text)
 		}
 	}
-	parts = slices.DeleteFunc(parts, func(p *part) bool { return p == nil })
+	parts = slices.DeleteFunc(parts, func(p *Process) bool { return p == nil })
 	if len(parts) == 0 {
-		if len(left.problems) > 0 {
-			return nil, left, fmt.Errorf("no usable shard in %s: %s", root, left.problems[0])
+		if len(left.Problems) > 0 {
+			return nil, left, fmt.Errorf("no usable shard in %s: %s", root, left.Problems[0])
 		}
 		return nil, left, fmt.Errorf("no shards in %s: %w", root, fs.ErrNotExist)
 	}
-	slices.SortFunc(parts, func(a, b *part) int { return strings.Compare(a.process.UUID, b.process.UUID) })
+	slices.SortFunc(parts, func(a, b *Process) int { return strings.Compare(a.Shard.UUID, b.Shard.UUID) })
 	return parts, left, nil
 }
 
 // errUndescribed: there is nothing in the shard yet, or there never was.
 var errUndescribed = errors.New("no " + definitionFile)
 
-func readShard(dir, host string, now time.Time) (*part, error) {
+func readShard(dir, host string, now time.Time) (*Process, error) {
 	path := filepath.Join(dir, definitionFile)
 	// State first: a process that finishes in between is then taken for unfinished, and its files are
 	// copied up to what its description says, which is right in both cases.
@@ -181,7 +177,7 @@ func readShard(dir, host string, now time.Time) (*part, error) {
 			state = Running
 		}
 	}
-	return &part{dir: dir, process: p, state: state, life: life(p)}, nil
+	return &Process{dir: dir, Shard: p, State: state, Life: life(p)}, nil
 }
 
 // unfinishedElsewhere: nobody on this host holds the lock, which says nothing of other hosts.
@@ -234,7 +230,7 @@ func checkProcess(p *experiment.Process) error {
 		}
 	}
 	for i, l := range p.Locations {
-		if foreignWork(&l) && l.Foreign >= len(p.Foreign) {
+		if ForeignWork(&l) && l.Foreign >= len(p.Foreign) {
 			return fmt.Errorf("location %d (%q) refers to communicator rank %d of other processes, of %d", i, l.Name, l.Foreign, len(p.Foreign))
 		}
 	}
@@ -280,13 +276,13 @@ func unannounced(c *experiment.Comm) bool { return c.NRanks == 0 && c.InitTime =
 // unsized tells that NCCL never said how many ranks the communicator has (profiler API v1 to v3).
 func unsized(c *experiment.Comm) bool { return c.NRanks == 0 && c.InitTime != 0 }
 
-// foreignWork tells that the location shows network work for another process's communicator rank.
-func foreignWork(l *experiment.Location) bool {
+// ForeignWork tells that the location shows network work for another process's communicator rank.
+func ForeignWork(l *experiment.Location) bool {
 	return l.Kind == experiment.KindNetSend && l.Comm < 0 && l.Foreign >= 0
 }
 
-// notConverted names the raw files of a directory that have no shard; raw is what came of them.
-func notConverted(dir string, raw []experiment.RawFile) (left unused) {
+// NotConverted names the raw files of a directory that have no shard; raw is what came of them.
+func NotConverted(dir string, raw []experiment.RawFile) (left Unused) {
 	tried := make(map[string]bool)
 	for _, f := range raw {
 		tried[filepath.Base(f.Path)] = true

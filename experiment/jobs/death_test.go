@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scorep
+package jobs
 
 import (
 	"slices"
@@ -24,7 +24,7 @@ func TestDeathWords(t *testing.T) {
 		"nobody knows":     {[]death{{"Rank 1", "killed by SIGKILL", "a", 5 * ms}, {"Process h:2", "exited with code 1", "a", 0}}, []string{"Rank 1 killed by SIGKILL", "Process h:2 exited with code 1"}},
 		"several in order": {[]death{{"Ranks 0-1", "killed by SIGKILL", "a", 1}, {"Rank 7", "killed by SIGKILL", "a", 2}}, []string{"Ranks 0-1, Rank 7 killed by SIGKILL"}},
 	} {
-		if got := deathWords(tc.of); !slices.Equal(got, tc.want) {
+		if got := DeathWords(tc.of); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
