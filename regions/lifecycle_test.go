@@ -510,11 +510,11 @@ func TestCapturedCallsAreKept(t *testing.T) {
 		s.api(101, fmt.Sprint("api of ", i), fmt.Sprint("g", i), "AllReduce", shm.FlagGraph)
 		s.stop(0, 102, shm.EventGroupApi, fmt.Sprint("g", i))
 	}
-	if n := len(s.m.calls); n != maxCaptured {
+	if n := len(s.m.ops.calls); n != maxCaptured {
 		t.Errorf("%d calls are kept, want %d", n, maxCaptured)
 	}
 	s.give(0, 500, shm.Record{Kind: shm.RecordFinalize})
-	if n := len(s.m.calls); n != 0 {
+	if n := len(s.m.ops.calls); n != 0 {
 		t.Errorf("%d calls are kept after finalize", n)
 	}
 	s.oddities(map[string]uint64{"FORGOTTEN_CALLS": 5})

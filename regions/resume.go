@@ -9,8 +9,8 @@ import (
 )
 
 // resume takes over what another model left of the process.
-func (m *Model) resume() {
-	last := m.opts.Resume
+func (ts *threads) resume() {
+	last := ts.opts.Resume
 	if last == nil {
 		return
 	}
@@ -20,22 +20,22 @@ func (m *Model) resume() {
 		application[tid] = application[tid] || l.Kind == experiment.KindThread && tid != 0
 	}
 	for ring, tid := range last.Resume.Threads {
-		th := m.thread(ring)
+		th := ts.thread(ring)
 		th.tid, th.application = tid, application[tid]
 	}
 }
 
 // resumeThread gives a thread of the application its row again.
-func (m *Model) resumeThread(th *thread) {
+func (ts *threads) resumeThread(th *thread) {
 	if th.application && th.loc == nil {
 		th.application = false
-		m.threadLocation(th)
+		ts.threadLocation(th)
 	}
 }
 
 // resumeComm goes on with the ordinals of a communicator rank, and with its calls.
-func (m *Model) resumeComm(c *commRank) {
-	last := m.opts.Resume
+func (ops *operations) resumeComm(c *commRank) {
+	last := ops.opts.Resume
 	if last == nil || c.index >= len(last.Comms) {
 		return
 	}
@@ -67,7 +67,7 @@ func (m *Model) resumeComm(c *commRank) {
 			before: before, handle: l.Handle, parent: l.Parent, comm: c, p2p: l.P2P, name: l.Function, count: l.Count, datatype: l.Datatype, root: l.Root,
 			stream: l.Stream, tag: l.Tag, start: l.Start, stop: l.Stop,
 		}
-		m.calls[l.Handle] = call
+		ops.calls[l.Handle] = call
 		c.calls = append(c.calls, call)
 	}
 }
@@ -88,10 +88,10 @@ func (s *sequence) lose(n uint64) {
 
 // resumable tells what another model would need to go on.
 func (m *Model) resumable() (r experiment.Resume) {
-	for _, th := range m.threads {
+	for _, th := range m.threads.byRing {
 		r.Threads = append(r.Threads, th.tid)
 	}
-	for _, c := range m.live {
+	for _, c := range m.ranks.live {
 		if c.final {
 			continue
 		}

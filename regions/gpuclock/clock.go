@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package regions
+package gpuclock
 
 import (
 	"math"
 	"slices"
 )
 
-// gpuClock maps the stamps of one GPU onto the process's time line. All communicators of a GPU share it.
+// Clock maps the stamps of one GPU onto the host's time line (ns). All communicator ranks of a GPU share it.
 //
 // Every KernelCh callback gives a pair: a stamp g that the GPU took and the host time c at which NCCL
 // reported it, c = g + offset + delay with delay ≥ 0 and otherwise arbitrary (notes on the API, §7.5).
@@ -16,8 +16,8 @@ import (
 //
 // The offset changes slowly (two oscillators) and now and then jumps. So it is a line in pieces:
 //
-//	segment   from one jump to the next; see gpuclock_step.go
-//	block     64 buckets that have something, or 4 s of it, with a line of its own: gpuclock_fit.go. It is fitted to the block and
+//	segment   from one jump to the next; see jump.go
+//	block     64 buckets that have something, or 4 s of it, with a line of its own: fit.go. It is fitted to the block and
 //	          its two neighbours, and final when the next block is full
 //	bucket    0.26 ms: only the quickest report and the strongest lower bound within it can matter
 //
@@ -26,21 +26,21 @@ import (
 // and the newest two blocks again after 50 ms or when somebody needs them.
 //
 // NVIDIA's stamps are nanoseconds. Of AMD's the unit is not documented, so the length of a tick is found from the
-// pairs (gpuclock_tick.go), and each stamp is brought to nanoseconds first.
-type gpuClock struct {
+// pairs (tick.go), and each stamp is brought to nanoseconds first.
+type Clock struct {
 	anyUnit  bool // the length of a tick is to be found out
 	tick     tickLength
 	grain    grain
-	segments []*clockSegment // oldest first
+	segments []*segment // oldest first
 	ahead    stepAhead
 	back     stepBack
-	steps    int    // jumps so far
+	jumps    int    // so far
 	wentBack bool   // the last one did
 	jumpAt   uint64 // host time at which it was seen first
 }
 
-// clockPoint is what is kept of a bucket. Differences are those of host time less stamp.
-type clockPoint struct {
+// point is what is kept of a bucket. Differences are those of host time less stamp.
+type point struct {
 	g     uint64 // stamp of the quickest report
 	d     int64  // upper bound of the offset at g
 	g2    uint64 // the same of the second quickest; 0: there is none
@@ -59,10 +59,10 @@ const (
 	maxSegments = 8
 )
 
-// clockSegment is the time between two jumps.
-type clockSegment struct {
+// segment is the time between two jumps.
+type segment struct {
 	from   uint64 // host time of its first stamp
-	points []clockPoint
+	points []point
 	full   int // points[:full] is the last final block, points[full:open] the one that is full
 	open   int // points[open:] is the one that grows
 
@@ -76,11 +76,18 @@ type clockSegment struct {
 	scratch fitScratch
 }
 
+// New makes the clock of a GPU. Where stamps are of any unit, they are mapped once the length of a tick has been found out; else they
+// are nanoseconds.
+func New(anyUnit bool) *Clock { return &Clock{anyUnit: anyUnit} }
+
+// Jumps is how many times the clock, or the host's line, was seen to jump.
+func (k *Clock) Jumps() int { return k.jumps }
+
 // known tells whether stamps can be mapped at all.
-func (k *gpuClock) known() bool { return !k.anyUnit || k.tick.ns != 0 }
+func (k *Clock) known() bool { return !k.anyUnit || k.tick.ns != 0 }
 
 // nanoseconds brings a stamp to nanoseconds of the GPU's clock.
-func (k *gpuClock) nanoseconds(stamp uint64) uint64 {
+func (k *Clock) nanoseconds(stamp uint64) uint64 {
 	if k.anyUnit {
 		return k.tick.nanoseconds(stamp)
 	}
@@ -88,17 +95,17 @@ func (k *gpuClock) nanoseconds(stamp uint64) uint64 {
 }
 
 // grainNs is what stamps are rounded down to, at most.
-func (k *gpuClock) grainNs() float64 {
+func (k *Clock) grainNs() float64 {
 	if k.anyUnit {
 		return k.grain.ns(k.tick.ns)
 	}
 	return k.grain.ns(1)
 }
 
-// add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL hands it out when it never read one.
+// Add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL hands it out when it never read one.
 // The stamp may be in doubt, an earlier kernel's: reported later than it seems, so that it bounds the offset all the
 // same. But where there are no others, the line does not follow such.
-func (k *gpuClock) add(stamp, c uint64, doubtful bool) {
+func (k *Clock) Add(stamp, c uint64, doubtful bool) {
 	if stamp == 0 {
 		return
 	}
@@ -115,9 +122,9 @@ func (k *gpuClock) add(stamp, c uint64, doubtful bool) {
 	}
 }
 
-func (k *gpuClock) pair(g, c uint64, doubtful bool) {
+func (k *Clock) pair(g, c uint64, doubtful bool) {
 	if len(k.segments) == 0 {
-		k.segments = append(k.segments, &clockSegment{})
+		k.segments = append(k.segments, &segment{})
 	}
 	s := k.segments[len(k.segments)-1]
 	s.fit(false, k.grainNs())
@@ -132,7 +139,7 @@ func (k *gpuClock) pair(g, c uint64, doubtful bool) {
 
 // notBefore takes a lower bound: the kernel that began at a stamp was launched at host time t. Only for
 // stamps that are that kernel's beyond doubt.
-func (k *gpuClock) notBefore(stamp, t uint64) {
+func (k *Clock) notBefore(stamp, t uint64) {
 	if !k.known() || len(k.segments) == 0 {
 		return
 	}
@@ -148,7 +155,7 @@ func (k *gpuClock) notBefore(stamp, t uint64) {
 }
 
 // doubts notes that reports from a host time on may have been of other kernels' stamps.
-func (k *gpuClock) doubts(t uint64) {
+func (k *Clock) doubts(t uint64) {
 	if n := len(k.segments); n > 0 {
 		s := k.segments[n-1]
 		for i := range s.points {
@@ -160,7 +167,7 @@ func (k *gpuClock) doubts(t uint64) {
 }
 
 // bucket finds the point of a stamp's bucket, or where it would be.
-func (s *clockSegment) bucket(g uint64) (int, bool) {
+func (s *segment) bucket(g uint64) (int, bool) {
 	n, b := len(s.points), g>>bucketShift
 	switch {
 	case n == 0 || b > s.points[n-1].g>>bucketShift:
@@ -168,7 +175,7 @@ func (s *clockSegment) bucket(g uint64) (int, bool) {
 	case b == s.points[n-1].g>>bucketShift:
 		return n - 1, true
 	}
-	return slices.BinarySearchFunc(s.points, b, func(p clockPoint, b uint64) int {
+	return slices.BinarySearchFunc(s.points, b, func(p point, b uint64) int {
 		if x := p.g >> bucketShift; x != b {
 			if x < b {
 				return -1
@@ -179,7 +186,7 @@ func (s *clockSegment) bucket(g uint64) (int, bool) {
 	})
 }
 
-func (s *clockSegment) add(g uint64, d int64, grain float64, sound bool) {
+func (s *segment) add(g uint64, d int64, grain float64, sound bool) {
 	i, ok := s.bucket(g)
 	if line := s.live(); line != nil && d < line.offset(g) {
 		s.below = true
@@ -199,7 +206,7 @@ func (s *clockSegment) add(g uint64, d int64, grain float64, sound bool) {
 		}
 	case i == len(s.points):
 		grown := s.grow(g, grain)
-		s.points = append(s.points, clockPoint{g: g, d: d, sound: sound})
+		s.points = append(s.points, point{g: g, d: d, sound: sound})
 		s.newest, s.dirty = g, true
 		if grown {
 			s.fit(true, grain)
@@ -208,7 +215,7 @@ func (s *clockSegment) add(g uint64, d int64, grain float64, sound bool) {
 	case i == 0 && s.final > 0:
 		return // of a block long final
 	default:
-		s.points = slices.Insert(s.points, i, clockPoint{g: g, d: d, sound: sound})
+		s.points = slices.Insert(s.points, i, point{g: g, d: d, sound: sound})
 		if i <= s.full && s.full > 0 {
 			s.full++
 		}
@@ -220,7 +227,7 @@ func (s *clockSegment) add(g uint64, d int64, grain float64, sound bool) {
 }
 
 // grow ends the open block if it is full or g is too far from its beginning. Then the newest blocks have no lines.
-func (s *clockSegment) grow(g uint64, grain float64) bool {
+func (s *segment) grow(g uint64, grain float64) bool {
 	n := len(s.points)
 	if n == s.open || n-s.open < blockPoints && g-s.points[s.open].g < blockNs {
 		return false
@@ -240,14 +247,14 @@ func (s *clockSegment) grow(g uint64, grain float64) bool {
 	return true
 }
 
-// fit brings the lines of the newest blocks up to date; unless forced, only if enough has come since the last time.
-func (k *gpuClock) fit(force bool) {
+// Fit brings the mapping of the newest stamps up to date; unless forced, only if enough has come since the last time.
+func (k *Clock) Fit(force bool) {
 	if n := len(k.segments); n > 0 {
 		k.segments[n-1].fit(force, k.grainNs())
 	}
 }
 
-func (s *clockSegment) fit(force bool, grain float64) {
+func (s *segment) fit(force bool, grain float64) {
 	n := len(s.points)
 	if !s.dirty || n == 0 || !force && !s.below && n < 2*s.fitTo && s.newest < s.fitted+refitNs {
 		return
@@ -265,13 +272,13 @@ func (s *clockSegment) fit(force bool, grain float64) {
 // fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbours
 // are parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone; what it
 // is then still bent by is uncertain. A block of which all reports are in doubt has the line before it.
-func (s *clockSegment) fitBlock(from, to, first, end int, grain float64) clockLine {
+func (s *segment) fitBlock(from, to, first, end int, grain float64) clockLine {
 	var before *clockLine
 	if n := len(s.lines); n > 0 {
 		before = &s.lines[n-1]
 	}
 	middle := s.points[from].g + (s.points[to-1].g-s.points[from].g)/2
-	if before != nil && !slices.ContainsFunc(s.points[from:to], func(p clockPoint) bool { return p.sound }) {
+	if before != nil && !slices.ContainsFunc(s.points[from:to], func(p point) bool { return p.sound }) {
 		return before.at(middle)
 	}
 	l := s.scratch.fit(s.points[first:end], middle, before, grain)
@@ -288,7 +295,7 @@ func (s *clockSegment) fitBlock(from, to, first, end int, grain float64) clockLi
 }
 
 // live is the newest line, nil if there is none yet.
-func (s *clockSegment) live() *clockLine {
+func (s *segment) live() *clockLine {
 	if n := len(s.lines); n > 0 {
 		return &s.lines[n-1]
 	}
@@ -296,10 +303,10 @@ func (s *clockSegment) live() *clockLine {
 }
 
 // at maps a stamp (ns), and tells what the time may be off by.
-func (s *clockSegment) at(g uint64) (t uint64, off margin, ok bool) {
+func (s *segment) at(g uint64) (t uint64, off Margin, ok bool) {
 	n := len(s.lines)
 	if n == 0 {
-		return 0, margin{}, false
+		return 0, Margin{}, false
 	}
 	i, _ := slices.BinarySearchFunc(s.lines, g, func(l clockLine, g uint64) int {
 		if l.g < g {
@@ -318,14 +325,14 @@ func (s *clockSegment) at(g uint64) (t uint64, off margin, ok bool) {
 	t = g + uint64(oa+int64(math.Round(w*float64(ob-oa))))
 	// Beyond its block a line may be wrong by what the other one says.
 	ua, ub, apart := a.uncertainty(g), b.uncertainty(g), min(w, 1-w)*math.Abs(float64(ob-oa))
-	return t, margin{(1-w)*ua.most + w*ub.most + apart, (1-w)*ua.usual + w*ub.usual + apart}, true
+	return t, Margin{(1-w)*ua.Most + w*ub.Most + apart, (1-w)*ua.Usual + w*ub.Usual + apart}, true
 }
 
-// host maps a stamp that was reported at host time seen to the time line, and tells what that may be off by (ns). false if
-// no pair has come yet.
-func (k *gpuClock) host(stamp, seen uint64) (t uint64, uncertainty margin, ok bool) {
+// Host maps a stamp that was reported at host time seen to the time line, and tells what that may be off by. False if no pair has come
+// yet, or the length of a tick is not known.
+func (k *Clock) Host(stamp, seen uint64) (t uint64, uncertainty Margin, ok bool) {
 	if !k.known() {
-		return 0, margin{}, false
+		return 0, Margin{}, false
 	}
 	g := k.nanoseconds(stamp)
 	for i := len(k.segments) - 1; i >= 0; i-- {
@@ -336,7 +343,7 @@ func (k *gpuClock) host(stamp, seen uint64) (t uint64, uncertainty margin, ok bo
 		}
 		t, uncertainty, ok = at, off, true
 		// Taken or reported before the jump: an older segment's, unless that fits no better.
-		slack := uint64(uncertainty.most) + stepSlackNs
+		slack := uint64(uncertainty.Most) + stepSlackNs
 		if i > 0 && (seen < s.from || t+slack < s.from || t > seen+slack) {
 			continue
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package regions
+package cuda
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
 // replays links the plans that replayed graphs bring to the kernels that graphs launched.
@@ -27,9 +28,9 @@ import (
 // two apart; by order, if its record is missing while NCCL has run a kernel of the same function, between the same two
 // launches, without a report.
 type replays struct {
-	kernels  map[int][]*activity // of NCCL's, by GPU, that are still to be written
+	kernels  map[int][]*Activity // of NCCL's, by GPU, that are still to be written
 	left     map[int]uint64      // by GPU, the end of those that have been
-	reported map[int][]*plan     // replayed ones, by GPU, since then
+	reported map[int][]Plan      // replayed ones, by GPU, since then
 	nodes    map[graphNode]capturedPlan
 	plans    map[graphPlan]graphNode // the other way round
 }
@@ -60,7 +61,7 @@ const (
 
 func newReplays() replays {
 	return replays{
-		kernels: make(map[int][]*activity), left: make(map[int]uint64), reported: make(map[int][]*plan),
+		kernels: make(map[int][]*Activity), left: make(map[int]uint64), reported: make(map[int][]Plan),
 		nodes: make(map[graphNode]capturedPlan), plans: make(map[graphPlan]graphNode),
 	}
 }
@@ -72,51 +73,48 @@ func nodeOf(k *cupti.Kernel) graphNode {
 	return graphNode{k.Graph, k.GraphNode}
 }
 
-// replayed notes a plan that a graph brought again.
-func (m *Model) replayed(p *plan) {
-	if m.cuda == nil {
+// Replayed notes a plan that a graph brought again.
+func (g *Recorder) Replayed(p Plan) {
+	if !g.active {
 		return
 	}
-	r, gpu := &m.cuda.replays, p.comm.GPU
-	list := slices.DeleteFunc(r.reported[gpu], func(q *plan) bool { return q.start < r.left[gpu] })
+	r, gpu := &g.replays, p.Rank().GPU
+	list := slices.DeleteFunc(r.reported[gpu], func(q Plan) bool { return q.Since() < r.left[gpu] })
 	if len(list) < maxNodes { // where no kernels of graphs are told of
 		list = append(list, p)
 	}
 	r.reported[gpu] = list
 }
 
-// linkReplay links a replayed plan, with the times of its stamps if they are believed, as long as all kernels that ran
-// then are still here.
-func (m *Model) linkReplay(c *commRank, p *plan, when interval, stamped bool) {
-	if len(p.activities) > 0 { // with another plan of its launch
+// LinkReplay links a replayed plan; by the times of its stamps, if they are believed, as long as all kernels that ran then are still here.
+func (g *Recorder) LinkReplay(p Plan, when gpuclock.Interval, stamped bool) {
+	if p.Links().Linked() { // with another plan of its launch
 		return
 	}
 	linked := false
 	switch {
-	case p.ops[0].parent == 0:
+	case p.Captured() == 0:
 	case stamped:
-		linked = m.linkByTimes(c, p, when)
+		linked = g.linkByTimes(p, when)
 	default:
-		linked = m.linkByOrder(c, p)
+		linked = g.linkByOrder(p)
 	}
 	if !linked {
-		m.cuda.counts[cuptiReplays]++
+		g.counts[countReplays]++
 	}
 }
 
-func (m *Model) linkByTimes(c *commRank, p *plan, when interval) bool {
-	g := m.cuda
-	if g.written+2*slackNs > when.end+m.activityHold() || when.begin <= g.forced {
+func (g *Recorder) linkByTimes(p Plan, when gpuclock.Interval) bool {
+	if g.written+2*slackNs > when.End+g.opts.Hold || when.Begin <= g.forced {
 		return false
 	}
-	parent := p.ops[0].parent
-	var found *activity
+	var found *Activity
 	rivals := 0
-	for _, a := range g.replays.kernels[c.GPU] {
-		if known := g.replays.nodes[nodeOf(a.record.(*cupti.Kernel))]; known.times >= sureNodes && known.parent != parent {
+	for _, a := range g.replays.kernels[p.Rank().GPU] {
+		if known := g.replays.nodes[nodeOf(a.Record.(*cupti.Kernel))]; known.times >= sureNodes && known.parent != p.Captured() {
 			continue
 		}
-		apart := max(distance(when.begin, a.begin), distance(when.end, a.end))
+		apart := max(distance(when.Begin, a.begin), distance(when.End, a.end))
 		if apart > 2*slackNs+a.off {
 			continue
 		}
@@ -125,7 +123,7 @@ func (m *Model) linkByTimes(c *commRank, p *plan, when interval) bool {
 			found = a
 		}
 	}
-	if rivals != 1 || found == nil || found.claimed || !g.replays.couldBe(p, found) {
+	if rivals != 1 || found == nil || found.claimed || !g.couldBe(p, found) {
 		return false
 	}
 	g.replays.link(p, found)
@@ -133,36 +131,36 @@ func (m *Model) linkByTimes(c *commRank, p *plan, when interval) bool {
 }
 
 // linkByOrder links all plans of the launch that a plan belongs to.
-func (m *Model) linkByOrder(c *commRank, p *plan) bool {
-	r := &m.cuda.replays
-	kernels, after, ok := r.launchAround(c.GPU, p)
+func (g *Recorder) linkByOrder(p Plan) bool {
+	r, gpu := &g.replays, p.Rank().GPU
+	kernels, after, ok := r.launchAround(gpu, p)
 	if !ok {
 		return false
 	}
-	var plans []*plan
-	for _, q := range r.reported[c.GPU] {
-		if end := kernels[len(kernels)-1].end; q.start > after && q.start < end {
+	var plans []Plan
+	for _, q := range r.reported[gpu] {
+		if end := kernels[len(kernels)-1].end; q.Since() > after && q.Since() < end {
 			plans = append(plans, q)
 		}
 	}
 	if len(plans) != len(kernels) || !slices.Contains(plans, p) {
 		return false
 	}
-	slices.SortStableFunc(plans, func(a, b *plan) int { return cmp.Compare(a.start, b.start) })
-	owner := make(map[string]*commRank) // by function: plans of one communicator rank keep their order, others need not
+	slices.SortStableFunc(plans, func(a, b Plan) int { return cmp.Compare(a.Since(), b.Since()) })
+	owner := make(map[string]*Rank) // by function: plans of one communicator rank keep their order, others need not
 	once := make(map[uint64]bool)
 	for i, q := range plans {
 		a := kernels[i]
-		function := functionIn(a.name)
-		if of := owner[function]; of != nil && of != q.comm {
+		function := g.functionIn(a.Name)
+		if of := owner[function]; of != nil && of != q.Rank() {
 			return false
 		}
-		owner[function] = q.comm
-		if len(q.ops) == 0 || q.ops[0].parent == 0 || once[q.ops[0].parent] || q.start > a.begin+a.off || !r.couldBe(q, a) {
+		owner[function] = q.Rank()
+		if q.Captured() == 0 || once[q.Captured()] || q.Since() > a.begin+a.off || !g.couldBe(q, a) {
 			return false
 		}
-		once[q.ops[0].parent] = true
-		if linked := len(q.activities) > 0; linked && q.activities[0] != a || a.claimed && a.planID != q.handle {
+		once[q.Captured()] = true
+		if l := q.Links(); l.Linked() && l.kernels[0] != a || a.claimed && a.planID != q.ID() {
 			return false
 		}
 	}
@@ -176,17 +174,17 @@ func (m *Model) linkByOrder(c *commRank, p *plan) bool {
 
 // launchAround gives NCCL's kernels of the launch of a graph that a plan was reported in, in order, and when the launch
 // before had ended; false unless that was before this one's kernels began.
-func (r *replays) launchAround(gpu int, p *plan) (kernels []*activity, after uint64, ok bool) {
-	launches := make(map[uint32][]*activity)
+func (r *replays) launchAround(gpu int, p Plan) (kernels []*Activity, after uint64, ok bool) {
+	launches := make(map[uint32][]*Activity)
 	for _, a := range r.kernels[gpu] {
-		id := a.record.(*cupti.Kernel).Correlation
+		id := a.Record.(*cupti.Kernel).Correlation
 		launches[id] = append(launches[id], a)
 	}
 	after = r.left[gpu]
 	for _, list := range launches {
-		slices.SortFunc(list, func(a, b *activity) int { return cmp.Compare(a.begin, b.begin) })
+		slices.SortFunc(list, func(a, b *Activity) int { return cmp.Compare(a.begin, b.begin) })
 		switch last := list[len(list)-1]; {
-		case last.end <= p.start:
+		case last.end <= p.Since():
 			after = max(after, last.end)
 		case kernels == nil || list[0].begin < kernels[0].begin:
 			kernels = list
@@ -204,79 +202,69 @@ func (r *replays) launchAround(gpu int, p *plan) (kernels []*activity, after uin
 }
 
 // link links a plan to its kernel.
-func (r *replays) link(p *plan, a *activity) {
+func (r *replays) link(p Plan, a *Activity) {
 	if len(r.nodes) >= maxNodes {
 		clear(r.nodes)
 		clear(r.plans)
 	}
-	node := nodeOf(a.record.(*cupti.Kernel))
-	parent := p.ops[0].parent
+	node := nodeOf(a.Record.(*cupti.Kernel))
+	parent := p.Captured()
 	r.nodes[node], r.plans[graphPlan{node.graph, parent}] = capturedPlan{parent, r.nodes[node].times + 1}, node
-	a.claimed, a.planID, a.parent = true, p.handle, p.onlyOperation()
-	p.activities = append(p.activities, a)
+	a.claimed, a.planID, a.parent = true, p.ID(), p.Operation()
+	p.Links().kernels = append(p.Links().kernels, a)
 }
 
 // couldBe tells whether a kernel has as many blocks as the plan has channels, and no other function's name, and whether
 // no other plan has been linked to its node, nor this one to another.
-func (r *replays) couldBe(p *plan, a *activity) bool {
-	node := nodeOf(a.record.(*cupti.Kernel))
-	parent := p.ops[0].parent
+func (g *Recorder) couldBe(p Plan, a *Activity) bool {
+	r, kernel, parent := &g.replays, a.Record.(*cupti.Kernel), p.Captured()
+	node := nodeOf(kernel)
 	known := r.nodes[node]
 	if at, placed := r.plans[graphPlan{node.graph, parent}]; known.times > 0 && known.parent != parent || placed && at != node {
 		return false
 	}
-	var channels [256]bool
-	n := uint32(0)
-	for _, s := range p.spans {
-		if !channels[s.channel] {
-			channels[s.channel] = true
-			n++
-		}
-	}
-	if a.record.(*cupti.Kernel).Grid[0] < n {
+	if kernel.Grid[0] < p.Channels() {
 		return false
 	}
-	named := functionIn(a.name)
-	return named == "" || slices.ContainsFunc(p.ops, func(op *operation) bool {
-		return named == op.name || op.p2p && named == "SendRecv"
-	})
+	named := g.functionIn(a.Name)
+	return named == "" || p.Runs(named)
 }
 
 // functionIn is the NCCL function that a kernel's name has in it: "AllReduce" of ncclDevKernel_AllReduce_Sum_f32_RING_LL. A
 // kernel can carry out more than its name says only where that is Generic. "" if there is none.
-func functionIn(name string) string {
+func (g *Recorder) functionIn(name string) string {
 	_, rest, ok := strings.Cut(name, "Kernel_")
 	if !ok {
 		return ""
 	}
 	function, _, _ := strings.Cut(rest, "_")
-	if CollectiveNamed(function) == nil && function != "SendRecv" {
+	if !g.functions[function] {
 		return ""
 	}
 	return function
 }
 
 // addReplayed keeps a kernel of a graph for its plan.
-func (m *Model) addReplayed(g *cuda, a *activity) {
-	gpu := m.gpuOf(g, a.id.device)
+func (g *Recorder) addReplayed(a *Activity) {
+	gpu := g.gpuOf(a.Stream.Device)
 	g.replays.kernels[gpu] = append(g.replays.kernels[gpu], a)
 }
 
 // leaveReplayed counts what became of a kernel of a graph, which nothing can be linked to from here on.
-func (m *Model) leaveReplayed(g *cuda, a *activity) {
+func (g *Recorder) leaveReplayed(a *Activity) {
 	switch {
 	case a.claimed:
-		g.counts[cuptiGraphLinked]++
+		g.counts[countGraphLinked]++
 	case a.nccl:
-		g.counts[cuptiGraphUnlinked]++
-		g.counts[cuptiUnlinked]++
+		g.counts[countGraphUnlinked]++
+		g.counts[countUnlinked]++
 	default:
-		g.counts[cuptiGraphOther]++
+		g.counts[countGraphOther]++
 	}
 	if !a.nccl || !a.timed {
 		return
 	}
-	gpu := m.gpuOf(g, a.id.device)
+	gpu := g.gpuOf(a.Stream.Device)
 	kernels := g.replays.kernels[gpu]
 	g.replays.left[gpu] = max(g.replays.left[gpu], a.end)
 	if i := slices.Index(kernels, a); i >= 0 {

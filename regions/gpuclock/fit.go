@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package regions
+package gpuclock
 
 import (
 	"math"
@@ -31,7 +31,7 @@ type clockLine struct {
 
 	stat     float64 // uncertainty (ns) at pivot
 	pivot    float64 // mean place of the quickest reports, less g
-	slopeOff margin  // uncertainty of the slope
+	slopeOff Margin  // uncertainty of the slope
 	limit    float64 // what a lower bound allows at most
 	limitAt  float64 // where it is, less g
 	bend     float64 // how far (ns) the points are from lying on one line, beyond chance
@@ -76,17 +76,17 @@ func (l *clockLine) at(g uint64) clockLine {
 // above is by how much an upper or lower bound of the offset at g lies above the line.
 func (l *clockLine) above(g uint64, d int64) float64 { return float64(d - l.offset(g)) }
 
-func (l *clockLine) uncertainty(g uint64) margin {
+func (l *clockLine) uncertainty(g uint64) Margin {
 	x := float64(int64(g - l.g))
 	of := func(slopeOff float64) float64 {
 		return min(math.Hypot(l.stat, slopeOff*(x-l.pivot)), l.limit+slopeOff*math.Abs(x-l.limitAt))
 	}
-	return margin{of(l.slopeOff.most), of(l.slopeOff.usual)}
+	return Margin{of(l.slopeOff.Most), of(l.slopeOff.Usual)}
 }
 
-// margin is what something may be off by: at most, which is what decides whether stamps can be believed; and in 95 of 100
-// cases, given that two clocks seldom run apart by more than usualSlope.
-type margin struct{ most, usual float64 }
+// Margin is what a mapped time may be off by, in ns either way: Most, which decides whether stamps can be believed; and Usual, in 95
+// of 100 cases, given that two clocks seldom run apart by more than usualSlope.
+type Margin struct{ Most, Usual float64 }
 
 // fitScratch is what a fit works with.
 type fitScratch struct {
@@ -141,7 +141,7 @@ func (f *fitScratch) agreeing(n int) int {
 // Reports of one go agree on nothing: two that are closer together than the quickest may be late can have been late for one
 // reason. So they count as one, and the line is fitted again, until it is not said to be off by more than the reports
 // are apart. Where too few remain they do not tell how late they were: only launches do.
-func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, grain float64) clockLine {
+func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain float64) clockLine {
 	f.take(points, middle, 0)
 	l := f.line(points, middle, before, grain)
 	latest := slices.Max(f.y) - slices.Min(f.y)
@@ -160,7 +160,7 @@ func (f *fitScratch) fit(points []clockPoint, middle uint64, before *clockLine, 
 }
 
 // take takes the reports of points to fit to: of those made less than apart (ns) after one another, the quickest.
-func (f *fitScratch) take(points []clockPoint, middle uint64, apart float64) {
+func (f *fitScratch) take(points []point, middle uint64, apart float64) {
 	f.x, f.y = f.x[:0], f.y[:0]
 	add := func(g uint64, d int64) {
 		x, y, last := float64(int64(g-middle)), float64(d-points[0].d), len(f.x)-1
@@ -184,7 +184,7 @@ func (f *fitScratch) take(points []clockPoint, middle uint64, apart float64) {
 }
 
 // line fits a line to what was taken of points.
-func (f *fitScratch) line(points []clockPoint, middle uint64, before *clockLine, grain float64) clockLine {
+func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grain float64) clockLine {
 	n := len(f.x)
 	d0 := points[0].d
 	span := f.x[n-1] - f.x[0]
@@ -192,7 +192,7 @@ func (f *fitScratch) line(points []clockPoint, middle uint64, before *clockLine,
 	if before != nil {
 		known = before.slope
 	}
-	slope, slopeOff := known, margin{maxSlope, 3 * usualSlope}
+	slope, slopeOff := known, Margin{maxSlope, 3 * usualSlope}
 	if n >= minSlopePoints {
 		slope, slopeOff = f.slope(known, span, grain)
 	}
@@ -267,7 +267,7 @@ func (f *fitScratch) bend(slope float64) float64 {
 
 // slope chooses among the slope known before, none, and the edges of the points' lower hull. off is by how much it may
 // differ without being much worse.
-func (f *fitScratch) slope(known, span, grain float64) (best float64, off margin) {
+func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin) {
 	m := f.agreeing(len(f.x))
 	floor := grain + fitFloorNs
 	spread := func(slope float64) float64 { return f.spread(slope) + floor }
@@ -298,21 +298,21 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off margin
 			least := least * math.Exp(doubt/float64(m-1))
 			return (a > least || a < better) && (b > least || b < better)
 		}
-		if off.usual == 0 && worse(slopeDoubt-unusual(step)) {
-			off.usual = step
+		if off.Usual == 0 && worse(slopeDoubt-unusual(step)) {
+			off.Usual = step
 		}
 		if worse(slopeDoubt) {
-			off.most = step
+			off.Most = step
 			break
 		}
 	}
-	if off.most == 0 {
-		off.most = maxSlope
+	if off.Most == 0 {
+		off.Most = maxSlope
 	}
-	if off.usual == 0 {
-		off.usual = off.most
+	if off.Usual == 0 {
+		off.Usual = off.Most
 	}
-	return best, margin{off.most + wander, off.usual + wander}
+	return best, Margin{off.Most + wander, off.Usual + wander}
 }
 
 // unusual is how much less likely (logarithm) it is that clocks run apart by a slope than that they do not. Some do by

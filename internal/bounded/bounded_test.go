@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package regions
+package bounded
 
 import (
 	"testing"
@@ -11,18 +11,18 @@ import (
 // The newest events are kept, as many as there may be, whatever was removed before.
 func TestBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := newBounded[uint64](rapid.IntRange(1, 8).Draw(t, "most"))
+		b := New[uint64](rapid.IntRange(1, 8).Draw(t, "most"))
 		var kept []uint64 // oldest first
 		next := uint64(0)
 		for range rapid.IntRange(0, 400).Draw(t, "calls") {
 			if rapid.Bool().Draw(t, "remove") && len(kept) > 0 {
 				i := rapid.IntRange(0, len(kept)-1).Draw(t, "which")
-				b.remove(kept[i])
+				b.Remove(kept[i])
 				kept = append(kept[:i], kept[i+1:]...)
 				continue
 			}
 			next++
-			gone, full := b.put(next, 2*next)
+			gone, full := b.Put(next, 2*next)
 			kept = append(kept, next)
 			if full != (len(kept) > b.most) || full && gone != 2*kept[0] {
 				t.Fatalf("%d had to go for %d of %v (%v)", gone, next, kept, full)
@@ -32,7 +32,7 @@ func TestBounded(t *testing.T) {
 			}
 		}
 		for _, h := range kept {
-			if !b.has(h) || b.get(h) != 2*h {
+			if !b.Has(h) || b.Get(h) != 2*h {
 				t.Fatalf("%d is not kept", h)
 			}
 		}

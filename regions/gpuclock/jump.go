@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package regions
+package gpuclock
 
 import (
 	"math"
@@ -52,7 +52,7 @@ type stepBack struct {
 }
 
 // jumpedAhead takes a pair if it cannot be of the present segment.
-func (k *gpuClock) jumpedAhead(line *clockLine, g, c uint64) bool {
+func (k *Clock) jumpedAhead(line *clockLine, g, c uint64) bool {
 	a := &k.ahead
 	above := line.above(g, int64(c-g))
 	if line.points < aheadPoints || above > -line.contradicted(g)-stepSlackNs {
@@ -86,12 +86,12 @@ func (k *gpuClock) jumpedAhead(line *clockLine, g, c uint64) bool {
 // launches allow. What they do not bound can all have been late, unless it is by many times what the line may be off by.
 func (l *clockLine) contradicted(g uint64) float64 {
 	x := float64(int64(g - l.g))
-	return min(math.Hypot(lateBeyond*l.stat, 3*l.slopeOff.most*(x-l.pivot)), l.limit+l.slopeOff.most*math.Abs(x-l.limitAt))
+	return min(math.Hypot(lateBeyond*l.stat, 3*l.slopeOff.Most*(x-l.pivot)), l.limit+l.slopeOff.Most*math.Abs(x-l.limitAt))
 }
 
 // early takes a kernel that seems to have begun before its launch, at host time t, and has nothing else
 // against it but that it may have crossed: begun before the end of an earlier one. It tells whether the clock has turned out to have jumped.
-func (k *gpuClock) early(stamp, t uint64, crossed bool) bool {
+func (k *Clock) early(stamp, t uint64, crossed bool) bool {
 	if !k.known() || len(k.segments) == 0 {
 		return false
 	}
@@ -121,10 +121,10 @@ func (k *gpuClock) early(stamp, t uint64, crossed bool) bool {
 }
 
 // refuted tells that stamps have turned out to be those of other kernels: what made them seem early was no jump.
-func (k *gpuClock) refuted() { k.back = stepBack{} }
+func (k *Clock) refuted() { k.back = stepBack{} }
 
 // comparesBack holds a pair against the old line while there is doubt.
-func (k *gpuClock) comparesBack(line *clockLine, g, c uint64) {
+func (k *Clock) comparesBack(line *clockLine, g, c uint64) {
 	b := &k.back
 	if b.plans == 0 {
 		return
@@ -143,7 +143,7 @@ func (k *gpuClock) comparesBack(line *clockLine, g, c uint64) {
 }
 
 // jump begins a new segment with pairs that are its first.
-func (k *gpuClock) jump(pairs []clockPair, back bool, at uint64) {
+func (k *Clock) jump(pairs []clockPair, back bool, at uint64) {
 	k.wentBack, k.jumpAt = back, at
 	old := k.segments[len(k.segments)-1]
 	grain := k.grainNs()
@@ -155,7 +155,7 @@ func (k *gpuClock) jump(pairs []clockPair, back bool, at uint64) {
 		}
 		return 1
 	})
-	s := &clockSegment{}
+	s := &segment{}
 	for _, p := range pairs {
 		s.add(p.g, int64(p.c-p.g), grain, true)
 	}
@@ -166,6 +166,6 @@ func (k *gpuClock) jump(pairs []clockPair, back bool, at uint64) {
 	if len(k.segments) > maxSegments {
 		k.segments = slices.Delete(k.segments, 0, 1)
 	}
-	k.steps++
+	k.jumps++
 	k.ahead, k.back = stepAhead{}, stepBack{}
 }
