@@ -46,8 +46,8 @@ func TestNobodyIsHandedWhatItMayNotImport(t *testing.T) {
 	}
 }
 
-// shared are folders of which everybody may be handed what uses them: they only write, count and compare.
-var shared = []string{"internal/printable", "internal/regular", "internal/stats", "internal/atomicfile"}
+// shared are folders of which everybody may be handed what uses them: they only write, count, keep and compare.
+var shared = []string{"internal/printable", "internal/regular", "internal/stats", "internal/atomicfile", "internal/bounded"}
 
 // taker is a file that hands a folder something.
 type taker struct{ file, to string }
