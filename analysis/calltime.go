@@ -3,16 +3,14 @@
 package analysis
 
 import (
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // callTimes tells how long the application's thread was in the call that asked for an operation: of a group of
 // calls, in the whole group. It is given the events of whole processes in order of time.
 type callTimes struct {
-	api           map[otf2.RegionRef]bool
-	eventID       attributeID
-	count, graph  attributeID
+	api           map[otf2.RegionRef]string
 	processes     map[otf2.LocationRef]otf2.LocationGroupRef
 	threads       map[otf2.LocationRef]*apiThread
 	calls         callTable[*apiCall]
@@ -36,47 +34,40 @@ type apiCall struct {
 
 func newCallTimes(defs *otf2.Definitions, done func(*operation)) *callTimes {
 	return &callTimes{
-		api:     regionsOf(defs, regions.GroupAPI, otf2.ParadigmCUDA, otf2.ParadigmHIP),
-		eventID: findAttribute(defs, regions.AttrEventID),
-		count:   findAttribute(defs, regions.AttrCount),
-		graph:   findAttribute(defs, regions.AttrGraph),
-
-		processes: processes(defs), threads: make(map[otf2.LocationRef]*apiThread), waiting: make(map[*apiCall]bool),
+		api: facts.CallRegions(defs), processes: processes(defs), threads: make(map[otf2.LocationRef]*apiThread), waiting: make(map[*apiCall]bool),
 		operationDone: done,
 	}
 }
 
-func (c *callTimes) event(ev *otf2.Event) {
-	if ev.Kind != otf2.EventEnter && ev.Kind != otf2.EventLeave || !c.api[otf2.RegionRef(ev.Args[0])] {
+// enter takes a region that begins.
+func (c *callTimes) enter(r *facts.Region) {
+	if _, called := c.api[r.Region]; !called {
 		return
 	}
-	t := c.threads[ev.Location]
-	if ev.Kind == otf2.EventLeave {
-		if t == nil || t.depth == 0 {
-			return // of a damaged archive
-		}
-		if t.depth--; t.depth == 0 {
-			c.returned(t.call, ev.Time)
-		}
-		return
-	}
+	t := c.threads[r.Location]
 	if t == nil {
 		t = new(apiThread)
-		c.threads[ev.Location] = t
+		c.threads[r.Location] = t
 	}
 	if t.depth == 0 {
-		t.call = &apiCall{begin: ev.Time}
+		t.call = &apiCall{begin: r.Begin}
 	}
 	t.depth++
-	// Calls that ask for an operation have a count. Those that were captured into a graph are over when it is replayed.
-	if _, counted := c.count.of(ev); !counted {
+	// Calls that were captured into a graph are over when it is replayed.
+	if r.Counted && !r.Graph && r.Event != 0 {
+		c.calls.put(callKey{c.processes[r.Location], r.Event}, t.call)
+	}
+}
+
+// leave takes a region that ends.
+func (c *callTimes) leave(r *facts.Region) {
+	if _, called := c.api[r.Region]; !called {
 		return
 	}
-	if captured, _ := c.graph.of(ev); captured != 0 {
-		return
-	}
-	if id, known := c.eventID.of(ev); known {
-		c.calls.put(callKey{c.processes[ev.Location], id}, t.call)
+	if t := c.threads[r.Location]; t != nil && t.depth > 0 {
+		if t.depth--; t.depth == 0 {
+			c.returned(t.call, r.End)
+		}
 	}
 }
 

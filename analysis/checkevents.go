@@ -21,8 +21,7 @@ type eventCheck struct {
 	comms    map[otf2.CommRef]*facts.Communicator
 	windows  map[otf2.RmaWinRef]*facts.Communicator
 	memberOf map[otf2.LocationRef][]*facts.Communicator
-	ordinal  attributeID // ORDINAL, as package regions writes it
-	timing   attributeID // TIMING_SOURCE
+	told     *facts.Attributes
 	tracks   map[otf2.LocationRef]*track
 	match    *matcher
 	events   uint64
@@ -84,40 +83,10 @@ type commUse struct {
 	reported           bool
 }
 
-// attributeID is the id of an attribute found by its name; absent ones match nothing.
-type attributeID struct {
-	id    otf2.AttributeRef
-	found bool
-}
-
-// findAttribute finds an attribute of package regions by its name and type.
-func findAttribute(defs *otf2.Definitions, want otf2.AttributeRef) attributeID {
-	row := &regions.Attributes[want]
-	for _, d := range defs.Attributes {
-		if d.Type == row.Type && defs.String(d.Name) == row.Name {
-			return attributeID{d.Self, true}
-		}
-	}
-	return attributeID{}
-}
-
-// of returns the attribute's value in an event.
-func (a attributeID) of(ev *otf2.Event) (uint64, bool) {
-	if a.found {
-		for i := range ev.Attributes {
-			if ev.Attributes[i].ID == a.id {
-				return ev.Attributes[i].Bits, true
-			}
-		}
-	}
-	return 0, false
-}
-
 func newEventCheck(a *otf2.Archive, fs *findings) *eventCheck {
 	c := &eventCheck{
 		findings: fs, archive: a, defs: a.Defs, refs: newReferences(a.Defs), comms: facts.Communicators(a.Defs),
-		ordinal: findAttribute(a.Defs, regions.AttrOrdinal),
-		timing:  findAttribute(a.Defs, regions.AttrTimingSource),
+		told:    facts.FindAttributes(a.Defs),
 		tracks:  make(map[otf2.LocationRef]*track, len(a.Defs.Locations)),
 		timed:   make(map[string]uint64),
 		perPlan: make(map[otf2.RegionRef]uint64),
@@ -228,12 +197,12 @@ func (c *eventCheck) event(t *track, ev *otf2.Event) {
 	if !c.references(t, ev) {
 		return
 	}
-	ordinal, known := c.ordinal.of(ev)
+	ordinal, known := c.told.Value(ev, regions.AttrOrdinal)
 	switch ev.Kind {
 	case otf2.EventEnter:
 		region := otf2.RegionRef(ev.Args[0])
 		t.stack = append(t.stack, openRegion{region, t.here(), ordinal, known})
-		if source, ok := c.timing.of(ev); ok {
+		if source, ok := c.told.Value(ev, regions.AttrTimingSource); ok {
 			c.timed[strings.ToUpper(c.defs.String(otf2.StringRef(source)))] += c.operations(region)
 		}
 	case otf2.EventLeave:

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -148,4 +149,18 @@ func readLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i 
 		problems = append(problems, s.problems...)
 	}
 	return problems
+}
+
+// readRegions reads the lanes of an archive by means of package facts; want sets what is wanted of a lane.
+func readRegions(a *otf2.Archive, lanes [][]otf2.LocationRef, want func(i int, r *facts.Reader)) (problems []string) {
+	names, attributes := facts.ArchiveNames(a.Defs, facts.Communicators(a.Defs)), facts.FindAttributes(a.Defs)
+	readers := make([]*facts.Reader, len(lanes))
+	for i := range readers {
+		readers[i] = facts.NewReader(names, attributes)
+		want(i, readers[i])
+	}
+	return readLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
+		readers[i].Event(ev)
+		return none
+	}, func(*struct{}) {})
 }

@@ -45,7 +45,7 @@ type LiveView struct {
 	Bytes       float64         `json:"bytes_per_second"` // sizes of operations, as nccl-tests counts them
 	Operations  []LiveOperation `json:"by_operation"`     // those that take the most time first
 	Ranks       []LiveRank      `json:"ranks"`
-	Compared    uint64          `json:"compared"`     // collectives in which it is known who waited; the first of a communicator is not looked at
+	Compared    uint64          `json:"compared"`     // collectives in which it is known who waited; the first of several of a communicator is not looked at
 	NotCompared uint64          `json:"not_compared"` // others: without comparable times, or rooted ones on several hosts
 	// Skipped: there was more than could be followed, and parts were not looked at.
 	Skipped  bool     `json:"skipped"`
@@ -152,9 +152,10 @@ type liveRowKey struct {
 // liveComm is a communicator of the job.
 type liveComm struct {
 	facts.Communicator
-	expected int  // members with data
-	started  bool // its first collective has been seen; who came late to that was late with starting up
-	apart    bool // members are on several hosts
+	expected int         // members with data
+	started  bool        // its first collective has been seen; who came late to that was late with starting up
+	only     []operation // that collective's members, until a second follows: the one collective of a communicator is not its start-up
+	apart    bool        // members are on several hosts
 	hosts    map[otf2.LocationRef]string
 }
 
@@ -224,6 +225,9 @@ func (l *Live) Look(now time.Time) (*LiveView, error) {
 	l.follow(job)
 	l.state(v, job, now)
 	l.read(job, v)
+	if v.State == LiveEnded {
+		l.compareOnly()
+	}
 	l.sum(v)
 	return v, nil
 }
@@ -522,7 +526,7 @@ func (l *Live) read(j *jobs.Job, v *LiveView) {
 				break
 			}
 			if !t.synced {
-				if ev.Kind != otf2.EventEnter {
+				if !facts.Resumes(ev) {
 					continue
 				}
 				t.synced = true
@@ -610,17 +614,44 @@ func (l *Live) finish(members []operation) {
 		grouped, src = grouped || m.Grouped, min(src, m.Source)
 	}
 	n := len(members)
-	sum := l.count(&o, liveRowKey{o.comm.Ref, o.Function}, n, time/float64(n), grouped, src)
+	l.count(&o, liveRowKey{o.comm.Ref, o.Function}, n, time/float64(n), grouped, src)
 	if slices.ContainsFunc(members, func(m operation) bool { return !m.Leads }) {
 		return // its launch is counted with the first of it
 	}
 	c := l.comms[o.comm.Ref]
 	if !c.started {
 		if c.started = true; o.Ordinal == 0 {
+			c.only = slices.Clone(members)
 			return
 		}
 	}
-	b := l.bucket(o.End)
+	c.only = nil
+	l.compare(c, o.End, members)
+}
+
+// compareOnly looks at the collectives that were the only ones of their communicators, when there will be no more.
+func (l *Live) compareOnly() {
+	for _, ref := range slices.Sorted(maps.Keys(l.comms)) {
+		c := l.comms[ref]
+		if len(c.only) == 0 {
+			continue
+		}
+		end := otf2.Timestamp(0)
+		for i := range c.only {
+			end = max(end, c.only[i].End)
+		}
+		l.compare(c, end, c.only)
+		c.only = nil
+	}
+}
+
+// compare tells who waited in a collective that ended at a time.
+func (l *Live) compare(c *liveComm, end otf2.Timestamp, members []operation) {
+	b := l.bucket(end)
+	sum := b.rows[liveRowKey{c.Ref, members[0].Function}]
+	if sum == nil {
+		return // it is in no window any more
+	}
 	var a *arrival
 	if c.align(members) {
 		a = l.arrive(members)

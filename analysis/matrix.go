@@ -9,7 +9,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // MatrixReport tells who sent how much to whom: what went over the network, where transfers were recorded, and of
@@ -66,10 +65,13 @@ func Matrix(a *otf2.Archive) *MatrixReport {
 		return readers[i].event(ev, done)
 	}, m.add)
 	for _, r := range readers {
-		for _, put := range r.open { // without an end: bytes, but no time
-			put.end = put.begin
-			m.add(&put)
+		r.done = nil
+		for _, t := range r.operations.Unended() { // bytes, but no time
+			r.transfer(&t)
 			m.unended++
+		}
+		for i := range r.done {
+			m.add(&r.done[i])
 		}
 		m.nominal.absorb(r.nominal)
 	}
@@ -78,42 +80,28 @@ func Matrix(a *otf2.Archive) *MatrixReport {
 	return r
 }
 
-// transfer is one RmaPut.
+// transfer is one that has ended, or never will.
 type transfer struct {
-	network    *networkCount
-	from, to   int // ranks of the communicator; from −1: not told
-	channel    int
-	begin, end otf2.Timestamp
-	bytes      uint64
-
-	location otf2.LocationRef // of the sender
-	step, qp int              // −1: not told
-	parent   uint64           // event of the operation; 0: not told
-	ended    bool             // its end is there
-}
-
-type putKey struct {
-	location otf2.LocationRef
-	window   otf2.RmaWinRef
-	matching uint64
+	facts.Transfer
+	network *networkCount
+	from    int // rank of the communicator; −1: not told
 }
 
 // matrix sums up transfers.
 type matrix struct {
-	defs                      *otf2.Definitions
-	windows                   map[otf2.RmaWinRef]*facts.Communicator
-	ranks                     map[otf2.LocationRef]int
-	networks                  map[otf2.CommRef]*networkCount
-	rows                      map[otf2.CommRef]*facts.Communicator // of the networks
-	comms                     map[otf2.CommRef]*facts.Communicator
-	world                     []worldRank
-	worldOf                   map[otf2.LocationRef]int
-	flows                     map[[2]int]*flow // by index in world; −1: a rank of which nothing is known
-	hosts                     map[[2]string]*flow
-	channels                  map[channelKey]*flow
-	channel, step, parent, qp attributeID
-	nominal                   *nominal
-	unended                   uint64
+	defs     *otf2.Definitions
+	windows  map[otf2.RmaWinRef]*facts.Communicator
+	ranks    map[otf2.LocationRef]int
+	networks map[otf2.CommRef]*networkCount
+	rows     map[otf2.CommRef]*facts.Communicator // of the networks
+	comms    map[otf2.CommRef]*facts.Communicator
+	world    []worldRank
+	worldOf  map[otf2.LocationRef]int
+	flows    map[[2]int]*flow // by index in world; −1: a rank of which nothing is known
+	hosts    map[[2]string]*flow
+	channels map[channelKey]*flow
+	nominal  *nominal
+	unended  uint64
 }
 
 type channelKey struct {
@@ -127,8 +115,8 @@ type flow struct {
 }
 
 func (f *flow) take(t *transfer) {
-	f.add(t.bytes)
-	f.busy.add(t.begin, t.end)
+	f.add(t.Bytes)
+	f.busy.add(t.Begin, t.End)
 }
 
 // networkCount is the matrix of one communicator in the making.
@@ -144,8 +132,7 @@ func newMatrix(defs *otf2.Definitions) *matrix {
 		defs: defs, windows: facts.Windows(defs), ranks: facts.NetworkRanks(defs), networks: make(map[otf2.CommRef]*networkCount), comms: comms,
 		rows:  make(map[otf2.CommRef]*facts.Communicator),
 		flows: make(map[[2]int]*flow), hosts: make(map[[2]string]*flow), channels: make(map[channelKey]*flow),
-		channel: findAttribute(defs, regions.AttrChannel), step: findAttribute(defs, regions.AttrStep),
-		parent: findAttribute(defs, regions.AttrParentID), qp: findAttribute(defs, regions.AttrQP), nominal: newNominal(),
+		nominal: newNominal(),
 	}
 	m.world, m.worldOf = worldRanks(defs, comms)
 	for _, c := range m.windows {
@@ -167,53 +154,35 @@ func newMatrix(defs *otf2.Definitions) *matrix {
 // matrixLane finds the transfers in a lane, and adds up its operations.
 type matrixLane struct {
 	*matrix
-	open       map[putKey]transfer
 	operations *operationReader
 	nominal    *nominal
+	done       []transfer
 }
 
 func (m *matrix) lane() *matrixLane {
-	l := &matrixLane{matrix: m, open: make(map[putKey]transfer), nominal: newNominal()}
+	l := &matrixLane{matrix: m, nominal: newNominal()}
 	l.operations = newOperationReader(m.defs, m.comms, l.nominal.add)
+	l.operations.Transfer = l.transfer
 	return l
 }
 
 func (l *matrixLane) event(ev *otf2.Event, done []transfer) []transfer {
-	switch ev.Kind {
-	case otf2.EventRmaPut:
-		c := l.windows[otf2.RmaWinRef(ev.Args[0])]
-		if c == nil || !c.Network {
-			break
-		}
-		t := transfer{network: l.networks[c.Ref], from: -1, to: int(ev.Args[1]), channel: -1, step: -1, qp: -1, begin: ev.Time, end: ev.Time, bytes: ev.Args[2], location: ev.Location}
-		if from, known := l.ranks[ev.Location]; known {
-			t.from = from
-		}
-		for _, f := range [...]struct {
-			id attributeID
-			to *int
-		}{{l.channel, &t.channel}, {l.step, &t.step}, {l.qp, &t.qp}} {
-			if v, ok := f.id.of(ev); ok {
-				*f.to = int(v)
-			}
-		}
-		t.parent, _ = l.parent.of(ev)
-		key := putKey{ev.Location, otf2.RmaWinRef(ev.Args[0]), ev.Args[3]}
-		if old, twice := l.open[key]; twice {
-			done = append(done, old)
-		}
-		l.open[key] = t
-	case otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
-		key := putKey{ev.Location, otf2.RmaWinRef(ev.Args[0]), ev.Args[1]}
-		if t, ok := l.open[key]; ok {
-			delete(l.open, key)
-			t.end, t.ended = ev.Time, true
-			done = append(done, t)
-		}
-	default:
-		l.operations.Event(ev)
+	l.done = done
+	l.operations.Event(ev)
+	return l.done
+}
+
+// transfer takes a transfer that has ended, unless it is of no network that is known.
+func (l *matrixLane) transfer(t *facts.Transfer) {
+	c := l.windows[t.Window]
+	if c == nil || !c.Network {
+		return
 	}
-	return done
+	from, known := l.ranks[t.Location]
+	if !known {
+		from = -1
+	}
+	l.done = append(l.done, transfer{*t, l.networks[c.Ref], from})
 }
 
 // at gives what a map has for a key, which is made if there is none.
@@ -229,20 +198,20 @@ func at[K comparable, V any](all map[K]*V, key K) *V {
 // add takes a transfer that has ended.
 func (m *matrix) add(t *transfer) {
 	n := t.network
-	n.Total.add(t.bytes)
-	n.Ranks = max(n.Ranks, t.to+1, t.from+1)
-	at(m.channels, channelKey{n.Comm, t.channel}).take(t)
+	n.Total.add(t.Bytes)
+	n.Ranks = max(n.Ranks, t.To+1, t.from+1)
+	at(m.channels, channelKey{n.Comm, int(t.Channel)}).take(t)
 	if t.from < 0 {
-		n.UnknownSender.add(t.bytes)
+		n.UnknownSender.add(t.Bytes)
 	} else {
-		cell := n.cells[[2]int{t.from, t.to}]
+		cell := n.cells[[2]int{t.from, t.To}]
 		if cell == nil {
 			cell = new(Traffic)
-			n.cells[[2]int{t.from, t.to}] = cell
+			n.cells[[2]int{t.from, t.To}] = cell
 		}
-		cell.add(t.bytes)
+		cell.add(t.Bytes)
 	}
-	from, to := m.place(n, t.from), m.place(n, t.to)
+	from, to := m.place(n, t.from), m.place(n, t.To)
 	at(m.flows, [2]int{from, to}).take(t)
 	at(m.hosts, [2]string{m.host(from), m.host(to)}).take(t)
 }

@@ -8,26 +8,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/regions"
 )
-
-// netPhase is what the oldest transfer of a network row waits for.
-type netPhase uint8
-
-const (
-	netSendGPU netPhase = iota
-	netSendPeer
-	netSend
-	netRecv
-	netRecvFlush
-	netRecvGPU
-	numNetPhases
-)
-
-// netPhaseNames are the regions of the group regions.GroupNetwork that package regions draws.
-var netPhaseNames = [numNetPhases]string{
-	regions.NameSendGPUWait, regions.NameSendPeerWait, regions.NameSendNetwork, regions.NameRecvNetwork, regions.NameRecvFlush, regions.NameRecvGPUWait,
-}
 
 // NetworkWait is what the transfers of one rank in one communicator waited for: the phases of the oldest
 // transfer under way, so that their sums are times of the row, not of each transfer.
@@ -49,86 +30,67 @@ type NetworkWait struct {
 	AwaitedBy uint64 `json:"awaited_by_ns"`
 }
 
-func (n *NetworkWait) phase(p netPhase) *uint64 {
-	return [numNetPhases]*uint64{&n.SendGPU, &n.SendPeer, &n.SendNetwork, &n.RecvNetwork, &n.RecvFlush, &n.RecvGPU}[p]
+func (n *NetworkWait) phase(p facts.NetPhase) *uint64 {
+	return [facts.NumNetPhases]*uint64{&n.SendGPU, &n.SendPeer, &n.SendNetwork, &n.RecvNetwork, &n.RecvFlush, &n.RecvGPU}[p]
 }
 
 // networkPhases sums up the phases of network rows. A row is in one lane.
 type networkPhases struct {
 	defs    *otf2.Definitions
-	regions map[otf2.RegionRef]netPhase
-	peer    attributeID
-	cutOff  attributeID
+	regions map[otf2.RegionRef]facts.NetPhase
 	rows    map[otf2.LocationRef]*networkRow
 }
 
 type networkRow struct {
-	times      [numNetPhases]uint64
+	times      [facts.NumNetPhases]uint64
 	phases     uint64
 	unfinished uint64
 	peerWaits  map[int]uint64 // by the rank that was waited for
-	open       bool
-	region     otf2.RegionRef
-	begin      otf2.Timestamp
-	peer       int
+	open       int            // phases
 }
 
 func newNetworkPhases(defs *otf2.Definitions) *networkPhases {
-	n := &networkPhases{
-		defs: defs, regions: make(map[otf2.RegionRef]netPhase), rows: make(map[otf2.LocationRef]*networkRow),
-		peer: findAttribute(defs, regions.AttrPeer), cutOff: findAttribute(defs, regions.AttrUnfinished),
-	}
-	for ref := range regionsOf(defs, regions.GroupNetwork, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
-		if i := slices.Index(netPhaseNames[:], defs.String(defs.Region(ref).Name)); i >= 0 {
-			n.regions[ref] = netPhase(i)
-		}
-	}
-	return n
+	return &networkPhases{defs: defs, regions: facts.NetPhaseRegions(defs), rows: make(map[otf2.LocationRef]*networkRow)}
 }
 
-func (n *networkPhases) event(ev *otf2.Event) {
-	if len(n.regions) == 0 || ev.Kind != otf2.EventEnter && ev.Kind != otf2.EventLeave {
+// enter takes a region that begins.
+func (n *networkPhases) enter(r *facts.Region) {
+	if _, ok := n.regions[r.Region]; !ok {
 		return
 	}
-	region := otf2.RegionRef(ev.Args[0])
-	phase, ok := n.regions[region]
+	row := n.rows[r.Location]
+	if row == nil {
+		row = &networkRow{peerWaits: make(map[int]uint64)}
+		n.rows[r.Location] = row
+	}
+	row.open++
+}
+
+// leave takes a region that ends.
+func (n *networkPhases) leave(r *facts.Region) {
+	phase, ok := n.regions[r.Region]
 	if !ok {
 		return
 	}
-	r := n.rows[ev.Location]
-	if r == nil {
-		r = &networkRow{peerWaits: make(map[int]uint64)}
-		n.rows[ev.Location] = r
-	}
-	if ev.Kind == otf2.EventEnter {
-		r.unfinished += boolCount(r.open)
-		r.open, r.region, r.begin, r.peer = true, region, ev.Time, -1
-		if p, ok := n.peer.of(ev); ok {
-			r.peer = int(p)
-		}
+	row := n.rows[r.Location]
+	row.open--
+	if r.Unfinished || r.Lost {
+		row.unfinished++
 		return
 	}
-	if !r.open || r.region != region || ev.Time < r.begin {
-		return
-	}
-	r.open = false
-	if cut, _ := n.cutOff.of(ev); cut != 0 {
-		r.unfinished++
-		return
-	}
-	took := uint64(ev.Time - r.begin)
-	r.phases++
-	r.times[phase] += took
-	if phase == netSendPeer && r.peer >= 0 {
-		r.peerWaits[r.peer] += took
+	took := uint64(r.End - r.Begin)
+	row.phases++
+	row.times[phase] += took
+	if phase == facts.NetSendPeer && r.Peer >= 0 {
+		row.peerWaits[int(r.Peer)] += took
 	}
 }
 
 // absorb takes over the rows of another lane.
 func (n *networkPhases) absorb(o *networkPhases) {
 	for l, r := range o.rows {
-		r.unfinished += boolCount(r.open)
-		r.open = false
+		r.unfinished += uint64(r.open)
+		r.open = 0
 		n.rows[l] = r
 	}
 }
@@ -189,7 +151,7 @@ func (n *networkPhases) result() (all []NetworkWait, unknown uint64) {
 		}
 		w := &all[at]
 		for p := range r.times {
-			*w.phase(netPhase(p)) += r.times[p]
+			*w.phase(facts.NetPhase(p)) += r.times[p]
 		}
 		w.Phases += r.phases
 		w.Unfinished += r.unfinished

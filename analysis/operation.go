@@ -43,7 +43,7 @@ func newOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Co
 // newOperationsOf is newOperationReader for events with other names than an archive's; the caller sets the members.
 func newOperationsOf(names facts.Names, attributes *facts.Attributes, comms map[otf2.CommRef]*facts.Communicator, emit func(*operation)) *operationReader {
 	r := &operationReader{Reader: facts.NewReader(names, attributes), comms: comms, member: make(map[otf2.LocationRef]bool), emit: emit}
-	r.Operation, r.Launch = r.operation, r.launch
+	r.Operation, r.Leave = r.operation, r.launch
 	return r
 }
 
@@ -60,7 +60,7 @@ func (r *operationReader) operation(f *facts.Operation) {
 	}
 }
 
-func (r *operationReader) launch(l *facts.Launch) {
+func (r *operationReader) launch(l *facts.Region) {
 	if l.Number > 0 && l.Ended == 0 && !r.member[l.Location] {
 		r.alone += l.Operations
 	}

@@ -174,6 +174,24 @@ func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communi
 		op.phase = r.phases.of(op.Location, op.Parent)
 		r.found = append(r.found, *op)
 	})
+	reader, phases := r.operations.Reader, r.phases.wanted()
+	reader.Enter = func(region *facts.Region) {
+		if phases {
+			r.phases.enter(region)
+		}
+		r.network.enter(region)
+	}
+	alone := reader.Leave
+	reader.Leave = func(region *facts.Region) {
+		alone(region)
+		if phases {
+			r.phases.leave(region)
+		}
+		r.network.leave(region)
+	}
+	if phases {
+		reader.Begun = r.phases.begun
+	}
 	return r
 }
 
@@ -185,10 +203,6 @@ func (r *laneReader) event(ev *otf2.Event, found []operation) []operation {
 	r.last = max(r.last, ev.Time)
 	r.found = found
 	r.operations.Event(ev)
-	if r.phases.wanted() {
-		r.phases.event(ev)
-	}
-	r.network.event(ev)
 	return r.found
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // OverlapReport tells how much of the communication ran while the same GPU computed. It needs the kernels of the
@@ -65,13 +64,10 @@ func FindOverlap(a *otf2.Archive) *OverlapReport {
 	comms := facts.Communicators(a.Defs)
 	lanes := lanesOf(a.Defs)
 	counters := make([]*overlapCounter, len(lanes))
-	for i := range counters {
+	problems := readRegions(a, lanes, func(i int, r *facts.Reader) {
 		counters[i] = newOverlapCounter(a.Defs, comms)
-	}
-	problems := readLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
-		counters[i].event(ev)
-		return none
-	}, func(*struct{}) {})
+		r.Enter, r.Leave = counters[i].enter, counters[i].leave
+	})
 	sum := newOverlapCounter(a.Defs, comms)
 	for _, c := range counters {
 		sum.absorb(c)
@@ -92,18 +88,15 @@ const (
 
 // overlapCounter follows the GPUs of some processes.
 type overlapCounter struct {
-	defs     *otf2.Definitions
-	kernels  map[otf2.RegionRef]bool // that are not NCCL's by their names
-	graphs   map[otf2.RegionRef]bool
-	whole    uint64 // graphs of which no kernels are known
-	source   attributeID
-	external attributeID
-	plan     attributeID
-	group    map[otf2.LocationRef]otf2.LocationGroupRef
-	comm     map[otf2.LocationRef]otf2.CommRef
-	rows     map[otf2.LocationRef]*overlapRow
-	gpus     map[otf2.LocationGroupRef]*overlapState
-	untimed  uint64
+	defs    *otf2.Definitions
+	kernels map[otf2.RegionRef]bool // that are not NCCL's by their names
+	graphs  map[otf2.RegionRef]bool
+	whole   uint64 // graphs of which no kernels are known
+	group   map[otf2.LocationRef]otf2.LocationGroupRef
+	comm    map[otf2.LocationRef]otf2.CommRef
+	rows    map[otf2.LocationRef]*overlapRow
+	gpus    map[otf2.LocationGroupRef]*overlapState
+	untimed uint64
 }
 
 // overlapRow is one row of a GPU.
@@ -127,19 +120,11 @@ type overlapState struct {
 
 func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *overlapCounter {
 	c := &overlapCounter{
-		defs: defs, kernels: make(map[otf2.RegionRef]bool), graphs: make(map[otf2.RegionRef]bool),
-		source: findAttribute(defs, regions.AttrTimingSource), external: findAttribute(defs, regions.AttrExternalID), plan: findAttribute(defs, regions.AttrPlanID),
+		defs:  defs,
 		group: make(map[otf2.LocationRef]otf2.LocationGroupRef), comm: make(map[otf2.LocationRef]otf2.CommRef),
 		rows: make(map[otf2.LocationRef]*overlapRow), gpus: make(map[otf2.LocationGroupRef]*overlapState),
 	}
-	for ref := range regionsOf(defs, regions.GroupCUDAKernels, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
-		switch name := defs.String(defs.Region(ref).Name); {
-		case name == regions.NameCUDAGraph:
-			c.graphs[ref] = true
-		case !strings.HasPrefix(name, regions.NameCall):
-			c.kernels[ref] = true
-		}
-	}
+	c.kernels, c.graphs = facts.KernelRegions(defs)
 	for _, l := range defs.Locations {
 		c.group[l.Self] = l.Group
 	}
@@ -151,82 +136,75 @@ func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Com
 	return c
 }
 
-func (c *overlapCounter) event(ev *otf2.Event) {
-	switch ev.Kind {
-	case otf2.EventEnter:
-		what := c.classify(ev)
-		r := c.rows[ev.Location]
-		if r == nil {
-			r = new(overlapRow)
-			c.rows[ev.Location] = r
-		}
-		r.open = append(r.open, what)
-		if what == activityNone {
-			return
-		}
-		g := c.advance(ev)
-		if what == activityComputation {
-			g.kernels++
-			g.computes++
-			return
-		}
-		if r.operations == 0 {
-			g.rows = append(g.rows, r)
-		}
-		r.operations++
-		r.busy++
-		g.communicates++
-	case otf2.EventLeave:
-		r := c.rows[ev.Location]
-		if r == nil || len(r.open) == 0 {
-			return
-		}
-		what := r.open[len(r.open)-1]
-		r.open = r.open[:len(r.open)-1]
-		switch what {
-		case activityComputation:
-			c.advance(ev).computes--
-		case activityCommunication:
-			c.advance(ev).communicates--
-			r.busy--
-		}
+// enter takes a region that begins.
+func (c *overlapCounter) enter(region *facts.Region) {
+	what := c.classify(region)
+	r := c.rows[region.Location]
+	if r == nil {
+		r = new(overlapRow)
+		c.rows[region.Location] = r
+	}
+	r.open = append(r.open, what)
+	if what == activityNone {
+		return
+	}
+	g := c.advance(region.Location, region.Begin)
+	if what == activityComputation {
+		g.kernels++
+		g.computes++
+		return
+	}
+	if r.operations == 0 {
+		g.rows = append(g.rows, r)
+	}
+	r.operations++
+	r.busy++
+	g.communicates++
+}
+
+// leave takes a region that ends.
+func (c *overlapCounter) leave(region *facts.Region) {
+	r := c.rows[region.Location]
+	what := r.open[len(r.open)-1]
+	r.open = r.open[:len(r.open)-1]
+	switch what {
+	case activityComputation:
+		c.advance(region.Location, region.End).computes--
+	case activityCommunication:
+		c.advance(region.Location, region.End).communicates--
+		r.busy--
 	}
 }
 
 // classify tells what a region is. Kernels that NCCL launched are in its operations.
-func (c *overlapCounter) classify(ev *otf2.Event) activity {
-	if source, ok := c.source.of(ev); ok {
-		if facts.SourceOf(c.defs.String(otf2.StringRef(source))) == facts.SourceGPU {
-			return activityCommunication
-		}
+func (c *overlapCounter) classify(r *facts.Region) activity {
+	switch {
+	case r.Source == facts.SourceGPU:
+		return activityCommunication
+	case r.Number > 0:
 		c.untimed++
 		return activityNone
-	}
-	if region := otf2.RegionRef(ev.Args[0]); !c.kernels[region] {
-		c.whole += boolCount(c.graphs[region])
+	case !c.kernels[r.Region]:
+		c.whole += boolCount(c.graphs[r.Region])
 		return activityNone
-	}
-	if _, linked := c.external.of(ev); linked {
-		return activityNone
-	}
-	if _, linked := c.plan.of(ev); linked {
+	case r.Linked:
 		return activityNone
 	}
 	return activityComputation
 }
 
-// advance adds up the time of the event's GPU since its last event.
-func (c *overlapCounter) advance(ev *otf2.Event) *overlapState {
-	g := c.gpus[c.group[ev.Location]]
+// advance adds up the time of a row's GPU since its last event.
+func (c *overlapCounter) advance(l otf2.LocationRef, t otf2.Timestamp) *overlapState {
+	g := c.gpus[c.group[l]]
 	if g == nil {
 		g = new(overlapState)
-		c.gpus[c.group[ev.Location]] = g
+		c.gpus[c.group[l]] = g
 	}
 	if !g.begun {
-		g.begun, g.at = true, ev.Time
+		g.begun, g.at = true, t
 	}
-	took := uint64(max(ev.Time, g.at) - g.at)
-	g.at = max(ev.Time, g.at)
+	took := uint64(max(t, g.at) - g.at)
+	g.at = max(t, g.at)
 	switch {
 	case took == 0:
 		return g

@@ -3,7 +3,6 @@
 package analysis
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -70,6 +69,9 @@ func NewPartReader(a *otf2.Archive, attributes bool, emit func(*Part)) *PartRead
 	r.reader.Keep = attributes
 	return r
 }
+
+// Reader decodes the events: who wants regions, transfers, or the lives of communicators, too, asks there.
+func (r *PartReader) Reader() *facts.Reader { return r.reader.Reader }
 
 // Event takes the next event.
 func (r *PartReader) Event(ev *otf2.Event) { r.reader.Event(ev) }
@@ -166,6 +168,7 @@ type Transfer struct {
 	QP           int
 	Begin, End   otf2.Timestamp // handed to the network, and known to be sent
 	Ended        bool           // End is known; else it is Begin
+	Inside       bool           // it began in a region of its row
 	Bytes        uint64
 	Parent       uint64 // id of the operation's event, 0: not told
 }
@@ -175,7 +178,6 @@ type Transfer struct {
 func EachTransfer(a *otf2.Archive, f func(*Transfer) error) (problems []string, err error) {
 	r := NewTransferReader(a)
 	m := r.lane.matrix
-	kinds := otf2.Kinds(otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking)
 	var t Transfer
 	var done []transfer
 	flush := func(all []transfer) error {
@@ -189,7 +191,7 @@ func EachTransfer(a *otf2.Archive, f func(*Transfer) error) (problems []string, 
 	}
 	for _, l := range r.Locations() {
 		lane := m.lane()
-		for ev, damage := range a.Events(&otf2.Selection{Locations: []otf2.LocationRef{l}, Kinds: kinds}) {
+		for ev, damage := range a.Events(&otf2.Selection{Locations: []otf2.LocationRef{l}, Kinds: facts.TransferKinds}) {
 			if damage != nil {
 				problems = append(problems, damage.Error())
 				continue
@@ -199,7 +201,11 @@ func EachTransfer(a *otf2.Archive, f func(*Transfer) error) (problems []string, 
 				return problems, err
 			}
 		}
-		if err := flush(inOrder(lane.open)); err != nil {
+		lane.done = nil
+		for _, t := range lane.operations.Unended() {
+			lane.transfer(&t)
+		}
+		if err := flush(lane.done); err != nil {
 			return problems, err
 		}
 	}
@@ -232,6 +238,12 @@ func (r *TransferReader) Locations() []otf2.LocationRef {
 	return ascending(locations)
 }
 
+// Inside tells whether a row is in a region, where the reader is given its regions, too.
+func (r *TransferReader) Inside(l otf2.LocationRef) bool { return r.lane.operations.Row(l).Depth() > 0 }
+
+// Unended is how many transfers have begun and not ended.
+func (r *TransferReader) Unended() int { return len(r.lane.operations.Unended()) }
+
 // Event takes the next event, and gives the transfer that ends with it, nil if none does. The transfer is valid until the
 // next call.
 func (r *TransferReader) Event(ev *otf2.Event) *Transfer {
@@ -243,33 +255,17 @@ func (r *TransferReader) Event(ev *otf2.Event) *Transfer {
 	return &r.transfer
 }
 
-// inOrder lists the transfers that have no end by their beginnings.
-func inOrder(open map[putKey]transfer) []transfer {
-	keys := make([]putKey, 0, len(open))
-	for k := range open {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b putKey) int {
-		return cmp.Or(cmp.Compare(open[a].begin, open[b].begin), cmp.Compare(a.window, b.window), cmp.Compare(a.matching, b.matching))
-	})
-	all := make([]transfer, len(keys))
-	for i, k := range keys {
-		all[i] = open[k]
-	}
-	return all
-}
-
 func (m *matrix) fill(t *Transfer, from *transfer) {
 	*t = Transfer{
-		Comm: otf2.UndefinedComm, Communicator: from.network.Communicator, From: from.from, To: from.to, Location: from.location,
-		Target: otf2.UndefinedLocation, Channel: from.channel, Step: from.step, QP: from.qp, Begin: from.begin, End: from.end,
-		Ended: from.ended, Bytes: from.bytes, Parent: from.parent,
+		Comm: otf2.UndefinedComm, Communicator: from.network.Communicator, From: from.from, To: from.To, Location: from.Location,
+		Target: otf2.UndefinedLocation, Channel: int(from.Channel), Step: int(from.Step), QP: int(from.QP), Begin: from.Begin, End: from.End,
+		Ended: from.Ended, Inside: from.Inside, Bytes: from.Bytes, Parent: from.Parent,
 	}
 	if p := from.network.parent; p != nil {
 		t.Comm = p.Ref
 	}
-	if c := m.rows[from.network.Comm]; c != nil && from.to < len(c.Members) {
-		t.Target = c.Members[from.to]
+	if c := m.rows[from.network.Comm]; c != nil && from.To < len(c.Members) {
+		t.Target = c.Members[from.To]
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // PhaseRow sums up the phases of one name at one place in the nesting of the application's phases.
@@ -84,13 +83,10 @@ func Phases(a *otf2.Archive) (rows []PhaseRow, problems []string) {
 	}
 	lanes := lanesOf(a.Defs)
 	counters := make([]*phaseCounter, len(lanes))
-	for i := range counters {
+	problems = readRegions(a, lanes, func(i int, r *facts.Reader) {
 		counters[i] = newPhaseCounter(a.Defs)
-	}
-	problems = readLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
-		counters[i].event(ev)
-		return none
-	}, func(*struct{}) {})
+		r.Enter, r.Leave, r.Begun = counters[i].enter, counters[i].leave, counters[i].begun
+	})
 	for _, other := range counters {
 		c.absorb(other)
 	}
@@ -109,9 +105,9 @@ type phaseName struct {
 	numbered bool
 }
 
-func phaseNameOf(name string) phaseName {
-	stem := strings.TrimRight(name, "0123456789")
-	return phaseName{stem, len(stem) < len(name)}
+func phaseNameOf(name string) (p phaseName) {
+	p.stem, p.numbered = facts.Numbered(name)
+	return p
 }
 
 // phaseNode is a row in the making, in the tree of the phases' nesting.
@@ -149,11 +145,9 @@ func (n *phaseNode) title() string {
 // phaseCounter follows the threads' regions and finds the operations that were called in phases. It is
 // given the events of whole processes in order of time; counters of several are brought together by absorb.
 type phaseCounter struct {
-	defs                                  *otf2.Definitions
-	phases, api                           map[otf2.RegionRef]bool
-	eventID, parent, count, graph, cutOff attributeID
-	source                                attributeID
-	processes                             map[otf2.LocationRef]otf2.LocationGroupRef
+	defs        *otf2.Definitions
+	phases, api map[otf2.RegionRef]string // names
+	processes   map[otf2.LocationRef]otf2.LocationGroupRef
 
 	root, further *phaseNode
 	nodes         int
@@ -167,16 +161,13 @@ type phaseCounter struct {
 type phaseThread struct{ open []phaseFrame }
 
 type phaseFrame struct {
-	region otf2.RegionRef
 	phase  *phaseNode // nil: no phase
 	within *phaseNode // the innermost phase, this one included; nil: none
-	begin  otf2.Timestamp
-	nccl   uint64 // in NCCL's outermost calls inside
+	nccl   uint64     // in NCCL's outermost calls inside
 }
 
 // phasePlan is an open plan of NCCL on a communicator rank's location.
 type phasePlan struct {
-	begin   otf2.Timestamp
 	gpu     bool
 	inside  int // regions open inside
 	parents []uint64
@@ -184,37 +175,11 @@ type phasePlan struct {
 
 func newPhaseCounter(defs *otf2.Definitions) *phaseCounter {
 	return &phaseCounter{
-		defs:    defs,
-		phases:  regionsOf(defs, regions.GroupApplication, otf2.ParadigmUser),
-		api:     regionsOf(defs, regions.GroupAPI, otf2.ParadigmCUDA, otf2.ParadigmHIP),
-		eventID: findAttribute(defs, regions.AttrEventID),
-		parent:  findAttribute(defs, regions.AttrParentID),
-		count:   findAttribute(defs, regions.AttrCount),
-		graph:   findAttribute(defs, regions.AttrGraph),
-		cutOff:  findAttribute(defs, regions.AttrUnfinished),
-		source:  findAttribute(defs, regions.AttrTimingSource),
-
-		processes: processes(defs),
-		root:      &phaseNode{children: make(map[phaseName]*phaseNode)},
-		threads:   make(map[otf2.LocationRef]*phaseThread),
-		plans:     make(map[otf2.LocationRef]*phasePlan),
+		defs: defs, phases: facts.PhaseRegions(defs), api: facts.CallRegions(defs), processes: processes(defs),
+		root:    &phaseNode{children: make(map[phaseName]*phaseNode)},
+		threads: make(map[otf2.LocationRef]*phaseThread),
+		plans:   make(map[otf2.LocationRef]*phasePlan),
 	}
-}
-
-// regionsOf lists the regions of a region group that are of one of the paradigms.
-func regionsOf(defs *otf2.Definitions, group string, paradigms ...otf2.Paradigm) map[otf2.RegionRef]bool {
-	all := make(map[otf2.RegionRef]bool)
-	for _, g := range defs.Groups {
-		if g.Type != otf2.GroupTypeRegions || defs.String(g.Name) != group {
-			continue
-		}
-		for _, m := range g.Members {
-			if r := defs.Region(otf2.RegionRef(m)); r != nil && slices.Contains(paradigms, r.Paradigm) {
-				all[r.Self] = true
-			}
-		}
-	}
-	return all
 }
 
 // processes tells the process that each location belongs to, also those of its GPUs.
@@ -229,59 +194,63 @@ func processes(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationGroupRe
 // wanted tells whether there can be phases at all.
 func (c *phaseCounter) wanted() bool { return len(c.phases) > 0 }
 
-func (c *phaseCounter) event(ev *otf2.Event) {
-	switch ev.Kind {
-	case otf2.EventEnter:
-		if _, timed := c.source.of(ev); timed {
-			c.beginPlan(ev)
-		} else if p := c.plans[ev.Location]; p != nil {
-			p.inside++
-		} else {
-			c.enter(ev)
-		}
-	case otf2.EventLeave:
-		switch p := c.plans[ev.Location]; {
-		case p == nil:
-			c.leave(ev)
-		case p.inside > 0:
-			p.inside--
-		default:
-			c.endPlan(ev, p)
-		}
-	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIsend, otf2.EventMpiIrecvRequest:
-		if p := c.plans[ev.Location]; p != nil {
-			c.addParent(ev, p)
-		}
+// enter takes a region that begins.
+func (c *phaseCounter) enter(r *facts.Region) {
+	if r.Number > 0 {
+		p := &phasePlan{gpu: !r.Unfinished && r.Source == facts.SourceGPU}
+		c.plans[r.Location] = p
+		c.begun(&r.Details, r)
+		return
 	}
-}
-
-func (c *phaseCounter) enter(ev *otf2.Event) {
-	t := c.threads[ev.Location]
+	if p := c.plans[r.Location]; p != nil {
+		p.inside++
+		return
+	}
+	t := c.threads[r.Location]
 	if t == nil {
 		t = new(phaseThread)
-		c.threads[ev.Location] = t
+		c.threads[r.Location] = t
 	}
-	f := phaseFrame{region: otf2.RegionRef(ev.Args[0]), begin: ev.Time}
+	var f phaseFrame
 	if n := len(t.open); n > 0 {
 		f.within = t.open[n-1].within
 	}
-	switch {
-	case c.phases[f.region] && (f.within == nil || f.within != c.further): // inside that one it would count twice
+	_, called := c.api[r.Region]
+	switch name, phase := c.phases[r.Region]; {
+	case phase && (f.within == nil || f.within != c.further): // inside that one it would count twice
 		around := f.within
 		if around == nil {
 			around = c.root
 		}
-		f.phase = c.node(around, c.regionName(f.region), ev.Time)
-		f.phase.rank(c.processes[ev.Location])
+		f.phase = c.node(around, name, r.Begin)
+		f.phase.rank(c.processes[r.Location])
 		f.within = f.phase
-	case c.api[f.region] && f.within != nil:
-		c.call(ev, f.within)
+	case called && f.within != nil:
+		c.call(r, f.within)
 	}
 	t.open = append(t.open, f)
 }
 
-func (c *phaseCounter) regionName(ref otf2.RegionRef) string {
-	return c.defs.String(c.defs.Region(ref).Name)
+// leave takes a region that ends.
+func (c *phaseCounter) leave(r *facts.Region) {
+	switch p := c.plans[r.Location]; {
+	case p == nil:
+		c.leaveThread(r)
+	case p.inside > 0:
+		p.inside--
+	default:
+		c.endPlan(r, p)
+	}
+}
+
+// begun takes what tells of an operation of a plan by whom it was called.
+func (c *phaseCounter) begun(d *facts.Details, in *facts.Region) {
+	if in == nil || d.Parent == 0 {
+		return
+	}
+	if p := c.plans[in.Location]; p != nil && p.inside == 0 {
+		p.parents = append(p.parents, d.Parent)
+	}
 }
 
 func (c *phaseCounter) node(around *phaseNode, name string, begin otf2.Timestamp) *phaseNode {
@@ -305,47 +274,36 @@ func (c *phaseCounter) node(around *phaseNode, name string, begin otf2.Timestamp
 	return n
 }
 
-// call takes a call of NCCL's API that was made in a phase. Calls that ask for an operation have a count;
-// ncclGroup and functions that NCCL makes sends and receives of do not.
-func (c *phaseCounter) call(ev *otf2.Event, within *phaseNode) {
-	if _, counted := c.count.of(ev); !counted {
+// call takes a call of NCCL's API that was made in a phase.
+func (c *phaseCounter) call(r *facts.Region, within *phaseNode) {
+	if !r.Counted {
 		return
 	}
-	process := c.processes[ev.Location]
-	made := PhaseOperations{Calls: 1}
-	captured, _ := c.graph.of(ev)
-	made.Captured = boolCount(captured != 0)
+	process := c.processes[r.Location]
+	made := PhaseOperations{Calls: 1, Captured: boolCount(r.Graph)}
 	for n := within; n != c.root; n = n.parent {
 		n.rank(process).add(made)
 	}
-	if id, ok := c.eventID.of(ev); ok && captured == 0 {
-		c.calls.put(callKey{process, id}, within)
+	if r.Event != 0 && !r.Graph {
+		c.calls.put(callKey{process, r.Event}, within)
 	}
 }
 
-func (c *phaseCounter) leave(ev *otf2.Event) {
-	t, region := c.threads[ev.Location], otf2.RegionRef(ev.Args[0])
-	if t == nil {
-		return
-	}
+func (c *phaseCounter) leaveThread(r *facts.Region) {
+	t := c.threads[r.Location]
 	at := len(t.open) - 1
-	for at >= 0 && t.open[at].region != region {
-		at--
-	}
-	if at < 0 {
-		return // of a damaged archive
-	}
-	for _, f := range t.open[at+1:] {
-		f.abandon()
-	}
 	f := t.open[at]
 	t.open = t.open[:at]
-	took := uint64(ev.Time - f.begin)
+	if r.Lost {
+		f.abandon()
+		return
+	}
+	took := uint64(r.End - r.Begin)
 	if f.phase != nil {
-		c.endPhase(ev, &f, took)
+		c.endPhase(r, &f, took)
 	}
 	if at > 0 {
-		if c.api[region] {
+		if _, called := c.api[r.Region]; called {
 			f.nccl = took
 		}
 		t.open[at-1].nccl += f.nccl
@@ -359,50 +317,36 @@ func (f *phaseFrame) abandon() {
 	}
 }
 
-func (c *phaseCounter) endPhase(ev *otf2.Event, f *phaseFrame, took uint64) {
-	r := f.phase.rank(c.processes[ev.Location])
-	switch cut, _ := c.cutOff.of(ev); {
-	case cut != 0:
+func (c *phaseCounter) endPhase(r *facts.Region, f *phaseFrame, took uint64) {
+	of := f.phase.rank(c.processes[r.Location])
+	switch {
+	case r.Unfinished:
 		f.phase.unfinished++
 	case took == 0:
 		f.phase.points++
 	default:
 		f.phase.times.Add(float64(took))
-		r.Count++
-		r.Total += took
-		r.NCCL += f.nccl
-	}
-}
-
-func (c *phaseCounter) beginPlan(ev *otf2.Event) {
-	source, _ := c.source.of(ev)
-	cut, _ := c.cutOff.of(ev)
-	p := &phasePlan{begin: ev.Time, gpu: cut == 0 && facts.SourceOf(c.defs.String(otf2.StringRef(source))) == facts.SourceGPU}
-	c.plans[ev.Location] = p
-	c.addParent(ev, p)
-}
-
-func (c *phaseCounter) addParent(ev *otf2.Event, p *phasePlan) {
-	if id, ok := c.parent.of(ev); ok && p.inside == 0 {
-		p.parents = append(p.parents, id)
+		of.Count++
+		of.Total += took
+		of.NCCL += f.nccl
 	}
 }
 
 // endPlan gives the plan's time to the phases in which its operations were called. Looking at its end spares
 // it from clocks: a GPU's may tell a begin before the call.
-func (c *phaseCounter) endPlan(ev *otf2.Event, p *phasePlan) {
-	delete(c.plans, ev.Location)
+func (c *phaseCounter) endPlan(r *facts.Region, p *phasePlan) {
+	delete(c.plans, r.Location)
 	c.plan++
-	process := c.processes[ev.Location]
+	process := c.processes[r.Location]
 	for _, id := range p.parents {
 		made := PhaseOperations{Timed: boolCount(p.gpu), Untimed: boolCount(!p.gpu)}
 		n := c.calls.take(callKey{process, id})
 		for ; n != nil && n != c.root; n = n.parent {
-			r := n.rank(process)
-			r.add(made)
+			of := n.rank(process)
+			of.add(made)
 			if p.gpu && n.credited != c.plan {
 				n.credited = c.plan
-				r.GPU += uint64(ev.Time - p.begin)
+				of.GPU += uint64(r.End - r.Begin)
 			}
 		}
 	}

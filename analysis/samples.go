@@ -206,7 +206,7 @@ func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
 	s := &samples{
 		defs: a.Defs, comms: comms, number: make(map[otf2.CommRef]int32), shapes: make(map[otf2.CommRef]shape), alike: make(map[shape]int),
 		expected: membersWithData(a.Defs, comms), stretches: stretchesOf(a.Anchor),
-		untimed: !findAttribute(a.Defs, regions.AttrTimingSource).found, warmUp: warmUp,
+		untimed: !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource), warmUp: warmUp,
 		sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool),
 		begun: make(map[warmKey]int), plans: make(map[otf2.LocationRef]messagesKey),
 	}
@@ -224,12 +224,12 @@ func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
 		l := new(lane)
 		l.calls = newCallTimes(a.Defs, func(o *operation) { l.found = append(l.found, *o) })
 		l.operations = newOperationReader(a.Defs, comms, l.calls.operation)
+		l.operations.Enter, l.operations.Leave = l.calls.enter, l.calls.leave
 		readers[i] = l
 	}
 	problems := readLanes(a, lanes, func(i int, ev *otf2.Event, found []operation) []operation {
 		l := readers[i]
 		l.found = found
-		l.calls.event(ev)
 		l.operations.Event(ev)
 		return l.found
 	}, s.add)

@@ -67,13 +67,10 @@ func Tally(a *otf2.Archive) *TallyReport {
 	lanes := lanesOf(a.Defs)
 	kinds := facts.RowsOf(a.Defs, facts.Communicators(a.Defs))
 	tallies := make([]*tally, len(lanes))
-	for i := range tallies {
+	problems := readRegions(a, lanes, func(i int, r *facts.Reader) {
 		tallies[i] = newTally(a.Defs, kinds)
-	}
-	problems := readLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
-		tallies[i].event(ev)
-		return none
-	}, func(*struct{}) {})
+		r.Enter, r.Leave, r.Begun = tallies[i].enter, tallies[i].leave, tallies[i].begun
+	})
 	sum := newTally(a.Defs, kinds)
 	for _, t := range tallies {
 		sum.absorb(t)
@@ -85,14 +82,12 @@ func Tally(a *otf2.Archive) *TallyReport {
 
 // tally sums up the regions of some locations.
 type tally struct {
-	defs       *otf2.Definitions
-	kinds      *facts.Rows
-	group      map[otf2.RegionRef]int // index into names
-	names      []string               // of groups
-	sums       map[tallyKey]*TallyRow
-	rows       map[otf2.LocationRef]*tallyRowState
-	cutOff     attributeID
-	send, recv attributeID
+	defs  *otf2.Definitions
+	kinds *facts.Rows
+	group map[otf2.RegionRef]int // index into names
+	names []string               // of groups
+	sums  map[tallyKey]*TallyRow
+	rows  map[otf2.LocationRef]*tallyRowState
 }
 
 type tallyKey struct {
@@ -103,7 +98,7 @@ type tallyKey struct {
 
 // tallyRowState is the open regions of a location, and of which groups it has had any.
 type tallyRowState struct {
-	open   []tallyFrame
+	open   []tallyFrame // regions
 	groups map[int]bool
 	last   int // group that was seen last, plus 1
 	kind   experiment.LocationKind
@@ -111,15 +106,12 @@ type tallyRowState struct {
 
 type tallyFrame struct {
 	region otf2.RegionRef
-	begin  otf2.Timestamp
 	device bool
 }
 
 func newTally(defs *otf2.Definitions, kinds *facts.Rows) *tally {
 	t := &tally{
 		defs: defs, kinds: kinds, group: make(map[otf2.RegionRef]int), sums: make(map[tallyKey]*TallyRow), rows: make(map[otf2.LocationRef]*tallyRowState),
-		cutOff: findAttribute(defs, regions.AttrUnfinished),
-		send:   findAttribute(defs, regions.AttrSendBuffClass), recv: findAttribute(defs, regions.AttrRecvBuffClass),
 	}
 	for _, g := range defs.Groups {
 		if g.Type != otf2.GroupTypeRegions {
@@ -146,60 +138,39 @@ func (t *tally) groupOf(region otf2.RegionRef, channel bool) int {
 	return len(t.names) - 1
 }
 
-func (t *tally) event(ev *otf2.Event) {
-	r := t.rows[ev.Location]
+// enter takes a region that begins.
+func (t *tally) enter(region *facts.Region) {
+	r := t.rows[region.Location]
 	if r == nil {
-		r = &tallyRowState{groups: make(map[int]bool), kind: t.kinds.Kind(ev.Location)}
-		t.rows[ev.Location] = r
+		r = &tallyRowState{groups: make(map[int]bool), kind: t.kinds.Kind(region.Location)}
+		t.rows[region.Location] = r
 	}
-	switch ev.Kind {
-	case otf2.EventEnter:
-		f := tallyFrame{region: otf2.RegionRef(ev.Args[0]), begin: ev.Time, device: t.onDevice(ev)}
-		r.open = append(r.open, f)
-		if g := t.groupOf(f.region, r.kind == experiment.KindChannel); r.last != g+1 {
-			r.groups[g] = true
-			r.last = g + 1
-		}
-	case otf2.EventLeave:
-		t.leave(r, ev)
-	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIsend, otf2.EventMpiIrecvRequest, otf2.EventMpiCollectiveBegin:
-		if n := len(r.open); n > 0 && t.onDevice(ev) {
-			r.open[n-1].device = true
-		}
+	r.open = append(r.open, tallyFrame{region.Region, region.Device})
+	if g := t.groupOf(region.Region, r.kind == experiment.KindChannel); r.last != g+1 {
+		r.groups[g] = true
+		r.last = g + 1
 	}
 }
 
-func (t *tally) onDevice(ev *otf2.Event) bool {
-	if !t.send.found && !t.recv.found {
-		return false
+// begun takes what is told of an operation in a region.
+func (t *tally) begun(d *facts.Details, in *facts.Region) {
+	if in != nil && d.Device {
+		open := t.rows[in.Location].open
+		open[len(open)-1].device = true
 	}
-	for _, id := range []attributeID{t.send, t.recv} {
-		if class, ok := id.of(ev); ok && t.defs.String(otf2.StringRef(class)) == "device" {
-			return true
-		}
-	}
-	return false
 }
 
-func (t *tally) leave(r *tallyRowState, ev *otf2.Event) {
-	at, region := len(r.open)-1, otf2.RegionRef(ev.Args[0])
-	for at >= 0 && r.open[at].region != region {
-		at--
-	}
-	if at < 0 {
-		return // its beginning is not there
-	}
-	for _, f := range r.open[at+1:] { // which has no end
-		t.row(r, &f).Unfinished++
-	}
-	f := r.open[at]
-	r.open = r.open[:at]
+// leave takes a region that ends.
+func (t *tally) leave(region *facts.Region) {
+	r := t.rows[region.Location]
+	f := r.open[len(r.open)-1]
+	r.open = r.open[:len(r.open)-1]
 	row := t.row(r, &f)
-	if cut, _ := t.cutOff.of(ev); cut != 0 || ev.Time < f.begin {
+	if region.Unfinished || region.Lost || region.End < region.Begin {
 		row.Unfinished++
 		return
 	}
-	took := uint64(ev.Time - f.begin)
+	took := uint64(region.End - region.Begin)
 	if row.Calls == 0 || took < row.Min {
 		row.Min = took
 	}

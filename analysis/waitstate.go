@@ -215,7 +215,7 @@ type part struct {
 func newWaitCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *waitCounter {
 	ranks, of := worldRanks(defs, comms)
 	w := &waitCounter{
-		arrivals: arrivals{of: of, unknown: !findAttribute(defs, regions.AttrTimingSource).found}, first: make(map[otf2.CommRef]*arrival),
+		arrivals: arrivals{of: of, unknown: !facts.FindAttributes(defs).Has(regions.AttrTimingSource)}, first: make(map[otf2.CommRef]*arrival),
 		comms: make(map[otf2.CommRef]*WaitGroup), operations: make(map[string]*WaitGroup), phases: make(map[*phaseNode]*WaitGroup),
 		names: make(map[otf2.CommRef]string), plans: make(map[otf2.LocationRef]*messagePlan), network: newNetworkPhases(defs),
 	}

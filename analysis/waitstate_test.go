@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -224,10 +225,10 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 				ref = otf2.StringRef(100_001 + rank)
 				s.defs.Strings = append(s.defs.Strings, otf2.String{Self: ref, Text: name})
 			}
-			id := findAttribute(s.defs, regions.AttrTimingSource).id
+			told := facts.FindAttributes(s.defs)
 			for i := range s.events[stream(rank)] {
 				for k := range s.events[stream(rank)][i].Attributes {
-					if a := &s.events[stream(rank)][i].Attributes[k]; a.ID == id {
+					if a := &s.events[stream(rank)][i].Attributes[k]; isSource(told, a.ID) {
 						a.Bits = uint64(ref)
 					}
 				}
@@ -358,4 +359,9 @@ func TestMessagesWithoutTheOtherEnd(t *testing.T) {
 	if got := w.Ranks[2].Waited; got != 10*us {
 		t.Errorf("rank 2 waited %d", got)
 	}
+}
+
+func isSource(told *facts.Attributes, id otf2.AttributeRef) bool {
+	ref, ok := told.Of(id)
+	return ok && ref == regions.AttrTimingSource
 }

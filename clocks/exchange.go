@@ -294,7 +294,7 @@ func (r *exchangeReader) communicator(c *facts.Communicator) {
 	var members []*memberStream
 	rows := networkRows(r.archive.Defs, c, r.hosts)
 	names, attributes := facts.ArchiveNames(r.archive.Defs, comms), facts.FindAttributes(r.archive.Defs)
-	phases, wins := findStepPhases(r.archive.Defs), facts.Windows(r.archive.Defs)
+	phases, wins := facts.NetPhaseRegions(r.archive.Defs), facts.Windows(r.archive.Defs)
 	for rank, l := range c.Members {
 		if d := r.archive.Defs.Location(l); d == nil || d.Events == 0 {
 			continue
@@ -317,11 +317,7 @@ func (r *exchangeReader) communicator(c *facts.Communicator) {
 			}
 		}
 		if len(rows[rank]) > 0 {
-			m.net = &transferReader{
-				attributes: attributes, regions: phases, windows: wins, comm: c,
-				ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool), ops: make(map[uint64]opName),
-				emit: func(s opSample) { m.ops = append(m.ops, s) },
-			}
+			m.net = newTransferReader(names, attributes, phases, wins, c, func(s opSample) { m.ops = append(m.ops, s) })
 		}
 		m.next, m.stop = iter.Pull2(r.archive.Events(&otf2.Selection{Locations: append(rows[rank], l)}))
 		defer m.stop()

@@ -5,7 +5,6 @@ package clocks
 import (
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // transferReader finds, on the network rows of one communicator rank, the first transfer of each operation to each
@@ -18,10 +17,9 @@ import (
 //
 // Rows name the operation by its event id; what it is the communicator rank's row tells, sooner or later.
 type transferReader struct {
-	attributes *facts.Attributes
-	regions    map[otf2.RegionRef]stepPhase
-	windows    map[otf2.RmaWinRef]*facts.Communicator
-	comm       *facts.Communicator
+	regions map[otf2.RegionRef]facts.NetPhase
+	windows map[otf2.RmaWinRef]*facts.Communicator
+	comm    *facts.Communicator
 
 	ready    map[stepKey]float64 // when the oldest step entered its last phase before the transfer
 	open     map[uint64][]transferEnd
@@ -30,6 +28,8 @@ type transferReader struct {
 	order    []uint64 // event ids of ops, by age
 	stepKeys []stepKey
 	emit     func(opSample)
+	reader   *facts.Reader // of the rows
+	time     float64       // of the event that it reads
 }
 
 // Bounds of what a transferReader remembers.
@@ -38,27 +38,14 @@ const (
 	maxSteps    = 1 << 15
 )
 
-// stepPhase is what a region of a network row says of the oldest step.
-type stepPhase uint8
-
-const (
-	phaseReady   stepPhase = iota + 1 // not sent yet
-	phaseArrived                      // received
-)
-
-var stepPhases = map[string]stepPhase{
-	regions.NameSendGPUWait: phaseReady, regions.NameSendPeerWait: phaseReady,
-	regions.NameRecvFlush: phaseArrived, regions.NameRecvGPUWait: phaseArrived,
-}
-
-func findStepPhases(defs *otf2.Definitions) map[otf2.RegionRef]stepPhase {
-	all := make(map[otf2.RegionRef]stepPhase)
-	for _, r := range defs.Regions {
-		if p, ok := stepPhases[defs.String(r.Name)]; ok {
-			all[r.Self] = p
-		}
+// newTransferReader makes a reader of rows with these names, attributes and phases.
+func newTransferReader(names facts.Names, attributes *facts.Attributes, phases map[otf2.RegionRef]facts.NetPhase, windows map[otf2.RmaWinRef]*facts.Communicator, comm *facts.Communicator, emit func(opSample)) *transferReader {
+	r := &transferReader{
+		regions: phases, windows: windows, comm: comm, emit: emit, reader: facts.NewReader(names, attributes),
+		ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool), ops: make(map[uint64]opName),
 	}
-	return all
+	r.reader.Enter, r.reader.Put = r.phase, r.put
+	return r
 }
 
 type stepKey struct {
@@ -83,39 +70,41 @@ type opName struct {
 
 // event takes an event of a network row.
 func (r *transferReader) event(ev *otf2.Event, time float64) {
-	switch ev.Kind {
-	case otf2.EventEnter:
-		phase := r.regions[otf2.RegionRef(ev.Args[0])]
-		if phase == 0 {
-			return
-		}
-		key, ok := r.key(ev, phase == phaseReady)
-		if peer, known := r.attributes.Value(ev, regions.AttrPeer); ok && known {
-			key.peer = int(peer)
-			if phase == phaseArrived {
-				r.first(key, time)
-			} else if !r.seen[key] {
-				r.remember(key)
-				r.ready[key] = time
-			}
-		}
-	case otf2.EventRmaPut:
-		w := r.windows[otf2.RmaWinRef(ev.Args[0])]
-		key, ok := r.key(ev, true)
-		if step, known := r.attributes.Value(ev, regions.AttrStep); !ok || !known || step != 0 || w == nil || w.Parent != r.comm.Ref {
-			return
-		}
-		key.peer = int(ev.Args[1])
-		if ready, ok := r.ready[key]; ok {
-			r.first(key, ready)
-		}
+	r.time = time
+	r.reader.Event(ev)
+}
+
+// phase takes what the oldest step begins to wait for.
+func (r *transferReader) phase(region *facts.Region) {
+	phase, ok := r.regions[region.Region]
+	if !ok || !phase.Unsent() && !phase.Arrived() || region.Peer < 0 {
+		return
+	}
+	key, ok := keyOf(&region.Details, phase.Unsent(), int(region.Peer))
+	switch {
+	case !ok:
+	case phase.Arrived():
+		r.first(key, r.time)
+	case !r.seen[key]:
+		r.remember(key)
+		r.ready[key] = r.time
 	}
 }
 
-func (r *transferReader) key(ev *otf2.Event, send bool) (stepKey, bool) {
-	parent, ok := r.attributes.Value(ev, regions.AttrParentID)
-	channel, known := r.attributes.Value(ev, regions.AttrChannel)
-	return stepKey{parent: parent, channel: channel, send: send}, ok && known
+// put takes a transfer that begins.
+func (r *transferReader) put(t *facts.Transfer) {
+	w := r.windows[t.Window]
+	key, ok := keyOf(&t.Details, true, t.To)
+	if !ok || t.Step != 0 || w == nil || w.Parent != r.comm.Ref {
+		return
+	}
+	if ready, ok := r.ready[key]; ok {
+		r.first(key, ready)
+	}
+}
+
+func keyOf(d *facts.Details, send bool, peer int) (key stepKey, ok bool) {
+	return stepKey{parent: d.Parent, channel: uint64(d.Channel), peer: peer, send: send}, d.Parent != 0 && d.Channel >= 0
 }
 
 // first takes one side of a transfer unless an earlier one is known.

@@ -12,6 +12,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
+// noNames are those of an archive without definitions.
+type noNames struct{}
+
+func (noNames) String(otf2.StringRef) string            { return "" }
+func (noNames) RegionName(otf2.RegionRef) string        { return "" }
+func (noNames) CommSize(otf2.CommRef) int               { return 0 }
+func (noNames) Rank(otf2.CommRef, otf2.LocationRef) int { return -1 }
+
 // Of each operation, peer and channel the first transfer and the first arrival are taken, once it is known which
 // operation the rows speak of.
 func TestFirstTransfers(t *testing.T) {
@@ -23,12 +31,9 @@ func TestFirstTransfers(t *testing.T) {
 	)
 	comm := &facts.Communicator{Ref: 5}
 	newReader := func(out *[]opSample) *transferReader {
-		return &transferReader{
-			regions: map[otf2.RegionRef]stepPhase{regionReady: phaseReady, regionArrived: phaseArrived},
-			windows: map[otf2.RmaWinRef]*facts.Communicator{window: {Parent: 5, Network: true}, otherWindow: {Parent: 6, Network: true}},
-			comm:    comm, ready: make(map[stepKey]float64), open: make(map[uint64][]transferEnd), seen: make(map[stepKey]bool),
-			ops: make(map[uint64]opName), emit: func(s opSample) { *out = append(*out, s) },
-		}
+		windows := map[otf2.RmaWinRef]*facts.Communicator{window: {Parent: 5, Network: true}, otherWindow: {Parent: 6, Network: true}}
+		phases := map[otf2.RegionRef]facts.NetPhase{regionReady: facts.NetSendPeer, regionArrived: facts.NetRecvFlush}
+		return newTransferReader(noNames{}, nil, phases, windows, comm, func(s opSample) { *out = append(*out, s) })
 	}
 	at := func(kind otf2.EventKind, args []uint64, parent, channel uint64, more ...otf2.AttributeValue) *otf2.Event {
 		return &otf2.Event{Kind: kind, Args: args, Attributes: append([]otf2.AttributeValue{{ID: attrParent, Bits: parent}, {ID: attrChannel, Bits: channel}}, more...)}

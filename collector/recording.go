@@ -705,7 +705,9 @@ func (r *recording) finish(finished bool) error {
 // close closes the files. All is in them, or what is not is lost.
 func (r *recording) close() {
 	if r.script != nil {
-		r.script.close()
+		if err := r.script.close(); err != nil {
+			r.closing(err)
+		}
 	}
 	for _, w := range r.files {
 		end := w.Close

@@ -159,7 +159,7 @@ type live struct {
 
 func (c *live) say(format string, args ...any) {
 	if c.settings != nil && c.settings.Debug {
-		fmt.Fprintf(c.log, "nccl-otf2 collect[%d]: "+format+"\n", append([]any{os.Getpid()}, args...)...)
+		_, _ = fmt.Fprintf(c.log, "nccl-otf2 collect[%d]: "+format+"\n", append([]any{os.Getpid()}, args...)...)
 	}
 }
 

@@ -48,6 +48,6 @@ func Lock(dir string) (unlock func(), err error) {
 	}
 	host, _ := os.Hostname()
 	_ = f.Truncate(0)
-	fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+	_, _ = fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 	return func() { f.Close() }, nil
 }

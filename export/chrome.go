@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -211,27 +212,57 @@ func (c *chromeWriter) process(p *process) {
 		locations[i] = l.location
 	}
 	parents := &recent{}
+	defs := c.rows.defs
+	reader := facts.NewReader(facts.ArchiveNames(defs, nil), c.rows.attributes)
+	reader.Keep = true
+	reader.Enter = func(region *facts.Region) {
+		r := rows[region.Location]
+		r.stack = append(r.stack, len(r.slices))
+		r.slices = append(r.slices, slice{region: region.Region, begin: region.Begin, open: true, attributes: region.Attributes})
+		c.lineage(r, &region.Details, region.Begin, parents)
+	}
 	var last otf2.Timestamp
+	reader.Begun = func(d *facts.Details, in *facts.Region) { // of one of several operations in a launch
+		if in != nil {
+			c.lineage(rows[in.Location], d, last, parents)
+		}
+	}
+	reader.Leave = func(region *facts.Region) {
+		r := rows[region.Location]
+		n := len(r.stack)
+		s := &r.slices[r.stack[n-1]]
+		s.end, s.open, s.cut, s.attributes = region.End, false, region.Lost, region.Attributes
+		r.stack = r.stack[:n-1]
+		c.release(r)
+	}
+	reader.Put = func(t *facts.Transfer) {
+		c.flows++
+		r := rows[t.Location]
+		r.puts[[2]uint64{uint64(t.Window), t.Matching}] = c.flows
+		c.begin("b", "transfer to rank "+strconv.Itoa(t.To), "transfer", r.row, t.Begin)
+		c.out.integer("id", int64(c.flows))
+		c.args(t.Attributes, "bytes", t.Bytes)
+		c.end()
+		c.count("transfers")
+	}
+	reader.Transfer = func(t *facts.Transfer) {
+		r, key := rows[t.Location], [2]uint64{uint64(t.Window), t.Matching}
+		if !t.Ended {
+			return // another one has taken its name
+		}
+		c.begin("e", "transfer", "transfer", r.row, t.End)
+		c.out.integer("id", int64(r.puts[key]))
+		c.end()
+		delete(r.puts, key)
+	}
 	for ev, err := range c.archive.Events(&otf2.Selection{Locations: locations}) {
 		if err != nil {
 			c.problems([]string{err.Error()})
 			continue
 		}
-		r := rows[ev.Location]
 		last = max(last, ev.Time)
-		switch ev.Kind {
-		case otf2.EventEnter:
-			r.stack = append(r.stack, len(r.slices))
-			r.slices = append(r.slices, slice{region: ev.Enter().Region, begin: ev.Time, open: true, attributes: slices.Clone(ev.Attributes)})
-			c.lineage(r, ev, parents)
-		case otf2.EventLeave:
-			if n := len(r.stack); n > 0 {
-				s := &r.slices[r.stack[n-1]]
-				s.end, s.open = ev.Time, false
-				s.attributes = append(s.attributes, ev.Attributes...)
-				r.stack = r.stack[:n-1]
-			}
-			c.release(r)
+		reader.Event(ev)
+		switch r := rows[ev.Location]; ev.Kind {
 		case otf2.EventMetric:
 			c.metric(r.row, ev)
 		case otf2.EventMeasurementOnOff:
@@ -243,26 +274,6 @@ func (c *chromeWriter) process(p *process) {
 			c.out.text("s", "t")
 			c.end()
 			c.count("instants")
-		case otf2.EventRmaPut:
-			c.flows++
-			r.puts[[2]uint64{ev.Args[0], ev.Args[3]}] = c.flows
-			c.begin("b", "transfer to rank "+strconv.FormatUint(ev.Args[1], 10), "transfer", r.row, ev.Time)
-			c.out.integer("id", int64(c.flows))
-			c.args(ev.Attributes, "bytes", ev.Args[2])
-			c.end()
-			c.count("transfers")
-		case otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
-			key := [2]uint64{ev.Args[0], ev.Args[1]}
-			if id, ok := r.puts[key]; ok {
-				delete(r.puts, key)
-				c.begin("e", "transfer", "transfer", r.row, ev.Time)
-				c.out.integer("id", int64(id))
-				c.end()
-			}
-		default:
-			if len(ev.Attributes) > 0 {
-				c.lineage(r, ev, parents) // of one of several operations in a launch
-			}
 		}
 	}
 	for _, l := range p.rows {

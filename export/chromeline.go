@@ -7,30 +7,26 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // lineage notes where an event stands and draws the line from its parent, where that began earlier. Rows that show
 // one thing of an operation after the other get one line.
-func (c *chromeWriter) lineage(r *chromeRow, ev *otf2.Event, parents *recent) {
-	if len(r.stack) == 0 {
+func (c *chromeWriter) lineage(r *chromeRow, d *facts.Details, t otf2.Timestamp, parents *recent) {
+	if d.Event != 0 {
+		parents.put(d.Event, origin{r.row, t})
+	}
+	if d.Parent == 0 || d.Parent == r.parent {
 		return
 	}
-	if id, ok := c.rows.attributes.Last(ev.Attributes, regions.AttrEventID); ok {
-		parents.put(id, origin{r.row, ev.Time})
-	}
-	id, ok := c.rows.attributes.Last(ev.Attributes, regions.AttrParentID)
-	if !ok || id == r.parent {
-		return
-	}
-	from, known := parents.get(id)
+	from, known := parents.get(d.Parent)
 	if !known {
 		c.leaveOut("lines from parents that are not in the archive, or began later")
 		return
 	}
-	r.parent = id
-	c.flow("parent", "parent", []flowPoint{{from.row, from.time}, {r.row, ev.Time}})
+	r.parent = d.Parent
+	c.flow("parent", "parent", []flowPoint{{from.row, from.time}, {r.row, t}})
 }
 
 type flowPoint struct {
@@ -91,43 +87,24 @@ func (c *chromeWriter) matches() {
 // sent. A line needs a region at both ends.
 func (c *chromeWriter) transfers() {
 	lines := analysis.NewTransferReader(c.archive)
-	depth := make(map[otf2.LocationRef]int)
-	selection := &otf2.Selection{
-		Locations: lines.Locations(),
-		Kinds:     otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking),
-	}
+	selection := &otf2.Selection{Locations: lines.Locations(), Kinds: facts.NetworkKinds}
 	if len(selection.Locations) == 0 {
 		return
 	}
-	type put struct{ location, window, matching uint64 }
-	shown := make(map[put]bool) // transfers under way that began in a region
 	for ev, err := range c.archive.Events(selection) {
 		if err != nil {
 			c.problems([]string{err.Error()})
 			continue
 		}
-		switch ev.Kind {
-		case otf2.EventEnter:
-			depth[ev.Location]++
-		case otf2.EventLeave:
-			depth[ev.Location]--
-		case otf2.EventRmaPut:
-			shown[put{uint64(ev.Location), ev.Args[0], ev.Args[3]}] = depth[ev.Location] > 0
-			lines.Event(ev)
-		default:
-			key := put{uint64(ev.Location), ev.Args[0], ev.Args[1]}
-			begins := shown[key]
-			delete(shown, key)
-			t := lines.Event(ev)
-			if t == nil {
-				break
-			}
-			if t.Target == otf2.UndefinedLocation || depth[t.Target] <= 0 || !begins {
-				c.leaveOut("lines of transfers to rows that show nothing at the time")
-				break
-			}
-			c.flow("transfer", "transfer", []flowPoint{{c.rows.of[t.Location], t.Begin}, {c.rows.of[t.Target], t.End}})
+		t := lines.Event(ev)
+		if t == nil || !t.Ended {
+			continue
 		}
+		if t.Target == otf2.UndefinedLocation || !lines.Inside(t.Target) || !t.Inside {
+			c.leaveOut("lines of transfers to rows that show nothing at the time")
+			continue
+		}
+		c.flow("transfer", "transfer", []flowPoint{{c.rows.of[t.Location], t.Begin}, {c.rows.of[t.Target], t.End}})
 	}
 }
 

@@ -26,7 +26,7 @@ func newJSONWriter(w io.Writer) *jsonWriter {
 func (j *jsonWriter) raw(s string) {
 	j.buf = append(j.buf, s...)
 	if len(j.buf) >= jsonBuffer {
-		j.flush()
+		_ = j.flush() // keeps its first error
 	}
 }
 

@@ -82,9 +82,9 @@ type lines struct {
 	parts   *analysis.PartReader
 
 	transfers *analysis.TransferReader
-	open      map[otf2.LocationRef][]openRegion
-	made      uint64 // ids made
-	mask      string // event mask, "" if not known
+	open      map[otf2.LocationRef][]uint64 // events of the open regions, 0: not told
+	made      uint64                        // ids made
+	mask      string                        // event mask, "" if not known
 	api       string
 
 	// Calls tell their communicator only when an operation names them as its parent. Until then, or until there are
@@ -94,19 +94,15 @@ type lines struct {
 	calls  map[uint64]uint64 // group of each held call
 }
 
-type openRegion struct {
-	region     otf2.RegionRef
-	begin      otf2.Timestamp
-	attributes []otf2.AttributeValue
-}
-
 func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	l := &lines{
-		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]openRegion),
+		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]uint64),
 		held: make(map[uint64]*heldGroup), calls: make(map[uint64]uint64),
 	}
 	l.transfers = analysis.NewTransferReader(e.archive)
 	l.parts = analysis.NewPartReader(e.archive, true, l.operation)
+	r := l.parts.Reader()
+	r.Enter, r.Leave, r.Life = l.enter, l.leave, l.life
 	ps := facts.PropertiesOf(e.archive.Anchor)
 	l.api = ps.Text(facts.PropAPIVersion)
 	if mask := ps.Text(facts.PropEventMask); mask != "" {
@@ -122,38 +118,18 @@ func (l *lines) read() {
 	for i, r := range l.process.rows {
 		locations[i] = r.location
 	}
-	puts := uint64(0) // under way
 	for ev, err := range l.archive.Events(&otf2.Selection{Locations: locations}) {
 		if err != nil {
 			l.problems([]string{err.Error()})
 			continue
 		}
-		row := l.rows.of[ev.Location]
-		if row.comm != nil {
-			l.parts.Event(ev)
-		}
-		switch ev.Kind {
-		case otf2.EventEnter:
-			l.open[ev.Location] = append(l.open[ev.Location], openRegion{ev.Enter().Region, ev.Time, append([]otf2.AttributeValue(nil), ev.Attributes...)})
-		case otf2.EventLeave:
-			stack := l.open[ev.Location]
-			if n := len(stack); n > 0 {
-				l.open[ev.Location] = stack[:n-1]
-				l.region(row, &stack[n-1], stack[:n-1], ev)
-			}
-		case otf2.EventCommCreate:
-			l.lifecycle("ProfilerInit", l.rows.on(ev.Location, otf2.CommRef(ev.Args[0])), ev.Time)
-		case otf2.EventCommDestroy:
-			l.lifecycle("ProfilerFinalize", l.rows.on(ev.Location, otf2.CommRef(ev.Args[0])), ev.Time)
-		case otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
-			if ev.Kind == otf2.EventRmaPut {
-				puts++
-			}
+		l.parts.Event(ev)
+		if facts.TransferKinds.Has(ev.Kind) {
 			if x := l.transfers.Event(ev); x != nil {
-				puts--
 				l.transfer(x)
 			}
-		case otf2.EventMetric:
+		}
+		if ev.Kind == otf2.EventMetric {
 			l.leaveOut("values of metrics")
 		}
 	}
@@ -163,20 +139,42 @@ func (l *lines) read() {
 	for _, stack := range l.open {
 		l.result.LeftOut["regions that were open at the end"] += uint64(len(stack))
 	}
-	l.result.LeftOut["transfers without an end"] += puts
+	l.result.LeftOut["transfers without an end"] += uint64(l.transfers.Unended())
 	maps.DeleteFunc(l.result.LeftOut, func(_ string, n uint64) bool { return n == 0 })
 }
 
-// region takes a region that has ended.
-func (l *lines) region(row *row, r *openRegion, outer []openRegion, leave *otf2.Event) {
-	name, group := l.rows.regionName(r.region), l.rows.group[r.region]
-	one := record{row: row, begin: r.begin, end: leave.Time}
-	one.event, _ = l.rows.attributes.Last(r.attributes, regions.AttrEventID)
-	one.parent, _ = l.rows.attributes.Last(r.attributes, regions.AttrParentID)
-	attributes := r.attributes
+func (l *lines) enter(r *facts.Region) {
+	l.open[r.Location] = append(l.open[r.Location], r.Event)
+}
+
+func (l *lines) leave(r *facts.Region) {
+	outer := l.open[r.Location]
+	outer = outer[:len(outer)-1]
+	l.open[r.Location] = outer
+	if r.Lost {
+		l.leaveOut("regions that were open at the end")
+		return
+	}
+	l.region(l.rows.of[r.Location], r, outer)
+}
+
+// life takes the begin or the end of a communicator rank.
+func (l *lines) life(ev *otf2.Event, comm otf2.CommRef, begins bool) {
+	function := "ProfilerFinalize"
+	if begins {
+		function = "ProfilerInit"
+	}
+	l.lifecycle(function, l.rows.on(ev.Location, comm), ev.Time)
+}
+
+// region takes a region that has ended; outer are the events of those around it.
+func (l *lines) region(row *row, r *facts.Region, outer []uint64) {
+	name, group := l.rows.regionName(r.Region), l.rows.group[r.Region]
+	one := record{row: row, begin: r.Begin, end: r.End, event: r.Event, parent: r.Parent}
+	attributes := r.Attributes
 	switch {
 	case group == regions.GroupAPI:
-		l.call(&one, strings.TrimPrefix(name, regions.NameCall), attributes, outer)
+		l.call(&one, strings.TrimPrefix(name, regions.NameCall), r, outer)
 	case group == regions.GroupEnqueue && name == regions.NameKernelLaunch:
 		one.typ, one.function = "ncclProfileKernelLaunch", "KernelLaunch"
 		stream, known := l.rows.attributes.Last(attributes, regions.AttrStream)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -24,25 +25,25 @@ const maxHeld = 1 << 14
 
 // call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its parent's:
 // both are written.
-func (l *lines) call(one *record, function string, attributes []otf2.AttributeValue, outer []openRegion) {
-	count, counted := l.rows.attributes.Last(attributes, regions.AttrCount)
-	graph, _ := l.rows.attributes.Last(attributes, regions.AttrGraph)
+func (l *lines) call(one *record, function string, r *facts.Region, outer []uint64) {
 	one.function = function
-	if !counted { // it consists of several, or of none
+	graph := r.Graph
+	if !r.Counted { // it consists of several, or of none
 		one.typ = "ncclProfileGroupApi"
 		one.details = func(j *jsonWriter) {
 			if function != "Group" { // a call that NCCL makes several of
 				j.integer("depth", 1)
 			}
-			j.boolean("graphCaptured", graph != 0)
+			j.boolean("graphCaptured", graph)
 		}
 		l.event(one)
 		return
 	}
 	one.typ = "ncclProfileCollApi"
-	if function == "Send" || function == "Recv" {
+	if facts.IsMessage(function) {
 		one.typ = "ncclProfileP2pApi"
 	}
+	attributes, count := r.Attributes, r.Count
 	datatype, typed := l.rows.attributes.Last(attributes, regions.AttrDatatype)
 	stream, streamed := l.rows.attributes.Last(attributes, regions.AttrStream)
 	tag, tagged := l.rows.attributes.Last(attributes, regions.AttrUserTag)
@@ -55,22 +56,16 @@ func (l *lines) call(one *record, function string, attributes []otf2.AttributeVa
 		if streamed {
 			j.hex("stream", stream)
 		}
-		j.boolean("graphCaptured", graph != 0)
+		j.boolean("graphCaptured", graph)
 		if tagged {
 			j.unsigned("userTag", tag)
 		}
 	}
-	inner := false
-	for i := range outer {
-		if id, ok := l.rows.attributes.Last(outer[i].attributes, regions.AttrEventID); ok && id == one.parent {
-			inner = true
-		}
-	}
-	if !inner && one.parent != 0 {
+	if one.parent != 0 && !slices.Contains(outer, one.parent) {
 		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end, event: one.parent}
 		group.details = func(j *jsonWriter) {
 			j.integer("depth", 1)
-			j.boolean("graphCaptured", graph != 0)
+			j.boolean("graphCaptured", graph)
 		}
 		l.event(&group)
 	}

@@ -108,11 +108,14 @@ type Details struct {
 	Uncertainty           uint64                // ns that begin and end may be off by, of the GPU's times
 	Parent                uint64                // id of NCCL's event that asked for it, 0: not known
 	Event                 uint64                // id of NCCL's event, 0: not known
+	Channel, Step         int32                 // of NCCL, and of a transfer within its operation; −1: not told, as the next ones
+	Peer                  int32                 // rank that a row's oldest transfer goes to or comes from
+	QP                    int32                 // InfiniBand queue pair
 	Attributes            []otf2.AttributeValue // of the events that tell it, the outer ones first; only if Reader.Keep
 }
 
 // NoDetails is what is known where nothing is told.
-var NoDetails = Details{Algo: otf2.UndefinedString, Proto: otf2.UndefinedString, Variant: otf2.UndefinedString, Datatype: otf2.UndefinedString}
+var NoDetails = Details{Algo: otf2.UndefinedString, Proto: otf2.UndefinedString, Variant: otf2.UndefinedString, Datatype: otf2.UndefinedString, Channel: -1, Step: -1, Peer: -1, QP: -1}
 
 // Read takes what the event's attributes tell over what d has.
 func (r *Reader) Read(ev *otf2.Event, d *Details) {
@@ -153,6 +156,14 @@ func (r *Reader) Read(ev *otf2.Event, d *Details) {
 			d.Unfinished = a.Bits != 0
 		case regions.AttrExternalID, regions.AttrPlanID:
 			d.Linked = true
+		case regions.AttrChannel:
+			d.Channel = int32(a.Bits)
+		case regions.AttrStep:
+			d.Step = int32(a.Bits)
+		case regions.AttrPeer:
+			d.Peer = int32(a.Bits)
+		case regions.AttrQP:
+			d.QP = int32(a.Bits)
 		}
 	}
 	if r.Keep && len(ev.Attributes) > 0 {

@@ -58,9 +58,9 @@ func (o *Operation) PairName(rank int) string {
 	return fmt.Sprintf("Send %d>%d", o.Peer, rank)
 }
 
-// Launch is a region of a row. With a TIMING_SOURCE, and so a number, it is one launch by NCCL; regions without are such of
+// Region is a region of a row. With a TIMING_SOURCE, and so a number, it is one launch by NCCL; regions without are such of
 // threads and networks, and parts of launches.
-type Launch struct {
+type Region struct {
 	Details
 	Location   otf2.LocationRef
 	Region     otf2.RegionRef
@@ -70,6 +70,7 @@ type Launch struct {
 	Begun      int    // operations that began in it
 	Ended      int    // and those that ended
 	Operations uint64 // that the region's name tells; 1 where it tells no number
+	Lost       bool   // its own end is not there: it ended with the region around it
 
 	enter    uint64
 	requests int
@@ -78,16 +79,23 @@ type Launch struct {
 
 // Grouped tells whether it is one of several operations, which have no times of their own. It is known when its first
 // operation ends.
-func (l *Launch) Grouped() bool { return l.Operations > 1 || l.requests > 1 }
+func (l *Region) Grouped() bool { return l.Operations > 1 || l.requests > 1 }
 
 // Reader decodes the events of rows.
 type Reader struct {
 	Names Names
 	// Operation, if set, is given each operation when it ends. It is valid during the call.
 	Operation func(*Operation)
-	// Launch, if set, is given each region when it ends, after its operations. It is valid during the call.
-	Launch func(*Launch)
-	Keep   bool // attributes, in Details.Attributes
+	// Enter, if set, is given each region when it begins, and Leave when it ends, after its operations. It is valid during the call.
+	Enter, Leave func(*Region)
+	// Begun, if set, is given what an event tells that begins an operation within a launch of several, with the attributes of that event
+	// alone, and the region that it is in, nil if it is in none.
+	Begun func(d *Details, in *Region)
+	// Put, if set, is given each transfer when it begins, and Transfer when it ends. It is valid during the call.
+	Put, Transfer func(*Transfer)
+	// Life, if set, is given when a communicator begins and when it ends on a row.
+	Life func(ev *otf2.Event, comm otf2.CommRef, begins bool)
+	Keep bool // attributes, in Details.Attributes
 
 	attributes *Attributes
 	rows       map[otf2.LocationRef]*Row
@@ -108,7 +116,8 @@ func NewReader(names Names, attributes *Attributes) *Reader {
 // Row is the state of one location.
 type Row struct {
 	reader   *Reader
-	open     []Launch
+	open     []Region
+	puts     map[putKey]Transfer // that have not ended
 	launches uint64
 	enters   uint64
 	blocking started          // the collective without a request
@@ -140,10 +149,13 @@ type started struct {
 	length  uint64
 }
 
-// Kinds are the events that operations and launches are told by; others may be left out.
+// Kinds are the events that operations and regions are told by; others may be left out.
 var Kinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventMpiCollectiveBegin, otf2.EventMpiCollectiveEnd,
 	otf2.EventNonBlockingCollectiveRequest, otf2.EventNonBlockingCollectiveComplete,
 	otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest, otf2.EventMpiIrecv)
+
+// Resumes tells whether a row can be read from an event on that is not its first: regions that have begun before are then not known.
+func Resumes(ev *otf2.Event) bool { return ev.Kind == otf2.EventEnter }
 
 // Event takes the next event of its location.
 func (r *Reader) Event(ev *otf2.Event) { r.Row(ev.Location).Event(ev) }
@@ -157,6 +169,9 @@ func (r *Reader) Row(l otf2.LocationRef) *Row {
 	}
 	return row
 }
+
+// Depth is how many regions are open.
+func (row *Row) Depth() int { return len(row.open) }
 
 // Forget drops the state of a location.
 func (r *Reader) Forget(l otf2.LocationRef) { delete(r.rows, l) }
@@ -193,6 +208,16 @@ func (row *Row) Event(ev *otf2.Event) {
 		if i, ok := row.requests[ev.Args[0]]; ok && row.started[i].message {
 			row.message(ev, "Send", row.take(ev.Args[0]))
 		}
+	case otf2.EventCommCreate, otf2.EventCommDestroy:
+		if row.reader.Life != nil {
+			row.reader.Life(ev, otf2.CommRef(ev.Args[0]), ev.Kind == otf2.EventCommCreate)
+		}
+	case otf2.EventRmaPut:
+		if row.reader.Put != nil || row.reader.Transfer != nil {
+			row.put(ev)
+		}
+	case otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
+		row.complete(ev)
 	case otf2.EventMpiIrecv:
 		if s := row.take(ev.Args[4]); s != nil {
 			s.comm, s.peer, s.length = otf2.CommRef(ev.Args[1]), int(ev.Args[0]), ev.Args[3]
@@ -206,10 +231,10 @@ func (row *Row) enter(ev *otf2.Event) {
 	if n < cap(row.open) {
 		row.open = row.open[:n+1]
 	} else {
-		row.open = append(row.open, Launch{})
+		row.open = append(row.open, Region{})
 	}
 	l := &row.open[n]
-	*l = Launch{
+	*l = Region{
 		Details: NoDetails, Location: ev.Location, Region: otf2.RegionRef(ev.Args[0]), Begin: ev.Time, Depth: n, enter: row.enters,
 	}
 	row.enters++
@@ -220,21 +245,39 @@ func (row *Row) enter(ev *otf2.Event) {
 		row.launches++
 		l.Number = row.launches
 	}
+	if row.reader.Enter != nil {
+		row.reader.Enter(l)
+	}
 }
 
 func (row *Row) leave(ev *otf2.Event) {
-	n := len(row.open)
-	if n == 0 {
-		return // of a damaged archive
+	at := len(row.open) - 1
+	for at >= 0 && row.open[at].Region != otf2.RegionRef(ev.Args[0]) {
+		at--
 	}
+	if at < 0 {
+		return // its beginning is not there
+	}
+	for len(row.open) > at+1 {
+		row.pop(ev.Time, true)
+	}
+	if len(ev.Attributes) > 0 {
+		row.reader.Read(ev, &row.open[at].Details)
+	}
+	row.pop(ev.Time, false)
+}
+
+// pop ends the innermost region.
+func (row *Row) pop(t otf2.Timestamp, lost bool) {
+	n := len(row.open)
 	l := &row.open[n-1]
 	row.open = row.open[:n-1]
-	if done := row.reader.Launch; done != nil {
-		l.End = ev.Time
+	if row.reader.Leave != nil {
+		l.End, l.Lost = t, lost
 		if l.Operations == 0 {
 			l.Operations = row.reader.operations(l.Region)
 		}
-		done(l)
+		row.reader.Leave(l)
 	}
 }
 
@@ -252,6 +295,20 @@ func (row *Row) begin(ev *otf2.Event, request bool, s *started) {
 	if len(ev.Attributes) > 0 {
 		row.reader.Read(ev, &s.Details)
 	}
+	if row.reader.Begun != nil {
+		row.tellBegun(ev)
+	}
+}
+
+// tellBegun passes on what the event that begins an operation tells itself.
+func (row *Row) tellBegun(ev *otf2.Event) {
+	d := NoDetails
+	row.reader.Read(ev, &d)
+	var in *Region
+	if n := len(row.open); n > 0 {
+		in = &row.open[n-1]
+	}
+	row.reader.Begun(&d, in)
 }
 
 // request keeps an operation until its request completes.
@@ -400,7 +457,7 @@ func (r *Reader) size(o *Operation) uint64 {
 
 // AloneSize is the size of the one operation of a launch that has no events of operations: on a communicator of one rank,
 // and where NCCL did not tell enough. 0 if it is not told.
-func (r *Reader) AloneSize(l *Launch, ranks int) uint64 {
+func (r *Reader) AloneSize(l *Region, ranks int) uint64 {
 	element := r.ElementSize(l.Datatype)
 	if element == 0 || !l.Counted {
 		return 0

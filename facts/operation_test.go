@@ -52,7 +52,7 @@ func listed(events ...*otf2.Event) string {
 		}
 		lines = append(lines, line)
 	}
-	r.Launch = func(l *Launch) {
+	r.Leave = func(l *Region) {
 		lines = append(lines, fmt.Sprintf("%s %d: %d-%d, %d of %d ended, grouped %v", named.RegionName(l.Region), l.Number, l.Begin, l.End, l.Ended, l.Begun, l.Grouped()))
 	}
 	for _, ev := range events {

@@ -51,7 +51,7 @@ type library struct {
 	listed  bool
 }
 
-func (l *library) Close() { l.nvml.Shutdown() }
+func (l *library) Close() { _ = l.nvml.Shutdown() }
 
 // has tells whether the driver's library has a function. Those of a name with a version are called by go-nvml in the
 // newest version that is there, and all drivers have the first.

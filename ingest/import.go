@@ -67,9 +67,9 @@ func Import(inputs []string, dir string, opts *Options) (*Result, error) {
 	}
 	_, statErr := os.Lstat(dir)
 	if err := im.run(paths); err != nil {
-		os.RemoveAll(root)
+		_ = os.RemoveAll(root)
 		if errors.Is(statErr, fs.ErrNotExist) {
-			os.Remove(dir)
+			_ = os.Remove(dir)
 		}
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func CreateEventWriter(path string, opts *EventWriterOptions) (*EventWriter, err
 	}
 	if err := w.open(f); err != nil {
 		f.Close()
-		os.Remove(path)
+		_ = os.Remove(path)
 		return nil, err
 	}
 	return w, nil
@@ -355,7 +355,7 @@ func (w *EventWriter) commit(c keptChunk) error {
 	mark := c.base + int64(c.flushed)
 	_, err := w.sink.WriteAt(c.buf[c.flushed+endSize:], mark+endSize)
 	if err != nil {
-		w.sink.Truncate(mark + endSize)
+		_ = w.sink.Truncate(mark + endSize)
 		return err
 	}
 	err = w.replaceMark(c.buf[c.flushed:c.flushed+endSize], mark)
@@ -369,7 +369,7 @@ func (w *EventWriter) commit(c keptChunk) error {
 	// In this order the file is whole all the time.
 	old := []byte{recordEndOfFile, recordEndOfBuffer}
 	if _, failed := w.sink.WriteAt(old, mark); failed == nil && w.count(c, w.counted) == nil {
-		w.sink.Truncate(mark + endSize)
+		_ = w.sink.Truncate(mark + endSize)
 	}
 	return err
 }

@@ -39,8 +39,8 @@ type Location struct {
 // Aggregator sums up events.
 type Aggregator struct {
 	names  Names
-	reader *facts.Reader // of rows of communicator ranks
-	at     *row          // whose event it reads
+	reader *facts.Reader
+	at     *row // whose event it reads
 	tree   *tree
 	rows   map[otf2.LocationRef]*row
 
@@ -81,8 +81,7 @@ type step struct {
 // row is the state of one location.
 type row struct {
 	Location
-	take        func(g *Aggregator, r *row, t uint64, ev *otf2.Event) // nil: its events show again what stands elsewhere
-	base        int32                                                 // node that outermost regions are below, of threads and networks
+	base        int32 // node that outermost regions are below, of threads and networks
 	cells       map[int32]*Cell
 	transfers   *Cell // of networks, one of cells
 	stats       map[statsKey]*Stats
@@ -92,7 +91,7 @@ type row struct {
 	ended       bool
 	others      uint64 // retired locations in it
 	sampling    *sampling
-	events      *facts.Row        // of a communicator rank
+	events      *facts.Row        // nil: its events show again what stands elsewhere
 	ops         []facts.Operation // of its open launch
 }
 
@@ -124,7 +123,8 @@ func NewAggregator(names Names, attributes *facts.Attributes) *Aggregator {
 		names: names, reader: facts.NewReader(names, attributes), tree: newTree(), rows: make(map[otf2.LocationRef]*row), others: make(map[experiment.LocationKind]*row),
 		further: make(map[otf2.RegionRef]*region), steps: make(map[step]int32), leaves: make(map[leafKey]int32),
 	}
-	g.reader.Operation, g.reader.Launch = g.operation, g.launch
+	g.reader.Operation, g.reader.Enter, g.reader.Leave, g.reader.Put = g.operation, g.enter, g.leave, g.put
+	g.reader.Life = g.life
 	return g
 }
 
@@ -137,23 +137,22 @@ func (g *Aggregator) event(r *row, ev *otf2.Event) {
 		r.first = t
 	}
 	r.last = max(r.last, t)
-	if r.take != nil {
-		r.take(g, r, t, ev)
+	if r.events != nil {
+		g.at = r
+		r.events.Event(ev)
 	}
 }
 
-// handlers says who takes the events of a location. Others show again what stands elsewhere, or nothing that can be summed up.
-var handlers map[experiment.LocationKind]func(g *Aggregator, r *row, t uint64, ev *otf2.Event)
-
-func init() {
-	handlers = map[experiment.LocationKind]func(g *Aggregator, r *row, t uint64, ev *otf2.Event){
-		experiment.KindThread:  (*Aggregator).threadEvent,
-		experiment.KindEnqueue: (*Aggregator).threadEvent,
-		experiment.KindRank:    (*Aggregator).rankEvent,
-		experiment.KindStream:  (*Aggregator).streamEvent,
-		experiment.KindNetSend: (*Aggregator).networkEvent,
-		experiment.KindNetRecv: (*Aggregator).networkEvent,
+// life takes the end of a communicator.
+func (g *Aggregator) life(_ *otf2.Event, _ otf2.CommRef, begins bool) {
+	if !begins && g.at.Kind == experiment.KindRank {
+		g.at.ended = true
 	}
+}
+
+// shown are the kinds of locations whose events are summed up. Others show again what stands elsewhere, or nothing that can be summed up.
+var shown = []experiment.LocationKind{
+	experiment.KindThread, experiment.KindEnqueue, experiment.KindRank, experiment.KindStream, experiment.KindNetSend, experiment.KindNetRecv,
 }
 
 // maxRetired is how many locations of communicators that are gone keep values of their own.
@@ -199,7 +198,9 @@ func (g *Aggregator) row(l otf2.LocationRef) *row {
 	r := g.rows[l]
 	if r == nil {
 		r = &row{Location: g.names.LocationOf(l), cells: make(map[int32]*Cell), stats: make(map[statsKey]*Stats)}
-		r.take = handlers[r.Kind]
+		if slices.Contains(shown, r.Kind) {
+			r.events = g.reader.Row(l)
+		}
 		switch r.Kind {
 		case experiment.KindThread, experiment.KindEnqueue:
 			r.base = g.tree.root(Host)
@@ -238,7 +239,7 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 		r.kind = Call
 	case regions.GroupApplication:
 		r.kind = Phase
-		if stem := strings.TrimRight(r.Name, "0123456789"); len(stem) < len(r.Name) {
+		if stem, numbered := facts.Numbered(r.Name); numbered {
 			r.title = stem + "*"
 		}
 	case regions.GroupProxy:
@@ -255,7 +256,7 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 	if r.kind == Other {
 		r.paradigm = strings.ToLower(r.Paradigm.String())
 	}
-	r.nccl = strings.HasPrefix(r.Name, "nccl")
+	r.nccl = facts.IsNCCLKernel(r.Name)
 	const direct = 1 << 16
 	if ref >= direct {
 		g.further[ref] = r
@@ -268,32 +269,48 @@ func (g *Aggregator) region(ref otf2.RegionRef) *region {
 	return r
 }
 
-// told gives what an event's attributes tell.
-func (g *Aggregator) told(ev *otf2.Event) facts.Details {
-	d := facts.NoDetails
-	if len(ev.Attributes) > 0 {
-		g.reader.Read(ev, &d)
-	}
-	return d
-}
-
-// threadEvent takes an event of a thread.
-func (g *Aggregator) threadEvent(r *row, t uint64, ev *otf2.Event) {
-	switch ev.Kind {
-	case otf2.EventEnter:
-		ref := otf2.RegionRef(ev.Args[0])
-		region, class := g.region(ref), int32(-1)
-		if region.sizeNode != "" {
-			if d := g.told(ev); d.Counted {
-				if bytes := d.Count * g.reader.ElementSize(d.Datatype); bytes > 0 || d.Count == 0 {
-					class = int32(regions.SizeClassOf(bytes))
-				}
+// enter takes a region that begins.
+func (g *Aggregator) enter(l *facts.Region) {
+	r := g.at
+	switch r.Kind {
+	case experiment.KindRank:
+	case experiment.KindStream:
+		region, node := g.region(l.Region), int32(None)
+		if !region.nccl && !l.Linked && len(r.stack) == 0 {
+			node = g.tree.child(g.tree.root(Kernels), Kernel, region.title, region.Role)
+		}
+		r.stack = append(r.stack, frame{region: region, begin: uint64(l.Begin), node: node})
+	default:
+		region, class := g.region(l.Region), int32(-1)
+		if region.sizeNode != "" && l.Counted && r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
+			if bytes := l.Count * g.reader.ElementSize(l.Datatype); bytes > 0 || l.Count == 0 {
+				class = int32(regions.SizeClassOf(bytes))
 			}
 		}
-		r.stack = append(r.stack, frame{region: region, begin: t, node: g.enter(r.top(), ref, region, class)})
-	case otf2.EventLeave:
-		g.leave(r, t, ev)
+		r.stack = append(r.stack, frame{region: region, begin: uint64(l.Begin), node: g.path(r.top(), l.Region, region, class)})
 	}
+}
+
+// leave takes a region that ends.
+func (g *Aggregator) leave(l *facts.Region) {
+	if g.at.Kind == experiment.KindRank {
+		g.launch(l)
+		return
+	}
+	g.at.pop(uint64(l.End), l.Lost || l.Unfinished)
+}
+
+// put takes a transfer.
+func (g *Aggregator) put(t *facts.Transfer) {
+	r := g.at
+	if r.Kind != experiment.KindNetSend && r.Kind != experiment.KindNetRecv {
+		return
+	}
+	if r.transfers == nil {
+		r.transfers = r.cell(g.tree.child(r.base, Transfer, "transfer", otf2.RegionRoleDataTransfer))
+	}
+	r.transfers.Visits++
+	r.transfers.Put += t.Bytes
 }
 
 // top is the node of the innermost open region, or what outermost ones are below.
@@ -304,8 +321,8 @@ func (r *row) top() int32 {
 	return r.base
 }
 
-// enter gives the node of a region entered from another.
-func (g *Aggregator) enter(from int32, ref otf2.RegionRef, region *region, class int32) int32 {
+// path gives the node of a region entered from another.
+func (g *Aggregator) path(from int32, ref otf2.RegionRef, region *region, class int32) int32 {
 	s := step{from, ref, class}
 	if n, ok := g.steps[s]; ok {
 		return n
@@ -320,22 +337,6 @@ func (g *Aggregator) enter(from int32, ref otf2.RegionRef, region *region, class
 	return n
 }
 
-// leave ends the innermost region of that name; those inside it that have no end with it.
-func (g *Aggregator) leave(r *row, t uint64, ev *otf2.Event) {
-	region := g.region(otf2.RegionRef(ev.Args[0]))
-	at := len(r.stack) - 1
-	for at >= 0 && r.stack[at].region != region {
-		at--
-	}
-	if at < 0 {
-		return // its beginning is not there
-	}
-	for len(r.stack) > at+1 {
-		r.pop(t, true)
-	}
-	r.pop(t, len(ev.Attributes) > 0 && g.told(ev).Unfinished)
-}
-
 // pop counts the innermost region.
 func (r *row) pop(t uint64, unfinished bool) {
 	f := r.stack[len(r.stack)-1]
@@ -348,40 +349,6 @@ func (r *row) pop(t uint64, unfinished bool) {
 		r.stack[n-1].inside += took
 	} else {
 		r.outer += took
-	}
-}
-
-// streamEvent takes an event of a CUDA stream.
-func (g *Aggregator) streamEvent(r *row, t uint64, ev *otf2.Event) {
-	switch ev.Kind {
-	case otf2.EventEnter:
-		region := g.region(otf2.RegionRef(ev.Args[0]))
-		node := int32(None)
-		if !region.nccl && !g.told(ev).Linked && len(r.stack) == 0 {
-			node = g.tree.child(g.tree.root(Kernels), Kernel, region.title, region.Role)
-		}
-		r.stack = append(r.stack, frame{region: region, begin: t, node: node})
-	case otf2.EventLeave:
-		g.leave(r, t, ev)
-	}
-}
-
-// networkEvent takes an event of a network's row.
-func (g *Aggregator) networkEvent(r *row, t uint64, ev *otf2.Event) {
-	switch ev.Kind {
-	case otf2.EventEnter:
-		ref := otf2.RegionRef(ev.Args[0])
-		region := g.region(ref)
-		r.stack = append(r.stack, frame{region: region, begin: t, node: g.enter(r.top(), ref, region, -1)})
-	case otf2.EventLeave:
-		g.leave(r, t, ev)
-	case otf2.EventRmaPut:
-		if r.transfers == nil {
-			r.transfers = r.cell(g.tree.child(r.base, Transfer, "transfer", otf2.RegionRoleDataTransfer))
-		}
-		c := r.transfers
-		c.Visits++
-		c.Put += ev.RmaPut().Bytes
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -33,22 +34,9 @@ func byteText(n uint64) string {
 	return fmt.Sprintf("%d %s", n, [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[unit])
 }
 
-// rankEvent takes an event of a communicator rank.
-func (g *Aggregator) rankEvent(r *row, _ uint64, ev *otf2.Event) {
-	if ev.Kind == otf2.EventCommDestroy {
-		r.ended = true
-		return
-	}
-	if r.events == nil {
-		r.events = g.reader.Row(ev.Location)
-	}
-	g.at = r
-	r.events.Event(ev)
-}
-
 // operation keeps an operation until its launch ends; those outside of regions belong to no launch.
 func (g *Aggregator) operation(o *facts.Operation) {
-	if o.Enter != facts.NoRegion {
+	if g.at.Kind == experiment.KindRank && o.Enter != facts.NoRegion {
 		g.at.ops = append(g.at.ops, *o)
 	}
 }
@@ -62,7 +50,7 @@ func (g *Aggregator) bus(o *facts.Operation) float64 {
 }
 
 // launch counts a launch; regions in it are part of it.
-func (g *Aggregator) launch(l *facts.Launch) {
+func (g *Aggregator) launch(l *facts.Region) {
 	if l.Depth > 0 {
 		return
 	}
@@ -80,7 +68,7 @@ func (g *Aggregator) launch(l *facts.Launch) {
 }
 
 // single counts a launch of one operation.
-func (g *Aggregator) single(r *row, l *facts.Launch, root int32, took uint64) (node int32) {
+func (g *Aggregator) single(r *row, l *facts.Region, root int32, took uint64) (node int32) {
 	known := len(r.ops) > 0
 	if !known {
 		r.ops = append(r.ops, g.alone(r, l))
@@ -107,7 +95,7 @@ func (g *Aggregator) single(r *row, l *facts.Launch, root int32, took uint64) (n
 }
 
 // grouped counts a launch of several operations.
-func (g *Aggregator) grouped(r *row, l *facts.Launch, root int32, took uint64) (node int32) {
+func (g *Aggregator) grouped(r *row, l *facts.Region, root int32, took uint64) (node int32) {
 	title := g.region(l.Region).title
 	node = g.tree.child(root, Launch, title, 0)
 	r.cell(node).visit(took, 0, l.Unfinished)
@@ -124,7 +112,7 @@ func (g *Aggregator) grouped(r *row, l *facts.Launch, root int32, took uint64) (
 }
 
 // sampleLead samples the first collective of a launch: the others have its times.
-func (g *Aggregator) sampleLead(r *row, node int32, l *facts.Launch) {
+func (g *Aggregator) sampleLead(r *row, node int32, l *facts.Region) {
 	if !g.samples {
 		return
 	}
@@ -144,7 +132,7 @@ func (g *Aggregator) sampleLead(r *row, node int32, l *facts.Launch) {
 
 // alone is the operation of a launch that has no events of operations: on a communicator of one rank, and where NCCL did
 // not tell enough. Then the region tells.
-func (g *Aggregator) alone(r *row, l *facts.Launch) facts.Operation {
+func (g *Aggregator) alone(r *row, l *facts.Region) facts.Operation {
 	return facts.Operation{Details: l.Details, Function: g.region(l.Region).Name, Message: true, Size: g.reader.AloneSize(l, r.Ranks)}
 }
 

@@ -4,6 +4,9 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
+// What operations, calls, kernels and transfers say about themselves. The values are those of NCCL's event descriptors (docs/nccl-
+// profiler-api.md §2.5, §4.3) and of CUPTI's records (docs/gpu.md).
+
 // Attributes of operations and calls. Their ids are the same in every process, so they need no
 // mapping table. Each is written only where NCCL reported the value.
 const (

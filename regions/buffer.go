@@ -32,7 +32,7 @@ func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *o
 	if op.recv != 0 {
 		a.String(AttrRecvBuffClass, class(op.recv))
 	}
-	if same, known := pw.inPlace(c, op); known {
+	if same, known := op.inPlace(c); known {
 		v := uint8(0)
 		if same {
 			v = 1
@@ -43,19 +43,19 @@ func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *o
 
 // inPlace tells whether an operation's buffers are one, as NCCL's documentation defines it: the part that belongs to
 // the rank lies in the whole where it belongs.
-func (pw *planWriter) inPlace(c *commRank, op *operation) (same, known bool) {
+func (op *operation) inPlace(c *commRank) (same, known bool) {
 	if op.p2p || op.send == 0 || op.recv == 0 {
 		return false, false
 	}
-	count, datatype := op.elements()
-	part := uint64(c.Rank) * count * DatatypeSize(datatype)
+	_, datatype := op.elements()
+	part, sized := uint64(c.Rank)*op.share(), DatatypeSize(datatype) > 0
 	switch op.name {
 	case "AllReduce", "Broadcast", "Reduce":
 		return op.send == op.recv, true
 	case "AllGather":
-		return op.send == op.recv+part, DatatypeSize(datatype) > 0
+		return op.send == op.recv+part, sized
 	case "ReduceScatter":
-		return op.recv == op.send+part, DatatypeSize(datatype) > 0
+		return op.recv == op.send+part, sized
 	}
 	return false, false
 }

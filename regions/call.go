@@ -11,6 +11,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
+// Calls of the application (GroupApi, CollApi, P2pApi, KernelLaunch): what is drawn on its threads, and when a call ends. Who makes
+// these events, on which thread and under which parent: docs/nccl-profiler-api.md §3.1, §3.2, §3.5; what NCCL leaves open: §3.4.
+
 // thread is the present owner of a ring: one of the process's threads.
 type thread struct {
 	tid    int
@@ -179,7 +182,7 @@ func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
 	}
 	if c.over() {
 		if c.stop != c.start || c.group != nil {
-			ts.oddity(OddStrayStop) // a second stop of the same call (notes on the API, §3.4, 3), or one after its group
+			ts.oddity(OddStrayStop) // a second stop of the same call (docs/nccl-profiler-api.md §3.4, 3), or one after its group
 			return
 		}
 		c.stop = t
@@ -330,13 +333,7 @@ func (g *groupCall) compositeName() (string, bool) {
 
 // callSpan is the region of one call.
 func (ts *threads) callSpan(c *call, name string, start, stop uint64, unfinished bool) span {
-	role := otf2.RegionRolePoint2Point
-	if f := CollectiveNamed(c.name); f != nil {
-		role = f.Role
-	} else if !c.p2p {
-		role = otf2.RegionRoleCollOther
-	}
-	return span{start, stop, ts.defs.region(name, GroupAPI, role), func(a *otf2.AttributeList) {
+	return span{start, stop, ts.defs.region(name, GroupAPI, roleOf(c.name, c.p2p)), func(a *otf2.AttributeList) {
 		a.Uint64(AttrCount, c.count)
 		a.String(AttrDatatype, ts.defs.string(c.datatype))
 		a.Uint64(AttrStream, c.stream)

@@ -7,6 +7,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// Collectives of the copy engines: CeColl becomes an operation, its CeSync and CeBatch regions on the thread that enqueues them
+// (docs/nccl-profiler-api.md §3.2).
+
 // ceCall is an open CeColl event: the enqueueing of a collective that the GPU's copy engines carry out (API
 // v6 and later). One thread makes it and its parts, strictly nested.
 type ceCall struct {

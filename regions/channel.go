@@ -10,6 +10,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
+// What is drawn of a plan's kernels beside the plan: phases of symmetric kernels (docs/nccl-profiler-api.md §3.6), and on request a row
+// for each channel. That a batch is stamped as a whole stands in §7.2.
+
 // writeKernelPhases draws the parts of a symmetric kernel inside its plan's region: each from its first channel's
 // beginning to its last one's end.
 func (pw *planWriter) writeKernelPhases(c *commRank, loc *location, p *plan, enter, leave otf2.Timestamp) {
@@ -91,8 +94,7 @@ func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef,
 			continue
 		}
 		name := region
-		a := pw.attributes
-		a.Reset()
+		a := pw.blank()
 		if alone {
 			name = pw.operationRegion(share.op)
 			a.Uint64(AttrParentID, share.op.handle)

@@ -15,6 +15,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
+// Communicator ranks, and which GPU each runs on: two with one id are different ranks of one communicator (docs/nccl-profiler-api.md
+// §5.1, §5.2).
+
 // commRank is one communicator rank of this process, from its init to its finalize.
 type commRank struct {
 	experiment.Comm
@@ -70,14 +73,6 @@ type ranks struct {
 	masked bool                 // somebody else has changed the activation mask
 }
 
-// Comm announces communicator rank i, before any record that names it; up to API v3, where NCCL tells which
-// communicator it is with the first operation, before the first Coll or P2p. A rank is announced once.
-func (m *Model) Comm(i int, c experiment.Comm, gpu experiment.GPU) {
-	r := m.ranks.announce(i, c, gpu)
-	m.ops.resumeComm(r)
-	m.process.Comms[i] = r.Comm
-}
-
 // announce names a communicator rank.
 func (rs *ranks) announce(i int, c experiment.Comm, gpu experiment.GPU) *commRank {
 	r := rs.comm(uint32(i))
@@ -123,9 +118,13 @@ func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
 		}
 		unknown--
 	}
+	return rs.addGPU(gpu)
+}
+
+func (rs *ranks) addGPU(gpu experiment.GPU) int {
 	rs.told = append(rs.told, gpu)
 	rs.process.GPUs = append(rs.process.GPUs, gpu)
-	rs.clocks = append(rs.clocks, gpuclock.New(rs.opts.Paradigm == otf2.ParadigmHIP))
+	rs.clocks = append(rs.clocks, gpuclock.New(rs.opts.Paradigm == otf2.ParadigmHIP)) // of AMD's stamps the unit is not documented
 	return len(rs.process.GPUs) - 1
 }
 
@@ -136,10 +135,7 @@ func (rs *ranks) deviceNumber(device int) int {
 			return i
 		}
 	}
-	rs.told = append(rs.told, experiment.GPU{Device: device})
-	rs.process.GPUs = append(rs.process.GPUs, experiment.GPU{Device: device})
-	rs.clocks = append(rs.clocks, gpuclock.New(rs.opts.Paradigm == otf2.ParadigmHIP))
-	return len(rs.process.GPUs) - 1
+	return rs.addGPU(experiment.GPU{Device: device})
 }
 
 // comm returns the communicator rank a record names, nil if it is none of this process's. Up to API v3 it
@@ -186,53 +182,6 @@ func (b *board) createComm(t uint64, c *commRank) {
 	}
 }
 
-// finalizeComm ends a communicator rank: NCCL delivers everything that belongs to it before it calls finalize
-// (notes on the API, §5.3).
-func (m *Model) finalizeComm(t uint64, c *commRank) {
-	for _, p := range c.queue {
-		m.ops.progress(p, t)
-	}
-	m.ranks.leave(c)
-	m.ops.resolveCalls(c, noGroup)
-	c.FinalTime, c.final = t, true
-	if n := c.net; n != nil {
-		m.net.closeNet(n, t)
-	}
-	m.closeComm(c, t, drainEnded)
-}
-
-// closeComm writes what is left of a communicator rank that is gone, and ends its rows; later, if its plans still wait
-// for what CUPTI tells of their kernels.
-func (m *Model) closeComm(c *commRank, now uint64, mode drainMode) {
-	m.ops.drain(c, now, mode)
-	if len(c.queue) > 0 {
-		return
-	}
-	if c.created {
-		m.fail(c.loc.w.CommDestroy(c.loc.at(c.FinalTime), nil, otf2.CommRef(c.index)))
-	}
-	m.forget(c)
-	c.closed = true
-	m.ranks.snapshotComm(c)
-	m.releaseRows(c)
-}
-
-// releaseRows gives the rows of a communicator rank that is gone to later ones. What still comes of it is not drawn.
-func (m *Model) releaseRows(c *commRank) {
-	rows := []**location{&c.loc, &c.enqueue}
-	if n := c.net; n != nil {
-		rows = append(rows, &n.send.loc, &n.recv.loc)
-		c.net = nil
-	}
-	for _, l := range rows {
-		m.over(l)
-	}
-	for _, l := range c.channels {
-		m.over(&l)
-	}
-	c.channels, c.sequences = nil, nil
-}
-
 // over ends a row of a communicator rank.
 func (b *board) over(l **location) {
 	if *l == nil {
@@ -244,19 +193,6 @@ func (b *board) over(l **location) {
 		b.release(*l)
 	}
 	*l = b.gone
-}
-
-// forget drops what is kept of a communicator rank that is gone: calls captured in graphs (all of which are
-// destroyed before finalize, notes on the API, §5.3), and events that were never ended.
-func (m *Model) forget(c *commRank) {
-	m.ops.forget(c)
-	m.threads.forget(c)
-	m.cuda.Forget(&c.kernels)
-	c.captured = bounded.New[*call](0)
-	c.calls, c.queue, c.stamps = nil, nil, gpuclock.Filter{Clock: c.stamps.Clock}
-	if n := c.net; n != nil {
-		n.loose = bounded.New[*proxyStep](maxSteps)
-	}
 }
 
 // sweep forgets the communicator ranks that are closed, but that they were there.
@@ -273,7 +209,7 @@ func (rs *ranks) sweep() {
 var closedRank = &commRank{index: -1, final: true, closed: true}
 
 // afterFinalize tells whether an event comes too late to be drawn: its communicator rank is gone. Proxy
-// threads that several communicators share go on under the name of the first (notes on the API, §5.3).
+// threads that several communicators share go on under the name of the first (docs/nccl-profiler-api.md §5.3).
 // A group call belongs to its thread, not to the communicator it names.
 func (rs *ranks) afterFinalize(r *shm.Record) bool {
 	if int64(r.Aux) >= int64(len(rs.all)) {

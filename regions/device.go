@@ -8,6 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
+// What GPUs and their rows are called, as Score-P has it.
+
 // Platform is a maker's world of GPUs: what its devices and streams are called, and the paradigm of its regions.
 type Platform struct {
 	Name     string // prefix of names

@@ -4,6 +4,9 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/otf2"
 
+// NCCL's functions: what they are in OTF2, and how bytes are counted. Sizes are nccl-tests' (doc/PERFORMANCE.md there), bytes sent and
+// received Score-P's for the MPI operation of the same name.
+
 // Collective is what is known of one of NCCL's collectives: one row of the table below.
 type Collective struct {
 	Name string // as NCCL's events have it
@@ -43,6 +46,18 @@ func init() {
 
 // CollectiveNamed finds a collective by NCCL's name of it; nil for other functions.
 func CollectiveNamed(name string) *Collective { return collectivesByName[name] }
+
+// roleOf is the role of the regions of a function, which may be one that is not known.
+func roleOf(name string, p2p bool) otf2.RegionRole {
+	f := collectivesByName[name]
+	switch {
+	case f != nil:
+		return f.Role
+	case p2p:
+		return otf2.RegionRolePoint2Point
+	}
+	return otf2.RegionRoleCollOther
+}
 
 // CollectiveOf finds a collective by OTF2's number of it; nil for operations that NCCL does not have.
 func CollectiveOf(op otf2.CollectiveOp) *Collective {

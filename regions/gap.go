@@ -11,6 +11,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// Where recording went on or off, and what is missing by that: the plugin's own windows, outages of the disk, and changes of NCCL's mask
+// by RAS (docs/hazards.md, "RAS and stamps of kernels").
+
 // CategoryRecording is the category of markers where recording was paused or went on.
 const CategoryRecording = "NCCL recording"
 

@@ -9,6 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
+// What the driver measured of GPUs (docs/gpu.md), on rows of their own.
+
 // gpuMetrics is what was measured of one GPU: a row of its own, in the GPU's place.
 type gpuMetrics struct {
 	loc  *location

@@ -10,11 +10,16 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
+// When a plan ran, by the best of what NCCL told: its GPU stamps, its network traffic, or its enqueueing. Which stamps can be believed
+// decides package gpuclock; before what no kernel can have begun stands here (docs/nccl-profiler-api.md §3.5).
+
 // Timing sources: what the interval of an operation is.
 const (
 	TimingGPU     = "gpu"     // first KernelCh start … last KernelCh stop, on the host's time line
 	TimingNetwork = "network" // first ProxyOp start … last ProxyOp stop
 	TimingEnqueue = "enqueue" // the CPU's share only
+	// Only the length is known: when operations began was set so that they lie one behind the other. It comes from imported data alone.
+	TimingDuration = "duration"
 )
 
 // intervals are the sources of a plan's interval, best first. Each tells whether it has one that holds up.
@@ -135,7 +140,7 @@ func (ti *timing) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.In
 }
 
 // launched is a time before which no kernel of a plan can have begun: that of its launch; of its Group event, if a
-// callback of the stream made it, which the kernel waits for (notes on the API, §3.5); without
+// callback of the stream made it, which the kernel waits for (docs/nccl-profiler-api.md §3.5); without
 // events of launches, that of the first call, or the end of the enqueueing of the plan before.
 func (ti *timing) launched(p *plan) uint64 {
 	switch {

@@ -438,7 +438,7 @@ func TestHIPWithTooFewStamps(t *testing.T) {
 }
 
 // A group closes at an inner end and a second one opens; the launches at the outer end name the first
-// (notes on the API, §3.5).
+// (docs/nccl-profiler-api.md §3.5).
 func TestNestedGroupDefect(t *testing.T) {
 	s := newScene(t, 4)
 	s.start(0, 100, shm.EventGroupApi, "g1", "", shm.Record{GroupDepth: 2})
@@ -473,7 +473,7 @@ func TestNestedGroupDefect(t *testing.T) {
 	s.oddities(nil)
 }
 
-// CollApi is stopped twice if the next one's start is masked out (notes on the API, §3.4, 3); KernelCh is stopped
+// CollApi is stopped twice if the next one's start is masked out (docs/nccl-profiler-api.md §3.4, 3); KernelCh is stopped
 // again instead of being started (§3.4, 6), and its operation then has none.
 func TestSecondStops(t *testing.T) {
 	s := newScene(t, 4)

@@ -11,6 +11,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// Rows of the timeline: which there are, and what they are called. Who has a row of its own stands in docs/architecture.md, "Rows".
+
 // location is one row of the timeline and the end of its event file.
 type location struct {
 	experiment.Location
@@ -39,6 +41,18 @@ func newBoard(sink Sink, s *setup) *board {
 		ledger: newLedger(s), sink: sink, defs: newDefinitions(s.process, s.opts.Paradigm), attributes: &otf2.AttributeList{},
 		rows: newRows(), gone: goneRow(),
 	}
+}
+
+// blank is an empty list for the attributes of the next event.
+func (b *board) blank() *otf2.AttributeList {
+	b.attributes.Reset()
+	return b.attributes
+}
+
+// draw writes a region from start to stop, as far as the location allows.
+func (b *board) draw(loc *location, start, stop uint64, a *otf2.AttributeList, region otf2.RegionRef) {
+	b.fail(loc.w.Enter(loc.at(start), a, region))
+	b.fail(loc.w.Leave(loc.at(stop), nil, region))
 }
 
 // fail keeps the first error and tells whether there was one.

@@ -7,6 +7,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// The application's own phases and points (nccl_otf2_phase_begin and the like) on its threads, nested with NCCL's calls.
+
 // CategoryApplication is the category of markers that the application set.
 const CategoryApplication = GroupApplication
 
@@ -73,8 +75,7 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 		if g != nil {
 			g.spans = append(g.spans, span{start: t, stop: t, region: region})
 		} else {
-			ts.fail(loc.w.Enter(loc.at(t), nil, region))
-			ts.fail(loc.w.Leave(loc.at(t), nil, region))
+			ts.draw(loc, t, t, nil, region)
 		}
 		ts.mark(loc, t, SeverityNone, CategoryApplication, ts.process.Regions[region].Name)
 	}
@@ -84,8 +85,7 @@ func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
 func (ts *threads) endPhase(th *thread, loc *location, t uint64, unfinished bool) {
 	region := th.phases[len(th.phases)-1]
 	th.phases = th.phases[:len(th.phases)-1]
-	a := ts.attributes
-	a.Reset()
+	a := ts.blank()
 	if unfinished {
 		a.Uint8(AttrUnfinished, 1)
 		ts.oddity(OddUnfinishedPhase)

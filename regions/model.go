@@ -118,8 +118,8 @@ func (s *setup) Records(t shm.EventType) bool { return s.opts.RecordMask&(1<<t) 
 // Without them nothing tells which threads are the application's, and plans stand on the enqueue row.
 func (s *setup) callsReported() bool { return s.process.APIVersion == 0 || s.process.APIVersion > 4 }
 
-// stateCount is the number of values of recordEventState's enumeration, up to API v7.
-const stateCount = 32
+// stateCount is the number of values of recordEventState's enumeration.
+const stateCount = shm.StateCount
 
 // handler takes one record of a thread.
 type handler func(th *thread, t uint64, r *shm.Record)
@@ -274,10 +274,4 @@ func (m *Model) Finish() error {
 	m.net.eachNet(func(n *netRank) { m.net.closeNet(n, m.last) })
 	m.cuda.Finish()
 	return m.err
-}
-
-// endThread closes what a thread has open: its ring has another owner from here on, or the data ends.
-func (m *Model) endThread(th *thread, t uint64) {
-	m.net.endCtrl(th, t, true)
-	m.threads.end(th, t)
 }

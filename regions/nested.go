@@ -9,6 +9,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
+// How regions of one thread nest.
+
 // span is one region of a thread that is known whole.
 type span struct {
 	start, stop uint64

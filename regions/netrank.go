@@ -11,8 +11,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// The network of a communicator rank: rows for sending and receiving, and on them the phase of the oldest transfer under way. States of
+// ProxyStep: docs/nccl-profiler-api.md §2.3; whose work a proxy thread does: §6.
+
 // netRank is the network of one communicator rank, as far as this process's proxy threads work for it:
-// one of this process, or of another one whose transfers are carried out here (PXN, notes on the API, §6).
+// one of this process, or of another one whose transfers are carried out here (PXN, docs/nccl-profiler-api.md §6).
 type netRank struct {
 	label   string
 	comm    *commRank // nil if foreign
@@ -121,16 +124,19 @@ var netPhases = [numNetPhases]struct {
 }
 
 // phaseOfState gives the phase that a state begins.
-var phaseOfState = func() (of [stateCount]netPhase) {
-	for p, row := range netPhases {
+var phaseOfState = byState[netPhase](func(p int) string { return netPhases[p].state }, len(netPhases))
+
+// byState turns a table round: of each state, the row that names it.
+func byState[Row ~uint8](state func(row int) string, rows int) (of [stateCount]Row) {
+	for row := range rows {
 		for s := range of {
-			if row.state != "" && shm.StateName(uint32(s)) == row.state {
-				of[s] = netPhase(p)
+			if name := state(row); name != "" && shm.StateName(uint32(s)) == name {
+				of[s] = Row(row)
 			}
 		}
 	}
 	return of
-}()
+}
 
 // netCount is something that is counted of the network.
 type netCount int
@@ -154,15 +160,7 @@ var netCountNames = [numNetCounts]string{
 
 // Network gives what was counted of the network: transfers and bytes, and the network plugins' own events,
 // which are not drawn.
-func (m *Model) Network() map[string]uint64 {
-	out := make(map[string]uint64)
-	for i, n := range m.net.counts {
-		if n > 0 {
-			out[netCountNames[i]] = n
-		}
-	}
-	return out
-}
+func (m *Model) Network() map[string]uint64 { return named(m.net.counts[:], netCountNames[:]) }
 
 // netOf finds or adds the network of the communicator rank that a ProxyOp or ProxyStep belongs to; nil if its
 // context can be no communicator's.
@@ -294,8 +292,7 @@ func (net *network) leavePhase(s *netSide, t uint64, unfinished bool) {
 	}
 	if p.written || t > p.start {
 		net.reach(s)
-		a := net.attributes
-		a.Reset()
+		a := net.blank()
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
 		}
@@ -311,8 +308,7 @@ func (net *network) reach(s *netSide) {
 		return
 	}
 	p.written = true
-	a := net.attributes
-	a.Reset()
+	a := net.blank()
 	if p.peer >= 0 {
 		a.Uint64(AttrParentID, p.parent)
 		a.Uint32(AttrChannel, uint32(p.channel))

@@ -257,7 +257,7 @@ func TestSizesOfOldReleases(t *testing.T) {
 // With PXN another process's sends are carried out here. Its context and operation are values of its own.
 func TestForeignTransfersHaveTheirOwnRow(t *testing.T) {
 	s := newScene(t, 4)
-	const context = 0x2222_f800_0000_0005 // tag, KernelPhase's number, ContextBit, index 5
+	const context = 0x2222_fc00_0000_0005 // tag, TypeMask, ContextBit, index 5
 	foreign := func(us uint64, typ shm.EventType, name string, parent uint64, r shm.Record) {
 		r.Kind, r.Type, r.Handle, r.Arg, r.Aux, r.Context = shm.RecordStart, typ, s.id(name), parent, shm.None, context
 		s.give(1, us, r)

@@ -8,6 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// What should not be, or a reader must know: counts and markers. docs/hazards.md says what NCCL does that leads to them.
+
 // oddity is something that should not be, or that a reader of the archive must know: counted by kind.
 type oddity int
 
@@ -53,6 +55,17 @@ var oddityNames = [numOddities]string{
 	"REPEATED_NET_STOPS", "UNKNOWN_NET_EVENTS", "IMPLAUSIBLE_CHANNEL_TIMES",
 	"STRAY_PHASE_ENDS", "UNFINISHED_PHASES", "CROSSING_PHASES", "DEEP_PHASES",
 	"GPU_TIMES_DIFFER", "MASK_CHANGED_BY_RAS", "NO_ROW",
+}
+
+// named gives counts their names, without those that are 0.
+func named(counts []uint64, names []string) map[string]uint64 {
+	out := make(map[string]uint64)
+	for i, n := range counts {
+		if n > 0 {
+			out[names[i]] = n
+		}
+	}
+	return out
 }
 
 // ledger counts what came and what is odd about it, and keeps the markers.

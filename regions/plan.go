@@ -13,6 +13,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
+// Operations from their beginning to their end: which plan, which call and which launch belong together, in which order the
+// communicator's members see them, when all of an operation has been told, and how long to wait. Facts: docs/nccl-profiler-api.md §3.2
+// (who begins what), §3.4 (what never ends), §3.5 (groups and graphs), §7.4 (kernels that are not counted).
+
 // plan is one entry of a communicator rank's issue order: a Group event, which is one kernel launch
 // with all operations in it; or a call for which NCCL reported nothing more.
 type plan struct {
@@ -116,7 +120,7 @@ func (ops *operations) forget(c *commRank) {
 }
 
 // kernelsDue is the number of KernelCh events that NCCL makes for the operation: one a channel, none
-// for messages to oneself (their traffic has no proxy work; notes on the API, §7.4) and for symmetric kernels
+// for messages to oneself (their traffic has no proxy work; docs/nccl-profiler-api.md §7.4) and for symmetric kernels
 // in graphs (§3.6), one at least where the number of channels is not known.
 func (o *operation) kernelsDue() int {
 	if o.p2p && int(o.peer) == o.plan.comm.Rank || o.sym && o.plan.graph {
@@ -181,7 +185,7 @@ func (ops *operations) endPlan(p *plan, t uint64) {
 }
 
 // findLaunch finds the launch of a plan that a callback of the stream brought, as NCCL has it while graphs may be running
-// (notes on the API, §3.5): plans of a group come in the order of its launches.
+// (docs/nccl-profiler-api.md §3.5): plans of a group come in the order of its launches.
 func (p *plan) findLaunch() {
 	if len(p.ops) == 0 || p.ops[0].call == nil || p.ops[0].call.group == nil {
 		return
@@ -266,7 +270,7 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 			continue
 		}
 		delete(ops.calls, call.handle)
-		if call.p2p { // a message to oneself with one buffer: dropped by NCCL (notes on the API, §4.3)
+		if call.p2p { // a message to oneself with one buffer: dropped by NCCL (docs/nccl-profiler-api.md §4.3)
 			ops.oddity(OddDroppedMessage)
 			continue
 		}
@@ -306,7 +310,7 @@ func (c *commRank) firstAfter(call *call) int {
 }
 
 // progress notes when the last child of a plan has ended. Proxy work is waited for only where no
-// kernels tell when the plan was over: some of NCCL's proxy operations never stop (notes on the API,
+// kernels tell when the plan was over: some of NCCL's proxy operations never stop (docs/nccl-profiler-api.md
 // §3.4, 10).
 func (ops *operations) progress(p *plan, t uint64) {
 	if p.completeAt != 0 || !p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0 {

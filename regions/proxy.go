@@ -7,8 +7,11 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// ProxyOp and ProxyStep: transfers, their bytes and their ends. Which of them stop, and which start again: docs/nccl-profiler-api.md
+// §3.4.
+
 // proxyOp is an open ProxyOp event: one channel's network traffic with one peer for an operation. Those of
-// transports other than the network are begun and never heard of again (notes on the API, §3.4, 10).
+// transports other than the network are begun and never heard of again (docs/nccl-profiler-api.md §3.4, 10).
 type proxyOp struct {
 	handle, parent uint64
 	rank           *netRank
@@ -161,7 +164,7 @@ func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
 	o := net.proxies[r.Arg]
 	var n *netRank
 	if o != nil {
-		n = o.rank // a foreign context stands in the parent, too (notes on the API, §6)
+		n = o.rank // a foreign context stands in the parent, too (docs/nccl-profiler-api.md §6)
 	} else if n = net.netOf(r); n == nil {
 		net.oddity(OddForeign)
 		return
@@ -311,8 +314,7 @@ func (net *network) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t
 	net.counts[netPutBytes] += bytes
 	net.flushPolls(o.rank)
 	net.reach(side)
-	a := net.attributes
-	a.Reset()
+	a := net.blank()
 	a.Uint64(AttrParentID, o.parent)
 	a.Uint32(AttrChannel, uint32(o.channel))
 	if s != nil {
@@ -331,8 +333,7 @@ func (net *network) completePut(side *netSide, id, t uint64, unfinished bool) {
 	net.reach(side)
 	var a *otf2.AttributeList
 	if unfinished {
-		a = net.attributes
-		a.Reset()
+		a = net.blank()
 		a.Uint8(AttrUnfinished, 1)
 	}
 	net.fail(side.loc.w.RmaOpCompleteNonBlocking(side.loc.at(t), a, otf2.RmaWinRef(side.rank.window), id))

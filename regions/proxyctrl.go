@@ -7,6 +7,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// ProxyCtrl: what a proxy thread does beside transfers (docs/nccl-profiler-api.md §2.3).
+
 // ctrlKind is what a ProxyCtrl event was about, by its first state.
 type ctrlKind uint8
 
@@ -30,16 +32,7 @@ var ctrlKinds = [...]struct {
 }
 
 // ctrlOfState gives the kind that a state tells.
-var ctrlOfState = func() (of [stateCount]ctrlKind) {
-	for k, row := range ctrlKinds {
-		for s := range of {
-			if row.state != "" && shm.StateName(uint32(s)) == row.state {
-				of[s] = ctrlKind(k)
-			}
-		}
-	}
-	return of
-}()
+var ctrlOfState = byState[ctrlKind](func(k int) string { return ctrlKinds[k].state }, len(ctrlKinds))
 
 const stateAppendEnd = 18 // ProxyCtrlAppendEnd: its argument is the number of operations taken
 
@@ -122,8 +115,7 @@ func (net *network) endCtrl(th *thread, t uint64, unfinished bool) {
 	}
 	net.flushPolls(n)
 	net.reach(side)
-	a := net.attributes
-	a.Reset()
+	a := net.blank()
 	if k.appended > 0 {
 		a.Uint64(AttrTimes, k.appended)
 	}
@@ -144,8 +136,7 @@ func (net *network) flushPolls(n *netRank) {
 	if p.inside {
 		p.last = p.first
 	}
-	a := net.attributes
-	a.Reset()
+	a := net.blank()
 	a.Uint64(AttrTimes, p.times)
 	net.drawCtrl(n.send.loc, p.kind, p.first, p.last)
 }
@@ -153,6 +144,5 @@ func (net *network) flushPolls(n *netRank) {
 // drawCtrl writes a region with the attributes that are set.
 func (net *network) drawCtrl(loc *location, kind ctrlKind, start, stop uint64) {
 	region := net.defs.region(ctrlKinds[kind].region, GroupProxy, otf2.RegionRoleFunction)
-	net.fail(loc.w.Enter(loc.at(start), net.attributes, region))
-	net.fail(loc.w.Leave(loc.at(stop), nil, region))
+	net.draw(loc, start, stop, net.attributes, region)
 }

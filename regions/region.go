@@ -7,6 +7,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
+// Regions and strings of a process, each defined once; and the names by which readers tell regions and rows apart.
+
 // Names of the region groups; Vampir colours regions by them.
 const (
 	GroupAPI          = "NCCL API"

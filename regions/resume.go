@@ -8,6 +8,9 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 )
 
+// What one model takes over from another that died in the midst of a process: ordinals, calls without their operations, threads. What it
+// writes for that is shard.json's Resume (package experiment).
+
 // resume takes over what another model left of the process.
 func (ts *threads) resume() {
 	last := ts.opts.Resume

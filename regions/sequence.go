@@ -4,6 +4,9 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/experiment"
 
+// Ordinals: the n-th collective of a function on a communicator is the n-th on all its members (docs/architecture.md, "Windows"). NCCL's
+// own numbers only check it (docs/nccl-profiler-api.md §4.3).
+
 // sequence numbers the operations of one function on one communicator rank and keeps the running
 // hash that lets unify compare the members without reading their events.
 type sequence struct {

@@ -6,6 +6,8 @@ import (
 	"math"
 )
 
+// Classes of sizes that operations are summed up in.
+
 // SizeClass is a range of sizes: From ≤ size < To, in bytes.
 type SizeClass struct{ From, To uint64 }
 

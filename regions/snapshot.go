@@ -4,11 +4,14 @@ package regions
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
+
+// The description of the process at a moment, for shard.json: what `report --hang` compares is in it.
 
 // Snapshot brings the description of the process up to date: communicators, locations, counts and
 // pending operations. Sizes of event files, and how many events are in them, are those of their last flush.
@@ -35,16 +38,8 @@ func (m *Model) Snapshot() {
 			p.Counts.States[shm.StateName(uint32(i))] = n
 		}
 	}
-	p.Counts.Oddities = make(map[string]uint64)
-	for i, n := range m.oddities {
-		if n > 0 {
-			p.Counts.Oddities[oddityNames[i]] += n
-		}
-	}
-	p.Counts.Timing = make(map[string]uint64, len(m.sources))
-	for k, n := range m.sources {
-		p.Counts.Timing[k] = n
-	}
+	p.Counts.Oddities = named(m.oddities[:], oddityNames[:])
+	p.Counts.Timing = maps.Clone(m.sources)
 	p.Counts.CUPTI = m.cuda.Counts()
 	p.Pending, p.Resume = m.ranks.pending(), m.resumable()
 }
@@ -83,10 +78,10 @@ func (rs *ranks) pending() []experiment.Pending {
 	return out
 }
 
-// underWay adds what a communicator rank has begun and not ended, in issue order.
-func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
+// numbering gives the ordinals of operations that are not written yet, asked for in issue order.
+func (c *commRank) numbering() func(key string) uint64 {
 	next := make(map[string]uint64)
-	number := func(key string) uint64 {
+	return func(key string) uint64 {
 		n, known := next[key]
 		if s := c.sequences[key]; s != nil && !known {
 			n = s.Count
@@ -94,6 +89,11 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 		next[key] = n + 1
 		return n
 	}
+}
+
+// underWay adds what a communicator rank has begun and not ended, in issue order.
+func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
+	number := c.numbering()
 	for _, p := range c.queue {
 		if p.captureOnly {
 			continue
@@ -134,15 +134,9 @@ func (c *commRank) overtake(p *plan) {
 	if !c.kernelsSeen || p.captureOnly || len(c.overtaken) >= maxOvertaken {
 		return
 	}
-	next := make(map[string]uint64)
+	number := c.numbering()
 	for _, op := range p.ops {
-		key := op.sequenceKey()
-		n, known := next[key]
-		if s := c.sequences[key]; s != nil && !known {
-			n = s.Count
-		}
-		next[key] = n + 1
-		c.overtaken = append(c.overtaken, op.pending(n))
+		c.overtaken = append(c.overtaken, op.pending(number(op.sequenceKey())))
 	}
 }
 

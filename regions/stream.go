@@ -59,14 +59,13 @@ func (s *streams) name(id cuda.Stream, n int, further bool) string {
 }
 
 func (s *streamRow) Draw(a *cuda.Activity, begin uint64) uint64 {
-	m := s.streams
 	enter := s.loc.at(begin)
 	leave := max(enter, otf2.Timestamp(a.End()))
 	region := s.streams.region(a)
-	m.attributes.Reset()
-	activityAttributes(m.attributes, a)
-	m.fail(s.loc.w.Enter(enter, m.attributes, region))
-	m.fail(s.loc.w.Leave(leave, nil, region))
+	list := s.streams.blank()
+	activityAttributes(list, a)
+	s.streams.fail(s.loc.w.Enter(enter, list, region))
+	s.streams.fail(s.loc.w.Leave(leave, nil, region))
 	return uint64(leave)
 }
 

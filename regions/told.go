@@ -2,9 +2,7 @@
 
 package regions
 
-// TimingDuration is the timing source of operations of which only the length is known: when they began was set so that
-// they lie one behind the other. It comes from imported data alone.
-const TimingDuration = "duration"
+// Times of operations that come from elsewhere than NCCL's callbacks: of imported data.
 
 // Told is what somebody else than NCCL's callbacks tells of an operation: a trace that is imported.
 type Told struct {

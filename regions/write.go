@@ -7,7 +7,11 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
+
+// Operations as events: which region a plan is, whether a collective is a blocking one or a request, which bytes it sends and receives.
+// What NCCL maps to which records of OTF2 stands in docs/architecture.md, "Operations".
 
 // planWriter writes plans, and with them operations, onto the rows of communicator ranks and their channels.
 type planWriter struct {
@@ -24,7 +28,6 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 		return
 	}
 	when, source, gpuSource := pw.timing.planTimes(c, p, now)
-	unfinished := p.incomplete && (!p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0)
 	if p.incomplete {
 		pw.oddity(OddIncompleteOperation)
 	}
@@ -37,49 +40,15 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	enter := loc.at(when.Begin)
 	leave := max(enter, otf2.Timestamp(when.End))
 
-	single := len(p.ops) == 1
 	region, composite := pw.planRegion(c, p)
-	a := pw.attributes
-	a.Reset()
-	if single {
-		pw.operationAttributes(a, c, p.ops[0])
-	}
-	a.String(AttrTimingSource, pw.defs.string(source))
-	if p.uncertain(source) {
-		a.Uint64(AttrUncertainty, when.Uncertainty)
-	}
-	pw.timing.kernelAttributes(a, p, gpuSource)
-	if p.graph {
-		a.Uint8(AttrGraph, 1)
-	}
-	if single {
-		if s := p.stream(); s != nil {
-			a.Uint64(AttrStream, *s)
-		}
-	}
-	if unfinished {
-		a.Uint8(AttrUnfinished, 1)
-	}
+	a := pw.planAttributes(c, p, when, source, gpuSource)
 	pw.metrics.beginOutstanding(c, loc, p, enter)
 	pw.fail(loc.w.Enter(enter, a, region))
-	ends := make([]func(), 0, len(p.ops))
-	for i, op := range p.ops {
-		var attrs *otf2.AttributeList
-		if !single {
-			a.Reset()
-			pw.operationAttributes(a, c, p.ops[i])
-			attrs = a
-		}
-		ends = append(ends, pw.beginOperation(c, loc, op, enter, leave, attrs))
-		if !composite {
-			pw.sources[source]++
-		}
-		if c.NRanks == 0 {
-			pw.oddity(OddUnknownCommSize)
-		}
-	}
+	ends := pw.beginOperations(c, loc, p, enter, leave)
 	if composite {
 		pw.sources[source]++
+	} else {
+		pw.sources[source] += uint64(len(p.ops))
 	}
 	shown := source != TimingEnqueue && pw.metrics.beginBandwidth(c, loc, p, when.Begin, when.End)
 	stamped := source == TimingGPU && gpuSource != SourceCUPTI && p.told() == nil
@@ -99,6 +68,49 @@ func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	if pw.opts.Channels {
 		pw.writeChannels(c, p, region, stamped)
 	}
+}
+
+// planAttributes describe a plan's region, with its operation if it has but one.
+func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interval, source, gpuSource string) *otf2.AttributeList {
+	single := len(p.ops) == 1
+	a := pw.blank()
+	if single {
+		pw.operationAttributes(a, c, p.ops[0])
+	}
+	a.String(AttrTimingSource, pw.defs.string(source))
+	if p.uncertain(source) {
+		a.Uint64(AttrUncertainty, when.Uncertainty)
+	}
+	pw.timing.kernelAttributes(a, p, gpuSource)
+	if p.graph {
+		a.Uint8(AttrGraph, 1)
+	}
+	if single {
+		if s := p.stream(); s != nil {
+			a.Uint64(AttrStream, *s)
+		}
+	}
+	if p.incomplete && (!p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0) {
+		a.Uint8(AttrUnfinished, 1)
+	}
+	return a
+}
+
+// beginOperations writes the beginnings of a plan's operations and returns what writes their ends.
+func (pw *planWriter) beginOperations(c *commRank, loc *location, p *plan, enter, leave otf2.Timestamp) []func() {
+	ends := make([]func(), 0, len(p.ops))
+	for _, op := range p.ops {
+		var a *otf2.AttributeList // a plan's only operation is described by the plan's region
+		if len(p.ops) > 1 {
+			a = pw.blank()
+			pw.operationAttributes(a, c, op)
+		}
+		ends = append(ends, pw.beginOperation(c, loc, op, enter, leave, a))
+		if c.NRanks == 0 {
+			pw.oddity(OddUnknownCommSize)
+		}
+	}
+	return ends
 }
 
 // planRegion names the region of a plan: after its operation; after the function that the application called,
@@ -135,14 +147,11 @@ func LaunchSize(name string) uint64 {
 
 // operationRegion is the region of an operation that has times of its own.
 func (pw *planWriter) operationRegion(op *operation) otf2.RegionRef {
-	group, role := GroupCollectives, otf2.RegionRoleCollOther
+	group := GroupCollectives
 	if op.p2p {
-		group, role = GroupPointToPoint, otf2.RegionRolePoint2Point
+		group = GroupPointToPoint
 	}
-	if f := CollectiveNamed(op.name); f != nil {
-		role = f.Role
-	}
-	return pw.defs.region(op.name, group, role)
+	return pw.defs.region(op.name, group, roleOf(op.name, op.p2p))
 }
 
 // composite gives the function whose sends and receives the plan consists of; nil if there is none. A large
@@ -245,7 +254,7 @@ func (op *operation) share() uint64 {
 // bytes gives what the rank sends and receives.
 func (op *operation) bytes(f *Collective, c *commRank) (sent, received uint64) {
 	share, ranks := op.share(), uint64(c.NRanks)
-	if f.InPlace && op.task && op.send != 0 && op.send == op.recv+uint64(c.Rank)*share {
+	if same, _ := op.inPlace(c); f.InPlace && op.task && same {
 		return (ranks - 1) * share, (ranks - 1) * share
 	}
 	return f.Bytes(share, ranks, int(op.root) == c.Rank)
@@ -262,35 +271,33 @@ func (op *operation) sequenceKey() string {
 	return fmt.Sprintf("%s<%d", op.name, op.peer)
 }
 
+// ordinal is the operation's place in its sequence; each is asked for once, in order.
+func (pw *planWriter) ordinal(c *commRank, op *operation) uint64 {
+	bytes, s := op.share(), c.sequence(op.sequenceKey())
+	if op.p2p {
+		s.Bytes += bytes
+		return s.next(bytes)
+	}
+	if n := pw.ranks.untold(c, s, op); n > 0 {
+		pw.ranks.missing(c, op, s.Count, n)
+		s.skip(n)
+	}
+	return s.next(op.shared(bytes)...)
+}
+
 // operationAttributes numbers the operation and describes it as far as NCCL did.
 func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
-	count, datatype := op.elements()
-	var ordinal uint64
-	if op.p2p {
-		bytes := count * DatatypeSize(datatype)
-		s := c.sequence(op.sequenceKey())
-		ordinal = s.next(bytes)
-		s.Bytes += bytes
-	} else {
-		s := c.sequence(op.name)
-		if n := pw.ranks.untold(c, s, op); n > 0 {
-			pw.ranks.missing(c, op, s.Count, n)
-			s.skip(n)
-		}
-		ordinal = s.next(op.shared(count * DatatypeSize(datatype))...)
-	}
 	if op.task && !op.p2p {
 		a.Uint64(AttrSeq, op.seq)
 	}
-	a.Uint64(AttrOrdinal, ordinal)
-	if op.algo != "" {
-		a.String(AttrAlgo, pw.defs.string(op.algo))
-	}
-	if op.proto != "" {
-		a.String(AttrProto, pw.defs.string(op.proto))
-	}
-	if op.kernelVariant != "" {
-		a.String(AttrKernelVariant, pw.defs.string(op.kernelVariant))
+	a.Uint64(AttrOrdinal, pw.ordinal(c, op))
+	for _, name := range []struct {
+		ref   otf2.AttributeRef
+		value string
+	}{{AttrAlgo, op.algo}, {AttrProto, op.proto}, {AttrKernelVariant, op.kernelVariant}} {
+		if name.value != "" {
+			a.String(name.ref, pw.defs.string(name.value))
+		}
 	}
 	if op.copied {
 		a.String(AttrSyncStrategy, pw.defs.string(op.syncStrategy))
@@ -303,6 +310,7 @@ func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op
 	if op.task && !op.copied && !op.p2p {
 		a.Uint32(AttrWarps, op.warps)
 	}
+	count, datatype := op.elements()
 	a.String(AttrDatatype, pw.defs.string(datatype))
 	a.Uint64(AttrCount, count)
 	switch {
@@ -333,12 +341,10 @@ func (ops *operations) writeEnqueue(th *thread, p *plan, stop uint64) {
 		return
 	}
 	region := ops.defs.region("Enqueue plan", GroupEnqueue, otf2.RegionRoleFunction)
-	a := ops.attributes
-	a.Reset()
+	a := ops.blank()
 	if p.graph {
 		a.Uint8(AttrGraph, 1)
 	}
 	a.Uint64(AttrEventID, p.handle)
-	ops.fail(loc.w.Enter(loc.at(p.start), a, region))
-	ops.fail(loc.w.Leave(loc.at(stop), nil, region))
+	ops.draw(loc, p.start, stop, a, region)
 }

@@ -250,7 +250,7 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 
 	args := arguments(&opt)
 	if opt.Clock != ClockRecorded { // whose times are those of members that did meet
@@ -376,7 +376,7 @@ func (j *job) resume(ended <-chan struct{}, do func(pid int)) {
 		// The state follows the name, which may hold anything.
 		if at := bytes.LastIndexByte(stat, ')'); at > 0 && bytes.HasPrefix(stat[at:], []byte(") T")) {
 			do(pid)
-			j.cmd.Process.Signal(syscall.SIGCONT)
+			_ = j.cmd.Process.Signal(syscall.SIGCONT)
 			return
 		}
 	}

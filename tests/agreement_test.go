@@ -3,221 +3,285 @@
 package tests
 
 import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/base64"
+	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"math"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/export"
-	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
-	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
-// figures are numbers that products show of one recording, by what they are and by product.
-type figures map[string]map[string]float64
+// figure is a number as a product shows it, and by how much the shown one may differ, relatively, from what it is of.
+type figure struct{ value, error float64 }
 
+// figures are numbers that products show of one recording, by what they are and by product.
+type figures map[string]map[string]figure
+
+// add adds to a number, that of a sum.
 func (f figures) add(product, what string, v float64) {
-	if f[what] == nil {
-		f[what] = make(map[string]float64)
-	}
-	f[what][product] += v
+	f.near(product, what, f[what][product].value+v, max(1e-12, f[what][product].error)) // sums may be added up in floats
 }
 
-// disagreements lists the numbers that products do not show alike. Times are sums of nanoseconds that may be added up in floats.
+// near notes a number that is rounded.
+func (f figures) near(product, what string, v, relative float64) {
+	if f[what] == nil {
+		f[what] = make(map[string]figure)
+	}
+	f[what][product] = figure{v, relative}
+}
+
+// extreme notes the least or the most of several numbers.
+func (f figures) extreme(product, what string, v float64, of func(a, b float64) float64) {
+	if old, known := f[what][product]; known {
+		v = of(old.value, v)
+	}
+	f.near(product, what, v, 0)
+}
+
+// disagreements lists the numbers that products do not show alike.
 func (f figures) disagreements() (all []string) {
 	for _, what := range slices.Sorted(maps.Keys(f)) {
 		products := slices.Sorted(maps.Keys(f[what]))
 		for _, p := range products[1:] {
-			if a, b := f[what][products[0]], f[what][p]; math.Abs(a-b) > 1e-9*max(math.Abs(a), math.Abs(b)) {
-				all = append(all, fmt.Sprintf("%s: %s has %v, %s %v", what, products[0], a, p, b))
+			a, b := f[what][products[0]], f[what][p]
+			if math.IsNaN(a.value+b.value) || math.Abs(a.value-b.value) > (a.error+b.error)*max(math.Abs(a.value), math.Abs(b.value)) {
+				all = append(all, fmt.Sprintf("%s: %s has %v, %s %v", what, products[0], a.value, p, b.value))
 			}
 		}
 	}
 	return all
 }
 
-// shared is how many numbers two products or more show.
-func (f figures) shared() (n int) {
+// shared is how many numbers of a product others show, too; "" stands for any product.
+func (f figures) shared(product string) (n int) {
 	for _, by := range f {
-		if len(by) > 1 {
+		if _, has := by[product]; (has || product == "") && len(by) > 1 {
 			n++
 		}
 	}
 	return n
 }
 
-// waitMetrics are the causes of waiting in collectives, in the words of reports and of profiles.
-var waitMetrics = map[string]string{"collective": "mpi_wait_nxn", "late broadcast": "mpi_latebroadcast", "early reduce": "mpi_earlyreduce"}
+var allAgreements = flag.Bool("agreements", false, "compare the products of all recordings, presets and channels; without, each recording with one preset and the channels on or off, so that all pairs come")
 
-// addReport takes the report's figures: counts are of all ranks' calls, and times of operations that were launched alone.
-func (f figures) addReport(r *analysis.Report) {
-	for i := range r.Operations {
-		o := &r.Operations[i]
-		f.add("report", o.Operation+" calls", float64(o.Calls))
-		if !o.Grouped {
-			f.add("report", o.Operation+" alone, calls", float64(o.Calls))
-			f.add("report", o.Operation+" alone, member time", o.Time.Avg*float64(o.Calls)) // all members have ended
-		}
-	}
-	for _, k := range r.WaitStates.Kinds {
-		if metric := waitMetrics[k.Name]; metric != "" {
-			f.add("report --waits", metric, float64(k.Waited))
-		}
-	}
-	f.add("report", "waited in collectives", float64(r.Waits.Total))
-	for i := range r.WaitStates.Kinds {
-		if k := &r.WaitStates.Kinds[i]; waitMetrics[k.Name] != "" {
-			f.add("report --waits", "waited in collectives", float64(k.Waited))
-		}
-	}
-}
+// presets are the events that are recorded; with light there are no operations' times but of enqueueing.
+var presets = []string{"light", "net", "gpu", "all"}
 
-func (f figures) addTally(t *analysis.TallyReport) {
-	for _, g := range t.Groups {
-		if g.Group != regions.GroupCollectives && g.Group != regions.GroupPointToPoint {
-			continue
-		}
-		for _, row := range g.Rows {
-			if regions.CollectiveNamed(row.Name) != nil || facts.IsMessage(row.Name) { // launches of one
-				f.add("report --tally", row.Name+" alone, calls", float64(row.Calls))
-				f.add("report --tally", row.Name+" alone, member time", float64(row.Time))
+// Whatever products show of the same recording is the same number: with the presets, with channels shown and not, from the archive's
+// events and from profile mode. Where two products mean different things by a word their outputs say so, and the readers of products_test.go
+// bring them together as they say.
+func TestProductsAgree(t *testing.T) {
+	t.Parallel()
+	for i, rec := range recordings(t) {
+		for j, events := range presets {
+			for k, channels := range []string{"off", "on"} {
+				if !*allAgreements && (i%len(presets) != j || i/len(presets)%2 != k) {
+					continue
+				}
+				t.Run(rec.Name+"/"+events+"/channels="+channels, func(t *testing.T) { productsAgree(t, rec, events, channels) })
 			}
 		}
 	}
 }
 
-// addSummary takes a profile's figures. Its waits are added up over ranks; those of profile mode may be estimated.
-func (f figures) addSummary(product string, s *cubex.Summary, waits bool) {
-	for i := range s.Operations {
-		o := &s.Operations[i]
-		if o.Operation == "Group" {
-			continue
-		}
-		f.add(product, o.Operation+" calls", float64(o.Calls))
-		if !o.Grouped {
-			f.add(product, o.Operation+" alone, calls", float64(o.Calls))
-			f.add(product, o.Operation+" alone, member time", float64(o.Time.Sum))
-		}
-	}
-	for _, metric := range waitMetrics {
-		if waits {
-			f.add(product, metric, float64(s.Waits[metric]))
-		}
-	}
-}
-
-// addParts takes the parts of operations that exports and the timeline are made of.
-func (f figures) addParts(t *testing.T, a *otf2.Archive) {
-	if _, err := analysis.EachPart(a, func(p *analysis.Part) error {
-		f.add("parts", p.Function+" calls", 1)
-		if !p.Grouped {
-			f.add("parts", p.Function+" alone, calls", 1)
-			f.add("parts", p.Function+" alone, member time", float64(p.End-p.Begin))
-		}
-		f.add("parts", "calls", 1)
-		return nil
-	}); err != nil {
+func productsAgree(t *testing.T, rec *replay.Recording, events, channels string) {
+	dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS="+events, "NCCL_OTF2_CHANNELS="+channels))
+	f, err := figuresOf(outputs(t, dir))
+	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// Whatever products show of the same recording is the same number: with the presets, with channels shown and not, from the archive's
-// events and from profile mode.
-func TestProductsAgree(t *testing.T) {
-	t.Parallel()
-	for _, rec := range recordings(t, "02-allcoll-4p-net", "03-onethread-4r-groups", "05-p2p-3p", "09-straggler-4p") {
-		for _, events := range []string{"gpu", "all"} {
-			t.Run(rec.Name+"/"+events, func(t *testing.T) {
-				f := make(figures)
-				for _, channels := range []string{"off", "on"} {
-					dir, _ := play(t, rec, env("NCCL_OTF2_EVENTS="+events, "NCCL_OTF2_CHANNELS="+channels))
-					a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer a.Close()
-					one := make(figures)
-					p, report, err := cubex.FromArchive(a)
-					if err != nil {
-						t.Fatal(err)
-					}
-					one.addReport(report)
-					one.addTally(analysis.Tally(a))
-					one.addSummary("profile", p.Summary(), true)
-					one.addParts(t, a)
-					exported, err := export.Parquet(a, filepath.Join(dir, "parquet"), "none", nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					one.add("export --parquet", "calls", float64(exported.Records["operations"]))
-					if c := analysis.Compare(a, a, analysis.CompareOptions{}); c.Slower+c.Faster > 0 {
-						t.Errorf("compared with itself %d are slower, %d faster", c.Slower, c.Faster)
-					}
-					if n := one.shared(); n < 5 {
-						t.Errorf("channels %s: %d numbers are compared", channels, n)
-					}
-					for _, what := range one.disagreements() {
-						t.Errorf("channels %s: %s", channels, what)
-					}
-					for what, by := range one { // channels change no number of operations
-						if what == "calls" || by["report"] == 0 {
-							continue
-						}
-						if strings.HasSuffix(what, " calls") {
-							f.add("channels "+channels, what, by["report"])
-						}
-					}
-				}
-				dir := profiled(t, rec, events)
-				jobs, problems, err := cubex.FromShards(dir)
-				if err != nil || len(jobs) != 1 || len(problems) > 0 {
-					t.Fatal(len(jobs), problems, err)
-				}
-				mode := make(figures)
-				mode.addSummary("profile mode", jobs[0].Summary(), false)
-				for what, by := range mode {
-					if strings.HasSuffix(what, " calls") {
-						f.add("profile mode", what, by["profile mode"])
-					}
-				}
-				for _, what := range f.disagreements() {
-					t.Error(what)
-				}
-			})
+	for _, p := range []string{"report", "export --jsonl", "export --chrome", "export --parquet", "timeline", "report --tally", "profile --summary"} {
+		if n := f.shared(p); n < 2 {
+			t.Errorf("%d numbers of %s are compared", n, p)
 		}
 	}
+	summed := filepath.Join(t.TempDir(), "experiment")
+	runQuietly(t, rec, usual(t, summed, env("NCCL_OTF2_EVENTS="+events, "NCCL_OTF2_CHANNELS="+channels, "NCCL_OTF2_MODE=profile")))
+	waitDone(t, summed, len(rec.Processes))
+	file := filepath.Join(t.TempDir(), "summary.json")
+	if out, err := exec.Command(builtFile(t, "nccl-otf2"), "profile", summed, "--summary", file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = readSummary(f, "profile mode", map[string][]byte{"": text})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range f.disagreements() {
+		t.Error(what)
+	}
+	a, err := otf2.Open(filepath.Join(dir, "traces.otf2"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	report, err := analysis.Operations(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cubextest.Load(t, filepath.Join(dir, "profile.cubex")).Agrees(t, report, analysis.Tally(a))
 }
 
-// profiled plays a recording in profile mode.
-func profiled(t *testing.T, rec *replay.Recording, events string) (dir string) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "experiment")
-	runQuietly(t, rec, usual(t, dir, env("NCCL_OTF2_EVENTS="+events, "NCCL_OTF2_MODE=profile")))
-	waitDone(t, dir, len(rec.Processes))
-	return dir
+// bump changes a number of a text by hand.
+func bump(pattern string) func(t *testing.T, file string, text []byte) []byte {
+	return func(t *testing.T, file string, text []byte) []byte {
+		at := regexp.MustCompile(pattern).FindSubmatchIndex(text)
+		if at == nil {
+			t.Fatalf("%s has no %s", file, pattern)
+		}
+		v, err := strconv.ParseFloat(string(text[at[2]:at[3]]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Concat(text[:at[2]], []byte(strconv.FormatFloat(v*1.25+1, 'f', -1, 64)), text[at[3]:])
+	}
 }
 
-// A number that one product shows otherwise is found.
+// through changes a text that is packed.
+func through(open func(io.Reader) (io.Reader, error), pack func(io.Writer) io.WriteCloser, change func(*testing.T, string, []byte) []byte) func(t *testing.T, file string, text []byte) []byte {
+	return func(t *testing.T, file string, text []byte) []byte {
+		r, err := open(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		w := pack(&out)
+		if _, err := w.Write(change(t, file, plain)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+}
+
+func gunzip(r io.Reader) (io.Reader, error)  { return gzip.NewReader(r) }
+func zipped(w io.Writer) io.WriteCloser      { return gzip.NewWriter(w) }
+func inflate(r io.Reader) (io.Reader, error) { return flate.NewReader(r), nil }
+func deflated(w io.Writer) io.WriteCloser {
+	z, err := flate.NewWriter(w, flate.BestSpeed)
+	if err != nil {
+		panic(err)
+	}
+	return z
+}
+
+// ofPage changes the head of a page.
+func ofPage(pattern string) func(t *testing.T, file string, text []byte) []byte {
+	return func(t *testing.T, file string, text []byte) []byte {
+		at := pageHead.FindSubmatchIndex(text)
+		packed, err := base64.StdEncoding.DecodeString(string(text[at[2]:at[3]]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := through(inflate, deflated, bump(pattern))(t, file, packed)
+		return slices.Concat(text[:at[2]], []byte(base64.StdEncoding.EncodeToString(changed)), text[at[3]:])
+	}
+}
+
+// ofTable changes the first row of a table.
+func ofTable[T any](change func(*T)) func(t *testing.T, file string, text []byte) []byte {
+	return func(t *testing.T, _ string, text []byte) []byte {
+		rows, err := table[T](text)
+		if err != nil || len(rows) == 0 {
+			t.Fatalf("%d rows: %v", len(rows), err)
+		}
+		change(&rows[0])
+		var out bytes.Buffer
+		if err := parquet.Write(&out, rows); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+}
+
+// A number that one product shows otherwise is found, whichever product it is.
 func TestDisagreementsAreFound(t *testing.T) {
-	f := make(figures)
-	for _, product := range []string{"report", "profile", "report --tally"} {
-		f.add(product, "AllReduce calls", 96)
-		f.add(product, "AllReduce time", 1e9)
+	t.Parallel()
+	dir, _ := play(t, recording(t, "02-allcoll-4p-net"), env("NCCL_OTF2_EVENTS=all", "NCCL_OTF2_CHANNELS=on"))
+	all := outputs(t, dir)
+	f, err := figuresOf(all)
+	if err != nil {
+		t.Fatal(err)
 	}
-	f.add("export", "transfers", 7)
-	if all := f.disagreements(); len(all) > 0 || f.shared() != 2 {
-		t.Errorf("%q, %d shared", all, f.shared())
+	if d := f.disagreements(); len(d) > 0 {
+		t.Fatalf("before anything is changed: %q", d)
 	}
-	f.add("report --tally", "AllReduce calls", 24)
-	f.add("profile", "AllReduce time", 10)
-	if all := f.disagreements(); len(all) < 2 {
-		t.Errorf("found %q only", all)
+	for _, c := range []struct {
+		product, file string // of several files that which ends so
+		change        func(t *testing.T, file string, text []byte) []byte
+	}{
+		{"report", "", bump(`"calls": (\d+)`)},
+		{"report", "", bump(`"avg_ns": ([\d.]+)`)},
+		{"report", "", bump(`"p99_ns": ([\d.]+)`)},
+		{"report", "", bump(`"busbw": (0\.\d+)`)},
+		{"report", "", bump(`"waited_ns": (\d+)`)},
+		{"report", "", bump(`"size": (\d+)`)},
+		{"report, text", "", bump(`operations +(\d+) in`)},
+		{"report --tally", "", bump(`"time_ns": (\d+)`)},
+		{"report --tally", "", bump(`"calls": (\d+),\s+"average_ns"`)},
+		{"report --waits", "", bump(`"waited_ns": (\d+)`)},
+		{"report --waits", "", bump(`(?s)"ranks".*?"caused_ns": (\d+)`)},
+		{"report --matrix", "", bump(`"transfers": (\d+)`)},
+		{"report --matrix", "", bump(`"bytes": (\d+)`)},
+		{"profile --summary", "", bump(`"calls": (\d+)`)},
+		{"profile --summary", "", bump(`"mpi_wait_nxn": (\d+)`)},
+		{"profile --summary", "", bump(`"min": (\d+)`)},
+		{"export --jsonl", "", bump(`"type":"ncclProfileCollApi".*"duration":([\d.]+)`)},
+		{"export --jsonl", "", bump(`"transSize":(\d+)`)},
+		{"export --chrome", "", through(gunzip, zipped, bump(`"ph":"X".*"dur":([\d.]+)`))},
+		{"export --chrome", "", through(gunzip, zipped, bump(`"bytes":(\d+)`))},
+		{"export --parquet", export.OperationsFile, ofTable(func(o *export.Operation) { o.Duration += 1000 })},
+		{"export --parquet", export.OperationsFile, ofTable(func(o *export.Operation) { o.Function += "s" })},
+		{"export --parquet", export.OperationsFile, ofTable(func(o *export.Operation) { o.Size *= 2 })},
+		{"export --parquet", export.TransfersFile, ofTable(func(x *export.TransferRow) { x.Bytes++ })},
+		{"export --parquet", export.WaitsFile, ofTable(func(w *export.WaitRow) { w.Waited++ })},
+		{"export --prometheus", "", bump(`nccl_collective_exec_time_microseconds\{.*collective="Reduce".*\} (\S+)`)},
+		{"export --prometheus", "", bump(`nccl_bus_bandwidth_gbs\{.*collective="Reduce".*\} (\S+)`)},
+		{"timeline", "", ofPage(`"totals":\{[^}]*"operations":(\d+)`)},
+		{"timeline", "", ofPage(`"caused":(\d+)`)},
+		{"diff", "", bump(`"operations": (\d+)`)},
+		{"top", "", bump(`"operations":(\d+)`)},
+		{"top", "", bump(`"busbw":(0\.\d+)`)},
+		{"view --scalasca", "", bump(`"collectives": (\d+)`)},
+	} {
+		changed := maps.Clone(all)
+		changed[c.product] = maps.Clone(all[c.product])
+		for _, file := range slices.Sorted(maps.Keys(all[c.product])) {
+			if strings.HasSuffix(file, c.file) {
+				changed[c.product][file] = c.change(t, c.product+" "+file, all[c.product][file])
+				break
+			}
+		}
+		f, err := figuresOf(changed)
+		if err == nil && !slices.ContainsFunc(f.disagreements(), func(d string) bool { return strings.Contains(d, c.product) }) {
+			t.Errorf("%s: a changed number was not found", c.product)
+		}
 	}
 }

@@ -361,7 +361,7 @@ func atEase(said string) string {
 // archive nothing. How long the job waited for each answer does not say the machine's clock, but the plugin.
 func TestCollectorIsHeldUp(t *testing.T) {
 	const count, further = 500, 100
-	longest := 2 * time.Second // what the plugin waits is half of it; it has to get a processor itself
+	longest := 4 * time.Second // what the plugin waits is a quarter of it; it has to get a processor itself
 	begins := func(t *testing.T, k keeper) (*job, string) {
 		dir := filepath.Join(t.TempDir(), "experiment")
 		return begin(t, dir, k, count, "lives", further), dir

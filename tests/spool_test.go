@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -38,12 +39,16 @@ func TestUnifyWhileProcessesSpool(t *testing.T) {
 		return len(rec.Processes[k].Calls) / 2
 	}
 	opt.Stopped = func(_, pid int) {
+		r := unify()
+		for net := time.Now().Add(5 * time.Minute); r.Events == 0 && time.Now().Before(net); r = unify() {
+			time.Sleep(50 * time.Millisecond) // the others go on
+		}
 		for range 2 { // the second finds what the first has made
-			r := unify()
 			if r.Running == 0 || r.Events == 0 || r.Events < before {
 				t.Errorf("half-way %d processes run, %d events (%d before)", r.Running, r.Events, before)
 			}
 			before = r.Events
+			r = unify()
 		}
 	}
 	res := run(t, rec, opt)

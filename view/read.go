@@ -74,7 +74,7 @@ type rowReader struct {
 
 func newRowReader(r *facts.Reader, rows []*row) *rowReader {
 	rd := &rowReader{Reader: r, rows: rows}
-	r.Operation, r.Launch = rd.operation, rd.launch
+	r.Operation, r.Leave = rd.operation, rd.launch
 	return rd
 }
 
@@ -89,7 +89,7 @@ func (rd *rowReader) operation(o *facts.Operation) {
 }
 
 // launch makes parts of its operations.
-func (rd *rowReader) launch(l *facts.Launch) {
+func (rd *rowReader) launch(l *facts.Region) {
 	if l.Number == 0 {
 		return
 	}

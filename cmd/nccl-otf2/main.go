@@ -29,7 +29,14 @@ func main() { os.Exit(Main(os.Args[1:])) }
 func Main(args []string) int {
 	root := rootCommand()
 	root.SetArgs(args)
+	out := output{file: os.Stdout}
+	if !isTerminal(os.Stdout) {
+		root.SetOut(&out)
+	}
 	err := root.Execute()
+	if err == nil {
+		err = readerGone(out.err)
+	}
 	if err == nil {
 		return exitDone
 	}

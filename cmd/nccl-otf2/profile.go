@@ -168,7 +168,7 @@ func (m *madeProfile) remarks() (list []string) {
 }
 
 func (m *madeProfile) print(w io.Writer) {
-	printProfile(w, m.Path, m.Profile, m.remarks())
+	_ = printProfile(w, m.Path, m.Profile, m.remarks())
 	printable.Fprintf(w, "  figures by operation: %s\n", relative(m.Summary))
 }
 

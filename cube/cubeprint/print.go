@@ -180,7 +180,7 @@ func (o *printer) values(id cube.MetricID) error {
 		if failed = err; err != nil || !stored {
 			return
 		}
-		fmt.Fprintf(o, "  %d %q:", c, o.p.Regions[o.p.Cnodes[c].Callee].Name)
+		fmt.Fprintf(o.Writer, "  %d %q:", c, o.p.Regions[o.p.Cnodes[c].Callee].Name)
 		for l := range cube.LocationID(row.Locations()) {
 			o.WriteByte(' ')
 			o.value(&row, l)

@@ -9,7 +9,7 @@ import (
 )
 
 // Map holds open events by handle, up to a number: NCCL does not end every event that it begins (aborts,
-// notes on the API, §3.4), and what is never ended must not add up. Beyond the number the oldest goes.
+// docs/nccl-profiler-api.md §3.4), and what is never ended must not add up. Beyond the number the oldest goes.
 type Map[V any] struct {
 	most  int
 	m     map[uint64]V

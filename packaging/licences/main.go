@@ -11,7 +11,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,14 +26,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: licences PACKAGE")
 		os.Exit(2)
 	}
-	if err := write(os.Stdout, os.Args[1]); err != nil {
+	var text bytes.Buffer
+	err := write(&text, os.Args[1])
+	if err == nil {
+		_, err = os.Stdout.Write(text.Bytes())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "licences:", err)
 		os.Exit(1)
 	}
 }
 
 // write prints the texts of all modules that the package needs, in the order of their names.
-func write(w io.Writer, pkg string) error {
+func write(w *bytes.Buffer, pkg string) error {
 	modules, err := modulesOf(pkg)
 	if err != nil {
 		return err

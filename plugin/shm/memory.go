@@ -400,7 +400,7 @@ const leastWarm = 64
 // with the rings. They stay in the file.
 func (m *Memory) leave(c uint32) {
 	start := m.header.ChunkOffset + uint64(c)*ChunkSize
-	unix.Madvise(m.data[start:start+ChunkSize], unix.MADV_DONTNEED) // only advice
+	_ = unix.Madvise(m.data[start:start+ChunkSize], unix.MADV_DONTNEED) // only advice
 }
 
 // free makes a chunk free and tells writers that have looked for one in vain.
@@ -430,7 +430,7 @@ func (m *Memory) trim(keep int) {
 		if !atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
 			continue
 		}
-		unix.Fallocate(int(m.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE,
+		_ = unix.Fallocate(int(m.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE,
 			int64(m.header.ChunkOffset)+int64(c)*ChunkSize, ChunkSize) // what cannot be returned is kept
 		m.free(c)
 	}
@@ -606,13 +606,13 @@ const (
 )
 
 func futexWake(word *uint32) {
-	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWake, 1<<31-1, 0, 0, 0)
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWake, 1<<31-1, 0, 0, 0)
 }
 
 // futexWait sleeps while *word == value, at most for the timeout; it may return early.
 func futexWait(word *uint32, value uint32, timeout time.Duration) {
 	ts := unix.NsecToTimespec(int64(timeout))
-	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWait, uintptr(value),
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWait, uintptr(value),
 		uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 

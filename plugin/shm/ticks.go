@@ -55,6 +55,6 @@ func offset(id int32) uint64 {
 
 func clock(id int32) uint64 {
 	var ts unix.Timespec
-	unix.ClockGettime(id, &ts) // cannot fail for these clocks
+	_ = unix.ClockGettime(id, &ts) // cannot fail for these clocks
 	return uint64(ts.Nano())
 }

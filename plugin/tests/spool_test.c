@@ -139,6 +139,17 @@ static void record(void *context, uint64_t from, uint64_t count) {
   }
 }
 
+/* Until so many events are in the file. */
+static void await_events(uint64_t count) {
+  struct found *found = calloc(1, sizeof *found);
+  do {
+    usleep(1000);
+    found->may_be_cut = true;
+    check_file(found);
+  } while (found->count_next < count);
+  free(found);
+}
+
 static void all_is_there(void) {
   setenv("NCCL_OTF2_MEMORY", "4M", 1);
   void *context = begin("gpu");
@@ -324,7 +335,7 @@ static void removed_directory(void) {
   setenv("NCCL_OTF2_MEMORY", "8M", 1);
   void *context = begin("gpu");
   record(context, 0, 10);
-  usleep(50000);
+  await_events(10);
   char path[PATH_MAX];
   spool_path(path, sizeof path);
   struct stat before, after;
@@ -356,6 +367,7 @@ static void closed_descriptors(void) {
   CHECK(write(own, "precious", 8) == 8, "write");
   /* Between two flushes: a number that is taken anew in the middle of one, after the look at it, is beyond
    * what a thread with the program's own descriptors can notice. */
+  await_events(10);
   usleep(300000);
   for (int fd = 3; fd < 64; fd++)
     if (fd != own) dup2(own, fd);

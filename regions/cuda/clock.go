@@ -8,8 +8,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 )
 
-// CUPTI's clock: readings of it, and the records whose times it does not cover yet. How CUPTI's time is chosen and read stands
-// in docs/gpu.md, "CUPTI's clock".
+// CUPTI's clock: readings of it, and the records whose times it does not cover yet. How its time is chosen and read stands
+// in docs/gpu.md, "Kernels of CUDA streams (CUPTI)".
 
 // times brings CUPTI's times to the process's time line.
 type times struct {

@@ -17,7 +17,7 @@ import (
 // pushed when they were captured are gone. What tells is, first, the times: NCCL's stamps say when the plan ran, CUPTI
 // when each kernel did, and a plan's kernel is the only one of NCCL's on that GPU that began and ended when it did.
 // Second, where stamps are missing or not to be believed, the order within one launch of a graph: NCCL reports a plan in
-// a callback of the graph that its kernel waits for (notes on the API, §3.5), so all plans reported since the launch
+// a callback of the graph that its kernel waits for (docs/nccl-profiler-api.md §3.5), so all plans reported since the launch
 // before had ended belong to this one, in the order of its kernels. That needs as many plans as kernels, and launches
 // that follow each other; else it says nothing.
 //

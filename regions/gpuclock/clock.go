@@ -7,10 +7,12 @@ import (
 	"slices"
 )
 
+// How the mapping is made, and what was measured of it, is told in docs/gpu.md, "From the GPU's clock to the host's".
+
 // Clock maps the stamps of one GPU onto the host's time line (ns). All communicator ranks of a GPU share it.
 //
 // Every KernelCh callback gives a pair: a stamp g that the GPU took and the host time c at which NCCL
-// reported it, c = g + offset + delay with delay ≥ 0 and otherwise arbitrary (notes on the API, §7.5).
+// reported it, c = g + offset + delay with delay ≥ 0 and otherwise arbitrary (docs/nccl-profiler-api.md §7.5).
 // So c − g bounds the offset from above, tightly wherever a report came at once. Every kernel was
 // launched before it began: the time of the launch less the stamp of the beginning bounds it from below.
 //

@@ -12,6 +12,6 @@
 //	Clock    of a GPU: stamp → host time, by the lower envelope of (report − stamp); clock.go, fit.go, jump.go, tick.go
 //	Filter   of a communicator rank on it: plan → interval, unless its stamps cannot be true; filter.go
 //
-// Neither is for use by several goroutines. The facts are those of the notes on the API, §7: where stamps come from, how late their
+// Neither is for use by several goroutines. The facts are those of docs/nccl-profiler-api.md §7: where stamps come from, how late their
 // reports are, and when NCCL hands out those of other kernels.
 package gpuclock

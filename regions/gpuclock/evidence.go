@@ -9,7 +9,7 @@ import "slices"
 const (
 	// slackNs is how far a mapped time may lie outside its bounds, beyond its uncertainty.
 	slackNs = 5_000
-	// ringPlaces is how many kernels' stamps of a channel NCCL keeps (notes on the API, §7.3).
+	// ringPlaces is how many kernels' stamps of a channel NCCL keeps (docs/nccl-profiler-api.md §7.3).
 	ringPlaces = 64
 	// A ProxyOp ends some time after its last transfer.
 	networkSlackNs = 100_000

@@ -5,7 +5,7 @@ package gpuclock
 import "math"
 
 // Filter decides which GPU stamps of a communicator rank are to be believed. NCCL hands out stamps of other kernels
-// when more than 64 are outstanding on a channel (§7.3 of the notes on the API): those of later ones. And from some
+// when more than 64 are outstanding on a channel (docs/nccl-profiler-api.md §7.3): those of later ones. And from some
 // operation on when its host and its device count kernels differently (§7.4): those of earlier ones, in order, none
 // twice. Each plan is held against what must be true, when its last event has come:
 //

@@ -14,7 +14,7 @@ import (
 // And a stamp can be garbage: three pairs that agree are asked for.
 //
 // A jump back makes reports seem to come late, and kernels to begin before their launch. So do the stamps of earlier
-// kernels that NCCL hands out when its counters have parted (notes on the API, §7.4), which is far more
+// kernels that NCCL hands out when its counters have parted (docs/nccl-profiler-api.md §7.4), which is far more
 // frequent; and with the same lag for all, where kernels run at an even beat, or each is launched when the one before has ended. But those come
 // in the order of kernels, and none twice. So a kernel must have begun before earlier ones of its channel had ended, with a
 // stamp not seen before. And many launches must have come, none of the reports since the first of them

@@ -25,7 +25,7 @@ type Bounds struct {
 	Launched uint64 // none of its kernels can have begun before
 	NetStop  uint64 // when all its network traffic was over; 0: not known, or there was none
 	// SelfMessages tells that there are messages to oneself in it, which the device counts and the host does not, so that later stamps
-	// are those of earlier kernels (notes on the API, §7.4).
+	// are those of earlier kernels (docs/nccl-profiler-api.md §7.4).
 	SelfMessages bool
 }
 

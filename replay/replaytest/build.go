@@ -31,7 +31,7 @@ func Main(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	os.RemoveAll(buildsDir)
+	_ = os.RemoveAll(buildsDir)
 	os.Exit(code)
 }
 

@@ -27,7 +27,7 @@ import (
 )
 
 // mostTime is how long a job may take that lasts a second, on whatever machine: what NCCL may wait for is some 10 s.
-const mostTime = 2 * time.Minute
+const mostTime = 5 * time.Minute
 
 // play is a case that is being played.
 type play struct {
@@ -414,7 +414,7 @@ func (p *play) nothingIsLeft() {
 		}
 	}
 	programs := func() []int { return collectors.Of(p.dir, "nccl-otf2", "inject", "fakenccl") }
-	for deadline := time.Now().Add(10 * time.Second); len(programs()) > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(mostTime); len(programs()) > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 	}
 	for _, pid := range programs() {
 		left = append(left, fmt.Sprint("process ", pid))

@@ -149,7 +149,7 @@ func (r *reader) raw(t otf2.Timestamp) int64 { return int64(t) - r.origin }
 func (r *reader) communicators() error {
 	comms := facts.Communicators(r.defs)
 	r.events = facts.NewReader(facts.ArchiveNames(r.defs, comms), r.attributes)
-	r.events.Keep, r.events.Operation, r.events.Launch = true, r.operation, r.launch
+	r.events.Keep, r.events.Operation, r.events.Leave, r.events.Enter = true, r.operation, r.launch, r.phase
 	for _, d := range r.defs.Comms {
 		c := comms[d.Self]
 		if c == nil {
@@ -174,21 +174,22 @@ func (r *reader) communicators() error {
 }
 
 func (r *reader) event(ev *otf2.Event) {
-	if r.rows[ev.Location] != nil {
+	if l := r.defs.Location(ev.Location); r.rows[ev.Location] != nil || l != nil && l.Type == otf2.LocationTypeCPUThread {
 		r.events.Event(ev)
-		return
 	}
-	if l := r.defs.Location(ev.Location); ev.Kind == otf2.EventEnter && l != nil && l.Type == otf2.LocationTypeCPUThread {
-		if p := processOf(l.Self); p < len(r.phases) {
-			r.phases[p][r.events.Names.RegionName(otf2.RegionRef(ev.Args[0]))]++
-		}
+}
+
+// phase counts the regions of threads.
+func (r *reader) phase(l *facts.Region) {
+	if p := processOf(l.Location); r.rows[l.Location] == nil && p < len(r.phases) {
+		r.phases[p][r.events.Names.RegionName(l.Region)]++
 	}
 }
 
 // launch takes a kernel, or the operations of a launch, which have its time.
-func (r *reader) launch(l *facts.Launch) {
+func (r *reader) launch(l *facts.Region) {
 	w := r.rows[l.Location]
-	if l.Depth > 0 {
+	if l.Depth > 0 || w == nil {
 		return
 	}
 	begin, end := r.raw(l.Begin), r.raw(l.End)

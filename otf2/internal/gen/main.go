@@ -65,6 +65,6 @@ func Files() []output {
 type source struct{ bytes.Buffer }
 
 func (s *source) line(format string, args ...any) {
-	fmt.Fprintf(s, format, args...)
+	fmt.Fprintf(&s.Buffer, format, args...)
 	s.WriteByte('\n')
 }

@@ -120,7 +120,7 @@ func New(o Options) (*Job, error) {
 
 // Close unmaps the memory.
 func (j *Job) Close() error {
-	unix.Munmap(j.data)
+	_ = unix.Munmap(j.data)
 	return j.file.Close()
 }
 
@@ -312,7 +312,7 @@ func (j *Job) Tick(ticks uint64) { atomic.StoreUint64(&j.header.HostTicks, ticks
 // Request asks for everything on disk and returns the request's number.
 func (j *Job) Request() uint32 {
 	n := atomic.AddUint32(&j.header.Request, 1)
-	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&j.header.Request)), 1, 1<<31-1, 0, 0, 0)
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&j.header.Request)), 1, 1<<31-1, 0, 0, 0)
 	return n
 }
 

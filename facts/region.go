@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// regionsOf lists the regions of a region group that are of one of the paradigms, with their names.
+func regionsOf(defs *otf2.Definitions, group string, paradigms ...otf2.Paradigm) map[otf2.RegionRef]string {
+	all := make(map[otf2.RegionRef]string)
+	for _, g := range defs.Groups {
+		if g.Type != otf2.GroupTypeRegions || defs.String(g.Name) != group {
+			continue
+		}
+		for _, m := range g.Members {
+			if r := defs.Region(otf2.RegionRef(m)); r != nil && slices.Contains(paradigms, r.Paradigm) {
+				all[r.Self] = defs.String(r.Name)
+			}
+		}
+	}
+	return all
+}
+
+// CallRegions lists the regions of calls of NCCL's API, with their names. A call that asks for an operation tells a count (Details.Counted);
+// groups, and functions that NCCL makes sends and receives of, do not. Operations name their call by its event (Details.Parent).
+func CallRegions(defs *otf2.Definitions) map[otf2.RegionRef]string {
+	return regionsOf(defs, regions.GroupAPI, otf2.ParadigmCUDA, otf2.ParadigmHIP)
+}
+
+// PhaseRegions lists the regions of phases that the application marked on its threads, with their names.
+func PhaseRegions(defs *otf2.Definitions) map[otf2.RegionRef]string {
+	return regionsOf(defs, regions.GroupApplication, otf2.ParadigmUser)
+}
+
+// Numbered takes the number at a name's end off: phases whose names differ in it are of one kind.
+func Numbered(name string) (stem string, numbered bool) {
+	stem = strings.TrimRight(name, "0123456789")
+	return stem, len(stem) < len(name)
+}
+
+// IsNCCLKernel tells NCCL's kernels by their names.
+func IsNCCLKernel(name string) bool { return strings.HasPrefix(name, regions.NameCall) }
+
+// KernelRegions lists the regions of kernels that are not NCCL's by their names, and those of CUDA graphs of which no kernels are known. A
+// kernel that NCCL launched says so itself (Details.Linked).
+func KernelRegions(defs *otf2.Definitions) (kernels, graphs map[otf2.RegionRef]bool) {
+	kernels, graphs = make(map[otf2.RegionRef]bool), make(map[otf2.RegionRef]bool)
+	for ref, name := range regionsOf(defs, regions.GroupCUDAKernels, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
+		switch {
+		case name == regions.NameCUDAGraph:
+			graphs[ref] = true
+		case !IsNCCLKernel(name):
+			kernels[ref] = true
+		}
+	}
+	return kernels, graphs
+}
+
+// NetPhase is what the oldest transfer of a network's row waits for.
+type NetPhase uint8
+
+// Phases of transfers, in the order in which they come.
+const (
+	NetSendGPU NetPhase = iota
+	NetSendPeer
+	NetSend
+	NetRecv
+	NetRecvFlush
+	NetRecvGPU
+	NumNetPhases
+)
+
+var netPhaseNames = [NumNetPhases]string{
+	regions.NameSendGPUWait, regions.NameSendPeerWait, regions.NameSendNetwork, regions.NameRecvNetwork, regions.NameRecvFlush, regions.NameRecvGPUWait,
+}
+
+// Unsent tells whether data that a transfer is in this phase of has not been handed to the network.
+func (p NetPhase) Unsent() bool { return p == NetSendGPU || p == NetSendPeer }
+
+// Arrived tells whether data that a transfer is in this phase of has come.
+func (p NetPhase) Arrived() bool { return p == NetRecvFlush || p == NetRecvGPU }
+
+// NetPhaseRegions tells which phases regions of networks' rows are.
+func NetPhaseRegions(defs *otf2.Definitions) map[otf2.RegionRef]NetPhase {
+	all := make(map[otf2.RegionRef]NetPhase)
+	for ref, name := range regionsOf(defs, regions.GroupNetwork, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
+		if i := slices.Index(netPhaseNames[:], name); i >= 0 {
+			all[ref] = NetPhase(i)
+		}
+	}
+	return all
+}

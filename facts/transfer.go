@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// TransferKinds are the events that transfers are told by.
+var TransferKinds = otf2.Kinds(otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking)
+
+// NetworkKinds are the events that transfers and the regions of their rows are told by.
+var NetworkKinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking)
+
+// Transfer is what the network carried from one rank to another in one piece, as the sender's proxy saw it.
+type Transfer struct {
+	Details    // of its beginning: Parent is the operation's event
+	Location   otf2.LocationRef
+	Window     otf2.RmaWinRef
+	To         int // rank in the window's communicator
+	Matching   uint64
+	Begin, End otf2.Timestamp // handed to the network, and known to be sent
+	Ended      bool           // End is known; else it is Begin
+	Inside     bool           // it began in a region of the row
+	Bytes      uint64
+}
+
+// putKey is what the end of a transfer names it by.
+type putKey struct {
+	window   otf2.RmaWinRef
+	matching uint64
+}
+
+func (row *Row) put(ev *otf2.Event) {
+	t := Transfer{
+		Details: NoDetails, Location: ev.Location, Window: otf2.RmaWinRef(ev.Args[0]), To: int(ev.Args[1]), Bytes: ev.Args[2], Matching: ev.Args[3],
+		Begin: ev.Time, End: ev.Time, Inside: len(row.open) > 0,
+	}
+	r := row.reader
+	if len(ev.Attributes) > 0 {
+		r.Read(ev, &t.Details)
+	}
+	if r.Put != nil {
+		r.Put(&t)
+	}
+	if r.Transfer == nil {
+		return
+	}
+	key := putKey{t.Window, t.Matching}
+	if old, twice := row.puts[key]; twice {
+		r.Transfer(&old)
+	}
+	if row.puts == nil {
+		row.puts = make(map[putKey]Transfer)
+	}
+	row.puts[key] = t
+}
+
+func (row *Row) complete(ev *otf2.Event) {
+	key := putKey{otf2.RmaWinRef(ev.Args[0]), ev.Args[1]}
+	if t, ok := row.puts[key]; ok {
+		delete(row.puts, key)
+		t.End, t.Ended = ev.Time, true
+		row.reader.Transfer(&t)
+	}
+}
+
+// Unended lists the transfers of all rows that have no end so far, by their beginnings.
+func (r *Reader) Unended() (all []Transfer) {
+	for _, row := range r.rows {
+		for _, t := range row.puts {
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, func(a, b Transfer) int {
+		return cmp.Or(cmp.Compare(a.Location, b.Location), cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.Window, b.Window), cmp.Compare(a.Matching, b.Matching))
+	})
+	return all
+}

@@ -1,0 +1,813 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/view"
+)
+
+// product is something that the tool makes of an archive, and the figures that it shows.
+type product struct {
+	name string
+	args []string // of the tool; DIR stands for the experiment directory
+	file string   // relative to DIR, a pattern, where the product is no standard output
+	read func(f figures, name string, outputs map[string][]byte) error
+}
+
+// products are all of which figures are compared.
+var products = []product{
+	{"report", []string{"report", "DIR", "--format", "json"}, "", readReport},
+	{"report, text", []string{"report", "DIR"}, "", readReportText},
+	{"report --tally", []string{"report", "DIR", "--tally", "--format", "json"}, "", readTally},
+	{"report --waits", []string{"report", "DIR", "--waits", "--format", "json"}, "", readWaits},
+	{"report --matrix", []string{"report", "DIR", "--matrix", "--format", "json"}, "", readMatrix},
+	{"profile --summary", []string{"profile", "DIR", "--summary", "DIR/summary.json"}, "summary.json", readSummary},
+	{"export --jsonl", []string{"export", "--jsonl", "DIR"}, "jsonl/*.jsonl", readJSONL},
+	{"export --chrome", []string{"export", "--chrome", "DIR"}, "trace.json.gz", readChrome},
+	{"export --parquet", []string{"export", "--parquet", "DIR"}, "parquet/*.parquet", readParquet},
+	{"export --prometheus", []string{"export", "--prometheus", "DIR"}, "nccl_otf2.prom", readPrometheus},
+	{"timeline", []string{"timeline", "DIR"}, "timeline.html", readTimeline},
+	{"diff", []string{"diff", "DIR", "DIR", "--format", "json"}, "", readDiff},
+	{"top", []string{"top", "DIR", "--once", "--format", "json"}, "", readTop},
+	{"view --scalasca", []string{"view", "--scalasca", "DIR", "--format", "json"}, "", readView},
+}
+
+// outputs runs the tool for all products, and reads what it wrote, by the product's name.
+func outputs(t *testing.T, dir string) map[string]map[string][]byte {
+	t.Helper()
+	all := make(map[string]map[string][]byte)
+	for _, p := range products {
+		args := make([]string, len(p.args))
+		for i, a := range p.args {
+			args[i] = strings.ReplaceAll(a, "DIR", dir)
+		}
+		cmd := exec.Command(builtFile(t, "nccl-otf2"), args...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", p.name, err, stderr.String())
+		}
+		all[p.name] = map[string][]byte{"": out}
+		if p.file == "" {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(dir, p.file))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has written no %s", p.name, p.file)
+		}
+		all[p.name] = make(map[string][]byte)
+		for _, file := range files {
+			if all[p.name][filepath.Base(file)], err = os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return all
+}
+
+// figuresOf collects the figures of all products.
+func figuresOf(all map[string]map[string][]byte) (figures, error) {
+	f := make(figures)
+	for _, p := range products {
+		if err := p.read(f, p.name, all[p.name]); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return f, nil
+}
+
+func decode(outputs map[string][]byte, to any) error {
+	for _, text := range outputs {
+		return json.Unmarshal(text, to)
+	}
+	return fmt.Errorf("there is no output")
+}
+
+// rowName is what a row of a table of operations is of.
+func rowName(comm, operation, datatype string, size uint64, source string, grouped bool) string {
+	return fmt.Sprintf("%s, %s of %d %s, %s, grouped %v", comm, operation, size, datatype, source, grouped)
+}
+
+// A report has a row for each size. Its times are of operations: of collectives the mean of their members'.
+func readReport(f figures, name string, outputs map[string][]byte) error {
+	var r analysis.Report
+	if err := decode(outputs, &r); err != nil {
+		return err
+	}
+	rows := make(map[string][]analysis.OperationRow) // those with device buffers are apart
+	ofName := make(map[string]*topSum)
+	for i := range r.Operations {
+		o := &r.Operations[i]
+		f.add(name, o.Operation+" calls", float64(o.Calls))
+		f.add(name, o.Operation+" size of members", float64(o.Size*o.Calls))
+		if !o.Grouped {
+			f.add(name, o.Operation+" alone, calls", float64(o.Calls))
+			f.add(name, o.Operation+" alone, member time", o.Time.Avg*float64(o.Calls)) // all members have ended
+		}
+		key := rowName(o.Communicator, o.Operation, o.Datatype, o.Size, o.TimingSource, o.Grouped)
+		rows[key] = append(rows[key], *o)
+		if ofName[o.Operation] == nil {
+			ofName[o.Operation] = new(topSum)
+		}
+		ofName[o.Operation].add(float64(o.Count), o.Time.Total, float64(o.Size)*float64(o.Count), o.BusBW)
+	}
+	for key, of := range rows {
+		least, most, moved, bus, time := math.Inf(1), 0.0, 0.0, 0.0, 0.0
+		for i := range of {
+			o := &of[i]
+			f.add(name, key+": operations", float64(o.Count))
+			f.add(name, key+": time", o.Time.Total)
+			least, most = min(least, o.Time.Min), max(most, o.Time.Max)
+			if o.AlgBW > 0 {
+				moved, bus, time = moved+o.AlgBW*o.Time.Total, bus+o.BusBW*o.Time.Total, time+o.Time.Total
+			}
+		}
+		f.add(name, key+": least", least)
+		f.add(name, key+": most", most)
+		if len(of) == 1 && !of[0].Approximate {
+			f.add(name, key+": p50", of[0].Time.P50)
+			f.add(name, key+": p99", of[0].Time.P99)
+		}
+		if time > 0 {
+			f.add(name, key+": algbw", moved/time)
+			f.add(name, key+": busbw", bus/time)
+		}
+	}
+	for operation, s := range ofName {
+		if operation != "Recv" {
+			s.show(f, name, operation)
+		}
+	}
+	f.add(name, "calls", float64(r.Summary.Calls))
+	f.add(name, "operations", float64(r.Summary.Operations))
+	f.add(name, "events", float64(r.Summary.Events))
+	f.add(name, "lost", sum(r.Summary.Lost))
+	f.add(name, "transfers", float64(r.Summary.Network["PUTS"]))
+	f.add(name, "bytes of transfers", float64(r.Summary.Network["PUT_BYTES"]))
+	f.add(name, "collectives compared", float64(r.Waits.Collectives))
+	f.add(name, "waited in collectives", float64(r.Waits.Total))
+	f.add(name, "waited at the start", float64(r.Waits.StartUp.Waited))
+	for _, w := range r.Waits.Ranks {
+		f.add(name, w.Rank+" in collectives: waited", float64(w.Waited))
+		f.add(name, w.Rank+" in collectives: caused", float64(w.Caused))
+	}
+	for _, p := range r.Phases {
+		f.add(name, "phases", float64(p.Count+p.Points))
+	}
+	return nil
+}
+
+func sum(all map[string]uint64) (n float64) {
+	for _, v := range all {
+		n += float64(v)
+	}
+	return n
+}
+
+// topSum adds up operations of a name as top shows them.
+type topSum struct{ count, time, bytes, bus, busy float64 }
+
+func (s *topSum) add(count, time, bytes, busbw float64) {
+	s.count, s.time, s.bytes = s.count+count, s.time+time, s.bytes+bytes
+	if busbw > 0 {
+		s.bus, s.busy = s.bus+busbw*time, s.busy+time
+	}
+}
+
+func (s *topSum) show(f figures, name, operation string) {
+	f.add(name, operation+" operations", s.count)
+	f.near(name, operation+" mean time", s.time/s.count, 1e-9)
+	f.near(name, operation+" mean size", s.bytes/s.count, 0.5/max(s.bytes/s.count, 1)) // whole bytes
+	if s.busy > 0 {
+		f.near(name, operation+" busbw", s.bus/s.busy, 1e-6)
+	}
+}
+
+var operationsLine = regexp.MustCompile(`(?m)^  operations +(\d+) in (\d+) calls`)
+
+// The text has three digits of each time: what is compared are its numbers.
+func readReportText(f figures, name string, outputs map[string][]byte) error {
+	m := operationsLine.FindSubmatch(outputs[""])
+	if m == nil {
+		return fmt.Errorf("no line of operations")
+	}
+	for i, what := range []string{"operations", "calls"} {
+		n, err := strconv.ParseFloat(string(m[i+1]), 64)
+		if err != nil {
+			return err
+		}
+		f.add(name, what, n)
+	}
+	return nil
+}
+
+// A tally adds up regions by name: launches, so operations only where they were launched alone.
+func readTally(f figures, name string, outputs map[string][]byte) error {
+	var r struct{ Tally analysis.TallyReport }
+	if err := decode(outputs, &r); err != nil {
+		return err
+	}
+	for _, g := range r.Tally.Groups {
+		for _, row := range g.Rows {
+			f.add(name, g.Group+"/"+row.Name+" regions", float64(row.Calls))
+			f.add(name, g.Group+"/"+row.Name+" time", float64(row.Time))
+			switch {
+			case g.Group == regions.GroupApplication:
+				f.add(name, "phases", float64(row.Calls))
+			case g.Group != regions.GroupCollectives && g.Group != regions.GroupPointToPoint:
+			case regions.CollectiveNamed(row.Name) != nil || facts.IsMessage(row.Name): // launches of one
+				f.add(name, row.Name+" alone, calls", float64(row.Calls))
+				f.add(name, row.Name+" alone, member time", float64(row.Time))
+			}
+		}
+	}
+	return nil
+}
+
+// waitMetrics are the causes of waiting in the words of reports and of profiles.
+var waitMetrics = map[string]string{
+	"collective": "mpi_wait_nxn", "late broadcast": "mpi_latebroadcast", "early reduce": "mpi_earlyreduce",
+	"late sender": "mpi_latesender", "late receiver": "mpi_latereceiver",
+}
+
+const startUpMetric = "nccl_startup_wait"
+
+// inCollectives are the causes that the report's own table adds up.
+var inCollectives = []string{"collective", "late broadcast", "early reduce"}
+
+func readWaits(f figures, name string, outputs map[string][]byte) error {
+	var r struct{ Waits analysis.WaitStates }
+	if err := decode(outputs, &r); err != nil {
+		return err
+	}
+	w := &r.Waits
+	for kind, metric := range waitMetrics {
+		f.add(name, metric, 0)
+		for _, k := range w.Kinds {
+			if k.Name == kind {
+				f.add(name, metric, float64(k.Waited))
+				if slices.Contains(inCollectives, kind) {
+					f.add(name, "waited in collectives", float64(k.Waited))
+				}
+			}
+		}
+	}
+	for _, row := range w.Ranks {
+		f.add(name, row.Name+": waited", float64(row.Waited))
+		f.add(name, row.Name+": caused", float64(row.Caused))
+	}
+	f.add(name, "collectives compared", float64(w.Collectives))
+	f.add(name, "waited", float64(w.Total.Waited))
+	f.add(name, startUpMetric, float64(w.StartUp.Waited))
+	f.add(name, "waited at the start", float64(w.StartUp.Waited))
+	return nil
+}
+
+func readMatrix(f figures, name string, outputs map[string][]byte) error {
+	var r struct{ Matrix analysis.MatrixReport }
+	if err := decode(outputs, &r); err != nil {
+		return err
+	}
+	f.add(name, "transfers", 0)
+	f.add(name, "bytes of transfers", 0)
+	for _, n := range r.Matrix.Networks {
+		f.add(name, "transfers", float64(n.Total.Transfers))
+		f.add(name, "bytes of transfers", float64(n.Total.Bytes))
+		f.add(name+", cells", "transfers", float64(n.UnknownSender.Transfers))
+		f.add(name+", cells", "bytes of transfers", float64(n.UnknownSender.Bytes))
+		for _, c := range n.Cells {
+			f.add(name+", cells", "transfers", float64(c.Transfers))
+			f.add(name+", cells", "bytes of transfers", float64(c.Bytes))
+		}
+	}
+	for _, flow := range r.Matrix.Ranks {
+		f.add(name, flow.From+" to "+flow.To+": transfers", float64(flow.Transfers))
+		f.add(name, flow.From+" to "+flow.To+": bytes", float64(flow.Bytes))
+	}
+	for of, flows := range map[string]int{"hosts": len(r.Matrix.Hosts), "channels": len(r.Matrix.Channels)} {
+		if flows == 0 && len(r.Matrix.Networks) > 0 && r.Matrix.Networks[0].Total.Transfers > 0 {
+			return fmt.Errorf("no %s", of)
+		}
+	}
+	for _, c := range r.Matrix.Channels {
+		f.add(name+", channels", "transfers", float64(c.Transfers))
+		f.add(name+", channels", "bytes of transfers", float64(c.Bytes))
+	}
+	for _, h := range r.Matrix.Hosts {
+		f.add(name+", hosts", "transfers", float64(h.Transfers))
+		f.add(name+", hosts", "bytes of transfers", float64(h.Bytes))
+	}
+	return nil
+}
+
+// A profile's times are of members. Waits of profile mode may be estimated, which it then says.
+func readSummary(f figures, name string, outputs map[string][]byte) error {
+	var s cubex.Summary
+	if err := decode(outputs, &s); err != nil {
+		return err
+	}
+	for i := range s.Operations {
+		o := &s.Operations[i]
+		if o.Operation == "Group" {
+			continue
+		}
+		f.add(name, o.Operation+" calls", float64(o.Calls))
+		f.add(name, o.Operation+" size of members", float64(o.Size.Sum))
+		if !o.Grouped {
+			f.add(name, o.Operation+" alone, calls", float64(o.Calls))
+			f.add(name, o.Operation+" alone, member time", float64(o.Time.Sum))
+			f.extreme(name, o.Operation+" alone, least of "+o.Source, float64(o.Time.Min), math.Min)
+			f.extreme(name, o.Operation+" alone, most of "+o.Source, float64(o.Time.Max), math.Max)
+		}
+	}
+	f.add(name, "lost", float64(s.Lost))
+	if s.Estimate == nil {
+		for metric, ns := range s.Waits {
+			f.add(name, metric, float64(ns))
+		}
+	}
+	return nil
+}
+
+// What a line of JSONL tells.
+type jsonlRecord struct {
+	RecordType, Type, Func, Name string
+	CommID                       any
+	Rank                         any
+	Duration                     float64 // µs
+	TransSize                    *uint64
+	Details                      struct {
+		CommName, TimingSource string
+		Plan                   uint64
+		Unfinished             bool
+	}
+}
+
+func readJSONL(f figures, name string, outputs map[string][]byte) error {
+	f.add(name, "transfers", 0)
+	f.add(name, "bytes of transfers", 0)
+	f.add(name, "calls", 0)
+	for file, text := range outputs {
+		type launch struct {
+			comm, rank any
+			plan       uint64
+		}
+		var operations []jsonlRecord
+		launched := make(map[launch]int)
+		lines := bufio.NewScanner(bytes.NewReader(text))
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var r jsonlRecord
+			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+			if r.RecordType == "state" {
+				if r.TransSize != nil {
+					f.add(name, "bytes of transfers", float64(*r.TransSize))
+				}
+				continue
+			}
+			ns := math.Round(r.Duration * 1e3)
+			region := func(of string) {
+				f.add(name, of+" regions", 1)
+				f.add(name, of+" time", ns)
+			}
+			switch r.Type {
+			case "ncclProfileColl", "ncclProfileCeColl", "ncclProfileP2p":
+				operations = append(operations, r)
+				launched[launch{r.CommID, r.Rank, r.Details.Plan}]++
+			case "ncclProfileCollApi", "ncclProfileP2pApi":
+				region(regions.GroupAPI + "/" + regions.NameCall + r.Func)
+			case "ncclProfileKernelLaunch":
+				region(regions.GroupEnqueue + "/" + regions.NameKernelLaunch)
+			case "ncclProfileProxyStep":
+				f.add(name, "transfers", 1)
+			}
+		}
+		for _, r := range operations {
+			f.add(name, r.Func+" calls", 1)
+			f.add(name, "calls", 1)
+			if launched[launch{r.CommID, r.Rank, r.Details.Plan}] == 1 {
+				f.add(name, r.Func+" alone, calls", 1)
+				f.add(name, r.Func+" alone, member time", math.Round(r.Duration*1e3))
+			}
+		}
+		if err := lines.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A trace for viewers has the regions that the tally adds up, those of channels' rows apart.
+func readChrome(f figures, name string, outputs map[string][]byte) error {
+	z, err := gzip.NewReader(bytes.NewReader(outputs["trace.json.gz"]))
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		return err
+	}
+	var trace struct {
+		TraceEvents []struct {
+			Ph, Name, Cat string
+			Pid, Tid      int
+			Dur           float64
+			Args          map[string]any
+		}
+	}
+	if err := json.Unmarshal(text, &trace); err != nil {
+		return err
+	}
+	rows := make(map[[2]int]string)
+	f.add(name, "transfers", 0)
+	f.add(name, "bytes of transfers", 0)
+	for _, e := range trace.TraceEvents {
+		switch {
+		case e.Ph == "M" && e.Name == "thread_name":
+			rows[[2]int{e.Pid, e.Tid}], _ = e.Args["name"].(string)
+		case e.Ph == "b" && e.Cat == "transfer":
+			bytes, _ := e.Args["bytes"].(float64)
+			f.add(name, "transfers", 1)
+			f.add(name, "bytes of transfers", bytes)
+		case e.Ph == "X":
+			group := e.Cat
+			if _, channel := facts.RowChannel(rows[[2]int{e.Pid, e.Tid}]); channel {
+				group = "NCCL channels"
+			}
+			if e.Args["unfinished"] != nil {
+				continue // the tally counts them apart
+			}
+			f.add(name, group+"/"+e.Name+" regions", 1)
+			f.add(name, group+"/"+e.Name+" time", math.Round(e.Dur*1e3))
+		}
+	}
+	return nil
+}
+
+func table[T any](text []byte) ([]T, error) {
+	return parquet.Read[T](bytes.NewReader(text), int64(len(text)))
+}
+
+func valueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// Tables have members: what reports have of operations is worked out here as they say.
+func readParquet(f figures, name string, outputs map[string][]byte) error {
+	operations, err := table[export.Operation](outputs[export.OperationsFile])
+	if err != nil {
+		return err
+	}
+	type instance struct {
+		comm     int32
+		function string
+		ordinal  int64
+		member   int32 // of messages, which are one for each end
+		peer     int32
+	}
+	members := make(map[instance][]*export.Operation)
+	for i := range operations {
+		o := &operations[i]
+		f.add(name, o.Function+" calls", 1)
+		f.add(name, "calls", 1)
+		f.add(name, o.Function+" size of members", float64(o.Size))
+		if !o.Grouped {
+			f.add(name, o.Function+" alone, calls", 1)
+			f.add(name, o.Function+" alone, member time", float64(o.Duration))
+			f.extreme(name, o.Function+" alone, least of "+valueOf(o.TimingSource), float64(o.Duration), math.Min)
+			f.extreme(name, o.Function+" alone, most of "+valueOf(o.TimingSource), float64(o.Duration), math.Max)
+		}
+		k := instance{comm: o.Comm, function: o.Function, ordinal: o.Ordinal, member: -1, peer: -1}
+		if facts.IsMessage(o.Function) {
+			k.member, k.peer = o.Rank, *o.Peer
+		}
+		members[k] = append(members[k], o)
+	}
+	type row struct{ times, algbw, busbw []float64 }
+	rows := make(map[string]*row)
+	for _, all := range members {
+		first := *all[0]
+		source, n := facts.SourceOf(valueOf(first.TimingSource)), float64(len(all))
+		time, alg, bus := 0.0, 0.0, 0.0
+		for _, m := range all {
+			time += float64(m.Duration) / n
+			alg += valueOf(m.AlgBW) * float64(m.Duration) / n
+			bus += valueOf(m.BusBW) * float64(m.Duration) / n
+			first.Size, first.Grouped = max(first.Size, m.Size), first.Grouped || m.Grouped
+			source = min(source, facts.SourceOf(valueOf(m.TimingSource)))
+		}
+		key := rowName(first.Communicator, first.Function, valueOf(first.Datatype), uint64(first.Size), source.String(), first.Grouped)
+		if rows[key] == nil {
+			rows[key] = new(row)
+		}
+		r := rows[key]
+		r.times = append(r.times, time)
+		if source.HasLength() && !first.Grouped {
+			r.algbw, r.busbw = append(r.algbw, alg), append(r.busbw, bus)
+		}
+	}
+	total := func(all []float64) (s float64) {
+		for _, v := range all {
+			s += v
+		}
+		return s
+	}
+	for key, r := range rows {
+		slices.Sort(r.times)
+		n := len(r.times)
+		f.add(name, key+": operations", float64(n))
+		f.add(name, key+": time", total(r.times))
+		f.add(name, key+": least", r.times[0])
+		f.add(name, key+": most", r.times[n-1])
+		f.add(name, key+": p50", r.times[max(0, int(math.Ceil(float64(n)*0.50))-1)])
+		f.add(name, key+": p99", r.times[max(0, int(math.Ceil(float64(n)*0.99))-1)])
+		if len(r.algbw) > 0 && total(r.algbw) > 0 {
+			f.near(name, key+": algbw", total(r.algbw)/total(r.times), 1e-6)
+			f.near(name, key+": busbw", total(r.busbw)/total(r.times), 1e-6)
+		}
+	}
+	addBuckets(f, name, operations)
+	transfers, err := table[export.TransferRow](outputs[export.TransfersFile])
+	if err != nil {
+		return err
+	}
+	f.add(name, "transfers", float64(len(transfers)))
+	f.add(name, "bytes of transfers", 0)
+	for _, x := range transfers {
+		f.add(name, "bytes of transfers", float64(x.Bytes))
+		if x.FromName != nil && x.ToName != nil {
+			f.add(name, *x.FromName+" to "+*x.ToName+": transfers", 1)
+			f.add(name, *x.FromName+" to "+*x.ToName+": bytes", float64(x.Bytes))
+		}
+	}
+	waits, err := table[export.WaitRow](outputs[export.WaitsFile])
+	if err != nil {
+		return err
+	}
+	for _, metric := range append(slices.Collect(maps.Values(waitMetrics)), startUpMetric) {
+		f.add(name, metric, 0)
+	}
+	for _, w := range waits {
+		if w.StartUp {
+			f.add(name, startUpMetric, float64(w.Waited))
+			continue
+		}
+		f.add(name, waitMetrics[w.Kind], float64(w.Waited))
+		f.add(name, "waited", float64(w.Waited))
+		f.add(name, w.RankName+": waited", float64(w.Waited))
+		f.add(name, w.ForName+": caused", float64(w.Waited))
+		if slices.Contains(inCollectives, w.Kind) {
+			f.add(name, "waited in collectives", float64(w.Waited))
+			f.add(name, w.RankName+" in collectives: waited", float64(w.Waited))
+			f.add(name, w.ForName+" in collectives: caused", float64(w.Waited))
+		}
+	}
+	return nil
+}
+
+// bucketOf is what metrics of one operation on one GPU are told apart by, without its size.
+func bucketOf(node, gpu, comm, function, way string) string {
+	return fmt.Sprintf("%s (%s) on %s %s of %s", function, way, node, gpu, comm)
+}
+
+// addBuckets works out what the metrics for Prometheus say that they are: arithmetic means of times, and geometric ones of bandwidths. They
+// do not tell numbers of operations, so only metrics of one size are compared.
+func addBuckets(f figures, name string, operations []export.Operation) {
+	type bucket struct {
+		size, n, time, logs float64
+		several             bool
+	}
+	all := make(map[string]*bucket)
+	for i := range operations {
+		o := &operations[i]
+		if source := facts.SourceOf(valueOf(o.TimingSource)); o.Grouped || o.Duration <= 0 || source == facts.SourceNetwork || source == facts.SourceEnqueue {
+			continue // left out, as the tool says
+		}
+		way := "message"
+		if !facts.IsMessage(o.Function) {
+			way = cmp.Or(valueOf(o.Algorithm), "unknown") + "_" + cmp.Or(valueOf(o.Protocol), "unknown")
+		}
+		_, device, _ := strings.Cut(valueOf(o.GPU), " Device ")
+		key := bucketOf(o.Host, "GPU"+device, o.Communicator, o.Function, way)
+		if all[key] == nil {
+			all[key] = &bucket{size: float64(o.Size)}
+		}
+		b := all[key]
+		b.n, b.time, b.logs, b.several = b.n+1, b.time+float64(o.Duration)/1e3, b.logs+math.Log(valueOf(o.BusBW)), b.several || b.size != float64(o.Size)
+	}
+	for key, b := range all {
+		if !b.several {
+			f.add(name, key+", mean µs", b.time/b.n)
+			f.add(name, key+", busbw", math.Exp(b.logs/b.n))
+		}
+	}
+}
+
+var (
+	sample      = regexp.MustCompile(`^(\w+)\{(.*)\} (\S+)$`)
+	sampleLabel = regexp.MustCompile(`(\w+)="([^"]*)"`)
+)
+
+func readPrometheus(f figures, name string, outputs map[string][]byte) error {
+	values := make(map[string][]float64)
+	for line := range strings.Lines(string(outputs["nccl_otf2.prom"])) {
+		m := sample.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil {
+			continue
+		}
+		labels := make(map[string]string)
+		for _, pair := range sampleLabel.FindAllStringSubmatch(m[2], -1) {
+			labels[pair[1]] = pair[2]
+		}
+		key := bucketOf(labels["node"], labels["gpu"], labels["comm_name"], labels["collective"]+labels["p2p_operation"], cmp.Or(labels["algo_proto"], "message"))
+		if strings.HasSuffix(m[1], "_exec_time_microseconds") {
+			key += ", mean µs"
+		} else {
+			key += ", busbw"
+		}
+		v, err := strconv.ParseFloat(m[3], 64)
+		if err != nil {
+			return err
+		}
+		values[key] = append(values[key], v)
+	}
+	for key, all := range values {
+		if len(all) == 1 { // of one range of sizes; six digits
+			f.near(name, key, all[0], 1e-5)
+		}
+	}
+	return nil
+}
+
+var pageHead = regexp.MustCompile(`<script type="application/octet-stream" id="head">([^<]*)</script>`)
+
+// A page begins with its head, which has the figures that it shows from the start.
+func readTimeline(f figures, name string, outputs map[string][]byte) error {
+	m := pageHead.FindSubmatch(outputs["timeline.html"])
+	if m == nil {
+		return fmt.Errorf("the page has no head")
+	}
+	packed, err := base64.StdEncoding.DecodeString(string(m[1]))
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		return err
+	}
+	var h struct {
+		Ranks []struct {
+			Name           string
+			Waited, Caused float64
+		}
+		Matrix struct {
+			Transfers []struct {
+				From, To     int
+				Count, Bytes float64
+			}
+		}
+		Totals struct{ Operations, Transfers, Events, Collectives, Waited float64 }
+	}
+	if err := json.Unmarshal(text, &h); err != nil {
+		return err
+	}
+	f.add(name, "calls", h.Totals.Operations)
+	f.add(name, "transfers", h.Totals.Transfers)
+	f.add(name, "events", h.Totals.Events)
+	f.add(name, "collectives compared", h.Totals.Collectives)
+	f.add(name, "waited", h.Totals.Waited)
+	for _, r := range h.Ranks {
+		f.add(name, r.Name+": waited", r.Waited)
+		f.add(name, r.Name+": caused", r.Caused)
+	}
+	for _, flow := range h.Matrix.Transfers {
+		f.add(name+", matrix", "transfers", flow.Count)
+		f.add(name+", matrix", "bytes of transfers", flow.Bytes)
+		if flow.From >= 0 && flow.To >= 0 {
+			pair := h.Ranks[flow.From].Name + " to " + h.Ranks[flow.To].Name
+			f.add(name, pair+": transfers", flow.Count)
+			f.add(name, pair+": bytes", flow.Bytes)
+		}
+	}
+	return nil
+}
+
+// A run compared with itself has not changed.
+func readDiff(f figures, name string, outputs map[string][]byte) error {
+	var c analysis.Comparison
+	if err := decode(outputs, &c); err != nil {
+		return err
+	}
+	if c.Slower+c.Faster > 0 {
+		return fmt.Errorf("%d are slower, %d faster", c.Slower, c.Faster)
+	}
+	for side, run := range map[string]*analysis.ComparedRun{"A": &c.A, "B": &c.B} {
+		f.add(name+" "+side, "operations", float64(run.Operations))
+		f.add(name+" "+side, "lost", float64(run.Lost))
+	}
+	for i := range c.Operations {
+		o := &c.Operations[i]
+		f.add(name+" A", "operations of kinds", float64(o.OperationsA))
+		f.add(name+" B", "operations of kinds", float64(o.OperationsB))
+		if o.Ratio != 1 || o.Time.Difference != 0 {
+			return fmt.Errorf("%s has changed, by %v", o.Operation, o.Ratio)
+		}
+	}
+	return nil
+}
+
+// What top shows at the end of a job is of its last seconds, as it says: of all, if all operations are in them.
+func readTop(f figures, name string, outputs map[string][]byte) error {
+	var v analysis.LiveView
+	if err := decode(outputs, &v); err != nil {
+		return err
+	}
+	f.add(name, "operations", float64(v.Done))
+	f.add(name, "lost", float64(v.Lost))
+	window, seen := float64(v.Window)/1e9, 0.0
+	for _, o := range v.Operations {
+		seen += o.Rate * window
+	}
+	if math.Abs(seen-float64(v.Done)) > 1e-6*seen {
+		return nil
+	}
+	sums := make(map[string]*topSum)
+	for _, o := range v.Operations {
+		operation := o.Operation
+		if operation == "SendRecv" {
+			operation = "Send"
+		}
+		if sums[operation] == nil {
+			sums[operation] = new(topSum)
+		}
+		n := math.Round(o.Rate * window)
+		s := sums[operation]
+		s.count, s.time, s.bytes = s.count+n, s.time+n*o.Avg, s.bytes+n*float64(o.Size)
+		if s.busy == 0 && o.BusBW > 0 {
+			s.bus, s.busy = o.BusBW, 1
+		} else {
+			s.busy = 0 // of several communicators
+		}
+	}
+	for operation, s := range sums {
+		s.show(f, name, operation)
+	}
+	f.add(name, "collectives compared", float64(v.Compared))
+	total := 0.0
+	for _, r := range v.Ranks {
+		total += r.Waiting * float64(v.Window)
+	}
+	f.near(name, "waited in collectives", total, 1e-9)
+	for _, r := range v.Ranks {
+		f.near(name, r.Rank+" in collectives: waited", r.Waiting*float64(v.Window), 1e-9)
+		f.near(name, r.Rank+" in collectives: caused", r.Caused*total, 1e-9)
+	}
+	return nil
+}
+
+// A view has the operations that are in it, and counts those that are not.
+func readView(f figures, name string, outputs map[string][]byte) error {
+	var r view.Result
+	if err := decode(outputs, &r); err != nil {
+		return err
+	}
+	dropped := uint64(0)
+	for _, n := range r.Dropped {
+		dropped += n
+	}
+	f.add(name, "operations", float64(r.Collectives+r.Messages+dropped))
+	return nil
+}
