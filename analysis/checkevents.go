@@ -92,7 +92,7 @@ func newEventCheck(a *otf2.Archive, fs *findings) *eventCheck {
 		perPlan: make(map[otf2.RegionRef]uint64),
 	}
 	c.memberOf = facts.Membership(a.Defs, c.comms)
-	c.windows = windows(a.Defs)
+	c.windows = facts.Windows(a.Defs)
 	silent := make(map[otf2.LocationRef]bool)
 	for i := range a.Defs.Locations {
 		l := &a.Defs.Locations[i]
@@ -101,7 +101,7 @@ func newEventCheck(a *otf2.Archive, fs *findings) *eventCheck {
 	}
 	ps := propertiesOf(a.Anchor)
 	_, ours := ps.Number(facts.PropProcesses)
-	c.match = newMatcher(fs, c.comms, silent, ps.stretches(), ours)
+	c.match = newMatcher(fs, c.comms, silent, stretchesOf(a.Anchor), ours)
 	c.match.untold, _ = ps.Number(facts.PropPaused.Below(byRAS))
 	c.match.merged = ps.merged()
 	return c

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
-	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 )
 
 // HangReport tells which operations of the jobs in an experiment directory are not complete, and whose doing
@@ -92,26 +92,26 @@ type HangRank struct {
 // Hang looks for operations that are not complete in the shards of an experiment directory. now is the time to
 // count ages of running jobs to.
 func Hang(dir string, now time.Time) (*HangReport, error) {
-	jobs, problems, err := scorep.Jobs(dir)
+	all, problems, err := jobs.List(dir)
 	if err != nil {
 		return nil, err
 	}
 	r := &HangReport{Directory: dir, Jobs: []HangJob{}, Problems: append([]string{}, problems...)}
-	for _, j := range jobs {
+	for _, j := range all {
 		r.Jobs = append(r.Jobs, hangOf(j, uint64(max(now.UnixNano(), 0))))
 	}
 	return r, nil
 }
 
-func hangOf(j *scorep.Job, now uint64) HangJob {
+func hangOf(j *jobs.Job, now uint64) HangJob {
 	h := HangJob{Processes: len(j.Processes), Looked: len(j.Communicators), Communicators: []HangComm{}, Inexact: []string{}, Partial: []string{},
 		Died: append([]string{}, j.Deaths...)}
 	for _, p := range j.Processes {
 		h.Last = max(h.Last, p.Last, p.Ended)
 		switch p.State {
-		case scorep.Running:
+		case jobs.Running:
 			h.Running++
-		case scorep.Crashed:
+		case jobs.Crashed:
 			h.Crashed++
 		default:
 			h.Ended++
@@ -144,7 +144,7 @@ func hangOf(j *scorep.Job, now uint64) HangJob {
 
 // age counts to the end of the last process that is in the operation, of one that runs to now. Of one whose end nobody saw only
 // the last event is known.
-func (h *HangComm) age(c *scorep.JobCommunicator, now uint64) {
+func (h *HangComm) age(c *jobs.JobCommunicator, now uint64) {
 	end, seen := uint64(0), false
 	for i := range h.Members {
 		r := c.Ranks[h.Members[i].Rank]
@@ -153,7 +153,7 @@ func (h *HangComm) age(c *scorep.JobCommunicator, now uint64) {
 		}
 		until, known := r.Process.Ended, true
 		switch {
-		case r.Process.State == scorep.Running:
+		case r.Process.State == jobs.Running:
 			until = now
 		case until == 0:
 			until, known = r.Process.Last, false
@@ -179,13 +179,13 @@ func (h *HangComm) compare(o *HangComm) int {
 
 // pendingOf is what a process has under way on a communicator.
 type pendingOf struct {
-	comm *scorep.JobCommunicator
+	comm *jobs.JobCommunicator
 	experiment.Pending
 }
 
 // whatRanksDo lists what each process has under way, the oldest first.
-func whatRanksDo(j *scorep.Job) map[*scorep.JobProcess][]pendingOf {
-	all := make(map[*scorep.JobProcess][]pendingOf)
+func whatRanksDo(j *jobs.Job) map[*jobs.JobProcess][]pendingOf {
+	all := make(map[*jobs.JobProcess][]pendingOf)
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
 			if r == nil {
@@ -211,7 +211,7 @@ type hangTrack struct {
 	keys    []string // of Reached, Done and Pending, by member
 }
 
-func tracksOf(c *scorep.JobCommunicator) []hangTrack {
+func tracksOf(c *jobs.JobCommunicator) []hangTrack {
 	var all []hangTrack
 	seen := make(map[string]bool)
 	everybody := make([]int, c.Size)
@@ -266,7 +266,7 @@ func scan(key, prefix string, n *int) bool {
 }
 
 // stuck finds the operation of a communicator that has been under way the longest; nil if none is.
-func stuck(c *scorep.JobCommunicator, doing map[*scorep.JobProcess][]pendingOf) *HangComm {
+func stuck(c *jobs.JobCommunicator, doing map[*jobs.JobProcess][]pendingOf) *HangComm {
 	var oldest *HangComm
 	for _, t := range tracksOf(c) {
 		for _, ordinal := range t.suspects(c) {
@@ -287,7 +287,7 @@ func stuck(c *scorep.JobCommunicator, doing map[*scorep.JobProcess][]pendingOf) 
 
 // suspects lists the operations of a track that may not be complete: those that a member has under way, and the
 // first that not all members have begun.
-func (t *hangTrack) suspects(c *scorep.JobCommunicator) []uint64 {
+func (t *hangTrack) suspects(c *jobs.JobCommunicator) []uint64 {
 	var all []uint64
 	least, most, known := uint64(0), uint64(0), false
 	for i, rank := range t.members {
@@ -314,7 +314,7 @@ func (t *hangTrack) suspects(c *scorep.JobCommunicator) []uint64 {
 }
 
 // look tells where the members of an operation stand; nil if nothing speaks against its being complete.
-func (t *hangTrack) look(c *scorep.JobCommunicator, ordinal uint64, doing map[*scorep.JobProcess][]pendingOf) *HangComm {
+func (t *hangTrack) look(c *jobs.JobCommunicator, ordinal uint64, doing map[*jobs.JobProcess][]pendingOf) *HangComm {
 	h := &HangComm{Communicator: c.Name, Ranks: c.Size, Operation: t.name, words: t.words, Ordinal: ordinal}
 	seen := func(since uint64, later bool) {
 		if since != 0 && (h.Since == 0 || h.AtLeast && !later || h.AtLeast == later && since < h.Since) {
@@ -362,7 +362,7 @@ func (t *hangTrack) look(c *scorep.JobCommunicator, ordinal uint64, doing map[*s
 	return h
 }
 
-func pendingIn(r *scorep.JobRank, key string, ordinal uint64) *experiment.Pending {
+func pendingIn(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pending {
 	for i := range r.Pending {
 		if p := &r.Pending[i]; p.Function == key && p.Ordinal == ordinal {
 			return p
@@ -372,7 +372,7 @@ func pendingIn(r *scorep.JobRank, key string, ordinal uint64) *experiment.Pendin
 }
 
 // behind counts what a rank has under way on the communicator that it began after an operation.
-func behind(r *scorep.JobRank, key string, ordinal uint64) (n int) {
+func behind(r *jobs.JobRank, key string, ordinal uint64) (n int) {
 	this := pendingIn(r, key, ordinal)
 	if this == nil {
 		return 0
@@ -386,7 +386,7 @@ func behind(r *scorep.JobRank, key string, ordinal uint64) (n int) {
 }
 
 // of tells where a member stands in an operation.
-func (m *HangRank) of(r *scorep.JobRank, key string, ordinal uint64) {
+func (m *HangRank) of(r *jobs.JobRank, key string, ordinal uint64) {
 	p := r.Process
 	m.Process, m.Host, m.PID = p.Name, p.Host, p.PID
 	m.ProcessState = p.Is()
@@ -405,7 +405,7 @@ func (m *HangRank) of(r *scorep.JobRank, key string, ordinal uint64) {
 
 // lookElsewhere tells what a member is in instead of an operation, the oldest first, those of the same communicator
 // before others, and whether it is one of the same.
-func (m *HangRank) lookElsewhere(c *scorep.JobCommunicator, r *scorep.JobRank, doing map[*scorep.JobProcess][]pendingOf) bool {
+func (m *HangRank) lookElsewhere(c *jobs.JobCommunicator, r *jobs.JobRank, doing map[*jobs.JobProcess][]pendingOf) bool {
 	for _, d := range doing[r.Process] {
 		here := d.comm == c && pendingIn(r, d.Function, d.Ordinal) != nil
 		if here {

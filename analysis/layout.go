@@ -68,21 +68,3 @@ func Communicators(defs *otf2.Definitions) []Communicator {
 	slices.SortFunc(all, func(a, b Communicator) int { return cmp.Compare(a.Ref, b.Ref) })
 	return all
 }
-
-// Stretch is a range of operations that the members of a communicator did not record alike.
-type Stretch struct {
-	Comm        otf2.CommRef
-	Function    string // "AllReduce", or "Send 0>3" for the messages from rank 0 to 3
-	First, Last uint64 // ordinals, inclusive
-}
-
-// Stretches reads from the archive's properties what its members did not record alike. unnamed is how many
-// more there are than the archive names.
-func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
-	ps := propertiesOf(a)
-	for _, s := range ps.stretches() {
-		all = append(all, Stretch{s.comm, s.function, s.first, s.last})
-	}
-	n, _ := ps.Number(facts.PropDiffer)
-	return all, n - min(n, uint64(len(all)))
-}

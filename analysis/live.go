@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // LiveView is how a job stands that is being recorded, and what it did in the last seconds.
@@ -206,7 +206,7 @@ func (l *Live) Look(now time.Time) (*LiveView, error) {
 		Time: now, Directory: l.dir, State: LiveWaiting, LostBy: make(map[string]uint64),
 		Operations: []LiveOperation{}, Ranks: []LiveRank{}, Problems: []string{}, Died: []string{},
 	}
-	jobs, problems, err := scorep.Jobs(l.dir)
+	all, problems, err := jobs.List(l.dir)
 	v.Problems = append(v.Problems, problems...)
 	if errors.Is(err, fs.ErrNotExist) {
 		if spools, _ := filepath.Glob(filepath.Join(l.dir, experiment.Folder, "*"+experiment.SpoolSuffix)); len(spools) > 0 {
@@ -220,8 +220,8 @@ func (l *Live) Look(now time.Time) (*LiveView, error) {
 		}
 		return v, err
 	}
-	job := latest(jobs)
-	v.Jobs = len(jobs)
+	job := latest(all)
+	v.Jobs = len(all)
 	l.follow(job)
 	l.state(v, job, now)
 	l.read(job, v)
@@ -233,9 +233,9 @@ func (l *Live) Look(now time.Time) (*LiveView, error) {
 }
 
 // latest is the job that runs and began last, or if none runs the last one.
-func latest(jobs []*scorep.Job) *scorep.Job {
-	best := jobs[0]
-	for _, j := range jobs[1:] {
+func latest(all []*jobs.Job) *jobs.Job {
+	best := all[0]
+	for _, j := range all[1:] {
 		if runs, r := running(j) > 0, running(best) > 0; runs != r && runs || runs == r && j.Last() > best.Last() {
 			best = j
 		}
@@ -243,24 +243,24 @@ func latest(jobs []*scorep.Job) *scorep.Job {
 	return best
 }
 
-func running(j *scorep.Job) (n int) {
+func running(j *jobs.Job) (n int) {
 	for _, p := range j.Processes {
-		n += int(boolCount(p.State == scorep.Running))
+		n += int(boolCount(p.State == jobs.Running))
 	}
 	return n
 }
 
 // state tells how the processes stand.
-func (l *Live) state(v *LiveView, j *scorep.Job, now time.Time) {
+func (l *Live) state(v *LiveView, j *jobs.Job, now time.Time) {
 	hosts := make(map[string]bool)
 	size := 0
 	for _, p := range j.Processes {
 		hosts[p.Host] = true
 		size = max(size, p.Size)
 		switch p.State {
-		case scorep.Running:
+		case jobs.Running:
 			v.Running++
-		case scorep.Crashed:
+		case jobs.Crashed:
 			v.Crashed++
 		default:
 			v.Ended++
@@ -293,7 +293,7 @@ func (l *Live) state(v *LiveView, j *scorep.Job, now time.Time) {
 }
 
 // doneOn counts the operations that have ended on a communicator.
-func doneOn(c *scorep.JobCommunicator) (n uint64) {
+func doneOn(c *jobs.JobCommunicator) (n uint64) {
 	collectives := make(map[string]uint64)
 	for _, r := range c.Ranks {
 		if r == nil {
@@ -316,7 +316,7 @@ func doneOn(c *scorep.JobCommunicator) (n uint64) {
 }
 
 // follow takes over what the shards' descriptions say.
-func (l *Live) follow(j *scorep.Job) {
+func (l *Live) follow(j *jobs.Job) {
 	if !l.follows(j) {
 		l.shards, l.comms, l.known = make(map[string]*liveShard), make(map[otf2.CommRef]*liveComm), make(map[livePart]otf2.CommRef)
 		l.rankOf = make(map[liveUnit]int)
@@ -345,10 +345,10 @@ func (l *Live) follow(j *scorep.Job) {
 }
 
 // follows tells whether the job is the one that was looked at before.
-func (l *Live) follows(j *scorep.Job) bool {
+func (l *Live) follows(j *jobs.Job) bool {
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
-			if r != nil && slices.ContainsFunc(r.Parts, func(p scorep.JobPart) bool { return l.shards[p.Path] != nil }) {
+			if r != nil && slices.ContainsFunc(r.Parts, func(p jobs.JobPart) bool { return l.shards[p.Path] != nil }) {
 				return true
 			}
 		}
@@ -357,7 +357,7 @@ func (l *Live) follows(j *scorep.Job) bool {
 }
 
 // communicator finds what is kept of a communicator, by any of its parts that was there before.
-func (l *Live) communicator(c *scorep.JobCommunicator) *liveComm {
+func (l *Live) communicator(c *jobs.JobCommunicator) *liveComm {
 	ref := otf2.CommRef(len(l.comms))
 	for _, r := range c.Ranks {
 		if r == nil {
@@ -387,7 +387,7 @@ func (l *Live) communicator(c *scorep.JobCommunicator) *liveComm {
 }
 
 // followRank follows the row of a communicator rank.
-func (l *Live) followRank(lc *liveComm, rank int, r *scorep.JobRank, p *scorep.JobPart) {
+func (l *Live) followRank(lc *liveComm, rank int, r *jobs.JobRank, p *jobs.JobPart) {
 	number := p.Shard.Comms[p.Comm].Location
 	at := slices.IndexFunc(p.Shard.Locations, func(l experiment.Location) bool { return int(l.Number) == number })
 	if at < 0 {
@@ -455,8 +455,8 @@ func (n *liveNames) Rank(ref otf2.CommRef, l otf2.LocationRef) int {
 }
 
 // describeRanks lists the ranks: processes, or the GPUs of processes that have communicators on several.
-func (l *Live) describeRanks(j *scorep.Job) {
-	gpus := make(map[*scorep.JobProcess]map[int]int) // GPU → its number for people
+func (l *Live) describeRanks(j *jobs.Job) {
+	gpus := make(map[*jobs.JobProcess]map[int]int) // GPU → its number for people
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
 			if r == nil {
@@ -495,7 +495,7 @@ func (l *Live) describeRanks(j *scorep.Job) {
 }
 
 // read takes what is new in the event files.
-func (l *Live) read(j *scorep.Job, v *LiveView) {
+func (l *Live) read(j *jobs.Job, v *LiveView) {
 	backlog := int64(0)
 	var tails []*liveTail
 	var of []*liveShard
@@ -540,7 +540,7 @@ func (l *Live) read(j *scorep.Job, v *LiveView) {
 }
 
 // skip goes on where less than a stretch of time is left, if that is further on.
-func (l *Live) skip(j *scorep.Job, tails []*liveTail, of []*liveShard, stretch uint64) {
+func (l *Live) skip(j *jobs.Job, tails []*liveTail, of []*liveShard, stretch uint64) {
 	last := j.Last()
 	began := first(j)
 	if last < began+stretch { // all of it is to be read
@@ -568,7 +568,7 @@ func (l *Live) skip(j *scorep.Job, tails []*liveTail, of []*liveShard, stretch u
 }
 
 // first is when the job's first communicator was made; what was recorded before it is of no rank.
-func first(j *scorep.Job) (t uint64) {
+func first(j *jobs.Job) (t uint64) {
 	for _, c := range j.Communicators {
 		for _, r := range c.Ranks {
 			if r == nil {

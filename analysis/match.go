@@ -18,7 +18,7 @@ import (
 // operation, ordinal on that communicator), messages by (communicator, pair, ordinal).
 type matcher struct {
 	*findings
-	stretches []stretch
+	stretches []facts.Stretch
 	ours      bool // the archive follows the timeline model, so sizes can be compared
 	merged    bool // but only those of communicators of NCCL: there are others'
 	silent    map[otf2.LocationRef]bool
@@ -73,7 +73,7 @@ type message struct {
 	length uint64
 }
 
-func newMatcher(fs *findings, comms map[otf2.CommRef]*facts.Communicator, silent map[otf2.LocationRef]bool, stretches []stretch, ours bool) *matcher {
+func newMatcher(fs *findings, comms map[otf2.CommRef]*facts.Communicator, silent map[otf2.LocationRef]bool, stretches []facts.Stretch, ours bool) *matcher {
 	m := &matcher{
 		findings: fs, comms: comms, silent: silent, stretches: stretches, ours: ours,
 		expected: make(map[otf2.CommRef]int), pending: make(map[collectiveKey]*pendingCollective),
@@ -100,7 +100,7 @@ func (m *matcher) collective(at place, comm *facts.Communicator, rank int, op ot
 		return
 	}
 	m.next[member] = ordinal + 1
-	if excluded(m.stretches, comm.Ref, facts.FunctionName(op), ordinal) {
+	if facts.Excluded(m.stretches, comm.Ref, facts.FunctionName(op), ordinal) {
 		return
 	}
 	key := collectiveKey{comm.Ref, op, ordinal}

@@ -129,7 +129,7 @@ type networkCount struct {
 func newMatrix(defs *otf2.Definitions) *matrix {
 	comms := facts.Communicators(defs)
 	m := &matrix{
-		defs: defs, windows: windows(defs), ranks: facts.NetworkRanks(defs), networks: make(map[otf2.CommRef]*networkCount), comms: comms,
+		defs: defs, windows: facts.Windows(defs), ranks: facts.NetworkRanks(defs), networks: make(map[otf2.CommRef]*networkCount), comms: comms,
 		rows:  make(map[otf2.CommRef]*facts.Communicator),
 		flows: make(map[[2]int]*flow), hosts: make(map[[2]string]*flow), channels: make(map[channelKey]*flow),
 		nominal: newNominal(),

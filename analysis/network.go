@@ -2,22 +2,7 @@
 
 package analysis
 
-import (
-	"github.com/nccl-otf2/nccl-otf2/facts"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
-)
-
-// windows resolves the communicator of each RMA window; those without one are left out.
-func windows(defs *otf2.Definitions) map[otf2.RmaWinRef]*facts.Communicator {
-	comms := facts.AllCommunicators(defs)
-	all := make(map[otf2.RmaWinRef]*facts.Communicator, len(defs.RmaWins))
-	for _, w := range defs.RmaWins {
-		if c := comms[w.Comm]; c != nil {
-			all[w.Self] = c
-		}
-	}
-	return all
-}
+import "github.com/nccl-otf2/nccl-otf2/otf2"
 
 // NetworkMatrix is what the ranks of one communicator sent each other over the network, as their
 // proxies saw it: transfers of all protocols with their padding, and of collectives as well as of

@@ -151,7 +151,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 
 func newOperations(a *otf2.Archive, ps properties, comms map[otf2.CommRef]*facts.Communicator) *operations {
 	o := &operations{
-		defs: a.Defs, stretches: ps.stretches(), rows: make(map[rowKey]*row),
+		defs: a.Defs, stretches: stretchesOf(a.Anchor), rows: make(map[rowKey]*row),
 		comms: comms, expected: membersWithData(a.Defs, comms), waits: newWaitCounter(a.Defs, comms),
 	}
 	o.assembly = newAssembly(o.finish, o.abandon)
@@ -217,7 +217,7 @@ func boolCount(b bool) uint64 {
 type operations struct {
 	defs        *otf2.Definitions
 	comms       map[otf2.CommRef]*facts.Communicator
-	stretches   []stretch
+	stretches   []facts.Stretch
 	rows        map[rowKey]*row
 	expected    map[otf2.CommRef]int // members with data
 	assembly    *assembly
@@ -299,14 +299,14 @@ func (o *operations) add(op *operation) {
 	}
 	if facts.IsMessage(op.Function) {
 		o.enter(op.key(), []operation{*op}, float64(op.Duration()))
-		if len(o.stretches) > 0 && excluded(o.stretches, op.comm.Ref, op.pairName(), op.Ordinal) {
+		if len(o.stretches) > 0 && facts.Excluded(o.stretches, op.comm.Ref, op.pairName(), op.Ordinal) {
 			o.waits.notAlike(op)
 		} else {
 			o.waits.message(op)
 		}
 		return
 	}
-	if excluded(o.stretches, op.comm.Ref, op.Function, op.Ordinal) {
+	if facts.Excluded(o.stretches, op.comm.Ref, op.Function, op.Ordinal) {
 		o.leftOut++
 		return
 	}

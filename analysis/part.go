@@ -57,14 +57,14 @@ func (p *Part) Message() bool { return p.Peer >= 0 }
 type PartReader struct {
 	reader    *operationReader
 	defs      *otf2.Definitions
-	stretches []stretch
+	stretches []facts.Stretch
 	emit      func(*Part)
 	part      Part
 }
 
 // NewPartReader makes a reader that passes operations to emit when they end. What emit gets is valid until it returns.
 func NewPartReader(a *otf2.Archive, attributes bool, emit func(*Part)) *PartReader {
-	r := &PartReader{defs: a.Defs, stretches: propertiesOf(a.Anchor).stretches(), emit: emit}
+	r := &PartReader{defs: a.Defs, stretches: stretchesOf(a.Anchor), emit: emit}
 	r.reader = newOperationReader(a.Defs, facts.Communicators(a.Defs), r.take)
 	r.reader.Keep = attributes
 	return r
@@ -81,7 +81,7 @@ func (r *PartReader) take(o *operation) {
 	r.emit(&r.part)
 }
 
-func fillPart(p *Part, o *operation, defs *otf2.Definitions, stretches []stretch) {
+func fillPart(p *Part, o *operation, defs *otf2.Definitions, stretches []facts.Stretch) {
 	*p = Part{
 		Comm: o.comm.Ref, Communicator: o.comm.Name, Ranks: o.comm.Size(), Rank: o.rank, Location: o.Location,
 		Function: o.Function, Ordinal: o.Ordinal, Begin: o.Begin, End: o.End, Root: -1, Peer: -1, Size: o.Size,
@@ -102,7 +102,7 @@ func fillPart(p *Part, o *operation, defs *otf2.Definitions, stretches []stretch
 	if o.Collective != nil {
 		p.BusFactor = o.Collective.BusFactor(float64(o.comm.Size()))
 	}
-	p.Alike = !excluded(stretches, o.comm.Ref, sequence, o.Ordinal)
+	p.Alike = !facts.Excluded(stretches, o.comm.Ref, sequence, o.Ordinal)
 }
 
 // nameOf is a string's text, "" if it is not defined.

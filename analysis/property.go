@@ -3,7 +3,6 @@
 package analysis
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -34,34 +33,9 @@ func (ps properties) hidden() []hidden.Traffic {
 // merged tells whether there are processes and communicators of others in the archive, too.
 func (ps properties) merged() bool { return ps.Has(facts.PropMerged) }
 
-// stretch is a range of operations that the members of a communicator did not record alike, as
-// unifying found. Comparing them would match the wrong ones.
-type stretch struct {
-	comm        otf2.CommRef
-	function    string // "AllReduce", "Send 0>3"
-	first, last uint64 // ordinals
-}
-
-// stretches reads the properties SEQUENCES_DIFFER::<n>: comm 3 AllReduce 64-127 "name": ….
-func (ps properties) stretches() []stretch {
-	var all []stretch
-	for _, value := range ps.Numbered(facts.PropDiffer) {
-		head, _, _ := strings.Cut(value, " \"")
-		words := strings.Fields(head)
-		if len(words) < 4 || words[0] != "comm" {
-			continue
-		}
-		var s stretch
-		comm, err := strconv.ParseUint(words[1], 10, 32)
-		if err != nil {
-			continue
-		}
-		if _, err := fmt.Sscanf(words[len(words)-1], "%d-%d", &s.first, &s.last); err != nil {
-			continue
-		}
-		s.comm, s.function = otf2.CommRef(comm), strings.Join(words[2:len(words)-1], " ")
-		all = append(all, s)
-	}
+// stretchesOf is what the archive's members did not record alike.
+func stretchesOf(a *otf2.Anchor) []facts.Stretch {
+	all, _ := facts.Stretches(a)
 	return all
 }
 
@@ -95,14 +69,4 @@ func (ps properties) gaps() []Gap {
 		all = append(all, g)
 	}
 	return all
-}
-
-// excluded tells whether an operation lies in one of the stretches.
-func excluded(all []stretch, comm otf2.CommRef, function string, ordinal uint64) bool {
-	for _, s := range all {
-		if s.comm == comm && s.function == function && s.first <= ordinal && ordinal <= s.last {
-			return true
-		}
-	}
-	return false
 }

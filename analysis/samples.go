@@ -174,7 +174,7 @@ type samples struct {
 	shapes    map[otf2.CommRef]shape
 	alike     map[shape]int // communicators of a shape
 	expected  map[otf2.CommRef]int
-	stretches []stretch
+	stretches []facts.Stretch
 	untimed   bool // there is no TIMING_SOURCE: times are taken as they are
 	warmUp    int
 	assembly  *assembly
@@ -205,7 +205,7 @@ func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
 	comms := facts.Communicators(a.Defs)
 	s := &samples{
 		defs: a.Defs, comms: comms, number: make(map[otf2.CommRef]int32), shapes: make(map[otf2.CommRef]shape), alike: make(map[shape]int),
-		expected: membersWithData(a.Defs, comms), stretches: propertiesOf(a.Anchor).stretches(),
+		expected: membersWithData(a.Defs, comms), stretches: stretchesOf(a.Anchor),
 		untimed: !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource), warmUp: warmUp,
 		sets: make(map[sampleKey]*sampleSet), sizes: make(map[sampleFamily]int), folded: make(map[sampleFamily]bool),
 		begun: make(map[warmKey]int), plans: make(map[otf2.LocationRef]messagesKey),
@@ -274,7 +274,7 @@ func (s *samples) add(op *operation) {
 	if message {
 		sequence, expected = op.pairName(), 2
 	}
-	if excluded(s.stretches, op.comm.Ref, sequence, op.Ordinal) {
+	if facts.Excluded(s.stretches, op.comm.Ref, sequence, op.Ordinal) {
 		s.leftOut++
 		return
 	}

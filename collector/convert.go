@@ -111,6 +111,25 @@ func Convert(spoolFile, directory string) (err error) {
 	return converted(spoolFile, r.process)
 }
 
+// ConvertAll converts all raw files of an experiment directory, see Convert, and tells what came of each. The error is
+// experiment.ErrBusy (wrapped) if somebody else does it, or unifies.
+func ConvertAll(directory string) ([]experiment.RawFile, error) {
+	paths := experiment.RawFiles(directory)
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	unlock, err := experiment.Lock(directory)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	files := make([]experiment.RawFile, len(paths))
+	for i, path := range paths {
+		files[i] = experiment.RawFile{Path: path, Err: Convert(path, directory)}
+	}
+	return files, nil
+}
+
 // converted gives a spool file that is complete its name.
 func converted(spoolFile string, p *experiment.Process) error {
 	if p.Settings[settingWhole] != "true" {

@@ -169,7 +169,9 @@ func TestDamagedRecords(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(file), "other.spool"), whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		result, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: Convert})
+		raw, err := ConvertAll(dir)
+		must(t, err)
+		result, err := scorep.Unify(dir, &scorep.UnifyOptions{Raw: raw})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,53 +43,33 @@ func resumeProfile(path string) (*experiment.Process, error) {
 	return p, nil
 }
 
-// profiles makes profiles of the job while it runs, in the collector of its first rank.
+// profiles says when profiles of the job are due while it runs, in the collector of its first rank.
 type profiles struct {
-	interval time.Duration // 0: none
-	build    func(dir string) error
+	due      chan<- string // nil: none are
+	interval time.Duration
 	next     time.Time
-	busy     chan struct{} // closed when the one under way is done; nil: none is
 }
 
-// startProfiles begins to make profiles if that was asked for, and here.
-func (c *live) startProfiles(build func(dir string) error) {
+// startProfiles begins to ask for profiles if that was asked for, and here.
+func (c *live) startProfiles(due chan<- string) {
 	first := c.launcher.Rank == 0
 	if comm, ok := c.memory.Comm(0); c.launcher.Rank < 0 && ok {
 		first = comm.Rank == 0
 	}
-	if build == nil || !first || !c.settings.Profile {
-		return
+	if first && c.settings.Profile && c.settings.ProfileInterval > 0 {
+		c.profiles = profiles{due, c.settings.ProfileInterval, time.Now().Add(c.settings.ProfileInterval)}
 	}
-	c.profiles = profiles{interval: c.settings.ProfileInterval, build: build, next: time.Now().Add(c.settings.ProfileInterval)}
 }
 
-// profileDue makes a profile if it is time; the job's records are taken meanwhile.
+// profileDue asks for a profile if it is time and the one before is done.
 func (c *live) profileDue() {
 	p := &c.profiles
-	if p.interval == 0 || time.Now().Before(p.next) {
+	if p.due == nil || time.Now().Before(p.next) {
 		return
 	}
 	select {
-	case <-p.busy:
+	case p.due <- c.experiment:
+		p.next = time.Now().Add(p.interval)
 	default:
-		if p.busy != nil {
-			return // the one before takes longer than the interval
-		}
-	}
-	p.next = time.Now().Add(p.interval)
-	done := make(chan struct{})
-	p.busy = done
-	go func() {
-		defer close(done)
-		if err := p.build(c.experiment); err != nil {
-			c.say("profile of %s: %v", c.experiment, err)
-		}
-	}()
-}
-
-// wait waits for the profile under way.
-func (p *profiles) wait() {
-	if p.busy != nil {
-		<-p.busy
 	}
 }

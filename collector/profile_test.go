@@ -5,7 +5,6 @@ package collector
 import (
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,27 +111,31 @@ func TestProfilesOfARunningJob(t *testing.T) {
 		dir := t.TempDir()
 		job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
 		newApplication(job, 0, monotonic)
-		var made atomic.Int32
+		made, due := 0, make(chan string, 1)
 		live := &live{experiment: dir, memory: mapped(t, job)}
 		vars := environment("NCCL_OTF2_MODE=profile", "NCCL_OTF2_PROFILE_INTERVAL=10s", "RANK="+c.rank, "WORLD_SIZE=2")
 		var err error
 		live.settings, err = config.Load(vars)
 		must(t, err)
 		live.launcher = config.FindLauncher(vars)
-		live.startProfiles(func(string) error { made.Add(1); return nil })
+		live.startProfiles(due)
 		live.profileDue()
-		live.profiles.wait()
-		if made.Load() != 0 {
-			t.Error("a profile was made before its time")
+		if len(due) != 0 {
+			t.Error("a profile was due before its time")
 		}
 		for range 2 {
 			live.profiles.next = time.Now().Add(-time.Second)
 			live.profileDue()
-			live.profiles.wait()
 			live.profileDue() // not again at once
+			for len(due) > 0 {
+				if got := <-due; got != dir {
+					t.Errorf("a profile of %s", got)
+				}
+				made++
+			}
 		}
-		if got := made.Load(); c.want != (got == 2) || !c.want && got != 0 {
-			t.Errorf("rank %s made %d profiles", c.rank, got)
+		if c.want != (made == 2) || !c.want && made != 0 {
+			t.Errorf("rank %s: %d profiles were due", c.rank, made)
 		}
 		process.end()
 	}

@@ -28,9 +28,9 @@ import (
 type Options struct {
 	// FD is the descriptor of the shared memory. Run takes it over.
 	FD int
-	// Unify makes the archive of an experiment directory. It is called by the collector that finds itself to
-	// be the job's last one. Nil: nobody unifies.
-	Unify func(dir string) error
+	// Profiles, if set, is sent the experiment directory each time that a profile of the running job is due: in the collector
+	// of its first rank, at the setting PROFILE_INTERVAL. As long as nobody receives it is not due.
+	Profiles chan<- string
 	// GPUs opens what knows the machine's GPUs; nil means gpu.Open. It is called in a goroutine of its own.
 	GPUs func() (gpu.Library, error)
 	// Lookup gives the environment; nil means os.LookupEnv.
@@ -66,12 +66,22 @@ const leastSpares = 32
 // graceAfterTerm is how long a collector that was told to end goes on if its process does.
 const graceAfterTerm = 10 * time.Second
 
+// Outcome is what is left to be done when a process's shard is finished.
+type Outcome struct {
+	Experiment string // directory; "" if the collector could not begin
+	// Unify: all processes of the job have finished, their archive is to be made (setting UNIFY), and they are few enough
+	// for the collector that finds itself to be the last one. In record mode it is the recording.
+	Unify  bool
+	Record bool // the setting MODE is record
+	Debug  bool // the setting DEBUG
+}
+
 // Run is what the plugin starts beside each job process. It returns when the process has ended and
 // its shard is finished, or at once, with an error, if it cannot work; the plugin then finds the
 // reason in the shared memory. When ctx ends, it leaves the shard unfinished.
 //
 // It changes limits, CPU affinity and signal handling of the whole program.
-func Run(ctx context.Context, o Options) error {
+func Run(ctx context.Context, o Options) (out Outcome, err error) {
 	if o.Lookup == nil {
 		o.Lookup = os.LookupEnv
 	}
@@ -92,38 +102,27 @@ func Run(ctx context.Context, o Options) error {
 	inode := inodeOf(o.FD)
 	memory, err := shm.Map(o.FD)
 	if err != nil {
-		return err
+		return out, err
 	}
 	defer memory.Close()
 	c := &live{memory: memory, inode: inode, term: term, log: o.Log, told: make(map[string]bool)}
 	if err := c.begin(o.Lookup); err != nil {
 		memory.Post(err.Error())
 		memory.SetState(shm.CollectorRefused)
-		return err
+		return out, err
 	}
 	defer c.watch.close()
 	c.gpus = c.watchGPUs(o.GPUs)
 	defer c.gpus.stop(0)
-	c.startProfiles(o.Unify)
-	defer c.profiles.wait()
+	c.startProfiles(o.Profiles)
+	out.Experiment, out.Record, out.Debug = c.experiment, c.script != nil, c.settings.Debug
 	if err := c.run(ctx); err != nil {
-		return err
+		return out, err
 	}
-	c.profiles.wait()
-	if c.settings.Unify && c.ended && (o.Unify != nil || c.script != nil) {
-		if last, err := isLast(c.experiment); err != nil || !last {
-			return err
-		}
-		if c.script != nil {
-			_, err := Assemble(c.experiment)
-			return err
-		}
-		c.say("last of the job: unify %s", c.experiment)
-		if err := o.Unify(c.experiment); err != nil {
-			return fmt.Errorf("unify %s: %w", c.experiment, err)
-		}
+	if c.settings.Unify && c.ended {
+		out.Unify, err = isLast(c.experiment)
 	}
-	return nil
+	return out, err
 }
 
 // live is the collector of a process that may still run.

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 				os.Exit(3)
 			}
 		}
-		if err := Run(context.Background(), Options{FD: 3}); err != nil {
+		if _, err := Run(context.Background(), Options{FD: 3}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -252,15 +252,28 @@ func eventsOf(t *testing.T, e experiment.Entry) (n uint64) {
 // startRun runs a collector in this program.
 func startRun(t *testing.T, job *shmtest.Job, o Options) (wait func() error) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	result := make(chan error, 1)
-	o.FD = job.FD()
-	go func() { result <- Run(ctx, o) }()
-	var once sync.Once
-	var err error
-	wait = func() error {
-		once.Do(func() { err = <-result })
+	outcome := startOutcome(t, job, o)
+	return func() error {
+		_, err := outcome()
 		return err
+	}
+}
+
+// startOutcome is startRun for tests that look at the outcome.
+func startOutcome(t *testing.T, job *shmtest.Job, o Options) (wait func() (Outcome, error)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	o.FD = job.FD()
+	ended := make(chan struct{})
+	var out Outcome
+	var err error
+	go func() {
+		defer close(ended)
+		out, err = Run(ctx, o)
+	}()
+	wait = func() (Outcome, error) {
+		<-ended
+		return out, err
 	}
 	t.Cleanup(func() { cancel(); wait() })
 	if !shmtest.Await(func() bool { return job.State() != shm.CollectorNone }) {
@@ -273,17 +286,7 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 128, Reserve: 8})
 	apps := []*application{newApplication(job, 0, monotonic), newApplication(job, 1, monotonic)}
-	var unified []string
-	wait := startRun(t, job, Options{
-		Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "RANK=0", "WORLD_SIZE=1"),
-		Unify: func(dir string) error {
-			if e := onlyShard(t, dir); e.State != experiment.Done {
-				t.Errorf("unified in state %v", e.State)
-			}
-			unified = append(unified, dir)
-			return nil
-		},
-	})
+	wait := startOutcome(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light", "RANK=0", "WORLD_SIZE=1")})
 	if event, record := job.Masks(); job.State() != shm.CollectorReady || event != 0x0f07 || record != 0x0f07 {
 		t.Fatalf("state %d, masks %#x, %#x", job.State(), event, record)
 	}
@@ -323,7 +326,8 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 		job.FinishComm(i, monotonic())
 	}
 	process.end()
-	if err := wait(); err != nil {
+	out, err := wait()
+	if err != nil {
 		t.Fatal(err)
 	}
 	e = onlyShard(t, dir)
@@ -356,8 +360,8 @@ func TestRunFollowsAProcessToItsEnd(t *testing.T) {
 	if now := shm.ReadClock(shm.ClockMonotonic).Real; p.FirstTime > now || p.FirstTime < now-600e9 || p.LastTime < p.FirstTime || p.LastTime > now {
 		t.Errorf("events from %d to %d, now %d", p.FirstTime, p.LastTime, now)
 	}
-	if len(unified) != 1 || unified[0] != dir {
-		t.Errorf("unified: %v", unified)
+	if out != (Outcome{Experiment: dir, Unify: true}) {
+		t.Errorf("outcome: %+v", out)
 	}
 	if free, spare := job.Free(); free+spare < 120 {
 		t.Errorf("%d free and %d spare chunks of 128", free, spare)

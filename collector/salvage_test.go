@@ -115,7 +115,8 @@ func TestMemoryFileIsRemoved(t *testing.T) {
 	must(t, err)
 	must(t, file.Close())
 	process.end()
-	must(t, Run(t.Context(), Options{FD: fd, Lookup: environment("NCCL_OTF2_DIR=" + dir)}))
+	_, err = Run(t.Context(), Options{FD: fd, Lookup: environment("NCCL_OTF2_DIR=" + dir)})
+	must(t, err)
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Errorf("the file is still there: %v", err)
 	}

@@ -224,7 +224,9 @@ func TestTakeoverAtEveryRecord(t *testing.T) {
 
 func unify(t *testing.T, dir string) (archive string) {
 	t.Helper()
-	result, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: Convert})
+	raw, err := ConvertAll(dir)
+	must(t, err)
+	result, err := scorep.Unify(dir, &scorep.UnifyOptions{Raw: raw})
 	if err != nil || len(result.Runs) != 1 {
 		t.Fatalf("%+v, %v", result, err)
 	}

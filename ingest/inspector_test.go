@@ -50,7 +50,7 @@ func TestInspectorWithEventTraces(t *testing.T) {
 	if res.Records["operations"] != 8 || len(res.NotUsed) > 0 || len(res.Problems) > 0 {
 		t.Errorf("%+v", res)
 	}
-	a := unify(t, dir, nil)
+	a := unify(t, dir, false)
 	want := []struct {
 		begin, end, slack uint64 // µs after the operation was enqueued
 		source            string
@@ -92,7 +92,7 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "root") {
 		t.Errorf("problems %v", res.Problems)
 	}
-	a := unify(t, dir, nil)
+	a := unify(t, dir, false)
 	report, err := analysis.Operations(a)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestMissingOperationsOfInspectorAreSeen(t *testing.T) {
 	if len(res.Problems) != 2 || !strings.Contains(res.Problems[0], "operations are missing in 1 places") {
 		t.Errorf("problems %v", res.Problems)
 	}
-	a := unify(t, dir, nil)
+	a := unify(t, dir, false)
 	if property(a, "SEQUENCES_DIFFER") != "1" {
 		t.Errorf("properties %v", a.Anchor.Properties)
 	}

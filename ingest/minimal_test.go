@@ -168,8 +168,8 @@ func (m *profiler) stop(e *replay.Event) {
 	}
 }
 
-// unify makes the archive of what was imported, which must be sound. sync compares the clocks of hosts, if it is set.
-func unify(t testing.TB, dir string, sync func(*scorep.SyncInput) (*scorep.SyncOutput, error)) *otf2.Archive {
+// unify makes the archive of what was imported, which must be sound. sync compares the clocks of hosts.
+func unify(t testing.TB, dir string, sync bool) *otf2.Archive {
 	t.Helper()
 	res, err := scorep.Unify(dir, &scorep.UnifyOptions{Sync: sync})
 	if err != nil {
@@ -259,7 +259,7 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 			if res.Malformed+res.Truncated > 0 || len(res.NotUsed) > 0 || len(res.Problems) > 0 || res.Processes != len(rec.Processes) {
 				t.Errorf("%+v", res)
 			}
-			a := unify(t, dir, nil)
+			a := unify(t, dir, false)
 			ids := make(map[otf2.LocationRef]uint64)
 			for _, p := range a.Defs.LocationProperties {
 				if a.Defs.String(p.Name) == "NCCL_OTF2::COMM_ID" {

@@ -33,15 +33,32 @@ func newClockCorrection(offsets []ClockOffset, resolution uint64) *clockCorrecti
 		return c
 	}
 	for i := range len(offsets) - 1 {
-		a, b := offsets[i], offsets[i+1]
-		c.intervals = append(c.intervals, clockInterval{
-			begin: uint64(a.Time), end: uint64(b.Time), offset: a.Offset,
-			// The differences are exact, their conversion is not: the order matters for the last digit.
-			slope:      float64(b.Offset-a.Offset) / float64(uint64(b.Time)-uint64(a.Time)),
-			resolution: resolution,
-		})
+		c.intervals = append(c.intervals, intervalOf(&offsets[i], &offsets[i+1], resolution))
 	}
 	return c
+}
+
+func intervalOf(a, b *ClockOffset, resolution uint64) clockInterval {
+	return clockInterval{
+		begin: uint64(a.Time), end: uint64(b.Time), offset: a.Offset,
+		// The differences are exact, their conversion is not: the order matters for the last digit.
+		slope:      float64(b.Offset-a.Offset) / float64(uint64(b.Time)-uint64(a.Time)),
+		resolution: resolution,
+	}
+}
+
+// Corrected is what readers make of a time of a location, in ticks, that has these clock offsets, at increasing times: fewer
+// than two have no effect.
+func Corrected(offsets []ClockOffset, t uint64) uint64 {
+	if len(offsets) < 2 {
+		return t
+	}
+	i := 0
+	for i < len(offsets)-2 && t > uint64(offsets[i+1].Time) {
+		i++
+	}
+	v := intervalOf(&offsets[i], &offsets[i+1], 0)
+	return v.apply(t)
 }
 
 // locate returns the interval of time t, searching from interval i on.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -178,8 +179,8 @@ func TestSizesOfCommunicatorsAreBounded(t *testing.T) {
 
 // All communicators together are bounded, too.
 func TestAbsentRanksAreBounded(t *testing.T) {
-	defer func(n int) { maxAbsent = n }(maxAbsent)
-	maxAbsent = 100
+	defer func(n int) { jobs.MaxAbsent = n }(jobs.MaxAbsent)
+	jobs.MaxAbsent = 100
 	dir := t.TempDir()
 	p := shardtest.New(t, dir, "p0").On("node", 1)
 	p.GPU(0, "", "")
@@ -191,7 +192,7 @@ func TestAbsentRanksAreBounded(t *testing.T) {
 	if want := filepath.Join(dir, "shards", "p0", "shard.json") + ": communicator 2 adds 40 ranks, and with it more than 100 have no data: that is more than an archive can name"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if _, _, err := Jobs(dir); err == nil {
+	if _, _, err := jobs.List(dir); err == nil {
 		t.Error("Jobs takes it")
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "traces.new")); !errors.Is(err, os.ErrNotExist) {

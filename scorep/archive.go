@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -20,30 +21,30 @@ import (
 
 // archive is one run on its way into an OTF2 archive.
 type archive struct {
-	run       *run
-	world     *world
-	kept      map[*instance][]slot // of ranks without data
-	instances []*instance          // those that get definitions: of more than one rank
+	run       *jobs.Run
+	world     *jobs.World
+	kept      map[*jobs.Communicator][]jobs.Slot // of ranks without data
+	instances []*jobs.Communicator               // those that get definitions: of more than one rank
 	opts      *UnifyOptions
 	into      *merger // nil: it is an archive of its own
 
 	networks []*network
-	windows  map[*part][]*network // of its local window ids
+	windows  map[*jobs.Process][]*network // of its local window ids
 	origins  *origins
-	pauses   []pause
-	leftOut  map[*part]map[uint32]bool // rows of measurements of a GPU that another process's are taken of
+	pauses   []jobs.Pause
+	leftOut  map[*jobs.Process]map[uint32]bool // rows of measurements of a GPU that another process's are taken of
 
 	*definitions
 	locations   []*location
-	ids         map[*part]map[uint32]*location
-	maps        map[*part][]*otf2.MappingTable
-	chunk       uint64                       // of event files
-	marked      map[*part]*otf2.MappingTable // of regions, for rows whose calls are marked as forwarded, see merger
-	first, last uint64                       // of all events, corrected; first > last if there are none
-	spans       []span                       // that first and last come from
+	ids         map[*jobs.Process]map[uint32]*location
+	maps        map[*jobs.Process][]*otf2.MappingTable
+	chunk       uint64                               // of event files
+	marked      map[*jobs.Process]*otf2.MappingTable // of regions, for rows whose calls are marked as forwarded, see merger
+	first, last uint64                               // of all events, corrected; first > last if there are none
+	spans       []span                               // that first and last come from
 	markers     []marker
 	properties  properties
-	differences []Difference
+	differences []jobs.Difference
 	problems    []string
 	damaged     []string // of the problems, and what of the directory was damaged: what should be in the archive, and is not
 
@@ -53,15 +54,15 @@ type archive struct {
 
 // span is a stretch of time on a process's own clock.
 type span struct {
-	part *part
-	lifespan
+	part *jobs.Process
+	jobs.Lifespan
 }
 
 // location is one location of the archive.
 type location struct {
 	otf2.Location
 	number uint32
-	part   *part                // nil: of a process without data
+	part   *jobs.Process        // nil: of a process without data
 	source *experiment.Location // nil: kept for a communicator rank without events
 	typ    otf2.LocationType
 	name   string
@@ -75,29 +76,31 @@ func locationID(number uint32, process int) otf2.LocationRef {
 	return otf2.LocationRef(uint64(number)<<32 | uint64(process))
 }
 
-func (p *part) location(number uint32) otf2.LocationRef { return locationID(p.base+number, p.index) }
+func locationOf(p *jobs.Process, number uint32) otf2.LocationRef {
+	return locationID(p.Base+number, p.Index)
+}
 
 // location is the empty location of processes without data.
-func (pl *place) location() otf2.LocationRef { return locationID(pl.base, pl.index) }
+func placeLocation(pl *jobs.Place) otf2.LocationRef { return locationID(pl.Base, pl.Index) }
 
-func newArchive(r *run, opts *UnifyOptions, into *merger) (*archive, error) {
+func newArchive(r *jobs.Run, opts *UnifyOptions, into *merger) (*archive, error) {
 	a := &archive{
 		run: r, opts: opts, into: into, definitions: newDefinitions(),
-		ids:    make(map[*part]map[uint32]*location),
-		maps:   make(map[*part][]*otf2.MappingTable),
-		marked: make(map[*part]*otf2.MappingTable),
+		ids:    make(map[*jobs.Process]map[uint32]*location),
+		maps:   make(map[*jobs.Process][]*otf2.MappingTable),
+		marked: make(map[*jobs.Process]*otf2.MappingTable),
 		first:  math.MaxUint64,
 	}
-	var others []*instance
-	for _, in := range r.instances {
-		if in.nranks > 1 && !in.unsized {
+	var others []*jobs.Communicator
+	for _, in := range r.Communicators {
+		if in.Nranks > 1 && !in.Unsized {
 			a.instances = append(a.instances, in)
 		} else {
 			others = append(others, in)
 		}
 	}
-	nameInstances(slices.Concat(a.instances, others))
-	a.world, a.kept = arrange(r)
+	jobs.NameInstances(slices.Concat(a.instances, others))
+	a.world, a.kept = jobs.Arrange(r)
 	if into != nil {
 		into.begin(a)
 	}
@@ -112,11 +115,11 @@ func newArchive(r *run, opts *UnifyOptions, into *merger) (*archive, error) {
 
 // nextGroup is the id of a further PROCESS location group.
 func (a *archive) nextGroup() int {
-	n := len(a.world.places)
+	n := len(a.world.Places)
 	if a.into != nil {
 		n = int(a.from.locationGroup)
-		for _, pl := range a.world.places {
-			n = max(n, pl.index+1)
+		for _, pl := range a.world.Places {
+			n = max(n, pl.Index+1)
 		}
 	}
 	return n
@@ -124,12 +127,12 @@ func (a *archive) nextGroup() int {
 
 // locate lists the locations of all processes, and those kept for ranks without events.
 func (a *archive) locate() {
-	next := make(map[*part]uint32)
-	for _, p := range a.run.parts {
+	next := make(map[*jobs.Process]uint32)
+	for _, p := range a.run.Processes {
 		a.ids[p] = make(map[uint32]*location)
 		threads := 0
-		for i := range p.process.Locations {
-			l := &p.process.Locations[i]
+		for i := range p.Shard.Locations {
+			l := &p.Shard.Locations[i]
 			next[p] = max(next[p], l.Number+1)
 			if a.leftOut[p][l.Number] {
 				continue
@@ -156,44 +159,44 @@ func (a *archive) locate() {
 			next[p]++
 		}
 	}
-	idle := make(map[device][]*location) // of communicator ranks without operations
+	idle := make(map[jobs.Device][]*location) // of communicator ranks without operations
 	for _, in := range a.instances {
-		taken := make(map[device]int)
-		for m := range in.present() {
-			c := m.shard()
+		taken := make(map[jobs.Device]int)
+		for m := range in.Present() {
+			c := m.Comm()
 			if c.Location >= 0 {
-				m.location = a.ids[m.part][uint32(c.Location)].Self
+				m.Location = a.ids[m.Process][uint32(c.Location)].Self
 				continue
 			}
 			// One row of a GPU stands for all of them, whatever their number: each row needs files.
-			dev := device{m.part, gpuOf(m.part, m.comm)}
+			dev := jobs.Device{Process: m.Process, GPU: gpuOf(m.Process, m.Index)}
 			nth := taken[dev]
 			taken[dev]++
 			if nth == len(idle[dev]) {
-				idle[dev] = append(idle[dev], a.add(m.part, next[m.part], fmt.Sprintf("%s"+regions.RankRow+"%d", in.name, c.Rank), otf2.LocationTypeAcceleratorStream, dev.gpu))
-				next[m.part]++
+				idle[dev] = append(idle[dev], a.add(m.Process, next[m.Process], fmt.Sprintf("%s"+regions.RankRow+"%d", in.Name, c.Rank), otf2.LocationTypeAcceleratorStream, dev.GPU))
+				next[m.Process]++
 			} else {
 				idle[dev][nth].name = noOperations
 			}
-			m.location = idle[dev][nth].Self
+			m.Location = idle[dev][nth].Self
 		}
 	}
 	for _, n := range a.networks {
 		if n.of == nil {
 			continue
 		}
-		for m := range n.of.present() {
-			if c := m.shard(); c.Location >= 0 {
-				m.location = a.ids[m.part][uint32(c.Location)].Self
-			} else if m.location == 0 { // it has no operations to show: its process stands for it
-				m.location = a.firstLocation(m.part)
+		for m := range n.of.Present() {
+			if c := m.Comm(); c.Location >= 0 {
+				m.Location = a.ids[m.Process][uint32(c.Location)].Self
+			} else if m.Location == 0 { // it has no operations to show: its process stands for it
+				m.Location = a.firstLocation(m.Process)
 			}
 		}
 	}
-	for _, pl := range a.world.places {
-		if pl.part == nil {
+	for _, pl := range a.world.Places {
+		if pl.Process == nil {
 			a.locations = append(a.locations, &location{
-				Location: otf2.Location{Self: pl.location(), Group: otf2.LocationGroupRef(pl.index)},
+				Location: otf2.Location{Self: placeLocation(pl), Group: otf2.LocationGroupRef(pl.Index)},
 				name:     "no data", typ: otf2.LocationTypeCPUThread,
 			})
 		}
@@ -204,9 +207,9 @@ func (a *archive) locate() {
 // noOperations names the row of a GPU that stands for several communicator ranks which have nothing to show.
 const noOperations = "no operations"
 
-func (a *archive) add(p *part, number uint32, name string, typ otf2.LocationType, gpu int) *location {
+func (a *archive) add(p *jobs.Process, number uint32, name string, typ otf2.LocationType, gpu int) *location {
 	l := &location{
-		Location: otf2.Location{Self: p.location(number), Group: otf2.LocationGroupRef(p.index)},
+		Location: otf2.Location{Self: locationOf(p, number), Group: otf2.LocationGroupRef(p.Index)},
 		number:   number, part: p, typ: typ, name: name, gpu: gpu,
 	}
 	a.locations = append(a.locations, l)
@@ -235,7 +238,7 @@ func rowName(l *experiment.Location) string {
 }
 
 // firstLocation is the process's location of the lowest number: its first application thread.
-func (a *archive) firstLocation(p *part) otf2.LocationRef {
+func (a *archive) firstLocation(p *jobs.Process) otf2.LocationRef {
 	var first *location
 	for _, l := range a.ids[p] {
 		if first == nil || l.number < first.number {
@@ -262,8 +265,8 @@ func (a *archive) define() {
 	a.defineComms()
 	a.nameRanks()
 	a.mapIDs()
-	a.pauses = findPauses(a.instances)
-	a.differences = compareSequences(a.instances)
+	a.pauses = jobs.FindPauses(a.instances)
+	a.differences = jobs.CompareSequences(a.instances)
 	a.describe()
 	a.mark()
 }
@@ -271,7 +274,7 @@ func (a *archive) define() {
 // setClock says what range the times are in.
 func (a *archive) setClock() {
 	if a.first > a.last {
-		a.first, a.last = a.run.begin(), a.run.begin()
+		a.first, a.last = a.run.Begin(), a.run.Begin()
 	}
 	if a.into != nil {
 		a.into.setClock(a)
@@ -283,42 +286,42 @@ func (a *archive) setClock() {
 // defineLocations makes the PROCESS groups, 0…P−1, then the ACCELERATOR groups, and puts every
 // location into its group.
 func (a *archive) defineLocations(t *systemTree) {
-	for _, pl := range a.world.places {
-		if a.into != nil && a.into.pairs[pl.part] != nil {
+	for _, pl := range a.world.Places {
+		if a.into != nil && a.into.pairs[pl.Process] != nil {
 			continue
 		}
 		node := t.unknown
-		if pl.part != nil {
-			node = t.host(pl.part)
+		if pl.Process != nil {
+			node = t.host(pl.Process)
 		}
-		group := a.locationGroup(pl.name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
-		if pl.part != nil {
+		group := a.locationGroup(pl.Name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
+		if pl.Process != nil {
 			a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
-				LocationGroup: group, Name: a.text(facts.PropPID.Key()), Type: otf2.TypeUint64, Value: otf2.Value(pl.part.process.PID),
+				LocationGroup: group, Name: a.text(facts.PropPID.Key()), Type: otf2.TypeUint64, Value: otf2.Value(pl.Process.Shard.PID),
 			})
 			continue
 		}
 		ranks := facts.UnknownRanks
-		if pl.ranks != nil {
-			ranks = formatRanks(pl.ranks)
+		if pl.Ranks != nil {
+			ranks = jobs.FormatRanks(pl.Ranks)
 		}
 		a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
 			LocationGroup: group, Name: a.text(facts.PropNoData.Key()), Type: otf2.TypeString, Value: otf2.Value(a.text(ranks)),
 		})
 	}
-	used := make(map[device]bool)
+	used := make(map[jobs.Device]bool)
 	for _, l := range a.locations {
 		if l.typ == otf2.LocationTypeAcceleratorStream {
-			used[device{l.part, l.gpu}] = true
+			used[jobs.Device{Process: l.part, GPU: l.gpu}] = true
 		}
 	}
-	groups := make(map[device]otf2.LocationGroupRef)
-	for _, pl := range a.world.places {
-		if pl.part == nil {
+	groups := make(map[jobs.Device]otf2.LocationGroupRef)
+	for _, pl := range a.world.Places {
+		if pl.Process == nil {
 			continue
 		}
-		for _, g := range gpusOf(pl.part) {
-			dev := device{pl.part, g.index}
+		for _, g := range gpusOf(pl.Process) {
+			dev := jobs.Device{Process: pl.Process, GPU: g.index}
 			if !used[dev] {
 				continue
 			}
@@ -326,13 +329,13 @@ func (a *archive) defineLocations(t *systemTree) {
 			if ordinal < 0 {
 				ordinal = g.index
 			}
-			groups[dev] = a.locationGroup(fmt.Sprintf("%s GPU %d", pl.name, ordinal), otf2.LocationGroupTypeAccelerator,
-				t.devices[dev], otf2.LocationGroupRef(pl.index))
+			groups[dev] = a.locationGroup(fmt.Sprintf("%s GPU %d", pl.Name, ordinal), otf2.LocationGroupTypeAccelerator,
+				t.devices[dev], otf2.LocationGroupRef(pl.Index))
 		}
 	}
 	a.tellRanksApart()
 	for _, l := range a.locations {
-		if g, ok := groups[device{l.part, l.gpu}]; ok && (l.typ == otf2.LocationTypeAcceleratorStream || l.typ == otf2.LocationTypeMetric) {
+		if g, ok := groups[jobs.Device{Process: l.part, GPU: l.gpu}]; ok && (l.typ == otf2.LocationTypeAcceleratorStream || l.typ == otf2.LocationTypeMetric) {
 			l.Group = g
 		}
 		l.Type = l.typ
@@ -346,17 +349,17 @@ func (a *archive) defineLocations(t *systemTree) {
 // rank where a process has several on a communicator: their rows would have one name.
 func (a *archive) tellRanksApart() {
 	type row struct {
-		part *part
+		part *jobs.Process
 		name string
 	}
 	rank := func(l *location) (at row, rank int, ok bool) {
 		s := l.source
-		if s == nil || s.Comm < 0 || s.Comm >= len(l.part.process.Comms) {
+		if s == nil || s.Comm < 0 || s.Comm >= len(l.part.Shard.Comms) {
 			return row{}, 0, false
 		}
 		switch s.Kind {
 		case experiment.KindNetSend, experiment.KindNetRecv, experiment.KindEnqueue:
-			return row{l.part, l.name}, l.part.process.Comms[s.Comm].Rank, true
+			return row{l.part, l.name}, l.part.Shard.Comms[s.Comm].Rank, true
 		}
 		return row{}, 0, false
 	}
@@ -387,8 +390,8 @@ func (a *archive) identify(l *location) {
 		a.locationProperty(l, facts.PropOwners, uint64(s.Owners))
 	case s.Kind == experiment.KindThread && s.TID != 0:
 		a.locationProperty(l, facts.PropTID, uint64(s.TID))
-	case s.Kind == experiment.KindRank && s.Comm >= 0 && s.Comm < len(l.part.process.Comms):
-		c := &l.part.process.Comms[s.Comm]
+	case s.Kind == experiment.KindRank && s.Comm >= 0 && s.Comm < len(l.part.Shard.Comms):
+		c := &l.part.Shard.Comms[s.Comm]
 		a.locationProperty(l, facts.PropCommID, c.ID)
 		if c.NNodes > 0 {
 			a.locationProperty(l, facts.PropNNodes, uint64(c.NNodes))
@@ -426,15 +429,15 @@ func (a *archive) defineRegions() {
 		return uint64(ref)
 	}
 	for _, p := range a.ordered() {
-		global := make([]uint64, len(p.process.Regions))
-		for i, r := range p.process.Regions {
+		global := make([]uint64, len(p.Shard.Regions))
+		for i, r := range p.Shard.Regions {
 			global[i] = define(r)
 		}
 		a.mapping(p, otf2.MappingRegion, global)
 		if a.into == nil || !a.into.marks(p) {
 			continue
 		}
-		for i, r := range p.process.Regions {
+		for i, r := range p.Shard.Regions {
 			if a.into.forwarded(&r) {
 				r.Name += forwardedMark
 				global[i] = define(r)
@@ -493,9 +496,9 @@ type seat struct {
 func (a *archive) defineComms() {
 	members := make([][]seat, 0, len(a.instances)+len(a.networks)+1)
 	var idle []seat
-	for _, pl := range a.world.places {
-		if pl.part == nil && pl != a.world.unknown {
-			idle = append(idle, pl.seats()...)
+	for _, pl := range a.world.Places {
+		if pl.Process == nil && pl != a.world.Unknown {
+			idle = append(idle, seatsAt(pl)...)
 		}
 	}
 	for _, in := range a.instances {
@@ -534,12 +537,12 @@ func (a *archive) defineComms() {
 		return ref
 	}
 	for i, in := range a.instances {
-		in.ref = comm(in.name, members[i], otf2.UndefinedComm, otf2.CommFlagCreateDestroyEvents)
+		in.Ref = comm(in.Name, members[i], otf2.UndefinedComm, otf2.CommFlagCreateDestroyEvents)
 	}
 	for i, n := range a.networks {
 		parent := otf2.UndefinedComm
 		if n.of != nil && slices.Contains(a.instances, n.of) {
-			parent = n.of.ref
+			parent = n.of.Ref
 		}
 		ref := comm(n.name, members[len(a.instances)+i], parent, otf2.CommFlagNone)
 		n.ref = a.from.rmaWin + otf2.RmaWinRef(len(a.RmaWins))
@@ -548,29 +551,29 @@ func (a *archive) defineComms() {
 }
 
 // seats are all entries of a place without data.
-func (pl *place) seats() []seat {
-	all := make([]seat, pl.idle)
+func seatsAt(pl *jobs.Place) []seat {
+	all := make([]seat, pl.Idle)
 	for n := range all {
-		all[n] = seat{pl.location(), n}
+		all[n] = seat{placeLocation(pl), n}
 	}
 	return all
 }
 
 // seatsOf lists the entries of a communicator's ranks.
-func (a *archive) seatsOf(in *instance) []seat {
-	all := make([]seat, in.nranks)
+func (a *archive) seatsOf(in *jobs.Communicator) []seat {
+	all := make([]seat, in.Nranks)
 	for rank := range all {
 		all[rank] = a.seatOf(in, rank)
 	}
 	return all
 }
 
-func (a *archive) seatOf(in *instance, rank int) seat {
-	if m := in.members[rank]; m != nil {
-		return seat{m.location, 0}
+func (a *archive) seatOf(in *jobs.Communicator, rank int) seat {
+	if m := in.Members[rank]; m != nil {
+		return seat{m.Location, 0}
 	}
 	s := a.kept[in][rank]
-	return seat{s.place.location(), s.n}
+	return seat{placeLocation(s.Place), s.N}
 }
 
 // appendNew appends the entries that are not in the list, each once, by process and number.
@@ -596,17 +599,17 @@ func appendNew(list []seat, more [][]seat) []seat {
 
 // mapIDs makes the tables from each process's string and communicator ids to the archive's.
 func (a *archive) mapIDs() {
-	comms := make(map[*part][]uint64)
-	for _, p := range a.run.parts {
-		table := make([]uint64, len(p.process.Comms))
+	comms := make(map[*jobs.Process][]uint64)
+	for _, p := range a.run.Processes {
+		table := make([]uint64, len(p.Shard.Comms))
 		for i := range table {
 			table[i] = math.MaxUint64 // undefined: no events of single ranks refer to theirs
 		}
 		comms[p] = table
 	}
 	for _, in := range a.instances {
-		for m := range in.present() {
-			comms[m.part][m.comm] = uint64(in.ref)
+		for m := range in.Present() {
+			comms[m.Process][m.Index] = uint64(in.Ref)
 		}
 	}
 	attributes := make([]uint64, len(regions.Attributes))
@@ -616,8 +619,8 @@ func (a *archive) mapIDs() {
 	for _, p := range a.ordered() {
 		a.mapping(p, otf2.MappingAttribute, attributes)
 		a.mapping(p, otf2.MappingComm, comms[p])
-		global := make([]uint64, len(p.process.Strings))
-		for i, s := range p.process.Strings {
+		global := make([]uint64, len(p.Shard.Strings))
+		for i, s := range p.Shard.Strings {
 			global[i] = uint64(a.text(s))
 		}
 		a.mapping(p, otf2.MappingString, global)
@@ -629,18 +632,18 @@ func (a *archive) mapIDs() {
 	}
 }
 
-func (a *archive) mapping(p *part, t otf2.MappingType, global []uint64) {
+func (a *archive) mapping(p *jobs.Process, t otf2.MappingType, global []uint64) {
 	if table := otf2.OptimalMapping(t, global); table != nil {
 		a.maps[p] = append(a.maps[p], table)
 	}
 }
 
 // ordered lists the processes with data in world order.
-func (a *archive) ordered() []*part {
-	var parts []*part
-	for _, pl := range a.world.places {
-		if pl.part != nil {
-			parts = append(parts, pl.part)
+func (a *archive) ordered() []*jobs.Process {
+	var parts []*jobs.Process
+	for _, pl := range a.world.Places {
+		if pl.Process != nil {
+			parts = append(parts, pl.Process)
 		}
 	}
 	return parts
@@ -650,7 +653,7 @@ func (a *archive) ordered() []*part {
 // locations have the same, but for those whose forwarded calls are marked.
 func (a *archive) writeLocalDefs(dir string, chunkSize uint64) error {
 	type like struct {
-		part   *part
+		part   *jobs.Process
 		marked bool
 	}
 	files := make(map[like][]string)
@@ -662,12 +665,12 @@ func (a *archive) writeLocalDefs(dir string, chunkSize uint64) error {
 		}
 		files[k] = append(files[k], filepath.Join(dir, fileName(l.Self, ".def")))
 	}
-	return forEach(len(all), a.opts.workers(), func(i int) error {
+	return jobs.ForEach(len(all), a.opts.workers(), func(i int) error {
 		k := all[i]
 		var maps []*otf2.MappingTable
 		var clocks []otf2.ClockOffset
 		if k.part != nil {
-			maps, clocks = a.maps[k.part], k.part.clockOffsets()
+			maps, clocks = a.maps[k.part], k.part.ClockOffsets()
 		}
 		if k.marked {
 			maps = slices.DeleteFunc(slices.Clone(maps), func(m *otf2.MappingTable) bool { return m.Type == otf2.MappingRegion })
@@ -701,9 +704,9 @@ func fileName(id otf2.LocationRef, suffix string) string {
 
 // traceID is the same for the same set of processes.
 func (a *archive) traceID() uint64 {
-	uuids := make([]string, 0, len(a.run.parts))
-	for _, p := range a.run.parts {
-		uuids = append(uuids, p.process.UUID)
+	uuids := make([]string, 0, len(a.run.Processes))
+	for _, p := range a.run.Processes {
+		uuids = append(uuids, p.Shard.UUID)
 	}
 	slices.Sort(uuids)
 	h := fnv.New64a()

@@ -11,11 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -31,9 +33,9 @@ func processNames(a *otf2.Archive) []string {
 	return names
 }
 
-func runsOf(t *testing.T, parts []*part) []*run {
+func runsOf(t *testing.T, parts []*jobs.Process) []*jobs.Run {
 	t.Helper()
-	runs, err := separateRuns(parts)
+	runs, err := jobs.Separate(parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,16 +145,16 @@ func TestRuns(t *testing.T) {
 				}
 				p.Finish()
 			}
-			parts, left, err := readShards(dir, new(UnifyOptions))
-			if err != nil || len(left.problems) > 0 {
-				t.Fatal(err, left.problems)
+			parts, left, err := jobs.Read(dir, 2, time.Now())
+			if err != nil || len(left.Problems) > 0 {
+				t.Fatal(err, left.Problems)
 			}
 			var got [][]int
 			for _, r := range runsOf(t, parts) {
 				var members []int
-				for _, p := range r.parts {
+				for _, p := range r.Processes {
 					var n int
-					fmt.Sscan(p.process.UUID, &n)
+					fmt.Sscan(p.Shard.UUID, &n)
 					members = append(members, n)
 				}
 				slices.Sort(members)
@@ -163,65 +165,6 @@ func TestRuns(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestSequencesAreCompared(t *testing.T) {
-	run := func(n int, sizes func(i int) uint64) experiment.Sequence {
-		return digest(n, sizes)
-	}
-	same := func(int) uint64 { return 100 }
-	but := func(k int) func(int) uint64 {
-		return func(i int) uint64 {
-			if i == k {
-				return 7
-			}
-			return 100
-		}
-	}
-	for _, c := range []struct {
-		name   string
-		tracks []track
-		want   string // "" if alike
-	}{
-		{"alike", []track{{rank: 0, of: run(200, same)}, {rank: 1, of: run(200, same)}}, ""},
-		{"nobody did anything", []track{{rank: 0, of: experiment.Sequence{}}, {rank: 1, of: experiment.Sequence{}}}, ""},
-		{"one alone", []track{{rank: 0, of: run(3, same)}}, ""},
-		{"one that differs in the second block", []track{{rank: 0, of: run(200, same)}, {rank: 1, of: run(200, but(70))}, {rank: 2, of: run(200, same)}},
-			"64-199: 200 operations, but of other sizes on rank 1 than on ranks 0,2"},
-		{"one that differs behind the last digest", []track{{rank: 0, of: run(70, same)}, {rank: 1, of: run(70, but(69))}},
-			"64-69: 70 operations, but of other sizes on rank 0 than on rank 1"},
-		{"one that ends early", []track{{rank: 0, of: run(130, same)}, {rank: 1, of: run(129, same)}, {rank: 2, of: run(130, same)}, {rank: 3, of: run(130, same)}},
-			"128-129: rank 1 has 129 operations, ranks 0,2-3 have 130 operations"},
-		{"one that did nothing", []track{{rank: 0, of: run(5, same)}, {rank: 1, of: experiment.Sequence{}}}, "0-4: rank 0 has 5 operations, rank 1 has 0 operations"},
-		{"one that still runs", []track{{rank: 0, of: run(130, same), unfinished: true}, {rank: 1, of: run(129, same)}}, ""},
-		{"one that still runs and differs", []track{{rank: 0, of: run(130, but(3)), unfinished: true}, {rank: 1, of: run(129, same)}}, "0-129: rank 0 has 130 operations, rank 1 has 129 operations"},
-		{"one that died inside", []track{{rank: 0, of: run(7, same), died: true, settled: 6}, {rank: 1, of: run(6, same), died: true, settled: 6}},
-			"6-6: rank 0 has 7 operations, rank 1 has 6 operations"},
-		{"one that died between others", []track{{rank: 0, of: run(7, same), settled: 7}, {rank: 1, of: run(5, same), died: true, settled: 3}},
-			"3-6: rank 0 has 7 operations, rank 1 has 5 operations"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got := ""
-			if first, last, detail, differ := compareTracks(c.tracks); differ {
-				got = fmt.Sprintf("%d-%d: %s", first, last, detail)
-			}
-			if got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
-		})
-	}
-}
-
-// digest runs FNV-1a over sizes, as processes do over what members must have alike.
-func digest(n int, size func(i int) uint64) experiment.Sequence {
-	s := experiment.Sequence{Count: uint64(n), Last: 14695981039346656037}
-	for i := range n {
-		s.Last = (s.Last ^ size(i)) * 1099511628211
-		if (i+1)%experiment.DigestStep == 0 {
-			s.Digests = append(s.Digests, s.Last)
-		}
-	}
-	return s
 }
 
 func TestSequencesThatDifferAreTold(t *testing.T) {
@@ -239,7 +182,7 @@ func TestSequencesThatDifferAreTold(t *testing.T) {
 	})
 	finish(procs)
 	run := unify(t, dir, nil).Runs[0]
-	want := []Difference{
+	want := []jobs.Difference{
 		{Name: "world", Function: "AllReduce", First: 0, Last: 2, Detail: "rank 2 has 2 operations, ranks 0-1 have 3 operations"},
 		{Name: "world", Function: "Send 0>1", First: 0, Last: 1, Detail: "rank 0 has 2 operations, rank 1 has 1 operation"},
 	}
@@ -389,21 +332,6 @@ func TestComponentsOfPropertyNames(t *testing.T) {
 			t.Errorf("%q becomes %q", s, component(s))
 		}
 	})
-}
-
-func TestRanksAreWrittenAsRanges(t *testing.T) {
-	for want, ranks := range map[string][]int{"": nil, "3": {3}, "0-2": {0, 1, 2}, "0,2-3,9": {0, 2, 3, 9}} {
-		if got := formatRanks(ranks); got != want {
-			t.Errorf("%v: %q", ranks, got)
-		}
-	}
-	var odd []int
-	for i := range 1000 {
-		odd = append(odd, 2*i)
-	}
-	if got := rankWords(odd); !strings.HasPrefix(got, "1000 ranks (0,2,4,") || len(got) > 150 {
-		t.Errorf("%q", got)
-	}
 }
 
 // A thousand locations in a hundred processes, of which a few are gone.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -37,23 +38,23 @@ type DescribedShard struct {
 func (d *Description) MakeDir() error { return ownFolder(d.Dir) }
 
 // profiled gives the processes that were in profile mode, or the others.
-func profiled(parts []*part, mode bool) []*part {
-	return slices.DeleteFunc(parts, func(p *part) bool { return p.process.IsProfile() != mode })
+func profiled(parts []*jobs.Process, mode bool) []*jobs.Process {
+	return slices.DeleteFunc(parts, func(p *jobs.Process) bool { return p.Shard.IsProfile() != mode })
 }
 
 // Describe defines the jobs of an experiment directory whose processes were recorded in profile mode. Problems, one line each,
 // tell of shards that could not be read. Errors: fs.ErrNotExist if there are no shards.
-func Describe(dir string) (jobs []*Description, problems []string, err error) {
+func Describe(dir string) (all []*Description, problems []string, err error) {
 	opts := new(UnifyOptions)
-	parts, left, err := readShards(dir, opts)
-	problems = left.problems
+	parts, left, err := jobs.Read(dir, opts.workers(), opts.now())
+	problems = left.Problems
 	if err != nil {
 		return nil, problems, err
 	}
 	if parts = profiled(parts, true); len(parts) == 0 {
 		return nil, problems, fmt.Errorf("no process of %s was in profile mode: %w", dir, fs.ErrNotExist)
 	}
-	runs, err := separateRuns(parts)
+	runs, err := jobs.Separate(parts)
 	if err != nil {
 		return nil, problems, err
 	}
@@ -71,27 +72,27 @@ func Describe(dir string) (jobs []*Description, problems []string, err error) {
 		d.Defs.Reindex()
 		d.Missing = a.missingProcesses()
 		hosts := make(map[string]bool)
-		for _, p := range r.parts {
-			hosts[p.process.Host+"\x00"+p.process.BootID] = true
+		for _, p := range r.Processes {
+			hosts[p.Shard.Host+"\x00"+p.Shard.BootID] = true
 			ids := a.ids[p]
-			for _, s := range p.shards() {
-				d.Shards = append(d.Shards, DescribedShard{Dir: s.dir, Process: s.process, Location: func(number uint64) (otf2.LocationRef, bool) {
-					l, ok := ids[s.number(uint32(number))]
+			for _, s := range p.Shards() {
+				d.Shards = append(d.Shards, DescribedShard{Dir: s.Dir, Process: s.Shard, Location: func(number uint64) (otf2.LocationRef, bool) {
+					l, ok := ids[s.Number(uint32(number))]
 					if !ok {
 						return 0, false
 					}
 					return l.Self, true
-				}, At: p.at})
+				}, At: p.At})
 			}
-			switch p.state {
-			case Crashed:
+			switch p.State {
+			case jobs.Crashed:
 				d.Crashed++
-			case Running:
+			case jobs.Running:
 				d.Running++
 			}
 		}
 		d.Hosts = len(hosts)
-		jobs = append(jobs, d)
+		all = append(all, d)
 	}
-	return jobs, problems, nil
+	return all, problems, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scorep turns what the processes of a job left in an experiment directory (package shard)
+// Package scorep turns what the processes of a job left in an experiment directory (packages experiment and jobs)
 // into OTF2 archives as Score-P's tools and Vampir expect them.
 //
 //	<experiment>/shards/<uuid>/…    one directory per job process
@@ -31,7 +31,7 @@
 //   - If a collector died and another took over, their shards are one process in several location groups,
 //     and what follows is on communicators of its own, see continued.
 //   - Processes on one boot of one machine share a clock, so their offsets are exact; between
-//     machines nothing is corrected here.
+//     machines they are fitted by package clocks, which Unify asks (UnifyOptions.Sync).
 //
 // What has no events, and was never written, is not invented: losses, pauses, missing processes and
 // sequences that differ between the members of a communicator become markers and archive

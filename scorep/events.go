@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -26,11 +27,11 @@ import (
 type placed struct {
 	mu             sync.Mutex
 	linked, copied int
-	rewritten      int              // of the copied ones, into chunks of another size
-	problems       map[int]string   // by location
-	others         []string         // and those of no location
-	damaged        []string         // of them: files that hold less than they should
-	lost           map[*part]uint64 // records that these held, as far as is known
+	rewritten      int                      // of the copied ones, into chunks of another size
+	problems       map[int]string           // by location
+	others         []string                 // and those of no location
+	damaged        []string                 // of them: files that hold less than they should
+	lost           map[*jobs.Process]uint64 // records that these held, as far as is known
 }
 
 // endMark closes every event file: end of file, end of buffer.
@@ -47,13 +48,13 @@ const lastEventOffset = 10
 // may still be there, or may have died half-way through a record: up to what the process's
 // description says while it runs, else up to the last whole record.
 func (a *archive) placeEvents(dir string) (*placed, error) {
-	out := &placed{problems: make(map[int]string), lost: make(map[*part]uint64)}
-	times := make([]lifespan, len(a.locations))
+	out := &placed{problems: make(map[int]string), lost: make(map[*jobs.Process]uint64)}
+	times := make([]jobs.Lifespan, len(a.locations))
 	var done atomic.Int64
-	err := forEach(len(a.locations), a.opts.workers(), func(i int) error {
+	err := jobs.ForEach(len(a.locations), a.opts.workers(), func(i int) error {
 		l := a.locations[i]
 		to := filepath.Join(dir, fileName(l.Self, ".evt"))
-		times[i] = lifespan{math.MaxUint64, 0}
+		times[i] = jobs.Lifespan{Begin: math.MaxUint64, End: 0}
 		if err := a.placeOne(l, to, out, i, &times[i]); err != nil {
 			return fmt.Errorf("event file of %s, location %d: %w", a.owner(l), l.number, err)
 		}
@@ -64,12 +65,12 @@ func (a *archive) placeEvents(dir string) (*placed, error) {
 		return nil, err
 	}
 	for i, t := range times {
-		if t.begin <= t.end {
+		if t.Begin <= t.End {
 			a.spans = append(a.spans, span{a.locations[i].part, t})
 		}
 	}
-	for _, p := range a.run.parts {
-		for _, s := range p.shards() {
+	for _, p := range a.run.Processes {
+		for _, s := range p.Shards() {
 			out.leaveBehind(p, s)
 		}
 	}
@@ -83,17 +84,17 @@ func (a *archive) placeEvents(dir string) (*placed, error) {
 	slices.Sort(a.damaged)
 	for p, n := range out.lost {
 		if n > 0 {
-			lost := maps.Clone(p.process.Counts.Lost)
+			lost := maps.Clone(p.Shard.Counts.Lost)
 			if lost == nil {
 				lost = make(map[string]map[string]uint64)
 			}
 			lost[experiment.LostFromDisk] = map[string]uint64{experiment.LostRecords: n}
-			p.process.Counts.Lost = lost
+			p.Shard.Counts.Lost = lost
 		}
 	}
-	for _, p := range a.run.parts {
-		if p.state == Finished && p.process.FirstTime != 0 {
-			a.spans = append(a.spans, span{p, lifespan{p.process.FirstTime, p.process.LastTime}})
+	for _, p := range a.run.Processes {
+		if p.State == jobs.Finished && p.Shard.FirstTime != 0 {
+			a.spans = append(a.spans, span{p, jobs.Lifespan{Begin: p.Shard.FirstTime, End: p.Shard.LastTime}})
 		}
 	}
 	a.measure()
@@ -104,7 +105,7 @@ func (a *archive) placeEvents(dir string) (*placed, error) {
 func (a *archive) measure() {
 	a.first, a.last = math.MaxUint64, 0
 	for _, s := range a.spans {
-		a.first, a.last = min(a.first, s.part.at(s.begin)), max(a.last, s.part.at(s.end))
+		a.first, a.last = min(a.first, s.part.At(s.Begin)), max(a.last, s.part.At(s.End))
 	}
 }
 
@@ -112,21 +113,21 @@ func (a *archive) owner(l *location) string {
 	if l.part == nil {
 		return "a process without data"
 	}
-	return l.part.id()
+	return l.part.ID()
 }
 
-func (a *archive) placeOne(l *location, to string, out *placed, i int, times *lifespan) error {
+func (a *archive) placeOne(l *location, to string, out *placed, i int, times *jobs.Lifespan) error {
 	if l.source == nil {
 		return writeEmpty(to)
 	}
-	if l.part.pieces != nil {
+	if l.part.Pieces != nil {
 		return a.placePieces(l, to, out, i, times)
 	}
-	s := l.part.shards()[0]
-	from := s.eventFile(l.number)
-	chunk := l.part.process.EventChunkSize
+	s := l.part.Shards()[0]
+	from := eventFileOf(s, l.number)
+	chunk := l.part.Shard.EventChunkSize
 	info, err := ownFile(from)
-	if err == nil && s.state == Finished && info.Size() == l.source.Bytes && a.fits(info.Size(), chunk) {
+	if err == nil && s.State == jobs.Finished && info.Size() == l.source.Bytes && a.fits(info.Size(), chunk) {
 		l.Events = l.source.Events
 		return a.link(from, to, out)
 	}
@@ -137,7 +138,7 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 	out.count(false)
 	l.Events = scan.Events
 	if scan.Events > 0 {
-		*times = lifespan{uint64(scan.First), uint64(scan.Last)}
+		*times = jobs.Lifespan{Begin: uint64(scan.First), End: uint64(scan.Last)}
 	}
 	if info, err := os.Stat(to); err != nil || a.fits(info.Size(), chunk) {
 		return err
@@ -147,11 +148,11 @@ func (a *archive) placeOne(l *location, to string, out *placed, i int, times *li
 
 // take copies the event file of a location that a shard has and makes it end after its last whole record. It tells of what is not as the
 // shard's description says. nil: there is nothing to be taken.
-func (out *placed) take(i int, of *part, s *piece, l *experiment.Location, to string) (*otf2.ScanResult, error) {
-	from := s.eventFile(l.Number)
-	name := func() string { return fmt.Sprintf("%s, location %d: %s", of.id(), l.Number, s.nameOf(from)) }
+func (out *placed) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Location, to string) (*otf2.ScanResult, error) {
+	from := eventFileOf(s, l.Number)
+	name := func() string { return fmt.Sprintf("%s, location %d: %s", of.ID(), l.Number, nameIn(s, from)) }
 	limit := int64(math.MaxInt64)
-	if s.state == Running || s.cut() {
+	if s.State == jobs.Running || s.Cut() {
 		limit = l.Bytes
 	}
 	info, err := ownFile(from)
@@ -161,35 +162,35 @@ func (out *placed) take(i int, of *part, s *piece, l *experiment.Location, to st
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if l.Events > 0 {
-			out.damage(i, of, l.Events, "%s, with %s, is gone", name(), plural(l.Events, "event"))
+			out.damage(i, of, l.Events, "%s, with %s, is gone", name(), jobs.Plural(l.Events, "event"))
 		}
 		return nil, nil
 	case err != nil && info != nil && info.Mode().IsRegular():
 		return nil, err
 	case err != nil:
-		out.damage(i, of, l.Events, "%s, with %s, was not taken: %v", name(), plural(l.Events, "event"), err)
+		out.damage(i, of, l.Events, "%s, with %s, was not taken: %v", name(), jobs.Plural(l.Events, "event"), err)
 		return nil, nil
 	}
 	good := func(*otf2.Event) error { return nil }
-	if s.state == Crashed {
-		good = definedIn(s.process)
+	if s.State == jobs.Crashed {
+		good = definedIn(s.Shard)
 	}
-	scan, damage, err := mend(to, s.process.EventChunkSize, good)
+	scan, damage, err := mend(to, s.Shard.EventChunkSize, good)
 	if err != nil {
 		return nil, err
 	}
 	written := l.Events
-	if s.state == Crashed && (damage != nil || s.cut()) { // behind the last flush that the description knows there may be more
-		whole, _ := otf2.ScanEventFile(from, s.process.EventChunkSize)
+	if s.State == jobs.Crashed && (damage != nil || s.Cut()) { // behind the last flush that the description knows there may be more
+		whole, _ := otf2.ScanEventFile(from, s.Shard.EventChunkSize)
 		written = max(written, whole.Events)
 	}
 	missing := written - min(written, scan.Events)
 	switch {
-	case s.state == Running: // a file is cut where it ended at the last flush but one, and its end is overwritten
-	case damage != nil && !s.cut():
-		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(), plural(scan.Events, "event"), max(written, scan.Events), damage)
-	case scan.Events < l.Events || s.state == Finished && info.Size() != l.Bytes:
-		out.damage(i, of, missing, "%s has %d bytes and %s instead of %d and %d; what is whole of it was taken", name(), info.Size(), plural(scan.Events, "event"), l.Bytes, l.Events)
+	case s.State == jobs.Running: // a file is cut where it ended at the last flush but one, and its end is overwritten
+	case damage != nil && !s.Cut():
+		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(), jobs.Plural(scan.Events, "event"), max(written, scan.Events), damage)
+	case scan.Events < l.Events || s.State == jobs.Finished && info.Size() != l.Bytes:
+		out.damage(i, of, missing, "%s has %d bytes and %s instead of %d and %d; what is whole of it was taken", name(), info.Size(), jobs.Plural(scan.Events, "event"), l.Bytes, l.Events)
 	default:
 		out.lose(of, missing)
 	}
@@ -197,22 +198,22 @@ func (out *placed) take(i int, of *part, s *piece, l *experiment.Location, to st
 }
 
 // leaveBehind counts what is in event files of an unfinished shard that its description does not speak of.
-func (out *placed) leaveBehind(of *part, s *piece) {
-	if s.state != Crashed {
+func (out *placed) leaveBehind(of *jobs.Process, s *jobs.Piece) {
+	if s.State != jobs.Crashed {
 		return
 	}
 	known := make(map[string]bool)
-	for _, l := range s.process.Locations {
-		known[s.eventFile(l.Number)] = true
+	for _, l := range s.Shard.Locations {
+		known[eventFileOf(s, l.Number)] = true
 	}
-	files, _ := filepath.Glob(filepath.Join(s.dir, "*.evt"))
+	files, _ := filepath.Glob(filepath.Join(s.Dir, "*.evt"))
 	for _, file := range files {
 		if known[file] {
 			continue
 		}
-		if whole, _ := otf2.ScanEventFile(file, s.process.EventChunkSize); whole.Events > 0 {
+		if whole, _ := otf2.ScanEventFile(file, s.Shard.EventChunkSize); whole.Events > 0 {
 			out.lose(of, whole.Events)
-			text := fmt.Sprintf("%s: %s, with %s, is left out: the description of its location is missing", of.id(), s.nameOf(file), plural(whole.Events, "event"))
+			text := fmt.Sprintf("%s: %s, with %s, is left out: the description of its location is missing", of.ID(), nameIn(s, file), jobs.Plural(whole.Events, "event"))
 			out.damaged = append(out.damaged, text)
 			out.others = append(out.others, text)
 		}
@@ -220,13 +221,13 @@ func (out *placed) leaveBehind(of *part, s *piece) {
 }
 
 // eventFile is the path of a location's event file.
-func (p *piece) eventFile(number uint32) string {
-	return filepath.Join(p.dir, strconv.FormatUint(uint64(number), 10)+".evt")
+func eventFileOf(p *jobs.Piece, number uint32) string {
+	return filepath.Join(p.Dir, strconv.FormatUint(uint64(number), 10)+".evt")
 }
 
 // nameOf is what a file of the shard is called in messages, from the experiment directory on.
-func (p *piece) nameOf(file string) string {
-	return filepath.Join(shardsDir, filepath.Base(p.dir), filepath.Base(file))
+func nameIn(p *jobs.Piece, file string) string {
+	return filepath.Join(experiment.Folder, filepath.Base(p.Dir), filepath.Base(file))
 }
 
 // definedIn refuses events that refer to what a shard's description does not define. After a power cut there can be more in an
@@ -250,7 +251,7 @@ func definedIn(p *experiment.Process) func(*otf2.Event) error {
 }
 
 // damage notes a problem of a file that holds less than it should, and how many records are missing for it.
-func (out *placed) damage(i int, of *part, records uint64, format string, args ...any) {
+func (out *placed) damage(i int, of *jobs.Process, records uint64, format string, args ...any) {
 	out.problem(i, format, args...)
 	out.lose(of, records)
 	out.mu.Lock()
@@ -258,7 +259,7 @@ func (out *placed) damage(i int, of *part, records uint64, format string, args .
 	out.damaged = append(out.damaged, out.problems[i])
 }
 
-func (out *placed) lose(of *part, records uint64) {
+func (out *placed) lose(of *jobs.Process, records uint64) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.lost[of] += records

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
@@ -121,11 +122,11 @@ func (a *archive) describeEvidence(ps *properties) {
 		by := make(map[string][]int)
 		var values []string
 		for _, p := range a.ordered() {
-			v := cmp.Or(e.value(p.process), unknownValue)
+			v := cmp.Or(e.value(p.Shard), unknownValue)
 			if by[v] == nil {
 				values = append(values, v)
 			}
-			by[v] = append(by[v], p.index)
+			by[v] = append(by[v], p.Index)
 		}
 		if len(values) == 1 && values[0] == e.usual {
 			continue
@@ -146,7 +147,7 @@ func processWords(indices []int) string {
 	if len(indices) == 1 {
 		return fmt.Sprintf("process %d", indices[0])
 	}
-	return "processes " + formatRanks(indices)
+	return "processes " + jobs.FormatRanks(indices)
 }
 
 // describeCosts sums up what the callbacks took in all processes.
@@ -158,8 +159,8 @@ func (a *archive) describeCosts(ps *properties) {
 	}
 	all := make(map[key]*cost)
 	var keys []key
-	for _, p := range a.run.parts {
-		for _, c := range p.process.Costs {
+	for _, p := range a.run.Processes {
+		for _, c := range p.Shard.Costs {
 			if c.Samples == 0 {
 				continue
 			}

@@ -13,6 +13,12 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
 
+// Names of what is made.
+const (
+	archiveName = "traces"
+	newDir      = archiveName + ".new"
+)
+
 // Experiment directories may lie where others can make files, too. So whatever is written there is new
 // (O_EXCL) or replaced by its name (rename), and no symbolic link is followed below the directory that
 // the user named.

@@ -23,7 +23,7 @@ func FuzzShardDescription(f *testing.F) {
 		p.Shard.Counts.Lost = map[string]map[string]uint64{"ring": {"Coll": 1}}
 	}) {
 		p.Finish()
-		text, err := os.ReadFile(filepath.Join(p.Dir, definitionFile))
+		text, err := os.ReadFile(filepath.Join(p.Dir, "shard.json"))
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func FuzzShardDescription(f *testing.F) {
 		if err := os.MkdirAll(one, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{definitionFile, doneMarker} {
+		for _, name := range []string{"shard.json", "done"} {
 			if err := os.WriteFile(filepath.Join(one, name), text, 0o666); err != nil {
 				t.Fatal(err)
 			}

@@ -32,14 +32,14 @@ func (a *archive) describeHidden(ps *properties) {
 func (a *archive) hidden() []hidden.Traffic {
 	requests := false
 	for _, p := range a.ordered() {
-		requests = requests || p.process.Counts.Starts["NetPlugin"] > 0
+		requests = requests || p.Shard.Counts.Starts["NetPlugin"] > 0
 	}
 	var grave, others []hidden.Traffic
 	for _, p := range a.ordered() {
-		if p.process.Import != nil {
+		if p.Shard.Import != nil {
 			continue
 		}
-		for _, t := range hidden.Of(placeOf(p.process, requests)) {
+		for _, t := range hidden.Of(placeOf(p.Shard, requests)) {
 			list := &others
 			if t.Grave {
 				list = &grave

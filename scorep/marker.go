@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -42,14 +43,14 @@ const maxDifferences = 200
 func (a *archive) mark() {
 	whole := a.last - a.first
 	for _, p := range a.ordered() {
-		group := uint64(p.index)
-		for _, m := range p.process.Markers {
+		group := uint64(p.Index)
+		for _, m := range p.Shard.Markers {
 			out := marker{
-				time: p.at(m.Time), duration: m.Duration, severity: m.Severity, category: m.Category, text: m.Text,
+				time: p.At(m.Time), duration: m.Duration, severity: m.Severity, category: m.Category, text: m.Text,
 				scope: otf2.MarkerScopeLocationGroup, ref: group,
 			}
-			if (p.knots != nil || p.onto != nil) && m.Duration < 1<<62 {
-				out.duration = p.at(m.Time+m.Duration) - out.time
+			if (p.Knots != nil || p.Onto != nil) && m.Duration < 1<<62 {
+				out.duration = p.At(m.Time+m.Duration) - out.time
 			}
 			if m.Location >= 0 {
 				if l := a.ids[p][uint32(m.Location)]; l != nil {
@@ -61,32 +62,32 @@ func (a *archive) mark() {
 			out.duration = min(out.duration, a.last-out.time)
 			a.markers = append(a.markers, out)
 		}
-		if how := howEnded(p.process); how != "" {
+		if how := jobs.HowEnded(p.Shard); how != "" {
 			a.markers = append(a.markers, marker{
-				time: min(max(p.at(p.process.LastTime), p.ended(), a.first), a.last), severity: otf2.MarkerSeverityHigh,
-				category: categoryDied, text: fmt.Sprintf("%s (%s): %s", p.name, p.id(), how), scope: otf2.MarkerScopeLocationGroup, ref: group,
+				time: min(max(p.At(p.Shard.LastTime), p.Ended(), a.first), a.last), severity: otf2.MarkerSeverityHigh,
+				category: categoryDied, text: fmt.Sprintf("%s (%s): %s", p.Name, p.ID(), how), scope: otf2.MarkerScopeLocationGroup, ref: group,
 			})
 		}
-		if p.state == Finished {
+		if p.State == jobs.Finished {
 			continue
 		}
-		text := fmt.Sprintf("%s (%s): its recording was not finished; what it had written is here", p.name, p.id())
+		text := fmt.Sprintf("%s (%s): its recording was not finished; what it had written is here", p.Name, p.ID())
 		severity := otf2.MarkerSeverityHigh
-		if p.state == Running {
-			text = fmt.Sprintf("%s (%s): still running when the archive was made", p.name, p.id())
+		if p.State == jobs.Running {
+			text = fmt.Sprintf("%s (%s): still running when the archive was made", p.Name, p.ID())
 			severity = otf2.MarkerSeverityLow
 		}
 		a.markers = append(a.markers, marker{
-			time: min(max(p.at(p.process.LastTime), a.first), a.last), severity: severity,
+			time: min(max(p.At(p.Shard.LastTime), a.first), a.last), severity: severity,
 			category: categoryIncomplete, text: text, scope: otf2.MarkerScopeLocationGroup, ref: group,
 		})
 	}
 	for _, in := range a.instances {
-		if missing := in.missing(); len(missing) > 0 {
+		if missing := in.Missing(); len(missing) > 0 {
 			a.markers = append(a.markers, marker{
 				time: a.first, duration: whole, severity: otf2.MarkerSeverityHigh, category: categoryMissing,
-				text:  fmt.Sprintf("%s: no data of %s of %d", in.name, rankWords(missing), in.nranks),
-				scope: otf2.MarkerScopeComm, ref: uint64(in.ref),
+				text:  fmt.Sprintf("%s: no data of %s of %d", in.Name, jobs.RankWords(missing), in.Nranks),
+				scope: otf2.MarkerScopeComm, ref: uint64(in.Ref),
 			})
 		}
 	}
@@ -100,37 +101,37 @@ func (a *archive) mark() {
 	for i := range a.pauses[:min(len(a.pauses), maxDifferences)] {
 		p := &a.pauses[i]
 		m := marker{
-			time: min(max(p.begin, a.first), a.last), severity: otf2.MarkerSeverityLow, category: categoryPaused,
-			text:  fmt.Sprintf("%s: operations %s were not recorded", p.in.name, p.operations()),
-			scope: otf2.MarkerScopeComm, ref: uint64(p.in.ref),
+			time: min(max(p.Begin, a.first), a.last), severity: otf2.MarkerSeverityLow, category: categoryPaused,
+			text:  fmt.Sprintf("%s: operations %s were not recorded", p.In.Name, p.Operations()),
+			scope: otf2.MarkerScopeComm, ref: uint64(p.In.Ref),
 		}
 		m.duration = a.last - m.time
-		if p.to != 0 {
-			m.duration = min(max(p.end, m.time), a.last) - m.time
+		if p.To != 0 {
+			m.duration = min(max(p.End, m.time), a.last) - m.time
 		}
 		a.markers = append(a.markers, m)
 	}
 	for _, in := range a.instances {
-		if in.parted != nil {
+		if in.Parted != nil {
 			a.markers = append(a.markers, marker{
 				time: a.first, duration: whole, severity: otf2.MarkerSeverityHigh, category: categoryPaused,
-				text: in.name + ": " + in.parted.detail, scope: otf2.MarkerScopeComm, ref: uint64(in.ref),
+				text: in.Name + ": " + in.Parted.Detail, scope: otf2.MarkerScopeComm, ref: uint64(in.Ref),
 			})
 		}
 	}
 	for _, u := range a.origins.unknown[:min(len(a.origins.unknown), maxDifferences)] {
-		f := u.part.process.Foreign[u.foreign]
+		f := u.part.Shard.Foreign[u.foreign]
 		a.markers = append(a.markers, marker{
 			time: a.first, duration: whole, severity: otf2.MarkerSeverityHigh, category: categoryPXN,
 			text: fmt.Sprintf("%s (%s) sent for communicator %d, rank %d of the process with tag %04x (its pid: %d): %s",
-				u.part.name, u.part.id(), f.Index, f.Rank, f.Tag, f.PID, u.why),
-			scope: otf2.MarkerScopeLocationGroup, ref: uint64(u.part.index),
+				u.part.Name, u.part.ID(), f.Index, f.Rank, f.Tag, f.PID, u.why),
+			scope: otf2.MarkerScopeLocationGroup, ref: uint64(u.part.Index),
 		})
 	}
-	if i := slices.IndexFunc(a.ordered(), func(p *part) bool { return p.process.Masks.Withheld != 0 }); i >= 0 {
+	if i := slices.IndexFunc(a.ordered(), func(p *jobs.Process) bool { return p.Shard.Masks.Withheld != 0 }); i >= 0 {
 		a.markers = append(a.markers, marker{
 			time: a.first, duration: whole, severity: otf2.MarkerSeverityMedium, category: categoryWithheld,
-			text: withheld(a.ordered()[i].process), scope: otf2.MarkerScopeGlobal, ref: math.MaxUint64,
+			text: withheld(a.ordered()[i].Shard), scope: otf2.MarkerScopeGlobal, ref: math.MaxUint64,
 		})
 	}
 	slices.SortStableFunc(a.markers, func(x, y marker) int { return cmp.Compare(x.time, y.time) })

@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -64,7 +66,7 @@ const forwardedMark = " (forwarded)"
 // linked. Ours follow with ids behind theirs; what differs between the two, ids and clocks, is in our local
 // definition files. So events are not read, except the first one of each of Score-P's threads, which names it.
 //
-// Errors: ErrBusy if the directory is being unified; else what is wrong with the input, in one line.
+// Errors: experiment.ErrBusy if the directory is being unified; else what is wrong with the input, in one line.
 func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, error) {
 	if opts == nil {
 		opts = new(MergeOptions)
@@ -92,7 +94,7 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 	if err != nil {
 		return nil, fmt.Errorf("merge into %s: %w", out, err)
 	}
-	res.Problems = slices.Concat(left.problems, more, res.Problems)
+	res.Problems = slices.Concat(left.Problems, more, res.Problems)
 	return res, nil
 }
 
@@ -106,11 +108,11 @@ func SameJob(measurementDir, dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	parts, _, err := readShards(dir, new(UnifyOptions))
+	parts, _, err := jobs.Read(dir, 2, time.Now())
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(parts, func(p *part) bool { return len(m.candidates(p)) > 0 }), nil
+	return slices.ContainsFunc(parts, func(p *jobs.Process) bool { return len(m.candidates(p)) > 0 }), nil
 }
 
 // mayReplace tells whether an archive may be written into a folder: one that is not there, empty, or of Merge.
@@ -132,7 +134,7 @@ func mayReplace(out string) error {
 // merger adds a run's archive to that of a measurement.
 type merger struct {
 	*measurement
-	pairs         map[*part]*pairing
+	pairs         map[*jobs.Process]*pairing
 	keepForwarded bool
 
 	threadsLeftOut, threadsMarked int
@@ -140,30 +142,30 @@ type merger struct {
 }
 
 // pairRuns finds the jobs of an experiment directory that a measurement is of, as one run.
-func pairRuns(m *measurement, runs []*run) (*merger, *run, []string, error) {
-	var all []*part
+func pairRuns(m *measurement, runs []*jobs.Run) (*merger, *jobs.Run, []string, error) {
+	var all []*jobs.Process
 	for _, r := range runs {
-		all = append(all, r.parts...)
+		all = append(all, r.Processes...)
 	}
 	pairs, reasons := pairProcesses(all, m)
-	var chosen *run
+	var chosen *jobs.Run
 	others := 0
 	for _, r := range runs {
 		switch {
-		case !slices.ContainsFunc(r.parts, func(p *part) bool { return pairs[p] != nil }):
-			others += len(r.parts)
+		case !slices.ContainsFunc(r.Processes, func(p *jobs.Process) bool { return pairs[p] != nil }):
+			others += len(r.Processes)
 		case chosen == nil:
 			chosen = r
 		default:
-			chosen.join(r)
+			chosen.Join(r)
 		}
 	}
 	if chosen == nil {
 		return nil, nil, nil, noPair(m, all, reasons)
 	}
-	chosen.settle()
+	chosen.Settle()
 	if others > 0 {
-		reasons = append(reasons, fmt.Sprintf("%s of other jobs in the directory left out", plural(uint64(others), "process")))
+		reasons = append(reasons, fmt.Sprintf("%s of other jobs in the directory left out", jobs.Plural(uint64(others), "process")))
 	}
 	return &merger{measurement: m, pairs: pairs}, chosen, reasons, nil
 }
@@ -178,70 +180,70 @@ func (g *merger) begin(a *archive) {
 	}
 	next := int(g.groups)
 	base := make(map[otf2.LocationGroupRef]uint32) // numbers of locations in use
-	for _, pl := range a.world.places {
-		pl.base = g.numbers
-		fit := g.pairs[pl.part]
-		if pl.part == nil || fit == nil {
-			pl.index = next
+	for _, pl := range a.world.Places {
+		pl.Base = g.numbers
+		fit := g.pairs[pl.Process]
+		if pl.Process == nil || fit == nil {
+			pl.Index = next
 			next++
 		} else {
-			pl.index, pl.name = int(fit.group), fit.name
-			pl.base += base[fit.group]
+			pl.Index, pl.Name = int(fit.group), fit.name
+			pl.Base += base[fit.group]
 			// A further shard of the process has its rows behind these, those kept for ranks without events included.
-			for _, l := range pl.part.process.Locations {
-				base[fit.group] = max(base[fit.group], pl.base-g.numbers+l.Number+1)
+			for _, l := range pl.Process.Shard.Locations {
+				base[fit.group] = max(base[fit.group], pl.Base-g.numbers+l.Number+1)
 			}
-			base[fit.group] += uint32(len(pl.part.process.Comms))
+			base[fit.group] += uint32(len(pl.Process.Shard.Comms))
 		}
-		if pl.part != nil {
-			pl.part.index, pl.part.name, pl.part.base = pl.index, pl.name, pl.base
+		if pl.Process != nil {
+			pl.Process.Index, pl.Process.Name, pl.Process.Base = pl.Index, pl.Name, pl.Base
 		}
 	}
-	for _, p := range a.run.parts {
-		t := g.transferOf(p, a.run.parts)
-		p.onto = t.records(p.life.begin, max(p.life.end, p.process.LastTime))
+	for _, p := range a.run.Processes {
+		t := g.transferOf(p, a.run.Processes)
+		p.Onto = t.records(p.Life.Begin, max(p.Life.End, p.Shard.LastTime))
 	}
 }
 
 // transferOf is the process's own way to the measurement's clock, or, without, that of a process which has one: best on
 // the same machine, whose clock it shares; else it is as near as the machines' real-time clocks are.
-func (g *merger) transferOf(p *part, parts []*part) *transfer {
+func (g *merger) transferOf(p *jobs.Process, parts []*jobs.Process) *transfer {
 	if fit := g.pairs[p]; fit != nil {
 		return fit.transfer
 	}
-	var by *part
+	var by *jobs.Process
 	for _, q := range parts {
 		if g.pairs[q] != nil && (by == nil || clockKey(q) == clockKey(p) && clockKey(by) != clockKey(p)) {
 			by = q
 		}
 	}
 	t := *g.pairs[by].transfer
-	t.shift = p.offset - by.offset
+	t.shift = p.Offset - by.Offset
 	return &t
 }
 
 // plant puts the machines of a world into the measurement's system tree.
-func (g *merger) plant(t *systemTree, w *world) {
+func (g *merger) plant(t *systemTree, w *jobs.World) {
 	t.machine = g.root
-	for _, pl := range w.places {
-		if fit := g.pairs[pl.part]; pl.part != nil && fit != nil && fit.node != otf2.UndefinedSystemTreeNode {
-			t.nodes[hostKey(pl.part)] = fit.node
+	for _, pl := range w.Places {
+		if fit := g.pairs[pl.Process]; pl.Process != nil && fit != nil && fit.node != otf2.UndefinedSystemTreeNode {
+			t.nodes[hostKey(pl.Process)] = fit.node
 		}
 	}
 	taken := make(map[otf2.SystemTreeNodeRef]bool)
 	for _, n := range t.nodes {
 		taken[n] = true
 	}
-	for _, pl := range w.places { // machines on which no process is of both
-		if pl.part == nil {
+	for _, pl := range w.Places { // machines on which no process is of both
+		if pl.Process == nil {
 			continue
 		}
-		if _, known := t.nodes[hostKey(pl.part)]; known {
+		if _, known := t.nodes[hostKey(pl.Process)]; known {
 			continue
 		}
 		for _, q := range g.processes {
-			if !taken[q.node] && q.host != "" && sameHost(q.host, pl.part.process.Host) {
-				t.nodes[hostKey(pl.part)] = q.node
+			if !taken[q.node] && q.host != "" && sameHost(q.host, pl.Process.Shard.Host) {
+				t.nodes[hostKey(pl.Process)] = q.node
 				taken[q.node] = true
 				break
 			}
@@ -259,7 +261,7 @@ const (
 )
 
 // row tells what becomes of a location, and its name.
-func (g *merger) row(p *part, l *experiment.Location) (treatment, string) {
+func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string) {
 	fit := g.pairs[p]
 	if fit == nil || l.Kind != experiment.KindThread || l.TID == 0 || l.Shared() { // which of its calls whose thread made is not known
 		return keepRow, rowName(l)
@@ -272,9 +274,9 @@ func (g *merger) row(p *part, l *experiment.Location) (treatment, string) {
 	switch {
 	case g.keepForwarded || !g.forwards(p, l):
 		return keepRow, name
-	case p.process.Scorep.Points:
+	case p.Shard.Scorep.Points:
 		return markRow, name
-	case slices.ContainsFunc(p.process.Regions, func(r experiment.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
+	case slices.ContainsFunc(p.Shard.Regions, func(r experiment.Region) bool { return r.Group == regions.GroupAPI && !g.forwarded(&r) }):
 		return markRow, name
 	}
 	return leaveRow, name
@@ -282,13 +284,13 @@ func (g *merger) row(p *part, l *experiment.Location) (treatment, string) {
 
 // thread finds a thread of ours: by what its events say, else (Score-P gives a location to several threads
 // in turn) by what the substrate plugin has noted. nil: it is none of them.
-func (m *measured) thread(p *part, tid int) *measuredThread {
+func (m *measured) thread(p *jobs.Process, tid int) *measuredThread {
 	for _, t := range m.threads {
 		if t.tid == tid {
 			return t
 		}
 	}
-	if s := p.process.Scorep; s != nil && s.Substrate != nil && s.Substrate.Rank >= 0 {
+	if s := p.Shard.Scorep; s != nil && s.Substrate != nil && s.Substrate.Rank >= 0 {
 		for _, noted := range s.Substrate.Threads {
 			at := otf2.LocationRef(noted.Location)<<32 | otf2.LocationRef(s.Substrate.Rank)
 			for _, t := range m.threads {
@@ -304,12 +306,12 @@ func (m *measured) thread(p *part, tid int) *measuredThread {
 // forwards tells whether all calls of a thread were forwarded to Score-P, and recorded by it. Calls that were not are
 // counted by process and reason, so where there are any it is not known whose they were; but other threads' are not those
 // of the main thread, which is never one of them.
-func (g *merger) forwards(p *part, l *experiment.Location) bool {
-	s, calls := p.process.Scorep, p.process.Counts.Scorep
+func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
+	s, calls := p.Shard.Scorep, p.Shard.Counts.Scorep
 	if s == nil || s.State != scorepOn || calls[callsForwarded] == 0 || len(g.regions) == 0 {
 		return false
 	}
-	main := l.TID == p.process.PID
+	main := l.TID == p.Shard.PID
 	for reason, n := range calls {
 		if n > 0 && reason != callsForwarded && (reason != callsOfOthers || !main) {
 			return false
@@ -332,8 +334,8 @@ func (g *merger) forwarded(r *experiment.Region) bool {
 }
 
 // marks tells whether a row of a process has its forwarded calls marked.
-func (g *merger) marks(p *part) bool {
-	return slices.ContainsFunc(p.process.Locations, func(l experiment.Location) bool {
+func (g *merger) marks(p *jobs.Process) bool {
+	return slices.ContainsFunc(p.Shard.Locations, func(l experiment.Location) bool {
 		do, _ := g.row(p, &l)
 		return do == markRow
 	})
@@ -354,7 +356,7 @@ func (g *merger) setClock(a *archive) {
 }
 
 // write makes the archive in a folder beside out, then puts it in its place.
-func (g *merger) write(r *run, out string, opts *UnifyOptions) (*MergeResult, error) {
+func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResult, error) {
 	if err := os.MkdirAll(out, regular.Folder); err != nil {
 		return nil, err
 	}
@@ -399,7 +401,7 @@ func (g *merger) linkFiles(a *archive, staging string) (*placed, error) {
 	out := new(placed)
 	at := func(name string) (from, to string) { return filepath.Join(g.dir, name), filepath.Join(staging, name) }
 	all := g.archive.Defs.Locations
-	err := forEach(len(all), a.opts.workers(), func(i int) error {
+	err := jobs.ForEach(len(all), a.opts.workers(), func(i int) error {
 		for _, suffix := range []string{".evt", ".def", ".snap"} {
 			from, to := at(filepath.Join(archiveName, fileName(all[i].Self, suffix)))
 			placed := new(placed)
@@ -523,7 +525,7 @@ func (g *merger) result(a *archive) *MergeResult {
 		ThreadsLeftOut: g.threadsLeftOut, ThreadsMarked: g.threadsMarked, Extended: g.extended, Problems: a.problems,
 	}
 	of := make(map[*measured]bool)
-	for _, p := range a.run.parts {
+	for _, p := range a.run.Processes {
 		if fit := g.pairs[p]; fit != nil {
 			of[fit.measured] = true
 			r.Timer = fit.timer.String()

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -68,7 +69,7 @@ func newTransfer(p *experiment.Process, by timer, clock []otf2.ClockOffset) (*tr
 	if len(clock) < 2 {
 		t.clock = nil
 	}
-	if c.Source == hostClock || c.AnchorRaw == 0 {
+	if c.Source == jobs.HostClock || c.AnchorRaw == 0 {
 		return nil, fmt.Errorf("times that are not of the machine's clocks (source %q)", c.Source)
 	}
 	if by == rawTimer { // their difference is known, and the same for ever
@@ -177,12 +178,12 @@ const (
 
 // records are clock offsets that make readers give every time of the process from first to last the measurement's
 // nearest tick, or the one beside it where the exact time lies between two.
-func (t *transfer) records(first, last uint64) []ClockKnot {
+func (t *transfer) records(first, last uint64) []otf2.ClockOffset {
 	if t.straight && t.clock != nil { // readers do with these times what they do with the measurement's own
-		knots := make([]ClockKnot, len(t.clock))
+		knots := make([]otf2.ClockOffset, len(t.clock))
 		for i, c := range t.clock {
 			at := uint64(c.Time) - t.y[0] + t.x[0] - uint64(t.shift)
-			knots[i] = ClockKnot{Time: otf2.Timestamp(at), Offset: int64(uint64(c.Time) + uint64(c.Offset) - at)}
+			knots[i] = otf2.ClockOffset{Time: otf2.Timestamp(at), Offset: int64(uint64(c.Time) + uint64(c.Offset) - at)}
 		}
 		return knots
 	}
@@ -199,7 +200,7 @@ func (t *transfer) records(first, last uint64) []ClockKnot {
 		}
 		points = append(points, b)
 	}
-	var knots []ClockKnot
+	var knots []otf2.ClockOffset
 	slope := math.NaN()
 	for i, p := range points {
 		next := p + nearby
@@ -225,7 +226,7 @@ func (t *transfer) slope(a, b uint64) float64 {
 }
 
 // knot finds a time at p or less than room behind it whose exact value is nearly whole.
-func (t *transfer) knot(p uint64, slope float64, room uint64) ClockKnot {
+func (t *transfer) knot(p uint64, slope float64, room uint64) otf2.ClockOffset {
 	begin := t.exact(p)
 	part, _ := new(big.Rat).Sub(begin, new(big.Rat).SetInt(floor(begin))).Float64()
 	best, least := uint64(0), math.Inf(1)
@@ -238,7 +239,7 @@ func (t *transfer) knot(p uint64, slope float64, room uint64) ClockKnot {
 	at := p + best
 	v := t.exact(at)
 	whole := floor(v.Add(v, big.NewRat(1, 2)))
-	return ClockKnot{Time: otf2.Timestamp(at), Offset: int64(whole.Uint64() - at)}
+	return otf2.ClockOffset{Time: otf2.Timestamp(at), Offset: int64(whole.Uint64() - at)}
 }
 
 // floor is the greatest whole number that is not above v.

@@ -62,12 +62,12 @@ func TestRecordsAreExactToTheTick(t *testing.T) {
 			times = append(times, rapid.Uint64Range(first, last+60e9).Draw(t, "time"))
 		}
 		for _, at := range times {
-			got := at + uint64(offsetAt(knots, at))
+			got := otf2.Corrected(knots, at)
 			off := new(big.Rat).Sub(integer(got), tr.exact(at))
 			if off.Abs(off).Cmp(big.NewRat(1, 1)) >= 0 {
 				t.Fatalf("%d becomes %d, %s ticks off", at, got, off.FloatString(4))
 			}
-			if next := at + 1 + uint64(offsetAt(knots, at+1)); next < got {
+			if next := otf2.Corrected(knots, at+1); next < got {
 				t.Fatalf("%d becomes %d, the next nanosecond %d", at, got, next)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -19,29 +20,29 @@ import (
 func (a *archive) chooseGPUMetrics() {
 	type gpu struct{ machine, uuid string }
 	type row struct {
-		part   *part
+		part   *jobs.Process
 		number uint32
 	}
-	events := make(map[gpu]map[*part]uint64) // by the process's first life
+	events := make(map[gpu]map[*jobs.Process]uint64) // by the process's first life
 	rows := make(map[gpu][]row)
 	for _, p := range a.ordered() {
-		for _, l := range p.process.Locations {
+		for _, l := range p.Shard.Locations {
 			if l.Kind != experiment.KindGPUMetrics {
 				continue
 			}
 			g := gpuOfMetrics(p, l.Number)
-			if g < 0 || identityOf(&p.process.GPUs[g]) == "" {
+			if g < 0 || identityOf(&p.Shard.GPUs[g]) == "" {
 				continue
 			}
-			key := gpu{p.process.Host + "\x00" + p.process.BootID, identityOf(&p.process.GPUs[g])}
+			key := gpu{p.Shard.Host + "\x00" + p.Shard.BootID, identityOf(&p.Shard.GPUs[g])}
 			if events[key] == nil {
-				events[key] = make(map[*part]uint64)
+				events[key] = make(map[*jobs.Process]uint64)
 			}
 			events[key][p] += l.Events
 			rows[key] = append(rows[key], row{p, l.Number})
 		}
 	}
-	a.leftOut = make(map[*part]map[uint32]bool)
+	a.leftOut = make(map[*jobs.Process]map[uint32]bool)
 	for key, all := range rows {
 		best := all[0].part
 		for _, r := range all { // in the world's order
@@ -62,10 +63,10 @@ func (a *archive) chooseGPUMetrics() {
 }
 
 // gpuOfMetrics is the GPU that a row of kind KindGPUMetrics is of, −1 if nothing says so.
-func gpuOfMetrics(p *part, number uint32) int {
-	for i := range p.process.Metrics {
-		m := &p.process.Metrics[i]
-		if m.Location >= 0 && uint32(m.Location) == number && m.GPU >= 0 && m.GPU < len(p.process.GPUs) {
+func gpuOfMetrics(p *jobs.Process, number uint32) int {
+	for i := range p.Shard.Metrics {
+		m := &p.Shard.Metrics[i]
+		if m.Location >= 0 && uint32(m.Location) == number && m.GPU >= 0 && m.GPU < len(p.Shard.GPUs) {
 			return m.GPU
 		}
 	}
@@ -78,7 +79,7 @@ func (a *archive) defineMetrics(t *systemTree) {
 	members := make(map[experiment.MetricMember]otf2.MetricMemberRef)
 	classes := make(map[string]otf2.MetricRef)
 	next := a.from.metric // classes and instances share their ids
-	global := make(map[*part][]uint64)
+	global := make(map[*jobs.Process][]uint64)
 	class := func(m *experiment.Metric) otf2.MetricRef {
 		refs := make([]otf2.MetricMemberRef, len(m.Members))
 		var key strings.Builder
@@ -108,11 +109,11 @@ func (a *archive) defineMetrics(t *systemTree) {
 		return ref
 	}
 	for _, p := range a.ordered() {
-		global[p] = make([]uint64, len(p.process.Metrics))
-		for i := range p.process.Metrics {
-			ref := class(&p.process.Metrics[i])
+		global[p] = make([]uint64, len(p.Shard.Metrics))
+		for i := range p.Shard.Metrics {
+			ref := class(&p.Shard.Metrics[i])
 			global[p][i] = uint64(ref)
-			for _, n := range p.process.Metrics[i].Locations {
+			for _, n := range p.Shard.Metrics[i].Locations {
 				if l := a.ids[p][n]; l != nil {
 					a.MetricClassRecorders = append(a.MetricClassRecorders, otf2.MetricClassRecorder{Metric: ref, Recorder: l.Self})
 				}
@@ -120,8 +121,8 @@ func (a *archive) defineMetrics(t *systemTree) {
 		}
 	}
 	for _, p := range a.ordered() {
-		for i := range p.process.Metrics {
-			m := &p.process.Metrics[i]
+		for i := range p.Shard.Metrics {
+			m := &p.Shard.Metrics[i]
 			if m.Location < 0 {
 				continue
 			}
@@ -132,7 +133,7 @@ func (a *archive) defineMetrics(t *systemTree) {
 			}
 			a.MetricInstances = append(a.MetricInstances, otf2.MetricInstance{
 				Self: next, MetricClass: otf2.MetricRef(global[p][i]), Recorder: l.Self,
-				MetricScope: otf2.MetricScopeSystemTreeNode, Scope: uint64(t.devices[device{p, l.gpu}]),
+				MetricScope: otf2.MetricScopeSystemTreeNode, Scope: uint64(t.devices[jobs.Device{Process: p, GPU: l.gpu}]),
 			})
 			global[p][i] = uint64(next)
 			next++

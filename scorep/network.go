@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -24,7 +25,7 @@ import (
 // The location property facts.PropRank tells whose transfers a sending or receiving location shows.
 // Event files have no RmaWinCreate and RmaWinDestroy, and the window's flags say so.
 type network struct {
-	of    *instance // nil: of a rank of which no data was found
+	of    *jobs.Communicator // nil: of a rank of which no data was found
 	name  string
 	ranks int
 	recv  map[int]*endpoint
@@ -34,42 +35,42 @@ type network struct {
 
 // endpoint is a location that shows transfers of a communicator rank.
 type endpoint struct {
-	part   *part
+	part   *jobs.Process
 	number uint32
 	rank   int
 	pxn    int // 1: of another process's rank
 }
 
-func (e *endpoint) location() otf2.LocationRef { return e.part.location(e.number) }
+func (e *endpoint) location() otf2.LocationRef { return locationOf(e.part, e.number) }
 
 // owner is a communicator rank as a process knows it: an index into its Comms, or into its Foreign.
 type owner struct {
-	part          *part
+	part          *jobs.Process
 	comm, foreign int
 }
 
 // planNetworks finds the networks that the processes' windows and locations belong to, in the order of
 // their communicators; those of unknown ones come last. The error tells of more ranks without data than can be shown.
 func (a *archive) planNetworks() error {
-	free := absentees(maxAbsent)
-	a.windows = make(map[*part][]*network)
-	home := make(map[owner]*instance)
-	order := make(map[*instance]int)
-	for i, in := range slices.Concat(a.instances, a.run.instances) {
+	free := jobs.Absentees(jobs.MaxAbsent)
+	a.windows = make(map[*jobs.Process][]*network)
+	home := make(map[owner]*jobs.Communicator)
+	order := make(map[*jobs.Communicator]int)
+	for i, in := range slices.Concat(a.instances, a.run.Communicators) {
 		if _, known := order[in]; known {
 			continue
 		}
 		order[in] = i
-		for m := range in.present() {
-			home[owner{m.part, m.comm, -1}] = in
+		for m := range in.Present() {
+			home[owner{m.Process, m.Index, -1}] = in
 		}
 	}
-	byInstance := make(map[*instance]*network)
+	byInstance := make(map[*jobs.Communicator]*network)
 	byOwner := make(map[owner]*network)
 	networkOf := func(o owner) *network {
 		in := home[o]
 		if m := a.origins.of[o]; m != nil {
-			in = home[owner{m.part, m.comm, -1}]
+			in = home[owner{m.Process, m.Index, -1}]
 		}
 		if n := byInstance[in]; in != nil && n != nil {
 			return n
@@ -87,17 +88,17 @@ func (a *archive) planNetworks() error {
 		return n
 	}
 	for _, p := range a.ordered() {
-		for i := range p.process.Locations {
-			if o, e, ok := endpointOf(p, &p.process.Locations[i]); ok {
-				networkOf(o).add(e, p.process.Locations[i].Kind)
+		for i := range p.Shard.Locations {
+			if o, e, ok := endpointOf(p, &p.Shard.Locations[i]); ok {
+				networkOf(o).add(e, p.Shard.Locations[i].Kind)
 			}
 		}
 		for o, e := range laterEndpoints(p) {
 			networkOf(o).add(e.endpoint, e.kind)
 		}
-		for i, w := range p.process.Wins {
+		for i, w := range p.Shard.Wins {
 			n := networkOf(owner{p, w.Comm, w.Foreign})
-			if err := free.take(w.Ranks-n.ranks, p, "window", i); err != nil {
+			if err := free.Take(w.Ranks-n.ranks, p, "window", i); err != nil {
 				return err
 			}
 			n.ranks = max(n.ranks, w.Ranks)
@@ -115,12 +116,12 @@ func (a *archive) planNetworks() error {
 	})
 	for _, n := range a.networks {
 		slices.SortStableFunc(n.send, func(x, y *endpoint) int {
-			return cmp.Or(cmp.Compare(x.pxn, y.pxn), cmp.Compare(x.rank, y.rank), cmp.Compare(x.part.index, y.part.index))
+			return cmp.Or(cmp.Compare(x.pxn, y.pxn), cmp.Compare(x.rank, y.rank), cmp.Compare(x.part.Index, y.part.Index))
 		})
 		for rank := range n.ranks {
-			if !n.stands(rank) && a.world.unknown == nil {
+			if !n.stands(rank) && a.world.Unknown == nil {
 				index := a.nextGroup()
-				a.world.addUnknown(1).index = index
+				a.world.AddUnknown(1).Index = index
 			}
 		}
 	}
@@ -128,12 +129,12 @@ func (a *archive) planNetworks() error {
 }
 
 // endpointOf tells whose transfers a location shows, if it shows any.
-func endpointOf(p *part, l *experiment.Location) (owner, *endpoint, bool) {
+func endpointOf(p *jobs.Process, l *experiment.Location) (owner, *endpoint, bool) {
 	switch {
-	case foreignWork(l):
-		return owner{p, -1, l.Foreign}, &endpoint{p, l.Number, p.process.Foreign[l.Foreign].Rank, 1}, true
+	case jobs.ForeignWork(l):
+		return owner{p, -1, l.Foreign}, &endpoint{p, l.Number, p.Shard.Foreign[l.Foreign].Rank, 1}, true
 	case l.Comm >= 0 && (l.Kind == experiment.KindNetSend || l.Kind == experiment.KindNetRecv):
-		return owner{p, l.Comm, -1}, &endpoint{p, l.Number, p.process.Comms[l.Comm].Rank, 0}, true
+		return owner{p, l.Comm, -1}, &endpoint{p, l.Number, p.Shard.Comms[l.Comm].Rank, 0}, true
 	}
 	return owner{}, nil, false
 }
@@ -145,10 +146,10 @@ type sharedEndpoint struct {
 }
 
 // laterEndpoints yields the locations of a process's communicator ranks that others had before.
-func laterEndpoints(p *part) func(yield func(owner, sharedEndpoint) bool) {
+func laterEndpoints(p *jobs.Process) func(yield func(owner, sharedEndpoint) bool) {
 	return func(yield func(owner, sharedEndpoint) bool) {
-		for i := range p.process.Comms {
-			c := &p.process.Comms[i]
+		for i := range p.Shard.Comms {
+			c := &p.Shard.Comms[i]
 			if c.Network == nil {
 				continue
 			}
@@ -164,16 +165,16 @@ func laterEndpoints(p *part) func(yield func(owner, sharedEndpoint) bool) {
 	}
 }
 
-func newNetwork(in *instance, o owner) *network {
+func newNetwork(in *jobs.Communicator, o owner) *network {
 	n := &network{of: in, ranks: 1, recv: make(map[int]*endpoint)}
 	switch {
 	case in != nil:
-		n.name, n.ranks = in.name+" network", in.nranks
+		n.name, n.ranks = in.Name+" network", in.Nranks
 	case o.foreign >= 0:
-		f := o.part.process.Foreign[o.foreign]
+		f := o.part.Shard.Foreign[o.foreign]
 		n.name = fmt.Sprintf("unknown (PXN %04x.%d) network", f.Tag, f.Index)
 	default:
-		n.name = fmt.Sprintf("unknown (%s communicator %d) network", o.part.name, o.comm)
+		n.name = fmt.Sprintf("unknown (%s communicator %d) network", o.part.Name, o.comm)
 	}
 	return n
 }
@@ -189,11 +190,11 @@ func (n *network) add(e *endpoint, kind experiment.LocationKind) {
 
 // stands tells whether a location of its own is known for a rank.
 func (n *network) stands(rank int) bool {
-	if n.recv[rank] != nil || n.of == nil || rank >= len(n.of.members) {
+	if n.recv[rank] != nil || n.of == nil || rank >= len(n.of.Members) {
 		return n.recv[rank] != nil
 	}
-	m := n.of.members[rank]
-	return m == nil || m.shard().Rank == rank
+	m := n.of.Members[rank]
+	return m == nil || m.Comm().Rank == rank
 }
 
 // networkMembers lists the locations of a network's communicator.
@@ -205,7 +206,7 @@ func (a *archive) networkMembers(n *network) []seat {
 		case e != nil:
 			all = append(all, seat{e.location(), 0})
 		case !n.stands(rank):
-			all = append(all, seat{a.world.unknown.location(), 0})
+			all = append(all, seat{placeLocation(a.world.Unknown), 0})
 		default:
 			all = append(all, a.seatOf(n.of, rank))
 		}
@@ -221,8 +222,8 @@ func (a *archive) nameRanks() {
 	for _, p := range a.ordered() {
 		several := make(map[uint32]bool) // ranks, on a location
 		first := make(map[uint32]int)
-		for i := range p.process.Locations {
-			if _, e, ok := endpointOf(p, &p.process.Locations[i]); ok {
+		for i := range p.Shard.Locations {
+			if _, e, ok := endpointOf(p, &p.Shard.Locations[i]); ok {
 				first[e.number] = e.rank
 			}
 		}
@@ -231,8 +232,8 @@ func (a *archive) nameRanks() {
 				several[e.number] = true
 			}
 		}
-		for i := range p.process.Locations {
-			if _, e, ok := endpointOf(p, &p.process.Locations[i]); ok && e.rank >= 0 && !several[e.number] {
+		for i := range p.Shard.Locations {
+			if _, e, ok := endpointOf(p, &p.Shard.Locations[i]); ok && e.rank >= 0 && !several[e.number] {
 				a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
 					Location: e.location(), Name: a.text(facts.PropRank.Key()), Type: otf2.TypeUint32, Value: otf2.Value(e.rank),
 				})

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 )
 
 // origins tells whose network work a process did for another one (PXN).
@@ -17,10 +17,10 @@ import (
 // of one machine; the rank in NCCL's descriptor must be that communicator's, and the executing process
 // one of its members. Process ids tell nothing: two containers on one machine may use the same ones.
 type origins struct {
-	of      map[owner]*member // originator, nil if it is not certain
+	of      map[owner]*jobs.Rank // originator, nil if it is not certain
 	unknown []unresolved
 	// collisions are the processes of one machine that drew the same tag, per machine and tag.
-	collisions [][]*part
+	collisions [][]*jobs.Process
 }
 
 // unresolved is foreign work whose originator is not certain.
@@ -29,61 +29,49 @@ type unresolved struct {
 	why string
 }
 
-// processLife names one life of a process, whatever became of its collectors.
-type processLife struct {
-	host, boot string
-	pid        int
-	start      uint64
-	tag        uint16
-}
-
-func lifeOf(p *experiment.Process) processLife {
-	return processLife{p.Host, p.BootID, p.PID, p.PIDStart, p.Tag}
-}
-
 // machineKey is what processes must have alike to have shared memory.
 type machineKey struct {
 	host, boot string
 	tag        uint16
 }
 
-func findOrigins(r *run) *origins {
-	o := &origins{of: make(map[owner]*member)}
-	byTag := make(map[machineKey][]*part) // host "": whatever the container calls itself
-	for _, p := range r.parts {
-		q := p.process
+func findOrigins(r *jobs.Run) *origins {
+	o := &origins{of: make(map[owner]*jobs.Rank)}
+	byTag := make(map[machineKey][]*jobs.Process) // host "": whatever the container calls itself
+	for _, p := range r.Processes {
+		q := p.Shard
 		byTag[machineKey{q.Host, q.BootID, q.Tag}] = append(byTag[machineKey{q.Host, q.BootID, q.Tag}], p)
 		if q.BootID != "" {
 			byTag[machineKey{"", q.BootID, q.Tag}] = append(byTag[machineKey{"", q.BootID, q.Tag}], p)
 		}
 	}
-	in := make(map[owner]*instance)
-	members := make(map[owner]*member)
-	for _, i := range r.instances {
-		for m := range i.present() {
-			in[owner{m.part, m.comm, -1}], members[owner{m.part, m.comm, -1}] = i, m
+	in := make(map[owner]*jobs.Communicator)
+	members := make(map[owner]*jobs.Rank)
+	for _, i := range r.Communicators {
+		for m := range i.Present() {
+			in[owner{m.Process, m.Index, -1}], members[owner{m.Process, m.Index, -1}] = i, m
 		}
 	}
-	for _, p := range r.parts {
-		for i, f := range p.process.Foreign {
-			candidates := byTag[machineKey{p.process.Host, p.process.BootID, f.Tag}]
-			if len(candidates) == 0 && p.process.BootID != "" {
-				candidates = byTag[machineKey{"", p.process.BootID, f.Tag}]
+	for _, p := range r.Processes {
+		for i, f := range p.Shard.Foreign {
+			candidates := byTag[machineKey{p.Shard.Host, p.Shard.BootID, f.Tag}]
+			if len(candidates) == 0 && p.Shard.BootID != "" {
+				candidates = byTag[machineKey{"", p.Shard.BootID, f.Tag}]
 			}
 			why := ""
-			var fits []*member
-			lives := make(map[processLife]bool)
+			var fits []*jobs.Rank
+			lives := make(map[jobs.ProcessLife]bool)
 			for _, q := range candidates {
 				m := members[owner{q, f.Index, -1}]
 				switch {
 				case m == nil:
-					why = fmt.Sprintf("%s, which has that tag, has no communicator %d", q.id(), f.Index)
-				case f.Rank >= 0 && m.shard().Rank >= 0 && m.shard().Rank != f.Rank:
-					why = fmt.Sprintf("communicator %d of %s, which has that tag, is rank %d", f.Index, q.id(), m.shard().Rank)
-				case !in[owner{q, f.Index, -1}].holds(p):
-					why = fmt.Sprintf("this process is not in communicator %d of %s, which has that tag", f.Index, q.id())
+					why = fmt.Sprintf("%s, which has that tag, has no communicator %d", q.ID(), f.Index)
+				case f.Rank >= 0 && m.Comm().Rank >= 0 && m.Comm().Rank != f.Rank:
+					why = fmt.Sprintf("communicator %d of %s, which has that tag, is rank %d", f.Index, q.ID(), m.Comm().Rank)
+				case !in[owner{q, f.Index, -1}].Holds(p):
+					why = fmt.Sprintf("this process is not in communicator %d of %s, which has that tag", f.Index, q.ID())
 				default:
-					if l := lifeOf(q.process); !lives[l] { // a life in several shards is one process
+					if l := jobs.LifeOf(q.Shard); !lives[l] { // a life in several shards is one process
 						lives[l] = true
 						fits = append(fits, m)
 					}
@@ -106,17 +94,17 @@ func findOrigins(r *run) *origins {
 			o.collide(parts)
 		}
 	}
-	slices.SortFunc(o.collisions, func(a, b []*part) int { return cmp.Compare(a[0].process.UUID, b[0].process.UUID) })
+	slices.SortFunc(o.collisions, func(a, b []*jobs.Process) int { return cmp.Compare(a[0].Shard.UUID, b[0].Shard.UUID) })
 	return o
 }
 
 // collide notes processes that are not the same and were alive together.
-func (o *origins) collide(parts []*part) {
-	var alike []*part
+func (o *origins) collide(parts []*jobs.Process) {
+	var alike []*jobs.Process
 	for _, p := range parts {
-		if slices.ContainsFunc(parts, func(q *part) bool {
-			return q != p && lifeOf(q.process) != lifeOf(p.process) &&
-				lifespan{p.begin(), p.end()}.meets(lifespan{q.begin(), q.end()}, 0)
+		if slices.ContainsFunc(parts, func(q *jobs.Process) bool {
+			return q != p && jobs.LifeOf(q.Shard) != jobs.LifeOf(p.Shard) &&
+				jobs.Lifespan{Begin: p.Begin(), End: p.End()}.Meets(jobs.Lifespan{Begin: q.Begin(), End: q.End()}, 0)
 		}) {
 			alike = append(alike, p)
 		}
@@ -124,14 +112,4 @@ func (o *origins) collide(parts []*part) {
 	if len(alike) > 0 {
 		o.collisions = append(o.collisions, alike)
 	}
-}
-
-// holds tells whether a process has a rank of the communicator.
-func (in *instance) holds(p *part) bool {
-	for m := range in.present() {
-		if m.part == p || lifeOf(m.part.process) == lifeOf(p.process) {
-			return true
-		}
-	}
-	return false
 }

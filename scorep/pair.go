@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -21,16 +22,16 @@ type pairing struct {
 // pairProcesses finds the measurement's process of each of ours: that of the same host and process id, if ours lived while
 // the measurement ran, by its clock. Process ids come back, and names of hosts need not be unique; what fits twice is
 // no pair. Reasons, one line each, tell of processes that nearly fit.
-func pairProcesses(parts []*part, m *measurement) (pairs map[*part]*pairing, reasons []string) {
-	pairs = make(map[*part]*pairing)
+func pairProcesses(parts []*jobs.Process, m *measurement) (pairs map[*jobs.Process]*pairing, reasons []string) {
+	pairs = make(map[*jobs.Process]*pairing)
 	unrelated := make(map[string][]string) // processes by why their clocks and Score-P's do not fit together
-	lives := make(map[*measured]map[processLife]bool)
+	lives := make(map[*measured]map[jobs.ProcessLife]bool)
 	for _, p := range parts {
 		var fits []*pairing
 		for _, q := range m.candidates(p) {
 			fit, err := m.relate(p, q)
 			if err != nil {
-				unrelated[err.Error()] = append(unrelated[err.Error()], p.id())
+				unrelated[err.Error()] = append(unrelated[err.Error()], p.ID())
 				continue
 			}
 			fits = append(fits, fit)
@@ -40,11 +41,11 @@ func pairProcesses(parts []*part, m *measurement) (pairs map[*part]*pairing, rea
 			pairs[p] = fits[0]
 			q := fits[0].measured
 			if lives[q] == nil {
-				lives[q] = make(map[processLife]bool)
+				lives[q] = make(map[jobs.ProcessLife]bool)
 			}
-			lives[q][lifeOf(p.process)] = true
+			lives[q][jobs.LifeOf(p.Shard)] = true
 		case len(fits) > 1:
-			reasons = append(reasons, fmt.Sprintf("%s fits %d processes of Score-P, so it goes by itself", p.id(), len(fits)))
+			reasons = append(reasons, fmt.Sprintf("%s fits %d processes of Score-P, so it goes by itself", p.ID(), len(fits)))
 		}
 	}
 	for p, fit := range pairs {
@@ -61,9 +62,9 @@ func pairProcesses(parts []*part, m *measurement) (pairs map[*part]*pairing, rea
 }
 
 // candidates are the measurement's processes of the host and process id of one of ours.
-func (m *measurement) candidates(p *part) (all []*measured) {
-	for _, q := range m.byPID[p.process.PID] {
-		if sameHost(p.process.Host, q.host) {
+func (m *measurement) candidates(p *jobs.Process) (all []*measured) {
+	for _, q := range m.byPID[p.Shard.PID] {
+		if sameHost(p.Shard.Host, q.host) {
 			all = append(all, q)
 		}
 	}
@@ -81,18 +82,18 @@ func sameHost(a, b string) bool {
 }
 
 // relate finds the timer by which a process's life lies in the measurement.
-func (m *measurement) relate(p *part, q *measured) (*pairing, error) {
+func (m *measurement) relate(p *jobs.Process, q *measured) (*pairing, error) {
 	c := m.archive.Defs.Clock
 	var why error
 	for _, by := range m.timers() {
-		t, err := newTransfer(p.process, by, q.clock)
+		t, err := newTransfer(p.Shard, by, q.clock)
 		if err != nil {
 			why = firstError(why, err)
 			continue
 		}
 		// What the clocks of hosts differ by after Score-P's corrections is far below a second.
 		slack := c.Resolution
-		begin, end := t.exact(p.life.begin), t.exact(max(p.life.end, p.life.begin))
+		begin, end := t.exact(p.Life.Begin), t.exact(max(p.Life.End, p.Life.Begin))
 		if begin.Cmp(integer(c.Offset+c.Length+slack)) > 0 || end.Cmp(integer(c.Offset-min(c.Offset, slack))) < 0 {
 			why = firstError(why, fmt.Errorf("alive from %s to %s s of the measurement, by its timer (%v); it took %.3f s",
 				seconds(begin, c), seconds(end, c), by, float64(c.Length)/float64(max(1, c.Resolution))))
@@ -117,13 +118,13 @@ func seconds(v *big.Rat, c otf2.ClockProperties) string {
 }
 
 // noPair says what each side has.
-func noPair(m *measurement, parts []*part, reasons []string) error {
+func noPair(m *measurement, parts []*jobs.Process, reasons []string) error {
 	var theirs, ours []string
 	for _, q := range m.processes {
 		theirs = append(theirs, q.id())
 	}
 	for _, p := range parts {
-		ours = append(ours, p.id())
+		ours = append(ours, p.ID())
 	}
 	text := fmt.Sprintf("nothing pairs: Score-P measured %s; NCCL was recorded in %s", some(theirs), some(ours))
 	const most = 3

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
@@ -190,16 +192,16 @@ func TestEqualIDs(t *testing.T) {
 				}
 				p.Finish()
 			}
-			parts, left, err := readShards(dir, new(UnifyOptions))
-			if err != nil || len(left.problems) > 0 {
-				t.Fatal(err, left.problems)
+			parts, left, err := jobs.Read(dir, 2, time.Now())
+			if err != nil || len(left.Problems) > 0 {
+				t.Fatal(err, left.Problems)
 			}
 			var got [][2]int
 			for _, r := range runsOf(t, parts) {
-				for _, in := range r.instances {
+				for _, in := range r.Communicators {
 					of := [2]int{-1, -1}
-					for m := range in.present() {
-						fmt.Sscan(m.part.process.UUID, &of[m.shard().Rank])
+					for m := range in.Present() {
+						fmt.Sscan(m.Process.Shard.UUID, &of[m.Comm().Rank])
 					}
 					got = append(got, of)
 				}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -81,22 +82,22 @@ func (a *archive) describe() {
 	ps := &a.properties
 	var states [3]uint64
 	sum := newCounts()
-	for _, p := range a.run.parts {
-		states[slices.Index([]State{Finished, Running, Crashed}, p.state)]++
-		sum.add(&p.process.Counts)
+	for _, p := range a.run.Processes {
+		states[slices.Index([]jobs.State{jobs.Finished, jobs.Running, jobs.Crashed}, p.State)]++
+		sum.add(&p.Shard.Counts)
 	}
 	missingRanks := 0
 	for _, in := range a.instances {
-		missingRanks += len(in.missing())
+		missingRanks += len(in.Missing())
 	}
-	ps.number(facts.PropProcesses, uint64(len(a.run.parts)))
+	ps.number(facts.PropProcesses, uint64(len(a.run.Processes)))
 	ps.number(facts.PropProcessesFinished, states[0])
 	ps.number(facts.PropProcessesRunning, states[1])
 	ps.number(facts.PropProcessesCrashed, states[2])
 	ps.positive(facts.PropProcessesContinued, a.continuedProcesses())
-	dead := deaths(a.ordered())
+	dead := jobs.Deaths(a.ordered())
 	ps.positive(facts.PropProcessesDied, uint64(len(dead)))
-	for i, line := range deathWords(dead) {
+	for i, line := range jobs.DeathWords(dead) {
 		ps.add(facts.PropDied.Nth(i), line)
 	}
 	ps.number(facts.PropProcessesMissing, uint64(a.missingProcesses()))
@@ -109,14 +110,14 @@ func (a *archive) describe() {
 	losers := 0
 	for _, p := range a.ordered() {
 		own := newCounts()
-		own.add(&p.process.Counts)
+		own.add(&p.Shard.Counts)
 		if n := own.total(facts.PropLost); n > 0 && losers < maxDifferences {
-			ps.number(facts.PropLostByProcess.Nth(p.index), n)
+			ps.number(facts.PropLostByProcess.Nth(p.Index), n)
 			losers++
 		}
 	}
 	ps.positive(facts.PropRanksUnsized, a.ranksOfUnknownSize())
-	damaged := slices.Concat(a.run.damaged, a.damaged)
+	damaged := slices.Concat(a.run.Damaged, a.damaged)
 	ps.positive(facts.PropDamaged, uint64(len(damaged)))
 	for i, text := range damaged[:min(len(damaged), maxDifferences)] {
 		ps.add(facts.PropDamaged.Nth(i), text)
@@ -131,9 +132,9 @@ func (a *archive) describe() {
 	}
 	parted := 0
 	for _, in := range a.instances {
-		if in.parted != nil {
+		if in.Parted != nil {
 			if parted < maxDifferences {
-				ps.add(facts.PropGapsDiffer.Nth(parted), fmt.Sprintf("comm %d %q: %s", in.ref, in.name, in.parted.detail))
+				ps.add(facts.PropGapsDiffer.Nth(parted), fmt.Sprintf("comm %d %q: %s", in.Ref, in.Name, in.Parted.Detail))
 			}
 			parted++
 		}
@@ -149,9 +150,9 @@ func (a *archive) describe() {
 
 // ranksOfUnknownSize counts the ranks of communicators that get no definition because NCCL never told their size.
 func (a *archive) ranksOfUnknownSize() (n uint64) {
-	for _, in := range a.run.instances {
-		if in.unsized {
-			for range in.present() {
+	for _, in := range a.run.Communicators {
+		if in.Unsized {
+			for range in.Present() {
 				n++
 			}
 		}
@@ -160,16 +161,16 @@ func (a *archive) ranksOfUnknownSize() (n uint64) {
 }
 
 func (a *archive) continuedProcesses() (n uint64) {
-	for _, p := range a.run.parts {
-		n += uint64(max(len(p.pieces), 1) - 1)
+	for _, p := range a.run.Processes {
+		n += uint64(max(len(p.Pieces), 1) - 1)
 	}
 	return n
 }
 
 func (a *archive) missingProcesses() int {
 	n := 0
-	for _, pl := range a.world.places {
-		n += pl.missing
+	for _, pl := range a.world.Places {
+		n += pl.Missing
 	}
 	return n
 }
@@ -177,13 +178,13 @@ func (a *archive) missingProcesses() int {
 // complete tells whether all that belongs to the job's communication is in the archive, as far as
 // definitions tell.
 func (a *archive) complete(sum *counts) bool {
-	for _, p := range a.run.parts {
-		if p.state != Finished || p.process.End.Died() || p.process.Import != nil && p.process.Import.Partial {
+	for _, p := range a.run.Processes {
+		if p.State != jobs.Finished || p.Shard.End.Died() || p.Shard.Import != nil && p.Shard.Import.Partial {
 			return false
 		}
 	}
 	for _, in := range a.instances {
-		if len(in.missing()) > 0 {
+		if len(in.Missing()) > 0 {
 			return false
 		}
 	}

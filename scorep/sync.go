@@ -6,51 +6,14 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
+	"github.com/nccl-otf2/nccl-otf2/clocks"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
-
-// SyncInput is an archive whose hosts' clocks are to be compared: all that runs on one host has one
-// clock, between hosts nothing has been corrected.
-type SyncInput struct {
-	Anchor string // of the archive; it may be read during the call only
-	Hosts  int    // with clocks of their own, more than one
-	// HostOf tells the host of a location. Host 0 is that of the first process.
-	HostOf   func(otf2.LocationRef) int
-	Workers  int
-	Progress func(done, total int) // of the events to be read
-}
-
-// SyncOutput is what was found about the hosts' clocks.
-type SyncOutput struct {
-	Method    string
-	Hosts     []HostClock // by number
-	Exchanges int         // operations and messages between hosts that tell something of their clocks
-	Broken    int         // of those used, what the corrections do not keep
-	Problems  []string
-}
-
-// HostClock is the correction of one host's clock.
-type HostClock struct {
-	// Knots is the correction, linear between its times, and beyond them; fewer than two: none.
-	Knots       []ClockKnot
-	Reference   int  // the host whose clock it was brought to; its own number: none
-	Tied        bool // something ties it to other hosts
-	OneSided    bool // but in one direction only: it was moved by what is certain, the rest is not known
-	Constraints int
-	Outliers    int
-	// Uncertainty of the correction at a time of the host's clock, ns; infinite if nothing is known.
-	Uncertainty func(t otf2.Timestamp) float64
-}
-
-// ClockKnot is a host's correction at a time of its clock.
-type ClockKnot struct {
-	Time        otf2.Timestamp
-	Offset      int64 // ns to add
-	Uncertainty float64
-}
 
 // ClockSync says how the clocks of a run's hosts were brought together.
 type ClockSync struct {
@@ -88,16 +51,16 @@ const (
 )
 
 // clockKey names the clock that a process's times come from: processes of one boot share it.
-func clockKey(p *part) string {
-	if p.process.BootID == "" {
-		return "process " + p.process.UUID
+func clockKey(p *jobs.Process) string {
+	if p.Shard.BootID == "" {
+		return "process " + p.Shard.UUID
 	}
-	return "boot " + p.process.BootID
+	return "boot " + p.Shard.BootID
 }
 
 // clocks numbers the clocks of a run by their first processes.
-func (a *archive) clocks() (of map[*part]int, first []*part) {
-	of = make(map[*part]int)
+func (a *archive) clocks() (of map[*jobs.Process]int, first []*jobs.Process) {
+	of = make(map[*jobs.Process]int)
 	known := make(map[string]int)
 	for _, p := range a.ordered() {
 		n, ok := known[clockKey(p)]
@@ -115,47 +78,56 @@ func (a *archive) clocks() (of map[*part]int, first []*part) {
 // It reports whether there is anything to write anew.
 func (a *archive) synchronize(anchor string) bool {
 	of, first := a.clocks()
-	if a.opts.Sync == nil || len(first) < 2 {
+	if !a.opts.Sync || len(first) < 2 {
 		return false
 	}
-	byIndex := make([]int, len(a.world.places))
+	hosts := make(clocks.Hosts, len(a.world.Places))
 	for p, n := range of {
-		byIndex[p.index] = n
+		hosts[p.Index] = n
 	}
-	out, err := a.opts.Sync(&SyncInput{
-		Anchor: anchor, Hosts: len(first), Workers: a.opts.workers(),
-		HostOf:   func(l otf2.LocationRef) int { return byIndex[uint32(l)] },
+	fit, err := clocks.Fit(anchor, hosts, &clocks.Options{
+		Workers:  a.opts.workers(),
 		Progress: func(done, total int) { a.opts.progress("clocks of the hosts, events read", done, total) },
 	})
 	if err != nil {
 		a.syncProblems = append(a.syncProblems, fmt.Sprintf("the clocks of the %d hosts were not compared: %v", len(first), err))
 		return false
 	}
-	a.syncProblems = append(a.syncProblems, out.Problems...)
-	a.sync = &ClockSync{Method: out.Method, Exchanges: out.Exchanges, Broken: out.Broken}
+	a.syncProblems = append(a.syncProblems, fit.Problems...)
+	a.sync = &ClockSync{Method: clocks.Method, Exchanges: fit.Exchanges, Broken: fit.Broken}
 	for n, p := range first {
-		h := HostSync{Host: p.process.Host, Processes: []int{}}
+		h := HostSync{Host: p.Shard.Host, Processes: []int{}}
 		for _, q := range a.ordered() {
 			if of[q] == n {
-				h.Processes = append(h.Processes, q.index)
+				h.Processes = append(h.Processes, q.Index)
 			}
 		}
-		life := a.lifeOf(func(q *part) bool { return of[q] == n })
-		a.sync.Hosts = append(a.sync.Hosts, h.describe(n, out, life.begin, life.end))
+		life := a.lifeOf(func(q *jobs.Process) bool { return of[q] == n })
+		a.sync.Hosts = append(a.sync.Hosts, h.describe(n, &fit.Hosts[n], life.Begin, life.End))
 	}
 	for p, n := range of {
-		p.knots = nil
-		if knots := out.Hosts[n].Knots; len(knots) >= 2 {
-			p.knots = knots
-		}
+		p.Knots = corrections(&fit.Hosts[n])
 	}
 	a.retime()
 	return true
 }
 
+// corrections are a host's clock offsets; nil: it has none.
+func corrections(h *clocks.Host) []otf2.ClockOffset {
+	if len(h.Knots) < 2 {
+		return nil
+	}
+	offsets := slices.Clone(h.Knots)
+	for i := range offsets {
+		if math.IsInf(offsets[i].StdDev, 0) {
+			offsets[i].StdDev = 0 // not known
+		}
+	}
+	return offsets
+}
+
 // describe fills in what was found about host n, which has events from first to last on its clock.
-func (h HostSync) describe(n int, out *SyncOutput, first, last uint64) HostSync {
-	c := &out.Hosts[n]
+func (h HostSync) describe(n int, c *clocks.Host, first, last uint64) HostSync {
 	h.Reference, h.Constraints, h.Outliers = c.Reference, c.Constraints, c.Outliers
 	switch {
 	case !c.Tied:
@@ -168,16 +140,15 @@ func (h HostSync) describe(n int, out *SyncOutput, first, last uint64) HostSync 
 	default:
 		h.State = SyncCorrected
 	}
-	if len(c.Knots) >= 2 {
-		h.OffsetStart, h.OffsetEnd = offsetAt(c.Knots, first), offsetAt(c.Knots, last)
-		if last > first {
-			h.DriftPPM = float64(h.OffsetEnd-h.OffsetStart) / float64(last-first) * 1e6
-		}
+	var start, end float64
+	h.OffsetStart, start = c.At(otf2.Timestamp(first))
+	h.OffsetEnd, end = c.At(otf2.Timestamp(last))
+	if last > first {
+		h.DriftPPM = float64(h.OffsetEnd-h.OffsetStart) / float64(last-first) * 1e6
 	}
-	start, end := c.Uncertainty(otf2.Timestamp(first)), c.Uncertainty(otf2.Timestamp(last))
 	most := max(start, end)
 	for _, k := range c.Knots {
-		most = max(most, k.Uncertainty)
+		most = max(most, k.StdDev)
 	}
 	for _, u := range []struct {
 		value float64
@@ -190,28 +161,16 @@ func (h HostSync) describe(n int, out *SyncOutput, first, last uint64) HostSync 
 	return h
 }
 
-// offsetAt is what readers add to a time, see the notes on ClockOffset in docs/otf2-format.md: the interval's slope,
-// rounded to even, from its begin.
-func offsetAt(knots []ClockKnot, t uint64) int64 {
-	i := 0
-	for i < len(knots)-2 && t > uint64(knots[i+1].Time) {
-		i++
-	}
-	a, b := &knots[i], &knots[i+1]
-	slope := float64(b.Offset-a.Offset) / float64(uint64(b.Time)-uint64(a.Time))
-	return a.Offset + int64(math.RoundToEven(slope*float64(int64(t-uint64(a.Time)))))
-}
-
 // lifeOf is from the first to the last event of some processes.
-func (a *archive) lifeOf(of func(*part) bool) lifespan {
-	l := lifespan{math.MaxUint64, 0}
+func (a *archive) lifeOf(of func(*jobs.Process) bool) jobs.Lifespan {
+	l := jobs.Lifespan{Begin: math.MaxUint64, End: 0}
 	for _, s := range a.spans {
 		if of(s.part) {
-			l.begin, l.end = min(l.begin, s.part.at(s.begin)), max(l.end, s.part.at(s.end))
+			l.Begin, l.End = min(l.Begin, s.part.At(s.Begin)), max(l.End, s.part.At(s.End))
 		}
 	}
-	if l.begin > l.end {
-		l = lifespan{a.first, a.last}
+	if l.Begin > l.End {
+		l = jobs.Lifespan{Begin: a.first, End: a.last}
 	}
 	return l
 }
@@ -220,7 +179,7 @@ func (a *archive) lifeOf(of func(*part) bool) lifespan {
 func (a *archive) retime() {
 	a.measure()
 	a.setClock()
-	a.pauses = findPauses(a.instances)
+	a.pauses = jobs.FindPauses(a.instances)
 	a.properties, a.markers = nil, nil
 	a.describe()
 	a.mark()

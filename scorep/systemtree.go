@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -17,15 +18,15 @@ type systemTree struct {
 	d       *definitions
 	machine otf2.SystemTreeNodeRef
 	nodes   map[string]otf2.SystemTreeNodeRef // by host and boot
-	devices map[device]otf2.SystemTreeNodeRef
+	devices map[jobs.Device]otf2.SystemTreeNodeRef
 	unknown otf2.SystemTreeNodeRef // node of the processes without data
 }
 
-func newSystemTree(d *definitions, w *world, into *merger) *systemTree {
+func newSystemTree(d *definitions, w *jobs.World, into *merger) *systemTree {
 	t := &systemTree{
 		d:       d,
 		nodes:   make(map[string]otf2.SystemTreeNodeRef),
-		devices: make(map[device]otf2.SystemTreeNodeRef),
+		devices: make(map[jobs.Device]otf2.SystemTreeNodeRef),
 		unknown: otf2.UndefinedSystemTreeNode,
 	}
 	if into != nil {
@@ -33,12 +34,12 @@ func newSystemTree(d *definitions, w *world, into *merger) *systemTree {
 	} else {
 		t.machine = d.node("Linux", "machine", otf2.UndefinedSystemTreeNode, otf2.SystemTreeDomainMachine)
 	}
-	for _, pl := range w.places {
-		if pl.part != nil {
-			t.host(pl.part)
+	for _, pl := range w.Places {
+		if pl.Process != nil {
+			t.host(pl.Process)
 		}
 	}
-	if slices.ContainsFunc(w.places, func(pl *place) bool { return pl.part == nil }) {
+	if slices.ContainsFunc(w.Places, func(pl *jobs.Place) bool { return pl.Process == nil }) {
 		t.unknown = d.node("unknown host", "node", t.machine, otf2.SystemTreeDomainSharedMemory)
 	}
 	t.gpus(w)
@@ -47,30 +48,30 @@ func newSystemTree(d *definitions, w *world, into *merger) *systemTree {
 
 // host returns the node of the process's machine: one per hostname and boot, because containers and
 // rebooted machines share names.
-func (t *systemTree) host(p *part) otf2.SystemTreeNodeRef {
+func (t *systemTree) host(p *jobs.Process) otf2.SystemTreeNodeRef {
 	key := hostKey(p)
 	node, ok := t.nodes[key]
 	if !ok {
-		node = t.d.node(p.process.Host, "node", t.machine, otf2.SystemTreeDomainSharedMemory)
-		t.d.property(node, "BOOT_ID", p.process.BootID)
+		node = t.d.node(p.Shard.Host, "node", t.machine, otf2.SystemTreeDomainSharedMemory)
+		t.d.property(node, "BOOT_ID", p.Shard.BootID)
 		t.nodes[key] = node
 	}
 	return node
 }
 
 // hostKey tells machines apart, those of containers too.
-func hostKey(p *part) string { return p.process.Host + "\x00" + p.process.BootID }
+func hostKey(p *jobs.Process) string { return p.Shard.Host + "\x00" + p.Shard.BootID }
 
 // gpus defines one node per GPU: those with one UUID on one machine are the same, whichever process
 // uses them. An ordinal alone does not name a GPU (every process may see its own as 0), so equal
 // names on a machine get the PCI address or UUID added.
-func (t *systemTree) gpus(w *world) {
+func (t *systemTree) gpus(w *jobs.World) {
 	type node struct {
 		host    otf2.SystemTreeNodeRef
 		name    string
 		class   string
 		shard   experiment.GPU
-		devices []device
+		devices []jobs.Device
 	}
 	type identity struct {
 		host otf2.SystemTreeNodeRef
@@ -78,14 +79,14 @@ func (t *systemTree) gpus(w *world) {
 	}
 	var all []*node
 	known := make(map[identity]*node)
-	for _, pl := range w.places {
-		if pl.part == nil {
+	for _, pl := range w.Places {
+		if pl.Process == nil {
 			continue
 		}
-		host := t.host(pl.part)
-		platform := regions.PlatformOf(pl.part.process.Library)
-		for _, g := range gpusOf(pl.part) {
-			dev := device{pl.part, g.index}
+		host := t.host(pl.Process)
+		platform := regions.PlatformOf(pl.Process.Shard.Library)
+		for _, g := range gpusOf(pl.Process) {
+			dev := jobs.Device{Process: pl.Process, GPU: g.index}
 			uuid := identityOf(&g.shard)
 			if uuid != "" {
 				if same := known[identity{host, uuid}]; same != nil {
@@ -96,9 +97,9 @@ func (t *systemTree) gpus(w *world) {
 					continue
 				}
 			}
-			one := &node{host: host, shard: g.shard, devices: []device{dev}, name: platform.DeviceName(g.shard.Device), class: platform.DeviceClass()}
+			one := &node{host: host, shard: g.shard, devices: []jobs.Device{dev}, name: platform.DeviceName(g.shard.Device), class: platform.DeviceClass()}
 			if g.shard.Device < 0 {
-				one.name = "GPU of " + pl.name
+				one.name = "GPU of " + pl.Name
 			}
 			if uuid != "" {
 				known[identity{host, uuid}] = one
@@ -142,12 +143,12 @@ type gpu struct {
 
 // gpusOf lists the process's GPUs in the order of their devices, whichever it used first. A process that ran on a GPU
 // without describing one has one that nothing is known of.
-func gpusOf(p *part) []gpu {
-	if len(p.process.GPUs) == 0 && slices.ContainsFunc(p.process.Locations, onGPU) {
+func gpusOf(p *jobs.Process) []gpu {
+	if len(p.Shard.GPUs) == 0 && slices.ContainsFunc(p.Shard.Locations, onGPU) {
 		return []gpu{{shard: experiment.GPU{Device: -1}}}
 	}
-	all := make([]gpu, len(p.process.GPUs))
-	for i, g := range p.process.GPUs {
+	all := make([]gpu, len(p.Shard.GPUs))
+	for i, g := range p.Shard.GPUs {
 		all[i] = gpu{i, g}
 	}
 	slices.SortStableFunc(all, func(a, b gpu) int { return cmp.Compare(a.shard.Device, b.shard.Device) })
@@ -157,11 +158,11 @@ func gpusOf(p *part) []gpu {
 func onGPU(l experiment.Location) bool { return l.Type == otf2.LocationTypeAcceleratorStream }
 
 // gpuOfLocation is the index of the GPU that a location is on: what it is of itself, else that of its communicator rank.
-func gpuOfLocation(p *part, l *experiment.Location) int {
+func gpuOfLocation(p *jobs.Process, l *experiment.Location) int {
 	switch {
 	case l.Kind == experiment.KindGPUMetrics:
 		return max(0, gpuOfMetrics(p, l.Number))
-	case l.Kind == experiment.KindStream && l.GPU >= 0 && l.GPU < len(p.process.GPUs):
+	case l.Kind == experiment.KindStream && l.GPU >= 0 && l.GPU < len(p.Shard.GPUs):
 		return l.GPU
 	}
 	return gpuOf(p, l.Comm)
@@ -169,9 +170,9 @@ func gpuOfLocation(p *part, l *experiment.Location) int {
 
 // gpuOf is the index of the GPU that a location of the process is on: its communicator rank's; the
 // first one for those that belong to none.
-func gpuOf(p *part, comm int) int {
+func gpuOf(p *jobs.Process, comm int) int {
 	if comm >= 0 {
-		if g := p.process.Comms[comm].GPU; g >= 0 && g < len(p.process.GPUs) {
+		if g := p.Shard.Comms[comm].GPU; g >= 0 && g < len(p.Shard.GPUs) {
 			return g
 		}
 	}

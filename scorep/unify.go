@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
@@ -21,16 +22,16 @@ import (
 
 // UnifyOptions says how to unify; nil means the zero value.
 type UnifyOptions struct {
-	// ConvertSpool turns a file of raw callbacks (shards/*.spool) into a shard of the experiment
-	// directory. Without it such files are named as problems.
-	ConvertSpool func(file, dir string) error
+	// Raw is what came of the directory's raw files, which are to be converted before (collector.ConvertAll). Those that are not
+	// in it are named as problems.
+	Raw []experiment.RawFile
 	// Paradigm200 gives communicators the paradigm regions.ParadigmNCCL instead of MPI: for archives that are
 	// to be merged with one of Score-P.
 	Paradigm200 bool
-	// Sync, if set, compares the clocks of the hosts of a run that ran on more than one, from an archive made
-	// without it; what it finds is written as clock offsets. It is all of unifying that reads events. Without it the
+	// Sync compares the clocks of the hosts of a run that ran on more than one (package clocks), from an archive made
+	// without; what is found is written as clock offsets. It is all of unifying that reads events. Without it the
 	// archive has what the hosts' clocks said.
-	Sync    func(*SyncInput) (*SyncOutput, error)
+	Sync    bool
 	Creator string // of the archive; default "nccl-otf2"
 	Workers int    // goroutines; default 2
 	// Progress, if set, is told how much of a phase is done. It is called from several goroutines.
@@ -78,28 +79,28 @@ type Result struct {
 
 // RunResult describes the archive of one job.
 type RunResult struct {
-	Archive       string       `json:"archive"` // path of its anchor
-	Finished      int          `json:"finished"`
-	Running       int          `json:"running"`
-	Crashed       int          `json:"crashed"`
-	Died          []string     `json:"died,omitempty"` // of those that did not end in order, in words, the first one first
-	Missing       int          `json:"missing"`        // processes of which only their places in communicators are known
-	MissingRanks  int          `json:"missing_ranks"`
-	Hosts         int          `json:"hosts"`
-	Locations     int          `json:"locations"`
-	Communicators int          `json:"communicators"` // of more than one rank
-	Events        uint64       `json:"events"`
-	Lost          uint64       `json:"lost"`
-	LostWith      uint64       `json:"lost_with_collectors,omitempty"` // of these: operations in the memory of collectors that died
-	First         uint64       `json:"first"`                          // time of the first event, ns since 1970
-	Last          uint64       `json:"last"`
-	Linked        int          `json:"linked"`              // event files that were linked
-	Copied        int          `json:"copied"`              // and copied
-	Rewritten     int          `json:"rewritten,omitempty"` // of these: into chunks of the others' size
-	Complete      bool         `json:"complete"`
-	Differences   []Difference `json:"differences,omitempty"`
-	Problems      []string     `json:"problems,omitempty"`
-	ClockSync     *ClockSync   `json:"clock_sync,omitempty"` // nil: the hosts' clocks were left alone
+	Archive       string            `json:"archive"` // path of its anchor
+	Finished      int               `json:"finished"`
+	Running       int               `json:"running"`
+	Crashed       int               `json:"crashed"`
+	Died          []string          `json:"died,omitempty"` // of those that did not end in order, in words, the first one first
+	Missing       int               `json:"missing"`        // processes of which only their places in communicators are known
+	MissingRanks  int               `json:"missing_ranks"`
+	Hosts         int               `json:"hosts"`
+	Locations     int               `json:"locations"`
+	Communicators int               `json:"communicators"` // of more than one rank
+	Events        uint64            `json:"events"`
+	Lost          uint64            `json:"lost"`
+	LostWith      uint64            `json:"lost_with_collectors,omitempty"` // of these: operations in the memory of collectors that died
+	First         uint64            `json:"first"`                          // time of the first event, ns since 1970
+	Last          uint64            `json:"last"`
+	Linked        int               `json:"linked"`              // event files that were linked
+	Copied        int               `json:"copied"`              // and copied
+	Rewritten     int               `json:"rewritten,omitempty"` // of these: into chunks of the others' size
+	Complete      bool              `json:"complete"`
+	Differences   []jobs.Difference `json:"differences,omitempty"`
+	Problems      []string          `json:"problems,omitempty"`
+	ClockSync     *ClockSync        `json:"clock_sync,omitempty"` // nil: the hosts' clocks were left alone
 	// Hidden is what is gravest of what the libraries did not tell.
 	Hidden []hidden.Traffic `json:"hidden,omitempty"`
 
@@ -114,7 +115,7 @@ func (r *RunResult) Processes() int { return r.Finished + r.Running + r.Crashed 
 // run-1/traces.otf2, run-2/… if several jobs left their shards there. An older archive is replaced,
 // its anchor last.
 //
-// Errors: ErrBusy if another process unifies the directory at the time; fs.ErrNotExist if there are
+// Errors: experiment.ErrBusy if another process unifies the directory at the time; fs.ErrNotExist if there are
 // no shards; else what kept the archive from being written. Shards that cannot be read do not keep
 // the others from being unified; they are named in the result's problems.
 func Unify(dir string, opts *UnifyOptions) (*Result, error) {
@@ -126,7 +127,7 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		return nil, err
 	}
 	defer unlock()
-	res := &Result{Problems: left.problems, Damaged: len(left.damaged)}
+	res := &Result{Problems: left.Problems, Damaged: len(left.Damaged)}
 	if len(runs) > 1 {
 		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))
 	}
@@ -144,10 +145,10 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		}
 		res.Runs = append(res.Runs, *made)
 		res.Damaged += made.DamagedFiles
-		for _, p := range r.parts {
-			if n := p.process.Counts.Oddities[experiment.BrokenRings]; n > 0 {
+		for _, p := range r.Processes {
+			if n := p.Shard.Counts.Oddities[experiment.BrokenRings]; n > 0 {
 				res.Damaged++
-				res.Problems = append(res.Problems, fmt.Sprintf("%s: the records of %s are damaged, and are missing from there on", p.id(), plural(n, "thread")))
+				res.Problems = append(res.Problems, fmt.Sprintf("%s: the records of %s are damaged, and are missing from there on", p.ID(), jobs.Plural(n, "thread")))
 			}
 		}
 	}
@@ -168,38 +169,38 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 }
 
 // readRuns locks an experiment directory and finds the jobs in it, as far as they can be read.
-func readRuns(dir string, opts *UnifyOptions) (runs []*run, left unused, unlock func(), err error) {
-	if info, err := os.Lstat(filepath.Join(dir, shardsDir)); err != nil {
+func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unused, unlock func(), err error) {
+	if info, err := os.Lstat(filepath.Join(dir, experiment.Folder)); err != nil {
 		return nil, left, nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
 	} else if !info.IsDir() {
-		return nil, left, nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, shardsDir)
+		return nil, left, nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, experiment.Folder)
 	}
-	if unlock, err = lockExperiment(dir, opts.now()); err != nil {
+	if unlock, err = experiment.Lock(dir); err != nil {
 		return nil, left, nil, err
 	}
-	left = convertSpools(dir, opts)
-	parts, more, err := readShards(dir, opts)
+	left = jobs.NotConverted(dir, opts.Raw)
+	parts, more, err := jobs.Read(dir, opts.workers(), opts.now())
 	if err != nil {
 		unlock()
-		return nil, left, nil, errors.Join(err, left.error())
+		return nil, left, nil, errors.Join(err, left.Err())
 	}
 	if parts = profiled(parts, false); len(parts) == 0 {
 		unlock()
 		return nil, left, nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
 	}
-	left = unused{append(left.problems, more.problems...), append(left.damaged, more.damaged...)}
-	if runs, err = separateRuns(parts); err != nil {
+	left = jobs.Unused{Problems: append(left.Problems, more.Problems...), Damaged: append(left.Damaged, more.Damaged...)}
+	if runs, err = jobs.Separate(parts); err != nil {
 		unlock()
 		return nil, left, nil, err
 	}
 	for _, r := range runs {
-		r.damaged = left.damaged
+		r.Damaged = left.Damaged
 	}
 	return runs, left, unlock, nil
 }
 
 // writeArchive writes one run's archive beside the present one in dir, then puts it in its place.
-func writeArchive(r *run, dir string, opts *UnifyOptions) (*RunResult, error) {
+func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, error) {
 	s, err := newStaging(filepath.Join(dir, newDir))
 	if err != nil {
 		return nil, err
@@ -266,7 +267,7 @@ func (a *archive) write(staging string, files *placed) error {
 		EventChunkSize: a.chunk, DefChunkSize: defChunk,
 		Locations: uint64(len(a.locations)), GlobalDefs: count,
 		MachineName: machineName(a.run), Creator: a.opts.creator(),
-		Description: fmt.Sprintf("NCCL: %s on %s", plural(uint64(len(a.run.parts)), "process"), plural(uint64(result.Hosts), "host")),
+		Description: fmt.Sprintf("NCCL: %s on %s", jobs.Plural(uint64(len(a.run.Processes)), "process"), jobs.Plural(uint64(result.Hosts), "host")),
 		Properties:  a.properties, TraceID: a.traceID(),
 	})
 	return err
@@ -276,26 +277,26 @@ func (a *archive) result(files *placed) *RunResult {
 	r := &RunResult{
 		Missing: a.missingProcesses(), Locations: len(a.locations), Communicators: len(a.instances),
 		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied, Rewritten: files.rewritten,
-		Died: deathWords(deaths(a.ordered())), Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
+		Died: jobs.DeathWords(jobs.Deaths(a.ordered())), Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
 		Hidden: slices.DeleteFunc(a.hidden(), func(t hidden.Traffic) bool { return !t.Grave }),
 	}
 	hosts := make(map[string]bool)
 	sum := newCounts()
-	for _, p := range a.run.parts {
-		hosts[p.process.Host+"\x00"+p.process.BootID] = true
-		sum.add(&p.process.Counts)
-		switch p.state {
-		case Finished:
+	for _, p := range a.run.Processes {
+		hosts[p.Shard.Host+"\x00"+p.Shard.BootID] = true
+		sum.add(&p.Shard.Counts)
+		switch p.State {
+		case jobs.Finished:
 			r.Finished++
-		case Running:
+		case jobs.Running:
 			r.Running++
-		case Crashed:
+		case jobs.Crashed:
 			r.Crashed++
 		}
 	}
 	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(facts.PropLost), a.complete(sum)
 	for _, in := range a.instances {
-		r.MissingRanks += len(in.missing())
+		r.MissingRanks += len(in.Missing())
 	}
 	for _, l := range a.locations {
 		r.Events += l.Events
@@ -319,12 +320,12 @@ var lostFromDisk = "LOST::" + component(experiment.LostFromDisk) + "::"
 
 // eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size must
 // be rewritten; one that is shorter than a chunk is readable with any size.
-func eventChunkSize(r *run) uint64 {
+func eventChunkSize(r *jobs.Run) uint64 {
 	bytes := make(map[uint64]int64)
 	best := uint64(0)
-	for _, p := range r.parts {
-		size := p.process.EventChunkSize
-		for _, l := range p.process.Locations {
+	for _, p := range r.Processes {
+		size := p.Shard.EventChunkSize
+		for _, l := range p.Shard.Locations {
 			if uint64(l.Bytes) > size {
 				bytes[size] += l.Bytes
 			}
@@ -336,10 +337,10 @@ func eventChunkSize(r *run) uint64 {
 	return best
 }
 
-func machineName(r *run) string {
-	name := r.parts[0].process.Host
-	for _, p := range r.parts {
-		if p.process.Host != name {
+func machineName(r *jobs.Run) string {
+	name := r.Processes[0].Shard.Host
+	for _, p := range r.Processes {
+		if p.Shard.Host != name {
 			return ""
 		}
 	}

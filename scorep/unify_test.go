@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
@@ -358,19 +359,19 @@ func TestWhatIsNoExperimentIsRefused(t *testing.T) {
 func TestOnlyOneUnifiesAtATime(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 1, 1, nil))
-	unlock, err := lockExperiment(dir, time.Now())
+	unlock, err := experiment.Lock(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = Unify(dir, nil)
-	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "pid "+strconv.Itoa(os.Getpid())) {
+	if !errors.Is(err, experiment.ErrBusy) || !strings.Contains(err.Error(), "pid "+strconv.Itoa(os.Getpid())) {
 		t.Errorf("got %v", err)
 	}
 	unlock()
 	unify(t, dir, nil)
 }
 
-func TestSpoolFilesAreConvertedFirst(t *testing.T) {
+func TestRawFilesThatWereNotConvertedAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "shards"), 0o777); err != nil {
 		t.Fatal(err)
@@ -382,17 +383,16 @@ func TestSpoolFilesAreConvertedFirst(t *testing.T) {
 	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	res := unify(t, dir, &UnifyOptions{ConvertSpool: func(file, to string) error {
-		if file != spool || to != dir {
-			t.Errorf("asked to convert %s into %s", file, to)
-		}
-		finish(job(t, dir, 1, 1, nil))
-		return nil
-	}})
-	if res.Runs[0].Finished != 1 {
+	finish(job(t, dir, 1, 1, nil))
+	res := unify(t, dir, nil)
+	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "was not converted") || res.Damaged != 0 {
+		t.Errorf("%d damaged: %+v", res.Damaged, res.Problems)
+	}
+	res = unify(t, dir, &UnifyOptions{Raw: []experiment.RawFile{{Path: spool}}})
+	if res.Runs[0].Finished != 1 || len(res.Problems) != 0 {
 		t.Errorf("%+v", res)
 	}
-	res = unify(t, dir, &UnifyOptions{ConvertSpool: func(string, string) error { return errors.New("no such thing") }})
+	res = unify(t, dir, &UnifyOptions{Raw: []experiment.RawFile{{Path: spool, Err: errors.New("no such thing")}}})
 	if len(res.Problems) != 1 || !strings.Contains(res.Problems[0], "no such thing") || res.Damaged != 1 {
 		t.Errorf("%d damaged: %+v", res.Damaged, res.Problems)
 	}
@@ -583,10 +583,10 @@ func TestParadigmOfItsOwn(t *testing.T) {
 }
 
 func TestEventChunkSizeIsThatOfMost(t *testing.T) {
-	big := func(p *shardtest.Process, bytes int64) *part {
+	big := func(p *shardtest.Process, bytes int64) *jobs.Process {
 		p.Shard.Locations[0].Bytes = bytes
 		q := p.Shard
-		return &part{process: &q}
+		return &jobs.Process{Shard: &q}
 	}
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -603,7 +603,7 @@ func TestEventChunkSizeIsThatOfMost(t *testing.T) {
 	} {
 		a, b := shardtest.New(t, dir, c.name+"a"), shardtest.New(t, dir, c.name+"b")
 		a.Shard.EventChunkSize, b.Shard.EventChunkSize = c.sizeA, c.sizeB
-		if got := eventChunkSize(&run{parts: []*part{big(a, c.bytesA), big(b, c.bytesB)}}); got != c.want {
+		if got := eventChunkSize(&jobs.Run{Processes: []*jobs.Process{big(a, c.bytesA), big(b, c.bytesB)}}); got != c.want {
 			t.Errorf("%s: %d", c.name, got)
 		}
 	}
@@ -634,32 +634,6 @@ func TestUnifyRewritesChunksOfAnotherSize(t *testing.T) {
 	accept(t, run.Archive)
 	if run.Rewritten != 1 || run.Copied != 1 || run.Events != 10*calls+2 || len(run.Problems) > 0 {
 		t.Errorf("%+v", run)
-	}
-}
-
-func TestUnfinishedShardsOfOtherHosts(t *testing.T) {
-	dir := t.TempDir()
-	p := shardtest.New(t, dir, "p").On("elsewhere", 1)
-	p.Comm(experiment.Comm{ID: 1, NRanks: 1, InitTime: t0})
-	p.Flush()
-	p.Crash(-1, nil) // the lock is not held as far as this host can see
-	for _, c := range []struct {
-		after time.Duration
-		want  State
-	}{{time.Second, Running}, {2 * experiment.YoungFor, Crashed}} {
-		got, err := readShard(p.Dir, time.Now().Add(c.after))
-		if err != nil || got.state != c.want {
-			t.Errorf("after %v: %v, %v", c.after, got.state, err)
-		}
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.On(host, 1).Flush()
-	got, err := readShard(p.Dir, time.Now())
-	if err != nil || got.state != Crashed {
-		t.Errorf("on the host itself: %v, %v", got.state, err)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/replay"
-	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // builtFile is a file that `make build` makes.
@@ -156,7 +155,7 @@ func unified(t *testing.T, dir string) (anchor string) {
 	if _, err := collector.Salvage(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert}); err != nil {
+	if _, err := unifyAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(dir, "traces.otf2")

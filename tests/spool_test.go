@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
@@ -21,7 +20,7 @@ func TestUnifyWhileProcessesSpool(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "experiment")
 	unify := func() *scorep.RunResult {
 		t.Helper()
-		res, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert})
+		res, err := unifyAll(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

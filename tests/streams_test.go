@@ -14,14 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
-	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 	"github.com/nccl-otf2/nccl-otf2/regions"
-	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // streamJob is one process of a job whose kernels CUPTI records, as its spool file has it. Times are µs.
@@ -211,7 +209,7 @@ func TestStreamsReachTheArchive(t *testing.T) {
 		s.play(rank, ops)
 		s.leave(dir)
 	}
-	res, err := scorep.Unify(dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert})
+	res, err := unifyAll(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,11 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
-	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
-	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 )
 
@@ -308,7 +306,7 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 	case e == whichever && finished < len(rec.Processes) && lines == 0 && !maps.EqualFunc(recorded, delivered, maps.Equal):
 		t.Errorf("nothing is said of what is missing: recorded %v, delivered %v", recorded, delivered)
 	}
-	u, err := scorep.Unify(o.dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert})
+	u, err := unifyAll(o.dir)
 	if errors.Is(err, fs.ErrNotExist) && e == whichever && lines == len(rec.Processes) {
 		return // nothing has been recorded, and that was said
 	}
@@ -371,7 +369,7 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 					if mode != "trace" {
 						return
 					}
-					u, err := scorep.Unify(o.dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert})
+					u, err := unifyAll(o.dir)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -479,7 +477,7 @@ func TestEventFilesFailForGood(t *testing.T) {
 				if found != len(rec.Processes) {
 					t.Errorf("%d shards of %d processes", found, len(rec.Processes))
 				}
-				u, err := scorep.Unify(o.dir, &scorep.UnifyOptions{ConvertSpool: collector.Convert})
+				u, err := unifyAll(o.dir)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -17,7 +18,7 @@ type job struct {
 	locations []*location
 	comms     []*comm
 	rows      []*row
-	stretches map[stretchKey][]analysis.Stretch
+	stretches map[stretchKey][]facts.Stretch
 	count     *Result
 }
 
@@ -28,8 +29,8 @@ type stretchKey struct {
 
 // newJob finds the ranks of the view and the communicators among them.
 func newJob(a *otf2.Archive, count *Result) *job {
-	j := &job{archive: a, count: count, stretches: make(map[stretchKey][]analysis.Stretch)}
-	stretches, unnamed := analysis.Stretches(a.Anchor)
+	j := &job{archive: a, count: count, stretches: make(map[stretchKey][]facts.Stretch)}
+	stretches, unnamed := facts.Stretches(a.Anchor)
 	for _, s := range stretches {
 		key := stretchKey{s.Comm, s.Function}
 		j.stretches[key] = append(j.stretches[key], s)
@@ -112,7 +113,7 @@ func (j *job) addComm(def *analysis.Communicator, locate func(otf2.LocationRef) 
 
 // differs tells whether the archive says that the members did not record the operation alike.
 func (j *job) differs(c *comm, function string, ordinal uint64) bool {
-	return slices.ContainsFunc(j.stretches[stretchKey{c.ref, function}], func(s analysis.Stretch) bool {
+	return slices.ContainsFunc(j.stretches[stretchKey{c.ref, function}], func(s facts.Stretch) bool {
 		return s.First <= ordinal && ordinal <= s.Last
 	})
 }

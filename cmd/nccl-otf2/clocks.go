@@ -6,38 +6,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
-
-// clockMethod is what archives say of how their hosts' clocks were brought together.
-const clockMethod = "collectives and messages"
-
-// syncClocks lets unify compare the clocks of hosts by what package analysis finds in the archive.
-func syncClocks(in *scorep.SyncInput) (*scorep.SyncOutput, error) {
-	fit, err := analysis.FitClocks(in.Anchor, in.Hosts, in.HostOf, &analysis.ClockOptions{Workers: in.Workers, Progress: in.Progress})
-	if err != nil {
-		return nil, err
-	}
-	out := &scorep.SyncOutput{Method: clockMethod, Exchanges: fit.Exchanges, Broken: fit.Broken, Problems: fit.Problems}
-	for i := range fit.Hosts {
-		h := &fit.Hosts[i]
-		c := scorep.HostClock{
-			Reference: h.Reference, Tied: h.Tied, OneSided: h.OneSided, Constraints: h.Constraints, Outliers: h.Outliers,
-			Uncertainty: func(t otf2.Timestamp) float64 {
-				_, u := h.At(t)
-				return u
-			},
-		}
-		for _, k := range h.Knots {
-			c.Knots = append(c.Knots, scorep.ClockKnot(k))
-		}
-		out.Hosts = append(out.Hosts, c)
-	}
-	return out, nil
-}
 
 // printClocks says how the clocks of a run's hosts were brought together, and of which that was not possible.
 func printClocks(w io.Writer, s *scorep.ClockSync, warn func(format string, args ...any)) {

@@ -61,7 +61,7 @@ to share a clock, others to be on other hosts; --separate-clocks takes each to b
 				p.done()
 				return err
 			}
-			made, err := scorep.Unify(dir, unifyOptions(true, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }))
+			made, err := makeArchives(dir, true, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
 			p.done()
 			if err != nil {
 				return err

@@ -84,12 +84,13 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 	}
 	p := newProgress()
 	defer p.done()
-	res, err := scorep.Merge(measurement, dir, output, &scorep.MergeOptions{
-		UnifyOptions:  *unifyOptions(false, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }),
-		KeepForwarded: keep,
-	})
+	opts, err := unifyOptions(dir, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
+	var res *scorep.MergeResult
+	if err == nil {
+		res, err = scorep.Merge(measurement, dir, output, &scorep.MergeOptions{UnifyOptions: *opts, KeepForwarded: keep})
+	}
 	switch {
-	case errors.Is(err, scorep.ErrBusy):
+	case errors.Is(err, experiment.ErrBusy):
 		return nil, fmt.Errorf("%w: try again when it is done", err)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w: merge as a user who may write %s and %s", err, dir, output)

@@ -22,7 +22,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
-	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // collectorsLimit bounds the wait for collectors after a command has ended.
@@ -193,7 +192,7 @@ func conclude(dir string, env *environment, member, archive bool, began time.Tim
 	// Another process may be unifying the directory: a collector, or another node's `run`, perhaps
 	// without this node's part.
 	made, err := unify(dir, true)
-	for errors.Is(err, scorep.ErrBusy) && wait.Err() == nil {
+	for errors.Is(err, experiment.ErrBusy) && wait.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
 		if member && !archiveIsDue(dir) {
 			return

@@ -68,13 +68,24 @@ Processes whose data is damaged are left out, named, and the exit code is 1; the
 	return cmd
 }
 
-// unifyOptions are the same for everybody who unifies: this tool and the last collector of a job.
-func unifyOptions(sync bool, progress func(phase string, done, total int)) *scorep.UnifyOptions {
-	o := &scorep.UnifyOptions{ConvertSpool: collector.Convert, Creator: "nccl-otf2 " + toolVersion, Progress: progress}
-	if sync {
-		o.Sync = syncClocks
+// makeArchives converts what processes without a collector wrote, then unifies: for everybody who does, this tool and the last
+// collector of a job.
+func makeArchives(dir string, sync bool, progress func(phase string, done, total int)) (*scorep.Result, error) {
+	opts, err := unifyOptions(dir, progress)
+	if err != nil {
+		return nil, err
 	}
-	return o
+	opts.Sync = sync
+	return scorep.Unify(dir, opts)
+}
+
+// unifyOptions are the same for all archives, when raw files have been converted.
+func unifyOptions(dir string, progress func(phase string, done, total int)) (*scorep.UnifyOptions, error) {
+	raw, err := collector.ConvertAll(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return &scorep.UnifyOptions{Raw: raw, Creator: creator(), Progress: progress}, nil
 }
 
 // unified is what came of an experiment directory.
@@ -134,13 +145,13 @@ func unify(dir string, sync bool) (*unified, error) {
 	}
 	p := newProgress()
 	defer p.done()
-	res, err := scorep.Unify(dir, unifyOptions(sync, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) }))
+	res, err := makeArchives(dir, sync, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
 	// After raw files have been converted: what a collector had summed up and never vouched for is taken from there.
 	if err := profiles(); err != nil {
 		return nil, err
 	}
 	switch {
-	case errors.Is(err, scorep.ErrBusy):
+	case errors.Is(err, experiment.ErrBusy):
 		return nil, fmt.Errorf("%w: try again when it is done", err)
 	case errors.Is(err, fs.ErrNotExist) && found.profiles: // beside them is what died before it was described
 		return u, nil

@@ -69,7 +69,7 @@ type estimateKey struct {
 // estimator fills in the waits of aggregates' cells.
 type estimator struct {
 	rows      map[otf2.LocationRef]*sampledRow
-	stretches []analysis.Stretch
+	stretches []facts.Stretch
 	out       Estimate
 }
 
@@ -200,7 +200,7 @@ func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint
 
 // notAlike tells whether the members' recordings of a collective are known to differ.
 func (e *estimator) notAlike(ref otf2.CommRef, k collectiveKey) bool {
-	return slices.ContainsFunc(e.stretches, func(s analysis.Stretch) bool {
+	return slices.ContainsFunc(e.stretches, func(s facts.Stretch) bool {
 		return s.Comm == ref && s.Function == k.function && s.First <= k.ordinal && k.ordinal <= s.Last
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -42,7 +42,7 @@ func FromShards(dir string) (jobs []*Job, problems []string, err error) {
 	for _, d := range described {
 		b := newBuilder(d.Defs)
 		e := &estimator{rows: make(map[otf2.LocationRef]*sampledRow), out: Estimate{Hosts: d.Hosts}}
-		e.stretches, _ = analysis.Stretches(&otf2.Anchor{Properties: d.Properties})
+		e.stretches, _ = facts.Stretches(&otf2.Anchor{Properties: d.Properties})
 		var all []*profile.Aggregate
 		var locations []func(uint64) (otf2.LocationRef, bool)
 		for _, s := range d.Shards {

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Difference is a stretch of operations of one function that the members of a communicator did not
+// record alike: something was lost, recording was paused at different points, or the program called
+// NCCL differently. Analyses leave these operations out.
+type Difference struct {
+	Comm     otf2.CommRef `json:"comm"`
+	Name     string       `json:"name"`     // of the communicator
+	Function string       `json:"function"` // "AllReduce", or "Send 0>3" for the messages from rank 0 to 3
+	First    uint64       `json:"first"`    // ordinals, inclusive
+	Last     uint64       `json:"last"`
+	Detail   string       `json:"detail"`         // which ranks recorded what
+	Died     bool         `json:"died,omitempty"` // with the collector of one rank; all others have them, as far as is known
+}
+
+// String is the form of the archive's properties:
+//
+//	comm 3 AllReduce 64-127 "world": rank 2 has 126 operations, ranks 0-1,3 have 128
+func (d Difference) String() string {
+	return fmt.Sprintf("comm %d %s %d-%d %q: %s", d.Comm, d.Function, d.First, d.Last, d.Name, d.Detail)
+}
+
+// CompareSequences compares, per communicator and function, the digests that its members left, and
+// those of the two ends of messages.
+func CompareSequences(instances []*Communicator) []Difference {
+	var all []Difference
+	for _, in := range instances {
+		all = append(all, in.holes()...)
+		for _, f := range in.functions() {
+			var tracks []track
+			for m := range in.Present() {
+				tracks = append(tracks, m.track(f))
+			}
+			first, last, detail, differ := compareTracks(tracks)
+			if in.Parted != nil {
+				first, last, detail, differ = afterParting(in, tracks, in.shifted(f), first, last, detail, differ)
+			}
+			if differ {
+				all = append(all, Difference{Comm: in.Ref, Name: in.Name, Function: f, First: first, Last: last, Detail: detail})
+			}
+		}
+		for _, pair := range in.pairs() {
+			src, dst := in.Members[pair.src], in.Members[pair.dst]
+			tracks := []track{src.track(pair.sendKey()), dst.track(pair.recvKey())}
+			first, last, detail, differ := compareTracks(tracks)
+			if in.Parted != nil { // messages are chosen by the collectives around them
+				first, last, detail, differ = afterParting(in, tracks, 0, first, last, detail, differ)
+			}
+			if differ {
+				all = append(all, Difference{
+					Comm: in.Ref, Name: in.Name, Function: fmt.Sprintf("Send %d>%d", pair.src, pair.dst),
+					First: first, Last: last, Detail: detail,
+				})
+			}
+		}
+	}
+	return all
+}
+
+// afterParting widens a difference to all operations since the members paused at different ones: the
+// digests tell nothing if the operations are of one size.
+func afterParting(in *Communicator, tracks []track, shifted, first, last uint64, detail string, differ bool) (uint64, uint64, string, bool) {
+	most := uint64(0)
+	for _, t := range tracks {
+		most = max(most, t.of.Count)
+	}
+	if shifted >= most || differ && first <= shifted {
+		return first, last, detail, differ
+	}
+	return shifted, most - 1, in.Parted.Detail, true
+}
+
+// functions lists the collectives that any member recorded.
+func (in *Communicator) functions() []string {
+	seen := make(map[string]bool)
+	for m := range in.Present() {
+		for f := range m.Comm().Sequences {
+			if !strings.ContainsAny(f, "<>") {
+				seen[f] = true
+			}
+		}
+	}
+	names := make([]string, 0, len(seen))
+	for f := range seen {
+		names = append(names, f)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// pair is the direction of messages from one rank to another.
+type pair struct{ src, dst int }
+
+func (p pair) sendKey() string { return "Send>" + strconv.Itoa(p.dst) }
+func (p pair) recvKey() string { return "Recv<" + strconv.Itoa(p.src) }
+
+// pairs lists the directions in which either end recorded messages and both ends left data.
+func (in *Communicator) pairs() []pair {
+	seen := make(map[pair]bool)
+	for m := range in.Present() {
+		rank := m.Comm().Rank
+		for f := range m.Comm().Sequences {
+			var p pair
+			if peer, ok := strings.CutPrefix(f, "Send>"); ok {
+				n, err := strconv.Atoi(peer)
+				if err != nil {
+					continue
+				}
+				p = pair{rank, n}
+			} else if peer, ok := strings.CutPrefix(f, "Recv<"); ok {
+				n, err := strconv.Atoi(peer)
+				if err != nil {
+					continue
+				}
+				p = pair{n, rank}
+			} else {
+				continue
+			}
+			if in.has(p.src) && in.has(p.dst) {
+				seen[p] = true
+			}
+		}
+	}
+	all := make([]pair, 0, len(seen))
+	for p := range seen {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b pair) int { return cmp.Or(cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst)) })
+	return all
+}
+
+func (in *Communicator) has(rank int) bool {
+	return rank >= 0 && rank < len(in.Members) && in.Members[rank] != nil
+}
+
+// track is one rank's sequence.
+type track struct {
+	rank       int
+	of         experiment.Sequence
+	unfinished bool // more may follow
+	// died: more would have followed. settled is how many had been completed, one after the other: of the last ones of a process that
+	// died the order is not certain.
+	died    bool
+	settled uint64
+}
+
+// track is a member's sequence of a key.
+func (m *Rank) track(key string) track {
+	t := track{rank: m.Comm().Rank, of: m.Comm().Sequences[key], unfinished: m.Process.State == Running}
+	t.settled = t.of.Count
+	if p := m.Process.Shard; p.End.Died() {
+		t.died = m.Process.Pieces == nil && len(p.Counts.Lost) == 0
+		for _, o := range p.Pending {
+			if o.Comm == m.Index && (o.Function == key || o.Function == experiment.FunctionOf(key)) {
+				t.settled = min(t.settled, o.Ordinal)
+			}
+		}
+	}
+	return t
+}
+
+// compareTracks finds the ordinals from which on the sequences may differ.
+//
+// Digests are running hashes: the first that differs convicts the operations since the one before,
+// and all later ones, because a lost operation shifts the rest. Where the counts differ, the
+// operations after the last common digest cannot be compared and count as different, too; not so
+// for a process that is still running, whose tail is simply not there yet; and where
+// one has died only from where it, or another, had not completed them.
+func compareTracks(tracks []track) (first, last uint64, detail string, differ bool) {
+	if len(tracks) < 2 {
+		return 0, 0, "", false
+	}
+	fewest, most := uint64(math.MaxUint64), uint64(0)
+	settled, died := uint64(math.MaxUint64), false
+	running, holed := false, false
+	for _, t := range tracks {
+		fewest, most = min(fewest, t.of.Count), max(most, t.of.Count)
+		running, holed = running || t.unfinished, holed || len(t.of.Holes) > 0
+		settled, died = min(settled, t.settled), died || t.died
+	}
+	if most == 0 {
+		return 0, 0, "", false
+	}
+	bad, found := firstDigest(tracks)
+	switch {
+	case found:
+		return uint64(bad) * experiment.DigestStep, most - 1, describeTracks(tracks, bad), true
+	case fewest == most && holed: // nobody knows what was done in them
+		return 0, 0, "", false
+	case fewest == most:
+		if _, differ := firstLast(tracks); !differ {
+			return 0, 0, "", false
+		}
+		return most / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
+	case running:
+		// Of those that are equally far the last digests can be compared, too.
+		count, differ := firstLast(tracks)
+		if !differ {
+			return 0, 0, "", false
+		}
+		return count / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
+	case died && !holed:
+		return min(settled, fewest), most - 1, describeTracks(tracks, -1), true
+	}
+	return fewest / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
+}
+
+// firstLast finds the smallest number of operations that two tracks have without having done the same.
+func firstLast(tracks []track) (count uint64, differ bool) {
+	count = math.MaxUint64
+	first := make(map[uint64]*experiment.Sequence)
+	for i := range tracks {
+		t := &tracks[i].of
+		if t.Last == 0 || len(t.Holes) > 0 {
+			continue // operations are missing in it
+		}
+		if f := first[t.Count]; f == nil {
+			first[t.Count] = t
+		} else if t.Count < count && (t.Last != f.Last || t.Bytes != f.Bytes) {
+			count, differ = t.Count, true
+		}
+	}
+	return count, differ
+}
+
+// firstDigest returns the index of the first digest in which two tracks differ.
+func firstDigest(tracks []track) (index int, found bool) {
+	for i := 0; ; i++ {
+		var digest uint64
+		have := 0
+		for _, t := range tracks {
+			if i >= len(t.of.Digests) || t.of.Digests[i] == 0 {
+				continue
+			}
+			if have > 0 && t.of.Digests[i] != digest {
+				return i, true
+			}
+			digest = t.of.Digests[i]
+			have++
+		}
+		if have < 2 {
+			return 0, false
+		}
+	}
+}
+
+// describeTracks groups the ranks by what they recorded: by number of operations, or if those are
+// equal by what the operations were (their digest at index, or the last one).
+func describeTracks(tracks []track, index int) string {
+	type kind struct {
+		count  uint64
+		digest uint64
+	}
+	groups := make(map[kind][]int)
+	var order []kind
+	counts := make(map[uint64]bool)
+	for _, t := range tracks {
+		counts[t.of.Count] = true
+	}
+	for _, t := range tracks {
+		k := kind{count: t.of.Count}
+		if len(counts) == 1 {
+			k.digest = t.of.Last
+			if index >= 0 && index < len(t.of.Digests) {
+				k.digest = t.of.Digests[index]
+			}
+		}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], t.rank)
+	}
+	slices.SortStableFunc(order, func(a, b kind) int { return cmp.Compare(len(groups[a]), len(groups[b])) })
+	var parts []string
+	for _, k := range order {
+		ranks := groups[k]
+		if len(counts) > 1 {
+			verb := "have"
+			if len(ranks) == 1 {
+				verb = "has"
+			}
+			parts = append(parts, fmt.Sprintf("%s %s %s", RankWords(ranks), verb, Plural(k.count, "operation")))
+		} else {
+			parts = append(parts, RankWords(ranks))
+		}
+	}
+	if len(counts) > 1 {
+		return strings.Join(parts, ", ")
+	}
+	return fmt.Sprintf("%s, but of other sizes on %s", Plural(tracks[0].of.Count, "operation"), strings.Join(parts, " than on "))
+}
+
+func RankWords(ranks []int) string {
+	if len(ranks) == 1 {
+		return fmt.Sprintf("rank %d", ranks[0])
+	}
+	text := FormatRanks(ranks)
+	if len(text) > maxRankText {
+		cut := strings.LastIndexByte(text[:maxRankText], ',')
+		return fmt.Sprintf("%d ranks (%s,…)", len(ranks), text[:max(cut, 0)])
+	}
+	return "ranks " + text
+}
+
+// maxRankText bounds a list of ranks: properties must fit into the anchor.
+const maxRankText = 120
+
+func Plural(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	ending := "s"
+	if strings.HasSuffix(noun, "s") {
+		ending = "es"
+	}
+	return fmt.Sprintf("%d %s%s", n, noun, ending)
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrBusy is returned (wrapped, with the holder named) by Lock if the directory is being unified already.
+var ErrBusy = errors.New("experiment directory is being unified")
+
+const unifyLock = "unify.lock"
+
+// Lock keeps others from unifying an experiment directory, or from converting raw files in it, until unlock is called: it takes
+// shards/unify.lock. The lock is flock's, so it goes when its holder dies; the
+// file stays, because removing it would let two processes hold locks on two files of that name. Its
+// content says who holds it, for people.
+func Lock(dir string) (unlock func(), err error) {
+	path := filepath.Join(dir, Folder, unifyLock)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, FileMode)
+	if err != nil {
+		return nil, fmt.Errorf("lock experiment directory: %w", err)
+	}
+	// Its text will be replaced, so it must be nobody's file but the lock.
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Sys().(*syscall.Stat_t).Nlink != 1 {
+		f.Close()
+		return nil, fmt.Errorf("lock experiment directory: %s is no file of its own", path)
+	}
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		holder, _ := io.ReadAll(io.LimitReader(f, 512))
+		f.Close()
+		return nil, fmt.Errorf("%w by %s (%s)", ErrBusy, strings.TrimSpace(string(holder)), path)
+	case NoLocks(err):
+		// No locks here. Two unifiers at once waste work and the later rename wins.
+	case err != nil:
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	host, _ := os.Hostname()
+	_ = f.Truncate(0)
+	_, _ = fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+	return func() { f.Close() }, nil
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import "path/filepath"
+
+// RawFile is a file of raw records, which a process wrote that had no collector, and what came of converting it to a shard.
+type RawFile struct {
+	Path string
+	Err  error // nil: its shard is there
+}
+
+// RawFiles lists the raw files of an experiment directory: those of processes that have not ended in order, and those that have not
+// been converted.
+func RawFiles(directory string) []string {
+	files, _ := filepath.Glob(filepath.Join(directory, Folder, "*"+SpoolSuffix)) // the pattern is good
+	return files
+}

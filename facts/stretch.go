@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Stretch is a range of operations that the members of a communicator did not record alike, as unifying found:
+// comparing them would match the wrong ones.
+type Stretch struct {
+	Comm        otf2.CommRef
+	Function    string // "AllReduce", or "Send 0>3" for the messages from rank 0 to 3
+	First, Last uint64 // ordinals, inclusive
+}
+
+// Stretches reads from the archive's properties what its members did not record alike, PropDiffer:
+// comm 3 AllReduce 64-127 "name": …. unnamed is how many more there are than the archive names.
+func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
+	ps := PropertiesOf(a)
+	for _, value := range ps.Numbered(PropDiffer) {
+		head, _, _ := strings.Cut(value, " \"")
+		words := strings.Fields(head)
+		if len(words) < 4 || words[0] != "comm" {
+			continue
+		}
+		var s Stretch
+		comm, err := strconv.ParseUint(words[1], 10, 32)
+		if err != nil {
+			continue
+		}
+		if _, err := fmt.Sscanf(words[len(words)-1], "%d-%d", &s.First, &s.Last); err != nil {
+			continue
+		}
+		s.Comm, s.Function = otf2.CommRef(comm), strings.Join(words[2:len(words)-1], " ")
+		all = append(all, s)
+	}
+	n, _ := ps.Number(PropDiffer)
+	return all, n - min(n, uint64(len(all)))
+}
+
+// Excluded tells whether an operation lies in one of the stretches.
+func Excluded(all []Stretch, comm otf2.CommRef, function string, ordinal uint64) bool {
+	for _, s := range all {
+		if s.Comm == comm && s.Function == function && s.First <= ordinal && ordinal <= s.Last {
+			return true
+		}
+	}
+	return false
+}

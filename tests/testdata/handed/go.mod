@@ -1,0 +1,3 @@
+module handed
+
+go 1.25
