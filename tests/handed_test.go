@@ -58,6 +58,7 @@ var takers = map[taker]string{
 	{"collector/recording.go", "otf2"}:       "how long a disk that fails is waited for",
 	{"collector/recording.go", "regions"}:    "where the timeline goes: to event files, or in profile mode to sums",
 	{"profile/cubex/archive.go", "analysis"}: "takes waits and operations",
+	{"export/jsonl.go", "facts"}:             "takes operations, regions and transfers",
 	{"profile/cubex/write.go", "cube"}:       "gives the rows of a metric",
 	{"view/read.go", "otf2"}:                 "takes events",
 }
