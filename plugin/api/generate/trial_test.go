@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -168,8 +170,18 @@ func allText(t *testing.T, dir string) string {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := os.ReadFile(path)
-		all.Write(text)
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		from := io.Reader(file)
+		if strings.HasSuffix(path, ".gz") {
+			if from, err = gzip.NewReader(file); err != nil {
+				return err
+			}
+		}
+		_, err = io.Copy(&all, from)
 		return err
 	})
 	if err != nil {
