@@ -38,10 +38,14 @@ type groupCall struct {
 	launches    []*launch
 	spans       []span // what else happened inside: launches, copy-engine work, the application's phases
 	phases      groupPhases
+	resumed     bool // another model saw it begin: its region is missing
 }
 
-// noGroup is a group number above all.
-const noGroup = int64(1) << 62
+// noGroup is a group number above all, ungrouped one below all: that of calls without a group.
+const (
+	noGroup   = int64(1) << 62
+	ungrouped = -noGroup
+)
 
 // call is a CollApi or P2pApi event. It outlives its stop: operations name it as their parent, those
 // of a captured graph at each replay.
@@ -49,7 +53,7 @@ type call struct {
 	handle, parent uint64
 	comm           *commRank
 	group          *groupCall // nil if NCCL named none
-	before         int64      // without: the number that it counts as, below all of this model's groups; see resumeComm
+	before         int64      // without: the number that it counts as, below all of this model's groups; see earlier
 	p2p            bool
 	name           string
 	count          uint64
@@ -60,7 +64,7 @@ type call struct {
 	start, stop    uint64
 }
 
-// groupNumber is the number of the call's group; calls without one count as their own time.
+// groupNumber is the number of the call's group.
 func (c *call) groupNumber() int64 {
 	if c.group == nil {
 		return c.before
@@ -111,7 +115,7 @@ func (m *Model) startCall(th *thread, t uint64, r *shm.Record) {
 	c := &call{
 		handle: r.Handle, parent: r.Arg, comm: comm, group: m.groups[r.Arg], p2p: r.Type == shm.EventP2pApi,
 		name: r.Func, count: r.Count, datatype: r.Datatype, root: r.Root, stream: r.Stream, tag: r.UserTag,
-		graph: r.Flags&shm.FlagGraph != 0, start: t, stop: t,
+		graph: r.Flags&shm.FlagGraph != 0, start: t, stop: t, before: ungrouped,
 	}
 	m.calls[r.Handle] = c
 	if !c.graph {
@@ -221,7 +225,9 @@ func (m *Model) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	if name, plain := g.plainName(); plain {
 		spans = append(spans, m.callSpan(g.calls[0], name, g.start, g.stop, unfinished))
 	} else {
-		spans = append(spans, m.groupSpan(g, unfinished))
+		if !g.resumed {
+			spans = append(spans, m.groupSpan(g, unfinished))
+		}
 		for _, c := range g.calls {
 			spans = append(spans, m.callSpan(c, "nccl"+c.name, c.start, c.stop, false))
 		}

@@ -91,7 +91,10 @@ type Model struct {
 
 	metrics metricState
 	tales   map[uint64]*Told // of operations to come, see Tell
-	told    []experiment.GPU // what CUDA told of the GPUs, by their indices
+
+	heritage map[int]*heritage // what another model left, by communicator rank
+	past     int64             // one more than the greatest number of its groups of calls
+	told     []experiment.GPU  // what CUDA told of the GPUs, by their indices
 
 	attributes *otf2.AttributeList
 	first      uint64
@@ -212,9 +215,6 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	}
 	switch r.Kind {
 	case shm.RecordThread:
-		if th.application && th.tid == int(r.TID) {
-			break // as it was
-		}
 		m.endThread(th, t)
 		m.threads[ring] = &thread{tid: int(r.TID)}
 	case shm.RecordInit:

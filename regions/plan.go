@@ -15,7 +15,8 @@ type plan struct {
 	comm   *commRank
 	handle uint64
 	ops    []*operation
-	graph  bool // replayed from a captured graph
+	gone   *gone // before ops; nil: nothing is
+	graph  bool  // replayed from a captured graph
 
 	start, stop uint64 // enqueueing on the CPU
 	stopped     bool
@@ -131,13 +132,7 @@ func (m *Model) endPlan(p *plan, t uint64) {
 	p.comm.enqueued = max(p.comm.enqueued, t)
 
 	// What earlier groups called on this communicator and no plan has taken up will get none.
-	newest := int64(0)
-	for _, op := range p.ops {
-		if op.call != nil && !op.call.graph {
-			newest = max(newest, op.call.groupNumber())
-		}
-	}
-	m.resolveCalls(p.comm, newest)
+	m.resolveCalls(p.comm, p.newest())
 	switch {
 	case p.captureOnly || p.launch != nil:
 	case p.graph:
@@ -264,10 +259,8 @@ func (m *Model) resolveCalls(c *commRank, before int64) {
 // firstAfter is the place in the queue of the first plan with operations of a later group than a call's.
 func (c *commRank) firstAfter(call *call) int {
 	for i, p := range c.queue {
-		for _, op := range p.ops {
-			if op.call != nil && !op.call.graph && op.call.groupNumber() > call.groupNumber() {
-				return i
-			}
+		if p.newest() > call.groupNumber() {
+			return i
 		}
 	}
 	return len(c.queue)
@@ -402,6 +395,7 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 		if len(p.spans) > 0 && !p.incomplete {
 			c.overtaken = nil // kernels of a communicator run one after the other
 		}
+		c.loseGone(p)
 		if !p.captureOnly {
 			m.writePlan(c, p, now)
 		}

@@ -98,6 +98,11 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 		if p.captureOnly {
 			continue
 		}
+		if p.gone != nil {
+			for key, marks := range p.gone.operations {
+				next[key] = number(key) + uint64(len(marks)/experiment.MarkSize)
+			}
+		}
 		for _, op := range p.ops {
 			ordinal := number(op.sequenceKey())
 			if p.completeAt == 0 {

@@ -259,7 +259,7 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 	if op.p2p {
 		bytes := count * DatatypeSize(datatype)
 		s := c.sequence(op.sequenceKey())
-		ordinal = s.next(bytes)
+		ordinal = s.next(op.mark())
 		s.Bytes += bytes
 	} else {
 		s := c.sequence(op.name)
@@ -267,7 +267,7 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 			m.missing(c, op, s.Count, n)
 			s.skip(n)
 		}
-		ordinal = s.next(op.shared(count * DatatypeSize(datatype))...)
+		ordinal = s.next(op.mark())
 	}
 	if op.task && !op.p2p {
 		a.Uint64(AttrSeq, op.seq)

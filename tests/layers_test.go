@@ -51,7 +51,7 @@ var layers = []folder{
 	{dir: "gpu", external: []string{"github.com/google/uuid", "github.com/NVIDIA/go-nvml"}},
 	{dir: "config", own: []string{"internal/regular"}, external: []string{"github.com/spf13/viper", "github.com/spf13/cast", "github.com/go-viper/mapstructure", "github.com/google/uuid"}},
 	{dir: "experiment", own: []string{"internal/regular", "internal/atomicfile", "otf2"}, external: []string{"golang.org/x/sys"}},
-	{dir: "regions", own: []string{"otf2", "experiment", "plugin/shm", "cupti"}, tests: []string{"replay"}},
+	{dir: "regions", own: []string{"otf2", "experiment", "plugin/shm", "cupti"}, tests: []string{"replay", "tests"}},
 	{dir: "facts", own: []string{"otf2", "experiment", "regions"}, tests: []string{"scorep"}},
 	{dir: "profile", own: []string{"internal/regular", "internal/stats", "otf2", "experiment", "regions", "facts"}},
 	{dir: "collector", own: []string{"internal/regular", "internal/atomicfile", "otf2", "experiment", "plugin/shm", "config", "gpu", "internal/hidden", "regions", "profile"}, tests: []string{"scorep", "analysis"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},
