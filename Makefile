@@ -76,8 +76,8 @@ PAGE := timeline/page
 page: $(PAGE)/node_modules/.package-lock.json ## make the timeline's page (timeline/asset) of timeline/page; needs node and npm
 	cd $(PAGE) && npm run --silent check && npm run --silent build
 
-page-check: $(PAGE)/node_modules/.package-lock.json ## whether timeline/asset is what timeline/page gives
-	cd $(PAGE) && npm run --silent check && npm run --silent build -- --check
+page-check: ## the page's types and unit tests, and whether timeline/asset is what timeline/page gives
+	@scripts/page.sh
 
 $(PAGE)/node_modules/.package-lock.json: $(PAGE)/package-lock.json $(PAGE)/package.json
 	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 18 or newer" >&2; exit 1; }
@@ -101,7 +101,7 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory page-check; else echo "npm is missing: NOT CHECKED that timeline/asset is what timeline/page gives"; fi
+	$(MAKE) --no-print-directory page-check
 	CGO_ENABLED=1 $(GO) vet ./gpu/... ./collector/...
 	CGO_ENABLED=1 $(GO) tool staticcheck ./gpu/... ./collector/...
 	$(MAKE) --no-print-directory plugin-lint

@@ -56,18 +56,18 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 	}
 	defer a.Close()
 	ps := propertiesOf(a.Anchor)
-	fs.lenient = ps.incomplete()
+	fs.lenient = ps.Incomplete()
 	(&definitionCheck{findings: fs, anchor: a.Anchor, defs: a.Defs}).run()
 
-	for _, died := range ps.numbered("DIED") {
+	for _, died := range ps.Numbered(facts.PropDied) {
 		fs.add(Finding{Severity: Note, Rule: RuleProcess, Text: died})
 	}
 
-	for _, damaged := range ps.numbered("DAMAGED") {
+	for _, damaged := range ps.Numbered(facts.PropDamaged) {
 		fs.add(Finding{Severity: Error, Rule: RuleFile, Text: "when the archive was made: " + damaged})
 	}
 
-	for _, differ := range ps.numbered("SEQUENCES_DIFFER") { // the matching leaves these operations out
+	for _, differ := range ps.Numbered(facts.PropDiffer) { // the matching leaves these operations out
 		rule := RuleCollectiveMate
 		if strings.Contains(differ, " Send ") {
 			rule = RuleMessage
@@ -75,7 +75,7 @@ func Check(anchorPath string, opts *CheckOptions) (*CheckResult, error) {
 		fs.add(Finding{Severity: Note, Rule: rule, Text: saidToDiffer + differ})
 	}
 
-	if lost := ps.below("LOST"); len(lost) > 0 {
+	if lost := ps.Below(facts.PropLost); len(lost) > 0 {
 		fs.add(Finding{Severity: Note, Rule: RuleLoss, Text: "missing: " + counters(lost)})
 	}
 
@@ -92,9 +92,9 @@ const saidToDiffer = "not compared, as members differ: "
 
 // counters compares what the archive counts of itself with what is in it.
 func (c *eventCheck) counters(ps properties) {
-	compare := func(name string, want uint64, what string) {
-		if n, ok := ps.number(name); ok && n != want {
-			c.add(Finding{Severity: c.pairing(), Rule: RuleCounter, Text: fmt.Sprintf("%s%s is %d, but there are %d %s", prefix, name, n, want, what)})
+	compare := func(name facts.Property, want uint64, what string) {
+		if n, ok := ps.Number(name); ok && n != want {
+			c.add(Finding{Severity: c.pairing(), Rule: RuleCounter, Text: fmt.Sprintf("%s is %d, but there are %d %s", name.Key(), n, want, what)})
 		}
 	}
 	processes := uint64(0)
@@ -103,20 +103,20 @@ func (c *eventCheck) counters(ps properties) {
 			processes++
 		}
 	}
-	if missing, ok := ps.number("PROCESSES_MISSING"); ok && !ps.merged() {
-		compare("PROCESSES", processes-absentGroups(c.defs, missing), "processes with data")
+	if missing, ok := ps.Number(facts.PropProcessesMissing); ok && !ps.merged() {
+		compare(facts.PropProcesses, processes-absentGroups(c.defs, missing), "processes with data")
 	}
 	networks := 0
 	for _, comm := range facts.AllCommunicators(c.defs) {
 		networks += int(boolCount(comm.Network))
 	}
 	if !ps.merged() {
-		compare("COMMUNICATORS", uint64(len(c.defs.Comms)-networks), "communicators")
+		compare(facts.PropCommunicators, uint64(len(c.defs.Comms)-networks), "communicators")
 	}
-	if _, ok := ps.number("PROCESSES"); !ok {
+	if _, ok := ps.Number(facts.PropProcesses); !ok {
 		return // not an archive of ours
 	}
-	timing := ps.below("TIMING")
+	timing := ps.Below(facts.PropTiming)
 	names := make([]string, 0, len(timing)+len(c.timed))
 	for name := range timing {
 		names = append(names, name)
@@ -130,7 +130,7 @@ func (c *eventCheck) counters(ps properties) {
 	for _, name := range names {
 		if timing[name] != c.timed[name] {
 			c.add(Finding{Severity: c.pairing(), Rule: RuleCounter,
-				Text: fmt.Sprintf("%sTIMING::%s is %d, but %d operations have that timing source", prefix, name, timing[name], c.timed[name])})
+				Text: fmt.Sprintf("%s is %d, but %d operations have that timing source", facts.PropTiming.Below(name).Key(), timing[name], c.timed[name])})
 		}
 	}
 }

@@ -131,9 +131,9 @@ func newEventCheck(a *otf2.Archive, fs *findings) *eventCheck {
 		silent[l.Self] = l.Events == 0
 	}
 	ps := propertiesOf(a.Anchor)
-	_, ours := ps.number("PROCESSES")
+	_, ours := ps.Number(facts.PropProcesses)
 	c.match = newMatcher(fs, c.comms, silent, ps.stretches(), ours)
-	c.match.untold, _ = ps.number("PAUSED::" + byRAS)
+	c.match.untold, _ = ps.Number(facts.PropPaused.Below(byRAS))
 	c.match.merged = ps.merged()
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -149,18 +150,18 @@ func (s *samples) describeRun(a *otf2.Archive, problems []string) ComparedRun {
 	ps := propertiesOf(a.Anchor)
 	r := ComparedRun{
 		Archive: a.Path(), Ranks: len(s.ranks), Communicators: len(s.shapes), Operations: s.operations, Coupled: s.coupled,
-		Unfinished: s.unfinished, LeftOut: s.leftOut, Complete: !ps.incomplete(), Problems: append([]string{}, problems...),
+		Unfinished: s.unfinished, LeftOut: s.leftOut, Complete: !ps.Incomplete(), Problems: append([]string{}, problems...),
 	}
 	hosts, processes := make(map[string]bool), make(map[otf2.LocationGroupRef]bool)
 	for _, rank := range s.ranks {
 		hosts[rank.host], processes[rank.process] = true, true
 	}
 	r.Hosts, r.Processes = len(hosts), len(processes)
-	for _, n := range ps.below("LOST") {
+	for _, n := range ps.Below(facts.PropLost) {
 		r.Lost += n
 	}
 	for _, v := range SelfReport(a).Recording {
-		if v.Name == "LIBRARY_VERSION" && v.Value != "unknown" && v.Processes == "all" {
+		if v.Name == string(facts.PropLibraryVersion) && v.Value != "unknown" && v.Processes == "all" {
 			r.Library = v.Value
 		}
 	}

@@ -85,7 +85,7 @@ func (r *ComparedRun) describe(d *Document, name string) {
 		text string
 	}{
 		{r.Coupled, "launched with others, whose time they have"}, {r.Unfinished, "not ended by all members, or with one end only"},
-		{r.LeftOut, "left out: parts that the members did not record alike"}, {r.Lost, "events of NCCL lost"},
+		{r.LeftOut, "left out: recorded differently by the members"}, {r.Lost, "events of NCCL lost"},
 	} {
 		if n.n > 0 {
 			d.say("     %d %s", n.n, n.text)
@@ -169,7 +169,7 @@ func kindColumns[T any](of func(*T) *Kind) []column[T] {
 			}
 			return nil
 		}},
-		label("timing_source", "time of", func(r *T) string { return orDash(of(r).TimingSource) }),
+		label("timing_source", "timing source", func(r *T) string { return orDash(of(r).TimingSource) }),
 	}
 }
 

@@ -83,6 +83,6 @@ func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
 	for _, s := range ps.stretches() {
 		all = append(all, Stretch{s.comm, s.function, s.first, s.last})
 	}
-	n, _ := ps.number("SEQUENCES_DIFFER")
+	n, _ := ps.Number(facts.PropDiffer)
 	return all, n - min(n, uint64(len(all)))
 }

@@ -165,7 +165,7 @@ var liveOperationColumns = []column[LiveOperation]{
 	{"operations_per_second", "per second", func(o *LiveOperation) string { return formatNumber(o.Rate, false) }, func(o *LiveOperation) any { return o.Rate }},
 	{"size", "size avg", func(o *LiveOperation) string { return formatBytes(o.Size) }, func(o *LiveOperation) any { return o.Size }},
 	meanTime("avg_ns", "time avg", func(o *LiveOperation) float64 { return o.Avg }),
-	label("timing_source", "time of", func(o *LiveOperation) string { return orDash(o.TimingSource) }),
+	label("timing_source", "timing source", func(o *LiveOperation) string { return orDash(o.TimingSource) }),
 	{"busbw", "busbw GB/s", func(o *LiveOperation) string { return bandwidth(o.BusBW) }, func(o *LiveOperation) any { return o.BusBW }},
 	ofOne("waiting", "waiting", func(o *LiveOperation) float64 { return o.Waiting }),
 }
@@ -174,11 +174,11 @@ var liveRankColumns = []column[LiveRank]{
 	label("rank", "rank", func(r *LiveRank) string { return r.Rank }),
 	label("host", "host", func(r *LiveRank) string { return r.Host }),
 	{"pid", "pid", nil, func(r *LiveRank) any { return r.PID }},
-	label("state", "is", func(r *LiveRank) string { return r.State }),
+	label("state", "state", func(r *LiveRank) string { return r.State }),
 	{"operations_per_second", "per second", func(r *LiveRank) string { return formatNumber(r.Rate, false) }, func(r *LiveRank) any { return r.Rate }},
 	ofOne("inside", "in operations", func(r *LiveRank) float64 { return r.Inside }),
 	ofOne("waiting", "waiting", func(r *LiveRank) float64 { return r.Waiting }),
 	number("lost", "lost", func(r *LiveRank) uint64 { return r.Lost }),
-	ofOne("caused", "others wait for it", func(r *LiveRank) float64 { return r.Caused }),
+	ofOne("caused", "wait caused", func(r *LiveRank) float64 { return r.Caused }),
 	{"", "<", func(r *LiveRank) string { return bar(r.Caused) }, nil},
 }

@@ -142,7 +142,7 @@ type networkCount struct {
 func newMatrix(defs *otf2.Definitions) *matrix {
 	comms := facts.Communicators(defs)
 	m := &matrix{
-		defs: defs, windows: windows(defs), ranks: networkRanks(defs), networks: make(map[otf2.CommRef]*networkCount), comms: comms,
+		defs: defs, windows: windows(defs), ranks: facts.NetworkRanks(defs), networks: make(map[otf2.CommRef]*networkCount), comms: comms,
 		rows:  make(map[otf2.CommRef]*facts.Communicator),
 		flows: make(map[[2]int]*flow), hosts: make(map[[2]string]*flow), channels: make(map[channelKey]*flow),
 		ids: findTransferIDs(defs), qp: findAttribute(defs, regions.AttrQP), nominal: newNominal(),
@@ -333,13 +333,13 @@ func (m *matrix) result(ps properties) *MatrixReport {
 	if tooLarge > 0 {
 		remark("Incomplete: the nominal matrix leaves out %d communicators of more than %d ranks.", tooLarge, maxNominalRanks)
 	}
-	if lost := counters(ps.below("LOST")); lost != "none" {
+	if lost := counters(ps.Below(facts.PropLost)); lost != "none" {
 		remark("Incomplete: events were lost: %s.", lost)
 	}
-	if paused := counters(ps.below("PAUSED")); paused != "none" {
+	if paused := counters(ps.Below(facts.PropPaused)); paused != "none" {
 		remark("Incomplete: not recorded on request: %s.", paused)
 	}
-	if missing, _ := ps.number("PROCESSES_MISSING"); missing > 0 {
+	if missing, _ := ps.Number(facts.PropProcessesMissing); missing > 0 {
 		remark("Incomplete: %s without data.", count(int(missing), "process", "processes"))
 	}
 	return r

@@ -7,10 +7,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// rankProperty is the property of a network location that tells whose transfers it shows: a rank in the
-// communicator whose network it is.
-const rankProperty = prefix + "RANK"
-
 // windows resolves the communicator of each RMA window; those without one are left out.
 func windows(defs *otf2.Definitions) map[otf2.RmaWinRef]*facts.Communicator {
 	comms := facts.AllCommunicators(defs)

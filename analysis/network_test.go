@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -76,7 +77,7 @@ func TestSendersThatAreNotToldAreNotGuessed(t *testing.T) {
 	s := load(t, networkJob(t))
 	told := 0 // whose sends: rank 0's only
 	s.defs.LocationProperties = slices.DeleteFunc(s.defs.LocationProperties, func(p otf2.LocationProperty) bool {
-		if s.defs.String(p.Name) == rankProperty {
+		if s.defs.String(p.Name) == facts.PropRank.Key() {
 			told++
 		}
 		return told > 1

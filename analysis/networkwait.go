@@ -25,7 +25,9 @@ const (
 )
 
 // netPhaseNames are the regions of the group regions.GroupNetwork that package regions draws.
-var netPhaseNames = [numNetPhases]string{"Send GPU wait", "Send peer wait", "Send network", "Recv network", "Recv flush", "Recv GPU wait"}
+var netPhaseNames = [numNetPhases]string{
+	regions.NameSendGPUWait, regions.NameSendPeerWait, regions.NameSendNetwork, regions.NameRecvNetwork, regions.NameRecvFlush, regions.NameRecvGPUWait,
+}
 
 // NetworkWait is what the transfers of one rank in one communicator waited for: the phases of the oldest
 // transfer under way, so that their sums are times of the row, not of each transfer.
@@ -137,7 +139,7 @@ func (n *networkPhases) result() (all []NetworkWait, unknown uint64) {
 	if len(n.rows) == 0 {
 		return all, 0
 	}
-	ranks := networkRanks(n.defs)
+	ranks := facts.NetworkRanks(n.defs)
 	home := make(map[otf2.LocationRef]*facts.Communicator)
 	for _, c := range facts.AllCommunicators(n.defs) {
 		if c.Network {
@@ -204,17 +206,6 @@ func (n *networkPhases) result() (all []NetworkWait, unknown uint64) {
 		delete(awaited, k)
 	}
 	return all, unknown
-}
-
-// networkRanks tells whose transfers network locations show, by rank in their communicator.
-func networkRanks(defs *otf2.Definitions) map[otf2.LocationRef]int {
-	of := make(map[otf2.LocationRef]int)
-	for _, p := range defs.LocationProperties {
-		if defs.String(p.Name) == rankProperty {
-			of[p.Location] = int(p.Value)
-		}
-	}
-	return of
 }
 
 // networkOf names the communicator that a network belongs to.

@@ -125,12 +125,6 @@ type overlapState struct {
 	communication           uint64
 }
 
-// wholeGraph is the region of a CUDA graph of which CUPTI told no kernels, one by one.
-const wholeGraph = "CUDA graph"
-
-// kernelGroups are the groups of regions that hold kernels.
-var kernelGroups = []string{"CUDA kernels", "HIP kernels"}
-
 func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *overlapCounter {
 	c := &overlapCounter{
 		defs: defs, kernels: make(map[otf2.RegionRef]bool), graphs: make(map[otf2.RegionRef]bool),
@@ -138,14 +132,12 @@ func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Com
 		group: make(map[otf2.LocationRef]otf2.LocationGroupRef), comm: make(map[otf2.LocationRef]otf2.CommRef),
 		rows: make(map[otf2.LocationRef]*overlapRow), gpus: make(map[otf2.LocationGroupRef]*overlapState),
 	}
-	for _, name := range kernelGroups {
-		for ref := range regionsOf(defs, name, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
-			switch name := defs.String(defs.Region(ref).Name); {
-			case name == wholeGraph:
-				c.graphs[ref] = true
-			case !strings.HasPrefix(name, "nccl"):
-				c.kernels[ref] = true
-			}
+	for ref := range regionsOf(defs, regions.GroupCUDAKernels, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
+		switch name := defs.String(defs.Region(ref).Name); {
+		case name == regions.NameCUDAGraph:
+			c.graphs[ref] = true
+		case !strings.HasPrefix(name, regions.NameCall):
+			c.kernels[ref] = true
 		}
 	}
 	for _, l := range defs.Locations {

@@ -15,7 +15,7 @@ type NetworkRow struct {
 
 // NetworkRows tells of the rows of proxies whose transfers they show, as far as it is known.
 func NetworkRows(defs *otf2.Definitions) map[otf2.LocationRef]NetworkRow {
-	ranks := networkRanks(defs)
+	ranks := facts.NetworkRanks(defs)
 	all := make(map[otf2.LocationRef]NetworkRow)
 	for _, c := range facts.AllCommunicators(defs) {
 		if !c.Network || c.Parent == otf2.UndefinedComm {

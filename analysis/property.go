@@ -7,54 +7,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// properties is what an archive says of itself. The names are listed in package scorep.
-type properties map[string]string
+// properties is what an archive says of itself. The names are listed in package facts, and explained in scorep.
+type properties struct{ facts.Properties }
 
-const prefix = "NCCL_OTF2::"
-
-func propertiesOf(a *otf2.Anchor) properties {
-	ps := make(properties, len(a.Properties))
-	for _, p := range a.Properties {
-		ps[p.Name] = p.Value
-	}
-	return ps
-}
+func propertiesOf(a *otf2.Anchor) properties { return properties{facts.PropertiesOf(a)} }
 
 // diedPrefix begins the names, below LOST, of operations that died with collectors, by function.
 const diedPrefix = "COLLECTOR_DIED::"
 
-// number is the value of a counter; ok tells whether the archive has it.
-func (ps properties) number(name string) (n uint64, ok bool) {
-	n, err := strconv.ParseUint(ps[prefix+name], 10, 64)
-	return n, err == nil
-}
-
-// below collects the counters of a kind, "TIMING" → {"GPU": 12}.
-func (ps properties) below(kind string) map[string]uint64 {
-	all := make(map[string]uint64)
-	for name := range ps {
-		key, ok := strings.CutPrefix(name, prefix+kind+"::")
-		if !ok {
-			continue
-		}
-		if n, ok := ps.number(kind + "::" + key); ok {
-			all[key] = n
-		}
-	}
-	return all
-}
-
-// incomplete tells whether the archive says that parts of the job's communication are not in it.
-func (ps properties) incomplete() bool { return ps["OTF2::MPI_COMMUNICATION_COMPLETE"] == "false" }
-
 // hidden reads the property HIDDEN: key, key.
 func (ps properties) hidden() []hidden.Traffic {
 	all := []hidden.Traffic{}
-	for key := range strings.SplitSeq(ps[prefix+"HIDDEN"], ", ") {
+	for key := range strings.SplitSeq(ps.Text(facts.PropHidden), ", ") {
 		if key != "" {
 			all = append(all, hidden.Keyed(key))
 		}
@@ -63,10 +32,7 @@ func (ps properties) hidden() []hidden.Traffic {
 }
 
 // merged tells whether there are processes and communicators of others in the archive, too.
-func (ps properties) merged() bool {
-	_, ok := ps[prefix+"MERGED"]
-	return ok
-}
+func (ps properties) merged() bool { return ps.Has(facts.PropMerged) }
 
 // stretch is a range of operations that the members of a communicator did not record alike, as
 // unifying found. Comparing them would match the wrong ones.
@@ -79,11 +45,7 @@ type stretch struct {
 // stretches reads the properties SEQUENCES_DIFFER::<n>: comm 3 AllReduce 64-127 "name": ….
 func (ps properties) stretches() []stretch {
 	var all []stretch
-	for i := 0; ; i++ {
-		value, ok := ps[prefix+"SEQUENCES_DIFFER::"+strconv.Itoa(i)]
-		if !ok {
-			return all
-		}
+	for _, value := range ps.Numbered(facts.PropDiffer) {
 		head, _, _ := strings.Cut(value, " \"")
 		words := strings.Fields(head)
 		if len(words) < 4 || words[0] != "comm" {
@@ -100,12 +62,13 @@ func (ps properties) stretches() []stretch {
 		s.comm, s.function = otf2.CommRef(comm), strings.Join(words[2:len(words)-1], " ")
 		all = append(all, s)
 	}
+	return all
 }
 
 // gaps reads the properties GAPS::<n>: comm 3 10-19 "name", comm 3 replayed 10- "name".
 func (ps properties) gaps() []Gap {
 	all := []Gap{}
-	for _, value := range ps.numbered("GAPS") {
+	for _, value := range ps.Numbered(facts.PropGaps) {
 		head, _, _ := strings.Cut(value, " \"")
 		g := Gap{}
 		rest, ok := strings.CutPrefix(head, "comm ")

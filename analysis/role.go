@@ -254,6 +254,6 @@ var communicatorColumns = []column[CommunicatorRow]{
 	{"ranks", "ranks", nil, func(c *CommunicatorRow) any { return c.Ranks }},
 	{"hosts", "hosts", nil, func(c *CommunicatorRow) any { return c.Hosts }},
 	label("members", "members", func(c *CommunicatorRow) string { return c.Members }),
-	{"role", "<perhaps", func(c *CommunicatorRow) string { return orDash(c.Role) }, func(c *CommunicatorRow) any { return c.Role }},
+	{"role", "<likely role", func(c *CommunicatorRow) string { return orDash(c.Role) }, func(c *CommunicatorRow) any { return c.Role }},
 	{"role_basis", "<judged by", func(c *CommunicatorRow) string { return orDash(c.Basis) }, func(c *CommunicatorRow) any { return c.Basis }},
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -61,35 +62,35 @@ type SelfText struct {
 
 // The kinds of what archives say of themselves, in the order of reports.
 var (
-	selfValues = []string{"LIBRARY", "LIBRARY_VERSION", "LIBRARY_PATH", "API_VERSION", "EVENT_MASK", "WITHHELD", "RECORD_MASK", "CLOCK_SOURCE", "MEMORY_KIND",
-		"CUPTI_STATE", "CUPTI_VERSION", "SCOREP_STATE", "IMPORTED_FROM", "IMPORT_MISSING"}
-	selfCounts = []string{
-		"PROCESSES_FINISHED", "PROCESSES_RUNNING", "PROCESSES_CRASHED", "PROCESSES_CONTINUED", "PROCESSES_DIED", "PROCESSES_MISSING", "COMMUNICATORS", "RANKS_MISSING", "RANKS_OF_UNKNOWN_SIZE",
-		"STARTS", "STOPS", "STATES", "FILTERED", "PAUSED", "LOST", "LOST_BY_PROCESS", "NULL_HANDLES", "ODDITIES", "TIMING", "CUPTI", "SCOREP", "IMPORT",
-		"PXN", "PXN_UNRESOLVED", "TAG_COLLISIONS",
+	selfValues = []facts.Property{facts.PropLibrary, facts.PropLibraryVersion, facts.PropLibraryPath, facts.PropAPIVersion, facts.PropEventMask, facts.PropWithheld, facts.PropRecordMask, facts.PropClockSource, facts.PropMemoryKind,
+		facts.PropCUPTIState, facts.PropCUPTIVersion, facts.PropScorepState, facts.PropImportedFrom, facts.PropImportMissing}
+	selfCounts = []facts.Property{
+		facts.PropProcessesFinished, facts.PropProcessesRunning, facts.PropProcessesCrashed, facts.PropProcessesContinued, facts.PropProcessesDied, facts.PropProcessesMissing, facts.PropCommunicators, facts.PropRanksMissing, facts.PropRanksUnsized,
+		facts.PropStarts, facts.PropStops, facts.PropStates, facts.PropFiltered, facts.PropPaused, facts.PropLost, facts.PropLostByProcess, facts.PropNullHandles, facts.PropOddities, facts.PropTiming, facts.PropCUPTI, facts.PropScorep, facts.PropImport,
+		facts.PropPXN, facts.PropPXNUnresolved, facts.PropTagCollisions,
 	}
-	selfRemarks = []string{"DIED", "GAPS", "GAPS_DIFFER", "SEQUENCES_DIFFER"}
+	selfRemarks = []facts.Property{facts.PropDied, facts.PropGaps, facts.PropGapsDiffer, facts.PropDiffer}
 )
 
 // SelfReport collects what an archive says of its own making. An archive of another tool says nothing.
 func SelfReport(a *otf2.Archive) *Self {
 	ps := propertiesOf(a.Anchor)
 	s := &Self{
-		Archive: a.Path(), Creator: a.Anchor.Creator, Complete: !ps.incomplete(),
+		Archive: a.Path(), Creator: a.Anchor.Creator, Complete: !ps.Incomplete(),
 		Recording: []SelfValue{}, Costs: ps.costs(), Counts: []SelfCount{}, Remarks: []SelfText{},
 	}
-	s.Processes, _ = ps.number("PROCESSES")
+	s.Processes, _ = ps.Number(facts.PropProcesses)
 	for _, name := range selfValues {
 		s.Recording = append(s.Recording, ps.values(name)...)
 	}
 	for _, kind := range selfCounts {
-		below := ps.below(kind)
-		if n, ok := ps.number(kind); ok && len(below) == 0 {
-			s.Counts = append(s.Counts, SelfCount{kind, "", n})
+		below := ps.Below(kind)
+		if n, ok := ps.Number(kind); ok && len(below) == 0 {
+			s.Counts = append(s.Counts, SelfCount{string(kind), "", n})
 		}
 		at := len(s.Counts)
 		for name, n := range below {
-			s.Counts = append(s.Counts, SelfCount{kind, name, n})
+			s.Counts = append(s.Counts, SelfCount{string(kind), name, n})
 		}
 		slices.SortFunc(s.Counts[at:], func(a, b SelfCount) int {
 			x, xErr := strconv.Atoi(a.Name)
@@ -101,50 +102,40 @@ func SelfReport(a *otf2.Archive) *Self {
 		})
 	}
 	for _, kind := range selfRemarks {
-		for _, text := range ps.numbered(kind) {
-			s.Remarks = append(s.Remarks, SelfText{kind, text})
+		for _, text := range ps.Numbered(kind) {
+			s.Remarks = append(s.Remarks, SelfText{string(kind), text})
 		}
 	}
 	return s
 }
 
 // values lists what processes have of something, and which.
-func (ps properties) values(name string) (all []SelfValue) {
-	if v, ok := ps[prefix+name]; ok {
-		all = append(all, SelfValue{name, v, "all"})
+func (ps properties) values(name facts.Property) (all []SelfValue) {
+	if ps.Has(name) {
+		all = append(all, SelfValue{string(name), ps.Text(name), "all"})
 	}
-	for _, v := range ps.numbered(name) {
+	for _, v := range ps.Numbered(name) {
 		value, who := v, ""
 		if i := strings.LastIndex(v, ": process"); i >= 0 {
 			value, who = v[:i], strings.TrimPrefix(strings.TrimPrefix(v[i+2:], "processes "), "process ")
 		}
-		all = append(all, SelfValue{name, value, who})
+		all = append(all, SelfValue{string(name), value, who})
 	}
 	return all
 }
 
-// numbered lists the values of NAME::0, NAME::1, ….
-func (ps properties) numbered(name string) (all []string) {
-	for i := 0; ; i++ {
-		v, ok := ps[prefix+name+"::"+strconv.Itoa(i)]
-		if !ok {
-			return all
-		}
-		all = append(all, v)
-	}
-}
-
 func (ps properties) costs() []SelfCost {
 	all := []SelfCost{}
-	for name := range ps {
-		words := strings.Split(strings.TrimPrefix(name, prefix), "::")
-		if len(words) != 4 || words[0] != "COST" || words[3] != "SAMPLES" {
+	for name := range ps.Properties {
+		words := strings.Split(strings.TrimPrefix(name, facts.PropertyPrefix), "::")
+		if len(words) != 4 || words[0] != string(facts.PropCost) || words[3] != string(facts.PropCostSamples) {
 			continue
 		}
 		c := SelfCost{Callback: words[1], Type: words[2]}
-		c.Samples, _ = ps.number("COST::" + c.Callback + "::" + c.Type + "::SAMPLES")
-		c.MeanNs, _ = strconv.ParseFloat(ps[prefix+"COST::"+c.Callback+"::"+c.Type+"::MEAN_NS"], 64)
-		c.MostNs, _ = strconv.ParseFloat(ps[prefix+"COST::"+c.Callback+"::"+c.Type+"::MOST_NS"], 64)
+		of := facts.PropCost.Below(c.Callback).Below(c.Type)
+		c.Samples, _ = ps.Number(of.Below(string(facts.PropCostSamples)))
+		c.MeanNs, _ = strconv.ParseFloat(ps.Text(of.Below(string(facts.PropCostMean))), 64)
+		c.MostNs, _ = strconv.ParseFloat(ps.Text(of.Below(string(facts.PropCostMost))), 64)
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b SelfCost) int {

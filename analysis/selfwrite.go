@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
@@ -116,7 +117,7 @@ func (s *Self) WriteCSV(w io.Writer) error {
 		_ = c.Write(cells) // the writer keeps its error
 	}
 	row("section", "kind", "name", "processes", "value")
-	row("archive", "PROCESSES", "", "all", strconv.FormatUint(s.Processes, 10))
+	row("archive", string(facts.PropProcesses), "", "all", strconv.FormatUint(s.Processes, 10))
 	row("archive", "COMPLETE", "", "all", strconv.FormatBool(s.Complete))
 	for _, v := range s.Recording {
 		row("recording", v.Name, "", v.Processes, v.Value)
@@ -128,7 +129,7 @@ func (s *Self) WriteCSV(w io.Writer) error {
 	}
 	for _, n := range s.Counts {
 		name, processes := n.Name, "all"
-		if n.Kind == "LOST_BY_PROCESS" {
+		if n.Kind == string(facts.PropLostByProcess) {
 			name, processes = "", n.Name
 		}
 		row("counts", n.Kind, name, processes, strconv.FormatUint(n.Count, 10))

@@ -74,16 +74,16 @@ func (o *operations) summary(a *otf2.Archive, ps properties, comms map[otf2.Comm
 	s := Summary{
 		Archive: a.Path(), Creator: a.Anchor.Creator, Locations: len(defs.Locations), Events: o.events,
 		Unfinished: o.unfinished, Alone: o.alone, LeftOut: o.leftOut, Begin: o.first, Duration: uint64(o.last - o.first),
-		Complete: !ps.incomplete(), Lost: ps.below("LOST"), Oddities: ps.below("ODDITIES"),
-		Timing: ps.below("TIMING"), Filtered: ps.below("FILTERED"),
-		Network: ps.below("NETWORK"), CUPTI: ps.below("CUPTI"), CUPTIStates: ps.values("CUPTI_STATE"), Withheld: ps.values("WITHHELD"), Paused: ps.below("PAUSED"), Gaps: ps.gaps(), Hidden: ps.hidden(),
+		Complete: !ps.Incomplete(), Lost: ps.Below(facts.PropLost), Oddities: ps.Below(facts.PropOddities),
+		Timing: ps.Below(facts.PropTiming), Filtered: ps.Below(facts.PropFiltered),
+		Network: ps.Below(facts.PropNetwork), CUPTI: ps.Below(facts.PropCUPTI), CUPTIStates: ps.values(facts.PropCUPTIState), Withheld: ps.values(facts.PropWithheld), Paused: ps.Below(facts.PropPaused), Gaps: ps.gaps(), Hidden: ps.hidden(),
 	}
-	s.Missing, _ = ps.number("PROCESSES_MISSING")
-	s.Running, _ = ps.number("PROCESSES_RUNNING")
-	s.Crashed, _ = ps.number("PROCESSES_CRASHED")
-	s.Died = append([]string{}, ps.numbered("DIED")...)
-	s.Differences, _ = ps.number("SEQUENCES_DIFFER")
-	s.GapCount, _ = ps.number("GAPS")
+	s.Missing, _ = ps.Number(facts.PropProcessesMissing)
+	s.Running, _ = ps.Number(facts.PropProcessesRunning)
+	s.Crashed, _ = ps.Number(facts.PropProcessesCrashed)
+	s.Died = append([]string{}, ps.Numbered(facts.PropDied)...)
+	s.Differences, _ = ps.Number(facts.PropDiffer)
+	s.GapCount, _ = ps.Number(facts.PropGaps)
 	hosts := make(map[otf2.SystemTreeNodeRef]bool)
 	for _, g := range defs.LocationGroups {
 		if g.Type != otf2.LocationGroupTypeProcess {

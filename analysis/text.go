@@ -288,7 +288,7 @@ func operationColumns(class bool) []column[OperationRow] {
 	columns := []column[row]{
 		label("communicator", "communicator", func(o *row) string { return o.Communicator }),
 		number("comm", "", func(o *row) uint64 { return uint64(o.Comm) }),
-		{"role", "<perhaps", func(o *row) string { return orDash(o.Role) }, func(o *row) any { return o.Role }},
+		{"role", "<likely role", func(o *row) string { return orDash(o.Role) }, func(o *row) any { return o.Role }},
 		number("ranks", "ranks", func(o *row) uint64 { return uint64(o.Ranks) }),
 		{"operation", "<operation", func(o *row) string {
 			name := o.Operation
@@ -326,7 +326,7 @@ func operationColumns(class bool) []column[OperationRow] {
 		{"protocols", "<protocol", func(o *row) string { return orDash(strings.Join(o.Protocols, ",")) }, func(o *row) any { return strings.Join(o.Protocols, ",") }},
 		{"min_channels", "", nil, func(o *row) any { return o.MinChannels }},
 		{"max_channels", "channels", func(o *row) string { return span(uint64(o.MinChannels), uint64(o.MaxChannels)) }, func(o *row) any { return o.MaxChannels }},
-		{"timing_source", "<time of", func(o *row) string { return orDash(o.TimingSource) }, func(o *row) any { return o.TimingSource }},
+		{"timing_source", "<timing source", func(o *row) string { return orDash(o.TimingSource) }, func(o *row) any { return o.TimingSource }},
 	}...)
 }
 
@@ -446,9 +446,9 @@ var waitsColumns = func(total uint64) []column[RankWait] {
 		duration("time_ns", "time", func(r *RankWait) uint64 { return r.Time }),
 		duration("waited_ns", "waited", func(r *RankWait) uint64 { return r.Waited }),
 		percent("share", func(r *RankWait) (float64, float64) { return float64(r.Waited), float64(r.Time) }),
-		duration("caused_ns", "others waited for it", func(r *RankWait) uint64 { return r.Caused }),
+		duration("caused_ns", "wait caused", func(r *RankWait) uint64 { return r.Caused }),
 		percent("of all waiting", func(r *RankWait) (float64, float64) { return float64(r.Caused), float64(total) }),
-		number("last", "times last", func(r *RankWait) uint64 { return r.Last }),
+		number("last", "late arrivals", func(r *RankWait) uint64 { return r.Last }),
 		duration("max_caused_ns", "longest", func(r *RankWait) uint64 { return r.MaxCaused }),
 		{"worst_at", "", nil, func(r *RankWait) any { return uint64(r.WorstAt) }},
 	}

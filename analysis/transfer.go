@@ -59,8 +59,8 @@ const (
 )
 
 var stepPhases = map[string]stepPhase{
-	"Send GPU wait": phaseReady, "Send peer wait": phaseReady,
-	"Recv flush": phaseArrived, "Recv GPU wait": phaseArrived,
+	regions.NameSendGPUWait: phaseReady, regions.NameSendPeerWait: phaseReady,
+	regions.NameRecvFlush: phaseArrived, regions.NameRecvGPUWait: phaseArrived,
 }
 
 func findStepPhases(defs *otf2.Definitions) map[otf2.RegionRef]stepPhase {
@@ -197,12 +197,7 @@ func (r *transferReader) tell(op opName, end transferEnd) {
 // networkRows lists the network rows of each rank of a communicator: where it receives, and where processes of
 // its own host send for it.
 func networkRows(defs *otf2.Definitions, c *facts.Communicator, hostOf func(otf2.LocationRef) int) [][]otf2.LocationRef {
-	ranks := make(map[otf2.LocationRef]int)
-	for _, p := range defs.LocationProperties {
-		if defs.String(p.Name) == rankProperty {
-			ranks[p.Location] = int(p.Value)
-		}
-	}
+	ranks := facts.NetworkRanks(defs)
 	rows := make([][]otf2.LocationRef, len(c.Members))
 	for _, n := range facts.AllCommunicators(defs) {
 		if !n.Network || n.Parent != c.Ref {

@@ -50,9 +50,9 @@ func waitRowColumns(head string, host bool, total uint64) []column[WaitRow] {
 	}
 	columns = append(columns, waitColumns(func(r *WaitRow) *WaitSums { return &r.WaitSums })...)
 	return append(columns,
-		duration("caused_ns", "others waited for it", func(r *WaitRow) uint64 { return r.Caused }),
+		duration("caused_ns", "wait caused", func(r *WaitRow) uint64 { return r.Caused }),
 		percent("of all waiting", func(r *WaitRow) (float64, float64) { return float64(r.Caused), float64(total) }),
-		number("last", "times last", func(r *WaitRow) uint64 { return r.Last }),
+		number("last", "late arrivals", func(r *WaitRow) uint64 { return r.Last }),
 		duration("max_caused_ns", "longest", func(r *WaitRow) uint64 { return r.MaxCaused }),
 		column[WaitRow]{"worst_at", "", nil, func(r *WaitRow) any { return uint64(r.WorstAt) }},
 	)
@@ -74,7 +74,7 @@ func waitGroupColumns(head string, collectives bool) []column[WaitGroup] {
 		number("collectives", "collectives", func(g *WaitGroup) uint64 { return g.Collectives }),
 		column[WaitGroup]{"skew_avg_ns", "skew avg", func(g *WaitGroup) string { return known(g, g.SkewAvg) }, func(g *WaitGroup) any { return g.SkewAvg }},
 		column[WaitGroup]{"skew_max_ns", "skew max", func(g *WaitGroup) string { return known(g, float64(g.SkewMax)) }, func(g *WaitGroup) any { return g.SkewMax }},
-		column[WaitGroup]{"transfer_avg_ns", "after the last avg", func(g *WaitGroup) string { return known(g, g.TransferAvg) }, func(g *WaitGroup) any { return g.TransferAvg }},
+		column[WaitGroup]{"transfer_avg_ns", "transfer avg", func(g *WaitGroup) string { return known(g, g.TransferAvg) }, func(g *WaitGroup) any { return g.TransferAvg }},
 	)
 }
 
@@ -93,7 +93,7 @@ var worstColumns = []column[WaitInstance]{
 		return formatTime(float64(*i.Uncertainty))
 	}, func(i *WaitInstance) any { return i.Uncertainty }},
 	duration("skew_ns", "skew", func(i *WaitInstance) uint64 { return i.Skew }),
-	duration("transfer_ns", "after the last", func(i *WaitInstance) uint64 { return i.Transfer }),
+	duration("transfer_ns", "transfer", func(i *WaitInstance) uint64 { return i.Transfer }),
 }
 
 var networkWaitColumns = []column[NetworkWait]{
@@ -122,7 +122,7 @@ var enqueueColumns = []column[EnqueueRow]{
 	label("rank", "rank", func(r *EnqueueRow) string { return r.Rank }),
 	label("host", "host", func(r *EnqueueRow) string { return r.Host }),
 	number("parts", "collectives", func(r *EnqueueRow) uint64 { return r.Parts }),
-	number("last", "times last", func(r *EnqueueRow) uint64 { return r.Last }),
+	number("last", "late arrivals", func(r *EnqueueRow) uint64 { return r.Last }),
 	duration("behind_ns", "behind the first", func(r *EnqueueRow) uint64 { return r.Behind }),
 	duration("max_behind_ns", "most", func(r *EnqueueRow) uint64 { return r.MaxLate }),
 }
@@ -155,7 +155,7 @@ func (w *WaitStates) Document() *Document {
 		{w.NotCompared.Members, "members of others without comparable times"},
 		{w.NotCompared.Messages, "messages without comparable times"},
 		{w.NotCompared.Unmatched, "ends of messages without the other"},
-		{w.NotCompared.NotAlike, "ends of messages that were not recorded alike"},
+		{w.NotCompared.NotAlike, "ends of messages that were recorded differently"},
 	} {
 		if n.n > 0 {
 			left = append(left, fmt.Sprintf("%d %s", n.n, n.text))

@@ -278,7 +278,7 @@ func (c *live) stop(ctx context.Context) bool {
 		return true
 	case <-c.term:
 		if c.deadline.IsZero() {
-			c.say("told to end; waiting for the process")
+			c.say("asked to end; waiting for the process")
 			c.deadline = time.Now().Add(graceAfterTerm)
 			c.interval = hurryFlush
 		}

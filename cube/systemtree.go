@@ -145,7 +145,7 @@ func (d *Definitions) checkGroups() error {
 	for i := range d.Groups {
 		if g := &d.Groups[i]; g.Type == GroupProcess {
 			if processes[g.Name] {
-				return invalid("location group %d: another process is named %q, tools tell processes apart by their names", i, g.Name)
+				return invalid("location group %d: another process is named %q, tools identify processes by their names", i, g.Name)
 			}
 			processes[g.Name] = true
 		}

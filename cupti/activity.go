@@ -86,7 +86,7 @@ type API struct {
 	Callback    uint32 // CUpti_CallbackId
 	Start, End  uint64
 	Process     uint32
-	Thread      uint32 // the system's thread id, if CUPTI was told so
+	Thread      uint32 // the system's thread id, if CUPTI was asked for it
 	Correlation uint32
 	Result      uint32
 }

@@ -179,11 +179,11 @@ func reach(ns uint64) uint64 { return ns + uint64(float64(ns)*mostSlew) + 1 }
 func (c *Clock) bend(s []knot, at int) uint64 {
 	a, b := s[at-1], s[at]
 	least := max(1, uint64(float64(b.line-a.line)*leastBeside))
-	most, told := 0.0, false
+	most, known := 0.0, false
 	beside := func(x, y knot) {
 		// The readings beside are off, too, and with them the rate.
 		noise := float64(x.off+y.off) * float64(b.line-a.line) / float64(y.line-x.line)
-		most, told = max(most, math.Abs(residual(a, b, rate(x, y)))+noise), true
+		most, known = max(most, math.Abs(residual(a, b, rate(x, y)))+noise), true
 	}
 	for i := at - 2; i >= 0; i-- {
 		if a.line-s[i].line >= least {
@@ -197,7 +197,7 @@ func (c *Clock) bend(s []knot, at int) uint64 {
 			break
 		}
 	}
-	if !told {
+	if !known {
 		most = math.Abs(residual(a, b, 1))
 	}
 	return uint64(math.Ceil(most))

@@ -32,7 +32,7 @@ type Verdict uint8
 
 // Verdicts.
 const (
-	Wait Verdict = iota // cannot be told yet
+	Wait Verdict = iota // not certain yet
 	Sound
 	Unsound
 )
@@ -164,7 +164,7 @@ func (c *Correlator[T]) entry(number uint32, now uint64) *correlation[T] {
 	return e
 }
 
-// settle reports what can be told by now.
+// settle reports what is certain by now.
 func (c *Correlator[T]) settle(e *correlation[T]) {
 	switch {
 	case e.ambiguous:

@@ -103,7 +103,7 @@ func TestCorrelator(t *testing.T) {
 	}
 }
 
-// TestCorrelatorWaits: what cannot be told now is told when it can be; calls with ids are kept long, other things are not.
+// TestCorrelatorWaits: what is not certain now is reported when it is; calls with ids are kept long, other things are not.
 func TestCorrelatorWaits(t *testing.T) {
 	ids := brackets{7: {1, 100, 0}}
 	c, got := join(nil, ids)

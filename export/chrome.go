@@ -211,7 +211,6 @@ func (c *chromeWriter) process(p *process) {
 		locations[i] = l.location
 	}
 	parents := &recent{}
-	ids := c.chromeIDs()
 	var last otf2.Timestamp
 	for ev, err := range c.archive.Events(&otf2.Selection{Locations: locations}) {
 		if err != nil {
@@ -224,7 +223,7 @@ func (c *chromeWriter) process(p *process) {
 		case otf2.EventEnter:
 			r.stack = append(r.stack, len(r.slices))
 			r.slices = append(r.slices, slice{region: ev.Enter().Region, begin: ev.Time, open: true, attributes: slices.Clone(ev.Attributes)})
-			c.lineage(r, ev, parents, &ids)
+			c.lineage(r, ev, parents)
 		case otf2.EventLeave:
 			if n := len(r.stack); n > 0 {
 				s := &r.slices[r.stack[n-1]]
@@ -262,7 +261,7 @@ func (c *chromeWriter) process(p *process) {
 			}
 		default:
 			if len(ev.Attributes) > 0 {
-				c.lineage(r, ev, parents, &ids) // of one of several operations in a launch
+				c.lineage(r, ev, parents) // of one of several operations in a launch
 			}
 		}
 	}

@@ -8,25 +8,19 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
-
-// chromeIDs are the attributes by which events name each other.
-type chromeIDs struct{ event, parent attribute }
-
-func (c *chromeWriter) chromeIDs() chromeIDs {
-	return chromeIDs{c.rows.attribute("EVENT_ID"), c.rows.attribute("PARENT_ID")}
-}
 
 // lineage notes where an event stands and draws the line from its parent, where that began earlier. Rows that show
 // one thing of an operation after the other get one line.
-func (c *chromeWriter) lineage(r *chromeRow, ev *otf2.Event, parents *recent, ids *chromeIDs) {
+func (c *chromeWriter) lineage(r *chromeRow, ev *otf2.Event, parents *recent) {
 	if len(r.stack) == 0 {
 		return
 	}
-	if id, ok := ids.event.of(ev.Attributes); ok {
+	if id, ok := c.rows.attributes.Last(ev.Attributes, regions.AttrEventID); ok {
 		parents.put(id, origin{r.row, ev.Time})
 	}
-	id, ok := ids.parent.of(ev.Attributes)
+	id, ok := c.rows.attributes.Last(ev.Attributes, regions.AttrParentID)
 	if !ok || id == r.parent {
 		return
 	}

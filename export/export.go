@@ -19,7 +19,7 @@ type Options struct {
 	Job string
 	// Version of the program that exports, for files that name who made them.
 	Version string
-	// Progress, if set, is told now and then what is being done, and how many records have been written.
+	// Progress, if set, is called now and then with what is being done, and how many records have been written.
 	Progress func(what string, records uint64)
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -78,7 +79,6 @@ type lines struct {
 	*exporter
 	process *process
 	out     *jsonWriter
-	ids     lineIDs
 	parts   *analysis.PartReader
 
 	transfers *analysis.TransferReader
@@ -100,35 +100,18 @@ type openRegion struct {
 	attributes []otf2.AttributeValue
 }
 
-// lineIDs are the attributes that records are made of.
-type lineIDs struct {
-	event, parent, count, datatype, stream, graph, tag, times attribute
-	seq, warps, send, recv, unfinished, variant, strategy     attribute
-}
-
 func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 	l := &lines{
 		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]openRegion),
 		held: make(map[uint64]*heldGroup), calls: make(map[uint64]uint64),
 	}
-	for name, to := range map[string]*attribute{
-		"EVENT_ID": &l.ids.event, "PARENT_ID": &l.ids.parent, "COUNT": &l.ids.count, "DATATYPE": &l.ids.datatype, "STREAM": &l.ids.stream,
-		"GRAPH": &l.ids.graph, "USER_TAG": &l.ids.tag, "TIMES": &l.ids.times,
-		"SEQ": &l.ids.seq, "WARPS": &l.ids.warps, "SENDBUFF_ADDRESS": &l.ids.send, "RECVBUFF_ADDRESS": &l.ids.recv, "UNFINISHED": &l.ids.unfinished,
-		"KERNEL_VARIANT": &l.ids.variant, "SYNC_STRATEGY": &l.ids.strategy,
-	} {
-		*to = e.rows.attribute(name)
-	}
 	l.transfers = analysis.NewTransferReader(e.archive)
 	l.parts = analysis.NewPartReader(e.archive, true, l.operation)
-	for _, p := range e.archive.Anchor.Properties {
-		switch p.Name {
-		case "NCCL_OTF2::EVENT_MASK":
-			if _, err := strconv.ParseUint(p.Value, 0, 32); err == nil {
-				l.mask = p.Value
-			}
-		case "NCCL_OTF2::API_VERSION":
-			l.api = p.Value
+	ps := facts.PropertiesOf(e.archive.Anchor)
+	l.api = ps.Text(facts.PropAPIVersion)
+	if mask := ps.Text(facts.PropEventMask); mask != "" {
+		if _, err := strconv.ParseUint(mask, 0, 32); err == nil {
+			l.mask = mask
 		}
 	}
 	return l
@@ -188,15 +171,15 @@ func (l *lines) read() {
 func (l *lines) region(row *row, r *openRegion, outer []openRegion, leave *otf2.Event) {
 	name, group := l.rows.regionName(r.region), l.rows.group[r.region]
 	one := record{row: row, begin: r.begin, end: leave.Time}
-	one.event, _ = l.ids.event.of(r.attributes)
-	one.parent, _ = l.ids.parent.of(r.attributes)
+	one.event, _ = l.rows.attributes.Last(r.attributes, regions.AttrEventID)
+	one.parent, _ = l.rows.attributes.Last(r.attributes, regions.AttrParentID)
 	attributes := r.attributes
 	switch {
 	case group == regions.GroupAPI:
-		l.call(&one, strings.TrimPrefix(name, "nccl"), attributes, outer)
-	case group == regions.GroupEnqueue && name == "ncclKernelLaunch":
+		l.call(&one, strings.TrimPrefix(name, regions.NameCall), attributes, outer)
+	case group == regions.GroupEnqueue && name == regions.NameKernelLaunch:
 		one.typ, one.function = "ncclProfileKernelLaunch", "KernelLaunch"
-		stream, known := l.ids.stream.of(attributes)
+		stream, known := l.rows.attributes.Last(attributes, regions.AttrStream)
 		one.details = func(j *jsonWriter) {
 			if known {
 				j.hex("stream", stream)
@@ -230,15 +213,15 @@ func (l *lines) operation(p *analysis.Part) {
 	row := l.rows.on(p.Location, p.Comm)
 	l.belongs(p.Parent, row)
 	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End, event: p.Event, parent: p.Parent}
-	seq, numbered := l.ids.seq.of(p.Attributes)
-	warps, warped := l.ids.warps.of(p.Attributes)
-	send, sends := l.ids.send.of(p.Attributes)
-	recv, receives := l.ids.recv.of(p.Attributes)
-	stream, streamed := l.ids.stream.of(p.Attributes)
-	tag, tagged := l.ids.tag.of(p.Attributes)
-	variant, variants := l.ids.variant.of(p.Attributes)
-	unfinished, _ := l.ids.unfinished.of(p.Attributes)
-	if _, copied := l.ids.strategy.of(p.Attributes); copied {
+	seq, numbered := l.rows.attributes.Last(p.Attributes, regions.AttrSeq)
+	warps, warped := l.rows.attributes.Last(p.Attributes, regions.AttrWarps)
+	send, sends := l.rows.attributes.Last(p.Attributes, regions.AttrSendBuff)
+	recv, receives := l.rows.attributes.Last(p.Attributes, regions.AttrRecvBuff)
+	stream, streamed := l.rows.attributes.Last(p.Attributes, regions.AttrStream)
+	tag, tagged := l.rows.attributes.Last(p.Attributes, regions.AttrUserTag)
+	variant, variants := l.rows.attributes.Last(p.Attributes, regions.AttrKernelVariant)
+	unfinished, _ := l.rows.attributes.Last(p.Attributes, regions.AttrUnfinished)
+	if _, copied := l.rows.attributes.Last(p.Attributes, regions.AttrSyncStrategy); copied {
 		one.typ = "ncclProfileCeColl"
 	}
 	if p.Message() {
@@ -314,27 +297,26 @@ func (l *lines) operation(p *analysis.Part) {
 
 // channel takes the interval of a kernel on a row of a channel.
 func (l *lines) channel(one *record, name string, attributes []otf2.AttributeValue) {
-	_, number, _ := strings.Cut(one.row.name, " ch ")
-	channel, err := strconv.ParseUint(strings.TrimSpace(number), 10, 8)
-	if err != nil {
+	channel, ok := facts.RowChannel(one.row.name)
+	if !ok {
 		l.leaveOut("regions of unknown channels")
 		return
 	}
 	one.typ, one.function = "ncclProfileKernelCh", name
 	one.details = func(j *jsonWriter) {
-		j.unsigned("channel", channel)
+		j.integer("channel", int64(channel))
 		j.text("timingSource", "gpu")
 	}
 	l.event(one)
 }
 
 // controls are the regions of a proxy thread that stand for one ProxyCtrl event, with its state.
-var controls = map[string]string{"Proxy sleep": "ProxyCtrlSleep", "Proxy append": "ProxyCtrlAppend"}
+var controls = map[string]string{regions.NameProxySleep: "ProxyCtrlSleep", regions.NameProxyAppend: "ProxyCtrlAppend"}
 
 func (l *lines) control(one *record, name string, attributes []otf2.AttributeValue) {
 	state, ok := controls[name]
 	if !ok {
-		times, _ := l.ids.times.of(attributes)
+		times, _ := l.rows.attributes.Last(attributes, regions.AttrTimes)
 		l.result.LeftOut["turns of the proxy's loop"] += max(times, 1)
 		return
 	}

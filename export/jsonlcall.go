@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // heldGroup is a group call with what stands in it.
@@ -24,8 +25,8 @@ const maxHeld = 1 << 14
 // call takes a call of the API. One that was made by itself has the interval of its group call, whose id is its parent's:
 // both are written.
 func (l *lines) call(one *record, function string, attributes []otf2.AttributeValue, outer []openRegion) {
-	count, counted := l.ids.count.of(attributes)
-	graph, _ := l.ids.graph.of(attributes)
+	count, counted := l.rows.attributes.Last(attributes, regions.AttrCount)
+	graph, _ := l.rows.attributes.Last(attributes, regions.AttrGraph)
 	one.function = function
 	if !counted { // it consists of several, or of none
 		one.typ = "ncclProfileGroupApi"
@@ -42,9 +43,9 @@ func (l *lines) call(one *record, function string, attributes []otf2.AttributeVa
 	if function == "Send" || function == "Recv" {
 		one.typ = "ncclProfileP2pApi"
 	}
-	datatype, typed := l.ids.datatype.of(attributes)
-	stream, streamed := l.ids.stream.of(attributes)
-	tag, tagged := l.ids.tag.of(attributes)
+	datatype, typed := l.rows.attributes.Last(attributes, regions.AttrDatatype)
+	stream, streamed := l.rows.attributes.Last(attributes, regions.AttrStream)
+	tag, tagged := l.rows.attributes.Last(attributes, regions.AttrUserTag)
 	one.details = func(j *jsonWriter) {
 		j.text("func", function)
 		j.unsigned("count", count)
@@ -61,7 +62,7 @@ func (l *lines) call(one *record, function string, attributes []otf2.AttributeVa
 	}
 	inner := false
 	for i := range outer {
-		if id, ok := l.ids.event.of(outer[i].attributes); ok && id == one.parent {
+		if id, ok := l.rows.attributes.Last(outer[i].attributes, regions.AttrEventID); ok && id == one.parent {
 			inner = true
 		}
 	}

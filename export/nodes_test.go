@@ -16,19 +16,19 @@ import (
 // The number of nodes is what NCCL tells: hosts that left data may be fewer, and NCCL's nodes need not be hosts.
 func TestNodesAreNCCLs(t *testing.T) {
 	for _, c := range []struct {
-		name        string
-		told, ranks int
-		prometheus  string
-		jsonl       string // "": not written
+		name          string
+		stated, ranks int
+		prometheus    string
+		jsonl         string // "": not written
 	}{
-		{"told", 4, 8, `n_nodes="4"`, `"nnodes":4`},
-		{"not told, ranks without data", 0, 8, `n_nodes="unknown"`, ""},
-		{"not told, all left data", 0, 2, `n_nodes="1"`, `"nnodes":1`},
+		{"stated", 4, 8, `n_nodes="4"`, `"nnodes":4`},
+		{"not stated, ranks without data", 0, 8, `n_nodes="unknown"`, ""},
+		{"not stated, all left data", 0, 2, `n_nodes="1"`, `"nnodes":1`},
 	} {
 		dir := t.TempDir()
 		for rank := range 2 {
 			p := shardtest.New(t, dir, string(rune('a'+rank))).Launched("slurm", rank, c.ranks)
-			comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: c.ranks, Rank: rank, NNodes: c.told, InitTime: shardtest.Epoch})
+			comm := p.Comm(experiment.Comm{ID: 1, Name: "world", NRanks: c.ranks, Rank: rank, NNodes: c.stated, InitTime: shardtest.Epoch})
 			p.AllReduce(comm, shardtest.Epoch+1000, shardtest.Epoch+2000, 1000)
 			p.Finish()
 		}

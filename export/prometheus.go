@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -20,7 +21,7 @@ import (
 // version of NCCL's profiler interface.
 const promFormat = 1
 
-// promKey is what samples are told apart by: NCCL Inspector's buckets.
+// promKey is what identifies a sample: NCCL Inspector's buckets.
 type promKey struct {
 	message   bool
 	node, gpu string
@@ -172,10 +173,8 @@ func (e *exporter) writeSums(out io.Writer, sums map[promKey]*promSum) error {
 	slices.SortFunc(keys, promKey.compare)
 	w := bufio.NewWriter(out)
 	version := "unknown"
-	for _, p := range e.archive.Anchor.Properties {
-		if p.Name == "NCCL_OTF2::API_VERSION" {
-			version = fmt.Sprintf("v%s.%d", p.Value, promFormat)
-		}
+	if api := facts.PropertiesOf(e.archive.Anchor).Text(facts.PropAPIVersion); api != "" {
+		version = fmt.Sprintf("v%s.%d", api, promFormat)
 	}
 	for _, m := range promMetrics {
 		head := false

@@ -17,16 +17,17 @@ import (
 
 // rows is what the definitions tell of the processes and rows of an archive.
 type rows struct {
-	defs      *otf2.Definitions
-	processes []*process // in world order
-	of        map[otf2.LocationRef]*row
-	members   map[memberKey]*row // rows of several communicators, as those of one
-	comms     map[otf2.CommRef]*comm
-	world     []analysis.WorldRank
-	worldOf   map[otf2.LocationRef]int
-	size      int                       // processes, those without data included
-	group     map[otf2.RegionRef]string // name of the region group
-	clock     clock
+	defs       *otf2.Definitions
+	attributes *facts.Attributes
+	processes  []*process // in world order
+	of         map[otf2.LocationRef]*row
+	members    map[memberKey]*row // rows of several communicators, as those of one
+	comms      map[otf2.CommRef]*comm
+	world      []analysis.WorldRank
+	worldOf    map[otf2.LocationRef]int
+	size       int                       // processes, those without data included
+	group      map[otf2.RegionRef]string // name of the region group
+	clock      clock
 }
 
 type process struct {
@@ -61,7 +62,7 @@ type comm struct {
 
 func newRows(defs *otf2.Definitions) *rows {
 	r := &rows{
-		defs: defs, of: make(map[otf2.LocationRef]*row), members: make(map[memberKey]*row), comms: make(map[otf2.CommRef]*comm), group: make(map[otf2.RegionRef]string),
+		defs: defs, attributes: facts.FindAttributes(defs), of: make(map[otf2.LocationRef]*row), members: make(map[memberKey]*row), comms: make(map[otf2.CommRef]*comm), group: make(map[otf2.RegionRef]string),
 		clock: clock(defs.Clock),
 	}
 	r.world, r.worldOf = analysis.WorldRanks(defs)
@@ -74,7 +75,7 @@ func newRows(defs *otf2.Definitions) *rows {
 	}
 	r.addProcesses()
 	for _, c := range analysis.Communicators(defs) {
-		one, hasAll, told := &comm{Communicator: c}, true, 0
+		one, hasAll, stated := &comm{Communicator: c}, true, 0
 		hosts := make(map[string]bool)
 		for rank, l := range c.Members {
 			row := r.of[l]
@@ -83,14 +84,14 @@ func newRows(defs *otf2.Definitions) *rows {
 				continue
 			}
 			hosts[row.process.host] = true
-			told = max(told, row.nodes)
+			stated = max(stated, row.nodes)
 			if row.comm == nil {
 				row.comm, row.rank = one, rank
 			} else {
 				row.several = true
 			}
 		}
-		if one.nodes = told; told == 0 && hasAll {
+		if one.nodes = stated; stated == 0 && hasAll {
 			one.nodes = len(hosts)
 		}
 		r.comms[c.Ref] = one
@@ -139,7 +140,7 @@ func (r *rows) addProcesses() {
 	index := make(map[otf2.LocationGroupRef]*process)
 	pids := make(map[otf2.LocationGroupRef]uint64)
 	for _, p := range r.defs.LocationGroupProperties {
-		if r.defs.String(p.Name) == pidProperty && p.Type == otf2.TypeUint64 {
+		if r.defs.String(p.Name) == facts.PropPID.Key() && p.Type == otf2.TypeUint64 {
 			pids[p.LocationGroup] = uint64(p.Value)
 		}
 	}
@@ -174,11 +175,11 @@ func (r *rows) addProcesses() {
 			continue
 		}
 		switch r.defs.String(p.Name) {
-		case tidProperty:
+		case facts.PropTID.Key():
 			row.tid = uint64(p.Value)
-		case commIDProperty:
+		case facts.PropCommID.Key():
 			row.commID, row.hasID = uint64(p.Value), true
-		case nNodesProperty:
+		case facts.PropNNodes.Key():
 			row.nodes = int(p.Value)
 		}
 	}
@@ -193,14 +194,6 @@ func (r *rows) addProcesses() {
 	}
 }
 
-// Properties of definitions, see package scorep.
-const (
-	pidProperty    = "NCCL_OTF2::PID"
-	tidProperty    = "NCCL_OTF2::TID"
-	commIDProperty = "NCCL_OTF2::COMM_ID"
-	nNodesProperty = "NCCL_OTF2::NNODES"
-)
-
 func (r *rows) regionName(ref otf2.RegionRef) string {
 	if d := r.defs.Region(ref); d != nil {
 		return r.defs.String(d.Name)
@@ -208,7 +201,7 @@ func (r *rows) regionName(ref otf2.RegionRef) string {
 	return ""
 }
 
-// worldOfProcess is a process's rank in the job and the number of processes, if the job's launcher told them: then it is
+// worldOfProcess is a process's rank in the job and the number of processes, if the job's launcher set them: then it is
 // named by it.
 func (r *rows) worldOfProcess(p *process) (rank, size int, ok bool) {
 	number, named := strings.CutPrefix(p.name, "Rank ")

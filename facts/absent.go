@@ -10,19 +10,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// NoDataProperty is the property of a location group that stands for processes without data: which ranks of the world they are,
-// "4-15,20", or UnknownRanks. Package scorep writes it.
-const (
-	NoDataProperty = "NCCL_OTF2::NO_DATA"
-	UnknownRanks   = "unknown"
-)
+// UnknownRanks is the value of PropNoData where nobody knows the ranks.
+const UnknownRanks = "unknown"
 
 // AbsentRanks lists the ranks of the world that location groups stand for which have no data, ascending (see
-// NoDataProperty). Those of which nobody knows the ranks have an empty list.
+// PropNoData). Those of which nobody knows the ranks have an empty list.
 func AbsentRanks(defs *otf2.Definitions) map[otf2.LocationGroupRef][]int {
 	all := make(map[otf2.LocationGroupRef][]int)
 	for _, p := range defs.LocationGroupProperties {
-		if g := defs.LocationGroup(p.LocationGroup); p.Type == otf2.TypeString && defs.String(p.Name) == NoDataProperty &&
+		if g := defs.LocationGroup(p.LocationGroup); p.Type == otf2.TypeString && defs.String(p.Name) == PropNoData.Key() &&
 			g != nil && g.Type == otf2.LocationGroupTypeProcess {
 			all[p.LocationGroup] = parseRanks(defs.String(otf2.StringRef(p.Value)))
 		}

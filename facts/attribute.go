@@ -79,6 +79,16 @@ func (a *Attributes) Value(ev *otf2.Event, want otf2.AttributeRef) (bits uint64,
 	return 0, false
 }
 
+// Last is the value of an attribute among those of several events, the outer ones first: what the innermost one tells.
+func (a *Attributes) Last(all []otf2.AttributeValue, want otf2.AttributeRef) (bits uint64, ok bool) {
+	for i := len(all) - 1; i >= 0; i-- {
+		if ref, known := a.Of(all[i].ID); known && ref == want {
+			return all[i].Bits, true
+		}
+	}
+	return 0, false
+}
+
 // Details is what attributes tell of an operation, launch or call. Strings are ids of the events' source, UndefinedString
 // where it is not told.
 type Details struct {

@@ -9,20 +9,14 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Names of rows as package regions gives them: an archive does not tell otherwise what a location is for. A process with
-// several ranks of a communicator has the rank in front of the suffix.
-const (
-	enqueueRow = "NCCL enqueue "
-	sendRow    = " net send"
-	receiveRow = " net recv"
-	pxnRow     = "PXN "
-)
-
+// Rows are told apart by their names, as package regions gives them: an archive does not tell otherwise what a location is for. A
+// process with several ranks of a communicator has the rank in front of the suffix.
 var (
-	channelRow = regexp.MustCompile(` ch \d+$`)
-	rankRow    = regexp.MustCompile(` rank (\d+)$`)
+	channelRow = regexp.MustCompile(regions.ChannelRow + `(\d+)$`)
+	rankRow    = regexp.MustCompile(regions.RankRow + `(\d+)$`)
 	ownerRank  = regexp.MustCompile(` r(\d+)$`)
 )
 
@@ -61,27 +55,27 @@ func (r *Rows) Kind(l otf2.LocationRef) experiment.LocationKind {
 		return experiment.KindRank
 	case stream:
 		return experiment.KindStream
-	case strings.HasPrefix(name, enqueueRow):
+	case strings.HasPrefix(name, regions.EnqueueRow):
 		return experiment.KindEnqueue
-	case strings.HasSuffix(name, sendRow), strings.HasPrefix(name, pxnRow):
+	case strings.HasSuffix(name, regions.SendRow), strings.HasPrefix(name, regions.PXNRow):
 		return experiment.KindNetSend
-	case strings.HasSuffix(name, receiveRow):
+	case strings.HasSuffix(name, regions.RecvRow):
 		return experiment.KindNetRecv
 	}
 	return experiment.KindThread
 }
 
 // IsPXN tells whether a row shows what its process sent for ranks of other processes.
-func IsPXN(name string) bool { return strings.HasPrefix(name, pxnRow) }
+func IsPXN(name string) bool { return strings.HasPrefix(name, regions.PXNRow) }
 
 // RowLabel splits the name of a row of a communicator rank, or beside it, into the communicator's label and the rank, "" where the
 // name has none.
 func RowLabel(name string) (label, rank string) {
-	label = strings.TrimPrefix(name, enqueueRow)
+	label = strings.TrimPrefix(name, regions.EnqueueRow)
 	if m := rankRow.FindStringSubmatch(label); m != nil {
 		return strings.TrimSuffix(label, m[0]), m[1]
 	}
-	label = strings.TrimSuffix(strings.TrimSuffix(label, sendRow), receiveRow)
+	label = strings.TrimSuffix(strings.TrimSuffix(label, regions.SendRow), regions.RecvRow)
 	if m := channelRow.FindString(label); m != "" {
 		return strings.TrimSuffix(label, m), ""
 	}
@@ -91,11 +85,21 @@ func RowLabel(name string) (label, rank string) {
 	return label, ""
 }
 
+// RowChannel is the channel that a row of one shows.
+func RowChannel(name string) (channel int, ok bool) {
+	m := channelRow.FindStringSubmatch(name)
+	if m == nil {
+		return 0, false
+	}
+	channel, err := strconv.Atoi(m[1])
+	return channel, err == nil
+}
+
 // OwnedRow is the name of a row of one of several ranks that a process has on a communicator; name is what the row is called where
 // there is one rank.
 func OwnedRow(name string, rank int) string {
 	owner := " r" + strconv.Itoa(rank)
-	for _, suffix := range []string{sendRow, receiveRow} {
+	for _, suffix := range []string{regions.SendRow, regions.RecvRow} {
 		if label, ok := strings.CutSuffix(name, suffix); ok {
 			return label + owner + suffix
 		}

@@ -23,7 +23,7 @@ var (
 
 // Wanted is a device as the job's process knows it.
 type Wanted struct {
-	UUID    string // as CUDA told: "GPU-…" also for a part of a GPU (MIG); "" if unknown
+	UUID    string // as CUDA reports it: "GPU-…" also for a part of a GPU (MIG); "" if unknown
 	PCI     string // of the whole GPU; "" if unknown
 	Ordinal int    // CUDA's number in the process, −1 if unknown
 
@@ -33,7 +33,7 @@ type Wanted struct {
 
 // Library knows the GPUs of this machine.
 type Library interface {
-	// Find gives the device that is meant; ErrNoDevice if that cannot be told for certain.
+	// Find gives the device that is meant; ErrNoDevice if that is not certain.
 	Find(w Wanted) (Device, error)
 	Close()
 }

@@ -83,7 +83,7 @@ func (l *library) devices() []nvml.Device {
 	return l.all
 }
 
-// Find implements Library. What CUDA told comes first; a UUID is tried as that of a part of a GPU, too, because CUDA
+// Find implements Library. What CUDA reports comes first; a UUID is tried as that of a part of a GPU, too, because CUDA
 // does not say which it is.
 func (l *library) Find(w Wanted) (Device, error) {
 	if w.UUID != "" {
@@ -115,7 +115,7 @@ func (l *library) Find(w Wanted) (Device, error) {
 // byOrdinal finds what CUDA's number stands for. A list that CUDA would not take as it is, with something before the
 // device that is none, or with a device twice, is not the one that the process had: it has changed its environment.
 func (l *library) byOrdinal(w *Wanted) *device {
-	list, source, ok := locate(w.Ordinal, w.Variable, l.alike())
+	list, source, ok := locate(w.Ordinal, w.Variable, l.sameModel())
 	if !ok {
 		return nil
 	}
@@ -258,8 +258,8 @@ func (l *library) byPCI(address string) *device {
 	return l.device(h)
 }
 
-// alike tells that all GPUs have one name.
-func (l *library) alike() bool {
+// sameModel says that all GPUs have one name.
+func (l *library) sameModel() bool {
 	first := ""
 	for _, h := range l.devices() {
 		if h == nil || !l.has("nvmlDeviceGetName") {

@@ -228,7 +228,7 @@ func TestOrdinalsFollowTheVariables(t *testing.T) {
 		ordinal int
 		vars    string
 		change  func(m *machine)
-		want    int // −1: it cannot be told
+		want    int // −1: it is not certain
 		guess   string
 	}{
 		{name: "unset", ordinal: 5, want: 5, guess: "ordinal"},

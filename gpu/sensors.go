@@ -42,7 +42,7 @@ type reading struct {
 }
 
 // readings lists them in the order in which they are tried. The driver's counters of PCIe bytes wrap at a number that
-// is not told, so that what has passed between two readings is not certain; the throughput is.
+// is not reported, so that what has passed between two readings is not certain; the throughput is.
 var readings = []reading{
 	{quantity: Power, function: "nvmlDeviceGetPowerUsage", read: func(d *device) (uint64, nvml.Return) {
 		v, ret := d.nvml.GetPowerUsage()

@@ -31,34 +31,34 @@ func TestLocate(t *testing.T) {
 		return list
 	}
 	for _, c := range []struct {
-		name    string
-		ordinal int
-		vars    []string
-		alike   bool
-		want    []located
-		source  string
-		ok      bool
+		name      string
+		ordinal   int
+		vars      []string
+		sameModel bool
+		want      []located
+		source    string
+		ok        bool
 	}{
-		{name: "unset, alike", ordinal: 2, alike: true, want: number(0, 1, 2), source: "ordinal", ok: true},
+		{name: "unset, one model", ordinal: 2, sameModel: true, want: number(0, 1, 2), source: "ordinal", ok: true},
 		{name: "unset, of several kinds", ordinal: 0, want: number(0), source: "ordinal"},
 		{name: "unset, of several kinds, by address", ordinal: 1, vars: []string{byAddress}, want: number(0, 1), source: "ordinal", ok: true},
 		{name: "another order", ordinal: 0, vars: []string{"CUDA_DEVICE_ORDER=FASTEST_FIRST"}, want: number(0), source: "ordinal"},
-		{name: "set to nothing", ordinal: 0, vars: []string{visibleDevices + "="}, alike: true, source: visibleDevices},
-		{name: "numbers", ordinal: 1, vars: []string{visibleDevices + "=2,1"}, alike: true, want: number(2, 1), source: visibleDevices, ok: true},
+		{name: "set to nothing", ordinal: 0, vars: []string{visibleDevices + "="}, sameModel: true, source: visibleDevices},
+		{name: "numbers", ordinal: 1, vars: []string{visibleDevices + "=2,1"}, sameModel: true, want: number(2, 1), source: visibleDevices, ok: true},
 		{name: "numbers, of several kinds", ordinal: 1, vars: []string{visibleDevices + "=2,1"}},
-		{name: "before the end of the list", ordinal: 1, vars: []string{visibleDevices + "=0,2,-1,1"}, alike: true, want: number(0, 2), source: visibleDevices, ok: true},
-		{name: "behind the end of the list", ordinal: 2, vars: []string{visibleDevices + "=0,2,-1,1"}, alike: true, want: number(0, 2), source: visibleDevices},
-		{name: "behind what is none", ordinal: 1, vars: []string{visibleDevices + "=0,all,1"}, alike: true, want: number(0), source: visibleDevices},
-		{name: "spaces", ordinal: 1, vars: []string{visibleDevices + "= 3 , 1"}, alike: true, want: number(3, 1), source: visibleDevices, ok: true},
-		{name: "beyond the list", ordinal: 2, vars: []string{visibleDevices + "=3,1"}, alike: true, want: number(3, 1), source: visibleDevices},
+		{name: "before the end of the list", ordinal: 1, vars: []string{visibleDevices + "=0,2,-1,1"}, sameModel: true, want: number(0, 2), source: visibleDevices, ok: true},
+		{name: "behind the end of the list", ordinal: 2, vars: []string{visibleDevices + "=0,2,-1,1"}, sameModel: true, want: number(0, 2), source: visibleDevices},
+		{name: "behind what is none", ordinal: 1, vars: []string{visibleDevices + "=0,all,1"}, sameModel: true, want: number(0), source: visibleDevices},
+		{name: "spaces", ordinal: 1, vars: []string{visibleDevices + "= 3 , 1"}, sameModel: true, want: number(3, 1), source: visibleDevices, ok: true},
+		{name: "beyond the list", ordinal: 2, vars: []string{visibleDevices + "=3,1"}, sameModel: true, want: number(3, 1), source: visibleDevices},
 		{
 			name: "UUIDs, of several kinds", ordinal: 1, vars: []string{visibleDevices + "=GPU-89,MIG-" + uuidA},
 			want: []located{{-1, "GPU-89"}, {-1, "MIG-" + uuidA}}, source: visibleDevices, ok: true,
 		},
-		{name: "unknown number", ordinal: -1, alike: true},
+		{name: "unknown number", ordinal: -1, sameModel: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, source, ok := locate(c.ordinal, variables(c.vars...), c.alike)
+			got, source, ok := locate(c.ordinal, variables(c.vars...), c.sameModel)
 			if !reflect.DeepEqual(got, c.want) || source != c.source || ok != c.ok {
 				t.Errorf("%v, %q, %v; want %v, %q, %v", got, source, ok, c.want, c.source, c.ok)
 			}

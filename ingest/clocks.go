@@ -107,19 +107,19 @@ func (im *importer) arrange(processes []processKey, inits []initRecord, begin in
 			}
 		}
 	}
-	alike := func(a, b processKey) bool { return !im.opts.SeparateClocks && a.pid != b.pid }
+	together := func(a, b processKey) bool { return !im.opts.SeparateClocks && a.pid != b.pid }
 	ids := slices.Sorted(maps.Keys(byComm))
 	for _, id := range ids {
 		all := byComm[id]
 		for i := 1; i < len(all); i++ {
 			a, b := all[0], all[i]
 			for _, other := range all[:i] {
-				if d := other.time - b.time; d < initSlack && d > -initSlack && alike(other.process, b.process) {
+				if d := other.time - b.time; d < initSlack && d > -initSlack && together(other.process, b.process) {
 					a = other
 					break
 				}
 			}
-			if d := a.time - b.time; d < initSlack && d > -initSlack && alike(a.process, b.process) && group[a.process] != group[b.process] {
+			if d := a.time - b.time; d < initSlack && d > -initSlack && together(a.process, b.process) && group[a.process] != group[b.process] {
 				merge(group[a.process], group[b.process])
 			}
 		}

@@ -22,7 +22,7 @@ import (
 type Options struct {
 	// SeparateClocks takes every process to have a clock of its own, where the input does not name hosts.
 	SeparateClocks bool
-	// Progress, if set, is told now and then what is being read, and how many files are done.
+	// Progress, if set, is called now and then with what is being read, and how many files are done.
 	Progress func(what string, done, total int)
 }
 

@@ -219,7 +219,7 @@ const (
 	goodCall = `{"recordType":"event","type":"ncclProfileGroupApi","func":"","gpuUuid":"","commId":77,"rank":0,"start":{"ts":10.000,"pid":9,"tid":9},"stop":{"ts":20.000,"pid":9,"tid":9},"duration":10,"myPid":9,"parentObj":"null","eventAddr":"0x10","details":{"depth":2}}`
 )
 
-// Every line counts: what is damaged, cut off or of no use is told apart, and the first damage is named.
+// Every line counts: what is damaged, cut off or of no use is counted separately, and the first damage is named.
 func TestEachLineIsAccountedFor(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "trace_4711_pid9.jsonl")

@@ -120,7 +120,7 @@ func TestInspectorWithoutEventTraces(t *testing.T) {
 	}
 }
 
-// Members that lack different operations are seen to differ, even if all operations are alike: Inspector numbers them.
+// Members that lack different operations are seen to differ, even if all operations are equal: Inspector numbers them.
 func TestMissingOperationsOfInspectorAreSeen(t *testing.T) {
 	in, dump := t.TempDir(), uint64(1_760_000_000_000_000)
 	for rank := range 2 {

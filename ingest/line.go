@@ -215,7 +215,7 @@ func (l *line) kind() (lineKind, error) {
 const maxLine = 4 << 20
 
 // eachLine calls f with each line of a file and its number, from 1. last tells that the line has no end: it is the last, and
-// perhaps cut off. Empty lines are left out.
+// possibly cut off. Empty lines are left out.
 func eachLine(path string, f func(number int, text []byte, last bool) error) error {
 	file, err := regular.Open(path)
 	if err != nil {

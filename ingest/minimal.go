@@ -19,9 +19,9 @@ type minimal struct {
 	host     string              // "" if the input does not tell
 	epoch    micros              // since 1970, of time 0; not known to the minimal profiler
 	ours     bool                // written by our export
-	api      int                 // version of NCCL's profiler API, 0: not told
-	world    experiment.Launcher // the process's rank in the job; Size 0: not told
-	mask     uint32              // event mask as ProfilerInit told it
+	api      int                 // version of NCCL's profiler API, 0: not stated
+	world    experiment.Launcher // the process's rank in the job; Size 0: not stated
+	mask     uint32              // event mask as ProfilerInit returned it
 	events   []event
 	states   []state
 	seen     uint32 // types of events (bits)

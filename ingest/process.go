@@ -23,7 +23,7 @@ type processWriter struct {
 	writers []*otf2.EventWriter
 	comms   []experiment.Comm // to be announced
 	gpus    []experiment.GPU  // by communicator
-	told    int               // communicators that the model knows
+	known   int               // communicators that the model knows
 
 	rings    map[int32]int // by thread id
 	number   uint64        // of the last handle
@@ -119,12 +119,12 @@ func (p *processWriter) record(tid int32, t uint64, r *shm.Record) error {
 
 // announce tells the model of the communicators up to one.
 func (p *processWriter) announce(comm int) {
-	for ; p.told <= comm && p.told < len(p.comms); p.told++ {
+	for ; p.known <= comm && p.known < len(p.comms); p.known++ {
 		gpu := experiment.GPU{Device: -1}
-		if p.told < len(p.gpus) {
-			gpu = p.gpus[p.told]
+		if p.known < len(p.gpus) {
+			gpu = p.gpus[p.known]
 		}
-		p.model.Comm(p.told, p.comms[p.told], gpu)
+		p.model.Comm(p.known, p.comms[p.known], gpu)
 	}
 }
 

@@ -66,7 +66,7 @@ func newDefs(t *testing.T, path string, chunk uint64) *GlobalDefWriter {
 	return w
 }
 
-// Kinds of later versions are copied, those that are not wanted are not, and damage is told.
+// Kinds of later versions are copied, those that are not wanted are not, and damage is reported.
 func TestCopyOfUnusualDefinitions(t *testing.T) {
 	const unknown = 99
 	record := func(id byte, fields ...byte) []byte { return append([]byte{id, byte(len(fields))}, fields...) }

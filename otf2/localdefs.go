@@ -151,7 +151,7 @@ var typeSpaces = func() (s [TypeLocationGroup + 1]MappingType) {
 	return s
 }()
 
-// localDefs returns the location's definitions, read once and shared by locations whose files are alike.
+// localDefs returns the location's definitions, read once and shared by locations whose files are equal.
 func (a *Archive) localDefs(loc LocationRef) (*localMaps, error) {
 	path := a.locationFile(loc, ".def")
 	maps, clocks, err := ReadLocalDefs(path, loc, a.Anchor.DefChunkSize)

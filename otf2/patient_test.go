@@ -104,7 +104,7 @@ func TestPatientWriterLosesNothing(t *testing.T) {
 				}
 			})
 			if tries == 0 {
-				t.Fatalf("operations %d+%d: nobody was told of an error", from, times)
+				t.Fatalf("operations %d+%d: no error was returned", from, times)
 			}
 			if !bytes.Equal(sink.data, whole.data) {
 				t.Fatalf("operations %d+%d fail: the file is another one", from, times)

@@ -181,7 +181,7 @@ func TestRandomArchivesInBigEndian(t *testing.T) {
 	})
 }
 
-// Cut anywhere, and without its anchor, a random archive is recovered, and what is left is read alike by the
+// Cut anywhere, and without its anchor, a random archive is recovered, and what is left is read in the same way by the
 // reference.
 func TestRandomArchivesRecovered(t *testing.T) {
 	need.Reference(t, "otf2-print")

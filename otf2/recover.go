@@ -266,7 +266,7 @@ func (r *recovery) readDefinitions() {
 			r.add(loc)
 		}
 	}
-	// An error of reading is met again, and told, when the file is to be repaired.
+	// An error of reading is met again, and reported, when the file is to be repaired.
 	r.defs, _ = walk.walk(r.defsFrom, true)
 	slices.Sort(r.locations)
 }
@@ -323,7 +323,7 @@ type countedChange struct {
 	wrong  int            // chunks whose numbers are not those
 }
 
-// counted repairs an event or snapshot file and returns the number of its whole records, if that can be told.
+// counted repairs an event or snapshot file and returns the number of its whole records, if that is known.
 func (r *recovery) counted(path string, table *recordTable, word string) (records uint64, known bool) {
 	walk := frames{table: table, stamped: true, chunk: int64(r.eventChunk)}
 	if table == &snapshotTable {
@@ -361,7 +361,7 @@ func (r *recovery) counted(path string, table *recordTable, word string) (record
 	case !c.cut && c.wrong == 0:
 		r.whole(path, s.records)
 	case len(s.chunks) == 0 && s.size >= headerSize && !zeroed(path):
-		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing can be told of it", s.flaw))
+		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
 		return 0, false
 	case len(s.chunks) == 0:
 		r.replace(RecoveredFile{Path: path, Dropped: s.size, Detail: fmt.Sprintf("%d bytes without a %s: made an empty file", s.size, word)}, emptyFile())
@@ -428,7 +428,7 @@ func (r *recovery) records(path string, table *recordTable, chunk uint64, word, 
 		r.whole(path, s.records)
 	case r.otherChunkSize(path, s, table, false, chunk):
 	case len(s.chunks) == 0 && s.size >= headerSize && !zeroed(path):
-		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing can be told of it", s.flaw))
+		r.fail(path, 0, fmt.Sprintf("no chunk header at its start (%v): nothing is known of it", s.flaw))
 		r.lost("%s: %s", path, loss)
 	default:
 		out := built.finish()

@@ -90,7 +90,7 @@ func compareAll(t *testing.T, anchor string) {
 	}
 }
 
-// An archive that we write is read by otf2-print without a warning, and both print it alike; otf2-marker reads its
+// An archive that we write is read by otf2-print without a warning, and both print the same of it; otf2-marker reads its
 // markers.
 func TestReferenceToolReadsOurArchive(t *testing.T) {
 	anchor := sampleArchive(t, t.TempDir(), 12_000) // several chunks
@@ -135,7 +135,7 @@ func TestPythonReadsOurArchive(t *testing.T) {
 }
 
 // Random events of all kinds that libotf2 3.0 knows, with attributes of all types and sparse and dense tables, are
-// printed alike: every number, name and correction is read as the reference reads it.
+// printed in the same way: every number, name and correction is read as the reference reads it.
 func TestReferenceToolReadsRandomEvents(t *testing.T) {
 	need.Reference(t, "otf2-print")
 	const seed = 4

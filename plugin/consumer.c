@@ -6,13 +6,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "chunk.h"
 #include "clock.h"
 #include "collector.h"
 #include "config.h"
 #include "futex.h"
 #include "log.h"
 #include "losses.h"
-#include "prepare.h"
+#include "message.h"
 #include "session.h"
 #include "spool.h"
 #include "thread.h"
@@ -32,51 +33,19 @@ static enum {
  * what it has done is on disk. */
 struct ncclotf2_patience ncclotf2_patience = {.collector_ms = 1000, .longest_ms = 5000};
 
+pthread_mutex_t ncclotf2_life = PTHREAD_MUTEX_INITIALIZER;
+
 static pid_t collector;
-static bool starved; /* a thread found no prepared chunk: the collector may have died */
 static bool restarted;
 static uint32_t in_vain; /* the request that was last waited for in vain; until it is answered no other is waited for */
 static uint32_t known_types;
-static uint32_t printed; /* the last message_number that was logged */
 static bool problem_logged;
 
 static struct ncclotf2_header *header(void) { return ncclotf2_header_at(ncclotf2_session.base); }
 
-/* What a message is about: its beginning and its last words, without numbers. Collectors that follow each other say the same. */
-static uint64_t cause(const char *text) {
-  const char *first = strstr(text, ": "), *last = first;
-  for (const char *next = first; next; next = strstr(next + 2, ": ")) last = next;
-  uint64_t hash = 14695981039346656037u; /* FNV-1a */
-  for (const char *at = text; *at; at++) {
-    if (at == first) at = last;
-    if (*at < '0' || *at > '9') hash = (hash ^ (uint8_t)*at) * 1099511628211u;
-  }
-  return hash;
-}
-
-static bool is_news(const char *text) {
-  enum { MOST = 16 }; /* what is beyond is said each time */
-  static uint64_t said[MOST];
-  const uint64_t about = cause(text);
-  for (unsigned i = 0; i < MOST; i++) {
-    if (said[i] == about) return false;
-    if (said[i]) continue;
-    said[i] = about;
-    break;
-  }
-  return true;
-}
-
 void ncclotf2_consumer_messages(void) {
-  uint32_t number = __atomic_load_n(&header()->message_number, __ATOMIC_ACQUIRE);
-  if (number != printed) {
-    char text[sizeof header()->message];
-    for (size_t i = 0; i < sizeof text; i++) text[i] = __atomic_load_n(&header()->message[i], __ATOMIC_RELAXED);
-    text[sizeof text - 1] = '\0';
-    printed = number;
-    if (*text && is_news(text)) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", text); /* it only says what is amiss */
-  }
-  int problem = ncclotf2_spool_problem();
+  ncclotf2_message_tell();
+  const int problem = ncclotf2_spool_problem();
   if (problem && !problem_logged) {
     problem_logged = true;
     ncclotf2_log(NCCLOTF2_LOG_WARN, "the spool file cannot be written (%s); records wait in memory: make room in %s", strerror(problem), header()->place);
@@ -91,6 +60,57 @@ void ncclotf2_consumer_introduce(void) {
     ncclotf2_log(NCCLOTF2_LOG_INFO, "this process is recorded in %s, by process %u", header()->place, header()->collector_pid);
   else
     ncclotf2_log(NCCLOTF2_LOG_INFO, "this process is recorded in %s; `nccl-otf2 unify` makes an archive of it", header()->place);
+}
+
+/* ---- threads of this library ---- */
+
+/* About once a second: tells what there is to tell, and replaces a collector that has died while a thread of NCCL's found no prepared chunk. */
+static void look(void) {
+  if (pthread_mutex_trylock(&ncclotf2_life) != 0) return; /* the next time */
+  if (ncclotf2_log_is_there()) {
+    ncclotf2_consumer_messages();
+    ncclotf2_losses_tell();
+  }
+  if (ncclotf2_chunks_ran_out() && !__atomic_load_n(&header()->ended, __ATOMIC_RELAXED))
+    ncclotf2_consumer_check();
+  pthread_mutex_unlock(&ncclotf2_life);
+}
+
+static void *write_spool(void *unused) {
+  enum { ROUNDS = 100 }; /* between looks */
+  pthread_setname_np(pthread_self(), "nccl-otf2 spool");
+  ncclotf2_thread_stays();
+  for (unsigned round = 1; round % ROUNDS || !ncclotf2_thread_is_left_alone(); round++) {
+    if (round % ROUNDS == 0) look();
+    ncclotf2_spool_round();
+  }
+  /* The C library now ends the process from here; its exit handlers write the rest. */
+  ncclotf2_thread_leaves();
+  pthread_mutex_lock(&ncclotf2_life);
+  state = SPOOL_CALLER;
+  pthread_mutex_unlock(&ncclotf2_life);
+  return unused;
+}
+
+/* Pages are in place per process, so the collector, which says which ones are wanted, cannot see to it. Without this thread recording threads
+ * put them in place themselves. */
+static void *prepare_pages(void *unused) {
+  enum { PERIOD_MS = 1000 }; /* how late it notices what there is to tell, and that the program is over */
+  pthread_setname_np(pthread_self(), "nccl-otf2 pages");
+  ncclotf2_thread_stays();
+  for (uint64_t looked = ncclotf2_clock_monotonic();;) {
+    const uint32_t asked = __atomic_load_n(&header()->prepare, __ATOMIC_ACQUIRE);
+    ncclotf2_chunks_prepare();
+    if (ncclotf2_clock_monotonic() - looked >= PERIOD_MS * 1000000ULL) {
+      if (ncclotf2_thread_is_left_alone()) break;
+      look();
+      looked = ncclotf2_clock_monotonic();
+    }
+    ncclotf2_futex_wait(&header()->prepare, asked, PERIOD_MS);
+  }
+  __atomic_store_n(&header()->preparer, 0, __ATOMIC_RELEASE);
+  ncclotf2_thread_leaves();
+  return unused;
 }
 
 /* For the communicators that are there and those to come. */
@@ -130,13 +150,16 @@ static bool start_spool(void) {
   __atomic_store_n(&header()->event_mask, mask, __ATOMIC_RELEASE);
   __atomic_store_n(&header()->record_mask, (mask & ~header()->withheld) | window, __ATOMIC_RELEASE);
   __atomic_store_n(&header()->collector_state, NCCLOTF2_COLLECTOR_SPOOL, __ATOMIC_RELEASE);
-  state = ncclotf2_spool_thread() ? SPOOL_THREAD : SPOOL_CALLER;
+  state = ncclotf2_thread_start(write_spool) ? SPOOL_THREAD : SPOOL_CALLER;
   return true;
 }
 
 static void works(void) {
+  static bool prepared;
   state = COLLECTOR;
-  ncclotf2_prepare_start();
+  if (prepared) return;
+  prepared = true;
+  if (ncclotf2_thread_start(prepare_pages)) __atomic_store_n(&header()->preparer, 1, __ATOMIC_RELEASE);
 }
 
 static bool start_collector(void) {
@@ -190,29 +213,8 @@ bool ncclotf2_consumer_check(void) {
   return true;
 }
 
-void ncclotf2_consumer_starved(void) {
-  if (!__atomic_load_n(&starved, __ATOMIC_RELAXED)) __atomic_store_n(&starved, true, __ATOMIC_RELAXED);
-}
-
-void ncclotf2_consumer_look(void) {
-  if (pthread_mutex_trylock(&ncclotf2_life) != 0) return; /* the next time */
-  if (ncclotf2_log_is_there()) {
-    ncclotf2_consumer_messages();
-    ncclotf2_losses_tell();
-  }
-  if (__atomic_exchange_n(&starved, false, __ATOMIC_RELAXED) && !__atomic_load_n(&header()->ended, __ATOMIC_RELAXED))
-    ncclotf2_consumer_check();
-  pthread_mutex_unlock(&ncclotf2_life);
-}
-
 static bool answered(uint32_t request) {
   return (int32_t)(__atomic_load_n(&header()->answered, __ATOMIC_ACQUIRE) - request) >= 0;
-}
-
-void ncclotf2_consumer_without_thread(void) {
-  pthread_mutex_lock(&ncclotf2_life);
-  state = SPOOL_CALLER;
-  pthread_mutex_unlock(&ncclotf2_life);
 }
 
 static bool stuck(void) { return in_vain && !answered(in_vain); }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who takes the records out of the shared memory: the collector process, else this library's own
- * spool thread. All functions but three want the life lock held.
+ * spool thread; and the threads that this needs. All functions want the life lock held.
  */
 #ifndef NCCLOTF2_CONSUMER_H
 #define NCCLOTF2_CONSUMER_H
@@ -27,14 +27,6 @@ void ncclotf2_consumer_introduce(void);
 /* Starts a new one if the collector has died: a collector the first time, then the spool. Returns whether it had. */
 bool ncclotf2_consumer_check(void);
 
-/* Called by a recording thread, without the lock, when the consumer has left it no prepared chunk: notes that the collector may
- * have died. */
-void ncclotf2_consumer_starved(void);
-
-/* For a thread of this library, about once a second, without the lock: tells what there is to tell, and replaces a collector that
- * has died while others starved. If the lock is taken it does so the next time. */
-void ncclotf2_consumer_look(void);
-
 /* How long answers are waited for; tests make it shorter. */
 struct ncclotf2_patience {
   uint32_t collector_ms, longest_ms;
@@ -46,10 +38,7 @@ extern struct ncclotf2_patience ncclotf2_patience;
  * waited is counted (header.waited, unanswered). */
 void ncclotf2_consumer_flush(void);
 
-/* The spool's thread ends: what is left is written by whoever asks. Takes the life lock itself. */
-void ncclotf2_consumer_without_thread(void);
-
-/* Logs what the collector has to say, if it is new. */
+/* Logs what the collector has to say, and what is wrong with the spool, if it is new. */
 void ncclotf2_consumer_messages(void);
 
 #endif

@@ -26,6 +26,7 @@
 #include "ring.h"
 #include "scorep.h"
 #include "session.h"
+#include "session_open.h"
 
 enum {
   LOCK_SECONDS = 5, /* at the process's end: for another thread that is inside init or finalize */
@@ -36,8 +37,6 @@ enum {
 enum { UNKNOWN = 0, READY = 1, CLAIMED = 2 };
 
 _Static_assert(NCCLOTF2_COMM_MAX == 65536, "what init says of it");
-
-pthread_mutex_t ncclotf2_life = PTHREAD_MUTEX_INITIALIZER;
 
 static bool tried; /* whether a session was or could not be made: not again in this process */
 

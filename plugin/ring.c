@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "consumer.h"
+#include "chunk.h"
 #include "memory.h"
 
 __thread struct ncclotf2_ring *ncclotf2_ring __attribute__((tls_model("initial-exec")));
@@ -15,10 +15,6 @@ __thread struct ncclotf2_ring *ncclotf2_ring __attribute__((tls_model("initial-e
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool have_key;
-
-/* header.freed + 1 when a look through all chunks of a class last found none: until something has been freed no other
- * look is worth its time, because a refused event must stay cheap; NCCL's thread pays for it. */
-static uint64_t barren[NCCLOTF2_CLASSES];
 
 static void give_back(struct ncclotf2_ring *ring) {
   __atomic_store_n(&ring->state, NCCLOTF2_RING_FREE, __ATOMIC_RELEASE);
@@ -55,72 +51,9 @@ static struct ncclotf2_ring *take_any(uint8_t *base) {
   }
 }
 
-static bool take_chunk(uint8_t *base, uint32_t chunk) {
-  uint32_t *state = ncclotf2_chunk_states_at(base) + chunk;
-  uint32_t expected = NCCLOTF2_CHUNK_FREE;
-  return __atomic_load_n(state, __ATOMIC_RELAXED) == NCCLOTF2_CHUNK_FREE &&
-         __atomic_compare_exchange_n(state, &expected, NCCLOTF2_CHUNK_USED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-
-static void make_free(uint8_t *base, uint32_t chunk) {
-  __atomic_store_n(ncclotf2_chunk_states_at(base) + chunk, NCCLOTF2_CHUNK_FREE, __ATOMIC_RELEASE);
-  __atomic_fetch_add(&ncclotf2_header_at(base)->freed, 1, __ATOMIC_RELEASE);
-}
-
-/* Index + 1 of a chunk that is now ours, or 0. */
-static uint32_t take_spare(uint8_t *base, uint32_t limit) {
-  struct ncclotf2_header *header = ncclotf2_header_at(base);
-  uint32_t *states = ncclotf2_chunk_states_at(base);
-  const uint32_t most = header->chunk_count - header->chunk_reserve;
-  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
-    uint32_t chunk = __atomic_load_n(&header->spare[i], __ATOMIC_RELAXED);
-    /* Those that this class may not use wait for another one, cold ones for their pages. */
-    if (!chunk || chunk & NCCLOTF2_SPARE_COLD || (chunk > limit && chunk <= most) ||
-        !__atomic_compare_exchange_n(&header->spare[i], &chunk, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-      continue;
-    if (chunk <= limit) {
-      __atomic_store_n(&states[chunk - 1], NCCLOTF2_CHUNK_USED, __ATOMIC_RELAXED);
-      return chunk;
-    }
-    /* A reserve chunk has no business in a slot; whoever put it there, it goes back. */
-    if (chunk <= header->chunk_count)
-      make_free(base, chunk - 1);
-  }
-  return 0;
-}
-
-/* From the lowest on, so that few pages are in use and those again and again. */
-static uint32_t scan(uint8_t *base, uint32_t limit, enum ncclotf2_class class) {
-  const uint64_t freed = __atomic_load_n(&ncclotf2_header_at(base)->freed, __ATOMIC_ACQUIRE);
-  if (__atomic_load_n(&barren[class], __ATOMIC_RELAXED) == freed + 1) return 0;
-  for (uint32_t i = 0; i < limit; i++)
-    if (take_chunk(base, i)) return i + 1;
-  __atomic_store_n(&barren[class], freed + 1, __ATOMIC_RELAXED);
-  return 0;
-}
-
-static uint32_t any_chunk(uint8_t *base, enum ncclotf2_class class) {
-  struct ncclotf2_header *header = ncclotf2_header_at(base);
-  const uint32_t most = header->chunk_count - header->chunk_reserve;
-  const uint32_t own = ncclotf2_class_chunks(header, class), limit = own < most ? own : most;
-  uint32_t chunk = take_spare(base, limit);
-  if (chunk) return chunk;
-  ncclotf2_consumer_starved();
-  chunk = scan(base, limit, class);
-  for (uint32_t i = limit; !chunk && i < own; i++)
-    if (take_chunk(base, i)) chunk = i + 1;
-  if (chunk) __atomic_fetch_add(&header->faulted_chunks, 1, __ATOMIC_RELAXED);
-  return chunk;
-}
-
 static bool refill(uint8_t *base, struct ncclotf2_ring *ring, enum ncclotf2_class class) {
-  uint32_t taken = any_chunk(base, class);
+  const uint32_t taken = ncclotf2_chunk_take(base, class);
   if (!taken) return false;
-  if (!ncclotf2_chunk_map(taken - 1)) {
-    make_free(base, taken - 1);
-    __atomic_store_n(&barren[class], __atomic_load_n(&ncclotf2_header_at(base)->freed, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED); /* nor has another one pages */
-    return false;
-  }
 
   struct ncclotf2_header *header = ncclotf2_header_at(base);
   struct ncclotf2_chunk *chunk = ncclotf2_chunk_at(base, taken - 1);
@@ -186,33 +119,4 @@ uint64_t ncclotf2_ring_numbers(struct ncclotf2_ring *ring) {
                                       __ATOMIC_RELAXED);
   ring->number_end = first + NCCLOTF2_NUMBER_BLOCK;
   return first;
-}
-
-void ncclotf2_ring_prepare(void) {
-  uint8_t *base = ncclotf2_session.base;
-  struct ncclotf2_header *header = ncclotf2_header_at(base);
-  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
-    uint32_t cold = __atomic_load_n(&header->spare[i], __ATOMIC_ACQUIRE);
-    const uint32_t chunk = cold & ~NCCLOTF2_SPARE_COLD;
-    if (chunk == cold || !chunk || chunk > header->chunk_count) continue;
-    const bool mapped = ncclotf2_chunk_map(chunk - 1);
-    if (__atomic_compare_exchange_n(&header->spare[i], &cold, mapped ? chunk : 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) &&
-        !mapped)
-      make_free(base, chunk - 1);
-  }
-}
-
-void ncclotf2_chunk_free(uint32_t chunk) {
-  uint8_t *base = ncclotf2_session.base;
-  struct ncclotf2_header *header = ncclotf2_header_at(base);
-  uint32_t *state = ncclotf2_chunk_states_at(base) + chunk;
-  if (chunk < header->chunk_count - header->chunk_reserve) {
-    __atomic_store_n(state, NCCLOTF2_CHUNK_SPARE, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
-      uint32_t empty = 0;
-      if (__atomic_compare_exchange_n(&header->spare[i], &empty, chunk + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        return;
-    }
-  }
-  make_free(base, chunk);
 }

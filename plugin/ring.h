@@ -29,14 +29,6 @@ int ncclotf2_ring_room(unsigned bytes, enum ncclotf2_class class, uint64_t ticks
 /* A fresh block of handle numbers for the ring; returns its first. */
 uint64_t ncclotf2_ring_numbers(struct ncclotf2_ring *ring);
 
-/* Puts the pages of the chunks that wait for it in the slots in place, so that no recording thread has to. For a
- * thread of this library. */
-void ncclotf2_ring_prepare(void);
-
-/* Gives a chunk whose records are all read and safe back to the writers: as a spare one if there is
- * a slot, and it is no reserve. For a reader in this process (the collector does the same). */
-void ncclotf2_chunk_free(uint32_t chunk);
-
 static inline __attribute__((always_inline)) void *ncclotf2_reserve(uint8_t *base, unsigned bytes,
                                                                     enum ncclotf2_class class, uint64_t ticks,
                                                                     unsigned *loss) {

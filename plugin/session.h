@@ -61,33 +61,14 @@ struct ncclotf2_session {
 };
 extern struct ncclotf2_session ncclotf2_session;
 
-struct ncclotf2_session_wish {
-  uint64_t memory;      /* bytes of records */
-  bool in_shm;          /* in /dev/shm, so that they outlive this process and its collector */
-  uint32_t processes;   /* of the job on this node; 0 if unknown */
-  uint32_t clock;       /* enum ncclotf2_clock_source */
-  uint32_t api_version;
-};
-
-/* Creates the memory and publishes it to the callbacks. False if it cannot be had; *why is one line about that, or about memory that
- * is not as it was wished, else empty. Caller holds the life lock. */
-bool ncclotf2_session_open(const struct ncclotf2_session_wish *wish, char *why, size_t why_size);
-
 /* Removes the memory's file, if it has one: nobody will read it later. The memory stays. */
 void ncclotf2_session_drop_file(void);
-
-/* How many chunks, from the first on, a class may use. */
-uint32_t ncclotf2_class_chunks(const struct ncclotf2_header *header, enum ncclotf2_class class);
 
 /* False in a forked child, also one made by a bare clone system call. */
 bool ncclotf2_session_is_owner(void);
 
 /* Whether this is such a child of a process with a session. Any thread, without the life lock, which in a child may be taken for ever. */
 bool ncclotf2_session_is_foreign(void);
-
-/* Brings the pages of a chunk that is ours into this process, so that recording into it does not
- * fault; no system call if they are in place. False if there is no memory left for them. */
-bool ncclotf2_chunk_map(uint32_t chunk);
 
 static inline struct ncclotf2_header *ncclotf2_header_at(uint8_t *base) {
   return (struct ncclotf2_header *)(void *)base;

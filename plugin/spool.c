@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +16,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "chunk.h"
 #include "clock.h"
 #include "config.h"
-#include "consumer.h"
 #include "futex.h"
-#include "ring.h"
 #include "session.h"
-#include "thread.h"
 
 enum {
   PERIOD_MS = 10,
-  ALONE_ROUNDS = 100, /* of that period */
   HEADER_MS = 100, /* the header's counters are repeated no more often than this, */
   CLOCK_MS = 1000, /* and the clock even if nothing was recorded for so long */
   RETRY_MS = 100   /* after a failure */
@@ -280,29 +276,17 @@ void ncclotf2_spool_flush(void) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void *run(void *unused) {
-  (void)unused;
-  pthread_setname_np(pthread_self(), "nccl-otf2 spool");
-  ncclotf2_thread_stays();
-  uint8_t *base = ncclotf2_session.base;
-  struct ncclotf2_header *header = ncclotf2_header_at(base);
-  for (unsigned round = 1; round % ALONE_ROUNDS || !ncclotf2_thread_is_left_alone(); round++) {
-    if (round % ALONE_ROUNDS == 0) ncclotf2_consumer_look();
-    uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
-    flush_quietly(base, request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED));
-    if (request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED)) {
-      __atomic_store_n(&header->answered, request, __ATOMIC_RELEASE);
-      ncclotf2_futex_wake(&header->answered);
-    }
-    ncclotf2_futex_wait(&header->request, request, PERIOD_MS);
+void ncclotf2_spool_round(void) {
+  struct ncclotf2_header *header = ncclotf2_header_at(ncclotf2_session.base);
+  const uint32_t request = __atomic_load_n(&header->request, __ATOMIC_ACQUIRE);
+  const bool asked = request != __atomic_load_n(&header->answered, __ATOMIC_RELAXED);
+  flush_quietly(ncclotf2_session.base, asked);
+  if (asked) {
+    __atomic_store_n(&header->answered, request, __ATOMIC_RELEASE);
+    ncclotf2_futex_wake(&header->answered);
   }
-  /* The C library now ends the process from here; its exit handlers write the rest. */
-  ncclotf2_thread_leaves();
-  ncclotf2_consumer_without_thread();
-  return NULL;
+  ncclotf2_futex_wait(&header->request, request, PERIOD_MS);
 }
-
-bool ncclotf2_spool_thread(void) { return ncclotf2_thread_start(run); }
 
 /* File systems of other machines and of other programs (Lustre, FUSE) may end these calls for a profiler's timer. Below
  * a directory that others may write to (/tmp, a shared scratch), a link that somebody put where our
@@ -321,19 +305,15 @@ static bool others_own(int directory) {
   return (info.st_mode & (S_IWGRP | S_IWOTH)) && !(info.st_mode & S_ISVTX);
 }
 
-static int create_file(const char *folder, const char *name) {
+/* The spool file; -1 with the reason if it cannot be made. */
+static int create_file(const char *folder, const char *name, const char **reason) {
   int file = -1, experiment = open_directory(AT_FDCWD, folder, 0755, 0);
   int shards = experiment < 0 ? -1 : open_directory(experiment, "shards", 0700, O_NOFOLLOW);
-  if (shards >= 0 && others_own(shards)) {
-    close(shards);
-    shards = -1;
-    errno = EPERM;
-  }
-  if (shards >= 0) file = (int)TEMP_FAILURE_RETRY(openat(shards, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  const int problem = errno;
+  const bool foreign = shards >= 0 && others_own(shards);
+  if (shards >= 0 && !foreign) file = (int)TEMP_FAILURE_RETRY(openat(shards, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  *reason = foreign ? "the folder belongs to another user or can be written by others" : strerror(errno);
   if (shards >= 0) close(shards);
   if (experiment >= 0) close(experiment);
-  errno = problem;
   return high(file);
 }
 
@@ -351,10 +331,11 @@ bool ncclotf2_spool_open(char *why, size_t why_size) {
     snprintf(why, why_size, "the experiment directory's name is too long");
     return false;
   }
-  spool.fd = create_file(folder, name);
+  const char *reason;
+  spool.fd = create_file(folder, name, &reason);
   struct stat info;
   if (spool.fd < 0 || fstat(spool.fd, &info) != 0) {
-    snprintf(why, why_size, "%s cannot be made (%s)", spool.path, strerror(errno));
+    snprintf(why, why_size, "%s cannot be made (%s)", spool.path, spool.fd < 0 ? reason : strerror(errno));
     return false;
   }
   spool.device = info.st_dev;

@@ -15,11 +15,10 @@
 /* Makes the directory and the file. False with one line in *why if that is impossible. */
 bool ncclotf2_spool_open(char *why, size_t why_size);
 
-/* Starts the thread, which writes every 10 ms and answers requests. Without it (process limits) the
- * file is written at requests only, by ncclotf2_spool_flush. False if there is no thread. */
-bool ncclotf2_spool_thread(void);
+/* A round of the thread that writes them: writes what is new, answers requests, and waits 10 ms or for the next request. */
+void ncclotf2_spool_round(void);
 
-/* Writes what is new, from the calling thread; only without a thread. */
+/* Writes what is new, from the calling thread; only where no thread goes its rounds. */
 void ncclotf2_spool_flush(void);
 
 /* errno of the latest write if it failed, else 0. What was not written stays in memory. */

@@ -147,7 +147,7 @@ func (m *Model) stopCall(th *thread, t uint64, r *shm.Record) {
 		}
 		c.stop = t
 		if loc := m.threadLocation(th); loc != nil {
-			m.writeNested(loc, []span{m.callSpan(c, "nccl"+c.name, c.start, c.stop, false)})
+			m.writeNested(loc, []span{m.callSpan(c, NameCall+c.name, c.start, c.stop, false)})
 		}
 		return
 	}
@@ -229,7 +229,7 @@ func (m *Model) closeGroupCall(th *thread, t uint64, unfinished bool) {
 			spans = append(spans, m.groupSpan(g, unfinished))
 		}
 		for _, c := range g.calls {
-			spans = append(spans, m.callSpan(c, "nccl"+c.name, c.start, c.stop, false))
+			spans = append(spans, m.callSpan(c, NameCall+c.name, c.start, c.stop, false))
 		}
 	}
 	m.writeNested(loc, append(spans, g.spans...))
@@ -243,7 +243,7 @@ func (m *Model) groupSpan(g *groupCall, unfinished bool) span {
 	if composite, ok := g.compositeName(); ok {
 		name, role = composite, CollectiveNamed(composite).Role
 	}
-	return span{g.start, g.stop, m.defs.region("nccl"+name, GroupAPI, role), func(a *otf2.AttributeList) {
+	return span{g.start, g.stop, m.defs.region(NameCall+name, GroupAPI, role), func(a *otf2.AttributeList) {
 		if g.graph {
 			a.Uint8(AttrGraph, 1)
 		}
@@ -320,7 +320,7 @@ func (m *Model) callSpan(c *call, name string, start, stop uint64, unfinished bo
 }
 
 func (m *Model) launchSpan(l *launch) span {
-	region := m.defs.region("ncclKernelLaunch", GroupEnqueue, otf2.RegionRoleFunction)
+	region := m.defs.region(NameKernelLaunch, GroupEnqueue, otf2.RegionRoleFunction)
 	return span{l.start, l.stop, region, func(a *otf2.AttributeList) {
 		a.Uint64(AttrStream, l.stream)
 		a.Uint64(AttrEventID, l.handle)

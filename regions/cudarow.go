@@ -266,7 +266,7 @@ func (m *Model) activityRegion(g *cuda, a *activity) otf2.RegionRef {
 	case *cupti.Synchronization:
 		return m.defs.region(rec.Type.String(), GroupCUDAWaits, otf2.RegionRoleFunction)
 	}
-	return m.defs.region("CUDA graph", GroupCUDAKernels, otf2.RegionRoleFunction)
+	return m.defs.region(NameCUDAGraph, GroupCUDAKernels, otf2.RegionRoleFunction)
 }
 
 // kernelRegion names a kernel's region readably; the mangled name is its canonical one.

@@ -117,7 +117,7 @@ func (m *Model) maskChanged(t uint64, r *shm.Record) {
 // missing tells of n operations before op, from an ordinal on, that NCCL counted and that are not here. Unless a change of the
 // mask was seen they may as well be those that the plugin has lost, which are counted elsewhere.
 func (m *Model) missing(c *commRank, op *operation, ordinal, n uint64) {
-	why := "paused by RAS (or another that wrote NCCL's activation mask): %s %d-%d before this were made and not told"
+	why := "paused by RAS (or another that wrote NCCL's activation mask): %s %d-%d before this were made and not reported"
 	if !m.masked && m.opts.Lost != nil && m.opts.Lost() {
 		why = "lost: %s %d-%d before this were made and not recorded"
 	} else {

@@ -83,14 +83,14 @@ func (m *Model) rowOf(c *commRank, class rowClass, typ otf2.LocationType, name s
 
 func (m *Model) rankLocation(c *commRank) *location {
 	if c.loc == nil {
-		c.loc = m.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s rank %d", c.label, c.Rank))
+		c.loc = m.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s"+RankRow+"%d", c.label, c.Rank))
 	}
 	return c.loc
 }
 
 func (m *Model) enqueueLocation(c *commRank) *location {
 	if c.enqueue == nil {
-		c.enqueue = m.rowOf(c, rowClass{kind: experiment.KindEnqueue}, otf2.LocationTypeCPUThread, "NCCL enqueue "+c.label)
+		c.enqueue = m.rowOf(c, rowClass{kind: experiment.KindEnqueue}, otf2.LocationTypeCPUThread, EnqueueRow+c.label)
 	}
 	return c.enqueue
 }
@@ -106,7 +106,7 @@ func (m *Model) channelLocation(c *commRank, channel uint8) *location {
 			c.channels = make(map[uint8]*location)
 		}
 		c.channels[channel] = m.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel}, otf2.LocationTypeAcceleratorStream,
-			fmt.Sprintf("%s ch %02d", c.label, channel))
+			fmt.Sprintf("%s"+ChannelRow+"%02d", c.label, channel))
 	}
 	return c.channels[channel]
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // CategoryApplication is the category of markers that the application set.
-const CategoryApplication = "Application"
+const CategoryApplication = GroupApplication
 
 // maxPhases is how deep application phases are drawn inside each other.
 const maxPhases = 256

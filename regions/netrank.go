@@ -84,12 +84,12 @@ var netPhases = [numNetPhases]struct {
 	send  bool
 	state string
 }{
-	netSendGPU:   {"Send GPU wait", true, "ProxyStepSendGPUWait"},
-	netSendPeer:  {"Send peer wait", true, "ProxyStepSendPeerWait"},
-	netSend:      {"Send network", true, "ProxyStepSendWait"},
-	netRecv:      {"Recv network", false, "ProxyStepRecvWait"},
-	netRecvFlush: {"Recv flush", false, "ProxyStepRecvFlushWait"},
-	netRecvGPU:   {"Recv GPU wait", false, "ProxyStepRecvGPUWait"},
+	netSendGPU:   {NameSendGPUWait, true, "ProxyStepSendGPUWait"},
+	netSendPeer:  {NameSendPeerWait, true, "ProxyStepSendPeerWait"},
+	netSend:      {NameSendNetwork, true, "ProxyStepSendWait"},
+	netRecv:      {NameRecvNetwork, false, "ProxyStepRecvWait"},
+	netRecvFlush: {NameRecvFlush, false, "ProxyStepRecvFlushWait"},
+	netRecvGPU:   {NameRecvGPUWait, false, "ProxyStepRecvGPUWait"},
 }
 
 // phaseOfState gives the phase that a state begins.
@@ -151,7 +151,7 @@ func (m *Model) netOf(r *shm.Record) *netRank {
 		r.Rank < 0 || r.Rank >= maxRank || len(m.foreignNets) >= maxForeign {
 		return nil
 	}
-	n := newNetRank(fmt.Sprintf("PXN %04x.%d", tag, index), nil, len(m.process.Foreign))
+	n := newNetRank(fmt.Sprintf(PXNRow+"%04x.%d", tag, index), nil, len(m.process.Foreign))
 	m.process.Foreign = append(m.process.Foreign, experiment.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
 	m.foreign[r.Context] = n
 	m.foreignNets = append(m.foreignNets, n)
@@ -205,9 +205,9 @@ func (m *Model) netLocation(n *netRank, s *netSide, send bool) {
 	if s.loc != nil || m.err != nil {
 		return
 	}
-	kind, name := experiment.KindNetRecv, " net recv"
+	kind, name := experiment.KindNetRecv, RecvRow
 	if send {
-		kind, name = experiment.KindNetSend, " net send"
+		kind, name = experiment.KindNetSend, SendRow
 	}
 	if c := n.comm; c != nil {
 		s.loc = m.rowOf(c, rowClass{kind: kind}, otf2.LocationTypeCPUThread, n.label+name)

@@ -23,10 +23,10 @@ var ctrlKinds = [...]struct {
 	region, state string
 	instant       bool
 }{
-	ctrlIdle:   {"Proxy idle", "ProxyCtrlIdle", true},
-	ctrlActive: {"Proxy active", "ProxyCtrlActive", true},
-	ctrlSleep:  {"Proxy sleep", "ProxyCtrlSleep", false},
-	ctrlAppend: {"Proxy append", "ProxyCtrlAppend", false},
+	ctrlIdle:   {NameProxyIdle, "ProxyCtrlIdle", true},
+	ctrlActive: {NameProxyActive, "ProxyCtrlActive", true},
+	ctrlSleep:  {NameProxySleep, "ProxyCtrlSleep", false},
+	ctrlAppend: {NameProxyAppend, "ProxyCtrlAppend", false},
 }
 
 // ctrlOfState gives the kind that a state tells.

@@ -19,6 +19,37 @@ const (
 	GroupApplication  = "Application" // the application's own phases
 )
 
+// Names of regions that readers tell apart by them. Those of calls are "nccl" and NCCL's function, those of operations the function,
+// or LaunchName.
+const (
+	NameCall         = "nccl"      // begins those of calls
+	NameGroup        = "ncclGroup" // a user's group of calls
+	NameKernelLaunch = "ncclKernelLaunch"
+	NameCUDAGraph    = "CUDA graph" // a run of one of which CUPTI told no kernels
+	// What the oldest transfer of a network's row waits for, in the order in which it does.
+	NameSendGPUWait  = "Send GPU wait"  // until the GPU has the data ready
+	NameSendPeerWait = "Send peer wait" // until the receiver is ready
+	NameSendNetwork  = "Send network"   // until the network has sent it
+	NameRecvNetwork  = "Recv network"   // until the data has arrived
+	NameRecvFlush    = "Recv flush"     // until it is visible to the GPU
+	NameRecvGPUWait  = "Recv GPU wait"  // until the GPU has taken it
+	// What a proxy thread does beside transfers.
+	NameProxyIdle   = "Proxy idle"
+	NameProxyActive = "Proxy active"
+	NameProxySleep  = "Proxy sleep"
+	NameProxyAppend = "Proxy append"
+)
+
+// Parts of the names of rows, by which readers tell what a row is for.
+const (
+	EnqueueRow = "NCCL enqueue " // begins them
+	SendRow    = " net send"     // ends them
+	RecvRow    = " net recv"
+	PXNRow     = "PXN " // begins them
+	ChannelRow = " ch " // behind it is the channel's number
+	RankRow    = " rank "
+)
+
 // definitions collects the strings and regions that the events of this process refer to. A local id
 // is an index into the slices of the shard's description.
 type definitions struct {

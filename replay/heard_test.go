@@ -96,9 +96,9 @@ func (h *heard) shape(pid int) string {
 				if v == nil {
 					text = "null"
 				}
-				_, told := h.D[f.name]
+				_, given := h.D[f.name]
 				switch {
-				case f.kind == fieldHandle, f.some && !told:
+				case f.kind == fieldHandle, f.some && !given:
 				case f.kind == fieldPID && text == fmt.Sprint(pid):
 					s += " pid=self"
 				case f.kind == fieldNet && h.D["sock"] != nil:
@@ -270,7 +270,7 @@ func (c *comparison) inOrder() {
 			c.t.Fatalf("process %d: call %d (seq %d) came as number %d", c.p.Index, i, call.Seq, c.position[h])
 		}
 		if h.T != call.T {
-			c.t.Fatalf("process %d, seq %d: the clock told %d, recorded is %d", c.p.Index, call.Seq, h.T, call.T)
+			c.t.Fatalf("process %d, seq %d: the clock said %d, recorded is %d", c.p.Index, call.Seq, h.T, call.T)
 		}
 	}
 }

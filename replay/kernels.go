@@ -41,7 +41,7 @@ type GPUKernel struct {
 // GPUTruth is what the fake CUPTI of one process did.
 type GPUTruth struct {
 	Kernels     []GPUKernel       `json:"-"`         // in order of launch
-	Memory      []GPUMemory       `json:"-"`         // in the order in which it was told
+	Memory      []GPUMemory       `json:"-"`         // in the order in which it was reported
 	Delivered   map[uint32]uint64 `json:"delivered"` // records that the plugin could read, by activity kind
 	Dropped     uint64            `json:"dropped"`   // records that CUPTI dropped
 	Unreadable  uint64            `json:"unreadable"`

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// GPUMemory is an allocation or a release that the fake CUPTI told of.
+// GPUMemory is an allocation or a release that the fake CUPTI reported.
 type GPUMemory struct {
 	Operation int     `json:"memory"` // 1: allocated, 2: released; as CUPTI numbers them
 	Kind      int     `json:"kind"`   // of memory, as CUPTI numbers them

@@ -471,7 +471,7 @@ func TestCancelKillsTheHosts(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	if len(res.Processes) == 0 {
-		t.Error("nothing is told of the host that played")
+		t.Error("nothing is said of the host that played")
 	}
 	wantKilled(t, res)
 }

@@ -89,7 +89,7 @@ func TestAbsentRanksAreKnown(t *testing.T) {
 	a := open(t, unify(t, dir, nil).Runs[0].Archive)
 	ranksOf := make(map[otf2.LocationGroupRef]string)
 	for _, p := range a.Defs.LocationGroupProperties {
-		if a.Defs.String(p.Name) == facts.NoDataProperty {
+		if a.Defs.String(p.Name) == facts.PropNoData.Key() {
 			ranksOf[p.LocationGroup] = a.Defs.String(otf2.StringRef(p.Value))
 		}
 	}

@@ -170,7 +170,7 @@ func (a *archive) locate() {
 			nth := taken[dev]
 			taken[dev]++
 			if nth == len(idle[dev]) {
-				idle[dev] = append(idle[dev], a.add(m.part, next[m.part], fmt.Sprintf("%s rank %d", in.name, c.Rank), otf2.LocationTypeAcceleratorStream, dev.gpu))
+				idle[dev] = append(idle[dev], a.add(m.part, next[m.part], fmt.Sprintf("%s"+regions.RankRow+"%d", in.name, c.Rank), otf2.LocationTypeAcceleratorStream, dev.gpu))
 				next[m.part]++
 			} else {
 				idle[dev][nth].name = noOperations
@@ -223,13 +223,13 @@ func rowName(l *experiment.Location) string {
 	shared := fmt.Sprintf("shared %d", l.Number)
 	switch l.Kind {
 	case experiment.KindEnqueue:
-		return "NCCL enqueue " + shared
+		return regions.EnqueueRow + shared
 	case experiment.KindNetSend:
-		return shared + " net send"
+		return shared + regions.SendRow
 	case experiment.KindNetRecv:
-		return shared + " net recv"
+		return shared + regions.RecvRow
 	case experiment.KindChannel:
-		return shared + l.Name[max(0, strings.LastIndex(l.Name, " ch ")):]
+		return shared + l.Name[max(0, strings.LastIndex(l.Name, regions.ChannelRow)):]
 	}
 	return shared
 }
@@ -294,7 +294,7 @@ func (a *archive) defineLocations(t *systemTree) {
 		group := a.locationGroup(pl.name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
 		if pl.part != nil {
 			a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
-				LocationGroup: group, Name: a.text(pidProperty), Type: otf2.TypeUint64, Value: otf2.Value(pl.part.process.PID),
+				LocationGroup: group, Name: a.text(facts.PropPID.Key()), Type: otf2.TypeUint64, Value: otf2.Value(pl.part.process.PID),
 			})
 			continue
 		}
@@ -303,7 +303,7 @@ func (a *archive) defineLocations(t *systemTree) {
 			ranks = formatRanks(pl.ranks)
 		}
 		a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
-			LocationGroup: group, Name: a.text(facts.NoDataProperty), Type: otf2.TypeString, Value: otf2.Value(a.text(ranks)),
+			LocationGroup: group, Name: a.text(facts.PropNoData.Key()), Type: otf2.TypeString, Value: otf2.Value(a.text(ranks)),
 		})
 	}
 	used := make(map[device]bool)
@@ -373,40 +373,32 @@ func (a *archive) tellRanksApart() {
 	}
 }
 
-// Properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
+// identify gives a row the properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
 // their own pid namespace), of a communicator rank's row NCCL's commId, and the number of nodes that NCCL has the communicator on. A row that
 // several have had in turn tells how many instead.
 //
-// facts.NoDataProperty tells of a location group that it stands for processes without data, and of which ranks of the world:
+// facts.PropNoData tells of a location group that it stands for processes without data, and of which ranks of the world:
 // "4-15,20", or facts.UnknownRanks. Their communicator ranks have one location, which is in the list of all locations (COMM_LOCATIONS)
 // once for each: for each rank of the world, ascending, as many times.
-const (
-	pidProperty    = prefix + "PID"
-	tidProperty    = prefix + "TID"
-	commIDProperty = prefix + "COMM_ID"
-	nNodesProperty = prefix + "NNODES"
-	ownersProperty = prefix + "OWNERS"
-)
-
 func (a *archive) identify(l *location) {
 	switch s := l.source; {
 	case s == nil:
 	case s.Shared():
-		a.locationProperty(l, ownersProperty, uint64(s.Owners))
+		a.locationProperty(l, facts.PropOwners, uint64(s.Owners))
 	case s.Kind == experiment.KindThread && s.TID != 0:
-		a.locationProperty(l, tidProperty, uint64(s.TID))
+		a.locationProperty(l, facts.PropTID, uint64(s.TID))
 	case s.Kind == experiment.KindRank && s.Comm >= 0 && s.Comm < len(l.part.process.Comms):
 		c := &l.part.process.Comms[s.Comm]
-		a.locationProperty(l, commIDProperty, c.ID)
+		a.locationProperty(l, facts.PropCommID, c.ID)
 		if c.NNodes > 0 {
-			a.locationProperty(l, nNodesProperty, uint64(c.NNodes))
+			a.locationProperty(l, facts.PropNNodes, uint64(c.NNodes))
 		}
 	}
 }
 
-func (a *archive) locationProperty(l *location, name string, value uint64) {
+func (a *archive) locationProperty(l *location, name facts.Property, value uint64) {
 	a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
-		Location: l.Self, Name: a.text(name), Type: otf2.TypeUint64, Value: otf2.Value(value),
+		Location: l.Self, Name: a.text(name.Key()), Type: otf2.TypeUint64, Value: otf2.Value(value),
 	})
 }
 
@@ -485,7 +477,7 @@ func (a *archive) defineParadigms() {
 		}
 	}
 	if slices.ContainsFunc(a.Regions, func(r otf2.Region) bool { return r.Paradigm == otf2.ParadigmUser }) {
-		a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmUser, Name: a.text("Application"), Class: otf2.ParadigmClassProcess})
+		a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmUser, Name: a.text(regions.GroupApplication), Class: otf2.ParadigmClassProcess})
 	}
 }
 

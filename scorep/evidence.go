@@ -10,30 +10,31 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
 // evidence lists what is said of each process's recording: the properties' names and where the values
 // are. An empty value is unknown.
 var evidence = []struct {
-	name  string
+	name  facts.Property
 	value func(p *experiment.Process) string
 	usual string // if all have this, nothing is said
 }{
-	{"LIBRARY", func(p *experiment.Process) string { return p.Library }, ""},
-	{"LIBRARY_VERSION", func(p *experiment.Process) string { return libraryVersion(p.LibraryVersion) }, ""},
-	{"LIBRARY_PATH", func(p *experiment.Process) string { return p.LibraryPath }, ""},
-	{"API_VERSION", func(p *experiment.Process) string { return strconv.Itoa(p.APIVersion) }, ""},
-	{"EVENT_MASK", func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
-	{"WITHHELD", withheld, nothingWithheld},
-	{"RECORD_MASK", func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
-	{"CLOCK_SOURCE", func(p *experiment.Process) string { return p.Clock.Source }, ""},
-	{"MEMORY_KIND", func(p *experiment.Process) string { return p.Memory.Kind }, ""},
-	{"CUPTI_STATE", cuptiState, cuptiOff},
-	{"CUPTI_VERSION", cuptiVersion, unknownValue},
-	{"SCOREP_STATE", scorepState, scorepOff},
-	{"IMPORTED_FROM", func(p *experiment.Process) string { return importOf(p).From }, notImported},
-	{"IMPORT_MISSING", func(p *experiment.Process) string { return strings.Join(importOf(p).Missing, "; ") }, notImported},
+	{facts.PropLibrary, func(p *experiment.Process) string { return p.Library }, ""},
+	{facts.PropLibraryVersion, func(p *experiment.Process) string { return libraryVersion(p.LibraryVersion) }, ""},
+	{facts.PropLibraryPath, func(p *experiment.Process) string { return p.LibraryPath }, ""},
+	{facts.PropAPIVersion, func(p *experiment.Process) string { return strconv.Itoa(p.APIVersion) }, ""},
+	{facts.PropEventMask, func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Event) }, ""},
+	{facts.PropWithheld, withheld, nothingWithheld},
+	{facts.PropRecordMask, func(p *experiment.Process) string { return fmt.Sprintf("%#x", p.Masks.Record) }, ""},
+	{facts.PropClockSource, func(p *experiment.Process) string { return p.Clock.Source }, ""},
+	{facts.PropMemoryKind, func(p *experiment.Process) string { return p.Memory.Kind }, ""},
+	{facts.PropCUPTIState, cuptiState, cuptiOff},
+	{facts.PropCUPTIVersion, cuptiVersion, unknownValue},
+	{facts.PropScorepState, scorepState, scorepOff},
+	{facts.PropImportedFrom, func(p *experiment.Process) string { return importOf(p).From }, notImported},
+	{facts.PropImportMissing, func(p *experiment.Process) string { return strings.Join(importOf(p).Missing, "; ") }, notImported},
 }
 
 // nothingWithheld is said of processes that got all events that they wanted.
@@ -130,11 +131,11 @@ func (a *archive) describeEvidence(ps *properties) {
 			continue
 		}
 		if len(values) == 1 {
-			ps.add(prefix+e.name, values[0])
+			ps.add(e.name, values[0])
 			continue
 		}
 		for i, v := range values[:min(len(values), maxDifferences)] {
-			ps.add(fmt.Sprintf("%s%s::%d", prefix, e.name, i), v+": "+processWords(by[v]))
+			ps.add(e.name.Nth(i), v+": "+processWords(by[v]))
 		}
 	}
 	a.describeCosts(ps)
@@ -174,9 +175,9 @@ func (a *archive) describeCosts(ps *properties) {
 	}
 	slices.SortFunc(keys, func(x, y key) int { return cmp.Or(cmp.Compare(x.callback, y.callback), cmp.Compare(x.typ, y.typ)) })
 	for _, k := range keys {
-		name, c := "COST::"+k.callback+"::"+k.typ+"::", all[k]
-		ps.number(name+"SAMPLES", c.samples)
-		ps.add(prefix+name+"MEAN_NS", strconv.FormatFloat(c.sum/float64(c.samples), 'f', 1, 64))
-		ps.add(prefix+name+"MOST_NS", strconv.FormatFloat(c.most, 'f', 1, 64))
+		name, c := facts.PropCost.Below(k.callback).Below(k.typ), all[k]
+		ps.number(name.Below(string(facts.PropCostSamples)), c.samples)
+		ps.add(name.Below(string(facts.PropCostMean)), strconv.FormatFloat(c.sum/float64(c.samples), 'f', 1, 64))
+		ps.add(name.Below(string(facts.PropCostMost)), strconv.FormatFloat(c.most, 'f', 1, 64))
 	}
 }

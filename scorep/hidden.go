@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 )
 
@@ -23,7 +24,7 @@ func (a *archive) describeHidden(ps *properties) {
 		keys = append(keys, t.Key)
 	}
 	if len(keys) > 0 {
-		ps.add(prefix+"HIDDEN", strings.Join(keys, ", "))
+		ps.add(facts.PropHidden, strings.Join(keys, ", "))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -132,7 +133,7 @@ func newJob(r *run) *Job {
 		jp := &JobProcess{
 			Name: p.name, Host: p.process.Host, PID: p.process.PID, Size: p.process.Launcher.Size, Shard: p.process.UUID, State: p.state,
 			Last: p.at(p.process.LastTime), Ended: p.ended(), How: howEnded(p.process), Continued: p.pieces != nil,
-			Ends: regions.SeesEnds(p.process.Masks.Record), Lost: counts.total("LOST"), Losses: make(map[string]uint64),
+			Ends: regions.SeesEnds(p.process.Masks.Record), Lost: counts.total(facts.PropLost), Losses: make(map[string]uint64),
 		}
 		for reason, types := range p.process.Counts.Lost {
 			for _, n := range types {

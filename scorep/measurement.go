@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -81,7 +82,7 @@ func openMeasurement(dir string) (*measurement, error) {
 		return nil, fmt.Errorf("read Score-P's trace: %w", err)
 	}
 	for _, p := range a.Anchor.Properties {
-		if strings.HasPrefix(p.Name, prefix) {
+		if strings.HasPrefix(p.Name, facts.PropertyPrefix) {
 			return nil, fmt.Errorf("%s holds an archive of nccl-otf2, not one of Score-P", dir)
 		}
 	}

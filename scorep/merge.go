@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -52,9 +53,6 @@ type MergeResult struct {
 
 	Problems []string `json:"problems,omitempty"`
 }
-
-// mergedProperty marks archives that Merge has made; its value is the creator of the measurement's.
-const mergedProperty = prefix + "MERGED"
 
 // forwardedMark is added to the names of regions that Score-P has, too.
 const forwardedMark = " (forwarded)"
@@ -125,7 +123,7 @@ func mayReplace(out string) error {
 		return err
 	}
 	if a, err := otf2.ReadAnchor(filepath.Join(out, archiveName+".otf2")); err == nil &&
-		slices.ContainsFunc(a.Properties, func(p otf2.Property) bool { return p.Name == mergedProperty }) {
+		slices.ContainsFunc(a.Properties, func(p otf2.Property) bool { return p.Name == facts.PropMerged.Key() }) {
 		return nil
 	}
 	return fmt.Errorf("%s is there and holds something else than a merged archive: name a new folder", out)
@@ -497,10 +495,10 @@ func (g *merger) localDefsFit() error {
 // properties are those of the measurement, then ours. What both have is true if it is of both.
 func (g *merger) properties(a *archive) properties {
 	all := slices.Clone(properties(g.archive.Anchor.Properties))
-	all.add(mergedProperty, g.archive.Anchor.Creator)
-	all.number("MERGED::PROCESSES", uint64(len(g.pairs)))
-	all.positive("MERGED::THREADS_LEFT_OUT", uint64(g.threadsLeftOut))
-	all.positive("MERGED::THREADS_MARKED", uint64(g.threadsMarked))
+	all.add(facts.PropMerged, g.archive.Anchor.Creator)
+	all.number(facts.PropMergedPairs, uint64(len(g.pairs)))
+	all.positive(facts.PropMergedLeft, uint64(g.threadsLeftOut))
+	all.positive(facts.PropMergedMarked, uint64(g.threadsMarked))
 	for _, p := range a.properties {
 		i := slices.IndexFunc(all, func(q otf2.Property) bool { return q.Name == p.Name })
 		switch {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -20,7 +21,7 @@ import (
 //   - the locations that show what the ranks send, by rank
 //   - locations of processes that send for other processes' ranks (PXN), by rank and process
 //
-// The location property rankProperty tells whose transfers a sending or receiving location shows.
+// The location property facts.PropRank tells whose transfers a sending or receiving location shows.
 // Event files have no RmaWinCreate and RmaWinDestroy, and the window's flags say so.
 type network struct {
 	of    *instance // nil: of a rank of which no data was found
@@ -40,9 +41,6 @@ type endpoint struct {
 }
 
 func (e *endpoint) location() otf2.LocationRef { return e.part.location(e.number) }
-
-// rankProperty is the property of a network location that gives its rank in the communicator.
-const rankProperty = prefix + "RANK"
 
 // owner is a communicator rank as a process knows it: an index into its Comms, or into its Foreign.
 type owner struct {
@@ -236,7 +234,7 @@ func (a *archive) nameRanks() {
 		for i := range p.process.Locations {
 			if _, e, ok := endpointOf(p, &p.process.Locations[i]); ok && e.rank >= 0 && !several[e.number] {
 				a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
-					Location: e.location(), Name: a.text(rankProperty), Type: otf2.TypeUint32, Value: otf2.Value(e.rank),
+					Location: e.location(), Name: a.text(facts.PropRank.Key()), Type: otf2.TypeUint32, Value: otf2.Value(e.rank),
 				})
 			}
 		}

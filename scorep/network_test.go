@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -172,7 +173,7 @@ func TestWorkForOtherProcessesIsTheirs(t *testing.T) {
 	}
 	ranks := make(map[string]uint64)
 	for _, p := range a.Defs.LocationProperties {
-		if a.Defs.String(p.Name) == rankProperty {
+		if a.Defs.String(p.Name) == facts.PropRank.Key() {
 			ranks[a.Defs.String(a.Defs.Location(p.Location).Name)+fmt.Sprint(uint32(p.Location))] = uint64(p.Value)
 		}
 	}

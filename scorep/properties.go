@@ -3,13 +3,14 @@
 package scorep
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -62,20 +63,18 @@ import (
 // parts, as far as is known here.
 type properties []otf2.Property
 
-func (ps *properties) add(name, value string) {
-	*ps = append(*ps, otf2.Property{Name: name, Value: clean(value)})
+func (ps *properties) add(name facts.Property, value string) {
+	*ps = append(*ps, otf2.Property{Name: name.Key(), Value: clean(value)})
 }
 
-func (ps *properties) number(name string, n uint64) { ps.add(prefix+name, strconv.FormatUint(n, 10)) }
+func (ps *properties) number(name facts.Property, n uint64) { ps.add(name, strconv.FormatUint(n, 10)) }
 
 // positive adds a number unless it is 0.
-func (ps *properties) positive(name string, n uint64) {
+func (ps *properties) positive(name facts.Property, n uint64) {
 	if n > 0 {
 		ps.number(name, n)
 	}
 }
-
-const prefix = "NCCL_OTF2::"
 
 // describe fills the archive's properties.
 func (a *archive) describe() {
@@ -90,62 +89,62 @@ func (a *archive) describe() {
 	for _, in := range a.instances {
 		missingRanks += len(in.missing())
 	}
-	ps.number("PROCESSES", uint64(len(a.run.parts)))
-	ps.number("PROCESSES_FINISHED", states[0])
-	ps.number("PROCESSES_RUNNING", states[1])
-	ps.number("PROCESSES_CRASHED", states[2])
-	ps.positive("PROCESSES_CONTINUED", a.continuedProcesses())
+	ps.number(facts.PropProcesses, uint64(len(a.run.parts)))
+	ps.number(facts.PropProcessesFinished, states[0])
+	ps.number(facts.PropProcessesRunning, states[1])
+	ps.number(facts.PropProcessesCrashed, states[2])
+	ps.positive(facts.PropProcessesContinued, a.continuedProcesses())
 	dead := deaths(a.ordered())
-	ps.positive("PROCESSES_DIED", uint64(len(dead)))
+	ps.positive(facts.PropProcessesDied, uint64(len(dead)))
 	for i, line := range deathWords(dead) {
-		ps.add(fmt.Sprintf("%sDIED::%d", prefix, i), line)
+		ps.add(facts.PropDied.Nth(i), line)
 	}
-	ps.number("PROCESSES_MISSING", uint64(a.missingProcesses()))
-	ps.number("RANKS_MISSING", uint64(missingRanks))
-	ps.number("COMMUNICATORS", uint64(len(a.instances)))
+	ps.number(facts.PropProcessesMissing, uint64(a.missingProcesses()))
+	ps.number(facts.PropRanksMissing, uint64(missingRanks))
+	ps.number(facts.PropCommunicators, uint64(len(a.instances)))
 	a.describeEvidence(ps)
 	a.describeHidden(ps)
-	ps.number("LOST", sum.total("LOST"))
+	ps.number(facts.PropLost, sum.total(facts.PropLost))
 	sum.list(ps)
 	losers := 0
 	for _, p := range a.ordered() {
 		own := newCounts()
 		own.add(&p.process.Counts)
-		if n := own.total("LOST"); n > 0 && losers < maxDifferences {
-			ps.number(fmt.Sprintf("LOST_BY_PROCESS::%d", p.index), n)
+		if n := own.total(facts.PropLost); n > 0 && losers < maxDifferences {
+			ps.number(facts.PropLostByProcess.Nth(p.index), n)
 			losers++
 		}
 	}
-	ps.positive("RANKS_OF_UNKNOWN_SIZE", a.ranksOfUnknownSize())
+	ps.positive(facts.PropRanksUnsized, a.ranksOfUnknownSize())
 	damaged := slices.Concat(a.run.damaged, a.damaged)
-	ps.positive("DAMAGED", uint64(len(damaged)))
+	ps.positive(facts.PropDamaged, uint64(len(damaged)))
 	for i, text := range damaged[:min(len(damaged), maxDifferences)] {
-		ps.add(fmt.Sprintf("%sDAMAGED::%d", prefix, i), text)
+		ps.add(facts.PropDamaged.Nth(i), text)
 	}
-	ps.number("SEQUENCES_DIFFER", uint64(len(a.differences)))
+	ps.number(facts.PropDiffer, uint64(len(a.differences)))
 	for i, d := range a.differences[:min(len(a.differences), maxDifferences)] {
-		ps.add(fmt.Sprintf("%sSEQUENCES_DIFFER::%d", prefix, i), d.String())
+		ps.add(facts.PropDiffer.Nth(i), d.String())
 	}
-	ps.positive("GAPS", uint64(len(a.pauses)))
+	ps.positive(facts.PropGaps, uint64(len(a.pauses)))
 	for i := range a.pauses[:min(len(a.pauses), maxDifferences)] {
-		ps.add(fmt.Sprintf("%sGAPS::%d", prefix, i), a.pauses[i].String())
+		ps.add(facts.PropGaps.Nth(i), a.pauses[i].String())
 	}
 	parted := 0
 	for _, in := range a.instances {
 		if in.parted != nil {
 			if parted < maxDifferences {
-				ps.add(fmt.Sprintf("%sGAPS_DIFFER::%d", prefix, parted), fmt.Sprintf("comm %d %q: %s", in.ref, in.name, in.parted.detail))
+				ps.add(facts.PropGapsDiffer.Nth(parted), fmt.Sprintf("comm %d %q: %s", in.ref, in.name, in.parted.detail))
 			}
 			parted++
 		}
 	}
-	ps.positive("GAPS_DIFFER", uint64(parted))
-	ps.positive("GPU_METRICS_LEFT_OUT", a.leftOutMetrics())
-	ps.positive("PXN", uint64(len(a.origins.of)+len(a.origins.unknown)))
-	ps.positive("PXN_UNRESOLVED", uint64(len(a.origins.unknown)))
+	ps.positive(facts.PropGapsDiffer, uint64(parted))
+	ps.positive(facts.PropMetricsLeft, a.leftOutMetrics())
+	ps.positive(facts.PropPXN, uint64(len(a.origins.of)+len(a.origins.unknown)))
+	ps.positive(facts.PropPXNUnresolved, uint64(len(a.origins.unknown)))
 	a.describeSync(ps)
-	ps.positive("TAG_COLLISIONS", uint64(len(slices.Concat(a.origins.collisions...))))
-	ps.add("OTF2::MPI_COMMUNICATION_COMPLETE", strconv.FormatBool(a.complete(sum)))
+	ps.positive(facts.PropTagCollisions, uint64(len(slices.Concat(a.origins.collisions...))))
+	*ps = append(*ps, otf2.Property{Name: facts.CompleteProperty, Value: strconv.FormatBool(a.complete(sum))})
 }
 
 // ranksOfUnknownSize counts the ranks of communicators that get no definition because NCCL never told their size.
@@ -188,28 +187,28 @@ func (a *archive) complete(sum *counts) bool {
 			return false
 		}
 	}
-	return sum.total("LOST") == 0 && sum.total("PAUSED") == 0 && len(a.pauses) == 0 &&
+	return sum.total(facts.PropLost) == 0 && sum.total(facts.PropPaused) == 0 && len(a.pauses) == 0 &&
 		len(a.differences) == 0 && len(a.problems) == 0 && len(a.origins.unknown) == 0 && a.ranksOfUnknownSize() == 0
 }
 
 // counts are the sums over processes, by the name of the property.
-type counts struct{ byName map[string]uint64 }
+type counts struct{ byName map[facts.Property]uint64 }
 
-func newCounts() *counts { return &counts{make(map[string]uint64)} }
+func newCounts() *counts { return &counts{make(map[facts.Property]uint64)} }
 
 func (c *counts) add(of *experiment.Counts) {
 	for _, kind := range []struct {
-		name string
-		n    map[string]uint64
+		of facts.Property
+		n  map[string]uint64
 	}{
-		{"STARTS", of.Starts}, {"STOPS", of.Stops}, {"STATES", of.States}, {"FILTERED", of.Filtered},
-		{"PAUSED", of.Paused}, {"ODDITIES", of.Oddities}, {"TIMING", of.Timing}, {"NETWORK", of.Network}, {"CUPTI", of.CUPTI}, {"SCOREP", of.Scorep}, {"IMPORT", of.Import},
-		{"NULL_HANDLES", map[string]uint64{"": of.NullHandles}},
+		{facts.PropStarts, of.Starts}, {facts.PropStops, of.Stops}, {facts.PropStates, of.States}, {facts.PropFiltered, of.Filtered},
+		{facts.PropPaused, of.Paused}, {facts.PropOddities, of.Oddities}, {facts.PropTiming, of.Timing}, {facts.PropNetwork, of.Network}, {facts.PropCUPTI, of.CUPTI}, {facts.PropScorep, of.Scorep}, {facts.PropImport, of.Import},
+		{facts.PropNullHandles, map[string]uint64{"": of.NullHandles}},
 	} {
 		for key, n := range kind.n {
-			name := kind.name
+			name := kind.of
 			if key != "" {
-				name += "::" + component(key)
+				name = name.Below(component(key))
 			}
 			if n > 0 {
 				c.byName[name] += n
@@ -218,16 +217,16 @@ func (c *counts) add(of *experiment.Counts) {
 	}
 	for reason, types := range of.Lost {
 		for typ, n := range types {
-			c.byName["LOST::"+component(reason)+"::"+component(typ)] += n
+			c.byName[facts.PropLost.Below(component(reason)).Below(component(typ))] += n
 		}
 	}
 }
 
 // total is the sum of the counts of a kind.
-func (c *counts) total(kind string) uint64 {
+func (c *counts) total(kind facts.Property) uint64 {
 	total := uint64(0)
 	for name, n := range c.byName {
-		if strings.HasPrefix(name, kind+"::") {
+		if strings.HasPrefix(string(name), string(kind.Below(""))) {
 			total += n
 		}
 	}
@@ -235,12 +234,7 @@ func (c *counts) total(kind string) uint64 {
 }
 
 func (c *counts) list(ps *properties) {
-	names := make([]string, 0, len(c.byName))
-	for name := range c.byName {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, cmp.Compare)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(c.byName)) {
 		ps.number(name, c.byName[name])
 	}
 }

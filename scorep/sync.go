@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -231,10 +232,10 @@ func (a *archive) describeSync(ps *properties) {
 	if s == nil {
 		return
 	}
-	ps.add(prefix+"CLOCK_SYNC", s.Method)
-	ps.number("CLOCK_SYNC::HOSTS", uint64(len(s.Hosts)))
-	ps.number("CLOCK_SYNC::EXCHANGES", uint64(s.Exchanges))
-	ps.number("CLOCK_SYNC::BROKEN", uint64(s.Broken))
+	ps.add(facts.PropClockSync, s.Method)
+	ps.number(facts.PropSyncHosts, uint64(len(s.Hosts)))
+	ps.number(facts.PropSyncExchange, uint64(s.Exchanges))
+	ps.number(facts.PropSyncBroken, uint64(s.Broken))
 	states := make(map[string]uint64)
 	most := 0.0
 	for _, h := range s.Hosts {
@@ -244,11 +245,11 @@ func (a *archive) describeSync(ps *properties) {
 		}
 	}
 	for _, state := range []string{SyncReference, SyncCorrected, SyncOneSided, SyncUntied} {
-		ps.positive("CLOCK_SYNC::"+component(state), states[state])
+		ps.positive(facts.PropClockSync.Below(component(state)), states[state])
 	}
-	ps.number("CLOCK_SYNC::UNCERTAINTY_MOST_NS", uint64(most))
+	ps.number(facts.PropSyncMost, uint64(most))
 	for i := range s.Hosts[:min(len(s.Hosts), maxDifferences)] {
-		ps.add(fmt.Sprintf("%sCLOCK_SYNC::HOST::%d", prefix, i), s.Hosts[i].String())
+		ps.add(facts.PropSyncHost.Nth(i), s.Hosts[i].String())
 	}
 }
 

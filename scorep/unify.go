@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -292,7 +293,7 @@ func (a *archive) result(files *placed) *RunResult {
 			r.Crashed++
 		}
 	}
-	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total("LOST"), a.complete(sum)
+	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(facts.PropLost), a.complete(sum)
 	for _, in := range a.instances {
 		r.MissingRanks += len(in.missing())
 	}
@@ -301,9 +302,9 @@ func (a *archive) result(files *placed) *RunResult {
 	}
 	for name, n := range sum.byName {
 		switch {
-		case strings.HasPrefix(name, lostWithCollector):
+		case strings.HasPrefix(string(name), lostWithCollector):
 			r.LostWith += n
-		case strings.HasPrefix(name, lostFromDisk):
+		case strings.HasPrefix(string(name), lostFromDisk):
 			r.LostFromDisk += n
 		}
 	}
@@ -311,7 +312,7 @@ func (a *archive) result(files *placed) *RunResult {
 }
 
 // lostWithCollector begins the properties that count operations which died with a collector.
-var lostWithCollector = "LOST::" + component(experiment.LostWithCollector) + "::"
+var lostWithCollector = string(facts.PropLost.Below(component(experiment.LostWithCollector)).Below(""))
 
 // lostFromDisk begins the one that counts records which were in event files.
 var lostFromDisk = "LOST::" + component(experiment.LostFromDisk) + "::"

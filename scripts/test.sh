@@ -33,6 +33,7 @@ if [ ${#failed[@]} != 0 ]; then
   finish
   exit 1
 fi
+step "timeline page" "$MAKE" --no-print-directory page-check
 step "C tests" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test
 step "C tests, address sanitizer" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test-asan
 step "C tests, thread sanitizer" "$MAKE" -j "$(nproc)" --no-print-directory plugin-test-tsan

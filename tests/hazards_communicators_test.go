@@ -11,7 +11,7 @@ import (
 var communicatorHazards = []hazard{
 	{
 		name: "size-never-told", releases: []string{v1, v2, v3},
-		what:    "up to 2.26 NCCL tells no communicator's size, and its id and rank only with an operation",
+		what:    "up to 2.26 NCCL reports no communicator's size, and its id and rank only with an operation",
 		outcome: "operations are regions with attributes on a row of the rank; no records of a communicator, and that is counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 3)
@@ -95,7 +95,7 @@ var communicatorHazards = []hazard{
 	{
 		name: "shrunk-twice", releases: withSize,
 		what:    "every shrink of a communicator gives the same commId, whatever ranks are left out",
-		outcome: "told apart by their sizes and lifetimes",
+		outcome: "distinguished by their sizes and lifetimes",
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0x111, Name: "parent"})
 			reduceAgain(s, ranks, 1)
@@ -115,7 +115,7 @@ var communicatorHazards = []hazard{
 	{
 		name: "one-id-for-all", releases: withSize,
 		what:    "with NCCL_COMM_ID all communicators of the job have one commId",
-		outcome: "told apart by size, lifetime and the ranks' places",
+		outcome: "distinguished by size, lifetime and the ranks' places",
 		script: func(s *scenario.Scenario) {
 			ranks := s.Job(3, scenario.Comm{ID: 0x1d})
 			reduceAgain(s, ranks, 1)

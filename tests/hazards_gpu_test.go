@@ -64,7 +64,7 @@ var gpuHazards = []hazard{
 	},
 	{
 		name: "kernels-thrown-away", releases: []string{v7},
-		what:    "a communicator ends with operations whose kernels wait to be told (2.31): some KernelCh never start, some never stop, others of the same operation are whole",
+		what:    "a communicator ends with operations whose kernels are not reported yet (2.31): some KernelCh never start, some never stop, others of the same operation are whole",
 		outcome: "nothing is lost but those times: the operations are written when the communicator ends, marked as unfinished where a kernel was open",
 		script: withKernel(func(s *scenario.Scenario, r *scenario.Rank, task *scenario.Event) {
 			begin := s.Now()

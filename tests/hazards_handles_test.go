@@ -79,7 +79,7 @@ var handleHazards = []hazard{
 	{
 		name: "stale-handles", releases: every,
 		what:    "stops and states come for handles of other events, of nobody, and NULL",
-		outcome: "told by their value; ignored and counted",
+		outcome: "recognized by their value; ignored and counted",
 		script: onPair(func(s *scenario.Scenario, ranks []*scenario.Rank) {
 			reduceAgain(s, ranks, 1)
 			u := ranks[0].App

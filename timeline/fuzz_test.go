@@ -3,6 +3,12 @@
 package timeline
 
 import (
+	"bufio"
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -33,4 +39,84 @@ func readAndShow(t *testing.T, anchor string) {
 
 func TestUndefinedLocations(t *testing.T) {
 	otf2test.EachWithoutLocation(t, makeJob(t), readAndShow)
+}
+
+// FuzzRequests: whatever is asked of the server, it answers by its rules, with nothing but the page, its head and its blocks, and to
+// nobody who does not know the token. HOST and TOKEN in a request stand for the server's own.
+func FuzzRequests(f *testing.F) {
+	for _, line := range []string{
+		"GET /TOKEN/", "HEAD /TOKEN/", "GET /TOKEN", "GET /", "GET /TOKEN/head", "HEAD /TOKEN/head", "GET /TOKEN/head?a=b&c=%zz#d",
+		"GET /TOKEN/block/0", "HEAD /TOKEN/block/1", "GET /TOKEN/block/007", "GET /TOKEN/block/-1", "GET /TOKEN/block/99999999999999999999",
+		"GET /TOKEN/block/", "GET /TOKEN/block/0/../../head", "GET /TOKEN%2fhead", "GET //TOKEN/head", "GET /%2e%2e/etc/passwd",
+		"GET http://HOST/TOKEN/head", "GET http://elsewhere/TOKEN/head", "POST /TOKEN/head", "OPTIONS *", "CONNECT HOST:1", "GET /%00TOKEN/",
+	} {
+		f.Add([]byte(line + " HTTP/1.1\r\nHost: HOST\r\n\r\n"))
+	}
+	f.Add([]byte("GET /TOKEN/head HTTP/1.0\r\n\r\n"))
+	f.Add([]byte("GET /TOKEN/head HTTP/1.1\r\nHost: elsewhere\r\n\r\n"))
+	f.Add([]byte("GET /TOKEN/block/0 HTTP/1.1\r\nHost: HOST\r\nRange: bytes=5-1,-7\r\nIf-None-Match: *\r\nContent-Length: 3\r\n\r\nabc"))
+	s := serve(f)
+	f.Fuzz(func(t *testing.T, request []byte) {
+		request = bytes.ReplaceAll(request, []byte("TOKEN"), []byte(s.token))
+		request = bytes.ReplaceAll(request, []byte("HOST"), []byte(s.hosts[0]))
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(request)))
+		if err != nil {
+			return // net/http answers it
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		status, body := s.answer(t, r)
+		if w.Code != status {
+			t.Fatalf("%s %q at %q: %d, want %d", r.Method, r.URL.Path, r.Host, w.Code, status)
+		}
+		switch got := w.Body.Bytes(); {
+		case status != http.StatusOK && (len(got) > 100 || bytes.Contains(got, []byte(s.token))):
+			t.Fatalf("%d tells too much: %q", status, got)
+		case status == http.StatusOK && w.Header().Get("Content-Length") != strconv.Itoa(len(body)):
+			t.Fatalf("%s bytes, want %d", w.Header().Get("Content-Length"), len(body))
+		case status == http.StatusOK && r.Method == http.MethodHead && len(got) > 0:
+			t.Fatalf("%d bytes for HEAD", len(got))
+		case status == http.StatusOK && r.Method != http.MethodHead && !bytes.Equal(got, body):
+			t.Fatalf("%d bytes that are not those of %q", len(got), r.URL.Path)
+		}
+		for name, want := range map[string]string{
+			"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+			"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+		} {
+			if got := w.Header()[name]; len(got) != 1 || got[0] != want {
+				t.Fatalf("%s is %q", name, got)
+			}
+		}
+	})
+}
+
+// answer is what a request must be answered with.
+func (s *Server) answer(t *testing.T, r *http.Request) (status int, body []byte) {
+	t.Helper()
+	name, known := strings.CutPrefix(r.URL.Path, "/"+s.token+"/")
+	if number, ok := strings.CutPrefix(name, "block/"); ok {
+		digits := strings.TrimLeft(number, "0")
+		name = ""
+		for i := range s.blocks {
+			if strconv.Itoa(i) == digits || i == 0 && digits == "" && number != "" {
+				body = make([]byte, s.blocks[i].size)
+				if _, err := s.spool.file.ReadAt(body, s.blocks[i].at); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	} else if name == "head" {
+		body = s.head
+	} else if name == "" {
+		body = s.page
+	}
+	switch {
+	case r.Host != s.hosts[0] && r.Host != s.hosts[1]:
+		return http.StatusMisdirectedRequest, nil
+	case r.Method != "GET" && r.Method != "HEAD":
+		return http.StatusMethodNotAllowed, nil
+	case !known || body == nil:
+		return http.StatusNotFound, nil
+	}
+	return http.StatusOK, body
 }

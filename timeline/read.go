@@ -132,7 +132,7 @@ func firstEvent(a *otf2.Archive) otf2.Timestamp {
 
 // Names for groups of regions, where the archive has none.
 const (
-	categoryApplication = "Application"
+	categoryApplication = regions.GroupApplication
 	categoryOther       = "Other"
 )
 

@@ -72,7 +72,7 @@ func read(t testing.TB, anchor string) *Data {
 	return d
 }
 
-func readJob(t *testing.T) *Data { return read(t, makeJob(t)) }
+func readJob(t testing.TB) *Data { return read(t, makeJob(t)) }
 
 // Rows lie in hosts, processes and GPUs, with the parts of a communicator rank under it.
 func TestRows(t *testing.T) {

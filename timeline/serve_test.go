@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-func serve(t *testing.T) *Server {
+func serve(t testing.TB) *Server {
 	t.Helper()
 	s, err := readJob(t).NewServer(Options{Title: "job", Tool: "test"})
 	if err != nil {

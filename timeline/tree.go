@@ -5,6 +5,7 @@ package timeline
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -38,17 +39,12 @@ type row struct {
 	*bars    // nil: no location
 }
 
-// rankProperty is the property of network locations that tells whose transfers they show, by rank in the communicator.
-const rankProperty = "NCCL_OTF2::RANK"
-
 // makeRows arranges the locations of an archive: hosts, their processes, and in these threads, then each
 // communicator rank with its channels and network under it, then everything else.
 func makeRows(defs *otf2.Definitions) []row {
 	t := tree{defs: defs, kinds: facts.RowsOf(defs, facts.Communicators(defs)), ranks: make(map[otf2.LocationRef]string), seen: make(map[otf2.LocationRef]bool)}
-	for _, p := range defs.LocationProperties {
-		if defs.String(p.Name) == rankProperty {
-			t.ranks[p.Location] = (&otf2.Field{Type: "uint64"}).Text(uint64(p.Value))
-		}
+	for l, rank := range facts.NetworkRanks(defs) {
+		t.ranks[l] = strconv.Itoa(rank)
 	}
 	byProcess := make(map[otf2.LocationGroupRef][]*otf2.Location)
 	var processes []otf2.LocationGroupRef

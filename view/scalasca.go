@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -125,9 +126,9 @@ func (j *job) replace(dir string, o *Options) error {
 // properties say on the archive what was made of what.
 func (j *job) properties() []otf2.Property {
 	r := j.count
-	ps := []otf2.Property{{Name: "NCCL_OTF2::VIEW", Value: "scalasca"}}
+	ps := []otf2.Property{{Name: facts.PropView.Key(), Value: "scalasca"}}
 	number := func(name string, n uint64) {
-		ps = append(ps, otf2.Property{Name: "NCCL_OTF2::VIEW::" + name, Value: strconv.FormatUint(n, 10)})
+		ps = append(ps, otf2.Property{Name: facts.PropView.Below(name).Key(), Value: strconv.FormatUint(n, 10)})
 	}
 	number("COLLECTIVES", r.Collectives)
 	number("MESSAGES", r.Messages)
@@ -137,5 +138,5 @@ func (j *job) properties() []otf2.Property {
 	number("DROPPED", r.Lost())
 	number("MEMBERS_WITHOUT_DATA", uint64(r.MembersWithoutData))
 	// Whatever is in the view has all its parts.
-	return append(ps, otf2.Property{Name: "OTF2::MPI_COMMUNICATION_COMPLETE", Value: "true"})
+	return append(ps, otf2.Property{Name: facts.CompleteProperty, Value: "true"})
 }

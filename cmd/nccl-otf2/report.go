@@ -152,7 +152,7 @@ func reportCommand() *cobra.Command {
 	wanted := make([]bool, len(reportSections))
 	cmd := &cobra.Command{
 		Use:   "report ARCHIVE|DIR",
-		Short: "Print bandwidths per operation and size, and which rank the others waited for",
+		Short: "Print bandwidths per operation and size, and which rank made others wait",
 		Long: `Reads the whole archive and prints what is in it, a table like that of nccl-tests (one row per
 communicator, operation, datatype and size), what the phases took that the program marked, if it did, and
 which rank the others waited for. Sizes and bandwidths are counted as nccl-tests does. docs/report.md explains the columns and the fields of the JSON form.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,9 +76,10 @@ func TestSessions(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exitcode": exitCodeOf,
-			"still":    stillOf,
-			"goon":     goOnOf,
+			"exitcode":   exitCodeOf,
+			"eventually": eventuallyOf,
+			"still":      stillOf,
+			"goon":       goOnOf,
 		},
 	})
 }
@@ -92,6 +94,26 @@ func exitCodeOf(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec("sh", append([]string{"-c", `want=$1; shift; "$@"; code=$?; [ $code = $want ] || { echo "exit code $code, want $want" >&2; exit 1; }`, "sh"}, args...)...)
 	if err != nil {
 		ts.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+}
+
+// eventuallyOf runs a command until a regular expression is found so often in its output, or oftener: eventually N REGEXP COMMAND… .
+func eventuallyOf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: eventually N REGEXP COMMAND…")
+	}
+	least, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	want := regexp.MustCompile(args[1])
+	for limit := time.Now().Add(5 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		err := ts.Exec(args[2], args[3:]...) // it may fail until then
+		out := ts.ReadFile("stdout")
+		switch {
+		case len(want.FindAllString(out, -1)) >= least:
+			return
+		case time.Now().After(limit):
+			ts.Fatalf("%q is not %s times in what %q says (%v): %s", args[1], args[0], args[2:], err, out)
+		}
 	}
 }
 

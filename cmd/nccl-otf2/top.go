@@ -39,7 +39,7 @@ second, sizes and bandwidths, which ranks wait and for whom, what was lost. It w
 yet, and ends when the job ends, or with the key q. It only reads what the job's collectors have written, so it is some
 seconds behind and the job does not notice it. docs/top.md explains the columns and the fields of the JSON form.
 
-Where the output is no terminal, or with --once, it prints how the job stands once. With --format json it prints a line
+If the output is not a terminal, or with --once, it prints how the job stands once. With --format json it prints a line
 for each look.`,
 		Example: `  nccl-otf2 top exp1
   nccl-otf2 top exp1 --once

@@ -115,7 +115,7 @@ func printView(w io.Writer, r *view.Result) {
 	for _, why := range slices.Sorted(maps.Keys(r.Dropped)) {
 		warn(r.Dropped[why], "left out: %s %s", count(r.Dropped[why], "operation", "operations"), dropWords[why])
 	}
-	warn(uint64(r.MembersWithoutData), "%s no data: what others waited for them is not seen", count(r.MembersWithoutData, "communicator rank left", "communicator ranks left"))
+	warn(uint64(r.MembersWithoutData), "%s no data: waits that they caused are not seen", count(r.MembersWithoutData, "communicator rank left", "communicator ranks left"))
 	warn(r.UnknownSizes, "%s unknown: shown as one byte per rank", count(r.UnknownSizes, "operation's size on a rank is", "operations' sizes on ranks are"))
 	for _, p := range r.Problems {
 		warn(1, "%s", p)

@@ -12,7 +12,7 @@ import (
 
 // eventLayouts gives the text of each event's fields. {field} stands for a field's value by its type: a reference
 // with its name, an enumeration by OTF2's name, else a number; {field/other} for a rank in the communicator or
-// window that the other field names; {field?} for a number whose undefined value is told. Metric and ProgramBegin,
+// window that the other field names; {field?} for a number whose undefined value is printed. Metric and ProgramBegin,
 // with their repetitions, are written by functions of their own.
 var eventLayouts = map[string]string{
 	"BufferFlush":         "Stop Time: {stopTime}",

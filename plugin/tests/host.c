@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../chunk.h"
 #include "../ring.h"
 #include "test.h"
 
@@ -27,7 +29,7 @@ const char *__tsan_default_options(void);
 __attribute__((visibility("default"))) const char *__tsan_default_options(void) { return "die_after_fork=0:atexit_sleep_ms=50"; }
 #endif
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static bool others_sleep(void) {
   DIR *tasks = opendir("/proc/self/task");
   bool sleep = true;
@@ -43,15 +45,24 @@ static bool others_sleep(void) {
   return sleep;
 }
 
-/* AddressSanitizer's allocator has locks that a child inherits as they are, before GCC 14. A thread takes them when it
- * begins, also one that never allocates: the plugin's. So threads begin before a child is made; those that are always
- * busy are not waited for. */
+/* The sanitizers' allocators have locks that a child inherits as they are: AddressSanitizer's before GCC 14, and both where a
+ * child is made past the C library. A thread takes them when it begins, also one that never allocates: the plugin's. So threads
+ * begin before a child is made; those that are always busy are not waited for. */
 static void before_fork(void) {
   for (int tries = 0; tries < 2000 && !others_sleep(); tries++) usleep(1000);
 }
+#else
+static void before_fork(void) {}
+#endif
 
+#if defined(__SANITIZE_ADDRESS__)
 __attribute__((constructor)) static void wait_before_forks(void) { pthread_atfork(before_fork, NULL, NULL); }
 #endif
+
+pid_t host_bare_fork(void) {
+  before_fork();
+  return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
 
 static char all_lines[64 << 10];
 static pthread_mutex_t lines = PTHREAD_MUTEX_INITIALIZER; /* the plugin logs from threads of its own too */

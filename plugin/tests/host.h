@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "../abi_v1.h"
 #include "../abi_v2.h"
@@ -34,6 +35,9 @@ extern unsigned long host_subsystems; /* NCCL_DEBUG_SUBSYS; at first NCCL's defa
 void host_logger(int level, unsigned long flags, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 bool host_logged(const char *part); /* whether any line that NCCL would show contained the part */
+
+/* fork() by the bare system call, past the fork handlers. */
+pid_t host_bare_fork(void);
 
 /* The folder of the case, made under $TMPDIR and removed by host_clean (at exit). */
 const char *host_folder(void);

@@ -55,12 +55,14 @@ static bool can_be_caught(int number) {
   return number != SIGKILL && number != SIGSTOP && number != 32 && number != 33; /* the two are glibc's */
 }
 
+/* All, of a thread that has ended. */
 static uint64_t blocked_of(pid_t thread) {
   char path[64], line[256];
   snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)thread);
   FILE *file = fopen(path, "r");
-  CHECK(file, "%s: %s", path, strerror(errno));
-  unsigned long long mask = 0;
+  CHECK(file || errno == ENOENT, "%s: %s", path, strerror(errno));
+  unsigned long long mask = UINT64_MAX;
+  if (!file) return mask;
   while (fgets(line, sizeof line, file))
     if (sscanf(line, "SigBlk: %llx", &mask) == 1) break;
   fclose(file);
@@ -78,6 +80,15 @@ static unsigned threads(pid_t *list, unsigned most) {
   }
   closedir(tasks);
   return count;
+}
+
+/* Whether a thread is still being made: until it runs, glibc's two signals are blocked in it, too. */
+static bool some_begin(void) {
+  pid_t list[64];
+  const unsigned count = threads(list, 64);
+  bool some = false;
+  for (unsigned i = 0; i < count; i++) some = some || blocked_of(list[i]) & (3ULL << 31);
+  return some;
 }
 
 enum { BYSTANDERS = 3 };
@@ -118,6 +129,7 @@ static void signals(const char *behaviour) {
   pthread_t others[BYSTANDERS];
   for (uintptr_t i = 0; i < BYSTANDERS; i++) CHECK(pthread_create(&others[i], NULL, bystander, (void *)i) == 0, "no thread");
   pthread_barrier_wait(&parked);
+  EVENTUALLY(!some_begin()); /* the sanitizers have threads, too */
   pid_t list[64], list_after[64];
   uint64_t masks[64];
   const unsigned count = threads(list, 64);
@@ -302,14 +314,27 @@ static unsigned descriptors(void) {
   return count - 1; /* the folder's own */
 }
 
-static void *no_life(void *unused) { return unused; }
+static void *no_life(void *id) {
+  *(pid_t *)id = gettid();
+  return NULL;
+}
+
+/* A thread that has ended, and was joined, is the kernel's for a moment longer. */
+static bool is_there(pid_t thread) {
+  pid_t list[64];
+  const unsigned count = threads(list, 64);
+  bool there = false;
+  for (unsigned i = 0; i < count; i++) there = there || list[i] == thread;
+  return there;
+}
 
 static void costs(const char *behaviour, unsigned more_threads, unsigned more_descriptors) {
   use(behaviour);
   pthread_t first; /* sanitizers start a thread of their own with the program's first */
-  CHECK(pthread_create(&first, NULL, no_life, NULL) == 0, "no thread");
+  pid_t id, list[64];
+  CHECK(pthread_create(&first, NULL, no_life, &id) == 0, "no thread");
   pthread_join(first, NULL);
-  pid_t list[64];
+  EVENTUALLY(!is_there(id));
   const unsigned threads_before = threads(list, 64), descriptors_before = descriptors();
   for (int life = 0; life < 3; life++) {
     void *context = host_init(1, 2, 0);

@@ -145,7 +145,7 @@ static void every_call(enum way way) {
       fflush(NULL);
       const pid_t pid = fork();
       if (pid == 0) {
-        alarm(60);
+        alarm(TEST_SECONDS);
         check(&table[i], way, errors[k]);
         exit(0);
       }

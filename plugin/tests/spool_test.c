@@ -235,6 +235,62 @@ static void no_directory(void) {
   ncclProfiler_v6.finalize(context);
 }
 
+/* Whoever made the folder before us could take away or exchange what we write there: it is left as it is, and nothing is recorded. */
+static const struct folder {
+  const char *what;
+  mode_t mode; /* 0: a link that leads to a folder of ours */
+  uid_t owner;
+  const char *reason; /* NULL: it is taken */
+} folders[] = {
+    {"ours alone", 0700, 0, NULL},
+    {"readable by others", 0755, 0, NULL},
+    {"where nobody can take away what another has made", 01777, 0, NULL},
+    {"writable by everybody", 0777, 0, "cannot be made (the folder belongs to another user or can be written by others)"},
+    {"writable by a group", 0770, 0, "cannot be made (the folder belongs to another user or can be written by others)"},
+    {"another user's", 0700, 65534, "cannot be made (the folder belongs to another user or can be written by others)"},
+    {"another user's, sticky", 01777, 65534, "cannot be made (the folder belongs to another user or can be written by others)"},
+    {"a link", 0, 0, "cannot be made (Not a directory)"},
+};
+static const struct folder *planted; /* by the case that runs */
+
+static int files_in(const char *path) {
+  DIR *folder = opendir(path);
+  CHECK(folder, "%s: %s", path, strerror(errno));
+  int count = 0;
+  for (const struct dirent *entry; (entry = readdir(folder));) count += entry->d_name[0] != '.';
+  closedir(folder);
+  return count;
+}
+
+static void planted_folder(void) {
+  char path[PATH_MAX], target[PATH_MAX];
+  snprintf(path, sizeof path, "%s/experiment", host_folder());
+  CHECK(mkdir(path, 0700) == 0, "%s: %s", path, strerror(errno));
+  strcat(path, "/shards");
+  snprintf(target, sizeof target, "%s/elsewhere", host_folder());
+  const char *made = planted->mode ? path : target;
+  CHECK(mkdir(made, 0700) == 0 && chmod(made, planted->mode ? planted->mode : 0700) == 0, "%s: %s", made, strerror(errno));
+  if (!planted->mode) CHECK(symlink(target, path) == 0, "%s: %s", path, strerror(errno));
+  if (planted->owner) CHECK(chown(path, planted->owner, planted->owner) == 0, "%s: %s", path, strerror(errno));
+  void *context = begin("gpu");
+  void *handle = host_start(context, host_descr(NCCLOTF2_COLL));
+  CHECK(!handle == !!planted->reason, "recorded: %p", handle);
+  CHECK(!planted->reason || host_logged(planted->reason), "%s", host_line);
+  ncclProfiler_v6.finalize(context);
+  EQUAL(files_in(made), !planted->reason, "files");
+}
+
+static void planted_folders(void) {
+  for (unsigned i = 0; i < sizeof folders / sizeof *folders; i++) {
+    planted = &folders[i];
+    if (planted->owner && geteuid() != 0) {
+      printf("     NOT TESTED: a folder that is %s: only root can make one\n", planted->what);
+      continue;
+    }
+    CHECK(test_run_one(&(struct test_case){planted->what, planted_folder}) == 0, "the folder is %s", planted->what);
+  }
+}
+
 static void unknown_event(void) {
   begin("coll,sandwich");
   CHECK(host_logged("no event or preset is called \"sandwich\""), "%s", host_line);
@@ -339,6 +395,7 @@ TEST_MAIN({"everything recorded is in the file, once and in order", all_is_there
           {"several threads are written", several_threads_run},
           {"the default directory is named after the first communicator", default_directory},
           {"without a directory nothing is recorded", no_directory},
+          {"a folder that somebody else could change is refused", planted_folders},
           {"an unknown event is named, and the default holds", unknown_event},
           {"on a full disk the records wait", full_disk},
           {"a file that was removed is not written", removed_directory},

@@ -9,27 +9,23 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Properties of an archive, or of what would be one, that a profile has as attributes: what is missing, and what it was recorded
-// with. Package scorep lists them.
-const (
-	ownProperty      = "NCCL_OTF2::"
-	completeProperty = "OTF2::MPI_COMMUNICATION_COMPLETE"
-)
-
-var keptProperties = []string{
-	"PROCESSES", "RANKS_MISSING", "RANKS_OF_UNKNOWN_SIZE", "LIBRARY", "LIBRARY_VERSION", "LOST", "PAUSED", "NULL_HANDLES", "ODDITIES",
-	"SEQUENCES_DIFFER", "GAPS", "GAPS_DIFFER",
+// keptProperties are those of an archive, or of what would be one, that a profile has as attributes: what is missing, and what it was recorded
+// with.
+var keptProperties = []facts.Property{
+	facts.PropProcesses, facts.PropRanksMissing, facts.PropRanksUnsized, facts.PropLibrary, facts.PropLibraryVersion, facts.PropLost, facts.PropPaused, facts.PropNullHandles, facts.PropOddities,
+	facts.PropDiffer, facts.PropGaps, facts.PropGapsDiffer,
 }
 
 // keepProperties takes over what is to be known of the job.
 func (p *Profile) keepProperties(all []otf2.Property) {
 	for _, property := range all {
-		own, ok := strings.CutPrefix(property.Name, ownProperty)
+		own, ok := strings.CutPrefix(property.Name, facts.PropertyPrefix)
 		head, _, _ := strings.Cut(own, "::")
-		if property.Name == completeProperty || ok && (slices.Contains(keptProperties, head) || strings.HasPrefix(head, "PROCESSES_")) {
+		if property.Name == facts.CompleteProperty || ok && (slices.Contains(keptProperties, facts.Property(head)) || strings.HasPrefix(head, string(facts.PropProcesses)+"_")) {
 			p.properties = append(p.properties, cube.Attribute{Key: clean(property.Name), Value: clean(property.Value)})
 		}
 	}
@@ -44,13 +40,13 @@ func (p *Profile) property(name string) string {
 	return ""
 }
 
-func (p *Profile) number(name string) uint64 {
-	n, _ := strconv.ParseUint(p.property(ownProperty+name), 10, 64)
+func (p *Profile) number(name facts.Property) uint64 {
+	n, _ := strconv.ParseUint(p.property(name.Key()), 10, 64)
 	return n
 }
 
 // Complete tells that all operations of the job are in the profile, as far as is known.
-func (p *Profile) Complete() bool { return p.property(completeProperty) != "false" }
+func (p *Profile) Complete() bool { return p.property(facts.CompleteProperty) != "false" }
 
 // Lost is the number of events that were not recorded.
-func (p *Profile) Lost() uint64 { return p.number("LOST") }
+func (p *Profile) Lost() uint64 { return p.number(facts.PropLost) }

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/profile"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // system is the system tree of a profile, and which of its locations the rows of a timeline are.
@@ -244,10 +245,10 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 		if r.Others > 0 || rank == "" {
 			return comm
 		}
-		return comm + " rank " + rank
+		return comm + regions.RankRow + rank
 	}
 	if rank != "" && r.Others == 0 { // one of several of the process
-		comm += " rank " + rank
+		comm += regions.RankRow + rank
 	}
 	switch r.Kind {
 	case experiment.KindEnqueue:
@@ -256,9 +257,9 @@ func (s *system) rowName(defs *otf2.Definitions, ref otf2.LocationRef, r *profil
 		if facts.IsPXN(name) {
 			return "PXN send"
 		}
-		return comm + " net send"
+		return comm + regions.SendRow
 	case experiment.KindNetRecv:
-		return comm + " net recv"
+		return comm + regions.RecvRow
 	}
 	return name
 }

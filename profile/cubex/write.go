@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/profile"
 )
@@ -94,7 +95,7 @@ func (p *Profile) definitions() *cube.Definitions {
 	d.Attributes = append(d.Attributes, cube.Attribute{Key: cube.AttributeCreator, Value: clean(p.Creator)})
 	d.Attributes = append(d.Attributes, p.properties...)
 	if p.Folded > 0 {
-		d.Attributes = append(d.Attributes, cube.Attribute{Key: "NCCL_OTF2::FOLDED_NAMES", Value: fmt.Sprint(p.Folded)})
+		d.Attributes = append(d.Attributes, cube.Attribute{Key: facts.PropFoldedNames.Key(), Value: fmt.Sprint(p.Folded)})
 	}
 	d.Attributes = append(d.Attributes, p.waitAttributes()...)
 	ids := make(map[string]cube.MetricID)
@@ -106,7 +107,7 @@ func (p *Profile) definitions() *cube.Definitions {
 		case def.UniqueName == "mpi_latesender" || def.UniqueName == "mpi_latereceiver":
 			def.Description += " (not looked for in profile mode)"
 		default:
-			def.Description += " (estimated, see " + waitAttribute + ")"
+			def.Description += " (estimated, see " + facts.PropWaitStates.Key() + ")"
 		}
 		if m.above != "" {
 			def.Parent = ids[m.above]
@@ -135,18 +136,15 @@ func (p *Profile) definitions() *cube.Definitions {
 	return d
 }
 
-// waitAttribute is the attribute of profiles whose wait states are not those of all operations.
-const waitAttribute = "NCCL_OTF2::WAIT_STATES"
-
 // waitAttributes says what wait states the profile has.
 func (p *Profile) waitAttributes() []cube.Attribute {
 	switch {
 	case p.Estimate != nil:
-		return []cube.Attribute{{Key: waitAttribute, Value: p.Estimate.String()}}
+		return []cube.Attribute{{Key: facts.PropWaitStates.Key(), Value: p.Estimate.String()}}
 	case p.WaitsKnown:
 		return nil
 	}
-	return []cube.Attribute{{Key: waitAttribute, Value: "not looked for"}}
+	return []cube.Attribute{{Key: facts.PropWaitStates.Key(), Value: "not looked for"}}
 }
 
 // Write writes the profile to a file, whose name must end in .cubex. It replaces an older one when it is whole.

@@ -7,10 +7,11 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
 // groupNetwork is the region group of network phases.
-const groupNetwork = "NCCL network"
+const groupNetwork = regions.GroupNetwork
 
 // network is where the transfers of a communicator rank are drawn.
 type network struct {
@@ -27,8 +28,8 @@ func (p *Process) Network(comm int) {
 		label = fmt.Sprintf("comm %x", c.ID)
 	}
 	p.network[comm] = &network{
-		send: p.Location(experiment.KindNetSend, otf2.LocationTypeCPUThread, label+" net send", comm),
-		recv: p.Location(experiment.KindNetRecv, otf2.LocationTypeCPUThread, label+" net recv", comm),
+		send: p.Location(experiment.KindNetSend, otf2.LocationTypeCPUThread, label+regions.SendRow, comm),
+		recv: p.Location(experiment.KindNetRecv, otf2.LocationTypeCPUThread, label+regions.RecvRow, comm),
 		win:  p.window(experiment.Win{Comm: comm, Foreign: -1}),
 	}
 }
@@ -52,7 +53,7 @@ func (p *Process) window(w experiment.Win) otf2.RmaWinRef {
 // Put draws a transfer of a communicator rank to a peer; comm −1 − i stands for foreign rank i.
 func (p *Process) Put(comm, peer int, begin, end, bytes uint64) {
 	n := p.network[comm]
-	region := p.Region("Send network", groupNetwork, otf2.RegionRoleDataTransfer)
+	region := p.Region(regions.NameSendNetwork, groupNetwork, otf2.RegionRoleDataTransfer)
 	w := &p.Shard.Wins[n.win]
 	w.Ranks = max(w.Ranks, peer+1)
 	p.check(n.send.Enter(otf2.Timestamp(begin), nil, region))
@@ -64,7 +65,7 @@ func (p *Process) Put(comm, peer int, begin, end, bytes uint64) {
 
 // Arrival draws the receiving end of a transfer, which has no record of its own.
 func (p *Process) Arrival(comm int, begin, end uint64) {
-	region := p.Region("Recv network", groupNetwork, otf2.RegionRoleDataTransfer)
+	region := p.Region(regions.NameRecvNetwork, groupNetwork, otf2.RegionRoleDataTransfer)
 	p.check(p.network[comm].recv.Enter(otf2.Timestamp(begin), nil, region))
 	p.check(p.network[comm].recv.Leave(otf2.Timestamp(end), nil, region))
 }

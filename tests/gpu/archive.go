@@ -61,11 +61,9 @@ type archive struct {
 	comms      []*communicator
 	phases     []map[string]int // regions entered on the threads of each process, by name
 	kernels    []kernel
-	properties map[string]string
+	properties facts.Properties
 	shards     int
 }
-
-const prefix = "NCCL_OTF2::"
 
 // kernelRow begins the names of rows of CUDA streams: CUDA[device:stream].
 const kernelRow = "CUDA["
@@ -80,12 +78,9 @@ func readArchive(dir string) (*archive, error) {
 		return nil, err
 	}
 	defer a.Close()
-	r := &reader{archive: &archive{properties: make(map[string]string)}, defs: a.Defs, rows: make(map[otf2.LocationRef]*row), attributes: facts.FindAttributes(a.Defs)}
+	r := &reader{archive: &archive{properties: facts.PropertiesOf(a.Anchor)}, defs: a.Defs, rows: make(map[otf2.LocationRef]*row), attributes: facts.FindAttributes(a.Defs)}
 	if err := r.clock(dir); err != nil {
 		return nil, err
-	}
-	for _, p := range a.Anchor.Properties {
-		r.properties[p.Name] = p.Value
 	}
 	for _, g := range a.Defs.LocationGroups {
 		if g.Type == otf2.LocationGroupTypeProcess {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/facts"
 )
 
 // pair is a call's operation and what the archive shows of it.
@@ -310,22 +312,23 @@ func before(release string, major, minor int) bool {
 
 // complete demands that nothing is missing, by what the archive says of itself.
 func (v *verdict) complete(a *archive, ranks int) {
-	for name, want := range map[string]int{"PROCESSES": ranks, "PROCESSES_FINISHED": ranks, "PROCESSES_MISSING": 0, "RANKS_MISSING": 0, "LOST": 0, "SEQUENCES_DIFFER": 0} {
-		if got := a.properties[prefix+name]; got != strconv.Itoa(want) {
-			v.fail("%s%s is %q, want %d", prefix, name, got, want)
+	for name, want := range map[facts.Property]int{facts.PropProcesses: ranks, facts.PropProcessesFinished: ranks, facts.PropProcessesMissing: 0, facts.PropRanksMissing: 0, facts.PropLost: 0, facts.PropDiffer: 0} {
+		if got := a.properties.Text(name); got != strconv.Itoa(want) {
+			v.fail("%s is %q, want %d", name.Key(), got, want)
 		}
 	}
 	if a.shards != ranks {
 		v.fail("%d processes left data, want %d", a.shards, ranks)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.properties)) {
-		short, ours := strings.CutPrefix(name, prefix)
-		switch {
-		case ours && (strings.HasPrefix(short, "SEQUENCES_DIFFER::") || strings.HasPrefix(short, "LOST::") || strings.HasPrefix(short, "GAPS")):
+		short, ours := strings.CutPrefix(name, facts.PropertyPrefix)
+		kind, _, of := strings.Cut(short, "::")
+		switch p := facts.Property(kind); {
+		case ours && (of && (p == facts.PropDiffer || p == facts.PropLost) || p == facts.PropGaps || p == facts.PropGapsDiffer):
 			v.fail("%s: %s", name, a.properties[name])
-		case ours && (strings.HasPrefix(short, "ODDITIES::") || strings.HasPrefix(short, "COST::") || strings.HasPrefix(short, "CUPTI::") || short == "LIBRARY_VERSION" || short == "API_VERSION"):
+		case ours && (of && (p == facts.PropOddities || p == facts.PropCost || p == facts.PropCUPTI) || p == facts.PropLibraryVersion || p == facts.PropAPIVersion):
 			v.note("%s: %s", short, a.properties[name])
-		case name == "OTF2::MPI_COMMUNICATION_COMPLETE" && a.properties[name] == "false":
+		case name == facts.CompleteProperty && a.properties[name] == "false":
 			v.fail("the archive says that communication is missing in it")
 		}
 	}
@@ -381,7 +384,7 @@ func (v *verdict) kernelsLinked(a *archive) {
 			r.byID[id] = k
 		}
 	}
-	_, differ := a.properties[prefix+"ODDITIES::GPU_TIMES_DIFFER"]
+	differ := a.properties.Has(facts.PropOddities.Below("GPU_TIMES_DIFFER"))
 	var most time.Duration
 	for _, c := range a.comms {
 		for i, row := range c.rows {
@@ -421,9 +424,9 @@ func (v *verdict) kernelsLinked(a *archive) {
 			v.fail("rank %d: %d kernels of NCCL's name no plan, %d plans have no kernel", rank, r.planless, r.without)
 		}
 	}
-	const property = prefix + "CUPTI::NCCL_KERNELS_UNLINKED"
-	if told := cmp.Or(a.properties[property], "0"); told != strconv.Itoa(unlinked) {
-		v.fail("%s is %s; %d kernels of NCCL's name neither plan nor launch", property, told, unlinked)
+	property := facts.PropCUPTI.Below("NCCL_KERNELS_UNLINKED")
+	if told := cmp.Or(a.properties.Text(property), "0"); told != strconv.Itoa(unlinked) {
+		v.fail("%s is %s; %d kernels of NCCL's name neither plan nor launch", property.Key(), told, unlinked)
 	}
 	v.note("kernels and NCCL's stamps of them are %v apart at most", most)
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/facts"
 )
 
 // variants are what is measured in turn; the others are compared with the first.
@@ -90,7 +92,7 @@ func (h *harness) overhead(ctx context.Context, rounds int, until time.Time) (al
 					v.fail("%s: %v", name, err)
 				} else if a, err := readArchive(experiment); err != nil {
 					v.fail("%s: %v", name, err)
-				} else if lost := a.properties[prefix+"LOST"]; lost != "0" {
+				} else if lost := a.properties.Text(facts.PropLost); lost != "0" {
 					v.fail("%s: %s events were lost", name, lost)
 				}
 				_ = os.RemoveAll(experiment) // it is the work folder's end anyway

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -47,8 +48,8 @@ func (s *Archive) Transfers() uint64 { return s.each(putsEach) }
 
 // texts of the archive; a text's reference is its place.
 var texts = []string{
-	"", "node", "host0", "NCCL API", "NCCL collectives", "NCCL network", "NCCL enqueue", "world", "world network", "ncclAllReduce", "AllReduce", "ncclKernelLaunch",
-	"Send network", "gpu", "RING", "SIMPLE", "ncclFloat32", "NCCL_OTF2::RANK",
+	"", "node", "host0", regions.GroupAPI, regions.GroupCollectives, regions.GroupNetwork, regions.GroupEnqueue, "world", "world network", "ncclAllReduce", "AllReduce", regions.NameKernelLaunch,
+	regions.NameSendNetwork, regions.TimingGPU, "RING", "SIMPLE", "ncclFloat32", facts.PropRank.Key(),
 }
 
 func text(s string) otf2.StringRef {
@@ -138,7 +139,7 @@ func (s *Archive) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 		must(d.Location(location(0, p), name("Thread 0"), otf2.LocationTypeCPUThread, 0, otf2.LocationGroupRef(p)))
 		must(d.Location(location(1, p), name("world rank %d", p), otf2.LocationTypeAcceleratorStream, 0, g))
 		must(d.Location(location(2, p), name("world net send"), otf2.LocationTypeCPUThread, 0, otf2.LocationGroupRef(p)))
-		must(d.LocationProperty(location(2, p), text("NCCL_OTF2::RANK"), otf2.TypeUint32, otf2.Value(p)))
+		must(d.LocationProperty(location(2, p), text(facts.PropRank.Key()), otf2.TypeUint32, otf2.Value(p)))
 		members, network = append(members, uint64(location(1, p))), append(network, uint64(location(2, p)))
 	}
 	region := func(r otf2.RegionRef, of string, role otf2.RegionRole) {
@@ -146,15 +147,15 @@ func (s *Archive) define(d *otf2.GlobalDefWriter, begin, step uint64) error {
 	}
 	region(regionCall, "ncclAllReduce", otf2.RegionRoleFunction)
 	region(regionOperation, "AllReduce", otf2.RegionRoleCollAll2All)
-	region(regionLaunch, "ncclKernelLaunch", otf2.RegionRoleFunction)
-	region(regionSend, "Send network", otf2.RegionRoleDataTransfer)
+	region(regionLaunch, regions.NameKernelLaunch, otf2.RegionRoleFunction)
+	region(regionSend, regions.NameSendNetwork, otf2.RegionRoleDataTransfer)
 	groups := otf2.GroupRef(0)
 	group := func(of otf2.StringRef, typ otf2.GroupType, paradigm otf2.Paradigm, members []uint64) otf2.GroupRef {
 		must(d.Group(groups, of, typ, paradigm, 0, members))
 		groups++
 		return groups - 1
 	}
-	for region, of := range map[otf2.RegionRef]string{regionCall: "NCCL API", regionOperation: "NCCL collectives", regionLaunch: "NCCL enqueue", regionSend: "NCCL network"} {
+	for region, of := range map[otf2.RegionRef]string{regionCall: regions.GroupAPI, regionOperation: regions.GroupCollectives, regionLaunch: regions.GroupEnqueue, regionSend: regions.GroupNetwork} {
 		group(text(of), otf2.GroupTypeRegions, otf2.ParadigmUnknown, []uint64{uint64(region)})
 	}
 	group(0, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, append(members, network...))

@@ -38,3 +38,8 @@ export function swatch(colour: string): HTMLElement {
   s.style.background = colour;
   return s;
 }
+
+// narrow tells whether there is room for either the picture or the panel. style.css has the same.
+export function narrow(): boolean {
+  return innerWidth <= 900;
+}

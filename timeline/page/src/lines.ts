@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines between bars: from parents to children, through the parts of a collective, along messages and transfers.
 
-import type { Box } from "./paint";
+import type { Instance } from "./blocks";
+import { lowerBound } from "./bounds";
+import type { Box } from "./boxes";
+import type { Family } from "./family";
+import { arrowHead, distance, type Point } from "./geometry";
 import type { Rows } from "./rows";
-import type { Instance, Lane, Store } from "./store";
+import type { Shown } from "./state";
+import type { Lane, Store } from "./store";
 import type { Colours } from "./theme";
 import type { View } from "./view";
-
-export interface Shown {
-  parents: boolean;
-  collectives: boolean;
-  transfers: boolean;
-  waits: boolean;
-}
 
 // Most lines of a kind in a picture: more would hide it. What is left out is said.
 const most = { parents: 400, collectives: 300, transfers: 1500 };
@@ -22,11 +20,6 @@ export interface Drawn {
   collectives: number; // and messages
   transfers: number;
   crowded: string[]; // kinds of which there are too many
-}
-
-interface Point {
-  x: number;
-  y: number;
 }
 
 // Wire is a transfer in the picture.
@@ -242,13 +235,11 @@ export class Lines {
   // wireAt is the transfer whose line is nearest to a point, if any is near.
   wireAt(x: number, y: number): Wire | undefined {
     let best: Wire | undefined;
-    let distance = 5;
+    let least = 5;
     for (const w of this.wires) {
-      const [dx, dy] = [w.to.x - w.from.x, w.to.y - w.from.y];
-      const along = Math.max(0, Math.min(1, ((x - w.from.x) * dx + (y - w.from.y) * dy) / Math.max(1, dx * dx + dy * dy)));
-      const d = Math.hypot(x - w.from.x - along * dx, y - w.from.y - along * dy);
-      if (d < distance) {
-        distance = d;
+      const d = distance({ x, y }, w.from, w.to);
+      if (d < least) {
+        least = d;
         best = w;
       }
     }
@@ -296,56 +287,9 @@ export class Lines {
   }
 }
 
-// Family is what belongs to a bar.
-export interface Family {
-  bar: number;
-  parents: number[]; // the nearest first
-  children: number[];
-  instances: Instance[];
-}
-
-export async function familyOf(store: Store, bar: number): Promise<Family> {
-  const family: Family = { bar, parents: [], children: [], instances: [] };
-  const chunk = store.head.chunk;
-  for (let at = bar; at >= 0 && family.parents.length < 16; ) {
-    const lane = store.laneOf(at);
-    const i = at - lane.first;
-    const notes = await store.notes(lane, Math.floor(i / chunk));
-    if (at === bar) {
-      const k = i % chunk;
-      family.children = [...notes.kid.slice(notes.kids[k]!, notes.kids[k + 1]!)];
-    }
-    const parent = notes.parent[i % chunk]!;
-    if (parent < 0 || family.parents.includes(parent)) break;
-    family.parents.push(parent);
-    at = parent;
-  }
-  const lane = store.laneOf(bar);
-  const o = await store.operations(lane.row, bar);
-  if (o) {
-    for (let i = lowerBound(o.bar, bar); i < o.bar.length && o.bar[i] === bar; i++) family.instances.push(await store.instance(o.instance[i]!));
-  }
-  return family;
-}
-
 function arrow(c: CanvasRenderingContext2D, p: Point, q: Point): void {
-  const length = Math.hypot(q.x - p.x, q.y - p.y);
-  if (length < 8) return;
-  const [ux, uy] = [(q.x - p.x) / length, (q.y - p.y) / length];
-  for (const side of [-1, 1]) {
+  for (const end of arrowHead(p, q) ?? []) {
     c.moveTo(q.x, q.y);
-    c.lineTo(q.x - 5 * ux + side * 2.5 * uy, q.y - 5 * uy - side * 2.5 * ux);
+    c.lineTo(end.x, end.y);
   }
-}
-
-// lowerBound is the first index of an ascending list whose entry is not less than v.
-export function lowerBound(list: ArrayLike<number>, v: number): number {
-  let lo = 0;
-  let hi = list.length;
-  while (lo < hi) {
-    const mid = (lo + hi) >> 1;
-    if (list[mid]! < v) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo;
 }

@@ -2,8 +2,10 @@
 // Which rows are shown, and where.
 
 import type { Head, HeadRow } from "./head";
-import { curveGap } from "./metrics";
 import type { Lane, Store } from "./store";
+
+// curveGap is how many pixels are free above and below a curve.
+export const curveGap = 2;
 
 // Heights in pixels.
 export const heights = { group: 24, strip: 34, lane: { rank: 22, thread: 18, stream: 18, network: 14, channel: 12, metric: 18 } as Record<string, number>, nested: 14, gap: 6 };

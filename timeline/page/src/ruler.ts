@@ -1,33 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ruler above the picture, and the overview of the whole run.
 
+import { sized } from "./canvas";
 import { byId } from "./dom";
 import * as f from "./format";
 import { Painter } from "./paint";
+import type { Range } from "./rangesums";
 import type { Store } from "./store";
 import type { Colours } from "./theme";
 import { View } from "./view";
 
 const font = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
-
-// sized makes a canvas as fine as the screen.
-export function sized(canvas: HTMLCanvasElement, width: number, height: number): { c: CanvasRenderingContext2D; ratio: number } {
-  const ratio = Math.min(2, window.devicePixelRatio || 1);
-  const w = Math.max(1, Math.round(width * ratio));
-  const h = Math.max(1, Math.round(height * ratio));
-  if (canvas.width !== w || canvas.height !== h) {
-    canvas.width = w;
-    canvas.height = h;
-  }
-  const c = canvas.getContext("2d")!;
-  c.setTransform(ratio, 0, 0, ratio, 0, 0);
-  return { c, ratio };
-}
-
-export interface Range {
-  from: number;
-  to: number;
-}
 
 export class Ruler {
   private readonly canvas = byId<HTMLCanvasElement>("ruler");
@@ -46,13 +29,10 @@ export class Ruler {
       const a = this.view.x(range.from);
       c.fillRect(a, 0, this.view.x(range.to) - a, height);
     }
-    // Far into the run, in small steps, ticks count from a round time that stands at the left.
-    const span = this.view.to - this.view.from;
-    const base = span < this.view.from / 500 ? Math.floor(this.view.from / roundAbove(span)) * roundAbove(span) : 0;
-    const { step, at } = f.ticks(this.view.from - base, this.view.to - base, this.view.width, 96);
+    const { base, unit, step, at } = marks(this.view);
     c.font = font;
     c.textBaseline = "middle";
-    const lead = base > 0 ? f.onRuler(base, roundAbove(span)) + " +" : "";
+    const lead = base > 0 ? f.onRuler(base, unit) + " +" : "";
     const room = lead ? c.measureText(lead).width + 14 : 0;
     for (const t of at) {
       const x = this.view.x(t + base);
@@ -79,8 +59,12 @@ export class Ruler {
   }
 }
 
-function roundAbove(span: number): number {
-  return 10 ** Math.ceil(Math.log10(span));
+// marks are the ticks of a ruler, from a time on that stands at its left: far into the run, in small steps, they count from a round one.
+export function marks(view: View): { base: number; unit: number; step: number; at: number[] } {
+  const span = view.to - view.from;
+  const unit = 10 ** Math.ceil(Math.log10(span));
+  const base = span < view.from / 500 ? Math.floor(view.from / unit) * unit : 0;
+  return { base, unit, ...f.ticks(view.from - base, view.to - base, view.width, 96) };
 }
 
 // Overview shows all rows in the whole run, a line or less each, and what part of it is in the picture.

@@ -5,6 +5,11 @@ import type { Head } from "./head";
 
 export type Mode = "light" | "dark";
 
+// useMode makes the style sheet's colours those of a mode.
+export function useMode(mode: Mode): void {
+  document.documentElement.dataset["theme"] = mode;
+}
+
 // What is waited for, or does nothing, is pale.
 const quiet = /\b(wait|idle|sleep)\b/i;
 

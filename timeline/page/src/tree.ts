@@ -2,19 +2,14 @@
 // The names of the rows, as a tree: only those in the picture are elements.
 
 import { byId, el } from "./dom";
-import type { Rows } from "./rows";
-import type { Store } from "./store";
-import type { View } from "./view";
+import type { State } from "./state";
 
 export class Tree {
   private readonly root = byId("tree");
   private readonly made = new Map<number, HTMLElement>();
-  focus = -1;
 
   constructor(
-    private readonly store: Store,
-    private readonly rows: Rows,
-    private readonly view: View,
+    private readonly state: State,
     private readonly onToggle: (row: number) => void,
     private readonly onFocus: (row: number) => void,
   ) {
@@ -22,31 +17,32 @@ export class Tree {
       const row = Number((e.target as HTMLElement).closest<HTMLElement>(".row")?.dataset["row"] ?? -1);
       if (row < 0) return;
       this.onFocus(row);
-      if ((e.target as HTMLElement).closest(".twist") || this.store.head.rows[row]!.lanes[0] === this.store.head.rows[row]!.lanes[1]) this.onToggle(row);
+      if ((e.target as HTMLElement).closest(".twist") || state.store.head.rows[row]!.lanes[0] === state.store.head.rows[row]!.lanes[1]) this.onToggle(row);
     });
   }
 
   draw(): void {
+    const { store, rows, view, focus } = this.state;
     const seen = new Set<number>();
-    for (const item of this.rows.items) {
-      if (item.y + item.height < this.view.top) continue;
-      if (item.y > this.view.top + this.view.height) break;
+    for (const item of rows.items) {
+      if (item.y + item.height < view.top) continue;
+      if (item.y > view.top + view.height) break;
       seen.add(item.row);
-      const r = this.store.head.rows[item.row]!;
+      const r = store.head.rows[item.row]!;
       let e = this.made.get(item.row);
       if (!e) {
-        const curve = this.store.curves.of(item.row);
+        const curve = store.curves.of(item.row);
         const title = curve?.metric.description ? `${r.name}: ${curve.metric.description}` : r.name;
         e = el("div", { class: "row " + r.kind, role: "treeitem", id: "row" + item.row, title, "aria-level": String(item.level + 1) }, el("span", { class: "twist", "aria-hidden": "true" }), el("span", { class: "name" }, r.name));
-        if (curve) e.append(el("span", { class: "axis", title: "The top of its axis" }, this.store.curves.write(curve, curve.axis.to)));
+        if (curve) e.append(el("span", { class: "axis", title: "The top of its axis" }, store.curves.write(curve, curve.axis.to)));
         e.dataset["row"] = String(item.row);
         this.made.set(item.row, e);
         this.root.append(e);
       }
-      e.style.transform = `translateY(${item.y - this.view.top}px)`;
+      e.style.transform = `translateY(${item.y - view.top}px)`;
       e.style.height = item.height + "px";
       e.style.paddingLeft = 4 + item.level * 11 + "px";
-      e.classList.toggle("focus", item.row === this.focus);
+      e.classList.toggle("focus", item.row === focus);
       e.firstElementChild!.textContent = item.parent ? (item.open ? "▼" : "▶") : "";
       if (item.parent) e.setAttribute("aria-expanded", String(item.open));
       else e.removeAttribute("aria-expanded");
@@ -57,7 +53,7 @@ export class Tree {
         this.made.delete(row);
       }
     }
-    if (this.focus >= 0 && seen.has(this.focus)) this.root.setAttribute("aria-activedescendant", "row" + this.focus);
+    if (focus >= 0 && seen.has(focus)) this.root.setAttribute("aria-activedescendant", "row" + focus);
     else this.root.removeAttribute("aria-activedescendant");
   }
 }

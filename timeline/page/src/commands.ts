@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be wanted of the page: buttons, keys and gestures all end here.
+
+import { byId } from "./dom";
+import type { Finder } from "./finder";
+import type { Hover } from "./hover";
+import type { Panel } from "./panel";
+import { pick } from "./pick";
+import type { Ranges } from "./ranges";
+import type { Selection } from "./selection";
+import type { Stage } from "./stage";
+import type { State } from "./state";
+import { useMode, type Mode } from "./theme";
+import type { Toggles } from "./toggles";
+
+export interface Parts {
+  state: State;
+  stage: Stage;
+  panel: Panel;
+  selection: Selection;
+  finder: Finder;
+  ranges: Ranges;
+  hover: Hover;
+  toggles: Toggles;
+}
+
+export class Commands {
+  constructor(private readonly parts: Parts) {}
+
+  zoom(factor: number, x = this.parts.state.view.width / 2): void {
+    const { state } = this.parts;
+    state.view.zoom(factor, x);
+    state.onChange();
+  }
+
+  pan(dx: number): void {
+    const { state } = this.parts;
+    state.view.pan(dx);
+    state.onChange();
+  }
+
+  fit(): void {
+    const { state } = this.parts;
+    state.view.fit();
+    state.onChange();
+  }
+
+  zoomToSelection(): void {
+    const { state } = this.parts;
+    if (state.range) return state.go(state.range.from, state.range.to);
+    const b = state.selected && state.store.peekBar(state.selected.bar);
+    if (b) state.go(b.start - 0.5 * b.length - 20, b.start + 1.5 * b.length + 20);
+  }
+
+  setMode(mode: Mode): void {
+    const { state, panel } = this.parts;
+    state.mode = mode;
+    useMode(mode);
+    state.recolour();
+    panel.repaint();
+    if (state.selected) void panel.details.bar(state.selected.bar, state.selected);
+  }
+
+  toggleTheme(): void {
+    this.setMode(this.parts.state.mode === "dark" ? "light" : "dark");
+  }
+
+  // highlight fades all groups of regions but one; the same again: none.
+  highlight(category: number): void {
+    const { state, panel } = this.parts;
+    state.category = state.category === category ? -1 : category;
+    state.recolour();
+    panel.repaint();
+  }
+
+  help(): void {
+    const dialog = byId<HTMLDialogElement>("help");
+    if (dialog.open) dialog.close();
+    else dialog.showModal();
+  }
+
+  // toggleRow opens or closes a row; of a metric it shows all that is known.
+  toggleRow(row: number): void {
+    const { state, selection } = this.parts;
+    const curve = state.store.curves.of(row);
+    if (curve) return void selection.curve(curve);
+    state.rows.toggle(row);
+    state.relayout();
+  }
+
+  toggleAll(): void {
+    const { state } = this.parts;
+    state.rows.setAll(state.rows.closed.size > 0);
+    state.relayout();
+  }
+
+  moveFocus(step: number): void {
+    const { state } = this.parts;
+    const items = state.rows.items;
+    const at = items.findIndex((i) => i.row === state.focus);
+    const to = items[Math.max(0, Math.min(items.length - 1, at < 0 ? 0 : at + step))];
+    if (to) state.focusRow(to.row);
+  }
+
+  // click selects what is at a point, within so many pixels.
+  click(x: number, y: number, within: number): void {
+    const { state, stage, selection } = this.parts;
+    const bar = pick(state, stage.painted.boxes, x, y, within);
+    const item = state.rows.at(y + state.view.top);
+    const curve = item && state.store.curves.of(item.row);
+    if (bar !== undefined) void selection.select(bar, false);
+    else if (curve) void selection.curve(curve, state.view.time(x));
+    else if (item && item.strip.length > 0) this.toggleRow(item.row);
+    else this.unselect();
+  }
+
+  // unselect goes back to where nothing is chosen.
+  unselect(): void {
+    const { state, selection, ranges, finder, panel } = this.parts;
+    selection.clear();
+    ranges.set(undefined);
+    if (state.query) finder.search("");
+    state.category = -1;
+    state.recolour();
+    panel.empty();
+  }
+}

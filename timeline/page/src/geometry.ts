@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Points of the picture, in CSS pixels.
+
+export interface Point {
+  x: number;
+  y: number;
+}
+
+// distance is how far a point is from the line between two others.
+export function distance(at: Point, from: Point, to: Point): number {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const along = Math.max(0, Math.min(1, ((at.x - from.x) * dx + (at.y - from.y) * dy) / Math.max(1, dx * dx + dy * dy)));
+  return Math.hypot(at.x - from.x - along * dx, at.y - from.y - along * dy);
+}
+
+// arrowHead gives the two ends of an arrow's head; undefined: the line is too short for one.
+export function arrowHead(from: Point, to: Point): [Point, Point] | undefined {
+  const length = Math.hypot(to.x - from.x, to.y - from.y);
+  if (length < 8) return undefined;
+  const [ux, uy] = [(to.x - from.x) / length, (to.y - from.y) / length];
+  const end = (side: number) => ({ x: to.x - 5 * ux + side * 2.5 * uy, y: to.y - 5 * uy - side * 2.5 * ux });
+  return [end(-1), end(1)];
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys and buttons. help.ts tells of the keys.
+
+import type { Commands, Parts } from "./commands";
+import { byId } from "./dom";
+
+// bindKeys lets keys and the buttons of the page do what they are for.
+export function bindKeys(parts: Parts, commands: Commands): void {
+  const { panel, finder } = parts;
+  const buttons: Record<string, () => void> = {
+    in: () => commands.zoom(0.6),
+    out: () => commands.zoom(1 / 0.6),
+    fit: () => commands.fit(),
+    theme: () => commands.toggleTheme(),
+    "panel-toggle": () => panel.toggle(),
+    "help-open": () => commands.help(),
+    "close-all": () => commands.toggleAll(),
+    next: () => void finder.step(true),
+    previous: () => void finder.step(false),
+  };
+  for (const [id, what] of Object.entries(buttons)) byId(id).addEventListener("click", what);
+  addEventListener("keydown", (e) => press(e, parts, commands));
+  const query = byId<HTMLInputElement>("query");
+  query.addEventListener("input", () => finder.search(query.value));
+  query.addEventListener("keydown", (e) => {
+    e.stopPropagation();
+    if (e.key === "Enter") void finder.step(!e.shiftKey);
+    if (e.key === "Escape") {
+      finder.search("");
+      byId("base").focus();
+    }
+  });
+  byId("search").addEventListener("submit", (e) => e.preventDefault());
+}
+
+function press(e: KeyboardEvent, parts: Parts, commands: Commands): void {
+  const { state, panel, selection, finder, toggles } = parts;
+  const { view } = state;
+  if (e.ctrlKey || e.metaKey || e.altKey || byId<HTMLDialogElement>("help").open) return;
+  const target = e.target as HTMLElement;
+  if (target.closest("input, textarea, select")) return;
+  const pressing = (e.key === "Enter" || e.key === " ") && target.closest("button");
+  if (pressing) return;
+  const far = view.width * (e.shiftKey ? 0.8 : 0.12);
+  const keys: Record<string, () => void> = {
+    ArrowLeft: () => commands.pan(-far),
+    ArrowRight: () => commands.pan(far),
+    ArrowUp: () => commands.moveFocus(-1),
+    ArrowDown: () => commands.moveFocus(1),
+    PageUp: () => state.scroll(-view.height * 0.9),
+    PageDown: () => state.scroll(view.height * 0.9),
+    Home: () => state.go(0, view.to - view.from),
+    End: () => state.go(view.duration - (view.to - view.from), view.duration),
+    Enter: () => state.focus >= 0 && commands.toggleRow(state.focus),
+    Escape: () => commands.unselect(),
+    "+": () => commands.zoom(0.6),
+    "=": () => commands.zoom(0.6),
+    "-": () => commands.zoom(1 / 0.6),
+    "0": () => commands.fit(),
+    ",": () => void selection.neighbour(-1),
+    ".": () => void selection.neighbour(1),
+    "/": () => byId("query").focus(),
+    "?": () => commands.help(),
+    a: () => commands.toggleAll(),
+    c: () => toggles.shown("collectives"),
+    d: () => commands.toggleTheme(),
+    i: () => panel.toggle(),
+    j: () => selection.kin(false),
+    m: () => toggles.metrics(),
+    n: () => void finder.step(!e.shiftKey),
+    p: () => toggles.shown("parents"),
+    t: () => toggles.shown("transfers"),
+    u: () => selection.kin(true),
+    w: () => toggles.shown("waits"),
+    x: () => void finder.stepWait(!e.shiftKey),
+    z: () => commands.zoomToSelection(),
+  };
+  const what = keys[e.key] ?? keys[e.key.toLowerCase()];
+  if (!what) return;
+  e.preventDefault();
+  what();
+}

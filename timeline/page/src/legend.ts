@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the colours mean.
+
+import { byId, el, swatch } from "./dom";
+import * as f from "./format";
+import type { Host } from "./host";
+
+// showLegend is shown when no bar is selected: what the colours mean, and how much there is of each.
+export function showLegend(host: Host): void {
+  const head = host.store.head;
+  const colours = host.colours();
+  const sums = head.categories.map(() => ({ count: 0, time: 0 }));
+  for (const lane of host.store.lanes) {
+    if (host.store.repeats(lane)) continue;
+    for (const s of lane.sums) {
+      const sum = sums[head.regions[s.region]!.category]!;
+      sum.count += s.count;
+      sum.time += s.time;
+    }
+  }
+  const entries = head.categories.map((name, i) => ({ name, i, ...sums[i]! })).filter((e) => e.count > 0);
+  const legend = entries.map((e) =>
+    el(
+      "button",
+      { class: "legend", type: "button", "aria-pressed": String(host.highlighted() === e.i), title: "Highlight these", onclick: () => host.highlight(e.i) },
+      swatch(colours.category[e.i]!), e.name, el("span", { class: "sub" }, `${f.count(e.count)} · ${f.time(e.time)}`),
+    ),
+  );
+  const section = byId("details");
+  section.classList.add("empty");
+  section.replaceChildren(
+    el("p", { class: "hint" }, "Click a bar for all that is known of it. Shift and drag, or drag on the ruler, for statistics of a range. ? for all keys."),
+    el("h3", null, "Regions"),
+    ...(legend.length > 0 ? legend : [el("p", { class: "sub" }, "The archive has no regions.")]),
+    el("h3", null, "Marks"),
+    mark(colours.wait, "waiting for another rank"),
+    mark(colours.collective, "parts of one collective"),
+    mark(colours.message, "message, sender to receiver"),
+    mark(colours.transfer, "transfer over the network"),
+    mark(colours.parent, "call to what it caused"),
+    ...(host.store.curves.all.length > 0 ? [mark("var(--metric)", "metric; pale: least to greatest of a pixel")] : []),
+  );
+}
+
+function mark(colour: string, text: string): HTMLElement {
+  return el("div", { class: "legend" }, swatch(colour), text);
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which bar is meant by a point of the picture.
+
+import { firstAfter } from "./bounds";
+import type { Box } from "./boxes";
+import type { State } from "./state";
+import type { Lane } from "./store";
+
+// pick is the bar at a point, or the next one within some pixels; undefined: there is none.
+export function pick(state: State, boxes: Box[], x: number, y: number, within = 4): number | undefined {
+  const { rows, view } = state;
+  const item = rows.at(y + view.top);
+  const inside = y + view.top - (item?.y ?? 0);
+  const lane = item?.lanes.find((l) => inside >= l.y - 1 && inside <= l.y + l.height + 1)?.lane;
+  if (!lane) return undefined;
+  let best: number | undefined;
+  let distance = within + 1;
+  for (const b of boxes) {
+    if (b.bar < lane.first || b.bar >= lane.first + lane.count) continue;
+    const d = Math.max(b.x - x, x - b.x - b.width, 0);
+    if (d < distance || (d === distance && d === 0)) {
+      distance = d;
+      best = b.bar;
+    }
+  }
+  return best ?? small(state, lane, x, within);
+}
+
+// small looks among bars that are less than a pixel wide for the longest one near a point.
+function small({ store, view }: State, lane: Lane, x: number, within: number): number | undefined {
+  const from = view.time(x - within);
+  const to = view.time(x + within);
+  const level = lane.levels[0]!;
+  const { leaf, chunk } = store.head;
+  let best: number | undefined;
+  let longest = -1;
+  let looked = 0;
+  for (let n = firstAfter(level.end, from); n < level.start.length && level.start[n]! <= to && looked < 4000; n++) {
+    const bars = store.peekBars(lane, Math.floor((n * leaf) / chunk));
+    if (!bars) continue;
+    const first = (n * leaf) % chunk;
+    for (let i = first; i < Math.min(first + leaf, bars.start.length); i++, looked++) {
+      const s = bars.start[i]!;
+      if (s + bars.length[i]! < from || s > to || bars.length[i]! <= longest) continue;
+      longest = bars.length[i]!;
+      best = lane.first + n * leaf + i - first;
+    }
+  }
+  return best;
+}

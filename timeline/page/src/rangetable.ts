@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The statistics of a range of time.
+
+import { byId, el, swatch } from "./dom";
+import * as f from "./format";
+import type { Head } from "./head";
+import type { Host } from "./host";
+import type { RangeSums } from "./rangesums";
+
+export class RangeTable {
+  private readonly head: Head;
+
+  constructor(private readonly host: Host) {
+    this.head = host.store.head;
+    this.none();
+  }
+
+  // none is shown while there is no range.
+  none(): void {
+    byId("range").replaceChildren(el("p", { class: "hint" }, "No range is selected. Drag on the ruler, or hold Shift and drag in the picture; on a touch screen press long, then drag."));
+  }
+
+  underWay(share: number): void {
+    byId("range").replaceChildren(el("p", { class: "sub" }, `Reading… ${Math.round(100 * share)} %`));
+  }
+
+  show(r: RangeSums): void {
+    const colours = this.host.colours();
+    const span = r.to - r.from;
+    const rows = [...r.regions.entries()].sort((a, b) => b[1].time - a[1].time);
+    byId("range").replaceChildren(
+      el("h2", null, f.time(span)),
+      el("p", { class: "sub" }, `${f.exact(r.from)} to ${f.exact(r.to)}, ${r.scope}`),
+      el(
+        "dl", null,
+        el("dt", null, "regions"), el("dd", null, f.count(r.count)),
+        el("dt", null, "waiting"), el("dd", null, f.time(r.waited)),
+      ),
+      el("button", { type: "button", class: "link", onclick: () => this.host.go(r.from, r.to) }, "Zoom to the range"),
+      ...(rows.length === 0
+        ? [el("p", { class: "hint" }, "Nothing happened in this range.")]
+        : [
+            el("h3", null, "By region"),
+            el(
+              "table", null,
+              el("tr", null, ...["region", "count", "time", "mean", "max"].map((h) => el("th", { scope: "col" }, h))),
+              ...rows.map(([region, s]) =>
+                el(
+                  "tr", null, el("td", null, swatch(colours.css[region]!), this.head.regions[region]!.name), el("td", null, f.count(s.count)), el("td", null, f.time(s.time)),
+                  el("td", null, f.time(s.whole / s.count)), el("td", null, f.time(s.max)),
+                ),
+              ),
+            ),
+            el("p", { class: "sub" }, "Time is what lies in the range; mean and max are of whole regions that touch it. Regions within others count in both."),
+          ]),
+      ...this.metricSums(r.metrics),
+    );
+  }
+
+  private metricSums(all: RangeSums["metrics"]): HTMLElement[] {
+    if (all.length === 0) return [];
+    return [
+      el("h3", null, "By metric"),
+      el(
+        "table", { class: "metrics" },
+        el("tr", null, ...["metric", "min", "mean", "max"].map((h) => el("th", { scope: "col" }, h))),
+        ...all.map(({ curve, sums }) => {
+          const row = this.head.rows[curve.row]!;
+          const { curves } = this.host.store;
+          const texts = sums.min <= sums.max ? [curves.write(curve, sums.min), curves.mean(curve, sums), curves.write(curve, sums.max)] : ["–", "–", "–"];
+          const name = el("td", null, row.name, el("span", { class: "sub" }, this.head.rows[row.parent]?.name ?? ""));
+          return el("tr", null, name, ...texts.map((text) => el("td", null, text)));
+        }),
+      ),
+      el("p", { class: "sub" }, "Of the metrics that are shown; means are over time."),
+    ];
+  }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Selecting bars and curves.
+
+import { firstAfter } from "./bounds";
+import type { Curve } from "./curves";
+import { familyOf } from "./family";
+import type { Panel } from "./panel";
+import type { State } from "./state";
+
+export class Selection {
+  private asked = 0; // what was asked for last counts
+
+  constructor(
+    private readonly state: State,
+    private readonly panel: Panel,
+  ) {}
+
+  // select shows all that is known of a bar; go: brings it into the picture.
+  async select(bar: number, go: boolean): Promise<void> {
+    const { state, panel } = this;
+    const { store } = state;
+    const ask = ++this.asked;
+    try {
+      const b = await store.bar(bar);
+      const family = await familyOf(store, bar);
+      if (ask !== this.asked) return;
+      state.selected = family;
+      if (go) this.show(b.lane.row, b.start, b.length);
+      // What the lines lead to is wanted at once.
+      await Promise.all([...family.parents, ...family.children.slice(0, 400), ...family.instances.flatMap((i) => i.parts.map((p) => p.bar)).slice(0, 2000)].map((n) => store.bar(n)));
+      if (ask !== this.asked) return;
+      state.onChange();
+      panel.reveal();
+      await panel.details.bar(bar, family);
+    } catch (e) {
+      state.fail(e);
+    }
+  }
+
+  // show brings a bar into the picture.
+  private show(row: number, start: number, length: number): void {
+    const { state } = this;
+    const { view } = state;
+    state.reveal(row);
+    const x = view.x(start);
+    const end = view.x(start + length);
+    if (x >= 0 && end <= view.width && end - x >= 3) return;
+    const span = Math.min(view.to - view.from, Math.max(length * 12, 1000));
+    view.set(start + length / 2 - span / 2, start + length / 2 + span / 2);
+  }
+
+  // curve shows all that is known of a curve, and what it says of a time.
+  async curve(curve: Curve, time?: number): Promise<void> {
+    const { state, panel } = this;
+    const ask = ++this.asked;
+    try {
+      const { curves, head } = state.store;
+      const reading = time === undefined ? undefined : await curves.reading(curve, time);
+      const whole = await curves.sums(curve, 0, head.duration);
+      if (ask !== this.asked) return;
+      state.selected = undefined;
+      state.focusRow(curve.row);
+      panel.reveal();
+      panel.details.curve(curve, reading, whole);
+    } catch (e) {
+      state.fail(e);
+    }
+  }
+
+  clear(): void {
+    this.asked++;
+    this.state.selected = undefined;
+    this.state.focus = -1;
+  }
+
+  // neighbour selects a bar of the same lane; where none is selected, the first one in the picture.
+  async neighbour(step: number): Promise<void> {
+    const bar = this.state.selected?.bar;
+    if (bar === undefined) return this.first();
+    const lane = this.state.store.laneOf(bar);
+    const to = bar + step;
+    if (to >= lane.first && to < lane.first + lane.count) await this.select(to, true);
+  }
+
+  // first selects the first bar in the picture on the chosen row, or on the first row that has any.
+  private async first(): Promise<void> {
+    const { store, rows, view, focus } = this.state;
+    const { head } = store;
+    const chosen = head.rows[focus];
+    const row = chosen && chosen.lanes[1] > chosen.lanes[0] ? focus : rows.items.find((i) => i.lanes.length > 0)?.row;
+    const lane = row === undefined ? undefined : store.lanes[head.rows[row]!.lanes[0]];
+    if (!lane) return;
+    const n = Math.min(firstAfter(lane.levels[0]!.end, view.from), lane.levels[0]!.start.length - 1);
+    const at = n * head.leaf;
+    const bars = await store.bars(lane, Math.floor(at / head.chunk));
+    let i = at % head.chunk;
+    while (i + 1 < bars.start.length && bars.start[i]! + bars.length[i]! < view.from) i++;
+    await this.select(lane.first + at - (at % head.chunk) + i, true);
+  }
+
+  // kin selects what caused the selected bar, or the first thing that it caused.
+  kin(up: boolean): void {
+    const { selected } = this.state;
+    const to = up ? selected?.parents[0] : selected?.children[0];
+    if (to !== undefined) void this.select(to, true);
+  }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The painting loop: draws the state when it has changed, once for each picture of the screen.
+
+import { sized } from "./canvas";
+import { byId } from "./dom";
+import { Lines, type Drawn } from "./lines";
+import { Painter, type Painted } from "./paint";
+import { curveGap } from "./rows";
+import { Overview, Ruler } from "./ruler";
+import type { Pointed, State } from "./state";
+import { Status } from "./status";
+import type { Tree } from "./tree";
+
+export class Stage {
+  painted: Painted = { boxes: [], pixels: 0, coarse: 0 };
+  drawn: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] };
+  strong: Drawn = { parents: 0, collectives: 0, transfers: 0, crowded: [] }; // of what is selected
+  readonly frames: number[] = []; // ms that pictures took to draw, the last ones
+  readonly lines: Lines;
+  private readonly base = byId<HTMLCanvasElement>("base");
+  private readonly over = byId<HTMLCanvasElement>("over");
+  private readonly painter = new Painter();
+  private readonly ruler: Ruler;
+  private readonly overview: Overview;
+  private readonly status: Status;
+  private due = false;
+
+  constructor(
+    private readonly state: State,
+    private readonly tree: Tree,
+  ) {
+    const { store, rows, view } = state;
+    this.lines = new Lines(store, rows, view);
+    this.ruler = new Ruler(store, view);
+    this.overview = new Overview(store, view);
+    this.status = new Status(state);
+    state.onChange = store.onLoad = () => this.invalidate();
+    state.onMark = () => this.drawOver();
+    new ResizeObserver(() => this.resize()).observe(byId("picture"));
+  }
+
+  resize(): void {
+    const box = byId("picture").getBoundingClientRect();
+    this.state.resize(box.width, box.height);
+  }
+
+  // invalidate asks for a new picture.
+  invalidate(): void {
+    if (this.due) return;
+    this.due = true;
+    requestAnimationFrame(() => {
+      this.due = false;
+      this.draw();
+    });
+  }
+
+  draw(): void {
+    const begin = performance.now();
+    const { store, view, rows, colours, shown } = this.state;
+    store.frame();
+    const { c, ratio } = sized(this.base, view.width, view.height);
+    this.painter.colours = this.lines.colours = colours;
+    this.painter.showWaits = shown.waits;
+    this.painted = this.painter.paint(c, ratio, view, rows, store, this.state.focus);
+    const ticks = this.ruler.draw(colours, this.state.range);
+    c.fillStyle = colours.grid;
+    for (const x of ticks) c.fillRect(Math.round(x), 0, 1, view.height);
+    this.drawn = this.lines.all(c, this.painted.boxes, shown);
+    this.drawOver();
+    this.tree.draw();
+    this.overview.draw(colours, this.state.coloured);
+    this.status.draw(this.painted, this.drawn);
+    this.frames.push(performance.now() - begin);
+    if (this.frames.length > 600) this.frames.shift();
+  }
+
+  // drawOver draws what is selected or pointed at, above the picture.
+  drawOver(): void {
+    const { view, range, selected, hovered, pointed, colours } = this.state;
+    const { c } = sized(this.over, view.width, view.height);
+    c.clearRect(0, 0, view.width, view.height);
+    if (range) {
+      const a = view.x(range.from);
+      const b = view.x(range.to);
+      c.fillStyle = colours.range;
+      c.fillRect(a, 0, b - a, view.height);
+      c.fillStyle = colours.collective;
+      c.fillRect(a, 0, 1, view.height);
+      c.fillRect(b, 0, 1, view.height);
+    }
+    this.lines.colours = colours;
+    this.strong = selected ? this.lines.family(c, selected) : { parents: 0, collectives: 0, transfers: 0, crowded: [] };
+    if (hovered >= 0) this.outline(c, hovered, 1);
+    if (selected) this.outline(c, selected.bar, 2);
+    if (pointed) this.dot(c, pointed);
+  }
+
+  // dot marks the value of a curve that is pointed at.
+  private dot(c: CanvasRenderingContext2D, { curve, time, value }: Pointed): void {
+    const { rows, view, store, colours } = this.state;
+    const item = rows.of(curve.row);
+    if (value === undefined || !Number.isFinite(value) || item?.row !== curve.row) return;
+    c.fillStyle = colours.metric.css;
+    c.strokeStyle = colours.paper;
+    c.lineWidth = 1.5;
+    c.beginPath();
+    c.arc(view.x(time), item.y - view.top + curveGap + store.curves.place(curve, value) * (item.height - 2 * curveGap), 3.5, 0, 2 * Math.PI);
+    c.fill();
+    c.stroke();
+  }
+
+  private outline(c: CanvasRenderingContext2D, bar: number, width: number): void {
+    const { rows, view, store, colours } = this.state;
+    const b = store.peekBar(bar);
+    const item = b && rows.of(b.lane.row);
+    if (!b || !item) return;
+    const at = item.lanes.find((l) => l.lane === b.lane);
+    const x = Math.max(-4, view.x(b.start));
+    const end = Math.min(view.width + 4, view.x(b.start + b.length));
+    const y = item.y - view.top + (at?.y ?? 4);
+    c.lineWidth = width;
+    c.strokeStyle = colours.select;
+    c.strokeRect(x - width / 2, y - width / 2, Math.max(end - x, 2) + width - (end - x > 4 ? 1 : 0), (at?.height ?? item.height - 8) + width);
+  }
+}

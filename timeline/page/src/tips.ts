@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The short forms of what is known, for hovering.
+
+import type { Curve, Reading, Sums } from "./curves";
+import { el } from "./dom";
+import * as f from "./format";
+import type { Head } from "./head";
+import type { Store } from "./store";
+import type { Words } from "./words";
+
+export class Tips {
+  private readonly head: Head;
+
+  constructor(
+    private readonly store: Store,
+    private readonly words: Words,
+  ) {
+    this.head = store.head;
+  }
+
+  // bar is about a bar.
+  async bar(bar: number): Promise<HTMLElement[]> {
+    const { store } = this;
+    const b = await store.bar(bar);
+    const at = bar - b.lane.first;
+    const chunk = this.head.chunk;
+    const notes = await store.notes(b.lane, Math.floor(at / chunk));
+    const wait = notes.waits.get(at % chunk);
+    const out = [
+      el("b", null, this.head.regions[b.region]!.name),
+      el("span", { class: "sub" }, this.words.path(b.lane.row)),
+      el(
+        "dl", null,
+        el("dt", null, "begin"), el("dd", null, f.exact(b.start)),
+        el("dt", null, "length"), el("dd", null, f.exact(b.length)),
+        ...(wait ? [el("dt", null, "waited"), el("dd", { class: "alarm" }, `${f.time(b.wait)} for ${this.head.ranks[wait.rank]?.name ?? "?"}`)] : []),
+        ...this.words.notes(notes.attributes.of(at % chunk)),
+      ),
+    ];
+    return out;
+  }
+
+  // transfer is about a transfer; it is unpacked, or it would not be drawn.
+  transfer(row: number, index: number): HTMLElement[] {
+    const chunk = this.head.chunk;
+    const t = this.store.peekTransfers(row, Math.floor(index / chunk));
+    if (!t) return [];
+    const i = index % chunk;
+    const length = t.length[i]!;
+    return [
+      el("b", null, "Transfer"),
+      el("span", { class: "sub" }, `${this.words.path(row)} → ${t.row[i]! >= 0 ? this.words.path(t.row[i]!) : "?"}`),
+      el(
+        "dl", null,
+        el("dt", null, "bytes"), el("dd", null, f.bytes(t.bytes[i]!)),
+        el("dt", null, "begin"), el("dd", null, f.exact(t.start[i]!)),
+        el("dt", null, "length"), el("dd", null, length < 0 ? "its end was not recorded" : f.exact(length)),
+        ...(length > 0 ? [el("dt", null, "bandwidth"), el("dd", null, `${f.digits(t.bytes[i]! / length)} GB/s`)] : []),
+        ...this.words.notes(t.attributes.of(i)),
+      ),
+    ];
+  }
+
+  // curve is what a curve says of a moment. pixel: what it is around there.
+  curve(curve: Curve, reading: Reading, pixel: Sums | undefined): HTMLElement[] {
+    const write = (v: number) => this.store.curves.write(curve, v);
+    const { metric } = curve;
+    const integral = metric.type !== "DOUBLE";
+    const rows: [string, string][] = [];
+    if (metric.timing === "rate") {
+      rows.push(["mean", write(reading.value)]);
+      if (integral) rows.push(["counter", `${f.group(reading.stored)} → ${f.group(reading.after)}`]);
+    } else {
+      const stored = metric.timing === "last" ? reading.after : reading.stored;
+      const exact = integral && metric.factor === 1 && metric.divisor === 1 && Math.abs(reading.value) >= 1000 ? ` (${f.group(stored)})` : "";
+      rows.push(["value", write(reading.value) + exact]);
+    }
+    rows.push(["since", f.exact(reading.from)], ["for", f.exact(reading.to - reading.from)]);
+    if (pixel && pixel.count > 1 && pixel.min < pixel.max) rows.push(["around", `${write(pixel.min)} to ${write(pixel.max)}, mean ${this.store.curves.mean(curve, pixel)}`]);
+    return [
+      el("b", null, this.head.rows[curve.row]!.name),
+      el("span", { class: "sub" }, this.words.path(this.head.rows[curve.row]!.parent)),
+      el("dl", null, ...rows.flatMap(([k, v]) => [el("dt", null, k), el("dd", null, v)])),
+    ];
+  }
+}

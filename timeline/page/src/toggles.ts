@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buttons of the toolbar that show whether they are pressed.
+
+import { byId } from "./dom";
+import type { Shown, State } from "./state";
+
+const names = ["waits", "collectives", "transfers", "parents"] as const satisfies readonly (keyof Shown)[];
+
+export class Toggles {
+  constructor(private readonly state: State) {
+    byId("show-metrics").hidden = state.store.curves.all.length === 0;
+    byId("show-metrics").addEventListener("click", () => this.metrics());
+    for (const name of names) byId("show-" + name).addEventListener("click", () => this.shown(name));
+  }
+
+  shown(name: keyof Shown): void {
+    const { shown } = this.state;
+    shown[name] = !shown[name];
+    byId("show-" + name).setAttribute("aria-pressed", String(shown[name]));
+    this.state.onChange();
+  }
+
+  metrics(): void {
+    const { rows } = this.state;
+    rows.metrics = !rows.metrics;
+    byId("show-metrics").setAttribute("aria-pressed", String(rows.metrics));
+    rows.layout();
+    this.state.relayout();
+  }
+}
