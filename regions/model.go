@@ -206,9 +206,7 @@ const (
 // counting after it.
 func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	th := m.thread(ring)
-	if m.first == 0 || t < m.first { // records that were published late are older than others before them
-		m.first = t
-	}
+	m.begins(t) // records that were published late are older than others before them
 	m.last = max(m.last, t)
 	if r.Kind != shm.RecordThread {
 		m.resumeThread(th)
@@ -257,6 +255,13 @@ func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 		}
 	}
 	return m.err
+}
+
+// begins notes that something was at a time.
+func (m *Model) begins(t uint64) {
+	if m.first == 0 || t < m.first {
+		m.first = t
+	}
 }
 
 func (m *Model) thread(ring int) *thread {

@@ -51,10 +51,14 @@ func (m *Model) resume() {
 	for _, l := range left.Calls {
 		h := of(l.Comm)
 		h.calls, m.past = append(h.calls, l), max(m.past, l.Group+1)
+		m.begins(l.Start) // then, what becomes of it will
 	}
 	for _, l := range left.Plans {
 		h := of(l.Comm)
 		h.plans, m.past = append(h.plans, l), max(m.past, l.Group+1)
+		if l.Open {
+			m.begins(l.Start)
+		}
 	}
 	for _, l := range left.Groups {
 		m.past = max(m.past, l.Number+1)

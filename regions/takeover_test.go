@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -66,8 +67,9 @@ type place struct {
 
 // places is a sink that notes where operations are, by their handles, or their calls'.
 type places struct {
-	t  *testing.T
-	at map[string]place
+	t     *testing.T
+	at    map[string]place
+	first uint64 // time of the first region of the last model
 }
 
 // placed is one location of it.
@@ -77,7 +79,7 @@ type placed struct {
 	with string // the first operation of the region that is open
 }
 
-func newPlaces(t *testing.T) *places { return &places{t, make(map[string]place)} }
+func newPlaces(t *testing.T) *places { return &places{t: t, at: make(map[string]place)} }
 
 func (s *places) Finished(uint32) {}
 
@@ -108,7 +110,7 @@ func (w *placed) note(a *otf2.AttributeList) {
 }
 
 func (w *placed) Enter(t otf2.Timestamp, a *otf2.AttributeList, region otf2.RegionRef) error {
-	w.with = ""
+	w.with, w.to.first = "", min(w.to.first, uint64(t))
 	w.note(a)
 	return w.EventWriter.Enter(t, a, region)
 }
@@ -194,6 +196,7 @@ func mixedRelease(seed uint64) (release string, api int) {
 
 // heir is a model that notes places, and goes on where another one died if resume is not nil.
 func (s *places) heir(api int, resume *experiment.Process) *Model {
+	s.first = math.MaxUint64
 	return New(s, &experiment.Process{APIVersion: api}, &Options{RecordMask: 0xffff, Resume: resume})
 }
 
@@ -257,6 +260,9 @@ func TestTakeoverKeepsOrdinals(t *testing.T) {
 			take(m, all[from:], advance(m))
 			m.Finish()
 			end := leave(t, m)
+			if end.FirstTime > got.first {
+				t.Fatalf("seed %d, takeover before records %v: the first event is at %d, said to be at %d", seed, cuts, got.first, end.FirstTime)
+			}
 			for id, is := range got.at {
 				if of := whole.at[id].ordinal; is.ordinal != of {
 					t.Fatalf("seed %d, takeover before records %v (%v %v): %s is number %d, want %d", seed, cuts, all[cut].Kind, all[cut].Type, id, is.ordinal, of)
