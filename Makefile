@@ -159,7 +159,9 @@ real-nccl-short: build real-nccl-bed ## a dozen of them
 
 sanitize: plugin-test-asan plugin-test-tsan ## the C tests under the address and the thread sanitizer
 
-generate: build ## write generated files and golden texts anew
+generate: ## write generated files and golden texts anew
+	$(GO) test ./config -run TestPluginTable -update
+	$(MAKE) --no-print-directory build
 	$(GO) generate ./...
 	$(GO) test ./cmd/nccl-otf2 -run TestREADME -update
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -282,13 +283,10 @@ func quoted(line []byte, name string) string {
 	return string(value)
 }
 
-// firstReleases are those that have the versions of the profiler API (notes on the API, §1).
-var firstReleases = [...]string{1: "2.23.4", 2: "2.24.3", 3: "2.26.2", 4: "2.27.3", 5: "2.28.3", 6: "2.29.2", 7: "2.31.2"}
-
 // release writes NCCL's version number as a release; where it is not known, the first with that API, and false.
-func release(version, api int) (string, bool) {
+func release(version, apiVersion int) (string, bool) {
 	if version >= 10000 {
 		return fmt.Sprintf("%d.%d.%d", version/10000, version/100%100, version%100), true
 	}
-	return firstReleases[max(1, min(api, len(firstReleases)-1))], false
+	return api.Versions[max(1, min(apiVersion, api.Newest().Number))-1].Release, false
 }

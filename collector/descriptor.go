@@ -2,128 +2,77 @@
 
 package collector
 
-import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
+import (
+	"reflect"
 
-// A descriptorMember writes one member of an event's descriptor.
-type descriptorMember struct {
-	since, until int // API versions; until 0: no end
-	write        func(t *transcript, b []byte, r *shm.Record) []byte
-}
-
-func numberOf(name string, get func(r *shm.Record) int64) descriptorMember {
-	return descriptorMember{write: func(_ *transcript, b []byte, r *shm.Record) []byte { return number(b, name, get(r)) }}
-}
-
-func unsignedOf(name string, get func(r *shm.Record) uint64) descriptorMember {
-	return descriptorMember{write: func(_ *transcript, b []byte, r *shm.Record) []byte { return unsigned(b, name, get(r)) }}
-}
-
-func textOf(name string, get func(r *shm.Record) string) descriptorMember {
-	return descriptorMember{write: func(_ *transcript, b []byte, r *shm.Record) []byte { return text(b, name, get(r)) }}
-}
-
-func pointerOf(name string, get func(r *shm.Record) uint64) descriptorMember {
-	return descriptorMember{write: func(_ *transcript, b []byte, r *shm.Record) []byte { return pointer(b, name, get(r)) }}
-}
-
-func flagOf(name string, bit shm.RecordFlags) descriptorMember {
-	return descriptorMember{write: func(_ *transcript, b []byte, r *shm.Record) []byte { return boolean(b, name, r.Flags&bit != 0) }}
-}
-
-func (m descriptorMember) from(api int) descriptorMember { m.since = api; return m }
-
-// Members that several types have.
-var (
-	funcName = textOf("func", func(r *shm.Record) string { return r.Func })
-	datatype = textOf("datatype", func(r *shm.Record) string { return r.Datatype })
-	count    = unsignedOf("count", func(r *shm.Record) uint64 { return r.Count })
-	seq      = unsignedOf("seqNumber", func(r *shm.Record) uint64 { return r.Seq })
-	commName = descriptorMember{until: 3, write: func(t *transcript, b []byte, r *shm.Record) []byte {
-		return text(b, "name", t.comm(r.Aux).Name)
-	}}
-	commHash = descriptorMember{until: 3, write: func(t *transcript, b []byte, r *shm.Record) []byte {
-		return pointer(b, "commHash", t.comm(r.Aux).ID)
-	}}
-	root     = numberOf("root", func(r *shm.Record) int64 { return int64(r.Root) })
-	stream   = pointerOf("stream", func(r *shm.Record) uint64 { return r.Stream })
-	sendBuff = pointerOf("sendBuff", func(r *shm.Record) uint64 { return r.SendBuff })
-	recvBuff = pointerOf("recvBuff", func(r *shm.Record) uint64 { return r.RecvBuff })
-	captured = flagOf("graphCaptured", shm.FlagGraph)
-	channels = numberOf("nChannels", func(r *shm.Record) int64 { return int64(r.NChannels) })
-	channel  = numberOf("channelId", func(r *shm.Record) int64 { return int64(r.Channel) })
-	ptimer   = unsignedOf("pTimer", func(r *shm.Record) uint64 { return r.PTimer })
-	userTag  = unsignedOf("userTag", func(r *shm.Record) uint64 { return r.UserTag }).from(7)
-	group    = descriptorMember{write: func(t *transcript, b []byte, r *shm.Record) []byte {
-		b = pointer(b, "parentGroup", r.ParentGroup)
-		b, _ = t.refer(b, "parentGroupId", r.ParentGroup)
-		return b
-	}}
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// descriptors says what is written of each event type's descriptor (notes on the API, §2.5).
-var descriptors = [shm.TypeCount][]descriptorMember{
-	shm.EventColl: {
-		seq, funcName, sendBuff, recvBuff, count, root, datatype, channels,
-		numberOf("nWarps", func(r *shm.Record) int64 { return int64(r.NWarps) }),
-		textOf("algo", func(r *shm.Record) string { return r.Algo }),
-		{write: func(_ *transcript, b []byte, r *shm.Record) []byte {
-			if r.Flags&shm.FlagSym != 0 && r.Proto == "" { // NCCL's own "", no NULL
-				return append(b, `,"proto":""`...)
-			}
-			return text(b, "proto", r.Proto)
-		}},
-		group, userTag, commName, commHash,
-		textOf("kernelVariant", func(r *shm.Record) string { return r.KernelVariant }).from(7),
-		flagOf("isSymColl", shm.FlagSym).from(7),
-	},
-	shm.EventP2p: {
-		funcName, pointerOf("buff", func(r *shm.Record) uint64 { return r.SendBuff }), datatype, count,
-		numberOf("peer", func(r *shm.Record) int64 { return int64(r.Peer) }), channels, group, userTag, commName, commHash,
-	},
-	shm.EventProxyOp: {
-		numberOf("pid", func(r *shm.Record) int64 { return int64(r.PID) }), channel,
-		numberOf("peer", func(r *shm.Record) int64 { return int64(r.Peer) }),
-		numberOf("nSteps", func(r *shm.Record) int64 { return int64(r.NSteps) }),
-		numberOf("chunkSize", func(r *shm.Record) int64 { return int64(r.ChunkSize) }),
-		flagOf("isSend", shm.FlagSend),
-	},
-	shm.EventProxyStep:    {numberOf("step", func(r *shm.Record) int64 { return int64(r.Step) })},
-	shm.EventKernelCh:     {channel, ptimer},
-	shm.EventNetPlugin:    {numberOf("id", func(r *shm.Record) int64 { return r.NetID }), pointerOf("data", func(r *shm.Record) uint64 { return r.Data }), {write: netData}},
-	shm.EventGroupApi:     {captured, numberOf("groupDepth", func(r *shm.Record) int64 { return int64(r.GroupDepth) })},
-	shm.EventCollApi:      {funcName, count, datatype, root, stream, captured, userTag},
-	shm.EventP2pApi:       {funcName, count, datatype, stream, captured, userTag},
-	shm.EventKernelLaunch: {stream},
-	shm.EventCeColl: {
-		seq, funcName, sendBuff, recvBuff, count, root, datatype,
-		textOf("syncStrategy", func(r *shm.Record) string { return r.SyncStrategy }),
-		flagOf("intraBatchSync", shm.FlagComplete),
-		numberOf("batchSize", func(r *shm.Record) int64 { return int64(r.BatchSize) }),
-		numberOf("numBatches", func(r *shm.Record) int64 { return int64(r.NumBatches) }),
-		numberOf("ceSeqNum", func(r *shm.Record) int64 { return int64(r.CeSeq) }),
-		stream, userTag,
-	},
-	shm.EventCeSync: {flagOf("isComplete", shm.FlagComplete), numberOf("nRanks", func(r *shm.Record) int64 { return int64(r.NRanks) })},
-	shm.EventCeBatch: {
-		numberOf("numOps", func(r *shm.Record) int64 { return int64(r.NumOps) }),
-		unsignedOf("totalBytes", func(r *shm.Record) uint64 { return r.Bytes }),
-		flagOf("useIntraSync", shm.FlagComplete),
-	},
-	shm.EventKernelPhase: {
-		channel, ptimer,
-		numberOf("phaseId", func(r *shm.Record) int64 { return int64(r.Phase) }),
-		textOf("phaseName", func(r *shm.Record) string { return r.PhaseName }),
-	},
+// A descriptorMember is a member of an event's descriptor, and where its record has it.
+type descriptorMember struct {
+	*api.Member
+	field int // of shm.Record; −1: none
+	flag  shm.RecordFlags
 }
 
-// Kinds of network plugins in the upper half of NetPlugin's id (notes on the API, §2.5).
+// descriptors are the members of each event type that records tell, or their communicators.
+var descriptors = func() (all [shm.TypeCount][]descriptorMember) {
+	flags := map[string]shm.RecordFlags{"GRAPH": shm.FlagGraph, "SYM": shm.FlagSym, "SEND": shm.FlagSend, "COMPLETE": shm.FlagComplete}
+	record := reflect.TypeFor[shm.Record]()
+	for t := range all {
+		for i := range api.Events[t].Members {
+			m := descriptorMember{Member: &api.Events[t].Members[i], field: -1}
+			m.flag = flags[m.Flag]
+			if f, ok := record.FieldByName(m.Go); ok {
+				m.field = f.Index[0]
+			}
+			if m.Name != "" && (m.field >= 0 || m.flag != 0 || m.Name == "name" || m.Kind == api.Hash) {
+				all[t] = append(all[t], m)
+			}
+		}
+	}
+	return all
+}()
+
+// member writes one member of an event's descriptor.
+func (t *transcript) member(b []byte, m *descriptorMember, r *shm.Record) []byte {
+	var v reflect.Value
+	if m.field >= 0 {
+		v = reflect.ValueOf(r).Elem().Field(m.field)
+	}
+	switch {
+	case m.flag != 0:
+		return boolean(b, m.Name, r.Flags&m.flag != 0)
+	case m.Kind == api.Hash:
+		return pointer(b, m.Name, t.comm(r.Aux).ID)
+	case m.field < 0:
+		return text(b, m.Name, t.comm(r.Aux).Name)
+	case m.Kind == api.Proto && r.Flags&shm.FlagSym != 0 && r.Proto == "": // NCCL's own "", no NULL
+		return append(b, `,"proto":""`...)
+	case m.Kind.Text():
+		return text(b, m.Name, v.String())
+	case m.Kind == api.Handle:
+		b, _ = t.refer(pointer(b, m.Name, v.Uint()), m.Name+"Id", v.Uint())
+		return b
+	case m.Kind == api.NetData:
+		return netData(pointer(b, m.Name, v.Uint()), r)
+	case m.Kind == api.Pointer || m.Kind == api.ConstPointer:
+		return pointer(b, m.Name, v.Uint())
+	case v.CanInt():
+		return number(b, m.Name, v.Int())
+	}
+	return unsigned(b, m.Name, v.Uint())
+}
+
+// Kinds of network plugins in the upper half of NetPlugin's id (docs/nccl-profiler-api.md §8).
 const (
 	netIB     = 1
 	netSocket = 2
 )
 
 // netData writes what a network plugin's own descriptor held.
-func netData(_ *transcript, b []byte, r *shm.Record) []byte {
+func netData(b []byte, r *shm.Record) []byte {
 	if r.Flags&shm.FlagKnownNet == 0 {
 		return b
 	}

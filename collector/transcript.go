@@ -18,6 +18,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -343,7 +344,7 @@ func (t *transcript) comm(i uint32) shm.Comm {
 
 // context writes the context of a communicator entry.
 func (t *transcript) context(b []byte, comm uint32) []byte {
-	value := uint64(t.header.Tag)<<shm.TagShift | uint64(shm.EventKernelPhase)<<shm.TypeShift | shm.ContextBit | uint64(comm)
+	value := uint64(t.header.Tag)<<shm.TagShift | shm.TypeMask<<shm.TypeShift | shm.ContextBit | uint64(comm)
 	b = pointer(b, "ctx", value)
 	return number(b, "ctxId", int64(comm)+1)
 }
@@ -397,9 +398,9 @@ func (t *transcript) start(ring int, time uint64, r *shm.Record) error {
 	b = pointer(b, "handleBefore", t.rings[ring].before)
 	t.rings[ring].before = 0
 	b = append(b, `,"d":{"_":0`...)
-	for _, m := range descriptors[r.Type] {
-		if api := int(t.header.APIVersion); api >= m.since && (m.until == 0 || api <= m.until) {
-			b = m.write(t, b, r)
+	for i := range descriptors[r.Type] {
+		if m := &descriptors[r.Type][i]; m.Told(int(t.header.APIVersion)) {
+			b = t.member(b, m, r)
 		}
 	}
 	b = append(b, '}')
@@ -453,39 +454,21 @@ func (t *transcript) state(ring int, time uint64, r *shm.Record) error {
 		return t.end(append(b, "null"...))
 	}
 	at := len(b)
-	switch name := stateArgument(r.Aux); name {
-	case "":
+	argument := api.StateArgument(r.Aux)
+	switch argument {
+	case api.None:
 		return t.end(append(b, "{}"...))
-	case "pTimer":
-		b = unsigned(b, name, r.Arg)
-	case "data":
-		b = pointer(b, name, r.Arg)
+	case api.GPUTimer:
+		b = unsigned(b, argument.String(), r.Arg)
+	case api.NetArg:
+		b = pointer(b, argument.String(), r.Arg)
+	case api.OpProgress:
+		b = number(number(b, argument.String(), int64(r.Arg)), "steps", int64(r.Steps))
 	default:
-		b = number(b, name, int64(r.Arg))
-		if r.Aux < proxyOpStates {
-			b = number(b, "steps", int64(r.Steps))
-		}
+		b = number(b, argument.String(), int64(r.Arg))
 	}
 	b[at] = '{' // where the first member has its comma
 	return t.end(append(b, '}'))
-}
-
-// proxyOpStates are the first values of recordEventState's enumeration: those of API v1 to v3 for ProxyOp.
-const proxyOpStates = 8
-
-// stateArgument names the argument that NCCL passes with a state; "" if it has none.
-func stateArgument(state uint32) string {
-	switch {
-	case state < proxyOpStates, state >= 8 && state <= 12, state == 20:
-		return "transSize"
-	case state >= 13 && state <= 18:
-		return "appendedProxyOps"
-	case state == 21:
-		return "data"
-	case state == 22, state == 31:
-		return "pTimer"
-	}
-	return ""
 }
 
 // describe brings the counts of a shard up to date: those of what is in the file.

@@ -9,8 +9,8 @@ import (
 )
 
 // steps says how systems that start jobs name one job, its step, and the attempt at it. The first whose
-// job variable is set is taken; the parts are joined by dots. The plugin's C code has the same table,
-// for spool files.
+// job variable is set is taken; the parts are joined by dots. The plugin goes by the same table,
+// for spool files (plugin/settings_table.h).
 var steps = []struct{ job, step, attempt string }{
 	{"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
 	{"PMIX_NAMESPACE", "", ""},
@@ -20,12 +20,15 @@ var steps = []struct{ job, step, attempt string }{
 	{"TORCHELASTIC_RUN_ID", "", "TORCHELASTIC_RESTART_COUNT"},
 }
 
+// noJob is torchelastic's word for "none was given".
+const noJob = "none"
+
 // StepID identifies the job step and attempt that the environment belongs to, the same in all its
 // processes; "" if nothing does.
 func StepID(lookup Lookup) string {
 	for _, s := range steps {
 		id := lookup.value(s.job)
-		if id == "" || id == "none" { // torchelastic's word for "none was given"
+		if id == "" || id == noJob {
 			continue
 		}
 		for _, more := range []string{s.step, s.attempt} {

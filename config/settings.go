@@ -19,9 +19,12 @@ import (
 // function over another environment.
 type Lookup func(name string) (value string, set bool)
 
-// value treats an empty variable as unset, as the plugin does.
+// value treats a variable with nothing but blanks as unset, as the plugin does.
 func (l Lookup) value(name string) string {
 	v, _ := l(name)
+	if trim(v) == "" {
+		return ""
+	}
 	return v
 }
 
@@ -95,8 +98,14 @@ func Load(lookup Lookup) (*Settings, error) {
 	for i := range Table {
 		row := &Table[i]
 		value, err := plain(v.Get(row.Key))
-		if err == nil && value == "" {
-			continue
+		if row.Kind != Path {
+			value = trim(value)
+		}
+		if err == nil && trim(value) == "" {
+			value, s.source[row.Key] = row.Default, fromDefault
+			if value == "" {
+				continue
+			}
 		}
 		if err == nil {
 			err = row.check(s, value)
@@ -123,11 +132,11 @@ func Load(lookup Lookup) (*Settings, error) {
 
 func (row *Setting) check(s *Settings, value string) error {
 	if row.Kind == Choice {
-		lower := strings.ToLower(value)
-		if !slices.Contains(row.Choices, lower) {
+		i := slices.IndexFunc(row.Choices, func(c string) bool { return same(c, trim(value)) })
+		if i < 0 {
 			return fmt.Errorf("%q is none of %s", value, strings.Join(row.Choices, ", "))
 		}
-		value = lower
+		value = row.Choices[i]
 	}
 	return row.parse(s, value)
 }
@@ -184,7 +193,7 @@ func plain(value any) (string, error) {
 	case nil:
 		return "", nil
 	case string:
-		return strings.TrimSpace(v), nil
+		return v, nil
 	case bool, int, int64, uint64, float64:
 		return fmt.Sprint(v), nil
 	case []any:

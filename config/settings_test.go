@@ -141,6 +141,19 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 	}
 }
 
+// A variable with nothing but blanks is as if it were not there, and so is a value of a file.
+func TestBlankIsUnset(t *testing.T) {
+	path := file(t, "a.yaml", "memory: 1G\nevents: ' '\nstart_limit: ''\ncpus: []\ndir: ' x '\n")
+	s, err := Load(env("NCCL_OTF2_CONFIG="+path, "NCCL_OTF2_MEMORY= \t"))
+	if err != nil || s.Memory != 1<<30 || s.Events != gpu || s.StartLimit != 2 || s.CPUs != nil || s.Dir != " x " {
+		t.Errorf("%+v, %v", s, err)
+	}
+	s, err = Load(env("NCCL_OTF2_MEMORY= 512 M\n", "NCCL_OTF2_EVENTS=  ", "NCCL_OTF2_RING=\tShm ", "NCCL_PROFILE_EVENT_MASK= 3 "))
+	if err != nil || s.Memory != 512<<20 || s.Events != 3 || s.Ring != "shm" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestEventMasks(t *testing.T) {
 	for _, tc := range []struct {
 		vars []string

@@ -29,13 +29,40 @@ const (
 	Periods Kind = "on/off, period" // "on:50ms"
 )
 
-// Setting is one row of the table.
+// wrong is what is said of a text that is none of the kind, behind it; in the job, too.
+func (k Kind) wrong() string {
+	switch k {
+	case Switch:
+		return "is neither on nor off"
+	case Size:
+		return "is not a size such as 256M or 1GiB"
+	case Events:
+		return "is no list of presets (" + strings.Join(presetNames(), ", ") + ") and events"
+	case Seconds:
+		return "is no number of seconds"
+	case Ordinal:
+		return "is not a window such as ops:1000-2000, ops:1000- or ops:-2000"
+	case Kinds:
+		all := "is none of off, on, " + everyActivity
+		for _, a := range activities {
+			all += ", " + a.name
+		}
+		return all
+	}
+	return ""
+}
+
+// Setting is one row of the table. Of kinds that the plugin reads, too, plugin/settings.c has a parser: the words, units and
+// bounds that both go by are in the tables of this package, of which `make generate` makes the plugin's.
 type Setting struct {
 	Key     string
 	Default string // as a user would write it; "" means unset
 	Kind    Kind
 	Choices []string
-	Early   bool // the plugin reads it, from the environment only
+	Early   bool   // the plugin reads it, from the environment only
+	Alone   bool   // so it does where it has no collector
+	Least   uint64 // of sizes and seconds that are bounded
+	Most    uint64 // 0: no bound
 	Help    string
 
 	parse func(s *Settings, value string) error
@@ -46,10 +73,10 @@ func (s *Setting) Env() string { return Prefix + s.Key }
 
 // Table lists all settings. It is not to be changed.
 var Table = []Setting{
-	{Key: "DIR", Kind: Path,
+	{Key: "DIR", Kind: Path, Alone: true,
 		Help:  "Experiment directory. Default: `nccl-otf2-<id>` in the working directory, where id names the job step and attempt (Slurm, PMIx, LSF, PBS, Flux, torchrun), else the first communicator.",
 		parse: func(s *Settings, v string) error { s.Dir = v; return nil }},
-	{Key: "EVENTS", Default: "gpu", Kind: Events,
+	{Key: "EVENTS", Default: "gpu", Kind: Events, Alone: true,
 		Help:  "What to record: a preset (`light`: calls and operations; `gpu`: with GPU times; `net`: with network activity; `all`), or a list of NCCL's event names. Presets and names can be mixed.",
 		parse: func(s *Settings, v string) (err error) { s.Events, err = parseEvents(v); return err }},
 	{Key: "MODE", Default: "trace", Kind: Choice, Choices: []string{"trace", "profile", "record"},
@@ -58,16 +85,16 @@ var Table = []Setting{
 	{Key: "PROFILE_INTERVAL", Default: "off", Kind: Period,
 		Help:  "How often the profile of a running job is made anew (10s to 24h), beside the one at its end. Only with MODE=profile, and in one process: the one of rank 0.",
 		parse: func(s *Settings, v string) (err error) { s.ProfileInterval, err = parseInterval(v); return err }},
-	{Key: "START", Default: "on", Kind: Choice, Choices: []string{"on", "paused"},
+	{Key: "START", Default: "on", Kind: Choice, Choices: []string{"on", "paused"}, Alone: true,
 		Help:  "`paused`: record nothing until `nccl-otf2 ctl start`.",
 		parse: func(s *Settings, v string) error { s.Paused = v == "paused"; return nil }},
-	{Key: "WINDOW", Kind: Ordinal,
+	{Key: "WINDOW", Kind: Ordinal, Alone: true,
 		Help:  "Which operations to record, by their ordinals on each communicator, from 0: `ops:1000-2000` are 1000 … 1999; `ops:1000-` and `ops:-2000` are open on one side. Collectives are counted as they are called, those of replayed graphs separately; messages go with the next collective.",
 		parse: func(s *Settings, v string) (err error) { s.Window, err = parseWindow(v); return err }},
 	{Key: "CHANNELS", Default: "off", Kind: Switch,
 		Help:  "A row in the timeline for each channel of each communicator rank, beside that of the rank.",
 		parse: func(s *Settings, v string) (err error) { s.Channels, err = parseSwitch(v); return err }},
-	{Key: "CUPTI", Default: "off", Kind: Kinds,
+	{Key: "CUPTI", Default: "off", Kind: Kinds, Alone: true,
 		Help:  "Kernels on the GPU, recorded with CUPTI and linked with the operations that launched them. `on`: kernels; `memcpy`, `memset`, `sync`, `memory`, or a list of them: also copies, settings, synchronisations, allocations; `all`: all of these. No other profiler can use CUPTI in the same process then. Links need KernelLaunch among EVENTS, as all presets have it.",
 		parse: func(s *Settings, v string) (err error) { s.CUPTI, err = parseActivities(v); return err }},
 	{Key: "METRICS", Default: "on", Kind: Switch,
@@ -88,13 +115,13 @@ var Table = []Setting{
 	{Key: "CPUS", Kind: Numbers,
 		Help:  "CPUs for the collector, such as `62,63`. Default: those of the job process.",
 		parse: func(s *Settings, v string) (err error) { s.CPUs, err = parseNumbers(v); return err }},
-	{Key: "DEBUG", Default: "off", Kind: Switch,
+	{Key: "DEBUG", Default: "off", Kind: Switch, Alone: true,
 		Help:  "The collector tells on the standard error stream what it does.",
 		parse: func(s *Settings, v string) (err error) { s.Debug, err = parseSwitch(v); return err }},
 	{Key: "ENABLE", Default: "on", Kind: Switch, Early: true,
 		Help:  "`off` makes the plugin do nothing.",
 		parse: func(s *Settings, v string) (err error) { s.Enable, err = parseSwitch(v); return err }},
-	{Key: "MEMORY", Default: "256MiB", Kind: Size, Early: true,
+	{Key: "MEMORY", Default: "256MiB", Kind: Size, Early: true, Least: memoryLeast,
 		Help:  "Maximum memory for event records per process, at least 4 MiB. Beyond it events are refused and counted; NCCL never waits.",
 		parse: func(s *Settings, v string) (err error) { s.Memory, err = parseMemory(v); return err }},
 	{Key: "RING", Default: "memfd", Kind: Choice, Choices: []string{"memfd", "shm"}, Early: true,
@@ -106,7 +133,7 @@ var Table = []Setting{
 	{Key: "COLLECTOR", Kind: Path, Early: true,
 		Help:  "Program to start as collector. Default: `nccl-otf2` beside the plugin. `spool`: none; a thread of the plugin writes raw files, which `unify` converts.",
 		parse: func(s *Settings, v string) error { s.Collector = v; return nil }},
-	{Key: "START_LIMIT", Default: "2", Kind: Seconds, Early: true,
+	{Key: "START_LIMIT", Default: "2", Kind: Seconds, Early: true, Least: leastLimit, Most: mostLimit,
 		Help:  "How long the first communicator's initialisation waits for the collector to be ready (1 to 600); after that nothing is recorded. More where nodes are overloaded or programs come from a slow file system.",
 		parse: func(s *Settings, v string) (err error) { s.StartLimit, err = parseSeconds(v); return err }},
 	{Key: "SCOREP", Default: "auto", Kind: Choice, Choices: []string{"auto", "on", "off"}, Early: true,
@@ -123,7 +150,7 @@ var Table = []Setting{
 // lookupSetting finds a row by its key, in any case.
 func lookupSetting(key string) *Setting {
 	for i := range Table {
-		if strings.EqualFold(Table[i].Key, key) {
+		if same(Table[i].Key, key) {
 			return &Table[i]
 		}
 	}
@@ -151,6 +178,8 @@ func Markdown() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Env(), key, kind, def, s.Help)
 	}
+	b.WriteString("\nSizes are bytes, or units of 1024 (`K`, `M`, `G`, also as `MB` and `MiB`): `512M` is `512 MiB`. Words can be written in capitals, and lists with commas or blanks. " +
+		"Blanks around a value do not count; with nothing but blanks it is as if it were not set.\n")
 	b.WriteString("\n¹ The plugin reads it before anything else, from the environment only; `nccl-otf2 run` passes it on from a file.\n\n" +
 		"`" + maskVariable + "` (decimal or 0x), which other profiler plugins use, is honoured where `" + Prefix + "EVENTS` is not set.\n")
 	return b.String()

@@ -23,28 +23,28 @@ var events = []string{
 func EventNames() []string { return slices.Clone(events) }
 
 // presets are named selections of events; each holds the ones before it.
-var presets = []struct {
+var presets = nested([]preset{
+	{"light", maskOf("GroupApi", "CollApi", "P2pApi", "KernelLaunch", "Group", "Coll", "P2p")},
+	{"gpu", maskOf("KernelCh")},
+	{"net", maskOf("ProxyOp", "ProxyStep")},
+	{"all", maskOf("ProxyCtrl", "NetPlugin", "CeColl", "CeSync", "CeBatch", "KernelPhase")},
+})
+
+type preset struct {
 	name string
 	mask uint32
-}{
-	{"light", maskOf("GroupApi", "CollApi", "P2pApi", "KernelLaunch", "Group", "Coll", "P2p")},
-	{"gpu", maskOf("light", "KernelCh")},
-	{"net", maskOf("gpu", "ProxyOp", "ProxyStep")},
-	{"all", maskOf("net", "ProxyCtrl", "NetPlugin", "CeColl", "CeSync", "CeBatch", "KernelPhase")},
+}
+
+func nested(p []preset) []preset {
+	for i := range p[1:] {
+		p[i+1].mask |= p[i].mask
+	}
+	return p
 }
 
 func maskOf(names ...string) (mask uint32) {
 	for _, n := range names {
-		switch n {
-		case "light":
-			mask |= maskOf("GroupApi", "CollApi", "P2pApi", "KernelLaunch", "Group", "Coll", "P2p")
-		case "gpu":
-			mask |= maskOf("light", "KernelCh")
-		case "net":
-			mask |= maskOf("gpu", "ProxyOp", "ProxyStep")
-		default:
-			mask |= 1 << slices.Index(events, n)
-		}
+		mask |= 1 << slices.Index(events, n)
 	}
 	return mask
 }
@@ -59,28 +59,31 @@ func ParseEvents(text string) (mask uint32, err error) {
 
 // parseEvents reads presets and event names, in any case, separated by commas or blanks.
 func parseEvents(text string) (mask uint32, err error) {
-	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+	for _, name := range words(text) {
 		m, ok := eventMask(name)
 		if !ok {
-			var known []string
-			for _, p := range presets {
-				known = append(known, p.name)
-			}
-			return 0, fmt.Errorf("no event or preset is called %q; there are %s", name, strings.Join(append(known, events...), ", "))
+			return 0, fmt.Errorf("no event or preset is called %q; there are %s", name, strings.Join(append(presetNames(), events...), ", "))
 		}
 		mask |= m
 	}
 	return mask, nil
 }
 
+func presetNames() (names []string) {
+	for _, p := range presets {
+		names = append(names, p.name)
+	}
+	return names
+}
+
 func eventMask(name string) (uint32, bool) {
 	for _, p := range presets {
-		if strings.EqualFold(p.name, name) {
+		if same(p.name, name) {
 			return p.mask, true
 		}
 	}
 	for i, e := range events {
-		if strings.EqualFold(e, name) {
+		if same(e, name) {
 			return 1 << i, true
 		}
 	}
@@ -105,8 +108,9 @@ func EventList(mask uint32) string {
 }
 
 func parseMask(text string) (uint32, error) {
+	text = lower(trim(text))
 	digits, base := text, 10
-	if rest, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
+	if rest, ok := strings.CutPrefix(text, "0x"); ok {
 		digits, base = rest, 16
 	}
 	mask, err := strconv.ParseUint(digits, base, 32)
@@ -127,20 +131,26 @@ const (
 	cuptiExternal = 1 << 39
 	cuptiMemory   = 1 << 49 // MEMORY2
 
-	// cuptiKernels are kernels and what links them with their launches. (The plugin has the same table, for where
-	// there is no collector.)
+	// cuptiKernels are kernels and what links them with their launches: a launch is joined to its kernels through its
+	// driver record. The runtime's records are not asked for: the calls that KernelLaunch events lie around (NCCL 2.28 and
+	// later) are driver calls, a runtime call that launches a graph ends in a driver call under the same correlation id, and
+	// before CUPTI of CUDA 12.5 records of all runtime calls would have to be taken for it.
 	cuptiKernels = cuptiKernel | cuptiDriver | cuptiExternal
 )
 
+// activities are what CUPTI can record beside kernels, and with them.
 var activities = []struct {
 	name  string
 	kinds uint64
 }{
-	{"memcpy", cuptiMemcpy | cuptiMemcpy2},
-	{"memset", cuptiMemset},
-	{"sync", cuptiSync},
-	{"memory", cuptiMemory},
+	{"memcpy", cuptiKernels | cuptiMemcpy | cuptiMemcpy2},
+	{"memset", cuptiKernels | cuptiMemset},
+	{"sync", cuptiKernels | cuptiSync},
+	{"memory", cuptiKernels | cuptiMemory},
 }
+
+// everyActivity is the word for all of them.
+const everyActivity = "all"
 
 // parseActivities reads what of CUPTI is to be recorded: off, on, all, or names of activities beside kernels.
 func parseActivities(text string) (kinds uint64, err error) {
@@ -150,36 +160,41 @@ func parseActivities(text string) (kinds uint64, err error) {
 		}
 		return kinds, nil
 	}
-	all := strings.EqualFold(strings.TrimSpace(text), "all")
+	all := same(trim(text), everyActivity)
 	for _, a := range activities {
 		if all {
-			kinds |= cuptiKernels | a.kinds
+			kinds |= a.kinds
 		}
 	}
 	if all {
 		return kinds, nil
 	}
 next:
-	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+	for _, name := range words(text) {
 		for _, a := range activities {
-			if strings.EqualFold(a.name, name) {
-				kinds |= cuptiKernels | a.kinds
+			if same(a.name, name) {
+				kinds |= a.kinds
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("%q is none of off, on, all, memcpy, memset, sync, memory", name)
+		return 0, fmt.Errorf("%q %s", name, Kinds.wrong())
 	}
 	return kinds, nil
 }
 
+// switches are the words of a switch.
+var switches = []struct {
+	word string
+	on   bool
+}{{"1", true}, {"on", true}, {"true", true}, {"yes", true}, {"0", false}, {"off", false}, {"false", false}, {"no", false}}
+
 func parseSwitch(text string) (bool, error) {
-	switch strings.ToLower(text) {
-	case "1", "on", "true", "yes":
-		return true, nil
-	case "0", "off", "false", "no":
-		return false, nil
+	for _, s := range switches {
+		if same(trim(text), s.word) {
+			return s.on, nil
+		}
 	}
-	return false, fmt.Errorf("%q is neither on nor off", text)
+	return false, fmt.Errorf("%q %s", text, Switch.wrong())
 }
 
 // memoryLeast is the least that the plugin works with.
@@ -193,21 +208,24 @@ func parseMemory(text string) (uint64, error) {
 	return size, err
 }
 
-// parseSize reads a number of bytes with an optional suffix K, M or G, which may be followed by B or
-// iB; all are powers of 1024.
+// units are what can stand behind the number of a size; all are powers of 1024.
+var units = []struct {
+	name  string
+	shift int
+}{{"", 0}, {"B", 0}, {"K", 10}, {"KB", 10}, {"Ki", 10}, {"KiB", 10}, {"M", 20}, {"MB", 20}, {"Mi", 20}, {"MiB", 20}, {"G", 30}, {"GB", 30}, {"Gi", 30}, {"GiB", 30}}
+
+// parseSize reads a number of bytes with an optional unit, which blanks may precede.
 func parseSize(text string) (uint64, error) {
-	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-	if end < 0 {
-		end = len(text)
+	digits := trim(text)
+	unit := strings.TrimLeft(digits, "0123456789")
+	digits = digits[:len(digits)-len(unit)]
+	number, err := strconv.ParseUint(digits, 10, 63)
+	for _, u := range units {
+		if err == nil && same(trim(unit), u.name) && bits.Len64(number)+u.shift <= 63 {
+			return number << u.shift, nil
+		}
 	}
-	number, err := strconv.ParseUint(text[:end], 10, 63)
-	unit := strings.ToUpper(strings.TrimSpace(text[end:]))
-	unit = strings.TrimSuffix(unit, "B")
-	shift, ok := map[string]int{"": 0, "K": 10, "KI": 10, "M": 20, "MI": 20, "G": 30, "GI": 30}[unit]
-	if err != nil || !ok || bits.Len64(number)+shift > 63 {
-		return 0, fmt.Errorf("%q is not a size such as 256M or 1GiB", text)
-	}
-	return number << shift, nil
+	return 0, fmt.Errorf("%q %s", text, Size.wrong())
 }
 
 // Window are the operations that are recorded, by their ordinals on each communicator: First ≤ ordinal < Last.
@@ -221,8 +239,8 @@ const windowUnit = "ops:"
 
 // parseWindow reads "ops:1000-2000", "ops:1000-" and "ops:-2000".
 func parseWindow(text string) (*Window, error) {
-	wrong := fmt.Errorf("%q is not a window such as ops:1000-2000, ops:1000- or ops:-2000", text)
-	numbers, ok := strings.CutPrefix(strings.ToLower(text), windowUnit)
+	wrong := fmt.Errorf("%q %s", text, Ordinal.wrong())
+	numbers, ok := strings.CutPrefix(lower(trim(text)), windowUnit)
 	first, last, isRange := strings.Cut(numbers, "-")
 	if !ok || !isRange || first == "" && last == "" {
 		return nil, wrong
@@ -255,7 +273,7 @@ const (
 
 // parsePeriod reads "off", "on" and "on:50ms"; off is 0.
 func parsePeriod(text string) (time.Duration, error) {
-	state, period, given := strings.Cut(text, ":")
+	state, period, given := strings.Cut(trim(text), ":")
 	on, err := parseSwitch(state)
 	switch {
 	case err != nil || given && !on:
@@ -283,7 +301,7 @@ func parseInterval(text string) (time.Duration, error) {
 	if on, err := parseSwitch(text); err == nil && !on {
 		return 0, nil
 	}
-	d, err := time.ParseDuration(text)
+	d, err := time.ParseDuration(trim(text))
 	if err != nil || d < leastInterval || d > mostInterval {
 		return 0, fmt.Errorf("%q is neither off nor a period from %v to %v, such as 10m", text, leastInterval, mostInterval)
 	}
@@ -304,7 +322,7 @@ func (s NumberSet) Has(n int) bool {
 // parseNumbers reads "0,4-7": numbers and ranges separated by commas or blanks.
 func parseNumbers(text string) (NumberSet, error) {
 	var set NumberSet
-	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }) {
+	for _, part := range words(text) {
 		first, last, isRange := strings.Cut(part, "-")
 		if !isRange {
 			last = first
@@ -323,11 +341,17 @@ func parseNumbers(text string) (NumberSet, error) {
 	return set, nil
 }
 
+// Seconds that the plugin waits for its collector.
+const (
+	leastLimit = 1
+	mostLimit  = 600
+)
+
 // parseSeconds reads a whole number of seconds.
 func parseSeconds(text string) (int, error) {
-	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil || n < 1 || n > 600 {
-		return 0, fmt.Errorf("%q is no number of seconds from 1 to 600", text)
+	n, err := strconv.ParseUint(trim(text), 10, 63)
+	if err != nil || n < leastLimit || n > mostLimit {
+		return 0, fmt.Errorf("%q %s from %d to %d", text, Seconds.wrong(), leastLimit, mostLimit)
 	}
-	return n, nil
+	return int(n), nil
 }

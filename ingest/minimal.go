@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -129,7 +130,7 @@ func (m *minimal) add(l *line) (unused string) {
 			if d.Epoch.known {
 				m.epoch = d.Epoch
 			}
-			if v, err := strconv.Atoi(d.API); err == nil && v > 0 && v <= maxAPI {
+			if v, err := strconv.Atoi(d.API); err == nil && v > 0 && v <= api.Newest().Number {
 				m.api = v
 			}
 			if r, n := d.WorldRank, d.WorldSize; r != nil && *r >= 0 && *r < n && n <= experiment.MaxRanks {

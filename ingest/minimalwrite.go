@@ -47,11 +47,8 @@ func (m *minimal) write(p *processWriter, base uint64) error {
 	return nil
 }
 
-// minimalAPI is the version of NCCL's profiler API that the minimal profiler is written for, maxAPI the newest.
-const (
-	minimalAPI = 5
-	maxAPI     = 7
-)
+// minimalAPI is the version of NCCL's profiler API that the minimal profiler is written for.
+const minimalAPI = 5
 
 // minimalWriter turns records into callbacks.
 type minimalWriter struct {

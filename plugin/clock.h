@@ -12,9 +12,9 @@
 #include "session.h"
 #include "shm.h"
 
-/* Reads NCCL_OTF2_CLOCK's value (NULL: auto) and returns the source to use; *why is set to one line
- * if what was asked for cannot be had (then it is CLOCK_MONOTONIC), else NULL. */
-uint32_t ncclotf2_clock_choose(const char *setting, const char **why);
+/* The source to use by NCCL_OTF2_CLOCK (NCCLOTF2_CHOICE_CLOCK_…); *why is set to one line
+ * if what was asked for cannot be had, else NULL. */
+uint32_t ncclotf2_clock_choose(uint64_t setting, const char **why);
 
 /* The program's clock, if it exports one under NCCL_OTF2_CLOCK=host; else NULL. */
 const struct ncclotf2_host_clock *ncclotf2_clock_host(void);

@@ -31,9 +31,9 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "config.h"
 #include "futex.h"
 #include "session.h"
+#include "settings.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -210,8 +210,8 @@ static bool beside(const char *library, char *path, size_t size) {
 /* NCCL_OTF2_COLLECTOR, else `nccl-otf2` in the folder of this library; links are followed if the
  * link itself has none beside it. */
 static bool find(char *path, size_t size, char *why, size_t why_size) {
-  const char *setting = getenv("NCCL_OTF2_COLLECTOR");
-  if (setting && *setting) {
+  const char *setting = ncclotf2_setting(NCCLOTF2_SETTING_COLLECTOR).text;
+  if (setting) {
     if ((size_t)snprintf(path, size, "%s", setting) < size && access(path, X_OK) == 0) return true;
     snprintf(why, why_size, "NCCL_OTF2_COLLECTOR=%s cannot be executed", setting);
     return false;
@@ -251,7 +251,7 @@ static bool memory_is_open(void) {
 
 static enum ncclotf2_start wait_ready(pid_t pid) {
   uint32_t *word = &ncclotf2_header_at(ncclotf2_session.base)->collector_state;
-  const uint64_t deadline = ncclotf2_clock_monotonic() + ncclotf2_config_start_limit() * (uint64_t)1000000000;
+  const uint64_t deadline = ncclotf2_clock_monotonic() + ncclotf2_setting(NCCLOTF2_SETTING_START_LIMIT).number * 1000000000;
   for (;;) {
     bool alive = ncclotf2_process_alive(pid); /* before the word: its last answer counts */
     switch (__atomic_load_n(word, __ATOMIC_ACQUIRE)) {
@@ -290,7 +290,7 @@ enum ncclotf2_start ncclotf2_collector_start(pid_t *pid, char *why, size_t why_s
                           .argv = argv,
                           .envp = envp,
                           .memfd = ncclotf2_session.memfd,
-                          .keep_stderr = ncclotf2_config_debug(),
+                          .keep_stderr = ncclotf2_setting(NCCLOTF2_SETTING_DEBUG).number,
                           .most_fds = files.rlim_cur < 65536 ? files.rlim_cur : 65536};
   __atomic_store_n(&ncclotf2_header_at(ncclotf2_session.base)->collector_state, NCCLOTF2_COLLECTOR_NONE,
                    __ATOMIC_RELEASE);

@@ -15,6 +15,7 @@
 #include "losses.h"
 #include "message.h"
 #include "session.h"
+#include "settings.h"
 #include "spool.h"
 #include "thread.h"
 
@@ -133,13 +134,14 @@ static bool start_spool(void) {
     ncclotf2_session_drop_file();
     return false;
   }
+  /* What is wrong with settings a collector says, which reads all of them. */
+  for (enum ncclotf2_setting i = 0; i < NCCLOTF2_SETTINGS; i++)
+    if (ncclotf2_setting_problem(i, why, sizeof why)) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   uint32_t mask = ncclotf2_config_events(known_types, why, sizeof why);
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   const uint32_t before = __atomic_load_n(&header()->record_mask, __ATOMIC_RELAXED);
-  if (!before) { /* else a collector has died, which had said */
-    __atomic_store_n(&header()->cupti_kinds, ncclotf2_config_cupti(why, sizeof why), __ATOMIC_RELAXED);
-    if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
-  }
+  if (!before) /* else a collector has died, which had said */
+    __atomic_store_n(&header()->cupti_kinds, ncclotf2_setting(NCCLOTF2_SETTING_CUPTI).number, __ATOMIC_RELAXED);
   uint64_t first, last;
   uint32_t window = before & NCCLOTF2_RECORD_WINDOW; /* a collector's, that has died */
   if (!before && ncclotf2_config_window(&first, &last, why, sizeof why)) {
@@ -178,7 +180,7 @@ static bool start_collector(void) {
     case NCCLOTF2_START_LATE:
       state = LATE;
       ncclotf2_log(NCCLOTF2_LOG_WARN, "the collector is not ready after %u s; nothing is recorded: raise NCCL_OTF2_START_LIMIT",
-                   ncclotf2_config_start_limit());
+                   (unsigned)ncclotf2_setting(NCCLOTF2_SETTING_START_LIMIT).number);
       return false;
     default:
       ncclotf2_log(NCCLOTF2_LOG_WARN, "%s; spool files are written instead, for `nccl-otf2 unify`", why);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config.h"
 #include "cuda.h"
+#include "settings.h"
 
 /* Sonames, newest first; those of CUDA 11 have the minor version. A CUPTI newer than the driver refuses everything,
  * an older one works. */
@@ -107,7 +107,7 @@ static bool same_file(const char *a, const char *b) {
 }
 
 static void *find(struct search *search, const char *nccl, char *why, size_t why_size) {
-  const char *wanted = ncclotf2_config_cupti_library();
+  const char *wanted = ncclotf2_setting(NCCLOTF2_SETTING_CUPTI_LIBRARY).text;
   void *library = mapped(search);
   if (library) {
     if (wanted && !same_file(wanted, search->path))

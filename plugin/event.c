@@ -4,23 +4,6 @@
 #include "losses.h"
 #include "measurement.h"
 
-/* What a state's argument holds, by the value of the state. */
-enum argument { NONE, TRANS_SIZE, APPENDED_OPS, NET_DATA, GPU_TIMER };
-static const uint8_t argument_of[] = {
-    [NCCLOTF2_STATE_STEP_SEND_GPU_WAIT... NCCLOTF2_STATE_STEP_RECV_GPU_WAIT] = TRANS_SIZE,
-    [NCCLOTF2_STATE_CTRL_IDLE... NCCLOTF2_STATE_CTRL_APPEND_END] = APPENDED_OPS,
-    [NCCLOTF2_STATE_STEP_SEND_PEER_WAIT] = TRANS_SIZE,
-    [NCCLOTF2_STATE_NET_PLUGIN_UPDATE] = NET_DATA,
-    [NCCLOTF2_STATE_KERNEL_CH_STOP] = GPU_TIMER,
-    [NCCLOTF2_STATE_KERNEL_PHASE_STOP] = GPU_TIMER,
-};
-
-/* Types whose events are parents of others. */
-#define PARENTS                                                                                                 \
-  (1u << NCCLOTF2_GROUP_API | 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API | 1u << NCCLOTF2_GROUP |          \
-   1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P | 1u << NCCLOTF2_PROXY_OP | 1u << NCCLOTF2_PROXY_STEP |              \
-   1u << NCCLOTF2_KERNEL_CH | 1u << NCCLOTF2_CE_COLL)
-
 /* An unknown type is counted with the newest. */
 static unsigned counter_of(uint64_t type) {
   unsigned bit = type ? (unsigned)__builtin_ctzll(type) : NCCLOTF2_TYPES - 1;
@@ -73,7 +56,7 @@ bool ncclotf2_start_unusual(uint8_t *base, struct ncclotf2_call call, void **eHa
   }
   ncclotf2_count(&header->filtered[type]);
   /* Inside, but of a type that is not recorded: what comes of it must be seen to be inside, too. */
-  const bool parent = call.bit & call.known & PARENTS && !(call.bit & (call.bit - 1));
+  const bool parent = call.bit & call.known & NCCLOTF2_PARENTS && !(call.bit & (call.bit - 1));
   if (!window || !parent || call.record_mask & NCCLOTF2_RECORD_FULL || !ncclotf2_window_admits(base, &call)) return false;
   if (!ncclotf2_ring && ncclotf2_ring_room(NCCLOTF2_UNIT, NCCLOTF2_CLASS_OPERATION, ncclotf2_ticks()) >= 0) return false;
   *eHandle = (void *)(uintptr_t)(ncclotf2_handle(ncclotf2_fast.tag_bits, type, ncclotf2_next_number()) |
@@ -206,12 +189,12 @@ static inline __attribute__((always_inline)) ncclotf2_result state(void *eHandle
   const struct unit unit = begin_unit(eHandle);
   if (!unit.base) return NCCLOTF2_SUCCESS;
   uint64_t arg = 0;
-  const bool has_arg = args && eState >= 0 && eState <= newest && argument_of[eState] != NONE;
+  const bool has_arg = args && eState >= 0 && eState <= newest && ncclotf2_argument_of[eState];
   if (has_arg) {
-    switch (argument_of[eState]) {
-      case TRANS_SIZE: arg = args->proxyStep.transSize; break;
-      case APPENDED_OPS: arg = (uint32_t)args->proxyCtrl.appendedProxyOps; break;
-      case NET_DATA: arg = ncclotf2_value(args->netPlugin.data); break;
+    switch (ncclotf2_argument_of[eState]) {
+      case NCCLOTF2_ARGUMENT_TRANS_SIZE: arg = args->proxyStep.transSize; break;
+      case NCCLOTF2_ARGUMENT_APPENDED_OPS: arg = (uint32_t)args->proxyCtrl.appendedProxyOps; break;
+      case NCCLOTF2_ARGUMENT_NET_DATA: arg = ncclotf2_value(args->netPlugin.data); break;
       default: arg = args->kernelCh.pTimer; break;
     }
   }
@@ -226,5 +209,5 @@ ncclotf2_result ncclotf2_state_v4(void *eHandle, int eState, union ncclotf2_stat
 }
 
 ncclotf2_result ncclotf2_state_v7(void *eHandle, int eState, union ncclotf2_state_args *eStateArgs) {
-  return state(eHandle, eState, eStateArgs, NCCLOTF2_STATE_KERNEL_PHASE_STOP);
+  return state(eHandle, eState, eStateArgs, NCCLOTF2_STATES - 1);
 }

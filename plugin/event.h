@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * NCCL's callbacks as records. One decoder serves all versions: from v4 on the members that versions
- * share lie at the same offsets (asserted in abi_check.c), so each is read as the newest, and never
- * beyond what it has; vtable_v1.c … vtable_v3.c bring what differs into that form.
+ * share lie at the same offsets (plugin/api says so, and a test of it), so each is read as the newest, and never
+ * beyond what it has; vtable_early.inc brings what differs before into that form.
  *
  * Handles, contexts, buffers and streams are values and never dereferenced. What is dereferenced:
  * the descriptor, the state's argument, the names (once per thread and address), and the data of
@@ -12,7 +12,7 @@
 #define NCCLOTF2_EVENT_H
 
 #include "abi.h"
-#include "abi_v7.h"
+#include "api_versions.h"
 #include "clock.h"
 #include "cupti.h"
 #include "handle.h"
@@ -60,48 +60,10 @@ void ncclotf2_measure(uint8_t *base, enum ncclotf2_callback callback, unsigned t
  * recorded, or before the first refusal, it is NCCL's own and the event is recorded. */
 bool ncclotf2_parent_refused(const struct ncclotf2_header *header, unsigned type);
 
-/* Which chunks a record of a type may go to: when memory runs out, what says least goes first. */
-static const uint8_t ncclotf2_class_of[NCCLOTF2_TYPES] = {
-    [NCCLOTF2_GROUP] = NCCLOTF2_CLASS_OPERATION,
-    [NCCLOTF2_COLL] = NCCLOTF2_CLASS_OPERATION,
-    [NCCLOTF2_P2P] = NCCLOTF2_CLASS_OPERATION,
-    [NCCLOTF2_PROXY_OP] = NCCLOTF2_CLASS_CHANNEL,
-    [NCCLOTF2_PROXY_STEP] = NCCLOTF2_CLASS_STEP,
-    [NCCLOTF2_PROXY_CTRL] = NCCLOTF2_CLASS_CONTROL,
-    [NCCLOTF2_KERNEL_CH] = NCCLOTF2_CLASS_CHANNEL,
-    [NCCLOTF2_NET_PLUGIN] = NCCLOTF2_CLASS_STEP,
-    [NCCLOTF2_GROUP_API] = NCCLOTF2_CLASS_OPERATION,
-    [NCCLOTF2_COLL_API] = NCCLOTF2_CLASS_OPERATION,
-    [NCCLOTF2_P2P_API] = NCCLOTF2_CLASS_OPERATION,
-    [NCCLOTF2_KERNEL_LAUNCH] = NCCLOTF2_CLASS_OPERATION,
-    [NCCLOTF2_CE_COLL] = NCCLOTF2_CLASS_OPERATION,
-    [NCCLOTF2_CE_SYNC] = NCCLOTF2_CLASS_CHANNEL,
-    [NCCLOTF2_CE_BATCH] = NCCLOTF2_CLASS_CHANNEL,
-    [NCCLOTF2_KERNEL_PHASE] = NCCLOTF2_CLASS_CHANNEL,
-};
-
-/* Records by type: their size in bytes. */
-static const uint8_t ncclotf2_start_bytes[NCCLOTF2_TYPES] = {
-    [NCCLOTF2_GROUP] = sizeof(struct ncclotf2_record),
-    [NCCLOTF2_COLL] = sizeof(struct ncclotf2_coll),
-    [NCCLOTF2_P2P] = sizeof(struct ncclotf2_p2p),
-    [NCCLOTF2_PROXY_OP] = sizeof(struct ncclotf2_proxy_op),
-    [NCCLOTF2_PROXY_STEP] = sizeof(struct ncclotf2_proxy_step),
-    [NCCLOTF2_PROXY_CTRL] = sizeof(struct ncclotf2_record),
-    [NCCLOTF2_KERNEL_CH] = sizeof(struct ncclotf2_kernel_ch),
-    [NCCLOTF2_NET_PLUGIN] = sizeof(struct ncclotf2_net_plugin),
-    [NCCLOTF2_GROUP_API] = sizeof(struct ncclotf2_group_api),
-    [NCCLOTF2_COLL_API] = sizeof(struct ncclotf2_coll_api),
-    [NCCLOTF2_P2P_API] = sizeof(struct ncclotf2_coll_api),
-    [NCCLOTF2_KERNEL_LAUNCH] = sizeof(struct ncclotf2_kernel_launch),
-    [NCCLOTF2_CE_COLL] = sizeof(struct ncclotf2_ce_coll),
-    [NCCLOTF2_CE_SYNC] = sizeof(struct ncclotf2_ce_sync),
-    [NCCLOTF2_CE_BATCH] = sizeof(struct ncclotf2_ce_batch),
-    [NCCLOTF2_KERNEL_PHASE] = sizeof(struct ncclotf2_kernel_phase),
-};
-
-static inline void ncclotf2_fill_net(struct ncclotf2_net_plugin *record, int64_t id, const void *data) {
-  record->data = (uint64_t)(uintptr_t)data;
+/* What a network plugin's own descriptor holds, where its layout is published. */
+static inline void ncclotf2_fill_net(struct ncclotf2_net_plugin *record, const ncclotf2_descr *d) {
+  const int64_t id = d->netPlugin.id;
+  const void *data = d->netPlugin.data;
   if (!data) return;
   if (id == NCCLOTF2_NET_ID_IB && ((const struct ncclotf2_net_ib *)data)->type == 1) {
     const struct ncclotf2_net_ib *ib = data;
@@ -123,151 +85,13 @@ static inline void ncclotf2_fill_net(struct ncclotf2_net_plugin *record, int64_t
 
 static inline uint64_t ncclotf2_value(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }
 
-/* Writes the whole record, padding too: chunks are used again and keep their old bytes. `rank` is
- * taken only where NCCL sets it; members that the version lacks are not read. */
-static inline __attribute__((always_inline)) void ncclotf2_fill(void *at, struct ncclotf2_record head, void *context,
-                                                                const struct ncclotf2_descr_v7 *d, unsigned version) {
-  struct ncclotf2_ring *ring = ncclotf2_ring;
-  switch (head.type) {
-    case NCCLOTF2_GROUP:
-    case NCCLOTF2_PROXY_CTRL:
-      *(struct ncclotf2_record *)at = head;
-      break;
-    case NCCLOTF2_GROUP_API:
-      head.flags = d->groupApi.graphCaptured ? NCCLOTF2_FLAG_GRAPH : 0;
-      *(struct ncclotf2_group_api *)at =
-          (struct ncclotf2_group_api){.head = head, .group_depth = d->groupApi.groupDepth};
-      break;
-    case NCCLOTF2_COLL_API:
-      head.flags = d->collApi.graphCaptured ? NCCLOTF2_FLAG_GRAPH : 0;
-      *(struct ncclotf2_coll_api *)at = (struct ncclotf2_coll_api){
-          .head = head,
-          .count = d->collApi.count,
-          .stream = ncclotf2_value(d->collApi.stream),
-          .func = ncclotf2_intern(ring, d->collApi.func),
-          .datatype = ncclotf2_intern(ring, d->collApi.datatype),
-          .root = d->collApi.root,
-          .user_tag = version >= 7 ? d->collApi.userTag : 0};
-      break;
-    case NCCLOTF2_P2P_API:
-      head.flags = d->p2pApi.graphCaptured ? NCCLOTF2_FLAG_GRAPH : 0;
-      *(struct ncclotf2_coll_api *)at = (struct ncclotf2_coll_api){
-          .head = head,
-          .count = d->p2pApi.count,
-          .stream = ncclotf2_value(d->p2pApi.stream),
-          .func = ncclotf2_intern(ring, d->p2pApi.func),
-          .datatype = ncclotf2_intern(ring, d->p2pApi.datatype),
-          .root = -1,
-          .user_tag = version >= 7 ? d->p2pApi.userTag : 0};
-      break;
-    case NCCLOTF2_KERNEL_LAUNCH:
-      *(struct ncclotf2_kernel_launch *)at =
-          (struct ncclotf2_kernel_launch){.head = head, .stream = ncclotf2_value(d->kernelLaunch.stream)};
-      if (__builtin_expect(__atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_ACQUIRE), 0)) ncclotf2_cupti_launch(head.handle);
-      break;
-    case NCCLOTF2_COLL:
-      head.flags = version >= 7 && d->coll.isSymColl ? NCCLOTF2_FLAG_SYM : 0;
-      /* Versions 1 to 3 tell the most channels that it may use. */
-      if (version <= 3) head.flags = NCCLOTF2_FLAG_NO_CHANNELS;
-      *(struct ncclotf2_coll *)at = (struct ncclotf2_coll){
-          .head = head,
-          .seq = d->coll.seqNumber,
-          .count = d->coll.count,
-          .send_buff = ncclotf2_value(d->coll.sendBuff),
-          .recv_buff = ncclotf2_value(d->coll.recvBuff),
-          .parent_group = version >= 5 ? ncclotf2_value(d->coll.parentGroup) : head.arg,
-          .user_tag = version >= 7 ? d->coll.userTag : 0,
-          .func = ncclotf2_intern(ring, d->coll.func),
-          .datatype = ncclotf2_intern(ring, d->coll.datatype),
-          .algo = ncclotf2_intern(ring, d->coll.algo),
-          .proto = ncclotf2_intern(ring, d->coll.proto),
-          .kernel_variant = version >= 7 ? ncclotf2_intern(ring, d->coll.kernelVariant) : 0,
-          .root = d->coll.root,
-          .rank = d->rank,
-          .nchannels = d->coll.nChannels,
-          .nwarps = d->coll.nWarps};
-      break;
-    case NCCLOTF2_P2P:
-      /* NCCL 2.28 and later leave the number out when they adapt a v4 plugin; v1 … v3 have none. */
-      head.flags = version <= 4 ? NCCLOTF2_FLAG_NO_CHANNELS : 0;
-      *(struct ncclotf2_p2p *)at = (struct ncclotf2_p2p){
-          .head = head,
-          .count = d->p2p.count,
-          .buff = ncclotf2_value(d->p2p.buff),
-          .parent_group = version >= 5 ? ncclotf2_value(d->p2p.parentGroup) : head.arg,
-          .user_tag = version >= 7 ? d->p2p.userTag : 0,
-          .func = ncclotf2_intern(ring, d->p2p.func),
-          .datatype = ncclotf2_intern(ring, d->p2p.datatype),
-          .peer = d->p2p.peer,
-          .rank = d->rank,
-          .nchannels = version >= 5 ? d->p2p.nChannels : 0};
-      break;
-    case NCCLOTF2_PROXY_OP:
-      head.flags = d->proxyOp.isSend ? NCCLOTF2_FLAG_SEND : 0;
-      *(struct ncclotf2_proxy_op *)at = (struct ncclotf2_proxy_op){
-          .head = head,
-          .context = ncclotf2_value(context),
-          .pid = d->proxyOp.pid,
-          .peer = d->proxyOp.peer,
-          .nsteps = d->proxyOp.nSteps,
-          .chunk_size = d->proxyOp.chunkSize,
-          .rank = d->rank,
-          .channel = d->proxyOp.channelId};
-      break;
-    case NCCLOTF2_PROXY_STEP:
-      *(struct ncclotf2_proxy_step *)at = (struct ncclotf2_proxy_step){
-          .head = head, .context = ncclotf2_value(context), .step = d->proxyStep.step, .rank = d->rank};
-      break;
-    case NCCLOTF2_KERNEL_CH:
-      *(struct ncclotf2_kernel_ch *)at = (struct ncclotf2_kernel_ch){
-          .head = head, .ptimer = version >= 4 ? d->kernelCh.pTimer : 0, .channel = d->kernelCh.channelId};
-      break;
-    case NCCLOTF2_NET_PLUGIN: {
-      struct ncclotf2_net_plugin record = {
-          .head = head, .id = d->netPlugin.id, .context = ncclotf2_value(context), .rank = d->rank};
-      ncclotf2_fill_net(&record, d->netPlugin.id, d->netPlugin.data);
-      *(struct ncclotf2_net_plugin *)at = record;
-      break;
-    }
-    case NCCLOTF2_CE_COLL:
-      head.flags = d->ceColl.intraBatchSync ? NCCLOTF2_FLAG_COMPLETE : 0;
-      *(struct ncclotf2_ce_coll *)at = (struct ncclotf2_ce_coll){
-          .head = head,
-          .seq = d->ceColl.seqNumber,
-          .count = d->ceColl.count,
-          .send_buff = ncclotf2_value(d->ceColl.sendBuff),
-          .recv_buff = ncclotf2_value(d->ceColl.recvBuff),
-          .stream = ncclotf2_value(d->ceColl.stream),
-          .user_tag = version >= 7 ? d->ceColl.userTag : 0,
-          .func = ncclotf2_intern(ring, d->ceColl.func),
-          .datatype = ncclotf2_intern(ring, d->ceColl.datatype),
-          .sync_strategy = ncclotf2_intern(ring, d->ceColl.syncStrategy),
-          .batch_size = d->ceColl.batchSize,
-          .num_batches = d->ceColl.numBatches,
-          .ce_seq = d->ceColl.ceSeqNum,
-          .root = d->ceColl.root,
-          .rank = d->rank};
-      break;
-    case NCCLOTF2_CE_SYNC:
-      head.flags = d->ceCollSync.isComplete ? NCCLOTF2_FLAG_COMPLETE : 0;
-      *(struct ncclotf2_ce_sync *)at =
-          (struct ncclotf2_ce_sync){.head = head, .nranks = d->ceCollSync.nRanks, .rank = d->rank};
-      break;
-    case NCCLOTF2_CE_BATCH:
-      head.flags = d->ceCollBatch.useIntraSync ? NCCLOTF2_FLAG_COMPLETE : 0;
-      *(struct ncclotf2_ce_batch *)at = (struct ncclotf2_ce_batch){
-          .head = head, .bytes = d->ceCollBatch.totalBytes, .num_ops = d->ceCollBatch.numOps, .rank = d->rank};
-      break;
-    case NCCLOTF2_KERNEL_PHASE:
-      *(struct ncclotf2_kernel_phase *)at = (struct ncclotf2_kernel_phase){
-          .head = head,
-          .ptimer = d->kernelPhase.pTimer,
-          .name = ncclotf2_intern(ring, d->kernelPhase.phaseName),
-          .channel = d->kernelPhase.channelId,
-          .phase = d->kernelPhase.phaseId};
-      break;
-  }
+/* Its kernel is looked for from here on. */
+static inline void ncclotf2_launch_filled(const struct ncclotf2_kernel_launch *record, const ncclotf2_descr *d) {
+  (void)d;
+  if (__builtin_expect(__atomic_load_n(&ncclotf2_fast.cupti, __ATOMIC_ACQUIRE), 0)) ncclotf2_cupti_launch(record->head.handle);
 }
+
+#include "api_fill.h"
 
 /* Types that are calls of the application's. */
 #define NCCLOTF2_CALLS (1u << NCCLOTF2_GROUP_API | 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API)
@@ -280,7 +104,7 @@ static inline bool ncclotf2_needs_parent(unsigned type) {
 /* startEvent. *eHandle is written on every path: NCCL passes uninitialised and stale slots, and uses
  * what is in them afterwards. */
 static inline __attribute__((always_inline)) ncclotf2_result
-ncclotf2_start(void *context, void **eHandle, const struct ncclotf2_descr_v7 *d, struct ncclotf2_api api) {
+ncclotf2_start(void *context, void **eHandle, const ncclotf2_descr *d, struct ncclotf2_api api) {
   uint8_t *base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE);
   /* Before v5 the type is one byte, and nobody has set those behind it. */
   const uint64_t bit = api.version <= 4 ? *(const uint8_t *)&d->type : d->type;

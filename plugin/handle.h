@@ -14,15 +14,17 @@
 
 /* Bits of every context of the process with this tag. */
 static inline uint64_t ncclotf2_context_bits(uint32_t tag) {
-  return (uint64_t)tag << NCCLOTF2_TAG_SHIFT | 15ULL << NCCLOTF2_TYPE_SHIFT | NCCLOTF2_CONTEXT_BIT;
+  return (uint64_t)tag << NCCLOTF2_TAG_SHIFT | (uint64_t)NCCLOTF2_TYPE_MASK << NCCLOTF2_TYPE_SHIFT | NCCLOTF2_CONTEXT_BIT;
 }
 
 static inline uint64_t ncclotf2_handle(uint64_t tag_bits, unsigned type, uint64_t number) {
   return tag_bits | (uint64_t)type << NCCLOTF2_TYPE_SHIFT | (number & NCCLOTF2_NUMBER_MASK);
 }
 
+/* Of values that are no handles of ours, too: one that no type has is the newest type's. */
 static inline unsigned ncclotf2_handle_type(uint64_t handle) {
-  return (unsigned)(handle >> NCCLOTF2_TYPE_SHIFT) & 15u;
+  const unsigned type = (unsigned)(handle >> NCCLOTF2_TYPE_SHIFT) & NCCLOTF2_TYPE_MASK;
+  return type < NCCLOTF2_TYPES ? type : NCCLOTF2_TYPES - 1;
 }
 
 /* Whether the handle names a recorded event of the process whose tag is in tag_bits. */

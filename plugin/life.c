@@ -12,7 +12,6 @@
 
 #include "caller.h"
 #include "clock.h"
-#include "config.h"
 #include "consumer.h"
 #include "cuda.h"
 #include "cupti.h"
@@ -27,6 +26,7 @@
 #include "scorep.h"
 #include "session.h"
 #include "session_open.h"
+#include "settings.h"
 
 enum {
   LOCK_SECONDS = 5, /* at the process's end: for another thread that is inside init or finalize */
@@ -94,19 +94,16 @@ static bool open_session(const struct ncclotf2_init_args *args) {
   if (tried) return ncclotf2_session_is_owner();
   tried = true;
   const char *note;
-  uint64_t memory = ncclotf2_config_memory(&note);
-  if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
-  uint32_t clock = ncclotf2_clock_choose(getenv("NCCL_OTF2_CLOCK"), &note);
+  const uint32_t clock = ncclotf2_clock_choose(ncclotf2_setting(NCCLOTF2_SETTING_CLOCK).number, &note);
   if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
   char why[512];
   const struct ncclotf2_session_wish wish = {
-      .memory = memory,
-      .in_shm = ncclotf2_config_ring_in_shm(&note),
+      .memory = ncclotf2_setting(NCCLOTF2_SETTING_MEMORY).number,
+      .in_shm = ncclotf2_setting(NCCLOTF2_SETTING_RING).number == NCCLOTF2_CHOICE_RING_SHM,
       .processes = args->nranks > 0 && args->nnodes > 0 ? (uint32_t)((args->nranks - 1) / args->nnodes + 1) : 0,
       .clock = clock,
       .api_version = args->api.version};
   const bool opened = ncclotf2_session_open(&wish, why, sizeof why);
-  if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
   if (*why) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", why);
   if (!opened) return false;
   ncclotf2_mask_open(args->api.version);
@@ -182,7 +179,7 @@ static uint32_t add_comm(const struct ncclotf2_init_args *args) {
 ncclotf2_result ncclotf2_init(const struct ncclotf2_init_args *args) {
   *args->context = NCCLOTF2_CONTEXT_IGNORED;
   if (ncclotf2_session_is_foreign()) return NCCLOTF2_SUCCESS;
-  if (!ncclotf2_config_enabled()) return NCCLOTF2_SUCCESS;
+  if (!ncclotf2_setting(NCCLOTF2_SETTING_ENABLE).number) return NCCLOTF2_SUCCESS;
 
   pthread_mutex_lock(&ncclotf2_life);
   ncclotf2_log_use(args->logger);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mask.h"
 
-#include "abi_v7.h"
+#include "api_versions.h"
 #include "clock.h"
 #include "config.h"
 #include "log.h"

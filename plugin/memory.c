@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "config.h"
 #include "session.h"
+#include "settings.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "abi.h"
-#include "config.h"
 #include "futex.h"
 #include "instrumented.h"
 #include "log.h"
 #include "scorep_library.h"
 #include "session.h"
+#include "settings.h"
 
 static struct scorep_functions scorep; /* written before ncclotf2_fast.scorep is set */
 static bool any_thread;                /* likewise: not only the main thread may call it */
@@ -259,16 +259,14 @@ void ncclotf2_scorep_begin(unsigned api_version, const void *caller) {
   static bool begun;
   if (begun) return;
   begun = true;
-  const char *note;
-  const enum ncclotf2_scorep_setting setting = ncclotf2_config_scorep(&note);
-  if (note) ncclotf2_log(NCCLOTF2_LOG_WARN, "%s", note);
-  if (setting == NCCLOTF2_SCOREP_SET_OFF) return;
+  const uint64_t setting = ncclotf2_setting(NCCLOTF2_SETTING_SCOREP).number;
+  if (setting == NCCLOTF2_CHOICE_SCOREP_OFF) return;
   char why[sizeof header()->scorep_why];
   enum ncclotf2_scorep_model model;
   if (!ncclotf2_scorep_library(&scorep, &model, why, sizeof why)) {
     if (*why)
       set_state(NCCLOTF2_SCOREP_UNUSABLE, why);
-    else if (setting == NCCLOTF2_SCOREP_SET_ON || measurement_is_expected())
+    else if (setting == NCCLOTF2_CHOICE_SCOREP_ON || measurement_is_expected())
       set_state(NCCLOTF2_SCOREP_ABSENT, "this process shows none; instrument the program (scorep --user), and if its libraries are "
                 "static link it with -rdynamic, or set NCCL_OTF2_SCOREP=off");
     return;

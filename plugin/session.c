@@ -12,19 +12,6 @@ _Static_assert(sizeof(struct ncclotf2_comm) == 192, "communicator");
 #define UNITS(record, units) _Static_assert(sizeof(struct record) == (units) * NCCLOTF2_UNIT, #record)
 UNITS(ncclotf2_record, 1);
 UNITS(ncclotf2_thread_record, 2);
-UNITS(ncclotf2_group_api, 2);
-UNITS(ncclotf2_coll_api, 3);
-UNITS(ncclotf2_kernel_launch, 2);
-UNITS(ncclotf2_coll, 4);
-UNITS(ncclotf2_p2p, 3);
-UNITS(ncclotf2_proxy_op, 3);
-UNITS(ncclotf2_proxy_step, 2);
-UNITS(ncclotf2_kernel_ch, 2);
-UNITS(ncclotf2_net_plugin, 3);
-UNITS(ncclotf2_ce_coll, 4);
-UNITS(ncclotf2_ce_sync, 2);
-UNITS(ncclotf2_ce_batch, 2);
-UNITS(ncclotf2_kernel_phase, 2);
 #undef UNITS
 
 struct ncclotf2_fast ncclotf2_fast;

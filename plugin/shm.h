@@ -9,8 +9,7 @@
  * both processes, and in a file (spool.h writes the same bytes).
  *
  * The Go mirror is plugin/shm/layout.go; a test compares every size and offset below with what the
- * C compiler says. Change both, and NCCLOTF2_SHM_VERSION, together; a counter that takes the place of padding needs no new
- * version, for it reads as 0 where nobody knows it.
+ * C compiler says. Change both, and Layout in plugin/api/table.go, together.
  *
  * Byte order is the machine's: both sides run on one machine, and spool files are converted on a
  * machine of the same kind. All sizes are in bytes, all ticks in units of the header's clock.
@@ -20,8 +19,9 @@
 
 #include <stdint.h>
 
+#include "api_types.h"
+
 #define NCCLOTF2_SHM_MAGIC   0x3266744f6c63636eULL /* "ncclOtf2" read as little-endian */
-#define NCCLOTF2_SHM_VERSION 6u
 
 #define NCCLOTF2_PAGE        4096u
 #define NCCLOTF2_CHUNK_SIZE  65536u  /* ring memory is handed out in these units */
@@ -31,27 +31,27 @@
 #define NCCLOTF2_SPARE_MAX   128u    /* most free chunks that the collector keeps at hand */
 #define NCCLOTF2_SPARE_COLD  (1u << 31) /* in such a slot: its pages are not in place in the job's process yet */
 #define NCCLOTF2_UNIT        32u     /* records are multiples of this */
-#define NCCLOTF2_TYPES       16u     /* event types: bit numbers of NCCL's activation mask */
 #define NCCLOTF2_NONE        0xffffffffu
 
 /* ---- handles and contexts ------------------------------------------------------------------
  *
- *   63        48 47   44 43 42 41 40                                  0
+ *   63        48 47   43 42 41 40 39                                  0
  *  +------------+-------+--+--+--+-------------------------------------+
  *  | tag        | type  |C |G |S | number, never reused                |
  *  +------------+-------+--+--+--+-------------------------------------+
  *
  * tag: drawn once per process, never 0 or 0xffff, so that no canonical pointer looks like a handle.
- * type: bit number of the event type. C: set in contexts (type 15), whose number is the index of
+ * type: bit number of the event type, contexts have all bits set. C: set in contexts, whose number is the index of
  * the communicator entry. G: set in calls that a CUDA graph captured; their operations come again
  * at each replay. S: set in handles of events that are not recorded and whose children are (their type is
  * not asked for, but they lie in the window). Numbers are taken from header.next_number in blocks of 4096 per ring.
  */
 #define NCCLOTF2_TAG_SHIFT    48
-#define NCCLOTF2_TYPE_SHIFT   44
-#define NCCLOTF2_CONTEXT_BIT  (1ULL << 43)
-#define NCCLOTF2_CAPTURED_BIT (1ULL << 42)
-#define NCCLOTF2_SILENT_BIT   (1ULL << 41)
+#define NCCLOTF2_TYPE_SHIFT   43
+#define NCCLOTF2_TYPE_MASK    31u
+#define NCCLOTF2_CONTEXT_BIT  (1ULL << 42)
+#define NCCLOTF2_CAPTURED_BIT (1ULL << 41)
+#define NCCLOTF2_SILENT_BIT   (1ULL << 40)
 #define NCCLOTF2_NUMBER_MASK  (NCCLOTF2_SILENT_BIT - 1)
 #define NCCLOTF2_NUMBER_BLOCK 4096u
 
@@ -401,88 +401,7 @@ struct ncclotf2_thread_record { /* 2 units */
   char name[16];                /* the thread's name at its first callback */
   uint8_t pad[16];
 };
-struct ncclotf2_group_api {     /* 2 units */
-  struct ncclotf2_record head;
-  int32_t group_depth;
-  uint8_t pad[28];
-};
-struct ncclotf2_coll_api {      /* 3 units; P2pApi too, with root -1 */
-  struct ncclotf2_record head;
-  uint64_t count, stream, user_tag;
-  uint32_t func, datatype;      /* string ids */
-  int32_t root;
-  uint8_t pad[28];
-};
-struct ncclotf2_kernel_launch { /* 2 units */
-  struct ncclotf2_record head;
-  uint64_t stream;
-  uint8_t pad[24];
-};
-struct ncclotf2_coll {          /* 4 units */
-  struct ncclotf2_record head;
-  uint64_t seq, count, send_buff, recv_buff, parent_group, user_tag;
-  uint32_t func, datatype, algo, proto, kernel_variant;
-  int32_t root;
-  int32_t rank;                 /* descriptor's rank */
-  uint8_t nchannels, nwarps, pad[18];
-};
-struct ncclotf2_p2p {           /* 3 units */
-  struct ncclotf2_record head;
-  uint64_t count, buff, parent_group, user_tag;
-  uint32_t func, datatype;
-  int32_t peer, rank;
-  uint8_t nchannels, pad[15];
-};
-struct ncclotf2_proxy_op {      /* 3 units */
-  struct ncclotf2_record head;
-  uint64_t context;             /* as given: another process's with PXN */
-  int32_t pid, peer, nsteps, chunk_size, rank;
-  uint8_t channel, pad[35];
-};
-struct ncclotf2_proxy_step {    /* 2 units */
-  struct ncclotf2_record head;
-  uint64_t context;
-  int32_t step, rank;
-  uint8_t pad[16];
-};
-/* Group and ProxyCtrl are the bare head (1 unit). */
-struct ncclotf2_kernel_ch {     /* 2 units */
-  struct ncclotf2_record head;
-  uint64_t ptimer;              /* the GPU's clock */
-  uint8_t channel, pad[23];
-};
-struct ncclotf2_net_plugin {    /* 3 units */
-  struct ncclotf2_record head;
-  int64_t id;                   /* netPlugin.id: kind and version */
-  uint64_t context, length, wr_id;
-  int32_t device_or_fd, opcode, qp, rank;
-  uint64_t data;                /* the descriptor's address, a value */
-  uint8_t pad[8];
-};
-struct ncclotf2_ce_coll {       /* 4 units */
-  struct ncclotf2_record head;
-  uint64_t seq, count, send_buff, recv_buff, stream, user_tag;
-  uint32_t func, datatype, sync_strategy, batch_size, num_batches, ce_seq;
-  int32_t root, rank;
-  uint8_t pad[16];
-};
-struct ncclotf2_ce_sync {       /* 2 units */
-  struct ncclotf2_record head;
-  int32_t nranks, rank;
-  uint8_t pad[24];
-};
-struct ncclotf2_ce_batch {      /* 2 units */
-  struct ncclotf2_record head;
-  uint64_t bytes;
-  int32_t num_ops, rank;
-  uint8_t pad[16];
-};
-struct ncclotf2_kernel_phase {  /* 2 units (v7) */
-  struct ncclotf2_record head;
-  uint64_t ptimer;
-  uint32_t name;
-  uint8_t channel, phase, pad[18];
-};
+#include "api_records.h"
 
 /* An activity record of CUPTI's, as it lay in the buffer: 1 unit and as many as the bytes need, the rest zero.
  * The thread that writes it is the plugin's own, ticks are when it did. Pointers in the bytes mean nothing here. */

@@ -2,7 +2,7 @@
  *
  * Profiler API version 1 (NCCL 2.23). Functions, algorithms, protocols and datatypes are numbers.
  */
-#include "abi_v1.h"
+#include "api_versions.h"
 
 /* The numbers of NCCL 2.23 (nccl_common.h, nccl.h), as the names that later versions pass. */
 static const char *const functions[] = {"Broadcast", "Reduce",   "AllGather", "ReduceScatter",

@@ -2,7 +2,7 @@
  *
  * Profiler API version 2 (NCCL 2.24 and 2.25).
  */
-#include "abi_v2.h"
+#include "api_versions.h"
 
 #define VERSION 2
 #define FUNCTION(name) (name)

@@ -2,7 +2,7 @@
  *
  * Profiler API version 3 (NCCL 2.26).
  */
-#include "abi_v3.h"
+#include "api_versions.h"
 
 #define VERSION 3
 #define FUNCTION(name) (name)

@@ -3,7 +3,7 @@
  * Profiler API version 4 (NCCL 2.27). Operations have no call to belong to; their parent is the
  * Group event.
  */
-#include "abi_v4.h"
+#include "api_versions.h"
 #include "event.h"
 #include "life.h"
 
@@ -24,7 +24,7 @@ static ncclotf2_result init(void **context, int *eActivationMask, const char *co
 }
 
 static ncclotf2_result start_event(void *context, void **eHandle, struct ncclotf2_descr_v4 *eDescr) {
-  return ncclotf2_start(context, eHandle, (const struct ncclotf2_descr_v7 *)(const void *)eDescr, API);
+  return ncclotf2_start(context, eHandle, (const ncclotf2_descr *)(const void *)eDescr, API);
 }
 
 __attribute__((visibility("default"))) struct ncclotf2_plugin_v4 ncclProfiler_v4 = {

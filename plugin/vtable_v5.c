@@ -2,7 +2,7 @@
  *
  * Profiler API version 5 (NCCL 2.28).
  */
-#include "abi_v5.h"
+#include "api_versions.h"
 
 #define VERSION 5
 #define STATE ncclotf2_state_v4

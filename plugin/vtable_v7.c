@@ -2,7 +2,7 @@
  *
  * Profiler API version 7 (NCCL 2.31 and later).
  */
-#include "abi_v7.h"
+#include "api_versions.h"
 
 #define VERSION 7
 #define STATE ncclotf2_state_v7

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "abi_v7.h"
+#include "api_versions.h"
 #include "session.h"
 #include "shm.h"
 
@@ -35,7 +35,7 @@ struct ncclotf2_call {
   ((version) >= 5 ? 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API | 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P \
                   : 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P)
 
-static inline __attribute__((always_inline)) bool ncclotf2_is_captured(uint64_t bit, const struct ncclotf2_descr_v7 *d,
+static inline __attribute__((always_inline)) bool ncclotf2_is_captured(uint64_t bit, const ncclotf2_descr *d,
                                                                        unsigned version) {
   if (version < 5) return false;
   return (bit == 1u << NCCLOTF2_COLL_API && d->collApi.graphCaptured) ||
@@ -51,7 +51,7 @@ static inline uint64_t ncclotf2_next_ordinal(uint64_t *counter) {
 
 /* Counts an event of a counted type and returns its ordinal. */
 static inline __attribute__((always_inline)) uint64_t
-ncclotf2_count_call(uint8_t *base, uint32_t comm, uint64_t bit, const struct ncclotf2_descr_v7 *d, unsigned version) {
+ncclotf2_count_call(uint8_t *base, uint32_t comm, uint64_t bit, const ncclotf2_descr *d, unsigned version) {
   if (__builtin_expect(comm == NCCLOTF2_NONE, 0)) return 0;
   struct ncclotf2_comm *entry = ncclotf2_comm_at(base, comm);
   const bool collective = (bit & (1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_COLL)) != 0;

@@ -3,203 +3,36 @@
 package regions
 
 import (
-	"cmp"
-	"slices"
-
-	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
+
+// The memory that operations worked on, where CUPTI records memory, and whether it was one buffer.
 
 // Classes of memory that buffers can be in.
 const (
-	ClassDevice  = "device"
-	ClassManaged = "managed"
-	ClassPinned  = "pinned"
-	ClassHost    = "host"
-	ClassUnknown = "unknown" // allocated before CUPTI was on, or by means that it does not record
+	ClassDevice  = cuda.ClassDevice
+	ClassManaged = cuda.ClassManaged
+	ClassPinned  = cuda.ClassPinned
+	ClassHost    = cuda.ClassHost
+	ClassUnknown = cuda.ClassUnknown
 )
-
-var memoryClasses = map[cupti.MemoryKind]string{
-	cupti.MemoryPageable: ClassHost, cupti.MemoryPinned: ClassPinned, cupti.MemoryDevice: ClassDevice,
-	cupti.MemoryArray: ClassDevice, cupti.MemoryManaged: ClassManaged, cupti.MemoryDeviceStatic: ClassDevice,
-	cupti.MemoryManagedStatic: ClassManaged,
-}
-
-// buffers knows which memory was allocated when. Operations ask when they are written, later than the records of what they
-// used have come; so what is released is remembered for a while.
-type buffers struct {
-	seen    bool         // CUPTI records memory
-	blocks  []*block     // by address
-	largest uint64       // bytes of a block that there ever was
-	gone    []releasedAt // in the order in which their releases came
-}
-
-// block is all that is known of memory that began at one address: allocations and releases by time.
-type block struct {
-	address uint64
-	changes []change
-}
-
-type change struct {
-	time  uint64 // on the process's line
-	bytes uint64 // 0: released
-	class string
-	pool  uint64
-}
-
-// releasedAt is a release that can be forgotten some time.
-type releasedAt struct {
-	arrived uint64
-	block   *block
-}
-
-const (
-	// maxBlocks is how many addresses are known at a time.
-	maxBlocks = 65536
-	// releasedHold (ns) is how long a release is remembered: longer than operations wait to be written, as a rule.
-	releasedHold = 120e9
-	// lookBack is how many blocks that begin before an address are looked at: old ones may lie there, within a
-	// larger new one.
-	lookBack = 1024
-)
-
-// takeMemory takes an allocation or a release.
-func (m *Model) takeMemory(g *cuda, t uint64, rec *cupti.Memory) {
-	g.buffers.seen = true
-	c := change{bytes: max(rec.Bytes, 1), class: memoryClasses[rec.MemoryKind], pool: rec.Pool}
-	if c.class == "" {
-		c.class = ClassUnknown
-	}
-	switch rec.Operation {
-	case cupti.MemoryAllocate:
-	case cupti.MemoryRelease:
-		c.bytes = 0
-	default:
-		g.counts[cuptiUnknown]++
-		return
-	}
-	if rec.Address == 0 {
-		return // an allocation that failed
-	}
-	m.later(g, untimed{t, rec.Time, func(m *Model, g *cuda) error {
-		at, _, err := g.clock.Map(rec.Time)
-		if err != nil {
-			return err
-		}
-		c.time = at
-		g.counts[cuptiForgotten] += g.buffers.add(rec.Address, c, t)
-		return nil
-	}, func(m *Model) { g.counts[cuptiForgotten]++ }})
-}
-
-// takePool takes the end of a pool, which releases all that is allocated from it.
-func (m *Model) takePool(g *cuda, t uint64, rec *cupti.MemoryPool) {
-	if rec.Operation != cupti.MemoryPoolDestroyed {
-		return
-	}
-	m.later(g, untimed{t, rec.Time, func(m *Model, g *cuda) error {
-		at, _, err := g.clock.Map(rec.Time)
-		if err != nil {
-			return err
-		}
-		for _, b := range g.buffers.blocks {
-			if last := b.changes[len(b.changes)-1]; last.bytes > 0 && last.pool == rec.Address && last.time <= at {
-				g.counts[cuptiForgotten] += g.buffers.add(b.address, change{time: at}, t)
-			}
-		}
-		return nil
-	}, func(m *Model) { g.counts[cuptiForgotten]++ }})
-}
-
-// find gives the place of an address among the blocks.
-func (s *buffers) find(address uint64) (int, bool) {
-	return slices.BinarySearchFunc(s.blocks, address, func(b *block, a uint64) int { return cmp.Compare(b.address, a) })
-}
-
-// add notes a change at an address, and returns how many changes had to be forgotten for it.
-func (s *buffers) add(address uint64, c change, arrived uint64) (forgotten uint64) {
-	for len(s.gone) > 0 && (s.gone[0].arrived+releasedHold < arrived || len(s.blocks) >= maxBlocks) {
-		s.forgetOldest()
-	}
-	i, ok := s.find(address)
-	if !ok {
-		if len(s.blocks) >= maxBlocks { // all of them are in use
-			return 1
-		}
-		s.blocks = slices.Insert(s.blocks, i, &block{address: address})
-	}
-	b := s.blocks[i]
-	at := len(b.changes)
-	for at > 0 && b.changes[at-1].time > c.time {
-		at--
-	}
-	b.changes = slices.Insert(b.changes, at, c)
-	s.largest = max(s.largest, c.bytes)
-	if c.bytes == 0 {
-		s.gone = append(s.gone, releasedAt{arrived, b})
-	}
-	return 0
-}
-
-// forgetOldest forgets the oldest release, and with it all before it at its address; so nothing that it released can
-// come to life again.
-func (s *buffers) forgetOldest() {
-	b := s.gone[0].block
-	s.gone = s.gone[1:]
-	for i, c := range b.changes {
-		if c.bytes == 0 {
-			b.changes = slices.Delete(b.changes, 0, i+1)
-			break
-		}
-	}
-	if len(b.changes) > 0 {
-		return
-	}
-	if i, ok := s.find(b.address); ok && s.blocks[i] == b {
-		s.blocks = slices.Delete(s.blocks, i, i+1)
-	}
-}
-
-// class is the class of the memory at an address at a time: of the latest allocation that covers it.
-func (s *buffers) class(address, t uint64) string {
-	i, ok := s.find(address)
-	if ok {
-		i++
-	}
-	class, latest := ClassUnknown, uint64(0)
-	for n := 0; i > 0 && n < lookBack; n++ {
-		i--
-		b := s.blocks[i]
-		if b.address+s.largest <= address {
-			break
-		}
-		// The last change up to then says what was there.
-		for j := len(b.changes) - 1; j >= 0; j-- {
-			if c := b.changes[j]; c.time <= t {
-				if c.bytes > 0 && address-b.address < c.bytes && c.time >= latest {
-					class, latest = c.class, c.time
-				}
-				break
-			}
-		}
-	}
-	return class
-}
 
 // bufferAttributes tells what memory an operation worked on.
-func (m *Model) bufferAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
-	g := m.cuda
-	if g == nil || !g.buffers.seen || !op.task {
+func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
+	if !pw.cuda.SeesMemory() || !op.task {
 		return
 	}
-	class := func(address uint64) otf2.StringRef { return m.defs.string(g.buffers.class(address, op.plan.start)) }
+	class := func(address uint64) otf2.StringRef {
+		return pw.defs.string(pw.cuda.MemoryClass(address, op.plan.start))
+	}
 	if op.send != 0 {
 		a.String(AttrSendBuffClass, class(op.send))
 	}
 	if op.recv != 0 {
 		a.String(AttrRecvBuffClass, class(op.recv))
 	}
-	if same, known := m.inPlace(c, op); known {
+	if same, known := pw.inPlace(c, op); known {
 		v := uint8(0)
 		if same {
 			v = 1
@@ -210,7 +43,7 @@ func (m *Model) bufferAttributes(a *otf2.AttributeList, c *commRank, op *operati
 
 // inPlace tells whether an operation's buffers are one, as NCCL's documentation defines it: the part that belongs to
 // the rank lies in the whole where it belongs.
-func (m *Model) inPlace(c *commRank, op *operation) (same, known bool) {
+func (pw *planWriter) inPlace(c *commRank, op *operation) (same, known bool) {
 	if op.p2p || op.send == 0 || op.recv == 0 {
 		return false, false
 	}

@@ -5,8 +5,10 @@ package regions
 import (
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
 // thread is the present owner of a ring: one of the process's threads.
@@ -76,48 +78,90 @@ func (c *call) over() bool { return c.group == nil || c.group.stopped }
 
 // launch is a KernelLaunch event.
 type launch struct {
-	handle, parent uint64
+	cuda.Launch
 	comm           *commRank
-	stream         uint64
-	start, stop    uint64
-	kernelLaunch
+	parent, stream uint64
 }
 
-func (m *Model) startGroupAPI(th *thread, t uint64, r *shm.Record) {
+// threads are what the process's threads do: calls of NCCL, and the application's own phases.
+type threads struct {
+	*board
+	ranks *ranks
+	ops   *operations
+	cuda  *cuda.Recorder
+
+	byRing      []*thread
+	groups      map[uint64]*groupCall // by handle, open
+	groupNumber int64                 // of the last one
+	launches    bounded.Map[*launch]  // open
+
+	heritage map[int]*heritage // what another model left, by communicator rank
+	past     int64             // one more than the greatest number of its groups of calls
+}
+
+func newThreads(b *board, rs *ranks, ops *operations, c *cuda.Recorder) *threads {
+	return &threads{board: b, ranks: rs, ops: ops, cuda: c, groups: make(map[uint64]*groupCall), launches: bounded.New[*launch](maxLaunches)}
+}
+
+// thread is the present owner of a ring.
+func (ts *threads) thread(ring int) *thread {
+	for len(ts.byRing) <= ring {
+		ts.byRing = append(ts.byRing, &thread{})
+	}
+	return ts.byRing[ring]
+}
+
+// end closes what a thread has open.
+func (ts *threads) end(th *thread, t uint64) {
+	ts.closeCE(th, t, true)
+	if th.group != nil {
+		ts.closeGroupCall(th, t, true)
+	}
+	ts.endPhases(th, t)
+	ts.release(th.loc)
+	th.loc = nil
+}
+
+// forget drops what is kept of a communicator rank that is gone.
+func (ts *threads) forget(c *commRank) {
+	ts.launches.RemoveFunc(func(_ uint64, l *launch) bool { return l.comm == c })
+}
+
+func (ts *threads) startGroupAPI(th *thread, t uint64, r *shm.Record) {
 	if th.group != nil { // NCCL left it open: an operation failed between start and stop
-		m.closeGroupCall(th, t, true)
+		ts.closeGroupCall(th, t, true)
 	}
 	th.launch = nil // of a captured plan, which has no Group
-	m.groupNumber++
-	g := &groupCall{handle: r.Handle, thread: th, number: m.groupNumber, start: t, depth: r.GroupDepth, graph: r.Flags&shm.FlagGraph != 0}
+	ts.groupNumber++
+	g := &groupCall{handle: r.Handle, thread: th, number: ts.groupNumber, start: t, depth: r.GroupDepth, graph: r.Flags&shm.FlagGraph != 0}
 	th.group = g
-	m.groups[r.Handle] = g
-	m.threadLocation(th)
+	ts.groups[r.Handle] = g
+	ts.threadLocation(th)
 }
 
-func (m *Model) stopGroupAPI(th *thread, t uint64, r *shm.Record) {
-	g := m.groups[r.Handle]
+func (ts *threads) stopGroupAPI(th *thread, t uint64, r *shm.Record) {
+	g := ts.groups[r.Handle]
 	if g == nil {
-		m.oddity(OddStrayStop)
+		ts.oddity(OddStrayStop)
 		return
 	}
 	if g.thread.group == g {
-		m.closeGroupCall(g.thread, t, false)
+		ts.closeGroupCall(g.thread, t, false)
 	}
 }
 
-func (m *Model) startCall(th *thread, t uint64, r *shm.Record) {
-	comm := m.comm(r.Aux)
+func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
+	comm := ts.ranks.comm(r.Aux)
 	if comm == nil {
-		m.oddity(OddForeign)
+		ts.oddity(OddForeign)
 		return
 	}
 	c := &call{
-		handle: r.Handle, parent: r.Arg, comm: comm, group: m.groups[r.Arg], p2p: r.Type == shm.EventP2pApi,
+		handle: r.Handle, parent: r.Arg, comm: comm, group: ts.groups[r.Arg], p2p: r.Type == shm.EventP2pApi,
 		name: r.Func, count: r.Count, datatype: r.Datatype, root: r.Root, stream: r.Stream, tag: r.UserTag,
 		graph: r.Flags&shm.FlagGraph != 0, start: t, stop: t, before: ungrouped,
 	}
-	m.calls[r.Handle] = c
+	ts.ops.calls[r.Handle] = c
 	if !c.graph {
 		comm.begun = max(comm.begun, t)
 	}
@@ -125,125 +169,127 @@ func (m *Model) startCall(th *thread, t uint64, r *shm.Record) {
 		c.group.calls = append(c.group.calls, c)
 	}
 	if c.graph {
-		if gone, full := comm.captured.put(c.handle, c); full {
-			delete(m.calls, gone.handle)
-			m.oddity(OddForgottenCall)
+		if gone, full := comm.captured.Put(c.handle, c); full {
+			delete(ts.ops.calls, gone.handle)
+			ts.oddity(OddForgottenCall)
 		}
 	} else {
 		comm.calls = append(comm.calls, c)
 	}
 }
 
-func (m *Model) stopCall(th *thread, t uint64, r *shm.Record) {
-	c := m.calls[r.Handle]
+func (ts *threads) stopCall(th *thread, t uint64, r *shm.Record) {
+	c := ts.ops.calls[r.Handle]
 	if c == nil {
-		m.oddity(OddStrayStop)
+		ts.oddity(OddStrayStop)
 		return
 	}
 	if c.over() {
 		if c.stop != c.start || c.group != nil {
-			m.oddity(OddStrayStop) // a second stop of the same call (notes on the API, §3.4, 3), or one after its group
+			ts.oddity(OddStrayStop) // a second stop of the same call (docs/nccl-profiler-api.md §3.4, 3), or one after its group
 			return
 		}
 		c.stop = t
-		if loc := m.threadLocation(th); loc != nil {
-			m.writeNested(loc, []span{m.callSpan(c, NameCall+c.name, c.start, c.stop, false)})
+		if loc := ts.threadLocation(th); loc != nil {
+			ts.writeNested(loc, []span{ts.callSpan(c, NameCall+c.name, c.start, c.stop, false)})
 		}
 		return
 	}
 	if c.stop != c.start {
-		m.oddity(OddStrayStop)
+		ts.oddity(OddStrayStop)
 		return
 	}
 	c.stop = t
 }
 
-func (m *Model) startLaunch(th *thread, t uint64, r *shm.Record) {
-	comm := m.comm(r.Aux)
+func (ts *threads) startLaunch(th *thread, t uint64, r *shm.Record) {
+	comm := ts.ranks.comm(r.Aux)
 	if comm == nil {
-		m.oddity(OddForeign)
+		ts.oddity(OddForeign)
 		return
 	}
-	th.launch = &launch{handle: r.Handle, parent: r.Arg, comm: comm, stream: r.Stream, start: t, stop: t}
-	th.launch.thread = uint32(th.tid)
-	m.keepLaunch(th.launch)
-	if g := m.groups[r.Arg]; g != nil {
+	th.launch = &launch{
+		Launch: cuda.Launch{Handle: r.Handle, Rank: &comm.kernels, Thread: uint32(th.tid), Start: t, Stop: t},
+		comm:   comm, parent: r.Arg, stream: r.Stream,
+	}
+	ts.cuda.Keep(&th.launch.Launch)
+	if g := ts.groups[r.Arg]; g != nil {
 		g.launches = append(g.launches, th.launch)
 	}
-	if _, full := m.launches.put(r.Handle, th.launch); full {
-		m.oddity(OddForgottenEvent)
+	if _, full := ts.launches.Put(r.Handle, th.launch); full {
+		ts.oddity(OddForgottenEvent)
 	}
 }
 
-func (m *Model) stopLaunch(th *thread, t uint64, r *shm.Record) {
-	l := m.launches.get(r.Handle)
+func (ts *threads) stopLaunch(th *thread, t uint64, r *shm.Record) {
+	l := ts.launches.Get(r.Handle)
 	if l == nil {
-		m.oddity(OddStrayStop)
+		ts.oddity(OddStrayStop)
 		return
 	}
-	m.launches.remove(r.Handle)
-	l.stop, l.stopped = t, true
-	m.onThread(th, l.comm, m.launchSpan(l))
+	ts.launches.Remove(r.Handle)
+	l.Stop, l.Stopped = t, true
+	ts.onThread(th, l.comm, ts.launchSpan(l))
 }
 
 // onThread draws what a thread did for a communicator rank: with the call it belongs to if one is open, else
 // on the thread's own row, or on that of NCCL's threads if it is one of those.
-func (m *Model) onThread(th *thread, c *commRank, spans ...span) {
+func (ts *threads) onThread(th *thread, c *commRank, spans ...span) {
 	if th.group != nil {
 		th.group.spans = append(th.group.spans, spans...)
 		return
 	}
 	loc := th.loc
 	if loc == nil && c.final { // the row has ended
-		m.oddity(OddAfterFinalize)
+		ts.oddity(OddAfterFinalize)
 		return
 	}
 	if loc == nil {
-		loc = m.enqueueLocation(c)
+		loc = ts.enqueueLocation(c)
 	}
 	if loc != nil {
-		m.writeNested(loc, spans)
+		ts.writeNested(loc, spans)
 	}
 }
 
 // closeGroupCall writes a group call, whole: what lies inside is known now, and strictly nested
 // because one thread made it.
-func (m *Model) closeGroupCall(th *thread, t uint64, unfinished bool) {
-	m.closeCE(th, t, true)
+func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
+	ts.closeCE(th, t, true)
 	g := th.group
 	th.group = nil
 	g.stop, g.stopped = t, true
-	delete(m.groups, g.handle)
+	delete(ts.groups, g.handle)
 	if unfinished {
-		m.oddity(OddUnfinishedCall)
+		ts.oddity(OddUnfinishedCall)
 	}
-	loc := m.threadLocation(th)
+	loc := ts.threadLocation(th)
 	if loc == nil {
 		return
 	}
 	var spans []span
 	if name, plain := g.plainName(); plain {
-		spans = append(spans, m.callSpan(g.calls[0], name, g.start, g.stop, unfinished))
+		spans = append(spans, ts.callSpan(g.calls[0], name, g.start, g.stop, unfinished))
 	} else {
 		if !g.resumed {
-			spans = append(spans, m.groupSpan(g, unfinished))
+			spans = append(spans, ts.groupSpan(g, unfinished))
 		}
 		for _, c := range g.calls {
-			spans = append(spans, m.callSpan(c, NameCall+c.name, c.start, c.stop, false))
+			spans = append(spans, ts.callSpan(c, NameCall+c.name, c.start, c.stop, false))
 		}
 	}
-	m.writeNested(loc, append(spans, g.spans...))
+	ts.writeNested(loc, append(spans, g.spans...))
 	g.spans = nil
-	m.movePhases(th, g)
+	ts.movePhases(th, g)
 }
 
 // groupSpan is the region of a call that consists of several, or of none.
-func (m *Model) groupSpan(g *groupCall, unfinished bool) span {
+func (ts *threads) groupSpan(g *groupCall, unfinished bool) span {
 	name, role := "Group", otf2.RegionRoleFunction
 	if composite, ok := g.compositeName(); ok {
 		name, role = composite, CollectiveNamed(composite).Role
 	}
-	return span{g.start, g.stop, m.defs.region(NameCall+name, GroupAPI, role), func(a *otf2.AttributeList) {
+	return span{g.start, g.stop, ts.defs.region(NameCall+name, GroupAPI, role), func(a *otf2.AttributeList) {
 		if g.graph {
 			a.Uint8(AttrGraph, 1)
 		}
@@ -259,7 +305,7 @@ func (g *groupCall) plainName() (string, bool) {
 	if g.depth != 1 || len(g.calls) != 1 {
 		return "", false
 	}
-	return "nccl" + g.calls[0].name, true
+	return NameCall + g.calls[0].name, true
 }
 
 // compositeName recognises the API functions that NCCL carries out as a series of sends and
@@ -292,16 +338,16 @@ func (g *groupCall) compositeName() (string, bool) {
 }
 
 // callSpan is the region of one call.
-func (m *Model) callSpan(c *call, name string, start, stop uint64, unfinished bool) span {
+func (ts *threads) callSpan(c *call, name string, start, stop uint64, unfinished bool) span {
 	role := otf2.RegionRolePoint2Point
 	if f := CollectiveNamed(c.name); f != nil {
 		role = f.Role
 	} else if !c.p2p {
 		role = otf2.RegionRoleCollOther
 	}
-	return span{start, stop, m.defs.region(name, GroupAPI, role), func(a *otf2.AttributeList) {
+	return span{start, stop, ts.defs.region(name, GroupAPI, role), func(a *otf2.AttributeList) {
 		a.Uint64(AttrCount, c.count)
-		a.String(AttrDatatype, m.defs.string(c.datatype))
+		a.String(AttrDatatype, ts.defs.string(c.datatype))
 		a.Uint64(AttrStream, c.stream)
 		if c.graph {
 			a.Uint8(AttrGraph, 1)
@@ -319,11 +365,11 @@ func (m *Model) callSpan(c *call, name string, start, stop uint64, unfinished bo
 	}}
 }
 
-func (m *Model) launchSpan(l *launch) span {
-	region := m.defs.region(NameKernelLaunch, GroupEnqueue, otf2.RegionRoleFunction)
-	return span{l.start, l.stop, region, func(a *otf2.AttributeList) {
+func (ts *threads) launchSpan(l *launch) span {
+	region := ts.defs.region(NameKernelLaunch, GroupEnqueue, otf2.RegionRoleFunction)
+	return span{l.Start, l.Stop, region, func(a *otf2.AttributeList) {
 		a.Uint64(AttrStream, l.stream)
-		a.Uint64(AttrEventID, l.handle)
+		a.Uint64(AttrEventID, l.Handle)
 		if l.parent != 0 {
 			a.Uint64(AttrParentID, l.parent)
 		}
@@ -331,14 +377,14 @@ func (m *Model) launchSpan(l *launch) span {
 }
 
 // takeCall gives an operation the call that asked for it, which is then no operation of its own.
-func (m *Model) takeCall(handle uint64) *call {
-	call := m.calls[handle]
+func (ops *operations) takeCall(handle uint64) *call {
+	call := ops.calls[handle]
 	if call != nil && !call.graph {
 		c := call.comm
 		if i := slices.Index(c.calls, call); i >= 0 {
 			c.calls = slices.Delete(c.calls, i, i+1)
 		}
-		delete(m.calls, call.handle)
+		delete(ops.calls, call.handle)
 	}
 	return call
 }

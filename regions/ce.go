@@ -23,17 +23,17 @@ type cePart struct {
 	span   int // in the call's spans
 }
 
-func (m *Model) startCE(th *thread, t uint64, r *shm.Record) {
-	comm := m.comm(r.Aux)
+func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
+	comm := ts.ranks.comm(r.Aux)
 	if comm == nil {
-		m.oddity(OddForeign)
+		ts.oddity(OddForeign)
 		return
 	}
-	m.closeCE(th, t, true)
-	call := m.takeCall(r.Arg)
-	th.ce = m.newCE(r.Handle, comm, r.Func, t, r.Arg)
+	ts.closeCE(th, t, true)
+	call := ts.ops.takeCall(r.Arg)
+	th.ce = ts.newCE(r.Handle, comm, r.Func, t, r.Arg)
 	if call != nil && call.graph || r.Arg&shm.CapturedBit != 0 {
-		m.captureOnly(comm, t)
+		ts.ops.captureOnly(comm, t)
 	} else {
 		p := &plan{comm: comm, handle: r.Handle, start: t}
 		p.ops = []*operation{{
@@ -43,12 +43,12 @@ func (m *Model) startCE(th *thread, t uint64, r *shm.Record) {
 			syncStrategy: r.SyncStrategy, batches: r.NumBatches, stopped: true,
 		}}
 		th.ce.plan = p
-		m.enqueue(comm, p, t)
+		comm.issue(p, t)
 	}
 }
 
-func (m *Model) newCE(handle uint64, comm *commRank, function string, t, parent uint64) *ceCall {
-	region := m.defs.region("Enqueue CE "+function, GroupEnqueue, otf2.RegionRoleFunction)
+func (ts *threads) newCE(handle uint64, comm *commRank, function string, t, parent uint64) *ceCall {
+	region := ts.defs.region("Enqueue CE "+function, GroupEnqueue, otf2.RegionRoleFunction)
 	return &ceCall{handle: handle, comm: comm, spans: []span{{t, t, region, func(a *otf2.AttributeList) {
 		a.Uint64(AttrEventID, handle)
 		if parent != 0 {
@@ -57,38 +57,38 @@ func (m *Model) newCE(handle uint64, comm *commRank, function string, t, parent 
 	}}}}
 }
 
-func (m *Model) stopCE(th *thread, t uint64, r *shm.Record) {
+func (ts *threads) stopCE(th *thread, t uint64, r *shm.Record) {
 	if th.ce == nil || th.ce.handle != r.Handle {
-		m.oddity(OddStrayStop)
+		ts.oddity(OddStrayStop)
 		return
 	}
-	m.closeCE(th, t, false)
+	ts.closeCE(th, t, false)
 }
 
 // closeCE ends the thread's copy-engine call, if it has one.
-func (m *Model) closeCE(th *thread, t uint64, unfinished bool) {
+func (ts *threads) closeCE(th *thread, t uint64, unfinished bool) {
 	ce := th.ce
 	if ce == nil {
 		return
 	}
 	th.ce = nil
 	if unfinished {
-		m.oddity(OddUnfinishedCall)
+		ts.oddity(OddUnfinishedCall)
 	}
 	for _, part := range ce.open {
 		ce.spans[part.span].stop = t
 	}
 	ce.spans[0].stop = t
-	m.onThread(th, ce.comm, ce.spans...)
+	ts.onThread(th, ce.comm, ce.spans...)
 	if p := ce.plan; p != nil {
-		m.endPlan(p, t)
+		ts.ops.endPlan(p, t)
 	}
 }
 
-func (m *Model) startCEPart(th *thread, t uint64, r *shm.Record) {
+func (ts *threads) startCEPart(th *thread, t uint64, r *shm.Record) {
 	ce := th.ce
 	if ce == nil || ce.handle != r.Arg {
-		m.oddity(OddLateChild)
+		ts.oddity(OddLateChild)
 		return
 	}
 	name := "CE sync"
@@ -96,7 +96,7 @@ func (m *Model) startCEPart(th *thread, t uint64, r *shm.Record) {
 	if r.Type == shm.EventCeBatch {
 		name = "CE batch"
 	}
-	region := m.defs.region(name, GroupEnqueue, otf2.RegionRoleFunction)
+	region := ts.defs.region(name, GroupEnqueue, otf2.RegionRoleFunction)
 	ce.open = append(ce.open, cePart{r.Handle, len(ce.spans)})
 	ce.spans = append(ce.spans, span{t, t, region, func(a *otf2.AttributeList) {
 		if bytes != 0 {
@@ -106,7 +106,7 @@ func (m *Model) startCEPart(th *thread, t uint64, r *shm.Record) {
 	}})
 }
 
-func (m *Model) stopCEPart(th *thread, t uint64, r *shm.Record) {
+func (ts *threads) stopCEPart(th *thread, t uint64, r *shm.Record) {
 	if ce := th.ce; ce != nil {
 		for i := len(ce.open) - 1; i >= 0; i-- {
 			if ce.open[i].handle != r.Handle {
@@ -119,16 +119,16 @@ func (m *Model) stopCEPart(th *thread, t uint64, r *shm.Record) {
 			return
 		}
 	}
-	m.oddity(OddStrayStop)
+	ts.oddity(OddStrayStop)
 }
 
 // captureOnly counts, and marks once for each communicator rank, work that NCCL told of at its capture
 // into a graph only: when the graph runs, nothing is heard of it.
-func (m *Model) captureOnly(c *commRank, t uint64) {
-	m.oddity(OddCaptureOnly)
+func (ops *operations) captureOnly(c *commRank, t uint64) {
+	ops.oddity(OddCaptureOnly)
 	if !c.silentGraphs {
 		c.silentGraphs = true
-		m.mark(c.loc, t, SeverityLow, "Graph replays not seen",
+		ops.mark(c.loc, t, SeverityLow, "Graph replays not seen",
 			c.label+": work was captured into a CUDA graph whose replays NCCL does not report")
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
 // writeKernelPhases draws the parts of a symmetric kernel inside its plan's region: each from its first channel's
 // beginning to its last one's end.
-func (m *Model) writeKernelPhases(c *commRank, loc *location, p *plan, enter, leave otf2.Timestamp) {
+func (pw *planWriter) writeKernelPhases(c *commRank, loc *location, p *plan, enter, leave otf2.Timestamp) {
 	phases := make(map[uint8]kernelPhase)
-	for _, s := range p.spans {
+	for _, s := range p.shares {
 		for _, ph := range s.phases {
 			all, again := phases[ph.number]
 			if again && all.begin != 0 && (ph.begin == 0 || all.begin < ph.begin) {
@@ -27,74 +28,82 @@ func (m *Model) writeKernelPhases(c *commRank, loc *location, p *plan, enter, le
 	for _, ph := range phases {
 		order = append(order, ph)
 	}
-	m.writePhases(c, loc, order, p.lastReport, enter, leave)
+	pw.writePhases(c, loc, order, p.stamps.Reported, enter, leave)
 }
 
 // phaseSlackNs is how far a phase may reach beyond its kernel: stamps of one kernel are mapped alike.
 const phaseSlackNs = 20_000
 
 // writePhases draws phases between two times, one after the other; seen is when NCCL had reported them.
-func (m *Model) writePhases(c *commRank, loc *location, phases []kernelPhase, seen uint64, from, to otf2.Timestamp) {
+func (pw *planWriter) writePhases(c *commRank, loc *location, phases []kernelPhase, seen uint64, from, to otf2.Timestamp) {
 	slices.SortFunc(phases, func(a, b kernelPhase) int { return cmp.Compare(a.number, b.number) })
 	for _, ph := range phases {
-		begin, _, _ := c.gpu.host(ph.begin, seen)
-		end, _, ok := c.gpu.host(ph.end, seen)
+		begin, _, _ := c.stamps.Clock.Host(ph.begin, seen)
+		end, _, ok := c.stamps.Clock.Host(ph.end, seen)
 		if !ok || ph.begin == 0 || ph.end < ph.begin || end > uint64(to)+phaseSlackNs {
-			m.oddity(OddImplausible)
+			pw.oddity(OddImplausible)
 			continue
 		}
 		b := min(max(otf2.Timestamp(begin), from), to)
 		from = min(max(otf2.Timestamp(end), b), to)
-		region := m.defs.region(ph.name, GroupKernel, otf2.RegionRoleFunction)
-		m.fail(loc.w.Enter(b, nil, region))
-		m.fail(loc.w.Leave(from, nil, region))
+		region := pw.defs.region(ph.name, GroupKernel, otf2.RegionRoleFunction)
+		pw.fail(loc.w.Enter(b, nil, region))
+		pw.fail(loc.w.Leave(from, nil, region))
 	}
 }
 
 // writeChannels draws a plan's kernel intervals on the rows of their channels. Operations that NCCL ran in one
 // batch have the same stamps and are one region there, named after the plan. Intervals of a plan whose times
 // cannot be true are left out.
-func (m *Model) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plausible bool) {
+func (pw *planWriter) writeChannels(c *commRank, p *plan, region otf2.RegionRef, plausible bool) {
 	if !plausible {
-		m.oddities[OddImplausibleChannel] += uint64(len(p.spans))
+		pw.oddities[OddImplausibleChannel] += uint64(len(p.stamps.Kernels))
 		return
 	}
-	slices.SortStableFunc(p.spans, func(a, b channelSpan) int {
-		return cmp.Or(cmp.Compare(a.channel, b.channel), cmp.Compare(a.begin, b.begin))
+	of := func(i int) (*gpuclock.Kernel, *kernelShare) {
+		s := &p.shares[i]
+		return &p.stamps.Kernels[s.kernel], s
+	}
+	slices.SortStableFunc(p.shares, func(a, b kernelShare) int {
+		k, l := &p.stamps.Kernels[a.kernel], &p.stamps.Kernels[b.kernel]
+		return cmp.Or(cmp.Compare(k.Channel, l.Channel), cmp.Compare(k.Begin, l.Begin))
 	})
-	for i := 0; i < len(p.spans); {
-		s := p.spans[i]
-		phases := slices.Clone(s.phases)
-		alone := true
-		for i++; i < len(p.spans) && p.spans[i].channel == s.channel && p.spans[i].begin < s.end; i++ {
-			s.end = max(s.end, p.spans[i].end)
-			alone = alone && p.spans[i].op == s.op
-			phases = append(phases, p.spans[i].phases...)
+	for i := 0; i < len(p.shares); {
+		first, share := of(i)
+		k, phases, alone := *first, slices.Clone(share.phases), true
+		for i++; i < len(p.shares); i++ {
+			next, s := of(i)
+			if next.Channel != k.Channel || next.Begin >= k.End {
+				break
+			}
+			k.End = max(k.End, next.End)
+			alone = alone && s.op == share.op
+			phases = append(phases, s.phases...)
 		}
-		loc := m.channelLocation(c, s.channel)
+		loc := pw.channelLocation(c, k.Channel)
 		if loc == nil {
 			return
 		}
-		begin, _, _ := c.gpu.host(s.begin, s.began)
-		end, _, ok := c.gpu.host(s.end, s.ended)
+		begin, _, _ := c.stamps.Clock.Host(k.Begin, k.Began)
+		end, _, ok := c.stamps.Clock.Host(k.End, k.Ended)
 		if !ok {
-			m.oddity(OddImplausibleChannel)
+			pw.oddity(OddImplausibleChannel)
 			continue
 		}
 		name := region
-		a := m.attributes
+		a := pw.attributes
 		a.Reset()
 		if alone {
-			name = m.operationRegion(s.op)
-			a.Uint64(AttrParentID, s.op.handle)
+			name = pw.operationRegion(share.op)
+			a.Uint64(AttrParentID, share.op.handle)
 		}
 		if p.graph {
 			a.Uint8(AttrGraph, 1)
 		}
 		from := loc.at(begin)
 		to := max(from, otf2.Timestamp(end))
-		m.fail(loc.w.Enter(from, a, name))
-		m.writePhases(c, loc, phases, p.lastReport, from, to)
-		m.fail(loc.w.Leave(to, nil, name))
+		pw.fail(loc.w.Enter(from, a, name))
+		pw.writePhases(c, loc, phases, p.stamps.Reported, from, to)
+		pw.fail(loc.w.Leave(to, nil, name))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
 // cuptiShift is how far CUPTI's clock is ahead of the process's line in scenes.
@@ -211,18 +212,19 @@ func TestKernelInterval(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
 	s.allReduce(100, "a")
-	p := s.m.comms[0].queue[0]
-	if _, ok := s.m.kernelInterval(p); ok {
+	p := s.m.ranks.all[0].queue[0]
+	if _, ok := p.links.Interval(); ok {
 		t.Error("an interval before anything is known")
 	}
 	s.launched(300, 3, 100, "a")
 	s.activity(300, gpuKernel{begin: 120, end: 190, stream: 7, correlation: 3, name: allReduceKernel}.record())
-	if _, ok := s.m.kernelInterval(p); ok {
+	if _, ok := p.links.Interval(); ok {
 		t.Error("an interval before the clock covers it")
 	}
 	s.reading(500_000)
-	k, ok := s.m.kernelInterval(p)
-	if off := k.uncertainty; !ok || distance(k.begin, at(120)) > off || distance(k.end, at(190)) > off || off > 1000 {
+	k, ok := p.links.Interval()
+	off := func(a, b uint64) uint64 { return max(a, b) - min(a, b) }
+	if u := k.Uncertainty; !ok || off(k.Begin, at(120)) > u || off(k.End, at(190)) > u || u > 1000 {
 		t.Errorf("%+v, %v; want %d … %d", k, ok, at(120), at(190))
 	}
 }
@@ -232,7 +234,7 @@ func TestPlansWaitForTheirKernels(t *testing.T) {
 	s := newSceneWith(t, 4, 5, &Options{RecordMask: 1<<shm.EventColl | 1<<shm.EventKernelLaunch, CUPTIHold: 2e9, OperationLimit: 4e9})
 	s.reading(1)
 	s.reading(500)
-	waiting := func() int { return len(s.m.comms[0].queue) }
+	waiting := func() int { return len(s.m.ranks.all[0].queue) }
 	s.allReduce(1000, "a")
 	s.reading(3_000_000)
 	if waiting() != 1 {
@@ -534,15 +536,21 @@ func TestNothingIsLinkedBehindTheTimeline(t *testing.T) {
 func TestRowsAreBounded(t *testing.T) {
 	s := newScene(t, 4)
 	s.reading(1)
-	for i := range uint32(maxStreams + 100) {
+	for i := range uint32(cuda.MaxRows + 100) {
 		s.activity(500, gpuKernel{begin: 100, end: 150, stream: i, name: "a"}.record())
 	}
 	s.reading(1000)
 	s.reading(10_000_000)
-	if n := len(s.m.cuda.rows); n != maxStreams || len(s.m.cuda.order) != maxStreams {
-		t.Errorf("%d rows are kept", n)
+	rows := 0
+	for _, l := range s.m.locations {
+		if l.Kind == experiment.KindStream {
+			rows++
+		}
 	}
-	s.cupti(map[string]uint64{"WITHOUT_ROW": 100, "KERNELS": maxStreams + 100})
+	if rows != cuda.MaxRows {
+		t.Errorf("%d rows", rows)
+	}
+	s.cupti(map[string]uint64{"WITHOUT_ROW": 100, "KERNELS": cuda.MaxRows + 100})
 }
 
 // What is counted is explained.
@@ -551,7 +559,7 @@ func TestCountsAreOnThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := append([]string{}, cuptiCountNames[:]...)
+	names := append([]string{}, cuda.CountNames[:]...)
 	for _, a := range Attributes[AttrGridX : AttrInPlace+1] {
 		names = append(names, a.Name)
 	}

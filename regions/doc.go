@@ -44,7 +44,7 @@
 // replay that NCCL reports, never at its capture.
 //
 // Times are nanoseconds of the process's time line (package shard). GPU stamps are mapped onto it by
-// the lower envelope of (callback time − stamp), see gpuClock; a mapped interval that cannot be true
+// the lower envelope of (callback time − stamp), see package gpuclock; a mapped interval that cannot be true
 // is not used, and counted.
 //
 // A Model is used by one goroutine.

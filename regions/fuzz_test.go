@@ -143,7 +143,7 @@ func FuzzRecords(f *testing.F) {
 				t.Fatalf("location %d: %v", i, err)
 			}
 		}
-		for _, c := range m.comms {
+		for _, c := range m.ranks.all {
 			if c != nil && len(c.queue)+len(c.calls) > 0 {
 				t.Errorf("%d plans and %d calls are kept at the end", len(c.queue), len(c.calls))
 			}

@@ -16,14 +16,14 @@ const CategoryRecording = "NCCL recording"
 
 // edge takes the place where the recording of a communicator rank goes on or off. It stands in the
 // queue like a plan, so that the event on the rank's row keeps its place among the operations.
-func (m *Model) edge(t uint64, r *shm.Record) {
-	c := m.comm(r.Aux)
+func (rs *ranks) edge(t uint64, r *shm.Record) {
+	c := rs.comm(r.Aux)
 	if c == nil {
-		m.oddity(OddForeign)
+		rs.oddity(OddForeign)
 		return
 	}
 	if c.final {
-		m.oddity(OddAfterFinalize)
+		rs.oddity(OddAfterFinalize)
 		return
 	}
 	on, replays := r.Flags&shm.FlagInside != 0, r.Flags&shm.FlagReplay != 0
@@ -53,7 +53,7 @@ func (m *Model) edge(t uint64, r *shm.Record) {
 	if !on {
 		text = fmt.Sprintf("%s rank %d: not recorded from %s %d on", c.label, c.Rank, what, r.Arg)
 	}
-	m.mark(c.loc, t, SeverityLow, CategoryRecording, text)
+	rs.mark(c.loc, t, SeverityLow, CategoryRecording, text)
 	// The row is off while neither calls nor replays are recorded, as far as they were told apart.
 	off := slices.ContainsFunc(c.Gaps, func(g experiment.Gap) bool { return g.ToTime == 0 })
 	mode := otf2.MeasurementOn
@@ -64,13 +64,13 @@ func (m *Model) edge(t uint64, r *shm.Record) {
 		return
 	}
 	c.off = off
-	m.enqueue(c, &plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
+	c.issue(&plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
 }
 
 // Outage tells that operations from ≤ ordinal < to of a communicator rank were called and not recorded, because the plugin was told to
 // refuse them between two times. All that was recorded before has been given.
 func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
-	c := m.comm(uint32(comm))
+	c := m.ranks.comm(uint32(comm))
 	if c == nil || c.final || c.off {
 		return m.err
 	}
@@ -80,16 +80,16 @@ func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 		t    uint64
 		mode otf2.MeasurementMode
 	}{{begin, otf2.MeasurementOff}, {end, otf2.MeasurementOn}} {
-		m.enqueue(c, &plan{comm: c, start: e.t, stop: e.t, stopped: true, completeAt: e.t, measurement: e.mode}, e.t)
+		c.issue(&plan{comm: c, start: e.t, stop: e.t, stopped: true, completeAt: e.t, measurement: e.mode}, e.t)
 	}
 	return m.err
 }
 
 // maskChanged tells that somebody else has changed what NCCL reports: RAS, which does so for all ranks at one time. What is
 // missing by that is known when NCCL reports again, see untold.
-func (m *Model) maskChanged(t uint64, r *shm.Record) {
-	m.oddity(OddMaskChanged)
-	m.masked = true
+func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
+	rs.oddity(OddMaskChanged)
+	rs.masked = true
 	const operations = 1<<shm.EventColl | 1<<shm.EventP2p | 1<<shm.EventCollApi | 1<<shm.EventP2pApi
 	off := r.Aux&operations == 0
 	text, mode := "paused by RAS", otf2.MeasurementOff
@@ -103,37 +103,37 @@ func (m *Model) maskChanged(t uint64, r *shm.Record) {
 	if r.Aux&^uint32(r.Arg)&(1<<shm.EventKernelCh) != 0 {
 		stamps = "; it has switched stamps of kernels (KernelCh) on, with which NCCL 2.31 can crash"
 	}
-	m.mark(nil, t, SeverityHigh, CategoryRecording, fmt.Sprintf(
+	rs.mark(nil, t, SeverityHigh, CategoryRecording, fmt.Sprintf(
 		"recording %s (or another that wrote NCCL's activation mask): of the events looked at NCCL tells %#x, before %#x%s", text, r.Aux, r.Arg, stamps))
-	for _, c := range m.live {
+	for _, c := range rs.live {
 		if !c.announced || c.final || c.off == off {
 			continue
 		}
 		c.off = off
-		m.enqueue(c, &plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
+		c.issue(&plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
 	}
 }
 
 // missing tells of n operations before op, from an ordinal on, that NCCL counted and that are not here. Unless a change of the
 // mask was seen they may as well be those that the plugin has lost, which are counted elsewhere.
-func (m *Model) missing(c *commRank, op *operation, ordinal, n uint64) {
+func (rs *ranks) missing(c *commRank, op *operation, ordinal, n uint64) {
 	why := "paused by RAS (or another that wrote NCCL's activation mask): %s %d-%d before this were made and not reported"
-	if !m.masked && m.opts.Lost != nil && m.opts.Lost() {
+	if !rs.masked && rs.opts.Lost != nil && rs.opts.Lost() {
 		why = "lost: %s %d-%d before this were made and not recorded"
 	} else {
 		c.Untold += n
 	}
-	m.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
+	rs.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
 }
 
-// enqueue adds a plan to the queue of its communicator rank. Recording is switched off after the calls that
+// issue adds a plan to the queue of its communicator rank. Recording is switched off after the calls that
 // are still chosen, so plans that come then belong to those.
-func (m *Model) enqueue(c *commRank, p *plan, t uint64) {
+func (c *commRank) issue(p *plan, t uint64) {
 	if len(c.queue) == 0 {
 		c.headAt = t
 	}
 	c.issued++
-	p.number, p.floor = c.issued, c.enqueued
+	p.stamps.Number, p.floor = c.issued, c.enqueued
 	if n := len(c.queue); n > 0 && c.queue[n-1].measurement == otf2.MeasurementOff && p.measurement == 0 {
 		c.queue = slices.Insert(c.queue, n-1, p)
 		return
@@ -142,8 +142,8 @@ func (m *Model) enqueue(c *commRank, p *plan, t uint64) {
 }
 
 // writeEdge writes where recording went on or off.
-func (m *Model) writeEdge(c *commRank, p *plan) {
-	if loc := m.rankLocation(c); loc != nil {
-		m.fail(loc.w.MeasurementOnOff(loc.at(p.start), nil, p.measurement))
+func (pw *planWriter) writeEdge(c *commRank, p *plan) {
+	if loc := pw.rankLocation(c); loc != nil {
+		pw.fail(loc.w.MeasurementOnOff(loc.at(p.start), nil, p.measurement))
 	}
 }

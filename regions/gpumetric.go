@@ -32,37 +32,41 @@ func (m *Model) Identify(gpu int, uuid, pci string, facts *experiment.GPUFacts) 
 // Sample writes what was measured of a GPU of the process, at a time on the process's time line. Samples of a GPU come
 // in order, but not in that of NCCL's records.
 func (m *Model) Sample(gpu int, q *experiment.MetricMember, t, value uint64) error {
-	for len(m.metrics.gpus) <= gpu {
-		m.metrics.gpus = append(m.metrics.gpus, nil)
+	m.metrics.sample(gpu, q, t, value)
+	return m.err
+}
+
+func (ms *metrics) sample(gpu int, q *experiment.MetricMember, t, value uint64) {
+	for len(ms.gpus) <= gpu {
+		ms.gpus = append(ms.gpus, nil)
 	}
-	g := m.metrics.gpus[gpu]
+	g := ms.gpus[gpu]
 	if g == nil {
-		ordinal := m.process.GPUs[gpu].Device
+		ordinal := ms.process.GPUs[gpu].Device
 		if ordinal < 0 {
 			ordinal = gpu
 		}
-		loc, err := m.newLocation(experiment.KindGPUMetrics, otf2.LocationTypeMetric, gpuMetricsName(ordinal), -1, -1)
-		if m.fail(err) {
-			return m.err
+		loc, err := ms.newLocation(experiment.KindGPUMetrics, otf2.LocationTypeMetric, gpuMetricsName(ordinal), -1, -1)
+		if ms.fail(err) {
+			return
 		}
 		g = &gpuMetrics{loc: loc, refs: make(map[string]otf2.MetricRef)}
-		m.metrics.gpus[gpu] = g
+		ms.gpus[gpu] = g
 	}
 	ref, ok := g.refs[q.Name]
 	if !ok {
-		ref = otf2.MetricRef(len(m.process.Metrics))
+		ref = otf2.MetricRef(len(ms.process.Metrics))
 		g.refs[q.Name] = ref
-		m.process.Metrics = append(m.process.Metrics, experiment.Metric{
+		ms.process.Metrics = append(ms.process.Metrics, experiment.Metric{
 			Members: []experiment.MetricMember{*q}, Recorder: otf2.RecorderKindAbstract, Location: int(g.loc.Number), GPU: gpu,
 		})
 	}
-	if m.metrics.first == 0 {
-		m.metrics.first = t
+	if ms.first == 0 {
+		ms.first = t
 	}
-	s := &m.metrics
+	s := ms
 	s.types[0], s.values[0] = q.Type, value
-	m.fail(g.loc.w.Metric(g.loc.at(t), nil, ref, s.types[:1], s.values[:1]))
-	return m.err
+	ms.fail(g.loc.w.Metric(g.loc.at(t), nil, ref, s.types[:1], s.values[:1]))
 }
 
 // begin is the time of the first event: a record's, or a sample's.

@@ -3,9 +3,11 @@
 package regions
 
 import (
-	"math"
+	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
 // Timing sources: what the interval of an operation is.
@@ -15,27 +17,29 @@ const (
 	TimingEnqueue = "enqueue" // the CPU's share only
 )
 
-// interval is when the operations of a plan ran. uncertainty (ns), of TimingGPU only: each of begin and end is
-// at most so far from the true time, in 95 of 100 cases at least.
-type interval struct{ begin, end, uncertainty uint64 }
-
 // intervals are the sources of a plan's interval, best first. Each tells whether it has one that holds up.
 var intervals = [...]struct {
 	source string
-	of     func(m *Model, c *commRank, p *plan, now uint64) (interval, bool)
+	of     func(ti *timing, c *commRank, p *plan, now uint64) (gpuclock.Interval, bool)
 }{
-	{TimingGPU, (*Model).channelsInterval},
-	{TimingNetwork, (*Model).networkInterval},
-	{TimingEnqueue, (*Model).enqueueInterval},
+	{TimingGPU, (*timing).channelsInterval},
+	{TimingNetwork, (*timing).networkInterval},
+	{TimingEnqueue, (*timing).enqueueInterval},
+}
+
+// timing decides when operations ran, and what says so.
+type timing struct {
+	*board
+	cuda *cuda.Recorder
 }
 
 // interval decides when the operations of a plan ran, by the best source that holds up.
-func (m *Model) interval(c *commRank, p *plan, now uint64) (interval, string) {
+func (ti *timing) interval(c *commRank, p *plan, now uint64) (gpuclock.Interval, string) {
 	if t := p.told(); t != nil {
-		return interval{begin: t.Begin, end: t.End, uncertainty: t.Uncertainty}, t.Source
+		return gpuclock.Interval{Begin: t.Begin, End: t.End, Uncertainty: t.Uncertainty}, t.Source
 	}
 	for _, s := range intervals {
-		if i, ok := s.of(m, c, p, now); ok {
+		if i, ok := s.of(ti, c, p, now); ok {
 			return i, s.source
 		}
 	}
@@ -43,75 +47,101 @@ func (m *Model) interval(c *commRank, p *plan, now uint64) (interval, string) {
 }
 
 // channelsInterval maps the stamps of a plan's KernelCh events, unless they are not to be believed.
-func (m *Model) channelsInterval(c *commRank, p *plan, _ uint64) (interval, bool) {
-	if len(p.spans) == 0 {
-		return interval{}, false
+func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Interval, bool) {
+	if len(p.stamps.Kernels) == 0 {
+		return gpuclock.Interval{}, false
 	}
-	m.judge(p)
-	i, ok := m.mapped(c, p)
+	ti.judge(p)
+	i, n, ok := c.stamps.Interval(&p.stamps, ti.launched(p))
+	ti.notice(p, n)
 	if !ok {
-		m.oddity(OddImplausible)
+		ti.oddity(OddImplausible)
 	}
 	return i, ok
 }
 
-func (m *Model) mapped(c *commRank, p *plan) (interval, bool) {
-	if !c.gpu.known() {
-		if !c.stamps.unknownTick {
-			c.stamps.unknownTick = true
-			m.mark(c.loc, p.start, SeverityLow, "GPU times not used", c.label+": the unit of the GPU's stamps is not known yet")
+// judge holds the stamps of a plan whose reports have all come against what else is known of it.
+func (ti *timing) judge(p *plan) {
+	if p.captureOnly {
+		return
+	}
+	b := gpuclock.Bounds{Start: p.start, Launched: ti.launched(p), SelfMessages: ti.mayPart(p)}
+	if p.proxiesOpen == 0 && ti.Records(shm.EventProxyOp) {
+		b.NetStop = p.netStop
+	}
+	ti.notice(p, p.comm.stamps.Judge(&p.stamps, b, p.comm))
+}
+
+// mayPart tells whether a plan makes host and device count differently, or may: messages to oneself up to NCCL
+// 2.30, which the device counts and the host does not.
+func (ti *timing) mayPart(p *plan) bool {
+	if v := ti.process.LibraryVersion; v >= 23100 {
+		return false
+	}
+	for _, op := range p.ops {
+		if op.p2p && op.task && int(op.peer) == p.comm.Rank && p.comm.NRanks > 1 {
+			return true
 		}
-		return interval{}, false
 	}
-	if !c.stamps.believes(p) {
-		m.withhold(c, p)
-		return interval{}, false
-	}
-	s := p.stamps()
-	begin, beginMargin, _ := c.gpu.host(s.first, s.began)
-	end, endMargin, ok := c.gpu.host(s.last, s.ended)
-	if !ok {
-		return interval{}, false
-	}
-	// The clock is known better now than when the plan was judged.
-	bound := m.launched(p)
-	if begin+uint64(beginMargin.most)+stampSlackNs < bound || end > s.ended+uint64(endMargin.most)+stampSlackNs {
-		p.verdict = implausible
-		return interval{}, false
-	}
-
-	// What has been seen of this plan bounds its own times, whatever the clock says.
-	begin = min(max(begin, bound), s.began)
-	end = max(min(end, s.ended), begin)
-	beginOff, endOff := uint64(math.Ceil(beginMargin.usual)), uint64(math.Ceil(endMargin.usual))
-	beginOff = min(beginOff, max(begin-min(begin, bound), s.began-begin))
-	endOff = min(endOff, max(end-min(end, bound), s.ended-min(end, s.ended)))
-	return interval{begin, end, max(beginOff, endOff)}, true
+	return false
 }
 
-func (m *Model) networkInterval(_ *commRank, p *plan, _ uint64) (interval, bool) {
-	return interval{begin: p.netStart, end: p.netStop}, p.netStart != 0 && p.netStop > p.netStart
+// notice marks what is to be known of GPU times from a plan on.
+func (ti *timing) notice(p *plan, n gpuclock.Notice) {
+	c := p.comm
+	switch n {
+	case gpuclock.NoticeSelfMessages:
+		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times",
+			c.label+": after messages to oneself GPU stamps may be those of other kernels; they are used only where they cannot be")
+	case gpuclock.NoticeWithheld:
+		ti.mark(c.loc, p.start, SeverityHigh, "Implausible GPU times", c.label+": the GPU stamps belong to other kernels; from here on they are not used")
+	case gpuclock.NoticeUnknownTick:
+		ti.mark(c.loc, p.start, SeverityLow, "GPU times not used", c.label+": the unit of the GPU's stamps is not known yet")
+	}
 }
 
-func (m *Model) enqueueInterval(_ *commRank, p *plan, now uint64) (interval, bool) {
-	i := interval{begin: p.start, end: p.stop}
+// Last, Behind and Since are what the filter of GPU stamps asks about the queue.
+
+func (c *commRank) Last(number uint64) bool { return c.queue[len(c.queue)-1].stamps.Number == number }
+
+func (c *commRank) Behind(number uint64, most int) (n int) {
+	for i := len(c.queue) - 1; i >= 0 && c.queue[i].stamps.Number != number && n < most; i-- {
+		n += len(c.queue[i].ops)
+	}
+	return n
+}
+
+func (c *commRank) Since(number uint64) (uint64, bool) {
+	i := slices.IndexFunc(c.queue, func(p *plan) bool { return p.measurement == 0 && p.stamps.Number >= number })
+	if i < 0 {
+		return 0, false
+	}
+	return c.queue[i].start, true
+}
+
+func (ti *timing) networkInterval(_ *commRank, p *plan, _ uint64) (gpuclock.Interval, bool) {
+	return gpuclock.Interval{Begin: p.netStart, End: p.netStop}, p.netStart != 0 && p.netStop > p.netStart
+}
+
+func (ti *timing) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.Interval, bool) {
+	i := gpuclock.Interval{Begin: p.start, End: p.stop}
 	if p.launch != nil {
-		i.begin = p.launch.start
+		i.Begin = p.launch.Start
 	}
 	if !p.stopped {
-		i.end = now
+		i.End = now
 	}
 	return i, true
 }
 
 // launched is a time before which no kernel of a plan can have begun: that of its launch; of its Group event, if a
-// callback of the stream made it, which the kernel waits for (notes on the API, §3.5); without
+// callback of the stream made it, which the kernel waits for (docs/nccl-profiler-api.md §3.5); without
 // events of launches, that of the first call, or the end of the enqueueing of the plan before.
-func (m *Model) launched(p *plan) uint64 {
+func (ti *timing) launched(p *plan) uint64 {
 	switch {
 	case p.launch != nil && !p.deferred:
-		return max(p.floor, p.launch.start)
-	case m.callsReported() && m.Records(shm.EventKernelLaunch) && p.handle != 0:
+		return max(p.floor, p.launch.Start)
+	case ti.callsReported() && ti.Records(shm.EventKernelLaunch) && p.handle != 0:
 		return p.start
 	}
 	first := uint64(0)
@@ -124,25 +154,4 @@ func (m *Model) launched(p *plan) uint64 {
 		}
 	}
 	return max(p.floor, first)
-}
-
-// planStamps are the ends of a plan's KernelCh events, by the GPU's clock.
-type planStamps struct {
-	first, last  uint64
-	began, ended uint64 // when NCCL reported them
-}
-
-func (p *plan) stamps() planStamps {
-	s := planStamps{first: p.spans[0].begin, last: p.spans[0].end, began: p.spans[0].began, ended: p.spans[0].ended}
-	for _, c := range p.spans[1:] {
-		if c.begin < s.first {
-			s.first = c.begin
-		}
-		if c.end > s.last {
-			s.last = c.end
-		}
-		// All have begun after the first and ended before the last.
-		s.began, s.ended = min(s.began, c.began), max(s.ended, c.ended)
-	}
-	return s
 }

@@ -2,18 +2,17 @@
 
 package regions
 
-import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
+import (
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
+)
 
 // kernel is an open KernelCh event: one channel's share of an operation on the GPU.
 type kernel struct {
+	gpuclock.Kernel
 	comm    *commRank
 	op      *operation
-	channel uint8
-	begin   uint64 // the GPU's stamp
-	end     uint64
-	began   uint64 // host time at which NCCL reported begin
-	ended   uint64 // the same of end
-	stamped bool   // end is known
+	stamped bool // End is known
 	phases  []kernelPhase
 }
 
@@ -28,107 +27,110 @@ type kernelPhase struct {
 // maxKernelPhases is more than any kernel has.
 const maxKernelPhases = 16
 
-func (m *Model) startKernel(_ *thread, t uint64, r *shm.Record) {
-	comm := m.comm(r.Aux)
-	op := m.operations[r.Arg]
-	k := &kernel{comm: comm, op: op, channel: r.Channel, begin: r.PTimer, began: t}
+func (ops *operations) startKernel(_ *thread, t uint64, r *shm.Record) {
+	comm := ops.ranks.comm(r.Aux)
+	op := ops.byHandle[r.Arg]
+	k := &kernel{comm: comm, op: op, Kernel: gpuclock.Kernel{Channel: r.Channel, Begin: r.PTimer, Began: t}}
 	if op == nil {
-		m.oddity(OddLateChild)
+		ops.oddity(OddLateChild)
 		// The pair is still good for the clock.
 		if comm != nil {
-			comm.gpu.add(r.PTimer, t, !comm.stamps.feeds())
+			comm.stamps.Report(r.PTimer, t)
 		}
 	} else {
 		k.comm = op.plan.comm
-		k.comm.gpu.add(r.PTimer, t, !k.comm.stamps.feeds())
+		k.comm.stamps.Report(r.PTimer, t)
 		k.comm.kernelsSeen = true
 		op.plan.kernelsOpen++
-		op.plan.lastReport = max(op.plan.lastReport, t)
+		op.plan.stamps.Reported = max(op.plan.stamps.Reported, t)
 		op.plan.completeAt = 0 // more channels than were known of
 	}
-	if gone, full := m.kernels.put(r.Handle, k); full {
-		m.oddity(OddForgottenEvent)
-		m.forgetKernel(gone)
+	if gone, full := ops.kernels.Put(r.Handle, k); full {
+		ops.oddity(OddForgottenEvent)
+		ops.forgetKernel(gone)
 	}
 }
 
 // forgetKernel ends an event whose stop is not waited for any more.
-func (m *Model) forgetKernel(k *kernel) {
+func (ops *operations) forgetKernel(k *kernel) {
 	if k.op != nil {
 		k.op.plan.kernelsOpen--
-		k.op.plan.unstamped++
+		k.op.plan.stamps.Unstamped++
 		k.op.kernelsDone++
 	}
 }
 
-func (m *Model) stateKernel(_ *thread, t uint64, r *shm.Record) {
-	k := m.kernels.get(r.Handle)
+func (ops *operations) stateKernel(_ *thread, t uint64, r *shm.Record) {
+	k := ops.kernels.Get(r.Handle)
 	if k == nil {
-		m.oddity(OddStrayState)
+		ops.oddity(OddStrayState)
 		return
 	}
 	if r.Flags&shm.FlagHasArg == 0 || k.stamped {
 		return
 	}
-	k.end, k.ended, k.stamped = r.Arg, t, true
+	k.End, k.Ended, k.stamped = r.Arg, t, true
 	if k.op != nil {
-		k.comm.gpu.add(r.Arg, t, !k.comm.stamps.feeds())
+		k.comm.stamps.Report(r.Arg, t)
 	}
 }
 
-func (m *Model) stopKernel(_ *thread, t uint64, r *shm.Record) {
-	k := m.kernels.get(r.Handle)
+func (ops *operations) stopKernel(_ *thread, t uint64, r *shm.Record) {
+	k := ops.kernels.Get(r.Handle)
 	if k == nil {
-		m.oddity(OddStrayStop)
+		ops.oddity(OddStrayStop)
 		return
 	}
-	m.kernels.remove(r.Handle)
+	ops.kernels.Remove(r.Handle)
 	if k.op == nil {
 		return
 	}
 	p := k.op.plan
 	p.kernelsOpen--
-	p.lastReport = max(p.lastReport, t)
+	p.stamps.Reported = max(p.stamps.Reported, t)
 	k.op.kernelsDone++
 	if k.stamped {
-		p.spans = append(p.spans, channelSpan{k.op, k.channel, k.begin, k.end, k.began, k.ended, k.phases})
+		if ops.opts.Channels || len(k.phases) > 0 {
+			p.shares = append(p.shares, kernelShare{len(p.stamps.Kernels), k.op, k.phases})
+		}
+		p.stamps.Kernels = append(p.stamps.Kernels, k.Kernel)
 	} else { // API v3 has no stamps at all
-		p.unstamped++
+		p.stamps.Unstamped++
 	}
-	m.progress(p, t)
+	ops.progress(p, t)
 }
 
 // startPhase takes a KernelPhase. NCCL makes start, state and stop of it in one go, while its KernelCh is open.
-func (m *Model) startPhase(_ *thread, t uint64, r *shm.Record) {
-	k := m.kernels.get(r.Arg)
+func (ops *operations) startPhase(_ *thread, t uint64, r *shm.Record) {
+	k := ops.kernels.Get(r.Arg)
 	if k == nil || len(k.phases) >= maxKernelPhases {
-		m.oddity(OddLateChild)
+		ops.oddity(OddLateChild)
 		return
 	}
 	k.phases = append(k.phases, kernelPhase{handle: r.Handle, number: r.Phase, name: r.PhaseName, begin: r.PTimer})
-	if _, full := m.phases.put(r.Handle, k); full {
-		m.oddity(OddForgottenEvent)
+	if _, full := ops.phases.Put(r.Handle, k); full {
+		ops.oddity(OddForgottenEvent)
 	}
 }
 
-func (m *Model) statePhase(_ *thread, _ uint64, r *shm.Record) {
-	if p := m.phase(r.Handle); p == nil {
-		m.oddity(OddStrayState)
+func (ops *operations) statePhase(_ *thread, _ uint64, r *shm.Record) {
+	if p := ops.phase(r.Handle); p == nil {
+		ops.oddity(OddStrayState)
 	} else if r.Flags&shm.FlagHasArg != 0 && p.end == 0 {
 		p.end = r.Arg
 	}
 }
 
-func (m *Model) stopPhase(_ *thread, _ uint64, r *shm.Record) {
-	if m.phase(r.Handle) == nil {
-		m.oddity(OddStrayStop)
+func (ops *operations) stopPhase(_ *thread, _ uint64, r *shm.Record) {
+	if ops.phase(r.Handle) == nil {
+		ops.oddity(OddStrayStop)
 	}
-	m.phases.remove(r.Handle)
+	ops.phases.Remove(r.Handle)
 }
 
 // phase finds the open KernelPhase of a handle.
-func (m *Model) phase(handle uint64) *kernelPhase {
-	k := m.phases.get(handle)
+func (ops *operations) phase(handle uint64) *kernelPhase {
+	k := ops.phases.Get(handle)
 	if k == nil {
 		return nil
 	}

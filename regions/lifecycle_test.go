@@ -438,7 +438,7 @@ func TestHIPWithTooFewStamps(t *testing.T) {
 }
 
 // A group closes at an inner end and a second one opens; the launches at the outer end name the first
-// (notes on the API, §3.5).
+// (docs/nccl-profiler-api.md §3.5).
 func TestNestedGroupDefect(t *testing.T) {
 	s := newScene(t, 4)
 	s.start(0, 100, shm.EventGroupApi, "g1", "", shm.Record{GroupDepth: 2})
@@ -473,7 +473,7 @@ func TestNestedGroupDefect(t *testing.T) {
 	s.oddities(nil)
 }
 
-// CollApi is stopped twice if the next one's start is masked out (notes on the API, §3.4, 3); KernelCh is stopped
+// CollApi is stopped twice if the next one's start is masked out (docs/nccl-profiler-api.md §3.4, 3); KernelCh is stopped
 // again instead of being started (§3.4, 6), and its operation then has none.
 func TestSecondStops(t *testing.T) {
 	s := newScene(t, 4)
@@ -510,11 +510,11 @@ func TestCapturedCallsAreKept(t *testing.T) {
 		s.api(101, fmt.Sprint("api of ", i), fmt.Sprint("g", i), "AllReduce", shm.FlagGraph)
 		s.stop(0, 102, shm.EventGroupApi, fmt.Sprint("g", i))
 	}
-	if n := len(s.m.calls); n != maxCaptured {
+	if n := len(s.m.ops.calls); n != maxCaptured {
 		t.Errorf("%d calls are kept, want %d", n, maxCaptured)
 	}
 	s.give(0, 500, shm.Record{Kind: shm.RecordFinalize})
-	if n := len(s.m.calls); n != 0 {
+	if n := len(s.m.ops.calls); n != 0 {
 		t.Errorf("%d calls are kept after finalize", n)
 	}
 	s.oddities(map[string]uint64{"FORGOTTEN_CALLS": 5})

@@ -15,10 +15,50 @@ import (
 type location struct {
 	experiment.Location
 	w        EventWriter
+	over     bool // it takes nothing any more
 	class    rowClass
 	recorded uint8  // derived metrics (bits) that it has events of
 	request  uint64 // last id of an operation
 	matching uint64 // last id of a transfer
+}
+
+// board is where everything is drawn: the rows of the process, and what all that draw on them share.
+type board struct {
+	*ledger
+	sink       Sink
+	defs       *definitions
+	attributes *otf2.AttributeList // of the event that is being written
+	locations  []*location
+	rows       rows
+	gone       *location // in the place of rows of communicator ranks that are
+	err        error     // the first one
+}
+
+func newBoard(sink Sink, s *setup) *board {
+	return &board{
+		ledger: newLedger(s), sink: sink, defs: newDefinitions(s.process, s.opts.Paradigm), attributes: &otf2.AttributeList{},
+		rows: newRows(), gone: goneRow(),
+	}
+}
+
+// fail keeps the first error and tells whether there was one.
+func (b *board) fail(err error) bool {
+	switch {
+	case errors.Is(err, otf2.ErrClosed): // on the row of a communicator rank that is gone
+		b.oddity(OddAfterFinalize)
+		return true
+	case errors.Is(err, errRows):
+		b.oddity(OddNoRow)
+		if !b.rows.full {
+			b.rows.full = true
+			b.mark(nil, b.last, SeverityHigh, "NCCL rows", fmt.Sprintf("the process has %d rows: what belongs on further ones is not drawn from here on", b.rows.most))
+		}
+		return true
+	}
+	if err != nil && b.err == nil {
+		b.err = err
+	}
+	return err != nil
 }
 
 // at returns the time to write for an event of time t: times that run ahead of the location are
@@ -36,76 +76,75 @@ const MaxRows = 4 * shm.CommMax
 
 // newLocation makes the next location. Number 0 is always the first application thread: readers
 // expect every process to have one (OTF2 3.0: a PROCESS group holds at least one CPU_THREAD).
-func (m *Model) newLocation(kind experiment.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (*location, error) {
-	if len(m.locations) == 0 && kind != experiment.KindThread {
-		if _, err := m.newLocation(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1, -1); err != nil {
+func (b *board) newLocation(kind experiment.LocationKind, typ otf2.LocationType, name string, comm, foreign int) (*location, error) {
+	if len(b.locations) == 0 && kind != experiment.KindThread {
+		if _, err := b.newLocation(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1, -1); err != nil {
 			return nil, err
 		}
 	}
-	if len(m.locations) >= m.rows.most {
+	if len(b.locations) >= b.rows.most {
 		return nil, errRows
 	}
 	l := &location{Location: experiment.Location{
-		Number: uint32(len(m.locations)), Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: foreign,
+		Number: uint32(len(b.locations)), Kind: kind, Name: name, Type: typ, Comm: comm, Foreign: foreign,
 	}}
-	w, err := m.sink.EventWriter(l.Location)
+	w, err := b.sink.EventWriter(l.Location)
 	if err != nil {
 		return nil, fmt.Errorf("make location %q: %w", name, err)
 	}
 	l.w = w
-	m.locations = append(m.locations, l)
+	b.locations = append(b.locations, l)
 	return l, nil
 }
 
+// noTime is later than every time.
+const noTime = 1<<64 - 1
+
 // threadLocation is the location of an application thread, made at its first event.
-func (m *Model) threadLocation(t *thread) *location {
+func (b *board) threadLocation(t *thread) *location {
 	if t.loc != nil {
 		return t.loc
 	}
-	who := experiment.Owner{TID: t.tid, Comm: -1, Name: fmt.Sprintf("Thread %d", m.rows.made[threadRows])}
-	if m.rows.made[threadRows] == 0 && len(m.locations) > 0 {
-		t.loc = m.locations[0] // made ahead of time by another kind of location
+	who := experiment.Owner{TID: t.tid, Comm: -1, Name: fmt.Sprintf("Thread %d", b.rows.made[threadRows])}
+	if b.rows.made[threadRows] == 0 && len(b.locations) > 0 {
+		t.loc = b.locations[0] // made ahead of time by another kind of location
 		t.loc.TID = t.tid
-		m.rows.made[threadRows]++
+		b.rows.made[threadRows]++
 		return t.loc
 	}
-	t.loc = m.row(threadRows, otf2.LocationTypeCPUThread, who, -1, noTime)
+	t.loc = b.row(threadRows, otf2.LocationTypeCPUThread, who, -1, noTime)
 	return t.loc
 }
 
 // rowOf makes the location of a communicator rank, or gives it that of one that is gone.
-func (m *Model) rowOf(c *commRank, class rowClass, typ otf2.LocationType, name string) *location {
+func (b *board) rowOf(c *commRank, class rowClass, typ otf2.LocationType, name string) *location {
 	if c.closed {
-		return m.gone
+		return b.gone
 	}
-	return m.row(class, typ, experiment.Owner{Comm: c.index, Name: name}, -1, c.InitTime)
+	return b.row(class, typ, experiment.Owner{Comm: c.index, Name: name}, -1, c.InitTime)
 }
 
-func (m *Model) rankLocation(c *commRank) *location {
+func (b *board) rankLocation(c *commRank) *location {
 	if c.loc == nil {
-		c.loc = m.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s"+RankRow+"%d", c.label, c.Rank))
+		c.loc = b.rowOf(c, rowClass{kind: experiment.KindRank, gpu: c.GPU}, otf2.LocationTypeAcceleratorStream, fmt.Sprintf("%s"+RankRow+"%d", c.label, c.Rank))
 	}
 	return c.loc
 }
 
-func (m *Model) enqueueLocation(c *commRank) *location {
+func (b *board) enqueueLocation(c *commRank) *location {
 	if c.enqueue == nil {
-		c.enqueue = m.rowOf(c, rowClass{kind: experiment.KindEnqueue}, otf2.LocationTypeCPUThread, EnqueueRow+c.label)
+		c.enqueue = b.rowOf(c, rowClass{kind: experiment.KindEnqueue}, otf2.LocationTypeCPUThread, EnqueueRow+c.label)
 	}
 	return c.enqueue
 }
 
-// callsReported tells whether NCCL reports the application's calls: since API v5. Version 0 is an unknown one.
-// Without them nothing tells which threads are the application's, and plans stand on the enqueue row.
-func (m *Model) callsReported() bool { return m.process.APIVersion == 0 || m.process.APIVersion > 4 }
-
 // channelLocation is the row of one channel of a communicator rank.
-func (m *Model) channelLocation(c *commRank, channel uint8) *location {
+func (b *board) channelLocation(c *commRank, channel uint8) *location {
 	if c.channels[channel] == nil {
 		if c.channels == nil {
 			c.channels = make(map[uint8]*location)
 		}
-		c.channels[channel] = m.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel}, otf2.LocationTypeAcceleratorStream,
+		c.channels[channel] = b.rowOf(c, rowClass{kind: experiment.KindChannel, gpu: c.GPU, channel: channel}, otf2.LocationTypeAcceleratorStream,
 			fmt.Sprintf("%s"+ChannelRow+"%02d", c.label, channel))
 	}
 	return c.channels[channel]

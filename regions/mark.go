@@ -28,8 +28,8 @@ type openPhase struct {
 // applicationMark takes a phase's begin or end, or a point. Phases are regions of the calling thread. One that
 // begins or ends inside a group of calls, but does not do both there, is moved to the group's end: regions
 // of a thread must nest.
-func (m *Model) applicationMark(th *thread, t uint64, r *shm.Record) {
-	loc := m.threadLocation(th)
+func (ts *threads) applicationMark(th *thread, t uint64, r *shm.Record) {
+	loc := ts.threadLocation(th)
 	if loc == nil {
 		return
 	}
@@ -37,14 +37,14 @@ func (m *Model) applicationMark(th *thread, t uint64, r *shm.Record) {
 	switch r.Mark {
 	case shm.MarkPhaseBegin:
 		if len(th.phases) >= maxPhases || th.deep > 0 {
-			m.oddity(OddDeepPhase)
+			ts.oddity(OddDeepPhase)
 			th.deep++
 			return
 		}
-		region := m.defs.application(r.MarkText)
+		region := ts.defs.application(r.MarkText)
 		if g != nil {
 			if len(g.phases.open)+len(th.phases) >= maxPhases {
-				m.oddity(OddDeepPhase)
+				ts.oddity(OddDeepPhase)
 				th.deep++
 				return
 			}
@@ -52,7 +52,7 @@ func (m *Model) applicationMark(th *thread, t uint64, r *shm.Record) {
 			return
 		}
 		th.phases = append(th.phases, region)
-		m.fail(loc.w.Enter(loc.at(t), nil, region))
+		ts.fail(loc.w.Enter(loc.at(t), nil, region))
 	case shm.MarkPhaseEnd:
 		switch {
 		case th.deep > 0:
@@ -64,53 +64,53 @@ func (m *Model) applicationMark(th *thread, t uint64, r *shm.Record) {
 		case g != nil && g.phases.ended < len(th.phases):
 			g.phases.ended++
 		case g == nil && len(th.phases) > 0:
-			m.endPhase(th, loc, t, false)
+			ts.endPhase(th, loc, t, false)
 		default:
-			m.oddity(OddStrayPhaseEnd)
+			ts.oddity(OddStrayPhaseEnd)
 		}
 	case shm.MarkPoint:
-		region := m.defs.application(r.MarkText)
+		region := ts.defs.application(r.MarkText)
 		if g != nil {
 			g.spans = append(g.spans, span{start: t, stop: t, region: region})
 		} else {
-			m.fail(loc.w.Enter(loc.at(t), nil, region))
-			m.fail(loc.w.Leave(loc.at(t), nil, region))
+			ts.fail(loc.w.Enter(loc.at(t), nil, region))
+			ts.fail(loc.w.Leave(loc.at(t), nil, region))
 		}
-		m.mark(loc, t, SeverityNone, CategoryApplication, m.process.Regions[region].Name)
+		ts.mark(loc, t, SeverityNone, CategoryApplication, ts.process.Regions[region].Name)
 	}
 }
 
 // endPhase leaves the innermost phase.
-func (m *Model) endPhase(th *thread, loc *location, t uint64, unfinished bool) {
+func (ts *threads) endPhase(th *thread, loc *location, t uint64, unfinished bool) {
 	region := th.phases[len(th.phases)-1]
 	th.phases = th.phases[:len(th.phases)-1]
-	a := m.attributes
+	a := ts.attributes
 	a.Reset()
 	if unfinished {
 		a.Uint8(AttrUnfinished, 1)
-		m.oddity(OddUnfinishedPhase)
+		ts.oddity(OddUnfinishedPhase)
 	}
-	m.fail(loc.w.Leave(loc.at(t), a, region))
+	ts.fail(loc.w.Leave(loc.at(t), a, region))
 }
 
 // movePhases draws, at the end of a group call, the phases that only ended or only began inside it.
-func (m *Model) movePhases(th *thread, g *groupCall) {
+func (ts *threads) movePhases(th *thread, g *groupCall) {
 	for range g.phases.ended {
-		m.oddity(OddCrossingPhase)
-		m.endPhase(th, th.loc, g.stop, false)
+		ts.oddity(OddCrossingPhase)
+		ts.endPhase(th, th.loc, g.stop, false)
 	}
 	for _, p := range g.phases.open {
-		m.oddity(OddCrossingPhase)
+		ts.oddity(OddCrossingPhase)
 		th.phases = append(th.phases, p.region)
-		m.fail(th.loc.w.Enter(th.loc.at(g.stop), nil, p.region))
+		ts.fail(th.loc.w.Enter(th.loc.at(g.stop), nil, p.region))
 	}
 	g.phases = groupPhases{}
 }
 
 // endPhases leaves all phases of a thread that has ended, or of which nothing more is known.
-func (m *Model) endPhases(th *thread, t uint64) {
+func (ts *threads) endPhases(th *thread, t uint64) {
 	for len(th.phases) > 0 {
-		m.endPhase(th, th.loc, t, true)
+		ts.endPhase(th, th.loc, t, true)
 	}
 	th.deep = 0
 }

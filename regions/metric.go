@@ -39,8 +39,9 @@ var derivedMetrics = [numDerivedMetrics]experiment.Metric{
 	}},
 }
 
-// metricState is what the model keeps of metrics.
-type metricState struct {
+// metrics writes values onto rows.
+type metrics struct {
+	*board
 	refs   [numDerivedMetrics]otf2.MetricRef // plus 1
 	types  [2]otf2.Type
 	values [2]uint64
@@ -50,39 +51,39 @@ type metricState struct {
 }
 
 // derived gives the local id of a metric, which is defined at its first use.
-func (m *Model) derived(d derivedMetric) otf2.MetricRef {
-	s := &m.metrics
+func (ms *metrics) derived(d derivedMetric) otf2.MetricRef {
+	s := ms
 	if s.refs[d] == 0 {
 		def := derivedMetrics[d]
 		def.Location, def.GPU = -1, -1
 		for i := range def.Members {
 			def.Members[i].Mode = otf2.MetricAbsoluteNext
 		}
-		m.process.Metrics = append(m.process.Metrics, def)
-		s.refs[d] = otf2.MetricRef(len(m.process.Metrics))
+		ms.process.Metrics = append(ms.process.Metrics, def)
+		s.refs[d] = otf2.MetricRef(len(ms.process.Metrics))
 	}
 	return s.refs[d] - 1
 }
 
 // writeMetric writes the values of a derived metric onto a row.
-func (m *Model) writeMetric(loc *location, t otf2.Timestamp, d derivedMetric, values ...uint64) {
-	ref := m.derived(d)
+func (ms *metrics) writeMetric(loc *location, t otf2.Timestamp, d derivedMetric, values ...uint64) {
+	ref := ms.derived(d)
 	if loc.recorded&(1<<d) == 0 {
 		loc.recorded |= 1 << d
-		def := &m.process.Metrics[ref]
+		def := &ms.process.Metrics[ref]
 		def.Locations = append(def.Locations, loc.Number)
 	}
-	s := &m.metrics
+	s := ms
 	for i, v := range values {
 		s.types[i], s.values[i] = derivedMetrics[d].Members[i].Type, v
 	}
-	m.fail(loc.w.Metric(t, nil, ref, s.types[:len(values)], s.values[:len(values)]))
+	ms.fail(loc.w.Metric(t, nil, ref, s.types[:len(values)], s.values[:len(values)]))
 }
 
 // bandwidth is that of a plan's operations together, in bytes per second: of collectives nccl-tests' sizes and factors
 // (doc/PERFORMANCE.md of nccl-tests) are summed up; of messages the larger of what is sent and received counts, and those
 // to the rank itself only for the first value. Known is false where nothing tells the size.
-func (m *Model) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busbw float64, known bool) {
+func (ms *metrics) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busbw float64, known bool) {
 	if c.NRanks < 2 {
 		return 0, 0, false
 	}
@@ -117,19 +118,19 @@ func (m *Model) bandwidth(c *commRank, p *plan, nanoseconds uint64) (algbw, busb
 
 // beginBandwidth writes the bandwidth of a plan where it begins, and tells whether it did: then endBandwidth is to follow
 // at its end. Times are those of its work, not yet raised to the row's.
-func (m *Model) beginBandwidth(c *commRank, loc *location, p *plan, begin, end uint64) bool {
-	if !m.opts.Metrics || end <= begin {
+func (ms *metrics) beginBandwidth(c *commRank, loc *location, p *plan, begin, end uint64) bool {
+	if !ms.opts.Metrics || end <= begin {
 		return false
 	}
-	algbw, busbw, known := m.bandwidth(c, p, end-begin)
+	algbw, busbw, known := ms.bandwidth(c, p, end-begin)
 	if known {
-		m.writeMetric(loc, loc.at(begin), metricBandwidth, math.Float64bits(algbw), math.Float64bits(busbw))
+		ms.writeMetric(loc, loc.at(begin), metricBandwidth, math.Float64bits(algbw), math.Float64bits(busbw))
 	}
 	return known
 }
 
-func (m *Model) endBandwidth(loc *location, t otf2.Timestamp) {
-	m.writeMetric(loc, t, metricBandwidth, 0, 0)
+func (ms *metrics) endBandwidth(loc *location, t otf2.Timestamp) {
+	ms.writeMetric(loc, t, metricBandwidth, 0, 0)
 }
 
 // outstanding counts the operations in the queue of a communicator rank, as of the time up to which its row is written.
@@ -139,8 +140,8 @@ type outstanding struct {
 }
 
 // showsOutstanding tells whether ends of operations are seen at all.
-func (m *Model) showsOutstanding(c *commRank) bool {
-	return m.opts.Metrics && c.NRanks > 1 && (m.Records(shm.EventKernelCh) || m.Records(shm.EventProxyOp))
+func (ms *metrics) showsOutstanding(c *commRank) bool {
+	return ms.opts.Metrics && c.NRanks > 1 && (ms.Records(shm.EventKernelCh) || ms.Records(shm.EventProxyOp))
 }
 
 // weight is the number of operations that a plan stands for.
@@ -153,8 +154,8 @@ func (p *plan) weight(c *commRank) int {
 
 // enqueued writes how the queue has grown up to a time: what was enqueued while the row's last operations ran. All
 // records up to then are known, because an operation is written after it has ended.
-func (m *Model) enqueued(c *commRank, loc *location, until otf2.Timestamp) {
-	if !m.showsOutstanding(c) {
+func (ms *metrics) enqueued(c *commRank, loc *location, until otf2.Timestamp) {
+	if !ms.showsOutstanding(c) {
 		return
 	}
 	o := &c.outstanding
@@ -165,7 +166,7 @@ func (m *Model) enqueued(c *commRank, loc *location, until otf2.Timestamp) {
 		}
 		at := otf2.Timestamp(p.start)
 		if p.launch != nil {
-			at = otf2.Timestamp(p.launch.start)
+			at = otf2.Timestamp(p.launch.Start)
 		}
 		if at > until {
 			return
@@ -174,32 +175,32 @@ func (m *Model) enqueued(c *commRank, loc *location, until otf2.Timestamp) {
 			continue
 		}
 		o.n += p.counted
-		m.writeMetric(loc, max(at, loc.w.LastTime()), metricOutstanding, uint64(o.n))
+		ms.writeMetric(loc, max(at, loc.w.LastTime()), metricOutstanding, uint64(o.n))
 	}
 }
 
 // beginOutstanding counts the plan at the head of the queue, as far as that has not been done: calls that got no plan
 // come to the queue late, and operations to a plan.
-func (m *Model) beginOutstanding(c *commRank, loc *location, p *plan, t otf2.Timestamp) {
-	m.enqueued(c, loc, t)
-	if !m.showsOutstanding(c) {
+func (ms *metrics) beginOutstanding(c *commRank, loc *location, p *plan, t otf2.Timestamp) {
+	ms.enqueued(c, loc, t)
+	if !ms.showsOutstanding(c) {
 		return
 	}
 	if w := p.weight(c); p.counted != w {
 		c.outstanding.n += w - p.counted
 		p.counted = w
-		m.writeMetric(loc, t, metricOutstanding, uint64(c.outstanding.n))
+		ms.writeMetric(loc, t, metricOutstanding, uint64(c.outstanding.n))
 	}
 }
 
-func (m *Model) endOutstanding(c *commRank, loc *location, p *plan, t otf2.Timestamp) {
-	m.enqueued(c, loc, t)
-	if !m.showsOutstanding(c) {
+func (ms *metrics) endOutstanding(c *commRank, loc *location, p *plan, t otf2.Timestamp) {
+	ms.enqueued(c, loc, t)
+	if !ms.showsOutstanding(c) {
 		return
 	}
 	c.outstanding.n -= p.counted
 	p.counted = 0
-	m.writeMetric(loc, t, metricOutstanding, uint64(c.outstanding.n))
+	ms.writeMetric(loc, t, metricOutstanding, uint64(c.outstanding.n))
 }
 
 // leaves tells that a plan leaves the queue, drawn or not.
@@ -209,8 +210,8 @@ func (o *outstanding) leaves(p *plan) {
 }
 
 // inFlight notes that a transfer has so many bytes in flight from now on.
-func (m *Model) inFlight(s *netSide, step *proxyStep, t, bytes uint64) {
-	if !m.opts.Metrics || int64(bytes) == step.bytes || s.loc == nil {
+func (net *network) inFlight(s *netSide, step *proxyStep, t, bytes uint64) {
+	if !net.opts.Metrics || int64(bytes) == step.bytes || s.loc == nil {
 		return
 	}
 	s.bytes += int64(bytes) - step.bytes
@@ -218,10 +219,10 @@ func (m *Model) inFlight(s *netSide, step *proxyStep, t, bytes uint64) {
 	d := metricReceiving
 	if s == &s.rank.send {
 		d = metricSending
-		m.flushPolls(s.rank)
+		net.flushPolls(s.rank)
 	}
 	if s.phase.start < t { // it has lasted, so it is drawn; what takes no time may begin behind this
-		m.reach(s)
+		net.reach(s)
 	}
-	m.writeMetric(s.loc, s.loc.at(t), d, uint64(s.bytes))
+	net.metrics.writeMetric(s.loc, s.loc.at(t), d, uint64(s.bytes))
 }

@@ -19,13 +19,13 @@ type span struct {
 // writeNested writes regions of one thread in order of their starts, each inside those that it starts in; of
 // equal starts, the one given first is outside. What reaches beyond the region around it ends with that one:
 // the calls of one thread nest, so only clocks can make it seem otherwise.
-func (m *Model) writeNested(loc *location, spans []span) {
+func (b *board) writeNested(loc *location, spans []span) {
 	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	var open []span
 	leave := func() {
 		s := open[len(open)-1]
 		open = open[:len(open)-1]
-		m.fail(loc.w.Leave(loc.at(s.stop), nil, s.region))
+		b.fail(loc.w.Leave(loc.at(s.stop), nil, s.region))
 	}
 	for _, s := range spans {
 		for len(open) > 0 && open[len(open)-1].stop <= s.start {
@@ -34,11 +34,11 @@ func (m *Model) writeNested(loc *location, spans []span) {
 		if len(open) > 0 {
 			s.stop = min(s.stop, open[len(open)-1].stop)
 		}
-		m.attributes.Reset()
+		b.attributes.Reset()
 		if s.attributes != nil {
-			s.attributes(m.attributes)
+			s.attributes(b.attributes)
 		}
-		m.fail(loc.w.Enter(loc.at(s.start), m.attributes, s.region))
+		b.fail(loc.w.Enter(loc.at(s.start), b.attributes, s.region))
 		open = append(open, s)
 	}
 	for len(open) > 0 {

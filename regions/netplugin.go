@@ -4,7 +4,7 @@ package regions
 
 import "github.com/nccl-otf2/nccl-otf2/plugin/shm"
 
-// Kinds of network plugins, bits 16 … 31 of a NetPlugin's id (notes on the API, §8).
+// Kinds of network plugins, bits 16 … 31 of a NetPlugin's id (docs/nccl-profiler-api.md §8).
 const (
 	pluginIB     = 1
 	pluginSocket = 2
@@ -13,33 +13,33 @@ const (
 // startNet counts an event of the network plugin. Such events are not drawn: they lie within the transfer that
 // is. The queue pair goes to the transfer's RmaPut; with sockets and helper threads the parent may be wrong
 // (§8), so nothing is taken from those.
-func (m *Model) startNet(_ *thread, _ uint64, r *shm.Record) {
-	if _, full := m.transfers.put(r.Handle, struct{}{}); full {
-		m.oddity(OddForgottenEvent)
+func (net *network) startNet(_ *thread, _ uint64, r *shm.Record) {
+	if _, full := net.transfers.Put(r.Handle, struct{}{}); full {
+		net.oddity(OddForgottenEvent)
 	}
-	s := m.steps[r.Arg]
+	s := net.steps[r.Arg]
 	kind := r.NetID >> 16 & 0xffff
 	known := r.Flags&shm.FlagKnownNet != 0
 	switch {
 	case kind == pluginIB && known:
-		m.network[netIB]++
+		net.counts[netIB]++
 		// Of receives NCCL fills in neither opcode nor length.
 		if s != nil && s.op != nil && s.op.send {
-			m.network[netIBBytes] += r.Length
+			net.counts[netIBBytes] += r.Length
 			s.qp, s.hasQP = r.QP, true
 		}
 	case kind == pluginSocket && known:
-		m.network[netSocket]++
-		m.network[netSocketBytes] += r.Length
+		net.counts[netSocket]++
+		net.counts[netSocketBytes] += r.Length
 	default:
-		m.network[netOther]++
-		m.oddity(OddUnknownNet)
+		net.counts[netOther]++
+		net.oddity(OddUnknownNet)
 	}
 }
 
-func (m *Model) stopNet(_ *thread, _ uint64, r *shm.Record) {
-	if !m.transfers.has(r.Handle) {
-		m.oddity(OddNetStop)
+func (net *network) stopNet(_ *thread, _ uint64, r *shm.Record) {
+	if !net.transfers.Has(r.Handle) {
+		net.oddity(OddNetStop)
 	}
-	m.transfers.remove(r.Handle)
+	net.transfers.Remove(r.Handle)
 }

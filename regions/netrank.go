@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // netRank is the network of one communicator rank, as far as this process's proxy threads work for it:
-// one of this process, or of another one whose transfers are carried out here (PXN, notes on the API, §6).
+// one of this process, or of another one whose transfers are carried out here (PXN, docs/nccl-profiler-api.md §6).
 type netRank struct {
 	label   string
 	comm    *commRank // nil if foreign
@@ -23,11 +24,38 @@ type netRank struct {
 
 	oldest, newest *proxyOp // open
 	ops            int
-	loose          bounded[*proxyStep] // open steps of no known ProxyOp
+	loose          bounded.Map[*proxyStep] // open steps of no known ProxyOp
+}
+
+// network is what the proxy threads of the process carry.
+type network struct {
+	*board
+	ranks   *ranks
+	ops     *operations
+	metrics *metrics
+
+	proxies   map[uint64]*proxyOp
+	steps     map[uint64]*proxyStep
+	freeSteps *proxyStep
+	transfers bounded.Map[struct{}] // NetPlugin
+
+	foreign     map[uint64]*netRank // of other processes', by context
+	foreignNets []*netRank          // the same, in order of appearance
+
+	phaseRegions [numNetPhases]otf2.RegionRef // plus 1
+	counts       [numNetCounts]uint64
+}
+
+func newNetwork(b *board, rs *ranks, ops *operations, ms *metrics) *network {
+	return &network{
+		board: b, ranks: rs, ops: ops, metrics: ms,
+		proxies: make(map[uint64]*proxyOp), steps: make(map[uint64]*proxyStep), transfers: bounded.New[struct{}](maxTransfers),
+		foreign: make(map[uint64]*netRank),
+	}
 }
 
 func newNetRank(label string, c *commRank, foreign int) *netRank {
-	n := &netRank{label: label, comm: c, foreign: foreign, window: -1, loose: newBounded[*proxyStep](maxSteps)}
+	n := &netRank{label: label, comm: c, foreign: foreign, window: -1, loose: bounded.New[*proxyStep](maxSteps)}
 	n.send.rank, n.recv.rank = n, n
 	return n
 }
@@ -128,7 +156,7 @@ var netCountNames = [numNetCounts]string{
 // which are not drawn.
 func (m *Model) Network() map[string]uint64 {
 	out := make(map[string]uint64)
-	for i, n := range m.network {
+	for i, n := range m.net.counts {
 		if n > 0 {
 			out[netCountNames[i]] = n
 		}
@@ -138,54 +166,49 @@ func (m *Model) Network() map[string]uint64 {
 
 // netOf finds or adds the network of the communicator rank that a ProxyOp or ProxyStep belongs to; nil if its
 // context can be no communicator's.
-func (m *Model) netOf(r *shm.Record) *netRank {
-	if c := m.comm(r.Aux); c != nil {
-		return m.ownNet(c)
+func (net *network) netOf(r *shm.Record) *netRank {
+	if c := net.ranks.comm(r.Aux); c != nil {
+		return net.ownNet(c)
 	}
-	if n := m.foreign[r.Context]; n != nil {
+	if n := net.foreign[r.Context]; n != nil {
 		return n
 	}
 	tag := shm.Tag(r.Context)
 	index := int(r.Context & shm.NumberMask)
-	if r.Context&shm.ContextBit == 0 || tag == 0 || tag == m.process.Tag || index >= shm.CommMax ||
-		r.Rank < 0 || r.Rank >= maxRank || len(m.foreignNets) >= maxForeign {
+	if r.Context&shm.ContextBit == 0 || tag == 0 || tag == net.process.Tag || index >= shm.CommMax ||
+		r.Rank < 0 || r.Rank >= maxRank || len(net.foreignNets) >= maxForeign {
 		return nil
 	}
-	n := newNetRank(fmt.Sprintf(PXNRow+"%04x.%d", tag, index), nil, len(m.process.Foreign))
-	m.process.Foreign = append(m.process.Foreign, experiment.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
-	m.foreign[r.Context] = n
-	m.foreignNets = append(m.foreignNets, n)
+	n := newNetRank(fmt.Sprintf(PXNRow+"%04x.%d", tag, index), nil, len(net.process.Foreign))
+	net.process.Foreign = append(net.process.Foreign, experiment.ForeignComm{Tag: tag, Index: index, Rank: int(r.Rank), PID: int(r.PID)})
+	net.foreign[r.Context] = n
+	net.foreignNets = append(net.foreignNets, n)
 	return n
 }
 
 // ownNet is the network of a communicator rank of this process.
-func (m *Model) ownNet(c *commRank) *netRank {
-	for len(m.nets) <= c.index {
-		m.nets = append(m.nets, nil)
+func (net *network) ownNet(c *commRank) *netRank {
+	if c.net == nil {
+		c.net = newNetRank(c.label, c, -1)
 	}
-	n := m.nets[c.index]
-	if n == nil {
-		n = newNetRank(c.label, c, -1)
-		m.nets[c.index] = n
-	}
-	return n
+	return c.net
 }
 
 // eachNet calls f for every network that may still be drawn.
-func (m *Model) eachNet(f func(*netRank)) {
-	for _, c := range m.live {
-		if n := m.netAt(c); n != nil && !c.final {
+func (net *network) eachNet(f func(*netRank)) {
+	for _, c := range net.ranks.live {
+		if n := c.net; n != nil && !c.final {
 			f(n)
 		}
 	}
-	for _, n := range m.foreignNets {
+	for _, n := range net.foreignNets {
 		f(n)
 	}
 }
 
 // side gives one direction with its row, which is made when there is first something to draw. The rows of this
 // process's own ranks come in pairs: the communicator's network is made of them.
-func (m *Model) side(n *netRank, send bool) *netSide {
+func (net *network) side(n *netRank, send bool) *netSide {
 	s := &n.recv
 	if send {
 		s = &n.send
@@ -193,16 +216,16 @@ func (m *Model) side(n *netRank, send bool) *netSide {
 	switch {
 	case s.loc != nil:
 	case n.comm == nil:
-		m.netLocation(n, s, send)
+		net.netLocation(n, s, send)
 	case n.comm.announced:
-		m.netLocation(n, &n.send, true)
-		m.netLocation(n, &n.recv, false)
+		net.netLocation(n, &n.send, true)
+		net.netLocation(n, &n.recv, false)
 	}
 	return s
 }
 
-func (m *Model) netLocation(n *netRank, s *netSide, send bool) {
-	if s.loc != nil || m.err != nil {
+func (net *network) netLocation(n *netRank, s *netSide, send bool) {
+	if s.loc != nil || net.err != nil {
 		return
 	}
 	kind, name := experiment.KindNetRecv, RecvRow
@@ -210,22 +233,14 @@ func (m *Model) netLocation(n *netRank, s *netSide, send bool) {
 		kind, name = experiment.KindNetSend, SendRow
 	}
 	if c := n.comm; c != nil {
-		s.loc = m.rowOf(c, rowClass{kind: kind}, otf2.LocationTypeCPUThread, n.label+name)
+		s.loc = net.rowOf(c, rowClass{kind: kind}, otf2.LocationTypeCPUThread, n.label+name)
 		return
 	}
 	name = name[len(" net"):]
-	loc, err := m.newLocation(kind, otf2.LocationTypeCPUThread, n.label+name, -1, n.foreign)
-	if !m.fail(err) {
+	loc, err := net.newLocation(kind, otf2.LocationTypeCPUThread, n.label+name, -1, n.foreign)
+	if !net.fail(err) {
 		s.loc = loc
 	}
-}
-
-// netAt is the network of a communicator rank, nil if there is none.
-func (m *Model) netAt(c *commRank) *netRank {
-	if c.index >= len(m.nets) {
-		return nil
-	}
-	return m.nets[c.index]
 }
 
 // add puts a step behind the others of its direction.
@@ -256,11 +271,11 @@ func (s *netSide) remove(p *proxyStep) {
 }
 
 // follow makes the region that of the oldest step's phase, from t on.
-func (m *Model) follow(s *netSide, t uint64) {
+func (net *network) follow(s *netSide, t uint64) {
 	if s == &s.rank.send {
-		m.flushPolls(s.rank)
+		net.flushPolls(s.rank)
 	}
-	m.leavePhase(s, t, false)
+	net.leavePhase(s, t, false)
 	p := s.head
 	if p == nil || s.loc == nil {
 		return
@@ -272,76 +287,76 @@ func (m *Model) follow(s *netSide, t uint64) {
 }
 
 // leavePhase ends the open phase.
-func (m *Model) leavePhase(s *netSide, t uint64, unfinished bool) {
+func (net *network) leavePhase(s *netSide, t uint64, unfinished bool) {
 	p := &s.phase
 	if p.phase == netNone {
 		return
 	}
 	if p.written || t > p.start {
-		m.reach(s)
-		a := m.attributes
+		net.reach(s)
+		a := net.attributes
 		a.Reset()
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
 		}
-		m.fail(s.loc.w.Leave(s.loc.at(t), a, m.phaseRegion(p.phase)))
+		net.fail(s.loc.w.Leave(s.loc.at(t), a, net.phaseRegion(p.phase)))
 	}
 	p.phase = netNone
 }
 
 // reach writes the beginning of the open phase, for what is to be written inside it.
-func (m *Model) reach(s *netSide) {
+func (net *network) reach(s *netSide) {
 	p := &s.phase
 	if p.phase == netNone || p.written {
 		return
 	}
 	p.written = true
-	a := m.attributes
+	a := net.attributes
 	a.Reset()
 	if p.peer >= 0 {
 		a.Uint64(AttrParentID, p.parent)
 		a.Uint32(AttrChannel, uint32(p.channel))
 		a.Uint32(AttrPeer, uint32(p.peer))
 	}
-	m.fail(s.loc.w.Enter(s.loc.at(p.start), a, m.phaseRegion(p.phase)))
+	net.fail(s.loc.w.Enter(s.loc.at(p.start), a, net.phaseRegion(p.phase)))
 }
 
-func (m *Model) phaseRegion(p netPhase) otf2.RegionRef {
-	if m.phaseRegions[p] == 0 { // the reference plus 1
-		m.phaseRegions[p] = m.defs.region(netPhases[p].name, GroupNetwork, otf2.RegionRoleDataTransfer) + 1
+func (net *network) phaseRegion(p netPhase) otf2.RegionRef {
+	if net.phaseRegions[p] == 0 { // the reference plus 1
+		net.phaseRegions[p] = net.defs.region(netPhases[p].name, GroupNetwork, otf2.RegionRoleDataTransfer) + 1
 	}
-	return m.phaseRegions[p] - 1
+	return net.phaseRegions[p] - 1
 }
 
 // win is the local id of the window of a network's transfers, for one to a peer.
-func (m *Model) win(n *netRank, peer int32) otf2.RmaWinRef {
+func (net *network) win(n *netRank, peer int32) otf2.RmaWinRef {
 	if n.window < 0 {
-		n.window = len(m.process.Wins)
+		n.window = len(net.process.Wins)
 		w := experiment.Win{Comm: -1, Foreign: n.foreign}
 		if n.comm != nil {
 			w.Comm = n.comm.index
 		}
-		m.process.Wins = append(m.process.Wins, w)
+		net.process.Wins = append(net.process.Wins, w)
 	}
-	w := &m.process.Wins[n.window]
+	w := &net.process.Wins[n.window]
 	w.Ranks = max(w.Ranks, int(peer)+1)
 	return otf2.RmaWinRef(n.window)
 }
 
 // closeNet ends what a network has open: it is finalized, or the data ends.
-func (m *Model) closeNet(n *netRank, t uint64) {
-	m.flushPolls(n)
-	m.leavePhase(&n.send, t, true)
-	m.leavePhase(&n.recv, t, true)
+func (net *network) closeNet(n *netRank, t uint64) {
+	net.flushPolls(n)
+	net.leavePhase(&n.send, t, true)
+	net.leavePhase(&n.recv, t, true)
 	for n.oldest != nil {
-		m.endOp(n.oldest, t)
+		net.endOp(n.oldest, t)
 	}
 	for _, s := range []*netSide{&n.send, &n.recv} {
 		for s.head != nil {
-			m.endStep(s.head, t, true)
+			net.endStep(s.head, t, true)
 		}
 	}
-	for h := range n.loose.m { // those without a phase; the others are gone
-		m.endStep(m.steps[h], t, true)
+	for h := range n.loose.Handles() { // those without a phase; the others are gone
+		net.endStep(net.steps[h], t, true)
 	}
 }

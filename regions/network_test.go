@@ -171,7 +171,7 @@ func TestAbortClosesTransfers(t *testing.T) {
 		200 Leave Send network UNFINISHED=1
 		200 RmaOpCompleteNonBlocking [0 1] UNFINISHED=1`)
 	s.oddities(map[string]uint64{"UNSTOPPED_STEPS": 1, "INCOMPLETE_OPERATIONS": 1, "AFTER_FINALIZE": 1})
-	if n := len(s.m.steps) + len(s.m.proxies); n != 0 {
+	if n := len(s.m.net.steps) + len(s.m.net.proxies); n != 0 {
 		t.Errorf("%d events are still kept", n)
 	}
 }
@@ -185,7 +185,7 @@ func TestSilentProxyOpsHoldNothing(t *testing.T) {
 		s.proxyOp(1000*i+120, "proxy of "+name, name, false, 0)
 	}
 	s.give(0, 3_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	if n := len(s.m.comms[0].queue); n != 0 {
+	if n := len(s.m.ranks.all[0].queue); n != 0 {
 		t.Errorf("%d operations wait", n)
 	}
 	if got := s.lines(experiment.KindNetRecv); got != nil {
@@ -194,7 +194,7 @@ func TestSilentProxyOpsHoldNothing(t *testing.T) {
 	for range maxProxyOps + 10 {
 		s.proxyOp(3_000_001, fmt.Sprint("more ", len(s.handle)), "", false, 0)
 	}
-	if n := len(s.m.proxies); n > maxProxyOps {
+	if n := len(s.m.net.proxies); n > maxProxyOps {
 		t.Errorf("%d ProxyOps are kept", n)
 	}
 }
@@ -257,7 +257,7 @@ func TestSizesOfOldReleases(t *testing.T) {
 // With PXN another process's sends are carried out here. Its context and operation are values of its own.
 func TestForeignTransfersHaveTheirOwnRow(t *testing.T) {
 	s := newScene(t, 4)
-	const context = 0x2222_f800_0000_0005 // tag, KernelPhase's number, ContextBit, index 5
+	const context = 0x2222_fc00_0000_0005 // tag, TypeMask, ContextBit, index 5
 	foreign := func(us uint64, typ shm.EventType, name string, parent uint64, r shm.Record) {
 		r.Kind, r.Type, r.Handle, r.Arg, r.Aux, r.Context = shm.RecordStart, typ, s.id(name), parent, shm.None, context
 		s.give(1, us, r)
@@ -344,11 +344,11 @@ func TestPollsAreWrittenInTime(t *testing.T) {
 	s := newScene(t, 4)
 	s.ctrl(10, 10, "idle", ctrlIdleState)
 	s.ctrl(11, 11, "idle 2", ctrlIdleState)
-	if n := s.m.nets[0].send.loc.w.Events(); n != 0 {
+	if n := s.m.ranks.all[0].net.send.loc.w.Events(); n != 0 {
 		t.Errorf("%d events at once", n)
 	}
 	s.give(0, 2_000_000, shm.Record{Kind: shm.RecordState, Type: shm.EventGroupApi, Aux: 24})
-	if n := s.m.nets[0].send.loc.w.Events(); n != 2 {
+	if n := s.m.ranks.all[0].net.send.loc.w.Events(); n != 2 {
 		t.Errorf("%d events after 2 s, want 2", n)
 	}
 }
@@ -409,14 +409,14 @@ func TestOpenStepsAreBounded(t *testing.T) {
 			s.stepState(100, fmt.Sprint("step ", i), sendGPUWait)
 		}
 	}
-	if n := len(s.m.steps); n > maxSteps {
+	if n := len(s.m.net.steps); n > maxSteps {
 		t.Errorf("%d steps are kept", n)
 	}
 	s.lines(experiment.KindNetSend)
 	if s.p.Counts.Oddities["FORGOTTEN_EVENTS"] != 1000 {
 		t.Errorf("oddities: %v", s.p.Counts.Oddities)
 	}
-	if n := len(s.m.steps); n != 0 {
+	if n := len(s.m.net.steps); n != 0 {
 		t.Errorf("%d steps are kept at the end", n)
 	}
 }

@@ -5,6 +5,7 @@ package regions
 import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // oddity is something that should not be, or that a reader of the archive must know: counted by kind.
@@ -54,7 +55,28 @@ var oddityNames = [numOddities]string{
 	"GPU_TIMES_DIFFER", "MASK_CHANGED_BY_RAS", "NO_ROW",
 }
 
-func (m *Model) oddity(o oddity) { m.oddities[o]++ }
+// ledger counts what came and what is odd about it, and keeps the markers.
+type ledger struct {
+	*setup
+	first, last   uint64 // times of records
+	starts, stops [shm.TypeCount]uint64
+	states        [stateCount]uint64
+	oddities      [numOddities]uint64
+	sources       map[string]uint64 // operations by timing source
+	markers       int               // of NCCL's side
+	points        int               // of the application's
+}
+
+func newLedger(s *setup) *ledger { return &ledger{setup: s, sources: make(map[string]uint64)} }
+
+// begins notes that something was at a time.
+func (l *ledger) begins(t uint64) {
+	if l.first == 0 || t < l.first {
+		l.first = t
+	}
+}
+
+func (l *ledger) oddity(o oddity) { l.oddities[o]++ }
 
 // Late counts a record that came after later ones had been given.
 func (m *Model) Late() { m.oddity(OddLateRecord) }
@@ -70,17 +92,17 @@ const (
 // and, of the application's points, the regions go on.
 const maxMarkers = 1000
 
-func (m *Model) mark(loc *location, t uint64, s otf2.MarkerSeverity, category, text string) {
-	n := &m.markers
+func (l *ledger) mark(loc *location, t uint64, s otf2.MarkerSeverity, category, text string) {
+	n := &l.markers
 	if category == CategoryApplication {
-		n = &m.points
+		n = &l.points
 	}
 	if *n++; *n > maxMarkers {
 		return
 	}
 	number := -1
-	if loc != nil && loc != m.gone {
+	if loc != nil && !loc.over {
 		number = int(loc.Number)
 	}
-	m.process.Markers = append(m.process.Markers, experiment.Marker{Time: t, Severity: s, Category: category, Text: text, Location: number})
+	l.process.Markers = append(l.process.Markers, experiment.Marker{Time: t, Severity: s, Category: category, Text: text, Location: number})
 }

@@ -3,10 +3,14 @@
 package regions
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
 // plan is one entry of a communicator rank's issue order: a Group event, which is one kernel launch
@@ -30,30 +34,24 @@ type plan struct {
 	kernelsOpen int
 	proxiesOpen int           // ProxyOps that are under way, of the network transport
 	proxies     []*proxyOp    // all its ProxyOps
-	unstamped   int           // KernelCh that ended without a stamp
-	spans       []channelSpan // of the GPU, in its clock
-	lastReport  uint64        // time of the last KernelCh callback
+	stamps      gpuclock.Plan // of the GPU
+	shares      []kernelShare // of its kernels, where they are to be drawn
 	netStart    uint64        // network activity: first ProxyOp start … last ProxyOp stop
 	netStop     uint64
-	activities  []*activity // CUPTI's of its kernels
-	apart       uint64      // ns by which the GPU's sources differ on its times; 0 if they agree
-	completeAt  uint64      // when the last child ended; 0 before
-	incomplete  bool        // closed by a limit or at the end
+	links       cuda.Links // to its kernels, by CUPTI
+	apart       uint64     // ns by which the GPU's sources differ on its times; 0 if they agree
+	completeAt  uint64     // when the last child ended; 0 before
+	incomplete  bool       // closed by a limit or at the end
 
-	number  uint64       // place in the order in which the communicator rank's plans were enqueued
-	floor   uint64       // when the plan before had been enqueued
-	verdict stampVerdict // on its GPU stamps
-	counted int          // operations of it that are counted as outstanding
+	floor   uint64 // when the plan before had been enqueued
+	counted int    // operations of it that are counted as outstanding
 }
 
-// channelSpan is a pair of GPU stamps.
-type channelSpan struct {
-	op         *operation
-	channel    uint8
-	begin, end uint64
-	began      uint64 // host time at which NCCL reported begin
-	ended      uint64 // the same of end
-	phases     []kernelPhase
+// kernelShare is what is drawn of one of a plan's kernels, beside its stamps.
+type kernelShare struct {
+	kernel int // index into plan.stamps.Kernels
+	op     *operation
+	phases []kernelPhase
 }
 
 // operation is a Coll or P2p event, or a call that got none.
@@ -84,8 +82,42 @@ type operation struct {
 	lastNet        string // phase of its network traffic that was seen last
 }
 
+// operations are those of the process that have begun and are not written yet, with the calls that ask for them and the kernels that are part
+// of them. Each communicator rank has them in its queue, in issue order.
+type operations struct {
+	*board
+	ranks  *ranks
+	cuda   *cuda.Recorder
+	timing *timing
+	writer *planWriter
+
+	// By handle, as long as something may refer to them.
+	calls    map[uint64]*call
+	plans    map[uint64]*plan
+	byHandle map[uint64]*operation
+	kernels  bounded.Map[*kernel]
+	phases   bounded.Map[*kernel] // KernelPhase: the kernel it is part of
+	tales    map[uint64]*Told     // of operations to come, see Tell
+}
+
+func newOperations(b *board, rs *ranks, c *cuda.Recorder, t *timing, w *planWriter) *operations {
+	return &operations{
+		board: b, ranks: rs, cuda: c, timing: t, writer: w,
+		calls: make(map[uint64]*call), plans: make(map[uint64]*plan), byHandle: make(map[uint64]*operation),
+		kernels: bounded.New[*kernel](maxKernels), phases: bounded.New[*kernel](maxLaunches),
+	}
+}
+
+// forget drops what is kept of a communicator rank that is gone.
+func (ops *operations) forget(c *commRank) {
+	maps.DeleteFunc(ops.plans, func(_ uint64, p *plan) bool { return p.comm == c })
+	maps.DeleteFunc(ops.calls, func(_ uint64, call *call) bool { return call.comm == c })
+	ops.kernels.RemoveFunc(func(_ uint64, k *kernel) bool { return k.comm == c })
+	ops.phases.RemoveFunc(func(_ uint64, k *kernel) bool { return k.comm == c })
+}
+
 // kernelsDue is the number of KernelCh events that NCCL makes for the operation: one a channel, none
-// for messages to oneself (their traffic has no proxy work; notes on the API, §7.4) and for symmetric kernels
+// for messages to oneself (their traffic has no proxy work; docs/nccl-profiler-api.md §7.4) and for symmetric kernels
 // in graphs (§3.6), one at least where the number of channels is not known.
 func (o *operation) kernelsDue() int {
 	if o.p2p && int(o.peer) == o.plan.comm.Rank || o.sym && o.plan.graph {
@@ -97,80 +129,80 @@ func (o *operation) kernelsDue() int {
 	return int(o.channels)
 }
 
-func (m *Model) startGroup(th *thread, t uint64, r *shm.Record) {
-	comm := m.comm(r.Aux)
+func (ops *operations) startGroup(th *thread, t uint64, r *shm.Record) {
+	comm := ops.ranks.comm(r.Aux)
 	if comm == nil {
-		m.oddity(OddForeign)
+		ops.oddity(OddForeign)
 		return
 	}
 	p := &plan{comm: comm, handle: r.Handle, start: t}
 	if th.launch != nil && th.launch.comm == comm {
 		p.launch = th.launch
-		p.launch.plan, p.launch.planID = p, p.handle
+		p.launch.Begin(p)
 	}
 	th.launch = nil
-	m.plans[r.Handle] = p
-	m.enqueue(comm, p, t)
+	ops.plans[r.Handle] = p
+	comm.issue(p, t)
 }
 
-func (m *Model) stopGroup(th *thread, t uint64, r *shm.Record) {
-	p := m.plans[r.Handle]
+func (ops *operations) stopGroup(th *thread, t uint64, r *shm.Record) {
+	p := ops.plans[r.Handle]
 	if p == nil || p.stopped {
-		m.oddity(OddStrayStop)
+		ops.oddity(OddStrayStop)
 		return
 	}
-	delete(m.plans, r.Handle)
-	if th.group == nil && (th.loc == nil || !m.callsReported()) && p.comm.announced {
-		m.writeEnqueue(th, p, t)
+	delete(ops.plans, r.Handle)
+	if th.group == nil && (th.loc == nil || !ops.callsReported()) && p.comm.announced {
+		ops.writeEnqueue(th, p, t)
 	}
-	m.endPlan(p, t)
+	ops.endPlan(p, t)
 }
 
 // endPlan notes that a plan has been enqueued.
-func (m *Model) endPlan(p *plan, t uint64) {
+func (ops *operations) endPlan(p *plan, t uint64) {
 	p.stop, p.stopped = t, true
 	p.comm.enqueued = max(p.comm.enqueued, t)
 
 	// What earlier groups called on this communicator and no plan has taken up will get none.
-	m.resolveCalls(p.comm, p.newest())
+	ops.resolveCalls(p.comm, p.newest())
 	switch {
 	case p.captureOnly || p.launch != nil:
 	case p.graph:
-		m.replayed(p)
+		ops.cuda.Replayed(p)
 	default:
 		p.findLaunch()
 	}
-	m.progress(p, t)
+	ops.progress(p, t)
 }
 
 // findLaunch finds the launch of a plan that a callback of the stream brought, as NCCL has it while graphs may be running
-// (notes on the API, §3.5): plans of a group come in the order of its launches.
+// (docs/nccl-profiler-api.md §3.5): plans of a group come in the order of its launches.
 func (p *plan) findLaunch() {
 	if len(p.ops) == 0 || p.ops[0].call == nil || p.ops[0].call.group == nil {
 		return
 	}
 	for _, l := range p.ops[0].call.group.launches {
-		if l.comm == p.comm && l.planID == 0 && l.start < p.start {
+		if l.comm == p.comm && !l.HasPlan() && l.Start < p.start {
 			p.launch, p.deferred = l, true
-			l.plan, l.planID = p, p.handle
+			l.Begin(p)
 			return
 		}
 	}
 }
 
-func (m *Model) startTask(th *thread, t uint64, r *shm.Record) {
-	comm := m.comm(r.Aux)
+func (ops *operations) startTask(th *thread, t uint64, r *shm.Record) {
+	comm := ops.ranks.comm(r.Aux)
 	if comm == nil {
-		m.oddity(OddForeign)
+		ops.oddity(OddForeign)
 		return
 	}
-	p := m.plans[r.ParentGroup]
+	p := ops.plans[r.ParentGroup]
 	if p == nil { // no Group event: the settings or the memory did not allow it
 		p = &plan{comm: comm, start: t, stopped: true, stop: t}
-		m.enqueue(comm, p, t)
+		comm.issue(p, t)
 	}
 	op := &operation{
-		handle: r.Handle, parent: r.Arg, plan: p, call: m.takeCall(r.Arg), p2p: r.Type == shm.EventP2p, task: true,
+		handle: r.Handle, parent: r.Arg, plan: p, call: ops.takeCall(r.Arg), p2p: r.Type == shm.EventP2p, task: true,
 		name: r.Func, seq: r.Seq, count: r.Count, datatype: r.Datatype, algo: r.Algo, proto: r.Proto,
 		channels: uint32(r.NChannels), warps: uint32(r.NWarps), root: r.Root, peer: r.Peer,
 		send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, kernelVariant: r.KernelVariant,
@@ -179,39 +211,39 @@ func (m *Model) startTask(th *thread, t uint64, r *shm.Record) {
 	if op.p2p && op.name != "Send" { // NCCL tells one buffer
 		op.send, op.recv = 0, op.send
 	}
-	if op.call != nil && op.call.graph || r.Arg&shm.CapturedBit != 0 && m.process.APIVersion != 0 {
+	if op.call != nil && op.call.graph || r.Arg&shm.CapturedBit != 0 && ops.process.APIVersion != 0 {
 		p.graph = true
 		// A replay comes from the driver's thread, and without a launch.
 		if !p.captureOnly && (p.launch != nil || th.group != nil && th.group.graph) {
 			p.captureOnly = true
-			m.captureOnly(comm, t)
+			ops.captureOnly(comm, t)
 		}
 	}
 	if !p.captureOnly {
 		comm.begun = max(comm.begun, t)
 	}
 	p.ops = append(p.ops, op)
-	m.takeTold(op)
+	ops.takeTold(op)
 	p.tasksOpen++
-	m.operations[r.Handle] = op
+	ops.byHandle[r.Handle] = op
 }
 
-func (m *Model) stopTask(_ *thread, t uint64, r *shm.Record) {
-	op := m.operations[r.Handle]
+func (ops *operations) stopTask(_ *thread, t uint64, r *shm.Record) {
+	op := ops.byHandle[r.Handle]
 	if op == nil || op.stopped {
-		m.oddity(OddStrayStop)
+		ops.oddity(OddStrayStop)
 		return
 	}
 	op.stopped = true
 	op.plan.tasksOpen--
 	op.plan.stop = max(op.plan.stop, t)
-	m.progress(op.plan, t)
+	ops.progress(op.plan, t)
 }
 
 // resolveCalls turns calls of groups before the given one that no plan took up into operations of
 // their own: broadcasts since 2.29, symmetric kernels, copy-engine collectives. They stand behind the
 // plans of their own group and before those of later ones, the same on all members.
-func (m *Model) resolveCalls(c *commRank, before int64) {
+func (ops *operations) resolveCalls(c *commRank, before int64) {
 	at := len(c.queue)
 	for at > 0 && before != noGroup && (!c.queue[at-1].stopped || c.queue[at-1].measurement != 0) {
 		at--
@@ -228,9 +260,9 @@ func (m *Model) resolveCalls(c *commRank, before int64) {
 			rest = append(rest, call)
 			continue
 		}
-		delete(m.calls, call.handle)
-		if call.p2p { // a message to oneself with one buffer: dropped by NCCL (notes on the API, §4.3)
-			m.oddity(OddDroppedMessage)
+		delete(ops.calls, call.handle)
+		if call.p2p { // a message to oneself with one buffer: dropped by NCCL (docs/nccl-profiler-api.md §4.3)
+			ops.oddity(OddDroppedMessage)
 			continue
 		}
 		stop := call.stop
@@ -267,9 +299,9 @@ func (c *commRank) firstAfter(call *call) int {
 }
 
 // progress notes when the last child of a plan has ended. Proxy work is waited for only where no
-// kernels tell when the plan was over: some of NCCL's proxy operations never stop (notes on the API,
+// kernels tell when the plan was over: some of NCCL's proxy operations never stop (docs/nccl-profiler-api.md
 // §3.4, 10).
-func (m *Model) progress(p *plan, t uint64) {
+func (ops *operations) progress(p *plan, t uint64) {
 	if p.completeAt != 0 || !p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0 {
 		return
 	}
@@ -278,31 +310,31 @@ func (m *Model) progress(p *plan, t uint64) {
 		return
 	}
 	due, missing := 0, 0
-	if m.Records(shm.EventKernelCh) && p.comm.kernelTimeouts < maxKernelTimeouts {
+	if ops.Records(shm.EventKernelCh) && p.comm.kernelTimeouts < maxKernelTimeouts {
 		for _, op := range p.ops {
 			due += op.kernelsDue()
 			missing += max(0, op.kernelsDue()-op.kernelsDone)
 		}
 	}
-	if missing > 0 && (p.comm.kernelsSeen || len(p.comm.queue) < maxUnseen) || due == 0 && m.awaitsNetwork(p, t) {
+	if missing > 0 && (p.comm.kernelsSeen || len(p.comm.queue) < maxUnseen) || due == 0 && ops.awaitsNetwork(p, t) {
 		return
 	}
 	p.completeAt = t
-	m.judge(p)
+	ops.timing.judge(p)
 }
 
 // awaitsNetwork tells whether a plan without kernel events may still have network traffic to come: some is
 // under way, or has not begun and not long been due. ProxyOps that show no life are of other transports.
-func (m *Model) awaitsNetwork(p *plan, t uint64) bool {
+func (ops *operations) awaitsNetwork(p *plan, t uint64) bool {
 	if p.proxiesOpen > 0 {
 		return true
 	}
-	return !p.comm.ending && m.mayHaveNetwork(p) && p.netStop == 0 && p.comm.quietPlans < maxQuietPlans && t < p.stop+m.opts.GPUHold
+	return !p.comm.ending && ops.mayHaveNetwork(p) && p.netStop == 0 && p.comm.quietPlans < maxQuietPlans && t < p.stop+ops.opts.GPUHold
 }
 
 // mayHaveNetwork tells whether ProxyOps of a plan would be seen.
-func (m *Model) mayHaveNetwork(p *plan) bool {
-	return m.Records(shm.EventProxyOp) && !p.callOnly && len(p.ops) > 0 && !p.ops[0].copied
+func (ops *operations) mayHaveNetwork(p *plan) bool {
+	return ops.Records(shm.EventProxyOp) && !p.callOnly && len(p.ops) > 0 && !p.ops[0].copied
 }
 
 // maxQuietPlans is after how many plans in a row without network traffic none is expected any more.
@@ -322,19 +354,19 @@ const maxKernelTimeouts = 3
 // overdue tells whether a plan at the head of the queue has waited long enough for children that
 // have not begun: as long as the limit says, or until a later plan of the same communicator, whose
 // kernels run after its own, has been complete for a while.
-func (m *Model) overdue(c *commRank, p *plan, now uint64) bool {
+func (ops *operations) overdue(c *commRank, p *plan, now uint64) bool {
 	if len(c.queue) > maxQueue {
 		return true
 	}
 	if !p.stopped || p.kernelsOpen > 0 {
 		return false
 	}
-	if now > max(p.stop, c.headAt)+m.opts.OperationLimit {
+	if now > max(p.stop, c.headAt)+ops.opts.OperationLimit {
 		return true
 	}
 	for _, later := range c.queue[1:] {
-		if !later.callOnly && later.completeAt != 0 && len(later.spans) > 0 {
-			return now > later.completeAt+m.opts.GPUHold/2
+		if !later.callOnly && later.completeAt != 0 && len(later.stamps.Kernels) > 0 {
+			return now > later.completeAt+ops.opts.GPUHold/2
 		}
 	}
 	return false
@@ -351,28 +383,28 @@ const (
 )
 
 // drain writes the plans at the head of a communicator rank's queue.
-func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
+func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 	if !c.announced && mode < drainEnded {
 		return // its name and rank are to come (API v1 … v3)
 	}
 	c.ending = mode >= drainEnded
 	if len(c.queue) > 0 {
-		c.gpu.fit(mode != drainDue)
+		c.stamps.Clock.Fit(mode != drainDue)
 	}
 	for len(c.queue) > 0 {
 		p := c.queue[0]
 		if p.measurement != 0 {
-			// Plans may come that belong before it, see enqueue.
-			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff && now < p.start+m.opts.OperationLimit {
+			// Plans may come that belong before it, see issue.
+			if mode == drainDue && len(c.queue) == 1 && p.measurement == otf2.MeasurementOff && now < p.start+ops.opts.OperationLimit {
 				return
 			}
-			m.writeEdge(c, p)
-			m.unqueue(c, now, p)
+			ops.writer.writeEdge(c, p)
+			ops.unqueue(c, now, p)
 			continue
 		}
-		m.progress(p, now)
+		ops.progress(p, now)
 		if p.completeAt == 0 {
-			if mode < drainEnded && !m.overdue(c, p, now) {
+			if mode < drainEnded && !ops.overdue(c, p, now) {
 				return
 			}
 			if mode != drainAll {
@@ -380,53 +412,62 @@ func (m *Model) drain(c *commRank, now uint64, mode drainMode) {
 			}
 			p.incomplete = true
 			p.completeAt = now
-			if len(p.spans) == 0 {
+			if len(p.stamps.Kernels) == 0 {
 				c.kernelTimeouts++
 			}
-		} else if mode == drainDue && now < p.completeAt+m.hold(p) || (mode == drainDue || mode == drainEnded) && now < p.completeAt+m.kernelHold(c, p) {
+		} else if mode == drainDue && now < p.completeAt+ops.hold(p) || (mode == drainDue || mode == drainEnded) && now < p.completeAt+ops.timing.kernelHold(c, p) {
 			return
 		}
-		if m.mayHaveNetwork(p) && p.netStop == 0 {
+		if ops.mayHaveNetwork(p) && p.netStop == 0 {
 			c.quietPlans++
 		}
-		if len(p.spans) > 0 {
+		if len(p.stamps.Kernels) > 0 {
 			c.kernelTimeouts = 0
 		}
-		if len(p.spans) > 0 && !p.incomplete {
+		if len(p.stamps.Kernels) > 0 && !p.incomplete {
 			c.overtaken = nil // kernels of a communicator run one after the other
 		}
 		c.loseGone(p)
 		if !p.captureOnly {
-			m.writePlan(c, p, now)
+			ops.writer.writePlan(c, p, now)
 		}
-		m.unqueue(c, now, p)
+		ops.unqueue(c, now, p)
 	}
 }
 
 // hold is how long a complete plan is kept: until the GPU's clock is better known; shorter if only its network
 // traffic tells when it was, of which a channel's may begin when others have ended.
-func (m *Model) hold(p *plan) uint64 {
+func (ops *operations) hold(p *plan) uint64 {
 	switch {
-	case len(p.spans) > 0:
-		return m.opts.GPUHold
+	case len(p.stamps.Kernels) > 0:
+		return ops.opts.GPUHold
 	case p.netStop != 0:
-		return m.opts.GPUHold / 8
+		return ops.opts.GPUHold / 8
 	}
 	return 0
 }
 
 // unqueue drops the head of a queue: nothing refers to its operations by handle any more.
-func (m *Model) unqueue(c *commRank, now uint64, p *plan) {
+func (ops *operations) unqueue(c *commRank, now uint64, p *plan) {
 	c.outstanding.leaves(p)
 	c.queue[0] = nil
 	c.queue = c.queue[1:]
 	for _, op := range p.ops {
-		delete(m.operations, op.handle)
+		delete(ops.byHandle, op.handle)
 	}
 	for _, o := range p.proxies {
 		o.op = nil
 	}
-	delete(m.plans, p.handle)
-	m.leavePlan(p)
+	delete(ops.plans, p.handle)
+	p.written()
 	c.headAt = max(c.headAt, min(now, p.completeAt))
+}
+
+// written tells a plan's launch that the plan has been written.
+func (p *plan) written() {
+	var l *cuda.Launch
+	if p.launch != nil {
+		l = &p.launch.Launch
+	}
+	cuda.Written(p, l)
 }

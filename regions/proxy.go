@@ -8,7 +8,7 @@ import (
 )
 
 // proxyOp is an open ProxyOp event: one channel's network traffic with one peer for an operation. Those of
-// transports other than the network are begun and never heard of again (notes on the API, §3.4, 10).
+// transports other than the network are begun and never heard of again (docs/nccl-profiler-api.md §3.4, 10).
 type proxyOp struct {
 	handle, parent uint64
 	rank           *netRank
@@ -43,18 +43,18 @@ type proxyStep struct {
 // stepsAtOnce is NCCL_STEPS: a step begins when the one this many before it has ended.
 const stepsAtOnce = 8
 
-func (m *Model) startProxyOp(_ *thread, t uint64, r *shm.Record) {
-	n := m.netOf(r)
+func (net *network) startProxyOp(_ *thread, t uint64, r *shm.Record) {
+	n := net.netOf(r)
 	if n == nil {
-		m.oddity(OddForeign)
+		net.oddity(OddForeign)
 		return
 	}
-	if m.proxies[r.Handle] != nil {
+	if net.proxies[r.Handle] != nil {
 		return // handles are never used twice
 	}
 	if n.ops >= maxProxyOps {
-		m.oddity(OddForgottenEvent)
-		m.endOp(n.oldest, t)
+		net.oddity(OddForgottenEvent)
+		net.endOp(n.oldest, t)
 	}
 	o := &proxyOp{handle: r.Handle, parent: r.Arg, rank: n, channel: r.Channel, peer: r.Peer, send: r.Flags&shm.FlagSend != 0, older: n.newest}
 	if n.newest != nil {
@@ -64,14 +64,14 @@ func (m *Model) startProxyOp(_ *thread, t uint64, r *shm.Record) {
 	}
 	n.newest = o
 	n.ops++
-	m.proxies[r.Handle] = o
-	if o.op = m.operations[r.Arg]; o.op != nil {
+	net.proxies[r.Handle] = o
+	if o.op = net.ops.byHandle[r.Arg]; o.op != nil {
 		p := o.op.plan
 		p.proxies = append(p.proxies, o)
 		if p.netStart == 0 {
 			p.netStart = t
 		}
-		if len(p.spans) == 0 {
+		if len(p.stamps.Kernels) == 0 {
 			p.completeAt = 0
 		}
 	}
@@ -91,10 +91,10 @@ func (o *proxyOp) lives() {
 
 // stateProxyOp takes the states that say how far an operation is. Up to NCCL 2.26 (API v1 … v3) they carry its
 // bytes so far; the transfers' own states do not, so there is one put for all of them.
-func (m *Model) stateProxyOp(_ *thread, t uint64, r *shm.Record) {
-	o := m.proxies[r.Handle]
+func (net *network) stateProxyOp(_ *thread, t uint64, r *shm.Record) {
+	o := net.proxies[r.Handle]
 	if o == nil {
-		m.oddity(OddStrayState)
+		net.oddity(OddStrayState)
 		return
 	}
 	o.lives()
@@ -107,33 +107,33 @@ func (m *Model) stateProxyOp(_ *thread, t uint64, r *shm.Record) {
 	}
 }
 
-func (m *Model) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
-	o := m.proxies[r.Handle]
+func (net *network) stopProxyOp(_ *thread, t uint64, r *shm.Record) {
+	o := net.proxies[r.Handle]
 	if o == nil {
-		m.oddity(OddStrayStop)
+		net.oddity(OddStrayStop)
 		return
 	}
 	if o.sent > 0 {
 		o.unsized = 0
-		side := m.side(o.rank, true)
-		if id := m.put(side, o, o.sent, nil, t); id != 0 {
-			m.completePut(side, id, t, false)
+		side := net.side(o.rank, true)
+		if id := net.put(side, o, o.sent, nil, t); id != 0 {
+			net.completePut(side, id, t, false)
 		}
 	}
 	if o.op != nil {
 		o.lives()
 		o.op.plan.netStop = max(o.op.plan.netStop, t)
 	}
-	m.endOp(o, t)
+	net.endOp(o, t)
 }
 
 // endOp forgets a ProxyOp: it has stopped, or is not waited for any more.
-func (m *Model) endOp(o *proxyOp, t uint64) {
+func (net *network) endOp(o *proxyOp, t uint64) {
 	for len(o.steps) > 0 {
-		m.oddity(OddUnstoppedStep)
-		m.endStep(o.steps[0], t, true)
+		net.oddity(OddUnstoppedStep)
+		net.endStep(o.steps[0], t, true)
 	}
-	m.oddities[OddUnsizedTransfer] += o.unsized
+	net.oddities[OddUnsizedTransfer] += o.unsized
 	n := o.rank
 	if o.older != nil {
 		o.older.newer = o.newer
@@ -146,27 +146,27 @@ func (m *Model) endOp(o *proxyOp, t uint64) {
 		n.newest = o.older
 	}
 	n.ops--
-	delete(m.proxies, o.handle)
+	delete(net.proxies, o.handle)
 	if o.op != nil {
 		p := o.op.plan
 		o.op = nil
 		if o.alive {
 			p.proxiesOpen--
 		}
-		m.progress(p, t)
+		net.ops.progress(p, t)
 	}
 }
 
-func (m *Model) startStep(_ *thread, t uint64, r *shm.Record) {
-	o := m.proxies[r.Arg]
+func (net *network) startStep(_ *thread, t uint64, r *shm.Record) {
+	o := net.proxies[r.Arg]
 	var n *netRank
 	if o != nil {
-		n = o.rank // a foreign context stands in the parent, too (notes on the API, §6)
-	} else if n = m.netOf(r); n == nil {
-		m.oddity(OddForeign)
+		n = o.rank // a foreign context stands in the parent, too (docs/nccl-profiler-api.md §6)
+	} else if n = net.netOf(r); n == nil {
+		net.oddity(OddForeign)
 		return
 	}
-	if m.steps[r.Handle] != nil {
+	if net.steps[r.Handle] != nil {
 		return
 	}
 	if o != nil {
@@ -174,39 +174,39 @@ func (m *Model) startStep(_ *thread, t uint64, r *shm.Record) {
 		for i := 0; i < len(o.steps); {
 			switch old := o.steps[i]; {
 			case old.number == r.Step:
-				m.oddity(OddRepeatedStep)
-				m.endStep(old, t, true)
+				net.oddity(OddRepeatedStep)
+				net.endStep(old, t, true)
 			case old.number <= r.Step-stepsAtOnce || len(o.steps) > 2*stepsAtOnce:
-				m.oddity(OddUnstoppedStep)
-				m.endStep(old, t, true)
+				net.oddity(OddUnstoppedStep)
+				net.endStep(old, t, true)
 			default:
 				i++
 			}
 		}
 	}
-	s := m.freeSteps
+	s := net.freeSteps
 	if s == nil {
 		s = &proxyStep{}
 	} else {
-		m.freeSteps = s.next
+		net.freeSteps = s.next
 	}
 	*s = proxyStep{handle: r.Handle, op: o, rank: n, number: r.Step}
-	m.steps[r.Handle] = s
+	net.steps[r.Handle] = s
 	if o != nil {
 		o.steps = append(o.steps, s)
 		return
 	}
 	// Without a ProxyOp nothing says when it is over, if it is never stopped.
-	if gone, full := n.loose.put(r.Handle, s); full {
-		m.oddity(OddForgottenEvent)
-		m.endStep(gone, t, true)
+	if gone, full := n.loose.Put(r.Handle, s); full {
+		net.oddity(OddForgottenEvent)
+		net.endStep(gone, t, true)
 	}
 }
 
-func (m *Model) stateStep(_ *thread, t uint64, r *shm.Record) {
-	s := m.steps[r.Handle]
+func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
+	s := net.steps[r.Handle]
 	if s == nil {
-		m.oddity(OddStrayState)
+		net.oddity(OddStrayState)
 		return
 	}
 	var phase netPhase
@@ -217,7 +217,7 @@ func (m *Model) stateStep(_ *thread, t uint64, r *shm.Record) {
 		return
 	}
 	if s.side != nil && netPhases[phase].send != (s.side == &s.rank.send) {
-		m.oddity(OddStrayState)
+		net.oddity(OddStrayState)
 		return
 	}
 	s.phase = phase
@@ -226,31 +226,31 @@ func (m *Model) stateStep(_ *thread, t uint64, r *shm.Record) {
 	}
 	side := s.side
 	if side == nil {
-		side = m.side(s.rank, netPhases[phase].send)
+		side = net.side(s.rank, netPhases[phase].send)
 		if side.loc == nil {
 			return // its communicator is not known yet
 		}
 		if side.steps >= maxSteps {
-			m.oddity(OddForgottenEvent)
-			m.endStep(side.head, t, true)
+			net.oddity(OddForgottenEvent)
+			net.endStep(side.head, t, true)
 		}
 		side.add(s)
 	}
 	if side.head == s {
-		m.follow(side, t)
+		net.follow(side, t)
 	}
 	sized := r.Flags&shm.FlagHasArg != 0 // API v4 and later
 	switch {
 	case phase == netRecvFlush && sized:
-		m.network[netRecvBytes] += r.Arg
-		m.inFlight(side, s, t, r.Arg)
+		net.counts[netRecvBytes] += r.Arg
+		net.inFlight(side, s, t, r.Arg)
 	case phase == netSend && s.put == 0:
 		switch {
 		case s.op == nil:
-			m.oddity(OddUnplacedTransfer)
+			net.oddity(OddUnplacedTransfer)
 		case sized:
-			if s.put = m.put(side, s.op, r.Arg, s, t); s.put != 0 {
-				m.inFlight(side, s, t, r.Arg)
+			if s.put = net.put(side, s.op, r.Arg, s, t); s.put != 0 {
+				net.inFlight(side, s, t, r.Arg)
 			}
 		default:
 			s.op.unsized++
@@ -258,18 +258,18 @@ func (m *Model) stateStep(_ *thread, t uint64, r *shm.Record) {
 	}
 }
 
-func (m *Model) stopStep(_ *thread, t uint64, r *shm.Record) {
-	s := m.steps[r.Handle]
+func (net *network) stopStep(_ *thread, t uint64, r *shm.Record) {
+	s := net.steps[r.Handle]
 	if s == nil {
-		m.oddity(OddStrayStop)
+		net.oddity(OddStrayStop)
 		return
 	}
-	m.endStep(s, t, false)
+	net.endStep(s, t, false)
 }
 
 // endStep ends a transfer and gives the row to the next one; unfinished if it was not stopped.
-func (m *Model) endStep(s *proxyStep, t uint64, unfinished bool) {
-	delete(m.steps, s.handle)
+func (net *network) endStep(s *proxyStep, t uint64, unfinished bool) {
+	delete(net.steps, s.handle)
 	if o := s.op; o != nil {
 		for i, x := range o.steps {
 			if x == s {
@@ -278,40 +278,40 @@ func (m *Model) endStep(s *proxyStep, t uint64, unfinished bool) {
 			}
 		}
 	} else {
-		s.rank.loose.remove(s.handle)
+		s.rank.loose.Remove(s.handle)
 	}
 	if side := s.side; side != nil {
 		if s.put != 0 {
-			m.completePut(side, s.put, t, unfinished)
+			net.completePut(side, s.put, t, unfinished)
 		}
-		m.inFlight(side, s, t, 0)
+		net.inFlight(side, s, t, 0)
 		first := side.head == s
 		side.remove(s)
 		if first {
-			m.follow(side, t)
+			net.follow(side, t)
 		}
 	}
-	*s = proxyStep{next: m.freeSteps}
-	m.freeSteps = s
+	*s = proxyStep{next: net.freeSteps}
+	net.freeSteps = s
 }
 
 // put writes what was handed to the network, and returns the id by which its end is known; 0 if there is nothing
 // to write.
-func (m *Model) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t uint64) uint64 {
+func (net *network) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t uint64) uint64 {
 	c := o.rank.comm
 	switch {
 	case bytes == 0:
-		m.network[netEmpty]++
+		net.counts[netEmpty]++
 		return 0
 	case side.loc == nil || o.peer < 0 || o.peer >= maxRank || c != nil && c.NRanks != 0 && int(o.peer) >= c.NRanks:
-		m.oddity(OddUnplacedTransfer)
+		net.oddity(OddUnplacedTransfer)
 		return 0
 	}
-	m.network[netPuts]++
-	m.network[netPutBytes] += bytes
-	m.flushPolls(o.rank)
-	m.reach(side)
-	a := m.attributes
+	net.counts[netPuts]++
+	net.counts[netPutBytes] += bytes
+	net.flushPolls(o.rank)
+	net.reach(side)
+	a := net.attributes
 	a.Reset()
 	a.Uint64(AttrParentID, o.parent)
 	a.Uint32(AttrChannel, uint32(o.channel))
@@ -322,18 +322,18 @@ func (m *Model) put(side *netSide, o *proxyOp, bytes uint64, s *proxyStep, t uin
 		}
 	}
 	side.loc.matching++
-	m.fail(side.loc.w.RmaPut(side.loc.at(t), a, m.win(o.rank, o.peer), uint32(o.peer), bytes, side.loc.matching))
+	net.fail(side.loc.w.RmaPut(side.loc.at(t), a, net.win(o.rank, o.peer), uint32(o.peer), bytes, side.loc.matching))
 	return side.loc.matching
 }
 
-func (m *Model) completePut(side *netSide, id, t uint64, unfinished bool) {
-	m.flushPolls(side.rank)
-	m.reach(side)
+func (net *network) completePut(side *netSide, id, t uint64, unfinished bool) {
+	net.flushPolls(side.rank)
+	net.reach(side)
 	var a *otf2.AttributeList
 	if unfinished {
-		a = m.attributes
+		a = net.attributes
 		a.Reset()
 		a.Uint8(AttrUnfinished, 1)
 	}
-	m.fail(side.loc.w.RmaOpCompleteNonBlocking(side.loc.at(t), a, otf2.RmaWinRef(side.rank.window), id))
+	net.fail(side.loc.w.RmaOpCompleteNonBlocking(side.loc.at(t), a, otf2.RmaWinRef(side.rank.window), id))
 }

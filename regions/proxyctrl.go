@@ -64,20 +64,20 @@ type polls struct {
 // pollsLimit is how long (ns) a run is kept.
 const pollsLimit = 1_000_000_000
 
-func (m *Model) startCtrl(th *thread, t uint64, r *shm.Record) {
-	c := m.comm(r.Aux)
+func (net *network) startCtrl(th *thread, t uint64, r *shm.Record) {
+	c := net.ranks.comm(r.Aux)
 	if c == nil {
-		m.oddity(OddForeign)
+		net.oddity(OddForeign)
 		return
 	}
-	m.endCtrl(th, t, true)
-	th.ctrl = ctrl{handle: r.Handle, rank: m.ownNet(c), start: t}
+	net.endCtrl(th, t, true)
+	th.ctrl = ctrl{handle: r.Handle, rank: net.ownNet(c), start: t}
 }
 
-func (m *Model) stateCtrl(th *thread, _ uint64, r *shm.Record) {
+func (net *network) stateCtrl(th *thread, _ uint64, r *shm.Record) {
 	k := &th.ctrl
 	if k.rank == nil || k.handle != r.Handle {
-		m.oddity(OddStrayState)
+		net.oddity(OddStrayState)
 		return
 	}
 	if k.kind == ctrlNone && r.Aux < stateCount {
@@ -88,24 +88,24 @@ func (m *Model) stateCtrl(th *thread, _ uint64, r *shm.Record) {
 	}
 }
 
-func (m *Model) stopCtrl(th *thread, t uint64, r *shm.Record) {
+func (net *network) stopCtrl(th *thread, t uint64, r *shm.Record) {
 	if th.ctrl.rank == nil || th.ctrl.handle != r.Handle {
-		m.oddity(OddStrayStop)
+		net.oddity(OddStrayStop)
 		return
 	}
-	m.endCtrl(th, t, false)
+	net.endCtrl(th, t, false)
 }
 
 // endCtrl draws the thread's ProxyCtrl, if it has one. A phase of a transfer that changed meanwhile can only be
 // another thread's; the region then begins after the change.
-func (m *Model) endCtrl(th *thread, t uint64, unfinished bool) {
+func (net *network) endCtrl(th *thread, t uint64, unfinished bool) {
 	k := th.ctrl
 	th.ctrl = ctrl{}
 	if k.rank == nil || k.kind == ctrlNone || k.rank.comm.final {
 		return
 	}
 	n := k.rank
-	side := m.side(n, true)
+	side := net.side(n, true)
 	if side.loc == nil {
 		return
 	}
@@ -116,13 +116,13 @@ func (m *Model) endCtrl(th *thread, t uint64, unfinished bool) {
 			p.last = t
 			return
 		}
-		m.flushPolls(n)
+		net.flushPolls(n)
 		n.polls = polls{k.kind, 1, k.start, t, inside}
 		return
 	}
-	m.flushPolls(n)
-	m.reach(side)
-	a := m.attributes
+	net.flushPolls(n)
+	net.reach(side)
+	a := net.attributes
 	a.Reset()
 	if k.appended > 0 {
 		a.Uint64(AttrTimes, k.appended)
@@ -130,29 +130,29 @@ func (m *Model) endCtrl(th *thread, t uint64, unfinished bool) {
 	if unfinished {
 		a.Uint8(AttrUnfinished, 1)
 	}
-	m.drawCtrl(side.loc, k.kind, k.start, t)
+	net.drawCtrl(side.loc, k.kind, k.start, t)
 }
 
 // flushPolls draws the run of instants that a network has, before anything else is drawn.
-func (m *Model) flushPolls(n *netRank) {
+func (net *network) flushPolls(n *netRank) {
 	p := n.polls
 	if p.times == 0 {
 		return
 	}
 	n.polls = polls{}
-	m.reach(&n.send)
+	net.reach(&n.send)
 	if p.inside {
 		p.last = p.first
 	}
-	a := m.attributes
+	a := net.attributes
 	a.Reset()
 	a.Uint64(AttrTimes, p.times)
-	m.drawCtrl(n.send.loc, p.kind, p.first, p.last)
+	net.drawCtrl(n.send.loc, p.kind, p.first, p.last)
 }
 
 // drawCtrl writes a region with the attributes that are set.
-func (m *Model) drawCtrl(loc *location, kind ctrlKind, start, stop uint64) {
-	region := m.defs.region(ctrlKinds[kind].region, GroupProxy, otf2.RegionRoleFunction)
-	m.fail(loc.w.Enter(loc.at(start), m.attributes, region))
-	m.fail(loc.w.Leave(loc.at(stop), nil, region))
+func (net *network) drawCtrl(loc *location, kind ctrlKind, start, stop uint64) {
+	region := net.defs.region(ctrlKinds[kind].region, GroupProxy, otf2.RegionRoleFunction)
+	net.fail(loc.w.Enter(loc.at(start), net.attributes, region))
+	net.fail(loc.w.Leave(loc.at(stop), nil, region))
 }

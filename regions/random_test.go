@@ -170,10 +170,10 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 		s.end(filepath.Join(s.dir, "traces.otf2"))
 		checkWhole(rt, s)
 		m := s.m
-		if n := len(m.steps) + len(m.proxies); n != 0 {
+		if n := len(m.net.steps) + len(m.net.proxies); n != 0 {
 			rt.Errorf("%d network events are kept at the end", n)
 		}
-		for _, c := range m.comms {
+		for _, c := range m.ranks.all {
 			if c != nil && len(c.queue)+len(c.calls) > 0 {
 				rt.Errorf("%d plans and %d calls are kept at the end", len(c.queue), len(c.calls))
 			}
@@ -184,26 +184,19 @@ func TestAnyStreamGivesAWholeTimeline(t *testing.T) {
 
 // checkCounts sees that nothing of CUPTI's is kept at the end, and that every kernel is counted once.
 func checkCounts(t *rapid.T, m *Model) {
-	g := m.cuda
-	if g == nil {
-		return
-	}
-	kept := g.held + len(g.untimed)
-	for _, r := range g.order {
-		kept += len(r.queue)
-	}
-	for _, k := range g.replays.kernels {
-		kept += len(k)
-	}
-	if kept != 0 {
-		t.Errorf("%d activities are kept at the end", kept)
+	counts := m.cuda.Counts()
+	if counts["UNDRAWN"] != 0 || counts["KERNELS_UNDECIDED"] != 0 {
+		t.Errorf("activities are kept at the end: %v", counts)
 	}
 	sum := uint64(0)
-	for _, c := range append(outcomes[:], cuptiGraphLinked, cuptiGraphUnlinked, cuptiGraphOther) {
-		sum += g.counts[c]
+	for _, name := range []string{
+		"KERNELS_LINKED", "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT", "KERNELS_IMPLAUSIBLE", "KERNELS_AMBIGUOUS",
+		"KERNELS_GRAPH_LINKED", "KERNELS_GRAPH_UNLINKED", "KERNELS_GRAPH_OTHER",
+	} {
+		sum += counts[name]
 	}
-	if sum != g.counts[cuptiKernels] {
-		t.Errorf("%d kernels, of %d is counted what became of them: %v", g.counts[cuptiKernels], sum, m.cuptiCounts())
+	if sum != counts["KERNELS"] {
+		t.Errorf("%d kernels, of %d is counted what became of them: %v", counts["KERNELS"], sum, counts)
 	}
 }
 

@@ -194,7 +194,7 @@ func TestRecordings(t *testing.T) {
 				summarize(&out, description, m.Network())
 				sent += m.Network()["PUT_BYTES"]
 				received += m.Network()["RECEIVED_BYTES"]
-				if n := len(m.steps) + len(m.proxies) + len(m.kernels.m) + len(m.calls); n != 0 {
+				if n := len(m.net.steps) + len(m.net.proxies) + m.ops.kernels.Len() + len(m.ops.calls); n != 0 {
 					t.Errorf("process %d: %d events are kept at the end", i, n)
 				}
 			}

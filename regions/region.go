@@ -17,6 +17,9 @@ const (
 	GroupKernel       = "NCCL kernel" // phases inside a kernel
 	GroupProxy        = "NCCL proxy"  // what a proxy thread does beside transfers
 	GroupApplication  = "Application" // the application's own phases
+	GroupCUDAKernels  = "CUDA kernels"
+	GroupCUDAMemory   = "CUDA memory"
+	GroupCUDAWaits    = "CUDA synchronization"
 )
 
 // Names of regions that readers tell apart by them. Those of calls are "nccl" and NCCL's function, those of operations the function,

@@ -26,8 +26,8 @@ type heritage struct {
 }
 
 // resume takes over what another model left of the process.
-func (m *Model) resume() {
-	last := m.opts.Resume
+func (ts *threads) resume() {
+	last := ts.opts.Resume
 	if last == nil {
 		return
 	}
@@ -38,44 +38,44 @@ func (m *Model) resume() {
 	}
 	left := &last.Resume
 	for ring, tid := range left.Threads {
-		th := m.thread(ring)
+		th := ts.thread(ring)
 		th.tid, th.application = tid, application[tid]
 	}
-	m.heritage, m.past = make(map[int]*heritage), 1
+	ts.heritage, ts.past = make(map[int]*heritage), 1
 	of := func(comm int) *heritage {
-		if m.heritage[comm] == nil {
-			m.heritage[comm] = new(heritage)
+		if ts.heritage[comm] == nil {
+			ts.heritage[comm] = new(heritage)
 		}
-		return m.heritage[comm]
+		return ts.heritage[comm]
 	}
 	for _, l := range left.Calls {
 		h := of(l.Comm)
-		h.calls, m.past = append(h.calls, l), max(m.past, l.Group+1)
-		m.begins(l.Start) // then, what becomes of it will
+		h.calls, ts.past = append(h.calls, l), max(ts.past, l.Group+1)
+		ts.begins(l.Start) // then, what becomes of it will
 	}
 	for _, l := range left.Plans {
 		h := of(l.Comm)
-		h.plans, m.past = append(h.plans, l), max(m.past, l.Group+1)
+		h.plans, ts.past = append(h.plans, l), max(ts.past, l.Group+1)
 		if l.Open {
-			m.begins(l.Start)
+			ts.begins(l.Start)
 		}
 	}
 	for _, l := range left.Groups {
-		m.past = max(m.past, l.Number+1)
+		ts.past = max(ts.past, l.Number+1)
 	}
 	for _, l := range left.Groups {
-		th := m.thread(l.Ring)
-		th.group = &groupCall{handle: l.Handle, thread: th, number: m.earlier(l.Number), start: last.LastTime, depth: 2, graph: l.Graph, resumed: true}
-		m.groups[l.Handle] = th.group
+		th := ts.thread(l.Ring)
+		th.group = &groupCall{handle: l.Handle, thread: th, number: ts.earlier(l.Number), start: last.LastTime, depth: 2, graph: l.Graph, resumed: true}
+		ts.groups[l.Handle] = th.group
 	}
 }
 
 // earlier is the number here of a group of calls of another model's: below all of this one's.
-func (m *Model) earlier(group int64) int64 {
+func (ts *threads) earlier(group int64) int64 {
 	if group == 0 {
 		return ungrouped
 	}
-	return group - m.past
+	return group - ts.past
 }
 
 // told is the form of a group's number in descriptions.
@@ -87,10 +87,10 @@ func told(group int64) int64 {
 }
 
 // resumeThread gives a thread of the application its row again.
-func (m *Model) resumeThread(th *thread) {
+func (ts *threads) resumeThread(th *thread) {
 	if th.application && th.loc == nil {
 		th.application = false
-		m.threadLocation(th)
+		ts.threadLocation(th)
 	}
 }
 
@@ -109,46 +109,46 @@ func (m *Model) resumeComm(c *commRank) {
 		q := c.sequence(key)
 		q.Sequence, q.blank = s, s.Count > 0 && s.Last == 0
 	}
-	h := m.heritage[c.index]
+	h := m.threads.heritage[c.index]
 	if h == nil {
 		return
 	}
 	for _, l := range h.calls {
 		call := &call{
-			before: m.earlier(l.Group), handle: l.Handle, parent: l.Parent, comm: c, p2p: l.P2P, name: l.Function, count: l.Count, datatype: l.Datatype, root: l.Root,
+			before: m.threads.earlier(l.Group), handle: l.Handle, parent: l.Parent, comm: c, p2p: l.P2P, name: l.Function, count: l.Count, datatype: l.Datatype, root: l.Root,
 			stream: l.Stream, tag: l.Tag, start: l.Start, stop: l.Stop,
 		}
 		if l.Open {
-			call.group = m.groups[l.Parent]
+			call.group = m.threads.groups[l.Parent]
 		}
-		m.calls[l.Handle] = call
+		m.ops.calls[l.Handle] = call
 		c.calls = append(c.calls, call)
 	}
 	for _, l := range h.plans {
 		m.resumePlan(c, &l, last.LastTime)
 	}
-	m.drain(c, last.LastTime, drainDue)
+	m.ops.drain(c, last.LastTime, drainDue)
 }
 
 func (m *Model) resumePlan(c *commRank, l *experiment.Plan, t uint64) {
-	p := &plan{comm: c, handle: l.Handle, start: l.Start, captureOnly: l.Captured, gone: &gone{maps.Clone(l.Gone), m.earlier(l.Group)}}
+	p := &plan{comm: c, handle: l.Handle, start: l.Start, captureOnly: l.Captured, gone: &gone{maps.Clone(l.Gone), m.threads.earlier(l.Group)}}
 	join(&p.gone.operations, l.Ops)
 	switch {
 	case !l.Open:
 		p.start, p.stop, p.stopped = t, t, true
 	case l.Copied != "":
-		ce := m.newCE(l.Handle, c, l.Copied, l.Start, 0)
-		ce.plan, m.thread(l.Ring).ce = p, ce
+		ce := m.threads.newCE(l.Handle, c, l.Copied, l.Start, 0)
+		ce.plan, m.threads.thread(l.Ring).ce = p, ce
 	default:
-		m.plans[p.handle] = p
+		m.ops.plans[p.handle] = p
 	}
-	m.enqueue(c, p, t)
+	c.issue(p, t)
 }
 
 // resumable tells what another model would need to go on.
 func (m *Model) resumable() (r experiment.Resume) {
 	copying := make(map[*plan]int) // rings of threads that enqueue copies
-	for ring, th := range m.threads {
+	for ring, th := range m.threads.byRing {
 		r.Threads = append(r.Threads, th.tid)
 		if g := th.group; g != nil {
 			r.Groups = append(r.Groups, experiment.Group{Ring: ring, Handle: g.handle, Number: g.number, Graph: g.graph})
@@ -157,7 +157,7 @@ func (m *Model) resumable() (r experiment.Resume) {
 			copying[th.ce.plan] = ring
 		}
 	}
-	for _, c := range m.live {
+	for _, c := range m.ranks.live {
 		first := len(r.Plans)
 		for _, p := range c.queue {
 			if l, ok := p.left(copying); ok {

@@ -40,31 +40,31 @@ const lookedAt = 16
 
 // row gives somebody whose life began at a time a location: a new one, or one whose last event was before that. nil if there are
 // too many.
-func (m *Model) row(class rowClass, typ otf2.LocationType, who experiment.Owner, foreign int, begin uint64) *location {
-	idle := m.rows.idle[class]
-	if m.rows.made[class] >= OwnRows {
+func (b *board) row(class rowClass, typ otf2.LocationType, who experiment.Owner, foreign int, begin uint64) *location {
+	idle := b.rows.idle[class]
+	if b.rows.made[class] >= OwnRows {
 		for i := len(idle) - 1; i >= max(0, len(idle)-lookedAt); i-- {
 			if l := idle[i]; uint64(l.w.LastTime()) <= begin {
-				m.rows.idle[class] = append(idle[:i], idle[i+1:]...)
+				b.rows.idle[class] = append(idle[:i], idle[i+1:]...)
 				l.Owners = max(l.Owners, 1) + 1
 				l.Last = &who
 				return l
 			}
 		}
 	}
-	l, err := m.newLocation(class.kind, typ, who.Name, who.Comm, foreign)
-	if m.fail(err) {
+	l, err := b.newLocation(class.kind, typ, who.Name, who.Comm, foreign)
+	if b.fail(err) {
 		return nil
 	}
 	l.class, l.TID = class, who.TID
-	m.rows.made[class]++
+	b.rows.made[class]++
 	return l
 }
 
 // release gives back the row of somebody who has ended.
-func (m *Model) release(l *location) {
+func (b *board) release(l *location) {
 	if l != nil {
-		m.rows.idle[l.class] = append(m.rows.idle[l.class], l)
+		b.rows.idle[l.class] = append(b.rows.idle[l.class], l)
 	}
 }
 
@@ -72,5 +72,5 @@ func (m *Model) release(l *location) {
 func goneRow() *location {
 	w := otf2.NewMemoryEventWriter(nil)
 	_ = w.Close() // there is nothing in it
-	return &location{w: w}
+	return &location{w: w, over: true}
 }

@@ -97,8 +97,8 @@ func (s *sequence) skip(n uint64) {
 // untold is how many collectives NCCL has counted, by the number of the one that is to be written, and not told since the
 // last one. From API v7 on (NCCL 2.31) that happens where RAS has changed the activation mask, or where events were lost. With graphs, and where the
 // settings left operations out, numbers do not tell.
-func (m *Model) untold(c *commRank, s *sequence, op *operation) (n uint64) {
-	if !op.task || op.copied || m.process.APIVersion < 7 {
+func (rs *ranks) untold(c *commRank, s *sequence, op *operation) (n uint64) {
+	if !op.task || op.copied || rs.process.APIVersion < 7 {
 		return 0
 	}
 	s.graph = s.graph || op.plan.graph

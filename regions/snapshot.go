@@ -15,8 +15,8 @@ import (
 func (m *Model) Snapshot() {
 	p := m.process
 	p.FirstTime, p.LastTime = m.begin(), m.last
-	for _, c := range m.live {
-		m.snapshotComm(c)
+	for _, c := range m.ranks.live {
+		m.ranks.snapshotComm(c)
 	}
 	p.Locations = p.Locations[:0]
 	for _, l := range m.locations {
@@ -41,16 +41,16 @@ func (m *Model) Snapshot() {
 			p.Counts.Oddities[oddityNames[i]] += n
 		}
 	}
-	p.Counts.Timing = make(map[string]uint64, len(m.timing))
-	for k, n := range m.timing {
+	p.Counts.Timing = make(map[string]uint64, len(m.sources))
+	for k, n := range m.sources {
 		p.Counts.Timing[k] = n
 	}
-	p.Counts.CUPTI = m.cuptiCounts()
-	p.Pending, p.Resume = m.pending(), m.resumable()
+	p.Counts.CUPTI = m.cuda.Counts()
+	p.Pending, p.Resume = m.ranks.pending(), m.resumable()
 }
 
 // snapshotComm describes a communicator rank; for good when it is closed.
-func (m *Model) snapshotComm(c *commRank) {
+func (rs *ranks) snapshotComm(c *commRank) {
 	if c.closed && c.sequences == nil {
 		return
 	}
@@ -59,7 +59,7 @@ func (m *Model) snapshotComm(c *commRank) {
 	if c.loc != nil {
 		s.Location = int(c.loc.Number)
 	}
-	if n := m.netAt(c); n != nil && n.send.loc != nil && n.recv.loc != nil &&
+	if n := c.net; n != nil && n.send.loc != nil && n.recv.loc != nil &&
 		(n.send.loc.Comm != c.index || n.recv.loc.Comm != c.index) {
 		s.Network = &experiment.NetworkRows{Send: n.send.loc.Number, Recv: n.recv.loc.Number}
 	}
@@ -68,13 +68,13 @@ func (m *Model) snapshotComm(c *commRank) {
 		s.Sequences[k] = q.Sequence
 	}
 	s.Held, s.Begun = c.held(), c.begun
-	m.process.Comms[c.index] = s
+	rs.process.Comms[c.index] = s
 }
 
 // pending lists what has begun and not ended, communicator by communicator in issue order.
-func (m *Model) pending() []experiment.Pending {
-	out := slices.Clone(m.left)
-	for _, c := range m.live {
+func (rs *ranks) pending() []experiment.Pending {
+	out := slices.Clone(rs.left)
+	for _, c := range rs.live {
 		if !c.final {
 			out = c.underWay(append(out, c.overtaken...))
 		}
@@ -158,12 +158,12 @@ const maxOvertaken = 64
 const maxLeft = 4096
 
 // leave notes what is not complete when a communicator rank is finalized, as after ncclCommAbort.
-func (m *Model) leave(c *commRank) {
+func (rs *ranks) leave(c *commRank) {
 	left := c.underWay(c.overtaken)
 	for i := range left {
 		left[i].Left = true
 	}
-	m.left = append(m.left, left[:min(len(left), maxOvertaken, maxLeft-len(m.left))]...)
+	rs.left = append(rs.left, left[:min(len(left), maxOvertaken, maxLeft-len(rs.left))]...)
 	c.overtaken = nil
 }
 

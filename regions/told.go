@@ -22,19 +22,19 @@ type Told struct {
 // Tell gives the times of an operation ahead of the record that starts it. Operations of one plan have the times of the
 // first.
 func (m *Model) Tell(handle uint64, t Told) {
-	if m.tales == nil {
-		m.tales = make(map[uint64]*Told)
+	if m.ops.tales == nil {
+		m.ops.tales = make(map[uint64]*Told)
 	}
-	m.tales[handle] = &t
+	m.ops.tales[handle] = &t
 }
 
 // takeTold gives an operation that begins what was told of it.
-func (m *Model) takeTold(op *operation) {
-	t := m.tales[op.handle]
+func (ops *operations) takeTold(op *operation) {
+	t := ops.tales[op.handle]
 	if t == nil {
 		return
 	}
-	delete(m.tales, op.handle)
+	delete(ops.tales, op.handle)
 	op.told = t
 	op.plan.graph = op.plan.graph || t.Graph
 }

@@ -6,39 +6,49 @@ import (
 	"fmt"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 )
 
+// planWriter writes plans, and with them operations, onto the rows of communicator ranks and their channels.
+type planWriter struct {
+	*board
+	ranks   *ranks
+	cuda    *cuda.Recorder
+	timing  *timing
+	metrics *metrics
+}
+
 // writePlan writes one plan onto the location of its communicator rank, and counts its operations.
-func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
+func (pw *planWriter) writePlan(c *commRank, p *plan, now uint64) {
 	if len(p.ops) == 0 {
 		return
 	}
-	when, source, gpuSource := m.planTimes(c, p, now)
+	when, source, gpuSource := pw.timing.planTimes(c, p, now)
 	unfinished := p.incomplete && (!p.stopped || p.tasksOpen > 0 || p.kernelsOpen > 0)
 	if p.incomplete {
-		m.oddity(OddIncompleteOperation)
+		pw.oddity(OddIncompleteOperation)
 	}
-	loc := m.rankLocation(c)
+	loc := pw.rankLocation(c)
 	if loc == nil {
 		return
 	}
-	m.process.Comms[c.index].Location = int(loc.Number)
-	m.createComm(when.begin, c)
-	enter := loc.at(when.begin)
-	leave := max(enter, otf2.Timestamp(when.end))
+	pw.process.Comms[c.index].Location = int(loc.Number)
+	pw.createComm(when.Begin, c)
+	enter := loc.at(when.Begin)
+	leave := max(enter, otf2.Timestamp(when.End))
 
 	single := len(p.ops) == 1
-	region, composite := m.planRegion(c, p)
-	a := m.attributes
+	region, composite := pw.planRegion(c, p)
+	a := pw.attributes
 	a.Reset()
 	if single {
-		m.operationAttributes(a, c, p.ops[0])
+		pw.operationAttributes(a, c, p.ops[0])
 	}
-	a.String(AttrTimingSource, m.defs.string(source))
+	a.String(AttrTimingSource, pw.defs.string(source))
 	if p.uncertain(source) {
-		a.Uint64(AttrUncertainty, when.uncertainty)
+		a.Uint64(AttrUncertainty, when.Uncertainty)
 	}
-	m.kernelAttributes(a, p, gpuSource)
+	pw.timing.kernelAttributes(a, p, gpuSource)
 	if p.graph {
 		a.Uint8(AttrGraph, 1)
 	}
@@ -50,52 +60,52 @@ func (m *Model) writePlan(c *commRank, p *plan, now uint64) {
 	if unfinished {
 		a.Uint8(AttrUnfinished, 1)
 	}
-	m.beginOutstanding(c, loc, p, enter)
-	m.fail(loc.w.Enter(enter, a, region))
+	pw.metrics.beginOutstanding(c, loc, p, enter)
+	pw.fail(loc.w.Enter(enter, a, region))
 	ends := make([]func(), 0, len(p.ops))
 	for i, op := range p.ops {
 		var attrs *otf2.AttributeList
 		if !single {
 			a.Reset()
-			m.operationAttributes(a, c, p.ops[i])
+			pw.operationAttributes(a, c, p.ops[i])
 			attrs = a
 		}
-		ends = append(ends, m.beginOperation(c, loc, op, enter, leave, attrs))
+		ends = append(ends, pw.beginOperation(c, loc, op, enter, leave, attrs))
 		if !composite {
-			m.timing[source]++
+			pw.sources[source]++
 		}
 		if c.NRanks == 0 {
-			m.oddity(OddUnknownCommSize)
+			pw.oddity(OddUnknownCommSize)
 		}
 	}
 	if composite {
-		m.timing[source]++
+		pw.sources[source]++
 	}
-	shown := source != TimingEnqueue && m.beginBandwidth(c, loc, p, when.begin, when.end)
+	shown := source != TimingEnqueue && pw.metrics.beginBandwidth(c, loc, p, when.Begin, when.End)
 	stamped := source == TimingGPU && gpuSource != SourceCUPTI && p.told() == nil
 	if stamped {
-		m.writeKernelPhases(c, loc, p, enter, leave)
+		pw.writeKernelPhases(c, loc, p, enter, leave)
 	}
-	m.endOutstanding(c, loc, p, leave)
+	pw.metrics.endOutstanding(c, loc, p, leave)
 	for _, e := range ends {
 		if e != nil {
 			e()
 		}
 	}
 	if shown {
-		m.endBandwidth(loc, leave)
+		pw.metrics.endBandwidth(loc, leave)
 	}
-	m.fail(loc.w.Leave(leave, nil, region))
-	if m.opts.Channels {
-		m.writeChannels(c, p, region, stamped)
+	pw.fail(loc.w.Leave(leave, nil, region))
+	if pw.opts.Channels {
+		pw.writeChannels(c, p, region, stamped)
 	}
 }
 
 // planRegion names the region of a plan: after its operation; after the function that the application called,
 // if NCCL made sends and receives of it; else "Group (k ops)". The second is one operation, of messages.
-func (m *Model) planRegion(c *commRank, p *plan) (region otf2.RegionRef, composite bool) {
+func (pw *planWriter) planRegion(c *commRank, p *plan) (region otf2.RegionRef, composite bool) {
 	if f := p.composite(c); f != nil {
-		return m.defs.region(f.Name, GroupCollectives, f.Role), true
+		return pw.defs.region(f.Name, GroupCollectives, f.Role), true
 	}
 	group, role := GroupPointToPoint, otf2.RegionRolePoint2Point
 	for _, op := range p.ops {
@@ -104,9 +114,9 @@ func (m *Model) planRegion(c *commRank, p *plan) (region otf2.RegionRef, composi
 		}
 	}
 	if len(p.ops) > 1 {
-		return m.defs.region(LaunchName(len(p.ops)), group, role), false
+		return pw.defs.region(LaunchName(len(p.ops)), group, role), false
 	}
-	return m.operationRegion(p.ops[0]), false
+	return pw.operationRegion(p.ops[0]), false
 }
 
 const launchName = "Group (%d ops)"
@@ -124,7 +134,7 @@ func LaunchSize(name string) uint64 {
 }
 
 // operationRegion is the region of an operation that has times of its own.
-func (m *Model) operationRegion(op *operation) otf2.RegionRef {
+func (pw *planWriter) operationRegion(op *operation) otf2.RegionRef {
 	group, role := GroupCollectives, otf2.RegionRoleCollOther
 	if op.p2p {
 		group, role = GroupPointToPoint, otf2.RegionRolePoint2Point
@@ -132,7 +142,7 @@ func (m *Model) operationRegion(op *operation) otf2.RegionRef {
 	if f := CollectiveNamed(op.name); f != nil {
 		role = f.Role
 	}
-	return m.defs.region(op.name, group, role)
+	return pw.defs.region(op.name, group, role)
 }
 
 // composite gives the function whose sends and receives the plan consists of; nil if there is none. A large
@@ -168,7 +178,7 @@ func (p *plan) stream() *uint64 {
 
 // beginOperation writes the beginning of an operation and returns what writes its end. A plan's only
 // collective is a blocking one, those of a batch are requests: NCCL stamps the batch as a whole.
-func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin, end otf2.Timestamp, a *otf2.AttributeList) func() {
+func (pw *planWriter) beginOperation(c *commRank, loc *location, op *operation, begin, end otf2.Timestamp, a *otf2.AttributeList) func() {
 	comm := otf2.CommRef(c.index)
 	single := a == nil
 	if op.p2p {
@@ -177,21 +187,21 @@ func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin,
 			return nil
 		}
 		if op.peer < 0 || int(op.peer) >= c.NRanks {
-			m.oddity(OddUnplacedTransfer)
+			pw.oddity(OddUnplacedTransfer)
 			return nil
 		}
 		loc.request++
 		request, peer := loc.request, uint32(op.peer)
 		if op.name == "Send" {
-			m.fail(loc.w.MpiIsend(begin, a, peer, comm, 0, length, request))
-			return func() { m.fail(loc.w.MpiIsendComplete(end, nil, request)) }
+			pw.fail(loc.w.MpiIsend(begin, a, peer, comm, 0, length, request))
+			return func() { pw.fail(loc.w.MpiIsendComplete(end, nil, request)) }
 		}
-		m.fail(loc.w.MpiIrecvRequest(begin, a, request))
-		return func() { m.fail(loc.w.MpiIrecv(end, nil, peer, comm, 0, length, request)) }
+		pw.fail(loc.w.MpiIrecvRequest(begin, a, request))
+		return func() { pw.fail(loc.w.MpiIrecv(end, nil, peer, comm, 0, length, request)) }
 	}
 	f := CollectiveNamed(op.name)
 	if f == nil {
-		m.oddity(OddUnknownFunction)
+		pw.oddity(OddUnknownFunction)
 		return nil
 	}
 	if c.NRanks < 2 {
@@ -200,21 +210,21 @@ func (m *Model) beginOperation(c *commRank, loc *location, op *operation, begin,
 	root := otf2.CollectiveRootNone
 	if f.Rooted() {
 		if op.root < 0 || int(op.root) >= c.NRanks {
-			m.oddity(OddUnplacedTransfer)
+			pw.oddity(OddUnplacedTransfer)
 			return nil
 		}
 		root = uint32(op.root)
 	}
 	sent, received := op.bytes(f, c)
 	if single {
-		m.fail(loc.w.MpiCollectiveBegin(begin, nil))
-		return func() { m.fail(loc.w.MpiCollectiveEnd(end, nil, f.Op, comm, root, sent, received)) }
+		pw.fail(loc.w.MpiCollectiveBegin(begin, nil))
+		return func() { pw.fail(loc.w.MpiCollectiveEnd(end, nil, f.Op, comm, root, sent, received)) }
 	}
 	loc.request++
 	request := loc.request
-	m.fail(loc.w.NonBlockingCollectiveRequest(begin, a, request))
+	pw.fail(loc.w.NonBlockingCollectiveRequest(begin, a, request))
 	return func() {
-		m.fail(loc.w.NonBlockingCollectiveComplete(end, nil, f.Op, comm, root, sent, received, request))
+		pw.fail(loc.w.NonBlockingCollectiveComplete(end, nil, f.Op, comm, root, sent, received, request))
 	}
 }
 
@@ -253,7 +263,7 @@ func (op *operation) sequenceKey() string {
 }
 
 // operationAttributes numbers the operation and describes it as far as NCCL did.
-func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
+func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op *operation) {
 	count, datatype := op.elements()
 	var ordinal uint64
 	if op.p2p {
@@ -263,8 +273,8 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 		s.Bytes += bytes
 	} else {
 		s := c.sequence(op.name)
-		if n := m.untold(c, s, op); n > 0 {
-			m.missing(c, op, s.Count, n)
+		if n := pw.ranks.untold(c, s, op); n > 0 {
+			pw.ranks.missing(c, op, s.Count, n)
 			s.skip(n)
 		}
 		ordinal = s.next(op.mark())
@@ -274,16 +284,16 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 	}
 	a.Uint64(AttrOrdinal, ordinal)
 	if op.algo != "" {
-		a.String(AttrAlgo, m.defs.string(op.algo))
+		a.String(AttrAlgo, pw.defs.string(op.algo))
 	}
 	if op.proto != "" {
-		a.String(AttrProto, m.defs.string(op.proto))
+		a.String(AttrProto, pw.defs.string(op.proto))
 	}
 	if op.kernelVariant != "" {
-		a.String(AttrKernelVariant, m.defs.string(op.kernelVariant))
+		a.String(AttrKernelVariant, pw.defs.string(op.kernelVariant))
 	}
 	if op.copied {
-		a.String(AttrSyncStrategy, m.defs.string(op.syncStrategy))
+		a.String(AttrSyncStrategy, pw.defs.string(op.syncStrategy))
 		a.Uint32(AttrBatches, op.batches)
 	}
 	// Only the first task of a symmetric kernel has them.
@@ -293,7 +303,7 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 	if op.task && !op.copied && !op.p2p {
 		a.Uint32(AttrWarps, op.warps)
 	}
-	a.String(AttrDatatype, m.defs.string(datatype))
+	a.String(AttrDatatype, pw.defs.string(datatype))
 	a.Uint64(AttrCount, count)
 	switch {
 	case op.p2p && op.name == "Send":
@@ -304,7 +314,7 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 		a.Uint64(AttrSendBuff, op.send)
 		a.Uint64(AttrRecvBuff, op.recv)
 	}
-	m.bufferAttributes(a, c, op)
+	pw.bufferAttributes(a, c, op)
 	if op.tag != 0 {
 		a.Uint64(AttrUserTag, op.tag)
 	}
@@ -317,18 +327,18 @@ func (m *Model) operationAttributes(a *otf2.AttributeList, c *commRank, op *oper
 }
 
 // writeEnqueue draws a plan that no call of the application's thread is open for.
-func (m *Model) writeEnqueue(th *thread, p *plan, stop uint64) {
-	loc := m.enqueueLocation(p.comm)
+func (ops *operations) writeEnqueue(th *thread, p *plan, stop uint64) {
+	loc := ops.enqueueLocation(p.comm)
 	if loc == nil {
 		return
 	}
-	region := m.defs.region("Enqueue plan", GroupEnqueue, otf2.RegionRoleFunction)
-	a := m.attributes
+	region := ops.defs.region("Enqueue plan", GroupEnqueue, otf2.RegionRoleFunction)
+	a := ops.attributes
 	a.Reset()
 	if p.graph {
 		a.Uint8(AttrGraph, 1)
 	}
 	a.Uint64(AttrEventID, p.handle)
-	m.fail(loc.w.Enter(loc.at(p.start), a, region))
-	m.fail(loc.w.Leave(loc.at(stop), nil, region))
+	ops.fail(loc.w.Enter(loc.at(p.start), a, region))
+	ops.fail(loc.w.Leave(loc.at(stop), nil, region))
 }

@@ -83,7 +83,7 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 // A meeting is a communicator of the recording, which ranks of several processes join.
 type meeting struct{ number, members int }
 
-// meetings finds the communicator of each communicator rank. Several may have one commId (notes on the API, §5.1): they
+// meetings finds the communicator of each communicator rank. Several may have one commId (docs/nccl-profiler-api.md §5.1): they
 // differ in size, or come one after another.
 func (rec *Recording) meetings() (of map[*Context]*meeting, count int) {
 	type place struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
-// Libraries and versions (notes on the API, §1.6, §2.4).
+// Libraries and versions (docs/nccl-profiler-api.md §1.6, §2.4).
 var callerHazards = []hazard{
 	{
 		name: "rccl-extended-v6", releases: []string{v6},

@@ -7,7 +7,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
-// Identities and lives of communicators (notes on the API, §2.1, §5).
+// Identities and lives of communicators (docs/nccl-profiler-api.md §2.1, §5).
 var communicatorHazards = []hazard{
 	{
 		name: "size-never-told", releases: []string{v1, v2, v3},

@@ -7,7 +7,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
-// GPU stamps (notes on the API, §7).
+// GPU stamps (docs/nccl-profiler-api.md §7).
 var gpuHazards = []hazard{
 	{
 		name: "no-stamps", releases: []string{v3},

@@ -9,7 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
-// CUDA graphs and plans that run late (notes on the API, §3.5).
+// CUDA graphs and plans that run late (docs/nccl-profiler-api.md §3.5).
 var graphHazards = []hazard{
 	{
 		name: "graph-replays", releases: withAPI,

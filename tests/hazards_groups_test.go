@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
-// Groups, and functions that NCCL does not name (notes on the API, §3.2, §3.5, §3.6, §4).
+// Groups, and functions that NCCL does not name (docs/nccl-profiler-api.md §3.2, §3.5, §3.6, §4).
 var groupHazards = []hazard{
 	{
 		name: "no-calls", releases: []string{v7},

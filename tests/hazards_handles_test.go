@@ -55,7 +55,7 @@ func (o *outcome) reductions() int {
 	return o.entered("AllReduce", " rank ")
 }
 
-// What NCCL does with handles (notes on the API, §3.4).
+// What NCCL does with handles (docs/nccl-profiler-api.md §3.4).
 var handleHazards = []hazard{
 	{
 		name: "garbage-slot", releases: every,

@@ -9,7 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
 
-// Network activity, PXN and network plugins (notes on the API, §3.2, §6, §8).
+// Network activity, PXN and network plugins (docs/nccl-profiler-api.md §3.2, §6, §8).
 var proxyHazards = []hazard{
 	{
 		name: "transfers", releases: withSize,

@@ -17,7 +17,7 @@ import (
 )
 
 // nameTables are the files in which the names that archives are read by are defined: attributes, regions, their groups and rows, and properties.
-var nameTables = []string{"regions/attribute.go", "regions/region.go", "regions/cudarow.go", "facts/property.go"}
+var nameTables = []string{"regions/attribute.go", "regions/region.go", "facts/property.go"}
 
 // meansElse are literals that are equal to such a name and mean something else, by where they stand. otf2/ knows nothing of NCCL, and
 // settings have their own table.

@@ -3,16 +3,30 @@
 package hidden
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 )
 
-// Settings of NCCL's that decide whether the plugin asks for GPU times (plugin/config.c has the same rule for the job's side).
+// Settings of NCCL's that decide whether the plugin asks for GPU times.
 const (
 	AllGatherV = "NCCL_ALLGATHERV_ENABLE"     // 0: safe with every release
 	Rearch     = "NCCL_ENQUEUE_REARCH_ENABLE" // other than 0: safe with the releases that have it
 )
+
+// FirstUnsafe is the first version of the profiler API whose releases are not asked for GPU times without one of Safe.
+const FirstUnsafe = 6
+
+// Safe are the settings that make asking safe, from which version of the API on: where the setting, or NCCL's default of it, is On.
+// The plugin goes by this table, too (plugin/settings_table.h).
+var Safe = []struct {
+	API      int
+	Variable string
+	Default  bool
+	On       bool
+}{
+	{6, AllGatherV, true, false},
+	{7, Rearch, false, true},
+}
 
 // Unsafe names the releases of which GPU times are not asked for without such a setting (docs/gpu.md, "Where NCCL is not asked").
 const Unsafe = "NCCL 2.29 and newer"
@@ -22,31 +36,48 @@ const Danger = Unsafe + " can hang or crash with them"
 
 // Stamps tells whether NCCL of a version of the profiler API is asked for GPU times in an environment, and which of its settings allow that, "" if none is needed.
 func Stamps(api int, getenv func(string) string) (asked bool, by string) {
-	switch {
-	case api < 6:
+	if api < FirstUnsafe {
 		return true, ""
-	case number(getenv(AllGatherV), 1) == 0:
-		return true, AllGatherV + "=" + getenv(AllGatherV)
-	case api > 6 && number(getenv(Rearch), 0) != 0:
-		return true, Rearch + "=" + getenv(Rearch)
+	}
+	for _, safe := range Safe {
+		if value := getenv(safe.Variable); api >= safe.API && on(value, safe.Default) == safe.On {
+			return true, safe.Variable + "=" + value
+		}
 	}
 	return false, ""
 }
 
-// number is a setting as NCCL reads it, with C's strtoll.
-func number(value string, otherwise int64) int64 {
+// on is a setting as NCCL reads it, with C's strtoll of a base of 0: whether that gives another number than 0. Where it is out of
+// range, or binary, which some C libraries read and others do not, it is as if it were unset.
+func on(value string, otherwise bool) bool {
 	value = strings.TrimLeft(value, " \t\n\v\f\r")
 	if value == "" {
 		return otherwise
 	}
-	for end := len(value); end > 0; end-- {
-		n, err := strconv.ParseInt(value[:end], 0, 64)
-		switch {
-		case err == nil && !strings.Contains(value[:end], "_"):
-			return n
-		case errors.Is(err, strconv.ErrRange):
-			return otherwise
-		}
+	digits := strings.TrimPrefix(value, "-")
+	if digits == value {
+		digits = strings.TrimPrefix(value, "+")
 	}
-	return 0
+	base, set := 10, "0123456789"
+	lower := strings.ToLower(digits)
+	switch {
+	case strings.HasPrefix(lower, "0x") && len(lower) > 2 && strings.Contains("0123456789abcdef", lower[2:3]):
+		base, set, lower = 16, "0123456789abcdef", lower[2:]
+	case strings.HasPrefix(lower, "0b"):
+		return otherwise
+	case strings.HasPrefix(lower, "0"):
+		base, set = 8, "01234567"
+	}
+	number := lower[:len(lower)-len(strings.TrimLeft(lower, set))]
+	if number == "" {
+		return false
+	}
+	if value[0] == '-' {
+		number = "-" + number
+	}
+	n, err := strconv.ParseInt(number, base, 64)
+	if err != nil {
+		return otherwise
+	}
+	return n != 0
 }

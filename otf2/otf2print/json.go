@@ -363,13 +363,7 @@ func (j *JSON) Markers() error {
 
 // Thumbnails writes the thumbnails with their samples.
 func (j *JSON) Thumbnails() error {
-	var damage []error
-	for i := range j.a.Anchor.Thumbnails {
-		t, err := j.a.Thumbnail(i)
-		if err != nil {
-			damage = append(damage, err)
-			continue
-		}
+	damage := j.a.EachThumbnail(func(i uint32, t *otf2.Thumbnail) error {
 		j.begin("thumbnail")
 		j.number("id", uint64(i))
 		j.text("name", t.Name)
@@ -384,9 +378,7 @@ func (j *JSON) Thumbnails() error {
 			j.numbers("values", t.Samples[k].Values)
 			j.b = append(j.b, '}')
 		})
-		if err := j.end(); err != nil {
-			return err
-		}
-	}
-	return j.flush(damage)
+		return j.end()
+	})
+	return j.flush([]error{damage})
 }

@@ -113,13 +113,7 @@ func Thumbnails(w io.Writer, a *otf2.Archive) error {
 	}
 	out := bufio.NewWriter(w)
 	out.WriteString("\nThumbnail headers:\n")
-	var damage []error
-	for i := range a.Anchor.Thumbnails {
-		t, err := a.Thumbnail(i)
-		if err != nil {
-			damage = append(damage, err)
-			continue
-		}
+	damage := a.EachThumbnail(func(i uint32, t *otf2.Thumbnail) error {
 		n := len(t.Refs)
 		printable.Fprintf(out, "%-16s %12d  Name: \"%s\", Description: \"%s\", Type: %s, Samples: %d, %d%s", "THUMBNAIL_HEADER", i,
 			t.Name, t.Description, appendEnum(nil, "ThumbnailType", uint64(t.Type)), t.Declared, n, plural(" Metric", uint64(n)))
@@ -127,11 +121,12 @@ func Thumbnails(w io.Writer, a *otf2.Archive) error {
 			printable.Fprintf(out, "%s%d", separator(k), ref)
 		}
 		out.WriteString("\n")
-	}
+		return nil
+	})
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	return errors.Join(damage...)
+	return damage
 }
 
 // Markers writes the archive's markers in the form of the tool otf2-marker: each definition, then its markers.

@@ -2,12 +2,16 @@
 
 package shm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
+)
 
 // Constants of plugin/shm.h.
 const (
 	Magic   = 0x3266744f6c63636e // "ncclOtf2" read as little-endian
-	Version = 6
+	Version = api.Layout
 
 	PageSize      = 4096
 	HeaderSize    = 2 * PageSize // of struct ncclotf2_header
@@ -23,17 +27,17 @@ const (
 	SpareMax     = 128     // most free chunks that the collector keeps at hand
 	spareCold    = 1 << 31 // in such a slot: its pages are not in place in the job's process yet
 	Unit         = 32      // records are multiples of this
-	TypeCount    = 16      // event types
 	None         = 1<<32 - 1
 
 	FrameMagic = 0x4c4f5053 // "SPOL"
 
 	// Handles: 16 bits of process tag, 4 bits of type, 44 bits of number with two marks in it.
 	TagShift    = 48
-	TypeShift   = 44
-	ContextBit  = 1 << 43
-	CapturedBit = 1 << 42 // calls that a CUDA graph captured
-	SilentBit   = 1 << 41 // events that are not recorded, and whose children may be
+	TypeShift   = 43
+	TypeMask    = 31
+	ContextBit  = 1 << 42
+	CapturedBit = 1 << 41 // calls that a CUDA graph captured
+	SilentBit   = 1 << 40 // events that are not recorded, and whose children may be
 	NumberMask  = SilentBit - 1
 
 	CostPeriod = 256 // every so many events the plugin measures what its callbacks cost

@@ -76,7 +76,7 @@ func TestLayoutMatchesC(t *testing.T) {
 		"NCCLOTF2_CHUNK_SIZE": ChunkSize, "NCCLOTF2_CHUNK_HEAD": ChunkHead, "NCCLOTF2_RING_MAX": RingMax,
 		"NCCLOTF2_COMM_MAX": CommMax, "NCCLOTF2_STRING_SIZE": StringSize, "NCCLOTF2_STRING_MAX": StringMax, "NCCLOTF2_KERNEL_NAME_MAX": KernelNameMax,
 		"NCCLOTF2_SPARE_MAX": SpareMax, "NCCLOTF2_UNIT": Unit, "NCCLOTF2_TYPES": TypeCount, "NCCLOTF2_NONE": None,
-		"NCCLOTF2_FRAME_MAGIC": FrameMagic, "NCCLOTF2_TAG_SHIFT": TagShift, "NCCLOTF2_TYPE_SHIFT": TypeShift,
+		"NCCLOTF2_FRAME_MAGIC": FrameMagic, "NCCLOTF2_TAG_SHIFT": TagShift, "NCCLOTF2_TYPE_SHIFT": TypeShift, "NCCLOTF2_TYPE_MASK": TypeMask,
 		"NCCLOTF2_CONTEXT_BIT": ContextBit, "NCCLOTF2_NUMBER_MASK": NumberMask, "NCCLOTF2_INTERN_SLOTS": internSlots,
 		"NCCLOTF2_CLOCK_MONOTONIC": uint64(ClockMonotonic), "NCCLOTF2_CLOCK_TSC": uint64(ClockTSC),
 		"NCCLOTF2_CLOCK_CNTVCT": uint64(ClockCNTVCT), "NCCLOTF2_CLOCK_HOST": uint64(ClockHost),
@@ -164,45 +164,6 @@ func TestLayoutMatchesC(t *testing.T) {
 	for e, w := range want {
 		if facts[e] != fmt.Sprint(w) {
 			t.Errorf("%s: C says %s, Go says %d", e, facts[e], w)
-		}
-	}
-}
-
-// Every start's payload must reach the C struct's end, but for padding: each byte of the C struct is
-// in a field or in `pad`.
-func TestEveryFieldOfCIsDecoded(t *testing.T) {
-	text, err := os.ReadFile("../shm.h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for typ, l := range starts {
-		if l.name == "record" {
-			continue
-		}
-		_, body, ok := strings.Cut(string(text), "struct ncclotf2_"+l.name+" {")
-		if !ok {
-			t.Fatalf("shm.h has no struct ncclotf2_%s", l.name)
-		}
-		body, _, _ = strings.Cut(body, "\n};")
-		known := map[string]bool{"head": true, "pad": true}
-		for _, f := range l.fields {
-			known[f.name] = true
-		}
-		declarations := 0
-		for _, line := range strings.Split(body, "\n") {
-			line, _, _ = strings.Cut(line, "/*")
-			if _, names, ok := strings.Cut(strings.TrimSpace(line), "_t "); ok {
-				for _, n := range strings.Split(strings.TrimSuffix(strings.TrimSpace(names), ";"), ",") {
-					n, _, _ = strings.Cut(strings.TrimSpace(n), "[")
-					declarations++
-					if !known[n] {
-						t.Errorf("%s: field %s of struct ncclotf2_%s is not decoded", EventType(typ), n, l.name)
-					}
-				}
-			}
-		}
-		if declarations < len(l.fields) {
-			t.Errorf("%s: only %d declarations found for %d fields", l.name, declarations, len(l.fields))
 		}
 	}
 }

@@ -7,39 +7,18 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"unsafe"
+
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 // EventType is an event type of NCCL's profiler API: the number of its bit in the activation mask
 // (ncclProfileGroup = 1<<EventGroup, and so on).
 type EventType uint8
 
-// Event types. EventContext marks handles of contexts, which share number 15 with KernelPhase and
-// differ by ContextBit.
-const (
-	EventGroup EventType = iota
-	EventColl
-	EventP2p
-	EventProxyOp
-	EventProxyStep
-	EventProxyCtrl
-	EventKernelCh
-	EventNetPlugin
-	EventGroupApi
-	EventCollApi
-	EventP2pApi
-	EventKernelLaunch
-	EventCeColl
-	EventCeSync
-	EventCeBatch
-	EventKernelPhase
-)
-
 // EventNames are NCCL's names of the event types without the prefix ncclProfile, indexed by type.
-var EventNames = [TypeCount]string{
-	"Group", "Coll", "P2p", "ProxyOp", "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin",
-	"GroupApi", "CollApi", "P2pApi", "KernelLaunch", "CeColl", "CeSync", "CeBatch", "KernelPhase",
-}
+var EventNames = [TypeCount]string(api.Names())
 
 // ByName maps the numbers that are not zero to the names of their types.
 func ByName(n *[TypeCount]uint64) map[string]uint64 {
@@ -59,17 +38,9 @@ func (t EventType) String() string {
 	return fmt.Sprintf("EventType(%d)", uint8(t))
 }
 
-// apiTypes is how many event types each version of the profiler API has.
-var apiTypes = [...]uint{1: 6, 2: 6, 3: 8, 4: 8, 5: 12, 6: 15, 7: 16}
-
 // KnownTypes returns the event types (bits) that a version of NCCL's profiler API has. Others must not be
 // asked for: in another vendor's v6, bit 15 is something else.
-func KnownTypes(apiVersion int) uint32 {
-	if apiVersion < 1 {
-		return 0
-	}
-	return 1<<apiTypes[min(apiVersion, len(apiTypes)-1)] - 1
-}
+func KnownTypes(apiVersion int) uint32 { return api.Known(apiVersion) }
 
 // RecordKind says what a record is about.
 type RecordKind uint8
@@ -130,76 +101,14 @@ const (
 	FlagReplay RecordFlags = 2 // RecordEdge: the ordinal counts what replayed graphs bring; else calls
 )
 
-// stateNames are the state values of NCCL's profiler API (one enumeration for all API versions)
-// without the prefix ncclProfiler and version suffixes.
-var stateNames = [...]string{
-	"ProxyOpSendPosted", "ProxyOpSendRemFifoWait", "ProxyOpSendTransmitted", "ProxyOpSendDone",
-	"ProxyOpRecvPosted", "ProxyOpRecvReceived", "ProxyOpRecvTransmitted", "ProxyOpRecvDone",
-	"ProxyStepSendGPUWait", "ProxyStepSendWait",
-	"ProxyStepRecvWait", "ProxyStepRecvFlushWait", "ProxyStepRecvGPUWait",
-	"ProxyCtrlIdle", "ProxyCtrlActive", "ProxyCtrlSleep", "ProxyCtrlWakeup", "ProxyCtrlAppend", "ProxyCtrlAppendEnd",
-	"ProxyOpInProgress", "ProxyStepSendPeerWait", "NetPluginUpdate", "KernelChStop",
-	"GroupStartApiStop", "GroupEndApiStart",
-	"CeCollStart", "CeCollComplete", "CeSyncStart", "CeSyncComplete", "CeBatchStart", "CeBatchComplete",
-	"KernelPhaseStop",
-}
-
 // StateName names a state value of recordEventState, such as "ProxyStepSendWait".
-func StateName(state uint32) string {
-	if state < uint32(len(stateNames)) {
-		return stateNames[state]
-	}
-	return fmt.Sprintf("State(%d)", state)
-}
-
-// Record is one decoded record. It is flat, so that one variable can be reused for all of them;
-// fields that a record's type does not have are zero. Strings stay valid after the next decode.
-type Record struct {
-	Ticks  uint64
-	Kind   RecordKind
-	Type   EventType // of stops and states: the type in the handle
-	Flags  RecordFlags
-	Aux    uint32 // START, INIT, FINALIZE, EDGE: communicator index or None; STATE: state value; THREAD: tid
-	Handle uint64 // START, STOP, STATE: the event
-	Arg    uint64 // START: parent handle; STATE: the argument's bits, if FlagHasArg
-
-	// The payload of starts, as NCCL's descriptor had it.
-	Count, Stream, UserTag       uint64
-	Seq, SendBuff, RecvBuff      uint64
-	ParentGroup                  uint64 // handle of the Group event
-	Context                      uint64 // as given: another process's with PXN
-	PTimer                       uint64 // the GPU's clock
-	Length, WrID, Bytes          uint64
-	NetID                        int64 // kind and version of the network plugin's descriptor
-	Func, Datatype               string
-	Algo, Proto                  string
-	KernelVariant                string
-	SyncStrategy                 string
-	PhaseName                    string
-	GroupDepth                   int32
-	Root, Rank, Peer             int32 // Root of P2pApi: −1
-	PID, NSteps, ChunkSize, Step int32
-	NRanks, NumOps               int32
-	Opcode, QP, DeviceOrFD       int32
-	BatchSize, NumBatches, CeSeq uint32
-	NChannels, NWarps            uint8
-	Channel, Phase               uint8
-	TID                          int32  // THREAD
-	ThreadName                   string // THREAD: at the thread's first callback
-	Steps                        int32  // STATE: steps of ProxyOp's states 0 … 7
-	Data                         uint64 // NetPlugin: the descriptor's address, a value
-	Mark                         Mark   // MARK
-	MarkText                     string // MARK: the phase's or the point's name
-	Real                         uint64 // CUPTICLOCK: CLOCK_REALTIME (ns)
-	Activity                     []byte // CUPTI: the record as it lay in CUPTI's buffer; a copy
-	ActivityName                 string // CUPTI: what the record's pointer to a name points to
-}
+func StateName(state uint32) string { return api.StateName(state) }
 
 // Tag is the process tag in a handle or context.
 func Tag(handle uint64) uint16 { return uint16(handle >> TagShift) }
 
-// TypeOf is the event type in a handle. Contexts have EventKernelPhase's number and ContextBit.
-func TypeOf(handle uint64) EventType { return EventType(handle >> TypeShift & 15) }
+// TypeOf is the event type in a handle; of a value that is none, also contexts, it is any.
+func TypeOf(handle uint64) EventType { return EventType(min(handle>>TypeShift&TypeMask, TypeCount-1)) }
 
 // width says how a field lies in a record.
 type width uint8
@@ -230,116 +139,24 @@ type recordLayout struct {
 // rec gives the offsets of Record's fields.
 var rec Record
 
-// starts describes the records of kind START by event type (plugin/shm.h, "records").
-var starts = [TypeCount]recordLayout{
-	EventGroup: {"record", 1, nil},
-	EventColl: {"coll", 4, []field{
-		{"seq", 32, wide, unsafe.Offsetof(rec.Seq)},
-		{"count", 40, wide, unsafe.Offsetof(rec.Count)},
-		{"send_buff", 48, wide, unsafe.Offsetof(rec.SendBuff)},
-		{"recv_buff", 56, wide, unsafe.Offsetof(rec.RecvBuff)},
-		{"parent_group", 64, wide, unsafe.Offsetof(rec.ParentGroup)},
-		{"user_tag", 72, wide, unsafe.Offsetof(rec.UserTag)},
-		{"func", 80, text, unsafe.Offsetof(rec.Func)},
-		{"datatype", 84, text, unsafe.Offsetof(rec.Datatype)},
-		{"algo", 88, text, unsafe.Offsetof(rec.Algo)},
-		{"proto", 92, text, unsafe.Offsetof(rec.Proto)},
-		{"kernel_variant", 96, text, unsafe.Offsetof(rec.KernelVariant)},
-		{"root", 100, word, unsafe.Offsetof(rec.Root)},
-		{"rank", 104, word, unsafe.Offsetof(rec.Rank)},
-		{"nchannels", 108, octet, unsafe.Offsetof(rec.NChannels)},
-		{"nwarps", 109, octet, unsafe.Offsetof(rec.NWarps)},
-	}},
-	EventP2p: {"p2p", 3, []field{
-		{"count", 32, wide, unsafe.Offsetof(rec.Count)},
-		{"buff", 40, wide, unsafe.Offsetof(rec.SendBuff)},
-		{"parent_group", 48, wide, unsafe.Offsetof(rec.ParentGroup)},
-		{"user_tag", 56, wide, unsafe.Offsetof(rec.UserTag)},
-		{"func", 64, text, unsafe.Offsetof(rec.Func)},
-		{"datatype", 68, text, unsafe.Offsetof(rec.Datatype)},
-		{"peer", 72, word, unsafe.Offsetof(rec.Peer)},
-		{"rank", 76, word, unsafe.Offsetof(rec.Rank)},
-		{"nchannels", 80, octet, unsafe.Offsetof(rec.NChannels)},
-	}},
-	EventProxyOp: {"proxy_op", 3, []field{
-		{"context", 32, wide, unsafe.Offsetof(rec.Context)},
-		{"pid", 40, word, unsafe.Offsetof(rec.PID)},
-		{"peer", 44, word, unsafe.Offsetof(rec.Peer)},
-		{"nsteps", 48, word, unsafe.Offsetof(rec.NSteps)},
-		{"chunk_size", 52, word, unsafe.Offsetof(rec.ChunkSize)},
-		{"rank", 56, word, unsafe.Offsetof(rec.Rank)},
-		{"channel", 60, octet, unsafe.Offsetof(rec.Channel)},
-	}},
-	EventProxyStep: {"proxy_step", 2, []field{
-		{"context", 32, wide, unsafe.Offsetof(rec.Context)},
-		{"step", 40, word, unsafe.Offsetof(rec.Step)},
-		{"rank", 44, word, unsafe.Offsetof(rec.Rank)},
-	}},
-	EventProxyCtrl: {"record", 1, nil},
-	EventKernelCh: {"kernel_ch", 2, []field{
-		{"ptimer", 32, wide, unsafe.Offsetof(rec.PTimer)},
-		{"channel", 40, octet, unsafe.Offsetof(rec.Channel)},
-	}},
-	EventNetPlugin: {"net_plugin", 3, []field{
-		{"id", 32, wide, unsafe.Offsetof(rec.NetID)},
-		{"context", 40, wide, unsafe.Offsetof(rec.Context)},
-		{"length", 48, wide, unsafe.Offsetof(rec.Length)},
-		{"wr_id", 56, wide, unsafe.Offsetof(rec.WrID)},
-		{"device_or_fd", 64, word, unsafe.Offsetof(rec.DeviceOrFD)},
-		{"opcode", 68, word, unsafe.Offsetof(rec.Opcode)},
-		{"qp", 72, word, unsafe.Offsetof(rec.QP)},
-		{"rank", 76, word, unsafe.Offsetof(rec.Rank)},
-		{"data", 80, wide, unsafe.Offsetof(rec.Data)},
-	}},
-	EventGroupApi: {"group_api", 2, []field{
-		{"group_depth", 32, word, unsafe.Offsetof(rec.GroupDepth)},
-	}},
-	EventCollApi: apiCall,
-	EventP2pApi:  apiCall,
-	EventKernelLaunch: {"kernel_launch", 2, []field{
-		{"stream", 32, wide, unsafe.Offsetof(rec.Stream)},
-	}},
-	EventCeColl: {"ce_coll", 4, []field{
-		{"seq", 32, wide, unsafe.Offsetof(rec.Seq)},
-		{"count", 40, wide, unsafe.Offsetof(rec.Count)},
-		{"send_buff", 48, wide, unsafe.Offsetof(rec.SendBuff)},
-		{"recv_buff", 56, wide, unsafe.Offsetof(rec.RecvBuff)},
-		{"stream", 64, wide, unsafe.Offsetof(rec.Stream)},
-		{"user_tag", 72, wide, unsafe.Offsetof(rec.UserTag)},
-		{"func", 80, text, unsafe.Offsetof(rec.Func)},
-		{"datatype", 84, text, unsafe.Offsetof(rec.Datatype)},
-		{"sync_strategy", 88, text, unsafe.Offsetof(rec.SyncStrategy)},
-		{"batch_size", 92, word, unsafe.Offsetof(rec.BatchSize)},
-		{"num_batches", 96, word, unsafe.Offsetof(rec.NumBatches)},
-		{"ce_seq", 100, word, unsafe.Offsetof(rec.CeSeq)},
-		{"root", 104, word, unsafe.Offsetof(rec.Root)},
-		{"rank", 108, word, unsafe.Offsetof(rec.Rank)},
-	}},
-	EventCeSync: {"ce_sync", 2, []field{
-		{"nranks", 32, word, unsafe.Offsetof(rec.NRanks)},
-		{"rank", 36, word, unsafe.Offsetof(rec.Rank)},
-	}},
-	EventCeBatch: {"ce_batch", 2, []field{
-		{"bytes", 32, wide, unsafe.Offsetof(rec.Bytes)},
-		{"num_ops", 40, word, unsafe.Offsetof(rec.NumOps)},
-		{"rank", 44, word, unsafe.Offsetof(rec.Rank)},
-	}},
-	EventKernelPhase: {"kernel_phase", 2, []field{
-		{"ptimer", 32, wide, unsafe.Offsetof(rec.PTimer)},
-		{"name", 40, text, unsafe.Offsetof(rec.PhaseName)},
-		{"channel", 44, octet, unsafe.Offsetof(rec.Channel)},
-		{"phase", 45, octet, unsafe.Offsetof(rec.Phase)},
-	}},
-}
-
-var apiCall = recordLayout{"coll_api", 3, []field{
-	{"count", 32, wide, unsafe.Offsetof(rec.Count)},
-	{"stream", 40, wide, unsafe.Offsetof(rec.Stream)},
-	{"user_tag", 48, wide, unsafe.Offsetof(rec.UserTag)},
-	{"func", 56, text, unsafe.Offsetof(rec.Func)},
-	{"datatype", 60, text, unsafe.Offsetof(rec.Datatype)},
-	{"root", 64, word, unsafe.Offsetof(rec.Root)},
-}}
+// starts describes the records of kind START by event type, as plugin/api lays them out.
+var starts = func() (rows [TypeCount]recordLayout) {
+	record := reflect.TypeFor[Record]()
+	for i := range rows {
+		fields, units := api.Events[i].Record()
+		rows[i].name, _ = api.RecordName(i)
+		rows[i].units = uint8(units)
+		for _, f := range fields {
+			to, _ := record.FieldByName(f.Go)
+			w := [...]width{1: octet, 4: word, 8: wide}[f.Size]
+			if f.Member.Kind.Text() {
+				w = text
+			}
+			rows[i].fields = append(rows[i].fields, field{f.Name, uintptr(f.Offset), w, to.Offset})
+		}
+	}
+	return rows
+}()
 
 // others describes the records of the other kinds.
 var others = [...]recordLayout{

@@ -5,6 +5,8 @@
 #include "../config.h"
 
 #include "../abi.h"
+#include "../cupti_abi.h"
+#include "../settings.h"
 #include "test.h"
 
 static void set(const char *name, const char *value) {
@@ -14,49 +16,46 @@ static void set(const char *name, const char *value) {
     unsetenv(name);
 }
 
+/* What one setting makes of texts; those that are not understood are as if unset, and it says so. */
+struct reading {
+  const char *text;
+  uint64_t number;
+  bool complains;
+};
+
+static void reads(enum ncclotf2_setting setting, const char *name, const struct reading *cases, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    char why[256];
+    set(name, cases[i].text);
+    const char *text = cases[i].text ? cases[i].text : "(unset)";
+    EQUAL(ncclotf2_setting(setting).number, cases[i].number, text);
+    CHECK(ncclotf2_setting_problem(setting, why, sizeof why) == cases[i].complains, "%s: %s", text, cases[i].complains ? "no complaint" : why);
+    EQUAL(ncclotf2_setting(setting).understood, !cases[i].complains, text);
+  }
+}
+#define READS(key, ...)                                    \
+  do {                                                     \
+    static const struct reading cases_[] = {__VA_ARGS__};  \
+    reads(NCCLOTF2_SETTING_##key, "NCCL_OTF2_" #key, cases_, sizeof cases_ / sizeof *cases_); \
+  } while (0)
+
 static void memory(void) {
-  static const struct {
-    const char *setting;
-    uint64_t bytes;
-    bool complains;
-  } cases[] = {
-      {NULL, 256ULL << 20, false},      {"", 256ULL << 20, false},          {"8388608", 8ULL << 20, false},
-      {"8192K", 8ULL << 20, false},     {"32M", 32ULL << 20, false},        {"32m", 32ULL << 20, false},
-      {"2G", 2ULL << 30, false},        {"64MiB", 64ULL << 20, false},      {"64MB", 64ULL << 20, false},
-      {"1M", 4ULL << 20, true},         {"0", 4ULL << 20, true},            {"lots", 256ULL << 20, true},
-      {"-5", 256ULL << 20, true},       {"12Q", 256ULL << 20, true},        {"M", 256ULL << 20, true},
-      {"99999999999999999999", 256ULL << 20, true}, {"9999999999G", 256ULL << 20, true}, {"4M4", 256ULL << 20, true},
-  };
-  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const char *why;
-    set("NCCL_OTF2_MEMORY", cases[i].setting);
-    EQUAL(ncclotf2_config_memory(&why), cases[i].bytes, cases[i].setting ? cases[i].setting : "(unset)");
-    CHECK((why != NULL) == cases[i].complains, "%s: %s", cases[i].setting, why ? why : "no complaint");
-  }
+  READS(MEMORY, {NULL, 256ULL << 20, false}, {"", 256ULL << 20, false}, {" ", 256ULL << 20, false}, {"8388608", 8ULL << 20, false},
+        {"8192K", 8ULL << 20, false}, {"32M", 32ULL << 20, false}, {"32m", 32ULL << 20, false}, {"2G", 2ULL << 30, false},
+        {"64MiB", 64ULL << 20, false}, {"64MB", 64ULL << 20, false}, {"64 M", 64ULL << 20, false}, {"1M", 256ULL << 20, true},
+        {"0", 256ULL << 20, true}, {"lots", 256ULL << 20, true}, {"-5", 256ULL << 20, true}, {"12Q", 256ULL << 20, true},
+        {"M", 256ULL << 20, true}, {"99999999999999999999", 256ULL << 20, true}, {"9999999999G", 256ULL << 20, true},
+        {"4M4", 256ULL << 20, true});
+  char why[256];
+  ncclotf2_setting_problem(NCCLOTF2_SETTING_MEMORY, why, sizeof why);
+  CHECK(strcmp(why, "NCCL_OTF2_MEMORY: \"4M4\" is not a size such as 256M or 1GiB, or is out of bounds; it is as if it were 256MiB") == 0, "%s", why);
 }
 
-static void enabled(void) {
-  static const struct {
-    const char *setting;
-    bool enabled;
-  } cases[] = {{NULL, true}, {"", true}, {"1", true}, {"on", true}, {"0", false}, {"off", false}, {"OFF", false}, {"false", false}, {"No", false}};
-  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-    set("NCCL_OTF2_ENABLE", cases[i].setting);
-    EQUAL(ncclotf2_config_enabled(), cases[i].enabled, cases[i].setting ? cases[i].setting : "(unset)");
-    set("NCCL_OTF2_DEBUG", cases[i].setting);
-    EQUAL(ncclotf2_config_debug(), cases[i].setting && *cases[i].setting && cases[i].enabled, "debug");
-  }
-}
-
-static void start_limit(void) {
-  static const struct {
-    const char *setting;
-    unsigned seconds;
-  } cases[] = {{NULL, 2}, {"", 2}, {"1", 1}, {"600", 600}, {"601", 2}, {"0", 2}, {"-3", 2}, {"5s", 2}, {"soon", 2}};
-  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-    set("NCCL_OTF2_START_LIMIT", cases[i].setting);
-    EQUAL(ncclotf2_config_start_limit(), cases[i].seconds, cases[i].setting ? cases[i].setting : "(unset)");
-  }
+static void choices(void) {
+  READS(ENABLE, {NULL, 1, false}, {"on", 1, false}, {"0", 0, false}, {"OFF", 0, false}, {"No ", 0, false}, {"maybe", 1, true});
+  READS(DEBUG, {NULL, 0, false}, {"on", 1, false}, {"0", 0, false}, {"2", 0, true});
+  READS(RING, {NULL, NCCLOTF2_CHOICE_RING_MEMFD, false}, {"SHM", NCCLOTF2_CHOICE_RING_SHM, false}, {"disk", NCCLOTF2_CHOICE_RING_MEMFD, true});
+  READS(START_LIMIT, {NULL, 2, false}, {"1", 1, false}, {"600", 600, false}, {"601", 2, true}, {"0", 2, true}, {"-3", 2, true}, {"5s", 2, true});
 }
 
 static void events(void) {
@@ -76,7 +75,7 @@ static void events(void) {
       {" Coll, kernelch ,,PROXYCTRL", NULL, NCCLOTF2_KNOWN_V6, 1u << 1 | 1u << 6 | 1u << 5, false},
       {"light,NetPlugin", NULL, NCCLOTF2_KNOWN_V6, 0x0f07 | 1u << 7, false},
       {"KernelPhase", NULL, NCCLOTF2_KNOWN_V6, 0, false},
-      {"Coll,Kernel", NULL, NCCLOTF2_KNOWN_V6, 0x0f47, true},
+      {"Coll,Kernel", NULL, NCCLOTF2_KNOWN_V6, 0x0f47, false},
       {"coll", "4095", NCCLOTF2_KNOWN_V6, 1u << 1, false},
       {NULL, "4095", NCCLOTF2_KNOWN_V6, 0x0fff, false},
       {NULL, "0xFfF", NCCLOTF2_KNOWN_V6, 0x0fff, false},
@@ -99,33 +98,15 @@ static void events(void) {
   }
 }
 
+#define KIND(kind) (1ULL << CUPTI_##kind)
+#define KERNELS (KIND(CONCURRENT_KERNEL) | KIND(EXTERNAL_CORRELATION) | KIND(DRIVER))
+#define COPIES (KIND(MEMCPY) | KIND(MEMCPY2))
+
 static void cupti(void) {
-  const uint64_t kernels = 1ULL << 10 | 1ULL << 4 | 1ULL << 39, copies = 1ULL << 1 | 1ULL << 22;
-  const struct {
-    const char *setting;
-    uint64_t kinds;
-    bool complains;
-  } cases[] = {{NULL, 0, false},
-               {"", 0, false},
-               {"off", 0, false},
-               {"0", 0, false},
-               {"on", kernels, false},
-               {"1", kernels, false},
-               {"memcpy", kernels | copies, false},
-               {"MEMSET", kernels | 1ULL << 2, false},
-               {"sync, memory", kernels | 1ULL << 38 | 1ULL << 49, false},
-               {"all", kernels | copies | 1ULL << 2 | 1ULL << 38 | 1ULL << 49, false},
-               {" , ", 0, false},
-               {"kernels", 0, true},
-               {"memcpy,nvtx", 0, true},
-               {"on,memcpy", 0, true},
-               {"all,memcpy", 0, true}};
-  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-    char why[256];
-    set("NCCL_OTF2_CUPTI", cases[i].setting);
-    EQUAL(ncclotf2_config_cupti(why, sizeof why), cases[i].kinds, cases[i].setting ? cases[i].setting : "(unset)");
-    CHECK((*why != '\0') == cases[i].complains, "%s: \"%s\"", cases[i].setting, why);
-  }
+  READS(CUPTI, {NULL, 0, false}, {"off", 0, false}, {"0", 0, false}, {"on", KERNELS, false}, {"memcpy", KERNELS | COPIES, false},
+        {"MEMSET", KERNELS | KIND(MEMSET), false}, {"sync, memory", KERNELS | KIND(SYNCHRONIZATION) | KIND(MEMORY2), false},
+        {"all", KERNELS | COPIES | KIND(MEMSET) | KIND(SYNCHRONIZATION) | KIND(MEMORY2), false}, {" , ", 0, false},
+        {"kernels", 0, true}, {"memcpy,nvtx", 0, true}, {"on,memcpy", 0, true}, {"all,memcpy", 0, true});
 }
 
 static void directory(void) {
@@ -165,7 +146,6 @@ static void directory(void) {
   }
 }
 
-TEST_MAIN({"memory has units and a least", memory}, {"the plugin can be switched off", enabled},
-          {"the start limit is a number of seconds", start_limit},
+TEST_MAIN({"memory has units and a least", memory}, {"switches, choices and numbers have their words and bounds", choices},
           {"events are presets, names or a number", events}, {"CUPTI is off, on, or a list of activities", cupti},
           {"the directory is named after the job", directory})

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../abi_v1.h"
-#include "../abi_v6.h"
+#include "../api_versions.h"
 
 #ifdef FAKE_VERSION
 int ncclGetVersion(int *version);

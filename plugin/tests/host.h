@@ -9,13 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "../abi_v1.h"
-#include "../abi_v2.h"
-#include "../abi_v3.h"
-#include "../abi_v4.h"
-#include "../abi_v5.h"
-#include "../abi_v6.h"
-#include "../abi_v7.h"
+#include "../api_versions.h"
 #include "../session.h"
 #include "../shm.h"
 

@@ -68,7 +68,7 @@ static void strangers(uint32_t mask, bool recorded) {
     uint64_t handle;
     unsigned type;
   } cases[] = {{0, 0},
-               {0x7fffdeadbeefULL, 0x7 /* bits 44 to 47 */},
+               {0x7fffdeadbeefULL, 0xf /* bits 43 to 47 */},
                {(uint64_t)(uintptr_t)ours ^ 1ULL << NCCLOTF2_TAG_SHIFT, NCCLOTF2_COLL},
                {(uint64_t)(uintptr_t)context, 15},
                {~0ULL, 15},

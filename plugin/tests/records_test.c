@@ -100,7 +100,7 @@ static void all_types(void) {
   EXPECT(NCCLOTF2_P2P,
          (d.p2p.func = "Send", d.p2p.buff = (void *)0x4000, d.p2p.datatype = "ncclInt8", d.p2p.count = 7,
           d.p2p.peer = 3, d.p2p.nChannels = 9, d.p2p.parentGroup = (void *)0x5000),
-         ncclotf2_p2p, want.count = 7, want.buff = 0x4000, want.parent_group = 0x5000, want.func = send,
+         ncclotf2_p2p, want.count = 7, want.send_buff = 0x4000, want.parent_group = 0x5000, want.func = send,
          want.datatype = i8, want.peer = 3, want.rank = 77, want.nchannels = 9);
   EXPECT(NCCLOTF2_PROXY_OP,
          (d.proxyOp.pid = 4711, d.proxyOp.channelId = 63, d.proxyOp.peer = 6, d.proxyOp.nSteps = 32,
@@ -135,28 +135,28 @@ static void net_plugins(void) {
   struct ncclotf2_net_ib ib = {.type = 1,
                                .qp = {.device = 2, .wr_id = 0xabcdef0123ULL, .opcode = 4, .qpNum = 555, .length = 1 << 20}};
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x10001, d.netPlugin.data = &ib), ncclotf2_net_plugin,
-         want.data = (uintptr_t)d.netPlugin.data, want.head.flags = NCCLOTF2_FLAG_KNOWN_NET, want.id = 0x10001, want.context = raw, want.length = 1 << 20,
+         want.data = (uintptr_t)d.netPlugin.data, want.head.flags = NCCLOTF2_FLAG_KNOWN_NET, want.net_id = 0x10001, want.context = raw, want.length = 1 << 20,
          want.wr_id = 0xabcdef0123ULL, want.device_or_fd = 2, want.opcode = 4, want.qp = 555, want.rank = 77);
   struct ncclotf2_net_socket out = {.type = 1, .sock = {.fd = 12, .op = 0, .length = 4096}};
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x20001, d.netPlugin.data = &out), ncclotf2_net_plugin,
-         want.data = (uintptr_t)d.netPlugin.data, want.head.flags = NCCLOTF2_FLAG_KNOWN_NET | NCCLOTF2_FLAG_SEND, want.id = 0x20001, want.context = raw,
+         want.data = (uintptr_t)d.netPlugin.data, want.head.flags = NCCLOTF2_FLAG_KNOWN_NET | NCCLOTF2_FLAG_SEND, want.net_id = 0x20001, want.context = raw,
          want.length = 4096, want.device_or_fd = 12, want.rank = 77);
   struct ncclotf2_net_socket in = {.type = 1, .sock = {.fd = 13, .op = 1, .length = 8}};
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x20001, d.netPlugin.data = &in), ncclotf2_net_plugin,
-         want.data = (uintptr_t)d.netPlugin.data, want.head.flags = NCCLOTF2_FLAG_KNOWN_NET, want.id = 0x20001, want.context = raw, want.length = 8,
+         want.data = (uintptr_t)d.netPlugin.data, want.head.flags = NCCLOTF2_FLAG_KNOWN_NET, want.net_id = 0x20001, want.context = raw, want.length = 8,
          want.device_or_fd = 13, want.opcode = 1, want.rank = 77);
   /* Nothing is read where the layout is not known: other ids, other versions, other kinds, no data. */
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x30001, d.netPlugin.data = (void *)8), ncclotf2_net_plugin,
-         want.data = (uintptr_t)d.netPlugin.data, want.id = 0x30001, want.context = raw, want.rank = 77);
+         want.data = (uintptr_t)d.netPlugin.data, want.net_id = 0x30001, want.context = raw, want.rank = 77);
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x10002, d.netPlugin.data = (void *)8), ncclotf2_net_plugin,
-         want.data = (uintptr_t)d.netPlugin.data, want.id = 0x10002, want.context = raw, want.rank = 77);
+         want.data = (uintptr_t)d.netPlugin.data, want.net_id = 0x10002, want.context = raw, want.rank = 77);
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = (1LL << 32 | 0x10001), d.netPlugin.data = (void *)8),
-         ncclotf2_net_plugin, want.data = (uintptr_t)d.netPlugin.data, want.id = (1LL << 32 | 0x10001), want.context = raw, want.rank = 77);
+         ncclotf2_net_plugin, want.data = (uintptr_t)d.netPlugin.data, want.net_id = (1LL << 32 | 0x10001), want.context = raw, want.rank = 77);
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x10001, d.netPlugin.data = NULL), ncclotf2_net_plugin,
-         want.data = (uintptr_t)d.netPlugin.data, want.id = 0x10001, want.context = raw, want.rank = 77);
+         want.data = (uintptr_t)d.netPlugin.data, want.net_id = 0x10001, want.context = raw, want.rank = 77);
   ib.type = 9;
   EXPECT(NCCLOTF2_NET_PLUGIN, (d.netPlugin.id = 0x10001, d.netPlugin.data = &ib), ncclotf2_net_plugin,
-         want.data = (uintptr_t)d.netPlugin.data, want.id = 0x10001, want.context = raw, want.rank = 77);
+         want.data = (uintptr_t)d.netPlugin.data, want.net_id = 0x10001, want.context = raw, want.rank = 77);
 }
 
 static void expect_unit(uint64_t handle, unsigned kind, unsigned type, uint32_t aux, uint64_t arg, unsigned flags) {

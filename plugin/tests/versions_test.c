@@ -286,7 +286,7 @@ static size_t expected(void *at, unsigned api, unsigned type, uint64_t context) 
                              .kernel_variant = v7 ? id("RailRing_LsaSTMC") : 0, .root = ROOT, .rank = RANK,
                              .nchannels = CHANNELS, .nwarps = WARPS});
     case NCCLOTF2_P2P:
-      RECORD(ncclotf2_p2p, {.head.flags = api <= 4 ? NCCLOTF2_FLAG_NO_CHANNELS : 0, .count = COUNT, .buff = SEND_BUFF,
+      RECORD(ncclotf2_p2p, {.head.flags = api <= 4 ? NCCLOTF2_FLAG_NO_CHANNELS : 0, .count = COUNT, .send_buff = SEND_BUFF,
                             .parent_group = v5 ? GROUP : PARENT, .user_tag = tag, .func = id("Send"),
                             .datatype = id("ncclInt8"), .peer = PEER, .rank = RANK, .nchannels = v5 ? CHANNELS : 0});
     case NCCLOTF2_PROXY_OP:
@@ -295,7 +295,7 @@ static size_t expected(void *at, unsigned api, unsigned type, uint64_t context) 
     case NCCLOTF2_PROXY_STEP: RECORD(ncclotf2_proxy_step, {.context = context, .step = STEP, .rank = RANK});
     case NCCLOTF2_KERNEL_CH: RECORD(ncclotf2_kernel_ch, {.ptimer = api >= 4 ? TIMER : 0, .channel = CHANNEL});
     case NCCLOTF2_NET_PLUGIN:
-      RECORD(ncclotf2_net_plugin, {.id = 0x30001, .context = context, .rank = RANK, .data = NET_DATA});
+      RECORD(ncclotf2_net_plugin, {.net_id = 0x30001, .context = context, .rank = RANK, .data = NET_DATA});
     case NCCLOTF2_GROUP_API: RECORD(ncclotf2_group_api, {.head.flags = NCCLOTF2_FLAG_GRAPH, .group_depth = DEPTH});
     case NCCLOTF2_COLL_API:
       RECORD(ncclotf2_coll_api, {.count = COUNT, .stream = STREAM, .user_tag = tag, .func = id("AllReduce"),
@@ -314,7 +314,7 @@ static size_t expected(void *at, unsigned api, unsigned type, uint64_t context) 
     case NCCLOTF2_CE_BATCH:
       RECORD(ncclotf2_ce_batch, {.head.flags = NCCLOTF2_FLAG_COMPLETE, .bytes = BYTES, .num_ops = 6, .rank = RANK});
     default:
-      RECORD(ncclotf2_kernel_phase, {.ptimer = TIMER, .name = id("wait peer"), .channel = CHANNEL, .phase = PHASE});
+      RECORD(ncclotf2_kernel_phase, {.ptimer = TIMER, .phase_name = id("wait peer"), .channel = CHANNEL, .phase = PHASE});
   }
 }
 

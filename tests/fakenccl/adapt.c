@@ -10,9 +10,8 @@
 
 int adapt_native(int minor)
 {
-  static const struct { int since, version; } releases[] = { { 31, 7 }, { 29, 6 }, { 28, 5 }, { 27, 4 }, { 26, 3 }, { 24, 2 } };
-  for (size_t i = 0; i < sizeof releases / sizeof *releases; i++)
-    if (minor >= releases[i].since) return releases[i].version;
+  for (size_t i = 0; i < VERSION_COUNT; i++)
+    if (minor >= layouts[i].minor) return layouts[i].version;
   return 1;
 }
 

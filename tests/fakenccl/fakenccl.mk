@@ -9,7 +9,7 @@
 BUILD ?= build
 
 FAKENCCL_DIR := tests/fakenccl
-FAKENCCL_SOURCES := $(addprefix $(FAKENCCL_DIR)/,main.c program.c events.c layouts.c adapt.c clock.c cuda.c \
+FAKENCCL_SOURCES := $(addprefix $(FAKENCCL_DIR)/,main.c program.c api.c adapt.c clock.c cuda.c \
 	kernels.c ledger.c loader.c library_open.c tally.c meeting.c publish.c play.c)
 FAKENCCL_HEADERS := $(wildcard $(FAKENCCL_DIR)/*.h) plugin/shm.h tests/fakecupti/fakecupti.h
 FAKENCCL_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -fvisibility=hidden \
@@ -17,7 +17,7 @@ FAKENCCL_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wshadow -Wstrict
 
 
 # The recording plugin with all versions, and with only one each: librecorder-v5.so.
-FAKENCCL_RECORDER := $(addprefix $(FAKENCCL_DIR)/,recorder_plugin.c events.c layouts.c)
+FAKENCCL_RECORDER := $(addprefix $(FAKENCCL_DIR)/,recorder_plugin.c api.c)
 FAKENCCL_RECORDERS := $(BUILD)/librecorder.so $(patsubst %,$(BUILD)/librecorder-v%.so,1 2 3 4 5 6 7)
 FAKENCCL_LIBRARIES := $(BUILD)/callers/libnccl.so.2 $(BUILD)/callers/librccl.so.1
 

@@ -13,6 +13,7 @@ enum init_kind { INIT_V1, INIT_V4, INIT_V5 };
 /* One version of the plugin interface. */
 struct layout {
   int version;
+  int minor;         /* of the first release 2.minor that has it */
   const char *symbol;
   size_t descr_size, args_size, type_size; /* bytes */
   enum init_kind init;
@@ -21,8 +22,6 @@ struct layout {
   bool codes;      /* names of functions, types, algorithms and protocols are one-byte codes */
   uint16_t at[TYPE_COUNT][FIELD_MAX]; /* offset of each field; 0: the version does not have it */
 };
-
-#define VERSION_COUNT 7
 
 /* Versions 7 to 1, in the order in which NCCL looks for them. */
 extern const struct layout layouts[VERSION_COUNT];

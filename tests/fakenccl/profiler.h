@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NCCL's profiler plugin interface, versions 1 to 7, as this host calls it and as the recording
- * plugin beside it receives it: what all versions have in common. Their descriptors are in
- * layouts.h. Written down from the published layouts (x86-64 Linux, LP64) on its own, not shared with
- * the product's plugin: two independent spellings check each other.
+ * NCCL's profiler plugin interface, as this host calls it and as the recording plugin beside it receives it: what all
+ * versions have in common. Types, states and layouts are made of plugin/api/table.go (api.h, api.c): offsets here, where the
+ * product's plugin has C's structs, which the compiler holds to those offsets.
  */
 #ifndef FAKENCCL_PROFILER_H
 #define FAKENCCL_PROFILER_H
@@ -12,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api.h"
+
 enum nccl_result { NCCL_SUCCESS = 0 };
 
 /* Levels of NCCL's debug log. */
@@ -19,20 +20,9 @@ enum nccl_log_level { NCCL_LOG_NONE, NCCL_LOG_VERSION, NCCL_LOG_WARN, NCCL_LOG_I
 
 typedef void (*nccl_logger)(int level, unsigned long flags, const char *file, int line, const char *fmt, ...);
 
-/* Event types are bits of the activation mask; these are their numbers. The last two are no bit
- * numbers: RCCL's own type has the bit of NCCL's KernelPhase in version 6, and descriptors may carry
- * anything that neither library defines. */
-enum event_type {
-  TYPE_GROUP, TYPE_COLL, TYPE_P2P, TYPE_PROXY_OP, TYPE_PROXY_STEP, TYPE_PROXY_CTRL, TYPE_KERNEL_CH,
-  TYPE_NET_PLUGIN, TYPE_GROUP_API, TYPE_COLL_API, TYPE_P2P_API, TYPE_KERNEL_LAUNCH, TYPE_CE_COLL,
-  TYPE_CE_SYNC, TYPE_CE_BATCH, TYPE_KERNEL_PHASE, TYPE_PROXY_DIAG, TYPE_OTHER, TYPE_COUNT
-};
 #define TYPE_BIT(t) (1u << TYPE_##t)
 #define PROXY_DIAG_BIT (1u << 15) /* in descriptors and masks of RCCL's version 6 */
 
-/* State values run from 0 to 31; others are counted as one. 31 is KernelPhaseStop, or RCCL's
- * ProxyDiagUpdate under version 6. */
-#define STATE_COUNT 32
 #define STATE_PROXY_OP_LAST 7
 #define STATE_PROXY_STEP_FIRST 8
 #define STATE_PROXY_STEP_LAST 12

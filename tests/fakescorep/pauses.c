@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "plugin/abi_v6.h"
+#include "plugin/api_versions.h"
 
 static struct ncclotf2_plugin_v6 *plugin;
 static int mask;

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../plugin/abi_v6.h"
+#include "../../plugin/api_versions.h"
 #include "../../plugin/shm.h"
 
 static void *library;

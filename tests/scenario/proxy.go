@@ -205,7 +205,7 @@ func (r *Rank) netPlugin(p *Thread, context Ref, op *Op, step *Event, send bool,
 	p.Stop(e)
 }
 
-// phases of symmetric kernels. Source: notes on the API, §3.2.
+// phases of symmetric kernels. Source: docs/nccl-profiler-api.md §3.2.
 var phases = []string{"initial_sync", "compute", "final_sync"}
 
 // kernels makes the KernelCh of one operation, from 2.26 on, and the KernelPhase of symmetric ones.

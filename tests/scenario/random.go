@@ -231,7 +231,7 @@ func (d *Done) events() []*Event {
 	return all
 }
 
-// hazard does something that no plugin expects but NCCL does, or might do. Source: notes on the API,
+// hazard does something that no plugin expects but NCCL does, or might do. Source: docs/nccl-profiler-api.md
 // §3.4, §5.3, §6.
 func (g *generator) hazard(comm []*Rank) {
 	i := g.rng.IntN(len(g.who))

@@ -10,7 +10,7 @@ import (
 )
 
 // Rank is one communicator rank with the threads that work for it. Its methods make the calls of
-// whole operations, in the order and from the threads of the scenario's release (notes on the API, §3).
+// whole operations, in the order and from the threads of the scenario's release (docs/nccl-profiler-api.md §3).
 type Rank struct {
 	*Context
 	App      *Thread // calls NCCL
@@ -121,7 +121,7 @@ var sizes = map[string]uint64{
 func (op *Op) bytes() uint64 { return op.Count * sizes[op.Datatype] }
 
 // visible says whether the release has more than the API events of an operation. Plain broadcasts
-// (from 2.29 on) and symmetric kernels (before 2.31) have not. Source: notes on the API, rules 15, 16.
+// (from 2.29 on) and symmetric kernels (before 2.31) have not. Source: docs/nccl-profiler-api.md, rules 15, 16.
 func (s *Scenario) visible(op *Op) bool {
 	switch {
 	case op.CE:
@@ -213,7 +213,7 @@ func AllToAll(n int, like Op) func(int) []Op {
 }
 
 // Clique makes one group of operations on several communicators, or several ranks of one, from one
-// thread, that of the first: GroupApi is in its context only (notes on the API, §3.2).
+// thread, that of the first: GroupApi is in its context only (docs/nccl-profiler-api.md §3.2).
 func Clique(ranks []*Rank, ops func(i int) []Op) []*Done {
 	var all []*Done
 	for i := range ranks {
@@ -313,7 +313,7 @@ func (r *Rank) api(u *Thread, d *Done, group *Event, captured replay.Flag) {
 	}
 }
 
-// copies makes the events of copy-engine collectives. Source: notes on the API, §3.2.
+// copies makes the events of copy-engine collectives. Source: docs/nccl-profiler-api.md §3.2.
 func (r *Rank) copies(u *Thread, d *Done) {
 	s := r.p.s
 	if s.minor < 29 {
@@ -325,7 +325,7 @@ func (r *Rank) copies(u *Thread, d *Done) {
 			continue
 		}
 		descr := replay.CeColl{SeqNumber: r.ceSeq, Func: op.Func, SendBuff: r.buffer(0), RecvBuff: r.buffer(1), Count: op.bytes(),
-			Root: op.Root, Datatype: "ncclInt8", SyncStrategy: "UC", BatchSize: r.NRanks, NumBatches: 1, CeSeqNum: uint32(r.ceSeq), Stream: op.Stream}
+			Root: op.Root, Datatype: "ncclInt8", SyncStrategy: "UC", BatchSize: uint32(r.NRanks), NumBatches: 1, CeSeqNum: uint32(r.ceSeq), Stream: op.Stream}
 		if s.minor >= 31 {
 			descr.UserTag = op.UserTag
 		}
@@ -425,7 +425,7 @@ func (r *Rank) task(u *Thread, d *Done, i int, group *Event) *Event {
 func (r *Rank) Untold(function string, n uint64) { r.seq[function] += n }
 
 // symmetricBefore says whether a symmetric operation is in front of operation i: the first has all
-// KernelCh of the plan, and alone the number of channels. Source: notes on the API, §3.6.
+// KernelCh of the plan, and alone the number of channels. Source: docs/nccl-profiler-api.md §3.6.
 func (d *Done) symmetricBefore(i int) bool {
 	for k := range i {
 		if d.ops[k].Symmetric != "" && d.ops[i].Symmetric != "" {

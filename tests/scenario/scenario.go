@@ -284,7 +284,7 @@ func PIDOf(from Shared) Option { return func(s *start) { s.pid = &from } }
 // WithType sets the descriptor's type, for a replay.Other: any bits that are no type of NCCL's.
 func WithType(bits uint64) Option { return func(s *start) { s.bits = bits } }
 
-// ranked are the types whose descriptors have the rank. Source: notes on the API, rule 9.
+// ranked are the types whose descriptors have the rank. Source: docs/nccl-profiler-api.md, rule 9.
 var ranked = map[replay.EventType]bool{
 	replay.TypeColl: true, replay.TypeP2p: true, replay.TypeProxyOp: true, replay.TypeProxyStep: true, replay.TypeNetPlugin: true,
 	replay.TypeCeColl: true, replay.TypeCeSync: true, replay.TypeCeBatch: true,

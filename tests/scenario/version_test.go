@@ -40,7 +40,7 @@ func mixed(release string) *Scenario {
 	return s
 }
 
-// typesOf are the types of each version. Source: notes on the API, §2.2.
+// typesOf are the types of each version. Source: docs/nccl-profiler-api.md §2.2.
 func typesOf(version int) uint64 {
 	return []uint64{1: 0x3f, 2: 0x3f, 3: 0xff, 4: 0xff, 5: 0xfff, 6: 0x7fff, 7: 0xffff}[version]
 }
@@ -100,7 +100,7 @@ func (h *heard) is(l *line, name string, want any) {
 	}
 }
 
-// tasks: descriptors and parents of Coll and P2p. Source: notes on the API, §2.4.
+// tasks: descriptors and parents of Coll and P2p. Source: docs/nccl-profiler-api.md §2.4.
 func (h *heard) tasks(k, version, minor int) {
 	byHandle := map[replay.Pointer]*line{}
 	for _, l := range h.lines[k] {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What NCCL calls for one AllReduce (notes on the API, section 3.2), in pieces: the calls of the application's
+ * What NCCL calls for one AllReduce (docs/nccl-profiler-api.md §3.2), in pieces: the calls of the application's
  * thread, those of the proxy thread for one transfer of several steps, and those for the channels of the
  * kernel. Each call goes through the plugin's table, with a descriptor on the stack, as NCCL's do.
  *
@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "plugin/abi_v6.h"
+#include "plugin/api_versions.h"
 #include "timer.h"
 
 /* NCCL's names of the states that come without a name in the plugin's headers. */

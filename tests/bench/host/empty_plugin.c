@@ -6,8 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "plugin/abi_v5.h"
-#include "plugin/abi_v6.h"
+#include "plugin/api_versions.h"
 
 static ncclotf2_result init(void **context, uint64_t commId, int *eActivationMask, const char *commName, int nNodes,
                             int nranks, int rank, ncclotf2_logger logfn)

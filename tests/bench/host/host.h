@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "plugin/abi_v6.h"
+#include "plugin/api_versions.h"
 
 extern const struct ncclotf2_plugin_v6 *host_plugin;
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
 // library is what an ELF file says of itself.
@@ -106,16 +108,6 @@ func ownMachine() elf.Machine {
 		"riscv64": elf.EM_RISCV, "386": elf.EM_386}[runtime.GOARCH]
 }
 
-// profilerRelease is a row of NCCL's history: from this release on (until the next row) NCCL looks
-// first for ncclProfiler_v<newest>. Source: src/misc/profiler.cc (up to 2.25),
-// src/plugin/profiler.cc: ncclProfilerPluginLoad (from 2.26).
-type profilerRelease struct {
-	minor  int // of NCCL 2.x
-	newest int
-}
-
-var profilerReleases = []profilerRelease{{23, 1}, {24, 2}, {26, 3}, {27, 4}, {28, 5}, {29, 6}, {31, 7}}
-
 // newestProfiler gives the newest profiler API that an NCCL release takes, 0 if it takes none.
 func newestProfiler(version string) int {
 	major, rest, _ := strings.Cut(version, ".")
@@ -125,19 +117,19 @@ func newestProfiler(version string) int {
 		return 0
 	}
 	newest := 0
-	for _, r := range profilerReleases {
-		if minor >= r.minor {
-			newest = r.newest
+	for _, v := range api.Versions {
+		if minor >= v.Minor() {
+			newest = v.Number
 		}
 	}
 	return newest
 }
 
 // releaseWith names the first NCCL release that takes a profiler API.
-func releaseWith(api int) string {
-	for _, r := range profilerReleases {
-		if r.newest >= api {
-			return fmt.Sprintf("2.%d", r.minor)
+func releaseWith(version int) string {
+	for _, v := range api.Versions {
+		if v.Number >= version {
+			return fmt.Sprintf("2.%d", v.Minor())
 		}
 	}
 	return "a release"

@@ -132,7 +132,7 @@ func (e *examiner) libraries(pluginExports []int) {
 	}
 }
 
-// lacking says what a version of the profiler API does not tell (notes on the API, §2).
+// lacking says what a version of the profiler API does not tell (docs/nccl-profiler-api.md §2).
 func lacking(api int) string {
 	switch {
 	case api <= 3:

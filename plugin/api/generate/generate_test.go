@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
+)
+
+func TestEverythingIsMadeOfTheTable(t *testing.T) {
+	for _, f := range files {
+		old, err := os.ReadFile(filepath.Join("../../..", f.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := f.text(string(old))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(old), text); d != "" {
+			t.Errorf("%s is not what plugin/api/table.go says (make generate):\n%s", f.path, d)
+		}
+	}
+}
+
+// The plugin reads descriptors of version 4 and later as the newest: what they share must lie at the same place.
+func TestVersionsFrom4OnShareTheirPlaces(t *testing.T) {
+	for _, e := range api.Events {
+		for _, m := range e.Members {
+			newest, ok := m.Place(api.Newest().Number)
+			for v := 4; v <= api.Newest().Number; v++ {
+				if p, has := m.Place(v); has && (!ok || p.Offset != newest.Offset || p.Name != newest.Name) {
+					t.Errorf("%s.%s: version %d has it at %d, the newest at %d", e.Member, m.Name, v, p.Offset, newest.Offset)
+				}
+			}
+		}
+	}
+}
+
+func TestTheTableFitsItself(t *testing.T) {
+	for i, e := range api.Events {
+		if _, units := e.Record(); units > 8 {
+			t.Errorf("%s: a record of %d units", e.Name, units)
+		}
+		if api.Number(e.Name) != i || e.Since < 1 || e.Since > api.Newest().Number || e.Doc == "" || e.Depth == 0 || len(e.Start) == 0 {
+			t.Errorf("%s: %+v", e.Name, e)
+		}
+		for _, n := range e.Start {
+			if api.Number(n) < 0 {
+				t.Errorf("%s is started by %s, which is none", e.Name, n)
+			}
+		}
+		if !strings.Contains(strings.Join(api.Presets, " "), e.Preset) {
+			t.Errorf("%s is in no preset", e.Name)
+		}
+		for _, m := range e.Members {
+			for _, v := range api.Versions {
+				if p, ok := m.Place(v.Number); ok && p.Offset+m.Kind.Size() > v.Descr && !(v.Number == 1 && m.Kind >= api.Func) {
+					t.Errorf("%s.%s ends behind version %d's descriptor", e.Member, m.Name, v.Number)
+				}
+			}
+		}
+	}
+	// Bits 28 and up of the record mask are the plugin's own, and a handle has five bits for the type.
+	if len(api.Events) > 28 {
+		t.Error("no room for so many event types")
+	}
+}

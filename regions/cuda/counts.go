@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import "github.com/nccl-otf2/nccl-otf2/cupti"
+
+// What became of CUPTI's records: each kernel is counted once under what was decided of it.
+
+// count is something counted about CUPTI's records.
+type count int
+
+const (
+	countRecords       count = iota // activity records
+	countUnknown                    // of kinds that nothing is made of
+	countBroken                     // cut off
+	countKernels                    // kernels; what follows says what became of them, and adds up to this
+	countLinked                     // linked to their ncclKernelLaunch
+	countNoExternal                 // launched by a call that was not under any: the application's own
+	countNoCall                     // their API calls are not known
+	countAged                       // neither API call nor external id came in time
+	countImplausible                // the external id cannot be that of their call
+	countAmbiguous                  // their correlation id was used twice
+	countGraphLinked                // of a graph, linked to the replayed plan
+	countGraphUnlinked              // NCCL's, of a graph, and not certain which plan's
+	countGraphOther                 // other ones of graphs
+	countUnlinked                   // NCCL's, of whatever reason, that are not linked
+	countReplays                    // replayed plans of which it is not certain which kernel theirs was
+	countNoPlan                     // linked to a launch without a plan that was waiting: no second source of times
+	countIdle                       // launches that no kernel came for: captured, or never run
+	countCopies
+	countSets
+	countWaits // synchronization
+	countGraphs
+	countNoTimes      // activities that CUPTI could not time, not drawn
+	countNoClock      // activities whose times could not be brought to the process's clock, not drawn
+	countNoDevice     // waits in contexts of unknown devices, not drawn
+	countNoRow        // activities of more streams than are drawn
+	countBeforeLaunch // kernels that began before their launch: their times are not taken for their plan's
+	countEarly        // activities written before their time because there were too many
+	countLate         // activities that came when later ones had been written: raised
+	countOverlaps     // activities beside others of their stream, drawn on rows of their own
+	countMoved        // of them, raised to the end of others because there were too many at a time
+	countClockJumps   // of CUPTI's clock
+	countForeignClock // readings that are not CLOCK_REALTIME: another client of CUPTI's has its own clock
+	countMemory       // allocations and releases of memory
+	countForgotten    // of them, no longer known because there were too many
+	countUndecided    // kernels of which it is not known yet what becomes of them; none at the end
+	countUndrawn      // records that are still to be drawn or understood; none at the end
+	numCounts
+)
+
+// CountNames are the keys of Counts; docs/gpu.md explains them.
+var CountNames = [numCounts]string{
+	"RECORDS", "UNKNOWN_RECORDS", "BROKEN_RECORDS",
+	"KERNELS", "KERNELS_LINKED", "KERNELS_NO_EXTERNAL_ID", "KERNELS_NO_API_CALL", "KERNELS_AGED_OUT", "KERNELS_IMPLAUSIBLE",
+	"KERNELS_AMBIGUOUS", "KERNELS_GRAPH_LINKED", "KERNELS_GRAPH_UNLINKED", "KERNELS_GRAPH_OTHER", "NCCL_KERNELS_UNLINKED",
+	"REPLAYS_UNLINKED", "LINKED_WITHOUT_PLAN", "LAUNCHES_WITHOUT_KERNEL",
+	"COPIES", "MEMSETS", "SYNCHRONIZATIONS", "GRAPHS", "WITHOUT_TIMES", "WITHOUT_CLOCK", "WITHOUT_DEVICE", "WITHOUT_ROW", "KERNELS_BEFORE_LAUNCH", "WRITTEN_EARLY", "WRITTEN_LATE",
+	"OVERLAPS", "OVERLAPS_MOVED", "CLOCK_JUMPS", "FOREIGN_CLOCK_READINGS", "MEMORY_OPERATIONS", "MEMORY_FORGOTTEN",
+	"KERNELS_UNDECIDED", "UNDRAWN",
+}
+
+// outcomes says which count an outcome of the correlator's is.
+var outcomes = [cupti.NumOutcomes]count{
+	cupti.Linked: countLinked, cupti.NoExternal: countNoExternal, cupti.NoCall: countNoCall, cupti.Aged: countAged,
+	cupti.Implausible: countImplausible, cupti.Ambiguous: countAmbiguous,
+}
+
+// Counts gives the counts of what CUPTI told, by name, without those that are 0; nil if it told nothing.
+func (g *Recorder) Counts() map[string]uint64 {
+	if !g.active {
+		return nil
+	}
+	g.counts[countUndecided] = g.counts[countKernels] - g.decided()
+	g.counts[countUndrawn] = uint64(g.held + len(g.times.waiting))
+	out := make(map[string]uint64)
+	for i, n := range g.counts {
+		if n > 0 {
+			out[CountNames[i]] = n
+		}
+	}
+	return out
+}
+
+// decided is the number of kernels that it is known of what became of them.
+func (g *Recorder) decided() uint64 {
+	n := g.counts[countGraphLinked] + g.counts[countGraphUnlinked] + g.counts[countGraphOther]
+	for _, c := range outcomes {
+		n += g.counts[c]
+	}
+	return n
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
+)
+
+// Kernels that NCCL launched by itself: linked to their KernelLaunch event, whose handle the launching thread had pushed as an external
+// correlation id (CUPTI's documentation, cuptiActivityPushExternalCorrelationId), and by it to their plan.
+
+// Rank is what is known here of a communicator rank.
+type Rank struct {
+	GPU    int  // the timeline's
+	Known  bool // GPU is
+	Missed int  // plans in a row that were written without anything of CUPTI's about their kernels
+}
+
+// Launch is a KernelLaunch event.
+type Launch struct {
+	Handle      uint64
+	Rank        *Rank
+	Thread      uint32 // the system's id
+	Start, Stop uint64
+	Stopped     bool
+
+	plan      Plan // while it is not written
+	planID    uint64
+	operation uint64 // the only one of its plan, when that has been written
+}
+
+// Plan is what is asked of one of NCCL's kernel plans.
+type Plan interface {
+	ID() uint64                // handle of its Group event
+	Rank() *Rank               // whose it is
+	Since() uint64             // when NCCL reported it
+	Captured() uint64          // of a replayed plan, the captured call of its first operation, which all its replays name; 0 if there is none
+	Operation() uint64         // handle of its operation if it has but one, else 0
+	Channels() uint32          // that have been seen to run
+	Runs(function string) bool // whether it has operations of a function, as kernels' names have them
+	Links() *Links
+}
+
+// Links are the kernels that are linked to a plan.
+type Links struct{ kernels []*Activity }
+
+// Linked tells whether there are any.
+func (l *Links) Linked() bool { return len(l.kernels) > 0 }
+
+// Keep keeps a launch for what CUPTI will tell of it.
+func (g *Recorder) Keep(l *Launch) { g.launches.Put(l.Handle, l) }
+
+// Forget forgets the launches of a communicator rank that is gone, unless CUPTI may still tell of them.
+func (g *Recorder) Forget(r *Rank) {
+	g.launches.RemoveFunc(func(_ uint64, l *Launch) bool { return l.Rank == r && !g.active })
+}
+
+// Begin gives the launch its plan.
+func (l *Launch) Begin(p Plan) { l.plan, l.planID = p, p.ID() }
+
+// HasPlan tells whether the launch was given its plan, be it written or not.
+func (l *Launch) HasPlan() bool { return l.planID != 0 }
+
+// Written tells that a plan has been written: what comes of its kernels after that is not used for it. l is its launch, nil if it has none.
+func Written(p Plan, l *Launch) {
+	if l != nil && l.plan == p {
+		l.plan, l.operation = nil, p.Operation()
+	}
+	p.Links().kernels = nil
+}
+
+// isNCCL tells NCCL's kernels by their names: ncclDevKernel_…, ncclSymkDevKernel_…, before 2.18 ncclKernel_….
+func isNCCL(name string) bool { return strings.Contains(name[:min(len(name), 64)], "nccl") }
+
+// judgeCall tells whether an API call lies within the KernelLaunch whose handle its thread had pushed. The handle stays
+// there if NCCL goes on after an error without ending the event: such an event vouches for nothing.
+func (g *Recorder) judgeCall(id uint64, call *cupti.Call) cupti.Verdict {
+	l := g.launches.Get(id)
+	switch {
+	case l == nil: // not yet told: of one time records come in any order; or not a launch of this process's
+		return cupti.Wait
+	case l.Thread != call.Thread:
+		return cupti.Unsound
+	}
+	start, off, err := g.times.clock.Map(call.Start)
+	stop, more, err2 := g.times.clock.Map(call.End)
+	covered, _ := g.times.clock.Covered()
+	switch {
+	case err == cupti.ErrUnsure || err2 == cupti.ErrUnsure:
+		return cupti.Unsound
+	case err != nil || err2 != nil:
+		return cupti.Wait
+	case max(off, more) > callOff && call.End > covered: // the next reading will tell
+		return cupti.Wait
+	case start+off < l.Start || max(off, more) > callOff:
+		return cupti.Unsound
+	case !l.Stopped:
+		return cupti.Wait
+	case stop > l.Stop+more:
+		return cupti.Unsound
+	}
+	return cupti.Sound
+}
+
+// callOff is what the clock may be off by (ns) where API calls are to be told apart.
+const callOff = 1e6
+
+// correlated notes what became of a kernel that no graph launched.
+func (g *Recorder) correlated(a *Activity, o cupti.Outcome, id uint64) {
+	if a.drawn && o == cupti.Linked {
+		o = cupti.Aged
+	}
+	g.counts[outcomes[o]]++
+	if o != cupti.Linked {
+		if a.nccl {
+			g.counts[countUnlinked]++
+		}
+		return
+	}
+	l := g.launches.Get(id)
+	a.launch = l
+	if _, ok := g.devices[a.Stream.Device]; !ok && l.Rank.Known {
+		g.devices[a.Stream.Device] = l.Rank.GPU
+	}
+	l.Rank.Missed = 0
+	if l.plan == nil {
+		g.counts[countNoPlan]++
+		return
+	}
+	links := l.plan.Links()
+	links.kernels = append(links.kernels, a)
+}
+
+// beforeLaunch tells that a kernel ran before its launch, by CUPTI, which cannot be. That it began a few µs too early is
+// seen where launches follow each other closely.
+func (a *Activity) beforeLaunch() bool {
+	l := a.launch
+	return l != nil && a.timed && (a.begin+a.off+slackNs < l.Start || a.end+a.off < l.Start)
+}
+
+// Interval is when a plan's kernels ran, by CUPTI; false if CUPTI did not tell, or nothing certain.
+func (l *Links) Interval() (gpuclock.Interval, bool) {
+	var i gpuclock.Interval
+	for n, a := range l.kernels {
+		if !a.timed || a.beforeLaunch() {
+			return gpuclock.Interval{}, false
+		}
+		if n == 0 || a.begin < i.Begin {
+			i.Begin = a.begin
+		}
+		i.End, i.Uncertainty = max(i.End, a.end), max(i.Uncertainty, a.off)
+		if a.launch != nil {
+			i.Begin = max(i.Begin, a.launch.Start)
+			i.End = max(i.End, i.Begin)
+		}
+	}
+	return i, len(l.kernels) > 0
+}
+
+// slackNs is how far apart the two sources may be, beyond what each may be off by: a kernel begins some µs before the
+// first of its blocks has a stamp, and ends some µs after the last.
+const slackNs = 20_000
+
+// Apart is by how much (ns) two sources contradict each other on when a kernel ran; 0 if they agree, as far as they can be told.
+func Apart(stamps, kernel gpuclock.Interval) uint64 {
+	apart := max(distance(stamps.Begin, kernel.Begin), distance(stamps.End, kernel.End))
+	if apart <= slackNs+stamps.Uncertainty+kernel.Uncertainty {
+		return 0
+	}
+	return apart
+}
+
+func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"errors"
+
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/internal/bounded"
+)
+
+// The way of a record: what it is decides where it goes. Facts: the activity kinds of CUPTI's documentation (CUpti_ActivityKind), parsed
+// by package cupti.
+
+// Options of a Recorder.
+type Options struct {
+	// Hold (ns) is how long an activity waits for earlier ones of its row and for the plan that it belongs to: longer than a plan waits
+	// for it.
+	Hold uint64
+	// Functions are the names of NCCL's functions as its kernels' names have them.
+	Functions []string
+}
+
+// Recorder is what CUPTI tells of a process.
+type Recorder struct {
+	opts      Options
+	timeline  Timeline
+	functions map[string]bool
+	active    bool
+
+	launches   bounded.Map[*Launch] // also those that have ended
+	correlator *cupti.Correlator[*Activity]
+	times      times
+
+	rows      map[Stream]*row
+	order     []*row         // the same, as they came
+	locations int            // of rows
+	held      int            // activities in rows
+	written   uint64         // when rows were written last: what was due then is gone
+	forced    uint64         // latest end of those that were written before their time
+	devices   map[uint32]int // CUDA device → the timeline's GPU
+	contexts  map[uint32]uint32
+	replays   replays
+	memory    memory
+
+	counts [numCounts]uint64
+}
+
+const (
+	// Activities that wait, of any kind; at 10 000 a second, several seconds.
+	maxActivities = 65536
+	// Launches that CUPTI may still name, once CUPTI has told anything, and before.
+	maxLaunches   = 65536
+	firstLaunches = 1024
+)
+
+// New makes a Recorder for what is to be drawn on a timeline.
+func New(t Timeline, opts Options) *Recorder {
+	g := &Recorder{
+		opts: opts, timeline: t, functions: make(map[string]bool), launches: bounded.New[*Launch](firstLaunches),
+		rows: make(map[Stream]*row), devices: make(map[uint32]int), contexts: make(map[uint32]uint32), replays: newReplays(),
+	}
+	for _, f := range opts.Functions {
+		g.functions[f] = true
+	}
+	return g
+}
+
+// Active tells whether CUPTI has told anything.
+func (g *Recorder) Active() bool { return g.active }
+
+// activate makes room for what CUPTI tells, once it tells anything.
+func (g *Recorder) activate() {
+	if !g.active {
+		g.active = true
+		// An activity that has been drawn is not linked any more, so nothing waits longer than that.
+		g.correlator = cupti.NewCorrelator(&cupti.CorrelatorOptions{Age: g.opts.Hold}, g.judgeCall, g.correlated)
+		g.launches.Widen(maxLaunches)
+	}
+}
+
+// Take takes an activity record as CUPTI wrote it, of a version of CUPTI's, that came at time t. name is that of a kernel, mangled.
+func (g *Recorder) Take(t uint64, record []byte, version uint32, name string) {
+	g.activate()
+	g.counts[countRecords]++
+	rec, err := cupti.Parse(record, version)
+	switch {
+	case errors.Is(err, cupti.ErrKind):
+		g.counts[countUnknown]++
+		return
+	case err != nil:
+		g.counts[countBroken]++
+		return
+	}
+	on := func(n count, device, context, stream uint32, start, stop uint64) *Activity {
+		g.contexts[context] = device
+		g.counts[n]++
+		return &Activity{Record: rec, Stream: Stream{Device: device, Context: context, Stream: stream}, arrived: t, start: start, stop: stop}
+	}
+	switch rec := rec.(type) {
+	case *cupti.API:
+		g.correlator.API(rec, t)
+	case *cupti.External:
+		if rec.ExternalKind == cupti.ExternalCustom2 {
+			g.correlator.External(rec, t)
+		}
+	case *cupti.Kernel:
+		a := on(countKernels, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End)
+		a.Name, a.nccl = name, isNCCL(name)
+		g.place(a)
+		if rec.Graph == 0 { // one of a graph was launched by nobody in particular: the ids are those of the call that launched the graph
+			g.correlator.Activity(rec.Correlation, a, t)
+		}
+	case *cupti.Copy:
+		g.place(on(countCopies, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End))
+	case *cupti.Set:
+		g.place(on(countSets, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End))
+	case *cupti.GraphTrace:
+		g.place(on(countGraphs, rec.Device, rec.Context, rec.Stream, rec.Start, rec.End))
+	case *cupti.Synchronization:
+		g.counts[countWaits]++
+		g.place(&Activity{Record: rec, Stream: Stream{Context: rec.Context, Stream: rec.Stream, Waits: true}, arrived: t, start: rec.Start, stop: rec.End})
+	case *cupti.Memory:
+		g.counts[countMemory]++
+		g.takeMemory(t, rec)
+	case *cupti.MemoryPool:
+		g.takePool(t, rec)
+	}
+}
+
+// Advance tells that all records before t have come: what has waited long enough is given up, and what is due drawn.
+func (g *Recorder) Advance(t uint64) {
+	if !g.active {
+		return
+	}
+	g.correlator.Expire(t)
+	for len(g.times.waiting) > 0 && g.times.waiting[0].arrived+clockLimit < t {
+		g.loseUntimed()
+	}
+	g.writeRows(t)
+}
+
+// LinkRest links what can be linked, as nothing more will come.
+func (g *Recorder) LinkRest() {
+	if g.active {
+		g.placeUntimed()
+		g.correlator.End()
+	}
+}
+
+// Finish draws what is left.
+func (g *Recorder) Finish() {
+	if !g.active {
+		return
+	}
+	for len(g.times.waiting) > 0 {
+		g.loseUntimed()
+	}
+	g.writeRows(noTime)
+	g.counts[countIdle] = g.correlator.Idle
+}
+
+// noTime is later than every time.
+const noTime = 1<<64 - 1
+
+// gpuOf is the timeline's GPU of a CUDA device: the communicator's that was seen to run kernels there, else the one that
+// the timeline has for it.
+func (g *Recorder) gpuOf(device uint32) int {
+	if i, ok := g.devices[device]; ok {
+		return i
+	}
+	i := g.timeline.Device(int(device))
+	g.devices[device] = i
+	return i
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
+)
+
+// replays links the plans that replayed graphs bring to the kernels that graphs launched.
+//
+// Nothing names both: all kernels of a replay have the correlation id of the graph's launch, and the ids that were
+// pushed when they were captured are gone. What tells is, first, the times: NCCL's stamps say when the plan ran, CUPTI
+// when each kernel did, and a plan's kernel is the only one of NCCL's on that GPU that began and ended when it did.
+// Second, where stamps are missing or not to be believed, the order within one launch of a graph: NCCL reports a plan in
+// a callback of the graph that its kernel waits for (docs/nccl-profiler-api.md §3.5), so all plans reported since the launch
+// before had ended belong to this one, in the order of its kernels. That needs as many plans as kernels, and launches
+// that follow each other; else it says nothing.
+//
+// A kernel must also be able to be the plan's: not fewer blocks than the plan has channels, a name of the plan's function
+// if it names one, and a node of the graph that has not been another captured plan's before. Where two kernels would do,
+// none is linked. A wrong one is taken by its times only if the right one's record is missing while another communicator's
+// kernel of the same function, on the same GPU, began and ended within slackNs of it, and no replay before has told the
+// two apart; by order, if its record is missing while NCCL has run a kernel of the same function, between the same two
+// launches, without a report.
+type replays struct {
+	kernels  map[int][]*Activity // of NCCL's, by GPU, that are still to be written
+	left     map[int]uint64      // by GPU, the end of those that have been
+	reported map[int][]Plan      // replayed ones, by GPU, since then
+	nodes    map[graphNode]capturedPlan
+	plans    map[graphPlan]graphNode // the other way round
+}
+
+// graphNode names a kernel of a graph: as it was captured where CUPTI says so (13.4), else in the executable graph.
+type graphNode struct {
+	graph uint32
+	node  uint64
+}
+
+// capturedPlan is what a node was linked to before: the captured call of the plan's first operation, which all its replays
+// name.
+type capturedPlan struct {
+	parent uint64
+	times  int
+}
+
+// graphPlan is a captured plan in an executable graph, 0 if it is in the captured one.
+type graphPlan struct {
+	graph  uint32
+	parent uint64
+}
+
+const (
+	maxNodes  = 65536
+	sureNodes = 3 // links after which a node's plan is believed without looking at its times
+)
+
+func newReplays() replays {
+	return replays{
+		kernels: make(map[int][]*Activity), left: make(map[int]uint64), reported: make(map[int][]Plan),
+		nodes: make(map[graphNode]capturedPlan), plans: make(map[graphPlan]graphNode),
+	}
+}
+
+func nodeOf(k *cupti.Kernel) graphNode {
+	if k.SourceGraphNode != 0 {
+		return graphNode{0, k.SourceGraphNode}
+	}
+	return graphNode{k.Graph, k.GraphNode}
+}
+
+// Replayed notes a plan that a graph brought again.
+func (g *Recorder) Replayed(p Plan) {
+	if !g.active {
+		return
+	}
+	r, gpu := &g.replays, p.Rank().GPU
+	list := slices.DeleteFunc(r.reported[gpu], func(q Plan) bool { return q.Since() < r.left[gpu] })
+	if len(list) < maxNodes { // where no kernels of graphs are told of
+		list = append(list, p)
+	}
+	r.reported[gpu] = list
+}
+
+// LinkReplay links a replayed plan; by the times of its stamps, if they are believed, as long as all kernels that ran then are still here.
+func (g *Recorder) LinkReplay(p Plan, when gpuclock.Interval, stamped bool) {
+	if p.Links().Linked() { // with another plan of its launch
+		return
+	}
+	linked := false
+	switch {
+	case p.Captured() == 0:
+	case stamped:
+		linked = g.linkByTimes(p, when)
+	default:
+		linked = g.linkByOrder(p)
+	}
+	if !linked {
+		g.counts[countReplays]++
+	}
+}
+
+func (g *Recorder) linkByTimes(p Plan, when gpuclock.Interval) bool {
+	if g.written+2*slackNs > when.End+g.opts.Hold || when.Begin <= g.forced {
+		return false
+	}
+	var found *Activity
+	rivals := 0
+	for _, a := range g.replays.kernels[p.Rank().GPU] {
+		if known := g.replays.nodes[nodeOf(a.Record.(*cupti.Kernel))]; known.times >= sureNodes && known.parent != p.Captured() {
+			continue
+		}
+		apart := max(distance(when.Begin, a.begin), distance(when.End, a.end))
+		if apart > 2*slackNs+a.off {
+			continue
+		}
+		rivals++
+		if apart <= slackNs+a.off {
+			found = a
+		}
+	}
+	if rivals != 1 || found == nil || found.claimed || !g.couldBe(p, found) {
+		return false
+	}
+	g.replays.link(p, found)
+	return true
+}
+
+// linkByOrder links all plans of the launch that a plan belongs to.
+func (g *Recorder) linkByOrder(p Plan) bool {
+	r, gpu := &g.replays, p.Rank().GPU
+	kernels, after, ok := r.launchAround(gpu, p)
+	if !ok {
+		return false
+	}
+	var plans []Plan
+	for _, q := range r.reported[gpu] {
+		if end := kernels[len(kernels)-1].end; q.Since() > after && q.Since() < end {
+			plans = append(plans, q)
+		}
+	}
+	if len(plans) != len(kernels) || !slices.Contains(plans, p) {
+		return false
+	}
+	slices.SortStableFunc(plans, func(a, b Plan) int { return cmp.Compare(a.Since(), b.Since()) })
+	owner := make(map[string]*Rank) // by function: plans of one communicator rank keep their order, others need not
+	once := make(map[uint64]bool)
+	for i, q := range plans {
+		a := kernels[i]
+		function := g.functionIn(a.Name)
+		if of := owner[function]; of != nil && of != q.Rank() {
+			return false
+		}
+		owner[function] = q.Rank()
+		if q.Captured() == 0 || once[q.Captured()] || q.Since() > a.begin+a.off || !g.couldBe(q, a) {
+			return false
+		}
+		once[q.Captured()] = true
+		if l := q.Links(); l.Linked() && l.kernels[0] != a || a.claimed && a.planID != q.ID() {
+			return false
+		}
+	}
+	for i, q := range plans {
+		if !kernels[i].claimed {
+			r.link(q, kernels[i])
+		}
+	}
+	return true
+}
+
+// launchAround gives NCCL's kernels of the launch of a graph that a plan was reported in, in order, and when the launch
+// before had ended; false unless that was before this one's kernels began.
+func (r *replays) launchAround(gpu int, p Plan) (kernels []*Activity, after uint64, ok bool) {
+	launches := make(map[uint32][]*Activity)
+	for _, a := range r.kernels[gpu] {
+		id := a.Record.(*cupti.Kernel).Correlation
+		launches[id] = append(launches[id], a)
+	}
+	after = r.left[gpu]
+	for _, list := range launches {
+		slices.SortFunc(list, func(a, b *Activity) int { return cmp.Compare(a.begin, b.begin) })
+		switch last := list[len(list)-1]; {
+		case last.end <= p.Since():
+			after = max(after, last.end)
+		case kernels == nil || list[0].begin < kernels[0].begin:
+			kernels = list
+		}
+	}
+	if kernels == nil || after > kernels[0].begin {
+		return nil, 0, false
+	}
+	for _, list := range launches {
+		if list[0] != kernels[0] && list[0].begin < kernels[len(kernels)-1].end && list[len(list)-1].end > kernels[0].begin {
+			return nil, 0, false
+		}
+	}
+	return kernels, after, true
+}
+
+// link links a plan to its kernel.
+func (r *replays) link(p Plan, a *Activity) {
+	if len(r.nodes) >= maxNodes {
+		clear(r.nodes)
+		clear(r.plans)
+	}
+	node := nodeOf(a.Record.(*cupti.Kernel))
+	parent := p.Captured()
+	r.nodes[node], r.plans[graphPlan{node.graph, parent}] = capturedPlan{parent, r.nodes[node].times + 1}, node
+	a.claimed, a.planID, a.parent = true, p.ID(), p.Operation()
+	p.Links().kernels = append(p.Links().kernels, a)
+}
+
+// couldBe tells whether a kernel has as many blocks as the plan has channels, and no other function's name, and whether
+// no other plan has been linked to its node, nor this one to another.
+func (g *Recorder) couldBe(p Plan, a *Activity) bool {
+	r, kernel, parent := &g.replays, a.Record.(*cupti.Kernel), p.Captured()
+	node := nodeOf(kernel)
+	known := r.nodes[node]
+	if at, placed := r.plans[graphPlan{node.graph, parent}]; known.times > 0 && known.parent != parent || placed && at != node {
+		return false
+	}
+	if kernel.Grid[0] < p.Channels() {
+		return false
+	}
+	named := g.functionIn(a.Name)
+	return named == "" || p.Runs(named)
+}
+
+// functionIn is the NCCL function that a kernel's name has in it: "AllReduce" of ncclDevKernel_AllReduce_Sum_f32_RING_LL. A
+// kernel can carry out more than its name says only where that is Generic. "" if there is none.
+func (g *Recorder) functionIn(name string) string {
+	_, rest, ok := strings.Cut(name, "Kernel_")
+	if !ok {
+		return ""
+	}
+	function, _, _ := strings.Cut(rest, "_")
+	if !g.functions[function] {
+		return ""
+	}
+	return function
+}
+
+// addReplayed keeps a kernel of a graph for its plan.
+func (g *Recorder) addReplayed(a *Activity) {
+	gpu := g.gpuOf(a.Stream.Device)
+	g.replays.kernels[gpu] = append(g.replays.kernels[gpu], a)
+}
+
+// leaveReplayed counts what became of a kernel of a graph, which nothing can be linked to from here on.
+func (g *Recorder) leaveReplayed(a *Activity) {
+	switch {
+	case a.claimed:
+		g.counts[countGraphLinked]++
+	case a.nccl:
+		g.counts[countGraphUnlinked]++
+		g.counts[countUnlinked]++
+	default:
+		g.counts[countGraphOther]++
+	}
+	if !a.nccl || !a.timed {
+		return
+	}
+	gpu := g.gpuOf(a.Stream.Device)
+	kernels := g.replays.kernels[gpu]
+	g.replays.left[gpu] = max(g.replays.left[gpu], a.end)
+	if i := slices.Index(kernels, a); i >= 0 {
+		g.replays.kernels[gpu] = slices.Delete(kernels, i, i+1)
+	}
+}

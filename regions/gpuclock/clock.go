@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuclock
+
+import (
+	"math"
+	"slices"
+)
+
+// Clock maps the stamps of one GPU onto the host's time line (ns). All communicator ranks of a GPU share it.
+//
+// Every KernelCh callback gives a pair: a stamp g that the GPU took and the host time c at which NCCL
+// reported it, c = g + offset + delay with delay ≥ 0 and otherwise arbitrary (docs/nccl-profiler-api.md §7.5).
+// So c − g bounds the offset from above, tightly wherever a report came at once. Every kernel was
+// launched before it began: the time of the launch less the stamp of the beginning bounds it from below.
+//
+// The offset changes slowly (two oscillators) and now and then jumps. So it is a line in pieces:
+//
+//	segment   from one jump to the next; see jump.go
+//	block     64 buckets that have something, or 4 s of it, with a line of its own: fit.go. It is fitted to the block and
+//	          its two neighbours, and final when the next block is full
+//	bucket    0.26 ms: only the quickest report and the strongest lower bound within it can matter
+//
+// Between the middles of two blocks their lines are blended, so that the mapping has no steps. What a
+// stamp costs does not depend on how many came before: a bucket is looked up, a line is fitted per block,
+// and the newest two blocks again after 50 ms or when somebody needs them.
+//
+// NVIDIA's stamps are nanoseconds. Of AMD's the unit is not documented, so the length of a tick is found from the
+// pairs (tick.go), and each stamp is brought to nanoseconds first.
+type Clock struct {
+	anyUnit  bool // the length of a tick is to be found out
+	tick     tickLength
+	grain    grain
+	segments []*segment // oldest first
+	ahead    stepAhead
+	back     stepBack
+	jumps    int    // so far
+	wentBack bool   // the last one did
+	jumpAt   uint64 // host time at which it was seen first
+}
+
+// point is what is kept of a bucket. Differences are those of host time less stamp.
+type point struct {
+	g     uint64 // stamp of the quickest report
+	d     int64  // upper bound of the offset at g
+	g2    uint64 // the same of the second quickest; 0: there is none
+	d2    int64
+	begin uint64 // stamp of a kernel's beginning; 0: none
+	least int64  // lower bound of the offset at begin
+	sound bool   // some report in the bucket is beyond doubt
+}
+
+const (
+	bucketShift = 18 // 2^18 ns ≈ 0.26 ms
+	blockPoints = 64
+	blockNs     = 4_000_000_000
+	refitNs     = 50_000_000 // how much must come before the newest blocks are fitted again
+	maxLines    = 4096       // of a segment: 1 min at least
+	maxSegments = 8
+)
+
+// segment is the time between two jumps.
+type segment struct {
+	from   uint64 // host time of its first stamp
+	points []point
+	full   int // points[:full] is the last final block, points[full:open] the one that is full
+	open   int // points[open:] is the one that grows
+
+	lines   []clockLine // one per block, by stamp
+	final   int         // so many of them will not change
+	newest  uint64
+	fitted  uint64 // newest at the last fit
+	fitTo   int    // points at the last fit
+	dirty   bool   // points have come since then
+	below   bool   // one of them lies below its line
+	scratch fitScratch
+}
+
+// New makes the clock of a GPU. Where stamps are of any unit, they are mapped once the length of a tick has been found out; else they
+// are nanoseconds.
+func New(anyUnit bool) *Clock { return &Clock{anyUnit: anyUnit} }
+
+// Jumps is how many times the clock, or the host's line, was seen to jump.
+func (k *Clock) Jumps() int { return k.jumps }
+
+// known tells whether stamps can be mapped at all.
+func (k *Clock) known() bool { return !k.anyUnit || k.tick.ns != 0 }
+
+// nanoseconds brings a stamp to nanoseconds of the GPU's clock.
+func (k *Clock) nanoseconds(stamp uint64) uint64 {
+	if k.anyUnit {
+		return k.tick.nanoseconds(stamp)
+	}
+	return stamp
+}
+
+// grainNs is what stamps are rounded down to, at most.
+func (k *Clock) grainNs() float64 {
+	if k.anyUnit {
+		return k.grain.ns(k.tick.ns)
+	}
+	return k.grain.ns(1)
+}
+
+// Add takes one pair: a stamp, reported at host time c. 0 is no stamp: NCCL hands it out when it never read one.
+// The stamp may be in doubt, an earlier kernel's: reported later than it seems, so that it bounds the offset all the
+// same. But where there are no others, the line does not follow such.
+func (k *Clock) Add(stamp, c uint64, doubtful bool) {
+	if stamp == 0 {
+		return
+	}
+	if !doubtful {
+		k.grain.add(stamp)
+	}
+	switch {
+	case k.known():
+		k.pair(k.nanoseconds(stamp), c, doubtful)
+	case !doubtful:
+		for _, p := range k.tick.learn(stamp, c) {
+			k.pair(k.nanoseconds(p.g), p.c, false)
+		}
+	}
+}
+
+func (k *Clock) pair(g, c uint64, doubtful bool) {
+	if len(k.segments) == 0 {
+		k.segments = append(k.segments, &segment{})
+	}
+	s := k.segments[len(k.segments)-1]
+	s.fit(false, k.grainNs())
+	if line := s.live(); line != nil {
+		if k.jumpedAhead(line, g, c) {
+			return
+		}
+		k.comparesBack(line, g, c)
+	}
+	s.add(g, int64(c-g), k.grainNs(), !doubtful)
+}
+
+// notBefore takes a lower bound: the kernel that began at a stamp was launched at host time t. Only for
+// stamps that are that kernel's beyond doubt.
+func (k *Clock) notBefore(stamp, t uint64) {
+	if !k.known() || len(k.segments) == 0 {
+		return
+	}
+	g := k.nanoseconds(stamp)
+	s := k.segments[len(k.segments)-1]
+	i, ok := s.bucket(g)
+	if !ok || t < s.from {
+		return
+	}
+	if p := &s.points[i]; p.begin == 0 || int64(t-g) > p.least {
+		p.begin, p.least, s.dirty = g, int64(t-g), true
+	}
+}
+
+// doubts notes that reports from a host time on may have been of other kernels' stamps.
+func (k *Clock) doubts(t uint64) {
+	if n := len(k.segments); n > 0 {
+		s := k.segments[n-1]
+		for i := range s.points {
+			if p := &s.points[i]; p.g+uint64(p.d) >= t || p.g2 != 0 && p.g2+uint64(p.d2) >= t {
+				p.sound, s.dirty = false, true
+			}
+		}
+	}
+}
+
+// bucket finds the point of a stamp's bucket, or where it would be.
+func (s *segment) bucket(g uint64) (int, bool) {
+	n, b := len(s.points), g>>bucketShift
+	switch {
+	case n == 0 || b > s.points[n-1].g>>bucketShift:
+		return n, false
+	case b == s.points[n-1].g>>bucketShift:
+		return n - 1, true
+	}
+	return slices.BinarySearchFunc(s.points, b, func(p point, b uint64) int {
+		if x := p.g >> bucketShift; x != b {
+			if x < b {
+				return -1
+			}
+			return 1
+		}
+		return 0
+	})
+}
+
+func (s *segment) add(g uint64, d int64, grain float64, sound bool) {
+	i, ok := s.bucket(g)
+	if line := s.live(); line != nil && d < line.offset(g) {
+		s.below = true
+	}
+	switch {
+	case ok:
+		p := &s.points[i]
+		p.sound = p.sound || sound
+		switch {
+		case d < p.d:
+			p.g2, p.d2 = p.g, p.d
+			p.g, p.d = g, d
+		case p.g2 == 0 || d < p.d2:
+			p.g2, p.d2 = g, d
+		default:
+			return
+		}
+	case i == len(s.points):
+		grown := s.grow(g, grain)
+		s.points = append(s.points, point{g: g, d: d, sound: sound})
+		s.newest, s.dirty = g, true
+		if grown {
+			s.fit(true, grain)
+		}
+		return
+	case i == 0 && s.final > 0:
+		return // of a block long final
+	default:
+		s.points = slices.Insert(s.points, i, point{g: g, d: d, sound: sound})
+		if i <= s.full && s.full > 0 {
+			s.full++
+		}
+		if i <= s.open && s.open > 0 {
+			s.open++
+		}
+	}
+	s.dirty = true
+}
+
+// grow ends the open block if it is full or g is too far from its beginning. Then the newest blocks have no lines.
+func (s *segment) grow(g uint64, grain float64) bool {
+	n := len(s.points)
+	if n == s.open || n-s.open < blockPoints && g-s.points[s.open].g < blockNs {
+		return false
+	}
+	s.lines = s.lines[:s.final]
+	if s.open > s.full {
+		s.lines = append(s.lines, s.fitBlock(s.full, s.open, 0, n, grain))
+		s.final++
+	}
+	if s.final > maxLines {
+		s.lines = slices.Delete(s.lines, 0, maxLines/4)
+		s.final -= maxLines / 4
+	}
+	kept := copy(s.points, s.points[s.full:])
+	s.points = s.points[:kept]
+	s.full, s.open = s.open-s.full, kept
+	return true
+}
+
+// Fit brings the mapping of the newest stamps up to date; unless forced, only if enough has come since the last time.
+func (k *Clock) Fit(force bool) {
+	if n := len(k.segments); n > 0 {
+		k.segments[n-1].fit(force, k.grainNs())
+	}
+}
+
+func (s *segment) fit(force bool, grain float64) {
+	n := len(s.points)
+	if !s.dirty || n == 0 || !force && !s.below && n < 2*s.fitTo && s.newest < s.fitted+refitNs {
+		return
+	}
+	s.dirty, s.below, s.fitted, s.fitTo = false, false, s.newest, n
+	s.lines = s.lines[:s.final]
+	if s.open > s.full {
+		s.lines = append(s.lines, s.fitBlock(s.full, s.open, 0, n, grain))
+	}
+	if n > s.open {
+		s.lines = append(s.lines, s.fitBlock(s.open, n, s.full, n, grain))
+	}
+}
+
+// fitBlock fits the line of the block points[from:to] to points[first:end], of which the block and its neighbours
+// are parts. Where these do not lie on one line, since the rate of a clock has changed, the block has to do alone; what it
+// is then still bent by is uncertain. A block of which all reports are in doubt has the line before it.
+func (s *segment) fitBlock(from, to, first, end int, grain float64) clockLine {
+	var before *clockLine
+	if n := len(s.lines); n > 0 {
+		before = &s.lines[n-1]
+	}
+	middle := s.points[from].g + (s.points[to-1].g-s.points[from].g)/2
+	if before != nil && !slices.ContainsFunc(s.points[from:to], func(p point) bool { return p.sound }) {
+		return before.at(middle)
+	}
+	l := s.scratch.fit(s.points[first:end], middle, before, grain)
+	if l.bend == 0 || to-from == end-first {
+		return l
+	}
+	if to-from < minSlopePoints {
+		return l
+	}
+	if alone := s.scratch.fit(s.points[from:to], middle, before, grain); alone.bend < l.bend {
+		return alone
+	}
+	return l
+}
+
+// live is the newest line, nil if there is none yet.
+func (s *segment) live() *clockLine {
+	if n := len(s.lines); n > 0 {
+		return &s.lines[n-1]
+	}
+	return nil
+}
+
+// at maps a stamp (ns), and tells what the time may be off by.
+func (s *segment) at(g uint64) (t uint64, off Margin, ok bool) {
+	n := len(s.lines)
+	if n == 0 {
+		return 0, Margin{}, false
+	}
+	i, _ := slices.BinarySearchFunc(s.lines, g, func(l clockLine, g uint64) int {
+		if l.g < g {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 || i == n {
+		l := &s.lines[max(i-1, 0)]
+		return g + uint64(l.offset(g)), l.uncertainty(g), true
+	}
+	a, b := &s.lines[i-1], &s.lines[i]
+	w := float64(g-a.g) / float64(b.g-a.g)
+	// Offsets are large, their difference is not.
+	oa, ob := a.offset(g), b.offset(g)
+	t = g + uint64(oa+int64(math.Round(w*float64(ob-oa))))
+	// Beyond its block a line may be wrong by what the other one says.
+	ua, ub, apart := a.uncertainty(g), b.uncertainty(g), min(w, 1-w)*math.Abs(float64(ob-oa))
+	return t, Margin{(1-w)*ua.Most + w*ub.Most + apart, (1-w)*ua.Usual + w*ub.Usual + apart}, true
+}
+
+// Host maps a stamp that was reported at host time seen to the time line, and tells what that may be off by. False if no pair has come
+// yet, or the length of a tick is not known.
+func (k *Clock) Host(stamp, seen uint64) (t uint64, uncertainty Margin, ok bool) {
+	if !k.known() {
+		return 0, Margin{}, false
+	}
+	g := k.nanoseconds(stamp)
+	for i := len(k.segments) - 1; i >= 0; i-- {
+		s := k.segments[i]
+		at, off, found := s.at(g)
+		if !found {
+			continue
+		}
+		t, uncertainty, ok = at, off, true
+		// Taken or reported before the jump: an older segment's, unless that fits no better.
+		slack := uint64(uncertainty.Most) + stepSlackNs
+		if i > 0 && (seen < s.from || t+slack < s.from || t > seen+slack) {
+			continue
+		}
+		return t, uncertainty, true
+	}
+	return t, uncertainty, ok
+}

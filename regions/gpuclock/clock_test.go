@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuclock
+
+import (
+	"math"
+	"testing"
+)
+
+// Reports of a communicator rank whose counters have parted do not bend the clock of its GPU, which others share.
+func TestDoubtfulStampsDoNotBendTheClock(t *testing.T) {
+	const offset, beat = 5_000_000, 60_000
+	var k Clock
+	for i := range uint64(50_000) {
+		now := 1e12 + i*beat
+		k.Add(now, now+offset+beat, i > 1000)
+		if i <= 1000 || i%5000 == 0 { // another communicator
+			k.Add(now+7, now+7+offset+1000+i%7*100, false)
+		}
+	}
+	k.Fit(true)
+	for i := range uint64(50_000) {
+		now := 1e12 + i*beat
+		at, off, ok := k.Host(now, now+offset+beat)
+		if e := math.Abs(float64(int64(at - now - offset))); !ok || e > off.Usual+slackNs {
+			t.Fatalf("stamp %d is %.0f ns off, uncertainty %.0f", i, e, off.Usual)
+		}
+	}
+	if k.Jumps() > 0 {
+		t.Errorf("%d jumps", k.Jumps())
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuclock
+
+import "slices"
+
+// What a plan's stamps are held against: its own bounds, and the stamps that came before on the same channels.
+
+const (
+	// slackNs is how far a mapped time may lie outside its bounds, beyond its uncertainty.
+	slackNs = 5_000
+	// ringPlaces is how many kernels' stamps of a channel NCCL keeps (docs/nccl-profiler-api.md §7.3).
+	ringPlaces = 64
+	// A ProxyOp ends some time after its last transfer.
+	networkSlackNs = 100_000
+)
+
+// doubt is what speaks against stamps.
+type doubt uint8
+
+const (
+	doubtEarly  doubt = 1 << iota // begins before its launch
+	doubtLate                     // ends after its report, or begins after its network traffic
+	doubtTook                     // took longer than from its launch to its report, or ended before it began
+	doubtOrder                    // not in the order of kernels
+	doubtRound                    // a stamp that was there one round of its ring before
+	doubtBroken                   // no stamp, or one that was there for another reason
+)
+
+// channelStamps are the last stamps of a channel.
+type channelStamps struct {
+	end   uint64 // the latest
+	jumps int    // jumps of the clock so far
+	ends  [ringPlaces]uint64
+	next  int // place in ends
+}
+
+// add takes the stamp of a kernel's end. Operations of one batch are stamped alike.
+func (l *channelStamps) add(end uint64, jumps int) {
+	if l.end < end || l.jumps != jumps {
+		l.end, l.jumps = end, jumps
+	}
+	if l.ends[(l.next+ringPlaces-1)%ringPlaces] != end {
+		l.ends[l.next] = end
+		l.next = (l.next + 1) % ringPlaces
+	}
+}
+
+// evidence is what speaks against a plan's stamps.
+type evidence struct {
+	first  uint64 // stamp
+	doubts doubt
+	off    float64 // by how much (ns) times cannot be true
+}
+
+func (f *Filter) examine(p *Plan, b Bounds, inOrder bool) evidence {
+	k, s := f.Clock, p.ends()
+	e := evidence{first: s.first}
+	if p.Unstamped > 0 {
+		e.doubts |= doubtBroken
+	}
+	for _, span := range p.Kernels {
+		switch {
+		case span.Begin == 0:
+			e.doubts |= doubtBroken
+		case span.End < span.Begin:
+			e.doubts |= doubtTook
+		}
+		before := f.channels[span.Channel]
+		if before == nil || !inOrder || before.jumps != k.jumps || span.Begin >= before.end && span.End > before.end {
+			continue
+		}
+		switch slices.Index(before.ends[:], span.End) {
+		case -1:
+			e.doubts |= doubtOrder
+		case before.next:
+			e.doubts |= doubtRound
+		default:
+			e.doubts |= doubtBroken
+		}
+	}
+	if e.doubts&(doubtBroken|doubtTook) != 0 {
+		return e
+	}
+	grain := k.grainNs()
+	took := float64(k.nanoseconds(s.last) - k.nanoseconds(s.first))
+	if most := float64(s.ended - min(s.ended, b.Launched)); took*(1-maxSlope) > most+grain {
+		e.doubts |= doubtTook
+		e.off = took - most
+	}
+	begin, beginOff, _ := k.Host(s.first, s.began)
+	end, endOff, ok := k.Host(s.last, s.ended)
+	if !ok {
+		return e
+	}
+	beyond := func(d doubt, a, b, off uint64) { // a must not be after b
+		if a > b+off {
+			e.doubts |= d
+			e.off = max(e.off, float64(a-b-off))
+		}
+	}
+	beyond(doubtLate, end, s.ended, uint64(endOff.Most)+slackNs)
+	if b.NetStop != 0 {
+		beyond(doubtLate, begin, b.NetStop, uint64(beginOff.Most)+networkSlackNs)
+	}
+	beyond(doubtEarly, b.Launched, begin, uint64(beginOff.Most)+slackNs)
+	return e
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuclock
+
+import (
+	"math"
+	"slices"
+)
+
+// clockLine is the offset of a GPU's clock in a block.
+//
+// The line lies below all upper bounds c − g of the block and its neighbours, by what the quickest reports were late,
+// as far as that can be told. Its slope is the one that brings the quickest reports closest to one
+// line, but the one before (at first 0) unless another is clearly better: nearly all scatter is delay.
+//
+// How late the quickest report was, e, is not seen. But delays near the smallest are as good as uniformly distributed
+// (polling), so e is distributed as the distances between the quickest few are: exponentially, with an
+// unknown rate. A gamma distribution as what is known of the rate beforehand (priorShape, priorNs: of the order of one
+// report per µs; measured on recordings of real NCCL runs) makes e Lomax distributed. Its median is
+// the correction, its 95th percentile the uncertainty; what all reports are late (systematicNs: the stamp's way
+// to the host and one round of NCCL's polling; more, sharedDelay, where reports usually are very late) and the stamps'
+// rounding come on top, and the lower bounds limit it.
+//
+// That holds for delays that have nothing to do with each other. On a starved host the thread that reports is kept from running
+// for milliseconds, and then reports all that has happened in one go: all late together, some by nearly the same time. Such
+// reports are one witness (fitScratch.fit).
+type clockLine struct {
+	g     uint64  // middle of the block
+	d     int64   // offset there
+	slope float64 // of the offset, ns per ns
+
+	stat     float64 // uncertainty (ns) at pivot
+	pivot    float64 // mean place of the quickest reports, less g
+	slopeOff Margin  // uncertainty of the slope
+	limit    float64 // what a lower bound allows at most
+	limitAt  float64 // where it is, less g
+	bend     float64 // how far (ns) the points are from lying on one line, beyond chance
+	points   int     // that it was fitted to
+}
+
+const (
+	maxSlope     = 600e-6 // what a clock is off by at most, and slewed by while it is adjusted (Linux: 500 ppm)
+	usualSlope   = 20e-6  // of two oscillators
+	wander       = 1e-7   // what a slope changes by within a block: temperature
+	quickest     = 5      // reports that tell how late the quickest is
+	few          = 3      // the same, where the others are far off
+	maxLateNs    = 2000
+	priorShape   = 2.0
+	priorNs      = 2000.0
+	systematicNs = 2000.0
+
+	polledNs    = 10_000.0 // a thread that is never kept from reporting is less late
+	sharedDelay = 0.005    // share of the usual delay that all reports may have in common (recordings of starved jobs)
+
+	minSlopePoints = 5 // fewer do not tell a slope
+	stretches      = 8
+	minBendPoints  = 4 * stretches * few // of fewer some stretch is late by chance
+	bendChance     = 6.0                 // times the mean lateness of the quickest: one line in fifty has such a gap by chance
+	slopeGain      = 3.0                 // by how much (log likelihood) another slope must be better
+	slopeDoubt     = 0.3                 // by how much it may be worse and still be true
+	fitFloorNs     = 300                 // differences below this mean nothing
+)
+
+func (l *clockLine) offset(g uint64) int64 {
+	return l.d + int64(math.Round(l.slope*float64(int64(g-l.g))))
+}
+
+// at is the same line, of a block with another middle.
+func (l *clockLine) at(g uint64) clockLine {
+	m := *l
+	moved := float64(int64(g - l.g))
+	m.g, m.d, m.pivot, m.limitAt = g, l.offset(g), l.pivot-moved, l.limitAt-moved
+	return m
+}
+
+// above is by how much an upper or lower bound of the offset at g lies above the line.
+func (l *clockLine) above(g uint64, d int64) float64 { return float64(d - l.offset(g)) }
+
+func (l *clockLine) uncertainty(g uint64) Margin {
+	x := float64(int64(g - l.g))
+	of := func(slopeOff float64) float64 {
+		return min(math.Hypot(l.stat, slopeOff*(x-l.pivot)), l.limit+slopeOff*math.Abs(x-l.limitAt))
+	}
+	return Margin{of(l.slopeOff.Most), of(l.slopeOff.Usual)}
+}
+
+// Margin is what a mapped time may be off by, in ns either way: Most, which decides whether stamps can be believed; and Usual, in 95
+// of 100 cases, given that two clocks seldom run apart by more than usualSlope.
+type Margin struct{ Most, Usual float64 }
+
+// fitScratch is what a fit works with.
+type fitScratch struct {
+	x, y []float64 // relative to the middle of the block and the first point's offset; x rises
+	hull []int
+	low  []float64
+	at   []float64
+
+	apart []float64
+}
+
+// lowest finds the m least of y − slope·x in [from, to), in order, and their x. They are put behind what is there.
+func (f *fitScratch) lowest(slope float64, from, to, m int) {
+	first := len(f.low)
+	for i := from; i < to; i++ {
+		r := f.y[i] - slope*f.x[i]
+		j := len(f.low)
+		switch {
+		case j < first+m:
+			f.low, f.at = append(f.low, r), append(f.at, f.x[i])
+		case r >= f.low[j-1]:
+			continue
+		default:
+			j--
+		}
+		for ; j > first && f.low[j-1] > r; j-- {
+			f.low[j], f.at[j] = f.low[j-1], f.at[j-1]
+		}
+		f.low[j], f.at[j] = r, f.x[i]
+	}
+}
+
+// spread tells how close to a line of a slope the quickest reports lie: the range of the lower half of the quickest two
+// of each of some stretches. A burst of reports, all at one time, would agree with any slope.
+func (f *fitScratch) spread(slope float64) float64 {
+	n := len(f.x)
+	f.low, f.at = f.low[:0], f.at[:0]
+	for i := range stretches {
+		f.lowest(slope, i*n/stretches, (i+1)*n/stretches, 2)
+	}
+	slices.Sort(f.low)
+	return f.low[f.agreeing(n)-1] - f.low[0]
+}
+
+// agreeing is the number of reports whose range spread is.
+func (f *fitScratch) agreeing(n int) int {
+	return max(min(quickest, n), min(2*stretches, n)/2)
+}
+
+// fit fits a line to points, to be used around the stamp middle.
+//
+// Reports of one go agree on nothing: two that are closer together than the quickest may be late can have been late for one
+// reason. So they count as one, and the line is fitted again, until it is not said to be off by more than the reports
+// are apart. Where too few remain they do not tell how late they were: only launches do.
+func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain float64) clockLine {
+	f.take(points, middle, 0)
+	l := f.line(points, middle, before, grain)
+	latest := slices.Max(f.y) - slices.Min(f.y)
+	for apart := polledNs; l.stat > apart; {
+		apart = max(l.stat, 2*apart)
+		f.take(points, middle, apart)
+		l = f.line(points, middle, before, grain)
+		if len(f.x) <= few {
+			if l.stat = latest; !math.IsInf(l.limit, 1) {
+				l.stat = l.limit
+			}
+			break
+		}
+	}
+	return l
+}
+
+// take takes the reports of points to fit to: of those made less than apart (ns) after one another, the quickest.
+func (f *fitScratch) take(points []point, middle uint64, apart float64) {
+	f.x, f.y = f.x[:0], f.y[:0]
+	add := func(g uint64, d int64) {
+		x, y, last := float64(int64(g-middle)), float64(d-points[0].d), len(f.x)-1
+		switch {
+		case last < 0 || math.Abs((x+y)-(f.x[last]+f.y[last])) >= apart:
+			f.x, f.y = append(f.x, x), append(f.y, y)
+		case y < f.y[last]:
+			f.x[last], f.y[last] = x, y
+		}
+	}
+	for i := range points {
+		p := &points[i]
+		if p.g2 != 0 && p.g2 < p.g {
+			add(p.g2, p.d2)
+		}
+		add(p.g, p.d)
+		if p.g2 >= p.g {
+			add(p.g2, p.d2)
+		}
+	}
+}
+
+// line fits a line to what was taken of points.
+func (f *fitScratch) line(points []point, middle uint64, before *clockLine, grain float64) clockLine {
+	n := len(f.x)
+	d0 := points[0].d
+	span := f.x[n-1] - f.x[0]
+	known := 0.0
+	if before != nil {
+		known = before.slope
+	}
+	slope, slopeOff := known, Margin{maxSlope, 3 * usualSlope}
+	if n >= minSlopePoints {
+		slope, slopeOff = f.slope(known, span, grain)
+	}
+
+	m := min(n, quickest)
+	f.low, f.at = f.low[:0], f.at[:0]
+	f.lowest(slope, 0, n, m)
+	spread := f.low[m-1] - f.low[0]
+	if m > few {
+		spread = min(spread, (spread+(quickest-1)/(few-1)*(f.low[few-1]-f.low[0]))/2)
+	}
+	shape, scale := priorShape+float64(m-1), priorNs+spread
+	quantile := func(q float64) float64 { return scale * (math.Pow(1-q, -1/shape) - 1) }
+	late, most := min(quantile(0.5), maxLateNs), quantile(0.95)
+
+	l := clockLine{g: middle, slope: slope, d: d0 + int64(math.Round(f.low[0]-late)), slopeOff: slopeOff, limit: math.Inf(1), points: n}
+	for _, x := range f.at[:m] {
+		l.pivot += x / float64(m)
+	}
+	l.bend = f.bend(slope)
+	l.stat = max(most-late, late) + max(systematicNs, sharedDelay*f.usually(slope)) + grain + l.bend
+	least := 0.0
+	for i := range points {
+		p := &points[i]
+		if p.begin == 0 {
+			continue
+		}
+		gap := -l.above(p.begin, p.least)
+		if least = min(least, gap); gap < 0 {
+			continue
+		}
+		if limit := max(gap, late) + grain; limit < l.limit {
+			l.limit, l.limitAt = limit, float64(int64(p.begin-middle))
+		}
+	}
+	l.stat, l.limit = l.stat-least, l.limit-least // the line lies below what a launch allows
+	return l
+}
+
+// usually is how late reports usually are, beyond the quickest: the median.
+func (f *fitScratch) usually(slope float64) float64 {
+	f.apart = f.apart[:0]
+	for i := range f.x {
+		f.apart = append(f.apart, f.y[i]-slope*f.x[i])
+	}
+	slices.Sort(f.apart)
+	return f.apart[len(f.apart)/2] - f.apart[0]
+}
+
+// bend is by how much the quickest reports of some stretch lie farther above the line than chance explains: 0, or what
+// the truth may be above it there. How far apart the quickest reports of a stretch are tells how late the quickest is.
+func (f *fitScratch) bend(slope float64) float64 {
+	n := len(f.x)
+	if n < minBendPoints {
+		return 0
+	}
+	f.low, f.at, f.apart = f.low[:0], f.at[:0], f.apart[:0]
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := range stretches {
+		first := len(f.low)
+		f.lowest(slope, i*n/stretches, (i+1)*n/stretches, few)
+		least, most = min(least, f.low[first]), max(most, f.low[first])
+		f.apart = append(f.apart, f.low[len(f.low)-1]-f.low[first])
+	}
+	slices.Sort(f.apart)
+	gap := most - least
+	if gap < bendChance*f.apart[stretches/2]/(few-1)+fitFloorNs {
+		return 0
+	}
+	return gap
+}
+
+// slope chooses among the slope known before, none, and the edges of the points' lower hull. off is by how much it may
+// differ without being much worse.
+func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin) {
+	m := f.agreeing(len(f.x))
+	floor := grain + fitFloorNs
+	spread := func(slope float64) float64 { return f.spread(slope) + floor }
+	least := spread(known)
+	best, score := known, float64(m-1)*math.Log(least)
+	try := func(slope float64) {
+		if math.Abs(slope) > maxSlope {
+			return
+		}
+		w := spread(slope)
+		// The more slopes could be told apart, the likelier it is that one of them fits by chance.
+		penalty := slopeGain + math.Log1p(math.Abs(slope-known)*span/w) + math.Abs(slope-known)/usualSlope
+		if s := float64(m-1)*math.Log(w) + penalty; s < score {
+			best, score, least = slope, s, w
+		}
+	}
+	try(0)
+	f.lowerHull()
+	for i := 1; i < len(f.hull); i++ {
+		a, b := f.hull[i-1], f.hull[i]
+		try((f.y[b] - f.y[a]) / (f.x[b] - f.x[a]))
+	}
+	// What would have been taken for a better slope has been tried; less is chance.
+	better := least * math.Exp(-slopeGain/float64(m-1))
+	for step := least / 16 / span; step < maxSlope; step *= 1.5 {
+		a, b := spread(best+step), spread(best-step)
+		worse := func(doubt float64) bool {
+			least := least * math.Exp(doubt/float64(m-1))
+			return (a > least || a < better) && (b > least || b < better)
+		}
+		if off.Usual == 0 && worse(slopeDoubt-unusual(step)) {
+			off.Usual = step
+		}
+		if worse(slopeDoubt) {
+			off.Most = step
+			break
+		}
+	}
+	if off.Most == 0 {
+		off.Most = maxSlope
+	}
+	if off.Usual == 0 {
+		off.Usual = off.Most
+	}
+	return best, Margin{off.Most + wander, off.Usual + wander}
+}
+
+// unusual is how much less likely (logarithm) it is that clocks run apart by a slope than that they do not. Some do by
+// far more than is usual.
+func unusual(slope float64) float64 { return math.Log1p(slope * slope / (usualSlope * usualSlope)) }
+
+// lowerHull finds the corners of the points' lower hull; x rises.
+func (f *fitScratch) lowerHull() {
+	f.hull = f.hull[:0]
+	for i := range f.x {
+		for len(f.hull) >= 2 {
+			a, b := f.hull[len(f.hull)-2], f.hull[len(f.hull)-1]
+			if (f.x[b]-f.x[a])*(f.y[i]-f.y[a])-(f.y[b]-f.y[a])*(f.x[i]-f.x[a]) > 0 {
+				break
+			}
+			f.hull = f.hull[:len(f.hull)-1]
+		}
+		f.hull = append(f.hull, i)
+	}
+}

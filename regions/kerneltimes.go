@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
+	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
+)
+
+// Which of the GPU's two sources says when a plan ran: NCCL's stamps (interval.go) or CUPTI's records of its kernels.
+
+// Sources of GPU times.
+const (
+	SourceKernelCh = "kernelch" // NCCL's stamps
+	SourceCUPTI    = "cupti"    // the kernel's activity record
+)
+
+// planTimes decides when a plan ran, and which of the GPU's sources says so: CUPTI where NCCL's own stamps do not
+// tell. Where both do, they must agree. gpuSource is empty unless CUPTI's records are there.
+func (ti *timing) planTimes(c *commRank, p *plan, now uint64) (when gpuclock.Interval, source, gpuSource string) {
+	when, source = ti.interval(c, p, now)
+	if !ti.cuda.Active() {
+		return when, source, ""
+	}
+	if p.graph && p.launch == nil {
+		ti.cuda.LinkReplay(p, when, source == TimingGPU)
+	}
+	kernel, ok := p.links.Interval()
+	switch {
+	case p.launch == nil:
+	case ok:
+		c.kernels.Missed = 0
+	default:
+		c.kernels.Missed++
+	}
+	switch {
+	case !ok && source != TimingGPU:
+		return when, source, ""
+	case source != TimingGPU:
+		return kernel, TimingGPU, SourceCUPTI
+	case ok:
+		ti.compare(c, p, when, kernel)
+	}
+	return when, source, SourceKernelCh
+}
+
+// compare holds NCCL's stamps of a plan against CUPTI's of its kernel.
+func (ti *timing) compare(c *commRank, p *plan, stamps, kernel gpuclock.Interval) {
+	p.apart = cuda.Apart(stamps, kernel)
+	if p.apart == 0 {
+		return
+	}
+	ti.oddity(OddTimesDiffer)
+	if !c.differing {
+		c.differing = true
+		ti.mark(c.loc, stamps.Begin, SeverityLow, "GPU times differ",
+			fmt.Sprintf("%s rank %d: NCCL's stamps and CUPTI say otherwise when a kernel ran, by %d µs", c.label, c.Rank, p.apart/1000))
+	}
+}
+
+// kernelHold is how long a complete plan waits for what CUPTI tells of it: nothing if CUPTI tells nothing, or has told
+// nothing of several plans in a row. Where nothing else tells when kernels run, as long as for that.
+func (ti *timing) kernelHold(c *commRank, p *plan) uint64 {
+	if !ti.cuda.Active() || p.callOnly || p.captureOnly || len(p.ops) == 0 {
+		return 0
+	}
+	if _, ok := p.links.Interval(); ok || c.kernels.Missed >= maxKernelTimeouts {
+		return 0
+	}
+	switch {
+	case p.launch != nil && len(p.stamps.Kernels) == 0:
+		return ti.opts.OperationLimit
+	case p.launch != nil || p.graph:
+		return ti.opts.CUPTIHold
+	}
+	return 0
+}
+
+// kernelAttributes says which of the GPU's sources gave a plan's times, by how much the other one contradicts, and what
+// its kernel is linked by.
+func (ti *timing) kernelAttributes(a *otf2.AttributeList, p *plan, gpuSource string) {
+	if gpuSource != "" {
+		a.String(AttrGPUSource, ti.defs.string(gpuSource))
+	}
+	if p.apart > 0 {
+		a.Uint64(AttrGPUApart, p.apart)
+	}
+	if ti.cuda.Active() && p.handle != 0 {
+		a.Uint64(AttrPlanID, p.handle)
+	}
+}
+
+// ID, Rank, Since, Captured, Operation, Channels, Runs and Links are what package cuda asks about a plan.
+
+func (p *plan) ID() uint64 { return p.handle }
+
+func (p *plan) Rank() *cuda.Rank { return &p.comm.kernels }
+
+func (p *plan) Since() uint64 { return p.start }
+
+func (p *plan) Captured() uint64 {
+	if len(p.ops) == 0 {
+		return 0
+	}
+	return p.ops[0].parent
+}
+
+func (p *plan) Operation() uint64 {
+	if len(p.ops) == 1 {
+		return p.ops[0].handle
+	}
+	return 0
+}
+
+func (p *plan) Channels() uint32 {
+	var seen [256]bool
+	n := uint32(0)
+	for _, k := range p.stamps.Kernels {
+		if !seen[k.Channel] {
+			seen[k.Channel] = true
+			n++
+		}
+	}
+	return n
+}
+
+func (p *plan) Runs(function string) bool {
+	return slices.ContainsFunc(p.ops, func(op *operation) bool { return function == op.name || op.p2p && function == kernelOfMessages })
+}
+
+func (p *plan) Links() *cuda.Links { return &p.links }
+
+// kernelOfMessages is what the names of NCCL's kernels call sends and receives.
+const kernelOfMessages = "SendRecv"
+
+// kernelFunctions are the functions that NCCL's kernels are named after.
+func kernelFunctions() []string {
+	names := []string{kernelOfMessages}
+	for _, c := range Collectives {
+		names = append(names, c.Name)
+	}
+	return names
+}

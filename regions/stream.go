@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/cupti"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
+)
+
+// CUDA streams on the timeline: what package cuda gives out, with names and attributes.
+
+// streams are the rows of CUDA streams.
+type streams struct {
+	*board
+	ranks   *ranks
+	kernels map[string]otf2.RegionRef // by mangled name
+}
+
+// streamRow is one of them.
+type streamRow struct {
+	streams *streams
+	loc     *location
+}
+
+func (s *streams) Device(ordinal int) int { return s.ranks.deviceNumber(ordinal) }
+
+func (s *streams) Row(id cuda.Stream, n, gpu int, further bool) cuda.Row {
+	loc, err := s.newLocation(experiment.KindStream, otf2.LocationTypeAcceleratorStream, s.name(id, n, further), -1, -1)
+	if s.fail(err) {
+		return nil
+	}
+	loc.GPU = gpu
+	return &streamRow{s, loc}
+}
+
+// name is "CUDA[0:7]" for stream 7 of device 0, "CUDA[0:7] +1" for what overlaps, "CUDA[0:7] sync" for waits, "CUDA[0]
+// sync" for those of a whole context. Streams of further contexts of a device bear the context's id before theirs.
+func (s *streams) name(id cuda.Stream, n int, further bool) string {
+	of := fmt.Sprintf(":%d", id.Stream)
+	if id.Stream == cupti.None {
+		of = ""
+	}
+	if further {
+		of = fmt.Sprintf(":%d", id.Context) + of
+	}
+	name := fmt.Sprintf("%s[%d%s]", PlatformOf(s.process.Library).Name, id.Device, of)
+	if id.Waits {
+		name += " sync"
+	}
+	if n > 0 {
+		name += fmt.Sprintf(" +%d", n)
+	}
+	return name
+}
+
+func (s *streamRow) Draw(a *cuda.Activity, begin uint64) uint64 {
+	m := s.streams
+	enter := s.loc.at(begin)
+	leave := max(enter, otf2.Timestamp(a.End()))
+	region := s.streams.region(a)
+	m.attributes.Reset()
+	activityAttributes(m.attributes, a)
+	m.fail(s.loc.w.Enter(enter, m.attributes, region))
+	m.fail(s.loc.w.Leave(leave, nil, region))
+	return uint64(leave)
+}
+
+const (
+	maxKernelNames   = 8192
+	otherKernelName  = "(further kernels)"
+	unnamedKernel    = "(unnamed kernel)"
+	maxKernelNameLen = 200
+)
+
+// region is the region of an activity.
+func (s *streams) region(a *cuda.Activity) otf2.RegionRef {
+	switch rec := a.Record.(type) {
+	case *cupti.Kernel:
+		return s.kernelRegion(a.Name)
+	case *cupti.Copy:
+		name := "memcpy"
+		if kind := rec.CopyKind.String(); kind != "" {
+			name += " " + kind
+		}
+		return s.defs.region(name, GroupCUDAMemory, otf2.RegionRoleDataTransfer)
+	case *cupti.Set:
+		return s.defs.region("memset", GroupCUDAMemory, otf2.RegionRoleFunction)
+	case *cupti.Synchronization:
+		return s.defs.region(rec.Type.String(), GroupCUDAWaits, otf2.RegionRoleFunction)
+	}
+	return s.defs.region(NameCUDAGraph, GroupCUDAKernels, otf2.RegionRoleFunction)
+}
+
+// kernelRegion names a kernel's region readably; the mangled name is its canonical one.
+func (s *streams) kernelRegion(mangled string) otf2.RegionRef {
+	ref, ok := s.kernels[mangled]
+	if ok {
+		return ref
+	}
+	switch {
+	case mangled == "":
+		return s.defs.region(unnamedKernel, GroupCUDAKernels, otf2.RegionRoleFunction)
+	case len(s.kernels) >= maxKernelNames:
+		return s.defs.region(otherKernelName, GroupCUDAKernels, otf2.RegionRoleFunction)
+	}
+	// Whatever a compiler puts into names, or cuts them at: strings of archives are UTF-8.
+	valid := func(s string) string { return strings.ToValidUTF8(s, "?") }
+	name := cupti.FunctionName(mangled)
+	name = valid(name[:min(len(name), maxKernelNameLen)])
+	ref = otf2.RegionRef(len(s.process.Regions))
+	s.process.Regions = append(s.process.Regions, experiment.Region{
+		Name: name, Canonical: valid(mangled), Role: otf2.RegionRoleFunction, Paradigm: s.defs.paradigm, Group: GroupCUDAKernels,
+	})
+	s.kernels[mangled] = ref
+	return ref
+}
+
+// activityAttributes describe an activity.
+func activityAttributes(l *otf2.AttributeList, a *cuda.Activity) {
+	correlation, graph, node := uint32(0), uint32(0), uint64(0)
+	switch rec := a.Record.(type) {
+	case *cupti.Kernel:
+		correlation, graph, node = rec.Correlation, rec.Graph, rec.GraphNode
+		extent(l, AttrGridX, rec.Grid)
+		extent(l, AttrBlockX, rec.Block)
+		l.Uint16(AttrRegisters, rec.Registers)
+		l.Uint32(AttrStaticShared, rec.StaticShared)
+		l.Uint32(AttrDynamicShared, rec.DynamicShared)
+	case *cupti.Copy:
+		correlation, graph, node = rec.Correlation, rec.Graph, rec.GraphNode
+		l.Uint64(AttrBytes, rec.Bytes)
+	case *cupti.Set:
+		correlation, graph, node = rec.Correlation, rec.Graph, rec.GraphNode
+		l.Uint64(AttrBytes, rec.Bytes)
+	case *cupti.Synchronization:
+		correlation = rec.Correlation
+	case *cupti.GraphTrace:
+		correlation, graph = rec.Correlation, rec.Graph
+	}
+	l.Uint32(AttrCorrelationID, correlation)
+	if !a.Stream.Waits {
+		l.Uint32(AttrDevice, a.Stream.Device)
+	}
+	l.Uint32(AttrContext, a.Stream.Context)
+	if a.Stream.Stream != cupti.None {
+		l.Uint32(AttrStreamID, a.Stream.Stream)
+	}
+	if graph != 0 {
+		l.Uint32(AttrGraphID, graph)
+	}
+	if node != 0 {
+		l.Uint64(AttrGraphNodeID, node)
+	}
+	launch, plan, operation := a.LinkedTo()
+	for _, id := range []struct {
+		ref    otf2.AttributeRef
+		handle uint64
+	}{{AttrExternalID, launch}, {AttrPlanID, plan}, {AttrParentID, operation}} {
+		if id.handle != 0 {
+			l.Uint64(id.ref, id.handle)
+		}
+	}
+}
+
+// extent writes sizes in x, y and z; of y and z only what is not 1.
+func extent(l *otf2.AttributeList, x otf2.AttributeRef, size [3]uint32) {
+	l.Uint32(x, size[0])
+	for i := otf2.AttributeRef(1); i < 3; i++ {
+		if size[i] != 1 {
+			l.Uint32(x+i, size[i])
+		}
+	}
+}
