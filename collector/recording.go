@@ -311,9 +311,9 @@ func (r *recording) take(horizon uint64) int {
 }
 
 func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
-	// A dead collector has had these. The rings' owners are still of interest.
+	// A dead collector has had these. A transcript that cannot be gone on with needs the rings' owners; the model has been told.
 	another := r.skip.has(ring, at)
-	if another && rec.Kind != shm.RecordThread {
+	if another && (r.script == nil || rec.Kind != shm.RecordThread) {
 		return
 	}
 	if !another {

@@ -3,7 +3,6 @@
 package experiment
 
 import (
-	"maps"
 	"strings"
 	"time"
 
@@ -292,15 +291,28 @@ type Sequence struct {
 	Count uint64 `json:"count"`
 	// Digests are 0 from where operations are missing on: they cannot be compared.
 	// Digests[i] is a running hash over the first (i+1)·DigestStep operations (what all members must
-	// have alike: element count, datatype, root); Last is the hash over all of them.
+	// have alike: element count, datatype, root, and whether a graph was replayed); Last is the hash over all of them.
 	Digests []uint64 `json:"digests"`
 	Last    uint64   `json:"last,string"`
-	Bytes   uint64   `json:"bytes"` // point-to-point: sum of message lengths
+	// Recent has RecentSize bytes of that hash as of each operation behind the last entry of Digests.
+	Recent []byte `json:"recent,omitempty"`
+	Bytes  uint64 `json:"bytes"` // point-to-point: sum of message lengths
 
-	// Holes are the operations, of those that Count counts, that are missing because a collector died: it held them in memory. From
-	// the first one on there are no digests, as nobody knows what these were.
+	// Holes are the operations, of those that Count and the hashes know, that are missing because a collector died: it held them in memory.
 	Holes []Hole `json:"holes,omitempty"`
 }
+
+// After is RecentSize bytes of the running hash as of the n-th operation, nil if it is not known.
+func (s *Sequence) After(n uint64) []byte {
+	behind := s.Count / DigestStep * DigestStep
+	if n <= behind || n > s.Count || uint64(len(s.Recent)) != RecentSize*(s.Count-behind) {
+		return nil
+	}
+	return s.Recent[RecentSize*(n-behind-1):][:RecentSize]
+}
+
+// RecentSize is the number of bytes of an operation in Sequence.Recent.
+const RecentSize = 2
 
 // Hole is a run of operations by their ordinals: From ≤ ordinal < To.
 type Hole struct {
@@ -310,8 +322,38 @@ type Hole struct {
 
 // Resume is what is under way in a process beside Process.Pending: a collector that takes over goes on with it.
 type Resume struct {
-	Threads []int  `json:"threads,omitempty"` // tids of the rings' owners
-	Calls   []Call `json:"calls,omitempty"`   // those whose operations were not seen
+	Threads []int   `json:"threads,omitempty"` // tids of the rings' owners
+	Groups  []Group `json:"groups,omitempty"`  // those of calls that are open
+	Calls   []Call  `json:"calls,omitempty"`   // those whose operations were not seen
+	Plans   []Plan  `json:"plans,omitempty"`   // those that are in no file, of each communicator rank in their order
+}
+
+// MarkSize is the number of bytes of an operation in Plan.
+const MarkSize = 4
+
+// Group is a group of calls, in the words of NCCL's GroupApi events.
+type Group struct {
+	Ring   int    `json:"ring"` // of the thread that makes it
+	Handle uint64 `json:"handle,string"`
+	Number int64  `json:"number"`
+	Graph  bool   `json:"graph,omitempty"`
+}
+
+// Plan is a launch, or several that follow each other, with operations that are in no file, by the keys of Comm.Sequences: of each
+// MarkSize bytes of a hash of what all members have alike. They are lost if the collector dies; their places among the others are not.
+type Plan struct {
+	Comm  int               `json:"comm"` // index into Process.Comms
+	Ops   map[string][]byte `json:"ops,omitempty"`
+	Gone  map[string][]byte `json:"gone,omitempty"`  // lost before, with collectors that died
+	Group int64             `json:"group,omitempty"` // the latest one of their calls
+
+	// Of one that is being enqueued:
+	Open     bool   `json:"open,omitempty"`
+	Captured bool   `json:"captured,omitempty"` // into a graph: nothing of it runs
+	Handle   uint64 `json:"handle,omitempty,string"`
+	Start    uint64 `json:"start,omitempty"`
+	Copied   string `json:"copied,omitempty"` // the function, where copy engines carry it out
+	Ring     int    `json:"ring,omitempty"`   // of the thread that makes such a call
 }
 
 // Call is a call of the application, in the words of NCCL's CollApi and P2pApi events.
@@ -465,18 +507,13 @@ func FunctionOf(key string) string {
 // Unwritten counts the operations of a communicator rank that had been seen and were in no event file at the last flush,
 // complete or under way, by the keys of Comm.Sequences: they are lost if the collector died then. Those of calls whose
 // operations nobody had seen come later.
-func (p *Process) Unwritten(comm int) (operations map[string]uint64) {
-	c := &p.Comms[comm]
-	operations = maps.Clone(c.Held)
-	if operations == nil {
-		operations = make(map[string]uint64)
-	}
-	for _, o := range p.Pending {
-		switch {
-		case o.Comm != comm || o.Left:
-		case o.State == "calling" || o.State == "called":
-		case o.Ordinal >= c.Sequences[o.Function].Count: // others have been written before their end
-			operations[o.Function]++
+func (p *Process) Unwritten(comm int) map[string]uint64 {
+	operations := make(map[string]uint64)
+	for _, plan := range p.Resume.Plans {
+		if plan.Comm == comm {
+			for key, marks := range plan.Ops {
+				operations[key] += uint64(len(marks) / MarkSize)
+			}
 		}
 	}
 	return operations

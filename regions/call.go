@@ -43,10 +43,14 @@ type groupCall struct {
 	launches    []*launch
 	spans       []span // what else happened inside: launches, copy-engine work, the application's phases
 	phases      groupPhases
+	resumed     bool // another model saw it begin: its region is missing
 }
 
-// noGroup is a group number above all.
-const noGroup = int64(1) << 62
+// noGroup is a group number above all, ungrouped one below all: that of calls without a group.
+const (
+	noGroup   = int64(1) << 62
+	ungrouped = -noGroup
+)
 
 // call is a CollApi or P2pApi event. It outlives its stop: operations name it as their parent, those
 // of a captured graph at each replay.
@@ -54,7 +58,7 @@ type call struct {
 	handle, parent uint64
 	comm           *commRank
 	group          *groupCall // nil if NCCL named none
-	before         int64      // without: the number that it counts as, below all of this model's groups; see resumeComm
+	before         int64      // without: the number that it counts as, below all of this model's groups; see earlier
 	p2p            bool
 	name           string
 	count          uint64
@@ -65,7 +69,7 @@ type call struct {
 	start, stop    uint64
 }
 
-// groupNumber is the number of the call's group; calls without one count as their own time.
+// groupNumber is the number of the call's group.
 func (c *call) groupNumber() int64 {
 	if c.group == nil {
 		return c.before
@@ -93,6 +97,9 @@ type threads struct {
 	groups      map[uint64]*groupCall // by handle, open
 	groupNumber int64                 // of the last one
 	launches    bounded.Map[*launch]  // open
+
+	heritage map[int]*heritage // what another model left, by communicator rank
+	past     int64             // one more than the greatest number of its groups of calls
 }
 
 func newThreads(b *board, rs *ranks, ops *operations, c *cuda.Recorder) *threads {
@@ -155,7 +162,7 @@ func (ts *threads) startCall(th *thread, t uint64, r *shm.Record) {
 	c := &call{
 		handle: r.Handle, parent: r.Arg, comm: comm, group: ts.groups[r.Arg], p2p: r.Type == shm.EventP2pApi,
 		name: r.Func, count: r.Count, datatype: r.Datatype, root: r.Root, stream: r.Stream, tag: r.UserTag,
-		graph: r.Flags&shm.FlagGraph != 0, start: t, stop: t,
+		graph: r.Flags&shm.FlagGraph != 0, start: t, stop: t, before: ungrouped,
 	}
 	ts.ops.calls[r.Handle] = c
 	if !c.graph {
@@ -267,7 +274,9 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	if name, plain := g.plainName(); plain {
 		spans = append(spans, ts.callSpan(g.calls[0], name, g.start, g.stop, unfinished))
 	} else {
-		spans = append(spans, ts.groupSpan(g, unfinished))
+		if !g.resumed {
+			spans = append(spans, ts.groupSpan(g, unfinished))
+		}
 		for _, c := range g.calls {
 			spans = append(spans, ts.callSpan(c, NameCall+c.name, c.start, c.stop, false))
 		}

@@ -34,7 +34,7 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 	}
 	ts.closeCE(th, t, true)
 	call := ts.ops.takeCall(r.Arg)
-	ce := &ceCall{handle: r.Handle, comm: comm}
+	th.ce = ts.newCE(r.Handle, comm, r.Func, t, r.Arg)
 	if call != nil && call.graph || r.Arg&shm.CapturedBit != 0 {
 		ts.ops.captureOnly(comm, t)
 	} else {
@@ -45,17 +45,19 @@ func (ts *threads) startCE(th *thread, t uint64, r *shm.Record) {
 			send: r.SendBuff, recv: r.RecvBuff, tag: r.UserTag, stream: r.Stream,
 			syncStrategy: r.SyncStrategy, batches: r.NumBatches, stopped: true,
 		}}
-		ce.plan = p
+		th.ce.plan = p
 		comm.issue(p, t)
 	}
-	region := ts.defs.region("Enqueue CE "+r.Func, GroupEnqueue, otf2.RegionRoleFunction)
-	ce.spans = append(ce.spans, span{t, t, region, func(a *otf2.AttributeList) {
-		a.Uint64(AttrEventID, ce.handle)
-		if r.Arg != 0 {
-			a.Uint64(AttrParentID, r.Arg)
+}
+
+func (ts *threads) newCE(handle uint64, comm *commRank, function string, t, parent uint64) *ceCall {
+	region := ts.defs.region("Enqueue CE "+function, GroupEnqueue, otf2.RegionRoleFunction)
+	return &ceCall{handle: handle, comm: comm, spans: []span{{t, t, region, func(a *otf2.AttributeList) {
+		a.Uint64(AttrEventID, handle)
+		if parent != 0 {
+			a.Uint64(AttrParentID, parent)
 		}
-	}})
-	th.ce = ce
+	}}}}
 }
 
 func (ts *threads) stopCE(th *thread, t uint64, r *shm.Record) {

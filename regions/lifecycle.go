@@ -15,7 +15,7 @@ import (
 // communicator it is with the first operation, before the first Coll or P2p. A rank is announced once.
 func (m *Model) Comm(i int, c experiment.Comm, gpu experiment.GPU) {
 	r := m.ranks.announce(i, c, gpu)
-	m.ops.resumeComm(r)
+	m.resumeComm(r)
 	m.process.Comms[i] = r.Comm
 }
 

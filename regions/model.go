@@ -157,18 +157,13 @@ const (
 // counting after it.
 func (m *Model) Record(ring int, t uint64, r *shm.Record) error {
 	th := m.threads.thread(ring)
-	if m.first == 0 || t < m.first { // records that were published late are older than others before them
-		m.first = t
-	}
+	m.begins(t) // records that were published late are older than others before them
 	m.last = max(m.last, t)
 	if r.Kind != shm.RecordThread {
 		m.threads.resumeThread(th)
 	}
 	switch r.Kind {
 	case shm.RecordThread:
-		if th.application && th.tid == int(r.TID) {
-			break // as it was
-		}
 		m.endThread(th, t)
 		m.threads.byRing[ring] = &thread{tid: int(r.TID)}
 	case shm.RecordInit:

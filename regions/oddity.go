@@ -82,6 +82,13 @@ type ledger struct {
 
 func newLedger(s *setup) *ledger { return &ledger{setup: s, sources: make(map[string]uint64)} }
 
+// begins notes that something was at a time.
+func (l *ledger) begins(t uint64) {
+	if l.first == 0 || t < l.first {
+		l.first = t
+	}
+}
+
 func (l *ledger) oddity(o oddity) { l.oddities[o]++ }
 
 // Late counts a record that came after later ones had been given.

@@ -23,7 +23,8 @@ type plan struct {
 	comm   *commRank
 	handle uint64
 	ops    []*operation
-	graph  bool // replayed from a captured graph
+	gone   *gone // before ops; nil: nothing is
+	graph  bool  // replayed from a captured graph
 
 	start, stop uint64 // enqueueing on the CPU
 	stopped     bool
@@ -167,13 +168,7 @@ func (ops *operations) endPlan(p *plan, t uint64) {
 	p.comm.enqueued = max(p.comm.enqueued, t)
 
 	// What earlier groups called on this communicator and no plan has taken up will get none.
-	newest := int64(0)
-	for _, op := range p.ops {
-		if op.call != nil && !op.call.graph {
-			newest = max(newest, op.call.groupNumber())
-		}
-	}
-	ops.resolveCalls(p.comm, newest)
+	ops.resolveCalls(p.comm, p.newest())
 	switch {
 	case p.captureOnly || p.launch != nil:
 	case p.graph:
@@ -300,10 +295,8 @@ func (ops *operations) resolveCalls(c *commRank, before int64) {
 // firstAfter is the place in the queue of the first plan with operations of a later group than a call's.
 func (c *commRank) firstAfter(call *call) int {
 	for i, p := range c.queue {
-		for _, op := range p.ops {
-			if op.call != nil && !op.call.graph && op.call.groupNumber() > call.groupNumber() {
-				return i
-			}
+		if p.newest() > call.groupNumber() {
+			return i
 		}
 	}
 	return len(c.queue)
@@ -438,6 +431,7 @@ func (ops *operations) drain(c *commRank, now uint64, mode drainMode) {
 		if len(p.stamps.Kernels) > 0 && !p.incomplete {
 			c.overtaken = nil // kernels of a communicator run one after the other
 		}
+		c.loseGone(p)
 		if !p.captureOnly {
 			ops.writer.writePlan(c, p, now)
 		}

@@ -73,6 +73,16 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 		if e == nil {
 			return 0
 		}
+		switch d := e.Descr.(type) {
+		case *replay.CollApi:
+			if d.GraphCaptured {
+				return uint64(e.Index) | shm.CapturedBit
+			}
+		case *replay.P2pApi:
+			if d.GraphCaptured {
+				return uint64(e.Index) | shm.CapturedBit
+			}
+		}
 		return uint64(e.Index)
 	}
 	r := shm.Record{Ticks: c.T}
@@ -143,6 +153,9 @@ func recordOf(c *replay.Call) (shm.Record, bool) {
 		}
 	case *replay.ProxyStep:
 		r.Step = int32(d.Step)
+	case *replay.CeColl:
+		r.Seq, r.Func, r.Count, r.Datatype, r.Root = d.SeqNumber, d.Func, d.Count, d.Datatype, int32(d.Root)
+		r.SendBuff, r.RecvBuff, r.Stream, r.SyncStrategy, r.NumBatches = uint64(d.SendBuff), uint64(d.RecvBuff), uint64(d.Stream), d.SyncStrategy, uint32(d.NumBatches)
 	case *replay.NetPlugin:
 		r.NetID = d.ID
 		if d.Sock != nil {

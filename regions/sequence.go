@@ -2,7 +2,11 @@
 
 package regions
 
-import "github.com/nccl-otf2/nccl-otf2/experiment"
+import (
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+)
 
 // Ordinals: the n-th collective of a function on a communicator is the n-th on all its members (docs/architecture.md, "Windows"). NCCL's
 // own numbers only check it (docs/nccl-profiler-api.md §4.3).
@@ -24,31 +28,68 @@ const (
 	hashPrime = 1099511628211
 )
 
-// next takes the operation that comes next and returns its ordinal. values is what all members
-// (or both ends of a message) must have alike.
-func (s *sequence) next(values ...uint64) uint64 {
-	if s.Count == 0 {
-		s.Last = hashStart
-	}
-	if s.blank {
-		values = nil
-	}
+func hash(h uint64, values ...uint64) uint64 {
 	for _, v := range values {
 		for range 8 {
-			s.Last = (s.Last ^ v&0xff) * hashPrime
+			h = (h ^ v&0xff) * hashPrime
 			v >>= 8
 		}
 	}
+	return h
+}
+
+// mark is a hash of what all members (or both ends of a message) must have alike of an operation: also whether a graph was
+// replayed, as NCCL wants that to be the same on all.
+func (op *operation) mark() uint32 {
+	values := []uint64{op.share()}
+	if !op.p2p {
+		values = op.shared(values[0])
+	}
+	if op.plan.graph {
+		values = append(values, 1)
+	}
+	h := hash(hashStart, values...)
+	return uint32(h ^ h>>32)
+}
+
+// next takes the operation that comes next and returns its ordinal.
+func (s *sequence) next(mark uint32) uint64 {
+	if s.Count == 0 {
+		s.Last = hashStart
+	}
 	s.Count++
-	if s.Count%experiment.DigestStep == 0 && !s.lasting && len(s.Holes) == 0 {
-		s.Digests = append(s.Digests, s.Last)
+	switch full := s.Count%experiment.DigestStep == 0; {
+	case s.blank:
+		if full && !s.lasting {
+			s.Digests = append(s.Digests, 0)
+		}
+		return s.Count - 1
+	case s.lasting:
+		s.Last = hash(s.Last, uint64(mark))
+	case full:
+		s.Last = hash(s.Last, uint64(mark))
+		s.Digests, s.Recent = append(s.Digests, s.Last), nil
+	default:
+		s.Last = hash(s.Last, uint64(mark))
+		s.Recent = append(s.Recent, byte(s.Last>>32), byte(s.Last>>40))
 	}
 	return s.Count - 1
 }
 
+// lose leaves the place of the operation that comes next, whose record is lost.
+func (s *sequence) lose(mark uint32) {
+	at := s.next(mark)
+	s.Holes = slices.Clone(s.Holes)
+	if last := len(s.Holes) - 1; last >= 0 && s.Holes[last].To == at {
+		s.Holes[last].To++
+	} else {
+		s.Holes = append(s.Holes, experiment.Hole{From: at, To: at + 1})
+	}
+}
+
 // skip leaves places for operations that were not told. What they were is not known, so digests are 0 from there on.
 func (s *sequence) skip(n uint64) {
-	s.blank, s.Last = true, 0
+	s.blank, s.Last, s.Recent = true, 0, nil
 	if !s.lasting {
 		s.Digests = append(s.Digests, make([]uint64, (s.Count%experiment.DigestStep+n)/experiment.DigestStep)...)
 	}

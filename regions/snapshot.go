@@ -98,6 +98,13 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 		if p.captureOnly {
 			continue
 		}
+		if p.gone != nil {
+			for key, marks := range p.gone.operations {
+				for range len(marks) / experiment.MarkSize {
+					number(key)
+				}
+			}
+		}
 		for _, op := range p.ops {
 			ordinal := number(op.sequenceKey())
 			if p.completeAt == 0 {

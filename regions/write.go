@@ -273,16 +273,16 @@ func (op *operation) sequenceKey() string {
 
 // ordinal is the operation's place in its sequence; each is asked for once, in order.
 func (pw *planWriter) ordinal(c *commRank, op *operation) uint64 {
-	bytes, s := op.share(), c.sequence(op.sequenceKey())
+	s := c.sequence(op.sequenceKey())
 	if op.p2p {
-		s.Bytes += bytes
-		return s.next(bytes)
+		s.Bytes += op.share()
+		return s.next(op.mark())
 	}
 	if n := pw.ranks.untold(c, s, op); n > 0 {
 		pw.ranks.missing(c, op, s.Count, n)
 		s.skip(n)
 	}
-	return s.next(op.shared(bytes)...)
+	return s.next(op.mark())
 }
 
 // operationAttributes numbers the operation and describes it as far as NCCL did.

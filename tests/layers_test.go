@@ -55,7 +55,7 @@ var layers = []folder{
 	{dir: "internal/bounded"},
 	{dir: "regions/gpuclock"},
 	{dir: "regions/cuda", own: []string{"cupti", "internal/bounded", "regions/gpuclock"}},
-	{dir: "regions", own: []string{"otf2", "experiment", "plugin/shm", "cupti", "internal/bounded", "regions/gpuclock", "regions/cuda"}, tests: []string{"replay"}},
+	{dir: "regions", own: []string{"otf2", "experiment", "plugin/shm", "cupti", "internal/bounded", "regions/gpuclock", "regions/cuda"}, tests: []string{"replay", "tests"}},
 	{dir: "experiment/jobs", own: []string{"internal/regular", "otf2", "experiment", "regions"}, tests: []string{"scorep"}, external: []string{"golang.org/x/sys"}},
 	{dir: "facts", own: []string{"otf2", "experiment", "regions"}, tests: []string{"scorep"}},
 	{dir: "profile", own: []string{"internal/regular", "internal/stats", "otf2", "experiment", "regions", "facts"}},

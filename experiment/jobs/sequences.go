@@ -3,6 +3,7 @@
 package jobs
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
@@ -185,12 +186,10 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 		return 0, 0, "", false
 	}
 	fewest, most := uint64(math.MaxUint64), uint64(0)
-	settled, died := uint64(math.MaxUint64), false
-	running, holed := false, false
+	settled, died, running := uint64(math.MaxUint64), false, false
 	for _, t := range tracks {
 		fewest, most = min(fewest, t.of.Count), max(most, t.of.Count)
-		running, holed = running || t.unfinished, holed || len(t.of.Holes) > 0
-		settled, died = min(settled, t.settled), died || t.died
+		settled, died, running = min(settled, t.settled), died || t.died, running || t.unfinished
 	}
 	if most == 0 {
 		return 0, 0, "", false
@@ -199,8 +198,6 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	switch {
 	case found:
 		return uint64(bad) * experiment.DigestStep, most - 1, describeTracks(tracks, bad), true
-	case fewest == most && holed: // nobody knows what was done in them
-		return 0, 0, "", false
 	case fewest == most:
 		if _, differ := firstLast(tracks); !differ {
 			return 0, 0, "", false
@@ -209,14 +206,42 @@ func compareTracks(tracks []track) (first, last uint64, detail string, differ bo
 	case running:
 		// Of those that are equally far the last digests can be compared, too.
 		count, differ := firstLast(tracks)
+		if n, _ := alike(tracks, fewest); n < fewest {
+			count, differ = min(count, n), true
+		}
 		if !differ {
 			return 0, 0, "", false
 		}
 		return count / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
-	case died && !holed:
-		return min(settled, fewest), most - 1, describeTracks(tracks, -1), true
+	case died:
+		n, known := alike(tracks, fewest)
+		if !known {
+			n = fewest / experiment.DigestStep * experiment.DigestStep
+		}
+		return min(settled, n), most - 1, describeTracks(tracks, -1), true
 	}
 	return fewest / experiment.DigestStep * experiment.DigestStep, most - 1, describeTracks(tracks, -1), true
+}
+
+// alike is how many of the first n operations all tracks have alike, as far as they tell; known: they tell of all. The order of what
+// the application calls and of what a graph brings, from another thread, may not be the same on all.
+func alike(tracks []track, n uint64) (same uint64, known bool) {
+	known = true
+	for i := n / experiment.DigestStep * experiment.DigestStep; i < n; i++ {
+		var one []byte
+		known = true
+		for _, t := range tracks {
+			switch of := t.of.After(i + 1); {
+			case of == nil:
+				known = false
+			case one == nil:
+				one = of
+			case !bytes.Equal(one, of):
+				return i, true
+			}
+		}
+	}
+	return n, known
 }
 
 // firstLast finds the smallest number of operations that two tracks have without having done the same.
@@ -225,12 +250,12 @@ func firstLast(tracks []track) (count uint64, differ bool) {
 	first := make(map[uint64]*experiment.Sequence)
 	for i := range tracks {
 		t := &tracks[i].of
-		if t.Last == 0 || len(t.Holes) > 0 {
-			continue // operations are missing in it
+		if t.Last == 0 {
+			continue // nobody knows what some of its operations were
 		}
 		if f := first[t.Count]; f == nil {
 			first[t.Count] = t
-		} else if t.Count < count && (t.Last != f.Last || t.Bytes != f.Bytes) {
+		} else if t.Count < count && t.Last != f.Last {
 			count, differ = t.Count, true
 		}
 	}

@@ -44,6 +44,11 @@ func TestSequencesAreCompared(t *testing.T) {
 			"6-6: rank 0 has 7 operations, rank 1 has 6 operations"},
 		{"one that died between others", []track{{rank: 0, of: run(7, same), settled: 7}, {rank: 1, of: run(5, same), died: true, settled: 3}},
 			"3-6: rank 0 has 7 operations, rank 1 has 5 operations"},
+		{"one that died, with others in another order", []track{{rank: 0, of: run(70, but(67)), settled: 70}, {rank: 1, of: run(69, but(66)), died: true, settled: 69}},
+			"66-69: rank 0 has 70 operations, rank 1 has 69 operations"},
+		{"one that died, with others of which nobody knows what they did so long ago", []track{{rank: 0, of: run(130, same), settled: 130}, {rank: 1, of: run(69, same), died: true, settled: 69}},
+			"64-129: rank 0 has 130 operations, rank 1 has 69 operations"},
+		{"one that still runs, with others in another order", []track{{rank: 0, of: run(7, but(3)), unfinished: true}, {rank: 1, of: run(6, but(2))}}, "0-6: rank 0 has 7 operations, rank 1 has 6 operations"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ""
@@ -77,8 +82,9 @@ func digest(n int, size func(i int) uint64) experiment.Sequence {
 	s := experiment.Sequence{Count: uint64(n), Last: 14695981039346656037}
 	for i := range n {
 		s.Last = (s.Last ^ size(i)) * 1099511628211
+		s.Recent = append(s.Recent, byte(s.Last>>32), byte(s.Last>>40))
 		if (i+1)%experiment.DigestStep == 0 {
-			s.Digests = append(s.Digests, s.Last)
+			s.Digests, s.Recent = append(s.Digests, s.Last), nil
 		}
 	}
 	return s

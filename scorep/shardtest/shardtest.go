@@ -12,6 +12,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -275,6 +276,19 @@ func (p *Process) Plan(comm int, ops []Op) {
 	p.check(w.Leave(end, nil, region))
 }
 
+// Lose leaves the places of n equal collectives that died with the collector before.
+func (p *Process) Lose(comm int, n uint64, op Op) {
+	c := &p.Shard.Comms[comm]
+	hole := experiment.Hole{From: c.Sequences[op.Function].Count}
+	hole.To = hole.From + n
+	for range n {
+		count(c, op.Function, 0, op.Count, uint64(op.Root))
+	}
+	s := c.Sequences[op.Function]
+	s.Holes = append(slices.Clone(s.Holes), hole)
+	c.Sequences[op.Function] = s
+}
+
 func (p *Process) describe(a *otf2.AttributeList, c *experiment.Comm, op Op) {
 	datatype := op.Datatype
 	if datatype == "" {
@@ -384,8 +398,9 @@ func count(c *experiment.Comm, key string, bytes uint64, values ...uint64) uint6
 	}
 	s.Count++
 	s.Bytes += bytes
+	s.Recent = append(s.Recent, byte(s.Last>>32), byte(s.Last>>40))
 	if s.Count%experiment.DigestStep == 0 {
-		s.Digests = append(s.Digests, s.Last)
+		s.Digests, s.Recent = append(s.Digests, s.Last), nil
 	}
 	c.Sequences[key] = s
 	return s.Count - 1
