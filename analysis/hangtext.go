@@ -122,10 +122,10 @@ func (h *HangReport) Document() *Document {
 }
 
 // sentence says in one line what is the matter.
-func (c *HangComm) sentence() string {
+func (h *HangComm) sentence() string {
 	by := make(map[string][]string)
-	for i := range c.Members {
-		m := &c.Members[i]
+	for i := range h.Members {
+		m := &h.Members[i]
 		state := m.State
 		if m.inside() {
 			state = "inside"
@@ -145,13 +145,13 @@ func (c *HangComm) sentence() string {
 	if l := by["no data"]; len(l) > 0 {
 		parts = append(parts, "no data of "+rankList(l))
 	}
-	age := formatTime(float64(c.Age))
-	if c.AtLeast {
+	age := formatTime(float64(h.Age))
+	if h.AtLeast {
 		age = "at least " + age
 	}
-	text := fmt.Sprintf("%s: %s %d%s is %s: %s; for %s", c.Communicator, c.words[0], c.Ordinal, c.words[1], c.Verdict.words(), strings.Join(parts, ", "), age)
-	if c.Behind > 0 {
-		text += fmt.Sprintf(", %s behind it", count(c.Behind, "further operation", "further operations"))
+	text := fmt.Sprintf("%s: %s %d%s is %s: %s; for %s", h.Communicator, h.words[0], h.Ordinal, h.words[1], h.Verdict.words(), strings.Join(parts, ", "), age)
+	if h.Behind > 0 {
+		text += fmt.Sprintf(", %s behind it", count(h.Behind, "further operation", "further operations"))
 	}
 	return text
 }

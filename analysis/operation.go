@@ -18,7 +18,7 @@ type operation struct {
 }
 
 // pairName names the sequence of a message as sequences of an archive's properties do.
-func (o *operation) pairName() string { return o.PairName(o.rank) }
+func (op *operation) pairName() string { return op.PairName(op.rank) }
 
 // operationReader finds the operations of communicators' members in events.
 type operationReader struct {

@@ -66,10 +66,10 @@ func (b *Blame) merge(o *Blame) {
 }
 
 // Culprit is the index of the rank that the others waited for most, −1 if nobody waited.
-func (w *Waits) Culprit() int {
+func (ws *Waits) Culprit() int {
 	best := -1
-	for i := range w.Ranks {
-		if c := w.Ranks[i].Caused; c > 0 && (best < 0 || c > w.Ranks[best].Caused) {
+	for i := range ws.Ranks {
+		if c := ws.Ranks[i].Caused; c > 0 && (best < 0 || c > ws.Ranks[best].Caused) {
 			best = i
 		}
 	}

@@ -79,7 +79,7 @@ func Convert(spoolFile, directory string) (err error) {
 	if err := r.takeSpool(spool); err != nil {
 		return err
 	}
-	writing := !spool.Orderly() && (experiment.Locked(file) || alive(&h))
+	writing := !spool.Orderly() && (experiment.Locked(file) || experiment.Lives(h.Boot(), int(h.PID), h.PIDStart))
 	var memory *shm.Memory
 	var left inode
 	if !writing {
@@ -202,15 +202,6 @@ func (r *recording) takeOn(memory *shm.Memory, spool *shm.Spool) error {
 // spooledShard is the name of the shard that a process's spool file becomes.
 func spooledShard(h *shm.Header) string {
 	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s %s %d %d %x %d", h.Host(), h.Boot(), h.PID, h.PIDStart, h.Tag, h.Created.Real)).String()
-}
-
-// alive says that the process is one of this machine, as this program sees it, and has not ended.
-func alive(h *shm.Header) bool {
-	if h.Boot() != bootID() {
-		return false
-	}
-	start, err := shm.ProcessStart(int(h.PID))
-	return err == nil && start == h.PIDStart
 }
 
 // spooled gives the settings that a spool file's header tells of.

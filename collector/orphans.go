@@ -92,7 +92,7 @@ func salvageUnlisted(directory string, entries []experiment.Entry, deadline time
 	}
 	for _, o := range Orphans(ShmFolder) {
 		info, err := os.Stat(o.Experiment)
-		if o.Experiment == "" || err != nil || known[o.Path] || !os.SameFile(own, info) || o.header.Boot() != bootID() {
+		if o.Experiment == "" || err != nil || known[o.Path] || !os.SameFile(own, info) || o.header.Boot() != experiment.BootID() {
 			continue
 		}
 		p := &experiment.Process{PID: o.PID, PIDStart: o.header.PIDStart, Tag: uint16(o.header.Tag), BootID: o.header.Boot(), Host: o.header.Host(),

@@ -759,15 +759,3 @@ func TestDamagedRing(t *testing.T) {
 		t.Errorf("markers %v", p.Markers)
 	}
 }
-
-func TestEventNamesAgree(t *testing.T) {
-	names := config.EventNames()
-	if len(names) != shm.TypeCount {
-		t.Fatalf("%d names", len(names))
-	}
-	for i, n := range names {
-		if shm.EventNames[i] != n {
-			t.Errorf("bit %d: %s and %s", i, n, shm.EventNames[i])
-		}
-	}
-}

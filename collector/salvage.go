@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,7 +30,7 @@ func Salvage(directory string) (saved int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	boot := bootID()
+	boot := experiment.BootID()
 	deadline := time.Now().Add(releaseLimit)
 	var problems []error
 	for _, e := range entries {
@@ -39,7 +38,7 @@ func Salvage(directory string) (saved int, err error) {
 		if p == nil || p.Memory.Kind != memoryShm || p.Memory.Path == "" || p.BootID != boot || e.State == experiment.Writing {
 			continue
 		}
-		if start, err := shm.ProcessStart(p.PID); err == nil && start == p.PIDStart {
+		if e.ProcessLives() {
 			continue // the plugin starts another collector, or writes a spool file
 		}
 		finished, writing := false, false
@@ -67,14 +66,6 @@ func Salvage(directory string) (saved int, err error) {
 
 // releaseLimit is how long Salvage waits, in all, for files that are in use.
 var releaseLimit = 5 * time.Second
-
-func bootID() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
-}
 
 // salvage converts the rest of one process's memory; false if there is nothing to convert. If a collector has
 // finished with the process, only the file was left.

@@ -24,7 +24,7 @@ func inFile(t *testing.T, job *shmtest.Job) (path string, keep func()) {
 	h := job.Header()
 	h.MemoryKind = shm.MemoryShm
 	copy(h.MemoryPath[:], path)
-	copy(h.BootID[:], bootID())
+	copy(h.BootID[:], experiment.BootID())
 	return path, func() {
 		from := os.NewFile(uintptr(job.FD()), "memory")
 		defer from.Close()

@@ -69,7 +69,7 @@ type Setting struct {
 }
 
 // Env is the name of the environment variable.
-func (s *Setting) Env() string { return Prefix + s.Key }
+func (row *Setting) Env() string { return Prefix + row.Key }
 
 // Table lists all settings. It is not to be changed.
 var Table = []Setting{

@@ -10,43 +10,27 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
-// events are the event types of NCCL's profiler API in the order of their bits. (Package plugin/shm
-// has the same names; neither imports the other. A test in package collector compares them.)
-var events = []string{
-	"Group", "Coll", "P2p", "ProxyOp", "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin",
-	"GroupApi", "CollApi", "P2pApi", "KernelLaunch", "CeColl", "CeSync", "CeBatch", "KernelPhase",
-}
+// events are the event types of NCCL's profiler API in the order of their bits.
+var events = api.Names()
 
 // EventNames returns the names of the event types in the order of their bits.
 func EventNames() []string { return slices.Clone(events) }
 
 // presets are named selections of events; each holds the ones before it.
-var presets = nested([]preset{
-	{"light", maskOf("GroupApi", "CollApi", "P2pApi", "KernelLaunch", "Group", "Coll", "P2p")},
-	{"gpu", maskOf("KernelCh")},
-	{"net", maskOf("ProxyOp", "ProxyStep")},
-	{"all", maskOf("ProxyCtrl", "NetPlugin", "CeColl", "CeSync", "CeBatch", "KernelPhase")},
-})
+var presets = func() (all []preset) {
+	for _, name := range api.Presets {
+		all = append(all, preset{name, api.Preset(name)})
+	}
+	return all
+}()
 
 type preset struct {
 	name string
 	mask uint32
-}
-
-func nested(p []preset) []preset {
-	for i := range p[1:] {
-		p[i+1].mask |= p[i].mask
-	}
-	return p
-}
-
-func maskOf(names ...string) (mask uint32) {
-	for _, n := range names {
-		mask |= 1 << slices.Index(events, n)
-	}
-	return mask
 }
 
 // ParseEvents reads a list as the setting EVENTS takes it: presets and event names.

@@ -57,7 +57,7 @@ func add[ID ~int32, D any](all *[]D, d D) ID {
 	return ID(len(*all) - 1)
 }
 
-// AddMetric, like the other Add functions, appends a definition and returns its id.
+// AddMetric appends a definition and returns its id, as the other Add functions do.
 func (d *Definitions) AddMetric(m Metric) MetricID { return add[MetricID](&d.Metrics, m) }
 
 // AddRegion appends a region.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shard describes what one job process leaves in an experiment directory before the parts
+// Package experiment describes what one job process leaves in an experiment directory before the parts
 // of all processes are unified into one archive.
 //
 //	<experiment>/shards/<uuid>/

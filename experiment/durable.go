@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 )
@@ -100,7 +101,14 @@ func (s *Store) secureNames() error {
 	if s.secured {
 		return nil
 	}
+	own, err := s.root.Stat(".")
+	if err != nil {
+		return err
+	}
 	for _, folder := range s.above {
+		if info, err := os.Stat(folder); err == nil && deviceOf(info) != deviceOf(own) {
+			break // what something is mounted on was there before
+		}
 		// A folder that may be passed and not be read cannot be brought to the disk; it was there before.
 		if err := atomicfile.SyncFolder(folder); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
@@ -110,15 +118,18 @@ func (s *Store) secureNames() error {
 	return nil
 }
 
+func deviceOf(info fs.FileInfo) uint64 {
+	st, _ := info.Sys().(*syscall.Stat_t)
+	return uint64(st.Dev)
+}
+
 // foldersAbove are those whose names change, or may have been changed by another process just now, when a shard of an experiment
-// directory is made, which may not be there yet.
+// directory is made, which may not be there yet: all of them, as another process may have made any.
 func foldersAbove(directory string) []string {
-	folders := []string{filepath.Join(directory, Folder), directory, filepath.Dir(directory)}
-	for path := filepath.Dir(directory); path != filepath.Dir(path); path = filepath.Dir(path) {
-		if _, err := os.Lstat(path); err == nil {
-			break
-		}
-		folders = append(folders, filepath.Dir(path))
+	folders := []string{filepath.Join(directory, Folder), directory}
+	for path := directory; path != filepath.Dir(path); {
+		path = filepath.Dir(path)
+		folders = append(folders, path)
 	}
 	return folders
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 )
@@ -19,10 +20,18 @@ type Instead struct {
 // Read reads the description of a shard's folder. Where shard.json cannot be read, or is older than what was written beside it, as a
 // power cut may leave it, that is taken (Process.Instead). It refuses other versions of the schema. The error is that of shard.json.
 func Read(path string) (*Process, error) {
-	p, err := readFile(path, processFile)
+	l, _ := lookAt(path)
+	p, _, _, err := read(path, l, time.Now())
+	return p, err
+}
+
+// read is Read of a shard with what was seen of its writer.
+func read(path string, l look, now time.Time) (p *Process, s State, guess bool, err error) {
+	p, err = readFile(path, processFile)
+	s, guess = l.state(p, now.Sub(changed(filepath.Join(path, processFile))))
 	// Beside a writer that works, and behind one that has finished, nothing can be newer.
-	if err == nil && (p.Finished || stateOf(path) != Dead) {
-		return p, nil
+	if err == nil && (p.Finished || s != Dead) {
+		return p, s, guess, nil
 	}
 	best, why := p, "it is older"
 	if err != nil {
@@ -34,9 +43,9 @@ func Read(path string) (*Process, error) {
 		}
 	}
 	if best == nil {
-		return nil, err
+		return nil, s, guess, err
 	}
-	return best, nil
+	return best, s, guess, nil
 }
 
 // ReadCheckpoint reads what a shard was at its last flush; an error that wraps fs.ErrNotExist if there was none.

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -67,8 +66,9 @@ func Create(directory, uuid string) (*Store, error) {
 	if err == nil {
 		s.lock = lock
 		err = takeLock(int(lock.Fd()))
-		if NoLocks(err) {
-			// Some network file systems have no locks. Readers then go by the age of the files.
+		none := NoLocks(err)
+		if err == nil || none {
+			sign(lock, !none) // for readers whom the lock does not tell
 			err = nil
 		}
 	}
@@ -161,7 +161,7 @@ func (s *Store) createNew(name string) (*os.File, error) {
 // rows of the timeline come to a quarter.
 const MaxDescription = 256 << 20
 
-// takeLock waits for those who look at the very moment whether the shard has a writer (stateOf).
+// takeLock waits for those who look at the very moment whether the shard has a writer (lookAt).
 func takeLock(fd int) error {
 	for tries := 100; ; tries-- {
 		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
@@ -170,11 +170,6 @@ func takeLock(fd int) error {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-}
-
-// NoLocks says that an error of flock means that files cannot be locked there: file systems without, and sandboxes that forbid it.
-func NoLocks(err error) bool {
-	return slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM, syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // Path is the shard's folder.
@@ -320,89 +315,4 @@ func (s *Store) LockLike(file string) error {
 		return err
 	}
 	return os.Rename(lock+".new", lock)
-}
-
-// State tells what becomes of a shard.
-type State int
-
-// States of a shard.
-const (
-	Starting State = iota // its writer has not described it yet
-	Writing               // its writer holds the lock
-	Dead                  // not finished, and nobody writes it; perhaps not even described
-	Done                  // all that the process left is in it
-)
-
-// Entry is a shard found in an experiment directory.
-type Entry struct {
-	Path  string
-	State State
-	// Process is nil while the shard is starting, and if its description cannot be read; Err then says why.
-	Process *Process
-	Err     error
-}
-
-// List finds the shards of an experiment directory, in the order of their names. A missing
-// directory has none.
-func List(directory string) ([]Entry, error) {
-	root := filepath.Join(directory, Folder)
-	dirs, err := os.ReadDir(root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	var entries []Entry
-	for _, d := range dirs {
-		if !d.IsDir() {
-			continue
-		}
-		entries = append(entries, Find(directory, d.Name()))
-	}
-	return entries, nil
-}
-
-// Find looks at one shard of an experiment directory. One that is not there is dead.
-func Find(directory, uuid string) Entry {
-	e := Entry{Path: filepath.Join(directory, Folder, uuid)}
-	// The state first: a writer that finishes in between has written more than its state says, not less.
-	e.State = stateOf(e.Path)
-	e.Process, e.Err = Read(e.Path)
-	if errors.Is(e.Err, fs.ErrNotExist) {
-		e.Err = nil
-		if e.State != Dead || young(e.Path) {
-			e.State = Starting
-		}
-	}
-	return e
-}
-
-// startTime is how long a writer may take from making its folder to describing itself, at most.
-const startTime = 10 * time.Second
-
-func young(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && time.Since(st.ModTime()) < startTime
-}
-
-func stateOf(path string) State {
-	if _, err := os.Lstat(filepath.Join(path, doneFile)); err == nil {
-		return Done
-	}
-	lock, err := regular.OpenOwn(filepath.Join(path, lockFile))
-	if err != nil {
-		return Dead
-	}
-	defer lock.Close()
-	if Locked(lock) {
-		return Writing
-	}
-	return Dead
-}
-
-// Locked says that somebody has the file locked, or may have: some file systems cannot tell.
-func Locked(f *os.File) bool {
-	// A shared lock tells whether another has its own, and does not keep others from asking.
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	return errors.Is(err, syscall.EWOULDBLOCK) || NoLocks(err)
 }

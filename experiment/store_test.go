@@ -5,6 +5,7 @@ package experiment
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -154,4 +155,19 @@ func TestCreateWaitsForThoseWhoLook(t *testing.T) {
 	}
 	close(stop)
 	looking.Wait()
+}
+
+// Another process of the job may have made any folder above just now: each is brought to the disk.
+func TestFoldersAbove(t *testing.T) {
+	top := t.TempDir()
+	made := filepath.Join(top, "by", "another")
+	if err := os.MkdirAll(made, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got := foldersAbove(filepath.Join(made, "experiment"))
+	for _, want := range []string{filepath.Join(made, "experiment", Folder), filepath.Join(made, "experiment"), made, filepath.Dir(made), top} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is not among %q", want, got)
+		}
+	}
 }

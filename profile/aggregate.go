@@ -151,7 +151,7 @@ type Stats struct {
 	Busy  uint64    `json:"busy,omitempty"`
 }
 
-// merge adds the same operations of another location.
+// Merge adds the same operations of another location.
 func (s *Stats) Merge(o *Stats) {
 	s.Time.Merge(&o.Time)
 	s.Size.Merge(&o.Size)

@@ -52,11 +52,11 @@ func (rs *ranks) edge(t uint64, r *shm.Record) {
 	if replays {
 		what = "replayed operation"
 	}
-	text := fmt.Sprintf("%s rank %d: recorded from %s %d on", c.label, c.Rank, what, r.Arg)
+	not := ""
 	if !on {
-		text = fmt.Sprintf("%s rank %d: not recorded from %s %d on", c.label, c.Rank, what, r.Arg)
+		not = "not "
 	}
-	rs.mark(c.loc, t, SeverityLow, CategoryRecording, text)
+	rs.mark(c.loc, t, SeverityLow, CategoryRecording, fmt.Sprintf("%s rank %d: %srecorded from %s %d on", c.label, c.Rank, not, what, r.Arg))
 	// The row is off while neither calls nor replays are recorded, as far as they were told apart.
 	off := slices.ContainsFunc(c.Gaps, func(g experiment.Gap) bool { return g.ToTime == 0 })
 	mode := otf2.MeasurementOn
@@ -67,7 +67,7 @@ func (rs *ranks) edge(t uint64, r *shm.Record) {
 		return
 	}
 	c.off = off
-	c.issue(&plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
+	c.switched(t, mode)
 }
 
 // Outage tells that operations from ≤ ordinal < to of a communicator rank were called and not recorded, because the plugin was told to
@@ -79,12 +79,8 @@ func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 	}
 	c.Gaps = append(c.Gaps, experiment.Gap{Lost: true, From: from, To: to, FromTime: begin, ToTime: end})
 	m.mark(c.loc, begin, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: operations %d-%d were lost", c.label, c.Rank, from, to-1))
-	for _, e := range []struct {
-		t    uint64
-		mode otf2.MeasurementMode
-	}{{begin, otf2.MeasurementOff}, {end, otf2.MeasurementOn}} {
-		c.issue(&plan{comm: c, start: e.t, stop: e.t, stopped: true, completeAt: e.t, measurement: e.mode}, e.t)
-	}
+	c.switched(begin, otf2.MeasurementOff)
+	c.switched(end, otf2.MeasurementOn)
 	return m.err
 }
 
@@ -113,7 +109,7 @@ func (rs *ranks) maskChanged(t uint64, r *shm.Record) {
 			continue
 		}
 		c.off = off
-		c.issue(&plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
+		c.switched(t, mode)
 	}
 }
 
@@ -127,6 +123,11 @@ func (rs *ranks) missing(c *commRank, op *operation, ordinal, n uint64) {
 		c.Untold += n
 	}
 	rs.mark(c.loc, op.plan.start, SeverityHigh, CategoryRecording, fmt.Sprintf("%s rank %d: "+why, c.label, c.Rank, op.name, ordinal, ordinal+n-1))
+}
+
+// switched puts the place where recording goes on or off into the queue.
+func (c *commRank) switched(t uint64, mode otf2.MeasurementMode) {
+	c.issue(&plan{comm: c, start: t, stop: t, stopped: true, completeAt: t, measurement: mode}, t)
 }
 
 // issue adds a plan to the queue of its communicator rank. Recording is switched off after the calls that

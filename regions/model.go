@@ -3,6 +3,8 @@
 package regions
 
 import (
+	"cmp"
+
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -85,18 +87,10 @@ func New(sink Sink, p *experiment.Process, opts *Options) *Model {
 	if opts != nil {
 		o = *opts
 	}
-	if o.OperationLimit == 0 {
-		o.OperationLimit = 10e9
-	}
-	if o.GPUHold == 0 {
-		o.GPUHold = 2e9
-	}
-	if o.CUPTIHold == 0 {
-		o.CUPTIHold = 3e9
-	}
-	if o.Paradigm == 0 {
-		o.Paradigm = otf2.ParadigmCUDA
-	}
+	o.OperationLimit = cmp.Or(o.OperationLimit, 10e9)
+	o.GPUHold = cmp.Or(o.GPUHold, 2e9)
+	o.CUPTIHold = cmp.Or(o.CUPTIHold, 3e9)
+	o.Paradigm = cmp.Or(o.Paradigm, otf2.ParadigmCUDA)
 	b := newBoard(sink, &setup{o, p})
 	m := &Model{board: b, metrics: &metrics{board: b}, ranks: &ranks{board: b}}
 	// Activities wait longer for what belongs to them than plans do for activities.

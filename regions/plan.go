@@ -122,14 +122,14 @@ func (ops *operations) forget(c *commRank) {
 // kernelsDue is the number of KernelCh events that NCCL makes for the operation: one a channel, none
 // for messages to oneself (their traffic has no proxy work; docs/nccl-profiler-api.md §7.4) and for symmetric kernels
 // in graphs (§3.6), one at least where the number of channels is not known.
-func (o *operation) kernelsDue() int {
-	if o.p2p && int(o.peer) == o.plan.comm.Rank || o.sym && o.plan.graph {
+func (op *operation) kernelsDue() int {
+	if op.p2p && int(op.peer) == op.plan.comm.Rank || op.sym && op.plan.graph {
 		return 0
 	}
-	if o.anyChannels {
+	if op.anyChannels {
 		return 1
 	}
-	return int(o.channels)
+	return int(op.channels)
 }
 
 func (ops *operations) startGroup(th *thread, t uint64, r *shm.Record) {

@@ -255,7 +255,7 @@ func TestARunningJobCanBeUnifiedAndAgainWhenItHasEnded(t *testing.T) {
 }
 
 // muchLater is a time at which processes of other hosts that say nothing any more are given up.
-var muchLater = &UnifyOptions{clock: func() time.Time { return time.Now().Add(2 * time.Minute) }}
+var muchLater = &UnifyOptions{clock: func() time.Time { return time.Now().Add(2 * experiment.YoungFor) }}
 
 func TestACrashedProcessGivesWhatIsWhole(t *testing.T) {
 	enter := []byte{5, 1, 2, 3} // a time stamp cut off

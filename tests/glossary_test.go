@@ -22,7 +22,7 @@ func TestGlossaryNamesTheCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	packages := exportedNames(t)
-	name := regexp.MustCompile("^([a-z0-9]+)\\.([A-Z]\\w*)(?:\\.(\\w+))*$")
+	name := regexp.MustCompile(`^([a-z0-9]+)\.([A-Z]\w*)(?:\.(\w+))*$`)
 	looked := 0
 	for _, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")

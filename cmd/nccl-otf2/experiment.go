@@ -12,12 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/regular"
-	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
@@ -117,10 +113,10 @@ func waitForCollectors(ctx context.Context, dir string, p *progress) (late []str
 	pause := 5 * time.Millisecond
 	for {
 		late = late[:0]
-		dirs, _ := filepath.Glob(filepath.Join(dir, experiment.Folder, "*", "lock"))
-		for _, lock := range dirs {
-			if d := filepath.Dir(lock); collectorWorks(d) && !processLives(d) {
-				late = append(late, filepath.Base(d))
+		entries, _ := experiment.List(dir)
+		for _, e := range entries {
+			if (e.State == experiment.Writing || e.State == experiment.Starting) && !e.Guess && !e.ProcessLives() {
+				late = append(late, filepath.Base(e.Path))
 			}
 		}
 		if len(late) == 0 {
@@ -134,34 +130,6 @@ func waitForCollectors(ctx context.Context, dir string, p *progress) (late []str
 			pause = min(2*pause, 200*time.Millisecond)
 		}
 	}
-}
-
-// collectorWorks reports whether a collector holds the shard's lock and has not finished.
-func collectorWorks(dir string) bool {
-	if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
-		return false
-	}
-	f, err := regular.OpenOwn(filepath.Join(dir, "lock"))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	// Where locks do not work (some network file systems) nobody seems to hold it: then unify sees an
-	// unfinished shard and says so.
-	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
-}
-
-// processLives reports whether the job process of a shard still runs on this machine.
-func processLives(dir string) bool {
-	p, err := experiment.Read(dir)
-	if err != nil || p.PID <= 0 {
-		return false
-	}
-	if host, err := os.Hostname(); err != nil || host != p.Host {
-		return false
-	}
-	start, err := shm.ProcessStart(p.PID)
-	return err == nil && (p.PIDStart == 0 || start == p.PIDStart)
 }
 
 // archiveIsDue reports whether all processes of a job have finished their shards and the archive is older

@@ -69,7 +69,7 @@ func shardOf(t *testing.T, dir string, pid int) (release func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(experiment.Process{Version: experiment.Version, Host: host, PID: pid, PIDStart: start})
+	text, err := json.Marshal(experiment.Process{Version: experiment.Version, Host: host, BootID: experiment.BootID(), PID: pid, PIDStart: start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,32 +111,6 @@ func TestWaitForCollectors(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, release)
 	if late := waitForCollectors(context.Background(), dir, newProgress()); late != nil {
 		t.Fatalf("late: %v after the last lock was given back", late)
-	}
-}
-
-func TestLivingProcessIsKnownByItsStart(t *testing.T) {
-	start, err := shm.ProcessStart(os.Getpid())
-	if err != nil || start == 0 {
-		t.Fatalf("start %d, %v", start, err)
-	}
-	dir := t.TempDir()
-	shardOf(t, dir, os.Getpid())()
-	if !processLives(dir) {
-		t.Error("this process is said to have ended")
-	}
-	host, _ := os.Hostname()
-	for name, p := range map[string]experiment.Process{
-		"another process under this id": {Version: experiment.Version, Host: host, PID: os.Getpid(), PIDStart: start + 1},
-		"a process of another machine":  {Version: experiment.Version, Host: host + "x", PID: os.Getpid(), PIDStart: start},
-	} {
-		text, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, "shard.json"), string(text))
-		if processLives(dir) {
-			t.Errorf("%s is taken for this one", name)
-		}
 	}
 }
 

@@ -12,18 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/nccl-otf2/nccl-otf2/experiment"
-	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Names in an experiment directory.
 const (
 	definitionFile = "shard.json"
-	doneMarker     = "done"
-	lockFile       = "lock"
 )
 
 // State tells how far a process's data has come.
@@ -34,10 +29,6 @@ const (
 	Running  State = "running"  // a collector still writes them
 	Crashed  State = "crashed"  // nobody writes them any more, and they were not finished
 )
-
-// youngFor is how long an unfinished shard of another host counts as running after its last change:
-// locks of other hosts cannot be relied on. A collector flushes at least every 2 s.
-const youngFor = 60 * time.Second
 
 // Process is one process's shard as found on disk.
 type Process struct {
@@ -119,9 +110,8 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 	}
 	parts = make([]*Process, len(dirs))
 	failures := make([]error, len(dirs))
-	host, _ := os.Hostname()
 	_ = ForEach(len(dirs), workers, func(i int) error {
-		parts[i], failures[i] = readShard(dirs[i], host, now)
+		parts[i], failures[i] = readShard(dirs[i], now)
 		return nil
 	})
 	for i, err := range failures {
@@ -145,22 +135,19 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 // errUndescribed: there is nothing in the shard yet, or there never was.
 var errUndescribed = errors.New("no " + definitionFile)
 
-func readShard(dir, host string, now time.Time) (*Process, error) {
-	path := filepath.Join(dir, definitionFile)
-	// State first: a process that finishes in between is then taken for unfinished, and its files are
-	// copied up to what its description says, which is right in both cases.
-	state, err := shardState(dir, host, now)
-	if err != nil {
-		return nil, err
-	}
-	p, err := experiment.Read(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if state == Running {
-			return nil, fmt.Errorf("its process has not described itself yet (%w)", errUndescribed)
-		}
+// states are what the states of shards are called here.
+var states = map[experiment.State]State{experiment.Done: Finished, experiment.Writing: Running, experiment.Dead: Crashed}
+
+func readShard(dir string, now time.Time) (*Process, error) {
+	e := experiment.At(dir, now)
+	p, state := e.Process, states[e.State]
+	switch {
+	case e.Err != nil:
+		return nil, e.Err
+	case e.State == experiment.Starting && !e.Guess:
+		return nil, fmt.Errorf("its process has not described itself yet (%w)", errUndescribed)
+	case p == nil:
 		return nil, fmt.Errorf("its process ended before it described itself (%w)", errUndescribed)
-	} else if err != nil {
-		return nil, err
 	}
 	if err := checkProcess(p); err != nil {
 		return nil, fmt.Errorf("%s: %w", definitionFile, err)
@@ -171,38 +158,7 @@ func readShard(dir, host string, now time.Time) (*Process, error) {
 	if p.Instead != nil && !p.Finished && state == Finished {
 		state = Crashed
 	}
-	if state == unfinishedElsewhere {
-		state = Crashed
-		if info, err := os.Stat(path); err == nil && p.Host != host && now.Sub(info.ModTime()) < youngFor {
-			state = Running
-		}
-	}
 	return &Process{dir: dir, Shard: p, State: state, Life: life(p)}, nil
-}
-
-// unfinishedElsewhere: nobody on this host holds the lock, which says nothing of other hosts.
-const unfinishedElsewhere State = ""
-
-func shardState(dir, host string, now time.Time) (State, error) {
-	if _, err := os.Lstat(filepath.Join(dir, doneMarker)); err == nil {
-		return Finished, nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	f, err := regular.OpenOwn(filepath.Join(dir, lockFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return unfinishedElsewhere, nil
-	} else if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	// A shared lock is enough to learn whether the collector holds its own, and does not keep other
-	// readers from learning it.
-	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return Running, nil
-	}
-	return unfinishedElsewhere, nil // free, or the file system knows no locks
 }
 
 // maxLocation bounds the number of a location, as shard.MaxRanks does ranks.

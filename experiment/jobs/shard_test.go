@@ -3,6 +3,7 @@
 package jobs
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -19,13 +20,18 @@ func TestUnfinishedShardsOfOtherHosts(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  State
-	}{{time.Second, Running}, {2 * youngFor, Crashed}} {
-		got, err := readShard(p.Dir, "here", time.Now().Add(c.after))
+	}{{time.Second, Running}, {2 * experiment.YoungFor, Crashed}} {
+		got, err := readShard(p.Dir, time.Now().Add(c.after))
 		if err != nil || got.State != c.want {
 			t.Errorf("after %v: %v, %v", c.after, got.State, err)
 		}
 	}
-	got, err := readShard(p.Dir, "elsewhere", time.Now())
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.On(host, 1).Flush()
+	got, err := readShard(p.Dir, time.Now())
 	if err != nil || got.State != Crashed {
 		t.Errorf("on the host itself: %v, %v", got.State, err)
 	}

@@ -332,7 +332,7 @@ type Header struct {
 	Unanswered      uint32                    // requests whose answer was not waited for any longer
 	Waited          uint64                    // ns that threads of the program have waited for answers
 
-	_ [672]byte
+	_ [2848 - TypeCount*(8*(2+int(LossReasons))+24*int(Callbacks))]byte
 
 	// written by the collector
 	CollectorState CollectorState

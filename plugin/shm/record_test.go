@@ -197,7 +197,7 @@ func TestNames(t *testing.T) {
 	if got := StateName(9); got != "ProxyStepSendWait" {
 		t.Error(got)
 	}
-	if got := StateName(32); got != "State(32)" {
+	if got := StateName(1000); got != "State(1000)" {
 		t.Error(got)
 	}
 	if EventKernelLaunch.String() != "KernelLaunch" || EventType(77).String() != "EventType(77)" {

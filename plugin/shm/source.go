@@ -80,7 +80,7 @@ func (e *commEntry) comm(s *Strings) Comm {
 	return c
 }
 
-// Host, Boot and Exe are the header's texts.
+// Host is the name of the process's host; Boot and Exe are the header's other texts.
 func (h *Header) Host() string { return cString(h.Hostname[:]) }
 
 // CuptiReason says why CUPTI is not on though it was asked for, or failed; else "".

@@ -3,6 +3,7 @@
 package gpuclock
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -177,15 +178,7 @@ func (s *segment) bucket(g uint64) (int, bool) {
 	case b == s.points[n-1].g>>bucketShift:
 		return n - 1, true
 	}
-	return slices.BinarySearchFunc(s.points, b, func(p point, b uint64) int {
-		if x := p.g >> bucketShift; x != b {
-			if x < b {
-				return -1
-			}
-			return 1
-		}
-		return 0
-	})
+	return slices.BinarySearchFunc(s.points, b, func(p point, b uint64) int { return cmp.Compare(p.g>>bucketShift, b) })
 }
 
 func (s *segment) add(g uint64, d int64, grain float64, sound bool) {

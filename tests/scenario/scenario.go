@@ -217,7 +217,7 @@ func (s *Scenario) publish(number **int) Shared {
 func (e *Event) Publish() Shared { return e.p.s.publish(&e.published) }
 
 // Publish makes the context known to the other processes: those that name it wait for its init.
-func (c *Context) Publish() Shared { return c.p.s.publish(&c.published) }
+func (x *Context) Publish() Shared { return x.p.s.publish(&x.published) }
 
 // call is one callback.
 type call struct {

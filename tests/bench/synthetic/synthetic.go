@@ -41,7 +41,7 @@ func New(events uint64, processes int) *Archive {
 
 func (s *Archive) each(n uint64) uint64 { return uint64(s.Processes) * s.Operations * n }
 
-// Events, Regions and Transfers are how many the archive has.
+// Events is how many the archive has; so are Regions and Transfers of theirs.
 func (s *Archive) Events() uint64    { return s.each(eventsEach) }
 func (s *Archive) Regions() uint64   { return s.each(regionsEach) }
 func (s *Archive) Transfers() uint64 { return s.each(putsEach) }

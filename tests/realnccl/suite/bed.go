@@ -52,7 +52,7 @@ type Result struct {
 	Took    time.Duration
 }
 
-// Limit, if it is not 0, is the limit of time of every program.
+// Limit is, if it is not 0, the limit of time of every program.
 var Limit time.Duration
 
 // grace is what the driver has beyond its own limit of time to end its processes.

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// Whether somebody still writes a shard is decided here, for all who ask: unify, top, ctl, report --hang, run, collectors. In this order:
+//
+//  1. `done` is there: the shard is finished.
+//  2. The lock is held: somebody writes it. (flock's lock goes with its holder, however that ends.)
+//  3. There is no telling by locks, because the writer could not lock the file, or the reader cannot ask: the writer's number
+//     tells, which stands in the lock file, if it is of this machine and of the reader's namespace; else the process's, if that
+//     lives; else the age of the shard.
+//  4. The lock is free: nobody writes it, but where the writer is on another host, whose locks are not always seen: there
+//     the age of the shard tells.
+
+// State tells what becomes of a shard.
+type State int
+
+// States of a shard.
+const (
+	Starting State = iota // its writer has not described it yet
+	Writing               // its writer lives
+	Dead                  // not finished, and nobody writes it; perhaps not even described
+	Done                  // all that the process left is in it
+)
+
+// YoungFor is how long an unfinished shard of which nothing else tells counts as being written after its last change. A collector
+// flushes at least every 2 s while there is something to write.
+const YoungFor = 60 * time.Second
+
+// startTime is how long a writer may take from making its folder to describing itself, at most.
+const startTime = 10 * time.Second
+
+// Entry is a shard found in an experiment directory.
+type Entry struct {
+	Path  string
+	State State
+	Guess bool // the state goes by the shard's age: there was nothing better
+	// Process is nil while the shard is starting, and if its description cannot be read. Err says why, or what is wrong with the lock.
+	Process *Process
+	Err     error
+}
+
+// List finds the shards of an experiment directory, in the order of their names. A missing
+// directory has none.
+func List(directory string) ([]Entry, error) {
+	dirs, err := os.ReadDir(filepath.Join(directory, Folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	for _, d := range dirs {
+		if d.IsDir() {
+			entries = append(entries, Find(directory, d.Name()))
+		}
+	}
+	return entries, nil
+}
+
+// Find looks at one shard of an experiment directory. One that is not there is dead.
+func Find(directory, uuid string) Entry {
+	return At(filepath.Join(directory, Folder, uuid), time.Now())
+}
+
+// At looks at the shard of a path, for a time by which its age goes.
+func At(path string, now time.Time) Entry {
+	e := Entry{Path: path}
+	// The lock first: a writer that finishes in between has written more than its state says, not less.
+	l, lockErr := lookAt(path)
+	e.Process, e.State, e.Guess, e.Err = read(path, l, now)
+	if errors.Is(e.Err, fs.ErrNotExist) {
+		e.Err = nil
+		young := now.Sub(changed(path)) < startTime
+		if e.State != Dead || young {
+			e.State, e.Guess = Starting, e.Guess || e.State == Dead
+		}
+	}
+	if e.Err == nil {
+		e.Err = lockErr
+	}
+	return e
+}
+
+// changed is when a file was changed; one that is not there, long ago.
+func changed(path string) time.Time {
+	st, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return st.ModTime()
+}
+
+// writer is who writes a shard: what its lock file says.
+type writer struct {
+	Host   string `json:"host"`
+	Place  place  `json:"place"` // where PID means something
+	PID    int    `json:"pid"`
+	Start  uint64 `json:"start"` // see shm.ProcessStart
+	Locked bool   `json:"locked"`
+}
+
+// place is where numbers of processes mean the same: a boot of a machine, and a namespace.
+type place struct {
+	Boot      string `json:"boot"`
+	Namespace string `json:"namespace"`
+}
+
+func here() place {
+	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	return place{Boot: BootID(), Namespace: namespace}
+}
+
+// BootID identifies this boot of the machine; "" if it cannot be read.
+func BootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// local tells that a host is this machine: containers have names of their own, and a machine that was started anew another boot.
+func local(host, boot string) bool {
+	name, _ := os.Hostname()
+	return host == name || boot != "" && boot == BootID()
+}
+
+// Lives tells that a process that is known by machine, number and start runs on this machine, as far as its number can be seen here.
+func Lives(bootID string, pid int, start uint64) bool {
+	began, err := shm.ProcessStart(pid)
+	return err == nil && bootID != "" && bootID == BootID() && (start == 0 || began == start)
+}
+
+// ProcessLives tells that the job process of the shard runs on this machine.
+func (e *Entry) ProcessLives() bool {
+	return e.Process != nil && e.Process.PID > 0 && Lives(e.Process.BootID, e.Process.PID, e.Process.PIDStart)
+}
+
+// sign writes into a lock file who it is.
+func sign(lock *os.File, locked bool) {
+	w := writer{Place: here(), PID: os.Getpid(), Locked: locked}
+	w.Host, _ = os.Hostname()
+	w.Start, _ = shm.ProcessStart(w.PID)
+	if text, err := json.Marshal(w); err == nil {
+		_, _ = lock.WriteAt(append(text, '\n'), 0) // without it there is the process's number
+	}
+}
+
+// look is what a shard's folder tells of its writer.
+type look struct {
+	done, held bool
+	noLocks    bool    // there is no telling by the lock
+	writer     *writer // nil: the lock file does not say
+}
+
+// maxWriter bounds what is read of a lock file, which can be a raw file (LockLike).
+const maxWriter = 4096
+
+func lookAt(path string) (l look, err error) {
+	if _, err := os.Lstat(filepath.Join(path, doneFile)); err == nil {
+		return look{done: true}, nil
+	}
+	f, err := regular.OpenOwn(filepath.Join(path, lockFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return look{}, nil
+	} else if err != nil {
+		return look{}, fmt.Errorf("lock of the shard: %w", err)
+	}
+	defer f.Close()
+	switch err := tryShared(f); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		l.held = true
+	case NoLocks(err):
+		l.noLocks = true
+	}
+	text, _ := io.ReadAll(io.NewSectionReader(f, 0, maxWriter))
+	if w := new(writer); json.Unmarshal(text, w) == nil {
+		l.writer = w
+		l.noLocks = l.noLocks || !w.Locked
+	}
+	return l, nil
+}
+
+// state decides by what was seen, the process's description if there is one, and how long ago that was changed.
+func (l *look) state(p *Process, age time.Duration) (s State, guess bool) {
+	byAge := Dead
+	if age < YoungFor {
+		byAge = Writing
+	}
+	elsewhere := false
+	if l.writer != nil {
+		elsewhere = !local(l.writer.Host, l.writer.Place.Boot)
+	} else if p != nil {
+		elsewhere = !local(p.Host, p.BootID)
+	}
+	switch {
+	case l.done:
+		return Done, false
+	case l.held:
+		return Writing, false
+	case l.noLocks && l.writer != nil && l.writer.Place == here():
+		if Lives(l.writer.Place.Boot, l.writer.PID, l.writer.Start) {
+			return Writing, false
+		}
+		return Dead, false
+	case l.noLocks && p != nil && Lives(p.BootID, p.PID, p.PIDStart):
+		return Writing, false
+	case l.noLocks || elsewhere:
+		return byAge, true
+	}
+	return Dead, false
+}
+
+// NoLocks says that an error of flock means that files cannot be locked there: file systems without, and sandboxes that forbid it.
+func NoLocks(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EPERM, syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })
+}
+
+// tryShared asks for a shared lock: that tells whether another has its own, and does not keep others from asking.
+func tryShared(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+}
+
+// Locked says that somebody has the file locked, or may have: some file systems cannot tell.
+func Locked(f *os.File) bool {
+	err := tryShared(f)
+	return errors.Is(err, syscall.EWOULDBLOCK) || NoLocks(err)
+}

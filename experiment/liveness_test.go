@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// Who lives is told by the marker, the lock, the writer's number, the process's, and the shard's age, in this order.
+func TestWhoLives(t *testing.T) {
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, err := shm.ProcessStart(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	me := &writer{Host: host, Place: here(), PID: os.Getpid(), Start: start, Locked: true}
+	with := func(change func(*writer)) *writer {
+		w := *me
+		change(&w)
+		return &w
+	}
+	type bools struct{ done, held, noLocks bool }
+	unlocked := with(func(w *writer) { w.Locked = false })
+	gone := with(func(w *writer) { w.PID, w.Locked = ended.Process.Pid, false })
+	another := with(func(w *writer) { w.Start, w.Locked = start+1, false })
+	container := with(func(w *writer) { w.Place.Namespace, w.Host, w.Locked = "pid:[1]", "container", false })
+	far := with(func(w *writer) { w.Host, w.Place.Boot = "far", "another boot" })
+	lives := &Process{Host: host, BootID: BootID(), PID: os.Getpid(), PIDStart: start}
+	died := &Process{Host: host, BootID: BootID(), PID: ended.Process.Pid, PIDStart: 1}
+	farProcess := &Process{Host: "far", BootID: "another boot", PID: os.Getpid(), PIDStart: start}
+	const young, old = time.Second, 2 * YoungFor
+	for _, c := range []struct {
+		name    string
+		lock    bools
+		writer  *writer
+		process *Process
+		age     time.Duration
+		want    State
+		guess   bool
+	}{
+		{"finished", bools{done: true}, gone, died, old, Done, false},
+		{"finished, and held for a moment more", bools{done: true, held: true}, me, lives, young, Done, false},
+		{"locked", bools{held: true}, me, lives, old, Writing, false},
+		{"locked, before it described itself", bools{held: true}, me, nil, old, Writing, false},
+		{"locked on another host", bools{held: true}, far, farProcess, old, Writing, false},
+		{"locked, by an earlier version", bools{held: true}, nil, lives, old, Writing, false},
+		{"free", bools{}, me, lives, young, Dead, false},
+		{"free, by an earlier version", bools{}, nil, lives, young, Dead, false},
+		{"free on another host, just written", bools{}, far, farProcess, young, Writing, true},
+		{"free on another host, long ago", bools{}, far, farProcess, old, Dead, true},
+		{"free on another host, by an earlier version", bools{}, nil, farProcess, young, Writing, true},
+		{"no locks, the writer lives", bools{noLocks: true}, unlocked, lives, old, Writing, false},
+		{"no locks, the writer lives on without its process", bools{noLocks: true}, unlocked, died, old, Writing, false},
+		{"no locks, the writer was killed", bools{noLocks: true}, gone, lives, young, Dead, false},
+		{"no locks, another has the writer's number", bools{noLocks: true}, another, lives, young, Dead, false},
+		{"no locks, the writer is in a container, the process too", bools{noLocks: true}, container, died, young, Writing, true},
+		{"no locks, the writer was in a container", bools{noLocks: true}, container, died, old, Dead, true},
+		{"no locks, a raw file in the lock's place", bools{noLocks: true}, nil, lives, old, Writing, false},
+		{"no locks, of a dead process's", bools{noLocks: true}, nil, died, old, Dead, true},
+		{"no locks, on another host, just written", bools{noLocks: true}, far, farProcess, young, Writing, true},
+		{"no locks, on another host, long ago", bools{noLocks: true}, far, farProcess, old, Dead, true},
+	} {
+		l := look{done: c.lock.done, held: c.lock.held, noLocks: c.lock.noLocks, writer: c.writer}
+		if got, guess := l.state(c.process, c.age); got != c.want || guess != c.guess {
+			t.Errorf("%s: %v (guessed: %v), want %v (%v)", c.name, got, guess, c.want, c.guess)
+		}
+	}
+}
+
+// A lock file says who took it, and whether it could be locked.
+func TestLockNamesItsWriter(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Create(dir, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := lookAt(s.Path())
+	if err != nil || !l.held || l.noLocks || l.writer == nil || l.writer.PID != os.Getpid() || !l.writer.Locked || l.writer.Place != here() {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	// As a file system without locks leaves it.
+	l.writer.Locked = false
+	text, err := json.Marshal(l.writer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := os.WriteFile(filepath.Join(s.Path(), lockFile), text, FileMode); err != nil {
+		t.Fatal(err)
+	}
+	if got := Find(dir, "a").State; got != Starting {
+		t.Errorf("%v, want Starting: its writer lives, and has not described itself", got)
+	}
+	if err := os.WriteFile(filepath.Join(s.Path(), lockFile), []byte("raw data"), FileMode); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = lookAt(s.Path()); err != nil || l.writer != nil || l.held {
+		t.Errorf("of a raw file: %+v, %v", l, err)
+	}
+	if err := os.Remove(filepath.Join(s.Path(), lockFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(s.Path(), lockFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = lookAt(s.Path()); err == nil {
+		t.Error("a FIFO is taken for a lock")
+	}
+}
+
+func TestLivingProcessIsKnownByItsStart(t *testing.T) {
+	start, err := shm.ProcessStart(os.Getpid())
+	if err != nil || start == 0 {
+		t.Fatalf("start %d, %v", start, err)
+	}
+	if !Lives(BootID(), os.Getpid(), start) {
+		t.Error("this process is said to have ended")
+	}
+	for name, lives := range map[string]bool{
+		"another process under this id": Lives(BootID(), os.Getpid(), start+1),
+		"a process of another machine":  Lives("another boot", os.Getpid(), start),
+		"a process of an unknown boot":  Lives("", os.Getpid(), start),
+	} {
+		if lives {
+			t.Errorf("%s is taken for this one", name)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpuclock
+
+import "testing"
+
+// rank plays the plans of a communicator rank: one kernel after the other, each launched 10 µs before it begins and reported 1 µs
+// after it began and ended. The GPU's clock is offset ahead of the host's.
+type rank struct {
+	Filter
+	plans   []*Plan // enqueued and not written
+	starts  []uint64
+	notices []Notice
+}
+
+const (
+	offset = 7_000_000
+	launch = 10_000
+	length = 50_000
+	late   = 1_000
+)
+
+func (r *rank) Last(number uint64) bool { return r.plans[len(r.plans)-1].Number == number }
+
+func (r *rank) Behind(number uint64, most int) (n int) {
+	for i := len(r.plans) - 1; r.plans[i].Number != number && n < most; i-- {
+		n++
+	}
+	return n
+}
+
+func (r *rank) Since(number uint64) (uint64, bool) {
+	for i, p := range r.plans {
+		if p.Number >= number {
+			return r.starts[i], true
+		}
+	}
+	return 0, false
+}
+
+// run plays one plan whose kernel begins at a time, with the stamps of one that began then or before.
+func (r *rank) run(number, begin, stamped uint64, selfMessages bool) (Interval, bool) {
+	p := &Plan{Number: number, Reported: begin + length + late, Kernels: []Kernel{{
+		Begin: stamped + offset, End: stamped + length + offset, Began: begin + late + number%7*100, Ended: begin + length + late,
+	}}}
+	r.plans, r.starts = []*Plan{p}, []uint64{begin - launch}
+	r.Report(p.Kernels[0].Begin, p.Kernels[0].Began)
+	r.Report(p.Kernels[0].End, p.Kernels[0].Ended)
+	note := func(n Notice) {
+		if n != NoticeNone {
+			r.notices = append(r.notices, n)
+		}
+	}
+	note(r.Judge(p, Bounds{Start: begin - launch, Launched: begin - launch, SelfMessages: selfMessages}, r))
+	i, n, ok := r.Interval(p, begin-launch)
+	note(n)
+	return i, ok
+}
+
+const (
+	beginning = uint64(1e15)
+	beat      = uint64(1e6)
+)
+
+// Plans with stamps of their own have intervals that are as far off as they say, at most.
+func TestIntervalsOfPlans(t *testing.T) {
+	r := rank{Filter: Filter{Clock: New(false)}}
+	for n := uint64(1); n < 3000; n++ {
+		begin := beginning + n*beat
+		i, ok := r.run(n, begin, begin, false)
+		if n > 100 && (!ok || max(i.Begin, begin)-min(i.Begin, begin) > i.Uncertainty || max(i.End, begin+length)-min(i.End, begin+length) > i.Uncertainty) {
+			t.Fatalf("plan %d: %+v, %v; it ran from %d", n, i, ok, begin)
+		}
+	}
+	if r.Clock.Jumps() != 0 || len(r.notices) != 0 {
+		t.Errorf("%d jumps, notices %v", r.Clock.Jumps(), r.notices)
+	}
+}
+
+// From the plan on where stamps are those of the kernel before none is believed, and that is told once.
+func TestStampsOfTheKernelBefore(t *testing.T) {
+	r := rank{Filter: Filter{Clock: New(false)}}
+	believed := 0
+	for n := uint64(1); n < 1000; n++ {
+		begin := beginning + n*beat
+		stamped := begin
+		if n >= 500 {
+			stamped = begin - beat
+		}
+		if _, ok := r.run(n, begin, stamped, false); ok && n >= 500 {
+			believed++
+		}
+	}
+	if believed != 0 || len(r.notices) != 1 || r.notices[0] != NoticeWithheld {
+		t.Errorf("%d plans are believed that have other kernels' stamps; notices %v", believed, r.notices)
+	}
+}
+
+// After messages to oneself only plans are believed that are alone: whose stamps can be no other kernel's.
+func TestAfterMessagesToOneself(t *testing.T) {
+	r := rank{Filter: Filter{Clock: New(false)}}
+	for n := uint64(1); n < 300; n++ {
+		begin := beginning + n*beat
+		if _, ok := r.run(n, begin, begin, n == 200); !ok && n > 100 {
+			t.Errorf("plan %d is alone, and not believed", n)
+		}
+	}
+	waits := &Plan{Number: 302}
+	begin := beginning + 300*beat
+	p := &Plan{Number: 300, Reported: begin + length + late, Kernels: []Kernel{{Begin: begin + offset, End: begin + length + offset, Began: begin + late, Ended: begin + length + late}}}
+	r.plans, r.starts = []*Plan{p, waits}, []uint64{begin - launch, begin}
+	n := r.Judge(p, Bounds{Start: begin - launch, Launched: begin - launch}, &r)
+	if _, _, ok := r.Interval(p, begin-launch); ok || n != NoticeSelfMessages {
+		t.Errorf("believed: %v, notice %d", ok, n)
+	}
+}
+
+// Stamps of a unit that is not known yet are not used, which is told once; later they are.
+func TestUnitOfStampsIsFoundOut(t *testing.T) {
+	r := rank{Filter: Filter{Clock: New(true)}}
+	last := false
+	for n := uint64(1); n < 3000; n++ {
+		begin := beginning + n*beat
+		_, last = r.run(n, begin, begin, false)
+	}
+	if !last || len(r.notices) != 1 || r.notices[0] != NoticeUnknownTick {
+		t.Errorf("the last plan is believed: %v; notices %v", last, r.notices)
+	}
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+)
+
+// reader is a program of somebody else's that uses the libraries.
+const reader = `package main
+
+import (
+	"fmt"
+
+	"MODULE/cube"
+	"MODULE/otf2"
+)
+
+func main() {
+	d := cube.Definitions{}
+	fmt.Println(d.AddRegion(cube.Region{Name: "main"}), otf2.TypeString)
+}
+`
+
+// outside runs a command in a folder, without a network.
+func outside(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(need.Program(t, name, "to build a module"), args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+func put(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// As README.md says it is done until the module is published.
+func TestLibrariesServeOtherModules(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile("../go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	put(t, dir, map[string]string{"main.go": strings.ReplaceAll(reader, "MODULE", module), "go.sum": string(sums)})
+	outside(t, dir, "go", "mod", "init", "example.org/reader")
+	outside(t, dir, "go", "mod", "edit", "-require", module+"@v0.0.0", "-replace", module+"="+root)
+	if got := outside(t, dir, "go", "run", "."); !strings.HasPrefix(got, "0 ") {
+		t.Errorf("it says %q", got)
+	}
+}
+
+func TestModuleGetsAnotherPath(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, map[string]string{
+		"go.mod":     "module github.com/nccl-otf2/nccl-otf2\n\ngo 1.26\n",
+		"a/a.go":     "package a\n\nconst A = 1\n",
+		"main.go":    "package main\n\nimport \"github.com/nccl-otf2/nccl-otf2/a\"\n\nfunc main() { println(a.A) }\n",
+		"docs/it.md": "See github.com/nccl-otf2/nccl-otf2/a, not githubXcom/nccl-otf2/nccl-otf2.\n",
+	})
+	outside(t, dir, "git", "init", "-q")
+	outside(t, dir, "git", "add", ".")
+	script, err := filepath.Abs("../scripts/module-path.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside(t, dir, script, "example.org/group/tracer")
+	outside(t, dir, "go", "vet", "./...")
+	if got := outside(t, dir, "go", "list", "-m"); got != "example.org/group/tracer\n" {
+		t.Errorf("the module is %q", got)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "docs/it.md"))
+	if err != nil || string(text) != "See example.org/group/tracer/a, not githubXcom/nccl-otf2/nccl-otf2.\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	for _, bad := range []string{"nothing", "a b.c/d", "x.y/$(z)"} {
+		cmd := exec.Command(script, bad)
+		cmd.Dir = dir
+		if err := cmd.Run(); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
