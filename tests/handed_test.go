@@ -54,13 +54,15 @@ type taker struct{ file, to string }
 
 // takers are those that hand down what takes results, or gives the rows of a file, and so uses what is above; with what it is.
 var takers = map[taker]string{
-	{"analysis/operation.go", "facts"}:       "takes operations",
-	{"collector/recording.go", "otf2"}:       "how long a disk that fails is waited for",
-	{"collector/recording.go", "regions"}:    "where the timeline goes: to event files, or in profile mode to sums",
-	{"profile/cubex/archive.go", "analysis"}: "takes waits and operations",
-	{"export/jsonl.go", "facts"}:             "takes operations, regions and transfers",
-	{"profile/cubex/write.go", "cube"}:       "gives the rows of a metric",
-	{"view/read.go", "otf2"}:                 "takes events",
+	{"analysis/operation.go", "facts"}:         "takes operations",
+	{"collector/recording.go", "otf2"}:         "how long a disk that fails is waited for",
+	{"collector/recording.go", "regions"}:      "where the timeline goes: to event files, or in profile mode to sums",
+	{"profile/cubex/archive.go", "analysis"}:   "takes waits and operations",
+	{"export/jsonl.go", "facts"}:               "takes operations, regions and transfers",
+	{"profile/cubex/write.go", "cube"}:         "gives the rows of a metric",
+	{"regions/kerneltimes.go", "regions/cuda"}: "plans and rows of the timeline, which take what kernels are linked to",
+	{"regions/plan.go", "regions/cuda"}:        "the same",
+	{"view/read.go", "otf2"}:                   "takes events",
 }
 
 // The test above sees what it is to see: the packages of testdata/handed hand down what is above in each of the ways that there are.

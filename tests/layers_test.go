@@ -56,7 +56,7 @@ var layers = []folder{
 	{dir: "regions/gpuclock"},
 	{dir: "regions/cuda", own: []string{"cupti", "internal/bounded", "regions/gpuclock"}},
 	{dir: "regions", own: []string{"otf2", "experiment", "plugin/shm", "cupti", "internal/bounded", "regions/gpuclock", "regions/cuda"}, tests: []string{"replay", "tests"}},
-	{dir: "experiment/jobs", own: []string{"internal/regular", "otf2", "experiment", "regions"}, tests: []string{"scorep"}, external: []string{"golang.org/x/sys"}},
+	{dir: "experiment/jobs", own: []string{"otf2", "experiment", "regions"}, tests: []string{"scorep"}},
 	{dir: "facts", own: []string{"otf2", "experiment", "regions"}, tests: []string{"scorep"}},
 	{dir: "profile", own: []string{"internal/regular", "internal/stats", "otf2", "experiment", "regions", "facts"}},
 	{dir: "collector", own: []string{"internal/regular", "plugin/api", "internal/atomicfile", "otf2", "experiment", "plugin/shm", "config", "gpu", "internal/hidden", "regions", "profile"}, tests: []string{"scorep", "analysis"}, external: []string{"golang.org/x/sys", "github.com/google/uuid"}},

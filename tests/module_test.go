@@ -79,7 +79,7 @@ func TestModuleGetsAnotherPath(t *testing.T) {
 		"go.mod":     "module github.com/nccl-otf2/nccl-otf2\n\ngo 1.26\n",
 		"a/a.go":     "package a\n\nconst A = 1\n",
 		"main.go":    "package main\n\nimport \"github.com/nccl-otf2/nccl-otf2/a\"\n\nfunc main() { println(a.A) }\n",
-		"docs/it.md": "See github.com/nccl-otf2/nccl-otf2/a, not githubXcom/nccl-otf2/nccl-otf2.\n",
+		"pages/it.md": "See github.com/nccl-otf2/nccl-otf2/a, not githubXcom/nccl-otf2/nccl-otf2.\n",
 	})
 	outside(t, dir, "git", "init", "-q")
 	outside(t, dir, "git", "add", ".")
@@ -92,7 +92,7 @@ func TestModuleGetsAnotherPath(t *testing.T) {
 	if got := outside(t, dir, "go", "list", "-m"); got != "example.org/group/tracer\n" {
 		t.Errorf("the module is %q", got)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "docs/it.md"))
+	text, err := os.ReadFile(filepath.Join(dir, "pages/it.md"))
 	if err != nil || string(text) != "See example.org/group/tracer/a, not githubXcom/nccl-otf2/nccl-otf2.\n" {
 		t.Errorf("%q, %v", text, err)
 	}

@@ -19,8 +19,6 @@ import (
 // Names in an experiment directory.
 const (
 	definitionFile = "shard.json"
-	doneMarker     = "done"
-	lockFile       = "lock"
 )
 
 // State tells how far a process's data has come.

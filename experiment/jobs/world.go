@@ -147,11 +147,11 @@ func (n *numbering) processName(p *Process) string {
 }
 
 // order puts unranked processes with data by host and pid, and those without data last.
-func (p *Place) order() int {
+func (pl *Place) order() int {
 	switch {
-	case p.rank >= 0:
-		return p.rank
-	case p.Process != nil:
+	case pl.rank >= 0:
+		return pl.rank
+	case pl.Process != nil:
 		return 0
 	}
 	return math.MaxInt
