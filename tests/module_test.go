@@ -76,9 +76,9 @@ func TestLibrariesServeOtherModules(t *testing.T) {
 func TestModuleGetsAnotherPath(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, map[string]string{
-		"go.mod":     "module github.com/nccl-otf2/nccl-otf2\n\ngo 1.26\n",
-		"a/a.go":     "package a\n\nconst A = 1\n",
-		"main.go":    "package main\n\nimport \"github.com/nccl-otf2/nccl-otf2/a\"\n\nfunc main() { println(a.A) }\n",
+		"go.mod":      "module github.com/nccl-otf2/nccl-otf2\n\ngo 1.26\n",
+		"a/a.go":      "package a\n\nconst A = 1\n",
+		"main.go":     "package main\n\nimport \"github.com/nccl-otf2/nccl-otf2/a\"\n\nfunc main() { println(a.A) }\n",
 		"pages/it.md": "See github.com/nccl-otf2/nccl-otf2/a, not githubXcom/nccl-otf2/nccl-otf2.\n",
 	})
 	outside(t, dir, "git", "init", "-q")

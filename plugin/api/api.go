@@ -12,6 +12,7 @@ package api
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -139,8 +140,12 @@ type State struct {
 }
 
 // Minor is the release's second number: NCCL's first is 2.
-func (v Version) Minor() (minor int) {
-	fmt.Sscanf(v.Release, "2.%d", &minor)
+func (v Version) Minor() int {
+	second, _, _ := strings.Cut(strings.TrimPrefix(v.Release, "2."), ".")
+	minor, err := strconv.Atoi(second)
+	if err != nil {
+		panic("plugin/api: release " + v.Release)
+	}
 	return minor
 }
 
