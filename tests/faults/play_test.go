@@ -355,13 +355,13 @@ func (p *play) recorded() bool {
 
 func (p *play) anchor() string { return filepath.Join(p.dir, "traces.otf2") }
 
+func (p *play) summary() string { return filepath.Join(p.dir, "profile.json") }
+
+// archived says that there is a result: in profile mode also a trace alone, where all that is left are raw files.
 func (p *play) archived() bool {
-	result := p.anchor()
-	if p.profile {
-		result = filepath.Join(p.dir, "profile.json")
-	}
-	_, err := os.Stat(result)
-	return err == nil
+	_, traced := os.Stat(p.anchor())
+	_, profiled := os.Stat(p.summary())
+	return traced == nil || p.profile && profiled == nil
 }
 
 // unifyAll makes the archive of all that is there.
