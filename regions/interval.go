@@ -141,7 +141,8 @@ func (ti *timing) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.In
 
 // launched is a time before which no kernel of a plan can have begun: that of its launch; of its Group event, if a
 // callback of the stream made it, which the kernel waits for (docs/nccl-profiler-api.md §3.5); without
-// events of launches, that of the first call, or the end of the enqueueing of the plan before.
+// events of launches, that of the first call, or the end of the enqueueing of the plan before; at least
+// the beginning of all that was recorded.
 func (ti *timing) launched(p *plan) uint64 {
 	switch {
 	case p.launch != nil && !p.deferred:
@@ -152,7 +153,7 @@ func (ti *timing) launched(p *plan) uint64 {
 	first := uint64(0)
 	for _, op := range p.ops {
 		if op.call == nil || op.call.graph {
-			return p.floor
+			return max(p.floor, ti.first)
 		}
 		if first == 0 || op.call.start < first {
 			first = op.call.start
