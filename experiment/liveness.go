@@ -236,7 +236,11 @@ func NoLocks(err error) bool {
 
 // tryShared asks for a shared lock: that tells whether another has its own, and does not keep others from asking.
 func tryShared(f *os.File) error {
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if err == nil { // not by closing alone, see Unlock
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	}
+	return err
 }
 
 // Locked says that somebody has the file locked, or may have: some file systems cannot tell.

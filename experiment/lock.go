@@ -49,5 +49,12 @@ func Lock(dir string) (unlock func(), err error) {
 	host, _ := os.Hostname()
 	_ = f.Truncate(0)
 	_, _ = fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
-	return func() { f.Close() }, nil
+	return func() { Unlock(f) }, nil
+}
+
+// Unlock gives a lock of flock's back and closes the file. Closing alone leaves it to a child that is being made at that
+// moment, until that one runs its program: it has the file, too.
+func Unlock(f *os.File) {
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	f.Close()
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package experiment
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A lock that was given back is free, also while a child that is just being made still has the file.
+func TestUnlockedIsFree(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, Folder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := unix.Dup(openedAs(t, filepath.Join(dir, Folder, unifyLock))) // as a fork has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(child)
+	if _, err := Lock(dir); err == nil {
+		t.Fatal("two have the lock")
+	}
+	unlock()
+	if unlock, err = Lock(dir); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
+
+// openedAs is the descriptor of this process that has the file open.
+func openedAs(t *testing.T, path string) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if target, _ := os.Readlink("/proc/self/fd/" + e.Name()); target == path {
+			fd, err := strconv.Atoi(e.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fd
+		}
+	}
+	t.Fatalf("nobody has %s open", path)
+	return -1
+}
