@@ -139,7 +139,7 @@ gpu-test-build: tool $(PLUGIN) $(BUILD)/gpu/libnccl-profiler-empty.so ## what ha
 	$(GO) build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o $(BUILD)/gputest ./tests/gpu
 
 # For comparison: a plugin that does nothing.
-$(BUILD)/gpu/libnccl-profiler-empty.so: tests/bench/host/empty_plugin.c $(wildcard plugin/abi*.h)
+$(BUILD)/gpu/libnccl-profiler-empty.so: tests/bench/host/empty_plugin.c $(wildcard plugin/abi*.h plugin/api*.h)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -I. -o $@ $<
 

@@ -19,7 +19,7 @@ import (
 // convertedSuffix is added to the name of a complete spool file that has become a shard.
 const convertedSuffix = ".done"
 
-// settingSpooled is the key of shard.Process.Settings that says how many bytes of a spool file a shard was made of, and
+// settingSpooled is the key of experiment.Process.Settings that says how many bytes of a spool file a shard was made of, and
 // settingWhole that the process had written all of them when it ended.
 const (
 	settingSpooled = "SPOOLED_BYTES"

@@ -33,7 +33,7 @@ var (
 	endPatience = 2 * time.Second
 )
 
-// oddDiskErrors is the key of shard.Counts.Oddities that counts the times at which the disk began to fail.
+// oddDiskErrors is the key of experiment.Counts.Oddities that counts the times at which the disk began to fail.
 const oddDiskErrors = "DISK_ERRORS"
 
 // disk is how the shard's disk behaves.

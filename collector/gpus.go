@@ -54,7 +54,7 @@ type gpuWatch struct {
 	told     bool         // that it takes long
 }
 
-// gpuQuestion is a GPU of the process, by its index in shard.Process.GPUs.
+// gpuQuestion is a GPU of the process, by its index in experiment.Process.GPUs.
 type gpuQuestion struct {
 	index  int
 	wanted gpu.Wanted

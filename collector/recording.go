@@ -30,7 +30,7 @@ const (
 	mostWindow  = 50e6
 )
 
-// Keys of shard.Process.Settings that are not settings: what a collector that takes over from a dead
+// Keys of experiment.Process.Settings that are not settings: what a collector that takes over from a dead
 // one needs to know of it.
 const settingTaken = "TAKEN" // what was in the shard, or pending, at its last flush, see taken
 
@@ -157,7 +157,7 @@ func memoryOf(h *shm.Header) experiment.Memory {
 	return experiment.Memory{Kind: "memfd"}
 }
 
-// memoryShm is shard.Memory.Kind of memory that is a file.
+// memoryShm is experiment.Memory.Kind of memory that is a file.
 const memoryShm = "shm"
 
 // takeOver looks for the shards of earlier collectors of this process that died, and goes on from the last of them. What

@@ -31,7 +31,7 @@ func (t *taken) has(ring int, at uint64) bool { return ring < len(t.rings) && at
 
 func (t *taken) clone() taken { return taken{t.last, slices.Clone(t.rings)} }
 
-// String is the form of shard.Process.Settings: "last ring0,ring1,…", or "last" alone.
+// String is the form of experiment.Process.Settings: "last ring0,ring1,…", or "last" alone.
 func (t *taken) String() string {
 	text := strconv.AppendUint(nil, t.last, 10)
 	for i, end := range t.rings {

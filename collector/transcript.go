@@ -77,7 +77,7 @@ type event struct {
 	stops uint32
 }
 
-// settingTranscript is the key of shard.Process.Settings that says how many bytes of a transcript the records up to
+// settingTranscript is the key of experiment.Process.Settings that says how many bytes of a transcript the records up to
 // settingTaken made.
 const settingTranscript = "TRANSCRIPT_BYTES"
 

@@ -58,7 +58,7 @@ static void identify(struct ncclotf2_header *header) {
 }
 
 /* The first of everything, and some slots get a chunk with its pages in place, so that the first threads find theirs ready; the others are filled
- * once there is a thread for it (prepare.c). */
+ * once there is a thread for it (consumer.c). */
 static void prepare_spares(struct ncclotf2_header *header) {
   enum { FIRST = 8 };
   for (unsigned table = 0; table < NCCLOTF2_TABLES; table++) ncclotf2_memory_reaches(ncclotf2_session.base, (enum ncclotf2_table)table, 1);

@@ -22,7 +22,7 @@ var (
 	HIP  = Platform{"HIP", otf2.ParadigmHIP}
 )
 
-// PlatformOf is the platform of a library as shard.Process.Library names it: HIP for RCCL, else CUDA.
+// PlatformOf is the platform of a library as experiment.Process.Library names it: HIP for RCCL, else CUDA.
 func PlatformOf(library string) Platform {
 	if library == "RCCL" {
 		return HIP

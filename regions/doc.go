@@ -43,7 +43,7 @@
 // of the counts (oddities) and their meanings stand in oddity.go. An operation captured into a graph is drawn at each
 // replay that NCCL reports, never at its capture.
 //
-// Times are nanoseconds of the process's time line (package shard). GPU stamps are mapped onto it by
+// Times are nanoseconds of the process's time line (package experiment). GPU stamps are mapped onto it by
 // the lower envelope of (callback time − stamp), see package gpuclock; a mapped interval that cannot be true
 // is not used, and counted.
 //

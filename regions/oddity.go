@@ -46,7 +46,7 @@ const (
 	numOddities
 )
 
-// oddityNames are the keys of shard.Counts.Oddities and the last parts of the archive's properties.
+// oddityNames are the keys of experiment.Counts.Oddities and the last parts of the archive's properties.
 var oddityNames = [numOddities]string{
 	"STRAY_STOPS", "STRAY_STATES", "LATE_CHILDREN", "FOREIGN_CONTEXTS", "UNFINISHED_CALLS",
 	"INCOMPLETE_OPERATIONS", "IMPLAUSIBLE_GPU_TIMES", "DROPPED_MESSAGES", "UNKNOWN_FUNCTIONS", "LATE_RECORDS",

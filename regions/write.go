@@ -260,7 +260,7 @@ func (op *operation) bytes(f *Collective, c *commRank) (sent, received uint64) {
 	return f.Bytes(share, ranks, int(op.root) == c.Rank)
 }
 
-// sequenceKey names the sequence in which the operation is numbered, see shard.Comm.
+// sequenceKey names the sequence in which the operation is numbered, see experiment.Comm.
 func (op *operation) sequenceKey() string {
 	switch {
 	case !op.p2p:

@@ -320,7 +320,7 @@ func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
 	return main || s.Model == scorepAnyThread
 }
 
-// States and models of shard.Scorep, and keys of shard.Counts.Scorep, that matter here.
+// States and models of experiment.Scorep, and keys of experiment.Counts.Scorep, that matter here.
 const (
 	scorepOn        = "on"
 	scorepAnyThread = "pthread"

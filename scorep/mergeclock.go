@@ -47,7 +47,7 @@ func (m *measurement) timers() []timer {
 	return []timer{tickTimer}
 }
 
-// counters are the values of shard.Clock.Source whose ticks are those of Score-P's "tsc".
+// counters are the values of experiment.Clock.Source whose ticks are those of Score-P's "tsc".
 var counters = []string{"tsc", "cntvct"}
 
 // transfer takes a process's times to those of a measurement: along a line through points, to the measurement's

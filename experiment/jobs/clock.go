@@ -11,7 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// HostClock is the shard.Clock source of test hosts that hand out their own times.
+// HostClock is the experiment.Clock source of test hosts that hand out their own times.
 const HostClock = "host"
 
 // alignClocks sets the offset of every process against the earliest process of the same boot.

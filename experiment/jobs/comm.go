@@ -211,7 +211,7 @@ func findInstances(parts []*Process) ([]*Communicator, error) {
 }
 
 // MaxAbsent bounds how many ranks without data all communicators of a directory have together: each is an entry in the
-// lists of their members. A description that is damaged does not get near it, as one communicator has shard.MaxRanks at most.
+// lists of their members. A description that is damaged does not get near it, as one communicator has experiment.MaxRanks at most.
 var MaxAbsent = 1 << 24
 
 // Absentees is how many more ranks without data there may be.

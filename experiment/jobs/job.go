@@ -54,7 +54,7 @@ type JobRank struct {
 	Process   *JobProcess
 	Finalized bool
 	// Done are the operations that the rank has ended, one after the other, and Reached those that it has begun, by
-	// the keys of shard.Comm.Sequences.
+	// the keys of experiment.Comm.Sequences.
 	Done, Reached map[string]uint64
 	Begun         uint64 // when the latest of them began, on the job's clock; 0 if there is none
 	// Parts are where its operations are: one for each collector of its process, in their order.

@@ -161,7 +161,7 @@ func readShard(dir string, now time.Time) (*Process, error) {
 	return &Process{dir: dir, Shard: p, State: state, Life: life(p)}, nil
 }
 
-// maxLocation bounds the number of a location, as shard.MaxRanks does ranks.
+// maxLocation bounds the number of a location, as experiment.MaxRanks does ranks.
 const maxLocation = 1 << 31
 
 // checkProcess refuses descriptions whose indices point nowhere: everything below relies on them.

@@ -56,7 +56,7 @@ const (
 	ClockHost      ClockSource = 4 // ns that a test program hands out
 )
 
-// String gives the name that shard.Clock.Source uses.
+// String gives the name that experiment.Clock.Source uses.
 func (s ClockSource) String() string {
 	switch s {
 	case ClockMonotonic:
@@ -93,7 +93,7 @@ const (
 	lossReasons
 )
 
-// String gives the key that shard.Counts.Lost uses.
+// String gives the key that experiment.Counts.Lost uses.
 func (r LossReason) String() string {
 	return [lossReasons]string{"memory", "stop-memory", "ring", "comm", "fork", "disk"}[r]
 }
