@@ -231,9 +231,7 @@ func FuzzPlugin(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, n uint8, text string) {
 		text = strings.ReplaceAll(text, "\x00", "")
-		if len(text) > 1<<18 {
-			t.Skip("the host's lines are bounded")
-		}
+		text = text[:min(len(text), 1<<18)] // the host's lines are bounded
 		key := keys[int(n)%len(keys)]
 		if want, got := goReads(key, text), p.reads(t, key, text); got != want {
 			t.Errorf("%s=%q: the plugin reads %+v, the collector %+v", variable(key), text, got, want)

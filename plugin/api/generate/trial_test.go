@@ -79,9 +79,6 @@ func copyTree(t *testing.T, from, to string) {
 // layouts, the Go mirror agrees with C, and an event of the new type goes through the plugin and the collector into a
 // transcript and into an archive.
 func TestAVersionIsAddedByAFewEdits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the plugin and the tool")
-	}
 	cc := need.Program(t, cmp.Or(os.Getenv("CC"), "cc"), "to build the plugin")
 	tree := t.TempDir()
 	copyTree(t, "../../..", tree)
