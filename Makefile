@@ -12,12 +12,12 @@ GO       ?= go
 FUZZTIME ?= 60s
 LOOPS    ?= 8
 SOAK_TIME ?= 10m
+MODULE   := $(shell sed -n 's/^module //p' go.mod)
 COMMIT   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 RECORDING ?= testdata/nccl-callbacks/09-straggler-4p
 
 TOOL   := $(BUILD)/nccl-otf2
 PLUGIN := $(BUILD)/libnccl-profiler-otf2.so
-HOST   := $(BUILD)/fakenccl
 
 # Packages whose code runs in several goroutines or beside another process.
 RACE_PACKAGES ?= ./collector/... ./gpu/... ./scorep/... ./timeline/... ./replay/... ./plugin/shm/...
@@ -25,16 +25,18 @@ RACE_PACKAGES ?= ./collector/... ./gpu/... ./scorep/... ./timeline/... ./replay/
 export CGO_ENABLED ?= 0
 
 include plugin/plugin.mk
-include tests/fakenccl/fakenccl.mk
+include replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: vulnerabilities faults page page-check pictures help build demo test test-loaded lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
+.PHONY: test-build install uninstall vulnerabilities answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(BUILD)/THIRD-PARTY-LICENCES $(HOST) $(INJECT) $(FAKECUPTI) $(FAKESCOREP) ## the plugin, the tool and the test host, in build/
+build: tool $(PLUGIN) $(BUILD)/librccl-profiler-otf2.so $(BUILD)/libscorep_substrate_nccl_otf2.so $(BUILD)/THIRD-PARTY-LICENCES $(HOST) $(BUILD)/share ## the plugin, the tool and what plays recordings, in build/
+
+test-build: build $(INJECT) $(FAKECUPTI) $(FAKESCOREP) ## and what tests need beside it
 
 # NVML is reached through cgo, which needs a C compiler; TOOL_CGO=0 builds the tool without NVML. Functions that the
 # driver's library lacks must not keep a program from starting: they are bound when they are first called.
@@ -43,7 +45,9 @@ comma := ,
 LAZY := -extldflags=-Wl$(comma)-z$(comma)lazy
 # A position-independent program where Go can link one for this machine.
 PIE := $(if $(filter linux/amd64 linux/arm64,$(shell $(GO) env GOOS 2>/dev/null)/$(shell $(GO) env GOARCH 2>/dev/null)),-buildmode=pie)
-TOOL_LDFLAGS = -s -w -X main.commit=$(COMMIT)$(if $(filter 1,$(TOOL_CGO)), $(LAZY))
+# Where `make install` puts things; packages set DESTDIR, too. The tool looks beside itself first.
+PREFIX ?= /usr/local
+TOOL_LDFLAGS = -s -w -X main.commit=$(COMMIT) -X $(MODULE)/internal/installed.Prefix=$(PREFIX)$(if $(filter 1,$(TOOL_CGO)), $(LAZY))
 
 tool:
 	@mkdir -p $(BUILD)
@@ -53,6 +57,18 @@ tool:
 $(BUILD)/THIRD-PARTY-LICENCES: go.sum packaging/licences/main.go | tool
 	CGO_ENABLED=$(TOOL_CGO) $(GO) run ./packaging/licences ./cmd/nccl-otf2 >$@.new
 	mv $@.new $@
+
+# Manual pages and completions: written by the tool itself, built with what that needs.
+$(BUILD)/share: $(shell find cmd/nccl-otf2 -name '*.go' -not -name '*_test.go' 2>/dev/null) go.sum
+	@rm -rf $@.new && mkdir -p $(BUILD)
+	CGO_ENABLED=0 $(GO) run -tags pages ./cmd/nccl-otf2 pages $@.new
+	@rm -rf $@ && mv $@.new $@
+
+install: ## what make build made, into PREFIX (/usr/local), behind DESTDIR; LIBDIR: of libraries
+	@BUILD='$(BUILD)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/install.sh install
+
+uninstall: ## take it away again
+	@BUILD='$(BUILD)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/install.sh uninstall
 
 vulnerabilities: ## govulncheck against the database that GOVULNDB names
 	@if [ -n "$${GOVULNDB:-}" ]; then $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$$GOVULNDB" ./...; \
@@ -106,20 +122,25 @@ lint: ## gofmt, go vet, staticcheck; cppcheck for the C code
 	CGO_ENABLED=1 $(GO) vet ./gpu/... ./collector/...
 	CGO_ENABLED=1 $(GO) tool staticcheck ./gpu/... ./collector/...
 	$(MAKE) --no-print-directory plugin-lint
-	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. tests/fakenccl/*.c tests/fakecupti/*.c tests/fakescorep/*.c tests/realnccl/*/*.c tests/bench/host/*.c tests/bench/realnccl/job/*.c tests/life/*.c tests/faults/inject/*.c
+	$(CPPCHECK) --std=c11 --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr -D_GNU_SOURCE -D__x86_64__ -I. replay/host/*.c tests/recorder/*.c tests/fakecupti/*.c tests/fakescorep/*.c tests/realnccl/*/*.c tests/bench/host/*.c tests/bench/realnccl/job/*.c tests/life/*.c tests/faults/inject/*.c
 
-race: build ## the tests of the concurrent packages under Go's race detector
+race: test-build ## the tests of the concurrent packages under Go's race detector
 	CGO_ENABLED=1 $(GO) test -race -ldflags=$(LAZY) $(RACE_PACKAGES)
 
 FAULTS ?= 2000
 SEED ?= 1
-faults: build ## FAULTS (2000) random jobs of SEED (1) in which something is killed, stopped or fails
+faults: test-build ## FAULTS (2000) random jobs of SEED (1) in which something is killed, stopped or fails
 	$(GO) test -count=1 -timeout 600m -run 'TestFaults$$' ./tests/faults -cases $(FAULTS) -seed $(SEED)
+
+ANSWERS ?= 600
+NOBODY ?= 900
+answers: test-build ## what the tool says made ranks wait, against recordings and ANSWERS (600) made-up jobs of SEED (1), and NOBODY (900) of nothing; ANSWERS_FLAGS=-update: docs/answers.md
+	$(GO) test -count=1 -timeout 600m -v -run 'TestRecordings$$|TestJobs$$' ./tests/answers -cases $(ANSWERS) -nobody $(NOBODY) -seed $(SEED) -aims $(ANSWERS_FLAGS)
 
 fuzz: ## each fuzz target for FUZZTIME (60s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' scripts/fuzz.sh
 
-cover: build ## coverage of the Go tests, as build/coverage.html
+cover: test-build ## coverage of the Go tests, as build/coverage.html
 	$(GO) test -coverpkg=./... -coverprofile=$(BUILD)/coverage.out ./...
 	$(GO) tool cover -html=$(BUILD)/coverage.out -o $(BUILD)/coverage.html
 	@$(GO) tool cover -func=$(BUILD)/coverage.out | tail -1
@@ -152,17 +173,17 @@ real_nccl = if [ -s $(BUILD)/realnccl/beds ]; then \
 	$(GO) test -count=1 -v -timeout 600m -parallel $(REAL_NCCL_JOBS) -run 'TestReal(NCCL|ProgramsAreNamed)$$' ./tests -beds "$$(paste -sd: $(BUILD)/realnccl/beds)" $(1) | { grep -vE '^ *(=== |--- (PASS|SKIP))' || true; }; \
 	else echo "NOT CHECKED: nothing runs inside the real NCCL: $$(cat $(BUILD)/realnccl/NOT_CHECKED)"; fi
 
-real-nccl: build $(BUILD)/gpu/libnccl-profiler-empty.so real-nccl-bed ## all programs inside the real NCCL, without a plugin, with an empty one, with ours (REALNCCL=DIR[:DIR]: other libraries; REAL_NCCL='-programs REGEXP -ways none,gpu -update')
+real-nccl: test-build $(BUILD)/gpu/libnccl-profiler-empty.so real-nccl-bed ## all programs inside the real NCCL, without a plugin, with an empty one, with ours (REALNCCL=DIR[:DIR]: other libraries; REAL_NCCL='-programs REGEXP -ways none,gpu -update')
 	@$(call real_nccl,$(REAL_NCCL))
 
-real-nccl-short: build real-nccl-bed ## a dozen of them
+real-nccl-short: test-build real-nccl-bed ## a dozen of them
 	@$(call real_nccl,$(REAL_NCCL_SHORT))
 
 sanitize: plugin-test-asan plugin-test-tsan ## the C tests under the address and the thread sanitizer
 
 generate: ## write generated files and golden texts anew
 	$(GO) test ./config -run TestPluginTable -update
-	$(MAKE) --no-print-directory build
+	$(MAKE) --no-print-directory test-build
 	$(GO) generate ./...
 	$(GO) test ./cmd/nccl-otf2 -run TestREADME -update
 

@@ -7,15 +7,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// callTimes tells how long the application's thread was in the call that asked for an operation: of a group of
+// CallTimes tells how long the application's thread was in the call that asked for an operation: of a group of
 // calls, in the whole group. It is given the events of whole processes in order of time.
-type callTimes struct {
+type CallTimes struct {
 	api           map[otf2.RegionRef]string
 	processes     map[otf2.LocationRef]otf2.LocationGroupRef
 	threads       map[otf2.LocationRef]*apiThread
-	calls         callTable[*apiCall]
+	calls         CallTable[*apiCall]
 	waiting       map[*apiCall]bool // calls that have not returned, with operations that have ended
-	operationDone func(*operation)
+	operationDone func(*Operation)
 }
 
 // apiThread is how deep a thread is in NCCL's API.
@@ -29,18 +29,19 @@ type apiCall struct {
 	begin    otf2.Timestamp
 	took     uint64
 	returned bool
-	held     []operation // that ended before it returned
+	held     []Operation // that ended before it returned
 }
 
-func newCallTimes(defs *otf2.Definitions, done func(*operation)) *callTimes {
-	return &callTimes{
-		api: facts.CallRegions(defs), processes: processes(defs), threads: make(map[otf2.LocationRef]*apiThread), waiting: make(map[*apiCall]bool),
+// NewCallTimes makes a reader of an archive's calls that gives done each operation once the time of its call is known, or will not be.
+func NewCallTimes(defs *otf2.Definitions, done func(*Operation)) *CallTimes {
+	return &CallTimes{
+		api: facts.CallRegions(defs), processes: Processes(defs), threads: make(map[otf2.LocationRef]*apiThread), waiting: make(map[*apiCall]bool),
 		operationDone: done,
 	}
 }
 
-// enter takes a region that begins.
-func (c *callTimes) enter(r *facts.Region) {
+// Enter takes a region that begins.
+func (c *CallTimes) Enter(r *facts.Region) {
 	if _, called := c.api[r.Region]; !called {
 		return
 	}
@@ -55,12 +56,12 @@ func (c *callTimes) enter(r *facts.Region) {
 	t.depth++
 	// Calls that were captured into a graph are over when it is replayed.
 	if r.Counted && !r.Graph && r.Event != 0 {
-		c.calls.put(callKey{c.processes[r.Location], r.Event}, t.call)
+		c.calls.Put(CallKey{c.processes[r.Location], r.Event}, t.call)
 	}
 }
 
-// leave takes a region that ends.
-func (c *callTimes) leave(r *facts.Region) {
+// Leave takes a region that ends.
+func (c *CallTimes) Leave(r *facts.Region) {
 	if _, called := c.api[r.Region]; !called {
 		return
 	}
@@ -71,7 +72,7 @@ func (c *callTimes) leave(r *facts.Region) {
 	}
 }
 
-func (c *callTimes) returned(call *apiCall, at otf2.Timestamp) {
+func (c *CallTimes) returned(call *apiCall, at otf2.Timestamp) {
 	call.took, call.returned = uint64(at-call.begin), true
 	delete(c.waiting, call)
 	for i := range call.held {
@@ -80,16 +81,16 @@ func (c *callTimes) returned(call *apiCall, at otf2.Timestamp) {
 	call.held = nil
 }
 
-func (c *callTimes) finish(o *operation, call *apiCall) {
-	o.call, o.called = call.took, true
+func (c *CallTimes) finish(o *Operation, call *apiCall) {
+	o.CallTime, o.Called = call.took, true
 	c.operationDone(o)
 }
 
-// operation takes an operation that has ended, and hands it on when its call has returned, too.
-func (c *callTimes) operation(o *operation) {
+// Operation takes an operation that has ended, and hands it on when its call has returned, too.
+func (c *CallTimes) Operation(o *Operation) {
 	var call *apiCall
 	if o.Parent != 0 {
-		call = c.calls.take(callKey{c.processes[o.Location], o.Parent})
+		call = c.calls.Take(CallKey{c.processes[o.Location], o.Parent})
 	}
 	switch {
 	case call == nil:
@@ -102,8 +103,8 @@ func (c *callTimes) operation(o *operation) {
 	}
 }
 
-// end hands on the operations of calls that have not returned.
-func (c *callTimes) end() {
+// End hands on the operations of calls that have not returned.
+func (c *CallTimes) End() {
 	for call := range c.waiting {
 		for i := range call.held {
 			c.operationDone(&call.held[i])

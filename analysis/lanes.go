@@ -22,14 +22,14 @@ const (
 	batchEvents       = 1 << 14 // a lane that finds little still says how far it is
 )
 
-// lanesOf deals out the locations of an archive to as many lanes as keep the processors busy.
-func lanesOf(defs *otf2.Definitions) [][]otf2.LocationRef {
-	return dealOut(defs, lanesPerProcessor*runtime.GOMAXPROCS(0))
+// LanesOf deals out the locations of an archive to as many lanes as keep the processors busy.
+func LanesOf(defs *otf2.Definitions) [][]otf2.LocationRef {
+	return DealOut(defs, lanesPerProcessor*runtime.GOMAXPROCS(0))
 }
 
-// dealOut deals out the locations of an archive by process, the largest first, to the lane with the fewest
+// DealOut deals out the locations of an archive by process, the largest first, to the lane with the fewest
 // events. What is taken from lanes comes in an order that depends on their number alone.
-func dealOut(defs *otf2.Definitions, most int) [][]otf2.LocationRef {
+func DealOut(defs *otf2.Definitions, most int) [][]otf2.LocationRef {
 	type process struct {
 		group     otf2.LocationGroupRef
 		locations []otf2.LocationRef
@@ -44,7 +44,7 @@ func dealOut(defs *otf2.Definitions, most int) [][]otf2.LocationRef {
 			continue
 		}
 		seen[l.Self] = true
-		group := processOf(defs, l.Group)
+		group := ProcessOf(defs, l.Group)
 		p := index[group]
 		if p == nil {
 			p = &process{group: group}
@@ -76,10 +76,10 @@ type batch[T any] struct {
 	until otf2.Timestamp // of the last event of the stretch
 }
 
-// readLanes reads the lanes of an archive. event is called for every event of lane i, on the lane's own
+// ReadLanes reads the lanes of an archive. event is called for every event of lane i, on the lane's own
 // goroutine, and appends what is for all to items; take is called with each of them on the caller's goroutine.
 // Files that cannot be read to their end are named in problems.
-func readLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i int, ev *otf2.Event, items []T) []T, take func(*T)) (problems []string) {
+func ReadLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i int, ev *otf2.Event, items []T) []T, take func(*T)) (problems []string) {
 	type stream struct {
 		batches  chan batch[T]
 		free     chan []T
@@ -151,15 +151,15 @@ func readLanes[T any](a *otf2.Archive, lanes [][]otf2.LocationRef, event func(i 
 	return problems
 }
 
-// readRegions reads the lanes of an archive by means of package facts; want sets what is wanted of a lane.
-func readRegions(a *otf2.Archive, lanes [][]otf2.LocationRef, want func(i int, r *facts.Reader)) (problems []string) {
+// ReadRegions reads the lanes of an archive by means of package facts; want sets what is wanted of a lane.
+func ReadRegions(a *otf2.Archive, lanes [][]otf2.LocationRef, want func(i int, r *facts.Reader)) (problems []string) {
 	names, attributes := facts.ArchiveNames(a.Defs, facts.Communicators(a.Defs)), facts.FindAttributes(a.Defs)
 	readers := make([]*facts.Reader, len(lanes))
 	for i := range readers {
 		readers[i] = facts.NewReader(names, attributes)
 		want(i, readers[i])
 	}
-	return readLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
+	return ReadLanes(a, lanes, func(i int, ev *otf2.Event, none []struct{}) []struct{} {
 		readers[i].Event(ev)
 		return none
 	}, func(*struct{}) {})

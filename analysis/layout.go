@@ -10,28 +10,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// WorldRank is a process of the job, or one GPU of a process with communicator ranks on several.
-type WorldRank struct {
-	Name    string // "Rank 3", "Rank 0 GPU 1"
-	Host    string
-	Process otf2.LocationGroupRef
-	// Together is the name of what stands for it and other ranks without data: "Ranks 4-15 (no data)"; "" if nothing does.
-	Together string
-}
-
 // WorldRanks lists the ranks of an archive in world order, and tells which of them a communicator's
 // location belongs to: of one that stands for several ranks without data the first.
-func WorldRanks(defs *otf2.Definitions) ([]WorldRank, map[otf2.LocationRef]int) {
-	ranks, of := worldRanks(defs, facts.Communicators(defs))
-	all := make([]WorldRank, len(ranks))
-	absent := facts.AbsentRanks(defs)
-	for i, r := range ranks {
-		all[i] = WorldRank{Name: r.name, Host: r.host, Process: r.process}
-		if g := defs.LocationGroup(r.process); len(absent[r.process]) > 1 && g != nil {
-			all[i].Together = defs.String(g.Name)
-		}
-	}
-	return all, of
+func WorldRanks(defs *otf2.Definitions) ([]Rank, map[otf2.LocationRef]int) {
+	return Ranks(defs, facts.Communicators(defs))
 }
 
 // Communicator is a communicator of NCCL.
@@ -47,7 +29,7 @@ type Communicator struct {
 func Communicators(defs *otf2.Definitions) []Communicator {
 	var all []Communicator
 	comms := facts.Communicators(defs)
-	_, of := worldRanks(defs, comms)
+	_, of := Ranks(defs, comms)
 	for _, c := range comms {
 		if c.Self {
 			continue
@@ -63,7 +45,7 @@ func Communicators(defs *otf2.Definitions) []Communicator {
 			world[rank] = place
 			places = append(places, place)
 		}
-		all = append(all, Communicator{Ref: c.Ref, Name: c.Name, Members: c.Members, World: world, Places: placesText(places)})
+		all = append(all, Communicator{Ref: c.Ref, Name: c.Name, Members: c.Members, World: world, Places: PlacesText(places)})
 	}
 	slices.SortFunc(all, func(a, b Communicator) int { return cmp.Compare(a.Ref, b.Ref) })
 	return all

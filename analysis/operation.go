@@ -3,65 +3,120 @@
 package analysis
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// operation is one member's part in a collective, or one end of a message, with what is known of its member.
-type operation struct {
+// Operation is one member's part in a collective, or one end of a message, with what is known of its member.
+type Operation struct {
 	facts.Operation
-	comm   *facts.Communicator
-	rank   int // in the communicator
-	phase  *phaseNode
-	call   uint64 // how long the call took that asked for it, see callTimes
-	called bool   // call is known
+	Communicator *facts.Communicator
+	Rank         int          // in the communicator
+	Phase        Phase        // that it was called in; nil: none, or not known
+	CallTime     uint64       // how long the call took that asked for it, see callTimes
+	Called       bool         // call is known
+	Local        causes.Local // among the others of its rank; set where causes of waits are asked for
 }
 
-// pairName names the sequence of a message as sequences of an archive's properties do.
-func (op *operation) pairName() string { return op.PairName(op.rank) }
+// Phase is a phase of the application, as those who count phases know it; the same one is the same value.
+type Phase interface {
+	Path() string  // its name after those of the phases around it
+	Around() Phase // the phase around it; nil: none
+}
 
-// operationReader finds the operations of communicators' members in events.
-type operationReader struct {
+// Sequence names the sequence of a message as sequences of an archive's properties do.
+func (op *Operation) Sequence() string { return op.PairName(op.Rank) }
+
+// OperationReader finds the operations of communicators' members in events.
+type OperationReader struct {
 	*facts.Reader
-	comms  map[otf2.CommRef]*facts.Communicator
-	member map[otf2.LocationRef]bool // of any communicator
-	emit   func(*operation)
-	alone  uint64 // operations on communicators of one rank, which have no events of their own
-	op     operation
+	Comms  map[otf2.CommRef]*facts.Communicator
+	Member map[otf2.LocationRef]bool // of any communicator
+	emit   func(*Operation)
+	Alone  uint64 // operations on communicators of one rank, which have no events of their own
+	op     Operation
 }
 
-func newOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, emit func(*operation)) *operationReader {
-	r := newOperationsOf(facts.ArchiveNames(defs, comms), facts.FindAttributes(defs), comms, emit)
+// NewOperationReader makes a reader of an archive's events that gives emit each operation of a member when it ends. What emit gets is valid
+// until it returns.
+func NewOperationReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, emit func(*Operation)) *OperationReader {
+	r := NewOperationsOf(facts.ArchiveNames(defs, comms), facts.FindAttributes(defs), comms, emit)
 	for _, c := range comms {
 		for _, l := range c.Members {
-			r.member[l] = true
+			r.Member[l] = true
 		}
 	}
 	return r
 }
 
-// newOperationsOf is newOperationReader for events with other names than an archive's; the caller sets the members.
-func newOperationsOf(names facts.Names, attributes *facts.Attributes, comms map[otf2.CommRef]*facts.Communicator, emit func(*operation)) *operationReader {
-	r := &operationReader{Reader: facts.NewReader(names, attributes), comms: comms, member: make(map[otf2.LocationRef]bool), emit: emit}
+// NewOperationsOf is newOperationReader for events with other names than an archive's; the caller sets the members.
+func NewOperationsOf(names facts.Names, attributes *facts.Attributes, comms map[otf2.CommRef]*facts.Communicator, emit func(*Operation)) *OperationReader {
+	r := &OperationReader{Reader: facts.NewReader(names, attributes), Comms: comms, Member: make(map[otf2.LocationRef]bool), emit: emit}
 	r.Operation, r.Leave = r.operation, r.launch
+	for _, c := range comms {
+		if c.Calls {
+			r.Calls = func(ref otf2.CommRef) bool { c := comms[ref]; return c != nil && c.Calls }
+			break
+		}
+	}
 	return r
 }
 
 // operation passes on the operations of members. A collective that a location does with itself is left out.
-func (r *operationReader) operation(f *facts.Operation) {
-	comm := r.comms[f.Comm]
+func (r *OperationReader) operation(f *facts.Operation) {
+	comm := r.Comms[f.Comm]
 	if comm == nil || comm.Self && !f.Message {
 		return
 	}
 	o := &r.op
-	*o = operation{Operation: *f, comm: comm, rank: comm.RankOf(f.Location)}
-	if o.rank >= 0 {
+	*o = Operation{Operation: *f, Communicator: comm, Rank: comm.RankOf(f.Location)}
+	if o.Rank >= 0 {
 		r.emit(o)
 	}
 }
 
-func (r *operationReader) launch(l *facts.Region) {
-	if l.Number > 0 && l.Ended == 0 && !r.member[l.Location] {
-		r.alone += l.Operations
+func (r *OperationReader) launch(l *facts.Region) {
+	if l.Number > 0 && l.Ended == 0 && !r.Member[l.Location] {
+		r.Alone += l.Operations
 	}
 }
+
+// ScanPeer reads the rank behind a prefix in the name of a property, −1 if that is no number; false: the name begins otherwise.
+func ScanPeer(key, prefix string, n *int) bool {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if ok {
+		if _, err := fmt.Sscanf(rest, "%d", n); err != nil {
+			*n = -1
+		}
+	}
+	return ok
+}
+
+// NameOf is a string's text, "" if it is not defined.
+func NameOf(defs *otf2.Definitions, ref otf2.StringRef) string {
+	if ref == otf2.UndefinedString {
+		return ""
+	}
+	if d := defs.StringDef(ref); d != nil {
+		return d.Text
+	}
+	return ""
+}
+
+// Ascending lists locations in the order of their ids.
+func Ascending(locations map[otf2.LocationRef]bool) []otf2.LocationRef {
+	all := make([]otf2.LocationRef, 0, len(locations))
+	for l := range locations {
+		all = append(all, l)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// SendRecv is the name of messages, as of nccl-tests' program for them: a Send and its Recv are one operation.
+const SendRecv = "SendRecv"

@@ -44,8 +44,8 @@ func PlaceOf(defs *otf2.Definitions, l otf2.LocationRef) Place {
 	if d == nil {
 		return Place{Process: otf2.UndefinedLocationGroup, Device: otf2.UndefinedSystemTreeNode}
 	}
-	p := Place{Process: processOf(defs, d.Group), GPU: gpuOf(defs, d.Group), Device: otf2.UndefinedSystemTreeNode}
-	p.Host = hostOf(defs, p.Process)
+	p := Place{Process: ProcessOf(defs, d.Group), GPU: GpuOf(defs, d.Group), Device: otf2.UndefinedSystemTreeNode}
+	p.Host = HostOf(defs, p.Process)
 	if g := defs.LocationGroup(d.Group); g != nil && p.GPU != "" {
 		p.Device = g.SystemTreeParent
 	}

@@ -16,7 +16,7 @@ const capPeriod = 4096
 func (r *recording) onDisk() uint64 {
 	n := r.inherited + r.store.EventBytes()
 	if r.script != nil {
-		n += r.script.size
+		n += r.script.Size()
 	}
 	return n
 }

@@ -4,6 +4,7 @@ package collector
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"time"
@@ -41,20 +42,15 @@ func Convert(spoolFile, directory string) (err error) {
 		return err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if info.Size() == 0 {
-		return nil
-	}
-	spool, err := shm.OpenSpool(file, info.Size())
+	spool, bytes, written, err := openSpool(file)
 	if err != nil {
 		return fmt.Errorf("%s: %w", spoolFile, err)
+	} else if spool == nil {
+		return nil
 	}
 	h := spool.Header()
 	name := spooledShard(&h)
-	size := strconv.FormatInt(info.Size(), 10)
+	size := strconv.FormatInt(bytes, 10)
 	if before := experiment.Find(directory, name); before.State == experiment.Done && before.Process != nil && before.Process.Settings[settingSpooled] == size {
 		if memory, left, err := openLeft(before.Process, time.Now()); err == nil && memory != nil { // a conversion was killed before it did that
 			left.remove(before.Process.Memory)
@@ -79,7 +75,7 @@ func Convert(spoolFile, directory string) (err error) {
 	if err := r.takeSpool(spool); err != nil {
 		return err
 	}
-	writing := !spool.Orderly() && (experiment.Locked(file) || experiment.Lives(h.Boot(), int(h.PID), h.PIDStart))
+	writing := written && !spool.Orderly()
 	var memory *shm.Memory
 	var left inode
 	if !writing {
@@ -111,23 +107,39 @@ func Convert(spoolFile, directory string) (err error) {
 	return converted(spoolFile, r.process)
 }
 
-// ConvertAll converts all raw files of an experiment directory, see Convert, and tells what came of each. The error is
-// experiment.ErrBusy (wrapped) if somebody else does it, or unifies.
-func ConvertAll(directory string) ([]experiment.RawFile, error) {
-	paths := experiment.RawFiles(directory)
-	if len(paths) == 0 {
-		return nil, nil
+// openSpool opens a spool file as far as it has come, and tells whether its process may still write it; nil if it is empty. Where nobody does
+// any more that is all of it: what a process wrote last, before it was killed, is nowhere else.
+func openSpool(file *os.File) (spool *shm.Spool, bytes int64, written bool, err error) {
+	for {
+		before, err := file.Stat()
+		if err != nil || before.Size() == 0 {
+			return nil, 0, false, err
+		}
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return nil, 0, false, err
+		}
+		if spool, err = shm.OpenSpool(file, before.Size()); err != nil {
+			return nil, 0, false, err
+		}
+		h := spool.Header()
+		written = experiment.Locked(file) || lives(h.Boot(), int(h.PID), h.PIDStart)
+		after, err := file.Stat()
+		if err != nil || written || after.Size() == before.Size() {
+			return spool, before.Size(), written, err
+		}
 	}
-	unlock, err := experiment.Lock(directory)
-	if err != nil {
-		return nil, err
+}
+
+// lives is replaced by tests whose processes end at a certain moment.
+var lives = experiment.Lives
+
+// ConvertAll converts all raw files of an experiment directory, see Convert, and tells what came of each.
+func ConvertAll(hold *experiment.Hold) []experiment.RawFile {
+	var files []experiment.RawFile
+	for _, path := range experiment.RawFiles(hold.Dir) {
+		files = append(files, experiment.RawFile{Path: path, Err: Convert(path, hold.Dir)})
 	}
-	defer unlock()
-	files := make([]experiment.RawFile, len(paths))
-	for i, path := range paths {
-		files[i] = experiment.RawFile{Path: path, Err: Convert(path, directory)}
-	}
-	return files, nil
+	return files
 }
 
 // converted gives a spool file that is complete its name.

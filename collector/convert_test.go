@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -74,6 +75,34 @@ func writeSpoolIn(t testing.TB, directory string, content []byte) (file string) 
 		t.Fatal(err)
 	}
 	return file
+}
+
+// A process that is killed while its raw file is looked at: what it wrote meanwhile is converted, too, as what it had in memory comes
+// behind that, and is taken once.
+func TestConvertTakesTheLastWords(t *testing.T) {
+	content, calls := spoolOf(t, shm.ClockMonotonic, 50)
+	half := len(content) / 2
+	file, dir := writeSpool(t, content[:half])
+	looked := 0
+	lives = func(string, int, uint64) bool {
+		if looked++; looked == 1 { // the rest of what it wrote but for the end
+			f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+			must(t, err)
+			_, err = f.Write(content[half : len(content)-frameHead])
+			must(t, err)
+			must(t, f.Close())
+		}
+		return false
+	}
+	defer func() { lives = experiment.Lives }()
+	must(t, Convert(file, dir))
+	e := onlyShard(t, dir)
+	if n := starts(e.Process); e.State != experiment.Done || n != calls*perCall {
+		t.Errorf("state %v, %d starts of %d", e.State, n, calls*perCall)
+	}
+	if got, want := e.Process.Settings[settingSpooled], strconv.Itoa(len(content)-frameHead); got != want {
+		t.Errorf("%s bytes of %s were converted", got, want)
+	}
 }
 
 func TestConvert(t *testing.T) {
@@ -169,9 +198,10 @@ func TestDamagedRecords(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(file), "other.spool"), whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		raw, err := ConvertAll(dir)
+		hold, err := experiment.Lock(dir)
 		must(t, err)
-		result, err := scorep.Unify(dir, &scorep.UnifyOptions{Raw: raw})
+		result, err := scorep.Unify(dir, &scorep.UnifyOptions{Hold: hold, Raw: ConvertAll(hold)})
+		hold.Release()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -45,6 +47,7 @@ type disk struct {
 	next    time.Time // when to try again
 	pause   time.Duration
 	end     time.Time           // until when a process that has ended is worth trying again
+	final   error               // with which that was given up; nil: it was not
 	outage  *outage             // nil: the plugin records
 	stretch uint64              // outages that are over
 	safe    *experiment.Process // as of the last flush; nil: there was none
@@ -100,6 +103,7 @@ func (r *recording) insist(do func() error) error {
 			counted = true
 		}
 		if !d.patient || r.store.Gone() || time.Now().Add(pause).After(d.end) {
+			d.final = cmp.Or(d.final, err)
 			return err
 		}
 		r.makeRoom(err)
@@ -110,11 +114,25 @@ func (r *recording) insist(do func() error) error {
 
 // makeRoom removes what nobody needs any more of a process that has ended.
 func (r *recording) makeRoom(err error) {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		for _, name := range []string{experiment.CheckpointFile, statusFile} {
-			_ = os.Remove(r.store.Path() + "/" + name)
-		}
+	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+		return
 	}
+	_ = os.Remove(r.store.Path() + "/" + control.StatusFile)
+	if !r.outlives() {
+		_ = os.Remove(r.store.Path() + "/" + experiment.CheckpointFile)
+	}
+}
+
+// outlives tells that `unify` can go on from the last checkpoint with what is in the process's memory. Only traces are brought back to one
+// as a whole.
+func (r *recording) outlives() bool {
+	return r.process.Memory.Kind == memoryShm && r.script == nil && r.profile == nil
+}
+
+// leaves tells that what the disk did not take to the end is in the process's memory, where `unify` finds it.
+func (c *live) leaves() bool {
+	d := &c.disk
+	return d.final != nil && (c.failed == nil || errors.Is(c.failed, d.final)) && c.outlives() && !c.gaveBack && !c.store.Gone()
 }
 
 // keepSafe remembers what is on disk now.
@@ -174,6 +192,11 @@ func (r *recording) describeLost() error {
 	}
 	// The files last: what is said of them must never be more than they have.
 	err := r.store.Write(&p)
+	if err != nil && len(p.Pending) > 0 {
+		// Where files cannot grow, there may be no room for how much was lost. That matters more than what was under way.
+		p.Pending = []experiment.Pending{}
+		err = r.store.Write(&p)
+	}
 	if err == nil && r.script == nil {
 		r.cutBack(&p)
 	}
@@ -196,7 +219,7 @@ func moveLost(recorded map[string]uint64, key string, n uint64) {
 // taking counts the starts that have been taken, by type.
 func (r *recording) taking() map[string]uint64 {
 	if r.script != nil {
-		return shm.ByName(&r.script.starts)
+		return shm.ByName(r.script.Starts())
 	}
 	return r.process.Counts.Starts
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
@@ -154,7 +155,7 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 	}
 	if mode == "record" {
 		lines := 0
-		must(t, eachLine(transcriptPath(dir, p.UUID), func(line []byte) error {
+		must(t, record.EachLine(record.Path(dir, p.UUID), func(line []byte) error {
 			if strings.Contains(string(line), `"f":"start"`) {
 				lines++
 			}

@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
@@ -229,11 +230,46 @@ func TestSharedRowsOutliveACollector(t *testing.T) {
 	if n, most := len(a.Defs.Locations), 4*regions.OwnRows+8; n > most {
 		t.Errorf("%d rows, want at most %d", n, most)
 	}
-	checked, err := analysis.Check(filepath.Join(c.dir, "traces.otf2"), nil)
+	checked, err := check.Archive(filepath.Join(c.dir, "traces.otf2"), nil)
 	must(t, err)
 	for _, f := range checked.Findings {
-		if f.Severity != analysis.Note {
+		if f.Severity != check.Note {
 			t.Errorf("check: %v", f)
 		}
+	}
+}
+
+// A process that makes and ends communicators one after the other, each of which is the last one for now, is not described anew with each once
+// there are many: that would be quadratic. At its exit all is on disk before it goes on.
+func TestRequestsOfALargeProcess(t *testing.T) {
+	const comms, requests = 1000, 60
+	dir := t.TempDir()
+	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64})
+	a := newApplication(job, 0, monotonic)
+	wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
+	for i := range comms {
+		c := job.Comm(shm.Comm{APIVersion: 6, ID: 0xdead0000 + uint64(i), NRanks: 2, Rank: i % 2, NNodes: 1, InitTicks: monotonic()}, nil)
+		a.write(shm.Record{Kind: shm.RecordInit, Aux: uint32(c)})
+	}
+	flushAll(t, job)
+	before := onlyShard(t, dir).Process.Serial
+	calls := uint64(0)
+	for range requests {
+		a.allReduce(calls)
+		calls++
+		flushAll(t, job)
+	}
+	if n := onlyShard(t, dir).Process.Serial - before; n > requests/2 {
+		t.Errorf("%d descriptions for %d requests", n, requests)
+	}
+	job.End()
+	flushAll(t, job)
+	if n := starts(onlyShard(t, dir).Process); n != calls*perCall {
+		t.Errorf("%d starts of %d are on disk when the process goes on to its exit", n, calls*perCall)
+	}
+	process.end()
+	must(t, wait())
+	if n := starts(onlyShard(t, dir).Process); n != calls*perCall {
+		t.Errorf("%d starts of %d", n, calls*perCall)
 	}
 }

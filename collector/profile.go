@@ -26,9 +26,11 @@ func (r *recording) writeProfile() error {
 	return r.store.WriteProfile(r.summed)
 }
 
-// resumeProfile brings the shard of a dead collector back to its last checkpoint; nil if there never was one. The profile may be a
-// flush ahead of it, and says itself up to which records it goes.
+// resumeProfile brings the shard of a dead collector back to its last checkpoint; nil if there never was one. The profile says itself up
+// to which records it goes. Where that is further, the collector died in a flush, between the two, and shard.json, which goes first, tells
+// what was under way then.
 func resumeProfile(path string) (*experiment.Process, error) {
+	now, unread := experiment.Read(path)
 	p, err := rewind(path)
 	if p == nil || err != nil {
 		return p, err
@@ -37,10 +39,14 @@ func resumeProfile(path string) (*experiment.Process, error) {
 	if err != nil {
 		return p, nil // without a profile that can be read, what its description says is lost
 	}
-	if a.Taken != "" {
-		p.Settings[settingTaken] = a.Taken
+	if a.Taken == "" || a.Taken == p.Settings[settingTaken] {
+		return p, nil
 	}
-	return p, nil
+	if unread == nil && now.Serial > p.Serial {
+		p = now
+	}
+	p.Settings[settingTaken] = a.Taken
+	return p, experiment.Rewind(path, p)
 }
 
 // profiles says when profiles of the job are due while it runs, in the collector of its first rank.

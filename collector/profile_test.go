@@ -140,3 +140,43 @@ func TestProfilesOfARunningJob(t *testing.T) {
 		process.end()
 	}
 }
+
+// A profile is on disk a moment before the checkpoint that goes with it. Where the collector dies in between, at whatever record: each
+// operation is in a profile, or counted as one that the collector had in memory.
+func TestProfileAheadOfItsCheckpoint(t *testing.T) {
+	t.Parallel()
+	settings := config.Recorded(map[string]string{"EVENTS": "all", "MODE": "profile"})
+	settings.Profile = true
+	clock := shm.ReadClock(shm.ClockMonotonic)
+	records := int((newExchange(t, 0, clock).ticks - clock.Ticks) / pause)
+	counted := 0
+	for at := range records {
+		dir, e := t.TempDir(), newExchange(t, 0, clock)
+		first := collectBy(t, settings, e.Job, dir)
+		first.take(clock.Ticks + uint64(at/2)*pause)
+		must(t, first.flush())
+		first.take(clock.Ticks + uint64(at)*pause)
+		must(t, first.data())
+		if first.securing.busy != nil {
+			<-first.securing.busy
+		}
+		must(t, first.store.Close())
+		second := collectBy(t, settings, e.Job, dir)
+		second.takeRest()
+		must(t, second.finish(true))
+
+		died := 0
+		for _, n := range second.process.Counts.Lost[experiment.LostWithCollector] {
+			died += int(n)
+		}
+		if died > 0 {
+			counted++
+		}
+		if _, written := callsIn(t, shards(t, dir)...); int(written)+died != 2*exchanges {
+			t.Errorf("record %d: %d operations are in profiles and %d are counted as lost, of %d", at, written, died, 2*exchanges)
+		}
+	}
+	if counted == 0 {
+		t.Error("no operation was in memory anywhere")
+	}
+}

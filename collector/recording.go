@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -40,8 +41,8 @@ type recording struct {
 	line      *timeline
 	merge     merge
 	model     *regions.Model
-	script    *transcript      // record mode: takes the records instead of the model
-	profile   *profile.Process // profile mode: takes the events instead of files
+	script    *record.Transcript // record mode: takes the records instead of the model
+	profile   *profile.Process   // profile mode: takes the events instead of files
 	process   *experiment.Process
 	store     *experiment.Store
 	files     []*otf2.EventWriter // by location
@@ -135,7 +136,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	}
 	r.store.BeforeEvents(r.define)
 	if settings.Record {
-		r.script, err = r.transcribe(directory, &h)
+		r.script, err = record.Create(directory, r.process, r.source, &h)
 	}
 	if err == nil {
 		err = r.describe()
@@ -143,7 +144,7 @@ func newRecording(source shm.Source, settings *config.Settings, launcher config.
 	if err != nil {
 		r.store.Remove()
 		if r.script != nil {
-			r.script.remove()
+			r.script.Remove()
 		}
 		return nil, err
 	}
@@ -203,8 +204,8 @@ func (r *recording) takeOver(directory string) error {
 	}
 	r.process.Settings[experiment.SettingContinues] = last.UUID
 	r.taken, r.merge.taken = r.skip, r.skip.clone()
-	if size, ok := last.Settings[settingTranscript]; ok {
-		r.process.Settings[settingTranscript] = size
+	if size, ok := last.Settings[record.SettingBytes]; ok {
+		r.process.Settings[record.SettingBytes] = size
 	}
 	r.resume, r.died = last, make(map[string]uint64)
 	total := uint64(0)
@@ -230,11 +231,11 @@ func (r *recording) takeOver(directory string) error {
 // is in the process's memory yet.
 func resumable(e experiment.Entry, directory string) (*experiment.Process, error) {
 	p := e.Process
-	if IsRecording(p) {
-		if p.Settings[settingTranscript] != "0" {
+	if record.IsRecording(p) {
+		if p.Settings[record.SettingBytes] != "0" {
 			return p, nil
 		}
-		if err := os.Remove(transcriptPath(directory, p.UUID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(record.Path(directory, p.UUID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		return nil, os.RemoveAll(e.Path)
@@ -349,7 +350,7 @@ func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
 	t := r.line.time(rec.Ticks)
 	r.given = max(r.given, t)
 	if r.script != nil {
-		_ = r.hold(r.script.record(ring, t, rec))
+		_ = r.hold(r.script.Take(ring, t, rec))
 		return
 	}
 	r.fail(r.model.Record(ring, t, rec))
@@ -446,7 +447,7 @@ func (r *recording) flush() error {
 func (r *recording) data() error {
 	if r.script != nil {
 		// First what was taken, then what says that it was.
-		if err := r.script.flush(); err != nil {
+		if err := r.script.Flush(); err != nil {
 			return err
 		}
 		r.taken = r.merge.taken.clone()
@@ -589,7 +590,7 @@ func (r *recording) snapshot() {
 		p.Counts.Lost[experiment.LostWithCollector] = r.died
 	}
 	if r.script != nil {
-		r.script.describe(p)
+		r.script.Describe(p)
 	}
 	for name, n := range map[string]uint64{
 		oddDiskErrors:          r.disk.errors,
@@ -705,7 +706,7 @@ func (r *recording) finish(finished bool) error {
 // close closes the files. All is in them, or what is not is lost.
 func (r *recording) close() {
 	if r.script != nil {
-		if err := r.script.close(); err != nil {
+		if err := r.script.Close(); err != nil {
 			r.closing(err)
 		}
 	}

@@ -24,6 +24,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
+// costlyDescription is from how many bytes on a shard's description is not written for each request: that of a process which has made some
+// hundred communicators. One that makes and ends them one after the other asks with each.
+const costlyDescription = 256 << 10
+
 // Options of Run.
 type Options struct {
 	// FD is the descriptor of the shared memory. Run takes it over.
@@ -148,11 +152,13 @@ type live struct {
 	deadline time.Time       // after SIGTERM
 	interval time.Duration
 	flushAt  time.Time // zero until there is something to flush
+	lately   time.Time // the last flush
 	spares   int       // chunks that are kept prepared
 	answered uint32
 	flushed  uint64 // records and samples as of the last flush
 	sampled  uint64 // values of GPUs' sensors
 
+	gaveBack  bool // memory of records that are not on disk has been given back
 	again     bool // another collector of the process has died
 	gpusAsked int  // GPUs of the process that have been asked about
 }
@@ -332,6 +338,11 @@ func (c *live) tellWhy(cause, reason string) {
 
 // answer brings everything recorded before a request to disk and tells so.
 func (c *live) answer(request uint32) error {
+	if c.waits() {
+		c.answered = request
+		c.memory.Answer(request)
+		return nil
+	}
 	if c.line.host {
 		// The program's clock stands still while it waits for the answer.
 		c.takeRest()
@@ -358,6 +369,13 @@ func (c *live) answer(request uint32) error {
 	c.memory.Answer(request)
 	c.say("request %d answered, %d records so far", request, c.records)
 	return nil
+}
+
+// waits tells that what a request asks for can wait for the next flush: the process goes on, what it recorded outlives it, and all of a large
+// shard has just been described.
+func (c *live) waits() bool {
+	return c.script == nil && !c.line.host && c.writes() && !c.memory.Ended() && c.memory.Header().PID != 1 &&
+		c.store.Described() > costlyDescription && time.Since(c.lately) < lastFlush
 }
 
 // flushDue tells whether it is time to flush: the interval is over, or memory is getting short.
@@ -391,10 +409,11 @@ func (c *live) flush() {
 	default:
 		c.fail(err)
 		c.tell()
+		c.gaveBack = true
 	}
 	c.memory.Release()
 	c.flushed = c.records + c.sampled
-	c.flushAt = time.Time{}
+	c.flushAt, c.lately = time.Time{}, time.Now()
 	if c.deadline.IsZero() {
 		// Seldom enough to cost little on a slow file system, too.
 		last := lastFlush
@@ -420,7 +439,11 @@ func (c *live) end() error {
 	}
 	err = c.finish(c.ended)
 	c.say("%d records taken, process ended: %v", c.records, c.ended)
-	if c.ended {
+	switch {
+	case !c.ended:
+	case c.leaves():
+		err = fmt.Errorf("%w; what is not on disk is in %s: unify on this machine when the disk can be written", err, c.process.Memory.Path)
+	default:
 		c.inode.remove(c.process.Memory) // nothing is left in it that could be saved
 	}
 	if err != nil {

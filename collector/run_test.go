@@ -658,54 +658,67 @@ func TestKilledCollectorIsReplaced(t *testing.T) {
 	}
 }
 
-// Where files cannot grow on, recording stops, the job goes on, and what is on disk is whole.
+// Where files cannot grow on, recording stops, the job goes on, and what is on disk is whole. What is lost is counted in any case, also where
+// it is the description that cannot grow by as much as that takes.
 func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32})
-	a := newApplication(job, 0, monotonic)
-	collector := startCollector(t, job, "collector with small files", "NCCL_OTF2_DIR="+dir)
-	written := uint64(0)
-	memory, err := shm.Map(job.FD())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer memory.Close()
-	stopped := func() bool { text, _ := memory.Message(); return strings.Contains(text, dir+" cannot be written") }
-	for i := 0; i < 200 && !stopped(); i++ {
-		for range 100 {
-			a.allReduce(written)
-			written++
-		}
-		request := job.Request()
-		if !shmtest.Await(func() bool { return job.Answered(request) }) {
-			t.Fatal("not answered")
-		}
-	}
-	if text, _ := memory.Message(); !stopped() || strings.Contains(text, "\n") {
-		t.Fatalf("message: %q", text)
-	}
-	for range 50 { // what threads record before they see that they should not
-		a.allReduce(written)
-		written++
-	}
-	process.end()
-	if err := collector.Wait(); err == nil || !strings.Contains(fmt.Sprint(collector.Stderr), "file too large") {
-		t.Errorf("%v: %s", err, collector.Stderr)
-	}
-	e := onlyShard(t, dir)
-	p := e.Process
-	lost := uint64(0)
-	for _, n := range p.Counts.Lost["disk"] {
-		lost += n
-	}
-	if starts(p)+lost != written*perCall || lost < 50*perCall {
-		t.Errorf("%d starts and %d lost, want %d together", starts(p), lost, written*perCall)
-	}
-	if p.Finished || len(p.Markers) == 0 || p.Markers[len(p.Markers)-1].Category != "NCCL recording stopped" {
-		t.Errorf("finished %v, markers %v", p.Finished, p.Markers)
-	}
-	if eventsOf(t, e) == 0 {
-		t.Error("no events on disk")
+	for _, tc := range []struct {
+		name, role, events string
+		limited            func(t *testing.T, collector int, dir string) // after the first calls
+	}{
+		{"event files", "collector with small files", "light", func(*testing.T, int, string) {}},
+		{"description", "collector", "gpu", func(t *testing.T, collector int, dir string) {
+			// No operation ever ran on a GPU: the description names them all.
+			info, err := os.Stat(filepath.Join(onlyShard(t, dir).Path, experiment.CheckpointFile))
+			must(t, err)
+			limit := uint64(info.Size()) + 64
+			must(t, unix.Prlimit(collector, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}, nil))
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 32})
+			a := newApplication(job, 0, monotonic)
+			collector := startCollector(t, job, tc.role, "NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS="+tc.events)
+			written := uint64(0)
+			call := func(n int) {
+				for range n {
+					a.allReduce(written)
+					written++
+				}
+			}
+			call(100)
+			flushAll(t, job)
+			tc.limited(t, collector.Process.Pid, dir)
+			memory := mapped(t, job)
+			stopped := func() bool { text, _ := memory.Message(); return strings.Contains(text, dir+" cannot be written") }
+			for i := 0; i < 200 && !stopped(); i++ {
+				call(100)
+				flushAll(t, job)
+			}
+			if text, _ := memory.Message(); !stopped() || strings.Contains(text, "\n") {
+				t.Fatalf("message: %q", text)
+			}
+			call(50) // what threads record before they see that they should not
+			process.end()
+			if err := collector.Wait(); err == nil || !strings.Contains(fmt.Sprint(collector.Stderr), "file too large") {
+				t.Errorf("%v: %s", err, collector.Stderr)
+			}
+			e := onlyShard(t, dir)
+			p := e.Process
+			lost := uint64(0)
+			for _, n := range p.Counts.Lost["disk"] {
+				lost += n
+			}
+			if starts(p)+lost != written*perCall || lost < 50*perCall {
+				t.Errorf("%d starts and %d lost, want %d together", starts(p), lost, written*perCall)
+			}
+			if p.Finished || len(p.Markers) == 0 || p.Markers[len(p.Markers)-1].Category != "NCCL recording stopped" {
+				t.Errorf("finished %v, markers %v", p.Finished, p.Markers)
+			}
+			if eventsOf(t, e) == 0 {
+				t.Error("no events on disk")
+			}
+		})
 	}
 }
 

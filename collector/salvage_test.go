@@ -44,6 +44,89 @@ func inFile(t *testing.T, job *shmtest.Job) (path string, keep func()) {
 	}
 }
 
+// What a disk that failed to the end of the process did not take lies in the memory yet: `unify` takes it from there when the disk works again.
+func TestSalvageAfterADiskThatStayedBroken(t *testing.T) {
+	impatient(t)
+	for _, tc := range []struct {
+		name  string
+		first int // calls that come to the disk
+		disk  func(t *testing.T, dir string) (fail, mend func())
+	}{
+		{"full", 100, func(t *testing.T, dir string) (fail, mend func()) {
+			return func() {}, smallDisk(t, dir, 192)
+		}},
+		{"something in the way", 100, func(t *testing.T, dir string) (fail, mend func()) {
+			way := ""
+			return func() {
+				way = filepath.Join(onlyShard(t, dir).Path, "shard.json")
+				must(t, os.Remove(way))
+				must(t, os.Mkdir(way, 0o700))
+			}, func() { must(t, os.Remove(way)) }
+		}},
+		{"renamed from the start", 0, func(t *testing.T, dir string) (fail, mend func()) {
+			return func() { must(t, os.Rename(dir, dir+".old")) }, func() { must(t, os.Rename(dir+".old", dir)) }
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			folder := t.TempDir()
+			dir, path := filepath.Join(folder, "experiment"), filepath.Join(folder, "memory")
+			fail, mend := tc.disk(t, dir)
+			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 64, Path: path, Boot: experiment.BootID()})
+			a := newApplication(job, 0, monotonic)
+			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR="+dir, "NCCL_OTF2_EVENTS=light")})
+			calls := uint64(0)
+			refuses := func() bool { _, record := job.Masks(); return record&shm.RecordFull != 0 }
+			call := func(n int) {
+				for range n {
+					a.allReduce(calls)
+					calls++
+				}
+			}
+			call(tc.first)
+			if !shmtest.Await(func() bool { return job.State() == shm.CollectorReady }) {
+				t.Fatal("not ready")
+			}
+			if tc.first > 0 {
+				flushAll(t, job)
+			}
+			fail()
+			for i := 0; i < 400 && !refuses(); i++ {
+				call(20)
+				flushAll(t, job)
+				time.Sleep(time.Millisecond)
+			}
+			if !refuses() {
+				t.Fatal("the plugin goes on recording")
+			}
+			call(300) // what other threads were writing
+			process.end()
+			if err := wait(); err == nil {
+				t.Error("the collector tells of no error")
+			}
+			mend()
+			if n, err := Salvage(dir); n != 1 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+			if _, err := os.Lstat(path); !os.IsNotExist(err) {
+				t.Errorf("the memory is still there: %v", err)
+			}
+			total, lost, finished := uint64(0), uint64(0), false
+			for _, e := range shards(t, dir) {
+				total += starts(e.Process)
+				finished = finished || e.Process.Finished
+				for _, byType := range e.Process.Counts.Lost {
+					for _, n := range byType {
+						lost += n
+					}
+				}
+			}
+			if total != calls*perCall || lost > 0 || !finished {
+				t.Errorf("%d starts of %d, %d lost, finished %v", total, calls*perCall, lost, finished)
+			}
+		})
+	}
+}
+
 // Job and collector are both killed: everything that was recorded is in the shards afterwards, each record once.
 func TestSalvage(t *testing.T) {
 	for _, mode := range []string{"trace", "record"} {

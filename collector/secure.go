@@ -58,7 +58,7 @@ func (r *recording) beginSecuring(c *experiment.Checkpoint) {
 	busy, since, before, profile := make(chan secured, 1), s.sizes, s.before, r.summed
 	var others []string
 	if r.script != nil {
-		others = []string{r.script.path}
+		others = []string{r.script.Path()}
 	}
 	s.busy, s.before = busy, nil
 	began := time.Now()

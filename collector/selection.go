@@ -3,9 +3,7 @@
 package collector
 
 import (
-	"math"
-	"slices"
-
+	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -17,12 +15,6 @@ type selection struct {
 	window shm.Window // of all communicators at first
 	cupti  uint64     // kinds of CUPTI's activities; 0: none
 }
-
-// Windows that need no numbers.
-var (
-	everything = shm.Window{First: 0, Last: math.MaxUint64}
-	nothing    = shm.Window{}
-)
 
 // chosenEvents are the event types (bits) that the settings choose in this process, of those that the API
 // version has.
@@ -40,7 +32,7 @@ func chosenEvents(s *config.Settings, l config.Launcher, h *shm.Header) uint32 {
 // selectBy reads the settings.
 func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 	types := chosenEvents(s, l, h)
-	sel := selection{event: types, record: types &^ h.Withheld, window: everything}
+	sel := selection{event: types, record: types &^ h.Withheld, window: control.Everything}
 	switch {
 	case s.Record: // a transcript has NCCL's callbacks and nothing else
 		sel.record |= shm.RecordRaw
@@ -49,7 +41,7 @@ func selectBy(s *config.Settings, l config.Launcher, h *shm.Header) selection {
 	}
 	switch {
 	case s.Paused:
-		sel.window = nothing
+		sel.window = control.Nothing
 		sel.record |= shm.RecordInWindow
 	case s.Window != nil:
 		sel.window = shm.Window{First: s.Window.First, Last: s.Window.Last}
@@ -76,18 +68,3 @@ func choose(m *shm.Memory, sel selection) selection {
 	m.SetMasks(sel.event, sel.record)
 	return sel
 }
-
-// firstDifference is the least ordinal that one of two windows holds and the other does not; false if they
-// hold the same.
-func firstDifference(a, b shm.Window) (ordinal uint64, differ bool) {
-	edges := []uint64{a.First, a.Last, b.First, b.Last}
-	slices.Sort(edges)
-	for _, x := range edges {
-		if inside(a, x) != inside(b, x) {
-			return x, true
-		}
-	}
-	return 0, false
-}
-
-func inside(w shm.Window, ordinal uint64) bool { return w.First <= ordinal && ordinal < w.Last }

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
+	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
@@ -23,21 +22,21 @@ func TestSelection(t *testing.T) {
 		window        shm.Window
 		cupti         uint64
 	}{
-		{"", 6, 0x0f47, 0x0f47, everything, 0},
-		{"NCCL_OTF2_EVENTS=all", 7, 0xffff, 0xffff, everything, 0},
-		{"NCCL_OTF2_EVENTS=all", 6, 0x7fff, 0x7fff, everything, 0},
-		{"NCCL_OTF2_EVENTS=all", 4, 0xff, 0xff, everything, 0},
-		{"NCCL_OTF2_EVENTS=gpu", 2, 0x7, 0x7, everything, 0},
-		{"NCCL_OTF2_START=paused", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, nothing, 0},
+		{"", 6, 0x0f47, 0x0f47, control.Everything, 0},
+		{"NCCL_OTF2_EVENTS=all", 7, 0xffff, 0xffff, control.Everything, 0},
+		{"NCCL_OTF2_EVENTS=all", 6, 0x7fff, 0x7fff, control.Everything, 0},
+		{"NCCL_OTF2_EVENTS=all", 4, 0xff, 0xff, control.Everything, 0},
+		{"NCCL_OTF2_EVENTS=gpu", 2, 0x7, 0x7, control.Everything, 0},
+		{"NCCL_OTF2_START=paused", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, control.Nothing, 0},
 		{"NCCL_OTF2_WINDOW=ops:100-200", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, shm.Window{First: 100, Last: 200}, 0},
 		{"NCCL_OTF2_WINDOW=ops:100-", 6, 0x0f47, 0x0f47 | shm.RecordInWindow, shm.Window{First: 100, Last: math.MaxUint64}, 0},
-		{"NCCL_OTF2_MODE=record", 6, 0x7fff, 0x7fff | shm.RecordRaw, everything, 0},
-		{"NCCL_OTF2_MODE=record NCCL_OTF2_EVENTS=light NCCL_OTF2_START=paused", 7, 0xffff, 0xffff | shm.RecordRaw | shm.RecordInWindow, nothing, 0},
-		{"NCCL_OTF2_MODE=record NCCL_OTF2_RANKS=1 RANK=0", 6, 0, shm.RecordRaw, everything, 0},
-		{"NCCL_OTF2_CUPTI=on", 6, 0x0f47, 0x0f47, everything, kernels},
-		{"NCCL_OTF2_CUPTI=memset", 6, 0x0f47, 0x0f47, everything, kernels | 1<<2},
-		{"NCCL_OTF2_CUPTI=on NCCL_OTF2_RANKS=1 RANK=0", 6, 0, 0, everything, 0},
-		{"NCCL_OTF2_CUPTI=on NCCL_OTF2_MODE=record", 6, 0x7fff, 0x7fff | shm.RecordRaw, everything, 0},
+		{"NCCL_OTF2_MODE=record", 6, 0x7fff, 0x7fff | shm.RecordRaw, control.Everything, 0},
+		{"NCCL_OTF2_MODE=record NCCL_OTF2_EVENTS=light NCCL_OTF2_START=paused", 7, 0xffff, 0xffff | shm.RecordRaw | shm.RecordInWindow, control.Nothing, 0},
+		{"NCCL_OTF2_MODE=record NCCL_OTF2_RANKS=1 RANK=0", 6, 0, shm.RecordRaw, control.Everything, 0},
+		{"NCCL_OTF2_CUPTI=on", 6, 0x0f47, 0x0f47, control.Everything, kernels},
+		{"NCCL_OTF2_CUPTI=memset", 6, 0x0f47, 0x0f47, control.Everything, kernels | 1<<2},
+		{"NCCL_OTF2_CUPTI=on NCCL_OTF2_RANKS=1 RANK=0", 6, 0, 0, control.Everything, 0},
+		{"NCCL_OTF2_CUPTI=on NCCL_OTF2_MODE=record", 6, 0x7fff, 0x7fff | shm.RecordRaw, control.Everything, 0},
 	} {
 		lookup := environment(strings.Fields(tc.vars)...)
 		s, err := config.Load(lookup)
@@ -80,25 +79,4 @@ func mapped(t *testing.T, job *shmtest.Job) *shm.Memory {
 	}
 	t.Cleanup(func() { m.Close() })
 	return m
-}
-
-func TestFirstDifference(t *testing.T) {
-	small := rapid.Custom(func(t *rapid.T) shm.Window {
-		return shm.Window{First: rapid.Uint64Range(0, 12).Draw(t, "first"), Last: rapid.Uint64Range(0, 12).Draw(t, "last")}
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := small.Draw(t, "a"), small.Draw(t, "b")
-		at, differ := firstDifference(a, b)
-		for x := range uint64(14) {
-			if inside(a, x) != inside(b, x) {
-				if !differ || at != x {
-					t.Fatalf("%v and %v: %d, %v; want %d", a, b, at, differ, x)
-				}
-				return
-			}
-		}
-		if differ {
-			t.Fatalf("%v and %v: %d, and they hold the same", a, b, at)
-		}
-	})
 }

@@ -13,7 +13,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -103,7 +104,11 @@ func (e *exchange) exchange(i uint64) {
 // collect begins a collector.
 func collect(t testing.TB, job *shmtest.Job, dir string) *recording {
 	t.Helper()
-	settings := config.Recorded(map[string]string{"EVENTS": "all"})
+	return collectBy(t, config.Recorded(map[string]string{"EVENTS": "all"}), job, dir)
+}
+
+func collectBy(t testing.TB, settings *config.Settings, job *shmtest.Job, dir string) *recording {
+	t.Helper()
 	memory, err := shm.Map(job.FD())
 	if err != nil {
 		t.Fatal(err)
@@ -188,16 +193,16 @@ func TestTakeoverAtEveryRecord(t *testing.T) {
 				newExchange(t, rank, clock).takenOver(t, dir, at, settled)
 			}
 			archive := unify(t, dir)
-			findings, err := analysis.Check(archive, nil)
+			findings, err := check.Archive(archive, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			single := 0
 			for _, f := range findings.Findings {
-				if f.Severity == analysis.Error {
+				if f.Severity == check.Error {
 					t.Errorf("takeover at records %d and %d, settled %v: %v", a, b, settled, f)
 				}
-				if f.Rule == analysis.RuleMessage {
+				if f.Rule == check.RuleMessage {
 					single++
 				}
 			}
@@ -224,9 +229,10 @@ func TestTakeoverAtEveryRecord(t *testing.T) {
 
 func unify(t *testing.T, dir string) (archive string) {
 	t.Helper()
-	raw, err := ConvertAll(dir)
+	hold, err := experiment.Lock(dir)
 	must(t, err)
-	result, err := scorep.Unify(dir, &scorep.UnifyOptions{Raw: raw})
+	defer hold.Release()
+	result, err := scorep.Unify(dir, &scorep.UnifyOptions{Hold: hold, Raw: ConvertAll(hold)})
 	if err != nil || len(result.Runs) != 1 {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -425,7 +431,7 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 						}
 						got, transcript := uint64(0), uint64(0)
 						for _, e := range shards(t, dir) {
-							if IsRecording(e.Process) { // the last one counts what is in the file that it goes on with
+							if record.IsRecording(e.Process) { // the last one counts what is in the file that it goes on with
 								transcript = max(transcript, starts(e.Process))
 							} else {
 								got += starts(e.Process)

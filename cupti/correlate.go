@@ -18,6 +18,7 @@ const (
 
 var outcomeNames = [NumOutcomes]string{"linked", "no external id", "no API call", "aged out", "implausible", "ambiguous"}
 
+// String is the outcome in a word or two.
 func (o Outcome) String() string { return outcomeNames[o] }
 
 // Call is an API call as far as a Judge needs it. A call of the runtime and the driver's within it share a

@@ -18,14 +18,21 @@ import (
 // ErrBusy is returned (wrapped, with the holder named) by Lock if the directory is being unified already.
 var ErrBusy = errors.New("experiment directory is being unified")
 
-const unifyLock = "unify.lock"
+// Hold is the right to unify an experiment directory, and to convert raw files in it, which one has at a time.
+type Hold struct {
+	Dir  string // the experiment directory
+	file *os.File
+}
 
-// Lock keeps others from unifying an experiment directory, or from converting raw files in it, until unlock is called: it takes
+// Release gives the right back.
+func (h *Hold) Release() { Unlock(h.file) }
+
+// Lock keeps others from unifying an experiment directory, or from converting raw files in it, until Release is called: it takes
 // shards/unify.lock. The lock is flock's, so it goes when its holder dies; the
 // file stays, because removing it would let two processes hold locks on two files of that name. Its
 // content says who holds it, for people.
-func Lock(dir string) (unlock func(), err error) {
-	path := filepath.Join(dir, Folder, unifyLock)
+func Lock(dir string) (*Hold, error) {
+	path := filepath.Join(dir, Folder, UnifyLock)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, FileMode)
 	if err != nil {
 		return nil, fmt.Errorf("lock experiment directory: %w", err)
@@ -49,7 +56,7 @@ func Lock(dir string) (unlock func(), err error) {
 	host, _ := os.Hostname()
 	_ = f.Truncate(0)
 	_, _ = fmt.Fprintf(f, "host %s pid %d since %s\n", host, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
-	return func() { Unlock(f) }, nil
+	return &Hold{Dir: dir, file: f}, nil
 }
 
 // Unlock gives a lock of flock's back and closes the file. Closing alone leaves it to a child that is being made at that
@@ -57,4 +64,16 @@ func Lock(dir string) (unlock func(), err error) {
 func Unlock(f *os.File) {
 	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	f.Close()
+}
+
+// AwaitLock locks a file for this program alone. While others have it locked it waits, up to the deadline; then the
+// error is EWOULDBLOCK.
+func AwaitLock(fd int, deadline time.Time) error {
+	for {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }

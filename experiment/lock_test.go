@@ -17,11 +17,11 @@ func TestUnlockedIsFree(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, Folder), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := Lock(dir)
+	hold, err := Lock(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := unix.Dup(openedAs(t, filepath.Join(dir, Folder, unifyLock))) // as a fork has it
+	child, err := unix.Dup(openedAs(t, filepath.Join(dir, Folder, UnifyLock))) // as a fork has it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +29,11 @@ func TestUnlockedIsFree(t *testing.T) {
 	if _, err := Lock(dir); err == nil {
 		t.Fatal("two have the lock")
 	}
-	unlock()
-	if unlock, err = Lock(dir); err != nil {
+	hold.Release()
+	if hold, err = Lock(dir); err != nil {
 		t.Fatal(err)
 	}
-	unlock()
+	hold.Release()
 }
 
 // openedAs is the descriptor of this process that has the file open.

@@ -474,9 +474,27 @@ type Pending struct {
 	// State: "calling" (inside the call), "called" (it has returned, and no operation was seen), "enqueued", "running".
 	State   string `json:"state"`
 	LastNet string `json:"lastNet,omitempty"` // last proxy phase seen
+	// Count, Datatype and Root are what the application asked for, as far as NCCL has said; Root means something for functions with one.
+	Count    uint64 `json:"count,omitempty"`    // elements
+	Datatype string `json:"datatype,omitempty"` // "ncclFloat32"; "" if it is not known
+	Root     int    `json:"root,omitempty"`
+	Stream   uint64 `json:"stream,string,omitempty"` // CUDA's, 0 if it is not known
+	// Transfers are those of its network transfers that are under way, of each channel, peer and direction the first.
+	Transfers []Transfer `json:"transfers,omitempty"`
 	// Left: the communicator was finalized, or aborted, before the operation's end was seen. NCCL does not always
 	// report the end of the last ones.
 	Left bool `json:"left,omitempty"`
+}
+
+// Transfer is a network transfer that has begun and not ended.
+type Transfer struct {
+	Peer    int    `json:"peer"` // rank in the communicator
+	Send    bool   `json:"send"` // to the peer, else from it
+	Channel int    `json:"channel"`
+	Step    int    `json:"step"`            // of the operation on this channel
+	Phase   string `json:"phase"`           // what it waits for, see package regions
+	Bytes   uint64 `json:"bytes,omitempty"` // 0: not known
+	Since   uint64 `json:"since"`           // when the phase began
 }
 
 // LostWithCollector is the reason, in Counts.Lost, of operations that were in the memory of a collector that died; by function

@@ -44,6 +44,8 @@ type Store struct {
 	secured bool             // and these are on the disk
 	there   map[string]int64 // event files that are on the disk, with the sizes that they had
 	files   *eventFiles
+
+	described int // bytes of shard.json
 }
 
 // Create makes the shard <experiment>/shards/<uuid> and locks it. The experiment directory is made if
@@ -252,8 +254,12 @@ func (s *Store) Write(p *Process) error {
 	if err != nil {
 		return err
 	}
+	s.described = len(text)
 	return s.replace(processFile, text, atomicfile.Volatile)
 }
+
+// Described is how many bytes shard.json has.
+func (s *Store) Described() int { return s.described }
 
 // rewrite replaces shard.json of a finished shard.
 func (s *Store) rewrite(p *Process) error {

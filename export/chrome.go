@@ -236,6 +236,9 @@ func (c *chromeWriter) process(p *process) {
 		c.release(r)
 	}
 	reader.Put = func(t *facts.Transfer) {
+		if !c.opts.Selection.At(t.Location, t.Begin) {
+			return
+		}
 		c.flows++
 		r := rows[t.Location]
 		r.puts[[2]uint64{uint64(t.Window), t.Matching}] = c.flows
@@ -247,7 +250,7 @@ func (c *chromeWriter) process(p *process) {
 	}
 	reader.Transfer = func(t *facts.Transfer) {
 		r, key := rows[t.Location], [2]uint64{uint64(t.Window), t.Matching}
-		if !t.Ended {
+		if !t.Ended || !c.opts.Selection.At(t.Location, t.Begin) {
 			return // another one has taken its name
 		}
 		c.begin("e", "transfer", "transfer", r.row, t.End)
@@ -255,6 +258,8 @@ func (c *chromeWriter) process(p *process) {
 		c.end()
 		delete(r.puts, key)
 	}
+	selected := c.opts.Selection
+	selected.Regions(reader)
 	for ev, err := range c.archive.Events(&otf2.Selection{Locations: locations}) {
 		if err != nil {
 			c.problems([]string{err.Error()})
@@ -262,6 +267,9 @@ func (c *chromeWriter) process(p *process) {
 		}
 		last = max(last, ev.Time)
 		reader.Event(ev)
+		if !selected.At(ev.Location, ev.Time) {
+			continue
+		}
 		switch r := rows[ev.Location]; ev.Kind {
 		case otf2.EventMetric:
 			c.metric(r.row, ev)

@@ -6,7 +6,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -59,21 +60,28 @@ func (c *chromeWriter) flow(name, category string, points []flowPoint) {
 // the receiver of each message.
 func (c *chromeWriter) matches() {
 	var points []flowPoint
-	c.problems(analysis.EachMatch(c.archive, &analysis.Matches{
-		Collective: func(parts []analysis.Part) {
-			if len(parts) < 2 {
-				return
-			}
+	c.problems(operations.EachMatch(c.archive, &operations.Matches{
+		Selection: c.opts.Selection,
+		Collective: func(parts []operations.Part) {
 			points = points[:0]
 			for i := range parts {
+				if !c.opts.Selection.At(parts[i].Location, parts[i].Begin) {
+					continue
+				}
 				points = append(points, flowPoint{c.rows.of[parts[i].Location], parts[i].Begin})
+			}
+			if len(points) < 2 {
+				return
 			}
 			slices.SortFunc(points, func(a, b flowPoint) int {
 				return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.row.location, b.row.location))
 			})
 			c.flow(parts[0].Function, "collective", points)
 		},
-		Message: func(send, recv *analysis.End) {
+		Message: func(send, recv *operations.End) {
+			if !c.opts.Selection.At(send.Location, send.Begin) || !c.opts.Selection.At(recv.Location, recv.Begin) {
+				return
+			}
 			if recv.End < send.Begin {
 				c.leaveOut("lines of messages that arrived before they were sent")
 				return
@@ -86,7 +94,7 @@ func (c *chromeWriter) matches() {
 // transfers draws lines from where a transfer was handed to the network to the receiver's row when it was known to be
 // sent. A line needs a region at both ends.
 func (c *chromeWriter) transfers() {
-	lines := analysis.NewTransferReader(c.archive)
+	lines := matrix.NewTransferReader(c.archive)
 	selection := &otf2.Selection{Locations: lines.Locations(), Kinds: facts.NetworkKinds}
 	if len(selection.Locations) == 0 {
 		return
@@ -97,7 +105,7 @@ func (c *chromeWriter) transfers() {
 			continue
 		}
 		t := lines.Event(ev)
-		if t == nil || !t.Ended {
+		if t == nil || !t.Ended || !c.opts.Selection.At(t.Location, t.Begin) {
 			continue
 		}
 		if t.Target == otf2.UndefinedLocation || !lines.Inside(t.Target) || !t.Inside {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -19,15 +20,18 @@ type Options struct {
 	Job string
 	// Version of the program that exports, for files that name who made them.
 	Version string
+	// Selection is what is exported; nil: everything.
+	Selection *selection.Selection
 	// Progress, if set, is called now and then with what is being done, and how many records have been written.
 	Progress func(what string, records uint64)
 }
 
 // Result tells what was written.
 type Result struct {
-	Files   []string          `json:"files"`
-	Records map[string]uint64 `json:"records"`            // by kind
-	LeftOut map[string]uint64 `json:"left_out,omitempty"` // what the form has no room for, or the archive no data for
+	Files     []string               `json:"files"`
+	Records   map[string]uint64      `json:"records"`             // by kind
+	Selection *selection.Description `json:"selection,omitempty"` // what of the archive; nil: everything
+	LeftOut   map[string]uint64      `json:"left_out,omitempty"`  // what the form has no room for, or the archive no data for
 	// Problems, one line each: event files that could not be read to their end.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -46,6 +50,7 @@ func newExporter(a *otf2.Archive, opts *Options) *exporter {
 	e := &exporter{archive: a, rows: newRows(a.Defs), result: Result{Files: []string{}, Records: make(map[string]uint64), LeftOut: make(map[string]uint64)}}
 	if opts != nil {
 		e.opts = *opts
+		e.result.Selection = opts.Selection.Describe()
 	}
 	return e
 }

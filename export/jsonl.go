@@ -11,7 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -79,9 +80,9 @@ type lines struct {
 	*exporter
 	process *process
 	out     *jsonWriter
-	parts   *analysis.PartReader
+	parts   *operations.PartReader
 
-	transfers *analysis.TransferReader
+	transfers *matrix.TransferReader
 	open      map[otf2.LocationRef][]uint64 // events of the open regions, 0: not told
 	made      uint64                        // ids made
 	mask      string                        // event mask, "" if not known
@@ -99,8 +100,9 @@ func newLines(e *exporter, p *process, out *jsonWriter) *lines {
 		exporter: e, process: p, out: out, open: make(map[otf2.LocationRef][]uint64),
 		held: make(map[uint64]*heldGroup), calls: make(map[uint64]uint64),
 	}
-	l.transfers = analysis.NewTransferReader(e.archive)
-	l.parts = analysis.NewPartReader(e.archive, true, l.operation)
+	l.transfers = matrix.NewTransferReader(e.archive)
+	l.parts = operations.NewPartReader(e.archive, true, l.operation)
+	l.parts.Selection = e.opts.Selection
 	r := l.parts.Reader()
 	r.Enter, r.Leave, r.Life = l.enter, l.leave, l.life
 	ps := facts.PropertiesOf(e.archive.Anchor)
@@ -125,7 +127,7 @@ func (l *lines) read() {
 		}
 		l.parts.Event(ev)
 		if facts.TransferKinds.Has(ev.Kind) {
-			if x := l.transfers.Event(ev); x != nil {
+			if x := l.transfers.Event(ev); x != nil && l.opts.Selection.At(x.Location, x.Begin) {
 				l.transfer(x)
 			}
 		}
@@ -151,6 +153,9 @@ func (l *lines) leave(r *facts.Region) {
 	outer := l.open[r.Location]
 	outer = outer[:len(outer)-1]
 	l.open[r.Location] = outer
+	if !l.opts.Selection.At(r.Location, r.Begin) {
+		return
+	}
 	if r.Lost {
 		l.leaveOut("regions that were open at the end")
 		return
@@ -207,7 +212,7 @@ func (l *lines) region(row *row, r *facts.Region, outer []uint64) {
 }
 
 // operation takes an operation that has ended.
-func (l *lines) operation(p *analysis.Part) {
+func (l *lines) operation(p *operations.Part) {
 	row := l.rows.on(p.Location, p.Comm)
 	l.belongs(p.Parent, row)
 	one := record{typ: "ncclProfileColl", function: p.Function, row: row, of: row, begin: p.Begin, end: p.End, event: p.Event, parent: p.Parent}
@@ -328,7 +333,7 @@ func (l *lines) control(one *record, name string, attributes []otf2.AttributeVal
 // transfer takes a transfer that has ended: the step of a proxy from where it was handed to the network. Its waits before
 // are in the archive as phases of the oldest step only. Ids of steps and proxy operations are not in archives: the step
 // gets one that no event of NCCL has, and its parent is the operation.
-func (l *lines) transfer(x *analysis.Transfer) {
+func (l *lines) transfer(x *matrix.Transfer) {
 	row := l.rows.of[x.Location]
 	one := record{typ: "ncclProfileProxyStep", function: "ProxyStep", row: row, begin: x.Begin, end: x.End, parent: x.Parent}
 	if c := l.rows.comms[x.Comm]; c != nil && x.From >= 0 && x.From < len(c.Members) {

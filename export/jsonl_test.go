@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 )
 
 // readLines parses a file and checks each line against the minimal profiler's schema: the members of event and state
@@ -95,7 +95,7 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 	}
 	counts := make(map[string]int)
 	var transferred float64
-	operations := make(map[string]int)
+	counted := make(map[string]int)
 	parents, calls := make(map[string]float64), make(map[string]float64) // ranks by the call's address
 	for _, path := range res.Files {
 		events, states := readLines(t, path)
@@ -104,7 +104,7 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 			d := r["details"].(map[string]any)
 			switch r["type"] {
 			case "ncclProfileColl", "ncclProfileP2p":
-				operations[r["func"].(string)]++
+				counted[r["func"].(string)]++
 				if uint64(r["commId"].(float64)) != 0xfedcba9876543000 && r["commId"].(float64) != float64(0xfedcba9876543210) || d["timingSource"] == nil {
 					t.Errorf("%v", r)
 				}
@@ -140,10 +140,10 @@ func TestRecordsAreTheMinimalProfilers(t *testing.T) {
 		t.Errorf("calls %v, parents of operations %v", calls, parents)
 	}
 	want := make(map[string]int)
-	if _, err := analysis.EachPart(a, func(p *analysis.Part) error { want[p.Function]++; return nil }); err != nil {
+	if _, err := operations.EachPart(a, func(p *operations.Part) error { want[p.Function]++; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, operations); diff != "" {
+	if diff := cmp.Diff(want, counted); diff != "" {
 		t.Errorf("operations (archive, records):\n%s", diff)
 	}
 	if transferred != 3*(1000+1001+1002)+500 || counts["ProfilerLifecycle"] != 6 || counts["ncclProfileProxyStep"] != 10 {

@@ -13,7 +13,10 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -58,8 +61,12 @@ type Operation struct {
 	Channels     *int32   `parquet:"channels,optional"`
 	TimingSource *string  `parquet:"timing_source,optional,dict"`
 	Uncertainty  *int64   `parquet:"uncertainty_ns,optional"`
-	AlgBW        *float64 `parquet:"algbw_gbs,optional"` // of this member's time
+	AlgBW        *float64 `parquet:"algbw_gbs,optional"` // of this member's time; of one of several equal ones of a launch of its part
 	BusBW        *float64 `parquet:"busbw_gbs,optional"`
+	StartUp      bool     `parquet:"start_up"`       // of the member's first launch on the communicator
+	Equal        int32    `parquet:"launched_equal"` // operations of its launch, all equal, which share its time; 0: it is alone, or they differ
+	InPlace      *bool    `parquet:"in_place,optional"`
+	Variant      *string  `parquet:"variant,optional,dict"`
 	Graph        bool     `parquet:"graph"`
 	Grouped      bool     `parquet:"grouped"`
 	Plan         *int64   `parquet:"plan,optional"`
@@ -192,7 +199,7 @@ func textOrNone(s string) *string { return known(s, s != "") }
 func (e *exporter) operations(w io.Writer, codec compress.Codec) error {
 	t := newTable[Operation](e, w, "operations", codec)
 	r, clock := e.rows, &e.rows.clock
-	problems, err := analysis.EachPart(e.archive, func(p *analysis.Part) error {
+	problems, err := operations.EachPartOf(e.archive, e.opts.Selection, func(p *operations.Part) error {
 		row := r.on(p.Location, p.Comm)
 		o := Operation{
 			Communicator: p.Communicator, Comm: int32(p.Comm), CommID: known(row.commID, row.hasID), Ranks: int32(p.Ranks), Rank: int32(p.Rank),
@@ -201,6 +208,7 @@ func (e *exporter) operations(w io.Writer, codec compress.Codec) error {
 			Size: int64(p.Size), Elements: known(int64(p.Count), p.Counted), Datatype: textOrNone(p.Datatype), Algorithm: textOrNone(p.Algorithm),
 			Protocol: textOrNone(p.Protocol), Channels: known(int32(p.Channels), p.Channels > 0), TimingSource: textOrNone(p.Source),
 			Uncertainty: known(int64(p.Uncertainty), p.Stated), Graph: p.Graph, Grouped: p.Grouped, Plan: known(int64(p.Plan), p.Plan > 0), Alike: p.Alike,
+			StartUp: p.StartUp, Equal: int32(p.Equal), InPlace: known(p.InPlace == facts.InPlaceOnly, p.InPlace != facts.InPlaceUnknown), Variant: textOrNone(p.Variant),
 			EventID: known(p.Event, p.Event != 0), ParentID: known(p.Parent, p.Parent != 0), Location: uint64(p.Location),
 		}
 		o.Duration = o.End - o.Begin
@@ -217,17 +225,20 @@ func (e *exporter) operations(w io.Writer, codec compress.Codec) error {
 }
 
 // bandwidth is an operation's, in GB/s, by one member's time; not known if that is not the time of the operation alone.
-func bandwidth(p *analysis.Part, duration int64) (algbw float64, ok bool) {
-	if duration <= 0 || p.Grouped || p.Source == "enqueue" {
+func bandwidth(p *operations.Part, duration int64) (algbw float64, ok bool) {
+	if duration <= 0 || !p.HasBandwidth() {
 		return 0, false
 	}
-	return float64(p.Size) / float64(duration), true
+	return facts.Bandwidth(float64(p.Size), float64(duration)/float64(max(p.Equal, 1))), true
 }
 
 func (e *exporter) transfers(w io.Writer, codec compress.Codec) error {
 	t := newTable[TransferRow](e, w, "transfers", codec)
 	r, clock := e.rows, &e.rows.clock
-	problems, err := analysis.EachTransfer(e.archive, func(x *analysis.Transfer) error {
+	problems, err := matrix.EachTransfer(e.archive, func(x *matrix.Transfer) error {
+		if !e.opts.Selection.At(x.Location, x.Begin) {
+			return nil
+		}
 		o := TransferRow{
 			Communicator: x.Communicator, Comm: known(int32(x.Comm), x.Comm != otf2.UndefinedComm), From: rankOrNone(x.From), To: int32(x.To),
 			Channel: rankOrNone(x.Channel), Step: rankOrNone(x.Step), QP: rankOrNone(x.QP), Begin: clock.since1970(x.Begin), Bytes: int64(x.Bytes),
@@ -266,7 +277,7 @@ func (e *exporter) waits(w io.Writer, codec compress.Codec) error {
 	t := newTable[WaitRow](e, w, "waits", codec)
 	r, clock := e.rows, &e.rows.clock
 	var err error
-	problems := analysis.EachMatch(e.archive, &analysis.Matches{Wait: func(x *analysis.Wait) {
+	problems := operations.EachMatch(e.archive, &operations.Matches{Selection: e.opts.Selection, Wait: func(x *waits.Wait) {
 		if err != nil {
 			return
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 )
 
 func readTable[T any](t *testing.T, path string) []T {
@@ -29,7 +29,7 @@ func readTable[T any](t *testing.T, path string) []T {
 
 func TestTablesReadBack(t *testing.T) {
 	a := job(t)
-	report, err := analysis.Operations(a)
+	report, err := operations.Read(a)
 	if err != nil {
 		t.Fatal(err)
 	}

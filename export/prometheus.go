@@ -7,13 +7,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -38,12 +39,32 @@ func (k promKey) compare(o promKey) int {
 		cmp.Compare(k.function, o.function), cmp.Compare(k.size, o.size), cmp.Compare(k.algoProto, o.algoProto))
 }
 
-// promSum is a bucket: the geometric mean of bandwidths, the arithmetic one of times, as Inspector has it.
+// promSum is a bucket: of each size the times on the GPU. Inspector has means; here an operation counts with the median of its size, as in
+// the report, but on one GPU.
 type promSum struct {
-	operations uint64
-	time       float64 // µs
-	bandwidths uint64
-	logs       float64 // of bus bandwidths in GB/s
+	factor float64 // nccl-tests', for the bus
+	times  map[uint64]*stats.Distribution[float64]
+}
+
+// add takes an operation's time in ns.
+func (s *promSum) add(size uint64, ns float64) {
+	d := s.times[size]
+	if d == nil {
+		d = new(stats.Distribution[float64])
+		*d = facts.NewSpeed().Times
+		s.times[size] = d
+	}
+	d.Add(ns)
+}
+
+// moved is all of the bucket.
+func (s *promSum) moved() (m facts.Moved, n uint64) {
+	for _, size := range slices.Sorted(maps.Keys(s.times)) {
+		d := s.times[size]
+		m.Add(d.Count, float64(size), d.Percentile(50))
+		n += d.Count
+	}
+	return m, n
 }
 
 // promMetrics are the samples that a bucket gives: of collectives, and of messages.
@@ -52,34 +73,40 @@ var promMetrics = []struct {
 	name, help string
 	value      func(*promSum) float64
 }{
-	{false, "nccl_bus_bandwidth_gbs", "Bus bandwidth of collectives in GB/s, geometric mean.", (*promSum).bandwidth},
-	{false, "nccl_collective_exec_time_microseconds", "Execution time of collectives in microseconds, mean.", (*promSum).mean},
-	{true, "nccl_p2p_bus_bandwidth_gbs", "Bandwidth of messages in GB/s, geometric mean.", (*promSum).bandwidth},
-	{true, "nccl_p2p_exec_time_microseconds", "Execution time of messages in microseconds, mean.", (*promSum).mean},
+	{false, "nccl_bus_bandwidth_gbs", "Bus bandwidth of collectives in GB/s, of the median operation.", (*promSum).bandwidth},
+	{false, "nccl_collective_exec_time_microseconds", "Execution time of collectives in microseconds, median.", (*promSum).median},
+	{true, "nccl_p2p_bus_bandwidth_gbs", "Bandwidth of messages in GB/s, of the median operation.", (*promSum).bandwidth},
+	{true, "nccl_p2p_exec_time_microseconds", "Execution time of messages in microseconds, median.", (*promSum).median},
 }
 
-func (s *promSum) mean() float64 { return s.time / float64(s.operations) }
+// median is the time in µs; of several sizes the mean of their medians.
+func (s *promSum) median() float64 {
+	m, n := s.moved()
+	return m.Time / float64(n) / 1e3
+}
 
 func (s *promSum) bandwidth() float64 {
-	if s.bandwidths == 0 {
-		return 0
-	}
-	return math.Exp(s.logs / float64(s.bandwidths))
+	m, _ := s.moved()
+	return m.Bandwidth() * s.factor
 }
 
 // Prometheus writes a file for the node exporter's textfile collector, or to stdout if path is "-". Operations without
-// GPU time are left out, as Inspector leaves them out, and such as were launched together: they have no time of their own.
+// GPU time are left out, as Inspector leaves them out, such as were launched together with different ones, which have no time of their own, and
+// those of start-up.
 func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (*Result, error) {
 	e := newExporter(a, opts)
 	sums := make(map[promKey]*promSum)
-	problems, err := analysis.EachPart(a, func(p *analysis.Part) error {
+	problems, err := operations.EachPartOf(a, e.opts.Selection, func(p *operations.Part) error {
 		duration := e.rows.clock.nanoseconds(int64(p.End - p.Begin))
 		switch {
 		case p.Source == "network" || p.Source == "enqueue":
 			e.leaveOut("operations without GPU time")
 			return nil
-		case p.Grouped:
+		case !p.HasBandwidth():
 			e.leaveOut("operations launched together with others")
+			return nil
+		case p.StartUp:
+			e.leaveOut("operations of start-up")
 			return nil
 		case duration <= 0:
 			e.leaveOut("operations without length")
@@ -88,15 +115,10 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 		k := e.promKey(p)
 		s := sums[k]
 		if s == nil {
-			s = new(promSum)
+			s = &promSum{factor: p.BusFactor, times: make(map[uint64]*stats.Distribution[float64])}
 			sums[k] = s
 		}
-		s.operations++
-		s.time += float64(duration) / 1e3
-		if busbw := float64(p.Size) / float64(duration) * p.BusFactor; busbw > 0 {
-			s.bandwidths++
-			s.logs += math.Log(busbw)
-		}
+		s.add(p.Size, float64(duration)/float64(max(p.Equal, 1)))
 		e.count("operations")
 		return nil
 	})
@@ -110,11 +132,11 @@ func Prometheus(a *otf2.Archive, path string, stdout io.Writer, opts *Options) (
 	return &e.result, nil
 }
 
-func (e *exporter) promKey(p *analysis.Part) promKey {
+func (e *exporter) promKey(p *operations.Part) promKey {
 	row := e.rows.of[p.Location]
 	k := promKey{
 		message: p.Message(), node: cmp.Or(row.process.host, "unknown"), gpu: promGPU(row.gpu), comm: cmp.Or(p.Communicator, "unknown"),
-		nodes: "unknown", ranks: p.Ranks, function: p.Function, size: lowerBound(promSize(p)),
+		nodes: "unknown", ranks: p.Ranks, function: p.Function, size: lowerBound(p.Share),
 	}
 	if c := e.rows.comms[p.Comm]; c != nil && c.nodes > 0 {
 		k.nodes = strconv.Itoa(c.nodes)
@@ -131,15 +153,6 @@ func promGPU(name string) string {
 		return "GPU" + strconv.Itoa(n)
 	}
 	return "unknown"
-}
-
-// promSize is Inspector's size of an operation: what one rank contributes.
-func promSize(p *analysis.Part) uint64 {
-	switch p.Function {
-	case "AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter":
-		return p.Size / uint64(max(p.Ranks, 1))
-	}
-	return p.Size
 }
 
 var sizeUnits = [...]string{"B", "KB", "MB", "GB", "TB"}

@@ -23,7 +23,7 @@ type rows struct {
 	of         map[otf2.LocationRef]*row
 	members    map[memberKey]*row // rows of several communicators, as those of one
 	comms      map[otf2.CommRef]*comm
-	world      []analysis.WorldRank
+	world      []analysis.Rank
 	worldOf    map[otf2.LocationRef]int
 	size       int                       // processes, those without data included
 	group      map[otf2.RegionRef]string // name of the region group

@@ -22,6 +22,7 @@ const (
 
 var waitKindNames = [NumWaitKinds]string{"collective", "late broadcast", "early reduce", "late sender", "late receiver"}
 
+// String is the cause as reports name it.
 func (k WaitKind) String() string { return waitKindNames[k] }
 
 // WaitKindOf is the cause for which members of a collective wait; nil stands for one that NCCL does not have.
@@ -52,17 +53,14 @@ type Lateness struct {
 	Source     Source         // the kind of times in which members were compared
 	Compared   int            // members that have such times; the others waited for nobody
 	Last       int            // index of the member that came last, of equal ones that of the lowest rank
-	Awaited    int            // index of the member that the others waited for
+	Awaited    int            // index of the member that the others waited for, of a rooted collective with members that the last one held up the last one
 	First, End otf2.Timestamp // when the first came, and the last left
 	Caused     uint64         // ns that the others waited, together
 }
 
 // Comparable chooses the kind of times in which members are compared: the best that two have. Where an archive does not tell sources
-// (untold) all times are of one kind.
+// (untold) those without are of one kind.
 func Comparable(members []Arrival, untold bool) (Source, bool) {
-	if untold {
-		return SourceUnknown, len(members) > 1
-	}
 	var n [NumSources]int
 	for i := range members {
 		n[members[i].Source]++
@@ -72,11 +70,13 @@ func Comparable(members []Arrival, untold bool) (Source, bool) {
 			return s, true
 		}
 	}
-	return SourceUnknown, false
+	return SourceUnknown, untold && n[SourceUnknown] > 1
 }
 
 // Arrive tells who was late to a collective, and sets what each member waited: from its own begin to that of the member that
-// it had to wait for, its own end at most. ok is false if the members' times do not compare.
+// it had to wait for, its own end at most. In a Broadcast or Scatter that is the root, for the root of a Reduce or Gather the last of
+// the others; and for each member of these that has not ended before it, the last one of all: NCCL hands their data on from
+// member to member, so that one that does not come holds up those before it. MPI tells nothing of its ways: there only the root waits, or is waited for. ok is false if the members' times do not compare.
 func Arrive(kind WaitKind, members []Arrival, untold bool) (l Lateness, ok bool) {
 	l = Lateness{Kind: kind, Last: -1, Awaited: -1}
 	if l.Source, ok = Comparable(members, untold); !ok {
@@ -118,13 +118,21 @@ func Arrive(kind WaitKind, members []Arrival, untold bool) (l Lateness, ok bool)
 	if l.Awaited < 0 {
 		return l, false
 	}
-	by := members[l.Awaited].Begin
+	by, last, held := members[l.Awaited].Begin, members[l.Last].Begin, false
 	for i := range members {
 		m := &members[i]
-		if m.Source == l.Source && i != l.Awaited && m.Begin < by && (kind != WaitEarlyReduce || i == root) {
+		switch {
+		case m.Source != l.Source:
+			continue
+		case kind != WaitCollective && m.Source != SourceCall && i != l.Last && m.Begin < last && m.End >= last:
+			m.Wait, held = uint64(last-m.Begin), true
+		case i != l.Awaited && m.Begin < by && (kind != WaitEarlyReduce || i == root):
 			m.Wait = min(uint64(by-m.Begin), uint64(max(m.End, m.Begin)-m.Begin))
-			l.Caused += m.Wait
 		}
+		l.Caused += m.Wait
+	}
+	if held {
+		l.Awaited = l.Last
 	}
 	return l, true
 }

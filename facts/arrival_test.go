@@ -17,6 +17,12 @@ func TestArrivals(t *testing.T) {
 		}
 		return all
 	}
+	leaves := func(all []Arrival, ends ...otf2.Timestamp) []Arrival {
+		for i, end := range ends {
+			all[i].End = end
+		}
+		return all
+	}
 	for _, c := range []struct {
 		name, function string
 		untold         bool
@@ -27,8 +33,11 @@ func TestArrivals(t *testing.T) {
 	}{
 		{"all wait for the last", "AllReduce", false, at(10, 30, 20), WaitCollective, 1, []uint64{20, 0, 10}},
 		{"of two last ones the lowest rank is waited for", "AllReduce", false, at(10, 30, 30), WaitCollective, 1, []uint64{20, 0, 0}},
-		{"a late root", "Broadcast", false, at(10, 30, 50), WaitLateBroadcast, 1, []uint64{20, 0, 0}},
-		{"an early root", "Reduce", false, at(10, 5, 50), WaitEarlyReduce, 2, []uint64{0, 45, 0}},
+		{"a late root", "Broadcast", false, leaves(at(10, 30, 50), 40, 45, 100), WaitLateBroadcast, 1, []uint64{20, 0, 0}},
+		{"a root, and one that a late member holds up", "Broadcast", false, leaves(at(10, 30, 50), 100, 45, 100), WaitLateBroadcast, 2, []uint64{40, 0, 0}},
+		{"a root that a late member holds up", "Broadcast", false, leaves(at(10, 30, 50), 40, 60, 100), WaitLateBroadcast, 2, []uint64{20, 20, 0}},
+		{"an early root", "Reduce", false, leaves(at(10, 5, 50), 40, 60, 55), WaitEarlyReduce, 2, []uint64{0, 45, 0}},
+		{"a chain that a late member holds up", "Reduce", false, leaves(at(10, 5, 50), 70, 80, 60), WaitEarlyReduce, 2, []uint64{40, 45, 0}},
 		{"a function that NCCL does not have", "Frobnicate", false, at(10, 5), WaitCollective, 0, []uint64{0, 5}},
 		{"no wait is longer than the operation", "AllReduce", false, []Arrival{{Begin: 0, End: 5, Source: SourceGPU}, {Rank: 1, Begin: 50, End: 60, Source: SourceGPU}}, WaitCollective, 1, []uint64{5, 0}},
 		{"times of two kinds", "AllReduce", false, []Arrival{{Begin: 1, End: 9, Source: SourceNetwork}, {Rank: 1, Begin: 2, End: 9, Source: SourceGPU}}, WaitCollective, -1, nil},

@@ -108,14 +108,34 @@ type Details struct {
 	Uncertainty           uint64                // ns that begin and end may be off by, of the GPU's times
 	Parent                uint64                // id of NCCL's event that asked for it, 0: not known
 	Event                 uint64                // id of NCCL's event, 0: not known
+	Send, Recv            uint64                // addresses of the buffers, 0: not told
 	Channel, Step         int32                 // of NCCL, and of a transfer within its operation; −1: not told, as the next ones
 	Peer                  int32                 // rank that a row's oldest transfer goes to or comes from
 	QP                    int32                 // InfiniBand queue pair
+	Carried               Carried               // what the network carried of it
 	Attributes            []otf2.AttributeValue // of the events that tell it, the outer ones first; only if Reader.Keep
 }
 
+// Carried is what an operation says of its transfers over the network, where each of them was seen.
+type Carried struct {
+	Known        bool   // there were some, and what follows is known
+	GPUHeld      uint64 // ns for which they waited for nothing but the GPU
+	GPUHeldFirst uint64 // of that, before it had done anything: it may have waited for other members to come
+	GPUSteps     uint64 // buffers that it filled or emptied for them, on the channel where they waited longest
+	GPUBothWays  bool   // on that channel the network brought what it worked on, and took what came of it
+	Link         Link   // that it was sending on longest
+}
+
+// Link is what an operation sent over the network to the rank that it was sending to longest.
+type Link struct {
+	Peer      int32  // rank in the communicator, −1: nothing is known of it
+	Busy      uint64 // ns for which at least one transfer was under way
+	Bytes     uint64 // of its transfers; 0 where NCCL does not tell (before 2.27)
+	Transfers uint64
+}
+
 // NoDetails is what is known where nothing is told.
-var NoDetails = Details{Algo: otf2.UndefinedString, Proto: otf2.UndefinedString, Variant: otf2.UndefinedString, Datatype: otf2.UndefinedString, Channel: -1, Step: -1, Peer: -1, QP: -1}
+var NoDetails = Details{Algo: otf2.UndefinedString, Proto: otf2.UndefinedString, Variant: otf2.UndefinedString, Datatype: otf2.UndefinedString, Channel: -1, Step: -1, Peer: -1, QP: -1, Carried: Carried{Link: Link{Peer: -1}}}
 
 // Read takes what the event's attributes tell over what d has.
 func (r *Reader) Read(ev *otf2.Event, d *Details) {
@@ -148,6 +168,10 @@ func (r *Reader) Read(ev *otf2.Event, d *Details) {
 			d.Event = a.Bits
 		case regions.AttrParentID:
 			d.Parent = a.Bits
+		case regions.AttrSendBuff:
+			d.Send = a.Bits
+		case regions.AttrRecvBuff:
+			d.Recv = a.Bits
 		case regions.AttrSendBuffClass, regions.AttrRecvBuffClass:
 			d.Device = d.Device || r.Names.String(otf2.StringRef(a.Bits)) == "device"
 		case regions.AttrGraph:
@@ -164,6 +188,22 @@ func (r *Reader) Read(ev *otf2.Event, d *Details) {
 			d.Peer = int32(a.Bits)
 		case regions.AttrQP:
 			d.QP = int32(a.Bits)
+		case regions.AttrGPUHeld:
+			d.Carried.GPUHeld, d.Carried.Known = a.Bits, true
+		case regions.AttrGPUHeldFirst:
+			d.Carried.GPUHeldFirst = a.Bits
+		case regions.AttrGPUSteps:
+			d.Carried.GPUSteps = a.Bits
+		case regions.AttrGPUWays:
+			d.Carried.GPUBothWays = a.Bits == 2
+		case regions.AttrLinkPeer:
+			d.Carried.Link.Peer = int32(a.Bits)
+		case regions.AttrLinkBusy:
+			d.Carried.Link.Busy = a.Bits
+		case regions.AttrLinkBytes:
+			d.Carried.Link.Bytes = a.Bits
+		case regions.AttrLinkTransfers:
+			d.Carried.Link.Transfers = a.Bits
 		}
 	}
 	if r.Keep && len(ev.Attributes) > 0 {
@@ -192,4 +232,9 @@ func (r *Reader) ElementSize(dtype otf2.StringRef) uint64 {
 		r.sizes[dtype] = n
 	}
 	return n
+}
+
+// ElementSize is the size in bytes of an element of an archive's type, 0 if it is not known.
+func ElementSize(defs *otf2.Definitions, dtype otf2.StringRef) uint64 {
+	return regions.DatatypeSize(defs.String(dtype))
 }

@@ -4,6 +4,7 @@ package facts
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -26,6 +27,7 @@ type Communicator struct {
 	Parent  otf2.CommRef
 	Threads bool // of threads, which have no operations of this kind
 	NCCL    bool // of NCCL, in an archive that has communicators of others, too
+	Calls   bool // of MPI, as another tool recorded it: its operations are calls of threads
 	// nth tells, of locations that stand for several ranks of the world without data, which one the member is; nil: there are
 	// no such among the members.
 	nth []int32
@@ -52,6 +54,7 @@ func (c *Communicator) RankOf(l otf2.LocationRef) int {
 	return -1
 }
 
+// Size is the number of ranks, those without data included.
 func (c *Communicator) Size() int {
 	if c.Self {
 		return 1
@@ -92,6 +95,7 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 			absent[g.Paradigm] = absentOf(defs, g.Members)
 		}
 	}
+	told := FindAttributes(defs).Has(regions.AttrTimingSource) && !slices.ContainsFunc(defs.Groups, func(g otf2.Group) bool { return g.Paradigm == regions.ParadigmNCCL })
 	all := make(map[otf2.CommRef]*Communicator, len(defs.Comms))
 	for _, def := range defs.Comms {
 		c := &Communicator{
@@ -131,10 +135,35 @@ func AllCommunicators(defs *otf2.Definitions) map[otf2.CommRef]*Communicator {
 			continue
 		}
 		if c != nil {
+			c.Calls = !told && g.Paradigm == otf2.ParadigmMPI && ofCPUs(defs, c.Members)
 			all[def.Self] = c
 		}
 	}
 	return all
+}
+
+// ofCPUs tells whether a communicator's first member that is defined is a thread; one of NCCL is a row of a GPU.
+func ofCPUs(defs *otf2.Definitions, members []otf2.LocationRef) bool {
+	for _, l := range members {
+		if d := defs.Location(l); d != nil {
+			return d.Type == otf2.LocationTypeCPUThread
+		}
+	}
+	return len(members) == 0
+}
+
+// Paradigms of operations.
+const (
+	ParadigmNCCL = "NCCL" // also of RCCL
+	ParadigmMPI  = "MPI"
+)
+
+// Paradigm names what the communicator's operations are of.
+func (c *Communicator) Paradigm() string {
+	if c.Calls {
+		return ParadigmMPI
+	}
+	return ParadigmNCCL
 }
 
 // Membership lists the communicators that each location is a member of, in the order of their ids.

@@ -28,20 +28,29 @@ type Operation struct {
 	Collective *regions.Collective // nil of messages, and of collectives that NCCL does not have
 	Message    bool
 	Begin, End otf2.Timestamp // of its own events; operations of one launch have one time
+	Since      otf2.Timestamp // when its rank was there for it alone: Begin, but of MPI's requests that of the call that ends them
 	Root       uint32         // CollectiveRootNone without one
 	Peer       int            // of a message: the other end's rank
 	Size       uint64         // as nccl-tests counts it, bytes
 	Sent       uint64         // bytes, as the events have them; a message's one end has its length here,
 	Received   uint64         // the other one here
-	Ordinal    uint64         // in the sequence of its function on the communicator, of messages in that of the pair
+	// Ordinal is its number in the sequence of its function on the communicator, of messages in that of the pair; of MPI's, which have
+	// tags, in that of the pair and tag, with the tag in the upper 32 bits.
+	Ordinal uint64
 
 	Launch  uint64         // number of its launch on the row, from 1; 0 if it belongs to none
 	Index   int            // place among the operations that began in its region
 	Grouped bool           // one of several of a launch
 	Leads   bool           // the first collective of its launch on its communicator
 	Follows bool           // a message of a launch with collectives
+	Last    bool           // all operations that began in its region have ended with it
+	Equal   int            // how many operations its launch is of, all equal but for their buffers: each has its part of the time; 0: it is alone, or they differ
+	StartUp bool           // of the member's first launch on the communicator, see startUp
+	InPlace InPlace        // of a collective
 	Region  otf2.RegionRef // that it ended in, the innermost
 	Enter   uint64         // number of that region on the row, NoRegion without one
+
+	tag uint32 // of MPI's messages
 }
 
 // NoRegion is the number of the region of operations outside of regions.
@@ -75,6 +84,8 @@ type Region struct {
 	enter    uint64
 	requests int
 	led      map[otf2.CommRef]bool
+	held     int  // operations in the row's held
+	differs  bool // its operations are not equal
 }
 
 // Grouped tells whether it is one of several operations, which have no times of their own. It is known when its first
@@ -96,20 +107,23 @@ type Reader struct {
 	// Life, if set, is given when a communicator begins and when it ends on a row.
 	Life func(ev *otf2.Event, comm otf2.CommRef, begins bool)
 	Keep bool // attributes, in Details.Attributes
+	// Calls, if set, tells which communicators' operations are calls of threads, see Communicator.Calls.
+	Calls func(otf2.CommRef) bool
 
 	attributes *Attributes
-	rows       map[otf2.LocationRef]*Row
+	rows       ByLocation[*Row]
 	sources    map[otf2.StringRef]Source
 	sizes      map[otf2.StringRef]uint64
-	launched   map[otf2.RegionRef]uint64 // operations that regions' names tell
+	launched   ByRegion[uint64] // operations that regions' names tell, and one
 	op         Operation
+	done       Transfer
 }
 
 // NewReader makes a reader of events with the ids that names tells. attributes is nil for those of a process.
 func NewReader(names Names, attributes *Attributes) *Reader {
 	return &Reader{
-		Names: names, attributes: attributes, rows: make(map[otf2.LocationRef]*Row), sources: make(map[otf2.StringRef]Source),
-		sizes: make(map[otf2.StringRef]uint64), launched: make(map[otf2.RegionRef]uint64),
+		Names: names, attributes: attributes, sources: make(map[otf2.StringRef]Source),
+		sizes: make(map[otf2.StringRef]uint64),
 	}
 }
 
@@ -117,7 +131,7 @@ func NewReader(names Names, attributes *Attributes) *Reader {
 type Row struct {
 	reader   *Reader
 	open     []Region
-	puts     map[putKey]Transfer // that have not ended
+	puts     map[PutName]Transfer // that have not ended
 	launches uint64
 	enters   uint64
 	blocking started          // the collective without a request
@@ -129,6 +143,10 @@ type Row struct {
 	ordinals map[sequence]*uint64 // the next one
 	last     sequence             // that was numbered, and its next one
 	next     *uint64
+	held     []Operation // of the innermost region, as long as they are equal
+	first    firstLaunch
+	calls    uint64      // that ended messages, by communicator
+	returned []Operation // messages of calls that have not returned, of the innermost region
 }
 
 // sequence is one in which operations are numbered.
@@ -136,23 +154,27 @@ type sequence struct {
 	comm     otf2.CommRef
 	function string
 	peer     int
+	tag      uint32 // of MPI's messages
 }
 
 // started is an operation that has begun.
 type started struct {
 	Details
 	begin   otf2.Timestamp
+	entered otf2.Timestamp // the region around, without one begin
 	index   int
 	message bool
 	comm    otf2.CommRef
 	peer    int
 	length  uint64
+	tag     uint32
+	ordinal uint64 // of a send, by its call
 }
 
 // Kinds are the events that operations and regions are told by; others may be left out.
 var Kinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventMpiCollectiveBegin, otf2.EventMpiCollectiveEnd,
 	otf2.EventNonBlockingCollectiveRequest, otf2.EventNonBlockingCollectiveComplete,
-	otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest, otf2.EventMpiIrecv)
+	otf2.EventMpiSend, otf2.EventMpiRecv, otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest, otf2.EventMpiIrecv)
 
 // Resumes tells whether a row can be read from an event on that is not its first: regions that have begun before are then not known.
 func Resumes(ev *otf2.Event) bool { return ev.Kind == otf2.EventEnter }
@@ -162,10 +184,10 @@ func (r *Reader) Event(ev *otf2.Event) { r.Row(ev.Location).Event(ev) }
 
 // Row is the state of a location; who has it need not look for it at each event.
 func (r *Reader) Row(l otf2.LocationRef) *Row {
-	row := r.rows[l]
+	row := r.rows.Get(l)
 	if row == nil {
 		row = &Row{reader: r}
-		r.rows[l] = row
+		r.rows.Set(l, row)
 	}
 	return row
 }
@@ -174,7 +196,7 @@ func (r *Reader) Row(l otf2.LocationRef) *Row {
 func (row *Row) Depth() int { return len(row.open) }
 
 // Forget drops the state of a location.
-func (r *Reader) Forget(l otf2.LocationRef) { delete(r.rows, l) }
+func (r *Reader) Forget(l otf2.LocationRef) { r.rows.Delete(l) }
 
 // Event takes the next event of the location.
 func (row *Row) Event(ev *otf2.Event) {
@@ -202,8 +224,13 @@ func (row *Row) Event(ev *otf2.Event) {
 	case otf2.EventMpiIsend:
 		s := &row.begun
 		row.begin(ev, true, s)
-		s.message, s.comm, s.peer, s.length = true, otf2.CommRef(ev.Args[1]), int(ev.Args[0]), ev.Args[3]
+		s.message, s.comm, s.peer, s.tag, s.length = true, otf2.CommRef(ev.Args[1]), int(ev.Args[0]), uint32(ev.Args[2]), ev.Args[3]
+		if row.isCall(s.comm) {
+			s.ordinal = row.nextOf(sequence{s.comm, "Send", s.peer, s.tag})
+		}
 		row.request(ev.Args[4], s)
+	case otf2.EventMpiSend, otf2.EventMpiRecv:
+		row.blockingMessage(ev)
 	case otf2.EventMpiIsendComplete:
 		if i, ok := row.requests[ev.Args[0]]; ok && row.started[i].message {
 			row.message(ev, "Send", row.take(ev.Args[0]))
@@ -220,7 +247,7 @@ func (row *Row) Event(ev *otf2.Event) {
 		row.complete(ev)
 	case otf2.EventMpiIrecv:
 		if s := row.take(ev.Args[4]); s != nil {
-			s.comm, s.peer, s.length = otf2.CommRef(ev.Args[1]), int(ev.Args[0]), ev.Args[3]
+			s.comm, s.peer, s.tag, s.length = otf2.CommRef(ev.Args[1]), int(ev.Args[0]), uint32(ev.Args[2]), ev.Args[3]
 			row.message(ev, "Recv", s)
 		}
 	}
@@ -271,6 +298,8 @@ func (row *Row) leave(ev *otf2.Event) {
 func (row *Row) pop(t otf2.Timestamp, lost bool) {
 	n := len(row.open)
 	l := &row.open[n-1]
+	row.release(l)
+	row.callReturns(t)
 	row.open = row.open[:n-1]
 	if row.reader.Leave != nil {
 		l.End, l.Lost = t, lost
@@ -283,10 +312,10 @@ func (row *Row) pop(t otf2.Timestamp, lost bool) {
 
 // begin takes an event that begins an operation.
 func (row *Row) begin(ev *otf2.Event, request bool, s *started) {
-	*s = started{Details: NoDetails, begin: ev.Time}
+	*s = started{Details: NoDetails, begin: ev.Time, entered: ev.Time}
 	if n := len(row.open); n > 0 {
 		l := &row.open[n-1]
-		s.Details, s.index = l.Details, l.Begun
+		s.Details, s.index, s.entered = l.Details, l.Begun, l.Begin
 		l.Begun++
 		if request {
 			l.requests++
@@ -339,17 +368,17 @@ func (row *Row) take(id uint64) *started {
 
 // operations is how many operations a launch of a region's name is of.
 func (r *Reader) operations(region otf2.RegionRef) uint64 {
-	n, ok := r.launched[region]
-	if !ok {
-		n = regions.LaunchSize(r.Names.RegionName(region))
-		r.launched[region] = n
+	known := r.launched.Get(region)
+	if known == 0 {
+		known = regions.LaunchSize(r.Names.RegionName(region)) + 1
+		r.launched.Set(region, known)
 	}
-	return n
+	return known - 1
 }
 
 // place counts an operation into the innermost region and sets what that says of it.
 func (row *Row) place(o *Operation) {
-	o.Leads, o.Enter = !o.Message, NoRegion
+	o.Leads, o.Enter, o.Last = !o.Message, NoRegion, true
 	n := len(row.open)
 	if n == 0 {
 		return
@@ -357,6 +386,7 @@ func (row *Row) place(o *Operation) {
 	l := &row.open[n-1]
 	o.Enter, o.Region = l.enter, l.Region
 	l.Ended++
+	o.Last = l.Ended == l.Begun
 	if l.Number > 0 {
 		if l.Operations == 0 {
 			l.Operations = row.reader.operations(l.Region)
@@ -381,7 +411,10 @@ func (row *Row) collective(ev *otf2.Event, s *started) {
 	o := &r.op
 	*o = Operation{
 		Details: s.Details, Location: ev.Location, Comm: otf2.CommRef(ev.Args[1]), Function: FunctionName(op), Collective: regions.CollectiveOf(op), Begin: s.begin, End: ev.Time,
-		Root: uint32(ev.Args[2]), Sent: ev.Args[3], Received: ev.Args[4], Peer: -1, Index: s.index,
+		Root: uint32(ev.Args[2]), Sent: ev.Args[3], Received: ev.Args[4], Peer: -1, Index: s.index, Since: s.begin,
+	}
+	if row.isCall(o.Comm) {
+		o.Source = sourceOfCall(ev.Kind == otf2.EventMpiCollectiveEnd)
 	}
 	if len(ev.Attributes) > 0 {
 		r.Read(ev, &o.Details)
@@ -389,9 +422,8 @@ func (row *Row) collective(ev *otf2.Event, s *started) {
 	row.place(o)
 	row.number(o)
 	o.Size = r.size(o)
-	if r.Operation != nil {
-		r.Operation(o)
-	}
+	o.InPlace = r.inPlace(o)
+	row.deliver(o)
 }
 
 func (row *Row) message(ev *otf2.Event, function string, s *started) {
@@ -399,7 +431,7 @@ func (row *Row) message(ev *otf2.Event, function string, s *started) {
 	o := &r.op
 	*o = Operation{
 		Details: s.Details, Location: ev.Location, Comm: s.comm, Function: function, Message: true, Begin: s.begin, End: ev.Time,
-		Root: otf2.CollectiveRootNone, Peer: s.peer, Size: s.length, Index: s.index,
+		Root: otf2.CollectiveRootNone, Peer: s.peer, Size: s.length, Index: s.index, Since: s.begin,
 	}
 	if function == "Send" {
 		o.Sent = s.length
@@ -410,29 +442,37 @@ func (row *Row) message(ev *otf2.Event, function string, s *started) {
 		r.Read(ev, &o.Details)
 	}
 	row.place(o)
-	row.number(o)
-	if r.Operation != nil {
-		r.Operation(o)
+	if row.isCall(o.Comm) {
+		row.inCall(o, s)
+		return
 	}
+	row.number(o)
+	row.deliver(o)
 }
 
 // number gives the operation its ordinal: as recorded, else counted.
 func (row *Row) number(o *Operation) {
-	key := sequence{o.Comm, o.Function, o.Peer}
-	if row.next == nil || key != row.last { // operations of one sequence often follow each other
-		if row.ordinals == nil {
-			row.ordinals = make(map[sequence]*uint64)
-		}
-		if row.last, row.next = key, row.ordinals[key]; row.next == nil {
-			row.next = new(uint64)
-			row.ordinals[key] = row.next
-		}
-	}
+	row.follow(sequence{comm: o.Comm, function: o.Function, peer: o.Peer})
 	o.Ordinal = o.Recorded
 	if !o.Numbered {
 		o.Ordinal = *row.next
 	}
 	*row.next = o.Ordinal + 1
+	o.StartUp = row.startUp(o)
+}
+
+// follow makes next that of a sequence.
+func (row *Row) follow(key sequence) {
+	if row.next != nil && key == row.last { // operations of one sequence often follow each other
+		return
+	}
+	if row.ordinals == nil {
+		row.ordinals = make(map[sequence]*uint64)
+	}
+	if row.last, row.next = key, row.ordinals[key]; row.next == nil {
+		row.next = new(uint64)
+		row.ordinals[key] = row.next
+	}
 }
 
 // size is nccl-tests' size of a collective: from element count and type where both are known, else from the bytes that the

@@ -64,6 +64,7 @@ const (
 	PropDied         Property = "DIED"
 	PropDamaged      Property = "DAMAGED"
 	PropDiffer       Property = "SEQUENCES_DIFFER"
+	PropStopped      Property = "STOPPED"
 	PropGaps         Property = "GAPS"
 	PropGapsDiffer   Property = "GAPS_DIFFER"
 	PropHidden       Property = "HIDDEN"
@@ -183,6 +184,18 @@ func NetworkRanks(defs *otf2.Definitions) map[otf2.LocationRef]int {
 	of := make(map[otf2.LocationRef]int)
 	for _, p := range defs.LocationProperties {
 		if defs.String(p.Name) == PropRank.Key() {
+			of[p.Location] = int(p.Value)
+		}
+	}
+	return of
+}
+
+// NodesOf tells on how many nodes NCCL saw the communicators of communicator ranks' rows; rows of several, and those of which it is not told,
+// are not in it.
+func NodesOf(defs *otf2.Definitions) map[otf2.LocationRef]int {
+	of := make(map[otf2.LocationRef]int)
+	for _, p := range defs.LocationProperties {
+		if defs.String(p.Name) == PropNNodes.Key() {
 			of[p.Location] = int(p.Value)
 		}
 	}

@@ -12,6 +12,7 @@ const (
 	SourceUnknown  Source = iota // the archive does not say
 	SourceDuration               // how long it ran, not when: of imported data
 	SourceEnqueue                // when it was enqueued, not how long it ran
+	SourceCall                   // when a thread was in the call that is the operation: MPI's, as Score-P records them
 	SourceNetwork                // when its network traffic was
 	SourceGPU                    // when it ran on the GPU
 	NumSources
@@ -26,11 +27,12 @@ var sources = [NumSources]struct {
 	SourceUnknown:  {"", true, false},
 	SourceDuration: {regions.TimingDuration, true, false},
 	SourceEnqueue:  {regions.TimingEnqueue, false, false},
+	SourceCall:     {"call", true, true},
 	SourceNetwork:  {regions.TimingNetwork, true, true},
 	SourceGPU:      {regions.TimingGPU, true, true},
 }
 
-// String is the name that TIMING_SOURCE has for it, "" for SourceUnknown.
+// String is the name that TIMING_SOURCE has for it, "call" for SourceCall, "" for SourceUnknown.
 func (s Source) String() string { return sources[s].name }
 
 // HasLength tells whether the interval is as long as the operation ran, so that it has a bandwidth.

@@ -16,6 +16,8 @@ type Stretch struct {
 	Comm        otf2.CommRef
 	Function    string // "AllReduce", or "Send 0>3" for the messages from rank 0 to 3
 	First, Last uint64 // ordinals, inclusive
+	Name        string // of the communicator
+	Detail      string // which ranks of the world recorded what
 }
 
 // Stretches reads from the archive's properties what its members did not record alike, PropDiffer:
@@ -23,7 +25,7 @@ type Stretch struct {
 func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
 	ps := PropertiesOf(a)
 	for _, value := range ps.Numbered(PropDiffer) {
-		head, _, _ := strings.Cut(value, " \"")
+		head, rest, _ := strings.Cut(value, " \"")
 		words := strings.Fields(head)
 		if len(words) < 4 || words[0] != "comm" {
 			continue
@@ -35,6 +37,10 @@ func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
 		}
 		if _, err := fmt.Sscanf(words[len(words)-1], "%d-%d", &s.First, &s.Last); err != nil {
 			continue
+		}
+		if quoted, err := strconv.QuotedPrefix("\"" + rest); err == nil {
+			s.Name, _ = strconv.Unquote(quoted)
+			s.Detail = strings.TrimPrefix(("\"" + rest)[len(quoted):], ": ")
 		}
 		s.Comm, s.Function = otf2.CommRef(comm), strings.Join(words[2:len(words)-1], " ")
 		all = append(all, s)

@@ -28,15 +28,10 @@ type Transfer struct {
 	Bytes      uint64
 }
 
-// putKey is what the end of a transfer names it by.
-type putKey struct {
-	window   otf2.RmaWinRef
-	matching uint64
-}
-
 func (row *Row) put(ev *otf2.Event) {
+	step := StepOf(ev)
 	t := Transfer{
-		Details: NoDetails, Location: ev.Location, Window: otf2.RmaWinRef(ev.Args[0]), To: int(ev.Args[1]), Bytes: ev.Args[2], Matching: ev.Args[3],
+		Details: NoDetails, Location: ev.Location, Window: step.Put.Window, To: int(step.To), Bytes: step.Bytes, Matching: step.Put.Matching,
 		Begin: ev.Time, End: ev.Time, Inside: len(row.open) > 0,
 	}
 	r := row.reader
@@ -49,28 +44,31 @@ func (row *Row) put(ev *otf2.Event) {
 	if r.Transfer == nil {
 		return
 	}
-	key := putKey{t.Window, t.Matching}
-	if old, twice := row.puts[key]; twice {
+	if old, twice := row.puts[step.Put]; twice {
 		r.Transfer(&old)
 	}
 	if row.puts == nil {
-		row.puts = make(map[putKey]Transfer)
+		row.puts = make(map[PutName]Transfer)
 	}
-	row.puts[key] = t
+	row.puts[step.Put] = t
 }
 
 func (row *Row) complete(ev *otf2.Event) {
-	key := putKey{otf2.RmaWinRef(ev.Args[0]), ev.Args[1]}
-	if t, ok := row.puts[key]; ok {
+	if len(row.puts) == 0 {
+		return
+	}
+	key, done := StepOf(ev).Put, &row.reader.done
+	var ok bool
+	if *done, ok = row.puts[key]; ok {
 		delete(row.puts, key)
-		t.End, t.Ended = ev.Time, true
-		row.reader.Transfer(&t)
+		done.End, done.Ended = ev.Time, true
+		row.reader.Transfer(done)
 	}
 }
 
 // Unended lists the transfers of all rows that have no end so far, by their beginnings.
 func (r *Reader) Unended() (all []Transfer) {
-	for _, row := range r.rows {
+	for _, row := range r.rows.All() {
 		for _, t := range row.puts {
 			all = append(all, t)
 		}

@@ -14,7 +14,9 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/export"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -60,9 +62,9 @@ func keyOf(o *export.Operation) string {
 }
 
 // transfersOf is the network's matrix by communicator, where there is any traffic.
-func transfersOf(a *otf2.Archive) map[string][]analysis.Cell {
-	all := make(map[string][]analysis.Cell)
-	for _, n := range analysis.Matrix(a).Networks {
+func transfersOf(a *otf2.Archive) map[string][]matrix.Cell {
+	all := make(map[string][]matrix.Cell)
+	for _, n := range matrix.Read(a).Networks {
 		if n.Total.Transfers > 0 {
 			all[n.Communicator] = n.Cells
 		}
@@ -70,9 +72,9 @@ func transfersOf(a *otf2.Archive) map[string][]analysis.Cell {
 	return all
 }
 
-func waitsOf(t testing.TB, a *otf2.Archive) analysis.WaitSums {
+func waitsOf(t testing.TB, a *otf2.Archive) waits.Sums {
 	t.Helper()
-	r, err := analysis.Operations(a)
+	r, err := operations.Read(a)
 	if err != nil {
 		t.Fatal(err)
 	}

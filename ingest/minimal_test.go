@@ -13,7 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -178,12 +179,12 @@ func unify(t testing.TB, dir string, sync bool) *otf2.Archive {
 	if len(res.Runs) != 1 {
 		t.Fatalf("%d archives: %v", len(res.Runs), res.Problems)
 	}
-	checked, err := analysis.Check(res.Runs[0].Archive, nil)
+	checked, err := check.Archive(res.Runs[0].Archive, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range checked.Findings {
-		if f.Severity != analysis.Note || !strings.Contains(f.Text, "members differ") { // which the tests ask the archive for
+		if f.Severity != check.Note || !strings.Contains(f.Text, "members differ") { // which the tests ask the archive for
 			t.Errorf("check: %v", f)
 		}
 	}
@@ -268,7 +269,7 @@ func TestDumpsOfTheMinimalProfiler(t *testing.T) {
 			}
 			got := make(map[operation]int)
 			gpu := 0
-			if _, err := analysis.EachPart(a, func(p *analysis.Part) error {
+			if _, err := operations.EachPart(a, func(p *operations.Part) error {
 				if p.Event == 0 { // a call for which NCCL reports no operation
 					return nil
 				}

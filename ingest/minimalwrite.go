@@ -10,15 +10,15 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// waits are the event types that the model waits for, where operations are not told.
-const waits = 1<<shm.EventKernelCh | 1<<shm.EventProxyOp
+// awaited are the event types that the model waits for, where operations are not told.
+const awaited = 1<<shm.EventKernelCh | 1<<shm.EventProxyOp
 
 // write makes the process's shard; base is the time of the input's time 0.
 func (m *minimal) write(p *processWriter, base uint64) error {
 	slices.SortStableFunc(m.events, func(a, b event) int { return cmp.Compare(a.start, b.start) })
 	mask := m.seen
 	if m.ours {
-		mask &^= waits
+		mask &^= awaited
 	}
 	if m.world.Size > 0 {
 		p.process.Launcher = m.world

@@ -200,15 +200,28 @@ const char *ncclotf2_process_holdup(pid_t pid) {
                                 : "it waits for something";
 }
 
-static bool beside(const char *library, char *path, size_t size) {
+/* Where the tool lies, seen from this library's folder: beside it, or in the bin of a prefix whose lib that is. From any
+ * other folder nothing is looked for elsewhere: of /tmp/mine that would be /tmp/bin, which anybody can make.
+ * internal/installed finds the library from the tool by the same places. */
+static const struct {
+  const char *folder; /* how the library's folder ends */
+  const char *tool;   /* the tool's, seen from there */
+} tool_folders[] = {
+    {"", ""}, {"/lib", "/../bin"}, {"/lib64", "/../bin"}, {"/lib/x86_64-linux-gnu", "/../../bin"}, {"/lib/aarch64-linux-gnu", "/../../bin"}};
+
+static bool near_library(const char *library, char *path, size_t size) {
   const char *slash = strrchr(library, '/');
   int length = slash ? (int)(slash - library) : 1;
-  return (size_t)snprintf(path, size, "%.*s/nccl-otf2", length, slash ? library : ".") < size &&
-         access(path, X_OK) == 0;
+  for (size_t i = 0; i < sizeof tool_folders / sizeof *tool_folders; i++) {
+    const int end = (int)strlen(tool_folders[i].folder);
+    if (end <= length && strncmp((slash ? library : ".") + length - end, tool_folders[i].folder, (size_t)end) == 0 &&
+        (size_t)snprintf(path, size, "%.*s%s/nccl-otf2", length, slash ? library : ".", tool_folders[i].tool) < size && access(path, X_OK) == 0)
+      return true;
+  }
+  return false;
 }
 
-/* NCCL_OTF2_COLLECTOR, else `nccl-otf2` in the folder of this library; links are followed if the
- * link itself has none beside it. */
+/* NCCL_OTF2_COLLECTOR, else `nccl-otf2` of the same installation; links are followed if there is none where the link is. */
 static bool find(char *path, size_t size, char *why, size_t why_size) {
   const char *setting = ncclotf2_setting(NCCLOTF2_SETTING_COLLECTOR).text;
   if (setting) {
@@ -219,10 +232,10 @@ static bool find(char *path, size_t size, char *why, size_t why_size) {
   Dl_info library;
   char real[PATH_MAX];
   if (dladdr((void *)(uintptr_t)&ncclotf2_collector_start, &library) && library.dli_fname &&
-      (beside(library.dli_fname, path, size) ||
-       (realpath(library.dli_fname, real) && beside(real, path, size))))
+      (near_library(library.dli_fname, path, size) ||
+       (realpath(library.dli_fname, real) && near_library(real, path, size))))
     return true;
-  snprintf(why, why_size, "no program nccl-otf2 beside the library (and NCCL_OTF2_COLLECTOR is not set)");
+  snprintf(why, why_size, "no program nccl-otf2 beside the library or in ../bin (and NCCL_OTF2_COLLECTOR is not set)");
   return false;
 }
 

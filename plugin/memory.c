@@ -215,6 +215,8 @@ static bool lock(int fd, int kind) {
  * NCCL needs room there; and of that, each of the job's processes on the node as much as the others. */
 static uint64_t share(uint32_t processes, char *why, size_t why_size) {
   struct statfs info;
+  uint64_t taken, held;
+  count_ours(&taken, &held); /* before what is free: what others put in place meanwhile counts in neither, never in both */
   if (statfs(SHM, &info) != 0) {
     snprintf(why, why_size, "statfs: %s", strerror(errno));
     return 0;
@@ -224,9 +226,7 @@ static uint64_t share(uint32_t processes, char *why, size_t why_size) {
     return 0;
   }
   if (info.f_blocks == 0) return UINT64_MAX; /* without a limit */
-  uint64_t taken, held;
   const uint64_t free = (uint64_t)info.f_bavail * (uint64_t)info.f_bsize;
-  count_ours(&taken, &held);
   const uint64_t quarter = (free + held) / 4, left = quarter > taken ? quarter - taken : 0, mine = quarter / processes;
   const uint64_t most = left < mine ? left : mine;
   if (most < least_size())

@@ -16,7 +16,7 @@ import (
 )
 
 // Version is the schema version of aggregates on disk. A reader refuses other versions.
-const Version = 1
+const Version = 2
 
 // Aggregate is what an Aggregator has summed up. Times are nanoseconds.
 type Aggregate struct {
@@ -64,9 +64,7 @@ type Cell struct {
 	Sent       uint64      `json:"sent,omitempty"` // bytes, as Score-P counts them for the MPI operation of the name
 	Received   uint64      `json:"received,omitempty"`
 	Put        uint64      `json:"put,omitempty"`   // bytes of transfers over the network
-	Moved      uint64      `json:"moved,omitempty"` // bytes as nccl-tests counts sizes, of operations with a bandwidth
-	Bus        float64     `json:"bus,omitempty"`   // the same times nccl-tests' factor for the bus
-	Busy       uint64      `json:"busy,omitempty"`  // time of these operations
+	Speeds     Speeds      `json:"speeds,omitzero"` // of operations with a bandwidth
 	Waits      WaitsByKind `json:"waits,omitzero"`
 }
 
@@ -127,9 +125,7 @@ func (c *Cell) Add(o *Cell) {
 	c.Sent += o.Sent
 	c.Received += o.Received
 	c.Put += o.Put
-	c.Moved += o.Moved
-	c.Bus += o.Bus
-	c.Busy += o.Busy
+	c.Speeds.Merge(&o.Speeds)
 	for k, ns := range o.Waits {
 		c.Waits[k] += ns
 	}
@@ -144,20 +140,16 @@ type Stats struct {
 	Source   string `json:"source"`   // what the times are: "gpu", "network", "enqueue", or "" if that is not told
 	Grouped  bool   `json:"grouped,omitempty"`
 	// Time has the durations; empty for operations that were launched together with others.
-	Time  Histogram `json:"time"`
-	Size  Histogram `json:"size"` // as nccl-tests counts sizes
-	Moved uint64    `json:"moved,omitempty"`
-	Bus   float64   `json:"bus,omitempty"`
-	Busy  uint64    `json:"busy,omitempty"`
+	Time   Histogram `json:"time"`
+	Size   Histogram `json:"size"` // as nccl-tests counts sizes
+	Speeds Speeds    `json:"speeds,omitzero"`
 }
 
 // Merge adds the same operations of another location.
 func (s *Stats) Merge(o *Stats) {
 	s.Time.Merge(&o.Time)
 	s.Size.Merge(&o.Size)
-	s.Moved += o.Moved
-	s.Bus += o.Bus
-	s.Busy += o.Busy
+	s.Speeds.Merge(&o.Speeds)
 }
 
 // Write writes the aggregate.

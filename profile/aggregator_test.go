@@ -108,8 +108,8 @@ func paths(a *Aggregate) string {
 		if c.Sent+c.Received+c.Put > 0 {
 			text += fmt.Sprintf(", bytes %d %d %d", c.Sent, c.Received, c.Put)
 		}
-		if c.Busy > 0 {
-			text += fmt.Sprintf(", %d and %g bytes in %d ns", c.Moved, c.Bus, c.Busy)
+		if alg, bus := c.Speeds.Sums(); alg.Time > 0 {
+			text += fmt.Sprintf(", %g and %g bytes in %g ns", alg.Bytes, bus.Bytes, alg.Time)
 		}
 		lines = append(lines, text)
 	}
@@ -201,7 +201,7 @@ func TestOperations(t *testing.T) {
 by-duration/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
 by-enqueue/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0
 by-network/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 1 in 40 ns, 40 to 40, bytes 1600 1600 0, 400 and 600 bytes in 40 ns
-kernels/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 3 in 120 ns, 40 to 40, bytes 3200 3200 0, 800 and 1200 bytes in 80 ns
+kernels/AllReduce/AllReduce RING/LL/AllReduce RING/LL, below 1 KiB: 3 in 120 ns, 40 to 40, bytes 3200 3200 0, 400 and 600 bytes in 40 ns
 kernels/Group/AllReduce/AllReduce TREE/LL/AllReduce TREE/LL, below 1 KiB: 1 in 0 ns, 0 to 0, bytes 1600 1600 0
 kernels/Group/Send/Send, 1 KiB to 16 KiB: 1 in 0 ns, 0 to 0, bytes 2000 0 0
 kernels/Group: 1 in 70 ns, 70 to 70`)
@@ -213,7 +213,7 @@ kernels/Group: 1 in 70 ns, 70 to 70`)
 	back, err := Read(&text)
 	p.check(err)
 	expect(t, paths(back), paths(got))
-	for _, damage := range []string{`{"version":2}`, `{"version":1,"nodes":[{"parent":0}]}`, `{"version":1,"rows":[{"cells":[{"node":0}]}]}`, `{`} {
+	for _, damage := range []string{`{"version":1}`, `{"version":2,"nodes":[{"parent":0}]}`, `{"version":2,"rows":[{"cells":[{"node":0}]}]}`, `{`} {
 		if _, err := Read(strings.NewReader(damage)); err == nil {
 			t.Errorf("%s was read", damage)
 		}

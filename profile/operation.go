@@ -41,12 +41,15 @@ func (g *Aggregator) operation(o *facts.Operation) {
 	}
 }
 
-// bus is the operation's size times nccl-tests' factor.
-func (g *Aggregator) bus(o *facts.Operation) float64 {
-	if o.Collective == nil {
-		return float64(o.Size)
+// speed counts an operation that has a bandwidth, but for start-up: what that is says package facts.
+func (g *Aggregator) speed(c *Cell, s *Stats, o *facts.Operation) {
+	took := o.TimeOf()
+	if o.StartUp || took <= 0 || !facts.HasBandwidth(o.Source, o.Grouped, o.Equal) {
+		return
 	}
-	return float64(o.Size) * o.Collective.BusFactor(float64(g.names.CommSize(o.Comm)))
+	bus := float64(o.Size) * o.BusFactor(g.names.CommSize(o.Comm))
+	c.Speeds.add(o.Size, bus, took)
+	s.Speeds.add(o.Size, bus, took)
 }
 
 // launch counts a launch; regions in it are part of it.
@@ -82,14 +85,8 @@ func (g *Aggregator) single(r *row, l *facts.Region, root int32, took uint64) (n
 	s := r.statsOf(o.Function, l.Source, false)
 	s.Time.Add(took)
 	s.Size.Add(o.Size)
-	if known && l.Source.HasLength() && took > 0 {
-		bus := g.bus(o)
-		c.Moved += o.Size
-		c.Bus += bus
-		c.Busy += took
-		s.Moved += o.Size
-		s.Bus += bus
-		s.Busy += took
+	if known {
+		g.speed(c, s, o)
 	}
 	return node
 }
@@ -106,7 +103,9 @@ func (g *Aggregator) grouped(r *row, l *facts.Region, root int32, took uint64) (
 		c.Visits++
 		c.Sent += o.Sent
 		c.Received += o.Received
-		r.statsOf(o.Function, l.Source, true).Size.Add(o.Size)
+		s := r.statsOf(o.Function, l.Source, true)
+		s.Size.Add(o.Size)
+		g.speed(c, s, o)
 	}
 	return node
 }

@@ -86,14 +86,17 @@ func (w *Writer) put(kind otf2.EventKind, t otf2.Timestamp, a *otf2.AttributeLis
 	return nil
 }
 
+// Enter is as [otf2.EventWriter.Enter], and like all that follow fails only where the time is before that of the event before it.
 func (w *Writer) Enter(t otf2.Timestamp, a *otf2.AttributeList, region otf2.RegionRef) error {
 	return w.put(otf2.EventEnter, t, a, uint64(region))
 }
 
+// Leave is as [otf2.EventWriter.Leave].
 func (w *Writer) Leave(t otf2.Timestamp, a *otf2.AttributeList, region otf2.RegionRef) error {
 	return w.put(otf2.EventLeave, t, a, uint64(region))
 }
 
+// MeasurementOnOff is as [otf2.EventWriter.MeasurementOnOff].
 func (w *Writer) MeasurementOnOff(t otf2.Timestamp, a *otf2.AttributeList, mode otf2.MeasurementMode) error {
 	return w.put(otf2.EventMeasurementOnOff, t, a, uint64(mode))
 }
@@ -105,50 +108,62 @@ func (w *Writer) Metric(t otf2.Timestamp, _ *otf2.AttributeList, _ otf2.MetricRe
 	return nil
 }
 
+// CommCreate is as [otf2.EventWriter.CommCreate].
 func (w *Writer) CommCreate(t otf2.Timestamp, a *otf2.AttributeList, comm otf2.CommRef) error {
 	return w.put(otf2.EventCommCreate, t, a, uint64(comm))
 }
 
+// CommDestroy is as [otf2.EventWriter.CommDestroy].
 func (w *Writer) CommDestroy(t otf2.Timestamp, a *otf2.AttributeList, comm otf2.CommRef) error {
 	return w.put(otf2.EventCommDestroy, t, a, uint64(comm))
 }
 
+// MpiCollectiveBegin is as [otf2.EventWriter.MpiCollectiveBegin].
 func (w *Writer) MpiCollectiveBegin(t otf2.Timestamp, a *otf2.AttributeList) error {
 	return w.put(otf2.EventMpiCollectiveBegin, t, a)
 }
 
+// MpiCollectiveEnd is as [otf2.EventWriter.MpiCollectiveEnd].
 func (w *Writer) MpiCollectiveEnd(t otf2.Timestamp, a *otf2.AttributeList, op otf2.CollectiveOp, comm otf2.CommRef, root uint32, sent, received uint64) error {
 	return w.put(otf2.EventMpiCollectiveEnd, t, a, uint64(op), uint64(comm), uint64(root), sent, received)
 }
 
+// NonBlockingCollectiveRequest is as [otf2.EventWriter.NonBlockingCollectiveRequest].
 func (w *Writer) NonBlockingCollectiveRequest(t otf2.Timestamp, a *otf2.AttributeList, request uint64) error {
 	return w.put(otf2.EventNonBlockingCollectiveRequest, t, a, request)
 }
 
+// NonBlockingCollectiveComplete is as [otf2.EventWriter.NonBlockingCollectiveComplete].
 func (w *Writer) NonBlockingCollectiveComplete(t otf2.Timestamp, a *otf2.AttributeList, op otf2.CollectiveOp, comm otf2.CommRef, root uint32, sent, received, request uint64) error {
 	return w.put(otf2.EventNonBlockingCollectiveComplete, t, a, uint64(op), uint64(comm), uint64(root), sent, received, request)
 }
 
+// MpiIsend is as [otf2.EventWriter.MpiIsend].
 func (w *Writer) MpiIsend(t otf2.Timestamp, a *otf2.AttributeList, receiver uint32, comm otf2.CommRef, tag uint32, length, request uint64) error {
 	return w.put(otf2.EventMpiIsend, t, a, uint64(receiver), uint64(comm), uint64(tag), length, request)
 }
 
+// MpiIsendComplete is as [otf2.EventWriter.MpiIsendComplete].
 func (w *Writer) MpiIsendComplete(t otf2.Timestamp, a *otf2.AttributeList, request uint64) error {
 	return w.put(otf2.EventMpiIsendComplete, t, a, request)
 }
 
+// MpiIrecvRequest is as [otf2.EventWriter.MpiIrecvRequest].
 func (w *Writer) MpiIrecvRequest(t otf2.Timestamp, a *otf2.AttributeList, request uint64) error {
 	return w.put(otf2.EventMpiIrecvRequest, t, a, request)
 }
 
+// MpiIrecv is as [otf2.EventWriter.MpiIrecv].
 func (w *Writer) MpiIrecv(t otf2.Timestamp, a *otf2.AttributeList, sender uint32, comm otf2.CommRef, tag uint32, length, request uint64) error {
 	return w.put(otf2.EventMpiIrecv, t, a, uint64(sender), uint64(comm), uint64(tag), length, request)
 }
 
+// RmaPut is as [otf2.EventWriter.RmaPut].
 func (w *Writer) RmaPut(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, remote uint32, bytes, matching uint64) error {
 	return w.put(otf2.EventRmaPut, t, a, uint64(win), uint64(remote), bytes, matching)
 }
 
+// RmaOpCompleteNonBlocking is as [otf2.EventWriter.RmaOpCompleteNonBlocking].
 func (w *Writer) RmaOpCompleteNonBlocking(t otf2.Timestamp, a *otf2.AttributeList, win otf2.RmaWinRef, matching uint64) error {
 	return w.put(otf2.EventRmaOpCompleteNonBlocking, t, a, uint64(win), matching)
 }

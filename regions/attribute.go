@@ -59,6 +59,14 @@ const (
 	AttrSendBuffClass                          // Memory of the send buffer: device, managed, pinned, host or unknown
 	AttrRecvBuffClass                          // Memory of the receive buffer: device, managed, pinned, host or unknown
 	AttrInPlace                                // 1 if send and receive buffer are the same as NCCL means it
+	AttrGPUHeld                                // ns for which transfers of an operation waited for nothing but the GPU
+	AttrGPUHeldFirst                           // of that, before it had done anything
+	AttrGPUSteps                               // buffers that it filled or emptied for them, on the channel where they waited longest
+	AttrGPUWays                                // 2: on that channel the network brought data and took data, 1: one of both
+	AttrLinkPeer                               // rank in the communicator that an operation was sending to longest
+	AttrLinkBusy                               // ns for which it was
+	AttrLinkBytes                              // bytes that it sent there
+	AttrLinkTransfers                          // in how many transfers
 	numAttributes
 )
 
@@ -121,4 +129,12 @@ var Attributes = [numAttributes]Attribute{
 	{AttrSendBuffClass, "SENDBUFF_CLASS", otf2.TypeString, "Memory of the send buffer: device, managed, pinned, host or unknown"},
 	{AttrRecvBuffClass, "RECVBUFF_CLASS", otf2.TypeString, "Memory of the receive buffer: device, managed, pinned, host or unknown"},
 	{AttrInPlace, "IN_PLACE", otf2.TypeUint8, "1 if send and receive buffer are the same as NCCL means it"},
+	{AttrGPUHeld, "GPU_HELD", otf2.TypeUint64, "How long (ns) transfers over the network waited for nothing but the GPU"},
+	{AttrGPUHeldFirst, "GPU_HELD_FIRST", otf2.TypeUint64, "How much of GPU_HELD (ns) was before the GPU had filled or emptied anything"},
+	{AttrGPUSteps, "GPU_STEPS", otf2.TypeUint64, "Network buffers that the GPU filled or emptied, on the channel where they waited longest for it"},
+	{AttrGPUWays, "GPU_WAYS", otf2.TypeUint8, "2 if the network both brought data on that channel and took data, 1 if one of both"},
+	{AttrLinkPeer, "LINK_PEER", otf2.TypeUint32, "Rank in the communicator that the operation was sending to longest"},
+	{AttrLinkBusy, "LINK_BUSY", otf2.TypeUint64, "How long (ns) the network carried what it sent to LINK_PEER"},
+	{AttrLinkBytes, "LINK_BYTES", otf2.TypeUint64, "Bytes that it sent to LINK_PEER"},
+	{AttrLinkTransfers, "LINK_TRANSFERS", otf2.TypeUint64, "Transfers in which it sent them"},
 }

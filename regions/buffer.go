@@ -41,21 +41,11 @@ func (pw *planWriter) bufferAttributes(a *otf2.AttributeList, c *commRank, op *o
 	}
 }
 
-// inPlace tells whether an operation's buffers are one, as NCCL's documentation defines it: the part that belongs to
-// the rank lies in the whole where it belongs.
+// inPlace tells whether an operation's buffers are one.
 func (op *operation) inPlace(c *commRank) (same, known bool) {
-	if op.p2p || op.send == 0 || op.recv == 0 {
+	f := CollectiveNamed(op.name)
+	if op.p2p || f == nil {
 		return false, false
 	}
-	_, datatype := op.elements()
-	part, sized := uint64(c.Rank)*op.share(), DatatypeSize(datatype) > 0
-	switch op.name {
-	case "AllReduce", "Broadcast", "Reduce":
-		return op.send == op.recv, true
-	case "AllGather":
-		return op.send == op.recv+part, sized
-	case "ReduceScatter":
-		return op.recv == op.send+part, sized
-	}
-	return false, false
+	return f.SameBuffer(op.send, op.recv, op.share(), c.Rank)
 }

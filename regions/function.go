@@ -18,7 +18,16 @@ type Collective struct {
 	// algorithm bandwidth into bus bandwidth (doc/PERFORMANCE.md of nccl-tests).
 	totalSize bool
 	busFactor func(ranks float64) float64
+	// Reduces tells that values are computed with: members must agree in the type, too, and not only in bytes.
+	Reduces bool
+	buffers func(send, recv, part uint64) bool // tells what is in place; nil: NCCL does not define it
 }
+
+// In place, as NCCL's documentation defines it: buffers begin at one address, or the rank's part lies in the whole where it
+// belongs, part bytes behind its begin.
+func oneBuffer(send, recv, _ uint64) bool         { return send == recv }
+func partIsReceived(send, recv, part uint64) bool { return send == recv+part }
+func partIsSent(send, recv, part uint64) bool     { return recv == send+part }
 
 func busOnce(float64) float64    { return 1 }
 func busRing(n float64) float64  { return (n - 1) / n }
@@ -26,13 +35,13 @@ func busTwice(n float64) float64 { return 2 * (n - 1) / n }
 
 // Collectives are all of NCCL's.
 var Collectives = []Collective{
-	{Name: "AllReduce", Op: otf2.CollectiveOpAllreduce, Role: otf2.RegionRoleCollAll2All, busFactor: busTwice},
-	{Name: "AllGather", Op: otf2.CollectiveOpAllgather, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true, InPlace: true},
-	{Name: "ReduceScatter", Op: otf2.CollectiveOpReduceScatterBlock, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true},
+	{Name: "AllReduce", Op: otf2.CollectiveOpAllreduce, Role: otf2.RegionRoleCollAll2All, busFactor: busTwice, buffers: oneBuffer, Reduces: true},
+	{Name: "AllGather", Op: otf2.CollectiveOpAllgather, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true, InPlace: true, buffers: partIsReceived},
+	{Name: "ReduceScatter", Op: otf2.CollectiveOpReduceScatterBlock, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true, buffers: partIsSent, Reduces: true},
 	{Name: "AlltoAll", Op: otf2.CollectiveOpAlltoall, Role: otf2.RegionRoleCollAll2All, busFactor: busRing, totalSize: true},
-	{Name: "Broadcast", Op: otf2.CollectiveOpBcast, Role: otf2.RegionRoleCollOne2All, busFactor: busOnce},
+	{Name: "Broadcast", Op: otf2.CollectiveOpBcast, Role: otf2.RegionRoleCollOne2All, busFactor: busOnce, buffers: oneBuffer},
 	{Name: "Scatter", Op: otf2.CollectiveOpScatter, Role: otf2.RegionRoleCollOne2All, busFactor: busRing, totalSize: true},
-	{Name: "Reduce", Op: otf2.CollectiveOpReduce, Role: otf2.RegionRoleCollAll2One, busFactor: busOnce},
+	{Name: "Reduce", Op: otf2.CollectiveOpReduce, Role: otf2.RegionRoleCollAll2One, busFactor: busOnce, buffers: oneBuffer, Reduces: true},
 	{Name: "Gather", Op: otf2.CollectiveOpGather, Role: otf2.RegionRoleCollAll2One, busFactor: busRing, totalSize: true},
 }
 
@@ -119,8 +128,25 @@ func (c *Collective) Size(share, ranks uint64) uint64 {
 	return share
 }
 
+// Share gives the bytes per rank of an operation of a size.
+func (c *Collective) Share(size, ranks uint64) uint64 {
+	if c.totalSize {
+		return size / max(ranks, 1)
+	}
+	return size
+}
+
 // BusFactor turns algorithm bandwidth into bus bandwidth.
 func (c *Collective) BusFactor(ranks float64) float64 { return c.busFactor(ranks) }
+
+// SameBuffer tells whether a rank's buffers are one, from their addresses and the bytes of each rank's share; known is false where an address
+// or the share is not known (0), or NCCL does not define it.
+func (c *Collective) SameBuffer(send, recv, share uint64, rank int) (same, known bool) {
+	if c.buffers == nil || send == 0 || recv == 0 || c.totalSize && share == 0 {
+		return false, false
+	}
+	return c.buffers(send, recv, uint64(rank)*share), true
+}
 
 // DatatypeSize is the size in bytes of an element of NCCL's datatype; 0 if the name is not known.
 // "Unknown" is what NCCL prints for ncclUint8 (NCCL src/misc/utils.cc has no case for it).

@@ -57,7 +57,8 @@ func (ti *timing) channelsInterval(c *commRank, p *plan, _ uint64) (gpuclock.Int
 		return gpuclock.Interval{}, false
 	}
 	ti.judge(p)
-	i, n, ok := c.stamps.Interval(&p.stamps, ti.launched(p))
+	launched, _ := ti.launched(p)
+	i, n, ok := c.stamps.Interval(&p.stamps, launched)
 	ti.notice(p, n)
 	if !ok {
 		ti.oddity(OddImplausible)
@@ -70,7 +71,8 @@ func (ti *timing) judge(p *plan) {
 	if p.captureOnly {
 		return
 	}
-	b := gpuclock.Bounds{Start: p.start, Launched: ti.launched(p), SelfMessages: ti.mayPart(p)}
+	b := gpuclock.Bounds{Start: p.start, SelfMessages: ti.mayPart(p)}
+	b.Launched, b.Replayed = ti.launched(p)
 	if p.proxiesOpen == 0 && ti.Records(shm.EventProxyOp) {
 		b.NetStop = p.netStop
 	}
@@ -142,22 +144,22 @@ func (ti *timing) enqueueInterval(_ *commRank, p *plan, now uint64) (gpuclock.In
 // launched is a time before which no kernel of a plan can have begun: that of its launch; of its Group event, if a
 // callback of the stream made it, which the kernel waits for (docs/nccl-profiler-api.md §3.5); without
 // events of launches, that of the first call, or the end of the enqueueing of the plan before; at least
-// the beginning of all that was recorded.
-func (ti *timing) launched(p *plan) uint64 {
+// the beginning of all that was recorded. Of replays nobody says when they were launched.
+func (ti *timing) launched(p *plan) (t uint64, replayed bool) {
 	switch {
 	case p.launch != nil && !p.deferred:
-		return max(p.floor, p.launch.Start)
+		return max(p.floor, p.launch.Start), false
 	case ti.callsReported() && ti.Records(shm.EventKernelLaunch) && p.handle != 0:
-		return p.start
+		return p.start, false
 	}
 	first := uint64(0)
 	for _, op := range p.ops {
 		if op.call == nil || op.call.graph {
-			return max(p.floor, ti.first)
+			return max(p.floor, ti.first), true
 		}
 		if first == 0 || op.call.start < first {
 			first = op.call.start
 		}
 	}
-	return max(p.floor, first)
+	return max(p.floor, first), false
 }

@@ -38,6 +38,7 @@ type plan struct {
 	kernelsOpen int
 	proxiesOpen int           // ProxyOps that are under way, of the network transport
 	proxies     []*proxyOp    // all its ProxyOps
+	turns       []*gpuTurn    // of the GPU, by channel
 	stamps      gpuclock.Plan // of the GPU
 	shares      []kernelShare // of its kernels, where they are to be drawn
 	netStart    uint64        // network activity: first ProxyOp start … last ProxyOp stop
@@ -84,6 +85,7 @@ type operation struct {
 	kernelsDone    int
 	told           *Told
 	lastNet        string // phase of its network traffic that was seen last
+	links          []*link
 }
 
 // operations are those of the process that have begun and are not written yet, with the calls that ask for them and the kernels that are part

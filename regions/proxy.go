@@ -23,6 +23,8 @@ type proxyOp struct {
 	steps          []*proxyStep // open
 	sent           uint64       // API v1 … v3: bytes so far, by its states
 	unsized        uint64       // transfers whose own states did not tell their size
+	link           *link        // of what it sends; nil before the first step, and where op is not known, as the next one
+	turn           *gpuTurn
 
 	older, newer *proxyOp
 }
@@ -36,8 +38,10 @@ type proxyStep struct {
 	qp     int32 // queue pair, if the network plugin told
 	hasQP  bool
 	phase  netPhase
+	since  uint64 // when the phase began
 	put    uint64 // matching id of its RmaPut, 0 if there is none
 	bytes  int64  // of it that are counted as in flight
+	linked bool   // it keeps the link of its ProxyOp busy
 
 	side       *netSide // once it has a phase
 	prev, next *proxyStep
@@ -223,7 +227,9 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 		net.oddity(OddStrayState)
 		return
 	}
-	s.phase = phase
+	sized := r.Flags&shm.FlagHasArg != 0 // API v4 and later
+	s.passes(phase, t, r.Arg, sized)
+	s.phase, s.since = phase, t
 	if s.op != nil && s.op.op != nil {
 		s.op.op.lastNet = netPhases[phase].name
 	}
@@ -242,7 +248,6 @@ func (net *network) stateStep(_ *thread, t uint64, r *shm.Record) {
 	if side.head == s {
 		net.follow(side, t)
 	}
-	sized := r.Flags&shm.FlagHasArg != 0 // API v4 and later
 	switch {
 	case phase == netRecvFlush && sized:
 		net.counts[netRecvBytes] += r.Arg
@@ -273,6 +278,11 @@ func (net *network) stopStep(_ *thread, t uint64, r *shm.Record) {
 // endStep ends a transfer and gives the row to the next one; unfinished if it was not stopped.
 func (net *network) endStep(s *proxyStep, t uint64, unfinished bool) {
 	delete(net.steps, s.handle)
+	if unfinished {
+		s.leaveLink(t)
+	} else {
+		s.passes(netNone, t, 0, false)
+	}
 	if o := s.op; o != nil {
 		for i, x := range o.steps {
 			if x == s {

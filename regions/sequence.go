@@ -38,6 +38,15 @@ func hash(h uint64, values ...uint64) uint64 {
 	return h
 }
 
+// text is a hash of a name.
+func text(name string) uint64 {
+	h := uint64(hashStart)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * hashPrime
+	}
+	return h
+}
+
 // mark is a hash of what all members (or both ends of a message) must have alike of an operation: also whether a graph was
 // replayed, as NCCL wants that to be the same on all.
 func (op *operation) mark() uint32 {

@@ -118,7 +118,10 @@ func (c *commRank) underWay(out []experiment.Pending) []experiment.Pending {
 		if !call.over() || call.group == nil && call.stop == call.start {
 			state = "calling"
 		}
-		out = append(out, experiment.Pending{Comm: c.index, Function: call.name, Ordinal: number(call.name), Since: call.start, State: state})
+		out = append(out, experiment.Pending{
+			Comm: c.index, Function: call.name, Ordinal: number(call.name), Since: call.start, State: state,
+			Count: call.count, Datatype: call.datatype, Root: int(call.root), Stream: call.stream,
+		})
 	}
 	return out
 }
@@ -132,7 +135,15 @@ func (op *operation) pending(ordinal uint64) experiment.Pending {
 	if p.kernelsOpen > 0 || p.proxiesOpen > 0 {
 		state = "running"
 	}
-	return experiment.Pending{Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state, LastNet: op.lastNet}
+	stream := op.stream
+	if op.call != nil {
+		stream = op.call.stream
+	}
+	count, datatype := op.elements()
+	return experiment.Pending{
+		Comm: p.comm.index, Function: op.sequenceKey(), Ordinal: ordinal, Since: since, State: state, LastNet: op.lastNet,
+		Count: count, Datatype: datatype, Root: int(op.root), Stream: stream, Transfers: op.transfers(),
+	}
 }
 
 // overtake keeps in mind that a plan is being written although nobody has seen it end, until a later one on the

@@ -56,6 +56,10 @@ func (p *plan) uncertain(source string) bool {
 // shared lists what all members of a collective must have alike, for the digest of their sequence.
 func (op *operation) shared(bytes uint64) []uint64 {
 	values := []uint64{bytes, uint64(op.root)}
+	if f := CollectiveNamed(op.name); f != nil && f.Reduces {
+		_, datatype := op.elements()
+		values = append(values, text(datatype))
+	}
 	if op.told != nil && op.told.Numbered {
 		values = append(values, op.told.Number)
 	}

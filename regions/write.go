@@ -82,6 +82,7 @@ func (pw *planWriter) planAttributes(c *commRank, p *plan, when gpuclock.Interva
 		a.Uint64(AttrUncertainty, when.Uncertainty)
 	}
 	pw.timing.kernelAttributes(a, p, gpuSource)
+	p.turnAttributes(a, when, source)
 	if p.graph {
 		a.Uint8(AttrGraph, 1)
 	}
@@ -323,6 +324,7 @@ func (pw *planWriter) operationAttributes(a *otf2.AttributeList, c *commRank, op
 		a.Uint64(AttrRecvBuff, op.recv)
 	}
 	pw.bufferAttributes(a, c, op)
+	op.linkAttributes(a)
 	if op.tag != 0 {
 		a.Uint64(AttrUserTag, op.tag)
 	}

@@ -8,7 +8,7 @@
 //
 //	rec, err := replay.Load("testdata/nccl-callbacks/09-straggler-4p")
 //	res, err := replay.Run(ctx, rec, replay.Options{
-//		Host:   "build/fakenccl",
+//		Host:   "build/libexec/nccl-otf2/replay-host",
 //		Plugin: "build/libnccl-profiler-otf2.so",
 //		Clock:  replay.ClockRecorded,
 //	})
@@ -17,7 +17,7 @@
 // them.
 //
 // Load gives the callbacks as typed Go values, which tests use as the ground truth. Compile turns one
-// process of a recording into a program for the host (tests/fakenccl), a C program that loads a
+// process of a recording into a program for the host (folder host), a C program that loads a
 // plugin as NCCL does. Run starts one host per process, with the environment that a launcher would
 // set, and collects what each delivered.
 //

@@ -25,6 +25,7 @@ func (t EventType) Bit() uint64 {
 	return 1 << t
 }
 
+// String is the type's name as NCCL has it.
 func (t EventType) String() string {
 	if t < typeCount {
 		return eventTypes[t].name
@@ -53,6 +54,7 @@ func typeOf(bits uint64, name string) EventType {
 // State is the second argument of recordEventState.
 type State int32
 
+// String is the state's name as NCCL has it.
 func (s State) String() string {
 	if s >= 0 && int(s) < len(api.States) {
 		return api.States[s].Name

@@ -5,6 +5,7 @@ package replay
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,10 +37,10 @@ func play(t testing.TB, rec *Recording, opt Options) (*Result, string) {
 	t.Helper()
 	dir := replaytest.Build(t, "")
 	if opt.Host == "" {
-		opt.Host = filepath.Join(dir, "fakenccl")
+		opt.Host = filepath.Join(dir, HostFile)
 	}
 	if opt.Plugin == "" {
-		opt.Plugin = filepath.Join(filepath.Dir(opt.Host), "librecorder.so")
+		opt.Plugin = filepath.Join(strings.TrimSuffix(opt.Host, HostFile), "librecorder.so")
 	}
 	out := t.TempDir()
 	opt.Env = append([]string{"RECORDER_DIR=" + out}, opt.Env...)

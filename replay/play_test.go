@@ -80,7 +80,7 @@ func (c *comparison) inits(rec *Recording) {
 }
 
 func TestDumpSaysWhatIsPlayed(t *testing.T) {
-	host := filepath.Join(replaytest.Build(t, ""), "fakenccl")
+	host := filepath.Join(replaytest.Build(t, ""), HostFile)
 	for _, name := range names {
 		rec := load(t, name)
 		calls, starts, states := map[string]int{}, map[string]int{}, map[string]int{}
@@ -464,7 +464,7 @@ func TestCancelKillsTheHosts(t *testing.T) {
 	}()
 	defer cancel()
 	res, err := Run(ctx, rec, Options{
-		Host: filepath.Join(dir, "fakenccl"), Plugin: filepath.Join(dir, "librecorder.so"), Pace: PaceRecorded,
+		Host: filepath.Join(dir, HostFile), Plugin: filepath.Join(dir, "librecorder.so"), Pace: PaceRecorded,
 		Env: []string{"RECORDER_DIR=" + out},
 	})
 	if !errors.Is(err, context.Canceled) {
@@ -496,7 +496,7 @@ func TestCancelWhileHostsAreStarted(t *testing.T) {
 	for after := time.Duration(0); after < 8*time.Millisecond; after += 500 * time.Microsecond {
 		ctx, cancel := context.WithTimeout(context.Background(), after)
 		res, err := Run(ctx, rec, Options{
-			Host: filepath.Join(dir, "fakenccl"), Plugin: filepath.Join(dir, "librecorder.so"), Pace: PaceRecorded,
+			Host: filepath.Join(dir, HostFile), Plugin: filepath.Join(dir, "librecorder.so"), Pace: PaceRecorded,
 			Env: []string{"RECORDER_DIR=" + t.TempDir()},
 		})
 		cancel()
@@ -557,7 +557,7 @@ func TestHostsHaveTheEnvironmentOfALauncher(t *testing.T) {
 }
 
 func TestABrokenProgramIsRefused(t *testing.T) {
-	host := filepath.Join(replaytest.Build(t, ""), "fakenccl")
+	host := filepath.Join(replaytest.Build(t, ""), HostFile)
 	rec := load(t, "05-p2p-3p")
 	good, err := Compile(rec, 0)
 	if err != nil {
@@ -590,7 +590,7 @@ func TestABrokenProgramIsRefused(t *testing.T) {
 		{"an unknown call", "\nstop ", "\nstep "},
 		{"an unknown thread", "\ninit 0 ", "\ninit 77 "},
 		{"a call before the context", "\ninit 0 ", "\nfinalize 0 "},
-		{"an unknown version", "fakenccl-program 2", "fakenccl-program 1"},
+		{"an unknown version", "replay-program 2", "replay-program 1"},
 		{"too few calls", "\nstop ", "\n"},
 	} {
 		refused(edit.what, sealed(bytes.Replace(good, []byte(edit.from), []byte(edit.to), 1)))

@@ -12,7 +12,7 @@ import (
 )
 
 // Compile makes the program of one process for the host: what to call, from which thread, and after
-// which calls of other threads. The format is described in tests/fakenccl/program.h and private to
+// which calls of other threads. The format is described in host/program.h and private to
 // the two.
 func Compile(rec *Recording, process int) ([]byte, error) {
 	if process < 0 || process >= len(rec.Processes) {
@@ -59,7 +59,7 @@ func Compile(rec *Recording, process int) ([]byte, error) {
 
 	var out bytes.Buffer
 	open := p.Opens[0]
-	out.WriteString("fakenccl-program 2\n")
+	out.WriteString("replay-program 2\n")
 	fmt.Fprintf(&out, "nccl %d %d %d %d\n", open.API, release.code(), p.PID, rec.firstTime())
 	fmt.Fprintf(&out, "anchor %d %d %d\n", open.T, open.Mono, open.Real)
 	fmt.Fprintf(&out, "counts %d %d %d %d %d\n", len(c.order), len(p.Threads), len(p.Contexts), len(p.Events), len(p.Calls))

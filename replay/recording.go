@@ -172,6 +172,7 @@ const (
 	CallFinalize
 )
 
+// String is the callback's name.
 func (k CallKind) String() string {
 	return [...]string{"init", "start", "stop", "state", "finalize"}[k]
 }

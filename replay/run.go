@@ -53,7 +53,7 @@ const DieAfterLast = "after-last"
 
 // Options are the ways to run. The zero value plays with the live clock, fast, to the end.
 type Options struct {
-	Host   string // host program; "": fakenccl beside this program
+	Host   string // host program; "": FindHost's
 	Plugin string // value of NCCL_PROFILER_PLUGIN; "": as the environment has it
 	Clock  Clock  // "": ClockLive
 	Pace   Pace   // "": PaceFast
@@ -65,12 +65,12 @@ type Options struct {
 	// program), or "" for what the recording says, if anything.
 	Library string
 
-	// Kernels plays a GPU, too, through a fake CUPTI (tests/fakecupti) that the hosts load before the plugin, and sets
-	// NCCL_OTF2_CUPTI=on: the kernels of the recording's reference, within the launches that they belong to, graphs
-	// captured and replayed, and kernels of the application's own. With the live clock each runs from its launch on, 20 µs
-	// at most unless the pace is the recorded one. What became of each is in ProcessResult.GPU. Env has its settings
-	// (FAKECUPTI_VERSION, FAKECUPTI_FAULTS, …).
-	Kernels bool
+	// GPU is a library that stands for CUPTI (replay/host/gpu.h; for tests tests/fakecupti), "": none. The hosts load it before
+	// the plugin, NCCL_OTF2_CUPTI=on is set, and a GPU is played, too: the kernels of the recording's reference, within the
+	// launches that they belong to, graphs captured and replayed, and kernels of the application's own. With the live clock each
+	// runs from its launch on, 20 µs at most unless the pace is the recorded one. What became of each is in ProcessResult.GPU.
+	// Env has the library's settings (FAKECUPTI_VERSION, FAKECUPTI_FAULTS, …).
+	GPU string
 
 	Env []string // KEY=VALUE, on top of this process's environment; the last of a key counts
 
@@ -108,7 +108,7 @@ type ProcessResult struct {
 	// Returned says, by call, whether it had returned when the process ended, whatever it died of: 0 if not, the handle of a
 	// start that was given one, and 1 of any other call. Nil without Options.Ledger.
 	Returned []uint64
-	GPU      *GPUTruth // Options.Kernels: what really ran; nil if the process did not end in order
+	GPU      *GPUTruth // Options.GPU: what really ran; nil if the process did not end in order
 	Stderr   string    // empty if Options.Stderr is an *os.File
 }
 
@@ -205,7 +205,7 @@ next:
 	if opt.Clock == ClockRecorded {
 		env = append(env, "NCCL_OTF2_CLOCK=host")
 	}
-	if opt.Kernels {
+	if opt.GPU != "" {
 		env = append(env, "NCCL_OTF2_CUPTI=on")
 		if opt.Clock == ClockRecorded {
 			env = append(env, "FAKECUPTI_CLOCK=host")
@@ -215,19 +215,6 @@ next:
 		env = append(env, "NCCL_OTF2_COLLECTOR=spool")
 	}
 	return append(env, opt.Env...)
-}
-
-// HostPath is the host program that is used when Options.Host is empty.
-func HostPath() (string, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("replay: %w", err)
-	}
-	path := filepath.Join(filepath.Dir(exe), "fakenccl")
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("replay: the host program is not built: %w", err)
-	}
-	return path, nil
 }
 
 // Run plays a recording: one host per recorded process, all at the same time, each with its rank in
@@ -240,7 +227,7 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 	host := opt.Host
 	if host == "" {
 		var err error
-		if host, err = HostPath(); err != nil {
+		if host, err = FindHost(); err != nil {
 			return nil, err
 		}
 	} else if abs, err := filepath.Abs(host); err == nil {
@@ -284,7 +271,7 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 			return nil, fmt.Errorf("replay: %w", err)
 		}
 		own := args[:len(args):len(args)]
-		if opt.Kernels {
+		if opt.GPU != "" {
 			kernels, err := kernelProgram(rec, k)
 			if err != nil {
 				return nil, fmt.Errorf("replay: %w", err)
@@ -293,7 +280,7 @@ func Run(ctx context.Context, rec *Recording, opt Options) (*Result, error) {
 			if err := os.WriteFile(file, kernels, 0o600); err != nil {
 				return nil, fmt.Errorf("replay: %w", err)
 			}
-			own = append(own, "--kernels", file)
+			own = append(own, "--kernels", file, "--gpu", opt.GPU)
 		}
 		ledger := ""
 		if opt.Ledger {
@@ -383,11 +370,11 @@ func (j *job) resume(ended <-chan struct{}, do func(pid int)) {
 }
 
 // publicationSize is the room, in bytes, for one number in the file by which hosts tell each other
-// handles (tests/fakenccl/publish.h).
+// handles (host/publish.h).
 const publicationSize = 16
 
 // ledgerSize is the room, in bytes, for one call in the file in which a host says which have returned
-// (tests/fakenccl/ledger.h).
+// (host/ledger.h).
 const ledgerSize = 8
 
 // startDelay is the time that the hosts have to start and read their programs before the first call
@@ -455,7 +442,7 @@ func newJob(ctx context.Context, opt *Options, dir, host string, args []string, 
 		return err
 	}
 	j.cmd.Env = environment(opt, k, n)
-	if opt.Kernels {
+	if opt.GPU != "" {
 		j.truth = filepath.Join(dir, fmt.Sprintf("p%d.truth", k))
 		j.cmd.Env = append(j.cmd.Env, "FAKECUPTI_TRUTH="+j.truth)
 	}

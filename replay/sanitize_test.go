@@ -29,7 +29,7 @@ func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
 				{Clock: ClockLive, Die: "300"},
 				{Clock: ClockLive, Env: []string{"RECORDER_SWITCH=2:0"}},
 			} {
-				opt.Host = filepath.Join(dir, "fakenccl")
+				opt.Host = filepath.Join(dir, HostFile)
 				opt.Env = append(opt.Env, env...)
 				res, _ := mustPlay(t, rec, opt)
 				for _, p := range res.Processes {
@@ -57,7 +57,7 @@ func TestTheHostIsCleanUnderValgrind(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--clock", "recorded"}, {"--no-finalize"}} {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
-		args := []string{"--quiet", "--error-exitcode=66", "--leak-check=full", "--errors-for-leak-kinds=definite,possible", filepath.Join(dir, "fakenccl")}
+		args := []string{"--quiet", "--error-exitcode=66", "--leak-check=full", "--errors-for-leak-kinds=definite,possible", filepath.Join(dir, HostFile)}
 		cmd := exec.CommandContext(ctx, valgrind, append(append(args, flags...), path)...)
 		cmd.Env = append(os.Environ(), "RECORDER_DIR="+t.TempDir(), "NCCL_PROFILER_PLUGIN="+filepath.Join(dir, "librecorder.so"))
 		if out, err := cmd.CombinedOutput(); err != nil {

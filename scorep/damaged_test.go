@@ -169,3 +169,43 @@ func TestDamagedShards(t *testing.T) {
 		})
 	}
 }
+
+// A collector whose disk fails to the end may not even be able to cut its event files back to what it can vouch for, which it counts the
+// rest as lost from. That is taken, to the event, and no file is called damaged.
+func TestAFailedEndIsCutBack(t *testing.T) {
+	dir, want := t.TempDir(), uint64(0)
+	checkpoint, bytes := halves(t, dir)
+	shard := filepath.Join(dir, "shards", "p0")
+	if err := os.WriteFile(filepath.Join(shard, "shard.json"), checkpoint, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var p experiment.Process
+	if err := json.Unmarshal(checkpoint, &p); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(shard, "1.evt")); err != nil || info.Size() <= bytes || p.Finished {
+		t.Fatalf("the event file has %d bytes, of which %d are vouched for: %v", info.Size(), bytes, err)
+	}
+	for _, l := range p.Locations {
+		want += l.Events
+	}
+	res := unify(t, dir, nil)
+	run := &res.Runs[0]
+	a := open(t, run.Archive)
+	got := uint64(0)
+	for _, l := range a.Defs.Locations {
+		if strings.Contains(a.Defs.String(a.Defs.LocationGroups[l.Group].Name), "1") { // the other process
+			continue
+		}
+		for _, err := range a.EventsOf(l.Self) {
+			if err != nil {
+				t.Error(err)
+			}
+			got++
+		}
+	}
+	if len(res.Problems)+len(run.Problems) > 0 || res.Damaged > 0 || run.LostFromDisk > 0 || got != want {
+		t.Errorf("%d of %d events, %d lost from the disk, %d damaged: %q %q", got, want, run.LostFromDisk, res.Damaged, res.Problems, run.Problems)
+	}
+	accept(t, run.Archive)
+}

@@ -183,21 +183,21 @@ func TestSequencesThatDifferAreTold(t *testing.T) {
 	finish(procs)
 	run := unify(t, dir, nil).Runs[0]
 	want := []jobs.Difference{
-		{Name: "world", Function: "AllReduce", First: 0, Last: 2, Detail: "rank 2 has 2 operations, ranks 0-1 have 3 operations"},
-		{Name: "world", Function: "Send 0>1", First: 0, Last: 1, Detail: "rank 0 has 2 operations, rank 1 has 1 operation"},
+		{Name: "world", Function: "AllReduce", First: 2, Last: 2, Detail: "rank 2 has 2 operations, ranks 0-1 have 3 operations"},
+		{Name: "world", Function: "Send 0>1", First: 1, Last: 1, Detail: "rank 0 has 2 operations, rank 1 has 1 operation"},
 	}
 	if diff := cmp.Diff(want, run.Differences); diff != "" || run.Complete {
 		t.Error(run.Complete, diff)
 	}
 	a := open(t, run.Archive)
-	if got := property(a, "NCCL_OTF2::SEQUENCES_DIFFER::1"); got != `comm 0 Send 0>1 0-1 "world": rank 0 has 2 operations, rank 1 has 1 operation` {
+	if got := property(a, "NCCL_OTF2::SEQUENCES_DIFFER::1"); got != `comm 0 Send 0>1 1-1 "world": rank 0 has 2 operations, rank 1 has 1 operation` {
 		t.Errorf("property: %s", got)
 	}
 	if got := property(a, "OTF2::MPI_COMMUNICATION_COMPLETE"); got != "false" {
 		t.Errorf("complete: %s", got)
 	}
 	_, markers, err := a.Markers()
-	if err != nil || len(markers) != 2 || markers[0].ScopeType != otf2.MarkerScopeComm || !strings.Contains(markers[0].Text, "AllReduce 0-2") {
+	if err != nil || len(markers) != 2 || markers[0].ScopeType != otf2.MarkerScopeComm || !strings.Contains(markers[0].Text, "AllReduce 2-2") {
 		t.Errorf("%+v, %v", markers, err)
 	}
 	accept(t, run.Archive)

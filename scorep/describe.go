@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
 // Description is a job of an experiment directory as an archive of it would be defined, without event files.
@@ -35,28 +36,27 @@ type DescribedShard struct {
 }
 
 // MakeDir makes Dir unless it is there. A symbolic link is an error.
-func (d *Description) MakeDir() error { return ownFolder(d.Dir) }
+func (d *Description) MakeDir() error { return files.OwnFolder(d.Dir) }
 
 // profiled gives the processes that were in profile mode, or the others.
 func profiled(parts []*jobs.Process, mode bool) []*jobs.Process {
 	return slices.DeleteFunc(parts, func(p *jobs.Process) bool { return p.Shard.IsProfile() != mode })
 }
 
-// Describe defines the jobs of an experiment directory whose processes were recorded in profile mode. Problems, one line each,
-// tell of shards that could not be read. Errors: fs.ErrNotExist if there are no shards.
-func Describe(dir string) (all []*Description, problems []string, err error) {
+// Describe defines the jobs of an experiment directory whose processes were recorded in profile mode. Left is
+// what could not be used. Errors: fs.ErrNotExist if there are no shards.
+func Describe(dir string) (all []*Description, left jobs.Unused, err error) {
 	opts := new(UnifyOptions)
 	parts, left, err := jobs.Read(dir, opts.workers(), opts.now())
-	problems = left.Problems
 	if err != nil {
-		return nil, problems, err
+		return nil, left, err
 	}
 	if parts = profiled(parts, true); len(parts) == 0 {
-		return nil, problems, fmt.Errorf("no process of %s was in profile mode: %w", dir, fs.ErrNotExist)
+		return nil, left, fmt.Errorf("no process of %s was in profile mode: %w", dir, fs.ErrNotExist)
 	}
 	runs, err := jobs.Separate(parts)
 	if err != nil {
-		return nil, problems, err
+		return nil, left, err
 	}
 	for i, r := range runs {
 		d := &Description{Dir: dir}
@@ -65,7 +65,7 @@ func Describe(dir string) (all []*Description, problems []string, err error) {
 		}
 		a, err := newArchive(r, opts, nil)
 		if err != nil {
-			return nil, problems, err
+			return nil, left, err
 		}
 		a.define()
 		d.Defs, d.Properties = &a.Definitions, a.properties
@@ -94,5 +94,5 @@ func Describe(dir string) (all []*Description, problems []string, err error) {
 		d.Hosts = len(hosts)
 		all = append(all, d)
 	}
-	return all, problems, nil
+	return all, left, nil
 }

@@ -32,9 +32,9 @@ func TestDescribe(t *testing.T) {
 	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("unify: %v", err)
 	}
-	jobs, problems, err := Describe(dir)
-	if err != nil || len(problems) > 0 || len(jobs) != 1 || jobs[0].Dir != dir {
-		t.Fatalf("%d jobs, %v, %v", len(jobs), problems, err)
+	jobs, left, err := Describe(dir)
+	if err != nil || len(left.Problems) > 0 || len(jobs) != 1 || jobs[0].Dir != dir {
+		t.Fatalf("%d jobs, %v, %v", len(jobs), left, err)
 	}
 	d := jobs[0]
 	if len(d.Shards) != 2 || d.Hosts != 1 || d.Crashed+d.Running+d.Missing != 0 || len(d.Defs.Comms) != 1 {

@@ -39,7 +39,7 @@
 //
 // Merge makes one archive of a Score-P trace and of an experiment directory, in the same manner: Score-P's definitions and
 // files as they are, ours behind them, on Score-P's clock. The archive under construction then knows a merger, which
-// pairs processes (pair.go), gives ours their places among Score-P's, and their times its clock (transfer).
+// gives our processes their places among Score-P's, and their times its clock (package measurement).
 //
 // Archives are their owner's only (files 0600, folders 0700), and names that others have planted in the
 // experiment directory are neither followed nor overwritten (see files.go).

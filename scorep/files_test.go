@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
@@ -101,8 +102,8 @@ func TestShardsThatAreALinkAreNoExperiment(t *testing.T) {
 func TestWhoReadsArchives(t *testing.T) {
 	for _, links := range []bool{true, false} {
 		if !links {
-			linkFile = func(string, string) error { return syscall.EPERM }
-			defer func() { linkFile = os.Link }()
+			files.Link = func(string, string) error { return syscall.EPERM }
+			defer func() { files.Link = os.Link }()
 		}
 		dir := t.TempDir()
 		procs := job(t, dir, 3, 2, func(rank int, p *shardtest.Process) { p.Network(0) })

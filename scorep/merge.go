@@ -19,6 +19,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/files"
+	"github.com/nccl-otf2/nccl-otf2/scorep/measurement"
 )
 
 // MergeOptions says how to merge; nil means the zero value.
@@ -71,7 +73,7 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 	if opts == nil {
 		opts = new(MergeOptions)
 	}
-	m, err := openMeasurement(measurementDir)
+	m, err := measurement.Open(measurementDir)
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +82,11 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 	}
 	unifyOpts := opts.UnifyOptions
 	unifyOpts.Paradigm200 = true
-	runs, left, unlock, err := readRuns(dir, &unifyOpts)
+	runs, left, release, err := readRuns(dir, &unifyOpts)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer release()
 	into, r, more, err := pairRuns(m, runs)
 	if err != nil {
 		return nil, err
@@ -101,10 +103,10 @@ func Merge(measurementDir, dir, out string, opts *MergeOptions) (*MergeResult, e
 // SameJob tells whether a process of an experiment directory is in a Score-P measurement, by host and process id. The
 // error is fs.ErrNotExist if that has no trace.
 func SameJob(measurementDir, dir string) (bool, error) {
-	if _, err := os.Stat(filepath.Join(measurementDir, archiveName+".otf2")); err != nil {
+	if _, err := os.Stat(filepath.Join(measurementDir, files.ArchiveName+".otf2")); err != nil {
 		return false, err
 	}
-	m, err := openMeasurement(measurementDir)
+	m, err := measurement.Open(measurementDir)
 	if err != nil {
 		return false, err
 	}
@@ -112,7 +114,7 @@ func SameJob(measurementDir, dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(parts, func(p *jobs.Process) bool { return len(m.candidates(p)) > 0 }), nil
+	return slices.ContainsFunc(parts, func(p *jobs.Process) bool { return len(m.Candidates(p)) > 0 }), nil
 }
 
 // mayReplace tells whether an archive may be written into a folder: one that is not there, empty, or of Merge.
@@ -124,7 +126,7 @@ func mayReplace(out string) error {
 	case err != nil:
 		return err
 	}
-	if a, err := otf2.ReadAnchor(filepath.Join(out, archiveName+".otf2")); err == nil &&
+	if a, err := otf2.ReadAnchor(filepath.Join(out, files.ArchiveName+".otf2")); err == nil &&
 		slices.ContainsFunc(a.Properties, func(p otf2.Property) bool { return p.Name == facts.PropMerged.Key() }) {
 		return nil
 	}
@@ -133,8 +135,8 @@ func mayReplace(out string) error {
 
 // merger adds a run's archive to that of a measurement.
 type merger struct {
-	*measurement
-	pairs         map[*jobs.Process]*pairing
+	*measurement.Trace
+	pairs         map[*jobs.Process]*measurement.Pairing
 	keepForwarded bool
 
 	threadsLeftOut, threadsMarked int
@@ -142,12 +144,12 @@ type merger struct {
 }
 
 // pairRuns finds the jobs of an experiment directory that a measurement is of, as one run.
-func pairRuns(m *measurement, runs []*jobs.Run) (*merger, *jobs.Run, []string, error) {
+func pairRuns(m *measurement.Trace, runs []*jobs.Run) (*merger, *jobs.Run, []string, error) {
 	var all []*jobs.Process
 	for _, r := range runs {
 		all = append(all, r.Processes...)
 	}
-	pairs, reasons := pairProcesses(all, m)
+	pairs, reasons := measurement.Pair(all, m)
 	var chosen *jobs.Run
 	others := 0
 	for _, r := range runs {
@@ -161,39 +163,39 @@ func pairRuns(m *measurement, runs []*jobs.Run) (*merger, *jobs.Run, []string, e
 		}
 	}
 	if chosen == nil {
-		return nil, nil, nil, noPair(m, all, reasons)
+		return nil, nil, nil, measurement.NoPair(m, all, reasons)
 	}
 	chosen.Settle()
 	if others > 0 {
 		reasons = append(reasons, fmt.Sprintf("%s of other jobs in the directory left out", jobs.Plural(uint64(others), "process")))
 	}
-	return &merger{measurement: m, pairs: pairs}, chosen, reasons, nil
+	return &merger{Trace: m, pairs: pairs}, chosen, reasons, nil
 }
 
 // begin gives the processes of a world their places in the measurement, and their times its clock.
 func (g *merger) begin(a *archive) {
 	a.definitions.from = g.firstIDs()
-	for _, s := range g.archive.Defs.Strings {
+	for _, s := range g.Archive.Defs.Strings {
 		if _, known := a.refs[s.Text]; !known {
 			a.refs[s.Text] = s.Self
 		}
 	}
-	next := int(g.groups)
+	next := int(g.Groups)
 	base := make(map[otf2.LocationGroupRef]uint32) // numbers of locations in use
 	for _, pl := range a.world.Places {
-		pl.Base = g.numbers
+		pl.Base = g.Numbers
 		fit := g.pairs[pl.Process]
 		if pl.Process == nil || fit == nil {
 			pl.Index = next
 			next++
 		} else {
-			pl.Index, pl.Name = int(fit.group), fit.name
-			pl.Base += base[fit.group]
+			pl.Index, pl.Name = int(fit.Group), fit.Name
+			pl.Base += base[fit.Group]
 			// A further shard of the process has its rows behind these, those kept for ranks without events included.
 			for _, l := range pl.Process.Shard.Locations {
-				base[fit.group] = max(base[fit.group], pl.Base-g.numbers+l.Number+1)
+				base[fit.Group] = max(base[fit.Group], pl.Base-g.Numbers+l.Number+1)
 			}
-			base[fit.group] += uint32(len(pl.Process.Shard.Comms))
+			base[fit.Group] += uint32(len(pl.Process.Shard.Comms))
 		}
 		if pl.Process != nil {
 			pl.Process.Index, pl.Process.Name, pl.Process.Base = pl.Index, pl.Name, pl.Base
@@ -201,15 +203,15 @@ func (g *merger) begin(a *archive) {
 	}
 	for _, p := range a.run.Processes {
 		t := g.transferOf(p, a.run.Processes)
-		p.Onto = t.records(p.Life.Begin, max(p.Life.End, p.Shard.LastTime))
+		p.Onto = t.Records(p.Life.Begin, max(p.Life.End, p.Shard.LastTime))
 	}
 }
 
 // transferOf is the process's own way to the measurement's clock, or, without, that of a process which has one: best on
 // the same machine, whose clock it shares; else it is as near as the machines' real-time clocks are.
-func (g *merger) transferOf(p *jobs.Process, parts []*jobs.Process) *transfer {
+func (g *merger) transferOf(p *jobs.Process, parts []*jobs.Process) *measurement.Transfer {
 	if fit := g.pairs[p]; fit != nil {
-		return fit.transfer
+		return fit.Transfer
 	}
 	var by *jobs.Process
 	for _, q := range parts {
@@ -217,17 +219,17 @@ func (g *merger) transferOf(p *jobs.Process, parts []*jobs.Process) *transfer {
 			by = q
 		}
 	}
-	t := *g.pairs[by].transfer
-	t.shift = p.Offset - by.Offset
+	t := *g.pairs[by].Transfer
+	t.Shift = p.Offset - by.Offset
 	return &t
 }
 
 // plant puts the machines of a world into the measurement's system tree.
 func (g *merger) plant(t *systemTree, w *jobs.World) {
-	t.machine = g.root
+	t.machine = g.Root
 	for _, pl := range w.Places {
-		if fit := g.pairs[pl.Process]; pl.Process != nil && fit != nil && fit.node != otf2.UndefinedSystemTreeNode {
-			t.nodes[hostKey(pl.Process)] = fit.node
+		if fit := g.pairs[pl.Process]; pl.Process != nil && fit != nil && fit.Node != otf2.UndefinedSystemTreeNode {
+			t.nodes[hostKey(pl.Process)] = fit.Node
 		}
 	}
 	taken := make(map[otf2.SystemTreeNodeRef]bool)
@@ -241,10 +243,10 @@ func (g *merger) plant(t *systemTree, w *jobs.World) {
 		if _, known := t.nodes[hostKey(pl.Process)]; known {
 			continue
 		}
-		for _, q := range g.processes {
-			if !taken[q.node] && q.host != "" && sameHost(q.host, pl.Process.Shard.Host) {
-				t.nodes[hostKey(pl.Process)] = q.node
-				taken[q.node] = true
+		for _, q := range g.Processes {
+			if !taken[q.Node] && q.Host != "" && measurement.SameHost(q.Host, pl.Process.Shard.Host) {
+				t.nodes[hostKey(pl.Process)] = q.Node
+				taken[q.Node] = true
 				break
 			}
 		}
@@ -266,11 +268,11 @@ func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string
 	if fit == nil || l.Kind != experiment.KindThread || l.TID == 0 || l.Shared() { // which of its calls whose thread made is not known
 		return keepRow, rowName(l)
 	}
-	thread := fit.thread(p, l.TID)
+	thread := fit.Thread(p, l.TID)
 	if thread == nil {
 		return keepRow, l.Name
 	}
-	name := thread.name + " NCCL"
+	name := thread.Name + " NCCL"
 	switch {
 	case g.keepForwarded || !g.forwards(p, l):
 		return keepRow, name
@@ -282,33 +284,12 @@ func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string
 	return leaveRow, name
 }
 
-// thread finds a thread of ours: by what its events say, else (Score-P gives a location to several threads
-// in turn) by what the substrate plugin has noted. nil: it is none of them.
-func (m *measured) thread(p *jobs.Process, tid int) *measuredThread {
-	for _, t := range m.threads {
-		if t.tid == tid {
-			return t
-		}
-	}
-	if s := p.Shard.Scorep; s != nil && s.Substrate != nil && s.Substrate.Rank >= 0 {
-		for _, noted := range s.Substrate.Threads {
-			at := otf2.LocationRef(noted.Location)<<32 | otf2.LocationRef(s.Substrate.Rank)
-			for _, t := range m.threads {
-				if noted.TID == tid && t.location == at {
-					return t
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // forwards tells whether all calls of a thread were forwarded to Score-P, and recorded by it. Calls that were not are
 // counted by process and reason, so where there are any it is not known whose they were; but other threads' are not those
 // of the main thread, which is never one of them.
 func (g *merger) forwards(p *jobs.Process, l *experiment.Location) bool {
 	s, calls := p.Shard.Scorep, p.Shard.Counts.Scorep
-	if s == nil || s.State != scorepOn || calls[callsForwarded] == 0 || len(g.regions) == 0 {
+	if s == nil || s.State != scorepOn || calls[callsForwarded] == 0 || len(g.Regions) == 0 {
 		return false
 	}
 	main := l.TID == p.Shard.PID
@@ -330,7 +311,7 @@ const (
 
 // forwarded tells whether the measurement has a region of calls.
 func (g *merger) forwarded(r *experiment.Region) bool {
-	return r.Group == regions.GroupAPI && g.regions[r.Name]
+	return r.Group == regions.GroupAPI && g.Regions[r.Name]
 }
 
 // marks tells whether a row of a process has its forwarded calls marked.
@@ -343,7 +324,7 @@ func (g *merger) marks(p *jobs.Process) bool {
 
 // setClock leaves the measurement's clock as it is, unless our events lie outside of it.
 func (g *merger) setClock(a *archive) {
-	c := g.archive.Defs.Clock
+	c := g.Archive.Defs.Clock
 	end := c.Offset + c.Length
 	if a.first > a.last {
 		a.first, a.last = c.Offset, end
@@ -360,12 +341,12 @@ func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResul
 	if err := os.MkdirAll(out, regular.Folder); err != nil {
 		return nil, err
 	}
-	s, err := newStaging(filepath.Join(out, newDir))
+	s, err := files.Stage(filepath.Join(out, files.NewDir))
 	if err != nil {
 		return nil, err
 	}
 	defer s.Discard()
-	staging, events := s.Path, filepath.Join(s.Path, archiveName)
+	staging, events := s.Path, filepath.Join(s.Path, files.ArchiveName)
 	if err := os.Mkdir(events, regular.Folder); err != nil {
 		return nil, err
 	}
@@ -374,7 +355,7 @@ func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResul
 	if err != nil {
 		return nil, err
 	}
-	a.chunk = g.archive.Anchor.EventChunkSize
+	a.chunk = g.Archive.Anchor.EventChunkSize
 	theirs, err := g.linkFiles(a, staging)
 	if err != nil {
 		return nil, err
@@ -391,56 +372,56 @@ func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResul
 		return nil, err
 	}
 	res := g.result(a)
-	res.Archive = filepath.Join(out, archiveName+".otf2")
-	res.Linked, res.Copied, res.Rewritten = theirs.linked+ours.linked, theirs.copied+ours.copied, ours.rewritten
+	res.Archive = filepath.Join(out, files.ArchiveName+".otf2")
+	res.Linked, res.Copied, res.Rewritten = theirs.Linked+ours.Linked, theirs.Copied+ours.Copied, ours.Rewritten
 	return res, nil
 }
 
 // linkFiles puts all files of the measurement's locations, and what else belongs to its archive, into the folder staging.
-func (g *merger) linkFiles(a *archive, staging string) (*placed, error) {
-	out := new(placed)
-	at := func(name string) (from, to string) { return filepath.Join(g.dir, name), filepath.Join(staging, name) }
-	all := g.archive.Defs.Locations
+func (g *merger) linkFiles(a *archive, staging string) (*files.Events, error) {
+	out := files.New(0)
+	at := func(name string) (from, to string) { return filepath.Join(g.Dir, name), filepath.Join(staging, name) }
+	all := g.Archive.Defs.Locations
 	err := jobs.ForEach(len(all), a.opts.workers(), func(i int) error {
 		for _, suffix := range []string{".evt", ".def", ".snap"} {
-			from, to := at(filepath.Join(archiveName, fileName(all[i].Self, suffix)))
-			placed := new(placed)
+			from, to := at(filepath.Join(files.ArchiveName, files.Name(all[i].Self, suffix)))
+			placed := files.New(0)
 			if suffix == ".evt" {
 				placed = out
 			}
-			if err := a.link(from, to, placed); err != nil && (suffix == ".evt" || !errors.Is(err, fs.ErrNotExist)) {
+			if err := placed.Link(from, to); err != nil && (suffix == ".evt" || !errors.Is(err, fs.ErrNotExist)) {
 				return err
 			}
 		}
 		a.opts.progress("Score-P's files", i+1, len(all))
 		return nil
 	})
-	for i := uint32(0); i < g.archive.Anchor.Thumbnails && err == nil; i++ {
-		from, to := at(fmt.Sprintf("%s.%d.thumb", archiveName, i))
-		err = a.link(from, to, new(placed))
+	for i := uint32(0); i < g.Archive.Anchor.Thumbnails && err == nil; i++ {
+		from, to := at(fmt.Sprintf("%s.%d.thumb", files.ArchiveName, i))
+		err = files.New(0).Link(from, to)
 	}
 	return out, err
 }
 
 // writeDefinitions writes all but the event files.
 func (g *merger) writeDefinitions(a *archive, staging string) error {
-	path := func(suffix string) string { return filepath.Join(staging, archiveName+suffix) }
-	anchor := *g.archive.Anchor
+	path := func(suffix string) string { return filepath.Join(staging, files.ArchiveName+suffix) }
+	anchor := *g.Archive.Anchor
 	if need := a.chunkSizeFor(); need > anchor.DefChunkSize {
 		if err := g.localDefsFit(); err != nil {
 			return err
 		}
 		anchor.DefChunkSize = need
 	}
-	if err := a.writeLocalDefs(path(""), anchor.DefChunkSize); err != nil {
+	if err := a.tables.write(path(""), anchor.DefChunkSize, a.locations, a.opts.workers()); err != nil {
 		return err
 	}
-	from := filepath.Join(g.dir, archiveName+".def")
+	from := filepath.Join(g.Dir, files.ArchiveName+".def")
 	count, err := a.definitions.write(path(".def"), anchor.DefChunkSize, func(w *otf2.GlobalDefWriter) error {
 		if g.extended {
-			return w.Copy(from, g.archive.Anchor.DefChunkSize, otf2.DefClockProperties)
+			return w.Copy(from, g.Archive.Anchor.DefChunkSize, otf2.DefClockProperties)
 		}
-		return w.Copy(from, g.archive.Anchor.DefChunkSize)
+		return w.Copy(from, g.Archive.Anchor.DefChunkSize)
 	})
 	if err != nil {
 		return err
@@ -451,7 +432,7 @@ func (g *merger) writeDefinitions(a *archive, staging string) error {
 	anchor.Version = [3]uint8{}
 	anchor.Locations += uint64(len(a.locations))
 	anchor.GlobalDefs = count
-	anchor.Creator = fmt.Sprintf("%s, %s", g.archive.Anchor.Creator, a.opts.creator())
+	anchor.Creator = fmt.Sprintf("%s, %s", g.Archive.Anchor.Creator, a.opts.creator())
 	anchor.Properties = g.properties(a)
 	anchor.TraceID = g.traceID(a)
 	return otf2.WriteAnchor(path(".otf2"), &anchor)
@@ -459,7 +440,7 @@ func (g *merger) writeDefinitions(a *archive, staging string) error {
 
 // writeMarkers writes the measurement's markers, if it has any, and ours.
 func (g *merger) writeMarkers(a *archive, path string, chunkSize uint64) error {
-	defs, markers, err := g.archive.Markers()
+	defs, markers, err := g.Archive.Markers()
 	if err != nil || len(defs)+len(a.markers) == 0 {
 		return err
 	}
@@ -475,7 +456,7 @@ func (g *merger) writeMarkers(a *archive, path string, chunkSize uint64) error {
 	for _, m := range markers {
 		_ = w.Marker(m.Time, m.Duration, m.Marker, m.ScopeType, m.Scope, m.Text)
 	}
-	a.addMarkers(w, next)
+	a.markers.addTo(w, next)
 	if err := w.Close(); err != nil {
 		return fmt.Errorf("write markers: %w", err)
 	}
@@ -484,11 +465,11 @@ func (g *merger) writeMarkers(a *archive, path string, chunkSize uint64) error {
 
 // localDefsFit tells whether the measurement's local definitions can be read with larger chunks: those of one can.
 func (g *merger) localDefsFit() error {
-	for _, l := range g.archive.Defs.Locations {
-		info, err := os.Stat(filepath.Join(g.dir, archiveName, fileName(l.Self, ".def")))
-		if err == nil && uint64(info.Size()) > g.archive.Anchor.DefChunkSize {
+	for _, l := range g.Archive.Defs.Locations {
+		info, err := os.Stat(filepath.Join(g.Dir, files.ArchiveName, files.Name(l.Self, ".def")))
+		if err == nil && uint64(info.Size()) > g.Archive.Anchor.DefChunkSize {
 			return fmt.Errorf("our definitions need chunks of more than %d bytes, and Score-P's of location %d take several of those",
-				g.archive.Anchor.DefChunkSize, l.Self)
+				g.Archive.Anchor.DefChunkSize, l.Self)
 		}
 	}
 	return nil
@@ -496,8 +477,8 @@ func (g *merger) localDefsFit() error {
 
 // properties are those of the measurement, then ours. What both have is true if it is of both.
 func (g *merger) properties(a *archive) properties {
-	all := slices.Clone(properties(g.archive.Anchor.Properties))
-	all.add(facts.PropMerged, g.archive.Anchor.Creator)
+	all := slices.Clone(properties(g.Archive.Anchor.Properties))
+	all.add(facts.PropMerged, g.Archive.Anchor.Creator)
 	all.number(facts.PropMergedPairs, uint64(len(g.pairs)))
 	all.positive(facts.PropMergedLeft, uint64(g.threadsLeftOut))
 	all.positive(facts.PropMergedMarked, uint64(g.threadsMarked))
@@ -515,30 +496,59 @@ func (g *merger) properties(a *archive) properties {
 
 func (g *merger) traceID(a *archive) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %d", g.archive.Anchor.TraceID, a.traceID())
+	fmt.Fprintf(h, "%d %d", g.Archive.Anchor.TraceID, traceID(a.run))
 	return max(h.Sum64(), 1)
 }
 
 func (g *merger) result(a *archive) *MergeResult {
 	r := &MergeResult{
-		ScorepLocations: len(g.archive.Defs.Locations), Locations: len(a.locations), Communicators: len(a.instances),
+		ScorepLocations: len(g.Archive.Defs.Locations), Locations: len(a.locations), Communicators: len(a.instances),
 		ThreadsLeftOut: g.threadsLeftOut, ThreadsMarked: g.threadsMarked, Extended: g.extended, Problems: a.problems,
 	}
-	of := make(map[*measured]bool)
+	of := make(map[*measurement.Process]bool)
 	for _, p := range a.run.Processes {
 		if fit := g.pairs[p]; fit != nil {
-			of[fit.measured] = true
-			r.Timer = fit.timer.String()
+			of[fit.Process] = true
+			r.Timer = fit.Timer.String()
 		} else {
 			r.NCCLOnly++
 		}
 	}
-	r.Paired, r.ScorepOnly = len(of), len(g.processes)-len(of)
-	for _, l := range g.archive.Defs.Locations {
+	r.Paired, r.ScorepOnly = len(of), len(g.Processes)-len(of)
+	for _, l := range g.Archive.Defs.Locations {
 		r.ScorepEvents += l.Events
 	}
 	for _, l := range a.locations {
 		r.Events += l.Events
 	}
 	return r
+}
+
+// behind is the id behind those of all definitions of a kind.
+func behind[D any, Ref ~uint32](definitions []D, self func(*D) Ref) (id Ref) {
+	for i := range definitions {
+		id = max(id, self(&definitions[i])+1)
+	}
+	return id
+}
+
+// firstIDs are the ids behind those of the measurement's definitions.
+func (g *merger) firstIDs() firstIDs {
+	d := g.Archive.Defs
+	return firstIDs{
+		text:          behind(d.Strings, func(x *otf2.String) otf2.StringRef { return x.Self }),
+		attribute:     behind(d.Attributes, func(x *otf2.Attribute) otf2.AttributeRef { return x.Self }),
+		node:          behind(d.SystemTreeNodes, func(x *otf2.SystemTreeNode) otf2.SystemTreeNodeRef { return x.Self }),
+		locationGroup: g.Groups,
+		region:        behind(d.Regions, func(x *otf2.Region) otf2.RegionRef { return x.Self }),
+		group:         behind(d.Groups, func(x *otf2.Group) otf2.GroupRef { return x.Self }),
+		comm: max(
+			behind(d.Comms, func(x *otf2.Comm) otf2.CommRef { return x.Self }),
+			behind(d.InterComms, func(x *otf2.InterComm) otf2.CommRef { return x.Self })),
+		rmaWin:       behind(d.RmaWins, func(x *otf2.RmaWin) otf2.RmaWinRef { return x.Self }),
+		metricMember: behind(d.MetricMembers, func(x *otf2.MetricMember) otf2.MetricMemberRef { return x.Self }),
+		metric: max(
+			behind(d.MetricClasses, func(x *otf2.MetricClass) otf2.MetricRef { return x.Self }),
+			behind(d.MetricInstances, func(x *otf2.MetricInstance) otf2.MetricRef { return x.Self })),
+	}
 }

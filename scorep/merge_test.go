@@ -18,6 +18,8 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/files"
+	"github.com/nccl-otf2/nccl-otf2/scorep/measurement"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
@@ -31,7 +33,7 @@ type trace struct {
 }
 
 var (
-	mpiTSC  = trace{dir: "../analysis/testdata/scorep-mpi", pids: []int{13575, 13576, 13577, 13578}, host: "vm", ticksPerNs: 2.5}
+	mpiTSC  = trace{dir: "../analysis/archivetest/testdata/scorep-mpi", pids: []int{13575, 13576, 13577, 13578}, host: "vm", ticksPerNs: 2.5}
 	mpiRaw  = trace{dir: "testdata/mpi4-clock_gettime", host: "vm", ticksPerNs: 1}
 	pthread = trace{dir: "testdata/user-pthread", pids: []int{13727}, host: "vm", ticksPerNs: 2.5}
 )
@@ -110,6 +112,10 @@ func merge(t testing.TB, measurement, dir string, opts *MergeOptions) (*MergeRes
 		t.Fatal(err)
 	}
 	return res, open(t, res.Archive)
+}
+
+func integer(v uint64) *big.Rat {
+	return new(big.Rat).SetFrac(new(big.Int).SetUint64(v), big.NewInt(1))
 }
 
 // expected is the exact time, in the measurement's clock, of a time of a process: by its readings of the clocks, and on by
@@ -225,7 +231,7 @@ func TestMergeKeepsScorepAndPlacesNCCLToTheTick(t *testing.T) {
 			compareDefinitions(t, theirs.Defs, merged.Defs)
 			for _, l := range theirs.Defs.Locations {
 				for _, suffix := range []string{".evt", ".def"} {
-					name := filepath.Join("traces", fileName(l.Self, suffix))
+					name := filepath.Join("traces", files.Name(l.Self, suffix))
 					if !sameFile(t, filepath.Join(measurement, name), filepath.Join(filepath.Dir(res.Archive), name)) {
 						t.Errorf("%s is not linked", name)
 					}
@@ -301,7 +307,7 @@ func (tr *trace) checkTimes(t testing.TB, dir string, theirs, merged *otf2.Archi
 		}
 		for _, l := range p.Locations {
 			self := rowOf(t, merged, rank, len(theirs.Defs.Locations), int(l.Number))
-			name := filepath.Join(strings.TrimSuffix(merged.Path(), ".otf2"), fileName(self, ".evt"))
+			name := filepath.Join(strings.TrimSuffix(merged.Path(), ".otf2"), files.Name(self, ".evt"))
 			if !sameFile(t, filepath.Join(shardDir, fmt.Sprintf("%d.evt", l.Number)), name) {
 				t.Errorf("%s is not linked", name)
 			}
@@ -458,7 +464,7 @@ func withForwarded(t testing.TB, dir string, names ...string) string {
 	t.Helper()
 	return withDefinitions(t, dir, func(w *otf2.GlobalDefWriter, defs *otf2.Definitions) {
 		text, region := otf2.StringRef(len(defs.Strings)), otf2.RegionRef(len(defs.Regions))
-		_ = w.String(text, forwardedFile)
+		_ = w.String(text, measurement.ForwardedFile)
 		for i, name := range names {
 			s := text + 1 + otf2.StringRef(i)
 			_ = w.String(s, name)
@@ -871,20 +877,6 @@ func TestMergeJoinsJobsOfOneMeasurement(t *testing.T) {
 		off := new(big.Rat).Sub(integer(mapped[i]), mpiTSC.expected(zero, nil, at)) // rank 0 has no corrections
 		if off.Abs(off).Cmp(big.NewRat(1, 1)) >= 0 {
 			t.Fatalf("event %d is %s ticks off", i, off.FloatString(3))
-		}
-	}
-}
-
-func TestSameHost(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{
-		{"node1", "node1", true}, {"node1", "node2", false}, {"node1", "node1.cluster.org", true}, {"node1.a", "node1.b", false},
-		{"node1.a", "node1.a", true}, {"", "", true}, {"", ".a", false}, {"node1", "", false},
-	} {
-		if sameHost(c.a, c.b) != c.want || sameHost(c.b, c.a) != c.want {
-			t.Errorf("%q and %q", c.a, c.b)
 		}
 	}
 }

@@ -138,7 +138,7 @@ func (a *archive) defineMetrics(t *systemTree) {
 			global[p][i] = uint64(next)
 			next++
 		}
-		a.mapping(p, otf2.MappingMetric, global[p])
+		a.tables.add(p, otf2.MappingMetric, global[p])
 	}
 	slices.SortStableFunc(a.MetricClassRecorders, func(x, y otf2.MetricClassRecorder) int {
 		return cmp.Or(cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.Recorder, y.Recorder))

@@ -208,7 +208,7 @@ func (a *archive) networkMembers(n *network) []seat {
 		case !n.stands(rank):
 			all = append(all, seat{placeLocation(a.world.Unknown), 0})
 		default:
-			all = append(all, a.seatOf(n.of, rank))
+			all = append(all, a.seats.of(n.of, rank))
 		}
 	}
 	for _, e := range n.send {

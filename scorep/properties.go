@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/hang/waitfor"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -38,6 +39,7 @@ import (
 //	                          could not be used, see package ingest
 //	DAMAGED, DAMAGED::<n>     what of the data on the disk was missing or damaged: shards, event files
 //	SEQUENCES_DIFFER          number of differences; SEQUENCES_DIFFER::<n> tells them (see Difference)
+//	STOPPED, STOPPED::<n>     who kept the job from going on, or asked for what does not fit together: culprits of a verdict (JSON), see package waitfor
 //	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"; that could not be: comm 3 lost 10-19 "name"
 //	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
 //	GPU_METRICS_LEFT_OUT      rows of measurements of a GPU that are not in the archive: another process's of the same GPU are
@@ -125,6 +127,10 @@ func (a *archive) describe() {
 	ps.number(facts.PropDiffer, uint64(len(a.differences)))
 	for i, d := range a.differences[:min(len(a.differences), maxDifferences)] {
 		ps.add(facts.PropDiffer.Nth(i), d.String())
+	}
+	ps.positive(facts.PropStopped, uint64(len(a.stopped)))
+	for i, value := range waitfor.Values(a.stopped) {
+		ps.add(facts.PropStopped.Nth(i), value)
 	}
 	ps.positive(facts.PropGaps, uint64(len(a.pauses)))
 	for i := range a.pauses[:min(len(a.pauses), maxDifferences)] {

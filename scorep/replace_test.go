@@ -3,24 +3,28 @@
 package scorep
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
-// failing makes the n-th rename that puts an archive in place fail, and with forever all that follow. It returns how many there were.
-func failing(t *testing.T, n int, forever bool) (count *int) {
+// failing makes the n-th rename that puts an archive in place fail, and so many in all, from there on. It returns how many there were.
+func failing(t *testing.T, n, times int) (count *int) {
 	t.Helper()
 	count = new(int)
-	rename = func(from, to string) error {
-		if *count++; *count == n || forever && *count > n {
+	files.Rename = func(from, to string) error {
+		if *count++; *count >= n && *count < n+times {
 			return &os.LinkError{Op: "rename", Old: from, New: to, Err: syscall.EIO}
 		}
 		return os.Rename(from, to)
 	}
-	t.Cleanup(func() { rename = os.Rename })
+	t.Cleanup(func() { files.Rename = os.Rename })
 	return count
 }
 
@@ -39,10 +43,13 @@ func filesBelow(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// Whatever rename of the last ones fails: the archive that was there is there, as it was; or, where it cannot be brought back either,
-// none, and every file is there yet. Unify makes it anew from there.
+// Whatever rename of the last ones fails, and some of those that take back what was done: the archive that was there is there, as it was;
+// or, where it cannot be brought back at all, none, and every file is there yet. Unify makes it anew from there.
 func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
-	for _, forever := range []bool{false, true} {
+	files.UndoPause = time.Microsecond
+	t.Cleanup(func() { files.UndoPause = files.FirstUndoPause })
+	for _, times := range []int{1, 2, 5, math.MaxInt32} {
+		forever := times == math.MaxInt32
 		n := 1
 		for ; ; n++ {
 			dir := t.TempDir()
@@ -55,9 +62,9 @@ func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
 			anchor := filepath.Join(dir, "traces.otf2")
 			before := len(filesBelow(t, dir))
 
-			count := failing(t, n, forever)
+			count := failing(t, n, times)
 			res, err := Unify(dir, nil)
-			rename = os.Rename
+			files.Rename = os.Rename
 			if err == nil {
 				if *count >= n || !res.Runs[0].Complete {
 					t.Fatalf("no error of %d renames: %+v", *count, res)
@@ -79,7 +86,7 @@ func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
 					}
 				}
 				if events != old.Events || forever && n > 1 {
-					t.Errorf("rename %d, forever %v: %d events, of %d before", n, forever, events, old.Events)
+					t.Errorf("rename %d, %d times: %d events, of %d before", n, times, events, old.Events)
 				}
 				if got := len(filesBelow(t, dir)); got != before {
 					t.Errorf("rename %d: %d files, %d before", n, got, before)
@@ -98,8 +105,8 @@ func TestADiskThatFailsLeavesAnArchive(t *testing.T) {
 				t.Errorf("rename %d: made anew: %+v", n, res)
 			}
 			accept(t, anchor)
-			if _, err := os.Stat(filepath.Join(dir, newDir)); err == nil {
-				t.Errorf("rename %d: %s is left behind", n, newDir)
+			if _, err := os.Stat(filepath.Join(dir, files.NewDir)); err == nil {
+				t.Errorf("rename %d: %s is left behind", n, files.NewDir)
 			}
 		}
 		if n < 6 {

@@ -102,7 +102,7 @@ func (a *archive) synchronize(anchor string) bool {
 				h.Processes = append(h.Processes, q.Index)
 			}
 		}
-		life := a.lifeOf(func(q *jobs.Process) bool { return of[q] == n })
+		life := a.extent.of(func(q *jobs.Process) bool { return of[q] == n })
 		a.sync.Hosts = append(a.sync.Hosts, h.describe(n, &fit.Hosts[n], life.Begin, life.End))
 	}
 	for p, n := range of {
@@ -159,20 +159,6 @@ func (h HostSync) describe(n int, c *clocks.Host, first, last uint64) HostSync {
 		}
 	}
 	return h
-}
-
-// lifeOf is from the first to the last event of some processes.
-func (a *archive) lifeOf(of func(*jobs.Process) bool) jobs.Lifespan {
-	l := jobs.Lifespan{Begin: math.MaxUint64, End: 0}
-	for _, s := range a.spans {
-		if of(s.part) {
-			l.Begin, l.End = min(l.Begin, s.part.At(s.Begin)), max(l.End, s.part.At(s.End))
-		}
-	}
-	if l.Begin > l.End {
-		l = jobs.Lifespan{Begin: a.first, End: a.last}
-	}
-	return l
 }
 
 // retime makes anew what depends on times, with the processes' present corrections.

@@ -18,10 +18,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
 // UnifyOptions says how to unify; nil means the zero value.
 type UnifyOptions struct {
+	// Hold is that of the directory, where the caller has it, from before Raw on; nil: it is taken for the time of unifying.
+	Hold *experiment.Hold
 	// Raw is what came of the directory's raw files, which are to be converted before (collector.ConvertAll). Those that are not
 	// in it are named as problems.
 	Raw []experiment.RawFile
@@ -122,11 +125,11 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	if opts == nil {
 		opts = new(UnifyOptions)
 	}
-	runs, left, unlock, err := readRuns(dir, opts)
+	runs, left, release, err := readRuns(dir, opts)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer release()
 	res := &Result{Problems: left.Problems, Damaged: len(left.Damaged)}
 	if len(runs) > 1 {
 		res.Problems = append(res.Problems, fmt.Sprintf("%d jobs have left data in %s; each gets an archive of its own, run-1 to run-%d", len(runs), dir, len(runs)))
@@ -135,7 +138,7 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 		target := dir
 		if len(runs) > 1 {
 			target = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
-			if err := ownFolder(target); err != nil {
+			if err := files.OwnFolder(target); err != nil {
 				return nil, fmt.Errorf("unify %s: %w", dir, err)
 			}
 		}
@@ -154,13 +157,13 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	}
 	if len(runs) > 1 {
 		// An archive of the time when there was one job holds nothing that run-1 does not, nor does one that was never finished.
-		if err := errors.Join(removeArchive(dir), os.RemoveAll(filepath.Join(dir, newDir))); err != nil {
+		if err := errors.Join(removeArchive(dir), os.RemoveAll(filepath.Join(dir, files.NewDir))); err != nil {
 			res.Problems = append(res.Problems, fmt.Sprintf("remove the former archive: %v", err))
 		}
 	}
 	for i := len(runs) + 1; i > 1; i++ {
 		old := filepath.Join(dir, fmt.Sprintf("run-%d", i))
-		if _, err := os.Stat(filepath.Join(old, archiveName+".otf2")); err != nil {
+		if _, err := os.Stat(filepath.Join(old, files.ArchiveName+".otf2")); err != nil {
 			break
 		}
 		res.Problems = append(res.Problems, fmt.Sprintf("%s is of an earlier time and has no shards any more; it was left alone", old))
@@ -168,45 +171,50 @@ func Unify(dir string, opts *UnifyOptions) (*Result, error) {
 	return res, nil
 }
 
-// readRuns locks an experiment directory and finds the jobs in it, as far as they can be read.
-func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unused, unlock func(), err error) {
+// readRuns locks an experiment directory, unless that has been done, and finds the jobs in it, as far as they can be read.
+func readRuns(dir string, opts *UnifyOptions) (runs []*jobs.Run, left jobs.Unused, release func(), err error) {
 	if info, err := os.Lstat(filepath.Join(dir, experiment.Folder)); err != nil {
 		return nil, left, nil, fmt.Errorf("%s is no experiment directory: %w", dir, err)
 	} else if !info.IsDir() {
 		return nil, left, nil, fmt.Errorf("%s is no experiment directory: %s is no folder", dir, experiment.Folder)
 	}
-	if unlock, err = experiment.Lock(dir); err != nil {
-		return nil, left, nil, err
+	release = func() {}
+	if opts.Hold == nil {
+		hold, err := experiment.Lock(dir)
+		if err != nil {
+			return nil, left, nil, err
+		}
+		release = hold.Release
 	}
 	left = jobs.NotConverted(dir, opts.Raw)
 	parts, more, err := jobs.Read(dir, opts.workers(), opts.now())
 	if err != nil {
-		unlock()
+		release()
 		return nil, left, nil, errors.Join(err, left.Err())
 	}
 	if parts = profiled(parts, false); len(parts) == 0 {
-		unlock()
+		release()
 		return nil, left, nil, fmt.Errorf("%s was recorded in profile mode, without events: %w", dir, fs.ErrNotExist)
 	}
 	left = jobs.Unused{Problems: append(left.Problems, more.Problems...), Damaged: append(left.Damaged, more.Damaged...)}
 	if runs, err = jobs.Separate(parts); err != nil {
-		unlock()
+		release()
 		return nil, left, nil, err
 	}
 	for _, r := range runs {
 		r.Damaged = left.Damaged
 	}
-	return runs, left, unlock, nil
+	return runs, left, release, nil
 }
 
 // writeArchive writes one run's archive beside the present one in dir, then puts it in its place.
 func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, error) {
-	s, err := newStaging(filepath.Join(dir, newDir))
+	s, err := files.Stage(filepath.Join(dir, files.NewDir))
 	if err != nil {
 		return nil, err
 	}
 	defer s.Discard()
-	staging, events := s.Path, filepath.Join(s.Path, archiveName)
+	staging, events := s.Path, filepath.Join(s.Path, files.ArchiveName)
 	if err := os.Mkdir(events, regular.Folder); err != nil {
 		return nil, err
 	}
@@ -216,41 +224,41 @@ func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, erro
 		return nil, err
 	}
 	a.chunk = eventChunkSize(r)
-	files, err := a.placeEvents(events)
+	placed, err := a.placeEvents(events)
 	if err != nil {
 		return nil, err
 	}
 	a.define()
-	if err := a.write(staging, files); err != nil {
+	if err := a.write(staging, placed); err != nil {
 		return nil, err
 	}
-	if a.synchronize(filepath.Join(staging, archiveName+".otf2")) {
-		if err := a.removeLocalDefs(events); err != nil {
+	if a.synchronize(filepath.Join(staging, files.ArchiveName+".otf2")) {
+		if err := removeLocalDefs(events, a.locations); err != nil {
 			return nil, err
 		}
-		if err := a.write(staging, files); err != nil {
+		if err := a.write(staging, placed); err != nil {
 			return nil, err
 		}
 	}
-	result := a.result(files)
-	result.DamagedFiles = len(files.damaged)
+	result := a.result(placed)
+	result.DamagedFiles = len(placed.Damaged)
 	if err := s.Replace(dir); err != nil {
 		return nil, err
 	}
-	result.Archive = filepath.Join(dir, archiveName+".otf2")
+	result.Archive = filepath.Join(dir, files.ArchiveName+".otf2")
 	return result, nil
 }
 
 // write writes all of the archive but the event files into the folder staging.
-func (a *archive) write(staging string, files *placed) error {
-	path := func(suffix string) string { return filepath.Join(staging, archiveName+suffix) }
-	for _, suffix := range archiveParts[1:] {
-		if err := removeFile(path(suffix)); err != nil {
+func (a *archive) write(staging string, placed *files.Events) error {
+	path := func(suffix string) string { return filepath.Join(staging, files.ArchiveName+suffix) }
+	for _, suffix := range files.Parts[1:] {
+		if err := files.Remove(path(suffix)); err != nil {
 			return err
 		}
 	}
 	defChunk := a.chunkSizeFor()
-	if err := a.writeLocalDefs(path(""), defChunk); err != nil {
+	if err := a.tables.write(path(""), defChunk, a.locations, a.opts.workers()); err != nil {
 		return err
 	}
 	count, err := a.definitions.write(path(".def"), defChunk, nil)
@@ -258,25 +266,25 @@ func (a *archive) write(staging string, files *placed) error {
 		return err
 	}
 	if len(a.markers) > 0 {
-		if err := a.writeMarkers(path(".marker"), defChunk); err != nil {
+		if err := a.markers.write(path(".marker"), defChunk); err != nil {
 			return err
 		}
 	}
-	result := a.result(files)
+	result := a.result(placed)
 	err = otf2.WriteAnchor(path(".otf2"), &otf2.Anchor{
 		EventChunkSize: a.chunk, DefChunkSize: defChunk,
 		Locations: uint64(len(a.locations)), GlobalDefs: count,
 		MachineName: machineName(a.run), Creator: a.opts.creator(),
 		Description: fmt.Sprintf("NCCL: %s on %s", jobs.Plural(uint64(len(a.run.Processes)), "process"), jobs.Plural(uint64(result.Hosts), "host")),
-		Properties:  a.properties, TraceID: a.traceID(),
+		Properties:  a.properties, TraceID: traceID(a.run),
 	})
 	return err
 }
 
-func (a *archive) result(files *placed) *RunResult {
+func (a *archive) result(placed *files.Events) *RunResult {
 	r := &RunResult{
 		Missing: a.missingProcesses(), Locations: len(a.locations), Communicators: len(a.instances),
-		First: a.first, Last: a.last, Linked: files.linked, Copied: files.copied, Rewritten: files.rewritten,
+		First: a.first, Last: a.last, Linked: placed.Linked, Copied: placed.Copied, Rewritten: placed.Rewritten,
 		Died: jobs.DeathWords(jobs.Deaths(a.ordered())), Differences: a.differences, Problems: slices.Concat(a.problems, a.syncProblems), ClockSync: a.sync,
 		Hidden: slices.DeleteFunc(a.hidden(), func(t hidden.Traffic) bool { return !t.Grave }),
 	}
@@ -313,10 +321,13 @@ func (a *archive) result(files *placed) *RunResult {
 }
 
 // lostWithCollector begins the properties that count operations which died with a collector.
-var lostWithCollector = string(facts.PropLost.Below(component(experiment.LostWithCollector)).Below(""))
+var lostWithCollector = string(PropertyOfLoss(experiment.LostWithCollector).Below(""))
 
 // lostFromDisk begins the one that counts records which were in event files.
-var lostFromDisk = "LOST::" + component(experiment.LostFromDisk) + "::"
+var lostFromDisk = string(PropertyOfLoss(experiment.LostFromDisk).Below(""))
+
+// PropertyOfLoss begins the properties that count what was lost for a reason, a key of experiment.Counts.Lost.
+func PropertyOfLoss(reason string) facts.Property { return facts.PropLost.Below(component(reason)) }
 
 // eventChunkSize chooses the archive's: that of the most bytes in files of several chunks, as files of another size must
 // be rewritten; one that is shorter than a chunk is readable with any size.
@@ -349,16 +360,9 @@ func machineName(r *jobs.Run) string {
 
 func removeArchive(dir string) error {
 	for _, suffix := range []string{".otf2", ".def", ".marker"} {
-		if err := removeFile(filepath.Join(dir, archiveName+suffix)); err != nil {
+		if err := files.Remove(filepath.Join(dir, files.ArchiveName+suffix)); err != nil {
 			return err
 		}
 	}
-	return os.RemoveAll(filepath.Join(dir, archiveName))
-}
-
-func removeFile(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return os.RemoveAll(filepath.Join(dir, files.ArchiveName))
 }

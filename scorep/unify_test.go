@@ -27,6 +27,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
@@ -359,7 +360,7 @@ func TestWhatIsNoExperimentIsRefused(t *testing.T) {
 func TestOnlyOneUnifiesAtATime(t *testing.T) {
 	dir := t.TempDir()
 	finish(job(t, dir, 1, 1, nil))
-	unlock, err := experiment.Lock(dir)
+	hold, err := experiment.Lock(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +368,7 @@ func TestOnlyOneUnifiesAtATime(t *testing.T) {
 	if !errors.Is(err, experiment.ErrBusy) || !strings.Contains(err.Error(), "pid "+strconv.Itoa(os.Getpid())) {
 		t.Errorf("got %v", err)
 	}
-	unlock()
+	hold.Release()
 	unify(t, dir, nil)
 }
 
@@ -399,8 +400,8 @@ func TestRawFilesThatWereNotConvertedAreNamed(t *testing.T) {
 }
 
 func TestWithoutHardLinksFilesAreCopied(t *testing.T) {
-	linkFile = func(string, string) error { return syscall.EPERM }
-	defer func() { linkFile = os.Link }()
+	files.Link = func(string, string) error { return syscall.EPERM }
+	defer func() { files.Link = os.Link }()
 	dir := t.TempDir()
 	finish(job(t, dir, 2, 2, nil))
 	run := unify(t, dir, nil).Runs[0]

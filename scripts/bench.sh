@@ -29,19 +29,19 @@ for part in "${parts[@]}"; do
   case $part in
     otf2) "${GO:-go}" run ./tests/bench "$@" ;;
     callbacks)
-      "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
+      "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
       "${GO:-go}" run ./tests/bench/callbacks --build "$build" "$@"
       ;;
     report)
-      "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
+      "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
       "${GO:-go}" run ./tests/bench/report --tool "$build/nccl-otf2" "$@"
       ;;
     real-nccl)
-      "${MAKE:-make}" --no-print-directory BUILD="$build" build real-nccl-bed >&2
+      "${MAKE:-make}" --no-print-directory BUILD="$build" test-build real-nccl-bed >&2
       "${GO:-go}" run ./tests/bench/realnccl --build "$build" "$@"
       ;;
     timeline)
-      "${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
+      "${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
       "${GO:-go}" run ./tests/bench/timeline --tool "$build/nccl-otf2" "$@"
       ;;
   esac

@@ -8,7 +8,7 @@ set -euo pipefail
 # what | how to see that it is there | Debian, Ubuntu | Fedora, RHEL
 tools=(
   "otf2-print|command -v otf2-print|otf2-tools|otf2"
-  "Python reader of OTF2|/usr/bin/python3 -c 'import otf2'|python3-otf2 python3-six|python3-otf2 python3-six" # the package does not name six, which it imports
+  "Python reader of OTF2|/usr/bin/python3 -I -c 'import otf2'|python3-otf2 python3-six|python3-otf2 python3-six" # the package does not name six, which it imports
   "OTF2 C library|command -v otf2-config|libotf2-trace-dev|otf2-devel"
   "cppcheck|command -v cppcheck|cppcheck|cppcheck"
   "valgrind|command -v valgrind|valgrind|valgrind"

@@ -7,5 +7,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
-"${MAKE:-make}" --no-print-directory BUILD="$build" build >&2
+"${MAKE:-make}" --no-print-directory BUILD="$build" test-build >&2
 exec "${GO:-go}" run ./tests/soak --build "$build" --time "${SOAK_TIME:-10m}" "$@"

@@ -23,7 +23,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/export"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
@@ -109,7 +110,7 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []string{"report", "export --jsonl", "export --chrome", "export --parquet", "timeline", "report --tally", "profile --summary"} {
+	for _, p := range []string{"report", "report, CSV", "export --jsonl", "export --chrome", "export --parquet", "timeline", "report --tally", "profile --summary"} {
 		if n := f.shared(p); n < 2 {
 			t.Errorf("%d numbers of %s are compared", n, p)
 		}
@@ -136,11 +137,11 @@ func productsAgree(t *testing.T, rec *replay.Recording, events, channels string)
 		t.Fatal(err)
 	}
 	defer a.Close()
-	report, err := analysis.Operations(a)
+	report, err := operations.Read(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cubextest.Load(t, filepath.Join(dir, "profile.cubex")).Agrees(t, report, analysis.Tally(a))
+	cubextest.Load(t, filepath.Join(dir, "profile.cubex")).Agrees(t, report, tally.Read(a))
 }
 
 // bump changes a number of a text by hand.
@@ -241,6 +242,16 @@ func TestDisagreementsAreFound(t *testing.T) {
 		{"report", "", bump(`"avg_ns": ([\d.]+)`)},
 		{"report", "", bump(`"p99_ns": ([\d.]+)`)},
 		{"report", "", bump(`"busbw": (0\.\d+)`)},
+		{"report", "", bump(`"p50_ns": ([1-9][\d.]+)`)},
+		{"report", "", bump(`"busbw_nobody_late": ([\d.e+-]*[1-9][\d.e+-]*)`)},
+		{"report", "", bump(`"rank_0_ns": ([\d.]+)`)},
+		{"report", "", bump(`"timed": (\d+)`)},
+		{"report, text", "", bump(`AllReduce .* ([\d.e+-]+)  +[\d.e+-]+ [nµm]?s  +[\d.e+-]+  +RING`)},
+		{"report, text", "", bump(`AllReduce .*  ([\d.e+-]+)  +RING`)},
+		{"report, Markdown", "", bump(`AllReduce .*\| ([\d.e+-]+) \| [\d.e+-]+ [nµm]?s \| [\d.e+-]+ \| RING`)},
+		{"report, CSV", "", bump(`AllReduce,false.*,([\d.e+-]+),[\d.e+-]+,[\d.e+-]+,RING`)},
+		{"profile --summary", "", bump(`"busbw": ([\d.e+-]*[1-9][\d.e+-]*)`)},
+		{"diff", "", bump(`"median_a_ns": ([1-9][\d.]+)`)},
 		{"report", "", bump(`"waited_ns": (\d+)`)},
 		{"report", "", bump(`"size": (\d+)`)},
 		{"report, text", "", bump(`operations +(\d+) in`)},
@@ -248,6 +259,10 @@ func TestDisagreementsAreFound(t *testing.T) {
 		{"report --tally", "", bump(`"calls": (\d+),\s+"average_ns"`)},
 		{"report --waits", "", bump(`"waited_ns": (\d+)`)},
 		{"report --waits", "", bump(`(?s)"ranks".*?"caused_ns": (\d+)`)},
+		{"report --waits", "", bump(`(?s)"over_time".*?"waited_ns": ([1-9]\d*)`)},
+		{"report --waits", "", bump(`(?s)"communicator_operations".*?"waited_ns": ([1-9]\d*)`)},
+		{"report --waits", "", bump(`"load_balance": ([\d.]+)`)},
+		{"report", "", bump(`"communication": ([\d.]+)`)},
 		{"report --matrix", "", bump(`"transfers": (\d+)`)},
 		{"report --matrix", "", bump(`"bytes": (\d+)`)},
 		{"profile --summary", "", bump(`"calls": (\d+)`)},

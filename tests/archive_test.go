@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,9 +114,14 @@ func otf2Print(t *testing.T, anchor string) {
 	}
 }
 
+// tail is the end of what a program says; with the beginning, where libotf2 says what is wrong before Python says where.
 func tail(s string) string {
+	const first, last = 12, 8
 	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.Join(lines[max(0, len(lines)-8):], "\n")
+	if len(lines) > first+last {
+		lines = slices.Concat(lines[:first], []string{"…"}, lines[len(lines)-last:])
+	}
+	return strings.Join(lines, "\n")
 }
 
 // readArchive reads an archive to its end with python3-otf2.

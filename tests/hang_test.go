@@ -18,13 +18,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/hang"
+	"github.com/nccl-otf2/nccl-otf2/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
+	"github.com/nccl-otf2/nccl-otf2/report"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 )
 
-// hang is a job in which some ranks never come to an operation.
-type hang struct {
+// hanging is a job in which some ranks never come to an operation.
+type hanging struct {
 	recording string
 	function  string
 	ordinal   int
@@ -35,7 +42,7 @@ type hang struct {
 
 type ending string
 
-var hangs = []hang{
+var hangs = []hanging{
 	{"01-allreduce-2p", "AllReduce", 4, []int{1}, "gpu", "kill"},
 	{"01-allreduce-2p", "AllReduce", 0, []int{0}, "light", "abort"},
 	{"02-allcoll-4p-net", "AllReduce", 3, []int{2}, "net", "kill"},
@@ -57,7 +64,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-func (h *hang) run(t *testing.T) {
+func (h *hanging) run(t *testing.T) {
 	rec, stops := h.cut(t, recording(t, h.recording))
 	dir := filepath.Join(t.TempDir(), "experiment")
 	stopped, began := make(chan struct{}), time.Now()
@@ -118,7 +125,7 @@ func (h *hang) run(t *testing.T) {
 
 // fault compares what is said of the processes' ends, and how long they hung before, with what is true; "" if it fits.
 func (e ending) fault(dir string, rec *replay.Recording, missing []int, least, most time.Duration) string {
-	r, err := analysis.Hang(dir, time.Now())
+	r, err := hang.Find(dir, time.Now())
 	if err != nil || len(r.Jobs) != 1 || len(r.Jobs[0].Communicators) == 0 {
 		return fmt.Sprint(r, err)
 	}
@@ -146,9 +153,11 @@ func TestHangUntilTheEnd(t *testing.T) {
 		operation string
 		ordinal   uint64
 		missing   []int
+		kind      verdict.Kind
+		culprit   int
 	}{
-		{"c10-missing-4p", "AllReduce", 16, []int{2}},
-		{"c11-order-3p", "AllReduce", 7, nil}, // on one of the two communicators
+		{"c10-missing-4p", "AllReduce", 16, []int{2}, verdict.Missing, 2},
+		{"c11-order-3p", "AllReduce", 7, nil, verdict.Order, 0}, // on one of the two communicators
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -195,7 +204,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 			if fault := ending("kill").fault(dir, rec, tc.missing, least, time.Since(began)); fault != "" {
 				t.Error(fault)
 			}
-			r, err := analysis.Hang(dir, time.Now())
+			r, err := hang.Find(dir, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,18 +218,63 @@ func TestHangUntilTheEnd(t *testing.T) {
 			if c.Operation != tc.operation || c.Ordinal != tc.ordinal || !slices.Equal(missing, tc.missing) {
 				t.Errorf("%+v", c)
 			}
-			checkSound(t, unified(t, dir), analysis.Note)
+			path := unified(t, dir)
+			checkSound(t, path, check.Note)
+			a, err := otf2.Open(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			for where, culprits := range map[string][]verdict.Culprit{"the shards": r.Jobs[0].Culprits, "the archive": waitfor.OfArchive(a.Anchor)} {
+				if len(culprits) != 1 || culprits[0].Kind != tc.kind || culprits[0].Rank != tc.culprit {
+					t.Errorf("%s: %+v", where, culprits)
+				}
+			}
 		})
 	}
 }
 
-func (h *hang) isMissing(p *replay.Process) bool {
+// Of a job in which one rank asked for other arguments once, that operation alone is left out, and the rank is named.
+func TestOneOtherCountLeavesOutOneOperation(t *testing.T) {
+	t.Parallel()
+	rec, err := replay.Load("../testdata/nccl-causes/c14-count-mismatch-3p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "experiment")
+	if _, err := replay.Run(t.Context(), rec, usual(t, dir, clock(replay.ClockRecorded), env("NCCL_OTF2_EVENTS=gpu"))); err != nil {
+		t.Fatal(err)
+	}
+	collectors.Await(t, dir)
+	a, err := otf2.Open(unified(t, dir), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	stretches, unnamed := facts.Stretches(a.Anchor)
+	if len(stretches) != 1 || unnamed > 0 || stretches[0].First != 7 || stretches[0].Last != 7 ||
+		stretches[0].Detail != "rank 1 asked for 10000 elements, ranks 0,2 asked for 20000 elements" {
+		t.Errorf("%+v", stretches)
+	}
+	if c := waitfor.OfArchive(a.Anchor); len(c) != 1 || c[0].Kind != verdict.Mismatch || c[0].Rank != 1 {
+		t.Errorf("%+v", c)
+	}
+	r, err := operations.Read(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := &r.Summary; s.Operations != 11 || s.LeftOut != 3 || len(s.Deviations) != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func (h *hanging) isMissing(p *replay.Process) bool {
 	return slices.Contains(h.missing, p.Contexts[0].Rank)
 }
 
 // fault compares the report with what must be in it; "" if it is all there.
-func (h *hang) fault(dir string, alive bool) string {
-	r, err := analysis.Hang(dir, time.Now())
+func (h *hanging) fault(dir string, alive bool) string {
+	r, err := hang.Find(dir, time.Now())
 	if err != nil {
 		return err.Error()
 	}
@@ -232,7 +286,7 @@ func (h *hang) fault(dir string, alive bool) string {
 		return fmt.Sprintf("job: %+v", j)
 	}
 	c := &j.Communicators[0]
-	if c.Operation != h.function || c.Ordinal != uint64(h.ordinal) || c.Verdict != analysis.NotReached && c.Verdict != analysis.Different {
+	if c.Operation != h.function || c.Ordinal != uint64(h.ordinal) || c.Verdict != hang.NotReached && c.Verdict != hang.Different {
 		return fmt.Sprintf("first of %d: %+v", len(j.Communicators), c)
 	}
 	var missing []int
@@ -257,11 +311,16 @@ func (h *hang) fault(dir string, alive bool) string {
 			return fmt.Sprintf("rank %d is %q", m.Rank, m.State)
 		}
 	}
+	for _, who := range j.Culprits {
+		if who.Kind != verdict.Missing || !slices.Contains(h.missing, who.Rank) {
+			return fmt.Sprintf("%+v", who)
+		}
+	}
 	if !slices.Equal(missing, h.missing) {
 		return fmt.Sprintf("missing %v", missing)
 	}
 	var text strings.Builder
-	_ = r.Document().WriteText(&text) // to memory
+	_ = report.Hang(r).WriteText(&text) // to memory
 	list := "Ranks"
 	if len(missing) == 1 {
 		list = "Rank"
@@ -276,7 +335,7 @@ func (h *hang) fault(dir string, alive bool) string {
 // cut makes of a recording one in which ranks miss an operation: they do not call it, and what they called before runs
 // to its end; on the other ranks what needs them begins and does not end. It tells after how many calls each process
 // stands still.
-func (h *hang) cut(t *testing.T, rec *replay.Recording) (*replay.Recording, []int) {
+func (h *hanging) cut(t *testing.T, rec *replay.Recording) (*replay.Recording, []int) {
 	t.Helper()
 	want := expect(rec)
 	comm := commKey(rec.Processes[0].Contexts[0])

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/scenario"
 )
@@ -235,12 +235,12 @@ var handleHazards = []hazard{
 		}),
 		check: func(o *outcome) {
 			o.want("reductions", o.reductions(), 7)
-			checked, err := analysis.Check(filepath.Join(o.dir, "traces.otf2"), nil)
+			checked, err := check.Archive(filepath.Join(o.dir, "traces.otf2"), nil)
 			if err != nil {
 				o.t.Fatal(err)
 			}
-			if !slices.ContainsFunc(checked.Findings, func(f analysis.Finding) bool {
-				return f.Rule == analysis.RuleCollectiveMate && strings.Contains(f.Text, "rank 0 has 4 operations, rank 1 has 3 operations")
+			if !slices.ContainsFunc(checked.Findings, func(f check.Finding) bool {
+				return f.Rule == check.RuleCollectiveMate && strings.Contains(f.Text, "rank 0 has 4 operations, rank 1 has 3 operations")
 			}) {
 				o.t.Errorf("check does not name it: %v", checked.Findings)
 			}

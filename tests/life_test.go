@@ -95,6 +95,14 @@ func begin(t *testing.T, dir string, k keeper, count int, way string, further in
 // beginUnder starts it by another command, as unshare is one.
 func beginUnder(t *testing.T, wrapper []string, dir string, k keeper, count int, way string, further int, env ...string) *job {
 	t.Helper()
+	j := startUnder(t, wrapper, dir, k, count, way, further, env...)
+	j.ready()
+	return j
+}
+
+// startUnder does not wait until its first calls have been made, as ready does.
+func startUnder(t *testing.T, wrapper []string, dir string, k keeper, count int, way string, further int, env ...string) *job {
+	t.Helper()
 	host, err := lifeHost()
 	if err != nil {
 		t.Fatal(err)
@@ -122,15 +130,19 @@ func beginUnder(t *testing.T, wrapper []string, dir string, k keeper, count int,
 			_ = j.cmd.Wait()
 		}
 	})
+	return j
+}
+
+func (j *job) ready() {
+	j.t.Helper()
 	line, err := j.stdout.ReadString('\n')
 	if err != nil {
 		_ = j.cmd.Wait()
-		t.Fatalf("the host is not ready: %v\n%s", err, j.stderr.String())
+		j.t.Fatalf("the host is not ready: %v\n%s", err, j.stderr.String())
 	}
 	if _, err := fmt.Sscanf(line, "ready %d %d", &j.pid, &j.collector); err != nil {
-		t.Fatalf("the host says %q: %v", line, err)
+		j.t.Fatalf("the host says %q: %v", line, err)
 	}
-	return j
 }
 
 // settle waits until the spool files have stopped growing: what comes after a sudden end is not promised, what
@@ -586,9 +598,13 @@ func TestContainersWithEqualNames(t *testing.T) {
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "experiment")
 				var jobs []*job
+				meet := t.TempDir()
 				for rank := range 2 {
-					jobs = append(jobs, beginUnder(t, wrapper, dir, k, count, way, 0, "LIFE_HOSTNAME="+name, "LIFE_RANKS=2",
-						fmt.Sprintf("LIFE_RANK=%d", rank)))
+					jobs = append(jobs, startUnder(t, wrapper, dir, k, count, way, 0, "LIFE_HOSTNAME="+name, "LIFE_RANKS=2",
+						fmt.Sprintf("LIFE_RANK=%d", rank), "LIFE_MEET="+meet))
+				}
+				for _, j := range jobs {
+					j.ready()
 				}
 				for _, j := range jobs {
 					if j.pid != jobs[0].pid {

@@ -196,6 +196,16 @@ func TestManyCommunicators(t *testing.T) {
 			t.Errorf("%d communicators are defined, want %d", n, most)
 		}
 	})
+	t.Run("alone", func(t *testing.T) { // the end of each is the last one for now, and waited for
+		t.Parallel()
+		const some = 2000
+		c := &crowd{t: t, dir: filepath.Join(t.TempDir(), "experiment"), keeper: byCollector, way: "communicators-alone", further: some}
+		if said := c.run(); strings.Contains(said, "NCCL_OTF2") {
+			t.Errorf("the plugin said %q", said)
+		}
+		c.recorded(crowdBegins + some)
+		c.archive(crowdBegins+some, regions.OwnRows+3)
+	})
 	t.Run("profile", func(t *testing.T) {
 		t.Parallel()
 		const some = 2000

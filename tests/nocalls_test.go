@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/hang"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
+	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
@@ -53,7 +56,7 @@ func TestJobWithoutCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	r, err := analysis.Operations(a)
+	r, err := operations.Read(a)
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)
 	}
@@ -73,7 +76,7 @@ func TestJobWithoutCalls(t *testing.T) {
 	if res.Collectives != 12 || res.Messages != 4 || res.Lost() > 0 || len(res.Problems) > 0 {
 		t.Errorf("view: %+v", res)
 	}
-	found, err := analysis.CheckScalasca(res.Archive, nil)
+	found, err := scalasca.Check(res.Archive, nil)
 	if err != nil || len(found.Findings) > 0 {
 		t.Error(err, found)
 	}
@@ -88,18 +91,18 @@ func TestJobWithoutCalls(t *testing.T) {
 	}
 	made := cubextest.Load(t, file)
 	made.Sound(t)
-	made.Agrees(t, report, analysis.Tally(a))
+	made.Agrees(t, report, tally.Read(a))
 }
 
 func TestHangWithoutCalls(t *testing.T) {
 	t.Parallel()
 	o := playScenario(t, withoutCalls(true), env("NCCL_ENQUEUE_REARCH_ENABLE=1"))
-	r, err := analysis.Hang(o.dir, time.Now())
+	r, err := hang.Find(o.dir, time.Now())
 	if err != nil || len(r.Jobs) != 1 || len(r.Jobs[0].Communicators) == 0 {
 		t.Fatalf("%v %+v", err, r)
 	}
 	c := &r.Jobs[0].Communicators[0]
-	if c.Operation != "AllReduce" || c.Ordinal != 12 || c.Verdict != analysis.NotReached {
+	if c.Operation != "AllReduce" || c.Ordinal != 12 || c.Verdict != hang.NotReached {
 		t.Errorf("%+v", c)
 	}
 	for _, m := range c.Members {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/overlap"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -60,7 +60,7 @@ func TestOverlapOfRecordings(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer a.Close()
-			report := analysis.FindOverlap(a)
+			report := overlap.Read(a)
 
 			operations, kernels, number := make(map[uint64][]stretch), make(map[uint64][]stretch), make(map[uint64]uint64)
 			for _, c := range got.comms {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/replay"
@@ -74,7 +74,7 @@ func env(vars ...string) change {
 func clock(c replay.Clock) change { return func(o *replay.Options) { o.Clock = c } }
 
 func spool(o *replay.Options)   { o.Spool = true }
-func kernels(o *replay.Options) { o.Kernels = true }
+func kernels(o *replay.Options) { o.GPU = "../build/fakecupti/libcupti.so.12" }
 
 // settings are the plugin's in nearly all tests: everything is recorded into the directory, and not yet unified.
 func settings(dir string) []string {
@@ -85,7 +85,7 @@ func settings(dir string) []string {
 func usual(t *testing.T, dir string, changes ...change) replay.Options {
 	t.Helper()
 	opt := replay.Options{
-		Host: builtFile(t, "fakenccl"), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockRecorded, Env: settings(dir),
+		Host: builtFile(t, replay.HostFile), Plugin: builtFile(t, "libnccl-profiler-otf2.so"), Clock: replay.ClockRecorded, Env: settings(dir),
 	}
 	for _, c := range changes {
 		c(&opt)
@@ -163,14 +163,14 @@ func unified(t *testing.T, dir string) (anchor string) {
 
 // checkSound wants an archive to be without findings, but for those of the severities that may be and for what unify has said
 // (SEQUENCES_DIFFER, which tests ask for where it matters), and read by the reference tool without a warning.
-func checkSound(t *testing.T, anchor string, mayBe ...analysis.Severity) {
+func checkSound(t *testing.T, anchor string, mayBe ...check.Severity) {
 	t.Helper()
-	checked, err := analysis.Check(anchor, nil)
+	checked, err := check.Archive(anchor, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range checked.Findings {
-		said := f.Severity == analysis.Note && strings.HasPrefix(f.Text, "not compared, as members differ: ")
+		said := f.Severity == check.Note && strings.HasPrefix(f.Text, "not compared, as members differ: ")
 		if !said && !slices.Contains(mayBe, f.Severity) {
 			t.Errorf("check: %v", f)
 		}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -63,11 +63,11 @@ var tracedJob = sync.OnceValues(func() (*recordedJob, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}
-	check, err := analysis.Check(filepath.Join(job.dir, "traces.otf2"), nil)
-	if err != nil || len(check.Findings) > 0 {
-		return nil, fmt.Errorf("the archive: %w, %v", err, check)
+	checked, err := check.Archive(filepath.Join(job.dir, "traces.otf2"), nil)
+	if err != nil || len(checked.Findings) > 0 {
+		return nil, fmt.Errorf("the archive: %w, %v", err, checked)
 	}
-	job.events = check.Events
+	job.events = checked.Events
 	if job.record, err = powercut.Read(trace, root); err != nil {
 		return nil, err
 	}
@@ -148,12 +148,12 @@ func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *ra
 		}
 	}
 	if err == nil {
-		check, err := analysis.Check(anchor, nil)
+		checked, err := check.Archive(anchor, nil)
 		if err != nil {
 			return fmt.Sprint("the archive: ", err)
 		}
-		if len(check.Findings) > 0 || check.Events != j.events {
-			return fmt.Sprintf("the archive: %d events, %v", check.Events, check.Findings)
+		if len(checked.Findings) > 0 || checked.Events != j.events {
+			return fmt.Sprintf("the archive: %d events, %v", checked.Events, checked.Findings)
 		}
 	}
 
@@ -179,12 +179,12 @@ func (j *recordedJob) broken(t *testing.T, moment int, luck powercut.Luck, r *ra
 		run := &res.Runs[i]
 		events += run.Events
 		honest = honest || run.Finished < run.Processes() || run.Missing > 0 || run.MissingRanks > 0 || run.Lost > 0
-		check, err := analysis.Check(run.Archive, nil)
+		checked, err := check.Archive(run.Archive, nil)
 		if err != nil {
 			return fmt.Sprint("the archive made after the cut: ", err)
 		}
-		for _, f := range check.Findings {
-			if f.Severity == analysis.Error && !strings.HasPrefix(f.Text, "when the archive was made") {
+		for _, f := range checked.Findings {
+			if f.Severity == check.Error && !strings.HasPrefix(f.Text, "when the archive was made") {
 				return fmt.Sprintf("the archive made after the cut: %v", f)
 			}
 		}
@@ -274,9 +274,9 @@ func TestSlowDisk(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	check, err := analysis.Check(filepath.Join(dir, "traces.otf2"), nil)
-	if err != nil || len(check.Findings) > 0 {
-		t.Errorf("the archive: %v, %v", err, check)
+	checked, err := check.Archive(filepath.Join(dir, "traces.otf2"), nil)
+	if err != nil || len(checked.Findings) > 0 {
+		t.Errorf("the archive: %v, %v", err, checked)
 	}
 	for _, p := range shardsOf(t, dir) {
 		if len(p.Counts.Lost) > 0 {

@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"math"
@@ -25,9 +26,17 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/compare"
+	"github.com/nccl-otf2/nccl-otf2/analysis/efficiency"
+	"github.com/nccl-otf2/nccl-otf2/analysis/live"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/export"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/stats"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/view"
@@ -45,6 +54,8 @@ type product struct {
 var products = []product{
 	{"report", []string{"report", "DIR", "--format", "json"}, "", readReport},
 	{"report, text", []string{"report", "DIR"}, "", readReportText},
+	{"report, CSV", []string{"report", "DIR", "--format", "csv"}, "", readReportCSV},
+	{"report, Markdown", []string{"report", "DIR", "--format", "markdown"}, "", readReportMarkdown},
 	{"report --tally", []string{"report", "DIR", "--tally", "--format", "json"}, "", readTally},
 	{"report --waits", []string{"report", "DIR", "--waits", "--format", "json"}, "", readWaits},
 	{"report --matrix", []string{"report", "DIR", "--matrix", "--format", "json"}, "", readMatrix},
@@ -54,7 +65,7 @@ var products = []product{
 	{"export --parquet", []string{"export", "--parquet", "DIR"}, "parquet/*.parquet", readParquet},
 	{"export --prometheus", []string{"export", "--prometheus", "DIR"}, "nccl_otf2.prom", readPrometheus},
 	{"timeline", []string{"timeline", "DIR"}, "timeline.html", readTimeline},
-	{"diff", []string{"diff", "DIR", "DIR", "--format", "json"}, "", readDiff},
+	{"diff", []string{"diff", "DIR", "DIR", "--warm-up", "0", "--format", "json"}, "", readDiff},
 	{"top", []string{"top", "DIR", "--once", "--format", "json"}, "", readTop},
 	{"view --scalasca", []string{"view", "--scalasca", "DIR", "--format", "json"}, "", readView},
 }
@@ -111,54 +122,115 @@ func decode(outputs map[string][]byte, to any) error {
 	return fmt.Errorf("there is no output")
 }
 
-// rowName is what a row of a table of operations is of.
-func rowName(comm, operation, datatype string, size uint64, source string, grouped bool) string {
-	return fmt.Sprintf("%s, %s of %d %s, %s, grouped %v", comm, operation, size, datatype, source, grouped)
+// kind is what a row of a table of operations is of.
+type kind struct {
+	comm, operation, datatype string
+	size                      uint64
+	source                    string
+	grouped, replayed         bool
+	equal, root               int // root −1: none
+	inPlace                   string
+	algorithm, protocol       string
+	variant                   string
 }
 
-// A report has a row for each size. Its times are of operations: of collectives the mean of their members'.
+func (k kind) String() string {
+	text := fmt.Sprintf("%s, %s of %d %s, %s", k.comm, k.operation, k.size, k.datatype, k.source)
+	for _, more := range []struct {
+		is   bool
+		text string
+	}{
+		{k.grouped, "grouped"}, {k.equal > 0, fmt.Sprint(k.equal, " equal")}, {k.root >= 0, fmt.Sprint("root ", k.root)}, {k.replayed, "replayed"}, {k.inPlace != "", k.inPlace},
+		{k.algorithm+k.protocol+k.variant != "", k.algorithm + " " + k.protocol + " " + k.variant},
+	} {
+		if more.is {
+			text += ", " + more.text
+		}
+	}
+	return text
+}
+
+func placeOf(inPlace *bool) string {
+	switch {
+	case inPlace == nil:
+		return ""
+	case *inPlace:
+		return "in place"
+	}
+	return "out of place"
+}
+
+func kindOf(o *operations.Row) kind {
+	k := kind{
+		comm: o.Communicator, operation: o.Operation, datatype: o.Datatype, size: o.Size, source: o.TimingSource, grouped: o.Grouped, replayed: o.Replayed, equal: o.Equal, root: -1,
+		inPlace: placeOf(o.InPlace), algorithm: strings.Join(o.Algorithms, ","), protocol: strings.Join(o.Protocols, ","), variant: strings.Join(o.Variants, ","),
+	}
+	if o.Root != nil {
+		k.root = *o.Root
+	}
+	return k
+}
+
+// A report has a row for each kind of operations. Its times are of operations: of collectives the mean of their members'; of these the median, without
+// start-up.
 func readReport(f figures, name string, outputs map[string][]byte) error {
-	var r analysis.Report
+	var r operations.Report
 	if err := decode(outputs, &r); err != nil {
 		return err
 	}
-	rows := make(map[string][]analysis.OperationRow) // those with device buffers are apart
+	if r.Verdict != nil {
+		f.verdict(name, r.Verdict)
+	}
+	rows := make(map[kind][]operations.Row) // those with device buffers are apart
 	ofName := make(map[string]*topSum)
+	compared := make(map[string][]*operations.Row)
+	written := make(map[string][]*operations.Row)
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		f.add(name, o.Operation+" calls", float64(o.Calls))
 		f.add(name, o.Operation+" size of members", float64(o.Size*o.Calls))
 		if !o.Grouped {
 			f.add(name, o.Operation+" alone, calls", float64(o.Calls))
-			f.add(name, o.Operation+" alone, member time", o.Time.Avg*float64(o.Calls)) // all members have ended
+			f.add(name, o.Operation+" alone, member time", o.Time.Total*float64(o.Calls)/float64(o.Count)) // all members have ended
 		}
-		key := rowName(o.Communicator, o.Operation, o.Datatype, o.Size, o.TimingSource, o.Grouped)
-		rows[key] = append(rows[key], *o)
+		rows[kindOf(o)] = append(rows[kindOf(o)], *o)
 		if ofName[o.Operation] == nil {
 			ofName[o.Operation] = new(topSum)
 		}
-		ofName[o.Operation].add(float64(o.Count), o.Time.Total, float64(o.Size)*float64(o.Count), o.BusBW)
+		ofName[o.Operation].row(o)
+		compared[diffKind(o.Operation, o.Size, o.TimingSource, o.Equal)] = append(compared[diffKind(o.Operation, o.Size, o.TimingSource, o.Equal)], o)
+		written[writtenName(o)] = append(written[writtenName(o)], o)
 	}
-	for key, of := range rows {
-		least, most, moved, bus, time := math.Inf(1), 0.0, 0.0, 0.0, 0.0
+	for k, of := range rows {
+		key := k.String()
+		least, most, timed := math.Inf(1), 0.0, uint64(0)
 		for i := range of {
 			o := &of[i]
 			f.add(name, key+": operations", float64(o.Count))
 			f.add(name, key+": time", o.Time.Total)
-			least, most = min(least, o.Time.Min), max(most, o.Time.Max)
-			if o.AlgBW > 0 {
-				moved, bus, time = moved+o.AlgBW*o.Time.Total, bus+o.BusBW*o.Time.Total, time+o.Time.Total
+			f.add(name, key+": timed", float64(o.Timed))
+			if timed += o.Timed; o.Timed > 0 {
+				least, most = min(least, o.Time.Min), max(most, o.Time.Max)
 			}
 		}
-		f.add(name, key+": least", least)
-		f.add(name, key+": most", most)
-		if len(of) == 1 && !of[0].Approximate {
-			f.add(name, key+": p50", of[0].Time.P50)
-			f.add(name, key+": p99", of[0].Time.P99)
+		if timed > 0 {
+			f.add(name, key+": least", least)
+			f.add(name, key+": most", most)
 		}
-		if time > 0 {
-			f.add(name, key+": algbw", moved/time)
-			f.add(name, key+": busbw", bus/time)
+		if len(of) == 1 && !of[0].Approximate {
+			f.row(name, key, &of[0])
+		}
+	}
+	for key, of := range compared {
+		if len(of) == 1 && of[0].Timed > 0 && (!of[0].Grouped || of[0].Equal > 0) {
+			f.add(name, key, of[0].Time.P50)
+		}
+	}
+	for key, of := range written {
+		if len(of) == 1 {
+			f.written(name, key, map[string]float64{
+				"count": float64(of[0].Timed), "median": of[0].Time.P50, "algbw": of[0].AlgBW, "busbw": of[0].BusBW, "nobody late": transferOf(of[0]), "busbw nobody late": of[0].BusBWNobodyLate,
+			}, 0)
 		}
 	}
 	for operation, s := range ofName {
@@ -175,6 +247,7 @@ func readReport(f figures, name string, outputs map[string][]byte) error {
 	f.add(name, "collectives compared", float64(r.Waits.Collectives))
 	f.add(name, "waited in collectives", float64(r.Waits.Total))
 	f.add(name, "waited at the start", float64(r.Waits.StartUp.Waited))
+	readEfficiency(f, name, r.Efficiency)
 	for _, w := range r.Waits.Ranks {
 		f.add(name, w.Rank+" in collectives: waited", float64(w.Waited))
 		f.add(name, w.Rank+" in collectives: caused", float64(w.Caused))
@@ -192,28 +265,81 @@ func sum(all map[string]uint64) (n float64) {
 	return n
 }
 
-// topSum adds up operations of a name as top shows them.
-type topSum struct{ count, time, bytes, bus, busy float64 }
+// row notes what is timed of a row of the report.
+func (f figures) row(name, key string, o *operations.Row) {
+	if o.Timed == 0 {
+		return
+	}
+	f.add(name, key+": p50", o.Time.P50)
+	f.add(name, key+": p99", o.Time.P99)
+	f.near(name, key+": average", o.Time.Avg, 1e-9)
+	for what, v := range map[string]float64{"algbw": o.AlgBW, "busbw": o.BusBW, "algbw, nobody late": o.AlgBWNobodyLate, "busbw, nobody late": o.BusBWNobodyLate} {
+		if v > 0 {
+			f.add(name, key+": "+what, v)
+		}
+	}
+	if o.Transfer != nil {
+		f.add(name, key+": nobody late", o.Transfer.P50)
+	}
+	if m := o.Members; m != nil {
+		f.add(name, key+": fastest member", m.Min)
+		f.add(name, key+": slowest member", m.Max)
+		if m.Rank0 != nil {
+			f.add(name, key+": rank 0", *m.Rank0)
+		}
+	}
+}
 
-func (s *topSum) add(count, time, bytes, busbw float64) {
-	s.count, s.time, s.bytes = s.count+count, s.time+time, s.bytes+bytes
-	if busbw > 0 {
-		s.bus, s.busy = s.bus+busbw*time, s.busy+time
+func transferOf(o *operations.Row) float64 {
+	if o.Transfer == nil {
+		return 0
+	}
+	return o.Transfer.P50
+}
+
+// diffKind names the median time of operations that diff takes together.
+func diffKind(operation string, size uint64, source string, equal int) string {
+	return fmt.Sprintf("median of %s of %d, %s, %d equal", operation, size, source, equal)
+}
+
+// topSum adds up operations of a name as top shows them: for the bandwidth each with the median of its size.
+type topSum struct {
+	count, timed, time, bytes float64
+	bus                       facts.Moved
+	comm                      string
+	sizes                     map[uint64]bool
+	mixed                     bool // not of one communicator, or several rows of one size
+}
+
+func (s *topSum) row(o *operations.Row) {
+	s.count, s.bytes = s.count+float64(o.Count), s.bytes+float64(o.Size)*float64(o.Count)
+	if o.TimingSource != "enqueue" {
+		s.timed, s.time = s.timed+float64(o.Timed), s.time+float64(o.Timed)*o.Time.Avg
+	}
+	if s.sizes == nil {
+		s.comm, s.sizes = o.Communicator, make(map[uint64]bool)
+	}
+	s.mixed = s.mixed || s.comm != o.Communicator || s.sizes[o.Size] || o.Mixed > 0
+	if s.sizes[o.Size] = true; o.BusBW > 0 {
+		s.bus.Add(o.Timed, o.BusBW*o.Time.P50, o.Time.P50)
 	}
 }
 
 func (s *topSum) show(f figures, name, operation string) {
 	f.add(name, operation+" operations", s.count)
-	f.near(name, operation+" mean time", s.time/s.count, 1e-9)
+	f.add(name, operation+" operations with times", s.timed)
+	if s.timed > 0 {
+		f.near(name, operation+" mean time", s.time/s.timed, 1e-9)
+	}
 	f.near(name, operation+" mean size", s.bytes/s.count, 0.5/max(s.bytes/s.count, 1)) // whole bytes
-	if s.busy > 0 {
-		f.near(name, operation+" busbw", s.bus/s.busy, 1e-6)
+	if v := s.bus.Bandwidth(); v > 0 && !s.mixed {
+		f.near(name, operation+" busbw", v, 1e-6)
 	}
 }
 
 var operationsLine = regexp.MustCompile(`(?m)^  operations +(\d+) in (\d+) calls`)
 
-// The text has three digits of each time: what is compared are its numbers.
+// The text has three digits of each time and bandwidth.
 func readReportText(f figures, name string, outputs map[string][]byte) error {
 	m := operationsLine.FindSubmatch(outputs[""])
 	if m == nil {
@@ -226,12 +352,12 @@ func readReportText(f figures, name string, outputs map[string][]byte) error {
 		}
 		f.add(name, what, n)
 	}
-	return nil
+	return f.writtenRows(name, tableRows(string(outputs[""]), func(line string) []string { return gaps.Split(strings.TrimSpace(line), -1) }))
 }
 
 // A tally adds up regions by name: launches, so operations only where they were launched alone.
 func readTally(f figures, name string, outputs map[string][]byte) error {
-	var r struct{ Tally analysis.TallyReport }
+	var r struct{ Tally tally.Report }
 	if err := decode(outputs, &r); err != nil {
 		return err
 	}
@@ -264,7 +390,7 @@ const startUpMetric = "nccl_startup_wait"
 var inCollectives = []string{"collective", "late broadcast", "early reduce"}
 
 func readWaits(f figures, name string, outputs map[string][]byte) error {
-	var r struct{ Waits analysis.WaitStates }
+	var r struct{ Waits waits.States }
 	if err := decode(outputs, &r); err != nil {
 		return err
 	}
@@ -286,13 +412,48 @@ func readWaits(f figures, name string, outputs map[string][]byte) error {
 	}
 	f.add(name, "collectives compared", float64(w.Collectives))
 	f.add(name, "waited", float64(w.Total.Waited))
+	for _, part := range []string{"over time", "by communicator and operation", "by communicator"} {
+		f.add(name+", "+part, "waited", 0)
+	}
+	for _, window := range w.OverTime {
+		f.add(name+", over time", "waited", float64(window.Waited))
+	}
+	for _, pair := range w.Pairs {
+		f.add(name+", by communicator and operation", "waited", float64(pair.Waited))
+	}
+	for _, c := range w.Communicators {
+		f.add(name+", by communicator", "waited", float64(c.Waited))
+	}
+	readEfficiency(f, name, w.Efficiency)
 	f.add(name, startUpMetric, float64(w.StartUp.Waited))
 	f.add(name, "waited at the start", float64(w.StartUp.Waited))
 	return nil
 }
 
+// readEfficiency notes the efficiencies.
+func readEfficiency(f figures, name string, e *efficiency.Result) {
+	if e == nil || e.Ranks == nil {
+		return
+	}
+	f.add(name, "load balance", e.Ranks.LoadBalance)
+	f.add(name, "communication efficiency", e.Ranks.Communication)
+	f.add(name, "parallel efficiency", e.Ranks.Parallel)
+	f.near(name+", product", "parallel efficiency", e.Ranks.LoadBalance*e.Ranks.Communication, 1e-12)
+	if e.Ranks.Transfer != nil {
+		f.near(name+", product", "communication efficiency", *e.Ranks.Transfer**e.Ranks.Serialization, 1e-12)
+	}
+	mean, n := 0.0, 0.0
+	for _, r := range e.ByRank {
+		if r.Observed > 0 {
+			mean += float64(r.Useful) / float64(r.Observed)
+			n++
+		}
+	}
+	f.near(name+", by rank", "parallel efficiency", mean/n, 1e-9)
+}
+
 func readMatrix(f figures, name string, outputs map[string][]byte) error {
-	var r struct{ Matrix analysis.MatrixReport }
+	var r struct{ Matrix matrix.Report }
 	if err := decode(outputs, &r); err != nil {
 		return err
 	}
@@ -334,6 +495,7 @@ func readSummary(f figures, name string, outputs map[string][]byte) error {
 	if err := decode(outputs, &s); err != nil {
 		return err
 	}
+	bandwidths := make(map[string][]float64) // of communicators
 	for i := range s.Operations {
 		o := &s.Operations[i]
 		if o.Operation == "Group" {
@@ -341,11 +503,20 @@ func readSummary(f figures, name string, outputs map[string][]byte) error {
 		}
 		f.add(name, o.Operation+" calls", float64(o.Calls))
 		f.add(name, o.Operation+" size of members", float64(o.Size.Sum))
+		if o.BusBW > 0 {
+			key := profileName(o.Operation, o.Source, o.Grouped)
+			bandwidths[key] = append(bandwidths[key], o.BusBW)
+		}
 		if !o.Grouped {
 			f.add(name, o.Operation+" alone, calls", float64(o.Calls))
 			f.add(name, o.Operation+" alone, member time", float64(o.Time.Sum))
 			f.extreme(name, o.Operation+" alone, least of "+o.Source, float64(o.Time.Min), math.Min)
 			f.extreme(name, o.Operation+" alone, most of "+o.Source, float64(o.Time.Max), math.Max)
+		}
+	}
+	for key, all := range bandwidths {
+		if len(all) == 1 { // profiles have other names of communicators
+			f.near(name, key, all[0], stats.PercentileError)
 		}
 	}
 	f.add(name, "lost", float64(s.Lost))
@@ -516,49 +687,18 @@ func readParquet(f figures, name string, outputs map[string][]byte) error {
 		}
 		members[k] = append(members[k], o)
 	}
-	type row struct{ times, algbw, busbw []float64 }
-	rows := make(map[string]*row)
+	rows := make(map[kind]*timedRow)
 	for _, all := range members {
-		first := *all[0]
-		source, n := facts.SourceOf(valueOf(first.TimingSource)), float64(len(all))
-		time, alg, bus := 0.0, 0.0, 0.0
-		for _, m := range all {
-			time += float64(m.Duration) / n
-			alg += valueOf(m.AlgBW) * float64(m.Duration) / n
-			bus += valueOf(m.BusBW) * float64(m.Duration) / n
-			first.Size, first.Grouped = max(first.Size, m.Size), first.Grouped || m.Grouped
-			source = min(source, facts.SourceOf(valueOf(m.TimingSource)))
+		k, timed := memberKind(all), newTimed(all)
+		if rows[k] == nil {
+			rows[k] = new(timedRow)
 		}
-		key := rowName(first.Communicator, first.Function, valueOf(first.Datatype), uint64(first.Size), source.String(), first.Grouped)
-		if rows[key] == nil {
-			rows[key] = new(row)
-		}
-		r := rows[key]
-		r.times = append(r.times, time)
-		if source.HasLength() && !first.Grouped {
-			r.algbw, r.busbw = append(r.algbw, alg), append(r.busbw, bus)
-		}
+		rows[k].add(timed)
 	}
-	total := func(all []float64) (s float64) {
-		for _, v := range all {
-			s += v
-		}
-		return s
+	for k, r := range rows {
+		r.show(f, name, k)
 	}
-	for key, r := range rows {
-		slices.Sort(r.times)
-		n := len(r.times)
-		f.add(name, key+": operations", float64(n))
-		f.add(name, key+": time", total(r.times))
-		f.add(name, key+": least", r.times[0])
-		f.add(name, key+": most", r.times[n-1])
-		f.add(name, key+": p50", r.times[max(0, int(math.Ceil(float64(n)*0.50))-1)])
-		f.add(name, key+": p99", r.times[max(0, int(math.Ceil(float64(n)*0.99))-1)])
-		if len(r.algbw) > 0 && total(r.algbw) > 0 {
-			f.near(name, key+": algbw", total(r.algbw)/total(r.times), 1e-6)
-			f.near(name, key+": busbw", total(r.busbw)/total(r.times), 1e-6)
-		}
-	}
+	addProfiles(f, name, operations)
 	addBuckets(f, name, operations)
 	transfers, err := table[export.TransferRow](outputs[export.TransfersFile])
 	if err != nil {
@@ -603,17 +743,19 @@ func bucketOf(node, gpu, comm, function, way string) string {
 	return fmt.Sprintf("%s (%s) on %s %s of %s", function, way, node, gpu, comm)
 }
 
-// addBuckets works out what the metrics for Prometheus say that they are: arithmetic means of times, and geometric ones of bandwidths. They
+// addBuckets works out what the metrics for Prometheus say that they are: medians of a GPU's times, and bandwidths of these. They
 // do not tell numbers of operations, so only metrics of one size are compared.
 func addBuckets(f figures, name string, operations []export.Operation) {
 	type bucket struct {
-		size, n, time, logs float64
-		several             bool
+		size, factor float64
+		times        []float64
+		several      bool
 	}
 	all := make(map[string]*bucket)
 	for i := range operations {
 		o := &operations[i]
-		if source := facts.SourceOf(valueOf(o.TimingSource)); o.Grouped || o.Duration <= 0 || source == facts.SourceNetwork || source == facts.SourceEnqueue {
+		source := facts.SourceOf(valueOf(o.TimingSource))
+		if o.Grouped && o.Equal == 0 || o.StartUp || o.Duration <= 0 || source == facts.SourceNetwork || source == facts.SourceEnqueue {
 			continue // left out, as the tool says
 		}
 		way := "message"
@@ -623,15 +765,16 @@ func addBuckets(f figures, name string, operations []export.Operation) {
 		_, device, _ := strings.Cut(valueOf(o.GPU), " Device ")
 		key := bucketOf(o.Host, "GPU"+device, o.Communicator, o.Function, way)
 		if all[key] == nil {
-			all[key] = &bucket{size: float64(o.Size)}
+			all[key] = &bucket{size: float64(o.Size), factor: valueOf(o.BusBW) / valueOf(o.AlgBW)}
 		}
 		b := all[key]
-		b.n, b.time, b.logs, b.several = b.n+1, b.time+float64(o.Duration)/1e3, b.logs+math.Log(valueOf(o.BusBW)), b.several || b.size != float64(o.Size)
+		b.times, b.several = append(b.times, memberTime(o)), b.several || b.size != float64(o.Size)
 	}
 	for key, b := range all {
 		if !b.several {
-			f.add(name, key+", mean µs", b.time/b.n)
-			f.add(name, key+", busbw", math.Exp(b.logs/b.n))
+			median := nearestRank(b.times, 0.5)
+			f.add(name, key+", median µs", median/1e3)
+			f.add(name, key+", busbw", b.size/median*b.factor)
 		}
 	}
 }
@@ -654,7 +797,7 @@ func readPrometheus(f figures, name string, outputs map[string][]byte) error {
 		}
 		key := bucketOf(labels["node"], labels["gpu"], labels["comm_name"], labels["collective"]+labels["p2p_operation"], cmp.Or(labels["algo_proto"], "message"))
 		if strings.HasSuffix(m[1], "_exec_time_microseconds") {
-			key += ", mean µs"
+			key += ", median µs"
 		} else {
 			key += ", busbw"
 		}
@@ -670,6 +813,19 @@ func readPrometheus(f figures, name string, outputs map[string][]byte) error {
 		}
 	}
 	return nil
+}
+
+// verdict notes who is named, and the answer's text, which has to be the same letter by letter.
+func (f figures) verdict(product string, v *verdict.Verdict) {
+	sum := fnv.New32()
+	io.WriteString(sum, v.Text)
+	f.add(product, "verdict: text", float64(sum.Sum32()))
+	f.add(product, "verdict: culprits", float64(len(v.Culprits)))
+	for i, c := range v.Culprits {
+		f.add(product, fmt.Sprintf("verdict: culprit %d", i), float64(c.Rank))
+		f.add(product, fmt.Sprintf("verdict: culprit %d: share", i), c.Share)
+		f.add(product, fmt.Sprintf("verdict: culprit %d: confidence", i), c.Confidence)
+	}
 }
 
 var pageHead = regexp.MustCompile(`<script type="application/octet-stream" id="head">([^<]*)</script>`)
@@ -699,7 +855,8 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 				Count, Bytes float64
 			}
 		}
-		Totals struct{ Operations, Transfers, Events, Collectives, Waited float64 }
+		Totals  struct{ Operations, Transfers, Events, Collectives, Waited float64 }
+		Verdict verdict.Verdict
 	}
 	if err := json.Unmarshal(text, &h); err != nil {
 		return err
@@ -709,6 +866,7 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 	f.add(name, "events", h.Totals.Events)
 	f.add(name, "collectives compared", h.Totals.Collectives)
 	f.add(name, "waited", h.Totals.Waited)
+	f.verdict(name, &h.Verdict)
 	for _, r := range h.Ranks {
 		f.add(name, r.Name+": waited", r.Waited)
 		f.add(name, r.Name+": caused", r.Caused)
@@ -727,14 +885,14 @@ func readTimeline(f figures, name string, outputs map[string][]byte) error {
 
 // A run compared with itself has not changed.
 func readDiff(f figures, name string, outputs map[string][]byte) error {
-	var c analysis.Comparison
+	var c compare.Comparison
 	if err := decode(outputs, &c); err != nil {
 		return err
 	}
 	if c.Slower+c.Faster > 0 {
 		return fmt.Errorf("%d are slower, %d faster", c.Slower, c.Faster)
 	}
-	for side, run := range map[string]*analysis.ComparedRun{"A": &c.A, "B": &c.B} {
+	for side, run := range map[string]*compare.Run{"A": &c.A, "B": &c.B} {
 		f.add(name+" "+side, "operations", float64(run.Operations))
 		f.add(name+" "+side, "lost", float64(run.Lost))
 	}
@@ -745,13 +903,16 @@ func readDiff(f figures, name string, outputs map[string][]byte) error {
 		if o.Ratio != 1 || o.Time.Difference != 0 {
 			return fmt.Errorf("%s has changed, by %v", o.Operation, o.Ratio)
 		}
+		if o.Class == nil && o.CommunicatorsA == 1 && o.Time.MedianA > 0 && (!o.Grouped || o.Equal > 0) {
+			f.near(name, diffKind(o.Operation, o.Size, o.TimingSource, o.Equal), o.Time.MedianA, 1e-9)
+		}
 	}
 	return nil
 }
 
 // What top shows at the end of a job is of its last seconds, as it says: of all, if all operations are in them.
 func readTop(f figures, name string, outputs map[string][]byte) error {
-	var v analysis.LiveView
+	var v live.View
 	if err := decode(outputs, &v); err != nil {
 		return err
 	}
@@ -775,11 +936,10 @@ func readTop(f figures, name string, outputs map[string][]byte) error {
 		}
 		n := math.Round(o.Rate * window)
 		s := sums[operation]
-		s.count, s.time, s.bytes = s.count+n, s.time+n*o.Avg, s.bytes+n*float64(o.Size)
-		if s.busy == 0 && o.BusBW > 0 {
-			s.bus, s.busy = o.BusBW, 1
-		} else {
-			s.busy = 0 // of several communicators
+		s.count, s.bytes = s.count+n, s.bytes+n*float64(o.Size)
+		s.timed, s.time = s.timed+float64(o.Timed), s.time+float64(o.Timed)*o.Avg
+		if s.mixed = s.bus.Time > 0; o.BusBW > 0 { // of several communicators
+			s.bus.Add(1, o.BusBW, 1)
 		}
 	}
 	for operation, s := range sums {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
@@ -34,7 +34,7 @@ func TestProfilesOfRecordings(t *testing.T) {
 			}
 			made := cubextest.Load(t, file)
 			made.Sound(t)
-			made.Agrees(t, report, analysis.Tally(a))
+			made.Agrees(t, report, tally.Read(a))
 			if n := made.Sum("visits", func(c int) bool { return made.Tree(c) != "program" }); n == 0 {
 				t.Error("there are no operations")
 			}

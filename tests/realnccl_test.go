@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/tests/realnccl/suite"
@@ -188,9 +188,9 @@ func (r *realRun) recorded() string {
 		return "ok" // nothing was called of which NCCL tells anything
 	}
 	anchor := unified(r.t, r.directory())
-	mayBe := []analysis.Severity{}
+	mayBe := []check.Severity{}
 	if r.program.Unfinished {
-		mayBe = append(mayBe, analysis.Note)
+		mayBe = append(mayBe, check.Note)
 	}
 	checkSound(r.t, anchor, mayBe...)
 	rows := compareCalls(r, logs, readArchive(r.t, anchor))

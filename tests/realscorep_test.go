@@ -32,7 +32,7 @@ var realHosts = struct {
 type realHostKind struct {
 	model   string // Score-P's thread model
 	flags   []string
-	library bool // fakenccl is a library, as NCCL is: Score-P does not see its threads before they call it
+	library bool // the host is a library, as NCCL is: Score-P does not see its threads before they call it
 	nccl    bool // the functions that stand for NCCL's are instrumented, too
 }
 
@@ -83,12 +83,12 @@ func buildRealHost(dir string, kind realHostKind) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	sources, err := filepath.Glob("fakenccl/*.c")
+	sources, err := filepath.Glob("../replay/host/*.c")
 	if err != nil {
 		return err
 	}
 	sources = slices.DeleteFunc(sources, func(s string) bool {
-		return filepath.Base(s) == "library.c" || filepath.Base(s) == "recorder_plugin.c" // libraries of their own
+		return filepath.Base(s) == "library.c" // a library of its own
 	})
 	run := func(command string, args ...string) error {
 		if out, err := exec.Command(command, args...).CombinedOutput(); err != nil {
@@ -111,7 +111,7 @@ func buildRealHost(dir string, kind realHostKind) error {
 		}
 		args := slices.Concat(compiler[1:], []string{"-c", source, "-o", object})
 		if filepath.Base(source) == "main.c" {
-			args = append(args, "-Dmain=fakenccl_main")
+			args = append(args, "-Dmain=replay_host_main")
 		}
 		if err := run(compiler[0], args...); err != nil {
 			return err
@@ -119,7 +119,7 @@ func buildRealHost(dir string, kind realHostKind) error {
 		objects = append(objects, object)
 	}
 	if kind.library {
-		library := filepath.Join(dir, "libfakenccl.so")
+		library := filepath.Join(dir, "libreplay-host.so")
 		if err := run("gcc", append(objects, "-shared", "-o", library, "-pthread", "-ldl")...); err != nil {
 			return err
 		}
@@ -129,13 +129,13 @@ func buildRealHost(dir string, kind realHostKind) error {
 	if err := run("scorep", slices.Concat(instrumented, []string{"-c", "realscorep/main.c", "-o", own})...); err != nil {
 		return err
 	}
-	if err := run("scorep", slices.Concat(instrumented, []string{own}, objects, []string{"-rdynamic", "-ldl", "-o", filepath.Join(dir, "fakenccl")})...); err != nil {
+	if err := run("scorep", slices.Concat(instrumented, []string{own}, objects, []string{"-rdynamic", "-ldl", "-o", filepath.Join(dir, "replay-host")})...); err != nil {
 		return err
 	}
-	if err := os.Symlink("../../callers", filepath.Join(dir, "callers")); err != nil {
+	if err := os.Symlink("../../libexec/nccl-otf2/callers", filepath.Join(dir, "callers")); err != nil {
 		return err
 	}
-	script := "#!/bin/sh\nSCOREP_EXPERIMENT_DIRECTORY=$REALSCOREP_DIR/scorep-$RANK exec \"${0%/*}/fakenccl\" \"$@\"\n"
+	script := "#!/bin/sh\nSCOREP_EXPERIMENT_DIRECTORY=$REALSCOREP_DIR/scorep-$RANK exec \"${0%/*}/replay-host\" \"$@\"\n"
 	return os.WriteFile(filepath.Join(dir, "host"), []byte(script), 0o755)
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
@@ -43,7 +43,7 @@ func ways() []way {
 			} {
 				changes := []change{clock(c), mode.set, func(o *replay.Options) { o.Pace = pace }}
 				if pace == replay.PaceRecorded && (c != replay.ClockLive || mode.name != "collector") {
-					changes = append(changes, env("FAKENCCL_FASTER=4"))
+					changes = append(changes, env("REPLAY_HOST_FASTER=4"))
 				}
 				out = append(out, way{fmt.Sprintf("%s-%s-%s", c, pace, mode.name), changes})
 			}
@@ -62,9 +62,9 @@ func TestRecordings(t *testing.T) {
 				t.Parallel()
 				dir, res := play(t, rec, w.changes...)
 				anchor := filepath.Join(dir, "traces.otf2")
-				var mayBe []analysis.Severity
+				var mayBe []check.Severity
 				if strings.HasSuffix(w.name, "-killed") {
-					mayBe = append(mayBe, analysis.Note) // which says so
+					mayBe = append(mayBe, check.Note) // which says so
 				}
 				checkSound(t, anchor, mayBe...)
 				compareCounts(t, dir, res)

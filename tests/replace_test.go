@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -53,12 +53,12 @@ func grownJob(t *testing.T, tool string) (dir string, old, young uint64) {
 // wholeArchive is how many events the archive of a directory has, which must be whole.
 func wholeArchive(t *testing.T, dir string) uint64 {
 	t.Helper()
-	res, err := analysis.Check(filepath.Join(dir, "traces.otf2"), nil)
+	res, err := check.Archive(filepath.Join(dir, "traces.otf2"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range res.Findings {
-		if f.Severity == analysis.Error {
+		if f.Severity == check.Error {
 			t.Errorf("the archive is not whole: %v", f)
 		}
 	}

@@ -93,17 +93,17 @@ func (c *checker) prepare(t *testing.T) (host, plugin string) {
 	if c.wrapper == "" {
 		dir := filepath.Join("build", c.build)
 		make := exec.Command("make", "--no-print-directory", "BUILD="+dir, "SANITIZE="+c.flags,
-			dir+"/fakenccl", dir+"/libnccl-profiler-otf2.so")
+			dir+"/"+replay.HostFile, dir+"/libnccl-profiler-otf2.so")
 		make.Dir = ".."
 		if out, err := make.CombinedOutput(); err != nil {
 			t.Fatalf("make: %v\n%s", err, tail(string(out)))
 		}
-		return builtFile(t, c.build+"/fakenccl"), builtFile(t, c.build+"/libnccl-profiler-otf2.so")
+		return builtFile(t, c.build+"/"+replay.HostFile), builtFile(t, c.build+"/libnccl-profiler-otf2.so")
 	}
 	name := strings.Fields(c.wrapper)[0]
 	need.Program(t, name, "to look at host and plugin")
 	host = filepath.Join(t.TempDir(), "host")
-	script := fmt.Sprintf("#!/bin/sh\nexec %s '%s' \"$@\"\n", c.wrapper, builtFile(t, "fakenccl"))
+	script := fmt.Sprintf("#!/bin/sh\nexec %s '%s' \"$@\"\n", c.wrapper, builtFile(t, replay.HostFile))
 	if err := os.WriteFile(host, []byte(script), 0o777); err != nil {
 		t.Fatal(err)
 	}

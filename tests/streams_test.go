@@ -13,13 +13,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/cupti"
 	"github.com/nccl-otf2/nccl-otf2/cupti/cuptitest"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 	"github.com/nccl-otf2/nccl-otf2/regions"
+	"github.com/nccl-otf2/nccl-otf2/report"
 )
 
 // streamJob is one process of a job whose kernels CUPTI records, as its spool file has it. Times are µs.
@@ -244,12 +245,12 @@ func TestStreamsReachTheArchive(t *testing.T) {
 	}
 	checkDevices(t, a)
 
-	report, err := analysis.Operations(a)
+	found, err := operations.Read(a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := report.WriteText(&text); err != nil {
+	if err := report.WriteText(found, &text); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{

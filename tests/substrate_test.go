@@ -183,7 +183,7 @@ func buildRealPauses(t *testing.T, kind, dir string) string {
 	gcc := slices.Concat([]string{"--user", "--nocompiler", "--thread=" + k.model, "gcc", "-D_GNU_SOURCE", "-O1", "-I.."}, k.flags)
 	program := filepath.Join(dir, "pauses")
 	for _, args := range [][]string{
-		{"-Dmain=fakenccl_main", "-c", "fakescorep/pauses.c", "-o", program + ".o"},
+		{"-Dmain=replay_host_main", "-c", "fakescorep/pauses.c", "-o", program + ".o"},
 		{"-c", "realscorep/main.c", "-o", program + "-main.o"},
 		{program + ".o", program + "-main.o", "-rdynamic", "-ldl", "-o", program},
 	} {

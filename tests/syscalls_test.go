@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -19,52 +18,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/collectors"
 )
 
-// failing is the program of life/failing.c, built once for all tests.
-var failing = sync.OnceValues(func() (string, error) { return lifeProgram("failing") })
-
 // failure is a system call of the collector that fails from some time on, or for a while.
 type failure struct {
-	call  int
+	call  string // its name, or a kind of them, as faults/inject has it
 	errno syscall.Errno
-	skip  int  // calls that succeed before
-	flag  int  // of argument 2, only calls with it; 0: all
-	file  bool // only calls on a descriptor of a file
-	times int  // so many calls fail; 0: all further ones
+	skip  int // calls that succeed before
+	times int // so many calls fail; 0: all further ones
 }
 
-// rule is how life/failing.c takes it.
+// rule is how faults/inject takes it.
 func (f failure) rule() string {
-	file := 0
-	if f.file {
-		file = 1
-	}
-	return fmt.Sprintf("%d,%d,%d,2,%x,%d,%d;", f.call, int(f.errno), f.skip, f.flag, file, f.times)
+	return fmt.Sprintf("%s %d %d %d;", f.call, f.skip+1, f.times, int(f.errno))
 }
 
 func writing(errno syscall.Errno, skip int) []failure {
-	return []failure{
-		{call: unix.SYS_WRITE, errno: errno, skip: skip, file: true},
-		{call: unix.SYS_PWRITE64, errno: errno, skip: skip, file: true},
-		{call: unix.SYS_PWRITEV, errno: errno, skip: skip, file: true},
-	}
+	return []failure{{call: "write", errno: errno, skip: skip}, {call: "pwrite64", errno: errno, skip: skip}, {call: "pwritev", errno: errno, skip: skip}}
 }
 
 func creating(errno syscall.Errno, skip int) []failure {
-	return []failure{{call: unix.SYS_OPENAT, errno: errno, skip: skip, flag: unix.O_CREAT}}
+	return []failure{{call: "creates", errno: errno, skip: skip}}
 }
 
 func renaming(errno syscall.Errno, skip int) []failure {
-	return []failure{
-		{call: unix.SYS_RENAMEAT, errno: errno, skip: skip},
-		{call: unix.SYS_RENAMEAT2, errno: errno, skip: skip},
-	}
+	return []failure{{call: "renameat", errno: errno, skip: skip}, {call: "renameat2", errno: errno, skip: skip}}
 }
 
 // effect is what a failure is to lead to, in each process of the job.
@@ -106,26 +89,26 @@ func systemFaults(opened int) []systemFault {
 		{name: "no descriptors later", failures: creating(unix.EMFILE, 3), effect: cut, says: ends},
 		{name: "no renaming", failures: renaming(unix.EIO, 0), effect: refused, says: cannot},
 		{name: "no renaming later", failures: renaming(unix.EIO, 2), effect: cut, says: ends},
-		{name: "no folders", failures: []failure{{call: unix.SYS_MKDIRAT, errno: unix.EROFS}}, effect: refused, says: cannot},
-		{name: "no folders later", failures: []failure{{call: unix.SYS_MKDIRAT, errno: unix.EROFS, skip: 1}}, effect: refused, says: cannot},
-		{name: "no room set aside", failures: []failure{{call: unix.SYS_FALLOCATE, errno: unix.EOPNOTSUPP}}},
-		{name: "broken disk set aside", failures: []failure{{call: unix.SYS_FALLOCATE, errno: unix.EIO}}},
-		{name: "no locks", failures: []failure{{call: unix.SYS_FLOCK, errno: unix.ENOLCK}}},
-		{name: "no pidfd", failures: []failure{{call: unix.SYS_PIDFD_OPEN, errno: unix.ENOSYS}}},
-		{name: "no size of the file system", failures: []failure{{call: unix.SYS_STATFS, errno: unix.EIO}}},
+		{name: "no folders", failures: []failure{{call: "mkdirat", errno: unix.EROFS}}, effect: refused, says: cannot},
+		{name: "no folders later", failures: []failure{{call: "mkdirat", errno: unix.EROFS, skip: 1}}, effect: refused, says: cannot},
+		{name: "no room set aside", failures: []failure{{call: "fallocate", errno: unix.EOPNOTSUPP}}},
+		{name: "broken disk set aside", failures: []failure{{call: "fallocate", errno: unix.EIO}}},
+		{name: "no locks", failures: []failure{{call: "flock", errno: unix.ENOLCK}}},
+		{name: "no pidfd", failures: []failure{{call: "pidfd_open", errno: unix.ENOSYS}}},
+		{name: "no size of the file system", failures: []failure{{call: "statfs", errno: unix.EIO}}},
 		{
-			name: "no binding", failures: []failure{{call: unix.SYS_SCHED_SETAFFINITY, errno: unix.EPERM}},
+			name: "no binding", failures: []failure{{call: "sched_setaffinity", errno: unix.EPERM}},
 			env: []string{"NCCL_OTF2_CPUS=0"}, effect: refused, says: "NCCL_OTF2_CPUS",
 		},
 		{name: "no room for a recording", failures: writing(unix.ENOSPC, 0), env: []string{"NCCL_OTF2_MODE=record"}, effect: refused, says: cannot},
 		{name: "no files for a recording", failures: creating(unix.EACCES, 0), env: []string{"NCCL_OTF2_MODE=record"}, effect: refused, says: cannot},
-		{name: "no descriptors at all", failures: []failure{{call: unix.SYS_OPENAT, errno: unix.EMFILE, skip: opened}}, effect: refused, says: cannot},
+		{name: "no descriptors at all", failures: []failure{{call: "openat", errno: unix.EMFILE, skip: opened}}, effect: refused, says: cannot},
 		{
 			name:     "no threads",
-			failures: []failure{{call: unix.SYS_CLONE, errno: unix.EAGAIN}, {call: unix.SYS_CLONE3, errno: unix.EAGAIN}},
+			failures: []failure{{call: "clone", errno: unix.EAGAIN}, {call: "clone3", errno: unix.EAGAIN}},
 			effect:   spooled, says: instead,
 		},
-		{name: "no event queues", failures: []failure{{call: unix.SYS_EPOLL_CREATE1, errno: unix.EMFILE}}, effect: spooled, says: instead},
+		{name: "no event queues", failures: []failure{{call: "epoll_create1", errno: unix.EMFILE}}, effect: spooled, says: instead},
 	}
 	// Whichever call it is that fails first, also one of the archive's making.
 	for skip := range sweep {
@@ -162,9 +145,6 @@ func openedByLoader(t *testing.T) int {
 // Whatever system call of the collectors fails, and from when on: the job makes all its calls and is told of
 // no error, the plugin says one line per process, and what is in the directory is an archive, or nothing.
 func TestSystemCallsFail(t *testing.T) {
-	if _, err := failing(); err != nil {
-		t.Fatal(err)
-	}
 	rec := recording(t, "01-allreduce-2p")
 	control := runFailing(t, rec, systemFault{})
 	var calls []map[string]int
@@ -218,15 +198,11 @@ func TestSystemCallsFail(t *testing.T) {
 type failed struct {
 	dir    string
 	result *replay.Result
-	failed int // calls
+	failed int // calls; some, if they are many
 }
 
 func runFailing(t *testing.T, rec *replay.Recording, tc systemFault) *failed {
 	t.Helper()
-	program, err := failing()
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := &failed{dir: filepath.Join(t.TempDir(), "experiment")}
 	report := filepath.Join(t.TempDir(), "failed")
 	rules := ""
@@ -234,14 +210,20 @@ func runFailing(t *testing.T, rec *replay.Recording, tc systemFault) *failed {
 		rules += f.rule()
 	}
 	o.result = run(t, rec, usual(t, o.dir, clock(replay.ClockLive), env(
-		"NCCL_OTF2_MEMORY=16M", "NCCL_OTF2_COLLECTOR="+program, "FAILING_PROGRAM="+builtFile(t, "nccl-otf2"), "FAILING_RULES="+rules, "FAILING_REPORT="+report,
+		"NCCL_OTF2_MEMORY=16M", "NCCL_OTF2_COLLECTOR="+builtFile(t, "inject"), "INJECT_PROGRAM="+builtFile(t, "nccl-otf2"), "INJECT_RULES="+rules, "INJECT_LOG="+report,
 	), env(tc.env...)))
 	collectors.Await(t, o.dir)
 	text, err := os.ReadFile(report)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // nothing has failed
 		t.Fatal(err)
 	}
-	o.failed = strings.Count(string(text), "\n")
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "call ") {
+			o.failed++
+		} else if strings.HasPrefix(line, "cannot") {
+			t.Fatalf("inject: %s", line)
+		}
+	}
 	return o
 }
 
@@ -319,14 +301,11 @@ func (o *failed) inspect(t *testing.T, rec *replay.Recording, e effect, lines in
 	if e == spooled {
 		compareCounts(t, o.dir, o.result)
 	}
-	checkSound(t, filepath.Join(o.dir, "traces.otf2"), analysis.Note)
+	checkSound(t, filepath.Join(o.dir, "traces.otf2"), check.Note)
 }
 
 // A system call that fails once, or a few times, and then works again: nothing is lost, and nothing is said in the job's log.
 func TestSystemCallsFailForAWhile(t *testing.T) {
-	if _, err := failing(); err != nil {
-		t.Fatal(err)
-	}
 	rec := recording(t, "01-allreduce-2p")
 	for _, mode := range []string{"trace", "record", "profile"} {
 		var reached, told atomic.Int64
@@ -376,7 +355,7 @@ func TestSystemCallsFailForAWhile(t *testing.T) {
 					if len(u.Problems) > 0 {
 						t.Errorf("problems: %v", u.Problems)
 					}
-					checkSound(t, filepath.Join(o.dir, "traces.otf2"), analysis.Note)
+					checkSound(t, filepath.Join(o.dir, "traces.otf2"), check.Note)
 				})
 			}
 		})
@@ -397,18 +376,18 @@ func passingFaults() (cases []systemFault) {
 		failures func(errno syscall.Errno, skip int) []failure
 	}{
 		{"write", 12, 1, func(errno syscall.Errno, skip int) []failure {
-			return []failure{{call: unix.SYS_WRITE, errno: errno, skip: skip, file: true}}
+			return []failure{{call: "write", errno: errno, skip: skip}}
 		}},
 		{"pwrite", 30, 2, func(errno syscall.Errno, skip int) []failure {
-			return []failure{{call: unix.SYS_PWRITE64, errno: errno, skip: skip, file: true}}
+			return []failure{{call: "pwrite64", errno: errno, skip: skip}}
 		}},
 		{"create", 12, 1, creating},
 		{"rename", 8, 1, func(errno syscall.Errno, skip int) []failure { return renaming(errno, skip)[:1] }},
 		{"folder", 3, 1, func(errno syscall.Errno, skip int) []failure {
-			return []failure{{call: unix.SYS_MKDIRAT, errno: errno, skip: skip}}
+			return []failure{{call: "mkdirat", errno: errno, skip: skip}}
 		}},
 		{"truncate", 1, 1, func(errno syscall.Errno, skip int) []failure {
-			return []failure{{call: unix.SYS_FTRUNCATE, errno: errno, skip: skip}}
+			return []failure{{call: "ftruncate", errno: errno, skip: skip}}
 		}},
 	} {
 		for skip := 0; skip < k.most; skip += k.step {
@@ -426,9 +405,6 @@ func passingFaults() (cases []systemFault) {
 // Event files that cannot be written any more, from whichever write on: what was taken is in the archive or counted as lost, to
 // the last event, and no file has fewer events than is said of it.
 func TestEventFilesFailForGood(t *testing.T) {
-	if _, err := failing(); err != nil {
-		t.Fatal(err)
-	}
 	rec := recording(t, "01-allreduce-2p")
 	var reached atomic.Int64
 	const most = 12
@@ -437,7 +413,7 @@ func TestEventFilesFailForGood(t *testing.T) {
 			errno := []syscall.Errno{unix.ENOSPC, unix.EIO}[skip%2]
 			t.Run(fmt.Sprintf("%d %s", 2*skip, unix.ErrnoName(errno)), func(t *testing.T) {
 				t.Parallel()
-				o := runFailing(t, rec, systemFault{failures: []failure{{call: unix.SYS_PWRITE64, errno: errno, skip: 2 * skip, file: true}}})
+				o := runFailing(t, rec, systemFault{failures: []failure{{call: "pwrite64", errno: errno, skip: 2 * skip}}})
 				if o.failed == 0 {
 					return
 				}
@@ -484,7 +460,7 @@ func TestEventFilesFailForGood(t *testing.T) {
 				if u.Runs[0].Complete {
 					t.Error("the archive is said to be complete")
 				}
-				checkSound(t, filepath.Join(o.dir, "traces.otf2"), analysis.Note)
+				checkSound(t, filepath.Join(o.dir, "traces.otf2"), check.Note)
 			})
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
@@ -54,7 +54,7 @@ func takenOver(t *testing.T, rec *replay.Recording, part int, all bool) {
 		t.Fatal("no collector was killed")
 	}
 	anchor := unified(t, dir)
-	checkSound(t, anchor, analysis.Note)
+	checkSound(t, anchor, check.Note)
 
 	want := make(map[string]int)
 	communicators := make(map[string]bool)

@@ -20,10 +20,12 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 	"github.com/nccl-otf2/nccl-otf2/tests/browser"
@@ -271,7 +273,7 @@ func TestTimelinePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := analysis.Operations(a)
+	report, err := operations.Read(a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -519,7 +521,7 @@ func TestTimelinePage(t *testing.T) {
 		}
 		t.do(chromedp.Click("#tab-matrix", chromedp.ByQuery))
 		var want uint64
-		for _, f := range analysis.Matrix(a).Ranks {
+		for _, f := range matrix.Read(a).Ranks {
 			want += f.Bytes
 		}
 		if sum := eval[uint64](t, "app.store.head.matrix.transfers.reduce((n, f) => n + f.bytes, 0)"); sum != want || want == 0 {
@@ -623,6 +625,48 @@ func rowOf(b shownBar) (l otf2.LocationRef) {
 }
 
 // On a small screen nothing sticks out, and fingers do what mice do.
+// The page says first what the report says first, whole and in sight at all widths, and each culprit leads to where it cost the most.
+func TestTimelineVerdict(t *testing.T) {
+	rec, err := replay.Load("../testdata/nccl-causes/c01-host-late-4p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, _ := play(t, rec)
+	anchor := filepath.Join(dir, "traces.otf2")
+	a, err := otf2.Open(anchor, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := operations.Read(a)
+	a.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Verdict.Culprits) != 1 || r.Verdict.Culprits[0].Worst == nil {
+		t.Fatalf("%+v", r.Verdict)
+	}
+	c := r.Verdict.Culprits[0]
+	url, _ := writePage(t, anchor)
+	for _, o := range []browser.Options{{Width: 1440, Height: 900}, {Width: 1024, Height: 768, Dark: true}, {Width: 390, Height: 800}} {
+		tb := openTab(t, url, o)
+		if got := eval[string](tb, `document.querySelector("#verdict .answer").innerText`); got != r.Verdict.Text {
+			t.Errorf("%d wide: %q in place of %q", o.Width, got, r.Verdict.Text)
+		}
+		if !eval[bool](tb, `[...document.querySelectorAll("#verdict .answer, .culprit")].every((e) => { const b = e.getBoundingClientRect(); return b.height > 0 && b.left >= 0 && b.right <= innerWidth && b.bottom <= innerHeight / 2 && e.scrollWidth <= e.clientWidth; })`) {
+			t.Errorf("%d wide: the answer is not in sight", o.Width)
+		}
+		eval[bool](tb, `(document.querySelector(".culprit").click(), true)`)
+		tb.settle()
+		if !eval[bool](tb, fmt.Sprintf(`(() => { const v = app.view, at = Number(BigInt("%d") - BigInt(app.store.head.origin)); return v.from < at && at < v.to && v.to - v.from < 20 * %d; })()`, c.Worst.At, c.Worst.Late)) {
+			t.Errorf("%d wide: the link does not lead to where it cost the most", o.Width)
+		}
+		if !eval[bool](tb, fmt.Sprintf(`app.focused === app.store.head.ranks[%d].row`, c.Rank)) {
+			t.Errorf("%d wide: the culprit's row is not chosen", o.Width)
+		}
+		tb.noErrors()
+	}
+}
+
 func TestTimelineTouch(t *testing.T) {
 	t.Parallel()
 	url, _ := writePage(t, hostileJob(t, "fine"))

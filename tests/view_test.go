@@ -11,7 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/view"
@@ -35,8 +36,8 @@ func TestViewsOfRecordings(t *testing.T) {
 				if res.Collectives+res.Messages+cycles != collectives+messages || res.Lost() != cycles || len(res.Problems) > 0 || res.MembersWithoutData > 0 {
 					t.Errorf("%+v, want %d collectives and %d messages", res, collectives, messages)
 				}
-				for name, check := range map[string]func(string, *analysis.CheckOptions) (*analysis.CheckResult, error){
-					"check": analysis.Check, "check --scalasca": analysis.CheckScalasca,
+				for name, check := range map[string]func(string, *check.Options) (*check.Result, error){
+					"check": check.Archive, "check --scalasca": scalasca.Check,
 				} {
 					found, err := check(res.Archive, nil)
 					if err != nil {

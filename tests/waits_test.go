@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
@@ -26,7 +27,7 @@ func TestWaitsAgainstTruth(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	r, err := analysis.Operations(a)
+	r, err := operations.Read(a)
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)
 	}
@@ -50,7 +51,7 @@ func TestWaitsAgainstTruth(t *testing.T) {
 	for m, of := range want.operations {
 		ops[m.rank] = of["AllReduce"]
 	}
-	worst := make(map[uint64]analysis.WaitInstance)
+	worst := make(map[uint64]waits.Instance)
 	for _, i := range w.Worst {
 		if i.Operation == "AllReduce" {
 			worst[i.Ordinal] = i
@@ -108,7 +109,7 @@ func TestWaitsAgainstTruth(t *testing.T) {
 	for rank := range ranks {
 		got := time.Duration(w.Ranks[rank].Waited)
 		bound := time.Duration(compared) * waitLimit
-		if s := w.Ranks[rank].WaitSums; s.Unstated == 0 && time.Duration(s.Uncertainty) < bound {
+		if s := w.Ranks[rank].Sums; s.Unstated == 0 && time.Duration(s.Uncertainty) < bound {
 			bound = time.Duration(s.Uncertainty)
 		}
 		t.Logf("rank %d waited %v, in truth %v; ± %v", rank, got, waited[rank], bound)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -47,7 +48,7 @@ type bars struct {
 	transfers     stream // see reader.put
 	transferCount uint32
 	transferStart uint64 // of the last one
-	puts          map[putKey]put
+	puts          map[facts.PutName]put
 	operations    int
 
 	process *process
@@ -71,11 +72,6 @@ type frame struct {
 	notes     notes
 }
 
-type putKey struct {
-	window   otf2.RmaWinRef
-	matching uint64
-}
-
 // put is a transfer under way.
 type put struct {
 	number uint32
@@ -86,7 +82,7 @@ const noRow = math.MaxUint32
 
 func newBars(row uint32, to *spool, piece int) *bars {
 	empty := stream{to: to, piece: piece}
-	return &bars{row: row, depths: empty, transfers: empty, puts: make(map[putKey]put)}
+	return &bars{row: row, depths: empty, transfers: empty, puts: make(map[facts.PutName]put)}
 }
 
 // enter begins a region.

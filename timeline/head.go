@@ -7,8 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/report"
 )
 
 // formatVersion is that of the blocks; page and tool belong together, so it only has to tell them apart.
@@ -36,7 +37,8 @@ type head struct {
 	Ranks      []headRank      `json:"ranks"`
 	Markers    []headMarker    `json:"markers"`
 	Matrix     headMatrix      `json:"matrix"`
-	Facts      []analysis.Line `json:"facts"` // the report's summary
+	Facts      []report.Line   `json:"facts"` // the report's summary
+	Verdict    headVerdict     `json:"verdict"`
 	Totals     headTotals      `json:"totals"`
 	Problems   []string        `json:"problems"`
 	Nodes      int             `json:"nodes"`     // block
@@ -133,6 +135,36 @@ type headFlow struct {
 	Bytes uint64 `json:"bytes"`
 }
 
+// headVerdict is what made the ranks wait, as the report says it.
+type headVerdict struct {
+	Text     string        `json:"text"`
+	Culprits []headCulprit `json:"culprits"`
+}
+
+// headCulprit is one with its places on the page.
+type headCulprit struct {
+	verdict.Culprit
+	At   uint64 `json:"at"`   // when it cost the most
+	Late uint64 `json:"late"` // it was then, ns; 0: not one time
+}
+
+func (d *Data) verdict() headVerdict {
+	out := headVerdict{Culprits: []headCulprit{}}
+	v := d.report.Verdict
+	if v == nil {
+		return out
+	}
+	out.Text = v.Text
+	for _, c := range v.Culprits {
+		one := headCulprit{Culprit: c}
+		if w := c.Worst; w != nil {
+			one.At, one.Late, one.Worst = uint64(w.At-min(w.At, d.origin)), w.Late, nil // times of day are too large for a number of JSON's readers
+		}
+		out.Culprits = append(out.Culprits, one)
+	}
+	return out
+}
+
 // orEmpty keeps lists from becoming null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
@@ -212,7 +244,8 @@ func (d *Data) head(p *plan, o *Options) *head {
 	for _, f := range d.matrix.Nominal {
 		h.Matrix.Nominal = append(h.Matrix.Nominal, headFlow{place(f.From, f.FromHost), place(f.To, f.ToHost), f.Transfers, f.Bytes})
 	}
-	h.Facts = d.report.Summary.Lines()
+	h.Verdict = d.verdict()
+	h.Facts = report.SummaryLines(&d.report.Summary)
 	h.Totals.Bars = d.layout.total
 	for i := range h.Rows {
 		h.Totals.Transfers += h.Rows[i].Transfers.Count

@@ -9,7 +9,8 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -128,7 +129,7 @@ func expect(t fatals, a *otf2.Archive, d *Data) shown {
 			r.end = max(m.rows[i].last, r.start)
 		}
 	}
-	if _, err := analysis.Observe(a, &analysis.Observer{Part: m.operation, Waited: m.wait}); err != nil {
+	if _, err := operations.Observe(a, &operations.Observer{Part: m.operation, Waited: m.wait}); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return m.shown()
@@ -226,7 +227,7 @@ func (m *model) event(ev *otf2.Event) {
 	}
 }
 
-func (m *model) operation(p *analysis.Part) {
+func (m *model) operation(p *operations.Part) {
 	at, ok := m.rowOf[p.Location]
 	if !ok || p.Enter == facts.NoRegion {
 		return
@@ -253,7 +254,7 @@ func (m *model) operation(p *analysis.Part) {
 	m.rows[at].operations = append(m.rows[at].operations, &modelOperation{r, p.Event, i, p.Sent, p.Received, uint64(uint32(p.Root + 1))})
 }
 
-func (m *model) wait(w *analysis.Wait) {
+func (m *model) wait(w *waits.Wait) {
 	if at, ok := m.rowOf[w.Place.Location]; ok && w.Place.Enter != facts.NoRegion {
 		r := m.rows[at].regions[w.Place.Enter]
 		r.waits = append(r.waits, []uint64{m.ns(w.Waited), uint64(slices.Index(m.d.waitKinds, w.Kind)), uint64(max(w.For, 0)), bit(w.StartUp)})

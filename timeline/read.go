@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -32,8 +35,8 @@ type Data struct {
 	markers    []marker
 	series     []*series // of metrics
 	metricLeaf int       // intervals of a node of theirs
-	report     *analysis.Report
-	matrix     *analysis.MatrixReport
+	report     *operations.Report
+	matrix     *matrix.Report
 	origin     otf2.Timestamp // time 0 of the page
 	duration   uint64         // ns, to the last event
 
@@ -93,7 +96,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	}
 	d.defineRegions()
 	r := newReader(d)
-	report, err := analysis.Observe(a, &analysis.Observer{Lane: r.lane, Part: r.operation, Waited: r.wait})
+	report, err := operations.Observe(a, &operations.Observer{Lane: r.lane, Part: r.operation, Waited: r.wait})
 	if err != nil {
 		return err
 	}
@@ -101,7 +104,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	if err := d.temp.failed(); err != nil {
 		return err
 	}
-	d.report, d.matrix = report, analysis.Matrix(a)
+	d.report, d.matrix = report, matrix.Read(a)
 	d.problems = append(d.problems, report.Problems...)
 	d.problems = append(d.problems, d.matrix.Problems...)
 	slices.Sort(d.problems)
@@ -355,9 +358,9 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 	b := row.bars
 	time := r.scale(uint64(ev.Time - min(ev.Time, r.origin)))
 	b.last = time
-	switch ev.Kind {
-	case otf2.EventEnter:
-		region, known := r.regionOf[otf2.RegionRef(ev.Args[0])]
+	switch step := facts.StepOf(ev); step.Kind {
+	case facts.StepEnter:
+		region, known := r.regionOf[step.Region]
 		if !known {
 			region = r.unknownRegion()
 			lane.unknown = true
@@ -373,16 +376,15 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 			lane.kids.add(uint64(f.enclosing), numbered(at, f.number), uint64(f.at))
 		}
 		r.register(lane, p, ev, f.at)
-	case otf2.EventLeave:
+	case facts.StepLeave:
 		b.leave(time, ev.Attributes, &lane.deep)
-	case otf2.EventNonBlockingCollectiveRequest, otf2.EventMpiIrecvRequest, otf2.EventMpiIsend:
+	case facts.StepRequest:
 		r.request(lane, row, ev)
-	case otf2.EventRmaPut:
-		r.put(lane, row, time, ev)
-	case otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking:
-		key := putKey{otf2.RmaWinRef(ev.Args[0]), ev.Args[1]}
-		if put, ok := b.puts[key]; ok {
-			delete(b.puts, key)
+	case facts.StepPut:
+		r.put(lane, row, time, ev, &step)
+	case facts.StepPutDone:
+		if put, ok := b.puts[step.Put]; ok {
+			delete(b.puts, step.Put)
 			lane.ends.add(numbered(at, put.number), 0, time-min(time, put.start))
 		}
 	}
@@ -413,21 +415,21 @@ func (r *reader) request(lane *laneReader, row *row, ev *otf2.Event) {
 }
 
 // put begins a transfer. Its record: start (from that of the one before), bytes, row + 1 (0: not known), attributes.
-func (r *reader) put(lane *laneReader, row *row, time uint64, ev *otf2.Event) {
+func (r *reader) put(lane *laneReader, row *row, time uint64, ev *otf2.Event, step *facts.Step) {
 	b := row.bars
 	to := uint32(noRow)
-	if members := r.windows[otf2.RmaWinRef(ev.Args[0])]; ev.Args[1] < uint64(len(members)) {
-		to = members[ev.Args[1]]
+	if members := r.windows[step.Put.Window]; step.To < uint64(len(members)) {
+		to = members[step.To]
 	}
 	b.transfers.number(time - b.transferStart)
-	b.transfers.number(ev.Args[2])
+	b.transfers.number(step.Bytes)
 	b.transfers.number(uint64(to + 1))
 	var own notes
 	own.add(ev.Attributes)
 	b.transfers.buf = own.record(b.transfers.buf)
 	b.transfers.end()
 	r.refer(lane, r.process(lane, row), ev, nameTransfer, numbered(b.row, b.transferCount), 0)
-	b.puts[putKey{otf2.RmaWinRef(ev.Args[0]), ev.Args[3]}] = put{b.transferCount, time}
+	b.puts[step.Put] = put{b.transferCount, time}
 	b.transferCount++
 	b.transferStart = time
 }
@@ -497,7 +499,7 @@ func (r *reader) register(lane *laneReader, p *process, ev *otf2.Event, at addre
 }
 
 // operation takes a part of a collective, or an end of a message.
-func (r *reader) operation(p *analysis.Part) {
+func (r *reader) operation(p *operations.Part) {
 	at, ok := r.rowOf[p.Location]
 	if !ok || p.Enter == facts.NoRegion {
 		r.homeless++
@@ -544,7 +546,7 @@ func (r *reader) operation(p *analysis.Part) {
 	r.tell(at, p.Enter, toldOperation, in.index, place, uint64(rank), p.Sent, p.Received, uint64(uint32(p.Root)), p.Event)
 }
 
-func (r *reader) wait(w *analysis.Wait) {
+func (r *reader) wait(w *waits.Wait) {
 	at, ok := r.rowOf[w.Place.Location]
 	if !ok || w.Place.Enter == facts.NoRegion {
 		return

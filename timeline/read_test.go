@@ -15,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -148,7 +150,7 @@ func TestInstancesAndWaits(t *testing.T) {
 // Archives of other tools give a page, too, which shows what is in them.
 func TestForeignArchives(t *testing.T) {
 	anchors := []string{}
-	for _, pattern := range []string{"../analysis/testdata/*/*.otf2", "../otf2/testdata/*/*.otf2", "../otf2/testdata/*/*/*.otf2"} {
+	for _, pattern := range []string{"../analysis/archivetest/testdata/*/*.otf2", "../otf2/testdata/*/*.otf2", "../otf2/testdata/*/*/*.otf2"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -394,8 +396,8 @@ func liveHeap() uint64 {
 
 // Transfers that are under way when later ones begin are found from both ends.
 func TestNodesOfTransfers(t *testing.T) {
-	d := &Data{defs: new(otf2.Definitions), rows: []row{{parent: -1}, {bars: new(bars), parent: 0}}, store: newStore(keptBytes), report: new(analysis.Report), matrix: new(analysis.MatrixReport)}
-	d.report.WaitStates = new(analysis.WaitStates)
+	d := &Data{defs: new(otf2.Definitions), rows: []row{{parent: -1}, {bars: new(bars), parent: 0}}, store: newStore(keptBytes), report: new(operations.Report), matrix: new(matrix.Report)}
+	d.report.WaitStates = new(waits.States)
 	r := newReader(d)
 	take := r.lane()
 	event := func(kind otf2.EventKind, time uint64, args ...uint64) {

@@ -16,6 +16,7 @@ import (
 // Kind says what a row of the page is.
 type Kind string
 
+// Kinds of rows, from the outermost on.
 const (
 	KindHost    Kind = "host"
 	KindProcess Kind = "process"

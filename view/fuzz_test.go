@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -67,12 +68,12 @@ func FuzzView(f *testing.F) {
 		if err != nil {
 			return
 		}
-		found, err := analysis.CheckScalasca(res.Archive, nil)
+		found, err := scalasca.Check(res.Archive, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range found.Findings {
-			if f.Severity == analysis.Error {
+			if f.Severity == check.Error {
 				t.Errorf("%v", f)
 			}
 		}

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -160,8 +161,8 @@ func viewOf(t testing.TB, anchor string, opts *Options) *Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, check := range map[string]func(string, *analysis.CheckOptions) (*analysis.CheckResult, error){
-		"check": analysis.Check, "check --scalasca": analysis.CheckScalasca,
+	for name, check := range map[string]func(string, *check.Options) (*check.Result, error){
+		"check": check.Archive, "check --scalasca": scalasca.Check,
 	} {
 		found, err := check(res.Archive, nil)
 		if err != nil {

@@ -11,7 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
@@ -170,7 +171,7 @@ func soundView(rt *rapid.T, anchor string) *Result {
 		rt.Fatal(err)
 	}
 	defer os.RemoveAll(filepath.Dir(filepath.Dir(anchor)))
-	for _, check := range []func(string, *analysis.CheckOptions) (*analysis.CheckResult, error){analysis.Check, analysis.CheckScalasca} {
+	for _, check := range []func(string, *check.Options) (*check.Result, error){check.Archive, scalasca.Check} {
 		found, err := check(res.Archive, nil)
 		if err != nil {
 			rt.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
-	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 )
 
 // Options say how to make a view; nil means the zero value.
@@ -112,7 +112,7 @@ func (j *job) replace(dir string, o *Options) error {
 	if err := os.MkdirAll(dir, regular.Folder); err != nil {
 		return err
 	}
-	staging, err := scorep.NewStaging(dir)
+	staging, err := files.NewStaging(dir)
 	if err != nil {
 		return err
 	}

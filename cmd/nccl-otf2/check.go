@@ -11,21 +11,22 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // checked is the JSON form of `nccl-otf2 check`.
 type checked struct {
 	Archive string `json:"archive"`
-	*analysis.CheckResult
+	*check.Result
 	Errors int `json:"errors"` // findings that are errors, those not shown included
 }
 
 func checkCommand() *cobra.Command {
 	var f format
 	var limit int
-	var scalasca bool
+	var forScalasca bool
 	cmd := &cobra.Command{
 		Use:   "check ARCHIVE|DIR",
 		Short: "Say whether an archive is sound and the ranks' recordings fit together",
@@ -48,11 +49,11 @@ what it bears but makes nothing of. Archives for it are made by nccl-otf2 view -
 				return usagef("--limit must be at least 1")
 			}
 			stop := newProgress().working("reading " + path)
-			inspect := analysis.Check
-			if scalasca {
-				inspect = analysis.CheckScalasca
+			inspect := check.Archive
+			if forScalasca {
+				inspect = scalasca.Check
 			}
-			res, err := inspect(path, &analysis.CheckOptions{Limit: limit})
+			res, err := inspect(path, &check.Options{Limit: limit})
 			stop()
 			if err != nil {
 				return err
@@ -60,7 +61,7 @@ what it bears but makes nothing of. Archives for it are made by nccl-otf2 view -
 			out := cmd.OutOrStdout()
 			if f == formatJSON {
 				if res.Findings == nil {
-					res.Findings = []analysis.Finding{}
+					res.Findings = []check.Finding{}
 				}
 				err = writeJSON(out, checked{path, res, res.Errors()})
 			} else {
@@ -76,15 +77,15 @@ what it bears but makes nothing of. Archives for it are made by nccl-otf2 view -
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "findings of one rule to show; more are counted")
-	cmd.Flags().BoolVar(&scalasca, "scalasca", false, "whether scout.mpi of Scalasca can analyse it")
+	cmd.Flags().BoolVar(&forScalasca, "scalasca", false, "whether scout.mpi of Scalasca can analyse it")
 	addFormat(cmd, &f)
 	return cmd
 }
 
-func printFindings(w io.Writer, res *analysis.CheckResult) error {
+func printFindings(w io.Writer, res *check.Result) error {
 	for _, f := range res.Findings {
 		c := plain
-		if f.Severity == analysis.Error {
+		if f.Severity == check.Error {
 			c = red
 		}
 		if _, err := printable.Fprintln(w, paint(w, c, f.String())); err != nil {

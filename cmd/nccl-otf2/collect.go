@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/collector/record"
 )
 
 // finishJob makes what a job's mode asks for, and the profile of a job that still runs.
@@ -55,7 +56,7 @@ func collect(ctx context.Context, fd int) error {
 	case err != nil || !out.Unify:
 		return err
 	case out.Record:
-		_, err = collector.Assemble(out.Experiment)
+		_, err = record.Assemble(out.Experiment)
 		return err
 	}
 	if err := finishJob(out.Experiment); err != nil {

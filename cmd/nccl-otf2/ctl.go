@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
@@ -95,14 +95,14 @@ func ctlRecord(o *ctlOptions, on bool) *cobra.Command {
 }
 
 // confirmed is the exit code of an order.
-func confirmed(c *collector.Change, err error) error {
+func confirmed(c *control.Change, err error) error {
 	if err == nil && len(c.Silent)+len(c.Late) > 0 {
 		err = exitCode(exitInput)
 	}
 	return err
 }
 
-func printChange(w io.Writer, c *collector.Change, on bool) {
+func printChange(w io.Writer, c *control.Change, on bool) {
 	for _, m := range c.Comms {
 		name := m.Name
 		if name == "" {
@@ -135,7 +135,7 @@ func printChange(w io.Writer, c *collector.Change, on bool) {
 	printUnconfirmed(w, c)
 }
 
-func printUnconfirmed(w io.Writer, c *collector.Change) {
+func printUnconfirmed(w io.Writer, c *control.Change) {
 	for _, name := range c.Late {
 		printable.Fprintf(w, "%s %s learnt of it too late: its recording changes elsewhere than that of the others (try --lead)\n", paint(w, yellow, "!"), name)
 	}
@@ -173,7 +173,7 @@ by itself. Only what NCCL was asked for when the job began can be had.`,
 			out := cmd.OutOrStdout()
 			if o.format == formatJSON {
 				err = writeJSON(out, struct {
-					*collector.Change
+					*control.Change
 					Missing []string `json:"missing"`
 				}{change, slices.Concat([]string{}, missing)})
 				return confirmed(change, err)
@@ -199,7 +199,7 @@ func maskOfNames(names []string) (mask uint32) {
 
 // processStatus is one process in the JSON form of `ctl status`.
 type processStatus struct {
-	collector.Status
+	control.Status
 	Rate float64 `json:"recordsPerSecond"`
 }
 
@@ -300,7 +300,7 @@ func orDash(rank int) string {
 
 func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-func recordingWord(s *collector.Status) string {
+func recordingWord(s *control.Status) string {
 	all, some := s.Recording()
 	switch {
 	case s.Stopped != "":
@@ -316,7 +316,7 @@ func recordingWord(s *collector.Status) string {
 }
 
 // windowWord says which operations are recorded.
-func windowWord(c *collector.CommStatus) string {
+func windowWord(c *control.CommStatus) string {
 	switch {
 	case c.First >= c.Last:
 		return "none"
@@ -329,7 +329,7 @@ func windowWord(c *collector.CommStatus) string {
 }
 
 // controller finds the experiment directory of the job.
-func (o *ctlOptions) controller(args []string) (*collector.Controller, error) {
+func (o *ctlOptions) controller(args []string) (*control.Controller, error) {
 	dir := ""
 	if len(args) > 0 {
 		dir = args[0]
@@ -342,7 +342,7 @@ func (o *ctlOptions) controller(args []string) (*collector.Controller, error) {
 	if !isDir(dir) {
 		return nil, fmt.Errorf("%s is not a folder: give the experiment directory of a running job", dir)
 	}
-	return &collector.Controller{Dir: dir, Timeout: o.timeout, Lead: o.lead}, nil
+	return &control.Controller{Dir: dir, Timeout: o.timeout, Lead: o.lead}, nil
 }
 
 // runningJob finds the experiment directory of the job that is recorded here: the one that the environment says, else

@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/compare"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/report"
+	"github.com/spf13/cobra"
 )
 
 // percentage is a flag such as "5%"; its value is a part of 1.
@@ -56,7 +56,7 @@ is at fault; of runs in which nothing can be compared it is 1.`,
 			if warmUp < 0 {
 				return usagef("--warm-up is a number of operations, not %d", warmUp)
 			}
-			opts := analysis.CompareOptions{MinChange: float64(least), WarmUp: warmUp}
+			opts := compare.Options{MinChange: float64(least), WarmUp: warmUp}
 			if limit >= 0 {
 				opts.MinChange = min(opts.MinChange, float64(limit))
 			}
@@ -73,7 +73,7 @@ is at fault; of runs in which nothing can be compared it is 1.`,
 	return cmd
 }
 
-func diff(w io.Writer, before, after string, opts analysis.CompareOptions, limit percentage, format string) error {
+func diff(w io.Writer, before, after string, opts compare.Options, limit percentage, format string) error {
 	a, err := openSound(before)
 	if err != nil {
 		return err
@@ -85,12 +85,12 @@ func diff(w io.Writer, before, after string, opts analysis.CompareOptions, limit
 	}
 	defer b.Close()
 	done := newProgress().working("reading " + a.Path() + " and " + b.Path())
-	c := analysis.Compare(a, b, opts)
+	c := compare.Runs(a, b, opts)
 	done()
 	if format == "json" {
 		err = writeJSON(w, c)
 	} else {
-		err = writeDocument(w, c.Document(max(float64(limit), 0)), format)
+		err = writeDocument(w, report.Comparison(c, max(float64(limit), 0)), format, report.Style{})
 	}
 	if err != nil {
 		return readerGone(err)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/compare"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
@@ -85,7 +85,7 @@ func TestDiffSaysWithItsExitCodeWhetherARunIsTooSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := new(strings.Builder)
-	if err := diff(out, before, damaged, analysis.CompareOptions{MinChange: 0.01}, -1, "json"); !errors.Is(err, exitCode(exitInput)) {
+	if err := diff(out, before, damaged, compare.Options{MinChange: 0.01}, -1, "json"); !errors.Is(err, exitCode(exitInput)) {
 		t.Errorf("damaged: %v", err)
 	}
 	var c struct {

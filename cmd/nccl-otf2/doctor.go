@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
 	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
@@ -30,7 +31,7 @@ Exit code 1 if a check failed: then a job would not be recorded.`,
   srun -n 1 nccl-otf2 doctor --format json`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tool, err := toolPath()
+			tool, err := installed.Tool()
 			if err != nil {
 				return err
 			}

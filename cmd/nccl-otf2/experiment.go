@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
 	"github.com/nccl-otf2/nccl-otf2/replay"
@@ -81,7 +81,7 @@ func recordedForReplay(dir string) string {
 
 // recordings lists the folders with recordings of a directory: itself, or what was made of a job in record mode.
 func recordings(dir string) (folders []string) {
-	for _, pattern := range []string{replay.RunFile, filepath.Join(collector.RecordingFolder, replay.RunFile), filepath.Join(collector.RecordingFolder, "*", replay.RunFile)} {
+	for _, pattern := range []string{replay.RunFile, filepath.Join(record.Folder, replay.RunFile), filepath.Join(record.Folder, "*", replay.RunFile)} {
 		found, _ := filepath.Glob(filepath.Join(dir, pattern))
 		for _, file := range found {
 			folders = append(folders, filepath.Dir(file))

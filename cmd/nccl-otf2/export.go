@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/export"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -47,6 +48,7 @@ var exportForms = []exportForm{
 func exportCommand() *cobra.Command {
 	var f format
 	var output, job string
+	var spec selection.Spec
 	codec := choice{export.Codecs()[0], export.Codecs()}
 	wanted := make([]bool, len(exportForms))
 	cmd := &cobra.Command{
@@ -66,6 +68,7 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
   nccl-otf2 export exp1 --chrome -o /tmp/run.json
   nccl-otf2 export exp1 --parquet -o tables --compression snappy
   duckdb -c "SELECT function, count(*), median(busbw_gbs) FROM 'tables/operations.parquet' GROUP BY ALL"
+  nccl-otf2 export exp1 --chrome --phase 'step 7' --rank 0-3
   nccl-otf2 export exp1 --jsonl --job $SLURM_JOB_ID -o minimal_profiler_dump
   nccl-otf2 export exp1 --prometheus -o /var/lib/node_exporter/nccl_otf2.prom`,
 		Args: exactly("an experiment directory or archive"),
@@ -74,6 +77,9 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
 			if i < 0 || slices.Contains(wanted[i+1:], true) {
 				return usagef("say one form: --jsonl, --chrome, --parquet or --prometheus")
 			}
+			if err := spec.Check(); err != nil {
+				return usagef("%v", err)
+			}
 			form := &exportForms[i]
 			if cmd.Flags().Changed("compression") && form.name != "parquet" {
 				return usagef("--compression is for --parquet: a name that ends in .gz compresses --chrome")
@@ -81,7 +87,7 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
 			if output == "-" && form.folder {
 				return usagef("--%s makes several files: give -o a folder", form.name)
 			}
-			return runExport(cmd, form, args[0], output, codec.value, job, f)
+			return runExport(cmd, form, args[0], output, codec.value, &export.Options{Job: job, Version: toolVersion}, spec, f)
 		},
 	}
 	for i, form := range exportForms {
@@ -89,13 +95,14 @@ hold, is left out, never made up; the tool says how much. Archives may be larger
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "file or folder to write; - for standard output (default: jsonl, trace.json.gz, parquet or nccl_otf2.prom beside the archive)")
 	cmd.Flags().StringVar(&job, "job", "", "id of the job, for names of files and labels")
+	addSelection(cmd, &spec)
 	cmd.Flags().Var(&codec, "compression", "of Parquet tables: zstd, snappy or none")
 	_ = cmd.RegisterFlagCompletionFunc("compression", cobra.FixedCompletions(codec.of, cobra.ShellCompDirectiveNoFileComp))
 	addFormat(cmd, &f)
 	return cmd
 }
 
-func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec, job string, f format) error {
+func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec string, opts *export.Options, spec selection.Spec, f format) error {
 	a, damage := openArchive(arg)
 	if a == nil {
 		return damage
@@ -105,9 +112,12 @@ func runExport(cmd *cobra.Command, form *exportForm, arg, output, codec, job str
 		output = filepath.Join(filepath.Dir(a.Path()), form.output)
 	}
 	p := newProgress()
-	res, err := form.write(a, output, cmd.OutOrStdout(), &export.Options{
-		Job: job, Version: toolVersion, Progress: func(what string, records uint64) { p.say("%s (%d written)", what, records) },
-	}, codec)
+	var err error
+	if opts.Selection, err = selection.Resolve(a, spec); err != nil {
+		return err
+	}
+	opts.Progress = func(what string, records uint64) { p.say("%s (%d written)", what, records) }
+	res, err := form.write(a, output, cmd.OutOrStdout(), opts, codec)
 	p.done()
 	if err != nil {
 		return readerGone(err)
@@ -139,6 +149,9 @@ func printExport(w io.Writer, r *export.Result) {
 		for _, f := range r.Files {
 			printable.Fprintln(w, paint(w, bold, relative(f)))
 		}
+	}
+	if r.Selection != nil {
+		printable.Fprintf(w, "  selection: %s\n", r.Selection.Text)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Records)) {
 		printable.Fprintf(w, "  %d %s\n", r.Records[kind], kind)

@@ -87,6 +87,7 @@ func merge(measurement, dir, output string, keep bool) (*scorep.MergeResult, err
 	opts, err := unifyOptions(dir, func(phase string, done, total int) { p.say("%s: %d of %d", phase, done, total) })
 	var res *scorep.MergeResult
 	if err == nil {
+		defer opts.Hold.Release()
 		res, err = scorep.Merge(measurement, dir, output, &scorep.MergeOptions{UnifyOptions: *opts, KeepForwarded: keep})
 	}
 	switch {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 // Results can be read by whom the umask lets; what steers a recording, and the shards, are their owner's alone.
@@ -35,9 +37,7 @@ func TestModes(t *testing.T) {
 
 // What somebody else has locked away is not called missing.
 func TestPermissionDenied(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED, NOT TESTED: only root can become somebody else")
-	}
+	need.Root(t, "become somebody else")
 	dir := wholeJob(t)
 	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
 		if err := os.Chmod(d, 0o755); err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -150,7 +150,7 @@ func flatten(rows [][]string) (cells []string) {
 // What ctl and top show of running processes.
 func TestEvilStatus(t *testing.T) {
 	var b bytes.Buffer
-	s := processStatus{Status: collector.Status{Host: evil, Rank: 1, Stopped: evil, Comms: []collector.CommStatus{{Name: evil}}}}
+	s := processStatus{Status: control.Status{Host: evil, Rank: 1, Stopped: evil, Comms: []control.CommStatus{{Name: evil}}}}
 	if err := printStatus(&b, []processStatus{s}, []string{evil}); err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,13 @@
 
 package main
 
-import "os"
+import (
+	"io"
+	"os"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+)
 
 // output is standard output where that is no terminal: a file, a pipe, a device. It keeps the first error, so that who writes a result there need
 // not look at each one: Main does, once.
@@ -17,4 +23,17 @@ func (o *output) Write(p []byte) (int, error) {
 		o.err = err
 	}
 	return n, err
+}
+
+// writeOutput makes a file that appears as a whole, or writes to what the path names that is none.
+func writeOutput(path string, write func(io.Writer) error) error {
+	f, err := atomicfile.Output(path, regular.File)
+	if err != nil {
+		return err
+	}
+	defer f.Abandon()
+	if err := write(f); err != nil {
+		return err
+	}
+	return f.Commit(atomicfile.Durable)
 }

@@ -64,7 +64,7 @@ from what the processes summed up, while the job runs as well as after its end.`
 			if err != nil {
 				return readerGone(err)
 			}
-			if len(in.problems) > 0 {
+			if in.damaged {
 				return exitCode(exitInput)
 			}
 			return nil
@@ -83,13 +83,14 @@ type profiledInput struct {
 	*cubex.Profile
 	dir      string   // where the profile belongs
 	remarks  []string // what is not in it
-	problems []string // what could not be read
+	problems []string // what could not be used
+	damaged  bool     // some of that had been recorded and cannot be read
 }
 
 // profileOf sums up what a path argument means.
 func profileOf(arg string) (*profiledInput, error) {
 	if isDir(arg) && inProfileMode(arg) {
-		jobs, problems, err := cubex.FromShards(arg)
+		jobs, left, err := cubex.FromShards(arg)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +98,7 @@ func profileOf(arg string) (*profiledInput, error) {
 			return nil, fmt.Errorf("%d jobs in profile mode share %s: `nccl-otf2 unify %s` makes a profile of each", len(jobs), arg, arg)
 		}
 		jobs[0].Creator = creator()
-		return &profiledInput{jobs[0].Profile, jobs[0].Dir, (&madeProfile{Job: jobs[0]}).remarks(), problems}, nil
+		return &profiledInput{jobs[0].Profile, jobs[0].Dir, (&madeProfile{Job: jobs[0]}).remarks(), left.Problems, len(left.Damaged) > 0}, nil
 	}
 	a, err := openArchive(arg)
 	if a == nil {
@@ -116,6 +117,7 @@ func profileOf(arg string) (*profiledInput, error) {
 	}
 	p.Creator = creator()
 	in.Profile, in.problems = p, append(in.problems, report.Problems...)
+	in.damaged = len(in.problems) > 0
 	return in, nil
 }
 
@@ -131,11 +133,12 @@ type madeProfile struct {
 	Missing    int    `json:"missing"`
 
 	Problems []string `json:"problems,omitempty"`
+	damaged  bool     // some of them tell of what had been recorded and cannot be read
 }
 
 // makeProfiles makes the files of the jobs in profile mode.
 func makeProfiles(dir string) ([]madeProfile, error) {
-	jobs, problems, err := cubex.MakeFiles(dir, creator())
+	jobs, left, err := cubex.MakeFiles(dir, creator())
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +148,7 @@ func makeProfiles(dir string) ([]madeProfile, error) {
 			Running: j.Running, Crashed: j.Crashed, Missing: j.Missing}
 	}
 	if len(all) > 0 {
-		all[0].Problems = problems
+		all[0].Problems, all[0].damaged = left.Problems, len(left.Damaged) > 0
 	}
 	return all, nil
 }
@@ -178,10 +181,7 @@ func printProfile(w io.Writer, path string, p *cubex.Profile, problems []string)
 	printable.Fprintln(w, paint(w, bold, relative(path)))
 	_, err := printable.Fprintf(w, "  %s, %s, %s, %s\n", count(c.Processes, "process", "processes"), count(c.Locations, "location", "locations"),
 		count(c.CallPaths, "call path", "call paths"), count(c.Visits, "visit", "visits"))
-	if n := p.Lost(); n > 0 {
-		problems = append(problems, fmt.Sprintf("%s not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: NCCL_OTF2_EVENTS may ask for less", count(n, "event was", "events were")))
-	}
-	for _, problem := range problems {
+	for _, problem := range append(problems, lossesIn(p).lines(false)...) {
 		printable.Fprintf(w, "  %s %s\n", paint(w, yellow, "!"), oneLine(problem))
 	}
 	return err

@@ -32,10 +32,10 @@ func TestREADMEHasTheDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.ReplaceAll(string(out), dir, "build/demo")
-	text = hostHead.ReplaceAllString(text, "rank    host   collectives")
+	text = hostHead.ReplaceAllString(text, "rank    host   operations")
 	text = hostRow.ReplaceAllStringFunc(text, func(row string) string {
 		m := hostRow.FindStringSubmatch(row)
-		return fmt.Sprintf("%s  node1  %11s", m[1], m[2])
+		return fmt.Sprintf("%s  node1  %10s", m[1], m[2])
 	})
 	if host, err := os.Hostname(); err == nil {
 		text = strings.ReplaceAll(text, " on "+host+" ", " on node1 ")
@@ -45,7 +45,7 @@ func TestREADMEHasTheDemo(t *testing.T) {
 
 // The host's name, and with it the width of its column, is this machine's.
 var (
-	hostHead = regexp.MustCompile(`(?m)^rank +host +collectives`)
+	hostHead = regexp.MustCompile(`(?m)^rank +host +operations`)
 	hostRow  = regexp.MustCompile(`(?m)^(Rank \d)  \S+ +(\d+)`)
 )
 

@@ -22,9 +22,6 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
-// hostName is the program that plays a recording; it lies beside the tool.
-const hostName = "fakenccl"
-
 type replayOptions struct {
 	clock, pace choice
 	dir, events string
@@ -69,7 +66,7 @@ with run.json, or the name of one in testdata/nccl-callbacks.`,
 	fl.StringVar(&o.dir, "dir", "", "experiment directory (default: NCCL_OTF2_DIR, else a new nccl-otf2-<time>-<pid>)")
 	fl.StringVar(&o.events, "events", "", "what to record: light, gpu, net, all, or a list of event names")
 	fl.BoolVar(&o.spool, "spool", false, "record without collector, into spool files")
-	fl.BoolVar(&o.keep, "keep", false, "keep what the host programs play, as DIR/replay/p<k>.program (fakenccl plays one by itself)")
+	fl.BoolVar(&o.keep, "keep", false, "keep what the host programs play, as DIR/replay/p<k>.program ("+replay.HostFile+" plays one by itself)")
 	return cmd
 }
 
@@ -82,11 +79,11 @@ func play(out io.Writer, o *replayOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	plugin, err := besideTool(doctor.PluginName)
+	plugin, err := ownLibrary(doctor.PluginName)
 	if err != nil {
 		return err
 	}
-	host, err := besideTool(hostName)
+	host, err := replay.FindHost()
 	if err != nil {
 		return err
 	}

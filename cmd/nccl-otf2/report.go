@@ -9,13 +9,24 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/bandwidth"
+	"github.com/nccl-otf2/nccl-otf2/analysis/hang"
+	"github.com/nccl-otf2/nccl-otf2/analysis/hang/ras"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/overlap"
+	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/report"
 )
 
 // reportSection is a part of the report that is made on request.
@@ -26,7 +37,7 @@ type reportSection struct {
 
 // part is a section that has been made: its tables, and what it is in JSON.
 type part struct {
-	document *analysis.Document
+	document *report.Document
 	json     any
 	problems []string
 }
@@ -34,7 +45,9 @@ type part struct {
 // reportSections are the sections, in the order in which they are printed. The names are those of flags and of
 // members of the JSON form.
 var reportSections = []reportSection{
+	{"nccl-tests", "operations in the columns of nccl-tests: out of place beside in place, times of calls, devices", makeNCCLTests},
 	{"waits", "who waited for whom: by cause, rank, GPU, host, communicator, operation, phase; transfers", makeWaits},
+	{"path", "the critical path: what the run's length was made of, and what of it would go if a rank were faster", makePath},
 	{"tally", "time by name, as iprof tabulates: calls, operations, transfers, phases", makeTally},
 	{"matrix", "bytes and bandwidth from rank to rank, from host to host, by channel", makeMatrix},
 	{"overlap", "how much communication was hidden behind computation, where kernels were recorded", makeOverlap},
@@ -46,8 +59,15 @@ type reportInput struct {
 	arg        string
 	archive    *otf2.Archive // open once a section needs it
 	damage     error         // of its definitions
-	operations *analysis.Report
+	operations *operations.Report
 	progress   *progress
+	style      report.Style
+	average    string // which time of an operation a table in nccl-tests' form shows
+	first      bool   // operations of start-up count as others
+	spec       selection.Spec
+	selected   *selection.Selection // of the archive, once it is open
+	absolute   bool                 // points in time as times of day
+	ras        string               // file or address of what NCCL's RAS says; "": it is not asked
 }
 
 // open opens the archive. Damaged definitions are no error here: what is there is reported on.
@@ -58,6 +78,12 @@ func (in *reportInput) open() (*otf2.Archive, error) {
 			return nil, err
 		}
 		in.archive, in.damage = a, err
+		stop := in.working(a)
+		in.selected, err = selection.Resolve(a, in.spec)
+		stop()
+		if err != nil {
+			return nil, err
+		}
 	}
 	return in.archive, nil
 }
@@ -69,7 +95,7 @@ func (in *reportInput) close() {
 }
 
 // read makes the report of operations, for all sections that are part of it.
-func (in *reportInput) read() (*analysis.Report, error) {
+func (in *reportInput) read() (*operations.Report, error) {
 	if in.operations != nil {
 		return in.operations, nil
 	}
@@ -78,7 +104,7 @@ func (in *reportInput) read() (*analysis.Report, error) {
 		return nil, err
 	}
 	defer in.working(a)()
-	in.operations, err = analysis.Operations(a)
+	in.operations, err = operations.Observe(a, &operations.Observer{Selection: in.selected})
 	return in.operations, err
 }
 
@@ -91,7 +117,25 @@ func makeWaits(in *reportInput) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	return part{r.WaitStates.Document(), r.WaitStates, r.Problems}, nil
+	return part{report.Waits(r.WaitStates, report.Clock{Begin: uint64(r.Summary.Begin), Absolute: in.absolute}), r.WaitStates, r.Problems}, nil
+}
+
+func makeNCCLTests(in *reportInput) (part, error) {
+	a, err := in.open()
+	if err != nil {
+		return part{}, err
+	}
+	rows, problems := in.rows(a)
+	r := &report.NCCLTests{Archive: a.Path(), Devices: slices.DeleteFunc(analysis.Devices(a.Defs), func(d analysis.Device) bool { return !in.selected.Rank(d.Rank) }), Selection: in.selected.Describe(), Tests: bandwidth.Tests(rows)}
+	return part{report.NCCLTestsDocument(r, in.average), r, problems}, nil
+}
+
+func makePath(in *reportInput) (part, error) {
+	r, err := in.read()
+	if err != nil {
+		return part{}, err
+	}
+	return part{report.CriticalPath(r.CriticalPath), r.CriticalPath, r.Problems}, nil
 }
 
 func makeTally(in *reportInput) (part, error) {
@@ -100,8 +144,8 @@ func makeTally(in *reportInput) (part, error) {
 		return part{}, err
 	}
 	defer in.working(a)()
-	r := analysis.Tally(a)
-	return part{r.Document(), r, r.Problems}, nil
+	r := tally.ReadSelected(a, in.selected)
+	return part{report.Tally(r), r, r.Problems}, nil
 }
 
 func makeMatrix(in *reportInput) (part, error) {
@@ -110,8 +154,8 @@ func makeMatrix(in *reportInput) (part, error) {
 		return part{}, err
 	}
 	defer in.working(a)()
-	r := analysis.Matrix(a)
-	return part{r.Document(), r, r.Problems}, nil
+	r := matrix.ReadSelected(a, in.selected)
+	return part{report.Matrix(r), r, r.Problems}, nil
 }
 
 func makeOverlap(in *reportInput) (part, error) {
@@ -120,8 +164,8 @@ func makeOverlap(in *reportInput) (part, error) {
 		return part{}, err
 	}
 	defer in.working(a)()
-	r := analysis.FindOverlap(a)
-	return part{r.Document(), r, r.Problems}, nil
+	r := overlap.ReadSelected(a, in.selected)
+	return part{report.Overlap(r), r, r.Problems}, nil
 }
 
 // makeHang looks at the shards, not at the archive: there may be none.
@@ -135,41 +179,62 @@ func makeHang(in *reportInput) (part, error) {
 			dir = filepath.Join(dir, "..") // of one run of several
 		}
 	}
-	r, err := analysis.Hang(dir, time.Now())
+	var status *ras.Status
+	if in.ras != "" {
+		var err error
+		if status, err = ras.Read(in.ras); err != nil {
+			return part{}, err
+		}
+	}
+	r, err := hang.FindWith(dir, time.Now(), status)
 	if errors.Is(err, fs.ErrNotExist) {
 		return part{}, fmt.Errorf("%s has no shards: what is under way is only in the experiment directory of a job", in.arg)
 	}
 	if err != nil {
 		return part{}, err
 	}
-	return part{r.Document(), r, r.Problems}, nil
+	return part{report.Hang(r), r, r.Problems}, nil
 }
 
 func reportCommand() *cobra.Command {
 	f := choice{"table", []string{"table", "json", "csv", "markdown"}}
 	by := choice{"size", []string{"size", "class"}}
-	var self bool
+	average := choice{report.Averages[0], report.Averages}
+	var self, absolute, first bool
+	most := rows(defaultRows)
 	wanted := make([]bool, len(reportSections))
+	var rasFrom, picture string
+	var spec selection.Spec
 	cmd := &cobra.Command{
 		Use:   "report ARCHIVE|DIR",
-		Short: "Print bandwidths per operation and size, and which rank made others wait",
+		Short: "Say what made the ranks wait, and bandwidths by operation and size",
 		Long: `Reads the whole archive and prints what is in it, a table like that of nccl-tests (one row per
 communicator, operation, datatype and size), what the phases took that the program marked, if it did, and
-which rank the others waited for. Sizes and bandwidths are counted as nccl-tests does. docs/report.md explains the columns and the fields of the JSON form.
+what made ranks wait. Sizes and bandwidths are counted as nccl-tests does. docs/report.md explains the columns and the fields of the JSON form.
 
-With flags for sections it prints these instead.
+With flags for sections it prints these instead. Tables are sorted by what matters (time, waiting caused, bytes) and
+show the 20 first rows of it, with a line on the others; on a terminal they fit its width. CSV and JSON have everything, in
+the order of the archive. The last line says what to look at next.
 
 With --self it says how the archive was recorded: library, versions, event types, clock, what the
 plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
 		Example: `  nccl-otf2 report exp1
   nccl-otf2 report exp1 --by class --format csv
+  nccl-otf2 report exp1 --nccl-tests
+  nccl-otf2 report exp1 --svg bandwidth.svg
+  nccl-otf2 report exp1 --from 1.5s --to 2s --rank 0,4-7
+  nccl-otf2 report exp1 --waits --comm 'tp*'
   nccl-otf2 report exp1 --waits
+  nccl-otf2 report exp1 --waits --top all --absolute
+  nccl-otf2 report exp1 --path
   nccl-otf2 report exp1 --hang
+  nccl-otf2 report exp1 --hang --ras n1:28028
   nccl-otf2 report exp1 --self
   nccl-otf2 report exp1 --format json`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := &reportInput{arg: args[0], progress: newProgress()}
+			in := &reportInput{arg: args[0], progress: newProgress(), absolute: absolute, ras: rasFrom, average: average.value, first: first, spec: spec}
+			in.style = report.Style{Top: int(most), Width: widthOf(cmd.OutOrStdout()), Absolute: absolute}
 			defer in.close()
 			var sections []reportSection
 			for i, on := range wanted {
@@ -177,28 +242,93 @@ plugin's callbacks cost, and what was paused or lost. It looks at no events.`,
 					sections = append(sections, reportSections[i])
 				}
 			}
+			asked := func(name string) bool {
+				return slices.ContainsFunc(sections, func(s reportSection) bool { return s.name == name })
+			}
+			if err := spec.Check(); err != nil {
+				return usagef("%v", err)
+			}
 			switch {
+			case rasFrom != "" && !asked("hang"):
+				return usagef("--ras is for --hang")
+			case cmd.Flags().Changed("average") && !asked("nccl-tests"):
+				return usagef("--average is for --nccl-tests")
+			case !spec.Empty() && (self || asked("hang") || asked("path")):
+				return usagef("--from, --to, --rank, --comm and --phase select events: --self and --hang look at none, and --path is of the whole run")
 			case self && len(sections) > 0:
 				return usagef("--self stands alone: report the other sections by another command")
+			case picture != "" && (self || len(sections) > 0 || by.value != "size" || cmd.Flags().Changed("format")):
+				return usagef("--svg is a picture of the table of operations: it goes with --first alone")
 			case by.value != "size" && (self || len(sections) > 0):
 				return usagef("--by is for the table of operations")
+			case picture != "":
+				return reportPicture(cmd.OutOrStdout(), in, picture)
+			case first && (self || len(sections) > 0) && !asked("nccl-tests"):
+				return usagef("--first is for the table of operations, and --nccl-tests")
 			case self:
 				return reportSelf(cmd.OutOrStdout(), in, f.value)
 			case len(sections) > 0:
 				return reportParts(cmd.OutOrStdout(), in, sections, f.value)
 			}
-			return reportAll(cmd.OutOrStdout(), in, by.value, f.value)
+			return reportAll(cmd.OutOrStdout(), in, by.value, first, f.value)
 		},
 	}
 	for i, s := range reportSections {
 		cmd.Flags().BoolVar(&wanted[i], s.name, false, s.help)
 	}
+	addSelection(cmd, &spec)
+	cmd.Flags().StringVar(&rasFrom, "ras", "", "with --hang: what NCCL's RAS says, a file of ncclras -f json or HOST:PORT of the job's RAS")
 	cmd.Flags().BoolVar(&self, "self", false, "say how the archive was recorded")
+	cmd.Flags().StringVar(&picture, "svg", "", "draw bus bandwidth over size into this file (SVG), and print nothing; -: standard output")
+	cmd.Flags().Var(&most, "top", "rows of each table as text: a number, or all")
+	cmd.Flags().BoolVar(&absolute, "absolute", false, "points in time as times of day (UTC), not since the begin of the run")
+	cmd.Flags().BoolVar(&first, "first", false, "count the first operation of each communicator (start-up) in the times and bandwidths, too")
+	cmd.Flags().Var(&average, "average", "with --nccl-tests: time of an operation over its ranks (its -a): avg, rank0, min or max")
 	cmd.Flags().Var(&by, "by", "rows of the table of operations: size, or class of sizes")
 	cmd.Flags().Var(&f, "format", "output: table, json, csv or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(f.of, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("average", cobra.FixedCompletions(average.of, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(by.of, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// reportPicture draws bandwidth over size into a file, or to w.
+func reportPicture(w io.Writer, in *reportInput, file string) error {
+	a, err := in.open()
+	if err != nil {
+		return err
+	}
+	rows, problems := in.rows(a)
+	curves := bandwidth.Curves(rows)
+	if len(curves) == 0 {
+		return fmt.Errorf("%s has no operation with a bandwidth: record the job with NCCL_OTF2_EVENTS=gpu", a.Path())
+	}
+	title := a.Path() + ": medians"
+	if !in.first {
+		title += ", start-up left out"
+	}
+	if !in.spec.Empty() {
+		title += "; " + in.spec.String()
+	}
+	draw := func(w io.Writer) error { return report.WriteCurves(w, title, curves) }
+	if file == "-" {
+		err = readerGone(draw(w))
+	} else {
+		err = writeOutput(file, draw)
+	}
+	if err != nil || len(problems) == 0 {
+		return err
+	}
+	for _, text := range problems {
+		printable.Fprintln(os.Stderr, "nccl-otf2:", oneLine(text))
+	}
+	return exitCode(exitInput)
+}
+
+// rows are the operations of an archive in rows, read for them alone.
+func (in *reportInput) rows(a *otf2.Archive) (rows []bandwidth.Row, problems []string) {
+	defer in.working(a)()
+	return bandwidth.Read(a, in.first, in.selected)
 }
 
 func reportSelf(w io.Writer, in *reportInput, format string) error {
@@ -207,18 +337,23 @@ func reportSelf(w io.Writer, in *reportInput, format string) error {
 		return err
 	}
 	s := analysis.SelfReport(a)
-	write := map[string]func(io.Writer) error{"table": s.WriteText, "json": s.WriteJSON, "csv": s.WriteCSV, "markdown": s.WriteMarkdown}
-	return readerGone(write[format](w))
+	write := map[string]func(*analysis.Self, io.Writer) error{
+		"table": report.WriteRecordingText, "json": report.WriteRecordingJSON, "csv": report.WriteRecordingCSV, "markdown": report.WriteRecordingMarkdown,
+	}
+	return readerGone(write[format](s, w))
 }
 
 // reportAll prints the summary, the operations, phases and waits.
-func reportAll(w io.Writer, in *reportInput, by, format string) error {
+func reportAll(w io.Writer, in *reportInput, by string, first bool, format string) error {
 	r, err := in.read()
 	if err != nil {
 		return err
 	}
 	if in.damage != nil { // definitions are damaged; what is there has been reported on
 		r.Problems = append([]string{oneLine(in.damage.Error())}, r.Problems...)
+	}
+	if first {
+		r.KeepFirst()
 	}
 	if by == "class" {
 		r.BySizeClass()
@@ -227,9 +362,9 @@ func reportAll(w io.Writer, in *reportInput, by, format string) error {
 	case "json":
 		err = writeJSON(w, r)
 	case "table":
-		err = r.WriteText(w)
+		err = report.WriteStyled(r, w, in.style)
 	default:
-		err = writeDocument(w, r.Document(), format)
+		err = writeDocument(w, report.Operations(r), format, in.style)
 	}
 	if err != nil {
 		return readerGone(err)
@@ -240,14 +375,14 @@ func reportAll(w io.Writer, in *reportInput, by, format string) error {
 	return nil
 }
 
-func writeDocument(w io.Writer, d *analysis.Document, format string) error {
+func writeDocument(w io.Writer, d *report.Document, format string, style report.Style) error {
 	switch format {
 	case "csv":
 		return d.WriteCSV(w)
 	case "markdown":
 		return d.WriteMarkdown(w)
 	}
-	return d.WriteText(w)
+	return d.WriteStyled(w, style)
 }
 
 // reportParts prints the sections that were asked for.
@@ -266,8 +401,9 @@ func reportParts(w io.Writer, in *reportInput, sections []reportSection, format 
 				problems = append(problems, text)
 			}
 		}
+		p.document.Selected(in.selected.Describe())
 		if format == "json" {
-			all[s.name] = p.json
+			all[strings.ReplaceAll(s.name, "-", "_")] = p.json
 			continue
 		}
 		if i > 0 {
@@ -275,7 +411,7 @@ func reportParts(w io.Writer, in *reportInput, sections []reportSection, format 
 				return readerGone(err)
 			}
 		}
-		if err := writeDocument(w, p.document, format); err != nil {
+		if err := writeDocument(w, p.document, format, in.style); err != nil {
 			return readerGone(err)
 		}
 	}
@@ -283,6 +419,9 @@ func reportParts(w io.Writer, in *reportInput, sections []reportSection, format 
 		problems = append([]string{oneLine(in.damage.Error())}, problems...)
 	}
 	if format == "json" {
+		if d := in.selected.Describe(); d != nil {
+			all["selection"] = d
+		}
 		all["problems"] = append([]string{}, problems...)
 		if err := writeJSON(w, all); err != nil {
 			return readerGone(err)

@@ -29,7 +29,18 @@ func oneLine(s string) string {
 }
 
 const rootLong = `nccl-otf2 records what NCCL and RCCL do in a job as an OTF2 archive (for Vampir, Scalasca and other
-tools) and says what is in such an archive.`
+tools), and says what made the ranks wait.`
+
+// firstSteps is what the tool says when it is called alone.
+const firstSteps = `nccl-otf2 records what NCCL and RCCL do in a job, and says what made the ranks wait.
+
+  nccl-otf2 doctor                                   would a job started here be recorded?
+  nccl-otf2 run --dir exp -- torchrun … train.py     record a job
+  nccl-otf2 report exp                               who made the others wait, and the bandwidths
+  nccl-otf2 timeline exp                             a page that shows the run
+
+All commands: nccl-otf2 help. More on one: nccl-otf2 help COMMAND
+`
 
 const rootExample = `  nccl-otf2 run -- torchrun --nproc-per-node 8 train.py
   nccl-otf2 report nccl-otf2-20260131-101500-4711
@@ -38,7 +49,25 @@ const rootExample = `  nccl-otf2 run -- torchrun --nproc-per-node 8 train.py
 // ownSignals are the commands that go on, or end in their own way, when a signal asks them to end.
 var ownSignals = []string{"run", "replay", "collect", "top"}
 
+// extraCommands are those that only some builds have.
+var extraCommands []*cobra.Command
+
+const careGroup = "Care"
+
+// commandGroups are the commands in the order in which people need them.
+var commandGroups = []struct {
+	title    string
+	commands []func() *cobra.Command
+}{
+	{"Record", []func() *cobra.Command{runCommand, ctlCommand, replayCommand, unifyCommand}},
+	{"Ask", []func() *cobra.Command{reportCommand, topCommand, diffCommand, profileCommand}},
+	{"Look", []func() *cobra.Command{timelineCommand, printCommand}},
+	{"Exchange", []func() *cobra.Command{exportCommand, importCommand, mergeCommand, viewCommand}},
+	{careGroup, []func() *cobra.Command{doctorCommand, checkCommand, recoverCommand, versionCommand}},
+}
+
 func rootCommand() *cobra.Command {
+	cobra.EnableCommandSorting = false
 	root := &cobra.Command{
 		Use:           "nccl-otf2",
 		Short:         "OTF2 archives of NCCL jobs",
@@ -49,13 +78,10 @@ func rootCommand() *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cmd.Help()
+				_, err := fmt.Fprint(cmd.OutOrStdout(), firstSteps)
+				return err
 			}
-			hint := "see nccl-otf2 --help"
-			if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
-				hint = "did you mean " + strings.Join(s, " or ") + "?"
-			}
-			return usagef("there is no command %q: %s", args[0], hint)
+			return noCommand(cmd, args[0])
 		},
 	}
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
@@ -67,20 +93,46 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w: see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(
-		runCommand(), ctlCommand(),
-		replayCommand(), unifyCommand(),
-		printCommand(), checkCommand(), reportCommand(), topCommand(),
-		diffCommand(),
-		profileCommand(),
-		timelineCommand(),
-		viewCommand(),
-		mergeCommand(),
-		exportCommand(), importCommand(),
-		recoverCommand(), doctorCommand(), versionCommand(), collectCommand(),
-	)
-	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true}) // --help says the same
+	for _, g := range commandGroups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, command := range g.commands {
+			c := command()
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(collectCommand())
+	root.SetHelpCommand(helpCommand())
+	root.SetHelpCommandGroupID(careGroup)
+	root.SetCompletionCommandGroupID(careGroup)
+	root.AddCommand(extraCommands...)
+	root.Version = toolVersion
+	root.SetVersionTemplate(versionLine() + "\n")
 	return root
+}
+
+// noCommand is the error for a name that no command has.
+func noCommand(root *cobra.Command, name string) error {
+	hint := "see nccl-otf2 --help"
+	if s := root.SuggestionsFor(name); len(s) > 0 {
+		hint = "did you mean " + strings.Join(s, " or ") + "?"
+	}
+	return usagef("there is no command %q: %s", name, hint)
+}
+
+// helpCommand says what --help says. Unlike cobra's own it fails where there is no such command.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Explain the tool, or a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, left, err := cmd.Root().Find(args)
+			if err != nil || len(left) > 0 {
+				return noCommand(cmd.Root(), args[0])
+			}
+			return c.Help()
+		},
+	}
 }
 
 // exactly requires n positional arguments, named in the message.

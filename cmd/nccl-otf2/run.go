@@ -21,6 +21,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
@@ -77,7 +78,7 @@ set and empty, and ` + libraryPath + ` the tool's folder.`,
 }
 
 func run(o *runOptions, args []string) error {
-	plugin, err := besideTool(doctor.PluginName)
+	plugin, err := ownLibrary(doctor.PluginName)
 	if err != nil {
 		return err
 	}
@@ -289,26 +290,13 @@ func inForeground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// besideTool gives the absolute path of a file that must lie beside this executable.
-func besideTool(name string) (string, error) {
-	tool, err := toolPath()
+// ownLibrary gives the absolute path of a library of this installation.
+func ownLibrary(name string) (string, error) {
+	tool, err := installed.Tool()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(filepath.Dir(tool), name)
-	if !isFile(path) {
-		return "", fmt.Errorf("%s is missing beside the tool: build both with `make build`, or copy it to %s", name, filepath.Dir(tool))
-	}
-	return path, nil
-}
-
-// toolPath is the absolute path of this executable, symbolic links followed.
-func toolPath() (string, error) {
-	tool, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(tool)
+	return installed.Library(tool, name)
 }
 
 // writable refuses an experiment directory that cannot be written, so that a job does not run for hours

@@ -21,6 +21,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
 func TestMain(m *testing.M) {
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // built names the parts in C that sessions need; `make build` makes them.
-var built = []string{doctor.PluginName, substrateLibrary, "fakenccl"}
+var built = []string{doctor.PluginName, substrateLibrary, replay.HostFile, "libexec/nccl-otf2/callers/libnccl.so.2", "libexec/nccl-otf2/callers/librccl.so.1"}
 
 const buildFolder = "../../build"
 
@@ -47,6 +48,9 @@ func toolWithParts(t *testing.T) string {
 		}
 		_, err := os.Stat(from)
 		need.NoError(t, "what make build makes", err)
+		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+			t.Fatal(err)
+		}
 		copyFile(t, from, to)
 	}
 	return tool
@@ -59,7 +63,7 @@ func TestSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := filepath.Abs("../../analysis/testdata/scorep-mpi")
+	trace, err := filepath.Abs("../../analysis/archivetest/testdata/scorep-mpi")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +75,7 @@ func TestSessions(t *testing.T) {
 			e.Setenv("SCOREP", trace)
 			e.Setenv("BIN", filepath.Dir(tool))
 			e.Setenv("PLUGIN", filepath.Join(filepath.Dir(tool), doctor.PluginName))
+			e.Setenv("HOST", filepath.Join(filepath.Dir(tool), replay.HostFile))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("NCCL_OTF2_START_LIMIT", "60") // what is tested is not how busy the machine is
 			return nil
@@ -117,7 +122,7 @@ func eventuallyOf(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// stillOf waits until the processes of a job stand still (FAKENCCL_STOP_AT) and each has events on disk: still DIR PROCESSES.
+// stillOf waits until the processes of a job stand still (REPLAY_HOST_STOP_AT) and each has events on disk: still DIR PROCESSES.
 func stillOf(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: still DIR PROCESSES")

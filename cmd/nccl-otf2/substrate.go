@@ -27,7 +27,7 @@ func ensureSubstrate(env *environment) string {
 	if !expectsScorep(env) || set && plugins == "" {
 		return ""
 	}
-	library, err := besideTool(substrateLibrary)
+	library, err := ownLibrary(substrateLibrary)
 	if err != nil {
 		return ""
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -14,9 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
-	"github.com/nccl-otf2/nccl-otf2/internal/regular"
 	"github.com/nccl-otf2/nccl-otf2/timeline"
 )
 
@@ -108,15 +107,7 @@ func titleOf(anchor string) string {
 
 // writeTimeline replaces the file as a whole, so that a page that is open stays what it was until it is there.
 func writeTimeline(d *timeline.Data, path string, opts timeline.Options) error {
-	f, err := atomicfile.Output(path, regular.File)
-	if err != nil {
-		return err
-	}
-	defer f.Abandon()
-	if err := d.WritePage(f, opts); err != nil {
-		return err
-	}
-	return f.Commit(atomicfile.Durable)
+	return writeOutput(path, func(w io.Writer) error { return d.WritePage(w, opts) })
 }
 
 func serveTimeline(cmd *cobra.Command, d *timeline.Data, opts timeline.Options, port int, p *progress) error {

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/live"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/report"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
-
-	"github.com/nccl-otf2/nccl-otf2/analysis"
-	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
 // topShare is the part of one processor that looking takes at most: between looks it pauses so much longer than one took.
@@ -66,7 +66,7 @@ for each look.`,
 			}
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 			defer stop()
-			t := &top{topOptions: o, live: analysis.NewLive(dir, o.window), dir: dir}
+			t := &top{topOptions: o, live: live.New(dir, o.window), dir: dir}
 			return readerGone(t.run(ctx, cmd.OutOrStdout()))
 		},
 	}
@@ -80,7 +80,7 @@ for each look.`,
 
 type top struct {
 	topOptions
-	live *analysis.Live
+	live *live.Follower
 	dir  string
 }
 
@@ -94,16 +94,16 @@ func (t *top) run(ctx context.Context, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if v.State == analysis.LiveWaiting {
+		if v.State == live.LiveWaiting {
 			return t.nothing(v)
 		}
-		return v.Document(0, 0).WriteText(out)
+		return report.Live(v, 0, 0).WriteText(out)
 	}
 	return t.watch(ctx, terminal)
 }
 
 // nothing is the error of a single look that finds no job.
-func (t *top) nothing(v *analysis.LiveView) error {
+func (t *top) nothing(v *live.View) error {
 	if len(v.Problems) > 0 {
 		return fmt.Errorf("%s: no job can be seen yet: %s", t.dir, v.Problems[0])
 	}
@@ -126,7 +126,7 @@ func (t *top) lines(ctx context.Context, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if t.once && v.State == analysis.LiveWaiting {
+		if t.once && v.State == live.LiveWaiting {
 			return t.nothing(v)
 		}
 		if err := e.Encode(v); err != nil || t.once || v.Over {
@@ -143,7 +143,7 @@ func (t *top) lines(ctx context.Context, out io.Writer) error {
 // watch draws on a terminal, and leaves the last look on it.
 func (t *top) watch(ctx context.Context, terminal *os.File) error {
 	s := openScreen(os.Stdin, terminal)
-	var last *analysis.LiveView
+	var last *live.View
 	err := func() error {
 		defer s.close()
 		for {
@@ -186,7 +186,7 @@ func (t *top) watch(ctx context.Context, terminal *os.File) error {
 	return nil
 }
 
-func (t *top) page(s *screen, v *analysis.LiveView) []string {
+func (t *top) page(s *screen, v *live.View) []string {
 	columns, rows := s.size()
 	lines := topLines(v, rows-1)
 	const keys = "q: end"
@@ -197,10 +197,10 @@ func (t *top) page(s *screen, v *analysis.LiveView) []string {
 }
 
 // topLines writes a view in about so many lines: a third of what is free is for operations, the rest for ranks.
-func topLines(v *analysis.LiveView, rows int) []string {
+func topLines(v *live.View, rows int) []string {
 	write := func(operations, ranks int) []string {
 		var b bytes.Buffer
-		_ = v.Document(operations, ranks).WriteText(&b) // a buffer takes everything
+		_ = report.Live(v, operations, ranks).WriteText(&b) // a buffer takes everything
 		return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	}
 	lines := write(0, 0)

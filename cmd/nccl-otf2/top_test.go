@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/live"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
@@ -182,12 +182,12 @@ func TestTopOnATerminal(t *testing.T) {
 }
 
 func TestTopFitsItsRows(t *testing.T) {
-	v := &analysis.LiveView{Directory: "exp", State: analysis.LiveRunning, Processes: 64, Hosts: 8, Window: 1e9, Compared: 1}
+	v := &live.View{Directory: "exp", State: live.LiveRunning, Processes: 64, Hosts: 8, Window: 1e9, Compared: 1}
 	for i := range 12 {
-		v.Operations = append(v.Operations, analysis.LiveOperation{Communicator: fmt.Sprint("c", i), Operation: "AllReduce", Ranks: 8})
+		v.Operations = append(v.Operations, live.Operation{Communicator: fmt.Sprint("c", i), Operation: "AllReduce", Ranks: 8})
 	}
 	for i := range 64 {
-		v.Ranks = append(v.Ranks, analysis.LiveRank{Rank: fmt.Sprintf("Rank %d", i), State: "running"})
+		v.Ranks = append(v.Ranks, live.Rank{Rank: fmt.Sprintf("Rank %d", i), State: "running"})
 	}
 	v.Ranks[50].Caused, v.Ranks[7].Waiting = 0.9, 0.5
 	for _, rows := range []int{20, 24, 40, 60, 90, 200} {

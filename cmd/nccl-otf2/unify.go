@@ -9,12 +9,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nccl-otf2/nccl-otf2/collector"
+	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -55,7 +57,7 @@ Processes whose data is damaged are left out, named, and the exit code is 1; the
 			} else {
 				printUnified(cmd.OutOrStdout(), res)
 			}
-			if err == nil && res.Result != nil && res.Damaged > 0 {
+			if err == nil && res.incomplete() {
 				return exitCode(exitInput)
 			}
 			return err
@@ -75,17 +77,19 @@ func makeArchives(dir string, sync bool, progress func(phase string, done, total
 	if err != nil {
 		return nil, err
 	}
+	defer opts.Hold.Release()
 	opts.Sync = sync
 	return scorep.Unify(dir, opts)
 }
 
-// unifyOptions are the same for all archives, when raw files have been converted.
+// unifyOptions are the same for all archives, when raw files have been converted. The directory is the caller's, who releases it when the
+// archive is made: nobody else gets in between.
 func unifyOptions(dir string, progress func(phase string, done, total int)) (*scorep.UnifyOptions, error) {
-	raw, err := collector.ConvertAll(dir)
+	hold, err := experiment.Lock(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	return &scorep.UnifyOptions{Raw: raw, Creator: creator(), Progress: progress}, nil
+	return &scorep.UnifyOptions{Hold: hold, Raw: collector.ConvertAll(hold), Creator: creator(), Progress: progress}, nil
 }
 
 // unified is what came of an experiment directory.
@@ -98,6 +102,12 @@ type unified struct {
 	Recorded       int      `json:"recorded,omitempty"`        // processes in record mode that still run
 
 	Profiles []madeProfile `json:"profiles,omitempty"` // of jobs in profile mode, made now
+}
+
+// incomplete tells whether something that had been recorded could not be read.
+func (u *unified) incomplete() bool {
+	return u.Result != nil && u.Damaged > 0 ||
+		slices.ContainsFunc(u.Profiles, func(m madeProfile) bool { return m.damaged })
 }
 
 // unify makes the archives of an experiment directory, and the recordings of jobs in record mode, and shows
@@ -118,7 +128,7 @@ func unify(dir string, sync bool) (*unified, error) {
 	if u.Saved, err = collector.Salvage(dir); err != nil {
 		u.Unsaved = append(u.Unsaved, strings.Split(err.Error(), "\n")...)
 	}
-	if u.Recordings, err = collector.Assemble(dir); err != nil {
+	if u.Recordings, err = record.Assemble(dir); err != nil {
 		return nil, fmt.Errorf("recording in %s: %w", dir, err)
 	}
 	found, err := modes(dir)
@@ -184,7 +194,7 @@ func modes(dir string) (found foundModes, err error) {
 		switch {
 		case e.Process.IsProfile():
 			found.profiles = true
-		case !collector.IsRecording(e.Process):
+		case !record.IsRecording(e.Process):
 			found.traces = true
 			continue
 		case e.State == experiment.Writing:
@@ -259,14 +269,8 @@ func printArchives(w io.Writer, res *scorep.Result) {
 		if r.MissingRanks > 0 {
 			warn("%s without data", count(r.MissingRanks, "communicator rank is", "communicator ranks are"))
 		}
-		if r.LostFromDisk > 0 {
-			warn("%s missing that had been written: files are damaged or gone", count(r.LostFromDisk, "event record is", "event records are"))
-		}
-		if n := r.Lost - r.LostWith - r.LostFromDisk; n > 0 {
-			warn("%s not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: `nccl-otf2 report` says why; NCCL_OTF2_EVENTS may ask for less", count(n, "event was", "events were"))
-		}
-		if r.LostWith > 0 {
-			warn("%s missing: a collector that died had them in memory", count(r.LostWith, "operation is", "operations are"))
+		for _, line := range (losses{all: r.Lost, fromDisk: r.LostFromDisk, withCollector: r.LostWith}).lines(true) {
+			warn("%s", line)
 		}
 		for _, d := range r.Differences {
 			if !d.Died { // it has been said how many

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
 	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
 )
 
@@ -49,9 +50,9 @@ func versionCommand() *cobra.Command {
 			if f == formatJSON {
 				return writeJSON(out, v)
 			}
-			printable.Fprintf(out, "nccl-otf2 %s (commit %s)\n", v.Version, v.Commit)
+			printable.Fprintln(out, versionLine())
 			printable.Fprintf(out, "archive format: OTF2 %s\n", v.OTF2)
-			printable.Fprintf(out, "NCCL profiler API: %s\n", cmp.Or(strings.Join(v.ProfilerAPI, ", "), "none: no plugin beside the tool"))
+			printable.Fprintf(out, "NCCL profiler API: %s\n", cmp.Or(strings.Join(v.ProfilerAPI, ", "), "none: there is no plugin"))
 			printable.Fprintf(out, "GPUs through NVML: %s\n", map[bool]string{true: "yes", false: "no: built without cgo"}[v.NVML])
 			printable.Fprintf(out, "built with %s for %s\n", v.Go, v.Platform)
 			return nil
@@ -64,9 +65,12 @@ func versionCommand() *cobra.Command {
 // archiveFormat is the version of OTF2 whose format the archives have.
 const archiveFormat = "3.0"
 
+// versionLine is the first line of `version`, and all that --version says.
+func versionLine() string { return fmt.Sprintf("nccl-otf2 %s (commit %s)", toolVersion, commit) }
+
 func pluginVersions() []string {
 	var out []string
-	if tool, err := toolPath(); err == nil {
+	if tool, err := installed.Tool(); err == nil {
 		for _, n := range doctor.PluginVersions(tool) {
 			out = append(out, fmt.Sprintf("v%d", n))
 		}

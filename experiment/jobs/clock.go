@@ -75,9 +75,10 @@ func life(p *experiment.Process) Lifespan {
 	return l
 }
 
-// Begin and end are the process's life as far as it is known, corrected; a running one has no end.
+// Begin is when the process began as far as it is known, archive time in ns.
 func (p *Process) Begin() uint64 { return p.At(p.Life.Begin) }
 
+// End is when the process ended as far as it is known, archive time in ns; of a running one the greatest time.
 func (p *Process) End() uint64 {
 	if p.State == Running {
 		return math.MaxUint64

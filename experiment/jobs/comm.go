@@ -30,6 +30,7 @@ type Communicator struct {
 	Name    string  // unique in the archive, set by nameInstances
 	Ref     otf2.CommRef
 	Parted  *parting // nil: its members paused alike, if at all
+	World   []int    // by rank: the rank in the world, −1 where nobody knows it; nil before Arrange
 
 	together map[string]Lifespan // by boot, "" for all: when all members so far were alive
 }
@@ -49,7 +50,16 @@ type Rank struct {
 	Location otf2.LocationRef
 }
 
+// Comm is the communicator as the rank's process describes it.
 func (m *Rank) Comm() *experiment.Comm { return &m.Process.Shard.Comms[m.Index] }
+
+// world is a rank's number in the world; where nobody knows that, the one in the communicator.
+func (in *Communicator) world(rank int) int {
+	if rank < len(in.World) && in.World[rank] >= 0 {
+		return in.World[rank]
+	}
+	return rank
+}
 
 func (m *Rank) begin() uint64 { return m.Process.At(m.Comm().InitTime) }
 

@@ -18,6 +18,13 @@ type Job struct {
 	Processes     []*JobProcess      // in world order
 	Communicators []*JobCommunicator // of more than one rank, in the order of their begin
 	Deaths        []string           // of processes that did not end in order, in words, the first one first
+
+	run *Run
+}
+
+// Differences are the operations that the members of communicators did not record alike, see CompareSequences.
+func (j *Job) Differences() []Difference {
+	return CompareSequences(slices.DeleteFunc(slices.Clone(j.run.Communicators), func(in *Communicator) bool { return in.Nranks < 2 || in.Unsized }))
 }
 
 // JobProcess is one process of a job. Times are nanoseconds since 1970 on the job's common clock.
@@ -47,6 +54,8 @@ type JobCommunicator struct {
 	// Names are those of the ranks, in the world: "Rank 3"; where there is no world order, or a process has several GPUs without
 	// ranks of their own, what tells them apart.
 	Names []string
+	World []int  // their ranks in the world, −1 where nobody knows it
+	ID    uint64 // NCCL's commId
 }
 
 // JobRank is one rank of a communicator: how far it has come.
@@ -96,6 +105,9 @@ func (j *Job) Last() (last uint64) {
 	return last
 }
 
+// JobOf describes a job whose shards have been read.
+func JobOf(r *Run) *Job { return newJob(r) }
+
 // List reads the shards of an experiment directory. Problems, one line each, tell of shards that could not be
 // read. Errors: fs.ErrNotExist if there are no shards.
 func List(dir string) (jobs []*Job, problems []string, err error) {
@@ -118,7 +130,7 @@ func List(dir string) (jobs []*Job, problems []string, err error) {
 }
 
 func newJob(r *Run) *Job {
-	job := new(Job)
+	job := &Job{run: r}
 	NameInstances(r.Communicators)
 	_, kept := Arrange(r)
 	numbers := numberWorld(r)
@@ -145,7 +157,7 @@ func newJob(r *Run) *Job {
 		if in.Nranks < 2 || in.Unsized {
 			continue
 		}
-		c := &JobCommunicator{Name: in.Name, Size: in.Nranks, Ranks: make([]*JobRank, in.Nranks), Names: in.rankNames(&numbers, kept[in])}
+		c := &JobCommunicator{Name: in.Name, Size: in.Nranks, Ranks: make([]*JobRank, in.Nranks), Names: in.rankNames(&numbers, kept[in]), World: in.World, ID: in.id}
 		job.Communicators = append(job.Communicators, c)
 		for m := range in.Present() {
 			c.Ranks[m.Comm().Rank] = newJobRank(processes[m.Process], m)
@@ -207,6 +219,10 @@ func newJobRank(process *JobProcess, m *Rank) *JobRank {
 		}
 		pending[p.Function] = o
 		p.Since = m.Process.At(p.Since)
+		p.Transfers = slices.Clone(p.Transfers)
+		for i := range p.Transfers {
+			p.Transfers[i].Since = m.Process.At(p.Transfers[i].Since)
+		}
 		j.Pending = append(j.Pending, p)
 	}
 	functions := make(map[string]bool)

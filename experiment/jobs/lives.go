@@ -403,6 +403,7 @@ type ProcessLife struct {
 	tag        uint16
 }
 
+// LifeOf is the life that a shard is of.
 func LifeOf(p *experiment.Process) ProcessLife {
 	return ProcessLife{p.Host, p.BootID, p.PID, p.PIDStart, p.Tag}
 }

@@ -21,6 +21,7 @@ type Pause struct {
 	Begin, End uint64 // archive time, from the first member that paused to the last that went on; end 0: never
 }
 
+// String is the pause as properties of an archive name it.
 func (p *Pause) String() string {
 	how := ""
 	if p.lost {

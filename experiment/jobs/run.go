@@ -17,6 +17,7 @@ type Run struct {
 	Damaged       []string        // what of the directory is, one line each: it may be of this job
 }
 
+// Begin is when the first of its processes began, archive time in ns.
 func (r *Run) Begin() uint64 {
 	first := uint64(math.MaxUint64)
 	for _, p := range r.Processes {
@@ -90,6 +91,7 @@ func (r *Run) Settle() {
 	})
 }
 
+// Join takes over another job's processes and communicators.
 func (r *Run) Join(o *Run) {
 	r.Processes = append(r.Processes, o.Processes...)
 	r.Communicators = append(r.Communicators, o.Communicators...)

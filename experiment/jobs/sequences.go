@@ -26,6 +26,31 @@ type Difference struct {
 	Last     uint64       `json:"last"`
 	Detail   string       `json:"detail"`         // which ranks recorded what
 	Died     bool         `json:"died,omitempty"` // with the collector of one rank; all others have them, as far as is known
+
+	// Deviants are the ranks of the world that asked for something else than most did; empty where that is not known, or where no
+	// most are.
+	Deviants []int `json:"deviants,omitempty"`
+
+	// Sides are the members by what they recorded, where all that was recorded is in their event files, so that it can be compared
+	// operation by operation (package deviation); nil elsewhere.
+	Sides []Side `json:"-"`
+	World []int  `json:"-"` // ranks of the world by those of the communicator, see Communicator.World
+	// Common is how many operations all sides have that are certain to be in their order; Running: more may follow.
+	Common  uint64 `json:"-"`
+	Running bool   `json:"-"`
+}
+
+// Side is the members of a communicator whose sequences of a function are equal, or one end of a message.
+type Side struct {
+	Ranks  []int // of the world
+	Member *Rank // one of them
+	Key    string
+	Count  uint64 // operations that each has
+}
+
+// At is the part of a difference from one ordinal to another.
+func (d *Difference) At(first, last uint64) Difference {
+	return Difference{Comm: d.Comm, Name: d.Name, Function: d.Function, First: first, Last: last, Detail: d.Detail}
 }
 
 // String is the form of the archive's properties:
@@ -44,28 +69,32 @@ func CompareSequences(instances []*Communicator) []Difference {
 		for _, f := range in.functions() {
 			var tracks []track
 			for m := range in.Present() {
-				tracks = append(tracks, m.track(f))
+				tracks = append(tracks, in.track(m, f))
 			}
 			first, last, detail, differ := compareTracks(tracks)
 			if in.Parted != nil {
 				first, last, detail, differ = afterParting(in, tracks, in.shifted(f), first, last, detail, differ)
 			}
 			if differ {
-				all = append(all, Difference{Comm: in.Ref, Name: in.Name, Function: f, First: first, Last: last, Detail: detail})
+				d := Difference{Comm: in.Ref, Name: in.Name, Function: f, First: first, Last: last, Detail: detail}
+				d.take(in, tracks)
+				all = append(all, d)
 			}
 		}
 		for _, pair := range in.pairs() {
 			src, dst := in.Members[pair.src], in.Members[pair.dst]
-			tracks := []track{src.track(pair.sendKey()), dst.track(pair.recvKey())}
+			tracks := []track{in.track(src, pair.sendKey()), in.track(dst, pair.recvKey())}
 			first, last, detail, differ := compareTracks(tracks)
 			if in.Parted != nil { // messages are chosen by the collectives around them
 				first, last, detail, differ = afterParting(in, tracks, 0, first, last, detail, differ)
 			}
 			if differ {
-				all = append(all, Difference{
+				d := Difference{
 					Comm: in.Ref, Name: in.Name, Function: fmt.Sprintf("Send %d>%d", pair.src, pair.dst),
 					First: first, Last: last, Detail: detail,
-				})
+				}
+				d.take(in, tracks)
+				all = append(all, d)
 			}
 		}
 	}
@@ -150,7 +179,9 @@ func (in *Communicator) has(rank int) bool {
 
 // track is one rank's sequence.
 type track struct {
-	rank       int
+	rank       int // in the world
+	member     *Rank
+	key        string
 	of         experiment.Sequence
 	unfinished bool // more may follow
 	// died: more would have followed. settled is how many had been completed, one after the other: of the last ones of a process that
@@ -159,9 +190,40 @@ type track struct {
 	settled uint64
 }
 
+// take keeps what can be compared operation by operation.
+func (d *Difference) take(in *Communicator, tracks []track) {
+	if in.Parted != nil || slices.ContainsFunc(tracks, func(t track) bool { return !t.whole() }) {
+		return
+	}
+	d.Common, d.World = math.MaxUint64, in.World
+	var of []*experiment.Sequence
+	for i := range tracks {
+		t := &tracks[i]
+		d.Common, d.Running = min(d.Common, t.settled), d.Running || t.unfinished
+		at := slices.IndexFunc(d.Sides, func(s Side) bool { return s.Key == t.key && s.Count == t.of.Count })
+		for at >= 0 && at < len(of) && !(d.Sides[at].Key == t.key && of[at].Count == t.of.Count && of[at].Last == t.of.Last && slices.Equal(of[at].Digests, t.of.Digests)) {
+			at++
+		}
+		if at < 0 || at == len(of) {
+			d.Sides, of = append(d.Sides, Side{Member: t.member, Key: t.key, Count: t.of.Count}), append(of, &t.of)
+			at = len(of) - 1
+		}
+		d.Sides[at].Ranks = append(d.Sides[at].Ranks, t.rank)
+	}
+	for i := range d.Sides {
+		slices.Sort(d.Sides[i].Ranks)
+	}
+}
+
+// whole tells that the event files have all operations of the sequence, numbered as they were called.
+func (t *track) whole() bool {
+	p := t.member.Process
+	return p.Pieces == nil && len(p.Shard.Counts.Lost) == 0 && p.Shard.Import == nil && t.member.Comm().Untold == 0 && len(t.of.Holes) == 0
+}
+
 // track is a member's sequence of a key.
-func (m *Rank) track(key string) track {
-	t := track{rank: m.Comm().Rank, of: m.Comm().Sequences[key], unfinished: m.Process.State == Running}
+func (in *Communicator) track(m *Rank, key string) track {
+	t := track{rank: in.world(m.Comm().Rank), member: m, key: key, of: m.Comm().Sequences[key], unfinished: m.Process.State == Running}
 	t.settled = t.of.Count
 	if p := m.Process.Shard; p.End.Died() {
 		t.died = m.Process.Pieces == nil && len(p.Counts.Lost) == 0
@@ -329,6 +391,7 @@ func describeTracks(tracks []track, index int) string {
 	return fmt.Sprintf("%s, but of other sizes on %s", Plural(tracks[0].of.Count, "operation"), strings.Join(parts, " than on "))
 }
 
+// RankWords names ranks in a text: "rank 3", "ranks 0-7", and how many there are where the list would be too long.
 func RankWords(ranks []int) string {
 	if len(ranks) == 1 {
 		return fmt.Sprintf("rank %d", ranks[0])
@@ -344,6 +407,7 @@ func RankWords(ranks []int) string {
 // maxRankText bounds a list of ranks: properties must fit into the anchor.
 const maxRankText = 120
 
+// Plural is a number with a noun: "1 operation", "2 operations".
 func Plural(n uint64, noun string) string {
 	if n == 1 {
 		return "1 " + noun

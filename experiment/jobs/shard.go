@@ -54,6 +54,9 @@ func (p *Process) ID() string { return fmt.Sprintf("%s:%d", p.Shard.Host, p.Shar
 // definitions that are missing.
 func (p *Piece) Cut() bool { return p.Shard.Instead != nil && p.State != Finished }
 
+// CutBack says the same of a shard whose writer's disk failed to the end: what its files have beyond is counted as lost.
+func (p *Piece) CutBack() bool { return p.State == Finished && !p.Shard.Finished }
+
 // substituted says what the process's description was taken from, if not from where it should be.
 func (p *Process) substituted() string {
 	instead := p.Shard.Instead
@@ -78,7 +81,8 @@ type Unused struct {
 	Damaged  []string // of them: those that tell of shards or raw files that hold something that cannot be read
 }
 
-func (u *Unused) add(damaged bool, format string, args ...any) {
+// Add takes one more problem in. Damaged says that it tells of what had been recorded and cannot be read.
+func (u *Unused) Add(damaged bool, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	u.Problems = append(u.Problems, text)
 	if damaged {
@@ -116,9 +120,9 @@ func Read(dir string, workers int, now time.Time) (parts []*Process, left Unused
 	})
 	for i, err := range failures {
 		if err != nil {
-			left.add(!errors.Is(err, errUndescribed), "shard %s is left out: %v", filepath.Base(dirs[i]), err)
+			left.Add(!errors.Is(err, errUndescribed), "shard %s is left out: %v", filepath.Base(dirs[i]), err)
 		} else if text := parts[i].substituted(); text != "" {
-			left.add(true, "%s", text)
+			left.Add(true, "%s", text)
 		}
 	}
 	parts = slices.DeleteFunc(parts, func(p *Process) bool { return p == nil })
@@ -243,12 +247,12 @@ func NotConverted(dir string, raw []experiment.RawFile) (left Unused) {
 	for _, f := range raw {
 		tried[filepath.Base(f.Path)] = true
 		if f.Err != nil {
-			left.add(true, "convert %s: %v", f.Path, f.Err)
+			left.Add(true, "convert %s: %v", f.Path, f.Err)
 		}
 	}
 	for _, file := range experiment.RawFiles(dir) {
 		if !tried[filepath.Base(file)] {
-			left.add(false, "%s holds raw data and was not converted", file)
+			left.Add(false, "%s holds raw data and was not converted", file)
 		}
 	}
 	return left

@@ -126,7 +126,26 @@ func Arrange(r *Run) (w *World, kept map[*Communicator][]Slot) {
 			pl.Process.Index, pl.Process.Name = i, pl.Name
 		}
 	}
+	for _, in := range r.Communicators {
+		in.World = in.inWorld(&n, kept[in])
+	}
 	return w, kept
+}
+
+// inWorld gives the ranks of the world, by rank of the communicator.
+func (in *Communicator) inWorld(n *numbering, kept []Slot) []int {
+	world := make([]int, len(in.Members))
+	for rank, m := range in.Members {
+		world[rank] = -1
+		switch {
+		case n.size == 0:
+		case m != nil:
+			world[rank] = n.of(m)
+		case rank < len(kept) && kept[rank].Place != nil:
+			world[rank] = kept[rank].world()
+		}
+	}
+	return world
 }
 
 // processName is "Rank r", or the ranks that the process holds in the spanning communicator.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
 )
 
 func must(t *testing.T, err error) {
@@ -229,9 +231,7 @@ func TestOutputFollowsTheUsersLinks(t *testing.T) {
 }
 
 func TestOutputRefusesWhatAnotherHasPlanted(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED, NOT TESTED: only root can make another user's files")
-	}
+	need.Root(t, "make another user's files")
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
 	must(t, os.WriteFile(victim, []byte("precious"), 0o644))

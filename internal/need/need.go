@@ -23,6 +23,15 @@ func NoError(t testing.TB, what string, err error) {
 	}
 }
 
+// Root leaves out what only root can do: make things that are another user's, or become one. At the end of `make test` a line names the files
+// with such tests where they were left out.
+func Root(t testing.TB, why string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skipf("SKIPPED, NOT TESTED: only root can %s", why)
+	}
+}
+
 // Program finds a program; hint says what for, or of what package it is.
 func Program(t testing.TB, name, hint string) (path string) {
 	t.Helper()
@@ -39,7 +48,7 @@ func Reference(t testing.TB, name string) (path string) {
 
 const python = "/usr/bin/python3" // the one for which Debian's package is installed
 
-var bindings = sync.OnceValue(func() error { return exec.Command(python, "-c", "import otf2").Run() })
+var bindings = sync.OnceValue(func() error { return exec.Command(python, "-I", "-c", "import otf2").Run() })
 
 // Python is the interpreter that has the bindings of the reference implementation.
 func Python(t testing.TB) (path string) {

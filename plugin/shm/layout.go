@@ -152,6 +152,7 @@ const (
 // Callbacks is the number of callbacks; they are 0 … Callbacks-1.
 const Callbacks = int(callbacks)
 
+// String is the callback's name.
 func (c Callback) String() string { return [callbacks]string{"start", "stop", "state"}[c] }
 
 // Cost is what a callback took in the process's threads: every CostPeriod-th event is measured.
@@ -193,6 +194,7 @@ const (
 
 var cuptiStateNames = [...]string{"off", "on", "no library", "busy", "failed", "ended"}
 
+// String is the state in a word or two.
 func (s CuptiState) String() string {
 	if int(s) < len(cuptiStateNames) {
 		return cuptiStateNames[s]
@@ -214,6 +216,7 @@ const (
 
 var scorepStateNames = [...]string{"off", "on", "absent", "unusable", "no calls"}
 
+// String is the state in a word or two.
 func (s ScorepState) String() string {
 	if int(s) < len(scorepStateNames) {
 		return scorepStateNames[s]
@@ -235,6 +238,7 @@ const (
 // As Score-P names them.
 var scorepModelNames = [...]string{"unknown", "none", "omp", "pthread"}
 
+// String is the model as Score-P names it.
 func (m ScorepModel) String() string {
 	if int(m) < len(scorepModelNames) {
 		return scorepModelNames[m]

@@ -31,6 +31,7 @@ func ByName(n *[TypeCount]uint64) map[string]uint64 {
 	return out
 }
 
+// String is the type's name as NCCL has it.
 func (t EventType) String() string {
 	if int(t) < len(EventNames) {
 		return EventNames[t]
@@ -77,6 +78,7 @@ const (
 	MarkPoint      Mark = 2
 )
 
+// String is the kind in a word.
 func (k RecordKind) String() string {
 	if k >= RecordThread && int(k) < len(recordKindNames) {
 		return recordKindNames[k]

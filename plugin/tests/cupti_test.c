@@ -32,7 +32,7 @@ int cuCtxGetDevice(int *device) {
   return __atomic_load_n(&driver_answer, __ATOMIC_RELAXED);
 }
 
-static const struct fakecupti_hooks *cuda;
+static const struct gpu_hooks *cuda;
 
 static const char *library(const char *name) {
   static char path[PATH_MAX];
@@ -62,7 +62,7 @@ static void prepare(uint32_t version, const char *faults, uint64_t kinds) {
 
 static void take_hooks(const char *path) {
   void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-  cuda = handle ? dlsym(handle, "fakecupti") : NULL;
+  cuda = handle ? dlsym(handle, "replay_gpu") : NULL;
   CHECK(cuda, "the library is not loaded: %s", host_line);
 }
 
@@ -81,12 +81,12 @@ static void check_on(void) {
 }
 
 static uint32_t launch(const char *name) {
-  return cuda->launch(1, LAUNCH_EX, &(struct fakecupti_kernel){.device = 0, .stream = 7, .name = name, .end = 1000});
+  return cuda->launch(1, LAUNCH_EX, &(struct gpu_kernel){.device = 0, .stream = 7, .name = name, .end = 1000});
 }
 
 /* One that is still running at the end: its buffer comes back when it must, and not before. */
 static void launch_endless(void) {
-  cuda->launch(1, LAUNCH_EX, &(struct fakecupti_kernel){.name = "endless", .end = 3600000000000});
+  cuda->launch(1, LAUNCH_EX, &(struct gpu_kernel){.name = "endless", .end = 3600000000000});
 }
 
 /* A launch as NCCL makes it. */

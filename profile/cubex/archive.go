@@ -3,7 +3,8 @@
 package cubex
 
 import (
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -72,18 +73,18 @@ var waitKinds = map[string]facts.WaitKind{
 
 // FromArchive sums up an archive, in one pass over its events. Files that cannot be read to their end are named in the report's
 // problems; what was read of them counts.
-func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
+func FromArchive(a *otf2.Archive) (*Profile, *operations.Report, error) {
 	names := newArchiveNames(a.Defs)
 	attributes := facts.FindAttributes(a.Defs)
 	var lanes []*profile.Aggregator
-	waits := profile.NewAggregator(names, attributes)
-	report, err := analysis.Observe(a, &analysis.Observer{
+	waited := profile.NewAggregator(names, attributes)
+	report, err := operations.Observe(a, &operations.Observer{
 		Lane: func() func(*otf2.Event) {
 			g := profile.NewAggregator(names, attributes)
 			lanes = append(lanes, g)
 			return g.Event
 		},
-		Waited: func(w *analysis.Wait) {
+		Waited: func(w *waits.Wait) {
 			kind, ok := waitKinds[w.Kind]
 			if !ok || names.LocationOf(w.Place.Location).Kind != experiment.KindRank {
 				return
@@ -92,7 +93,7 @@ func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
 				kind = profile.WaitStartUp
 			}
 			at := &w.Place
-			waits.Wait(&profile.Place{
+			waited.Wait(&profile.Place{
 				Location: at.Location, Region: at.Region, Grouped: at.Grouped, Source: facts.SourceOf(at.Source), Function: at.Function,
 				Algo: at.Algo, Proto: at.Proto, Variant: at.Variant, Size: at.Size,
 			}, kind, w.Waited)
@@ -102,12 +103,12 @@ func FromArchive(a *otf2.Archive) (*Profile, *analysis.Report, error) {
 		return nil, nil, err
 	}
 	b := newBuilder(a.Defs)
-	for _, g := range append(lanes, waits) {
+	for _, g := range append(lanes, waited) {
 		b.add(g.Aggregate(), func(id uint64) (otf2.LocationRef, bool) { return otf2.LocationRef(id), true })
 	}
 	p := b.build()
 	p.Creator = a.Anchor.Creator
-	p.keepProperties(a.Anchor.Properties)
+	p.Keep(a.Anchor.Properties...)
 	for _, r := range b.rows {
 		p.WaitsKnown = p.WaitsKnown || r.Kind == experiment.KindRank
 	}

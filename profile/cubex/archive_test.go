@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/cube/cubeprint"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -85,7 +85,7 @@ func profileArchive(t testing.TB, anchor string) (file string, m *cubextest.Prof
 	m = cubextest.Load(t, file)
 	m.Sound(t)
 	if p.WaitsKnown {
-		m.Agrees(t, report, analysis.Tally(a))
+		m.Agrees(t, report, tally.Read(a))
 	}
 	return file, m
 }
@@ -148,7 +148,7 @@ func TestRunsHaveTheSameIDs(t *testing.T) {
 func TestArchivesOfOtherTools(t *testing.T) {
 	for _, name := range []string{"collectives/nccl.otf2", "scorep-mpi/traces.otf2", "scalasca-min/traces.otf2"} {
 		t.Run(name, func(t *testing.T) {
-			anchor := filepath.Join("../../analysis/testdata", name)
+			anchor := filepath.Join("../../analysis/archivetest/testdata", name)
 			_, m := profileArchive(t, anchor)
 			if m.Sum("visits", func(int) bool { return true }) == 0 {
 				t.Error("nothing was counted")

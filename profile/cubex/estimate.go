@@ -22,6 +22,7 @@ type Estimate struct {
 	Hosts       int    `json:"hosts"`               // whose clocks were compared, as they were
 }
 
+// String says it in one line.
 func (e *Estimate) String() string {
 	text := fmt.Sprintf("estimated from %d of %d collectives; none in messages", e.Sampled, e.Collectives)
 	if e.Hosts > 1 {

@@ -3,6 +3,8 @@
 package cubex
 
 import (
+	"math"
+
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/profile"
@@ -21,7 +23,7 @@ type metric struct {
 }
 
 // ratio divides where there is something to divide by. It is evaluated after adding up, so that bandwidths of several
-// operations or ranks are bytes together / time together.
+// operations or ranks are bytes together / time together, each operation with the median time of its size.
 func ratio(bytes string) string {
 	return "{ ${s} = metric::nccl_busy_time(); ${v} = 0; if (${s} > 0) { ${v} = metric::" + bytes + "() / ${s}; }; return ${v}; }"
 }
@@ -85,17 +87,17 @@ var metrics = []metric{
 	{seconds: ofTree(profile.Network, profile.NetPhase),
 		Metric: cube.Metric{UniqueName: "nccl_network_time", DisplayName: "NCCL network time", Type: cube.Double, Unit: "sec", Kind: cube.Exclusive,
 			Description: "While transfers were under way, by the phase of the oldest in each direction"}},
-	{number: func(c *profile.Cell) float64 { return float64(c.Moved) },
+	{number: func(c *profile.Cell) float64 { alg, _ := c.Speeds.Sums(); return alg.Bytes },
 		Metric: cube.Metric{UniqueName: "nccl_bytes", DisplayName: "NCCL bytes", Type: cube.Double, Unit: "bytes", Kind: cube.Exclusive,
-			Description: "Sizes, as nccl-tests counts them, of operations that have a bandwidth: launched alone, with times of the GPU or network"}},
-	{number: func(c *profile.Cell) float64 { return c.Bus },
+			Description: "Sizes, as nccl-tests counts them, of operations that have a bandwidth: launched alone or with equal ones, with times of the GPU or network, not in the first launch of a communicator"}},
+	{number: func(c *profile.Cell) float64 { _, bus := c.Speeds.Sums(); return bus.Bytes },
 		Metric: cube.Metric{UniqueName: "nccl_bus_bytes", DisplayName: "NCCL bus bytes", Type: cube.Double, Unit: "bytes", Kind: cube.Exclusive,
 			Description: "The same times nccl-tests' factor of the operation for the bus"}},
-	{seconds: func(_ *node, c *profile.Cell) uint64 { return c.Busy },
+	{seconds: func(_ *node, c *profile.Cell) uint64 { alg, _ := c.Speeds.Sums(); return uint64(math.Round(alg.Time)) },
 		Metric: cube.Metric{UniqueName: "nccl_busy_time", DisplayName: "NCCL bandwidth time", Type: cube.Double, Unit: "sec", Kind: cube.Exclusive,
-			Description: "Times of these operations"}},
+			Description: "Times of these operations, each the median of its size on its rank"}},
 	{Metric: cube.Metric{UniqueName: "algbw", DisplayName: "Algorithm bandwidth", Type: cube.Double, Unit: "bytes/sec", Kind: cube.PostDerived,
-		Description: "nccl-tests' algbw: bytes together / time together", Expression: ratio("nccl_bytes")}},
+		Description: "nccl-tests' algbw: bytes together / time together, each operation with the median time of its size", Expression: ratio("nccl_bytes")}},
 	{Metric: cube.Metric{UniqueName: "busbw", DisplayName: "Bus bandwidth", Type: cube.Double, Unit: "bytes/sec", Kind: cube.PostDerived,
-		Description: "nccl-tests' busbw: bus bytes together / time together", Expression: ratio("nccl_bus_bytes")}},
+		Description: "nccl-tests' busbw: bus bytes together / time together, each operation with the median time of its size", Expression: ratio("nccl_bus_bytes")}},
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
 
 // keptProperties are those of an archive, or of what would be one, that a profile has as attributes: what is missing, and what it was recorded
@@ -20,8 +21,8 @@ var keptProperties = []facts.Property{
 	facts.PropDiffer, facts.PropGaps, facts.PropGapsDiffer,
 }
 
-// keepProperties takes over what is to be known of the job.
-func (p *Profile) keepProperties(all []otf2.Property) {
+// Keep takes over what is to be known of the job, of what an archive says of itself.
+func (p *Profile) Keep(all ...otf2.Property) {
 	for _, property := range all {
 		own, ok := strings.CutPrefix(property.Name, facts.PropertyPrefix)
 		head, _, _ := strings.Cut(own, "::")
@@ -50,3 +51,15 @@ func (p *Profile) Complete() bool { return p.property(facts.CompleteProperty) !=
 
 // Lost is the number of events that were not recorded.
 func (p *Profile) Lost() uint64 { return p.number(facts.PropLost) }
+
+// LostBy is how many of Lost there are for a reason, a key of experiment.Counts.Lost.
+func (p *Profile) LostBy(reason string) (n uint64) {
+	head := scorep.PropertyOfLoss(reason).Key() + "::"
+	for _, a := range p.properties {
+		if strings.HasPrefix(a.Key, head) {
+			count, _ := strconv.ParseUint(a.Value, 10, 64)
+			n += count
+		}
+	}
+	return n
+}

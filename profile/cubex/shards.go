@@ -5,11 +5,11 @@ package cubex
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/internal/regular"
@@ -33,11 +33,11 @@ type Job struct {
 }
 
 // FromShards puts together what the processes of the jobs in an experiment directory have summed up, as far as they have come.
-// Problems, one line each, tell of what could not be read. Errors: fs.ErrNotExist if no process was in profile mode.
-func FromShards(dir string) (jobs []*Job, problems []string, err error) {
-	described, problems, err := scorep.Describe(dir)
+// Left is what could not be used. Errors: fs.ErrNotExist if no process was in profile mode.
+func FromShards(dir string) (jobs []*Job, left jobs.Unused, err error) {
+	described, left, err := scorep.Describe(dir)
 	if err != nil {
-		return nil, problems, err
+		return nil, left, err
 	}
 	for _, d := range described {
 		b := newBuilder(d.Defs)
@@ -50,10 +50,10 @@ func FromShards(dir string) (jobs []*Job, problems []string, err error) {
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // it has just begun
 			} else if err != nil {
-				problems = append(problems, fmt.Sprintf("process %s:%d is left out: %v", s.Process.Host, s.Process.PID, err))
+				left.Add(true, "process %s:%d is left out: %v", s.Process.Host, s.Process.PID, err)
 				continue
 			} else if instead != nil {
-				problems = append(problems, fmt.Sprintf("process %s:%d: what it summed up last is missing, an earlier profile was used: %v", s.Process.Host, s.Process.PID, instead))
+				left.Add(true, "process %s:%d: what it summed up last is missing, an earlier profile was used: %v", s.Process.Host, s.Process.PID, instead)
 			}
 			e.addRows(a, s.Location, s.At)
 			all, locations = append(all, a), append(locations, s.Location)
@@ -64,10 +64,10 @@ func FromShards(dir string) (jobs []*Job, problems []string, err error) {
 		}
 		p := b.build()
 		p.Estimate = &e.out
-		p.keepProperties(d.Properties)
+		p.Keep(d.Properties...)
 		jobs = append(jobs, &Job{Profile: p, description: d, Dir: d.Dir, Running: d.Running, Crashed: d.Crashed, Missing: d.Missing})
 	}
-	return jobs, problems, nil
+	return jobs, left, nil
 }
 
 // WriteSummary writes a summary as JSON. It replaces an older file when it is whole.
@@ -88,22 +88,22 @@ func WriteSummary(path string, s *Summary) error {
 }
 
 // MakeFiles makes profile and summary of each job of an experiment directory in profile mode. creator is who does so.
-func MakeFiles(dir, creator string) (jobs []*Job, problems []string, err error) {
-	jobs, problems, err = FromShards(dir)
+func MakeFiles(dir, creator string) (jobs []*Job, left jobs.Unused, err error) {
+	jobs, left, err = FromShards(dir)
 	if err != nil {
-		return nil, problems, err
+		return nil, left, err
 	}
 	for _, j := range jobs {
 		j.Creator = creator
 		if err := j.description.MakeDir(); err != nil {
-			return nil, problems, err
+			return nil, left, err
 		}
 		if err := j.Write(filepath.Join(j.Dir, FileName), false); err != nil {
-			return nil, problems, err
+			return nil, left, err
 		}
 		if err := WriteSummary(filepath.Join(j.Dir, SummaryName), j.Summary()); err != nil {
-			return nil, problems, err
+			return nil, left, err
 		}
 	}
-	return jobs, problems, nil
+	return jobs, left, nil
 }

@@ -45,8 +45,10 @@ type OperationSummary struct {
 	Calls        uint64       `json:"calls"` // of all ranks
 	Time         Distribution `json:"member_time_ns"`
 	Size         Distribution `json:"size"`
-	AlgBW        float64      `json:"algbw"` // GB/s; 0: not known
-	BusBW        float64      `json:"busbw"`
+	// Bandwidths are the report's, but that the median is of each member's times and the mean of these: the mean over members of the median
+	// over operations, in place of the median over operations of the mean over members, which takes all members at once.
+	AlgBW float64 `json:"algbw"` // GB/s; 0: not known
+	BusBW float64 `json:"busbw"`
 }
 
 // Distribution describes values by their number, sum, extremes, and percentiles from classes.
@@ -81,7 +83,7 @@ func (p *Profile) Summary() *Summary {
 		comm, function, source string
 		grouped                bool
 	}
-	sums := make(map[key]*profile.Stats)
+	sums, alg, bus := make(map[key]*profile.Stats), make(map[key]facts.Moved), make(map[key]facts.Moved)
 	comm := func(ref otf2.LocationRef) string {
 		if name := p.system.comms[ref]; name != "" {
 			return name
@@ -94,15 +96,15 @@ func (p *Profile) Summary() *Summary {
 			sums[k] = &profile.Stats{}
 		}
 		sums[k].Merge(l.Stats)
+		a, b := l.Speeds.Sums() // medians are of members
+		alg[k], bus[k] = alg[k].Plus(a), bus[k].Plus(b)
 	}
 	for k, st := range sums {
 		o := OperationSummary{
 			Communicator: k.comm, Operation: k.function, Grouped: k.grouped, Source: k.source, Calls: max(st.Time.Count, st.Size.Count),
 			Time: distributionOf(&st.Time), Size: distributionOf(&st.Size),
 		}
-		if st.Busy > 0 {
-			o.AlgBW, o.BusBW = float64(st.Moved)/float64(st.Busy), st.Bus/float64(st.Busy)
-		}
+		o.AlgBW, o.BusBW = alg[k].Bandwidth(), bus[k].Bandwidth()
 		s.Operations = append(s.Operations, o)
 	}
 	slices.SortFunc(s.Operations, func(x, y OperationSummary) int {

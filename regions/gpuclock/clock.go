@@ -50,6 +50,7 @@ type point struct {
 	d2    int64
 	begin uint64 // stamp of a kernel's beginning; 0: none
 	least int64  // lower bound of the offset at begin
+	told  bool   // some lower bound in the bucket is a launch's
 	sound bool   // some report in the bucket is beyond doubt
 }
 
@@ -140,9 +141,10 @@ func (k *Clock) pair(g, c uint64, doubtful bool) {
 	s.add(g, int64(c-g), k.grainNs(), !doubtful)
 }
 
-// notBefore takes a lower bound: the kernel that began at a stamp was launched at host time t. Only for
+// notBefore takes a lower bound: the kernel that began at a stamp did not begin before host time t, that of its launch or of
+// something earlier. Only for
 // stamps that are that kernel's beyond doubt.
-func (k *Clock) notBefore(stamp, t uint64) {
+func (k *Clock) notBefore(stamp, t uint64, launch bool) {
 	if !k.known() || len(k.segments) == 0 {
 		return
 	}
@@ -152,7 +154,9 @@ func (k *Clock) notBefore(stamp, t uint64) {
 	if !ok || t < s.from {
 		return
 	}
-	if p := &s.points[i]; p.begin == 0 || int64(t-g) > p.least {
+	p := &s.points[i]
+	p.told = p.told || launch
+	if p.begin == 0 || int64(t-g) > p.least {
 		p.begin, p.least, s.dirty = g, int64(t-g), true
 	}
 }

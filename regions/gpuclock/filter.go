@@ -65,6 +65,7 @@ const (
 // Notice is what a reader of the times should be told, once for each time that it begins.
 type Notice uint8
 
+// Notices.
 const (
 	NoticeNone         Notice = iota
 	NoticeSelfMessages        // from this plan on stamps may be those of other kernels, and are used only where they cannot be
@@ -204,7 +205,7 @@ func (f *Filter) accept(p *Plan, b Bounds, e evidence, alone, shallow bool) {
 		return
 	}
 	if b.Launched > 0 {
-		f.Clock.notBefore(e.first, b.Launched)
+		f.Clock.notBefore(e.first, b.Launched, !b.Replayed)
 	}
 	if alone && f.implausible == 0 {
 		f.sound = p.Number

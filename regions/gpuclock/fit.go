@@ -23,7 +23,7 @@ import (
 //
 // That holds for delays that have nothing to do with each other. On a starved host the thread that reports is kept from running
 // for milliseconds, and then reports all that has happened in one go: all late together, some by nearly the same time. Such
-// reports are one witness (fitScratch.fit).
+// reports are one witness (fitScratch.fit), and few witnesses are not believed that no launch confirms (fitScratch.unconfirmed).
 type clockLine struct {
 	g     uint64  // middle of the block
 	d     int64   // offset there
@@ -50,6 +50,9 @@ const (
 	systematicNs = 2000.0
 
 	polledNs    = 10_000.0 // a thread that is never kept from reporting is less late
+	idleNs      = 1e6      // some kernel begins sooner after its launch, as a rule
+	many        = 16       // reports, none in one go with another, that are not all late by the same
+	untoldNs    = 1e9      // what times may be off by where nothing tells
 	sharedDelay = 0.005    // share of the usual delay that all reports may have in common (recordings of starved jobs)
 
 	minSlopePoints = 5 // fewer do not tell a slope
@@ -144,19 +147,49 @@ func (f *fitScratch) agreeing(n int) int {
 func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain float64) clockLine {
 	f.take(points, middle, 0)
 	l := f.line(points, middle, before, grain)
-	latest := slices.Max(f.y) - slices.Min(f.y)
+	if l.limit > idleNs && slices.ContainsFunc(points, func(p point) bool { return p.told }) {
+		return f.unconfirmed(l, points, before, grain)
+	}
 	for apart := polledNs; l.stat > apart; {
 		apart = max(l.stat, 2*apart)
 		f.take(points, middle, apart)
 		l = f.line(points, middle, before, grain)
 		if len(f.x) <= few {
-			if l.stat = latest; !math.IsInf(l.limit, 1) {
-				l.stat = l.limit
-			}
+			l.stat = l.limit
 			break
 		}
 	}
 	return l
+}
+
+// unconfirmed is what a line l is worth that lies far above all that launches allow: kernels were long in coming, or all reports were
+// late, even by nearly the same where threads take turns. Only many that agree as those of a thread do that is never kept from
+// reporting cannot have been late. Else the truth is anywhere between them and the launches.
+func (f *fitScratch) unconfirmed(l clockLine, points []point, before *clockLine, grain float64) clockLine {
+	if l.lateness() <= polledNs {
+		f.take(points, l.g, polledNs)
+		if len(f.x) > many {
+			if w := f.line(points, l.g, before, grain); w.lateness() <= polledNs {
+				return l
+			}
+		}
+	}
+	l.between()
+	return l
+}
+
+// lateness is how late the quickest reports may have been, as far as they tell.
+func (l *clockLine) lateness() float64 { return l.stat - l.bend }
+
+// between puts the line halfway between the quickest reports and what launches allow.
+func (l *clockLine) between() {
+	if l.limit >= untoldNs {
+		l.stat = untoldNs
+		return
+	}
+	half := l.limit / 2
+	l.d -= int64(half)
+	l.stat = half + maxLateNs + l.bend
 }
 
 // take takes the reports of points to fit to: of those made less than apart (ns) after one another, the quickest.

@@ -23,6 +23,7 @@ type Kernel struct {
 type Bounds struct {
 	Start    uint64 // its enqueueing
 	Launched uint64 // none of its kernels can have begun before
+	Replayed bool   // Launched is no launch's, as of a replayed graph: that kernels began long after it tells nothing
 	NetStop  uint64 // when all its network traffic was over; 0: not known, or there was none
 	// SelfMessages tells that there are messages to oneself in it, which the device counts and the host does not, so that later stamps
 	// are those of earlier kernels (docs/nccl-profiler-api.md §7.4).

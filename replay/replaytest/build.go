@@ -44,7 +44,7 @@ func root() string {
 	}
 }
 
-// Build gives the folder with the host and the recording plugins, built once for each sanitizer ("": none). It needs Main.
+// Build gives the folder with the host (replay.HostFile) and the recording plugins, built once for each sanitizer ("": none). It needs Main.
 func Build(t testing.TB, sanitizer string) string {
 	t.Helper()
 	for _, tool := range []string{"make", "cc"} {
@@ -57,7 +57,7 @@ func Build(t testing.TB, sanitizer string) string {
 	if !done {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, "make", "-f", "tests/fakenccl/fakenccl.mk", "fakenccl", "BUILD="+dir, "SANITIZE="+sanitizer)
+		cmd := exec.CommandContext(ctx, "make", "-f", "tests/recorder/recorder.mk", "recorder", "BUILD="+dir, "SANITIZE="+sanitizer)
 		cmd.Dir = root()
 		// Variables and jobs of a make that runs these tests are not for this one.
 		for _, kv := range os.Environ() {

@@ -460,7 +460,7 @@ static uint32_t correlate(void)
   return id;
 }
 
-static uint32_t launch(int domain, uint32_t cbid, const struct fakecupti_kernel *k)
+static uint32_t launch(int domain, uint32_t cbid, const struct gpu_kernel *k)
 {
   pthread_mutex_lock(&lock);
   const uint64_t now = clock_now();
@@ -514,7 +514,7 @@ static uint32_t instantiate(uint32_t graph)
   return graph + 1;
 }
 
-static uint32_t graph_launch(int domain, uint32_t cbid, uint32_t exec, const struct fakecupti_kernel *times, uint32_t count)
+static uint32_t graph_launch(int domain, uint32_t cbid, uint32_t exec, const struct gpu_kernel *times, uint32_t count)
 {
   pthread_mutex_lock(&lock);
   const uint64_t now = clock_now();
@@ -555,7 +555,7 @@ static void activity(int kind, uint32_t stream, uint64_t bytes, uint64_t start, 
   pthread_mutex_unlock(&lock);
 }
 
-static void memory(const struct fakecupti_memory *m)
+static void memory(const struct gpu_memory *m)
 {
   pthread_mutex_lock(&lock);
   if (kinds[KIND_MEMORY2]) {
@@ -606,5 +606,5 @@ static uint64_t outstanding(void)
 
 static uint64_t depth(void) { return (uint64_t)stacks[5].count; }
 
-EXPORTED const struct fakecupti_hooks fakecupti = { launch, capture_begin, capture_end, instantiate, graph_launch, call, activity,
+EXPORTED const struct gpu_hooks replay_gpu = { launch, capture_begin, capture_end, instantiate, graph_launch, call, activity,
                                                     clock_now, synchronize, advance, delivered, unreadable, outstanding, depth, memory };

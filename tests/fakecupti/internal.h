@@ -57,7 +57,7 @@ struct item {
 void make_kernel(struct item *item, struct truth *truth);
 void make_api(struct item *item, int domain, uint32_t cbid, uint32_t correlation, uint64_t start, uint64_t end);
 void make_external(struct item *item, int kind, uint64_t id, uint32_t correlation);
-void make_memory(struct item *item, const struct fakecupti_memory *memory, uint32_t correlation);
+void make_memory(struct item *item, const struct gpu_memory *memory, uint32_t correlation);
 void make_activity(struct item *item, int kind, uint32_t stream, uint32_t correlation, uint64_t bytes, uint64_t start, uint64_t end);
 
 /* The buffers. Called with the library's lock held. */
@@ -84,7 +84,7 @@ uint64_t clock_now(void);
 
 struct truth *truth_add(void);
 const char *truth_name(const char *text);
-void truth_memory(const struct fakecupti_memory *memory);
+void truth_memory(const struct gpu_memory *memory);
 void truth_write(void);
 
 #endif

@@ -105,7 +105,7 @@ void make_external(struct item *item, int kind, uint64_t id, uint32_t correlatio
   put4(item, 16, correlation);
 }
 
-void make_memory(struct item *item, const struct fakecupti_memory *memory, uint32_t correlation)
+void make_memory(struct item *item, const struct gpu_memory *memory, uint32_t correlation)
 {
   begin(item, KIND_MEMORY2);
   put4(item, 4, memory->operation);

@@ -53,10 +53,10 @@ struct truth *truth_add(void)
   return &last->rows[used++];
 }
 
-static struct fakecupti_memory memory[4096];
+static struct gpu_memory memory[4096];
 static uint32_t memory_count;
 
-void truth_memory(const struct fakecupti_memory *m)
+void truth_memory(const struct gpu_memory *m)
 {
   if (memory_count == sizeof memory / sizeof *memory) fault("too much is allocated");
   memory[memory_count++] = *m;

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
@@ -205,7 +205,9 @@ func (p *play) compare(when string, missing map[string]int, kinds map[string]str
 	case !p.mayMiss():
 		p.t.Errorf("%s: %d of %d operations are missing and not counted: missing %v, lost %v%s", when, uncounted, len(want), missing, lost, p.where(want, got))
 	default:
-		p.onlyTheLast(when, want, got)
+		if hole := onlyTheLast(want, got, lost); hole != "" {
+			p.t.Errorf("%s: %s; lost %v%s", when, hole, lost, p.where(want, got))
+		}
 	}
 }
 
@@ -235,24 +237,31 @@ func (p *play) where(want []operation, got map[uint64]int) string {
 	return out.String()
 }
 
-// onlyTheLast wants only the last operations of each communicator rank to be missing.
-func (p *play) onlyTheLast(when string, want []operation, got map[uint64]int) {
-	missing := make(map[*replay.Context]*operation)
+// onlyTheLast says which of the operations that are missing are neither the last ones of their communicator rank nor counted:
+// those that a collector had in memory when it died, and another went on behind them.
+func onlyTheLast(want []operation, got map[uint64]int, lost map[string]int) string {
+	last := make(map[*replay.Context]int) // that is there
 	for i, o := range want {
-		switch first := missing[o.of]; {
-		case got[o.handle] == 0 && first == nil:
-			missing[o.of] = &want[i]
-		case got[o.handle] > 0 && first != nil:
-			p.t.Errorf("%s: %s %#x (call %d) is there, and %s %#x before it (call %d) is not", when, o.function, o.handle, o.started, first.function, first.handle, first.started)
-			return
+		if got[o.handle] > 0 {
+			last[o.of] = i
 		}
 	}
+	holes := make(map[string]int) // by function
+	for i, o := range want {
+		if behind, any := last[o.of]; got[o.handle] == 0 && any && i < behind {
+			if holes[o.function]++; holes[o.function] > lost["COLLECTOR_DIED::"+component(o.function)] {
+				next := want[behind]
+				return fmt.Sprintf("%s %#x (call %d) is there, and %s %#x before it (call %d) is not", next.function, next.handle, next.started, o.function, o.handle, o.started)
+			}
+		}
+	}
+	return ""
 }
 
 // sound wants the archive to be without findings, but for what it says of itself, and what is lost to be named.
 func (p *play) sound(when string, lost map[string]int) {
 	p.t.Helper()
-	checked, err := analysis.Check(p.anchor(), nil)
+	checked, err := check.Archive(p.anchor(), nil)
 	if err != nil {
 		p.t.Errorf("%s: check: %v", when, err)
 		return
@@ -260,11 +269,11 @@ func (p *play) sound(when string, lost map[string]int) {
 	named := ""
 	for _, f := range checked.Findings {
 		switch {
-		case f.Severity == analysis.Note:
+		case f.Severity == check.Note:
 		default:
 			p.t.Errorf("%s: check: %v", when, f)
 		}
-		if f.Rule == analysis.RuleLoss {
+		if f.Rule == check.RuleLoss {
 			named += f.Text
 		}
 	}

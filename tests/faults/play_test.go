@@ -40,6 +40,7 @@ type play struct {
 	res *replay.Result
 
 	kinds string // of calls, of failure
+	log   string // of what is done to collectors; "": nothing is
 
 	// What may be otherwise than usual:
 	volatile bool // nobody is left who could write what is in memory
@@ -85,7 +86,7 @@ func folder(t *testing.T, p *plan, name string) string {
 // one plays a case, and tells whether what was to happen did.
 func one(t *testing.T, p *plan) bool {
 	t.Logf("again: %s\n%v", p.again(), p)
-	r := &play{plan: p, t: t, dir: filepath.Join(folder(t, p, "job"), "experiment"), own: folder(t, p, "own"), signals: make(map[int]syscall.Signal), kinds: "write", began: time.Now()}
+	r := &play{plan: p, t: t, dir: filepath.Join(folder(t, p, "job"), "experiment"), own: folder(t, p, "own"), signals: make(map[int]syscall.Signal), kinds: "writes", began: time.Now()}
 	s := scenario.Random(p.job, scenario.RandomOptions{Release: p.release, Processes: p.processes, Calls: p.calls, Hazards: p.hazards})
 	var err error
 	if r.rec, err = s.Load(filepath.Join(r.own, "recording")); err != nil {
@@ -108,7 +109,7 @@ func one(t *testing.T, p *plan) bool {
 // prepare sets what is the same in all cases.
 func (p *play) prepare() {
 	p.opt = replay.Options{
-		Host: builtFile(p.t, "fakenccl"), Plugin: builtFile(p.t, "libnccl-profiler-otf2.so"), Clock: replay.ClockLive, Ledger: true, Spool: p.spool,
+		Host: builtFile(p.t, replay.HostFile), Plugin: builtFile(p.t, "libnccl-profiler-otf2.so"), Clock: replay.ClockLive, Ledger: true, Spool: p.spool,
 		Env: []string{"NCCL_OTF2_DIR=" + p.dir, "NCCL_OTF2_EVENTS=all", "NCCL_OTF2_START_LIMIT=60",
 			"NCCL_OTF2_RING=" + p.ring, "NCCL_OTF2_MEMORY=" + p.memory, "NCCL_OTF2_UNIFY=" + pick(p.plan, "off", "off", "off", "auto")},
 	}
@@ -175,7 +176,7 @@ func (p *play) unifyBeside(over <-chan struct{}) {
 		case <-time.After(p.lasts / 4):
 		}
 		if p.besideN > 0 {
-			p.unify("kill", "write,name", p.besideN, 1)
+			p.unify("kill", "writes,names", p.besideN, 1)
 		} else {
 			p.tool("unify", p.dir)
 		}
@@ -236,15 +237,15 @@ func (p *play) kill(pid int, signal syscall.Signal) bool {
 
 // injection is the environment of a program that inject becomes.
 func (p *play) injection(program, what, kinds, log string, at, times int) []string {
-	return []string{"INJECT_PROGRAM=" + program, "INJECT_BELOW=" + p.dir, "INJECT_CALLS=" + kinds, "INJECT_DO=" + what,
-		fmt.Sprint("INJECT_AT=", at), fmt.Sprint("INJECT_TIMES=", times), "INJECT_LOG=" + log}
+	return []string{"INJECT_PROGRAM=" + program, "INJECT_BELOW=" + p.dir, "INJECT_LOG=" + log,
+		fmt.Sprintf("INJECT_RULES=%s %d %d %s;", kinds, at, times, what)}
 }
 
 // injectCollector has something happen at some of the collector's calls, from a random one on. In the first collector only, or
 // in each.
 func (p *play) injectCollector(what, stop string, once bool, times int) {
-	log := filepath.Join(p.own, "collector.inject")
-	p.opt.Env = append(p.opt.Env, p.injection(builtFile(p.t, "nccl-otf2"), what, p.kinds, log, p.few(), times)...)
+	p.log = filepath.Join(p.own, "collector.inject")
+	p.opt.Env = append(p.opt.Env, p.injection(builtFile(p.t, "nccl-otf2"), what, p.kinds, p.log, p.few(), times)...)
 	p.opt.Env = append(p.opt.Env, "NCCL_OTF2_COLLECTOR="+builtFile(p.t, "inject"), "INJECT_STOP_MS="+stop)
 	if once {
 		p.opt.Env = append(p.opt.Env, "INJECT_ONCE="+filepath.Join(p.own, "injected"))
@@ -254,8 +255,8 @@ func (p *play) injectCollector(what, stop string, once bool, times int) {
 		if then != nil {
 			then()
 		}
-		p.t.Cleanup(func() { p.injected(log) })
-		if p.injected(log) != "" {
+		p.t.Cleanup(func() { p.injected(p.log) })
+		if p.injected(p.log) != "" {
 			p.hit.Store(true)
 		}
 	}
@@ -332,14 +333,19 @@ func (p *play) end(cmd *exec.Cmd) (status int, said string) {
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
+// nobodyIsLeft is what inject adds where it kills a collector whose process has ended, or waits for nothing any more: it died of no
+// other cause than in the fault "collector-and-job".
+const nobodyIsLeft = ", nobody is left"
+
 // mayMiss tells that operations may be missing without being counted: the memory that they were in is gone, as it was no file, or
 // there was no room for one, or the disk takes nothing any more.
 func (p *play) mayMiss() bool {
-	if p.lasting || p.volatile && p.ring == "memfd" {
+	volatile := p.volatile || p.log != "" && strings.Contains(p.injected(p.log), nobodyIsLeft)
+	if p.lasting || volatile && p.ring == "memfd" {
 		return true
 	}
 	entries, err := experiment.List(p.dir)
-	return err == nil && p.volatile && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.Process == nil || e.Process.Memory.Kind != "shm" })
+	return err == nil && volatile && slices.ContainsFunc(entries, func(e experiment.Entry) bool { return e.Process == nil || e.Process.Memory.Kind != "shm" })
 }
 
 // recorded tells whether anything was: processes may be killed, and disks full, before.
@@ -413,7 +419,7 @@ func (p *play) nothingIsLeft() {
 			}
 		}
 	}
-	programs := func() []int { return collectors.Of(p.dir, "nccl-otf2", "inject", "fakenccl") }
+	programs := func() []int { return collectors.Of(p.dir, "nccl-otf2", "inject", "replay-host") }
 	for deadline := time.Now().Add(mostTime); len(programs()) > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 	}
 	for _, pid := range programs() {
@@ -428,7 +434,7 @@ func (p *play) nothingIsLeft() {
 func needInjection(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(builtFile(t, "inject"), "-c", "exit 3")
-	cmd.Env = append(os.Environ(), "INJECT_PROGRAM=/bin/sh", "INJECT_BELOW=/nowhere", "INJECT_CALLS=write", "INJECT_DO=kill")
+	cmd.Env = append(os.Environ(), "INJECT_PROGRAM=/bin/sh", "INJECT_BELOW=/nowhere", "INJECT_RULES=writes 1 1 kill;")
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 3 {
 		return

@@ -13,7 +13,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
@@ -105,13 +105,13 @@ func (v *verdict) warnings(said []string, must *regexp.Regexp) {
 // archive checks the archive by itself and against the logs.
 func (v *verdict) archive(ctx context.Context, c *testCase, experiment string, logs []*jobLog) {
 	anchor := filepath.Join(experiment, "traces.otf2")
-	checked, err := analysis.Check(anchor, nil)
+	checked, err := check.Archive(anchor, nil)
 	if err != nil {
 		v.fail("check: %v", err)
 		return
 	}
 	for _, f := range checked.Findings {
-		if f.Severity == analysis.Note {
+		if f.Severity == check.Note {
 			v.note("check: %v", f)
 			continue
 		}

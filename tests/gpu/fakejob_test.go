@@ -62,7 +62,7 @@ while [ $# -gt 0 ]; do [ "$1" = --log ] && log=$2; shift; done
 unset NCCL_OTF2_CUPTI # no kernels are played
 [ -z "$NCCL_PROFILER_PLUGIN" ] || NCCL_OTF2_CLOCK=host %s --clock recorded %s/p$RANK.program || exit
 cp %s/rank$RANK.jsonl "$log"
-`, builtFile(t, "fakenccl"), f.dir, f.dir), 0o700)
+`, builtFile(t, replay.HostFile), f.dir, f.dir), 0o700)
 	return f
 }
 

@@ -9,9 +9,11 @@
  * stdin. What it does then is its WAY, below; FURTHER collectives are part of some.
  *
  *   LIFE_RANK, LIFE_RANKS  of the communicator (0 of 1)
+ *   LIFE_MEET              folder in which the ranks wait for each other once they have joined, as NCCL makes them
  *   LIFE_HOSTNAME          is set first (in a UTS namespace of its own)
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -227,6 +229,16 @@ static void way_communicators(void) {
   plugin->finalize(context);
 }
 
+/* As many communicators, none beside another: the end of each is the last one for now. */
+static void way_communicators_alone(void) {
+  plugin->finalize(context);
+  for (unsigned long i = 0; i < further; i++) {
+    context = init(0x10000 + i);
+    collective();
+    plugin->finalize(context);
+  }
+}
+
 /* As many communicators at one time, with two collectives each. */
 static void way_communicators_together(void) {
   void **all = calloc(further, sizeof *all);
@@ -297,7 +309,20 @@ static const struct {
     {"go-on", way_go_on},            {"after-finalize", way_after_finalize},
     {"children", way_children},      {"short-threads", way_short_threads},
     {"communicators", way_communicators}, {"communicators-together", way_communicators_together},
+    {"communicators-alone", way_communicators_alone},
 };
+
+/* Making a communicator is collective: nobody uses it before all have joined. */
+static void meet(void) {
+  const char *folder = getenv("LIFE_MEET");
+  char name[4096];
+  if (!folder) return;
+  for (int rank = number_of("LIFE_RANK", 0), others = -1; others < number_of("LIFE_RANKS", 1); others++) {
+    snprintf(name, sizeof name, "%s/%d", folder, others < 0 ? rank : others);
+    if (others < 0 && close(open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) != 0) fail(name);
+    while (access(name, F_OK) != 0) usleep(1000);
+  }
+}
 
 int main(int argc, char **argv) {
   if (argc < 4) return 97;
@@ -307,6 +332,7 @@ int main(int argc, char **argv) {
   further = argc > 4 ? strtoul(argv[4], NULL, 10) : 0;
   open_plugin();
   context = init(0x1001);
+  meet();
   collectives(strtoul(argv[2], NULL, 10));
   for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
     if (strcmp(ways[i].name, argv[3]) != 0) continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fakenccl (tests/fakenccl, compiled with -Dmain=fakenccl_main) as a program that is instrumented with a real Score-P: it plays
+ * The host of recordings (replay/host, compiled with -Dmain=replay_host_main) as a program that is instrumented with a real Score-P: it plays
  * within a region of the program's own, and with -DWITH_MPI within a job of MPI.
  */
 #include <scorep/SCOREP_User.h>
@@ -8,13 +8,13 @@
 #include <mpi.h>
 #endif
 
-int fakenccl_main(int argc, char **argv);
+int replay_host_main(int argc, char **argv);
 
 static int step(int argc, char **argv)
 {
   SCOREP_USER_REGION_DEFINE(region)
   SCOREP_USER_REGION_BEGIN(region, "step", SCOREP_USER_REGION_TYPE_COMMON)
-  const int status = fakenccl_main(argc, argv);
+  const int status = replay_host_main(argc, argv);
   SCOREP_USER_REGION_END(region)
   return status;
 }

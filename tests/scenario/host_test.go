@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ type heard struct {
 // play plays a scenario with the recording plugin. The hosts must end well, without faults.
 func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 	t.Helper()
-	dir := filepath.Dir(opt.Host)
+	dir := strings.TrimSuffix(opt.Host, replay.HostFile)
 	if opt.Host == "" {
 		dir = replaytest.Build(t, "")
 	}
@@ -52,7 +53,7 @@ func play(t testing.TB, s *Scenario, opt replay.Options) *heard {
 		t.Fatal(err)
 	}
 	out := t.TempDir()
-	opt.Host = filepath.Join(dir, "fakenccl")
+	opt.Host = filepath.Join(dir, replay.HostFile)
 	if opt.Plugin == "" {
 		opt.Plugin = filepath.Join(dir, "librecorder.so")
 	}

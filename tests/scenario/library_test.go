@@ -15,10 +15,10 @@ func TestThePluginSeesWhichLibraryCalls(t *testing.T) {
 		env        []string
 		version    int
 	}{
-		{"", "fakenccl", nil, 0},
+		{"", "replay-host", nil, 0},
 		{"nccl", "libnccl.so.2", nil, 22907},
 		{"rccl", "librccl.so.1", nil, 22907},
-		{"rccl", "librccl.so.1", []string{"FAKENCCL_VERSION=22707"}, 22707},
+		{"rccl", "librccl.so.1", []string{"REPLAY_HOST_VERSION=22707"}, 22707},
 	} {
 		for _, says := range []string{"recording", "options"} {
 			s := New("library", "2.29.7")

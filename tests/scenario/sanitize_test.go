@@ -16,7 +16,7 @@ func TestTheHostIsCleanUnderSanitizers(t *testing.T) {
 	replaytest.Sanitizers(t, func(t *testing.T, dir string, env []string) {
 		clean := func(what string, s *Scenario, opt replay.Options) {
 			t.Helper()
-			opt.Host, opt.Clock = filepath.Join(dir, "fakenccl"), replay.ClockLive
+			opt.Host, opt.Clock = filepath.Join(dir, replay.HostFile), replay.ClockLive
 			opt.Env = append(opt.Env, env...)
 			for _, p := range play(t, s, opt).Processes {
 				if p.Stderr != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/api"
 )
 
-// hostKind is a member's kind in tests/fakenccl.
+// hostKind is a member's kind in the replay host.
 func hostKind(k api.Kind) string {
 	switch k {
 	case api.Bool:
@@ -42,9 +42,9 @@ func hostKind(k api.Kind) string {
 	return "U64"
 }
 
-// hostTypes makes the constants of tests/fakenccl: types, and the places of members in the order of their types.
+// hostTypes makes the constants of the replay host: types, and the places of members in the order of their types.
 func hostTypes(s *source) {
-	s.line("#ifndef FAKENCCL_API_H\n#define FAKENCCL_API_H\n")
+	s.line("#ifndef REPLAY_HOST_API_H\n#define REPLAY_HOST_API_H\n")
 	s.line("/* Event types are bits of the activation mask; these are their numbers. The last two are no bit numbers: RCCL's own type\n" +
 		" * has the bit of NCCL's KernelPhase in version 6, and descriptors may carry anything that neither library defines. */\nenum event_type {")
 	var items []string
@@ -81,7 +81,7 @@ func bits(names []string) string {
 	return fmt.Sprintf("%#x", mask)
 }
 
-// hostTables makes the tables of tests/fakenccl.
+// hostTables makes the tables of the replay host.
 func hostTables(s *source) {
 	s.line("#include \"layouts.h\"\n\nconst struct event_info event_info[TYPE_COUNT] = {")
 	for _, e := range api.Events {

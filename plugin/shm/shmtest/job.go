@@ -31,6 +31,8 @@ type Options struct {
 	Host       string
 	APIVersion uint32
 	Created    shm.ClockTuple // default: now; for ClockHost one second since 1970 on all clocks
+	Path       string         // of a new file that the memory is (setting RING=shm); "": it has none
+	Boot       string         // default: no machine's
 }
 
 // Job is a job process's shared memory. Its methods may be called from several goroutines; a
@@ -79,7 +81,10 @@ func New(o Options) (*Job, error) {
 			o.Created = shm.ReadClock(o.Clock)
 		}
 	}
-	fd, err := unix.MemfdCreate("nccl-otf2-test", unix.MFD_CLOEXEC)
+	if o.Boot == "" {
+		o.Boot = "00000000-0000-4000-8000-000000000000"
+	}
+	fd, err := o.open()
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +96,11 @@ func New(o Options) (*Job, error) {
 		ClockSource: o.Clock, APIVersion: o.APIVersion, Created: o.Created,
 	}
 	copy(h.Hostname[:], o.Host)
-	copy(h.BootID[:], "00000000-0000-4000-8000-000000000000")
+	copy(h.BootID[:], o.Boot)
+	if o.Path != "" {
+		h.MemoryKind = shm.MemoryShm
+		copy(h.MemoryPath[:], o.Path)
+	}
 	copy(h.Executable[:], "/usr/bin/job")
 	at := uint64(shm.HeaderSize)
 	place := func(offset *uint64, size int) {
@@ -116,6 +125,13 @@ func New(o Options) (*Job, error) {
 	j.header = (*shm.Header)(unsafe.Pointer(&j.data[0]))
 	*j.header = h
 	return j, nil
+}
+
+func (o *Options) open() (int, error) {
+	if o.Path == "" {
+		return unix.MemfdCreate("nccl-otf2-test", unix.MFD_CLOEXEC)
+	}
+	return unix.Open(o.Path, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
 }
 
 // Close unmaps the memory.

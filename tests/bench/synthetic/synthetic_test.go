@@ -5,7 +5,8 @@ package synthetic
 import (
 	"testing"
 
-	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -16,7 +17,7 @@ func TestSyntheticArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checked, err := analysis.Check(path, nil)
+	checked, err := check.Archive(path, nil)
 	if err != nil || len(checked.Findings) > 0 {
 		t.Fatal(err, checked)
 	}
@@ -25,7 +26,7 @@ func TestSyntheticArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	r, err := analysis.Operations(a)
+	r, err := operations.Read(a)
 	if err != nil || len(r.Problems) > 0 {
 		t.Fatal(err, r.Problems)
 	}

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * inject: becomes another program, whose n-th system call on a folder's files fails, or is its last. In a Go program
+ * inject: becomes another program, whose n-th system call of some kind fails, or is its last. In a Go program
  * no library stands between it and the kernel, so this is done below: the kernel asks about each call of some kinds
  * (seccomp user notification), and a process beside the program answers.
  *
  *   INJECT_PROGRAM  what to become; arguments and environment are handed on
- *   INJECT_BELOW    absolute path: calls on what is below it count
- *   INJECT_CALLS    which: names of kinds below, with commas
- *   INJECT_AT       which of them it is, from 1
- *   INJECT_TIMES    how many from there on; 0: all
- *   INJECT_DO       a number: that errno. short: half of what a write was to write is written (a call that cannot be
+ *   INJECT_BELOW    absolute path: only calls on what is below it count. Not set: all do, of those on a descriptor
+ *                   the ones on files that have a name (by others the language's runtime wakes itself)
+ *   INJECT_RULES    "calls at times do;…". Of the calls of these kinds (names below, with commas) it is the one of number
+ *                   `at`, from 1, and so many from there on; 0: all. Each rule counts for itself, the first one that fits does it. Empty: none
+ *     do            a number: that errno. short: half of what a write was to write is written (a call that cannot be
  *                   done in part is done). kill: the program is killed before the call. stop: it stops, to go on
  *                   INJECT_STOP_MS later
  *   INJECT_ONCE     a file that must not be there yet: nothing is done if it is. It is made
@@ -40,60 +40,81 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plugin/shm.h"
+
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-enum { CANNOT = 125 };
+enum { CANNOT = 125, RULES = 16, MOST_LOGGED = 20 };
 
 /* Where a call says which file it is about. */
-enum subject { FILE_DESCRIPTOR, PATH_AT, PATH, NEW_PATH_AT };
+enum subject { FILE_DESCRIPTOR, PATH_AT, PATH, NEW_PATH_AT, NO_FILE };
 
 struct watched {
   int number;
   enum subject subject;
   int argument; /* the descriptor, or that of the folder with the path behind it, or the path */
-  const char *kind, *name;
+  const char *kind, *name; /* a rule may say either */
 };
 
 static const struct watched calls[] = {
 #ifdef SYS_open
-  { SYS_open, PATH, 0, "open", "open" },
+  { SYS_open, PATH, 0, "opens", "open" },
 #endif
 #ifdef SYS_rename
-  { SYS_rename, PATH, 1, "name", "rename" },
-  { SYS_link, PATH, 1, "name", "link" },
-  { SYS_mkdir, PATH, 0, "name", "mkdir" },
-  { SYS_unlink, PATH, 0, "name", "unlink" },
+  { SYS_rename, PATH, 1, "names", "rename" },
+  { SYS_link, PATH, 1, "names", "link" },
+  { SYS_mkdir, PATH, 0, "names", "mkdir" },
+  { SYS_unlink, PATH, 0, "names", "unlink" },
 #endif
-  { SYS_openat, PATH_AT, 0, "open", "openat" },
+  { SYS_openat, PATH_AT, 0, "opens", "openat" },
 #ifdef SYS_renameat
-  { SYS_renameat, NEW_PATH_AT, 2, "name", "renameat" },
+  { SYS_renameat, NEW_PATH_AT, 2, "names", "renameat" },
 #endif
-  { SYS_renameat2, NEW_PATH_AT, 2, "name", "renameat2" },
-  { SYS_linkat, NEW_PATH_AT, 2, "name", "linkat" },
-  { SYS_mkdirat, PATH_AT, 0, "name", "mkdirat" },
-  { SYS_unlinkat, PATH_AT, 0, "name", "unlinkat" },
-  { SYS_write, FILE_DESCRIPTOR, 0, "write", "write" },
-  { SYS_pwrite64, FILE_DESCRIPTOR, 0, "write", "pwrite64" },
-  { SYS_writev, FILE_DESCRIPTOR, 0, "write", "writev" },
-  { SYS_pwritev, FILE_DESCRIPTOR, 0, "write", "pwritev" },
-  { SYS_ftruncate, FILE_DESCRIPTOR, 0, "write", "ftruncate" },
-  { SYS_copy_file_range, FILE_DESCRIPTOR, 2, "write", "copy_file_range" },
-  { SYS_fsync, FILE_DESCRIPTOR, 0, "sync", "fsync" },
-  { SYS_fdatasync, FILE_DESCRIPTOR, 0, "sync", "fdatasync" },
-  { SYS_syncfs, FILE_DESCRIPTOR, 0, "sync", "syncfs" },
-  { SYS_sync_file_range, FILE_DESCRIPTOR, 0, "sync", "sync_file_range" },
-  { SYS_read, FILE_DESCRIPTOR, 0, "read", "read" },
-  { SYS_pread64, FILE_DESCRIPTOR, 0, "read", "pread64" },
-  { SYS_getdents64, FILE_DESCRIPTOR, 0, "read", "getdents64" },
+  { SYS_renameat2, NEW_PATH_AT, 2, "names", "renameat2" },
+  { SYS_linkat, NEW_PATH_AT, 2, "names", "linkat" },
+  { SYS_mkdirat, PATH_AT, 0, "names", "mkdirat" },
+  { SYS_unlinkat, PATH_AT, 0, "names", "unlinkat" },
+  { SYS_write, FILE_DESCRIPTOR, 0, "writes", "write" },
+  { SYS_pwrite64, FILE_DESCRIPTOR, 0, "writes", "pwrite64" },
+  { SYS_writev, FILE_DESCRIPTOR, 0, "writes", "writev" },
+  { SYS_pwritev, FILE_DESCRIPTOR, 0, "writes", "pwritev" },
+  { SYS_ftruncate, FILE_DESCRIPTOR, 0, "writes", "ftruncate" },
+  { SYS_copy_file_range, FILE_DESCRIPTOR, 2, "writes", "copy_file_range" },
+  { SYS_fsync, FILE_DESCRIPTOR, 0, "syncs", "fsync" },
+  { SYS_fdatasync, FILE_DESCRIPTOR, 0, "syncs", "fdatasync" },
+  { SYS_syncfs, FILE_DESCRIPTOR, 0, "syncs", "syncfs" },
+  { SYS_sync_file_range, FILE_DESCRIPTOR, 0, "syncs", "sync_file_range" },
+  { SYS_read, FILE_DESCRIPTOR, 0, "reads", "read" },
+  { SYS_pread64, FILE_DESCRIPTOR, 0, "reads", "pread64" },
+  { SYS_getdents64, FILE_DESCRIPTOR, 0, "reads", "getdents64" },
+  { SYS_fallocate, NO_FILE, 0, "others", "fallocate" },
+  { SYS_flock, NO_FILE, 0, "others", "flock" },
+  { SYS_statfs, NO_FILE, 0, "others", "statfs" },
+  { SYS_pidfd_open, NO_FILE, 0, "others", "pidfd_open" },
+  { SYS_sched_setaffinity, NO_FILE, 0, "others", "sched_setaffinity" },
+  { SYS_clone, NO_FILE, 0, "others", "clone" },
+  { SYS_clone3, NO_FILE, 0, "others", "clone3" },
+  { SYS_epoll_create1, NO_FILE, 0, "others", "epoll_create1" },
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
+/* The kind of calls that open a file which they may make. */
+static const char creates[] = "creates";
+
+struct rule {
+  char calls[128], what[16];
+  unsigned long at, times;
+  unsigned long count;
+};
+
 static struct {
-  const char *program, *below, *kinds, *what, *log;
-  unsigned long at, times, stop_ms;
-  unsigned long count, done;
+  const char *program, *below, *log;
+  struct rule rules[RULES];
+  int count;
+  unsigned long stop_ms;
+  unsigned long done;
   pid_t target;
 } plan;
 
@@ -129,6 +150,21 @@ static bool listed(const char *names, const char *name)
   for (const char *at = names; (at = strstr(at, name)); at += length)
     if ((at == names || at[-1] == ',') && (at[length] == ',' || !at[length])) return true;
   return false;
+}
+
+static bool opens(const struct watched *w) { return strcmp(w->kind, "opens") == 0; }
+
+/* Whether a rule is about a call, whatever its arguments. */
+static bool names(const struct rule *r, const struct watched *w)
+{
+  return listed(r->calls, w->kind) || listed(r->calls, w->name) || (opens(w) && listed(r->calls, creates));
+}
+
+static bool wanted(const struct rule *r, const struct watched *w, const struct seccomp_notif *call)
+{
+  if (!names(r, w)) return false;
+  if (listed(r->calls, w->kind) || listed(r->calls, w->name)) return true;
+  return (call->data.args[w->argument + (w->subject == PATH_AT) + 1] & O_CREAT) != 0;
 }
 
 static bool link_of(pid_t pid, const char *what, char *path, size_t size)
@@ -189,6 +225,50 @@ static bool is_below(const char *path)
   return strncmp(path, plan.below, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
+static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+
+/* Whether a call is on a file that is meant, and which that is ("" where it is not asked for). */
+static bool counts(const struct watched *w, const struct seccomp_notif *call, char *path, size_t size)
+{
+  *path = '\0';
+  if (plan.below) return w->subject != NO_FILE && path_of_call(w, call, path, size) && is_below(path);
+  if (w->subject != FILE_DESCRIPTOR) return true;
+  return path_of_call(w, call, path, size) && path[0] == '/' && !begins(path, "/dev/") && !begins(path, "/memfd:");
+}
+
+/* ---- what it is for ------------------------------------------------------------------------- */
+
+static bool read_at(pid_t pid, uint64_t address, void *to, size_t size)
+{
+  struct iovec here = { to, size }, there = { (void *)(uintptr_t)address, size };
+  return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+/* The part of a program's maps that is a process's rings. */
+static bool rings_of(pid_t pid, struct ncclotf2_header *header)
+{
+  char name[64], line[PATH_MAX + 128];
+  snprintf(name, sizeof name, "/proc/%d/maps", pid);
+  FILE *maps = fopen(name, "re");
+  bool found = false;
+  while (maps && !found && fgets(line, sizeof line, maps)) {
+    unsigned long begin, offset;
+    found = sscanf(line, "%lx-%*x %*s %lx", &begin, &offset) == 2 && offset == 0 && strstr(line, "w") && read_at(pid, begin, header, sizeof *header) &&
+            header->magic == NCCLOTF2_SHM_MAGIC;
+  }
+  if (maps) fclose(maps);
+  return found;
+}
+
+/* Where the program is the collector of a process: whether that has been told that all is on disk, and waits for nothing any
+ * more. What the collector has in memory then dies with it, and nobody is left who could know. */
+static bool nobody_is_left(void)
+{
+  static struct ncclotf2_header header;
+  if (!rings_of(plan.target, &header) || !header.ended) return false;
+  return header.answered == header.request || (kill((pid_t)header.pid, 0) != 0 && errno == ESRCH);
+}
+
 /* ---- what is done to them ------------------------------------------------------------------- */
 
 static void pause_ms(unsigned long ms)
@@ -216,29 +296,40 @@ static bool write_half(const struct seccomp_notif *call, int64_t *written)
   return *written > 0;
 }
 
+/* Does what a rule says; false: there is nobody any more who waits for an answer. */
+static bool act(const struct rule *r, const struct watched *w, const char *path, const struct seccomp_notif *call, struct seccomp_notif_resp *to)
+{
+  const bool kills = strcmp(r->what, "kill") == 0;
+  if (plan.done++ < MOST_LOGGED) note("call %lu: %s %s: %s%s", r->count, w->name, path, r->what, kills && nobody_is_left() ? ", nobody is left" : "");
+  if (kills) {
+    kill(plan.target, SIGKILL);
+    return false;
+  } else if (strcmp(r->what, "stop") == 0) {
+    kill(plan.target, SIGSTOP);
+    pause_ms(plan.stop_ms);
+    kill(plan.target, SIGCONT);
+  } else if (strcmp(r->what, "short") == 0) {
+    int64_t written;
+    if (write_half(call, &written)) to->flags = 0, to->val = written;
+  } else {
+    to->flags = 0;
+    to->error = -atoi(r->what);
+  }
+  return true;
+}
+
 /* What the program is told; false: nothing any more. */
 static bool answer(const struct seccomp_notif *call, struct seccomp_notif_resp *to)
 {
   char path[2 * PATH_MAX];
   const struct watched *w = watched_call(call->data.nr);
   to->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-  if (!w || !path_of_call(w, call, path, sizeof path) || !is_below(path)) return true;
-  plan.count++;
-  if (plan.count < plan.at || (plan.times && plan.count >= plan.at + plan.times)) return true;
-  if (plan.done++ < 20) note("call %lu: %s %s: %s", plan.count, w->name, path, plan.what);
-  if (strcmp(plan.what, "kill") == 0) {
-    kill(plan.target, SIGKILL);
-    return false;
-  } else if (strcmp(plan.what, "stop") == 0) {
-    kill(plan.target, SIGSTOP);
-    pause_ms(plan.stop_ms);
-    kill(plan.target, SIGCONT);
-  } else if (strcmp(plan.what, "short") == 0) {
-    int64_t written;
-    if (write_half(call, &written)) to->flags = 0, to->val = written;
-  } else {
-    to->flags = 0;
-    to->error = -atoi(plan.what);
+  if (!w || !counts(w, call, path, sizeof path)) return true;
+  for (int i = 0; i < plan.count; i++) {
+    struct rule *r = &plan.rules[i];
+    if (!wanted(r, w, call)) continue;
+    r->count++;
+    if (r->count >= r->at && (!r->times || r->count < r->at + r->times)) return act(r, w, path, call, to);
   }
   return true;
 }
@@ -262,7 +353,7 @@ static void supervise(int listener)
       break; /* nobody is left */
     }
   }
-  note("calls %lu", plan.count);
+  note("calls %lu", plan.rules[0].count);
   free(call);
   free(to);
 }
@@ -275,7 +366,9 @@ static int install(void)
   unsigned short n = 0;
   program[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
   for (int i = 0; i < CALLS; i++) {
-    if (!listed(plan.kinds, calls[i].kind)) continue;
+    bool asked = false;
+    for (int k = 0; k < plan.count; k++) asked = asked || names(&plan.rules[k], &calls[i]);
+    if (!asked) continue;
     program[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i].number, 0, 1);
     program[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
   }
@@ -299,11 +392,23 @@ static unsigned long number(const char *name, unsigned long otherwise)
 static const char *needed(const char *name)
 {
   const char *text = getenv(name);
-  if (!text || !*text) {
+  if (!text) {
     fprintf(stderr, "inject: %s is not set\n", name);
     _exit(2);
   }
   return text;
+}
+
+static void read_rules(const char *text)
+{
+  for (int length; *text; text += length, plan.count++) {
+    struct rule *r = &plan.rules[plan.count];
+    length = -1;
+    if (plan.count == RULES || sscanf(text, "%127s %lu %lu %15[^;];%n", r->calls, &r->at, &r->times, r->what, &length) != 4 || length < 0) {
+      fprintf(stderr, "inject: INJECT_RULES: %s\n", text);
+      _exit(2);
+    }
+  }
 }
 
 /* Takes the listener from the program, holds nothing else that is the program's, and ends when the program has. */
@@ -338,11 +443,8 @@ int main(int argc, char **argv)
 {
   if (argc < 1) return 2;
   plan.program = needed("INJECT_PROGRAM");
-  plan.below = needed("INJECT_BELOW");
-  plan.kinds = needed("INJECT_CALLS");
-  plan.what = needed("INJECT_DO");
-  plan.at = number("INJECT_AT", 1);
-  plan.times = number("INJECT_TIMES", 1);
+  plan.below = getenv("INJECT_BELOW");
+  read_rules(needed("INJECT_RULES"));
   plan.stop_ms = number("INJECT_STOP_MS", 100);
   plan.log = getenv("INJECT_LOG");
   plan.target = getpid();

@@ -83,6 +83,7 @@ static void run_batch(struct kernel *k)
 {
   const struct function *f = emulated(k->function);
   const uint64_t begin = raw_ns(), first = k->counter;
+  k->stamped_first = k->stamped_last = 0;
   stamp_begin(k);
   if (f->collective == SEND_RECV) {
     run_p2p(k);
@@ -97,7 +98,8 @@ static void run_batch(struct kernel *k)
     stamp_within(k, 2);
   }
   stamp_end(k);
-  truth_batch(k, f, begin, raw_ns(), first);
+  if (k->stamped_first) truth_batch(k, f, k->stamped_first, k->stamped_last, first);
+  else truth_batch(k, f, begin, raw_ns(), first);
 }
 
 static void *run_channel(void *argument)

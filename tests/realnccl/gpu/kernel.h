@@ -30,6 +30,7 @@ struct kernel {
   enum work_type type;
   unsigned function;
   int works, next; /* next: index of the batch after this, -1: none */
+  uint64_t stamped_first, stamped_last; /* when (CLOCK_MONOTONIC_RAW) its first and last stamps were taken; 0: none was */
   char storage[16384] __attribute__((aligned(16)));
 };
 

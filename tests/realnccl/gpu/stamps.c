@@ -2,6 +2,7 @@
  *
  * Kernels write times into rings that the host's profiler thread polls, one entry per work that asks for it.
  */
+#include "clock.h"
 #include "gpu.h"
 #include "kernel.h"
 
@@ -28,7 +29,10 @@ static void stamp(struct kernel *k, struct stamps *ring, int phase)
   for (int i = 0; i < k->works; i++) {
     const uint64_t counter = k->counter + (uint64_t)i + 1;
     if (!work_is_stamped(k->type, k->storage, i)) continue;
-    __atomic_store_n(&ring->slot[counter % STAMPS].time, now(k), __ATOMIC_RELAXED);
+    const uint64_t time = now(k);
+    k->stamped_last = raw_ns(); /* whoever writes it may be kept from running before and after */
+    if (!k->stamped_first) k->stamped_first = k->stamped_last;
+    __atomic_store_n(&ring->slot[counter % STAMPS].time, time, __ATOMIC_RELAXED);
     WRITE(&ring->slot[counter % STAMPS].counter, counter);
     stamp_phase(k, i, phase);
   }

@@ -55,6 +55,22 @@ export interface Rank {
   worstAt: number;
 }
 
+// Culprit is a rank, or a link, that made the others wait, as ../../../analysis/verdict has it.
+export interface Culprit {
+  rank: number; // index into ranks
+  host: string;
+  gpu: string;
+  kind: string; // "host_late"
+  peer: number | null;
+  share: number; // of all waiting
+  time_share: number; // of the run
+  confidence: number;
+  pattern: string;
+  evidence: string;
+  at: number; // when it cost the most
+  late: number; // it was then; 0: not one time
+}
+
 export interface Marker {
   time: number;
   length: number;
@@ -92,6 +108,7 @@ export interface Head {
   ranks: Rank[];
   markers: Marker[];
   matrix: { transfers: Flow[]; nominal: Flow[]; remarks: string[] };
+  verdict: { text: string; culprits: Culprit[] };
   facts: { name: string; text: string; alarm?: boolean }[];
   totals: {
     bars: number;

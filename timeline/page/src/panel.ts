@@ -9,6 +9,7 @@ import { showLegend } from "./legend";
 import { Matrix } from "./matrix";
 import { RangeTable } from "./rangetable";
 import { Tips } from "./tips";
+import { fillVerdict } from "./verdict";
 import { fillWaits } from "./waits";
 import { Words } from "./words";
 
@@ -42,6 +43,7 @@ export class Panel {
     this.empty();
     this.range = new RangeTable(host);
     fillWaits(host);
+    fillVerdict(host);
     this.matrix = new Matrix(host);
     fillAbout(host, words);
     if (narrow()) this.toggle();

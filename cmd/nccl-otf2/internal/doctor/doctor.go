@@ -58,7 +58,7 @@ func (r *Report) add(group, name string, status Status, found, advice string) {
 type Options struct {
 	// Getenv answers for the environment that a job would get; "" is the same as unset, as for NCCL.
 	Getenv func(string) string
-	// Tool is the absolute path of the nccl-otf2 executable; the plugin is looked for beside it.
+	// Tool is the absolute path of the nccl-otf2 executable; the plugin is looked for from there (package installed).
 	Tool string
 	// Libraries are NCCL libraries, or folders that hold one, to look at before the usual places.
 	Libraries []string

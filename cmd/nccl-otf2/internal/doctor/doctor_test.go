@@ -258,7 +258,7 @@ func TestSoundInstallation(t *testing.T) {
 	expect(t, r, "collector", OK, "nccl-otf2")
 	expect(t, r, "libnccl.so.2", OK, "version 2.29.7 (version string in its constant data), looks for ncclProfiler v1 to v6 (names in its constant data), would use v6")
 	expect(t, r, "GPU times", Warn, "NCCL 2.29 and newer can hang or crash with them unless NCCL_ALLGATHERV_ENABLE is 0")
-	expect(t, r, "NCCL_PROFILER_PLUGIN", OK, "the plugin beside this tool")
+	expect(t, r, "NCCL_PROFILER_PLUGIN", OK, "the plugin of this installation")
 	expect(t, r, "experiment directory", OK, "writable")
 	expect(t, r, "memfd", OK, "works")
 	expect(t, r, "values", OK, "as by default")
@@ -326,7 +326,7 @@ func TestValueOfPluginVariable(t *testing.T) {
 		words  string
 	}{
 		{"", Info, "not set"},
-		{own, OK, "the plugin beside this tool"},
+		{own, OK, "the plugin of this installation"},
 		{copied, Warn, "another copy"},
 		{"otf2", Warn, "libnccl-profiler-otf2.so (in LD_LIBRARY_PATH)"},
 		{"libnccl-profiler-otf2.so", Warn, "another copy"},

@@ -11,15 +11,24 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/installed"
 )
 
-// PluginName is the file name of the library that NCCL loads; it lies beside the tool.
+// PluginName is the file name of the library that NCCL loads.
 const PluginName = "libnccl-profiler-otf2.so"
 
 // maxPluginName is the longest value of NCCL_PROFILER_PLUGIN that NCCL does not cut (a buffer of 255 bytes).
 const maxPluginName = 254
 
-func (e *examiner) plugin() string { return filepath.Join(filepath.Dir(e.Tool), PluginName) }
+// plugin is the path of the library that belongs to the tool; where there is none, where it is looked for first.
+func (e *examiner) plugin() string {
+	path, err := installed.Library(e.Tool, PluginName)
+	if err != nil {
+		return filepath.Join(filepath.Dir(e.Tool), PluginName)
+	}
+	return path
+}
 
 // installation checks the plugin and the collector, and gives the profiler APIs that the plugin exports.
 func (e *examiner) installation() []int {
@@ -29,7 +38,7 @@ func (e *examiner) installation() []int {
 	l, err := readLibrary(plugin)
 	switch {
 	case os.IsNotExist(err):
-		e.add(group, "plugin", Fail, plugin+" is missing", "keep "+PluginName+" in the folder of nccl-otf2; `make build` makes both")
+		e.add(group, "plugin", Fail, plugin+" is missing, and there is none in the prefix's lib or lib64", "copy "+PluginName+" beside nccl-otf2 (`make build` makes both), or `make install PREFIX=…`")
 	case err != nil:
 		e.add(group, "plugin", Fail, fmt.Sprintf("%s cannot be read: %v", plugin, err), "build or copy it again")
 	default:
@@ -60,7 +69,7 @@ func (e *examiner) mappable(group, path string) {
 
 func (e *examiner) collector(group string) {
 	const name = "collector"
-	path, how := e.Tool, "beside the plugin"
+	path, how := e.Tool, "of this installation"
 	switch c := e.settings.Collector; c {
 	case "", "nccl-otf2":
 	case "spool":
@@ -72,7 +81,7 @@ func (e *examiner) collector(group string) {
 	st, err := os.Stat(path)
 	switch {
 	case err != nil:
-		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is missing", path, how), "keep nccl-otf2 beside the plugin, or set NCCL_OTF2_COLLECTOR to its path")
+		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is missing", path, how), "install nccl-otf2 with the plugin, or set NCCL_OTF2_COLLECTOR to its path")
 	case st.IsDir() || unix.Access(path, unix.X_OK) != nil:
 		e.add(group, name, Fail, fmt.Sprintf("%s (%s) is not an executable file", path, how), "chmod +x it, or set NCCL_OTF2_COLLECTOR to the right path")
 	default:
@@ -147,9 +156,9 @@ func (e *examiner) judgeLibrary(verdict func(Status, string), path, text string,
 	case len(l.profilerVersions()) == 0:
 		verdict(Fail, text+"exports no ncclProfiler_v symbol")
 	case sameFile(path, e.plugin()):
-		verdict(status, text+"the plugin beside this tool")
+		verdict(status, text+"the plugin of this installation")
 	case strings.Contains(filepath.Base(path), "nccl-profiler-otf2"):
-		verdict(Warn, text+"another copy of the plugin than the one beside this tool")
+		verdict(Warn, text+"another copy of the plugin than that of this installation")
 	default:
 		verdict(Fail, text+"another profiler plugin; NCCL takes only one")
 	}
@@ -185,10 +194,14 @@ func (e *examiner) configuredPlugin() (value, file string) {
 	return "", ""
 }
 
-// PluginVersions gives the profiler APIs of the plugin beside the tool, ascending; none if it cannot
+// PluginVersions gives the profiler APIs of the plugin that belongs to a tool, ascending; none if it cannot
 // be read.
 func PluginVersions(tool string) []int {
-	l, err := readLibrary(filepath.Join(filepath.Dir(tool), PluginName))
+	path, err := installed.Library(tool, PluginName)
+	if err != nil {
+		return nil
+	}
+	l, err := readLibrary(path)
 	if err != nil {
 		return nil
 	}

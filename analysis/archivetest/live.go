@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archivetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+)
+
+// liveJob is a job of some ranks that is being recorded.
+type liveJob struct {
+	t         testing.TB
+	Dir       string
+	Processes []*shardtest.Process
+	Comms     []int
+}
+
+func NewLiveJob(t testing.TB, ranks, hosts int) *liveJob {
+	j := &liveJob{t: t, Dir: t.TempDir()}
+	for r := range ranks {
+		p := shardtest.New(t, j.Dir, fmt.Sprint("p", r)).On(fmt.Sprint("node", r*hosts/ranks), 100+r).Launched("slurm", r, ranks)
+		p.GPU(0, fmt.Sprint("GPU-", r), "")
+		j.Comms = append(j.Comms, p.World())
+		j.Processes = append(j.Processes, p)
+	}
+	return j
+}
+
+// LiveAt is a time of the job, ms after its begin.
+func LiveAt(ms float64) uint64 { return T0 + uint64(ms*1e6) }
+
+// allReduce: rank r comes late[r] ms after begin, all end at end.
+func (j *liveJob) AllReduce(begin, end float64, late ...float64) {
+	for r, p := range j.Processes {
+		b := begin
+		if r < len(late) {
+			b += late[r]
+		}
+		p.AllReduce(j.Comms[r], LiveAt(b), LiveAt(end), 1<<20)
+	}
+}
+
+func (j *liveJob) Flush() {
+	for _, p := range j.Processes {
+		p.Flush()
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bandwidth
+
+// counts are numbers by rank. Ranks that count come in neighborhoods: each has a page.
+type counts struct{ pages []*countPage }
+
+const ranksOfPage = 64
+
+type countPage [ranksOfPage]uint64
+
+func (c *counts) page(n int) *countPage {
+	for n >= len(c.pages) {
+		c.pages = append(c.pages, nil)
+	}
+	if c.pages[n] == nil {
+		c.pages[n] = new(countPage)
+	}
+	return c.pages[n]
+}
+
+// add counts one more of a rank.
+func (c *counts) add(rank int) { c.page(rank / ranksOfPage)[rank%ranksOfPage]++ }
+
+func (c *counts) merge(o *counts) {
+	for n, theirs := range o.pages {
+		if theirs == nil {
+			continue
+		}
+		mine := c.page(n)
+		for i := range theirs {
+			mine[i] += theirs[i]
+		}
+	}
+}
+
+// sum is that of all ranks.
+func (c *counts) sum() (all uint64) {
+	c.each(func(n uint64) { all += n })
+	return all
+}
+
+// each gives the numbers of the ranks that have any.
+func (c *counts) each(f func(n uint64)) {
+	for _, p := range c.pages {
+		if p == nil {
+			continue
+		}
+		for _, n := range p {
+			if n > 0 {
+				f(n)
+			}
+		}
+	}
+}

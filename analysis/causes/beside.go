@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// What a host works while its GPU waits. Had there been no wait, the next operation would have begun no sooner than its host called it: so this part
+// of the wait cost nothing, and is the host's time. A pipeline's stages prepare what they compute next while they wait for messages; the first
+// stage waits for nobody, and all its preparation is seen between its operations. It does no more than the others.
+
+// floating are the last waits of a rank that its host has not waited for, too.
+type floating struct {
+	felt   amounts // all waits before them
+	wait   float64 // ns
+	hidden float64 // ns of all waits beside which the host worked; in own, too
+	host   float64 // ns that the host took from call to call
+}
+
+// series is an operation of a communicator, again and again.
+type series struct {
+	comm     otf2.CommRef
+	function string
+}
+
+// hostTimes are a host's last times from call to call before operations of a series, in which it cannot have waited for the operation before: that
+// had not ended.
+type hostTimes struct {
+	series
+	ns [keptTimes]float64
+	n  uint32
+}
+
+const (
+	keptTimes  = 3
+	mostSeries = 16 // of a rank; of others it is not known how long hosts take
+)
+
+// called notes how long a host took for a call.
+func (e *Engine) called(l *Local, of series) {
+	if l.Rank < 0 || !l.Called || l.Free == 0 || l.Ready < l.Free || l.Ready >= l.Ended {
+		return
+	}
+	r := &e.ranks[l.Rank]
+	t := r.times(of)
+	if t == nil {
+		if len(r.hosts) == mostSeries {
+			return
+		}
+		r.hosts = append(r.hosts, hostTimes{series: of})
+		t = &r.hosts[len(r.hosts)-1]
+	}
+	t.ns[t.n%keptTimes] = float64(l.Ready - l.Free)
+	t.n++
+}
+
+func (r *rank) times(of series) *hostTimes {
+	for i := range r.hosts {
+		if r.hosts[i].series == of {
+			return &r.hosts[i]
+		}
+	}
+	return nil
+}
+
+// usual is the middle one of the last times, 0 if there are too few.
+func (t *hostTimes) usual() float64 {
+	if t == nil || t.n < keptTimes {
+		return 0
+	}
+	a, b, c := t.ns[0], t.ns[1], t.ns[2]
+	return max(min(a, b), min(max(a, b), c))
+}
+
+// beside makes the part of the last waits beside which the host worked its own time. A host that calls later than what was before has ended may have
+// waited for that: then it worked beside as much as it usually takes, but for what it took after the end.
+func (e *Engine) beside(l *Local, s *state, of series) {
+	s.host += e.took(l, of)
+	hidden := s.wait - float64(l.Ended-min(l.Ready, l.Ended)) // what is left of the wait when the host called is not
+	if l.Ready >= l.Ended {
+		hidden = 0
+		if l.Free > 0 {
+			hidden = min(s.wait, max(0, e.ranks[l.Rank].times(of).usual()-float64(l.Ready-l.Ended)), float64(l.Ended-min(l.Free, l.Ended)))
+		}
+	}
+	if hidden > 0 {
+		part := hidden / s.wait
+		e.sum.clear()
+		e.sum.addAll(s.waits, 1-part)
+		e.sum.addAll(s.felt, part)
+		s.waits = e.sum.amounts(e.causes.unknown())
+		s.own[Host] += hidden
+		s.hidden += hidden
+		s.wait -= hidden
+	}
+	if l.Ready >= l.Ended {
+		s.felt, s.wait = s.waits, 0
+	}
+}
+
+// took is how long a host took for a call since the one before: where it may have waited for the operation before, what is between the least that
+// it can be and what it usually is.
+func (e *Engine) took(l *Local, of series) float64 {
+	if l.Free == 0 {
+		return float64(l.Ready - min(l.Ready, l.Ended))
+	}
+	since := float64(l.Ready - min(l.Ready, l.Free))
+	if l.Ready < l.Ended {
+		return since
+	}
+	return min(since, max(float64(l.Ready-l.Ended), e.ranks[l.Rank].times(of).usual()))
+}
+
+// costless takes from the costs, by which operations would have begun earlier, what waits did not cost because the host worked beside them: the state is
+// that before the operation, and that with which it came.
+func (e *Engine) costless(l *Local, came *state) {
+	p := e.before(l)
+	if p == nil || came.hidden <= p.left.hidden {
+		return
+	}
+	e.sum.clear()
+	e.sum.addAll(p.left.waits, 1)
+	e.sum.addAll(came.waits, -1)
+	for _, c := range e.sum.touched {
+		e.ledger.beside[c] += max(0, e.sum.ns[c])
+	}
+}

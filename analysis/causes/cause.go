@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"cmp"
+	"slices"
+)
+
+// What a cause is, and sums of times by cause.
+
+// Kind says in what a rank was late.
+type Kind uint8
+
+// Kinds of causes.
+const (
+	Host     Kind = iota // the application called late
+	Call                 // NCCL's call took long
+	GPU                  // it was called in time, the GPU began late
+	Own                  // late by itself; it is not known when it was called
+	Transfer             // operations of other members took longer on it, from the last arrival to the end
+	NumKinds
+)
+
+// OwnKinds are the kinds in which a rank is late by itself.
+var OwnKinds = [ownKinds]Kind{Host, Call, GPU, Own}
+
+const ownKinds = int(Transfer) // they come first
+
+// cause is one of a rank, or one of those without a rank that follow them.
+type cause uint32
+
+// causesOf numbers the causes of a number of ranks.
+type causesOf int
+
+func (n causesOf) of(rank int32, k Kind) cause { return cause(rank)*cause(NumKinds) + cause(k) }
+func (n causesOf) startUp() cause              { return cause(n) * cause(NumKinds) }
+func (n causesOf) unknown() cause              { return n.startUp() + 1 }
+func (n causesOf) all() int                    { return int(n)*int(NumKinds) + 2 }
+
+// rank is whose cause it is; ok is false for those without.
+func (n causesOf) rank(c cause) (rank int, k Kind, ok bool) {
+	if c >= n.startUp() {
+		return -1, 0, false
+	}
+	return int(c) / int(NumKinds), Kind(c % cause(NumKinds)), true
+}
+
+// amounts are ns by cause. They do not change once they are made; nil has none.
+type amounts []amount
+
+type amount struct {
+	of cause
+	ns float64
+}
+
+// mostCauses bounds the causes that amounts tell apart. Of more the smallest become unknown.
+const mostCauses = 32
+
+// scratch adds up amounts: a sum for each cause, and which causes have one.
+type scratch struct {
+	ns      []float64
+	touched []cause
+	in      []bool
+}
+
+func newScratch(n int) *scratch { return &scratch{ns: make([]float64, n), in: make([]bool, n)} }
+
+func (s *scratch) add(c cause, ns float64) {
+	if !s.in[c] {
+		s.in[c] = true
+		s.touched = append(s.touched, c)
+	}
+	s.ns[c] += ns
+}
+
+func (s *scratch) addAll(all amounts, factor float64) {
+	for _, a := range all {
+		s.add(a.of, factor*a.ns)
+	}
+}
+
+func (s *scratch) addScratch(o *scratch, factor float64) {
+	for _, c := range o.touched {
+		s.add(c, factor*o.ns[c])
+	}
+}
+
+// bound keeps a sum that goes on from telling more causes apart than amounts of it could: where there are twice as many, the smallest become
+// unknown.
+func (s *scratch) bound(unknown cause) {
+	if len(s.touched) > 2*mostCauses {
+		s.merge(unknown)
+	}
+}
+
+// merge makes all but the greatest causes unknown.
+func (s *scratch) merge(unknown cause) {
+	slices.SortFunc(s.touched, func(a, b cause) int { return cmp.Compare(s.ns[b], s.ns[a]) })
+	small := s.touched[mostCauses-1:]
+	rest := 0.0
+	for _, c := range small {
+		rest += s.ns[c]
+		s.ns[c], s.in[c] = 0, false
+	}
+	s.touched = s.touched[:mostCauses-1]
+	s.add(unknown, rest)
+}
+
+// amounts takes what is there; of too many causes the smallest become unknown.
+func (s *scratch) amounts(unknown cause) amounts {
+	if len(s.touched) > mostCauses {
+		s.merge(unknown)
+	}
+	n := 0
+	for _, c := range s.touched {
+		if s.ns[c] != 0 {
+			n++
+		}
+	}
+	all := make(amounts, 0, n)
+	for _, c := range s.touched {
+		if s.ns[c] != 0 {
+			all = append(all, amount{c, s.ns[c]})
+		}
+	}
+	return all
+}
+
+func (s *scratch) clear() {
+	for _, c := range s.touched {
+		s.ns[c], s.in[c] = 0, false
+	}
+	s.touched = s.touched[:0]
+}
+
+// positive is the sum of the amounts above zero.
+func (s *scratch) positive() (sum float64) {
+	for _, c := range s.touched {
+		sum += max(s.ns[c], 0)
+	}
+	return sum
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Who is to blame for the waits in one collective, and for what.
+
+// blame is a member that came late.
+type blame struct {
+	member   int32   // index
+	charge   float64 // ns that the members waited for it
+	delay    float64 // ns by which the operation would have begun earlier without it, at most
+	by       int32   // index of the member that it is compared with
+	asked    bool    // why it was late
+	from, to int     // in Engine.found: the answer, in shares; empty: not known
+	through  float64 // share of it that was waiting in operations of another paradigm
+}
+
+// leastBlame is the part of the greatest charge below which is not asked why.
+const leastBlame = 1.0 / 32
+
+// collective looks at a collective. What came before it on its members has been looked at.
+func (e *Engine) collective(op *Operation, members []Member) {
+	e.arrived, e.came = e.arrived[:0], e.came[:0]
+	for i := range members {
+		m := &members[i]
+		of := series{op.Comm, op.Function}
+		came := e.arrive(&m.Local, m.Begin, of)
+		e.called(&m.Local, of)
+		e.costless(&m.Local, &came)
+		e.arrived = append(e.arrived, came)
+		e.came = append(e.came, m.Arrival)
+	}
+	e.blames = e.blames[:0]
+	c := e.comms[op.Comm]
+	first := c == nil || !c.met
+	var compared *facts.Lateness
+	late, ok := facts.Arrive(op.Kind, e.came, op.Untold)
+	if e.lateness = late; ok {
+		compared = &e.lateness
+		if !first {
+			e.ideal(compared)
+		}
+		e.compared(op, members, compared)
+	}
+	if e.follower != nil {
+		e.follower.Collective(op, members, e.came, compared, e.delays(members), first)
+	}
+	for i := range members {
+		m, s := &members[i], &e.arrived[i]
+		took := uint64(m.End - min(m.Begin, m.End))
+		s.transfer += float64(took - min(took, e.came[i].Wait))
+		s.waited[worldOf(m.Source)] += float64(e.came[i].Wait)
+		e.leave(&m.Local, *s)
+	}
+}
+
+// compared looks at a collective whose members' times compare, and adds their waits to what they have arrived with.
+func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness) {
+	e.order = e.order[:0]
+	for i := range members {
+		if e.came[i].Source == late.Source && members[i].Local.Rank >= 0 {
+			e.order = append(e.order, int32(i))
+		}
+	}
+	slices.SortFunc(e.order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(e.came[a].Begin, e.came[b].Begin), cmp.Compare(e.came[a].Rank, e.came[b].Rank))
+	})
+	c := e.comm(op.Comm, op.Members)
+	e.ledger.time(members)
+	if !c.met {
+		c.met = true
+		c.see(members)
+		e.connect(c, members)
+		return
+	}
+	if !members[0].Outside {
+		c.calls[op.Function]++
+	}
+	e.ledger.waited += float64(late.Caused)
+	first, last := &members[e.order[0]], &members[late.Last]
+	if late.Caused == 0 || first.Stated && last.Stated && uint64(last.Begin-first.Begin) <= first.Uncertainty+last.Uncertainty {
+		e.ledger.costs[e.causes.unknown()] += float64(late.Caused)
+		e.ledger.small += float64(late.Caused)
+		for _, i := range e.order {
+			c.members[e.came[i].Rank] = metAt(&e.arrived[i], &members[i].Local)
+			e.arrived[i].loose += float64(e.came[i].Wait)
+		}
+		return
+	}
+	e.blame(op, members, late)
+	e.explain(c, members)
+	e.settle(op, c, members)
+	e.pass(c, late, members)
+}
+
+// connect takes the first operation of a communicator.
+func (e *Engine) connect(c *comm, members []Member) {
+	begin := e.came[e.order[0]].Begin
+	for _, i := range e.order {
+		m, s := &e.came[i], &e.arrived[i]
+		c.members[m.Rank] = metAt(s, &members[i].Local)
+		if late := m.Begin - begin; late > 0 {
+			c.members[m.Rank].late = amounts{{e.causes.startUp(), float64(late)}}
+		}
+		if m.Wait > 0 {
+			e.ledger.startUp += float64(m.Wait)
+			s.waits = e.added(s.waits, amounts{{e.causes.startUp(), float64(m.Wait)}}, 1)
+			s.wait += float64(m.Wait)
+		}
+	}
+}
+
+// added is the sum of amounts.
+func (e *Engine) added(to, more amounts, factor float64) amounts {
+	e.sum.clear()
+	e.sum.addAll(to, 1)
+	e.sum.addAll(more, factor)
+	return e.sum.amounts(e.causes.unknown())
+}
+
+// blame charges the waits to members: at each instant to all that have not come, in equal parts.
+func (e *Engine) blame(op *Operation, members []Member, late *facts.Lateness) {
+	last, n := e.came[late.Last].Begin, len(e.order)
+	e.blames = e.blames[:0]
+	var charge, delay float64 // of all that come later
+	waiting := 0
+	for k, i := range e.order {
+		e.blames = append(e.blames, blame{member: i, charge: charge, delay: delay})
+		m := &e.came[i]
+		if m.Wait > 0 && m.Begin+otf2.Timestamp(m.Wait) == last {
+			waiting++
+		}
+		if k+1 < n {
+			apart := float64(e.came[e.order[k+1]].Begin-m.Begin) / float64(n-k-1)
+			charge += float64(waiting) * apart
+			if waiting > 0 {
+				delay += apart
+			}
+		}
+	}
+	for _, i := range e.order { // those that did not wait until the last one came
+		if m := &e.came[i]; m.Wait > 0 && m.Begin+otf2.Timestamp(m.Wait) != last {
+			b := &e.blames[e.awaited(op, late, i)]
+			b.charge += float64(m.Wait)
+			b.delay = max(b.delay, float64(m.Wait))
+		}
+	}
+}
+
+// awaited is the place in the order of arrivals of whom a member waited for that did not wait for the last one.
+func (e *Engine) awaited(op *Operation, late *facts.Lateness, waits int32) int {
+	until := e.came[waits].Begin + otf2.Timestamp(e.came[waits].Wait)
+	for k := len(e.order) - 1; k >= 0; k-- {
+		m := &e.came[e.order[k]]
+		switch {
+		case op.Kind == facts.WaitLateBroadcast && m.Root, op.Kind == facts.WaitEarlyReduce && m.Begin <= until && !m.Root, op.Kind == facts.WaitCollective:
+			return k
+		}
+	}
+	return len(e.order) - 1
+}
+
+// explain asks why the members were late that matter.
+func (e *Engine) explain(c *comm, members []Member) {
+	most := 0.0
+	for k := range e.blames {
+		most = max(most, e.blames[k].charge)
+	}
+	e.found = e.found[:0]
+	first := e.came[e.order[0]].Begin
+	early := 0 // the last one that came in the first half of the time that k came late
+	for k := range e.blames {
+		b := &e.blames[k]
+		begin := e.came[b.member].Begin
+		for early+1 < k && e.came[e.order[early+1]].Begin-first <= (begin-first)/2 {
+			early++
+		}
+		if b.charge <= 0 || b.charge < most*leastBlame {
+			continue
+		}
+		b.by = e.order[early/2]
+		if b.by == b.member {
+			continue
+		}
+		b.asked, b.from = true, len(e.found)
+		party := func(i int32) party {
+			return party{&members[i].Local, &c.members[e.came[i].Rank], &e.arrived[i]}
+		}
+		b.through = e.compare(party(b.member), party(b.by), members[b.member].Source)
+		b.to = len(e.found)
+	}
+}
+
+// party is one of two ranks that are compared.
+type party struct {
+	*Local
+	met *meeting // how it came to what they did together before
+	now *state
+}
+
+// worlds are the paradigms that are told apart: NCCL, and MPI's calls. worldOf is that of an operation with times of a source.
+const worlds = 2
+
+func worldOf(s facts.Source) int {
+	if s == facts.SourceCall {
+		return 1
+	}
+	return 0
+}
+
+// compare appends to found why one rank came later than another to an operation with times of a source, and gives the share of that which was
+// waiting in operations of another paradigm.
+func (e *Engine) compare(late, early party, source facts.Source) (through float64) {
+	w := e.window
+	w.clear()
+	w.addAll(late.now.waits, 1)
+	w.addAll(late.met.waits, -1)
+	w.addAll(late.met.late, 1)
+	w.addAll(early.now.waits, -1)
+	w.addAll(early.met.waits, 1)
+	w.addAll(early.met.late, -1)
+	s, l, t, m := late.now, late.met, early.now, early.met
+	var more [ownKinds]float64
+	sum := 0.0
+	for k := range more {
+		more[k] = (s.own[k] - l.own[k]) - (t.own[k] - m.own[k])
+	}
+	if ahead := hostsApart(late, early, &more); ahead > 0 {
+		w.add(e.causes.unknown(), ahead)
+	}
+	for k := range more {
+		sum += more[k]
+	}
+	rank, sign := late.Rank, 1.0
+	if sum < 0 {
+		rank, sign = early.Rank, -1
+	}
+	parts := 0.0
+	for k := range more {
+		parts += max(sign*more[k], 0)
+	}
+	for k := range more {
+		if part := max(sign*more[k], 0); part > 0 {
+			w.add(e.causes.of(rank, Kind(k)), sum*part/parts)
+		}
+	}
+	switch transfer := (s.transfer - l.transfer) - (t.transfer - m.transfer); {
+	case transfer > 0:
+		w.add(e.causes.of(late.Rank, Transfer), transfer)
+	case transfer < 0:
+		w.add(e.causes.of(early.Rank, Transfer), transfer)
+	}
+	w.add(e.causes.unknown(), (s.loose-l.loose)-(t.loose-m.loose))
+	all := w.positive()
+	if all <= 0 {
+		return 0
+	}
+	for _, of := range w.touched {
+		if ns := w.ns[of]; ns > 0 {
+			e.found = append(e.found, amount{of, ns / all})
+		}
+	}
+	other := worlds - 1 - worldOf(source)
+	return min(max((s.waited[other]-l.waited[other])-(t.waited[other]-m.waited[other]), 0)/all, 1)
+}
+
+// hostsApart corrects what the later one has more of by the times of calls. Where the early one's host had gone ahead of its GPU, it took as long
+// for its calls, too, and only by how much longer the later one took from call to call has its host been slower: the rest is a head
+// start, which it gives. And where the later one's call came later by as much as its GPU, that was its host, which launches what the GPU has to do before.
+func hostsApart(late, early party, more *[ownKinds]float64) (ahead float64) {
+	if !late.Called || !early.Called || !late.met.called || !early.met.called {
+		return 0
+	}
+	slower := max(0, (float64(late.Ready)-float64(late.met.ready))-(float64(early.Ready)-float64(early.met.ready)))
+	switch {
+	case more[Host] > 0 && early.Ready < early.Ended:
+		slower = max(slower, (late.now.host-late.met.host)-(early.now.host-early.met.host))
+		ahead = max(0, more[Host]-slower)
+		more[Host] -= ahead
+	case more[GPU] > 0 && more[Host] <= 0 && late.Ready > early.Ready && slower >= more[GPU]/2:
+		moved := min(more[GPU], slower)
+		more[Host] += moved
+		more[GPU] -= moved
+	}
+	return ahead
+}
+
+// why gives the causes of a blame, in shares.
+func (e *Engine) why(b *blame) amounts {
+	if b.from == b.to {
+		return amounts{{e.causes.unknown(), 1}}
+	}
+	return amounts(e.found[b.from:b.to])
+}
+
+// pass adds the waits, by their causes, to what the members have arrived with, and keeps how they met.
+func (e *Engine) pass(c *comm, late *facts.Lateness, members []Member) {
+	first, last := e.came[e.order[0]].Begin, e.came[late.Last].Begin
+	for _, i := range e.order {
+		c.members[e.came[i].Rank] = metAt(&e.arrived[i], &members[i].Local)
+		if m := &e.came[i]; m.Wait > 0 {
+			e.ledger.waits.add(members[i].Local.Rank, m.Begin, m.Wait)
+		}
+	}
+	// From the last one back: what one waits for that comes at a time, and by whom of those that count.
+	e.waits.clear()
+	e.late.clear()
+	next, behind := last, 0
+	for k := len(e.blames) - 1; k >= 0; k-- {
+		b := &e.blames[k]
+		m := &e.came[b.member]
+		apart := float64(next - m.Begin)
+		if m.Wait > 0 && m.Wait >= uint64(last-first)/smallWait {
+			e.arrived[b.member].wait += float64(m.Wait)
+			if m.Begin+otf2.Timestamp(m.Wait) == last {
+				e.sum.clear()
+				e.sum.addAll(e.arrived[b.member].waits, 1)
+				e.sum.addScratch(e.waits, 1)
+				e.sum.addScratch(e.late, apart/float64(max(behind, 1)))
+				e.arrived[b.member].waits = e.sum.amounts(e.causes.unknown())
+			} else {
+				by := &e.blames[len(e.blames)-1]
+				e.arrived[b.member].waits = e.added(e.arrived[b.member].waits, e.why(by), float64(m.Wait))
+			}
+		} else {
+			e.arrived[b.member].loose += float64(m.Wait)
+		}
+		if !b.asked {
+			continue
+		}
+		e.waits.addScratch(e.late, apart/float64(max(behind, 1)))
+		next = m.Begin
+		e.late.addAll(e.why(b), 1)
+		e.waits.bound(e.causes.unknown())
+		e.late.bound(e.causes.unknown())
+		behind++
+		c.members[m.Rank].late = e.added(nil, e.why(b), float64(m.Begin-first))
+	}
+}
+
+// smallWait is the part of the time between the first and the last arrival as which waits are not told apart by causes.
+const smallWait = 64

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// How an operation stands on its rank: what ended before it, and when it was called. Decided from the operations of one rank
+// and the calls of its process, in the order of their ends.
+
+// Local is an operation, or a launch of several, among those of its rank.
+type Local struct {
+	Rank   int32          // of the world
+	Seq    uint32         // from 1, in the order of ends; the operations of a launch have one
+	Before uint32         // Seq of the last one that had ended when this one began, 0: none
+	Ended  otf2.Timestamp // when that one ended; without one when this one began
+	// Ready is when the application had made the call: a single one when it was entered, of a group when the last call in it had returned.
+	Ready    otf2.Timestamp
+	Returned otf2.Timestamp // when the application went on; the greatest time: not known yet
+	Called   bool           // Ready and Returned are known
+	Free     otf2.Timestamp // when the application had come back from the call before, 0: not known
+	Outside  bool           // what was selected: it is in no figure, and what came of it may be
+}
+
+const never = ^otf2.Timestamp(0)
+
+// own divides the time from the end of what was before to the operation's begin.
+func (l *Local) own(begin otf2.Timestamp) (own [ownKinds]float64) {
+	at := min(l.Ended, begin)
+	if !l.Called {
+		own[Own] = float64(begin - at)
+		return own
+	}
+	till := func(k Kind, t otf2.Timestamp) {
+		if t = min(t, begin); t > at {
+			own[k], at = float64(t-at), t
+		}
+	}
+	till(Host, l.Ready)
+	till(Call, l.Returned)
+	till(GPU, begin)
+	return own
+}
+
+// keptEnds is how many operations of a rank may have ended since another one of it began, for that one to be found.
+const keptEnds = 64
+
+// Lane follows the calls and operations of some processes. It is given all regions, and the operations of members, of
+// each process in the order of time.
+type Lane struct {
+	calls  *facts.ByRegion[bool] // of NCCL's API
+	places facts.ByLocation[*place]
+}
+
+// place is a location.
+type place struct {
+	process *process
+	rank    *timeline
+	last    Local  // of the launch
+	launch  uint64 // that it is of, 0: none
+
+	depth int // calls that are open
+	begin otf2.Timestamp
+	free  otf2.Timestamp // the call before it had returned, 0: there was none
+	left  otf2.Timestamp // the last one has returned, 0: none has
+	ready otf2.Timestamp // the last inner call had returned
+	made  []uint64       // events of the calls in the outermost one
+}
+
+type process struct{ calls callTable }
+
+// timeline is a rank's last operations.
+type timeline struct {
+	rank int32
+	seq  uint32
+	ends [keptEnds]otf2.Timestamp // of seq, by seq modulo keptEnds
+}
+
+// Lanes makes lanes for an archive's locations; ranks gives the rank of the world of the members' locations, process the process of each.
+type Lanes struct {
+	calls   facts.ByRegion[bool]
+	ranks   map[otf2.LocationRef]int
+	process func(otf2.LocationRef) otf2.LocationGroupRef
+}
+
+// NewLanes prepares lanes of an archive.
+func NewLanes(defs *otf2.Definitions, ranks map[otf2.LocationRef]int, process func(otf2.LocationRef) otf2.LocationGroupRef) *Lanes {
+	l := &Lanes{ranks: ranks, process: process}
+	for ref := range facts.CallRegions(defs) {
+		l.calls.Set(ref, true)
+	}
+	return l
+}
+
+// Lane makes one for some locations, of whole processes.
+func (l *Lanes) Lane(locations []otf2.LocationRef) *Lane {
+	lane := &Lane{calls: &l.calls}
+	processes := make(map[otf2.LocationGroupRef]*process)
+	ranks := make(map[int]*timeline)
+	for _, at := range locations {
+		group := l.process(at)
+		if processes[group] == nil {
+			processes[group] = new(process)
+		}
+		p := &place{process: processes[group]}
+		if rank, member := l.ranks[at]; member {
+			if ranks[rank] == nil {
+				ranks[rank] = &timeline{rank: int32(rank)}
+			}
+			p.rank = ranks[rank]
+		}
+		lane.places.Set(at, p)
+	}
+	return lane
+}
+
+func (l *Lane) isCall(r *facts.Region) bool { return r.Number == 0 && l.calls.Get(r.Region) }
+
+// Enter takes a region that begins.
+func (l *Lane) Enter(r *facts.Region) {
+	if !l.isCall(r) {
+		return
+	}
+	p := l.places.Get(r.Location)
+	if p == nil {
+		return
+	}
+	if p.depth == 0 {
+		p.begin, p.ready, p.free, p.made = r.Begin, r.Begin, p.left, p.made[:0]
+	}
+	p.depth++
+	if r.Counted && !r.Graph && r.Event != 0 { // calls that were captured into a graph are over when it is replayed
+		p.made = append(p.made, r.Event)
+		p.process.calls.put(call{event: r.Event, free: p.free, ready: r.Begin, returned: never})
+	}
+}
+
+// Leave takes a region that ends.
+func (l *Lane) Leave(r *facts.Region) {
+	if !l.isCall(r) {
+		return
+	}
+	p := l.places.Get(r.Location)
+	if p == nil || p.depth == 0 {
+		return
+	}
+	if p.depth--; p.depth > 0 {
+		p.ready = r.End
+		return
+	}
+	for _, event := range p.made {
+		p.process.calls.set(call{event: event, free: p.free, ready: p.ready, returned: r.End})
+	}
+	p.left = r.End
+}
+
+// Operation takes an operation of a member that has ended.
+func (l *Lane) Operation(o *facts.Operation) Local {
+	p := l.places.Get(o.Location)
+	if p == nil || p.rank == nil {
+		return Local{Rank: -1}
+	}
+	if o.Launch > 0 && p.launch == o.Launch {
+		if o.Parent != 0 {
+			p.process.calls.take(o.Parent)
+		}
+		return p.last
+	}
+	t := p.rank
+	at := Local{Rank: t.rank, Seq: t.seq + 1, Ended: o.Since, Returned: never}
+	if o.Source == facts.SourceCall { // what comes before the call is the thread's own doing
+		at.Ready, at.Returned, at.Called = o.Since, o.Since, true
+	}
+	for seq := t.seq; seq > 0 && seq+keptEnds > t.seq; seq-- {
+		if end := t.ends[seq%keptEnds]; end <= o.Since {
+			at.Before, at.Ended = seq, end
+			break
+		}
+	}
+	t.seq++
+	t.ends[t.seq%keptEnds] = o.End
+	if o.Parent != 0 {
+		if c, ok := p.process.calls.take(o.Parent); ok {
+			at.Ready, at.Returned, at.Called, at.Free = c.ready, c.returned, true, c.free
+		}
+	}
+	p.launch, p.last = o.Launch, at
+	return at
+}
+
+// call is one of NCCL's API whose operation has not ended.
+type call struct {
+	event                 uint64
+	free, ready, returned otf2.Timestamp
+}
+
+// callTable finds calls by their events. Of calls whose operations never come it forgets some.
+type callTable struct {
+	calls []call // event 0: free
+	shift uint
+}
+
+const (
+	callsBeside = 4 // places in which a call can be
+	mostCalls   = 1 << 13
+)
+
+func (t *callTable) at(event uint64) []call {
+	if t.calls == nil {
+		t.grow(64)
+	}
+	i := int(event * 0x9e3779b97f4a7c15 >> t.shift)
+	return t.calls[i : i+callsBeside]
+}
+
+func (t *callTable) grow(size int) {
+	old := t.calls
+	t.calls, t.shift = make([]call, size+callsBeside-1), 64
+	for n := size; n > 1; n /= 2 {
+		t.shift--
+	}
+	for _, c := range old {
+		if c.event != 0 {
+			t.put(c)
+		}
+	}
+}
+
+func (t *callTable) put(c call) {
+	all := t.at(c.event)
+	for i := range all {
+		if all[i].event == 0 || all[i].event == c.event {
+			all[i] = c
+			return
+		}
+	}
+	if size := 2 * (len(t.calls) - callsBeside + 1); size <= mostCalls {
+		t.grow(size)
+		t.put(c)
+		return
+	}
+	copy(all, all[1:])
+	all[callsBeside-1] = c
+}
+
+// set changes a call that is there.
+func (t *callTable) set(c call) {
+	all := t.at(c.event)
+	for i := range all {
+		if all[i].event == c.event {
+			all[i] = c
+			return
+		}
+	}
+}
+
+func (t *callTable) take(event uint64) (c call, ok bool) {
+	all := t.at(event)
+	for i := range all {
+		if all[i].event == event {
+			c, all[i].event = all[i], 0
+			return c, true
+		}
+	}
+	return call{}, false
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/overtime"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// What is added up of all operations.
+
+// ledger is of the whole job.
+type ledger struct {
+	waited  float64 // ns of all members, start-up left out
+	startUp float64
+	small   float64         // of waited, in operations whose arrivals are not further apart than their uncertainty
+	costs   []float64       // by cause, ns that others waited; together waited and what was caused by start-up
+	delays  []float64       // by cause, ns by which operations would have begun earlier, at most
+	beside  []float64       // by cause, ns of costs that cost nothing: hosts worked beside
+	through [worlds]float64 // of waited, by the paradigm of the operation: for ranks that came late because they had waited in one of another
+
+	over *overtime.Line // given what goes back to ranks; nil: nobody asks
+
+	spent       []float64      // by rank, ns in operations
+	own         []float64      // by rank, ns between operations
+	waits       waiting        // of all ranks
+	occurrences [][]Occurrence // by rank, those of the greatest cost, as a heap
+	kept        int            // occurrences of each rank
+}
+
+// waiting adds up how long ranks waited, and for how much of that time: where operations run beside each other, a rank waits in several at once.
+type waiting struct {
+	until    []otf2.Timestamp // by rank
+	all, any float64          // ns
+}
+
+func (w *waiting) add(rank int32, from otf2.Timestamp, ns uint64) {
+	until := from + otf2.Timestamp(ns)
+	w.all += float64(ns)
+	if since := max(from, w.until[rank]); until > since {
+		w.any += float64(until - since)
+		w.until[rank] = until
+	}
+}
+
+// atOnce is in how many operations a rank waited when it waited, on average; 1 or more.
+func (w *waiting) atOnce() float64 {
+	if w.any <= 0 {
+		return 1
+	}
+	return max(1, w.all/w.any)
+}
+
+// Occurrence is a time that a rank was late by itself.
+type Occurrence struct {
+	At       otf2.Timestamp // when it came
+	Comm     otf2.CommRef
+	Function string
+	Ordinal  uint64
+	Nth      uint64  // among the operations of this function on the communicator that are looked at
+	Kind     Kind    // in which it was late most
+	Late     float64 // ns after the one it is compared with
+	Called   float64 // ns that it was called after that one; NaN: not known
+	Cost     float64 // ns that others waited for it by its own doing
+	Message  bool    // it was late to a message, for the rank at the other end
+	Stated   bool    // Uncertainty is known
+	// Uncertainty of Late, ns.
+	Uncertainty uint64
+}
+
+// keptOccurrences is how many are kept of all ranks; each has at least leastOccurrences, and at most mostOccurrences.
+const (
+	keptOccurrences  = 1 << 15
+	leastOccurrences = 16
+	mostOccurrences  = 256
+)
+
+func newLedger(n causesOf) ledger {
+	return ledger{
+		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()), waits: waiting{until: make([]otf2.Timestamp, n)}, spent: make([]float64, n), own: make([]float64, n), occurrences: make([][]Occurrence, n),
+		kept: min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
+	}
+}
+
+// time counts what the members spent in an operation.
+func (l *ledger) time(members []Member) {
+	for i := range members {
+		if m := &members[i]; m.Local.Rank >= 0 {
+			l.spent[m.Local.Rank] += float64(m.End - min(m.Begin, m.End))
+		}
+	}
+}
+
+// commLedger counts the operations of a communicator by the cost of lateness that began in them: who was late most by itself. Levels are
+// powers of two.
+type commLedger struct {
+	ops   [numLevels]uint32
+	led   [][numLevels]uint32 // by member
+	ranks []int32             // of the world, by member; −1: not seen
+	calls map[string]uint64   // operations by function
+
+	// Of messages, which have two members each:
+	took [][numLevels]uint32            // by member: in which it was one of the two
+	lost map[pairKey]*[numLevels]uint32 // by the one that was late (a) and the one that waited (b), of mostPairs
+	made map[ownCalls]uint64            // launches
+}
+
+// numLevels is how many levels there are: the lowest is of costs below 2 µs, the highest of 8 s and more.
+const (
+	numLevels   = 24
+	lowestLevel = 11
+)
+
+// Level is that of a cost in ns.
+func Level(ns float64) int {
+	return min(max(bits.Len64(uint64(ns))-lowestLevel, 0), numLevels-1)
+}
+
+func newCommLedger(members int) commLedger {
+	c := commLedger{led: make([][numLevels]uint32, members), ranks: make([]int32, members), calls: make(map[string]uint64)}
+	for i := range c.ranks {
+		c.ranks[i] = -1
+	}
+	return c
+}
+
+// see notes the members.
+func (c *commLedger) see(members []Member) {
+	for i := range members {
+		c.ranks[members[i].Arrival.Rank] = members[i].Local.Rank
+	}
+}
+
+// settle adds up the costs of an operation whose blames have been explained.
+func (e *Engine) settle(op *Operation, c *comm, members []Member) {
+	var leader *blame
+	var most, all float64
+	var mostOf Kind
+	begin, end := e.came[e.order[0]].Begin, e.came[e.order[len(e.order)-1]].Begin
+	for k := range e.blames {
+		b := &e.blames[k]
+		own, kind := e.charge(b, members[b.member].Local.Rank, begin, end)
+		e.ledger.through[worldOf(members[b.member].Source)] += b.charge * b.through
+		all += own
+		if own > most {
+			leader, most, mostOf = b, own, kind
+		}
+	}
+	if leader == nil || members[0].Outside {
+		return
+	}
+	m, by := &members[leader.member], &members[leader.by]
+	c.ops[Level(all)]++
+	c.led[m.Arrival.Rank][Level(all)]++
+	o := occurrence(m, by)
+	o.Comm, o.Function, o.Ordinal, o.Nth, o.Kind, o.Cost = op.Comm, op.Function, op.Ordinal, c.calls[op.Function], mostOf, most
+	e.ledger.remember(m.Local.Rank, &o)
+}
+
+// charge adds up what a member costs that others waited for between two times, and gives the part that is its own, with the kind in which most of
+// that is.
+func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (own float64, kind Kind) {
+	l := &e.ledger
+	if b.charge <= 0 {
+		return 0, Own
+	}
+	if !b.asked {
+		l.costs[e.causes.unknown()] += b.charge
+		return 0, Own
+	}
+	kind, best := Own, 0.0
+	for _, why := range e.why(b) {
+		l.costs[why.of] += b.charge * why.ns
+		l.delays[why.of] += b.delay * why.ns
+		if r, of, ok := e.causes.rank(why.of); ok && int(of) < ownKinds {
+			l.over.Charge(r, begin, end, b.charge*why.ns)
+		}
+		if r, of, ok := e.causes.rank(why.of); ok && int32(r) == rank && int(of) < ownKinds {
+			own += why.ns
+			if why.ns > best {
+				kind, best = of, why.ns
+			}
+		}
+	}
+	return own * b.charge, kind
+}
+
+// occurrence is that one came later than another.
+func occurrence(late, early *Member) Occurrence {
+	o := Occurrence{
+		At: late.Begin, Late: float64(late.Begin - early.Begin), Called: math.NaN(), Stated: late.Stated && early.Stated, Uncertainty: late.Uncertainty + early.Uncertainty,
+	}
+	if late.Called && early.Called {
+		o.Called = float64(late.Ready) - float64(early.Ready)
+	}
+	return o
+}
+
+// remember keeps an occurrence if its cost is among the greatest of the rank.
+func (l *ledger) remember(rank int32, o *Occurrence) {
+	all := l.occurrences[rank]
+	if len(all) < l.kept {
+		all = append(all, *o)
+		for i := len(all) - 1; i > 0 && all[i].Cost < all[(i-1)/2].Cost; i = (i - 1) / 2 {
+			all[i], all[(i-1)/2] = all[(i-1)/2], all[i]
+		}
+		l.occurrences[rank] = all
+		return
+	}
+	if o.Cost <= all[0].Cost {
+		return
+	}
+	all[0] = *o
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(all); child++ {
+			if all[child].Cost < all[least].Cost {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		all[i], all[least] = all[least], all[i]
+		i = least
+	}
+}
+
+// Result is what all waits go back to. Times are ns.
+type Result struct {
+	Waited  float64 // by all members, start-up left out
+	StartUp float64 // in the first operations of communicators, and what these caused later
+	Unknown float64 // of Waited
+	Small   float64 // of Unknown: not longer than the times' uncertainty
+	AtOnce  float64 // in how many operations a rank waited when it waited, on average
+	Ranks   []Rank  // of the world
+	Comms   []Comm
+	// Through is, of waits in operations of NCCL and in those of MPI, what was for ranks that came late because they had waited in operations of
+	// the other one.
+	Through Through
+}
+
+// Through is ns by paradigm.
+type Through struct{ NCCL, MPI float64 }
+
+// Rank is what a rank of the world caused.
+type Rank struct {
+	Costs       [NumKinds]float64 // that others waited for it, of Waited
+	Beside      [NumKinds]float64 // of Costs, waits beside which the hosts of those that waited worked: they made nothing later
+	Delays      [NumKinds]float64 // by which operations would have begun earlier, at most; what is Beside is left out
+	Spent       float64           // in operations
+	Saved       float64           // by which its last operation would have ended earlier if nothing but lateness took time in operations, see ideal
+	Worked      float64           // between its operations: on the host, in calls, and on the GPU before they begin
+	Occurrences []Occurrence      // in which it was late most of all by itself: those of the greatest cost, in order of time
+	All         bool              // Occurrences are all there were
+}
+
+// Cost is what others waited for the rank by its own doing.
+func (r *Rank) Cost() (sum float64) {
+	for _, k := range OwnKinds {
+		sum += r.Costs[k]
+	}
+	return sum
+}
+
+// Transfers is what was waited because operations took longer on some members than on others, ns, of Waited.
+func (r *Result) Transfers() (sum float64) {
+	for i := range r.Ranks {
+		sum += r.Ranks[i].Costs[Transfer]
+	}
+	return sum
+}
+
+// Comm counts the operations of a communicator by the cost of lateness that began in them, in powers of two.
+type Comm struct {
+	Ref   otf2.CommRef
+	Ranks []int32 // of the world, by member; −1: nothing is known of it
+	Ops   [numLevels]uint32
+	Led   [][numLevels]uint32 // by member: operations in which it was late most by itself
+	Calls map[string]uint64   // operations by function
+	// Took is, of messages, the operations in which a member was one of the two, by member; nil: the row is of collectives.
+	Took [][numLevels]uint32
+	lost map[pairKey]*[numLevels]uint32
+	made map[ownCalls]uint64
+}
+
+// Count is how many operations of a function there are, of messages how many launches with it a member has.
+func (c *Comm) Count(member int, function string) uint64 {
+	if c.Took != nil {
+		return c.made[ownCalls{member, function}]
+	}
+	return c.Calls[function]
+}
+
+// Waited is in how many operations of a level a member of messages waited for others that were late most by themselves.
+func (c *Comm) Waited(member, level int, whom func(rank int) bool) (n uint32) {
+	for i, rank := range c.Ranks {
+		if rank >= 0 && whom(int(rank)) {
+			if levels := c.lost[pairKey{int32(i), int32(member)}]; levels != nil {
+				n += levels[level]
+			}
+		}
+	}
+	return n
+}
+
+// Result gives what has come together; the engine is then done with.
+func (e *Engine) Result() *Result {
+	l := &e.ledger
+	r := &Result{Waited: l.waited, StartUp: l.startUp, Unknown: l.costs[e.causes.unknown()], Small: l.small, AtOnce: l.waits.atOnce(), Ranks: make([]Rank, e.causes), Through: Through{l.through[0], l.through[1]}}
+	later := l.costs[e.causes.startUp()]
+	r.Waited -= later
+	r.StartUp += later
+	for i := range r.Ranks {
+		rank := &r.Ranks[i]
+		for k := range NumKinds {
+			of := e.causes.of(int32(i), k)
+			rank.Costs[k], rank.Beside[k] = l.costs[of], min(l.beside[of], l.costs[of])
+			if cost := rank.Costs[k]; cost > 0 {
+				rank.Delays[k] = l.delays[of] * (cost - rank.Beside[k]) / cost
+			}
+		}
+		rank.Saved, rank.Spent, rank.Worked = e.ends[i].saved, l.spent[i], max(l.own[i]-e.aside.own[i], 0)
+		rank.Occurrences, rank.All = l.occurrences[i], len(l.occurrences[i]) < l.kept
+		slices.SortFunc(rank.Occurrences, func(a, b Occurrence) int {
+			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Ordinal, b.Ordinal))
+		})
+	}
+	for ref, c := range e.comms {
+		r.Comms = append(r.Comms, Comm{Ref: ref, Ranks: c.ranks, Ops: c.ops, Led: c.led, Calls: c.calls})
+		if m := c.ends; m != nil {
+			r.Comms = append(r.Comms, Comm{Ref: ref, Ranks: m.ranks, Ops: m.ops, Led: m.led, Took: m.took, lost: m.lost, made: m.made})
+		}
+	}
+	slices.SortFunc(r.Comms, func(a, b Comm) int {
+		return cmp.Or(cmp.Compare(a.Ref, b.Ref), cmp.Compare(len(a.Took), len(b.Took)))
+	})
+	return r
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"math"
+	"slices"
+)
+
+// Statistics of differences between pairs. Nothing is assumed of how the differences are distributed but that
+// they would be symmetric about zero if the two of a pair were alike (then they could be exchanged). All is exact and
+// without random numbers.
+//
+// What makes neighbours alike (a busy network, another job, operations that run side by side) must count once. So
+// differences in the order of time are cut into stretches, of which each gives one sample, its median; where
+// neighbouring stretches go together, they are joined, and how much they still do makes the interval wider. The
+// estimate is that of Hodges and Lehmann, the median of the means of all pairs of samples, and its interval that of
+// Wilcoxon's signed rank test.
+
+const (
+	// mostStretches is how many stretches there are at most; more would tell hardly more.
+	mostStretches = 64
+	// alike is the correlation of neighbouring stretches, in its standard errors, from which on they are joined.
+	alike = 1.0
+)
+
+// shift is by how much differences are moved from zero.
+type shift struct {
+	value     float64
+	low, high float64
+	stretches int
+}
+
+// leastStretches is the number of samples from which on the signed rank test can be significant at all with a
+// probability of tail on each side.
+func leastStretches(tail float64) int {
+	return max(1, int(math.Ceil(-math.Log2(tail))))
+}
+
+// shiftOf estimates the shift of differences in the order of time; its interval leaves out a probability of tail on
+// each side. There must be at least leastStretches(tail) differences.
+func shiftOf(differences []float64, tail float64) shift {
+	least := leastStretches(tail)
+	n := min(len(differences), max(mostStretches, least))
+	for {
+		samples := stretchMedians(differences, n)
+		// The correlation of independent samples comes out 1/n too low on average.
+		r := correlation(samples) + 1/float64(n)
+		if next := max(n/2, least); r*math.Sqrt(float64(n)) > alike && next < n {
+			n = next
+			continue
+		}
+		s := signedRank(samples, tail)
+		if r > 0 {
+			// The variance of a mean is as if there were fewer samples by this factor. It is taken for the interval, not its
+			// root, as r itself is known badly.
+			wider := (1 + r) / max(1-r, 1e-3)
+			s.low, s.high = s.value-wider*(s.value-s.low), s.value+wider*(s.high-s.value)
+		}
+		return s
+	}
+}
+
+// stretchMedians cuts into n stretches and gives their medians.
+func stretchMedians(all []float64, n int) []float64 {
+	medians := make([]float64, n)
+	var work []float64
+	for i := range medians {
+		work = append(work[:0], all[i*len(all)/n:(i+1)*len(all)/n]...)
+		slices.Sort(work)
+		medians[i] = middle(work)
+	}
+	return medians
+}
+
+// middle is the median of an ascending list.
+func middle(all []float64) float64 {
+	n := len(all)
+	return (all[(n-1)/2] + all[n/2]) / 2
+}
+
+// correlation is that of neighbours, 0 if all are equal. It goes by ranks, so that outliers do not hide it.
+func correlation(all []float64) float64 {
+	n := len(all)
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch {
+		case all[i] < all[j]:
+			return -1
+		case all[i] > all[j]:
+			return 1
+		}
+		return 0
+	})
+	if n < 2 || all[order[0]] == all[order[n-1]] {
+		return 0
+	}
+	ranks := make([]float64, n)
+	for i := 0; i < n; { // equal ones share the mean of their places
+		j := i
+		for j < n && all[order[j]] == all[order[i]] {
+			j++
+		}
+		for k := i; k < j; k++ {
+			ranks[order[k]] = float64(i+j-1) / 2
+		}
+		i = j
+	}
+	mean := float64(n-1) / 2
+	var with, sum float64
+	for i, r := range ranks {
+		sum += (r - mean) * (r - mean)
+		if i > 0 {
+			with += (r - mean) * (ranks[i-1] - mean)
+		}
+	}
+	return with / sum
+}
+
+// signedRank gives the estimate of Hodges and Lehmann and its interval by the signed rank test. Equal means and
+// zeros make the interval wider, never narrower.
+func signedRank(samples []float64, tail float64) shift {
+	n := len(samples)
+	means := make([]float64, 0, n*(n+1)/2)
+	for i, a := range samples {
+		for _, b := range samples[:i+1] {
+			means = append(means, (a+b)/2)
+		}
+	}
+	slices.Sort(means)
+	s := shift{value: middle(means), low: math.Inf(-1), high: math.Inf(1), stretches: n}
+	if k := criticalRank(n, tail); k >= 0 {
+		s.low, s.high = means[k], means[len(means)-1-k]
+	}
+	return s
+}
+
+// criticalRank is the greatest k with P(W ≤ k) ≤ tail, W being the sum of the ranks of the positive ones of n
+// differences that are as often positive as negative; −1 if there is none.
+func criticalRank(n int, tail float64) int {
+	most := n * (n + 1) / 2
+	p := make([]float64, most+1) // probability of each sum
+	p[0] = 1
+	for rank := 1; rank <= n; rank++ {
+		for sum := most; sum >= 0; sum-- {
+			p[sum] /= 2
+			if sum >= rank {
+				p[sum] += p[sum-rank] / 2
+			}
+		}
+	}
+	k, below := -1, 0.0
+	for k < most && below+p[k+1] <= tail {
+		k++
+		below += p[k]
+	}
+	return k
+}

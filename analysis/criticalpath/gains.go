@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package criticalpath
+
+import "math"
+
+// What would go: for each candidate, how much earlier operations would have ended if it had been as fast as those that it came later than.
+
+// gains are ns by candidate (Path.candidates). They are shared by all that leave an operation together; nil: nothing.
+type gains struct {
+	ns    []int64
+	users int32
+	born  uint32 // Path.taken when it was looked at last
+	group int32  // number in Path.groups …
+	of    uint32 // … of this operation
+}
+
+func (g *gains) take() {
+	if g != nil {
+		g.users++
+	}
+}
+
+func (p *Path) release(g *gains) {
+	if g == nil {
+		return
+	}
+	if g.users--; g.users == 0 {
+		p.spare = append(p.spare, g)
+	}
+}
+
+func (p *Path) newGains() *gains {
+	if n := len(p.spare); n > 0 {
+		g := p.spare[n-1]
+		p.spare = p.spare[:n-1]
+		g.born = p.taken
+		return g
+	}
+	return &gains{ns: make([]int64, len(p.candidates)), born: p.taken}
+}
+
+// fresh takes out what was gained by candidates that have been given up since.
+func (p *Path) fresh(g *gains) {
+	if g == nil || g.born == p.taken {
+		return
+	}
+	for i := range p.candidates {
+		if p.candidates[i].since > g.born {
+			g.ns[i] = 0
+		}
+	}
+	g.born = p.taken
+}
+
+func (g *gains) at(candidate int32) int64 {
+	if g == nil {
+		return 0
+	}
+	return g.ns[candidate]
+}
+
+// candidate is a rank of which it is asked what would go if it were faster. The first one stands for all ranks.
+type candidate struct {
+	rank   int32
+	since  uint32 // Path.taken when it became one
+	late   bool   // it became one later than others
+	margin uint64 // ns of the gain that may be the clocks'
+	times  uint64 // operations before which it was late by itself and last
+}
+
+const (
+	everybody      = int32(0)
+	nobody         = int32(-1)
+	mostCandidates = 32
+)
+
+// watch counts that a rank was late and last, and makes it a candidate when it is so by more than one that is.
+func (p *Path) watch(rank int32, ns uint64) {
+	p.excess[rank] += ns
+	if p.candidateOf[rank] != nobody {
+		return
+	}
+	least := int32(1)
+	for i := int32(2); int(i) < len(p.candidates); i++ {
+		if p.excessOf(i) < p.excessOf(least) {
+			least = i
+		}
+	}
+	c := &p.candidates[least]
+	if p.excess[rank] <= p.excessOf(least) {
+		return
+	}
+	if c.rank != nobody {
+		p.candidateOf[c.rank] = nobody
+	}
+	p.taken++
+	*c = candidate{rank: rank, since: p.taken, late: true}
+	p.candidateOf[rank] = least
+}
+
+func (p *Path) excessOf(candidate int32) uint64 {
+	if r := p.candidates[candidate].rank; r != nobody {
+		return p.excess[r]
+	}
+	return 0
+}
+
+// group are arrivals with the same gains.
+type group struct {
+	*gains
+	top    int32 // index of the arrival that came last
+	second int64 // when the one before it came, after the base
+}
+
+// gained is how much earlier the operation of some arrivals would have ended, which none could before all of them had come. base is when the
+// last of them came.
+func (p *Path) gained(all []arrival, last int32) *gains {
+	p.turn++
+	p.groups = p.groups[:0]
+	none := int32(-1)
+	base := all[last].begin
+	moved := false // somebody was late by itself
+	for i := range all {
+		a := &all[i]
+		p.fresh(a.gain)
+		if a.own > 0 {
+			moved = true
+		}
+		at := none
+		if a.gain != nil && a.gain.of == p.turn {
+			at = a.gain.group
+		}
+		if at < 0 || a.gain != nil && a.gain.of != p.turn {
+			at = int32(len(p.groups))
+			p.groups = append(p.groups, group{gains: a.gain, top: int32(i), second: math.MinInt64})
+			if a.gain == nil {
+				none = at
+			} else {
+				a.gain.of, a.gain.group = p.turn, at
+			}
+			continue
+		}
+		g := &p.groups[at]
+		begin := int64(a.begin - base)
+		if top := int64(all[g.top].begin - base); begin > top {
+			g.top, g.second = int32(i), top
+		} else {
+			g.second = max(g.second, begin)
+		}
+	}
+	if len(p.groups) == 1 && !moved {
+		return p.groups[0].gains
+	}
+	out := p.newGains()
+	for c := int32(1); int(c) < len(p.candidates); c++ {
+		latest := int64(math.MinInt64)
+		rank := p.candidates[c].rank
+		for i := range p.groups {
+			g := &p.groups[i]
+			gain := g.at(c)
+			top := &all[g.top]
+			begin := int64(top.begin-base) - gain
+			if top.rank == rank && top.own > 0 {
+				begin -= p.shortened(all, top, c)
+				if g.second != math.MinInt64 {
+					begin = max(begin, g.second-gain)
+				}
+			}
+			latest = max(latest, begin)
+		}
+		out.ns[c] = max(0, -latest)
+	}
+	latest := int64(math.MinInt64)
+	for i := range all {
+		a := &all[i]
+		begin := int64(a.begin-base) - a.gain.at(everybody)
+		if a.own > 0 {
+			begin -= p.shortened(all, a, everybody)
+		}
+		latest = max(latest, begin)
+	}
+	out.ns[everybody] = max(0, -latest)
+	p.note(all, last, out)
+	return out
+}
+
+// shortened is by how much an arrival that was late by itself would have come earlier: by no more than what it did itself right before, and not
+// before the one that it is compared with.
+func (p *Path) shortened(all []arrival, a *arrival, candidate int32) int64 {
+	by := &all[a.by]
+	left := int64(a.begin-by.begin) - a.gain.at(candidate) + by.gain.at(candidate)
+	return max(0, min(a.local, a.own, left))
+}
+
+// note counts of the last arrival that it was late by itself, and what of that may be the clocks'.
+func (p *Path) note(all []arrival, last int32, out *gains) {
+	a := &all[last]
+	if a.own <= 0 || a.rank < 0 {
+		return
+	}
+	p.watch(a.rank, uint64(max(0, min(a.local, a.own))))
+	c := p.candidateOf[a.rank]
+	if c == nobody {
+		return
+	}
+	p.fresh(out)
+	if got := out.at(c) - a.gain.at(c); got > 0 {
+		x := &p.candidates[c]
+		x.times++
+		x.margin += min(uint64(got), a.uncertainty+all[a.by].uncertainty)
+	}
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ras reads what NCCL's RAS subsystem says of a job, as a witness beside the job's shards: which ranks do not answer, which have
+// begun fewer collectives than others, which had errors.
+//
+// The form is the JSON of `ncclras -f json`, which NCCL has since 2.28.7 (its user guide, "RAS", section "JSON Output"; written by
+// src/ras/client_support.cc). RAS knows ranks of communicators by their communicator's hash, which is the commId that plugins are given.
+package ras
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Status is the health of a job's communicators at a moment.
+type Status struct {
+	NCCL          string         `json:"nccl_version"`
+	Time          string         `json:"timestamp"` // of the host that answered, local time
+	Communicators []Communicator `json:"communicators"`
+	Collection    struct {
+		Seconds  float64 `json:"collection_time_sec"`
+		Timeouts int     `json:"timeouts_count"` // processes that did not answer in time
+	} `json:"ras"`
+}
+
+// Communicator is what RAS knows of one.
+type Communicator struct {
+	Hash    Hash          `json:"hash"`
+	Size    int           `json:"size"`
+	Ranks   []Rank        `json:"ranks"`
+	Missing []MissingRank `json:"missing_ranks"`
+}
+
+// Place is where a rank of a communicator is.
+type Place struct {
+	Rank   int    `json:"rank"` // in the communicator
+	Host   string `json:"host"` // an address, or "unknown"
+	PID    int    `json:"pid"`
+	Device int    `json:"cuda_dev"`
+}
+
+// Rank is a rank that answered.
+type Rank struct {
+	Place
+	Status struct {
+		Init     int  `json:"init_state"`  // ncclResult_t; 7: in progress
+		Error    int  `json:"async_error"` // ncclResult_t
+		Finalize bool `json:"finalize_called"`
+		Destroy  bool `json:"destroy_flag"`
+		Abort    bool `json:"abort_flag"`
+	} `json:"status"`
+	Collectives map[string]uint64 `json:"collective_counts"` // begun, by function
+}
+
+// MissingRank is a rank that did not answer.
+type MissingRank struct {
+	Place
+	Status struct {
+		Unresponsive bool `json:"unresponsive"`    // its process did not answer
+		Dead         bool `json:"considered_dead"` // for so long that RAS gave it up
+	} `json:"status"`
+}
+
+// Hash is a communicator's, hexadecimal in JSON: "0xae94423cfbb2ef4a".
+type Hash uint64
+
+// UnmarshalJSON reads the hexadecimal form.
+func (h *Hash) UnmarshalJSON(text []byte) error {
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return fmt.Errorf("hash of a communicator: %w", err)
+	}
+	n, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return fmt.Errorf("hash of a communicator: %w", err)
+	}
+	*h = Hash(n)
+	return nil
+}
+
+// Limits of what is read.
+const (
+	maxBytes = 256 << 20
+	patience = time.Minute // RAS waits some seconds for processes that do not answer
+)
+
+// protocol is the version of the language that RAS and its clients speak; both only name it (src/ras/ras_internal.h of NCCL 2.30).
+const protocol = 2
+
+// Read reads a file, or asks the RAS of a job: HOST:PORT, of any of its processes (NCCL_RAS_ADDR there, port 28028 by default).
+func Read(source string) (*Status, error) {
+	f, err := os.Open(source)
+	if err == nil {
+		defer f.Close()
+		return Parse(f)
+	}
+	if _, _, bad := net.SplitHostPort(source); bad != nil || !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("RAS: %w (give a file, or HOST:PORT)", err)
+	}
+	return ask(source)
+}
+
+// Parse reads the JSON form.
+func Parse(r io.Reader) (*Status, error) {
+	s := new(Status)
+	if err := json.NewDecoder(io.LimitReader(r, maxBytes)).Decode(s); err != nil {
+		return nil, fmt.Errorf("RAS: no JSON of ncclras -f json: %w", err)
+	}
+	return s, nil
+}
+
+// ask has the dialog that ncclras has.
+func ask(address string) (*Status, error) {
+	c, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		return nil, fmt.Errorf("RAS: %w", err)
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return nil, fmt.Errorf("RAS: %w", err)
+	}
+	answers := bufio.NewReader(io.LimitReader(c, maxBytes))
+	for _, step := range []struct{ say, want string }{
+		{fmt.Sprintf("CLIENT PROTOCOL %d\n", protocol), "SERVER PROTOCOL "}, {"SET FORMAT json\n", "OK"},
+	} {
+		if _, err := io.WriteString(c, step.say); err != nil {
+			return nil, fmt.Errorf("RAS at %s: %w", address, err)
+		}
+		answer, err := answers.ReadString('\n')
+		if err != nil {
+			return nil, fmt.Errorf("RAS at %s: %w", address, err)
+		}
+		if !strings.HasPrefix(answer, step.want) {
+			return nil, fmt.Errorf("RAS at %s answers %q to %q; JSON needs NCCL 2.28.7 or newer", address, strings.TrimSpace(answer), strings.TrimSpace(step.say))
+		}
+	}
+	if _, err := io.WriteString(c, "STATUS\n"); err != nil {
+		return nil, fmt.Errorf("RAS at %s: %w", address, err)
+	}
+	return Parse(answers)
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ras_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/hang/ras"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+)
+
+const sample = "testdata/userguide.json"
+
+// serve answers as NCCL's RAS does; refuse: as one without JSON.
+func serve(t *testing.T, refuse bool) (address string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	text, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		for lines := bufio.NewScanner(c); lines.Scan(); {
+			answer := "ERROR: unknown command\n"
+			switch line := lines.Text(); {
+			case strings.HasPrefix(line, "CLIENT PROTOCOL "):
+				answer = "SERVER PROTOCOL 2\n"
+			case line == "SET FORMAT json" && !refuse:
+				answer = "OK\n"
+			case line == "STATUS":
+				answer = string(text)
+			}
+			if _, err := fmt.Fprint(c, answer); err != nil || answer == string(text) {
+				return
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestTheSampleOfNCCLsUserGuide(t *testing.T) {
+	for _, source := range []string{sample, serve(t, false)} {
+		s, err := ras.Read(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.NCCL != "2.29.1" || len(s.Communicators) != 1 {
+			t.Fatalf("%+v", s)
+		}
+		c := s.Communicators[0]
+		if c.Hash != 0xae94423cfbb2ef4a || c.Size != 2 || len(c.Ranks) != 1 || c.Ranks[0].PID != 1524344 || c.Ranks[0].Collectives["AllReduce"] != 0 ||
+			len(c.Missing) != 1 || c.Missing[0].Rank != 1 || !c.Missing[0].Status.Unresponsive || c.Missing[0].Status.Dead {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestWhatIsNoAnswerOfRAS(t *testing.T) {
+	other := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(other, []byte("NCCL version 2.27.3"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for source, want := range map[string]string{
+		other: "no JSON of ncclras", "no/such/file": "give a file, or HOST:PORT", "127.0.0.1:1": "connection refused", serve(t, true): "needs NCCL 2.28.7",
+	} {
+		if _, err := ras.Read(source); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+}
+
+// job makes a job of two ranks of the sample's communicator, with ranks of the world turned round.
+func job(t *testing.T) *jobs.Job {
+	dir := filepath.Join(t.TempDir(), "job")
+	for rank := range 2 {
+		p := shardtest.New(t, dir, fmt.Sprintf("rank%d", rank)).Launched("slurm", rank, 2).On("n0", 100+rank)
+		p.Comm(experiment.Comm{ID: 0xae94423cfbb2ef4a, Name: "tp", NRanks: 2, Rank: 1 - rank, InitTime: shardtest.Epoch})
+		p.Flush()
+	}
+	all, _, err := jobs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0]
+}
+
+func TestItsWordIsOfRanksOfTheWorld(t *testing.T) {
+	s, err := ras.Read(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := job(t)
+	w := s.Witness(j)
+	if len(w.Silent) != 1 || !slices.Equal(w.Silent[0].Culprits, []int{0}) || w.Silent[0].Text != "RAS gets no answer from Rank 0 (process 1524345 on 172.16.64.245)" || len(w.Sentences) > 0 {
+		t.Errorf("%+v", w)
+	}
+
+	first := s.Communicators[0].Ranks[0]
+	second := first
+	second.Rank, second.Collectives = 1, map[string]uint64{"AllReduce": 17}
+	second.Status.Error = 6
+	s.Communicators[0].Ranks, s.Communicators[0].Missing = append(s.Communicators[0].Ranks, second), nil
+	w = s.Witness(j)
+	if want := []string{"RAS counts AllReduce begun on tp: Rank 1 0; Rank 0 17", "RAS: Rank 0 has asynchronous error 6 on tp"}; !slices.Equal(w.Sentences, want) {
+		t.Errorf("%q", w.Sentences)
+	}
+	if len(w.Behind) != 1 || !slices.Equal(w.Behind[0].Culprits, []int{1}) {
+		t.Errorf("%+v", w.Behind)
+	}
+
+	s.Communicators[0].Hash++
+	if w := s.Witness(j); len(w.Sentences)+len(w.Silent)+len(w.Behind) > 0 {
+		t.Errorf("of another job: %+v", w)
+	}
+}

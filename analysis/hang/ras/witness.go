@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ras
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/hang/waitfor"
+	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+)
+
+// What RAS says of a job whose shards are there, in ranks of the world.
+
+// Witness is what RAS says of the job's communicators.
+type Witness struct {
+	Sentences []string       // all but who is silent
+	Silent    []waitfor.Stop // ranks that do not answer
+	Behind    []waitfor.Stop // ranks that have begun fewer collectives than others, at the moment
+}
+
+// Witness gives what RAS says of a job.
+func (s *Status) Witness(j *jobs.Job) (all Witness) {
+	for i := range s.Communicators {
+		c := &s.Communicators[i]
+		of := slices.IndexFunc(j.Communicators, func(o *jobs.JobCommunicator) bool { return o.ID == uint64(c.Hash) && o.Size == c.Size })
+		if of < 0 {
+			continue
+		}
+		w := witness{c, j.Communicators[of]}
+		silent, behind := w.silent(), w.behind()
+		for _, stop := range behind {
+			all.Sentences = append(all.Sentences, stop.Text)
+		}
+		all.Sentences = append(all.Sentences, w.errors()...)
+		all.Silent, all.Behind = append(all.Silent, silent...), append(all.Behind, behind...)
+	}
+	return all
+}
+
+// witness is one communicator, as RAS and as the shards know it.
+type witness struct {
+	ras  *Communicator
+	here *jobs.JobCommunicator
+}
+
+// name is that of a rank in the world.
+func (w *witness) name(rank int) string {
+	if rank >= 0 && rank < len(w.here.Names) {
+		return w.here.Names[rank]
+	}
+	return fmt.Sprintf("%s rank %d", w.here.Name, rank)
+}
+
+func (w *witness) names(ranks []int) string {
+	var all []string
+	for _, r := range ranks[:min(len(ranks), 16)] {
+		all = append(all, w.name(r))
+	}
+	if len(ranks) > len(all) {
+		all = append(all, "…")
+	}
+	return strings.Join(all, ", ")
+}
+
+func (w *witness) world(ranks []int) (all []int) {
+	for _, r := range ranks {
+		if r >= 0 && r < len(w.here.World) && w.here.World[r] >= 0 {
+			all = append(all, w.here.World[r])
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// silent are the ranks whose processes do not answer.
+func (w *witness) silent() (all []waitfor.Stop) {
+	for _, kind := range []struct {
+		is   func(m *MissingRank) bool
+		text string
+	}{
+		{func(m *MissingRank) bool { return m.Status.Dead }, "RAS takes %s for dead (process %d on %s)"},
+		{func(m *MissingRank) bool { return m.Status.Unresponsive && !m.Status.Dead }, "RAS gets no answer from %s (process %d on %s)"},
+	} {
+		for i := range w.ras.Missing {
+			m := &w.ras.Missing[i]
+			if kind.is(m) {
+				all = append(all, waitfor.Stop{
+					Kind: verdict.Missing, Culprits: w.world([]int{m.Rank}), Seen: true, Certain: m.Status.Dead,
+					Text: fmt.Sprintf(kind.text, w.name(m.Rank), m.PID, m.Host),
+				})
+			}
+		}
+	}
+	return all
+}
+
+// behind are the ranks that have begun fewer collectives of a function than others.
+func (w *witness) behind() (all []waitfor.Stop) {
+	functions := make(map[string]bool)
+	for _, r := range w.ras.Ranks {
+		for f := range r.Collectives {
+			functions[f] = true
+		}
+	}
+	for _, f := range slices.Sorted(maps.Keys(functions)) {
+		most, by := uint64(0), make(map[uint64][]int)
+		for _, r := range w.ras.Ranks {
+			n := r.Collectives[f]
+			most, by[n] = max(most, n), append(by[n], r.Rank)
+		}
+		if len(by) < 2 {
+			continue
+		}
+		var few []int
+		for n, ranks := range by {
+			if n < most {
+				few = append(few, ranks...)
+			}
+		}
+		slices.Sort(few)
+		var parts []string
+		for _, n := range slices.Sorted(maps.Keys(by)) {
+			slices.Sort(by[n])
+			parts = append(parts, fmt.Sprintf("%s %d", w.names(by[n]), n))
+		}
+		all = append(all, waitfor.Stop{
+			Kind: verdict.Missing, Culprits: w.world(few), Among: w.world(by[most]),
+			Text: fmt.Sprintf("RAS counts %s begun on %s: %s", f, w.here.Name, strings.Join(parts[:min(len(parts), 4)], "; ")),
+		})
+	}
+	return all
+}
+
+// errors are what went wrong on ranks.
+func (w *witness) errors() (all []string) {
+	ranks := slices.SortedFunc(slices.Values(w.ras.Ranks), func(a, b Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+	for _, r := range ranks {
+		if r.Status.Error != 0 && r.Status.Error != inProgress {
+			all = append(all, fmt.Sprintf("RAS: %s has asynchronous error %d on %s", w.name(r.Rank), r.Status.Error, w.here.Name))
+		}
+		if r.Status.Abort {
+			all = append(all, fmt.Sprintf("RAS: %s has aborted %s", w.name(r.Rank), w.here.Name))
+		}
+	}
+	return all
+}
+
+// inProgress is ncclInProgress.
+const inProgress = 7

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package matrix
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// nominal adds up what operations would send from rank to rank if they were done without intermediaries. An AllReduce
+// is a ReduceScatter and an AllGather: so what a rank sends in all is what nccl-tests' bus bandwidth counts.
+type nominal struct {
+	toAll map[nominalKey]*Traffic // to every other rank
+	to    map[[2]nominalKey]*Traffic
+}
+
+// nominalKey is a rank of a communicator.
+type nominalKey struct {
+	comm otf2.CommRef
+	rank int
+}
+
+func newNominal() *nominal {
+	return &nominal{make(map[nominalKey]*Traffic), make(map[[2]nominalKey]*Traffic)}
+}
+
+func (n *nominal) add(o *analysis.Operation) {
+	me, ranks := nominalKey{o.Communicator.Ref, o.Rank}, uint64(o.Communicator.Size())
+	if o.Function == "Send" {
+		n.send(me, nominalKey{me.comm, o.Peer}, 1, o.Size)
+		return
+	}
+	if o.Collective == nil || ranks < 2 {
+		return
+	}
+	root := nominalKey{me.comm, int(o.Root)}
+	switch o.Collective.Op {
+	case otf2.CollectiveOpAllreduce:
+		n.all(me, 1, 2*o.Size/ranks)
+	case otf2.CollectiveOpAllgather, otf2.CollectiveOpReduceScatterBlock, otf2.CollectiveOpAlltoall:
+		n.all(me, 1, o.Size/ranks)
+	case otf2.CollectiveOpBcast:
+		if me == root {
+			n.all(me, 1, o.Size)
+		}
+	case otf2.CollectiveOpScatter:
+		if me == root {
+			n.all(me, 1, o.Size/ranks)
+		}
+	case otf2.CollectiveOpReduce:
+		n.send(me, root, 1, o.Size)
+	case otf2.CollectiveOpGather:
+		n.send(me, root, 1, o.Size/ranks)
+	}
+}
+
+func (n *nominal) all(from nominalKey, operations, bytes uint64) {
+	t := n.toAll[from]
+	if t == nil {
+		t = new(Traffic)
+		n.toAll[from] = t
+	}
+	t.Transfers += operations
+	t.Bytes += bytes
+}
+
+func (n *nominal) send(from, to nominalKey, operations, bytes uint64) {
+	if from == to {
+		return
+	}
+	t := n.to[[2]nominalKey{from, to}]
+	if t == nil {
+		t = new(Traffic)
+		n.to[[2]nominalKey{from, to}] = t
+	}
+	t.Transfers += operations
+	t.Bytes += bytes
+}
+
+func (n *nominal) absorb(o *nominal) {
+	for from, t := range o.toAll {
+		n.all(from, t.Transfers, t.Bytes)
+	}
+	for pair, t := range o.to {
+		n.send(pair[0], pair[1], t.Transfers, t.Bytes)
+	}
+}
+
+// maxNominalRanks bounds the pairs of a communicator.
+const maxNominalRanks = 1024
+
+// expand gives the flows between ranks of the world, of communicators that are not covered otherwise.
+func (m *matrix) expand(covered map[otf2.CommRef]bool) (flows map[[2]int]*flow, tooLarge int) {
+	flows = make(map[[2]int]*flow)
+	large := make(map[otf2.CommRef]bool)
+	add := func(comm otf2.CommRef, from, to int, t *Traffic) {
+		c := &networkCount{parent: m.comms[comm]}
+		f := analysis.Entry(flows, [2]int{m.place(c, from), m.place(c, to)})
+		f.Transfers += t.Transfers
+		f.Bytes += t.Bytes
+	}
+	for from, t := range m.nominal.toAll {
+		size := m.comms[from.comm].Size()
+		switch {
+		case covered[from.comm]:
+		case size > maxNominalRanks:
+			large[from.comm] = true
+		default:
+			for to := range size {
+				if to != from.rank {
+					add(from.comm, from.rank, to, t)
+				}
+			}
+		}
+	}
+	for pair, t := range m.nominal.to {
+		if !covered[pair[0].comm] {
+			add(pair[0].comm, pair[0].rank, pair[1].rank, t)
+		}
+	}
+	return flows, len(large)
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operations
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Observer is shown what Observe reads, in the same pass over the events.
+type Observer struct {
+	// Selection is what is looked at: what follows is given what belongs to it, but for Lane, and the report is of it. nil: everything.
+	Selection *selection.Selection
+	// Lane, if set, is called for each part of the archive's processes; what it returns is given every event of them,
+	// those of a location in order, on a goroutine of the part. Events are valid during the call.
+	Lane func() func(*otf2.Event)
+	// Part, if set, is given each part of an operation, those of a location in the order of their ends, on the caller's
+	// goroutine. It is valid during the call.
+	Part func(*Part)
+	// Waited, if set, is given the waits that are in the report's WaitStates, on the caller's goroutine.
+	Waited func(*waits.Wait)
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import "github.com/nccl-otf2/nccl-otf2/internal/stats"
+
+// Entry gives what a map has for a key, which is made if there is none.
+func Entry[K comparable, V any](all map[K]*V, key K) *V {
+	v := all[key]
+	if v == nil {
+		v = new(V)
+		all[key] = v
+	}
+	return v
+}
+
+// Times are statistics of intervals in nanoseconds.
+type Times struct {
+	Total float64 `json:"total_ns"`
+	Avg   float64 `json:"avg_ns"`
+	Min   float64 `json:"min_ns"`
+	P50   float64 `json:"p50_ns"` // nearest rank
+	P99   float64 `json:"p99_ns"`
+	Max   float64 `json:"max_ns"`
+}
+
+// KeptTimes is how many durations of a row are kept one by one, for exact percentiles.
+const KeptTimes = 4096
+
+// Durations are those of a row, ns.
+type Durations = stats.Distribution[float64]
+
+// TimesOf gives the statistics, and whether their percentiles are approximate.
+func TimesOf(d *Durations) (t Times, approximate bool) {
+	if d.Count == 0 {
+		return Times{}, false
+	}
+	return Times{Total: d.Total(), Avg: d.Mean(), Min: d.Min, P50: d.Percentile(50), P99: d.Percentile(99), Max: d.Max}, d.Approximate()
+}
+
+// BoolCount is 1 for true.
+func BoolCount(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transfers
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Counter takes an archive's operations, in any order of communicators, and of each in the order of its ordinals as far as it matters what is usual.
+type Counter struct {
+	history history
+	usual   map[Sort]*usual
+	first   map[otf2.CommRef]bool // communicators that had their first operation
+	tallies map[resource]*tally
+	totals  [numKinds]tally
+	work    Work
+
+	suspects []suspect // of the operation that is looked at
+	rates    []float64
+	charges  []Charge
+}
+
+// Work is what was looked at.
+type Work struct {
+	Operations uint64  `json:"operations"` // without the first of each communicator
+	Seen       uint64  `json:"seen"`       // of them, those whose transfers over the network were recorded
+	Taken      float64 `json:"taken_ns"`   // by all of their members, from the last arrival on
+	Longer     float64 `json:"longer_ns"`  // by which operations were longer than they ought to be, for any reason
+	Hidden     uint64  `json:"hidden"`     // in which a GPU may have waited for one beside it, and so is not named
+}
+
+// tally counts in how many operations somebody could be held against others, and in how many that was slow.
+type tally struct {
+	operations, slow uint64
+	delay            float64 // ns by which operations ended later
+	cost             float64 // the same of all members of these operations
+	took, usual      float64 // ns in the slow ones, and what the others would have taken
+}
+
+// maxSorts bounds the kinds of operations of which it is known how long they usually take; of others it is not.
+const maxSorts = 1 << 14
+
+// maxTallies bounds the links and GPUs that are counted one by one.
+const maxTallies = 1 << 17
+
+// New makes a counter.
+func New() *Counter {
+	return &Counter{
+		history: make(history), usual: make(map[Sort]*usual), first: make(map[otf2.CommRef]bool), tallies: make(map[resource]*tally),
+	}
+}
+
+// Add takes an operation and tells by whom it was longer, and by how much; their sum is at most its Transfer. The first operation of a communicator
+// connects its ranks, and is charged to nobody. What is returned is valid until the next call.
+func (c *Counter) Add(op *Operation) []Charge {
+	c.charges = c.charges[:0]
+	if !c.first[op.Comm] {
+		c.first[op.Comm] = true
+		return c.charges
+	}
+	c.work.Operations++
+	c.work.Taken += float64(op.Transfer) * float64(len(op.Members))
+	left := op.Transfer
+	c.links(op)
+	left = c.judge(op, left)
+	hidden := c.gpus(op)
+	left = c.judge(op, left)
+	if hidden {
+		c.work.Hidden++
+	}
+	if slices.ContainsFunc(op.Members, func(m Member) bool { return m.Known }) {
+		c.work.Seen++
+	}
+	for i := range c.charges {
+		charge := &c.charges[i]
+		c.work.Longer += float64(charge.Excess)
+		if t := c.tallies[resource{charge.Kind, charge.Rank, charge.Peer}]; t != nil {
+			t.delay += float64(charge.Excess)
+			t.cost += float64(charge.Excess) * float64(len(op.Members))
+		}
+	}
+	u := c.usual[op.Sort]
+	if u == nil {
+		if len(c.usual) >= maxSorts {
+			return c.charges
+		}
+		u = new(usual)
+		c.usual[op.Sort] = u
+	}
+	if longer := u.longer(op.Transfer); longer > op.Transfer-left {
+		c.charges = append(c.charges, Charge{Unknown, Nobody, Nobody, longer - (op.Transfer - left)})
+		c.work.Longer += float64(longer - (op.Transfer - left))
+	}
+	u.add(float64(op.Transfer))
+	return c.charges
+}
+
+// seen counts a suspect that could be held against others.
+func (c *Counter) seen(s *suspect, slow bool) {
+	t := c.tallies[s.resource]
+	if t == nil && len(c.tallies) < maxTallies {
+		t = new(tally)
+		c.tallies[s.resource] = t
+	}
+	for _, t := range [...]*tally{t, &c.totals[s.kind]} {
+		if t == nil {
+			continue
+		}
+		t.operations++
+		if slow {
+			t.slow++
+			t.took += float64(s.took)
+			t.usual += s.usual * float64(s.steps)
+		}
+	}
+}
+
+func (r resource) compare(o resource) int {
+	return cmp.Or(cmp.Compare(r.kind, o.kind), cmp.Compare(r.rank, o.rank), cmp.Compare(r.peer, o.peer))
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+// Who is named: decided from what package causes has charged to each rank, from findings of others, and from the length of the run.
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Evidence is what a verdict is made of.
+type Evidence struct {
+	MPI      map[otf2.CommRef]bool // communicators of MPI, in archives that have any
+	Causes   *causes.Result
+	Ranks    []Place        // of the world, as those of Causes
+	Begin    otf2.Timestamp // of the run
+	Duration uint64         // of the run, ns
+	Slow     []Slow         // links and ranks whose transfers were slow
+	Stuck    []Culprit      // who stopped the job, or called it wrongly: named first, as they are
+	// Enqueued is how many collectives have times that say when they were enqueued and nothing else; Compared how many have better ones.
+	Enqueued, Compared uint64
+	Transfers          bool // some operations have what their transfers took (preset net)
+}
+
+// Place is where a rank of the world is.
+type Place struct {
+	Name, Host, GPU string
+}
+
+// Slow is a link, or a rank, whose transfers held operations up. Times are ns.
+type Slow struct {
+	Rank             int
+	Peer             *int // the other end of the link; nil: all that the rank transfers
+	Kind             Kind // SlowTransfer, or GPULate of a GPU that works slowly
+	Cost             float64
+	Inherited        float64 // of what Causes has waited: for members on whom slow operations ended later
+	Delay            float64 // by which operations would have ended earlier
+	Operations, Of   uint64
+	Confidence       float64
+	Pattern, Because string // as of Culprit
+}
+
+// Judge makes the verdict.
+func Judge(ev *Evidence) *Verdict {
+	c := ev.Causes
+	waited := c.Waited
+	for i := range ev.Slow {
+		waited += ev.Slow[i].Cost
+	}
+	v := &Verdict{Culprits: []Culprit{}, StartUp: uint64(c.StartUp), Waited: uint64(max(waited, 0))}
+	if waited > 0 {
+		v.Unknown = min(1, max(0, (c.Unknown+ev.untraced())/waited))
+	}
+	v.Culprits = append(v.Culprits, ev.Stuck...)
+	for i := range ev.Slow {
+		if s := &ev.Slow[i]; ev.material(s.Cost+s.Inherited, waited, s.Delay) && s.Confidence >= LeastConfidence {
+			v.Culprits = append(v.Culprits, ev.slow(s, waited))
+		}
+	}
+	v.Culprits = append(v.Culprits, ev.late(waited)...)
+	slices.SortFunc(v.Culprits, func(a, b Culprit) int { return a.Compare(&b) })
+	v.Culprits = joined(v.Culprits)
+	v.StandsOut = len(v.Culprits) > 0
+	v.Text = ev.text(v)
+	return v
+}
+
+// untraced is what was waited because operations took longer on some members than on others, and nothing tells which link or GPU was slow.
+func (ev *Evidence) untraced() (ns float64) {
+	ns = ev.Causes.Transfers()
+	for i := range ev.Slow {
+		ns -= ev.Slow[i].Inherited
+	}
+	return max(ns, 0)
+}
+
+// longest is the rank on which operations took longest, and what others waited for that. Where it is spread over all of them, it is scatter.
+func (ev *Evidence) longest() (on int, ns float64) {
+	for i := range ev.Causes.Ranks {
+		if cost := ev.Causes.Ranks[i].Costs[causes.Transfer]; cost > ns {
+			on, ns = i, cost
+		}
+	}
+	return on, ns
+}
+
+// joined gives each rank and kind once: what a GPU held up within operations and before them is one thing. The greater one's evidence stays.
+func joined(sorted []Culprit) []Culprit {
+	all := sorted[:0]
+	for _, c := range sorted {
+		at := slices.IndexFunc(all, func(o Culprit) bool { return o.Rank == c.Rank && o.Kind == c.Kind && o.Peer == nil && c.Peer == nil })
+		if at < 0 || c.Kind.delays() == 0 {
+			all = append(all, c)
+			continue
+		}
+		all[at].Share += c.Share
+		all[at].TimeShare = max(all[at].TimeShare, c.TimeShare)
+	}
+	slices.SortFunc(all, func(a, b Culprit) int { return a.Compare(&b) })
+	return all
+}
+
+// material tells whether a cost, and the delay that comes with it, is worth a name.
+func (ev *Evidence) material(cost, waited, delay float64) bool {
+	return cost > 0 && cost >= LeastShare*waited && delay >= LeastTime*float64(ev.Duration)
+}
+
+func (ev *Evidence) slow(s *Slow, waited float64) Culprit {
+	p := ev.Ranks[s.Rank]
+	return Culprit{
+		Rank: s.Rank, Host: p.Host, GPU: p.GPU, Kind: s.Kind, Peer: s.Peer, Share: (s.Cost + s.Inherited) / waited, TimeShare: min(1, s.Delay/float64(ev.Duration)),
+		Confidence: s.Confidence, Pattern: s.Pattern, Evidence: s.Because,
+	}
+}
+
+// late names the ranks that were late by themselves, more often than chance would have it.
+func (ev *Evidence) late(waited float64) (named []Culprit) {
+	ranks := ev.Causes.Ranks
+	order := make([]int, 0, len(ranks))
+	for i := range ranks {
+		if r := &ranks[i]; ev.material(r.Cost(), waited, delayOf(r)) {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(ranks[b].Cost(), ranks[a].Cost()), cmp.Compare(a, b))
+	})
+	t := newTrial(ev.Causes)
+	suspects := make(map[int]bool)
+	for _, i := range order {
+		suspects[i] = true
+	}
+	for _, i := range order {
+		// Several that are late in turn hide each other: what others are suspected of is left out. Where most are, nobody is.
+		clear(t.found)
+		if len(order) < len(ranks) && len(order) <= max(2, len(ranks)/2) {
+			maps.Copy(t.found, suspects)
+			delete(t.found, i)
+		}
+		h := habitOf(ev, &ranks[i], i)
+		confidence, share, delay := (1-t.chance(i))*h.certainty, ranks[i].Cost()/waited, delayOf(&ranks[i])/float64(ev.Duration)
+		least := LeastConfidence
+		if share >= MostShare && delay >= MuchTime {
+			least = EnoughConfidence
+		}
+		if confidence < least || h.times < LeastTimes || ranks[i].Cost() < TimesUsual*middle(ranks, (*causes.Rank).Cost, i, t.found) {
+			continue
+		}
+		longer := ranks[i].Worked - middle(ranks, worked, i, t.found)
+		if longer*float64(len(ranks)-1)*max(1, ev.Causes.AtOnce) < LeastWork*ranks[i].Cost() {
+			continue
+		}
+		p := ev.Ranks[i]
+		named = append(named, Culprit{
+			Rank: i, Host: p.Host, GPU: p.GPU, Kind: h.kind, Share: share, TimeShare: min(1, delay, longer/float64(ev.Duration)),
+			Confidence: confidence, Pattern: h.pattern, Evidence: h.sentence, Worst: worstOf(ranks[i].Occurrences),
+		})
+	}
+	if len(named) > max(2, len(ranks)/4) { // so many do not stand out
+		return nil
+	}
+	return named
+}
+
+func worked(r *causes.Rank) float64 { return r.Worked }
+
+// middle is the figure of the middle one of the ranks but for one, and for others that are suspected; 0 if there is none.
+func middle(ranks []causes.Rank, of func(*causes.Rank) float64, but int, others map[int]bool) float64 {
+	var all []float64
+	for i := range ranks {
+		if i != but && !others[i] {
+			all = append(all, of(&ranks[i]))
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func delayOf(r *causes.Rank) (sum float64) {
+	for _, k := range causes.OwnKinds {
+		sum += r.Delays[k]
+	}
+	return sum
+}
+
+// text says it in one sentence.
+func (ev *Evidence) text(v *Verdict) string {
+	if len(v.Culprits) > 0 {
+		return ev.named(v)
+	}
+	c := ev.Causes
+	worst, by := 0, 0.0
+	for i := range c.Ranks {
+		if cost := c.Ranks[i].Cost(); cost > by {
+			worst, by = i, cost
+		}
+	}
+	on, longer := ev.longest()
+	switch {
+	case v.Waited == 0 && ev.Enqueued > 0 && ev.Compared == 0:
+		return "Not enough is known to say who made others wait: times are those of enqueueing. Record with NCCL_OTF2_EVENTS=gpu, the default."
+	case v.Waited == 0 && v.StartUp > 0:
+		return fmt.Sprintf("Nobody stands out: ranks waited %s at the first operations of communicators, and not later.", units.Time(c.StartUp))
+	case v.Waited == 0:
+		return "Nobody stands out: nobody waited."
+	case !ev.Transfers && longer >= MostShare*c.Waited && longer >= MuchTime*float64(ev.Duration):
+		return fmt.Sprintf("Not enough is known to say who made others wait: %.0f %% of %s goes back to operations that took longer on %s than on others, "+
+			"by a slow link to it or something of its own, and what transfers took was not recorded. Record with NCCL_OTF2_EVENTS=net.", 100*longer/c.Waited, units.Time(c.Waited), ev.Ranks[on].Name)
+	case by == 0:
+		return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and none was late by itself.", units.Time(c.Waited))
+	}
+	return fmt.Sprintf("Nobody stands out: ranks waited %s in all, and the one that caused the most, %s, caused %.0f %% of it.", units.Time(c.Waited), ev.Ranks[worst].Name, 100*by/c.Waited)
+}
+
+// named says who it was.
+func (ev *Evidence) named(v *Verdict) string {
+	first := &v.Culprits[0]
+	if first.Kind.delays() == 0 {
+		return first.Evidence
+	}
+	name := func(c *Culprit) string {
+		p := ev.Ranks[c.Rank]
+		if p.Host == "" {
+			return p.Name
+		}
+		return p.Name + " on " + p.Host
+	}
+	text := fmt.Sprintf("%s made the others wait: %.0f %% of %s. %s", name(first), 100*first.Share, units.Time(float64(v.Waited)), first.Evidence)
+	text += " " + sureness(first.Confidence)
+	var more []string
+	for i := range v.Culprits[1:] {
+		c := &v.Culprits[i+1]
+		more = append(more, fmt.Sprintf("%s (%.0f %%)", name(c), 100*c.Share))
+	}
+	switch {
+	case len(more) > mostNamed:
+		text += fmt.Sprintf(" So did %s and %d others.", strings.Join(more[:mostNamed], ", "), len(more)-mostNamed)
+	case len(more) > 0:
+		text += fmt.Sprintf(" So did %s.", strings.Join(more, ", "))
+	}
+	return text
+}
+
+// sureness says how sure a name is.
+func sureness(confidence float64) string {
+	if confidence > 0.999 {
+		return "Confidence: over 99.9 %."
+	}
+	return fmt.Sprintf("Confidence: %.1f %%.", math.Floor(1000*confidence)/10)
+}
+
+// mostNamed is how many further culprits the sentence names.
+const mostNamed = 3
+
+// trial is the test against chance. If the members of each operation were alike, each would as likely be the one that was late most by itself.
+// So of the operations of at least some cost, a rank that is named must have been that one more often than ranks that are alike would be.
+type trial struct {
+	causes *causes.Result
+	of     [][]membership       // by rank
+	levels [len(levelParts)]int // of costs: operations of so much and more
+	found  map[int]bool         // ranks that are named already: operations in which they were late most are left out
+	tests  float64
+}
+
+type membership struct {
+	comm   *causes.Comm
+	member int
+}
+
+func newTrial(c *causes.Result) *trial {
+	t := &trial{causes: c, of: make([][]membership, len(c.Ranks)), found: make(map[int]bool)}
+	var costs [len(causes.Comm{}.Ops)]float64 // about, by level
+	for i := range c.Comms {
+		comm := &c.Comms[i]
+		for m, r := range comm.Ranks {
+			if r >= 0 {
+				t.of[r] = append(t.of[r], membership{comm, m})
+			}
+			for l := range costs {
+				costs[l] += float64(comm.Led[m][l]) * float64(uint64(1)<<l)
+			}
+		}
+	}
+	sum, part := 0.0, 0.0
+	for _, cost := range costs {
+		sum += cost
+	}
+	at := 0
+	for l := len(costs) - 1; l >= 0 && at < len(t.levels); l-- {
+		part += costs[l]
+		for at < len(t.levels) && part >= levelParts[at]*sum {
+			t.levels[at] = l
+			at++
+		}
+	}
+	t.tests = float64(len(t.levels) * len(c.Ranks))
+	return t
+}
+
+// levelParts are the parts of all cost that the operations make up that are looked at.
+var levelParts = [...]float64{0.5, 0.9}
+
+// chance bounds the probability that any rank would be late most as often as this one, at any level of costs.
+func (t *trial) chance(rank int) float64 {
+	least := 1.0
+	var operations, expected, led float64 // of the levels from here on
+	for level := len(causes.Comm{}.Ops) - 1; level >= 0; level-- {
+		for _, m := range t.of[rank] {
+			if m.comm.Took != nil { // one of two is late
+				ops := float64(m.comm.Took[m.member][level] - m.comm.Waited(m.member, level, func(r int) bool { return t.found[r] }))
+				operations += ops
+				expected += ops / 2
+				led += float64(m.comm.Led[m.member][level])
+				continue
+			}
+			ops, members := float64(m.comm.Ops[level]), 0
+			for i, r := range m.comm.Ranks {
+				switch {
+				case r < 0:
+				case t.found[int(r)]:
+					ops -= float64(m.comm.Led[i][level])
+				default:
+					members++
+				}
+			}
+			operations += ops
+			expected += ops / float64(max(members, 1))
+			led += float64(m.comm.Led[m.member][level])
+		}
+		if operations > 0 && slices.Contains(t.levels[:], level) {
+			least = min(least, tail(led, operations, expected/operations))
+		}
+	}
+	return min(1, least*t.tests)
+}
+
+// tail bounds the probability of at least k successes in n trials with this mean probability (Chernoff; Hoeffding 1956 for trials that are
+// not alike).
+func tail(k, n, p float64) float64 {
+	q := k / n
+	if q <= p || p <= 0 {
+		return 1
+	}
+	d := q * math.Log(q/p)
+	if q < 1 {
+		d += (1 - q) * math.Log((1-q)/(1-p))
+	}
+	return math.Exp(-n * d)
+}

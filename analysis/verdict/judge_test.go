@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
+)
+
+// evidence is that of n ranks on one communicator with so many operations, each of which one rank was late to, by 10 ms: that of who, in turn.
+func evidence(n, operations int, who ...int) *Evidence {
+	c := causes.Comm{Ranks: make([]int32, n), Calls: map[string]uint64{"AllReduce": uint64(operations)}}
+	c.Led = append(c.Led, make([][len(c.Ops)]uint32, n)...)
+	ev := &Evidence{Causes: &causes.Result{Ranks: make([]causes.Rank, n)}, Duration: uint64(operations) * 20e6}
+	for i := range n {
+		c.Ranks[i] = int32(i)
+		ev.Ranks = append(ev.Ranks, Place{Name: fmt.Sprint("Rank ", i), Host: "node0"})
+	}
+	for k := range operations {
+		r := who[k%len(who)]
+		if r < 0 {
+			continue
+		}
+		cost := 10e6 * float64(n-1)
+		c.Ops[causes.Level(cost)]++
+		c.Led[r][causes.Level(cost)]++
+		rank := &ev.Causes.Ranks[r]
+		rank.All = true
+		rank.Costs[causes.Host] += cost
+		rank.Delays[causes.Host] += 10e6
+		rank.Worked += 10e6
+		ev.Causes.Waited += cost
+		rank.Occurrences = append(rank.Occurrences, causes.Occurrence{Function: "AllReduce", Nth: uint64(k + 1), Late: 10e6, Called: 10e6, Cost: cost})
+	}
+	ev.Causes.Comms = []causes.Comm{c}
+	return ev
+}
+
+// longer is of ranks that waited as operations took longer on so many of them, the third rank first.
+func longer(on int) *Evidence {
+	ev := evidence(4, 20, -1)
+	ev.Causes.Waited = 600e6
+	for i := range on {
+		ev.Causes.Ranks[(2+i)%4].Costs[causes.Transfer] = 540e6 / float64(on)
+	}
+	return ev
+}
+
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		evidence *Evidence
+		culprits string // rank and pattern
+		text     string // a part of it
+	}{
+		{"nobody waited", evidence(4, 20, -1), "", "nobody waited"},
+		{"in turn", evidence(4, 40, 0, 1, 2, 3), "", "Nobody stands out: ranks waited 1.20 s in all, and the one that caused the most, Rank 0, caused 25 % of it."},
+		{"always the same", evidence(4, 20, 2), "2 always", "Rank 2 on node0 made the others wait: 100 % of 600 ms. It called ncclAllReduce 10 ms after the others, 20 of 20 times, always."},
+		{"every third", evidence(4, 60, -1, -1, 1), "1 every third call", "20 of 60 times, every third call."},
+		{"two", evidence(5, 40, 1, -1, 3, -1), "1 every fourth call, 3 every fourth call", "So did Rank 3 on node0 (50 %)."},
+		{"nobody works longer", func() *Evidence {
+			ev := evidence(4, 20, 2)
+			ev.Causes.Ranks[2].Worked = 0
+			return ev
+		}(), "", "Nobody stands out: ranks waited 600 ms in all, and the one that caused the most, Rank 2, caused 100 % of it."},
+		{"most are late", evidence(8, 80, 0, 1, 2, 3), "", "Nobody stands out"},
+		{"twice is not enough", evidence(8, 2, 5), "", "Nobody stands out"},
+		{"of two ranks often enough", evidence(2, 12, 1), "1 always", ""},
+		{"longer on one, no transfers", longer(1), "", "Not enough is known to say who made others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 than on others"},
+		{"longer on all, no transfers", longer(4), "", "Nobody stands out"},
+		{"longer on one, but transfers tell nothing", func() *Evidence { ev := longer(1); ev.Transfers = true; return ev }(), "", "Nobody stands out"},
+		{"times of enqueueing alone", func() *Evidence { ev := evidence(2, 1, -1); ev.Enqueued = 7; return ev }(), "", "Record with NCCL_OTF2_EVENTS=gpu"},
+	} {
+		v := Judge(c.evidence)
+		var got []string
+		for _, o := range v.Culprits {
+			if o.Kind != HostLate || o.Confidence <= 0.9 || o.Confidence > 1 {
+				t.Errorf("%s: %+v", c.name, o)
+			}
+			got = append(got, fmt.Sprint(o.Rank, " ", o.Pattern))
+		}
+		if strings.Join(got, ", ") != c.culprits || !strings.Contains(v.Text, c.text) || v.StandsOut != (len(got) > 0) || v.Culprits == nil {
+			t.Errorf("%s: %v, %s", c.name, got, v.Text)
+		}
+	}
+}
+
+// A GPU that works slowly within operations, and begins late, is named once.
+func TestOneNameForOneGPU(t *testing.T) {
+	ev := evidence(4, 20, 2)
+	r := &ev.Causes.Ranks[2]
+	r.Costs[causes.GPU], r.Costs[causes.Host] = r.Costs[causes.Host], 0
+	r.Delays[causes.GPU], r.Delays[causes.Host] = r.Delays[causes.Host], 0
+	for i := range r.Occurrences {
+		r.Occurrences[i].Called = 0
+	}
+	ev.Slow = []Slow{{Rank: 2, Kind: GPULate, Cost: 600e6, Delay: 200e6, Operations: 20, Of: 20, Confidence: 1, Because: "It held transfers up."}}
+	v := Judge(ev)
+	if len(v.Culprits) != 1 || v.Culprits[0].Kind != GPULate || v.Culprits[0].Share != 1 {
+		t.Errorf("%+v", v.Culprits)
+	}
+}

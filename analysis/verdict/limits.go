@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+// What it takes to be named. docs/causes.md shows these with their values (Limits).
+const (
+	// LeastShare is the part of all waiting that must go back to a rank.
+	LeastShare = 0.08
+	// TimesUsual is how many times that must be of what goes back to the middle one of the other ranks.
+	TimesUsual = 3
+	// LeastTime is the part of the run by which it would have been shorter.
+	LeastTime = 0.005
+	// LeastTimes is how often it must have been late.
+	LeastTimes = 3
+	// LeastConfidence is one less the probability that a rank is named by chance, of all ranks together.
+	LeastConfidence = 0.995
+	// EnoughConfidence is the same of one that made most of the waiting (MostShare) and cost much of the run (MuchTime).
+	EnoughConfidence = 0.95
+	// MostShare is the part of all waiting that is most of it.
+	MostShare = 0.5
+	// MuchTime is the part of the run that is much.
+	MuchTime = 0.01
+	// LeastWork is the part of a cost that the rank's own work must account for. If it was longer between its operations than the middle one of the
+	// others, each of them waited for that no longer than so long, in each operation in which it waited at once. Where it was not, the order of the
+	// operations itself makes ranks wait, as in a pipeline of equal stages.
+	LeastWork = 0.5
+	// MainPart is the part of the middle cost, below which a time that a rank was late is not looked at. The middle one is that at which half of
+	// all cost is reached.
+	MainPart = 0.25
+)
+
+// Limit is a limit as docs/causes.md shows it.
+type Limit struct {
+	Name    string
+	Value   float64
+	Meaning string
+}
+
+// Limits are all of them.
+var Limits = []Limit{
+	{"LeastShare", LeastShare, "part of all waiting that goes back to it"},
+	{"TimesUsual", TimesUsual, "times what goes back to the middle one of the other ranks"},
+	{"LeastTime", LeastTime, "part of the run that operations would have begun earlier by"},
+	{"LeastTimes", LeastTimes, "times that it was late"},
+	{"LeastConfidence", LeastConfidence, "one less the probability of being named by chance"},
+	{"EnoughConfidence", EnoughConfidence, "the same, where the next two are reached"},
+	{"MostShare", MostShare, "part of all waiting for which that is enough"},
+	{"MuchTime", MuchTime, "part of the run for which that is enough"},
+	{"LeastWork", LeastWork, "part of what goes back to it for which it worked longer than the middle one of the others"},
+	{"MainPart", MainPart, "part of the middle cost of a time that it was late, for that time to be evidence"},
+}

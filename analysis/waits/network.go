@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waits
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// NetworkRow is what the transfers of one rank in one communicator waited for: the phases of the oldest
+// transfer under way, so that their sums are times of the row, not of each transfer.
+type NetworkRow struct {
+	Communicator string       `json:"communicator"`
+	Comm         otf2.CommRef `json:"comm"`      // of the network
+	CommRank     int          `json:"comm_rank"` // in the communicator
+	Rank         string       `json:"rank"`      // the process whose row it is
+	Host         string       `json:"host"`
+	SendGPU      uint64       `json:"send_gpu_wait_ns"`  // until the GPU had the data ready
+	SendPeer     uint64       `json:"send_peer_wait_ns"` // until the receiver was ready
+	SendNetwork  uint64       `json:"send_network_ns"`   // until the network had sent it
+	RecvNetwork  uint64       `json:"recv_network_ns"`   // until the data had arrived
+	RecvFlush    uint64       `json:"recv_flush_ns"`     // until it was visible to the GPU
+	RecvGPU      uint64       `json:"recv_gpu_wait_ns"`  // until the GPU had taken it
+	Phases       uint64       `json:"phases"`            // how many
+	Unfinished   uint64       `json:"unfinished"`        // open when the data ended; they are in no time
+	// AwaitedBy is how long other ranks' transfers waited until this one was ready to receive.
+	AwaitedBy uint64 `json:"awaited_by_ns"`
+}
+
+func (n *NetworkRow) phase(p facts.NetPhase) *uint64 {
+	return [facts.NumNetPhases]*uint64{&n.SendGPU, &n.SendPeer, &n.SendNetwork, &n.RecvNetwork, &n.RecvFlush, &n.RecvGPU}[p]
+}
+
+// NetworkPhases sums up the phases of network rows. A row is in one lane.
+type NetworkPhases struct {
+	defs    *otf2.Definitions
+	regions facts.ByRegion[phaseOf]
+	rows    map[otf2.LocationRef]*rowState
+}
+
+// phaseOf is the phase that a region is.
+type phaseOf struct {
+	phase facts.NetPhase
+	is    bool
+}
+
+type rowState struct {
+	times      [facts.NumNetPhases]uint64
+	phases     uint64
+	unfinished uint64
+	peerWaits  map[int]uint64 // by the rank that was waited for
+	open       int            // phases
+}
+
+// NewNetworkPhases makes sums of an archive's rows, which are given regions of some of its processes.
+func NewNetworkPhases(defs *otf2.Definitions) *NetworkPhases {
+	n := &NetworkPhases{defs: defs, rows: make(map[otf2.LocationRef]*rowState)}
+	for ref, phase := range facts.NetPhaseRegions(defs) {
+		n.regions.Set(ref, phaseOf{phase, true})
+	}
+	return n
+}
+
+// Enter takes a region that begins.
+func (n *NetworkPhases) Enter(r *facts.Region) {
+	if !n.regions.Get(r.Region).is {
+		return
+	}
+	row := n.rows[r.Location]
+	if row == nil {
+		row = &rowState{peerWaits: make(map[int]uint64)}
+		n.rows[r.Location] = row
+	}
+	row.open++
+}
+
+// Leave takes a region that ends.
+func (n *NetworkPhases) Leave(r *facts.Region) {
+	of := n.regions.Get(r.Region)
+	if !of.is {
+		return
+	}
+	phase := of.phase
+	row := n.rows[r.Location]
+	row.open--
+	if r.Unfinished || r.Lost {
+		row.unfinished++
+		return
+	}
+	took := uint64(r.End - r.Begin)
+	row.phases++
+	row.times[phase] += took
+	if phase == facts.NetSendPeer && r.Peer >= 0 {
+		row.peerWaits[int(r.Peer)] += took
+	}
+}
+
+// Absorb takes over the rows of another lane.
+func (n *NetworkPhases) Absorb(o *NetworkPhases) {
+	for l, r := range o.rows {
+		r.unfinished += uint64(r.open)
+		r.open = 0
+		n.rows[l] = r
+	}
+}
+
+// result lists what is known of each rank; unknown counts the rows of which nobody knows whose they are.
+func (n *NetworkPhases) result() (all []NetworkRow, unknown uint64) {
+	all = []NetworkRow{}
+	if len(n.rows) == 0 {
+		return all, 0
+	}
+	ranks := facts.NetworkRanks(n.defs)
+	home := make(map[otf2.LocationRef]*facts.Communicator)
+	for _, c := range facts.AllCommunicators(n.defs) {
+		if c.Network {
+			for l := range c.Ranks {
+				if _, several := home[l]; several { // one after the other: which of them a phase was of is not told
+					home[l] = nil
+				} else {
+					home[l] = c
+				}
+			}
+		}
+	}
+	type key struct {
+		comm otf2.CommRef
+		rank int
+		by   otf2.LocationGroupRef
+	}
+	index := make(map[key]int)
+	awaited := make(map[key]uint64)
+	for l, r := range n.rows {
+		c, rank := home[l], -1
+		if v, ok := ranks[l]; ok {
+			rank = v
+		} else {
+			unknown++
+		}
+		if c == nil {
+			if rank >= 0 {
+				unknown++
+			}
+			c = &facts.Communicator{Ref: otf2.UndefinedComm, Name: ""}
+		}
+		process := otf2.UndefinedLocationGroup
+		if d := n.defs.Location(l); d != nil {
+			process = analysis.ProcessOf(n.defs, d.Group)
+		}
+		k := key{c.Ref, rank, process}
+		at, known := index[k]
+		if !known {
+			at = len(all)
+			index[k] = at
+			w := NetworkRow{Communicator: networkOf(n.defs, c), Comm: c.Ref, CommRank: rank, Host: analysis.HostOf(n.defs, process)}
+			if g := n.defs.LocationGroup(process); g != nil {
+				w.Rank = n.defs.String(g.Name)
+			}
+			all = append(all, w)
+		}
+		w := &all[at]
+		for p := range r.times {
+			*w.phase(facts.NetPhase(p)) += r.times[p]
+		}
+		w.Phases += r.phases
+		w.Unfinished += r.unfinished
+		for peer, ns := range r.peerWaits {
+			awaited[key{c.Ref, peer, 0}] += ns
+		}
+	}
+	slices.SortFunc(all, func(a, b NetworkRow) int {
+		return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.CommRank, b.CommRank), cmp.Compare(a.Rank, b.Rank))
+	})
+	for i := range all { // a rank may have several rows with PXN: the first of them has it
+		k := key{all[i].Comm, all[i].CommRank, 0}
+		all[i].AwaitedBy = awaited[k]
+		delete(awaited, k)
+	}
+	return all, unknown
+}
+
+// networkOf names the communicator that a network belongs to.
+func networkOf(defs *otf2.Definitions, c *facts.Communicator) string {
+	if parent := defs.Comm(c.Parent); parent != nil && c.Network {
+		return defs.String(parent.Name)
+	}
+	return c.Name
+}

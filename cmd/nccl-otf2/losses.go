@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/profile/cubex"
+)
+
+// losses are what is missing in an archive or a profile, of events, by what became of them.
+type losses struct {
+	all           uint64
+	fromDisk      uint64 // of these: had been written
+	withCollector uint64 // of these: operations in the memory of a collector that died
+}
+
+// lossesIn are those of a profile.
+func lossesIn(p *cubex.Profile) losses {
+	return losses{all: p.Lost(), fromDisk: p.LostBy(experiment.LostFromDisk), withCollector: p.LostBy(experiment.LostWithCollector)}
+}
+
+// lines says each of them with its reason. Of an archive the report tells which events those were.
+func (l losses) lines(archive bool) (list []string) {
+	further := ""
+	if archive {
+		further = "`nccl-otf2 report` says why; "
+	}
+	if l.fromDisk > 0 {
+		list = append(list, count(l.fromDisk, "event record is", "event records are")+" missing that had been written: files are damaged or gone")
+	}
+	if n := l.all - min(l.all, l.fromDisk+l.withCollector); n > 0 {
+		list = append(list, count(n, "event was", "events were")+
+			" not recorded, for want of memory (NCCL_OTF2_MEMORY) or disk: "+further+"NCCL_OTF2_EVENTS may ask for less")
+	}
+	if l.withCollector > 0 {
+		list = append(list, count(l.withCollector, "operation is", "operations are")+" missing: a collector that died had them in memory")
+	}
+	return list
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// On a terminal the report's tables fit its width, and say what there was no room for.
+func TestReportFitsTheTerminal(t *testing.T) {
+	s := startOnTerminal(t, 100, 40, "report", "../../analysis/archivetest/testdata/scalasca-min/traces.otf2")
+	text := s.until("the table of waiting", func(drawn string) bool { return strings.Contains(drawn, "Who waited") })
+	var table []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if len(table) > 0 && line == "" {
+			break
+		}
+		if len(table) > 0 || strings.HasPrefix(line, "communicator ") {
+			table = append(table, line)
+		}
+	}
+	if len(table) < 3 || !strings.Contains(strings.Join(table, "\n"), "no room for: likely role") {
+		t.Fatalf("%q in\n%s", table, text)
+	}
+	for _, line := range table[:2] {
+		if n := utf8.RuneCountInString(line); n > 100 {
+			t.Errorf("%d characters: %q", n, line)
+		}
+	}
+}

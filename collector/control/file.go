@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// FileName is the control file's in the experiment directory, StatusFile that of an answer in a shard.
+const (
+	FileName   = "control"
+	StatusFile = "status.json"
+)
+
+// Version is the form of the control file.
+const Version = 1
+
+const most = 16 << 20 // bytes of a control file
+
+// File is the content of the control file.
+type File struct {
+	Version int      `json:"version"`
+	Job     []string `json:"job"`   // the shards of the job that it is for
+	Ask     uint64   `json:"ask"`   // raised with each request for a status
+	Order   uint64   `json:"order"` // raised with each order; 0: there has been none
+
+	// The last order.
+	Windows []Window    `json:"windows,omitempty"`
+	New     *shm.Window `json:"new,omitempty"`    // of communicators to come
+	Events  *uint32     `json:"events,omitempty"` // types to be recorded, of those NCCL was asked for
+}
+
+// Window is the window of a communicator on all its members; where NCCL did not tell its identity, of one
+// communicator rank.
+type Window struct {
+	ID     uint64 `json:"id,string"`
+	NRanks int    `json:"nranks"`
+	Shard  string `json:"shard,omitempty"` // with Index: only this one
+	Index  int    `json:"index,omitempty"`
+	First  uint64 `json:"first,string"`
+	Last   uint64 `json:"last,string"`
+}
+
+// Read reads the control file of an experiment directory. A file that others than this user could have
+// written is refused.
+func Read(directory string) (*File, error) {
+	path := filepath.Join(directory, FileName)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		if errors.Is(err, unix.ELOOP) {
+			err = errors.New("it is a symbolic link")
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return nil, fmt.Errorf("%s: it is no file", path)
+	case int(st.Uid) != os.Geteuid():
+		return nil, fmt.Errorf("%s: it belongs to user %d, the job to user %d", path, st.Uid, os.Geteuid())
+	case st.Mode&0o022 != 0:
+		return nil, fmt.Errorf("%s: others may write it (mode %#o)", path, st.Mode&0o777)
+	case st.Size > most:
+		return nil, fmt.Errorf("%s: %d bytes", path, st.Size)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, most))
+	if err != nil {
+		return nil, err
+	}
+	c := new(File)
+	if err := json.Unmarshal(text, c); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if c.Version != Version {
+		return nil, fmt.Errorf("%s has version %d, this program reads %d", path, c.Version, Version)
+	}
+	return c, nil
+}
+
+// Means tells that the window is for a communicator entry of a shard.
+func (w *Window) Means(shard string, i int, c *shm.Comm) bool {
+	if w.Shard != "" {
+		return w.Shard == shard && w.Index == i
+	}
+	return w.ID == c.ID && w.NRanks == c.NRanks
+}

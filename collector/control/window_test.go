@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+func TestFirstDifference(t *testing.T) {
+	small := rapid.Custom(func(t *rapid.T) shm.Window {
+		return shm.Window{First: rapid.Uint64Range(0, 12).Draw(t, "first"), Last: rapid.Uint64Range(0, 12).Draw(t, "last")}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := small.Draw(t, "a"), small.Draw(t, "b")
+		at, differ := FirstDifference(a, b)
+		for x := range uint64(14) {
+			if Inside(a, x) != Inside(b, x) {
+				if !differ || at != x {
+					t.Fatalf("%v and %v: %d, %v; want %d", a, b, at, differ, x)
+				}
+				return
+			}
+		}
+		if differ {
+			t.Fatalf("%v and %v: %d, and they hold the same", a, b, at)
+		}
+	})
+}

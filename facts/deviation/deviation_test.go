@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deviation_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep"
+	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
+)
+
+const (
+	t0 = shardtest.Epoch + 10_000_000
+	us = 1_000
+)
+
+// asked is what a rank does instead of an AllReduce of 100 float32 elements.
+type asked struct {
+	rank, at int
+	do       func(p *shardtest.Process, begin uint64)
+}
+
+func elements(n uint64, datatype string) func(*shardtest.Process, uint64) {
+	return func(p *shardtest.Process, begin uint64) {
+		p.Collective(0, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: begin, End: begin + us, Count: n, Datatype: datatype,
+			Sent: 12 * n, Received: 12 * n})
+	}
+}
+
+func root(rank uint32) func(*shardtest.Process, uint64) {
+	return func(p *shardtest.Process, begin uint64) { p.Broadcast(0, int(rank), begin, begin+us, 100, "gpu") }
+}
+
+// Of a job of three ranks that differ in some operations, unify names these and no others.
+func TestOnlyWhatDeviatesIsNamed(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		ops     []int // that each rank makes
+		but     []asked
+		last    func(rank int, p *shardtest.Process)
+		want    []string
+		deviant []int
+	}{
+		{"nothing", []int{200, 200, 200}, nil, nil, nil, nil},
+		{"one count", []int{200, 200, 200}, []asked{{1, 70, elements(50, "")}}, nil, []string{"AllReduce 70-70: rank 1 asked for 50 elements, ranks 0,2 asked for 100 elements"}, []int{1}},
+		{"in the first window", []int{67, 67, 67}, []asked{{1, 7, elements(50, "")}}, nil, []string{"AllReduce 7-7: rank 1 asked for 50 elements, ranks 0,2 asked for 100 elements"}, []int{1}},
+		{"two, and a run", []int{300, 300, 300}, []asked{{2, 3, elements(5, "")}, {0, 250, elements(6, "")}, {0, 251, elements(6, "")}}, nil, []string{
+			"AllReduce 3-3: rank 2 asked for 5 elements, ranks 0-1 asked for 100 elements", "AllReduce 250-251: rank 0 asked for 6 elements, ranks 1-2 asked for 100 elements"}, []int{2}},
+		{"one type", []int{20, 20, 20}, []asked{{0, 9, elements(100, "ncclInt32")}}, nil,
+			[]string{"AllReduce 9-9: rank 0 asked for 100 elements of Int32, ranks 1-2 asked for 100 elements of Float32"}, []int{0}},
+		{"one type and count", []int{20, 20, 20}, []asked{{0, 9, elements(50, "ncclFloat64")}}, nil,
+			[]string{"AllReduce 9-9: rank 0 asked for 50 elements of Float64, ranks 1-2 asked for 100 elements of Float32"}, []int{0}},
+		{"another type and size", []int{20, 20, 20}, []asked{{0, 9, elements(60, "ncclFloat64")}}, nil,
+			[]string{"AllReduce 9-9: rank 0 asked for 60 elements of Float64, ranks 1-2 asked for 100 elements of Float32"}, []int{0}},
+		{"one root", []int{0, 0, 0}, []asked{{0, 0, root(2)}, {1, 0, root(2)}, {2, 0, root(1)}}, nil, []string{"Broadcast 0-0: rank 2 named rank 1 as root, ranks 0-1 named rank 2 as root"}, []int{2}},
+		{"all differ", []int{3, 3, 3}, []asked{{1, 1, elements(50, "")}, {2, 1, elements(60, "")}}, nil,
+			[]string{"AllReduce 1-1: rank 0 asked for 100 elements, rank 1 asked for 50 elements, rank 2 asked for 60 elements"}, nil},
+		{"one makes fewer", []int{17, 17, 16}, nil, nil, []string{"AllReduce 16-16: rank 2 has 16 operations, ranks 0-1 have 17 operations"}, nil},
+		{"one makes fewer behind a digest", []int{130, 130, 70}, nil, nil, []string{"AllReduce 70-129: rank 2 has 70 operations, ranks 0-1 have 130 operations"}, nil},
+		{"fewer, and one other", []int{130, 130, 70}, []asked{{2, 66, elements(50, "")}}, nil, []string{
+			"AllReduce 66-66: rank 2 asked for 50 elements, ranks 0-1 asked for 100 elements", "AllReduce 70-129: rank 2 has 70 operations, ranks 0-1 have 130 operations"}, []int{2}},
+		{"with losses nobody knows which is which", []int{200, 200, 200}, []asked{{1, 70, elements(50, "")}}, func(rank int, p *shardtest.Process) {
+			if rank == 2 {
+				p.Shard.Counts.Lost = map[string]map[string]uint64{"memory": {"Coll": 1}}
+			}
+		}, []string{"AllReduce 64-199: 200 operations, but of other sizes on rank 1 than on ranks 0,2"}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "job")
+			for rank, n := range tc.ops {
+				p := shardtest.New(t, dir, fmt.Sprintf("rank%d", rank)).Launched("slurm", rank, 3).On("n0", 100+rank)
+				p.World()
+				for i := range max(n, 1) {
+					begin := t0 + uint64(i)*10*us
+					at := slices.IndexFunc(tc.but, func(a asked) bool { return a.rank == rank && a.at == i })
+					switch {
+					case at >= 0:
+						tc.but[at].do(p, begin)
+					case n > 0:
+						elements(100, "")(p, begin)
+					}
+				}
+				if tc.last != nil {
+					tc.last(rank, p)
+				}
+				p.Finish()
+			}
+			r, err := scorep.Unify(dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			var deviant []int
+			for i, d := range r.Runs[0].Differences {
+				got = append(got, fmt.Sprintf("%s %d-%d: %s", d.Function, d.First, d.Last, d.Detail))
+				if i == 0 {
+					deviant = d.Deviants
+				}
+			}
+			if !slices.Equal(got, tc.want) || !slices.Equal(deviant, tc.deviant) {
+				t.Errorf("got  %s, deviant %v\nwant %s, deviant %v", strings.Join(got, "\n     "), deviant, strings.Join(tc.want, "\n     "), tc.deviant)
+			}
+		})
+	}
+}
+
+// Where an event file lacks what the shard speaks of, its windows count as different.
+func TestFilesThatLackOperations(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "job")
+	for rank := range 2 {
+		p := shardtest.New(t, dir, fmt.Sprintf("rank%d", rank)).Launched("slurm", rank, 2).On("n0", 100+rank)
+		p.World()
+		for i := range 100 {
+			elements(uint64(100+100*rank*(i/70)), "")(p, t0+uint64(i)*10*us)
+		}
+		p.Finish()
+		if rank == 1 {
+			if err := os.Remove(filepath.Join(p.Dir, "1.evt")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r, err := scorep.Unify(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := r.Runs[0].Differences; len(d) != 1 || d[0].First != 64 || d[0].Last != 99 {
+		t.Errorf("%+v", d)
+	}
+}

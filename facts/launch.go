@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// What follows from the launch that an operation is of: whether it is the member's first one on the communicator, and whether all operations
+// of the launch are equal, so that each has its part of the launch's time. Both are told by one member's row.
+
+// firstLaunch is a row's first launch on a communicator. A row of a communicator's rank has one communicator; those of other tools may have
+// several.
+type firstLaunch struct {
+	comm   otf2.CommRef
+	enter  uint64
+	known  bool
+	others map[otf2.CommRef]uint64
+}
+
+// noLaunch is the number of no region.
+const noLaunch = NoRegion - 1
+
+// startUp tells whether the operation belongs to the member's first launch on its communicator, in which NCCL makes its connections. Where
+// recording began later, as ordinals tell, none does.
+func (row *Row) startUp(o *Operation) bool {
+	f := &row.first
+	if f.known && f.comm == o.Comm {
+		return f.enter == o.Enter
+	}
+	enter, seen := f.others[o.Comm]
+	if seen {
+		return enter == o.Enter
+	}
+	is := o.Ordinal == 0
+	enter = o.Enter
+	if !is || enter == NoRegion { // outside of regions each operation is a launch
+		enter = noLaunch
+	}
+	if !f.known {
+		f.comm, f.enter, f.known = o.Comm, enter, true
+		return is
+	}
+	if f.others == nil {
+		f.others = make(map[otf2.CommRef]uint64)
+	}
+	f.others[o.Comm] = enter
+	return is
+}
+
+// deliver passes an operation on. Those of a launch of several are held until it is known whether they are equal.
+func (row *Row) deliver(o *Operation) {
+	if row.reader.Operation == nil {
+		return
+	}
+	n := len(row.open)
+	if !o.Grouped || n == 0 || row.open[n-1].differs {
+		row.reader.Operation(o)
+		return
+	}
+	l := &row.open[n-1]
+	first := len(row.held) - l.held
+	if l.held > 0 && !o.equal(&row.held[first]) {
+		l.differs = true
+		row.release(l)
+		row.reader.Operation(o)
+		return
+	}
+	row.held = append(row.held, *o)
+	if l.held++; uint64(l.held) == l.Operations {
+		row.release(l)
+	}
+}
+
+// release passes on what is held of the innermost region. If that is all of it the operations are equal.
+func (row *Row) release(l *Region) {
+	if l.held == 0 {
+		return
+	}
+	all := row.held[len(row.held)-l.held:]
+	equal := 0
+	if n := uint64(l.held); !l.differs && n > 1 && (l.Operations < 2 || n == l.Operations) {
+		equal = l.held
+	}
+	row.held, l.held = row.held[:len(row.held)-l.held], 0
+	for i := range all {
+		all[i].Equal = equal
+		row.reader.Operation(&all[i])
+	}
+	clear(all)
+}
+
+// equal tells whether two operations of a launch are the same work on other buffers.
+func (o *Operation) equal(x *Operation) bool {
+	return o.Comm == x.Comm && o.Function == x.Function && o.Message == x.Message && o.Peer == x.Peer && o.Root == x.Root &&
+		o.Size == x.Size && o.Datatype == x.Datatype && o.InPlace == x.InPlace && o.Graph == x.Graph
+}
+
+// InPlace tells whether a member's buffers of a collective are one, see regions.Collective.SameBuffer.
+type InPlace uint8
+
+// Buffers: it is not known which they are, there are two, or one.
+const (
+	InPlaceUnknown InPlace = iota
+	OutOfPlace
+	InPlaceOnly
+)
+
+func (r *Reader) inPlace(o *Operation) InPlace {
+	c := o.Collective
+	if c == nil || o.Send == 0 || o.Recv == 0 {
+		return InPlaceUnknown
+	}
+	same, known := c.SameBuffer(o.Send, o.Recv, o.Count*r.ElementSize(o.Datatype), r.Names.Rank(o.Comm, o.Location))
+	switch {
+	case !known:
+		return InPlaceUnknown
+	case same:
+		return InPlaceOnly
+	}
+	return OutOfPlace
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package installed finds the files of an installation from the tool's own place: everything in one folder, as `make build` leaves it
+// and people copy it, or in the folders of a prefix, as `make install` and packages do it. The plugin finds the tool by the same
+// table read the other way round (find in plugin/collector.c).
+package installed
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Prefix is where the files were to be installed when the tool was built (-X); "": not said. It is asked last: an installation may
+// have been moved.
+var Prefix string
+
+// libraryFolders are where libraries lie, seen from the tool's folder.
+var libraryFolders = []string{".", "../lib", "../lib64", filepath.Join("../lib", multiarch[runtime.GOARCH])}
+
+// multiarch are the names that Debian gives the folders of libraries, by Go's name of the processor.
+var multiarch = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+
+// Tool is the absolute path of this executable, symbolic links followed.
+func Tool() (string, error) {
+	tool, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(tool)
+}
+
+// Library is the absolute path of a library that belongs to a tool, given by its file's name. The error names all places that were looked at.
+func Library(tool, name string) (string, error) {
+	var places []string
+	for i, folder := range libraryFolders {
+		if i == 0 || inPrefix(tool) {
+			places = append(places, filepath.Join(filepath.Dir(tool), folder, name))
+		}
+	}
+	if Prefix != "" {
+		for _, folder := range libraryFolders[1:] {
+			places = append(places, filepath.Join(Prefix, "bin", folder, name))
+		}
+	}
+	return first(places)
+}
+
+// Program is the absolute path of a program that only the tool starts, given by its path in the prefix ("libexec/…").
+func Program(tool, path string) (string, error) {
+	folder := filepath.Dir(tool)
+	places := []string{filepath.Join(folder, path)}
+	if inPrefix(tool) {
+		places = append(places, filepath.Join(filepath.Dir(folder), path))
+	}
+	if Prefix != "" {
+		places = append(places, filepath.Join(Prefix, path))
+	}
+	return first(places)
+}
+
+// inPrefix tells whether a tool is in the folder bin of a prefix. From any other folder nothing is looked for elsewhere: beside /tmp/mine
+// that would be /tmp/lib, which anybody can make.
+func inPrefix(tool string) bool { return filepath.Base(filepath.Dir(tool)) == "bin" }
+
+// first is the first of some places at which there is a file.
+func first(places []string) (string, error) {
+	for _, path := range places {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path, nil
+		}
+	}
+	elsewhere := ""
+	if len(places) > 1 {
+		elsewhere = ", and not in " + strings.Join(folders(places[1:]), ", ")
+	}
+	return "", fmt.Errorf("%s is missing%s: `make build` makes it, `make install PREFIX=…` installs it; or copy it beside the tool", places[0], elsewhere)
+}
+
+func folders(paths []string) (all []string) {
+	for _, p := range paths {
+		all = append(all, filepath.Dir(p))
+	}
+	return all
+}

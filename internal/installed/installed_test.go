@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installed
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const library = "libx.so"
+
+// lay puts empty files into a folder, and gives that.
+func lay(t *testing.T, files ...string) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, f := range files {
+		path := filepath.Join(root, f)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestLibrary(t *testing.T) {
+	for name, c := range map[string]struct {
+		files []string
+		want  string
+	}{
+		"beside the tool":        {[]string{"bin/" + library, "lib/" + library}, "bin/" + library},
+		"in lib":                 {[]string{"lib/" + library}, "lib/" + library},
+		"in lib64":               {[]string{"lib64/" + library}, "lib64/" + library},
+		"in the machine's":       {[]string{libraryFolders[3][len("../"):] + "/" + library}, libraryFolders[3][len("../"):] + "/" + library},
+		"a folder is no library": {[]string{"lib/" + library + "/x", "lib64/" + library}, "lib64/" + library},
+	} {
+		root := lay(t, c.files...)
+		got, err := Library(filepath.Join(root, "bin", "nccl-otf2"), library)
+		if err != nil || got != filepath.Join(root, c.want) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// An installation that was moved is asked before the place for which it was built.
+func TestPrefix(t *testing.T) {
+	Prefix = lay(t, "lib/"+library, "libexec/x")
+	t.Cleanup(func() { Prefix = "" })
+	tool := filepath.Join(t.TempDir(), "bin", "nccl-otf2")
+	if got, err := Library(tool, library); err != nil || got != filepath.Join(Prefix, "lib", library) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := Program(tool, "libexec/x"); err != nil || got != filepath.Join(Prefix, "libexec/x") {
+		t.Errorf("%q, %v", got, err)
+	}
+	moved := lay(t, "lib64/"+library, "libexec/x")
+	if got, err := Library(filepath.Join(moved, "bin", "nccl-otf2"), library); err != nil || got != filepath.Join(moved, "lib64", library) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := Program(filepath.Join(moved, "bin", "nccl-otf2"), "libexec/x"); err != nil || got != filepath.Join(moved, "libexec/x") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// What others may have put beside the folder of a tool that is in no prefix is not taken.
+func TestNoPrefix(t *testing.T) {
+	root := lay(t, "lib/"+library, "libexec/x")
+	tool := filepath.Join(root, "mine", "nccl-otf2")
+	if got, err := Library(tool, library); err == nil {
+		t.Errorf("took %q", got)
+	}
+	if got, err := Program(tool, "libexec/x"); err == nil {
+		t.Errorf("took %q", got)
+	}
+}
+
+// Where a file is missing, one line says where it was looked for.
+func TestMissing(t *testing.T) {
+	_, err := Library("/opt/x/bin/nccl-otf2", library)
+	for _, place := range []string{"/opt/x/bin/" + library, "/opt/x/lib,", "/opt/x/lib64", "make install"} {
+		if err == nil || !strings.Contains(err.Error(), place) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v: does not name %s", err, place)
+		}
+	}
+}

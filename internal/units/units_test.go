@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package units
+
+import "testing"
+
+func TestHumanNumbers(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.50 KiB", 4 << 20: "4 MiB", 10_000_000: "9.54 MiB", 1 << 40: "1 TiB"} {
+		if got := Bytes(n); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+	for n, want := range map[float64]string{0: "0 ns", 999: "999 ns", 1000: "1 µs", 12_345: "12.3 µs", 1.5e9: "1.50 s", 1e12: "1000 s"} {
+		if got := Time(n); got != want {
+			t.Errorf("%g: %q", n, got)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+)
+
+// Bandwidths are of medians, size by size, also of cells that were added up, or read from a file.
+func TestSpeedsAreOfMedians(t *testing.T) {
+	var one, other Speeds
+	for _, took := range []float64{40, 41, 9000} { // the mean is far off
+		one.add(1000, 1500, took)
+	}
+	other.add(1000, 1500, 41)
+	other.add(50, 75, 10)
+	one.Merge(&other)
+	text, err := json.Marshal(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Speeds
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Speeds{&one, &back} {
+		alg, bus := s.Sums()
+		if alg.Bytes != 4050 || bus.Bytes != 4*1500+75 || alg.Time != 4*41+10 || bus.Time != alg.Time {
+			t.Errorf("%+v, %+v", alg, bus)
+		}
+	}
+	one.add(50, 75, 10)
+	if alg, _ := one.Sums(); alg.Bytes != 4100 {
+		t.Errorf("what is added later counts, too: %+v", alg)
+	}
+	if !(Speeds{}).IsZero() || one.IsZero() {
+		t.Error("only what has nothing is empty")
+	}
+}
+
+// A cell of very many sizes stays small; what it cannot tell apart counts with its own time.
+func TestSpeedsOfManySizesAreBounded(t *testing.T) {
+	var s, all Speeds
+	for size := range uint64(10 * mostSizes) {
+		s.add(size+1, float64(size+1), 100)
+	}
+	all.Merge(&s)
+	all.Merge(&s)
+	alg, _ := all.Sums()
+	n := float64(10 * mostSizes)
+	if len(all.bySize) != mostSizes || alg.Bytes != n*(n+1) || math.Abs(alg.Time/(2*n*100)-1) > 1.0/64 {
+		t.Errorf("%d sizes, %+v", len(all.bySize), alg)
+	}
+}

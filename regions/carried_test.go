@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// carried gives what the first operation of a scene says of its transfers.
+func (s *scene) carried() string {
+	lines := s.lines(experiment.KindRank, AttrLinkPeer, AttrLinkBusy, AttrLinkBytes, AttrLinkTransfers, AttrGPUHeld, AttrGPUHeldFirst, AttrGPUSteps, AttrGPUWays)
+	at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "Enter AllReduce") })
+	if at < 0 {
+		s.t.Fatalf("no AllReduce among %q", lines)
+	}
+	_, told, _ := strings.Cut(lines[at], "Enter AllReduce")
+	return strings.TrimSpace(told)
+}
+
+func (s *scene) expectCarried(want string) {
+	s.t.Helper()
+	if got := s.carried(); got != want {
+		s.t.Errorf("the operation says\n %s, want\n %s", got, want)
+	}
+}
+
+// The GPU had room at 124 and filled buffers at 130 and 142; data came at 171 and it had taken them at 175. The link was busy from 140 to 160.
+func TestOperationsTellWhatTheNetworkCarried(t *testing.T) {
+	s := newScene(t, 4)
+	s.transfers()
+	s.expectCarried("LINK_PEER=2 LINK_BUSY=20000 LINK_BYTES=1500 LINK_TRANSFERS=2 GPU_HELD=22000 GPU_HELD_FIRST=6000 GPU_STEPS=3 GPU_WAYS=2")
+}
+
+// send is a transfer that the GPU fills at one time and the network carries until another; room is there from the first.
+func (s *scene) send(op string, step int32, room, filled, sent uint64) {
+	name := fmt.Sprintf("%s %d", op, step)
+	s.step(room, name, op, step)
+	s.stepState(room, name, sendGPUWait)
+	s.stepState(filled, name, sendPeerWait)
+	s.stepState(filled, name, sendWait, 100)
+	s.stop(1, sent, shm.EventProxyStep, name)
+}
+
+// receive is a transfer that comes at one time and that the GPU has taken at another.
+func (s *scene) receive(op string, step int32, posted, came, taken uint64) {
+	name := fmt.Sprintf("%s %d", op, step)
+	s.step(posted, name, op, step)
+	s.stepState(posted, name, recvWait)
+	s.stepState(came, name, recvFlushWait, 100)
+	s.stepState(came, name, recvGPUWait)
+	s.stop(1, taken, shm.EventProxyStep, name)
+}
+
+// A GPU that waits for another rank's data is not what holds the transfers up, however long there was room for what it will send, and data of
+// others to take.
+func TestWaitingForDataIsNotTheGPUs(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.proxyOp(120, "to", "a", true, 2)
+	s.proxyOp(120, "left", "a", false, 1)
+	s.proxyOp(120, "right", "a", false, 3)
+	s.step(121, "room", "to", 0)
+	s.stepState(121, "room", sendGPUWait)
+	s.step(121, "early", "left", 0)
+	s.stepState(121, "early", recvWait)
+	s.step(121, "late", "right", 0)
+	s.stepState(121, "late", recvWait)
+	s.stepState(130, "early", recvFlushWait, 100)
+	s.stepState(130, "early", recvGPUWait)
+	s.stepState(500, "late", recvFlushWait, 100)
+	s.stepState(500, "late", recvGPUWait)
+	s.stepState(503, "room", sendPeerWait)
+	s.stepState(503, "room", sendWait, 100)
+	s.stop(1, 504, shm.EventProxyStep, "early")
+	s.stop(1, 504, shm.EventProxyStep, "late")
+	s.stop(1, 520, shm.EventProxyStep, "room")
+	for _, op := range []string{"to", "left", "right"} {
+		s.stop(1, 521, shm.EventProxyOp, op)
+	}
+	s.kernel(110, 530, "a")
+	s.expectCarried("LINK_PEER=2 LINK_BUSY=17000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=4000 GPU_HELD_FIRST=3000 GPU_STEPS=3 GPU_WAYS=2")
+}
+
+// What waited for the kernel to begin did not wait for how the GPU works. The kernel's begin is known to half a microsecond.
+func TestLateKernelDoesNotHoldTransfers(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.proxyOp(120, "to", "a", true, 2)
+	s.send("to", 0, 121, 905, 910)
+	s.stop(1, 911, shm.EventProxyOp, "to")
+	s.kernel(900, 915, "a")
+	s.expectCarried("LINK_PEER=2 LINK_BUSY=5000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=4520 GPU_HELD_FIRST=4520 GPU_STEPS=1 GPU_WAYS=1")
+}
+
+// Channels work side by side; of the links the one that was busy longest is told.
+func TestTheWorstLinkAndChannelAreTold(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.proxyOp(120, "quick", "a", true, 2)
+	s.proxyOp(120, "slow", "a", true, 3)
+	s.start(1, 120, shm.EventProxyOp, "other channel", "a", shm.Record{Peer: 1, Channel: 9, PID: 7, Rank: 1})
+	s.receive("other channel", 0, 121, 140, 240)
+	s.send("quick", 0, 121, 125, 130)
+	s.send("slow", 0, 131, 140, 300)
+	for _, op := range []string{"quick", "slow", "other channel"} {
+		s.stop(1, 310, shm.EventProxyOp, op)
+	}
+	s.kernel(110, 320, "a")
+	s.expectCarried("LINK_PEER=3 LINK_BUSY=160000 LINK_BYTES=100 LINK_TRANSFERS=1 GPU_HELD=100000 GPU_HELD_FIRST=100000 GPU_STEPS=1 GPU_WAYS=1")
+}
+
+// Operations without transfers over the network tell nothing of it.
+func TestNothingCarriedIsNotToldAsZero(t *testing.T) {
+	s := newScene(t, 4)
+	s.allReduce(100, "a")
+	s.kernel(110, 320, "a")
+	s.expectCarried("")
+}

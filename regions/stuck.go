@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+)
+
+// What the network of an operation waits for at a moment: what tells, of a job that hangs, which transfer is stuck. It is taken from the
+// ProxySteps that are open.
+
+// maxPendingTransfers bounds what is told of one operation: those whose phase began first.
+const maxPendingTransfers = 16
+
+// transfers lists the first open transfer of each channel, peer and direction.
+func (op *operation) transfers() (all []experiment.Transfer) {
+	for _, o := range op.plan.proxies {
+		var first *proxyStep
+		for _, s := range o.steps {
+			if s.phase != netNone && (first == nil || s.number < first.number) {
+				first = s
+			}
+		}
+		if o.op != op || first == nil {
+			continue
+		}
+		all = append(all, experiment.Transfer{
+			Peer: int(o.peer), Send: o.send, Channel: int(o.channel), Step: int(first.number), Phase: netPhases[first.phase].name,
+			Bytes: uint64(max(first.bytes, 0)), Since: first.since,
+		})
+	}
+	slices.SortStableFunc(all, func(a, b experiment.Transfer) int { return cmp.Compare(a.Since, b.Since) })
+	return all[:min(len(all), maxPendingTransfers)]
+}

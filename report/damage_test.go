@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
+	"github.com/nccl-otf2/nccl-otf2/analysis/check"
+	"github.com/nccl-otf2/nccl-otf2/analysis/compare"
+	"github.com/nccl-otf2/nccl-otf2/analysis/hang"
+	"github.com/nccl-otf2/nccl-otf2/analysis/live"
+	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/overlap"
+	"github.com/nccl-otf2/nccl-otf2/analysis/phases"
+	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
+)
+
+// analyse makes everything that can be made of an archive, and writes it in all forms. What is damaged may be named as an
+// error or a problem, or count as an event like any other; nothing may panic.
+func analyse(t testing.TB, path string) {
+	t.Helper()
+	_, _ = check.Archive(path, nil)
+	a, err := otf2.Open(path, nil)
+	if a == nil {
+		if err == nil {
+			t.Fatal("neither archive nor error")
+		}
+		return
+	}
+	defer a.Close()
+	var documents []*Document
+	var objects []any
+	if r, err := operations.Read(a); err == nil {
+		if err := WriteText(r, io.Discard); err != nil {
+			t.Error(err)
+		}
+		documents = append(documents, Operations(r), Waits(r.WaitStates, Clock{}))
+		r.BySizeClass()
+		documents = append(documents, Operations(r))
+		objects = append(objects, r, r.WaitStates)
+	}
+	matrix, tally, overlap := matrix.Read(a), tally.Read(a), overlap.Read(a)
+	documents = append(documents, Matrix(matrix), Tally(tally), Overlap(overlap))
+	compared := compare.Runs(a, a, compare.Options{})
+	documents, objects = append(documents, Comparison(compared, 0.05)), append(objects, compared)
+	phases, _ := phases.Read(a)
+	objects = append(objects, matrix, tally, overlap, phases)
+	if err := WriteRecordingText(analysis.SelfReport(a), io.Discard); err != nil {
+		t.Error(err)
+	}
+	for _, d := range documents {
+		for _, write := range []func(io.Writer) error{d.WriteText, d.WriteCSV, d.WriteMarkdown} {
+			if err := write(io.Discard); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, o := range objects {
+		if _, err := json.Marshal(o); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// archives are those that are damaged: together they have all that analyses look at.
+func archives(t testing.TB) []string {
+	t.Helper()
+	return []string{archivetest.WithWaits(t), archivetest.WithNetwork(t), archivetest.WithKernels(t)}
+}
+
+func TestTruncatedArchives(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, path := range archives(t) {
+		all := otf2test.ReadFiles(t, path)
+		for _, name := range all.Names() {
+			b := all.Content(name)
+			for range 4 {
+				analyse(t, all.With(t, name, b[:random.IntN(len(b)+1)]))
+			}
+		}
+	}
+}
+
+// Values of all sizes where others should be: references to what is not there, times that go backwards, counts that cannot be.
+func TestWrongValues(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	value := func() uint64 {
+		switch random.IntN(4) {
+		case 0:
+			return random.Uint64N(8)
+		case 1:
+			return random.Uint64() >> random.IntN(64)
+		case 2:
+			return ^uint64(0) >> (32 * random.IntN(2))
+		}
+		return random.Uint64N(1 << 33)
+	}
+	for _, path := range archives(t) {
+		for range 60 {
+			s := archivetest.Load(t, path)
+			for range 1 + random.IntN(6) {
+				loc := s.Defs.Locations[random.IntN(len(s.Defs.Locations))].Self
+				events := s.Events[loc]
+				if len(events) == 0 {
+					continue
+				}
+				ev := &events[random.IntN(len(events))]
+				switch random.IntN(6) {
+				case 0:
+					if len(ev.Attributes) > 0 {
+						ev.Attributes[random.IntN(len(ev.Attributes))].Bits = value() & 0xffff_ffff
+					}
+				case 1:
+					s.Remove(loc, random.IntN(len(events)), 1)
+				case 2:
+					g := &s.Defs.Groups[random.IntN(len(s.Defs.Groups))]
+					if len(g.Members) > 0 {
+						g.Members = slices.Clone(g.Members)
+						g.Members[random.IntN(len(g.Members))] = value()
+					}
+				case 3:
+					l := &s.Defs.Locations[random.IntN(len(s.Defs.Locations))]
+					l.Group = otf2.LocationGroupRef(value())
+				case 4:
+					c := &s.Defs.Comms[random.IntN(len(s.Defs.Comms))]
+					c.Group, c.Parent = otf2.GroupRef(value()), otf2.CommRef(value())
+				default:
+					if n := len(ev.Args); n > 0 {
+						i := random.IntN(n)
+						ev.Args = slices.Clone(ev.Args)
+						ev.Args[i] = value() & max(ev.Args[i]|0xff, 0xffff_ffff*uint64(random.IntN(2))) // what fits into its field
+						if ev.Kind == otf2.EventMpiCollectiveEnd && i == 0 || ev.Kind == otf2.EventNonBlockingCollectiveComplete && i == 0 {
+							ev.Args[i] &= 0xff
+						}
+					}
+				}
+			}
+			analyse(t, s.Write())
+		}
+	}
+}
+
+// What happens at a location that is not defined is left out.
+func TestUndefinedLocations(t *testing.T) {
+	for _, path := range archives(t) {
+		otf2test.EachWithoutLocation(t, path, func(t *testing.T, anchor string) { analyse(t, anchor) })
+	}
+}
+
+// FuzzAnalysis: whatever stands in an archive, everything that can be made of it comes to an end.
+func FuzzAnalysis(f *testing.F) {
+	otf2test.Fuzz(f, archives(f), func(t *testing.T, anchor string) { analyse(t, anchor) })
+}
+
+// FuzzHang alters the description of a process of a job that is looked at while it runs.
+func FuzzHang(f *testing.F) {
+	base := filepath.Join(filepath.Dir(archivetest.WithWaits(f)), "shards")
+	text, err := os.ReadFile(filepath.Join(base, "p1", "shard.json"))
+	archivetest.Try(f, err)
+	var p experiment.Process
+	archivetest.Try(f, json.Unmarshal(text, &p))
+	for _, pending := range [][]experiment.Pending{
+		{{Function: "AllReduce", Ordinal: 2, Since: t0 + 300*us, State: "running"}},
+		{{Function: "Send>2", Ordinal: math.MaxUint64, Since: 1, State: "enqueued"}},
+		{{Function: "Recv<-1", Since: math.MaxUint64, State: "calling"}, {Function: "Send", Ordinal: 7, State: "called", Left: true}},
+	} {
+		p.Pending = pending
+		text, err := json.Marshal(&p)
+		archivetest.Try(f, err)
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, description []byte) {
+		dir := t.TempDir()
+		archivetest.Try(t, os.CopyFS(filepath.Join(dir, "shards"), os.DirFS(base)))
+		archivetest.Try(t, os.WriteFile(filepath.Join(dir, "shards", "p1", "shard.json"), description, 0o600))
+		now := time.Unix(1_760_000_001, 0)
+		live := live.New(dir, 10*time.Second)
+		for range 2 {
+			if v, err := live.Look(now); err == nil {
+				archivetest.Try(t, Live(v, 1, 1).WriteText(io.Discard))
+				_, err := json.Marshal(v)
+				archivetest.Try(t, err)
+			}
+		}
+		r, err := hang.Find(dir, now)
+		if err != nil {
+			return
+		}
+		for _, write := range []func(io.Writer) error{Hang(r).WriteText, Hang(r).WriteCSV, Hang(r).WriteMarkdown} {
+			archivetest.Try(t, write(io.Discard))
+		}
+	})
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// tallyNotes say what is easily mistaken.
+var tallyNotes = map[string]string{
+	regions.GroupCollectives: "Launches are of each rank: a collective of 4 ranks is 4, several operations that NCCL launched together are one.",
+	regions.GroupNetwork:     "Stretches are of a row, in which the oldest transfer under way was in that phase: not transfers, of which report --matrix has the number.",
+	tally.GroupChannels:      "Channels show the parts of operations that are in the other tables.",
+}
+
+// launchedOnly is behind the names of operations of which only the launch is known.
+const launchedOnly = " (launch only)"
+
+// tallyLine is a row of a table, with its group; the last of each is the total.
+type tallyLine struct {
+	group *tally.Group
+	tally.Row
+	total bool
+}
+
+func tallyColumns(counts string) []column[tallyLine] {
+	known := func(l *tallyLine, ns float64) string {
+		if l.Calls == 0 {
+			return "–"
+		}
+		return units.Time(ns)
+	}
+	return []column[tallyLine]{
+		label("group", "", func(l *tallyLine) string { return l.group.Group }),
+		{"name", "<Name", func(l *tallyLine) string {
+			name := l.Name
+			if l.Device {
+				name += "*"
+			}
+			if l.Launched {
+				name += launchedOnly
+			}
+			return name
+		}, func(l *tallyLine) any { return l.Name }},
+		{"device", "", nil, func(l *tallyLine) any { return l.Device }},
+		{"launched_only", "", nil, func(l *tallyLine) any { return l.Launched }},
+		duration("time_ns", "Time", func(l *tallyLine) uint64 { return l.Time }),
+		{"share", "Time(%)", func(l *tallyLine) string { return units.Percent(float64(l.Time), float64(l.group.Total)) }, func(l *tallyLine) any { return l.Share }},
+		number("calls", counts, func(l *tallyLine) uint64 { return l.Calls }),
+		{"average_ns", "Average", func(l *tallyLine) string { return known(l, l.Average) }, func(l *tallyLine) any { return l.Average }},
+		{"min_ns", "Min", func(l *tallyLine) string { return known(l, float64(l.Min)) }, func(l *tallyLine) any { return l.Min }},
+		{"max_ns", "Max", func(l *tallyLine) string { return known(l, float64(l.Max)) }, func(l *tallyLine) any { return l.Max }},
+		number("unfinished", "Unfinished", func(l *tallyLine) uint64 { return l.Unfinished }),
+	}
+}
+
+// Tally gives the report as tables: one of CSV, one for each group for people.
+func Tally(r *tally.Report) *Document {
+	d := &Document{Title: "Time by name"}
+	var all []tallyLine
+	marked, launched := false, false
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		sum := tallyLine{group: g, total: true, Row: tally.Row{Name: "Total"}}
+		for k := range g.Rows {
+			row := &g.Rows[k]
+			all = append(all, tallyLine{group: g, Row: *row})
+			marked, launched = marked || row.Device, launched || row.Launched
+			sum.Add(row)
+		}
+		if g.Calls > 0 {
+			sum.Average = float64(g.Total) / float64(g.Calls)
+		}
+		all = append(all, sum)
+	}
+	columns := append(tallyColumns("Calls"), label("counts", "", func(l *tallyLine) string { return l.group.Counts }))
+	d.sheets = []sheet{sheetOf("tally", "", withoutTotals(all), columns)}
+	d.sheets[0].text = nil // its rows are in the tables that follow, which are not in CSV
+	d.sheets = append(d.sheets, sheetOf("tally_groups", "", r.Groups, []column[tally.Group]{
+		label("group", "", func(g *tally.Group) string { return g.Group }),
+		{"hosts", "", nil, func(g *tally.Group) any { return g.Hosts }},
+		{"processes", "", nil, func(g *tally.Group) any { return g.Processes }},
+		{"threads", "", nil, func(g *tally.Group) any { return g.Threads }},
+		number("time_ns", "", func(g *tally.Group) uint64 { return g.Total }),
+		number("calls", "", func(g *tally.Group) uint64 { return g.Calls }),
+		label("counts", "", func(g *tally.Group) string { return g.Counts }),
+	}))
+	d.sheets[1].text = nil
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		var lines []tallyLine
+		for _, l := range all {
+			if l.group == g {
+				lines = append(lines, l)
+			}
+		}
+		name := g.Group
+		if name == "" {
+			name = "(no group)"
+		}
+		s := sheetOf("", fmt.Sprintf("%s | %s | %s | %s", name, units.Count(g.Hosts, "host", "hosts"), units.Count(g.Processes, "process", "processes"), units.Count(g.Threads, "thread", "threads")), lines, tallyColumns(strings.ToUpper(g.Counts[:1])+g.Counts[1:]))
+		s.fields, s.values = nil, nil
+		d.sheets = append(d.sheets, s)
+	}
+	if len(r.Groups) == 0 {
+		d.say("There are no regions.")
+	}
+	if marked {
+		d.note("* of an operation: a buffer is in GPU memory")
+	}
+	if launched {
+		d.note("%s: only when they were launched is known; the times are of enqueueing, not how long they ran", strings.TrimSpace(launchedOnly))
+	}
+	for i := range r.Groups {
+		if note := tallyNotes[r.Groups[i].Group]; note != "" {
+			d.note("%s", note)
+		}
+	}
+	d.note("Times are from enter to leave, with what is inside. Threads are rows of the timeline: also those of GPUs and networks.")
+	return d
+}
+
+func withoutTotals(all []tallyLine) []tallyLine {
+	return slices.DeleteFunc(slices.Clone(all), func(l tallyLine) bool { return l.total })
+}

@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report writes what analysis found, as text, CSV and Markdown. It decides how things look, no number: each
+// question has a file here that makes a Document of what the folder of analysis returns.
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/analysis"
+	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/units"
+)
+
+// WriteText writes the report for people, with all rows.
+func WriteText(r *operations.Report, w io.Writer) error { return WriteStyled(r, w, Style{}) }
+
+// WriteStyled writes the report for people: summary, operations, phases if there are any, waiting, and what to look at next.
+func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
+	b := bufio.NewWriter(w)
+	writeSummary(&r.Summary, b)
+	for _, p := range r.Problems {
+		printable.Fprintf(b, "  problem        %s\n", p)
+	}
+	printable.Fprintln(b)
+	if r.Verdict != nil {
+		printable.Fprintf(b, "%s\n\n", r.Verdict.Text)
+	}
+	for i, line := range pathLines(r.CriticalPath) {
+		if printable.Fprintln(b, line); i == 1 {
+			printable.Fprintln(b)
+		}
+	}
+	writeWhere(r, b, style)
+	writeOperations(r, b, style)
+	printable.Fprintln(b)
+	if len(r.Phases) > 0 {
+		writePhases(b, r.Phases, style)
+		printable.Fprintln(b)
+	}
+	writeWaiting(r, b, style)
+	if len(r.Communicators) > 1 {
+		s := communicatorSheet(r.Communicators)
+		printable.Fprintf(b, "\nCommunicators: what they may be for, by their names or members\n")
+		s.write(b, style)
+	}
+	if line := next(r); line != "" {
+		printable.Fprintf(b, "\n%s\n", line)
+	}
+	return b.Flush() // bufio keeps the first error
+}
+
+func writeSummary(s *operations.Summary, w io.Writer) {
+	printable.Fprintln(w, s.Archive)
+	for _, l := range SummaryLines(s) {
+		printable.Fprintf(w, "  %-14s %s\n", l.Name, l.Text)
+	}
+}
+
+// Line is a line of the summary as text. Those without a name go on with the one before.
+type Line struct {
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	Alarm bool   `json:"alarm,omitempty"` // something is missing or strange
+}
+
+// SummaryLines are the summary as text.
+func SummaryLines(s *operations.Summary) (all []Line) {
+	if d := s.Selection; d != nil {
+		all = append(all, Line{Name: "selection", Text: d.Text + "; timing, losses, oddities, network and kernels are of the whole archive", Alarm: true})
+	}
+	line := func(name, format string, args ...any) {
+		all = append(all, Line{Name: name, Text: fmt.Sprintf(format, args...)})
+	}
+	alarm := func() { all[len(all)-1].Alarm = true }
+	processes := units.Count(s.Processes, "process", "processes") + " on " + units.Count(s.Hosts, "host", "hosts")
+	for _, state := range []struct {
+		n    uint64
+		text string
+	}{{s.Missing, "without data"}, {s.Running, "still running"}, {s.Crashed, "ended before their data was complete"}} {
+		if state.n > 0 {
+			processes += fmt.Sprintf(", %d %s", state.n, state.text)
+		}
+	}
+	line("processes", "%s", processes)
+	if s.Missing+s.Running+s.Crashed > 0 {
+		alarm()
+	}
+	if s.NotRecorded != nil {
+		line("", "%s", notRecordedText(s.NotRecorded))
+		alarm()
+	}
+	for i, died := range s.Died {
+		name := ""
+		if i == 0 {
+			name = "died"
+		}
+		line(name, "%s", died)
+		alarm()
+	}
+	line("ranks", "%d on %s", s.Ranks, units.Count(s.GPUs, "GPU", "GPUs"))
+	line("communicators", "%d", s.Communicators)
+	line("operations", "%d in %d calls, %s", s.Operations, s.Calls, units.Bytes(s.Bytes))
+	if s.Alone > 0 {
+		line("", "%d on communicators of one rank are not in the table", s.Alone)
+	}
+	if s.Unfinished > 0 {
+		line("", "%s not ended by all members", units.Count(int(s.Unfinished), "collective", "collectives"))
+		alarm()
+	}
+	if s.LeftOut > 0 {
+		line("", "%d calls left out: their members did not record the same operations", s.LeftOut)
+		alarm()
+	}
+	for i := range s.Deviations {
+		line("", "%s", deviationText(&s.Deviations[i]))
+		alarm()
+	}
+	if more := int(s.Differences) - len(s.Deviations); more > 0 && len(s.Deviations) > 0 {
+		line("", "%d more such stretches", more)
+	}
+	line("duration", "%s, %d events in %d locations", units.Time(float64(s.Duration)), s.Events, s.Locations)
+	line("timing", "%s", analysis.CountersText(s.Timing))
+	for _, w := range s.Withheld {
+		if w.Processes != "all" {
+			w.Value += " (process " + w.Processes + ")"
+		}
+		line("withheld", "%s", w.Value)
+		alarm()
+	}
+	line("losses", "%s", analysis.CountersText(s.Lost))
+	if len(s.Lost) > 0 {
+		alarm()
+	}
+	line("oddities", "%s", analysis.CountersText(s.Oddities))
+	if len(s.Oddities) > 0 {
+		alarm()
+	}
+	if text := networkText(s.Network); text != "" {
+		line("network", "%s", text)
+	}
+	if text := kernelsText(s.CUPTI, s.CUPTIStates); text != "" {
+		line("kernels", "%s", text)
+	}
+	writePaused(s, line)
+	writeHidden(s, line, alarm)
+	if !s.Complete {
+		line("complete", "no: parts of the communication are missing")
+		alarm()
+	}
+	return all
+}
+
+func deviationText(d *operations.Deviation) string {
+	which := fmt.Sprintf("%s %d", d.Function, d.First)
+	if d.Last != d.First {
+		which += fmt.Sprintf("-%d", d.Last)
+	}
+	return fmt.Sprintf("%s of %s: %s", which, units.OrDash(d.Communicator), d.Detail)
+}
+
+// writeHidden tells what the library does not report.
+func writeHidden(s *operations.Summary, line func(name, format string, args ...any), alarm func()) {
+	head := "not visible"
+	for _, t := range s.Hidden {
+		if t.Grave {
+			line(head, "%s", t)
+			alarm()
+			head = ""
+		}
+	}
+	if used := hidden.Used(s.Hidden); used != "" {
+		line(head, "if used: %s", used)
+	}
+}
+
+// maxGaps is how many gaps the text names.
+const maxGaps = 8
+
+// writePaused tells what is missing because somebody wished so.
+func writePaused(s *operations.Summary, line func(name, format string, args ...any)) {
+	head := "not recorded"
+	for _, g := range s.Gaps[:min(len(s.Gaps), maxGaps)] {
+		what := fmt.Sprintf("operations %d", g.First)
+		switch {
+		case g.Last == nil:
+			what += " and later"
+		case *g.Last != g.First:
+			what += fmt.Sprintf("-%d", *g.Last)
+		default:
+			what = fmt.Sprintf("operation %d", g.First)
+		}
+		if g.Replayed {
+			what = "replayed " + what
+		}
+		why := "on request"
+		if g.Lost {
+			why = "lost"
+		}
+		line(head, "%s: %s of %s", why, what, units.OrDash(g.Communicator))
+		head = ""
+	}
+	if n := s.GapCount; n > maxGaps {
+		line(head, "on request: %s more", units.Count(int(n)-maxGaps, "stretch", "stretches"))
+		head = ""
+	}
+	onRequest := maps.Clone(s.Paused)
+	if n := onRequest[analysis.ByRAS]; n > 0 {
+		line(head, "paused by RAS: %s", units.Count(int(n), "operation that NCCL made and did not tell", "operations that NCCL made and did not tell"))
+		head = ""
+		delete(onRequest, analysis.ByRAS)
+	}
+	if text := analysis.CountersText(onRequest); text != "none" {
+		line(head, "on request: %s events of NCCL", text)
+	}
+}
+
+// networkText tells what went over the network in one line, "" if nothing is known.
+func networkText(n map[string]uint64) string {
+	var parts []string
+	add := func(known bool, format string, args ...any) {
+		if known {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	transfers := func(key, one, many string) string { return units.Count(int(n[key]), one, many) }
+	add(n["PUTS"] > 0, "%s sent, %s", transfers("PUTS", "transfer", "transfers"), units.Bytes(n["PUT_BYTES"]))
+	add(n["RECEIVED_BYTES"] > 0, "%s received", units.Bytes(n["RECEIVED_BYTES"]))
+	add(n["EMPTY_TRANSFERS"] > 0, "%s", transfers("EMPTY_TRANSFERS", "empty transfer", "empty transfers"))
+	add(n["IB_EVENTS"] > 0, "%s of InfiniBand, %s sent", transfers("IB_EVENTS", "event", "events"), units.Bytes(n["IB_SENT_BYTES"]))
+	add(n["SOCKET_EVENTS"] > 0, "%s of sockets, %s", transfers("SOCKET_EVENTS", "event", "events"), units.Bytes(n["SOCKET_BYTES"]))
+	add(n["OTHER_NET_EVENTS"] > 0, "%s of other networks", transfers("OTHER_NET_EVENTS", "event", "events"))
+	return strings.Join(parts, "; ")
+}
+
+// kernelsText tells what became of the kernels that CUPTI recorded in one line, and where it could not record them; "" if
+// it was not to be used.
+func kernelsText(n map[string]uint64, states []analysis.SelfValue) string {
+	var without []string
+	for _, s := range states {
+		state, why, _ := strings.Cut(s.Value, ": ")
+		if slices.Contains([]string{"on", "ended", "off"}, state) {
+			continue
+		}
+		where := ""
+		if s.Processes != "all" {
+			where = " in process " + s.Processes
+			if strings.ContainsAny(s.Processes, "-,") {
+				where = " in processes " + s.Processes
+			}
+		}
+		without = append(without, fmt.Sprintf("CUPTI is %s%s: %s", state, where, cmp.Or(why, "no reason is known")))
+	}
+	if n["RECORDS"] == 0 {
+		return strings.Join(without, "; ")
+	}
+	parts := []string{
+		fmt.Sprintf("%d recorded, %d of them linked with their launches", n["KERNELS"], n["KERNELS_LINKED"]),
+		fmt.Sprintf("%d of NCCL's not linked", n["NCCL_KERNELS_UNLINKED"]),
+	}
+	add := func(n uint64, format string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, n))
+		}
+	}
+	if replayed := n["KERNELS_GRAPH_LINKED"]; replayed > 0 {
+		parts[0] += fmt.Sprintf(", %d with replayed operations", replayed)
+	}
+	add(n["KERNELS_UNDECIDED"], "%d still undecided")
+	add(n["WITHOUT_TIMES"]+n["WITHOUT_CLOCK"]+n["WITHOUT_DEVICE"]+n["WITHOUT_ROW"]+n["UNDRAWN"], "%d records not drawn")
+	return strings.Join(append(parts, without...), "; ")
+}
+
+// operationColumns are those of the operations, by size or by class of sizes. What no row tells has no column for people.
+func operationColumns(rows []operations.Row) []column[operations.Row] {
+	type row = operations.Row
+	some := func(of func(*row) bool) bool {
+		return slices.ContainsFunc(rows, func(o row) bool { return of(&o) })
+	}
+	head := func(shown bool, text string) string {
+		if shown {
+			return text
+		}
+		return ""
+	}
+	columns := []column[row]{
+		label("communicator", "communicator", func(o *row) string { return o.Communicator }),
+		number("comm", "", func(o *row) uint64 { return uint64(o.Comm) }),
+		{"role", "<likely role", func(o *row) string { return units.OrDash(o.Role) }, func(o *row) any { return o.Role }},
+		number("ranks", "ranks", func(o *row) uint64 { return uint64(o.Ranks) }),
+		{"operation", "<operation", markedName, func(o *row) any { return o.Operation }},
+		{"grouped", "", nil, func(o *row) any { return o.Grouped }},
+		{"device", "", nil, func(o *row) any { return o.Device }},
+		{"root", head(some(func(o *row) bool { return o.Root != nil }), "root"), func(o *row) string { return units.OrDash(units.Plain(optional(o.Root))) }, func(o *row) any { return optional(o.Root) }},
+		{"in_place", head(some(func(o *row) bool { return o.InPlace != nil }), "<buffers"), buffersText, func(o *row) any { return optional(o.InPlace) }},
+		{"launched_together", "", nil, func(o *row) any { return o.Equal }},
+		{"replayed", head(some(func(o *row) bool { return o.Replayed }), "<launched"), launchedText, func(o *row) any { return o.Replayed }},
+		{"type", "<type", func(o *row) string { return strings.TrimPrefix(o.Datatype, "nccl") }, func(o *row) any { return o.Datatype }},
+	}
+	size := "size"
+	if some(func(o *row) bool { return o.Class != nil }) {
+		size = "mean size"
+		columns = append(columns, label("size_class", "sizes", func(o *row) string { return o.Class.String() }))
+	}
+	late := some(func(o *row) bool { return o.Transfer != nil })
+	return append(columns, []column[row]{
+		{"size", size, func(o *row) string { return units.Bytes(o.Size) }, func(o *row) any { return o.Size }},
+		{"elements", "", nil, func(o *row) any { return o.Elements }},
+		{"count", "count", countText, func(o *row) any { return o.Count }},
+		number("timed", "", func(o *row) uint64 { return o.Timed }),
+		number("start_up", "", func(o *row) uint64 { return o.StartUp }),
+		number("mixed_sources", "", func(o *row) uint64 { return o.Mixed }),
+		number("calls", "", func(o *row) uint64 { return o.Calls }),
+		{"min_calls_per_rank", "", nil, func(o *row) any { return o.MinCallsPerRank }},
+		{"max_calls_per_rank", "calls/rank", func(o *row) string { return span(o.MinCallsPerRank, o.MaxCallsPerRank) }, func(o *row) any { return o.MaxCallsPerRank }},
+		timedColumn("p50_ns", "median", func(o *row) float64 { return o.Time.P50 }, true),
+		timedColumn("avg_ns", "avg", func(o *row) float64 { return o.Time.Avg }, false),
+		timedColumn("min_ns", "min", func(o *row) float64 { return o.Time.Min }, false),
+		timedColumn("p99_ns", "p99", func(o *row) float64 { return o.Time.P99 }, true),
+		timedColumn("max_ns", "max", func(o *row) float64 { return o.Time.Max }, false),
+		{"algbw", "algbw GB/s", func(o *row) string { return bandwidthText(o.AlgBW) }, func(o *row) any { return known(o.AlgBW) }},
+		{"busbw", "busbw GB/s", func(o *row) string { return bandwidthText(o.BusBW) }, func(o *row) any { return known(o.BusBW) }},
+		{"transfer_p50_ns", head(late, "nobody late"), func(o *row) string { return transferText(o) }, func(o *row) any { return known(transferOf(o)) }},
+		{"algbw_nobody_late", "", nil, func(o *row) any { return known(o.AlgBWNobodyLate) }},
+		{"busbw_nobody_late", head(late, "its busbw GB/s"), func(o *row) string { return bandwidthText(o.BusBWNobodyLate) }, func(o *row) any { return known(o.BusBWNobodyLate) }},
+		{"algorithms", "<algorithm", func(o *row) string { return units.OrDash(strings.Join(o.Algorithms, ",")) }, func(o *row) any { return strings.Join(o.Algorithms, ",") }},
+		{"protocols", "<protocol", func(o *row) string { return units.OrDash(strings.Join(o.Protocols, ",")) }, func(o *row) any { return strings.Join(o.Protocols, ",") }},
+		{"variants", "", nil, func(o *row) any { return strings.Join(o.Variants, ",") }},
+		{"min_channels", "", nil, func(o *row) any { return o.MinChannels }},
+		{"max_channels", "channels", func(o *row) string { return span(uint64(o.MinChannels), uint64(o.MaxChannels)) }, func(o *row) any { return o.MaxChannels }},
+		{"timing_source", "<timing source", func(o *row) string { return units.OrDash(o.TimingSource) }, func(o *row) any { return o.TimingSource }},
+	}...)
+}
+
+// markedName is the operation with marks that the lines behind the table explain.
+func markedName(o *operations.Row) string {
+	name := o.Operation
+	if o.Device {
+		name = "*" + name
+	}
+	switch {
+	case o.Equal > 0:
+		name += fmt.Sprintf("/%d", o.Equal)
+	case o.Grouped:
+		name += "*"
+	}
+	return name
+}
+
+func buffersText(o *operations.Row) string {
+	switch {
+	case o.InPlace == nil:
+		return "–"
+	case *o.InPlace:
+		return "in place"
+	}
+	return "out of place"
+}
+
+func launchedText(o *operations.Row) string {
+	if o.Replayed {
+		return "graph"
+	}
+	return "call"
+}
+
+// countText is the number of operations, and if not all of them are in the times how many are.
+func countText(o *operations.Row) string {
+	if o.Timed < o.Count {
+		return fmt.Sprintf("%d of %d", o.Timed, o.Count)
+	}
+	return fmt.Sprint(o.Count)
+}
+
+func transferOf(o *operations.Row) float64 {
+	if o.Transfer == nil {
+		return 0
+	}
+	return o.Transfer.P50
+}
+
+func transferText(o *operations.Row) string {
+	if o.Transfer == nil {
+		return "–"
+	}
+	return percentile(o, o.Transfer.P50)
+}
+
+// timedColumn is one of times, which are not known where no operation is timed.
+func timedColumn(field, head string, of func(*operations.Row) float64, approximate bool) column[operations.Row] {
+	return column[operations.Row]{field, head, func(o *operations.Row) string {
+		switch {
+		case o.Timed == 0:
+			return "–"
+		case approximate:
+			return percentile(o, of(o))
+		}
+		return length(o, of(o))
+	}, func(o *operations.Row) any {
+		if o.Timed == 0 {
+			return nil
+		}
+		return of(o)
+	}}
+}
+
+// optional is what a pointer points to, nil if it is nil.
+func optional[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+// known is a value that is not known where it is 0.
+func known(v float64) any {
+	if v == 0 {
+		return nil
+	}
+	return v
+}
+
+func percentile(o *operations.Row, ns float64) string {
+	if o.Approximate && !onlyEnqueued(o) {
+		return "~" + length(o, ns)
+	}
+	return length(o, ns)
+}
+
+// operationMarks are the marks of the table of operations, and what they say.
+var operationMarks = []struct {
+	shown func(*operations.Row) bool
+	text  string
+}{
+	{func(o *operations.Row) bool { return o.Device }, "* before the name: a buffer is in GPU memory"},
+	{func(o *operations.Row) bool { return o.Grouped && o.Equal == 0 }, "* launched together with others: the times are those of the whole launch"},
+	{func(o *operations.Row) bool { return o.Equal > 0 }, "/n: n equal ones launched together: the times are those of the launch, divided by n"},
+	{func(o *operations.Row) bool { return o.Approximate }, "~ right to 2 %"},
+	{func(o *operations.Row) bool { return o.StartUp > 0 }, "n of m: the first launch of each communicator is in no time (start-up; --first counts it)"},
+	{func(o *operations.Row) bool { return o.Mixed > 0 }, "n of m: operations whose members have times of different sources are in no time"},
+	{func(o *operations.Row) bool { return o.Transfer != nil }, "nobody late: from the last arrival to the end"},
+}
+
+func operationSheet(r *operations.Report) sheet {
+	s := sheetOf("operations", "Operations", r.Operations, operationColumns(r.Operations))
+	for _, m := range operationMarks {
+		if slices.ContainsFunc(r.Operations, func(o operations.Row) bool { return m.shown(&o) }) {
+			s.more = append(s.more, m.text)
+		}
+	}
+	if slices.ContainsFunc(r.Operations, func(o operations.Row) bool { return onlyEnqueued(&o) }) {
+		s.more = append(s.more, "enqueue: only when they were launched is known, not how long they ran")
+	}
+	s.by("the time", func(i int) float64 {
+		if o := &r.Operations[i]; !onlyEnqueued(o) {
+			return o.Time.Total
+		}
+		return 0
+	})
+	s.optional = []string{"likely role", "protocol", "channels", "calls/rank", "min", "its busbw GB/s", "algorithm", "type", "p99", "avg", "algbw GB/s", "timing source", "max"}
+	return s
+}
+
+// onlyEnqueued tells whether the times of a row are of launches: not of the operations.
+func onlyEnqueued(o *operations.Row) bool { return o.TimingSource == facts.SourceEnqueue.String() }
+
+// length writes a time of a row's operations, which is not known where only launches are.
+func length(o *operations.Row, ns float64) string {
+	if onlyEnqueued(o) {
+		return "–"
+	}
+	return units.Time(ns)
+}
+
+func writeOperations(r *operations.Report, w io.Writer, style Style) {
+	s := operationSheet(r)
+	if len(s.text) == 0 {
+		printable.Fprintln(w, "No operations.")
+		return
+	}
+	s.more = append(s.more, timesRemark)
+	s.write(w, style)
+}
+
+// timesRemark says what is counted: others count members.
+const timesRemark = "count and times are of operations: of a collective the mean of its members' times; bandwidths are of the median. Profiles have the members' times."
+
+// Operations gives the report as tables; for people WriteText has more to say.
+func Operations(r *operations.Report) *Document {
+	d := &Document{Title: r.Summary.Archive}
+	var b strings.Builder
+	writeSummary(&r.Summary, &b)
+	for _, line := range strings.Split(strings.TrimRight(b.String(), "\n"), "\n")[1:] {
+		d.say("%s", strings.TrimSpace(line))
+	}
+	for _, p := range r.Problems {
+		d.say("problem: %s", p)
+	}
+	d.sheets = []sheet{operationSheet(r), phaseSheet(r.Phases), waitsSheet(&r.Waits), communicatorSheet(r.Communicators)}
+	d.sheets[2].more = waitsRemark(&r.Waits)
+	d.sheets[0].more = append(d.sheets[0].more, timesRemark)
+	return d
+}
+
+func span(low, high uint64) string {
+	switch {
+	case high == 0:
+		return "–"
+	case low == high:
+		return fmt.Sprint(low)
+	}
+	return fmt.Sprintf("%d–%d", low, high)
+}
+
+// bandwidthText has three significant digits, as far as they are before the point or matter.
+func bandwidthText(v float64) string {
+	if v == 0 {
+		return "–"
+	}
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+var waitsColumns = func(total uint64) []column[waits.Rank] {
+	return []column[waits.Rank]{
+		label("rank", "rank", func(r *waits.Rank) string { return r.Rank }),
+		label("host", "host", func(r *waits.Rank) string { return r.Host }),
+		number("collectives", "collectives", func(r *waits.Rank) uint64 { return r.Collectives }),
+		duration("time_ns", "time", func(r *waits.Rank) uint64 { return r.Time }),
+		duration("waited_ns", "waited", func(r *waits.Rank) uint64 { return r.Waited }),
+		percent("share", func(r *waits.Rank) (float64, float64) { return float64(r.Waited), float64(r.Time) }),
+		duration("caused_ns", "wait caused", func(r *waits.Rank) uint64 { return r.Caused }),
+		percent("of all waiting", func(r *waits.Rank) (float64, float64) { return float64(r.Caused), float64(total) }),
+		number("last", "late arrivals", func(r *waits.Rank) uint64 { return r.Last }),
+		duration("max_caused_ns", "longest", func(r *waits.Rank) uint64 { return r.MaxCaused }),
+		{"worst_at", "", nil, func(r *waits.Rank) any { return uint64(r.WorstAt) }},
+	}
+}
+
+func waitsSheet(ws *waits.ByRank) sheet {
+	title := fmt.Sprintf("Waiting at the start of collectives: %d looked at", ws.Collectives)
+	if ws.LeftOut > 0 {
+		title += fmt.Sprintf(", %d left out (no times of two members that can be compared, or not ended by all)", ws.LeftOut)
+	}
+	rows := recorded(ws.Ranks, func(r waits.Rank) bool { return r.NoData })
+	s := sheetOf("waits", title, rows, waitsColumns(ws.Total))
+	if ws.Collectives == 0 {
+		s.text = nil
+		return s
+	}
+	s.by("the waiting caused", func(i int) float64 { return float64(rows[i].Caused) })
+	s.optional = []string{"collectives", "longest", "time", "share"}
+	return s
+}
+
+// waitsRemark says what is not counted, and what is compared.
+func waitsRemark(ws *waits.ByRank) []string {
+	if ws.Collectives == 0 {
+		return nil
+	}
+	var lines []string
+	if s := ws.StartUp; s.Waited > 0 {
+		lines = append(lines, fmt.Sprintf("Not counted: %s in the first collective of each communicator, %s of it for %s (starting up).",
+			units.Time(float64(s.Waited)), units.Time(float64(s.Caused)), s.Rank))
+	}
+	if ws.Hosts > 1 {
+		lines = append(lines, fmt.Sprintf("Times of %d hosts are compared as recorded; errors of their clocks are in these figures.", ws.Hosts))
+	}
+	return lines
+}
+
+// maxRanksText bounds how many stretches of ranks a line names.
+const maxRanksText = 24
+
+// notRecordedText names them in a line.
+func notRecordedText(n *operations.NotRecorded) string {
+	parts := strings.Split(n.Ranks, ",")
+	text := "ranks " + n.Ranks
+	switch {
+	case n.Ranks == "":
+		return fmt.Sprintf("of %s nothing was recorded; which ranks they are is not known", units.Count(n.Processes, "process", "processes"))
+	case len(parts) > maxRanksText:
+		text = fmt.Sprintf("ranks %s and %d more stretches", strings.Join(parts[:maxRanksText], ","), len(parts)-maxRanksText)
+	}
+	if n.Unknown {
+		text += " and others"
+	}
+	return "nothing was recorded of " + text
+}
+
+// recorded are the rows of tables of ranks without those that have no data.
+func recorded[T any](rows []T, absent func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(rows), absent)
+}
+
+func communicatorSheet(rows []operations.CommunicatorRow) sheet {
+	s := sheetOf("communicators", "Communicators", rows, communicatorColumns)
+	s.by("the memberships", func(i int) float64 { return float64(rows[i].Ranks) })
+	s.order.bound, s.order.fixed = maxFlows, true
+	s.optional = []string{"id", "hosts", "judged by"}
+	return s
+}
+
+var communicatorColumns = []column[operations.CommunicatorRow]{
+	label("communicator", "communicator", func(c *operations.CommunicatorRow) string { return c.Communicator }),
+	number("comm", "id", func(c *operations.CommunicatorRow) uint64 { return uint64(c.Comm) }),
+	{"ranks", "ranks", nil, func(c *operations.CommunicatorRow) any { return c.Ranks }},
+	{"hosts", "hosts", nil, func(c *operations.CommunicatorRow) any { return c.Hosts }},
+	label("members", "members", func(c *operations.CommunicatorRow) string { return c.Members }),
+	{"role", "<likely role", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Role) }, func(c *operations.CommunicatorRow) any { return c.Role }},
+	{"role_basis", "<judged by", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Basis) }, func(c *operations.CommunicatorRow) any { return c.Basis }},
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// seat is an entry of the list of all locations: a location, which has several if it stands for ranks without data.
+type seat struct {
+	location otf2.LocationRef
+	n        int
+}
+
+// seats are the places of ranks without data, by communicator and rank.
+type seats map[*jobs.Communicator][]jobs.Slot
+
+// defineComms defines the communicators and the windows of their networks. COMM_LOCATIONS lists the
+// locations of all communicator ranks by world rank and number in the process, then those that only
+// networks have; a COMM_GROUP lists indices into it.
+func (a *archive) defineComms() {
+	members := make([][]seat, 0, len(a.instances)+len(a.networks)+1)
+	var idle []seat
+	for _, pl := range a.world.Places {
+		if pl.Process == nil && pl != a.world.Unknown {
+			idle = append(idle, seatsAt(pl)...)
+		}
+	}
+	for _, in := range a.instances {
+		members = append(members, a.seats.all(in))
+	}
+	list := appendNew(nil, append(members, idle))
+	for _, n := range a.networks {
+		members = append(members, a.networkMembers(n))
+	}
+	if len(members) == 0 {
+		return
+	}
+	list = appendNew(list, members[len(a.instances):])
+	index := make(map[seat]uint64, len(list))
+	ids := make([]uint64, len(list))
+	for i, l := range list {
+		index[l], ids[i] = uint64(i), uint64(l.location)
+	}
+	paradigm := a.commParadigm()
+	a.group("", otf2.GroupTypeCommLocations, paradigm, ids)
+	known := make(map[string]otf2.GroupRef)
+	comm := func(name string, members []seat, parent otf2.CommRef, flags otf2.CommFlag) otf2.CommRef {
+		ranks := make([]uint64, len(members))
+		var key []byte
+		for r, l := range members {
+			ranks[r] = index[l]
+			key = strconv.AppendUint(append(key, ' '), ranks[r], 36)
+		}
+		g, ok := known[string(key)]
+		if !ok {
+			g = a.group(name, otf2.GroupTypeCommGroup, paradigm, ranks)
+			known[string(key)] = g
+		}
+		ref := a.from.comm + otf2.CommRef(len(a.Comms))
+		a.Comms = append(a.Comms, otf2.Comm{Self: ref, Name: a.text(name), Group: g, Parent: parent, Flags: flags})
+		return ref
+	}
+	for i, in := range a.instances {
+		in.Ref = comm(in.Name, members[i], otf2.UndefinedComm, otf2.CommFlagCreateDestroyEvents)
+	}
+	for i, n := range a.networks {
+		parent := otf2.UndefinedComm
+		if n.of != nil && slices.Contains(a.instances, n.of) {
+			parent = n.of.Ref
+		}
+		ref := comm(n.name, members[len(a.instances)+i], parent, otf2.CommFlagNone)
+		n.ref = a.from.rmaWin + otf2.RmaWinRef(len(a.RmaWins))
+		a.RmaWins = append(a.RmaWins, otf2.RmaWin{Self: n.ref, Name: a.text(n.name), Comm: ref, Flags: otf2.RmaWinFlagNone})
+	}
+}
+
+// seats are all entries of a place without data.
+func seatsAt(pl *jobs.Place) []seat {
+	all := make([]seat, pl.Idle)
+	for n := range all {
+		all[n] = seat{placeLocation(pl), n}
+	}
+	return all
+}
+
+// all lists the entries of a communicator's ranks.
+func (s seats) all(in *jobs.Communicator) []seat {
+	all := make([]seat, in.Nranks)
+	for rank := range all {
+		all[rank] = s.of(in, rank)
+	}
+	return all
+}
+
+// of is the entry of one rank.
+func (s seats) of(in *jobs.Communicator, rank int) seat {
+	if m := in.Members[rank]; m != nil {
+		return seat{m.Location, 0}
+	}
+	slot := s[in][rank]
+	return seat{placeLocation(slot.Place), slot.N}
+}
+
+// appendNew appends the entries that are not in the list, each once, by process and number.
+func appendNew(list []seat, more [][]seat) []seat {
+	known := make(map[seat]bool, len(list))
+	for _, l := range list {
+		known[l] = true
+	}
+	n := len(list)
+	for _, group := range more {
+		for _, l := range group {
+			if !known[l] {
+				known[l] = true
+				list = append(list, l)
+			}
+		}
+	}
+	slices.SortFunc(list[n:], func(x, y seat) int {
+		return cmp.Or(cmp.Compare(uint32(x.location), uint32(y.location)), cmp.Compare(x.location, y.location), cmp.Compare(x.n, y.n))
+	})
+	return list
+}

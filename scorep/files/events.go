@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Events puts event files into an archive, and counts what became of them.
+type Events struct {
+	chunk          uint64 // of the archive
+	mu             sync.Mutex
+	Linked, Copied int
+	Rewritten      int                      // of the copied ones, into chunks of another size
+	Problems       map[int]string           // by location
+	Others         []string                 // and those of no location
+	Damaged        []string                 // of them: files that hold less than they should
+	Lost           map[*jobs.Process]uint64 // records that these held, as far as is known
+}
+
+// New is for an archive whose event files have chunks of a size.
+func New(chunk uint64) *Events {
+	return &Events{chunk: chunk, Problems: make(map[int]string), Lost: make(map[*jobs.Process]uint64)}
+}
+
+// Row is a row of the archive.
+type Row struct {
+	Process *jobs.Process        // nil: of a process without data
+	Number  uint32               // in the process
+	Source  *experiment.Location // nil: it has no events
+	Events  uint64               // that are in its file; learned by Place
+}
+
+// endMark closes every event file: end of file, end of buffer.
+var endMark = [2]byte{0x02, 0x01}
+
+// lastEventOffset is where a chunk's header has the number of its last event: behind record, byte
+// order and the number of the first event.
+const lastEventOffset = 10
+
+// Place makes the event file of a row, with number i in the archive's list, and learns its number of events and, where they had to be
+// looked at, their times.
+//
+// Files of finished processes are linked, unread, if their chunks fit the archive. Those of others are copied, because their writer
+// may still be there, or may have died half-way through a record: up to what the process's description says while it runs or where
+// its writer vouches for no more, else up to the last whole record.
+func (out *Events) Place(i int, l *Row, to string, times *jobs.Lifespan) error {
+	if l.Source == nil {
+		return writeEmpty(to)
+	}
+	if l.Process.Pieces != nil {
+		return out.placePieces(i, l, to, times)
+	}
+	s := l.Process.Shards()[0]
+	from := eventFileOf(s, l.Number)
+	chunk := l.Process.Shard.EventChunkSize
+	info, err := ownFile(from)
+	if err == nil && s.State == jobs.Finished && info.Size() == l.Source.Bytes && out.fits(info.Size(), chunk) {
+		l.Events = l.Source.Events
+		return out.Link(from, to)
+	}
+	scan, err := out.take(i, l.Process, s, l.Source, to)
+	if err != nil || scan == nil {
+		return errors.Join(err, writeEmpty(to))
+	}
+	out.count(false)
+	l.Events = scan.Events
+	if scan.Events > 0 {
+		*times = jobs.Lifespan{Begin: uint64(scan.First), End: uint64(scan.Last)}
+	}
+	if info, err := os.Stat(to); err != nil || out.fits(info.Size(), chunk) {
+		return err
+	}
+	return out.rewrite(to, chunk)
+}
+
+// take copies the event file of a location that a shard has and makes it end after its last whole record. It tells of what is not as the
+// shard's description says. nil: there is nothing to be taken.
+func (out *Events) take(i int, of *jobs.Process, s *jobs.Piece, l *experiment.Location, to string) (*otf2.ScanResult, error) {
+	from := eventFileOf(s, l.Number)
+	name := func() string { return fmt.Sprintf("%s, location %d: %s", of.ID(), l.Number, nameIn(s, from)) }
+	limit := int64(math.MaxInt64)
+	if s.State == jobs.Running || s.Cut() || s.CutBack() {
+		limit = l.Bytes
+	}
+	info, err := ownFile(from)
+	if err == nil {
+		err = copyFile(from, to, limit)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if l.Events > 0 {
+			out.damage(i, of, l.Events, "%s, with %s, is gone", name(), jobs.Plural(l.Events, "event"))
+		}
+		return nil, nil
+	case err != nil && info != nil && info.Mode().IsRegular():
+		return nil, err
+	case err != nil:
+		out.damage(i, of, l.Events, "%s, with %s, was not taken: %v", name(), jobs.Plural(l.Events, "event"), err)
+		return nil, nil
+	}
+	good := func(*otf2.Event) error { return nil }
+	if s.State == jobs.Crashed {
+		good = definedIn(s.Shard)
+	}
+	scan, damage, err := mend(to, s.Shard.EventChunkSize, good)
+	if err != nil {
+		return nil, err
+	}
+	written := l.Events
+	if s.State == jobs.Crashed && (damage != nil || s.Cut()) { // behind the last flush that the description knows there may be more
+		whole, _ := otf2.ScanEventFile(from, s.Shard.EventChunkSize)
+		written = max(written, whole.Events)
+	}
+	missing := written - min(written, scan.Events)
+	switch {
+	case s.State == jobs.Running: // a file is cut where it ended at the last flush but one, and its end is overwritten
+	case damage != nil && !s.Cut():
+		out.damage(i, of, missing, "%s is damaged after %s, of %d; they were taken: %v", name(), jobs.Plural(scan.Events, "event"), max(written, scan.Events), damage)
+	case scan.Events < l.Events || s.State == jobs.Finished && info.Size() != l.Bytes && !s.CutBack():
+		out.damage(i, of, missing, "%s has %d bytes and %s instead of %d and %d; what is whole of it was taken", name(), info.Size(), jobs.Plural(scan.Events, "event"), l.Bytes, l.Events)
+	default:
+		out.lose(of, missing)
+	}
+	return &scan, nil
+}
+
+// LeaveBehind counts what is in event files of an unfinished shard that its description does not speak of.
+func (out *Events) LeaveBehind(of *jobs.Process, s *jobs.Piece) {
+	if s.State != jobs.Crashed {
+		return
+	}
+	known := make(map[string]bool)
+	for _, l := range s.Shard.Locations {
+		known[eventFileOf(s, l.Number)] = true
+	}
+	files, _ := filepath.Glob(filepath.Join(s.Dir, "*.evt"))
+	for _, file := range files {
+		if known[file] {
+			continue
+		}
+		if whole, _ := otf2.ScanEventFile(file, s.Shard.EventChunkSize); whole.Events > 0 {
+			out.lose(of, whole.Events)
+			text := fmt.Sprintf("%s: %s, with %s, is left out: the description of its location is missing", of.ID(), nameIn(s, file), jobs.Plural(whole.Events, "event"))
+			out.Damaged = append(out.Damaged, text)
+			out.Others = append(out.Others, text)
+		}
+	}
+}
+
+// eventFile is the path of a location's event file.
+func eventFileOf(p *jobs.Piece, number uint32) string {
+	return filepath.Join(p.Dir, strconv.FormatUint(uint64(number), 10)+".evt")
+}
+
+// nameOf is what a file of the shard is called in messages, from the experiment directory on.
+func nameIn(p *jobs.Piece, file string) string {
+	return filepath.Join(experiment.Folder, filepath.Base(p.Dir), filepath.Base(file))
+}
+
+// definedIn refuses events that refer to what a shard's description does not define. After a power cut there can be more in an
+// event file than in the description.
+func definedIn(p *experiment.Process) func(*otf2.Event) error {
+	known := map[string]int{"StringRef": len(p.Strings), "RegionRef": len(p.Regions), "RmaWinRef": len(p.Wins), "MetricRef": len(p.Metrics), "CommRef": len(p.Comms)}
+	return func(e *otf2.Event) error {
+		fields := e.Kind.Fields()
+		for k := 0; k < len(fields) && k < len(e.Args); k++ {
+			if n, ok := known[fields[k].Type]; ok && e.Args[k] >= uint64(n) && e.Args[k] < math.MaxUint32 {
+				return fmt.Errorf("%v %s %d is not defined", e.Kind, fields[k].Name, e.Args[k])
+			}
+		}
+		for _, v := range e.Attributes {
+			if v.Type == otf2.TypeString && v.Bits >= uint64(len(p.Strings)) && v.Bits < math.MaxUint32 {
+				return fmt.Errorf("string %d is not defined", v.Bits)
+			}
+		}
+		return nil
+	}
+}
+
+// damage notes a problem of a file that holds less than it should, and how many records are missing for it.
+func (out *Events) damage(i int, of *jobs.Process, records uint64, format string, args ...any) {
+	out.problem(i, format, args...)
+	out.lose(of, records)
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.Damaged = append(out.Damaged, out.Problems[i])
+}
+
+func (out *Events) lose(of *jobs.Process, records uint64) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.Lost[of] += records
+}
+
+func (out *Events) problem(i int, format string, args ...any) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.Problems[i] = fmt.Sprintf(format, args...)
+}
+
+func (out *Events) count(linked bool) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if linked {
+		out.Linked++
+	} else {
+		out.Copied++
+	}
+}
+
+// fits tells whether an event file can be read in the archive as it is: its chunks have the archive's size, or it has one.
+func (out *Events) fits(size int64, chunk uint64) bool {
+	return chunk == out.chunk || uint64(size) <= min(chunk, out.chunk)
+}
+
+// rewrite gives a copied event file chunks of the archive's size.
+func (out *Events) rewrite(path string, chunk uint64) error {
+	old := path + ".old" // nobody reads here yet
+	if err := os.Rename(path, old); err != nil {
+		return err
+	}
+	if _, err := otf2.RewriteEvents(old, path, chunk, out.chunk); err != nil {
+		return err
+	}
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.Rewritten++
+	return os.Remove(old)
+}
+
+// Link makes a hard link, or a copy where the file system has none to offer.
+func (out *Events) Link(from, to string) error {
+	if Link(from, to) == nil {
+		out.count(true)
+		return nil
+	}
+	out.count(false)
+	return copyFile(from, to, math.MaxInt64)
+}
+
+// Link is replaced by tests that need a file system without links.
+var Link = os.Link
+
+// copyFile copies at most limit bytes of a file. On one file system the kernel does it without
+// moving the data where it can.
+func copyFile(from, to string, limit int64) error {
+	in, err := regular.OpenOwn(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := newFile(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, limit))
+	return errors.Join(err, out.Close())
+}
+
+// writeEmpty writes an event file without events: readers want one for every location.
+func writeEmpty(path string) error {
+	if err := Remove(path); err != nil {
+		return err
+	}
+	w, err := otf2.CreateEventWriter(path, nil)
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// mend makes a copied event file end after its last whole record, and brings the number of events
+// into the header of its last chunk. damage tells why what follows that record cannot be one, if it
+// is not just cut off. A file of which not even a header is there becomes empty.
+//
+// What follows an event that is not good is left out, too.
+func mend(path string, chunkSize uint64, good func(*otf2.Event) error) (scan otf2.ScanResult, damage, err error) {
+	scan, err = otf2.ScanEventsWhile(path, chunkSize, good)
+	if errors.Is(err, otf2.ErrCorrupt) {
+		damage, err = err, nil
+	}
+	if err != nil {
+		return scan, nil, err
+	}
+	if scan.Events == 0 {
+		return scan, damage, writeEmpty(path)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return scan, damage, err
+	}
+	defer f.Close()
+	end := scan.ValidBytes
+	chunk := (end - 1) / int64(chunkSize) * int64(chunkSize)
+	var count [8]byte
+	binary.LittleEndian.PutUint64(count[:], scan.Events)
+	if _, err := f.WriteAt(count[:], chunk+lastEventOffset); err != nil {
+		return scan, damage, err
+	}
+	if _, err := f.WriteAt(endMark[:], end); err != nil {
+		return scan, damage, err
+	}
+	if err := f.Truncate(end + int64(len(endMark))); err != nil {
+		return scan, damage, err
+	}
+	return scan, damage, f.Close()
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+)
+
+// Staging is a folder in which an archive is made, beside the one that it is to replace.
+type Staging struct {
+	Path string
+	held *atomicfile.Pending
+	keep bool // what is in it is nowhere else
+}
+
+// NewStaging makes one in the folder of an archive, of a name that nothing has yet.
+func NewStaging(dir string) (*Staging, error) {
+	path, err := os.MkdirTemp(dir, "."+ArchiveName+"-")
+	if err != nil {
+		return nil, err
+	}
+	return &Staging{Path: path, held: atomicfile.Temporary(path)}, nil
+}
+
+// Stage makes one of a name, in place of one that was left there. Whoever calls it has locked the directory.
+func Stage(path string) (*Staging, error) {
+	if err := os.RemoveAll(path); err != nil {
+		return nil, err
+	}
+	s := &Staging{Path: path, held: atomicfile.Temporary(path)}
+	if err := os.Mkdir(path, regular.Folder); err != nil {
+		s.held.Forget()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Discard removes the folder with what is in it. It may follow Replace.
+func (s *Staging) Discard() {
+	if !s.keep {
+		_ = os.RemoveAll(s.Path)
+	}
+	s.held.Forget()
+}
+
+// Parts are the suffixes of an archive's files in the order in which they are put in place; the anchor makes it exist.
+var Parts = []string{"", ".def", ".marker", anchorSuffix}
+
+const anchorSuffix = ".otf2"
+
+// Replace brings the complete archive in the folder to the disk and puts it in place of the one in dir, which must be on the same file
+// system; there may be none. While it does, dir has no anchor; nobody sees old definitions with new events.
+//
+// After an error the old archive is whole and in its place, or the new one is, as the error says. Only where the file system refuses
+// to take back what it has done, neither is: then there is no anchor, and no file has been removed.
+func (s *Staging) Replace(dir string) error {
+	if err := atomicfile.SyncTree(s.Path); err != nil {
+		return fmt.Errorf("bring the archive to the disk: %w", err)
+	}
+	old := filepath.Join(s.Path, "old")
+	if err := os.Mkdir(old, regular.Folder); err != nil {
+		return err
+	}
+	return s.held.Uninterrupted(func() error { return s.exchange(old, dir) })
+}
+
+func (s *Staging) exchange(old, dir string) error {
+	var done moves
+	at := func(folder, suffix string) string { return filepath.Join(folder, ArchiveName+suffix) }
+	_, none := os.Lstat(at(dir, anchorSuffix))
+	had := none == nil
+	err := done.move(at(dir, anchorSuffix), at(old, anchorSuffix))
+	if err == nil && had {
+		err = atomicfile.SyncFolder(dir) // no power cut may bring the old anchor together with new files
+	}
+	for _, suffix := range Parts {
+		if err == nil && suffix != anchorSuffix {
+			err = done.move(at(dir, suffix), at(old, suffix))
+		}
+		if err == nil && suffix == anchorSuffix {
+			err = atomicfile.SyncFolder(dir)
+		}
+		if err == nil {
+			err = done.move(at(s.Path, suffix), at(dir, suffix))
+		}
+	}
+	if err == nil {
+		if err = atomicfile.SyncFolder(dir); err != nil {
+			err = fmt.Errorf("the new archive is in its place, but may not survive a power cut: %w", err)
+		}
+		return err
+	}
+	err = fmt.Errorf("put the archive in place: %w", err)
+	if back := done.undo(); back != nil {
+		s.keep = true
+		return fmt.Errorf("%w; putting the earlier one back failed, too: %w: there is no archive now; its files, old and new, are in %s and %s", err, back, dir, s.Path)
+	}
+	_ = atomicfile.SyncFolder(dir)
+	if had {
+		return fmt.Errorf("%w; the earlier archive is in its place, as it was", err)
+	}
+	return fmt.Errorf("%w; there is no archive, as before", err)
+}
+
+// Rename is replaced by tests that need a disk which fails.
+var Rename = os.Rename
+
+// moves are renamings that have been done.
+type moves [][2]string
+
+// move renames what is there, if anything is.
+func (m *moves) move(from, to string) error {
+	err := Rename(from, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		*m = append(*m, [2]string{from, to})
+	}
+	return err
+}
+
+// Taking a renaming back is tried again, for more than a second in all: an error that passes must not cost the archive.
+const (
+	FirstUndoPause = 10 * time.Millisecond
+	undoTries      = 8 // of which each waits twice as long as the one before
+)
+
+// UndoPause is made shorter by tests.
+var UndoPause = FirstUndoPause
+
+// undo takes them back, the last one first.
+func (m moves) undo() error {
+	tries, pause := undoTries, UndoPause
+	for i := len(m) - 1; i >= 0; i-- {
+		for err := Rename(m[i][1], m[i][0]); err != nil; err = Rename(m[i][1], m[i][0]) {
+			if tries--; tries == 0 {
+				return err
+			}
+			time.Sleep(pause)
+			pause *= 2
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/scorep/files"
+)
+
+// localTables are the tables from the ids of each process to the archive's: what makes its event files readable as they are.
+type localTables struct {
+	of     map[*jobs.Process][]*otf2.MappingTable
+	marked map[*jobs.Process]*otf2.MappingTable // of regions, for rows whose calls are marked as forwarded, see merger
+}
+
+// add maps ids of a kind in a process to the archive's; where they are the same there is no table.
+func (t *localTables) add(p *jobs.Process, kind otf2.MappingType, global []uint64) {
+	if table := otf2.OptimalMapping(kind, global); table != nil {
+		t.of[p] = append(t.of[p], table)
+	}
+}
+
+// write writes each location's mapping tables and clock offsets: once per process, as its
+// locations have the same, but for those whose forwarded calls are marked.
+func (t *localTables) write(dir string, chunkSize uint64, rows []*location, workers int) error {
+	type like struct {
+		part   *jobs.Process
+		marked bool
+	}
+	paths := make(map[like][]string)
+	var all []like
+	for _, l := range rows {
+		k := like{l.part, l.marked}
+		if paths[k] == nil {
+			all = append(all, k)
+		}
+		paths[k] = append(paths[k], filepath.Join(dir, files.Name(l.Self, ".def")))
+	}
+	return jobs.ForEach(len(all), workers, func(i int) error {
+		k := all[i]
+		var maps []*otf2.MappingTable
+		var clocks []otf2.ClockOffset
+		if k.part != nil {
+			maps, clocks = t.of[k.part], k.part.ClockOffsets()
+		}
+		if k.marked {
+			maps = slices.DeleteFunc(slices.Clone(maps), func(m *otf2.MappingTable) bool { return m.Type == otf2.MappingRegion })
+			maps = append(maps, t.marked[k.part])
+		}
+		for j, path := range paths[k] {
+			if j > 0 && files.Link(paths[k][0], path) == nil {
+				continue
+			}
+			if err := otf2.WriteLocalDefs(path, maps, clocks, chunkSize); err != nil {
+				return fmt.Errorf("write local definitions of %s: %w", filepath.Base(path), err)
+			}
+		}
+		return nil
+	})
+}
+
+// removeLocalDefs makes way for others.
+func removeLocalDefs(dir string, rows []*location) error {
+	for _, l := range rows {
+		if err := files.Remove(filepath.Join(dir, files.Name(l.Self, ".def"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

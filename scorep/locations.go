@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"fmt"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// defineLocations makes the PROCESS groups, 0…P−1, then the ACCELERATOR groups, and puts every
+// location into its group.
+func (a *archive) defineLocations(t *systemTree) {
+	for _, pl := range a.world.Places {
+		if a.into != nil && a.into.pairs[pl.Process] != nil {
+			continue
+		}
+		node := t.unknown
+		if pl.Process != nil {
+			node = t.host(pl.Process)
+		}
+		group := a.locationGroup(pl.Name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
+		if pl.Process != nil {
+			a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
+				LocationGroup: group, Name: a.text(facts.PropPID.Key()), Type: otf2.TypeUint64, Value: otf2.Value(pl.Process.Shard.PID),
+			})
+			continue
+		}
+		ranks := facts.UnknownRanks
+		if pl.Ranks != nil {
+			ranks = jobs.FormatRanks(pl.Ranks)
+		}
+		a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
+			LocationGroup: group, Name: a.text(facts.PropNoData.Key()), Type: otf2.TypeString, Value: otf2.Value(a.text(ranks)),
+		})
+	}
+	used := make(map[jobs.Device]bool)
+	for _, l := range a.locations {
+		if l.typ == otf2.LocationTypeAcceleratorStream {
+			used[jobs.Device{Process: l.part, GPU: l.gpu}] = true
+		}
+	}
+	groups := make(map[jobs.Device]otf2.LocationGroupRef)
+	for _, pl := range a.world.Places {
+		if pl.Process == nil {
+			continue
+		}
+		for _, g := range gpusOf(pl.Process) {
+			dev := jobs.Device{Process: pl.Process, GPU: g.index}
+			if !used[dev] {
+				continue
+			}
+			ordinal := g.shard.Device
+			if ordinal < 0 {
+				ordinal = g.index
+			}
+			groups[dev] = a.locationGroup(fmt.Sprintf("%s GPU %d", pl.Name, ordinal), otf2.LocationGroupTypeAccelerator,
+				t.devices[dev], otf2.LocationGroupRef(pl.Index))
+		}
+	}
+	a.tellRanksApart()
+	for _, l := range a.locations {
+		if g, ok := groups[jobs.Device{Process: l.part, GPU: l.gpu}]; ok && (l.typ == otf2.LocationTypeAcceleratorStream || l.typ == otf2.LocationTypeMetric) {
+			l.Group = g
+		}
+		l.Type = l.typ
+		l.Name = a.text(l.name)
+		a.Locations = append(a.Locations, l.Location)
+		a.identify(l)
+	}
+}
+
+// identify gives a row the properties by which rows are found again in what others say of the job: of processes and threads the system's ids (in
+// their own pid namespace), of a communicator rank's row NCCL's commId, and the number of nodes that NCCL has the communicator on. A row that
+// several have had in turn tells how many instead.
+//
+// facts.PropNoData tells of a location group that it stands for processes without data, and of which ranks of the world:
+// "4-15,20", or facts.UnknownRanks. Their communicator ranks have one location, which is in the list of all locations (COMM_LOCATIONS)
+// once for each: for each rank of the world, ascending, as many times.
+func (a *archive) identify(l *location) {
+	switch s := l.source; {
+	case s == nil:
+	case s.Shared():
+		a.locationProperty(l, facts.PropOwners, uint64(s.Owners))
+	case s.Kind == experiment.KindThread && s.TID != 0:
+		a.locationProperty(l, facts.PropTID, uint64(s.TID))
+	case s.Kind == experiment.KindRank && s.Comm >= 0 && s.Comm < len(l.part.Shard.Comms):
+		c := &l.part.Shard.Comms[s.Comm]
+		a.locationProperty(l, facts.PropCommID, c.ID)
+		if c.NNodes > 0 {
+			a.locationProperty(l, facts.PropNNodes, uint64(c.NNodes))
+		}
+	}
+}
+
+func (a *archive) locationProperty(l *location, name facts.Property, value uint64) {
+	a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
+		Location: l.Self, Name: a.text(name.Key()), Type: otf2.TypeUint64, Value: otf2.Value(value),
+	})
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measurement
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/regular"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// Trace is the trace of a Score-P measurement, or of another tool that writes the same: what it says of its
+// processes, and where its definitions end. Its event files are looked into as far as their first events only.
+type Trace struct {
+	Dir       string // of the anchor
+	Archive   *otf2.Archive
+	Processes []*Process
+	byPID     map[int][]*Process // those whose process id is known
+	timer     Timer              // unknownTimer if no file says which
+	Numbers   uint32             // the upper halves of its location ids are below
+	Groups    otf2.LocationGroupRef
+	Root      otf2.SystemTreeNodeRef
+	hosts     map[otf2.SystemTreeNodeRef]bool // nodes whose processes share memory
+	Regions   map[string]bool                 // names of the regions that were forwarded from here
+}
+
+// Process is one of its processes.
+type Process struct {
+	Group   otf2.LocationGroupRef
+	Name    string
+	Host    string // "" if the system tree does not say
+	Node    otf2.SystemTreeNodeRef
+	pid     int // 0 if no event says
+	Threads []*Thread
+	clock   []otf2.ClockOffset // corrections of its times
+}
+
+// Thread is a thread's location.
+type Thread struct {
+	Location otf2.LocationRef
+	Name     string
+	TID      int // 0 if no event says
+}
+
+func (m *Process) id() string {
+	if m.pid == 0 {
+		return fmt.Sprintf("%s (%s, process id unknown)", m.Name, m.Host)
+	}
+	return fmt.Sprintf("%s (%s:%d)", m.Name, m.Host, m.pid)
+}
+
+// ArchiveName is the name of a Score-P trace in its experiment directory, without suffix.
+const ArchiveName = "traces"
+
+// Attributes by which Score-P tells its processes and threads: on PROGRAM_BEGIN and on THREAD_BEGIN.
+const (
+	attributeProcess = "ProcessId"
+	attributeThread  = "ThreadId"
+)
+
+// ForwardedFile is the source file of the regions that the plugin has Score-P define (plugin/scorep.c).
+const ForwardedFile = "NCCL"
+
+// Open reads a Score-P experiment directory. Errors say what the directory lacks.
+func Open(dir string) (*Trace, error) {
+	anchor := filepath.Join(dir, ArchiveName+".otf2")
+	if _, err := os.Stat(anchor); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, "profile.cubex")); err == nil {
+			return nil, fmt.Errorf("%s holds a profile and no trace: measure with SCOREP_ENABLE_TRACING=true", dir)
+		}
+		return nil, fmt.Errorf("%s is no Score-P experiment directory with a trace: there is no %s.otf2", dir, ArchiveName)
+	}
+	// Small windows: of most locations only the first event is read.
+	a, err := otf2.Open(anchor, &otf2.ReadOptions{Memory: 1})
+	if err != nil {
+		return nil, fmt.Errorf("read Score-P's trace: %w", err)
+	}
+	for _, p := range a.Anchor.Properties {
+		if strings.HasPrefix(p.Name, facts.PropertyPrefix) {
+			return nil, fmt.Errorf("%s holds an archive of nccl-otf2, not one of Score-P", dir)
+		}
+	}
+	if a.Defs.ParadigmDef(regions.ParadigmNCCL) != nil {
+		return nil, fmt.Errorf("%s: its paradigm %d is taken", anchor, regions.ParadigmNCCL)
+	}
+	m := &Trace{
+		Dir: dir, Archive: a, timer: configuredTimer(filepath.Join(dir, "scorep.cfg")),
+		Root: otf2.UndefinedSystemTreeNode, Regions: make(map[string]bool), byPID: make(map[int][]*Process),
+	}
+	if err := m.readProcesses(); err != nil {
+		return nil, fmt.Errorf("read Score-P's trace: %w", err)
+	}
+	for _, n := range a.Defs.SystemTreeNodes {
+		if n.Parent == otf2.UndefinedSystemTreeNode {
+			m.Root = n.Self
+			break
+		}
+	}
+	for _, r := range a.Defs.Regions {
+		if r.SourceFile != otf2.UndefinedString && a.Defs.String(r.SourceFile) == ForwardedFile {
+			m.Regions[a.Defs.String(r.Name)] = true
+		}
+	}
+	return m, nil
+}
+
+// readProcesses lists the PROCESS location groups with what their first events say.
+func (m *Trace) readProcesses() error {
+	defs := m.Archive.Defs
+	m.hosts = make(map[otf2.SystemTreeNodeRef]bool)
+	for _, d := range defs.SystemTreeNodeDomains {
+		if d.Domain == otf2.SystemTreeDomainSharedMemory {
+			m.hosts[d.Node] = true
+		}
+	}
+	byGroup := make(map[otf2.LocationGroupRef]*Process)
+	for _, g := range defs.LocationGroups {
+		m.Groups = max(m.Groups, g.Self+1)
+		if g.Type != otf2.LocationGroupTypeProcess {
+			continue
+		}
+		p := &Process{Group: g.Self, Name: defs.String(g.Name)}
+		p.Host, p.Node = m.hostOf(g.SystemTreeParent)
+		byGroup[g.Self] = p
+		m.Processes = append(m.Processes, p)
+	}
+	for _, l := range defs.Locations {
+		m.Numbers = max(m.Numbers, uint32(uint64(l.Self)>>32)+1)
+		p := byGroup[l.Group]
+		if p == nil || l.Type != otf2.LocationTypeCPUThread {
+			continue
+		}
+		t := &Thread{Location: l.Self, Name: defs.String(l.Name)}
+		if len(p.Threads) == 0 {
+			_, clock, err := m.Archive.LocalDefs(l.Self)
+			if err != nil {
+				return err
+			}
+			p.clock = clock
+		}
+		p.Threads = append(p.Threads, t)
+		pid, tid, err := m.identify(l.Self)
+		if err != nil {
+			return err
+		}
+		if pid != 0 {
+			p.pid = pid
+			if tid == 0 {
+				tid = pid // a program begins on its main thread
+			}
+		}
+		t.TID = tid
+	}
+	for _, p := range m.Processes {
+		if p.pid != 0 {
+			m.byPID[p.pid] = append(m.byPID[p.pid], p)
+		}
+	}
+	return nil
+}
+
+// identify reads the process id and the thread id from a location's first event; 0 is unknown.
+func (m *Trace) identify(l otf2.LocationRef) (pid, tid int, err error) {
+	for e, err := range m.Archive.Events(&otf2.Selection{Locations: []otf2.LocationRef{l}}) {
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, v := range e.Attributes {
+			a := m.Archive.Defs.Attribute(v.ID)
+			if a == nil || v.Type != otf2.TypeUint64 || v.Bits > 1<<31 {
+				continue
+			}
+			switch m.Archive.Defs.String(a.Name) {
+			case attributeProcess:
+				pid = int(v.Bits)
+			case attributeThread:
+				tid = int(v.Bits)
+			}
+		}
+		break
+	}
+	return pid, tid, nil
+}
+
+// hostOf finds the node of a machine above, or at, a node of the system tree: the next one with shared memory.
+func (m *Trace) hostOf(n otf2.SystemTreeNodeRef) (name string, node otf2.SystemTreeNodeRef) {
+	defs := m.Archive.Defs
+	for range defs.SystemTreeNodes { // not for ever if the tree is damaged
+		d := defs.SystemTreeNode(n)
+		if d == nil {
+			break
+		}
+		if m.hosts[n] {
+			return defs.String(d.Name), n
+		}
+		n = d.Parent
+	}
+	return "", otf2.UndefinedSystemTreeNode
+}
+
+// configuredTimer reads which timer Score-P was set to from the copy of its settings in the experiment directory.
+func configuredTimer(path string) Timer {
+	f, err := regular.Open(path)
+	if err != nil {
+		return unknownTimer
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(lines.Text()), "export "), "=")
+		if !ok || strings.TrimSpace(name) != "SCOREP_TIMER" {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if v, err := strconv.Unquote(value); err == nil {
+			value = v
+		}
+		switch strings.ToLower(strings.Trim(value, "'")) {
+		case "tsc":
+			return tickTimer
+		case "clock_gettime":
+			return rawTimer
+		case "gettimeofday":
+			return realTimer
+		}
+	}
+	return unknownTimer
+}
+
+// Thread finds a thread of ours: by what its events say, else (Score-P gives a location to several threads
+// in turn) by what the substrate plugin has noted. nil: it is none of them.
+func (m *Process) Thread(p *jobs.Process, tid int) *Thread {
+	for _, t := range m.Threads {
+		if t.TID == tid {
+			return t
+		}
+	}
+	if s := p.Shard.Scorep; s != nil && s.Substrate != nil && s.Substrate.Rank >= 0 {
+		for _, noted := range s.Substrate.Threads {
+			at := otf2.LocationRef(noted.Location)<<32 | otf2.LocationRef(s.Substrate.Rank)
+			for _, t := range m.Threads {
+				if noted.TID == tid && t.Location == at {
+					return t
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measurement
+
+import (
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Whatever the readings and the corrections of a trace are, within what clocks do: what readers make of the records is
+// less than one tick from the exact time, between them and up to a minute beyond, and never goes back.
+func TestRecordsAreExactToTheTick(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		by := rapid.SampledFrom([]Timer{tickTimer, rawTimer, realTimer}).Draw(t, "timer")
+		rate := rapid.SampledFrom([]float64{1, 2.5, 3.3333333, 0.025, 2.596705559}).Draw(t, "ticks per ns")
+		p := &experiment.Process{Clock: experiment.Clock{Source: "tsc", AnchorRaw: 3_000_000_000_000, AnchorReal: 1_760_000_000_000_000_000}}
+		raw := p.Clock.AnchorRaw - rapid.Uint64Range(0, 1e9).Draw(t, "before")
+		for range rapid.IntRange(2, 40).Draw(t, "readings") {
+			p.Clock.Tuples = append(p.Clock.Tuples, experiment.ClockTuple{
+				Raw: raw, Ticks: uint64(rate*float64(raw)) + rapid.Uint64Range(0, 60).Draw(t, "off"),
+				Real: p.Clock.AnchorReal + raw - p.Clock.AnchorRaw + rapid.Uint64Range(0, 100).Draw(t, "real off"),
+			})
+			raw += rapid.Uint64Range(20e6, 1e9).Draw(t, "step") * uint64(rapid.SampledFrom([]int{1, 1, 1, 3000}).Draw(t, "scale"))
+		}
+		perNs := map[Timer]float64{tickTimer: rate, rawTimer: 1, realTimer: 0.001}[by]
+		local := func(raw uint64) uint64 { return uint64(perNs * float64(raw)) }
+		if by == realTimer {
+			local = func(raw uint64) uint64 { return (p.Clock.AnchorReal + raw - p.Clock.AnchorRaw) / 1000 }
+		}
+		var clock []otf2.ClockOffset
+		at := local(p.Clock.AnchorRaw)
+		for range rapid.IntRange(0, 4).Draw(t, "corrections") {
+			clock = append(clock, otf2.ClockOffset{Time: otf2.Timestamp(at), Offset: rapid.Int64Range(-5000, 5000).Draw(t, "offset")})
+			at += uint64(perNs * float64(rapid.Uint64Range(1e9, 1e11).Draw(t, "distance")))
+		}
+		tr, err := newTransfer(p, by, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.Shift = rapid.Int64Range(-1e9, 1e9).Draw(t, "shift")
+		first := p.Clock.AnchorReal + rapid.Uint64Range(0, 1e9).Draw(t, "first")
+		last := first + rapid.Uint64Range(0, 4e12).Draw(t, "last")
+		knots := tr.Records(first, last)
+		if len(knots) < 2 {
+			t.Fatalf("%d records", len(knots))
+		}
+		for i := 1; i < len(knots); i++ {
+			if knots[i].Time <= knots[i-1].Time {
+				t.Fatalf("record %d at %d after %d", i, knots[i].Time, knots[i-1].Time)
+			}
+		}
+		times := []uint64{first, last}
+		for _, k := range knots {
+			times = append(times, uint64(k.Time)-1, uint64(k.Time), uint64(k.Time)+1)
+		}
+		for range 30 {
+			times = append(times, rapid.Uint64Range(first, last+60e9).Draw(t, "time"))
+		}
+		for _, at := range times {
+			got := otf2.Corrected(knots, at)
+			off := new(big.Rat).Sub(integer(got), tr.exact(at))
+			if off.Abs(off).Cmp(big.NewRat(1, 1)) >= 0 {
+				t.Fatalf("%d becomes %d, %s ticks off", at, got, off.FloatString(4))
+			}
+			if next := otf2.Corrected(knots, at+1); next < got {
+				t.Fatalf("%d becomes %d, the next nanosecond %d", at, got, next)
+			}
+		}
+	})
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scorep
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/regions"
+)
+
+// rows are the locations of an archive.
+type rows struct {
+	locations []*location // by their ids, once all are there
+	ids       map[*jobs.Process]map[uint32]*location
+}
+
+// location is one location of the archive.
+type location struct {
+	otf2.Location
+	number uint32
+	part   *jobs.Process        // nil: of a process without data
+	source *experiment.Location // nil: kept for a communicator rank without events
+	typ    otf2.LocationType
+	name   string
+	gpu    int
+	marked bool // what was forwarded of it is in another row, too
+}
+
+// locationID builds the id of a location: the local number in the upper half, the process's index in
+// the lower one, as Score-P does.
+func locationID(number uint32, process int) otf2.LocationRef {
+	return otf2.LocationRef(uint64(number)<<32 | uint64(process))
+}
+
+func locationOf(p *jobs.Process, number uint32) otf2.LocationRef {
+	return locationID(p.Base+number, p.Index)
+}
+
+// placeLocation is the empty location of processes without data.
+func placeLocation(pl *jobs.Place) otf2.LocationRef { return locationID(pl.Base, pl.Index) }
+
+// locate lists the rows of all processes, and those kept for ranks without events.
+func (a *archive) locate() {
+	next := make(map[*jobs.Process]uint32)
+	for _, p := range a.run.Processes {
+		next[p] = a.locateProcess(p)
+	}
+	a.locateMembers(next)
+	a.locateNetworks()
+	for _, pl := range a.world.Places {
+		if pl.Process == nil {
+			a.locations = append(a.locations, &location{
+				Location: otf2.Location{Self: placeLocation(pl), Group: otf2.LocationGroupRef(pl.Index)},
+				name:     "no data", typ: otf2.LocationTypeCPUThread,
+			})
+		}
+	}
+	slices.SortFunc(a.locations, func(x, y *location) int { return cmp.Compare(x.Self, y.Self) })
+}
+
+// locateProcess lists the rows that a process has recorded. It returns the first number behind theirs.
+func (a *archive) locateProcess(p *jobs.Process) (next uint32) {
+	threads := 0
+	for i := range p.Shard.Locations {
+		l := &p.Shard.Locations[i]
+		next = max(next, l.Number+1)
+		if a.leftOut[p][l.Number] {
+			continue
+		}
+		do, name := keepRow, rowName(l)
+		if a.into != nil {
+			do, name = a.into.row(p, l)
+		}
+		switch do {
+		case leaveRow:
+			a.into.threadsLeftOut++
+			continue
+		case markRow:
+			a.into.threadsMarked++
+		}
+		row := a.add(p, l.Number, name, l.Type, gpuOfLocation(p, l))
+		row.source, row.marked = l, do == markRow
+		if l.Type == otf2.LocationTypeCPUThread {
+			threads++
+		}
+	}
+	if threads == 0 && (a.into == nil || a.into.pairs[p] == nil) { // readers expect one in every process
+		a.add(p, next, "Thread 0", otf2.LocationTypeCPUThread, 0)
+		next++
+	}
+	return next
+}
+
+// locateMembers tells the members of communicators where they are. Those without operations have a row of their own, numbered from
+// next on.
+func (a *archive) locateMembers(next map[*jobs.Process]uint32) {
+	idle := make(map[jobs.Device][]*location) // of communicator ranks without operations
+	for _, in := range a.instances {
+		taken := make(map[jobs.Device]int)
+		for m := range in.Present() {
+			c := m.Comm()
+			if c.Location >= 0 {
+				m.Location = a.ids[m.Process][uint32(c.Location)].Self
+				continue
+			}
+			// One row of a GPU stands for all of them, whatever their number: each row needs files.
+			dev := jobs.Device{Process: m.Process, GPU: gpuOf(m.Process, m.Index)}
+			nth := taken[dev]
+			taken[dev]++
+			if nth == len(idle[dev]) {
+				idle[dev] = append(idle[dev], a.add(m.Process, next[m.Process], fmt.Sprintf("%s"+regions.RankRow+"%d", in.Name, c.Rank), otf2.LocationTypeAcceleratorStream, dev.GPU))
+				next[m.Process]++
+			} else {
+				idle[dev][nth].name = noOperations
+			}
+			m.Location = idle[dev][nth].Self
+		}
+	}
+}
+
+// locateNetworks tells the members of networks where they are.
+func (a *archive) locateNetworks() {
+	for _, n := range a.networks {
+		if n.of == nil {
+			continue
+		}
+		for m := range n.of.Present() {
+			if c := m.Comm(); c.Location >= 0 {
+				m.Location = a.ids[m.Process][uint32(c.Location)].Self
+			} else if m.Location == 0 { // it has no operations to show: its process stands for it
+				m.Location = a.standsFor(m.Process)
+			}
+		}
+	}
+}
+
+// standsFor is the row that stands for a process as a whole.
+func (a *archive) standsFor(p *jobs.Process) otf2.LocationRef {
+	if first := a.firstOf(p); first != nil {
+		return first.Self
+	}
+	return a.into.pairs[p].Threads[0].Location // all that the process has are threads that the other archive has
+}
+
+// noOperations names the row of a GPU that stands for several communicator ranks which have nothing to show.
+const noOperations = "no operations"
+
+// add makes a row of a process.
+func (r *rows) add(p *jobs.Process, number uint32, name string, typ otf2.LocationType, gpu int) *location {
+	l := &location{
+		Location: otf2.Location{Self: locationOf(p, number), Group: otf2.LocationGroupRef(p.Index)},
+		number:   number, part: p, typ: typ, name: name, gpu: gpu,
+	}
+	r.locations = append(r.locations, l)
+	if r.ids[p] == nil {
+		r.ids[p] = make(map[uint32]*location)
+	}
+	r.ids[p][number] = l
+	return l
+}
+
+// rowName is the name of a row: who has it, or, where several communicator ranks had it, that it is theirs. Threads are
+// numbered, whoever they are.
+func rowName(l *experiment.Location) string {
+	if !l.Shared() || l.Kind == experiment.KindThread {
+		return l.Name
+	}
+	shared := fmt.Sprintf("shared %d", l.Number)
+	switch l.Kind {
+	case experiment.KindEnqueue:
+		return regions.EnqueueRow + shared
+	case experiment.KindNetSend:
+		return shared + regions.SendRow
+	case experiment.KindNetRecv:
+		return shared + regions.RecvRow
+	case experiment.KindChannel:
+		return shared + l.Name[max(0, strings.LastIndex(l.Name, regions.ChannelRow)):]
+	}
+	return shared
+}
+
+// firstOf is the process's row of the lowest number: its first application thread; nil if it has none.
+func (r *rows) firstOf(p *jobs.Process) *location {
+	var first *location
+	for _, l := range r.ids[p] {
+		if first == nil || l.number < first.number {
+			first = l
+		}
+	}
+	return first
+}
+
+// tellRanksApart names the rows beside those of communicator ranks, of its network and of what its threads enqueue, after the
+// rank where a process has several on a communicator: their rows would have one name.
+func (r *rows) tellRanksApart() {
+	type row struct {
+		part *jobs.Process
+		name string
+	}
+	rank := func(l *location) (at row, rank int, ok bool) {
+		s := l.source
+		if s == nil || s.Comm < 0 || s.Comm >= len(l.part.Shard.Comms) {
+			return row{}, 0, false
+		}
+		switch s.Kind {
+		case experiment.KindNetSend, experiment.KindNetRecv, experiment.KindEnqueue:
+			return row{l.part, l.name}, l.part.Shard.Comms[s.Comm].Rank, true
+		}
+		return row{}, 0, false
+	}
+	rows := make(map[row]int)
+	for _, l := range r.locations {
+		if at, _, ok := rank(l); ok {
+			rows[at]++
+		}
+	}
+	for _, l := range r.locations {
+		if at, rank, ok := rank(l); ok && rows[at] > 1 {
+			l.name = facts.OwnedRow(l.name, rank)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A command of a page that runs tests or benchmarks: its package, and the names that it asks for.
+var (
+	testCommand = regexp.MustCompile("go test [^`\\n]*?\\./([a-z0-9/]+(?:-[a-z0-9]+)*)([^`\\n]*)")
+	askedFor    = regexp.MustCompile(`-(run|bench) '?([A-Za-z|]{4,})`)
+)
+
+// The pages tell how their figures were found. Tests move; a command that names none any more runs nothing, and succeeds.
+func TestCommandsOfPagesFindTheirTests(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	found := 0
+	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range testCommand.FindAllStringSubmatch(string(text), -1) {
+			code := testCode(t, command[1])
+			for _, asked := range askedFor.FindAllStringSubmatch(command[2], -1) {
+				kind := map[string]string{"run": "(?:Test|Fuzz|Example)", "bench": "Benchmark"}[asked[1]]
+				for _, name := range strings.Split(asked[2], "|") {
+					found++
+					name = strings.TrimPrefix(name, "Test")
+					if !regexp.MustCompile(`(?m)^func ` + kind + `\w*` + name).MatchString(code) {
+						t.Errorf("%s: %q: %s has no such test", page, strings.TrimSpace(command[0]), command[1])
+					}
+				}
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("%d names of tests found in pages: does the search see them?", found)
+	}
+}
+
+// testCode is the text of a folder's tests.
+func testCode(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}

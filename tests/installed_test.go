@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// installedFiles are the files and folders of build/ that README.md tells people to copy.
+func installedFiles(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("\n## Record a job\n"))
+	text, _, _ = bytes.Cut(text, []byte("Copy them to one folder"))
+	_, text, found := bytes.Cut(text, []byte("`THIRD-PARTY-LICENCES`):"))
+	if !found {
+		t.Fatal("README.md does not name what make build leaves")
+	}
+	var names []string
+	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllSubmatch(text, -1) {
+		names = append(names, string(m[1]))
+	}
+	if len(names) < 4 {
+		t.Fatalf("README.md names only %q", names)
+	}
+	return names
+}
+
+// install copies what is named to a folder as cp -a does.
+func install(t *testing.T, to string, names ...string) {
+	t.Helper()
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if out, err := exec.Command("cp", "-a", builtFile(t, name), to).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+}
+
+// replayInstalled plays a recording with an installed tool, in an empty folder.
+func replayInstalled(t *testing.T, tool, recording string) (string, error) {
+	t.Helper()
+	recording, err := filepath.Abs(filepath.Join("../testdata/nccl-callbacks", recording))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(tool, "replay", recording, "--clock", "recorded", "--dir", "exp")
+	cmd.Dir = t.TempDir()
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		if _, err := os.Stat(filepath.Join(cmd.Dir, "exp", "traces.otf2")); err != nil {
+			t.Errorf("no archive: %v", err)
+		}
+	}
+	return string(out), err
+}
+
+// Recordings are played by what is installed alone, in one folder as README.md has it, and in the folders of a prefix. In one of the
+// recordings NCCL is said to be the library that calls.
+func TestReplayIsInstalled(t *testing.T) {
+	for name, place := range map[string]func(t *testing.T, root string) string{
+		"one folder": func(t *testing.T, root string) string {
+			install(t, root, installedFiles(t)...)
+			return filepath.Join(root, "nccl-otf2")
+		},
+		"prefix": func(t *testing.T, root string) string {
+			for _, file := range installedFiles(t) {
+				if strings.HasPrefix(file, "libexec") {
+					install(t, root, file)
+				} else {
+					install(t, filepath.Join(root, "bin"), file)
+				}
+			}
+			return filepath.Join(root, "bin", "nccl-otf2")
+		},
+	} {
+		for _, recording := range []string{"09-straggler-4p", "11-starved-2p"} {
+			t.Run(name+"/"+recording, func(t *testing.T) {
+				t.Parallel()
+				if out, err := replayInstalled(t, place(t, t.TempDir()), recording); err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
+	}
+}
+
+// Where the host is missing, one line says which file, and where it is looked for.
+func TestReplayWithoutItsHost(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, file := range installedFiles(t) {
+		if !strings.HasPrefix(file, "libexec") {
+			install(t, root, file)
+		}
+	}
+	out, err := replayInstalled(t, filepath.Join(root, "nccl-otf2"), "09-straggler-4p")
+	want := filepath.Join(root, "libexec", "nccl-otf2", "replay-host")
+	if err == nil || strings.Count(out, "\n") != 1 || !strings.Contains(out, want) {
+		t.Errorf("%v\n%swant one line that names %s", err, out, want)
+	}
+}
+
+// makeInstall installs what is built, or takes it away again.
+func makeInstall(t *testing.T, action, destination, libraries string) {
+	t.Helper()
+	cmd := exec.Command("packaging/install.sh", action)
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "BUILD="+builtFile(t, "."), "PREFIX="+prefix, "LIBDIR="+filepath.Join(prefix, libraries), "DESTDIR="+destination)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+const prefix = "/opt/nccl-otf2"
+
+// What is installed works from where it lies, wherever the system has its libraries: the tool finds the plugin, the plugin the tool. Nothing is
+// left when it is taken away.
+func TestInstall(t *testing.T) {
+	for _, libraries := range []string{"lib", "lib64", "lib/x86_64-linux-gnu"} {
+		t.Run(libraries, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			makeInstall(t, "install", root, libraries)
+			tool := filepath.Join(root, prefix, "bin/nccl-otf2")
+			exp := filepath.Join(t.TempDir(), "exp")
+			recording, err := filepath.Abs("../testdata/nccl-callbacks/09-straggler-4p")
+			if err != nil {
+				t.Fatal(err)
+			}
+			runTool(t, tool, "replay", recording, "--clock", "recorded", "--dir", exp)
+			if raw, err := filepath.Glob(filepath.Join(exp, "shards", "*.spool*")); err != nil || len(raw) > 0 {
+				t.Errorf("the plugin did not find the collector, and wrote %q (%v)", raw, err)
+			}
+			pages(t, tool, filepath.Join(root, prefix, "share/man/man1"))
+			compiles(t, filepath.Join(root, prefix, "include"))
+			makeInstall(t, "uninstall", root, libraries)
+			if left, err := os.ReadDir(filepath.Join(root, prefix)); err != nil || len(left) > 0 {
+				t.Errorf("left: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// pages wants a manual page for each command that the tool lists.
+func pages(t *testing.T, tool, dir string) {
+	t.Helper()
+	_, list, _ := strings.Cut(runTool(t, tool, "--help"), "\nRecord:\n")
+	list, _, _ = strings.Cut(list, "\nFlags:\n")
+	commands := regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(list, -1)
+	if len(commands) < 15 {
+		t.Fatalf("commands: %q", commands)
+	}
+	for _, command := range commands {
+		if command[1] == "help" {
+			continue
+		}
+		page := filepath.Join(dir, "nccl-otf2-"+command[1]+".1")
+		if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte(".SH SYNOPSIS")) {
+			t.Errorf("%s: %v", page, err)
+		}
+	}
+}
+
+// compiles wants the header to do for a program in C and in C++.
+func compiles(t *testing.T, include string) {
+	t.Helper()
+	for _, language := range []string{"c", "c++"} {
+		cmd := exec.Command("gcc", "-x", language, "-Wall", "-Werror", "-fsyntax-only", "-I", include, "-")
+		cmd.Stdin = strings.NewReader("#include <nccl_otf2.h>\nint main(void) { void (*begin)(const char *) = nccl_otf2_phase_begin; return begin == 0; }\n")
+		if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(string(out), "cc1plus") {
+			t.Errorf("%s: %v\n%s", language, err, out)
+		}
+	}
+}
+
+func runTool(t *testing.T, tool string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(tool, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", tool, args, err, out)
+	}
+	return string(out)
+}
