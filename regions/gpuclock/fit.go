@@ -22,7 +22,8 @@ import (
 // rounding come on top, and the lower bounds limit it.
 //
 // That holds for delays that have nothing to do with each other. On a starved host the thread that reports is kept from running
-// for milliseconds, and then reports all that has happened in one go: all late together, some by nearly the same time. Such
+// for milliseconds, and then reports all that has happened in one go: all late together, some by nearly the same time. A core that
+// was asleep takes tens of microseconds to be back, each time about the same. Such
 // reports are one witness (fitScratch.fit), and few witnesses are not believed that no launch confirms (fitScratch.unconfirmed).
 type clockLine struct {
 	g     uint64  // middle of the block
@@ -147,7 +148,7 @@ func (f *fitScratch) agreeing(n int) int {
 func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain float64) clockLine {
 	f.take(points, middle, 0)
 	l := f.line(points, middle, before, grain)
-	if l.limit > idleNs && slices.ContainsFunc(points, func(p point) bool { return p.told }) {
+	if l.limit > polledNs && slices.ContainsFunc(points, func(p point) bool { return p.told }) {
 		return f.unconfirmed(l, points, before, grain)
 	}
 	for apart := polledNs; l.stat > apart; {
@@ -162,9 +163,10 @@ func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain
 	return l
 }
 
-// unconfirmed is what a line l is worth that lies far above all that launches allow: kernels were long in coming, or all reports were
-// late, even by nearly the same where threads take turns. Only many that agree as those of a thread do that is never kept from
-// reporting cannot have been late. Else the truth is anywhere between them and the launches.
+// unconfirmed is what a line l is worth that lies above all that launches allow, by more than reports are late that come at once:
+// kernels were long in coming, or all reports were late, even by nearly the same where threads take turns or cores were asleep. Only
+// many that agree as those of a thread do that is never kept from reporting cannot have been late. Else the truth is anywhere between
+// them and the launches: likely at the reports where that is near.
 func (f *fitScratch) unconfirmed(l clockLine, points []point, before *clockLine, grain float64) clockLine {
 	if l.lateness() <= polledNs {
 		f.take(points, l.g, polledNs)
@@ -174,7 +176,11 @@ func (f *fitScratch) unconfirmed(l clockLine, points []point, before *clockLine,
 			}
 		}
 	}
-	l.between()
+	if l.limit > idleNs {
+		l.between()
+	} else {
+		l.stat = max(l.stat, l.limit)
+	}
 	return l
 }
 
