@@ -155,9 +155,11 @@ func TestHangUntilTheEnd(t *testing.T) {
 		missing   []int
 		kind      verdict.Kind
 		culprit   int
+		says      string
 	}{
-		{"c10-missing-4p", "AllReduce", 16, []int{2}, verdict.Missing, 2},
-		{"c11-order-3p", "AllReduce", 7, nil, verdict.Order, 0}, // on one of the two communicators
+		{"c10-missing-4p", "AllReduce", 16, []int{2}, verdict.Missing, 2, "Rank 2 never called AllReduce 16 on hang, which Ranks 0-1, 3 are in, for "},
+		{"c11-order-3p", "AllReduce", 7, nil, verdict.Order, 0, // on one of the two communicators
+			"Rank 0 called AllReduce 7 on order before AllReduce 7 on order.1, Ranks 1-2 the other way round: each waits for the other, for "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -226,7 +228,7 @@ func TestHangUntilTheEnd(t *testing.T) {
 			}
 			defer a.Close()
 			for where, culprits := range map[string][]verdict.Culprit{"the shards": r.Jobs[0].Culprits, "the archive": waitfor.OfArchive(a.Anchor)} {
-				if len(culprits) != 1 || culprits[0].Kind != tc.kind || culprits[0].Rank != tc.culprit {
+				if len(culprits) != 1 || culprits[0].Kind != tc.kind || culprits[0].Rank != tc.culprit || !strings.HasPrefix(culprits[0].Evidence, tc.says) {
 					t.Errorf("%s: %+v", where, culprits)
 				}
 			}

@@ -92,7 +92,7 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 		{"a receiver is missing", pairs, list{2: {in(1, "Send>0", "running", 0)}}, nil, verdict.Missing, []int{0}, -1, "Rank 0 never called Send from Rank 2 to Rank 0 0 on A, which Rank 2 is in"},
 		{"two that are not at the same place", pairs, list{
 			0: {in(0, "AllReduce", "running", 5)}, 2: {in(0, "AllReduce", "running", 6)}, 3: {in(0, "AllReduce", "running", 7)}, 1: {in(1, "AllReduce", "running", 0)},
-		}, nil, verdict.Order, []int{1, 3}, -1, "Rank 1 AllReduce 0 on B before AllReduce 0 on world, Rank 3 AllReduce 0 on world before AllReduce 0 on B"},
+		}, nil, verdict.Order, []int{1, 3}, -1, "Rank 1 called AllReduce 0 on B and has not come to AllReduce 0 on world, Rank 3 the other way round: each waits for the other"},
 		{"a chain ends at the missing one", chain, list{
 			0: {in(0, "AllReduce", "running", 0)}, 1: {in(0, "AllReduce", "running", 1)}, 2: {in(0, "AllReduce", "running", 2)},
 		}, nil, verdict.Missing, []int{3}, -1, "Rank 3 never called AllReduce 0 on C, which Rank 2 is in"},
@@ -103,30 +103,30 @@ func TestWhatKeepsAJobFromGoingOn(t *testing.T) {
 			1: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1)},
 			2: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1)},
 			3: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "called", 1)},
-		}, nil, verdict.Order, []int{0}, -1, "Rank 0 AllReduce 0 on A before AllReduce 0 on B, Ranks 1-3 AllReduce 0 on B before AllReduce 0 on A; each waits for the other"},
+		}, nil, verdict.Order, []int{0}, -1, "Rank 0 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-3 the other way round: each waits for the other"},
 		{"opposite orders, all transfers set up", worlds(2), list{
 			0: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "running", 1)},
 			1: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "running", 1)},
 			2: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "running", 1)},
 			3: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "running", 1)},
-		}, nil, verdict.Order, []int{0}, -1, "Rank 0 AllReduce 0 on A before AllReduce 0 on B"},
+		}, nil, verdict.Order, []int{0}, -1, "Rank 0 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-3 the other way round: each waits"},
 		{"opposite orders of two and two", worlds(2), list{
 			0: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
 			1: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1)},
 			2: {in(1, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1)},
 			3: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
-		}, nil, verdict.Order, []int{0, 1, 2, 3}, -1, "Ranks 0, 3 AllReduce 0 on A before"},
+		}, nil, verdict.Order, []int{0, 1, 2, 3}, -1, "Ranks 0, 3 called AllReduce 0 on A before AllReduce 0 on B, Ranks 1-2 the other way round: each waits for the other"},
 		{"a cycle of three communicators", worlds(3), list{
 			0: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1), in(2, "AllReduce", "enqueued", 2)},
 			1: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1), in(2, "AllReduce", "enqueued", 2)},
 			2: {in(2, "AllReduce", "running", 0), in(0, "AllReduce", "enqueued", 1), in(1, "AllReduce", "enqueued", 2)},
 			3: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1), in(2, "AllReduce", "enqueued", 2)},
-		}, nil, verdict.Order, []int{2}, -1, "Rank 2 AllReduce 0 on C before AllReduce 0 on A"},
+		}, nil, verdict.Order, []int{2}, -1, "Rank 2 called AllReduce 0 on C before AllReduce 0 on A"},
 		{"a true cycle of three", triangle, list{
 			0: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
 			1: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
 			2: {in(0, "AllReduce", "running", 0), in(1, "AllReduce", "enqueued", 1)},
-		}, nil, verdict.Order, []int{0, 1, 2}, -1, "a cycle of 3 operations"},
+		}, nil, verdict.Order, []int{0, 1, 2}, -1, "Rank 0 called AllReduce 0 on A before AllReduce 0 on C, Rank 1 AllReduce 0 on B before AllReduce 0 on A, Rank 2 AllReduce 0 on C before AllReduce 0 on B: a cycle, each of the 3 operations waits for another one of them"},
 		{"on two streams there is no order", worlds(2), list{
 			0: {in(0, "AllReduce", "running", 0), on(in(1, "AllReduce", "enqueued", 1), 8)}, 1: {in(1, "AllReduce", "running", 0), on(in(0, "AllReduce", "enqueued", 1), 8)},
 			2: {in(1, "AllReduce", "running", 0), on(in(0, "AllReduce", "enqueued", 1), 8)}, 3: {in(1, "AllReduce", "running", 0), on(in(0, "AllReduce", "enqueued", 1), 8)},
