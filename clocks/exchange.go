@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -55,96 +54,6 @@ func (x *exchange) crosses() bool {
 		}
 	}
 	return false
-}
-
-// tightness compares exchanges of one kind among the same hosts without knowing their clocks: the less, the
-// more an exchange tells. The rank that entered last has the shortest time in a collective.
-func (x *exchange) tightness() float64 {
-	least := math.Inf(1)
-	var begins, ends float64
-	for _, e := range x.ends {
-		ends += e.time
-		for _, b := range x.begins {
-			if b.host == e.host {
-				least = min(least, e.time-b.time)
-			}
-		}
-	}
-	for _, b := range x.begins {
-		begins += b.time
-	}
-	if math.IsInf(least, 1) {
-		return ends/float64(len(x.ends)) - begins/float64(len(x.begins))
-	}
-	return least
-}
-
-// maxInstants bounds what is kept of a run: with what the fit needs, some 100 MiB.
-const maxInstants = 1 << 20
-
-// exchanges keeps what was found, thinned where it is too much: of two neighbours of a kind the one
-// that tells more stays.
-type exchanges struct {
-	kinds map[exchangeKind][]exchange
-	order []exchangeKind
-	size  int
-	limit int
-	total int // found
-}
-
-// exchangeKind is what makes exchanges comparable: the communicator, or the two hosts of messages.
-type exchangeKind struct {
-	comm     otf2.CommRef
-	op       opKind
-	from, to int32
-}
-
-func newExchanges(limit int) *exchanges {
-	return &exchanges{kinds: make(map[exchangeKind][]exchange), limit: limit}
-}
-
-func (xs *exchanges) add(kind exchangeKind, x exchange) {
-	if !x.crosses() {
-		return
-	}
-	if _, known := xs.kinds[kind]; !known {
-		xs.order = append(xs.order, kind)
-	}
-	xs.kinds[kind] = append(xs.kinds[kind], x)
-	xs.total++
-	if xs.size += x.size(); xs.size > xs.limit {
-		xs.thin()
-	}
-}
-
-func (xs *exchanges) thin() {
-	xs.size = 0
-	for kind, all := range xs.kinds {
-		kept := all[:0]
-		for i := 0; i < len(all); i += 2 {
-			best := all[i]
-			if i+1 < len(all) && all[i+1].tightness() < best.tightness() {
-				best = all[i+1]
-			}
-			kept = append(kept, best)
-			xs.size += best.size()
-		}
-		clear(all[len(kept):])
-		xs.kinds[kind] = kept
-	}
-	// The last exchange of a kind stays: with very many kinds there may be nothing to take away.
-	if xs.size > xs.limit/4*3 {
-		xs.limit *= 2
-	}
-}
-
-// list gives all that is kept, in an order that depends on the archive only.
-func (xs *exchanges) list() []exchange {
-	var all []exchange
-	for _, kind := range xs.order {
-		all = append(all, xs.kinds[kind]...)
-	}
-	return all
 }
 
 // opKind is an operation as far as clocks are concerned.
@@ -471,11 +380,7 @@ func (m *exchangeMatcher) close(key exchangeKey, o *openExchange) {
 	if len(x.begins) == 0 || len(x.ends) == 0 {
 		return
 	}
-	kind := exchangeKind{comm: m.comm.Ref, op: opKinds[key.function], from: -1, to: -1}
-	if key.src >= 0 {
-		kind = exchangeKind{op: opSend, from: x.begins[0].host, to: x.ends[0].host}
-	}
-	m.out.add(kind, x)
+	m.out.add(x)
 }
 
 func (m *exchangeMatcher) closeOldest() {

@@ -4,7 +4,6 @@ package clocks
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -53,36 +52,5 @@ func TestWhatTimesBind(t *testing.T) {
 				t.Errorf("an operation without data binds: %+v", s)
 			}
 		})
-	}
-}
-
-// What is kept is bounded, whatever there is: of each kind the exchanges that tell most stay, the last one of a kind always.
-func TestExchangesAreThinned(t *testing.T) {
-	message := func(from, to int32, at, delay float64) exchange {
-		return exchange{begins: []instant{{from, at}}, ends: []instant{{to, at + delay}}}
-	}
-	xs := newExchanges(100)
-	for i := range 10_000 {
-		delay := 1e6
-		if i == 4321 {
-			delay = 1e3
-		}
-		xs.add(exchangeKind{op: opSend, from: 0, to: 1}, message(0, 1, float64(i)*1e3, delay))
-	}
-	kept := xs.list()
-	if len(kept) == 0 || len(kept) > 50 || xs.total != 10_000 {
-		t.Errorf("%d of %d are kept", len(kept), xs.total)
-	}
-	if !slices.ContainsFunc(kept, func(x exchange) bool { return x.tightness() == 1e3 }) {
-		t.Error("the one that tells most is gone")
-	}
-	xs = newExchanges(100)
-	for from := range int32(200) {
-		for to := range int32(200) {
-			xs.add(exchangeKind{op: opSend, from: from, to: to}, message(from, to, 0, 1e3))
-		}
-	}
-	if n := len(xs.list()); n != 200*199 {
-		t.Errorf("%d kinds are left of %d", n, 200*199)
 	}
 }
