@@ -78,6 +78,11 @@ const (
 	PropSyncBroken   Property = PropClockSync + "::BROKEN"
 	PropSyncMost     Property = PropClockSync + "::UNCERTAINTY_MOST_NS"
 	PropSyncHost     Property = PropClockSync + "::HOST"
+
+	// Hosts by what was done to their clocks.
+	PropSyncReference Property = PropClockSync + "::REFERENCE"
+	PropSyncOneSided  Property = PropClockSync + "::ONE_SIDED"
+	PropSyncUntied    Property = PropClockSync + "::UNTIED"
 )
 
 // Properties of archives: with what the processes were recorded. Where they differ they are numbered, see Properties.Numbered.

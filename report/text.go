@@ -577,7 +577,7 @@ func waitsRemark(ws *waits.ByRank) []string {
 			units.Time(float64(s.Waited)), units.Time(float64(s.Caused)), s.Rank))
 	}
 	if ws.Hosts > 1 {
-		lines = append(lines, fmt.Sprintf("Times of %d hosts are compared as recorded; errors of their clocks are in these figures.", ws.Hosts))
+		lines = append(lines, clocksRemark(ws.Hosts, ws.Clocks, false))
 	}
 	return lines
 }

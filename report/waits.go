@@ -252,7 +252,7 @@ func Waits(w *waits.States, clock Clock) *Document {
 			units.Time(float64(s.Waited)), units.Time(float64(s.Caused)), s.Rank)
 	}
 	if w.Hosts > 1 && w.Total.Parts > 0 {
-		d.note("Times of %d hosts are compared as recorded; errors of their clocks are in these figures, and not in what is said of their exactness.", w.Hosts)
+		d.note("%s", clocksRemark(w.Hosts, w.Clocks, true))
 	}
 	if w.NetworkUnknown > 0 {
 		d.note("Of %s it is not known whose transfers they show.", units.Count(int(w.NetworkUnknown), "network row", "network rows"))

@@ -196,7 +196,7 @@ func startUpRemark(s *waits.States) (lines []string) {
 			units.Time(float64(u.Waited)), units.Time(float64(u.Caused)), u.Rank))
 	}
 	if s.Hosts > 1 && s.Total.Parts > 0 {
-		lines = append(lines, fmt.Sprintf("Times of %d hosts are compared as recorded; errors of their clocks are in these figures.", s.Hosts))
+		lines = append(lines, clocksRemark(s.Hosts, s.Clocks, false))
 	}
 	return lines
 }

@@ -459,7 +459,7 @@ func TestClockOffsetsAreAppliedAlike(t *testing.T) {
 	}
 }
 
-// Without --sync the archive is, byte by byte, what it was before clocks were ever compared.
+// Without --sync the archive is, byte by byte, what it was before clocks were ever compared. Reports say what was done.
 func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 	rec := recording(t, "06-twohosts-2x2")
 	dir, _ := play(t, rec)
@@ -490,13 +490,23 @@ func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 		}
 		return equal
 	}
+	says := func(want string) {
+		t.Helper()
+		for _, of := range [][]string{{"report", dir}, {"report", dir, "--waits"}} {
+			if text := runTool(t, builtFile(t, "nccl-otf2"), of...); !strings.Contains(text, want) {
+				t.Errorf("%v does not say %q:\n%s", of, want, text)
+			}
+		}
+	}
 	if run := unifyWithTool(t, dir, "--no-sync"); run.ClockSync != nil {
 		t.Errorf("clocks: %+v", run.ClockSync)
 	}
+	says("Times of 2 hosts are compared as recorded; ")
 	never := files()
 	if run := unifyWithTool(t, dir, "--sync"); run.ClockSync == nil || run.ClockSync.Hosts[1].State != scorep.SyncCorrected {
 		t.Errorf("clocks: %+v", run.ClockSync)
 	}
+	says("Times of 2 hosts are compared on corrected clocks, which may be off by ")
 	synced := files()
 	if same(never, synced, ".def") {
 		t.Error("the correction is in no definition")

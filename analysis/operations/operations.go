@@ -121,7 +121,7 @@ func (o *operations) choose(s *selection.Selection, see func(*waits.Wait)) {
 func newOperations(a *otf2.Archive, ps analysis.Properties, comms map[otf2.CommRef]*facts.Communicator) *operations {
 	o := &operations{
 		defs: a.Defs, stretches: analysis.StretchesOf(a.Anchor), rows: bandwidth.NewRows(),
-		begin: otf2.UndefinedTimestamp, comms: comms, expected: analysis.MembersWithData(a.Defs, comms), waits: waits.NewCounter(a.Defs, comms),
+		begin: otf2.UndefinedTimestamp, comms: comms, expected: analysis.MembersWithData(a.Defs, comms), waits: waits.NewCounter(a.Defs, facts.HostClocksOf(a.Anchor), comms),
 	}
 	o.assembly = analysis.NewAssembly(o.finish, o.abandon)
 	o.rows.Untold = !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource)

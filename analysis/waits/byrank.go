@@ -2,7 +2,10 @@
 
 package waits
 
-import "github.com/nccl-otf2/nccl-otf2/otf2"
+import (
+	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
 
 // ByRank tells who waited for whom at the beginning of collectives.
 //
@@ -11,12 +14,13 @@ import "github.com/nccl-otf2/nccl-otf2/otf2"
 // Who comes late to the first collective of a communicator was late with starting up, often by more than
 // by everything that follows. These waits are kept apart, in StartUp, wherever more collectives follow.
 type ByRank struct {
-	Collectives uint64  `json:"collectives"` // that were looked at
-	LeftOut     uint64  `json:"left_out"`    // without times of two members that can be compared, or not ended by all
-	Hosts       int     `json:"hosts"`       // whose clocks are compared
-	Total       uint64  `json:"total_ns"`    // of all ranks
-	Ranks       []Rank  `json:"ranks"`
-	StartUp     StartUp `json:"start_up"`
+	Collectives uint64            `json:"collectives"`      // that were looked at
+	LeftOut     uint64            `json:"left_out"`         // without times of two members that can be compared, or not ended by all
+	Hosts       int               `json:"hosts"`            // whose clocks are compared
+	Clocks      *facts.HostClocks `json:"clocks,omitempty"` // how well they are known; nil: they are as recorded
+	Total       uint64            `json:"total_ns"`         // of all ranks
+	Ranks       []Rank            `json:"ranks"`
+	StartUp     StartUp           `json:"start_up"`
 }
 
 // StartUp is the waiting in the first collectives of communicators; it is not part of the other figures.

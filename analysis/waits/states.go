@@ -42,7 +42,8 @@ type States struct {
 	Messages    uint64            `json:"messages"`    // compared
 	Times       map[string]uint64 `json:"times"`       // operations compared, by the kind of their times
 	NotCompared NotCompared       `json:"not_compared"`
-	Hosts       int               `json:"hosts"` // whose clocks are compared
+	Hosts       int               `json:"hosts"`            // whose clocks are compared
+	Clocks      *facts.HostClocks `json:"clocks,omitempty"` // how well they are known; nil: they are as recorded
 	StartUp     StartUp           `json:"start_up"`
 	Total       Sums              `json:"total"`
 
@@ -265,8 +266,8 @@ type part struct {
 	stated      bool
 }
 
-// NewCounter makes a counter of the waits in an archive.
-func NewCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *Counter {
+// NewCounter makes a counter of the waits in an archive; clocks is how well those of its hosts are known.
+func NewCounter(defs *otf2.Definitions, clocks *facts.HostClocks, comms map[otf2.CommRef]*facts.Communicator) *Counter {
 	ranks, of := analysis.Ranks(defs, comms)
 	w := &Counter{
 		Arrivals: Arrivals{Of: of, unknown: !facts.FindAttributes(defs).Has(regions.AttrTimingSource)}, first: make(map[otf2.CommRef]*Arrival),
@@ -288,7 +289,7 @@ func NewCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 	for ref, c := range comms {
 		w.names[ref] = c.Name
 	}
-	w.out.Hosts = len(hosts)
+	w.out.Hosts, w.out.Clocks = len(hosts), clocks
 	w.out.Times = make(map[string]uint64)
 	for k := range w.kinds {
 		w.kinds[k].Name = waitKindName(facts.WaitKind(k))
@@ -585,7 +586,7 @@ func (w *Counter) Result() (ByRank, *States) {
 	w.endMessages()
 	d := &w.out
 	short := ByRank{
-		Collectives: w.counted, LeftOut: d.NotCompared.NoTimes + d.NotCompared.Unfinished, Hosts: d.Hosts,
+		Collectives: w.counted, LeftOut: d.NotCompared.NoTimes + d.NotCompared.Unfinished, Hosts: d.Hosts, Clocks: d.Clocks,
 		Ranks: w.ranks, StartUp: startUpOf(w.ranks, w.startUp),
 	}
 	for i := range w.ranks {
