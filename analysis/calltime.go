@@ -112,3 +112,42 @@ func (c *CallTimes) End() {
 	}
 	clear(c.waiting)
 }
+
+// ReadOperations gives take each operation of an archive's members, with the time of its call where that is known, on the caller's goroutine.
+// What take gets is valid until it returns. Files that cannot be read to their end are named in problems.
+func ReadOperations(a *otf2.Archive, comms map[otf2.CommRef]*facts.Communicator, take func(*Operation)) (problems []string) {
+	lanes := LanesOf(a.Defs)
+	readers := make([]*callReader, len(lanes))
+	for i := range lanes {
+		readers[i] = newCallReader(a.Defs, comms)
+	}
+	problems = ReadLanes(a, lanes, func(i int, ev *otf2.Event, found []Operation) []Operation {
+		r := readers[i]
+		r.found = found
+		r.operations.Event(ev)
+		return r.found
+	}, take)
+	for _, r := range readers {
+		r.found = nil
+		r.calls.End()
+		for i := range r.found {
+			take(&r.found[i])
+		}
+	}
+	return problems
+}
+
+// callReader finds the operations of a lane, and how long their calls took.
+type callReader struct {
+	calls      *CallTimes
+	operations *OperationReader
+	found      []Operation
+}
+
+func newCallReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *callReader {
+	r := new(callReader)
+	r.calls = NewCallTimes(defs, func(o *Operation) { r.found = append(r.found, *o) })
+	r.operations = NewOperationReader(defs, comms, r.calls.Operation)
+	r.operations.Enter, r.operations.Leave = r.calls.Enter, r.calls.Leave
+	return r
+}

@@ -19,48 +19,8 @@ func Read(a *otf2.Archive, first bool, selected *selection.Selection) (rows []Ro
 	r.rows.First = first
 	r.rows.Untold = !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource)
 	r.assembly = analysis.NewAssembly(r.finish, func([]analysis.Operation) {})
-	lanes := analysis.LanesOf(a.Defs)
-	readers := make([]*callReader, len(lanes))
-	for i := range lanes {
-		readers[i] = newCallReader(a.Defs, comms)
-	}
-	problems = analysis.ReadLanes(a, lanes, func(i int, ev *otf2.Event, found []analysis.Operation) []analysis.Operation {
-		l := readers[i]
-		l.found = found
-		l.operations.Event(ev)
-		return l.found
-	}, r.add)
-	for _, l := range readers {
-		l.found = nil
-		l.calls.End()
-		for i := range l.found {
-			r.add(&l.found[i])
-		}
-	}
+	problems = analysis.ReadOperations(a, comms, r.add)
 	return r.rows.Table(&Names{Defs: a.Defs, Comms: comms}, nil), problems
-}
-
-// callReader finds the operations of a lane, with how long their calls took.
-type callReader struct {
-	calls      *analysis.CallTimes
-	operations *analysis.OperationReader
-	found      []analysis.Operation
-}
-
-func newCallReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *callReader {
-	l := new(callReader)
-	l.calls = analysis.NewCallTimes(defs, func(o *analysis.Operation) { l.found = append(l.found, *o) })
-	l.operations = analysis.NewOperationReader(defs, comms, l.calls.Operation)
-	l.operations.Enter, l.operations.Leave = l.calls.Enter, l.chain(l.operations.Leave)
-	return l
-}
-
-// chain lets another one see the ends of regions, too.
-func (l *callReader) chain(before func(*facts.Region)) func(*facts.Region) {
-	return func(region *facts.Region) {
-		before(region)
-		l.calls.Leave(region)
-	}
 }
 
 // reading makes rows of operations.

@@ -215,33 +215,7 @@ func readSamples(a *otf2.Archive, warmUp int) (*samples, []string) {
 	s.ranks, s.of = analysis.Ranks(a.Defs, comms)
 	s.describe()
 	s.assembly = analysis.NewAssembly(s.finish, func([]analysis.Operation) { s.unfinished++ })
-	lanes := analysis.LanesOf(a.Defs)
-	type lane struct {
-		calls      *analysis.CallTimes
-		operations *analysis.OperationReader
-		found      []analysis.Operation
-	}
-	readers := make([]*lane, len(lanes))
-	for i := range lanes {
-		l := new(lane)
-		l.calls = analysis.NewCallTimes(a.Defs, func(o *analysis.Operation) { l.found = append(l.found, *o) })
-		l.operations = analysis.NewOperationReader(a.Defs, comms, l.calls.Operation)
-		l.operations.Enter, l.operations.Leave = l.calls.Enter, l.calls.Leave
-		readers[i] = l
-	}
-	problems := analysis.ReadLanes(a, lanes, func(i int, ev *otf2.Event, found []analysis.Operation) []analysis.Operation {
-		l := readers[i]
-		l.found = found
-		l.operations.Event(ev)
-		return l.found
-	}, s.add)
-	for _, l := range readers {
-		l.found = nil
-		l.calls.End()
-		for i := range l.found {
-			s.add(&l.found[i])
-		}
-	}
+	problems := analysis.ReadOperations(a, comms, s.add)
 	s.assembly.End()
 	return s, problems
 }
