@@ -3,9 +3,7 @@
 package analysis
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/facts"
@@ -84,17 +82,6 @@ func (r *OperationReader) launch(l *facts.Region) {
 	if l.Number > 0 && l.Ended == 0 && !r.Member[l.Location] {
 		r.Alone += l.Operations
 	}
-}
-
-// ScanPeer reads the rank behind a prefix in the name of a property, −1 if that is no number; false: the name begins otherwise.
-func ScanPeer(key, prefix string, n *int) bool {
-	rest, ok := strings.CutPrefix(key, prefix)
-	if ok {
-		if _, err := fmt.Sscanf(rest, "%d", n); err != nil {
-			*n = -1
-		}
-	}
-	return ok
 }
 
 // NameOf is a string's text, "" if it is not defined.

@@ -4,7 +4,6 @@ package clocks
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -324,7 +323,7 @@ func (m *exchangeMatcher) add(from *memberStream, s *opSample) {
 			return
 		}
 		if len(m.stretches) > 0 {
-			function := fmt.Sprintf("Send %d>%d", key.src, key.dst)
+			function := facts.PairName(key.src, key.dst)
 			if opKinds[key.function] != opOther {
 				function = key.function
 			}

@@ -3,7 +3,6 @@
 package experiment
 
 import (
-	"strings"
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -512,14 +511,6 @@ const (
 var PluginOddities = []string{
 	"LOST_MARKS", "FOREIGN_HANDLES", "UNKNOWN_STRINGS", BrokenRings, "MISSING_BYTES", "CUPTI_LOST", "CUPTI_DROPPED", "CUPTI_UNKNOWN",
 	"CUPTI_BUFFERS_OUT", "CUPTI_BUFFERS_STRANGE", "CUPTI_BUFFERS_OVERWRITTEN", "UNANSWERED",
-}
-
-// FunctionOf is the function of a key of Comm.Sequences: "Send" of "Send>3".
-func FunctionOf(key string) string {
-	if i := strings.IndexAny(key, "<>"); i >= 0 {
-		return key[:i]
-	}
-	return key
 }
 
 // Unwritten counts the operations of a communicator rank that had been seen and were in no event file at the last flush,

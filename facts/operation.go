@@ -3,8 +3,7 @@
 package facts
 
 import (
-	"fmt"
-
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -62,10 +61,13 @@ func (o *Operation) Duration() uint64 { return uint64(o.End - o.Begin) }
 // PairName names the sequence of a message of a rank as sequences of an archive's properties do.
 func (o *Operation) PairName(rank int) string {
 	if o.Function == "Send" {
-		return fmt.Sprintf("Send %d>%d", rank, o.Peer)
+		return PairName(rank, o.Peer)
 	}
-	return fmt.Sprintf("Send %d>%d", o.Peer, rank)
+	return PairName(o.Peer, rank)
 }
+
+// PairName names the sequence of the messages from one rank of a communicator to another, as an archive's properties do.
+func PairName(from, to int) string { return experiment.Pair{From: from, To: to}.Name() }
 
 // Region is a region of a row. With a TIMING_SOURCE, and so a number, it is one launch by NCCL; regions without are such of
 // threads and networks, and parts of launches.

@@ -5,6 +5,7 @@ package regions
 import (
 	"fmt"
 
+	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions/cuda"
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
@@ -263,13 +264,14 @@ func (op *operation) bytes(f *Collective, c *commRank) (sent, received uint64) {
 
 // sequenceKey names the sequence in which the operation is numbered, see experiment.Comm.
 func (op *operation) sequenceKey() string {
+	peer := int(op.peer)
 	switch {
 	case !op.p2p:
 		return op.name
 	case op.name == "Send":
-		return fmt.Sprintf("%s>%d", op.name, op.peer)
+		return experiment.Pair{To: peer}.SendKey()
 	}
-	return fmt.Sprintf("%s<%d", op.name, op.peer)
+	return experiment.Pair{From: peer}.RecvKey()
 }
 
 // ordinal is the operation's place in its sequence; each is asked for once, in order.

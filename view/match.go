@@ -3,9 +3,9 @@
 package view
 
 import (
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"slices"
 	"sort"
-	"strconv"
 )
 
 // Reason says why operations are not in the view.
@@ -60,7 +60,7 @@ func (j *job) leaveOut(c *comm) {
 				if p.fn == fnRecv {
 					src, dst = dst, src
 				}
-				if j.differs(c, "Send "+strconv.Itoa(src)+">"+strconv.Itoa(dst), p.ordinal) {
+				if j.differs(c, facts.PairName(src, dst), p.ordinal) {
 					p.flags |= flagDropped
 					j.count.drop(ReasonDiffers, 1)
 				}

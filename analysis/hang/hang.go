@@ -194,9 +194,10 @@ func (h *Stuck) compare(o *Stuck) int {
 	return cmp.Or(cmp.Compare(analysis.BoolCount(h.Verdict == CalledOnly), analysis.BoolCount(o.Verdict == CalledOnly)), cmp.Compare(h.Since, o.Since))
 }
 
-// pendingOf is what a process has under way on a communicator.
+// pendingOf is what a rank of a process has under way on a communicator.
 type pendingOf struct {
 	comm *jobs.JobCommunicator
+	rank *jobs.JobRank
 	experiment.Pending
 }
 
@@ -209,7 +210,7 @@ func whatRanksDo(j *jobs.Job) map[*jobs.JobProcess][]pendingOf {
 				continue
 			}
 			for _, p := range r.Pending {
-				all[r.Process] = append(all[r.Process], pendingOf{c, p})
+				all[r.Process] = append(all[r.Process], pendingOf{c, r, p})
 			}
 		}
 	}
@@ -219,65 +220,23 @@ func whatRanksDo(j *jobs.Job) map[*jobs.JobProcess][]pendingOf {
 	return all
 }
 
-// track is one sequence of operations that members must have alike: a function of collectives, or the messages
-// of a pair, of which each end has a sequence of its own.
-type hangTrack struct {
-	name    string
-	words   [2]string // the same for people, what comes before the ordinal and behind it
-	members []int
-	keys    []string // of Reached, Done and Pending, by member
-}
-
-func tracksOf(c *jobs.JobCommunicator) []hangTrack {
-	var all []hangTrack
-	seen := make(map[string]bool)
-	everybody := make([]int, c.Size)
-	for i := range everybody {
-		everybody[i] = i
+// namesOf are the names of a sequence: as results show it, and for people what comes before the ordinal and behind it.
+func namesOf(c *jobs.JobCommunicator, s *jobs.Sequence) (name string, words [2]string) {
+	switch {
+	case s.Pair != nil:
+		return s.Name, [2]string{"Send", fmt.Sprintf(" from %s to %s", c.Names[s.Pair.From], c.Names[s.Pair.To])}
+	case s.Rank >= 0:
+		return fmt.Sprintf("%s of rank %d", s.Name, s.Rank), [2]string{s.Name, " of " + c.Names[s.Rank]}
 	}
-	for rank, r := range c.Ranks {
-		if r == nil {
-			continue
-		}
-		for key := range r.Reached {
-			t := hangTrack{name: key, words: [2]string{key}, members: everybody}
-			var peer int
-			switch {
-			case key == "Send" || key == "Recv": // only called: the other end is not known
-				t.name, t.members, t.keys = fmt.Sprintf("%s of rank %d", key, rank), []int{rank}, []string{key}
-				t.words[1] = " of " + c.Names[rank]
-			case analysis.ScanPeer(key, "Send>", &peer):
-				t.name, t.members = fmt.Sprintf("Send %d>%d", rank, peer), []int{rank, peer}
-				t.keys = []string{key, fmt.Sprintf("Recv<%d", rank)}
-			case analysis.ScanPeer(key, "Recv<", &peer):
-				t.name, t.members = fmt.Sprintf("Send %d>%d", peer, rank), []int{peer, rank}
-				t.keys = []string{fmt.Sprintf("Send>%d", rank), key}
-			default:
-				t.keys = make([]string, c.Size)
-				for i := range t.keys {
-					t.keys[i] = key
-				}
-			}
-			if peer < 0 || peer >= c.Size || peer == rank && len(t.members) == 2 || seen[t.name] {
-				continue
-			}
-			if len(t.members) == 2 {
-				t.words = [2]string{"Send", fmt.Sprintf(" from %s to %s", c.Names[t.members[0]], c.Names[t.members[1]])}
-			}
-			seen[t.name] = true
-			all = append(all, t)
-		}
-	}
-	slices.SortFunc(all, func(a, b hangTrack) int { return cmp.Compare(a.name, b.name) })
-	return all
+	return s.Name, [2]string{s.Name}
 }
 
 // stuck finds the operation of a communicator that has been under way the longest; nil if none is.
 func stuck(c *jobs.JobCommunicator, doing map[*jobs.JobProcess][]pendingOf) *Stuck {
 	var oldest *Stuck
-	for _, t := range tracksOf(c) {
-		for _, ordinal := range t.suspects(c) {
-			h := t.look(c, ordinal, doing)
+	for _, s := range c.Sequences() {
+		for _, ordinal := range s.Incomplete() {
+			h := look(c, &s, ordinal, doing)
 			if h == nil {
 				continue
 			}
@@ -292,37 +251,10 @@ func stuck(c *jobs.JobCommunicator, doing map[*jobs.JobProcess][]pendingOf) *Stu
 	return oldest
 }
 
-// suspects lists the operations of a track that may not be complete: those that a member has under way, and the
-// first that not all members have begun.
-func (t *hangTrack) suspects(c *jobs.JobCommunicator) []uint64 {
-	var all []uint64
-	least, most, known := uint64(0), uint64(0), false
-	for i, rank := range t.members {
-		r := c.Ranks[rank]
-		if r == nil {
-			continue
-		}
-		n := r.Reached[t.keys[i]]
-		if !known || n < least {
-			least = n
-		}
-		most, known = max(most, n), true
-		for _, p := range r.Pending {
-			if p.Function == t.keys[i] {
-				all = append(all, p.Ordinal)
-			}
-		}
-	}
-	if least < most {
-		all = append(all, least)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // look tells where the members of an operation stand; nil if nothing speaks against its being complete.
-func (t *hangTrack) look(c *jobs.JobCommunicator, ordinal uint64, doing map[*jobs.JobProcess][]pendingOf) *Stuck {
-	h := &Stuck{Communicator: c.Name, Ranks: c.Size, Operation: t.name, Words: t.words, Ordinal: ordinal}
+func look(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64, doing map[*jobs.JobProcess][]pendingOf) *Stuck {
+	h := &Stuck{Communicator: c.Name, Ranks: c.Size, Ordinal: ordinal}
+	h.Operation, h.Words = namesOf(c, s)
 	seen := func(since uint64, later bool) {
 		if since != 0 && (h.Since == 0 || h.AtLeast && !later || h.AtLeast == later && since < h.Since) {
 			h.Since, h.AtLeast = since, later
@@ -331,20 +263,19 @@ func (t *hangTrack) look(c *jobs.JobCommunicator, ordinal uint64, doing map[*job
 	left := true // all members that are in it have finalized the communicator
 	states := make(map[string]int)
 	elsewhere := 0
-	for i, rank := range t.members {
+	for rank, key := range s.Members {
 		m := Member{Rank: rank, Name: c.Names[rank], State: "no data"}
 		if r := c.Ranks[rank]; r != nil {
-			m.of(r, t.keys[i], ordinal)
-			switch p := pendingIn(r, t.keys[i], ordinal); {
+			switch p := m.of(r, key, ordinal); {
 			case p != nil:
 				seen(p.Since, false)
 				left = left && p.Left
 			case m.State == "missing":
-				elsewhere += int(analysis.BoolCount(m.lookElsewhere(c, r, doing)))
+				elsewhere += int(analysis.BoolCount(m.lookElsewhere(r, doing)))
 			default:
 				seen(r.Begun, true)
 			}
-			h.Behind = max(h.Behind, behind(r, t.keys[i], ordinal))
+			h.Behind = max(h.Behind, behind(r, key, ordinal))
 		}
 		states[m.State]++
 		h.Members = append(h.Members, m)
@@ -357,7 +288,7 @@ func (t *hangTrack) look(c *jobs.JobCommunicator, ordinal uint64, doing map[*job
 		h.Verdict = NotReached
 	case left:
 		return nil
-	case len(t.members) == 1:
+	case s.Rank >= 0:
 		h.Verdict = NoPeer
 	case inside == 0:
 		h.Verdict = CalledOnly
@@ -369,18 +300,9 @@ func (t *hangTrack) look(c *jobs.JobCommunicator, ordinal uint64, doing map[*job
 	return h
 }
 
-func pendingIn(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pending {
-	for i := range r.Pending {
-		if p := &r.Pending[i]; p.Function == key && p.Ordinal == ordinal {
-			return p
-		}
-	}
-	return nil
-}
-
 // behind counts what a rank has under way on the communicator that it began after an operation.
 func behind(r *jobs.JobRank, key string, ordinal uint64) (n int) {
-	this := pendingIn(r, key, ordinal)
+	this := r.UnderWay(key, ordinal)
 	if this == nil {
 		return 0
 	}
@@ -392,34 +314,32 @@ func behind(r *jobs.JobRank, key string, ordinal uint64) (n int) {
 	return n
 }
 
-// of tells where a member stands in an operation.
-func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) {
+// states are the states of members by their standing; of those that have the operation under way it says more.
+var states = map[jobs.Standing]string{jobs.NotBegun: "missing", jobs.Ended: "done", jobs.Begun: "enqueued"}
+
+// of takes where a member stands in an operation, and gives what is known of it if it has it under way.
+func (m *Member) of(r *jobs.JobRank, key string, ordinal uint64) *experiment.Pending {
 	p := r.Process
 	m.Process, m.Host, m.PID = p.Name, p.Host, p.PID
 	m.ProcessState = p.Is()
 	m.Reached = r.Reached[key]
-	switch q := pendingIn(r, key, ordinal); {
-	case q != nil:
-		m.State, m.Since, m.LastNet = q.State, q.Since, q.LastNet
-	case ordinal >= m.Reached:
-		m.State = "missing"
-	case p.Ends:
-		m.State = "done"
-	default: // nobody records when it ends
-		m.State = "enqueued"
+	standing, pending := r.Standing(key, ordinal)
+	m.State = states[standing]
+	if pending != nil {
+		m.State, m.Since, m.LastNet = pending.State, pending.Since, pending.LastNet
 	}
+	return pending
 }
 
-// lookElsewhere tells what a member is in instead of an operation, the oldest first, those of the same communicator
-// before others, and whether it is one of the same.
-func (m *Member) lookElsewhere(c *jobs.JobCommunicator, r *jobs.JobRank, doing map[*jobs.JobProcess][]pendingOf) bool {
+// lookElsewhere tells what a member is in instead of an operation, on its GPU, the oldest first, those of the same communicator before
+// others, and whether it is one of the same.
+func (m *Member) lookElsewhere(r *jobs.JobRank, doing map[*jobs.JobProcess][]pendingOf) bool {
 	for _, d := range doing[r.Process] {
-		here := d.comm == c && pendingIn(r, d.Function, d.Ordinal) != nil
-		if here {
+		if d.rank == r {
 			m.Instead = d.words() + " on this communicator"
 			return true
 		}
-		if m.Instead == "" {
+		if m.Instead == "" && r.SameGPU(d.rank) {
 			m.Instead = d.words() + " on " + d.comm.Name
 		}
 	}
@@ -431,10 +351,13 @@ func (m *Member) lookElsewhere(c *jobs.JobCommunicator, r *jobs.JobRank, doing m
 
 // words names the operation for people.
 func (d *pendingOf) words() string {
-	var peer int
-	for prefix, words := range map[string]string{"Send>": "Send %d to %s", "Recv<": "Recv %d from %s"} {
-		if analysis.ScanPeer(d.Function, prefix, &peer) && peer >= 0 && peer < len(d.comm.Names) {
-			return fmt.Sprintf(words, d.Ordinal, d.comm.Names[peer])
+	if pair, ok := experiment.PairOf(d.Function, -1); ok {
+		switch peer := max(pair.From, pair.To); {
+		case peer >= len(d.comm.Names):
+		case pair.To == peer:
+			return fmt.Sprintf("Send %d to %s", d.Ordinal, d.comm.Names[peer])
+		default:
+			return fmt.Sprintf("Recv %d from %s", d.Ordinal, d.comm.Names[peer])
 		}
 	}
 	return fmt.Sprintf("%s %d", d.Function, d.Ordinal)

@@ -335,11 +335,10 @@ func doneOn(c *jobs.JobCommunicator) (n uint64) {
 			continue
 		}
 		for key, done := range r.Done {
-			var peer int
-			switch {
-			case analysis.ScanPeer(key, "Send>", &peer):
+			switch function := experiment.FunctionOf(key); {
+			case function != key && function == "Send":
 				n += done
-			case !analysis.ScanPeer(key, "Recv<", &peer) && key != "Send" && key != "Recv":
+			case !facts.IsMessage(function):
 				collectives[key] = max(collectives[key], done)
 			}
 		}

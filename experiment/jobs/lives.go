@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -374,10 +373,8 @@ func (in *Communicator) holes() (all []Difference) {
 		name := in.nameOf(m)
 		for _, key := range slices.Sorted(maps.Keys(m.Comm().Sequences)) {
 			function := key
-			if peer, ok := strings.CutPrefix(key, "Send>"); ok {
-				function = fmt.Sprintf("Send %d>%s", m.Comm().Rank, peer)
-			} else if peer, ok := strings.CutPrefix(key, "Recv<"); ok {
-				function = fmt.Sprintf("Send %s>%d", peer, m.Comm().Rank)
+			if pair, ok := experiment.PairOf(key, m.Comm().Rank); ok {
+				function = pair.Name()
 			}
 			for _, h := range m.Comm().Sequences[key].Holes {
 				all = append(all, Difference{Comm: in.Ref, Name: in.Name, Function: function, First: h.From, Last: h.To - 1, Died: true,

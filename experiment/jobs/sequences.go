@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -82,15 +81,15 @@ func CompareSequences(instances []*Communicator) []Difference {
 			}
 		}
 		for _, pair := range in.pairs() {
-			src, dst := in.Members[pair.src], in.Members[pair.dst]
-			tracks := []track{in.track(src, pair.sendKey()), in.track(dst, pair.recvKey())}
+			src, dst := in.Members[pair.From], in.Members[pair.To]
+			tracks := []track{in.track(src, pair.SendKey()), in.track(dst, pair.RecvKey())}
 			first, last, detail, differ := compareTracks(tracks)
 			if in.Parted != nil { // messages are chosen by the collectives around them
 				first, last, detail, differ = afterParting(in, tracks, 0, first, last, detail, differ)
 			}
 			if differ {
 				d := Difference{
-					Comm: in.Ref, Name: in.Name, Function: fmt.Sprintf("Send %d>%d", pair.src, pair.dst),
+					Comm: in.Ref, Name: in.Name, Function: pair.Name(),
 					First: first, Last: last, Detail: detail,
 				}
 				d.take(in, tracks)
@@ -132,44 +131,21 @@ func (in *Communicator) functions() []string {
 	return names
 }
 
-// pair is the direction of messages from one rank to another.
-type pair struct{ src, dst int }
-
-func (p pair) sendKey() string { return "Send>" + strconv.Itoa(p.dst) }
-func (p pair) recvKey() string { return "Recv<" + strconv.Itoa(p.src) }
-
 // pairs lists the directions in which either end recorded messages and both ends left data.
-func (in *Communicator) pairs() []pair {
-	seen := make(map[pair]bool)
+func (in *Communicator) pairs() []experiment.Pair {
+	seen := make(map[experiment.Pair]bool)
 	for m := range in.Present() {
-		rank := m.Comm().Rank
-		for f := range m.Comm().Sequences {
-			var p pair
-			if peer, ok := strings.CutPrefix(f, "Send>"); ok {
-				n, err := strconv.Atoi(peer)
-				if err != nil {
-					continue
-				}
-				p = pair{rank, n}
-			} else if peer, ok := strings.CutPrefix(f, "Recv<"); ok {
-				n, err := strconv.Atoi(peer)
-				if err != nil {
-					continue
-				}
-				p = pair{n, rank}
-			} else {
-				continue
-			}
-			if in.has(p.src) && in.has(p.dst) {
+		for key := range m.Comm().Sequences {
+			if p, ok := experiment.PairOf(key, m.Comm().Rank); ok && in.has(p.From) && in.has(p.To) {
 				seen[p] = true
 			}
 		}
 	}
-	all := make([]pair, 0, len(seen))
+	all := make([]experiment.Pair, 0, len(seen))
 	for p := range seen {
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b pair) int { return cmp.Or(cmp.Compare(a.src, b.src), cmp.Compare(a.dst, b.dst)) })
+	slices.SortFunc(all, func(a, b experiment.Pair) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	return all
 }
 

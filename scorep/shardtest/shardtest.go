@@ -364,9 +364,9 @@ func (p *Process) Recv(comm, peer int, begin, end, length uint64) {
 func (p *Process) message(comm, peer int, begin, end, length uint64, send bool) {
 	c := &p.Shard.Comms[comm]
 	w := p.writers[c.Location]
-	name, key := "Recv", fmt.Sprintf("Recv<%d", peer)
+	name, key := "Recv", experiment.Pair{From: peer}.RecvKey()
 	if send {
-		name, key = "Send", fmt.Sprintf("Send>%d", peer)
+		name, key = "Send", experiment.Pair{To: peer}.SendKey()
 	}
 	region := p.Region(name, regions.GroupPointToPoint, otf2.RegionRolePoint2Point)
 	a := &p.attrs

@@ -60,7 +60,7 @@ func (g *graph) link(o *operation, p *part) {
 	switch p.state {
 	case missing:
 		for _, q := range g.queues[p.member.Process] {
-			if q.of != o && sameGPU(p.member, q.part.member) {
+			if q.of != o && p.member.SameGPU(q.part.member) {
 				o.waits = append(o.waits, edge{to: q.of, member: p})
 				return
 			}
@@ -73,25 +73,12 @@ func (g *graph) link(o *operation, p *part) {
 			if q.part == p {
 				return
 			}
-			if sameGPU(p.member, q.part.member) && behind(p, q.part) {
+			if p.member.SameGPU(q.part.member) && behind(p, q.part) {
 				o.waits = append(o.waits, edge{to: q.of, member: p, queued: true})
 				return
 			}
 		}
 	}
-}
-
-// sameGPU tells whether two communicator ranks of a process are on one GPU; where a process has one only they are.
-func sameGPU(a, b *jobs.JobRank) bool {
-	return gpuOf(a) == gpuOf(b)
-}
-
-func gpuOf(r *jobs.JobRank) int {
-	if len(r.Parts) == 0 {
-		return -1
-	}
-	last := r.Parts[len(r.Parts)-1]
-	return last.Shard.Comms[last.Comm].GPU
 }
 
 // behind tells whether an operation that a process has called has to wait for one that it called before. On one stream it has, also where its

@@ -3,17 +3,13 @@
 package waitfor
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 )
 
-// Which operations are not complete, and where their members stand: from the numbers of operations that ranks have begun and ended, and what is
-// under way.
+// Which operations are not complete, and where their members stand.
 
 // operation is a collective, or a message, that not all its members have ended: a node of the graph.
 type operation struct {
@@ -58,19 +54,15 @@ func (o *operation) in(p *jobs.JobProcess) *part {
 	return nil
 }
 
-// trackKey names a sequence of operations that members must have alike.
-type trackKey struct {
-	name string
-	keys [2]string // of a message: its sender's and its receiver's
-	pair [2]int
-}
-
-// operationsOf lists the operations of a communicator that may not be complete: those that a member has under way, and of each sequence the
-// first that not all have begun.
+// operationsOf lists the operations of a communicator that may not be complete. Messages that have only been called are left out: their other
+// ends are not known.
 func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
-	for _, t := range tracksOf(c) {
-		for _, ordinal := range t.suspects(c) {
-			if o := t.operation(c, ordinal); o != nil {
+	for _, s := range c.Sequences() {
+		if s.Rank >= 0 {
+			continue
+		}
+		for _, ordinal := range s.Incomplete() {
+			if o := operationOf(c, &s, ordinal); o != nil {
 				all = append(all, o)
 			}
 		}
@@ -78,84 +70,15 @@ func operationsOf(c *jobs.JobCommunicator) (all []*operation) {
 	return all
 }
 
-func tracksOf(c *jobs.JobCommunicator) (all []trackKey) {
-	seen := make(map[trackKey]bool)
-	for rank, r := range c.Ranks {
-		if r == nil {
-			continue
-		}
-		for key := range r.Reached {
-			t := trackKey{name: key}
-			if strings.ContainsAny(key, "<>") {
-				peer := -1
-				if _, err := fmt.Sscanf(key[len(experiment.FunctionOf(key))+1:], "%d", &peer); err != nil || peer < 0 || peer >= c.Size || peer == rank {
-					continue
-				}
-				t.pair = [2]int{rank, peer}
-				if experiment.FunctionOf(key) == "Recv" {
-					t.pair = [2]int{peer, rank}
-				}
-				t.keys = [2]string{fmt.Sprintf("Send>%d", t.pair[1]), fmt.Sprintf("Recv<%d", t.pair[0])}
-				t.name = fmt.Sprintf("Send from %s to %s", c.Names[t.pair[0]], c.Names[t.pair[1]])
-			} else if key == "Send" || key == "Recv" { // only called: the other end is not known
-				continue
-			}
-			if !seen[t] {
-				seen[t] = true
-				all = append(all, t)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b trackKey) int { return cmp.Compare(a.name, b.name) })
-	return all
-}
-
-// members yields the ranks that must have the sequence alike, and their names of it.
-func (t *trackKey) members(c *jobs.JobCommunicator) func(yield func(rank int, key string) bool) {
-	return func(yield func(int, string) bool) {
-		if t.keys[0] != "" {
-			_ = yield(t.pair[0], t.keys[0]) && yield(t.pair[1], t.keys[1])
-			return
-		}
-		for rank := range c.Size {
-			if !yield(rank, t.name) {
-				return
-			}
-		}
-	}
-}
-
-func (t *trackKey) suspects(c *jobs.JobCommunicator) (all []uint64) {
-	least, most, known := uint64(0), uint64(0), false
-	for rank, key := range t.members(c) {
-		r := c.Ranks[rank]
-		if r == nil {
-			continue
-		}
-		n := r.Reached[key]
-		if !known || n < least {
-			least = n
-		}
-		most, known = max(most, n), true
-		for _, p := range r.Pending {
-			if p.Function == key {
-				all = append(all, p.Ordinal)
-			}
-		}
-	}
-	if least < most {
-		all = append(all, least)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// operation describes one; nil if nothing speaks against its being complete: all that are in it have left the communicator, or have only
+// operationOf describes one; nil if nothing speaks against its being complete: all that are in it have left the communicator, or have only
 // called it and NCCL does not say when such operations end.
-func (t *trackKey) operation(c *jobs.JobCommunicator, ordinal uint64) *operation {
-	o := &operation{comm: c, name: t.name, ordinal: ordinal}
+func operationOf(c *jobs.JobCommunicator, s *jobs.Sequence, ordinal uint64) *operation {
+	o := &operation{comm: c, name: s.Name, ordinal: ordinal}
+	if s.Pair != nil {
+		o.name = fmt.Sprintf("Send from %s to %s", c.Names[s.Pair.From], c.Names[s.Pair.To])
+	}
 	left, absent, begun := true, false, false
-	for rank, key := range t.members(c) {
+	for rank, key := range s.Members {
 		p := partOf(c.Ranks[rank], rank, key, ordinal)
 		o.parts = append(o.parts, p)
 		absent = absent || p.state == missing
@@ -170,27 +93,14 @@ func (t *trackKey) operation(c *jobs.JobCommunicator, ordinal uint64) *operation
 	return o
 }
 
+// states are the states of members by their standing.
+var states = map[jobs.Standing]state{jobs.StandingUnknown: noData, jobs.NotBegun: missing, jobs.UnderWay: called, jobs.Ended: done, jobs.Begun: called}
+
 func partOf(r *jobs.JobRank, rank int, key string, ordinal uint64) part {
-	p := part{member: r, rank: rank, key: key}
-	if r == nil {
-		return p
-	}
-	for i := range r.Pending {
-		if q := &r.Pending[i]; q.Function == key && q.Ordinal == ordinal {
-			p.pending, p.state = q, called
-			if q.State == "running" {
-				p.state = running
-			}
-			return p
-		}
-	}
-	switch {
-	case ordinal >= r.Reached[key]:
-		p.state = missing
-	case r.Process.Ends:
-		p.state = done
-	default:
-		p.state = called // nobody records when it ends
+	standing, pending := r.Standing(key, ordinal)
+	p := part{member: r, rank: rank, key: key, state: states[standing], pending: pending}
+	if pending != nil && pending.State == "running" {
+		p.state = running
 	}
 	return p
 }

@@ -97,7 +97,7 @@ func whereIs(j *jobs.Job, rank int) (host, gpu string) {
 			}
 			if n := len(r.Parts); n > 0 {
 				of := r.Parts[n-1].Shard
-				if g := gpuOf(r); g >= 0 && g < len(of.GPUs) && of.GPUs[g].Device >= 0 {
+				if g := r.GPU(); g >= 0 && g < len(of.GPUs) && of.GPUs[g].Device >= 0 {
 					gpu = fmt.Sprint(of.GPUs[g].Device)
 				}
 			}
