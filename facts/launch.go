@@ -2,51 +2,7 @@
 
 package facts
 
-import (
-	"github.com/nccl-otf2/nccl-otf2/otf2"
-)
-
-// What follows from the launch that an operation is of: whether it is the member's first one on the communicator, and whether all operations
-// of the launch are equal, so that each has its part of the launch's time. Both are told by one member's row.
-
-// firstLaunch is a row's first launch on a communicator. A row of a communicator's rank has one communicator; those of other tools may have
-// several.
-type firstLaunch struct {
-	comm   otf2.CommRef
-	enter  uint64
-	known  bool
-	others map[otf2.CommRef]uint64
-}
-
-// noLaunch is the number of no region.
-const noLaunch = NoRegion - 1
-
-// startUp tells whether the operation belongs to the member's first launch on its communicator, in which NCCL makes its connections. Where
-// recording began later, as ordinals tell, none does.
-func (row *Row) startUp(o *Operation) bool {
-	f := &row.first
-	if f.known && f.comm == o.Comm {
-		return f.enter == o.Enter
-	}
-	enter, seen := f.others[o.Comm]
-	if seen {
-		return enter == o.Enter
-	}
-	is := o.Ordinal == 0
-	enter = o.Enter
-	if !is || enter == NoRegion { // outside of regions each operation is a launch
-		enter = noLaunch
-	}
-	if !f.known {
-		f.comm, f.enter, f.known = o.Comm, enter, true
-		return is
-	}
-	if f.others == nil {
-		f.others = make(map[otf2.CommRef]uint64)
-	}
-	f.others[o.Comm] = enter
-	return is
-}
+// Whether all operations of a launch are equal, so that each has its part of the launch's time. One member's row says so.
 
 // deliver passes an operation on. Those of a launch of several are held until it is known whether they are equal.
 func (row *Row) deliver(o *Operation) {

@@ -39,19 +39,20 @@ func (e *Engine) collective(op *Operation, members []Member) {
 		e.came = append(e.came, m.Arrival)
 	}
 	e.blames = e.blames[:0]
+	startUp := e.begun.Take(op.Comm, op.Ordinal)
 	c := e.comms[op.Comm]
-	first := c == nil || !c.met
+	met := c != nil && c.met
 	var compared *facts.Lateness
 	late, ok := facts.Arrive(op.Kind, e.came, op.Untold)
 	if e.lateness = late; ok {
 		compared = &e.lateness
-		if !first {
+		if met {
 			e.ideal(compared)
 		}
-		e.compared(op, members, compared)
+		e.compared(op, members, compared, startUp)
 	}
 	if e.follower != nil {
-		e.follower.Collective(op, members, e.came, compared, e.delays(members), first)
+		e.follower.Collective(op, members, e.came, compared, e.delays(members), startUp)
 	}
 	for i := range members {
 		m, s := &members[i], &e.arrived[i]
@@ -63,7 +64,7 @@ func (e *Engine) collective(op *Operation, members []Member) {
 }
 
 // compared looks at a collective whose members' times compare, and adds their waits to what they have arrived with.
-func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness) {
+func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness, startUp bool) {
 	e.order = e.order[:0]
 	for i := range members {
 		if e.came[i].Source == late.Source && members[i].Local.Rank >= 0 {
@@ -78,7 +79,7 @@ func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness)
 	if !c.met {
 		c.met = true
 		c.see(members)
-		e.connect(c, members)
+		e.connect(c, late, members, startUp)
 		return
 	}
 	if !members[0].Outside {
@@ -101,18 +102,26 @@ func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness)
 	e.pass(c, late, members)
 }
 
-// connect takes the first operation of a communicator.
-func (e *Engine) connect(c *comm, members []Member) {
-	begin := e.came[e.order[0]].Begin
+// connect takes the first operation of a communicator that is compared: there is none before it to compare it with. Its waits go back to
+// start-up; where recording began later it is not known what they go back to.
+func (e *Engine) connect(c *comm, late *facts.Lateness, members []Member, startUp bool) {
+	begin, why := e.came[e.order[0]].Begin, e.causes.startUp()
+	if !startUp {
+		why = e.causes.unknown()
+		e.ledger.waited += float64(late.Caused)
+		e.ledger.costs[why] += float64(late.Caused)
+	}
 	for _, i := range e.order {
 		m, s := &e.came[i], &e.arrived[i]
 		c.members[m.Rank] = metAt(s, &members[i].Local)
 		if late := m.Begin - begin; late > 0 {
-			c.members[m.Rank].late = amounts{{e.causes.startUp(), float64(late)}}
+			c.members[m.Rank].late = amounts{{why, float64(late)}}
 		}
 		if m.Wait > 0 {
-			e.ledger.startUp += float64(m.Wait)
-			s.waits = e.added(s.waits, amounts{{e.causes.startUp(), float64(m.Wait)}}, 1)
+			s.waits = e.added(s.waits, amounts{{why, float64(m.Wait)}}, 1)
+			if startUp {
+				e.ledger.startUp += float64(m.Wait)
+			}
 			s.wait += float64(m.Wait)
 		}
 	}

@@ -12,7 +12,7 @@
 // (Local). This time is its own, and divided by when the operation was called. Along the chain own times, transfers and waits
 // by their causes are added up (state); differences of two ranks' sums since they last met say why one came later.
 //
-// The first operation on each communicator shows who started late and what connecting took. Its waits, and what they
+// The first operations on each communicator show who started late and what connecting took (facts.StartUps). Their waits, and what they
 // cause later, are start-up.
 //
 // It is streaming: kept are operations of which an earlier one on a member is not known yet, some parts of each rank, and

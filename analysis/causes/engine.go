@@ -35,6 +35,7 @@ type Engine struct {
 	causes causesOf
 	ranks  []rank
 	comms  map[otf2.CommRef]*comm
+	begun  facts.StartUps
 	ledger ledger
 	aside  ledger  // of what is outside, while that is looked at the ledger
 	ready  []*held // held back no more
@@ -62,7 +63,7 @@ type Engine struct {
 // NewEngine makes an engine for a number of ranks of the world.
 func NewEngine(ranks int) *Engine {
 	n := causesOf(ranks)
-	e := &Engine{causes: n, ranks: make([]rank, ranks), ends: make([]ended, ranks), comms: make(map[otf2.CommRef]*comm)}
+	e := &Engine{causes: n, ranks: make([]rank, ranks), ends: make([]ended, ranks), comms: make(map[otf2.CommRef]*comm), begun: make(facts.StartUps)}
 	for _, s := range []**scratch{&e.window, &e.sum, &e.waits, &e.late} {
 		*s = newScratch(n.all())
 	}

@@ -10,9 +10,9 @@ import (
 // Follower is told what the engine looks at, in the same order: each operation after what came before it on its members. What it is given
 // is valid until it returns.
 type Follower interface {
-	// Collective takes a collective. came are its members' arrivals with their waits, late is nil where their times do not compare. first:
-	// nothing was looked at on this communicator before.
-	Collective(op *Operation, members []Member, came []facts.Arrival, late *facts.Lateness, delays []Delay, first bool)
+	// Collective takes a collective. came are its members' arrivals with their waits, late is nil where their times do not compare. startUp:
+	// it is the communicator's first one, see facts.StartUps.
+	Collective(op *Operation, members []Member, came []facts.Arrival, late *facts.Lateness, delays []Delay, startUp bool)
 	// Launch takes a launch of messages, all with this function, with those at the other ends of them, in the order of their begins.
 	Launch(comm otf2.CommRef, function string, l *Member, others []*Member)
 	// Alone takes an operation that is not compared.

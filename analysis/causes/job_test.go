@@ -37,6 +37,9 @@ type job struct {
 	comms    map[string]otf2.CommRef
 	ordinals map[string]uint64
 
+	firstOrdinal uint64 // at which recording began
+	messages     uint64
+
 	sent    float64 // ns that messages' ends waited
 	members [][]Member
 	ops     []Operation
@@ -126,7 +129,7 @@ func (j *job) collective(what string, members []int) {
 		ref = otf2.CommRef(len(j.comms))
 		j.comms[key] = ref
 	}
-	op := Operation{Comm: ref, Members: len(members), Function: "AllReduce", Ordinal: j.ordinals[key]}
+	op := Operation{Comm: ref, Members: len(members), Function: "AllReduce", Ordinal: j.firstOrdinal + j.ordinals[key]}
 	j.ordinals[key]++
 	root := -1
 	if r, ok := strings.CutPrefix(what, "rd"); ok {
@@ -181,6 +184,7 @@ func (j *job) message(from, to int, buffered bool) {
 	done := max(ends[0].Begin, ends[1].Begin) + transferTime*1000
 	for i, r := range [2]int{from, to} {
 		end := &ends[i]
+		end.Ordinal = j.firstOrdinal + j.messages
 		end.Comm, end.Members, end.Last, end.Paired, end.End = 1<<20, len(j.now), true, true, done
 		if buffered && i == 0 {
 			end.End = end.Begin + transferTime*1000
@@ -192,6 +196,7 @@ func (j *job) message(from, to int, buffered bool) {
 		j.engine.Part(&end.Local)
 		j.engine.Message(end)
 	}
+	j.messages++
 	j.engine.Pair(&ends[0].Local, &ends[1].Local, true)
 }
 

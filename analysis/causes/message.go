@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -18,9 +19,10 @@ type End struct {
 	Comm     otf2.CommRef
 	Members  int // of the communicator
 	Function string
-	Last     bool // of its launch
-	Paired   bool // Pair or Lost will tell of its other end
-	Follows  bool // there are collectives in its launch, whose times are the launch's
+	Ordinal  uint64 // among the pair's messages
+	Last     bool   // of its launch
+	Paired   bool   // Pair or Lost will tell of its other end
+	Follows  bool   // there are collectives in its launch, whose times are the launch's
 }
 
 // launch is one with messages.
@@ -33,6 +35,7 @@ type launch struct {
 	open     int    // ends whose other end is not known
 	sealed   bool   // all ends are known
 	follows  bool
+	begins   bool      // it has the first message of a pair
 	others   []*launch // at the other ends
 	unmet    int       // launches that have it among their others, and have not been looked at
 	left     bool      // it has been looked at
@@ -62,6 +65,7 @@ func (e *Engine) Message(end *End) {
 		p.launch = l
 	}
 	l.Outside = l.Outside && end.Outside // a launch is what any of its messages is
+	l.begins = l.begins || facts.IsStartUp(true, end.Ordinal)
 	if l.function != end.Function {
 		l.function = severalMessages
 	}
@@ -241,10 +245,16 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 		mine, others, met := c.pair(int32(l.Arrival.Rank), int32(o.Arrival.Rank))
 		b := blame{charge: charge, delay: charge, asked: significant}
 		if !met {
-			starting += charge
-			e.late.add(e.causes.startUp(), charge)
+			why := e.causes.startUp()
+			if l.begins {
+				starting += charge
+			} else { // recording began later
+				why = e.causes.unknown()
+				e.ledger.costs[why] += charge
+			}
+			e.late.add(why, charge)
 			*others, *mine = metAt(&t, &o.Local), metAt(s, &l.Local)
-			others.late = amounts{{e.causes.startUp(), float64(o.There - l.Begin)}}
+			others.late = amounts{{why, float64(o.There - l.Begin)}}
 			continue
 		}
 		if significant {

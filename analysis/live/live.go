@@ -172,7 +172,7 @@ const liveSizes = 64
 type liveComm struct {
 	facts.Communicator
 	expected int                  // members with data
-	started  bool                 // its first collective has been seen; who came late to that was late with starting up
+	started  bool                 // its first collective has been seen
 	only     []analysis.Operation // that collective's members, until a second follows: the one collective of a communicator is not its start-up
 	apart    bool                 // members are on several hosts
 	hosts    map[otf2.LocationRef]string
@@ -642,11 +642,11 @@ func (l *Follower) finish(members []analysis.Operation) {
 		return // its launch is counted with the first of it
 	}
 	c := l.comms[o.Communicator.Ref]
-	if !c.started {
-		if c.started = true; o.Ordinal == 0 {
-			c.only = slices.Clone(members)
-			return
-		}
+	startUp := facts.IsStartUp(!c.started, o.Ordinal)
+	c.started = true
+	if startUp {
+		c.only = slices.Clone(members)
+		return
 	}
 	c.only = nil
 	l.compare(c, o.End, members)

@@ -54,7 +54,7 @@ func (c *causing) message(op *analysis.Operation, paired bool) {
 		return
 	}
 	c.engine.Message(&causes.End{
-		Member: c.member(op), Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Last: op.Last, Paired: paired, Follows: op.Follows,
+		Member: c.member(op), Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Ordinal: op.Ordinal, Last: op.Last, Paired: paired, Follows: op.Follows,
 	})
 }
 

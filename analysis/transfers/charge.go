@@ -51,6 +51,7 @@ type Sort struct {
 // Operation is what is looked at in one go: a collective with the members that have data, or the two ends of a message.
 type Operation struct {
 	Sort
+	Ordinal  uint64 // of the function on the communicator; of messages among those of the pair
 	Members  []Member
 	Transfer uint64 // ns from the last member's begin to the last one's end
 	// Network: all that its members exchange goes over the network, where it is seen. Else what a GPU waits for may come from one beside it.

@@ -4,16 +4,15 @@ package transfers
 
 import (
 	"cmp"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"slices"
-
-	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // Counter takes an archive's operations, in any order of communicators, and of each in the order of its ordinals as far as it matters what is usual.
 type Counter struct {
 	history history
 	usual   map[Sort]*usual
-	first   map[otf2.CommRef]bool // communicators that had their first operation
+	begun   facts.StartUps
 	tallies map[resource]*tally
 	totals  [numKinds]tally
 	work    Work
@@ -49,7 +48,7 @@ const maxTallies = 1 << 17
 // New makes a counter.
 func New() *Counter {
 	return &Counter{
-		history: make(history), usual: make(map[Sort]*usual), first: make(map[otf2.CommRef]bool), tallies: make(map[resource]*tally),
+		history: make(history), usual: make(map[Sort]*usual), begun: make(facts.StartUps), tallies: make(map[resource]*tally),
 	}
 }
 
@@ -57,8 +56,7 @@ func New() *Counter {
 // connects its ranks, and is charged to nobody. What is returned is valid until the next call.
 func (c *Counter) Add(op *Operation) []Charge {
 	c.charges = c.charges[:0]
-	if !c.first[op.Comm] {
-		c.first[op.Comm] = true
+	if c.begun.Take(op.Comm, op.Ordinal) {
 		return c.charges
 	}
 	c.work.Operations++

@@ -65,7 +65,7 @@ func (s *slowness) collective(members []analysis.Operation, last otf2.Timestamp,
 	}
 	s.counter.Add(&transfers.Operation{
 		Sort:    transfers.Sort{Comm: first.Communicator.Ref, Function: first.Function, Size: first.Size, Algo: first.Algo, Graph: first.Graph},
-		Members: s.members, Transfer: transfer, Network: s.network(first.Communicator, first.Location),
+		Ordinal: first.Ordinal, Members: s.members, Transfer: transfer, Network: s.network(first.Communicator, first.Location),
 		Ring: first.Algo == s.ring && first.Root == otf2.CollectiveRootNone,
 	})
 }
@@ -89,7 +89,7 @@ func (s *slowness) message(a, b *MessageEnd) {
 	}
 	s.counter.Add(&transfers.Operation{
 		Sort:    transfers.Sort{Comm: comm.Ref, Function: "Send", Size: max(a.size, b.size), Algo: otf2.UndefinedString},
-		Members: s.members, Transfer: uint64(max(end, begin) - begin), Network: true,
+		Ordinal: a.Ordinal, Members: s.members, Transfer: uint64(max(end, begin) - begin), Network: true,
 	})
 }
 

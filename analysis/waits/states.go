@@ -201,7 +201,8 @@ type Counter struct {
 	kinds      [numWaitKinds]Group
 	names      map[otf2.CommRef]string
 
-	first   map[otf2.CommRef]*Arrival // of each communicator, until a second follows
+	begun   facts.StartUps
+	first   map[otf2.CommRef]*Arrival // of communicators that begin, until a second follows: the only one is not start-up
 	startUp []Arrival
 	out     States
 	enqueue []EnqueueRow
@@ -270,7 +271,7 @@ type part struct {
 func NewCounter(defs *otf2.Definitions, clocks *facts.HostClocks, comms map[otf2.CommRef]*facts.Communicator) *Counter {
 	ranks, of := analysis.Ranks(defs, comms)
 	w := &Counter{
-		Arrivals: Arrivals{Of: of, unknown: !facts.FindAttributes(defs).Has(regions.AttrTimingSource)}, first: make(map[otf2.CommRef]*Arrival),
+		Arrivals: Arrivals{Of: of, unknown: !facts.FindAttributes(defs).Has(regions.AttrTimingSource)}, first: make(map[otf2.CommRef]*Arrival), begun: make(facts.StartUps),
 		paradigms: make(map[string]*Group), comms: make(map[otf2.CommRef]*Group), operations: make(map[string]*Group), phases: make(map[analysis.Phase]*Group),
 		pairs: make(map[pairOf]*Group),
 		names: make(map[otf2.CommRef]string), plans: make(map[otf2.LocationRef]*messagePlan), Network: NewNetworkPhases(defs),
@@ -304,6 +305,7 @@ func (w *Counter) Collective(members []analysis.Operation) {
 			return // its plan has been counted with its first collective
 		}
 	}
+	startUp := w.begun.Take(members[0].Communicator.Ref, members[0].Ordinal)
 	a, outside := w.Arrive(members), members[0].Local.Outside
 	if a == nil && outside {
 		return
@@ -322,19 +324,18 @@ func (w *Counter) Collective(members []analysis.Operation) {
 	if !outside && !a.comm.Calls {
 		w.slow.collective(members, a.lastBegin, a.transfer)
 	}
-	held, seen := w.first[a.comm.Ref]
-	switch {
-	case !seen:
+	if startUp {
 		kept := *a
 		w.first[a.comm.Ref] = &kept
 		w.work.Parts = nil
 		return
-	case held != nil:
+	}
+	if held := w.first[a.comm.Ref]; held != nil {
 		if !held.outside {
 			w.startUp = append(w.startUp, *held)
 			w.tell(held, true)
 		}
-		w.first[a.comm.Ref] = nil
+		delete(w.first, a.comm.Ref)
 	}
 	w.count(a)
 }
@@ -578,9 +579,7 @@ func (w *Counter) keep(one *Instance) {
 // Result gives the waits by rank in collectives, and all in detail.
 func (w *Counter) Result() (ByRank, *States) {
 	for _, comm := range slices.Sorted(maps.Keys(w.first)) {
-		if only := w.first[comm]; only != nil { // the one collective of a communicator is not its start-up
-			w.count(only)
-		}
+		w.count(w.first[comm])
 	}
 	clear(w.first)
 	w.endMessages()

@@ -296,3 +296,32 @@ const (
 	t0 = archivetest.T0
 	us = archivetest.Microsecond
 )
+
+// Where recording began later, as ordinals tell, there is no start-up: neither in waits, nor in causes, nor in times.
+func TestALaterRecordingHasNoStartUp(t *testing.T) {
+	whole := archivetest.Operations(t, archivetest.WithWaits(t))
+	s := archivetest.Load(t, archivetest.WithWaits(t))
+	for _, events := range s.Events {
+		for i := range events {
+			for k := range events[i].Attributes {
+				if a := &events[i].Attributes[k]; s.Defs.String(s.Defs.Attributes[a.ID].Name) == regions.Attributes[regions.AttrOrdinal].Name {
+					a.Bits += 5
+				}
+			}
+		}
+	}
+	later := archivetest.Operations(t, s.Write())
+	for _, o := range later.Operations {
+		if o.StartUp > 0 {
+			t.Errorf("%s: %d operations of start-up", o.Operation, o.StartUp)
+		}
+	}
+	a, b := whole.WaitStates, later.WaitStates
+	if a.StartUp.Waited == 0 || b.StartUp != (waits.StartUp{}) || b.Total.Waited != a.Total.Waited+a.StartUp.Waited {
+		t.Errorf("waited %d, at the start %d; of all %d, at the start %d", b.Total.Waited, b.StartUp.Waited, a.Total.Waited, a.StartUp.Waited)
+	}
+	const ring = 20 * us // between ranks that meet first in the ring, whose messages have no ordinals
+	if c := later.Causes; c.StartUp != ring || c.Waited+ring != whole.Causes.Waited+whole.Causes.StartUp {
+		t.Errorf("causes of %g ns, of start-up %g; of all %g, of start-up %g", c.Waited, c.StartUp, whole.Causes.Waited, whole.Causes.StartUp)
+	}
+}

@@ -166,7 +166,7 @@ func (e *estimator) communicator(ref otf2.CommRef, rows []*sampledRow, most uint
 		e.out.Sampled++
 		for i := range one.members {
 			m, wait := &one.members[i], one.came[i].Wait
-			if k == first && most > 1 {
+			if facts.IsStartUp(k == first, k.ordinal) && most > 1 {
 				if c := m.row.cells[m.node]; c != nil {
 					c.Waits[profile.WaitStartUp] += wait
 				}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+func TestStartUpIsTheFirstCollectiveIfRecordingHasItsBeginning(t *testing.T) {
+	s := make(StartUps)
+	for i, c := range []struct {
+		comm    otf2.CommRef
+		ordinal uint64
+		want    bool
+	}{{1, 0, true}, {1, 0, false}, {1, 1, false}, {2, 7, false}, {2, 0, false}, {3, 0, true}} {
+		if got := s.Take(c.comm, c.ordinal); got != c.want {
+			t.Errorf("collective %d, number %d of communicator %d: %t", i, c.ordinal, c.comm, got)
+		}
+	}
+}
