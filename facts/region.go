@@ -46,21 +46,6 @@ func Numbered(name string) (stem string, numbered bool) {
 // IsNCCLKernel tells NCCL's kernels by their names.
 func IsNCCLKernel(name string) bool { return strings.HasPrefix(name, regions.NameCall) }
 
-// KernelRegions lists the regions of kernels that are not NCCL's by their names, and those of CUDA graphs of which no kernels are known. A
-// kernel that NCCL launched says so itself (Details.Linked).
-func KernelRegions(defs *otf2.Definitions) (kernels, graphs map[otf2.RegionRef]bool) {
-	kernels, graphs = make(map[otf2.RegionRef]bool), make(map[otf2.RegionRef]bool)
-	for ref, name := range regionsOf(defs, regions.GroupCUDAKernels, otf2.ParadigmCUDA, otf2.ParadigmHIP) {
-		switch {
-		case name == regions.NameCUDAGraph:
-			graphs[ref] = true
-		case !IsNCCLKernel(name):
-			kernels[ref] = true
-		}
-	}
-	return kernels, graphs
-}
-
 // NetPhase is what the oldest transfer of a network's row waits for.
 type NetPhase uint8
 

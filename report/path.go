@@ -7,6 +7,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/criticalpath"
@@ -35,7 +36,11 @@ func pathLine(r *criticalpath.Result) string {
 	rest := r.Steady
 	for _, x := range r.Ranks[:min(len(r.Ranks), mostOfPath)] {
 		if float64(x.Time) >= leastOfPath*float64(r.Steady) {
-			parts = append(parts, fmt.Sprintf("%s %s of %s", share(x.Time), x.Activity, x.Name))
+			part := fmt.Sprintf("%s %s of %s", share(x.Time), x.Activity, x.Name)
+			if len(x.Kernels) > 0 {
+				part += " (" + x.Kernels[0].Kernel + ")"
+			}
+			parts = append(parts, part)
 			rest -= x.Time
 		}
 	}
@@ -111,8 +116,24 @@ func pathShare[T any](of func(*T) uint64, steady uint64) column[T] {
 	return percent("of the path", func(r *T) (float64, float64) { return float64(of(r)), float64(steady) })
 }
 
-func pathRankColumns(steady uint64) []column[criticalpath.RankRow] {
+// mostOfGPU is how many kernels are named that a GPU on the path was busy with.
+const mostOfGPU = 3
+
+// busyOnPath names the kernels that a rank's GPU ran on the path, each with its share of that time; "" where none are known.
+func busyOnPath(r *criticalpath.RankRow) string {
+	var words []string
+	for _, k := range r.Kernels[:min(len(r.Kernels), mostOfGPU)] {
+		words = append(words, fmt.Sprintf("%s %.0f %%", k.Kernel, 100*min(1, float64(k.Time)/float64(max(r.Time, 1)))))
+	}
+	return strings.Join(words, ", ")
+}
+
+func pathRankColumns(steady uint64, rows []criticalpath.RankRow) []column[criticalpath.RankRow] {
 	type row = criticalpath.RankRow
+	busy := label("kernels", "busy with", busyOnPath)
+	if !slices.ContainsFunc(rows, func(r row) bool { return len(r.Kernels) > 0 }) {
+		busy.head = ""
+	}
 	return []column[row]{
 		label("name", "rank", func(r *row) string { return r.Name }),
 		{"rank", "", nil, func(r *row) any { return r.Rank }},
@@ -120,6 +141,7 @@ func pathRankColumns(steady uint64) []column[criticalpath.RankRow] {
 		label("activity", "activity", func(r *row) string { return r.Activity }),
 		duration("time_ns", "on the path", func(r *row) uint64 { return r.Time }),
 		pathShare(func(r *row) uint64 { return r.Time }, steady),
+		busy,
 	}
 }
 
@@ -200,13 +222,13 @@ func CriticalPath(r *criticalpath.Result) *Document {
 	d.sheets = []sheet{
 		sheetOf("what_if", "What would go of it", r.WhatIf, whatIfColumns(r.Steady)),
 		sheetOf("activities", "By activity, and how much less it is on the mean of all ranks", r.Activities, pathActivityColumns(r.Steady)),
-		sheetOf("ranks", "Ranks' own, on the path", r.Ranks, pathRankColumns(r.Steady)),
+		sheetOf("ranks", "Ranks' own, on the path", r.Ranks, pathRankColumns(r.Steady, r.Ranks)),
 		sheetOf("path_operations", "Operations on the path, from the last arrival on", r.Operations, pathOperationColumns(r.Steady)),
 	}
 	d.sheets[0].by("what would go", func(i int) float64 { return float64(r.WhatIf[i].Gain) })
 	d.sheets[0].optional = []string{"host", "operations", "of the path"}
 	d.sheets[2].by("the path", func(i int) float64 { return float64(r.Ranks[i].Time) })
-	d.sheets[2].optional = []string{"host"}
+	d.sheets[2].optional = []string{"host", "busy with"}
 	d.sheets[3].by("the path", func(i int) float64 { return float64(r.Operations[i].Time) })
 	if r.Unstated > 0 {
 		d.note("Of %s on it nobody says how exact their times are.", units.Count(int(r.Unstated), "operation", "operations"))

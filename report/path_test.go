@@ -18,6 +18,9 @@ func TestCriticalPath(t *testing.T) {
 		Activities: []criticalpath.ActivityRow{{Activity: "application", Time: 937e6, Mean: 400e6, Imbalance: 537e6}, {Activity: "operation", Time: 383e6, Mean: 390e6}},
 		Ranks: []criticalpath.RankRow{
 			{Rank: 3, Name: "Rank 3", Host: "n1", Activity: "application", Time: 900e6}, {Rank: 0, Name: "Rank 0", Host: "n0", Activity: "application", Time: 37e6},
+			{Rank: 3, Name: "Rank 3", Host: "n1", Activity: "GPU", Time: 20e6, Kernels: []criticalpath.KernelTime{
+				{Kernel: "gemm_large", Time: 16e6}, {Kernel: "layernorm", Time: 3e6}, {Kernel: "softmax", Time: 2e6}, {Kernel: "add", Time: 1e6},
+			}},
 		},
 		Operations: []criticalpath.OperationRow{{Communicator: "dp", Operation: "AllReduce", Time: 383e6}},
 		WhatIf: []criticalpath.WhatIf{

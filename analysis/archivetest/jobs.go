@@ -3,7 +3,6 @@
 package archivetest
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
@@ -45,14 +44,9 @@ func WithKernels(t testing.TB) string {
 		p.AllReduce(second, uint64(at(350)), uint64(at(450)), 10)
 		p.Collective(world, shardtest.Op{Function: "AllReduce", Kind: otf2.CollectiveOpAllreduce, Begin: uint64(at(700)), End: uint64(at(800)), Sent: 80, Received: 80, Count: 10, Source: "enqueue"})
 		if r == 0 {
-			var streams [2]*otf2.EventWriter
-			for i := range streams {
-				streams[i] = p.Location("stream", otf2.LocationTypeAcceleratorStream, fmt.Sprintf("CUDA[0:%d]", i), -1)
-			}
+			rows := [2]*KernelRow{NewKernelRow(t, p, "CUDA[0:0]"), NewKernelRow(t, p, "CUDA[0:1]")}
 			kernel := func(stream int, name string, begin, end uint64) {
-				region := p.Region(name, "CUDA kernels", otf2.RegionRoleFunction)
-				Try(t, streams[stream].Enter(at(begin), nil, region))
-				Try(t, streams[stream].Leave(at(end), nil, region))
+				rows[stream].Kernel(name, uint64(at(begin)), uint64(at(end)))
 			}
 			kernel(0, "gemm", 50, 150)                         // 50 beside the first
 			kernel(1, "softmax", 120, 170)                     // 20 more

@@ -21,6 +21,7 @@ type Local struct {
 	Returned otf2.Timestamp // when the application went on; the greatest time: not known yet
 	Called   bool           // Ready and Returned are known
 	Free     otf2.Timestamp // when the application had come back from the call before, 0: not known
+	Kernels  *Kernels       // that ran on its GPU from then, and from Ended, to its begin; nil: none, or they were not recorded
 	Outside  bool           // what was selected: it is in no figure, and what came of it may be
 }
 
@@ -50,16 +51,20 @@ const keptEnds = 64
 // Lane follows the calls and operations of some processes. It is given all regions, and the operations of members, of
 // each process in the order of time.
 type Lane struct {
-	calls  *facts.ByRegion[bool] // of NCCL's API
-	places facts.ByLocation[*place]
+	calls   *facts.ByRegion[bool] // of NCCL's API
+	kernels *facts.Kernels
+	places  facts.ByLocation[*place]
 }
 
 // place is a location.
 type place struct {
 	process *process
 	rank    *timeline
-	last    Local  // of the launch
-	launch  uint64 // that it is of, 0: none
+	stream  *stream        // it is a row of kernels, of a GPU with a rank
+	before  *Kernels       // of the launch that is open or was
+	begun   otf2.Timestamp // when that began
+	last    Local          // of the launch
+	launch  uint64         // that it is of, 0: none
 
 	depth int // calls that are open
 	begin otf2.Timestamp
@@ -69,25 +74,34 @@ type place struct {
 	made  []uint64       // events of the calls in the outermost one
 }
 
-type process struct{ calls callTable }
+type process struct {
+	calls callTable
+	gpus  []*gpu
+}
 
 // timeline is a rank's last operations.
 type timeline struct {
 	rank int32
 	seq  uint32
+	gpu  *gpu                     // nil: no kernels of it are known
 	ends [keptEnds]otf2.Timestamp // of seq, by seq modulo keptEnds
 }
 
 // Lanes makes lanes for an archive's locations; ranks gives the rank of the world of the members' locations, process the process of each.
 type Lanes struct {
 	calls   facts.ByRegion[bool]
+	kernels *facts.Kernels
+	groups  map[otf2.LocationRef]otf2.LocationGroupRef // of rows that may have kernels, or ranks on their GPU
 	ranks   map[otf2.LocationRef]int
 	process func(otf2.LocationRef) otf2.LocationGroupRef
 }
 
 // NewLanes prepares lanes of an archive.
 func NewLanes(defs *otf2.Definitions, ranks map[otf2.LocationRef]int, process func(otf2.LocationRef) otf2.LocationGroupRef) *Lanes {
-	l := &Lanes{ranks: ranks, process: process}
+	l := &Lanes{kernels: facts.KernelsOf(defs), ranks: ranks, process: process}
+	if l.kernels.Known() {
+		l.groups = acceleratorRows(defs)
+	}
 	for ref := range facts.CallRegions(defs) {
 		l.calls.Set(ref, true)
 	}
@@ -96,7 +110,7 @@ func NewLanes(defs *otf2.Definitions, ranks map[otf2.LocationRef]int, process fu
 
 // Lane makes one for some locations, of whole processes.
 func (l *Lanes) Lane(locations []otf2.LocationRef) *Lane {
-	lane := &Lane{calls: &l.calls}
+	lane := &Lane{calls: &l.calls, kernels: l.kernels}
 	processes := make(map[otf2.LocationGroupRef]*process)
 	ranks := make(map[int]*timeline)
 	for _, at := range locations {
@@ -113,6 +127,7 @@ func (l *Lanes) Lane(locations []otf2.LocationRef) *Lane {
 		}
 		lane.places.Set(at, p)
 	}
+	l.follow(lane, locations)
 	return lane
 }
 
@@ -120,11 +135,17 @@ func (l *Lane) isCall(r *facts.Region) bool { return r.Number == 0 && l.calls.Ge
 
 // Enter takes a region that begins.
 func (l *Lane) Enter(r *facts.Region) {
-	if !l.isCall(r) {
-		return
-	}
 	p := l.places.Get(r.Location)
 	if p == nil {
+		return
+	}
+	if !l.isCall(r) {
+		switch {
+		case r.Number > 0:
+			p.launched(r)
+		case p.stream != nil && l.kernels.Computes(r):
+			p.stream.enter(r)
+		}
 		return
 	}
 	if p.depth == 0 {
@@ -139,11 +160,14 @@ func (l *Lane) Enter(r *facts.Region) {
 
 // Leave takes a region that ends.
 func (l *Lane) Leave(r *facts.Region) {
-	if !l.isCall(r) {
+	p := l.places.Get(r.Location)
+	if p == nil {
 		return
 	}
-	p := l.places.Get(r.Location)
-	if p == nil || p.depth == 0 {
+	if p.stream != nil && l.kernels.Computes(r) {
+		p.stream.leave(r)
+	}
+	if p.depth == 0 || !l.isCall(r) {
 		return
 	}
 	if p.depth--; p.depth > 0 {
@@ -154,6 +178,9 @@ func (l *Lane) Leave(r *facts.Region) {
 		p.process.calls.set(call{event: event, free: p.free, ready: p.ready, returned: r.End})
 	}
 	p.left = r.End
+	for _, g := range p.process.gpus {
+		g.cut(r.End)
+	}
 }
 
 // Operation takes an operation of a member that has ended.
@@ -173,14 +200,15 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 	if o.Source == facts.SourceCall { // what comes before the call is the thread's own doing
 		at.Ready, at.Returned, at.Called = o.Since, o.Since, true
 	}
-	for seq := t.seq; seq > 0 && seq+keptEnds > t.seq; seq-- {
-		if end := t.ends[seq%keptEnds]; end <= o.Since {
-			at.Before, at.Ended = seq, end
-			break
-		}
+	if seq, end := t.before(o.Since); seq > 0 {
+		at.Before, at.Ended = seq, end
+	}
+	if p.begun == o.Since {
+		at.Kernels = p.before
 	}
 	t.seq++
 	t.ends[t.seq%keptEnds] = o.End
+	t.gpu.restart(o.End)
 	if o.Parent != 0 {
 		if c, ok := p.process.calls.take(o.Parent); ok {
 			at.Ready, at.Returned, at.Called, at.Free = c.ready, c.returned, true, c.free
@@ -188,6 +216,67 @@ func (l *Lane) Operation(o *facts.Operation) Local {
 	}
 	p.launch, p.last = o.Launch, at
 	return at
+}
+
+// before finds the last operation that had ended at a moment; seq is 0 if none is known.
+func (t *timeline) before(at otf2.Timestamp) (seq uint32, end otf2.Timestamp) {
+	for seq := t.seq; seq > 0 && seq+keptEnds > t.seq; seq-- {
+		if end := t.ends[seq%keptEnds]; end <= at {
+			return seq, end
+		}
+	}
+	return 0, 0
+}
+
+// launched notes what the GPU has computed when a launch begins on it.
+func (p *place) launched(r *facts.Region) {
+	p.before, p.begun = nil, r.Begin
+	if p.rank == nil || p.rank.gpu == nil || !r.Source.HasPlace() || r.Source == facts.SourceCall {
+		return
+	}
+	seq, from := p.rank.before(r.Begin)
+	if seq == 0 {
+		return
+	}
+	if c, known := p.process.calls.get(r.Parent); known {
+		from = max(from, c.returned)
+	}
+	p.before = p.rank.gpu.ran(from, r.Begin)
+}
+
+// acceleratorRows gives the groups of the rows that are a GPU's.
+func acceleratorRows(defs *otf2.Definitions) map[otf2.LocationRef]otf2.LocationGroupRef {
+	rows := make(map[otf2.LocationRef]otf2.LocationGroupRef)
+	for _, l := range defs.Locations {
+		if l.Type == otf2.LocationTypeAcceleratorStream {
+			rows[l.Self] = l.Group
+		}
+	}
+	return rows
+}
+
+// follow finds the rows of kernels of the GPUs that ranks are on.
+func (l *Lanes) follow(lane *Lane, locations []otf2.LocationRef) {
+	gpus := make(map[otf2.LocationGroupRef]*gpu)
+	for _, at := range locations {
+		p := lane.places.Get(at)
+		group, row := l.groups[at]
+		if p.rank == nil || !row {
+			continue
+		}
+		if gpus[group] == nil {
+			gpus[group] = new(gpu)
+			p.process.gpus = append(p.process.gpus, gpus[group])
+		}
+		p.rank.gpu = gpus[group]
+	}
+	for _, at := range locations {
+		p := lane.places.Get(at)
+		if group, row := l.groups[at]; row && p.rank == nil && gpus[group] != nil {
+			p.stream = &stream{gpu: gpus[group]}
+			gpus[group].streams = append(gpus[group].streams, p.stream)
+		}
+	}
 }
 
 // call is one of NCCL's API whose operation has not ended.
@@ -254,6 +343,19 @@ func (t *callTable) set(c call) {
 			return
 		}
 	}
+}
+
+// get finds a call; known is false if it is not there.
+func (t *callTable) get(event uint64) (c call, known bool) {
+	if event == 0 {
+		return c, false
+	}
+	for _, c := range t.at(event) {
+		if c.event == event {
+			return c, true
+		}
+	}
+	return call{}, false
 }
 
 func (t *callTable) take(event uint64) (c call, ok bool) {

@@ -71,6 +71,8 @@ type Occurrence struct {
 	Stated   bool    // Uncertainty is known
 	// Uncertainty of Late, ns.
 	Uncertainty uint64
+
+	late, early *Kernels // that ran before it, and before the one that it is compared with
 }
 
 // keptOccurrences is how many are kept of all ranks; each has at least leastOccurrences, and at most mostOccurrences.
@@ -194,6 +196,7 @@ func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (own fl
 func occurrence(late, early *Member) Occurrence {
 	o := Occurrence{
 		At: late.Begin, Late: float64(late.Begin - early.Begin), Called: math.NaN(), Stated: late.Stated && early.Stated, Uncertainty: late.Uncertainty + early.Uncertainty,
+		late: late.Kernels, early: early.Kernels,
 	}
 	if late.Called && early.Called {
 		o.Called = float64(late.Ready) - float64(early.Ready)

@@ -33,11 +33,12 @@ const ownActivities = 4
 
 // Path follows a run. It is for one goroutine.
 type Path struct {
-	ranks []rank
-	tree  tree
-	names map[Named]int32 // of operations, from numActivities on
-	named []Named
-	pairs map[pairKey]pair
+	ranks   []rank
+	tree    tree
+	names   map[Named]int32 // of operations, from numActivities on
+	named   []Named
+	pairs   map[pairKey]pair
+	kernels kernels
 
 	candidates  []candidate
 	candidateOf []int32  // by rank
@@ -48,10 +49,10 @@ type Path struct {
 	spare       []*gains
 	came, apart []arrival
 
-	totals [ownActivities]uint64 // of all ranks, ns
-	busy   uint64                // in operations, without waiting
-	waited uint64
-	seen   int // ranks with operations
+	totals  [ownActivities]uint64 // of all ranks, ns
+	working uint64                // in operations, without waiting
+	waited  uint64
+	seen    int // ranks with operations
 }
 
 // Named is an operation by its communicator and function.
@@ -159,6 +160,9 @@ func (p *Path) extend(a *arrival, m *causes.Local, starting bool) int32 {
 	}
 	for k, ns := range m.Own(from, a.begin) {
 		x.add(key{a.rank, int32(k)}, ns)
+		if Activity(k) == GPU {
+			p.busy(x, a, m, ns)
+		}
 	}
 	return n
 }
@@ -179,7 +183,7 @@ func (p *Path) spend(a *arrival, m *causes.Local, wait uint64, starting bool) {
 			took := uint64(a.end - from)
 			waited := min(took, wait)
 			p.waited += waited
-			p.busy += took - waited
+			p.working += took - waited
 		}
 	}
 	r.covered = max(r.covered, a.end)
@@ -298,7 +302,7 @@ func (p *Path) doubt(node int32, late *facts.Lateness, members []causes.Member) 
 		m := &members[i]
 		if i != late.Last && m.Source == late.Source && m.Stated && last.Begin-m.Begin <= otf2.Timestamp(last.Uncertainty+m.Uncertainty) {
 			for k := range x.list {
-				if e := &x.list[k]; e.rank >= 0 {
+				if e := &x.list[k]; e.rank >= 0 && !e.isKernel() {
 					x.doubtful += e.ns
 				}
 			}

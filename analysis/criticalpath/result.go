@@ -45,6 +45,8 @@ type RankRow struct {
 	Host     string `json:"host"`
 	Activity string `json:"activity"`
 	Time     uint64 `json:"time_ns"`
+	// Kernels are what its GPU ran meanwhile, where Activity is the GPU's and kernels of CUDA streams were recorded, the longest first.
+	Kernels []KernelTime `json:"kernels,omitempty"`
 }
 
 // OperationRow is an operation on the path, from its last arrival on.
@@ -90,6 +92,7 @@ type Run struct {
 	Causes   *causes.Result
 	Name     func(rank int) (name, host string)
 	Comm     func(otf2.CommRef) string
+	Kernel   func(otf2.RegionRef) string
 }
 
 // Result tells what a path and its candidates have come to; the path is then done with. It is nil if there was no operation.
@@ -113,12 +116,20 @@ func (p *Path) Result(run *Run) *Result {
 		Activities: []ActivityRow{}, Ranks: []RankRow{}, Operations: []OperationRow{}, WhatIf: []WhatIf{},
 	}
 	var on [numActivities]uint64
+	ran := p.ranOn(&all, run.Kernel)
 	for _, e := range all.list {
+		if e.isKernel() {
+			continue
+		}
 		on[min(e.what, int32(Operation))] += e.ns
 		switch {
 		case e.what < ownActivities:
 			name, host := run.Name(int(e.rank))
-			r.Ranks = append(r.Ranks, RankRow{Rank: int(e.rank), Name: name, Host: host, Activity: Activity(e.what).String(), Time: e.ns})
+			row := RankRow{Rank: int(e.rank), Name: name, Host: host, Activity: Activity(e.what).String(), Time: e.ns}
+			if Activity(e.what) == GPU {
+				row.Kernels = ran[e.rank]
+			}
+			r.Ranks = append(r.Ranks, row)
 		case e.what >= int32(numActivities):
 			o := p.named[e.what-int32(numActivities)]
 			r.Operations = append(r.Operations, OperationRow{Comm: o.Comm, Communicator: run.Comm(o.Comm), Operation: o.Function, Time: e.ns})
@@ -135,7 +146,7 @@ func (p *Path) Result(run *Run) *Result {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Operation, b.Operation))
 	})
 	for _, a := range []Activity{Application, Call, GPU, Own, Operation} {
-		row := ActivityRow{Activity: a.String(), Time: on[a], Mean: p.busy / uint64(max(p.seen, 1))}
+		row := ActivityRow{Activity: a.String(), Time: on[a], Mean: p.working / uint64(max(p.seen, 1))}
 		if a < ownActivities {
 			row.Mean = p.totals[a] / uint64(max(p.seen, 1))
 		}
@@ -235,7 +246,7 @@ func (p *Path) middle(gained []uint64) uint64 {
 
 // ideal is what would go if all that ranks do were divided equally.
 func (p *Path) ideal(r *Result) uint64 {
-	mean := p.busy
+	mean := p.working
 	for _, ns := range p.totals {
 		mean += ns
 	}

@@ -9,7 +9,7 @@ import "github.com/nccl-otf2/nccl-otf2/otf2"
 // key is what an amount of time on a path was spent in.
 type key struct {
 	rank int32 // of the world; nobody for activities without a rank
-	what int32 // an Activity; from numActivities on an operation of Path.names
+	what int32 // an Activity; from numActivities on an operation of Path.names; below 0 a kernel, whose time is told beside the rest
 }
 
 // sums are ns by key. Few are looked for one by one.

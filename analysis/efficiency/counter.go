@@ -12,15 +12,15 @@ import (
 type Places struct {
 	ranks   map[otf2.LocationRef]int
 	members map[otf2.LocationRef]bool
-	kernels map[otf2.RegionRef]bool // that are not NCCL's
-	untold  bool                    // the archive does not tell sources of times: all are taken as they are
+	kernels *facts.Kernels
+	untold  bool // the archive does not tell sources of times: all are taken as they are
 }
 
 // NewPlaces makes them from the ranks of the world that members' rows belong to.
 func NewPlaces(defs *otf2.Definitions, ranks map[otf2.LocationRef]int) *Places {
 	p := &Places{ranks: make(map[otf2.LocationRef]int), members: make(map[otf2.LocationRef]bool)}
 	p.untold = !facts.FindAttributes(defs).Has(regions.AttrTimingSource)
-	p.kernels, _ = facts.KernelRegions(defs)
+	p.kernels = facts.KernelsOf(defs)
 	gpus := make(map[otf2.LocationGroupRef]int)
 	groups := make(map[otf2.LocationRef]otf2.LocationGroupRef, len(defs.Locations))
 	for _, l := range defs.Locations {
@@ -33,7 +33,7 @@ func NewPlaces(defs *otf2.Definitions, ranks map[otf2.LocationRef]int) *Places {
 		}
 	}
 	for l, group := range groups {
-		if rank, known := gpus[group]; known && !p.members[l] && len(p.kernels) > 0 {
+		if rank, known := gpus[group]; known && !p.members[l] && p.kernels.Known() {
 			p.ranks[l] = rank
 		}
 	}
@@ -162,7 +162,7 @@ func (c *Counter) kindOf(r *facts.Region) kind {
 			return startUp
 		}
 		return operation
-	case r.Number == 0 && c.places.kernels[r.Region] && !r.Linked:
+	case c.places.kernels.Computes(r):
 		return computation
 	}
 	return nothing

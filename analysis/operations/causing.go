@@ -3,6 +3,8 @@
 package operations
 
 import (
+	"fmt"
+
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/causes"
 	"github.com/nccl-otf2/nccl-otf2/analysis/criticalpath"
@@ -103,6 +105,7 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 		Causes: r.Causes, Begin: o.first, Duration: r.Summary.Duration, Stuck: waitfor.OfArchive(a.Anchor),
 		Compared: r.WaitStates.Collectives + r.WaitStates.Messages, Enqueued: r.WaitStates.Enqueue.Collectives,
 		Transfers: r.WaitStates.Slow.Seen > 0,
+		Kernel:    regionNames(a.Defs),
 	}
 	for ref, c := range o.comms {
 		if c.Calls {
@@ -120,6 +123,16 @@ func (r *Report) judge(a *otf2.Archive, o *operations) {
 	}
 }
 
+// regionNames gives the names of an archive's regions.
+func regionNames(defs *otf2.Definitions) func(otf2.RegionRef) string {
+	return func(ref otf2.RegionRef) string {
+		if r := defs.Region(ref); r != nil {
+			return defs.String(r.Name)
+		}
+		return fmt.Sprintf("region %d", ref)
+	}
+}
+
 // critical gives the critical path, and what would go if what the verdict and package transfers name were as fast as others.
 func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 	name := func(rank int) (name, host string) { return c.ranks[rank].Name, c.ranks[rank].Host }
@@ -131,6 +144,7 @@ func (c *causing) critical(r *Report, o *operations) *criticalpath.Result {
 			}
 			return ""
 		},
+		Kernel: regionNames(o.defs),
 	})
 	if p == nil {
 		return nil

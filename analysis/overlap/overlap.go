@@ -96,8 +96,7 @@ const (
 // overlapCounter follows the GPUs of some processes.
 type overlapCounter struct {
 	defs    *otf2.Definitions
-	kernels map[otf2.RegionRef]bool // that are not NCCL's by their names
-	graphs  map[otf2.RegionRef]bool
+	kernels *facts.Kernels
 	whole   uint64 // graphs of which no kernels are known
 	group   map[otf2.LocationRef]otf2.LocationGroupRef
 	comm    map[otf2.LocationRef]otf2.CommRef
@@ -131,7 +130,7 @@ func newOverlapCounter(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Com
 		group: make(map[otf2.LocationRef]otf2.LocationGroupRef), comm: make(map[otf2.LocationRef]otf2.CommRef),
 		rows: make(map[otf2.LocationRef]*overlapRow), gpus: make(map[otf2.LocationGroupRef]*overlapState),
 	}
-	c.kernels, c.graphs = facts.KernelRegions(defs)
+	c.kernels = facts.KernelsOf(defs)
 	for _, l := range defs.Locations {
 		c.group[l.Self] = l.Group
 	}
@@ -191,13 +190,11 @@ func (c *overlapCounter) classify(r *facts.Region) activity {
 	case r.Number > 0:
 		c.untimed++
 		return activityNone
-	case !c.kernels[r.Region]:
-		c.whole += analysis.BoolCount(c.graphs[r.Region])
-		return activityNone
-	case r.Linked:
-		return activityNone
+	case c.kernels.Computes(r):
+		return activityComputation
 	}
-	return activityComputation
+	c.whole += analysis.BoolCount(c.kernels.WholeGraph(r))
+	return activityNone
 }
 
 // advance adds up the time of a row's GPU since its last event.

@@ -84,8 +84,26 @@ func habitOf(ev *Evidence, r *causes.Rank, rank int) habit {
 	if h.pattern != "" {
 		h.sentence += ", " + h.pattern
 	}
+	if h.kind == GPULate {
+		h.sentence += busyWith(causes.BusyWith(in), ev.Kernel)
+	}
 	h.sentence += "."
 	return h
+}
+
+// mostBusy is how many kernels a sentence names.
+const mostBusy = 3
+
+// busyWith names the kernels that were in the way of late operations, each with its share of the time by which they began late.
+func busyWith(busy []causes.Busy, name func(otf2.RegionRef) string) string {
+	var words []string
+	for _, b := range busy[:min(len(busy), mostBusy)] {
+		words = append(words, fmt.Sprintf("%s (%.0f %%)", name(b.Region), 100*b.Share))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return ": busy with " + strings.Join(words, ", ")
 }
 
 // kindOf is in what it was late most.

@@ -28,7 +28,8 @@ type Evidence struct {
 	Stuck    []Culprit      // who stopped the job, or called it wrongly: named first, as they are
 	// Enqueued is how many collectives have times that say when they were enqueued and nothing else; Compared how many have better ones.
 	Enqueued, Compared uint64
-	Transfers          bool // some operations have what their transfers took (preset net)
+	Transfers          bool                        // some operations have what their transfers took (preset net)
+	Kernel             func(otf2.RegionRef) string // the name of a kernel
 }
 
 // Place is where a rank of the world is.
