@@ -76,7 +76,7 @@ func (ti *timing) judge(p *plan) {
 	if p.proxiesOpen == 0 && ti.Records(shm.EventProxyOp) {
 		b.NetStop = p.netStop
 	}
-	ti.notice(p, p.comm.stamps.Judge(&p.stamps, b, p.comm))
+	ti.notice(p, p.comm.stamps.Judge(&p.stamps, b, waiting(p.comm.queue)))
 }
 
 // mayPart tells whether a plan makes host and device count differently, or may: messages to oneself up to NCCL
@@ -107,23 +107,24 @@ func (ti *timing) notice(p *plan, n gpuclock.Notice) {
 	}
 }
 
-// Last, Behind and Since are what the filter of GPU stamps asks about the queue.
+// waiting are the plans of a communicator in the order in which they were enqueued, as the filter of GPU stamps asks about them.
+type waiting []*plan
 
-func (c *commRank) Last(number uint64) bool { return c.queue[len(c.queue)-1].stamps.Number == number }
+func (w waiting) Last(number uint64) bool { return w[len(w)-1].stamps.Number == number }
 
-func (c *commRank) Behind(number uint64, most int) (n int) {
-	for i := len(c.queue) - 1; i >= 0 && c.queue[i].stamps.Number != number && n < most; i-- {
-		n += len(c.queue[i].ops)
+func (w waiting) Behind(number uint64, most int) (n int) {
+	for i := len(w) - 1; i >= 0 && w[i].stamps.Number != number && n < most; i-- {
+		n += len(w[i].ops)
 	}
 	return n
 }
 
-func (c *commRank) Since(number uint64) (uint64, bool) {
-	i := slices.IndexFunc(c.queue, func(p *plan) bool { return p.measurement == 0 && p.stamps.Number >= number })
+func (w waiting) Since(number uint64) (uint64, bool) {
+	i := slices.IndexFunc(w, func(p *plan) bool { return p.measurement == 0 && p.stamps.Number >= number })
 	if i < 0 {
 		return 0, false
 	}
-	return c.queue[i].start, true
+	return w[i].start, true
 }
 
 func (ti *timing) networkInterval(_ *commRank, p *plan, _ uint64) (gpuclock.Interval, bool) {

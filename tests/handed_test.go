@@ -55,8 +55,6 @@ type taker struct{ file, to string }
 // takers are those that hand down what takes results, or gives the rows of a file, and so uses what is above; with what it is.
 var takers = map[taker]string{
 	{"analysis/bandwidth/read.go", "analysis"}:              "takes operations, of those that are selected",
-	{"analysis/bandwidth/read.go", "facts"}:                 "takes regions",
-	{"analysis/compare/samples.go", "facts"}:                "takes regions",
 	{"analysis/live/live.go", "analysis"}:                   "takes operations",
 	{"analysis/matrix/matrix.go", "analysis"}:               "takes operations that are selected",
 	{"analysis/matrix/matrix.go", "facts"}:                  "takes transfers that are selected",
