@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/atomicfile"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
@@ -47,7 +48,7 @@ type exporter struct {
 }
 
 func newExporter(a *otf2.Archive, opts *Options) *exporter {
-	e := &exporter{archive: a, rows: newRows(a.Defs), result: Result{Files: []string{}, Records: make(map[string]uint64), LeftOut: make(map[string]uint64)}}
+	e := &exporter{archive: a, rows: newRows(a.Defs, facts.Births(a.Anchor)), result: Result{Files: []string{}, Records: make(map[string]uint64), LeftOut: make(map[string]uint64)}}
 	if opts != nil {
 		e.opts = *opts
 		e.result.Selection = opts.Selection.Describe()

@@ -356,6 +356,27 @@ func (l *lines) transfer(x *matrix.Transfer) {
 	l.event(&one)
 }
 
+// parent tells what a communicator came from: name and commId of the parent, and how.
+func (l *lines) parent(j *jsonWriter, c *comm) {
+	if c.parent == nil {
+		return
+	}
+	j.text("parentCommName", c.parent.Name)
+	for _, m := range c.parent.Members {
+		if row := l.rows.on(m, c.parent.Ref); row != nil && row.hasID {
+			j.unsigned("parentCommId", row.commID)
+			break
+		}
+	}
+	if c.birth.Parent != c.parent.Ref || c.birth.Comm != c.Ref {
+		return
+	}
+	j.integer("split", int64(c.birth.Split))
+	if c.birth.Split > 0 {
+		j.integer("color", int64(c.birth.Color))
+	}
+}
+
 // lifecycle writes the begin or the end of a communicator rank.
 func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 	if row.comm == nil {
@@ -384,6 +405,7 @@ func (l *lines) lifecycle(function string, row *row, t otf2.Timestamp) {
 			if row.comm.nodes > 0 {
 				j.integer("nnodes", int64(row.comm.nodes))
 			}
+			l.parent(j, row.comm)
 			if l.api != "" {
 				j.text("apiVersion", l.api)
 			}

@@ -57,10 +57,12 @@ type row struct {
 
 type comm struct {
 	analysis.Communicator
-	nodes int // that it is on: as NCCL tells, else the hosts of its members where all left data; 0: not known
+	parent *comm       // that it came from, nil if none is known
+	birth  facts.Birth // if it has a parent: how, zero if that is not known
+	nodes  int         // that it is on: as NCCL tells, else the hosts of its members where all left data; 0: not known
 }
 
-func newRows(defs *otf2.Definitions) *rows {
+func newRows(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth) *rows {
 	r := &rows{
 		defs: defs, attributes: facts.FindAttributes(defs), of: make(map[otf2.LocationRef]*row), members: make(map[memberKey]*row), comms: make(map[otf2.CommRef]*comm), group: make(map[otf2.RegionRef]string),
 		clock: clock(defs.Clock),
@@ -93,6 +95,9 @@ func newRows(defs *otf2.Definitions) *rows {
 		}
 		if one.nodes = stated; stated == 0 && hasAll {
 			one.nodes = len(hosts)
+		}
+		if d := defs.Comm(c.Ref); d != nil && r.comms[d.Parent] != nil {
+			one.parent, one.birth = r.comms[d.Parent], births[c.Ref]
 		}
 		r.comms[c.Ref] = one
 	}

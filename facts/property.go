@@ -68,6 +68,7 @@ const (
 	PropGaps         Property = "GAPS"
 	PropGapsDiffer   Property = "GAPS_DIFFER"
 	PropHidden       Property = "HIDDEN"
+	PropParents      Property = "PARENTS"
 	PropMerged       Property = "MERGED"
 	PropMergedPairs  Property = PropMerged + "::PROCESSES"
 	PropMergedLeft   Property = PropMerged + "::THREADS_LEFT_OUT"

@@ -607,19 +607,27 @@ func recorded[T any](rows []T, absent func(T) bool) []T {
 }
 
 func communicatorSheet(rows []operations.CommunicatorRow) sheet {
-	s := sheetOf("communicators", "Communicators", rows, communicatorColumns)
+	s := sheetOf("communicators", "Communicators", rows, communicatorColumns(rows))
 	s.by("the memberships", func(i int) float64 { return float64(rows[i].Ranks) })
 	s.order.bound, s.order.fixed = maxFlows, true
-	s.optional = []string{"id", "hosts", "judged by"}
+	s.optional = []string{"id", "hosts", "judged by", "made of"}
 	return s
 }
 
-var communicatorColumns = []column[operations.CommunicatorRow]{
-	label("communicator", "communicator", func(c *operations.CommunicatorRow) string { return c.Communicator }),
-	number("comm", "id", func(c *operations.CommunicatorRow) uint64 { return uint64(c.Comm) }),
-	{"ranks", "ranks", nil, func(c *operations.CommunicatorRow) any { return c.Ranks }},
-	{"hosts", "hosts", nil, func(c *operations.CommunicatorRow) any { return c.Hosts }},
-	label("members", "members", func(c *operations.CommunicatorRow) string { return c.Members }),
-	{"role", "<likely role", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Role) }, func(c *operations.CommunicatorRow) any { return c.Role }},
-	{"role_basis", "<judged by", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Basis) }, func(c *operations.CommunicatorRow) any { return c.Basis }},
+// communicatorColumns are those of the communicators. Where none came from another, people see no column for it.
+func communicatorColumns(rows []operations.CommunicatorRow) []column[operations.CommunicatorRow] {
+	from := ""
+	if slices.ContainsFunc(rows, func(c operations.CommunicatorRow) bool { return c.Parent != nil }) {
+		from = "<made of"
+	}
+	return []column[operations.CommunicatorRow]{
+		label("communicator", "communicator", func(c *operations.CommunicatorRow) string { return c.Communicator }),
+		number("comm", "id", func(c *operations.CommunicatorRow) uint64 { return uint64(c.Comm) }),
+		{"ranks", "ranks", nil, func(c *operations.CommunicatorRow) any { return c.Ranks }},
+		{"hosts", "hosts", nil, func(c *operations.CommunicatorRow) any { return c.Hosts }},
+		label("members", "members", func(c *operations.CommunicatorRow) string { return c.Members }),
+		{"parent", from, func(c *operations.CommunicatorRow) string { return units.OrDash(c.Parent.String()) }, func(c *operations.CommunicatorRow) any { return c.Parent.String() }},
+		{"role", "<likely role", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Role) }, func(c *operations.CommunicatorRow) any { return c.Role }},
+		{"role_basis", "<judged by", func(c *operations.CommunicatorRow) string { return units.OrDash(c.Basis) }, func(c *operations.CommunicatorRow) any { return c.Basis }},
+	}
 }

@@ -62,6 +62,8 @@ func newArchive(r *jobs.Run, opts *UnifyOptions, into *merger) (*archive, error)
 			others = append(others, in)
 		}
 	}
+	jobs.FindParents(r.Communicators)
+	a.instances = jobs.ParentsFirst(a.instances)
 	jobs.NameInstances(slices.Concat(a.instances, others))
 	a.world, a.seats = jobs.Arrange(r)
 	if into != nil {

@@ -67,7 +67,11 @@ func (a *archive) defineComms() {
 		return ref
 	}
 	for i, in := range a.instances {
-		in.Ref = comm(in.Name, members[i], otf2.UndefinedComm, otf2.CommFlagCreateDestroyEvents)
+		parent := otf2.UndefinedComm
+		if in.Parent != nil { // which is before it
+			parent = in.Parent.Ref
+		}
+		in.Ref = comm(in.Name, members[i], parent, otf2.CommFlagCreateDestroyEvents)
 	}
 	for i, n := range a.networks {
 		parent := otf2.UndefinedComm

@@ -43,6 +43,7 @@ import (
 //	GAPS, GAPS::<n>           stretches of operations that were not recorded on request: comm 3 10-19 "name"; that could not be: comm 3 lost 10-19 "name"
 //	GAPS_DIFFER, GAPS_DIFFER::<n>   communicators whose members paused at different operations
 //	GPU_METRICS_LEFT_OUT      rows of measurements of a GPU that are not in the archive: another process's of the same GPU are
+//	PARENTS, PARENTS::<n>     communicators that came from others, and how (facts.Birth): comm 5 of 2 split 1 color 0; comm 6 of 2 shrink
 //	PXN, PXN_UNRESOLVED       communicator ranks whose network work another process did, and those of them
 //	                          whose process is not certain
 //	HIDDEN                    what the libraries did not tell: keys of package hidden, what is gravest first
@@ -146,6 +147,7 @@ func (a *archive) describe() {
 		}
 	}
 	ps.positive(facts.PropGapsDiffer, uint64(parted))
+	a.describeBirths(ps)
 	ps.positive(facts.PropMetricsLeft, a.leftOutMetrics())
 	ps.positive(facts.PropPXN, uint64(len(a.origins.of)+len(a.origins.unknown)))
 	ps.positive(facts.PropPXNUnresolved, uint64(len(a.origins.unknown)))

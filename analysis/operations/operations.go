@@ -88,7 +88,7 @@ func Observe(a *otf2.Archive, see *Observer) (*Report, error) {
 		times.Absorb(r.times)
 	}
 	o.assembly.End()
-	report.Communicators = describeCommunicators(a.Defs, comms, o.rows.Functions())
+	report.Communicators = describeCommunicators(a.Defs, facts.Births(a.Anchor), comms, o.rows.Functions())
 	o.roles = make(map[otf2.CommRef]string)
 	for _, c := range report.Communicators {
 		o.roles[c.Comm] = c.Role

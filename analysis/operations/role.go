@@ -4,6 +4,7 @@ package operations
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,6 +26,46 @@ type CommunicatorRow struct {
 	Role string `json:"role"`
 	// Basis is what it comes from: "name", "members" or "" for none.
 	Basis string `json:"role_basis"`
+	// Parent is the communicator that it was split from or is a shrink of; nil: none that is known.
+	Parent *Parent `json:"parent,omitempty"`
+}
+
+// Parent says what a communicator came from, and how.
+type Parent struct {
+	Communicator string       `json:"communicator"`
+	Comm         otf2.CommRef `json:"comm"`
+	// How is "split" or "shrink", or "" where that is not known.
+	How   string  `json:"how,omitempty"`
+	Split uint32  `json:"split,omitempty"` // of the parent's splits, from 1
+	Color *uint32 `json:"color,omitempty"` // of a split
+}
+
+// parentOf describes a communicator's parent.
+func parentOf(c *facts.Communicator, comms map[otf2.CommRef]*facts.Communicator, births map[otf2.CommRef]facts.Birth) *Parent {
+	of := comms[c.Parent]
+	if of == nil || c.Calls {
+		return nil
+	}
+	p := &Parent{Communicator: of.Name, Comm: of.Ref}
+	if b, ok := births[c.Ref]; ok && b.Parent == of.Ref {
+		if p.How = "shrink"; b.Split > 0 {
+			p.How, p.Split, p.Color = "split", b.Split, &b.Color
+		}
+	}
+	return p
+}
+
+// String is the parent in a table: "world, split 2, color 1".
+func (p *Parent) String() string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Color != nil:
+		return fmt.Sprintf("%s, split %d, color %d", p.Communicator, p.Split, *p.Color)
+	case p.How != "":
+		return p.Communicator + ", " + p.How
+	}
+	return p.Communicator
 }
 
 // roleNames are words that frameworks put into the names of process groups (Megatron-LM's group_desc, the dimensions
@@ -97,14 +138,14 @@ type memberList struct {
 	messages bool
 }
 
-// describeCommunicators lists the communicators of more than one rank with what they may be for. used tells which
-// functions were seen on each.
-func describeCommunicators(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, used map[otf2.CommRef]map[string]bool) []CommunicatorRow {
+// describeCommunicators lists the communicators of more than one rank with what they may be for. births says how some came
+// from others, used tells which functions were seen on each.
+func describeCommunicators(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth, comms map[otf2.CommRef]*facts.Communicator, used map[otf2.CommRef]map[string]bool) []CommunicatorRow {
 	world, of := analysis.Ranks(defs, comms)
 	rows := []CommunicatorRow{}
 	for ref, c := range comms {
 		if c.Size() > 1 {
-			rows = append(rows, CommunicatorRow{Communicator: c.Name, Comm: ref, Ranks: c.Size(), Role: roleByName(c.Name)})
+			rows = append(rows, CommunicatorRow{Communicator: c.Name, Comm: ref, Ranks: c.Size(), Role: roleByName(c.Name), Parent: parentOf(c, comms, births)})
 		}
 	}
 	slices.SortFunc(rows, func(a, b CommunicatorRow) int { return cmp.Compare(a.Comm, b.Comm) })

@@ -29,8 +29,10 @@ type Communicator struct {
 	Members []*Rank // by rank; nil: no data of this rank was found
 	Name    string  // unique in the archive, set by nameInstances
 	Ref     otf2.CommRef
-	Parted  *parting // nil: its members paused alike, if at all
-	World   []int    // by rank: the rank in the world, −1 where nobody knows it; nil before Arrange
+	Parted  *parting      // nil: its members paused alike, if at all
+	Parent  *Communicator // that it was split from, or is a shrink of; nil: none that is known. Set by FindParents
+	Birth   Birth         // if it has a parent
+	World   []int         // by rank: the rank in the world, −1 where nobody knows it; nil before Arrange
 
 	together map[string]Lifespan // by boot, "" for all: when all members so far were alive
 }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+// Birth is how a communicator came from another one: the id of the child is a hash of the parent's id and of both numbers.
+type Birth struct {
+	// Count is 1, 2, … for the parent's splits in order, 0 for a shrink.
+	Count uint32
+	Color uint32 // 0 for a shrink
+}
+
+// idHash is the state of NCCL's hash while it eats what the id of a child is made of.
+type idHash struct{ a, b uint64 }
+
+const (
+	mixA, mixB       = 0x9de62bbc8cef3ce3, 0x485cd6311b599e79
+	digestA, digestB = 0xbac3bd562846de6b, 0x995a187a14e7b445
+)
+
+// stir is what eating a word of size bytes does, but for the word itself, which is added at the end.
+func (h idHash) stir(size uint64) idHash {
+	h.a ^= size
+	h.a += h.b
+	h.b ^= h.a
+	h.a ^= h.a >> 31
+	h.a *= mixA
+	h.b ^= h.b >> 32
+	h.b *= mixB
+	return h
+}
+
+func (h idHash) eat(size, word uint64) idHash {
+	h = h.stir(size)
+	h.a += word
+	return h
+}
+
+func (h idHash) digest() uint64 {
+	v := (h.a ^ h.a>>31) * digestA
+	v += h.b
+	return (v ^ v>>32) * digestB
+}
+
+// families is the state behind a parent's id.
+func families(parent uint64) idHash { return idHash{1, 1}.eat(8, parent) }
+
+// childID is the id of a parent's child.
+func childID(parent uint64, b Birth) uint64 {
+	return families(parent).eat(4, uint64(b.Count)).eat(4, uint64(b.Color)).digest()
+}
+
+// Inverses of the factors modulo 2^64.
+var (
+	undoMixDigestA = inverse(digestA)
+	undoMixDigestB = inverse(digestB)
+)
+
+// inverse of an odd number modulo 2^64, by Newton's method: each step doubles the bits that are right, of which an odd number
+// has three at first.
+func inverse(odd uint64) uint64 {
+	x := odd
+	for range 5 {
+		x *= 2 - odd*x
+	}
+	return x
+}
+
+// colorOf tells which color makes a child with this id, if any does, of the state behind the parent's id and a count. Colors
+// are less than 2^31; of ids that have nothing to do with the parent one in 2^33 seems to have one.
+func (h idHash) colorOf(child uint64) (color uint32, ok bool) {
+	h = h.stir(4)
+	v := child * undoMixDigestB
+	v = (v ^ v>>32) - h.b
+	v *= undoMixDigestA
+	v ^= v>>31 ^ v>>62
+	word := v - h.a
+	return uint32(word), word < 1<<31
+}
