@@ -54,8 +54,8 @@ static uint32_t take_spare(uint8_t *base, uint32_t limit) {
   const uint32_t most = header->chunk_count - header->chunk_reserve;
   for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
     uint32_t chunk = __atomic_load_n(&header->spare[i], __ATOMIC_RELAXED);
-    /* Those that this class may not use wait for another one, cold ones for their pages. */
-    if (!chunk || chunk & NCCLOTF2_SPARE_COLD || (chunk > limit && chunk <= most) ||
+    /* Those that this class may not use wait for another one. */
+    if (!chunk || (chunk > limit && chunk <= most) ||
         !__atomic_compare_exchange_n(&header->spare[i], &chunk, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       continue;
     if (chunk <= limit) {
@@ -101,18 +101,59 @@ uint32_t ncclotf2_chunk_take(uint8_t *base, enum ncclotf2_class class) {
   return 0;
 }
 
-void ncclotf2_chunks_prepare(void) {
+/* Index + 1 of the lowest free chunk that any class but stops may use, with its pages in place, or 0. */
+static uint32_t make_spare(uint8_t *base, const struct ncclotf2_header *header, uint32_t *from) {
+  uint32_t *states = ncclotf2_chunk_states_at(base);
+  for (; *from < header->chunk_count - header->chunk_reserve; ++*from) {
+    uint32_t expected = NCCLOTF2_CHUNK_FREE;
+    if (__atomic_load_n(&states[*from], __ATOMIC_RELAXED) != NCCLOTF2_CHUNK_FREE ||
+        !__atomic_compare_exchange_n(&states[*from], &expected, NCCLOTF2_CHUNK_SPARE, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      continue;
+    if (ncclotf2_chunk_map(*from)) return ++*from;
+    make_free(base, *from);
+    return 0;
+  }
+  return 0;
+}
+
+bool ncclotf2_chunks_by_hand;
+
+/* How many spare slots there should be when so many were taken since the last round. A round can come late, and what is at hand must
+ * last; but of little memory most is left to whoever needs it first. */
+static unsigned wanted(const struct ncclotf2_header *header, unsigned before, unsigned taken) {
+  enum { LEAST = 32, TIMES = 4, PART = 8 };
+  const unsigned part = header->chunk_count / PART, most = part < NCCLOTF2_SPARE_MAX ? part : NCCLOTF2_SPARE_MAX;
+  const unsigned some = taken * TIMES >= before ? taken * TIMES : before - 1, least = some > LEAST ? some : LEAST;
+  return least < most ? least : most;
+}
+
+bool ncclotf2_chunks_prepare(void) {
+  static unsigned want, had;
+  if (ncclotf2_chunks_by_hand) return false;
   uint8_t *base = ncclotf2_session.base;
   struct ncclotf2_header *header = ncclotf2_header_at(base);
-  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) {
-    uint32_t cold = __atomic_load_n(&header->spare[i], __ATOMIC_ACQUIRE);
-    const uint32_t chunk = cold & ~NCCLOTF2_SPARE_COLD;
-    if (chunk == cold || !chunk || chunk > header->chunk_count) continue;
-    const bool mapped = ncclotf2_chunk_map(chunk - 1);
-    if (__atomic_compare_exchange_n(&header->spare[i], &cold, mapped ? chunk : 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED) &&
-        !mapped)
+  unsigned filled = 0;
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) filled += __atomic_load_n(&header->spare[i], __ATOMIC_RELAXED) != 0;
+  const unsigned taken = had > filled ? had - filled : 0;
+  want = wanted(header, want, taken);
+  uint32_t from = 0;
+  for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX && filled != want; i++) {
+    uint32_t chunk = __atomic_load_n(&header->spare[i], __ATOMIC_ACQUIRE);
+    if (filled > want && chunk) {
+      if (!__atomic_compare_exchange_n(&header->spare[i], &chunk, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) continue;
       make_free(base, chunk - 1);
+      filled--;
+    } else if (filled < want && !chunk) {
+      const uint32_t spare = make_spare(base, header, &from);
+      if (!spare) break;
+      if (__atomic_compare_exchange_n(&header->spare[i], &chunk, spare, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        filled++;
+      else
+        make_free(base, spare - 1);
+    }
   }
+  had = filled;
+  return taken > 0;
 }
 
 void ncclotf2_chunk_free(uint32_t chunk) {

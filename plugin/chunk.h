@@ -23,9 +23,12 @@ uint32_t ncclotf2_chunk_take(uint8_t *base, enum ncclotf2_class class);
 /* Whether a recording thread has found no prepared chunk since this was last asked: who prepares them may have died. */
 bool ncclotf2_chunks_ran_out(void);
 
-/* Puts the pages of the chunks that wait for it in the slots in place, so that no recording thread has to. For a
- * thread of this library. */
-void ncclotf2_chunks_prepare(void);
+/* Keeps spare chunks in the slots, with their pages in place in this process, so that no recording thread has to see to it: several
+ * times as many as were taken since it was last called. Whether any was. For one thread of this library. */
+bool ncclotf2_chunks_prepare(void);
+
+/* For tests, which fill the slots themselves: set before init. */
+extern bool ncclotf2_chunks_by_hand;
 
 /* Gives a chunk whose records are all read and safe back to the writers: as a spare one if there is
  * a slot, and it is no reserve. For a reader in this process (the collector does the same). */

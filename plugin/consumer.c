@@ -83,6 +83,7 @@ static void *write_spool(void *unused) {
   ncclotf2_thread_stays();
   for (unsigned round = 1; round % ROUNDS || !ncclotf2_thread_is_left_alone(); round++) {
     if (round % ROUNDS == 0) look();
+    ncclotf2_chunks_prepare();
     ncclotf2_spool_round();
   }
   /* The C library now ends the process from here; its exit handlers write the rest. */
@@ -93,21 +94,22 @@ static void *write_spool(void *unused) {
   return unused;
 }
 
-/* Pages are in place per process, so the collector, which says which ones are wanted, cannot see to it. Without this thread recording threads
- * put them in place themselves. */
+/* Pages are in place per process, so the collector cannot see to it. Without this thread recording threads put them in place themselves.
+ * It is back soon while chunks are used up, and seldom else: what is at hand lasts for 2 MiB. */
 static void *prepare_pages(void *unused) {
-  enum { PERIOD_MS = 1000 }; /* how late it notices what there is to tell, and that the program is over */
+  enum { PERIOD_MS = 1000, SHORTEST_MS = 2, LONGEST_MS = 64 }; /* PERIOD_MS: how late it notices what there is to tell, and that the program is over */
   pthread_setname_np(pthread_self(), "nccl-otf2 pages");
   ncclotf2_thread_stays();
+  long pause = SHORTEST_MS;
   for (uint64_t looked = ncclotf2_clock_monotonic();;) {
-    const uint32_t asked = __atomic_load_n(&header()->prepare, __ATOMIC_ACQUIRE);
-    ncclotf2_chunks_prepare();
+    const bool used = ncclotf2_chunks_prepare();
+    pause = used ? SHORTEST_MS : 2 * pause < LONGEST_MS ? 2 * pause : LONGEST_MS;
     if (ncclotf2_clock_monotonic() - looked >= PERIOD_MS * 1000000ULL) {
       if (ncclotf2_thread_is_left_alone()) break;
       look();
       looked = ncclotf2_clock_monotonic();
     }
-    ncclotf2_futex_wait(&header()->prepare, asked, PERIOD_MS);
+    nanosleep(&(struct timespec){.tv_nsec = pause * 1000000}, NULL);
   }
   __atomic_store_n(&header()->preparer, 0, __ATOMIC_RELEASE);
   ncclotf2_thread_leaves();
@@ -161,7 +163,7 @@ static void works(void) {
   state = COLLECTOR;
   if (prepared) return;
   prepared = true;
-  if (ncclotf2_thread_start(prepare_pages)) __atomic_store_n(&header()->preparer, 1, __ATOMIC_RELEASE);
+  if (!ncclotf2_thread_start(prepare_pages)) __atomic_store_n(&header()->preparer, 0, __ATOMIC_RELEASE);
 }
 
 static bool start_collector(void) {

@@ -98,6 +98,7 @@ bool ncclotf2_session_open(const struct ncclotf2_session_wish *wish, char *why, 
   header->clock_hz = ncclotf2_clock_hz(wish->clock);
   header->api_version = wish->api_version;
   header->window_last = UINT64_MAX;
+  header->preparer = 1;
 
   ncclotf2_session.base = base;
   ncclotf2_session.memfd = fd;

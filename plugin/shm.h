@@ -29,7 +29,6 @@
 #define NCCLOTF2_COMM_MAX    65536u  /* communicator ranks over the life of the process */
 #define NCCLOTF2_STRING_SIZE (4u << 20)
 #define NCCLOTF2_SPARE_MAX   128u    /* most free chunks that the collector keeps at hand */
-#define NCCLOTF2_SPARE_COLD  (1u << 31) /* in such a slot: its pages are not in place in the job's process yet */
 #define NCCLOTF2_UNIT        32u     /* records are multiples of this */
 #define NCCLOTF2_NONE        0xffffffffu
 
@@ -222,7 +221,7 @@ struct ncclotf2_header {
   int32_t scorep_rank;         /* then: Score-P's number of this process, -1 if it is not known */
   uint32_t scorep_points;      /* 1: forwarded calls are regions without duration */
   uint32_t withheld;           /* types that NCCL is not asked for because it could hang or crash (mask.c) */
-  uint32_t preparer;           /* 1 while a thread of the plugin puts the pages of SPARE_COLD chunks in place */
+  uint32_t preparer;           /* 1: a thread of the plugin fills the spare slots, or is about to; 0: the collector does */
   uint32_t unanswered;         /* requests whose answer was not waited for any longer */
   uint64_t waited;             /* ns that threads of the program have waited for answers */
   uint8_t pad1[6144 - 2048 - 72 - 8 * NCCLOTF2_TYPES * (2 + NCCLOTF2_LOSS_REASONS) -
@@ -239,8 +238,8 @@ struct ncclotf2_header {
   uint64_t window_last;
   uint64_t freed;              /* raised after any chunk has become free, by whoever made it so */
   uint64_t cupti_kinds;        /* bit k: CUPTI activity kind k is wanted; 0: CUPTI is left alone. Before READY */
-  uint32_t prepare;            /* futex: raised when there are SPARE_COLD chunks */
-  uint32_t spare[NCCLOTF2_SPARE_MAX]; /* chunk index + 1, perhaps SPARE_COLD, or 0; exchanged atomically */
+  uint32_t pad_spare;
+  uint32_t spare[NCCLOTF2_SPARE_MAX]; /* chunk index + 1, or 0; exchanged atomically */
   char message[512];           /* one line for NCCL's logger, NUL-terminated: what is amiss */
   char place[512];             /* the experiment directory, NUL-terminated; before READY or SPOOL, then constant */
   uint8_t pad2[8192 - 6144 - 60 - 4 * NCCLOTF2_SPARE_MAX - 512 - 512];

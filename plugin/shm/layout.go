@@ -25,7 +25,6 @@ const (
 
 	ActivityMost = 512     // bytes of a CUPTI record; longer ones were cut
 	SpareMax     = 128     // most free chunks that the collector keeps at hand
-	spareCold    = 1 << 31 // in such a slot: its pages are not in place in the job's process yet
 	Unit         = 32      // records are multiples of this
 	None         = 1<<32 - 1
 
@@ -332,7 +331,7 @@ type Header struct {
 	ScorepRank      int32                     // then: Score-P's number of the process, −1 if it is not known
 	ScorepPoints    uint32                    // 1: forwarded calls are regions without duration
 	Withheld        uint32                    // types that NCCL is not asked for because it could hang or crash
-	Preparer        uint32                    // 1 while a thread of the plugin puts pages of cold spares in place
+	Preparer        uint32                    // 1: a thread of the plugin fills the spare slots, or is about to; 0: the collector does
 	Unanswered      uint32                    // requests whose answer was not waited for any longer
 	Waited          uint64                    // ns that threads of the program have waited for answers
 
@@ -349,7 +348,7 @@ type Header struct {
 	WindowLast     uint64
 	Freed          uint64 // raised after any chunk has become free
 	CuptiKinds     uint64 // bit k: CUPTI activity kind k is wanted; 0: CUPTI is left alone. Set before CollectorReady
-	Prepare        uint32 // raised when there are cold spares
+	_              uint32
 	Spare          [SpareMax]uint32
 	Message        [512]byte
 	Place          [512]byte // the experiment directory; before CollectorReady, then constant

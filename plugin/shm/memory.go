@@ -437,18 +437,18 @@ func (m *Memory) trim(keep int) {
 	m.warm = append(m.warm[:0], m.warm[drop:]...)
 }
 
-// KeepSpares sees to it that n spare slots are filled (n ≤ SpareMax), and no more than that. Their pages are in place, or
-// put there by the plugin's thread for that, which is woken. It never takes from the reserve. It returns how many slots
-// are filled, and how many of these were empty before.
+// KeepSpares sees to it that n spare slots are filled (n ≤ SpareMax), and no more than that, unless a thread of the plugin does: only
+// that can put their pages in place in the job's process. Here they are made to exist. It never takes from the reserve. It
+// returns how many slots are filled, and how many of these were empty before.
 func (m *Memory) KeepSpares(n int) (filled, added int) {
-	cold := false
+	if atomic.LoadUint32(&m.header.Preparer) != 0 {
+		return 0, 0
+	}
 	for i := range m.header.Spare {
 		c := atomic.LoadUint32(&m.header.Spare[i])
 		switch {
 		case c == 0:
 			continue
-		case c&spareCold != 0:
-			cold = true
 		case filled >= n && atomic.CompareAndSwapUint32(&m.header.Spare[i], c, 0):
 			m.giveBack(c - 1)
 			continue
@@ -462,60 +462,46 @@ func (m *Memory) KeepSpares(n int) (filled, added int) {
 		if atomic.LoadUint32(&m.header.Spare[i]) != 0 {
 			continue
 		}
-		c, isCold, ok := m.takeFree()
+		c, ok := m.takeFree()
 		if !ok {
 			break
 		}
-		slot := c + 1
-		if isCold {
-			slot |= spareCold
-		}
-		if !atomic.CompareAndSwapUint32(&m.header.Spare[i], 0, slot) {
+		if !atomic.CompareAndSwapUint32(&m.header.Spare[i], 0, c+1) {
 			m.free(c)
 			continue
 		}
-		cold = cold || isCold
 		filled++
 		added++
-	}
-	if cold {
-		atomic.AddUint32(&m.header.Prepare, 1)
-		futexWake(&m.header.Prepare)
 	}
 	return filled, added
 }
 
-// takeFree makes one free chunk a spare: one whose pages are in place if there is any, else a cold one, if the plugin
-// has a thread for these.
-func (m *Memory) takeFree() (chunk uint32, cold, ok bool) {
+// takeFree makes one free chunk a spare: one whose pages exist if there is any.
+func (m *Memory) takeFree() (chunk uint32, ok bool) {
 	limit := m.header.ChunkCount - m.header.ChunkReserve
 	for len(m.warm) > 0 {
 		c := m.warm[len(m.warm)-1]
 		m.warm = m.warm[:len(m.warm)-1]
 		if c < limit && atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
-			return c, false, true
+			return c, true
 		}
 	}
-	prepared := atomic.LoadUint32(&m.header.Preparer) != 0
 	for c := range m.states[:limit] {
 		if atomic.LoadUint32(&m.states[c]) != chunkFree || !atomic.CompareAndSwapUint32(&m.states[c], chunkFree, chunkSpare) {
 			continue
-		}
-		if prepared {
-			return uint32(c), true, true
 		}
 		// Allocate first: writing to a full /dev/shm would kill this process.
 		start := m.header.ChunkOffset + uint64(c)*ChunkSize
 		if err := unix.Fallocate(int(m.file.Fd()), 0, int64(start), ChunkSize); err != nil {
 			m.free(uint32(c))
-			return 0, false, false
+			return 0, false
 		}
 		for at := start; at < start+ChunkSize; at += PageSize {
 			m.data[at] = 0
 		}
-		return uint32(c), false, true
+		return uint32(c), true
 	}
-	return 0, false, false
+	return 0, false
 }
 
 // FreeChunks counts the chunks that starts may take, and all that there are for them.

@@ -231,37 +231,23 @@ func TestIdleMemoryIsReturned(t *testing.T) {
 	}
 }
 
-// With a thread for it in the plugin, fresh chunks are handed out cold, and the thread is woken; what has its pages is not,
-// and what is too much goes back.
-func TestColdSpares(t *testing.T) {
-	const cold = 1 << 31
+// Where a thread of the plugin fills the slots, the collector leaves them alone; else it fills them, and takes back what is too much.
+func TestSparesHaveOneKeeper(t *testing.T) {
 	j, m := newJob(t, shmtest.Options{Chunks: 64, Reserve: 2})
 	h := j.Header()
-	if m.KeepSpares(1); h.Prepare != 0 || h.Spare[0] != 1 {
-		t.Fatalf("without a thread: slot %#x, woken %d times", h.Spare[0], h.Prepare)
-	}
 	h.Preparer = 1
-	if filled, added := m.KeepSpares(3); filled != 3 || added != 2 {
-		t.Fatalf("%d spares, %d of them new", filled, added)
+	if filled, added := m.KeepSpares(3); filled != 0 || added != 0 || h.Spare[0] != 0 {
+		t.Fatalf("beside the thread: %d spares, %d of them new, slot %d", filled, added, h.Spare[0])
 	}
-	if h.Prepare != 1 || h.Spare[1] != 2|cold || h.Spare[2] != 3|cold {
-		t.Fatalf("slots %#x, woken %d times", h.Spare[:3], h.Prepare)
+	h.Preparer = 0
+	if filled, added := m.KeepSpares(3); filled != 3 || added != 3 || h.Spare[2] != 3 {
+		t.Fatalf("%d spares, %d of them new: %v", filled, added, h.Spare[:4])
 	}
-	// As long as it has not done its work, it is woken again: it may be that of a collector that has died.
-	if m.KeepSpares(3); h.Prepare != 2 {
-		t.Errorf("woken %d times", h.Prepare)
+	if filled, added := m.KeepSpares(1); filled != 1 || added != 0 || h.Spare[1] != 0 || h.Spare[2] != 0 {
+		t.Errorf("%d spares, %d of them new: %v", filled, added, h.Spare[:4])
 	}
-	h.Spare[1] &^= cold
-	if filled, added := m.KeepSpares(1); filled != 2 || added != 0 {
-		t.Errorf("%d spares, %d of them new; want the one, and the cold one, which the thread may be at work on", filled, added)
-	}
-	if h.Spare[0] != 1 || h.Spare[1] != 0 || h.Spare[2] != 3|cold {
-		t.Errorf("slots %#x", h.Spare[:3])
-	}
-	h.Spare[2] &^= cold
-	before := h.Prepare
-	if m.KeepSpares(3); h.Prepare != before || h.Spare[1] != 2 {
-		t.Errorf("slot %#x, woken %d times: the chunk that was put back has its pages", h.Spare[1], h.Prepare-before)
+	if filled, added := m.KeepSpares(2); filled != 2 || added != 1 || h.Spare[1] != 3 {
+		t.Errorf("%d spares, %d of them new: %v; want the chunk that was put back last", filled, added, h.Spare[:4])
 	}
 }
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/statfs.h>
 
+#include "../chunk.h"
 #include "../intern.h"
 #include "../memory.h"
 #include "../ring.h"
@@ -128,6 +129,7 @@ static void not_in_memory(void) {
 
 /* No page of the memory is there that was not put in place: the tables' first, the head's, and the first chunks'. */
 static void no_more_pages(void) {
+  ncclotf2_chunks_by_hand = true; /* other threads may still have pages */
   sandbox_mounts();
   sandbox_file("/proc/sys/vm/overcommit_memory", host_folder(), "2\n");
   host_use_stub("ready", 0xf47);

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include "../chunk.h"
 #include "../handle.h"
 #include "../intern.h"
 #include "../ring.h"
@@ -23,6 +24,7 @@ enum {
 static void *context;
 
 static void begin(void) {
+  ncclotf2_chunks_by_hand = true;
   setenv("NCCL_OTF2_MEMORY", "4M", 1);
   host_use_stub("ready", 0x7fff);
   context = host_init(0x1, 2, 0);
@@ -30,7 +32,6 @@ static void begin(void) {
   EQUAL(host_header()->chunk_reserve, RESERVE, "reserve");
 }
 
-/* The thread that prepares chunks looks there, too. */
 static void no_spares(void) {
   for (unsigned i = 0; i < NCCLOTF2_SPARE_MAX; i++) __atomic_store_n(&host_header()->spare[i], 0, __ATOMIC_RELEASE);
 }
@@ -366,6 +367,7 @@ static void spares_for_others(void) {
  * something has become free. */
 static void one_class_alone(void) {
   enum { CHUNKS = 1024, CONTROL = CHUNKS * 10 / 16, OPERATION = CHUNKS * 15 / 16 };
+  ncclotf2_chunks_by_hand = true;
   setenv("NCCL_OTF2_MEMORY", "64M", 1);
   host_use_stub("ready", 0x7fff);
   context = host_init(0x1, 2, 0);

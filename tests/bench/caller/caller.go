@@ -191,6 +191,7 @@ type Job struct {
 	Threads       uint64  `json:"threads"` // that called
 	Seconds       float64 `json:"seconds"` // from the first call to the last
 	OnDiskSeconds float64 `json:"on_disk_seconds"`
+	Faults        int     `json:"faults"` // page faults of threads of lasting communicators, after their second operation
 }
 
 // Calls is the number of callbacks.

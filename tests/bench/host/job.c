@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "calls.h"
@@ -34,14 +35,24 @@ static double rate, seconds, churn;
 static pthread_mutex_t sums = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t calls[CALL_KINDS], refused, operations, communicators, thread_count;
 static uint64_t begun, ended; /* ns, of the calls */
+static long faults;           /* page faults of those threads, after their second operation */
 
-static void add_up(const struct caller *c)
+static long faults_of_thread(void)
+{
+  struct rusage usage;
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt + usage.ru_majflt;
+}
+
+static void add_up(const struct caller *c, long faults_before)
 {
   const uint64_t now = timer_monotonic();
+  const long of_thread = faults_of_thread() - faults_before;
   pthread_mutex_lock(&sums);
   for (unsigned k = 0; k < CALL_KINDS; k++) calls[k] += c->calls[k];
   for (unsigned t = 0; t <= NCCLOTF2_CE_BATCH; t++) refused += c->refused[t];
   thread_count++;
+  if (faults_before >= 0) faults += of_thread;
   if (now > ended) ended = now;
   pthread_mutex_unlock(&sums);
 }
@@ -69,12 +80,14 @@ static void *proxy(void *of)
   struct rank *r = of;
   struct caller *c = &r->proxy;
   const int pid = (int)getpid();
+  long faults_before = -1;
   for (uint64_t at = 0;; at++) {
     while (sem_wait(&r->filled) != 0) {
     }
     void *coll = r->queue[at % QUEUE], *kernels[CHANNELS];
     sem_post(&r->room);
     if (coll == END) break;
+    if (at == 2) faults_before = faults_of_thread();
     const uint64_t from = timer_monotonic();
     for (unsigned i = 0; i < CHANNELS; i++) kernels[i] = channel_start(c, coll, i, from, false);
     for (unsigned i = 0; i < CHANNELS; i++) {
@@ -84,7 +97,7 @@ static void *proxy(void *of)
     const uint64_t to = timer_monotonic();
     for (unsigned i = 0; i < CHANNELS; i++) channel_stop(c, kernels[i], to, false);
   }
-  add_up(c);
+  add_up(c, faults_before);
   return NULL;
 }
 
@@ -118,6 +131,7 @@ static void *application(void *of)
   struct rank *r = of;
   prctl(PR_SET_TIMERSLACK, 1UL);
   const uint64_t count = (uint64_t)(rate * seconds), from = begun;
+  long faults_before = -1;
   for (uint64_t i = 0; i < count; i++) {
     const uint64_t next = from + (uint64_t)((double)i * 1e9 / rate);
     if (timer_monotonic() < next) {
@@ -125,10 +139,11 @@ static void *application(void *of)
       while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
       }
     }
+    if (i == 2) faults_before = faults_of_thread();
     put(r, i, allreduce_calls(&r->application, i, CHANNELS, false));
   }
   drain_rank(r, count);
-  add_up(&r->application);
+  add_up(&r->application, faults_before);
   pthread_mutex_lock(&sums);
   operations += count;
   pthread_mutex_unlock(&sums);
@@ -148,7 +163,7 @@ static void *launch(void *of)
 {
   struct launch *l = of;
   put(l->rank, l->at, launch_calls(&l->caller, l->call, l->at, CHANNELS, false));
-  add_up(&l->caller);
+  add_up(&l->caller, -1);
   return NULL;
 }
 
@@ -170,7 +185,7 @@ static void one_short_life(uint64_t comm_id)
   for (int r = 0; r < rank_count; r++) {
     drain_rank(&ranks[r], SHORT_LIFE);
     host_plugin->finalize(ranks[r].application.context);
-    add_up(&ranks[r].application);
+    add_up(&ranks[r].application, -1);
   }
   free(ranks);
   pthread_mutex_lock(&sums);
@@ -219,11 +234,11 @@ int job_main(char **arguments)
   for (int r = 0; r < rank_count; r++) host_plugin->finalize(ranks[r].application.context);
   const uint64_t done = timer_monotonic();
   printf("{\"starts\":%llu,\"stops\":%llu,\"states\":%llu,\"refused\":%llu,\"operations\":%llu,\"communicators\":%llu,"
-         "\"threads\":%llu,\"seconds\":%.6f,\"on_disk_seconds\":%.6f,\"finalize_ns\":%llu}\n",
+         "\"threads\":%llu,\"seconds\":%.6f,\"on_disk_seconds\":%.6f,\"finalize_ns\":%llu,\"faults\":%ld}\n",
          (unsigned long long)calls[CALL_START], (unsigned long long)calls[CALL_STOP], (unsigned long long)calls[CALL_STATE],
          (unsigned long long)refused, (unsigned long long)operations, (unsigned long long)communicators,
          (unsigned long long)thread_count, (double)(ended - begun) / 1e9, (double)(done - begun) / 1e9,
-         (unsigned long long)(done - finalizing));
+         (unsigned long long)(done - finalizing), faults);
   free(ranks);
   return 0;
 }

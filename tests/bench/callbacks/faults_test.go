@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
+)
+
+// The collector at work beside it, no thread of the job faults from its second operation on, whatever is recorded: all memory for
+// records is used for the first time here, and its pages are in place before.
+func TestNoPageFaults(t *testing.T) {
+	t.Parallel()
+	host, err := caller.Build("../../..", "../../../build", t.TempDir())
+	if errors.Is(err, caller.ErrUnavailable) {
+		need.NoError(t, "plugin and compiler", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const spooled = "spool"
+	for _, c := range []struct {
+		name     string
+		settings []string
+	}{
+		{"light", []string{"NCCL_OTF2_EVENTS=light"}},
+		{"default", nil},
+		{"net", []string{"NCCL_OTF2_EVENTS=net"}},
+		{"all", []string{"NCCL_OTF2_EVENTS=all"}},
+		{spooled, []string{"NCCL_OTF2_EVENTS=all", "NCCL_OTF2_COLLECTOR=spool"}},
+		{"in shm", []string{"NCCL_OTF2_EVENTS=net", "NCCL_OTF2_RING=shm"}},
+		{"profile", []string{"NCCL_OTF2_EVENTS=net", "NCCL_OTF2_MODE=profile"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			const ranks, rate, seconds = 2, 150, 1.5
+			run, err := host.Start(t.Context(), host.Plugin, append(c.settings, "NCCL_OTF2_DIR="+dir), "job", ranks, 0, ranks, rate, seconds, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var job caller.Job
+			if log, err := run.Wait(&job); err != nil || log != "" {
+				t.Fatalf("%v: %s", err, log)
+			}
+			if job.Faults != 0 {
+				t.Errorf("%d page faults in %d callbacks", job.Faults, job.Calls())
+			}
+			if c.name == spooled {
+				return
+			}
+			if _, err := caller.Await(t.Context(), dir, 1); err != nil {
+				t.Error(err)
+			}
+			for os.RemoveAll(dir) != nil { // the collector clears up behind itself, too
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+}
