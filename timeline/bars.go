@@ -35,8 +35,10 @@ func numbered(row, number uint32) uint64 { return uint64(row)<<32 | uint64(numbe
 type bars struct {
 	row    uint32
 	levels []*level // by depth
-	count  uint32   // of regions
-	open   []frame  // regions under way
+	count  uint32   // of regions that were entered, those that are not shown too: numbers of regions count them
+	open   []frame  // regions under way that are shown
+	shown  []bool   // of all regions under way, where some are not shown
+	first  uint64   // ns of the first event; the greatest time: there was none
 	last   uint64   // ns of the last event
 	cut    int      // regions without an end
 
@@ -82,21 +84,49 @@ const noRow = math.MaxUint32
 
 func newBars(row uint32, to *spool, piece int) *bars {
 	empty := stream{to: to, piece: piece}
-	return &bars{row: row, depths: empty, transfers: empty, puts: make(map[facts.PutName]put)}
+	return &bars{row: row, depths: empty, transfers: empty, puts: make(map[facts.PutName]put), first: math.MaxUint64}
 }
 
-// enter begins a region.
+// hiddenDepth is that of regions that are not shown.
+const hiddenDepth = maxDepth + 1
+
+// begins notes that a region begins, and tells whether it is shown.
+func (b *bars) begins(shown bool) bool {
+	b.shown = append(b.shown, shown)
+	if !shown {
+		b.goOn(hiddenDepth)
+		b.count++
+	}
+	return shown
+}
+
+// inner tells whether the innermost region is shown.
+func (b *bars) inner() bool { return len(b.shown) == 0 || b.shown[len(b.shown)-1] }
+
+// ends notes that the innermost region ends, and tells whether it is shown.
+func (b *bars) ends() bool {
+	shown := b.inner()
+	b.shown = b.shown[:max(len(b.shown)-1, 0)]
+	return shown
+}
+
+// goOn counts a region in the run of those of a depth.
+func (b *bars) goOn(depth uint64) {
+	if b.run.depth != depth {
+		b.endRun()
+		b.run.depth = depth
+	}
+	b.run.count++
+}
+
+// enter begins a region that is shown.
 func (b *bars) enter(time uint64, region uint32, attributes []otf2.AttributeValue) *frame {
 	depth := min(len(b.open), maxDepth)
 	if depth == len(b.levels) {
 		b.levels = append(b.levels, &level{stream: stream{to: b.depths.to, piece: b.depths.piece}})
 	}
 	level := b.levels[depth]
-	if b.run.depth != uint64(depth) {
-		b.endRun()
-		b.run.depth = uint64(depth)
-	}
-	b.run.count++
+	b.goOn(uint64(depth))
 	enclosing := nowhere
 	if n := len(b.open); n > 0 {
 		enclosing = b.open[n-1].at
@@ -170,7 +200,7 @@ func (b *bars) end(deep *feed) {
 type places struct {
 	row    uint32
 	runs   *cursor
-	counts [maxDepth + 1]uint32 // of the runs before
+	counts [hiddenDepth + 1]uint32 // of the runs before
 	depth  int
 	from   uint32 // number of the first of the run
 	to     uint32
@@ -178,16 +208,19 @@ type places struct {
 
 func (b *bars) places() *places { return &places{row: b.row, runs: b.depths.open()} }
 
-// at gives the region with a number not less than the one before. ok: there is one.
+// at gives the region with a number not less than the one before. ok: there is one, and it is shown.
 func (p *places) at(number uint32) (a address, ok bool) {
 	for number >= p.to {
 		if !p.runs.more() {
 			return nowhere, false
 		}
 		p.counts[p.depth] += p.to - p.from
-		p.depth = min(int(p.runs.number()), maxDepth)
+		p.depth = min(int(p.runs.number()), hiddenDepth)
 		p.from = p.to
 		p.to += uint32(p.runs.number())
+	}
+	if p.depth == hiddenDepth {
+		return nowhere, false
 	}
 	return addressOf(p.row, p.depth, p.counts[p.depth]+number-p.from), true
 }

@@ -23,6 +23,8 @@ type head struct {
 	Origin     string          `json:"origin"` // time 0, ns since 1970 where the archive's clock is real time; too large for a number of JSON's readers
 	Realtime   bool            `json:"realtime"`
 	Duration   uint64          `json:"duration"`
+	Begin      uint64          `json:"begin"`     // of what is selected; 0: everything is
+	Selection  string          `json:"selection"` // as flags have it; "": everything
 	Chunk      int             `json:"chunk"`
 	Leaf       int             `json:"leaf"` // bars of a node
 	Categories []string        `json:"categories"`
@@ -183,7 +185,7 @@ func rowNumber(at uint32) int64 {
 func (d *Data) head(p *plan, o *Options) *head {
 	h := &head{
 		Version: formatVersion, Tool: o.Tool, Title: o.Title, Origin: fmt.Sprint(uint64(d.origin)), Realtime: d.defs.Clock.Resolution == 1e9 && d.origin > 1e18,
-		Duration: d.duration, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories), Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
+		Duration: d.duration, Begin: d.begin, Chunk: chunk, Leaf: d.layout.leaf, Categories: orEmpty(d.categories), Functions: orEmpty(d.functions), WaitKinds: orEmpty(d.waitKinds),
 		Texts: make(map[uint64]any), Problems: orEmpty(d.problems), Rows: []headRow{}, Lanes: []headLane{}, Nodes: p.nodes, Instances: headSeries{p.instances, int(d.instanceCount)},
 		Metrics: p.metrics, Comms: []headComm{}, Ranks: []headRank{}, Markers: []headMarker{}, Regions: []headRegion{}, Attributes: []headAttribute{},
 	}
@@ -217,11 +219,16 @@ func (d *Data) head(p *plan, o *Options) *head {
 		}
 		h.Comms = append(h.Comms, one)
 	}
+	if s := d.selected.Describe(); s != nil {
+		h.Selection = s.Text
+	}
 	index := make(map[[2]string]int)
+	at := 0 // in the report, which has the ranks that are selected
 	for i, r := range d.ranks {
 		one := headRank{Name: r.name, Host: r.host, Row: rowNumber(r.row)}
-		if w := d.report.WaitStates; i < len(w.Ranks) {
-			s := &w.Ranks[i]
+		if w := d.report.WaitStates; d.selected.Rank(i) && at < len(w.Ranks) {
+			s := &w.Ranks[at]
+			at++
 			one.Time, one.Waited, one.Caused, one.Last, one.Worst = s.Time, s.Waited, s.Caused, s.Last, s.MaxCaused
 			one.WorstAt = uint64(s.WorstAt - min(s.WorstAt, d.origin))
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/matrix"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -38,7 +39,9 @@ type Data struct {
 	report     *operations.Report
 	matrix     *matrix.Report
 	origin     otf2.Timestamp // time 0 of the page
-	duration   uint64         // ns, to the last event
+	duration   uint64         // ns, to the last event that is shown
+	begin      uint64         // ns, of what is selected; 0: everything is
+	selected   *selection.Selection
 
 	problems []string
 	layout   *layout
@@ -71,11 +74,16 @@ type marker struct {
 
 // Read reads an archive. Files that cannot be read to their end are named on the page; what was read of them is shown.
 // Close gives back what it takes of the temporary folder.
-func Read(a *otf2.Archive) (*Data, error) { return readKeeping(a, keptBytes) }
+func Read(a *otf2.Archive) (*Data, error) { return ReadSelected(a, nil) }
+
+// ReadSelected is Read of what is selected: regions and transfers that begin in it, and operations with the parts that do.
+func ReadSelected(a *otf2.Archive, selected *selection.Selection) (*Data, error) {
+	return readKeeping(a, selected, keptBytes)
+}
 
 // readKeeping keeps that many bytes of entries in each sorter.
-func readKeeping(a *otf2.Archive, kept int) (*Data, error) {
-	d := &Data{defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), attributes: a.Defs.Attributes, rows: makeRows(a.Defs), store: newStore(kept)}
+func readKeeping(a *otf2.Archive, selected *selection.Selection, kept int) (*Data, error) {
+	d := &Data{selected: selected, begin: math.MaxUint64, defs: a.Defs, origin: otf2.Timestamp(a.Defs.Clock.Offset), attributes: a.Defs.Attributes, rows: chosen(makeRows(a.Defs), selected), store: newStore(kept)}
 	if err := d.read(a); err != nil {
 		d.Close()
 		return nil, err
@@ -96,7 +104,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	}
 	d.defineRegions()
 	r := newReader(d)
-	report, err := operations.Observe(a, &operations.Observer{Lane: r.lane, Part: r.operation, Waited: r.wait})
+	report, err := operations.Observe(a, &operations.Observer{Selection: d.selected, Lane: r.lane, Part: r.operation, Waited: r.wait})
 	if err != nil {
 		return err
 	}
@@ -104,7 +112,7 @@ func (d *Data) read(a *otf2.Archive) error {
 	if err := d.temp.failed(); err != nil {
 		return err
 	}
-	d.report, d.matrix = report, matrix.Read(a)
+	d.report, d.matrix = report, matrix.ReadSelected(a, d.selected)
 	d.problems = append(d.problems, report.Problems...)
 	d.problems = append(d.problems, d.matrix.Problems...)
 	slices.Sort(d.problems)
@@ -347,7 +355,8 @@ func (r *reader) lane() func(*otf2.Event) {
 
 // event takes an event of a lane.
 func (r *reader) event(lane *laneReader, ev *otf2.Event) {
-	if ev.Kind == otf2.EventMetric {
+	shown := r.selected.At(ev.Location, ev.Time)
+	if ev.Kind == otf2.EventMetric && shown {
 		r.metric(r.scale(uint64(ev.Time-min(ev.Time, r.origin))), ev)
 	}
 	at, ok := r.rowOf[ev.Location]
@@ -357,8 +366,29 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 	row := &r.rows[at]
 	b := row.bars
 	time := r.scale(uint64(ev.Time - min(ev.Time, r.origin)))
+	step := facts.StepOf(ev)
+	switch step.Kind {
+	case facts.StepEnter:
+		shown = b.begins(shown)
+	case facts.StepLeave:
+		shown = b.ends()
+	case facts.StepRequest:
+		shown = b.inner()
+	case facts.StepPutDone:
+		_, open := b.puts[step.Put]
+		shown = open || r.selected == nil
+	case facts.StepPut:
+	default: // the run goes from the first event to the last, a selection from the first thing that is shown
+		shown = r.selected == nil
+	}
+	if !shown {
+		return
+	}
+	if step.Kind != facts.StepLeave {
+		b.first = min(b.first, time)
+	}
 	b.last = time
-	switch step := facts.StepOf(ev); step.Kind {
+	switch step.Kind {
 	case facts.StepEnter:
 		region, known := r.regionOf[step.Region]
 		if !known {
@@ -588,6 +618,9 @@ func (r *reader) readMarkers(a *otf2.Archive) error {
 			time: r.scale(uint64(m.Time - min(m.Time, r.origin))), length: r.scale(m.Duration), text: m.Text,
 			kind: k.Category, severity: k.Severity, row: noRow,
 		}
+		if m.ScopeType == otf2.MarkerScopeLocation && !r.selected.At(otf2.LocationRef(m.Scope), m.Time) {
+			continue
+		}
 		if m.ScopeType == otf2.MarkerScopeLocation {
 			if at, ok := r.rowOf[otf2.LocationRef(m.Scope)]; ok {
 				one.row = at
@@ -614,5 +647,5 @@ func (d *Data) String() string {
 			rows++
 		}
 	}
-	return fmt.Sprintf("%d regions in %d rows over %v", d.layout.total, rows, time.Duration(d.duration))
+	return fmt.Sprintf("%d regions in %d rows over %v", d.layout.total, rows, time.Duration(d.duration-d.begin))
 }

@@ -15,7 +15,11 @@ func (r *reader) end() {
 		if b := r.rows[i].bars; b != nil {
 			b.end(&deep)
 			r.duration = max(r.duration, b.last)
+			r.begin = min(r.begin, b.first)
 		}
+	}
+	if r.begin > r.duration || r.selected == nil {
+		r.begin = 0
 	}
 	r.endMetrics()
 	deep.flush()

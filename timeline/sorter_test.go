@@ -119,7 +119,7 @@ func TestNoRoomForTemporaryFiles(t *testing.T) {
 	room := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(room, "nowhere"))
 	t.Run("no folder", func(t *testing.T) {
-		_, err := readKeeping(a, 1)
+		_, err := readKeeping(a, nil, 1)
 		advice(t, err, os.ErrNotExist)
 		_, err = d.NewServer(Options{})
 		advice(t, err, os.ErrNotExist)

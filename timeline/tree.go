@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
@@ -78,6 +79,34 @@ func makeRows(defs *otf2.Definitions) []row {
 		}
 	}
 	return t.rows
+}
+
+// chosen leaves out the rows of locations on which nothing is selected, and what is then empty.
+func chosen(rows []row, selected *selection.Selection) []row {
+	if selected == nil {
+		return rows
+	}
+	keep := make([]bool, len(rows))
+	for i := len(rows) - 1; i >= 0; i-- { // parents come first
+		r := &rows[i]
+		keep[i] = keep[i] || r.bars != nil && selected.Row(r.location)
+		if keep[i] && r.parent >= 0 {
+			keep[r.parent] = true
+		}
+	}
+	var left []row
+	moved := make([]int, len(rows))
+	for i, r := range rows {
+		if !keep[i] {
+			continue
+		}
+		moved[i] = len(left)
+		if r.parent >= 0 {
+			r.parent = moved[r.parent]
+		}
+		left = append(left, r)
+	}
+	return left
 }
 
 type tree struct {

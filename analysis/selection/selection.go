@@ -93,6 +93,15 @@ func (s *Selection) At(l otf2.LocationRef, t otf2.Timestamp) bool {
 	return known && !r.outside && s.during(r.process, t)
 }
 
+// Row tells whether anything on a location can belong to the selection.
+func (s *Selection) Row(l otf2.LocationRef) bool {
+	if s == nil {
+		return true
+	}
+	r, known := s.rows[l]
+	return known && !r.outside
+}
+
 // during tells whether a time is in an interval of a process.
 func (s *Selection) during(process otf2.LocationGroupRef, t otf2.Timestamp) bool {
 	if s.intervals == nil {

@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/selection"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/timeline"
 )
 
@@ -26,6 +28,7 @@ func timelineCommand() *cobra.Command {
 	var output string
 	var serve bool
 	var port int
+	var spec selection.Spec
 	cmd := &cobra.Command{
 		Use:   "timeline ARCHIVE|DIR",
 		Short: "One page that shows the run",
@@ -39,7 +42,8 @@ Of what it reads the tool keeps little in memory. The rest lies in the temporary
 much as the archive has.`,
 		Example: `  nccl-otf2 timeline exp1
   nccl-otf2 timeline exp1 -o page.html
-  nccl-otf2 timeline exp1 --serve`,
+  nccl-otf2 timeline exp1 --serve
+  nccl-otf2 timeline exp1 --phase 'step 7' --rank 0-3`,
 		Args: exactly("an experiment directory or archive"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -47,6 +51,9 @@ much as the archive has.`,
 				return usagef("--serve writes no file: leave --output out")
 			case !serve && cmd.Flags().Changed("port"):
 				return usagef("--port is for --serve")
+			}
+			if err := spec.Check(); err != nil {
+				return usagef("%v", err)
 			}
 			anchor, err := anchorPath(args[0])
 			if err != nil {
@@ -59,7 +66,7 @@ much as the archive has.`,
 			defer a.Close()
 			p := newProgress()
 			stop := p.working("reading " + a.Path())
-			d, err := timeline.Read(a)
+			d, err := readTimeline(a, spec)
 			stop()
 			if err != nil {
 				return err
@@ -85,13 +92,26 @@ much as the archive has.`,
 			}
 			out := cmd.OutOrStdout()
 			printable.Fprintf(out, "%s\n  %s, %s: open it in a browser\n", paint(out, bold, relative(output)), d, fileSize(st.Size()))
+			if !spec.Empty() {
+				printable.Fprintf(out, "  selection: %s\n", spec.String())
+			}
 			return readerGone(nil)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "the file (default: "+timelineFile+" beside the archive)")
+	addSelection(cmd, &spec)
 	cmd.Flags().BoolVar(&serve, "serve", false, "write no file; give the page its data from this machine, until interrupted")
 	cmd.Flags().IntVar(&port, "port", 0, "port for --serve (0: any that is free)")
 	return cmd
+}
+
+// readTimeline reads what is selected of an archive.
+func readTimeline(a *otf2.Archive, spec selection.Spec) (*timeline.Data, error) {
+	selected, err := selection.Resolve(a, spec)
+	if err != nil {
+		return nil, err
+	}
+	return timeline.ReadSelected(a, selected)
 }
 
 // titleOf names an archive by its folder.

@@ -93,7 +93,9 @@ export interface Head {
   title: string;
   origin: string;
   realtime: boolean;
-  duration: number;
+  duration: number; // to the end of what is shown
+  begin: number; // of what is selected; 0: everything is
+  selection: string; // as flags of the tool have it; "": everything
   chunk: number;
   leaf: number;
   categories: string[];

@@ -167,15 +167,15 @@ export class Input {
     const map = byId<HTMLCanvasElement>("minimap");
     const time = (e: MouseEvent) => {
       const box = map.getBoundingClientRect();
-      const margin = Math.max(1, view.duration * 0.01);
-      return -margin + ((e.clientX - box.left) / box.width) * (view.duration + 2 * margin);
+      const { margin, begin } = view;
+      return begin - margin + ((e.clientX - box.left) / box.width) * (view.duration - begin + 2 * margin);
     };
     let grip: "from" | "to" | "move" | undefined;
     let offset = 0;
     map.addEventListener("pointerdown", (e) => {
       map.setPointerCapture(e.pointerId);
       const t = time(e);
-      const near = ((view.duration * 1.02) / map.clientWidth) * 7;
+      const near = (((view.duration - view.begin) * 1.02) / map.clientWidth) * 7;
       const { from, to } = view;
       if (Math.abs(t - from) < near) grip = "from";
       else if (Math.abs(t - to) < near) grip = "to";

@@ -49,7 +49,7 @@ function press(e: KeyboardEvent, parts: Parts, commands: Commands): void {
     ArrowDown: () => commands.moveFocus(1),
     PageUp: () => state.scroll(-view.height * 0.9),
     PageDown: () => state.scroll(view.height * 0.9),
-    Home: () => state.go(0, view.to - view.from),
+    Home: () => state.go(view.begin, view.begin + view.to - view.from),
     End: () => state.go(view.duration - (view.to - view.from), view.duration),
     Enter: () => state.focus >= 0 && commands.toggleRow(state.focus),
     Escape: () => commands.unselect(),

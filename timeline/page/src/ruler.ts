@@ -78,7 +78,7 @@ export class Overview {
     private readonly store: Store,
     private readonly view: View,
   ) {
-    this.whole = new View(store.head.duration);
+    this.whole = new View(store.head.duration, store.head.begin);
   }
 
   draw(colours: Colours, paletteKey: string): void {
@@ -104,7 +104,7 @@ export class Overview {
     c.fillRect(a, height - 1.5, w, 1.5);
     c.fillRect(a, 0, 2, height);
     c.fillRect(a + w - 2, 0, 2, height);
-    this.canvas.setAttribute("aria-valuenow", String(Math.round((100 * Math.max(0, this.view.from)) / Math.max(1, this.store.head.duration))));
+    this.canvas.setAttribute("aria-valuenow", String(Math.round((100 * Math.max(0, this.view.from - this.view.begin)) / Math.max(1, this.view.duration - this.view.begin))));
     this.canvas.setAttribute("aria-valuetext", `${f.time(Math.max(0, this.view.from))} to ${f.time(Math.min(this.store.head.duration, this.view.to))}`);
   }
 

@@ -47,7 +47,7 @@ export class State {
     readonly store: Store,
     public mode: Mode,
   ) {
-    this.view = new View(store.head.duration);
+    this.view = new View(store.head.duration, store.head.begin);
     this.rows = new Rows(store);
     this.recolour();
   }

@@ -16,7 +16,8 @@ export class Status {
     byId("title").title = head.title;
     byId("totals").textContent = [
       f.plural(head.ranks.length, "rank", "ranks") + (t.hosts > 0 ? ` on ${f.plural(t.hosts, "host", "hosts")}` : ""),
-      f.plural(t.comms, "communicator", "communicators"), f.time(head.duration), f.plural(t.bars, "region", "regions"),
+      f.plural(t.comms, "communicator", "communicators"), f.time(head.duration - head.begin), f.plural(t.bars, "region", "regions"),
+      ...(head.selection === "" ? [] : [`selection: ${head.selection}`]),
     ].join(" · ");
     state.onError = (text) => {
       byId("busy").textContent = text;

@@ -8,7 +8,10 @@ export class View {
   width = 1; // of the picture, CSS pixels
   height = 1;
 
-  constructor(readonly duration: number) {
+  constructor(
+    readonly duration: number,
+    readonly begin = 0,
+  ) {
     this.fit();
   }
 
@@ -22,21 +25,26 @@ export class View {
     return this.from + x / this.scale;
   }
 
+  // margin is how much more than the run is shown on both sides of it.
+  get margin(): number {
+    return Math.max(1, (this.duration - this.begin) * 0.01);
+  }
+
   fit(): void {
-    const margin = Math.max(1, this.duration * 0.01);
-    this.from = -margin;
+    const { margin } = this;
+    this.from = this.begin - margin;
     this.to = this.duration + margin;
   }
 
   // set shows a part of time, within bounds: some of the run stays in the picture, and nothing is wider than the run.
   set(from: number, to: number): void {
-    const whole = Math.max(100, this.duration * 1.1);
+    const whole = Math.max(100, (this.duration - this.begin) * 1.1);
     const span = Math.min(whole, Math.max(20, to - from));
     const middle = (from + to) / 2;
     let a = middle - span / 2;
-    a = Math.max(a, -span * 0.9);
+    a = Math.max(a, this.begin - span * 0.9);
     a = Math.min(a, this.duration - span * 0.1);
-    if (span >= whole) a = (this.duration - span) / 2;
+    if (span >= whole) a = (this.begin + this.duration - span) / 2;
     this.from = a;
     this.to = a + span;
   }
