@@ -15,7 +15,7 @@ type Operation struct {
 	facts.Operation
 	Communicator *facts.Communicator
 	Rank         int          // in the communicator
-	Phase        Phase        // that it was called in; nil: none, or not known
+	During       Occasion     // the phase that it was called in; nil: none, or not known
 	CallTime     uint64       // how long the call took that asked for it, see callTimes
 	Called       bool         // call is known
 	Local        causes.Local // among the others of its rank; set where causes of waits are asked for
@@ -25,6 +25,12 @@ type Operation struct {
 type Phase interface {
 	Path() string  // its name after those of the phases around it
 	Around() Phase // the phase around it; nil: none
+}
+
+// Occasion is one time that a phase was run through.
+type Occasion interface {
+	Phase() Phase
+	Path() string // its name after those of the phases around it, each as it was that time
 }
 
 // Sequence names the sequence of a message as sequences of an archive's properties do.

@@ -89,12 +89,17 @@ var paradigmColumns = append([]column[waits.Paradigm]{label("name", "paradigm", 
 			func(p *waits.Paradigm) any { return p.Through }})...)
 
 // worstColumns shows points in time by a clock.
-func worstColumns(clock Clock) []column[waits.Instance] {
+func worstColumns(clock Clock, all []waits.Instance) []column[waits.Instance] {
+	phase := label("phase", "phase", func(i *waits.Instance) string { return i.Phase })
+	if !slices.ContainsFunc(all, func(i waits.Instance) bool { return i.Phase != "" }) {
+		phase.head = ""
+	}
 	return []column[waits.Instance]{
 		label("communicator", "communicator", func(i *waits.Instance) string { return i.Communicator }),
 		label("operation", "operation", func(i *waits.Instance) string { return i.Operation }),
 		number("ordinal", "number", func(i *waits.Instance) uint64 { return i.Ordinal }),
 		{"at", "at", func(i *waits.Instance) string { return clock.At(uint64(i.At)) }, func(i *waits.Instance) any { return uint64(i.At) }},
+		phase,
 		label("rank", "waited for", func(i *waits.Instance) string { return i.Rank }),
 		label("host", "host", func(i *waits.Instance) string { return i.Host }),
 		duration("caused_ns", "all waited", func(i *waits.Instance) uint64 { return i.Caused }),
@@ -209,7 +214,7 @@ func Waits(w *waits.States, clock Clock) *Document {
 		sheetOf("communicators", "By communicator", w.Communicators, waitGroupColumns("communicator", true)),
 		sheetOf("operations", "By operation", w.Operations, waitGroupColumns("operation", true)),
 		sheetOf("phases", "By phase of the application", w.Phases, waitGroupColumns("phase", false)),
-		sheetOf("worst", "Operations that cost the most", w.Worst, worstColumns(clock)),
+		sheetOf("worst", "Operations that cost the most", w.Worst, worstColumns(clock, w.Worst)),
 		sheetOf("slow", "Slow links and GPUs: what made operations take long once all had come", w.Slow.Rows, slowColumns),
 		sheetOf("network", "Transfers over the network: what the oldest one of each rank waited for", w.Network, networkWaitColumns),
 		sheetOf("enqueue", "Enqueue arrival: who called last; this is not waiting", recorded(w.Enqueue.Ranks, func(r waits.EnqueueRow) bool { return r.NoData }), enqueueColumns),

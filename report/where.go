@@ -58,7 +58,7 @@ func writeWaiting(r *operations.Report, w io.Writer, style Style) {
 	}
 	printable.Fprintf(w, "\nWhat cost the most\n")
 	clock := Clock{Begin: uint64(r.Summary.Begin), Absolute: style.Absolute}
-	few := slices.DeleteFunc(worstColumns(clock), func(c column[waits.Instance]) bool {
+	few := slices.DeleteFunc(worstColumns(clock, s.Worst), func(c column[waits.Instance]) bool {
 		return slices.Contains([]string{"host", "skew_ns", "transfer_ns"}, c.field)
 	})
 	worst := sheetOf("worst", "", s.Worst[:min(shownWorst, len(s.Worst))], few)

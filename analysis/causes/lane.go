@@ -22,7 +22,13 @@ type Local struct {
 	Called   bool           // Ready and Returned are known
 	Free     otf2.Timestamp // when the application had come back from the call before, 0: not known
 	Kernels  *Kernels       // that ran on its GPU from then, and from Ended, to its begin; nil: none, or they were not recorded
+	During   Phase          // in which it was called; nil: none, or not known
 	Outside  bool           // what was selected: it is in no figure, and what came of it may be
+}
+
+// Phase is one of the application.
+type Phase interface {
+	Path() string // its name after those of the phases around it
 }
 
 const never = ^otf2.Timestamp(0)

@@ -69,6 +69,7 @@ type Occurrence struct {
 	Cost     float64 // ns that others waited for it by its own doing
 	Message  bool    // it was late to a message, for the rank at the other end
 	Stated   bool    // Uncertainty is known
+	During   Phase   // in which it was called; nil: none, or not known
 	// Uncertainty of Late, ns.
 	Uncertainty uint64
 
@@ -196,7 +197,7 @@ func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (own fl
 func occurrence(late, early *Member) Occurrence {
 	o := Occurrence{
 		At: late.Begin, Late: float64(late.Begin - early.Begin), Called: math.NaN(), Stated: late.Stated && early.Stated, Uncertainty: late.Uncertainty + early.Uncertainty,
-		late: late.Kernels, early: early.Kernels,
+		late: late.Kernels, early: early.Kernels, During: late.During,
 	}
 	if late.Called && early.Called {
 		o.Called = float64(late.Ready) - float64(early.Ready)

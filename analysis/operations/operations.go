@@ -144,8 +144,9 @@ type laneReader struct {
 func newLaneReader(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator, local *causes.Lane, times *efficiency.Counter, selected *selection.Selection) *laneReader {
 	r := &laneReader{times: times, selected: selected, begin: otf2.UndefinedTimestamp, phases: phases.NewCounter(defs), network: waits.NewNetworkPhases(defs)}
 	r.operations = analysis.NewOperationReader(defs, comms, func(op *analysis.Operation) {
-		op.Phase = r.phases.Of(op.Location, op.Parent)
+		op.During = r.phases.Of(op.Location, op.Parent)
 		op.Local = local.Operation(&op.Operation)
+		op.Local.During = op.During
 		op.Local.Outside = !selected.Operation(op)
 		r.found = append(r.found, *op)
 	})

@@ -160,7 +160,7 @@ type Counter struct {
 	root, further *phaseNode
 	nodes         int
 	threads       map[otf2.LocationRef]*phaseThread
-	calls         analysis.CallTable[*phaseNode]
+	calls         analysis.CallTable[*occasion]
 	plans         map[otf2.LocationRef]*phasePlan
 	plan          uint64 // number of the last
 }
@@ -170,7 +170,7 @@ type phaseThread struct{ open []phaseFrame }
 
 type phaseFrame struct {
 	phase  *phaseNode // nil: no phase
-	within *phaseNode // the innermost phase, this one included; nil: none
+	within *occasion  // of the innermost phase, this one included; nil: none
 	nccl   uint64     // in NCCL's outermost calls inside
 }
 
@@ -217,14 +217,14 @@ func (c *Counter) Enter(r *facts.Region) {
 	}
 	_, called := c.api[r.Region]
 	switch name, phase := c.phases[r.Region]; {
-	case phase && (f.within == nil || f.within != c.further): // inside that one it would count twice
-		around := f.within
-		if around == nil {
-			around = c.root
+	case phase && (f.within == nil || f.within.phase != c.further): // inside that one it would count twice
+		around := c.root
+		if f.within != nil {
+			around = f.within.phase
 		}
 		f.phase = c.node(around, name, r.Begin)
 		f.phase.rank(c.processes[r.Location])
-		f.within = f.phase
+		f.within = &occasion{f.phase, name, f.within}
 	case called && f.within != nil:
 		c.call(r, f.within)
 	}
@@ -275,13 +275,13 @@ func (c *Counter) node(around *phaseNode, name string, begin otf2.Timestamp) *ph
 }
 
 // call takes a call of NCCL's API that was made in a phase.
-func (c *Counter) call(r *facts.Region, within *phaseNode) {
+func (c *Counter) call(r *facts.Region, within *occasion) {
 	if !r.Counted {
 		return
 	}
 	process := c.processes[r.Location]
 	made := Operations{Calls: 1, Captured: analysis.BoolCount(r.Graph)}
-	for n := within; n != c.root; n = n.parent {
+	for n := within.phase; n != c.root; n = n.parent {
 		n.rank(process).add(made)
 	}
 	if r.Event != 0 && !r.Graph {
@@ -340,8 +340,11 @@ func (c *Counter) endPlan(r *facts.Region, p *phasePlan) {
 	process := c.processes[r.Location]
 	for _, id := range p.parents {
 		made := Operations{Timed: analysis.BoolCount(p.gpu), Untimed: analysis.BoolCount(!p.gpu)}
-		n := c.calls.Take(analysis.CallKey{Process: process, Event: id})
-		for ; n != nil && n != c.root; n = n.parent {
+		called := c.calls.Take(analysis.CallKey{Process: process, Event: id})
+		if called == nil {
+			continue
+		}
+		for n := called.phase; n != c.root; n = n.parent {
 			of := n.rank(process)
 			of.add(made)
 			if p.gpu && n.credited != c.plan {
@@ -353,11 +356,11 @@ func (c *Counter) endPlan(r *facts.Region, p *phasePlan) {
 }
 
 // Of is the phase in which an operation was called, if that is known yet; nil if there is none.
-func (c *Counter) Of(location otf2.LocationRef, parent uint64) analysis.Phase {
+func (c *Counter) Of(location otf2.LocationRef, parent uint64) analysis.Occasion {
 	if parent == 0 || !c.Wanted() {
 		return nil
 	}
-	if n := c.calls.Peek(analysis.CallKey{Process: c.processes[location], Event: parent}); n != nil && n != c.root {
+	if n := c.calls.Peek(analysis.CallKey{Process: c.processes[location], Event: parent}); n != nil {
 		return n
 	}
 	return nil
@@ -457,6 +460,24 @@ func (n *phaseNode) Path() string {
 		name = p.title() + " / " + name
 	}
 	return name
+}
+
+// occasion is one time that a thread ran through a phase. It does not change once it is made.
+type occasion struct {
+	phase  *phaseNode
+	name   string
+	around *occasion // nil: none
+}
+
+// Phase is what it is one time of.
+func (o *occasion) Phase() analysis.Phase { return o.phase }
+
+// Path is its name after those around it.
+func (o *occasion) Path() string {
+	if o.around == nil {
+		return o.name
+	}
+	return o.around.Path() + " / " + o.name
 }
 
 // Around is the phase around it.

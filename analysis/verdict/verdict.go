@@ -61,6 +61,7 @@ type Worst struct {
 	Late     uint64         `json:"late_ns"` // after the one that it is compared with
 	Function string         `json:"operation"`
 	Comm     otf2.CommRef   `json:"comm"`
+	Phase    string         `json:"phase,omitempty"` // of the application, in which it called it; "": none, or not known
 }
 
 // worstOf finds it among the times that a rank was late.
@@ -70,6 +71,9 @@ func worstOf(all []causes.Occurrence) (w *Worst) {
 		if o := &all[i]; o.Cost > most {
 			most = o.Cost
 			w = &Worst{At: o.At, Late: uint64(max(o.Late, 0)), Function: o.Function, Comm: o.Comm}
+			if o.During != nil {
+				w.Phase = o.During.Path()
+			}
 		}
 	}
 	return w

@@ -54,6 +54,7 @@ type messagePlan struct {
 	sealed   bool // no more messages will come
 	kind     facts.WaitKind
 	culprit  int
+	awaited  analysis.Occasion // in which the culprit called
 	at       otf2.Timestamp
 	ordinal  uint64 // of the message that waited longest, with peer
 	peer     int
@@ -77,7 +78,7 @@ func (w *Counter) Message(op *analysis.Operation) {
 		w.seal(p)
 		p = &messagePlan{
 			part: part{
-				Rank: w.Of[op.Location], member: op.Rank, place: placeOf(op), phase: op.Phase, Begin: op.Since, Time: uint64(op.End - op.Since),
+				Rank: w.Of[op.Location], member: op.Rank, place: placeOf(op), during: op.During, Begin: op.Since, Time: uint64(op.End - op.Since),
 			},
 			local: op.Local, Location: op.Location, number: op.Launch, Comm: op.Communicator, function: named(op.Communicator, op.Function), source: op.Source,
 			own: op.Uncertainty, ownKnown: op.Stated, silent: op.Follows, kind: waitMessages, culprit: -1,
@@ -162,7 +163,7 @@ func (p *messagePlan) waited(kind facts.WaitKind, own, other *MessageEnd) {
 	}
 	o := other.Plan
 	p.ordinal, p.peer = own.Ordinal, own.peer
-	p.Waits, p.kind, p.culprit, p.at = wait, kind, o.Rank, other.Begin
+	p.Waits, p.kind, p.culprit, p.at, p.awaited = wait, kind, o.Rank, other.Begin, o.during
 	p.uncertainty, p.stated = p.own+o.own, p.ownKnown && o.ownKnown
 }
 

@@ -142,6 +142,7 @@ type Instance struct {
 	At           otf2.Timestamp `json:"at"`    // the last begin
 	Rank         string         `json:"rank"`
 	Host         string         `json:"host"`
+	Phase        string         `json:"phase"` // of the application, in which that rank called it; "": none, or not known
 	Caused       uint64         `json:"caused_ns"`
 	Skew         uint64         `json:"skew_ns"`
 	Transfer     uint64         `json:"transfer_ns"`
@@ -258,9 +259,9 @@ type Arrival struct {
 // part is one timed member's share.
 type part struct {
 	place       Place
-	Rank        int // index into waitCounter.ranks
-	member      int // rank in the communicator
-	phase       analysis.Phase
+	Rank        int               // index into waitCounter.ranks
+	member      int               // rank in the communicator
+	during      analysis.Occasion // nil: in no phase, or it is not known
 	Begin       otf2.Timestamp
 	Time, Waits uint64
 	uncertainty uint64 // of the wait
@@ -366,7 +367,7 @@ func (w *Arrivals) Arrive(members []analysis.Operation) *Arrival {
 			continue
 		}
 		a.Parts = append(a.Parts, part{
-			Rank: w.Of[m.Location], member: m.Rank, place: placeOf(m), phase: m.Phase, Begin: m.Begin, Time: uint64(m.End - m.Begin), Waits: w.came[i].Wait,
+			Rank: w.Of[m.Location], member: m.Rank, place: placeOf(m), during: m.During, Begin: m.Begin, Time: uint64(m.End - m.Begin), Waits: w.came[i].Wait,
 			uncertainty: m.Uncertainty + by.Uncertainty, stated: m.Stated && by.Stated,
 		})
 	}
@@ -508,7 +509,10 @@ func (w *Counter) count(a *Arrival) {
 
 // inPhases counts a part into the phase in which it was called and those around it.
 func (w *Counter) inPhases(p *part) {
-	for n := p.phase; n != nil; n = n.Around() {
+	if p.during == nil {
+		return
+	}
+	for n := p.during.Phase(); n != nil; n = n.Around() {
 		analysis.Entry(w.phases, n).add(p)
 	}
 }
@@ -528,6 +532,11 @@ func (w *Counter) remember(a *Arrival) {
 	one := Instance{
 		Communicator: a.comm.Name, Operation: a.function, Ordinal: a.ordinal, Since: a.lastBegin - otf2.Timestamp(a.skew), At: a.lastBegin,
 		Rank: w.ranks[a.Culprit].Rank, Host: w.ranks[a.Culprit].Host, Caused: a.caused, Skew: a.skew, Transfer: a.transfer,
+	}
+	for i := range a.Parts {
+		if p := &a.Parts[i]; p.Rank == a.Culprit {
+			one.Phase = pathOf(p.during)
+		}
 	}
 	sum, stated := uint64(0), true
 	for i := range a.Parts {
@@ -549,13 +558,21 @@ func (w *Counter) rememberLaunch(p *messagePlan) {
 	}
 	one := Instance{
 		Communicator: p.Comm.Name, Operation: p.function, Ordinal: p.ordinal, Since: p.Begin, At: p.at,
-		Rank: w.ranks[p.culprit].Rank, Host: w.ranks[p.culprit].Host, Caused: p.Waits, Skew: uint64(p.at - p.Begin), Transfer: p.Time - p.Waits,
+		Rank: w.ranks[p.culprit].Rank, Host: w.ranks[p.culprit].Host, Caused: p.Waits, Skew: uint64(p.at - p.Begin), Transfer: p.Time - p.Waits, Phase: pathOf(p.awaited),
 	}
 	if p.stated {
 		uncertainty := p.uncertainty
 		one.Uncertainty = &uncertainty
 	}
 	w.keep(&one)
+}
+
+// pathOf names the phase of an occasion, which may be nil.
+func pathOf(o analysis.Occasion) string {
+	if o == nil {
+		return ""
+	}
+	return o.Path()
 }
 
 // isBad tells whether an operation that cost so much would be kept.

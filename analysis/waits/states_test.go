@@ -211,19 +211,21 @@ func TestOnlyTimesOfOneKindAreCompared(t *testing.T) {
 // Waits count into the phases of the application in which the operations were called.
 func TestWaitsByPhase(t *testing.T) {
 	s := archivetest.Load(t, archivetest.WithWaits(t))
-	// All calls are made on the thread in a phase "step 7"; the operations name them as their parents.
+	// All calls are made on the thread in a phase "step 6" until 300 µs, then "step 7"; the operations name them as their parents.
 	text := func(ref otf2.StringRef, name string) {
 		s.Defs.Strings = append(s.Defs.Strings, otf2.String{Self: ref, Text: name})
 	}
 	text(50_000, "step 7")
+	text(50_004, "step 6")
 	text(50_001, "ncclAnything")
 	text(50_002, "Application")
 	text(50_003, "NCCL API")
 	s.Defs.Regions = append(s.Defs.Regions,
 		otf2.Region{Self: 900, Name: 50_000, CanonicalName: 50_000, Role: otf2.RegionRoleCode, Paradigm: otf2.ParadigmUser, SourceFile: otf2.UndefinedString},
+		otf2.Region{Self: 902, Name: 50_004, CanonicalName: 50_004, Role: otf2.RegionRoleCode, Paradigm: otf2.ParadigmUser, SourceFile: otf2.UndefinedString},
 		otf2.Region{Self: 901, Name: 50_001, CanonicalName: 50_001, Role: otf2.RegionRoleFunction, Paradigm: otf2.ParadigmCUDA, SourceFile: otf2.UndefinedString})
 	s.Defs.Groups = append(s.Defs.Groups,
-		otf2.Group{Self: 900, Name: 50_002, Type: otf2.GroupTypeRegions, Paradigm: otf2.ParadigmUser, Members: []uint64{900}},
+		otf2.Group{Self: 900, Name: 50_002, Type: otf2.GroupTypeRegions, Paradigm: otf2.ParadigmUser, Members: []uint64{900, 902}},
 		otf2.Group{Self: 901, Name: 50_003, Type: otf2.GroupTypeRegions, Paradigm: otf2.ParadigmCUDA, Members: []uint64{901}})
 	for r := range 3 {
 		var calls []otf2.Event
@@ -231,11 +233,17 @@ func TestWaitsByPhase(t *testing.T) {
 		event := func(kind otf2.EventKind, region uint64, attributes ...otf2.AttributeValue) {
 			calls = append(calls, otf2.Event{Location: archivetest.Thread(r), Time: time, Kind: kind, Args: []uint64{region}, Attributes: attributes})
 		}
-		event(otf2.EventEnter, 900)
+		in := uint64(902)
+		event(otf2.EventEnter, in)
 		for i := range s.Events[archivetest.Stream(r)] {
 			ev := &s.Events[archivetest.Stream(r)][i]
 			if ev.Kind != otf2.EventEnter || ev.Time < t0+190*us || ev.Time > t0+500*us {
 				continue
+			}
+			if in == 902 && ev.Time >= t0+300*us {
+				event(otf2.EventLeave, in)
+				in = 900
+				event(otf2.EventEnter, in)
 			}
 			event(otf2.EventEnter, 901, otf2.AttributeValue{ID: regions.AttrEventID, Type: otf2.TypeUint64, Bits: next},
 				otf2.AttributeValue{ID: regions.AttrCount, Type: otf2.TypeUint64, Bits: 1})
@@ -243,14 +251,26 @@ func TestWaitsByPhase(t *testing.T) {
 			ev.Attributes = append(ev.Attributes, otf2.AttributeValue{ID: regions.AttrParentID, Type: otf2.TypeUint64, Bits: next})
 			next++
 		}
-		event(otf2.EventLeave, 900)
+		event(otf2.EventLeave, in)
 		s.Events[archivetest.Thread(r)] = append(s.Events[archivetest.Thread(r)], calls...)
 		slices.SortStableFunc(s.Events[archivetest.Thread(r)], func(a, b otf2.Event) int { return int(int64(a.Time) - int64(b.Time)) })
 	}
 	s.Recount()
 	w := archivetest.Operations(t, s.Write()).WaitStates
+	for i := range w.Worst {
+		want := ""
+		switch at := w.Worst[i].At; {
+		case at >= t0+190*us && at < t0+300*us:
+			want = "step 6"
+		case at >= t0+300*us && at < t0+500*us:
+			want = "step 7"
+		}
+		if w.Worst[i].Phase != want {
+			t.Errorf("%+v: want the phase %q", w.Worst[i], want)
+		}
+	}
 	// The AllReduce and both Broadcasts, and on rank 0 the Reduce.
-	if len(w.Phases) != 1 || w.Phases[0].Name != "step 7" || w.Phases[0].Waited != (30+55+20)*us || w.Phases[0].Parts != 10 {
+	if len(w.Phases) != 1 || w.Phases[0].Name != "step *" || w.Phases[0].Waited != (30+55+20)*us || w.Phases[0].Parts != 10 {
 		t.Errorf("%+v", w.Phases)
 	}
 }
