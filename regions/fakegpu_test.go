@@ -332,11 +332,7 @@ func (a *accuracy) String() string {
 // bad tells what is not as promised: the median error at most 2 µs or 1.5 times the smallest delay, below which
 // nothing can be seen; uncertainties true in 95 of 100 cases, as far as so few tell (two standard deviations), and their
 // median at most 10 µs.
-func (a *accuracy) bad(few bool) string {
-	uncertain := 10e3
-	if few {
-		uncertain = 20e3 // about what they take from launch to beginning
-	}
+func (a *accuracy) bad() string {
 	switch {
 	case a.gpu == 0:
 		return "nothing has GPU time"
@@ -344,7 +340,7 @@ func (a *accuracy) bad(few bool) string {
 		return "median error"
 	case float64(a.covered) < 0.95*float64(len(a.errors))-2*math.Sqrt(0.95*0.05*float64(len(a.errors))):
 		return "the uncertainty does not cover the errors"
-	case nth(a.uncertainties, .5) > uncertain:
+	case nth(a.uncertainties, .5) > 10_000:
 		return "median uncertainty"
 	}
 	return ""

@@ -68,6 +68,9 @@ func TestRealNCCL(t *testing.T) {
 		if g := &results.gpu; len(g.errors) >= fewEnds && g.covered*100 < len(g.errors)*95 {
 			t.Errorf("NCCL %s: GPU times are less sure than the archives say: %v", bed.Release, g)
 		}
+		if g := &results.gpu; float64(g.far) > farShare*float64(len(g.errors)) {
+			t.Errorf("NCCL %s: GPU times are off by far: %v", bed.Release, g)
+		}
 		if golden.Updating() {
 			golden.SectionMadeBy(t, "../docs/nccl-releases.md", "results of NCCL "+bed.Release, "make real-nccl", results.page())
 		}

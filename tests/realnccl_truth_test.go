@@ -75,8 +75,8 @@ type timing struct {
 func (m *timing) String() string {
 	slices.Sort(m.errors)
 	slices.Sort(m.uncertainties)
-	return fmt.Sprintf("%d ends of GPU intervals: off by %v (median), %v (p95), %v (most); the stated uncertainty, %v (median), %v (most), covers %d; %d plans have another time",
-		len(m.errors), quantile(m.errors, .5), quantile(m.errors, .95), quantile(m.errors, 1), quantile(m.uncertainties, .5), quantile(m.uncertainties, 1), m.covered, m.other)
+	return fmt.Sprintf("%d ends of GPU intervals: off by %v (median), %v (p95), %v (most); the stated uncertainty, %v (median), %v (most), covers %d; %d are off by more than %d times that; %d plans have another time",
+		len(m.errors), quantile(m.errors, .5), quantile(m.errors, .95), quantile(m.errors, 1), quantile(m.uncertainties, .5), quantile(m.uncertainties, 1), m.covered, m.far, byFar, m.other)
 }
 
 func (m *timing) add(o *timing) {
@@ -84,9 +84,13 @@ func (m *timing) add(o *timing) {
 	m.covered, m.far, m.other = m.covered+o.covered, m.far+o.far, m.other+o.other
 }
 
-// byFar is how many times its uncertainty an interval may be off. That uncertainties are true in 95 of 100 cases can be said of many
-// runs only: those of a communicator rank are all wrong together.
-const byFar = 4
+// That uncertainties are true in 95 of 100 cases can be said of many runs only: those of a communicator rank are all wrong together.
+// So of a release's intervals a few may be off by more than byFar times their uncertainty, and none by more than that and farSlack.
+const (
+	byFar    = 4
+	farSlack = time.Millisecond
+	farShare = 0.02
+)
 
 // timesAgainstTruth wants GPU intervals to be those of the kernels that ran, plan by plan.
 func timesAgainstTruth(t *testing.T, logs map[int]*suite.Process, rows map[calledRank]*row, shards []*experiment.Process) *timing {
@@ -120,12 +124,12 @@ func timesAgainstTruth(t *testing.T, logs map[int]*suite.Process, rows map[calle
 					m.far++
 					t.Logf("%s rank %d: %s: %v off, uncertainty %v", r.comm.Name, r.rank, o.sequenceKey(), d, u)
 				}
+				if d > byFar*u+farSlack {
+					t.Errorf("%s rank %d: %s: %v off, uncertainty %v", r.comm.Name, r.rank, o.sequenceKey(), d, u)
+				}
 			}
 			off = off[2:]
 		}
-	}
-	if m.far > 0 {
-		t.Errorf("%d ends are off by far: %v", m.far, m)
 	}
 	return m
 }

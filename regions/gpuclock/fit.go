@@ -24,7 +24,7 @@ import (
 // That holds for delays that have nothing to do with each other. On a starved host the thread that reports is kept from running
 // for milliseconds, and then reports all that has happened in one go: all late together, some by nearly the same time. A core that
 // was asleep takes tens of microseconds to be back, each time about the same. Such
-// reports are one witness (fitScratch.fit), and few witnesses are not believed that no launch confirms (fitScratch.unconfirmed).
+// reports are one witness (fitScratch.fit), and few witnesses are not believed that no launch confirms (fitScratch.confirm).
 type clockLine struct {
 	g     uint64  // middle of the block
 	d     int64   // offset there
@@ -50,11 +50,13 @@ const (
 	priorNs      = 2000.0
 	systematicNs = 2000.0
 
-	polledNs    = 10_000.0 // a thread that is never kept from reporting is less late
-	idleNs      = 1e6      // some kernel begins sooner after its launch, as a rule
-	many        = 16       // reports, none in one go with another, that are not all late by the same
-	untoldNs    = 1e9      // what times may be off by where nothing tells
-	sharedDelay = 0.005    // share of the usual delay that all reports may have in common (recordings of starved jobs)
+	polledNs     = 10_000.0 // a thread that is never kept from reporting is less late
+	idleNs       = 1e6      // some kernel begins sooner after its launch, as a rule
+	many         = 16       // reports, none in one go with another, that are not all late by milliseconds, the same each time
+	several      = 12       // that are not all late by less
+	untoldNs     = 1e9      // what times may be off by where nothing tells
+	doubtfulPart = 1.0 / 16 // of what launches leave open, up to idleNs: what fewer that agree may be off by at least
+	sharedDelay  = 0.005    // share of the usual delay that all reports may have in common (recordings of starved jobs)
 
 	minSlopePoints = 5 // fewer do not tell a slope
 	stretches      = 8
@@ -148,8 +150,10 @@ func (f *fitScratch) agreeing(n int) int {
 func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain float64) clockLine {
 	f.take(points, middle, 0)
 	l := f.line(points, middle, before, grain)
-	if l.limit > polledNs && slices.ContainsFunc(points, func(p point) bool { return p.told }) {
-		return f.unconfirmed(l, points, before, grain)
+	doubtful := l.limit > polledNs && slices.ContainsFunc(points, func(p point) bool { return p.told }) && !f.confirm(&l, points, before, grain)
+	if doubtful && l.limit > idleNs {
+		l.between()
+		return l
 	}
 	for apart := polledNs; l.stat > apart; {
 		apart = max(l.stat, 2*apart)
@@ -160,28 +164,26 @@ func (f *fitScratch) fit(points []point, middle uint64, before *clockLine, grain
 			break
 		}
 	}
+	if doubtful {
+		l.stat = max(l.stat, doubtfulPart*l.limit)
+	}
 	return l
 }
 
-// unconfirmed is what a line l is worth that lies above all that launches allow, by more than reports are late that come at once:
-// kernels were long in coming, or all reports were late, even by nearly the same where threads take turns or cores were asleep. Only
-// many that agree as those of a thread do that is never kept from reporting cannot have been late. Else the truth is anywhere between
-// them and the launches: likely at the reports where that is near.
-func (f *fitScratch) unconfirmed(l clockLine, points []point, before *clockLine, grain float64) clockLine {
-	if l.lateness() <= polledNs {
-		f.take(points, l.g, polledNs)
-		if len(f.x) > many {
-			if w := f.line(points, l.g, before, grain); w.lateness() <= polledNs {
-				return l
-			}
-		}
+// confirm tells whether the reports of a line show by themselves that the quickest of them were not late: many, each in a go of its
+// own, that agree as those of a thread do that is never kept from reporting. Else kernels may have been long in coming, or all
+// reports were late, even by nearly the same where threads take turns or cores were asleep, and the truth is anywhere between
+// reports and launches: likely at the reports where that is near.
+func (f *fitScratch) confirm(l *clockLine, points []point, before *clockLine, grain float64) bool {
+	if l.lateness() > polledNs {
+		return false
 	}
-	if l.limit > idleNs {
-		l.between()
-	} else {
-		l.stat = max(l.stat, l.limit)
+	f.take(points, l.g, polledNs)
+	if n := len(f.x); n <= several || n <= many && l.limit > idleNs {
+		return false
 	}
-	return l
+	w := f.line(points, l.g, before, grain)
+	return w.lateness() <= polledNs
 }
 
 // lateness is how late the quickest reports may have been, as far as they tell.
