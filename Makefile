@@ -29,7 +29,7 @@ include replay/host/host.mk
 include tests/faults/inject/inject.mk
 include tests/realnccl/realnccl.mk
 
-.PHONY: test-build install uninstall vulnerabilities answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
+.PHONY: test-build install uninstall vulnerabilities answers faults page page-check pictures help build demo test test-loaded lint race fuzz cover size bench soak gpu-test gpu-test-build real-nccl real-nccl-short sanitize generate clean setup tool
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -139,6 +139,10 @@ answers: test-build ## what the tool says made ranks wait, against recordings an
 
 fuzz: ## each fuzz target for FUZZTIME (60s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' scripts/fuzz.sh
+
+LARGE ?= 4000
+size: ## lines of each Go package, the longest functions, packages of more than LARGE (4000) lines, exported names
+	@GO='$(GO)' LARGE='$(LARGE)' scripts/size.sh
 
 cover: test-build ## coverage of the Go tests, as build/coverage.html
 	$(GO) test -coverpkg=./... -coverprofile=$(BUILD)/coverage.out ./...
