@@ -8,9 +8,9 @@ import "github.com/nccl-otf2/nccl-otf2/facts"
 const maxBirths = 4096
 
 // describeBirths tells how communicators came from their parents.
-func (a *archive) describeBirths(ps *properties) {
+func (r *roster) describeBirths(ps *properties) {
 	births := uint64(0)
-	for _, in := range a.instances {
+	for _, in := range r.instances {
 		if in.Parent == nil {
 			continue
 		}

@@ -23,32 +23,32 @@ type seats map[*jobs.Communicator][]jobs.Slot
 // defineComms defines the communicators and the windows of their networks. COMM_LOCATIONS lists the
 // locations of all communicator ranks by world rank and number in the process, then those that only
 // networks have; a COMM_GROUP lists indices into it.
-func (a *archive) defineComms() {
-	members := make([][]seat, 0, len(a.instances)+len(a.networks)+1)
+func (d *definer) defineComms() {
+	members := make([][]seat, 0, len(d.instances)+len(d.networks.all)+1)
 	var idle []seat
-	for _, pl := range a.world.Places {
-		if pl.Process == nil && pl != a.world.Unknown {
+	for _, pl := range d.world.Places {
+		if pl.Process == nil && pl != d.world.Unknown {
 			idle = append(idle, seatsAt(pl)...)
 		}
 	}
-	for _, in := range a.instances {
-		members = append(members, a.seats.all(in))
+	for _, in := range d.instances {
+		members = append(members, d.seats.all(in))
 	}
 	list := appendNew(nil, append(members, idle))
-	for _, n := range a.networks {
-		members = append(members, a.networkMembers(n))
+	for _, n := range d.networks.all {
+		members = append(members, d.networks.members(n))
 	}
 	if len(members) == 0 {
 		return
 	}
-	list = appendNew(list, members[len(a.instances):])
+	list = appendNew(list, members[len(d.instances):])
 	index := make(map[seat]uint64, len(list))
 	ids := make([]uint64, len(list))
 	for i, l := range list {
 		index[l], ids[i] = uint64(i), uint64(l.location)
 	}
-	paradigm := a.commParadigm()
-	a.group("", otf2.GroupTypeCommLocations, paradigm, ids)
+	paradigm := d.commParadigm()
+	d.group("", otf2.GroupTypeCommLocations, paradigm, ids)
 	known := make(map[string]otf2.GroupRef)
 	comm := func(name string, members []seat, parent otf2.CommRef, flags otf2.CommFlag) otf2.CommRef {
 		ranks := make([]uint64, len(members))
@@ -59,28 +59,28 @@ func (a *archive) defineComms() {
 		}
 		g, ok := known[string(key)]
 		if !ok {
-			g = a.group(name, otf2.GroupTypeCommGroup, paradigm, ranks)
+			g = d.group(name, otf2.GroupTypeCommGroup, paradigm, ranks)
 			known[string(key)] = g
 		}
-		ref := a.from.comm + otf2.CommRef(len(a.Comms))
-		a.Comms = append(a.Comms, otf2.Comm{Self: ref, Name: a.text(name), Group: g, Parent: parent, Flags: flags})
+		ref := d.from.comm + otf2.CommRef(len(d.Comms))
+		d.Comms = append(d.Comms, otf2.Comm{Self: ref, Name: d.text(name), Group: g, Parent: parent, Flags: flags})
 		return ref
 	}
-	for i, in := range a.instances {
+	for i, in := range d.instances {
 		parent := otf2.UndefinedComm
 		if in.Parent != nil { // which is before it
 			parent = in.Parent.Ref
 		}
 		in.Ref = comm(in.Name, members[i], parent, otf2.CommFlagCreateDestroyEvents)
 	}
-	for i, n := range a.networks {
+	for i, n := range d.networks.all {
 		parent := otf2.UndefinedComm
-		if n.of != nil && slices.Contains(a.instances, n.of) {
+		if n.of != nil && slices.Contains(d.instances, n.of) {
 			parent = n.of.Ref
 		}
-		ref := comm(n.name, members[len(a.instances)+i], parent, otf2.CommFlagNone)
-		n.ref = a.from.rmaWin + otf2.RmaWinRef(len(a.RmaWins))
-		a.RmaWins = append(a.RmaWins, otf2.RmaWin{Self: n.ref, Name: a.text(n.name), Comm: ref, Flags: otf2.RmaWinFlagNone})
+		ref := comm(n.name, members[len(d.instances)+i], parent, otf2.CommFlagNone)
+		n.ref = d.from.rmaWin + otf2.RmaWinRef(len(d.RmaWins))
+		d.RmaWins = append(d.RmaWins, otf2.RmaWin{Self: n.ref, Name: d.text(n.name), Comm: ref, Flags: otf2.RmaWinFlagNone})
 	}
 }
 

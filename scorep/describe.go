@@ -63,7 +63,7 @@ func Describe(dir string) (all []*Description, left jobs.Unused, err error) {
 		if len(runs) > 1 {
 			d.Dir = filepath.Join(dir, fmt.Sprintf("run-%d", i+1))
 		}
-		a, err := newArchive(r, opts, nil)
+		a, err := newArchive(r, opts, alone{})
 		if err != nil {
 			return nil, left, err
 		}

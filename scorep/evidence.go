@@ -117,11 +117,11 @@ func libraryVersion(code int) string {
 }
 
 // describeEvidence tells with what the processes were recorded, and what that cost.
-func (a *archive) describeEvidence(ps *properties) {
+func (r *roster) describeEvidence(ps *properties) {
 	for _, e := range evidence {
 		by := make(map[string][]int)
 		var values []string
-		for _, p := range a.ordered() {
+		for _, p := range r.ordered() {
 			v := cmp.Or(e.value(p.Shard), unknownValue)
 			if by[v] == nil {
 				values = append(values, v)
@@ -139,7 +139,7 @@ func (a *archive) describeEvidence(ps *properties) {
 			ps.add(e.name.Nth(i), v+": "+processWords(by[v]))
 		}
 	}
-	a.describeCosts(ps)
+	r.describeCosts(ps)
 }
 
 // processWords names processes by their location groups.
@@ -151,7 +151,7 @@ func processWords(indices []int) string {
 }
 
 // describeCosts sums up what the callbacks took in all processes.
-func (a *archive) describeCosts(ps *properties) {
+func (r *roster) describeCosts(ps *properties) {
 	type key struct{ callback, typ string }
 	type cost struct {
 		samples   uint64
@@ -159,7 +159,7 @@ func (a *archive) describeCosts(ps *properties) {
 	}
 	all := make(map[key]*cost)
 	var keys []key
-	for _, p := range a.run.Processes {
+	for _, p := range r.run.Processes {
 		for _, c := range p.Shard.Costs {
 			if c.Samples == 0 {
 				continue

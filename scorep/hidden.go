@@ -18,9 +18,9 @@ const (
 )
 
 // describeHidden says what the processes' libraries did not tell.
-func (a *archive) describeHidden(ps *properties) {
+func (r *roster) describeHidden(ps *properties) {
 	var keys []string
-	for _, t := range a.hidden() {
+	for _, t := range r.hidden() {
 		keys = append(keys, t.Key)
 	}
 	if len(keys) > 0 {
@@ -29,13 +29,13 @@ func (a *archive) describeHidden(ps *properties) {
 }
 
 // hidden is what the libraries of all processes did not tell, what is grave first.
-func (a *archive) hidden() []hidden.Traffic {
+func (r *roster) hidden() []hidden.Traffic {
 	requests := false
-	for _, p := range a.ordered() {
+	for _, p := range r.ordered() {
 		requests = requests || p.Shard.Counts.Starts["NetPlugin"] > 0
 	}
 	var grave, others []hidden.Traffic
-	for _, p := range a.ordered() {
+	for _, p := range r.ordered() {
 		if p.Shard.Import != nil {
 			continue
 		}

@@ -13,19 +13,19 @@ import (
 
 // defineLocations makes the PROCESS groups, 0…P−1, then the ACCELERATOR groups, and puts every
 // location into its group.
-func (a *archive) defineLocations(t *systemTree) {
-	for _, pl := range a.world.Places {
-		if a.into != nil && a.into.pairs[pl.Process] != nil {
+func (d *definer) defineLocations(t *systemTree) {
+	for _, pl := range d.world.Places {
+		if pl.Process != nil && d.on.has(pl.Process) {
 			continue
 		}
 		node := t.unknown
 		if pl.Process != nil {
 			node = t.host(pl.Process)
 		}
-		group := a.locationGroup(pl.Name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
+		group := d.locationGroup(pl.Name, otf2.LocationGroupTypeProcess, node, otf2.UndefinedLocationGroup)
 		if pl.Process != nil {
-			a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
-				LocationGroup: group, Name: a.text(facts.PropPID.Key()), Type: otf2.TypeUint64, Value: otf2.Value(pl.Process.Shard.PID),
+			d.LocationGroupProperties = append(d.LocationGroupProperties, otf2.LocationGroupProperty{
+				LocationGroup: group, Name: d.text(facts.PropPID.Key()), Type: otf2.TypeUint64, Value: otf2.Value(pl.Process.Shard.PID),
 			})
 			continue
 		}
@@ -33,18 +33,18 @@ func (a *archive) defineLocations(t *systemTree) {
 		if pl.Ranks != nil {
 			ranks = jobs.FormatRanks(pl.Ranks)
 		}
-		a.LocationGroupProperties = append(a.LocationGroupProperties, otf2.LocationGroupProperty{
-			LocationGroup: group, Name: a.text(facts.PropNoData.Key()), Type: otf2.TypeString, Value: otf2.Value(a.text(ranks)),
+		d.LocationGroupProperties = append(d.LocationGroupProperties, otf2.LocationGroupProperty{
+			LocationGroup: group, Name: d.text(facts.PropNoData.Key()), Type: otf2.TypeString, Value: otf2.Value(d.text(ranks)),
 		})
 	}
 	used := make(map[jobs.Device]bool)
-	for _, l := range a.locations {
+	for _, l := range d.locations {
 		if l.typ == otf2.LocationTypeAcceleratorStream {
 			used[jobs.Device{Process: l.part, GPU: l.gpu}] = true
 		}
 	}
 	groups := make(map[jobs.Device]otf2.LocationGroupRef)
-	for _, pl := range a.world.Places {
+	for _, pl := range d.world.Places {
 		if pl.Process == nil {
 			continue
 		}
@@ -57,19 +57,19 @@ func (a *archive) defineLocations(t *systemTree) {
 			if ordinal < 0 {
 				ordinal = g.index
 			}
-			groups[dev] = a.locationGroup(fmt.Sprintf("%s GPU %d", pl.Name, ordinal), otf2.LocationGroupTypeAccelerator,
+			groups[dev] = d.locationGroup(fmt.Sprintf("%s GPU %d", pl.Name, ordinal), otf2.LocationGroupTypeAccelerator,
 				t.devices[dev], otf2.LocationGroupRef(pl.Index))
 		}
 	}
-	a.tellRanksApart()
-	for _, l := range a.locations {
+	d.tellRanksApart()
+	for _, l := range d.locations {
 		if g, ok := groups[jobs.Device{Process: l.part, GPU: l.gpu}]; ok && (l.typ == otf2.LocationTypeAcceleratorStream || l.typ == otf2.LocationTypeMetric) {
 			l.Group = g
 		}
 		l.Type = l.typ
-		l.Name = a.text(l.name)
-		a.Locations = append(a.Locations, l.Location)
-		a.identify(l)
+		l.Name = d.text(l.name)
+		d.Locations = append(d.Locations, l.Location)
+		d.identify(l)
 	}
 }
 
@@ -80,24 +80,24 @@ func (a *archive) defineLocations(t *systemTree) {
 // facts.PropNoData tells of a location group that it stands for processes without data, and of which ranks of the world:
 // "4-15,20", or facts.UnknownRanks. Their communicator ranks have one location, which is in the list of all locations (COMM_LOCATIONS)
 // once for each: for each rank of the world, ascending, as many times.
-func (a *archive) identify(l *location) {
+func (d *definer) identify(l *location) {
 	switch s := l.source; {
 	case s == nil:
 	case s.Shared():
-		a.locationProperty(l, facts.PropOwners, uint64(s.Owners))
+		d.locationProperty(l, facts.PropOwners, uint64(s.Owners))
 	case s.Kind == experiment.KindThread && s.TID != 0:
-		a.locationProperty(l, facts.PropTID, uint64(s.TID))
+		d.locationProperty(l, facts.PropTID, uint64(s.TID))
 	case s.Kind == experiment.KindRank && s.Comm >= 0 && s.Comm < len(l.part.Shard.Comms):
 		c := &l.part.Shard.Comms[s.Comm]
-		a.locationProperty(l, facts.PropCommID, c.ID)
+		d.locationProperty(l, facts.PropCommID, c.ID)
 		if c.NNodes > 0 {
-			a.locationProperty(l, facts.PropNNodes, uint64(c.NNodes))
+			d.locationProperty(l, facts.PropNNodes, uint64(c.NNodes))
 		}
 	}
 }
 
-func (a *archive) locationProperty(l *location, name facts.Property, value uint64) {
-	a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
-		Location: l.Self, Name: a.text(name.Key()), Type: otf2.TypeUint64, Value: otf2.Value(value),
+func (d *definer) locationProperty(l *location, name facts.Property, value uint64) {
+	d.LocationProperties = append(d.LocationProperties, otf2.LocationProperty{
+		Location: l.Self, Name: d.text(name.Key()), Type: otf2.TypeUint64, Value: otf2.Value(value),
 	})
 }

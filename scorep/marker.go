@@ -43,23 +43,33 @@ const (
 // maxDifferences bounds the list of differences in markers and properties; the number is always told.
 const maxDifferences = 200
 
-// mark collects the processes' markers and adds what unifying has found.
-func (a *archive) mark() {
-	for _, p := range a.ordered() {
+// remarks makes the markers of an archive.
+type remarks struct {
+	*roster
+	*extent
+	*findings
+	rows    *rows
+	markers markers
+}
+
+// all collects the processes' markers and adds what unifying has found.
+func (r *remarks) all() markers {
+	for _, p := range r.ordered() {
 		for _, m := range p.Shard.Markers {
-			a.markers = append(a.markers, a.markerOf(p, &m))
+			r.markers = append(r.markers, r.markerOf(p, &m))
 		}
-		a.markEnd(p)
+		r.markEnd(p)
 	}
-	a.markCommunicators()
-	a.markPauses()
-	a.markOrigins()
-	slices.SortStableFunc(a.markers, func(x, y marker) int { return cmp.Compare(x.time, y.time) })
+	r.markCommunicators()
+	r.markPauses()
+	r.markOrigins()
+	slices.SortStableFunc(r.markers, func(x, y marker) int { return cmp.Compare(x.time, y.time) })
+	return r.markers
 }
 
 // markerOf is a process's own marker on the archive's time. Readers draw markers between the first and the last event, so none may
 // lie outside.
-func (a *archive) markerOf(p *jobs.Process, m *experiment.Marker) marker {
+func (r *remarks) markerOf(p *jobs.Process, m *experiment.Marker) marker {
 	out := marker{
 		time: p.At(m.Time), duration: m.Duration, severity: m.Severity, category: m.Category, text: m.Text,
 		scope: otf2.MarkerScopeLocationGroup, ref: uint64(p.Index),
@@ -68,21 +78,21 @@ func (a *archive) markerOf(p *jobs.Process, m *experiment.Marker) marker {
 		out.duration = p.At(m.Time+m.Duration) - out.time
 	}
 	if m.Location >= 0 {
-		if l := a.ids[p][uint32(m.Location)]; l != nil {
+		if l := r.rows.ids[p][uint32(m.Location)]; l != nil {
 			out.scope, out.ref = otf2.MarkerScopeLocation, uint64(l.Self)
 		}
 	}
-	out.time = min(max(out.time, a.first), a.last)
-	out.duration = min(out.duration, a.last-out.time)
+	out.time = min(max(out.time, r.first), r.last)
+	out.duration = min(out.duration, r.last-out.time)
 	return out
 }
 
 // markEnd tells where a process died, or that its recording was not finished.
-func (a *archive) markEnd(p *jobs.Process) {
+func (r *remarks) markEnd(p *jobs.Process) {
 	group := uint64(p.Index)
 	if how := jobs.HowEnded(p.Shard); how != "" {
-		a.markers = append(a.markers, marker{
-			time: min(max(p.At(p.Shard.LastTime), p.Ended(), a.first), a.last), severity: otf2.MarkerSeverityHigh,
+		r.markers = append(r.markers, marker{
+			time: min(max(p.At(p.Shard.LastTime), p.Ended(), r.first), r.last), severity: otf2.MarkerSeverityHigh,
 			category: categoryDied, text: fmt.Sprintf("%s (%s): %s", p.Name, p.ID(), how), scope: otf2.MarkerScopeLocationGroup, ref: group,
 		})
 	}
@@ -95,8 +105,8 @@ func (a *archive) markEnd(p *jobs.Process) {
 		text = fmt.Sprintf("%s (%s): still running when the archive was made", p.Name, p.ID())
 		severity = otf2.MarkerSeverityLow
 	}
-	a.markers = append(a.markers, marker{
-		time: min(max(p.At(p.Shard.LastTime), a.first), a.last), severity: severity,
+	r.markers = append(r.markers, marker{
+		time: min(max(p.At(p.Shard.LastTime), r.first), r.last), severity: severity,
 		category: categoryIncomplete, text: text, scope: otf2.MarkerScopeLocationGroup, ref: group,
 	})
 }
@@ -107,51 +117,51 @@ func (x *extent) whole(severity otf2.MarkerSeverity, category, text string, scop
 }
 
 // markCommunicators names the ranks without data, and the operations in which members differ.
-func (a *archive) markCommunicators() {
-	for _, in := range a.instances {
+func (r *remarks) markCommunicators() {
+	for _, in := range r.instances {
 		if missing := in.Missing(); len(missing) > 0 {
 			text := fmt.Sprintf("%s: no data of %s of %d", in.Name, jobs.RankWords(missing), in.Nranks)
-			a.markers = append(a.markers, a.whole(otf2.MarkerSeverityHigh, categoryMissing, text, otf2.MarkerScopeComm, uint64(in.Ref)))
+			r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryMissing, text, otf2.MarkerScopeComm, uint64(in.Ref)))
 		}
 	}
-	for _, d := range a.differences[:min(len(a.differences), maxDifferences)] {
+	for _, d := range r.differences[:min(len(r.differences), maxDifferences)] {
 		text := fmt.Sprintf("%s: %s %d-%d: %s", d.Name, d.Function, d.First, d.Last, d.Detail)
-		a.markers = append(a.markers, a.whole(otf2.MarkerSeverityHigh, categoryDiffer, text, otf2.MarkerScopeComm, uint64(d.Comm)))
+		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryDiffer, text, otf2.MarkerScopeComm, uint64(d.Comm)))
 	}
 }
 
 // markPauses tells which operations were not recorded, and where it is not known.
-func (a *archive) markPauses() {
-	for i := range a.pauses[:min(len(a.pauses), maxDifferences)] {
-		p := &a.pauses[i]
+func (r *remarks) markPauses() {
+	for i := range r.pauses[:min(len(r.pauses), maxDifferences)] {
+		p := &r.pauses[i]
 		m := marker{
-			time: min(max(p.Begin, a.first), a.last), severity: otf2.MarkerSeverityLow, category: categoryPaused,
+			time: min(max(p.Begin, r.first), r.last), severity: otf2.MarkerSeverityLow, category: categoryPaused,
 			text:  fmt.Sprintf("%s: operations %s were not recorded", p.In.Name, p.Operations()),
 			scope: otf2.MarkerScopeComm, ref: uint64(p.In.Ref),
 		}
-		m.duration = a.last - m.time
+		m.duration = r.last - m.time
 		if p.To != 0 {
-			m.duration = min(max(p.End, m.time), a.last) - m.time
+			m.duration = min(max(p.End, m.time), r.last) - m.time
 		}
-		a.markers = append(a.markers, m)
+		r.markers = append(r.markers, m)
 	}
-	for _, in := range a.instances {
+	for _, in := range r.instances {
 		if in.Parted != nil {
-			a.markers = append(a.markers, a.whole(otf2.MarkerSeverityHigh, categoryPaused, in.Name+": "+in.Parted.Detail, otf2.MarkerScopeComm, uint64(in.Ref)))
+			r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryPaused, in.Name+": "+in.Parted.Detail, otf2.MarkerScopeComm, uint64(in.Ref)))
 		}
 	}
 }
 
 // markOrigins names transfers of which it is not known whose they were, and what NCCL was not asked for.
-func (a *archive) markOrigins() {
-	for _, u := range a.origins.unknown[:min(len(a.origins.unknown), maxDifferences)] {
+func (r *remarks) markOrigins() {
+	for _, u := range r.origins.unknown[:min(len(r.origins.unknown), maxDifferences)] {
 		f := u.part.Shard.Foreign[u.foreign]
 		text := fmt.Sprintf("%s (%s) sent for communicator %d, rank %d of the process with tag %04x (its pid: %d): %s",
 			u.part.Name, u.part.ID(), f.Index, f.Rank, f.Tag, f.PID, u.why)
-		a.markers = append(a.markers, a.whole(otf2.MarkerSeverityHigh, categoryPXN, text, otf2.MarkerScopeLocationGroup, uint64(u.part.Index)))
+		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityHigh, categoryPXN, text, otf2.MarkerScopeLocationGroup, uint64(u.part.Index)))
 	}
-	if i := slices.IndexFunc(a.ordered(), func(p *jobs.Process) bool { return p.Shard.Masks.Withheld != 0 }); i >= 0 {
-		a.markers = append(a.markers, a.whole(otf2.MarkerSeverityMedium, categoryWithheld, withheld(a.ordered()[i].Shard), otf2.MarkerScopeGlobal, math.MaxUint64))
+	if i := slices.IndexFunc(r.ordered(), func(p *jobs.Process) bool { return p.Shard.Masks.Withheld != 0 }); i >= 0 {
+		r.markers = append(r.markers, r.whole(otf2.MarkerSeverityMedium, categoryWithheld, withheld(r.ordered()[i].Shard), otf2.MarkerScopeGlobal, math.MaxUint64))
 	}
 }
 

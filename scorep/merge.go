@@ -173,16 +173,16 @@ func pairRuns(m *measurement.Trace, runs []*jobs.Run) (*merger, *jobs.Run, []str
 }
 
 // begin gives the processes of a world their places in the measurement, and their times its clock.
-func (g *merger) begin(a *archive) {
-	a.definitions.from = g.firstIDs()
+func (g *merger) begin(r *roster, d *definitions) {
+	d.from = g.firstIDs()
 	for _, s := range g.Archive.Defs.Strings {
-		if _, known := a.refs[s.Text]; !known {
-			a.refs[s.Text] = s.Self
+		if _, known := d.refs[s.Text]; !known {
+			d.refs[s.Text] = s.Self
 		}
 	}
 	next := int(g.Groups)
 	base := make(map[otf2.LocationGroupRef]uint32) // numbers of locations in use
-	for _, pl := range a.world.Places {
+	for _, pl := range r.world.Places {
 		pl.Base = g.Numbers
 		fit := g.pairs[pl.Process]
 		if pl.Process == nil || fit == nil {
@@ -201,8 +201,8 @@ func (g *merger) begin(a *archive) {
 			pl.Process.Index, pl.Process.Name, pl.Process.Base = pl.Index, pl.Name, pl.Base
 		}
 	}
-	for _, p := range a.run.Processes {
-		t := g.transferOf(p, a.run.Processes)
+	for _, p := range r.run.Processes {
+		t := g.transferOf(p, r.run.Processes)
 		p.Onto = t.Records(p.Life.Begin, max(p.Life.End, p.Shard.LastTime))
 	}
 }
@@ -252,15 +252,6 @@ func (g *merger) plant(t *systemTree, w *jobs.World) {
 		}
 	}
 }
-
-// treatment is what becomes of one of our rows among those of the measurement.
-type treatment uint8
-
-const (
-	keepRow  treatment = iota // as it is
-	markRow                   // its forwarded calls are marked: there is more in it than the measurement has
-	leaveRow                  // out: the measurement has all its calls
-)
 
 // row tells what becomes of a location, and its name.
 func (g *merger) row(p *jobs.Process, l *experiment.Location) (treatment, string) {
@@ -322,18 +313,47 @@ func (g *merger) marks(p *jobs.Process) bool {
 	})
 }
 
-// setClock leaves the measurement's clock as it is, unless our events lie outside of it.
-func (g *merger) setClock(a *archive) {
+// nextGroup is the id of a further PROCESS location group.
+func (g *merger) nextGroup(w *jobs.World) int {
+	n := int(g.Groups)
+	for _, pl := range w.Places {
+		n = max(n, pl.Index+1)
+	}
+	return n
+}
+
+// has tells whether a process is of both.
+func (g *merger) has(p *jobs.Process) bool { return g.pairs[p] != nil }
+
+// standsFor is the measurement's first thread of a process.
+func (g *merger) standsFor(p *jobs.Process) otf2.LocationRef { return g.pairs[p].Threads[0].Location }
+
+// note counts rows by what becomes of them.
+func (g *merger) note(do treatment) {
+	switch do {
+	case leaveRow:
+		g.threadsLeftOut++
+	case markRow:
+		g.threadsMarked++
+	}
+}
+
+// paradigm tells whether the measurement has defined it.
+func (g *merger) paradigm(p otf2.Paradigm) bool { return g.Archive.Defs.ParadigmDef(p) != nil }
+
+// empty is the measurement's own extent.
+func (g *merger) empty(*jobs.Run) (first, last uint64) {
+	c := g.Archive.Defs.Clock
+	return c.Offset, c.Offset + c.Length
+}
+
+// clock leaves the measurement's clock as it is, unless our events lie outside of it.
+func (g *merger) clock(x *extent) (otf2.ClockProperties, bool) {
 	c := g.Archive.Defs.Clock
 	end := c.Offset + c.Length
-	if a.first > a.last {
-		a.first, a.last = c.Offset, end
-	}
-	g.extended = a.first < c.Offset || a.last > end
-	a.first, a.last = min(a.first, c.Offset), max(a.last, end)
-	if g.extended {
-		a.Clock = otf2.ClockProperties{Resolution: c.Resolution, Offset: a.first, Length: a.last - a.first, Realtime: c.Realtime}
-	}
+	g.extended = x.first < c.Offset || x.last > end
+	x.first, x.last = min(x.first, c.Offset), max(x.last, end)
+	return otf2.ClockProperties{Resolution: c.Resolution, Offset: x.first, Length: x.last - x.first, Realtime: c.Realtime}, g.extended
 }
 
 // write makes the archive in a folder beside out, then puts it in its place.
@@ -356,7 +376,7 @@ func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResul
 		return nil, err
 	}
 	a.chunk = g.Archive.Anchor.EventChunkSize
-	theirs, err := g.linkFiles(a, staging)
+	theirs, err := g.linkFiles(opts, staging)
 	if err != nil {
 		return nil, err
 	}
@@ -378,11 +398,11 @@ func (g *merger) write(r *jobs.Run, out string, opts *UnifyOptions) (*MergeResul
 }
 
 // linkFiles puts all files of the measurement's locations, and what else belongs to its archive, into the folder staging.
-func (g *merger) linkFiles(a *archive, staging string) (*files.Events, error) {
+func (g *merger) linkFiles(opts *UnifyOptions, staging string) (*files.Events, error) {
 	out := files.New(0)
 	at := func(name string) (from, to string) { return filepath.Join(g.Dir, name), filepath.Join(staging, name) }
 	all := g.Archive.Defs.Locations
-	err := jobs.ForEach(len(all), a.opts.workers(), func(i int) error {
+	err := jobs.ForEach(len(all), opts.workers(), func(i int) error {
 		for _, suffix := range []string{".evt", ".def", ".snap"} {
 			from, to := at(filepath.Join(files.ArchiveName, files.Name(all[i].Self, suffix)))
 			placed := files.New(0)
@@ -393,7 +413,7 @@ func (g *merger) linkFiles(a *archive, staging string) (*files.Events, error) {
 				return err
 			}
 		}
-		a.opts.progress("Score-P's files", i+1, len(all))
+		opts.progress("Score-P's files", i+1, len(all))
 		return nil
 	})
 	for i := uint32(0); i < g.Archive.Anchor.Thumbnails && err == nil; i++ {
@@ -426,22 +446,22 @@ func (g *merger) writeDefinitions(a *archive, staging string) error {
 	if err != nil {
 		return err
 	}
-	if err := g.writeMarkers(a, path(".marker"), anchor.DefChunkSize); err != nil {
+	if err := g.writeMarkers(a.markers, path(".marker"), anchor.DefChunkSize); err != nil {
 		return err
 	}
 	anchor.Version = [3]uint8{}
 	anchor.Locations += uint64(len(a.locations))
 	anchor.GlobalDefs = count
 	anchor.Creator = fmt.Sprintf("%s, %s", g.Archive.Anchor.Creator, a.opts.creator())
-	anchor.Properties = g.properties(a)
-	anchor.TraceID = g.traceID(a)
+	anchor.Properties = g.properties(a.properties)
+	anchor.TraceID = g.traceID(a.run)
 	return otf2.WriteAnchor(path(".otf2"), &anchor)
 }
 
 // writeMarkers writes the measurement's markers, if it has any, and ours.
-func (g *merger) writeMarkers(a *archive, path string, chunkSize uint64) error {
+func (g *merger) writeMarkers(ours markers, path string, chunkSize uint64) error {
 	defs, markers, err := g.Archive.Markers()
-	if err != nil || len(defs)+len(a.markers) == 0 {
+	if err != nil || len(defs)+len(ours) == 0 {
 		return err
 	}
 	w, err := otf2.CreateMarkerWriter(path, chunkSize)
@@ -456,7 +476,7 @@ func (g *merger) writeMarkers(a *archive, path string, chunkSize uint64) error {
 	for _, m := range markers {
 		_ = w.Marker(m.Time, m.Duration, m.Marker, m.ScopeType, m.Scope, m.Text)
 	}
-	a.markers.addTo(w, next)
+	ours.addTo(w, next)
 	if err := w.Close(); err != nil {
 		return fmt.Errorf("write markers: %w", err)
 	}
@@ -476,13 +496,13 @@ func (g *merger) localDefsFit() error {
 }
 
 // properties are those of the measurement, then ours. What both have is true if it is of both.
-func (g *merger) properties(a *archive) properties {
+func (g *merger) properties(ours properties) properties {
 	all := slices.Clone(properties(g.Archive.Anchor.Properties))
 	all.add(facts.PropMerged, g.Archive.Anchor.Creator)
 	all.number(facts.PropMergedPairs, uint64(len(g.pairs)))
 	all.positive(facts.PropMergedLeft, uint64(g.threadsLeftOut))
 	all.positive(facts.PropMergedMarked, uint64(g.threadsMarked))
-	for _, p := range a.properties {
+	for _, p := range ours {
 		i := slices.IndexFunc(all, func(q otf2.Property) bool { return q.Name == p.Name })
 		switch {
 		case i < 0:
@@ -494,9 +514,9 @@ func (g *merger) properties(a *archive) properties {
 	return all
 }
 
-func (g *merger) traceID(a *archive) uint64 {
+func (g *merger) traceID(r *jobs.Run) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %d", g.Archive.Anchor.TraceID, traceID(a.run))
+	fmt.Fprintf(h, "%d %d", g.Archive.Anchor.TraceID, traceID(r))
 	return max(h.Sum64(), 1)
 }
 

@@ -14,10 +14,13 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// chooseGPUMetrics decides whose measurements of a GPU are taken where several processes of a machine measured it: those
+// repeated are rows of measurements of a GPU that another process's are taken of.
+type repeated map[*jobs.Process]map[uint32]bool
+
+// repeatedMetrics decides whose measurements of a GPU are taken where several processes of a machine measured it: those
 // of the process with the most events, with all its lives; of equals, the first in the world's order. The others' rows
 // are left out and counted. Processes do not talk to each other while they record, so each measures what it uses.
-func (a *archive) chooseGPUMetrics() {
+func repeatedMetrics(of *roster) repeated {
 	type gpu struct{ machine, uuid string }
 	type row struct {
 		part   *jobs.Process
@@ -25,7 +28,7 @@ func (a *archive) chooseGPUMetrics() {
 	}
 	events := make(map[gpu]map[*jobs.Process]uint64) // by the process's first life
 	rows := make(map[gpu][]row)
-	for _, p := range a.ordered() {
+	for _, p := range of.ordered() {
 		for _, l := range p.Shard.Locations {
 			if l.Kind != experiment.KindGPUMetrics {
 				continue
@@ -42,7 +45,7 @@ func (a *archive) chooseGPUMetrics() {
 			rows[key] = append(rows[key], row{p, l.Number})
 		}
 	}
-	a.leftOut = make(map[*jobs.Process]map[uint32]bool)
+	out := make(repeated)
 	for key, all := range rows {
 		best := all[0].part
 		for _, r := range all { // in the world's order
@@ -54,12 +57,13 @@ func (a *archive) chooseGPUMetrics() {
 			if r.part == best {
 				continue
 			}
-			if a.leftOut[r.part] == nil {
-				a.leftOut[r.part] = make(map[uint32]bool)
+			if out[r.part] == nil {
+				out[r.part] = make(map[uint32]bool)
 			}
-			a.leftOut[r.part][r.number] = true
+			out[r.part][r.number] = true
 		}
 	}
+	return out
 }
 
 // gpuOfMetrics is the GPU that a row of kind KindGPUMetrics is of, −1 if nothing says so.
@@ -75,10 +79,10 @@ func gpuOfMetrics(p *jobs.Process, number uint32) int {
 
 // defineMetrics defines each quantity and each set of them once, whichever processes have it, and what was measured of
 // GPUs as an instance per GPU: recorded by a row, on behalf of the device.
-func (a *archive) defineMetrics(t *systemTree) {
+func (d *definer) defineMetrics(t *systemTree) {
 	members := make(map[experiment.MetricMember]otf2.MetricMemberRef)
 	classes := make(map[string]otf2.MetricRef)
-	next := a.from.metric // classes and instances share their ids
+	next := d.from.metric // classes and instances share their ids
 	global := make(map[*jobs.Process][]uint64)
 	class := func(m *experiment.Metric) otf2.MetricRef {
 		refs := make([]otf2.MetricMemberRef, len(m.Members))
@@ -87,11 +91,11 @@ func (a *archive) defineMetrics(t *systemTree) {
 		for i, q := range m.Members {
 			ref, ok := members[q]
 			if !ok {
-				ref = a.from.metricMember + otf2.MetricMemberRef(len(a.MetricMembers))
+				ref = d.from.metricMember + otf2.MetricMemberRef(len(d.MetricMembers))
 				members[q] = ref
-				a.MetricMembers = append(a.MetricMembers, otf2.MetricMember{
-					Self: ref, Name: a.text(q.Name), Description: a.text(q.Description), Type: otf2.MetricTypeOther, Mode: q.Mode,
-					ValueType: q.Type, Base: otf2.BaseDecimal, Exponent: q.Exponent, Unit: a.text(q.Unit),
+				d.MetricMembers = append(d.MetricMembers, otf2.MetricMember{
+					Self: ref, Name: d.text(q.Name), Description: d.text(q.Description), Type: otf2.MetricTypeOther, Mode: q.Mode,
+					ValueType: q.Type, Base: otf2.BaseDecimal, Exponent: q.Exponent, Unit: d.text(q.Unit),
 				})
 			}
 			refs[i] = ref
@@ -102,45 +106,45 @@ func (a *archive) defineMetrics(t *systemTree) {
 			ref = next
 			next++
 			classes[key.String()] = ref
-			a.MetricClasses = append(a.MetricClasses, otf2.MetricClass{
+			d.MetricClasses = append(d.MetricClasses, otf2.MetricClass{
 				Self: ref, Members: refs, Occurrence: otf2.MetricAsynchronous, RecorderKind: m.Recorder,
 			})
 		}
 		return ref
 	}
-	for _, p := range a.ordered() {
+	for _, p := range d.ordered() {
 		global[p] = make([]uint64, len(p.Shard.Metrics))
 		for i := range p.Shard.Metrics {
 			ref := class(&p.Shard.Metrics[i])
 			global[p][i] = uint64(ref)
 			for _, n := range p.Shard.Metrics[i].Locations {
-				if l := a.ids[p][n]; l != nil {
-					a.MetricClassRecorders = append(a.MetricClassRecorders, otf2.MetricClassRecorder{Metric: ref, Recorder: l.Self})
+				if l := d.ids[p][n]; l != nil {
+					d.MetricClassRecorders = append(d.MetricClassRecorders, otf2.MetricClassRecorder{Metric: ref, Recorder: l.Self})
 				}
 			}
 		}
 	}
-	for _, p := range a.ordered() {
+	for _, p := range d.ordered() {
 		for i := range p.Shard.Metrics {
 			m := &p.Shard.Metrics[i]
 			if m.Location < 0 {
 				continue
 			}
-			l := a.ids[p][uint32(m.Location)]
+			l := d.ids[p][uint32(m.Location)]
 			if l == nil { // left out, or of a file that is gone
 				global[p][i] = math.MaxUint64
 				continue
 			}
-			a.MetricInstances = append(a.MetricInstances, otf2.MetricInstance{
+			d.MetricInstances = append(d.MetricInstances, otf2.MetricInstance{
 				Self: next, MetricClass: otf2.MetricRef(global[p][i]), Recorder: l.Self,
 				MetricScope: otf2.MetricScopeSystemTreeNode, Scope: uint64(t.devices[jobs.Device{Process: p, GPU: l.gpu}]),
 			})
 			global[p][i] = uint64(next)
 			next++
 		}
-		a.tables.add(p, otf2.MappingMetric, global[p])
+		d.tables.add(p, otf2.MappingMetric, global[p])
 	}
-	slices.SortStableFunc(a.MetricClassRecorders, func(x, y otf2.MetricClassRecorder) int {
+	slices.SortStableFunc(d.MetricClassRecorders, func(x, y otf2.MetricClassRecorder) int {
 		return cmp.Or(cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.Recorder, y.Recorder))
 	})
 }
@@ -161,9 +165,9 @@ func (d *definitions) writeMetrics(w *otf2.GlobalDefWriter) {
 	}
 }
 
-// leftOutMetrics is the number of rows of measurements that another process has, too.
-func (a *archive) leftOutMetrics() (n uint64) {
-	for _, rows := range a.leftOut {
+// rows is their number.
+func (r repeated) rows() (n uint64) {
+	for _, rows := range r {
 		n += uint64(len(rows))
 	}
 	return n

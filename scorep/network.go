@@ -49,14 +49,22 @@ type owner struct {
 	comm, foreign int
 }
 
-// planNetworks finds the networks that the processes' windows and locations belong to, in the order of
+// networks are those of an archive.
+type networks struct {
+	*roster
+	*origins
+	all     []*network
+	windows map[*jobs.Process][]*network // of its local window ids
+}
+
+// plan finds the networks that the processes' windows and locations belong to, in the order of
 // their communicators; those of unknown ones come last. The error tells of more ranks without data than can be shown.
-func (a *archive) planNetworks() error {
+func (ns *networks) plan(on ground) error {
 	free := jobs.Absentees(jobs.MaxAbsent)
-	a.windows = make(map[*jobs.Process][]*network)
+	ns.windows = make(map[*jobs.Process][]*network)
 	home := make(map[owner]*jobs.Communicator)
 	order := make(map[*jobs.Communicator]int)
-	for i, in := range slices.Concat(a.instances, a.run.Communicators) {
+	for i, in := range slices.Concat(ns.instances, ns.run.Communicators) {
 		if _, known := order[in]; known {
 			continue
 		}
@@ -69,7 +77,7 @@ func (a *archive) planNetworks() error {
 	byOwner := make(map[owner]*network)
 	networkOf := func(o owner) *network {
 		in := home[o]
-		if m := a.origins.of[o]; m != nil {
+		if m := ns.origins.of[o]; m != nil {
 			in = home[owner{m.Process, m.Index, -1}]
 		}
 		if n := byInstance[in]; in != nil && n != nil {
@@ -84,10 +92,10 @@ func (a *archive) planNetworks() error {
 		} else {
 			byOwner[o] = n
 		}
-		a.networks = append(a.networks, n)
+		ns.all = append(ns.all, n)
 		return n
 	}
-	for _, p := range a.ordered() {
+	for _, p := range ns.ordered() {
 		for i := range p.Shard.Locations {
 			if o, e, ok := endpointOf(p, &p.Shard.Locations[i]); ok {
 				networkOf(o).add(e, p.Shard.Locations[i].Kind)
@@ -102,10 +110,10 @@ func (a *archive) planNetworks() error {
 				return err
 			}
 			n.ranks = max(n.ranks, w.Ranks)
-			a.windows[p] = append(a.windows[p], n)
+			ns.windows[p] = append(ns.windows[p], n)
 		}
 	}
-	slices.SortStableFunc(a.networks, func(x, y *network) int {
+	slices.SortStableFunc(ns.all, func(x, y *network) int {
 		place := func(n *network) int {
 			if n.of == nil {
 				return math.MaxInt
@@ -114,14 +122,14 @@ func (a *archive) planNetworks() error {
 		}
 		return cmp.Compare(place(x), place(y))
 	})
-	for _, n := range a.networks {
+	for _, n := range ns.all {
 		slices.SortStableFunc(n.send, func(x, y *endpoint) int {
 			return cmp.Or(cmp.Compare(x.pxn, y.pxn), cmp.Compare(x.rank, y.rank), cmp.Compare(x.part.Index, y.part.Index))
 		})
 		for rank := range n.ranks {
-			if !n.stands(rank) && a.world.Unknown == nil {
-				index := a.nextGroup()
-				a.world.AddUnknown(1).Index = index
+			if !n.stands(rank) && ns.world.Unknown == nil {
+				index := on.nextGroup(ns.world)
+				ns.world.AddUnknown(1).Index = index
 			}
 		}
 	}
@@ -197,8 +205,8 @@ func (n *network) stands(rank int) bool {
 	return m == nil || m.Comm().Rank == rank
 }
 
-// networkMembers lists the locations of a network's communicator.
-func (a *archive) networkMembers(n *network) []seat {
+// members lists the locations of a network's communicator.
+func (ns *networks) members(n *network) []seat {
 	all := make([]seat, 0, n.ranks+len(n.send))
 	for rank := range n.ranks {
 		e := n.recv[rank]
@@ -206,9 +214,9 @@ func (a *archive) networkMembers(n *network) []seat {
 		case e != nil:
 			all = append(all, seat{e.location(), 0})
 		case !n.stands(rank):
-			all = append(all, seat{placeLocation(a.world.Unknown), 0})
+			all = append(all, seat{placeLocation(ns.world.Unknown), 0})
 		default:
-			all = append(all, a.seats.of(n.of, rank))
+			all = append(all, ns.seats.of(n.of, rank))
 		}
 	}
 	for _, e := range n.send {
@@ -218,8 +226,8 @@ func (a *archive) networkMembers(n *network) []seat {
 }
 
 // nameRanks gives network locations the property that tells whose transfers they show, if all are of one rank.
-func (a *archive) nameRanks() {
-	for _, p := range a.ordered() {
+func (d *definer) nameRanks() {
+	for _, p := range d.ordered() {
 		several := make(map[uint32]bool) // ranks, on a location
 		first := make(map[uint32]int)
 		for i := range p.Shard.Locations {
@@ -234,8 +242,8 @@ func (a *archive) nameRanks() {
 		}
 		for i := range p.Shard.Locations {
 			if _, e, ok := endpointOf(p, &p.Shard.Locations[i]); ok && e.rank >= 0 && !several[e.number] {
-				a.LocationProperties = append(a.LocationProperties, otf2.LocationProperty{
-					Location: e.location(), Name: a.text(facts.PropRank.Key()), Type: otf2.TypeUint32, Value: otf2.Value(e.rank),
+				d.LocationProperties = append(d.LocationProperties, otf2.LocationProperty{
+					Location: e.location(), Name: d.text(facts.PropRank.Key()), Type: otf2.TypeUint32, Value: otf2.Value(e.rank),
 				})
 			}
 		}

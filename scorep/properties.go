@@ -80,38 +80,41 @@ func (ps *properties) positive(name facts.Property, n uint64) {
 	}
 }
 
-// describe fills the archive's properties.
-func (a *archive) describe() {
-	ps := &a.properties
+// description makes the properties of an archive.
+type description struct {
+	*roster
+	*findings
+	repeated repeated
+}
+
+// properties are all of them.
+func (d *description) properties() (all properties) {
+	ps := &all
 	var states [3]uint64
 	sum := newCounts()
-	for _, p := range a.run.Processes {
+	for _, p := range d.run.Processes {
 		states[slices.Index([]jobs.State{jobs.Finished, jobs.Running, jobs.Crashed}, p.State)]++
 		sum.add(&p.Shard.Counts)
 	}
-	missingRanks := 0
-	for _, in := range a.instances {
-		missingRanks += len(in.Missing())
-	}
-	ps.number(facts.PropProcesses, uint64(len(a.run.Processes)))
+	ps.number(facts.PropProcesses, uint64(len(d.run.Processes)))
 	ps.number(facts.PropProcessesFinished, states[0])
 	ps.number(facts.PropProcessesRunning, states[1])
 	ps.number(facts.PropProcessesCrashed, states[2])
-	ps.positive(facts.PropProcessesContinued, a.continuedProcesses())
-	dead := jobs.Deaths(a.ordered())
+	ps.positive(facts.PropProcessesContinued, d.continuedProcesses())
+	dead := jobs.Deaths(d.ordered())
 	ps.positive(facts.PropProcessesDied, uint64(len(dead)))
 	for i, line := range jobs.DeathWords(dead) {
 		ps.add(facts.PropDied.Nth(i), line)
 	}
-	ps.number(facts.PropProcessesMissing, uint64(a.missingProcesses()))
-	ps.number(facts.PropRanksMissing, uint64(missingRanks))
-	ps.number(facts.PropCommunicators, uint64(len(a.instances)))
-	a.describeEvidence(ps)
-	a.describeHidden(ps)
+	ps.number(facts.PropProcessesMissing, uint64(d.missingProcesses()))
+	ps.number(facts.PropRanksMissing, uint64(d.missingRanks()))
+	ps.number(facts.PropCommunicators, uint64(len(d.instances)))
+	d.describeEvidence(ps)
+	d.describeHidden(ps)
 	ps.number(facts.PropLost, sum.total(facts.PropLost))
 	sum.list(ps)
 	losers := 0
-	for _, p := range a.ordered() {
+	for _, p := range d.ordered() {
 		own := newCounts()
 		own.add(&p.Shard.Counts)
 		if n := own.total(facts.PropLost); n > 0 && losers < maxDifferences {
@@ -119,26 +122,26 @@ func (a *archive) describe() {
 			losers++
 		}
 	}
-	ps.positive(facts.PropRanksUnsized, a.ranksOfUnknownSize())
-	damaged := slices.Concat(a.run.Damaged, a.damaged)
+	ps.positive(facts.PropRanksUnsized, d.ranksOfUnknownSize())
+	damaged := slices.Concat(d.run.Damaged, d.damaged)
 	ps.positive(facts.PropDamaged, uint64(len(damaged)))
 	for i, text := range damaged[:min(len(damaged), maxDifferences)] {
 		ps.add(facts.PropDamaged.Nth(i), text)
 	}
-	ps.number(facts.PropDiffer, uint64(len(a.differences)))
-	for i, d := range a.differences[:min(len(a.differences), maxDifferences)] {
+	ps.number(facts.PropDiffer, uint64(len(d.differences)))
+	for i, d := range d.differences[:min(len(d.differences), maxDifferences)] {
 		ps.add(facts.PropDiffer.Nth(i), d.String())
 	}
-	ps.positive(facts.PropStopped, uint64(len(a.stopped)))
-	for i, value := range waitfor.Values(a.stopped) {
+	ps.positive(facts.PropStopped, uint64(len(d.stopped)))
+	for i, value := range waitfor.Values(d.stopped) {
 		ps.add(facts.PropStopped.Nth(i), value)
 	}
-	ps.positive(facts.PropGaps, uint64(len(a.pauses)))
-	for i := range a.pauses[:min(len(a.pauses), maxDifferences)] {
-		ps.add(facts.PropGaps.Nth(i), a.pauses[i].String())
+	ps.positive(facts.PropGaps, uint64(len(d.pauses)))
+	for i := range d.pauses[:min(len(d.pauses), maxDifferences)] {
+		ps.add(facts.PropGaps.Nth(i), d.pauses[i].String())
 	}
 	parted := 0
-	for _, in := range a.instances {
+	for _, in := range d.instances {
 		if in.Parted != nil {
 			if parted < maxDifferences {
 				ps.add(facts.PropGapsDiffer.Nth(parted), fmt.Sprintf("comm %d %q: %s", in.Ref, in.Name, in.Parted.Detail))
@@ -147,57 +150,31 @@ func (a *archive) describe() {
 		}
 	}
 	ps.positive(facts.PropGapsDiffer, uint64(parted))
-	a.describeBirths(ps)
-	ps.positive(facts.PropMetricsLeft, a.leftOutMetrics())
-	ps.positive(facts.PropPXN, uint64(len(a.origins.of)+len(a.origins.unknown)))
-	ps.positive(facts.PropPXNUnresolved, uint64(len(a.origins.unknown)))
-	a.describeSync(ps)
-	ps.positive(facts.PropTagCollisions, uint64(len(slices.Concat(a.origins.collisions...))))
-	*ps = append(*ps, otf2.Property{Name: facts.CompleteProperty, Value: strconv.FormatBool(a.complete(sum))})
-}
-
-// ranksOfUnknownSize counts the ranks of communicators that get no definition because NCCL never told their size.
-func (a *archive) ranksOfUnknownSize() (n uint64) {
-	for _, in := range a.run.Communicators {
-		if in.Unsized {
-			for range in.Present() {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-func (a *archive) continuedProcesses() (n uint64) {
-	for _, p := range a.run.Processes {
-		n += uint64(max(len(p.Pieces), 1) - 1)
-	}
-	return n
-}
-
-func (a *archive) missingProcesses() int {
-	n := 0
-	for _, pl := range a.world.Places {
-		n += pl.Missing
-	}
-	return n
+	d.describeBirths(ps)
+	ps.positive(facts.PropMetricsLeft, d.repeated.rows())
+	ps.positive(facts.PropPXN, uint64(len(d.origins.of)+len(d.origins.unknown)))
+	ps.positive(facts.PropPXNUnresolved, uint64(len(d.origins.unknown)))
+	d.describeSync(ps)
+	ps.positive(facts.PropTagCollisions, uint64(len(slices.Concat(d.origins.collisions...))))
+	*ps = append(*ps, otf2.Property{Name: facts.CompleteProperty, Value: strconv.FormatBool(d.complete(sum))})
+	return all
 }
 
 // complete tells whether all that belongs to the job's communication is in the archive, as far as
 // definitions tell.
-func (a *archive) complete(sum *counts) bool {
-	for _, p := range a.run.Processes {
+func (d *description) complete(sum *counts) bool {
+	for _, p := range d.run.Processes {
 		if p.State != jobs.Finished || p.Shard.End.Died() || p.Shard.Import != nil && p.Shard.Import.Partial {
 			return false
 		}
 	}
-	for _, in := range a.instances {
+	for _, in := range d.instances {
 		if len(in.Missing()) > 0 {
 			return false
 		}
 	}
-	return sum.total(facts.PropLost) == 0 && sum.total(facts.PropPaused) == 0 && len(a.pauses) == 0 &&
-		len(a.differences) == 0 && len(a.problems) == 0 && len(a.origins.unknown) == 0 && a.ranksOfUnknownSize() == 0
+	return sum.total(facts.PropLost) == 0 && sum.total(facts.PropPaused) == 0 && len(d.pauses) == 0 &&
+		len(d.differences) == 0 && len(d.problems) == 0 && len(d.origins.unknown) == 0 && d.ranksOfUnknownSize() == 0
 }
 
 // counts are the sums over processes, by the name of the property.

@@ -11,17 +11,17 @@ import (
 )
 
 // defineRegions defines every region once, whichever processes have it, and the groups they are in.
-func (a *archive) defineRegions() {
+func (d *definer) defineRegions() {
 	known := make(map[experiment.Region]otf2.RegionRef)
 	grouped := make(map[string][]uint64)
 	var order []string
 	define := func(r experiment.Region) uint64 {
 		ref, ok := known[r]
 		if !ok {
-			ref = a.from.region + otf2.RegionRef(len(a.Regions))
+			ref = d.from.region + otf2.RegionRef(len(d.Regions))
 			known[r] = ref
-			a.Regions = append(a.Regions, otf2.Region{
-				Self: ref, Name: a.text(r.Name), CanonicalName: a.text(r.Canonical), Description: a.text(r.Description),
+			d.Regions = append(d.Regions, otf2.Region{
+				Self: ref, Name: d.text(r.Name), CanonicalName: d.text(r.Canonical), Description: d.text(r.Description),
 				Role: r.Role, Paradigm: r.Paradigm, SourceFile: otf2.UndefinedString,
 			})
 			if r.Group != "" {
@@ -33,58 +33,58 @@ func (a *archive) defineRegions() {
 		}
 		return uint64(ref)
 	}
-	for _, p := range a.ordered() {
+	for _, p := range d.ordered() {
 		global := make([]uint64, len(p.Shard.Regions))
 		for i, r := range p.Shard.Regions {
 			global[i] = define(r)
 		}
-		a.tables.add(p, otf2.MappingRegion, global)
-		if a.into == nil || !a.into.marks(p) {
+		d.tables.add(p, otf2.MappingRegion, global)
+		if !d.on.marks(p) {
 			continue
 		}
 		for i, r := range p.Shard.Regions {
-			if a.into.forwarded(&r) {
+			if d.on.forwarded(&r) {
 				r.Name += forwardedMark
 				global[i] = define(r)
 			}
 		}
-		a.tables.marked[p] = otf2.OptimalMapping(otf2.MappingRegion, global)
+		d.tables.marked[p] = otf2.OptimalMapping(otf2.MappingRegion, global)
 	}
 	slices.Sort(order)
 	for _, name := range order {
-		a.group(name, otf2.GroupTypeRegions, otf2.ParadigmUnknown, grouped[name])
+		d.group(name, otf2.GroupTypeRegions, otf2.ParadigmUnknown, grouped[name])
 	}
 }
 
-func (a *archive) commParadigm() otf2.Paradigm {
-	if a.opts.Paradigm200 {
+func (d *definer) commParadigm() otf2.Paradigm {
+	if d.paradigm200 {
 		return regions.ParadigmNCCL
 	}
 	return otf2.ParadigmMPI
 }
 
-func (a *archive) defineParadigms() {
+func (d *definer) defineParadigms() {
 	defer func() { // what the other archive has defined is not defined again
-		a.Paradigms = slices.DeleteFunc(a.Paradigms, func(p otf2.ParadigmDef) bool {
-			return a.into != nil && a.into.Archive.Defs.ParadigmDef(p.Paradigm) != nil
+		d.Paradigms = slices.DeleteFunc(d.Paradigms, func(p otf2.ParadigmDef) bool {
+			return d.on.paradigm(p.Paradigm)
 		})
 	}()
-	comm := a.commParadigm()
-	a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: comm, Name: a.text("NCCL"), Class: otf2.ParadigmClassProcess})
-	a.ParadigmProperties = append(a.ParadigmProperties, otf2.ParadigmPropertyDef{
-		Paradigm: comm, Property: otf2.ParadigmPropertyCommNameTemplate, Type: otf2.TypeString, Value: otf2.Value(a.text("ncclComm ${id}")),
+	comm := d.commParadigm()
+	d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: comm, Name: d.text("NCCL"), Class: otf2.ParadigmClassProcess})
+	d.ParadigmProperties = append(d.ParadigmProperties, otf2.ParadigmPropertyDef{
+		Paradigm: comm, Property: otf2.ParadigmPropertyCommNameTemplate, Type: otf2.TypeString, Value: otf2.Value(d.text("ncclComm ${id}")),
 	})
-	if len(a.networks) > 0 {
-		a.ParadigmProperties = append(a.ParadigmProperties, otf2.ParadigmPropertyDef{
-			Paradigm: comm, Property: otf2.ParadigmPropertyRmaWinNameTemplate, Type: otf2.TypeString, Value: otf2.Value(a.text("ncclComm network ${id}")),
+	if len(d.networks.all) > 0 {
+		d.ParadigmProperties = append(d.ParadigmProperties, otf2.ParadigmPropertyDef{
+			Paradigm: comm, Property: otf2.ParadigmPropertyRmaWinNameTemplate, Type: otf2.TypeString, Value: otf2.Value(d.text("ncclComm network ${id}")),
 		})
 	}
 	for _, device := range []otf2.Paradigm{otf2.ParadigmCUDA, otf2.ParadigmHIP} {
-		if slices.ContainsFunc(a.Regions, func(r otf2.Region) bool { return r.Paradigm == device }) {
-			a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: device, Name: a.text(device.String()), Class: otf2.ParadigmClassAccelerator})
+		if slices.ContainsFunc(d.Regions, func(r otf2.Region) bool { return r.Paradigm == device }) {
+			d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: device, Name: d.text(device.String()), Class: otf2.ParadigmClassAccelerator})
 		}
 	}
-	if slices.ContainsFunc(a.Regions, func(r otf2.Region) bool { return r.Paradigm == otf2.ParadigmUser }) {
-		a.Paradigms = append(a.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmUser, Name: a.text(regions.GroupApplication), Class: otf2.ParadigmClassProcess})
+	if slices.ContainsFunc(d.Regions, func(r otf2.Region) bool { return r.Paradigm == otf2.ParadigmUser }) {
+		d.Paradigms = append(d.Paradigms, otf2.ParadigmDef{Paradigm: otf2.ParadigmUser, Name: d.text(regions.GroupApplication), Class: otf2.ParadigmClassProcess})
 	}
 }

@@ -17,6 +17,10 @@ import (
 
 // rows are the locations of an archive.
 type rows struct {
+	*roster
+	on        ground
+	networks  *networks
+	repeated  repeated
 	locations []*location // by their ids, once all are there
 	ids       map[*jobs.Process]map[uint32]*location
 }
@@ -47,52 +51,46 @@ func locationOf(p *jobs.Process, number uint32) otf2.LocationRef {
 func placeLocation(pl *jobs.Place) otf2.LocationRef { return locationID(pl.Base, pl.Index) }
 
 // locate lists the rows of all processes, and those kept for ranks without events.
-func (a *archive) locate() {
+func (r *rows) locate() {
 	next := make(map[*jobs.Process]uint32)
-	for _, p := range a.run.Processes {
-		next[p] = a.locateProcess(p)
+	for _, p := range r.run.Processes {
+		next[p] = r.locateProcess(p)
 	}
-	a.locateMembers(next)
-	a.locateNetworks()
-	for _, pl := range a.world.Places {
+	r.locateMembers(next)
+	r.locateNetworks()
+	for _, pl := range r.world.Places {
 		if pl.Process == nil {
-			a.locations = append(a.locations, &location{
+			r.locations = append(r.locations, &location{
 				Location: otf2.Location{Self: placeLocation(pl), Group: otf2.LocationGroupRef(pl.Index)},
 				name:     "no data", typ: otf2.LocationTypeCPUThread,
 			})
 		}
 	}
-	slices.SortFunc(a.locations, func(x, y *location) int { return cmp.Compare(x.Self, y.Self) })
+	slices.SortFunc(r.locations, func(x, y *location) int { return cmp.Compare(x.Self, y.Self) })
 }
 
 // locateProcess lists the rows that a process has recorded. It returns the first number behind theirs.
-func (a *archive) locateProcess(p *jobs.Process) (next uint32) {
+func (r *rows) locateProcess(p *jobs.Process) (next uint32) {
 	threads := 0
 	for i := range p.Shard.Locations {
 		l := &p.Shard.Locations[i]
 		next = max(next, l.Number+1)
-		if a.leftOut[p][l.Number] {
+		if r.repeated[p][l.Number] {
 			continue
 		}
-		do, name := keepRow, rowName(l)
-		if a.into != nil {
-			do, name = a.into.row(p, l)
-		}
-		switch do {
-		case leaveRow:
-			a.into.threadsLeftOut++
+		do, name := r.on.row(p, l)
+		r.on.note(do)
+		if do == leaveRow {
 			continue
-		case markRow:
-			a.into.threadsMarked++
 		}
-		row := a.add(p, l.Number, name, l.Type, gpuOfLocation(p, l))
+		row := r.add(p, l.Number, name, l.Type, gpuOfLocation(p, l))
 		row.source, row.marked = l, do == markRow
 		if l.Type == otf2.LocationTypeCPUThread {
 			threads++
 		}
 	}
-	if threads == 0 && (a.into == nil || a.into.pairs[p] == nil) { // readers expect one in every process
-		a.add(p, next, "Thread 0", otf2.LocationTypeCPUThread, 0)
+	if threads == 0 && !r.on.has(p) { // readers expect one in every process
+		r.add(p, next, "Thread 0", otf2.LocationTypeCPUThread, 0)
 		next++
 	}
 	return next
@@ -100,14 +98,14 @@ func (a *archive) locateProcess(p *jobs.Process) (next uint32) {
 
 // locateMembers tells the members of communicators where they are. Those without operations have a row of their own, numbered from
 // next on.
-func (a *archive) locateMembers(next map[*jobs.Process]uint32) {
+func (r *rows) locateMembers(next map[*jobs.Process]uint32) {
 	idle := make(map[jobs.Device][]*location) // of communicator ranks without operations
-	for _, in := range a.instances {
+	for _, in := range r.instances {
 		taken := make(map[jobs.Device]int)
 		for m := range in.Present() {
 			c := m.Comm()
 			if c.Location >= 0 {
-				m.Location = a.ids[m.Process][uint32(c.Location)].Self
+				m.Location = r.ids[m.Process][uint32(c.Location)].Self
 				continue
 			}
 			// One row of a GPU stands for all of them, whatever their number: each row needs files.
@@ -115,7 +113,7 @@ func (a *archive) locateMembers(next map[*jobs.Process]uint32) {
 			nth := taken[dev]
 			taken[dev]++
 			if nth == len(idle[dev]) {
-				idle[dev] = append(idle[dev], a.add(m.Process, next[m.Process], fmt.Sprintf("%s"+regions.RankRow+"%d", in.Name, c.Rank), otf2.LocationTypeAcceleratorStream, dev.GPU))
+				idle[dev] = append(idle[dev], r.add(m.Process, next[m.Process], fmt.Sprintf("%s"+regions.RankRow+"%d", in.Name, c.Rank), otf2.LocationTypeAcceleratorStream, dev.GPU))
 				next[m.Process]++
 			} else {
 				idle[dev][nth].name = noOperations
@@ -126,27 +124,27 @@ func (a *archive) locateMembers(next map[*jobs.Process]uint32) {
 }
 
 // locateNetworks tells the members of networks where they are.
-func (a *archive) locateNetworks() {
-	for _, n := range a.networks {
+func (r *rows) locateNetworks() {
+	for _, n := range r.networks.all {
 		if n.of == nil {
 			continue
 		}
 		for m := range n.of.Present() {
 			if c := m.Comm(); c.Location >= 0 {
-				m.Location = a.ids[m.Process][uint32(c.Location)].Self
+				m.Location = r.ids[m.Process][uint32(c.Location)].Self
 			} else if m.Location == 0 { // it has no operations to show: its process stands for it
-				m.Location = a.standsFor(m.Process)
+				m.Location = r.standsFor(m.Process)
 			}
 		}
 	}
 }
 
 // standsFor is the row that stands for a process as a whole.
-func (a *archive) standsFor(p *jobs.Process) otf2.LocationRef {
-	if first := a.firstOf(p); first != nil {
+func (r *rows) standsFor(p *jobs.Process) otf2.LocationRef {
+	if first := r.firstOf(p); first != nil {
 		return first.Self
 	}
-	return a.into.pairs[p].Threads[0].Location // all that the process has are threads that the other archive has
+	return r.on.standsFor(p) // all that the process has are threads that the other archive has
 }
 
 // noOperations names the row of a GPU that stands for several communicator ranks which have nothing to show.

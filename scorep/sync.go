@@ -59,10 +59,10 @@ func clockKey(p *jobs.Process) string {
 }
 
 // clocks numbers the clocks of a run by their first processes.
-func (a *archive) clocks() (of map[*jobs.Process]int, first []*jobs.Process) {
+func (r *roster) clocks() (of map[*jobs.Process]int, first []*jobs.Process) {
 	of = make(map[*jobs.Process]int)
 	known := make(map[string]int)
-	for _, p := range a.ordered() {
+	for _, p := range r.ordered() {
 		n, ok := known[clockKey(p)]
 		if !ok {
 			n = len(known)
@@ -166,14 +166,12 @@ func (a *archive) retime() {
 	a.measure()
 	a.setClock()
 	a.pauses = jobs.FindPauses(a.instances)
-	a.properties, a.markers = nil, nil
 	a.describe()
-	a.mark()
 }
 
 // describeSync tells how the hosts' clocks were brought together.
-func (a *archive) describeSync(ps *properties) {
-	s := a.sync
+func (f *findings) describeSync(ps *properties) {
+	s := f.sync
 	if s == nil {
 		return
 	}

@@ -22,18 +22,14 @@ type systemTree struct {
 	unknown otf2.SystemTreeNodeRef // node of the processes without data
 }
 
-func newSystemTree(d *definitions, w *jobs.World, into *merger) *systemTree {
+func newSystemTree(d *definitions, w *jobs.World, on ground) *systemTree {
 	t := &systemTree{
 		d:       d,
 		nodes:   make(map[string]otf2.SystemTreeNodeRef),
 		devices: make(map[jobs.Device]otf2.SystemTreeNodeRef),
 		unknown: otf2.UndefinedSystemTreeNode,
 	}
-	if into != nil {
-		into.plant(t, w)
-	} else {
-		t.machine = d.node("Linux", "machine", otf2.UndefinedSystemTreeNode, otf2.SystemTreeDomainMachine)
-	}
+	on.plant(t, w)
 	for _, pl := range w.Places {
 		if pl.Process != nil {
 			t.host(pl.Process)

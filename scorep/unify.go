@@ -219,7 +219,7 @@ func writeArchive(r *jobs.Run, dir string, opts *UnifyOptions) (*RunResult, erro
 		return nil, err
 	}
 
-	a, err := newArchive(r, opts, nil)
+	a, err := newArchive(r, opts, alone{})
 	if err != nil {
 		return nil, err
 	}
@@ -302,10 +302,8 @@ func (a *archive) result(placed *files.Events) *RunResult {
 			r.Crashed++
 		}
 	}
-	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(facts.PropLost), a.complete(sum)
-	for _, in := range a.instances {
-		r.MissingRanks += len(in.Missing())
-	}
+	r.Hosts, r.Lost, r.Complete = len(hosts), sum.total(facts.PropLost), (&description{roster: a.roster, findings: a.findings}).complete(sum)
+	r.MissingRanks = a.missingRanks()
 	for _, l := range a.locations {
 		r.Events += l.Events
 	}
