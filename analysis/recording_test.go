@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/archivetest"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/report"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -50,13 +51,9 @@ func TestArchivesTellOfTheirMaking(t *testing.T) {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 	var out bytes.Buffer
-	if err := report.WriteRecordingJSON(s, &out); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, report.WriteRecordingJSON(s, &out))
 	var back analysis.Self
-	if err := json.Unmarshal(out.Bytes(), &back); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(out.Bytes(), &back))
 	if diff := cmp.Diff(*s, back); diff != "" {
 		t.Error(diff)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -55,7 +56,7 @@ func TestCutEvents(t *testing.T) {
 	for _, chunk := range []int64{chunkSize, scorepChunkSize} {
 		path := filepath.Join(t.TempDir(), "0.evt")
 		w, err := otf2.CreateEventWriter(path, &otf2.EventWriterOptions{ChunkSize: uint64(chunk)})
-		must(t, err)
+		testkit.Must(t, err)
 		type state struct {
 			bytes  int64
 			events uint64
@@ -63,20 +64,20 @@ func TestCutEvents(t *testing.T) {
 		var states []state
 		for i := range 200 {
 			for range int64(i*20) * chunk / chunkSize {
-				must(t, w.Enter(otf2.Timestamp(i), nil, 0))
+				testkit.Must(t, w.Enter(otf2.Timestamp(i), nil, 0))
 			}
-			must(t, w.Flush())
+			testkit.Must(t, w.Flush())
 			states = append(states, state{w.Size(), w.Events()})
 		}
-		must(t, w.Close())
+		testkit.Must(t, w.Close())
 		whole, err := os.ReadFile(path)
-		must(t, err)
+		testkit.Must(t, err)
 		if int64(len(whole)) < 3*chunk {
 			t.Fatalf("%d bytes are too few chunks", len(whole))
 		}
 		for i := len(states) - 1; i >= 0; i -= int(chunk / chunkSize) {
 			s := states[i]
-			must(t, cutEvents(path, chunk, s.bytes, s.events))
+			testkit.Must(t, cutEvents(path, chunk, s.bytes, s.events))
 			got, err := otf2.ScanEventFile(path, uint64(chunk))
 			if err != nil || !got.Complete || got.Events != s.events {
 				t.Fatalf("cut to %+v: %+v, %v", s, got, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -49,13 +50,9 @@ func spoolOf(t testing.TB, clock shm.ClockSource, each int) (file []byte, calls 
 		if clock == shm.ClockHost {
 			c = shm.ClockTuple{Ticks: ticks, Raw: ticks, Mono: ticks, Real: ticks}
 		}
-		if err := job.Spool(&out, c); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, job.Spool(&out, c))
 	}
-	if err := shmtest.SpoolEnd(&out); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, shmtest.SpoolEnd(&out))
 	return out.Bytes(), calls
 }
 
@@ -68,12 +65,8 @@ func writeSpool(t testing.TB, content []byte) (file, directory string) {
 func writeSpoolIn(t testing.TB, directory string, content []byte) (file string) {
 	t.Helper()
 	file = filepath.Join(directory, "shards", "host-1-0001.spool")
-	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, content, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(file), 0o777))
+	testkit.Write(t, file, content)
 	return file
 }
 
@@ -87,15 +80,15 @@ func TestConvertTakesTheLastWords(t *testing.T) {
 	lives = func(string, int, uint64) bool {
 		if looked++; looked == 1 { // the rest of what it wrote but for the end
 			f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
-			must(t, err)
+			testkit.Must(t, err)
 			_, err = f.Write(content[half : len(content)-frameHead])
-			must(t, err)
-			must(t, f.Close())
+			testkit.Must(t, err)
+			testkit.Must(t, f.Close())
 		}
 		return false
 	}
 	defer func() { lives = experiment.Lives }()
-	must(t, Convert(file, dir))
+	testkit.Must(t, Convert(file, dir))
 	e := onlyShard(t, dir)
 	if n := starts(e.Process); e.State != experiment.Done || n != calls*perCall {
 		t.Errorf("state %v, %d starts of %d", e.State, n, calls*perCall)
@@ -110,9 +103,7 @@ func TestConvert(t *testing.T) {
 		t.Run(clock.String(), func(t *testing.T) {
 			content, calls := spoolOf(t, clock, 50)
 			file, dir := writeSpool(t, content)
-			if err := Convert(file, dir); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, Convert(file, dir))
 			e := onlyShard(t, dir)
 			p := e.Process
 			if e.State != experiment.Done || !p.Finished || starts(p) != calls*perCall {
@@ -141,9 +132,7 @@ func TestConvertWhatIsWhole(t *testing.T) {
 	content, calls := spoolOf(t, shm.ClockMonotonic, 50)
 	for _, size := range []int{shm.HeaderSize + 32, len(content) / 3, len(content) - 33, len(content) - 1} {
 		file, dir := writeSpool(t, content[:size])
-		if err := Convert(file, dir); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, Convert(file, dir))
 		e := onlyShard(t, dir)
 		if e.State != experiment.Done || starts(e.Process) > calls*perCall {
 			t.Errorf("%d bytes: state %v, %d starts", size, e.State, starts(e.Process))
@@ -195,11 +184,9 @@ func TestDamagedRecords(t *testing.T) {
 			last[8] = byte(shm.RecordState)
 		}
 		file, dir := writeSpool(t, damaged)
-		if err := os.WriteFile(filepath.Join(filepath.Dir(file), "other.spool"), whole, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(file), "other.spool"), whole, 0o600))
 		hold, err := experiment.Lock(dir)
-		must(t, err)
+		testkit.Must(t, err)
 		result, err := scorep.Unify(dir, &scorep.UnifyOptions{Hold: hold, Raw: ConvertAll(hold)})
 		hold.Release()
 		if err != nil {
@@ -234,13 +221,9 @@ func TestDamagedCommunicators(t *testing.T) {
 		job.Comm(size, nil)
 		app.allReduce(0)
 		var out bytes.Buffer
-		if err := errors.Join(job.Spool(&out, shm.ClockTuple{Ticks: ticks, Raw: ticks, Mono: ticks, Real: ticks}), shmtest.SpoolEnd(&out)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(job.Spool(&out, shm.ClockTuple{Ticks: ticks, Raw: ticks, Mono: ticks, Real: ticks}), shmtest.SpoolEnd(&out)))
 		file, dir := writeSpool(t, out.Bytes())
-		if err := Convert(file, dir); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, Convert(file, dir))
 		p := onlyShard(t, dir).Process
 		if p.Counts.Oddities["BROKEN_COMMS"] != 1 {
 			t.Errorf("%+v: %v", size, p.Counts.Oddities)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
@@ -23,10 +24,10 @@ import (
 // smallDisk makes a file system with room for so many KiB, and returns what gives it more.
 func smallDisk(t *testing.T, dir string, kib int) (grow func()) {
 	t.Helper()
-	must(t, os.Mkdir(dir, 0o700))
+	testkit.Must(t, os.Mkdir(dir, 0o700))
 	needMount(t, unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dk", kib)))
-	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	return func() { must(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64m")) }
+	t.Cleanup(func() { testkit.Must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return func() { testkit.Must(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64m")) }
 }
 
 // A disk that cannot be written for a while, and then can: what was recorded is all there. If it takes long, nothing new is recorded
@@ -42,7 +43,7 @@ func TestDiskComesBack(t *testing.T) {
 			return func() {}, smallDisk(t, dir, 192)
 		}},
 		{"renamed", func(t *testing.T, dir string) (fail, mend func()) {
-			return func() { must(t, os.Rename(dir, dir+".old")) }, func() { must(t, os.Rename(dir+".old", dir)) }
+			return func() { testkit.Must(t, os.Rename(dir, dir+".old")) }, func() { testkit.Must(t, os.Rename(dir+".old", dir)) }
 		}},
 		{"read-only", func(t *testing.T, dir string) (fail, mend func()) {
 			mutable := func() {}
@@ -52,9 +53,9 @@ func TestDiskComesBack(t *testing.T) {
 			way := ""
 			return func() {
 				way = filepath.Join(onlyShard(t, dir).Path, "shard.json")
-				must(t, os.Remove(way))
-				must(t, os.Mkdir(way, 0o700))
-			}, func() { must(t, os.Remove(way)) }
+				testkit.Must(t, os.Remove(way))
+				testkit.Must(t, os.Mkdir(way, 0o700))
+			}, func() { testkit.Must(t, os.Remove(way)) }
 		}},
 	} {
 		for _, mode := range []string{"trace", "record", "profile"} {
@@ -155,7 +156,7 @@ func diskComesBack(t *testing.T, disk func(t *testing.T, dir string) (fail, mend
 	}
 	if mode == "record" {
 		lines := 0
-		must(t, record.EachLine(record.Path(dir, p.UUID), func(line []byte) error {
+		testkit.Must(t, record.EachLine(record.Path(dir, p.UUID), func(line []byte) error {
 			if strings.Contains(string(line), `"f":"start"`) {
 				lines++
 			}
@@ -218,10 +219,10 @@ func TestDiskStaysBroken(t *testing.T) {
 			// Whatever is written after the events has something in its way: so some of them come to the disk.
 			flushAll(t, job) // now it is there
 			entries, err := experiment.List(dir)
-			must(t, err)
+			testkit.Must(t, err)
 			way := filepath.Join(entries[0].Path, experiment.CheckpointFile)
-			must(t, os.RemoveAll(way))
-			must(t, os.MkdirAll(filepath.Join(way, "full"), 0o700))
+			testkit.Must(t, os.RemoveAll(way))
+			testkit.Must(t, os.MkdirAll(filepath.Join(way, "full"), 0o700))
 			call(100)
 			call(100)
 			process.end()

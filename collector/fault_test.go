@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
@@ -94,20 +95,20 @@ func TestDirectoryFaults(t *testing.T) {
 	}{
 		{"removed", true, func(t *testing.T, dir string) { removeAll(t, dir) }},
 		{"shard removed", true, func(t *testing.T, dir string) { removeAll(t, filepath.Join(dir, experiment.Folder)) }},
-		{"renamed", false, func(t *testing.T, dir string) { must(t, os.Rename(dir, dir+".old")) }},
+		{"renamed", false, func(t *testing.T, dir string) { testkit.Must(t, os.Rename(dir, dir+".old")) }},
 		{"read-only", false, func(t *testing.T, dir string) {
 			e := onlyShard(t, dir)
 			if os.Geteuid() == 0 { // who may write whatever the modes say
 				makeImmutable(t, e.Path)
 				return
 			}
-			must(t, os.Chmod(e.Path, 0o500))
+			testkit.Must(t, os.Chmod(e.Path, 0o500))
 			t.Cleanup(func() { os.Chmod(e.Path, 0o700) })
 		}},
 		{"a file in place of the shard", true, func(t *testing.T, dir string) {
 			e := onlyShard(t, dir)
 			removeAll(t, e.Path)
-			must(t, os.WriteFile(e.Path, nil, 0o600))
+			testkit.Must(t, os.WriteFile(e.Path, nil, 0o600))
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -158,7 +159,7 @@ func removeAll(t *testing.T, dir string) {
 	for tries := 100; ; tries-- {
 		err := os.RemoveAll(dir)
 		if err == nil || tries == 0 {
-			must(t, err)
+			testkit.Must(t, err)
 			return
 		}
 	}
@@ -168,14 +169,14 @@ func removeAll(t *testing.T, dir string) {
 func makeImmutable(t *testing.T, dir string) (undo func()) {
 	t.Helper()
 	f, err := os.Open(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	const immutable = 0x10 // FS_IMMUTABLE_FL
 	flags, err := unix.IoctlGetUint32(int(f.Fd()), unix.FS_IOC_GETFLAGS)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(flags)|immutable)
 	}
 	needMount(t, err)
-	undo = func() { must(t, unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(flags))) }
+	undo = func() { testkit.Must(t, unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(flags))) }
 	t.Cleanup(func() {
 		undo()
 		f.Close()
@@ -188,7 +189,7 @@ func makeReadOnly(t *testing.T, dir string) {
 	t.Helper()
 	needMount(t, unix.Mount(dir, dir, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // if the test has not
-	must(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+	testkit.Must(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
 }
 
 // needMount ends a test that could not mount something.
@@ -203,17 +204,10 @@ func needMount(t *testing.T, err error) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A file system that is read-only from the start: nothing is recorded, the reason is told, and nothing is left behind.
 func TestReadOnlyFileSystem(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "experiment")
-	must(t, os.Mkdir(dir, 0o700))
+	testkit.Must(t, os.Mkdir(dir, 0o700))
 	makeReadOnly(t, dir)
 	for _, place := range []string{dir, filepath.Join(dir, "below")} {
 		job, _ := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
@@ -232,7 +226,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 // A file system without room: what is on disk stays whole, what is lost is counted.
 func TestFullFileSystem(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
-	must(t, os.Mkdir(dir, 0o700))
+	testkit.Must(t, os.Mkdir(dir, 0o700))
 	needMount(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=192k"))
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	impatient(t)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -104,24 +105,18 @@ func FuzzCheckpoint(f *testing.F) {
 	f.Add(text[:len(text)/2], false)
 	f.Fuzz(func(t *testing.T, text []byte, both bool) {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.CopyFS(dir, os.DirFS(base)))
 		dead := filepath.Join(dir, experiment.Folder, filepath.Base(first.store.Path()))
 		names := []string{experiment.CheckpointFile}
 		if both {
 			names = append(names, "shard.json")
 		}
 		for _, name := range names {
-			if err := os.WriteFile(filepath.Join(dead, name), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(filepath.Join(dead, name), text, 0o600))
 		}
 		r := collect(t, job, dir)
 		r.takeRest()
-		if err := r.finish(true); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.finish(true))
 		_, _ = scorep.Unify(dir, nil)
 	})
 }
@@ -173,9 +168,7 @@ func FuzzMemory(f *testing.F) {
 			t.Fatal(err)
 		}
 		r.takeRest()
-		if err := r.finish(true); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.finish(true))
 		if e := onlyShard(t, dir); e.State != experiment.Done || e.Err != nil {
 			t.Fatalf("state %v: %v", e.State, e.Err)
 		}

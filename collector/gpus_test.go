@@ -19,6 +19,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/gpu"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
@@ -115,9 +116,7 @@ func measuredWith(t *testing.T, open func() (gpu.Library, error), done func() bo
 		t.Fatal("the request is not answered")
 	}
 	process.end()
-	if err := wait(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, wait())
 	e = onlyShard(t, dir)
 	if got := starts(e.Process); got != 2*calls*perCall || !e.Process.Finished {
 		t.Errorf("%d starts of %d, finished %v", got, 2*calls*perCall, e.Process.Finished)
@@ -155,20 +154,20 @@ func samples(t *testing.T, e experiment.Entry, g, quantity int) (values []uint64
 func bareArchive(t *testing.T, e experiment.Entry) *otf2.Archive {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.Symlink(e.Path, filepath.Join(dir, "traces")))
+	testkit.Must(t, os.Symlink(e.Path, filepath.Join(dir, "traces")))
 	path := filepath.Join(t.TempDir(), "traces.def")
 	defs, err := otf2.CreateGlobalDefWriter(path, 1<<20)
-	must(t, err)
-	must(t, defs.ClockProperties(1e9, 0, 1, 0))
+	testkit.Must(t, err)
+	testkit.Must(t, defs.ClockProperties(1e9, 0, 1, 0))
 	for _, l := range e.Process.Locations {
-		must(t, defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread, l.Events, otf2.UndefinedLocationGroup))
+		testkit.Must(t, defs.Location(otf2.LocationRef(l.Number), otf2.UndefinedString, otf2.LocationTypeCPUThread, l.Events, otf2.UndefinedLocationGroup))
 	}
-	must(t, defs.Close())
-	must(t, os.Rename(path, filepath.Join(dir, "traces.def")))
+	testkit.Must(t, defs.Close())
+	testkit.Must(t, os.Rename(path, filepath.Join(dir, "traces.def")))
 	anchor := filepath.Join(dir, "traces.otf2")
-	must(t, otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: chunkSize, DefChunkSize: 1 << 20, Locations: uint64(len(e.Process.Locations)), GlobalDefs: defs.Count()}))
+	testkit.Must(t, otf2.WriteAnchor(anchor, &otf2.Anchor{EventChunkSize: chunkSize, DefChunkSize: 1 << 20, Locations: uint64(len(e.Process.Locations)), GlobalDefs: defs.Count()}))
 	a, err := otf2.Open(anchor, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
 }
@@ -428,9 +427,7 @@ func TestNVMLWithoutEffectIsTold(t *testing.T) {
 				t.Fatal("the GPU is not looked for")
 			}
 			process.end()
-			if err := wait(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, wait())
 			memory, err := shm.Map(job.FD())
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -59,13 +60,9 @@ func TestLastOfTheJob(t *testing.T) {
 				for _, c := range p.comms {
 					d.Comms = append(d.Comms, experiment.Comm{ID: uint64(c[0]), NRanks: c[1], Rank: c[2]})
 				}
-				if err := s.Write(d); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, s.Write(d))
 				if p.state == experiment.Done {
-					if err := s.Finish(); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, s.Finish())
 				}
 				if p.state != experiment.Writing {
 					s.Close()
@@ -123,13 +120,13 @@ func TestProcessWatchTellsHowItEnded(t *testing.T) {
 				// A signal to a Go program is the runtime's; to a shell it is the system's.
 				cmd := exec.Command("/bin/sh", "-c", "read line; exit 3")
 				stdin, err := cmd.StdinPipe()
-				must(t, err)
-				must(t, cmd.Start())
+				testkit.Must(t, err)
+				testkit.Must(t, cmd.Start())
 				defer cmd.Wait()
 				start, err := shm.ProcessStart(cmd.Process.Pid)
-				must(t, err)
+				testkit.Must(t, err)
 				w, err := watchProcess(cmd.Process.Pid, start)
-				must(t, err)
+				testkit.Must(t, err)
 				defer w.close()
 				before := shm.ReadClock(shm.ClockMonotonic).Raw
 				want := uint32(signal)
@@ -137,7 +134,7 @@ func TestProcessWatchTellsHowItEnded(t *testing.T) {
 					stdin.Close()
 					want = 3 << 8
 				} else {
-					must(t, cmd.Process.Signal(signal))
+					testkit.Must(t, cmd.Process.Signal(signal))
 				}
 				if fetched {
 					cmd.Wait()

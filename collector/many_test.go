@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
@@ -51,12 +52,12 @@ func (c *crowd) flush() {
 	c.t.Helper()
 	memory := c.r.source.(*shm.Memory)
 	_, err := memory.Refresh()
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	c.r.line.add(shm.ClockTuple{Ticks: c.ticks, Raw: c.ticks, Mono: c.ticks, Real: c.ticks})
 	c.r.takeRest()
 	c.r.settle()
 	memory.Mark()
-	must(c.t, c.r.flush())
+	testkit.Must(c.t, c.r.flush())
 	memory.Release()
 	c.flushes++
 	links, _ := filepath.Glob("/proc/self/fd/*")
@@ -73,7 +74,7 @@ func (c *crowd) flush() {
 func (c *crowd) end(rows int) *experiment.Process {
 	c.t.Helper()
 	c.flush()
-	must(c.t, c.r.finish(true))
+	testkit.Must(c.t, c.r.finish(true))
 	p := onlyShard(c.t, c.dir).Process
 	if n := p.Counts.Starts["CollApi"]; n != c.calls {
 		c.t.Errorf("%d calls in the shard, want %d", n, c.calls)
@@ -195,7 +196,7 @@ func TestSharedRowsOutliveACollector(t *testing.T) {
 	come(0)
 	survivor := c.comm
 	c.flush()
-	must(t, c.r.store.Close()) // the collector is gone
+	testkit.Must(t, c.r.store.Close()) // the collector is gone
 	c.r = collect(t, c.job, c.dir)
 	c.call() // by the thread, and on the communicator, that were there
 	c.job.FinishComm(int(survivor), c.now())
@@ -204,16 +205,16 @@ func TestSharedRowsOutliveACollector(t *testing.T) {
 	c.comm = first
 	c.call()
 	c.flush()
-	must(t, c.r.finish(true))
+	testkit.Must(t, c.r.finish(true))
 
 	unified, err := scorep.Unify(c.dir, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	a, err := otf2.Open(filepath.Join(c.dir, "traces.otf2"), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	defer a.Close()
 	calls, operations := uint64(0), uint64(0)
 	for ev, err := range a.Events(nil) {
-		must(t, err)
+		testkit.Must(t, err)
 		switch ev.Kind {
 		case otf2.EventEnter:
 			if a.Defs.String(a.Defs.Region(ev.Enter().Region).Name) == "ncclAllReduce" {
@@ -231,7 +232,7 @@ func TestSharedRowsOutliveACollector(t *testing.T) {
 		t.Errorf("%d rows, want at most %d", n, most)
 	}
 	checked, err := check.Archive(filepath.Join(c.dir, "traces.otf2"), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, f := range checked.Findings {
 		if f.Severity != check.Note {
 			t.Errorf("check: %v", f)
@@ -268,7 +269,7 @@ func TestRequestsOfALargeProcess(t *testing.T) {
 		t.Errorf("%d starts of %d are on disk when the process goes on to its exit", n, calls*perCall)
 	}
 	process.end()
-	must(t, wait())
+	testkit.Must(t, wait())
 	if n := starts(onlyShard(t, dir).Process); n != calls*perCall {
 		t.Errorf("%d starts of %d", n, calls*perCall)
 	}

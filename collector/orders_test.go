@@ -18,6 +18,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
@@ -155,8 +156,8 @@ func TestLateOrders(t *testing.T) {
 	order, err := json.Marshal(&control.File{
 		Version: control.Version, Ask: 1, Order: 1, Windows: []control.Window{{ID: 0xabc, NRanks: 2, First: 0, Last: 20}},
 	})
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, control.FileName), order, 0o600))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, control.FileName), order, 0o600))
 	for _, e := range entries {
 		var s *control.Status
 		if !shmtest.Await(func() bool { s, err = control.ReadStatus(e.Path); return err != nil || s != nil && s.Ask == 1 }) || err != nil {
@@ -223,9 +224,7 @@ func TestForeignControlFilesAreRefused(t *testing.T) {
 			dir := t.TempDir()
 			job, process := newJob(t, shmtest.Options{Clock: shm.ClockMonotonic})
 			wait := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})
-			if err := tc.make(filepath.Join(dir, control.FileName)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, tc.make(filepath.Join(dir, control.FileName)))
 			memory := mapped(t, job)
 			said := func() bool { text, _ := memory.Message(); return strings.Contains(text, tc.want) }
 			if !shmtest.Await(said) {
@@ -234,9 +233,7 @@ func TestForeignControlFilesAreRefused(t *testing.T) {
 			}
 			// Once, also when the file changes.
 			later := time.Now().Add(time.Hour)
-			if err := os.Chtimes(filepath.Join(dir, control.FileName), later, later); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Chtimes(filepath.Join(dir, control.FileName), later, later))
 			request := job.Request()
 			shmtest.Await(func() bool { return job.Answered(request) })
 			process.end()
@@ -266,25 +263,21 @@ func TestControllerSaysWhatIsWrong(t *testing.T) {
 	defer end()
 	if os.Geteuid() == 0 {
 		for _, e := range shards(t, dir) {
-			if err := os.Chown(e.Path, 12345, -1); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Chown(e.Path, 12345, -1))
 		}
 		if _, err := (&control.Controller{Dir: dir}).Record(ctx, true); err == nil || !strings.Contains(err.Error(), "belongs to user 12345") {
 			t.Errorf("%v", err)
 		}
 		for _, e := range shards(t, dir) {
-			if err := os.Chown(e.Path, 0, -1); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Chown(e.Path, 0, -1))
 		}
 	}
 	// Two at once would undo each other.
 	c := &control.Controller{Dir: dir}
 	held, err := os.Open(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	defer held.Close()
-	must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB))
+	testkit.Must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	if _, err := c.Record(ctx, true); err == nil || !strings.Contains(err.Error(), "somebody else") {
 		t.Errorf("%v", err)
 	}

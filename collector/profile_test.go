@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 	"github.com/nccl-otf2/nccl-otf2/profile"
@@ -61,7 +62,7 @@ func TestProfileMode(t *testing.T) {
 		}
 		flushAll(t, job)
 		info, err := os.Stat(experiment.ProfileFile(onlyShard(t, dir).Path))
-		must(t, err)
+		testkit.Must(t, err)
 		sizes[n] = info.Size()
 	}
 	if first, last := sizes[1000], sizes[n]; last > first+first/10 {
@@ -71,7 +72,7 @@ func TestProfileMode(t *testing.T) {
 		t.Errorf("%d calls, %d operations of %d while the process runs", calls, operations, n)
 	}
 	process.end()
-	must(t, wait())
+	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
 	if calls, operations := callsIn(t, e); calls != n || operations != n || e.State != experiment.Done || !e.Process.IsProfile() {
 		t.Errorf("%d calls, %d operations of %d, state %v", calls, operations, n, e.State)
@@ -116,7 +117,7 @@ func TestProfilesOfARunningJob(t *testing.T) {
 		vars := environment("NCCL_OTF2_MODE=profile", "NCCL_OTF2_PROFILE_INTERVAL=10s", "RANK="+c.rank, "WORLD_SIZE=2")
 		var err error
 		live.settings, err = config.Load(vars)
-		must(t, err)
+		testkit.Must(t, err)
 		live.launcher = config.FindLauncher(vars)
 		live.startProfiles(due)
 		live.profileDue()
@@ -154,16 +155,16 @@ func TestProfileAheadOfItsCheckpoint(t *testing.T) {
 		dir, e := t.TempDir(), newExchange(t, 0, clock)
 		first := collectBy(t, settings, e.Job, dir)
 		first.take(clock.Ticks + uint64(at/2)*pause)
-		must(t, first.flush())
+		testkit.Must(t, first.flush())
 		first.take(clock.Ticks + uint64(at)*pause)
-		must(t, first.data())
+		testkit.Must(t, first.data())
 		if first.securing.busy != nil {
 			<-first.securing.busy
 		}
-		must(t, first.store.Close())
+		testkit.Must(t, first.store.Close())
 		second := collectBy(t, settings, e.Job, dir)
 		second.takeRest()
-		must(t, second.finish(true))
+		testkit.Must(t, second.finish(true))
 
 		died := 0
 		for _, n := range second.process.Counts.Lost[experiment.LostWithCollector] {

@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
@@ -91,7 +92,7 @@ func TestTranscript(t *testing.T) {
 	a.write(shm.Record{Kind: shm.RecordFinalize, Aux: a.comm})
 	job.Tick(ticks)
 	process.end()
-	must(t, wait())
+	testkit.Must(t, wait())
 
 	e := onlyShard(t, dir)
 	p := e.Process
@@ -148,7 +149,7 @@ func TestTranscriptGoesOnAfterAKill(t *testing.T) {
 			H              string
 			ID             *int
 		}
-		must(t, json.Unmarshal([]byte(line), &l))
+		testkit.Must(t, json.Unmarshal([]byte(line), &l))
 		if l.Seq != seq {
 			t.Fatalf("line %d: %s", seq, line)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
@@ -76,9 +77,7 @@ func startProcess(t *testing.T) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	p := &process{cmd, stdin}
 	t.Cleanup(p.end)
 	return p
@@ -385,9 +384,7 @@ func TestMemoryIsReused(t *testing.T) {
 		}
 	}
 	process.end()
-	if err := wait(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, wait())
 	p := onlyShard(t, dir).Process
 	if starts(p) != rounds*calls*perCall || len(p.Counts.Lost) != 0 {
 		t.Errorf("%d starts of %d, lost %v", starts(p), rounds*calls*perCall, p.Counts.Lost)
@@ -429,9 +426,7 @@ func TestChunksOfScorepsSize(t *testing.T) {
 			atomic.StoreUint32(&job.Header().ScorepMeasured, c.substrate)
 			play(c.late)
 			process.end()
-			if err := wait(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, wait())
 			e := onlyShard(t, dir)
 			if p := e.Process; p.EventChunkSize != c.want || starts(p) != uint64(c.before+c.late)*calls*perCall {
 				t.Errorf("chunks of %d, %d starts, lost %v", p.EventChunkSize, starts(p), p.Counts.Lost)
@@ -461,9 +456,7 @@ func TestPendingOperationsOfADeadProcess(t *testing.T) {
 	group := a.start(shm.EventGroupApi, shm.Record{GroupDepth: 1})
 	a.stop(a.start(shm.EventCollApi, shm.Record{Arg: group, Count: 8, Func: "Broadcast", Datatype: "ncclInt8"}))
 	process.end()
-	if err := wait(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, wait())
 	e := onlyShard(t, dir)
 	if p := e.Process.Pending; e.State != experiment.Done || len(p) != 1 || p[0].Function != "Broadcast" || p[0].State != "calling" {
 		t.Errorf("state %v, pending %+v", e.State, p)
@@ -479,9 +472,7 @@ func TestLossesFiltersAndForeignHandlesAreCounted(t *testing.T) {
 	h.Filtered[shm.EventGroup] = 7
 	h.Foreign = 3
 	process.end()
-	if err := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})())
 	c := onlyShard(t, dir).Process.Counts
 	if c.Lost["memory"]["ProxyStep"] != 5 || c.Lost["ring"]["Coll"] != 1 || len(c.Lost) != 2 || c.Filtered["Group"] != 7 || c.Oddities["FOREIGN_HANDLES"] != 3 {
 		t.Errorf("%+v", c)
@@ -507,9 +498,7 @@ func TestHostClock(t *testing.T) {
 		t.Errorf("%d starts after the request", starts(p))
 	}
 	process.end()
-	if err := wait(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, wait())
 	p := onlyShard(t, dir).Process
 	if c := p.Clock; c.Source != "host" || c.AnchorRaw != 2e9 || c.AnchorReal != 4e18 || c.Tuples != nil {
 		t.Errorf("%+v", p.Clock)
@@ -523,9 +512,7 @@ func TestHostClock(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Write(t, file, nil)
 	for _, tc := range []struct{ name, variable, want string }{
 		{"setting", "NCCL_OTF2_EVENTS=Cool", `NCCL_OTF2_EVENTS: no event or preset is called "Cool"`},
 		{"directory", "NCCL_OTF2_DIR=" + file, "nothing can be recorded in " + file},
@@ -596,9 +583,7 @@ func startCollector(t *testing.T, job *shmtest.Job, role string, vars ...string)
 	cmd.Env = append(vars, roleVariable+"="+role)
 	cmd.ExtraFiles = []*os.File{memory}
 	cmd.Stderr = &bytes.Buffer{}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	if !shmtest.Await(func() bool { return job.State() == shm.CollectorReady && job.CollectorPID() == cmd.Process.Pid }) {
 		t.Fatalf("not ready: %s", cmd.Stderr)
@@ -669,9 +654,9 @@ func TestFullDisk(t *testing.T) {
 		{"description", "collector", "gpu", func(t *testing.T, collector int, dir string) {
 			// No operation ever ran on a GPU: the description names them all.
 			info, err := os.Stat(filepath.Join(onlyShard(t, dir).Path, experiment.CheckpointFile))
-			must(t, err)
+			testkit.Must(t, err)
 			limit := uint64(info.Size()) + 64
-			must(t, unix.Prlimit(collector, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}, nil))
+			testkit.Must(t, unix.Prlimit(collector, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}, nil))
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -729,9 +714,7 @@ func TestTermWaitsForTheProcess(t *testing.T) {
 	a := newApplication(job, 0, monotonic)
 	collector := startCollector(t, job, "collector", "NCCL_OTF2_DIR="+dir)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGTERM} {
-		if err := collector.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, collector.Process.Signal(s))
 	}
 	for i := range uint64(100) {
 		a.allReduce(i)
@@ -761,9 +744,7 @@ func TestDamagedRing(t *testing.T) {
 	b.allReduce(0)
 	job.Corrupt(job.Header().ChunkOffset+shm.ChunkHead+8, 99) // the first record of the first ring
 	process.end()
-	if err := startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, startRun(t, job, Options{Lookup: environment("NCCL_OTF2_DIR=" + dir)})())
 	p := onlyShard(t, dir).Process
 	if starts(p) != perCall || p.Counts.Oddities["BROKEN_RINGS"] != 1 {
 		t.Errorf("%d starts, oddities %v", starts(p), p.Counts.Oddities)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
@@ -59,12 +60,12 @@ func TestSalvageAfterADiskThatStayedBroken(t *testing.T) {
 			way := ""
 			return func() {
 				way = filepath.Join(onlyShard(t, dir).Path, "shard.json")
-				must(t, os.Remove(way))
-				must(t, os.Mkdir(way, 0o700))
-			}, func() { must(t, os.Remove(way)) }
+				testkit.Must(t, os.Remove(way))
+				testkit.Must(t, os.Mkdir(way, 0o700))
+			}, func() { testkit.Must(t, os.Remove(way)) }
 		}},
 		{"renamed from the start", 0, func(t *testing.T, dir string) (fail, mend func()) {
-			return func() { must(t, os.Rename(dir, dir+".old")) }, func() { must(t, os.Rename(dir+".old", dir)) }
+			return func() { testkit.Must(t, os.Rename(dir, dir+".old")) }, func() { testkit.Must(t, os.Rename(dir+".old", dir)) }
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -193,13 +194,13 @@ func TestMemoryFileIsRemoved(t *testing.T) {
 	a := newApplication(job, 0, monotonic)
 	keep()
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	must(t, err)
+	testkit.Must(t, err)
 	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	must(t, err)
-	must(t, file.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, file.Close())
 	process.end()
 	_, err = Run(t.Context(), Options{FD: fd, Lookup: environment("NCCL_OTF2_DIR=" + dir)})
-	must(t, err)
+	testkit.Must(t, err)
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Errorf("the file is still there: %v", err)
 	}
@@ -243,7 +244,7 @@ func TestSalvageTouchesNothingElse(t *testing.T) {
 			job.Header().MemoryPath = [128]byte{}
 			other, keep := inFile(t, job)
 			keep()
-			must(t, tc.put(path, other))
+			testkit.Must(t, tc.put(path, other))
 			n, err := Salvage(dir)
 			if n != 0 || (err != nil) != tc.err {
 				t.Errorf("%d, %v", n, err)
@@ -273,8 +274,8 @@ func inUse(t *testing.T, dir string) (path string, calls uint64, letGo func()) {
 	keep()
 	process.end()
 	user, err := os.Open(path)
-	must(t, err)
-	must(t, unix.Flock(int(user.Fd()), unix.LOCK_SH|unix.LOCK_NB))
+	testkit.Must(t, err)
+	testkit.Must(t, unix.Flock(int(user.Fd()), unix.LOCK_SH|unix.LOCK_NB))
 	return path, 2, func() { user.Close() }
 }
 
@@ -330,7 +331,7 @@ func TestSalvageOfAFileThatWasSavedMeanwhile(t *testing.T) {
 	letGo()
 	e := onlyShard(t, dir)
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	must(t, err)
+	testkit.Must(t, err)
 	if n, err := Salvage(dir); n != 1 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/collector/record"
 	"github.com/nccl-otf2/nccl-otf2/config"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
@@ -129,11 +130,11 @@ func collectBy(t testing.TB, settings *config.Settings, job *shmtest.Job, dir st
 // die leaves a shard as a collector does that is killed behind a flush.
 func die(t *testing.T, r *recording) {
 	t.Helper()
-	must(t, r.flush())
+	testkit.Must(t, r.flush())
 	if r.securing.busy != nil { // it dies, too
 		<-r.securing.busy
 	}
-	must(t, r.store.Close())
+	testkit.Must(t, r.store.Close())
 }
 
 // collect begins a collector of the process. Readings of the clocks scatter, by off nanoseconds here.
@@ -157,7 +158,7 @@ func (e *exchange) takenOver(t *testing.T, dir string, at uint64, settled bool) 
 	die(t, first)
 	second := e.collect(t, dir, 40)
 	second.takeRest()
-	must(t, second.finish(true))
+	testkit.Must(t, second.finish(true))
 }
 
 // Whatever two collectors had taken of two processes when they died: the messages that the archive pairs belong together,
@@ -230,7 +231,7 @@ func TestTakeoverAtEveryRecord(t *testing.T) {
 func unify(t *testing.T, dir string) (archive string) {
 	t.Helper()
 	hold, err := experiment.Lock(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	defer hold.Release()
 	result, err := scorep.Unify(dir, &scorep.UnifyOptions{Hold: hold, Raw: ConvertAll(hold)})
 	if err != nil || len(result.Runs) != 1 {
@@ -289,7 +290,7 @@ func TestTakeoverWithALateRecord(t *testing.T) {
 	for _, deaths := range []int{1, 2, 3} {
 		dir := t.TempDir()
 		job, err := shmtest.New(shmtest.Options{})
-		must(t, err)
+		testkit.Must(t, err)
 		t.Cleanup(func() { job.Close() })
 		ticks := uint64(1e9)
 		now := func() uint64 { ticks += 1000; return ticks }
@@ -311,7 +312,7 @@ func TestTakeoverWithALateRecord(t *testing.T) {
 		}
 		last := collect(t, job, dir)
 		last.takeRest()
-		must(t, last.finish(true))
+		testkit.Must(t, last.finish(true))
 		total, late := uint64(0), uint64(0)
 		for _, e := range shards(t, dir) {
 			total += starts(e.Process)
@@ -353,15 +354,15 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 	deaths := map[string]func(t *testing.T, l life){
 		"after taking": func(*testing.T, life) {},
 		"behind the events": func(t *testing.T, l life) {
-			must(t, l.describe())
+			testkit.Must(t, l.describe())
 			for _, w := range l.files {
-				must(t, w.Flush())
+				testkit.Must(t, w.Flush())
 			}
 		},
-		"behind the checkpoint": func(t *testing.T, l life) { must(t, l.flush()) },
+		"behind the checkpoint": func(t *testing.T, l life) { testkit.Must(t, l.flush()) },
 		"behind giving back": func(t *testing.T, l life) {
 			l.memory.Mark()
-			must(t, l.flush())
+			testkit.Must(t, l.flush())
 			l.memory.Release()
 		},
 	}
@@ -374,18 +375,18 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 					for range 6 {
 						dir := t.TempDir()
 						job, err := shmtest.New(shmtest.Options{Clock: shm.ClockMonotonic, Chunks: 256})
-						must(t, err)
+						testkit.Must(t, err)
 						t.Cleanup(func() { job.Close() })
 						settings := config.Recorded(map[string]string{"EVENTS": "all", "MODE": mode})
 						begin := func() life {
 							memory, err := shm.Map(job.FD())
-							must(t, err)
+							testkit.Must(t, err)
 							t.Cleanup(func() { memory.Close() })
 							memory.SetMasks(1<<shm.TypeCount-1, 1<<shm.TypeCount-1)
 							r, err := newRecording(memory, settings, config.Launcher{Rank: -1, Size: -1}, dir, uuid.NewString())
-							must(t, err)
+							testkit.Must(t, err)
 							_, err = memory.Refresh()
-							must(t, err)
+							testkit.Must(t, err)
 							memory.SetState(shm.CollectorReady)
 							return life{r, memory}
 						}
@@ -397,7 +398,7 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 								now.takeRest() // up to between two records of equal ticks
 								if written++; cuts[written] {
 									death(t, now)
-									must(t, now.store.Close())
+									testkit.Must(t, now.store.Close())
 									now = begin()
 								}
 							}
@@ -418,16 +419,16 @@ func TestTakeoverBetweenEqualTicks(t *testing.T) {
 						call(3)
 						if spool {
 							death(t, now)
-							must(t, now.store.Close())
+							testkit.Must(t, now.store.Close())
 							now.recording = nil
 							call(padding * random.IntN(2))
 							var out bytes.Buffer
-							must(t, job.SpoolRest(&out, shm.ReadClock(shm.ClockMonotonic)))
-							must(t, shmtest.SpoolEnd(&out))
-							must(t, Convert(writeSpoolIn(t, dir, out.Bytes()), dir))
+							testkit.Must(t, job.SpoolRest(&out, shm.ReadClock(shm.ClockMonotonic)))
+							testkit.Must(t, shmtest.SpoolEnd(&out))
+							testkit.Must(t, Convert(writeSpoolIn(t, dir, out.Bytes()), dir))
 						} else {
 							now.takeRest()
-							must(t, now.finish(true))
+							testkit.Must(t, now.finish(true))
 						}
 						got, transcript := uint64(0), uint64(0)
 						for _, e := range shards(t, dir) {

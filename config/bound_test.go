@@ -8,21 +8,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A settings file of any size, or what is none, is refused before it is read.
 func TestSettingsFileIsBounded(t *testing.T) {
 	for _, kind := range []string{"yaml", "toml", "json"} {
 		sparse, pipe := filepath.Join(t.TempDir(), "sparse."+kind), filepath.Join(t.TempDir(), "pipe."+kind)
-		if err := os.WriteFile(sparse, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(sparse, 6<<30); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(sparse, nil, 0o600))
+		testkit.Must(t, os.Truncate(sparse, 6<<30))
+		testkit.Must(t, syscall.Mkfifo(pipe, 0o600))
 		for path, want := range map[string]string{sparse: "too large", pipe: "is no regular file"} {
 			_, err := Load(func(name string) (string, bool) { return path, name == Prefix+"CONFIG" })
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {

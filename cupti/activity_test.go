@@ -6,12 +6,13 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // abi is testdata/cupti-abi.json.
@@ -32,14 +33,9 @@ type abi struct {
 
 func readABI(t *testing.T) *abi {
 	t.Helper()
-	b, err := os.ReadFile("testdata/cupti-abi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Read(t, "testdata/cupti-abi.json")
 	facts := new(abi)
-	if err := json.Unmarshal(b, facts); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(b, facts))
 	if len(facts.Releases) < 16 || len(facts.Kinds) != len(layouts) {
 		t.Fatalf("%d releases and %d kinds of records, want 16 and %d", len(facts.Releases), len(facts.Kinds), len(layouts))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -66,9 +67,7 @@ func TestFewEventFilesAreOpen(t *testing.T) {
 		t.Errorf("files were opened %d times, for %d flushes of %d files", n, rows*rounds, rows)
 	}
 	for i, w := range writers {
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.Close())
 		tail, err := otf2.NewEventTail(s.EventFile(uint32(i)), 0, otf2.DefaultEventChunkSize)
 		if err != nil {
 			t.Fatal(err)
@@ -129,9 +128,7 @@ func TestFilesAreOpenedAgainInTheShardItself(t *testing.T) {
 		}
 	}
 	away, foreign := filepath.Join(dir, "away"), filepath.Join(dir, "foreign")
-	if err := errors.Join(os.Rename(s.Path(), away), os.Mkdir(foreign, 0o700), os.Symlink(foreign, s.Path())); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.Rename(s.Path(), away), os.Mkdir(foreign, 0o700), os.Symlink(foreign, s.Path())))
 	for _, w := range writers {
 		if err := errors.Join(w.Enter(1, nil, 1), w.Flush()); err != nil {
 			t.Error(err)
@@ -142,9 +139,7 @@ func TestFilesAreOpenedAgainInTheShardItself(t *testing.T) {
 	}
 	// A link in the place of a closed file is not followed.
 	target := filepath.Join(dir, "target")
-	if err := errors.Join(os.Remove(filepath.Join(away, eventFileName(0))), os.WriteFile(target, nil, 0o600), os.Symlink(target, filepath.Join(away, eventFileName(0)))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.Remove(filepath.Join(away, eventFileName(0))), os.WriteFile(target, nil, 0o600), os.Symlink(target, filepath.Join(away, eventFileName(0)))))
 	if err := errors.Join(writers[0].Leave(2, nil, 1), writers[0].Flush()); err == nil {
 		t.Error("a link was followed")
 	}
@@ -170,9 +165,7 @@ func TestPatientEventFiles(t *testing.T) {
 	if _, err := s.EventWriter(7, opts); !errors.Is(err, os.ErrExist) || told > 0 {
 		t.Errorf("what is there belongs to somebody: %v, told %d times", err, told)
 	}
-	if err := os.Remove(way); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(way))
 	limit := new(unix.Rlimit)
 	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, limit)
 	none := unix.Rlimit{Cur: 0, Max: limit.Max}
@@ -189,9 +182,7 @@ func TestPatientEventFiles(t *testing.T) {
 	if err != nil || failed == nil || told != 1 || w.Size() != 0 || w.Flushed() != 0 {
 		t.Fatalf("%v, flush: %v, told %d times, %d bytes, %d events", err, failed, told, w.Size(), w.Flushed())
 	}
-	if err := errors.Join(w.Flush(), w.Leave(2, nil, 0), w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(w.Flush(), w.Leave(2, nil, 0), w.Close()))
 	if r, err := otf2.ScanEventFile(way, otf2.DefaultEventChunkSize); err != nil || r.Events != 2 || !r.Complete {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -11,15 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 // Who lives is told by the marker, the lock, the writer's number, the process's, and the shard's age, in this order.
 func TestWhoLives(t *testing.T) {
 	ended := exec.Command("true")
-	if err := ended.Run(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, ended.Run())
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -101,24 +100,16 @@ func TestLockNamesItsWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if err := os.WriteFile(filepath.Join(s.Path(), lockFile), text, FileMode); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), text, FileMode))
 	if got := Find(dir, "a").State; got != Starting {
 		t.Errorf("%v, want Starting: its writer lives, and has not described itself", got)
 	}
-	if err := os.WriteFile(filepath.Join(s.Path(), lockFile), []byte("raw data"), FileMode); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(s.Path(), lockFile), []byte("raw data"), FileMode))
 	if l, err = lookAt(s.Path()); err != nil || l.writer != nil || l.held {
 		t.Errorf("of a raw file: %+v, %v", l, err)
 	}
-	if err := os.Remove(filepath.Join(s.Path(), lockFile)); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(filepath.Join(s.Path(), lockFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(filepath.Join(s.Path(), lockFile)))
+	testkit.Must(t, syscall.Mkfifo(filepath.Join(s.Path(), lockFile), 0o600))
 	if _, err = lookAt(s.Path()); err == nil {
 		t.Error("a FIFO is taken for a lock")
 	}

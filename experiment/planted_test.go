@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -18,9 +19,7 @@ import (
 func victim(t *testing.T) (path string, unharmed func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "victim")
-	if err := os.WriteFile(path, []byte("precious"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Write(t, path, []byte("precious"))
 	return path, func() {
 		t.Helper()
 		if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {
@@ -43,14 +42,10 @@ func TestLinksThatOthersPlantedAreNotFollowed(t *testing.T) {
 			link(t, "other", filepath.Join(dir, Folder))
 		}, "a symbolic link"},
 		{"shards is a file", func(t *testing.T, dir, target string) {
-			if err := os.WriteFile(filepath.Join(dir, Folder), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, Folder), nil, 0o600))
 		}, "a file"},
 		{"shards is a pipe", func(t *testing.T, dir, target string) {
-			if err := syscall.Mkfifo(filepath.Join(dir, Folder), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, syscall.Mkfifo(filepath.Join(dir, Folder), 0o600))
 		}, "a special file"},
 		{"the shard points elsewhere", func(t *testing.T, dir, target string) {
 			mkdir(t, filepath.Join(dir, Folder))
@@ -87,12 +82,8 @@ func TestDescriptionsAreNotWrittenThroughLinks(t *testing.T) {
 	for _, name := range []string{processFile, doneFile} {
 		link(t, target, filepath.Join(s.Path(), name))
 	}
-	if err := s.Write(&Process{Version: Version, UUID: "one"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Write(&Process{Version: Version, UUID: "one"}))
+	testkit.Must(t, s.Finish())
 	unharmed()
 	if p, err := Read(s.Path()); err != nil || p.UUID != "one" {
 		t.Errorf("%+v, %v", p, err)
@@ -110,13 +101,9 @@ func TestNoLinkAndNoPipeIsRead(t *testing.T) {
 	mkdir(t, filepath.Dir(one))
 	mkdir(t, one)
 	elsewhere := filepath.Join(t.TempDir(), "description")
-	if err := os.WriteFile(elsewhere, []byte(`{"version":2}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(elsewhere, []byte(`{"version":2}`), 0o600))
 	link(t, elsewhere, filepath.Join(one, processFile))
-	if err := syscall.Mkfifo(filepath.Join(one, lockFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Mkfifo(filepath.Join(one, lockFile), 0o600))
 	list, err := List(dir)
 	if err != nil || len(list) != 1 || list[0].Process != nil || list[0].Err == nil || list[0].State != Dead {
 		t.Errorf("%+v, %v", list, err)
@@ -130,16 +117,12 @@ func TestAShardIsItsOwnersOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Write(&Process{Version: Version}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Write(&Process{Version: Version}))
 	w, err := s.EventWriter(0, &otf2.EventWriterOptions{ChunkSize: otf2.MinChunkSize})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Close())
 	if _, err := s.EventWriter(0, nil); !os.IsExist(err) {
 		t.Errorf("a second event file of the location: %v", err)
 	}
@@ -157,16 +140,12 @@ func TestAShardIsItsOwnersOnly(t *testing.T) {
 
 func link(t *testing.T, target, path string) {
 	t.Helper()
-	if err := os.Symlink(target, path); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(target, path))
 }
 
 func mkdir(t *testing.T, path string) {
 	t.Helper()
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(path, 0o700))
 }
 
 // A folder that others could take things away from is refused, and one that was exchanged is noticed.
@@ -174,9 +153,7 @@ func TestForeignFolders(t *testing.T) {
 	dir := t.TempDir()
 	shards := filepath.Join(dir, Folder)
 	for mode, allowed := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o777: false, 0o770: false, 0o777 | os.ModeSticky: true} {
-		if err := errors.Join(os.RemoveAll(shards), os.Mkdir(shards, 0o700), os.Chmod(shards, mode)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.RemoveAll(shards), os.Mkdir(shards, 0o700), os.Chmod(shards, mode)))
 		s, err := Create(dir, "a")
 		if allowed != (err == nil) || err != nil && !strings.Contains(err.Error(), "can be written by others") {
 			t.Errorf("%v: %v", mode, err)
@@ -187,25 +164,19 @@ func TestForeignFolders(t *testing.T) {
 	}
 	t.Run("another user's", func(t *testing.T) {
 		need.Root(t, "give folders away")
-		if err := errors.Join(os.RemoveAll(shards), os.Mkdir(shards, 0o700), os.Chown(shards, 65534, 65534)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.RemoveAll(shards), os.Mkdir(shards, 0o700), os.Chown(shards, 65534, 65534)))
 		if _, err := Create(dir, "a"); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
 			t.Error(err)
 		}
 	})
-	if err := os.RemoveAll(shards); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(shards))
 	s, err := Create(dir, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	elsewhere := t.TempDir()
-	if err := errors.Join(os.Rename(filepath.Join(shards, "a"), filepath.Join(shards, "b")), os.Symlink(elsewhere, filepath.Join(shards, "a"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.Rename(filepath.Join(shards, "a"), filepath.Join(shards, "b")), os.Symlink(elsewhere, filepath.Join(shards, "a"))))
 	if err := s.Write(&Process{Version: Version}); err == nil || !strings.Contains(err.Error(), "another folder") {
 		t.Error(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestStoreStates(t *testing.T) {
@@ -36,9 +38,7 @@ func TestStoreStates(t *testing.T) {
 		t.Errorf("before its description: %+v", e)
 	}
 	want := &Process{Version: Version, UUID: "one", Tag: 7, Comms: []Comm{{ID: 1<<64 - 1, NRanks: 2}}, Settings: map[string]string{"A": "b"}}
-	if err := s.Write(want); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Write(want))
 	e := state()
 	if e.State != Writing {
 		t.Errorf("while it is written: %+v", e)
@@ -46,15 +46,11 @@ func TestStoreStates(t *testing.T) {
 	if d := cmp.Diff(want, e.Process); d != "" {
 		t.Error(d)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Close())
 	if e := state(); e.State != Dead {
 		t.Errorf("without a writer: %+v", e)
 	}
-	if err := s.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Finish())
 	if e := state(); e.State != Done {
 		t.Errorf("finished: %+v", e)
 	}
@@ -87,9 +83,7 @@ func TestReadRefuses(t *testing.T) {
 		`{"version": "one"}`: "cannot unmarshal",
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, processFile), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Write(t, filepath.Join(dir, processFile), []byte(text))
 		if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), processFile) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -112,9 +106,7 @@ func TestShardThatWasNeverDescribedIsDeadInTheEnd(t *testing.T) {
 		return entries[0].State
 	}
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(s.Path(), old, old); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chtimes(s.Path(), old, old))
 	if got := state(); got != Starting {
 		t.Errorf("with a living writer: %v, want Starting", got)
 	}
@@ -122,9 +114,7 @@ func TestShardThatWasNeverDescribedIsDeadInTheEnd(t *testing.T) {
 	if got := state(); got != Dead {
 		t.Errorf("without one, an hour later: %v, want Dead", got)
 	}
-	if err := os.Chtimes(s.Path(), time.Now(), time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chtimes(s.Path(), time.Now(), time.Now()))
 	if got := state(); got != Starting {
 		t.Errorf("without one, at once: %v, want Starting", got)
 	}
@@ -161,9 +151,7 @@ func TestCreateWaitsForThoseWhoLook(t *testing.T) {
 func TestFoldersAbove(t *testing.T) {
 	top := t.TempDir()
 	made := filepath.Join(top, "by", "another")
-	if err := os.MkdirAll(made, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(made, 0o700))
 	got := foldersAbove(filepath.Join(made, "experiment"))
 	for _, want := range []string{filepath.Join(made, "experiment", Folder), filepath.Join(made, "experiment"), made, filepath.Dir(made), top} {
 		if !slices.Contains(got, want) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Temporary files go when nobody has written them for long, wherever writers make them, and nothing else goes.
@@ -22,13 +24,9 @@ func TestTidy(t *testing.T) {
 	}
 	for name := range names {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, nil, FileMode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, nil, FileMode))
 		if old := time.Now().Add(-time.Hour); filepath.Base(name) != young {
-			if err := os.Chtimes(path, old, old); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Chtimes(path, old, old))
 		}
 	}
 	Tidy(dir)

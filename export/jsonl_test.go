@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // readLines parses a file and checks each line against the minimal profiler's schema: the members of event and state
@@ -199,14 +200,10 @@ func TestJSONIsWritten(t *testing.T) {
 		j.unsigned("u", 1<<63)
 		j.raw("}}\n")
 	}
-	if err := j.flush(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, j.flush())
 	for line := range strings.Lines(out.String()) {
 		var got map[string]any
-		if err := json.Unmarshal([]byte(line), &got); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(line), &got))
 		if got["t"] != "\x00\x7f\"\\\n\ufffd\u00e9\u2028" || got["m"] != -9007.999 || got["o"].(map[string]any)["h"] != "0xff" {
 			t.Errorf("%v", got)
 		}

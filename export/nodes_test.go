@@ -3,12 +3,12 @@
 package export
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
@@ -41,20 +41,14 @@ func TestNodesAreNCCLs(t *testing.T) {
 		if _, err := JSONL(a, filepath.Join(dir, "jsonl"), nil); err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Read(t, out)
 		if !strings.Contains(string(text), c.prometheus) {
 			t.Errorf("%s: no %s in\n%s", c.name, c.prometheus, text)
 		}
 		files, _ := filepath.Glob(filepath.Join(dir, "jsonl", "*"))
 		lines := ""
 		for _, f := range files {
-			text, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testkit.Read(t, f)
 			lines += string(text)
 		}
 		if lines == "" || strings.Contains(lines, "nnodes") != (c.jsonl != "") || !strings.Contains(lines, c.jsonl) {

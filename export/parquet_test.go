@@ -16,6 +16,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func readTable[T any](t *testing.T, path string) []T {
@@ -136,10 +137,7 @@ func TestExportsAreReproducible(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := testkit.Read(t, filepath.Join(dir, e.Name()))
 			all[e.Name()] = string(b)
 		}
 		return all
@@ -164,13 +162,9 @@ func TestTablesHaveBoundedRowGroups(t *testing.T) {
 	table := newTable[WaitRow](e, &out, "waits", &parquet.Zstd)
 	const n = 2*rowsPerGroup + 5
 	for i := range n {
-		if err := table.add(WaitRow{Kind: "collective", Waited: int64(i)}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, table.add(WaitRow{Kind: "collective", Waited: int64(i)}))
 	}
-	if err := table.close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, table.close())
 	f, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
 	if err != nil {
 		t.Fatal(err)
@@ -189,10 +183,7 @@ func TestTablesHaveBoundedRowGroups(t *testing.T) {
 
 // The page of the schemas names each column of each table, in order.
 func TestColumnsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/export.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Read(t, "../docs/export.md")
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
 	for _, file := range []string{OperationsFile, TransfersFile, WaitsFile} {
 		_, section, found := strings.Cut(string(text), "### `"+file+"`\n")

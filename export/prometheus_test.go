@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -34,10 +35,7 @@ func TestMetricsAreInspectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Read(t, path)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
@@ -101,9 +99,7 @@ func TestSizesHaveInspectorsRanges(t *testing.T) {
 func TestFilesAppearWhole(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.prom")
-	if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Write(t, path, []byte("old"))
 	f, err := create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -121,17 +117,13 @@ func TestFilesAppearWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.WriteString("new")
-	if err := f.commit(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.commit())
 	f.drop()
 	if b, _ := os.ReadFile(path); string(b) != "new" {
 		t.Errorf("%q", b)
 	}
 	// A folder in the way: the error tells, and no other file stays.
-	if err := os.Mkdir(filepath.Join(dir, "d"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "d"), 0o777))
 	if _, err := Chrome(job(t), filepath.Join(dir, "d"), nil, nil); err == nil {
 		t.Error("a folder was overwritten")
 	}

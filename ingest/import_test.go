@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -238,9 +239,7 @@ func TestEachLineIsAccountedFor(t *testing.T) {
 		`[1,2]`, `{}`, // damage
 		goodCall[:60],
 	}, "\n")
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Write(t, path, []byte(text))
 	out := filepath.Join(dir, "out")
 	res, err := Import([]string{path}, out, nil)
 	if err != nil {
@@ -267,12 +266,8 @@ func TestWhatCannotBeImported(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		testkit.Write(t, path, []byte(text))
 		return path
 	}
 	taken := filepath.Join(dir, "taken")
@@ -310,9 +305,7 @@ func TestClocksOfUnknownHosts(t *testing.T) {
 	for name, text := range map[string]string{
 		"trace_1760000000_pid1.jsonl": lines(1, 77, 0, 1e9), "trace_1760000000_pid2.jsonl": lines(2, 77, 1, 1e9+2e6), "trace_1760000000_pid3.jsonl": lines(3, 77, 2, 9e12),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Write(t, filepath.Join(dir, name), []byte(text))
 	}
 	for _, c := range []struct {
 		separate bool

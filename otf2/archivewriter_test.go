@@ -13,15 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // wholeArchive writes an archive with every kind of file by an ArchiveWriter, checks on, and closes it.
 func wholeArchive(t testing.TB, dir string, calls int) string {
@@ -30,40 +24,40 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 		EventChunkSize: otf2.MinChunkSize, MachineName: "m", Creator: "test", Description: "whole archive",
 		Properties: []otf2.Property{{Name: "SAMPLE::KIND", Value: "whole"}}, CheckNesting: true, CheckReferences: true,
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	d := a.Definitions()
-	must(t, d.ClockProperties(1e9, 0, 1<<40, 1_700_000_000_000_000_000))
+	testkit.Must(t, d.ClockProperties(1e9, 0, 1<<40, 1_700_000_000_000_000_000))
 	for i, s := range []string{"", "machine", "node", "rank 0", "rank 1", "thread", "call", "SEQ", "ALGO", "ring", "world"} {
-		must(t, d.String(otf2.StringRef(i), s))
+		testkit.Must(t, d.String(otf2.StringRef(i), s))
 	}
-	must(t, d.Attribute(0, 7, otf2.TypeUint64, 0))
-	must(t, d.Attribute(1, 8, otf2.TypeString, 0))
-	must(t, d.SystemTreeNode(0, 1, 1, otf2.UndefinedSystemTreeNode))
-	must(t, d.SystemTreeNode(1, 2, 2, 0))
+	testkit.Must(t, d.Attribute(0, 7, otf2.TypeUint64, 0))
+	testkit.Must(t, d.Attribute(1, 8, otf2.TypeString, 0))
+	testkit.Must(t, d.SystemTreeNode(0, 1, 1, otf2.UndefinedSystemTreeNode))
+	testkit.Must(t, d.SystemTreeNode(1, 2, 2, 0))
 	locations := []otf2.LocationRef{0, 7, 1 << 32} // the second one has no events
 	for i, loc := range locations {
-		must(t, d.LocationGroup(otf2.LocationGroupRef(i), otf2.StringRef(3+i%2), otf2.LocationGroupTypeProcess, 1, otf2.UndefinedLocationGroup))
-		must(t, d.Location(loc, 5, otf2.LocationTypeCPUThread, 0, otf2.LocationGroupRef(i)))
+		testkit.Must(t, d.LocationGroup(otf2.LocationGroupRef(i), otf2.StringRef(3+i%2), otf2.LocationGroupTypeProcess, 1, otf2.UndefinedLocationGroup))
+		testkit.Must(t, d.Location(loc, 5, otf2.LocationTypeCPUThread, 0, otf2.LocationGroupRef(i)))
 	}
-	must(t, d.Region(0, 6, 6, 0, otf2.RegionRoleCollAll2All, otf2.ParadigmMPI, 0, otf2.UndefinedString, 0, 0))
-	must(t, d.Group(0, 0, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, 0, []uint64{0, 1 << 32}))
-	must(t, d.Group(1, 0, otf2.GroupTypeCommGroup, otf2.ParadigmMPI, 0, []uint64{0, 1}))
-	must(t, d.Comm(0, 10, 1, otf2.UndefinedComm, 0))
-	must(t, d.MetricMember(0, 7, 0, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeUint64, otf2.BaseDecimal, 0, 0))
-	must(t, d.MetricClass(0, []otf2.MetricMemberRef{0}, otf2.MetricAsynchronous, otf2.RecorderKindAbstract))
-	must(t, d.Parameter(0, 7, otf2.ParameterTypeString))
-	must(t, d.Parameter(1, 7, otf2.ParameterTypeInt64))
-	must(t, d.Parameter(2, 7, otf2.ParameterTypeUint64))
+	testkit.Must(t, d.Region(0, 6, 6, 0, otf2.RegionRoleCollAll2All, otf2.ParadigmMPI, 0, otf2.UndefinedString, 0, 0))
+	testkit.Must(t, d.Group(0, 0, otf2.GroupTypeCommLocations, otf2.ParadigmMPI, 0, []uint64{0, 1 << 32}))
+	testkit.Must(t, d.Group(1, 0, otf2.GroupTypeCommGroup, otf2.ParadigmMPI, 0, []uint64{0, 1}))
+	testkit.Must(t, d.Comm(0, 10, 1, otf2.UndefinedComm, 0))
+	testkit.Must(t, d.MetricMember(0, 7, 0, otf2.MetricTypeOther, otf2.MetricAbsolutePoint, otf2.TypeUint64, otf2.BaseDecimal, 0, 0))
+	testkit.Must(t, d.MetricClass(0, []otf2.MetricMemberRef{0}, otf2.MetricAsynchronous, otf2.RecorderKindAbstract))
+	testkit.Must(t, d.Parameter(0, 7, otf2.ParameterTypeString))
+	testkit.Must(t, d.Parameter(1, 7, otf2.ParameterTypeInt64))
+	testkit.Must(t, d.Parameter(2, 7, otf2.ParameterTypeUint64))
 
 	for _, loc := range []otf2.LocationRef{0, 1 << 32} {
 		if loc == 0 {
-			must(t, a.LocalDefs(loc, []*otf2.MappingTable{otf2.NewSparseMapping(otf2.MappingRegion, map[uint64]uint64{99: 0})},
+			testkit.Must(t, a.LocalDefs(loc, []*otf2.MappingTable{otf2.NewSparseMapping(otf2.MappingRegion, map[uint64]uint64{99: 0})},
 				[]otf2.ClockOffset{{Time: 1000, Offset: 5}, {Time: 2000, Offset: 6}}))
 		}
 		w, err := a.Events(loc)
-		must(t, err)
+		testkit.Must(t, err)
 		again, err := a.Events(loc)
-		if must(t, err); again != w {
+		if testkit.Must(t, err); again != w {
 			t.Fatal("second writer for a location")
 		}
 		region := otf2.RegionRef(0)
@@ -76,49 +70,49 @@ func wholeArchive(t testing.TB, dir string, calls int) string {
 			list.Reset()
 			list.Uint64(0, uint64(i))
 			list.String(1, 9)
-			must(t, w.Enter(at, &list, region))
-			must(t, w.MpiCollectiveBegin(at+10, nil))
-			must(t, w.MpiCollectiveEnd(at+50, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 4096, 4096))
-			must(t, w.Leave(at+60, nil, region))
+			testkit.Must(t, w.Enter(at, &list, region))
+			testkit.Must(t, w.MpiCollectiveBegin(at+10, nil))
+			testkit.Must(t, w.MpiCollectiveEnd(at+50, nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 4096, 4096))
+			testkit.Must(t, w.Leave(at+60, nil, region))
 		}
 		if loc != 0 {
-			must(t, w.Close()) // closed early, as a program with many locations does
+			testkit.Must(t, w.Close()) // closed early, as a program with many locations does
 		}
 	}
 
 	s, err := a.Snapshots(0)
-	must(t, err)
+	testkit.Must(t, err)
 	at := otf2.Timestamp(5000)
 	var list otf2.AttributeList
 	list.Uint64(0, 3)
-	must(t, s.SnapshotStart(at, nil, 18))
-	must(t, s.MeasurementOnOff(at, nil, 10, otf2.MeasurementOff))
-	must(t, s.Enter(at, &list, 20, 0))
-	must(t, s.MpiSend(at, nil, 30, 1, 0, 7, 1<<20))
-	must(t, s.MpiIsend(at, nil, 40, 1, 0, 8, 1<<20, 55))
-	must(t, s.MpiIsendComplete(at, nil, 50, 55))
-	must(t, s.MpiRecv(at, nil, 60, 1, 0, 7, 1<<20))
-	must(t, s.MpiIrecvRequest(at, nil, 70, 56))
-	must(t, s.MpiIrecv(at, nil, 80, 1, 0, 8, 1<<20, 56))
-	must(t, s.MpiCollectiveBegin(at, nil, 90))
-	must(t, s.MpiCollectiveEnd(at, nil, 100, otf2.CollectiveOpBcast, 0, 1, 8, 9))
-	must(t, s.OmpFork(at, nil, 110, 4))
-	must(t, s.OmpAcquireLock(at, nil, 120, 1, 2))
-	must(t, s.OmpTaskCreate(at, nil, 130, 5))
-	must(t, s.OmpTaskSwitch(at, nil, 140, 5))
-	must(t, s.Metric(at, nil, 150, 0, []otf2.Type{otf2.TypeUint64}, []uint64{77}))
-	must(t, s.ParameterString(at, nil, 160, 0, 9))
-	must(t, s.ParameterInt(at, nil, 170, 1, -5))
-	must(t, s.ParameterUnsignedInt(at, nil, 180, 2, 1<<40))
-	must(t, s.SnapshotEnd(at, nil, 3))
+	testkit.Must(t, s.SnapshotStart(at, nil, 18))
+	testkit.Must(t, s.MeasurementOnOff(at, nil, 10, otf2.MeasurementOff))
+	testkit.Must(t, s.Enter(at, &list, 20, 0))
+	testkit.Must(t, s.MpiSend(at, nil, 30, 1, 0, 7, 1<<20))
+	testkit.Must(t, s.MpiIsend(at, nil, 40, 1, 0, 8, 1<<20, 55))
+	testkit.Must(t, s.MpiIsendComplete(at, nil, 50, 55))
+	testkit.Must(t, s.MpiRecv(at, nil, 60, 1, 0, 7, 1<<20))
+	testkit.Must(t, s.MpiIrecvRequest(at, nil, 70, 56))
+	testkit.Must(t, s.MpiIrecv(at, nil, 80, 1, 0, 8, 1<<20, 56))
+	testkit.Must(t, s.MpiCollectiveBegin(at, nil, 90))
+	testkit.Must(t, s.MpiCollectiveEnd(at, nil, 100, otf2.CollectiveOpBcast, 0, 1, 8, 9))
+	testkit.Must(t, s.OmpFork(at, nil, 110, 4))
+	testkit.Must(t, s.OmpAcquireLock(at, nil, 120, 1, 2))
+	testkit.Must(t, s.OmpTaskCreate(at, nil, 130, 5))
+	testkit.Must(t, s.OmpTaskSwitch(at, nil, 140, 5))
+	testkit.Must(t, s.Metric(at, nil, 150, 0, []otf2.Type{otf2.TypeUint64}, []uint64{77}))
+	testkit.Must(t, s.ParameterString(at, nil, 160, 0, 9))
+	testkit.Must(t, s.ParameterInt(at, nil, 170, 1, -5))
+	testkit.Must(t, s.ParameterUnsignedInt(at, nil, 180, 2, 1<<40))
+	testkit.Must(t, s.SnapshotEnd(at, nil, 3))
 
 	m, err := a.Markers()
-	must(t, err)
-	must(t, m.DefMarker(0, "NCCL", "loss", otf2.MarkerSeverityHigh))
-	must(t, m.Marker(1500, 10, 0, otf2.MarkerScopeGlobal, 1<<64-1, "3 events lost"))
-	must(t, a.Thumbnail(&otf2.Thumbnail{Name: "calls", Description: "per region", Type: otf2.ThumbnailTypeRegion, Refs: []uint64{0},
+	testkit.Must(t, err)
+	testkit.Must(t, m.DefMarker(0, "NCCL", "loss", otf2.MarkerSeverityHigh))
+	testkit.Must(t, m.Marker(1500, 10, 0, otf2.MarkerScopeGlobal, 1<<64-1, "3 events lost"))
+	testkit.Must(t, a.Thumbnail(&otf2.Thumbnail{Name: "calls", Description: "per region", Type: otf2.ThumbnailTypeRegion, Refs: []uint64{0},
 		Samples: []otf2.ThumbnailSample{{Baseline: 1, Values: []uint64{5}}, {Baseline: 2, Values: []uint64{1 << 33}}}}))
-	must(t, a.Close())
+	testkit.Must(t, a.Close())
 	if err := a.Close(); !errors.Is(err, otf2.ErrClosed) {
 		t.Errorf("second Close: %v", err)
 	}
@@ -131,7 +125,7 @@ func TestWholeArchive(t *testing.T) {
 	const calls = 9000 // several chunks
 	anchor := wholeArchive(t, t.TempDir(), calls)
 	a, err := otf2.Open(anchor, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	for i, want := range []uint64{4 * calls, 0, 4 * calls} {
 		if got := a.Defs.Locations[i].Events; got != want {
 			t.Errorf("location %d is defined with %d events, want %d", a.Defs.Locations[i].Self, got, want)
@@ -142,7 +136,7 @@ func TestWholeArchive(t *testing.T) {
 	}
 	events := 0
 	for e, err := range a.Events(nil) {
-		must(t, err)
+		testkit.Must(t, err)
 		if e.Kind == otf2.EventEnter && e.Enter().Region != 0 {
 			t.Fatalf("region %d, want 0 after mapping", e.Enter().Region)
 		}
@@ -152,13 +146,13 @@ func TestWholeArchive(t *testing.T) {
 		t.Errorf("%d events, want %d", events, 8*calls)
 	}
 	thumbnail, err := a.Thumbnail(0)
-	must(t, err)
+	testkit.Must(t, err)
 	if len(thumbnail.Samples) != 2 || thumbnail.Declared != 2 || thumbnail.Samples[1].Values[0] != 1<<33 || thumbnail.Name != "calls" {
 		t.Errorf("thumbnail %+v", thumbnail)
 	}
 	kinds := map[otf2.SnapshotKind]bool{}
 	for s, err := range a.SnapshotsOf(0) {
-		must(t, err)
+		testkit.Must(t, err)
 		kinds[s.Kind] = true
 	}
 	if len(kinds) != 20 {
@@ -180,29 +174,29 @@ func TestPythonReadsWholeArchive(t *testing.T) {
 func TestCheckedReferences(t *testing.T) {
 	write := func(dir string, try func(d *otf2.GlobalDefWriter, w *otf2.EventWriter)) {
 		a, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{CheckReferences: true, TraceID: 1})
-		must(t, err)
+		testkit.Must(t, err)
 		d := a.Definitions()
-		must(t, d.ClockProperties(1e9, 0, 100, 0))
-		must(t, d.String(0, "x"))
-		must(t, d.String(5, "y"))
-		must(t, d.SystemTreeNode(0, 0, 0, otf2.UndefinedSystemTreeNode))
-		must(t, d.LocationGroup(0, 0, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
-		must(t, d.Location(0, 0, otf2.LocationTypeCPUThread, 0, 0))
-		must(t, d.Region(0, 0, 0, 0, 0, 0, 0, otf2.UndefinedString, 0, 0))
-		must(t, d.Attribute(3, 0, otf2.TypeString, 0))
-		must(t, a.LocalDefs(0, []*otf2.MappingTable{otf2.NewDenseMapping(otf2.MappingString, []uint64{0, 5, 6})}, nil))
+		testkit.Must(t, d.ClockProperties(1e9, 0, 100, 0))
+		testkit.Must(t, d.String(0, "x"))
+		testkit.Must(t, d.String(5, "y"))
+		testkit.Must(t, d.SystemTreeNode(0, 0, 0, otf2.UndefinedSystemTreeNode))
+		testkit.Must(t, d.LocationGroup(0, 0, otf2.LocationGroupTypeProcess, 0, otf2.UndefinedLocationGroup))
+		testkit.Must(t, d.Location(0, 0, otf2.LocationTypeCPUThread, 0, 0))
+		testkit.Must(t, d.Region(0, 0, 0, 0, 0, 0, 0, otf2.UndefinedString, 0, 0))
+		testkit.Must(t, d.Attribute(3, 0, otf2.TypeString, 0))
+		testkit.Must(t, a.LocalDefs(0, []*otf2.MappingTable{otf2.NewDenseMapping(otf2.MappingString, []uint64{0, 5, 6})}, nil))
 		w, err := a.Events(0)
-		must(t, err)
+		testkit.Must(t, err)
 		var list otf2.AttributeList
 		list.String(3, 1) // 5 after mapping
 		for i := range otf2.Timestamp(30_000) {
-			must(t, w.Enter(10+i, &list, 0))
+			testkit.Must(t, w.Enter(10+i, &list, 0))
 			if try != nil && i%1000 == 0 {
 				try(d, w)
 			}
 		}
-		must(t, w.Write(otf2.EventProgramBegin, 40_000, nil, []uint64{0, 2, 1, 0}))
-		must(t, a.Close())
+		testkit.Must(t, w.Write(otf2.EventProgramBegin, 40_000, nil, []uint64{0, 2, 1, 0}))
+		testkit.Must(t, a.Close())
 	}
 	plain, tried := t.TempDir(), t.TempDir()
 	write(plain, nil)
@@ -247,9 +241,9 @@ func TestCheckedReferences(t *testing.T) {
 	}
 	for _, name := range []string{"a/0.evt", "a.otf2"} {
 		a, err := os.ReadFile(filepath.Join(plain, name))
-		must(t, err)
+		testkit.Must(t, err)
 		b, err := os.ReadFile(filepath.Join(tried, name))
-		must(t, err)
+		testkit.Must(t, err)
 		if name == "a.otf2" {
 			continue // counts the repeated string
 		}
@@ -286,13 +280,13 @@ func TestRefusedArchiveWriters(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 	a, err := otf2.Create(dir, "a", &otf2.ArchiveOptions{CheckNesting: true})
-	must(t, err)
+	testkit.Must(t, err)
 	if _, err := otf2.Create(dir, "a", nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second archive of a name: %v", err)
 	}
 	w, err := a.Events(3)
-	must(t, err)
-	must(t, w.Enter(1, nil, 0))
+	testkit.Must(t, err)
+	testkit.Must(t, w.Enter(1, nil, 0))
 	if _, err := a.Events(otf2.UndefinedLocation); !errors.Is(err, otf2.ErrInvalid) {
 		t.Errorf("events of the undefined location: %v", err)
 	}
@@ -310,14 +304,14 @@ func TestRefusedArchiveWriters(t *testing.T) {
 
 	// A region left open does not cost the archive.
 	b, err := otf2.Create(dir, "b", &otf2.ArchiveOptions{CheckNesting: true})
-	must(t, err)
-	must(t, b.Definitions().Location(0, 0, 0, 0, 0))
+	testkit.Must(t, err)
+	testkit.Must(t, b.Definitions().Location(0, 0, 0, 0, 0))
 	if err := b.Definitions().Location(0, 0, 0, 0, 0); !errors.Is(err, otf2.ErrInvalid) {
 		t.Errorf("location defined twice: %v", err)
 	}
 	w, err = b.Events(0)
-	must(t, err)
-	must(t, w.Enter(1, nil, 0))
+	testkit.Must(t, err)
+	testkit.Must(t, w.Enter(1, nil, 0))
 	if err := b.Close(); !errors.As(err, &nesting) || nesting.Depth != 1 {
 		t.Errorf("Close with an open region: %v", err)
 	}
@@ -326,7 +320,7 @@ func TestRefusedArchiveWriters(t *testing.T) {
 	}
 
 	c, err := otf2.Create(dir, "c", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	c.Abort()
 	if _, err := os.Stat(filepath.Join(dir, "c.def")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("definitions of an aborted archive: %v", err)
@@ -336,9 +330,9 @@ func TestRefusedArchiveWriters(t *testing.T) {
 // Snapshots are refused if what frames them is wrong; every typed method writes the fields it is given.
 func TestSnapshotWriter(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "a"), 0o755))
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "a"), 0o755))
 	s, err := otf2.CreateSnapshotWriter(filepath.Join(dir, "a", "0.snap"), 0)
-	must(t, err)
+	testkit.Must(t, err)
 	refuse := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, otf2.ErrInvalid) {
@@ -347,22 +341,22 @@ func TestSnapshotWriter(t *testing.T) {
 	}
 	refuse("record outside", s.Enter(1, nil, 0, 0))
 	refuse("end outside", s.SnapshotEnd(1, nil, 1))
-	must(t, s.SnapshotStart(5, nil, 2))
+	testkit.Must(t, s.SnapshotStart(5, nil, 2))
 	refuse("start within", s.SnapshotStart(5, nil, 0))
-	must(t, s.Enter(5, nil, 1, 2))
+	testkit.Must(t, s.Enter(5, nil, 1, 2))
 	refuse("early end", s.SnapshotEnd(5, nil, 1))
 	refuse("going back in time", s.Enter(4, nil, 1, 2))
-	must(t, s.Enter(5, nil, 1, 3))
+	testkit.Must(t, s.Enter(5, nil, 1, 3))
 	refuse("record too many", s.Enter(5, nil, 1, 4))
 	refuse("unknown kind", s.Write(99, 5, nil, nil))
-	must(t, s.SnapshotEnd(5, nil, 1))
+	testkit.Must(t, s.SnapshotEnd(5, nil, 1))
 
 	var want [][]uint64
 	kinds := []otf2.SnapshotKind{}
 	for k := otf2.SnapshotMeasurementOnOff; k.Known(); k++ {
 		kinds = append(kinds, k)
 	}
-	must(t, s.SnapshotStart(6, nil, uint64(len(kinds))))
+	testkit.Must(t, s.SnapshotStart(6, nil, uint64(len(kinds))))
 	for _, k := range kinds {
 		method := reflect.ValueOf(s).MethodByName(k.String())
 		in := []reflect.Value{reflect.ValueOf(otf2.Timestamp(6)), reflect.Zero(method.Type().In(1))}
@@ -382,20 +376,20 @@ func TestSnapshotWriter(t *testing.T) {
 			t.Errorf("%v: %v", k, err)
 		}
 	}
-	must(t, s.SnapshotEnd(6, nil, 9))
-	must(t, s.Close())
+	testkit.Must(t, s.SnapshotEnd(6, nil, 9))
+	testkit.Must(t, s.Close())
 	if s.Snapshots() != 2 {
 		t.Errorf("%d snapshots", s.Snapshots())
 	}
 	d, err := otf2.CreateGlobalDefWriter(filepath.Join(dir, "a.def"), 0)
-	must(t, err)
-	must(t, d.Close())
-	must(t, otf2.WriteAnchor(filepath.Join(dir, "a.otf2"), &otf2.Anchor{Snapshots: 2}))
+	testkit.Must(t, err)
+	testkit.Must(t, d.Close())
+	testkit.Must(t, otf2.WriteAnchor(filepath.Join(dir, "a.otf2"), &otf2.Anchor{Snapshots: 2}))
 	a, err := otf2.Open(filepath.Join(dir, "a.otf2"), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	n := 0
 	for r, err := range a.SnapshotsOf(0) {
-		must(t, err)
+		testkit.Must(t, err)
 		if r.Time != 6 || r.Kind == otf2.SnapshotStart || r.Kind == otf2.SnapshotEnd {
 			continue
 		}

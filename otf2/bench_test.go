@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // benchFile writes n rounds of events with write and returns the file.
@@ -15,7 +17,7 @@ func benchFile(b testing.TB, n int, write func(w *EventWriter, at Timestamp)) []
 	for i := range n {
 		write(w, Timestamp(10*i+1))
 	}
-	check(b, w.Close())
+	testkit.Must(b, w.Close())
 	return w.Bytes()
 }
 
@@ -52,14 +54,14 @@ func BenchmarkWrite(b *testing.B) {
 	for _, c := range benchCases {
 		b.Run(c.name, func(b *testing.B) {
 			w, err := CreateEventWriter(filepath.Join(b.TempDir(), "0.evt"), &EventWriterOptions{ChunkSize: 1 << 20})
-			check(b, err)
+			testkit.Must(b, err)
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
 				c.write(w, Timestamp(10*i+1))
 				i++
 			}
-			check(b, w.Close())
+			testkit.Must(b, w.Close())
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(c.events*b.N), "ns/event")
 		})
 	}
@@ -70,7 +72,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			const rounds = 100_000
 			dir := b.TempDir()
-			check(b, os.WriteFile(filepath.Join(dir, "0.evt"), benchFile(b, rounds, c.write), 0o644))
+			testkit.Must(b, os.WriteFile(filepath.Join(dir, "0.evt"), benchFile(b, rounds, c.write), 0o644))
 			n := 0
 			b.ReportAllocs()
 			for b.Loop() {
@@ -98,7 +100,7 @@ func benchmarkReading(b *testing.B, path string) {
 	b.ReportAllocs()
 	for b.Loop() {
 		a, err := Open(path, nil)
-		check(b, err)
+		testkit.Must(b, err)
 		for _, err := range a.Events(nil) {
 			if err != nil {
 				b.Fatal(err)

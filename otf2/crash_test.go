@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // write is one operation of a sink.
@@ -53,21 +55,21 @@ func crashWriter(t testing.TB, w *EventWriter, flushed func(events uint64)) {
 			a.Reset()
 			a.Uint64(0, uint64(i)<<20)
 			a.String(1, StringRef(i))
-			check(t, w.Enter(at, &a, RegionRef(i)))
+			testkit.Must(t, w.Enter(at, &a, RegionRef(i)))
 		case 1:
-			check(t, w.MpiCollectiveBegin(at, nil))
+			testkit.Must(t, w.MpiCollectiveBegin(at, nil))
 		case 2:
-			check(t, w.MpiCollectiveEnd(at, nil, CollectiveOpAllgather, CommRef(i%7), CollectiveRootNone, uint64(i), uint64(i)<<13))
+			testkit.Must(t, w.MpiCollectiveEnd(at, nil, CollectiveOpAllgather, CommRef(i%7), CollectiveRootNone, uint64(i), uint64(i)<<13))
 		case 3:
-			check(t, w.Leave(at, nil, RegionRef(i)))
+			testkit.Must(t, w.Leave(at, nil, RegionRef(i)))
 		}
 		overPages := (w.base+int64(w.pos))%page == page-1 // the end mark will lie on two pages
 		if overPages || i%1013 == 0 || i == 1 || i == 2 || i%9001 == 1 {
-			check(t, w.Flush())
+			testkit.Must(t, w.Flush())
 			flushed(w.Events())
 		}
 	}
-	check(t, w.Close())
+	testkit.Must(t, w.Close())
 	flushed(w.Events())
 }
 
@@ -75,9 +77,9 @@ func crashWriter(t testing.TB, w *EventWriter, flushed func(events uint64)) {
 // the one under way.
 func TestCrashLeavesWholeFile(t *testing.T) {
 	w, err := newEventWriter(nil)
-	check(t, err)
+	testkit.Must(t, err)
 	j := &journal{}
-	check(t, w.open(j))
+	testkit.Must(t, w.open(j))
 	type durable struct {
 		writes int // operations done
 		events uint64
@@ -89,11 +91,11 @@ func TestCrashLeavesWholeFile(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "0.evt")
 	f, err := os.Create(path)
-	check(t, err)
+	testkit.Must(t, err)
 	defer f.Close()
 	apply := func(data []byte, off int64) {
 		_, err := f.WriteAt(data, off)
-		check(t, err)
+		testkit.Must(t, err)
 	}
 	// events lists how many events a reader may find after a number of whole operations.
 	done, crashes := 0, 0
@@ -145,14 +147,14 @@ func TestCrashLeavesWholeFile(t *testing.T) {
 func TestFlushedFileIsComplete(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.evt")
 	w, err := CreateEventWriter(path, nil)
-	check(t, err)
-	if b := readFile(t, path); len(b) != headerSize+endSize || w.Size() != int64(len(b)) {
+	testkit.Must(t, err)
+	if b := testkit.Read(t, path); len(b) != headerSize+endSize || w.Size() != int64(len(b)) {
 		t.Fatalf("new file has %d bytes, Size %d", len(b), w.Size())
 	}
 	flushes := 0
 	crashWriter(t, w, func(events uint64) {
 		flushes++
-		b := readFile(t, path)
+		b := testkit.Read(t, path)
 		if string(b[len(b)-2:]) != "\x02\x01" || int64(len(b)) != w.Size() {
 			t.Fatalf("file of %d bytes (Size %d) ends in % x", len(b), w.Size(), b[len(b)-2:])
 		}
@@ -168,7 +170,7 @@ func TestFlushedFileIsComplete(t *testing.T) {
 		}
 	})
 	for k := range (w.Size() - 1) / DefaultEventChunkSize { // full chunks: first follows on the last one before
-		b := readFile(t, path)[k*DefaultEventChunkSize:]
+		b := testkit.Read(t, path)[k*DefaultEventChunkSize:]
 		first, last := eventNumbers(b, false)
 		next, _ := eventNumbers(b[DefaultEventChunkSize:], false)
 		if first > last || next != last+1 {
@@ -197,9 +199,9 @@ func (f *faulty) WriteAt(p []byte, off int64) (int, error) {
 func TestFullDisk(t *testing.T) {
 	for _, room := range []int{25, 29, 30, 40, 100, 5000, DefaultEventChunkSize - 3, DefaultEventChunkSize + 7} {
 		w, err := newEventWriter(nil)
-		check(t, err)
+		testkit.Must(t, err)
 		sink := &faulty{left: room}
-		check(t, w.open(sink))
+		testkit.Must(t, w.open(sink))
 		var failure error
 		good := uint64(0)
 		for i := 0; failure == nil && i < 1_000_000; i++ {
@@ -235,7 +237,7 @@ func TestScanAndRepairCutFiles(t *testing.T) {
 	crashWriter(t, whole, func(uint64) {})
 	b := whole.Bytes()
 	all, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
-	check(t, err)
+	testkit.Must(t, err)
 	for _, cut := range []int{0, 1, 17, 18, 19, 26, 27, 28, 200, 4711, DefaultEventChunkSize - 1, DefaultEventChunkSize, DefaultEventChunkSize + 5,
 		DefaultEventChunkSize + headerSize, 2*DefaultEventChunkSize + 1234, len(b) - 2, len(b) - 1} {
 		path := tempFile(t, b[:cut])

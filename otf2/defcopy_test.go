@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Copied definitions say the same in the same order, whatever the byte order and the size of chunks, and what is written
@@ -28,17 +30,13 @@ func TestCopiedDefinitionsAreUnchanged(t *testing.T) {
 			for _, chunk := range []uint64{MinChunkSize, MaxChunkSize} {
 				to := filepath.Join(t.TempDir(), "copy.def")
 				w := newDefs(t, to, chunk)
-				if err := w.Copy(from, anchor.DefChunkSize); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, w.Copy(from, anchor.DefChunkSize))
 				if got := w.Count(); got != uint64(len(want.Order)) {
 					t.Errorf("%d records, %d were there", got, len(want.Order))
 				}
 				const last = 1 << 30
 				_ = w.String(last, "behind them")
-				if err := w.Close(); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, w.Close())
 				got, err := ReadGlobalDefs(to, chunk)
 				if err != nil {
 					t.Fatal(err)
@@ -86,16 +84,12 @@ func TestCopyOfUnusualDefinitions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from, to := filepath.Join(t.TempDir(), "from.def"), filepath.Join(t.TempDir(), "to.def")
-			if err := os.WriteFile(from, c.content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(from, c.content, 0o600))
 			w := newDefs(t, to, 0)
 			if err := w.Copy(from, 0, DefClockProperties); !errors.Is(err, c.err) {
 				t.Errorf("%v, want %v", err, c.err)
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, w.Close())
 			got, err := ReadGlobalDefs(to, 0)
 			if err != nil || !reflect.DeepEqual(got.Order, c.kinds) {
 				t.Errorf("%v, %v", got.Order, err)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // limitFiles lets the process have n more open files than it has now, until the test ends.
@@ -21,11 +23,11 @@ func limitFiles(t *testing.T, n int) {
 		t.Skip("no /proc: the number of open files is NOT tested")
 	}
 	var old syscall.Rlimit
-	check(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old))
+	testkit.Must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old))
 	limit := old
 	limit.Cur = min(old.Max, uint64(len(entries)+n))
-	check(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
-	t.Cleanup(func() { check(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old)) })
+	testkit.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
+	t.Cleanup(func() { testkit.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old)) })
 }
 
 // Ten thousand locations are read with far fewer open files, one by one and merged.
@@ -39,10 +41,10 @@ func TestManyLocationsFewFiles(t *testing.T) {
 	path := archiveOf(t, files, nil)
 	limitFiles(t, 240)
 	a, err := Open(path, &ReadOptions{MaxOpenFiles: 128})
-	check(t, err)
+	testkit.Must(t, err)
 	var mu sync.Mutex
 	seen := map[LocationRef]int{}
-	check(t, a.EachLocation(t.Context(), 16, nil, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
+	testkit.Must(t, a.EachLocation(t.Context(), 16, nil, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
 		n := 0
 		for e, err := range events {
 			if err != nil {
@@ -68,7 +70,7 @@ func TestManyLocationsFewFiles(t *testing.T) {
 	}
 	n := 0
 	for _, err := range a.Events(nil) {
-		check(t, err)
+		testkit.Must(t, err)
 		n++
 	}
 	if n != 2*rounds*locations {
@@ -89,7 +91,7 @@ func TestSelection(t *testing.T) {
 		})
 	}
 	a, err := Open(archiveOf(t, files, nil), nil)
-	check(t, err)
+	testkit.Must(t, err)
 	for _, sel := range []*Selection{
 		nil,
 		{Kinds: Kinds(EventEnter)},
@@ -102,7 +104,7 @@ func TestSelection(t *testing.T) {
 		want := map[LocationRef][]Event{}
 		for loc := range files {
 			for e, err := range a.EventsOf(loc) {
-				check(t, err)
+				testkit.Must(t, err)
 				if sel == nil || (sel.Locations == nil || slices.Contains(sel.Locations, loc)) && e.Time >= sel.From &&
 					(sel.To == 0 || e.Time <= sel.To) && (sel.Kinds.Empty() || sel.Kinds.Has(e.Kind)) {
 					want[loc] = append(want[loc], e.Clone())
@@ -126,16 +128,16 @@ func TestSelection(t *testing.T) {
 		}
 		got := map[LocationRef][]Event{}
 		for e, err := range a.Events(sel) {
-			check(t, err)
+			testkit.Must(t, err)
 			got[e.Location] = append(got[e.Location], e.Clone())
 		}
 		equal("Events", got)
 		got = map[LocationRef][]Event{}
 		var mu sync.Mutex
-		check(t, a.EachLocation(t.Context(), 3, sel, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
+		testkit.Must(t, a.EachLocation(t.Context(), 3, sel, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
 			var list []Event
 			for e, err := range events {
-				check(t, err)
+				testkit.Must(t, err)
 				list = append(list, e.Clone())
 			}
 			mu.Lock()
@@ -156,7 +158,7 @@ func TestEachLocationErrors(t *testing.T) {
 	}
 	files[7] = files[7][:1000] // damaged
 	a, err := Open(archiveOf(t, files, nil), nil)
-	check(t, err)
+	testkit.Must(t, err)
 	begun := 0
 	failure := errors.New("failure of the test")
 	err = a.EachLocation(t.Context(), 1, nil, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
@@ -169,7 +171,7 @@ func TestEachLocationErrors(t *testing.T) {
 		t.Errorf("%v after %d locations, want the failure after 4", err, begun)
 	}
 	damaged := 0
-	check(t, a.EachLocation(t.Context(), 4, nil, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
+	testkit.Must(t, a.EachLocation(t.Context(), 4, nil, func(loc LocationRef, events iter.Seq2[*Event, error]) error {
 		for _, err := range events {
 			if err == nil {
 				continue

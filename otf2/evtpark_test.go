@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // However often a writer is parked, the file is the same, byte for byte.
@@ -25,13 +27,13 @@ func TestParkedWritersWriteTheSame(t *testing.T) {
 			}
 			at, region := Timestamp(i/2), RegionRef(random.Uint32())
 			for _, w := range []*EventWriter{plain, parked} {
-				check(t, w.Enter(at, &a, region))
+				testkit.Must(t, w.Enter(at, &a, region))
 			}
 			if random.IntN(1+int(seed)*20) > 0 {
 				continue
 			}
 			for _, w := range []*EventWriter{plain, parked} {
-				check(t, w.Flush())
+				testkit.Must(t, w.Flush())
 			}
 			parked.Park()
 			parks++
@@ -39,8 +41,8 @@ func TestParkedWritersWriteTheSame(t *testing.T) {
 				t.Fatalf("a parked writer holds %d bytes", n)
 			}
 		}
-		check(t, plain.Close())
-		check(t, parked.Close())
+		testkit.Must(t, plain.Close())
+		testkit.Must(t, parked.Close())
 		if !bytes.Equal(plain.Bytes(), parked.Bytes()) {
 			t.Errorf("seed %d: the files differ: %d and %d bytes", seed, len(plain.Bytes()), len(parked.Bytes()))
 		}
@@ -53,12 +55,12 @@ func TestParkedWritersWriteTheSame(t *testing.T) {
 // What has not been flushed, and a writer that has failed, stay as they are.
 func TestOnlyFlushedWritersAreParked(t *testing.T) {
 	w := NewMemoryEventWriter(nil)
-	check(t, w.Enter(1, nil, 1))
+	testkit.Must(t, w.Enter(1, nil, 1))
 	w.Park()
 	if w.parked {
 		t.Error("an event that is in no file was parked")
 	}
-	check(t, w.Close())
+	testkit.Must(t, w.Close())
 	w.Park()
 	if w.parked {
 		t.Error("a closed writer was parked")

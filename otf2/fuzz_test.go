@@ -9,6 +9,8 @@ import (
 	"runtime/metrics"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // seeds adds the archives' files with an extension, those that are small. Seeds that were made by hand, or that
@@ -20,7 +22,7 @@ func seeds(f *testing.F, pattern string) {
 		f.Fatalf("no seeds %s: %v", pattern, err)
 	}
 	for _, path := range paths {
-		if b := readFile(f, path); len(b) < 8<<10 {
+		if b := testkit.Read(f, path); len(b) < 8<<10 {
 			f.Add(b)
 		}
 	}
@@ -59,7 +61,7 @@ func wholeRecords(t *testing.T, path string, table *recordTable, stamped bool, c
 	t.Helper()
 	walk := frames{table: table, stamped: stamped, chunk: chunk}
 	s, err := walk.walk(path, false)
-	check(t, err)
+	testkit.Must(t, err)
 	return s.records
 }
 
@@ -68,7 +70,7 @@ func FuzzEvents(f *testing.F) {
 	seeds(f, "testdata/*/*/*.evt")
 	path := filepath.Join(f.TempDir(), "0.evt")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		check(t, os.WriteFile(path, b, 0o644))
+		testkit.Must(t, os.WriteFile(path, b, 0o644))
 		bounded(t, len(b), func() {
 			s, err := ScanEventFile(path, DefaultEventChunkSize)
 			expected(t, err)
@@ -90,9 +92,9 @@ func FuzzEvents(f *testing.F) {
 			}
 			written = append(written, e)
 		}
-		check(t, w.Close())
+		testkit.Must(t, w.Close())
 		again, err := drain(inMemory(w.Bytes()), DefaultEventChunkSize)
-		check(t, err)
+		testkit.Must(t, err)
 		if len(again) != len(written) {
 			t.Fatalf("%d events written, %d read", len(written), len(again))
 		}
@@ -128,9 +130,9 @@ func FuzzSnapshots(f *testing.F) {
 	seeds(f, "testdata/*/*/*.snap")
 	dir := f.TempDir()
 	path := filepath.Join(dir, "a", "0.snap")
-	check(f, os.Mkdir(filepath.Dir(path), 0o755))
+	testkit.Must(f, os.Mkdir(filepath.Dir(path), 0o755))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		check(t, os.WriteFile(path, b, 0o644))
+		testkit.Must(t, os.WriteFile(path, b, 0o644))
 		n := uint64(0)
 		bounded(t, len(b), func() {
 			for s, err := range archiveAt(dir).SnapshotsOf(0) {
@@ -152,7 +154,7 @@ func FuzzGlobalDefs(f *testing.F) {
 	seeds(f, "testdata/*/*.def")
 	path := filepath.Join(f.TempDir(), "a.def")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		check(t, os.WriteFile(path, b, 0o644))
+		testkit.Must(t, os.WriteFile(path, b, 0o644))
 		var defs *Definitions
 		bounded(t, len(b), func() {
 			var err error
@@ -181,7 +183,7 @@ func FuzzMarkers(f *testing.F) {
 	dir := f.TempDir()
 	path := filepath.Join(dir, "a.marker")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		check(t, os.WriteFile(path, b, 0o644))
+		testkit.Must(t, os.WriteFile(path, b, 0o644))
 		n := uint64(0)
 		bounded(t, len(b), func() {
 			defs, markers, err := archiveAt(dir).Markers()
@@ -196,7 +198,7 @@ func FuzzMarkers(f *testing.F) {
 			}
 		}
 		_, err := walk.walk(path, false)
-		check(t, err)
+		testkit.Must(t, err)
 		if n != want {
 			t.Errorf("%d markers, the file has %d", n, want)
 		}
@@ -209,7 +211,7 @@ func FuzzThumbnails(f *testing.F) {
 	dir := f.TempDir()
 	path := filepath.Join(dir, "a.0.thumb")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		check(t, os.WriteFile(path, b, 0o644))
+		testkit.Must(t, os.WriteFile(path, b, 0o644))
 		n := 0
 		bounded(t, len(b), func() {
 			thumbnail, err := archiveAt(dir).Thumbnail(0)
@@ -224,7 +226,7 @@ func FuzzThumbnails(f *testing.F) {
 			}
 		}
 		_, err := walk.walk(path, false)
-		check(t, err)
+		testkit.Must(t, err)
 		if n != want {
 			t.Errorf("%d samples, the file has %d", n, want)
 		}
@@ -233,21 +235,21 @@ func FuzzThumbnails(f *testing.F) {
 
 // Whatever an archive's files hold: recovered, it is read without an error, and a second recovery changes nothing.
 func FuzzRecover(f *testing.F) {
-	anchor := readFile(f, "testdata/mapping/mapping.otf2")
-	defs := readFile(f, "testdata/mapping/mapping.def")
-	events := readFile(f, "testdata/mapping/mapping/0.evt")
-	local := readFile(f, "testdata/mapping/mapping/4294967296.def")
+	anchor := testkit.Read(f, "testdata/mapping/mapping.otf2")
+	defs := testkit.Read(f, "testdata/mapping/mapping.def")
+	events := testkit.Read(f, "testdata/mapping/mapping/0.evt")
+	local := testkit.Read(f, "testdata/mapping/mapping/4294967296.def")
 	f.Add(anchor, defs, events, local)
 	f.Add([]byte{}, defs[:len(defs)-20], events[:len(events)-5], local[:60])
 	f.Add(anchor[:50], defs, plainBig.file(0), []byte{})
 	f.Add(anchor, defs[:300], make([]byte, 100), local)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, anchor, defs, events, local []byte) {
-		check(t, os.RemoveAll(dir))
-		check(t, os.MkdirAll(filepath.Join(dir, "a"), 0o755))
+		testkit.Must(t, os.RemoveAll(dir))
+		testkit.Must(t, os.MkdirAll(filepath.Join(dir, "a"), 0o755))
 		path := filepath.Join(dir, "a.otf2")
 		for name, b := range map[string][]byte{"a.otf2": anchor, "a.def": defs, "a/0.evt": events, "a/0.def": local} {
-			check(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
 		}
 		res, err := Recover(path, nil)
 		if err != nil {
@@ -257,7 +259,7 @@ func FuzzRecover(f *testing.F) {
 			return
 		}
 		again, err := Recover(dir, nil)
-		check(t, err)
+		testkit.Must(t, err)
 		if again.Changed() || again.Failed() != res.Failed() {
 			t.Errorf("recovered again:\n%v\nafter\n%v", again, res)
 		}
@@ -265,7 +267,7 @@ func FuzzRecover(f *testing.F) {
 			return
 		}
 		a, err := Open(path, nil)
-		check(t, err)
+		testkit.Must(t, err)
 		if n := uint64(len(a.Defs.Order)); a.Anchor.GlobalDefs != n || a.Anchor.Locations > n {
 			t.Errorf("anchor %+v, %d definitions", a.Anchor, n)
 		}
@@ -294,7 +296,7 @@ func FuzzLocalDefs(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(dir, "l.def")
-		check(t, os.WriteFile(path, b, 0o644))
+		testkit.Must(t, os.WriteFile(path, b, 0o644))
 		var maps []MappingTable
 		var clocks []ClockOffset
 		bounded(t, len(b), func() {
@@ -306,10 +308,10 @@ func FuzzLocalDefs(f *testing.F) {
 		for i := range maps {
 			list = append(list, &maps[i])
 		}
-		check(t, WriteLocalDefs(path, list, clocks, 0))
+		testkit.Must(t, WriteLocalDefs(path, list, clocks, 0))
 		l := newLocalMaps(maps, clocks, 0)
 		maps, clocks, err := ReadLocalDefs(path, 0, 0)
-		check(t, err)
+		testkit.Must(t, err)
 		again := newLocalMaps(maps, clocks, 0)
 		if len(maps) != len(list) || !l.equal(again) && !hasNaN(l.clocks) {
 			t.Fatalf("%v, %v read again as %v, %v", l.maps, l.clocks, maps, clocks)
@@ -331,7 +333,7 @@ func FuzzAnchor(f *testing.F) {
 	seeds(f, "testdata/*/*.otf2")
 	path := filepath.Join(f.TempDir(), "a.otf2")
 	f.Fuzz(func(t *testing.T, b []byte) {
-		check(t, os.WriteFile(path, b, 0o644))
+		testkit.Must(t, os.WriteFile(path, b, 0o644))
 		var a *Anchor
 		var err error
 		bounded(t, len(b), func() { a, err = ReadAnchor(path) })

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // fixtures lists the anchors of the archives that libotf2 wrote.
@@ -19,18 +21,11 @@ func fixtures(t testing.TB) []string {
 	return list
 }
 
-func readFile(t testing.TB, path string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	check(t, err)
-	return b
-}
-
 // tempFile writes b to a file.
 func tempFile(t testing.TB, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "0.evt")
-	check(t, os.WriteFile(path, b, 0o644))
+	testkit.Must(t, os.WriteFile(path, b, 0o644))
 	return path
 }
 
@@ -74,7 +69,7 @@ func attributeList(attributes []AttributeValue) *AttributeList {
 func recordsOf(t testing.TB, path string, chunk uint64, table *recordTable) []Record {
 	t.Helper()
 	var list []Record
-	check(t, readRecords(path, UndefinedLocation, chunk, table, func(id uint8, d *fieldDecoder) error {
+	testkit.Must(t, readRecords(path, UndefinedLocation, chunk, table, func(id uint8, d *fieldDecoder) error {
 		list = append(list, genericRecord(table, id, d))
 		return nil
 	}))

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Mapping: optimal tables map as the list they were made from, whatever their form.
@@ -55,7 +57,7 @@ func TestMappings(t *testing.T) {
 	unsorted := &MappingTable{Type: MappingComm, Local: []uint64{5, 1, 3}, Global: []uint64{50, 10, 30}}
 	d := fieldDecoder{buf: unsorted.append([]byte{byte(MappingComm)})}
 	m, err := readMapping(&d)
-	check(t, err)
+	testkit.Must(t, err)
 	if m.Map(1) != 10 || m.Map(3) != 30 || m.Map(5) != 50 || m.Map(2) != 2 {
 		t.Errorf("unsorted table read as %v", m)
 	}
@@ -109,22 +111,22 @@ func TestRaw(t *testing.T) {
 	a.String(0, 1)
 	a.Location(1, 2)
 	a.Uint32(2, 1)
-	check(t, w.MpiCollectiveEnd(100, &a, 0, 1, 1, 1, 1))
-	check(t, w.BufferFlush(150, nil, 200))
-	check(t, w.Close())
+	testkit.Must(t, w.MpiCollectiveEnd(100, &a, 0, 1, 1, 1, 1))
+	testkit.Must(t, w.BufferFlush(150, nil, 200))
+	testkit.Must(t, w.Close())
 	dir := t.TempDir()
 	path := filepath.Join(dir, "l.def")
-	check(t, WriteLocalDefs(path, []*MappingTable{
+	testkit.Must(t, WriteLocalDefs(path, []*MappingTable{
 		NewDenseMapping(MappingComm, []uint64{0, 1<<64 - 1}), NewDenseMapping(MappingString, []uint64{0, 7}),
 		NewDenseMapping(MappingAttribute, []uint64{10, 11, 12}), NewSparseMapping(MappingLocation, map[uint64]uint64{2: 1 << 40}),
 	}, []ClockOffset{{Time: 100, Offset: 1000}, {Time: 200, Offset: 1100}}, 0))
-	anchor := archiveOf(t, map[LocationRef][]byte{4: w.Bytes()}, map[LocationRef][]byte{4: readFile(t, path)})
+	anchor := archiveOf(t, map[LocationRef][]byte{4: w.Bytes()}, map[LocationRef][]byte{4: testkit.Read(t, path)})
 	for _, raw := range []bool{false, true} {
 		arc, err := Open(anchor, &ReadOptions{Raw: raw})
-		check(t, err)
+		testkit.Must(t, err)
 		var got []Event
 		for e, err := range arc.EventsOf(4) {
-			check(t, err)
+			testkit.Must(t, err)
 			got = append(got, e.Clone())
 		}
 		times := []Timestamp{1100, 1200, 1300}
@@ -151,7 +153,7 @@ func TestRaw(t *testing.T) {
 func TestNanoseconds(t *testing.T) {
 	dir := t.TempDir()
 	w, err := Create(dir, "traces", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	_ = w.Definitions().ClockProperties(2_500_000_000, 10_000, 30_001, 77)
 	_ = w.Definitions().String(0, "")
 	_ = w.Definitions().SystemTreeNode(0, 0, 0, UndefinedSystemTreeNode)
@@ -159,21 +161,21 @@ func TestNanoseconds(t *testing.T) {
 	offsets := [][]ClockOffset{nil, {{Time: 10_000, Offset: 0}, {Time: 20_000, Offset: 10_000}}}
 	for l := range LocationRef(2) {
 		_ = w.Definitions().Location(l, 0, LocationTypeCPUThread, 3, 0)
-		check(t, w.LocalDefs(l, nil, offsets[l]))
+		testkit.Must(t, w.LocalDefs(l, nil, offsets[l]))
 		e, err := w.Events(l)
-		check(t, err)
-		check(t, e.Enter(10_000, nil, 0))
-		check(t, e.BufferFlush(15_001, nil, 17_503))
-		check(t, e.Leave(20_000, nil, 0))
+		testkit.Must(t, err)
+		testkit.Must(t, e.Enter(10_000, nil, 0))
+		testkit.Must(t, e.BufferFlush(15_001, nil, 17_503))
+		testkit.Must(t, e.Leave(20_000, nil, 0))
 	}
 	m, err := w.Markers()
-	check(t, err)
+	testkit.Must(t, err)
 	_ = m.DefMarker(0, "g", "c", MarkerSeverityLow)
 	_ = m.Marker(12_502, 2_500, 0, MarkerScopeGlobal, 1<<64-1, "")
-	check(t, w.Close())
+	testkit.Must(t, w.Close())
 	for _, raw := range []bool{false, true} {
 		a, err := Open(filepath.Join(dir, "traces.otf2"), &ReadOptions{Nanoseconds: true, Raw: raw})
-		check(t, err)
+		testkit.Must(t, err)
 		want := [][]uint64{{4000, 6000, 7001, 8000}, {4000, 8000, 10002, 12000}}
 		clock := ClockProperties{Resolution: 1e9, Offset: 4000, Length: 12000, Realtime: 77}
 		if raw {
@@ -183,7 +185,7 @@ func TestNanoseconds(t *testing.T) {
 		for l := range want {
 			var got []uint64
 			for e, err := range a.EventsOf(LocationRef(l)) {
-				check(t, err)
+				testkit.Must(t, err)
 				got = append(got, uint64(e.Time))
 				if e.Kind == EventBufferFlush {
 					got = append(got, e.Args[0])

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // eventArgs draws arguments that fit a kind's fields.
@@ -93,13 +95,13 @@ func TestEventMethodsAgreeWithTable(t *testing.T) {
 		for range n {
 			kind := anyEventKind().Draw(rt, "kind")
 			args := eventArgs(rt, kind, 255)
-			check(t, callMethod(t, byMethod, kind, 7, nil, args))
-			check(t, byTable.Write(kind, 7, nil, args))
+			testkit.Must(t, callMethod(t, byMethod, kind, 7, nil, args))
+			testkit.Must(t, byTable.Write(kind, 7, nil, args))
 			body = append(body, plainLittle.event(kind, args))
 			want = append(want, Event{Time: 7, Kind: kind, Args: args})
 		}
-		check(t, byMethod.Close())
-		check(t, byTable.Close())
+		testkit.Must(t, byMethod.Close())
+		testkit.Must(t, byTable.Close())
 		equalBytes(t, "method", byMethod.Bytes(), plainLittle.file(n, body...))
 		equalBytes(t, "table", byTable.Bytes(), byMethod.Bytes())
 		for _, order := range []plain{plainLittle, plainBig} {
@@ -108,7 +110,7 @@ func TestEventMethodsAgreeWithTable(t *testing.T) {
 				body[i+1] = order.event(e.Kind, e.Args)
 			}
 			got, err := readEvents(tempFile(t, order.file(n, body...)), DefaultEventChunkSize)
-			check(t, err)
+			testkit.Must(t, err)
 			for i := range want {
 				if len(got) != n || got[i].Kind != want[i].Kind || got[i].Time != 7 || string(words(got[i].Args)) != string(words(want[i].Args)) {
 					rt.Fatalf("read %v, want %v", got, want)

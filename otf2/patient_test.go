@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // flaky is a sink of which some operations fail, a writing one after half of it.
@@ -43,7 +45,7 @@ func writeFlaky(t *testing.T, sink *flaky, failed func(w *EventWriter)) (tries i
 	t.Helper()
 	unasked := 0
 	w, err := newEventWriter(&EventWriterOptions{Patient: func(error) { unasked++ }})
-	check(t, err)
+	testkit.Must(t, err)
 	w.sink = sink
 	flush := func() bool {
 		if w.Flush() == nil {
@@ -56,8 +58,8 @@ func writeFlaky(t *testing.T, sink *flaky, failed func(w *EventWriter)) (tries i
 		return false
 	}
 	for i := range 80_000 {
-		check(t, w.Enter(Timestamp(i/2), nil, RegionRef(i)))
-		check(t, w.Leave(Timestamp(i/2), nil, RegionRef(i)))
+		testkit.Must(t, w.Enter(Timestamp(i/2), nil, RegionRef(i)))
+		testkit.Must(t, w.Leave(Timestamp(i/2), nil, RegionRef(i)))
 		if i%2003 == 0 {
 			flush()
 		}
@@ -67,7 +69,7 @@ func writeFlaky(t *testing.T, sink *flaky, failed func(w *EventWriter)) (tries i
 			break
 		}
 	}
-	check(t, w.Close())
+	testkit.Must(t, w.Close())
 	return tries + unasked
 }
 
@@ -87,7 +89,7 @@ func TestPatientWriterLosesNothing(t *testing.T) {
 				if w.Size() == 0 {
 					return // it could not even be made
 				}
-				check(t, os.WriteFile(path, sink.data, 0o600))
+				testkit.Must(t, os.WriteFile(path, sink.data, 0o600))
 				s, err := ScanEventFile(path, DefaultEventChunkSize)
 				cleaned := sink.calls >= sink.from+sink.times // no operation failed that was to bring back what was
 				if err != nil || cleaned && !s.Complete || s.Events < w.Flushed() || int64(len(sink.data)) < w.Size() {

@@ -5,6 +5,8 @@ package otf2
 import (
 	"encoding/binary"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // plain is a second, simple encoder of the format, in both byte orders, with which the writers are compared and
@@ -135,9 +137,9 @@ func (p plain) file(events int, body ...[]byte) []byte {
 // The worked examples of the format's description, byte by byte.
 func TestWorkedBytes(t *testing.T) {
 	w := NewMemoryEventWriter(nil)
-	check(t, w.Enter(20, nil, 0))
-	check(t, w.Leave(30, nil, 0))
-	check(t, w.Close())
+	testkit.Must(t, w.Enter(20, nil, 0))
+	testkit.Must(t, w.Leave(30, nil, 0))
+	testkit.Must(t, w.Close())
 	equalBytes(t, "two events", w.Bytes(), []byte{
 		3, 0x42, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,
 		5, 0x14, 0, 0, 0, 0, 0, 0, 0, 0x0c, 0,
@@ -145,12 +147,12 @@ func TestWorkedBytes(t *testing.T) {
 		2, 1,
 	})
 	w = NewMemoryEventWriter(nil)
-	check(t, w.MpiCollectiveBegin(1, nil))
-	check(t, w.MpiCollectiveEnd(1, nil, CollectiveOpAllreduce, 3, CollectiveRootNone, 4194304, 4194304))
+	testkit.Must(t, w.MpiCollectiveBegin(1, nil))
+	testkit.Must(t, w.MpiCollectiveEnd(1, nil, CollectiveOpAllreduce, 3, CollectiveRootNone, 4194304, 4194304))
 	var a AttributeList
 	a.Uint64(3, 5)
-	check(t, w.Enter(1, &a, 1))
-	check(t, w.Close())
+	testkit.Must(t, w.Enter(1, &a, 1))
+	testkit.Must(t, w.Close())
 	equalBytes(t, "collective and attribute", w.Bytes()[headerSize+stampSize:], []byte{
 		0x16, 0, 0x17, 0x0c, 0x0b, 1, 3, 0xff, 3, 0, 0, 0x40, 3, 0, 0, 0x40,
 		6, 7, 1, 1, 1, 3, 4, 1, 5, 0x0c, 1, 1,
@@ -161,13 +163,6 @@ func TestWorkedBytes(t *testing.T) {
 	equalBytes(t, "dense map", dense.append([]byte{5, 8, 3}), []byte{5, 8, 3, 1, 2, 0, 1, 0x0b, 1, 0x0a})
 	sparse := NewSparseMapping(MappingRegion, map[uint64]uint64{1: 10})
 	equalBytes(t, "sparse map", sparse.append([]byte{5, 8, 3}), []byte{5, 8, 3, 1, 1, 1, 1, 1, 1, 0x0a})
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // equalBytes compares and names the first difference.

@@ -12,32 +12,34 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // archiveOf writes an archive with the given event files, and no more definitions than reading needs.
 func archiveOf(t testing.TB, files map[LocationRef][]byte, defs map[LocationRef][]byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	check(t, os.Mkdir(filepath.Join(dir, "a"), 0o755))
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "a"), 0o755))
 	w, err := CreateGlobalDefWriter(filepath.Join(dir, "a.def"), 0)
-	check(t, err)
-	check(t, w.ClockProperties(1e9, 0, 1<<62, 0))
+	testkit.Must(t, err)
+	testkit.Must(t, w.ClockProperties(1e9, 0, 1<<62, 0))
 	var locations []LocationRef
 	for loc := range files {
 		locations = append(locations, loc)
 	}
 	slices.Sort(locations)
 	for _, loc := range locations {
-		check(t, w.Location(loc, 0, LocationTypeCPUThread, 0, 0))
-		check(t, os.WriteFile(filepath.Join(dir, "a", strconv.FormatUint(uint64(loc), 10)+".evt"), files[loc], 0o644))
+		testkit.Must(t, w.Location(loc, 0, LocationTypeCPUThread, 0, 0))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "a", strconv.FormatUint(uint64(loc), 10)+".evt"), files[loc], 0o644))
 	}
 	for loc, b := range defs {
-		check(t, os.WriteFile(filepath.Join(dir, "a", strconv.FormatUint(uint64(loc), 10)+".def"), b, 0o644))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "a", strconv.FormatUint(uint64(loc), 10)+".def"), b, 0o644))
 	}
 	n := w.Count()
-	check(t, w.Close())
+	testkit.Must(t, w.Close())
 	path := filepath.Join(dir, "a.otf2")
-	check(t, WriteAnchor(path, &Anchor{Locations: uint64(len(files)), GlobalDefs: n, TraceID: 1}))
+	testkit.Must(t, WriteAnchor(path, &Anchor{Locations: uint64(len(files)), GlobalDefs: n, TraceID: 1}))
 	return path
 }
 
@@ -62,10 +64,10 @@ func TestGlobalOrder(t *testing.T) {
 			at := Timestamp(0)
 			for seq := range rapid.IntRange(0, 300).Draw(rt, "events") {
 				at += Timestamp(rapid.IntRange(0, 3).Draw(rt, "step"))
-				check(t, w.MpiIsendComplete(at, nil, uint64(seq)))
+				testkit.Must(t, w.MpiIsendComplete(at, nil, uint64(seq)))
 				want = append(want, key{at, loc, seq})
 			}
-			check(t, w.Close())
+			testkit.Must(t, w.Close())
 			files[loc] = w.Bytes()
 		}
 		slices.SortFunc(want, func(a, b key) int {
@@ -77,10 +79,10 @@ func TestGlobalOrder(t *testing.T) {
 			return a.seq - b.seq
 		})
 		a, err := Open(archiveOf(t, files, nil), &ReadOptions{MaxOpenFiles: 3, Memory: 1})
-		check(t, err)
+		testkit.Must(t, err)
 		collect := func(sel *Selection) (got []key) {
 			for e, err := range a.Events(sel) {
-				check(t, err)
+				testkit.Must(t, err)
 				got = append(got, key{e.Time, e.Location, int(e.Args[0])})
 			}
 			return got
@@ -122,25 +124,25 @@ func cmp(a, b uint64) int {
 func TestSeek(t *testing.T) {
 	w := NewMemoryEventWriter(nil)
 	for i := range uint64(150_000) {
-		check(t, w.MpiIsendComplete(Timestamp(1000+i/7), nil, i))
+		testkit.Must(t, w.MpiIsendComplete(Timestamp(1000+i/7), nil, i))
 	}
-	check(t, w.Close())
+	testkit.Must(t, w.Close())
 	dir := t.TempDir()
 	local := filepath.Join(dir, "l.def")
-	check(t, WriteLocalDefs(local, nil, []ClockOffset{{Time: 1000, Offset: 5000}, {Time: 3000, Offset: 9000}}, 0))
+	testkit.Must(t, WriteLocalDefs(local, nil, []ClockOffset{{Time: 1000, Offset: 5000}, {Time: 3000, Offset: 9000}}, 0))
 	files := map[LocationRef][]byte{1: w.Bytes()}
-	for _, defs := range []map[LocationRef][]byte{nil, {1: readFile(t, local)}} {
+	for _, defs := range []map[LocationRef][]byte{nil, {1: testkit.Read(t, local)}} {
 		a, err := Open(archiveOf(t, files, defs), nil)
-		check(t, err)
+		testkit.Must(t, err)
 		var times []Timestamp
 		for e, err := range a.EventsOf(1) {
-			check(t, err)
+			testkit.Must(t, err)
 			times = append(times, e.Time)
 		}
 		for _, from := range []Timestamp{1, times[0], times[1] + 1, times[70_000], times[70_001], times[len(times)-1], times[len(times)-1] + 1} {
 			n := 0
 			for e, err := range a.Events(&Selection{From: from}) {
-				check(t, err)
+				testkit.Must(t, err)
 				if e.Time < from {
 					t.Fatalf("event at %d, wanted from %d", e.Time, from)
 				}
@@ -157,8 +159,8 @@ func TestSeek(t *testing.T) {
 			}
 		}
 		r, err := a.eventReader(1, maxWindow)
-		check(t, err)
-		check(t, r.seek(times[len(times)-1]))
+		testkit.Must(t, err)
+		testkit.Must(t, r.seek(times[len(times)-1]))
 		if last := int64(len(w.Bytes())-1) / DefaultEventChunkSize * DefaultEventChunkSize; r.win.chunkEnd != last+DefaultEventChunkSize || last == 0 {
 			t.Errorf("sought to the chunk that ends at %d, want the last one, at %d", r.win.chunkEnd, last)
 		}
@@ -169,7 +171,7 @@ func TestSeek(t *testing.T) {
 // One archive is read by several goroutines.
 func TestConcurrentReading(t *testing.T) {
 	a, err := Open("testdata/mapping/mapping.otf2", &ReadOptions{MaxOpenFiles: 2})
-	check(t, err)
+	testkit.Must(t, err)
 	counts := make(chan int)
 	for range 4 {
 		go func() {
@@ -193,9 +195,9 @@ func TestConcurrentReading(t *testing.T) {
 // Leaving the loop early closes the files.
 func TestBreakClosesFiles(t *testing.T) {
 	a, err := Open("testdata/many-locations/many.otf2", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	for _, err := range a.Events(nil) {
-		check(t, err)
+		testkit.Must(t, err)
 		break
 	}
 	for range a.EventsOf(3) {
@@ -210,11 +212,11 @@ func TestBreakClosesFiles(t *testing.T) {
 func TestDamagedLocation(t *testing.T) {
 	good, bad := NewMemoryEventWriter(nil), NewMemoryEventWriter(nil)
 	for i := range Timestamp(100) {
-		check(t, good.Enter(i, nil, 1))
-		check(t, bad.Enter(i, nil, 2))
+		testkit.Must(t, good.Enter(i, nil, 1))
+		testkit.Must(t, bad.Enter(i, nil, 2))
 	}
-	check(t, good.Close())
-	check(t, bad.Close())
+	testkit.Must(t, good.Close())
+	testkit.Must(t, bad.Close())
 	corrupt := slices.Clone(bad.Bytes())
 	corrupt[headerSize+10*12] = 4 // a record id that does not exist, behind 10 events
 	header := slices.Clone(bad.Bytes())
@@ -235,7 +237,7 @@ func TestDamagedLocation(t *testing.T) {
 		{"chunk too long", append(slices.Clone(bad.Bytes()[:len(bad.Bytes())-2]), make([]byte, DefaultEventChunkSize)...), 100, ErrCorrupt},
 	} {
 		a, err := Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes(), 2: c.file}, nil), nil)
-		check(t, err)
+		testkit.Must(t, err)
 		var events [3]int
 		var errs []error
 		for e, err := range a.Events(nil) {
@@ -254,9 +256,9 @@ func TestDamagedLocation(t *testing.T) {
 		}
 	}
 	a, err := Open(archiveOf(t, map[LocationRef][]byte{1: good.Bytes(), 77: good.Bytes()}, nil), nil)
-	check(t, err)
-	check(t, os.Remove(a.EventFile(77)))
-	check(t, os.Rename(a.EventFile(1), a.EventFile(78)))
+	testkit.Must(t, err)
+	testkit.Must(t, os.Remove(a.EventFile(77)))
+	testkit.Must(t, os.Rename(a.EventFile(1), a.EventFile(78)))
 	for loc, cause := range map[LocationRef]error{77: os.ErrNotExist, 78: ErrCorrupt} { // without file, without definition
 		n := 0
 		for _, err := range a.EventsOf(loc) {
@@ -278,7 +280,7 @@ func TestFutureRecords(t *testing.T) {
 		plainLittle.framed(byte(EventCommCreate), []byte{1, 9, 0xaa, 0xbb}, true),
 		plainLittle.event(EventEnter, []uint64{3}))
 	events, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
-	check(t, err)
+	testkit.Must(t, err)
 	if len(events) != 4 || events[0].Kind != 200 || len(events[0].Args) != 0 || events[2].Args[0] != 9 || events[3].Args[0] != 3 {
 		t.Errorf("read %v", events)
 	}
@@ -313,7 +315,7 @@ func TestOldDefinitions(t *testing.T) {
 		plainLittle.framed(99, []byte{1, 2}, false),
 	)
 	defs, err := ReadGlobalDefs(tempFile(t, file), 0)
-	check(t, err)
+	testkit.Must(t, err)
 	if defs.Clock != (ClockProperties{1000, 5, 6, 1<<64 - 1}) {
 		t.Errorf("clock %+v", defs.Clock)
 	}
@@ -351,7 +353,7 @@ func TestRefusedArchives(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.otf2")
 	for _, a := range []*Anchor{{Compression: CompressionZlib}, {Substrate: SubstrateSION}} {
-		check(t, WriteAnchor(path, a))
+		testkit.Must(t, WriteAnchor(path, a))
 		if _, err := Open(path, nil); !errors.Is(err, ErrNotSupported) {
 			t.Errorf("%+v: %v", a, err)
 		}
@@ -359,8 +361,8 @@ func TestRefusedArchives(t *testing.T) {
 			t.Errorf("%+v: its anchor: %v", a, err)
 		}
 	}
-	check(t, WriteAnchor(path, &Anchor{}))
-	b := readFile(t, path)
+	testkit.Must(t, WriteAnchor(path, &Anchor{}))
+	b := testkit.Read(t, path)
 	for name, change := range map[string]func(b []byte) []byte{
 		"no header":    func(b []byte) []byte { b[0] = 0; return b },
 		"byte order":   func(b []byte) []byte { b[1] = 0; return b },
@@ -371,7 +373,7 @@ func TestRefusedArchives(t *testing.T) {
 		"cut":          func(b []byte) []byte { return b[:len(b)-4] },
 		"empty":        func([]byte) []byte { return nil },
 	} {
-		check(t, os.WriteFile(path, change(slices.Clone(b)), 0o644))
+		testkit.Must(t, os.WriteFile(path, change(slices.Clone(b)), 0o644))
 		var fe *FormatError
 		if _, err := Open(path, nil); !errors.As(err, &fe) {
 			t.Errorf("%s: %v", name, err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // fill writes n events with what can precede and follow them.
@@ -18,9 +20,9 @@ func fill(t *testing.T, w *EventWriter, n int) {
 			a.Uint64(1, uint64(i))
 			a.String(2, StringRef(i%7))
 		}
-		check(t, w.Enter(Timestamp(1000+i/2), &a, RegionRef(i%100)))
-		check(t, w.MpiSend(Timestamp(1000+i/2), nil, 1, 2, 3, uint64(i)))
-		check(t, w.Leave(Timestamp(1000+i/2), nil, RegionRef(i%100)))
+		testkit.Must(t, w.Enter(Timestamp(1000+i/2), &a, RegionRef(i%100)))
+		testkit.Must(t, w.MpiSend(Timestamp(1000+i/2), nil, 1, 2, 3, uint64(i)))
+		testkit.Must(t, w.Leave(Timestamp(1000+i/2), nil, RegionRef(i%100)))
 	}
 }
 
@@ -28,19 +30,19 @@ func TestRewrittenEventsAreTheSame(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.evt"), filepath.Join(dir, "to.evt")
 	w, err := CreateEventWriter(from, &EventWriterOptions{ChunkSize: MinChunkSize})
-	check(t, err)
+	testkit.Must(t, err)
 	fill(t, w, 40_000)
-	check(t, w.Close())
+	testkit.Must(t, w.Close())
 	if w.Size() < 4*MinChunkSize {
 		t.Fatalf("only %d bytes", w.Size())
 	}
 	want, err := readEvents(from, MinChunkSize)
-	check(t, err)
+	testkit.Must(t, err)
 	for _, chunk := range []uint64{1 << 20, MinChunkSize + 7} {
 		n, err := RewriteEvents(from, to, MinChunkSize, chunk)
-		check(t, err)
+		testkit.Must(t, err)
 		got, err := readEvents(to, chunk)
-		check(t, err)
+		testkit.Must(t, err)
 		if n != w.Events() || !reflect.DeepEqual(got, want) {
 			t.Errorf("chunks of %d: %d events of %d, or others", chunk, n, w.Events())
 		}
@@ -56,9 +58,9 @@ func TestWiden(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.evt")
 	const wide = 1 << 20
 	w, err := CreateEventWriter(path, &EventWriterOptions{ChunkSize: MinChunkSize})
-	check(t, err)
+	testkit.Must(t, err)
 	fill(t, w, 9_000)
-	check(t, w.Flush())
+	testkit.Must(t, w.Flush())
 	if size := w.Size(); size > MinChunkSize || size < MinChunkSize*3/4 {
 		t.Fatalf("%d bytes", size)
 	}
@@ -69,17 +71,17 @@ func TestWiden(t *testing.T) {
 		t.Error("not widened")
 	}
 	for i := range 80_000 {
-		check(t, w.MpiSend(Timestamp(10_000+i), nil, 1, 2, 3, uint64(i)))
+		testkit.Must(t, w.MpiSend(Timestamp(10_000+i), nil, 1, 2, 3, uint64(i)))
 	}
 	if w.Widen(2 * wide) {
 		t.Error("widened with several chunks")
 	}
-	check(t, w.Close())
+	testkit.Must(t, w.Close())
 	if w.Size() < wide {
 		t.Fatalf("only %d bytes", w.Size())
 	}
 	events, err := readEvents(path, wide)
-	check(t, err)
+	testkit.Must(t, err)
 	if len(events) != 107_000 {
 		t.Errorf("%d events", len(events))
 	}

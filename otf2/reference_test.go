@@ -18,6 +18,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
 	"github.com/nccl-otf2/nccl-otf2/internal/printable"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
 )
@@ -47,9 +48,7 @@ func text(t *testing.T, write func(*bytes.Buffer) error) string {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString(otf2print.Title)
-	if err := write(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, write(&b))
 	return b.String()
 }
 
@@ -100,9 +99,7 @@ func TestReferenceToolReadsOurArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := otf2print.Markers(&b, a); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, otf2print.Markers(&b, a))
 	golden.SameLines(t, "markers", b.String(), output(t, need.Reference(t, "otf2-marker"), anchor))
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // skipBig reports archives that our writers, which are little-endian, cannot re-make byte by byte.
@@ -22,18 +24,18 @@ func TestEventFilesRoundTrip(t *testing.T) {
 			continue
 		}
 		anchor, err := ReadAnchor(anchorPath)
-		check(t, err)
+		testkit.Must(t, err)
 		paths, _ := filepath.Glob(strings.TrimSuffix(anchorPath, ".otf2") + "/*.evt")
 		for _, path := range paths {
 			files++
 			events, err := readEvents(path, anchor.EventChunkSize)
-			check(t, err)
+			testkit.Must(t, err)
 			w := NewMemoryEventWriter(&EventWriterOptions{ChunkSize: anchor.EventChunkSize})
 			for _, e := range events {
-				check(t, w.Write(e.Kind, e.Time, attributeList(e.Attributes), e.Args))
+				testkit.Must(t, w.Write(e.Kind, e.Time, attributeList(e.Attributes), e.Args))
 			}
-			check(t, w.Close())
-			equalBytes(t, path, w.Bytes(), readFile(t, path))
+			testkit.Must(t, w.Close())
+			equalBytes(t, path, w.Bytes(), testkit.Read(t, path))
 			if w.Events() != uint64(len(events)) || w.Size() != int64(len(w.Bytes())) {
 				t.Errorf("%s: counts %d events in %d bytes", path, w.Events(), w.Size())
 			}
@@ -51,19 +53,19 @@ func TestDefinitionFilesRoundTrip(t *testing.T) {
 			continue
 		}
 		anchor, err := ReadAnchor(anchorPath)
-		check(t, err)
+		testkit.Must(t, err)
 		path := strings.TrimSuffix(anchorPath, ".otf2") + ".def"
 		out := filepath.Join(t.TempDir(), "g.def")
 		w, err := CreateGlobalDefWriter(out, anchor.DefChunkSize)
-		check(t, err)
+		testkit.Must(t, err)
 		for _, r := range recordsOf(t, path, anchor.DefChunkSize, &globalDefTable) {
-			check(t, w.Write(&r))
+			testkit.Must(t, w.Write(&r))
 		}
 		if w.Count() != anchor.GlobalDefs {
 			t.Errorf("%s: %d records, the anchor says %d", path, w.Count(), anchor.GlobalDefs)
 		}
-		check(t, w.Close())
-		equalBytes(t, path, readFile(t, out), readFile(t, path))
+		testkit.Must(t, w.Close())
+		equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 	}
 }
 
@@ -75,14 +77,14 @@ func TestTypedDefinitionsRoundTrip(t *testing.T) {
 			continue
 		}
 		a, err := Open(anchorPath, nil)
-		check(t, err)
+		testkit.Must(t, err)
 		path := a.archiveFile(".def")
 		out := filepath.Join(t.TempDir(), "g.def")
 		w, err := CreateGlobalDefWriter(out, a.Anchor.DefChunkSize)
-		check(t, err)
+		testkit.Must(t, err)
 		writeTyped(t, w, a.Defs)
-		check(t, w.Close())
-		equalBytes(t, path, readFile(t, out), readFile(t, path))
+		testkit.Must(t, w.Close())
+		equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 	}
 }
 
@@ -129,29 +131,29 @@ func TestLocalDefinitionFilesRoundTrip(t *testing.T) {
 			continue
 		}
 		a, err := Open(anchorPath, nil)
-		check(t, err)
+		testkit.Must(t, err)
 		for _, loc := range a.Defs.Locations {
 			path := a.locationFile(loc.Self, ".def")
 			out := filepath.Join(t.TempDir(), "l.def")
 			if strings.Contains(anchorPath, "all-defs") {
 				w, err := createRecordFile(out, a.Anchor.DefChunkSize, 0)
-				check(t, err)
+				testkit.Must(t, err)
 				for _, r := range recordsOf(t, path, a.Anchor.DefChunkSize, &localDefTable) {
-					check(t, w.writeRecord(&localDefTable[r.ID], &r))
+					testkit.Must(t, w.writeRecord(&localDefTable[r.ID], &r))
 				}
-				check(t, w.finish())
-				equalBytes(t, path, readFile(t, out), readFile(t, path))
+				testkit.Must(t, w.finish())
+				equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 				continue
 			}
 			maps, clocks, err := a.LocalDefs(loc.Self)
-			check(t, err)
+			testkit.Must(t, err)
 			var list []*MappingTable
 			for i := range maps {
 				list = append(list, &maps[i])
 			}
 			tables += len(list)
-			check(t, WriteLocalDefs(out, list, clocks, a.Anchor.DefChunkSize))
-			equalBytes(t, path, readFile(t, out), readFile(t, path))
+			testkit.Must(t, WriteLocalDefs(out, list, clocks, a.Anchor.DefChunkSize))
+			equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 		}
 	}
 	if tables < 50 {
@@ -166,43 +168,43 @@ func TestAnchorsAndMarkersRoundTrip(t *testing.T) {
 			continue
 		}
 		a, err := ReadAnchor(anchorPath)
-		check(t, err)
+		testkit.Must(t, err)
 		out := filepath.Join(t.TempDir(), "a.otf2")
-		check(t, WriteAnchor(out, a))
-		equalBytes(t, anchorPath, readFile(t, out), readFile(t, anchorPath))
+		testkit.Must(t, WriteAnchor(out, a))
+		equalBytes(t, anchorPath, testkit.Read(t, out), testkit.Read(t, anchorPath))
 	}
 	path := "testdata/aux-files/aux.marker"
 	out := filepath.Join(t.TempDir(), "a.marker")
 	w, err := CreateMarkerWriter(out, 0)
-	check(t, err)
+	testkit.Must(t, err)
 	records := recordsOf(t, path, DefaultDefChunkSize, &markerTable)
 	for _, r := range records {
 		switch r.ID {
 		case markerDef:
-			check(t, w.DefMarker(MarkerRef(r.Args[0]), r.Texts[0], r.Texts[1], MarkerSeverity(r.Args[1])))
+			testkit.Must(t, w.DefMarker(MarkerRef(r.Args[0]), r.Texts[0], r.Texts[1], MarkerSeverity(r.Args[1])))
 		case markerMarker:
-			check(t, w.Marker(Timestamp(r.Args[0]), r.Args[1], MarkerRef(r.Args[2]), MarkerScope(r.Args[3]), r.Args[4], r.Texts[0]))
+			testkit.Must(t, w.Marker(Timestamp(r.Args[0]), r.Args[1], MarkerRef(r.Args[2]), MarkerScope(r.Args[3]), r.Args[4], r.Texts[0]))
 		}
 	}
-	check(t, w.Close())
+	testkit.Must(t, w.Close())
 	if len(records) != 10 {
 		t.Errorf("%d marker records, want 10", len(records))
 	}
-	equalBytes(t, path, readFile(t, out), readFile(t, path))
+	equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 }
 
 // The big-endian archive reads as the little-endian one of the same content.
 func TestBigEndian(t *testing.T) {
 	big, err := Open("testdata/big-endian/attrs.otf2", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	little, err := Open("testdata/attributes/attrs.otf2", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	if !reflect.DeepEqual(big.Defs, little.Defs) {
 		t.Error("definitions differ")
 	}
 	collect := func(a *Archive) (list []Event) {
 		for e, err := range a.Events(nil) {
-			check(t, err)
+			testkit.Must(t, err)
 			list = append(list, e.Clone())
 		}
 		return list
@@ -215,27 +217,27 @@ func TestBigEndian(t *testing.T) {
 // Snapshot and thumbnail files of libotf2, read and written again, have the same bytes.
 func TestSnapshotsAndThumbnailsRoundTrip(t *testing.T) {
 	a, err := Open("testdata/aux-files/aux.otf2", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	for _, loc := range []LocationRef{0, 1} {
 		out := filepath.Join(t.TempDir(), "0.snap")
 		w, err := CreateSnapshotWriter(out, a.Anchor.EventChunkSize)
-		check(t, err)
+		testkit.Must(t, err)
 		for s, err := range a.SnapshotsOf(loc) {
-			check(t, err)
+			testkit.Must(t, err)
 			// Not by Write, because their starts announce other numbers of records than there are.
-			check(t, w.file.write(&snapshotTable[s.Kind], uint8(s.Kind), s.Time, attributeList(s.Attributes), s.Args))
+			testkit.Must(t, w.file.write(&snapshotTable[s.Kind], uint8(s.Kind), s.Time, attributeList(s.Attributes), s.Args))
 		}
-		check(t, w.Close())
+		testkit.Must(t, w.Close())
 		path := a.locationFile(loc, ".snap")
-		equalBytes(t, path, readFile(t, out), readFile(t, path))
+		equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 	}
 	for i := range a.Anchor.Thumbnails {
 		thumbnail, err := a.Thumbnail(i)
-		check(t, err)
+		testkit.Must(t, err)
 		out := filepath.Join(t.TempDir(), "0.thumb")
-		check(t, WriteThumbnail(out, thumbnail))
+		testkit.Must(t, WriteThumbnail(out, thumbnail))
 		path := a.archiveFile("." + strconv.Itoa(int(i)) + ".thumb")
-		equalBytes(t, path, readFile(t, out), readFile(t, path))
+		equalBytes(t, path, testkit.Read(t, out), testkit.Read(t, path))
 	}
 	if a.Anchor.Thumbnails != 3 {
 		t.Errorf("%d thumbnails, want 3", a.Anchor.Thumbnails)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Whatever a writer flushes, and whenever, is read once, in order, with the times it was written with.
@@ -88,13 +90,9 @@ func TestTailSkipsToATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 100_000 {
-		if err := w.Enter(Timestamp(i), nil, RegionRef(i)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.Enter(Timestamp(i), nil, RegionRef(i)))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Flush())
 	tail, err := NewEventTail(path, 0, MinChunkSize)
 	if err != nil {
 		t.Fatal(err)
@@ -109,22 +107,16 @@ func TestTailSkipsToATime(t *testing.T) {
 		t.Fatal("no events")
 		return 0
 	}
-	if err := tail.SkipTo(80_000); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, tail.SkipTo(80_000))
 	at := first()
 	if at > 80_000 || at < 55_000 {
 		t.Errorf("skipping to 80000 goes on at %d", at)
 	}
-	if err := tail.SkipTo(1000); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, tail.SkipTo(1000))
 	if back := first(); back != at+1 {
 		t.Errorf("skipping back goes on at %d, not %d", back, at+1)
 	}
-	if err := tail.SkipTo(1 << 60); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, tail.SkipTo(1<<60))
 	if last := first(); last < 75_000 {
 		t.Errorf("skipping to the end goes on at %d", last)
 	}
@@ -148,21 +140,12 @@ func TestTailOfADamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 10 {
-		if err := w.Enter(Timestamp(i), nil, RegionRef(i)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.Enter(Timestamp(i), nil, RegionRef(i)))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Close())
+	b := testkit.Read(t, path)
 	b[len(b)-2] = 7 // no record has this id
-	if err := os.WriteFile(path, b, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Write(t, path, b)
 	tail, err := NewEventTail(path, 0, DefaultEventChunkSize)
 	if err != nil {
 		t.Fatal(err)

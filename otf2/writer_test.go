@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Refused events leave the writer usable and the file as it was.
 func TestRefusedEvents(t *testing.T) {
 	w := NewMemoryEventWriter(&EventWriterOptions{CheckNesting: true})
-	check(t, w.Enter(100, nil, 1))
+	testkit.Must(t, w.Enter(100, nil, 1))
 	var te *TimeError
 	if err := w.Leave(99, nil, 1); !errors.As(err, &te) || te.Last != 100 || !errors.Is(err, ErrInvalid) {
 		t.Errorf("event back in time: %v", err)
@@ -32,7 +34,7 @@ func TestRefusedEvents(t *testing.T) {
 	if err := w.Leave(101, &a, 1); !errors.Is(err, ErrInvalid) {
 		t.Errorf("attribute twice: %v", err)
 	}
-	check(t, w.Leave(101, nil, 1))
+	testkit.Must(t, w.Leave(101, nil, 1))
 	if err := w.Leave(102, nil, 1); !errors.As(err, &ne) || ne.Depth != 0 {
 		t.Errorf("leave without enter: %v", err)
 	}
@@ -50,7 +52,7 @@ func TestRefusedEvents(t *testing.T) {
 	if err := w.Metric(103, nil, 1, make([]Type, 256), make([]uint64, 256)); !errors.Is(err, ErrInvalid) {
 		t.Errorf("metric with 256 values: %v", err)
 	}
-	check(t, w.Enter(103, nil, 7))
+	testkit.Must(t, w.Enter(103, nil, 7))
 	if err := w.Close(); !errors.As(err, &ne) || ne.Open != 7 || ne.Depth != 1 {
 		t.Errorf("close with an open region: %v", err)
 	}
@@ -61,7 +63,7 @@ func TestRefusedEvents(t *testing.T) {
 		t.Errorf("second close: %v", err)
 	}
 	events, err := readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize)
-	check(t, err)
+	testkit.Must(t, err)
 	if len(events) != 3 || w.Events() != 3 || w.LastTime() != 103 {
 		t.Errorf("%d events in the file, %d counted, last time %d", len(events), w.Events(), w.LastTime())
 	}
@@ -70,23 +72,23 @@ func TestRefusedEvents(t *testing.T) {
 // The largest record that fits a chunk is written and read; one more argument is refused.
 func TestLargestRecord(t *testing.T) {
 	w := NewMemoryEventWriter(nil)
-	check(t, w.Enter(1, nil, 0))
+	testkit.Must(t, w.Enter(1, nil, 0))
 	fits := 0
 	for n := 52_000; ; n++ {
 		err := w.ProgramBegin(2, nil, 1<<31, bigStrings(n))
 		if errors.Is(err, ErrTooLarge) {
 			break
 		}
-		check(t, err)
+		testkit.Must(t, err)
 		fits = n
 	}
-	check(t, w.Leave(2, nil, 0))
-	check(t, w.Close())
+	testkit.Must(t, w.Leave(2, nil, 0))
+	testkit.Must(t, w.Close())
 	if fits < 52_000 || DefaultEventChunkSize-5*fits > 60 {
 		t.Errorf("at most %d arguments in a chunk of %d bytes", fits, DefaultEventChunkSize)
 	}
 	events, err := readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize)
-	check(t, err)
+	testkit.Must(t, err)
 	if n := len(events); uint64(n) != w.Events() || len(events[n-2].Args) != fits+2 {
 		t.Errorf("read %d events of %d", n, w.Events())
 	}
@@ -109,13 +111,13 @@ func TestChunkBorders(t *testing.T) {
 		count := 0
 		add := func(at Timestamp, n int) {
 			count++
-			check(t, w.ProgramBegin(at, nil, 1<<31, bigStrings(n)))
+			testkit.Must(t, w.ProgramBegin(at, nil, 1<<31, bigStrings(n)))
 		}
 		add(1, 52_000-rapid.IntRange(0, 40).Draw(rt, "start"))
 		for i := range 700 { // small records approach the border by steps of every size, new stamps and all
 			add(Timestamp(2+i/step), i%4)
 		}
-		check(t, w.Close())
+		testkit.Must(t, w.Close())
 		b := w.Bytes()
 		for end := DefaultEventChunkSize; end < len(b); end += DefaultEventChunkSize {
 			borders++
@@ -124,7 +126,7 @@ func TestChunkBorders(t *testing.T) {
 			}
 		}
 		events, err := readEvents(tempFile(t, b), DefaultEventChunkSize)
-		check(t, err)
+		testkit.Must(t, err)
 		if len(events) != count {
 			rt.Fatalf("read %d events of %d", len(events), count)
 		}
@@ -142,18 +144,18 @@ func TestRecordLeavingOneByte(t *testing.T) {
 	at := Timestamp(0)
 	for w.pos+1+10+9 < full-700 {
 		at++
-		check(t, w.MpiIsendComplete(at, nil, 1<<63))
+		testkit.Must(t, w.MpiIsendComplete(at, nil, 1<<63))
 	}
 	for full-w.pos != 10+9+1 { // approach to exactly one byte more than the record and its stamp
 		switch free := full - w.pos; {
 		case free > 40+20:
-			check(t, w.Enter(at, nil, 1<<31)) // 6 bytes, no stamp
+			testkit.Must(t, w.Enter(at, nil, 1<<31)) // 6 bytes, no stamp
 		case (free-20)%6 == 0 && free >= 20:
-			check(t, w.Enter(at, nil, 1<<31))
+			testkit.Must(t, w.Enter(at, nil, 1<<31))
 		default:
-			check(t, w.Enter(at, nil, 0)) // 2 bytes
+			testkit.Must(t, w.Enter(at, nil, 0)) // 2 bytes
 			if (free-20)%2 != 0 {
-				check(t, w.Enter(at, nil, 1)) // 3 bytes
+				testkit.Must(t, w.Enter(at, nil, 1)) // 3 bytes
 			}
 		}
 		if full-w.pos < 20 {
@@ -161,12 +163,12 @@ func TestRecordLeavingOneByte(t *testing.T) {
 		}
 	}
 	base := w.base
-	check(t, w.MpiIsendComplete(at+1, nil, 1<<63))
+	testkit.Must(t, w.MpiIsendComplete(at+1, nil, 1<<63))
 	if w.base != base+int64(full) || w.pos != headerSize+stampSize+10 {
 		t.Errorf("record stands at %d of chunk %d, want the start of the next chunk", w.pos, w.base/int64(full))
 	}
 	n := w.Events()
-	check(t, w.Close())
+	testkit.Must(t, w.Close())
 	s, err := ScanEventFile(tempFile(t, w.Bytes()), DefaultEventChunkSize)
 	if err != nil || s.Events != n || !s.Complete || s.Last != at+1 {
 		t.Errorf("%+v, %v; want %d events", s, err, n)
@@ -176,7 +178,7 @@ func TestRecordLeavingOneByte(t *testing.T) {
 // Hot paths do not allocate once their buffers have grown.
 func TestWritingDoesNotAllocate(t *testing.T) {
 	w, err := CreateEventWriter(filepath.Join(t.TempDir(), "0.evt"), nil)
-	check(t, err)
+	testkit.Must(t, err)
 	defer w.Close()
 	var a AttributeList
 	at := Timestamp(0)
@@ -216,8 +218,8 @@ func TestRefusedFiles(t *testing.T) {
 		}
 	}
 	w, err := CreateEventWriter(path, nil)
-	check(t, err)
-	check(t, w.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, w.Close())
 	if _, err := CreateEventWriter(path, nil); !errors.Is(err, os.ErrExist) {
 		t.Errorf("file that exists: %v", err)
 	}
@@ -234,14 +236,14 @@ func TestRefusedFiles(t *testing.T) {
 		t.Errorf("empty table: %v", err)
 	}
 	g, err := CreateGlobalDefWriter(filepath.Join(dir, "g.def"), 0)
-	check(t, err)
+	testkit.Must(t, err)
 	if err := g.String(0, "a\x00b"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("text with NUL: %v", err)
 	}
 	if err := g.Group(0, 0, GroupTypeRegions, 0, 0, make([]uint64, 5<<20)); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("group larger than a chunk: %v", err)
 	}
-	check(t, g.String(0, ""))
+	testkit.Must(t, g.String(0, ""))
 	if g.Count() != 1 {
 		t.Errorf("%d records counted, want 1", g.Count())
 	}
@@ -252,7 +254,7 @@ func TestRefusedFiles(t *testing.T) {
 		}
 	}
 	left, err := os.ReadDir(dir)
-	check(t, err)
+	testkit.Must(t, err)
 	if len(left) != 1 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -269,11 +271,11 @@ func TestRefusedEventsAtChunkBorders(t *testing.T) {
 		w := NewMemoryEventWriter(nil)
 		var want []Timestamp
 		write := func(at Timestamp) {
-			check(t, w.Enter(at, nil, 70_000))
+			testkit.Must(t, w.Enter(at, nil, 70_000))
 			want = append(want, at)
 		}
 		for range shift {
-			check(t, w.Leave(1, nil, 0)) // 2 bytes each, behind one stamp
+			testkit.Must(t, w.Leave(1, nil, 0)) // 2 bytes each, behind one stamp
 			want = append(want, 1)
 		}
 		for at := Timestamp(2); w.Events() < 2*DefaultEventChunkSize/18; at += 10 {
@@ -290,9 +292,9 @@ func TestRefusedEventsAtChunkBorders(t *testing.T) {
 				write(at)
 			}
 		}
-		check(t, w.Close())
+		testkit.Must(t, w.Close())
 		events, err := readEvents(tempFile(t, w.Bytes()), DefaultEventChunkSize)
-		check(t, err)
+		testkit.Must(t, err)
 		if len(events) != len(want) {
 			t.Fatalf("%d events, want %d", len(events), len(want))
 		}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -199,17 +200,11 @@ func FuzzActivities(f *testing.F) {
 				{Kind: shm.RecordCuptiClock, Ticks: now, Handle: now, Real: now, Arg: 10},
 				{Kind: shm.RecordCupti, Arg: uint64(version), Activity: activity, ActivityName: "axpy"},
 			} {
-				if err := m.Record(0, now, &r); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, m.Record(0, now, &r))
 			}
-			if err := m.Advance(now); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, m.Advance(now))
 		}
-		if err := m.Finish(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, m.Finish())
 		m.Snapshot()
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -225,13 +226,9 @@ func (f *fakeGPU) play(t *testing.T, kernels []fakeKernel, paradigm otf2.Paradig
 	slices.SortStableFunc(calls, func(a, b callback) int { return cmp.Compare(a.at, b.at) })
 	for i := range calls {
 		now := base + uint64(calls[i].at)
-		if err := s.m.Record(calls[i].ring, now, &calls[i].r); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.m.Record(calls[i].ring, now, &calls[i].r))
 		if i%16 == 0 {
-			if err := s.m.Advance(now); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.m.Advance(now))
 		}
 	}
 	return s, s.shown()

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -559,12 +560,8 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 		at := uint64(1000)
 		for i := range threads {
 			at += 10
-			if err := m.Record(0, at, &shm.Record{Kind: shm.RecordThread, TID: int32(1 + i)}); err != nil {
-				t.Fatal(err)
-			}
-			if err := m.Record(0, at, &shm.Record{Kind: shm.RecordMark, Mark: shm.MarkPoint, MarkText: "here"}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, m.Record(0, at, &shm.Record{Kind: shm.RecordThread, TID: int32(1 + i)}))
+			testkit.Must(t, m.Record(0, at, &shm.Record{Kind: shm.RecordMark, Mark: shm.MarkPoint, MarkText: "here"}))
 		}
 		events := uint64(0)
 		for _, w := range sink.writers {
@@ -586,9 +583,7 @@ func TestLastingProcessesStaySmall(t *testing.T) {
 // A record that was published late can be older than the first one that came.
 func TestFirstTimeIsTheEarliest(t *testing.T) {
 	s := newSceneOfHeir(t, 2, 0, &Options{})
-	if err := s.m.Record(1, at(0)-500, &shm.Record{Kind: shm.RecordThread, TID: 101}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.m.Record(1, at(0)-500, &shm.Record{Kind: shm.RecordThread, TID: 101}))
 	s.api(3, "call", "", "AllReduce", 0)
 	s.m.Snapshot()
 	if s.p.FirstTime != at(0)-500 {

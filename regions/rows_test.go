@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
@@ -159,13 +160,9 @@ func (d *parade) finish() {
 // written are the events of a writer's file.
 func written(t *testing.T, w *otf2.EventWriter) (all []otf2.Event) {
 	t.Helper()
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Flush())
 	file := filepath.Join(t.TempDir(), "0.evt")
-	if err := os.WriteFile(file, w.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, w.Bytes(), 0o600))
 	tail, err := otf2.NewEventTail(file, 0, otf2.DefaultEventChunkSize)
 	if err != nil {
 		t.Fatal(err)
@@ -198,9 +195,7 @@ func TestRowsOfCommunicatorsAreUsedAgain(t *testing.T) {
 				d.end(alive[k])
 				alive = slices.Delete(alive, k, k+1)
 			}
-			if err := d.m.Advance(d.now); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, d.m.Advance(d.now))
 		}
 		for _, c := range alive {
 			d.work(c)
@@ -235,9 +230,7 @@ func TestTooManyRows(t *testing.T) {
 	for c := range 30 {
 		d.end(c)
 	}
-	if err := d.m.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.m.Finish())
 	d.m.Snapshot()
 	if n := len(d.p.Locations); n != 20 {
 		t.Errorf("%d rows, want 20", n)

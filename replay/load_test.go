@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestEachRecordingLoads(t *testing.T) {
@@ -145,9 +147,7 @@ func TestFindKnowsRecordingsByName(t *testing.T) {
 func broken(t *testing.T, f func(dir string)) error {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(recordings, "01-allreduce-2p"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.CopyFS(dir, os.DirFS(filepath.Join(recordings, "01-allreduce-2p"))))
 	f(dir)
 	_, err := Load(dir)
 	if err != nil && strings.Contains(err.Error(), "\n") {
@@ -159,10 +159,7 @@ func broken(t *testing.T, f func(dir string)) error {
 // rewrite changes the lines of a file in place.
 func rewrite(t *testing.T, path string, f func(lines []string) []string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Read(t, path)
 	in, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -176,9 +173,7 @@ func rewrite(t *testing.T, path string, f func(lines []string) []string) {
 	zip := gzip.NewWriter(&out)
 	io.WriteString(zip, strings.Join(lines, ""))
 	zip.Close()
-	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, out.Bytes(), 0o600))
 }
 
 func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
@@ -206,19 +201,13 @@ func TestBrokenRecordingsNameFileAndLine(t *testing.T) {
 	}{
 		{"the gzip file is cut off", func(t *testing.T, dir string) {
 			path := filepath.Join(dir, file)
-			if err := os.Truncate(path, 9000); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Truncate(path, 9000))
 		}, []string{file, "line ", "cut off"}},
 		{"the gzip file is cut off in its head", func(t *testing.T, dir string) {
-			if err := os.Truncate(filepath.Join(dir, file), 5); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Truncate(filepath.Join(dir, file), 5))
 		}, []string{file, "cut off"}},
 		{"the file is no gzip file", func(t *testing.T, dir string) {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte("{}\nsome text that is long enough"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, file), []byte("{}\nsome text that is long enough"), 0o600))
 		}, []string{file, "gzip"}},
 		{"a line is broken", line(20, func(s string) string { return s[:len(s)/2] + "\n" }), []string{file, "line 20", "broken JSON"}},
 		{"the last line is cut off", line(837, func(s string) string { return s[:10] }), []string{file, "line 837", "cut off"}},

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/replay/replaytest"
 )
 
@@ -115,9 +116,7 @@ func TestDumpSaysWhatIsPlayed(t *testing.T) {
 				}
 			}
 			var sum struct{ Calls, Starts, States map[string]int }
-			if err := json.Unmarshal(lines[len(p.Calls)], &sum); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal(lines[len(p.Calls)], &sum))
 			for to, from := range map[*map[string]int]map[string]int{&calls: sum.Calls, &starts: sum.Starts, &states: sum.States} {
 				for key, n := range from {
 					(*to)[key] += n
@@ -136,9 +135,7 @@ func TestDumpSaysWhatIsPlayed(t *testing.T) {
 func programFile(t testing.TB, program []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, program, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, program, 0o600))
 	return path
 }
 
@@ -367,9 +364,7 @@ func TestThePluginIsFoundAsNCCLFindsIt(t *testing.T) {
 		"libnccl-profiler-s5.so":  "librecorder-v5.so",
 		"libown.so":               "librecorder.so",
 	} {
-		if err := os.Symlink(filepath.Join(built, to), filepath.Join(path, link)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Symlink(filepath.Join(built, to), filepath.Join(path, link)))
 	}
 	for _, test := range []struct {
 		name, value, plugin string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // FuzzCheck: whatever stands in an archive's definitions and in one location's events, the checks come to an end.
@@ -30,17 +31,11 @@ func FuzzCheck(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, defs, events []byte) {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.CopyFS(dir, os.DirFS(from)))
 		for i, b := range [][]byte{defs, events} {
 			path := filepath.Join(dir, names[i])
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, b, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Remove(path))
+			testkit.Write(t, path, b)
 		}
 		for _, check := range []func(string, *check.Options) (*check.Result, error){check.Archive, scalasca.Check} {
 			if _, err := check(filepath.Join(dir, "traces.otf2"), nil); err != nil {

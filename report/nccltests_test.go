@@ -10,6 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/report"
 )
 
@@ -59,9 +60,7 @@ func madeTests() *report.NCCLTests {
 func testsText(t *testing.T, average string, style report.Style) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := report.NCCLTestsDocument(madeTests(), average).WriteStyled(&b, style); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, report.NCCLTestsDocument(madeTests(), average).WriteStyled(&b, style))
 	return b.String()
 }
 
@@ -69,9 +68,7 @@ func TestTablesInTheFormOfNCCLTests(t *testing.T) {
 	golden.Text(t, "testdata/nccltests.txt", testsText(t, "avg", report.Style{}))
 	golden.Text(t, "testdata/nccltests-max-80.txt", testsText(t, "max", report.Style{Width: 80, Top: 1}))
 	var csv bytes.Buffer
-	if err := report.NCCLTestsDocument(madeTests(), "avg").WriteCSV(&csv); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, report.NCCLTestsDocument(madeTests(), "avg").WriteCSV(&csv))
 	golden.Text(t, "testdata/nccltests.csv", csv.String())
 }
 

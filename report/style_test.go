@@ -12,6 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // thing is a row of a made-up table.
@@ -39,9 +40,7 @@ func things(n int) *Document {
 func styled(t *testing.T, d *Document, style Style) []string {
 	t.Helper()
 	var b strings.Builder
-	if err := d.WriteStyled(&b, style); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.WriteStyled(&b, style))
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 
@@ -61,9 +60,7 @@ func TestTablesShowWhatWeighsTheMost(t *testing.T) {
 		t.Errorf("%d lines of all", got)
 	}
 	var csv strings.Builder
-	if err := things(100).WriteCSV(&csv); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, things(100).WriteCSV(&csv))
 	if rows := strings.Split(csv.String(), "\n"); len(rows) != 102 || !strings.HasPrefix(rows[1], `things,"a thing with a long name, number 0"`) {
 		t.Errorf("CSV has %d lines, the first %q", len(rows), rows[1])
 	}

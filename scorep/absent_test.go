@@ -16,6 +16,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
@@ -205,10 +206,7 @@ func TestAWrongByteCostsNoMemory(t *testing.T) {
 	dir := t.TempDir()
 	job(t, dir, 2, 2, func(rank int, p *shardtest.Process) { p.Finish() })
 	path := filepath.Join(dir, "shards", "uuid-00", "shard.json")
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := testkit.Read(t, path)
 	random := rand.New(rand.NewPCG(1, 2))
 	at := strings.Index(string(good), `"nranks":`)
 	for i := range 200 {
@@ -218,9 +216,7 @@ func TestAWrongByteCostsNoMemory(t *testing.T) {
 		} else {
 			bad[random.IntN(len(bad))] ^= 1 << random.IntN(8)
 		}
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, bad, 0o600))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, _ = Unify(dir, nil)

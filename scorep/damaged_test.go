@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
@@ -46,9 +47,7 @@ func halves(t *testing.T, dir string) (checkpoint []byte, bytes int64) {
 func serial(t *testing.T, text []byte, n int) []byte {
 	t.Helper()
 	var p map[string]any
-	if err := json.Unmarshal(text, &p); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &p))
 	p["serial"] = n
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -176,13 +175,9 @@ func TestAFailedEndIsCutBack(t *testing.T) {
 	dir, want := t.TempDir(), uint64(0)
 	checkpoint, bytes := halves(t, dir)
 	shard := filepath.Join(dir, "shards", "p0")
-	if err := os.WriteFile(filepath.Join(shard, "shard.json"), checkpoint, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(shard, "shard.json"), checkpoint, 0o600))
 	var p experiment.Process
-	if err := json.Unmarshal(checkpoint, &p); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(checkpoint, &p))
 	if info, err := os.Stat(filepath.Join(shard, "1.evt")); err != nil || info.Size() <= bytes || p.Finished {
 		t.Fatalf("the event file has %d bytes, of which %d are vouched for: %v", info.Size(), bytes, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
@@ -50,16 +51,10 @@ func TestPlantedNamesDoNoHarm(t *testing.T) {
 			}
 			outside := t.TempDir()
 			victim := filepath.Join(outside, "victim")
-			if err := os.WriteFile(victim, []byte("precious"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Write(t, victim, []byte("precious"))
 			path := filepath.Join(dir, c.name)
-			if err := os.RemoveAll(path); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.plant(victim, path); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.RemoveAll(path))
+			testkit.Must(t, c.plant(victim, path))
 			res, err := Unify(dir, nil)
 			said := ""
 			if err != nil {
@@ -90,9 +85,7 @@ func pipe(_, path string) error            { return syscall.Mkfifo(path, 0o600) 
 func TestShardsThatAreALinkAreNoExperiment(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	finish(job(t, elsewhere, 1, 1, nil))
-	if err := os.Symlink(filepath.Join(elsewhere, "shards"), filepath.Join(dir, "shards")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(filepath.Join(elsewhere, "shards"), filepath.Join(dir, "shards")))
 	if _, err := Unify(dir, nil); err == nil || !strings.Contains(err.Error(), "no experiment directory") {
 		t.Errorf("%v", err)
 	}

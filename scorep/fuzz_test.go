@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -33,13 +34,9 @@ func FuzzShardDescription(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
 		one := filepath.Join(dir, "shards", "one")
-		if err := os.MkdirAll(one, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(one, 0o777))
 		for _, name := range []string{"shard.json", "done"} {
-			if err := os.WriteFile(filepath.Join(one, name), text, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Write(t, filepath.Join(one, name), text)
 		}
 		res, err := Unify(dir, nil)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
 	"github.com/nccl-otf2/nccl-otf2/scorep/measurement"
@@ -249,9 +250,7 @@ func TestMergeKeepsScorepAndPlacesNCCLToTheTick(t *testing.T) {
 func linkable(t testing.TB, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "scorep")
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.CopyFS(to, os.DirFS(dir)))
 	return to
 }
 
@@ -483,17 +482,11 @@ func withDefinitions(t testing.TB, dir string, add func(w *otf2.GlobalDefWriter,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Copy(path, a.Anchor.DefChunkSize); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Copy(path, a.Anchor.DefChunkSize))
 	add(w, a.Defs)
 	a.Anchor.GlobalDefs = w.Count()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := otf2.WriteAnchor(filepath.Join(to, "traces.otf2"), a.Anchor); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Close())
+	testkit.Must(t, otf2.WriteAnchor(filepath.Join(to, "traces.otf2"), a.Anchor))
 	return to
 }
 
@@ -558,9 +551,7 @@ func TestMergeKeepsProcessesOfOneSide(t *testing.T) {
 // Score-P's microseconds are met by the readings of the real-time clock.
 func TestMergeByRealTime(t *testing.T) {
 	measurement := withDefinitions(t, mpiTSC.dir, func(*otf2.GlobalDefWriter, *otf2.Definitions) {})
-	if err := os.WriteFile(filepath.Join(measurement, "scorep.cfg"), []byte("SCOREP_VERBOSE=false\nSCOREP_TIMER='gettimeofday'\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(measurement, "scorep.cfg"), []byte("SCOREP_VERBOSE=false\nSCOREP_TIMER='gettimeofday'\n"), 0o600))
 	// The trace says 2.5 GHz, so what it shows as ticks are taken for microseconds of a real-time clock that far on.
 	begin := open(t, filepath.Join(measurement, "traces.otf2")).Defs.Clock.Offset
 	real := func(t uint64) uint64 { return (begin+t)*1000 + 300_000 }
@@ -677,9 +668,7 @@ func TestMergeKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 	_ = w.DefMarker(3, "theirs", "Remark", otf2.MarkerSeverityMedium)
 	_ = w.Marker(9_326_436_571_318, 5, 3, otf2.MarkerScopeGlobal, 1<<64-1, "of Score-P")
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Close())
 	dir := mpiTSC.job(t, func(rank int, p *shardtest.Process) {
 		p.Shard.Markers = append(p.Shard.Markers, experiment.Marker{Time: p.Shard.Clock.AnchorReal + 200_000_000, Duration: 1_000_000,
 			Severity: otf2.MarkerSeverityLow, Category: "Remark", Text: "of NCCL", Location: 0})
@@ -704,22 +693,15 @@ func TestMergeKeepsWhatItDoesNotKnow(t *testing.T) {
 func addUnknown(t testing.TB, dir string) {
 	t.Helper()
 	path := filepath.Join(dir, "traces.def")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Read(t, path)
 	b = append(b[:len(b)-2], 200, 3, 1, 2, 3, 2, 1)
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, b, 0o600))
 	anchor, err := otf2.ReadAnchor(filepath.Join(dir, "traces.otf2"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	anchor.GlobalDefs++
-	if err := otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"), anchor); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"), anchor))
 }
 
 // A second collector's shard of a process goes into the same group, and processes without data behind all.
@@ -765,9 +747,7 @@ func TestMergeOfContinuedAndMissingProcesses(t *testing.T) {
 func TestMergeRefusals(t *testing.T) {
 	dir := mpiTSC.job(t, nil)
 	profile, empty := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(profile, "profile.cubex"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(profile, "profile.cubex"), nil, 0o600))
 	measurement := linkable(t, mpiTSC.dir)
 	changed := func(change func(rank int, p *shardtest.Process)) string { return mpiTSC.job(t, change) }
 	for _, c := range []struct {
@@ -904,14 +884,10 @@ func TestMergeDoesNotReadEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(path, "shard.json"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(path, "shard.json"), text, 0o600))
 	}
 	for _, f := range files { // what follows the events takes no room
-		if err := os.Truncate(f, large); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Truncate(f, large))
 	}
 	read, written := ioBytes(t)
 	res, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
@@ -962,19 +938,14 @@ func BenchmarkMerge(b *testing.B) {
 func TestMergeOfDamagedTraces(t *testing.T) {
 	dir := mpiTSC.job(t, nil)
 	for _, name := range []string{"traces.otf2", "traces.def", "traces/0.def", "traces/0.evt"} {
-		whole, err := os.ReadFile(filepath.Join(mpiTSC.dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := testkit.Read(t, filepath.Join(mpiTSC.dir, name))
 		for _, at := range []int{0, 1, 2, 18, 19, 25, 40, len(whole) / 2, len(whole) - 2} {
 			for _, damage := range []func(b []byte) []byte{
 				func(b []byte) []byte { return b[:min(at, len(b))] },
 				func(b []byte) []byte { b[min(at, len(b)-1)] ^= 0xff; return b },
 			} {
 				measurement := linkable(t, mpiTSC.dir)
-				if err := os.WriteFile(filepath.Join(measurement, name), damage(slices.Clone(whole)), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.WriteFile(filepath.Join(measurement, name), damage(slices.Clone(whole)), 0o600))
 				_, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil)
 				if err != nil && strings.Contains(err.Error(), "\n") {
 					t.Errorf("%s at %d: %v", name, at, err)
@@ -983,9 +954,7 @@ func TestMergeOfDamagedTraces(t *testing.T) {
 		}
 	}
 	measurement := linkable(t, mpiTSC.dir)
-	if err := os.Remove(filepath.Join(measurement, "traces", "2.evt")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(filepath.Join(measurement, "traces", "2.evt")))
 	if _, err := Merge(measurement, dir, filepath.Join(t.TempDir(), "merged"), nil); err == nil || !strings.Contains(err.Error(), "2.evt: no such file") {
 		t.Errorf("without an event file: %v", err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep/files"
@@ -227,9 +228,7 @@ func TestARunningJobCanBeUnifiedAndAgainWhenItHasEnded(t *testing.T) {
 	// Events behind what the description tells: half a record more and the next flush's bytes.
 	for _, p := range procs {
 		p.AllReduce(0, t0+20_000_000, t0+21_000_000, 1024)
-		if err := p.Writer(1).Flush(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.Writer(1).Flush())
 	}
 	res := unify(t, dir, nil)
 	run := res.Runs[0]
@@ -305,12 +304,8 @@ func TestAFinishedEventFileThatHasChangedIsScanned(t *testing.T) {
 	dir := t.TempDir()
 	procs := job(t, dir, 2, 4, nil)
 	finish(procs)
-	if err := os.Truncate(filepath.Join(procs[1].Dir, "1.evt"), 200); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(procs[0].Dir, "0.evt")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Truncate(filepath.Join(procs[1].Dir, "1.evt"), 200))
+	testkit.Must(t, os.Remove(filepath.Join(procs[0].Dir, "0.evt")))
 	run := unify(t, dir, nil).Runs[0]
 	if len(run.Problems) != 2 || run.Complete {
 		t.Errorf("%+v", run)
@@ -325,13 +320,9 @@ func TestShardsThatCannotBeReadAreNamed(t *testing.T) {
 		"broken": "{", "newer": `{"version": 99}`, "odd": `{"version":2,"eventChunkSize":262144,"locations":[{"number":0,"comm":5}]}`, "empty": "",
 	} {
 		d := filepath.Join(dir, "shards", name)
-		if err := os.MkdirAll(d, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(d, 0o777))
 		if text != "" {
-			if err := os.WriteFile(filepath.Join(d, "shard.json"), []byte(text), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Write(t, filepath.Join(d, "shard.json"), []byte(text))
 		}
 	}
 	res := unify(t, dir, nil)
@@ -349,9 +340,7 @@ func TestWhatIsNoExperimentIsRefused(t *testing.T) {
 	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no shards folder: %v", err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "shards"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "shards"), 0o777))
 	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no shards: %v", err)
 	}
@@ -374,13 +363,9 @@ func TestOnlyOneUnifiesAtATime(t *testing.T) {
 
 func TestRawFilesThatWereNotConvertedAreNamed(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "shards"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Join(dir, "shards"), 0o777))
 	spool := filepath.Join(dir, "shards", "1234.spool")
-	if err := os.WriteFile(spool, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Write(t, spool, nil)
 	if _, err := Unify(dir, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
@@ -462,9 +447,7 @@ func TestMissingMembersKeepTheirPlaces(t *testing.T) {
 	}
 	for r, p := range procs {
 		if r == 2 {
-			if err := os.RemoveAll(p.Dir); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.RemoveAll(p.Dir))
 			continue
 		}
 		p.Finish()
@@ -624,9 +607,7 @@ func TestUnifyRewritesChunksOfAnotherSize(t *testing.T) {
 	for i := range uint64(calls) {
 		p.Call("ncclAllReduce", t0+i*10, t0+i*10+5)
 		for range 4 {
-			if err := errors.Join(w.Enter(otf2.Timestamp(t0+i*10), nil, r), w.Leave(otf2.Timestamp(t0+i*10), nil, r)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, errors.Join(w.Enter(otf2.Timestamp(t0+i*10), nil, r), w.Leave(otf2.Timestamp(t0+i*10), nil, r)))
 		}
 	}
 	p.Finish()

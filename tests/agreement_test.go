@@ -26,6 +26,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/export"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/replay"
@@ -175,9 +176,7 @@ func through(open func(io.Reader) (io.Reader, error), pack func(io.Writer) io.Wr
 		if _, err := w.Write(change(t, file, plain)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.Close())
 		return out.Bytes()
 	}
 }
@@ -215,9 +214,7 @@ func ofTable[T any](change func(*T)) func(t *testing.T, file string, text []byte
 		}
 		change(&rows[0])
 		var out bytes.Buffer
-		if err := parquet.Write(&out, rows); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, parquet.Write(&out, rows))
 		return out.Bytes()
 	}
 }

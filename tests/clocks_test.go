@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
@@ -139,9 +140,7 @@ func unifyWithTool(t *testing.T, dir string, args ...string) *scorep.RunResult {
 		t.Fatalf("unify %s: %v\n%s", dir, err, out)
 	}
 	var res scorep.Result
-	if err := json.Unmarshal(out, &res); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(out, &res))
 	return &res.Runs[0]
 }
 
@@ -397,9 +396,7 @@ func correctClocks(t *testing.T, anchor string, by [][]otf2.ClockOffset) {
 		if err := os.Remove(path); err != nil { // locations of one process share it
 			t.Fatal(err)
 		}
-		if err := otf2.WriteLocalDefs(path, tables, by[uint32(l.Self)], a.Anchor.DefChunkSize); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, otf2.WriteLocalDefs(path, tables, by[uint32(l.Self)], a.Anchor.DefChunkSize))
 	}
 }
 
@@ -472,10 +469,7 @@ func TestClocksAreLeftAloneOnRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range names {
-				b, err := os.ReadFile(name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := testkit.Read(t, name)
 				all[strings.TrimPrefix(name, dir)] = string(b)
 			}
 		}

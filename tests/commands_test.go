@@ -3,11 +3,12 @@
 package tests
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // A command of a page that runs tests or benchmarks: its package, and the names that it asks for.
@@ -24,10 +25,7 @@ func TestCommandsOfPagesFindTheirTests(t *testing.T) {
 	}
 	found := 0
 	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Read(t, page)
 		for _, command := range testCommand.FindAllStringSubmatch(string(text), -1) {
 			code := testCode(t, command[1])
 			for _, asked := range askedFor.FindAllStringSubmatch(command[2], -1) {
@@ -56,10 +54,7 @@ func testCode(t *testing.T, dir string) string {
 	}
 	var all strings.Builder
 	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Read(t, f)
 		all.Write(text)
 	}
 	return all.String()

@@ -6,7 +6,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // graph says of each file which others it uses, and by what.
@@ -146,10 +146,7 @@ func naming(t *testing.T, files string, pattern *regexp.Regexp, name func(string
 	}
 	g := graph{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Read(t, path)
 		from := filepath.Base(path)
 		g.add(from, "", "")
 		for _, m := range pattern.FindAllSubmatch(text, -1) {
@@ -184,10 +181,7 @@ func TestPageFilesStandInNoCircle(t *testing.T) {
 func TestPageFilesAreShort(t *testing.T) {
 	const most = 300
 	for name := range pageFiles(t) {
-		text, err := os.ReadFile("../timeline/page/src/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Read(t, "../timeline/page/src/"+name)
 		if lines := strings.Count(string(text), "\n"); lines > most {
 			t.Errorf("%s has %d lines, more than %d: it does more than one thing", name, lines, most)
 		}

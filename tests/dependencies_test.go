@@ -15,14 +15,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Each module in the tool stands in docs/dependencies.md with a reason, and whether the collector needs it.
 func TestDependencies(t *testing.T) {
-	page, err := os.ReadFile("../docs/dependencies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.Read(t, "../docs/dependencies.md")
 	told := make(map[string]string)
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (yes|no) \\| \\S.* \\|$").FindAllStringSubmatch(string(page), -1) {
 		told[row[1]] = row[2]
@@ -121,10 +120,7 @@ func protection(f *elf.File) (relro, stack bool) {
 
 // The licence texts of all modules are beside the tool.
 func TestLicencesAreShipped(t *testing.T) {
-	text, err := os.ReadFile(builtFile(t, "THIRD-PARTY-LICENCES"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Read(t, builtFile(t, "THIRD-PARTY-LICENCES"))
 	for m := range modulesOf(t, "../cmd/nccl-otf2") {
 		if !strings.Contains(string(text), "\n"+m+" v") {
 			t.Errorf("no licence of %s", m)

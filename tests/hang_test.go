@@ -24,6 +24,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/facts"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/report"
@@ -111,9 +112,7 @@ func (h *hanging) run(t *testing.T) {
 	}
 	hung := time.Since(stood)
 	close(seen)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, <-ended)
 	collectors.Await(t, dir)
 	if fault := h.fault(dir, false); fault != "" {
 		t.Errorf("when it is dead: %s", fault)
@@ -458,9 +457,7 @@ func (h *hanging) cut(t *testing.T, rec *replay.Recording) (*replay.Recording, [
 func filtered(t *testing.T, rec *replay.Recording, keep func(process int, c *replay.Call) bool) *replay.Recording {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), rec.Name)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(dir, 0o777))
 	run := make(map[string]any)
 	text, err := os.ReadFile(filepath.Join(rec.Dir, "run.json"))
 	if err == nil {
@@ -505,9 +502,7 @@ func filtered(t *testing.T, rec *replay.Recording, keep func(process int, c *rep
 				F   string `json:"f"`
 				Seq int    `json:"seq"`
 			}
-			if err := json.Unmarshal(lines.Bytes(), &head); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal(lines.Bytes(), &head))
 			if head.F == "open" {
 				open++
 				seq = 0
@@ -524,12 +519,8 @@ func filtered(t *testing.T, rec *replay.Recording, keep func(process int, c *rep
 				t.Fatal(err)
 			}
 		}
-		if err := lines.Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(out.Close(), file.Close()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, lines.Err())
+		testkit.Must(t, errors.Join(out.Close(), file.Close()))
 	}
 	shorter, err := replay.Load(dir)
 	if err != nil {

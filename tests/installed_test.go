@@ -10,15 +10,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // installedFiles are the files and folders of build/ that README.md tells people to copy.
 func installedFiles(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Read(t, "../README.md")
 	_, text, _ = bytes.Cut(text, []byte("\n## Record a job\n"))
 	text, _, _ = bytes.Cut(text, []byte("Copy them to one folder"))
 	_, text, found := bytes.Cut(text, []byte("`THIRD-PARTY-LICENCES`):"))
@@ -38,9 +37,7 @@ func installedFiles(t *testing.T) []string {
 // install copies what is named to a folder as cp -a does.
 func install(t *testing.T, to string, names ...string) {
 	t.Helper()
-	if err := os.MkdirAll(to, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(to, 0o777))
 	for _, name := range names {
 		if out, err := exec.Command("cp", "-a", builtFile(t, name), to).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)

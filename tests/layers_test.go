@@ -39,6 +39,7 @@ type folder struct {
 var layers = []folder{
 	{dir: "internal/golden", external: []string{"github.com/google/go-cmp"}},
 	{dir: "internal/need"},
+	{dir: "internal/testkit"},
 	{dir: "internal/printable"},
 	{dir: "internal/regular"},
 	{dir: "internal/stats"},
@@ -106,7 +107,7 @@ var layers = []folder{
 }
 
 // testSupport are the folders, and testModules the modules, that may be imported by tests of every folder.
-var testSupport = []string{"internal/golden", "internal/need"}
+var testSupport = []string{"internal/golden", "internal/need", "internal/testkit"}
 
 var testModules = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid", "github.com/prometheus/common", "github.com/parquet-go/parquet-go"}
 

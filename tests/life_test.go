@@ -24,6 +24,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/collector"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // lifeDir is where programs of life/ are compiled to.
@@ -121,9 +122,7 @@ func startUnder(t *testing.T, wrapper []string, dir string, k keeper, count int,
 		t.Fatal(err)
 	}
 	j.stdout = bufio.NewReader(stdout)
-	if err := j.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, j.cmd.Start())
 	t.Cleanup(func() {
 		if j.cmd.ProcessState == nil {
 			_ = j.cmd.Process.Kill()
@@ -391,9 +390,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 		t.Run("stopped/"+k.name, func(t *testing.T) {
 			t.Parallel()
 			j, dir := begins(t, k)
-			if err := syscall.Kill(j.collector, syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, syscall.Kill(j.collector, syscall.SIGSTOP))
 			t.Cleanup(func() { _ = syscall.Kill(j.collector, syscall.SIGCONT) })
 			j.goOn()
 			if got := j.end(); got != 0 {
@@ -403,9 +400,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 				!strings.Contains(said, "it is stopped") || !strings.Contains(said, fmt.Sprintf("kill -CONT %d", j.collector)) {
 				t.Errorf("the plugin said %q", said)
 			}
-			if err := syscall.Kill(j.collector, syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, syscall.Kill(j.collector, syscall.SIGCONT))
 			p := ends(t, j, dir)
 			if n := p.Counts.Oddities["UNANSWERED"]; n != 5 { // the ends of four lives, and that of the process
 				t.Errorf("%d requests were not answered in time, want 5", n)
@@ -429,9 +424,7 @@ func TestCollectorIsHeldUp(t *testing.T) {
 			}
 			for range 8 {
 				loop := exec.Command("sh", "-c", "while :; do :; done")
-				if err := loop.Start(); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, loop.Start())
 				t.Cleanup(func() { _ = loop.Process.Kill(); _ = loop.Wait() })
 			}
 			j.goOn()
@@ -465,9 +458,7 @@ func TestCollectorIsKilled(t *testing.T) {
 				t.Parallel()
 				dir := filepath.Join(t.TempDir(), "experiment")
 				j := begin(t, dir, k, count, way, further)
-				if err := syscall.Kill(j.collector, syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, syscall.Kill(j.collector, syscall.SIGKILL))
 				gone(t, j.collector)
 				j.goOn()
 				if got := j.end(); got != 0 {
@@ -545,9 +536,7 @@ func TestOrphansInShm(t *testing.T) {
 	if found := of(j.pid); found != nil {
 		t.Errorf("of a living process: %+v", found)
 	}
-	if err := syscall.Kill(j.collector, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(j.collector, syscall.SIGKILL))
 	gone(t, j.collector)
 	if found := of(j.pid); found != nil {
 		t.Errorf("of a process without a collector: %+v", found)
@@ -562,9 +551,7 @@ func TestOrphansInShm(t *testing.T) {
 	if len(was) != 1 {
 		t.Fatalf("shards %v", was)
 	}
-	if err := os.RemoveAll(was[0]); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(was[0]))
 	if n, err := collector.Salvage(t.TempDir()); n != 0 || err != nil {
 		t.Errorf("into another directory: %d, %v", n, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
@@ -43,9 +44,7 @@ func grownJob(t *testing.T, tool string) (dir string, old, young uint64) {
 		p.Finish()
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.CopyFS(copied, os.DirFS(dir)))
 	young = events()
 	return copied, old, young
 }
@@ -79,9 +78,7 @@ func TestUnifyOnADiskThatFails(t *testing.T) {
 	refused := 0
 	for n := 1; ; n++ { // of each thread
 		dir := filepath.Join(t.TempDir(), "experiment")
-		if err := os.CopyFS(dir, os.DirFS(original)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.CopyFS(dir, os.DirFS(original)))
 		cmd := exec.Command(strace, "-f", "-o", os.DevNull, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO:when="+strconv.Itoa(n), tool, "unify", dir)
 		out, err := cmd.CombinedOutput()
 		got := wholeArchive(t, dir)

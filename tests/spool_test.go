@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 )
@@ -71,15 +72,11 @@ func TestConversionThatWasKilled(t *testing.T) {
 		t.Fatalf("%d raw files: %v", len(files), err)
 	}
 	for _, file := range files { // as if it was killed before it gave the file its name
-		if err := os.Rename(file, strings.TrimSuffix(file, ".done")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Rename(file, strings.TrimSuffix(file, ".done")))
 	}
 	// And once before the shard was complete.
 	done, _ := filepath.Glob(filepath.Join(dir, "shards", "*", "done"))
-	if err := os.Remove(done[0]); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(done[0]))
 	unified(t, dir)
 	compareCounts(t, dir, res)
 	checkSound(t, filepath.Join(dir, "traces.otf2"))

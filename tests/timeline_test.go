@@ -24,6 +24,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -79,16 +80,12 @@ func eval[T any](t *tab, expression string) (value T) {
 
 func (t *tab) settle() {
 	t.Helper()
-	if err := t.page.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, t.page.Settle())
 }
 
 func (t *tab) do(actions ...chromedp.Action) {
 	t.Helper()
-	if err := t.page.Run(actions...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, t.page.Run(actions...))
 }
 
 // await waits until something is so.
@@ -186,12 +183,8 @@ func writePage(t *testing.T, anchor string) (url string, page []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.WritePage(f, timeline.Options{Title: "a test", Tool: "tests"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.WritePage(f, timeline.Options{Title: "a test", Tool: "tests"}))
+	testkit.Must(t, f.Close())
 	if page, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // pageWidth is how many characters a line of prose has at most.
@@ -33,17 +33,12 @@ func TestPagesAreWrapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, page := range append(pages, more...) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Read(t, page)
 		got := wrapPage(string(text))
 		switch {
 		case got == string(text):
 		case golden.Updating():
-			if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Write(t, page, []byte(got))
 		default:
 			t.Errorf("%s has lines of prose above %d characters: go test ./tests -run TestPagesAreWrapped -update wraps them", page, pageWidth)
 		}

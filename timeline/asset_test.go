@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // The committed page is what its sources give: it names their hash. (That it would be made alike again `make page-check`
@@ -27,10 +29,7 @@ func TestAssetIsMadeOfItsSources(t *testing.T) {
 	slices.Sort(names)
 	hash := sha256.New()
 	for _, name := range names {
-		content, err := os.ReadFile(filepath.Join("page", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Read(t, filepath.Join("page", name))
 		fmt.Fprintf(hash, "%s %d\n", name, len(content))
 		hash.Write(content)
 	}
@@ -47,10 +46,7 @@ func TestPageMakesNoMarkupOfTexts(t *testing.T) {
 	}
 	dangerous := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\(|new Function|javascript:`)
 	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testkit.Read(t, f)
 		if found := dangerous.Find(b); found != nil {
 			t.Errorf("%s: %s", f, found)
 		}
@@ -75,20 +71,14 @@ func TestPolicyOfThePage(t *testing.T) {
 
 // The list of the packages that the page is made with names versions and hashes, and no place that they come from.
 func TestLockedPackages(t *testing.T) {
-	lock, err := os.ReadFile("page/package-lock.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testkit.Read(t, "page/package-lock.json")
 	if strings.Contains(string(lock), "://") || strings.Contains(string(lock), `"resolved"`) {
 		t.Error("package-lock.json names a registry: .npmrc should keep it from that")
 	}
 	if strings.Count(string(lock), `"integrity"`) < 2 {
 		t.Error("package-lock.json has no hashes")
 	}
-	list, err := os.ReadFile("page/package.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Read(t, "page/package.json")
 	_, wanted, _ := strings.Cut(string(list), `"devDependencies"`)
 	if loose := regexp.MustCompile(`"[\^~><*]`).FindString(wanted); loose != "" || wanted == "" {
 		t.Errorf("package.json does not name exact versions: %s", loose)

@@ -19,6 +19,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/waits"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
@@ -190,25 +191,18 @@ func TestDamagedArchive(t *testing.T) {
 	anchor := makeJob(t)
 	files, _ := filepath.Glob(filepath.Join(filepath.Dir(anchor), "traces", "*.evt"))
 	for i, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testkit.Read(t, f)
 		if err := os.Remove(f); err != nil { // it may be a link
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(f, b[:len(b)*(i+3)/(len(files)+4)], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(f, b[:len(b)*(i+3)/(len(files)+4)], 0o600))
 	}
 	d := read(t, anchor)
 	if len(d.problems) == 0 {
 		t.Error("nothing is said of the damage")
 	}
 	var page bytes.Buffer
-	if err := d.WritePage(&page, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.WritePage(&page, Options{}))
 }
 
 // randomArchive writes events as they can come, and as they should not: names of what asked for something that come

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/check"
 	"github.com/nccl-otf2/nccl-otf2/analysis/scalasca"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2test"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -53,16 +54,12 @@ func FuzzView(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, defs, events []byte) {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(anchor))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(anchor))))
 		for path, b := range map[string][]byte{filepath.Join(dir, "traces.def"): defs, filepath.Join(dir, "traces", filepath.Base(rank0)): events} {
 			if err := os.Remove(path); err != nil { // may be a link to the shard
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, b, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Write(t, path, b)
 		}
 		res, err := Scalasca(filepath.Join(dir, filepath.Base(anchor)), filepath.Join(dir, "scalasca"), nil)
 		if err != nil {

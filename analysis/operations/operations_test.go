@@ -22,6 +22,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 	"github.com/nccl-otf2/nccl-otf2/report"
@@ -176,9 +177,7 @@ func TestDeviceMemoryIsMarked(t *testing.T) {
 		t.Error(diff)
 	}
 	var b strings.Builder
-	if err := report.WriteText(r, &b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, report.WriteText(r, &b))
 	for _, want := range []string{" *AllReduce ", " AllReduce ", " *AllGather* ", " Reduce* ", "\n* before the name: a buffer is in GPU memory\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -217,9 +216,7 @@ func TestKernelsInTheSummary(t *testing.T) {
 		})
 		r := archivetest.Operations(t, path)
 		var b strings.Builder
-		if err := report.WriteText(r, &b); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, report.WriteText(r, &b))
 		if tc.want == "" && strings.Contains(b.String(), "\n  kernels ") || !strings.Contains(b.String(), tc.want) {
 			t.Errorf("no %q in\n%s", tc.want, b.String())
 		}
@@ -235,9 +232,7 @@ func TestReportAsText(t *testing.T) {
 	r := archivetest.Operations(t, archivetest.Make(t, nil))
 	r.Summary.Archive = "traces.otf2"
 	var b bytes.Buffer
-	if err := report.WriteText(r, &b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, report.WriteText(r, &b))
 	golden.Text(t, "testdata/report.txt", b.String())
 }
 

@@ -15,17 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+	testkit.Write(t, path, []byte(text))
 }
 
 func TestPathArgument(t *testing.T) {
@@ -78,9 +75,7 @@ func shardOf(t *testing.T, dir string, pid int) (release func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	return func() { f.Close() }
 }
 
@@ -88,9 +83,7 @@ func shardOf(t *testing.T, dir string, pid int) (release func()) {
 func endedPID(t *testing.T) int {
 	t.Helper()
 	c := exec.Command("true")
-	if err := c.Run(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Run())
 	return c.Process.Pid
 }
 
@@ -160,9 +153,7 @@ func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {
 				}
 				defer lock.Close()
 				if i == c.writing {
-					if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
 				} else {
 					write(t, filepath.Join(at, "done"), "")
 				}
@@ -171,9 +162,7 @@ func TestArchiveIsDueWhenTheLastProcessIsDone(t *testing.T) {
 				anchor := filepath.Join(dir, anchorName)
 				write(t, anchor, "")
 				at := time.Now().Add(c.archive)
-				if err := os.Chtimes(anchor, at, at); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.Chtimes(anchor, at, at))
 			}
 			if got := archiveIsDue(dir); got != c.want {
 				t.Errorf("got %v", got)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
@@ -66,14 +67,10 @@ func TestIrregularFiles(t *testing.T) {
 				continue // may be as large as the disk
 			}
 			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.CopyFS(dir, os.DirFS(whole)))
 			path := filepath.Join(dir, file)
 			os.Remove(path)
-			if err := place(path); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, place(path))
 			out := filepath.Join(t.TempDir(), "out")
 			for _, args := range [][]string{
 				{"print", "-A", dir}, {"print", "--cube", dir}, {"report", dir}, {"report", "--hang", dir}, {"check", dir},

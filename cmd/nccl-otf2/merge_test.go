@@ -16,6 +16,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep/jobtest"
 )
@@ -72,9 +73,7 @@ func disguise(t *testing.T, dir string, pids []int, first uint64, ticks *big.Rat
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "shards", p.UUID, "shard.json"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "shards", p.UUID, "shard.json"), text, 0o600))
 	}
 	return all
 }
@@ -170,9 +169,7 @@ func TestMergeOfRecordings(t *testing.T) {
 			base := t.TempDir()
 			trace, dir, out := filepath.Join(base, "scorep"), filepath.Join(base, "nccl"), filepath.Join(base, "merged")
 			for from, to := range map[string]string{c.trace: trace, filepath.Join(c.job, "shards"): filepath.Join(dir, "shards")} {
-				if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.CopyFS(to, os.DirFS(from)))
 			}
 			theirs := jobtest.Open(t, filepath.Join(trace, "traces.otf2"))
 			pids := c.pids

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // Results can be read by whom the umask lets; what steers a recording, and the shards, are their owner's alone.
@@ -40,18 +41,12 @@ func TestPermissionDenied(t *testing.T) {
 	need.Root(t, "become somebody else")
 	dir := wholeJob(t)
 	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Chmod(d, 0o755))
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chmod(dir, 0o700))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := unix.Setfsuid(65534); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, unix.Setfsuid(65534))
 	_, err := anchorPath(dir)
 	if back := unix.Setfsuid(0); back != nil {
 		t.Fatal(back)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/collector/control"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/scorep"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
@@ -53,9 +54,7 @@ func evilJob(t *testing.T) (dir string) {
 	if err := os.Mkdir(filepath.Join(dir, "shards", evil[:4]+evil[5:40]), 0o700); err != nil { // a shard that is damaged
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "shards", "evil"+strings.ReplaceAll(evil, "/", "")+".spool"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "shards", "evil"+strings.ReplaceAll(evil, "/", "")+".spool"), []byte("x"), 0o600))
 	return dir
 }
 
@@ -151,9 +150,7 @@ func flatten(rows [][]string) (cells []string) {
 func TestEvilStatus(t *testing.T) {
 	var b bytes.Buffer
 	s := processStatus{Status: control.Status{Host: evil, Rank: 1, Stopped: evil, Comms: []control.CommStatus{{Name: evil}}}}
-	if err := printStatus(&b, []processStatus{s}, []string{evil}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, printStatus(&b, []processStatus{s}, []string{evil}))
 	printArchives(&b, &scorep.Result{Problems: []string{evil}, Runs: []scorep.RunResult{{Archive: evil, Problems: []string{evil}}}})
 	if i := strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf) }); i >= 0 {
 		t.Errorf("%q", b.String()[i:])

@@ -10,19 +10,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
 // TestRecoverCommand repairs a cut archive, says so, and changes nothing when asked not to, or again.
 func TestRecoverCommand(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../otf2/testdata/collectives")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.CopyFS(dir, os.DirFS("../../otf2/testdata/collectives")))
 	events := filepath.Join(dir, "nccl", "1.evt")
-	if err := errors.Join(os.Truncate(events, 200), os.Remove(filepath.Join(dir, "nccl.otf2"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.Truncate(events, 200), os.Remove(filepath.Join(dir, "nccl.otf2"))))
 	dry, err := outputOf(recoverCommand(), "-n", filepath.Join(dir, "nccl.otf2"))
 	if err != nil || !strings.Contains(dry, "1.evt: repaired: ") || !strings.HasSuffix(dry, "nothing was changed (--dry-run)\n") {
 		t.Errorf("dry run: %v\n%s", err, dry)
@@ -61,12 +58,8 @@ func TestRecoverCommandFails(t *testing.T) {
 	if _, err := outputOf(recoverCommand(), dir); err == nil {
 		t.Error("an empty folder: no error")
 	}
-	if err := os.CopyFS(dir, os.DirFS("../../otf2/testdata/collectives")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "nccl.def"), []byte("these are no definitions"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.CopyFS(dir, os.DirFS("../../otf2/testdata/collectives")))
+	testkit.Write(t, filepath.Join(dir, "nccl.def"), []byte("these are no definitions"))
 	out, err := outputOf(recoverCommand(), dir)
 	var code exitCode
 	if !errors.As(err, &code) || code != exitInput || !strings.Contains(out, "nccl.def: failed: ") || !strings.Contains(out, "lost: all global definitions") {

@@ -21,6 +21,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cmd/nccl-otf2/internal/doctor"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 )
 
@@ -48,9 +49,7 @@ func toolWithParts(t *testing.T) string {
 		}
 		_, err := os.Stat(from)
 		need.NoError(t, "what make build makes", err)
-		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(to), 0o777))
 		copyFile(t, from, to)
 	}
 	return tool
@@ -188,7 +187,5 @@ func copyFile(t *testing.T, from, to string) {
 	if _, err := io.Copy(out, in); err != nil {
 		t.Fatal(err)
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, out.Close())
 }

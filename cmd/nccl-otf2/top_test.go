@@ -18,6 +18,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/live"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
@@ -65,9 +66,7 @@ func startOnTerminal(t *testing.T, columns, rows uint16, args ...string) *termin
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
 	s.cmd.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=")
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.cmd.Start())
 	t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
 			s.cmd.Process.Kill()
@@ -151,15 +150,10 @@ func TestTopOnATerminal(t *testing.T) {
 		s.press("\x1a")
 		s.until("the terminal given back", func(drawn string) bool { return strings.Contains(drawn, "\x1b[?25h\x1b[?1049l") })
 		for state, limit := "", time.Now().Add(5*time.Minute); state != "T" && time.Now().Before(limit); time.Sleep(time.Millisecond) {
-			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testkit.Read(t, fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 			state = strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))[0]
 		}
-		if err := s.cmd.Process.Signal(unix.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.cmd.Process.Signal(unix.SIGCONT))
 		s.until("page after going on", func(drawn string) bool {
 			return strings.Contains(drawn, "\x1b[?1049h") && strings.Contains(strings.Join(pageLines(drawn), " "), "q: end")
 		})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
@@ -37,14 +38,14 @@ func TestAssemble(t *testing.T) {
 			Launcher: experiment.Launcher{Name: "torchrun", Rank: rank, Size: size}, Settings: map[string]string{"MODE": "record"},
 			FirstTime: first, LastTime: last, Comms: []experiment.Comm{{ID: comm, NRanks: 2, Rank: 1 - rank, Location: -1}}}
 		s, err := experiment.Create(dir, uuid)
-		must(t, err)
-		must(t, s.Write(p))
+		testkit.Must(t, err)
+		testkit.Must(t, s.Write(p))
 		script, err := Create(dir, p, nil, &shm.Header{APIVersion: 6})
-		must(t, err)
-		must(t, script.Flush())
-		must(t, script.Close())
-		must(t, s.Finish())
-		must(t, s.Close())
+		testkit.Must(t, err)
+		testkit.Must(t, script.Flush())
+		testkit.Must(t, script.Close())
+		testkit.Must(t, s.Finish())
+		testkit.Must(t, s.Close())
 	}
 	write("b", 0, 2, 7, 100, 200)
 	write("a", 1, 2, 7, 110, 210)
@@ -76,18 +77,11 @@ func TestAssemble(t *testing.T) {
 	}
 	for folder, want := range map[string]int{"": 2, "run-2": 2, "run-3": 1} {
 		text, err := os.ReadFile(filepath.Join(dir, Folder, folder, "run.json"))
-		must(t, err)
+		testkit.Must(t, err)
 		var run runInfo
-		must(t, json.Unmarshal(text, &run))
+		testkit.Must(t, json.Unmarshal(text, &run))
 		if run.Processes != want || len(run.Files) != want || run.NCCL != "2.29.7" || !run.ExitOK || run.RanksPerProcess != 1 || run.Calls["open"] != want || run.Files[0].Lines != 1 {
 			t.Errorf("%s: %+v", folder, run)
 		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

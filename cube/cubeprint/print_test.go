@@ -11,6 +11,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/cube"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // The texts of profiles of other writers, and of one of ours with one of everything.
@@ -21,9 +22,7 @@ func TestTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if err := Print(&b, p, nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, Print(&b, p, nil))
 		golden.Text(t, "../testdata/"+name+".print.txt", b.String())
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -40,16 +39,12 @@ func TestVariantsHaveOneText(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b strings.Builder
-		if err := Print(&b, p, nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, Print(&b, p, nil))
 		head, rest, _ := strings.Cut(b.String(), "\nfiles\n")
 		_, rest, _ = strings.Cut(rest, "\nvalues ")
 		texts[name] = head + rest
 		b.Reset()
-		if err := Print(&b, p, &Options{NoValues: true}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, Print(&b, p, &Options{NoValues: true}))
 		if text := b.String(); strings.Contains(text, "\nvalues ") || !strings.HasPrefix(text, head) {
 			t.Errorf("%s: without values the text is %s", name, text)
 		}

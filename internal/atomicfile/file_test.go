@@ -13,19 +13,13 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func names(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, e := range entries {
 		all = append(all, e.Name())
 	}
@@ -35,7 +29,7 @@ func names(t *testing.T, dir string) (all []string) {
 func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	must(t, err)
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -43,16 +37,16 @@ func TestAFileAppearsAsAWhole(t *testing.T) {
 	for _, l := range []Lasting{Volatile, Durable} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "file")
-		must(t, os.WriteFile(path, []byte("old"), 0o600))
+		testkit.Must(t, os.WriteFile(path, []byte("old"), 0o600))
 		f, err := Create(path, 0o666)
-		must(t, err)
+		testkit.Must(t, err)
 		if _, err := f.Write([]byte("new")); err != nil {
 			t.Fatal(err)
 		}
 		if got := content(t, path); got != "old" {
 			t.Errorf("before Commit: %q", got)
 		}
-		must(t, f.Commit(l))
+		testkit.Must(t, f.Commit(l))
 		if got := content(t, path); got != "new" {
 			t.Errorf("after Commit: %q", got)
 		}
@@ -73,9 +67,9 @@ func TestModesAreThoseAskedForLessTheUmask(t *testing.T) {
 	defer syscall.Umask(old)
 	for mode, want := range map[fs.FileMode]fs.FileMode{0o644: 0o640, 0o600: 0o600, 0o666: 0o640} {
 		path := filepath.Join(t.TempDir(), "file")
-		must(t, Write(path, mode, nil, Volatile))
+		testkit.Must(t, Write(path, mode, nil, Volatile))
 		info, err := os.Stat(path)
-		must(t, err)
+		testkit.Must(t, err)
 		if info.Mode() != want {
 			t.Errorf("%v: %v, want %v", mode, info.Mode(), want)
 		}
@@ -85,7 +79,7 @@ func TestModesAreThoseAskedForLessTheUmask(t *testing.T) {
 func TestAfterAnErrorThereIsWhatWas(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	must(t, os.MkdirAll(filepath.Join(path, "inside"), 0o700)) // a folder that is not empty is not replaced
+	testkit.Must(t, os.MkdirAll(filepath.Join(path, "inside"), 0o700)) // a folder that is not empty is not replaced
 	for _, l := range []Lasting{Volatile, Durable} {
 		if err := Write(path, 0o600, []byte("new"), l); err == nil {
 			t.Error("written")
@@ -95,9 +89,9 @@ func TestAfterAnErrorThereIsWhatWas(t *testing.T) {
 		}
 	}
 	f, err := Create(path, 0o600)
-	must(t, err)
-	must(t, f.Abandon())
-	must(t, f.Abandon())
+	testkit.Must(t, err)
+	testkit.Must(t, f.Abandon())
+	testkit.Must(t, f.Abandon())
 	if got := names(t, dir); !slices.Equal(got, []string{"file"}) {
 		t.Errorf("left: %v", got)
 	}
@@ -108,19 +102,19 @@ func TestAfterAnErrorThereIsWhatWas(t *testing.T) {
 
 func TestLongNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
-	must(t, Write(path, 0o600, []byte("x"), Durable))
+	testkit.Must(t, Write(path, 0o600, []byte("x"), Durable))
 }
 
 // In a folder of ours whatever has the name is replaced, and nothing that it leads to is touched.
 func TestCreateFollowsNothing(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(t.TempDir(), "victim")
-	must(t, os.WriteFile(victim, []byte("precious"), 0o644))
-	must(t, os.Symlink(victim, filepath.Join(dir, "link")))
-	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	testkit.Must(t, os.WriteFile(victim, []byte("precious"), 0o644))
+	testkit.Must(t, os.Symlink(victim, filepath.Join(dir, "link")))
+	testkit.Must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	for _, name := range []string{"link", "pipe"} {
 		path := filepath.Join(dir, name)
-		must(t, Write(path, 0o600, []byte("new"), Durable))
+		testkit.Must(t, Write(path, 0o600, []byte("new"), Durable))
 		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || content(t, path) != "new" {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
@@ -147,13 +141,13 @@ func output(t *testing.T, path, text string) error {
 func TestOutputWritesThroughWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
-	must(t, syscall.Mkfifo(pipe, 0o600))
+	testkit.Must(t, syscall.Mkfifo(pipe, 0o600))
 	read := make(chan string)
 	go func() {
 		text, _ := os.ReadFile(pipe)
 		read <- string(text)
 	}()
-	must(t, output(t, pipe, "through"))
+	testkit.Must(t, output(t, pipe, "through"))
 	if got := <-read; got != "through" {
 		t.Errorf("%q", got)
 	}
@@ -164,7 +158,7 @@ func TestOutputWritesThroughWhatIsNoFile(t *testing.T) {
 		t.Errorf("left: %v", got)
 	}
 
-	must(t, output(t, os.DevNull, "gone"))
+	testkit.Must(t, output(t, os.DevNull, "gone"))
 	if err := output(t, "/dev/full", "no room"); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("/dev/full: %v", err)
 	}
@@ -181,17 +175,17 @@ func TestOutputWritesThroughWhatIsNoFile(t *testing.T) {
 func TestOutputGoesToStandardOutputWhateverItIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	out, err := os.Create(path)
-	must(t, err)
+	testkit.Must(t, err)
 	defer out.Close()
 	if _, err := out.WriteString("before, "); err != nil {
 		t.Fatal(err)
 	}
 	was, err := syscall.Dup(1)
-	must(t, err)
+	testkit.Must(t, err)
 	defer syscall.Close(was)
-	must(t, syscall.Dup3(int(out.Fd()), 1, 0))
+	testkit.Must(t, syscall.Dup3(int(out.Fd()), 1, 0))
 	err = output(t, "/dev/stdout", "behind")
-	must(t, syscall.Dup3(was, 1, 0))
+	testkit.Must(t, syscall.Dup3(was, 1, 0))
 	if got := content(t, path); err != nil || got != "before, behind" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -200,31 +194,31 @@ func TestOutputGoesToStandardOutputWhateverItIs(t *testing.T) {
 // A link stays, what it leads to is replaced as a whole.
 func TestOutputFollowsTheUsersLinks(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "there"), 0o700))
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "there"), 0o700))
 	target := filepath.Join(dir, "there", "target")
 	for link, to := range map[string]string{"absolute": target, "relative": "there/target", "chain": "relative", "up": "there/../there/target"} {
 		path := filepath.Join(dir, link)
-		must(t, os.Symlink(to, path))
+		testkit.Must(t, os.Symlink(to, path))
 	}
 	for _, link := range []string{"absolute", "relative", "chain", "up"} {
-		must(t, os.WriteFile(target, []byte("old"), 0o600))
+		testkit.Must(t, os.WriteFile(target, []byte("old"), 0o600))
 		kept := filepath.Join(dir, "kept")
-		must(t, os.Link(target, kept))
-		must(t, output(t, filepath.Join(dir, link), link))
+		testkit.Must(t, os.Link(target, kept))
+		testkit.Must(t, output(t, filepath.Join(dir, link), link))
 		if info, err := os.Lstat(filepath.Join(dir, link)); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 			t.Errorf("%s is a link no more: %v, %v", link, info, err)
 		}
 		if content(t, target) != link || content(t, kept) != "old" {
 			t.Errorf("%s: %q, and a second name of the old file %q", link, content(t, target), content(t, kept))
 		}
-		must(t, os.Remove(kept))
+		testkit.Must(t, os.Remove(kept))
 	}
-	must(t, os.Remove(target)) // links may lead to what is not there yet
-	must(t, output(t, filepath.Join(dir, "chain"), "made"))
+	testkit.Must(t, os.Remove(target)) // links may lead to what is not there yet
+	testkit.Must(t, output(t, filepath.Join(dir, "chain"), "made"))
 	if content(t, target) != "made" {
 		t.Error(content(t, target))
 	}
-	must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
+	testkit.Must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
 	if err := output(t, filepath.Join(dir, "loop"), "x"); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a loop: %v", err)
 	}
@@ -234,12 +228,12 @@ func TestOutputRefusesWhatAnotherHasPlanted(t *testing.T) {
 	need.Root(t, "make another user's files")
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
-	must(t, os.WriteFile(victim, []byte("precious"), 0o644))
+	testkit.Must(t, os.WriteFile(victim, []byte("precious"), 0o644))
 	link, pipe := filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
-	must(t, os.Symlink(victim, link))
-	must(t, syscall.Mkfifo(pipe, 0o666))
+	testkit.Must(t, os.Symlink(victim, link))
+	testkit.Must(t, syscall.Mkfifo(pipe, 0o666))
 	for _, path := range []string{link, pipe} {
-		must(t, os.Lchown(path, 65534, 65534))
+		testkit.Must(t, os.Lchown(path, 65534, 65534))
 		if err := output(t, path, "x"); err == nil || !strings.Contains(err.Error(), "of user 65534") {
 			t.Errorf("%s: %v", path, err)
 		}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 const inFolder = "ATOMICFILE_TEST_FOLDER"
@@ -46,14 +48,14 @@ func TestSignalsRemoveWhatIsUnfinished(t *testing.T) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), inFolder+"="+dir)
 		out, err := cmd.StdoutPipe()
-		must(t, err)
-		must(t, cmd.Start())
+		testkit.Must(t, err)
+		testkit.Must(t, cmd.Start())
 		line, err := bufio.NewReader(out).ReadString('\n')
-		must(t, err)
+		testkit.Must(t, err)
 		if got := names(t, dir); len(got) != 2 {
 			t.Errorf("while it writes: %v (%s)", got, line)
 		}
-		must(t, cmd.Process.Signal(s))
+		testkit.Must(t, cmd.Process.Signal(s))
 		_ = cmd.Wait()
 		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != s {
 			t.Errorf("%v: it ended with %v", s, cmd.ProcessState)

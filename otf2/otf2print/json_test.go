@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
 )
@@ -21,7 +22,7 @@ func allJSON(t *testing.T, a *otf2.Archive, opts *otf2print.Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	j := otf2print.NewJSON(&b, a, opts)
-	check(t, errors.Join(j.Anchor(), j.Thumbnails(), j.Definitions(), j.LocalDefs(), j.Events(), j.Snapshots(), j.Markers()))
+	testkit.Must(t, errors.Join(j.Anchor(), j.Thumbnails(), j.Definitions(), j.LocalDefs(), j.Events(), j.Snapshots(), j.Markers()))
 	return b.String()
 }
 
@@ -29,7 +30,7 @@ func allJSON(t *testing.T, a *otf2.Archive, opts *otf2print.Options) string {
 func TestJSONForm(t *testing.T) {
 	for _, name := range []string{"collectives/nccl", "aux-files/aux", "v32-events/ev32"} {
 		a, err := otf2.Open("../testdata/"+name+".otf2", nil)
-		check(t, err)
+		testkit.Must(t, err)
 		got := allJSON(t, a, nil)
 		golden.Text(t, filepath.Join("testdata", filepath.Base(name)+".jsonl"), got)
 	}
@@ -39,13 +40,13 @@ func TestJSONForm(t *testing.T) {
 // records.
 func TestJSONHasEverything(t *testing.T) {
 	anchors, err := filepath.Glob("../testdata/*/*.otf2")
-	check(t, err)
+	testkit.Must(t, err)
 	for _, path := range anchors {
 		a, err := otf2.Open(path, nil)
-		check(t, err)
+		testkit.Must(t, err)
 		var events []otf2.Event
 		for e, err := range a.Events(nil) {
-			check(t, err)
+			testkit.Must(t, err)
 			events = append(events, e.Clone())
 		}
 		definitions, next := 0, 0
@@ -109,27 +110,27 @@ func TestJSONHasEverything(t *testing.T) {
 func TestJSONOddValues(t *testing.T) {
 	dir := t.TempDir()
 	base := filepath.Join(dir, "odd")
-	check(t, os.Mkdir(base, 0o755))
+	testkit.Must(t, os.Mkdir(base, 0o755))
 	d, err := otf2.CreateGlobalDefWriter(base+".def", 0)
-	check(t, err)
-	check(t, d.ClockProperties(1, 1000, 1, 1<<64-1))
-	check(t, d.String(0, "a \"b\"\n\xff\u2028"))
-	check(t, d.Attribute(0, 0, otf2.TypeDouble, otf2.UndefinedString))
-	check(t, d.Location(0, otf2.UndefinedString, otf2.LocationType(77), 3, otf2.UndefinedLocationGroup))
-	check(t, d.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, d.ClockProperties(1, 1000, 1, 1<<64-1))
+	testkit.Must(t, d.String(0, "a \"b\"\n\xff\u2028"))
+	testkit.Must(t, d.Attribute(0, 0, otf2.TypeDouble, otf2.UndefinedString))
+	testkit.Must(t, d.Location(0, otf2.UndefinedString, otf2.LocationType(77), 3, otf2.UndefinedLocationGroup))
+	testkit.Must(t, d.Close())
 	w, err := otf2.CreateEventWriter(base+"/0.evt", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	var a otf2.AttributeList
 	a.Double(0, math.Inf(-1))
 	a.Double(1, math.NaN())
 	a.Add(otf2.UndefinedAttribute, otf2.Type(99), 1<<64-1)
-	check(t, w.Enter(900, &a, 5))
-	check(t, w.IoSeek(1000, nil, otf2.UndefinedIoHandle, -3, otf2.IoSeekOption(200), 1<<63))
-	check(t, w.IoCreateHandle(1001, nil, 1, 0, 1|1<<20, 0))
-	check(t, w.Close())
-	check(t, otf2.WriteAnchor(base+".otf2", &otf2.Anchor{Locations: 1, GlobalDefs: 4, TraceID: 1}))
+	testkit.Must(t, w.Enter(900, &a, 5))
+	testkit.Must(t, w.IoSeek(1000, nil, otf2.UndefinedIoHandle, -3, otf2.IoSeekOption(200), 1<<63))
+	testkit.Must(t, w.IoCreateHandle(1001, nil, 1, 0, 1|1<<20, 0))
+	testkit.Must(t, w.Close())
+	testkit.Must(t, otf2.WriteAnchor(base+".otf2", &otf2.Anchor{Locations: 1, GlobalDefs: 4, TraceID: 1}))
 	archive, err := otf2.Open(base+".otf2", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	got := allJSON(t, archive, &otf2print.Options{Relative: true})
 	for _, want := range []string{
 		`"realtime":null`, `{"self":0,"text":"a \"b\"\n\ufffd\u2028"}`, `"type":77,"events":3,"group":null`,

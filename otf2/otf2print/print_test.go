@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/otf2/otf2print"
 )
@@ -39,23 +40,16 @@ func reference(t *testing.T, path string) string {
 	return string(b)
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // definitionsText is the output of otf2-print -I, -G, and -M -C.
 func definitionsText(t *testing.T, a *otf2.Archive) string {
 	var b bytes.Buffer
 	opts := &otf2print.Options{Zone: time.UTC}
 	b.WriteString(otf2print.Title)
-	check(t, otf2print.Anchor(&b, a))
+	testkit.Must(t, otf2print.Anchor(&b, a))
 	b.WriteString(otf2print.Title)
-	check(t, otf2print.Definitions(&b, a, opts))
+	testkit.Must(t, otf2print.Definitions(&b, a, opts))
 	b.WriteString(otf2print.Title)
-	check(t, otf2print.LocalDefs(&b, a, opts))
+	testkit.Must(t, otf2print.LocalDefs(&b, a, opts))
 	return b.String()
 }
 
@@ -63,9 +57,9 @@ func definitionsText(t *testing.T, a *otf2.Archive) string {
 func eventsText(t *testing.T, a *otf2.Archive, opts *otf2print.Options) string {
 	var b bytes.Buffer
 	b.WriteString(otf2print.Title)
-	check(t, otf2print.Events(&b, a, opts))
+	testkit.Must(t, otf2print.Events(&b, a, opts))
 	if a.Anchor.Snapshots > 0 {
-		check(t, otf2print.Snapshots(&b, a, opts))
+		testkit.Must(t, otf2print.Snapshots(&b, a, opts))
 	}
 	return b.String()
 }
@@ -78,7 +72,7 @@ func TestTextOfReferenceArchives(t *testing.T) {
 	}
 	for _, path := range anchors {
 		a, err := otf2.Open(path, nil)
-		check(t, err)
+		testkit.Must(t, err)
 		name := filepath.Base(filepath.Dir(path))
 		text := filepath.Join(filepath.Dir(path), name)
 		golden.SameLines(t, name+" definitions", definitionsText(t, a), reference(t, text+".defs.txt"))
@@ -93,16 +87,16 @@ func TestTextOfReferenceArchives(t *testing.T) {
 // Thumbnails stand in the text of 3.2.
 func TestThumbnails(t *testing.T) {
 	a, err := otf2.Open("../testdata/aux-files/aux.otf2", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	var b bytes.Buffer
-	check(t, otf2print.Thumbnails(&b, a))
+	testkit.Must(t, otf2print.Thumbnails(&b, a))
 	all := reference(t, "../testdata/aux-files/aux-files.all-3.2.txt")
 	if got := b.String(); !strings.Contains(all, got) || strings.Count(got, "THUMBNAIL_HEADER") != 3 {
 		t.Errorf("thumbnails:\n%s", got)
 	}
 	for i, samples := range []int{3, 4, 5} {
 		th, err := a.Thumbnail(uint32(i))
-		check(t, err)
+		testkit.Must(t, err)
 		if len(th.Samples) != samples || len(th.Samples[0].Values) != len(th.Refs) {
 			t.Errorf("thumbnail %d: %d samples of %d values", i, len(th.Samples), len(th.Samples[0].Values))
 		}
@@ -112,9 +106,9 @@ func TestThumbnails(t *testing.T) {
 // Markers: the definitions that the reference tool lists stand with theirs; it drops repeated categories.
 func TestMarkers(t *testing.T) {
 	a, err := otf2.Open("../testdata/aux-files/aux.otf2", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	var b bytes.Buffer
-	check(t, otf2print.Markers(&b, a))
+	testkit.Must(t, otf2print.Markers(&b, a))
 	want := strings.Split(strings.TrimSpace(reference(t, "../testdata/aux-files/aux-files.markers.txt")), "\n")
 	got := b.String()
 	for _, line := range want {
@@ -130,7 +124,7 @@ func TestMarkers(t *testing.T) {
 // Selected locations and times are the lines of the whole text that they name.
 func TestSelection(t *testing.T) {
 	a, err := otf2.Open("../testdata/collectives/nccl.otf2", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	var want []string
 	lines := strings.Split(eventsText(t, a, nil), "\n")
 	keep := false
@@ -156,7 +150,7 @@ func TestSelection(t *testing.T) {
 // Each event of the table has a layout.
 func TestEveryEventHasText(t *testing.T) {
 	a, err := otf2.Open("../testdata/all-events/events.otf2", nil)
-	check(t, err)
+	testkit.Must(t, err)
 	p := otf2print.NewPrinter(a)
 	for id := range 256 {
 		kind := otf2.EventKind(id)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
@@ -44,9 +45,7 @@ func readAll(t *testing.T, s shm.Source) (all []shm.Record) {
 		for ring.Next(&r) {
 			all = append(all, r)
 		}
-		if err := ring.Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, ring.Err())
 	}
 	return all
 }
@@ -216,9 +215,7 @@ func TestIdleMemoryIsReturned(t *testing.T) {
 		m.Release()
 		size := func() int64 {
 			var st unix.Stat_t
-			if err := unix.Fstat(j.FD(), &st); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, unix.Fstat(j.FD(), &st))
 			return st.Blocks
 		}
 		before := size()
@@ -419,9 +416,7 @@ func TestProcessStart(t *testing.T) {
 		t.Error("a process with pid 2³⁰")
 	}
 	zombie := exec.Command("true")
-	if err := zombie.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, zombie.Start())
 	if !shmtest.Await(func() bool { _, err := shm.ProcessStart(zombie.Process.Pid); return errors.Is(err, os.ErrProcessDone) }) {
 		t.Error("an ended process that was not waited for still runs")
 	}
@@ -447,13 +442,9 @@ func spoolFile(t *testing.T) (file []byte, want []shm.Record) {
 			th.Write(&r)
 			want = append(want, r)
 		}
-		if err := j.Spool(&out, shm.ClockTuple{Ticks: 100*round + 50, Raw: 100*round + 50}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, j.Spool(&out, shm.ClockTuple{Ticks: 100*round + 50, Raw: 100*round + 50}))
 	}
-	if err := shmtest.SpoolEnd(&out); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, shmtest.SpoolEnd(&out))
 	return out.Bytes(), want
 }
 
@@ -613,9 +604,7 @@ func TestPositions(t *testing.T) {
 		t.Fatalf("%d records at %d positions", records, len(at))
 	}
 	var out bytes.Buffer
-	if err := errors.Join(j.SpoolRest(&out, shm.ClockTuple{Ticks: 8, Raw: 8}), shmtest.SpoolEnd(&out)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(j.SpoolRest(&out, shm.ClockTuple{Ticks: 8, Raw: 8}), shmtest.SpoolEnd(&out)))
 	s, err := shm.OpenSpool(&out, int64(out.Len()))
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/cube/cubeprint"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/internal/golden"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
 	"github.com/nccl-otf2/nccl-otf2/regions"
@@ -27,13 +28,6 @@ const (
 	us = 1000
 )
 
-func check(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
-	}
-}
-
 // makeJob leaves a finished job of three processes on two hosts and unifies it: collectives with and without times of the GPU,
 // launched together and alone, messages, phases, transfers, a communicator of one rank. Ids depend on the salt, as they do on the run.
 func makeJob(t testing.TB, salt int) string {
@@ -45,12 +39,12 @@ func makeJob(t testing.TB, salt int) string {
 		world := p.Comm(experiment.Comm{ID: uint64(1000 + salt), NRanks: 3, Rank: r, InitTime: t0})
 		late := uint64(r) * 10 * us
 		phase := p.Region("step 7", regions.GroupApplication, otf2.RegionRoleCode)
-		check(t, p.Writer(0).Enter(otf2.Timestamp(t0+90*us), nil, phase))
+		testkit.Must(t, p.Writer(0).Enter(otf2.Timestamp(t0+90*us), nil, phase))
 		for i := range uint64(3) {
 			p.Call("ncclAllReduce", t0+(100+i*100)*us, t0+(105+i*100)*us)
 			p.AllReduce(world, t0+(110+i*100)*us+late, t0+(150+i*100)*us, 1000)
 		}
-		check(t, p.Writer(0).Leave(otf2.Timestamp(t0+390*us), nil, phase))
+		testkit.Must(t, p.Writer(0).Leave(otf2.Timestamp(t0+390*us), nil, phase))
 		p.Call("ncclBroadcast", t0+395*us, t0+399*us)
 		p.Broadcast(world, 1, t0+400*us+uint64(r)*5*us, t0+430*us, 200, "network")
 		p.Broadcast(world, 1, t0+440*us, t0+442*us, 200, "enqueue")
@@ -78,10 +72,10 @@ func profileArchive(t testing.TB, anchor string) (file string, m *cubextest.Prof
 	t.Helper()
 	a := jobtest.Open(t, anchor)
 	p, report, err := FromArchive(a)
-	check(t, err)
+	testkit.Must(t, err)
 	p.Creator = "test"
 	file = filepath.Join(t.TempDir(), "p.cubex")
-	check(t, p.Write(file, false))
+	testkit.Must(t, p.Write(file, false))
 	m = cubextest.Load(t, file)
 	m.Sound(t)
 	if p.WaitsKnown {
@@ -97,7 +91,7 @@ func TestArchive(t *testing.T) {
 	// Bytes are those of the events.
 	var sent, received float64
 	for ev, err := range jobtest.Open(t, anchor).Events(nil) {
-		check(t, err)
+		testkit.Must(t, err)
 		switch ev.Kind {
 		case otf2.EventMpiCollectiveEnd:
 			sent, received = sent+float64(ev.Args[3]), received+float64(ev.Args[4])
@@ -115,10 +109,10 @@ func TestArchive(t *testing.T) {
 	}
 
 	p, err := cube.Open(file)
-	check(t, err)
+	testkit.Must(t, err)
 	defer p.Close()
 	var text bytes.Buffer
-	check(t, cubeprint.Print(&text, p, nil))
+	testkit.Must(t, cubeprint.Print(&text, p, nil))
 	golden.Text(t, "testdata/archive.txt", text.String())
 }
 
@@ -128,13 +122,13 @@ func TestRunsHaveTheSameIDs(t *testing.T) {
 	for salt := 1; salt <= 2; salt++ {
 		file, _ := profileArchive(t, makeJob(t, salt))
 		p, err := cube.Open(file)
-		check(t, err)
+		testkit.Must(t, err)
 		for i := range p.Groups { // which GPU it was may differ
 			p.Groups[i].Attributes = p.Groups[i].Attributes[:min(1, len(p.Groups[i].Attributes))]
 		}
 		var text bytes.Buffer
-		check(t, cubeprint.Print(&text, p, nil))
-		check(t, p.Close())
+		testkit.Must(t, cubeprint.Print(&text, p, nil))
+		testkit.Must(t, p.Close())
 		lines := strings.Split(text.String(), "\n")
 		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "anchor.xml") })
 		texts = append(texts, strings.Join(lines, "\n"))

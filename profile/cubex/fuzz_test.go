@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/profile"
 )
@@ -13,7 +14,7 @@ import (
 // Whatever a process has left is refused, or makes a profile that tools can read.
 func FuzzAggregates(f *testing.F) {
 	var text bytes.Buffer
-	check(f, sums(f, 1, 0, 20, nil).Write(&text))
+	testkit.Must(f, sums(f, 1, 0, 20, nil).Write(&text))
 	f.Add(text.Bytes())
 	f.Add([]byte(`{"version":1,"nodes":[{"parent":-1,"kind":"host"},{"parent":0,"kind":"phase","name":"\u0001"}],"rows":[{"location":0,"kind":"thread","cells":[{"node":1,"visits":1,"time":9}]}]}`))
 	f.Add([]byte(`{"version":1,"nodes":[{"parent":-1,"kind":"x"}],"rows":[{"location":7,"cells":[],"stats":[{"time":{"classes":[[3,1]]}}],"strata":[{"node":9}]}]}`))

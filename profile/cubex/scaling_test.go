@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/profile"
 	"github.com/nccl-otf2/nccl-otf2/profile/cubex/cubextest"
@@ -66,15 +67,15 @@ func sums(t testing.TB, ranks, rank, rounds int, begin func(i uint64) (b, e uint
 		a.Uint64(regions.AttrOrdinal, i)
 		a.String(regions.AttrDatatype, 3)
 		a.Uint64(regions.AttrCount, 1<<(5*(i%7)))
-		check(t, thread.Enter(at, a, 0))
-		check(t, thread.Leave(at+5, nil, 0))
+		testkit.Must(t, thread.Enter(at, a, 0))
+		testkit.Must(t, thread.Leave(at+5, nil, 0))
 		a.String(regions.AttrAlgo, 1)
 		a.String(regions.AttrProto, 2)
 		a.String(regions.AttrTimingSource, 0)
-		check(t, gpu.Enter(otf2.Timestamp(b), a, 1))
-		check(t, gpu.MpiCollectiveBegin(otf2.Timestamp(b), nil))
-		check(t, gpu.MpiCollectiveEnd(otf2.Timestamp(e), nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 8, 8))
-		check(t, gpu.Leave(otf2.Timestamp(e), nil, 1))
+		testkit.Must(t, gpu.Enter(otf2.Timestamp(b), a, 1))
+		testkit.Must(t, gpu.MpiCollectiveBegin(otf2.Timestamp(b), nil))
+		testkit.Must(t, gpu.MpiCollectiveEnd(otf2.Timestamp(e), nil, otf2.CollectiveOpAllreduce, 0, otf2.CollectiveRootNone, 8, 8))
+		testkit.Must(t, gpu.Leave(otf2.Timestamp(e), nil, 1))
 	}
 	return g.Aggregate()
 }
@@ -103,10 +104,10 @@ func TestMemoryIsLinearInRanks(t *testing.T) {
 		used := float64(memory()-before) / float64(ranks)
 		perRank[ranks] = used
 		file := filepath.Join(t.TempDir(), "p.cubex")
-		check(t, p.Write(file, false))
+		testkit.Must(t, p.Write(file, false))
 		written := memory() - before
 		info, err := os.Stat(file)
-		check(t, err)
+		testkit.Must(t, err)
 		cells := ranks * paths
 		t.Logf("%4d ranks: %.0f bytes of memory per rank and call path, after writing %.0f; %.0f bytes of file", ranks, used/paths,
 			float64(written)/float64(cells), float64(info.Size())/float64(cells))

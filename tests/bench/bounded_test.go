@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
@@ -43,9 +44,7 @@ func TestBoundedMemory(t *testing.T) {
 	h := newHeap()
 
 	var writers [locations]*otf2.EventWriter
-	if err := os.Mkdir(filepath.Join(dir, "traces"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "traces"), 0o755))
 	for l := range writers {
 		w, err := otf2.CreateEventWriter(filepath.Join(dir, "traces", fmt.Sprintf("%d.evt", l)), nil)
 		if err != nil {
@@ -70,12 +69,8 @@ func TestBoundedMemory(t *testing.T) {
 			list.Reset()
 			list.Uint64(0, round<<20)
 			list.Uint32(1, uint32(l))
-			if err := w.Enter(at, &list, otf2.RegionRef(l)); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Leave(at+5, nil, otf2.RegionRef(l)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, w.Enter(at, &list, otf2.RegionRef(l)))
+			testkit.Must(t, w.Leave(at+5, nil, otf2.RegionRef(l)))
 			written += 2
 			wantSum += 2*uint64(at) + 5 + round<<20
 		}
@@ -85,9 +80,7 @@ func TestBoundedMemory(t *testing.T) {
 	}
 	var bytes int64
 	for _, w := range writers {
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.Close())
 		bytes += w.Size()
 	}
 	h.look()
@@ -133,9 +126,7 @@ func finish(t *testing.T, dir string, locations, events uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"), &otf2.Anchor{Locations: locations, GlobalDefs: n, TraceID: 1}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, otf2.WriteAnchor(filepath.Join(dir, "traces.otf2"), &otf2.Anchor{Locations: locations, GlobalDefs: n, TraceID: 1}))
 }
 
 // TestOpenFiles reads 10 000 locations whose events interleave while this process may have 256 files open only.
@@ -146,12 +137,8 @@ func TestOpenFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var old unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: old.Max}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+	testkit.Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: old.Max}))
 	defer func() {
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
 			t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/replay"
 	"github.com/nccl-otf2/nccl-otf2/tests/bench/caller"
 )
@@ -212,12 +213,8 @@ func TestWholeRun(t *testing.T) {
 	}
 	build := t.TempDir()
 	for from, to := range map[string]string{host.Plugin: "libnccl-profiler-otf2.so", host.Tool: "nccl-otf2", host.Empty: "gpu/libnccl-profiler-empty.so"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(build, to)), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(from, filepath.Join(build, to)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(build, to)), 0o777))
+		testkit.Must(t, os.Symlink(from, filepath.Join(build, to)))
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	o := &options{cases: "^(collectives/(gpu/2p$|gpu/4p)|few/|" + overheadName + ")", time: time.Hour, out: out, build: build, python: f.python, script: "job.py", rounds: 1}
@@ -225,10 +222,7 @@ func TestWholeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(out, "report.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Read(t, filepath.Join(out, "report.md"))
 	report := string(text)
 	for _, want := range []string{
 		"a made-up GPU", "| collectives/none/2p | passed |", "| collectives/gpu/2p | passed", "| few/record/2p |", "| collectives/gpu/4p | **FAILED**",
@@ -265,9 +259,7 @@ func TestNothingToRun(t *testing.T) {
 	r := new(run)
 	until := time.Now().Add(time.Second)
 	all := &options{}
-	if err := h.cases(context.Background(), r, mustCompile(t, all.cases), until); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.cases(context.Background(), r, mustCompile(t, all.cases), until))
 	if len(r.notRun) != len(cases) || len(r.results) > 0 || !strings.Contains(r.markdown(), "collectives/none/2p: no time was left | NOT RUN") {
 		t.Errorf("%d of %d cases are reported as not run:\n%s", len(r.notRun), len(cases), r.markdown())
 	}
@@ -281,9 +273,7 @@ func TestNothingToRun(t *testing.T) {
 func TestFailingRanks(t *testing.T) {
 	python := filepath.Join(t.TempDir(), "python")
 	script := "#!/bin/sh\n[ $RANK = 1 ] && { echo no memory >&2; exit 3; }\nexec sleep 80\n"
-	if err := os.WriteFile(python, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(python, []byte(script), 0o700))
 	h := &harness{python: python, job: "job.py"}
 	_, said, err := h.run(context.Background(), &job{mode: "collectives", ranks: 2}, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "rank 1: exit status 3") || !strings.Contains(err.Error(), "rank 0: signal: aborted") {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 func TestWhatIsCounted(t *testing.T) {
@@ -18,17 +20,11 @@ func TestWhatIsCounted(t *testing.T) {
 		"a/testdata/more.go": "package more\n",
 	} {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.Write(t, path, []byte(text))
 	}
 	s := survey{packs: make(map[string]*pack)}
-	if err := s.read(root); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.read(root))
 	p := s.packs[filepath.Join(root, "a")]
 	if len(s.packs) != 1 || p.code != (lines{10, 5}) || p.tests != (lines{3, 0}) || p.exported != 4 {
 		t.Errorf("%+v of %d packages", p, len(s.packs))

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/hang/ras"
 	"github.com/nccl-otf2/nccl-otf2/experiment"
 	"github.com/nccl-otf2/nccl-otf2/experiment/jobs"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/scorep/shardtest"
 )
 
@@ -27,10 +27,7 @@ func serve(t *testing.T, refuse bool) (address string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	text, err := os.ReadFile(sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Read(t, sample)
 	go func() {
 		c, err := l.Accept()
 		if err != nil {
@@ -74,9 +71,7 @@ func TestTheSampleOfNCCLsUserGuide(t *testing.T) {
 
 func TestWhatIsNoAnswerOfRAS(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(other, []byte("NCCL version 2.27.3"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Write(t, other, []byte("NCCL version 2.27.3"))
 	for source, want := range map[string]string{
 		other: "no JSON of ncclras", "no/such/file": "give a file, or HOST:PORT", "127.0.0.1:1": "connection refused", serve(t, true): "needs NCCL 2.28.7",
 	} {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // byHand are all edits that a version 8 needs which has one more event type, a state of it, and one more member of an older
@@ -92,9 +93,7 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 		if e.old == "" {
 			text = []byte(e.new)
 		}
-		if err := os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, min(1, len(e.old)))), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, min(1, len(e.old)))), 0o666))
 		edited[e.file] = true
 	}
 	if len(edited) != 4 { // as docs/adding-an-event.md says
@@ -123,9 +122,7 @@ func TestAVersionIsAddedByAFewEdits(t *testing.T) {
 		return files
 	}
 	build := filepath.Join(tree, "build")
-	if err := os.Mkdir(build, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(build, 0o777))
 	plugin := filepath.Join(build, "libnccl-profiler-otf2.so")
 	flags := []string{"-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-Wno-format-truncation", "-D_GNU_SOURCE", "-pthread"}
 	run(nil, cc, append(append(flags, "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec", "-shared", "-Wl,-z,nodelete",

@@ -13,6 +13,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/analysis/operations"
 	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
 	"github.com/nccl-otf2/nccl-otf2/cube/cubetest"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/profile"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -21,13 +22,6 @@ import (
 var waits = map[string]string{
 	"collective": "mpi_wait_nxn", "late broadcast": "mpi_latebroadcast", "early reduce": "mpi_earlyreduce", "late sender": "mpi_latesender",
 	"late receiver": "mpi_latereceiver", "": "nccl_startup_wait",
-}
-
-func check(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
-	}
 }
 
 // Profile is a profile as the tests' own reader finds it.
@@ -41,17 +35,17 @@ type Profile struct {
 func Load(t testing.TB, file string) *Profile {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	check(t, err)
+	testkit.Must(t, err)
 	m := new(Profile)
 	m.Profile, err = cubetest.Decode(text)
-	check(t, err)
+	testkit.Must(t, err)
 	m.values, m.parent = make(map[string][][]float64), make(map[int]int)
 	for _, metric := range m.AllMetrics {
 		if metric.Kind == "POSTDERIVED" {
 			continue
 		}
 		bits, _, err := m.Values(metric)
-		check(t, err)
+		testkit.Must(t, err)
 		all := make([][]float64, len(bits))
 		for c := range bits {
 			for _, v := range bits[c] {

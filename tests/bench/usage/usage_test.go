@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
 
 // TestOf sees memory and descriptors come and go.
@@ -30,9 +32,7 @@ func TestOf(t *testing.T) {
 	}
 	memory := os.NewFile(uintptr(fd), "nccl-otf2")
 	defer memory.Close()
-	if err := unix.Ftruncate(fd, size); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, unix.Ftruncate(fd, size))
 	shared, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
@@ -65,9 +65,7 @@ func TestOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fork.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, fork.Start())
 	defer fork.Wait()
 	defer in.Close()
 	if _, err := out.Read(make([]byte, 1)); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/internal/hidden"
 	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm/shmtest"
 )
@@ -26,9 +27,7 @@ import (
 func compile(t *testing.T, path, source string) string {
 	t.Helper()
 	cc := need.Program(t, "gcc", "to make libraries to look at")
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o777))
 	c := exec.Command(cc, "-shared", "-fPIC", "-x", "c", "-o", path, "-")
 	c.Stdin = strings.NewReader(source)
 	if out, err := c.CombinedOutput(); err != nil {
@@ -80,9 +79,7 @@ func TestVersionList(t *testing.T) {
 func TestReadLibrary(t *testing.T) {
 	dir := t.TempDir()
 	compile(t, filepath.Join(dir, "libsilent.so.2.28.3"), silentSource)
-	if err := os.Symlink("libsilent.so.2.28.3", filepath.Join(dir, "libsilent.so")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink("libsilent.so.2.28.3", filepath.Join(dir, "libsilent.so")))
 	for _, c := range []struct {
 		name, path      string
 		version, learnt string
@@ -113,9 +110,7 @@ func TestReadLibrary(t *testing.T) {
 		})
 	}
 	text := filepath.Join(dir, "text.so")
-	if err := os.WriteFile(text, []byte("not an ELF file"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Write(t, text, []byte("not an ELF file"))
 	if _, err := readLibrary(text); err == nil {
 		t.Error("a text file was read as a library")
 	}
@@ -144,9 +139,7 @@ func TestLoaderCache(t *testing.T) {
 	want := []string{"/opt/nccl/libnccl.so.2", "/usr/lib/libm.so.6"}
 	whole := cacheFile(want...)
 	write := func(b []byte) {
-		if err := os.WriteFile(path, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Write(t, path, b)
 	}
 	write(whole)
 	if d := cmp.Diff(want, loaderCache(path)); d != "" {
@@ -201,9 +194,7 @@ func newInstallation(t *testing.T) *installationFixture {
 	}
 	compile(t, filepath.Join(f.bin, PluginName), pluginSource)
 	compile(t, filepath.Join(f.nccl, "libnccl.so.2"), ncclSource)
-	if err := os.WriteFile(filepath.Join(f.bin, "nccl-otf2"), nil, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(f.bin, "nccl-otf2"), nil, 0o777))
 	f.write(t, "/dev/shm/x", "")
 	return f
 }
@@ -211,12 +202,8 @@ func newInstallation(t *testing.T) *installationFixture {
 func (f *installationFixture) write(t *testing.T, path, text string) {
 	t.Helper()
 	p := filepath.Join(f.root, path)
-	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(p), 0o777))
+	testkit.Write(t, p, []byte(text))
 }
 
 func (f *installationFixture) examine() *Report {
@@ -542,10 +529,7 @@ func TestOrphans(t *testing.T) {
 	defer job.Close()
 	experiment := t.TempDir()
 	copy(job.Header().Place[:], experiment)
-	memory, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", job.FD()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := testkit.Read(t, fmt.Sprintf("/proc/self/fd/%d", job.FD()))
 	f.write(t, left, string(memory))
 	if c := find(t, f.examine(), "left in /dev/shm"); !strings.HasPrefix(c.Advice, "nccl-otf2 unify "+experiment) || !strings.Contains(c.Found, "recorded in "+experiment) {
 		t.Errorf("%+v", c)

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testkit has what tests of all folders do with errors and files: they end the test where that fails.
+package testkit
+
+import (
+	"os"
+	"testing"
+)
+
+// Must ends the test if there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read reads a file.
+func Read(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	Must(t, err)
+	return data
+}
+
+// Write writes a file, which is made if it is not there.
+func Write(t testing.TB, path string, data []byte) {
+	t.Helper()
+	Must(t, os.WriteFile(path, data, 0o666))
+}
