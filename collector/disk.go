@@ -29,11 +29,14 @@ var (
 	lastRetry  = 2 * time.Second       // up to this
 	// diskPatience is how long nothing is refused as long as there is memory.
 	diskPatience = 10 * time.Second
-	// answerPatience is how long a disk must have failed for somebody who wants all to be on it not to wait.
+	// answerPatience is how long a disk must have failed for somebody who wants all to be on it not to wait, and
+	// answerTries how many times, as time passes on a busy node without anything being tried.
 	answerPatience = 200 * time.Millisecond
 	// endPatience is how long a collector whose process has ended goes on trying.
 	endPatience = 2 * time.Second
 )
+
+const answerTries = 8
 
 // oddDiskErrors is the key of experiment.Counts.Oddities that counts the times at which the disk began to fail.
 const oddDiskErrors = "DISK_ERRORS"

@@ -357,7 +357,7 @@ func (c *live) answer(request uint32) error {
 	}
 	c.settle()
 	c.flush()
-	for !c.writes() && c.failed == nil && time.Since(c.disk.since) < answerPatience {
+	for tries := 0; !c.writes() && c.failed == nil && (tries < answerTries || time.Since(c.disk.since) < answerPatience); tries++ {
 		time.Sleep(firstRetry)
 		c.flush()
 	}
