@@ -189,6 +189,7 @@ type slice struct {
 	begin, end otf2.Timestamp
 	open       bool
 	cut        bool // open when the data ended
+	launched   bool // only when it was launched is known
 	attributes []otf2.AttributeValue
 }
 
@@ -218,7 +219,7 @@ func (c *chromeWriter) process(p *process) {
 	reader.Enter = func(region *facts.Region) {
 		r := rows[region.Location]
 		r.stack = append(r.stack, len(r.slices))
-		r.slices = append(r.slices, slice{region: region.Region, begin: region.Begin, open: true, attributes: region.Attributes})
+		r.slices = append(r.slices, slice{region: region.Region, begin: region.Begin, open: true, launched: region.Source == facts.SourceEnqueue, attributes: region.Attributes})
 		c.lineage(r, &region.Details, region.Begin, parents)
 	}
 	var last otf2.Timestamp
@@ -309,7 +310,11 @@ func (c *chromeWriter) release(r *chromeRow) {
 			kept = append(kept, *s)
 			continue
 		}
-		c.begin("X", c.rows.regionName(s.region), c.rows.group[s.region], r.row, s.begin)
+		name := c.rows.regionName(s.region)
+		if s.launched {
+			name += facts.LaunchedOnly
+		}
+		c.begin("X", name, c.rows.group[s.region], r.row, s.begin)
 		c.out.micros("dur", c.rows.clock.fromBegin(s.end)-c.rows.clock.fromBegin(s.begin))
 		c.args(s.attributes, "", 0)
 		c.end()

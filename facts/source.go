@@ -32,6 +32,9 @@ var sources = [NumSources]struct {
 	SourceGPU:      {regions.TimingGPU, true, true},
 }
 
+// LaunchedOnly stands behind the names of operations whose interval is of SourceEnqueue, where it is shown beside others'.
+const LaunchedOnly = " (launch only)"
+
 // String is the name that TIMING_SOURCE has for it, "call" for SourceCall, "" for SourceUnknown.
 func (s Source) String() string { return sources[s].name }
 

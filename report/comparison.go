@@ -10,6 +10,7 @@ import (
 
 	"github.com/nccl-otf2/nccl-otf2/analysis"
 	"github.com/nccl-otf2/nccl-otf2/analysis/compare"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 )
 
@@ -68,6 +69,9 @@ func Comparison(c *compare.Comparison, limit float64) *Document {
 	}
 	if slices.ContainsFunc(c.Operations, func(r compare.Row) bool { return r.Equal > 0 }) {
 		d.note("/n behind the name: n equal ones launched together; the time is that of the launch, divided by n")
+	}
+	if slices.ContainsFunc(c.Operations, func(r compare.Row) bool { return !facts.SourceOf(r.TimingSource).HasLength() }) {
+		d.note("enqueue: only when they were launched is known; the times are of enqueueing, not how long they ran")
 	}
 	return d
 }

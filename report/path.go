@@ -22,9 +22,14 @@ const (
 	leastGain   = 0.01 // part of the path that must go to be said where nobody is named
 )
 
-// pathLines are the critical path in a line, and in another one what would go; none where nothing is known.
+// pathLines are the critical path in a line, and in another one what would go; or one line that says why it is not known.
 func pathLines(r *criticalpath.Result) []string {
-	if r == nil || r.Steady == 0 {
+	switch {
+	case r == nil:
+		return nil
+	case r.NotKnown != "":
+		return []string{"The critical path is not known: " + r.NotKnown + "."}
+	case r.Steady == 0:
 		return nil
 	}
 	return []string{pathLine(r), fasterLine(r)}

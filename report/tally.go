@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nccl-otf2/nccl-otf2/analysis/tally"
+	"github.com/nccl-otf2/nccl-otf2/facts"
 	"github.com/nccl-otf2/nccl-otf2/internal/units"
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
@@ -18,9 +19,6 @@ var tallyNotes = map[string]string{
 	regions.GroupNetwork:     "Stretches are of a row, in which the oldest transfer under way was in that phase: not transfers, of which report --matrix has the number.",
 	tally.GroupChannels:      "Channels show the parts of operations that are in the other tables.",
 }
-
-// launchedOnly is behind the names of operations of which only the launch is known.
-const launchedOnly = " (launch only)"
 
 // tallyLine is a row of a table, with its group; the last of each is the total.
 type tallyLine struct {
@@ -43,8 +41,11 @@ func tallyColumns(counts string) []column[tallyLine] {
 			if l.Device {
 				name += "*"
 			}
-			if l.Launched {
-				name += launchedOnly
+			switch {
+			case l.total && l.Launched && l.group.LaunchedOnly < l.group.Total:
+				name += " (partly launch only)"
+			case l.Launched:
+				name += facts.LaunchedOnly
 			}
 			return name
 		}, func(l *tallyLine) any { return l.Name }},
@@ -73,6 +74,7 @@ func Tally(r *tally.Report) *Document {
 			all = append(all, tallyLine{group: g, Row: *row})
 			marked, launched = marked || row.Device, launched || row.Launched
 			sum.Add(row)
+			sum.Launched = g.LaunchedOnly > 0
 		}
 		if g.Calls > 0 {
 			sum.Average = float64(g.Total) / float64(g.Calls)
@@ -88,6 +90,7 @@ func Tally(r *tally.Report) *Document {
 		{"processes", "", nil, func(g *tally.Group) any { return g.Processes }},
 		{"threads", "", nil, func(g *tally.Group) any { return g.Threads }},
 		number("time_ns", "", func(g *tally.Group) uint64 { return g.Total }),
+		number("launched_only_ns", "", func(g *tally.Group) uint64 { return g.LaunchedOnly }),
 		number("calls", "", func(g *tally.Group) uint64 { return g.Calls }),
 		label("counts", "", func(g *tally.Group) string { return g.Counts }),
 	}))
@@ -115,7 +118,7 @@ func Tally(r *tally.Report) *Document {
 		d.note("* of an operation: a buffer is in GPU memory")
 	}
 	if launched {
-		d.note("%s: only when they were launched is known; the times are of enqueueing, not how long they ran", strings.TrimSpace(launchedOnly))
+		d.note("%s: only when they were launched is known; the times are of enqueueing, not how long they ran", strings.TrimSpace(facts.LaunchedOnly))
 	}
 	for i := range r.Groups {
 		if note := tallyNotes[r.Groups[i].Group]; note != "" {

@@ -37,10 +37,12 @@ func WriteStyled(r *operations.Report, w io.Writer, style Style) error {
 	if r.Verdict != nil {
 		printable.Fprintf(b, "%s\n\n", r.Verdict.Text)
 	}
-	for i, line := range pathLines(r.CriticalPath) {
-		if printable.Fprintln(b, line); i == 1 {
-			printable.Fprintln(b)
-		}
+	path := pathLines(r.CriticalPath)
+	for _, line := range path {
+		printable.Fprintln(b, line)
+	}
+	if len(path) > 0 {
+		printable.Fprintln(b)
 	}
 	writeWhere(r, b, style)
 	writeOperations(r, b, style)

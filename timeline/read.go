@@ -187,7 +187,10 @@ type reader struct {
 	*Data
 	rowOf    map[otf2.LocationRef]uint32
 	regionOf map[otf2.RegionRef]uint32
-	event0   otf2.AttributeRef // EVENT_ID
+	launched map[otf2.RegionRef]uint32 // of operations of which only the launch is known
+	source   otf2.AttributeRef         // TIMING_SOURCE
+	enqueue  otf2.StringRef            // what it is then
+	event0   otf2.AttributeRef         // EVENT_ID
 	parents  []otf2.AttributeRef
 	lanes    []*laneReader
 	windows  map[otf2.RmaWinRef][]uint32 // rows by rank
@@ -263,6 +266,7 @@ func newReader(d *Data) *reader {
 	for i := range d.defs.Regions {
 		r.regionOf[d.defs.Regions[i].Self] = uint32(i)
 	}
+	r.defineLaunched()
 	byName := make(map[string]otf2.AttributeRef)
 	for _, a := range d.defs.Attributes {
 		byName[d.defs.String(a.Name)] = a.Self
@@ -278,6 +282,46 @@ func newReader(d *Data) *reader {
 	r.communicators()
 	r.recorders = recorders(d.defs)
 	return r
+}
+
+// defineLaunched gives operations of which only the launch is known regions of their own, so that their times are nowhere taken for how long
+// operations ran.
+func (r *reader) defineLaunched() {
+	r.source, r.enqueue, r.launched = noAttribute, otf2.UndefinedString, make(map[otf2.RegionRef]uint32)
+	for _, a := range r.defs.Attributes {
+		if r.defs.String(a.Name) == regions.Attributes[regions.AttrTimingSource].Name {
+			r.source = a.Self
+		}
+	}
+	for _, s := range r.defs.Strings {
+		if s.Text == facts.SourceEnqueue.String() {
+			r.enqueue = s.Self
+		}
+	}
+	if r.source == noAttribute || r.enqueue == otf2.UndefinedString {
+		return
+	}
+	for i := range r.defs.Regions {
+		of := r.Data.regions[i]
+		if group := r.categories[of.category]; group == regions.GroupCollectives || group == regions.GroupPointToPoint {
+			r.launched[r.defs.Regions[i].Self] = uint32(len(r.Data.regions))
+			r.Data.regions = append(r.Data.regions, region{of.name + facts.LaunchedOnly, of.category})
+		}
+	}
+}
+
+// onlyLaunched tells whether a region is one of these.
+func (r *reader) onlyLaunched(ev *otf2.Event) bool {
+	if len(r.launched) == 0 {
+		return false
+	}
+	for i := range ev.Attributes {
+		if a := &ev.Attributes[i]; a.ID == r.source {
+			_, known := r.launched[otf2.RegionRef(ev.Args[0])]
+			return known && otf2.StringRef(a.Bits) == r.enqueue
+		}
+	}
+	return false
 }
 
 // communicators resolves communicators and windows to rows.
@@ -394,6 +438,8 @@ func (r *reader) event(lane *laneReader, ev *otf2.Event) {
 		if !known {
 			region = r.unknownRegion()
 			lane.unknown = true
+		} else if r.onlyLaunched(ev) {
+			region = r.launched[step.Region]
 		}
 		f := b.enter(time, region, ev.Attributes)
 		p := r.process(lane, row)

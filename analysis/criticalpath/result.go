@@ -12,6 +12,9 @@ import (
 
 // Result is what a run's length was made of, and what of it would go. Times are ns.
 type Result struct {
+	// NotKnown says why there is no path, and what to record; "" where there is one. All else is then 0.
+	NotKnown string `json:"not_known,omitempty"`
+
 	Length  uint64 `json:"length_ns"`   // of the run, from the first to the last event
 	StartUp uint64 `json:"start_up_ns"` // of it, until ranks had done their first operations
 	After   uint64 `json:"after_ns"`    // of it, after the last operation
@@ -252,4 +255,9 @@ func (p *Path) ideal(r *Result) uint64 {
 	}
 	mean /= uint64(max(p.seen, 1))
 	return r.Steady - min(r.Steady, mean)
+}
+
+// NotFollowed is the result where a path cannot be followed: why says what is not known, and what to record.
+func NotFollowed(why string) *Result {
+	return &Result{NotKnown: why, Activities: []ActivityRow{}, Ranks: []RankRow{}, Operations: []OperationRow{}, WhatIf: []WhatIf{}}
 }

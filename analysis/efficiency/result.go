@@ -15,6 +15,9 @@ type Result struct {
 	// NotKnown says what is not known of the above, why, and what to record; "" if everything is.
 	NotKnown string `json:"not_known"`
 	ByRank   []Row  `json:"by_rank"`
+
+	// Untimed says of how many launches it is not known how long they ran where these are too many to say anything; else "".
+	Untimed string `json:"-"`
 }
 
 // Row is the time of a rank, from the end of its first operation to that of its last one. Times are ns.
@@ -78,7 +81,8 @@ func (c *Counter) Result(run *Run) *Result {
 	case operations == 0 && untimed == 0:
 		res.NotKnown = "no rank has more operations than those of start-up"
 	case float64(untimed) > mostUnknown*float64(operations+untimed):
-		res.NotKnown = fmt.Sprintf("of %s it is not known how long they ran: record with NCCL_OTF2_EVENTS=gpu", units.Count(int(untimed), "launch", "launches"))
+		res.Untimed = fmt.Sprintf("of %s it is not known how long they ran: record with NCCL_OTF2_EVENTS=gpu", units.Count(int(untimed), "launch", "launches"))
+		res.NotKnown, res.ByRank = res.Untimed, []Row{} // what ranks did outside of operations is not known either
 		return res
 	default:
 		res.Ranks = Of(shares, ideal)

@@ -3,6 +3,7 @@
 package operations
 
 import (
+	"github.com/nccl-otf2/nccl-otf2/analysis/criticalpath"
 	"github.com/nccl-otf2/nccl-otf2/analysis/efficiency"
 	"github.com/nccl-otf2/nccl-otf2/analysis/overtime"
 	"github.com/nccl-otf2/nccl-otf2/analysis/phases"
@@ -35,6 +36,9 @@ func (r *Report) whereItWent(o *operations, line *overtime.Line, times *efficien
 	if o.selected == nil { // times are of the whole run
 		r.Efficiency = times.Result(run)
 		w.Efficiency = r.Efficiency
+		if why := r.Efficiency.Untimed; why != "" && r.CriticalPath != nil {
+			r.CriticalPath = criticalpath.NotFollowed(why)
+		}
 	}
 	waited := make(map[string]uint64)
 	for i := range w.Phases {

@@ -29,6 +29,8 @@ type Group struct {
 	Processes int    `json:"processes"`
 	Threads   int    `json:"threads"` // locations: threads, and rows of GPUs and networks
 	Total     uint64 `json:"total_ns"`
+	// LaunchedOnly is of Total, of operations of which only the launch is known.
+	LaunchedOnly uint64 `json:"launched_only_ns"`
 	// Counts says what the group's calls are, in the plural: "launches" of operations by each rank, "channels" that
 	// had a part in one, …
 	Counts string `json:"counts"`
@@ -255,6 +257,9 @@ func (t *tally) result() *Report {
 		}
 		g.Rows = append(g.Rows, *row)
 		g.Total += row.Time
+		if row.Launched {
+			g.LaunchedOnly += row.Time
+		}
 		g.Calls += row.Calls
 	}
 	of := analysis.Processes(t.defs)
