@@ -36,7 +36,7 @@ func (ps Properties) Hidden() []hidden.Traffic {
 // Merged tells whether there are processes and communicators of others in the archive, too.
 func (ps Properties) Merged() bool { return ps.Has(facts.PropMerged) }
 
-// StretchesOf is what the archive's members did not record alike.
+// StretchesOf is the operations that the archive's members recorded differently.
 func StretchesOf(a *otf2.Anchor) []facts.Stretch {
 	all, _ := facts.Stretches(a)
 	return all

@@ -59,8 +59,8 @@ type Lateness struct {
 }
 
 // Comparable chooses the kind of times in which members are compared: the best that two have. Where an archive does not tell sources
-// (untold) those without are of one kind.
-func Comparable(members []Arrival, untold bool) (Source, bool) {
+// (unstated) those without are of one kind.
+func Comparable(members []Arrival, unstated bool) (Source, bool) {
 	var n [NumSources]int
 	for i := range members {
 		n[members[i].Source]++
@@ -70,16 +70,16 @@ func Comparable(members []Arrival, untold bool) (Source, bool) {
 			return s, true
 		}
 	}
-	return SourceUnknown, untold && n[SourceUnknown] > 1
+	return SourceUnknown, unstated && n[SourceUnknown] > 1
 }
 
 // Arrive tells who was late to a collective, and sets what each member waited: from its own begin to that of the member that
 // it had to wait for, its own end at most. In a Broadcast or Scatter that is the root, for the root of a Reduce or Gather the last of
 // the others; and for each member of these that has not ended before it, the last one of all: NCCL hands their data on from
 // member to member, so that one that does not come holds up those before it. MPI tells nothing of its ways: there only the root waits, or is waited for. ok is false if the members' times do not compare.
-func Arrive(kind WaitKind, members []Arrival, untold bool) (l Lateness, ok bool) {
+func Arrive(kind WaitKind, members []Arrival, unstated bool) (l Lateness, ok bool) {
 	l = Lateness{Kind: kind, Last: -1, Awaited: -1}
-	if l.Source, ok = Comparable(members, untold); !ok {
+	if l.Source, ok = Comparable(members, unstated); !ok {
 		return l, false
 	}
 	root, others := -1, -1

@@ -25,7 +25,7 @@ func TestArrivals(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, function string
-		untold         bool
+		unstated       bool
 		members        []Arrival
 		kind           WaitKind
 		awaited        int
@@ -48,7 +48,7 @@ func TestArrivals(t *testing.T) {
 		{"a root without times", "Broadcast", false, []Arrival{{Begin: 1, End: 9, Source: SourceGPU}, {Rank: 2, Begin: 4, End: 9, Source: SourceGPU}}, WaitLateBroadcast, -1, nil},
 	} {
 		kind := WaitKindOf(regions.CollectiveNamed(c.function))
-		l, ok := Arrive(kind, c.members, c.untold)
+		l, ok := Arrive(kind, c.members, c.unstated)
 		if ok != (c.want != nil) || kind != c.kind || ok && l.Awaited != c.awaited {
 			t.Errorf("%s: %v, %+v", c.name, ok, l)
 			continue

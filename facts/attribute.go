@@ -90,7 +90,7 @@ func (a *Attributes) Last(all []otf2.AttributeValue, want otf2.AttributeRef) (bi
 }
 
 // Details is what attributes tell of an operation, launch or call. Strings are ids of the events' source, UndefinedString
-// where it is not told.
+// where it is not stated.
 type Details struct {
 	Algo, Proto, Datatype otf2.StringRef
 	Variant               otf2.StringRef        // symmetric kernel, or how copy engines synchronise
@@ -108,8 +108,8 @@ type Details struct {
 	Uncertainty           uint64                // ns that begin and end may be off by, of the GPU's times
 	Parent                uint64                // id of NCCL's event that asked for it, 0: not known
 	Event                 uint64                // id of NCCL's event, 0: not known
-	Send, Recv            uint64                // addresses of the buffers, 0: not told
-	Channel, Step         int32                 // of NCCL, and of a transfer within its operation; −1: not told, as the next ones
+	Send, Recv            uint64                // addresses of the buffers, 0: not stated
+	Channel, Step         int32                 // of NCCL, and of a transfer within its operation; −1: not stated, as the next ones
 	Peer                  int32                 // rank that a row's oldest transfer goes to or comes from
 	QP                    int32                 // InfiniBand queue pair
 	Carried               Carried               // what the network carried of it
@@ -134,7 +134,7 @@ type Link struct {
 	Transfers uint64
 }
 
-// NoDetails is what is known where nothing is told.
+// NoDetails is what is known where nothing is stated.
 var NoDetails = Details{Algo: otf2.UndefinedString, Proto: otf2.UndefinedString, Variant: otf2.UndefinedString, Datatype: otf2.UndefinedString, Channel: -1, Step: -1, Peer: -1, QP: -1, Carried: Carried{Link: Link{Peer: -1}}}
 
 // Read takes what the event's attributes tell over what d has.

@@ -173,7 +173,7 @@ type started struct {
 	ordinal uint64 // of a send, by its call
 }
 
-// Kinds are the events that operations and regions are told by; others may be left out.
+// Kinds are the events that operations and regions are made of; others may be left out.
 var Kinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventMpiCollectiveBegin, otf2.EventMpiCollectiveEnd,
 	otf2.EventNonBlockingCollectiveRequest, otf2.EventNonBlockingCollectiveComplete,
 	otf2.EventMpiSend, otf2.EventMpiRecv, otf2.EventMpiIsend, otf2.EventMpiIsendComplete, otf2.EventMpiIrecvRequest, otf2.EventMpiIrecv)
@@ -498,7 +498,7 @@ func (r *Reader) size(o *Operation) uint64 {
 }
 
 // AloneSize is the size of the one operation of a launch that has no events of operations: on a communicator of one rank,
-// and where NCCL did not tell enough. 0 if it is not told.
+// and where NCCL did not report enough. 0 if it is not stated.
 func (r *Reader) AloneSize(l *Region, ranks int) uint64 {
 	element := r.ElementSize(l.Datatype)
 	if element == 0 || !l.Counted {

@@ -196,7 +196,7 @@ func NetworkRanks(defs *otf2.Definitions) map[otf2.LocationRef]int {
 	return of
 }
 
-// NodesOf tells on how many nodes NCCL saw the communicators of communicator ranks' rows; rows of several, and those of which it is not told,
+// NodesOf tells on how many nodes NCCL saw the communicators of communicator ranks' rows; rows of several, and those of which it is not stated,
 // are not in it.
 func NodesOf(defs *otf2.Definitions) map[otf2.LocationRef]int {
 	of := make(map[otf2.LocationRef]int)

@@ -12,7 +12,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions"
 )
 
-// Rows are told apart by their names, as package regions gives them: an archive does not tell otherwise what a location is for. A
+// Rows are distinguished by their names, as package regions gives them: an archive does not state otherwise what a location is for. A
 // process with several ranks of a communicator has the rank in front of the suffix.
 var (
 	channelRow = regexp.MustCompile(regions.ChannelRow + `(\d+)$`)

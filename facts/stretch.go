@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Stretch is a range of operations that the members of a communicator did not record alike, as unifying found:
+// Stretch is a range of operations that the members of a communicator recorded differently, as unifying found:
 // comparing them would match the wrong ones.
 type Stretch struct {
 	Comm        otf2.CommRef
@@ -20,7 +20,7 @@ type Stretch struct {
 	Detail      string // which ranks of the world recorded what
 }
 
-// Stretches reads from the archive's properties what its members did not record alike, PropDiffer:
+// Stretches reads from the archive's properties what its members recorded differently, PropDiffer:
 // comm 3 AllReduce 64-127 "name": …. unnamed is how many more there are than the archive names.
 func Stretches(a *otf2.Anchor) (all []Stretch, unnamed uint64) {
 	ps := PropertiesOf(a)

@@ -45,11 +45,11 @@ func (t *Timing) Add(o *Operation) {
 	t.lastBegin, t.lastEnd = max(t.lastBegin, o.Begin), max(t.lastEnd, o.End)
 }
 
-// Close works out the times. untold: the archive does not tell sources, so that all times are of one kind.
-func (t *Timing) Close(untold bool) {
+// Close works out the times. unstated: the archive does not state sources, so that all times are of one kind.
+func (t *Timing) Close(unstated bool) {
 	part := float64(max(t.Equal, 1))
 	t.Time = t.sum / float64(max(t.members, 1)) / part
-	if t.TransferKnown = t.members > 1 && !t.Mixed && (untold || t.Source.HasPlace()); t.TransferKnown {
+	if t.TransferKnown = t.members > 1 && !t.Mixed && (unstated || t.Source.HasPlace()); t.TransferKnown {
 		t.Transfer = float64(t.lastEnd-min(t.lastBegin, t.lastEnd)) / part
 	}
 }
@@ -142,7 +142,7 @@ func (s *Speed) MergeStartUp(o *Speed) {
 // Total is the time of all operations, ns.
 func (s *Speed) Total() float64 { return s.Times.Total() + s.LeftOut.Total() }
 
-// Median is the time of the operations, ns; 0 if there are none to be told of.
+// Median is the time of the operations, ns; 0 if there are none.
 func (s *Speed) Median() float64 { return s.Times.Percentile(50) }
 
 // NobodyLate is the median of the transfer times, ns; 0 if none is known.

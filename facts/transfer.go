@@ -9,10 +9,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// TransferKinds are the events that transfers are told by.
+// TransferKinds are the events that transfers are made of.
 var TransferKinds = otf2.Kinds(otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking)
 
-// NetworkKinds are the events that transfers and the regions of their rows are told by.
+// NetworkKinds are the events that transfers and the regions of their rows are made of.
 var NetworkKinds = otf2.Kinds(otf2.EventEnter, otf2.EventLeave, otf2.EventRmaPut, otf2.EventRmaOpCompleteNonBlocking, otf2.EventRmaOpCompleteBlocking)
 
 // Transfer is what the network carried from one rank to another in one piece, as the sender's proxy saw it.

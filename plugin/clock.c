@@ -108,7 +108,7 @@ uint64_t ncclotf2_clock_hz(uint32_t source) {
 struct ncclotf2_clock_tuple ncclotf2_clock_tuple(void) {
   struct ncclotf2_clock_tuple best = {0};
   if (ncclotf2_fast.clock == NCCLOTF2_CLOCK_HOST) {
-    /* The program's clocks all run alike from its anchor. */
+    /* All clocks of the program run at the same rate from its anchor. */
     const struct ncclotf2_host_clock *host = ncclotf2_clock_host();
     if (!host) return best;
     best = host->anchor;

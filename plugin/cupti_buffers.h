@@ -5,7 +5,7 @@
  * CUPTI asks for it on the application's thread, within a CUDA call, and gives it back full on that, on a thread of its
  * own or on the one that flushes. Both must be short and must not wait: a lock that is held around a call of CUPTI's
  * and taken here would be a deadlock. So there is none: buffers are numbers on lists that are changed by
- * compare-and-swap. The buffers lie in one range of addresses, by which one that is not ours is told (another client's
+ * compare-and-swap. The buffers lie in one range of addresses, by which a foreign one is recognized (another client's
  * callbacks may have been in force when it was handed out). A request is never declined, which CUPTI before CUDA 12.9
  * does not survive: when the pool is at its cap it gets a small buffer whose content will be counted and dropped.
  */

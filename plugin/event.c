@@ -28,7 +28,7 @@ ncclotf2_result ncclotf2_start_lost(uint8_t *base, unsigned loss, unsigned type)
   return NCCLOTF2_SUCCESS;
 }
 
-/* The collector is told exactly which operations are missing where the disk was at fault. */
+/* Where the disk was at fault the collector gets the exact list of missing operations. */
 static void call_refused(uint8_t *base, const struct ncclotf2_call *call) {
   const uint64_t calls = call->api >= 5 ? 1u << NCCLOTF2_COLL_API | 1u << NCCLOTF2_P2P_API : 1u << NCCLOTF2_COLL | 1u << NCCLOTF2_P2P;
   if (call->comm == NCCLOTF2_NONE || !(call->bit & calls) || call->captured) return;
@@ -112,7 +112,7 @@ static __attribute__((noinline)) bool takes_stranger(uint8_t *base, uint64_t han
   return __atomic_load_n(&header->record_mask, __ATOMIC_RELAXED) & NCCLOTF2_RECORD_RAW;
 }
 
-/* Before anything else of the callback is looked at: what comes with a stranger's handle means nothing. */
+/* Before anything else of the callback is looked at: what comes with a foreign handle means nothing. */
 static inline __attribute__((always_inline)) struct unit begin_unit(const void *eHandle) {
   struct unit unit = {.base = __atomic_load_n(&ncclotf2_fast.base, __ATOMIC_ACQUIRE), .handle = ncclotf2_value(eHandle)};
   if (__builtin_expect(!unit.base, 0)) return unit;

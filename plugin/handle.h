@@ -2,7 +2,7 @@
  *
  * Handles and contexts are numbers that look like pointers (shm.h draws the bits). NCCL hands back
  * stale handles, stops events twice, and with PXN passes handles and contexts of other processes;
- * a number can be told from those by its value alone, a pointer cannot.
+ * a number differs from those by its value alone, a pointer does not.
  */
 #ifndef NCCLOTF2_HANDLE_H
 #define NCCLOTF2_HANDLE_H

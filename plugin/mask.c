@@ -26,7 +26,7 @@ struct ncclotf2_watched ncclotf2_watched;
 enum { STAMPS = 1u << NCCLOTF2_KERNEL_CH | 1u << NCCLOTF2_KERNEL_PHASE };
 
 /* A thread of NCCL's looks for the stamps of kernels. It finds a kernel's by counting the work on its channel, as the GPU
- * does. Where the two do not count alike it waits for ever, and ncclCommDestroy for it (to 2.30), or takes stamps of
+ * does. Where the two counts differ it waits for ever, and ncclCommDestroy for it (to 2.30), or takes stamps of
  * earlier kernels and reads memory that ncclCommDestroy has freed (2.31). To ask for stamps all the same and take it back
  * in time is no way: operations of the same group, and graphs, may have been enqueued with the bit, and a pair of a send
  * with it and a receive without is enough. */
@@ -84,7 +84,7 @@ void ncclotf2_mask_ask(int *word, unsigned version, uint32_t known, bool ready) 
     words[i].word = word;
     words[i].asked = false;
     word_count++;
-    if (word_count > 1) __atomic_store_n(&ncclotf2_watched.word, NULL, __ATOMIC_RELAXED); /* whose callback it is, cannot be told */
+    if (word_count > 1) __atomic_store_n(&ncclotf2_watched.word, NULL, __ATOMIC_RELAXED); /* it is not known whose callback it is */
   }
   if (!ready || words[i].asked) return;
   ask(word, version, known, late);

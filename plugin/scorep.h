@@ -4,8 +4,8 @@
  *
  * Score-P aborts the program where its rules are not kept, so only what keeps them by itself is handed on:
  *
- * - It has no time stamps of others: a region begins and ends when it is told so, on the thread that tells.
- * - It is told only while it measures; a call before that would start it, on a thread of NCCL's maybe.
+ * - It has no time stamps of others: a region begins and ends when Score-P is called, on the calling thread.
+ * - It is called only while it measures; an earlier call would start it, perhaps on a thread of NCCL's.
  * - Which threads it knows is chosen when the program is linked. In one model any may tell it something, in the others
  *   only the process's main thread.
  * - It takes memory for each thread that it gets to know and ends the program when it has no more: no thread is made known to

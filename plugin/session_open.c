@@ -40,7 +40,7 @@ static uint32_t draw_tag(void) {
   uint16_t tag = 0;
   while (tag == 0 || tag == 0xffff)
     if (getrandom(&tag, sizeof tag, 0) != (ssize_t)sizeof tag) {
-      /* Very old kernels and some sandboxes; good enough to tell processes of one host apart. */
+      /* Very old kernels and some sandboxes; good enough to distinguish the processes of one host. */
       uint64_t mixed = (ncclotf2_clock_monotonic() ^ (uint64_t)getpid() << 20) * 0x9e3779b97f4a7c15ULL;
       tag = (uint16_t)(mixed >> 48);
     }

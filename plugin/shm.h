@@ -131,7 +131,7 @@ enum ncclotf2_scorep_state {
   NCCLOTF2_SCOREP_OFF = 0,      /* not asked for, or there is no sign of Score-P */
   NCCLOTF2_SCOREP_ON = 1,
   NCCLOTF2_SCOREP_ABSENT = 2,   /* asked for, and there is none */
-  NCCLOTF2_SCOREP_UNUSABLE = 3, /* it is there and cannot be told anything */
+  NCCLOTF2_SCOREP_UNUSABLE = 3, /* it is there and cannot be called */
   NCCLOTF2_SCOREP_NO_CALLS = 4  /* nothing tells of calls */
 };
 
@@ -178,7 +178,7 @@ struct ncclotf2_header {
   char executable[512];
   uint32_t library;            /* enum ncclotf2_library */
   int32_t library_version;     /* as ncclGetVersion has it (22907 is 2.29.7); 0 if it cannot be asked */
-  char library_path[256];      /* of the file that the logger lies in; empty if that cannot be told */
+  char library_path[256];      /* of the file that the logger lies in; empty if that is not known */
   uint32_t memory_kind;        /* enum ncclotf2_memory_kind */
   uint32_t uid;                /* effective user of the process */
   char memory_path[128];       /* MEMORY_SHM: the file */
@@ -324,7 +324,7 @@ struct ncclotf2_comm {
 
   /* The window (second cache line and a half). With NCCLOTF2_RECORD_WINDOW an operation is recorded if
    * first <= ordinal < last, and what belongs to it likewise. Ordinals count from 0 on each communicator,
-   * and all its members count alike: collectives as the application calls them, apart from them those that
+   * and all its members count in the same way: collectives as the application calls them, separately those that
    * replayed graphs bring. Messages have no common order: they go with the next collective, and on a
    * communicator without any collective they count themselves. */
   uint64_t collectives; /* called so far */

@@ -138,7 +138,7 @@ static bool put_header(uint8_t *base) {
   return put(NCCLOTF2_FRAME_HEADER, 0, 0, &copy, sizeof copy);
 }
 
-/* Only whole strings, in the heap's order: behind one that is being written nothing can be told. */
+/* Only complete strings, in the heap's order: nothing is known of what follows a string that is being written. */
 static bool put_strings(uint8_t *base) {
   uint64_t used = __atomic_load_n(&ncclotf2_header_at(base)->string_used, __ATOMIC_ACQUIRE);
   uint64_t end = spool.strings;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Windows: which operations are recorded, by their ordinals on their communicator. All members of a
- * communicator count alike, so they record the same operations without talking to each other, however
+ * communicator count in the same way, so they record the same operations without talking to each other, however
  * far apart in time they are. What belongs to an operation follows it: NCCL passes the handle of a call
  * on to all that comes of it, and a call that is not recorded has none.
  *

@@ -125,7 +125,7 @@ func (ts *threads) stopCEPart(th *thread, t uint64, r *shm.Record) {
 	ts.oddity(OddStrayStop)
 }
 
-// captureOnly counts, and marks once for each communicator rank, work that NCCL told of at its capture
+// captureOnly counts, and marks once for each communicator rank, work that NCCL reported at its capture
 // into a graph only: when the graph runs, nothing is heard of it.
 func (ops *operations) captureOnly(c *commRank, t uint64) {
 	ops.oddity(OddCaptureOnly)

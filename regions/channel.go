@@ -34,7 +34,7 @@ func (pw *planWriter) writeKernelPhases(c *commRank, loc *location, p *plan, ent
 	pw.writePhases(c, loc, order, p.stamps.Reported, enter, leave)
 }
 
-// phaseSlackNs is how far a phase may reach beyond its kernel: stamps of one kernel are mapped alike.
+// phaseSlackNs is how far a phase may reach beyond its kernel: all stamps of one kernel are mapped in the same way.
 const phaseSlackNs = 20_000
 
 // writePhases draws phases between two times, one after the other; seen is when NCCL had reported them.

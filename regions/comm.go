@@ -27,7 +27,7 @@ type commRank struct {
 	lasting   bool   // Options.Lasting
 	created   bool   // CommCreate has been written
 	ending    bool   // nothing more will come: what is left is being written
-	final     bool   // NCCL has told all
+	final     bool   // NCCL has reported all
 	closed    bool   // and all of it is written
 
 	loc, enqueue *location
@@ -69,7 +69,7 @@ type ranks struct {
 	live   []*commRank          // those of them that are not closed, in order
 	left   []experiment.Pending // what was not complete when their communicator ranks were finalized
 	clocks []*gpuclock.Clock    // by index into process.GPUs
-	told   []experiment.GPU     // what CUDA told of the GPUs, by their indices
+	told   []experiment.GPU     // what CUDA reported of the GPUs, by their indices
 	masked bool                 // somebody else has changed the activation mask
 }
 
@@ -93,7 +93,7 @@ func (rs *ranks) announce(i int, c experiment.Comm, gpu experiment.GPU) *commRan
 	return r
 }
 
-// gpu finds or adds the device that a communicator rank runs on. Where CUDA told nothing, ranks of
+// gpu finds or adds the device that a communicator rank runs on. Where CUDA reported nothing, ranks of
 // one communicator are on different devices, and the i-th rank of each communicator on the same one.
 func (rs *ranks) gpu(c *commRank, gpu experiment.GPU) int {
 	unknown := 0

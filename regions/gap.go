@@ -57,7 +57,7 @@ func (rs *ranks) edge(t uint64, r *shm.Record) {
 		not = "not "
 	}
 	rs.mark(c.loc, t, SeverityLow, CategoryRecording, fmt.Sprintf("%s rank %d: %srecorded from %s %d on", c.label, c.Rank, not, what, r.Arg))
-	// The row is off while neither calls nor replays are recorded, as far as they were told apart.
+	// The row is off while neither calls nor replays are recorded, as far as they could be distinguished.
 	off := slices.ContainsFunc(c.Gaps, func(g experiment.Gap) bool { return g.ToTime == 0 })
 	mode := otf2.MeasurementOn
 	if off {
@@ -70,7 +70,7 @@ func (rs *ranks) edge(t uint64, r *shm.Record) {
 	c.switched(t, mode)
 }
 
-// Outage tells that operations from ≤ ordinal < to of a communicator rank were called and not recorded, because the plugin was told to
+// Outage tells that operations from ≤ ordinal < to of a communicator rank were called and not recorded, because the plugin was asked to
 // refuse them between two times. All that was recorded before has been given.
 func (m *Model) Outage(comm int, from, to, begin, end uint64) error {
 	c := m.ranks.comm(uint32(comm))

@@ -20,8 +20,8 @@ type gpuMetrics struct {
 // GPUs is the number of GPUs that communicators of the process use so far.
 func (m *Model) GPUs() int { return len(m.process.GPUs) }
 
-// Identify says what a GPU of the process is: an index below GPUs, and what the driver told of it. What the process
-// itself was told by CUDA stays.
+// Identify says what a GPU of the process is: an index below GPUs, and what the driver reported of it. What the process
+// itself learned from CUDA stays.
 func (m *Model) Identify(gpu int, uuid, pci string, facts *experiment.GPUFacts) {
 	g := &m.process.GPUs[gpu]
 	if g.UUID == "" || facts.MIG != nil { // CUDA does not say that a UUID is a part's

@@ -10,7 +10,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/regions/gpuclock"
 )
 
-// When a plan ran, by the best of what NCCL told: its GPU stamps, its network traffic, or its enqueueing. Which stamps can be believed
+// When a plan ran, by the best of what NCCL reported: its GPU stamps, its network traffic, or its enqueueing. Which stamps can be believed
 // decides package gpuclock; before what no kernel can have begun stands here (docs/nccl-profiler-api.md §3.5).
 
 // Timing sources: what the interval of an operation is.

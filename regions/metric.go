@@ -10,10 +10,10 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
 )
 
-// Metrics made of what NCCL told: bandwidths, operations outstanding, bytes in flight. Bandwidths are nccl-tests' (doc/PERFORMANCE.md
+// Metrics made of what NCCL reported: bandwidths, operations outstanding, bytes in flight. Bandwidths are nccl-tests' (doc/PERFORMANCE.md
 // there).
 
-// derivedMetric is one of the metrics that the model makes of what NCCL told.
+// derivedMetric is one of the metrics that the model makes of what NCCL reported.
 type derivedMetric int
 
 const (

@@ -25,8 +25,8 @@ const (
 	OddUnknownFunction                   // operation of a function not known here
 	OddLateRecord                        // record that came after later ones had been taken
 	OddAfterFinalize                     // event of a communicator rank that was finalized: not drawn
-	OddUnknownCommSize                   // operation drawn without its communicator: its size was never told (API v1 … v3)
-	OddCaptureOnly                       // plan that NCCL told of when it was captured, and will not at its replays: not drawn
+	OddUnknownCommSize                   // operation drawn without its communicator: its size was never reported (API v1 … v3)
+	OddCaptureOnly                       // plan that NCCL reported when it was captured, and will not at its replays: not drawn
 	OddForgottenCall                     // captured call forgotten: there were too many to keep for replays
 	OddRepeatedStep                      // ProxyStep started again before it was posted; the earlier start does not count
 	OddUnstoppedStep                     // ProxyStep that NCCL went past without stopping it

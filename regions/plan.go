@@ -14,7 +14,7 @@ import (
 )
 
 // Operations from their beginning to their end: which plan, which call and which launch belong together, in which order the
-// communicator's members see them, when all of an operation has been told, and how long to wait. Facts: docs/nccl-profiler-api.md §3.2
+// communicator's members see them, when all of an operation has been reported, and how long to wait. Facts: docs/nccl-profiler-api.md §3.2
 // (who begins what), §3.4 (what never ends), §3.5 (groups and graphs), §7.4 (kernels that are not counted).
 
 // plan is one entry of a communicator rank's issue order: a Group event, which is one kernel launch
@@ -103,7 +103,7 @@ type operations struct {
 	byHandle map[uint64]*operation
 	kernels  bounded.Map[*kernel]
 	phases   bounded.Map[*kernel] // KernelPhase: the kernel it is part of
-	tales    map[uint64]*Told     // of operations to come, see Tell
+	reports  map[uint64]*Told     // of operations to come, see Tell
 }
 
 func newOperations(b *board, rs *ranks, c *cuda.Recorder, t *timing, w *planWriter) *operations {
@@ -384,7 +384,7 @@ type drainMode int
 const (
 	drainDue      drainMode = iota // complete, and held long enough for the GPU's clock
 	drainComplete                  // complete
-	drainEnded                     // everything but what CUPTI may still tell of: NCCL has told all
+	drainEnded                     // everything but what CUPTI may still report: NCCL has reported all
 	drainAll                       // everything: nothing more will come
 )
 

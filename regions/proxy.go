@@ -35,7 +35,7 @@ type proxyStep struct {
 	op     *proxyOp // nil if unknown
 	rank   *netRank
 	number int32
-	qp     int32 // queue pair, if the network plugin told
+	qp     int32 // queue pair, if the network plugin reported it
 	hasQP  bool
 	phase  netPhase
 	since  uint64 // when the phase began

@@ -7,7 +7,7 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// Regions and strings of a process, each defined once; and the names by which readers tell regions and rows apart.
+// Regions and strings of a process, each defined once; and the names by which readers distinguish regions and rows.
 
 // Names of the region groups; Vampir colours regions by them.
 const (
@@ -24,13 +24,13 @@ const (
 	GroupCUDAWaits    = "CUDA synchronization"
 )
 
-// Names of regions that readers tell apart by them. Those of calls are "nccl" and NCCL's function, those of operations the function,
+// Names by which readers distinguish regions. Those of calls are "nccl" and NCCL's function, those of operations the function,
 // or LaunchName.
 const (
 	NameCall         = "nccl"      // begins those of calls
 	NameGroup        = "ncclGroup" // a user's group of calls
 	NameKernelLaunch = "ncclKernelLaunch"
-	NameCUDAGraph    = "CUDA graph" // a run of one of which CUPTI told no kernels
+	NameCUDAGraph    = "CUDA graph" // a run of one of which CUPTI reported no kernels
 	// What the oldest transfer of a network's row waits for, in the order in which it does.
 	NameSendGPUWait  = "Send GPU wait"  // until the GPU has the data ready
 	NameSendPeerWait = "Send peer wait" // until the receiver is ready

@@ -47,7 +47,7 @@ func text(name string) uint64 {
 	return h
 }
 
-// mark is a hash of what all members (or both ends of a message) must have alike of an operation: also whether a graph was
+// mark is a hash of what must be equal in an operation of all members (or both ends of a message): also whether a graph was
 // replayed, as NCCL wants that to be the same on all.
 func (op *operation) mark() uint32 {
 	values := []uint64{op.share()}
@@ -96,7 +96,7 @@ func (s *sequence) lose(mark uint32) {
 	}
 }
 
-// skip leaves places for operations that were not told. What they were is not known, so digests are 0 from there on.
+// skip leaves places for operations that were not reported. What they were is not known, so digests are 0 from there on.
 func (s *sequence) skip(n uint64) {
 	s.blank, s.Last, s.Recent = true, 0, nil
 	if !s.lasting {
@@ -105,7 +105,7 @@ func (s *sequence) skip(n uint64) {
 	s.Count += n
 }
 
-// untold is how many collectives NCCL has counted, by the number of the one that is to be written, and not told since the
+// untold is how many collectives NCCL has counted, by the number of the one that is to be written, and not reported since the
 // last one. From API v7 on (NCCL 2.31) that happens where RAS has changed the activation mask, or where events were lost. With graphs, and where the
 // settings left operations out, numbers do not tell.
 func (rs *ranks) untold(c *commRank, s *sequence, op *operation) (n uint64) {
@@ -124,7 +124,7 @@ func (c *commRank) sequence(key string) *sequence {
 	s := c.sequences[key]
 	if s == nil {
 		s = &sequence{lasting: c.lasting}
-		if c.sequences == nil { // it is gone, and its numbers have been told
+		if c.sequences == nil { // it is gone, and its numbers have been reported
 			return s
 		}
 		c.sequences[key] = s

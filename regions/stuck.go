@@ -12,7 +12,7 @@ import (
 // What the network of an operation waits for at a moment: what tells, of a job that hangs, which transfer is stuck. It is taken from the
 // ProxySteps that are open.
 
-// maxPendingTransfers bounds what is told of one operation: those whose phase began first.
+// maxPendingTransfers bounds what is stated of one operation: those whose phase began first.
 const maxPendingTransfers = 16
 
 // transfers lists the first open transfer of each channel, peer and direction.

@@ -20,24 +20,24 @@ type Told struct {
 // Tell gives the times of an operation ahead of the record that starts it. Operations of one plan have the times of the
 // first.
 func (m *Model) Tell(handle uint64, t Told) {
-	if m.ops.tales == nil {
-		m.ops.tales = make(map[uint64]*Told)
+	if m.ops.reports == nil {
+		m.ops.reports = make(map[uint64]*Told)
 	}
-	m.ops.tales[handle] = &t
+	m.ops.reports[handle] = &t
 }
 
-// takeTold gives an operation that begins what was told of it.
+// takeTold gives an operation that begins what was reported of it.
 func (ops *operations) takeTold(op *operation) {
-	t := ops.tales[op.handle]
+	t := ops.reports[op.handle]
 	if t == nil {
 		return
 	}
-	delete(ops.tales, op.handle)
+	delete(ops.reports, op.handle)
 	op.told = t
 	op.plan.graph = op.plan.graph || t.Graph
 }
 
-// told is what was told of a plan's times, nil if nothing was.
+// told is what was reported of a plan's times, nil if nothing was.
 func (p *plan) told() *Told {
 	if len(p.ops) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (p *plan) uncertain(source string) bool {
 	return source == TimingGPU
 }
 
-// shared lists what all members of a collective must have alike, for the digest of their sequence.
+// shared lists what must be equal in all members of a collective, for the digest of their sequence.
 func (op *operation) shared(bytes uint64) []uint64 {
 	values := []uint64{bytes, uint64(op.root)}
 	if f := CollectiveNamed(op.name); f != nil && f.Reduces {

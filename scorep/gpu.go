@@ -12,14 +12,14 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// describeGPU says in the system tree what the driver told of a GPU. Properties of a device:
+// describeGPU says in the system tree what the driver reported of a GPU. Properties of a device:
 //
 //	UUID, PCI         as CUDA or the driver gives them
 //	NAME, MEMORY      the product; bytes
 //	NVML_INDEX        the driver's number: GPUs of the machine by PCI address
 //	DRIVER            its version
 //	PCIE              generation and width of the link as it was: "gen 4 x16"
-//	NVLINK            active links, alike ones together: "18 x 4.0, 26562 MB/s"
+//	NVLINK            active links, equal ones together: "18 x 4.0, 26562 MB/s"
 //	NVLINK_PEERS      the other ends, by PCI address: "6 x 0000:07:00.0 (switch)"
 //	MIG               the part of a divided GPU: "GPU-…, GPU instance 1, compute instance 0"; "on" if it is divided
 //	FOUND_BY          how it was found, if CUDA did not name it

@@ -19,7 +19,7 @@ type ground interface {
 	// has tells whether a process's location group is there; then standsFor is a location that stands for the process.
 	has(p *jobs.Process) bool
 	standsFor(p *jobs.Process) otf2.LocationRef
-	// row tells what becomes of a location, and its name; note is told of what was done.
+	// row tells what becomes of a location, and its name; note counts what was done.
 	row(p *jobs.Process, l *experiment.Location) (treatment, string)
 	note(do treatment)
 	// marks tells whether a row of a process has its forwarded calls marked, and forwarded which regions these are.

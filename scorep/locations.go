@@ -61,7 +61,7 @@ func (d *definer) defineLocations(t *systemTree) {
 				t.devices[dev], otf2.LocationGroupRef(pl.Index))
 		}
 	}
-	d.tellRanksApart()
+	d.distinguishRanks()
 	for _, l := range d.locations {
 		if g, ok := groups[jobs.Device{Process: l.part, GPU: l.gpu}]; ok && (l.typ == otf2.LocationTypeAcceleratorStream || l.typ == otf2.LocationTypeMetric) {
 			l.Group = g

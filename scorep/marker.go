@@ -40,7 +40,7 @@ const (
 	categoryWithheld   = "Withheld"
 )
 
-// maxDifferences bounds the list of differences in markers and properties; the number is always told.
+// maxDifferences bounds the list of differences in markers and properties; the number is always stated.
 const maxDifferences = 200
 
 // remarks makes the markers of an archive.

@@ -29,7 +29,7 @@ type unresolved struct {
 	why string
 }
 
-// machineKey is what processes must have alike to have shared memory.
+// machineKey is what processes with common shared memory have in common.
 type machineKey struct {
 	host, boot string
 	tag        uint16

@@ -24,7 +24,7 @@ import (
 //	PROCESSES_MISSING         processes of which only their places in communicators are known
 //	RANKS_MISSING             communicator ranks without data
 //	COMMUNICATORS             of more than one rank, those of networks not counted
-//	RANKS_OF_UNKNOWN_SIZE     ranks of communicators whose size NCCL never told; there are no records of these
+//	RANKS_OF_UNKNOWN_SIZE     ranks of communicators whose size NCCL never reported; there are no records of these
 //	STARTS::<TYPE>, STOPS::<TYPE>, STATES::<STATE>, FILTERED::<TYPE>      NCCL's callbacks
 //	PAUSED::<TYPE>            starts outside the window that was to be recorded
 //	LOST, LOST::<REASON>::<TYPE>                                          events not recorded
@@ -33,7 +33,7 @@ import (
 //	ODDITIES::<KIND>          see package regions
 //	TIMING::<SOURCE>          operations by the source of their times
 //	NETWORK::<WHAT>           what went over the network, see package regions: PUTS, PUT_BYTES, RECEIVED_BYTES, …
-//	CUPTI::<WHAT>             what CUPTI told, see package regions: RECORDS, KERNELS, KERNELS_LINKED and, by reason, the other ones, …
+//	CUPTI::<WHAT>             what CUPTI reported, see package regions: RECORDS, KERNELS, KERNELS_LINKED and, by reason, the other ones, …
 //	SCOREP::<WHAT>            calls forwarded to Score-P (FORWARDED), or by why they were not: OTHER_THREADS, OUTSIDE, PAUSED, UNDEFINED, MEMORY
 //	IMPORT::<WHAT>            of an imported archive, what became of the input: LINES, MALFORMED, TRUNCATED, EVENTS, and by kind what
 //	                          could not be used, see package ingest
@@ -56,7 +56,7 @@ import (
 //	MERGED::THREADS_LEFT_OUT, MERGED::THREADS_MARKED   rows of threads, see docs/scorep.md
 //	COST::<CALLBACK>::<TYPE>::SAMPLES, …::MEAN_NS, …::MOST_NS   what the plugin's callbacks took, measured by itself
 //
-// and what processes have alike or not: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION, EVENT_MASK,
+// and what is equal in all processes or not: LIBRARY, LIBRARY_VERSION, LIBRARY_PATH, API_VERSION, EVENT_MASK,
 // RECORD_MASK, CLOCK_SOURCE, MEMORY_KIND, and where CUPTI was asked for CUPTI_STATE ("ended": it was on; else why it was not,
 // "failed: …") and CUPTI_VERSION; SCOREP_STATE where there is a Score-P in the process: "on" and how it sees threads, or why
 // calls are not forwarded to it; IMPORTED_FROM and IMPORT_MISSING where a plugin other than ours recorded the data: its

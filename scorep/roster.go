@@ -44,7 +44,7 @@ func (r *roster) ordered() []*jobs.Process {
 	return parts
 }
 
-// ranksOfUnknownSize counts the ranks of communicators that get no definition because NCCL never told their size.
+// ranksOfUnknownSize counts the ranks of communicators that get no definition because NCCL never reported their size.
 func (r *roster) ranksOfUnknownSize() (n uint64) {
 	for _, in := range r.run.Communicators {
 		if in.Unsized {

@@ -195,9 +195,9 @@ func (r *rows) firstOf(p *jobs.Process) *location {
 	return first
 }
 
-// tellRanksApart names the rows beside those of communicator ranks, of its network and of what its threads enqueue, after the
+// distinguishRanks names the rows beside those of communicator ranks, of its network and of what its threads enqueue, after the
 // rank where a process has several on a communicator: their rows would have one name.
-func (r *rows) tellRanksApart() {
+func (r *rows) distinguishRanks() {
 	type row struct {
 		part *jobs.Process
 		name string

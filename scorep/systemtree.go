@@ -55,7 +55,7 @@ func (t *systemTree) host(p *jobs.Process) otf2.SystemTreeNodeRef {
 	return node
 }
 
-// hostKey tells machines apart, those of containers too.
+// hostKey identifies a machine, or a container's view of one.
 func hostKey(p *jobs.Process) string { return p.Shard.Host + "\x00" + p.Shard.BootID }
 
 // gpus defines one node per GPU: those with one UUID on one machine are the same, whichever process

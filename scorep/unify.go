@@ -37,7 +37,7 @@ type UnifyOptions struct {
 	Sync    bool
 	Creator string // of the archive; default "nccl-otf2"
 	Workers int    // goroutines; default 2
-	// Progress, if set, is told how much of a phase is done. It is called from several goroutines.
+	// Progress, if set, is called with how much of a phase is done. It is called from several goroutines.
 	Progress func(phase string, done, total int)
 
 	clock func() time.Time // of tests

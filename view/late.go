@@ -7,10 +7,10 @@ package view
 // To find what delayed a late receiver, scout has the posting of the receive tell the end of the send, though the
 // message goes the other way. That can be done as long as the ranks' times agree. But recorded times may be wrong by
 // some microseconds, and clipped ends are early; so by its times a rank can have done what its peer has yet to begin,
-// and such a tale can be part of a cycle. receivers carries out what the ranks will do, tales included. Where that gets
-// stuck, the earliest of the sends that wait for a tale does without (flagQuiet), until all is done.
+// and such a notice can be part of a cycle. receivers carries out what the ranks will do, notices included. Where that gets
+// stuck, the earliest of the sends that wait for a notice does without (flagQuiet), until all is done.
 //
-// Without tales nothing gets stuck: that is what the order was made for.
+// Without notices nothing gets stuck: that is what the order was made for.
 type receivers struct {
 	*job
 	cursors []cursor // by location
@@ -35,8 +35,8 @@ func (c *cursor) step(l *location) {
 	}
 }
 
-// tales is what receivers keeps of a row.
-type tales struct {
+// notices is what receivers keeps of a row.
+type notices struct {
 	posted  int // parts before this one are
 	need    int // messages of the unit under way whose other end is not posted
 	arrived int // of the communicator's first row: members that came to the present collective
@@ -68,15 +68,15 @@ func (j *job) receivers() {
 	}
 	v := &receivers{job: j, cursors: make([]cursor, len(j.locations))}
 	for _, r := range j.rows {
-		r.tales = tales{}
+		r.notices = notices{}
 	}
 	for i, l := range j.locations {
 		v.cursors[i].step(l)
 		v.ready = append(v.ready, l)
 	}
-	for len(v.ready) > 0 || v.quieten() {
+	for len(v.ready) > 0 || v.silence() {
 		if len(v.ready) == 0 {
-			continue // what did without a tale waits for others' ends as well, which wait for tales
+			continue // what did without a notice waits for others' ends as well, which wait for notices
 		}
 		l := v.ready[len(v.ready)-1]
 		v.ready = v.ready[:len(v.ready)-1]
@@ -105,7 +105,7 @@ func (v *receivers) run(l *location) {
 // meet brings a member to its collective; the last one lets the others go on.
 func (v *receivers) meet(r *row) bool {
 	all := r.comm.present
-	arrived := &all[0].tales.arrived
+	arrived := &all[0].notices.arrived
 	if *arrived++; *arrived < len(all) {
 		return false
 	}
@@ -120,16 +120,16 @@ func (v *receivers) meet(r *row) bool {
 
 // post posts a unit's messages, and returns how many of them have to wait for their other ends.
 func (v *receivers) post(r *row, u unit) int {
-	r.tales.posted, r.tales.need = u.to, 0
+	r.notices.posted, r.notices.need = u.to, 0
 	for i := u.from; i < u.to; i++ {
 		p := &r.parts[i]
 		if p.is(flagDropped) {
 			continue
 		}
 		to, k := r.mate(p)
-		if k >= to.tales.posted {
+		if k >= to.notices.posted {
 			if r.needs(p) {
-				r.tales.need++
+				r.notices.need++
 			}
 			continue
 		}
@@ -138,22 +138,22 @@ func (v *receivers) post(r *row, u unit) int {
 			v.told(to)
 		}
 	}
-	return r.tales.need
+	return r.notices.need
 }
 
 // told counts that a message of the row's unit has its other end.
 func (v *receivers) told(r *row) {
-	if r.tales.need--; r.tales.need == 0 {
+	if r.notices.need--; r.notices.need == 0 {
 		v.ready = append(v.ready, r.location)
 	}
 }
 
-// quieten lets the earliest of the units that wait for tales do without them; false: none does.
-func (v *receivers) quieten() bool {
+// silence lets the earliest of the units that wait for notices do without them; false: none does.
+func (v *receivers) silence() bool {
 	var first *cursor
 	for i := range v.cursors {
 		c := &v.cursors[i]
-		if c.row == nil || !v.waitsForTale(c) {
+		if c.row == nil || !v.waitsForNotice(c) {
 			continue
 		}
 		if first == nil || c.row.parts[c.unit.from].begin < first.row.parts[first.unit.from].begin {
@@ -169,7 +169,7 @@ func (v *receivers) quieten() bool {
 		if !r.late(p) {
 			continue
 		}
-		if to, k := r.mate(p); k >= to.tales.posted {
+		if to, k := r.mate(p); k >= to.notices.posted {
 			p.flags |= flagQuiet
 			v.count.Untimed.Receivers++
 			v.told(r)
@@ -178,13 +178,13 @@ func (v *receivers) quieten() bool {
 	return true
 }
 
-func (v *receivers) waitsForTale(c *cursor) bool {
+func (v *receivers) waitsForNotice(c *cursor) bool {
 	for i := c.unit.from; i < c.unit.to; i++ {
 		p := &c.row.parts[i]
 		if !c.row.late(p) {
 			continue
 		}
-		if to, k := c.row.mate(p); k >= to.tales.posted {
+		if to, k := c.row.mate(p); k >= to.notices.posted {
 			return true
 		}
 	}

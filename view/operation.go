@@ -80,7 +80,7 @@ type row struct {
 	parts    []part
 	unplaced uint64 // operations whose root or peer is no rank of the communicator, or that never ended
 	state
-	tales tales
+	notices notices
 }
 
 // comm is a native communicator, reduced to the members that left data.

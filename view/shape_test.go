@@ -170,10 +170,10 @@ func TestOperationsInTheView(t *testing.T) {
 	}
 }
 
-// Times can contradict each other such that a send without the tale of its receiver still has to wait, in its group, for what
-// another send's tale holds up: rank 0's send and receive (0-50) wait for rank 1's receives, those for rank 0's next send, and rank
+// Times can contradict each other such that a send without the notice of its receiver still has to wait, in its group, for what
+// another send's notice holds up: rank 0's send and receive (0-50) wait for rank 1's receives, those for rank 0's next send, and rank
 // 2's send to rank 0 for its send to rank 1.
-func TestSendsThatWaitForSeveralTales(t *testing.T) {
+func TestSendsThatWaitForSeveralNotices(t *testing.T) {
 	send := func(peer int) item { return item{fn: "Send", peer: peer, sent: 8} }
 	receive := func(peer int) item { return item{fn: "Recv", peer: peer, sent: 8} }
 	m := makeJob(t, 3)

@@ -17,7 +17,7 @@ func Read(a *otf2.Archive, first bool, selected *selection.Selection) (rows []Ro
 	comms := facts.Communicators(a.Defs)
 	r := &reading{selected: selected, rows: NewRows(), expected: analysis.MembersWithData(a.Defs, comms), stretches: analysis.StretchesOf(a.Anchor)}
 	r.rows.First = first
-	r.rows.Untold = !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource)
+	r.rows.Unstated = !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource)
 	r.assembly = analysis.NewAssembly(r.finish, func([]analysis.Operation) {})
 	problems = analysis.ReadOperations(a, comms, r.add)
 	return r.rows.Table(&Names{Defs: a.Defs, Comms: comms}, nil), problems

@@ -67,10 +67,10 @@ func (s *sum) merge(o *sum, leftOut bool) {
 	s.calls.merge(&o.calls)
 }
 
-// Rows brings operations together. Untold is set before the first one.
+// Rows brings operations together. Unstated is set before the first one.
 type Rows struct {
-	Untold bool // the archive does not tell sources of times: they are all of one kind
-	First  bool // the table counts operations of start-up as others
+	Unstated bool // the archive does not state sources of times: they are all of one kind
+	First    bool // the table counts operations of start-up as others
 
 	sums map[sumKey]*sum
 	op   instance
@@ -149,7 +149,7 @@ func (x *instance) place(o *facts.Operation, rank int) {
 // End takes the operation of the members that were added last.
 func (r *Rows) End() {
 	x := &r.op
-	x.timing.Close(r.Untold)
+	x.timing.Close(r.Unstated)
 	k := &x.key
 	k.Source, k.Grouped, k.Equal = x.timing.Source, x.timing.Grouped, int32(x.timing.Equal)
 	of := sumKey{*k, x.timing.StartUp}

@@ -43,7 +43,7 @@ func (e *Engine) collective(op *Operation, members []Member) {
 	c := e.comms[op.Comm]
 	met := c != nil && c.met
 	var compared *facts.Lateness
-	late, ok := facts.Arrive(op.Kind, e.came, op.Untold)
+	late, ok := facts.Arrive(op.Kind, e.came, op.Unstated)
 	if e.lateness = late; ok {
 		compared = &e.lateness
 		if met {

@@ -18,7 +18,7 @@ type Operation struct {
 	Function string
 	Ordinal  uint64
 	Kind     facts.WaitKind
-	Untold   bool // the archive does not tell sources of times: they are of one kind
+	Unstated bool // the archive does not state sources of times: they are of one kind
 }
 
 // Member is one member's part.

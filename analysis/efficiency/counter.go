@@ -10,16 +10,16 @@ import (
 
 // Places say which rank of the world the rows are of: those of communicators' members, and those of kernels by the GPU that they are on.
 type Places struct {
-	ranks   map[otf2.LocationRef]int
-	members map[otf2.LocationRef]bool
-	kernels *facts.Kernels
-	untold  bool // the archive does not tell sources of times: all are taken as they are
+	ranks    map[otf2.LocationRef]int
+	members  map[otf2.LocationRef]bool
+	kernels  *facts.Kernels
+	unstated bool // the archive does not state sources of times: all are taken as they are
 }
 
 // NewPlaces makes them from the ranks of the world that members' rows belong to.
 func NewPlaces(defs *otf2.Definitions, ranks map[otf2.LocationRef]int) *Places {
 	p := &Places{ranks: make(map[otf2.LocationRef]int), members: make(map[otf2.LocationRef]bool)}
-	p.untold = !facts.FindAttributes(defs).Has(regions.AttrTimingSource)
+	p.unstated = !facts.FindAttributes(defs).Has(regions.AttrTimingSource)
 	p.kernels = facts.KernelsOf(defs)
 	gpus := make(map[otf2.LocationGroupRef]int)
 	groups := make(map[otf2.LocationRef]otf2.LocationGroupRef, len(defs.Locations))
@@ -156,7 +156,7 @@ func (c *Counter) kindOf(r *facts.Region) kind {
 	switch {
 	case r.Number > 0 && c.places.members[r.Location]:
 		switch {
-		case !c.places.untold && !r.Source.HasPlace():
+		case !c.places.unstated && !r.Source.HasPlace():
 			return untimed
 		case r.Number == 1: // of the member on this communicator
 			return startUp

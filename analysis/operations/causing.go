@@ -17,12 +17,12 @@ import (
 
 // causing hands operations to the engine that charges waits to their causes. nil: nobody asks for them.
 type causing struct {
-	engine  *causes.Engine
-	path    *criticalpath.Path
-	lanes   *causes.Lanes
-	ranks   []analysis.Rank
-	untold  bool // the archive does not tell sources of times
-	members []causes.Member
+	engine   *causes.Engine
+	path     *criticalpath.Path
+	lanes    *causes.Lanes
+	ranks    []analysis.Rank
+	unstated bool // the archive does not state sources of times
+	members  []causes.Member
 }
 
 func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicator) *causing {
@@ -31,7 +31,7 @@ func newCausing(defs *otf2.Definitions, comms map[otf2.CommRef]*facts.Communicat
 	engine, path := causes.NewEngine(len(ranks)), criticalpath.New(len(ranks))
 	engine.Followed(path)
 	return &causing{
-		engine: engine, path: path, ranks: ranks, untold: !facts.FindAttributes(defs).Has(regions.AttrTimingSource),
+		engine: engine, path: path, ranks: ranks, unstated: !facts.FindAttributes(defs).Has(regions.AttrTimingSource),
 		lanes: causes.NewLanes(defs, of, func(l otf2.LocationRef) otf2.LocationGroupRef { return processes[l] }),
 	}
 }
@@ -83,7 +83,7 @@ func (c *causing) collective(members []analysis.Operation) {
 		c.members = append(c.members, c.member(m))
 	}
 	c.engine.Collective(&causes.Operation{
-		Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Ordinal: op.Ordinal, Kind: facts.WaitKindOf(op.Collective), Untold: c.untold,
+		Comm: op.Communicator.Ref, Members: op.Communicator.Size(), Function: op.Function, Ordinal: op.Ordinal, Kind: facts.WaitKindOf(op.Collective), Unstated: c.unstated,
 	}, c.members)
 }
 

@@ -124,7 +124,7 @@ func newOperations(a *otf2.Archive, ps analysis.Properties, comms map[otf2.CommR
 		begin: otf2.UndefinedTimestamp, comms: comms, expected: analysis.MembersWithData(a.Defs, comms), waits: waits.NewCounter(a.Defs, facts.HostClocksOf(a.Anchor), comms),
 	}
 	o.assembly = analysis.NewAssembly(o.finish, o.abandon)
-	o.rows.Untold = !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource)
+	o.rows.Unstated = !facts.FindAttributes(a.Defs).Has(regions.AttrTimingSource)
 	return o
 }
 

@@ -95,7 +95,7 @@ type scoutTrack struct {
 	begun          bool // a collective
 	init, finalize bool
 	replay         rankReplay
-	tales          rankTales
+	notices        rankNotices
 }
 
 // entered is when the innermost region was entered.
@@ -278,7 +278,7 @@ func (c *scoutCheck) event(t *scoutTrack, ev *otf2.Event) {
 			t.stack = nil
 			return
 		}
-		c.replay.tales.leave(t, c.mpi[t.stack[n-1].region], ev.Time)
+		c.replay.notices.leave(t, c.mpi[t.stack[n-1].region], ev.Time)
 		t.stack = t.stack[:n-1]
 	case otf2.EventProgramBegin:
 		c.program(t, ev)
@@ -313,10 +313,10 @@ func (c *scoutCheck) event(t *scoutTrack, ev *otf2.Event) {
 		c.replay.receive(t, ev)
 	case otf2.EventMpiIsendComplete:
 		c.inMPI(t)
-		c.replay.tales.sent(t, ev.Args[0])
+		c.replay.notices.sent(t, ev.Args[0])
 	case otf2.EventMpiIrecvRequest:
 		c.inMPI(t)
-		c.replay.tales.request(t, ev.Args[0])
+		c.replay.notices.request(t, ev.Args[0])
 	}
 }
 

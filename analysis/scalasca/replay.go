@@ -19,7 +19,7 @@ type scoutReplay struct {
 	received map[replayMessage]*scoutTrack
 	arrived  map[otf2.CommRef]*gathering
 	ready    []*scoutTrack
-	tales    *scoutTales
+	notices  *scoutNotices
 	uses     map[otf2.CommRef]traffic
 }
 
@@ -56,7 +56,7 @@ type replayStep struct {
 func newScoutReplay(c *scoutCheck) *scoutReplay {
 	return &scoutReplay{
 		scoutCheck: c, sent: make(map[replayMessage]uint64), received: make(map[replayMessage]*scoutTrack),
-		arrived: make(map[otf2.CommRef]*gathering), tales: newScoutTales(),
+		arrived: make(map[otf2.CommRef]*gathering), notices: newScoutNotices(),
 		uses: make(map[otf2.CommRef]traffic),
 	}
 }
@@ -89,7 +89,7 @@ func (r *scoutReplay) collective(t *scoutTrack, ev *otf2.Event) {
 			kind: otf2.EventMpiCollectiveEnd, message: replayMessage{comm: c.Ref}, op: otf2.CollectiveOp(ev.Args[0]),
 			root: uint32(ev.Args[2]), at: t.here(),
 		})
-		r.tales.step(t, otf2.EventMpiCollectiveEnd, int(c.Ref))
+		r.notices.step(t, otf2.EventMpiCollectiveEnd, int(c.Ref))
 		use := r.uses[c.Ref]
 		use.collectives = true
 		r.uses[c.Ref] = use
@@ -109,7 +109,7 @@ func (r *scoutReplay) send(t *scoutTrack, ev *otf2.Event) {
 	if c, rank := r.comm(t, ev.Args[1]); c != nil && r.peer(t, c, ev.Args[0]) {
 		m := replayMessage{c.Ref, rank, int(ev.Args[0]), ev.Args[2]}
 		r.step(t, replayStep{kind: otf2.EventMpiSend, message: m, at: t.here()})
-		r.tales.send(t, m, ev)
+		r.notices.send(t, m, ev)
 		use := r.uses[c.Ref]
 		use.untagged = use.untagged || m.tag == 0
 		r.uses[c.Ref] = use
@@ -120,7 +120,7 @@ func (r *scoutReplay) receive(t *scoutTrack, ev *otf2.Event) {
 	if c, rank := r.comm(t, ev.Args[1]); c != nil && r.peer(t, c, ev.Args[0]) {
 		m := replayMessage{c.Ref, int(ev.Args[0]), rank, ev.Args[2]}
 		r.step(t, replayStep{kind: otf2.EventMpiRecv, message: m, at: t.here()})
-		r.tales.receive(t, m, ev)
+		r.notices.receive(t, m, ev)
 	}
 }
 
@@ -221,7 +221,7 @@ func (r *scoutReplay) end() {
 		r.At(check.Error, s.at, RuleScoutReplay, "scout would hang: rank %d waits for ever in %s", t.group, what)
 	}
 	if !hangs {
-		for _, t := range r.tales.replay(r.order, func(c otf2.CommRef) int { return r.comms[c].Size() }) {
+		for _, t := range r.notices.replay(r.order, func(c otf2.CommRef) int { return r.comms[c].Size() }) {
 			r.At(check.Error, check.Place{Location: t.location}, RuleScoutReplay, "scout would hang: a send of rank %d waits, by its times, for a receiver that comes later than what the rank does next", t.group)
 		}
 	}

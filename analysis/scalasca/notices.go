@@ -8,26 +8,26 @@ import (
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 )
 
-// scoutTales carries the communication out once more, as scout does to find what late receivers were late for: then
+// scoutNotices carries the communication out once more, as scout does to find what late receivers were late for: then
 // the posting of a receive tells the end of the send that waited for it. This goes against the direction of the
 // message, and can hang where the first replay does not: if by its times a sender waited for a receive that can only be
 // posted after the sender went on. Source: cb_fw_pre_recvreq and cb_fw_pre_sendcmp in MpiCommunicationHandler.cpp.
 //
 // It keeps what it needs of all events: 8 bytes for each step, and 32 for each end of a message.
-type scoutTales struct {
-	sends    []sendTale
-	receives []receiveTale
+type scoutNotices struct {
+	sends    []sendNotice
+	receives []receiveNotice
 	pending  map[replayMessage]*unmatched
 }
 
-// sendTale is a message's send. Indices are −1 for what is not known.
-type sendTale struct {
+// sendNotice is a message's send. Indices are −1 for what is not known.
+type sendNotice struct {
 	entered, left otf2.Timestamp // the region in which it completed
 	receive       int32
 	waits         bool // scout looks for late receivers in that region
 }
 
-type receiveTale struct {
+type receiveNotice struct {
 	posted otf2.Timestamp // begin of the region of the posting
 	send   int32
 	told   bool // in the replay
@@ -36,14 +36,14 @@ type receiveTale struct {
 // unmatched is what one end of a pair, communicator and tag has more of than the other, in order.
 type unmatched struct{ sends, receives []int32 }
 
-type taleStep struct {
+type noticeStep struct {
 	kind  otf2.EventKind // EventMpiSend, EventMpiIsendComplete, EventMpiIrecvRequest, EventMpiRecv, EventMpiCollectiveEnd
 	index uint32         // into sends, receives; the communicator's id
 }
 
-// rankTales is what is kept of a rank.
-type rankTales struct {
-	steps      []taleStep
+// rankNotices is what is kept of a rank.
+type rankNotices struct {
+	steps      []noticeStep
 	sends      map[uint64]uint32 // by request
 	requests   map[uint64]uint32 // index of the step at which it was posted
 	posted     map[uint64]otf2.Timestamp
@@ -51,14 +51,16 @@ type rankTales struct {
 	next       int
 }
 
-func newScoutTales() *scoutTales { return &scoutTales{pending: make(map[replayMessage]*unmatched)} }
-
-// step notes a step of a rank.
-func (s *scoutTales) step(t *scoutTrack, kind otf2.EventKind, index int) {
-	t.tales.steps = append(t.tales.steps, taleStep{kind, uint32(index)})
+func newScoutNotices() *scoutNotices {
+	return &scoutNotices{pending: make(map[replayMessage]*unmatched)}
 }
 
-func (s *scoutTales) at(m replayMessage) *unmatched {
+// step notes a step of a rank.
+func (s *scoutNotices) step(t *scoutTrack, kind otf2.EventKind, index int) {
+	t.notices.steps = append(t.notices.steps, noticeStep{kind, uint32(index)})
+}
+
+func (s *scoutNotices) at(m replayMessage) *unmatched {
 	u := s.pending[m]
 	if u == nil {
 		u = new(unmatched)
@@ -68,9 +70,9 @@ func (s *scoutTales) at(m replayMessage) *unmatched {
 }
 
 // send notes a send; a blocking one completes at once.
-func (s *scoutTales) send(t *scoutTrack, m replayMessage, ev *otf2.Event) {
+func (s *scoutNotices) send(t *scoutTrack, m replayMessage, ev *otf2.Event) {
 	k := int32(len(s.sends))
-	s.sends = append(s.sends, sendTale{receive: -1})
+	s.sends = append(s.sends, sendNotice{receive: -1})
 	if u := s.at(m); len(u.receives) > 0 {
 		s.sends[k].receive, s.receives[u.receives[0]].send = u.receives[0], k
 		u.receives = u.receives[1:]
@@ -82,32 +84,32 @@ func (s *scoutTales) send(t *scoutTrack, m replayMessage, ev *otf2.Event) {
 		s.complete(t, k)
 		return
 	}
-	if t.tales.sends == nil {
-		t.tales.sends = make(map[uint64]uint32)
+	if t.notices.sends == nil {
+		t.notices.sends = make(map[uint64]uint32)
 	}
-	t.tales.sends[ev.Args[4]] = uint32(k)
+	t.notices.sends[ev.Args[4]] = uint32(k)
 }
 
 // sent notes that a send completes in the present region.
-func (s *scoutTales) sent(t *scoutTrack, request uint64) {
-	if k, ok := t.tales.sends[request]; ok {
-		delete(t.tales.sends, request)
+func (s *scoutNotices) sent(t *scoutTrack, request uint64) {
+	if k, ok := t.notices.sends[request]; ok {
+		delete(t.notices.sends, request)
 		s.complete(t, int32(k))
 	}
 }
 
-func (s *scoutTales) complete(t *scoutTrack, k int32) {
+func (s *scoutNotices) complete(t *scoutTrack, k int32) {
 	s.step(t, otf2.EventMpiIsendComplete, int(k))
 	s.sends[k].entered = t.entered()
-	t.tales.completing = append(t.tales.completing, k)
+	t.notices.completing = append(t.notices.completing, k)
 }
 
 // request notes that a receive is posted. Of what is told when it is received.
-func (s *scoutTales) request(t *scoutTrack, request uint64) {
-	if t.tales.requests == nil {
-		t.tales.requests, t.tales.posted = make(map[uint64]uint32), make(map[uint64]otf2.Timestamp)
+func (s *scoutNotices) request(t *scoutTrack, request uint64) {
+	if t.notices.requests == nil {
+		t.notices.requests, t.notices.posted = make(map[uint64]uint32), make(map[uint64]otf2.Timestamp)
 	}
-	t.tales.requests[request], t.tales.posted[request] = uint32(len(t.tales.steps)), t.entered()
+	t.notices.requests[request], t.notices.posted[request] = uint32(len(t.notices.steps)), t.entered()
 	s.step(t, otf2.EventMpiIrecvRequest, noReceive)
 }
 
@@ -115,16 +117,16 @@ func (s *scoutTales) request(t *scoutTrack, request uint64) {
 const noReceive = 1<<32 - 1
 
 // receive notes a receive; a blocking one was posted just before.
-func (s *scoutTales) receive(t *scoutTrack, m replayMessage, ev *otf2.Event) {
+func (s *scoutNotices) receive(t *scoutTrack, m replayMessage, ev *otf2.Event) {
 	k := int32(len(s.receives))
-	r := receiveTale{send: -1, posted: t.entered()}
+	r := receiveNotice{send: -1, posted: t.entered()}
 	if ev.Kind == otf2.EventMpiRecv {
 		s.step(t, otf2.EventMpiIrecvRequest, int(k))
-	} else if at, ok := t.tales.requests[ev.Args[4]]; ok {
-		t.tales.steps[at].index = uint32(k)
-		r.posted = t.tales.posted[ev.Args[4]]
-		delete(t.tales.requests, ev.Args[4])
-		delete(t.tales.posted, ev.Args[4])
+	} else if at, ok := t.notices.requests[ev.Args[4]]; ok {
+		t.notices.steps[at].index = uint32(k)
+		r.posted = t.notices.posted[ev.Args[4]]
+		delete(t.notices.requests, ev.Args[4])
+		delete(t.notices.posted, ev.Args[4])
 	}
 	if u := s.at(m); len(u.sends) > 0 {
 		r.send = u.sends[0]
@@ -138,11 +140,11 @@ func (s *scoutTales) receive(t *scoutTrack, m replayMessage, ev *otf2.Event) {
 }
 
 // leave ends the region in which sends may have completed.
-func (s *scoutTales) leave(t *scoutTrack, canonical string, at otf2.Timestamp) {
-	for _, k := range t.tales.completing {
+func (s *scoutNotices) leave(t *scoutTrack, canonical string, at otf2.Timestamp) {
+	for _, k := range t.notices.completing {
 		s.sends[k].left, s.sends[k].waits = at, waitsForReceivers(canonical)
 	}
-	t.tales.completing = t.tales.completing[:0]
+	t.notices.completing = t.notices.completing[:0]
 }
 
 // waitsForReceivers tells whether scout looks for late receivers in a region of MPI. Source: Region.cpp, Predicates.h.
@@ -155,7 +157,7 @@ func waitsForReceivers(name string) bool {
 }
 
 // late tells whether scout sees the send wait for its receiver.
-func (s *scoutTales) late(k uint32) bool {
+func (s *scoutNotices) late(k uint32) bool {
 	m := &s.sends[k]
 	if !m.waits || m.receive < 0 {
 		return false
@@ -166,7 +168,7 @@ func (s *scoutTales) late(k uint32) bool {
 
 // replay carries everything out and returns the ranks whose sends wait for ever to be told of their receivers. The first
 // replay must have come to its end.
-func (s *scoutTales) replay(tracks []*scoutTrack, size func(otf2.CommRef) int) (stuck []*scoutTrack) {
+func (s *scoutNotices) replay(tracks []*scoutTrack, size func(otf2.CommRef) int) (stuck []*scoutTrack) {
 	found := false
 	for k := range s.sends {
 		found = found || s.late(uint32(k))
@@ -175,20 +177,20 @@ func (s *scoutTales) replay(tracks []*scoutTrack, size func(otf2.CommRef) int) (
 		return nil
 	}
 	sent := make([]bool, len(s.sends))
-	waiting := make(map[taleStep]int) // rank that waits for a send to be sent, or a receive to be posted
+	waiting := make(map[noticeStep]int) // rank that waits for a send to be sent, or a receive to be posted
 	arrived := make(map[uint32][]int)
 	ready := make([]int, len(tracks))
 	for i := range tracks {
 		ready[i] = i
 	}
-	wake := func(w taleStep) {
+	wake := func(w noticeStep) {
 		if rank, ok := waiting[w]; ok {
 			delete(waiting, w)
 			ready = append(ready, rank)
 		}
 	}
 	// do tells what the step waits for, if it does.
-	do := func(rank int, st taleStep) (wait taleStep, waits bool) {
+	do := func(rank int, st noticeStep) (wait noticeStep, waits bool) {
 		switch st.kind {
 		case otf2.EventMpiSend:
 			sent[st.index] = true
@@ -200,28 +202,28 @@ func (s *scoutTales) replay(tracks []*scoutTrack, size func(otf2.CommRef) int) (
 			}
 		case otf2.EventMpiRecv:
 			if send := s.receives[st.index].send; send >= 0 && !sent[send] {
-				return taleStep{otf2.EventMpiSend, uint32(send)}, true
+				return noticeStep{otf2.EventMpiSend, uint32(send)}, true
 			}
 		case otf2.EventMpiIsendComplete:
 			if receive := s.sends[st.index].receive; s.late(st.index) && !s.receives[receive].told {
-				return taleStep{otf2.EventMpiIrecvRequest, uint32(receive)}, true
+				return noticeStep{otf2.EventMpiIrecvRequest, uint32(receive)}, true
 			}
 		case otf2.EventMpiCollectiveEnd:
 			members := append(arrived[st.index], rank)
 			if len(members) < size(otf2.CommRef(st.index)) {
 				arrived[st.index] = members
-				tracks[rank].tales.next++ // it goes on behind
-				return taleStep{kind: otf2.EventMpiCollectiveEnd}, true
+				tracks[rank].notices.next++ // it goes on behind
+				return noticeStep{kind: otf2.EventMpiCollectiveEnd}, true
 			}
 			ready = append(ready, members[:len(members)-1]...)
 			delete(arrived, st.index)
 		}
-		return taleStep{}, false
+		return noticeStep{}, false
 	}
 	for len(ready) > 0 {
 		rank := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
-		q := &tracks[rank].tales
+		q := &tracks[rank].notices
 		for q.next < len(q.steps) {
 			wait, waits := do(rank, q.steps[q.next])
 			if !waits {
