@@ -50,6 +50,7 @@ func (e *Engine) collective(op *Operation, members []Member) {
 			e.ideal(compared)
 		}
 		e.compared(op, members, compared, startUp)
+		e.goOnLate(op, members, !met)
 	}
 	if e.follower != nil {
 		e.follower.Collective(op, members, e.came, compared, e.delays(members), startUp)
@@ -100,6 +101,21 @@ func (e *Engine) compared(op *Operation, members []Member, late *facts.Lateness,
 	e.explain(c, members)
 	e.settle(op, c, members)
 	e.pass(c, late, members)
+}
+
+// goOnLate looks which members are still late that were so before.
+func (e *Engine) goOnLate(op *Operation, members []Member, first bool) {
+	if members[0].Outside {
+		return
+	}
+	middle := &members[e.order[(len(e.order)-1)/2]]
+	for _, i := range e.order {
+		m := &members[i]
+		e.ledger.goesOn(&m.Local, &middle.Local, series{op.Comm, op.Function}, m.Begin, float64(m.Begin)-float64(middle.Begin))
+		if first { // what comes next has waited for connecting
+			e.ledger.paces[m.Local.Rank].forget()
+		}
+	}
 }
 
 // connect takes the first operation of a communicator that is compared: there is none before it to compare it with. Its waits go back to

@@ -282,6 +282,9 @@ func (e *Engine) alone(l *Local, begin, end otf2.Timestamp) {
 		e.swap()
 		defer e.swap()
 	}
+	if b := &e.ledger.bursts[l.Rank]; b.first > 0 && l.Before <= b.until { // it tells nothing
+		b.until = max(b.until, l.Seq)
+	}
 	s := e.arrive(l, begin, series{})
 	s.transfer += float64(end - min(begin, end))
 	e.leave(l, s)

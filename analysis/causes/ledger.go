@@ -29,6 +29,10 @@ type ledger struct {
 	spent       []float64      // by rank, ns in operations
 	own         []float64      // by rank, ns between operations
 	waits       waiting        // of all ranks
+	bursts      []burst        // by rank
+	burstsOf    []bursts       // by rank, those that have ended
+	rows        []steadiness   // by rank
+	paces       []pace         // by rank
 	occurrences [][]Occurrence // by rank, those of the greatest cost, as a heap
 	kept        int            // occurrences of each rank
 }
@@ -86,6 +90,7 @@ const (
 func newLedger(n causesOf) ledger {
 	return ledger{
 		costs: make([]float64, n.all()), delays: make([]float64, n.all()), beside: make([]float64, n.all()), waits: waiting{until: make([]otf2.Timestamp, n)}, spent: make([]float64, n), own: make([]float64, n), occurrences: make([][]Occurrence, n),
+		bursts: make([]burst, n), burstsOf: make([]bursts, n), rows: make([]steadiness, n), paces: make([]pace, n),
 		kept: min(max(keptOccurrences/max(int(n), 1), leastOccurrences), mostOccurrences),
 	}
 }
@@ -102,30 +107,29 @@ func (l *ledger) time(members []Member) {
 // commLedger counts the operations of a communicator by the cost of lateness that began in them: who was late most by itself. Levels are
 // powers of two.
 type commLedger struct {
-	ops   [numLevels]uint32
-	led   [][numLevels]uint32 // by member
-	ranks []int32             // of the world, by member; −1: not seen
-	calls map[string]uint64   // operations by function
+	led    [][Levels]uint32  // by member, operations
+	struck []counted         // by member, occasions: bursts of operations
+	ranks  []int32           // of the world, by member; −1: not seen
+	calls  map[string]uint64 // operations by function
 
 	// Of messages, which have two members each:
-	took [][numLevels]uint32            // by member: in which it was one of the two
-	lost map[pairKey]*[numLevels]uint32 // by the one that was late (a) and the one that waited (b), of mostPairs
-	made map[ownCalls]uint64            // launches
+	lost map[pairKey]*counted // by the one that was late (a) and the one that waited (b), of mostPairs
+	made map[ownCalls]uint64  // launches
 }
 
-// numLevels is how many levels there are: the lowest is of costs below 2 µs, the highest of 8 s and more.
+// Levels is how many levels there are: the lowest is of costs below 2 µs, the highest of 8 s and more.
 const (
-	numLevels   = 24
+	Levels      = 24
 	lowestLevel = 11
 )
 
 // Level is that of a cost in ns.
 func Level(ns float64) int {
-	return min(max(bits.Len64(uint64(ns))-lowestLevel, 0), numLevels-1)
+	return min(max(bits.Len64(uint64(ns))-lowestLevel, 0), Levels-1)
 }
 
 func newCommLedger(members int) commLedger {
-	c := commLedger{led: make([][numLevels]uint32, members), ranks: make([]int32, members), calls: make(map[string]uint64)}
+	c := commLedger{led: make([][Levels]uint32, members), struck: make([]counted, members), ranks: make([]int32, members), calls: make(map[string]uint64)}
 	for i := range c.ranks {
 		c.ranks[i] = -1
 	}
@@ -142,55 +146,62 @@ func (c *commLedger) see(members []Member) {
 // settle adds up the costs of an operation whose blames have been explained.
 func (e *Engine) settle(op *Operation, c *comm, members []Member) {
 	var leader *blame
-	var most, all float64
-	var mostOf Kind
+	var most strike
 	begin, end := e.came[e.order[0]].Begin, e.came[e.order[len(e.order)-1]].Begin
 	for k := range e.blames {
 		b := &e.blames[k]
-		own, kind := e.charge(b, members[b.member].Local.Rank, begin, end)
-		e.ledger.through[worldOf(members[b.member].Source)] += b.charge * b.through
-		all += own
-		if own > most {
-			leader, most, mostOf = b, own, kind
+		m := &members[b.member]
+		s := e.charge(b, m.Local.Rank, begin, end)
+		e.ledger.through[worldOf(m.Source)] += b.charge * b.through
+		if s.cost <= 0 || m.Outside {
+			continue
+		}
+		s.local, s.ledger, s.member, s.waiter = &m.Local, &c.commLedger, int(m.Arrival.Rank), -1
+		s.since(m, &members[b.by], s.cost/b.charge*float64(m.Begin-members[b.by].Begin))
+		e.ledger.strike(&s)
+		if s.cost > most.cost {
+			leader, most = b, s
 		}
 	}
-	if leader == nil || members[0].Outside {
+	if leader == nil {
 		return
 	}
 	m, by := &members[leader.member], &members[leader.by]
-	c.ops[Level(all)]++
-	c.led[m.Arrival.Rank][Level(all)]++
+	c.led[m.Arrival.Rank][Level(most.cost)]++
 	o := occurrence(m, by)
-	o.Comm, o.Function, o.Ordinal, o.Nth, o.Kind, o.Cost = op.Comm, op.Function, op.Ordinal, c.calls[op.Function], mostOf, most
+	o.Comm, o.Function, o.Ordinal, o.Nth, o.Kind, o.Cost = op.Comm, op.Function, op.Ordinal, c.calls[op.Function], most.kind, most.cost
 	e.ledger.remember(m.Local.Rank, &o)
 }
 
-// charge adds up what a member costs that others waited for between two times, and gives the part that is its own, with the kind in which most of
-// that is.
-func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (own float64, kind Kind) {
+// charge adds up what a member costs that others waited for between two times, and gives the part that is its own, by kinds.
+func (e *Engine) charge(b *blame, rank int32, begin, end otf2.Timestamp) (s strike) {
 	l := &e.ledger
+	s.kind = Own
 	if b.charge <= 0 {
-		return 0, Own
+		return s
 	}
 	if !b.asked {
 		l.costs[e.causes.unknown()] += b.charge
-		return 0, Own
+		return s
 	}
-	kind, best := Own, 0.0
+	best := 0.0
 	for _, why := range e.why(b) {
 		l.costs[why.of] += b.charge * why.ns
 		l.delays[why.of] += b.delay * why.ns
-		if r, of, ok := e.causes.rank(why.of); ok && int(of) < ownKinds {
-			l.over.Charge(r, begin, end, b.charge*why.ns)
+		r, of, ok := e.causes.rank(why.of)
+		if !ok || int(of) >= ownKinds {
+			continue
 		}
-		if r, of, ok := e.causes.rank(why.of); ok && int32(r) == rank && int(of) < ownKinds {
-			own += why.ns
+		l.over.Charge(r, begin, end, b.charge*why.ns)
+		if int32(r) == rank {
+			s.cost += b.charge * why.ns
+			s.kinds[of] += b.charge * why.ns
 			if why.ns > best {
-				kind, best = of, why.ns
+				s.kind, best = of, why.ns
 			}
 		}
 	}
-	return own * b.charge, kind
+	return s
 }
 
 // occurrence is that one came later than another.
@@ -260,6 +271,7 @@ type Rank struct {
 	Spent       float64           // in operations
 	Saved       float64           // by which its last operation would have ended earlier if nothing but lateness took time in operations, see ideal
 	Worked      float64           // between its operations: on the host, in calls, and on the GPU before they begin
+	Heaviest    float64           // of the cost, that of the one occasion that cost the most
 	Occurrences []Occurrence      // in which it was late most of all by itself: those of the greatest cost, in order of time
 	All         bool              // Occurrences are all there were
 }
@@ -282,15 +294,22 @@ func (r *Result) Transfers() (sum float64) {
 
 // Comm counts the operations of a communicator by the cost of lateness that began in them, in powers of two.
 type Comm struct {
-	Ref   otf2.CommRef
-	Ranks []int32 // of the world, by member; −1: nothing is known of it
-	Ops   [numLevels]uint32
-	Led   [][numLevels]uint32 // by member: operations in which it was late most by itself
-	Calls map[string]uint64   // operations by function
-	// Took is, of messages, the operations in which a member was one of the two, by member; nil: the row is of collectives.
-	Took [][numLevels]uint32
-	lost map[pairKey]*[numLevels]uint32
+	Ref    otf2.CommRef
+	Ranks  []int32           // of the world, by member; −1: nothing is known of it
+	Led    [][Levels]uint32  // by member: operations in which it was late most by itself
+	Struck [][Levels]float32 // by member: occasions on which it was late by itself; a burst of operations that has one origin is one
+	Calls  map[string]uint64 // operations by function
+	// Took is, of messages, the occasions that a member had a part in, by member; nil: the row is of collectives.
+	Took []occasions
+	lost map[pairKey]*[Levels]float32
 	made map[ownCalls]uint64
+}
+
+// Part is how many occasions of a level a member of messages had a part in, and on how many of them it would be the one that was late if all that had
+// were alike.
+func (c *Comm) Part(member, level int) (times, expected float64) {
+	t := &c.Took[member]
+	return float64(t.times[level]), float64(t.expected[level])
 }
 
 // Count is how many operations of a function there are, of messages how many launches with it a member has.
@@ -301,12 +320,12 @@ func (c *Comm) Count(member int, function string) uint64 {
 	return c.Calls[function]
 }
 
-// Waited is in how many operations of a level a member of messages waited for others that were late most by themselves.
-func (c *Comm) Waited(member, level int, whom func(rank int) bool) (n uint32) {
+// Waited is on how many occasions of a level a member of messages waited for others that were late by themselves.
+func (c *Comm) Waited(member, level int, whom func(rank int) bool) (n float64) {
 	for i, rank := range c.Ranks {
 		if rank >= 0 && whom(int(rank)) {
 			if levels := c.lost[pairKey{int32(i), int32(member)}]; levels != nil {
-				n += levels[level]
+				n += float64(levels[level])
 			}
 		}
 	}
@@ -316,6 +335,7 @@ func (c *Comm) Waited(member, level int, whom func(rank int) bool) (n uint32) {
 // Result gives what has come together; the engine is then done with.
 func (e *Engine) Result() *Result {
 	l := &e.ledger
+	anew := l.anew()
 	r := &Result{Waited: l.waited, StartUp: l.startUp, Unknown: l.costs[e.causes.unknown()], Small: l.small, AtOnce: l.waits.atOnce(), Ranks: make([]Rank, e.causes), Through: Through{l.through[0], l.through[1]}}
 	later := l.costs[e.causes.startUp()]
 	r.Waited -= later
@@ -330,19 +350,48 @@ func (e *Engine) Result() *Result {
 			}
 		}
 		rank.Saved, rank.Spent, rank.Worked = e.ends[i].saved, l.spent[i], max(l.own[i]-e.aside.own[i], 0)
+		rank.move(&l.burstsOf[i].moved, 1-anew[i])
+		rank.Heaviest = l.burstsOf[i].heaviest(anew[i])
 		rank.Occurrences, rank.All = l.occurrences[i], len(l.occurrences[i]) < l.kept
 		slices.SortFunc(rank.Occurrences, func(a, b Occurrence) int {
 			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Ordinal, b.Ordinal))
 		})
 	}
 	for ref, c := range e.comms {
-		r.Comms = append(r.Comms, Comm{Ref: ref, Ranks: c.ranks, Ops: c.ops, Led: c.led, Calls: c.calls})
-		if m := c.ends; m != nil {
-			r.Comms = append(r.Comms, Comm{Ref: ref, Ranks: m.ranks, Ops: m.ops, Led: m.led, Took: m.took, lost: m.lost, made: m.made})
+		r.Comms = append(r.Comms, c.result(ref, anew))
+		if c.ends != nil {
+			r.Comms = append(r.Comms, c.ends.result(ref, anew))
 		}
 	}
 	slices.SortFunc(r.Comms, func(a, b Comm) int {
 		return cmp.Or(cmp.Compare(a.Ref, b.Ref), cmp.Compare(len(a.Took), len(b.Took)))
 	})
+	return r
+}
+
+// result gives the row of a communicator; anew is by rank.
+func (c *commLedger) result(ref otf2.CommRef, anew []float64) Comm {
+	r := Comm{Ref: ref, Ranks: c.ranks, Led: c.led, Struck: make([][Levels]float32, len(c.ranks)), Calls: c.calls, made: c.made}
+	own := make([]occasions, len(c.ranks))
+	for i, rank := range c.ranks {
+		if rank >= 0 {
+			c.struck[i].into(&own[i], anew[rank])
+			r.Struck[i] = own[i].times
+		}
+	}
+	if c.lost == nil {
+		return r
+	}
+	r.Took, r.lost = own, make(map[pairKey]*[Levels]float32, len(c.lost))
+	for key, counted := range c.lost {
+		var o occasions
+		counted.into(&o, anew[c.ranks[key.a]])
+		r.lost[key] = &o.times
+		took := &own[key.b]
+		for level := range o.times {
+			took.times[level] += o.times[level]
+			took.expected[level] += o.expected[level]
+		}
+	}
 	return r
 }

@@ -206,6 +206,10 @@ func (e *Engine) messages(l *launch) {
 	} else {
 		e.metOnTime(c, l, &s)
 	}
+	if len(l.others) > 0 && !l.Outside {
+		first := l.others[0]
+		e.ledger.goesOn(&l.Local, &first.Local, of, l.Begin, float64(l.Begin)-float64(first.There))
+	}
 	s.transfer += took - wait
 	s.waited[worldOf(l.Source)] += wait
 	e.idealLaunch(l, &s)
@@ -235,8 +239,7 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 	e.late.clear()
 	var starting float64
 	var leader *launch
-	var most, all float64
-	var kind Kind
+	var most strike
 	significant := !l.Stated || wait > float64(l.Uncertainty+late[len(late)-1].Uncertainty)
 	for k, o := range late {
 		charge += float64(o.There-at) / float64(len(late)-k)
@@ -253,6 +256,8 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 				e.ledger.costs[why] += charge
 			}
 			e.late.add(why, charge)
+			e.ledger.paces[l.Local.Rank].forget()
+			e.ledger.paces[o.Local.Rank].forget()
 			*others, *mine = metAt(&t, &o.Local), metAt(s, &l.Local)
 			others.late = amounts{{why, float64(o.There - l.Begin)}}
 			continue
@@ -262,11 +267,16 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 			b.through = e.compare(party{&o.Local, others, &t}, party{&l.Local, mine, s}, l.Source)
 			b.to = len(e.found)
 		}
-		own, of := e.charge(&b, o.Local.Rank, l.Begin, o.There)
+		x := e.charge(&b, o.Local.Rank, l.Begin, o.There)
 		e.ledger.through[worldOf(l.Source)] += charge * b.through
-		all += own
-		if own > most {
-			leader, most, kind = o, own, of
+		if x.cost > 0 && !l.Outside {
+			x.local, x.ledger, x.member, x.waiter = &o.Local, ends, int(o.Arrival.Rank), int(l.Arrival.Rank)
+			x.since(&o.Member, &l.Member, x.cost/charge*float64(o.There-l.Begin))
+			ends.ranks[l.Arrival.Rank], ends.ranks[o.Arrival.Rank] = l.Local.Rank, o.Local.Rank
+			e.ledger.strike(&x)
+			if x.cost > most.cost {
+				leader, most = o, x
+			}
 		}
 		e.late.addAll(e.why(&b), charge)
 		*others, *mine = metAt(&t, &o.Local), metAt(s, &l.Local)
@@ -274,16 +284,11 @@ func (e *Engine) heldUp(c *comm, l *launch, late []*launch, s *state) amounts {
 	}
 	e.ledger.startUp += starting
 	e.ledger.waited += wait - starting
-	if leader != nil && !l.Outside {
-		level := Level(all)
-		ends.took[l.Arrival.Rank][level]++
-		ends.took[leader.Arrival.Rank][level]++
-		ends.led[leader.Arrival.Rank][level]++
-		ends.lose(leader.Arrival.Rank, l.Arrival.Rank, level)
-		ends.ranks[l.Arrival.Rank], ends.ranks[leader.Arrival.Rank] = l.Local.Rank, leader.Local.Rank
+	if leader != nil {
+		ends.led[leader.Arrival.Rank][Level(most.cost)]++
 		o := occurrence(&leader.Member, &l.Member)
 		o.At, o.Late = leader.There, float64(leader.There-l.Begin)
-		o.Comm, o.Function, o.Nth, o.Kind, o.Cost, o.Message = l.comm, leader.function, leader.nth, kind, most, true
+		o.Comm, o.Function, o.Nth, o.Kind, o.Cost, o.Message = l.comm, leader.function, leader.nth, most.kind, most.cost, true
 		e.ledger.remember(leader.Local.Rank, &o)
 	}
 	e.sum.clear()
@@ -328,26 +333,24 @@ func (c *comm) pair(a, b int32) (of, other *meeting, met bool) {
 func (c *comm) ledgerOfEnds() *commLedger {
 	if c.ends == nil {
 		l := newCommLedger(len(c.members))
-		l.took = make([][numLevels]uint32, len(c.members))
 		l.made = make(map[ownCalls]uint64)
-		l.lost = make(map[pairKey]*[numLevels]uint32)
+		l.lost = make(map[pairKey]*counted)
 		c.ends = &l
 	}
 	return c.ends
 }
 
-// lose notes that one member waited for another one.
-func (c *commLedger) lose(late, waited int, level int) {
+// lose gives the occasions on which one member waited for another one; of too many pairs they are not told apart.
+func (c *commLedger) lose(late, waited int) *counted {
 	key := pairKey{int32(late), int32(waited)}
-	levels := c.lost[key]
-	if levels == nil {
-		if len(c.lost) >= mostPairs {
-			return
+	n := c.lost[key]
+	if n == nil {
+		n = new(counted)
+		if len(c.lost) < mostPairs {
+			c.lost[key] = n
 		}
-		levels = new([numLevels]uint32)
-		c.lost[key] = levels
 	}
-	levels[level]++
+	return n
 }
 
 // ownCalls is a function that a member called.

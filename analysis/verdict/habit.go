@@ -185,7 +185,7 @@ func timesOf(c *causes.Result, r *causes.Rank, rank int, all, in []causes.Occurr
 				least = min(least, o.Cost)
 			}
 			led := uint64(0)
-			for level := causes.Level(least); level < len(comm.Ops); level++ {
+			for level := causes.Level(least); level < causes.Levels; level++ {
 				led += uint64(comm.Led[member][level])
 			}
 			times = min(max(times, led), of)

@@ -128,7 +128,8 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 	ranks := ev.Causes.Ranks
 	order := make([]int, 0, len(ranks))
 	for i := range ranks {
-		if r := &ranks[i]; ev.material(r.Cost(), waited, delayOf(r)) {
+		// Without the one occasion that cost the most, too: that can be chance.
+		if r := &ranks[i]; r.Cost() > 0 && ev.material(r.Cost()-r.Heaviest, waited-r.Heaviest, delayOf(r)*(1-r.Heaviest/r.Cost())) {
 			order = append(order, i)
 		}
 	}
@@ -148,16 +149,17 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 			delete(t.found, i)
 		}
 		h := habitOf(ev, &ranks[i], i)
-		confidence, share, delay := (1-t.chance(i))*h.certainty, ranks[i].Cost()/waited, delayOf(&ranks[i])/float64(ev.Duration)
+		chance, times := t.chance(i)
+		confidence, share, delay := (1-chance)*h.certainty, ranks[i].Cost()/waited, delayOf(&ranks[i])/float64(ev.Duration)
 		least := LeastConfidence
 		if share >= MostShare && delay >= MuchTime {
 			least = EnoughConfidence
 		}
-		if confidence < least || h.times < LeastTimes || ranks[i].Cost() < TimesUsual*middle(ranks, (*causes.Rank).Cost, i, t.found) {
+		if confidence < least || times < LeastTimes || ranks[i].Cost() < TimesUsual*middle(ranks, (*causes.Rank).Cost, i, t.found) {
 			continue
 		}
 		longer := ranks[i].Worked - middle(ranks, worked, i, t.found)
-		if longer*float64(len(ranks)-1)*max(1, ev.Causes.AtOnce) < LeastWork*ranks[i].Cost() {
+		if longer*float64(len(ranks)-1)*max(1, ev.Causes.AtOnce) < LeastWork*ranks[i].Cost() || longer < LeastTime*float64(ev.Duration) {
 			continue
 		}
 		p := ev.Ranks[i]
@@ -166,8 +168,29 @@ func (ev *Evidence) late(waited float64) (named []Culprit) {
 			Confidence: confidence, Pattern: h.pattern, Evidence: h.sentence, Worst: worstOf(ranks[i].Occurrences),
 		})
 	}
+	named = apart(named, ranks, suspects)
 	if len(named) > max(2, len(ranks)/4) { // so many do not stand out
 		return nil
+	}
+	return named
+}
+
+// apart leaves out who caused about as much, and worked about as much longer, as one that is not named: ranks that do the same in a job are late
+// alike. The ones named are in the order of what they caused.
+func apart(named []Culprit, ranks []causes.Rank, suspects map[int]bool) []Culprit {
+	usual := middle(ranks, worked, -1, suspects)
+	like := func(c *Culprit, i int) bool {
+		r, o := &ranks[c.Rank], &ranks[i]
+		return o.Cost()-o.Heaviest > r.Cost()/TimesNext && o.Worked-usual > (r.Worked-usual)/TimesNext
+	}
+	for last := len(named) - 1; last >= 0; last-- {
+		for i := range ranks {
+			if like(&named[last], i) && !slices.ContainsFunc(named, func(c Culprit) bool { return c.Rank == i }) {
+				named = slices.Delete(named, last, last+1)
+				last = len(named)
+				break
+			}
+		}
 	}
 	return named
 }
@@ -265,13 +288,13 @@ func sureness(confidence float64) string {
 // mostNamed is how many further culprits the sentence names.
 const mostNamed = 3
 
-// trial is the test against chance. If the members of each operation were alike, each would as likely be the one that was late most by itself.
-// So of the operations of at least some cost, a rank that is named must have been that one more often than ranks that are alike would be.
+// trial is the test against chance. If the members of a communicator were alike, each would as likely be the one that was late by itself on an occasion.
+// So of the occasions of at least some cost, a rank that is named must have been that one more often than ranks that are alike would be.
 type trial struct {
 	causes *causes.Result
 	of     [][]membership       // by rank
-	levels [len(levelParts)]int // of costs: operations of so much and more
-	found  map[int]bool         // ranks that are named already: operations in which they were late most are left out
+	levels [len(levelParts)]int // of costs: occasions of so much and more
+	found  map[int]bool         // ranks that are suspected, too: occasions on which they were late are left out
 	tests  float64
 }
 
@@ -282,7 +305,7 @@ type membership struct {
 
 func newTrial(c *causes.Result) *trial {
 	t := &trial{causes: c, of: make([][]membership, len(c.Ranks)), found: make(map[int]bool)}
-	var costs [len(causes.Comm{}.Ops)]float64 // about, by level
+	var costs [causes.Levels]float64 // about, by level
 	for i := range c.Comms {
 		comm := &c.Comms[i]
 		for m, r := range comm.Ranks {
@@ -290,7 +313,7 @@ func newTrial(c *causes.Result) *trial {
 				t.of[r] = append(t.of[r], membership{comm, m})
 			}
 			for l := range costs {
-				costs[l] += float64(comm.Led[m][l]) * float64(uint64(1)<<l)
+				costs[l] += float64(comm.Struck[m][l]) * float64(uint64(1)<<l)
 			}
 		}
 	}
@@ -310,41 +333,45 @@ func newTrial(c *causes.Result) *trial {
 	return t
 }
 
-// levelParts are the parts of all cost that the operations make up that are looked at.
+// levelParts are the parts of all cost that the occasions make up that are looked at.
 var levelParts = [...]float64{0.5, 0.9}
 
-// chance bounds the probability that any rank would be late most as often as this one, at any level of costs.
-func (t *trial) chance(rank int) float64 {
-	least := 1.0
-	var operations, expected, led float64 // of the levels from here on
-	for level := len(causes.Comm{}.Ops) - 1; level >= 0; level-- {
+// chance bounds the probability that any rank would be late as often as this one, at any level of costs, and gives how often it was.
+func (t *trial) chance(rank int) (probability, times float64) {
+	probability = 1.0
+	var occasions, expected, struck float64 // of the levels from here on
+	for level := causes.Levels - 1; level >= t.levels[len(t.levels)-1]; level-- {
 		for _, m := range t.of[rank] {
-			if m.comm.Took != nil { // one of two is late
-				ops := float64(m.comm.Took[m.member][level] - m.comm.Waited(m.member, level, func(r int) bool { return t.found[r] }))
-				operations += ops
-				expected += ops / 2
-				led += float64(m.comm.Led[m.member][level])
-				continue
-			}
-			ops, members := float64(m.comm.Ops[level]), 0
-			for i, r := range m.comm.Ranks {
-				switch {
-				case r < 0:
-				case t.found[int(r)]:
-					ops -= float64(m.comm.Led[i][level])
-				default:
-					members++
-				}
-			}
-			operations += ops
-			expected += ops / float64(max(members, 1))
-			led += float64(m.comm.Led[m.member][level])
+			n, alike := t.occasions(m, level)
+			occasions += n
+			expected += alike
+			struck += float64(m.comm.Struck[m.member][level])
 		}
-		if operations > 0 && slices.Contains(t.levels[:], level) {
-			least = min(least, tail(led, operations, expected/operations))
+		if occasions > 0 && slices.Contains(t.levels[:], level) {
+			probability = min(probability, tail(struck, occasions, expected/occasions))
 		}
 	}
-	return min(1, least*t.tests)
+	return min(1, probability*t.tests), struck
+}
+
+// occasions is on how many of a level a rank could have been the one that is late, and on how many of these it would be if all were alike.
+func (t *trial) occasions(m membership, level int) (n, expected float64) {
+	if m.comm.Took != nil {
+		n, expected = m.comm.Part(m.member, level)
+		if n > 0 {
+			left := max(0, n-m.comm.Waited(m.member, level, func(r int) bool { return t.found[r] }))
+			n, expected = left, expected*left/n
+		}
+		return n, expected
+	}
+	members := 0
+	for i, r := range m.comm.Ranks {
+		if r >= 0 && !t.found[int(r)] {
+			n += float64(m.comm.Struck[i][level])
+			members++
+		}
+	}
+	return n, n / float64(max(members, 1))
 }
 
 // tail bounds the probability of at least k successes in n trials with this mean probability (Chernoff; Hoeffding 1956 for trials that are

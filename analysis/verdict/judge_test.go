@@ -13,7 +13,7 @@ import (
 // evidence is that of n ranks on one communicator with so many operations, each of which one rank was late to, by 10 ms: that of who, in turn.
 func evidence(n, operations int, who ...int) *Evidence {
 	c := causes.Comm{Ranks: make([]int32, n), Calls: map[string]uint64{"AllReduce": uint64(operations)}}
-	c.Led = append(c.Led, make([][len(c.Ops)]uint32, n)...)
+	c.Led, c.Struck = make([][causes.Levels]uint32, n), make([][causes.Levels]float32, n)
 	ev := &Evidence{Causes: &causes.Result{Ranks: make([]causes.Rank, n)}, Duration: uint64(operations) * 20e6}
 	for i := range n {
 		c.Ranks[i] = int32(i)
@@ -25,13 +25,14 @@ func evidence(n, operations int, who ...int) *Evidence {
 			continue
 		}
 		cost := 10e6 * float64(n-1)
-		c.Ops[causes.Level(cost)]++
+		c.Struck[r][causes.Level(cost)]++
 		c.Led[r][causes.Level(cost)]++
 		rank := &ev.Causes.Ranks[r]
 		rank.All = true
 		rank.Costs[causes.Host] += cost
 		rank.Delays[causes.Host] += 10e6
 		rank.Worked += 10e6
+		rank.Heaviest = cost
 		ev.Causes.Waited += cost
 		rank.Occurrences = append(rank.Occurrences, causes.Occurrence{Function: "AllReduce", Nth: uint64(k + 1), Late: 10e6, Called: 10e6, Cost: cost})
 	}
@@ -67,7 +68,25 @@ func TestJudge(t *testing.T) {
 			return ev
 		}(), "", "Nobody stands out: ranks waited 600 ms in all, and the one that caused the most, Rank 2, caused 100 % of it."},
 		{"most are late", evidence(8, 80, 0, 1, 2, 3), "", "Nobody stands out"},
-		{"twice is not enough", evidence(8, 2, 5), "", "Nobody stands out"},
+		{"four times are not enough", evidence(8, 4, 5), "", "Nobody stands out"},
+		{"so many operations, and one occasion", func() *Evidence {
+			ev := evidence(8, 20, 5)
+			ev.Causes.Comms[0].Struck[5] = [causes.Levels]float32{}
+			ev.Causes.Comms[0].Struck[5][causes.Level(20*70e6)] = 1
+			return ev
+		}(), "", "Nobody stands out"},
+		{"but for one occasion it is too little", func() *Evidence {
+			ev := evidence(8, 20, 5)
+			ev.Causes.Ranks[5].Heaviest = 0.95 * ev.Causes.Ranks[5].Cost()
+			ev.Causes.Waited *= 2
+			return ev
+		}(), "", "Nobody stands out"},
+		{"another one caused and worked as much", func() *Evidence {
+			ev := evidence(8, 40, 5)
+			o := &ev.Causes.Ranks[6]
+			o.Costs, o.Worked = ev.Causes.Ranks[5].Costs, ev.Causes.Ranks[5].Worked
+			return ev
+		}(), "", "Nobody stands out"},
 		{"of two ranks often enough", evidence(2, 12, 1), "1 always", ""},
 		{"longer on one, no transfers", longer(1), "", "Not enough is known to say who made others wait: 90 % of 600 ms goes back to operations that took longer on Rank 2 than on others"},
 		{"longer on all, no transfers", longer(4), "", "Nobody stands out"},

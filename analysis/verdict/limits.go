@@ -8,10 +8,12 @@ const (
 	LeastShare = 0.08
 	// TimesUsual is how many times that must be of what goes back to the middle one of the other ranks.
 	TimesUsual = 3
+	// TimesNext is how many times as much as any rank that is not named it must have caused, or have worked longer.
+	TimesNext = 1.5
 	// LeastTime is the part of the run by which it would have been shorter.
 	LeastTime = 0.005
-	// LeastTimes is how often it must have been late.
-	LeastTimes = 3
+	// LeastTimes is on how many occasions it must have been late.
+	LeastTimes = 5
 	// LeastConfidence is one less the probability that a rank is named by chance, of all ranks together.
 	LeastConfidence = 0.995
 	// EnoughConfidence is the same of one that made most of the waiting (MostShare) and cost much of the run (MuchTime).
@@ -40,8 +42,9 @@ type Limit struct {
 var Limits = []Limit{
 	{"LeastShare", LeastShare, "part of all waiting that goes back to it"},
 	{"TimesUsual", TimesUsual, "times what goes back to the middle one of the other ranks"},
+	{"TimesNext", TimesNext, "times what any rank that is not named caused, or worked longer"},
 	{"LeastTime", LeastTime, "part of the run that operations would have begun earlier by"},
-	{"LeastTimes", LeastTimes, "times that it was late"},
+	{"LeastTimes", LeastTimes, "occasions that it was late on"},
 	{"LeastConfidence", LeastConfidence, "one less the probability of being named by chance"},
 	{"EnoughConfidence", EnoughConfidence, "the same, where the next two are reached"},
 	{"MostShare", MostShare, "part of all waiting for which that is enough"},

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+)
+
+// Operations in a row to which a rank was late. One that was kept once comes late to several where nothing lets it catch up: hosts that do not wait for
+// their GPUs, computations that do not wait for what is communicated. As long as it is late by no more than before it is a burst.
+
+// burst is operations in a row to which a rank was late by itself.
+type burst struct {
+	stretch             // parts of the first of them, and of the last one to which it was still late, waited for or not; 0: there is no burst
+	past    stretch     // the burst before
+	seq     uint32      // part of the last of them
+	late    float64     // ns, to that one, or the last one that tells
+	called  float64     // ns, that it was called late; less than half of late: that is not why
+	ops     float64     // how many
+	cost    float64     // ns, of all of them
+	ledger  *commLedger // of the operation with which it began
+	member  int         // there
+
+	began, later [ownKinds]float64 // ns of cost by kinds, of the first operation and of the others
+	waiters      []waiter          // of messages
+	row          row
+}
+
+// stretch is parts of a rank, from one to another one.
+type stretch struct{ first, until uint32 }
+
+// waiter is a member that waited for messages.
+type waiter struct {
+	member int
+	ops    float64
+}
+
+const mostWaiters = 64 // of a burst
+
+// grown is how many times as late as before a rank is if something new was added.
+const grown = 1.25
+
+// continues tells whether a rank that is late by so much comes to an operation in a burst: it was late to the one before, and by no less.
+func (b *burst) continues(s *strike) bool {
+	if b.first == 0 || s.local.Before > b.until {
+		return false
+	}
+	return s.late <= grown*b.late || s.host() && s.called <= grown*b.called
+}
+
+// lateness is that of the host, if that is why.
+func (b *burst) lateness() float64 {
+	if b.called >= b.late/2 {
+		return b.called
+	}
+	return b.late
+}
+
+// goesOn looks whether a rank is still late that nobody waited for by its own doing: it begins or was called later than another one.
+func (l *ledger) goesOn(late, by *Local, of series, begin otf2.Timestamp, apart float64) {
+	b := &l.bursts[late.Rank]
+	defer l.paces[late.Rank].see(late, of, begin, b)
+	if b.first == 0 || late.Seq <= b.until || late.Before > b.until {
+		return
+	}
+	if apart >= b.late/2 || late.Called && by.Called && b.called >= b.late/2 && float64(late.Ready)-float64(by.Ready) >= b.called/2 {
+		b.until = late.Seq
+	}
+}
+
+// strike is a time that a rank was late by itself.
+type strike struct {
+	local  *Local
+	late   float64           // ns
+	called float64           // ns that it was called later; 0: not known
+	cost   float64           // ns
+	kinds  [ownKinds]float64 // ns of cost
+	kind   Kind              // in which most of it is
+	ledger *commLedger
+	member int
+	waiter int // of messages, −1: a collective
+}
+
+// since sets by how much a member came and was called later than another one.
+func (s *strike) since(late, early *Member, own float64) {
+	s.late = own
+	if late.Called && early.Called && late.Ready >= late.Ended { // its GPU had nothing else to do
+		s.called = float64(late.Ready) - float64(early.Ready)
+	}
+}
+
+// host tells whether it is its host that is late.
+func (s *strike) host() bool { return s.called >= s.late/2 }
+
+// strike takes the next time of a rank.
+func (l *ledger) strike(s *strike) {
+	b := &l.bursts[s.local.Rank]
+	switch seq := s.local.Seq; {
+	case b.first > 0 && seq <= b.seq: // for another one that waits for the same messages
+		b.late, b.called = max(b.late, s.late), max(b.called, s.called)
+	case b.continues(s):
+		b.row.add(b.lateness(), &l.rows[s.local.Rank])
+		b.seq, b.until, b.late, b.called, b.ops = seq, max(seq, b.until), s.late, s.called, b.ops+1
+	default:
+		l.endBurst(s.local.Rank)
+		*b = burst{stretch: stretch{seq, seq}, past: b.past, seq: seq, late: s.late, called: s.called, ops: 1, ledger: s.ledger, member: s.member, waiters: b.waiters[:0]}
+	}
+	b.cost += s.cost
+	of := &b.later
+	if s.local.Seq <= b.first {
+		of = &b.began
+	}
+	for k, ns := range s.kinds {
+		of[k] += ns
+	}
+	if s.waiter >= 0 && s.ledger == b.ledger {
+		b.wait(s.waiter)
+	}
+}
+
+// wait notes a member that waited for the last operation.
+func (b *burst) wait(member int) {
+	for i := range b.waiters {
+		if b.waiters[i].member == member {
+			b.waiters[i].ops++
+			return
+		}
+	}
+	if len(b.waiters) < mostWaiters {
+		b.waiters = append(b.waiters, waiter{member, 1})
+	}
+}
+
+// endBurst counts a burst.
+func (l *ledger) endBurst(rank int32) {
+	b := &l.bursts[rank]
+	if b.first == 0 {
+		return
+	}
+	b.row.add(b.lateness(), &l.rows[rank])
+	b.row.end(&l.rows[rank])
+	l.burstsOf[rank].add(b)
+	waited := 0.0 // in each operation
+	for _, w := range b.waiters {
+		waited += w.ops / b.ops
+	}
+	c := b.ledger
+	c.struck[b.member].add(b, 1, max(1, waited))
+	for _, w := range b.waiters {
+		c.lose(b.member, w.member).add(b, min(1, w.ops/b.ops), max(1, waited))
+	}
+	b.past, b.stretch = b.stretch, stretch{}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package causes
+
+import (
+	"math"
+	"slices"
+)
+
+// What is one occasion that a rank was late: a burst as far as it was carried along, each of its operations as far as it was late anew.
+
+// bursts adds up those of a rank.
+type bursts struct {
+	moved        [ownKinds]float64 // ns of cost, to kinds with which bursts began from those of their other operations
+	greatest     float64           // ns, cost of one
+	of           float64           // operations it had
+	greatestEach float64           // ns, cost of an operation
+}
+
+func (s *bursts) add(b *burst) {
+	began, later := sum(b.began[:]), sum(b.later[:])
+	for k := range b.later {
+		s.moved[k] += later*b.began[k]/began - b.later[k]
+	}
+	if b.cost > s.greatest {
+		s.greatest, s.of = b.cost, b.ops
+	}
+	s.greatestEach = max(s.greatestEach, b.cost/b.ops)
+}
+
+// move makes a part of what was carried along of the kinds with which bursts began: the costs, and by how much operations would have begun earlier.
+func (r *Rank) move(moved *[ownKinds]float64, part float64) {
+	from, to := 0.0, 0.0
+	for k, ns := range moved {
+		if ns < 0 && r.Costs[k] > 0 {
+			out := min(-part*ns/r.Costs[k], 1) * r.Delays[k]
+			r.Delays[k] -= out
+			from += out
+		}
+		to += max(ns, 0)
+	}
+	for k, ns := range moved {
+		r.Costs[k] = max(r.Costs[k]+part*ns, 0)
+		if to > 0 {
+			r.Delays[k] += from * max(ns, 0) / to
+		}
+	}
+}
+
+// heaviest is the cost of one occasion, at most.
+func (s *bursts) heaviest(anew float64) float64 {
+	if s.of == 0 {
+		return 0
+	}
+	return max(s.greatest/(1+(s.of-1)*anew), s.greatestEach)
+}
+
+// occasions are counted by their cost, and of how many each would be the one that is late if all that had a part in them were alike.
+type occasions struct{ times, expected [Levels]float32 }
+
+// counted are bursts, by what an operation of theirs cost and by how many these were.
+type counted []size
+
+// size is bursts of about one size.
+type size struct {
+	each, length          uint8 // level of the cost of an operation; logarithm of their number
+	bursts, ops, expected float32
+}
+
+// add counts a part of a burst, in which so many waited in each operation.
+func (c *counted) add(b *burst, part, waited float64) {
+	each, length := uint8(Level(b.cost/b.ops)), uint8(math.Log2(b.ops))
+	i := slices.IndexFunc(*c, func(s size) bool { return s.each == each && s.length == length })
+	if i < 0 {
+		i = len(*c)
+		*c = append(*c, size{each: each, length: length})
+	}
+	s := &(*c)[i]
+	s.bursts += float32(part)
+	s.ops += float32(part * b.ops)
+	s.expected += float32(part / (1 + waited))
+}
+
+// into adds them to others, those of bursts of which a part arose anew in each operation.
+func (c counted) into(o *occasions, anew float64) {
+	for _, s := range c {
+		times := float64(s.bursts) + anew*float64(s.ops-s.bursts)
+		level := min(int(s.each)+int(math.Log2(float64(s.ops)/times)+0.5), Levels-1)
+		o.times[level] += float32(times)
+		o.expected[level] += float32(times) * s.expected / s.bursts
+	}
+}
+
+func sum(all []float64) (ns float64) {
+	for _, x := range all {
+		ns += x
+	}
+	return ns
+}
