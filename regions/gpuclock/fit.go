@@ -320,7 +320,7 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 		}
 		w := spread(slope)
 		// The more slopes could be told apart, the likelier it is that one of them fits by chance.
-		penalty := slopeGain + math.Log1p(math.Abs(slope-known)*span/w) + math.Abs(slope-known)/usualSlope
+		penalty := slopeGain + math.Log1p(math.Abs(slope-known)*span/w) + disbelief(slope-known, w)
 		if s := float64(m-1)*math.Log(w) + penalty; s < score {
 			best, score, least = slope, s, w
 		}
@@ -354,6 +354,14 @@ func (f *fitScratch) slope(known, span, grain float64) (best float64, off Margin
 		off.Usual = off.Most
 	}
 	return best, Margin{off.Most + wander, off.Usual + wander}
+}
+
+// disbelief is what must be made up for by reports that agree to within spread for a slope, before it is believed that
+// clocks run apart by it. Those of a thread that always runs agree to within less than polledNs, and then far drifts are no
+// more than unusual. Of reports that are late by chance some agree to within less for some slope, too.
+func disbelief(slope, spread float64) float64 {
+	heavy, light := unusual(slope), math.Abs(slope)/usualSlope
+	return heavy + max(light-heavy, 0)*min(spread/polledNs, 1)
 }
 
 // unusual is how much less likely (logarithm) it is that clocks run apart by a slope than that they do not. Some do by
