@@ -40,7 +40,7 @@ func TestGPUTimeOfShortRuns(t *testing.T) {
 					}
 				}
 				t.Log(name + ": " + a.String())
-				if bad := a.bad(false); bad != "" || a.gpu < a.operations {
+				if bad := a.bad(); bad != "" || a.gpu < a.operations {
 					t.Errorf("%s: %s: %v", name, bad, a.String())
 				}
 			}
