@@ -188,7 +188,10 @@ func (p *plan) left(copying map[*plan]int) (l experiment.Plan, ok bool) {
 	}
 	l = experiment.Plan{Comm: p.comm.index, Group: told(p.newest()), Open: !p.stopped}
 	if p.gone != nil {
-		l.Gone = maps.Clone(p.gone.operations)
+		l.Gone = make(map[string][]byte, len(p.gone.operations))
+		for key, marks := range p.gone.operations {
+			l.Gone[key] = slices.Clone(marks)
+		}
 	}
 	if len(p.ops) > 0 && !p.captureOnly {
 		l.Ops = make(map[string][]byte)
@@ -224,14 +227,14 @@ func joinPlans(all []experiment.Plan, first int) []experiment.Plan {
 	return all[:n-1]
 }
 
-// join puts operations behind others.
+// join puts operations behind others, whose lists are written on: nobody else may have them.
 func join(into *map[string][]byte, of map[string][]byte) {
 	if *into == nil {
 		*into = of
 		return
 	}
 	for key, marks := range of {
-		(*into)[key] = slices.Concat((*into)[key], marks)
+		(*into)[key] = append((*into)[key], marks...)
 	}
 }
 

@@ -348,6 +348,9 @@ func (l *liveRing) enter(chunk uint32, first bool) error {
 	return nil
 }
 
+// Capacity is how many bytes of records the rings can hold, all together.
+func (m *Memory) Capacity() uint64 { return uint64(m.header.ChunkCount) * ChunkSize }
+
 // BytesRead is how many bytes of records have been taken out of the rings so far.
 func (m *Memory) BytesRead() uint64 { return m.read }
 
