@@ -23,9 +23,9 @@ const (
 	StringMax     = 127  // longer strings were cut by the plugin,
 	KernelNameMax = 1000 // … names of kernels here
 
-	ActivityMost = 512     // bytes of a CUPTI record; longer ones were cut
-	SpareMax     = 128     // most free chunks that the collector keeps at hand
-	Unit         = 32      // records are multiples of this
+	ActivityMost = 512 // bytes of a CUPTI record; longer ones were cut
+	SpareMax     = 128 // most free chunks that the collector keeps at hand
+	Unit         = 32  // records are multiples of this
 	None         = 1<<32 - 1
 
 	FrameMagic = 0x4c4f5053 // "SPOL"
