@@ -52,6 +52,7 @@ type recording struct {
 	comms     map[int]bool
 	skip      taken  // these are in another shard
 	given     uint64 // time of the last record, or of the last advance
+	stepped   uint64 // time of the last advance
 	window    uint64 // ns
 	before    uint64 // ticks when the rings were read last but one
 	records   uint64
@@ -294,9 +295,30 @@ func (r *recording) advanceTo(clock shm.ClockTuple) int {
 	r.before = clock.Ticks
 	if t := r.line.time(horizon); r.writes() && t > r.given {
 		r.given = t
-		r.fail(r.model.Advance(t))
+		r.step(t)
 	}
 	return n
+}
+
+// The model is advanced at steps of time that records alone tell, whenever rounds are: what it writes, and with what knowledge of
+// the GPU's clock, depends on the records and not on when they were looked at.
+const (
+	stepNs  = 1 << 26 // 67 ms
+	mostGap = 1 << 36 // of steps, 69 s: in longer gaps the last of them are enough
+)
+
+// step advances the model up to a time before which all records have been given.
+func (r *recording) step(t uint64) {
+	if r.stepped == 0 || t > r.stepped+mostGap {
+		r.stepped = max(r.stepped, t-min(t, mostGap))
+		if r.records == 0 {
+			return
+		}
+	}
+	for next := r.stepped - r.stepped%stepNs + stepNs; next <= t && r.failed == nil; next += stepNs {
+		r.stepped = next
+		r.fail(r.model.Advance(next))
+	}
 }
 
 // takeRest takes all records that there are.
@@ -353,6 +375,7 @@ func (r *recording) record(ring int, at uint64, rec *shm.Record, late bool) {
 		_ = r.hold(r.script.Take(ring, t, rec))
 		return
 	}
+	r.step(t)
 	r.fail(r.model.Record(ring, t, rec))
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/internal/need"
+	"github.com/nccl-otf2/nccl-otf2/replay"
+)
+
+// ids are what differs between processes that make the same calls: their own numbers, and those made of these.
+var ids = regexp.MustCompile(`"(EVENT_ID|PARENT_ID)" <\d+>; UINT64; \d+`)
+
+// What is played twice at the recorded times gives the same events, whenever the collectors came to look at the records.
+func TestRecordedTimesGiveOneArchive(t *testing.T) {
+	rec, err := replay.Load("../testdata/nccl-causes/c12-lineage-6p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first []string
+	for n := range 4 {
+		dir, _ := play(t, rec)
+		out, err := exec.Command(need.Reference(t, "otf2-print"), filepath.Join(dir, "traces.otf2")).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(ids.ReplaceAllString(string(out), "$1"), "\n")
+		if n == 0 {
+			first = lines
+			continue
+		}
+		differ := 0
+		for i := range min(len(lines), len(first)) {
+			if lines[i] != first[i] {
+				if differ++; differ <= 3 {
+					t.Errorf("time %d, line %d:\n%s\n, at first\n%s", n+1, i+1, lines[i], first[i])
+				}
+			}
+		}
+		if differ > 0 || len(lines) != len(first) {
+			t.Fatalf("%d of %d lines differ; there were %d", differ, len(lines), len(first))
+		}
+	}
+}
