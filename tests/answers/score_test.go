@@ -20,9 +20,9 @@ const (
 
 // What is reached and must not get worse: make test holds answers against it, make answers against what is aimed at.
 const (
-	reachedRecall    = 0.90
-	reachedPrecision = 0.75
-	reachedFalse     = 0.05
+	reachedRecall    = 0.92
+	reachedPrecision = 0.85
+	reachedFalse     = 0.02
 )
 
 // floor says, a line each, what is worse than it has been.
