@@ -138,7 +138,7 @@ var decoders = map[string][]string{
 	"analysis/check/events.go":         nil,
 	"analysis/scalasca/check.go":       nil,
 	"analysis/scalasca/replay.go":      nil,
-	"analysis/scalasca/notices.go":       nil,
+	"analysis/scalasca/notices.go":     nil,
 }
 
 // decoded are the beginnings of the names of events that one package decodes.
