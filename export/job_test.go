@@ -28,7 +28,7 @@ func makeJob(t testing.TB) (anchor string) {
 	t.Helper()
 	var origin uint16
 	return jobtest.Make(t, 3, 2, func(r int, p *shardtest.Process) {
-		world := p.Comm(experiment.Comm{ID: 0xfedcba9876543210, Name: odd, NRanks: 3, Rank: r, InitTime: t0})
+		world := p.Comm(experiment.Comm{ID: 0xfedcba9876543210, Name: odd, NRanks: 3, Rank: r, NNodes: 2, InitTime: t0})
 		late := uint64(r) * 10 * us // rank 2 is last
 		for i := range uint64(3) {
 			p.Call("ncclAllReduce", t0+(100+i*50)*us, t0+(105+i*50)*us)

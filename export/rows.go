@@ -50,7 +50,6 @@ type row struct {
 	several  bool   // it is the row of further communicators, too; see on
 	commID   uint64
 	hasID    bool // commID is known
-	nodes    int  // that NCCL has its communicator on, 0: not known
 	events   uint64
 	proxyOf  *row // of a proxy's row: the communicator rank that it works for, nil if that is not known
 }
@@ -59,7 +58,7 @@ type comm struct {
 	analysis.Communicator
 	parent *comm       // that it came from, nil if none is known
 	birth  facts.Birth // if it has a parent: how, zero if that is not known
-	nodes  int         // that it is on: as NCCL tells, else the hosts of its members where all left data; 0: not known
+	nodes  int         // that it is on, as NCCL tells; 0: not known
 }
 
 func newRows(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth) *rows {
@@ -76,25 +75,20 @@ func newRows(defs *otf2.Definitions, births map[otf2.CommRef]facts.Birth) *rows 
 		}
 	}
 	r.addProcesses()
+	nodes := facts.NodesOf(defs)
 	for _, c := range analysis.Communicators(defs) {
-		one, hasAll, stated := &comm{Communicator: c}, true, 0
-		hosts := make(map[string]bool)
+		one := &comm{Communicator: c}
 		for rank, l := range c.Members {
+			one.nodes = max(one.nodes, nodes[l])
 			row := r.of[l]
 			if row == nil || row.events == 0 {
-				hasAll = false
 				continue
 			}
-			hosts[row.process.host] = true
-			stated = max(stated, row.nodes)
 			if row.comm == nil {
 				row.comm, row.rank = one, rank
 			} else {
 				row.several = true
 			}
-		}
-		if one.nodes = stated; stated == 0 && hasAll {
-			one.nodes = len(hosts)
 		}
 		if d := defs.Comm(c.Ref); d != nil && r.comms[d.Parent] != nil {
 			one.parent, one.birth = r.comms[d.Parent], births[c.Ref]
@@ -184,8 +178,6 @@ func (r *rows) addProcesses() {
 			row.tid = uint64(p.Value)
 		case facts.PropCommID.Key():
 			row.commID, row.hasID = uint64(p.Value), true
-		case facts.PropNNodes.Key():
-			row.nodes = int(p.Value)
 		}
 	}
 	r.size = len(r.processes)
