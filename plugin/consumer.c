@@ -77,13 +77,15 @@ static void look(void) {
   pthread_mutex_unlock(&ncclotf2_life);
 }
 
+static bool prepares; /* the thread below that keeps chunks ready was started */
+
 static void *write_spool(void *unused) {
   enum { ROUNDS = 100 }; /* between looks */
   pthread_setname_np(pthread_self(), "nccl-otf2 spool");
   ncclotf2_thread_stays();
   for (unsigned round = 1; round % ROUNDS || !ncclotf2_thread_is_left_alone(); round++) {
     if (round % ROUNDS == 0) look();
-    ncclotf2_chunks_prepare();
+    if (!__atomic_load_n(&prepares, __ATOMIC_RELAXED)) ncclotf2_chunks_prepare(); /* a collector that has died has left that thread */
     ncclotf2_spool_round();
   }
   /* The C library now ends the process from here; its exit handlers write the rest. */
@@ -159,11 +161,14 @@ static bool start_spool(void) {
 }
 
 static void works(void) {
-  static bool prepared;
+  static bool tried;
   state = COLLECTOR;
-  if (prepared) return;
-  prepared = true;
-  if (!ncclotf2_thread_start(prepare_pages)) __atomic_store_n(&header()->preparer, 0, __ATOMIC_RELEASE);
+  if (tried) return;
+  tried = true;
+  __atomic_store_n(&prepares, true, __ATOMIC_RELAXED);
+  if (ncclotf2_thread_start(prepare_pages)) return;
+  __atomic_store_n(&prepares, false, __ATOMIC_RELAXED);
+  __atomic_store_n(&header()->preparer, 0, __ATOMIC_RELEASE);
 }
 
 static bool start_collector(void) {
