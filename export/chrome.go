@@ -348,6 +348,10 @@ func (c *chromeWriter) args(attributes []otf2.AttributeValue, name string, numbe
 		switch a.Type {
 		case otf2.TypeString:
 			c.out.text(key, c.rows.defs.String(otf2.StringRef(a.Bits)))
+		case otf2.TypeComm:
+			if one := c.rows.comms[otf2.CommRef(a.Bits)]; one != nil {
+				c.out.text(key, one.Name)
+			}
 		case otf2.TypeDouble:
 			c.out.number(key, a.Value().Double())
 		case otf2.TypeFloat:

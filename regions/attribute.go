@@ -67,6 +67,9 @@ const (
 	AttrLinkBusy                               // ns for which it was
 	AttrLinkBytes                              // bytes that it sent there
 	AttrLinkTransfers                          // in how many transfers
+	AttrComm                                   // of a call: the communicator; not of those of one rank, which archives do not have
+	AttrRank                                   // of a call: the rank in it that the call is for
+	AttrRoot                                   // of a call of a rooted collective: the root's rank
 	numAttributes
 )
 
@@ -137,4 +140,7 @@ var Attributes = [numAttributes]Attribute{
 	{AttrLinkBusy, "LINK_BUSY", otf2.TypeUint64, "How long (ns) the network carried what it sent to LINK_PEER"},
 	{AttrLinkBytes, "LINK_BYTES", otf2.TypeUint64, "Bytes that it sent to LINK_PEER"},
 	{AttrLinkTransfers, "LINK_TRANSFERS", otf2.TypeUint64, "Transfers in which it sent them"},
+	{AttrComm, "COMM", otf2.TypeComm, "Communicator of the call"},
+	{AttrRank, "RANK", otf2.TypeUint32, "Rank in the communicator that the call is for"},
+	{AttrRoot, "ROOT", otf2.TypeUint32, "Rank of the root in the communicator"},
 }

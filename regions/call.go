@@ -286,9 +286,12 @@ func (ts *threads) closeGroupCall(th *thread, t uint64, unfinished bool) {
 	ts.movePhases(th, g)
 }
 
+// groupName is what calls that consist of several are named by, where it is not known what the application called.
+const groupName = "Group"
+
 // groupSpan is the region of a call that consists of several, or of none.
 func (ts *threads) groupSpan(g *groupCall, unfinished bool) span {
-	name, role := "Group", otf2.RegionRoleFunction
+	name, role := groupName, otf2.RegionRoleFunction
 	if composite, ok := g.compositeName(); ok {
 		name, role = composite, CollectiveNamed(composite).Role
 	}
@@ -299,6 +302,9 @@ func (ts *threads) groupSpan(g *groupCall, unfinished bool) span {
 		a.Uint64(AttrEventID, g.handle)
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
+		}
+		if name != groupName { // all its sends and receives are one rank's
+			ts.rankAttributes(a, g.calls[0].comm)
 		}
 	}}
 }
@@ -359,7 +365,28 @@ func (ts *threads) callSpan(c *call, name string, start, stop uint64, unfinished
 		if unfinished {
 			a.Uint8(AttrUnfinished, 1)
 		}
+		ts.rankAttributes(a, c.comm)
+		if f := CollectiveNamed(c.name); f != nil && f.Rooted() && c.root >= 0 {
+			a.Uint32(AttrRoot, uint32(c.root))
+		}
 	}}
+}
+
+// rankAttributes tell on which communicator, for which rank of it and on which device a call is: one thread can call for several. What NCCL did not
+// tell is missing, and so is a communicator of one rank.
+func (ts *threads) rankAttributes(a *otf2.AttributeList, c *commRank) {
+	if !c.announced {
+		return
+	}
+	if device := ts.process.GPUs[c.GPU].Device; device >= 0 {
+		a.Uint32(AttrDevice, uint32(device))
+	}
+	if c.NRanks >= 2 {
+		a.Comm(AttrComm, otf2.CommRef(c.index))
+	}
+	if c.NRanks > 0 && c.Rank >= 0 {
+		a.Uint32(AttrRank, uint32(c.Rank))
+	}
 }
 
 func (ts *threads) launchSpan(l *launch) span {

@@ -176,6 +176,7 @@ func nameIn(p *jobs.Piece, file string) string {
 // event file than in the description.
 func definedIn(p *experiment.Process) func(*otf2.Event) error {
 	known := map[string]int{"StringRef": len(p.Strings), "RegionRef": len(p.Regions), "RmaWinRef": len(p.Wins), "MetricRef": len(p.Metrics), "CommRef": len(p.Comms)}
+	values := map[otf2.Type]int{otf2.TypeString: len(p.Strings), otf2.TypeComm: len(p.Comms)}
 	return func(e *otf2.Event) error {
 		fields := e.Kind.Fields()
 		for k := 0; k < len(fields) && k < len(e.Args); k++ {
@@ -184,8 +185,8 @@ func definedIn(p *experiment.Process) func(*otf2.Event) error {
 			}
 		}
 		for _, v := range e.Attributes {
-			if v.Type == otf2.TypeString && v.Bits >= uint64(len(p.Strings)) && v.Bits < math.MaxUint32 {
-				return fmt.Errorf("string %d is not defined", v.Bits)
+			if n, ok := values[v.Type]; ok && v.Bits >= uint64(n) && v.Bits < math.MaxUint32 {
+				return fmt.Errorf("%v %d is not defined", v.Type, v.Bits)
 			}
 		}
 		return nil

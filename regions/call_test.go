@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regions
+
+import (
+	"testing"
+
+	"github.com/nccl-otf2/nccl-otf2/experiment"
+	"github.com/nccl-otf2/nccl-otf2/otf2"
+	"github.com/nccl-otf2/nccl-otf2/plugin/shm"
+)
+
+// What tells calls of one thread for several ranks from each other.
+var callPlace = []otf2.AttributeRef{AttrDevice, AttrComm, AttrRank, AttrRoot}
+
+// One thread calls for two ranks of a communicator, on two devices; for a communicator of one rank, which archives do not have; and for one of
+// which NCCL did not tell anything. Each call says what is known.
+func TestCallsSayOnWhichCommunicatorAndRankTheyAre(t *testing.T) {
+	s := newScene(t, 4)
+	for i, c := range []struct {
+		comm experiment.Comm
+		gpu  int
+	}{{experiment.Comm{ID: 0xabcd, Name: "world", NRanks: 4, Rank: 3}, 5}, {experiment.Comm{ID: 0xbcde, NRanks: 1}, 2}, {experiment.Comm{Rank: -1}, -1}} {
+		s.m.Comm(i+1, c.comm, experiment.GPU{Device: c.gpu})
+	}
+	call := func(us uint64, name string, comm uint32, function string, root int32) {
+		s.start(0, us, shm.EventCollApi, name, "g", shm.Record{Aux: comm, Func: function, Count: 256, Datatype: "ncclFloat32", Root: root})
+		s.stop(0, us+1, shm.EventCollApi, name)
+	}
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 2})
+	call(110, "a", 0, "AllReduce", 0)
+	call(120, "b", 1, "AllReduce", 0)
+	call(130, "c", 1, "Broadcast", 2)
+	call(140, "d", 2, "Reduce", 0)
+	call(150, "e", 3, "AllReduce", 0)
+	call(160, "f", 4, "AllReduce", 0) // its communicator is announced later
+	s.stop(0, 200, shm.EventGroupApi, "g")
+	s.expect(s.lines(experiment.KindThread, callPlace...), `
+		100 Enter ncclGroup
+		110 Enter ncclAllReduce DEVICE=0 COMM=0 RANK=1
+		111 Leave ncclAllReduce
+		120 Enter ncclAllReduce DEVICE=5 COMM=1 RANK=3
+		121 Leave ncclAllReduce
+		130 Enter ncclBroadcast DEVICE=5 COMM=1 RANK=3 ROOT=2
+		131 Leave ncclBroadcast
+		140 Enter ncclReduce DEVICE=2 RANK=0 ROOT=0
+		141 Leave ncclReduce
+		150 Enter ncclAllReduce
+		151 Leave ncclAllReduce
+		160 Enter ncclAllReduce
+		161 Leave ncclAllReduce
+		200 Leave ncclGroup`)
+}
+
+// A call that NCCL makes sends and receives of says so itself, too.
+func TestCallsOfSendsAndReceivesSayOnWhichCommunicatorTheyAre(t *testing.T) {
+	s := newScene(t, 2)
+	s.start(0, 100, shm.EventGroupApi, "g", "", shm.Record{GroupDepth: 1})
+	for i, function := range []string{"Send", "Recv", "Send", "Recv"} {
+		s.api(110+10*uint64(i), string(rune('a'+i)), "g", function, 0)
+	}
+	s.stop(0, 200, shm.EventGroupApi, "g")
+	s.expect(s.lines(experiment.KindThread, callPlace...)[:2], `
+		100 Enter ncclAlltoAll DEVICE=0 COMM=0 RANK=1
+		110 Enter ncclSend DEVICE=0 COMM=0 RANK=1`)
+}
