@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/nccl-otf2/nccl-otf2/analysis/bandwidth"
 	"github.com/nccl-otf2/nccl-otf2/analysis/verdict"
 	"github.com/nccl-otf2/nccl-otf2/otf2"
 	"github.com/nccl-otf2/nccl-otf2/report"
@@ -39,7 +40,8 @@ type head struct {
 	Ranks      []headRank      `json:"ranks"`
 	Markers    []headMarker    `json:"markers"`
 	Matrix     headMatrix      `json:"matrix"`
-	Facts      []report.Line   `json:"facts"` // the report's summary
+	Bandwidth  *report.Plot    `json:"bandwidth,omitempty"` // over size; nil: no curve has two sizes
+	Facts      []report.Line   `json:"facts"`               // the report's summary
 	Verdict    headVerdict     `json:"verdict"`
 	Totals     headTotals      `json:"totals"`
 	Problems   []string        `json:"problems"`
@@ -136,6 +138,9 @@ type headFlow struct {
 	Count uint64 `json:"count"`
 	Bytes uint64 `json:"bytes"`
 }
+
+// plotTicks is how many sizes stand below bandwidths at most: the panel has little room.
+const plotTicks = 6
 
 // headVerdict is what made the ranks wait, as the report says it.
 type headVerdict struct {
@@ -252,6 +257,9 @@ func (d *Data) head(p *plan, o *Options) *head {
 		h.Matrix.Nominal = append(h.Matrix.Nominal, headFlow{place(f.From, f.FromHost), place(f.To, f.ToHost), f.Transfers, f.Bytes})
 	}
 	h.Verdict = d.verdict()
+	if p := report.NewPlot(bandwidth.Curves(d.report.Operations), plotTicks); p.HasLine() {
+		h.Bandwidth = p
+	}
 	h.Facts = report.SummaryLines(&d.report.Summary)
 	h.Totals.Bars = d.layout.total
 	for i := range h.Rows {

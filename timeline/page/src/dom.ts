@@ -26,6 +26,14 @@ export function el<K extends keyof HTMLElementTagNameMap>(name: K, options: Opti
   return e;
 }
 
+// svg makes an element of a drawing.
+export function svg(name: string, attributes: Record<string, string>, ...children: Child[]): SVGElement {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", name) as SVGElement;
+  for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
+  e.append(...children.filter((c): c is Node | string => c !== null && c !== undefined && c !== false));
+  return e;
+}
+
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const e = document.getElementById(id);
   if (!e) throw new Error(`the page has no #${id}`);

@@ -71,6 +71,36 @@ export interface Culprit {
   late: number; // it was then; 0: not one time
 }
 
+// Plot is bandwidth over size, as ../../../report/plot.go places it: places are shares of the axes, from the left and from below.
+export interface Plot {
+  sizes: Tick[];
+  bandwidths: Tick[];
+  lines: PlotLine[];
+  left: number; // curves that are not drawn
+}
+
+export interface Tick {
+  at: number;
+  text: string;
+}
+
+export interface PlotLine {
+  name: string;
+  colors: [light: string, dark: string];
+  mark: string; // path of SVG around 0,0
+  replayed: boolean;
+  points: PlotPoint[];
+}
+
+export interface PlotPoint {
+  x: number;
+  y: number;
+  size: string;
+  busbw: string; // GB/s
+  algbw: string;
+  operations: number;
+}
+
 export interface Marker {
   time: number;
   length: number;
@@ -110,6 +140,7 @@ export interface Head {
   ranks: Rank[];
   markers: Marker[];
   matrix: { transfers: Flow[]; nominal: Flow[]; remarks: string[] };
+  bandwidth?: Plot; // not there: no curve has two sizes
   verdict: { text: string; culprits: Culprit[] };
   facts: { name: string; text: string; alarm?: boolean }[];
   totals: {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands beside the picture, in tabs: the selected bar, a range of time, waits by rank, the message matrix, the archive.
+// What stands beside the picture, in tabs: the selected bar, a range of time, waits by rank, the message matrix, bandwidth over size, the archive.
 
 import { fillAbout } from "./about";
+import { fillBandwidth } from "./bandwidth";
 import { Details } from "./details";
 import { byId, narrow } from "./dom";
 import type { Host } from "./host";
@@ -13,7 +14,7 @@ import { fillVerdict } from "./verdict";
 import { fillWaits } from "./waits";
 import { Words } from "./words";
 
-const tabs = ["details", "range", "waits", "matrix", "about"] as const;
+const tabs = ["details", "range", "waits", "matrix", "bandwidth", "about"] as const;
 export type Tab = (typeof tabs)[number];
 
 export class Panel {
@@ -34,7 +35,8 @@ export class Panel {
         const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0;
         if (step === 0) return;
         e.stopPropagation();
-        const to = tabs[(tabs.indexOf(name) + step + tabs.length) % tabs.length]!;
+        const there = tabs.filter((t) => !byId("tab-" + t).hidden);
+        const to = there[(there.indexOf(name) + step + there.length) % there.length]!;
         this.show(to);
         byId("tab-" + to).focus();
       });
@@ -45,6 +47,7 @@ export class Panel {
     fillWaits(host);
     fillVerdict(host);
     this.matrix = new Matrix(host);
+    fillBandwidth(host);
     fillAbout(host, words);
     if (narrow()) this.toggle();
   }

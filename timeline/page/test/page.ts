@@ -5,7 +5,9 @@
 export class FakeElement {
   readonly attributes = new Map<string, string>();
   readonly dataset: Record<string, string> = {};
-  readonly style: Record<string, string> = {};
+  readonly style = { setProperty: (name: string, value: string) => void this.properties.set(name, value) } as { setProperty(name: string, value: string): void } & Record<string, string>;
+  readonly properties = new Map<string, string>();
+  hidden = false;
   readonly children: (FakeElement | string)[] = [];
   readonly classes = new Set<string>();
   readonly classList = { toggle: (name: string, on: boolean) => void (on ? this.classes.add(name) : this.classes.delete(name)) };
@@ -27,6 +29,10 @@ export class FakeElement {
       this.children.push(c);
     }
   }
+  replaceChildren(...children: (FakeElement | string)[]): void {
+    this.children.length = 0;
+    this.append(...children);
+  }
   remove(): void {
     this.parent?.children.splice(this.parent.children.indexOf(this), 1);
   }
@@ -46,7 +52,7 @@ export function fakePage(): (id: string) => FakeElement {
     if (!e) byId.set(id, (e = new FakeElement("div")));
     return e;
   };
-  (globalThis as { document?: unknown }).document = { getElementById: get, createElement: (name: string) => new FakeElement(name) };
+  (globalThis as { document?: unknown }).document = { getElementById: get, createElement: (name: string) => new FakeElement(name), createElementNS: (_: string, name: string) => new FakeElement(name) };
   return get;
 }
 
