@@ -99,8 +99,9 @@ type headLane struct {
 }
 
 type headComm struct {
-	Name    string  `json:"name"`
-	Members []int64 `json:"members"` // rows by rank, −1: not there
+	Ref     otf2.CommRef `json:"ref"` // by which attributes name it
+	Name    string       `json:"name"`
+	Members []int64      `json:"members"` // rows by rank, −1: not there
 }
 
 type headRank struct {
@@ -218,7 +219,7 @@ func (d *Data) head(p *plan, o *Options) *head {
 		h.Lanes = append(h.Lanes, headLane{l.first, l.count, p.bars[i]})
 	}
 	for _, c := range d.comms {
-		one := headComm{Name: c.name, Members: []int64{}}
+		one := headComm{Ref: c.ref, Name: c.name, Members: []int64{}}
 		for _, m := range c.members {
 			one.Members = append(one.Members, rowNumber(m))
 		}

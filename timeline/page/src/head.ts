@@ -134,7 +134,7 @@ export interface Head {
   texts: Record<string, string>;
   rows: HeadRow[];
   lanes: { first: number; count: number; block: number }[];
-  comms: { name: string; members: number[] }[];
+  comms: { ref: number; name: string; members: number[] }[];
   functions: string[];
   waitKinds: string[];
   ranks: Rank[];

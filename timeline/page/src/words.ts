@@ -19,6 +19,7 @@ export class Words {
     const a = this.attributes.get(note.id);
     const type = a?.type ?? "";
     if (/string/i.test(type)) return this.head.texts[String(note.value)] ?? `string ${note.value}`;
+    if (/^comm$/i.test(type)) return this.head.comms.find((c) => c.ref === Number(note.value))?.name ?? `communicator ${note.value}`;
     if (/ADDRESS|_ID$|^STREAM$/.test(a?.name ?? "") && note.value > 0xffffn) return "0x" + note.value.toString(16);
     const bits = new DataView(new ArrayBuffer(8));
     bits.setBigUint64(0, note.value);

@@ -245,7 +245,7 @@ export function archive(run: Run): Source {
   blocks.push(block(...nodes.columns));
   const head: Head = {
     version: 1, tool: "test", title: "made up", origin: "0", realtime: false, duration: run.duration, begin: 0, selection: "", chunk, leaf, categories: run.categories ?? ["NCCL collectives"],
-    regions: run.regions ?? [{ name: "AllReduce", category: 0 }], attributes: [], texts: {}, rows, lanes, comms: [{ name: "world", members: [] }], functions: ["AllReduce", "Send"],
+    regions: run.regions ?? [{ name: "AllReduce", category: 0 }], attributes: [], texts: {}, rows, lanes, comms: [{ ref: 0, name: "world", members: [] }], functions: ["AllReduce", "Send"],
     waitKinds: [], ranks: [], markers: [], matrix: { transfers: [], nominal: [], remarks: [] }, facts: [], verdict: { text: "", culprits: [] },
     totals: { bars, operations: 0, transfers: 0, events: 0, hosts: 1, comms: 1, collectives: 0, waited: 0 }, problems: [], nodes: blocks.length - 1, instances, metrics,
   };
