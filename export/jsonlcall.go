@@ -47,6 +47,9 @@ func (l *lines) call(one *record, function string, r *facts.Region, outer []uint
 	datatype, typed := l.rows.attributes.Last(attributes, regions.AttrDatatype)
 	stream, streamed := l.rows.attributes.Last(attributes, regions.AttrStream)
 	tag, tagged := l.rows.attributes.Last(attributes, regions.AttrUserTag)
+	root, rooted := l.rows.attributes.Last(attributes, regions.AttrRoot)
+	device, placed := l.rows.attributes.Last(attributes, regions.AttrDevice)
+	one.of = l.caller(attributes)
 	one.details = func(j *jsonWriter) {
 		j.text("func", function)
 		j.unsigned("count", count)
@@ -60,6 +63,12 @@ func (l *lines) call(one *record, function string, r *facts.Region, outer []uint
 		if tagged {
 			j.unsigned("userTag", tag)
 		}
+		if rooted {
+			j.unsigned("root", root)
+		}
+		if placed {
+			j.unsigned("cudaDevice", device)
+		}
 	}
 	if one.parent != 0 && !slices.Contains(outer, one.parent) {
 		group := record{typ: "ncclProfileGroupApi", function: "Group", row: one.row, begin: one.begin, end: one.end, event: one.parent}
@@ -70,13 +79,30 @@ func (l *lines) call(one *record, function string, r *facts.Region, outer []uint
 		l.event(&group)
 	}
 	if one.event == 0 { // nothing can name it
-		l.leaveOut("communicators of calls")
+		if one.of == nil {
+			l.leaveOut("communicators of calls")
+		}
 		l.event(one)
 		return
 	}
 	group := cmp.Or(one.parent, one.event)
 	l.hold(group).calls[one.event] = *one
 	l.calls[one.event] = group
+}
+
+// caller is the row of the communicator rank that a call says it is for, nil if it does not say so, or archives do not define the communicator.
+func (l *lines) caller(attributes []otf2.AttributeValue) *row {
+	ref, known := l.rows.attributes.Last(attributes, regions.AttrComm)
+	rank, placed := l.rows.attributes.Last(attributes, regions.AttrRank)
+	c := l.rows.comms[otf2.CommRef(ref)]
+	if !known || !placed || c == nil || rank >= uint64(len(c.Members)) {
+		return nil
+	}
+	of := l.rows.on(c.Members[rank], c.Ref)
+	if of == nil || of.comm == nil {
+		return nil
+	}
+	return of
 }
 
 // hold gives the group call of an id, which is held from now on.
@@ -93,7 +119,7 @@ func (l *lines) hold(id uint64) *heldGroup {
 	return g
 }
 
-// letGo writes the calls of the oldest group call, of which nobody knows to what communicator they belong.
+// letGo writes the calls of the oldest group call, which no operation has named.
 func (l *lines) letGo() {
 	id := l.groups[0]
 	l.groups = l.groups[1:]
@@ -104,12 +130,22 @@ func (l *lines) letGo() {
 	}
 	for _, event := range slices.Sorted(maps.Keys(g.calls)) {
 		c := g.calls[event]
-		l.leaveOut("communicators of calls")
+		if c.of == nil {
+			l.leaveOut("communicators of calls")
+			g.mixed = true
+		} else {
+			g.add(c.of)
+		}
 		delete(l.calls, event)
 		l.event(&c)
 	}
-	g.mixed = g.mixed || len(g.calls) > 0
 	g.release(l)
+}
+
+// add takes the communicator rank of one of its calls.
+func (g *heldGroup) add(of *row) {
+	g.mixed = g.mixed || g.of != nil && g.of != of
+	g.of = of
 }
 
 // release writes the launches of a group call. They are those of its calls' communicator, if that is one.
@@ -135,8 +171,7 @@ func (l *lines) belongs(call uint64, of *row) {
 	delete(g.calls, call)
 	c.of = of
 	l.event(&c)
-	g.mixed = g.mixed || g.of != nil && g.of != of
-	g.of = of
+	g.add(of)
 	if len(g.calls) == 0 {
 		g.release(l)
 	}
