@@ -91,8 +91,6 @@ func systemFaults(opened int) []systemFault {
 		{name: "no renaming later", failures: renaming(unix.EIO, 2), effect: cut, says: ends},
 		{name: "no folders", failures: []failure{{call: "mkdirat", errno: unix.EROFS}}, effect: refused, says: cannot},
 		{name: "no folders later", failures: []failure{{call: "mkdirat", errno: unix.EROFS, skip: 1}}, effect: refused, says: cannot},
-		{name: "no room set aside", failures: []failure{{call: "fallocate", errno: unix.EOPNOTSUPP}}},
-		{name: "broken disk set aside", failures: []failure{{call: "fallocate", errno: unix.EIO}}},
 		{name: "no locks", failures: []failure{{call: "flock", errno: unix.ENOLCK}}},
 		{name: "no pidfd", failures: []failure{{call: "pidfd_open", errno: unix.ENOSYS}}},
 		{name: "no size of the file system", failures: []failure{{call: "statfs", errno: unix.EIO}}},
