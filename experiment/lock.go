@@ -25,7 +25,7 @@ type Hold struct {
 }
 
 // Release gives the right back.
-func (h *Hold) Release() { Unlock(h.file) }
+func (h *Hold) Release() { _ = Unlock(h.file) }
 
 // Lock keeps others from unifying an experiment directory, or from converting raw files in it, until Release is called: it takes
 // shards/unify.lock. The lock is flock's, so it goes when its holder dies; the
@@ -61,9 +61,9 @@ func Lock(dir string) (*Hold, error) {
 
 // Unlock gives a lock of flock's back and closes the file. Closing alone leaves it to a child that is being made at that
 // moment, until that one runs its program: it has the file, too.
-func Unlock(f *os.File) {
+func Unlock(f *os.File) error {
 	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
-	f.Close()
+	return f.Close()
 }
 
 // AwaitLock locks a file for this program alone. While others have it locked it waits, up to the deadline; then the

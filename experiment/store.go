@@ -292,7 +292,7 @@ func (s *Store) Close() error {
 	if s.lock == nil {
 		return nil
 	}
-	err := s.lock.Close()
+	err := Unlock(s.lock)
 	s.lock = nil
 	return err
 }

@@ -13,9 +13,25 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/nccl-otf2/nccl-otf2/internal/testkit"
 )
+
+// A shard that was closed has no writer, also while a child that is being made has its files, too.
+func TestClosedBesideAChild(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Create(dir, "one")
+	testkit.Must(t, err)
+	testkit.Must(t, s.Write(&Process{Version: Version, UUID: "one"}))
+	child, err := unix.FcntlInt(s.lock.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	testkit.Must(t, err)
+	defer unix.Close(child)
+	testkit.Must(t, s.Close())
+	if list, err := List(dir); err != nil || len(list) != 1 || list[0].State != Dead {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
 
 func TestStoreStates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "experiment")

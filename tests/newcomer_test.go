@@ -22,7 +22,7 @@ func TestNewcomersFindTheFile(t *testing.T) {
 		t.Fatal("docs/architecture.md has no such section")
 	}
 	// What the files say, by the number of the question.
-	said := []string{"late|wait", "late", "path|would", "NCCL_OTF2_|EVENTS", "[eE]vent", "export", "[vV]7|7", "[Ss]ource", "ClockOffset", "busbw|[Bb]us|factor", "[Bb]andwidth", "View is how", "hang|Hang", "slow|link", "world", "Unify|archive"}
+	said := []string{"late|wait", "late", "path|would", "NCCL_OTF2_|EVENTS", "[eE]vent", "export", "[vV]7|7", "[Ss]ource", "ClockOffset", "busbw|[Bb]us|factor", "[Cc]urve", "[Bb]andwidth", "View is how", "hang|Hang", "slow|link", "world", "Unify|archive"}
 	name := regexp.MustCompile("`([^`]+/[^`]+)`")
 	var questions []string
 	for line := range strings.Lines(section) {

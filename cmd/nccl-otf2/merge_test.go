@@ -107,10 +107,7 @@ func telling(a *otf2.Archive, e *otf2.Event) string {
 	}
 	for _, v := range e.Attributes {
 		attribute := a.Defs.Attribute(v.ID)
-		typ := ""
-		if v.Type == otf2.TypeString {
-			typ = "StringRef"
-		}
+		typ := map[otf2.Type]string{otf2.TypeString: "StringRef", otf2.TypeComm: "CommRef"}[v.Type]
 		fmt.Fprintf(&b, " %s=%s", a.Defs.String(attribute.Name), name(typ, v.Bits))
 	}
 	return b.String()

@@ -111,7 +111,7 @@ func (c *Controller) lock() (unlock func(), err error) {
 		return nil, fmt.Errorf("%s: somebody else is giving orders: try again", c.Dir)
 	}
 	// Where there are no locks, two users of one account have to see for themselves.
-	return func() { experiment.Unlock(dir) }, nil
+	return func() { _ = experiment.Unlock(dir) }, nil
 }
 
 // send puts a control file in place, with the next number for its question; order says that it has an order.

@@ -109,7 +109,7 @@ func lockFolder(path string) (unlock func(), err error) {
 	}
 	switch err := experiment.AwaitLock(int(dir.Fd()), time.Now().Add(10*time.Second)); {
 	case err == nil, experiment.NoLocks(err):
-		return func() { experiment.Unlock(dir) }, nil
+		return func() { _ = experiment.Unlock(dir) }, nil
 	case errors.Is(err, unix.EWOULDBLOCK):
 		dir.Close()
 		return nil, fmt.Errorf("another process is at work in %s", path)

@@ -76,7 +76,7 @@ func New(t testing.TB, directory, uuid string) *Process {
 	p.check(err)
 	p.check(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	p.lock = lock
-	t.Cleanup(func() { lock.Close() })
+	t.Cleanup(func() { _ = experiment.Unlock(lock) })
 	p.Location(experiment.KindThread, otf2.LocationTypeCPUThread, "Thread 0", -1)
 	return p
 }
@@ -449,13 +449,13 @@ func (p *Process) Finish() {
 	}
 	p.describeAll()
 	p.check(os.WriteFile(filepath.Join(p.Dir, "done"), nil, experiment.FileMode))
-	p.check(p.lock.Close())
+	p.check(experiment.Unlock(p.lock))
 }
 
 // Crash ends the shard as a collector does that is killed: what was flushed stays, then rubbish
 // follows in the event file of the given location (−1: in none).
 func (p *Process) Crash(location int, rubbish []byte) {
-	p.check(p.lock.Close())
+	p.check(experiment.Unlock(p.lock))
 	if location < 0 {
 		return
 	}
